@@ -1,0 +1,168 @@
+# evenkeel: one non-recursive Makefile.
+#
+#   make run     install what is missing, build, and watch this machine live (DURATION=20s to stop by itself)
+#   make check   install what is missing, build, and run the tests
+#   make         build the programs into build/bin
+#
+# CC=clang and SAN=address,undefined choose compiler and sanitizers; each combination has a build directory
+# of its own below build/, so switching never mixes objects.
+
+CC      ?= gcc
+ifeq ($(origin CC),default)
+CC      := gcc
+endif
+CLANG   ?= clang
+BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool) bpftool)
+SAN     ?=
+WERROR  ?=
+V       ?=
+VERSION := 0.1.0
+
+B       := build
+# Objects live apart for each compiler and sanitizer; the default build is also what build/bin holds.
+CCNAME  := $(notdir $(firstword $(CC)))
+comma   := ,
+VARIANT := $(if $(SAN),-$(subst $(comma),-,$(SAN)))$(if $(filter gcc cc,$(CCNAME)),,-$(CCNAME))
+O       := $(B)/obj$(VARIANT)
+BIN     := $(B)/bin$(VARIANT)
+TB      := $(B)/tests$(VARIANT)
+GEN     := $(B)/gen
+
+Q       := $(if $(V),,@)
+say      = $(if $(V),,@printf '  %-7s %s\n' $(1) $(2);)
+
+WARN    := -Wall -Wextra -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wundef -Wformat=2 \
+           $(if $(WERROR)$(CI),-Werror)
+SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
+CFLAGS  ?= -O2 -g
+EK_CFLAGS = -std=gnu11 -D_GNU_SOURCE -DEVENKEEL_VERSION='"$(VERSION)"' -I. -I$(GEN) -ffp-contract=off -pthread \
+           -fstack-protector-strong $(WARN) $(SANFLAGS) $(PKG_CFLAGS)
+
+pkg      = $(shell pkg-config --cflags $(1) 2>/dev/null)
+pkglibs  = $(shell pkg-config --libs $(1) 2>/dev/null)
+PKGS    := libbpf libelf zlib nanomsg libsodium libprotobuf-c libuv libmicrohttpd libcurl libcjson yaml-0.1 \
+           libcap-ng libseccomp cmocka
+PKG_CFLAGS := $(call pkg,$(PKGS))
+
+AGENT_LIBS      = $(call pkglibs,libbpf libelf zlib nanomsg libsodium libprotobuf-c yaml-0.1) -lm
+AGGREGATOR_LIBS = $(call pkglibs,libuv libmicrohttpd nanomsg libsodium libprotobuf-c libcjson yaml-0.1) -lm
+CLI_LIBS        = $(call pkglibs,libcurl libcjson yaml-0.1) -lm
+TEST_LIBS       = $(call pkglibs,cmocka libuv libmicrohttpd libcurl libcjson libbpf libelf zlib nanomsg libsodium \
+                  libprotobuf-c yaml-0.1) -lm -ldl
+
+# --- what is built from what -------------------------------------------------------------------------------------
+
+SHARED_C     := $(wildcard shared/*.c)
+AGENT_C      := $(filter-out agent/main.c,$(wildcard agent/*.c))
+AGGREGATOR_C := $(wildcard aggregator/state/*.c aggregator/policy/*.c aggregator/edge/*.c aggregator/edge/*/*.c) \
+                $(filter-out aggregator/main.c,$(wildcard aggregator/*.c))
+CLI_C        := $(filter-out aggregator/cli/main.c,$(wildcard aggregator/cli/*.c))
+TESTLIB_C    := $(wildcard tests/*.c)
+UNIT_C       := $(wildcard tests/unit/*.c)
+INTEG_C      := $(wildcard tests/integration/*.c)
+BENCH_C      := $(wildcard tests/bench/*.c)
+FUZZ_C       := $(filter-out tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c))
+CONF_C       := $(wildcard tests/conformance/*.c)
+
+PROTO_C := $(GEN)/shared/body.pb-c.c
+SKEL    := $(GEN)/bpf/cgroup.skel.h
+
+obj = $(patsubst %.c,$(O)/%.o,$(patsubst $(GEN)/%.c,$(O)/gen/%.o,$(1)))
+
+SHARED_A     := $(O)/libshared.a
+AGENT_A      := $(O)/libagent.a
+AGGREGATOR_A := $(O)/libaggregator.a
+CLI_A        := $(O)/libcli.a
+TESTLIB_A    := $(O)/libtest.a
+# Archives in link order: each may use those after it.
+ALL_A        := $(TESTLIB_A) $(AGENT_A) $(CLI_A) $(AGGREGATOR_A) $(SHARED_A)
+
+PROGRAMS := $(BIN)/evenkeel-agent $(BIN)/evenkeel-aggregator $(BIN)/evenkeel
+UNIT     := $(patsubst tests/unit/%.c,$(TB)/unit/%,$(UNIT_C))
+INTEG    := $(patsubst tests/integration/%.c,$(TB)/integration/%,$(INTEG_C))
+BENCH    := $(patsubst tests/bench/%.c,$(TB)/bench/%,$(BENCH_C))
+REPLAY   := $(patsubst tests/fuzz/%.c,$(TB)/fuzz/%,$(FUZZ_C))
+CONF     := $(if $(CONF_C),$(TB)/conformance)
+
+.PHONY: all tests deps run check unit bench fuzz lint clean install
+.DELETE_ON_ERROR:
+.SECONDARY:
+.DEFAULT_GOAL := all
+
+all: $(PROGRAMS)
+tests: $(UNIT) $(INTEG) $(REPLAY) $(CONF)
+
+$(SHARED_A): $(call obj,$(SHARED_C) $(PROTO_C))
+$(AGENT_A): $(call obj,$(AGENT_C))
+$(AGGREGATOR_A): $(call obj,$(AGGREGATOR_C))
+$(CLI_A): $(call obj,$(CLI_C))
+$(TESTLIB_A): $(call obj,$(TESTLIB_C))
+
+$(O)/%.a:
+	$(call say,AR,$@)rm -f $@ && ar rcsD $@ $^
+
+$(BIN)/evenkeel-agent: $(O)/agent/main.o $(AGENT_A) $(SHARED_A)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(EK_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(AGENT_LIBS)
+
+$(BIN)/evenkeel-aggregator: $(O)/aggregator/main.o $(AGGREGATOR_A) $(SHARED_A)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(EK_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(AGGREGATOR_LIBS)
+
+$(BIN)/evenkeel: $(O)/aggregator/cli/main.o $(CLI_A) $(SHARED_A)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(EK_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(CLI_LIBS)
+
+# --- objects -----------------------------------------------------------------------------------------------------
+
+$(O)/%.o: %.c | $(PROTO_C)
+	@mkdir -p $(@D)
+	$(call say,CC,$<)$(CC) $(EK_CFLAGS) $(CFLAGS) $(CPPFLAGS) -MMD -MP -c -o $@ $<
+
+$(O)/gen/%.o: $(GEN)/%.c
+	@mkdir -p $(@D)
+	$(call say,CC,$<)$(CC) $(EK_CFLAGS) $(CFLAGS) $(CPPFLAGS) -Wno-shadow -MMD -MP -c -o $@ $<
+
+# The sampler embeds the BPF object through its skeleton.
+$(O)/agent/sampler_bpf.o: | $(SKEL)
+
+$(GEN)/shared/body.pb-c.c: shared/body.proto
+	@mkdir -p $(@D)
+	$(call say,PROTOC,$<)protoc-c --c_out=$(GEN) $<
+
+BPF_ARCH := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
+$(B)/bpf/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h)
+	@mkdir -p $(@D)
+	$(call say,BPF,$<)$(CLANG) -target bpf -D__TARGET_ARCH_$(BPF_ARCH) -O2 -g -Wall -Wextra -Werror -std=gnu11 \
+		-I. $(call pkg,libbpf) -c -o $(@:.o=.full.o) $<
+	$(Q)$(BPFTOOL) gen object $@ $(@:.o=.full.o)
+
+$(GEN)/bpf/%.skel.h: $(B)/bpf/%.bpf.o
+	@mkdir -p $(@D)
+	$(call say,SKEL,$@)$(BPFTOOL) gen skeleton $< name $*_bpf > $@
+
+# --- tests -------------------------------------------------------------------------------------------------------
+
+$(TB)/unit/%: $(O)/tests/unit/%.o $(ALL_A)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(EK_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(TEST_LIBS)
+$(TB)/integration/%: $(O)/tests/integration/%.o $(ALL_A)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(EK_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(TEST_LIBS)
+$(TB)/bench/%: $(O)/tests/bench/%.o $(ALL_A)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(EK_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(TEST_LIBS)
+$(TB)/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/replay.o $(ALL_A)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(EK_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(TEST_LIBS)
+$(TB)/conformance: $(call obj,$(CONF_C)) $(ALL_A)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(EK_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(TEST_LIBS)
+
+unit: $(UNIT)
+	@for t in $(UNIT); do $$t || exit 1; done
+
+clean:
+	rm -rf $(B)
+
+-include $(shell test -d $(O) && find $(O) -name '*.d')

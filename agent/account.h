@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From readings to intervals: rates between ticks, statistics per workload and node. Pure: time is an argument. */
+#ifndef EVENKEEL_AGENT_ACCOUNT_H
+#define EVENKEEL_AGENT_ACCOUNT_H
+
+#include "agent/machine.h"
+#include "agent/topology.h"
+#include "shared/interval.h"
+
+struct account;
+
+struct account *account_new(void);
+void account_free(struct account *a);
+
+/*
+ * One tick: the topology's readings and the machine's as of mono_ns. slow: the slow members are new too.
+ * The first tick only sets the baselines; for a cgroup that was not there at start the baseline is 0, so the use of
+ * its first moments counts. Every later tick adds one sample per workload, weighted with the time since the tick
+ * before.
+ */
+void account_tick(struct account *a, struct topology *t, const struct machine *m, int64_t mono_ns, int slow);
+
+/* What only the agent's loop knows of an interval. */
+struct account_self {
+	enum sampler_tier tier;
+	uint32_t missed_ticks;
+	uint32_t overflow;
+	uint64_t pass_ns;
+	uint64_t agent_cpu_ns;
+};
+
+/*
+ * Closes the interval [start, end) (Unix time) and begins the next: everything sampled since the last call.
+ * The caller owns the result. NULL before two ticks were made.
+ */
+struct interval *account_publish(struct account *a, uint64_t sequence, int64_t start_ns, int64_t end_ns,
+				 const struct account_self *self);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who a cgroup is, told from its path alone: pod, container, QoS class and runtime. Pure. */
+#ifndef EVENKEEL_AGENT_IDENTITY_H
+#define EVENKEEL_AGENT_IDENTITY_H
+
+#include "shared/interval.h"
+
+enum cgroup_level {
+	LEVEL_NONE,          /* nothing Kubernetes knows */
+	LEVEL_ROOT,          /* "/" */
+	LEVEL_KUBEPODS,      /* the root of all pods */
+	LEVEL_QOS,           /* kubepods' burstable or besteffort child */
+	LEVEL_POD,
+	LEVEL_POD_SUB,       /* below a pod but no container */
+	LEVEL_CONTAINER,
+	LEVEL_CONTAINER_SUB, /* below a container: counted once, with it */
+	LEVEL_HELPER,        /* crio-conmon, libpod-conmon, kata_overhead */
+};
+
+struct identity {
+	enum cgroup_level level;
+	enum qos_class qos;
+	enum container_runtime runtime; /* RUNTIME_UNKNOWN also where the path cannot tell */
+	char pod_uid[POD_UID_LEN + 1];  /* with dashes; "" where there is none */
+	char container_id[CONTAINER_ID_LEN + 1];
+};
+
+/* path: as the kernel shows it below the hierarchy's mount, with the leading slash. */
+void identity_parse(const char *path, struct identity *identity);
+const char *cgroup_level_name(enum cgroup_level level);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The whole machine as /proc tells it. */
+#ifndef EVENKEEL_AGENT_MACHINE_H
+#define EVENKEEL_AGENT_MACHINE_H
+
+#include <stdint.h>
+
+#include "shared/interval.h"
+#include "shared/reason.h"
+
+struct machine {
+	int64_t cpu_capacity_milli; /* online CPUs * 1000 */
+	uint64_t cpu_busy_ns;       /* /proc/stat: user, nice, system, irq, softirq (not idle, iowait, steal, guest twice) */
+	uint64_t mem_total_bytes;
+	uint64_t mem_available_bytes;
+	char boot_id[BOOT_ID_LEN + 1];
+};
+
+/* Pure parsers; -EBADMSG with the reason naming the missing field. hz: USER_HZ ticks per second. */
+int machine_parse_stat(const char *text, long hz, struct machine *m, struct reason *reason);
+int machine_parse_meminfo(const char *text, struct machine *m, struct reason *reason);
+
+struct machine_files; /* kept-open files */
+int machine_open(struct machine_files **f, struct reason *reason);
+void machine_close(struct machine_files *f);
+int machine_read(struct machine_files *f, struct machine *m, struct reason *reason);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Intervals kept for resending: bounded in bytes, the oldest merged pairwise when full. Pure. */
+#ifndef EVENKEEL_AGENT_RING_H
+#define EVENKEEL_AGENT_RING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shared/interval.h"
+
+enum { RING_BYTES_DEFAULT = 8 * 1024 * 1024 };
+
+struct ring;
+
+struct ring *ring_new(size_t max_bytes, int64_t span_ns);
+void ring_free(struct ring *r);
+/*
+ * Takes the interval (newer than all others). Intervals that ended more than span before its end are dropped;
+ * then, while over max_bytes, the neighbours that stand for the fewest intervals, oldest first, are merged, so
+ * the span stays covered, more coarsely. One interval alone is always kept.
+ */
+void ring_push(struct ring *r, struct interval *interval);
+/*
+ * Where each reader stands (the next sequence it will ask for): a merge never joins what a reader already has with
+ * what it has not, so nothing is counted twice. Kept until the next call.
+ */
+void ring_set_cursors(struct ring *r, const uint64_t *cursors, size_t count);
+/* The oldest interval with sequence >= sequence; NULL when there is none. Borrowed until the next push. */
+const struct interval *ring_find(const struct ring *r, uint64_t sequence);
+uint64_t ring_oldest(const struct ring *r); /* sequence; 0 when empty */
+uint64_t ring_newest(const struct ring *r);
+size_t ring_bytes(const struct ring *r);
+uint64_t ring_merged(const struct ring *r);  /* merges made since start */
+uint64_t ring_dropped(const struct ring *r); /* published intervals that left the ring, by age or refusal */
+
+#endif

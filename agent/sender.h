@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One REQ socket per aggregator: sends the ring's intervals in order, one at a time, and obeys the acks. */
+#ifndef EVENKEEL_AGENT_SENDER_H
+#define EVENKEEL_AGENT_SENDER_H
+
+#include <stdint.h>
+
+#include "agent/ring.h"
+#include "shared/frame.h"
+#include "shared/keyring.h"
+#include "shared/reason.h"
+
+struct sender_config {
+	const char *node;            /* borrowed, as is all here */
+	const struct keyring *keys;
+	uint8_t run[FRAME_RUN_LEN];
+	int64_t reply_timeout_ns;    /* without an ack for so long the frame is sent again; default 5 s */
+	int64_t full_every_ns;       /* identities of everything at least so often; default 60 s */
+};
+
+struct sender_stats {
+	uint64_t sent, acked, refused, timeouts, bad_acks, resends_ordered, skipped;
+	uint64_t cursor;        /* next sequence to send */
+	int64_t last_ack_ns;    /* monotonic; 0: never */
+	uint32_t interval_ms;   /* last order, 0 none */
+	char last_reason[256];  /* of the last refusal or bad ack */
+};
+
+struct sender;
+
+/* url: tcp://host:port or ipc:///path. -EINVAL for another scheme, or for tcp:// without a key. Nothing is sent yet. */
+int sender_open(struct sender **s, const char *url, const struct sender_config *config, struct reason *reason);
+void sender_close(struct sender *s);
+/* The descriptor that becomes readable when an ack may be there (NN_RCVFD), for epoll. */
+int sender_fd(const struct sender *s);
+/*
+ * Does all that can be done now without blocking: takes an ack, obeys it, sends the next interval of the ring, repeats
+ * what timed out. Returns the monotonic time at which it wants to be called again at the latest. Call it after
+ * every push, when the descriptor is readable and at that time.
+ */
+int64_t sender_step(struct sender *s, const struct ring *ring, int64_t mono_ns);
+/* True when everything in the ring was acknowledged. */
+int sender_idle(const struct sender *s, const struct ring *ring);
+void sender_get_stats(const struct sender *s, struct sender_stats *stats);
+const char *sender_url(const struct sender *s);
+
+#endif

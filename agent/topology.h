@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tree of cgroups as one table: paths joined over the hierarchies, with the newest reading of each. Pure. */
+#ifndef EVENKEEL_AGENT_TOPOLOGY_H
+#define EVENKEEL_AGENT_TOPOLOGY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/identity.h"
+
+/*
+ * On v2 there is one hierarchy, on v1 one per controller, and the same path names the same workload in each.
+ * A resource is read from exactly one of them.
+ */
+enum hierarchy {
+	HIERARCHY_UNIFIED, /* v2 */
+	HIERARCHY_CPUACCT, /* v1 */
+	HIERARCHY_CPU,     /* v1 */
+	HIERARCHY_MEMORY,  /* v1 */
+	HIERARCHIES,
+};
+
+enum { CGROUP_NONE = -1, CGROUPS_MAX = 16384 };
+
+enum reading_have {
+	HAVE_CPU = 1 << 0,
+	HAVE_CPU_LOCAL = 1 << 1, /* cpu_ns is the cgroup's own tasks only; without it descendants are included */
+	HAVE_MEMORY = 1 << 2,
+	HAVE_WORKING_SET = 1 << 3, /* inactive_file_bytes is valid, and local (sum the subtree) */
+	HAVE_INACTIVE_SUBTREE = 1 << 4, /* .. and already covers the descendants */
+	HAVE_THROTTLE = 1 << 5,
+	HAVE_CPU_LIMIT = 1 << 6,
+	HAVE_MEMORY_LIMIT = 1 << 7,
+	HAVE_OOM = 1 << 8,
+	HAVE_PSI = 1 << 9,
+};
+
+/* The newest value of everything a tier can read of one cgroup; counters are since the cgroup's creation. */
+struct reading {
+	uint32_t have; /* enum reading_have; what this tier and this cgroup really gave, cleared by each pass kind */
+	uint32_t pids;
+	uint64_t cpu_ns;
+	uint64_t mem_bytes; /* includes descendants, as page counters do */
+	uint64_t inactive_file_bytes;
+	uint64_t throttled_ns;
+	uint64_t periods;
+	uint64_t throttled_periods;
+	uint64_t oom_kills;
+	uint64_t psi_cpu_ns; /* some, total */
+	uint64_t psi_mem_ns;
+	int64_t cpu_quota_ns;      /* LIMIT_NONE: no quota */
+	int64_t cpu_period_ns;
+	int64_t mem_limit_bytes;   /* LIMIT_NONE: no limit */
+};
+
+struct cgroup {
+	char *path;              /* owned; "/" is the root, always index 0 */
+	int parent;              /* index; always smaller than the own one; CGROUP_NONE for the root */
+	uint32_t children;
+	uint64_t id[HIERARCHIES]; /* kernfs id (= inode number), 0: not in that hierarchy */
+	uint64_t serial;         /* differs for every life of a path: a removed and recreated cgroup is another one */
+	bool at_start;           /* was there when the agent started: its counters began before us */
+	struct identity identity;
+	struct reading reading;
+	uint64_t seen_pass;      /* last pass that read it */
+};
+
+struct topology; /* opaque: table plus an index by (hierarchy, id) */
+
+struct topology *topology_new(void);
+void topology_free(struct topology *t);
+
+/*
+ * A rescan: begin, then add every cgroup of every hierarchy (parents before children, any order of hierarchies),
+ * then commit. Cgroups that kept their path and their ids keep serial and reading; all others are new; those not
+ * added are gone. Indices change only at commit; the order is by path, parents first (bytewise, '/' lowest).
+ * The very first commit marks everything at_start.
+ */
+void topology_begin(struct topology *t);
+/* path with leading slash. -EINVAL without its parent or with a path longer than ENTITY_NAME_MAX, -ENOSPC
+ * beyond CGROUPS_MAX (counted by topology_overflow). */
+int topology_add(struct topology *t, enum hierarchy h, const char *path, uint64_t id);
+/* Returns true when anything changed. */
+bool topology_commit(struct topology *t);
+
+size_t topology_count(const struct topology *t);
+/* Valid until the next commit. */
+struct cgroup *topology_at(struct topology *t, size_t index);
+/* Index of a cgroup by its id, or CGROUP_NONE. hint: where it was in the last walk, tried first; any value is safe. */
+int topology_find(const struct topology *t, enum hierarchy h, uint64_t id, int hint);
+uint32_t topology_overflow(const struct topology *t);
+/* True when any pod is in the tree. */
+bool topology_has_pods(const struct topology *t);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The raw REP socket that agents send to: opens frames, joins parts, hands intervals over, seals acks. */
+#ifndef EVENKEEL_AGGREGATOR_EDGE_INGEST_H
+#define EVENKEEL_AGGREGATOR_EDGE_INGEST_H
+
+#include <stdint.h>
+
+#include "aggregator/state/counters.h"
+#include "shared/body.h"
+#include "shared/frame.h"
+#include "shared/keyring.h"
+#include "shared/reason.h"
+
+/*
+ * Called on the loop thread for each complete interval. Fills status, applied, durable, resend_from and reason of
+ * *ack (zeroed before) and returns how the frame is counted.
+ */
+typedef enum frame_result ingest_handler(void *ctx, const struct frame_header *header,
+					 struct interval *interval, int64_t now_ns, struct ack *ack);
+
+struct ingest;
+
+/* Binds url (tcp://host:port or ipc:///path, made 0600). -EINVAL without keys on tcp, -EADDRINUSE, ..: the reason says
+ * what to do. keys, counters and ctx are borrowed. */
+int ingest_open(struct ingest **in, const char *url, const struct keyring *keys, struct counters *counters,
+		ingest_handler *handler, void *ctx, struct reason *reason);
+void ingest_close(struct ingest *in);
+/* Readable when frames wait (NN_RCVFD). */
+int ingest_fd(const struct ingest *in);
+/* Takes at most `most` frames without blocking; returns how many there were. */
+int ingest_step(struct ingest *in, int most, int64_t now_ns);
+
+#endif

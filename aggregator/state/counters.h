@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the service counts about itself, for /metrics: written by any thread, read by any thread. */
+#ifndef EVENKEEL_AGGREGATOR_STATE_COUNTERS_H
+#define EVENKEEL_AGGREGATOR_STATE_COUNTERS_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+/* X(name, metric labels, help of the family is in the metrics edge). What became of each frame that arrived. */
+#define FRAME_RESULTS(X)                                                                           \
+	X(applied)                                                                                 \
+	X(part)      /* stored until its interval is complete */                                   \
+	X(duplicate)                                                                               \
+	X(too_old)                                                                                 \
+	X(need_full) /* a resend was ordered */                                                    \
+	X(refused)   /* over a limit, or values that cannot be */                                  \
+	X(malformed)                                                                               \
+	X(version)                                                                                 \
+	X(oversized)                                                                               \
+	X(unknown_key)                                                                             \
+	X(forged)
+
+enum frame_result {
+#define X(name) FRAME_RESULT_##name,
+	FRAME_RESULTS(X)
+#undef X
+	FRAME_RESULT_COUNT
+};
+
+struct counters {
+	atomic_uint_least64_t frames[FRAME_RESULT_COUNT];
+	atomic_uint_least64_t frame_bytes;
+	atomic_uint_least64_t http_requests[6]; /* by status class: [2] is 2xx */
+	atomic_uint_least64_t views_published;
+};
+
+static inline void counter_add(atomic_uint_least64_t *c, uint64_t n)
+{
+	atomic_fetch_add_explicit(c, n, memory_order_relaxed);
+}
+
+static inline uint64_t counter_get(const atomic_uint_least64_t *c)
+{
+	return atomic_load_explicit(c, memory_order_relaxed);
+}
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sliding windows of 5, 10 and 15 minutes over rings of buckets, for one node or one pod. Pure. */
+#ifndef EVENKEEL_AGGREGATOR_STATE_WINDOWS_H
+#define EVENKEEL_AGGREGATOR_STATE_WINDOWS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shared/interval.h"
+
+/*
+ * An interval belongs whole to the bucket that contains its end. A window is the newest k whole buckets before the
+ * bucket of `as_of`, plus that one: k = 10, 20, 30 of 30 s (pod), 20, 40, 60 of 15 s (node). It reports the start of
+ * its first and the end of its last interval as they really were.
+ */
+enum window { WINDOW_5M, WINDOW_10M, WINDOW_15M, WINDOWS };
+
+extern const char *const window_name[WINDOWS]; /* "5m", "10m", "15m" */
+
+enum {
+	POD_BUCKETS = 31,
+	POD_BUCKET_SECONDS = 30,
+	NODE_BUCKETS = 61,
+	NODE_BUCKET_SECONDS = 15,
+};
+
+struct window_stats {
+	bool known; /* false: nothing of this was measured in the window; all else is 0 */
+	bool percentiles; /* p50, p95, p99 are valid (nodes only) */
+	int64_t start_ns, end_ns; /* Unix time */
+	uint64_t samples;
+	double mean, stddev, min, max;
+	double p50, p95, p99;
+};
+
+/* Sums over one window of what is counted rather than averaged. */
+struct window_counts {
+	double seconds; /* covered */
+	double throttled_seconds;
+	double throttled_ratio; /* throttled periods / periods; NaN without periods */
+	double contention_cpu;  /* share of the time, 0..1; NaN: not measured */
+	double contention_mem;
+	uint64_t oom_kills;
+	bool throttle_known, oom_known;
+};
+
+struct window_set {
+	struct window_stats cpu_milli, mem_bytes, working_set_bytes;
+	struct window_counts counts;
+};
+
+struct pod_windows;  /* opaque; <= 2 KiB */
+struct node_windows; /* opaque; <= 16 KiB while its histograms are as sparse as real ones */
+
+struct pod_windows *pod_windows_new(void);
+void pod_windows_free(struct pod_windows *w);
+void pod_windows_add(struct pod_windows *w, const struct usage *u, int64_t start_ns, int64_t end_ns);
+void pod_windows_read(const struct pod_windows *w, int64_t as_of_ns, struct window_set out[WINDOWS]);
+
+struct node_windows *node_windows_new(void);
+void node_windows_free(struct node_windows *w);
+void node_windows_add(struct node_windows *w, const struct node_sample *n, int64_t start_ns, int64_t end_ns);
+void node_windows_read(const struct node_windows *w, int64_t as_of_ns, struct window_set out[WINDOWS]);
+
+#endif

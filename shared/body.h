@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between struct interval and the protobuf bodies of shared/body.proto. */
+#ifndef EVENKEEL_SHARED_BODY_H
+#define EVENKEEL_SHARED_BODY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shared/buf.h"
+#include "shared/interval.h"
+#include "shared/reason.h"
+
+enum {
+	BODY_ENTRIES_MAX = 16384, /* per interval, over all its parts */
+	BODY_PARTS_MAX = 16,
+};
+
+/*
+ * Encodes an interval as 1..16 bodies of at most FRAME_PART_BODY_MAX bytes: parts[0..n). full: every identity
+ * travels, else only those of fresh entries. Returns n, or -E2BIG if 16 parts do not hold it (parts untouched).
+ * The caller owns the buffers.
+ */
+int body_encode_interval(const struct interval *interval, int full, struct buf parts[BODY_PARTS_MAX],
+			 struct reason *reason);
+
+/*
+ * Decodes the bodies of all parts, in order, into a new interval (the caller frees it) whose sequence is 0.
+ * -EBADMSG for what is not such a body; -EINVAL for values that cannot be: numbers that are not finite, negative
+ * weights, refs of 0 or out of order or twice, unknown enum values, bad lengths, node section missing,
+ * end <= start or longer than an hour per merged interval; -E2BIG over a limit. The reason names the field.
+ */
+int body_decode_interval(const struct buf *parts, size_t count, struct interval **interval,
+			 struct reason *reason);
+
+enum ack_status { ACK_APPLIED, ACK_PART_STORED, ACK_TOO_OLD, ACK_NEED_FULL, ACK_REFUSED };
+
+struct ack {
+	enum ack_status status;
+	uint64_t applied;
+	uint64_t durable;
+	int64_t server_time_ns;
+	uint32_t interval_ms;
+	uint32_t wait_ms;
+	uint64_t resend_from;
+	char reason[256];
+};
+
+void body_encode_ack(const struct ack *ack, struct buf *out);
+/* -EBADMSG for what is not an ack; numbers beyond their range are clamped as body.proto states. */
+int body_decode_ack(const void *data, size_t len, struct ack *ack, struct reason *reason);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A byte buffer that grows; what frames, JSON and tables are written into. */
+#ifndef EVENKEEL_SHARED_BUF_H
+#define EVENKEEL_SHARED_BUF_H
+
+#include <stddef.h>
+
+struct buf {
+	char *data; /* owned; NULL while empty; always followed by a NUL once anything was added */
+	size_t len;
+	size_t cap;
+};
+
+#define BUF_INIT {NULL, 0, 0}
+
+void buf_init(struct buf *b);
+void buf_fini(struct buf *b);
+/* Keeps the storage. */
+void buf_clear(struct buf *b);
+void buf_add(struct buf *b, const void *data, size_t len);
+void buf_add_str(struct buf *b, const char *text);
+void buf_add_char(struct buf *b, char c);
+void buf_printf(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Room for len more bytes; returns where to write them. The caller then adds what it wrote to b->len. */
+char *buf_reserve(struct buf *b, size_t len);
+/* Gives the storage to the caller (free() it) and leaves the buffer empty; never NULL. */
+char *buf_take(struct buf *b, size_t *len);
+
+#endif

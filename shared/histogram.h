@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Log-bucket histogram: percentiles within 4.8 % from 180 counters. Part of the wire format. */
+#ifndef EVENKEEL_SHARED_HISTOGRAM_H
+#define EVENKEEL_SHARED_HISTOGRAM_H
+
+#include <stdint.h>
+
+/*
+ * Bucket 0 holds what is below x0 (for a rate: nothing); bucket i >= 1 holds x0 * g^(i-1) <= x < x0 * g^i,
+ * g = 1.1; the last bucket is open. A percentile is the geometric middle of its bucket clamped to [min, max].
+ */
+enum { HISTOGRAM_BUCKETS = 180 };
+
+#define HISTOGRAM_GROWTH      1.1
+#define HISTOGRAM_CPU_X0      1.0       /* millicores */
+#define HISTOGRAM_MEMORY_X0   1048576.0 /* bytes */
+
+struct histogram {
+	uint32_t count[HISTOGRAM_BUCKETS]; /* samples, saturating */
+};
+
+/* Which bucket holds value; negative and NaN count as 0. */
+unsigned int histogram_bucket(double value, double x0);
+void histogram_add(struct histogram *h, double value, double x0);
+void histogram_merge(struct histogram *into, const struct histogram *from);
+uint64_t histogram_total(const struct histogram *h);
+/* The value below which a share q (0..1) of the samples lies: the bucket of sample ceil(q * total), at least
+ * the first. 0 for an empty histogram. */
+double histogram_quantile(const struct histogram *h, double q, double x0, double min, double max);
+
+#endif

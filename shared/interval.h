@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What one node measured between two publish times: the one thing that travels from agent to aggregator. */
+#ifndef EVENKEEL_SHARED_INTERVAL_H
+#define EVENKEEL_SHARED_INTERVAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shared/histogram.h"
+#include "shared/moments.h"
+
+/* Which members of struct usage were measured. A member that was not measured is unknown, never 0. */
+enum usage_have {
+	USAGE_CPU = 1 << 0,
+	USAGE_MEMORY = 1 << 1,
+	USAGE_WORKING_SET = 1 << 2,
+	USAGE_THROTTLE = 1 << 3,
+	USAGE_OOM = 1 << 4,
+	USAGE_CONTENTION_CPU = 1 << 5,
+	USAGE_CONTENTION_MEMORY = 1 << 6,
+};
+
+struct gauge {
+	float mean; /* time-weighted */
+	float max;
+	float last;
+};
+
+struct usage {
+	uint32_t have;                  /* enum usage_have */
+	uint32_t oom_kills;             /* in the interval */
+	float seconds;                  /* time its samples cover; the weight of the gauges */
+	struct moments32 cpu_milli;     /* mean * weight is the exact CPU time used, in millicore seconds */
+	struct gauge mem_bytes;
+	struct gauge working_set_bytes; /* usage less inactive file pages */
+	uint64_t throttled_ns;          /* in the interval, as are all below */
+	uint32_t throttled_periods;
+	uint32_t periods;
+	uint64_t contention_cpu_ns;     /* PSI some less throttled time: waiting that neighbours caused */
+	uint64_t contention_mem_ns;
+};
+
+/* A limit that does not bound, and one that could not be read. */
+#define LIMIT_NONE    (-1)
+#define LIMIT_UNKNOWN (-2)
+
+/* What the kernel enforces: the minimum over the cgroup and its ancestors. */
+struct kernel_limits {
+	int64_t cpu_milli; /* quota / period */
+	int64_t mem_bytes; /* memory.max, memory.limit_in_bytes */
+};
+
+enum entity_kind {
+	ENTITY_POD,
+	ENTITY_CONTAINER, /* parent is its pod, or 0 when it runs outside Kubernetes */
+	ENTITY_UNIT,      /* no Kubernetes: a systemd unit, or a plain cgroup without children */
+	ENTITY_SLICE,     /* no Kubernetes: a systemd slice, or a plain cgroup with children; holds what is below it */
+};
+
+enum qos_class { QOS_UNKNOWN, QOS_GUARANTEED, QOS_BURSTABLE, QOS_BEST_EFFORT };
+
+enum container_runtime {
+	RUNTIME_UNKNOWN,
+	RUNTIME_CONTAINERD,
+	RUNTIME_CRIO,
+	RUNTIME_DOCKER,
+	RUNTIME_PODMAN,
+};
+
+enum {
+	POD_UID_LEN = 36,      /* 8-4-4-4-12, or 32 hex digits of a static pod */
+	CONTAINER_ID_LEN = 64, /* hex */
+	ENTITY_NAME_MAX = 512, /* cgroup path; longer ones are refused */
+	NODE_NAME_MAX = 253,
+	BOOT_ID_LEN = 36,
+};
+
+/*
+ * Who an entry is. A reference stands for the same entity for a whole run of the agent, so the identity
+ * travels only when it is new; two lives of one cgroup path have two references.
+ */
+struct entity {
+	uint32_t ref;    /* > 0, unique within the run, given in order of appearance */
+	uint32_t parent; /* ref of the pod of a container, else 0 */
+	enum entity_kind kind;
+	enum qos_class qos;
+	enum container_runtime runtime;
+	uint32_t users; /* holders of this struct in one process; see entity_hold() */
+	char pod_uid[POD_UID_LEN + 1];           /* "" where there is none */
+	char container_id[CONTAINER_ID_LEN + 1]; /* "" where there is none */
+	char name[];                             /* cgroup path without the leading slash */
+};
+
+struct entry {
+	uint32_t ref;
+	bool fresh;          /* entity (and its limits) appear or changed in this interval: they must travel */
+	struct entity *entity; /* held; NULL in a decoded entry whose identity did not travel */
+	struct kernel_limits limits; /* LIMIT_UNKNOWN also where they did not travel and did not change */
+	struct usage usage;
+};
+
+enum sampler_tier { TIER_T0, TIER_T1, TIER_T2, TIER_T3 };
+
+struct node_sample {
+	struct usage usage;          /* whole machine; memory = MemTotal - MemAvailable */
+	struct histogram cpu_hist;   /* millicores, HISTOGRAM_CPU_X0 */
+	struct histogram mem_hist;   /* bytes, HISTOGRAM_MEMORY_X0 */
+	int64_t cpu_capacity_milli;  /* online CPUs * 1000 */
+	int64_t mem_capacity_bytes;  /* MemTotal */
+	enum sampler_tier tier;
+	float rate_hz;               /* fast passes that were made, per second */
+	uint32_t missed_ticks;
+	uint32_t overflow;           /* cgroups beyond the record array in the worst pass */
+	uint64_t pass_ns;            /* mean wall time of a fast pass */
+	uint64_t agent_cpu_ns;       /* CPU the agent itself used in the interval */
+	char boot_id[BOOT_ID_LEN + 1];
+};
+
+struct interval {
+	uint64_t sequence;  /* > 0, +1 per interval within the run */
+	int64_t start_ns;   /* Unix time */
+	int64_t end_ns;
+	uint32_t merged;    /* how many published intervals this one stands for, >= 1 */
+	bool full;          /* every entry carries its identity and limits */
+	struct node_sample node;
+	size_t entry_count;
+	struct entry *entries; /* owned, sorted by ref */
+};
+
+/* New entity with one user; name is copied and cut at ENTITY_NAME_MAX by the caller's check, not here. */
+struct entity *entity_new(uint32_t ref, enum entity_kind kind, const char *name);
+struct entity *entity_hold(struct entity *e);
+/* Frees it with the last user. NULL is allowed. */
+void entity_drop(struct entity *e);
+
+/* A zeroed interval with room for `entries`; free with interval_free (NULL allowed), which drops the entities. */
+struct interval *interval_new(size_t entries);
+void interval_free(struct interval *i);
+/*
+ * One interval that covers both, for a ring that runs out of room: a must end where or before b starts and have
+ * the smaller sequence. Moments and histograms are merged, counters added, gauges weighted by time; the result
+ * has b's sequence, end and lasts, a's start, a.merged + b.merged, and is `fresh` wherever either was.
+ */
+struct interval *interval_merge(const struct interval *a, const struct interval *b);
+/* Bytes of memory it holds, for the ring's budget. */
+size_t interval_bytes(const struct interval *i);
+/* Adds b (later) to a: moments, gauges by weight, counters. Members one side did not measure come from the other. */
+void usage_merge(struct usage *a, const struct usage *b);
+
+#endif

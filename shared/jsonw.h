@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A streaming JSON writer: compact, in call order, numbers that every parser reads alike. */
+#ifndef EVENKEEL_SHARED_JSONW_H
+#define EVENKEEL_SHARED_JSONW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shared/buf.h"
+
+struct jsonw {
+	struct buf *out; /* borrowed */
+	bool comma;      /* a value was written at this level */
+};
+
+void jsonw_init(struct jsonw *w, struct buf *out);
+void jsonw_object_open(struct jsonw *w);
+void jsonw_object_close(struct jsonw *w);
+void jsonw_array_open(struct jsonw *w);
+void jsonw_array_close(struct jsonw *w);
+void jsonw_key(struct jsonw *w, const char *key);
+/* Control characters as \u00xx, quotes and backslash escaped, invalid UTF-8 as U+FFFD. NULL writes null. */
+void jsonw_string(struct jsonw *w, const char *text);
+void jsonw_int(struct jsonw *w, int64_t value);
+void jsonw_uint(struct jsonw *w, uint64_t value);
+/* Fixed notation, at most `decimals` (0..9) of them, trailing zeros cut; what is not finite writes null;
+ * rounds to zero as "0", never "-0" or an exponent. */
+void jsonw_fixed(struct jsonw *w, double value, int decimals);
+/* %.17g: reads back bit for bit. What is not finite writes null. */
+void jsonw_exact(struct jsonw *w, double value);
+void jsonw_bool(struct jsonw *w, bool value);
+void jsonw_null(struct jsonw *w);
+
+/* key and value in one call. */
+void jsonw_key_string(struct jsonw *w, const char *key, const char *text);
+void jsonw_key_int(struct jsonw *w, const char *key, int64_t value);
+void jsonw_key_fixed(struct jsonw *w, const char *key, double value, int decimals);
+void jsonw_key_bool(struct jsonw *w, const char *key, bool value);
+void jsonw_key_null(struct jsonw *w, const char *key);
+
+#endif

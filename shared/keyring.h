@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The shared keys that seal frames: a file of 32 raw bytes, or a directory of such files. */
+#ifndef EVENKEEL_SHARED_KEYRING_H
+#define EVENKEEL_SHARED_KEYRING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shared/reason.h"
+
+enum { KEY_LEN = 32, KEY_ID_LEN = 8, KEYRING_MAX = 16 };
+
+struct key {
+	uint8_t id[KEY_ID_LEN]; /* first 8 bytes of BLAKE2b-256(secret) */
+	uint8_t secret[KEY_LEN];
+};
+
+/* All keys open frames; the lexically last file's key seals. No key at all: frames travel in clear (ipc only). */
+struct keyring {
+	size_t count;
+	struct key keys[KEYRING_MAX]; /* in order of file name */
+};
+
+/*
+ * Reads path. 0, or -ENOENT, -EACCES, -EINVAL (wrong length, empty directory, too many), -EPERM (readable by
+ * others), with the reason naming the file and what to do; *ring is written only on success. Hidden files of
+ * a directory (a Secret's ..data links) are passed over; symbolic links are followed.
+ */
+int keyring_load(struct keyring *ring, const char *path, struct reason *reason);
+/* The key that seals; NULL for an empty ring. */
+const struct key *keyring_sealing(const struct keyring *ring);
+/* NULL when no key has that id. */
+const struct key *keyring_find(const struct keyring *ring, const uint8_t id[KEY_ID_LEN]);
+void keyring_wipe(struct keyring *ring);
+
+#endif

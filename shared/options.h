@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One table of options gives flags, environment variables, a YAML file, --help and validation. */
+#ifndef EVENKEEL_SHARED_OPTIONS_H
+#define EVENKEEL_SHARED_OPTIONS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "shared/buf.h"
+#include "shared/reason.h"
+
+enum option_kind {
+	OPTION_FLAG,     /* bool; --name, --no-name; in the environment and YAML true/false */
+	OPTION_STRING,   /* char *, owned by the options once parsed */
+	OPTION_LIST,     /* struct option_list; repeatable on the command line, comma separated in the environment, a
+			    sequence in YAML */
+	OPTION_INTEGER,  /* int64_t, min..max */
+	OPTION_NUMBER,   /* double, min..max */
+	OPTION_DURATION, /* int64_t nanoseconds: "300ms", "5s", "10m", "2h"; min..max in nanoseconds */
+	OPTION_CHOICE,   /* int: index into choices */
+};
+
+struct option_list {
+	char **items; /* owned */
+	size_t count;
+};
+
+struct option_spec {
+	const char *name;     /* long name without dashes; NULL ends the table */
+	char letter;          /* short flag, or 0 */
+	enum option_kind kind;
+	size_t offset;        /* of the member in the caller's struct */
+	const char *value;    /* word for --help: "URL", "FILE", ..; NULL for flags */
+	const char *initial;  /* default, as text; NULL: none ("" / empty list / false) */
+	double min, max;      /* for INTEGER, NUMBER, DURATION; both 0: no bound */
+	const char *const *choices; /* for CHOICE; NULL-terminated */
+	const char *help;     /* one sentence */
+};
+
+struct option_program {
+	const char *name;     /* "evenkeel-agent" */
+	const char *summary;  /* one sentence under the usage line */
+	const char *usage;    /* what follows the name: "[OPTION..]" */
+	const struct option_spec *specs;
+	const char *env_prefix;  /* "EVENKEEL_": --key-file is EVENKEEL_KEY_FILE; NULL: no environment */
+	const char *config_name; /* name of the option whose value is a YAML file, or NULL */
+};
+
+/*
+ * Fills `values` (a zeroed struct the specs describe): defaults, then the YAML file, then the environment, then the
+ * command line, each overriding the one before; a list given at one level replaces the level below. Operands
+ * go to *operands in order (NULL: none are allowed). "--" ends the options; "--name=value" and "--name value",
+ * "-xvalue" and "-x value" are the same. 0 or -EINVAL: the reason is one line that names the option, where it came from
+ * (flag, variable, or file:line), the bad value and what is allowed; unknown names suggest the nearest.
+ */
+int options_parse(const struct option_program *program, void *values, int argc, char **argv,
+		  struct option_list *operands, struct reason *reason);
+void options_free(const struct option_program *program, void *values);
+void option_list_free(struct option_list *list);
+/* The text of --help. */
+void options_help(const struct option_program *program, struct buf *out);
+
+/* "300ms", "5s", "1m30s", "2h" -> ns; -EINVAL with a reason. */
+int duration_parse(const char *text, int64_t *ns, struct reason *reason);
+
+#endif

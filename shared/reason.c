@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "shared/reason.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void reason_set(struct reason *r, const char *format, ...)
+{
+	va_list args;
+
+	if (!r)
+		return;
+	va_start(args, format);
+	vsnprintf(r->text, sizeof(r->text), format, args);
+	va_end(args);
+}
+
+void reason_prefix(struct reason *r, const char *format, ...)
+{
+	char inner[sizeof(r->text)];
+	va_list args;
+	size_t used;
+
+	if (!r)
+		return;
+	memcpy(inner, r->text, sizeof(inner));
+	va_start(args, format);
+	vsnprintf(r->text, sizeof(r->text), format, args);
+	va_end(args);
+	used = strlen(r->text);
+	snprintf(r->text + used, sizeof(r->text) - used, ": %s", inner);
+}
