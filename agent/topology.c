@@ -2,19 +2,21 @@
 /*
  * The table of cgroups, rebuilt by every rescan and joined with the one before it.
  *
- * A rescan collects the directories of all hierarchies in a hash by path (`staged`). The commit sorts them by path,
- * which puts every subtree in one piece behind its root, and walks the old and the new table side by side:
+ * A rescan collects the directories of all hierarchies in a hash by path. The commit sorts them by
+ * path, which puts every subtree in one piece behind its root, and walks the old and the new table
+ * side by side:
  *
- *     old id, new id in each hierarchy          life of the path
- *     one equal at least, none different        goes on: same serial, the reading is kept
- *     0 -> n beside an equal one                goes on: container runtimes make v1 directories one by one
- *     n -> m in all                             a new cgroup: new serial, empty reading, counters begin at 0
- *     n -> m in one, equal in another           a new cgroup, but some counters are older than it: marked at_start,
- *                                               so that nobody adds them up from 0 a second time. A rescan that
- *                                               runs while a path is being recreated sees this.
+ *     ids of a path, before and now       life
+ *     some equal, none different          goes on: same serial, the reading is kept
+ *     0 -> n beside an equal one          goes on: runtimes make v1 directories one by one
+ *     none equal                          a new cgroup: new serial, empty reading
+ *     n -> m in one, equal in another     a new cgroup, some of whose counters are older than it:
+ *                                         marked at_start, so that nobody adds them up from 0 a
+ *                                         second time. A rescan that runs while a path is being
+ *                                         recreated sees this.
  *
- * Lookup by id is an index sorted per hierarchy; the hint makes it one comparison in a steady state.
- * Nothing can fail here but a refused add. Bounded by CGROUPS_MAX entries of ENTITY_NAME_MAX bytes.
+ * Lookup by id is an index sorted per hierarchy; a right hint makes it one comparison.
+ * Nothing can fail here but a refused add. Bounded by CGROUPS_MAX rows and ENTITY_NAME_MAX bytes.
  */
 #include "agent/topology.h"
 
