@@ -30,7 +30,7 @@ struct page_usage {
 
 struct page_container {
 	const char *name; /* cgroup path; borrowed from the page's storage, as all strings here */
-	const char *id;   /* container id, "" unknown */
+	const char *id; /* container id, "" unknown */
 	enum container_runtime runtime;
 	struct kernel_limits limits;
 	struct latest cpu_milli, mem_bytes, working_set_bytes;
@@ -39,8 +39,8 @@ struct page_container {
 };
 
 struct page_pod {
-	const char *name;  /* the API's, else the cgroup's path */
-	const char *uid;   /* "" where there is none */
+	const char *name; /* the API's, else the cgroup's path */
+	const char *uid; /* "" where there is none */
 	enum entity_kind kind;
 	enum qos_class qos;
 	struct kernel_limits limits;
@@ -51,7 +51,8 @@ struct page_pod {
 
 struct node_page {
 	atomic_uint users;
-	uint64_t generation; /* of the state when it was built: grows with every change of this node */
+	uint64_t
+		generation; /* of the state when it was built: grows with every change of this node */
 	const char *name;
 	uint8_t run[FRAME_RUN_LEN];
 	int64_t end_ns; /* of the newest interval */
@@ -62,7 +63,8 @@ struct node_page {
 	uint64_t pass_ns;
 	double agent_cpu_milli; /* the agent's own use */
 	int64_t cpu_capacity_milli, mem_capacity_bytes;
-	int64_t cpu_allocatable_milli, mem_allocatable_bytes; /* the capacity where the API is unknown */
+	int64_t cpu_allocatable_milli,
+		mem_allocatable_bytes; /* the capacity where the API is unknown */
 	struct page_usage usage;
 	size_t pod_count;
 	const struct page_pod *pods; /* sorted by name */
