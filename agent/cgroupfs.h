@@ -7,12 +7,13 @@
 #include "shared/reason.h"
 
 struct cgroupfs {
-	int root_fd[HIERARCHIES]; /* O_DIRECTORY of the hierarchy's root, -1 where it is not mounted */
+	int root_fd
+		[HIERARCHIES]; /* O_DIRECTORY of the hierarchy's root, -1 where it is not mounted */
 	char *mount[HIERARCHIES]; /* owned; NULL where it is not mounted */
 	/* Which hierarchy each resource is read from; -1: nowhere. */
-	int cpu_from;      /* CPU time: CPUACCT on v1, else UNIFIED if it has cgroup cpu accounting (always) */
+	int cpu_from; /* CPU time: CPUACCT on v1, else UNIFIED if it has cgroup cpu accounting (always) */
 	int throttle_from; /* CPU limits and throttling: CPU on v1, else UNIFIED */
-	int memory_from;   /* MEMORY on v1, else UNIFIED if the memory controller is there */
+	int memory_from; /* MEMORY on v1, else UNIFIED if the memory controller is there */
 };
 
 /*
@@ -20,7 +21,8 @@ struct cgroupfs {
  * and opens their roots. v1, v2 and hybrid. 0, or -ENOENT when no hierarchy is mounted there, with what to do.
  * mountinfo NULL: /proc/self/mountinfo.
  */
-int cgroupfs_open(struct cgroupfs *fs, const char *root, const char *mountinfo, struct reason *reason);
+int cgroupfs_open(struct cgroupfs *fs, const char *root, const char *mountinfo,
+		  struct reason *reason);
 void cgroupfs_close(struct cgroupfs *fs);
 /* Rescans all hierarchies into the topology. 0, or -errno of the first root that cannot be read. A directory that
  * vanishes during the walk is simply not there. */

@@ -16,8 +16,8 @@
 enum hierarchy {
 	HIERARCHY_UNIFIED, /* v2 */
 	HIERARCHY_CPUACCT, /* v1 */
-	HIERARCHY_CPU,     /* v1 */
-	HIERARCHY_MEMORY,  /* v1 */
+	HIERARCHY_CPU, /* v1 */
+	HIERARCHY_MEMORY, /* v1 */
 	HIERARCHIES,
 };
 
@@ -25,7 +25,9 @@ enum { CGROUP_NONE = -1, CGROUPS_MAX = 16384 };
 
 enum reading_have {
 	HAVE_CPU = 1 << 0,
-	HAVE_CPU_LOCAL = 1 << 1, /* cpu_ns is the cgroup's own tasks only; without it descendants are included */
+	HAVE_CPU_LOCAL =
+		1
+		<< 1, /* cpu_ns is the cgroup's own tasks only; without it descendants are included */
 	HAVE_MEMORY = 1 << 2,
 	HAVE_WORKING_SET = 1 << 3, /* inactive_file_bytes is valid, and local (sum the subtree) */
 	HAVE_INACTIVE_SUBTREE = 1 << 4, /* .. and already covers the descendants */
@@ -38,7 +40,8 @@ enum reading_have {
 
 /* The newest value of everything a tier can read of one cgroup; counters are since the cgroup's creation. */
 struct reading {
-	uint32_t have; /* enum reading_have; what this tier and this cgroup really gave, cleared by each pass kind */
+	uint32_t
+		have; /* enum reading_have; what this tier and this cgroup really gave, cleared by each pass kind */
 	uint32_t pids;
 	uint64_t cpu_ns;
 	uint64_t mem_bytes; /* includes descendants, as page counters do */
@@ -49,21 +52,22 @@ struct reading {
 	uint64_t oom_kills;
 	uint64_t psi_cpu_ns; /* some, total */
 	uint64_t psi_mem_ns;
-	int64_t cpu_quota_ns;      /* LIMIT_NONE: no quota */
+	int64_t cpu_quota_ns; /* LIMIT_NONE: no quota */
 	int64_t cpu_period_ns;
-	int64_t mem_limit_bytes;   /* LIMIT_NONE: no limit */
+	int64_t mem_limit_bytes; /* LIMIT_NONE: no limit */
 };
 
 struct cgroup {
-	char *path;              /* owned; "/" is the root, always index 0 */
-	int parent;              /* index; always smaller than the own one; CGROUP_NONE for the root */
+	char *path; /* owned; "/" is the root, always index 0 */
+	int parent; /* index; always smaller than the own one; CGROUP_NONE for the root */
 	uint32_t children;
 	uint64_t id[HIERARCHIES]; /* kernfs id (= inode number), 0: not in that hierarchy */
-	uint64_t serial;         /* differs for every life of a path: a removed and recreated cgroup is another one */
-	bool at_start;           /* was there when the agent started: its counters began before us */
+	uint64_t
+		serial; /* differs for every life of a path: a removed and recreated cgroup is another one */
+	bool at_start; /* was there when the agent started: its counters began before us */
 	struct identity identity;
 	struct reading reading;
-	uint64_t seen_pass;      /* last pass that read it */
+	uint64_t seen_pass; /* last pass that read it */
 };
 
 struct topology; /* opaque: table plus an index by (hierarchy, id) */
