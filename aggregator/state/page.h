@@ -70,9 +70,15 @@ struct node_page {
 	const struct page_pod *pods; /* sorted by name */
 };
 
+/*
+ * A copy of `from` with one user, in one block of memory: the page, its pods, their containers and every string.
+ * Pods and containers must be sorted by name (strcmp); NULL strings become "". from->users does not matter.
+ */
+struct node_page *page_new(const struct node_page *from);
 struct node_page *page_hold(struct node_page *p);
 /* Any thread; the last user frees it. NULL is allowed. */
 void page_drop(struct node_page *p);
+/* By the age of the newest interval: fresh below FRESH_NS, expired above EXPIRED_NS; never for NULL and end_ns 0. */
 enum freshness page_freshness(const struct node_page *p, int64_t now_ns);
 const char *freshness_name(enum freshness f); /* "fresh", "late", "expired", "none" */
 /* The pod of that name, or NULL. */
