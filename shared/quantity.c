@@ -28,10 +28,9 @@ static const struct suffix {
 	char text[3];
 	int exp10, exp2;
 } suffixes[] = {
-	{"n", -9, 0},  {"u", -6, 0},  {"m", -3, 0},  {"", 0, 0},    {"k", 3, 0},
-	{"M", 6, 0},   {"G", 9, 0},   {"T", 12, 0},  {"P", 15, 0},  {"E", 18, 0},
-	{"Ki", 0, 10}, {"Mi", 0, 20}, {"Gi", 0, 30}, {"Ti", 0, 40}, {"Pi", 0, 50},
-	{"Ei", 0, 60},
+	{"n", -9, 0},  {"u", -6, 0},  {"m", -3, 0},  {"", 0, 0},    {"k", 3, 0},   {"M", 6, 0},
+	{"G", 9, 0},   {"T", 12, 0},  {"P", 15, 0},  {"E", 18, 0},  {"Ki", 0, 10}, {"Mi", 0, 20},
+	{"Gi", 0, 30}, {"Ti", 0, 40}, {"Pi", 0, 50}, {"Ei", 0, 60},
 };
 
 /* Exponents beyond this mean 0 or saturation for every text that fits into memory. */
@@ -92,7 +91,8 @@ static bool parse_number(const char *text, struct number *n)
 
 static unsigned int digit_at(const struct number *n, size_t i)
 {
-	return (unsigned int)((i < n->whole_len ? n->whole[i] : n->fraction[i - n->whole_len]) - '0');
+	return (unsigned int)((i < n->whole_len ? n->whole[i] : n->fraction[i - n->whole_len]) -
+			      '0');
 }
 
 /* The digits [0, end) with `zeros` more behind them; above INT64_MAX it stops growing. */
@@ -150,7 +150,8 @@ static int parse(const char *text, int shift, int64_t *value, struct reason *rea
 
 	if (!parse_number(text, &n)) {
 		reason_set(reason,
-			   "\"%.100s\" is not a quantity: a number like 250m, 1.5Gi or 12e6 is expected",
+			   "\"%.100s\" is not a quantity: a number like 250m, 1.5Gi or 12e6 is "
+			   "expected",
 			   text);
 		return -EINVAL;
 	}
