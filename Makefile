@@ -84,7 +84,7 @@ BENCH    := $(patsubst tests/bench/%.c,$(TB)/bench/%,$(BENCH_C))
 REPLAY   := $(patsubst tests/fuzz/%.c,$(TB)/fuzz/%,$(FUZZ_C))
 CONF     := $(if $(CONF_C),$(TB)/conformance)
 
-.PHONY: all tests deps run check unit bench fuzz lint clean install
+.PHONY: all tests deps run check check-built bench bench-built fuzz lint clean install
 .DELETE_ON_ERROR:
 .SECONDARY:
 .DEFAULT_GOAL := all
@@ -159,8 +159,61 @@ $(TB)/conformance: $(call obj,$(CONF_C)) $(ALL_A)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(EK_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(TEST_LIBS)
 
-unit: $(UNIT)
-	@for t in $(UNIT); do $$t || exit 1; done
+FUZZ_NAMES  := $(patsubst tests/fuzz/%.c,%,$(FUZZ_C))
+# -j by itself, unless the caller chose.
+PARALLEL    := $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
+
+deps:
+	@packaging/deps
+
+# Packages first, then a new make that sees them.
+check: deps
+	+@$(MAKE) --no-print-directory $(PARALLEL) check-built
+run: deps
+	+@$(MAKE) --no-print-directory $(PARALLEL) all
+	@packaging/run
+
+check-built: all tests
+	@TB=$(TB) BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(UNIT) \
+		$(foreach f,$(FUZZ_NAMES),$(TB)/fuzz/$(f)$(comma)tests/fuzz/corpus/$(f)) \
+		$(if $(CONF),$(CONF)$(comma)tests/conformance/cases) $(INTEG)
+
+bench: deps
+	+@$(MAKE) --no-print-directory $(PARALLEL) bench-built
+bench-built: all $(BENCH)
+	@for b in $(BENCH); do BIN=$(BIN) $$b || exit 1; done
+
+LINT_FLAGS = -std=gnu11 -D_GNU_SOURCE -DEVENKEEL_VERSION='"$(VERSION)"' -I. -I$(GEN) -Wall -Wextra
+SOURCES    = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
+USER_C     = $(filter-out bpf/%,$(filter %.c,$(SOURCES)))
+
+lint: $(PROTO_C) $(SKEL)
+	@packaging/deps lint
+	tests/lint/layers
+	tests/lint/banned
+	tests/lint/headers "$(LINT_FLAGS)"
+	clang-format --dry-run -Werror $(SOURCES)
+	cppcheck --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr \
+		--suppress=missingIncludeSystem --library=posix -D_GNU_SOURCE -I. -j$(shell nproc) $(USER_C)
+	printf '%s\n' $(USER_C) | xargs -P$(shell nproc) -n4 clang-tidy --quiet -- $(LINT_FLAGS) 2>/dev/null
+
+# A fuzzer for each target, a minute each (FUZZ_SECONDS=); new finds go to build/fuzz.
+FUZZ_SECONDS ?= 60
+fuzz: $(patsubst %,$(B)/fuzz/%,$(FUZZ_NAMES))
+	@for f in $(FUZZ_NAMES); do mkdir -p $(B)/fuzz/corpus/$$f; \
+		$(B)/fuzz/$$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 \
+			-artifact_prefix=$(B)/fuzz/$$f- $(B)/fuzz/corpus/$$f tests/fuzz/corpus/$$f || exit 1; done
+
+$(B)/fuzz/%: tests/fuzz/%.c $(SHARED_C) $(AGENT_C) $(AGGREGATOR_C) $(CLI_C) $(PROTO_C) | $(SKEL)
+	@mkdir -p $(@D)
+	$(call say,FUZZ,$@)clang $(EK_CFLAGS) -g -O1 -Wno-shadow -fsanitize=fuzzer,address,undefined \
+		-fno-sanitize-recover=undefined -o $@ $(filter %.c,$^) $(TEST_LIBS)
+
+prefix ?= /usr/local
+install: all
+	install -d $(DESTDIR)$(prefix)/bin
+	install -m 755 $(PROGRAMS) $(DESTDIR)$(prefix)/bin
+	ln -sf evenkeel $(DESTDIR)$(prefix)/bin/kubectl-evenkeel
 
 clean:
 	rm -rf $(B)

@@ -18,7 +18,8 @@ void account_free(struct account *a);
  * its first moments counts. Every later tick adds one sample per workload, weighted with the time since the tick
  * before.
  */
-void account_tick(struct account *a, struct topology *t, const struct machine *m, int64_t mono_ns, int slow);
+void account_tick(struct account *a, struct topology *t, const struct machine *m, int64_t mono_ns,
+		  int slow);
 
 /* What only the agent's loop knows of an interval. */
 struct account_self {
@@ -33,7 +34,7 @@ struct account_self {
  * Closes the interval [start, end) (Unix time) and begins the next: everything sampled since the last call.
  * The caller owns the result. NULL before two ticks were made.
  */
-struct interval *account_publish(struct account *a, uint64_t sequence, int64_t start_ns, int64_t end_ns,
-				 const struct account_self *self);
+struct interval *account_publish(struct account *a, uint64_t sequence, int64_t start_ns,
+				 int64_t end_ns, const struct account_self *self);
 
 #endif

@@ -6,22 +6,22 @@
 #include "shared/interval.h"
 
 enum cgroup_level {
-	LEVEL_NONE,          /* nothing Kubernetes knows */
-	LEVEL_ROOT,          /* "/" */
-	LEVEL_KUBEPODS,      /* the root of all pods */
-	LEVEL_QOS,           /* kubepods' burstable or besteffort child */
+	LEVEL_NONE, /* nothing Kubernetes knows */
+	LEVEL_ROOT, /* "/" */
+	LEVEL_KUBEPODS, /* the root of all pods */
+	LEVEL_QOS, /* kubepods' burstable or besteffort child */
 	LEVEL_POD,
-	LEVEL_POD_SUB,       /* below a pod but no container */
+	LEVEL_POD_SUB, /* below a pod but no container */
 	LEVEL_CONTAINER,
 	LEVEL_CONTAINER_SUB, /* below a container: counted once, with it */
-	LEVEL_HELPER,        /* crio-conmon, libpod-conmon, kata_overhead */
+	LEVEL_HELPER, /* crio-conmon, libpod-conmon, kata_overhead */
 };
 
 struct identity {
 	enum cgroup_level level;
 	enum qos_class qos;
 	enum container_runtime runtime; /* RUNTIME_UNKNOWN also where the path cannot tell */
-	char pod_uid[POD_UID_LEN + 1];  /* with dashes; "" where there is none */
+	char pod_uid[POD_UID_LEN + 1]; /* with dashes; "" where there is none */
 	char container_id[CONTAINER_ID_LEN + 1];
 };
 

@@ -30,7 +30,8 @@ const struct interval *ring_find(const struct ring *r, uint64_t sequence);
 uint64_t ring_oldest(const struct ring *r); /* sequence; 0 when empty */
 uint64_t ring_newest(const struct ring *r);
 size_t ring_bytes(const struct ring *r);
-uint64_t ring_merged(const struct ring *r);  /* merges made since start */
-uint64_t ring_dropped(const struct ring *r); /* published intervals that left the ring, by age or refusal */
+uint64_t ring_merged(const struct ring *r); /* merges made since start */
+uint64_t
+ring_dropped(const struct ring *r); /* published intervals that left the ring, by age or refusal */
 
 #endif

@@ -16,16 +16,17 @@ enum pass_kind {
 };
 
 struct pass_result {
-	uint32_t records;  /* readings filled */
-	uint32_t unknown;  /* cgroups the topology does not know: rescan */
-	uint32_t missing;  /* cgroups of the topology the pass did not meet: rescan */
+	uint32_t records; /* readings filled */
+	uint32_t unknown; /* cgroups the topology does not know: rescan */
+	uint32_t missing; /* cgroups of the topology the pass did not meet: rescan */
 	uint32_t overflow; /* beyond the record array, lost */
 };
 
 struct sampler; /* opaque: one tier, opened */
 
 /* Opens a tier. -ENOSYS/-EPERM/-ENOENT.. with the reason when it cannot work here. fs is borrowed. */
-int sampler_open(struct sampler **s, enum sampler_tier tier, const struct cgroupfs *fs, struct reason *reason);
+int sampler_open(struct sampler **s, enum sampler_tier tier, const struct cgroupfs *fs,
+		 struct reason *reason);
 void sampler_close(struct sampler *s);
 enum sampler_tier sampler_tier(const struct sampler *s);
 /* One pass over all hierarchies into the readings of t; sets seen_pass of what it met to `pass`. 0 or -errno: the

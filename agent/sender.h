@@ -11,25 +11,26 @@
 #include "shared/reason.h"
 
 struct sender_config {
-	const char *node;            /* borrowed, as is all here */
+	const char *node; /* borrowed, as is all here */
 	const struct keyring *keys;
 	uint8_t run[FRAME_RUN_LEN];
-	int64_t reply_timeout_ns;    /* without an ack for so long the frame is sent again; default 5 s */
-	int64_t full_every_ns;       /* identities of everything at least so often; default 60 s */
+	int64_t reply_timeout_ns; /* without an ack for so long the frame is sent again; default 5 s */
+	int64_t full_every_ns; /* identities of everything at least so often; default 60 s */
 };
 
 struct sender_stats {
 	uint64_t sent, acked, refused, timeouts, bad_acks, resends_ordered, skipped;
-	uint64_t cursor;        /* next sequence to send */
-	int64_t last_ack_ns;    /* monotonic; 0: never */
-	uint32_t interval_ms;   /* last order, 0 none */
-	char last_reason[256];  /* of the last refusal or bad ack */
+	uint64_t cursor; /* next sequence to send */
+	int64_t last_ack_ns; /* monotonic; 0: never */
+	uint32_t interval_ms; /* last order, 0 none */
+	char last_reason[256]; /* of the last refusal or bad ack */
 };
 
 struct sender;
 
 /* url: tcp://host:port or ipc:///path. -EINVAL for another scheme, or for tcp:// without a key. Nothing is sent yet. */
-int sender_open(struct sender **s, const char *url, const struct sender_config *config, struct reason *reason);
+int sender_open(struct sender **s, const char *url, const struct sender_config *config,
+		struct reason *reason);
 void sender_close(struct sender *s);
 /* The descriptor that becomes readable when an ack may be there (NN_RCVFD), for epoll. */
 int sender_fd(const struct sender *s);

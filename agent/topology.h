@@ -16,8 +16,8 @@
 enum hierarchy {
 	HIERARCHY_UNIFIED, /* v2 */
 	HIERARCHY_CPUACCT, /* v1 */
-	HIERARCHY_CPU,     /* v1 */
-	HIERARCHY_MEMORY,  /* v1 */
+	HIERARCHY_CPU, /* v1 */
+	HIERARCHY_MEMORY, /* v1 */
 	HIERARCHIES,
 };
 
@@ -25,7 +25,9 @@ enum { CGROUP_NONE = -1, CGROUPS_MAX = 16384 };
 
 enum reading_have {
 	HAVE_CPU = 1 << 0,
-	HAVE_CPU_LOCAL = 1 << 1, /* cpu_ns is the cgroup's own tasks only; without it descendants are included */
+	HAVE_CPU_LOCAL =
+		1
+		<< 1, /* cpu_ns is the cgroup's own tasks only; without it descendants are included */
 	HAVE_MEMORY = 1 << 2,
 	HAVE_WORKING_SET = 1 << 3, /* inactive_file_bytes is valid, and local (sum the subtree) */
 	HAVE_INACTIVE_SUBTREE = 1 << 4, /* .. and already covers the descendants */
@@ -38,7 +40,8 @@ enum reading_have {
 
 /* The newest value of everything a tier can read of one cgroup; counters are since the cgroup's creation. */
 struct reading {
-	uint32_t have; /* enum reading_have; what this tier and this cgroup really gave, cleared by each pass kind */
+	uint32_t
+		have; /* enum reading_have; what this tier and this cgroup really gave, cleared by each pass kind */
 	uint32_t pids;
 	uint64_t cpu_ns;
 	uint64_t mem_bytes; /* includes descendants, as page counters do */
@@ -49,21 +52,21 @@ struct reading {
 	uint64_t oom_kills;
 	uint64_t psi_cpu_ns; /* some, total */
 	uint64_t psi_mem_ns;
-	int64_t cpu_quota_ns;      /* LIMIT_NONE: no quota */
+	int64_t cpu_quota_ns; /* LIMIT_NONE: no quota */
 	int64_t cpu_period_ns;
-	int64_t mem_limit_bytes;   /* LIMIT_NONE: no limit */
+	int64_t mem_limit_bytes; /* LIMIT_NONE: no limit */
 };
 
 struct cgroup {
-	char *path;              /* owned; "/" is the root, always index 0 */
-	int parent;              /* index; always smaller than the own one; CGROUP_NONE for the root */
+	char *path; /* owned; "/" is the root, always index 0 */
+	int parent; /* index; always smaller than the own one; CGROUP_NONE for the root */
 	uint32_t children;
 	uint64_t id[HIERARCHIES]; /* kernfs id (= inode number), 0: not in that hierarchy */
-	uint64_t serial;         /* differs for every life of a path: a removed and recreated cgroup is another one */
-	bool at_start;           /* was there when the agent started: its counters began before us */
+	uint64_t serial; /* differs for every life of a path, also a removed and recreated one */
+	bool at_start; /* counters may have begun before this life: take no baseline of 0 */
 	struct identity identity;
 	struct reading reading;
-	uint64_t seen_pass;      /* last pass that read it */
+	uint64_t seen_pass; /* last pass that read it */
 };
 
 struct topology; /* opaque: table plus an index by (hierarchy, id) */
@@ -74,12 +77,14 @@ void topology_free(struct topology *t);
 /*
  * A rescan: begin, then add every cgroup of every hierarchy (parents before children, any order of hierarchies),
  * then commit. Cgroups that kept their path and their ids keep serial and reading; all others are new; those not
- * added are gone. Indices change only at commit; the order is by path, parents first (bytewise, '/' lowest).
- * The very first commit marks everything at_start.
+ * added are gone. A hierarchy that joins or leaves a path changes nothing as long as another one kept its id.
+ * Indices change only at commit; the order is by path, parents first (bytewise, '/' lowest).
+ * at_start is set for everything in the very first commit, and later for a new life that took over the id of one
+ * hierarchy, whose counters are therefore older than it. A begin without commit is forgotten by the next begin.
  */
 void topology_begin(struct topology *t);
-/* path with leading slash. -EINVAL without its parent or with a path longer than ENTITY_NAME_MAX, -ENOSPC
- * beyond CGROUPS_MAX (counted by topology_overflow). */
+/* path with leading slash. -EINVAL without its parent, without an id, or with a path longer than ENTITY_NAME_MAX;
+ * -ENOSPC beyond CGROUPS_MAX. */
 int topology_add(struct topology *t, enum hierarchy h, const char *path, uint64_t id);
 /* Returns true when anything changed. */
 bool topology_commit(struct topology *t);
@@ -89,6 +94,7 @@ size_t topology_count(const struct topology *t);
 struct cgroup *topology_at(struct topology *t, size_t index);
 /* Index of a cgroup by its id, or CGROUP_NONE. hint: where it was in the last walk, tried first; any value is safe. */
 int topology_find(const struct topology *t, enum hierarchy h, uint64_t id, int hint);
+/* Cgroups the newest rescan left out: too many, or their paths too long. */
 uint32_t topology_overflow(const struct topology *t);
 /* True when any pod is in the tree. */
 bool topology_has_pods(const struct topology *t);

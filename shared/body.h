@@ -20,8 +20,8 @@ enum {
  * travels, else only those of fresh entries. Returns n, or -E2BIG if 16 parts do not hold it (parts untouched).
  * The caller owns the buffers.
  */
-int body_encode_interval(const struct interval *interval, int full, struct buf parts[BODY_PARTS_MAX],
-			 struct reason *reason);
+int body_encode_interval(const struct interval *interval, int full,
+			 struct buf parts[BODY_PARTS_MAX], struct reason *reason);
 
 /*
  * Decodes the bodies of all parts, in order, into a new interval (the caller frees it) whose sequence is 0.

@@ -40,7 +40,7 @@ enum {
 	FRAME_RUN_LEN = 16,
 	FRAME_PARTS_MAX = 16,
 	FRAME_PART_BODY_MAX = 192 * 1024, /* what an agent puts into one part */
-	FRAME_LEN_MAX = 256 * 1024,       /* above it: refused by an ack with a reason */
+	FRAME_LEN_MAX = 256 * 1024, /* above it: refused by an ack with a reason */
 };
 
 enum frame_type { FRAME_INTERVAL = 1, FRAME_ACK = 2 };
@@ -52,7 +52,7 @@ struct frame_header {
 	uint16_t part;
 	uint16_t parts;
 	uint8_t nonce[FRAME_NONCE_LEN]; /* filled by frame_seal */
-	uint8_t key_id[KEY_ID_LEN];     /* filled by frame_seal */
+	uint8_t key_id[KEY_ID_LEN]; /* filled by frame_seal */
 	char node[NODE_NAME_MAX + 1];
 };
 
@@ -73,8 +73,9 @@ void frame_seal(struct buf *out, struct frame_header *header, const struct key *
  * On -EMSGSIZE and -ENOKEY *header is filled as far as it was read (unverified), so that a refusal can name its
  * node; otherwise nothing is written.
  */
-int frame_open(const void *data, size_t len, const struct keyring *ring, const uint8_t *request_nonce,
-	       struct frame_header *header, struct buf *body, struct reason *reason);
+int frame_open(const void *data, size_t len, const struct keyring *ring,
+	       const uint8_t *request_nonce, struct frame_header *header, struct buf *body,
+	       struct reason *reason);
 
 /* Letters, digits, '-', '.', '_' and 1..253 of them: what a node name may be. */
 int frame_node_name_valid(const char *name, size_t len);

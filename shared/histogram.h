@@ -11,9 +11,9 @@
  */
 enum { HISTOGRAM_BUCKETS = 180 };
 
-#define HISTOGRAM_GROWTH      1.1
-#define HISTOGRAM_CPU_X0      1.0       /* millicores */
-#define HISTOGRAM_MEMORY_X0   1048576.0 /* bytes */
+#define HISTOGRAM_GROWTH    1.1
+#define HISTOGRAM_CPU_X0    1.0 /* millicores */
+#define HISTOGRAM_MEMORY_X0 1048576.0 /* bytes */
 
 struct histogram {
 	uint32_t count[HISTOGRAM_BUCKETS]; /* samples, saturating */

@@ -28,16 +28,18 @@ struct gauge {
 };
 
 struct usage {
-	uint32_t have;                  /* enum usage_have */
-	uint32_t oom_kills;             /* in the interval */
-	float seconds;                  /* time its samples cover; the weight of the gauges */
-	struct moments32 cpu_milli;     /* mean * weight is the exact CPU time used, in millicore seconds */
+	uint32_t have; /* enum usage_have */
+	uint32_t oom_kills; /* in the interval */
+	float seconds; /* time its samples cover; the weight of the gauges */
+	struct moments32
+		cpu_milli; /* mean * weight is the exact CPU time used, in millicore seconds */
 	struct gauge mem_bytes;
 	struct gauge working_set_bytes; /* usage less inactive file pages */
-	uint64_t throttled_ns;          /* in the interval, as are all below */
+	uint64_t throttled_ns; /* in the interval, as are all below */
 	uint32_t throttled_periods;
 	uint32_t periods;
-	uint64_t contention_cpu_ns;     /* PSI some less throttled time: waiting that neighbours caused */
+	uint64_t
+		contention_cpu_ns; /* PSI some less throttled time: waiting that neighbours caused */
 	uint64_t contention_mem_ns;
 };
 
@@ -54,8 +56,8 @@ struct kernel_limits {
 enum entity_kind {
 	ENTITY_POD,
 	ENTITY_CONTAINER, /* parent is its pod, or 0 when it runs outside Kubernetes */
-	ENTITY_UNIT,      /* no Kubernetes: a systemd unit, or a plain cgroup without children */
-	ENTITY_SLICE,     /* no Kubernetes: a systemd slice, or a plain cgroup with children; holds what is below it */
+	ENTITY_UNIT, /* no Kubernetes: a systemd unit, or a plain cgroup without children */
+	ENTITY_SLICE, /* no Kubernetes: a systemd slice, or a plain cgroup with children; holds what is below it */
 };
 
 enum qos_class { QOS_UNKNOWN, QOS_GUARANTEED, QOS_BURSTABLE, QOS_BEST_EFFORT };
@@ -69,7 +71,7 @@ enum container_runtime {
 };
 
 enum {
-	POD_UID_LEN = 36,      /* 8-4-4-4-12, or 32 hex digits of a static pod */
+	POD_UID_LEN = 36, /* 8-4-4-4-12, or 32 hex digits of a static pod */
 	CONTAINER_ID_LEN = 64, /* hex */
 	ENTITY_NAME_MAX = 512, /* cgroup path; longer ones are refused */
 	NODE_NAME_MAX = 253,
@@ -81,48 +83,49 @@ enum {
  * travels only when it is new; two lives of one cgroup path have two references.
  */
 struct entity {
-	uint32_t ref;    /* > 0, unique within the run, given in order of appearance */
+	uint32_t ref; /* > 0, unique within the run, given in order of appearance */
 	uint32_t parent; /* ref of the pod of a container, else 0 */
 	enum entity_kind kind;
 	enum qos_class qos;
 	enum container_runtime runtime;
 	uint32_t users; /* holders of this struct in one process; see entity_hold() */
-	char pod_uid[POD_UID_LEN + 1];           /* "" where there is none */
+	char pod_uid[POD_UID_LEN + 1]; /* "" where there is none */
 	char container_id[CONTAINER_ID_LEN + 1]; /* "" where there is none */
-	char name[];                             /* cgroup path without the leading slash */
+	char name[]; /* cgroup path without the leading slash */
 };
 
 struct entry {
 	uint32_t ref;
-	bool fresh;          /* entity (and its limits) appear or changed in this interval: they must travel */
+	bool fresh; /* entity (and its limits) appear or changed in this interval: they must travel */
 	struct entity *entity; /* held; NULL in a decoded entry whose identity did not travel */
-	struct kernel_limits limits; /* LIMIT_UNKNOWN also where they did not travel and did not change */
+	struct kernel_limits
+		limits; /* LIMIT_UNKNOWN also where they did not travel and did not change */
 	struct usage usage;
 };
 
 enum sampler_tier { TIER_T0, TIER_T1, TIER_T2, TIER_T3 };
 
 struct node_sample {
-	struct usage usage;          /* whole machine; memory = MemTotal - MemAvailable */
-	struct histogram cpu_hist;   /* millicores, HISTOGRAM_CPU_X0 */
-	struct histogram mem_hist;   /* bytes, HISTOGRAM_MEMORY_X0 */
-	int64_t cpu_capacity_milli;  /* online CPUs * 1000 */
-	int64_t mem_capacity_bytes;  /* MemTotal */
+	struct usage usage; /* whole machine; memory = MemTotal - MemAvailable */
+	struct histogram cpu_hist; /* millicores, HISTOGRAM_CPU_X0 */
+	struct histogram mem_hist; /* bytes, HISTOGRAM_MEMORY_X0 */
+	int64_t cpu_capacity_milli; /* online CPUs * 1000 */
+	int64_t mem_capacity_bytes; /* MemTotal */
 	enum sampler_tier tier;
-	float rate_hz;               /* fast passes that were made, per second */
+	float rate_hz; /* fast passes that were made, per second */
 	uint32_t missed_ticks;
-	uint32_t overflow;           /* cgroups beyond the record array in the worst pass */
-	uint64_t pass_ns;            /* mean wall time of a fast pass */
-	uint64_t agent_cpu_ns;       /* CPU the agent itself used in the interval */
+	uint32_t overflow; /* cgroups beyond the record array in the worst pass */
+	uint64_t pass_ns; /* mean wall time of a fast pass */
+	uint64_t agent_cpu_ns; /* CPU the agent itself used in the interval */
 	char boot_id[BOOT_ID_LEN + 1];
 };
 
 struct interval {
-	uint64_t sequence;  /* > 0, +1 per interval within the run */
-	int64_t start_ns;   /* Unix time */
+	uint64_t sequence; /* > 0, +1 per interval within the run */
+	int64_t start_ns; /* Unix time */
 	int64_t end_ns;
-	uint32_t merged;    /* how many published intervals this one stands for, >= 1 */
-	bool full;          /* every entry carries its identity and limits */
+	uint32_t merged; /* how many published intervals this one stands for, >= 1 */
+	bool full; /* every entry carries its identity and limits */
 	struct node_sample node;
 	size_t entry_count;
 	struct entry *entries; /* owned, sorted by ref */

@@ -11,7 +11,7 @@
 
 struct jsonw {
 	struct buf *out; /* borrowed */
-	bool comma;      /* a value was written at this level */
+	bool comma; /* a value was written at this level */
 };
 
 void jsonw_init(struct jsonw *w, struct buf *out);

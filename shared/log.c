@@ -14,7 +14,8 @@ void log_start(const char *program, enum log_level most)
 }
 
 /* One fprintf per line, so that lines of several threads never mix. */
-static void emit(enum log_level level, const char *word, const char *format, va_list args)
+__attribute__((format(printf, 3, 0))) static void emit(enum log_level level, const char *word,
+						       const char *format, va_list args)
 {
 	char text[1024];
 

@@ -11,14 +11,14 @@
 #include "shared/reason.h"
 
 enum option_kind {
-	OPTION_FLAG,     /* bool; --name, --no-name; in the environment and YAML true/false */
-	OPTION_STRING,   /* char *, owned by the options once parsed */
-	OPTION_LIST,     /* struct option_list; repeatable on the command line, comma separated in the environment, a
+	OPTION_FLAG, /* bool; --name, --no-name; in the environment and YAML true/false */
+	OPTION_STRING, /* char *, owned by the options once parsed */
+	OPTION_LIST, /* struct option_list; repeatable on the command line, comma separated in the environment, a
 			    sequence in YAML */
-	OPTION_INTEGER,  /* int64_t, min..max */
-	OPTION_NUMBER,   /* double, min..max */
+	OPTION_INTEGER, /* int64_t, min..max */
+	OPTION_NUMBER, /* double, min..max */
 	OPTION_DURATION, /* int64_t nanoseconds: "300ms", "5s", "10m", "2h"; min..max in nanoseconds */
-	OPTION_CHOICE,   /* int: index into choices */
+	OPTION_CHOICE, /* int: index into choices */
 };
 
 struct option_list {
@@ -27,23 +27,24 @@ struct option_list {
 };
 
 struct option_spec {
-	const char *name;     /* long name without dashes; NULL ends the table */
-	char letter;          /* short flag, or 0 */
+	const char *name; /* long name without dashes; NULL ends the table */
+	char letter; /* short flag, or 0 */
 	enum option_kind kind;
-	size_t offset;        /* of the member in the caller's struct */
-	const char *value;    /* word for --help: "URL", "FILE", ..; NULL for flags */
-	const char *initial;  /* default, as text; NULL: none ("" / empty list / false) */
-	double min, max;      /* for INTEGER, NUMBER, DURATION; both 0: no bound */
+	size_t offset; /* of the member in the caller's struct */
+	const char *value; /* word for --help: "URL", "FILE", ..; NULL for flags */
+	const char *initial; /* default, as text; NULL: none ("" / empty list / false) */
+	double min, max; /* for INTEGER, NUMBER, DURATION; both 0: no bound */
 	const char *const *choices; /* for CHOICE; NULL-terminated */
-	const char *help;     /* one sentence */
+	const char *help; /* one sentence */
 };
 
 struct option_program {
-	const char *name;     /* "evenkeel-agent" */
-	const char *summary;  /* one sentence under the usage line */
-	const char *usage;    /* what follows the name: "[OPTION..]" */
+	const char *name; /* "evenkeel-agent" */
+	const char *summary; /* one sentence under the usage line */
+	const char *usage; /* what follows the name: "[OPTION..]" */
 	const struct option_spec *specs;
-	const char *env_prefix;  /* "EVENKEEL_": --key-file is EVENKEEL_KEY_FILE; NULL: no environment */
+	const char *
+		env_prefix; /* "EVENKEEL_": --key-file is EVENKEEL_KEY_FILE; NULL: no environment */
 	const char *config_name; /* name of the option whose value is a YAML file, or NULL */
 };
 

@@ -13,6 +13,7 @@
  * does, and saturate at INT64_MAX / -INT64_MAX. 0, or -EINVAL with the reason quoting the text.
  */
 int quantity_parse_milli(const char *text, int64_t *milli, struct reason *reason); /* thousandths */
-int quantity_parse_units(const char *text, int64_t *units, struct reason *reason); /* whole units: bytes, counts */
+int quantity_parse_units(const char *text, int64_t *units,
+			 struct reason *reason); /* whole units: bytes, counts */
 
 #endif

@@ -16,14 +16,16 @@
  * *ack (zeroed before) and returns how the frame is counted.
  */
 typedef enum frame_result ingest_handler(void *ctx, const struct frame_header *header,
-					 struct interval *interval, int64_t now_ns, struct ack *ack);
+					 struct interval *interval, int64_t now_ns,
+					 struct ack *ack);
 
 struct ingest;
 
 /* Binds url (tcp://host:port or ipc:///path, made 0600). -EINVAL without keys on tcp, -EADDRINUSE, ..: the reason says
  * what to do. keys, counters and ctx are borrowed. */
-int ingest_open(struct ingest **in, const char *url, const struct keyring *keys, struct counters *counters,
-		ingest_handler *handler, void *ctx, struct reason *reason);
+int ingest_open(struct ingest **in, const char *url, const struct keyring *keys,
+		struct counters *counters, ingest_handler *handler, void *ctx,
+		struct reason *reason);
 void ingest_close(struct ingest *in);
 /* Readable when frames wait (NN_RCVFD). */
 int ingest_fd(const struct ingest *in);

@@ -12,16 +12,20 @@
 
 enum score_variant { SCORE_CORRECTED, SCORE_UPSTREAM, SCORE_KEP };
 
-enum score_plugin_id { PLUGIN_TARGET_LOAD_PACKING, PLUGIN_LOAD_VARIATION_RISK_BALANCING, SCORE_PLUGINS };
+enum score_plugin_id {
+	PLUGIN_TARGET_LOAD_PACKING,
+	PLUGIN_LOAD_VARIATION_RISK_BALANCING,
+	SCORE_PLUGINS
+};
 
 /* Plugin arguments with upstream's names and defaults (reference: scheduler-plugins apis/config/v1). */
 struct score_args {
-	double target_utilization;           /* percent, 40 */
-	double default_requests_multiplier;  /* 1.5 */
-	int64_t default_requests_cpu_milli;  /* 1000 */
-	bool use_limits;                     /* corrected TLP: limits before requests, false */
-	double safe_variance_margin;         /* 1 */
-	double safe_variance_sensitivity;    /* 1 */
+	double target_utilization; /* percent, 40 */
+	double default_requests_multiplier; /* 1.5 */
+	int64_t default_requests_cpu_milli; /* 1000 */
+	bool use_limits; /* corrected TLP: limits before requests, false */
+	double safe_variance_margin; /* 1 */
+	double safe_variance_sensitivity; /* 1 */
 };
 
 /* Measured use of one resource, in the units of its capacity. */
@@ -35,9 +39,10 @@ struct score_node {
 	int64_t cpu_capacity_milli, mem_capacity_bytes;
 	int64_t cpu_allocatable_milli, mem_allocatable_bytes;
 	struct score_metric cpu, mem;
-	const char *rung;    /* where the metrics come from: "window 15m", "late 42s", "expired", "none" */
-	const char *window;  /* "15m", "10m", "5m", or "" */
-	double age_seconds;  /* of the newest measurement */
+	const char *
+		rung; /* where the metrics come from: "window 15m", "late 42s", "expired", "none" */
+	const char *window; /* "15m", "10m", "5m", or "" */
+	double age_seconds; /* of the newest measurement */
 	/* Requests of pods that were just placed and are not in the measurements yet. */
 	int64_t pending_cpu_milli, pending_mem_bytes;
 };
@@ -58,19 +63,21 @@ struct score_result {
 	char reason[160]; /* one sentence with the deciding numbers */
 };
 
-const char *score_plugin_name(enum score_plugin_id plugin);  /* "TargetLoadPacking" */
+const char *score_plugin_name(enum score_plugin_id plugin); /* "TargetLoadPacking" */
 /* -ENOENT for an unknown name (the list of names is in score_plugin_names()). Case counts. */
 int score_plugin_find(const char *name, enum score_plugin_id *plugin);
 const char *score_variant_name(enum score_variant variant); /* "corrected", "upstream", "kep" */
 int score_variant_find(const char *name, enum score_variant *variant);
 void score_args_default(struct score_args *args);
 
-void score_node_by(enum score_plugin_id plugin, enum score_variant variant, const struct score_args *args,
-		   const struct pod_spec *pod, const struct score_node *node, struct score_result *result);
+void score_node_by(enum score_plugin_id plugin, enum score_variant variant,
+		   const struct score_args *args, const struct pod_spec *pod,
+		   const struct score_node *node, struct score_result *result);
 
 /* The inputs of one node as of now: the longest window that is fresh, else the last one with its sigma widened by
  * (1 + age / 60 s) up to 5 minutes, else nothing known. text is storage for the rung's wording. */
-void score_node_from_page(const struct node_page *page, int64_t now_ns, char text[32], struct score_node *node);
+void score_node_from_page(const struct node_page *page, int64_t now_ns, char text[32],
+			  struct score_node *node);
 
 /* Weighted mean of plugin scores, rounded half away from zero. Weights > 0. */
 int64_t score_blend(const int64_t *scores, const double *weights, size_t count);

@@ -9,11 +9,11 @@
 /* X(name, metric labels, help of the family is in the metrics edge). What became of each frame that arrived. */
 #define FRAME_RESULTS(X)                                                                           \
 	X(applied)                                                                                 \
-	X(part)      /* stored until its interval is complete */                                   \
+	X(part) /* stored until its interval is complete */                                        \
 	X(duplicate)                                                                               \
 	X(too_old)                                                                                 \
 	X(need_full) /* a resend was ordered */                                                    \
-	X(refused)   /* over a limit, or values that cannot be */                                  \
+	X(refused) /* over a limit, or values that cannot be */                                    \
 	X(malformed)                                                                               \
 	X(version)                                                                                 \
 	X(oversized)                                                                               \
@@ -24,7 +24,7 @@ enum frame_result {
 #define X(name) FRAME_RESULT_##name,
 	FRAME_RESULTS(X)
 #undef X
-	FRAME_RESULT_COUNT
+		FRAME_RESULT_COUNT
 };
 
 struct counters {

@@ -30,7 +30,7 @@ struct page_usage {
 
 struct page_container {
 	const char *name; /* cgroup path; borrowed from the page's storage, as all strings here */
-	const char *id;   /* container id, "" unknown */
+	const char *id; /* container id, "" unknown */
 	enum container_runtime runtime;
 	struct kernel_limits limits;
 	struct latest cpu_milli, mem_bytes, working_set_bytes;
@@ -39,8 +39,8 @@ struct page_container {
 };
 
 struct page_pod {
-	const char *name;  /* the API's, else the cgroup's path */
-	const char *uid;   /* "" where there is none */
+	const char *name; /* the API's, else the cgroup's path */
+	const char *uid; /* "" where there is none */
 	enum entity_kind kind;
 	enum qos_class qos;
 	struct kernel_limits limits;
@@ -51,7 +51,8 @@ struct page_pod {
 
 struct node_page {
 	atomic_uint users;
-	uint64_t generation; /* of the state when it was built: grows with every change of this node */
+	uint64_t
+		generation; /* of the state when it was built: grows with every change of this node */
 	const char *name;
 	uint8_t run[FRAME_RUN_LEN];
 	int64_t end_ns; /* of the newest interval */
@@ -62,15 +63,22 @@ struct node_page {
 	uint64_t pass_ns;
 	double agent_cpu_milli; /* the agent's own use */
 	int64_t cpu_capacity_milli, mem_capacity_bytes;
-	int64_t cpu_allocatable_milli, mem_allocatable_bytes; /* the capacity where the API is unknown */
+	int64_t cpu_allocatable_milli,
+		mem_allocatable_bytes; /* the capacity where the API is unknown */
 	struct page_usage usage;
 	size_t pod_count;
 	const struct page_pod *pods; /* sorted by name */
 };
 
+/*
+ * A copy of `from` with one user, in one block of memory: the page, its pods, their containers and every string.
+ * Pods and containers must be sorted by name (strcmp); NULL strings become "". from->users does not matter.
+ */
+struct node_page *page_new(const struct node_page *from);
 struct node_page *page_hold(struct node_page *p);
 /* Any thread; the last user frees it. NULL is allowed. */
 void page_drop(struct node_page *p);
+/* By the age of the newest interval: fresh below FRESH_NS, expired above EXPIRED_NS; never for NULL and end_ns 0. */
 enum freshness page_freshness(const struct node_page *p, int64_t now_ns);
 const char *freshness_name(enum freshness f); /* "fresh", "late", "expired", "none" */
 /* The pod of that name, or NULL. */

@@ -12,20 +12,20 @@
 enum usage_verdict {
 	USAGE_APPLIED,
 	USAGE_DUPLICATE, /* this run's sequence is not newer; nothing changed */
-	USAGE_TOO_OLD,   /* ended more than 15 minutes before now; nothing changed */
+	USAGE_TOO_OLD, /* ended more than 15 minutes before now; nothing changed */
 	USAGE_NEED_FULL, /* resend_from says from where, with all identities; nothing changed */
-	USAGE_REFUSED,   /* see reason; nothing changed */
+	USAGE_REFUSED, /* see reason; nothing changed */
 };
 
 struct usage_answer {
 	enum usage_verdict verdict;
-	uint64_t applied;     /* last applied sequence of this run */
+	uint64_t applied; /* last applied sequence of this run */
 	uint64_t resend_from; /* with USAGE_NEED_FULL */
 	char reason[192];
 };
 
 struct usage_limits {
-	uint32_t nodes_max;         /* default 20000 */
+	uint32_t nodes_max; /* default 20000 */
 	uint32_t pods_per_node_max; /* default 2048 entries that are pods, units or slices */
 };
 

@@ -12,7 +12,7 @@
 struct view {
 	atomic_uint users;
 	uint64_t version; /* +1 per publication */
-	int64_t time_ns;  /* Unix time of publication */
+	int64_t time_ns; /* Unix time of publication */
 	size_t page_count;
 	struct node_page **pages; /* each held; sorted by name */
 };
@@ -28,6 +28,6 @@ struct view_slot;
 struct view_slot *view_slot_new(void); /* holds an empty view of version 0 */
 void view_slot_free(struct view_slot *s);
 void view_slot_publish(struct view_slot *s, struct view *v); /* takes over v */
-struct view *view_slot_take(struct view_slot *s);            /* the caller drops it; never NULL */
+struct view *view_slot_take(struct view_slot *s); /* the caller drops it; never NULL */
 
 #endif

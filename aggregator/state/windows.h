@@ -38,7 +38,7 @@ struct window_counts {
 	double seconds; /* covered */
 	double throttled_seconds;
 	double throttled_ratio; /* throttled periods / periods; NaN without periods */
-	double contention_cpu;  /* share of the time, 0..1; NaN: not measured */
+	double contention_cpu; /* share of the time, 0..1; NaN: not measured */
 	double contention_mem;
 	uint64_t oom_kills;
 	bool throttle_known, oom_known;
@@ -49,17 +49,21 @@ struct window_set {
 	struct window_counts counts;
 };
 
-struct pod_windows;  /* opaque; <= 2 KiB */
+struct pod_windows; /* opaque; <= 2 KiB */
 struct node_windows; /* opaque; <= 16 KiB while its histograms are as sparse as real ones */
 
 struct pod_windows *pod_windows_new(void);
 void pod_windows_free(struct pod_windows *w);
-void pod_windows_add(struct pod_windows *w, const struct usage *u, int64_t start_ns, int64_t end_ns);
-void pod_windows_read(const struct pod_windows *w, int64_t as_of_ns, struct window_set out[WINDOWS]);
+void pod_windows_add(struct pod_windows *w, const struct usage *u, int64_t start_ns,
+		     int64_t end_ns);
+void pod_windows_read(const struct pod_windows *w, int64_t as_of_ns,
+		      struct window_set out[WINDOWS]);
 
 struct node_windows *node_windows_new(void);
 void node_windows_free(struct node_windows *w);
-void node_windows_add(struct node_windows *w, const struct node_sample *n, int64_t start_ns, int64_t end_ns);
-void node_windows_read(const struct node_windows *w, int64_t as_of_ns, struct window_set out[WINDOWS]);
+void node_windows_add(struct node_windows *w, const struct node_sample *n, int64_t start_ns,
+		      int64_t end_ns);
+void node_windows_read(const struct node_windows *w, int64_t as_of_ns,
+		       struct window_set out[WINDOWS]);
 
 #endif

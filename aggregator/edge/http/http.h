@@ -17,8 +17,8 @@ struct http_context {
 	struct view_slot *views;
 	struct counters *counters;
 	int64_t (*now_ns)(void); /* Unix time */
-	bool watcher_upstream;   /* --watcher-variant upstream: 404 and 500 as load-watcher gives them */
-	int watcher_smoothed;    /* --watcher-stddev smoothed:N; 1: raw */
+	bool watcher_upstream; /* --watcher-variant upstream: 404 and 500 as load-watcher gives them */
+	int watcher_smoothed; /* --watcher-stddev smoothed:N; 1: raw */
 };
 
 struct http_request {
@@ -32,17 +32,18 @@ struct http_request {
 };
 
 struct http_response {
-	int status;               /* 200 unless set */
+	int status; /* 200 unless set */
 	const char *content_type; /* static string; NULL: no Content-Type header */
 	struct buf body;
 };
 
-typedef void http_handler(const struct http_context *ctx, const struct http_request *rq, struct http_response *rs);
+typedef void http_handler(const struct http_context *ctx, const struct http_request *rq,
+			  struct http_response *rs);
 
 /* Handlers, one file each; the route table is in server.c. */
-http_handler http_nodes;   /* GET /v1/nodes, /v1/nodes/NAME */
-http_handler http_pods;    /* GET /v1/pods */
-http_handler http_scores;  /* POST /v1/scores */
+http_handler http_nodes; /* GET /v1/nodes, /v1/nodes/NAME */
+http_handler http_pods; /* GET /v1/pods */
+http_handler http_scores; /* POST /v1/scores */
 http_handler http_watcher; /* /watcher, /watcher/NAME */
 http_handler http_watcher_health;
 http_handler http_metrics;
@@ -50,15 +51,17 @@ http_handler http_healthz;
 http_handler http_readyz;
 
 /* {"error":{"code","message","field"}} with the status; field may be NULL. */
-void http_fail(struct http_response *rs, int status, const char *code, const char *field, const char *format, ...)
-	__attribute__((format(printf, 5, 6)));
+void http_fail(struct http_response *rs, int status, const char *code, const char *field,
+	       const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 /* Runs the handler of method and path into *rs (404 and 405 included); what server.c does per request, and tests. */
-void http_route(const struct http_context *ctx, const struct http_request *rq, struct http_response *rs);
+void http_route(const struct http_context *ctx, const struct http_request *rq,
+		struct http_response *rs);
 
 struct http_server;
 /* listen: "127.0.0.1:2020", "[::1]:2020", ":2020", port 0 picks one. -EADDRINUSE, -EINVAL.. with the reason. */
-int http_start(struct http_server **s, const char *listen, const struct http_context *ctx, struct reason *reason);
+int http_start(struct http_server **s, const char *listen, const struct http_context *ctx,
+	       struct reason *reason);
 void http_stop(struct http_server *s);
 /* The address it really listens on, "127.0.0.1:2020". */
 const char *http_address(const struct http_server *s);

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The loop thread (libuv) owns the usage state. Frames become intervals in the ingest edge, which hands each over
+ * to on_interval() and sends the ack it fills. What was applied becomes visible with the next view:
+ *
+ *   ingest fd readable --> on_interval --> usage_apply --> dirty --(at most once a second)--> view --> slot
+ *                                                                                              |
+ *   HTTP threads  <------------------------------- take, read, drop ---------------------------+
+ *
+ * A signal stops the loop; closing runs in the mirrored order of opening.
+ */
+#include "aggregator/engine.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <uv.h>
+
+#include "aggregator/edge/http/http.h"
+#include "aggregator/edge/ingest.h"
+#include "aggregator/state/counters.h"
+#include "aggregator/state/usage.h"
+#include "aggregator/state/view.h"
+#include "shared/clock.h"
+#include "shared/keyring.h"
+#include "shared/log.h"
+#include "shared/mem.h"
+
+#define PUBLISH_NS NS_PER_SEC
+
+enum { FRAMES_PER_TURN = 64 };
+
+struct engine {
+	/* fixed after start */
+	const struct engine_config *config; /* borrowed */
+	struct http_context http_context;
+	struct http_server *http;
+	struct view_slot *views;
+	struct ingest *ingest;
+
+	/* loop thread */
+	uv_loop_t loop;
+	uv_poll_t ingest_poll;
+	uv_timer_t publish_timer;
+	uv_signal_t signals[3];
+	bool loop_open;
+	struct keyring keys;
+	struct usage_state *usage;
+	int64_t published_ns; /* monotonic */
+
+	/* any thread */
+	struct counters counters;
+};
+
+static const enum frame_result result_of_verdict[] = {
+	[USAGE_APPLIED] = FRAME_RESULT_applied, [USAGE_DUPLICATE] = FRAME_RESULT_duplicate,
+	[USAGE_TOO_OLD] = FRAME_RESULT_too_old, [USAGE_NEED_FULL] = FRAME_RESULT_need_full,
+	[USAGE_REFUSED] = FRAME_RESULT_refused,
+};
+
+static const enum ack_status status_of_verdict[] = {
+	[USAGE_APPLIED] = ACK_APPLIED, [USAGE_DUPLICATE] = ACK_APPLIED,
+	[USAGE_TOO_OLD] = ACK_TOO_OLD, [USAGE_NEED_FULL] = ACK_NEED_FULL,
+	[USAGE_REFUSED] = ACK_REFUSED,
+};
+
+static enum frame_result on_interval(void *ctx, const struct frame_header *header,
+				     struct interval *interval, int64_t now_ns, struct ack *ack)
+{
+	struct engine *e = ctx;
+	struct usage_answer answer = {0};
+
+	usage_apply(e->usage, header->node, header->run, interval, now_ns, &answer);
+	ack->status = status_of_verdict[answer.verdict];
+	ack->applied = answer.applied;
+	ack->resend_from = answer.resend_from;
+	memcpy(ack->reason, answer.reason, sizeof(answer.reason));
+	if (answer.verdict == USAGE_REFUSED)
+		log_warn("refused an interval of node %s: %s", header->node, answer.reason);
+	return result_of_verdict[answer.verdict];
+}
+
+static void publish(struct engine *e)
+{
+	view_slot_publish(e->views, usage_view(e->usage, clock_wall_ns()));
+	e->published_ns = clock_mono_ns();
+	counter_add(&e->counters.views_published, 1);
+}
+
+static void on_publish_timer(uv_timer_t *timer)
+{
+	publish(timer->data);
+}
+
+/* At once when the last view is a second old, else as soon as it will be. */
+static void publish_soon(struct engine *e)
+{
+	int64_t age = clock_mono_ns() - e->published_ns;
+
+	if (!usage_dirty(e->usage) || uv_is_active((uv_handle_t *)&e->publish_timer))
+		return;
+	if (age >= PUBLISH_NS)
+		publish(e);
+	else
+		uv_timer_start(&e->publish_timer, on_publish_timer,
+			       (uint64_t)((PUBLISH_NS - age) / NS_PER_MS) + 1, 0);
+}
+
+static void on_frames(uv_poll_t *poll, int status, int events)
+{
+	struct engine *e = poll->data;
+
+	(void)events;
+	if (status < 0)
+		log_error("the ingest socket cannot be watched: %s", uv_strerror(status));
+	else
+		ingest_step(e->ingest, FRAMES_PER_TURN, clock_wall_ns());
+	publish_soon(e);
+}
+
+static void reload_keys(struct engine *e)
+{
+	struct keyring fresh;
+	struct reason why;
+
+	if (!e->config->key_path)
+		return;
+	if (keyring_load(&fresh, e->config->key_path, &why)) {
+		log_error("keeping the old keys: %s", why.text);
+		return;
+	}
+	e->keys = fresh;
+	keyring_wipe(&fresh);
+	log_info("read the keys again");
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+	struct engine *e = handle->data;
+
+	if (number == SIGHUP)
+		reload_keys(e);
+	else
+		uv_stop(&e->loop);
+}
+
+/* One descriptor per agent: take as many as the hard limit gives. */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static int open_loop(struct engine *e, struct reason *reason)
+{
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+	int rc = uv_loop_init(&e->loop);
+
+	if (rc) {
+		reason_set(reason, "the event loop does not start: %s", uv_strerror(rc));
+		return rc;
+	}
+	e->loop_open = true;
+	uv_timer_init(&e->loop, &e->publish_timer);
+	e->publish_timer.data = e;
+	for (int i = 0; i < 3; i++) {
+		uv_signal_init(&e->loop, &e->signals[i]);
+		e->signals[i].data = e;
+		uv_signal_start(&e->signals[i], on_signal, numbers[i]);
+	}
+	uv_poll_init(&e->loop, &e->ingest_poll, ingest_fd(e->ingest));
+	e->ingest_poll.data = e;
+	uv_poll_start(&e->ingest_poll, UV_READABLE, on_frames);
+	return 0;
+}
+
+int engine_open(struct engine **out, const struct engine_config *config, struct reason *reason)
+{
+	struct engine *e = mem_zalloc(1, sizeof(*e));
+	int rc = 0;
+
+	e->config = config;
+	e->published_ns = -PUBLISH_NS;
+	raise_descriptor_limit();
+	e->usage = usage_new(NULL);
+	e->views = view_slot_new();
+	e->http_context = (struct http_context){
+		.views = e->views,
+		.counters = &e->counters,
+		.now_ns = clock_wall_ns,
+		.watcher_upstream = config->watcher_upstream,
+		.watcher_smoothed = config->watcher_smoothed,
+	};
+	if (config->key_path)
+		rc = keyring_load(&e->keys, config->key_path, reason);
+	if (!rc)
+		rc = ingest_open(&e->ingest, config->ingest, &e->keys, &e->counters, on_interval, e,
+				 reason);
+	if (!rc)
+		rc = open_loop(e, reason);
+	if (!rc)
+		rc = http_start(&e->http, config->listen, &e->http_context, reason);
+	if (rc) {
+		engine_close(e);
+		return rc;
+	}
+	log_info("standalone, without a Kubernetes API: workloads carry their cgroups' names");
+	log_info("listening on http://%s, agents report to %s", http_address(e->http),
+		 config->ingest);
+	*out = e;
+	return 0;
+}
+
+void engine_run(struct engine *e)
+{
+	uv_run(&e->loop, UV_RUN_DEFAULT);
+}
+
+static void close_handle(uv_handle_t *handle, void *unused)
+{
+	(void)unused;
+	uv_close(handle, NULL);
+}
+
+void engine_close(struct engine *e)
+{
+	int rc;
+
+	if (!e)
+		return;
+	http_stop(e->http);
+	if (e->loop_open) {
+		uv_walk(&e->loop, close_handle, NULL);
+		uv_run(&e->loop, UV_RUN_DEFAULT);
+		rc = uv_loop_close(&e->loop);
+		assert(rc == 0);
+	}
+	ingest_close(e->ingest);
+	view_slot_free(e->views);
+	usage_free(e->usage);
+	keyring_wipe(&e->keys);
+	free(e);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The aggregator as one object: the loop that owns all state, between the ingest and the HTTP edge. */
+#ifndef EVENKEEL_AGGREGATOR_ENGINE_H
+#define EVENKEEL_AGGREGATOR_ENGINE_H
+
+#include <stdbool.h>
+
+#include "shared/reason.h"
+
+struct engine_config {
+	const char *listen; /* HTTP address */
+	const char *ingest; /* nanomsg URL */
+	const char *key_path; /* NULL: no key (ipc:// only) */
+	bool watcher_upstream;
+	int watcher_smoothed; /* N of "smoothed:N"; 1: raw */
+};
+
+struct engine;
+
+/* Binds both addresses. config is borrowed for the engine's life. */
+int engine_open(struct engine **e, const struct engine_config *config, struct reason *reason);
+/* Runs until SIGINT or SIGTERM; SIGHUP reads the keys again. */
+void engine_run(struct engine *e);
+void engine_close(struct engine *e);
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* evenkeel-aggregator: options, then the engine until it is told to stop. Exit: 0 ok, 1 error, 2 usage. */
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/engine.h"
+#include "shared/options.h"
+#include "shared/program.h"
+
+struct aggregator_options {
+	char *listen, *ingest, *key_file, *watcher_stddev;
+	int watcher_variant;
+	struct program_common common;
+};
+
+static const char *const watcher_variants[] = {"corrected", "upstream", NULL};
+
+#define AT(member) offsetof(struct aggregator_options, member)
+static const struct option_spec specs[] = {
+	{.name = "listen",
+	 .kind = OPTION_STRING,
+	 .offset = AT(listen),
+	 .value = "ADDRESS",
+	 .initial = "127.0.0.1:2020",
+	 .help = "Address and port of the HTTP API."},
+	{.name = "ingest",
+	 .kind = OPTION_STRING,
+	 .offset = AT(ingest),
+	 .value = "URL",
+	 .initial = "tcp://127.0.0.1:2021",
+	 .help = "Where agents report: tcp://HOST:PORT or ipc:///PATH."},
+	{.name = "key-file",
+	 .kind = OPTION_STRING,
+	 .offset = AT(key_file),
+	 .value = "FILE",
+	 .help = "Keys that open frames: a file of 32 random bytes, or a directory of such files."},
+	{.name = "watcher-variant",
+	 .kind = OPTION_CHOICE,
+	 .offset = AT(watcher_variant),
+	 .value = "VARIANT",
+	 .initial = "corrected",
+	 .choices = watcher_variants,
+	 .help = "How /watcher answers without data: with what there is, or as load-watcher does."},
+	{.name = "watcher-stddev",
+	 .kind = OPTION_STRING,
+	 .offset = AT(watcher_stddev),
+	 .value = "raw|smoothed:N",
+	 .initial = "raw",
+	 .help = "STD of /watcher: of the samples, or divided by sqrt(N) for plugins that expect "
+		 "means."},
+	PROGRAM_COMMON_OPTIONS(AT(common)),
+};
+
+static const struct option_program program = {
+	.name = "evenkeel-aggregator",
+	.summary = "Gathers what the agents measure and answers schedulers, people and monitoring.",
+	.usage = "[OPTION..]",
+	.specs = specs,
+	.env_prefix = "EVENKEEL_",
+	.config_name = "config",
+};
+
+/* "raw" is 1, "smoothed:N" is N in 1..1000. */
+static int parse_smoothing(const char *text, int *smoothed, struct reason *why)
+{
+	char *end;
+	long n;
+
+	*smoothed = 1;
+	if (!strcmp(text, "raw"))
+		return 0;
+	if (!strncmp(text, "smoothed:", 9)) {
+		n = strtol(text + 9, &end, 10);
+		*smoothed = (int)n;
+		if (end != text + 9 && !*end && n >= 1 && n <= 1000)
+			return 0;
+	}
+	reason_set(why,
+		   "--watcher-stddev: \"%s\" is neither raw nor smoothed:N with N from 1 to 1000",
+		   text);
+	return -1;
+}
+
+static int run(const void *values, struct reason *why)
+{
+	const struct aggregator_options *o = values;
+	struct engine_config config = {
+		.listen = o->listen,
+		.ingest = o->ingest,
+		.key_path = o->key_file,
+		.watcher_upstream = o->watcher_variant == 1,
+	};
+	struct engine *engine;
+
+	if (parse_smoothing(o->watcher_stddev, &config.watcher_smoothed, why))
+		return 2;
+	if (engine_open(&engine, &config, why))
+		return 1;
+	engine_run(engine);
+	engine_close(engine);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct aggregator_options options = {0};
+
+	return program_main(&program, &options, &options.common, run, argc, argv);
+}

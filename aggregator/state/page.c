@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A page is one block of memory: struct node_page, its pods, all their containers, then all strings. So a rebuild is one
+ * allocation, the last drop is one free, and a reader's walk over a node touches neighbouring lines.
+ */
+#include "aggregator/state/page.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/mem.h"
+
+/* Where the next container and the next string go. */
+struct cursor {
+	struct page_container *container;
+	char *text;
+};
+
+static size_t text_size(const char *text)
+{
+	return (text ? strlen(text) : 0) + 1;
+}
+
+static size_t page_size(const struct node_page *from)
+{
+	size_t size = sizeof(*from) + from->pod_count * sizeof(*from->pods) + text_size(from->name);
+
+	for (size_t i = 0; i < from->pod_count; i++) {
+		const struct page_pod *pod = &from->pods[i];
+
+		size += text_size(pod->name) + text_size(pod->uid);
+		size += pod->container_count * sizeof(*pod->containers);
+		for (size_t c = 0; c < pod->container_count; c++)
+			size += text_size(pod->containers[c].name) +
+				text_size(pod->containers[c].id);
+	}
+	return size;
+}
+
+static size_t count_containers(const struct node_page *from)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < from->pod_count; i++)
+		count += from->pods[i].container_count;
+	return count;
+}
+
+static const char *copy_text(struct cursor *at, const char *text)
+{
+	size_t size = text_size(text);
+	char *copy = at->text;
+
+	memcpy(copy, text ? text : "", size);
+	at->text += size;
+	return copy;
+}
+
+static void copy_containers(struct cursor *at, struct page_pod *pod)
+{
+	const struct page_container *from = pod->containers;
+
+	pod->containers = at->container;
+	for (size_t i = 0; i < pod->container_count; i++) {
+		struct page_container *c = at->container++;
+
+		*c = from[i];
+		c->name = copy_text(at, c->name);
+		c->id = copy_text(at, c->id);
+		assert(i == 0 || strcmp(c[-1].name, c->name) <= 0);
+	}
+}
+
+struct node_page *page_new(const struct node_page *from)
+{
+	size_t containers = count_containers(from);
+	struct node_page *page = mem_alloc(page_size(from));
+	struct page_pod *pods = (struct page_pod *)(page + 1);
+	struct cursor at = {.container = (struct page_container *)(pods + from->pod_count)};
+
+	at.text = (char *)(at.container + containers);
+	memcpy(page, from, sizeof(*page));
+	atomic_init(&page->users, 1);
+	page->name = copy_text(&at, from->name);
+	page->pods = pods;
+	for (size_t i = 0; i < from->pod_count; i++) {
+		pods[i] = from->pods[i];
+		pods[i].name = copy_text(&at, pods[i].name);
+		pods[i].uid = copy_text(&at, pods[i].uid);
+		copy_containers(&at, &pods[i]);
+		assert(i == 0 || strcmp(pods[i - 1].name, pods[i].name) <= 0);
+	}
+	return page;
+}
+
+struct node_page *page_hold(struct node_page *p)
+{
+	unsigned int users = atomic_fetch_add_explicit(&p->users, 1, memory_order_relaxed);
+
+	assert(users > 0);
+	return p;
+}
+
+void page_drop(struct node_page *p)
+{
+	unsigned int users;
+
+	if (!p)
+		return;
+	users = atomic_fetch_sub_explicit(&p->users, 1, memory_order_acq_rel);
+	assert(users > 0);
+	if (users == 1)
+		free(p);
+}
+
+enum freshness page_freshness(const struct node_page *p, int64_t now_ns)
+{
+	int64_t age_ns;
+
+	if (!p || p->end_ns == 0)
+		return NEVER;
+	age_ns = now_ns - p->end_ns;
+	if (age_ns < FRESH_NS)
+		return FRESH;
+	return age_ns > EXPIRED_NS ? EXPIRED : LATE;
+}
+
+const char *freshness_name(enum freshness f)
+{
+	static const char *const name[] = {
+		[FRESH] = "fresh",
+		[LATE] = "late",
+		[EXPIRED] = "expired",
+		[NEVER] = "none",
+	};
+
+	return name[f];
+}
+
+static int compare_pod(const void *key, const void *pod)
+{
+	return strcmp(key, ((const struct page_pod *)pod)->name);
+}
+
+const struct page_pod *page_find_pod(const struct node_page *p, const char *name)
+{
+	if (!p->pod_count)
+		return NULL;
+	return bsearch(name, p->pods, p->pod_count, sizeof(*p->pods), compare_pod);
+}

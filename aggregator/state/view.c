@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A view owns its array and one hold of each page, so publishing copies pointers and a reader keeps what it took
+ * for as long as it likes. The slot's mutex covers a pointer copy and a count; the last drop, which may free
+ * thousands of pages, always happens outside it.
+ */
+#include "aggregator/state/view.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/mem.h"
+
+struct view_slot {
+	pthread_mutex_t lock;
+	struct view *view; /* under lock; held */
+};
+
+struct view *view_new(uint64_t version, int64_t time_ns, struct node_page **pages, size_t count)
+{
+	struct view *v = mem_alloc(sizeof(*v));
+
+	for (size_t i = 1; i < count; i++)
+		assert(strcmp(pages[i - 1]->name, pages[i]->name) < 0);
+	atomic_init(&v->users, 1);
+	v->version = version;
+	v->time_ns = time_ns;
+	v->page_count = count;
+	v->pages = pages;
+	return v;
+}
+
+struct view *view_hold(struct view *v)
+{
+	unsigned int users = atomic_fetch_add_explicit(&v->users, 1, memory_order_relaxed);
+
+	assert(users > 0);
+	return v;
+}
+
+void view_drop(struct view *v)
+{
+	unsigned int users;
+
+	if (!v)
+		return;
+	users = atomic_fetch_sub_explicit(&v->users, 1, memory_order_acq_rel);
+	assert(users > 0);
+	if (users > 1)
+		return;
+	for (size_t i = 0; i < v->page_count; i++)
+		page_drop(v->pages[i]);
+	free(v->pages);
+	free(v);
+}
+
+static int compare_page(const void *key, const void *page)
+{
+	return strcmp(key, (*(struct node_page *const *)page)->name);
+}
+
+const struct node_page *view_find(const struct view *v, const char *node)
+{
+	struct node_page **found;
+
+	if (!v->page_count)
+		return NULL;
+	found = bsearch(node, v->pages, v->page_count, sizeof(struct node_page *), compare_page);
+	return found ? *found : NULL;
+}
+
+struct view_slot *view_slot_new(void)
+{
+	struct view_slot *s = mem_alloc(sizeof(*s));
+
+	pthread_mutex_init(&s->lock, NULL);
+	s->view = view_new(0, 0, NULL, 0);
+	return s;
+}
+
+void view_slot_free(struct view_slot *s)
+{
+	if (!s)
+		return;
+	view_drop(s->view);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+void view_slot_publish(struct view_slot *s, struct view *v)
+{
+	struct view *old;
+
+	pthread_mutex_lock(&s->lock);
+	old = s->view;
+	s->view = v;
+	pthread_mutex_unlock(&s->lock);
+	view_drop(old);
+}
+
+struct view *view_slot_take(struct view_slot *s)
+{
+	struct view *v;
+
+	pthread_mutex_lock(&s->lock);
+	v = view_hold(s->view);
+	pthread_mutex_unlock(&s->lock);
+	return v;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Durations as people write them: one or more numbers with a unit, "1m30s", "0.5s"; a bare "0" needs none. What
+ * lies below a nanosecond is cut. Integers only, so that what is read does not depend on rounding.
+ */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "shared/options_internal.h"
+
+static const struct unit {
+	const char *name;
+	int64_t ns;
+} units[] = {
+	{"h", 3600000000000}, {"m", 60000000000}, {"s", 1000000000},
+	{"ms", 1000000},      {"us", 1000},	  {"ns", 1},
+};
+
+enum { UNITS = sizeof(units) / sizeof(units[0]) };
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* The unit that p begins with, taking the letters up to the next number. */
+static const struct unit *unit_at(const char *p, size_t *len)
+{
+	*len = strcspn(p, "0123456789.");
+	for (size_t i = 0; i < UNITS; i++)
+		if (strlen(units[i].name) == *len && memcmp(p, units[i].name, *len) == 0)
+			return &units[i];
+	return NULL;
+}
+
+static int fail(const char *text, const char *why, struct reason *reason)
+{
+	char quoted[QUOTED_LEN];
+
+	options_quote(text, quoted);
+	reason_set(reason, "%s %s", quoted, why);
+	return -EINVAL;
+}
+
+/* number * unit, the number standing in p: digits, then maybe a point and digits. False on overflow. */
+static bool scale(const char *p, int64_t unit_ns, int64_t *ns)
+{
+	int64_t whole = 0;
+
+	for (; is_digit(*p); p++)
+		if (__builtin_mul_overflow(whole, 10, &whole) ||
+		    __builtin_add_overflow(whole, *p - '0', &whole))
+			return false;
+	if (__builtin_mul_overflow(whole, unit_ns, &whole))
+		return false;
+	if (*p == '.')
+		for (p++; is_digit(*p); p++) {
+			unit_ns /= 10;
+			if (__builtin_add_overflow(whole, (*p - '0') * unit_ns, &whole))
+				return false;
+		}
+	return !__builtin_add_overflow(*ns, whole, ns);
+}
+
+int duration_parse(const char *text, int64_t *ns, struct reason *reason)
+{
+	static const char *const example = "is not a duration such as 300ms, 5s, 1m30s or 2h";
+	const char *p = text;
+	int64_t sum = 0;
+
+	if (strcmp(text, "0") == 0) {
+		*ns = 0;
+		return 0;
+	}
+	if (*p == '\0')
+		return fail(text, example, reason);
+	while (*p) {
+		const char *number = p;
+		const struct unit *unit;
+		size_t digits = strspn(p, "0123456789"), len;
+
+		p += digits;
+		if (*p == '.') {
+			size_t decimals = strspn(p + 1, "0123456789");
+
+			digits += decimals;
+			p += 1 + decimals;
+		}
+		if (digits == 0)
+			return fail(text, example, reason);
+		if (*p == '\0')
+			return fail(text, "needs a unit, as in 300ms, 5s, 1m30s or 2h", reason);
+		unit = unit_at(p, &len);
+		if (!unit)
+			return fail(text, example, reason);
+		if (!scale(number, unit->ns, &sum))
+			return fail(text, "is longer than 292 years", reason);
+		p += len;
+	}
+	*ns = sum;
+	return 0;
+}
+
+void duration_format(int64_t ns, char out[DURATION_LEN])
+{
+	size_t used = 0;
+
+	snprintf(out, DURATION_LEN, "0");
+	for (size_t i = 0; i < UNITS; i++) {
+		if (ns / units[i].ns == 0)
+			continue;
+		used += (size_t)snprintf(out + used, DURATION_LEN - used, "%lld%s",
+					 (long long)(ns / units[i].ns), units[i].name);
+		ns %= units[i].ns;
+	}
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Bucket borders come from one table of powers, built by repeated multiplication on first use, and a value's bucket is
+ * found by binary search in it: so both ends of the wire put a value on the same side of a border, which log() of two
+ * different libraries would not promise.
+ */
+#include "shared/histogram.h"
+
+#include <math.h>
+#include <pthread.h>
+
+/* border[i] = g^i: bucket i + 1 begins at x0 * border[i]. */
+static double border[HISTOGRAM_BUCKETS - 1];
+static pthread_once_t border_once = PTHREAD_ONCE_INIT;
+
+static void build_borders(void)
+{
+	double power = 1;
+
+	for (int i = 0; i < HISTOGRAM_BUCKETS - 1; i++) {
+		border[i] = power;
+		power *= HISTOGRAM_GROWTH;
+	}
+}
+
+unsigned int histogram_bucket(double value, double x0)
+{
+	unsigned int low = 0, high = HISTOGRAM_BUCKETS - 1;
+
+	pthread_once(&border_once, build_borders);
+	/* How many borders are <= value. */
+	while (low < high) {
+		unsigned int middle = (low + high) / 2;
+
+		if (value >= x0 * border[middle])
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static uint32_t saturating_add(uint32_t a, uint32_t b)
+{
+	return a > UINT32_MAX - b ? UINT32_MAX : a + b;
+}
+
+void histogram_add(struct histogram *h, double value, double x0)
+{
+	uint32_t *count = &h->count[histogram_bucket(value, x0)];
+
+	*count = saturating_add(*count, 1);
+}
+
+void histogram_merge(struct histogram *into, const struct histogram *from)
+{
+	for (int i = 0; i < HISTOGRAM_BUCKETS; i++)
+		into->count[i] = saturating_add(into->count[i], from->count[i]);
+}
+
+uint64_t histogram_total(const struct histogram *h)
+{
+	uint64_t total = 0;
+
+	for (int i = 0; i < HISTOGRAM_BUCKETS; i++)
+		total += h->count[i];
+	return total;
+}
+
+double histogram_quantile(const struct histogram *h, double q, double x0, double min, double max)
+{
+	uint64_t total = histogram_total(h), seen = 0;
+	double wanted = ceil(q * (double)total), middle;
+	int i;
+
+	if (!total)
+		return 0;
+	if (wanted < 1)
+		wanted = 1;
+	for (i = 0; i < HISTOGRAM_BUCKETS - 1; i++) {
+		seen += h->count[i];
+		if ((double)seen >= wanted)
+			break;
+	}
+	pthread_once(&border_once, build_borders);
+	middle = i ? x0 * border[i - 1] * sqrt(HISTOGRAM_GROWTH) : 0;
+	return fmin(fmax(middle, min), max);
+}

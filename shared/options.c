@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every program has one table of options; this reads it from four places, each overriding the one before:
+ *
+ *     defaults of the table  <  YAML file  <  environment  <  command line
+ *
+ * Each place first becomes a list of settings (option, text, where it came from), since the file's name may stand on
+ * the command line; then all are applied in that order through one function. Applying a list for the first time at one
+ * level drops what the level below gave. An empty environment variable counts as not set, and unknown variables are
+ * not looked at (Kubernetes adds EVENKEEL_..._SERVICE_HOST and the like by itself).
+ */
+#include "shared/options_internal.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/mem.h"
+#include "shared/nearest.h"
+
+void settings_add(struct settings *s, const struct option_spec *spec, const char *text, size_t len,
+		  const char *origin)
+{
+	if (s->count == s->room) {
+		s->room = s->room ? 2 * s->room : 16;
+		s->items = mem_realloc(s->items, s->room * sizeof(*s->items));
+	}
+	s->items[s->count++] = (struct setting){
+		.spec = spec,
+		.text = text ? mem_strndup(text, len) : NULL,
+		.origin = origin ? mem_strdup(origin) : NULL,
+	};
+}
+
+void settings_fini(struct settings *s)
+{
+	for (size_t i = 0; i < s->count; i++) {
+		free(s->items[i].text);
+		free(s->items[i].origin);
+	}
+	free(s->items);
+	*s = (struct settings){0};
+}
+
+const struct option_spec *options_find(const struct option_spec *specs, const char *name)
+{
+	for (; specs->name; specs++)
+		if (strcmp(specs->name, name) == 0)
+			return specs;
+	return NULL;
+}
+
+bool options_only_typed(const struct option_spec *spec)
+{
+	return spec->kind == OPTION_FLAG &&
+	       (strcmp(spec->name, "help") == 0 || strcmp(spec->name, "version") == 0);
+}
+
+char *options_env_name(const struct option_program *program, const struct option_spec *spec)
+{
+	char *name = mem_printf("%s%s", program->env_prefix, spec->name);
+
+	for (char *p = name; *p; p++)
+		*p = *p == '-' || *p == '.' ? '_' : (char)toupper((unsigned char)*p);
+	return name;
+}
+
+void options_suggest(const struct option_program *program, const char *word, const char *before,
+		     const char *otherwise, char *out, size_t out_len)
+{
+	struct nearest near;
+
+	nearest_init(&near, word);
+	for (const struct option_spec *spec = program->specs; spec->name; spec++)
+		nearest_offer(&near, spec->name);
+	if (near.best)
+		snprintf(out, out_len, "; did you mean %s%s?", before, near.best);
+	else
+		snprintf(out, out_len, "%s", otherwise);
+}
+
+/* --- command line ------------------------------------------------------------------------------------------- */
+
+struct arguments {
+	const struct option_program *program;
+	int argc, at;
+	char **argv;
+	struct settings *out;
+	struct option_list *operands; /* NULL: none are allowed */
+	struct reason *reason;
+};
+
+static int need_value(const struct arguments *a, const struct option_spec *spec)
+{
+	reason_set(a->reason, "--%s needs a value%s%s", spec->name, spec->value ? ": " : "",
+		   spec->value ? spec->value : "");
+	return -EINVAL;
+}
+
+static int take_value(struct arguments *a, const struct option_spec *spec, const char *value)
+{
+	if (!value) {
+		if (a->at + 1 >= a->argc)
+			return need_value(a, spec);
+		value = a->argv[++a->at];
+	}
+	settings_add(a->out, spec, value, strlen(value), NULL);
+	return 0;
+}
+
+static int unknown(const struct arguments *a, const char *name)
+{
+	char hint[96], quoted[QUOTED_LEN];
+
+	options_suggest(a->program, name, "--", "; --help lists the options", hint, sizeof(hint));
+	options_quote(name, quoted);
+	quoted[strlen(quoted) - 1] = '\0';
+	reason_set(a->reason, "unknown option --%s%s", quoted + 1, hint);
+	return -EINVAL;
+}
+
+/* --name, --no-name, --name=value, --name value */
+static int take_long(struct arguments *a, const char *text)
+{
+	const char *equals = strchr(text, '=');
+	char *name = mem_strndup(text, equals ? (size_t)(equals - text) : strlen(text));
+	const struct option_spec *spec = options_find(a->program->specs, name);
+	int rc = 0;
+
+	if (spec && spec->kind != OPTION_FLAG) {
+		rc = take_value(a, spec, equals ? equals + 1 : NULL);
+	} else if (spec) {
+		const char *value = equals ? equals + 1 : "true";
+
+		settings_add(a->out, spec, value, strlen(value), NULL);
+	} else if (strncmp(name, "no-", 3) == 0 && !equals &&
+		   (spec = options_find(a->program->specs, name + 3)) &&
+		   spec->kind == OPTION_FLAG) {
+		settings_add(a->out, spec, "false", 5, NULL);
+	} else {
+		rc = unknown(a, name);
+	}
+	free(name);
+	return rc;
+}
+
+static const struct option_spec *find_letter(const struct option_spec *specs, char letter)
+{
+	for (; specs->name; specs++)
+		if (specs->letter == letter)
+			return specs;
+	return NULL;
+}
+
+/* -x, -xvalue, -x value, and several flags in one: -wA */
+static int take_letters(struct arguments *a, const char *letters)
+{
+	for (; *letters; letters++) {
+		const struct option_spec *spec = find_letter(a->program->specs, *letters);
+
+		if (!spec) {
+			reason_set(a->reason, "unknown option -%c; --help lists the options",
+				   isgraph((unsigned char)*letters) ? *letters : '?');
+			return -EINVAL;
+		}
+		if (spec->kind != OPTION_FLAG)
+			return take_value(a, spec, letters[1] ? letters + 1 : NULL);
+		settings_add(a->out, spec, "true", 4, NULL);
+	}
+	return 0;
+}
+
+static int take_operand(struct arguments *a, const char *text)
+{
+	static const struct option_spec operand = {.name = "operand", .kind = OPTION_LIST};
+	char quoted[QUOTED_LEN];
+
+	if (a->operands)
+		return options_set(&operand, text, a->operands, a->reason);
+	options_quote(text, quoted);
+	reason_set(a->reason, "unexpected argument %s; --help shows the usage", quoted);
+	return -EINVAL;
+}
+
+static int read_arguments(struct arguments *a)
+{
+	bool ended = false;
+
+	for (a->at = 1; a->at < a->argc; a->at++) {
+		const char *text = a->argv[a->at];
+		int rc = 0;
+
+		if (ended || text[0] != '-' || text[1] == '\0')
+			rc = take_operand(a, text);
+		else if (text[1] != '-')
+			rc = take_letters(a, text + 1);
+		else if (text[2])
+			rc = take_long(a, text + 2);
+		else
+			ended = true;
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+/* --- defaults and environment ------------------------------------------------------------------------------- */
+
+/* One setting, or one per item of a comma separated list. */
+static void add_text(struct settings *out, const struct option_spec *spec, const char *text,
+		     const char *origin)
+{
+	if (spec->kind != OPTION_LIST) {
+		settings_add(out, spec, text, strlen(text), origin);
+		return;
+	}
+	settings_add(out, spec, NULL, 0, origin);
+	while (*text) {
+		size_t len = strcspn(text, ",");
+
+		if (len)
+			settings_add(out, spec, text, len, origin);
+		text += len + (text[len] == ',');
+	}
+}
+
+static void read_defaults(const struct option_program *program, struct settings *out)
+{
+	for (const struct option_spec *spec = program->specs; spec->name; spec++)
+		if (spec->initial)
+			add_text(out, spec, spec->initial, NULL);
+}
+
+static void read_environment(const struct option_program *program, struct settings *out)
+{
+	for (const struct option_spec *spec = program->specs; spec->name && program->env_prefix;
+	     spec++) {
+		char *name = options_env_name(program, spec);
+		const char *text = options_only_typed(spec) ? NULL : getenv(name);
+
+		if (text && text[0])
+			add_text(out, spec, text, name);
+		free(name);
+	}
+}
+
+/* --- putting it together ------------------------------------------------------------------------------------ */
+
+/* The last value given to the option that names the file. */
+static const char *config_path(const struct option_program *program, const struct settings *levels,
+			       size_t count)
+{
+	const char *path = NULL;
+
+	for (size_t i = 0; program->config_name && i < count; i++)
+		for (size_t j = 0; j < levels[i].count; j++)
+			if (strcmp(levels[i].items[j].spec->name, program->config_name) == 0)
+				path = levels[i].items[j].text;
+	return path && path[0] ? path : NULL;
+}
+
+static void add_origin(struct reason *reason, const struct setting *s)
+{
+	char text[sizeof(reason->text)];
+
+	if (!reason)
+		return;
+	memcpy(text, reason->text, sizeof(text));
+	if (s->origin)
+		reason_set(reason, "--%s: %s (from %s)", s->spec->name, text, s->origin);
+	else
+		reason_set(reason, "--%s: %s", s->spec->name, text);
+}
+
+static int apply(const struct option_program *program, const struct settings *level, void *values,
+		 struct reason *reason)
+{
+	size_t specs = 0;
+	bool *seen;
+	int rc = 0;
+
+	while (program->specs[specs].name)
+		specs++;
+	seen = mem_zalloc(specs, sizeof(*seen));
+	for (size_t i = 0; i < level->count && rc == 0; i++) {
+		const struct setting *s = &level->items[i];
+		size_t index = (size_t)(s->spec - program->specs);
+
+		if (s->spec->kind == OPTION_LIST && !seen[index])
+			option_list_free((void *)((char *)values + s->spec->offset));
+		seen[index] = true;
+		if (!s->text)
+			continue;
+		rc = options_set(s->spec, s->text, values, reason);
+		if (rc)
+			add_origin(reason, s);
+	}
+	free(seen);
+	return rc;
+}
+
+int options_parse(const struct option_program *program, void *values, int argc, char **argv,
+		  struct option_list *operands, struct reason *reason)
+{
+	enum { DEFAULTS, CONFIG, ENVIRONMENT, COMMAND_LINE, LEVELS };
+	struct settings levels[LEVELS] = {{0}};
+	struct option_list found = {0};
+	struct arguments a = {.program = program,
+			      .argc = argc,
+			      .argv = argv,
+			      .out = &levels[COMMAND_LINE],
+			      .operands = operands ? &found : NULL,
+			      .reason = reason};
+	const char *path;
+	int rc;
+
+	read_defaults(program, &levels[DEFAULTS]);
+	rc = apply(program, &levels[DEFAULTS], values, reason);
+	assert(rc == 0);
+	read_environment(program, &levels[ENVIRONMENT]);
+	rc = read_arguments(&a);
+	path = config_path(program, levels, LEVELS);
+	if (rc == 0 && path)
+		rc = options_read_yaml(program, path, &levels[CONFIG], reason);
+	for (size_t i = CONFIG; i < LEVELS && rc == 0; i++)
+		rc = apply(program, &levels[i], values, reason);
+	for (size_t i = 0; i < LEVELS; i++)
+		settings_fini(&levels[i]);
+	if (rc) {
+		option_list_free(&found);
+		options_free(program, values);
+		return rc;
+	}
+	if (operands)
+		*operands = found;
+	return 0;
+}
+
+void options_free(const struct option_program *program, void *values)
+{
+	for (const struct option_spec *spec = program->specs; spec->name; spec++) {
+		void *member = (char *)values + spec->offset;
+
+		if (spec->kind == OPTION_LIST) {
+			option_list_free(member);
+		} else if (spec->kind == OPTION_STRING) {
+			free(*(char **)member);
+			*(char **)member = NULL;
+		}
+	}
+}

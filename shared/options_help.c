@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* --help, from the same table that parsing uses: flags in one column, what they mean wrapped in the other. */
+#include "shared/options_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { HELP_WIDTH = 80, HELP_COLUMN = 26 };
+
+static void pad(struct buf *out, size_t width)
+{
+	buf_printf(out, "%*s", (int)width, "");
+}
+
+/* Words of text from column `at`, each new line beginning at column `indent`. */
+static void wrap(struct buf *out, const char *text, size_t indent, size_t at)
+{
+	bool first = true;
+
+	while (*text) {
+		size_t len = strcspn(text, " ");
+
+		if (!first && at + 1 + len > HELP_WIDTH) {
+			buf_add_char(out, '\n');
+			pad(out, indent);
+			at = indent;
+			first = true;
+		}
+		if (!first) {
+			buf_add_char(out, ' ');
+			at++;
+		}
+		buf_add(out, text, len);
+		at += len;
+		first = false;
+		text += len;
+		text += strspn(text, " ");
+	}
+	buf_add_char(out, '\n');
+}
+
+static void add_choices(const struct option_spec *spec, struct buf *out)
+{
+	for (size_t i = 0; spec->choices[i]; i++)
+		buf_printf(out, "%s%s", i ? "|" : "", spec->choices[i]);
+}
+
+/* "  -o, --output table|wide|json" */
+static void add_flags(const struct option_spec *spec, struct buf *out)
+{
+	bool on = spec->kind == OPTION_FLAG && spec->initial && strcmp(spec->initial, "true") == 0;
+
+	if (spec->letter)
+		buf_printf(out, "  -%c, --%s%s", spec->letter, on ? "no-" : "", spec->name);
+	else
+		buf_printf(out, "      --%s%s", on ? "no-" : "", spec->name);
+	if (spec->kind == OPTION_FLAG)
+		return;
+	buf_add_char(out, ' ');
+	if (spec->value)
+		buf_add_str(out, spec->value);
+	else if (spec->kind == OPTION_CHOICE)
+		add_choices(spec, out);
+	else
+		buf_add_str(out, "VALUE");
+	if (spec->kind == OPTION_LIST)
+		buf_add_str(out, "..");
+}
+
+static void add_note(struct buf *notes, const char *before, const char *text)
+{
+	buf_printf(notes, "%s%s%s", notes->len ? "; " : " [", before, text);
+}
+
+/* The sentence, then [default; range; variable]. */
+static void add_meaning(const struct option_program *program, const struct option_spec *spec,
+			struct buf *out)
+{
+	struct buf notes = BUF_INIT, range = BUF_INIT;
+
+	if (spec->initial && spec->initial[0] && spec->kind != OPTION_FLAG)
+		add_note(&notes, "default ", spec->initial);
+	options_range(spec, &range);
+	if (range.len)
+		add_note(&notes, "", range.data);
+	if (program->env_prefix && !options_only_typed(spec)) {
+		char *name = options_env_name(program, spec);
+
+		add_note(&notes, "", name);
+		free(name);
+	}
+	buf_add_str(out, spec->help);
+	if (notes.len)
+		buf_printf(out, "%s]", notes.data);
+	buf_fini(&notes);
+	buf_fini(&range);
+}
+
+void options_help(const struct option_program *program, struct buf *out)
+{
+	struct buf flags = BUF_INIT, meaning = BUF_INIT;
+
+	buf_printf(out, "Usage: %s %s\n\n", program->name, program->usage);
+	wrap(out, program->summary, 0, 0);
+	buf_add_str(out, "\nOptions:\n");
+	for (const struct option_spec *spec = program->specs; spec->name; spec++) {
+		buf_clear(&flags);
+		buf_clear(&meaning);
+		add_flags(spec, &flags);
+		add_meaning(program, spec, &meaning);
+		buf_add_str(out, flags.data);
+		if (flags.len + 2 > HELP_COLUMN) {
+			buf_add_char(out, '\n');
+			pad(out, HELP_COLUMN);
+		} else {
+			pad(out, HELP_COLUMN - flags.len);
+		}
+		wrap(out, meaning.data, HELP_COLUMN, HELP_COLUMN);
+	}
+	buf_fini(&flags);
+	buf_fini(&meaning);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the option parser share; nobody else includes it. */
+#ifndef EVENKEEL_SHARED_OPTIONS_INTERNAL_H
+#define EVENKEEL_SHARED_OPTIONS_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shared/buf.h"
+#include "shared/options.h"
+#include "shared/reason.h"
+
+/* One value given at one level (defaults, file, environment, command line), not yet looked at. */
+struct setting {
+	const struct option_spec *spec;
+	char *text; /* owned; NULL: the empty list */
+	char *origin; /* owned: "EVENKEEL_RATE", "agent.yaml:3"; NULL: the command line or the table */
+};
+
+struct settings {
+	struct setting *items; /* owned */
+	size_t count, room;
+};
+
+/* text has len bytes and is copied; NULL is the empty list. */
+void settings_add(struct settings *s, const struct option_spec *spec, const char *text, size_t len,
+		  const char *origin);
+void settings_fini(struct settings *s);
+
+const struct option_spec *options_find(const struct option_spec *specs, const char *name);
+/* --help and --version are asked for, never configured. */
+bool options_only_typed(const struct option_spec *spec);
+/* "EVENKEEL_KEY_FILE"; the caller frees it. */
+char *options_env_name(const struct option_program *program, const struct option_spec *spec);
+/* "; did you mean --rate?", or "; --help lists .."; before stands before the name. */
+void options_suggest(const struct option_program *program, const char *word, const char *before,
+		     const char *otherwise, char *out, size_t out_len);
+/* "1s to 15s", "at least 1"; empty when any value goes. */
+void options_range(const struct option_spec *spec, struct buf *out);
+
+/* Reads one value into its member. -EINVAL with the reason. */
+int options_set(const struct option_spec *spec, const char *text, void *values,
+		struct reason *reason);
+/* The settings of a YAML file, in order. -EINVAL with the reason. */
+int options_read_yaml(const struct option_program *program, const char *path, struct settings *out,
+		      struct reason *reason);
+/* The same from memory; name is what reasons call it. */
+int options_parse_yaml(const struct option_program *program, const char *name, const char *text,
+		       size_t len, struct settings *out, struct reason *reason);
+
+enum { QUOTED_LEN = 72, DURATION_LEN = 48 };
+/* text as one printable line within double quotes, cut when long. */
+void options_quote(const char *text, char out[QUOTED_LEN]);
+/* "1m30s": the text duration_parse() reads back. */
+void duration_format(int64_t ns, char out[DURATION_LEN]);
+
+#endif

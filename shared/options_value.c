@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From text to the member of the caller's struct, by kind. The same function reads defaults, file, environment
+ * and command line, so a value means the same wherever it is written. Numbers are plain decimal: no
+ * hexadecimal, no "inf", no surrounding blanks.
+ */
+#include "shared/options_internal.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/mem.h"
+
+void options_quote(const char *text, char out[QUOTED_LEN])
+{
+	size_t used = 0;
+
+	out[used++] = '"';
+	for (; *text; text++) {
+		if (used > QUOTED_LEN - 8) {
+			memcpy(out + used, "...", 3);
+			used += 3;
+			break;
+		}
+		out[used++] = (unsigned char)*text < ' ' || *text == 127 ? '?' : *text;
+	}
+	out[used++] = '"';
+	out[used] = '\0';
+}
+
+static void format_bound(const struct option_spec *spec, double bound, struct buf *out)
+{
+	char text[DURATION_LEN];
+
+	if (spec->kind == OPTION_DURATION) {
+		duration_format((int64_t)bound, text);
+		buf_add_str(out, text);
+	} else {
+		buf_printf(out, "%.15g", bound);
+	}
+}
+
+void options_range(const struct option_spec *spec, struct buf *out)
+{
+	if (spec->min == 0 && spec->max == 0)
+		return;
+	if (isinf(spec->max)) {
+		buf_add_str(out, "at least ");
+		format_bound(spec, spec->min, out);
+		return;
+	}
+	format_bound(spec, spec->min, out);
+	buf_add_str(out, " to ");
+	format_bound(spec, spec->max, out);
+}
+
+static int check_range(const struct option_spec *spec, double value, const char *text,
+		       struct reason *reason)
+{
+	bool duration = spec->kind == OPTION_DURATION;
+	char quoted[QUOTED_LEN];
+	struct buf range = BUF_INIT;
+
+	if ((spec->min == 0 && spec->max == 0) || (value >= spec->min && value <= spec->max))
+		return 0;
+	options_quote(text, quoted);
+	options_range(spec, &range);
+	reason_set(reason, "%s is too %s; %s %s allowed", quoted,
+		   value < spec->min ? (duration ? "short" : "small")
+				     : (duration ? "long" : "large"),
+		   range.data, isinf(spec->max) ? "is" : "are");
+	buf_fini(&range);
+	return -EINVAL;
+}
+
+static int refuse(const char *text, const char *why, struct reason *reason)
+{
+	char quoted[QUOTED_LEN];
+
+	options_quote(text, quoted);
+	reason_set(reason, "%s %s", quoted, why);
+	return -EINVAL;
+}
+
+static int set_flag(const char *text, bool *value, struct reason *reason)
+{
+	if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
+		return refuse(text, "is neither true nor false", reason);
+	*value = text[0] == 't';
+	return 0;
+}
+
+static int set_integer(const struct option_spec *spec, const char *text, int64_t *value,
+		       struct reason *reason)
+{
+	size_t sign = text[0] == '-' || text[0] == '+';
+	size_t digits = strspn(text + sign, "0123456789");
+	long long parsed;
+
+	if (digits == 0 || text[sign + digits])
+		return refuse(text, "is not a whole number", reason);
+	errno = 0;
+	parsed = strtoll(text, NULL, 10);
+	if (errno == ERANGE)
+		return refuse(text, "is beyond what fits in 64 bits", reason);
+	if (check_range(spec, (double)parsed, text, reason))
+		return -EINVAL;
+	*value = parsed;
+	return 0;
+}
+
+static int set_number(const struct option_spec *spec, const char *text, double *value,
+		      struct reason *reason)
+{
+	double parsed;
+	char *end;
+
+	parsed = strtod(text, &end);
+	if (end == text || *end || text[strspn(text, "0123456789+-.eE")] || !isfinite(parsed))
+		return refuse(text, "is not a number", reason);
+	if (check_range(spec, parsed, text, reason))
+		return -EINVAL;
+	*value = parsed;
+	return 0;
+}
+
+static int set_duration(const struct option_spec *spec, const char *text, int64_t *value,
+			struct reason *reason)
+{
+	int64_t parsed;
+
+	if (duration_parse(text, &parsed, reason) ||
+	    check_range(spec, (double)parsed, text, reason))
+		return -EINVAL;
+	*value = parsed;
+	return 0;
+}
+
+static int set_choice(const struct option_spec *spec, const char *text, int *value,
+		      struct reason *reason)
+{
+	struct buf known = BUF_INIT;
+	char quoted[QUOTED_LEN];
+	int i;
+
+	for (i = 0; spec->choices[i]; i++)
+		if (strcmp(spec->choices[i], text) == 0) {
+			*value = i;
+			return 0;
+		}
+	for (i = 0; spec->choices[i]; i++)
+		buf_printf(&known, "%s%s",
+			   i == 0		  ? ""
+			   : spec->choices[i + 1] ? ", "
+						  : " or ",
+			   spec->choices[i]);
+	options_quote(text, quoted);
+	reason_set(reason, "%s is not known; it is %s", quoted, known.data);
+	buf_fini(&known);
+	return -EINVAL;
+}
+
+static void list_add(struct option_list *list, const char *text)
+{
+	/* Doubles at each power of two, so that the contract's struct needs no capacity. */
+	if ((list->count & (list->count - 1)) == 0)
+		list->items = mem_realloc(list->items, (list->count ? 2 * list->count : 1) *
+							       sizeof(*list->items));
+	list->items[list->count++] = mem_strdup(text);
+}
+
+int options_set(const struct option_spec *spec, const char *text, void *values,
+		struct reason *reason)
+{
+	void *member = (char *)values + spec->offset;
+
+	switch (spec->kind) {
+	case OPTION_FLAG:
+		return set_flag(text, member, reason);
+	case OPTION_STRING:
+		free(*(char **)member);
+		*(char **)member = mem_strdup(text);
+		return 0;
+	case OPTION_LIST:
+		list_add(member, text);
+		return 0;
+	case OPTION_INTEGER:
+		return set_integer(spec, text, member, reason);
+	case OPTION_NUMBER:
+		return set_number(spec, text, member, reason);
+	case OPTION_DURATION:
+		return set_duration(spec, text, member, reason);
+	case OPTION_CHOICE:
+		return set_choice(spec, text, member, reason);
+	}
+	return -EINVAL;
+}
+
+void option_list_free(struct option_list *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		free(list->items[i]);
+	free(list->items);
+	*list = (struct option_list){0};
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A configuration file is one YAML document: a mapping from option names to scalars, or to sequences of scalars for
+ * lists. How a scalar is quoted does not matter, the option's kind says how to read it. Refused, with file and
+ * line: unknown and repeated keys, a key without value, anything nested deeper, aliases, a second document, files above
+ * FILE_MAX. Read event by event, so no input can make it hold more than its own size.
+ */
+#include "shared/options_internal.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <yaml.h>
+
+#include "shared/mem.h"
+
+enum { FILE_MAX = 1 << 20 };
+
+struct reader {
+	yaml_parser_t parser;
+	yaml_event_t event; /* valid while `held` */
+	bool held;
+	const struct option_program *program;
+	const char *name; /* of the file, for reasons */
+	struct settings *out;
+	struct reason *reason;
+};
+
+static int fail_at(struct reader *r, size_t line, const char *text)
+{
+	reason_set(r->reason, "%s:%zu: %s", r->name, line + 1, text);
+	return -EINVAL;
+}
+
+static int fail(struct reader *r, const char *text)
+{
+	return fail_at(r, r->event.start_mark.line, text);
+}
+
+static int next(struct reader *r)
+{
+	if (r->held)
+		yaml_event_delete(&r->event);
+	r->held = yaml_parser_parse(&r->parser, &r->event);
+	if (r->held)
+		return 0;
+	return fail_at(r, r->parser.problem_mark.line,
+		       r->parser.problem ? r->parser.problem : "not YAML");
+}
+
+static const char *scalar(const struct reader *r)
+{
+	return (const char *)r->event.data.scalar.value;
+}
+
+/* A plain empty scalar, ~ or null: YAML's ways to write that there is nothing. */
+static bool is_null(const struct reader *r)
+{
+	const char *text = scalar(r);
+
+	return r->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
+	       (!text[0] || strcmp(text, "~") == 0 || strcmp(text, "null") == 0);
+}
+
+/* The scalar under the cursor as a value of spec. */
+static int take_scalar(struct reader *r, const struct option_spec *spec)
+{
+	char text[512];
+	char *origin;
+
+	if (r->event.type != YAML_SCALAR_EVENT) {
+		snprintf(text, sizeof(text), "%s: expected a plain value here", spec->name);
+		return fail(r, text);
+	}
+	if (is_null(r) || strlen(scalar(r)) != r->event.data.scalar.length) {
+		snprintf(text, sizeof(text), "%s has %s", spec->name,
+			 is_null(r) ? "no value" : "a value with a zero byte");
+		return fail(r, text);
+	}
+	origin = mem_printf("%s:%zu", r->name, r->event.start_mark.line + 1);
+	settings_add(r->out, spec, scalar(r), r->event.data.scalar.length, origin);
+	free(origin);
+	return 0;
+}
+
+static int take_sequence(struct reader *r, const struct option_spec *spec)
+{
+	char text[128];
+	int rc;
+
+	if (r->event.type != YAML_SEQUENCE_START_EVENT) {
+		snprintf(text, sizeof(text),
+			 "%s is a list: write [a, b], or one \"- value\" a line", spec->name);
+		return fail(r, text);
+	}
+	settings_add(r->out, spec, NULL, 0, NULL);
+	for (;;) {
+		rc = next(r);
+		if (rc || r->event.type == YAML_SEQUENCE_END_EVENT)
+			return rc;
+		rc = take_scalar(r, spec);
+		if (rc)
+			return rc;
+	}
+}
+
+static int take_key(struct reader *r, bool *seen, const struct option_spec **spec)
+{
+	char hint[96], text[256], quoted[QUOTED_LEN];
+
+	if (r->event.type != YAML_SCALAR_EVENT)
+		return fail(r, "expected the name of an option");
+	options_quote(scalar(r), quoted);
+	*spec = options_find(r->program->specs, scalar(r));
+	if (!*spec) {
+		options_suggest(r->program, scalar(r), "", "", hint, sizeof(hint));
+		snprintf(text, sizeof(text), "unknown option %s%s", quoted, hint);
+		return fail(r, text);
+	}
+	if (options_only_typed(*spec) || strcmp((*spec)->name, r->program->config_name) == 0) {
+		snprintf(text, sizeof(text), "%s cannot be set in a file", (*spec)->name);
+		return fail(r, text);
+	}
+	if (seen[*spec - r->program->specs]) {
+		snprintf(text, sizeof(text), "%s is set twice", (*spec)->name);
+		return fail(r, text);
+	}
+	seen[*spec - r->program->specs] = true;
+	return 0;
+}
+
+static int take_mapping(struct reader *r, bool *seen)
+{
+	const struct option_spec *spec;
+	int rc;
+
+	for (;;) {
+		rc = next(r);
+		if (rc || r->event.type == YAML_MAPPING_END_EVENT)
+			return rc;
+		rc = take_key(r, seen, &spec);
+		if (rc == 0)
+			rc = next(r);
+		if (rc == 0)
+			rc = spec->kind == OPTION_LIST ? take_sequence(r, spec)
+						       : take_scalar(r, spec);
+		if (rc)
+			return rc;
+	}
+}
+
+/* stream start, document start, the mapping, document end, stream end; an empty file sets nothing. */
+static int take_stream(struct reader *r, bool *seen)
+{
+	int rc = next(r);
+
+	if (rc == 0)
+		rc = next(r);
+	if (rc || r->event.type == YAML_STREAM_END_EVENT)
+		return rc;
+	rc = next(r);
+	if (rc)
+		return rc;
+	if (r->event.type == YAML_MAPPING_START_EVENT)
+		rc = take_mapping(r, seen);
+	else if (r->event.type != YAML_SCALAR_EVENT || !is_null(r))
+		return fail(r, "expected \"name: value\" lines");
+	if (rc == 0)
+		rc = next(r);
+	if (rc == 0)
+		rc = next(r);
+	if (rc == 0 && r->event.type != YAML_STREAM_END_EVENT)
+		return fail(r, "a second document; there may be only one");
+	return rc;
+}
+
+int options_parse_yaml(const struct option_program *program, const char *name, const char *text,
+		       size_t len, struct settings *out, struct reason *reason)
+{
+	struct reader r = {.program = program, .name = name, .out = out, .reason = reason};
+	size_t specs = 0;
+	bool *seen;
+	int rc;
+
+	while (program->specs[specs].name)
+		specs++;
+	seen = mem_zalloc(specs, sizeof(*seen));
+	if (!yaml_parser_initialize(&r.parser))
+		abort();
+	yaml_parser_set_input_string(&r.parser, (const unsigned char *)text, len);
+	rc = take_stream(&r, seen);
+	if (r.held)
+		yaml_event_delete(&r.event);
+	yaml_parser_delete(&r.parser);
+	free(seen);
+	return rc;
+}
+
+int options_read_yaml(const struct option_program *program, const char *path, struct settings *out,
+		      struct reason *reason)
+{
+	FILE *file = fopen(path, "re");
+	char *text;
+	size_t len;
+	int rc;
+
+	if (!file) {
+		reason_set(reason, "--%s: cannot read %s: %s", program->config_name, path,
+			   strerror(errno));
+		return -EINVAL;
+	}
+	text = mem_alloc(FILE_MAX + 1);
+	len = fread(text, 1, FILE_MAX + 1, file);
+	if (ferror(file)) {
+		reason_set(reason, "--%s: cannot read %s: %s", program->config_name, path,
+			   strerror(errno));
+		rc = -EINVAL;
+	} else if (len > FILE_MAX) {
+		reason_set(reason, "--%s: %s is larger than 1 MiB", program->config_name, path);
+		rc = -EINVAL;
+	} else {
+		rc = options_parse_yaml(program, path, text, len, out, reason);
+	}
+	free(text);
+	fclose(file);
+	return rc;
+}
