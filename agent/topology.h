@@ -62,9 +62,8 @@ struct cgroup {
 	int parent; /* index; always smaller than the own one; CGROUP_NONE for the root */
 	uint32_t children;
 	uint64_t id[HIERARCHIES]; /* kernfs id (= inode number), 0: not in that hierarchy */
-	uint64_t
-		serial; /* differs for every life of a path: a removed and recreated cgroup is another one */
-	bool at_start; /* was there when the agent started: its counters began before us */
+	uint64_t serial; /* differs for every life of a path, also a removed and recreated one */
+	bool at_start; /* counters may have begun before this life: take no baseline of 0 */
 	struct identity identity;
 	struct reading reading;
 	uint64_t seen_pass; /* last pass that read it */
@@ -78,12 +77,14 @@ void topology_free(struct topology *t);
 /*
  * A rescan: begin, then add every cgroup of every hierarchy (parents before children, any order of hierarchies),
  * then commit. Cgroups that kept their path and their ids keep serial and reading; all others are new; those not
- * added are gone. Indices change only at commit; the order is by path, parents first (bytewise, '/' lowest).
- * The very first commit marks everything at_start.
+ * added are gone. A hierarchy that joins or leaves a path changes nothing as long as another one kept its id.
+ * Indices change only at commit; the order is by path, parents first (bytewise, '/' lowest).
+ * at_start is set for everything in the very first commit, and later for a new life that took over the id of one
+ * hierarchy, whose counters are therefore older than it. A begin without commit is forgotten by the next begin.
  */
 void topology_begin(struct topology *t);
-/* path with leading slash. -EINVAL without its parent or with a path longer than ENTITY_NAME_MAX, -ENOSPC
- * beyond CGROUPS_MAX (counted by topology_overflow). */
+/* path with leading slash. -EINVAL without its parent, without an id, or with a path longer than ENTITY_NAME_MAX;
+ * -ENOSPC beyond CGROUPS_MAX. */
 int topology_add(struct topology *t, enum hierarchy h, const char *path, uint64_t id);
 /* Returns true when anything changed. */
 bool topology_commit(struct topology *t);
@@ -93,6 +94,7 @@ size_t topology_count(const struct topology *t);
 struct cgroup *topology_at(struct topology *t, size_t index);
 /* Index of a cgroup by its id, or CGROUP_NONE. hint: where it was in the last walk, tried first; any value is safe. */
 int topology_find(const struct topology *t, enum hierarchy h, uint64_t id, int hint);
+/* Cgroups the newest rescan left out: too many, or their paths too long. */
 uint32_t topology_overflow(const struct topology *t);
 /* True when any pod is in the tree. */
 bool topology_has_pods(const struct topology *t);

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a sampling tier implements, and what only tiers and their tests need of the dispatch. */
+#ifndef EVENKEEL_AGENT_SAMPLER_TIER_H
+#define EVENKEEL_AGENT_SAMPLER_TIER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/sampler.h"
+
+struct sampler_ops {
+	enum sampler_tier tier;
+	/* As sampler_open(); *state is the tier's own. */
+	int (*open)(void **state, const struct cgroupfs *fs, struct reason *reason);
+	/* Accepts NULL. */
+	void (*close)(void *state);
+	/* As sampler_pass(); *result is zeroed by the caller. */
+	int (*pass)(void *state, struct topology *t, enum pass_kind kind, uint64_t pass,
+		    struct pass_result *result, struct reason *reason);
+	/* As sampler_topology_changed(); NULL where the tier cannot tell. */
+	int (*topology_changed)(void *state);
+};
+
+extern const struct sampler_ops sampler_bpf_ops; /* T1: agent/sampler_bpf.c */
+extern const struct sampler_ops sampler_files_ops; /* T3: agent/sampler_files.c */
+
+/* The members of reading.have that a pass of this kind renews; the others it leaves as they are. */
+static inline uint32_t sampler_renewed(enum pass_kind kind)
+{
+	return kind == PASS_SLOW ? UINT32_MAX : HAVE_CPU | HAVE_CPU_LOCAL | HAVE_MEMORY;
+}
+
+/*
+ * Every tier calls it when a pass meets a cgroup, in each hierarchy: the first time in this pass it marks the
+ * cgroup as seen and drops what the pass will renew. Returns true that first time.
+ */
+static inline bool sampler_meet(struct cgroup *cgroup, enum pass_kind kind, uint64_t pass)
+{
+	if (cgroup->seen_pass == pass)
+		return false;
+	cgroup->seen_pass = pass;
+	cgroup->reading.have &= ~sampler_renewed(kind);
+	return true;
+}
+
+/* sampler_open() of any tier, also one that is not ours. */
+int sampler_open_ops(struct sampler **s, const struct sampler_ops *ops, const struct cgroupfs *fs,
+		     struct reason *reason);
+/* sampler_choose() among these, best first. */
+int sampler_choose_ops(struct sampler **s, const struct sampler_ops *const *ops, size_t count,
+		       const struct cgroupfs *fs, struct topology *t, struct reason *reason);
+
+#endif

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/process.h"
+
+#include <arpa/inet.h>
+#include <curl/curl.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shared/clock.h"
+#include "shared/mem.h"
+
+char *folder_make(void)
+{
+	const char *base = getenv("TMPDIR");
+	char *path = mem_printf("%s/evenkeel-test-XXXXXX", base ? base : "/tmp");
+
+	if (!mkdtemp(path)) {
+		perror(path);
+		abort();
+	}
+	return path;
+}
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *walk)
+{
+	(void)st;
+	(void)flag;
+	(void)walk;
+	return remove(path);
+}
+
+void folder_remove(char *folder)
+{
+	nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	free(folder);
+}
+
+const char *program_path(const char *name)
+{
+	static char path[256];
+	const char *bin = getenv("BIN");
+
+	snprintf(path, sizeof(path), "%s/%s", bin ? bin : "build/bin", name);
+	return path;
+}
+
+static void become(char *const argv[], int out, int err)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	dup2(out, STDOUT_FILENO);
+	dup2(err, STDERR_FILENO);
+	execv(argv[0], argv);
+	dprintf(STDERR_FILENO, "%s: %s\n", argv[0], strerror(errno));
+	_exit(127);
+}
+
+pid_t process_start(const char *log, char *const argv[])
+{
+	int fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	pid_t pid = fd < 0 ? -1 : fork();
+
+	if (pid == 0)
+		become(argv, fd, fd);
+	if (pid < 0)
+		perror(log);
+	if (fd >= 0)
+		close(fd);
+	return pid;
+}
+
+static int exit_status(pid_t pid)
+{
+	int status;
+
+	while (waitpid(pid, &status, 0) < 0) {
+		if (errno != EINTR)
+			return -1;
+	}
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int process_stop(pid_t pid, int signal_number)
+{
+	kill(pid, signal_number);
+	return exit_status(pid);
+}
+
+static void drain(int out, struct buf *out_text, int err, struct buf *err_text)
+{
+	struct pollfd fds[2] = {{.fd = out, .events = POLLIN}, {.fd = err, .events = POLLIN}};
+	struct buf *texts[2] = {out_text, err_text};
+
+	while (fds[0].fd >= 0 || fds[1].fd >= 0) {
+		poll(fds, 2, -1);
+		for (int i = 0; i < 2; i++) {
+			char chunk[4096];
+			ssize_t got;
+
+			if (fds[i].fd < 0 || !fds[i].revents)
+				continue;
+			got = read(fds[i].fd, chunk, sizeof(chunk));
+			if (got > 0 && texts[i])
+				buf_add(texts[i], chunk, (size_t)got);
+			if (got <= 0)
+				fds[i].fd = -1;
+		}
+	}
+}
+
+int process_run(char *const argv[], struct buf *out, struct buf *err)
+{
+	int out_pipe[2], err_pipe[2];
+	pid_t pid;
+
+	if (pipe2(out_pipe, O_CLOEXEC) || pipe2(err_pipe, O_CLOEXEC)) {
+		perror("pipe");
+		abort();
+	}
+	pid = fork();
+	if (pid == 0)
+		become(argv, out_pipe[1], err_pipe[1]);
+	close(out_pipe[1]);
+	close(err_pipe[1]);
+	drain(out_pipe[0], out, err_pipe[0], err);
+	close(out_pipe[0]);
+	close(err_pipe[0]);
+	return exit_status(pid);
+}
+
+int free_port(void)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET,
+				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t len = sizeof(address);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || bind(fd, (struct sockaddr *)&address, len) ||
+	    getsockname(fd, (struct sockaddr *)&address, &len)) {
+		perror("free port");
+		abort();
+	}
+	close(fd);
+	return ntohs(address.sin_port);
+}
+
+static size_t collect(char *data, size_t size, size_t count, void *ctx)
+{
+	buf_add(ctx, data, size * count);
+	return size * count;
+}
+
+long http_get(const char *url, struct buf *body)
+{
+	CURL *curl = curl_easy_init();
+	long status = 0;
+
+	curl_easy_setopt(curl, CURLOPT_URL, url);
+	curl_easy_setopt(curl, CURLOPT_TIMEOUT, 10L);
+	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, collect);
+	curl_easy_setopt(curl, CURLOPT_WRITEDATA, body);
+	if (curl_easy_perform(curl) == CURLE_OK)
+		curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+	curl_easy_cleanup(curl);
+	return status;
+}
+
+cJSON *http_get_json(const char *url)
+{
+	struct buf body = BUF_INIT;
+	cJSON *json = NULL;
+
+	if (http_get(url, &body) == 200 && body.data)
+		json = cJSON_Parse(body.data);
+	buf_fini(&body);
+	return json;
+}
+
+bool await(bool (*done)(void *ctx), void *ctx, double seconds)
+{
+	int64_t until = clock_mono_ns() + (int64_t)(seconds * NS_PER_SEC);
+
+	while (!done(ctx)) {
+		if (clock_mono_ns() >= until)
+			return done(ctx);
+		poll(NULL, 0, 50);
+	}
+	return true;
+}

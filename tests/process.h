@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs under test: started with their output in files, awaited by conditions, never left behind. */
+#ifndef EVENKEEL_TESTS_PROCESS_H
+#define EVENKEEL_TESTS_PROCESS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include <cjson/cJSON.h>
+
+#include "shared/buf.h"
+
+/* A fresh folder below TMPDIR for one test's files; the caller removes it with folder_remove() and frees it. */
+char *folder_make(void);
+void folder_remove(char *folder);
+
+/* build/bin or what BIN says; "evenkeel-agent" -> "build/bin/evenkeel-agent". Static storage, one at a time. */
+const char *program_path(const char *name);
+
+/* Starts argv[0] with stdout and stderr appended to log; the child dies with the test. */
+pid_t process_start(const char *log, char *const argv[]);
+/* Signal it and reap it; the exit status, or 128 + the signal that ended it. */
+int process_stop(pid_t pid, int signal_number);
+/* Runs to its end; stdout (and stderr if err) into buffers. Exit status as above. */
+int process_run(char *const argv[], struct buf *out, struct buf *err);
+
+/* A TCP port of the loopback that is free now. */
+int free_port(void);
+
+/* GET; the status code, or 0 when nothing answers. */
+long http_get(const char *url, struct buf *body);
+/* GET that must answer 200 with JSON; the caller deletes it. NULL otherwise. */
+cJSON *http_get_json(const char *url);
+
+/* Polls `done` every 50 ms until it is true or the time is over; what it returned last. */
+bool await(bool (*done)(void *ctx), void *ctx, double seconds);
+
+#endif
