@@ -225,30 +225,39 @@ static int self_test(struct sampler *sampler, const struct cgroupfs *fs, struct 
 	return err;
 }
 
+static int open_tested(struct sampler **s, const struct sampler_ops *ops, const struct cgroupfs *fs,
+		       struct topology *t, struct reason *reason)
+{
+	struct sampler *candidate;
+	int err = sampler_open_ops(&candidate, ops, fs, reason);
+
+	if (err)
+		return err;
+	err = self_test(candidate, fs, t, reason);
+	if (err)
+		sampler_close(candidate);
+	else
+		*s = candidate;
+	return err;
+}
+
 int sampler_choose_ops(struct sampler **s, const struct sampler_ops *const *ops, size_t count,
 		       const struct cgroupfs *fs, struct topology *t, struct reason *reason)
 {
 	int err = -ENOSYS;
 
 	for (size_t i = 0; i < count; i++) {
+		const char *tier = sampler_tier_name(ops[i]->tier);
 		struct reason why = {""};
-		struct sampler *candidate;
 
-		err = sampler_open_ops(&candidate, ops[i], fs, &why);
+		err = open_tested(s, ops[i], fs, t, &why);
 		if (!err) {
-			err = self_test(candidate, fs, t, &why);
-			if (!err) {
-				log_info("sampling by tier %s", sampler_tier_name(ops[i]->tier));
-				*s = candidate;
-				return 0;
-			}
-			sampler_close(candidate);
+			log_info("sampling by tier %s", tier);
+			return 0;
 		}
 		if (i + 1 < count)
-			log_warn("sampling tier %s cannot be used: %s",
-				 sampler_tier_name(ops[i]->tier), why.text);
-		reason_set(reason, "sampling tier %s: %s", sampler_tier_name(ops[i]->tier),
-			   why.text);
+			log_warn("sampling tier %s cannot be used: %s", tier, why.text);
+		reason_set(reason, "sampling tier %s: %s", tier, why.text);
 	}
 	return err;
 }
