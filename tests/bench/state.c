@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the usage state costs: medians over many repetitions, printed as a table and appended as JSON lines to
+ * build/bench/state.json. Nothing fails here; budgets are printed beside what was measured.
+ */
+#include <errno.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "aggregator/state/usage.h"
+#include "aggregator/state/usage_node.h"
+#include "shared/clock.h"
+#include "shared/mem.h"
+#include "tests/usage_fixture.h"
+
+#define START_NS (1700000000 * NS_PER_SEC)
+
+enum { PODS = 30, CONTAINERS = 3, NODES = 5000, SECONDS = 5, INTERVALS = 200 };
+
+static FILE *json;
+
+static void report(const char *what, const char *unit, double budget, double measured)
+{
+	char limit[32] = "-";
+
+	if (budget > 0)
+		snprintf(limit, sizeof(limit), "%.0f", budget);
+	printf("%-52s %10s %12.1f %s\n", what, limit, measured, unit);
+	if (json)
+		fprintf(json,
+			"{\"bench\":\"state\",\"what\":\"%s\",\"unit\":\"%s\",\"budget\":%.0f,"
+			"\"measured\":%.1f}\n",
+			what, unit, budget, measured);
+}
+
+static int compare_double(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(double *values, size_t count)
+{
+	qsort(values, count, sizeof(*values), compare_double);
+	return values[count / 2];
+}
+
+static double microseconds_since(int64_t start_ns)
+{
+	return (double)(clock_mono_ns() - start_ns) / 1000;
+}
+
+static size_t heap_bytes(void)
+{
+	struct mallinfo2 info = mallinfo2();
+
+	return info.uordblks + info.hblkhd;
+}
+
+static struct interval *make_interval(size_t n, bool identities)
+{
+	struct usage_fixture f = {
+		.sequence = n + 1,
+		.end_ns = START_NS + (int64_t)(n + 1) * SECONDS * NS_PER_SEC,
+		.seconds = SECONDS,
+		.pods = PODS,
+		.containers = CONTAINERS,
+		.identities = identities,
+		.seed = (uint32_t)n,
+	};
+
+	return usage_fixture_new(&f);
+}
+
+static struct usage_state *new_state(void)
+{
+	struct usage_limits limits = {.nodes_max = 20000, .pods_per_node_max = 2048};
+
+	return usage_new(&limits);
+}
+
+static void apply(struct usage_state *u, const char *node, const struct interval *i)
+{
+	static const uint8_t run[FRAME_RUN_LEN] = {1};
+	struct usage_answer answer;
+
+	usage_apply(u, node, run, i, i->end_ns, &answer);
+	if (answer.verdict == USAGE_APPLIED)
+		return;
+	fprintf(stderr, "verdict %d: %s\n", answer.verdict, answer.reason);
+	exit(1);
+}
+
+/* One node, fed until its windows are full: cost of an interval and of its page. */
+static void bench_node(void)
+{
+	double apply_us[INTERVALS], page_us[INTERVALS];
+	struct usage_state *u = new_state();
+
+	for (size_t n = 0; n < 2 * INTERVALS; n++) {
+		struct interval *i = make_interval(n, n % 12 == 0);
+		int64_t start = clock_mono_ns();
+		struct view *v;
+
+		apply(u, "node", i);
+		apply_us[n % INTERVALS] = microseconds_since(start);
+		start = clock_mono_ns();
+		v = usage_view(u, i->end_ns);
+		page_us[n % INTERVALS] = microseconds_since(start);
+		view_drop(v);
+		interval_free(i);
+	}
+	report("apply one interval, 30 pods x 3 containers", "us", 0, median(apply_us, INTERVALS));
+	report("rebuild one page, 30 pods x 3 containers", "us", 60, median(page_us, INTERVALS));
+	usage_free(u);
+}
+
+/* The same with 5000 nodes, so that nothing is in a cache; then publications in which no page changed. */
+static void bench_cluster(void)
+{
+	struct interval *interval[2] = {make_interval(0, true), make_interval(1, false)};
+	double apply_us[NODES], view_us[INTERVALS], *page_us = apply_us;
+	struct usage_state *u = new_state();
+	struct view_slot *slot = view_slot_new();
+	size_t before = heap_bytes();
+	struct view *v;
+	int64_t start;
+
+	for (size_t n = 0; n < 2 * NODES; n++) {
+		char node[32];
+
+		snprintf(node, sizeof(node), "node-%05zu", n % NODES);
+		start = clock_mono_ns();
+		apply(u, node, interval[n / NODES]);
+		apply_us[n % NODES] = microseconds_since(start);
+	}
+	report("apply one interval, cold, 5000 nodes", "us", 0, median(apply_us, NODES));
+	report("state per node, 30 pods x 3 containers, no page", "KiB", 0,
+	       (double)(heap_bytes() - before) / NODES / 1024);
+	before = heap_bytes();
+	start = clock_mono_ns();
+	v = usage_view(u, interval[1]->end_ns);
+	page_us[0] = microseconds_since(start) / NODES;
+	report("rebuild one page, cold, mean of 5000", "us", 60, page_us[0]);
+	report("page, 30 pods x 3 containers", "KiB", 0,
+	       (double)(heap_bytes() - before) / NODES / 1024);
+	view_slot_publish(slot, v);
+	for (size_t n = 0; n < INTERVALS; n++) {
+		start = clock_mono_ns();
+		view_slot_publish(slot, usage_view(u, interval[1]->end_ns));
+		view_us[n] = microseconds_since(start);
+	}
+	report("publish a view of 5000 nodes", "us", 1000, median(view_us, INTERVALS));
+	view_slot_free(slot);
+	usage_free(u);
+	interval_free(interval[0]);
+	interval_free(interval[1]);
+}
+
+static void bench_bytes(void)
+{
+	struct pod_windows *pod = pod_windows_new();
+	struct node_windows *node = node_windows_new();
+
+	for (size_t n = 0; n < INTERVALS; n++) {
+		struct interval *i = make_interval(n, false);
+
+		node_windows_add(node, &i->node, i->start_ns, i->end_ns);
+		interval_free(i);
+	}
+	report("windows of a pod", "bytes", 2048, (double)pod_windows_bytes(pod));
+	report("windows of a node, full", "bytes", 16384, (double)node_windows_bytes(node));
+	report("windows of 150k pods", "MiB", 400,
+	       (double)pod_windows_bytes(pod) * 150000 / 1024 / 1024);
+	pod_windows_free(pod);
+	node_windows_free(node);
+}
+
+int main(void)
+{
+	mkdir("build", 0777);
+	mkdir("build/bench", 0777);
+	json = fopen("build/bench/state.json", "w");
+	if (!json)
+		fprintf(stderr, "build/bench/state.json: %s\n", strerror(errno));
+	printf("%-52s %10s %12s\n", "what", "budget", "measured");
+	bench_bytes();
+	bench_node();
+	bench_cluster();
+	if (json)
+		fclose(json);
+	return 0;
+}
