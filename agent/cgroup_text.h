@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* All return false, and leave their outputs alone, when the text is not of that form or a number does not fit. */
+/* All return false, and write nothing, when the text has another form or a number does not fit. */
 
 /* "4096\n" */
 bool cgroup_text_number(const char *text, uint64_t *value);

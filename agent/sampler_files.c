@@ -6,9 +6,9 @@
  * hierarchies are active. A file is opened once and then read by pread from its start, which
  * makes the kernel render it anew; that is about a third of the cost of open, read, close.
  *
- * Descriptors are a budget, of the process and of memory: the kernel keeps a page for each open
- * cgroup file and charges it to us. Beyond the budget a file is opened for each reading. Files
- * of slow passes may only use the first half of it, so that there is room for the fast ones.
+ * Descriptors are a budget, of the process and of memory: the kernel keeps a page for each file
+ * that was read (4.5 KB were measured) and charges it to us. Beyond the budget a file is opened
+ * for each reading. Files of slow passes leave room for the fast ones of all cgroups.
  *
  * Open files belong to a life of a cgroup (its serial) and to the ids it has in the hierarchies:
  * the directory is compared with the id before anything in it is opened, and an open file of a
@@ -35,7 +35,7 @@
 #define uthash_malloc(size) mem_alloc(size)
 #include <uthash.h>
 
-/* --- what is read ------------------------------------------------------------------------------ */
+/* --- what is read ----------------------------------------------------------------------------- */
 
 /* The members of a reading that need two files. */
 enum part {
@@ -45,7 +45,7 @@ enum part {
 	PART_PSI_MEMORY = 1 << 3,
 };
 
-/* Each parser fills what its file tells and returns nothing: what it does not set is not measured. */
+/* What a parser of one file fills; what it does not mark as got is not measured. */
 struct target {
 	struct reading *reading;
 	enum pass_kind kind;
@@ -198,12 +198,12 @@ static const struct source {
 
 enum { SOURCES = sizeof(sources) / sizeof(sources[0]) };
 
-/* --- open files -------------------------------------------------------------------------------- */
+/* --- open files ------------------------------------------------------------------------------- */
 
 enum {
 	FD_CLOSED = -1,
 	FD_ABSENT = -2, /* its cgroup has no such file */
-	FDS_MAX = 4096, /* about 20 MiB of kernel memory */
+	FDS_MAX = 4096, /* 18 MiB of kernel memory */
 	FDS_SPARE = 256, /* for everything else in the process */
 	RETRY_PASSES = 10,
 	TEXT_SIZE = 16 * 1024,
@@ -230,32 +230,38 @@ struct files {
 	} active[SOURCES]; /* fast ones first */
 
 	struct slot *slots;
-	size_t open_count;
+	size_t kept[2]; /* open files, by enum pass_kind */
+	size_t fast_wanted; /* fast files of all cgroups */
 	uint64_t round;
 	char text[TEXT_SIZE];
 };
 
-static void close_file(struct files *f, int *fd)
+static enum pass_kind kind_of(const struct files *f, int i)
 {
-	if (*fd >= 0) {
-		close(*fd);
-		f->open_count--;
+	return f->active[i].source->kind;
+}
+
+static void close_file(struct files *f, struct slot *slot, int i)
+{
+	if (slot->fd[i] >= 0) {
+		close(slot->fd[i]);
+		f->kept[kind_of(f, i)]--;
 	}
-	*fd = FD_CLOSED;
+	slot->fd[i] = FD_CLOSED;
 }
 
 static void close_hierarchy(struct files *f, struct slot *slot, int hierarchy)
 {
 	for (int i = 0; i < f->active_count; i++) {
 		if (f->active[i].hierarchy == hierarchy)
-			close_file(f, &slot->fd[i]);
+			close_file(f, slot, i);
 	}
 }
 
 static void close_slot(struct files *f, struct slot *slot)
 {
 	for (int i = 0; i < f->active_count; i++)
-		close_file(f, &slot->fd[i]);
+		close_file(f, slot, i);
 	HASH_DEL(f->slots, slot);
 	free(slot);
 }
@@ -307,10 +313,14 @@ static void drop_unused_slots(struct files *f)
 
 static bool may_keep(const struct files *f, enum pass_kind kind)
 {
-	return f->open_count < (kind == PASS_FAST ? f->budget : f->budget / 2);
+	size_t kept = f->kept[PASS_FAST] + f->kept[PASS_SLOW];
+
+	if (kept >= f->budget)
+		return false;
+	return kind == PASS_FAST || f->kept[PASS_SLOW] + f->fast_wanted < f->budget;
 }
 
-/* --- reading one cgroup ------------------------------------------------------------------------ */
+/* --- reading one cgroup ----------------------------------------------------------------------- */
 
 /* A cgroup being read: directories are opened only if some file of theirs has to be opened. */
 struct visit {
@@ -346,7 +356,7 @@ static int open_dir(const struct files *f, struct visit *v, int h)
 	return fd;
 }
 
-/* Opens the file of an active source: the descriptor or -errno; notes a vanished cgroup or an absent file. */
+/* The opened file of an active source, or -errno with a vanished cgroup or absent file noted. */
 static int open_source(const struct files *f, struct visit *v, int i)
 {
 	int h = f->active[i].hierarchy;
@@ -365,7 +375,7 @@ static int open_source(const struct files *f, struct visit *v, int i)
 	return -errno;
 }
 
-/* Reads the file of an active source into f->text. Returns whether there is one. */
+/* Reads a file into f->text. False when its cgroup was removed. */
 static bool read_text(struct files *f, int fd)
 {
 	ssize_t n = pread(fd, f->text, sizeof(f->text) - 1, 0);
@@ -396,7 +406,7 @@ static int read_source(struct files *f, struct visit *v, int i, struct target *t
 		return 0;
 	if (may_keep(f, source->kind)) {
 		*kept = fd;
-		f->open_count++;
+		f->kept[source->kind]++;
 	} else {
 		close(fd);
 	}
@@ -462,7 +472,7 @@ static int read_cgroup(struct files *f, struct cgroup *cgroup, enum pass_kind ki
 	return 0;
 }
 
-/* --- the tier ---------------------------------------------------------------------------------- */
+/* --- the tier --------------------------------------------------------------------------------- */
 
 static void close_files(void *state)
 {
@@ -473,7 +483,7 @@ static void close_files(void *state)
 		return;
 	HASH_ITER(hh, f->slots, slot, next)
 	close_slot(f, slot);
-	assert(f->open_count == 0);
+	assert(f->kept[PASS_FAST] + f->kept[PASS_SLOW] == 0);
 	free(f);
 }
 
@@ -542,6 +552,9 @@ static int pass_files(void *state, struct topology *t, enum pass_kind kind, uint
 	struct files *f = state;
 
 	f->round++;
+	f->fast_wanted = 0;
+	for (int i = 0; i < f->active_count; i++)
+		f->fast_wanted += kind_of(f, i) == PASS_FAST ? topology_count(t) : 0;
 	for (size_t i = 0; i < topology_count(t); i++) {
 		int err = read_cgroup(f, topology_at(t, i), kind, pass, result);
 
