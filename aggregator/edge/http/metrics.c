@@ -320,7 +320,7 @@ void http_metrics(const struct http_context *ctx, const struct http_request *rq,
 	write_ages(&rs->body, v, now_ns);
 	write_node_families(&rs->body, v, now_ns);
 	write_windows(&rs->body, v, now_ns, true);
-	write_windows(&rs->body, v, now_ns);
+	write_windows(&rs->body, v, now_ns, false);
 	write_contention(&rs->body, v, now_ns);
 	write_tiers(&rs->body, v, now_ns);
 	view_drop(v);
