@@ -287,7 +287,7 @@ int commands_main(int argc, char **argv)
 	program.specs = specs;
 	program.name = title =
 		command ? mem_printf("%s %s", base, command->name) : mem_strdup(base);
-	program.usage =
+	program.usage = usage =
 		command ? mem_printf("%s%s[OPTION..]", command->usage, command->usage[0] ? " " : "")
 			: mem_strdup("COMMAND [NAME..] [OPTION..]");
 	program.summary = !command ? "Shows what the machines of a cluster really have left."
