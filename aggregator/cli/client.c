@@ -130,7 +130,11 @@ const char *client_server(const struct client *c)
 static int explain_failure(const struct client *c, CURLcode code, struct reason *reason)
 {
 	const char *what = c->error[0] ? c->error : curl_easy_strerror(code);
+	long number = 0;
 
+	curl_easy_getinfo(c->curl, CURLINFO_OS_ERRNO, &number);
+	if (code == CURLE_COULDNT_CONNECT && number)
+		what = strerror((int)number);
 	switch (code) {
 	case CURLE_ABORTED_BY_CALLBACK:
 		reason_set(reason, "interrupted");

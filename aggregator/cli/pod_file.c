@@ -172,6 +172,7 @@ static int check_keys(struct converter *c, const yaml_node_t *node)
 {
 	size_t count = (size_t)(node->data.mapping.pairs.top - node->data.mapping.pairs.start);
 	const char **keys = mem_zalloc(count, sizeof(*keys));
+	char text[128];
 	int rc = 0;
 
 	for (size_t i = 0; i < count && rc == 0; i++) {
@@ -188,8 +189,11 @@ static int check_keys(struct converter *c, const yaml_node_t *node)
 	if (rc == 0 && count > 1)
 		qsort(keys, count, sizeof(*keys), compare_keys);
 	for (size_t i = 1; i < count && rc == 0; i++)
-		if (strcmp(keys[i - 1], keys[i]) == 0)
-			rc = fail(c, node, "a key stands twice in this mapping");
+		if (strcmp(keys[i - 1], keys[i]) == 0) {
+			snprintf(text, sizeof(text),
+				 "the key \"%.64s\" stands twice in this mapping", keys[i]);
+			rc = fail(c, node, text);
+		}
 	free(keys);
 	return rc;
 }

@@ -28,11 +28,14 @@ void units_cpu(double milli, char out[UNITS_LEN])
 		snprintf(out, UNITS_LEN, "%.2f", milli / 1000);
 }
 
-static void append(char out[UNITS_LEN], const char *text)
+/* "300m" becomes "300m/4"; where neither is known one "-" is enough. */
+static void append_capacity(char out[UNITS_LEN], const char *capacity)
 {
 	size_t used = strlen(out);
 
-	snprintf(out + used, UNITS_LEN - used, "%s", text);
+	if (strcmp(out, "-") == 0 && strcmp(capacity, "-") == 0)
+		return;
+	snprintf(out + used, UNITS_LEN - used, "/%s", capacity);
 }
 
 void units_cpu_of(double milli, double capacity_milli, char out[UNITS_LEN])
@@ -44,8 +47,7 @@ void units_cpu_of(double milli, double capacity_milli, char out[UNITS_LEN])
 	else
 		units_cpu(capacity_milli, capacity);
 	units_cpu(milli, out);
-	append(out, "/");
-	append(out, capacity);
+	append_capacity(out, capacity);
 }
 
 static const char *const suffixes[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
@@ -85,8 +87,7 @@ void units_bytes_of(double bytes, double capacity_bytes, char out[UNITS_LEN])
 
 		units_bytes(bytes, out);
 		units_bytes(capacity_bytes, capacity);
-		append(out, "/");
-		append(out, capacity);
+		append_capacity(out, capacity);
 		return;
 	}
 	suffix = scale(capacity_bytes, &scaled);
@@ -100,7 +101,7 @@ void units_percent(double share, char out[UNITS_LEN])
 	else if (share > 0 && share < 0.005)
 		snprintf(out, UNITS_LEN, "<1%%");
 	else
-		snprintf(out, UNITS_LEN, "%.0f%%", share * 100);
+		snprintf(out, UNITS_LEN, "%.0f%%", round(share * 100));
 }
 
 void units_age(double seconds, char out[UNITS_LEN])

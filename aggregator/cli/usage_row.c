@@ -17,7 +17,7 @@ static const char *const state_words[] = {
 	[ROW_FRESH] = "fresh",
 	[ROW_LATE] = "late",
 	[ROW_EXPIRED] = "expired",
-	[ROW_NONE] = "never heard",
+	[ROW_NONE] = "unknown",
 };
 
 void usage_tally_init(struct usage_tally *t, const struct cli *cli, const char *what)
@@ -75,21 +75,31 @@ static int missing(const struct usage_tally *t, struct reason *reason)
 	return CLI_OK;
 }
 
+static void explain_stale(const struct usage_tally *t, struct reason *reason)
+{
+	char age[UNITS_LEN];
+
+	units_age(t->stale_age, age);
+	if (t->stale_state == ROW_NONE)
+		reason_set(reason, "of %s \"%s\" there is no usage", t->what, t->stale_name);
+	else if (isnan(t->stale_age))
+		reason_set(reason, "the usage of %s \"%s\" is %s", t->what, t->stale_name,
+			   state_words[t->stale_state]);
+	else
+		reason_set(reason, "the usage of %s \"%s\" is %s: %s old", t->what, t->stale_name,
+			   state_words[t->stale_state], age);
+}
+
 int usage_tally_exit(const struct usage_tally *t, struct reason *reason)
 {
 	size_t fresh = t->states[ROW_FRESH], total = fresh;
-	char age[UNITS_LEN];
 
 	for (size_t i = ROW_LATE; i <= ROW_NONE; i++)
 		total += t->states[i];
 	if (missing(t, reason))
 		return CLI_STALE;
 	if (t->stale_name) {
-		units_age(t->stale_age, age);
-		reason_set(reason, "%s \"%s\" is %s%s%s", t->what, t->stale_name,
-			   state_words[t->stale_state],
-			   t->stale_state == ROW_NONE ? "" : ": measured before ",
-			   t->stale_state == ROW_NONE ? "" : age);
+		explain_stale(t, reason);
 		return CLI_STALE;
 	}
 	if (total == 0) {
@@ -98,7 +108,7 @@ int usage_tally_exit(const struct usage_tally *t, struct reason *reason)
 	}
 	if (fresh == 0) {
 		reason_set(reason,
-			   "no %s is fresh: nothing has been heard of the %zu shown for "
+			   "no %s is fresh: nothing was heard of the %zu shown for "
 			   "30s or more",
 			   t->what, total);
 		return CLI_STALE;
