@@ -353,6 +353,48 @@ static void page_shows_what_was_measured(void **state)
 	usage_free(u);
 }
 
+/* By reference, whatever the names; what has no pod in the interval is not shown. */
+static void containers_go_to_their_pods(void **state)
+{
+	static const struct {
+		const char *name;
+		uint32_t parent;
+	} containers[] = {{"c1", 2}, {"c2", 1}, {"c3", 2}, {"of a container", 3}, {"b0", 1}};
+	struct usage_state *u = new_state();
+	struct interval *i = new_interval(1, 0, 5, 7);
+	const struct node_page *p;
+	struct view *v;
+
+	(void)state;
+	name_entry(&i->entries[0], ENTITY_POD, "x");
+	name_entry(&i->entries[1], ENTITY_POD, "y");
+	for (size_t n = 0; n < 5; n++)
+		name_entry(&i->entries[n + 2], ENTITY_CONTAINER, containers[n].name)->parent =
+			containers[n].parent;
+	tell_ok(u, 'r', i);
+	p = only_page(u, &v);
+	assert_int_equal(p->pod_count, 2);
+	assert_int_equal(p->pods[0].container_count, 2);
+	assert_string_equal(p->pods[0].containers[0].name, "b0");
+	assert_string_equal(p->pods[0].containers[1].name, "c2");
+	assert_int_equal(p->pods[1].container_count, 2);
+	assert_string_equal(p->pods[1].containers[0].name, "c1");
+	assert_string_equal(p->pods[1].containers[1].name, "c3");
+	view_drop(v);
+
+	i = new_interval(2, 5, 10, 3); /* pod x left, its container c2 did not */
+	i->entries[0].ref = 2;
+	i->entries[1].ref = 3;
+	i->entries[2].ref = 4;
+	tell_ok(u, 'r', i);
+	p = only_page(u, &v);
+	assert_int_equal(p->pod_count, 1);
+	assert_int_equal(p->pods[0].container_count, 1);
+	assert_string_equal(p->pods[0].containers[0].name, "c1");
+	view_drop(v);
+	usage_free(u);
+}
+
 /* Identity and limits stay as last sent, and follow when sent anew. */
 static void identities_are_remembered(void **state)
 {
@@ -413,6 +455,8 @@ static void history_outlives_the_agent(void **state)
 	tell_ok(u, 'b', lone(1, 10, 9, "uid", "new/path")); /* same pod: same UID */
 	assert_int_equal(samples_of(u, "new/path"), 100);
 	assert_int_equal(samples_of(u, "old/path"), 0);
+	assert_int_equal(tell(u, "n", 'b', lone(2, 15, 1, NULL, NULL), 20).verdict,
+			 USAGE_NEED_FULL); /* reference 1 was the other run's */
 	tell_ok(u, 'c', lone(1, 20, 3, NULL, "unit"));
 	tell_ok(u, 'd', lone(1, 30, 4, NULL, "unit")); /* same unit: same name */
 	assert_int_equal(samples_of(u, "unit"), 100);
@@ -642,6 +686,7 @@ int main(void)
 		cmocka_unit_test(intervals_must_have_a_length),
 		cmocka_unit_test(limits_are_kept),
 		cmocka_unit_test(page_shows_what_was_measured),
+		cmocka_unit_test(containers_go_to_their_pods),
 		cmocka_unit_test(identities_are_remembered),
 		cmocka_unit_test(history_outlives_the_agent),
 		cmocka_unit_test(what_left_is_not_shown_but_kept_a_while),
