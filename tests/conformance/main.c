@@ -22,7 +22,7 @@ static const char DECODER[] = "what a client's decoder makes of a document";
 /* Rows of one file stand together. kind NULL: the cases of the file have none. */
 static const struct schema {
 	const char *file, *kind;
-	run_case *run;	  /* NULL: skipped */
+	run_case *run; /* NULL: skipped */
 	const char *skip; /* why */
 } schemas[] = {
 	{"targetloadpacking", "score", run_target_load_packing_score, NULL},
@@ -44,21 +44,51 @@ static const struct schema {
 };
 
 static const char *const not_built[] = {
-	"limit_aware",	     "lowriskovercommitment", "nodeResourcesAllocatable",
-	"peaks",	     "actuation",	      "atomic_filter",
-	"budgets",	     "buffer_quota",	      "buffer_quota_scope",
-	"buffer_replicas",   "candidate_order",	      "cluster_sim",
-	"controller_replicas", "drainability_rules",  "eligibility",
-	"evict_priority",    "get_pods_to_move",      "karpenter_budget",
-	"node_order",	     "nodes_to_delete",	      "pdb_tracker",
-	"planner_unneeded_limit", "planner_update",   "pods_to_evict",
-	"rule_combination",  "slack_examples",	      "soft_taint",
-	"topology_after_taint", "try_schedule",	      "unneeded",
-	"unremovable",	     "usage_classify",	      "utilization",
-	"anchors",	     "cache_events",	      "cross_node",
-	"extender_wire",     "kep_stories",	      "node_choice",
-	"pod_request",	     "preemption",	      "prefilter",
-	"quota_math",	     "simulation",	      "status_controller",
+	"limit_aware",
+	"lowriskovercommitment",
+	"nodeResourcesAllocatable",
+	"peaks",
+	"actuation",
+	"atomic_filter",
+	"budgets",
+	"buffer_quota",
+	"buffer_quota_scope",
+	"buffer_replicas",
+	"candidate_order",
+	"cluster_sim",
+	"controller_replicas",
+	"drainability_rules",
+	"eligibility",
+	"evict_priority",
+	"get_pods_to_move",
+	"karpenter_budget",
+	"node_order",
+	"nodes_to_delete",
+	"pdb_tracker",
+	"planner_unneeded_limit",
+	"planner_update",
+	"pods_to_evict",
+	"rule_combination",
+	"slack_examples",
+	"soft_taint",
+	"topology_after_taint",
+	"try_schedule",
+	"unneeded",
+	"unremovable",
+	"usage_classify",
+	"utilization",
+	"anchors",
+	"cache_events",
+	"cross_node",
+	"extender_wire",
+	"kep_stories",
+	"node_choice",
+	"pod_request",
+	"preemption",
+	"prefilter",
+	"quota_math",
+	"simulation",
+	"status_controller",
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -67,7 +97,8 @@ struct tally {
 	unsigned int count[SKIPPED + 1];
 };
 
-static void report(struct tally *t, enum outcome outcome, const char *file, const char *name, const char *why)
+static void report(struct tally *t, enum outcome outcome, const char *file, const char *name,
+		   const char *why)
 {
 	static const char *const label[] = {[FAILED] = "FAIL", [SKIPPED] = "SKIP"};
 
@@ -236,6 +267,7 @@ int main(int argc, char **argv)
 
 	for (int i = 1; i < argc; i++)
 		run_path(&t, argv[i], true);
-	printf("%u passed, %u failed, %u skipped\n", t.count[PASSED], t.count[FAILED], t.count[SKIPPED]);
+	printf("%u passed, %u failed, %u skipped\n", t.count[PASSED], t.count[FAILED],
+	       t.count[SKIPPED]);
 	return t.count[FAILED] > 0 || t.count[PASSED] + t.count[SKIPPED] == 0;
 }

@@ -20,9 +20,11 @@ static double *double_member(struct score_args *args, enum score_plugin_id plugi
 		return &args->target_utilization;
 	if (plugin == PLUGIN_TARGET_LOAD_PACKING && strcmp(key, "defaultRequestsMultiplier") == 0)
 		return &args->default_requests_multiplier;
-	if (plugin == PLUGIN_LOAD_VARIATION_RISK_BALANCING && strcmp(key, "safeVarianceMargin") == 0)
+	if (plugin == PLUGIN_LOAD_VARIATION_RISK_BALANCING &&
+	    strcmp(key, "safeVarianceMargin") == 0)
 		return &args->safe_variance_margin;
-	if (plugin == PLUGIN_LOAD_VARIATION_RISK_BALANCING && strcmp(key, "safeVarianceSensitivity") == 0)
+	if (plugin == PLUGIN_LOAD_VARIATION_RISK_BALANCING &&
+	    strcmp(key, "safeVarianceSensitivity") == 0)
 		return &args->safe_variance_sensitivity;
 	return NULL;
 }
@@ -37,7 +39,8 @@ static double number_of(const cJSON *item)
 	return cJSON_IsString(item) ? strtod(item->valuestring, NULL) : item->valuedouble;
 }
 
-static bool set_args(struct score_args *args, enum score_plugin_id plugin, const cJSON *given, struct reason *why)
+static bool set_args(struct score_args *args, enum score_plugin_id plugin, const cJSON *given,
+		     struct reason *why)
 {
 	for (const cJSON *item = given ? given->child : NULL; item; item = item->next) {
 		double *member = double_member(args, plugin, item->string);
@@ -55,7 +58,8 @@ static bool set_args(struct score_args *args, enum score_plugin_id plugin, const
 }
 
 /* How many of the keys were compared, or -1. */
-static int check_args(struct score_args *args, enum score_plugin_id plugin, const cJSON *expect, struct reason *why)
+static int check_args(struct score_args *args, enum score_plugin_id plugin, const cJSON *expect,
+		      struct reason *why)
 {
 	int compared = 0;
 
@@ -70,7 +74,8 @@ static int check_args(struct score_args *args, enum score_plugin_id plugin, cons
 			return -1;
 		}
 		if (got != number_of(item)) {
-			values_fail(why, "%s is %g, expected %g", item->string, got, number_of(item));
+			values_fail(why, "%s is %g, expected %g", item->string, got,
+				    number_of(item));
 			return -1;
 		}
 		compared++;
@@ -113,8 +118,8 @@ static size_t read_placements(const cJSON *input, int64_t **out, struct reason *
 	int64_t assigned = 0;
 	size_t count = 0;
 
-	if (!cJSON_IsArray(ages) || !values_int(input, "assigned_now", &assigned, why) || assigned < 0 ||
-	    assigned > 1000) {
+	if (!cJSON_IsArray(ages) || !values_int(input, "assigned_now", &assigned, why) ||
+	    assigned < 0 || assigned > 1000) {
 		values_fail(why, "a case must have ages_s and assigned_now");
 		return 0;
 	}
@@ -141,5 +146,6 @@ enum outcome run_recent_cache_cleanup(const cJSON *c, struct reason *why)
 	same = wanted == count - next;
 	for (const cJSON *item = kept->child; same && item; item = item->next)
 		same = item->valuedouble == (double)next++;
-	return same ? PASSED : values_fail(why, "keeps the newest %zu, expected %zu", count - next, wanted);
+	return same ? PASSED
+		    : values_fail(why, "keeps the newest %zu, expected %zu", count - next, wanted);
 }

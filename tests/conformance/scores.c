@@ -31,9 +31,13 @@ static bool read_multiplier(const cJSON *args, double *out, struct reason *why)
 /* As a plugin gets them: after defaulting, which is a kind of case of its own. */
 static bool read_args(const cJSON *args, struct score_args *out, struct reason *why)
 {
-	static const char *const keys[] = {
-		"target_utilization", "requests_multiplier", "default_requests_cpu_m", "margin", "sensitivity", "ita",
-		NULL};
+	static const char *const keys[] = {"target_utilization",
+					   "requests_multiplier",
+					   "default_requests_cpu_m",
+					   "margin",
+					   "sensitivity",
+					   "ita",
+					   NULL};
 
 	score_args_default(out);
 	if (!values_only(args, keys, why))
@@ -43,23 +47,29 @@ static bool read_args(const cJSON *args, struct score_args *out, struct reason *
 	       (!values_get(args, "requests_multiplier") ||
 		read_multiplier(args, &out->default_requests_multiplier, why)) &&
 	       (!values_get(args, "default_requests_cpu_m") ||
-		values_int(args, "default_requests_cpu_m", &out->default_requests_cpu_milli, why)) &&
-	       (!values_get(args, "margin") || values_number(args, "margin", &out->safe_variance_margin, why)) &&
-	       (!values_get(args, "ita") || values_number(args, "ita", &out->safe_variance_margin, why)) &&
+		values_int(args, "default_requests_cpu_m", &out->default_requests_cpu_milli,
+			   why)) &&
+	       (!values_get(args, "margin") ||
+		values_number(args, "margin", &out->safe_variance_margin, why)) &&
+	       (!values_get(args, "ita") ||
+		values_number(args, "ita", &out->safe_variance_margin, why)) &&
 	       (!values_get(args, "sensitivity") ||
 		values_number(args, "sensitivity", &out->safe_variance_sensitivity, why));
 }
 
-static bool read_recent(const struct scene *s, const cJSON *list, int64_t *milli, struct reason *why)
+static bool read_recent(const struct scene *s, const cJSON *list, int64_t *milli,
+			struct reason *why)
 {
 	*milli = 0;
 	for (const cJSON *item = list ? list->child : NULL; item; item = item->next) {
 		struct pod_spec pod;
 		int64_t ts = 0;
-		bool ok = values_pod(values_get(item, "pod"), &pod, why) && values_int(item, "ts", &ts, why);
+		bool ok = values_pod(values_get(item, "pod"), &pod, why) &&
+			  values_int(item, "ts", &ts, why);
 
 		if (ok && recent_pod_counts(ts, s->window_end))
-			*milli = add_saturating(*milli, target_load_packing_predict(&pod, &s->args, true));
+			*milli = add_saturating(*milli,
+						target_load_packing_predict(&pod, &s->args, true));
 		pod_spec_free_members(&pod);
 		if (!ok)
 			return false;
@@ -67,7 +77,8 @@ static bool read_recent(const struct scene *s, const cJSON *list, int64_t *milli
 	return true;
 }
 
-static bool take_metrics(const struct scene *s, const cJSON *list, struct score_node *node, struct reason *why)
+static bool take_metrics(const struct scene *s, const cJSON *list, struct score_node *node,
+			 struct reason *why)
 {
 	struct metric_entry *metrics;
 	size_t count;
@@ -83,9 +94,11 @@ static bool take_metrics(const struct scene *s, const cJSON *list, struct score_
 	return ok;
 }
 
-static bool read_node(const struct scene *s, const cJSON *item, struct score_node *node, struct reason *why)
+static bool read_node(const struct scene *s, const cJSON *item, struct score_node *node,
+		      struct reason *why)
 {
-	static const char *const keys[] = {"name", "capacity", "allocatable", "metrics", "pods", "recent", NULL};
+	static const char *const keys[] = {"name", "capacity", "allocatable", "metrics",
+					   "pods", "recent",   NULL};
 	struct resource_list capacity, allocatable;
 
 	memset(node, 0, sizeof(*node));
@@ -95,7 +108,8 @@ static bool read_node(const struct scene *s, const cJSON *item, struct score_nod
 		values_fail(why, "a node must have a name");
 		return false;
 	}
-	if (!values_only(item, keys, why) || !values_resources(values_get(item, "capacity"), &capacity, why) ||
+	if (!values_only(item, keys, why) ||
+	    !values_resources(values_get(item, "capacity"), &capacity, why) ||
 	    !values_resources(values_get(item, "allocatable"), &allocatable, why) ||
 	    !take_metrics(s, values_get(item, "metrics"), node, why))
 		return false;
@@ -115,7 +129,8 @@ static double term_of(const struct score_result *r, const char *name)
 	return NAN;
 }
 
-static bool check_kep_node(const cJSON *expect, const char *node, const struct score_result *r, struct reason *why)
+static bool check_kep_node(const cJSON *expect, const char *node, const struct score_result *r,
+			   struct reason *why)
 {
 	static const char *const keys[] = {"S_cpu", "S_mem", "U_cpu", "U_mem", "U", NULL};
 	static const char *const mu_keys[] = {"cpu", "mem", NULL};
@@ -127,7 +142,8 @@ static bool check_kep_node(const cJSON *expect, const char *node, const struct s
 	       values_same(want, "S_mem", term_of(r, "memoryRisk"), why) &&
 	       values_same_int(want, "U_cpu", round_away(term_of(r, "cpuScore")), why) &&
 	       values_same_int(want, "U_mem", round_away(term_of(r, "memoryScore")), why) &&
-	       values_same_int(want, "U", r->score, why) && values_same(mu, "cpu", term_of(r, "cpuMu"), why) &&
+	       values_same_int(want, "U", r->score, why) &&
+	       values_same(mu, "cpu", term_of(r, "cpuMu"), why) &&
 	       values_same(mu, "mem", term_of(r, "memoryMu"), why);
 }
 
@@ -146,7 +162,8 @@ static void compare(struct best *best, const char *node, int64_t score)
 		best->single = false;
 }
 
-static bool score_node(const struct scene *s, const cJSON *item, struct best *best, struct reason *why)
+static bool score_node(const struct scene *s, const cJSON *item, struct best *best,
+		       struct reason *why)
 {
 	const cJSON *scores = values_get(s->expect, "scores");
 	struct score_result result;
@@ -169,9 +186,11 @@ static bool check_placement(const struct scene *s, const struct best *best, stru
 {
 	const cJSON *want = values_get(s->expect, "placement");
 
-	if (!want || (best->single && cJSON_IsString(want) && strcmp(want->valuestring, best->node) == 0))
+	if (!want ||
+	    (best->single && cJSON_IsString(want) && strcmp(want->valuestring, best->node) == 0))
 		return true;
-	values_fail(why, "the pod goes to %s%s", best->node ? best->node : "no node", best->single ? "" : " and others");
+	values_fail(why, "the pod goes to %s%s", best->node ? best->node : "no node",
+		    best->single ? "" : " and others");
 	return false;
 }
 
@@ -182,10 +201,12 @@ static bool check_names(const struct scene *s, const char *key, struct reason *w
 	for (const cJSON *want = list ? list->child : NULL; want; want = want->next) {
 		const cJSON *node = s->nodes->child;
 
-		while (node && strcmp(want->string, cJSON_GetStringValue(values_get(node, "name"))) != 0)
+		while (node &&
+		       strcmp(want->string, cJSON_GetStringValue(values_get(node, "name"))) != 0)
 			node = node->next;
 		if (!node) {
-			values_fail(why, "%s expects a node %s that is not there", key, want->string);
+			values_fail(why, "%s expects a node %s that is not there", key,
+				    want->string);
 			return false;
 		}
 	}
@@ -195,7 +216,8 @@ static bool check_names(const struct scene *s, const char *key, struct reason *w
 static bool run_scene(struct scene *s, const cJSON *c, struct reason *why)
 {
 	static const char *const keys[] = {"scores", "placement", NULL};
-	static const char *const kep_keys[] = {"scores", "placement", "per_node", "after_placement_mu", NULL};
+	static const char *const kep_keys[] = {"scores", "placement", "per_node",
+					       "after_placement_mu", NULL};
 	struct best best = {NULL, 0, false};
 
 	s->nodes = values_get(c, "nodes");
@@ -205,7 +227,8 @@ static bool run_scene(struct scene *s, const cJSON *c, struct reason *why)
 		return false;
 	}
 	if (!values_only(s->expect, s->variant == SCORE_KEP ? kep_keys : keys, why) ||
-	    !read_args(values_get(c, "args"), &s->args, why) || !values_pod(values_get(c, "pod"), &s->pod, why))
+	    !read_args(values_get(c, "args"), &s->args, why) ||
+	    !values_pod(values_get(c, "pod"), &s->pod, why))
 		return false;
 	if (values_get(c, "window_end") && !values_int(c, "window_end", &s->window_end, why))
 		return false;
@@ -216,7 +239,8 @@ static bool run_scene(struct scene *s, const cJSON *c, struct reason *why)
 	       check_names(s, "after_placement_mu", why) && check_placement(s, &best, why);
 }
 
-static enum outcome run(enum score_plugin_id plugin, enum score_variant variant, const cJSON *c, struct reason *why)
+static enum outcome run(enum score_plugin_id plugin, enum score_variant variant, const cJSON *c,
+			struct reason *why)
 {
 	struct scene s = {.plugin = plugin, .variant = variant};
 	bool ok = run_scene(&s, c, why);

@@ -15,7 +15,8 @@ static bool read_stats(const cJSON *stats, struct resource_stats *out, struct re
 {
 	static const char *const keys[] = {"capacity", "req", "used_avg", "used_stdev", NULL};
 
-	return values_only(stats, keys, why) && values_number(stats, "capacity", &out->capacity, why) &&
+	return values_only(stats, keys, why) &&
+	       values_number(stats, "capacity", &out->capacity, why) &&
 	       values_number(stats, "req", &out->request, why) &&
 	       values_number(stats, "used_avg", &out->used_mean, why) &&
 	       values_number(stats, "used_stdev", &out->used_stddev, why);
@@ -43,7 +44,8 @@ enum outcome run_load_variation_compute(const cJSON *c, struct reason *why)
 	struct score_args args;
 
 	score_args_default(&args);
-	if (!expect || !read_stats(values_get(c, "stats"), &stats, why) || !values_only(given, arg_keys, why) ||
+	if (!expect || !read_stats(values_get(c, "stats"), &stats, why) ||
+	    !values_only(given, arg_keys, why) ||
 	    !values_number(given, "margin", &args.safe_variance_margin, why) ||
 	    !values_number(given, "sensitivity", &args.safe_variance_sensitivity, why))
 		return FAILED;
@@ -61,11 +63,13 @@ enum outcome run_mu_sigma(const cJSON *c, struct reason *why)
 	if (!expect || !read_stats(values_get(c, "stats"), &stats, why))
 		return FAILED;
 	resource_stats_mu_sigma(&stats, &mu, &sigma);
-	return values_same(expect, "mu", mu, why) && values_same(expect, "sigma", sigma, why) ? PASSED : FAILED;
+	return values_same(expect, "mu", mu, why) && values_same(expect, "sigma", sigma, why)
+		       ? PASSED
+		       : FAILED;
 }
 
-static bool check_stats(const cJSON *expect, const struct score_metric *metric, double capacity, double request,
-			double unit, struct reason *why)
+static bool check_stats(const cJSON *expect, const struct score_metric *metric, double capacity,
+			double request, double unit, struct reason *why)
 {
 	const cJSON *valid = values_get(expect, "valid");
 	struct resource_stats stats;
@@ -86,7 +90,8 @@ static bool check_stats(const cJSON *expect, const struct score_metric *metric, 
 /* Memory is expected in MiB; the product counts bytes. */
 enum outcome run_create_stats(const cJSON *c, struct reason *why)
 {
-	static const char *const keys[] = {"valid", "capacity", "req", "used_avg", "used_stdev", NULL};
+	static const char *const keys[] = {"valid",    "capacity",   "req",
+					   "used_avg", "used_stdev", NULL};
 	const cJSON *expect = get_expect(c, keys, why);
 	const char *resource = cJSON_GetStringValue(values_get(c, "resource"));
 	struct resource_list allocatable, request;
@@ -103,10 +108,12 @@ enum outcome run_create_stats(const cJSON *c, struct reason *why)
 	ok = values_metrics(values_get(c, "metrics"), &metrics, &count, why);
 	if (ok && strcmp(resource, "cpu") == 0) {
 		metric = metric_select_mean_stddev(metrics, count, "CPU");
-		ok = check_stats(expect, &metric, (double)allocatable.cpu_milli, (double)request.cpu_milli, 1, why);
+		ok = check_stats(expect, &metric, (double)allocatable.cpu_milli,
+				 (double)request.cpu_milli, 1, why);
 	} else if (ok) {
 		metric = metric_select_mean_stddev(metrics, count, "Memory");
-		ok = check_stats(expect, &metric, (double)allocatable.mem_bytes, (double)request.mem_bytes, MIB, why);
+		ok = check_stats(expect, &metric, (double)allocatable.mem_bytes,
+				 (double)request.mem_bytes, MIB, why);
 	}
 	free(metrics);
 	return ok ? PASSED : FAILED;
@@ -137,11 +144,13 @@ enum outcome run_effective_limit(const cJSON *c, struct reason *why)
 	return run_effective(c, true, why);
 }
 
-static bool same_sums(const cJSON *expect, const char *key, struct resource_sums got, struct reason *why)
+static bool same_sums(const cJSON *expect, const char *key, struct resource_sums got,
+		      struct reason *why)
 {
 	static const char *const keys[] = {"cpu_m", "mem_b", NULL};
 	const cJSON *want = values_get(expect, key);
-	bool same = values_only(want, keys, why) && values_same_int(want, "cpu_m", got.cpu_milli, why) &&
+	bool same = values_only(want, keys, why) &&
+		    values_same_int(want, "cpu_m", got.cpu_milli, why) &&
 		    values_same_int(want, "mem_b", got.mem_bytes, why);
 
 	if (!same)
@@ -149,8 +158,8 @@ static bool same_sums(const cJSON *expect, const char *key, struct resource_sums
 	return same;
 }
 
-static bool check_sums(const cJSON *c, const struct pod_spec *pods, size_t count, const struct pod_spec *pod,
-		       struct reason *why)
+static bool check_sums(const cJSON *c, const struct pod_spec *pods, size_t count,
+		       const struct pod_spec *pod, struct reason *why)
 {
 	static const char *const keys[] = {"request",	      "limit",	  "request_minus_pod",
 					   "limit_minus_pod", "capacity", NULL};
@@ -163,7 +172,8 @@ static bool check_sums(const cJSON *c, const struct pod_spec *pods, size_t count
 		return false;
 	capacity = (struct resource_sums){allocatable.cpu_milli, allocatable.mem_bytes};
 	node_sums_upstream(pods, count, pod, &capacity, &sums);
-	return same_sums(expect, "request", sums.request, why) && same_sums(expect, "limit", sums.limit, why) &&
+	return same_sums(expect, "request", sums.request, why) &&
+	       same_sums(expect, "limit", sums.limit, why) &&
 	       same_sums(expect, "request_minus_pod", sums.request_minus_pod, why) &&
 	       same_sums(expect, "limit_minus_pod", sums.limit_minus_pod, why) &&
 	       same_sums(expect, "capacity", capacity, why);

@@ -79,7 +79,8 @@ bool values_resources(const cJSON *res, struct resource_list *out, struct reason
 	       (!out->has_mem || values_int(res, "mem_b", &out->mem_bytes, why));
 }
 
-static bool read_containers(const cJSON *list, struct container_spec **out, size_t *count, struct reason *why)
+static bool read_containers(const cJSON *list, struct container_spec **out, size_t *count,
+			    struct reason *why)
 {
 	static const char *const keys[] = {"req", "lim", NULL};
 
@@ -107,7 +108,8 @@ bool values_pod(const cJSON *pod, struct pod_spec *out, struct reason *why)
 		return false;
 	}
 	return values_only(pod, keys, why) &&
-	       read_containers(values_get(pod, "containers"), &out->containers, &out->container_count, why) &&
+	       read_containers(values_get(pod, "containers"), &out->containers,
+			       &out->container_count, why) &&
 	       read_containers(values_get(pod, "init"), &out->init, &out->init_count, why) &&
 	       values_resources(values_get(pod, "overhead"), &out->overhead, why);
 }
@@ -123,7 +125,7 @@ bool values_metrics(const cJSON *list, struct metric_entry **out, size_t *count,
 
 		m->type = cJSON_GetStringValue(values_get(item, "type"));
 		m->operator= cJSON_GetStringValue(values_get(item, "operator"));
-		if (!m->type || !m->operator|| !values_number(item, "value", & m->percent, why)) {
+		if (!m->type || !m->operator|| !values_number(item, "value", &m->percent, why)) {
 			values_fail(why, "a metric must have type, operator and value");
 			return false;
 		}

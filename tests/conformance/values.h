@@ -10,7 +10,8 @@
 #include "tests/conformance/conformance.h"
 
 /* FAILED, with the reason. */
-enum outcome values_fail(struct reason *why, const char *format, ...) __attribute__((format(printf, 2, 3)));
+enum outcome values_fail(struct reason *why, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
 /* NULL where absent or null. */
 const cJSON *values_get(const cJSON *object, const char *key);
@@ -25,7 +26,8 @@ bool values_resources(const cJSON *res, struct resource_list *out, struct reason
 /* POD; also what was read before a failure is freed by pod_spec_free_members(). */
 bool values_pod(const cJSON *pod, struct pod_spec *out, struct reason *why);
 /* [{type, operator, value}], null and absent are none; *out is to be freed. */
-bool values_metrics(const cJSON *list, struct metric_entry **out, size_t *count, struct reason *why);
+bool values_metrics(const cJSON *list, struct metric_entry **out, size_t *count,
+		    struct reason *why);
 
 /* True where expect has no such key, or the value equals it: numbers to 1e-12 relative. */
 bool values_same(const cJSON *expect, const char *key, double got, struct reason *why);
