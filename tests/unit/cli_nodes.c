@@ -126,7 +126,7 @@ static void wide_shows_all_windows_and_the_agent(void **state)
 	      "6.2/15.6Gi   40%"
 	      "    5.0Gi        12%       2%    1  3s        T1    10Hz       2       3.2m\n"
 	      "worker-2  1.90/2   95%     -     -               -          -          -         "
-	      "-/-     -"
+	      "  -     -"
 	      "        -          -        -    -  42s late  T3     1Hz       -          -\n",
 	      "");
 }
