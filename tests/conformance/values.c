@@ -124,8 +124,8 @@ bool values_metrics(const cJSON *list, struct metric_entry **out, size_t *count,
 		struct metric_entry *m = &(*out)[(*count)++];
 
 		m->type = cJSON_GetStringValue(values_get(item, "type"));
-		m->operator= cJSON_GetStringValue(values_get(item, "operator"));
-		if (!m->type || !m->operator|| !values_number(item, "value", &m->percent, why)) {
+		m->op = cJSON_GetStringValue(values_get(item, "operator"));
+		if (!m->type || !m->op || !values_number(item, "value", &m->percent, why)) {
 			values_fail(why, "a metric must have type, operator and value");
 			return false;
 		}

@@ -195,18 +195,14 @@ static bool read_metric(const cJSON *item, struct watcher_metric *m)
 
 	if (!cJSON_IsNumber(value) || (cJSON_IsArray(item) && size != 3 && size != 5))
 		return false;
-	m->value = value->valuedouble;
-	if (cJSON_IsArray(item)) {
-		m->name = first ? text_at(item, 0) : "";
-		m->type = text_at(item, first);
-		m->operator= text_at(item, first + 1);
-		m->rollup = first ? text_at(item, 3) : "";
-	} else {
-		m->name = text_member(item, "name");
-		m->type = text_member(item, "type");
-		m->operator= text_member(item, "operator");
-		m->rollup = text_member(item, "rollup");
-	}
+	if (cJSON_IsArray(item))
+		*m = (struct watcher_metric){first ? text_at(item, 0) : "", text_at(item, first),
+					     text_at(item, first + 1),
+					     first ? text_at(item, 3) : "", value->valuedouble};
+	else
+		*m = (struct watcher_metric){text_member(item, "name"), text_member(item, "type"),
+					     text_member(item, "operator"),
+					     text_member(item, "rollup"), value->valuedouble};
 	return true;
 }
 
