@@ -111,8 +111,8 @@ static int set_knobs(struct cgroup_bpf *skel, uint32_t record_limit, __u32 *cpu_
 static int load(struct sampler_bpf *b, uint32_t record_limit, struct reason *reason)
 {
 	/* libbpf before 1.3 asks for the modules' types too unless told where to look, which takes CAP_SYS_ADMIN. */
-	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = BPF_REASON_BTF);
-	LIBBPF_OPTS(bpf_test_run_opts, run);
+	struct bpf_object_open_opts opts = {.sz = sizeof(opts), .btf_custom_path = BPF_REASON_BTF};
+	struct bpf_test_run_opts run = {.sz = sizeof(run)};
 	__u32 *cpu_ids = mem_zalloc(RECORD_CPUS_MAX, sizeof(*cpu_ids));
 	int err = 0;
 
@@ -175,7 +175,9 @@ static int attach_walk(struct sampler_bpf *b, int h, int root_fd, struct reason 
 	union bpf_iter_link_info info = {
 		.cgroup = {.order = BPF_CGROUP_ITER_DESCENDANTS_PRE, .cgroup_fd = (__u32)root_fd},
 	};
-	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
+	struct bpf_iter_attach_opts opts = {.sz = sizeof(opts),
+					    .link_info = &info,
+					    .link_info_len = sizeof(info)};
 
 	b->walk[h] = bpf_program__attach_iter(b->skel->progs.sample_cgroup, &opts);
 	if (!b->walk[h])

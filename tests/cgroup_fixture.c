@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -296,11 +295,8 @@ static void live(struct cgroup_fixture *f, const char *sub, const struct cgroup_
 			_exit(1);
 	}
 	if (child->hold_bytes) {
-		char *hold = mmap(NULL, child->hold_bytes, PROT_READ | PROT_WRITE,
-				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		char *hold = mem_alloc(child->hold_bytes);
 
-		if (hold == MAP_FAILED)
-			_exit(1);
 		memset(hold, 1, child->hold_bytes);
 	}
 	if (child->cache_bytes)
