@@ -45,7 +45,9 @@ void usage_node_free(struct usage_node *n)
 		return;
 	drop_refs(n);
 	HASH_ITER(hh, n->pods, pod, next)
-	free_pod(n, pod);
+	{
+		free_pod(n, pod);
+	}
 	node_windows_free(n->windows);
 	page_names_drop(n->names);
 	page_drop(n->page);
@@ -191,8 +193,10 @@ static void forget(struct usage_node *n, int64_t keep_after_ns)
 	}
 	n->ref_count = count;
 	HASH_ITER(hh, n->pods, pod, next)
-	if (!pod->current && pod->seen_ns <= keep_after_ns)
-		free_pod(n, pod);
+	{
+		if (!pod->current && pod->seen_ns <= keep_after_ns)
+			free_pod(n, pod);
+	}
 }
 
 static void set_head(struct usage_node *n, const struct interval *interval, uint64_t generation)
