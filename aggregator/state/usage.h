@@ -26,7 +26,7 @@ struct usage_answer {
 
 struct usage_limits {
 	uint32_t nodes_max; /* default 20000 */
-	uint32_t pods_per_node_max; /* default 2048 entries that are pods, units or slices */
+	uint32_t pods_per_node_max; /* default 8192 entries that are pods, units or slices */
 };
 
 struct usage_state;
