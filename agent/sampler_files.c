@@ -12,7 +12,7 @@
  *
  * Open files belong to a life of a cgroup (its serial) and to the ids it has in the hierarchies:
  * the directory is compared with the id before anything in it is opened, and an open file of a
- * removed cgroup gives ENODEV for ever, so a path that is used again can never be read as its
+ * removed cgroup gives ENODEV for ever, so a path that is used again is never read as its
  * predecessor.
  *
  * What can fail: a cgroup vanishes at any moment (it is missing, the caller rescans); a file is
@@ -375,7 +375,7 @@ static int open_source(const struct files *f, struct visit *v, int i)
 	return -errno;
 }
 
-/* Reads a file into f->text. False when its cgroup was removed. */
+/* Reads a file into f->text. False when its cgroup, or its controller there, was removed. */
 static bool read_text(struct files *f, int fd)
 {
 	ssize_t n = pread(fd, f->text, sizeof(f->text) - 1, 0);
@@ -384,32 +384,36 @@ static bool read_text(struct files *f, int fd)
 	return n >= 0 || errno != ENODEV;
 }
 
-/* Reads one source. 0, also when there is nothing to read, or the -errno that ends the tier. */
-static int read_source(struct files *f, struct visit *v, int i, struct target *target)
+static void keep_or_close(struct files *f, struct slot *slot, int i, int fd)
 {
-	const struct source *source = f->active[i].source;
-	int h = f->active[i].hierarchy;
-	int *kept = &v->slot->fd[i];
-	int fd = *kept;
-
-	if (fd == FD_ABSENT)
-		return 0;
-	if (fd < 0)
-		fd = open_source(f, v, i);
-	if (fd < 0)
-		return fd == -EMFILE || fd == -ENFILE ? fd : 0;
-	if (read_text(f, fd))
-		source->parse(f->text, target);
-	else
-		v->gone[h] = true;
-	if (*kept >= 0)
-		return 0;
-	if (may_keep(f, source->kind)) {
-		*kept = fd;
-		f->kept[source->kind]++;
+	if (may_keep(f, kind_of(f, i))) {
+		slot->fd[i] = fd;
+		f->kept[kind_of(f, i)]++;
 	} else {
 		close(fd);
 	}
+}
+
+/* Reads one source. 0, also when there is nothing to read, or the -errno that ends the tier. */
+static int read_source(struct files *f, struct visit *v, int i, struct target *target)
+{
+	void (*parse)(const char *text, struct target *t) = f->active[i].source->parse;
+	int fd = v->slot->fd[i];
+
+	if (fd == FD_ABSENT)
+		return 0;
+	if (fd >= 0 && read_text(f, fd)) {
+		parse(f->text, target);
+		return 0;
+	}
+	/* Whether only the file went or the whole cgroup, opening it again tells. */
+	close_file(f, v->slot, i);
+	fd = open_source(f, v, i);
+	if (fd < 0)
+		return fd == -EMFILE || fd == -ENFILE ? fd : 0;
+	if (read_text(f, fd))
+		parse(f->text, target);
+	keep_or_close(f, v->slot, i, fd);
 	return 0;
 }
 
@@ -433,14 +437,26 @@ static void finish_reading(struct target *t)
 	got(t, HAVE_PSI, (t->parts & PART_PSI_CPU) && (t->parts & PART_PSI_MEMORY));
 }
 
-/* Whether a hierarchy is left in which the cgroup is still there. */
-static bool is_alive(const struct visit *v)
+/* Whether an active source is for this cgroup and this kind of pass. */
+static bool is_wanted(const struct files *f, const struct cgroup *cgroup, int i,
+		      enum pass_kind kind)
 {
-	for (int h = 0; h < HIERARCHIES; h++) {
-		if (v->cgroup->id[h] && !v->gone[h])
+	return cgroup->id[f->active[i].hierarchy] && kind_of(f, i) <= kind;
+}
+
+/* Whether the cgroup is still there in a hierarchy that was asked; true when none was. */
+static bool is_alive(const struct files *f, const struct visit *v, enum pass_kind kind)
+{
+	bool asked = false;
+
+	for (int i = 0; i < f->active_count; i++) {
+		if (!is_wanted(f, v->cgroup, i, kind))
+			continue;
+		if (!v->gone[f->active[i].hierarchy])
 			return true;
+		asked = true;
 	}
-	return false;
+	return !asked;
 }
 
 static int read_cgroup(struct files *f, struct cgroup *cgroup, enum pass_kind kind, uint64_t pass,
@@ -457,13 +473,11 @@ static int read_cgroup(struct files *f, struct cgroup *cgroup, enum pass_kind ki
 	if (kind == PASS_SLOW)
 		retry_absent(f, v.slot);
 	for (int i = 0; i < f->active_count && !err; i++) {
-		int h = f->active[i].hierarchy;
-
-		if (cgroup->id[h] && !v.gone[h] && f->active[i].source->kind <= kind)
+		if (is_wanted(f, cgroup, i, kind) && !v.gone[f->active[i].hierarchy])
 			err = read_source(f, &v, i, &target);
 	}
 	end_visit(f, &v, result);
-	if (err || !is_alive(&v))
+	if (err || !is_alive(f, &v, kind))
 		return err;
 	finish_reading(&target);
 	sampler_meet(cgroup, kind, pass);

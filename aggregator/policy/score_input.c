@@ -2,7 +2,7 @@
 /*
  * The ladder: what is known about a node, from best to worst.
  *
- *     window 15m    the longest window that was measured over its whole length, give or take a tenth
+ *     window 15m    the longest window that was measured over its whole length, give or take two buckets
  *     window 10m
  *     window 5m
  *     since start   measured for less than 5 minutes: all there is
@@ -18,6 +18,8 @@
 #include "aggregator/policy/sentence.h"
 
 enum { RUNG_LEN = 32 };
+
+#define COVER_SLACK_NS (2 * NODE_BUCKET_SECONDS * 1000000000LL)
 
 static const struct rung {
 	enum window window;
@@ -45,7 +47,7 @@ static const struct window_set *choose(const struct page_usage *usage, const str
 		const struct window_stats *stats = any_stats(set);
 
 		if (stats->known &&
-		    stats->end_ns - stats->start_ns >= rungs[i].length_ns / 10 * 9) {
+		    stats->end_ns - stats->start_ns >= rungs[i].length_ns - COVER_SLACK_NS) {
 			*rung = &rungs[i];
 			return set;
 		}

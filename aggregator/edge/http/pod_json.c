@@ -182,8 +182,7 @@ static int parse_containers(const struct parser *p, const cJSON *spec, const cha
 	if (err || !list || !list->child)
 		return err;
 	*out = mem_zalloc((size_t)cJSON_GetArraySize(list), sizeof(**out));
-	cJSON_ArrayForEach(item, list)
-	{
+	for (item = list->child; item; item = item->next) {
 		snprintf(here, sizeof(here), "spec.%s[%zu]", key, *count);
 		err = parse_container(p, item, here, &(*out)[*count]);
 		if (err)
