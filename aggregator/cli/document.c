@@ -134,13 +134,12 @@ bool document_find_items(const char *text, size_t len, struct span *items)
 		value = skip_blanks(value + 1, end);
 		p = skip_value(value, end);
 		if (found && value < end && *value == '[') {
-			const char *close = p;
-
-			while (close > value && *close != ']')
-				close--;
-			if (close == value)
+			/* Blanks may stand between the closing bracket and p. */
+			while (p > value + 1 && p[-1] != ']')
+				p--;
+			if (p == value + 1)
 				return false;
-			*items = (struct span){value + 1, (size_t)(close - value - 1)};
+			*items = (struct span){value + 1, (size_t)(p - value - 2)};
 			return true;
 		}
 		if (p == end || *p != ',')
