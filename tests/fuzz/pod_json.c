@@ -32,7 +32,7 @@ static void check_pod(const char *text)
 
 static void check_request(const char *text, size_t len)
 {
-	struct scores_request rq;
+	struct scores_request rq = {0};
 	char field[SCORES_FIELD_MAX];
 	struct reason reason = {""};
 

@@ -34,7 +34,7 @@ static void test_whole_pod(void **state)
 		"\"overhead\":{\"cpu\":\"5m\",\"memory\":null},"
 		"\"resources\":{\"requests\":{\"memory\":\"8Gi\"},\"limits\":{\"cpu\":\"3\"}}}}";
 	char field[POD_JSON_FIELD_MAX];
-	struct reason reason;
+	struct reason reason = {""};
 	struct pod_spec p;
 	cJSON *tree;
 
@@ -67,7 +67,7 @@ static void test_whole_pod(void **state)
 static void test_pod_level_limit_is_request(void **state)
 {
 	char field[POD_JSON_FIELD_MAX];
-	struct reason reason;
+	struct reason reason = {""};
 	struct pod_spec p;
 	cJSON *tree;
 
