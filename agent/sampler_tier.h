@@ -44,6 +44,10 @@ static inline bool sampler_meet(struct cgroup *cgroup, enum pass_kind kind, uint
 	return true;
 }
 
+/* The open of T1 with room for at most record_limit cgroups (<= CGROUPS_MAX) per hierarchy, to see what overflows. */
+int sampler_bpf_open(void **state, const struct cgroupfs *fs, uint32_t record_limit,
+		     struct reason *reason);
+
 /* sampler_open() of any tier, also one that is not ours. */
 int sampler_open_ops(struct sampler **s, const struct sampler_ops *ops, const struct cgroupfs *fs,
 		     struct reason *reason);

@@ -11,7 +11,7 @@ struct http_fixture {
 	struct http_context ctx; /* now is VIEW_FIXTURE_NOW_NS */
 	struct counters counters;
 	struct http_response response; /* of the last request */
-	cJSON *json;                   /* its body, parsed; NULL when it is not JSON */
+	cJSON *json; /* its body, parsed; NULL when it is not JSON */
 };
 
 /* Takes v over; NULL: nothing was ever published. */

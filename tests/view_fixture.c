@@ -54,8 +54,8 @@ static struct page_usage usage(int64_t end_ns, double history_seconds, double cp
 
 		u.windows[i] = (struct window_set){
 			.cpu_milli = stats(end_ns, seconds, cpu_mean, cpu_stddev, percentiles),
-			.mem_bytes =
-				stats(end_ns, seconds, 2 * GIB * share, 64 * MIB * share, percentiles),
+			.mem_bytes = stats(end_ns, seconds, 2 * GIB * share, 64 * MIB * share,
+					   percentiles),
 			.working_set_bytes =
 				stats(end_ns, seconds, GIB * share, 32 * MIB * share, percentiles),
 			.counts = {.seconds = seconds,
