@@ -111,11 +111,14 @@ static void test_pod_and_arguments(void **state)
 	assert_int_equal(cJSON_GetArraySize(at("items")), 1);
 	/* (1200 + 700) / 3800 = 50 % */
 	assert_int_equal(number("items.0.score"), 100);
-	assert_string_equal(text("items.0.plugins.0.terms.0.name"), "cpuMean");
-	assert_string_equal(text("items.0.plugins.0.terms.0.unit"), "percent");
-	assert_int_equal(number("items.0.plugins.0.terms.0.value"), 30);
-	assert_string_equal(text("items.0.plugins.0.terms.3.name"), "podCpu");
-	assert_int_equal(number("items.0.plugins.0.terms.3.value"), 700);
+	assert_string_equal(text("items.0.plugins.0.terms.0.name"), "age");
+	assert_string_equal(text("items.0.plugins.0.terms.0.unit"), "seconds");
+	assert_int_equal(number("items.0.plugins.0.terms.0.value"), 2);
+	assert_string_equal(text("items.0.plugins.0.terms.1.name"), "cpuMean");
+	assert_string_equal(text("items.0.plugins.0.terms.1.unit"), "percent");
+	assert_int_equal(number("items.0.plugins.0.terms.1.value"), 30);
+	assert_string_equal(text("items.0.plugins.0.terms.4.name"), "podCpu");
+	assert_int_equal(number("items.0.plugins.0.terms.4.value"), 700);
 	assert_string_equal(text("items.0.reason"),
 			    "CPU would be at 50.0 %, within the target of 50.0 % (1200m "
 			    "measured + 700m expected of 3800m)");
