@@ -15,10 +15,12 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <linux/capability.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -355,6 +357,14 @@ static void make_stopped_child(const char *sub)
 
 /* --- tests ----------------------------------------------------------------------------------- */
 
+/* Pages of a file that lives in memory are on no list of file pages. */
+static bool files_are_on_disk(void)
+{
+	struct statfs st;
+
+	return !statfs("/var/tmp", &st) && st.f_type != TMPFS_MAGIC && st.f_type != RAMFS_MAGIC;
+}
+
 static void expect_child_equal(enum sampler_tier tier)
 {
 	struct facts f;
@@ -367,7 +377,8 @@ static void expect_child_equal(enum sampler_tier tier)
 		assert_true(f.value[FACT_CPU] > 0);
 	if (subject.fs.memory_from >= 0) {
 		assert_true(f.value[FACT_MEMORY] >= 32 * MIB);
-		assert_true(f.value[FACT_INACTIVE] > 0);
+		if (files_are_on_disk())
+			assert_true(f.value[FACT_INACTIVE] > 0);
 		assert_int_equal(f.value[FACT_LIMIT], 64 * MIB);
 	}
 	if (subject.fs.throttle_from >= 0) {
