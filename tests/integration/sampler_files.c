@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files tier on this machine's own hierarchies, whichever they are, in cgroups of the test's own. */
+/*
+ * The files tier on this machine's own hierarchies, whichever they are, in cgroups of the test's
+ * own.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -114,9 +117,12 @@ static int count_fds(const char *text)
 	return count;
 }
 
-/* --- values ------------------------------------------------------------------------------------ */
+/* --- values ----------------------------------------------------------------------------------- */
 
-/* What the kernel says, read here by other means than the tier's: the number after `key` in a file. */
+/*
+ * What the kernel says, read here by other means than the tier's: the number after `key` in a
+ * file.
+ */
 static uint64_t kernel_value(const struct world *w, int h, const char *sub, const char *file,
 			     const char *key)
 {
@@ -345,7 +351,7 @@ static void test_parent(void **state)
 	}
 }
 
-/* --- cgroups that come and go ------------------------------------------------------------------ */
+/* --- cgroups that come and go ----------------------------------------------------------------- */
 
 /* A removed cgroup is missing, not a failure; what is made in its place is not read as it. */
 static void test_vanished(void **state)
@@ -471,11 +477,14 @@ static void test_file_comes_back(void **state)
 	}
 }
 
-/* --- descriptors ------------------------------------------------------------------------------- */
+/* --- descriptors ------------------------------------------------------------------------------ */
 
 enum { MANY = 24, LOW_LIMIT = 64 };
 
-/* With few descriptors every value is still read, by opening files for each reading. In a process of its own. */
+/*
+ * With few descriptors every value is still read, by opening files for each reading. In a process
+ * of its own.
+ */
 static int read_with_few(const struct world *w)
 {
 	struct rlimit low = {LOW_LIMIT / 2, LOW_LIMIT}, now;
