@@ -350,6 +350,24 @@ static void test_whole_counters_are_not_added_again(void **state)
 	interval_free(i);
 }
 
+/* A whole counter has what is below, however that is counted. */
+static void test_a_whole_counter_above_own_tasks(void **state)
+{
+	struct world *w = *state;
+	struct interval *i;
+
+	world_start(w, one_pod);
+	world_use(w, POD, 0);
+	use_local(w, CONTAINER, 0);
+	world_tick(w, 0, true);
+	world_use(w, POD, 30 * WORLD_MS);
+	use_local(w, CONTAINER, 20 * WORLD_MS);
+	world_tick(w, 100 * WORLD_MS, false);
+	i = world_publish(w);
+	assert_near(world_total(usage_of(i, POD + 1)), 30);
+	interval_free(i);
+}
+
 static void test_a_change_of_tier_counts_nothing_twice(void **state)
 {
 	struct world *w = *state;
@@ -679,6 +697,7 @@ int main(void)
 		TEST(test_found_late_is_spread_within_capacity),
 		TEST(test_own_tasks_are_rolled_up),
 		TEST(test_whole_counters_are_not_added_again),
+		TEST(test_a_whole_counter_above_own_tasks),
 		TEST(test_a_change_of_tier_counts_nothing_twice),
 		TEST(test_memory_is_weighted_with_time),
 		TEST(test_working_set_of_slow_ticks),

@@ -154,6 +154,31 @@ static void test_node_stays_within_capacity(void **state)
 	assert_near(total, 8000);
 }
 
+/* /proc/stat jumps, as after a migration of the machine. */
+static void test_a_jump_of_proc_stat(void **state)
+{
+	struct world *w = *state;
+	double total = 0;
+
+	world_start(w, one_unit);
+	w->machine.cpu_busy_ns = WORLD_S;
+	world_tick(w, 0, true);
+	for (int second = 0; second < 20; second++) {
+		struct interval *i;
+
+		w->machine.cpu_busy_ns += second == 2 ? 5000 * WORLD_S : WORLD_S;
+		if (second == 5)
+			w->machine.cpu_busy_ns = WORLD_S;
+		world_tick(w, WORLD_S, true);
+		i = world_publish(w);
+		assert_true((double)i->node.usage.cpu_milli.min >= 0);
+		total += world_total(&i->node.usage);
+		interval_free(i);
+	}
+	/* The four CPUs were busy for the second of the jump, and idle for the one of the fall. */
+	assert_near(total, 18 * 1000 + 4000);
+}
+
 static void test_node_without_any_counter(void **state)
 {
 	struct world *w = *state;
@@ -235,10 +260,10 @@ static void test_what_the_loop_knows(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_rest_of_the_machine),	     TEST(test_rest_that_ends_is_taken_back),
-		TEST(test_rounding_of_proc_stat),    TEST(test_node_stays_within_capacity),
-		TEST(test_node_without_any_counter), TEST(test_node_memory),
-		TEST(test_what_the_loop_knows),
+		TEST(test_rest_of_the_machine),	  TEST(test_rest_that_ends_is_taken_back),
+		TEST(test_rounding_of_proc_stat), TEST(test_node_stays_within_capacity),
+		TEST(test_a_jump_of_proc_stat),	  TEST(test_node_without_any_counter),
+		TEST(test_node_memory),		  TEST(test_what_the_loop_knows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

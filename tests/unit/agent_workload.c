@@ -109,6 +109,25 @@ static const struct listing listings[] = {
 	},
 };
 
+enum { U = LIMIT_UNKNOWN, N = LIMIT_NONE, ABSENT = -99 };
+
+/* Quota and period in us. */
+static void set_limits(struct world *w, const char *path, int64_t quota, int64_t period,
+		       int64_t mem)
+{
+	struct reading *r = world_reading(w, path);
+
+	if (quota != ABSENT) {
+		r->have |= HAVE_CPU_LIMIT;
+		r->cpu_quota_ns = quota == N ? LIMIT_NONE : quota * 1000;
+		r->cpu_period_ns = period * 1000;
+	}
+	if (mem != ABSENT) {
+		r->have |= HAVE_MEMORY_LIMIT;
+		r->mem_limit_bytes = mem;
+	}
+}
+
 static struct interval *two_ticks(struct world *w)
 {
 	world_tick(w, WORLD_S, true);
@@ -137,6 +156,7 @@ static void check_listing(const struct listing *l)
 			 l->cgroups[n].kind);
 	}
 	assert_null(world_entry(i, ""));
+	assert_int_equal(i->entries[i->entry_count - 1].ref, i->entry_count);
 	for (size_t n = 1; n < i->entry_count; n++)
 		assert_true(i->entries[n - 1].ref < i->entries[n].ref);
 	interval_free(i);
@@ -181,6 +201,7 @@ static void test_kind_changes_with_the_first_child(void **state)
 
 	(void)state;
 	world_start(w, paths);
+	set_limits(w, "/batch", 50000, 100000, 4096);
 	world_use(w, "/batch", 0);
 	world_tick(w, WORLD_S, true);
 	world_use(w, "/batch", 100 * WORLD_MS);
@@ -195,13 +216,14 @@ static void test_kind_changes_with_the_first_child(void **state)
 	world_mkdir(w, "/batch/job");
 	world_scan(w);
 	world_use(w, "/batch", 20 * WORLD_MS);
-	world_tick(w, WORLD_S, true);
+	world_tick(w, WORLD_S, false);
 	i = world_publish(w);
 	assert_int_equal(i->entry_count, 3);
 	assert_int_equal(i->entries[0].ref, ref);
 	assert_int_equal(i->entries[1].entity->kind, ENTITY_SLICE);
 	assert_string_equal(i->entries[1].entity->name, "batch");
 	assert_true(i->entries[1].fresh && !i->entries[0].fresh);
+	assert_int_equal(i->entries[1].limits.cpu_milli, 500);
 	/* The counters go on: nothing is counted twice, nothing is lost. */
 	assert_float_equal(world_total(&i->entries[0].usage), 10, 1e-4);
 	assert_float_equal(world_total(&i->entries[1].usage), 20, 1e-4);
@@ -274,8 +296,6 @@ static void test_churn_is_bounded_and_counted(void **state)
 
 /* --- limits --------------------------------------------------------------------------------------------------- */
 
-enum { U = LIMIT_UNKNOWN, N = LIMIT_NONE, ABSENT = -99 };
-
 static const struct limit_case {
 	/* quota and period in us, memory; of slice, unit; ABSENT: not read */
 	int64_t slice_quota, slice_period, slice_mem;
@@ -297,22 +317,6 @@ static const struct limit_case {
 	{N, 100000, N, 20000, 0, 1, N, 1}, /* no period: no limit that could be told */
 	{N, 100000, N, INT64_MAX / 1000, 1, 1, N, 1},
 };
-
-static void set_limits(struct world *w, const char *path, int64_t quota, int64_t period,
-		       int64_t mem)
-{
-	struct reading *r = world_reading(w, path);
-
-	if (quota != ABSENT) {
-		r->have |= HAVE_CPU_LIMIT;
-		r->cpu_quota_ns = quota == N ? LIMIT_NONE : quota * 1000;
-		r->cpu_period_ns = period * 1000;
-	}
-	if (mem != ABSENT) {
-		r->have |= HAVE_MEMORY_LIMIT;
-		r->mem_limit_bytes = mem;
-	}
-}
 
 static void test_effective_limits(void **state)
 {
