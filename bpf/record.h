@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What the BPF programs write and the agent reads, byte for byte: two arrays indexed by the position in the walk.
+ * What the BPF programs write and the agent reads, byte for byte: two arrays indexed by the
+ * position in the walk.
  *
- * A fast pass writes fast records only; a slow pass writes both, the same cgroup at the same position. A member is
- * valid only with its bit in `have`: what the kernel or the cgroup does not offer is absent, never 0.
+ * A fast pass writes fast records only; a slow pass writes both, the same cgroup at the same
+ * position. A member is valid only with its bit in `have`: what the kernel or the cgroup does not
+ * offer is absent, never 0.
  */
 #ifndef EVENKEEL_BPF_RECORD_H
 #define EVENKEEL_BPF_RECORD_H

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What one pass over N cgroups costs by each way: T1 (BPF), reading the files of the same values with open, read,
- * close, the same with kept descriptors and pread, and T3, which is the latter inside the agent.
+ * What one pass over N cgroups costs by each way: T1 (BPF), reading the files of the same values
+ * with open, read, close, the same with kept descriptors and pread, and T3, which is the latter
+ * inside the agent.
  *
- * The ways take turns within a round, each after the caches were filled with other data, as they are when the agent
- * wakes up ten times a second. Measured is CPU time of the thread, so that other work on the machine counts
- * little; told is the median over the rounds. Both T1 and T3 end with the values in the topology's readings; the files
- * end with parsed numbers. Every cgroup is made for this and removed after, also when interrupted.
+ * The ways take turns within a round, each after the caches were filled with other data, as they
+ * are when the agent wakes up ten times a second. Measured is CPU time of the thread, so that other
+ * work on the machine counts little; told is the median over the rounds. Both T1 and T3 end with
+ * the values in the topology's readings; the files end with parsed numbers. Every cgroup is made
+ * for this and removed after, also when interrupted.
  */
 #include <errno.h>
 #include <fcntl.h>

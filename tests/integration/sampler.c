@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sampling tiers against the kernel's own files, for children of which everything is known to stand still: what
- * two reads of the files around a pass agree on, the pass must say too, to the last unit. Works on whatever
- * hierarchies the machine has, v1, v2 or both.
+ * The sampling tiers against the kernel's own files, for children of which everything is known to
+ * stand still: what two reads of the files around a pass agree on, the pass must say too, to the
+ * last unit. Works on whatever hierarchies the machine has, v1, v2 or both.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -174,7 +174,10 @@ struct facts {
 	int64_t value[FACTS];
 };
 
-/* The number after key in a file, in units; ABSENT without the file or the key. "max" and -1 are LIMIT_NONE. */
+/*
+ * The number after key in a file, in units; ABSENT without the file or the key. "max" and -1 are
+ * LIMIT_NONE.
+ */
 static int64_t number(int hierarchy, const char *sub, const char *file, const char *key,
 		      int64_t unit)
 {
@@ -291,7 +294,10 @@ static void expect_facts(const struct facts *files, const struct facts *tier, in
 	}
 }
 
-/* Passes until the files stand still around one; then that pass must agree with them. Returns the facts. */
+/*
+ * Passes until the files stand still around one; then that pass must agree with them. Returns the
+ * facts.
+ */
 static struct facts expect_equal_to_files(const char *sub)
 {
 	struct facts before, after, tier;
