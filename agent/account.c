@@ -72,8 +72,7 @@ static void read_limits(struct account_table *table, const struct tick *k)
 
 		track_read_limits(tr, &topology_at(k->topology, i)->reading,
 				  tr->parent == CGROUP_NONE ? NULL : &table->tracks[tr->parent]);
-		/* Before its first slow pass a cgroup's own limits are not known. */
-		if (tr->workload && (k->slow || tr->slow_seen))
+		if (tr->workload)
 			workload_set_limits(tr->workload, &tr->effective);
 	}
 }
@@ -230,14 +229,12 @@ void account_tick(struct account *a, struct topology *t, const struct machine *m
 		.slow = slow,
 		.capacity_milli = m->cpu_capacity_milli,
 	};
-	bool changed;
-
 	/* A second tick at the same instant has nothing to be divided by; the next one brings its use. */
 	if (a->started && k.dt_ns <= 0)
 		return;
 	a->machine = *m;
-	changed = account_table_sync(&a->table, t, a->started ? a->last_ns : mono_ns);
-	if (slow || changed)
+	account_table_sync(&a->table, t, a->started ? a->last_ns : mono_ns);
+	if (slow)
 		read_limits(&a->table, &k);
 	if (a->started) {
 		sample_cgroups(a, &k);

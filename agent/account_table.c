@@ -29,8 +29,7 @@ void account_table_fini(struct account_table *table)
 
 static bool is_current(const struct account_table *table, struct topology *t)
 {
-	if (table->stale || table->count != topology_count(t) ||
-	    table->pods != topology_has_pods(t))
+	if (table->stale || table->count != topology_count(t))
 		return false;
 	for (size_t i = 0; i < table->count; i++)
 		if (table->tracks[i].serial != topology_at(t, i)->serial)
@@ -129,7 +128,7 @@ static void list_cgroup(struct account_table *table, size_t index, const struct 
 	int kind = kinds[index];
 	uint32_t parent = 0;
 
-	if (kind == ENTITY_CONTAINER && table->pods)
+	if (kind == ENTITY_CONTAINER && c->identity.pod_uid[0])
 		parent = find_pod(table, c, kinds);
 	if (tr->workload) {
 		const struct entity *e = tr->workload->entity;
@@ -161,15 +160,13 @@ static void list_workloads(struct account_table *table, struct topology *t)
 	free(kinds);
 }
 
-bool account_table_sync(struct account_table *table, struct topology *t, int64_t first_ns)
+void account_table_sync(struct account_table *table, struct topology *t, int64_t first_ns)
 {
 	if (is_current(table, t))
-		return false;
-	table->pods = topology_has_pods(t);
+		return;
 	table->stale = false;
 	move_tracks(table, t, first_ns);
 	list_workloads(table, t);
-	return true;
 }
 
 void account_table_next(struct account_table *table)

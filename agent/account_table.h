@@ -18,16 +18,15 @@ struct account_table {
 	size_t workload_count, workload_cap;
 	uint32_t last_ref;
 	uint32_t unlisted; /* cgroups that found no room in `workloads` since the last publish */
-	bool pods; /* the topology had pods */
 	bool stale; /* room has come for what is unlisted */
 };
 
 void account_table_fini(struct account_table *table);
 /*
  * Follows the topology; cheap when nothing changed. A cgroup keeps its track as long as its serial, and its workload as
- * long as its kind too. What is new is sampled from first_ns on. Returns true when anything changed.
+ * long as its kind too. What is new is sampled from first_ns on.
  */
-bool account_table_sync(struct account_table *table, struct topology *t, int64_t first_ns);
+void account_table_sync(struct account_table *table, struct topology *t, int64_t first_ns);
 /* Forgets the workloads that are gone and begins the next interval of the others. */
 void account_table_next(struct account_table *table);
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The causes are looked for in this order, after the failure, so that a start that works pays nothing:
+ * The causes are looked for in this order, after the failure, so that a start that works pays
+ * nothing:
  *
  *     no BTF --> no cgroup iterator in it --> no capability --> whatever libbpf said first
  *
- * The iterator comes before the capability, since a kernel without it answers EPERM to a process with few
- * capabilities and ENOENT or ESRCH to one with many.
+ * The iterator comes before the capability, since a kernel without it answers EPERM to a process
+ * with few capabilities and ENOENT or ESRCH to one with many.
  */
 #include "agent/bpf_reason.h"
 
@@ -20,7 +21,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* libbpf's print callback has no argument of ours. Written by the thread that opens the sampler only. */
+/*
+ * libbpf's print callback has no argument of ours. Written by the thread that opens the sampler
+ * only.
+ */
 static char first_warning[256];
 
 __attribute__((format(printf, 2, 0))) static int keep_warning(enum libbpf_print_level level,

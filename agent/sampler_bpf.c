@@ -3,21 +3,25 @@
  * Tier T1: one walk per cgroup hierarchy by a BPF cgroup iterator, results read from mapped memory.
  *
  *     pass --> for each hierarchy that holds something wanted:
- *                set blocks, cursor = 0 --> bpf_iter_create + read (the kernel walks, bpf/cgroup.bpf.c writes records)
- *                --> records[0..cursor) --> topology_find(id, where it was last time) --> reading
+ *                set blocks, cursor = 0
+ *                bpf_iter_create + read: the kernel walks, bpf/cgroup.bpf.c writes records
+ *                records[0..cursor) --> topology_find(id, where it was last time) --> reading
  *
  * What is read where:
  *
  *     fast and slow   CPU time from cpu_from, memory usage from memory_from
- *     slow only       limits, inactive file pages, OOM kills from memory_from; quota and throttling from
- *                     throttle_from; pids and PSI from the v2 hierarchy, which on a v1 machine may have the same paths
+ *     slow only       limits, inactive file pages, OOM kills from memory_from; quota and throttling
+ *                     from throttle_from; pids and PSI from the v2 hierarchy, which on a v1 machine
+ *                     may have the same paths
  *
- * The iterators stay attached to the roots of the hierarchies, which nobody can remove. After opening no capability
- * is needed any more; bpf_iter_create and read are all the system calls a walk makes.
+ * The iterators stay attached to the roots of the hierarchies, which nobody can remove. After
+ * opening no capability is needed any more; bpf_iter_create and read are all the system calls a
+ * walk makes.
  *
- * What can fail: opening, with the cause put into words by bpf_reason.c; a walk that cannot be made or that meets
- * not a single cgroup, which gives up the tier. CPUs beyond RECORD_CPUS_MAX and memory nodes beyond
- * RECORD_NODES_MAX are refused at opening, since their use would be missing without a trace.
+ * What can fail: opening, with the cause put into words by bpf_reason.c; a walk that cannot be made
+ * or that meets not a single cgroup, which gives up the tier. CPUs beyond RECORD_CPUS_MAX and
+ * memory nodes beyond RECORD_NODES_MAX are refused at opening, since their use would be missing
+ * without a trace.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -55,8 +59,9 @@ struct sampler_bpf {
 /* --- what the machine has -------------------------------------------------------------------- */
 
 /*
- * Reads a list like "0-3,8-11" as the kernel writes them. Up to max numbers go to ids. Returns how many there are,
- * *last being the greatest; 0 when there is no such file or it cannot be understood.
+ * Reads a list like "0-3,8-11" as the kernel writes them. Up to max numbers go to ids. Returns how
+ * many there are, *last being the greatest; 0 when there is no such file or it cannot be
+ * understood.
  */
 static uint32_t read_id_list(const char *path, __u32 *ids, uint32_t max, uint32_t *last)
 {
@@ -110,9 +115,12 @@ static int set_knobs(struct cgroup_bpf *skel, uint32_t record_limit, __u32 *cpu_
 
 static int load(struct sampler_bpf *b, uint32_t record_limit, struct reason *reason)
 {
-	/* libbpf before 1.3 asks for the modules' types too unless told where to look, which takes CAP_SYS_ADMIN. */
-	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = BPF_REASON_BTF);
-	LIBBPF_OPTS(bpf_test_run_opts, run);
+	/*
+	 * libbpf before 1.3 asks for the modules' types too unless told where to look, which takes
+	 * CAP_SYS_ADMIN.
+	 */
+	struct bpf_object_open_opts opts = {.sz = sizeof(opts), .btf_custom_path = BPF_REASON_BTF};
+	struct bpf_test_run_opts run = {.sz = sizeof(run)};
 	__u32 *cpu_ids = mem_zalloc(RECORD_CPUS_MAX, sizeof(*cpu_ids));
 	int err = 0;
 
@@ -175,7 +183,9 @@ static int attach_walk(struct sampler_bpf *b, int h, int root_fd, struct reason 
 	union bpf_iter_link_info info = {
 		.cgroup = {.order = BPF_CGROUP_ITER_DESCENDANTS_PRE, .cgroup_fd = (__u32)root_fd},
 	};
-	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
+	struct bpf_iter_attach_opts opts = {.sz = sizeof(opts),
+					    .link_info = &info,
+					    .link_info_len = sizeof(info)};
 
 	b->walk[h] = bpf_program__attach_iter(b->skel->progs.sample_cgroup, &opts);
 	if (!b->walk[h])

@@ -2,15 +2,17 @@
 /*
  * Which tier samples: the best one whose values agree with the kernel's own files.
  *
- * A tier that opens may still be wrong: an address that did not resolve reads as 0, a walk may end early, a private
- * namespace may hide the cgroups. So each candidate makes slow passes, and the values of a few cgroups are compared:
+ * A tier that opens may still be wrong: an address that did not resolve reads as 0, a walk may end
+ * early, a private namespace may hide the cgroups. So each candidate makes slow passes, and the
+ * values of a few cgroups are compared:
  *
  *     read files --> pass --> read files      lesser file value <= pass value <= greater file value
  *
- * Memory may rise and fall between two reads, therefore a cgroup has ATTEMPTS passes to agree in one; values that are
- * wrong for a reason stay wrong. The cgroups compared are leaves, where a cgroup's own use and that of its subtree
- * are the same, and such as use something, since 0 = 0 proves little.
- * What a file does not offer (no controller there, cgroup removed meanwhile) is not compared.
+ * Memory may rise and fall between two reads, therefore a cgroup has ATTEMPTS passes to agree in
+ * one; values that are wrong for a reason stay wrong. The cgroups compared are leaves, where a
+ * cgroup's own use and that of its subtree are the same, and such as use something, since 0 = 0
+ * proves little. What a file does not offer (no controller there, cgroup removed meanwhile) is not
+ * compared.
  */
 #include "agent/sampler.h"
 

@@ -17,8 +17,8 @@
 #include "shared/clock.h"
 #include "shared/mem.h"
 
-/* What parsing one part may allocate; 192 KiB of the smallest entries need half of it. */
-enum { MEMORY_MAX = 16 * 1024 * 1024 };
+/* What parsing one part may allocate; the smallest entries that say anything need a third of it. */
+enum { MEMORY_MAX = 8 * 1024 * 1024 };
 
 #define NUMBER_MAX   1e18F /* bytes, millicores, seconds */
 #define SQUARES_MAX  1e30F

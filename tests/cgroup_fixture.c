@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cleaning up has three nets: the test's teardown frees the fixture; children die with their parent; and a fixture
- * first removes the cgroups of earlier runs of the same test, told by the dead process in their name.
+ * Cleaning up has three nets: the test's teardown frees the fixture; children die with their
+ * parent; and a fixture first removes the cgroups of earlier runs of the same test, told by the
+ * dead process in their name.
  */
 #include "tests/cgroup_fixture.h"
 
@@ -9,11 +10,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -116,7 +117,10 @@ const struct cgroupfs *cgroup_fixture_fs(const struct cgroup_fixture *f)
 	return &f->fs;
 }
 
-/* On v2 the children of a cgroup have the controllers it hands down; each that is there, so one by one. */
+/*
+ * On v2 the children of a cgroup have the controllers it hands down; each that is there, so one by
+ * one.
+ */
 static void hand_down(int root, const char *dir)
 {
 	static const char *const controllers[] = {"+cpu", "+memory", "+pids"};
@@ -284,6 +288,27 @@ static void fill_cache(size_t bytes)
 	/* The descriptor stays open: the pages live as long as the file. */
 }
 
+/* Some time on each CPU, so that what is summed over CPUs has more than one part. */
+static void run_everywhere(void)
+{
+	cpu_set_t all, one;
+
+	if (sched_getaffinity(0, sizeof(all), &all))
+		_exit(1);
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (!CPU_ISSET(cpu, &all))
+			continue;
+		CPU_ZERO(&one);
+		CPU_SET(cpu, &one);
+		if (sched_setaffinity(0, sizeof(one), &one))
+			_exit(1);
+		for (volatile int turns = 0; turns < 100000; turns++)
+			continue;
+	}
+	if (sched_setaffinity(0, sizeof(all), &all))
+		_exit(1);
+}
+
 static void live(struct cgroup_fixture *f, const char *sub, const struct cgroup_child *child,
 		 int ready)
 {
@@ -295,12 +320,10 @@ static void live(struct cgroup_fixture *f, const char *sub, const struct cgroup_
 		    !cgroup_fixture_write(f, h, sub, "cgroup.procs", "0"))
 			_exit(1);
 	}
+	run_everywhere();
 	if (child->hold_bytes) {
-		char *hold = mmap(NULL, child->hold_bytes, PROT_READ | PROT_WRITE,
-				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		char *hold = mem_alloc(child->hold_bytes);
 
-		if (hold == MAP_FAILED)
-			_exit(1);
 		memset(hold, 1, child->hold_bytes);
 	}
 	if (child->cache_bytes)
@@ -314,7 +337,10 @@ static void live(struct cgroup_fixture *f, const char *sub, const struct cgroup_
 		pause();
 }
 
-/* Born in the v2 cgroup, so that not even its start is charged elsewhere; into the v1 ones it moves by itself. */
+/*
+ * Born in the v2 cgroup, so that not even its start is charged elsewhere; into the v1 ones it moves
+ * by itself.
+ */
 static pid_t fork_into(const struct cgroup_fixture *f, const char *sub)
 {
 	struct clone_args args = {.exit_signal = SIGCHLD};

@@ -1,35 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What one pass over N cgroups costs by each way: T1 (BPF), reading the files of the same values with open, read,
- * close, the same with kept descriptors and pread, and T3, which is the latter inside the agent.
+ * What one pass over N cgroups costs by each way: T1 (BPF), reading the files of the same values
+ * with open, read, close, the same with kept descriptors and pread, and T3, which is the latter
+ * inside the agent.
  *
- * The ways take turns within a round, each after the caches were filled with other data, as they are when the agent
- * wakes up ten times a second. Measured is CPU time of the thread, so that other work on the machine counts
- * little; told is the median over the rounds. Both T1 and T3 end with the values in the topology's readings; the files
- * end with parsed numbers. Every cgroup is made for this and removed after, also when interrupted.
+ * The ways take turns within a round, each after the caches were filled with other data, as they
+ * are when the agent wakes up ten times a second. Measured is CPU time of the thread, so that other
+ * work on the machine counts little; told is the median over the rounds. Both T1 and T3 end with
+ * the values in the topology's readings; the files end with parsed numbers. Every cgroup is made
+ * for this and removed after, also when interrupted.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <malloc.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "agent/sampler_tier.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
+#include "tests/bench_report.h"
 #include "tests/cgroup_fixture.h"
 
 enum { ROUNDS_MAX = 201, FIELDS_MAX = 12, CHILL_BYTES = 8 * 1024 * 1024 };
 
 enum way { WAY_BPF, WAY_OPEN, WAY_KEPT, WAY_FILES, WAYS };
 
-static const char *const way_names[WAYS] = {"T1", "open/read/close", "kept + pread", "T3"};
+static const char *const way_names[WAYS] = {
+	[WAY_BPF] = "T1",
+	[WAY_OPEN] = "open/read/close",
+	[WAY_KEPT] = "kept files, pread",
+	[WAY_FILES] = "T3",
+};
 
 /* One file, and where in it the number is that stands for all of it. */
 struct field {
@@ -41,8 +48,8 @@ struct field {
 struct layout {
 	const char *name;
 	unsigned int hierarchies;
-	double open_budget, kept_budget; /* ratios; 0: none */
-	double share_budget; /* percent of one core at 10 Hz and 500 cgroups; 0: none */
+	double open_budget, kept_budget; /* ratios to T1; NAN: none */
+	double share_budget; /* of the whole agent: percent of one core at 10 Hz and 500 cgroups */
 	struct field fields[2][FIELDS_MAX]; /* by pass kind */
 };
 
@@ -68,6 +75,8 @@ static const struct layout v1_layout = {
 static const struct layout unified_layout = {
 	.name = "v2 bare",
 	.hierarchies = 1 << HIERARCHY_UNIFIED,
+	.open_budget = NAN,
+	.kept_budget = NAN,
 	.share_budget = 1,
 	.fields = {[PASS_FAST] = {{HIERARCHY_UNIFIED, "cpu.stat", "usage_usec "}},
 		   [PASS_SLOW] = {{HIERARCHY_UNIFIED, "cpu.stat", "usage_usec "},
@@ -107,7 +116,6 @@ struct scene {
 };
 
 static volatile sig_atomic_t interrupted;
-static FILE *json;
 static char *chill_block;
 
 static void interrupt(int signal_number)
@@ -246,19 +254,6 @@ static void take(struct scene *s, enum way way, enum pass_kind kind)
 
 /* --- measuring ------------------------------------------------------------------------------- */
 
-static int compare_double(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(double *values, int count)
-{
-	qsort(values, (size_t)count, sizeof(*values), compare_double);
-	return values[count / 2];
-}
-
 /* Medians in microseconds per pass; 0 for a way that does not work here. */
 static void measure(struct scene *s, enum pass_kind kind, double us[WAYS])
 {
@@ -282,46 +277,26 @@ static void measure(struct scene *s, enum pass_kind kind, double us[WAYS])
 	}
 	for (int way = 0; way < WAYS && !interrupted; way++) {
 		if (way_works(s, (enum way)way))
-			us[way] = median(all[way], rounds);
+			us[way] = bench_median(all[way], (size_t)rounds);
 	}
-}
-
-static void print_verdict(double ratio, double budget)
-{
-	if (budget > 0)
-		printf(" %7.1fx (>= %.0fx%s)", ratio, budget, ratio < budget ? ", MISSED" : "");
-	else
-		printf(" %7.1fx", ratio);
 }
 
 static void report(const struct scene *s, enum pass_kind kind, const double us[WAYS])
 {
 	const struct layout *layout = s->layout;
-	const char *kind_name = kind == PASS_FAST ? "fast" : "slow";
+	const double budgets[WAYS] = {NAN, layout->open_budget, layout->kept_budget, NAN};
+	char what[96];
 
 	for (int way = 0; way < WAYS; way++) {
-		double ratio = us[WAY_BPF] > 0 ? us[way] / us[WAY_BPF] : 0;
-		double budget = way == WAY_OPEN	  ? layout->open_budget
-				: way == WAY_KEPT ? layout->kept_budget
-						  : 0;
-
-		printf("%-8s %8d  %-5s %6d  %-16s", layout->name, s->cgroups, kind_name,
-		       field_count(layout, kind), way_names[way]);
-		if (us[way] <= 0) {
-			printf(" %12s\n", "-");
+		snprintf(what, sizeof(what), "%s, %d cgroups, %s (%d files): %s", layout->name,
+			 s->cgroups, kind == PASS_FAST ? "fast" : "slow", field_count(layout, kind),
+			 way_names[way]);
+		if (us[way] <= 0)
 			continue;
-		}
-		printf(" %12.1f %10.0f", us[way], us[way] * 1000 / s->cgroups);
-		if (way != WAY_BPF && ratio > 0)
-			print_verdict(ratio, budget);
-		putchar('\n');
-		if (json)
-			fprintf(json,
-				"{\"bench\":\"sampler_pass\",\"layout\":\"%s\",\"cgroups\":%d,"
-				"\"pass\":\"%s\",\"files\":%d,\"way\":\"%s\",\"us\":%.1f,"
-				"\"ratio\":%.2f,\"budget\":%.0f}\n",
-				layout->name, s->cgroups, kind_name, field_count(layout, kind),
-				way_names[way], us[way], ratio, budget);
+		if (way == WAY_BPF || us[WAY_BPF] <= 0)
+			bench_row(what, "us", NAN, 0, us[way]);
+		else
+			bench_row(what, "x T1", budgets[way], 1, us[way] / us[WAY_BPF]);
 	}
 }
 
@@ -329,17 +304,11 @@ static void report_share(const struct scene *s, double fast_us, double slow_us)
 {
 	/* Nine fast passes and a slow one each second. */
 	double percent = (9 * fast_us + slow_us) / 1e6 * 100;
+	char what[96];
 
-	printf("%-8s %8d  T1 passes at 10 Hz: %.3f %% of one core", s->layout->name, s->cgroups,
-	       percent);
-	if (s->cgroups == 500)
-		printf(" (the whole agent: <= %.0f %%)", s->layout->share_budget);
-	putchar('\n');
-	if (json)
-		fprintf(json,
-			"{\"bench\":\"sampler_pass\",\"layout\":\"%s\",\"cgroups\":%d,"
-			"\"sharePercentAt10Hz\":%.3f}\n",
-			s->layout->name, s->cgroups, percent);
+	snprintf(what, sizeof(what), "%s, %d cgroups, T1 passes at 10 Hz", s->layout->name,
+		 s->cgroups);
+	bench_row(what, "% of core", s->cgroups == 500 ? s->layout->share_budget : NAN, 0, percent);
 }
 
 /* --- scenes ---------------------------------------------------------------------------------- */
@@ -363,23 +332,23 @@ static void open_fs(struct scene *s, const struct cgroup_fixture *f)
 		s->fs.throttle_from = s->fs.memory_from = -1;
 }
 
-static bool room_for(rlim_t descriptors)
+static bool room_for(int descriptors)
 {
 	struct rlimit limit = {0};
 
 	getrlimit(RLIMIT_NOFILE, &limit);
 	limit.rlim_cur = limit.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);
-	return descriptors + 64 <= limit.rlim_cur;
+	return (rlim_t)descriptors + 64 <= limit.rlim_cur;
 }
 
 static void open_kept(struct scene *s)
 {
 	int count = field_count(s->layout, PASS_SLOW);
 
-	if (!room_for((rlim_t)(s->cgroups * count)))
+	if (!room_for(s->cgroups * count))
 		return;
-	s->kept = mem_zalloc((size_t)(s->cgroups * count), sizeof(*s->kept));
+	s->kept = mem_zalloc((size_t)s->cgroups, (size_t)count * sizeof(*s->kept));
 	for (int c = 0; c < s->cgroups; c++) {
 		for (int i = 0; i < count; i++)
 			s->kept[c * count + i] = open_field(s, c, &s->layout->fields[PASS_SLOW][i]);
@@ -394,7 +363,7 @@ static int open_scene(struct scene *s, struct reason *why)
 	s->topology = topology_new();
 	err = cgroupfs_scan(&s->fs, s->topology, why);
 	/* T3 keeps as many descriptors as we do. */
-	if (!err && room_for(2 * (rlim_t)(s->cgroups * field_count(s->layout, PASS_SLOW))))
+	if (!err && room_for(2 * s->cgroups * field_count(s->layout, PASS_SLOW)))
 		err = sampler_open(&s->files, TIER_T3, &s->fs, why);
 	if (err)
 		return err;
@@ -446,7 +415,6 @@ static int run_scene(const struct cgroup_fixture *f, const struct layout *layout
 			report(&s, PASS_SLOW, slow);
 			if (s.bpf)
 				report_share(&s, fast[WAY_BPF], slow[WAY_BPF]);
-			fflush(stdout);
 		}
 	}
 	close_scene(&s);
@@ -490,30 +458,21 @@ static double resident_mib(void)
 }
 
 /* What opening T1 over this machine takes, before anything else was allocated. */
-static int measure_open(struct cgroupfs *fs, struct reason *why)
+static void measure_open(const struct cgroupfs *fs)
 {
+	struct reason why = {""};
 	double before = resident_mib();
 	int64_t begin = clock_mono_ns();
 	struct sampler *s;
-	double ms, mib;
 
-	if (sampler_open(&s, TIER_T1, fs, why)) {
-		printf("T1 cannot work here: %s\n", why->text);
-		return 0;
+	if (sampler_open(&s, TIER_T1, fs, &why)) {
+		printf("T1 cannot work here: %s\n", why.text);
+		return;
 	}
-	ms = (double)(clock_mono_ns() - begin) / 1e6;
-	mib = resident_mib();
-	printf("opening T1: %.0f ms (start to first sample: <= 250 ms), resident %.1f MiB, before "
-	       "%.1f "
-	       "(the agent: <= 8 MiB)\n",
-	       ms, mib, before);
-	if (json)
-		fprintf(json,
-			"{\"bench\":\"sampler_pass\",\"openMs\":%.1f,\"residentMib\":%.2f,"
-			"\"residentMibBefore\":%.2f}\n",
-			ms, mib, before);
+	bench_row("open T1", "ms", 250, 0, (double)(clock_mono_ns() - begin) / 1e6);
+	bench_row("resident with T1 open", "MiB", 8, 0, resident_mib());
+	bench_row("resident before", "MiB", NAN, 0, before);
 	sampler_close(s);
-	return 0;
 }
 
 int main(void)
@@ -530,21 +489,17 @@ int main(void)
 		printf("SKIP: %s\n", why.text);
 		return 0;
 	}
-	mkdir("build/bench", 0755);
-	json = fopen("build/bench/sampler_pass.json", "we");
-	measure_open(&fs, &why);
+	bench_begin("sampler_pass");
+	measure_open(&fs);
 	v1 = fs.cpu_from == HIERARCHY_CPUACCT && fs.memory_from == HIERARCHY_MEMORY &&
 	     fs.throttle_from == HIERARCHY_CPU;
 	v2 = fs.memory_from == HIERARCHY_UNIFIED;
 	chill_block = mem_zalloc(1, CHILL_BYTES);
-	printf("\n%-8s %8s  %-5s %6s  %-16s %12s %10s %8s\n", "layout", "cgroups", "pass", "files",
-	       "way", "us per pass", "ns each", "against T1");
 	err = v1 ? run_layout(&v1_layout) : 0;
 	if (!err && fs.root_fd[HIERARCHY_UNIFIED] >= 0)
 		err = run_layout(v2 ? &v2_layout : &unified_layout);
 	cgroupfs_close(&fs);
 	free(chill_block);
-	if (json)
-		fclose(json);
+	bench_end();
 	return err || interrupted ? 1 : 0;
 }

@@ -228,7 +228,7 @@ static bool encode(const cJSON *input, const cJSON *nodes, struct watcher_answer
 {
 	size_t count = (size_t)cJSON_GetArraySize(nodes), done = 0;
 	struct watcher_node *list = mem_zalloc(count + 1, sizeof(*list));
-	struct watcher_metric **metrics = mem_zalloc(count + 1, sizeof(*metrics));
+	struct watcher_metric **metrics = mem_zalloc(count + 1, sizeof(struct watcher_metric *));
 	bool ok = true;
 
 	for (const cJSON *node = nodes->child; ok && node; node = node->next, done++)

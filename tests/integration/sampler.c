@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sampling tiers against the kernel's own files, for children of which everything is known to stand still: what
- * two reads of the files around a pass agree on, the pass must say too, to the last unit. Works on whatever
- * hierarchies the machine has, v1, v2 or both.
+ * The sampling tiers against the kernel's own files, for children of which everything is known to
+ * stand still: what two reads of the files around a pass agree on, the pass must say too, to the
+ * last unit. Works on whatever hierarchies the machine has, v1, v2 or both.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,10 +15,12 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <linux/capability.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -172,7 +174,10 @@ struct facts {
 	int64_t value[FACTS];
 };
 
-/* The number after key in a file, in units; ABSENT without the file or the key. "max" and -1 are LIMIT_NONE. */
+/*
+ * The number after key in a file, in units; ABSENT without the file or the key. "max" and -1 are
+ * LIMIT_NONE.
+ */
 static int64_t number(int hierarchy, const char *sub, const char *file, const char *key,
 		      int64_t unit)
 {
@@ -289,7 +294,10 @@ static void expect_facts(const struct facts *files, const struct facts *tier, in
 	}
 }
 
-/* Passes until the files stand still around one; then that pass must agree with them. Returns the facts. */
+/*
+ * Passes until the files stand still around one; then that pass must agree with them. Returns the
+ * facts.
+ */
 static struct facts expect_equal_to_files(const char *sub)
 {
 	struct facts before, after, tier;
@@ -355,6 +363,14 @@ static void make_stopped_child(const char *sub)
 
 /* --- tests ----------------------------------------------------------------------------------- */
 
+/* Pages of a file that lives in memory are on no list of file pages. */
+static bool files_are_on_disk(void)
+{
+	struct statfs st;
+
+	return !statfs("/var/tmp", &st) && st.f_type != TMPFS_MAGIC && st.f_type != RAMFS_MAGIC;
+}
+
 static void expect_child_equal(enum sampler_tier tier)
 {
 	struct facts f;
@@ -367,7 +383,8 @@ static void expect_child_equal(enum sampler_tier tier)
 		assert_true(f.value[FACT_CPU] > 0);
 	if (subject.fs.memory_from >= 0) {
 		assert_true(f.value[FACT_MEMORY] >= 32 * MIB);
-		assert_true(f.value[FACT_INACTIVE] > 0);
+		if (files_are_on_disk())
+			assert_true(f.value[FACT_INACTIVE] > 0);
 		assert_int_equal(f.value[FACT_LIMIT], 64 * MIB);
 	}
 	if (subject.fs.throttle_from >= 0) {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files tier on this machine's own hierarchies, whichever they are, in cgroups of the test's own. */
+/*
+ * The files tier on this machine's own hierarchies, whichever they are, in cgroups of the test's
+ * own.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -114,9 +117,12 @@ static int count_fds(const char *text)
 	return count;
 }
 
-/* --- values ------------------------------------------------------------------------------------ */
+/* --- values ----------------------------------------------------------------------------------- */
 
-/* What the kernel says, read here by other means than the tier's: the number after `key` in a file. */
+/*
+ * What the kernel says, read here by other means than the tier's: the number after `key` in a
+ * file.
+ */
 static uint64_t kernel_value(const struct world *w, int h, const char *sub, const char *file,
 			     const char *key)
 {
@@ -304,6 +310,7 @@ static void test_values(void **state)
 					kernel_pressure_ns(w, "a", "cpu.pressure"));
 	}
 	/* A fast pass renews its own values and leaves the others. */
+	at_path(w, "/a")->reading.oom_kills = 12345;
 	slow = at_path(w, "/a")->reading;
 	at_path(w, "/a")->reading.cpu_ns = 0;
 	at_path(w, "/a")->reading.mem_bytes = 0;
@@ -311,11 +318,11 @@ static void test_values(void **state)
 	assert_memory_equal(&at_path(w, "/a")->reading, &slow, sizeof(slow));
 }
 
-/* CPU time and memory of a parent include its children. */
+/* CPU time, memory and inactive file pages of a parent include its children. */
 static void test_parent(void **state)
 {
 	struct world *w = world_or_skip(state);
-	struct cgroup_child child = {.hold_bytes = 4 << 20, .spin = true};
+	struct cgroup_child child = {.hold_bytes = 4 << 20, .cache_bytes = 2 << 20, .spin = true};
 	const struct reading *parent, *leaf;
 	pid_t pid;
 
@@ -335,6 +342,8 @@ static void test_parent(void **state)
 	if (w->fs.memory_from >= 0) {
 		assert_true(parent->mem_bytes >= leaf->mem_bytes);
 		assert_int_equal(parent->mem_limit_bytes, LIMIT_NONE);
+		assert_true(leaf->inactive_file_bytes > 0);
+		assert_true(parent->inactive_file_bytes >= leaf->inactive_file_bytes);
 	}
 	if (w->fs.throttle_from >= 0) {
 		assert_true(parent->have & HAVE_CPU_LIMIT);
@@ -342,7 +351,7 @@ static void test_parent(void **state)
 	}
 }
 
-/* --- cgroups that come and go ------------------------------------------------------------------ */
+/* --- cgroups that come and go ----------------------------------------------------------------- */
 
 /* A removed cgroup is missing, not a failure; what is made in its place is not read as it. */
 static void test_vanished(void **state)
@@ -468,11 +477,14 @@ static void test_file_comes_back(void **state)
 	}
 }
 
-/* --- descriptors ------------------------------------------------------------------------------- */
+/* --- descriptors ------------------------------------------------------------------------------ */
 
 enum { MANY = 24, LOW_LIMIT = 64 };
 
-/* With few descriptors every value is still read, by opening files for each reading. In a process of its own. */
+/*
+ * With few descriptors every value is still read, by opening files for each reading. In a process
+ * of its own.
+ */
 static int read_with_few(const struct world *w)
 {
 	struct rlimit low = {LOW_LIMIT / 2, LOW_LIMIT}, now;
@@ -498,7 +510,8 @@ static int read_with_few(const struct world *w)
 		if (result.records != count || result.missing)
 			return 4;
 	}
-	if (count_fds("evenkeel-test-files") > LOW_LIMIT)
+	/* Half of them are kept open, for the other half is everybody else's. */
+	if (count_fds("evenkeel-test-files") < LOW_LIMIT / 2)
 		return 5;
 	for (size_t i = 0; i < count; i++) {
 		struct reading got = topology_at(w->topology, i)->reading;
@@ -527,6 +540,19 @@ static int read_with_none(const struct world *w)
 	if (sampler_files_ops.pass(tier, w->topology, PASS_FAST, 100, &result, &reason) != -EMFILE)
 		return 2;
 	return strstr(reason.text, "Too many open files") ? 0 : 3;
+}
+
+/* Once everything is open, a pass opens nothing. */
+static int read_kept(const struct world *w)
+{
+	struct rlimit none = {0, 0};
+	struct pass_result result = {0};
+
+	if (setrlimit(RLIMIT_NOFILE, &none))
+		return 1;
+	if (sampler_files_ops.pass(w->tier, w->topology, PASS_SLOW, 100, &result, NULL))
+		return 2;
+	return result.records == topology_count(w->topology) ? 0 : 3;
 }
 
 static void in_child(int (*run)(const struct world *w), const struct world *w)
@@ -564,6 +590,7 @@ static void test_few_descriptors(void **state)
 	assert_true(count_fds("evenkeel-test-files") > LOW_LIMIT);
 	in_child(read_with_few, w);
 	in_child(read_with_none, w);
+	in_child(read_kept, w);
 }
 
 static void test_nothing_to_read(void **state)

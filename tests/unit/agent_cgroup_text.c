@@ -56,7 +56,10 @@ static void test_limit(void **state)
 		{"-1\n", true, LIMIT_NONE},
 		{"0\n", true, 0},
 		{"1073741824\n", true, 1073741824},
-		/* v1's "no limit" with pages of 4, 16 and 64 KiB, and as kernels before 3.19 had it. */
+		/*
+		 * v1's "no limit" with pages of 4, 16 and 64 KiB, and as kernels before 3.19 had
+		 * it.
+		 */
 		{"9223372036854771712\n", true, LIMIT_NONE},
 		{"9223372036854759424\n", true, LIMIT_NONE},
 		{"9223372036854710272\n", true, LIMIT_NONE},

@@ -17,7 +17,7 @@
 #include "shared/mem.h"
 #include "tests/process.h"
 
-/* --- mountinfo --------------------------------------------------------------------------------- */
+/* --- mountinfo -------------------------------------------------------------------------------- */
 
 static const char v2_host[] =
 	"22 27 0:21 / /proc rw,nosuid,nodev,noexec,relatime shared:13 - proc proc rw\n"
@@ -140,7 +140,7 @@ static void test_mountinfo(void **state)
 	}
 }
 
-/* --- which hierarchy tells what ---------------------------------------------------------------- */
+/* --- which hierarchy tells what --------------------------------------------------------------- */
 
 static void test_choose(void **state)
 {
@@ -181,7 +181,7 @@ static void test_choose(void **state)
 	}
 }
 
-/* --- opening ----------------------------------------------------------------------------------- */
+/* --- opening ---------------------------------------------------------------------------------- */
 
 static void write_file(const char *path, const char *text)
 {
@@ -235,7 +235,7 @@ static void test_open_failures(void **state)
 	folder_remove(folder);
 }
 
-/* --- the walk ---------------------------------------------------------------------------------- */
+/* --- the walk --------------------------------------------------------------------------------- */
 
 /* The walk needs directories and inode numbers only, so a plain folder serves as a hierarchy. */
 struct tree {
@@ -328,7 +328,10 @@ static void test_scan(void **state)
 	free(link);
 }
 
-/* However deep it goes, the walk ends where the names become too long, and says that something was left out. */
+/*
+ * However deep it goes, the walk ends where the names become too long, and says that something was
+ * left out.
+ */
 static void test_scan_deep(void **state)
 {
 	struct tree *tree = *state;

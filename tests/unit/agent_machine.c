@@ -135,7 +135,10 @@ static void test_bad_meminfo(void **state)
 	}
 }
 
-/* This machine: its CPU time grows by what this process uses between two readings of the kept files. */
+/*
+ * This machine: its CPU time grows by what this process uses between two readings of the kept
+ * files.
+ */
 static void test_this_machine(void **state)
 {
 	struct machine_files *files;

@@ -72,7 +72,10 @@ static void test_empty(void **state)
 	assert_false(topology_has_pods(t));
 }
 
-/* Whatever order directories are read in, rows come by path, and every subtree is one piece behind its root. */
+/*
+ * Whatever order directories are read in, rows come by path, and every subtree is one piece behind
+ * its root.
+ */
 static void test_order_and_parents(void **state)
 {
 	static const struct {
@@ -99,7 +102,10 @@ static void test_order_and_parents(void **state)
 	}
 }
 
-/* The same tree through three v1 hierarchies and a v2 one beside them, in either order, is one table. */
+/*
+ * The same tree through three v1 hierarchies and a v2 one beside them, in either order, is one
+ * table.
+ */
 static void test_hierarchies_join(void **state)
 {
 	static const struct added list[] = {
@@ -154,7 +160,9 @@ static void test_find(void **state)
 	}
 }
 
-/* How the ids of one path may develop, and whether that is another life whose counters begin at 0. */
+/*
+ * How the ids of one path may develop, and whether that is another life whose counters begin at 0.
+ */
 static void test_lives(void **state)
 {
 	static const struct {
@@ -232,7 +240,10 @@ static void test_rows_move(void **state)
 	assert_int_equal(at_path(t, "/")->children, 2);
 }
 
-/* v1 cgroups can be renamed: another name is another workload, but what its counter holds was counted before. */
+/*
+ * v1 cgroups can be renamed: another name is another workload, but what its counter holds was
+ * counted before.
+ */
 static void test_rename(void **state)
 {
 	static const struct added before[] = {{"/", {0, 1}}, {"/old", {0, 2}}};
@@ -331,7 +342,10 @@ static void test_overflow(void **state)
 	add(t, V2, "/", 1);
 	add_many(t, V2, 0, CGROUPS_MAX + 10, &refused);
 	assert_int_equal(refused, 11);
-	/* Joining what is there already needs no room; the same paths refused again are the same cgroups. */
+	/*
+	 * Joining what is there already needs no room; the same paths refused again are the same
+	 * cgroups.
+	 */
 	add_many(t, HIERARCHY_MEMORY, 0, CGROUPS_MAX + 5, &refused);
 	assert_int_equal(refused, 17);
 	topology_commit(t);

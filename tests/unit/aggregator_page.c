@@ -61,6 +61,31 @@ static void page_copies_everything(void **state)
 	page_drop(p);
 }
 
+/* Shared strings are not copied and live as long as any page that uses them. */
+static void pages_share_names(void **state)
+{
+	struct page_names *names = page_names_new(8);
+	struct page_container container = {.name = names->text + 4, .id = names->text + 1};
+	struct page_pod pod = {.name = names->text + 2,
+			       .uid = names->text + 1,
+			       .container_count = 1,
+			       .containers = &container};
+	struct node_page from = {.names = names, .name = names->text, .pod_count = 1, .pods = &pod};
+	struct node_page *a, *b;
+
+	(void)state;
+	memcpy(names->text, "n\0p\0p/c", 8);
+	a = page_new(&from);
+	b = page_new(&from);
+	page_names_drop(names);
+	page_names_drop(NULL);
+	page_drop(a);
+	assert_ptr_equal(b->name, names->text);
+	assert_string_equal(b->pods[0].name, "p");
+	assert_string_equal(b->pods[0].containers[0].name, "p/c");
+	page_drop(b);
+}
+
 static void page_lives_until_the_last_drop(void **state)
 {
 	struct node_page from = {.users = 5, .name = "n"};
@@ -127,6 +152,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(page_copies_everything),
+		cmocka_unit_test(pages_share_names),
 		cmocka_unit_test(page_lives_until_the_last_drop),
 		cmocka_unit_test(pods_are_found_by_name),
 		cmocka_unit_test(freshness_goes_by_age),

@@ -411,10 +411,12 @@ static void identities_are_remembered(void **state)
 	view_drop(v);
 	i = new_interval(3, 10, 15, 1);
 	name_entry(&i->entries[0], ENTITY_UNIT, "a");
+	i->entries[0].entity->qos = QOS_BEST_EFFORT;
 	i->entries[0].limits = (struct kernel_limits){700, LIMIT_UNKNOWN};
 	tell_ok(u, 'r', i);
 	assert_int_equal(only_page(u, &v)->pods[0].limits.cpu_milli, 700);
 	assert_int_equal(v->pages[0]->pods[0].limits.mem_bytes, LIMIT_UNKNOWN);
+	assert_int_equal(v->pages[0]->pods[0].qos, QOS_BEST_EFFORT);
 	assert_int_equal(v->pages[0]->pods[0].usage.windows[0].cpu_milli.samples, 150);
 	view_drop(v);
 	usage_free(u);
