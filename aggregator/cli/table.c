@@ -236,10 +236,10 @@ static void add_cell(struct buf *out, const char *paint, const char *text, enum 
 
 	if (form == FORM_RIGHT && full < layout->width)
 		add_spaces(out, layout->width - full);
-	if (*paint)
+	if (*paint && *text)
 		buf_add_str(out, paint);
 	taken = add_shortened(out, text, form == FORM_NAME ? layout->width : full, layout->cut);
-	if (*paint)
+	if (*paint && *text)
 		buf_add_str(out, "\033[0m");
 	if (form != FORM_RIGHT && !last && taken < layout->width)
 		add_spaces(out, layout->width - taken);
@@ -352,7 +352,7 @@ static struct layout *lay_out(const struct table *t, const struct table_style *s
 static void print_line(const struct table *t, const struct row *row, const struct layout *layout,
 		       bool color, struct buf *out)
 {
-	size_t last = t->column_count;
+	size_t last = t->column_count, begin = out->len;
 
 	for (size_t i = 0; i < t->column_count; i++)
 		if (!layout[i].hidden)
@@ -365,6 +365,8 @@ static void print_line(const struct table *t, const struct row *row, const struc
 				 row ? cell_text(row, i) : t->columns[i].title, t->columns[i].form,
 				 &layout[i], i == last);
 	}
+	while (out->len > begin && out->data[out->len - 1] == ' ')
+		out->len--;
 	buf_add_char(out, '\n');
 }
 
