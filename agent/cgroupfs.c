@@ -281,6 +281,7 @@ static int open_root(struct cgroupfs *fs, int h, struct reason *reason)
 		return err;
 	}
 	if (!err && is_cgroup_dir(fd, h)) {
+		/* cppcheck-suppress resourceLeak ; cgroupfs_close() closes it */
 		fs->root_fd[h] = fd;
 		return 0;
 	}
