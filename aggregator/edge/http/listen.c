@@ -10,6 +10,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -31,7 +32,7 @@ static int split_address(const char *address, struct address_parts *parts, struc
 	if (!colon)
 		goto bad;
 	digits = strspn(colon + 1, "0123456789");
-	if (!digits || digits > 5 || colon[1 + digits])
+	if (!digits || digits > 5 || colon[1 + digits] || strtol(colon + 1, NULL, 10) > 65535)
 		goto bad;
 	if (*host == '[') {
 		host++;
