@@ -3,6 +3,7 @@
 #ifndef EVENKEEL_AGENT_SENDER_H
 #define EVENKEEL_AGENT_SENDER_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "agent/ring.h"
@@ -43,6 +44,11 @@ int64_t sender_step(struct sender *s, const struct ring *ring, int64_t mono_ns);
 /* True when everything in the ring was acknowledged. */
 int sender_idle(const struct sender *s, const struct ring *ring);
 void sender_get_stats(const struct sender *s, struct sender_stats *stats);
+/*
+ * Where the ring must not merge for this sender's sake, for ring_set_cursors(): before what it would have to send again,
+ * and behind what was sent and not yet acknowledged. Returns how many it wrote, 1 or 2.
+ */
+size_t sender_get_cursors(const struct sender *s, uint64_t cursors[2]);
 const char *sender_url(const struct sender *s);
 
 #endif

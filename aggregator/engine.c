@@ -31,7 +31,7 @@
 
 enum { FRAMES_PER_TURN = 64 };
 
-static const struct usage_limits usage_limits = {.nodes_max = 20000, .pods_per_node_max = 2048};
+static const struct usage_limits usage_limits = {.nodes_max = 20000, .pods_per_node_max = 8192};
 
 struct engine {
 	/* fixed after start */

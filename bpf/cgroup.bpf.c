@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Reads the cgroups of one hierarchy out of the kernel's own structs, without a system call or a text file per
- * cgroup and without flushing rstat.
+ * Reads the cgroups of one hierarchy out of the kernel's own structs, without a system call or a
+ * text file per cgroup and without flushing rstat.
  *
- * The agent attaches sample_cgroup to the root directory of each hierarchy (v1 or v2) and, for every pass, sets
- * `blocks` and resets `cursor`, then makes an iterator and reads it once: the kernel walks the tree under
- * cgroup_mutex, parents first, and calls the program per cgroup, which fills the records at `cursor`. Nothing else
- * writes the records, so the agent reads them without a lock after the walk. Beyond record_limit cgroups are counted
- * in `overflow` and lost for this pass. count_change counts cgroups made and removed anywhere, so that the agent
- * rescans the names. Fallback when any of it cannot be loaded: the agent's tier T3, which reads the files.
+ * The agent attaches sample_cgroup to the root directory of each hierarchy (v1 or v2) and, for
+ * every pass, sets `blocks` and resets `cursor`, then makes an iterator and reads it once: the
+ * kernel walks the tree under cgroup_mutex, parents first, and calls the program per cgroup, which
+ * fills the records at `cursor`. Nothing else writes the records, so the agent reads them without a
+ * lock after the walk. Beyond record_limit cgroups are counted in `overflow` and lost for this
+ * pass. count_made and count_removed let the agent know when to rescan the names.
+ * Fallback when any of it cannot be loaded: the agent's tier T3, which reads the files.
  *
- * Per-CPU values are addressed as the kernel does: address + __per_cpu_offset[cpu]. Those offsets come from
- * learn_offsets, which compares what a per-CPU map element's address is on each CPU with what the map stores; no
- * kallsyms are needed.
+ * Per-CPU values are addressed as the kernel does: address + __per_cpu_offset[cpu]. Those offsets
+ * come from learn_offsets, which compares what a per-CPU map element's address is on each CPU with
+ * what the map stores, without kallsyms.
  */
 #include "bpf/kernel.h"
 #include "bpf/record.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * The kernel as our programs see it: the types we read, with only the members we read, found by name at load time
- * (CO-RE), and accessors that hide what differs between releases. A flavour (name___flavour) that the running
- * kernel does not have is guarded by bpf_core_field_exists(), so the loader drops its code.
+ * The kernel as our programs see it: the types we read, with only the members we read, found by
+ * name at load time (CO-RE), and accessors that hide what differs between releases. A flavour
+ * (name___flavour) that the running kernel does not have is guarded by bpf_core_field_exists(), so
+ * the loader drops its code.
  */
 #ifndef EVENKEEL_BPF_KERNEL_H
 #define EVENKEEL_BPF_KERNEL_H
@@ -138,8 +139,8 @@ enum zone_type { __MAX_NR_ZONES = 5 };
 enum psi_states { PSI_MEM_SOME = 2, PSI_CPU_SOME = 4 };
 
 /*
- * The controller's part of a cgroup, NULL where the controller does not manage it or the kernel lacks it. Each of the
- * structs behind it begins with its cgroup_subsys_state.
+ * The controller's part of a cgroup, NULL where the controller does not manage it or the kernel
+ * lacks it. Each of the structs behind it begins with its cgroup_subsys_state.
  */
 #define kernel_subsys(cgroup, id)                                                                  \
 	(bpf_core_enum_value_exists(enum cgroup_subsys_id, id)                                     \

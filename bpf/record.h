@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What the BPF programs write and the agent reads, byte for byte: two arrays indexed by the position in the walk.
+ * What the BPF programs write and the agent reads, byte for byte: two arrays indexed by the
+ * position in the walk.
  *
- * A fast pass writes fast records only; a slow pass writes both, the same cgroup at the same position. A member is
- * valid only with its bit in `have`: what the kernel or the cgroup does not offer is absent, never 0. The includer
- * provides __u32 and __u64 (user space: linux/types.h).
+ * A fast pass writes fast records only; a slow pass writes both, the same cgroup at the same
+ * position. A member is valid only with its bit in `have`: what the kernel or the cgroup does not
+ * offer is absent, never 0.
  */
 #ifndef EVENKEEL_BPF_RECORD_H
 #define EVENKEEL_BPF_RECORD_H
+
+#ifndef __bpf__ /* there bpf/kernel.h has the types */
+#include <linux/types.h>
+#endif
 
 enum { RECORDS_MAX = 16384, RECORD_CPUS_MAX = 1024, RECORD_NODES_MAX = 64 };
 

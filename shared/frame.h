@@ -30,7 +30,8 @@
  *  72 + n   ..  body: XChaCha20-Poly1305 (IETF) ciphertext and 16-byte tag, or the plain body
  *
  * Associated data is everything before the body. An ack repeats run, sequence, part and parts of its request
- * and adds the request's nonce to its associated data, so an old ack cannot answer a new request.
+ * and adds the request's nonce to its associated data (in clear: its own nonce is the request's), so an old ack
+ * cannot answer a new request.
  */
 enum {
 	FRAME_VERSION = 1,

@@ -59,7 +59,7 @@ static struct entity *pod_entity(uint32_t ref, size_t pod)
 	char uid[POD_UID_LEN + 1], name[128];
 	struct entity *e;
 
-	snprintf(uid, sizeof(uid), "%08zx-1f2e-4d3c-8b4a-5960718293a4", (pod * 2654435761u) >> 3);
+	snprintf(uid, sizeof(uid), "%08x-1f2e-4d3c-8b4a-5960718293a4", (uint32_t)pod * 2654435761u);
 	snprintf(name, sizeof(name), "kubepods/burstable/pod%s", uid);
 	e = entity_new(ref, ENTITY_POD, name);
 	e->qos = QOS_BURSTABLE;

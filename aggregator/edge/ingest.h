@@ -12,8 +12,8 @@
 #include "shared/reason.h"
 
 /*
- * Called on the loop thread for each complete interval. Fills status, applied, durable, resend_from and reason of
- * *ack (zeroed before) and returns how the frame is counted.
+ * Called on the loop thread for each complete interval, which ingest frees afterwards. Fills status, applied, durable,
+ * orders and reason of *ack (zeroed before, but for server_time_ns = now_ns) and returns how the frame is counted.
  */
 typedef enum frame_result ingest_handler(void *ctx, const struct frame_header *header,
 					 struct interval *interval, int64_t now_ns,

@@ -16,7 +16,7 @@ static inline double clamp(double x, double low, double high)
 static inline int64_t round_away(double x)
 {
 	x = round(x);
-	return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
+	return fabs(x) < 9223372036854775808.0 ? (int64_t)x : INT64_MIN;
 }
 
 static inline int64_t add_saturating(int64_t a, int64_t b)

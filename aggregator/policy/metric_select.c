@@ -9,7 +9,7 @@ struct score_metric metric_select_last(const struct metric_entry *entries, size_
 	struct score_metric m = {false, 0, 0};
 
 	for (size_t i = 0; i < count; i++) {
-		const char *how = entries[i].operator;
+		const char *how = entries[i].op;
 
 		if (strcmp(entries[i].type, type) != 0)
 			continue;
@@ -27,7 +27,7 @@ struct score_metric metric_select_mean_stddev(const struct metric_entry *entries
 	bool average = false;
 
 	for (size_t i = 0; i < count; i++) {
-		const char *how = entries[i].operator;
+		const char *how = entries[i].op;
 
 		if (strcmp(entries[i].type, type) != 0)
 			continue;

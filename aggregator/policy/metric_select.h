@@ -6,7 +6,7 @@
 #include "aggregator/policy/score.h"
 
 struct metric_entry {
-	const char *type, *operator; /* borrowed */
+	const char *type, *op; /* borrowed; op: "AVG", "STD", "Latest", "" */
 	double percent;
 };
 

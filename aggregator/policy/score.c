@@ -124,10 +124,12 @@ void score_node_by(enum score_plugin_id plugin, enum score_variant variant,
 	result->score = 0;
 	result->term_count = 0;
 	result->reason[0] = '\0';
-	if (variant == SCORE_UPSTREAM ? unknown_upstream(plugin, node) : what != NULL)
+	if (variant == SCORE_UPSTREAM ? unknown_upstream(plugin, node) : what != NULL) {
 		tell_unknown(what, node, result);
-	else
-		plugins[plugin].score(variant, args, pod, node, result);
+		return;
+	}
+	score_term(result, "age", "seconds", node->age_seconds); /* widened the deviations */
+	plugins[plugin].score(variant, args, pod, node, result);
 }
 
 int64_t score_blend(const int64_t *scores, const double *weights, size_t count)

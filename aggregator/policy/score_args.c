@@ -36,11 +36,10 @@ static void default_upstream(struct score_args *args, enum score_plugin_id plugi
 }
 
 struct range {
-	enum score_plugin_id plugin;
 	const char *field;
-	double value;
+	double value, most;
+	enum score_plugin_id plugin;
 	bool above_zero; /* 0 itself is refused */
-	double most;
 };
 
 int score_args_check(struct score_args *args, enum score_plugin_id plugin,
@@ -49,11 +48,11 @@ int score_args_check(struct score_args *args, enum score_plugin_id plugin,
 	const enum score_plugin_id tlp = PLUGIN_TARGET_LOAD_PACKING;
 	const enum score_plugin_id lvrb = PLUGIN_LOAD_VARIATION_RISK_BALANCING;
 	const struct range ranges[] = {
-		{tlp, "targetUtilization", args->target_utilization, true, 100},
-		{tlp, "defaultRequestsMultiplier", args->default_requests_multiplier, true, 1000},
-		{tlp, "defaultRequests.cpu", (double)args->default_requests_cpu_milli, false, 1e12},
-		{lvrb, "safeVarianceMargin", args->safe_variance_margin, false, 1000},
-		{lvrb, "safeVarianceSensitivity", args->safe_variance_sensitivity, true, 1000},
+		{"targetUtilization", args->target_utilization, 100, tlp, true},
+		{"defaultRequestsMultiplier", args->default_requests_multiplier, 1000, tlp, true},
+		{"defaultRequests.cpu", (double)args->default_requests_cpu_milli, 1e12, tlp, false},
+		{"safeVarianceMargin", args->safe_variance_margin, 1000, lvrb, false},
+		{"safeVarianceSensitivity", args->safe_variance_sensitivity, 1000, lvrb, true},
 	};
 
 	if (variant == SCORE_UPSTREAM) {

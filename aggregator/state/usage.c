@@ -4,6 +4,7 @@
  * sequence, time), then whether its values can be, then whether all its references are known. So no answer but
  * USAGE_APPLIED leaves a trace, except that a run that was asked for everything is remembered as asked.
  *
+ *   does not end after it starts                  -> refused
  *   run known, sequence <= applied                -> duplicate
  *   ends over 5 min after now                     -> refused (clock)
  *   ends over 15 min + a bucket before now        -> too old
@@ -120,6 +121,9 @@ static enum usage_verdict judge_order(const struct usage_node *n, const uint8_t 
 				      const struct interval *i, int64_t now_ns,
 				      struct usage_answer *answer)
 {
+	if (i->start_ns <= 0 || i->start_ns >= i->end_ns)
+		return refuse(answer, "the interval starts at %" PRId64 " ns and ends at %" PRId64,
+			      i->start_ns, i->end_ns);
 	if (usage_node_runs(n, run) && i->sequence <= n->sequence)
 		return USAGE_DUPLICATE;
 	if (i->end_ns > now_ns + FUTURE_NS)

@@ -26,7 +26,7 @@ struct usage_answer {
 
 struct usage_limits {
 	uint32_t nodes_max; /* default 20000 */
-	uint32_t pods_per_node_max; /* default 2048 entries that are pods, units or slices */
+	uint32_t pods_per_node_max; /* default 8192 entries that are pods, units or slices */
 };
 
 struct usage_state;
@@ -38,8 +38,8 @@ void usage_free(struct usage_state *u);
  * One interval of one run of one node's agent. Order and duplicates are told by (run, sequence); a run not yet
  * heard is asked once for everything its agent still has (resend_from 1) and then taken as it comes; a run that
  * starts more than 5 s before the node's last applied end is refused, and so is an interval that ends more than 5
- * minutes after now. Values that cannot be (usage_check.h) refuse the interval with the number. Entities are held,
- * else nothing is taken over. interval->sequence must be > 0, its entries sorted by ref.
+ * minutes after now. Values that cannot be (usage_check.h) refuse the interval with the number. Takes
+ * nothing over. interval->sequence must be > 0, its entries sorted by ref.
  */
 void usage_apply(struct usage_state *u, const char *node, const uint8_t run[FRAME_RUN_LEN],
 		 const struct interval *interval, int64_t now_ns, struct usage_answer *answer);

@@ -40,11 +40,6 @@ int usage_check(const struct interval *interval, char *reason, size_t reason_siz
 	const struct node_sample *n = &interval->node;
 	int err;
 
-	if (interval->start_ns <= 0 || interval->start_ns >= interval->end_ns) {
-		snprintf(reason, reason_size, "the interval ends %" PRId64 " ns before it starts",
-			 interval->start_ns - interval->end_ns);
-		return -EINVAL;
-	}
 	if (n->cpu_capacity_milli <= 0 || n->mem_capacity_bytes <= 0) {
 		snprintf(reason, reason_size,
 			 "the node has %" PRId64 " millicores and %" PRId64 " bytes of memory",

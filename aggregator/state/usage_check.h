@@ -8,7 +8,7 @@
 #include "shared/interval.h"
 
 /*
- * 0, or -EINVAL and the reason with the numbers: no capacity, start not before end, CPU used above capacity by more
+ * 0, or -EINVAL and the reason with the numbers: no capacity, CPU used above capacity by more
  * than 5 % or mean memory above MemTotal, for the node or an entry. CPU is judged over at least one second: a
  * single short tick that was read late may show more. Maxima are not judged.
  */

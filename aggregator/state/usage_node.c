@@ -32,8 +32,6 @@ static void free_pod(struct usage_node *n, struct usage_pod *pod)
 
 static void drop_refs(struct usage_node *n)
 {
-	for (size_t i = 0; i < n->ref_count; i++)
-		entity_drop(n->refs[i].entity);
 	free(n->refs);
 	n->refs = NULL;
 	n->ref_count = 0;
@@ -47,8 +45,11 @@ void usage_node_free(struct usage_node *n)
 		return;
 	drop_refs(n);
 	HASH_ITER(hh, n->pods, pod, next)
-	free_pod(n, pod);
+	{
+		free_pod(n, pod);
+	}
 	node_windows_free(n->windows);
+	page_names_drop(n->names);
 	page_drop(n->page);
 	free(n);
 }
@@ -71,17 +72,17 @@ bool usage_node_knows(const struct usage_node *n, bool same_run, const struct in
 	*pods = 0;
 	for (size_t i = 0; i < interval->entry_count; i++) {
 		const struct entry *e = &interval->entries[i];
-		const struct entity *entity = e->entity;
 
 		while (at < known && n->refs[at].ref < e->ref)
 			at++;
-		if (!entity && at < known && n->refs[at].ref == e->ref)
-			entity = n->refs[at].entity;
-		if (!entity) {
+		if (e->entity) {
+			*pods += has_windows(e->entity);
+		} else if (at < known && n->refs[at].ref == e->ref) {
+			*pods += n->refs[at].pod != NULL;
+		} else {
 			*missing = e->ref;
 			return false;
 		}
-		*pods += has_windows(entity);
 	}
 	return true;
 }
@@ -103,31 +104,54 @@ static struct usage_pod *find_or_add_pod(struct usage_node *n, const struct enti
 	return pod;
 }
 
-static void apply_entry(struct usage_node *n, struct usage_ref *r, const struct entry *e,
+/* r->name is NULL for a reference not heard before. */
+static bool is_same(const struct usage_ref *r, const struct entity *e)
+{
+	return r->name && r->parent == e->parent && r->kind == e->kind && r->qos == e->qos &&
+	       r->runtime == e->runtime && strcmp(r->name, e->name) == 0 &&
+	       strcmp(r->uid, e->pod_uid) == 0 && strcmp(r->id, e->container_id) == 0;
+}
+
+/* True when the entry tells something new of who the reference is. */
+static bool apply_identity(struct usage_node *n, struct usage_ref *r, const struct entry *e)
+{
+	r->limits = e->limits;
+	if (is_same(r, e->entity))
+		return false;
+	r->parent = e->entity->parent;
+	r->kind = (uint8_t)e->entity->kind;
+	r->qos = (uint8_t)e->entity->qos;
+	r->runtime = (uint8_t)e->entity->runtime;
+	r->news = entity_hold(e->entity);
+	r->pod = has_windows(e->entity) ? find_or_add_pod(n, e->entity) : NULL;
+	return true;
+}
+
+static bool apply_entry(struct usage_node *n, struct usage_ref *r, const struct entry *e,
 			const struct interval *interval)
 {
+	bool news = false;
+
 	r->ref = e->ref;
 	r->current = true;
 	r->seen_ns = interval->end_ns;
 	r->usage = e->usage;
-	if (e->entity) {
-		entity_drop(r->entity);
-		r->entity = entity_hold(e->entity);
-		r->limits = e->limits;
-		r->pod = has_windows(r->entity) ? find_or_add_pod(n, r->entity) : NULL;
-	}
+	if (e->entity)
+		news = apply_identity(n, r, e);
 	if (!r->pod)
-		return;
+		return news;
 	if (r->pod->seen_ns < interval->end_ns)
 		r->pod->seen_ns = interval->end_ns;
 	pod_windows_add(r->pod->windows, &e->usage, interval->start_ns, interval->end_ns);
+	return news;
 }
 
-/* The references become those of the interval and, no longer current, the others. */
-static void apply_entries(struct usage_node *n, const struct interval *interval)
+/* The references become those of the interval and, no longer current, the others. True when any is news. */
+static bool apply_entries(struct usage_node *n, const struct interval *interval)
 {
 	size_t room = n->ref_count + interval->entry_count, count = 0, at = 0, old = 0;
 	struct usage_ref *refs = mem_zalloc(room, sizeof(*refs));
+	bool news = false;
 
 	while (at < interval->entry_count || old < n->ref_count) {
 		const struct entry *e = at < interval->entry_count ? &interval->entries[at] : NULL;
@@ -140,13 +164,14 @@ static void apply_entries(struct usage_node *n, const struct interval *interval)
 			old++;
 		}
 		if (e && (!r || e->ref <= r->ref)) {
-			apply_entry(n, into, e, interval);
+			news |= apply_entry(n, into, e, interval);
 			at++;
 		}
 	}
 	free(n->refs);
 	n->refs = mem_realloc(refs, count * sizeof(*refs));
 	n->ref_count = count;
+	return news;
 }
 
 /* Drops what is not current and was last seen at keep_after_ns or before. No reference outlives its pod. */
@@ -160,18 +185,18 @@ static void forget(struct usage_node *n, int64_t keep_after_ns)
 	for (size_t i = 0; i < n->ref_count; i++) {
 		struct usage_ref *r = &n->refs[i];
 
-		if (!r->current && r->seen_ns <= keep_after_ns) {
-			entity_drop(r->entity);
+		if (!r->current && r->seen_ns <= keep_after_ns)
 			continue;
-		}
 		if (r->current && r->pod)
 			r->pod->current = true;
 		n->refs[count++] = *r;
 	}
 	n->ref_count = count;
 	HASH_ITER(hh, n->pods, pod, next)
-	if (!pod->current && pod->seen_ns <= keep_after_ns)
-		free_pod(n, pod);
+	{
+		if (!pod->current && pod->seen_ns <= keep_after_ns)
+			free_pod(n, pod);
+	}
 }
 
 static void set_head(struct usage_node *n, const struct interval *interval, uint64_t generation)
@@ -181,7 +206,8 @@ static void set_head(struct usage_node *n, const struct interval *interval, uint
 
 	n->head = (struct node_page){
 		.generation = generation,
-		.name = n->name,
+		.names = n->names,
+		.name = n->names->text,
 		.end_ns = interval->end_ns,
 		.tier = s->tier,
 		.rate_hz = s->rate_hz,
@@ -207,14 +233,18 @@ static bool too_much_kept(const struct usage_node *n, size_t pods_max)
 void usage_node_apply(struct usage_node *n, const uint8_t run[FRAME_RUN_LEN],
 		      const struct interval *interval, uint64_t generation, size_t pods_max)
 {
+	bool news;
+
 	if (!usage_node_runs(n, run))
 		drop_refs(n);
 	memcpy(n->run, run, FRAME_RUN_LEN);
 	n->has_run = true;
 	n->sequence = interval->sequence;
 	node_windows_add(n->windows, &interval->node, interval->start_ns, interval->end_ns);
-	apply_entries(n, interval);
+	news = apply_entries(n, interval);
 	forget(n, too_much_kept(n, pods_max) ? INT64_MAX : interval->end_ns - USAGE_KEEP_NS);
+	if (news || !n->names)
+		usage_node_rename(n);
 	set_head(n, interval, generation);
 	page_drop(n->page);
 	n->page = NULL;

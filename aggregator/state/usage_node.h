@@ -32,9 +32,13 @@ struct usage_pod {
 /* What a reference of the current run stands for. */
 struct usage_ref {
 	uint32_t ref;
-	uint32_t place; /* of its pod in the page under construction */
+	uint32_t parent; /* reference of a container's pod, else 0 */
+	uint8_t kind, qos, runtime; /* enums of shared/interval.h */
 	bool current; /* in the newest interval */
-	struct entity *entity; /* held */
+	uint32_t rank; /* by name among the node's references; the same for the same name */
+	uint32_t place; /* of its pod in the page under construction */
+	const char *name, *uid, *id; /* in the node's names */
+	struct entity *news; /* held; told anew in this interval and not yet in names */
 	struct usage_pod *pod; /* borrowed; NULL: a container in a pod */
 	struct kernel_limits limits;
 	int64_t seen_ns;
@@ -53,6 +57,7 @@ struct usage_node {
 	struct usage_pod *pods; /* owned; hash by key */
 	size_t ref_count;
 	struct usage_ref *refs; /* owned; sorted by ref */
+	struct page_names *names; /* held; the node's own name, then all of refs */
 	struct usage node_usage; /* of the newest interval */
 	struct node_page head; /* what a page says of the node beside usage and pods */
 	struct node_page *page; /* held; NULL: to be built */
@@ -73,6 +78,9 @@ bool usage_node_knows(const struct usage_node *n, bool same_run, const struct in
 /* Applies an interval that was checked. pods_max bounds what is kept beside the entries of the interval. */
 void usage_node_apply(struct usage_node *n, const uint8_t run[FRAME_RUN_LEN],
 		      const struct interval *interval, uint64_t generation, size_t pods_max);
+
+/* Moves the names of all references, those just told included, into new storage and ranks them. */
+void usage_node_rename(struct usage_node *n);
 
 /* Room in which pages are put together, reused from page to page. */
 struct page_scratch {

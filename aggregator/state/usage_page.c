@@ -7,7 +7,6 @@
 #include "aggregator/state/usage_node.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "shared/mem.h"
 
@@ -33,9 +32,9 @@ static void reserve(struct page_scratch *s, size_t room)
 
 static int compare_name(const struct usage_ref *a, const struct usage_ref *b)
 {
-	int order = strcmp(a->entity->name, b->entity->name);
-
-	return order ? order : (a->ref > b->ref) - (a->ref < b->ref);
+	if (a->rank != b->rank)
+		return a->rank < b->rank ? -1 : 1;
+	return (a->ref > b->ref) - (a->ref < b->ref);
 }
 
 static int compare_pod(const void *a, const void *b)
@@ -84,10 +83,10 @@ static void fill_pod(struct page_pod *p, struct usage_ref *const *first, size_t 
 
 	for (size_t i = 1; i < count; i++)
 		usage_merge(&usage, &first[i]->usage);
-	p->name = newest->entity->name;
-	p->uid = newest->entity->pod_uid;
-	p->kind = newest->entity->kind;
-	p->qos = newest->entity->qos;
+	p->name = newest->name;
+	p->uid = newest->uid;
+	p->kind = newest->kind;
+	p->qos = newest->qos;
 	p->limits = newest->limits;
 	p->container_count = 0;
 	p->containers = NULL;
@@ -102,9 +101,7 @@ static size_t fill_pods(struct page_scratch *s, size_t count, int64_t end_ns)
 
 	qsort(s->pods, count, sizeof(struct usage_ref *), compare_pod);
 	for (size_t i = 0, run; i < count; i += run, pods++) {
-		for (run = 0; i + run < count &&
-			      strcmp(s->pods[i]->entity->name, s->pods[i + run]->entity->name) == 0;
-		     run++)
+		for (run = 0; i + run < count && s->pods[i]->rank == s->pods[i + run]->rank; run++)
 			s->pods[i + run]->place = (uint32_t)pods;
 		fill_pod(&s->page_pods[pods], &s->pods[i], run, end_ns);
 	}
@@ -131,9 +128,9 @@ static void fill_container(struct page_container *c, const struct usage_ref *r, 
 	const struct usage *u = &r->usage;
 
 	*c = (struct page_container){
-		.name = r->entity->name,
-		.id = r->entity->container_id,
-		.runtime = r->entity->runtime,
+		.name = r->name,
+		.id = r->id,
+		.runtime = r->runtime,
 		.limits = r->limits,
 		.cpu_milli = latest_cpu(u, end_ns),
 		.mem_bytes = latest_gauge(u, USAGE_MEMORY, &u->mem_bytes, end_ns),
@@ -177,7 +174,7 @@ static size_t collect_containers(struct usage_node *n, struct page_scratch *s)
 
 		if (!r->current || r->pod)
 			continue;
-		pod = find_ref(n, r->entity->parent);
+		pod = find_ref(n, r->parent);
 		if (!pod || !pod->current || !pod->pod)
 			continue;
 		r->place = pod->place;

@@ -75,16 +75,14 @@ size_t node_windows_bytes(const struct node_windows *w)
 	return bytes;
 }
 
-static struct window_part unpack_part(const struct node_part *p)
+static void unpack_part(struct window_part *part, const struct node_part *p)
 {
-	return (struct window_part){
-		.samples = p->samples,
-		.weight = (double)p->weight,
-		.mean = (double)p->mean,
-		.m2 = (double)p->m2,
-		.min = (double)p->min,
-		.max = (double)p->max,
-	};
+	part->samples = p->samples;
+	part->weight = (double)p->weight;
+	part->mean = (double)p->mean;
+	part->m2 = (double)p->m2;
+	part->min = (double)p->min;
+	part->max = (double)p->max;
 }
 
 static struct node_part pack_part(const struct window_part *p)
@@ -99,23 +97,21 @@ static struct node_part pack_part(const struct window_part *p)
 	};
 }
 
-static struct window_bucket unpack(const struct node_bucket *n)
+static void unpack(const struct node_bucket *n, struct window_bucket *b)
 {
-	return (struct window_bucket){
-		.have = n->have,
-		.start_ns = n->start_ns,
-		.end_ns = n->end_ns,
-		.cpu_milli = unpack_part(&n->cpu_milli),
-		.mem_bytes = unpack_part(&n->mem_bytes),
-		.working_set_bytes = unpack_part(&n->working_set_bytes),
-		.seconds = (double)n->seconds,
-		.throttled_seconds = (double)n->throttled_seconds,
-		.contention_cpu_seconds = (double)n->contention_cpu_seconds,
-		.contention_mem_seconds = (double)n->contention_mem_seconds,
-		.periods = n->periods,
-		.throttled_periods = n->throttled_periods,
-		.oom_kills = n->oom_kills,
-	};
+	b->have = n->have;
+	b->start_ns = n->start_ns;
+	b->end_ns = n->end_ns;
+	unpack_part(&b->cpu_milli, &n->cpu_milli);
+	unpack_part(&b->mem_bytes, &n->mem_bytes);
+	unpack_part(&b->working_set_bytes, &n->working_set_bytes);
+	b->seconds = (double)n->seconds;
+	b->throttled_seconds = (double)n->throttled_seconds;
+	b->contention_cpu_seconds = (double)n->contention_cpu_seconds;
+	b->contention_mem_seconds = (double)n->contention_mem_seconds;
+	b->periods = n->periods;
+	b->throttled_periods = n->throttled_periods;
+	b->oom_kills = n->oom_kills;
 }
 
 /* Keeps the bins. Counters wrap after 4 billion in 15 s. */
@@ -191,7 +187,7 @@ void node_windows_add(struct node_windows *w, const struct node_sample *n, int64
 	if (end_ns <= 0 || !advance(w, index))
 		return;
 	slot = &w->ring[index % NODE_BUCKETS];
-	bucket = unpack(slot);
+	unpack(slot, &bucket);
 	window_bucket_add(&bucket, &n->usage, start_ns, end_ns);
 	if (!bucket.have)
 		return;
@@ -246,7 +242,7 @@ void node_windows_read(const struct node_windows *w, int64_t as_of_ns,
 			slot = &w->ring[index % NODE_BUCKETS];
 			if (!slot->have)
 				continue;
-			bucket = unpack(slot);
+			unpack(slot, &bucket);
 			window_sums_add(&sums, &bucket);
 			sum_bins(&bins, slot);
 		}

@@ -92,6 +92,7 @@ static const struct path_case {
 	{"/docker/" ID2 DIR "/" ID, LEVEL_CONTAINER, E, NR, UID, ID},
 	{SLICE CRI(ID) "/kubepods.slice/kubepods-pod" UNIT2 ".slice" CRIO(ID2), LEVEL_CONTAINER, G,
 	 RUNTIME_CRIO, UID2, ID2},
+	{"/docker/pod" UID "/" ID, LEVEL_CONTAINER, G, NR, UID, ID},
 	{SLICE CRI(ID) "/kubepods/burstable/pod" UID2, LEVEL_POD, B, NR, UID2, ""},
 	{"/docker/" ID "/kubelet", LEVEL_CONTAINER_SUB, NQ, RUNTIME_DOCKER, "", ID},
 	/* a slice's name, the runtime's prefix and the id in one directory */
@@ -155,6 +156,7 @@ static const struct path_case {
 	{"/kubepods/burstable/pod0a1b2c3d-1111-4222-83334-4445555aaaa", LEVEL_NONE, B, NR, "", ""},
 	{"/kubepods/burstable/podg0112233445566778899aabbccddeeff", LEVEL_NONE, B, NR, "", ""},
 	{"/kubepods/burstable/xpod" UID, LEVEL_NONE, B, NR, "", ""},
+	{"/kubepods/burstable/kubepods-pod" UNIT, LEVEL_NONE, B, NR, "", ""},
 	{"/kubepods/other/" ID, LEVEL_NONE, NQ, NR, "", ""},
 	{"/other.slice/other-pod" UNIT ".slice", LEVEL_NONE, NQ, NR, "", ""},
 };

@@ -18,9 +18,20 @@
 
 enum { RUNG_LEN = 32 };
 
-static int compare_page(const void *name, const void *page)
+/* The index of the page, or page_count. */
+static size_t find_page(const struct view *v, const char *name)
 {
-	return strcmp(name, (*(struct node_page *const *)page)->name);
+	size_t low = 0, high = v->page_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (strcmp(v->pages[middle]->name, name) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < v->page_count && strcmp(v->pages[low]->name, name) == 0 ? low : v->page_count;
 }
 
 /* Marks the pages of the names in chosen; false: *rs says which name is unknown. */
@@ -30,12 +41,9 @@ static bool choose_pages(const struct view *v, const cJSON *names, bool *chosen,
 	size_t i = 0;
 
 	for (const cJSON *item = names->child; item; item = item->next, i++) {
-		struct node_page **found = NULL;
+		size_t found = find_page(v, item->valuestring);
 
-		if (v->page_count)
-			found = bsearch(item->valuestring, v->pages, v->page_count,
-					sizeof(*v->pages), compare_page);
-		if (!found) {
+		if (found == v->page_count) {
 			char *field = mem_printf("nodes[%zu]", i);
 
 			http_fail(rs, 400, "invalid", field,
@@ -44,7 +52,7 @@ static bool choose_pages(const struct view *v, const cJSON *names, bool *chosen,
 			free(field);
 			return false;
 		}
-		chosen[found - v->pages] = true;
+		chosen[found] = true;
 	}
 	return true;
 }
@@ -152,8 +160,8 @@ void http_scores(const struct http_context *ctx, const struct http_request *rq,
 		 struct http_response *rs)
 {
 	char field[SCORES_FIELD_MAX];
-	struct scores_request request;
-	struct reason reason;
+	struct scores_request request = {0};
+	struct reason reason = {""};
 	struct view *v;
 
 	if (scores_request_parse(rq->body, rq->body_len, &request, field, &reason)) {

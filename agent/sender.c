@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stop and wait: one interval is in flight, part by part, and stays encoded here until its fate is known, whatever the
+ * ring does meanwhile. An ack settles it:
+ *
+ *   applied        go on behind it (and behind what the ack says is applied)
+ *   part stored    the next part; after the last one from the first again, since the other side lost some
+ *   too old,       dropped and counted, never sent again
+ *   refused
+ *   need full      the same interval again with all identities
+ *   resend from    (with any of these) back to that sequence, with all identities until caught up
+ *
+ * What is lost on the way costs time only: without an ack the same bytes go out again (the aggregator knows
+ * duplicates by run and sequence), at once when the connection was replaced, else after the reply timeout. A second
+ * timeout in a row, or as long without any connection, gives the connection up: TCP alone would back off for minutes
+ * after a cut. What the ring no longer has, and what it merged across the cursor and so cannot be told apart from what
+ * was applied, is skipped and counted.
+ *
+ * On shutdown the caller steps until sender_idle(), then closes; what is unacknowledged then is lost.
+ */
+#include "agent/sender.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/sender_socket.h"
+#include "shared/body.h"
+#include "shared/clock.h"
+#include "shared/endpoint.h"
+#include "shared/mem.h"
+
+#define REPLY_TIMEOUT_NS (5 * NS_PER_SEC)
+#define FULL_EVERY_NS	 (60 * NS_PER_SEC)
+#define LOOK_NS		 (250 * NS_PER_MS) /* between looks at a connection that is missing or may break */
+#define ORDERED_AGAIN_NS NS_PER_SEC /* pause when the same is ordered again and again */
+#define FAR_NS		 (60 * NS_PER_SEC)
+
+/* Frames sent in one step, so that a quick aggregator with a long backlog does not keep the caller from sampling. */
+enum { FRAMES_PER_STEP = 16 };
+
+/* The interval being sent. */
+struct flight {
+	uint64_t sequence; /* 0: none */
+	bool full; /* with all identities */
+	bool sent; /* at least one frame of it left: it may have arrived */
+	size_t part, part_count;
+	struct buf parts[BODY_PARTS_MAX]; /* owned, plain */
+	struct buf frame; /* owned: the sealed part; empty: to be sealed */
+	struct frame_header header; /* of the sealed part */
+	uint32_t request; /* its id */
+	bool waiting; /* for its ack .. */
+	int64_t sent_ns; /* .. since when */
+	uint64_t connection; /* .. and on which connection it left */
+	unsigned int timeouts; /* in a row */
+};
+
+struct sender {
+	/* fixed after open */
+	struct sender_config config;
+	struct endpoint endpoint;
+	struct sender_socket *socket;
+
+	struct flight flight;
+	uint64_t cursor; /* first sequence whose fate is open */
+	uint64_t newest_sent;
+	uint64_t full_through; /* ordered: all identities up to this sequence */
+	bool full_needed; /* until a full one is applied */
+	int64_t full_ns; /* when one was */
+	unsigned int orders; /* since an interval was last applied */
+	int64_t pause_ns; /* nothing is sent before */
+	int64_t unready_ns; /* since when there is no connection; 0: there is one */
+	uint32_t last_request;
+	struct sender_stats stats;
+};
+
+int sender_open(struct sender **out, const char *url, const struct sender_config *config,
+		struct reason *reason)
+{
+	struct endpoint endpoint;
+	struct sender *s;
+	int rc = endpoint_parse(&endpoint, url, reason);
+
+	if (rc)
+		return rc;
+	if (endpoint.kind == ENDPOINT_TCP && !config->keys->count) {
+		reason_set(reason, "%s: needs a key (--key-file); only ipc:// goes without", url);
+		return -EINVAL;
+	}
+	if (!frame_node_name_valid(config->node, strlen(config->node))) {
+		reason_set(reason, "node name \"%.300s\": letters, digits, '-', '.', '_', 1 to %d",
+			   config->node, NODE_NAME_MAX);
+		return -EINVAL;
+	}
+	s = mem_zalloc(1, sizeof(*s));
+	s->config = *config;
+	if (s->config.reply_timeout_ns <= 0)
+		s->config.reply_timeout_ns = REPLY_TIMEOUT_NS;
+	if (s->config.full_every_ns <= 0)
+		s->config.full_every_ns = FULL_EVERY_NS;
+	s->endpoint = endpoint;
+	s->cursor = 1;
+	s->full_needed = true;
+	rc = sender_socket_open(&s->socket, &endpoint, reason);
+	if (rc) {
+		free(s);
+		return rc;
+	}
+	*out = s;
+	return 0;
+}
+
+static void end_flight(struct sender *s)
+{
+	for (size_t i = 0; i < s->flight.part_count; i++)
+		buf_fini(&s->flight.parts[i]);
+	buf_fini(&s->flight.frame);
+	s->flight = (struct flight){.timeouts = s->flight.timeouts};
+}
+
+void sender_close(struct sender *s)
+{
+	if (!s)
+		return;
+	end_flight(s);
+	sender_socket_close(s->socket);
+	free(s);
+}
+
+/* --- acks ----------------------------------------------------------------------------------------------------- */
+
+static void pause_until(struct sender *s, int64_t until_ns)
+{
+	if (until_ns > s->pause_ns)
+		s->pause_ns = until_ns;
+}
+
+static void note_reason(struct sender *s, const char *text)
+{
+	size_t len = strnlen(text, sizeof(s->stats.last_reason) - 1);
+
+	memcpy(s->stats.last_reason, text, len);
+	s->stats.last_reason[len] = '\0';
+}
+
+/* The interval in flight and all before it are done with. */
+static void settle(struct sender *s, uint64_t through)
+{
+	s->cursor = through + 1;
+	end_flight(s);
+}
+
+static void drop(struct sender *s, const char *why)
+{
+	s->stats.refused++;
+	note_reason(s, why);
+	/* Identities that travelled in it did not arrive. */
+	s->full_needed = true;
+	settle(s, s->flight.sequence);
+}
+
+static void next_part(struct sender *s, int64_t now)
+{
+	struct flight *f = &s->flight;
+
+	buf_clear(&f->frame);
+	if (++f->part < f->part_count)
+		return;
+	f->part = 0;
+	pause_until(s, now + ORDERED_AGAIN_NS);
+}
+
+/* Orders that repeat before anything was applied must not turn into a busy loop of two machines. */
+static void note_order(struct sender *s, int64_t now)
+{
+	s->stats.resends_ordered++;
+	s->full_needed = true;
+	if (s->orders++ > 0)
+		pause_until(s, now + ORDERED_AGAIN_NS);
+}
+
+static void go_back(struct sender *s, uint64_t to, int64_t now)
+{
+	end_flight(s);
+	if (to >= s->cursor)
+		return;
+	s->cursor = to;
+	s->full_through = s->newest_sent;
+	note_order(s, now);
+}
+
+static void applied(struct sender *s, const struct ack *ack, const struct ring *ring, int64_t now)
+{
+	uint64_t through = s->flight.sequence, newest = ring_newest(ring);
+	uint64_t known = ack->applied < newest ? ack->applied : newest;
+
+	s->stats.acked++;
+	if (s->flight.full) {
+		s->full_needed = false;
+		s->full_ns = now;
+	}
+	if (!ack->resend_from)
+		s->orders = 0;
+	settle(s, known > through ? known : through);
+}
+
+static void obey(struct sender *s, const struct ack *ack, const struct ring *ring, int64_t now)
+{
+	if (ack->interval_ms)
+		s->stats.interval_ms = ack->interval_ms;
+	if (ack->wait_ms)
+		pause_until(s, now + ack->wait_ms * NS_PER_MS);
+	switch (ack->status) {
+	case ACK_APPLIED:
+		applied(s, ack, ring, now);
+		break;
+	case ACK_PART_STORED:
+		next_part(s, now);
+		return;
+	case ACK_TOO_OLD:
+		drop(s, ack->reason[0] ? ack->reason : "too old");
+		break;
+	case ACK_REFUSED:
+		drop(s, ack->reason);
+		break;
+	case ACK_NEED_FULL:
+		if (!ack->resend_from || ack->resend_from >= s->cursor)
+			note_order(s, now);
+		end_flight(s);
+		break;
+	}
+	if (ack->resend_from)
+		go_back(s, ack->resend_from, now);
+}
+
+static bool same_part(const struct frame_header *a, const struct frame_header *b)
+{
+	return a->sequence == b->sequence && a->part == b->part && a->parts == b->parts &&
+	       !memcmp(a->run, b->run, FRAME_RUN_LEN) && !strcmp(a->node, b->node);
+}
+
+/* -EBADMSG and the like for what is not the ack that is awaited. */
+static int open_ack(const struct sender *s, const struct buf *data, struct ack *ack,
+		    struct reason *reason)
+{
+	struct frame_header header;
+	struct buf body = BUF_INIT;
+	int rc = frame_open(data->data, data->len, s->config.keys, s->flight.header.nonce, &header,
+			    &body, reason);
+
+	if (rc)
+		return rc;
+	if (header.type != FRAME_ACK || !same_part(&header, &s->flight.header)) {
+		reason_set(reason, "not the ack of what was sent");
+		rc = -EBADMSG;
+	} else {
+		rc = body_decode_ack(body.data, body.len, ack, reason);
+	}
+	buf_fini(&body);
+	return rc;
+}
+
+/* Takes everything that arrived: unread replies would keep the descriptor readable. */
+static void receive(struct sender *s, const struct ring *ring, int64_t now)
+{
+	struct buf data = BUF_INIT;
+	struct reason why;
+	struct ack ack;
+	uint32_t request;
+
+	while (!sender_socket_receive(s->socket, &request, &data)) {
+		/* A late ack of something that was sent twice. */
+		if (!s->flight.waiting || request != s->flight.request)
+			continue;
+		if (open_ack(s, &data, &ack, &why)) {
+			s->stats.bad_acks++;
+			note_reason(s, why.text);
+			continue;
+		}
+		s->flight.waiting = false;
+		s->flight.timeouts = 0;
+		s->stats.last_ack_ns = now;
+		obey(s, &ack, ring, now);
+	}
+	buf_fini(&data);
+}
+
+/* --- sending -------------------------------------------------------------------------------------------------- */
+
+/* True while the ack may still come; else the frame goes out again. */
+static bool still_waiting(struct sender *s, int64_t now)
+{
+	struct flight *f = &s->flight;
+
+	if (!f->waiting)
+		return false;
+	if (sender_socket_connections(s->socket) != f->connection) {
+		f->waiting = false;
+	} else if (now - f->sent_ns >= s->config.reply_timeout_ns) {
+		f->waiting = false;
+		s->stats.timeouts++;
+		if (++f->timeouts % 2 == 0)
+			sender_socket_reconnect(s->socket);
+	}
+	return f->waiting;
+}
+
+/* True when there is a connection; gives an attempt up that hangs. */
+static bool connected(struct sender *s, int64_t now)
+{
+	if (sender_socket_ready(s->socket)) {
+		s->unready_ns = 0;
+		return true;
+	}
+	if (!s->unready_ns) {
+		s->unready_ns = now;
+	} else if (now - s->unready_ns >= 2 * s->config.reply_timeout_ns) {
+		sender_socket_reconnect(s->socket);
+		s->unready_ns = now;
+	}
+	return false;
+}
+
+/* The next interval to send, past everything that cannot be; NULL when all is sent. */
+static const struct interval *next_interval(struct sender *s, const struct ring *ring)
+{
+	for (;;) {
+		const struct interval *i = ring_find(ring, s->cursor);
+		uint64_t first;
+
+		if (!i)
+			return NULL;
+		first = i->sequence - i->merged + 1;
+		if (first >= s->cursor) {
+			if (first > s->cursor)
+				s->full_needed = true;
+			s->stats.skipped += first - s->cursor;
+			s->cursor = first;
+			return i;
+		}
+		s->stats.skipped += i->sequence - s->cursor + 1;
+		s->cursor = i->sequence + 1;
+		s->full_needed = true;
+	}
+}
+
+/* Encodes the next interval; false when there is none. */
+static bool begin_flight(struct sender *s, const struct ring *ring, int64_t now)
+{
+	struct flight *f = &s->flight;
+	struct reason why;
+
+	for (;;) {
+		const struct interval *i = next_interval(s, ring);
+		int parts;
+
+		if (!i)
+			return false;
+		f->sequence = i->sequence;
+		f->full = s->full_needed || i->sequence <= s->full_through ||
+			  now - s->full_ns >= s->config.full_every_ns;
+		parts = body_encode_interval(i, f->full, f->parts, &why);
+		if (parts > 0) {
+			f->part_count = (size_t)parts;
+			return true;
+		}
+		drop(s, why.text);
+	}
+}
+
+/* Seals the part unless it is, and with the key that now seals. */
+static void seal(struct sender *s)
+{
+	const struct key *key = keyring_sealing(s->config.keys);
+	struct flight *f = &s->flight;
+	struct buf *part = &f->parts[f->part];
+
+	if (f->frame.len && key && !memcmp(f->header.key_id, key->id, KEY_ID_LEN))
+		return;
+	if (f->frame.len && !key)
+		return;
+	f->header = (struct frame_header){
+		.type = FRAME_INTERVAL,
+		.sequence = f->sequence,
+		.part = (uint16_t)f->part,
+		.parts = (uint16_t)f->part_count,
+	};
+	memcpy(f->header.run, s->config.run, FRAME_RUN_LEN);
+	memcpy(f->header.node, s->config.node, strlen(s->config.node) + 1);
+	buf_clear(&f->frame);
+	frame_seal(&f->frame, &f->header, key, NULL, part->data, part->len);
+	f->request = ++s->last_request & INT32_MAX;
+}
+
+/* False when the connection went away. */
+static bool transmit(struct sender *s, int64_t now)
+{
+	struct flight *f = &s->flight;
+	uint64_t connection = sender_socket_connections(s->socket);
+
+	seal(s);
+	if (sender_socket_send(s->socket, f->request, f->frame.data, f->frame.len)) {
+		/* What never left may yet be merged: the ring is asked again. */
+		if (!f->sent)
+			end_flight(s);
+		return false;
+	}
+	f->sent = f->waiting = true;
+	f->sent_ns = now;
+	f->connection = connection;
+	if (f->sequence > s->newest_sent)
+		s->newest_sent = f->sequence;
+	s->stats.sent++;
+	return true;
+}
+
+static bool has_work(const struct sender *s, const struct ring *ring)
+{
+	return s->flight.sequence || ring_newest(ring) >= s->cursor;
+}
+
+static int64_t wake_ns(const struct sender *s, const struct ring *ring, int64_t now)
+{
+	int64_t due = s->flight.sent_ns + s->config.reply_timeout_ns;
+
+	if (s->flight.waiting)
+		return due < now + LOOK_NS ? due : now + LOOK_NS;
+	if (!has_work(s, ring))
+		return now + FAR_NS;
+	return now < s->pause_ns ? s->pause_ns : now + LOOK_NS;
+}
+
+int64_t sender_step(struct sender *s, const struct ring *ring, int64_t mono_ns)
+{
+	for (int i = 0; i < FRAMES_PER_STEP; i++) {
+		receive(s, ring, mono_ns);
+		if (still_waiting(s, mono_ns) || !has_work(s, ring) || mono_ns < s->pause_ns ||
+		    !connected(s, mono_ns))
+			return wake_ns(s, ring, mono_ns);
+		if (!s->flight.sequence && !begin_flight(s, ring, mono_ns))
+			return wake_ns(s, ring, mono_ns);
+		if (!transmit(s, mono_ns))
+			return wake_ns(s, ring, mono_ns);
+	}
+	return mono_ns;
+}
+
+/* --- what others ask ------------------------------------------------------------------------------------------ */
+
+int sender_fd(const struct sender *s)
+{
+	return sender_socket_fd(s->socket);
+}
+
+int sender_idle(const struct sender *s, const struct ring *ring)
+{
+	return !has_work(s, ring);
+}
+
+void sender_get_stats(const struct sender *s, struct sender_stats *stats)
+{
+	*stats = s->stats;
+	stats->cursor = s->flight.sent ? s->flight.sequence + 1 : s->cursor;
+}
+
+size_t sender_get_cursors(const struct sender *s, uint64_t cursors[2])
+{
+	cursors[0] = s->cursor;
+	cursors[1] = s->flight.sequence + 1;
+	return s->flight.sent ? 2 : 1;
+}
+
+const char *sender_url(const struct sender *s)
+{
+	return s->endpoint.url;
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What becomes of a frame:
+ *
+ *   opened? ---no---> counted; no answer, so that a stranger learns nothing and an agent just times out.
+ *      |              Only one that is too long is refused by an ack, or its agent would send it for ever.
+ *   complete? --no--> kept; acked "part stored"
+ *      |
+ *   decoded? ---no--> acked "refused" with the reason: the agent drops it
+ *      |
+ *   handler: acked with its verdict
+ *
+ * Everything is answered with the key and the nonce of its request, so an ack cannot be replayed. An answer that gets
+ * lost leads to the same frame again, which the handler knows as a duplicate. On shutdown nothing is kept: agents keep
+ * what was not acked.
+ */
+#include "aggregator/edge/ingest.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/edge/ingest_parts.h"
+#include "aggregator/edge/ingest_socket.h"
+#include "shared/endpoint.h"
+#include "shared/mem.h"
+
+/* 5000 nodes of more than 500 pods do not send at once: enough for all that are under way. */
+static const struct ingest_parts_limits parts_limits = {
+	.nodes_max = 4096,
+	.bytes_max = 64 * 1024 * 1024,
+};
+
+struct ingest {
+	/* fixed after open */
+	const struct keyring *keys; /* borrowed, as are the three below */
+	struct counters *counters;
+	ingest_handler *handler;
+	void *ctx;
+
+	struct ingest_socket *socket;
+	struct ingest_parts *parts;
+	struct buf answer; /* scratch */
+};
+
+int ingest_open(struct ingest **out, const char *url, const struct keyring *keys,
+		struct counters *counters, ingest_handler *handler, void *ctx, struct reason *reason)
+{
+	struct endpoint endpoint;
+	struct ingest *in;
+	int rc = endpoint_parse(&endpoint, url, reason);
+
+	if (rc)
+		return rc;
+	if (endpoint.kind == ENDPOINT_TCP && !keys->count) {
+		reason_set(reason, "%s: needs a key (--key-file); only ipc:// goes without", url);
+		return -EINVAL;
+	}
+	in = mem_zalloc(1, sizeof(*in));
+	in->keys = keys;
+	in->counters = counters;
+	in->handler = handler;
+	in->ctx = ctx;
+	rc = ingest_socket_open(&in->socket, &endpoint, reason);
+	if (rc) {
+		free(in);
+		return rc;
+	}
+	in->parts = ingest_parts_new(&parts_limits);
+	*out = in;
+	return 0;
+}
+
+void ingest_close(struct ingest *in)
+{
+	if (!in)
+		return;
+	ingest_socket_close(in->socket);
+	ingest_parts_free(in->parts);
+	buf_fini(&in->answer);
+	free(in);
+}
+
+int ingest_fd(const struct ingest *in)
+{
+	return ingest_socket_fd(in->socket);
+}
+
+static void answer(struct ingest *in, const struct ingest_route *route,
+		   const struct frame_header *request, const struct ack *ack)
+{
+	struct frame_header header = *request;
+	struct buf body = BUF_INIT;
+
+	header.type = FRAME_ACK;
+	body_encode_ack(ack, &body);
+	buf_clear(&in->answer);
+	frame_seal(&in->answer, &header, keyring_find(in->keys, request->key_id), request->nonce,
+		   body.data, body.len);
+	buf_fini(&body);
+	ingest_socket_reply(in->socket, route, in->answer.data, in->answer.len);
+}
+
+static enum frame_result refuse(struct ack *ack, const struct reason *why)
+{
+	size_t len = strnlen(why->text, sizeof(ack->reason) - 1);
+
+	ack->status = ACK_REFUSED;
+	memcpy(ack->reason, why->text, len);
+	ack->reason[len] = '\0';
+	return FRAME_RESULT_refused;
+}
+
+/* All parts are there. */
+static enum frame_result take_interval(struct ingest *in, const struct frame_header *header,
+				       const struct buf *parts, size_t count, int64_t now_ns,
+				       struct ack *ack)
+{
+	struct interval *interval;
+	enum frame_result result;
+	struct reason why;
+
+	if (body_decode_interval(parts, count, &interval, &why))
+		return refuse(ack, &why);
+	interval->sequence = header->sequence;
+	result = in->handler(in->ctx, header, interval, now_ns, ack);
+	interval_free(interval);
+	return result;
+}
+
+/* An opened frame; takes the body. */
+static enum frame_result take_part(struct ingest *in, const struct frame_header *header,
+				   struct buf *body, int64_t now_ns, struct ack *ack)
+{
+	struct buf parts[BODY_PARTS_MAX] = {BUF_INIT};
+	enum frame_result result = FRAME_RESULT_part;
+	size_t count;
+
+	if (header->parts == 1)
+		return take_interval(in, header, body, 1, now_ns, ack);
+	count = ingest_parts_add(in->parts, header, body, parts);
+	if (count)
+		result = take_interval(in, header, parts, count, now_ns, ack);
+	else
+		ack->status = ACK_PART_STORED;
+	for (size_t i = 0; i < count; i++)
+		buf_fini(&parts[i]);
+	return result;
+}
+
+/* The header of a frame that is too long is unverified: it earns no more than a refusal under its own key. */
+static enum frame_result take_oversized(struct ingest *in, const struct ingest_route *route,
+					const struct frame_header *header, const struct reason *why,
+					struct ack *ack)
+{
+	bool known = !in->keys->count || keyring_find(in->keys, header->key_id);
+
+	refuse(ack, why);
+	if (known && header->type == FRAME_INTERVAL)
+		answer(in, route, header, ack);
+	return FRAME_RESULT_oversized;
+}
+
+static enum frame_result result_of_error(int rc)
+{
+	switch (rc) {
+	case -EPROTO:
+		return FRAME_RESULT_version;
+	case -ENOKEY:
+		return FRAME_RESULT_unknown_key;
+	case -EKEYREJECTED:
+		return FRAME_RESULT_forged;
+	default:
+		return FRAME_RESULT_malformed;
+	}
+}
+
+static enum frame_result take_message(struct ingest *in, const struct ingest_message *message,
+				      int64_t now_ns)
+{
+	struct ack ack = {.server_time_ns = now_ns};
+	struct frame_header header;
+	struct buf body = BUF_INIT;
+	enum frame_result result;
+	struct reason why;
+	int rc = frame_open(message->data, message->len, in->keys, NULL, &header, &body, &why);
+
+	if (rc == -EMSGSIZE)
+		return take_oversized(in, &message->route, &header, &why, &ack);
+	if (rc)
+		return result_of_error(rc);
+	if (header.type == FRAME_INTERVAL) {
+		result = take_part(in, &header, &body, now_ns, &ack);
+		answer(in, &message->route, &header, &ack);
+	} else {
+		result = FRAME_RESULT_malformed;
+	}
+	buf_fini(&body);
+	return result;
+}
+
+int ingest_step(struct ingest *in, int most, int64_t now_ns)
+{
+	struct ingest_message message;
+	int taken;
+
+	for (taken = 0; taken < most && !ingest_socket_receive(in->socket, &message); taken++) {
+		counter_add(&in->counters->frame_bytes, message.len);
+		counter_add(&in->counters->frames[take_message(in, &message, now_ns)], 1);
+		ingest_message_free(&message);
+	}
+	return taken;
+}

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What arrives was sealed by a holder of the key, but agents have bugs and keys get lost, so nothing in it is trusted:
+ * parsing draws on a budget of memory, and every number is checked before arithmetic sees it. A number must be finite
+ * and of a size that summing thousands of them in float32 cannot turn into infinity; what has samples must have
+ * weight, since means divide by it. Whether values are plausible for the machine is the usage state's business.
+ */
+#include "shared/body.h"
+
+#include <errno.h>
+#include <math.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/body.pb-c.h"
+#include "shared/clock.h"
+#include "shared/mem.h"
+
+/* What parsing one part may allocate; the smallest entries that say anything need a third of it. */
+enum { MEMORY_MAX = 8 * 1024 * 1024 };
+
+#define NUMBER_MAX   1e18F /* bytes, millicores, seconds */
+#define SQUARES_MAX  1e30F
+#define COUNTER_MAX  (1ULL << 53)
+#define MERGED_MAX   100000
+#define LONGEST_NS   (3600 * NS_PER_SEC)
+#define CAPACITY_MAX (INT64_MAX / 1024)
+
+#define USAGE_ALL                                                                                  \
+	(USAGE_CPU | USAGE_MEMORY | USAGE_WORKING_SET | USAGE_THROTTLE | USAGE_OOM |               \
+	 USAGE_CONTENTION_CPU | USAGE_CONTENTION_MEMORY)
+
+/* --- memory --------------------------------------------------------------------------------------------------- */
+
+struct budget {
+	size_t left;
+	bool exceeded;
+};
+
+static void *budget_alloc(void *data, size_t size)
+{
+	struct budget *b = data;
+
+	if (size > b->left) {
+		b->exceeded = true;
+		return NULL;
+	}
+	b->left -= size;
+	return mem_alloc(size);
+}
+
+static void budget_free(void *data, void *block)
+{
+	(void)data;
+	free(block);
+}
+
+/* --- values --------------------------------------------------------------------------------------------------- */
+
+static int refuse(struct reason *reason, const char *field, double value)
+{
+	reason_set(reason, "%s cannot be %g", field, value);
+	return -EINVAL;
+}
+
+static int take_number(float *to, float value, const char *field, struct reason *reason)
+{
+	if (!isfinite(value) || fabsf(value) > NUMBER_MAX)
+		return refuse(reason, field, (double)value);
+	*to = value;
+	return 0;
+}
+
+static int take_positive(float *to, float value, const char *field, struct reason *reason)
+{
+	return value < 0 ? refuse(reason, field, (double)value)
+			 : take_number(to, value, field, reason);
+}
+
+static int take_counter(uint64_t *to, uint64_t value, const char *field, struct reason *reason)
+{
+	if (value > COUNTER_MAX)
+		return refuse(reason, field, (double)value);
+	*to = value;
+	return 0;
+}
+
+/* NULL is an empty gauge. */
+static int take_gauge(struct gauge *to, const Evenkeel__Gauge *m, const char *field,
+		      struct reason *reason)
+{
+	int rc;
+
+	if (!m)
+		return 0;
+	rc = take_number(&to->mean, m->mean, "mean", reason);
+	if (!rc)
+		rc = take_number(&to->max, m->max, "max", reason);
+	if (!rc)
+		rc = take_number(&to->last, m->last, "last", reason);
+	if (rc)
+		reason_prefix(reason, "%s", field);
+	return rc;
+}
+
+static int take_moments(struct moments32 *to, const Evenkeel__Moments *m, struct reason *reason)
+{
+	int rc;
+
+	if (!m)
+		return 0;
+	to->samples = m->samples;
+	rc = take_positive(&to->weight, m->weight, "cpu_milli.weight", reason);
+	if (!rc)
+		rc = take_number(&to->mean, m->mean, "cpu_milli.mean", reason);
+	if (!rc && !(m->m2 >= 0 && m->m2 <= SQUARES_MAX))
+		rc = refuse(reason, "cpu_milli.m2", (double)m->m2);
+	if (!rc)
+		rc = take_number(&to->min, m->min, "cpu_milli.min", reason);
+	if (!rc)
+		rc = take_number(&to->max, m->max, "cpu_milli.max", reason);
+	if (!rc)
+		rc = take_number(&to->last, m->last, "cpu_milli.last", reason);
+	if (rc)
+		return rc;
+	if ((m->samples > 0) != (m->weight > 0)) {
+		reason_set(reason, "cpu_milli: %u samples of weight %g", m->samples,
+			   (double)m->weight);
+		return -EINVAL;
+	}
+	to->m2 = m->m2;
+	return 0;
+}
+
+/* NULL: nothing was measured. */
+static int take_usage(struct usage *to, const Evenkeel__Usage *m, struct reason *reason)
+{
+	int rc;
+
+	if (!m)
+		return 0;
+	if (m->have & ~(uint32_t)USAGE_ALL)
+		return refuse(reason, "have", m->have);
+	to->have = m->have;
+	to->oom_kills = m->oom_kills;
+	to->throttled_periods = m->throttled_periods;
+	to->periods = m->periods;
+	rc = take_positive(&to->seconds, m->seconds, "seconds", reason);
+	if (!rc)
+		rc = take_moments(&to->cpu_milli, m->cpu_milli, reason);
+	if (!rc)
+		rc = take_gauge(&to->mem_bytes, m->mem_bytes, "mem_bytes", reason);
+	if (!rc)
+		rc = take_gauge(&to->working_set_bytes, m->working_set_bytes, "working_set_bytes",
+				reason);
+	if (!rc)
+		rc = take_counter(&to->throttled_ns, m->throttled_ns, "throttled_ns", reason);
+	if (!rc)
+		rc = take_counter(&to->contention_cpu_ns, m->contention_cpu_ns, "contention_cpu_ns",
+				  reason);
+	if (!rc)
+		rc = take_counter(&to->contention_mem_ns, m->contention_mem_ns, "contention_mem_ns",
+				  reason);
+	return rc;
+}
+
+static int take_histogram(struct histogram *to, const Evenkeel__Histogram *m, const char *field,
+			  struct reason *reason)
+{
+	if (!m)
+		return 0;
+	if (m->n_index != m->n_count) {
+		reason_set(reason, "%s: %zu indices, %zu counts", field, m->n_index, m->n_count);
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < m->n_index; i++) {
+		uint32_t index = m->index[i];
+
+		if (index >= HISTOGRAM_BUCKETS || (i && index <= m->index[i - 1])) {
+			reason_set(reason, "%s: bucket %u is not there or not in order", field,
+				   index);
+			return -EINVAL;
+		}
+		to->count[index] = m->count[i];
+	}
+	return 0;
+}
+
+static int take_text(char *to, size_t max, const char *text, const char *field,
+		     struct reason *reason)
+{
+	size_t len = strlen(text);
+
+	if (len > max) {
+		reason_set(reason, "%s: %zu bytes, at most %zu can be", field, len, max);
+		return -EINVAL;
+	}
+	memcpy(to, text, len + 1);
+	return 0;
+}
+
+/* --- sections ------------------------------------------------------------------------------------------------- */
+
+static int take_node(struct node_sample *to, const Evenkeel__Node *m, struct reason *reason)
+{
+	int rc;
+
+	if (m->tier > TIER_T3)
+		return refuse(reason, "tier", m->tier);
+	if (m->cpu_capacity_milli < 0 || m->cpu_capacity_milli > CAPACITY_MAX)
+		return refuse(reason, "cpu_capacity_milli", (double)m->cpu_capacity_milli);
+	if (m->mem_capacity_bytes < 0 || m->mem_capacity_bytes > CAPACITY_MAX)
+		return refuse(reason, "mem_capacity_bytes", (double)m->mem_capacity_bytes);
+	to->tier = (enum sampler_tier)m->tier;
+	to->cpu_capacity_milli = m->cpu_capacity_milli;
+	to->mem_capacity_bytes = m->mem_capacity_bytes;
+	to->missed_ticks = m->missed_ticks;
+	to->overflow = m->overflow;
+	rc = take_usage(&to->usage, m->usage, reason);
+	if (!rc)
+		rc = take_histogram(&to->cpu_hist, m->cpu, "cpu", reason);
+	if (!rc)
+		rc = take_histogram(&to->mem_hist, m->memory, "memory", reason);
+	if (!rc)
+		rc = take_positive(&to->rate_hz, m->rate_hz, "rate_hz", reason);
+	if (!rc)
+		rc = take_counter(&to->pass_ns, m->pass_ns, "pass_ns", reason);
+	if (!rc)
+		rc = take_counter(&to->agent_cpu_ns, m->agent_cpu_ns, "agent_cpu_ns", reason);
+	if (!rc)
+		rc = take_text(to->boot_id, BOOT_ID_LEN, m->boot_id, "boot_id", reason);
+	return rc;
+}
+
+static int check_identity(const Evenkeel__Identity *m, struct reason *reason)
+{
+	size_t name_len = strlen(m->name), uid_len = strlen(m->pod_uid);
+
+	if (m->kind > ENTITY_SLICE)
+		return refuse(reason, "kind", m->kind);
+	if (m->qos > QOS_BEST_EFFORT)
+		return refuse(reason, "qos", m->qos);
+	if (m->runtime > RUNTIME_PODMAN)
+		return refuse(reason, "runtime", m->runtime);
+	if (name_len < 1 || name_len > ENTITY_NAME_MAX)
+		return refuse(reason, "length of name", (double)name_len);
+	if (uid_len > POD_UID_LEN)
+		return refuse(reason, "length of pod_uid", (double)uid_len);
+	if (m->container_id.len && m->container_id.len != CONTAINER_ID_LEN / 2)
+		return refuse(reason, "length of container_id", (double)m->container_id.len);
+	if (m->limit_cpu_milli < LIMIT_UNKNOWN)
+		return refuse(reason, "limit_cpu_milli", (double)m->limit_cpu_milli);
+	if (m->limit_mem_bytes < LIMIT_UNKNOWN)
+		return refuse(reason, "limit_mem_bytes", (double)m->limit_mem_bytes);
+	return 0;
+}
+
+static int take_identity(struct entry *to, const Evenkeel__Identity *m, struct reason *reason)
+{
+	struct entity *who;
+	int rc = check_identity(m, reason);
+
+	if (!rc && m->parent == to->ref)
+		rc = refuse(reason, "parent", m->parent);
+	if (rc)
+		return rc;
+	who = entity_new(to->ref, (enum entity_kind)m->kind, m->name);
+	who->parent = m->parent;
+	who->qos = (enum qos_class)m->qos;
+	who->runtime = (enum container_runtime)m->runtime;
+	memcpy(who->pod_uid, m->pod_uid, strlen(m->pod_uid) + 1);
+	if (m->container_id.len)
+		sodium_bin2hex(who->container_id, sizeof(who->container_id), m->container_id.data,
+			       m->container_id.len);
+	to->entity = who;
+	to->fresh = true;
+	to->limits.cpu_milli = m->limit_cpu_milli;
+	to->limits.mem_bytes = m->limit_mem_bytes;
+	return 0;
+}
+
+static int take_entry(struct entry *to, const Evenkeel__Entry *m, uint32_t after, bool full,
+		      struct reason *reason)
+{
+	int rc;
+
+	if (m->ref <= after) {
+		reason_set(reason, "0, twice, or out of order (after %u)", after);
+		return -EINVAL;
+	}
+	if (full && !m->identity) {
+		reason_set(reason, "without identity in a full interval");
+		return -EINVAL;
+	}
+	*to = (struct entry){.ref = m->ref, .limits = {LIMIT_UNKNOWN, LIMIT_UNKNOWN}};
+	rc = take_usage(&to->usage, m->usage, reason);
+	if (!rc && m->identity)
+		rc = take_identity(to, m->identity, reason);
+	return rc;
+}
+
+/* --- parts ---------------------------------------------------------------------------------------------------- */
+
+static int take_times(struct interval *to, const Evenkeel__IntervalPart *m, struct reason *reason)
+{
+	if (m->merged < 1 || m->merged > MERGED_MAX)
+		return refuse(reason, "merged", m->merged);
+	if (m->start_ns < 0 || m->end_ns <= m->start_ns ||
+	    m->end_ns - m->start_ns > m->merged * LONGEST_NS) {
+		reason_set(reason, "%u merged intervals from %lld to %lld cannot be", m->merged,
+			   (long long)m->start_ns, (long long)m->end_ns);
+		return -EINVAL;
+	}
+	to->start_ns = m->start_ns;
+	to->end_ns = m->end_ns;
+	to->merged = m->merged;
+	to->full = m->full;
+	return 0;
+}
+
+static int take_head(struct interval *to, const Evenkeel__IntervalPart *m, bool first,
+		     struct reason *reason)
+{
+	int rc;
+
+	if ((m->node != NULL) != first) {
+		reason_set(reason, first ? "node: missing" : "node: only part 0 has one");
+		return -EINVAL;
+	}
+	if (!first) {
+		if (m->start_ns == to->start_ns && m->end_ns == to->end_ns &&
+		    m->merged == to->merged && m->full == to->full)
+			return 0;
+		reason_set(reason, "of another interval than part 0");
+		return -EINVAL;
+	}
+	rc = take_times(to, m, reason);
+	if (!rc) {
+		rc = take_node(&to->node, m->node, reason);
+		if (rc)
+			reason_prefix(reason, "node");
+	}
+	return rc;
+}
+
+static int take_entries(struct interval *to, const Evenkeel__IntervalPart *m, struct reason *reason)
+{
+	size_t total = to->entry_count + m->n_entries;
+
+	if (total > BODY_ENTRIES_MAX) {
+		reason_set(reason, "more than %d entries", BODY_ENTRIES_MAX);
+		return -E2BIG;
+	}
+	to->entries = mem_realloc(to->entries, total * sizeof(*to->entries));
+	for (size_t i = 0; i < m->n_entries; i++) {
+		const Evenkeel__Entry *from = m->entries[i];
+		uint32_t after = to->entry_count ? to->entries[to->entry_count - 1].ref : 0;
+		int rc = take_entry(&to->entries[to->entry_count], from, after, to->full, reason);
+
+		if (rc) {
+			reason_prefix(reason, "entry %u", from->ref);
+			return rc;
+		}
+		to->entry_count++;
+	}
+	return 0;
+}
+
+static int take_part(struct interval *to, const struct buf *part, bool first, struct reason *reason)
+{
+	struct budget budget = {.left = MEMORY_MAX};
+	ProtobufCAllocator allocator = {budget_alloc, budget_free, &budget};
+	Evenkeel__IntervalPart *m = evenkeel__interval_part__unpack(&allocator, part->len,
+								    (const uint8_t *)part->data);
+	int rc;
+
+	if (!m) {
+		reason_set(reason, budget.exceeded ? "takes too much memory" : "not such a body");
+		return budget.exceeded ? -E2BIG : -EBADMSG;
+	}
+	rc = take_head(to, m, first, reason);
+	if (!rc)
+		rc = take_entries(to, m, reason);
+	evenkeel__interval_part__free_unpacked(m, &allocator);
+	return rc;
+}
+
+int body_decode_interval(const struct buf *parts, size_t count, struct interval **interval,
+			 struct reason *reason)
+{
+	struct interval *made = interval_new(0);
+	int rc = 0;
+
+	for (size_t i = 0; i < count && !rc; i++) {
+		rc = take_part(made, &parts[i], i == 0, reason);
+		if (rc && count > 1)
+			reason_prefix(reason, "part %zu", i);
+	}
+	if (count < 1 || count > BODY_PARTS_MAX) {
+		reason_set(reason, "%zu parts cannot be", count);
+		rc = -EINVAL;
+	}
+	if (rc) {
+		interval_free(made);
+		return rc;
+	}
+	*interval = made;
+	return 0;
+}

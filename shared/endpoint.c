@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * nanomsg takes addresses on trust: a path longer than sun_path or port 0 ends in abort(). So everything it will assert
+ * about an address is checked here first.
+ */
+#include "shared/endpoint.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static int parse_port(const char *text, uint16_t *port)
+{
+	size_t len = strlen(text);
+	unsigned long value;
+
+	if (len < 1 || len > 5 || strspn(text, "0123456789") != len)
+		return -EINVAL;
+	value = strtoul(text, NULL, 10);
+	if (value < 1 || value > UINT16_MAX)
+		return -EINVAL;
+	*port = (uint16_t)value;
+	return 0;
+}
+
+/* A bracketed host loses its brackets and must be an IPv6 address; every other colon would be one too many. */
+static int parse_host(const char *text, size_t len, char *host)
+{
+	struct in6_addr address;
+	bool bracketed = len > 2 && text[0] == '[' && text[len - 1] == ']';
+
+	if (bracketed) {
+		text++;
+		len -= 2;
+	}
+	if (len < 1)
+		return -EINVAL;
+	memcpy(host, text, len);
+	host[len] = '\0';
+	if (bracketed)
+		return inet_pton(AF_INET6, host, &address) == 1 ? 0 : -EINVAL;
+	return strpbrk(host, ":;/[] ") ? -EINVAL : 0;
+}
+
+static int parse_tcp(struct endpoint *e, const char *rest, struct reason *reason)
+{
+	const char *colon = strrchr(rest, ':');
+
+	e->kind = ENDPOINT_TCP;
+	if (!colon || parse_host(rest, (size_t)(colon - rest), e->host)) {
+		reason_set(reason, "%s: expected tcp://HOST:PORT; IPv6 as tcp://[ADDRESS]:PORT",
+			   e->url);
+		return -EINVAL;
+	}
+	if (parse_port(colon + 1, &e->port)) {
+		reason_set(reason, "%s: the port must be a number from 1 to 65535", e->url);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int parse_ipc(struct endpoint *e, const char *rest, struct reason *reason)
+{
+	e->kind = ENDPOINT_IPC;
+	if (rest[0] != '/' || rest[1] == '\0') {
+		reason_set(reason, "%s: expected an absolute path, ipc:///run/NAME", e->url);
+		return -EINVAL;
+	}
+	if (strlen(rest) >= sizeof(e->path)) {
+		reason_set(reason, "%s: the path of a socket may have at most %zu bytes", e->url,
+			   sizeof(e->path) - 1);
+		return -EINVAL;
+	}
+	memcpy(e->path, rest, strlen(rest) + 1);
+	return 0;
+}
+
+int endpoint_parse(struct endpoint *e, const char *url, struct reason *reason)
+{
+	struct endpoint parsed = {0};
+	int rc;
+
+	if (strlen(url) > ENDPOINT_URL_MAX) {
+		reason_set(reason, "%.40s..: an address may have at most %d bytes", url,
+			   ENDPOINT_URL_MAX);
+		return -EINVAL;
+	}
+	memcpy(parsed.url, url, strlen(url) + 1);
+	if (!strncmp(url, "tcp://", 6)) {
+		rc = parse_tcp(&parsed, url + 6, reason);
+	} else if (!strncmp(url, "ipc://", 6)) {
+		rc = parse_ipc(&parsed, url + 6, reason);
+	} else {
+		reason_set(reason, "%s: expected tcp://HOST:PORT or ipc:///PATH", url);
+		rc = -EINVAL;
+	}
+	if (!rc)
+		*e = parsed;
+	return rc;
+}
+
+static bool kernel_has_ipv6(void)
+{
+	int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+bool endpoint_ipv4_only(const struct endpoint *e)
+{
+	struct in6_addr v6;
+	struct in_addr v4;
+
+	if (inet_pton(AF_INET, e->host, &v4) == 1)
+		return true;
+	if (inet_pton(AF_INET6, e->host, &v6) == 1)
+		return false;
+	return !kernel_has_ipv6();
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Addresses of the transport, checked before nanomsg sees them: it aborts the process on some that are wrong. */
+#ifndef EVENKEEL_SHARED_ENDPOINT_H
+#define EVENKEEL_SHARED_ENDPOINT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shared/reason.h"
+
+enum { ENDPOINT_URL_MAX = 128, ENDPOINT_PATH_MAX = 108 };
+
+enum endpoint_kind { ENDPOINT_TCP, ENDPOINT_IPC };
+
+struct endpoint {
+	enum endpoint_kind kind;
+	char url[ENDPOINT_URL_MAX + 1]; /* as given */
+	char host[ENDPOINT_URL_MAX + 1]; /* tcp: an address without brackets, a name, or "*" */
+	uint16_t port; /* tcp */
+	char path[ENDPOINT_PATH_MAX]; /* ipc: absolute */
+};
+
+/* tcp://host:port or ipc:///path. 0, or -EINVAL with the reason; *e is written only on success. */
+int endpoint_parse(struct endpoint *e, const char *url, struct reason *reason);
+/*
+ * The value of NN_IPV4ONLY to use: true for an IPv4 address (nanomsg 1.1.5 aborts in its second attempt to connect to one
+ * when the option is off), false for an IPv6 address, and for names and "*" true only where the kernel has no IPv6.
+ */
+bool endpoint_ipv4_only(const struct endpoint *e);
+
+#endif

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Everything that arrives is checked here before anything else looks at it: first the header for form, which costs
+ * nothing, then the seal, which only a holder of the key can have made. The header is part of what is sealed, so a
+ * frame cannot be moved to another node, run, sequence or part. frame.h has the layout.
+ */
+#include "shared/frame.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <sodium.h>
+#include <string.h>
+
+#include "shared/mem.h"
+
+static const char magic[4] = {'E', 'V', 'K', 'L'};
+static const uint8_t clear_id[KEY_ID_LEN];
+
+/* Where the members lie, see frame.h. */
+enum {
+	AT_VERSION = 4,
+	AT_TYPE = 5,
+	AT_NODE_LEN = 6,
+	AT_KEY_ID = 8,
+	AT_RUN = 16,
+	AT_SEQUENCE = 32,
+	AT_PART = 40,
+	AT_PARTS = 42,
+	AT_BODY_LEN = 44,
+	AT_NONCE = 48,
+};
+
+/* The header, the name and, for an ack, the nonce of its request. */
+enum { ASSOCIATED_MAX = FRAME_HEADER_LEN + NODE_NAME_MAX + FRAME_NONCE_LEN };
+
+static_assert(FRAME_NONCE_LEN == crypto_aead_xchacha20poly1305_ietf_NPUBBYTES, "nonce");
+static_assert(FRAME_TAG_LEN == crypto_aead_xchacha20poly1305_ietf_ABYTES, "tag");
+static_assert(KEY_LEN == crypto_aead_xchacha20poly1305_ietf_KEYBYTES, "key");
+
+static void put(uint8_t *at, uint64_t value, int bytes)
+{
+	for (int i = 0; i < bytes; i++)
+		at[i] = (uint8_t)(value >> (8 * i));
+}
+
+static uint64_t get(const uint8_t *at, int bytes)
+{
+	uint64_t value = 0;
+
+	for (int i = 0; i < bytes; i++)
+		value |= (uint64_t)at[i] << (8 * i);
+	return value;
+}
+
+int frame_node_name_valid(const char *name, size_t len)
+{
+	if (len < 1 || len > NODE_NAME_MAX)
+		return 0;
+	for (size_t i = 0; i < len; i++) {
+		char c = name[i];
+
+		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+		      c == '-' || c == '.' || c == '_'))
+			return 0;
+	}
+	return 1;
+}
+
+/* --- sealing -------------------------------------------------------------------------------------------------- */
+
+static size_t write_header(uint8_t *out, const struct frame_header *h, size_t body_len)
+{
+	size_t node_len = strlen(h->node);
+
+	memcpy(out, magic, sizeof(magic));
+	out[AT_VERSION] = FRAME_VERSION;
+	out[AT_TYPE] = (uint8_t)h->type;
+	put(out + AT_NODE_LEN, node_len, 2);
+	memcpy(out + AT_KEY_ID, h->key_id, KEY_ID_LEN);
+	memcpy(out + AT_RUN, h->run, FRAME_RUN_LEN);
+	put(out + AT_SEQUENCE, h->sequence, 8);
+	put(out + AT_PART, h->part, 2);
+	put(out + AT_PARTS, h->parts, 2);
+	put(out + AT_BODY_LEN, body_len, 4);
+	memcpy(out + AT_NONCE, h->nonce, FRAME_NONCE_LEN);
+	memcpy(out + FRAME_HEADER_LEN, h->node, node_len);
+	return FRAME_HEADER_LEN + node_len;
+}
+
+void frame_seal(struct buf *out, struct frame_header *header, const struct key *key,
+		const uint8_t *request_nonce, const void *body, size_t body_len)
+{
+	uint8_t associated[ASSOCIATED_MAX];
+	size_t header_len, associated_len;
+	unsigned long long sealed_len;
+	int rc = sodium_init();
+
+	assert(rc >= 0);
+	assert(body_len <= UINT32_MAX);
+	assert(frame_node_name_valid(header->node, strlen(header->node)));
+	memcpy(header->key_id, key ? key->id : clear_id, KEY_ID_LEN);
+	if (!key && request_nonce)
+		memcpy(header->nonce, request_nonce, FRAME_NONCE_LEN);
+	else
+		randombytes_buf(header->nonce, FRAME_NONCE_LEN);
+	header_len = associated_len = write_header(associated, header, body_len);
+	buf_add(out, associated, header_len);
+	if (!key) {
+		buf_add(out, body, body_len);
+		return;
+	}
+	if (request_nonce) {
+		memcpy(associated + associated_len, request_nonce, FRAME_NONCE_LEN);
+		associated_len += FRAME_NONCE_LEN;
+	}
+	rc = crypto_aead_xchacha20poly1305_ietf_encrypt(
+		(uint8_t *)buf_reserve(out, body_len + FRAME_TAG_LEN), &sealed_len, body, body_len,
+		associated, associated_len, NULL, header->nonce, key->secret);
+	assert(rc == 0 && sealed_len == body_len + FRAME_TAG_LEN);
+	out->len += (size_t)sealed_len;
+	out->data[out->len] = '\0';
+}
+
+/* --- opening -------------------------------------------------------------------------------------------------- */
+
+/* Everything but the name; -EBADMSG or -EPROTO. */
+static int read_numbers(const uint8_t *in, struct frame_header *h, struct reason *reason)
+{
+	uint8_t type = in[AT_TYPE];
+
+	if (memcmp(in, magic, sizeof(magic)) != 0) {
+		reason_set(reason, "not a frame: it begins otherwise");
+		return -EBADMSG;
+	}
+	if (in[AT_VERSION] != FRAME_VERSION) {
+		reason_set(reason, "frame version %u, this side speaks %d", in[AT_VERSION],
+			   FRAME_VERSION);
+		return -EPROTO;
+	}
+	if (type != FRAME_INTERVAL && type != FRAME_ACK) {
+		reason_set(reason, "frame type %u is unknown", type);
+		return -EBADMSG;
+	}
+	h->type = (enum frame_type)type;
+	memcpy(h->key_id, in + AT_KEY_ID, KEY_ID_LEN);
+	memcpy(h->run, in + AT_RUN, FRAME_RUN_LEN);
+	memcpy(h->nonce, in + AT_NONCE, FRAME_NONCE_LEN);
+	h->sequence = get(in + AT_SEQUENCE, 8);
+	h->part = (uint16_t)get(in + AT_PART, 2);
+	h->parts = (uint16_t)get(in + AT_PARTS, 2);
+	if (h->sequence == 0 || h->parts < 1 || h->parts > FRAME_PARTS_MAX || h->part >= h->parts) {
+		reason_set(reason, "sequence %llu, part %u of %u cannot be",
+			   (unsigned long long)h->sequence, h->part, h->parts);
+		return -EBADMSG;
+	}
+	return 0;
+}
+
+static int read_header(const uint8_t *in, size_t len, struct frame_header *h, struct reason *reason)
+{
+	size_t node_len;
+	int rc;
+
+	if (len < FRAME_HEADER_LEN) {
+		reason_set(reason, "%zu bytes, shorter than a header", len);
+		return -EBADMSG;
+	}
+	rc = read_numbers(in, h, reason);
+	if (rc)
+		return rc;
+	node_len = (size_t)get(in + AT_NODE_LEN, 2);
+	if (node_len > len - FRAME_HEADER_LEN ||
+	    !frame_node_name_valid((const char *)in + FRAME_HEADER_LEN, node_len)) {
+		reason_set(reason, "the node name is cut off or not one");
+		return -EBADMSG;
+	}
+	memcpy(h->node, in + FRAME_HEADER_LEN, node_len);
+	return 0;
+}
+
+/* NULL for a frame in clear; -ENOKEY for what this ring does not accept. */
+static int choose_key(const struct keyring *ring, const struct frame_header *h,
+		      const struct key **key, struct reason *reason)
+{
+	bool clear = !memcmp(h->key_id, clear_id, KEY_ID_LEN);
+
+	*key = clear ? NULL : keyring_find(ring, h->key_id);
+	if (clear && ring->count) {
+		reason_set(reason, "in clear, but this side requires a key");
+		return -ENOKEY;
+	}
+	if (!clear && !*key) {
+		reason_set(reason, "sealed with a key this side does not have");
+		return -ENOKEY;
+	}
+	return 0;
+}
+
+static int open_body(const uint8_t *in, size_t header_len, size_t sealed_len, const struct key *key,
+		     const struct frame_header *h, const uint8_t *request_nonce, struct buf *plain)
+{
+	uint8_t associated[ASSOCIATED_MAX];
+	size_t associated_len = header_len;
+	unsigned long long plain_len;
+	char *to;
+
+	if (!key) {
+		if (request_nonce && memcmp(h->nonce, request_nonce, FRAME_NONCE_LEN) != 0)
+			return -EKEYREJECTED;
+		buf_add(plain, in + header_len, sealed_len);
+		return 0;
+	}
+	memcpy(associated, in, header_len);
+	if (request_nonce) {
+		memcpy(associated + associated_len, request_nonce, FRAME_NONCE_LEN);
+		associated_len += FRAME_NONCE_LEN;
+	}
+	to = buf_reserve(plain, sealed_len);
+	if (crypto_aead_xchacha20poly1305_ietf_decrypt((uint8_t *)to, &plain_len, NULL,
+						       in + header_len, sealed_len, associated,
+						       associated_len, h->nonce, key->secret))
+		return -EKEYREJECTED;
+	plain->len = (size_t)plain_len;
+	plain->data[plain->len] = '\0';
+	return 0;
+}
+
+int frame_open(const void *data, size_t len, const struct keyring *ring,
+	       const uint8_t *request_nonce, struct frame_header *header, struct buf *body,
+	       struct reason *reason)
+{
+	struct frame_header h = {0};
+	struct buf plain = BUF_INIT;
+	const struct key *key;
+	size_t header_len, sealed_len;
+	int rc = read_header(data, len, &h, reason);
+
+	if (rc)
+		return rc;
+	if (len > FRAME_LEN_MAX) {
+		reason_set(reason, "%zu bytes, a frame may have %d", len, FRAME_LEN_MAX);
+		*header = h;
+		return -EMSGSIZE;
+	}
+	rc = choose_key(ring, &h, &key, reason);
+	if (rc) {
+		*header = h;
+		return rc;
+	}
+	header_len = FRAME_HEADER_LEN + strlen(h.node);
+	sealed_len = len - header_len;
+	if (sealed_len != get((const uint8_t *)data + AT_BODY_LEN, 4) + (key ? FRAME_TAG_LEN : 0)) {
+		reason_set(reason, "%zu bytes after the header, another length was announced",
+			   sealed_len);
+		return -EBADMSG;
+	}
+	rc = open_body(data, header_len, sealed_len, key, &h, request_nonce, &plain);
+	if (rc) {
+		buf_fini(&plain);
+		reason_set(reason, "the seal is not right: forged, damaged, or of another request");
+		return rc;
+	}
+	*header = h;
+	buf_fini(body);
+	*body = plain;
+	return 0;
+}

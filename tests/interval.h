@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Intervals as an agent on a busy machine would publish them, for tests and benches. */
+#ifndef EVENKEEL_TESTS_INTERVAL_H
+#define EVENKEEL_TESTS_INTERVAL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shared/interval.h"
+
+/*
+ * Five seconds ending 5 s * sequence after some start, with `pods` pods of `containers` containers each; values differ
+ * by entry and sequence and are the same in every call. The first sequence is fresh throughout. Free it with
+ * interval_free().
+ */
+struct interval *interval_make(uint64_t sequence, size_t pods, size_t containers);
+
+#endif

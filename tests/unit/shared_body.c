@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/body.h"
+#include "shared/body.pb-c.h"
+#include "shared/clock.h"
+#include "shared/frame.h"
+#include "tests/interval.h"
+
+struct parts {
+	struct buf bufs[BODY_PARTS_MAX];
+	int count;
+};
+
+static void encode(struct parts *p, const struct interval *i, int full)
+{
+	struct reason why;
+
+	memset(p, 0, sizeof(*p));
+	p->count = body_encode_interval(i, full, p->bufs, &why);
+	assert_in_range(p->count, 1, BODY_PARTS_MAX);
+}
+
+static void fini(struct parts *p)
+{
+	for (int i = 0; i < p->count; i++)
+		buf_fini(&p->bufs[i]);
+}
+
+static size_t total_len(const struct parts *p)
+{
+	size_t len = 0;
+
+	for (int i = 0; i < p->count; i++)
+		len += p->bufs[i].len;
+	return len;
+}
+
+static void expect_same_entry(const struct entry *a, const struct entry *b, bool identity)
+{
+	assert_int_equal(a->ref, b->ref);
+	assert_memory_equal(&a->usage, &b->usage, sizeof(a->usage));
+	if (!identity) {
+		assert_null(b->entity);
+		assert_false(b->fresh);
+		assert_int_equal(b->limits.cpu_milli, LIMIT_UNKNOWN);
+		assert_int_equal(b->limits.mem_bytes, LIMIT_UNKNOWN);
+		return;
+	}
+	assert_true(b->fresh);
+	assert_int_equal(a->limits.cpu_milli, b->limits.cpu_milli);
+	assert_int_equal(a->limits.mem_bytes, b->limits.mem_bytes);
+	assert_int_equal(a->entity->ref, b->entity->ref);
+	assert_int_equal(a->entity->parent, b->entity->parent);
+	assert_int_equal(a->entity->kind, b->entity->kind);
+	assert_int_equal(a->entity->qos, b->entity->qos);
+	assert_int_equal(a->entity->runtime, b->entity->runtime);
+	assert_int_equal(b->entity->users, 1);
+	assert_string_equal(a->entity->pod_uid, b->entity->pod_uid);
+	assert_string_equal(a->entity->container_id, b->entity->container_id);
+	assert_string_equal(a->entity->name, b->entity->name);
+}
+
+static void expect_same(const struct interval *a, const struct interval *b, bool full)
+{
+	assert_int_equal(b->sequence, 0);
+	assert_int_equal(a->start_ns, b->start_ns);
+	assert_int_equal(a->end_ns, b->end_ns);
+	assert_int_equal(a->merged, b->merged);
+	assert_int_equal(b->full, full);
+	assert_memory_equal(&a->node, &b->node, sizeof(a->node));
+	assert_int_equal(a->entry_count, b->entry_count);
+	for (size_t i = 0; i < a->entry_count; i++)
+		expect_same_entry(&a->entries[i], &b->entries[i], full || a->entries[i].fresh);
+}
+
+static void expect_round_trip(const struct interval *i, int full, int parts_wanted)
+{
+	struct parts p;
+	struct interval *back;
+	struct reason why;
+
+	encode(&p, i, full);
+	assert_int_equal(p.count, parts_wanted);
+	for (int n = 0; n < p.count; n++)
+		assert_true(p.bufs[n].len <= FRAME_PART_BODY_MAX);
+	assert_int_equal(body_decode_interval(p.bufs, (size_t)p.count, &back, &why), 0);
+	expect_same(i, back, full);
+	interval_free(back);
+	fini(&p);
+}
+
+static void test_round_trip(void **state)
+{
+	struct interval *first = interval_make(1, 3, 2), *second = interval_make(2, 3, 2),
+			*merged = interval_merge(first, second), *empty = interval_make(3, 0, 0),
+			*large = interval_make(2, 1500, 3);
+
+	(void)state;
+	second->entries[4].fresh = true;
+	second->entries[5].usage = (struct usage){.have = USAGE_OOM, .seconds = 5, .oom_kills = 7};
+	second->entries[6].entity->pod_uid[0] = '\0';
+	for (int full = 0; full < 2; full++) {
+		expect_round_trip(first, full, 1);
+		expect_round_trip(second, full, 1);
+		expect_round_trip(merged, full, 1);
+		expect_round_trip(empty, full, 1);
+		expect_round_trip(large, full, full ? 11 : 3);
+	}
+	interval_free(first);
+	interval_free(second);
+	interval_free(merged);
+	interval_free(empty);
+	interval_free(large);
+}
+
+static void test_sizes(void **state)
+{
+	static const struct {
+		size_t pods, max;
+	} cases[] = {{30, 20 * 1024}, {110, 64 * 1024}};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct interval *interval = interval_make(2, cases[i].pods, 3);
+		struct parts known, full;
+
+		encode(&known, interval, 0);
+		encode(&full, interval, 1);
+		print_message("%zu pods of 3 containers: %zu bytes, with identities %zu\n",
+			      cases[i].pods, total_len(&known), total_len(&full));
+		assert_true(total_len(&known) <= cases[i].max);
+		fini(&known);
+		fini(&full);
+		interval_free(interval);
+	}
+}
+
+static void test_too_big(void **state)
+{
+	struct interval *i = interval_make(2, 4000, 3);
+	struct buf parts[BODY_PARTS_MAX] = {BUF_INIT};
+	struct reason why;
+
+	(void)state;
+	buf_add_str(&parts[0], "untouched");
+	assert_int_equal(body_encode_interval(i, 1, parts, &why), -E2BIG);
+	assert_string_equal(parts[0].data, "untouched");
+	assert_non_null(strstr(why.text, "16000 entries"));
+	buf_fini(&parts[0]);
+	interval_free(i);
+}
+
+/* --- what must be refused ------------------------------------------------------------------------------------- */
+
+/* A good part of two entries, as the generated code holds it. */
+struct model {
+	Evenkeel__IntervalPart part;
+	Evenkeel__Node node;
+	Evenkeel__Usage node_usage, usage[2];
+	Evenkeel__Moments cpu;
+	Evenkeel__Gauge memory;
+	Evenkeel__Histogram histogram;
+	uint32_t index[2], count[2];
+	Evenkeel__Entry entries[2], *entry_list[2];
+	Evenkeel__Identity identity;
+	uint8_t container_id[33];
+	char text[600];
+};
+
+static void model_init(struct model *m)
+{
+	memset(m, 0, sizeof(*m));
+	m->part = (Evenkeel__IntervalPart)EVENKEEL__INTERVAL_PART__INIT;
+	m->node = (Evenkeel__Node)EVENKEEL__NODE__INIT;
+	m->node_usage = (Evenkeel__Usage)EVENKEEL__USAGE__INIT;
+	m->cpu = (Evenkeel__Moments)EVENKEEL__MOMENTS__INIT;
+	m->memory = (Evenkeel__Gauge)EVENKEEL__GAUGE__INIT;
+	m->histogram = (Evenkeel__Histogram)EVENKEEL__HISTOGRAM__INIT;
+	m->identity = (Evenkeel__Identity)EVENKEEL__IDENTITY__INIT;
+	for (int i = 0; i < 2; i++) {
+		m->usage[i] = (Evenkeel__Usage)EVENKEEL__USAGE__INIT;
+		m->entries[i] = (Evenkeel__Entry)EVENKEEL__ENTRY__INIT;
+		m->entries[i].ref = (uint32_t)i + 1;
+		m->entries[i].usage = &m->usage[i];
+		m->entry_list[i] = &m->entries[i];
+		m->index[i] = (uint32_t)i + 5;
+	}
+	m->part.start_ns = NS_PER_SEC;
+	m->part.end_ns = 2 * NS_PER_SEC;
+	m->part.merged = 1;
+	m->part.node = &m->node;
+	m->part.n_entries = 2;
+	m->part.entries = m->entry_list;
+	m->node.usage = &m->node_usage;
+	m->node_usage.cpu_milli = &m->cpu;
+	m->node_usage.mem_bytes = &m->memory;
+	m->node.memory = &m->histogram;
+	m->histogram.n_index = m->histogram.n_count = 2;
+	m->histogram.index = m->index;
+	m->histogram.count = m->count;
+	m->cpu.samples = 1;
+	m->cpu.weight = 1;
+	m->entries[1].identity = &m->identity;
+	m->identity.parent = 1;
+	m->identity.name = "kubepods/x";
+	m->identity.container_id.data = m->container_id;
+	memset(m->text, 'a', sizeof(m->text) - 1);
+}
+
+static int decode_model(const struct model *m, struct reason *why)
+{
+	struct buf part = BUF_INIT;
+	struct interval *i = NULL;
+	int rc;
+
+	buf_reserve(&part, evenkeel__interval_part__get_packed_size(&m->part));
+	part.len = evenkeel__interval_part__pack(&m->part, (uint8_t *)part.data);
+	rc = body_decode_interval(&part, 1, &i, why);
+	assert_int_equal(rc == 0, i != NULL);
+	interval_free(i);
+	buf_fini(&part);
+	return rc;
+}
+
+/* X(what is broken, part of the reason): each makes the good part impossible in one way. */
+#define IMPOSSIBLE(X)                                                                              \
+	X(m->part.node = NULL, "node: missing")                                                    \
+	X(m->part.merged = 0, "merged")                                                            \
+	X(m->part.merged = 1000000, "merged")                                                      \
+	X(m->part.end_ns = m->part.start_ns, "from")                                               \
+	X(m->part.end_ns = 0, "from")                                                              \
+	X(m->part.start_ns = -1, "from")                                                           \
+	X(m->part.start_ns = INT64_MIN, "from")                                                    \
+	X(m->part.end_ns = INT64_MAX, "from")                                                      \
+	X(m->part.end_ns += 3600 * NS_PER_SEC, "from")                                             \
+	X(m->part.full = 1, "entry 1: without identity")                                           \
+	X(m->entries[0].ref = 0, "entry 0: 0, twice")                                              \
+	X(m->entries[0].ref = 2, "entry 2: 0, twice")                                              \
+	X(m->entries[0].ref = 3, "entry 2: 0, twice")                                              \
+	X(m->usage[0].have = 1 << 7, "entry 1: have")                                              \
+	X(m->usage[1].seconds = -1, "entry 2: seconds")                                            \
+	X(m->usage[1].seconds = NAN, "entry 2: seconds")                                           \
+	X(m->usage[1].throttled_ns = UINT64_MAX, "entry 2: throttled_ns")                          \
+	X(m->usage[1].contention_cpu_ns = 1ULL << 60, "entry 2: contention_cpu_ns")                \
+	X(m->usage[1].contention_mem_ns = 1ULL << 60, "entry 2: contention_mem_ns")                \
+	X(m->cpu.weight = -1, "node: cpu_milli.weight")                                            \
+	X(m->cpu.weight = INFINITY, "cpu_milli.weight")                                            \
+	X(m->cpu.weight = 0, "1 samples of weight 0")                                              \
+	X(m->cpu.samples = 0, "0 samples of weight 1")                                             \
+	X(m->cpu.mean = NAN, "cpu_milli.mean")                                                     \
+	X(m->cpu.m2 = -1, "cpu_milli.m2")                                                          \
+	X(m->cpu.m2 = NAN, "cpu_milli.m2")                                                         \
+	X(m->cpu.m2 = 3e38F, "cpu_milli.m2")                                                       \
+	X(m->cpu.min = -INFINITY, "cpu_milli.min")                                                 \
+	X(m->cpu.max = 3e38F, "cpu_milli.max")                                                     \
+	X(m->cpu.last = NAN, "cpu_milli.last")                                                     \
+	X(m->memory.mean = NAN, "node: mem_bytes: mean")                                           \
+	X(m->memory.max = INFINITY, "mem_bytes: max")                                              \
+	X(m->memory.last = -3e38F, "mem_bytes: last")                                              \
+	X(m->node.tier = 4, "node: tier")                                                          \
+	X(m->node.rate_hz = -1, "node: rate_hz")                                                   \
+	X(m->node.cpu_capacity_milli = -1, "cpu_capacity_milli")                                   \
+	X(m->node.mem_capacity_bytes = INT64_MAX, "mem_capacity_bytes")                            \
+	X(m->node.pass_ns = UINT64_MAX, "pass_ns")                                                 \
+	X(m->node.agent_cpu_ns = UINT64_MAX, "agent_cpu_ns")                                       \
+	X((m->text[37] = '\0', m->node.boot_id = m->text), "boot_id: 37 bytes")                    \
+	X(m->index[1] = 180, "memory: bucket 180")                                                 \
+	X(m->index[1] = 5, "memory: bucket 5")                                                     \
+	X(m->index[1] = 4, "memory: bucket 4")                                                     \
+	X(m->histogram.n_index = 1, "1 indices, 2 counts")                                         \
+	X(m->identity.kind = 4, "entry 2: kind")                                                   \
+	X(m->identity.qos = 4, "entry 2: qos")                                                     \
+	X(m->identity.runtime = 5, "entry 2: runtime")                                             \
+	X(m->identity.parent = 2, "entry 2: parent")                                               \
+	X(m->identity.name = "", "length of name cannot be 0")                                     \
+	X((m->text[513] = '\0', m->identity.name = m->text), "length of name cannot be 513")       \
+	X((m->text[37] = '\0', m->identity.pod_uid = m->text), "length of pod_uid")                \
+	X(m->identity.container_id.len = 31, "length of container_id")                             \
+	X(m->identity.container_id.len = 33, "length of container_id")                             \
+	X(m->identity.limit_cpu_milli = -3, "limit_cpu_milli")                                     \
+	X(m->identity.limit_mem_bytes = INT64_MIN, "limit_mem_bytes")
+
+static void expect_impossible(const struct model *m, const char *change, const char *wanted)
+{
+	struct reason why = {""};
+	int rc = decode_model(m, &why);
+
+	if (rc != -EINVAL || !strstr(why.text, wanted))
+		print_error("%s: %d, \"%s\"\n", change, rc, why.text);
+	assert_int_equal(rc, -EINVAL);
+	assert_non_null(strstr(why.text, wanted));
+}
+
+static void test_impossible_values(void **state)
+{
+	struct model model, *m = &model;
+	struct reason why;
+
+	(void)state;
+	model_init(m);
+	assert_int_equal(decode_model(m, &why), 0);
+#define X(change, wanted)                                                                          \
+	model_init(m);                                                                             \
+	change;                                                                                    \
+	expect_impossible(m, #change, wanted);
+	IMPOSSIBLE(X)
+#undef X
+}
+
+/* Parts of two intervals, in the wrong order, missing, or not there at all. */
+static void test_wrong_parts(void **state)
+{
+	struct interval *i = interval_make(2, 600, 3), *other = interval_make(3, 600, 3),
+			*back = NULL;
+	struct buf parts[BODY_PARTS_MAX];
+	struct parts p, q;
+	struct reason why;
+
+	(void)state;
+	encode(&p, i, 0);
+	encode(&q, other, 0);
+	assert_int_equal(p.count, 2);
+	parts[0] = p.bufs[1], parts[1] = p.bufs[0];
+	assert_int_equal(body_decode_interval(parts, 2, &back, &why), -EINVAL);
+	assert_non_null(strstr(why.text, "part 0: node: missing"));
+	parts[0] = p.bufs[0], parts[1] = p.bufs[0];
+	assert_int_equal(body_decode_interval(parts, 2, &back, &why), -EINVAL);
+	assert_non_null(strstr(why.text, "part 1: node: only part 0"));
+	parts[1] = q.bufs[1];
+	assert_int_equal(body_decode_interval(parts, 2, &back, &why), -EINVAL);
+	assert_non_null(strstr(why.text, "part 1: of another interval"));
+	parts[1] = p.bufs[1], parts[2] = p.bufs[1];
+	assert_int_equal(body_decode_interval(parts, 3, &back, &why), -EINVAL);
+	assert_non_null(strstr(why.text, "part 2: entry"));
+	assert_int_equal(body_decode_interval(parts, 0, &back, &why), -EINVAL);
+	assert_null(back);
+	fini(&p);
+	fini(&q);
+	interval_free(i);
+	interval_free(other);
+}
+
+static void test_not_a_body(void **state)
+{
+	static const struct {
+		const char *bytes;
+		size_t len;
+		int rc;
+	} cases[] = {
+		{"", 0, -EINVAL}, /* the empty message: no node section */
+		{"hello, world", 12, -EBADMSG},
+		{"\x2a\x7f", 2, -EBADMSG}, /* node of 127 bytes that are not there */
+		{"\x2a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11, -EBADMSG},
+		{"\x32\xff\xff\xff\x7f", 5, -EBADMSG},
+		{"\x07", 1, -EBADMSG}, /* wire type 7 */
+		{"\x08", 1, -EBADMSG}, /* value cut off */
+		{"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 11, -EBADMSG},
+	};
+	struct interval *i = NULL;
+
+	(void)state;
+	for (size_t n = 0; n < sizeof(cases) / sizeof(cases[0]); n++) {
+		struct buf part = {.data = (char *)cases[n].bytes, .len = cases[n].len};
+
+		assert_int_equal(body_decode_interval(&part, 1, &i, NULL), cases[n].rc);
+		assert_null(i);
+	}
+}
+
+/* Entries of a few bytes each, as many as a frame holds: over the limit, and memory stays bounded. */
+static void test_limits(void **state)
+{
+	struct buf part = BUF_INIT;
+	struct interval *i = NULL;
+	struct reason why;
+
+	(void)state;
+	buf_add(&part, "\x08\x01\x10\x02\x18\x01\x2a\x00", 8);
+	for (int n = 0; n < 16385; n++)
+		buf_add(&part, "\x32\x05\x08\xff\xff\xff\x01", 7);
+	assert_int_equal(body_decode_interval(&part, 1, &i, &why), -E2BIG);
+	assert_non_null(strstr(why.text, "more than 16384 entries"));
+	buf_clear(&part);
+	while (part.len < FRAME_LEN_MAX)
+		buf_add(&part, "\x32\x02\x12\x00", 4);
+	assert_int_equal(body_decode_interval(&part, 1, &i, &why), -E2BIG);
+	assert_non_null(strstr(why.text, "too much memory"));
+	assert_null(i);
+	buf_fini(&part);
+}
+
+/* --- acks ------------------------------------------------------------------------------------------------------- */
+
+static void test_ack_round_trip(void **state)
+{
+	struct ack ack = {
+		.status = ACK_REFUSED,
+		.applied = 7,
+		.durable = UINT64_MAX,
+		.server_time_ns = -1,
+		.interval_ms = 1000,
+		.wait_ms = 60000,
+		.resend_from = 3,
+		.reason = "because",
+	};
+	struct ack back;
+	struct buf out = BUF_INIT;
+
+	(void)state;
+	body_encode_ack(&ack, &out);
+	assert_int_equal(body_decode_ack(out.data, out.len, &back, NULL), 0);
+	assert_memory_equal(&ack, &back, sizeof(ack));
+	memset(&ack, 0, sizeof(ack));
+	buf_clear(&out);
+	body_encode_ack(&ack, &out);
+	assert_int_equal(body_decode_ack(out.data, out.len, &back, NULL), 0);
+	assert_memory_equal(&ack, &back, sizeof(ack));
+	buf_fini(&out);
+}
+
+static void test_ack_clamps(void **state)
+{
+	static const struct {
+		uint32_t interval_ms, wait_ms, interval_wanted, wait_wanted;
+	} cases[] = {
+		{0, 0, 0, 0},
+		{1, 1, 1000, 1},
+		{999, 60000, 1000, 60000},
+		{15000, 60001, 15000, 60000},
+		{15001, UINT32_MAX, 15000, 60000},
+		{UINT32_MAX, 5, 15000, 5},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct ack ack = {.interval_ms = cases[i].interval_ms, .wait_ms = cases[i].wait_ms};
+		struct buf out = BUF_INIT;
+
+		body_encode_ack(&ack, &out);
+		assert_int_equal(body_decode_ack(out.data, out.len, &ack, NULL), 0);
+		assert_int_equal(ack.interval_ms, cases[i].interval_wanted);
+		assert_int_equal(ack.wait_ms, cases[i].wait_wanted);
+		buf_fini(&out);
+	}
+}
+
+static void test_ack_refusals(void **state)
+{
+	struct ack ack = {.applied = 42};
+	struct reason why;
+	char text[400] = "\x12\x88\x02two\nlines\x1b[0m";
+
+	(void)state;
+	assert_int_equal(body_decode_ack("\x08\x05", 2, &ack, &why), -EBADMSG);
+	assert_non_null(strstr(why.text, "status 5"));
+	assert_int_equal(body_decode_ack("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11, &ack, &why),
+			 -EBADMSG);
+	assert_int_equal(body_decode_ack("\x08", 1, &ack, &why), -EBADMSG);
+	assert_int_equal(body_decode_ack("\x12\x7f", 2, &ack, &why), -EBADMSG);
+	assert_int_equal(ack.applied, 42);
+	/* 264 bytes of reason: cut, and fit for a log. */
+	for (size_t i = 0; i < 264; i++) {
+		if (text[3 + i] == '\0')
+			text[3 + i] = 'x';
+	}
+	assert_int_equal(body_decode_ack(text, 3 + 264, &ack, &why), 0);
+	assert_int_equal(strlen(ack.reason), sizeof(ack.reason) - 1);
+	assert_memory_equal(ack.reason, "two lines [0mxxx", 16);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_round_trip),   cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_too_big),	     cmocka_unit_test(test_impossible_values),
+		cmocka_unit_test(test_wrong_parts),  cmocka_unit_test(test_not_a_body),
+		cmocka_unit_test(test_limits),	     cmocka_unit_test(test_ack_round_trip),
+		cmocka_unit_test(test_ack_clamps),   cmocka_unit_test(test_ack_refusals),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
