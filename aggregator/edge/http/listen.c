@@ -107,7 +107,8 @@ static bool is_loopback(const struct sockaddr_storage *at)
 {
 	if (at->ss_family == AF_INET)
 		return ntohl(((const struct sockaddr_in *)at)->sin_addr.s_addr) >> 24 == 127;
-	return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)at)->sin6_addr);
+	return at->ss_family == AF_INET6 &&
+	       IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)at)->sin6_addr);
 }
 
 static void describe(struct listener *l)
