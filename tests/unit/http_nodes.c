@@ -49,158 +49,69 @@ static const char *continuation(void)
 	return cJSON_GetStringValue(http_fixture_at(f.json, "continue"));
 }
 
-#define WINDOW(start, samples, mean, stddev, p50, p95, p99, min, max)                              \
-	"{\"start\":\"" start "\",\"end\":\"2026-01-31T11:59:58Z\",\"samples\":" samples           \
-	",\"mean\":" mean ",\"stddev\":" stddev ",\"p50\":" p50 ",\"p95\":" p95 ",\"p99\":" p99    \
-	",\"min\":" min ",\"max\":" max "}"
+/* "key":{..} of alpha, whose windows' numbers are given as they are written; means and deviations differ by window. */
+static void add_usage(struct buf *out, const char *key, const char *latest,
+		      const char *const mean[3], const char *const stddev[3],
+		      const char *percentiles_to_max)
+{
+	static const struct {
+		const char *name, *start;
+		int samples;
+	} windows[] = {
+		{"5m", "2026-01-31T11:54:58Z", 3000},
+		{"10m", "2026-01-31T11:49:58Z", 6000},
+		{"15m", "2026-01-31T11:44:58Z", 9000},
+	};
+
+	buf_printf(out, "\"%s\":{\"latest\":{\"value\":%s,\"end\":\"2026-01-31T11:59:58Z\"},", key,
+		   latest);
+	buf_add_str(out, "\"windows\":{");
+	for (int i = 0; i < 3; i++)
+		buf_printf(out,
+			   "%s\"%s\":{\"start\":\"%s\",\"end\":\"2026-01-31T11:59:58Z\","
+			   "\"samples\":%d,\"mean\":%s,\"stddev\":%s,%s}",
+			   i ? "," : "", windows[i].name, windows[i].start, windows[i].samples,
+			   mean[i], stddev[i], percentiles_to_max);
+	buf_add_str(out, "}}");
+}
+
 static void test_one_node(void **state)
 {
+	static const char *const cpu_mean[] = {"1000", "1100", "1200"};
+	static const char *const cpu_stddev[] = {"100", "200", "300"};
+	static const char *const mem_mean[] = {"2147483648", "2147483648", "2147483648"};
+	static const char *const mem_stddev[] = {"67108864", "67108864", "67108864"};
+	static const char *const set_mean[] = {"1073741824", "1073741824", "1073741824"};
+	static const char *const set_stddev[] = {"33554432", "33554432", "33554432"};
+	struct buf want = BUF_INIT;
+
 	(void)state;
+	buf_add_str(&want,
+		    "{\"apiVersion\":\"evenkeel.io/v1\",\"kind\":\"Node\","
+		    "\"time\":\"2026-01-31T12:00:00Z\",\"name\":\"alpha\",\"source\":{"
+		    "\"state\":\"fresh\",\"ageSeconds\":2,\"tier\":\"T1\",\"rateHz\":10,"
+		    "\"runId\":\"00112233445566778899aabbccddeeff\",\"missedTicks\":3,"
+		    "\"overflowCgroups\":0,\"agentCpuMillicores\":4.5,\"passMicroseconds\":85.25},"
+		    "\"capacity\":{\"cpuMillicores\":4000,\"memoryBytes\":8589934592},"
+		    "\"allocatable\":{\"cpuMillicores\":3800,\"memoryBytes\":7516192768},"
+		    "\"usage\":{");
+	add_usage(&want, "cpuMillicores", "1100", cpu_mean, cpu_stddev,
+		  "\"p50\":1000,\"p95\":1200,\"p99\":1300,\"min\":800,\"max\":1400");
+	buf_add_char(&want, ',');
+	add_usage(&want, "memoryBytes", "2147483648", mem_mean, mem_stddev,
+		  "\"p50\":2147483648,\"p95\":2281701376,\"p99\":2348810240,"
+		  "\"min\":2013265920,\"max\":2415919104");
+	buf_add_char(&want, ',');
+	add_usage(&want, "workingSetBytes", "1073741824", set_mean, set_stddev,
+		  "\"p50\":1073741824,\"p95\":1140850688,\"p99\":1174405120,"
+		  "\"min\":1006632960,\"max\":1207959552");
+	buf_add_str(&want,
+		    "},\"contention\":{\"cpu\":0.125,\"memory\":null,\"throttledRatio\":null,"
+		    "\"throttledSeconds\":null,\"oomKills\":1}}\n");
 	assert_int_equal(http_fixture_get(&f, "/v1/nodes/alpha"), 200);
 	assert_string_equal(f.response.content_type, "application/json");
-	assert_string_equal(
-		f.response.body.data,
-		"{\"apiVersion\":\"evenkeel.io/v1\",\"kind\":\"Node\","
-		"\"time\":\"2026-01-31T12:00:00Z\",\"name\":\"alpha\",\"source\":{"
-		"\"state\":\"fresh\",\"ageSeconds\":2,\"tier\":\"T1\",\"rateHz\":10,"
-		"\"runId\":\"00112233445566778899aabbccddeeff\",\"missedTicks\":3,"
-		"\"overflowCgroups\":0,\"agentCpuMillicores\":4.5,\"passMicroseconds\":85.25},"
-		"\"capacity\":{\"cpuMillicores\":4000,\"memoryBytes\":8589934592},"
-		"\"allocatable\":{\"cpuMillicores\":3800,\"memoryBytes\":7516192768},"
-		"\"usage\":{\"cpuMillicores\":{\"latest\":{\"value\":1100,"
-		"\"end\":\"2026-01-31T11:59:58Z\"},\"windows\":{\"5m\":" WINDOW(
-			"2026-01-31T11:54:58Z", "3000", "1000", "100", "1000", "1200", "1300",
-			"800",
-			"1400") ",\"10m\":" WINDOW("2026-01-31T11:49:58Z", "6000", "1100", "200",
-						   "1000", "1200", "1300", "800",
-						   "1400") ",\"15m\":" WINDOW("2026-01-31T11:44:"
-									      "58Z",
-									      "9000", "1200", "300",
-									      "1000", "1200",
-									      "1300", "800",
-									      "1400") "}},"
-										      "\"memoryByte"
-										      "s\":{"
-										      "\"latest\":{"
-										      "\"value\":"
-										      "2147483648,"
-										      "\"end\":"
-										      "\"2026-01-"
-										      "31T11:59:"
-										      "58Z\"},"
-										      "\"windows\":"
-										      "{\"5m\""
-										      ":" WINDOW("2"
-												 "0"
-												 "2"
-												 "6"
-												 "-"
-												 "0"
-												 "1"
-												 "-"
-												 "3"
-												 "1"
-												 "T"
-												 "1"
-												 "1"
-												 ":"
-												 "5"
-												 "4"
-												 ":"
-												 "5"
-												 "8"
-												 "Z",
-												 "3"
-												 "0"
-												 "0"
-												 "0",
-												 "2"
-												 "1"
-												 "4"
-												 "7"
-												 "4"
-												 "8"
-												 "3"
-												 "6"
-												 "4"
-												 "8",
-												 "6"
-												 "7"
-												 "1"
-												 "0"
-												 "8"
-												 "8"
-												 "6"
-												 "4",
-												 "2"
-												 "1"
-												 "4"
-												 "7"
-												 "4"
-												 "8"
-												 "3"
-												 "6"
-												 "4"
-												 "8",
-												 "2"
-												 "2"
-												 "8"
-												 "1"
-												 "7"
-												 "0"
-												 "1"
-												 "3"
-												 "7"
-												 "6",
-												 "2"
-												 "3"
-												 "4"
-												 "8"
-												 "8"
-												 "1"
-												 "0"
-												 "2"
-												 "4"
-												 "0",
-												 "2"
-												 "0"
-												 "1"
-												 "3"
-												 "2"
-												 "6"
-												 "5"
-												 "9"
-												 "2"
-												 "0",
-												 "2"
-												 "4"
-												 "1"
-												 "5"
-												 "9"
-												 "1"
-												 "9"
-												 "1"
-												 "0"
-												 "4") ",\"10m\":" WINDOW("2026-01-31T11:49:58Z",
-															 "6000",
-															 "2147483648",
-															 "67108864",
-															 "2147483648",
-															 "2281701376",
-															 "2348810240", "2013265920", "2415919104") ",\"15m\":" WINDOW("2026-01-31T11:44:58Z", "9000", "2147483648", "67108864", "2147483648", "2281701376", "2348810240", "2013265920", "2415919104") "}},\"workingSetBytes\":{\"latest\":{\"value\":1073741824,"
-																																						      "\"end\":\"2026-01-31T11:59:58Z\"},\"windows\":{\"5m\":" WINDOW("2026-01-31T11:54:58Z",
-																																														      "3000",
-																																														      "1073741824",
-																																														      "33554432",
-																																														      "1073741824", "1140850688", "1174405120", "1006632960", "1207959552") ",\"10m\":" WINDOW("2026-01-31T11:49:58Z", "6000", "1073741824", "33554432", "1073741824", "1140850688", "1174405120",
-																																																									       "1006632960",
-																																																									       "1207959552") ",\"15m\":" WINDOW("2026-01-31T11:44:58Z",
-																																																														"9000",
-																																																														"1073741824",
-																																																														"33554432", "1073741824", "1140850688", "1174405120",
-																																																														"1006632960",
-																																																														"1207959552") "}}},\"contention\":{\"cpu\":0.125,\"memory\":null,\"throttledRatio\":null,"
-																																																															      "\"throttledSeconds\":null,\"oomKills\":1}}\n");
+	assert_string_equal(f.response.body.data, want.data);
+	buf_fini(&want);
 }
 
 static void test_node_never_heard(void **state)

@@ -10,6 +10,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -31,7 +32,7 @@ static int split_address(const char *address, struct address_parts *parts, struc
 	if (!colon)
 		goto bad;
 	digits = strspn(colon + 1, "0123456789");
-	if (!digits || digits > 5 || colon[1 + digits])
+	if (!digits || digits > 5 || colon[1 + digits] || strtol(colon + 1, NULL, 10) > 65535)
 		goto bad;
 	if (*host == '[') {
 		host++;
@@ -106,7 +107,8 @@ static bool is_loopback(const struct sockaddr_storage *at)
 {
 	if (at->ss_family == AF_INET)
 		return ntohl(((const struct sockaddr_in *)at)->sin_addr.s_addr) >> 24 == 127;
-	return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)at)->sin6_addr);
+	return at->ss_family == AF_INET6 &&
+	       IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)at)->sin6_addr);
 }
 
 static void describe(struct listener *l)
