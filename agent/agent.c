@@ -191,21 +191,22 @@ static void log_sender(struct agent *a, size_t index, const struct sender_stats 
 static int64_t step_senders(struct agent *a, int64_t mono_ns)
 {
 	int64_t deadline = INT64_MAX;
-	uint64_t cursors[SENDERS_MAX];
+	uint64_t cursors[2 * SENDERS_MAX];
+	size_t count = 0;
 
 	for (size_t i = 0; i < a->sender_count; i++) {
 		struct sender_stats stats;
 		int64_t wanted = sender_step(a->senders[i], a->ring, mono_ns);
 
 		sender_get_stats(a->senders[i], &stats);
-		cursors[i] = stats.cursor;
+		count += sender_get_cursors(a->senders[i], cursors + count);
 		log_sender(a, i, &stats);
 		if (stats.interval_ms)
 			schedule_set_interval(&a->schedule, stats.interval_ms * NS_PER_MS);
 		if (wanted < deadline)
 			deadline = wanted;
 	}
-	ring_set_cursors(a->ring, cursors, a->sender_count);
+	ring_set_cursors(a->ring, cursors, count);
 	return deadline;
 }
 

@@ -162,12 +162,10 @@ static int count_slashes(const char *path)
 	return n;
 }
 
-/* Whether a later mount replaces the one chosen so far: nearer to root, or on top of it. */
+/* A mount deeper down shows only a part of the hierarchy, such as a container's own. */
 static bool is_better_mount(const char *point, const char *chosen)
 {
-	if (!chosen || strcmp(point, chosen) == 0)
-		return true;
-	return count_slashes(point) < count_slashes(chosen);
+	return !chosen || count_slashes(point) < count_slashes(chosen);
 }
 
 static void take_line(char *line, const char *root, char *mount[HIERARCHIES])
@@ -283,6 +281,7 @@ static int open_root(struct cgroupfs *fs, int h, struct reason *reason)
 		return err;
 	}
 	if (!err && is_cgroup_dir(fd, h)) {
+		/* cppcheck-suppress resourceLeak ; cgroupfs_close() closes it */
 		fs->root_fd[h] = fd;
 		return 0;
 	}

@@ -10,8 +10,7 @@
 
 struct machine {
 	int64_t cpu_capacity_milli; /* online CPUs * 1000 */
-	uint64_t
-		cpu_busy_ns; /* /proc/stat: user, nice, system, irq, softirq (not idle, iowait, steal, guest twice) */
+	uint64_t cpu_busy_ns; /* user (guests are part of it), nice, system, irq, softirq */
 	uint64_t mem_total_bytes;
 	uint64_t mem_available_bytes;
 	char boot_id[BOOT_ID_LEN + 1];

@@ -17,12 +17,14 @@ void ring_free(struct ring *r);
 /*
  * Takes the interval (newer than all others). Intervals that ended more than span before its end are dropped;
  * then, while over max_bytes, the neighbours that stand for the fewest intervals, oldest first, are merged, so
- * the span stays covered, more coarsely. One interval alone is always kept.
+ * the span stays covered, more coarsely (by pieces of up to a quarter of it); where none may be merged, the oldest
+ * is dropped. One interval alone is always kept.
  */
 void ring_push(struct ring *r, struct interval *interval);
 /*
  * Where each reader stands (the next sequence it will ask for): a merge never joins what a reader already has with
- * what it has not, so nothing is counted twice. Kept until the next call.
+ * what it has not, nor touches the interval it will ask for next, which it may have received already: so nothing is
+ * counted twice. Kept until the next call.
  */
 void ring_set_cursors(struct ring *r, const uint64_t *cursors, size_t count);
 /* The oldest interval with sequence >= sequence; NULL when there is none. Borrowed until the next push. */
@@ -31,7 +33,7 @@ uint64_t ring_oldest(const struct ring *r); /* sequence; 0 when empty */
 uint64_t ring_newest(const struct ring *r);
 size_t ring_bytes(const struct ring *r);
 uint64_t ring_merged(const struct ring *r); /* merges made since start */
-uint64_t
-ring_dropped(const struct ring *r); /* published intervals that left the ring, by age or refusal */
+/* Published intervals that left it, by age or for want of room. */
+uint64_t ring_dropped(const struct ring *r);
 
 #endif

@@ -39,7 +39,8 @@ int sampler_topology_changed(struct sampler *s);
 /*
  * Opens the best tier of T1, T3 that passes the self-test: a slow pass must meet > 0 cgroups and, for a sample of
  * them, CPU time and memory must lie between two reads of the kernel's own files made before and after it.
- * `only`: take just this tier, or -1. The log says which and why not the better ones.
+ * `only`: take just this tier, or -1. The log says which and why not the better ones. Its passes have numbers above
+ * those the caller counts up from 1.
  */
 int sampler_choose(struct sampler **s, int only, const struct cgroupfs *fs, struct topology *t,
 		   struct reason *reason);

@@ -32,8 +32,8 @@ static inline uint32_t sampler_renewed(enum pass_kind kind)
 }
 
 /*
- * Every tier calls it when a pass meets a cgroup, in each hierarchy: the first time in this pass it marks the
- * cgroup as seen and drops what the pass will renew. Returns true that first time.
+ * Every tier calls it when a pass meets a cgroup, in each hierarchy: the first time in this pass it
+ * marks the cgroup as seen and drops what the pass will renew. Returns true that first time.
  */
 static inline bool sampler_meet(struct cgroup *cgroup, enum pass_kind kind, uint64_t pass)
 {
@@ -43,6 +43,13 @@ static inline bool sampler_meet(struct cgroup *cgroup, enum pass_kind kind, uint
 	cgroup->reading.have &= ~sampler_renewed(kind);
 	return true;
 }
+
+/*
+ * The open of T1 with room for at most record_limit cgroups (<= CGROUPS_MAX) per hierarchy, to see
+ * what overflows.
+ */
+int sampler_bpf_open(void **state, const struct cgroupfs *fs, uint32_t record_limit,
+		     struct reason *reason);
 
 /* sampler_open() of any tier, also one that is not ours. */
 int sampler_open_ops(struct sampler **s, const struct sampler_ops *ops, const struct cgroupfs *fs,

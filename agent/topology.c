@@ -9,11 +9,12 @@
  *     ids of a path, before and now       life
  *     some equal, none different          goes on: same serial, the reading is kept
  *     0 -> n beside an equal one          goes on: runtimes make v1 directories one by one
- *     none equal                          a new cgroup: new serial, empty reading
- *     n -> m in one, equal in another     a new cgroup, some of whose counters are older than it:
- *                                         marked at_start, so that nobody adds them up from 0 a
- *                                         second time. A rescan that runs while a path is being
- *                                         recreated sees this.
+ *     anything else                       a new cgroup: new serial, empty reading
+ *
+ * Counters of a new cgroup are counted from 0, unless some were there before it: then it is marked
+ * at_start, or what they hold would be counted twice. That is so in the first commit; where one of
+ * its ids was known before (it was renamed, or only one hierarchy's directory was made again, or
+ * the rescan ran just while all were); and where the rescan before was not complete.
  *
  * Lookup by id is an index sorted per hierarchy; a right hint makes it one comparison.
  * Nothing can fail here but a refused add. Bounded by CGROUPS_MAX rows and ENTITY_NAME_MAX bytes.
@@ -57,7 +58,7 @@ struct topology {
 	uint32_t refused[HIERARCHIES];
 
 	uint64_t last_serial;
-	bool committed_once;
+	bool complete_before; /* the committed table had everything there was */
 };
 
 struct topology *topology_new(void)
@@ -214,6 +215,16 @@ static struct id_change compare_ids(const uint64_t *old, const uint64_t *now)
 	return change;
 }
 
+/* Whether some counter of a new row may hold what was counted before it came. */
+static bool is_older(const struct topology *t, const struct cgroup *c)
+{
+	bool older = !t->complete_before;
+
+	for (int h = 0; h < HIERARCHIES; h++)
+		older |= topology_find(t, (enum hierarchy)h, c->id[h], CGROUP_NONE) != CGROUP_NONE;
+	return older;
+}
+
 /* Fills one row from the rescan and, where the path was known, from its row in the old table. */
 static bool fill_cgroup(struct topology *t, struct cgroup *c, struct staged *s,
 			const struct cgroup *old)
@@ -232,7 +243,7 @@ static bool fill_cgroup(struct topology *t, struct cgroup *c, struct staged *s,
 		return change.any;
 
 	c->serial = ++t->last_serial;
-	c->at_start = !t->committed_once || change.kept;
+	c->at_start = is_older(t, c);
 	c->seen_pass = 0;
 	memset(&c->reading, 0, sizeof(c->reading));
 	if (!old)
@@ -332,7 +343,7 @@ bool topology_commit(struct topology *t)
 	drop_staged(t);
 	replace_table(t, cgroups, count);
 	t->scanning = false;
-	t->committed_once = true;
+	t->complete_before = topology_overflow(t) == 0;
 	return changed;
 }
 

@@ -79,8 +79,9 @@ void topology_free(struct topology *t);
  * then commit. Cgroups that kept their path and their ids keep serial and reading; all others are new; those not
  * added are gone. A hierarchy that joins or leaves a path changes nothing as long as another one kept its id.
  * Indices change only at commit; the order is by path, parents first (bytewise, '/' lowest).
- * at_start is set for everything in the very first commit, and later for a new life that took over the id of one
- * hierarchy, whose counters are therefore older than it. A begin without commit is forgotten by the next begin.
+ * at_start is set for everything in the very first commit, and later for a new cgroup one of whose ids was known
+ * before (renamed, or recreated in some hierarchies only) or that comes after a rescan that left cgroups out.
+ * A begin without commit is forgotten by the next begin.
  */
 void topology_begin(struct topology *t);
 /* path with leading slash. -EINVAL without its parent, without an id, or with a path longer than ENTITY_NAME_MAX;

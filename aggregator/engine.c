@@ -31,6 +31,8 @@
 
 enum { FRAMES_PER_TURN = 64 };
 
+static const struct usage_limits usage_limits = {.nodes_max = 20000, .pods_per_node_max = 8192};
+
 struct engine {
 	/* fixed after start */
 	const struct engine_config *config; /* borrowed */
@@ -187,7 +189,7 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 	e->config = config;
 	e->published_ns = -PUBLISH_NS;
 	raise_descriptor_limit();
-	e->usage = usage_new(NULL);
+	e->usage = usage_new(&usage_limits);
 	e->views = view_slot_new();
 	e->http_context = (struct http_context){
 		.views = e->views,

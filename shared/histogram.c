@@ -70,13 +70,12 @@ uint64_t histogram_total(const struct histogram *h)
 double histogram_quantile(const struct histogram *h, double q, double x0, double min, double max)
 {
 	uint64_t total = histogram_total(h), seen = 0;
-	double wanted = ceil(q * (double)total), middle;
+	/* A q that is not a number means the first sample. */
+	double wanted = fmax(ceil(fmin(fmax(q, 0), 1) * (double)total), 1), middle;
 	int i;
 
 	if (!total)
 		return 0;
-	if (wanted < 1)
-		wanted = 1;
 	for (i = 0; i < HISTOGRAM_BUCKETS - 1; i++) {
 		seen += h->count[i];
 		if ((double)seen >= wanted)

@@ -60,20 +60,30 @@ size_t interval_bytes(const struct interval *i)
 	return sizeof(*i) + i->entry_count * sizeof(*i->entries);
 }
 
+static uint32_t saturating_add(uint32_t a, uint32_t b)
+{
+	return a > UINT32_MAX - b ? UINT32_MAX : a + b;
+}
+
+/* b where neither has weight. */
+static double weighted_mean(double a, double weight_a, double b, double weight_b)
+{
+	double weight = weight_a + weight_b;
+
+	return weight > 0 ? (a * weight_a + b * weight_b) / weight : b;
+}
+
 /* The mean is weighted with the time each side covers; bit says whether a side measured it at all. */
 static struct gauge merge_gauge(const struct usage *a, const struct gauge *ga,
 				const struct usage *b, const struct gauge *gb, uint32_t bit)
 {
-	double weight = (double)a->seconds + (double)b->seconds;
-
 	if (!(b->have & bit))
 		return *ga;
-	if (!(a->have & bit) || weight <= 0)
+	if (!(a->have & bit))
 		return *gb;
 	return (struct gauge){
-		.mean = (float)(((double)ga->mean * (double)a->seconds +
-				 (double)gb->mean * (double)b->seconds) /
-				weight),
+		.mean = (float)weighted_mean((double)ga->mean, (double)a->seconds, (double)gb->mean,
+					     (double)b->seconds),
 		.max = ga->max > gb->max ? ga->max : gb->max,
 		.last = gb->last,
 	};
@@ -91,18 +101,28 @@ void usage_merge(struct usage *a, const struct usage *b)
 		merge_gauge(a, &a->working_set_bytes, b, &b->working_set_bytes, USAGE_WORKING_SET);
 	a->have |= b->have;
 	a->seconds += b->seconds;
-	a->oom_kills += b->oom_kills;
+	a->oom_kills = saturating_add(a->oom_kills, b->oom_kills);
 	a->throttled_ns += b->throttled_ns;
-	a->throttled_periods += b->throttled_periods;
-	a->periods += b->periods;
+	a->throttled_periods = saturating_add(a->throttled_periods, b->throttled_periods);
+	a->periods = saturating_add(a->periods, b->periods);
 	a->contention_cpu_ns += b->contention_cpu_ns;
 	a->contention_mem_ns += b->contention_mem_ns;
+}
+
+/* A mean over passes: rate times seconds is their number. */
+static uint64_t merge_pass_ns(const struct node_sample *a, const struct node_sample *b)
+{
+	double mean =
+		weighted_mean((double)a->pass_ns, (double)a->rate_hz * (double)a->usage.seconds,
+			      (double)b->pass_ns, (double)b->rate_hz * (double)b->usage.seconds);
+
+	return mean < 0x1p63 ? (uint64_t)mean : UINT64_MAX;
 }
 
 static void merge_node(struct node_sample *into, const struct node_sample *a,
 		       const struct node_sample *b)
 {
-	double weight = (double)a->usage.seconds + (double)b->usage.seconds;
+	double seconds_a = (double)a->usage.seconds, seconds_b = (double)b->usage.seconds;
 
 	*into = *b;
 	into->usage = a->usage;
@@ -111,13 +131,11 @@ static void merge_node(struct node_sample *into, const struct node_sample *a,
 	histogram_merge(&into->cpu_hist, &b->cpu_hist);
 	into->mem_hist = a->mem_hist;
 	histogram_merge(&into->mem_hist, &b->mem_hist);
-	if (weight > 0)
-		into->rate_hz = (float)(((double)a->rate_hz * (double)a->usage.seconds +
-					 (double)b->rate_hz * (double)b->usage.seconds) /
-					weight);
-	into->missed_ticks = a->missed_ticks + b->missed_ticks;
+	into->rate_hz =
+		(float)weighted_mean((double)a->rate_hz, seconds_a, (double)b->rate_hz, seconds_b);
+	into->missed_ticks = saturating_add(a->missed_ticks, b->missed_ticks);
 	into->overflow = a->overflow > b->overflow ? a->overflow : b->overflow;
-	into->pass_ns = a->pass_ns / 2 + b->pass_ns / 2;
+	into->pass_ns = merge_pass_ns(a, b);
 	into->agent_cpu_ns = a->agent_cpu_ns + b->agent_cpu_ns;
 }
 
@@ -128,10 +146,10 @@ static void copy_entry(struct entry *into, const struct entry *from)
 		entity_hold(into->entity);
 }
 
-/* Both sides have the entry: the later one's limits, both's usage. */
+/* Both sides have the entry: both's usage, and identity and limits of the later one that has them. */
 static void merge_entry(struct entry *into, const struct entry *a, const struct entry *b)
 {
-	copy_entry(into, b);
+	copy_entry(into, b->entity ? b : a);
 	into->fresh = a->fresh || b->fresh;
 	into->usage = a->usage;
 	usage_merge(&into->usage, &b->usage);

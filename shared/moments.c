@@ -30,9 +30,10 @@ void moments_merge(struct moments *into, const struct moments *from)
 	double weight = into->weight + from->weight;
 	double delta = from->mean - into->mean;
 
-	if (!from->samples)
+	/* Samples without weight come from the wire only; they have no mean to merge. */
+	if (!from->samples || !(from->weight > 0))
 		return;
-	if (!into->samples) {
+	if (!into->samples || !(into->weight > 0)) {
 		*into = *from;
 		return;
 	}

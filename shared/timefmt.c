@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Why not the C library: its conversions depend on the time zone or on static storage, and an int64 of nanoseconds
- * only spans the years 1677 to 2262, so the calendar fits into a few lines. Nothing here can fail.
+ * only spans the years 1677 to 2262, so the calendar fits into a few lines. Lists write thousands of times, hence digits
+ * one by one. Nothing here can fail.
  */
 #include "shared/timefmt.h"
-
-#include <stdio.h>
 
 #define NS_PER_MS  1000000LL
 #define MS_PER_DAY 86400000LL
@@ -34,18 +33,30 @@ static void civil_from_days(int64_t days, int *year, int *month, int *day)
 	*year = (int)(year_of_era + era * 400 + (*month <= 2));
 }
 
+/* Writes value with that many digits and the character behind them; returns what follows. */
+static char *put(char *at, int value, int digits, char behind)
+{
+	for (int i = digits; i-- > 0; value /= 10)
+		at[i] = (char)('0' + value % 10);
+	at[digits] = behind;
+	return at + digits + 1;
+}
+
 void timefmt_rfc3339(int64_t unix_ns, char out[TIMEFMT_LEN])
 {
 	int64_t unix_ms = floor_div(unix_ns, NS_PER_MS);
 	int64_t days = floor_div(unix_ms, MS_PER_DAY);
 	int of_day = (int)(unix_ms - days * MS_PER_DAY);
-	int year, month, day, len;
+	int year, month, day, ms = of_day % 1000;
 
 	civil_from_days(days, &year, &month, &day);
-	len = snprintf(out, TIMEFMT_LEN, "%04d-%02d-%02dT%02d:%02d:%02d", year, month, day,
-		       of_day / 3600000, of_day / 60000 % 60, of_day / 1000 % 60);
-	if (of_day % 1000)
-		snprintf(out + len, (size_t)(TIMEFMT_LEN - len), ".%03dZ", of_day % 1000);
-	else
-		snprintf(out + len, (size_t)(TIMEFMT_LEN - len), "Z");
+	out = put(out, year, 4, '-');
+	out = put(out, month, 2, '-');
+	out = put(out, day, 2, 'T');
+	out = put(out, of_day / 3600000, 2, ':');
+	out = put(out, of_day / 60000 % 60, 2, ':');
+	out = put(out, of_day / 1000 % 60, 2, ms ? '.' : 'Z');
+	if (ms)
+		out = put(out, ms, 3, 'Z');
+	*out = '\0';
 }

@@ -9,6 +9,7 @@
 
 #include "aggregator/state/pod_spec.h"
 #include "aggregator/state/view.h"
+#include "shared/reason.h"
 
 enum score_variant { SCORE_CORRECTED, SCORE_UPSTREAM, SCORE_KEP };
 
@@ -28,7 +29,8 @@ struct score_args {
 	double safe_variance_sensitivity; /* 1 */
 };
 
-/* Measured use of one resource, in the units of its capacity. */
+/* Measured use of one resource in percent of its capacity, as load-watcher gives it: results are equal to upstream's
+ * bit for bit only if the arithmetic starts from the same number. */
 struct score_metric {
 	bool known;
 	double mean, stddev;
@@ -47,12 +49,12 @@ struct score_node {
 	int64_t pending_cpu_milli, pending_mem_bytes;
 };
 
-enum { SCORE_TERMS_MAX = 16 };
+enum { SCORE_TERMS_MAX = 32 };
 
 /* One input or intermediate of the arithmetic, in order of evaluation. */
 struct score_term {
 	const char *name; /* static */
-	const char *unit; /* static: "millicores", "bytes", "percent", "fraction", "" */
+	const char *unit; /* static: "millicores", "bytes", "percent", "fraction", "seconds", "" */
 	double value;
 };
 
@@ -66,16 +68,31 @@ struct score_result {
 const char *score_plugin_name(enum score_plugin_id plugin); /* "TargetLoadPacking" */
 /* -ENOENT for an unknown name (the list of names is in score_plugin_names()). Case counts. */
 int score_plugin_find(const char *name, enum score_plugin_id *plugin);
+const char *score_plugin_names(void); /* for messages: "A, B" */
 const char *score_variant_name(enum score_variant variant); /* "corrected", "upstream", "kep" */
 int score_variant_find(const char *name, enum score_variant *variant);
-void score_args_default(struct score_args *args);
+const char *score_variant_names(void);
+/* kep exists for LoadVariationRiskBalancing only. */
+bool score_plugin_has(enum score_plugin_id plugin, enum score_variant variant);
 
+void score_args_default(struct score_args *args);
+/*
+ * The range of the plugin's arguments. upstream: what is out of range silently becomes the default, exactly where
+ * upstream does so. Otherwise -EINVAL, *field is upstream's name of the argument and the reason says what is allowed.
+ */
+int score_args_check(struct score_args *args, enum score_plugin_id plugin,
+		     enum score_variant variant, const char **field, struct reason *reason);
+
+/* The plugin must have the variant. No case of missing or absurd numbers gives more than a known good node gets. */
 void score_node_by(enum score_plugin_id plugin, enum score_variant variant,
 		   const struct score_args *args, const struct pod_spec *pod,
 		   const struct score_node *node, struct score_result *result);
 
-/* The inputs of one node as of now: the longest window that is fresh, else the last one with its sigma widened by
- * (1 + age / 60 s) up to 5 minutes, else nothing known. text is storage for the rung's wording. */
+/*
+ * The inputs of one node as of now: the longest window that is measured over (nearly) its whole length, else all that
+ * is known ("since start"); up to 5 minutes after the last measurement with its sigma widened by (1 + age / 60 s),
+ * then nothing known. text is storage for the rung's wording.
+ */
 void score_node_from_page(const struct node_page *page, int64_t now_ns, char text[32],
 			  struct score_node *node);
 

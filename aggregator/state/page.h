@@ -29,7 +29,7 @@ struct page_usage {
 };
 
 struct page_container {
-	const char *name; /* cgroup path; borrowed from the page's storage, as all strings here */
+	const char *name; /* cgroup path; lives as long as the page, as all strings here */
 	const char *id; /* container id, "" unknown */
 	enum container_runtime runtime;
 	struct kernel_limits limits;
@@ -49,8 +49,15 @@ struct page_pod {
 	const struct page_container *containers; /* sorted by name */
 };
 
+/* The strings of a node's pages, shared by all pages between two changes of what is on the node. */
+struct page_names {
+	atomic_uint users;
+	char text[];
+};
+
 struct node_page {
 	atomic_uint users;
+	struct page_names *names; /* held; NULL: the strings are in the page's own block */
 	uint64_t
 		generation; /* of the state when it was built: grows with every change of this node */
 	const char *name;
@@ -70,9 +77,15 @@ struct node_page {
 	const struct page_pod *pods; /* sorted by name */
 };
 
+/* With one user and room for size bytes. */
+struct page_names *page_names_new(size_t size);
+/* NULL is allowed. */
+void page_names_drop(struct page_names *n);
+
 /*
  * A copy of `from` with one user, in one block of memory: the page, its pods, their containers and every string.
- * Pods and containers must be sorted by name (strcmp); NULL strings become "". from->users does not matter.
+ * With from->names set, that is held instead, and the strings, which must lie in it, are not copied. Pods and
+ * containers must be sorted by name (strcmp); NULL strings become "" in a copy. from->users does not matter.
  */
 struct node_page *page_new(const struct node_page *from);
 struct node_page *page_hold(struct node_page *p);

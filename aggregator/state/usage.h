@@ -12,7 +12,7 @@
 enum usage_verdict {
 	USAGE_APPLIED,
 	USAGE_DUPLICATE, /* this run's sequence is not newer; nothing changed */
-	USAGE_TOO_OLD, /* ended more than 15 minutes before now; nothing changed */
+	USAGE_TOO_OLD, /* ended more than 15 minutes and 30 s before now; nothing changed */
 	USAGE_NEED_FULL, /* resend_from says from where, with all identities; nothing changed */
 	USAGE_REFUSED, /* see reason; nothing changed */
 };
@@ -26,7 +26,7 @@ struct usage_answer {
 
 struct usage_limits {
 	uint32_t nodes_max; /* default 20000 */
-	uint32_t pods_per_node_max; /* default 2048 entries that are pods, units or slices */
+	uint32_t pods_per_node_max; /* default 8192 entries that are pods, units or slices */
 };
 
 struct usage_state;
@@ -37,13 +37,18 @@ void usage_free(struct usage_state *u);
 /*
  * One interval of one run of one node's agent. Order and duplicates are told by (run, sequence); a run not yet
  * heard is asked once for everything its agent still has (resend_from 1) and then taken as it comes; a run that
- * starts more than 5 s before the node's last applied end is refused. Values that cannot be (CPU above capacity by more
- * than 5 %, memory above MemTotal) refuse the interval with the number. Takes nothing over.
+ * starts more than 5 s before the node's last applied end is refused, and so is an interval that ends more than 5
+ * minutes after now. Values that cannot be (usage_check.h) refuse the interval with the number. Takes
+ * nothing over. interval->sequence must be > 0, its entries sorted by ref.
  */
 void usage_apply(struct usage_state *u, const char *node, const uint8_t run[FRAME_RUN_LEN],
 		 const struct interval *interval, int64_t now_ns, struct usage_answer *answer);
 
-/* A view of everything applied so far, rebuilding only the pages of nodes that changed since the last call. */
+/*
+ * A view of everything applied so far, rebuilding only the pages of nodes that changed since the last call. A page
+ * shows the pods of the node's newest interval, its windows as of that interval's end. Nodes silent for a day are
+ * forgotten.
+ */
 struct view *usage_view(struct usage_state *u, int64_t now_ns);
 /* True when something was applied since the last usage_view(). */
 bool usage_dirty(const struct usage_state *u);

@@ -4,6 +4,7 @@
 #define EVENKEEL_AGGREGATOR_STATE_WINDOWS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "shared/interval.h"
@@ -11,7 +12,9 @@
 /*
  * An interval belongs whole to the bucket that contains its end. A window is the newest k whole buckets before the
  * bucket of `as_of`, plus that one: k = 10, 20, 30 of 30 s (pod), 20, 40, 60 of 15 s (node). It reports the start of
- * its first and the end of its last interval as they really were.
+ * its first and the end of its last interval as they really were (pods: start to 1/16 s and end to 1 ms, rounded away
+ * from each other). Intervals may come in any order; one older than the ring is ignored, and so is one without any
+ * measure. Buckets after that of `as_of` are not read.
  */
 enum window { WINDOW_5M, WINDOW_10M, WINDOW_15M, WINDOWS };
 
@@ -24,6 +27,14 @@ enum {
 	NODE_BUCKET_SECONDS = 15,
 };
 
+/*
+ * CPU: of all samples. Memory and working set travel as mean and maximum per interval, so:
+ *   mean    weighted with time, exact
+ *   max     the largest sample
+ *   stddev, min, samples
+ *           nodes: of the intervals' means; pods: of the 30 s buckets' means
+ * Percentiles (CPU and memory of nodes) come from histograms of all samples and are clamped to [min, max].
+ */
 struct window_stats {
 	bool known; /* false: nothing of this was measured in the window; all else is 0 */
 	bool percentiles; /* p50, p95, p99 are valid (nodes only) */
@@ -40,7 +51,7 @@ struct window_counts {
 	double throttled_ratio; /* throttled periods / periods; NaN without periods */
 	double contention_cpu; /* share of the time, 0..1; NaN: not measured */
 	double contention_mem;
-	uint64_t oom_kills;
+	uint64_t oom_kills; /* pods: counted up to 255 per bucket */
 	bool throttle_known, oom_known;
 };
 
@@ -54,6 +65,7 @@ struct node_windows; /* opaque; <= 16 KiB while its histograms are as sparse as 
 
 struct pod_windows *pod_windows_new(void);
 void pod_windows_free(struct pod_windows *w);
+size_t pod_windows_bytes(const struct pod_windows *w);
 void pod_windows_add(struct pod_windows *w, const struct usage *u, int64_t start_ns,
 		     int64_t end_ns);
 void pod_windows_read(const struct pod_windows *w, int64_t as_of_ns,
@@ -61,6 +73,7 @@ void pod_windows_read(const struct pod_windows *w, int64_t as_of_ns,
 
 struct node_windows *node_windows_new(void);
 void node_windows_free(struct node_windows *w);
+size_t node_windows_bytes(const struct node_windows *w);
 void node_windows_add(struct node_windows *w, const struct node_sample *n, int64_t start_ns,
 		      int64_t end_ns);
 void node_windows_read(const struct node_windows *w, int64_t as_of_ns,

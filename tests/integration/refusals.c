@@ -182,7 +182,7 @@ static void test_refused_frames(void **state)
 	bad.data[FRAME_HEADER_LEN] ^= 1;
 	expect_refused(s, "forged", bad.data, bad.len);
 	bad.data[FRAME_HEADER_LEN] ^= 1;
-	bad.data[32] ^= 2;
+	bad.data[32] ^= 4;
 	expect_refused(s, "forged", bad.data, bad.len);
 
 	/* Another version, another key, no key, noise. */

@@ -28,19 +28,23 @@ struct http_request {
 	size_t body_len;
 	/* NULL when the query has no such parameter; "" when it has no value. */
 	const char *(*query)(const struct http_request *r, const char *name);
+	/* The first parameter that is not in the NULL-terminated list, or NULL. */
+	const char *(*query_other)(const struct http_request *r, const char *const *known);
 	void *connection;
 };
 
 struct http_response {
 	int status; /* 200 unless set */
 	const char *content_type; /* static string; NULL: no Content-Type header */
+	const char *allow; /* static string: the methods, with 405 */
+	uint64_t etag; /* of a 200 to GET: equal means nothing but ages changed; 0: none */
 	struct buf body;
 };
 
 typedef void http_handler(const struct http_context *ctx, const struct http_request *rq,
 			  struct http_response *rs);
 
-/* Handlers, one file each; the route table is in server.c. */
+/* Handlers, one file each; the route table is in route.c. */
 http_handler http_nodes; /* GET /v1/nodes, /v1/nodes/NAME */
 http_handler http_pods; /* GET /v1/pods */
 http_handler http_scores; /* POST /v1/scores */

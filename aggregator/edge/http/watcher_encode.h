@@ -12,7 +12,7 @@
 /* One entry of "metrics". Strings are borrowed, as everywhere here. */
 struct watcher_metric {
 	const char *name;
-	const char *type;     /* "CPU", "Memory": capitals matter to the clients */
+	const char *type; /* "CPU", "Memory": capitals matter to the clients */
 	const char *operator; /* "AVG", "STD" */
 	const char *rollup;
 	double value; /* percent of capacity */
@@ -24,9 +24,9 @@ struct watcher_node {
 	size_t metric_count;
 	/* Members of ours, after the known ones; every known client skips what it does not know. */
 	bool extra;
-	const char *window;    /* which window the values cover */
+	const char *window; /* which window the values cover */
 	double window_seconds; /* and how much time that really is */
-	double age_seconds;    /* of the newest sample */
+	double age_seconds; /* of the newest sample */
 	uint64_t samples;
 };
 

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A tick:
+ *
+ *	topology --> table of tracks and workloads		only when it changed (account_table)
+ *	readings --> deltas of one cgroup each			(account_track)
+ *	         --> rolled up from the leaves to the root, and sampled into the workloads (account_stats)
+ *	         --> the node: the root's own counter, or the sum of the top level and the rest of the machine
+ *		     (account_node)
+ *
+ * CPU use is always a difference of counters, divided by the time since the last sample of the same cgroup and
+ * weighted with it: mean times weight is the counters' difference, however many ticks were missed.
+ *
+ * Nothing fails here. A value that a tier does not give is absent from the interval, never 0.
+ */
+#include "agent/account.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/account_node.h"
+#include "agent/account_stats.h"
+#include "agent/account_table.h"
+#include "agent/account_track.h"
+#include "shared/histogram.h"
+#include "shared/mem.h"
+
+struct account {
+	struct account_table table;
+	bool started; /* the first tick set the baselines */
+	int64_t last_ns; /* monotonic time of the last tick */
+	int64_t slow_ns; /* of the last slow one, or of the first */
+
+	/* the node, since the last publish */
+	struct account_node node;
+	struct stats node_stats;
+	struct histogram cpu_hist, mem_hist;
+	uint64_t ticks;
+	struct machine machine; /* newest */
+};
+
+struct account *account_new(void)
+{
+	return mem_zalloc(1, sizeof(struct account));
+}
+
+void account_free(struct account *a)
+{
+	if (!a)
+		return;
+	account_table_fini(&a->table);
+	free(a);
+}
+
+/* The tick that is being worked on. */
+struct tick {
+	struct topology *topology;
+	int64_t mono_ns;
+	int64_t dt_ns; /* since the tick before */
+	int64_t slow_dt_ns; /* since the slow tick before */
+	bool slow;
+	int64_t capacity_milli;
+	uint64_t top_ns; /* CPU time of the top-level cgroups */
+	bool top_known; /* any of them was read */
+};
+
+static void read_limits(struct account_table *table, const struct tick *k)
+{
+	for (size_t i = 0; i < table->count; i++) {
+		struct track *tr = &table->tracks[i];
+
+		track_read_limits(tr, &topology_at(k->topology, i)->reading,
+				  tr->parent == CGROUP_NONE ? NULL : &table->tracks[tr->parent]);
+		if (tr->workload)
+			workload_set_limits(tr->workload, &tr->effective);
+	}
+}
+
+/* The first tick: counters that began before us start here; those of newer cgroups count from 0 at the next. */
+static void set_baselines(struct account *a, const struct tick *k)
+{
+	for (size_t i = 0; i < a->table.count; i++)
+		if (a->table.tracks[i].at_start)
+			track_read(&a->table.tracks[i], &topology_at(k->topology, i)->reading,
+				   k->slow);
+	account_node_start(&a->node, &a->machine, k->mono_ns);
+	a->started = true;
+	a->slow_ns = k->mono_ns;
+}
+
+/* The slow members in the terms of an interval. */
+static struct slow_use slow_use_of(const struct track *tr)
+{
+	struct slow_use use = {
+		.throttled_ns = tr->used[COUNTER_THROTTLED],
+		.periods = tr->used[COUNTER_PERIODS],
+		.throttled_periods = tr->used[COUNTER_THROTTLED_PERIODS],
+		.oom_kills = tr->used[COUNTER_OOM],
+		.psi_cpu_ns = tr->used[COUNTER_PSI_CPU],
+		.psi_mem_ns = tr->used[COUNTER_PSI_MEM],
+	};
+
+	if (track_working_set(tr, &use.working_set_bytes))
+		use.have |= USAGE_WORKING_SET;
+	if (tr->have & HAVE_THROTTLE)
+		use.have |= USAGE_THROTTLE;
+	if (tr->have & HAVE_OOM)
+		use.have |= USAGE_OOM;
+	if (tr->have & HAVE_PSI)
+		use.have |= USAGE_CONTENTION_MEMORY;
+	/* Pressure without throttling known may be the workload's own doing. */
+	if ((tr->have & HAVE_PSI) && (tr->have & HAVE_THROTTLE))
+		use.have |= USAGE_CONTENTION_CPU;
+	return use;
+}
+
+static void sample_workload(struct workload *w, const struct track *tr, const struct tick *k)
+{
+	w->stats.seconds += (double)k->dt_ns / 1e9;
+	if (tr->have & HAVE_CPU)
+		stats_add_cpu(&w->stats, (double)tr->used[COUNTER_CPU], k->mono_ns - tr->cpu_at_ns,
+			      k->capacity_milli);
+	if (tr->have & HAVE_MEMORY)
+		stats_add_memory(&w->stats, tr->mem_bytes, k->dt_ns);
+	if (k->slow) {
+		struct slow_use use = slow_use_of(tr);
+
+		stats_add_slow(&w->stats, &use, k->slow_dt_ns);
+	}
+}
+
+/* From the leaves up; the root's own sample is the node's. */
+static void sample_cgroups(struct account *a, struct tick *k)
+{
+	struct account_table *table = &a->table;
+
+	for (size_t i = 0; i < table->count; i++)
+		track_read(&table->tracks[i], &topology_at(k->topology, i)->reading, k->slow);
+	for (size_t i = table->count; i-- > 1;) {
+		struct track *tr = &table->tracks[i];
+
+		track_finish(tr);
+		track_roll_up(tr, &table->tracks[tr->parent]);
+		if (tr->workload)
+			sample_workload(tr->workload, tr, k);
+		if (tr->have & HAVE_CPU)
+			tr->cpu_at_ns = k->mono_ns;
+		if (tr->parent == 0) {
+			k->top_known = k->top_known || (tr->have & HAVE_CPU);
+			k->top_ns += tr->used[COUNTER_CPU];
+		}
+	}
+	if (table->count)
+		track_finish(&table->tracks[0]);
+}
+
+static void add_node_cpu(struct account *a, double used_ns, int64_t dt_ns)
+{
+	double milli = stats_add_cpu(&a->node_stats, used_ns, dt_ns, a->machine.cpu_capacity_milli);
+
+	histogram_add(&a->cpu_hist, milli, HISTOGRAM_CPU_X0);
+}
+
+static void sample_node_cpu(struct account *a, struct track *root, const struct tick *k)
+{
+	double used_ns = (double)k->top_ns;
+
+	if (root && track_cpu_is_whole(root)) {
+		if (root->have & HAVE_CPU) {
+			add_node_cpu(a, (double)root->used[COUNTER_CPU],
+				     k->mono_ns - root->cpu_at_ns);
+			root->cpu_at_ns = k->mono_ns;
+		}
+		/* Should a later tier not read the root, the machine's rest begins then. */
+		a->node.started = false;
+		return;
+	}
+	if (!k->top_known && !a->machine.cpu_busy_ns)
+		return;
+	if (a->node.started)
+		used_ns = account_node_tick(&a->node, k->top_ns, &a->machine, k->mono_ns, k->dt_ns,
+					    k->slow);
+	else
+		account_node_start(&a->node, &a->machine, k->mono_ns);
+	add_node_cpu(a, used_ns, k->dt_ns);
+}
+
+/*
+ * The working set is that of the root cgroup where the kernel keeps one (v1); elsewhere what is not available stands
+ * for it, which also leaves out the page cache that can be reclaimed.
+ */
+static void sample_node_memory(struct account *a, const struct track *root, const struct tick *k)
+{
+	const struct machine *m = &a->machine;
+	uint64_t used = m->mem_total_bytes - m->mem_available_bytes;
+	struct slow_use use = {0};
+
+	if (k->slow && root)
+		use = slow_use_of(root);
+	if (m->mem_total_bytes && m->mem_available_bytes <= m->mem_total_bytes) {
+		stats_add_memory(&a->node_stats, used, k->dt_ns);
+		histogram_add(&a->mem_hist, (double)used, HISTOGRAM_MEMORY_X0);
+		if (!use.working_set_bytes) {
+			use.have |= USAGE_WORKING_SET;
+			use.working_set_bytes = used;
+		}
+	}
+	if (k->slow)
+		stats_add_slow(&a->node_stats, &use, k->slow_dt_ns);
+}
+
+static void sample_node(struct account *a, const struct tick *k)
+{
+	struct track *root = a->table.count ? &a->table.tracks[0] : NULL;
+
+	a->ticks++;
+	a->node_stats.seconds += (double)k->dt_ns / 1e9;
+	sample_node_cpu(a, root, k);
+	sample_node_memory(a, root, k);
+}
+
+void account_tick(struct account *a, struct topology *t, const struct machine *m, int64_t mono_ns,
+		  int slow)
+{
+	struct tick k = {
+		.topology = t,
+		.mono_ns = mono_ns,
+		.dt_ns = mono_ns - a->last_ns,
+		.slow_dt_ns = mono_ns - a->slow_ns,
+		.slow = slow,
+		.capacity_milli = m->cpu_capacity_milli,
+	};
+
+	/* A second tick at the same instant has nothing to be divided by; the next one brings its use. */
+	if (a->started && k.dt_ns <= 0)
+		return;
+	a->machine = *m;
+	account_table_sync(&a->table, t, a->started ? a->last_ns : mono_ns);
+	if (slow)
+		read_limits(&a->table, &k);
+	if (a->started) {
+		sample_cgroups(a, &k);
+		sample_node(a, &k);
+	} else {
+		set_baselines(a, &k);
+	}
+	a->last_ns = mono_ns;
+	if (slow)
+		a->slow_ns = mono_ns;
+}
+
+static void fill_node(struct account *a, struct node_sample *node, const struct account_self *self)
+{
+	a->node_stats.unsettled_ns += account_node_take_unsettled(&a->node);
+	stats_settle(&a->node_stats, a->machine.cpu_capacity_milli);
+	stats_pack(&a->node_stats, &node->usage);
+	node->cpu_hist = a->cpu_hist;
+	node->mem_hist = a->mem_hist;
+	node->cpu_capacity_milli = a->machine.cpu_capacity_milli;
+	node->mem_capacity_bytes = (int64_t)a->machine.mem_total_bytes;
+	node->tier = self->tier;
+	node->rate_hz = (float)((double)a->ticks / a->node_stats.seconds);
+	node->missed_ticks = self->missed_ticks;
+	node->overflow = self->overflow + a->table.unlisted;
+	node->pass_ns = self->pass_ns;
+	node->agent_cpu_ns = self->agent_cpu_ns;
+	memcpy(node->boot_id, a->machine.boot_id, sizeof(node->boot_id));
+}
+
+static void fill_entries(const struct account *a, struct interval *interval)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < a->table.workload_count; i++) {
+		struct workload *w = a->table.workloads[i];
+		struct entry *e = &interval->entries[n];
+
+		/* Came and went between two ticks: nobody has heard of it. */
+		if (w->gone && !(w->stats.seconds > 0))
+			continue;
+		e->ref = w->entity->ref;
+		e->fresh = w->fresh;
+		e->entity = entity_hold(w->entity);
+		e->limits = w->limits;
+		stats_settle(&w->stats, a->machine.cpu_capacity_milli);
+		stats_pack(&w->stats, &e->usage);
+		n++;
+	}
+	interval->entry_count = n;
+}
+
+struct interval *account_publish(struct account *a, uint64_t sequence, int64_t start_ns,
+				 int64_t end_ns, const struct account_self *self)
+{
+	struct interval *interval;
+
+	if (!a->ticks)
+		return NULL;
+	interval = interval_new(a->table.workload_count);
+	interval->sequence = sequence;
+	interval->start_ns = start_ns;
+	interval->end_ns = end_ns;
+	interval->full = true;
+	fill_node(a, &interval->node, self);
+	fill_entries(a, interval);
+	account_table_next(&a->table);
+	stats_next(&a->node_stats);
+	a->cpu_hist = a->mem_hist = (struct histogram){0};
+	a->ticks = 0;
+	return interval;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The texts of cgroup files, v1 and v2, as numbers. Pure. */
+#ifndef EVENKEEL_AGENT_CGROUP_TEXT_H
+#define EVENKEEL_AGENT_CGROUP_TEXT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* All return false, and write nothing, when the text has another form or a number does not fit. */
+
+/* "4096\n" */
+bool cgroup_text_number(const char *text, uint64_t *value);
+/* "1048576\n"; LIMIT_NONE for "max", "-1" and what v1 shows for no limit, a number near 2^63. */
+bool cgroup_text_limit(const char *text, int64_t *limit);
+/* The value in the line "key value\n" of a flat keyed file. */
+bool cgroup_text_key(const char *text, const char *key, uint64_t *value);
+/* v2 cpu.max: "20000 100000\n" or "max 100000\n", in microseconds. */
+bool cgroup_text_cpu_max(const char *text, int64_t *quota_ns, int64_t *period_ns);
+/* PSI: the total of the line "some avg10=.. avg60=.. avg300=.. total=N\n", in microseconds. */
+bool cgroup_text_pressure(const char *text, uint64_t *some_ns);
+/* A count of microseconds as nanoseconds. */
+bool cgroup_text_us_to_ns(uint64_t us, uint64_t *ns);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every command of the CLI is given, and what it gives back. */
+#ifndef EVENKEEL_AGGREGATOR_CLI_CLI_H
+#define EVENKEEL_AGGREGATOR_CLI_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shared/buf.h"
+#include "shared/options.h"
+#include "shared/reason.h"
+
+enum cli_exit {
+	CLI_OK = 0,
+	CLI_ERROR = 1,
+	CLI_USAGE = 2,
+	CLI_STALE =
+		4, /* all usage, or an object named in the call, is stale or missing; with --strict any */
+};
+
+enum cli_output { OUTPUT_TABLE, OUTPUT_WIDE, OUTPUT_JSON };
+enum cli_color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
+
+/* Filled from the option tables: one struct for all commands, each command knows its own members and the global ones. */
+struct cli_options {
+	bool help, version, no_headers, watch, strict, all_namespaces;
+	bool all, explain;
+	char *server, *namespace, *pod, *variant;
+	struct option_list plugins;
+	int output; /* enum cli_output */
+	int color; /* enum cli_color */
+	int sort; /* index into the command's own keys */
+	int window; /* index into cli_windows */
+	int64_t timeout_ns, limit;
+};
+
+extern const char *const cli_windows[]; /* "5m", "10m", "15m", NULL */
+
+struct client;
+
+struct cli {
+	const struct cli_options *options; /* borrowed, as all pointers here */
+	struct client *client;
+	char *const *operands; /* what stands after the command */
+	size_t operand_count;
+	bool color;
+	size_t width; /* columns of the terminal; 0: whatever is needed */
+	struct buf out; /* for stdout, valid with every exit code; owned */
+	struct reason reason; /* for stderr, when not empty */
+};
+
+struct command {
+	const char *name;
+	const char *usage; /* what follows the name */
+	const char *summary; /* one line for the list of commands */
+	const char *details; /* further lines of its help, or NULL */
+	const struct option_spec *specs; /* its own options; ended by a NULL name */
+	/* Appends to cli->out; returns enum cli_exit, and cli->reason says why it is not CLI_OK. */
+	int (*run)(struct cli *cli);
+};
+
+extern const struct command command_nodes, command_pods, command_scores, command_version;
+
+#endif

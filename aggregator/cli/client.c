@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libcurl's easy interface with one handle, so that paging and --watch reuse the connection. Redirects are not followed
+ * and only HTTP is spoken. A loopback server is asked directly even where a proxy is configured. An answer is held in
+ * memory whole; BODY_MAX bounds it.
+ */
+#include "aggregator/cli/client.h"
+
+#include <cjson/cJSON.h>
+#include <curl/curl.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/clock.h"
+#include "shared/mem.h"
+
+#define BODY_MAX ((size_t)1 << 30)
+
+struct client {
+	CURL *curl; /* owned */
+	char *server; /* owned; without a trailing slash */
+	char *timeout; /* owned; in words */
+	const volatile sig_atomic_t *stop;
+	struct curl_slist *json_headers; /* owned */
+	struct buf *body; /* of the request under way; borrowed */
+	bool too_large;
+	char error[CURL_ERROR_SIZE];
+};
+
+static size_t take_body(char *data, size_t size, size_t count, void *context)
+{
+	struct client *c = context;
+
+	if (c->body->len + size * count > BODY_MAX) {
+		c->too_large = true;
+		return 0;
+	}
+	buf_add(c->body, data, size * count);
+	return size * count;
+}
+
+static int check_stop(void *context, curl_off_t a, curl_off_t b, curl_off_t d, curl_off_t e)
+{
+	struct client *c = context;
+
+	(void)a;
+	(void)b;
+	(void)d;
+	(void)e;
+	return c->stop && *c->stop;
+}
+
+static bool is_loopback(const char *server)
+{
+	static const char *const hosts[] = {"localhost", "127.", "[::1]"};
+	const char *host = strstr(server, "://") + 3;
+
+	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++)
+		if (strncmp(host, hosts[i], strlen(hosts[i])) == 0)
+			return true;
+	return false;
+}
+
+static void set_up(struct client *c, int64_t timeout_ns)
+{
+	long timeout_ms = (long)((timeout_ns + NS_PER_MS - 1) / NS_PER_MS);
+
+	curl_easy_setopt(c->curl, CURLOPT_ERRORBUFFER, c->error);
+	curl_easy_setopt(c->curl, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(c->curl, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(c->curl, CURLOPT_USERAGENT, "evenkeel/" EVENKEEL_VERSION);
+	curl_easy_setopt(c->curl, CURLOPT_TIMEOUT_MS, timeout_ms);
+	curl_easy_setopt(c->curl, CURLOPT_WRITEFUNCTION, take_body);
+	curl_easy_setopt(c->curl, CURLOPT_WRITEDATA, c);
+	curl_easy_setopt(c->curl, CURLOPT_NOPROGRESS, 0L);
+	curl_easy_setopt(c->curl, CURLOPT_XFERINFOFUNCTION, check_stop);
+	curl_easy_setopt(c->curl, CURLOPT_XFERINFODATA, c);
+	if (is_loopback(c->server))
+		curl_easy_setopt(c->curl, CURLOPT_NOPROXY, "*");
+}
+
+int client_new(struct client **out, const char *server, int64_t timeout_ns,
+	       const volatile sig_atomic_t *stop, struct reason *reason)
+{
+	const char *scheme = strstr(server, "://");
+	struct client *c;
+	size_t len;
+
+	if (!server[0] ||
+	    (scheme && strncmp(server, "http://", 7) != 0 && strncmp(server, "https://", 8) != 0)) {
+		reason_set(reason, "--server: \"%s\" is not a URL such as http://127.0.0.1:2020",
+			   server);
+		return -EINVAL;
+	}
+	c = mem_zalloc(1, sizeof(*c));
+	c->server = mem_printf("%s%s", scheme ? "" : "http://", server);
+	for (len = strlen(c->server); c->server[len - 1] == '/'; len--)
+		c->server[len - 1] = '\0';
+	c->timeout = mem_printf("%.3gs", (double)timeout_ns / NS_PER_SEC);
+	c->stop = stop;
+	c->json_headers = curl_slist_append(NULL, "Content-Type: application/json");
+	c->json_headers = curl_slist_append(c->json_headers, "Expect:");
+	c->curl = curl_easy_init();
+	if (!c->curl || !c->json_headers)
+		abort();
+	set_up(c, timeout_ns);
+	*out = c;
+	return 0;
+}
+
+void client_free(struct client *c)
+{
+	if (!c)
+		return;
+	curl_easy_cleanup(c->curl);
+	curl_slist_free_all(c->json_headers);
+	free(c->server);
+	free(c->timeout);
+	free(c);
+}
+
+const char *client_server(const struct client *c)
+{
+	return c->server;
+}
+
+/* No answer at all. */
+static int explain_failure(const struct client *c, CURLcode code, struct reason *reason)
+{
+	const char *what = c->error[0] ? c->error : curl_easy_strerror(code);
+	long number = 0;
+
+	curl_easy_getinfo(c->curl, CURLINFO_OS_ERRNO, &number);
+	if (code == CURLE_COULDNT_CONNECT && number)
+		what = strerror((int)number);
+	switch (code) {
+	case CURLE_ABORTED_BY_CALLBACK:
+		reason_set(reason, "interrupted");
+		return -EINTR;
+	case CURLE_OPERATION_TIMEDOUT:
+		reason_set(reason, "no answer from %s within %s; see --timeout", c->server,
+			   c->timeout);
+		return -ETIMEDOUT;
+	case CURLE_COULDNT_CONNECT:
+	case CURLE_COULDNT_RESOLVE_HOST:
+	case CURLE_COULDNT_RESOLVE_PROXY:
+		reason_set(reason,
+			   "cannot reach %s (%s); start evenkeel-aggregator there, or name "
+			   "another with --server or EVENKEEL_SERVER",
+			   c->server, what);
+		return -EHOSTUNREACH;
+	case CURLE_WRITE_ERROR:
+		if (c->too_large) {
+			reason_set(reason, "%s answers with more than 1 GiB", c->server);
+			return -EIO;
+		}
+		break;
+	case CURLE_URL_MALFORMAT:
+		reason_set(reason, "--server: \"%s\" is not a URL such as http://127.0.0.1:2020",
+			   c->server);
+		return -EIO;
+	default:
+		break;
+	}
+	reason_set(reason, "%s: %s", c->server, what);
+	return -EIO;
+}
+
+/* {"error": {"code", "message", "field"}}, or something that is not an aggregator. A node that the request names and the
+ * server does not know is "not there", wherever it was named. */
+static int explain_status(const struct client *c, const char *path, long status,
+			  struct reason *reason)
+{
+	cJSON *doc = cJSON_ParseWithLength(c->body->data ? c->body->data : "", c->body->len);
+	const cJSON *error = cJSON_GetObjectItemCaseSensitive(doc, "error");
+	const cJSON *message = cJSON_GetObjectItemCaseSensitive(error, "message");
+	const cJSON *field = cJSON_GetObjectItemCaseSensitive(error, "field");
+	const char *name = cJSON_IsString(field) ? field->valuestring : "";
+	int rc = -EIO;
+
+	if (cJSON_IsString(message) && (status == 404 || strncmp(name, "nodes[", 6) == 0))
+		rc = -ENOENT;
+	if (cJSON_IsString(message))
+		reason_set(reason, "%s%s%s (says %s)", name, name[0] ? ": " : "",
+			   message->valuestring, c->server);
+	else if (status == 401 || status == 403)
+		reason_set(reason, "%s%s denies access (HTTP %ld)", c->server, path, status);
+	else
+		reason_set(reason, "%s%s answers HTTP %ld; is that an evenkeel-aggregator?",
+			   c->server, path, status);
+	cJSON_Delete(doc);
+	return rc;
+}
+
+static int perform(struct client *c, const char *path, struct buf *body, struct reason *reason)
+{
+	char *url = mem_printf("%s%s", c->server, path);
+	long status = 0;
+	CURLcode code;
+
+	buf_clear(body);
+	buf_add_str(body, "");
+	c->body = body;
+	c->too_large = false;
+	c->error[0] = '\0';
+	curl_easy_setopt(c->curl, CURLOPT_URL, url);
+	code = curl_easy_perform(c->curl);
+	free(url);
+	if (code != CURLE_OK)
+		return explain_failure(c, code, reason);
+	curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &status);
+	if (status / 100 != 2)
+		return explain_status(c, path, status, reason);
+	return 0;
+}
+
+int client_get(struct client *c, const char *path, struct buf *body, struct reason *reason)
+{
+	curl_easy_setopt(c->curl, CURLOPT_HTTPGET, 1L);
+	curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, NULL);
+	return perform(c, path, body, reason);
+}
+
+int client_post(struct client *c, const char *path, const char *json, size_t len, struct buf *body,
+		struct reason *reason)
+{
+	curl_easy_setopt(c->curl, CURLOPT_POST, 1L);
+	curl_easy_setopt(c->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)len);
+	curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, json);
+	curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, c->json_headers);
+	return perform(c, path, body, reason);
+}
+
+void client_escape(const char *text, struct buf *out)
+{
+	for (; *text; text++) {
+		unsigned char b = (unsigned char)*text;
+
+		if ((b >= 'a' && b <= 'z') || (b >= 'A' && b <= 'Z') || (b >= '0' && b <= '9') ||
+		    strchr("-._~", b))
+			buf_add_char(out, *text);
+		else
+			buf_printf(out, "%%%02X", b);
+	}
+}

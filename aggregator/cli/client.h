@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests to one aggregator over HTTP, one at a time, with reasons that say what to do. */
+#ifndef EVENKEEL_AGGREGATOR_CLI_CLIENT_H
+#define EVENKEEL_AGGREGATOR_CLI_CLIENT_H
+
+#include <signal.h>
+#include <stdint.h>
+
+#include "shared/buf.h"
+#include "shared/reason.h"
+
+struct client;
+
+/*
+ * server: "http://host:port", "https://..", with a path or without; "http://" may be left out. A request under
+ * way gives up soon after *stop becomes true (stop may be NULL; it is borrowed). -EINVAL with the reason.
+ */
+int client_new(struct client **c, const char *server, int64_t timeout_ns,
+	       const volatile sig_atomic_t *stop, struct reason *reason);
+void client_free(struct client *c);
+/* What server became, for messages. */
+const char *client_server(const struct client *c);
+/*
+ * path begins with "/" and is escaped already. 0 with the whole body of a 2xx answer in *body (replaced);
+ * -EHOSTUNREACH nobody answers, -ETIMEDOUT, -EINTR stopped, -ENOENT the server knows no such
+ * thing, -EIO any other failure.
+ */
+int client_get(struct client *c, const char *path, struct buf *body, struct reason *reason);
+int client_post(struct client *c, const char *path, const char *json, size_t len, struct buf *body,
+		struct reason *reason);
+/* Adds "text" to a path under construction with everything but letters, digits and -._~ escaped. */
+void client_escape(const char *text, struct buf *out);
+
+#endif

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * evenkeel nodes: what each machine uses now, how it varied over a window, and how old that is. CPU, MEMORY and WORKSET
+ * are the newest interval's; MEAN, SIGMA, P95 and MAX are of the window.
+ */
+#include "aggregator/cli/cmd_nodes.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "aggregator/cli/client.h"
+#include "aggregator/cli/commands.h"
+#include "aggregator/cli/units.h"
+
+enum sort_key { BY_NAME, BY_CPU, BY_MEMORY, BY_SIGMA, BY_P95, BY_MAX, BY_AGE };
+
+static const char *const sort_keys[] = {"name", "cpu", "memory", "sigma",
+					"p95",	"max", "age",	 NULL};
+
+static const struct option_spec specs[] = {
+	{"window", 0, OPTION_CHOICE, offsetof(struct cli_options, window), NULL, "5m", 0, 0,
+	 cli_windows, "Window of MEAN, SIGMA, P95 and MAX."},
+	{"sort-by", 0, OPTION_CHOICE, offsetof(struct cli_options, sort), "KEY", "name", 0, 0,
+	 sort_keys, "name, or greatest first: cpu, memory, sigma, p95, max, age."},
+	{0},
+};
+
+enum column {
+	NAME,
+	CPU,
+	CPU_SHARE,
+	MEAN,
+	SIGMA,
+	P95,
+	MAX,
+	MEAN_5M,
+	MEAN_10M,
+	MEAN_15M,
+	MEMORY,
+	MEMORY_SHARE,
+	WORKSET,
+	THROTTLED,
+	WAITING,
+	OOM,
+	AGE,
+	TIER,
+	RATE,
+	MISSED,
+	AGENT,
+	COLUMNS
+};
+
+static const struct {
+	const char *title;
+	enum table_form form;
+	bool wide; /* only there */
+} columns[COLUMNS] = {
+	[NAME] = {"NAME", FORM_NAME, false},
+	[CPU] = {"CPU", FORM_RIGHT, false},
+	[CPU_SHARE] = {"CPU%", FORM_RIGHT, false},
+	[MEAN] = {"MEAN", FORM_RIGHT, false},
+	[SIGMA] = {"SIGMA", FORM_RIGHT, false},
+	[P95] = {"P95", FORM_RIGHT, false},
+	[MAX] = {"MAX", FORM_RIGHT, false},
+	[MEAN_5M] = {"MEAN±SIGMA(5m)", FORM_RIGHT, true},
+	[MEAN_10M] = {"(10m)", FORM_RIGHT, true},
+	[MEAN_15M] = {"(15m)", FORM_RIGHT, true},
+	[MEMORY] = {"MEMORY", FORM_RIGHT, false},
+	[MEMORY_SHARE] = {"MEM%", FORM_RIGHT, false},
+	[WORKSET] = {"WORKSET", FORM_RIGHT, false},
+	[THROTTLED] = {"THROTTLED", FORM_RIGHT, true},
+	[WAITING] = {"WAITING", FORM_RIGHT, true},
+	[OOM] = {"OOM", FORM_RIGHT, true},
+	[AGE] = {"AGE", FORM_LEFT, false},
+	[TIER] = {"TIER", FORM_LEFT, false},
+	[RATE] = {"RATE", FORM_RIGHT, true},
+	[MISSED] = {"MISSED", FORM_RIGHT, true},
+	[AGENT] = {"AGENT-CPU", FORM_RIGHT, true},
+};
+
+/* What narrow terminals lose first. */
+static const enum column spares[] = {TIER, WORKSET, MAX, CPU_SHARE, MEMORY_SHARE, SIGMA};
+
+void nodes_table_init(struct nodes_table *n, const struct cli *cli)
+{
+	const char *window = cli_windows[cli->options->window];
+	char title[32];
+
+	n->cli = cli;
+	n->table = table_new();
+	for (size_t i = 0; i < COLUMNS; i++) {
+		if (i == MEAN)
+			snprintf(title, sizeof(title), "MEAN(%s)", window);
+		table_column(n->table, i == MEAN ? title : columns[i].title, columns[i].form);
+	}
+	for (size_t i = 0; i < COLUMNS; i++) {
+		bool wide = cli->options->output == OUTPUT_WIDE;
+
+		if (wide ? i == MEAN || i == SIGMA : columns[i].wide)
+			table_hide(n->table, i);
+	}
+	for (size_t i = 0; i < sizeof(spares) / sizeof(spares[0]); i++)
+		if (cli->options->output == OUTPUT_TABLE)
+			table_spare(n->table, spares[i]);
+	usage_tally_init(&n->tally, cli, "node");
+}
+
+void nodes_table_fini(struct nodes_table *n)
+{
+	table_free(n->table);
+	usage_tally_fini(&n->tally);
+}
+
+static enum row_state read_state(const cJSON *node)
+{
+	const char *state = document_text(node, "source.state");
+
+	if (state && strcmp(state, "fresh") == 0)
+		return ROW_FRESH;
+	if (state && strcmp(state, "late") == 0)
+		return ROW_LATE;
+	if (state && strcmp(state, "expired") == 0)
+		return ROW_EXPIRED;
+	return ROW_NONE;
+}
+
+/* A statistic of the CPU window. */
+static double cpu_window(const cJSON *node, const char *window, const char *statistic)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "usage.cpuMillicores.windows.%s.%s", window, statistic);
+	return document_number(node, path);
+}
+
+static double sort_value(const cJSON *node, enum sort_key key, const char *window)
+{
+	switch (key) {
+	case BY_CPU:
+		return document_number(node, "usage.cpuMillicores.latest.value");
+	case BY_MEMORY:
+		return document_number(node, "usage.memoryBytes.latest.value");
+	case BY_SIGMA:
+		return cpu_window(node, window, "stddev");
+	case BY_P95:
+		return cpu_window(node, window, "p95");
+	case BY_MAX:
+		return cpu_window(node, window, "max");
+	case BY_AGE:
+		return document_number(node, "source.ageSeconds");
+	case BY_NAME:
+		break;
+	}
+	return NAN;
+}
+
+static void add_mean_sigma(struct table *t, const cJSON *node, const char *window)
+{
+	char mean[UNITS_LEN], sigma[UNITS_LEN], text[2 * UNITS_LEN + 4];
+	double value = cpu_window(node, window, "mean"),
+	       stddev = cpu_window(node, window, "stddev");
+
+	units_cpu(value, mean);
+	units_cpu(stddev, sigma);
+	if (!strchr(mean, 'm') && isfinite(stddev)) /* cores: sigma too */
+		snprintf(sigma, sizeof(sigma), "%.2f", stddev / 1000);
+	snprintf(text, sizeof(text), "%s±%s", mean, sigma);
+	table_cell(t, PAINT_PLAIN, isnan(value) ? "-" : text);
+}
+
+static void add_cpu(struct table *t, const cJSON *node, const char *window)
+{
+	double used = document_number(node, "usage.cpuMillicores.latest.value");
+	double capacity = document_number(node, "capacity.cpuMillicores");
+	char text[UNITS_LEN];
+
+	units_cpu_of(used, capacity, text);
+	table_cell(t, PAINT_PLAIN, text);
+	usage_row_percent(t, used, capacity);
+	usage_row_cpu(t, cpu_window(node, window, "mean"));
+	usage_row_cpu(t, cpu_window(node, window, "stddev"));
+	usage_row_cpu(t, cpu_window(node, window, "p95"));
+	usage_row_cpu(t, cpu_window(node, window, "max"));
+	for (size_t i = 0; cli_windows[i]; i++)
+		add_mean_sigma(t, node, cli_windows[i]);
+}
+
+static void add_memory(struct table *t, const cJSON *node)
+{
+	double used = document_number(node, "usage.memoryBytes.latest.value");
+	double capacity = document_number(node, "capacity.memoryBytes");
+	char text[UNITS_LEN];
+
+	units_bytes_of(used, capacity, text);
+	table_cell(t, PAINT_PLAIN, text);
+	usage_row_percent(t, used, capacity);
+	usage_row_bytes(t, document_number(node, "usage.workingSetBytes.latest.value"));
+}
+
+static void add_number(struct table *t, const char *format_unit, double value)
+{
+	char text[UNITS_LEN];
+
+	snprintf(text, sizeof(text), "%.4g%s", value, format_unit);
+	table_cell(t, PAINT_PLAIN, isnan(value) ? "-" : text);
+}
+
+static void add_source(struct table *t, const cJSON *node, enum row_state state, double age)
+{
+	const char *tier = document_text(node, "source.tier");
+
+	usage_row_age(t, state, age);
+	table_cell(t, PAINT_PLAIN, tier ? tier : "-");
+	add_number(t, "Hz", document_number(node, "source.rateHz"));
+	add_number(t, "", document_number(node, "source.missedTicks"));
+	usage_row_cpu(t, document_number(node, "source.agentCpuMillicores"));
+}
+
+bool nodes_table_item(void *context, const cJSON *node, double time)
+{
+	struct nodes_table *n = context;
+	const char *window = cli_windows[n->cli->options->window];
+	const char *name = document_text(node, "name");
+	enum row_state state = read_state(node);
+	double age = document_number(node, "source.ageSeconds");
+	char text[UNITS_LEN];
+
+	(void)time;
+	if (!name || !usage_tally_wants(&n->tally, name))
+		return false;
+	usage_tally_add(&n->tally, name, state, age);
+	if (n->cli->options->output == OUTPUT_JSON)
+		return true;
+	table_row(n->table, name);
+	table_key(n->table, sort_value(node, (enum sort_key)n->cli->options->sort, window));
+	table_cell(n->table, PAINT_PLAIN, name);
+	add_cpu(n->table, node, window);
+	add_memory(n->table, node);
+	usage_row_throttled(n->table, node);
+	units_percent(document_number(node, "contention.cpu"), text);
+	table_cell(n->table, PAINT_PLAIN, text);
+	usage_row_oom(n->table, node);
+	add_source(n->table, node, state, age);
+	return true;
+}
+
+int nodes_table_finish(struct nodes_table *n, struct cli *cli)
+{
+	commands_print_table(cli, n->table);
+	return usage_tally_exit(&n->tally, &cli->reason);
+}
+
+static int run(struct cli *cli)
+{
+	struct nodes_table nodes;
+	struct list list;
+	int code = CLI_ERROR;
+
+	nodes_table_init(&nodes, cli);
+	list_init(&list, nodes_table_item, &nodes);
+	if (list_fetch(&list, cli->client, "/v1/nodes?limit=500", &cli->reason) == 0) {
+		if (cli->options->output == OUTPUT_JSON)
+			list_print_json(&list, &cli->out);
+		code = nodes_table_finish(&nodes, cli);
+	}
+	list_fini(&list);
+	nodes_table_fini(&nodes);
+	return code;
+}
+
+const struct command command_nodes = {
+	.name = "nodes",
+	.usage = "[NAME..]",
+	.summary = "Show what each node uses, how that varies, and how old it is",
+	.details =
+		"Shows what each node uses. CPU is in millicores (300m) below one core and in "
+		"cores "
+		"(1.25) above. CPU, MEMORY and WORKSET are of the newest interval; MEAN, SIGMA, "
+		"P95 and "
+		"MAX are of the window. AGE adds \"late\" after 30s without news, \"expired\" "
+		"after 5m. "
+		"TIER is how the agent samples: T0 to T2 by BPF, T3 from cgroup files. Wide adds "
+		"all "
+		"windows; of the last 5m the share of throttled periods, of time spent WAITING for "
+		"neighbours, and OOM kills; and the agent's RATE, MISSED ticks and own CPU.",
+	.specs = specs,
+	.run = run,
+};

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * evenkeel pods: what each workload uses, against what the kernel lets it use. Without Kubernetes the workloads are
+ * systemd's units, and the slices that hold them; a slice would count its units a second time, so the plain table
+ * leaves slices out unless one is named. How old a row is follows from its newest interval and the list's time.
+ */
+#include "aggregator/cli/cmd_pods.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/cli/client.h"
+#include "aggregator/cli/commands.h"
+#include "aggregator/cli/units.h"
+#include "shared/mem.h"
+
+enum sort_key { BY_NAME, BY_CPU, BY_MEMORY, BY_THROTTLED };
+
+static const char *const sort_keys[] = {"name", "cpu", "memory", "throttled", NULL};
+
+static const struct option_spec specs[] = {
+	{"all", 'a', OPTION_FLAG, offsetof(struct cli_options, all), NULL, NULL, 0, 0, NULL,
+	 "Show slices too: \"name/\" holds units that have rows of their own."},
+	{"window", 0, OPTION_CHOICE, offsetof(struct cli_options, window), NULL, "5m", 0, 0,
+	 cli_windows, "Window of MEAN, SIGMA and MAX."},
+	{"sort-by", 0, OPTION_CHOICE, offsetof(struct cli_options, sort), "KEY", "name", 0, 0,
+	 sort_keys, "name, or greatest first: cpu, memory, throttled."},
+	{0},
+};
+
+enum column {
+	NAMESPACE,
+	NAME,
+	NODE,
+	CPU,
+	MEAN,
+	SIGMA,
+	MAX,
+	CPU_LIMIT,
+	THROTTLED,
+	MEMORY,
+	MEMORY_LIMIT,
+	WORKSET,
+	OOM,
+	WAITING,
+	AGE,
+	QOS,
+	COLUMNS
+};
+
+static const struct {
+	const char *title;
+	enum table_form form;
+	bool wide; /* only there */
+} columns[COLUMNS] = {
+	[NAMESPACE] = {"NAMESPACE", FORM_NAME, false},
+	[NAME] = {"NAME", FORM_NAME, false},
+	[NODE] = {"NODE", FORM_NAME, false},
+	[CPU] = {"CPU", FORM_RIGHT, false},
+	[MEAN] = {"MEAN", FORM_RIGHT, true},
+	[SIGMA] = {"SIGMA", FORM_RIGHT, false},
+	[MAX] = {"MAX", FORM_RIGHT, true},
+	[CPU_LIMIT] = {"LIMIT", FORM_RIGHT, false},
+	[THROTTLED] = {"THROTTLED", FORM_RIGHT, false},
+	[MEMORY] = {"MEMORY", FORM_RIGHT, false},
+	[MEMORY_LIMIT] = {"LIMIT", FORM_RIGHT, false},
+	[WORKSET] = {"WORKSET", FORM_RIGHT, false},
+	[OOM] = {"OOM", FORM_RIGHT, false},
+	[WAITING] = {"WAITING", FORM_RIGHT, true},
+	[AGE] = {"AGE", FORM_LEFT, true},
+	[QOS] = {"QOS", FORM_LEFT, true},
+};
+
+/* What narrow terminals lose first. */
+static const enum column spares[] = {WORKSET, SIGMA, OOM, NODE, MEMORY_LIMIT, CPU_LIMIT};
+
+void pods_table_init(struct pods_table *p, const struct cli *cli)
+{
+	char title[32];
+
+	*p = (struct pods_table){.cli = cli, .table = table_new()};
+	for (size_t i = 0; i < COLUMNS; i++) {
+		snprintf(title, sizeof(title), "%s(%s)", columns[i].title,
+			 cli_windows[cli->options->window]);
+		table_column(p->table, i == MEAN ? title : columns[i].title, columns[i].form);
+	}
+	for (size_t i = 0; i < sizeof(spares) / sizeof(spares[0]); i++)
+		if (cli->options->output == OUTPUT_TABLE)
+			table_spare(p->table, spares[i]);
+	usage_tally_init(&p->tally, cli, "pod");
+}
+
+void pods_table_fini(struct pods_table *p)
+{
+	table_free(p->table);
+	usage_tally_fini(&p->tally);
+}
+
+/* By the thresholds of the aggregator: fresh below 30 s, expired above 5 minutes. */
+static enum row_state read_state(const cJSON *pod, double time, double *age)
+{
+	*age = time - document_time(pod, "usage.cpuMillicores.latest.end");
+	if (isnan(*age))
+		*age = time - document_time(pod, "usage.memoryBytes.latest.end");
+	if (isnan(*age))
+		return ROW_NONE;
+	return *age < 30 ? ROW_FRESH : *age <= 300 ? ROW_LATE : ROW_EXPIRED;
+}
+
+static double sort_value(const cJSON *pod, enum sort_key key)
+{
+	switch (key) {
+	case BY_CPU:
+		return document_number(pod, "usage.cpuMillicores.latest.value");
+	case BY_MEMORY:
+		return document_number(pod, "usage.memoryBytes.latest.value");
+	case BY_THROTTLED:
+		return usage_row_throttled_key(pod);
+	case BY_NAME:
+		break;
+	}
+	return NAN;
+}
+
+static bool is_slice(const cJSON *pod)
+{
+	const char *kind = document_text(pod, "workload.kind");
+
+	return kind && strcmp(kind, "Slice") == 0;
+}
+
+/* Plain tables leave out what counts twice; what was named, or asked for with all detail, stays. */
+static bool is_hidden(const struct pods_table *p, const cJSON *pod)
+{
+	const struct cli_options *o = p->cli->options;
+
+	return is_slice(pod) && o->output == OUTPUT_TABLE && !o->all && p->cli->operand_count == 0;
+}
+
+static double cpu_window(const cJSON *pod, const char *window, const char *statistic)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "usage.cpuMillicores.windows.%s.%s", window, statistic);
+	return document_number(pod, path);
+}
+
+static void add_cpu(struct table *t, const cJSON *pod, const char *window)
+{
+	usage_row_cpu(t, document_number(pod, "usage.cpuMillicores.latest.value"));
+	usage_row_cpu(t, cpu_window(pod, window, "mean"));
+	usage_row_cpu(t, cpu_window(pod, window, "stddev"));
+	usage_row_cpu(t, cpu_window(pod, window, "max"));
+	if (document_is_null(pod, "kernelLimits.cpuMillicores"))
+		table_cell(t, PAINT_DIM, "none");
+	else
+		usage_row_cpu(t, document_number(pod, "kernelLimits.cpuMillicores"));
+	usage_row_throttled(t, pod);
+}
+
+static void add_memory(struct table *t, const cJSON *pod)
+{
+	usage_row_bytes(t, document_number(pod, "usage.memoryBytes.latest.value"));
+	if (document_is_null(pod, "kernelLimits.memoryBytes"))
+		table_cell(t, PAINT_DIM, "none");
+	else
+		usage_row_bytes(t, document_number(pod, "kernelLimits.memoryBytes"));
+	/* The working set is what cannot be given back: near the limit, a kill is near. */
+	usage_row_bytes_against(t, document_number(pod, "usage.workingSetBytes.latest.value"),
+				document_number(pod, "kernelLimits.memoryBytes"));
+	usage_row_oom(t, pod);
+}
+
+static void add_names(struct table *t, const cJSON *pod, const char *name)
+{
+	const char *namespace = document_text(pod, "namespace"), *node = document_text(pod, "node");
+	char *shown = mem_printf("%s%s", name, is_slice(pod) ? "/" : "");
+	char *sorted = mem_printf("%s\n%s", namespace ? namespace : "", name);
+
+	table_row(t, sorted);
+	table_cell(t, PAINT_PLAIN, namespace && namespace[0] ? namespace : "-");
+	table_cell(t, PAINT_PLAIN, shown);
+	table_cell(t, PAINT_PLAIN, node ? node : "-");
+	free(shown);
+	free(sorted);
+}
+
+bool pods_table_item(void *context, const cJSON *pod, double time)
+{
+	struct pods_table *p = context;
+	const char *namespace = document_text(pod, "namespace"), *name = document_text(pod, "name");
+	const char *qos = document_text(pod, "qosClass");
+	enum row_state state;
+	char text[UNITS_LEN];
+	double age;
+
+	if (!name || !usage_tally_wants(&p->tally, name))
+		return false;
+	state = read_state(pod, time, &age);
+	usage_tally_add(&p->tally, name, state, age);
+	if (p->cli->options->output == OUTPUT_JSON || is_hidden(p, pod))
+		return true;
+	p->namespaced |= namespace && namespace[0];
+	p->stale |= state != ROW_FRESH;
+	add_names(p->table, pod, name);
+	table_key(p->table, sort_value(pod, (enum sort_key)p->cli->options->sort));
+	add_cpu(p->table, pod, cli_windows[p->cli->options->window]);
+	add_memory(p->table, pod);
+	units_percent(document_number(pod, "contention.cpu"), text);
+	table_cell(p->table, PAINT_PLAIN, text);
+	usage_row_age(p->table, state, age);
+	table_cell(p->table, PAINT_PLAIN, qos ? qos : "-");
+	return true;
+}
+
+int pods_table_finish(struct pods_table *p, struct cli *cli)
+{
+	for (size_t i = 0; i < COLUMNS; i++) {
+		bool shown = !columns[i].wide || cli->options->output == OUTPUT_WIDE;
+
+		if (i == NAMESPACE)
+			shown = p->namespaced;
+		if (i == AGE)
+			shown |= p->stale;
+		if (!shown)
+			table_hide(p->table, i);
+	}
+	commands_print_table(cli, p->table);
+	/* A namespace may well be empty. */
+	if (cli->options->namespace && !cli->options->all_namespaces && cli->operand_count == 0 &&
+	    table_rows(p->table) == 0 && cli->options->output != OUTPUT_JSON) {
+		reason_set(&cli->reason, "no pod is known in namespace %s",
+			   cli->options->namespace);
+		return CLI_OK;
+	}
+	return usage_tally_exit(&p->tally, &cli->reason);
+}
+
+static char *list_path(const struct cli_options *o)
+{
+	struct buf path = BUF_INIT;
+
+	buf_add_str(&path, "/v1/pods?limit=5000");
+	if (o->namespace && !o->all_namespaces) {
+		buf_add_str(&path, "&namespace=");
+		client_escape(o->namespace, &path);
+	}
+	return buf_take(&path, NULL);
+}
+
+static int run(struct cli *cli)
+{
+	char *path = list_path(cli->options);
+	struct pods_table pods;
+	struct list list;
+	int code = CLI_ERROR;
+
+	pods_table_init(&pods, cli);
+	list_init(&list, pods_table_item, &pods);
+	if (list_fetch(&list, cli->client, path, &cli->reason) == 0) {
+		if (cli->options->output == OUTPUT_JSON)
+			list_print_json(&list, &cli->out);
+		code = pods_table_finish(&pods, cli);
+	}
+	list_fini(&list);
+	pods_table_fini(&pods);
+	free(path);
+	return code;
+}
+
+const struct command command_pods = {
+	.name = "pods",
+	.usage = "[NAME..]",
+	.summary = "Show what each pod (or systemd unit) uses, against its limits",
+	.details = "Shows what each pod uses; without Kubernetes, each systemd unit. LIMIT is what "
+		   "the "
+		   "kernel enforces, the least of the cgroup and those above it: \"none\" is no "
+		   "limit, "
+		   "\"-\" not known. THROTTLED is the share of CPU periods in the last 5m that hit "
+		   "the limit; "
+		   "OOM counts kills in the same time. A name that ends in \"/\" is a slice, whose "
+		   "units "
+		   "have rows of their own: only --all, -o wide or naming it shows it.",
+	.specs = specs,
+	.run = run,
+};

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * evenkeel scores: what each node is worth for a pod, best first. The plugins that the first node was scored by
+ * are the columns. --explain prints the arithmetic instead: for each node and plugin every input and term in the order
+ * it entered, so that a score can be followed by hand.
+ */
+#include "aggregator/cli/cmd_scores.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/cli/client.h"
+#include "aggregator/cli/commands.h"
+#include "aggregator/cli/document.h"
+#include "aggregator/cli/pod_file.h"
+#include "aggregator/cli/table.h"
+#include "aggregator/cli/units.h"
+#include "aggregator/cli/usage_row.h"
+#include "shared/jsonw.h"
+#include "shared/mem.h"
+
+enum sort_key { BY_SCORE, BY_NAME };
+
+static const char *const sort_keys[] = {"score", "name", NULL};
+
+static const struct option_spec specs[] = {
+	{"pod", 0, OPTION_STRING, offsetof(struct cli_options, pod), "FILE", NULL, 0, 0, NULL,
+	 "The pod to place, YAML or JSON; \"-\" reads standard input. Without it a pod that asks "
+	 "for "
+	 "nothing."},
+	{"plugin", 'p', OPTION_LIST, offsetof(struct cli_options, plugins), "NAME", NULL, 0, 0,
+	 NULL, "Score by this plugin; repeat for several. Without it all."},
+	{"variant", 0, OPTION_STRING, offsetof(struct cli_options, variant), "NAME", NULL, 0, 0,
+	 NULL, "Which rules: corrected (the server's default), upstream, or kep."},
+	{"explain", 0, OPTION_FLAG, offsetof(struct cli_options, explain), NULL, NULL, 0, 0, NULL,
+	 "Print every input and term."},
+	{"sort-by", 0, OPTION_CHOICE, offsetof(struct cli_options, sort), NULL, "score", 0, 0,
+	 sort_keys, "Order of the nodes."},
+	{0},
+};
+
+/* --- the request -------------------------------------------------------------------------------------------- */
+
+static void write_names(struct jsonw *w, const char *key, char *const *names, size_t count)
+{
+	if (count == 0)
+		return;
+	jsonw_key(w, key);
+	jsonw_array_open(w);
+	for (size_t i = 0; i < count; i++)
+		jsonw_string(w, names[i]);
+	jsonw_array_close(w);
+}
+
+void scores_write_request(const struct cli *cli, const char *pod, size_t pod_len, struct buf *out)
+{
+	const struct cli_options *o = cli->options;
+	struct jsonw w;
+
+	jsonw_init(&w, out);
+	jsonw_object_open(&w);
+	jsonw_key(&w, "pod");
+	buf_add(out, pod, pod_len);
+	w.comma = true;
+	write_names(&w, "nodes", cli->operands, cli->operand_count);
+	write_names(&w, "plugins", o->plugins.items, o->plugins.count);
+	if (o->variant && o->variant[0])
+		jsonw_key_string(&w, "variant", o->variant);
+	if (o->explain)
+		jsonw_key_bool(&w, "explain", true);
+	jsonw_object_close(&w);
+}
+
+/* --- the table ---------------------------------------------------------------------------------------------- */
+
+/* The rungs the plugins used, each once: "window 15m". */
+static void read_rungs(const cJSON *item, struct buf *out)
+{
+	const cJSON *plugin;
+
+	buf_clear(out);
+	buf_add_str(out, "");
+	for (plugin = document_first(document_at(item, "plugins")); plugin; plugin = plugin->next) {
+		const char *rung = document_text(plugin, "rung");
+
+		if (rung && !strstr(out->data, rung))
+			buf_printf(out, "%s%s", out->len ? ", " : "", rung);
+	}
+	if (!out->len)
+		buf_add_char(out, '-');
+}
+
+/* Only what says it is not fresh is not: "window 15m", "since start". */
+static enum row_state read_state(const char *rungs)
+{
+	static const struct {
+		const char *begin;
+		enum row_state state;
+	} words[] = {
+		{"late", ROW_LATE}, {"expired", ROW_EXPIRED}, {"none", ROW_NONE}, {"-", ROW_NONE}};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strncmp(rungs, words[i].begin, strlen(words[i].begin)) == 0)
+			return words[i].state;
+	return ROW_FRESH;
+}
+
+static void add_score(struct table *t, double score)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%.0f", score);
+	table_cell(t, PAINT_PLAIN, isnan(score) ? "-" : text);
+}
+
+static double plugin_score(const cJSON *item, const char *name)
+{
+	const cJSON *plugin;
+
+	for (plugin = document_first(document_at(item, "plugins")); plugin; plugin = plugin->next) {
+		const char *other = document_text(plugin, "name");
+
+		if (name && other && strcmp(name, other) == 0)
+			return document_number(plugin, "score");
+	}
+	return NAN;
+}
+
+static struct table *start_table(const cJSON *plugins, bool wide)
+{
+	struct table *t = table_new();
+	const cJSON *plugin;
+
+	table_column(t, "NODE", FORM_NAME);
+	table_column(t, "SCORE", FORM_RIGHT);
+	for (plugin = document_first(plugins); plugin; plugin = plugin->next) {
+		const char *name = document_text(plugin, "name");
+
+		table_column(t, name ? name : "-", FORM_RIGHT);
+	}
+	table_column(t, "RUNG", FORM_LEFT);
+	if (wide)
+		table_column(t, "REASON", FORM_LEFT);
+	return t;
+}
+
+static void add_row(struct table *t, const cJSON *item, const cJSON *plugins, const char *rungs,
+		    bool wide)
+{
+	const char *node = document_text(item, "node"), *reason = document_text(item, "reason");
+	const enum table_paint paints[] = {
+		[ROW_FRESH] = PAINT_PLAIN,
+		[ROW_LATE] = PAINT_WARN,
+		[ROW_EXPIRED] = PAINT_BAD,
+		[ROW_NONE] = PAINT_BAD,
+	};
+	const cJSON *plugin;
+
+	table_cell(t, PAINT_PLAIN, node ? node : "-");
+	add_score(t, document_number(item, "score"));
+	for (plugin = document_first(plugins); plugin; plugin = plugin->next)
+		add_score(t, plugin_score(item, document_text(plugin, "name")));
+	table_cell(t, paints[read_state(rungs)], rungs);
+	if (wide)
+		table_cell(t, PAINT_PLAIN, reason ? reason : "-");
+}
+
+static void print_table(struct cli *cli, cJSON *const *items, size_t count)
+{
+	bool wide = cli->options->output == OUTPUT_WIDE;
+	const cJSON *plugins = count ? document_at(items[0], "plugins") : NULL;
+	struct table *t = start_table(plugins, wide);
+	struct buf rungs = BUF_INIT;
+
+	for (size_t i = 0; i < count; i++) {
+		const char *node = document_text(items[i], "node");
+
+		read_rungs(items[i], &rungs);
+		table_row(t, node ? node : "");
+		/* They come in order already. */
+		table_key(t, -(double)i);
+		add_row(t, items[i], plugins, rungs.data, wide);
+	}
+	commands_print_table(cli, t);
+	table_free(t);
+	buf_fini(&rungs);
+}
+
+/* --- the explanation ---------------------------------------------------------------------------------------- */
+
+/* At most 6 decimals, without trailing zeros; bytes also as people read them. */
+static void print_value(double value, const char *unit, struct buf *number, struct buf *unit_text)
+{
+	char human[UNITS_LEN];
+	struct jsonw w;
+
+	buf_clear(number);
+	buf_clear(unit_text);
+	jsonw_init(&w, number);
+	if (isfinite(value))
+		jsonw_fixed(&w, value, 6);
+	else
+		buf_add_char(number, '-');
+	buf_add_str(unit_text, unit);
+	if (strcmp(unit, "bytes") == 0) {
+		units_bytes(value, human);
+		buf_printf(unit_text, " (%s)", human);
+	}
+}
+
+static void explain_terms(const struct cli *cli, const cJSON *plugin, struct buf *out)
+{
+	struct table_style style = {.headers = false, .color = cli->color};
+	struct buf number = BUF_INIT, unit_text = BUF_INIT;
+	struct table *t = table_new();
+	const cJSON *term;
+
+	table_column(t, "", FORM_LEFT);
+	table_column(t, "", FORM_RIGHT);
+	table_column(t, "", FORM_LEFT);
+	for (term = document_first(document_at(plugin, "terms")); term; term = term->next) {
+		const char *name = document_text(term, "name"), *unit = document_text(term, "unit");
+		char *indented = mem_printf("    %s", name ? name : "-");
+
+		print_value(document_number(term, "value"), unit ? unit : "", &number, &unit_text);
+		table_row(t, "");
+		table_cell(t, PAINT_PLAIN, indented);
+		table_cell(t, PAINT_PLAIN, number.data);
+		table_cell(t, PAINT_DIM, unit_text.data);
+		free(indented);
+	}
+	table_print(t, &style, out);
+	table_free(t);
+	buf_fini(&number);
+	buf_fini(&unit_text);
+}
+
+/* One line through a table, which takes care of control characters. */
+static void add_line(const struct cli *cli, const char *text, struct buf *out)
+{
+	struct table_style style = {.headers = false, .color = cli->color};
+	struct table *t = table_new();
+
+	table_column(t, "", FORM_LEFT);
+	table_row(t, "");
+	table_cell(t, PAINT_PLAIN, text);
+	table_print(t, &style, out);
+	table_free(t);
+}
+
+static void explain_plugin(const struct cli *cli, const cJSON *plugin, struct buf *out)
+{
+	const char *name = document_text(plugin, "name"),
+		   *variant = document_text(plugin, "variant"),
+		   *rung = document_text(plugin, "rung");
+	char *line = mem_printf("  %s %.0f  (%s, %s)", name ? name : "-",
+				document_number(plugin, "score"), variant ? variant : "-",
+				rung ? rung : "-");
+
+	add_line(cli, line, out);
+	free(line);
+	explain_terms(cli, plugin, out);
+}
+
+static void explain_node(struct cli *cli, const cJSON *item)
+{
+	const char *node = document_text(item, "node"), *reason = document_text(item, "reason");
+	char *line =
+		mem_printf("%s  score %.0f", node ? node : "-", document_number(item, "score"));
+	const cJSON *plugin;
+
+	add_line(cli, line, &cli->out);
+	free(line);
+	for (plugin = document_first(document_at(item, "plugins")); plugin; plugin = plugin->next)
+		explain_plugin(cli, plugin, &cli->out);
+	if (!reason || !reason[0])
+		return;
+	line = mem_printf("  %s", reason);
+	add_line(cli, line, &cli->out);
+	free(line);
+}
+
+static void print_explanation(struct cli *cli, cJSON *const *items, size_t count)
+{
+	size_t most = cli->options->limit > 0 ? (size_t)cli->options->limit : count;
+
+	for (size_t i = 0; i < count && i < most; i++) {
+		if (i)
+			buf_add_char(&cli->out, '\n');
+		explain_node(cli, items[i]);
+	}
+}
+
+/* --- both --------------------------------------------------------------------------------------------------- */
+
+static int compare_names(const void *a, const void *b)
+{
+	const char *x = document_text(*(cJSON *const *)a, "node"),
+		   *y = document_text(*(cJSON *const *)b, "node");
+
+	return strcmp(x ? x : "", y ? y : "");
+}
+
+/* Greatest first; what has no score last. */
+static int compare_scores(const void *a, const void *b)
+{
+	double x = document_number(*(cJSON *const *)a, "score"),
+	       y = document_number(*(cJSON *const *)b, "score");
+
+	if (isnan(x) != isnan(y))
+		return isnan(x) ? 1 : -1;
+	if (x != y && !isnan(x))
+		return x > y ? -1 : 1;
+	return compare_names(a, b);
+}
+
+static int check_states(struct cli *cli, cJSON *const *items, size_t count)
+{
+	struct buf rungs = BUF_INIT;
+	struct usage_tally tally;
+	int code;
+
+	usage_tally_init(&tally, cli, "node");
+	for (size_t i = 0; i < count; i++) {
+		const char *node = document_text(items[i], "node");
+
+		read_rungs(items[i], &rungs);
+		if (node)
+			usage_tally_add(&tally, node, read_state(rungs.data), NAN);
+	}
+	code = usage_tally_exit(&tally, &cli->reason);
+	usage_tally_fini(&tally);
+	buf_fini(&rungs);
+	return code;
+}
+
+int scores_render(struct cli *cli, const char *json, size_t len)
+{
+	cJSON *doc = cJSON_ParseWithLength(json, len), *item, **items;
+	const cJSON *list = document_at(doc, "items");
+	size_t count = 0;
+	int code;
+
+	if (!cJSON_IsArray(list)) {
+		cJSON_Delete(doc);
+		reason_set(&cli->reason, "the answer is not a JSON list; is that an "
+					 "evenkeel-aggregator?");
+		return CLI_ERROR;
+	}
+	items = mem_zalloc((size_t)cJSON_GetArraySize(list), sizeof(cJSON *));
+	for (item = document_first(list); item; item = item->next)
+		items[count++] = item;
+	if (count > 1)
+		qsort(items, count, sizeof(cJSON *),
+		      cli->options->sort == BY_NAME ? compare_names : compare_scores);
+	if (cli->options->output == OUTPUT_JSON) {
+		buf_add(&cli->out, json, len);
+		if (!len || json[len - 1] != '\n')
+			buf_add_char(&cli->out, '\n');
+	} else if (cli->options->explain) {
+		print_explanation(cli, items, count);
+	} else {
+		print_table(cli, items, count);
+	}
+	code = check_states(cli, items, count);
+	free(items);
+	cJSON_Delete(doc);
+	return code;
+}
+
+static int run(struct cli *cli)
+{
+	const char *file = cli->options->pod;
+	struct buf pod = BUF_INIT, request = BUF_INIT, answer = BUF_INIT;
+	int rc = 0, code = CLI_ERROR;
+
+	if (cli->options->watch && file && strcmp(file, "-") == 0) {
+		reason_set(&cli->reason,
+			   "--watch cannot read --pod - again and again; name a file");
+		return CLI_USAGE;
+	}
+	if (file && file[0])
+		rc = pod_file_read(file, &pod, &cli->reason);
+	else
+		buf_add_str(&pod, "{\"spec\":{\"containers\":[]}}");
+	if (rc == 0) {
+		scores_write_request(cli, pod.data, pod.len, &request);
+		rc = client_post(cli->client, "/v1/scores", request.data, request.len, &answer,
+				 &cli->reason);
+		code = rc == -ENOENT ? CLI_STALE : CLI_ERROR;
+	}
+	if (rc == 0)
+		code = scores_render(cli, answer.data, answer.len);
+	buf_fini(&pod);
+	buf_fini(&request);
+	buf_fini(&answer);
+	return code;
+}
+
+const struct command command_scores = {
+	.name = "scores",
+	.usage = "[NODE..]",
+	.summary = "Show what each node is worth for a pod, and why",
+	.details = "Scores nodes for a pod from 0 to 100, best first, by each plugin and blended. "
+		   "RUNG says "
+		   "what the score stands on: the window of measurements used, how late it is, or "
+		   "none.",
+	.specs = specs,
+	.run = run,
+};

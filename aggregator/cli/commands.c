@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Options may stand before or after the command, but which options there are depends on the command. So the command is
+ * looked for first, skipping the values of all options any command knows; then its own table and the global one are
+ * parsed as one.
+ */
+#include "aggregator/cli/commands.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/cli/client.h"
+#include "aggregator/cli/watch.h"
+#include "shared/mem.h"
+#include "shared/nearest.h"
+
+const char *const cli_windows[] = {"5m", "10m", "15m", NULL};
+
+static const struct command *const commands[] = {
+	&command_nodes,
+	&command_pods,
+	&command_scores,
+	&command_version,
+};
+
+enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
+
+static const char *const outputs[] = {"table", "wide", "json", NULL};
+static const char *const colors[] = {"auto", "always", "never", NULL};
+
+#define MEMBER(name) offsetof(struct cli_options, name)
+
+static const struct option_spec global_specs[] = {
+	{"server", 's', OPTION_STRING, MEMBER(server), "URL", "http://127.0.0.1:2020", 0, 0, NULL,
+	 "The aggregator to ask."},
+	{"output", 'o', OPTION_CHOICE, MEMBER(output), "FORM", "table", 0, 0, outputs,
+	 "table, wide (more columns), or json (the API's object, unchanged)."},
+	{"namespace", 'n', OPTION_STRING, MEMBER(namespace), "NAME", NULL, 0, 0, NULL,
+	 "Only pods of this namespace."},
+	{"all-namespaces", 'A', OPTION_FLAG, MEMBER(all_namespaces), NULL, NULL, 0, 0, NULL,
+	 "Pods of all namespaces, which is the default."},
+	{"no-headers", 0, OPTION_FLAG, MEMBER(no_headers), NULL, NULL, 0, 0, NULL,
+	 "Leave out the first line of tables."},
+	{"limit", 0, OPTION_INTEGER, MEMBER(limit), "N", NULL, 1, 1e9, NULL,
+	 "Print only the first N rows of tables."},
+	{"watch", 'w', OPTION_FLAG, MEMBER(watch), NULL, NULL, 0, 0, NULL,
+	 "Ask again every 2s until Ctrl-C."},
+	{"strict", 0, OPTION_FLAG, MEMBER(strict), NULL, NULL, 0, 0, NULL,
+	 "Exit with 4 when anything shown is stale, not only when all is."},
+	{"color", 0, OPTION_CHOICE, MEMBER(color), NULL, "auto", 0, 0, colors,
+	 "Colours; auto: on a terminal and without NO_COLOR."},
+	{"timeout", 0, OPTION_DURATION, MEMBER(timeout_ns), "TIME", "5s", 100e6, 600e9, NULL,
+	 "How long to wait for an answer."},
+	{"help", 'h', OPTION_FLAG, MEMBER(help), NULL, NULL, 0, 0, NULL, "Print this help."},
+	{"version", 0, OPTION_FLAG, MEMBER(version), NULL, NULL, 0, 0, NULL,
+	 "Print the version of this program."},
+	{0},
+};
+
+static size_t count_specs(const struct option_spec *specs)
+{
+	size_t count = 0;
+
+	while (specs[count].name)
+		count++;
+	return count;
+}
+
+/* The command's options, then the global ones, as one table; the caller frees it. */
+static struct option_spec *join_specs(const struct command *command)
+{
+	size_t own = command ? count_specs(command->specs) : 0, global = count_specs(global_specs);
+	struct option_spec *all = mem_zalloc(own + global + 1, sizeof(*all));
+
+	if (own)
+		memcpy(all, command->specs, own * sizeof(*all));
+	memcpy(all + own, global_specs, global * sizeof(*all));
+	return all;
+}
+
+static bool takes_value(const struct option_spec *specs, const char *name, size_t len, char letter)
+{
+	for (; specs->name; specs++)
+		if (specs->kind != OPTION_FLAG &&
+		    (letter ? specs->letter == letter
+			    : strlen(specs->name) == len && memcmp(specs->name, name, len) == 0))
+			return true;
+	return false;
+}
+
+static bool any_takes_value(const char *name, size_t len, char letter)
+{
+	for (size_t i = 0; i < COMMANDS; i++)
+		if (takes_value(commands[i]->specs, name, len, letter))
+			return true;
+	return takes_value(global_specs, name, len, letter);
+}
+
+/* True when the argument after this option is its value. */
+static bool eats_next(const char *text)
+{
+	if (text[1] == '-')
+		return !strchr(text, '=') && any_takes_value(text + 2, strlen(text + 2), 0);
+	for (text++; *text; text++)
+		if (any_takes_value(NULL, 0, *text))
+			return text[1] == '\0';
+	return false;
+}
+
+/* Argument number `at` of those that are neither options nor their values; NULL when there are fewer. */
+static const char *operand_at(int argc, char **argv, int at)
+{
+	bool ended = false;
+
+	for (int i = 1; i < argc; i++) {
+		const char *text = argv[i];
+
+		if (ended || text[0] != '-' || !text[1]) {
+			if (at-- == 0)
+				return text;
+		} else if (strcmp(text, "--") == 0) {
+			ended = true;
+		} else if (eats_next(text)) {
+			i++;
+		}
+	}
+	return NULL;
+}
+
+static const struct command *find_command(const char *name)
+{
+	for (size_t i = 0; i < COMMANDS; i++)
+		if (strcmp(commands[i]->name, name) == 0)
+			return commands[i];
+	return NULL;
+}
+
+static int unknown_command(const char *name)
+{
+	struct nearest near;
+
+	nearest_init(&near, name);
+	for (size_t i = 0; i < COMMANDS; i++)
+		nearest_offer(&near, commands[i]->name);
+	nearest_offer(&near, "help");
+	fprintf(stderr, "evenkeel: unknown command \"");
+	for (; *name; name++)
+		fputc((unsigned char)*name < ' ' || *name == 127 ? '?' : *name, stderr);
+	if (near.best)
+		fprintf(stderr, "\"; did you mean %s?\n", near.best);
+	else
+		fprintf(stderr, "\"; --help lists the commands\n");
+	return CLI_USAGE;
+}
+
+/* "kubectl evenkeel" when kubectl runs it as its plugin. */
+static const char *program_name(const char *path)
+{
+	const char *slash = path ? strrchr(path, '/') : NULL, *base = slash ? slash + 1 : path;
+
+	return base && strncmp(base, "kubectl-", 8) == 0 ? "kubectl evenkeel" : "evenkeel";
+}
+
+static void list_commands(struct buf *out)
+{
+	buf_add_str(out, "Commands:\n");
+	for (size_t i = 0; i < COMMANDS; i++)
+		buf_printf(out, "  %-10s%s.\n", commands[i]->name, commands[i]->summary);
+	buf_printf(out, "  %-10s%s.\n\n", "help", "Show the options of a command: help COMMAND");
+}
+
+static void help(const struct option_program *program, const struct command *command,
+		 struct buf *out)
+{
+	struct buf text = BUF_INIT;
+	const char *options;
+
+	options_help(program, &text);
+	options = strstr(text.data, "Options:\n");
+	buf_add(out, text.data, (size_t)(options - text.data));
+	if (!command)
+		list_commands(out);
+	buf_add_str(out, options);
+	buf_add_str(out, "\nExit status: 0 success; 1 error; 2 wrong usage; 4 all usage (or what "
+			 "was\nnamed; with --strict any) is stale or missing.\n");
+	buf_fini(&text);
+}
+
+void commands_print_table(struct cli *cli, struct table *t)
+{
+	struct table_style style = {
+		.headers = !cli->options->no_headers,
+		.color = cli->color,
+		.width = cli->width,
+	};
+
+	if (cli->options->output == OUTPUT_JSON)
+		return;
+	table_sort(t);
+	if (cli->options->limit > 0)
+		table_limit(t, (size_t)cli->options->limit);
+	table_print(t, &style, &cli->out);
+}
+
+static int usage_error(const char *text)
+{
+	fprintf(stderr, "evenkeel: %s\n", text);
+	return CLI_USAGE;
+}
+
+/* operands: the command's name, then what is meant for it. */
+static int run_command(const struct command *command, const struct cli_options *options,
+		       const struct option_list *operands)
+{
+	struct cli cli = {
+		.options = options,
+		.operands = operands->items + 1,
+		.operand_count = operands->count - 1,
+	};
+	int code;
+
+	if (client_new(&cli.client, options->server, options->timeout_ns, &watch_stop, &cli.reason))
+		return usage_error(cli.reason.text);
+	watch_look_at_terminal(&cli);
+	if (options->watch) {
+		watch_catch_signals();
+		code = watch_loop(&cli, command);
+	} else {
+		code = watch_once(&cli, command);
+	}
+	client_free(cli.client);
+	buf_fini(&cli.out);
+	return code;
+}
+
+static int print_text(struct buf *text, FILE *to, int code)
+{
+	bool written = fputs(text->data, to) >= 0 && fflush(to) == 0;
+
+	buf_fini(text);
+	return written ? code : CLI_ERROR;
+}
+
+static int dispatch(const struct option_program *program, const struct command *command,
+		    const struct cli_options *options, const struct option_list *operands,
+		    bool asked_help)
+{
+	struct buf text = BUF_INIT;
+
+	if (options->version) {
+		buf_add_str(&text, "evenkeel " EVENKEEL_VERSION "\n");
+		return print_text(&text, stdout, CLI_OK);
+	}
+	if (options->help || asked_help || !command) {
+		bool asked = options->help || asked_help;
+
+		help(program, command, &text);
+		return print_text(&text, asked ? stdout : stderr, asked ? CLI_OK : CLI_USAGE);
+	}
+	if (!command->usage[0] && operands->count > 1)
+		return usage_error("this command takes no arguments; --help shows the usage");
+	return run_command(command, options, operands);
+}
+
+int commands_main(int argc, char **argv)
+{
+	const char *name = operand_at(argc, argv, 0), *base = program_name(argv[0]);
+	bool asked_help = name && strcmp(name, "help") == 0;
+	const struct command *command = name && !asked_help ? find_command(name) : NULL;
+	struct option_spec *specs;
+	struct option_program program = {.env_prefix = "EVENKEEL_"};
+	struct cli_options options = {0};
+	struct option_list operands = {0};
+	struct reason reason = {""};
+	char *title, *usage;
+	int code;
+
+	if (name && !asked_help && !command)
+		return unknown_command(name);
+	if (asked_help && (name = operand_at(argc, argv, 1))) {
+		command = find_command(name);
+		if (!command && strcmp(name, "help") != 0)
+			return unknown_command(name);
+	}
+	specs = join_specs(command);
+	program.specs = specs;
+	program.name = title =
+		command ? mem_printf("%s %s", base, command->name) : mem_strdup(base);
+	program.usage = usage =
+		command ? mem_printf("%s%s[OPTION..]", command->usage, command->usage[0] ? " " : "")
+			: mem_strdup("COMMAND [NAME..] [OPTION..]");
+	program.summary = !command ? "Shows what the machines of a cluster really have left."
+			  : command->details ? command->details
+					     : command->summary;
+	if (options_parse(&program, &options, argc, argv, &operands, &reason)) {
+		code = usage_error(reason.text);
+	} else {
+		code = dispatch(&program, command, &options, &operands, asked_help);
+		options_free(&program, &options);
+		option_list_free(&operands);
+	}
+	free(title);
+	free(usage);
+	free(specs);
+	return code;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one table of commands: parsing, help and running follow from it. */
+#ifndef EVENKEEL_AGGREGATOR_CLI_COMMANDS_H
+#define EVENKEEL_AGGREGATOR_CLI_COMMANDS_H
+
+#include "aggregator/cli/cli.h"
+#include "aggregator/cli/table.h"
+
+/* The whole program; returns its exit code. */
+int commands_main(int argc, char **argv);
+/* Sorts, limits and prints a table as the options say; nothing with -o json. */
+void commands_print_table(struct cli *cli, struct table *t);
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * -o json shows the server's objects unchanged, so lists that arrive in pages, or of which only some items
+ * are wanted, are put together from the bytes of the items, not printed anew: a number never changes its form. The
+ * scanner below knows just enough of JSON for that: strings, escapes and nesting.
+ */
+#include "aggregator/cli/document.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { MEMBER_MAX = 64 };
+
+const cJSON *document_at(const cJSON *root, const char *path)
+{
+	char name[MEMBER_MAX];
+
+	while (root && *path) {
+		size_t len = strcspn(path, ".");
+
+		if (len >= sizeof(name))
+			return NULL;
+		memcpy(name, path, len);
+		name[len] = '\0';
+		root = cJSON_IsObject(root) ? cJSON_GetObjectItemCaseSensitive(root, name) : NULL;
+		path += len + (path[len] == '.');
+	}
+	return root;
+}
+
+const char *document_text(const cJSON *root, const char *path)
+{
+	const cJSON *item = document_at(root, path);
+
+	return cJSON_IsString(item) ? item->valuestring : NULL;
+}
+
+double document_number(const cJSON *root, const char *path)
+{
+	const cJSON *item = document_at(root, path);
+
+	return cJSON_IsNumber(item) ? item->valuedouble : NAN;
+}
+
+cJSON *document_first(const cJSON *list)
+{
+	return cJSON_IsArray(list) ? list->child : NULL;
+}
+
+bool document_is_null(const cJSON *root, const char *path)
+{
+	return cJSON_IsNull(document_at(root, path));
+}
+
+double document_time(const cJSON *root, const char *path)
+{
+	const char *text = document_text(root, path);
+	struct tm tm = {0};
+	double fraction = 0;
+	int used = 0;
+
+	if (!text || sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday,
+			    &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &used) != 6)
+		return NAN;
+	text += used;
+	if (*text == '.') {
+		double unit = 0.1;
+
+		for (text++; *text >= '0' && *text <= '9'; text++, unit /= 10)
+			fraction += (*text - '0') * unit;
+	}
+	if (strcmp(text, "Z") != 0)
+		return NAN;
+	tm.tm_year -= 1900;
+	tm.tm_mon -= 1;
+	return (double)timegm(&tm) + fraction;
+}
+
+/* --- raw items ---------------------------------------------------------------------------------------------- */
+
+static const char *skip_blanks(const char *p, const char *end)
+{
+	while (p < end && (*p == ' ' || *p == '\t' || *p == '\n' || *p == '\r'))
+		p++;
+	return p;
+}
+
+/* p is after the opening quote; the result is after the closing one, or end. */
+static const char *skip_string(const char *p, const char *end)
+{
+	for (; p < end && *p != '"'; p++)
+		if (*p == '\\')
+			p++;
+	return p < end ? p + 1 : end;
+}
+
+/* Past one value: up to the comma or bracket that follows it at its own level. */
+static const char *skip_value(const char *p, const char *end)
+{
+	size_t depth = 0;
+
+	while (p < end) {
+		if (*p == '"') {
+			p = skip_string(p + 1, end);
+			continue;
+		}
+		if (depth == 0 && (*p == ',' || *p == ']' || *p == '}'))
+			break;
+		if (*p == '[' || *p == '{')
+			depth++;
+		if (*p == ']' || *p == '}')
+			depth--;
+		p++;
+	}
+	return p;
+}
+
+bool document_find_items(const char *text, size_t len, struct span *items)
+{
+	static const char name[] = "items\"";
+	const char *end = text + len, *p = skip_blanks(text, end);
+
+	if (p == end || *p != '{')
+		return false;
+	for (p++;; p++) {
+		const char *key = skip_blanks(p, end), *value;
+		bool found;
+
+		if (key == end || *key != '"')
+			return false;
+		value = skip_string(key + 1, end);
+		found = (size_t)(value - key - 1) == strlen(name) &&
+			memcmp(key + 1, name, strlen(name)) == 0;
+		value = skip_blanks(value, end);
+		if (value == end || *value != ':')
+			return false;
+		value = skip_blanks(value + 1, end);
+		p = skip_value(value, end);
+		if (found && value < end && *value == '[') {
+			/* Blanks may stand between the closing bracket and p. */
+			while (p > value + 1 && p[-1] != ']')
+				p--;
+			if (p == value + 1)
+				return false;
+			*items = (struct span){value + 1, (size_t)(p - value - 2)};
+			return true;
+		}
+		if (p == end || *p != ',')
+			return false;
+	}
+}
+
+bool document_next_item(struct span *items, struct span *item)
+{
+	const char *end = items->start + items->len;
+	const char *start = skip_blanks(items->start, end), *stop = skip_value(start, end);
+	const char *next = stop < end ? stop + 1 : end;
+
+	if (start == end)
+		return false;
+	while (stop > start && strchr(" \t\r\n", stop[-1]))
+		stop--;
+	*item = (struct span){start, (size_t)(stop - start)};
+	*items = (struct span){next, (size_t)(end - next)};
+	return true;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each page is parsed for the table and thrown away, so a large cluster costs one page's objects at a time; the bytes of
+ * the items are kept for -o json. The last page's envelope is the one without a "continue", hence right for the whole.
+ */
+#include "aggregator/cli/list.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/cli/client.h"
+#include "shared/mem.h"
+
+void list_init(struct list *l, list_item *item, void *context)
+{
+	*l = (struct list){.item = item, .context = context};
+}
+
+void list_fini(struct list *l)
+{
+	buf_fini(&l->page);
+	buf_fini(&l->items);
+	free(l->more);
+}
+
+static void keep_item(struct list *l, struct span raw)
+{
+	if (l->items.len)
+		buf_add_char(&l->items, ',');
+	buf_add(&l->items, raw.start, raw.len);
+}
+
+static void set_more(struct list *l, const cJSON *doc)
+{
+	const char *token = document_text(doc, "continue");
+
+	free(l->more);
+	l->more = token && token[0] ? mem_strdup(token) : NULL;
+}
+
+int list_read_page(struct list *l, struct reason *reason)
+{
+	cJSON *doc = cJSON_ParseWithLength(l->page.data ? l->page.data : "", l->page.len);
+	const cJSON *items = document_at(doc, "items"), *item;
+	double time = document_time(doc, "time");
+	struct span left, raw;
+
+	if (!cJSON_IsArray(items) || !document_find_items(l->page.data, l->page.len, &left)) {
+		cJSON_Delete(doc);
+		reason_set(reason, "the answer is not a JSON list; is that an "
+				   "evenkeel-aggregator?");
+		return -EINVAL;
+	}
+	for (item = document_first(items); item; item = item->next) {
+		bool there = document_next_item(&left, &raw);
+
+		if (!l->item(l->context, item, time))
+			l->dropped++;
+		else if (there)
+			keep_item(l, raw);
+	}
+	l->pages++;
+	set_more(l, doc);
+	cJSON_Delete(doc);
+	return 0;
+}
+
+int list_fetch(struct list *l, struct client *client, const char *path, struct reason *reason)
+{
+	struct buf next = BUF_INIT;
+	int rc;
+
+	buf_add_str(&next, path);
+	do {
+		rc = client_get(client, next.data, &l->page, reason);
+		if (rc == 0) {
+			rc = list_read_page(l, reason);
+			if (rc)
+				reason_prefix(reason, "%s%s", client_server(client), next.data);
+		}
+		buf_clear(&next);
+		if (rc == 0 && l->more) {
+			buf_printf(&next, "%s&continue=", path);
+			client_escape(l->more, &next);
+		}
+	} while (next.len);
+	buf_fini(&next);
+	return rc;
+}
+
+void list_print_json(const struct list *l, struct buf *out)
+{
+	struct span items;
+
+	if (l->pages > 1 || l->dropped) {
+		if (!document_find_items(l->page.data, l->page.len, &items))
+			return;
+		buf_add(out, l->page.data, (size_t)(items.start - l->page.data));
+		buf_add(out, l->items.data, l->items.len);
+		buf_add(out, items.start + items.len,
+			l->page.len - (size_t)(items.start + items.len - l->page.data));
+	} else {
+		buf_add(out, l->page.data, l->page.len);
+	}
+	if (!out->len || out->data[out->len - 1] != '\n')
+		buf_add_char(out, '\n');
+}

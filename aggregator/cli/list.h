@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lists of the API from their first page to their last. */
+#ifndef EVENKEEL_AGGREGATOR_CLI_LIST_H
+#define EVENKEEL_AGGREGATOR_CLI_LIST_H
+
+#include <stdbool.h>
+
+#include "aggregator/cli/cli.h"
+#include "aggregator/cli/document.h"
+
+/* item is borrowed; time is when the server looked, Unix seconds or NaN. False leaves the item out of -o json. */
+typedef bool list_item(void *context, const cJSON *item, double time);
+
+/* What was received so far, for -o json. */
+struct list {
+	list_item *item;
+	void *context;
+	struct buf page; /* the newest page, as it came */
+	struct buf items; /* all items that were kept */
+	size_t pages, dropped;
+	char *more; /* the token for the next page, or NULL; owned */
+};
+
+void list_init(struct list *l, list_item *item, void *context);
+void list_fini(struct list *l);
+/* Looks through one page, held in l->page. -EINVAL with the reason when that is no list. */
+int list_read_page(struct list *l, struct reason *reason);
+/*
+ * GETs path ("/v1/pods?limit=500": with a query) and every page after it. 0, or the error of client_get() or
+ * list_read_page() with the reason.
+ */
+int list_fetch(struct list *l, struct client *client, const char *path, struct reason *reason);
+/* One list object: the only page as it came, else the last page's envelope around all items. */
+void list_print_json(const struct list *l, struct buf *out);
+
+#endif

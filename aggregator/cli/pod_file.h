@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A pod from a file as people keep them, YAML or JSON, as the JSON the API takes. */
+#ifndef EVENKEEL_AGGREGATOR_CLI_POD_FILE_H
+#define EVENKEEL_AGGREGATOR_CLI_POD_FILE_H
+
+#include <stddef.h>
+
+#include "shared/buf.h"
+#include "shared/reason.h"
+
+/* path "-" is standard input. Appends one JSON object. -EINVAL with the reason, which names the file and line. */
+int pod_file_read(const char *path, struct buf *json, struct reason *reason);
+/* The same from memory; name is what reasons call it. */
+int pod_file_convert(const char *name, const char *text, size_t len, struct buf *json,
+		     struct reason *reason);
+
+#endif

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Fresh, late and expired are shown by words and by colour, never by colour alone. A call that names things answers for
+ * those: one missing or not fresh is exit 4. Without names only a total failure is, unless --strict.
+ */
+#include "aggregator/cli/usage_row.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/cli/units.h"
+#include "shared/mem.h"
+
+static const char *const state_words[] = {
+	[ROW_FRESH] = "fresh",
+	[ROW_LATE] = "late",
+	[ROW_EXPIRED] = "expired",
+	[ROW_NONE] = "unknown",
+};
+
+void usage_tally_init(struct usage_tally *t, const struct cli *cli, const char *what)
+{
+	*t = (struct usage_tally){.cli = cli, .what = what};
+	t->met = mem_zalloc(cli->operand_count, sizeof(*t->met));
+}
+
+void usage_tally_fini(struct usage_tally *t)
+{
+	free(t->met);
+}
+
+static size_t find_operand(const struct cli *cli, const char *name)
+{
+	size_t i = 0;
+
+	while (i < cli->operand_count && strcmp(cli->operands[i], name) != 0)
+		i++;
+	return i;
+}
+
+bool usage_tally_wants(const struct usage_tally *t, const char *name)
+{
+	return t->cli->operand_count == 0 || find_operand(t->cli, name) < t->cli->operand_count;
+}
+
+void usage_tally_add(struct usage_tally *t, const char *name, enum row_state state, double age)
+{
+	size_t i = find_operand(t->cli, name);
+
+	t->states[state]++;
+	if (i == t->cli->operand_count)
+		return;
+	/* One name may stand for several pods, and may be given twice. */
+	for (; i < t->cli->operand_count; i++)
+		if (strcmp(t->cli->operands[i], name) == 0) {
+			t->met[i] = true;
+			name = t->cli->operands[i];
+		}
+	if (state != ROW_FRESH && !t->stale_name) {
+		t->stale_name = name;
+		t->stale_state = state;
+		t->stale_age = age;
+	}
+}
+
+static int missing(const struct usage_tally *t, struct reason *reason)
+{
+	for (size_t i = 0; i < t->cli->operand_count; i++)
+		if (!t->met[i]) {
+			reason_set(reason, "%s \"%s\" is not known", t->what, t->cli->operands[i]);
+			return CLI_STALE;
+		}
+	return CLI_OK;
+}
+
+static void explain_stale(const struct usage_tally *t, struct reason *reason)
+{
+	char age[UNITS_LEN];
+
+	units_age(t->stale_age, age);
+	if (t->stale_state == ROW_NONE)
+		reason_set(reason, "of %s \"%s\" there is no usage", t->what, t->stale_name);
+	else if (isnan(t->stale_age))
+		reason_set(reason, "the usage of %s \"%s\" is %s", t->what, t->stale_name,
+			   state_words[t->stale_state]);
+	else
+		reason_set(reason, "the usage of %s \"%s\" is %s: %s old", t->what, t->stale_name,
+			   state_words[t->stale_state], age);
+}
+
+int usage_tally_exit(const struct usage_tally *t, struct reason *reason)
+{
+	size_t fresh = t->states[ROW_FRESH], total = fresh;
+
+	for (size_t i = ROW_LATE; i <= ROW_NONE; i++)
+		total += t->states[i];
+	if (missing(t, reason))
+		return CLI_STALE;
+	if (t->stale_name) {
+		explain_stale(t, reason);
+		return CLI_STALE;
+	}
+	if (total == 0) {
+		reason_set(reason, "no %s is known: has an evenkeel-agent been started?", t->what);
+		return CLI_STALE;
+	}
+	if (fresh == 0) {
+		reason_set(reason,
+			   "no %s is fresh: nothing was heard of the %zu shown for "
+			   "30s or more",
+			   t->what, total);
+		return CLI_STALE;
+	}
+	if (fresh < total && t->cli->options->strict) {
+		reason_set(reason, "%zu of %zu %ss are not fresh (--strict)", total - fresh, total,
+			   t->what);
+		return CLI_STALE;
+	}
+	return CLI_OK;
+}
+
+void usage_row_age(struct table *t, enum row_state state, double age_seconds)
+{
+	char age[UNITS_LEN], text[UNITS_LEN + 16];
+
+	units_age(age_seconds, age);
+	if (state == ROW_FRESH)
+		table_cell(t, PAINT_PLAIN, age);
+	else if (state == ROW_NONE)
+		table_cell(t, PAINT_BAD, "never");
+	else {
+		snprintf(text, sizeof(text), "%s %s", age, state_words[state]);
+		table_cell(t, state == ROW_LATE ? PAINT_WARN : PAINT_BAD, text);
+	}
+}
+
+void usage_row_cpu(struct table *t, double milli)
+{
+	char text[UNITS_LEN];
+
+	units_cpu(milli, text);
+	table_cell(t, PAINT_PLAIN, text);
+}
+
+void usage_row_bytes(struct table *t, double bytes)
+{
+	char text[UNITS_LEN];
+
+	units_bytes(bytes, text);
+	table_cell(t, PAINT_PLAIN, text);
+}
+
+static enum table_paint pressure(double share)
+{
+	return share >= 0.9 ? PAINT_BAD : share >= 0.75 ? PAINT_WARN : PAINT_PLAIN;
+}
+
+void usage_row_bytes_against(struct table *t, double bytes, double limit)
+{
+	char text[UNITS_LEN];
+
+	units_bytes(bytes, text);
+	table_cell(t, limit > 0 ? pressure(bytes / limit) : PAINT_PLAIN, text);
+}
+
+void usage_row_percent(struct table *t, double part, double whole)
+{
+	double share = whole > 0 ? part / whole : NAN;
+	char text[UNITS_LEN];
+
+	units_percent(share, text);
+	table_cell(t, pressure(share), text);
+}
+
+void usage_row_throttled(struct table *t, const cJSON *item)
+{
+	double ratio = document_number(item, "contention.throttledRatio");
+	double seconds = document_number(item, "contention.throttledSeconds");
+	char text[UNITS_LEN];
+
+	/* Without a limit there are no periods, so no share of them, and nothing that was throttled. */
+	if (isnan(ratio) && seconds != 0)
+		units_seconds(seconds, text);
+	else
+		units_percent(isnan(ratio) ? 0 : ratio, text);
+	table_cell(t,
+		   ratio >= 0.25	      ? PAINT_BAD
+		   : ratio > 0 || seconds > 0 ? PAINT_WARN
+					      : PAINT_PLAIN,
+		   text);
+}
+
+void usage_row_oom(struct table *t, const cJSON *item)
+{
+	double kills = document_number(item, "contention.oomKills");
+	char text[UNITS_LEN];
+
+	snprintf(text, sizeof(text), isnan(kills) ? "-" : "%.0f", kills);
+	table_cell(t, kills > 0 ? PAINT_BAD : PAINT_PLAIN, text);
+}
+
+double usage_row_throttled_key(const cJSON *item)
+{
+	double ratio = document_number(item, "contention.throttledRatio");
+	double seconds = document_number(item, "contention.throttledSeconds");
+
+	/* The contention object covers 5 minutes. */
+	return isnan(ratio) ? seconds / 300 : ratio;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What rows of nodes and of pods have in common: how fresh they are, and cells made of measured values. */
+#ifndef EVENKEEL_AGGREGATOR_CLI_USAGE_ROW_H
+#define EVENKEEL_AGGREGATOR_CLI_USAGE_ROW_H
+
+#include "aggregator/cli/cli.h"
+#include "aggregator/cli/document.h"
+#include "aggregator/cli/table.h"
+
+enum row_state { ROW_FRESH, ROW_LATE, ROW_EXPIRED, ROW_NONE };
+
+/* How many rows were shown in each state, and which names of the call were met. */
+struct usage_tally {
+	const struct cli *cli;
+	const char *what; /* "node", "pod" */
+	size_t states[ROW_NONE + 1];
+	bool *met; /* owned; for each operand */
+	const char *stale_name; /* owned; the first operand found that is not fresh */
+	enum row_state stale_state;
+	double stale_age;
+};
+
+void usage_tally_init(struct usage_tally *t, const struct cli *cli, const char *what);
+void usage_tally_fini(struct usage_tally *t);
+/* True when no names were given or this is one of them. */
+bool usage_tally_wants(const struct usage_tally *t, const char *name);
+void usage_tally_add(struct usage_tally *t, const char *name, enum row_state state, double age);
+/* The exit code by what was added, with the reason. */
+int usage_tally_exit(const struct usage_tally *t, struct reason *reason);
+
+/* "3s", "42s late", "6m10s expired", "never" */
+void usage_row_age(struct table *t, enum row_state state, double age_seconds);
+void usage_row_cpu(struct table *t, double milli);
+void usage_row_bytes(struct table *t, double bytes);
+/* Painted when it comes near the limit, if there is one (else NaN). */
+void usage_row_bytes_against(struct table *t, double bytes, double limit);
+/* share of a capacity; painted when it is nearly used up. */
+void usage_row_percent(struct table *t, double part, double whole);
+/* The share of periods that were throttled; the time where only that is known. */
+void usage_row_throttled(struct table *t, const cJSON *item);
+/* Kills, painted when there are any. */
+void usage_row_oom(struct table *t, const cJSON *item);
+/* The greatest first: throttled share, else NaN. */
+double usage_row_throttled_key(const cJSON *item);
+
+#endif

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * --watch draws over the last picture on a terminal and appends otherwise, a blank line between tables. Each picture
+ * is written at once, so it does not flicker; the last good one stays while the server is away. Signals are blocked but while waiting, so none is missed between the
+ * check and the wait; a request under way sees watch_stop within a second. A server that goes away is shown and asked
+ * again, since what watches usually outlives restarts; one that was never there ends it.
+ */
+#include "aggregator/cli/watch.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "aggregator/cli/client.h"
+#include "shared/clock.h"
+
+#define PERIOD_NS (2 * NS_PER_SEC)
+
+volatile sig_atomic_t watch_stop;
+
+static void on_signal(int number)
+{
+	(void)number;
+	watch_stop = 1;
+}
+
+void watch_catch_signals(void)
+{
+	struct sigaction action = {.sa_handler = on_signal};
+
+	sigemptyset(&action.sa_mask);
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+}
+
+static void terminal_size(size_t *columns, size_t *rows)
+{
+	struct winsize size;
+
+	*columns = 0;
+	*rows = 0;
+	if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size))
+		return;
+	*columns = size.ws_col;
+	*rows = size.ws_row;
+}
+
+void watch_look_at_terminal(struct cli *cli)
+{
+	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+	size_t rows;
+
+	terminal_size(&cli->width, &rows);
+	cli->color = cli->options->color == COLOR_ALWAYS;
+	if (cli->options->color == COLOR_AUTO)
+		cli->color = isatty(STDOUT_FILENO) && !(no_color && no_color[0]) &&
+			     !(term && strcmp(term, "dumb") == 0);
+}
+
+static int write_all(const char *data, size_t len)
+{
+	while (len > 0) {
+		ssize_t done = write(STDOUT_FILENO, data, len);
+
+		if (done < 0 && errno == EINTR && !watch_stop)
+			continue;
+		if (done < 0)
+			return -errno;
+		data += done;
+		len -= (size_t)done;
+	}
+	return 0;
+}
+
+/* One line without control characters, whatever the server put into its message. */
+static void clean_reason(struct reason *reason)
+{
+	for (char *p = reason->text; *p; p++)
+		if ((unsigned char)*p < ' ' || *p == 127)
+			*p = ' ';
+}
+
+static void print_reason(struct cli *cli)
+{
+	if (!cli->reason.text[0])
+		return;
+	clean_reason(&cli->reason);
+	fprintf(stderr, "evenkeel: %s\n", cli->reason.text);
+}
+
+static int run(struct cli *cli, const struct command *command)
+{
+	buf_clear(&cli->out);
+	buf_add_str(&cli->out, "");
+	cli->reason.text[0] = '\0';
+	return command->run(cli);
+}
+
+int watch_once(struct cli *cli, const struct command *command)
+{
+	int code = run(cli, command);
+	int rc = write_all(cli->out.data, cli->out.len);
+
+	if (rc) {
+		reason_set(&cli->reason, "cannot write: %s", strerror(-rc));
+		code = CLI_ERROR;
+	}
+	print_reason(cli);
+	return code;
+}
+
+/* As many lines as the screen holds, with a note when that is not all. */
+static void add_screen(struct buf *picture, const char *text, size_t lines)
+{
+	const char *p = text;
+	size_t left = 0;
+
+	for (; *p && lines > 0; lines--)
+		p += strcspn(p, "\n") + 1;
+	buf_add(picture, text, (size_t)(p - text));
+	for (; *p; p += strcspn(p, "\n") + 1)
+		left++;
+	if (left)
+		buf_printf(picture, "(%zu more lines)\n", left);
+}
+
+/* text is the newest table that could be made, the reason what stands above it. */
+static int draw(struct cli *cli, const struct command *command, const char *text)
+{
+	struct buf picture = BUF_INIT;
+	size_t columns, rows, used = 4;
+	int rc;
+
+	terminal_size(&columns, &rows);
+	/* Home, then clear to the end. */
+	buf_printf(&picture, "\033[H\033[Jevenkeel %s, every 2s from %s; Ctrl-C ends\n\n",
+		   command->name, client_server(cli->client));
+	if (cli->reason.text[0]) {
+		clean_reason(&cli->reason);
+		buf_printf(&picture, "%s%s%s\n\n", cli->color ? "\033[33m" : "", cli->reason.text,
+			   cli->color ? "\033[0m" : "");
+		used += 2 + (columns ? strlen(cli->reason.text) / columns : 0);
+	}
+	/* Lines wider than the terminal are cut by it while this is drawn. */
+	buf_add_str(&picture, "\033[?7l");
+	add_screen(&picture, text, rows > used + 4 ? rows - used : 4);
+	buf_add_str(&picture, "\033[?7h");
+	rc = write_all(picture.data, picture.len);
+	buf_fini(&picture);
+	return rc;
+}
+
+static int append(struct cli *cli, bool first)
+{
+	int rc = 0;
+
+	if (!first && cli->out.len && cli->options->output != OUTPUT_JSON)
+		rc = write_all("\n", 1);
+	if (rc == 0)
+		rc = write_all(cli->out.data, cli->out.len);
+	print_reason(cli);
+	return rc;
+}
+
+/* Until the next full period after start; signals get through only in here. */
+static void wait_period(int64_t start_ns)
+{
+	int64_t left = PERIOD_NS - (clock_mono_ns() - start_ns);
+	sigset_t caught, before;
+
+	sigemptyset(&caught);
+	sigaddset(&caught, SIGINT);
+	sigaddset(&caught, SIGTERM);
+	sigprocmask(SIG_BLOCK, &caught, &before);
+	while (!watch_stop && left > 0) {
+		struct timespec timeout = {left / NS_PER_SEC, left % NS_PER_SEC};
+
+		ppoll(NULL, 0, &timeout, &before);
+		left = PERIOD_NS - (clock_mono_ns() - start_ns);
+	}
+	sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
+int watch_loop(struct cli *cli, const struct command *command)
+{
+	bool drawn = isatty(STDOUT_FILENO) && cli->options->output != OUTPUT_JSON;
+	struct buf shown = BUF_INIT;
+	bool first = true;
+	int code = CLI_OK;
+
+	while (!watch_stop) {
+		int64_t start_ns = clock_mono_ns();
+		int rc;
+
+		watch_look_at_terminal(cli);
+		code = run(cli, command);
+		if (watch_stop)
+			break;
+		if (first && (code == CLI_ERROR || code == CLI_USAGE)) {
+			print_reason(cli);
+			goto free_shown;
+		}
+		if (code != CLI_ERROR) {
+			buf_clear(&shown);
+			buf_add(&shown, cli->out.data, cli->out.len);
+		}
+		rc = drawn ? draw(cli, command, shown.data) : append(cli, first);
+		if (rc && !watch_stop) {
+			reason_set(&cli->reason, "cannot write: %s", strerror(-rc));
+			print_reason(cli);
+			code = CLI_ERROR;
+			goto free_shown;
+		}
+		first = false;
+		wait_period(start_ns);
+	}
+	code = CLI_OK;
+free_shown:
+	buf_fini(&shown);
+	return code;
+}

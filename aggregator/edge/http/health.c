@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Liveness and readiness for whoever starts the service. The threads that answer are the ones being asked about, so an
+ * answer is the proof. Without an API to follow there are no caches to wait for: ready means serving.
+ */
+#include "aggregator/edge/http/http.h"
+
+static void answer_ok(struct http_response *rs)
+{
+	rs->content_type = "text/plain; charset=utf-8";
+	buf_add_str(&rs->body, "ok\n");
+}
+
+void http_healthz(const struct http_context *ctx, const struct http_request *rq,
+		  struct http_response *rs)
+{
+	(void)ctx;
+	(void)rq;
+	answer_ok(rs);
+}
+
+void http_readyz(const struct http_context *ctx, const struct http_request *rq,
+		 struct http_response *rs)
+{
+	(void)ctx;
+	(void)rq;
+	answer_ok(rs);
+}

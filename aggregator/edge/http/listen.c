@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Why not left to the HTTP library: it says only that starting failed. People need to know which address, why, and what
+ * to do about it.
+ */
+#include "aggregator/edge/http/listen.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* Clients may come all at once after a restart; the kernel cuts this to net.core.somaxconn. */
+enum { BACKLOG = 4096 };
+
+struct address_parts {
+	char host[256]; /* "" is every address */
+	char port[8];
+};
+
+static int split_address(const char *address, struct address_parts *parts, struct reason *reason)
+{
+	const char *colon = strrchr(address, ':');
+	const char *host = address, *end = colon;
+	size_t digits;
+
+	if (!colon)
+		goto bad;
+	digits = strspn(colon + 1, "0123456789");
+	if (!digits || digits > 5 || colon[1 + digits] || strtol(colon + 1, NULL, 10) > 65535)
+		goto bad;
+	if (*host == '[') {
+		host++;
+		end--;
+		if (end < host || *end != ']')
+			goto bad;
+	} else if (memchr(host, ':', (size_t)(end - host))) {
+		goto bad;
+	}
+	if ((size_t)(end - host) >= sizeof(parts->host))
+		goto bad;
+	snprintf(parts->host, sizeof(parts->host), "%.*s", (int)(end - host), host);
+	snprintf(parts->port, sizeof(parts->port), "%s", colon + 1);
+	return 0;
+bad:
+	reason_set(reason, "\"%s\" is not HOST:PORT, [IPV6]:PORT or :PORT", address);
+	return -EINVAL;
+}
+
+static int resolve(const struct address_parts *parts, int family, struct addrinfo **found,
+		   struct reason *reason)
+{
+	const struct addrinfo hints = {
+		.ai_family = family,
+		.ai_socktype = SOCK_STREAM,
+		.ai_flags = AI_PASSIVE | AI_NUMERICSERV,
+	};
+	const char *host = parts->host[0] ? parts->host : NULL;
+	int rc = getaddrinfo(host, parts->port, &hints, found);
+
+	if (!rc)
+		return 0;
+	reason_set(reason, "\"%s\" is not an address of this machine: %s", parts->host,
+		   gai_strerror(rc));
+	return -EINVAL;
+}
+
+static int open_socket(const struct addrinfo *at, int *out)
+{
+	int on = 1, off = 0, rc;
+	int fd = socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (at->ai_family == AF_INET6)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+	if (bind(fd, at->ai_addr, at->ai_addrlen) < 0 || listen(fd, BACKLOG) < 0) {
+		rc = -errno;
+		close(fd);
+		return rc;
+	}
+	*out = fd;
+	return 0;
+}
+
+static const char *advice(int rc)
+{
+	switch (-rc) {
+	case EADDRINUSE:
+		return "another process listens there; stop it or choose another port";
+	case EACCES:
+		return "ports below 1024 need CAP_NET_BIND_SERVICE; choose a higher one";
+	case EADDRNOTAVAIL:
+		return "no interface of this machine has that address";
+	default:
+		return strerror(-rc);
+	}
+}
+
+static bool is_loopback(const struct sockaddr_storage *at)
+{
+	if (at->ss_family == AF_INET)
+		return ntohl(((const struct sockaddr_in *)at)->sin_addr.s_addr) >> 24 == 127;
+	return at->ss_family == AF_INET6 &&
+	       IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)at)->sin6_addr);
+}
+
+static void describe(struct listener *l)
+{
+	struct sockaddr_storage at = {0};
+	socklen_t len = sizeof(at);
+	char host[INET6_ADDRSTRLEN] = "", port[8] = "";
+
+	getsockname(l->fd, (struct sockaddr *)&at, &len);
+	getnameinfo((struct sockaddr *)&at, len, host, sizeof(host), port, sizeof(port),
+		    NI_NUMERICHOST | NI_NUMERICSERV);
+	snprintf(l->address, sizeof(l->address), at.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s",
+		 host, port);
+	l->loopback = is_loopback(&at);
+}
+
+/* Binds the first address of that family that can be bound. */
+static int bind_family(struct listener *l, const struct address_parts *parts, int family,
+		       struct reason *reason)
+{
+	struct addrinfo *found;
+	int rc = resolve(parts, family, &found, reason);
+
+	if (rc)
+		return rc;
+	for (const struct addrinfo *at = found; at; at = at->ai_next) {
+		rc = open_socket(at, &l->fd);
+		if (!rc)
+			break;
+	}
+	if (rc)
+		reason_set(reason, "%s", advice(rc));
+	freeaddrinfo(found);
+	return rc;
+}
+
+int listen_open(struct listener *l, const char *address, struct reason *reason)
+{
+	struct address_parts parts;
+	int rc = split_address(address, &parts, reason);
+
+	if (rc)
+		goto out;
+	/* A socket of IPv6's "any" takes IPv4 too; a kernel without IPv6 has only the other. */
+	if (!parts.host[0])
+		rc = bind_family(l, &parts, AF_INET6, NULL);
+	if (parts.host[0] || (rc && rc != -EADDRINUSE && rc != -EACCES))
+		rc = bind_family(l, &parts, parts.host[0] ? AF_UNSPEC : AF_INET, reason);
+	else if (rc)
+		reason_set(reason, "%s", advice(rc));
+	if (!rc)
+		describe(l);
+out:
+	if (rc)
+		reason_prefix(reason, "cannot listen on %s", address);
+	return rc;
+}

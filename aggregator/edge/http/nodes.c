@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET /v1/nodes and /v1/nodes/NAME: what is measured on each machine, how fresh that is, and by which means. */
+#include <stdio.h>
+#include <string.h>
+
+#include "aggregator/edge/http/http.h"
+#include "aggregator/edge/http/list.h"
+#include "aggregator/edge/http/usage_json.h"
+#include "shared/clock.h"
+#include "shared/jsonw.h"
+
+static void write_run(struct jsonw *w, const uint8_t run[FRAME_RUN_LEN])
+{
+	char text[2 * FRAME_RUN_LEN + 1];
+
+	for (int i = 0; i < FRAME_RUN_LEN; i++)
+		snprintf(text + 2 * i, sizeof(text) - (size_t)(2 * i), "%02x", run[i]);
+	jsonw_key_string(w, "runId", text);
+}
+
+static void write_source(struct jsonw *w, const struct node_page *p, int64_t now_ns)
+{
+	static const char *const tiers[] = {
+		[TIER_T0] = "T0",
+		[TIER_T1] = "T1",
+		[TIER_T2] = "T2",
+		[TIER_T3] = "T3",
+	};
+	enum freshness state = page_freshness(p, now_ns);
+	int64_t age_ns = now_ns > p->end_ns ? now_ns - p->end_ns : 0;
+
+	jsonw_key(w, "source");
+	jsonw_object_open(w);
+	jsonw_key_string(w, "state", freshness_name(state));
+	if (state != NEVER) {
+		jsonw_key_fixed(w, "ageSeconds", (double)age_ns / NS_PER_SEC, 3);
+		jsonw_key_string(w, "tier", tiers[p->tier]);
+		jsonw_key_fixed(w, "rateHz", p->rate_hz, 3);
+		write_run(w, p->run);
+		jsonw_key_int(w, "missedTicks", p->missed_ticks);
+		jsonw_key_int(w, "overflowCgroups", p->overflow);
+		jsonw_key_fixed(w, "agentCpuMillicores", p->agent_cpu_milli, 3);
+		jsonw_key_fixed(w, "passMicroseconds", (double)p->pass_ns / 1000, 3);
+	}
+	jsonw_object_close(w);
+}
+
+static void write_members(struct jsonw *w, const struct node_page *p, int64_t now_ns)
+{
+	jsonw_key_string(w, "name", p->name);
+	write_source(w, p, now_ns);
+	usage_json_write_resources(w, "capacity", p->cpu_capacity_milli, p->mem_capacity_bytes);
+	usage_json_write_resources(w, "allocatable", p->cpu_allocatable_milli,
+				   p->mem_allocatable_bytes);
+	usage_json_write(w, &p->usage);
+	usage_json_write_contention(w, p->usage.windows);
+}
+
+static void answer_list(const struct view *v, const struct list_query *q, int64_t now_ns,
+			struct http_response *rs)
+{
+	struct list_pick pick;
+	struct jsonw w;
+
+	list_pick_init(&pick, q);
+	for (size_t i = 0; i < v->page_count; i++)
+		if (!q->node || strcmp(v->pages[i]->name, q->node) == 0)
+			list_pick_offer(&pick, (struct list_item){.page = v->pages[i]});
+	list_pick_sort(&pick);
+	jsonw_init(&w, &rs->body);
+	list_write_open(&w, "NodeList", now_ns);
+	for (size_t i = 0; i < pick.count; i++) {
+		jsonw_object_open(&w);
+		write_members(&w, pick.items[i].page, now_ns);
+		jsonw_object_close(&w);
+	}
+	list_write_close(&w, &pick);
+	list_pick_fini(&pick);
+}
+
+static void answer_one(const struct view *v, const char *name, int64_t now_ns,
+		       struct http_response *rs)
+{
+	const struct node_page *p = view_find(v, name);
+	struct jsonw w;
+
+	if (!p) {
+		http_fail(rs, 404, "notFound", NULL, "no agent has reported from a node \"%s\"",
+			  name);
+		return;
+	}
+	jsonw_init(&w, &rs->body);
+	jsonw_object_open(&w);
+	list_write_header(&w, "Node", now_ns);
+	write_members(&w, p, now_ns);
+	jsonw_object_close(&w);
+	buf_add_char(&rs->body, '\n');
+}
+
+void http_nodes(const struct http_context *ctx, const struct http_request *rq,
+		struct http_response *rs)
+{
+	static const char *const list_parameters[] = {"node",	  "limit",	   "sort",
+						      "continue", "labelSelector", NULL};
+	static const char *const none[] = {NULL};
+	const char *name = rq->path + strlen("/v1/nodes");
+	struct list_query q;
+	int64_t now_ns = ctx->now_ns();
+	struct view *v;
+
+	name += *name == '/';
+	if (!list_query_read(rq, *name ? none : list_parameters, &q, rs))
+		return;
+	v = view_slot_take(ctx->views);
+	rs->content_type = "application/json";
+	rs->etag = list_etag(v, now_ns);
+	if (*name)
+		answer_one(v, name, now_ns, rs);
+	else
+		answer_list(v, &q, now_ns, rs);
+	view_drop(v);
+	list_query_fini(&q);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which handler answers which path and method, and how a refusal looks. A path ending in "/" in the table also stands
+ * for everything below it; the handler takes the rest of the path as a name.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "aggregator/edge/http/http.h"
+#include "shared/jsonw.h"
+
+struct route {
+	const char *path;
+	const char *method; /* NULL: any, as load-watcher; GET includes HEAD */
+	http_handler *handler;
+};
+
+static const struct route routes[] = {
+	{"/watcher", NULL, http_watcher},    {"/watcher/health", NULL, http_watcher_health},
+	{"/watcher/", NULL, http_watcher},   {"/v1/nodes", "GET", http_nodes},
+	{"/v1/nodes/", "GET", http_nodes},   {"/v1/pods", "GET", http_pods},
+	{"/v1/scores", "POST", http_scores}, {"/metrics", "GET", http_metrics},
+	{"/healthz", "GET", http_healthz},   {"/readyz", "GET", http_readyz},
+};
+
+/* First match; exact paths stand before the folder they are in. */
+static const struct route *find_route(const char *path)
+{
+	for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
+		size_t len = strlen(routes[i].path);
+		bool folder = routes[i].path[len - 1] == '/';
+
+		if (folder ? strncmp(path, routes[i].path, len) == 0
+			   : strcmp(path, routes[i].path) == 0)
+			return &routes[i];
+	}
+	return NULL;
+}
+
+static bool method_fits(const struct route *route, const char *method)
+{
+	if (!route->method || strcmp(route->method, method) == 0)
+		return true;
+	return strcmp(route->method, "GET") == 0 && strcmp(method, "HEAD") == 0;
+}
+
+void http_fail(struct http_response *rs, int status, const char *code, const char *field,
+	       const char *format, ...)
+{
+	char message[512];
+	struct jsonw w;
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(message, sizeof(message), format, args);
+	va_end(args);
+	buf_clear(&rs->body);
+	jsonw_init(&w, &rs->body);
+	jsonw_object_open(&w);
+	jsonw_key(&w, "error");
+	jsonw_object_open(&w);
+	jsonw_key_string(&w, "code", code);
+	jsonw_key_string(&w, "message", message);
+	if (field)
+		jsonw_key_string(&w, "field", field);
+	jsonw_object_close(&w);
+	jsonw_object_close(&w);
+	buf_add_char(&rs->body, '\n');
+	rs->status = status;
+	rs->content_type = "application/json";
+}
+
+void http_route(const struct http_context *ctx, const struct http_request *rq,
+		struct http_response *rs)
+{
+	const struct route *route;
+
+	/* An address configured with a slash at its end makes clients ask for "//watcher". */
+	struct http_request plain = *rq;
+
+	while (plain.path[0] == '/' && plain.path[1] == '/')
+		plain.path++;
+	rs->status = 200;
+	route = find_route(plain.path);
+	if (!route) {
+		http_fail(rs, 404, "notFound", NULL, "there is nothing at %s", plain.path);
+	} else if (!method_fits(route, plain.method)) {
+		http_fail(rs, 405, "methodNotAllowed", NULL, "%s answers %s, not %s", route->path,
+			  route->method, plain.method);
+		rs->allow = strcmp(route->method, "GET") == 0 ? "GET, HEAD" : route->method;
+	} else {
+		route->handler(ctx, &plain, rs);
+	}
+}

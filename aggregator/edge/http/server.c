@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libmicrohttpd around http_route().
+ *
+ * Two threads of the library each wait for their connections' events; a request runs on one of them from the first byte
+ * to the last and never blocks: a handler takes a view, writes its answer into memory and drops the view. What a
+ * slow client has not yet sent or read waits in memory, not on a thread.
+ *
+ * Bounds. Connections: CONNECTIONS_MOST, at most what the limit of open files leaves, and where strangers can
+ * connect PER_IP_MOST from one address. Memory: a request's body BODY_MOST, all bodies and unread answers together
+ * HELD_MOST (beyond: 503). Silence: IDLE_SECONDS. What the library refuses by itself (bytes that are not HTTP, headers
+ * beyond CONNECTION_BYTES) never reaches a handler.
+ *
+ * Shutdown: stopping closes every connection, completes every request that began, and joins the threads.
+ */
+#include <errno.h>
+#include <microhttpd.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "aggregator/edge/http/http.h"
+#include "aggregator/edge/http/listen.h"
+#include "shared/mem.h"
+
+enum {
+	THREADS = 2,
+	CONNECTIONS_MOST = 16384,
+	CONNECTIONS_LEAST = 64,
+	DESCRIPTORS_KEPT = 256, /* for everything that is not HTTP */
+	PER_IP_MOST = 2048,
+	CONNECTION_BYTES = 16384,
+	IDLE_SECONDS = 45, /* longer than the 30 s at which schedulers poll */
+	BODY_MOST = 1 << 20,
+	BODY_SWALLOWED =
+		16 << 20, /* read and forgotten, so that the client gets to read the refusal */
+	HELD_MOST = 256 << 20,
+};
+
+struct http_server {
+	const struct http_context *ctx; /* fixed after start; borrowed */
+	struct MHD_Daemon *daemon;
+	struct listener listener;
+	atomic_size_t held_bytes;
+};
+
+/* One request between its first line and its end. */
+struct pending {
+	struct buf body;
+	size_t seen; /* bytes of the body that arrived, kept or not */
+	bool too_large;
+	bool busy;
+};
+
+/* An answer the library is sending. */
+struct answer {
+	struct http_server *server;
+	char *data; /* owned */
+	size_t len;
+};
+
+static bool hold(struct http_server *s, size_t len)
+{
+	if (atomic_fetch_add(&s->held_bytes, len) + len <= HELD_MOST)
+		return true;
+	atomic_fetch_sub(&s->held_bytes, len);
+	return false;
+}
+
+static void release(struct http_server *s, size_t len)
+{
+	atomic_fetch_sub(&s->held_bytes, len);
+}
+
+/* --- the query, as handlers see it ------------------------------------------------------------------------------ */
+
+struct search {
+	const char *name; /* wanted, or */
+	const char *const *known; /* everything but these */
+	const char *found;
+};
+
+static bool is_known(const char *const *known, const char *name)
+{
+	for (; *known; known++)
+		if (strcmp(*known, name) == 0)
+			return true;
+	return false;
+}
+
+static enum MHD_Result on_parameter(void *cls, enum MHD_ValueKind kind, const char *key,
+				    const char *value)
+{
+	struct search *s = cls;
+
+	(void)kind;
+	if (s->name && strcmp(s->name, key) == 0)
+		s->found = value ? value : "";
+	else if (s->known && !is_known(s->known, key))
+		s->found = key;
+	return s->found ? MHD_NO : MHD_YES;
+}
+
+static const char *query(const struct http_request *rq, const char *name)
+{
+	struct search s = {.name = name};
+
+	MHD_get_connection_values(rq->connection, MHD_GET_ARGUMENT_KIND, on_parameter, &s);
+	return s.found;
+}
+
+static const char *query_other(const struct http_request *rq, const char *const *known)
+{
+	struct search s = {.known = known};
+
+	MHD_get_connection_values(rq->connection, MHD_GET_ARGUMENT_KIND, on_parameter, &s);
+	return s.found;
+}
+
+/* --- answers ---------------------------------------------------------------------------------------------------- */
+
+static void free_answer(void *cls)
+{
+	struct answer *a = cls;
+
+	release(a->server, a->len);
+	free(a->data);
+	free(a);
+}
+
+/* Takes the body over. */
+static struct MHD_Response *new_answer(struct http_server *s, struct buf *body)
+{
+	struct answer *a = mem_zalloc(1, sizeof(*a));
+	struct MHD_Response *response;
+
+	a->server = s;
+	a->data = buf_take(body, &a->len);
+	atomic_fetch_add(&s->held_bytes, a->len);
+	response = MHD_create_response_from_buffer_with_free_callback_cls(a->len, a->data,
+									  free_answer, a);
+	if (!response)
+		free_answer(a);
+	return response;
+}
+
+/* A client that has this very answer (If-None-Match lists its tag, or is "*") need not get it again. */
+static bool is_unchanged(struct MHD_Connection *connection, const char *tag)
+{
+	const char *have = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
+						       MHD_HTTP_HEADER_IF_NONE_MATCH);
+
+	return have && (strcmp(have, "*") == 0 || strstr(have, tag));
+}
+
+/* Weak: the bytes may differ in ages. Turns *rs into a 304 where the client knows it. */
+static void tag_answer(struct MHD_Connection *connection, struct http_response *rs, char header[32])
+{
+	snprintf(header, 32, "W/\"%016llx\"", (unsigned long long)rs->etag);
+	if (is_unchanged(connection, header + 2)) {
+		rs->status = 304;
+		rs->content_type = NULL;
+		buf_clear(&rs->body);
+	}
+}
+
+static enum MHD_Result send_answer(struct http_server *s, struct MHD_Connection *connection,
+				   struct http_response *rs)
+{
+	struct MHD_Response *response;
+	enum MHD_Result result;
+	char tag[32] = "";
+
+	if (atomic_load(&s->held_bytes) + rs->body.len > HELD_MOST)
+		http_fail(rs, 503, "busy", NULL, "too many answers are being read; try again");
+	if (rs->status == 200 && rs->etag)
+		tag_answer(connection, rs, tag);
+	counter_add(&s->ctx->counters->http_requests[rs->status / 100 % 6], 1);
+	response = new_answer(s, &rs->body);
+	if (!response)
+		return MHD_NO;
+	if (rs->content_type)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, rs->content_type);
+	if (rs->allow)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, rs->allow);
+	if (tag[0])
+		MHD_add_response_header(response, MHD_HTTP_HEADER_ETAG, tag);
+	result = MHD_queue_response(connection, (unsigned int)rs->status, response);
+	MHD_destroy_response(response);
+	return result;
+}
+
+static enum MHD_Result answer_request(struct http_server *s, struct MHD_Connection *connection,
+				      const char *method, const char *path, struct pending *p)
+{
+	const struct http_request rq = {
+		.method = method,
+		.path = path,
+		.body = p->body.data ? p->body.data : "",
+		.body_len = p->body.len,
+		.query = query,
+		.query_other = query_other,
+		.connection = connection,
+	};
+	struct http_response rs = {.status = 200};
+
+	if (p->too_large)
+		http_fail(&rs, 413, "tooLarge", NULL, "the body is larger than %d bytes",
+			  BODY_MOST);
+	else if (p->busy)
+		http_fail(&rs, 503, "busy", NULL, "too many requests at once; try again");
+	else
+		http_route(s->ctx, &rq, &rs);
+	return send_answer(s, connection, &rs);
+}
+
+/* --- requests --------------------------------------------------------------------------------------------------- */
+
+/* A body that will be refused and that the client has not begun to send, or that is not worth reading to its end. */
+static bool refuse_at_once(struct MHD_Connection *connection)
+{
+	const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
+							 MHD_HTTP_HEADER_CONTENT_LENGTH);
+	const char *expect =
+		MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_EXPECT);
+	unsigned long long announced = length ? strtoull(length, NULL, 10) : 0;
+
+	return announced > (expect ? BODY_MOST : BODY_SWALLOWED);
+}
+
+static void take_body(struct http_server *s, struct pending *p, const char *data, size_t len)
+{
+	p->seen += len;
+	if (p->seen > BODY_MOST)
+		p->too_large = true;
+	if (p->too_large || p->busy)
+		return;
+	if (!hold(s, len))
+		p->busy = true;
+	else
+		buf_add(&p->body, data, len);
+}
+
+static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *path,
+				  const char *method, const char *version, const char *upload,
+				  size_t *upload_len, void **state)
+{
+	struct http_server *s = cls;
+	struct pending *p = *state;
+
+	(void)version;
+	if (!p) {
+		*state = p = mem_zalloc(1, sizeof(*p));
+		p->too_large = refuse_at_once(connection);
+		return p->too_large ? answer_request(s, connection, method, path, p) : MHD_YES;
+	}
+	if (*upload_len) {
+		take_body(s, p, upload, *upload_len);
+		*upload_len = 0;
+		return p->seen > BODY_SWALLOWED ? MHD_NO : MHD_YES;
+	}
+	return answer_request(s, connection, method, path, p);
+}
+
+static void on_completed(void *cls, struct MHD_Connection *connection, void **state,
+			 enum MHD_RequestTerminationCode how)
+{
+	struct pending *p = *state;
+
+	(void)connection;
+	(void)how;
+	if (!p)
+		return;
+	release(cls, p->body.len);
+	buf_fini(&p->body);
+	free(p);
+	*state = NULL;
+}
+
+/* --- life ------------------------------------------------------------------------------------------------------- */
+
+static unsigned int connection_limit(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0 ||
+	    files.rlim_cur >= CONNECTIONS_MOST + DESCRIPTORS_KEPT)
+		return CONNECTIONS_MOST;
+	if (files.rlim_cur < CONNECTIONS_LEAST + DESCRIPTORS_KEPT)
+		return CONNECTIONS_LEAST;
+	return (unsigned int)(files.rlim_cur - DESCRIPTORS_KEPT);
+}
+
+int http_start(struct http_server **out, const char *listen, const struct http_context *ctx,
+	       struct reason *reason)
+{
+	struct http_server *s = mem_zalloc(1, sizeof(*s));
+	int rc = listen_open(&s->listener, listen, reason);
+
+	if (rc)
+		goto free_server;
+	s->ctx = ctx;
+	s->daemon = MHD_start_daemon(
+		MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, on_request, s,
+		MHD_OPTION_LISTEN_SOCKET, s->listener.fd, MHD_OPTION_THREAD_POOL_SIZE, THREADS,
+		MHD_OPTION_CONNECTION_LIMIT, connection_limit(), MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+		s->listener.loopback ? 0U : PER_IP_MOST, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+		(size_t)CONNECTION_BYTES, MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS,
+		MHD_OPTION_NOTIFY_COMPLETED, on_completed, s, MHD_OPTION_END);
+	if (!s->daemon) {
+		rc = errno ? -errno : -EIO;
+		reason_set(reason, "cannot start the HTTP server on %s: %s", s->listener.address,
+			   strerror(-rc));
+		goto free_server;
+	}
+	*out = s;
+	return 0;
+free_server:
+	free(s);
+	return rc;
+}
+
+void http_stop(struct http_server *s)
+{
+	if (!s)
+		return;
+	MHD_stop_daemon(s->daemon); /* closes the listening socket, too */
+	free(s);
+}
+
+const char *http_address(const struct http_server *s)
+{
+	return s->listener.address;
+}

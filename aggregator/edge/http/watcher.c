@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * /watcher: a drop-in for load-watcher, so that any Trimaran scheduler profile works by its watcherAddress alone.
+ *
+ * Values are percent of the node's capacity. A node is in the answer only with all four of CPU and memory AVG and STD
+ * and while its newest sample is at most 5 minutes old; a client gives a missing node its minimum score.
+ *
+ *                     corrected (default)                          upstream
+ *   window            per node the longest of 15m, 10m, 5m that    15m, or 10m when no node has 15m,
+ *                     is covered, else what there is               for all nodes
+ *   STD               of a late node widened by 1 + age / 60 s     as measured
+ *   members of ours   after the known ones of each node            none
+ *   nothing heard     503, JSON: clients keep their last answer    500, empty
+ *   all too old       200, no nodes: clients stop using old data   500, empty
+ *   unknown host      404, JSON                                    404, empty
+ *   /watcher/NAME     as ?host=NAME                                404, text
+ *
+ * "window" of the document spans what is in it: from the earliest sample to the newest, rounded outwards, since
+ * clients count pods that were placed after its end on top of the measurement (upstream: start is end less the
+ * window's length).
+ */
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/edge/http/http.h"
+#include "aggregator/edge/http/watcher_encode.h"
+#include "shared/clock.h"
+#include "shared/mem.h"
+
+#define SOURCE	    "Evenkeel"
+#define SINCE_START "sinceStart"
+#define JSON	    "application/json"
+#define WINDOW_STEP 300 /* seconds from one window to the next longer */
+#define COVER_SLACK (2 * NODE_BUCKET_SECONDS * NS_PER_SEC)
+
+enum { NODE_METRICS = 4 };
+
+/* What goes into one answer. */
+struct selection {
+	int64_t now_ns;
+	bool upstream;
+	double std_divisor;
+	enum window upstream_window; /* of all nodes */
+	struct watcher_node *nodes; /* owned, as are their metrics: one block each */
+	struct watcher_metric *metrics;
+	size_t count;
+	int64_t start_ns, end_ns;
+	int longest; /* enum window, or -1: no window is covered */
+};
+
+static const struct window_set *window_of(const struct node_page *p, enum window window)
+{
+	const struct window_set *set = &p->usage.windows[window];
+
+	return set->cpu_milli.known && set->mem_bytes.known ? set : NULL;
+}
+
+static bool is_covered(const struct window_stats *s, enum window window)
+{
+	int64_t length_ns = (int64_t)(window + 1) * WINDOW_STEP * NS_PER_SEC;
+
+	return s->end_ns - s->start_ns >= length_ns - COVER_SLACK;
+}
+
+/* The longest covered window; -1 and the longest known one where none is; NULL without any. */
+static const struct window_set *longest_window(const struct node_page *p, int *window)
+{
+	const struct window_set *known = NULL;
+
+	for (*window = WINDOW_15M; *window >= WINDOW_5M; (*window)--) {
+		const struct window_set *set = window_of(p, (enum window) * window);
+
+		if (set && is_covered(&set->cpu_milli, (enum window) * window))
+			return set;
+		if (set && !known)
+			known = set;
+	}
+	return known;
+}
+
+static double percent(double value, int64_t capacity)
+{
+	return value * 100 / (double)capacity;
+}
+
+static void fill_metrics(const struct selection *s, const struct node_page *p,
+			 const struct window_set *set, const char *rollup, double widening,
+			 struct watcher_metric out[NODE_METRICS])
+{
+	const struct window_stats *cpu = &set->cpu_milli, *mem = &set->mem_bytes;
+	double factor = widening / s->std_divisor;
+	const struct watcher_metric metrics[NODE_METRICS] = {
+		{"host.cpu.utilisation", "CPU", "AVG", rollup,
+		 percent(cpu->mean, p->cpu_capacity_milli)},
+		{"host.cpu.utilisation", "CPU", "STD", rollup,
+		 percent(cpu->stddev * factor, p->cpu_capacity_milli)},
+		{"host.memory.utilisation", "Memory", "AVG", rollup,
+		 percent(mem->mean, p->mem_capacity_bytes)},
+		{"host.memory.utilisation", "Memory", "STD", rollup,
+		 percent(mem->stddev * factor, p->mem_capacity_bytes)},
+	};
+
+	memcpy(out, metrics, sizeof(metrics));
+}
+
+static void extend_span(struct selection *s, const struct window_stats *w)
+{
+	if (!s->end_ns || w->start_ns < s->start_ns)
+		s->start_ns = w->start_ns;
+	if (w->end_ns > s->end_ns)
+		s->end_ns = w->end_ns;
+}
+
+static bool is_alive(const struct node_page *p, int64_t now_ns)
+{
+	enum freshness state = page_freshness(p, now_ns);
+
+	return state == FRESH || state == LATE;
+}
+
+static void select_node(struct selection *s, const struct node_page *p)
+{
+	double age_seconds = fmax(0, (double)(s->now_ns - p->end_ns) / NS_PER_SEC);
+	bool late = page_freshness(p, s->now_ns) == LATE;
+	struct watcher_metric *metrics = s->metrics + NODE_METRICS * s->count;
+	const struct window_set *set;
+	const char *name;
+	int window = (int)s->upstream_window;
+
+	if (!is_alive(p, s->now_ns) || p->cpu_capacity_milli <= 0 || p->mem_capacity_bytes <= 0)
+		return;
+	set = s->upstream ? window_of(p, s->upstream_window) : longest_window(p, &window);
+	if (!set)
+		return;
+	name = window < 0 ? SINCE_START : window_name[window];
+	fill_metrics(s, p, set, name, late && !s->upstream ? 1 + age_seconds / 60 : 1, metrics);
+	s->nodes[s->count++] = (struct watcher_node){
+		.name = p->name,
+		.metrics = metrics,
+		.metric_count = NODE_METRICS,
+		.extra = !s->upstream,
+		.window = name,
+		.window_seconds =
+			(double)(set->cpu_milli.end_ns - set->cpu_milli.start_ns) / NS_PER_SEC,
+		.age_seconds = age_seconds,
+		.samples = set->cpu_milli.samples,
+	};
+	extend_span(s, &set->cpu_milli);
+	extend_span(s, &set->mem_bytes);
+	s->longest = window > s->longest ? window : s->longest;
+}
+
+/* What the whole service serves upstream: its newest 15m entry, else its newest 10m entry. */
+static bool find_upstream_window(const struct view *v, int64_t now_ns, enum window *window)
+{
+	static const enum window order[] = {WINDOW_15M, WINDOW_10M};
+
+	for (size_t k = 0; k < sizeof(order) / sizeof(order[0]); k++) {
+		for (size_t i = 0; i < v->page_count; i++) {
+			if (is_alive(v->pages[i], now_ns) && window_of(v->pages[i], order[k])) {
+				*window = order[k];
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+static int64_t floor_seconds(int64_t ns)
+{
+	return ns / NS_PER_SEC - (ns % NS_PER_SEC < 0);
+}
+
+static void write_answer(struct selection *s, struct http_response *rs)
+{
+	struct watcher_answer a = {
+		.timestamp = floor_seconds(s->now_ns),
+		.source = SOURCE,
+		.nodes = s->nodes,
+		.node_count = s->count,
+	};
+	char span[32];
+
+	if (!s->count) {
+		s->end_ns = s->now_ns;
+		s->start_ns = s->now_ns - (int64_t)WINDOWS * WINDOW_STEP * NS_PER_SEC;
+		s->longest = WINDOW_15M;
+	}
+	a.start = floor_seconds(s->start_ns);
+	a.end = floor_seconds(s->end_ns + NS_PER_SEC - 1);
+	if (s->upstream && s->count)
+		a.start = a.end - (s->longest + 1) * WINDOW_STEP;
+	snprintf(span, sizeof(span), "%llds", (long long)(a.end - a.start));
+	a.duration = s->longest < 0 ? span : window_name[s->longest];
+	rs->content_type = JSON;
+	watcher_encode(&a, &rs->body);
+}
+
+static void answer_view(const struct http_context *ctx, const struct view *v,
+			const struct node_page *only, enum window upstream_window, int64_t now_ns,
+			struct http_response *rs)
+{
+	size_t most = only ? 1 : v->page_count;
+	struct selection s = {
+		.now_ns = now_ns,
+		.upstream = ctx->watcher_upstream,
+		.std_divisor = sqrt(fmax(1, ctx->watcher_smoothed)),
+		.upstream_window = upstream_window,
+		.nodes = mem_zalloc(most, sizeof(*s.nodes)),
+		.metrics = mem_zalloc(most * NODE_METRICS, sizeof(*s.metrics)),
+		.longest = -1,
+	};
+
+	for (size_t i = 0; i < most; i++)
+		select_node(&s, only ? only : v->pages[i]);
+	if (only && !s.count && s.upstream)
+		rs->status = 404;
+	else if (only && !s.count)
+		http_fail(rs, 404, "notFound", "host",
+			  "no measurements of the last 5 minutes of %s", only->name);
+	else
+		write_answer(&s, rs);
+	free(s.metrics);
+	free(s.nodes);
+}
+
+static void answer_upstream(const struct http_context *ctx, const struct view *v, const char *host,
+			    int64_t now_ns, struct http_response *rs)
+{
+	const struct node_page *only = *host ? view_find(v, host) : NULL;
+	enum window window;
+
+	rs->content_type = JSON;
+	if (!find_upstream_window(v, now_ns, &window))
+		rs->status = 500;
+	else if (*host && !only)
+		rs->status = 404;
+	else
+		answer_view(ctx, v, only, window, now_ns, rs);
+}
+
+static void answer_corrected(const struct http_context *ctx, const struct view *v, const char *host,
+			     int64_t now_ns, struct http_response *rs)
+{
+	const struct node_page *only = *host ? view_find(v, host) : NULL;
+
+	if (!v->page_count)
+		http_fail(rs, 503, "noData", NULL, "no agent has reported yet");
+	else if (*host && !only)
+		http_fail(rs, 404, "notFound", "host", "no agent has reported from a node \"%s\"",
+			  host);
+	else
+		answer_view(ctx, v, only, WINDOW_15M, now_ns, rs);
+}
+
+void http_watcher(const struct http_context *ctx, const struct http_request *rq,
+		  struct http_response *rs)
+{
+	const char *below = rq->path + strlen("/watcher");
+	const char *host = rq->query(rq, "host");
+	int64_t now_ns = ctx->now_ns();
+	struct view *v;
+
+	if (*below == '/' && ctx->watcher_upstream) {
+		rs->status = 404;
+		rs->content_type = "text/plain; charset=utf-8";
+		buf_add_str(&rs->body, "404 page not found\n");
+		return;
+	}
+	if (*below == '/' && below[1])
+		host = below + 1;
+	v = view_slot_take(ctx->views);
+	if (ctx->watcher_upstream)
+		answer_upstream(ctx, v, host ? host : "", now_ns, rs);
+	else
+		answer_corrected(ctx, v, host ? host : "", now_ns, rs);
+	view_drop(v);
+}
+
+/* A node that is heard is proof that agents, the transport and the loop work. */
+void http_watcher_health(const struct http_context *ctx, const struct http_request *rq,
+			 struct http_response *rs)
+{
+	int64_t now_ns = ctx->now_ns();
+	struct view *v = view_slot_take(ctx->views);
+
+	(void)rq;
+	rs->status = 503;
+	for (size_t i = 0; i < v->page_count && rs->status != 200; i++)
+		if (page_freshness(v->pages[i], now_ns) == FRESH)
+			rs->status = 200;
+	view_drop(v);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The few numeric conventions all score plugins share. */
+#ifndef EVENKEEL_AGGREGATOR_POLICY_ARITH_H
+#define EVENKEEL_AGGREGATOR_POLICY_ARITH_H
+
+#include <math.h>
+#include <stdint.h>
+
+static inline double clamp(double x, double low, double high)
+{
+	return fmax(fmin(x, high), low);
+}
+
+/* To the nearest integer, halves away from zero. What does not fit becomes INT64_MIN, as the conversion of the Go
+ * programs gives on amd64; the language leaves it open. */
+static inline int64_t round_away(double x)
+{
+	x = round(x);
+	return fabs(x) < 9223372036854775808.0 ? (int64_t)x : INT64_MIN;
+}
+
+static inline int64_t add_saturating(int64_t a, int64_t b)
+{
+	int64_t sum;
+
+	if (__builtin_add_overflow(a, b, &sum))
+		return b > 0 ? INT64_MAX : INT64_MIN;
+	return sum;
+}
+
+#endif

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Prefers nodes whose load plus its variation stays low, so that all nodes end on the line mu + sigma = c (KEP-61).
+ * Per resource, as fractions of what the node has:
+ *
+ *     mu = (mean + request) / C        sigma = margin * (stddev / C)^(1 / sensitivity), each within 0..1
+ *
+ *     upstream   risk = (mu + sigma) / 2
+ *     kep        risk = min(1, mu + margin * stddev / C)                no sensitivity in the KEP
+ *     corrected  risk = min(1, mu + sigma)
+ *
+ * and the node's score is 100 * (1 - risk) of its worst resource. The shipped plugin halves the sum, so it never
+ * gives less than 50 to a node that is full but steady.
+ *
+ * upstream also keeps: percentages of capacity read as percentages of the allocatable; a resource without
+ * measurement is left out, so knowing less can win; pods just placed are not counted; sensitivity 0 drops sigma
+ * unless it is 1; init and container sums by Trimaran's helper. kep and corrected use one denominator, the
+ * allocatable, count pending pods, and are never asked about a node with a resource unknown (score.c).
+ */
+#include "aggregator/policy/load_variation_risk_balancing.h"
+
+#include "aggregator/policy/arith.h"
+#include "aggregator/policy/plugin.h"
+
+static const struct rules {
+	bool halved;
+	bool root;
+	bool percent_of_allocatable;
+	bool pending;
+	bool exact; /* round binary64's result as it is */
+} rules_of[] = {
+	[SCORE_UPSTREAM] = {.halved = true,
+			    .root = true,
+			    .percent_of_allocatable = true,
+			    .exact = true},
+	[SCORE_CORRECTED] = {.root = true, .pending = true},
+	[SCORE_KEP] = {.pending = true},
+};
+
+/* As Go's math.Pow, which takes the square root for 1/2: correctly rounded, unlike other exponents. */
+static double power(double x, double y)
+{
+	return y == 0.5 ? sqrt(x) : pow(x, y);
+}
+
+void variation_risk(enum score_variant variant, const struct score_args *args,
+		    const struct resource_stats *stats, struct variation_risk *out)
+{
+	const struct rules *rules = &rules_of[variant];
+	struct resource_stats s = *stats;
+
+	*out = (struct variation_risk){.risk = 1};
+	if (s.capacity <= 0)
+		return;
+	s.request = fmax(s.request, 0);
+	s.used_mean = clamp(s.used_mean, 0, s.capacity);
+	s.used_stddev = clamp(s.used_stddev, 0, s.capacity);
+	resource_stats_mu_sigma(&s, &out->mu, &out->sigma);
+	if (rules->root && args->safe_variance_sensitivity >= 0)
+		out->sigma = power(out->sigma, 1 / args->safe_variance_sensitivity);
+	out->sigma = clamp(out->sigma * args->safe_variance_margin, 0, 1);
+	out->risk = rules->halved ? (out->mu + out->sigma) / 2 : fmin(out->mu + out->sigma, 1);
+	out->score = (1 - out->risk) * 100;
+	/* Sums of decimal fractions that end on a half are halves on paper; binary64 may miss them by an ulp. */
+	if (!rules->exact)
+		out->score = round(out->score * 1e9) / 1e9;
+}
+
+/* One resource of the node. names: what its terms are called, in the order they are written. */
+struct resource {
+	const char *label, *unit, *mean, *stddev, *capacity, *used, *request, *pending, *mu, *sigma,
+		*risk, *score;
+};
+
+static const struct resource cpu_names = {
+	"CPU",	  "millicores", "cpuMean", "cpuStddev", "cpuAllocatable", "cpuUsed",
+	"podCpu", "pendingCpu", "cpuMu",   "cpuSigma",	"cpuRisk",	  "cpuScore",
+};
+
+static const struct resource memory_names = {
+	"memory",     "bytes",	     "memoryMean",    "memoryStddev", "memoryAllocatable",
+	"memoryUsed", "podMemory",   "pendingMemory", "memoryMu",     "memorySigma",
+	"memoryRisk", "memoryScore",
+};
+
+struct amounts {
+	int64_t capacity, allocatable, request, pending;
+};
+
+static void weigh(enum score_variant variant, const struct score_args *args,
+		  const struct resource *names, const struct score_metric *metric, struct amounts a,
+		  struct score_result *r, struct variation_risk *risk)
+{
+	const struct rules *rules = &rules_of[variant];
+	double request = (double)a.request + (rules->pending ? (double)a.pending : 0);
+	struct resource_stats stats;
+
+	resource_stats_init(&stats, metric,
+			    (double)(rules->percent_of_allocatable ? a.allocatable : a.capacity),
+			    (double)a.allocatable, request);
+	variation_risk(variant, args, &stats, risk);
+	score_term(r, names->mean, "percent", metric->mean);
+	score_term(r, names->stddev, "percent", metric->stddev);
+	score_term(r, names->capacity, names->unit, stats.capacity);
+	score_term(r, names->used, names->unit, stats.used_mean);
+	score_term(r, names->request, names->unit, (double)a.request);
+	if (rules->pending)
+		score_term(r, names->pending, names->unit, (double)a.pending);
+	score_term(r, names->mu, "fraction", risk->mu);
+	score_term(r, names->sigma, "fraction", risk->sigma);
+	score_term(r, names->risk, "fraction", risk->risk);
+	score_term(r, names->score, "", risk->score);
+}
+
+static void tell(struct score_result *r, const struct resource *names,
+		 const struct variation_risk *risk)
+{
+	struct sentence s = score_reason(r);
+
+	sentence_add(&s, names->label);
+	sentence_add(&s, " decides: mean with the pod ");
+	sentence_add_fixed(&s, 100 * risk->mu, 1);
+	sentence_add(&s, " %, variation ");
+	sentence_add_fixed(&s, 100 * risk->sigma, 1);
+	sentence_add(&s, " %, risk ");
+	sentence_add_fixed(&s, 100 * risk->risk, 1);
+	sentence_add(&s, " %");
+}
+
+void load_variation_risk_balancing(enum score_variant variant, const struct score_args *args,
+				   const struct pod_spec *pod, const struct score_node *node,
+				   struct score_result *r)
+{
+	bool upstream = variant == SCORE_UPSTREAM;
+	struct amounts cpu_amounts = {node->cpu_capacity_milli, node->cpu_allocatable_milli,
+				      pod_spec_cpu_milli(pod, false, upstream),
+				      node->pending_cpu_milli};
+	struct amounts mem_amounts = {node->mem_capacity_bytes, node->mem_allocatable_bytes,
+				      pod_spec_mem_bytes(pod, false, upstream),
+				      node->pending_mem_bytes};
+	struct variation_risk cpu, mem;
+	bool by_cpu;
+
+	score_term(r, "safeVarianceMargin", "", args->safe_variance_margin);
+	if (rules_of[variant].root)
+		score_term(r, "safeVarianceSensitivity", "", args->safe_variance_sensitivity);
+	if (node->cpu.known)
+		weigh(variant, args, &cpu_names, &node->cpu, cpu_amounts, r, &cpu);
+	if (node->mem.known)
+		weigh(variant, args, &memory_names, &node->mem, mem_amounts, r, &mem);
+	if (!node->cpu.known && !node->mem.known)
+		return;
+	by_cpu = node->cpu.known && (!node->mem.known || cpu.score <= mem.score);
+	r->score = round_away(by_cpu ? cpu.score : mem.score);
+	tell(r, by_cpu ? &cpu_names : &memory_names, by_cpu ? &cpu : &mem);
+}

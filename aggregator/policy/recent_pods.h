@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pods placed on a node so recently that no measurement shows them. Pure. */
+#ifndef EVENKEEL_AGGREGATOR_POLICY_RECENT_PODS_H
+#define EVENKEEL_AGGREGATOR_POLICY_RECENT_PODS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* How long a pod needs to show up in the measurements, as Trimaran assumes. */
+enum { RECENT_POD_SECONDS = 60 };
+
+/* Trimaran: placed after the end of the window, or less than a minute before it. Unix seconds. */
+bool recent_pod_counts(int64_t placed_s, int64_t window_end_s);
+/*
+ * How many of the oldest of `count` placements are forgotten at now_s; placed_s rises. upstream forgets none where
+ * all are old, so they stay until the next pod lands on the node.
+ */
+size_t recent_pods_expired(const int64_t *placed_s, size_t count, int64_t now_s, bool upstream);
+
+#endif

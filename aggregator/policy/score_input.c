@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ladder: what is known about a node, from best to worst.
+ *
+ *     window 15m    the longest window that was measured over its whole length, give or take two buckets
+ *     window 10m
+ *     window 5m
+ *     since start   measured for less than 5 minutes: all there is
+ *     late 42s      any of these, but the node has been silent for 30 s: the numbers are kept, and trusted less
+ *                   by widening sigma with the age
+ *     expired       silent for more than 5 minutes: nothing is known any more
+ *     none          never heard of
+ */
+
+#include <string.h>
+
+#include "aggregator/policy/score.h"
+#include "aggregator/policy/sentence.h"
+
+enum { RUNG_LEN = 32 };
+
+#define COVER_SLACK_NS (2 * NODE_BUCKET_SECONDS * 1000000000LL)
+
+static const struct rung {
+	enum window window;
+	int64_t length_ns;
+	const char *text;
+} rungs[] = {
+	{WINDOW_15M, 900 * 1000000000LL, "window 15m"},
+	{WINDOW_10M, 600 * 1000000000LL, "window 10m"},
+	{WINDOW_5M, 300 * 1000000000LL, "window 5m"},
+};
+
+#define RUNGS (sizeof(rungs) / sizeof(rungs[0]))
+
+static const struct window_stats *any_stats(const struct window_set *set)
+{
+	return set->cpu_milli.known ? &set->cpu_milli : &set->mem_bytes;
+}
+
+/* The window to use, or NULL; *rung names it, NULL where it is shorter than its name says. */
+static const struct window_set *choose(const struct page_usage *usage, const struct rung **rung)
+{
+	*rung = NULL;
+	for (size_t i = 0; i < RUNGS; i++) {
+		const struct window_set *set = &usage->windows[rungs[i].window];
+		const struct window_stats *stats = any_stats(set);
+
+		if (stats->known &&
+		    stats->end_ns - stats->start_ns >= rungs[i].length_ns - COVER_SLACK_NS) {
+			*rung = &rungs[i];
+			return set;
+		}
+	}
+	for (size_t i = 0; i < RUNGS; i++)
+		if (any_stats(&usage->windows[rungs[i].window])->known)
+			return &usage->windows[rungs[i].window];
+	return NULL;
+}
+
+static struct score_metric percent_of(const struct window_stats *stats, int64_t capacity,
+				      double widen)
+{
+	if (!stats->known || capacity <= 0)
+		return (struct score_metric){false, 0, 0};
+	return (struct score_metric){true, 100 * stats->mean / (double)capacity,
+				     widen * 100 * stats->stddev / (double)capacity};
+}
+
+static void name_late(char text[RUNG_LEN], double age_seconds)
+{
+	struct sentence s;
+
+	sentence_start(&s, text, RUNG_LEN);
+	sentence_add(&s, "late ");
+	sentence_add_int(&s, (int64_t)age_seconds);
+	sentence_add(&s, "s");
+}
+
+static void take_metrics(const struct node_page *page, bool late, char text[RUNG_LEN],
+			 struct score_node *node)
+{
+	const struct rung *rung;
+	const struct window_set *set = choose(&page->usage, &rung);
+	double widen = late ? 1 + node->age_seconds / 60 : 1;
+
+	if (!set)
+		return;
+	node->cpu = percent_of(&set->cpu_milli, page->cpu_capacity_milli, widen);
+	node->mem = percent_of(&set->mem_bytes, page->mem_capacity_bytes, widen);
+	node->window = rung ? window_name[rung->window] : "";
+	node->rung = rung ? rung->text : "since start";
+	if (late) {
+		name_late(text, node->age_seconds);
+		node->rung = text;
+	}
+}
+
+void score_node_from_page(const struct node_page *page, int64_t now_ns, char text[RUNG_LEN],
+			  struct score_node *node)
+{
+	enum freshness freshness = page_freshness(page, now_ns);
+
+	*node = (struct score_node){
+		.name = page->name,
+		.cpu_capacity_milli = page->cpu_capacity_milli,
+		.mem_capacity_bytes = page->mem_capacity_bytes,
+		.cpu_allocatable_milli = page->cpu_allocatable_milli,
+		.mem_allocatable_bytes = page->mem_allocatable_bytes,
+		.rung = freshness_name(freshness == EXPIRED ? EXPIRED : NEVER),
+		.window = "",
+	};
+	if (freshness == NEVER)
+		return;
+	if (now_ns > page->end_ns)
+		node->age_seconds = (double)(now_ns - page->end_ns) / 1e9;
+	if (freshness != EXPIRED)
+		take_metrics(page, freshness == LATE, text, node);
+}

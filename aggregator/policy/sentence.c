@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "aggregator/policy/sentence.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+void sentence_start(struct sentence *s, char *text, size_t size)
+{
+	assert(size > 0);
+	s->text = text;
+	s->size = size;
+	s->len = 0;
+	text[0] = '\0';
+}
+
+static void add_bytes(struct sentence *s, const char *text, size_t len)
+{
+	size_t room = s->size - 1 - s->len;
+
+	if (len > room)
+		len = room;
+	memcpy(s->text + s->len, text, len);
+	s->len += len;
+	s->text[s->len] = '\0';
+}
+
+void sentence_add(struct sentence *s, const char *text)
+{
+	add_bytes(s, text, strlen(text));
+}
+
+/* value / 10^decimals */
+static void add_decimal(struct sentence *s, uint64_t value, unsigned int decimals)
+{
+	char digits[24];
+	size_t at = sizeof(digits);
+	unsigned int done = 0;
+
+	do {
+		if (done == decimals && done > 0)
+			digits[--at] = '.';
+		digits[--at] = (char)('0' + value % 10);
+		value /= 10;
+		done++;
+	} while (value || done <= decimals);
+	add_bytes(s, digits + at, sizeof(digits) - at);
+}
+
+void sentence_add_int(struct sentence *s, int64_t value)
+{
+	if (value < 0)
+		sentence_add(s, "-");
+	add_decimal(s, value < 0 ? 0 - (uint64_t)value : (uint64_t)value, 0);
+}
+
+void sentence_add_fixed(struct sentence *s, double value, unsigned int decimals)
+{
+	static const double power[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9};
+	double scaled;
+
+	assert(decimals < sizeof(power) / sizeof(power[0]));
+	if (!isfinite(value)) {
+		sentence_add(s, "?");
+		return;
+	}
+	scaled = fmin(round(fabs(value) * power[decimals]), 1e18);
+	if (value < 0 && scaled > 0)
+		sentence_add(s, "-");
+	add_decimal(s, (uint64_t)scaled, decimals);
+}

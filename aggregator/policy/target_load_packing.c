@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Packs by measured CPU: nodes fill up to a target X one after the other, and above it the least loaded is best.
+ *
+ *     U = 100 * (used + pod + pending) / C        what the node will use, in percent
+ *     U <= X:        score = (100 - X) * U / X + X
+ *     X < U <= 100:  score = X * (100 - U) / (100 - X)
+ *     U > 100:       score = 0
+ *
+ * (KEP-61; pending: predictions for pods placed too recently to be in the measurement.) Both variants share this
+ * and the order of operations; they differ in how a pod is predicted (target_load_packing_predict) and in C, which
+ * is the capacity upstream and the allocatable here. Init containers other than sidecars are not predicted: they
+ * are gone before any window has seen them.
+ *
+ * upstream keeps its quirks: C = 0 gives U = 0, so a node without CPU scores X; a target above 100 gives scores
+ * above 100.
+ */
+#include "aggregator/policy/target_load_packing.h"
+
+#include "aggregator/policy/arith.h"
+#include "aggregator/policy/plugin.h"
+
+static bool states_cpu(const struct resource_list *list, bool upstream)
+{
+	return list->has_cpu && (upstream || list->cpu_milli > 0);
+}
+
+static bool predict(const struct resource_list *requests, const struct resource_list *limits,
+		    const struct score_args *args, bool upstream, int64_t *milli)
+{
+	if ((upstream || args->use_limits) && states_cpu(limits, upstream))
+		*milli = limits->cpu_milli;
+	else if (states_cpu(requests, upstream))
+		*milli =
+			round_away((double)requests->cpu_milli * args->default_requests_multiplier);
+	else
+		return false;
+	return true;
+}
+
+static int64_t predict_container(const struct container_spec *c, const struct score_args *args,
+				 bool upstream)
+{
+	int64_t milli;
+
+	if (!predict(&c->requests, &c->limits, args, upstream, &milli))
+		milli = args->default_requests_cpu_milli;
+	return milli;
+}
+
+int64_t target_load_packing_predict(const struct pod_spec *pod, const struct score_args *args,
+				    bool upstream)
+{
+	int64_t overhead = pod->overhead.has_cpu ? pod->overhead.cpu_milli : 0;
+	int64_t sum = 0;
+
+	if (!upstream && pod->has_pod_resources &&
+	    predict(&pod->pod_requests, &pod->pod_limits, args, upstream, &sum))
+		return add_saturating(sum, overhead);
+	for (size_t i = 0; i < pod->container_count; i++)
+		sum = add_saturating(sum, predict_container(&pod->containers[i], args, upstream));
+	for (size_t i = 0; !upstream && i < pod->init_count; i++)
+		if (pod->init[i].sidecar)
+			sum = add_saturating(sum, predict_container(&pod->init[i], args, upstream));
+	return add_saturating(sum, overhead);
+}
+
+static double unrounded(double u, double target)
+{
+	if (u > 100 && u > target)
+		return 0;
+	if (u > target)
+		return target * (100 - u) / (100 - target);
+	return (100 - target) * u / target + target;
+}
+
+static void tell(struct score_result *r, double u, double target, int64_t used, int64_t added,
+		 int64_t of)
+{
+	struct sentence s = score_reason(r);
+
+	sentence_add(&s, "CPU would be at ");
+	sentence_add_fixed(&s, u, 1);
+	sentence_add(&s, u > 100      ? " %, more than there is ("
+			 : u > target ? " %, above"
+				      : " %, within");
+	if (u <= 100) {
+		sentence_add(&s, " the target of ");
+		sentence_add_fixed(&s, target, 1);
+		sentence_add(&s, " % (");
+	}
+	sentence_add_int(&s, used);
+	sentence_add(&s, "m measured + ");
+	sentence_add_int(&s, added);
+	sentence_add(&s, "m expected of ");
+	sentence_add_int(&s, of);
+	sentence_add(&s, "m)");
+}
+
+void target_load_packing(enum score_variant variant, const struct score_args *args,
+			 const struct pod_spec *pod, const struct score_node *node,
+			 struct score_result *r)
+{
+	bool upstream = variant == SCORE_UPSTREAM;
+	double capacity = (double)node->cpu_capacity_milli;
+	int64_t of = upstream ? node->cpu_capacity_milli : node->cpu_allocatable_milli;
+	double used = node->cpu.mean / 100 * capacity;
+	int64_t expected = target_load_packing_predict(pod, args, upstream);
+	double u = 0, score;
+
+	if (of != 0)
+		u = 100 * (used + (double)expected + (double)node->pending_cpu_milli) / (double)of;
+	score = unrounded(u, args->target_utilization);
+	score_term(r, "cpuMean", "percent", node->cpu.mean);
+	score_term(r, "cpuCapacity", "millicores", capacity);
+	score_term(r, "cpuUsed", "millicores", used);
+	score_term(r, "podCpu", "millicores", (double)expected);
+	score_term(r, "pendingCpu", "millicores", (double)node->pending_cpu_milli);
+	if (!upstream)
+		score_term(r, "cpuAllocatable", "millicores", (double)of);
+	score_term(r, "cpuExpected", "percent", u);
+	score_term(r, "targetUtilization", "percent", args->target_utilization);
+	score_term(r, "unrounded", "", score);
+	r->score = round_away(score);
+	tell(r, u, args->target_utilization, round_away(used),
+	     add_saturating(expected, node->pending_cpu_milli), of);
+}

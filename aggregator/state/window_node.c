@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A node's windows: 61 buckets of 15 s in place, laid out as in window_pod.c, each with a sparse histogram of its own.
+ * A machine visits few of the 360 histogram buckets in 15 s (about 12 for CPU, 3 for memory), so a bucket keeps
+ * a sorted array of (which, count) that grows by steps of eight: 13 KiB per node then, and at most 96 KiB for one
+ * whose use never stands still.
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/state/window_sums.h"
+#include "shared/mem.h"
+
+#define BUCKET_NS (NODE_BUCKET_SECONDS * 1000000000LL)
+
+struct node_part {
+	uint32_t samples;
+	float weight, mean, m2, min, max;
+};
+
+/* CPU's histogram buckets first, then memory's. */
+struct bin {
+	uint16_t which;
+	uint16_t count; /* saturating */
+};
+
+enum { BIN_STEP = 8 };
+
+struct node_bucket {
+	int64_t start_ns, end_ns;
+	struct node_part cpu_milli, mem_bytes, working_set_bytes;
+	float seconds;
+	float throttled_seconds, contention_cpu_seconds, contention_mem_seconds;
+	uint32_t periods, throttled_periods;
+	uint32_t oom_kills;
+	uint16_t have; /* 0: empty */
+	uint16_t bin_count;
+	struct bin *bins; /* owned; sorted by which; room for bin_count rounded up to BIN_STEP */
+};
+
+static_assert(sizeof(struct node_bucket) <= 136, "61 of them and their bins fit in 16 KiB");
+static_assert((NODE_BUCKETS - 1) * NODE_BUCKET_SECONDS == 15 * 60, "15 minutes and a bucket");
+
+struct node_windows {
+	int64_t newest; /* index of the newest bucket; meaningless while all are empty */
+	struct node_bucket ring[NODE_BUCKETS];
+};
+
+struct node_windows *node_windows_new(void)
+{
+	return mem_zalloc(1, sizeof(struct node_windows));
+}
+
+void node_windows_free(struct node_windows *w)
+{
+	if (!w)
+		return;
+	for (int i = 0; i < NODE_BUCKETS; i++)
+		free(w->ring[i].bins);
+	free(w);
+}
+
+static size_t bin_room(size_t count)
+{
+	return (count + BIN_STEP - 1) / BIN_STEP * BIN_STEP;
+}
+
+size_t node_windows_bytes(const struct node_windows *w)
+{
+	size_t bytes = sizeof(*w);
+
+	for (int i = 0; i < NODE_BUCKETS; i++)
+		bytes += bin_room(w->ring[i].bin_count) * sizeof(struct bin);
+	return bytes;
+}
+
+static void unpack_part(struct window_part *part, const struct node_part *p)
+{
+	part->samples = p->samples;
+	part->weight = (double)p->weight;
+	part->mean = (double)p->mean;
+	part->m2 = (double)p->m2;
+	part->min = (double)p->min;
+	part->max = (double)p->max;
+}
+
+static struct node_part pack_part(const struct window_part *p)
+{
+	return (struct node_part){
+		.samples = p->samples < UINT32_MAX ? (uint32_t)p->samples : UINT32_MAX,
+		.weight = window_float(p->weight),
+		.mean = window_float(p->mean),
+		.m2 = window_float(p->m2),
+		.min = window_float(p->min),
+		.max = window_float(p->max),
+	};
+}
+
+static void unpack(const struct node_bucket *n, struct window_bucket *b)
+{
+	b->have = n->have;
+	b->start_ns = n->start_ns;
+	b->end_ns = n->end_ns;
+	unpack_part(&b->cpu_milli, &n->cpu_milli);
+	unpack_part(&b->mem_bytes, &n->mem_bytes);
+	unpack_part(&b->working_set_bytes, &n->working_set_bytes);
+	b->seconds = (double)n->seconds;
+	b->throttled_seconds = (double)n->throttled_seconds;
+	b->contention_cpu_seconds = (double)n->contention_cpu_seconds;
+	b->contention_mem_seconds = (double)n->contention_mem_seconds;
+	b->periods = n->periods;
+	b->throttled_periods = n->throttled_periods;
+	b->oom_kills = n->oom_kills;
+}
+
+/* Keeps the bins. Counters wrap after 4 billion in 15 s. */
+static void pack(struct node_bucket *n, const struct window_bucket *b)
+{
+	n->have = (uint16_t)b->have;
+	n->start_ns = b->start_ns;
+	n->end_ns = b->end_ns;
+	n->cpu_milli = pack_part(&b->cpu_milli);
+	n->mem_bytes = pack_part(&b->mem_bytes);
+	n->working_set_bytes = pack_part(&b->working_set_bytes);
+	n->seconds = window_float(b->seconds);
+	n->throttled_seconds = window_float(b->throttled_seconds);
+	n->contention_cpu_seconds = window_float(b->contention_cpu_seconds);
+	n->contention_mem_seconds = window_float(b->contention_mem_seconds);
+	n->periods = (uint32_t)b->periods;
+	n->throttled_periods = (uint32_t)b->throttled_periods;
+	n->oom_kills = (uint32_t)b->oom_kills;
+}
+
+static void clear_bucket(struct node_bucket *n)
+{
+	free(n->bins);
+	*n = (struct node_bucket){0};
+}
+
+/* Makes `index` part of the ring; false when it is older than that reaches. */
+static bool advance(struct node_windows *w, int64_t index)
+{
+	if (index <= w->newest - NODE_BUCKETS)
+		return false;
+	if (index - w->newest > NODE_BUCKETS)
+		w->newest = index - NODE_BUCKETS;
+	while (w->newest < index)
+		clear_bucket(&w->ring[++w->newest % NODE_BUCKETS]);
+	return true;
+}
+
+/* Adds count to bin `which`, looking from position `at` on. Returns the position after it. */
+static size_t add_bin(struct node_bucket *n, size_t at, uint16_t which, uint32_t count)
+{
+	uint32_t sum = count;
+
+	while (at < n->bin_count && n->bins[at].which < which)
+		at++;
+	if (at < n->bin_count && n->bins[at].which == which) {
+		sum = count > UINT16_MAX ? count : count + n->bins[at].count;
+	} else {
+		n->bins = mem_realloc(n->bins, bin_room(n->bin_count + 1u) * sizeof(struct bin));
+		memmove(&n->bins[at + 1], &n->bins[at], (n->bin_count - at) * sizeof(struct bin));
+		n->bin_count++;
+	}
+	n->bins[at] = (struct bin){which, sum > UINT16_MAX ? UINT16_MAX : (uint16_t)sum};
+	return at + 1;
+}
+
+static void add_histogram(struct node_bucket *n, const struct histogram *h, unsigned int first)
+{
+	size_t at = 0;
+
+	for (unsigned int i = 0; i < HISTOGRAM_BUCKETS; i++)
+		if (h->count[i])
+			at = add_bin(n, at, (uint16_t)(first + i), h->count[i]);
+}
+
+void node_windows_add(struct node_windows *w, const struct node_sample *n, int64_t start_ns,
+		      int64_t end_ns)
+{
+	int64_t index = end_ns / BUCKET_NS;
+	struct window_bucket bucket;
+	struct node_bucket *slot;
+
+	if (end_ns <= 0 || !advance(w, index))
+		return;
+	slot = &w->ring[index % NODE_BUCKETS];
+	unpack(slot, &bucket);
+	window_bucket_add(&bucket, &n->usage, start_ns, end_ns);
+	if (!bucket.have)
+		return;
+	pack(slot, &bucket);
+	add_histogram(slot, &n->cpu_hist, 0);
+	add_histogram(slot, &n->mem_hist, HISTOGRAM_BUCKETS);
+}
+
+/* Both histograms of a window, dense, in the order of struct bin. */
+struct bins {
+	struct histogram cpu, mem;
+};
+
+static void sum_bins(struct bins *into, const struct node_bucket *n)
+{
+	for (size_t i = 0; i < n->bin_count; i++) {
+		const struct bin *b = &n->bins[i];
+
+		if (b->which < HISTOGRAM_BUCKETS)
+			into->cpu.count[b->which] += b->count;
+		else
+			into->mem.count[b->which - HISTOGRAM_BUCKETS] += b->count;
+	}
+}
+
+static void read_percentiles(struct window_stats *s, const struct histogram *h, double x0)
+{
+	if (!s->known || !histogram_total(h))
+		return;
+	s->percentiles = true;
+	s->p50 = histogram_quantile(h, 0.50, x0, s->min, s->max);
+	s->p95 = histogram_quantile(h, 0.95, x0, s->min, s->max);
+	s->p99 = histogram_quantile(h, 0.99, x0, s->min, s->max);
+}
+
+void node_windows_read(const struct node_windows *w, int64_t as_of_ns,
+		       struct window_set out[WINDOWS])
+{
+	static const int last[WINDOWS] = {20, 40, 60}; /* buckets before that of as_of */
+	int64_t index = as_of_ns / BUCKET_NS;
+	struct window_sums sums = {0};
+	struct bins bins = {0};
+	int back = 0;
+
+	for (int window = 0; window < WINDOWS; window++) {
+		for (; back <= last[window]; back++, index--) {
+			const struct node_bucket *slot;
+			struct window_bucket bucket;
+
+			if (index < 0 || index > w->newest || index <= w->newest - NODE_BUCKETS)
+				continue;
+			slot = &w->ring[index % NODE_BUCKETS];
+			if (!slot->have)
+				continue;
+			unpack(slot, &bucket);
+			window_sums_add(&sums, &bucket);
+			sum_bins(&bins, slot);
+		}
+		window_sums_read(&sums, &out[window]);
+		read_percentiles(&out[window].cpu_milli, &bins.cpu, HISTOGRAM_CPU_X0);
+		read_percentiles(&out[window].mem_bytes, &bins.mem, HISTOGRAM_MEMORY_X0);
+	}
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What pod and node windows share: one bucket in full precision, and the sums of buckets that a window is. */
+#ifndef EVENKEEL_AGGREGATOR_STATE_WINDOW_SUMS_H
+#define EVENKEEL_AGGREGATOR_STATE_WINDOW_SUMS_H
+
+#include <stdint.h>
+
+#include "aggregator/state/windows.h"
+
+/* One measure in a bucket or a window; samples 0: not measured, and all else is 0. */
+struct window_part {
+	uint64_t samples;
+	double weight; /* seconds */
+	double mean, m2, min, max;
+};
+
+/* A bucket, unpacked from whatever form its ring keeps. have 0: empty. */
+struct window_bucket {
+	uint32_t have; /* enum usage_have: what at least one of its intervals measured */
+	int64_t start_ns, end_ns; /* of the intervals in it */
+	struct window_part cpu_milli, mem_bytes, working_set_bytes;
+	double seconds; /* covered by its intervals */
+	double throttled_seconds, contention_cpu_seconds, contention_mem_seconds;
+	uint64_t periods, throttled_periods, oom_kills;
+};
+
+/* The parallel form of Welford's formula, as in shared/moments.h. */
+static inline void window_part_merge(struct window_part *into, const struct window_part *from)
+{
+	double delta = from->mean - into->mean, share;
+
+	if (!from->samples)
+		return;
+	if (!into->samples) {
+		*into = *from;
+		return;
+	}
+	share = from->weight / (into->weight + from->weight);
+	into->m2 += from->m2 + delta * delta * into->weight * share;
+	into->mean += delta * share;
+	into->weight += from->weight;
+	into->samples += from->samples;
+	into->min = from->min < into->min ? from->min : into->min;
+	into->max = from->max > into->max ? from->max : into->max;
+}
+
+/* Adds one interval, whole. Nothing happens for one in which nothing was measured. */
+void window_bucket_add(struct window_bucket *b, const struct usage *u, int64_t start_ns,
+		       int64_t end_ns);
+
+struct window_span {
+	struct window_part part;
+	int64_t start_ns, end_ns;
+};
+
+/* A window in the making: buckets are added newest first. */
+struct window_sums {
+	struct window_span cpu_milli, mem_bytes, working_set_bytes;
+	uint32_t have;
+	double seconds, throttled_seconds;
+	double contention_cpu_seconds, contention_cpu_of; /* waited, and of which time */
+	double contention_mem_seconds, contention_mem_of;
+	uint64_t periods, throttled_periods, oom_kills;
+};
+
+void window_sums_add(struct window_sums *s, const struct window_bucket *b);
+/* The window as of now; more buckets may be added after. Percentiles are the caller's. */
+void window_sums_read(const struct window_sums *s, struct window_set *out);
+
+/* For packing: the nearest float, never infinite. */
+float window_float(double value);
+
+#endif

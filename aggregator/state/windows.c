@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The arithmetic of windows. A ring (window_pod.c, window_node.c) keeps packed float32 buckets; whatever is done to
+ * one is done here on its unpacked form in double precision: adding an interval, and summing buckets into windows.
+ * Sums are merges of moments, so their order matters only for rounding, and a window equals one pass over the
+ * intervals in it to about 1e-7.
+ */
+#include <float.h>
+#include <math.h>
+
+#include "aggregator/state/window_sums.h"
+
+const char *const window_name[WINDOWS] = {"5m", "10m", "15m"};
+
+float window_float(double value)
+{
+	return value > (double)FLT_MAX ? FLT_MAX : (float)value;
+}
+
+static struct window_part part_of_moments(const struct moments32 *m)
+{
+	return (struct window_part){
+		.samples = m->samples,
+		.weight = (double)m->weight,
+		.mean = (double)m->mean,
+		.m2 = (double)m->m2,
+		.min = (double)m->min,
+		.max = (double)m->max,
+	};
+}
+
+/* One value: the interval's mean. Its maximum is the true one. */
+static struct window_part part_of_gauge(const struct gauge *g, float seconds)
+{
+	return (struct window_part){
+		.samples = 1,
+		.weight = (double)seconds,
+		.mean = (double)g->mean,
+		.min = (double)g->mean,
+		.max = (double)g->max,
+	};
+}
+
+/* What of it can be counted: a weight of 0 stands for no time at all. */
+static uint32_t usable(const struct usage *u)
+{
+	uint32_t have = u->have & (USAGE_CONTENTION_MEMORY * 2 - 1);
+
+	if (!u->cpu_milli.samples || !(u->cpu_milli.weight > 0))
+		have &= ~(uint32_t)USAGE_CPU;
+	if (!(u->seconds > 0))
+		have &= ~(uint32_t)(USAGE_MEMORY | USAGE_WORKING_SET);
+	return have;
+}
+
+void window_bucket_add(struct window_bucket *b, const struct usage *u, int64_t start_ns,
+		       int64_t end_ns)
+{
+	uint32_t have = usable(u);
+	struct window_part cpu = part_of_moments(&u->cpu_milli);
+	struct window_part mem = part_of_gauge(&u->mem_bytes, u->seconds);
+	struct window_part working_set = part_of_gauge(&u->working_set_bytes, u->seconds);
+
+	if (!have)
+		return;
+	if (!b->have || start_ns < b->start_ns)
+		b->start_ns = start_ns;
+	if (!b->have || end_ns > b->end_ns)
+		b->end_ns = end_ns;
+	b->have |= have;
+	if (have & USAGE_CPU)
+		window_part_merge(&b->cpu_milli, &cpu);
+	if (have & USAGE_MEMORY)
+		window_part_merge(&b->mem_bytes, &mem);
+	if (have & USAGE_WORKING_SET)
+		window_part_merge(&b->working_set_bytes, &working_set);
+	b->seconds += (double)u->seconds;
+	if (have & USAGE_THROTTLE) {
+		b->throttled_seconds += (double)u->throttled_ns / 1e9;
+		b->periods += u->periods;
+		b->throttled_periods += u->throttled_periods;
+	}
+	if (have & USAGE_OOM)
+		b->oom_kills += u->oom_kills;
+	if (have & USAGE_CONTENTION_CPU)
+		b->contention_cpu_seconds += (double)u->contention_cpu_ns / 1e9;
+	if (have & USAGE_CONTENTION_MEMORY)
+		b->contention_mem_seconds += (double)u->contention_mem_ns / 1e9;
+}
+
+static void span_add(struct window_span *s, const struct window_part *part,
+		     const struct window_bucket *b)
+{
+	if (!part->samples)
+		return;
+	if (!s->part.samples || b->start_ns < s->start_ns)
+		s->start_ns = b->start_ns;
+	if (!s->part.samples || b->end_ns > s->end_ns)
+		s->end_ns = b->end_ns;
+	window_part_merge(&s->part, part);
+}
+
+void window_sums_add(struct window_sums *s, const struct window_bucket *b)
+{
+	span_add(&s->cpu_milli, &b->cpu_milli, b);
+	span_add(&s->mem_bytes, &b->mem_bytes, b);
+	span_add(&s->working_set_bytes, &b->working_set_bytes, b);
+	s->have |= b->have;
+	s->seconds += b->seconds;
+	s->throttled_seconds += b->throttled_seconds;
+	s->periods += b->periods;
+	s->throttled_periods += b->throttled_periods;
+	s->oom_kills += b->oom_kills;
+	if (b->have & USAGE_CONTENTION_CPU) {
+		s->contention_cpu_seconds += b->contention_cpu_seconds;
+		s->contention_cpu_of += b->seconds;
+	}
+	if (b->have & USAGE_CONTENTION_MEMORY) {
+		s->contention_mem_seconds += b->contention_mem_seconds;
+		s->contention_mem_of += b->seconds;
+	}
+}
+
+static struct window_stats read_span(const struct window_span *s)
+{
+	const struct window_part *p = &s->part;
+
+	if (!p->samples)
+		return (struct window_stats){0};
+	return (struct window_stats){
+		.known = true,
+		.start_ns = s->start_ns,
+		.end_ns = s->end_ns,
+		.samples = p->samples,
+		.mean = p->mean,
+		.stddev = p->m2 > 0 ? sqrt(p->m2 / p->weight) : 0,
+		.min = p->min,
+		.max = p->max,
+	};
+}
+
+/* PSI is read a moment before or after the clock, so a share may come out above 1. */
+static double share(double part, double of)
+{
+	return of > 0 ? fmin(part / of, 1) : NAN;
+}
+
+void window_sums_read(const struct window_sums *s, struct window_set *out)
+{
+	out->cpu_milli = read_span(&s->cpu_milli);
+	out->mem_bytes = read_span(&s->mem_bytes);
+	out->working_set_bytes = read_span(&s->working_set_bytes);
+	out->counts = (struct window_counts){
+		.seconds = s->seconds,
+		.throttled_seconds = s->throttled_seconds,
+		.throttled_ratio =
+			s->periods ? (double)s->throttled_periods / (double)s->periods : NAN,
+		.contention_cpu = share(s->contention_cpu_seconds, s->contention_cpu_of),
+		.contention_mem = share(s->contention_mem_seconds, s->contention_mem_of),
+		.oom_kills = s->oom_kills,
+		.throttle_known = s->have & USAGE_THROTTLE,
+		.oom_known = s->have & USAGE_OOM,
+	};
+}

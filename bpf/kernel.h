@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * The kernel as our programs see it: the types we read, with only the members we read, found by
+ * name at load time (CO-RE), and accessors that hide what differs between releases. A flavour
+ * (name___flavour) that the running kernel does not have is guarded by bpf_core_field_exists(), so
+ * the loader drops its code.
+ */
+#ifndef EVENKEEL_BPF_KERNEL_H
+#define EVENKEEL_BPF_KERNEL_H
+
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef short __s16;
+typedef unsigned int __u32;
+typedef int __s32;
+typedef unsigned long long __u64;
+typedef long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+
+/* linux/bpf.h */
+enum bpf_map_type { BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_PERCPU_ARRAY = 6 };
+#define BPF_F_MMAPABLE (1U << 10)
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct kernfs_node {
+	__u64 id;
+};
+
+struct cgroup_subsys_state {
+	int pad; /* only its address is used; no access, so no relocation */
+};
+
+struct task_cputime {
+	unsigned long long sum_exec_runtime;
+};
+
+struct cgroup_base_stat {
+	struct task_cputime cputime;
+};
+
+/* Until 6.15 one per-CPU struct served all of rstat; 6.16 gave the base statistics their own. */
+struct cgroup_rstat_cpu {
+	struct cgroup_base_stat bstat;
+};
+struct cgroup_rstat_base_cpu {
+	struct cgroup_base_stat bstat;
+};
+
+/* 6.1 moved totals out of line and added `enabled`. */
+struct psi_group {
+	_Bool enabled;
+	__u64 total[12];
+};
+/* The same memory, described as two rows by the BTF of 7.2. */
+struct psi_group___rows {
+	__u64 total[2][6];
+};
+
+struct cgroup {
+	int level;
+	struct kernfs_node *kn;
+	struct cgroup_subsys_state *subsys[12];
+	struct cgroup_rstat_base_cpu *rstat_base_cpu;
+	struct psi_group *psi;
+};
+struct cgroup___rstat_cpu {
+	struct cgroup_rstat_cpu *rstat_cpu;
+};
+
+struct kernel_atomic_long {
+	long counter;
+};
+
+struct page_counter {
+	struct kernel_atomic_long usage;
+	unsigned long max;
+};
+
+struct mem_cgroup_per_node {
+	unsigned long lru_zone_size[25];
+};
+/* The same memory, described as zones of lists by the BTF of 7.2. */
+struct mem_cgroup_per_node___rows {
+	unsigned long lru_zone_size[5][5];
+};
+
+struct mem_cgroup {
+	struct page_counter memory;
+	struct kernel_atomic_long memory_events[8];
+	struct mem_cgroup_per_node *nodeinfo[];
+};
+
+struct cfs_bandwidth {
+	__s64 period;
+	__u64 quota;
+	int nr_periods;
+	int nr_throttled;
+	__u64 throttled_time;
+};
+
+struct task_group {
+	struct cfs_bandwidth cfs_bandwidth;
+};
+
+struct cpuacct {
+	__u64 *cpuusage;
+};
+
+struct pids_cgroup {
+	struct kernel_atomic_long counter;
+};
+
+struct bpf_array {
+	void *pptrs[1];
+};
+
+struct bpf_iter__cgroup {
+	struct cgroup *cgroup;
+};
+
+#pragma clang attribute pop
+
+/* Values differ with the configuration and the release, so only their names count. */
+enum cgroup_subsys_id {
+	cpu_cgrp_id = 1,
+	cpuacct_cgrp_id = 2,
+	memory_cgrp_id = 4,
+	pids_cgrp_id = 11,
+};
+enum memcg_memory_event { MEMCG_OOM_KILL = 4 };
+enum lru_list { LRU_INACTIVE_FILE = 2, NR_LRU_LISTS = 5 };
+enum zone_type { __MAX_NR_ZONES = 5 };
+enum psi_states { PSI_MEM_SOME = 2, PSI_CPU_SOME = 4 };
+
+/*
+ * The controller's part of a cgroup, NULL where the controller does not manage it or the kernel
+ * lacks it. Each of the structs behind it begins with its cgroup_subsys_state.
+ */
+#define kernel_subsys(cgroup, id)                                                                  \
+	(bpf_core_enum_value_exists(enum cgroup_subsys_id, id)                                     \
+		 ? (void *)(cgroup)->subsys[bpf_core_enum_value(enum cgroup_subsys_id, id)]        \
+		 : (void *)0)
+
+/* The per-CPU address of the time the cgroup's own tasks ran, as a number; 0: not there. */
+static inline __u64 kernel_cpu_local(struct cgroup *cgroup)
+{
+	struct cgroup___rstat_cpu *old = (void *)cgroup;
+
+	if (bpf_core_field_exists(cgroup->rstat_base_cpu))
+		return (__u64)BPF_CORE_READ(cgroup, rstat_base_cpu) +
+		       bpf_core_field_offset(struct cgroup_rstat_base_cpu,
+					     bstat.cputime.sum_exec_runtime);
+	if (bpf_core_field_exists(old->rstat_cpu))
+		return (__u64)BPF_CORE_READ(old, rstat_cpu) +
+		       bpf_core_field_offset(struct cgroup_rstat_cpu,
+					     bstat.cputime.sum_exec_runtime);
+	return 0;
+}
+
+static inline __u32 kernel_lru_offset(void)
+{
+	if (bpf_core_field_exists(struct mem_cgroup_per_node___rows, lru_zone_size))
+		return bpf_core_field_offset(struct mem_cgroup_per_node___rows, lru_zone_size);
+	return bpf_core_field_offset(struct mem_cgroup_per_node, lru_zone_size);
+}
+
+static inline __u32 kernel_psi_offset(void)
+{
+	if (bpf_core_field_exists(struct psi_group___rows, total))
+		return bpf_core_field_offset(struct psi_group___rows, total);
+	return bpf_core_field_offset(struct psi_group, total);
+}
+
+#endif

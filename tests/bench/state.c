@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the usage state costs: medians over many repetitions, printed as a table and appended as JSON lines to
+ * build/bench/state.json. Nothing fails here; budgets are printed beside what was measured.
+ */
+#include <errno.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "aggregator/state/usage.h"
+#include "aggregator/state/usage_node.h"
+#include "shared/clock.h"
+#include "shared/mem.h"
+#include "tests/usage_fixture.h"
+
+#define START_NS (1700000000 * NS_PER_SEC)
+
+enum {
+	PODS = 30,
+	CONTAINERS = 3,
+	NODES = 5000,
+	SECONDS = 5,
+	INTERVALS = 200,
+	ROUNDS = POD_BUCKETS,
+	LAST = 7
+};
+
+static FILE *json;
+
+static void report(const char *what, const char *unit, double budget, double measured)
+{
+	char limit[32] = "-";
+
+	if (budget > 0)
+		snprintf(limit, sizeof(limit), "%.0f", budget);
+	printf("%-52s %10s %12.1f %s\n", what, limit, measured, unit);
+	if (json)
+		fprintf(json,
+			"{\"bench\":\"state\",\"what\":\"%s\",\"unit\":\"%s\",\"budget\":%.0f,"
+			"\"measured\":%.1f}\n",
+			what, unit, budget, measured);
+}
+
+static int compare_double(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(double *values, size_t count)
+{
+	qsort(values, count, sizeof(*values), compare_double);
+	return values[count / 2];
+}
+
+static double microseconds_since(int64_t start_ns)
+{
+	return (double)(clock_mono_ns() - start_ns) / 1000;
+}
+
+static size_t heap_bytes(void)
+{
+	struct mallinfo2 info = mallinfo2();
+
+	return info.uordblks + info.hblkhd;
+}
+
+/* Interval n of a run; every_s apart. */
+static struct interval *make_interval(size_t n, unsigned int every_s, bool identities)
+{
+	struct usage_fixture f = {
+		.sequence = n + 1,
+		.end_ns = START_NS + (int64_t)(n + 1) * every_s * NS_PER_SEC,
+		.seconds = SECONDS,
+		.pods = PODS,
+		.containers = CONTAINERS,
+		.identities = identities,
+		.seed = (uint32_t)n,
+	};
+
+	return usage_fixture_new(&f);
+}
+
+static struct usage_state *new_state(void)
+{
+	struct usage_limits limits = {.nodes_max = 20000, .pods_per_node_max = 2048};
+
+	return usage_new(&limits);
+}
+
+static void apply(struct usage_state *u, const char *node, const struct interval *i)
+{
+	static const uint8_t run[FRAME_RUN_LEN] = {1};
+	struct usage_answer answer;
+
+	usage_apply(u, node, run, i, i->end_ns, &answer);
+	if (answer.verdict == USAGE_APPLIED)
+		return;
+	fprintf(stderr, "verdict %d: %s\n", answer.verdict, answer.reason);
+	exit(1);
+}
+
+/* One node, fed until its windows are full: cost of an interval and of its page. */
+static void bench_node(void)
+{
+	double apply_us[INTERVALS], page_us[INTERVALS];
+	struct usage_state *u = new_state();
+
+	for (size_t n = 0; n < 2 * INTERVALS; n++) {
+		struct interval *i = make_interval(n, SECONDS, n % 12 == 0);
+		int64_t start = clock_mono_ns();
+		struct view *v;
+
+		apply(u, "node", i);
+		apply_us[n % INTERVALS] = microseconds_since(start);
+		start = clock_mono_ns();
+		v = usage_view(u, i->end_ns);
+		page_us[n % INTERVALS] = microseconds_since(start);
+		view_drop(v);
+		interval_free(i);
+	}
+	report("apply one interval, 30 pods x 3 containers", "us", 0, median(apply_us, INTERVALS));
+	report("rebuild one page, 30 pods x 3 containers", "us", 60, median(page_us, INTERVALS));
+	usage_free(u);
+}
+
+/* Interval n for every node; each has identities of its own, as decoded frames do. */
+static void apply_everywhere(struct usage_state *u, size_t n, double us[NODES])
+{
+	struct interval *i = make_interval(n, POD_BUCKET_SECONDS, n == 0);
+
+	for (size_t k = 0; k < NODES; k++) {
+		char node[32];
+		int64_t start;
+
+		if (n == 0 && k > 0) {
+			interval_free(i);
+			i = make_interval(n, POD_BUCKET_SECONDS, true);
+		}
+		snprintf(node, sizeof(node), "node-%05zu", k);
+		start = clock_mono_ns();
+		apply(u, node, i);
+		us[k] = microseconds_since(start);
+	}
+	interval_free(i);
+}
+
+/*
+ * 5000 nodes, so that nothing is in a cache: rounds in which every node publishes once, each followed by a view
+ * (all pages rebuilt, in memory that the round before gave back), 30 s apart so that the last ones read full windows;
+ * then publications in which no page changed.
+ */
+static void bench_cluster(void)
+{
+	static double apply_us[NODES], page_us[ROUNDS], view_us[INTERVALS];
+	struct usage_state *u = new_state();
+	struct view_slot *slot = view_slot_new();
+	size_t before = heap_bytes(), state = 0;
+	int64_t start, now = START_NS;
+
+	for (size_t n = 0; n < ROUNDS; n++) {
+		apply_everywhere(u, n, apply_us);
+		if (n == 0)
+			state = heap_bytes() - before;
+		start = clock_mono_ns();
+		view_slot_publish(slot, usage_view(u, now));
+		page_us[n] = microseconds_since(start) / NODES;
+	}
+	report("apply one interval, of 5000 nodes in turn", "us", 0, median(apply_us, NODES));
+	report("rebuild one page, of 5000 nodes in turn", "us", 60,
+	       median(page_us + ROUNDS - LAST, LAST));
+	report("state per node without page, first interval", "KiB", 0,
+	       (double)state / NODES / 1024);
+	report("state and page per node", "KiB", 0, (double)(heap_bytes() - before) / NODES / 1024);
+	for (size_t n = 0; n < INTERVALS; n++) {
+		start = clock_mono_ns();
+		view_slot_publish(slot, usage_view(u, now));
+		view_us[n] = microseconds_since(start);
+	}
+	report("publish a view of 5000 nodes", "us", 1000, median(view_us, INTERVALS));
+	view_slot_free(slot);
+	usage_free(u);
+}
+
+static void bench_bytes(void)
+{
+	struct pod_windows *pod = pod_windows_new();
+	struct node_windows *node = node_windows_new();
+
+	for (size_t n = 0; n < INTERVALS; n++) {
+		struct interval *i = make_interval(n, SECONDS, false);
+
+		node_windows_add(node, &i->node, i->start_ns, i->end_ns);
+		interval_free(i);
+	}
+	report("windows of a pod", "bytes", 2048, (double)pod_windows_bytes(pod));
+	report("windows of a node, full", "bytes", 16384, (double)node_windows_bytes(node));
+	report("windows of 150k pods", "MiB", 400,
+	       (double)pod_windows_bytes(pod) * 150000 / 1024 / 1024);
+	pod_windows_free(pod);
+	node_windows_free(node);
+}
+
+int main(void)
+{
+	mkdir("build", 0777);
+	mkdir("build/bench", 0777);
+	json = fopen("build/bench/state.json", "w");
+	if (!json)
+		fprintf(stderr, "build/bench/state.json: %s\n", strerror(errno));
+	printf("%-52s %10s %12s\n", "what", "budget", "measured");
+	bench_bytes();
+	bench_node();
+	bench_cluster();
+	if (json)
+		fclose(json);
+	return 0;
+}

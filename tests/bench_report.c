@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/bench_report.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "shared/mem.h"
+
+static FILE *json;
+
+void bench_begin(const char *name)
+{
+	char *path = mem_printf("build/bench/%s.json", name);
+
+	mkdir("build", 0777);
+	mkdir("build/bench", 0777);
+	json = fopen(path, "w");
+	if (!json)
+		perror(path);
+	free(path);
+	printf("\n%-58s %10s %12s %-10s %s\n", name, "BUDGET", "MEASURED", "UNIT", "VERDICT");
+}
+
+void bench_row(const char *what, const char *unit, double budget, int at_least, double measured)
+{
+	const char *verdict = "-";
+	char limit[32] = "-";
+
+	if (!isnan(budget)) {
+		snprintf(limit, sizeof(limit), "%s%.4g", at_least ? ">= " : "<= ", budget);
+		if (at_least)
+			verdict = measured >= budget ? "ok" : "under";
+		else
+			verdict = measured <= budget ? "ok" : "over";
+	}
+	printf("%-58s %10s %12.4g %-10s %s\n", what, limit, measured, unit, verdict);
+	fflush(stdout);
+	if (json)
+		fprintf(json,
+			"{\"what\":\"%s\",\"unit\":\"%s\",\"limit\":\"%s\",\"measured\":%.6g,"
+			"\"verdict\":\"%s\"}\n",
+			what, unit, limit, measured, verdict);
+}
+
+void bench_end(void)
+{
+	if (json)
+		fclose(json);
+	json = NULL;
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+double bench_median(double *values, size_t count)
+{
+	qsort(values, count, sizeof(*values), compare);
+	return values[count / 2];
+}

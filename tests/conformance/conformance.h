@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The conformance runner: one function per kind of case, which runs it through the product's own code. */
+#ifndef EVENKEEL_TESTS_CONFORMANCE_CONFORMANCE_H
+#define EVENKEEL_TESTS_CONFORMANCE_CONFORMANCE_H
+
+#include <stdbool.h>
+
+#include <cjson/cJSON.h>
+
+#include "shared/reason.h"
+
+enum outcome { PASSED, FAILED, SKIPPED };
+
+/* why is set unless it passed. A case that cannot be read, or expects something this runner does not know how to
+ * check, has failed. */
+typedef enum outcome run_case(const cJSON *c, struct reason *why);
+
+run_case run_target_load_packing_score;
+run_case run_load_variation_score;
+run_case run_load_variation_compute;
+run_case run_load_variation_kep;
+run_case run_create_stats;
+run_case run_effective_request;
+run_case run_effective_limit;
+run_case run_mu_sigma;
+run_case run_node_requests_limits;
+run_case run_defaults;
+run_case run_recent_cache_cleanup;
+run_case run_watcher_http;
+run_case run_watcher_encode;
+run_case run_cgroup_path;
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/conformance/values.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "shared/mem.h"
+
+enum outcome values_fail(struct reason *why, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(why->text, sizeof(why->text), format, args);
+	va_end(args);
+	return FAILED;
+}
+
+const cJSON *values_get(const cJSON *object, const char *key)
+{
+	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+
+	return cJSON_IsNull(item) ? NULL : item;
+}
+
+bool values_only(const cJSON *object, const char *const *keys, struct reason *why)
+{
+	for (const cJSON *item = object ? object->child : NULL; item; item = item->next) {
+		size_t i = 0;
+
+		while (keys[i] && strcmp(keys[i], item->string) != 0)
+			i++;
+		if (!keys[i]) {
+			values_fail(why, "unknown member \"%s\"", item->string);
+			return false;
+		}
+	}
+	return true;
+}
+
+bool values_number(const cJSON *object, const char *key, double *out, struct reason *why)
+{
+	const cJSON *item = values_get(object, key);
+
+	if (!cJSON_IsNumber(item)) {
+		values_fail(why, "\"%s\" must be a number", key);
+		return false;
+	}
+	*out = item->valuedouble;
+	return true;
+}
+
+bool values_int(const cJSON *object, const char *key, int64_t *out, struct reason *why)
+{
+	double value;
+
+	if (!values_number(object, key, &value, why))
+		return false;
+	if (value != trunc(value) || fabs(value) >= 0x1p63) {
+		values_fail(why, "\"%s\" must be a whole number", key);
+		return false;
+	}
+	*out = (int64_t)value;
+	return true;
+}
+
+bool values_resources(const cJSON *res, struct resource_list *out, struct reason *why)
+{
+	static const char *const keys[] = {"cpu_m", "mem_b", NULL};
+
+	memset(out, 0, sizeof(*out));
+	if (!values_only(res, keys, why))
+		return false;
+	out->has_cpu = values_get(res, "cpu_m") != NULL;
+	out->has_mem = values_get(res, "mem_b") != NULL;
+	return (!out->has_cpu || values_int(res, "cpu_m", &out->cpu_milli, why)) &&
+	       (!out->has_mem || values_int(res, "mem_b", &out->mem_bytes, why));
+}
+
+static bool read_containers(const cJSON *list, struct container_spec **out, size_t *count,
+			    struct reason *why)
+{
+	static const char *const keys[] = {"req", "lim", NULL};
+
+	if (!list)
+		return true;
+	*out = mem_zalloc((size_t)cJSON_GetArraySize(list) + 1, sizeof(**out));
+	for (const cJSON *item = list->child; item; item = item->next) {
+		struct container_spec *c = &(*out)[(*count)++];
+
+		if (!values_only(item, keys, why) ||
+		    !values_resources(values_get(item, "req"), &c->requests, why) ||
+		    !values_resources(values_get(item, "lim"), &c->limits, why))
+			return false;
+	}
+	return true;
+}
+
+bool values_pod(const cJSON *pod, struct pod_spec *out, struct reason *why)
+{
+	static const char *const keys[] = {"containers", "init", "overhead", NULL};
+
+	memset(out, 0, sizeof(*out));
+	if (!cJSON_IsObject(pod)) {
+		values_fail(why, "there is no pod");
+		return false;
+	}
+	return values_only(pod, keys, why) &&
+	       read_containers(values_get(pod, "containers"), &out->containers,
+			       &out->container_count, why) &&
+	       read_containers(values_get(pod, "init"), &out->init, &out->init_count, why) &&
+	       values_resources(values_get(pod, "overhead"), &out->overhead, why);
+}
+
+bool values_metrics(const cJSON *list, struct metric_entry **out, size_t *count, struct reason *why)
+{
+	const cJSON *item = list ? list->child : NULL;
+
+	*out = mem_zalloc((size_t)(list ? cJSON_GetArraySize(list) : 0) + 1, sizeof(**out));
+	*count = 0;
+	for (; item; item = item->next) {
+		struct metric_entry *m = &(*out)[(*count)++];
+
+		m->type = cJSON_GetStringValue(values_get(item, "type"));
+		m->op = cJSON_GetStringValue(values_get(item, "operator"));
+		if (!m->type || !m->op || !values_number(item, "value", &m->percent, why)) {
+			values_fail(why, "a metric must have type, operator and value");
+			return false;
+		}
+	}
+	return true;
+}
+
+bool values_same(const cJSON *expect, const char *key, double got, struct reason *why)
+{
+	double want;
+
+	if (!cJSON_GetObjectItemCaseSensitive(expect, key))
+		return true;
+	if (!values_number(expect, key, &want, why))
+		return false;
+	if (fabs(got - want) <= 1e-12 * fmax(fabs(want), fabs(got)))
+		return true;
+	values_fail(why, "%s is %.17g, expected %.17g", key, got, want);
+	return false;
+}
+
+bool values_same_int(const cJSON *expect, const char *key, int64_t got, struct reason *why)
+{
+	int64_t want;
+
+	if (!cJSON_GetObjectItemCaseSensitive(expect, key))
+		return true;
+	if (!values_int(expect, key, &want, why))
+		return false;
+	if (got == want)
+		return true;
+	values_fail(why, "%s is %lld, expected %lld", key, (long long)got, (long long)want);
+	return false;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading the values that cases are made of, and comparing what came out. */
+#ifndef EVENKEEL_TESTS_CONFORMANCE_VALUES_H
+#define EVENKEEL_TESTS_CONFORMANCE_VALUES_H
+
+#include <cjson/cJSON.h>
+
+#include "aggregator/policy/metric_select.h"
+#include "aggregator/policy/score.h"
+#include "tests/conformance/conformance.h"
+
+/* FAILED, with the reason. */
+enum outcome values_fail(struct reason *why, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* NULL where absent or null. */
+const cJSON *values_get(const cJSON *object, const char *key);
+/* Whether the object has no other keys than these (NULL-terminated); why says which. NULL object: true. */
+bool values_only(const cJSON *object, const char *const *keys, struct reason *why);
+/* Members that must be there. */
+bool values_number(const cJSON *object, const char *key, double *out, struct reason *why);
+bool values_int(const cJSON *object, const char *key, int64_t *out, struct reason *why);
+
+/* {cpu_m, mem_b}; an absent object is an empty list. */
+bool values_resources(const cJSON *res, struct resource_list *out, struct reason *why);
+/* POD; also what was read before a failure is freed by pod_spec_free_members(). */
+bool values_pod(const cJSON *pod, struct pod_spec *out, struct reason *why);
+/* [{type, operator, value}], null and absent are none; *out is to be freed. */
+bool values_metrics(const cJSON *list, struct metric_entry **out, size_t *count,
+		    struct reason *why);
+
+/* True where expect has no such key, or the value equals it: numbers to 1e-12 relative. */
+bool values_same(const cJSON *expect, const char *key, double got, struct reason *why);
+bool values_same_int(const cJSON *expect, const char *key, int64_t got, struct reason *why);
+
+#endif

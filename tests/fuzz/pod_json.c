@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any body of POST /v1/scores, and any Pod object in it: read or refused with a field, never both, nothing leaked. */
+#include <assert.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/edge/http/pod_json.h"
+#include "aggregator/edge/http/scores_request.h"
+#include "shared/mem.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_pod(const char *text)
+{
+	cJSON *tree = cJSON_Parse(text);
+	char field[POD_JSON_FIELD_MAX];
+	struct reason reason = {""};
+	struct pod_spec pod;
+
+	if (tree && pod_json_parse(tree, &pod, field, &reason)) {
+		assert(reason.text[0] && strlen(field) < sizeof(field));
+	} else if (tree) {
+		for (int i = 0; i < 4; i++) {
+			assert(pod_spec_cpu_milli(&pod, i & 1, i & 2) >= 0);
+			assert(pod_spec_mem_bytes(&pod, i & 1, i & 2) >= 0);
+		}
+		pod_spec_free_members(&pod);
+	}
+	cJSON_Delete(tree);
+}
+
+static void check_request(const char *text, size_t len)
+{
+	struct scores_request rq = {0};
+	char field[SCORES_FIELD_MAX];
+	struct reason reason = {""};
+
+	if (scores_request_parse(text, len, &rq, field, &reason)) {
+		assert(reason.text[0] && strlen(field) < sizeof(field));
+		return;
+	}
+	assert(rq.plugin_count > 0 && rq.plugin_count <= SCORE_PLUGINS);
+	for (size_t i = 0; i < rq.plugin_count; i++)
+		assert(rq.weights[i] > 0 && score_plugin_has(rq.plugins[i], rq.variant));
+	scores_request_fini(&rq);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char *text = mem_alloc(size + 1);
+
+	if (size)
+		memcpy(text, data, size);
+	text[size] = '\0';
+	check_pod(text);
+	check_request(text, size);
+	free(text);
+	return 0;
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/http_fixture.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/mem.h"
+#include "tests/view_fixture.h"
+
+enum { PARAMETERS_MAX = 16 };
+
+/* The query of one request, split. */
+struct parameters {
+	size_t count;
+	char *names[PARAMETERS_MAX];
+	char *values[PARAMETERS_MAX];
+};
+
+static int64_t fixed_now(void)
+{
+	return VIEW_FIXTURE_NOW_NS;
+}
+
+void http_fixture_open(struct http_fixture *f, struct view *v)
+{
+	*f = (struct http_fixture){0};
+	f->ctx = (struct http_context){
+		.views = view_slot_new(),
+		.counters = &f->counters,
+		.now_ns = fixed_now,
+		.watcher_smoothed = 1,
+	};
+	if (v)
+		view_slot_publish(f->ctx.views, v);
+}
+
+static void forget_answer(struct http_fixture *f)
+{
+	buf_fini(&f->response.body);
+	cJSON_Delete(f->json);
+	f->response = (struct http_response){0};
+	f->json = NULL;
+}
+
+void http_fixture_close(struct http_fixture *f)
+{
+	forget_answer(f);
+	view_slot_free(f->ctx.views);
+}
+
+static const char *query(const struct http_request *rq, const char *name)
+{
+	const struct parameters *p = rq->connection;
+
+	for (size_t i = 0; i < p->count; i++)
+		if (strcmp(p->names[i], name) == 0)
+			return p->values[i];
+	return NULL;
+}
+
+static const char *query_other(const struct http_request *rq, const char *const *known)
+{
+	const struct parameters *p = rq->connection;
+
+	for (size_t i = 0; i < p->count; i++) {
+		const char *const *k = known;
+
+		while (*k && strcmp(*k, p->names[i]) != 0)
+			k++;
+		if (!*k)
+			return p->names[i];
+	}
+	return NULL;
+}
+
+/* Cuts text in place; the parts stay within it. */
+static void split_query(char *text, struct parameters *p)
+{
+	char *save, *part;
+
+	p->count = 0;
+	for (part = strtok_r(text, "&", &save); part && p->count < PARAMETERS_MAX;
+	     part = strtok_r(NULL, "&", &save)) {
+		char *value = strchr(part, '=');
+
+		if (value)
+			*value++ = '\0';
+		for (char *c = value; c && *c; c++)
+			if (*c == '+')
+				*c = ' ';
+		p->names[p->count] = part;
+		p->values[p->count++] = value ? value : part + strlen(part);
+	}
+}
+
+int http_fixture_send(struct http_fixture *f, const char *method, const char *target,
+		      const char *body)
+{
+	char *path = mem_strdup(target);
+	char *mark = strchr(path, '?');
+	struct parameters parameters = {0};
+	struct http_request rq = {
+		.method = method,
+		.path = path,
+		.body = body,
+		.body_len = strlen(body),
+		.query = query,
+		.query_other = query_other,
+		.connection = &parameters,
+	};
+
+	if (mark) {
+		*mark = '\0';
+		split_query(mark + 1, &parameters);
+	}
+	forget_answer(f);
+	http_route(&f->ctx, &rq, &f->response);
+	if (f->response.body.len)
+		f->json = cJSON_ParseWithOpts(f->response.body.data, NULL, 1);
+	free(path);
+	return f->response.status;
+}
+
+int http_fixture_get(struct http_fixture *f, const char *target)
+{
+	return http_fixture_send(f, "GET", target, "");
+}
+
+const cJSON *http_fixture_at(const cJSON *json, const char *path)
+{
+	char part[256];
+
+	while (json && *path) {
+		size_t len = strcspn(path, ".");
+
+		if (len >= sizeof(part))
+			return NULL;
+		memcpy(part, path, len);
+		part[len] = '\0';
+		json = isdigit((unsigned char)part[0]) && cJSON_IsArray(json)
+			       ? cJSON_GetArrayItem(json, (int)strtol(part, NULL, 10))
+			       : cJSON_GetObjectItemCaseSensitive(json, part);
+		path += len + (path[len] == '.');
+	}
+	return json;
+}
+
+static const char *error_member(const struct http_fixture *f, const char *path)
+{
+	const char *text = cJSON_GetStringValue(http_fixture_at(f->json, path));
+
+	return text ? text : "";
+}
+
+const char *http_fixture_error(const struct http_fixture *f)
+{
+	return error_member(f, "error.code");
+}
+
+const char *http_fixture_error_field(const struct http_fixture *f)
+{
+	return error_member(f, "error.field");
+}

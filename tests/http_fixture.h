@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests to the HTTP handlers without a server: a method and a target in, a response out. */
+#ifndef EVENKEEL_TESTS_HTTP_FIXTURE_H
+#define EVENKEEL_TESTS_HTTP_FIXTURE_H
+
+#include <cjson/cJSON.h>
+
+#include "aggregator/edge/http/http.h"
+
+struct http_fixture {
+	struct http_context ctx; /* now is VIEW_FIXTURE_NOW_NS */
+	struct counters counters;
+	struct http_response response; /* of the last request */
+	cJSON *json; /* its body, parsed; NULL when it is not JSON */
+};
+
+/* Takes v over; NULL: nothing was ever published. */
+void http_fixture_open(struct http_fixture *f, struct view *v);
+void http_fixture_close(struct http_fixture *f);
+/* "GET", "/v1/nodes?limit=2": routes it and returns the status. Nothing is unescaped but "+" in values, to a space. */
+int http_fixture_send(struct http_fixture *f, const char *method, const char *target,
+		      const char *body);
+int http_fixture_get(struct http_fixture *f, const char *target);
+/* error.code and error.field of the last answer; "" where there is none. */
+const char *http_fixture_error(const struct http_fixture *f);
+const char *http_fixture_error_field(const struct http_fixture *f);
+
+/* What stands at a path like "items.0.usage.cpuMillicores" below json; NULL when a part is missing. */
+const cJSON *http_fixture_at(const cJSON *json, const char *path);
+
+#endif

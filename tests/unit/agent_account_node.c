@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The node's own samples: cgroups and the rest of the machine, memory, what only the loop knows. */
+#include "agent/account.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/account_world.h"
+
+#define assert_near(got, want)                                                                     \
+	assert_true(fabs((double)(got) - (double)(want)) <= 1e-6 * fmax(1, fabs((double)(want))))
+
+static const char *const one_unit[] = {"/a.service", NULL};
+
+static int setup(void **state)
+{
+	*state = world_new();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	world_free(*state);
+	return 0;
+}
+
+/* The machine is busy 900 millicores, of which one unit has 500: read once a second, in the middle of ticks. */
+static void test_rest_of_the_machine(void **state)
+{
+	struct world *w = *state;
+	double total = 0;
+
+	world_start(w, one_unit);
+	w->machine.cpu_busy_ns = 50 * WORLD_S;
+	world_use(w, "/a.service", 0);
+	world_tick(w, 0, true);
+	for (int second = 0; second < 6; second++) {
+		struct interval *i;
+
+		for (int n = 1; n <= 10; n++) {
+			world_use(w, "/a.service", 50 * WORLD_MS);
+			if (n == 4)
+				w->machine.cpu_busy_ns += second ? 900 * WORLD_MS : 360 * WORLD_MS;
+			world_tick(w, 100 * WORLD_MS, n == 4);
+		}
+		i = world_publish(w);
+		total += world_total(&i->node.usage);
+		assert_near(i->node.usage.cpu_milli.weight, 1);
+		assert_int_equal(histogram_total(&i->node.cpu_hist), 10);
+		if (second > 1) { /* by then every tick has its share */
+			assert_near(i->node.usage.cpu_milli.mean, 900);
+			assert_near(i->node.usage.cpu_milli.min, 900);
+			assert_near(i->node.usage.cpu_milli.max, 900);
+		}
+		interval_free(i);
+	}
+	/* The 5.4 s up to the last reading, and what is assumed of the 0.6 s since. */
+	assert_near(total, 5400);
+}
+
+static void test_rest_that_ends_is_taken_back(void **state)
+{
+	struct world *w = *state;
+	double total = 0;
+
+	world_start(w, one_unit);
+	w->machine.cpu_busy_ns = 1;
+	world_use(w, "/a.service", 0);
+	world_tick(w, 0, true);
+	for (int second = 0; second < 3; second++) {
+		for (int n = 1; n <= 10; n++) {
+			struct interval *i;
+
+			if (n == 10 && second == 0)
+				w->machine.cpu_busy_ns += 800 * WORLD_MS;
+			world_use(w, "/a.service", 30 * WORLD_MS);
+			if (n == 10 && second > 0)
+				w->machine.cpu_busy_ns += 300 * WORLD_MS;
+			world_tick(w, 100 * WORLD_MS, n == 10);
+			if (n % 5)
+				continue;
+			i = world_publish(w);
+			assert_true((double)i->node.usage.cpu_milli.min >= 0);
+			total += world_total(&i->node.usage);
+			interval_free(i);
+		}
+	}
+	assert_near(total, 1400);
+}
+
+/* /proc/stat counts whole ticks: less than the cgroups' sum in one second is more in the next. */
+static void test_rounding_of_proc_stat(void **state)
+{
+	struct world *w = *state;
+	double total = 0;
+
+	world_start(w, one_unit);
+	w->machine.cpu_busy_ns = WORLD_S;
+	world_use(w, "/a.service", 0);
+	world_tick(w, 0, true);
+	for (int second = 0; second < 10; second++) {
+		struct interval *i;
+
+		world_use(w, "/a.service", 5 * WORLD_MS);
+		w->machine.cpu_busy_ns += second % 2 ? 10 * WORLD_MS : 0;
+		world_tick(w, WORLD_S, true);
+		i = world_publish(w);
+		total += world_total(&i->node.usage);
+		interval_free(i);
+	}
+	assert_near(total, 50);
+	/* A counter far behind the cgroups' sum is not made up for. */
+	world_use(w, "/a.service", 1000 * WORLD_MS);
+	world_tick(w, WORLD_S, true);
+	world_use(w, "/a.service", 100 * WORLD_MS);
+	w->machine.cpu_busy_ns += 600 * WORLD_MS;
+	world_tick(w, WORLD_S, true);
+	{
+		struct interval *i = world_publish(w);
+
+		assert_near(world_total(&i->node.usage), 1600 - 20 * WORLD_CPU_MILLI / 1000.);
+		interval_free(i);
+	}
+}
+
+/* A burst of the machine, then one of the cgroups: what is assumed never exceeds what the CPUs can do. */
+static void test_node_stays_within_capacity(void **state)
+{
+	struct world *w = *state;
+	double total = 0;
+
+	world_start(w, one_unit);
+	world_use(w, "/a.service", 0);
+	w->machine.cpu_busy_ns = WORLD_S;
+	world_tick(w, 0, true);
+	for (int second = 0; second < 6; second++) {
+		struct interval *i;
+
+		if (second == 1)
+			world_use(w, "/a.service", 4 * WORLD_S);
+		w->machine.cpu_busy_ns += second < 2 ? 4 * WORLD_S : 0;
+		world_tick(w, WORLD_S, true);
+		i = world_publish(w);
+		assert_true((double)i->node.usage.cpu_milli.mean <= WORLD_CPU_MILLI);
+		assert_true((double)i->node.usage.cpu_milli.max <= WORLD_CPU_MILLI);
+		total += world_total(&i->node.usage);
+		interval_free(i);
+	}
+	assert_near(total, 8000);
+}
+
+/* The tier changes: first the root's counter has everything, then only the cgroups and /proc/stat. */
+static void test_a_root_that_is_no_longer_read(void **state)
+{
+	struct world *w = *state;
+	struct interval *i;
+
+	world_start(w, one_unit);
+	world_use(w, "/", 0);
+	world_use(w, "/a.service", 0);
+	w->machine.cpu_busy_ns = 5 * WORLD_S;
+	world_tick(w, 0, true);
+	world_use(w, "/", WORLD_S);
+	world_use(w, "/a.service", 300 * WORLD_MS);
+	w->machine.cpu_busy_ns += WORLD_S;
+	world_tick(w, WORLD_S, true);
+	world_reading(w, "/")->have = HAVE_CPU | HAVE_CPU_LOCAL;
+	for (int second = 0; second < 3; second++) {
+		world_use(w, "/a.service", 300 * WORLD_MS);
+		w->machine.cpu_busy_ns += WORLD_S;
+		world_tick(w, WORLD_S, true);
+	}
+	i = world_publish(w);
+	/* Of the second of the change only the cgroups' part is known. */
+	assert_near(world_total(&i->node.usage), 1000 + 300 + 2 * 1000);
+	interval_free(i);
+}
+
+/* /proc/stat jumps, as after a migration of the machine. */
+static void test_a_jump_of_proc_stat(void **state)
+{
+	struct world *w = *state;
+	double total = 0;
+
+	world_start(w, one_unit);
+	w->machine.cpu_busy_ns = WORLD_S;
+	world_tick(w, 0, true);
+	for (int second = 0; second < 20; second++) {
+		struct interval *i;
+
+		w->machine.cpu_busy_ns += second == 2 ? 5000 * WORLD_S : WORLD_S;
+		if (second == 5)
+			w->machine.cpu_busy_ns = WORLD_S;
+		world_tick(w, WORLD_S, true);
+		i = world_publish(w);
+		assert_true((double)i->node.usage.cpu_milli.min >= 0);
+		total += world_total(&i->node.usage);
+		interval_free(i);
+	}
+	/* The four CPUs were busy for the second of the jump, and idle for the one of the fall. */
+	assert_near(total, 18 * 1000 + 4000);
+}
+
+static void test_node_without_any_counter(void **state)
+{
+	struct world *w = *state;
+	struct interval *i;
+
+	world_start(w, one_unit);
+	w->machine.mem_total_bytes = w->machine.mem_available_bytes = 0;
+	world_tick(w, 0, true);
+	world_tick(w, WORLD_S, true);
+	i = world_publish(w);
+	assert_int_equal(i->node.usage.have, 0);
+	assert_int_equal(histogram_total(&i->node.cpu_hist), 0);
+	assert_int_equal(histogram_total(&i->node.mem_hist), 0);
+	interval_free(i);
+}
+
+static void test_node_memory(void **state)
+{
+	struct world *w = *state;
+	struct interval *i;
+
+	world_start(w, one_unit);
+	world_tick(w, 0, true);
+	world_tick(w, WORLD_S, true);
+	w->machine.mem_available_bytes = 5ULL << 30;
+	world_tick(w, WORLD_S, true);
+	i = world_publish(w);
+	assert_int_equal(i->node.usage.have, USAGE_MEMORY | USAGE_WORKING_SET);
+	assert_near(i->node.usage.mem_bytes.mean, 2.5 * (1 << 30));
+	assert_near(i->node.usage.mem_bytes.max, 3. * (1 << 30));
+	assert_near(i->node.usage.working_set_bytes.last, 3. * (1 << 30));
+	assert_int_equal(histogram_total(&i->node.mem_hist), 2);
+	assert_int_equal(
+		i->node.mem_hist.count[histogram_bucket(3. * (1 << 30), HISTOGRAM_MEMORY_X0)], 1);
+	interval_free(i);
+	*world_reading(w, "/") = (struct reading){
+		.have = HAVE_MEMORY | HAVE_WORKING_SET,
+		.mem_bytes = 1 << 30,
+		.inactive_file_bytes = 1 << 20,
+	};
+	*world_reading(w, "/a.service") = (struct reading){
+		.have = HAVE_WORKING_SET,
+		.inactive_file_bytes = 1 << 20,
+	};
+	world_tick(w, WORLD_S, true);
+	i = world_publish(w);
+	assert_near(i->node.usage.working_set_bytes.last, (1 << 30) - (2 << 20));
+	interval_free(i);
+}
+
+static void test_what_the_loop_knows(void **state)
+{
+	struct world *w = *state;
+	struct interval *i;
+
+	world_start(w, one_unit);
+	world_tick(w, 0, true);
+	for (int n = 0; n < 4; n++)
+		world_tick(w, 250 * WORLD_MS, false);
+	i = world_publish(w);
+	assert_int_equal(i->sequence, 1);
+	assert_int_equal(i->end_ns, w->now_ns);
+	assert_int_equal(i->start_ns, w->now_ns - WORLD_S);
+	assert_int_equal(i->merged, 1);
+	assert_int_equal(i->node.tier, TIER_T1);
+	assert_near(i->node.rate_hz, 4);
+	assert_int_equal(i->node.missed_ticks, 3);
+	assert_int_equal(i->node.overflow, 2);
+	assert_int_equal(i->node.pass_ns, 12345);
+	assert_int_equal(i->node.agent_cpu_ns, 678);
+	assert_int_equal(i->node.cpu_capacity_milli, WORLD_CPU_MILLI);
+	assert_int_equal(i->node.mem_capacity_bytes, 8LL << 30);
+	assert_string_equal(i->node.boot_id, w->machine.boot_id);
+	interval_free(i);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_rest_of_the_machine),		  TEST(test_rest_that_ends_is_taken_back),
+		TEST(test_rounding_of_proc_stat),	  TEST(test_node_stays_within_capacity),
+		TEST(test_a_root_that_is_no_longer_read), TEST(test_a_jump_of_proc_stat),
+		TEST(test_node_without_any_counter),	  TEST(test_node_memory),
+		TEST(test_what_the_loop_knows),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

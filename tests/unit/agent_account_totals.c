@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The promise behind every mean: over any pattern of ticks, publishes, births and deaths, mean times weight summed over
+ * all intervals is what the counters say was used. A seeded machine runs in each way counters can be read.
+ */
+#include "agent/account.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/account_world.h"
+
+/* Parents before children. All are listed but the last two, which count with what holds them. */
+static const char *const plain_paths[] = {
+	"/a.slice",
+	"/a.slice/b.slice",
+	"/a.slice/b.slice/c.service",
+	"/a.slice/d.service",
+	"/plain",
+	"/plain/x",
+	"/plain/y",
+	"/plain/x/z",
+	"/e.scope",
+	"/e.scope/sub",
+	"/a.slice/d.service/sub",
+};
+static const char *const pod_paths[] = {
+	WORLD_POD(1),
+	WORLD_POD(1) WORLD_CONTAINER(1),
+	WORLD_POD(1) WORLD_CONTAINER(2),
+	WORLD_POD(2),
+	WORLD_POD(2) WORLD_CONTAINER(3),
+	WORLD_POD(3),
+	WORLD_POD(3) WORLD_CONTAINER(4),
+	"/kubepods",
+	"/kubepods/burstable",
+	WORLD_POD(1) "/crio-conmon-x",
+	WORLD_POD(2) WORLD_CONTAINER(3) "/sub",
+};
+
+enum { PATHS = 11, STEPS = 3000, CALM_STEPS = 200 };
+
+static const struct way {
+	const char *name;
+	const char *const *paths;
+	size_t listed; /* the first so many paths */
+	bool local; /* counters of own tasks */
+	bool root; /* the root has one, of everything */
+	bool misses; /* passes miss cgroups */
+} ways[] = {
+	{"own tasks, plain machine", plain_paths, 9, true, false, false},
+	{"subtrees, plain machine", plain_paths, 9, false, false, false},
+	{"subtrees with the root, plain machine", plain_paths, 9, false, true, false},
+	{"own tasks with misses, plain machine", plain_paths, 9, true, false, true},
+	{"subtrees with misses, plain machine", plain_paths, 9, false, true, true},
+	{"own tasks, Kubernetes", pod_paths, 7, true, false, false},
+	{"subtrees, Kubernetes", pod_paths, 7, false, true, false},
+};
+
+struct sim {
+	const struct way *way;
+	struct world *world;
+	uint64_t random;
+	struct {
+		bool alive;
+		bool unread; /* has used something that no tick has seen */
+		uint64_t counter_ns;
+	} cgroups[PATHS];
+	uint64_t everything_ns; /* by the whole machine since the first tick */
+	double want[PATHS], got[PATHS]; /* millicore seconds */
+	double got_node;
+};
+
+static uint64_t pick(struct sim *s, uint64_t below)
+{
+	s->random ^= s->random << 13;
+	s->random ^= s->random >> 7;
+	s->random ^= s->random << 17;
+	return s->random % below;
+}
+
+static bool is_below(const char *path, const char *above)
+{
+	size_t len = strlen(above);
+
+	return !strncmp(path, above, len) && (path[len] == '/' || !path[len]);
+}
+
+/* Births and deaths between ticks. A cgroup only dies with all its use seen. */
+static void change_cgroups(struct sim *s)
+{
+	size_t n = pick(s, PATHS);
+	const char *path = s->way->paths[n];
+	bool kept = false;
+
+	if (!s->cgroups[n].alive) {
+		world_mkdir(s->world, path);
+	} else {
+		for (size_t i = 0; i < PATHS; i++)
+			kept |= is_below(s->way->paths[i], path) && s->cgroups[i].unread;
+		if (kept)
+			return;
+		world_rmdir(s->world, path);
+	}
+	world_scan(s->world);
+	for (size_t i = 0; i < PATHS; i++) {
+		bool alive = false;
+
+		for (size_t k = 0; k < s->world->path_count; k++)
+			alive |= !strcmp(s->world->paths[k].path, s->way->paths[i]);
+		if (alive != s->cgroups[i].alive) {
+			memset(&s->cgroups[i], 0, sizeof(s->cgroups[i]));
+			s->cgroups[i].alive = alive;
+		}
+	}
+}
+
+/* Cgroup n uses CPU time; so do those that hold it. */
+static void use(struct sim *s, size_t n, uint64_t ns)
+{
+	s->everything_ns += ns;
+	for (size_t i = 0; i < PATHS; i++) {
+		if (!is_below(s->way->paths[n], s->way->paths[i]))
+			continue;
+		if (i == n || !s->way->local)
+			s->cgroups[i].counter_ns += ns;
+		s->cgroups[i].unread = true;
+		s->want[i] += (double)ns * 1e-6;
+	}
+}
+
+static void read_cgroups(struct sim *s, bool all)
+{
+	struct reading *root = world_reading(s->world, "/");
+
+	for (size_t i = 0; i < PATHS; i++) {
+		struct reading *r;
+
+		if (!s->cgroups[i].alive)
+			continue;
+		r = world_reading(s->world, s->way->paths[i]);
+		r->have = 0;
+		if (!all && s->way->misses && pick(s, 4) == 0)
+			continue;
+		r->have = HAVE_CPU | (s->way->local ? HAVE_CPU_LOCAL : 0);
+		r->cpu_ns = s->cgroups[i].counter_ns;
+		s->cgroups[i].unread = false;
+	}
+	if (s->way->root) {
+		root->have = HAVE_CPU;
+		root->cpu_ns = s->everything_ns;
+	}
+}
+
+/* calm: everything uses a little and evenly, and every pass sees all of it. */
+static void step(struct sim *s, int64_t dt_ns, bool calm, bool slow)
+{
+	uint64_t share = (uint64_t)dt_ns * (WORLD_CPU_MILLI / 1000) / (PATHS + 1);
+
+	for (size_t i = 0; i < PATHS; i++)
+		if (s->cgroups[i].alive && (calm || pick(s, 3)))
+			use(s, i, calm ? share / 8 : pick(s, share));
+	s->everything_ns += calm ? share / 8 : pick(s, share); /* the kernel, in no cgroup */
+	read_cgroups(s, calm);
+	if (slow)
+		s->world->machine.cpu_busy_ns = s->everything_ns;
+	world_tick(s->world, dt_ns, slow);
+}
+
+static void publish(struct sim *s)
+{
+	struct interval *interval = world_publish(s->world);
+
+	if (!interval)
+		return;
+	for (size_t e = 0; e < interval->entry_count; e++) {
+		const struct entry *entry = &interval->entries[e];
+		size_t i = 0;
+
+		while (i < s->way->listed && strcmp(s->way->paths[i] + 1, entry->entity->name))
+			i++;
+		if (i < s->way->listed)
+			s->got[i] += world_total(&entry->usage);
+	}
+	s->got_node += world_total(&interval->node.usage);
+	interval_free(interval);
+}
+
+static void check(const struct sim *s)
+{
+	double want_node = (double)s->everything_ns * 1e-6;
+
+	for (size_t i = 0; i < s->way->listed; i++)
+		if (fabs(s->got[i] - s->want[i]) > 1e-6 * s->want[i])
+			fail_msg("%s: %s has %.6f, used %.6f millicore seconds", s->way->name,
+				 s->way->paths[i], s->got[i], s->want[i]);
+	/* With misses the machine's rest holds what was not seen in time. */
+	if ((!s->way->misses || s->way->root) && fabs(s->got_node - want_node) > 1e-6 * want_node)
+		fail_msg("%s: the node has %.6f, used %.6f", s->way->name, s->got_node, want_node);
+	assert_true(s->want[0] > 1e4);
+}
+
+static void run(const struct way *way, uint64_t seed)
+{
+	struct sim s = {.way = way, .world = world_new(), .random = seed};
+
+	change_cgroups(&s);
+	read_cgroups(&s, true);
+	s.world->machine.cpu_busy_ns = 1;
+	world_tick(s.world, WORLD_S, true);
+	for (int n = 0; n < STEPS; n++) {
+		if (pick(&s, 6) == 0)
+			change_cgroups(&s);
+		step(&s,
+		     pick(&s, 10) ? 100 * WORLD_MS : WORLD_MS + (int64_t)pick(&s, 2500 * WORLD_MS),
+		     false, pick(&s, 10) == 0);
+		if (pick(&s, 20) == 0)
+			publish(&s);
+	}
+	/* Everything unsettled finds room. */
+	for (int n = 0; n < CALM_STEPS; n++) {
+		step(&s, WORLD_S, true, true);
+		publish(&s);
+	}
+	check(&s);
+	world_free(s.world);
+}
+
+static void test_totals(void **state)
+{
+	(void)state;
+	for (size_t n = 0; n < sizeof(ways) / sizeof(ways[0]); n++)
+		for (uint64_t seed = 1; seed <= 3; seed++)
+			run(&ways[n], seed * 7919 + n);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_totals),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

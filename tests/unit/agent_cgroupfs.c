@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/cgroupfs.h"
+#include "shared/mem.h"
+#include "tests/process.h"
+
+/* --- mountinfo -------------------------------------------------------------------------------- */
+
+static const char v2_host[] =
+	"22 27 0:21 / /proc rw,nosuid,nodev,noexec,relatime shared:13 - proc proc rw\n"
+	"23 27 0:22 / /sys rw,nosuid,nodev,noexec,relatime shared:7 - sysfs sysfs rw\n"
+	"27 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw,errors=remount-ro\n"
+	"31 23 0:26 / /sys/fs/cgroup rw,nosuid,nodev,noexec,relatime shared:9 - cgroup2 cgroup2 "
+	"rw,nsdelegate,memory_recursiveprot\n"
+	"32 23 0:27 / /sys/fs/pstore rw,nosuid,nodev,noexec,relatime shared:10 - pstore pstore "
+	"rw\n";
+
+/* v1 as systemd mounts it, with a v2 tree of its own beside. */
+static const char hybrid_host[] =
+	"33 23 0:28 / /sys/fs/cgroup ro,nosuid,nodev,noexec shared:9 - tmpfs tmpfs ro,mode=755\n"
+	"34 33 0:29 / /sys/fs/cgroup/unified rw,relatime shared:10 - cgroup2 cgroup2 "
+	"rw,nsdelegate\n"
+	"35 33 0:30 / /sys/fs/cgroup/systemd rw,relatime shared:11 - cgroup cgroup "
+	"rw,xattr,name=systemd\n"
+	"39 33 0:34 / /sys/fs/cgroup/memory rw,relatime shared:16 - cgroup cgroup rw,memory\n"
+	"40 33 0:35 / /sys/fs/cgroup/cpu,cpuacct rw,relatime shared:17 - cgroup cgroup "
+	"rw,cpu,cpuacct\n"
+	"41 33 0:36 / /sys/fs/cgroup/cpuset rw,relatime shared:18 - cgroup cgroup rw,cpuset\n"
+	"42 33 0:37 / /sys/fs/cgroup/net_cls,net_prio rw,relatime shared:19 - cgroup cgroup "
+	"rw,net_cls,net_prio\n";
+
+/* Each controller in a hierarchy of its own, without tags. */
+static const char v1_separate[] =
+	"31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755\n"
+	"32 31 0:29 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu\n"
+	"33 31 0:30 / /sys/fs/cgroup/cpuacct rw,relatime - cgroup cgroup rw,cpuacct\n"
+	"35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n";
+
+/* A v1 container: only its own part of each hierarchy is there. */
+static const char v1_container[] =
+	"661 660 0:60 / /sys/fs/cgroup rw,nosuid,nodev,noexec,relatime - tmpfs tmpfs rw,mode=755\n"
+	"662 661 0:34 /docker/0123456789ab /sys/fs/cgroup/memory ro,relatime master:16 - cgroup "
+	"cgroup rw,memory\n"
+	"663 661 0:35 /docker/0123456789ab /sys/fs/cgroup/cpu,cpuacct ro,relatime master:17 - "
+	"cgroup cgroup rw,cpu,cpuacct\n";
+
+/* A pod on v2: its own namespaced view, and the node's tree from a hostPath volume. */
+static const char v2_pod[] =
+	"900 899 0:26 / /sys/fs/cgroup ro,nosuid,nodev,noexec,relatime - cgroup2 cgroup rw\n"
+	"910 899 0:26 /../../../.. /host/sys/fs/cgroup ro,relatime master:9 - cgroup2 cgroup2 rw\n"
+	"911 899 8:1 /etc/hosts /etc/hosts rw,relatime - ext4 /dev/sda1 rw\n";
+
+static const char oddities[] =
+	"\n"
+	"garbage\n"
+	"1 2 3\n"
+	"50 1 0:50 / /mnt/a\\040b\\011c\\134d rw shared:1 master:2 - cgroup2 none rw\n"
+	/* Of several places the one nearest to root. */
+	"51 1 0:51 / /mnt/two/deep rw - cgroup cgroup rw,memory\n"
+	"52 1 0:52 / /mnt/two rw - cgroup cgroup rw,memory\n"
+	"53 1 0:53 / /mnt/two/deeper/still rw - cgroup cgroup rw,memory\n"
+	/* Controllers whose names begin alike, and words in the wrong column. */
+	"54 1 0:54 / /mnt/set rw,cpu,memory - cgroup cgroup rw,cpuset\n"
+	"55 1 0:55 / /mnt/fuse rw - fuse.cgroup2 cgroup2 rw,memory\n"
+	"56 1 0:56 / /mnt/named rw - cgroup cgroup rw,name=memory\n"
+	/* Neighbours in name only. */
+	"57 1 0:57 / /mnt/tworoom rw - cgroup cgroup rw,cpu\n"
+	/* Cut lines. */
+	"58 1 0:58 / /mnt/cut rw - cgroup cgroup\n"
+	"59 1 0:59 / /mnt/cut rw - cgroup2\n"
+	"60 1 0:60 / /mnt/cut rw\n"
+	"61 1 0:61 / /mnt/end\\04 rw - cgroup cgroup rw,cpu";
+
+static void test_mountinfo(void **state)
+{
+	static const struct {
+		const char *what, *text, *root;
+		const char *mount[HIERARCHIES]; /* unified, cpuacct, cpu, memory */
+	} cases[] = {
+		{"v2", v2_host, "/sys/fs/cgroup", {"/sys/fs/cgroup"}},
+		{"v2 from above", v2_host, "/", {"/sys/fs/cgroup"}},
+		{"v2, elsewhere", v2_host, "/sys/fs/cgroup2", {NULL}},
+		{"v2, too deep", v2_host, "/sys/fs/cgroup/unified", {NULL}},
+		{"hybrid",
+		 hybrid_host,
+		 "/sys/fs/cgroup",
+		 {"/sys/fs/cgroup/unified", "/sys/fs/cgroup/cpu,cpuacct",
+		  "/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/memory"}},
+		{"hybrid, memory only",
+		 hybrid_host,
+		 "/sys/fs/cgroup/memory",
+		 {NULL, NULL, NULL, "/sys/fs/cgroup/memory"}},
+		{"v1",
+		 v1_separate,
+		 "/sys/fs/cgroup",
+		 {NULL, "/sys/fs/cgroup/cpuacct", "/sys/fs/cgroup/cpu", "/sys/fs/cgroup/memory"}},
+		{"v1 container",
+		 v1_container,
+		 "/sys/fs/cgroup",
+		 {NULL, "/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/cpu,cpuacct",
+		  "/sys/fs/cgroup/memory"}},
+		{"pod, own view", v2_pod, "/sys/fs/cgroup", {"/sys/fs/cgroup"}},
+		{"pod, the node", v2_pod, "/host/sys/fs/cgroup", {"/host/sys/fs/cgroup"}},
+		{"escapes", oddities, "/mnt/a b\tc\\d", {"/mnt/a b\tc\\d"}},
+		{"nearest to root", oddities, "/mnt/two", {NULL, NULL, NULL, "/mnt/two"}},
+		{"own name only", oddities, "/mnt/set", {NULL}},
+		{"own type only", oddities, "/mnt/fuse", {NULL}},
+		{"named", oddities, "/mnt/named", {NULL}},
+		{"cut lines", oddities, "/mnt/cut", {NULL}},
+		{"cut escape", oddities, "/mnt/end\\04", {NULL, NULL, "/mnt/end\\04"}},
+		{"nothing", "", "/", {NULL}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *mount[HIERARCHIES];
+
+		cgroupfs_parse_mountinfo(cases[i].text, cases[i].root, mount);
+		for (int h = 0; h < HIERARCHIES; h++) {
+			const char *want = cases[i].mount[h] ? cases[i].mount[h] : "";
+
+			if (strcmp(mount[h] ? mount[h] : "", want) != 0)
+				fail_msg("%s: hierarchy %d at \"%s\", want \"%s\"", cases[i].what,
+					 h, mount[h] ? mount[h] : "", want);
+			free(mount[h]);
+		}
+	}
+}
+
+/* --- which hierarchy tells what --------------------------------------------------------------- */
+
+static void test_choose(void **state)
+{
+	static const struct {
+		const char *what, *mounted, *controllers;
+		int cpu, throttle, memory;
+	} cases[] = {
+		{"v2", "u", "cpuset cpu io memory hugetlb pids rdma misc\n", HIERARCHY_UNIFIED,
+		 HIERARCHY_UNIFIED, HIERARCHY_UNIFIED},
+		{"v2 without controllers", "u", "\n", HIERARCHY_UNIFIED, -1, -1},
+		{"v2 without memory", "u", "cpuset cpu pids\n", HIERARCHY_UNIFIED,
+		 HIERARCHY_UNIFIED, -1},
+		{"cpuset is not cpu", "u", "cpuset memory_x", HIERARCHY_UNIFIED, -1, -1},
+		{"one word", "u", "memory", HIERARCHY_UNIFIED, -1, HIERARCHY_UNIFIED},
+		{"hybrid", "uacm", "", HIERARCHY_CPUACCT, HIERARCHY_CPU, HIERARCHY_MEMORY},
+		{"v1", "acm", "", HIERARCHY_CPUACCT, HIERARCHY_CPU, HIERARCHY_MEMORY},
+		{"only memory moved to v2", "uac", "memory\n", HIERARCHY_CPUACCT, HIERARCHY_CPU,
+		 HIERARCHY_UNIFIED},
+		{"only memory on v1", "um", "cpu\n", HIERARCHY_UNIFIED, HIERARCHY_UNIFIED,
+		 HIERARCHY_MEMORY},
+		{"v1 cpu without cpuacct", "c", "", -1, HIERARCHY_CPU, -1},
+		{"nothing", "", "", -1, -1, -1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		static const char letters[HIERARCHIES + 1] = "uacm";
+		static char there[] = "/";
+		struct cgroupfs fs = {0};
+
+		for (int h = 0; h < HIERARCHIES; h++)
+			fs.mount[h] = strchr(cases[i].mounted, letters[h]) ? there : NULL;
+		cgroupfs_choose(&fs, cases[i].controllers);
+		if (fs.cpu_from != cases[i].cpu || fs.throttle_from != cases[i].throttle ||
+		    fs.memory_from != cases[i].memory)
+			fail_msg("%s: %d %d %d", cases[i].what, fs.cpu_from, fs.throttle_from,
+				 fs.memory_from);
+	}
+}
+
+/* --- opening ---------------------------------------------------------------------------------- */
+
+static void write_file(const char *path, const char *text)
+{
+	FILE *file = fopen(path, "w");
+
+	assert_non_null(file);
+	assert_true(fputs(text, file) >= 0);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void assert_closed(const struct cgroupfs *fs)
+{
+	for (int h = 0; h < HIERARCHIES; h++) {
+		assert_int_equal(fs->root_fd[h], -1);
+		assert_null(fs->mount[h]);
+	}
+	assert_int_equal(fs->cpu_from, -1);
+	assert_int_equal(fs->throttle_from, -1);
+	assert_int_equal(fs->memory_from, -1);
+}
+
+static void test_open_failures(void **state)
+{
+	char *folder = folder_make();
+	char *info = mem_printf("%s/mountinfo", folder);
+	char *text = mem_printf("1 1 0:1 / %s rw - cgroup2 c rw\n"
+				"2 1 0:2 / %s/gone rw - cgroup c rw,memory\n"
+				"3 1 0:3 / %s/mountinfo rw - cgroup c rw,cpu\n",
+				folder, folder, folder);
+	struct cgroupfs fs;
+	struct reason reason;
+
+	(void)state;
+	/* No list of mounts. */
+	assert_int_equal(cgroupfs_open(&fs, folder, info, &reason), -ENOENT);
+	assert_non_null(strstr(reason.text, info));
+	assert_closed(&fs);
+	/* Listed, but what is there is something else: covered, gone, and not a directory. */
+	write_file(info, text);
+	assert_int_equal(cgroupfs_open(&fs, folder, info, &reason), -ENOENT);
+	assert_non_null(strstr(reason.text, folder));
+	assert_non_null(strstr(reason.text, "--cgroup-root"));
+	assert_closed(&fs);
+	cgroupfs_close(&fs);
+	assert_closed(&fs);
+	/* Nothing below a root that is not there either. */
+	assert_int_equal(cgroupfs_open(&fs, "/nonexistent/", NULL, &reason), -ENOENT);
+	assert_closed(&fs);
+	free(text);
+	free(info);
+	folder_remove(folder);
+}
+
+/* --- the walk --------------------------------------------------------------------------------- */
+
+/* The walk needs directories and inode numbers only, so a plain folder serves as a hierarchy. */
+struct tree {
+	char *folder;
+	struct cgroupfs fs;
+	struct topology *topology;
+};
+
+static int tree_setup(void **state)
+{
+	struct tree *tree = mem_zalloc(1, sizeof(*tree));
+
+	tree->folder = folder_make();
+	tree->topology = topology_new();
+	for (int h = 0; h < HIERARCHIES; h++)
+		tree->fs.root_fd[h] = -1;
+	*state = tree;
+	return 0;
+}
+
+static int tree_teardown(void **state)
+{
+	struct tree *tree = *state;
+
+	cgroupfs_close(&tree->fs);
+	topology_free(tree->topology);
+	folder_remove(tree->folder);
+	free(tree);
+	return 0;
+}
+
+static uint64_t make_dir(const struct tree *tree, const char *path)
+{
+	char *full = mem_printf("%s/%s", tree->folder, path);
+	struct stat st;
+
+	assert_true(mkdir(full, 0755) == 0 || errno == EEXIST);
+	assert_int_equal(stat(full, &st), 0);
+	free(full);
+	return st.st_ino;
+}
+
+static void mount_dir(struct tree *tree, enum hierarchy h, const char *path)
+{
+	make_dir(tree, path);
+	tree->fs.mount[h] = mem_printf("%s/%s", tree->folder, path);
+	tree->fs.root_fd[h] = open(tree->fs.mount[h], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(tree->fs.root_fd[h] >= 0);
+}
+
+static void assert_row(const struct tree *tree, size_t index, const char *path, enum hierarchy h,
+		       uint64_t id)
+{
+	assert_true(index < topology_count(tree->topology));
+	assert_string_equal(topology_at(tree->topology, index)->path, path);
+	assert_int_equal(topology_at(tree->topology, index)->id[h], id);
+}
+
+static void test_scan(void **state)
+{
+	struct tree *tree = *state;
+	char *file, *link;
+	uint64_t cpu_b, cpu_bc, memory_b;
+
+	mount_dir(tree, HIERARCHY_CPU, "cpu");
+	mount_dir(tree, HIERARCHY_CPUACCT, "cpu");
+	mount_dir(tree, HIERARCHY_MEMORY, "memory");
+	make_dir(tree, "cpu/a");
+	cpu_b = make_dir(tree, "cpu/b");
+	cpu_bc = make_dir(tree, "cpu/b/c");
+	make_dir(tree, "cpu/b/c/d");
+	memory_b = make_dir(tree, "memory/b");
+	file = mem_printf("%s/cpu/b/cpu.stat", tree->folder);
+	link = mem_printf("%s/cpu/b/link", tree->folder);
+	write_file(file, "");
+	assert_int_equal(symlink("..", link), 0);
+
+	assert_int_equal(cgroupfs_scan(&tree->fs, tree->topology, NULL), 0);
+	assert_int_equal(topology_count(tree->topology), 5);
+	assert_row(tree, 0, "/", HIERARCHY_CPU, make_dir(tree, "cpu"));
+	assert_row(tree, 0, "/", HIERARCHY_MEMORY, make_dir(tree, "memory"));
+	assert_row(tree, 0, "/", HIERARCHY_UNIFIED, 0);
+	assert_row(tree, 1, "/a", HIERARCHY_MEMORY, 0);
+	assert_row(tree, 2, "/b", HIERARCHY_CPU, cpu_b);
+	assert_row(tree, 2, "/b", HIERARCHY_CPUACCT, cpu_b);
+	assert_row(tree, 2, "/b", HIERARCHY_MEMORY, memory_b);
+	assert_row(tree, 3, "/b/c", HIERARCHY_CPUACCT, cpu_bc);
+	assert_row(tree, 4, "/b/c/d", HIERARCHY_MEMORY, 0);
+	free(file);
+	free(link);
+}
+
+/*
+ * However deep it goes, the walk ends where the names become too long, and says that something was
+ * left out.
+ */
+static void test_scan_deep(void **state)
+{
+	struct tree *tree = *state;
+	char name[100], last[ENTITY_NAME_MAX + 1];
+	int fd;
+
+	memset(name, 'n', sizeof(name));
+	name[sizeof(name) - 1] = '\0';
+	mount_dir(tree, HIERARCHY_UNIFIED, "v2");
+	fd = dup(tree->fs.root_fd[HIERARCHY_UNIFIED]);
+	for (int i = 0; i < 8; i++) {
+		int below;
+
+		assert_int_equal(mkdirat(fd, name, 0755), 0);
+		below = openat(fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		close(fd);
+		fd = below;
+	}
+	close(fd);
+	assert_int_equal(cgroupfs_scan(&tree->fs, tree->topology, NULL), 0);
+	assert_int_equal(topology_count(tree->topology), 1 + ENTITY_NAME_MAX / 100);
+	assert_int_equal(topology_overflow(tree->topology), 1);
+	snprintf(last, sizeof(last), "/%s/%s/%s/%s/%s", name, name, name, name, name);
+	assert_string_equal(topology_at(tree->topology, 5)->path, last);
+}
+
+/* A root that cannot be read ends the rescan and leaves what was known. */
+static void test_scan_failure(void **state)
+{
+	struct tree *tree = *state;
+	struct reason reason;
+	int good;
+
+	mount_dir(tree, HIERARCHY_UNIFIED, "v2");
+	mount_dir(tree, HIERARCHY_MEMORY, "memory");
+	make_dir(tree, "v2/a");
+	assert_int_equal(cgroupfs_scan(&tree->fs, tree->topology, &reason), 0);
+	make_dir(tree, "v2/b");
+	good = tree->fs.root_fd[HIERARCHY_MEMORY];
+	tree->fs.root_fd[HIERARCHY_MEMORY] = -1;
+	assert_int_equal(cgroupfs_scan(&tree->fs, tree->topology, &reason), -EBADF);
+	assert_non_null(strstr(reason.text, "/memory"));
+	assert_int_equal(topology_count(tree->topology), 2);
+	tree->fs.root_fd[HIERARCHY_MEMORY] = good;
+	assert_int_equal(cgroupfs_scan(&tree->fs, tree->topology, &reason), 0);
+	assert_int_equal(topology_count(tree->topology), 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_mountinfo),
+		cmocka_unit_test(test_choose),
+		cmocka_unit_test(test_open_failures),
+		cmocka_unit_test_setup_teardown(test_scan, tree_setup, tree_teardown),
+		cmocka_unit_test_setup_teardown(test_scan_deep, tree_setup, tree_teardown),
+		cmocka_unit_test_setup_teardown(test_scan_failure, tree_setup, tree_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the conformance cases do not reach: the corrected variants, the ladder, names, arguments, narration. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "aggregator/policy/recent_pods.h"
+#include "aggregator/policy/score.h"
+#include "aggregator/policy/sentence.h"
+#include "aggregator/policy/target_load_packing.h"
+#include "tests/view_fixture.h"
+
+#define GIB  (1LL << 30)
+#define TLP  PLUGIN_TARGET_LOAD_PACKING
+#define LVRB PLUGIN_LOAD_VARIATION_RISK_BALANCING
+#define SEC  1000000000LL
+#define NOW  VIEW_FIXTURE_NOW_NS
+
+static const struct score_node node_10_cpus = {
+	.name = "n",
+	.cpu_capacity_milli = 10000,
+	.mem_capacity_bytes = 10 * GIB,
+	.cpu_allocatable_milli = 8000,
+	.mem_allocatable_bytes = 8 * GIB,
+	.cpu = {true, 20, 4},
+	.mem = {true, 40, 8},
+	.rung = "window 15m",
+	.window = "15m",
+};
+
+static struct score_result score(enum score_plugin_id plugin, enum score_variant variant,
+				 const struct pod_spec *pod, const struct score_node *node)
+{
+	struct score_result r;
+	struct score_args args;
+
+	score_args_default(&args);
+	score_node_by(plugin, variant, &args, pod, node, &r);
+	return r;
+}
+
+static double term(const struct score_result *r, const char *name)
+{
+	for (size_t i = 0; i < r->term_count; i++)
+		if (strcmp(r->terms[i].name, name) == 0)
+			return r->terms[i].value;
+	fail_msg("no term %s", name);
+	return 0;
+}
+
+static void test_target_corrected(void **state)
+{
+	struct container_spec c = {.requests = {true, true, 400, GIB},
+				   .limits = {true, true, 4000, GIB}};
+	struct pod_spec pod = {.container_count = 1, .containers = &c};
+	struct score_node node = node_10_cpus;
+	struct score_result r;
+
+	(void)state;
+	/* (2000 + 1.5 * 400) / 8000 = 32.5 %: (100 - 40) * 32.5 / 40 + 40 = 88.75 */
+	r = score(TLP, SCORE_CORRECTED, &pod, &node);
+	assert_int_equal(r.score, 89);
+	assert_true(term(&r, "cpuUsed") == 2000 && term(&r, "podCpu") == 600);
+	assert_true(term(&r, "cpuAllocatable") == 8000 && term(&r, "cpuExpected") == 32.5);
+	assert_true(term(&r, "unrounded") == 88.75);
+	assert_string_equal(r.reason,
+			    "CPU would be at 32.5 %, within the target of 40.0 % (2000m measured + "
+			    "600m expected of 8000m)");
+	/* Just placed pods count: 5000 / 8000 = 62.5 %: 40 * 37.5 / 60 = 25 */
+	node.pending_cpu_milli = 2400;
+	r = score(TLP, SCORE_CORRECTED, &pod, &node);
+	assert_int_equal(r.score, 25);
+	assert_non_null(strstr(r.reason, "62.5 %, above the target"));
+	node.pending_cpu_milli = 5401;
+	r = score(TLP, SCORE_CORRECTED, &pod, &node);
+	assert_int_equal(r.score, 0);
+	assert_non_null(strstr(r.reason, "more than there is"));
+	/* upstream takes the limit and the capacity: 60 % -> 40 * 40 / 60 */
+	node.pending_cpu_milli = 0;
+	assert_int_equal(score(TLP, SCORE_UPSTREAM, &pod, &node).score, 27);
+}
+
+static void test_target_prediction(void **state)
+{
+	struct container_spec two[2] = {{.requests = {.has_cpu = true, .cpu_milli = 0}},
+					{.requests = {.has_cpu = true, .cpu_milli = 333},
+					 .limits = {.has_cpu = true, .cpu_milli = 700}}};
+	struct container_spec init[2] = {{.requests = {.has_cpu = true, .cpu_milli = 9000}},
+					 {.requests = {.has_cpu = true, .cpu_milli = 20},
+					  .sidecar = true}};
+	struct pod_spec pod = {
+		.container_count = 2, .containers = two, .init_count = 2, .init = init};
+	struct score_args args;
+
+	(void)state;
+	score_args_default(&args);
+	pod.overhead = (struct resource_list){.has_cpu = true, .cpu_milli = 7};
+	/* 0 is no statement; 499.5 away from zero; the sidecar runs along */
+	assert_int_equal(target_load_packing_predict(&pod, &args, false), 1000 + 500 + 30 + 7);
+	assert_int_equal(target_load_packing_predict(&pod, &args, true), 0 + 700 + 7);
+	args.use_limits = true;
+	assert_int_equal(target_load_packing_predict(&pod, &args, false), 1000 + 700 + 30 + 7);
+	args.use_limits = false;
+	pod.has_pod_resources = true;
+	pod.pod_requests = (struct resource_list){.has_cpu = true, .cpu_milli = 100};
+	assert_int_equal(target_load_packing_predict(&pod, &args, false), 150 + 7);
+	pod.pod_requests = (struct resource_list){.has_mem = true, .mem_bytes = GIB};
+	assert_int_equal(target_load_packing_predict(&pod, &args, false), 1000 + 500 + 30 + 7);
+}
+
+static void test_risk_variants(void **state)
+{
+	struct container_spec c = {.requests = {true, true, 800, GIB}};
+	struct pod_spec pod = {.container_count = 1, .containers = &c};
+	struct score_node node = node_10_cpus;
+	struct score_result r;
+
+	(void)state;
+	/* CPU (2000 + 800) / 8000 = 0.35, 400 / 8000 = 0.05; memory (4 + 1) / 8 = 0.625, 0.8 / 8 = 0.1 */
+	r = score(LVRB, SCORE_CORRECTED, &pod, &node);
+	assert_int_equal(r.score, 28); /* 27.5 on paper */
+	assert_true(term(&r, "memoryMu") == 0.625 && fabs(term(&r, "memorySigma") - 0.1) < 1e-12);
+	assert_true(fabs(term(&r, "cpuScore") - 60) < 1e-9);
+	assert_string_equal(
+		r.reason,
+		"memory decides: mean with the pod 62.5 %, variation 10.0 %, risk 72.5 %");
+	assert_int_equal(score(LVRB, SCORE_KEP, &pod, &node).score, 28);
+	/* percentages of capacity taken for those of the allocatable, halved: (0.4 + 0.125 + 0.08) / 2 */
+	assert_int_equal(score(LVRB, SCORE_UPSTREAM, &pod, &node).score, 70);
+	node.pending_mem_bytes = GIB;
+	assert_int_equal(score(LVRB, SCORE_CORRECTED, &pod, &node).score, 15);
+	assert_int_equal(score(LVRB, SCORE_KEP, &pod, &node).score, 15);
+	assert_int_equal(score(LVRB, SCORE_UPSTREAM, &pod, &node).score, 70);
+	/* A full but steady node: the shipped plugin gives it half of all points. */
+	node = node_10_cpus;
+	node.cpu = (struct score_metric){true, 100, 0};
+	assert_int_equal(score(LVRB, SCORE_CORRECTED, &pod, &node).score, 0);
+	assert_int_equal(score(LVRB, SCORE_UPSTREAM, &pod, &node).score, 50);
+}
+
+static void test_risk_arguments(void **state)
+{
+	struct pod_spec pod = {0};
+	struct score_node node = node_10_cpus;
+	struct score_args args;
+	struct score_result r;
+
+	(void)state;
+	node.cpu_allocatable_milli = 10000;
+	node.mem_allocatable_bytes = 10 * GIB;
+	node.mem = (struct score_metric){true, 0, 0};
+	score_args_default(&args);
+	args.safe_variance_sensitivity = 2; /* 0.2 + 2 * sqrt(0.04) */
+	args.safe_variance_margin = 2;
+	score_node_by(LVRB, SCORE_CORRECTED, &args, &pod, &node, &r);
+	assert_int_equal(r.score, 40);
+	score_node_by(LVRB, SCORE_KEP, &args, &pod, &node, &r); /* 0.2 + 2 * 0.04 */
+	assert_int_equal(r.score, 72);
+	assert_non_null(strstr(r.reason, "CPU decides"));
+}
+
+/* Neither plugin lets a node win by what is not known about it. */
+static void test_unknown(void **state)
+{
+	static const struct score_metric none = {false, 0, 0};
+	struct pod_spec pod = {0};
+	struct score_node node = node_10_cpus;
+	struct score_result r;
+
+	(void)state;
+	node.cpu = none;
+	assert_int_equal(score(TLP, SCORE_CORRECTED, &pod, &node).score, 0);
+	r = score(LVRB, SCORE_CORRECTED, &pod, &node);
+	assert_int_equal(r.score, 0);
+	assert_int_equal(r.term_count, 0);
+	assert_string_equal(r.reason, "no measurement of CPU (window 15m): the least score, since "
+				      "nothing unknown may win");
+	assert_int_equal(score(LVRB, SCORE_UPSTREAM, &pod, &node).score, 76);
+	node = node_10_cpus;
+	node.mem = none;
+	assert_int_equal(score(TLP, SCORE_CORRECTED, &pod, &node).score, 0);
+	assert_int_equal(score(TLP, SCORE_UPSTREAM, &pod, &node).score, 70);
+	assert_int_equal(score(LVRB, SCORE_KEP, &pod, &node).score, 0);
+	node.cpu = none;
+	node.rung = "expired";
+	node.age_seconds = 400;
+	for (int v = SCORE_CORRECTED; v <= SCORE_KEP; v++) {
+		r = score(LVRB, (enum score_variant)v, &pod, &node);
+		assert_int_equal(r.score, 0);
+		assert_non_null(strstr(r.reason, "(expired), last heard 400 s ago"));
+	}
+	node = node_10_cpus;
+	node.cpu_allocatable_milli = 0;
+	assert_int_equal(score(TLP, SCORE_CORRECTED, &pod, &node).score, 0);
+	assert_int_equal(score(LVRB, SCORE_CORRECTED, &pod, &node).score, 0);
+}
+
+/* One rung: how long the node has been measured, how old the newest measurement is. */
+static void test_ladder(void **state)
+{
+	static const struct {
+		double history, age;
+		const char *rung, *window;
+		double widening; /* 0: nothing known */
+	} cases[] = {
+		{3600, 2, "window 15m", "15m", 1},  {880, 2, "window 15m", "15m", 1},
+		{840, 2, "window 10m", "10m", 1},   {600, 2, "window 10m", "10m", 1},
+		{400, 2, "window 5m", "5m", 1},	    {100, 2, "since start", "", 1},
+		{3600, -5, "window 15m", "15m", 1}, /* a clock that is ahead */
+		{3600, 29, "window 15m", "15m", 1}, {3600, 30, "late 30s", "15m", 1.5},
+		{400, 90, "late 90s", "5m", 2.5},   {100, 300, "late 300s", "", 6},
+		{3600, 301, "expired", "", 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct node_page page = view_fixture_node("n", NOW - (int64_t)(cases[i].age * SEC),
+							  cases[i].history, 1000, 100);
+		struct score_node node;
+		char text[32];
+
+		score_node_from_page(&page, NOW, text, &node);
+		if (strcmp(node.rung, cases[i].rung) != 0 ||
+		    strcmp(node.window, cases[i].window) != 0)
+			fail_msg("case %zu: rung %s, window %s", i, node.rung, node.window);
+		assert_int_equal(node.cpu.known, cases[i].widening > 0);
+		assert_int_equal(node.mem.known, cases[i].widening > 0);
+		if (!node.cpu.known)
+			continue;
+		assert_true(node.cpu.mean == 25 &&
+			    fabs(node.cpu.stddev - 2.5 * cases[i].widening) < 1e-12);
+		assert_true(node.age_seconds == (cases[i].age > 0 ? cases[i].age : 0));
+	}
+}
+
+static void test_pages_without_data(void **state)
+{
+	struct node_page page = view_fixture_node("n", NOW, 3600, 1000, 100);
+	struct score_node node;
+	char text[32];
+
+	(void)state;
+	page.usage.windows[WINDOW_15M].mem_bytes.known = false;
+	page.cpu_capacity_milli = 0;
+	score_node_from_page(&page, NOW, text, &node);
+	assert_false(node.cpu.known);
+	assert_false(node.mem.known);
+	memset(&page.usage, 0, sizeof(page.usage));
+	score_node_from_page(&page, NOW, text, &node);
+	assert_string_equal(node.rung, "none");
+	page.end_ns = 0;
+	score_node_from_page(&page, NOW, text, &node);
+	assert_string_equal(node.rung, "none");
+	assert_true(node.age_seconds == 0);
+}
+
+static void test_names(void **state)
+{
+	enum score_plugin_id plugin;
+	enum score_variant variant;
+
+	(void)state;
+	for (int i = 0; i < SCORE_PLUGINS; i++) {
+		assert_int_equal(
+			score_plugin_find(score_plugin_name((enum score_plugin_id)i), &plugin), 0);
+		assert_int_equal(plugin, i);
+		assert_non_null(strstr(score_plugin_names(), score_plugin_name(plugin)));
+	}
+	for (int i = SCORE_CORRECTED; i <= SCORE_KEP; i++) {
+		assert_int_equal(
+			score_variant_find(score_variant_name((enum score_variant)i), &variant), 0);
+		assert_int_equal(variant, i);
+		assert_non_null(strstr(score_variant_names(), score_variant_name(variant)));
+	}
+	assert_int_equal(score_plugin_find("targetLoadPacking", &plugin), -ENOENT);
+	assert_int_equal(score_variant_find("", &variant), -ENOENT);
+	assert_true(score_plugin_has(LVRB, SCORE_KEP));
+	assert_false(score_plugin_has(TLP, SCORE_KEP));
+}
+
+static void test_args(void **state)
+{
+	static const struct {
+		enum score_plugin_id plugin;
+		struct score_args args;
+		const char *field; /* NULL: allowed */
+	} cases[] = {
+		{TLP, {40, 1.5, 1000, false, -1, -1}, NULL},
+		{TLP, {100, 1, 0, false, 0, 0}, NULL},
+		{TLP, {0, 1.5, 1000, false, 1, 1}, "targetUtilization"},
+		{TLP, {101, 1.5, 1000, false, 1, 1}, "targetUtilization"},
+		{TLP, {NAN, 1.5, 1000, false, 1, 1}, "targetUtilization"},
+		{TLP, {40, 0, 1000, false, 1, 1}, "defaultRequestsMultiplier"},
+		{TLP, {40, INFINITY, 1000, false, 1, 1}, "defaultRequestsMultiplier"},
+		{TLP, {40, 1.5, -1, false, 1, 1}, "defaultRequests.cpu"},
+		{LVRB, {-1, -1, -1, false, 0, 0.5}, NULL},
+		{LVRB, {40, 1.5, 1000, false, -0.1, 1}, "safeVarianceMargin"},
+		{LVRB, {40, 1.5, 1000, false, 1, 0}, "safeVarianceSensitivity"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct score_args args = cases[i].args;
+		const char *field = NULL;
+		struct reason reason;
+		int err =
+			score_args_check(&args, cases[i].plugin, SCORE_CORRECTED, &field, &reason);
+
+		assert_int_equal(err, cases[i].field ? -EINVAL : 0);
+		if (cases[i].field)
+			assert_string_equal(field, cases[i].field);
+		assert_int_equal(score_args_check(&args, cases[i].plugin, SCORE_UPSTREAM, &field,
+						  &reason),
+				 0);
+		assert_false(cases[i].plugin == TLP && args.target_utilization <= 0);
+		assert_false(cases[i].plugin == LVRB && args.safe_variance_margin < 0);
+	}
+}
+
+static void test_blend(void **state)
+{
+	static const struct {
+		int64_t scores[3];
+		double weights[3];
+		size_t count;
+		int64_t want;
+	} cases[] = {
+		{{70, 0, 0}, {0.25, 0, 0}, 1, 70},
+		{{70, 75, 0}, {1, 1, 0}, 2, 73},
+		{{0, 100, 0}, {3, 1, 0}, 2, 25},
+		{{10, 20, 40}, {1, 2, 1}, 3, 23},
+		{{100, 100, 100}, {0.1, 0.2, 0.7}, 3, 100},
+		{{0, 1, 0}, {1, 1, 0}, 2, 1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_int_equal(score_blend(cases[i].scores, cases[i].weights, cases[i].count),
+				 cases[i].want);
+}
+
+static void test_recent_pods(void **state)
+{
+	static const int64_t placed[] = {INT64_MIN, -61, -60, -59, 0};
+
+	(void)state;
+	assert_true(recent_pod_counts(1001, 1000));
+	assert_true(recent_pod_counts(941, 1000));
+	assert_false(recent_pod_counts(940, 1000));
+	assert_false(recent_pod_counts(INT64_MIN, INT64_MAX));
+	assert_int_equal(recent_pods_expired(placed, 5, 0, false), 3);
+	assert_int_equal(recent_pods_expired(placed, 3, 0, false), 3);
+	assert_int_equal(recent_pods_expired(placed, 3, 0, true), 0);
+	assert_int_equal(recent_pods_expired(placed, 0, 0, true), 0);
+}
+
+static void test_sentence(void **state)
+{
+	static const struct {
+		double value;
+		unsigned int decimals;
+		const char *text;
+	} cases[] = {
+		{0, 0, "0"},
+		{0, 1, "0.0"},
+		{62.25, 1, "62.3"},
+		{-0.04, 1, "0.0"},
+		{-0.06, 1, "-0.1"},
+		{999.96, 1, "1000.0"},
+		{5, 3, "5.000"},
+		{0.005, 2, "0.01"},
+		{NAN, 1, "?"},
+		{INFINITY, 1, "?"},
+		{1e300, 0, "1000000000000000000"},
+		{12345678, 0, "12345678"},
+	};
+	char text[64], small[8];
+	struct sentence s;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		sentence_start(&s, text, sizeof(text));
+		sentence_add_fixed(&s, cases[i].value, cases[i].decimals);
+		assert_string_equal(text, cases[i].text);
+	}
+	sentence_start(&s, text, sizeof(text));
+	sentence_add_int(&s, INT64_MIN);
+	assert_string_equal(text, "-9223372036854775808");
+	sentence_start(&s, small, sizeof(small));
+	sentence_add(&s, "12345");
+	sentence_add_int(&s, 6789);
+	sentence_add(&s, "more");
+	assert_string_equal(small, "1234567");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_target_corrected),
+		cmocka_unit_test(test_target_prediction),
+		cmocka_unit_test(test_risk_variants),
+		cmocka_unit_test(test_risk_arguments),
+		cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_ladder),
+		cmocka_unit_test(test_pages_without_data),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_args),
+		cmocka_unit_test(test_blend),
+		cmocka_unit_test(test_recent_pods),
+		cmocka_unit_test(test_sentence),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "aggregator/state/view.h"
+#include "shared/mem.h"
+
+enum { READERS = 4, PUBLICATIONS = 2000, TAKES = 5000, PAGES = 20 };
+
+static struct node_page *new_page(const char *name, uint64_t generation)
+{
+	struct node_page from = {.name = name, .generation = generation};
+
+	return page_new(&from);
+}
+
+static void nodes_are_found_by_name(void **state)
+{
+	static const char *const names[] = {"a", "b-1", "b-10", "b-2"};
+	struct node_page **pages = mem_alloc(4 * sizeof(*pages));
+	struct view *v;
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++)
+		pages[i] = new_page(names[i], i);
+	v = view_new(3, 99, pages, 4);
+	assert_int_equal(v->version, 3);
+	assert_int_equal(v->time_ns, 99);
+	for (size_t i = 0; i < 4; i++)
+		assert_int_equal(view_find(v, names[i])->generation, i);
+	assert_null(view_find(v, ""));
+	assert_null(view_find(v, "b"));
+	assert_null(view_find(v, "c"));
+	view_drop(v);
+	view_drop(NULL);
+}
+
+static void slot_starts_empty_and_keeps_what_is_held(void **state)
+{
+	struct view_slot *s = view_slot_new();
+	struct view *empty = view_slot_take(s), *first;
+	struct node_page **pages = mem_alloc(sizeof(*pages));
+
+	(void)state;
+	assert_int_equal(empty->version, 0);
+	assert_int_equal(empty->page_count, 0);
+	assert_null(view_find(empty, "n"));
+	pages[0] = new_page("n", 1);
+	view_slot_publish(s, view_new(1, 5, pages, 1));
+	first = view_slot_take(s);
+	view_slot_publish(s, view_new(2, 6, NULL, 0));
+	assert_int_equal(empty->version, 0);
+	assert_string_equal(view_find(first, "n")->name, "n");
+	view_drop(empty);
+	view_slot_free(s);
+	assert_string_equal(first->pages[0]->name, "n");
+	view_drop(first);
+	view_slot_free(NULL);
+}
+
+/* A view whose pages all have its version as their generation, but for the first, which every view shares. */
+static struct view *view_of_version(uint64_t version, struct node_page *common)
+{
+	struct node_page **pages = mem_alloc(PAGES * sizeof(*pages));
+
+	pages[0] = page_hold(common);
+	for (int i = 1; i < PAGES; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "node-%02d", i);
+		pages[i] = new_page(name, version);
+	}
+	return view_new(version, (int64_t)version, pages, PAGES);
+}
+
+/* What a reader saw that cannot be; 0 when all was well. */
+struct reader {
+	pthread_t thread;
+	struct view_slot *slot;
+	unsigned long wrong;
+};
+
+static void *read_views(void *arg)
+{
+	struct reader *r = arg;
+	uint64_t newest = 0;
+
+	for (int n = 0; n < TAKES; n++) {
+		struct view *v = view_slot_take(r->slot);
+
+		r->wrong += v->version < newest;
+		newest = v->version;
+		for (size_t i = 1; i < v->page_count; i++)
+			r->wrong += v->pages[i]->generation != v->version;
+		r->wrong += v->page_count && v->pages[0]->generation != 4711;
+		view_drop(v);
+	}
+	return NULL;
+}
+
+static void readers_always_see_a_whole_view(void **state)
+{
+	struct view_slot *slot = view_slot_new();
+	struct node_page *common = new_page("a", 4711);
+	struct reader readers[READERS] = {0};
+
+	(void)state;
+	for (int i = 0; i < READERS; i++) {
+		readers[i].slot = slot;
+		assert_int_equal(pthread_create(&readers[i].thread, NULL, read_views, &readers[i]),
+				 0);
+	}
+	for (uint64_t version = 1; version <= PUBLICATIONS; version++)
+		view_slot_publish(slot, view_of_version(version, common));
+	for (int i = 0; i < READERS; i++) {
+		pthread_join(readers[i].thread, NULL);
+		assert_int_equal(readers[i].wrong, 0);
+	}
+	view_slot_free(slot);
+	assert_int_equal(common->users, 1); /* nothing was lost and nothing kept */
+	page_drop(common);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nodes_are_found_by_name),
+		cmocka_unit_test(slot_starts_empty_and_keeps_what_is_held),
+		cmocka_unit_test(readers_always_see_a_whole_view),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,635 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Windows against the plain definition: the intervals whose end lies in the window's buckets, gone over once in
+ * long double. Random intervals come from fixed seeds, which a failure prints.
+ */
+#include <assert.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "aggregator/state/windows.h"
+#include "shared/mem.h"
+#include "tests/usage_fixture.h"
+
+#define SEC   1000000000LL
+#define T0    (1700000010LL * SEC) /* a border of 15 s and of 30 s buckets */
+#define EXACT 1e-6
+
+enum { COUNT_MAX = 400 };
+
+static_assert(T0 / SEC % 30 == 0, "T0 is a border");
+
+/* What was added, to be gone over again. */
+struct story {
+	size_t count;
+	struct {
+		int64_t start_ns, end_ns;
+		struct node_sample node;
+	} told[COUNT_MAX];
+};
+
+static struct story *story_new(void)
+{
+	return mem_zalloc(1, sizeof(struct story));
+}
+
+/* An interval with random values: CPU use with bursts, memory growing and shrinking. */
+static void tell(struct story *s, int64_t start_ns, int64_t end_ns, uint32_t *seed)
+{
+	double seconds = (double)(end_ns - start_ns) / 1e9, level = 4000 * fixture_random(seed);
+	unsigned int samples = (unsigned int)(seconds * 10);
+	struct node_sample n = {.usage.seconds = (float)seconds};
+	struct usage *u = &n.usage;
+	struct moments cpu = {0};
+	double mem = 1e9 * (1 + fixture_random(seed));
+
+	u->have = USAGE_CPU | USAGE_MEMORY | USAGE_WORKING_SET | USAGE_THROTTLE | USAGE_OOM |
+		  USAGE_CONTENTION_CPU;
+	for (unsigned int i = 0; i < samples; i++) {
+		double value = level * fixture_random(seed);
+
+		moments_add(&cpu, value, 0.1);
+		histogram_add(&n.cpu_hist, value, HISTOGRAM_CPU_X0);
+		histogram_add(&n.mem_hist, mem, HISTOGRAM_MEMORY_X0);
+	}
+	u->cpu_milli = moments_pack(&cpu);
+	u->mem_bytes = (struct gauge){(float)mem, (float)(mem * 1.2), (float)mem};
+	u->working_set_bytes = (struct gauge){(float)(mem / 2), (float)(mem / 1.5), (float)mem};
+	u->throttled_ns = (uint64_t)(seconds * 1e8 * fixture_random(seed));
+	u->periods = samples;
+	u->throttled_periods = samples / 3;
+	u->contention_cpu_ns = (uint64_t)(seconds * 3e8 * fixture_random(seed));
+	u->oom_kills = fixture_random(seed) < 0.05;
+	assert_true(s->count < COUNT_MAX);
+	s->told[s->count].start_ns = start_ns;
+	s->told[s->count].end_ns = end_ns;
+	s->told[s->count++].node = n;
+}
+
+/* About 20 minutes: mostly 5 s, some merged to up to 5 minutes, some gaps. */
+static struct story *random_story(uint32_t seed)
+{
+	struct story *s = story_new();
+	int64_t at = T0 + (int64_t)(15e9 * fixture_random(&seed));
+
+	while (at < T0 + 1200 * SEC) {
+		double kind = fixture_random(&seed);
+		int64_t length = 5 * SEC;
+
+		if (kind < 0.03)
+			length = (int64_t)(300e9 * fixture_random(&seed)) + SEC;
+		if (kind > 0.97)
+			at += (int64_t)(60e9 * fixture_random(&seed));
+		tell(s, at, at + length, &seed);
+		at += length;
+	}
+	return s;
+}
+
+static int64_t last_end(const struct story *s)
+{
+	return s->told[s->count - 1].end_ns;
+}
+
+static struct pod_windows *pod_hears(const struct story *s)
+{
+	struct pod_windows *w = pod_windows_new();
+
+	for (size_t i = 0; i < s->count; i++)
+		pod_windows_add(w, &s->told[i].node.usage, s->told[i].start_ns, s->told[i].end_ns);
+	return w;
+}
+
+static struct node_windows *node_hears(const struct story *s)
+{
+	struct node_windows *w = node_windows_new();
+
+	for (size_t i = 0; i < s->count; i++)
+		node_windows_add(w, &s->told[i].node, s->told[i].start_ns, s->told[i].end_ns);
+	return w;
+}
+
+/* Sums of weight, weight * x, weight * x^2 about a shift, and the rest of what a window says. */
+struct sum {
+	uint64_t samples;
+	long double weight, first, second;
+	double min, max;
+};
+
+static void sum_add(struct sum *s, uint64_t samples, long double weight, long double mean,
+		    long double m2, double min, double max)
+{
+	if (!s->samples || min < s->min)
+		s->min = min;
+	if (!s->samples || max > s->max)
+		s->max = max;
+	s->samples += samples;
+	s->weight += weight;
+	s->first += weight * mean;
+	s->second += m2 + weight * mean * mean;
+}
+
+static double sum_mean(const struct sum *s)
+{
+	return (double)(s->first / s->weight);
+}
+
+static double sum_stddev(const struct sum *s)
+{
+	long double mean = s->first / s->weight;
+
+	return (double)sqrtl(s->second / s->weight - mean * mean);
+}
+
+struct expected {
+	struct sum cpu, mem; /* mem: of the intervals */
+	struct sum mem_buckets; /* of bucket means, as pods have it */
+	struct histogram cpu_hist, mem_hist;
+	int64_t start_ns, end_ns;
+	long double seconds, throttled, contention, periods, throttled_periods;
+	uint64_t oom_kills;
+};
+
+static void expect_one(struct expected *e, struct sum *bucket, const struct usage *u)
+{
+	const struct moments32 *c = &u->cpu_milli;
+	double mem = (double)u->mem_bytes.mean, max = (double)u->mem_bytes.max;
+
+	sum_add(&e->cpu, c->samples, (long double)c->weight, (long double)c->mean,
+		(long double)c->m2, (double)c->min, (double)c->max);
+	sum_add(&e->mem, 1, (long double)u->seconds, mem, 0, mem, max);
+	sum_add(bucket, 1, (long double)u->seconds, mem, 0, mem, max);
+	e->seconds += (long double)u->seconds;
+	e->throttled += u->throttled_ns / 1e9L;
+	e->contention += u->contention_cpu_ns / 1e9L;
+	e->periods += u->periods;
+	e->throttled_periods += u->throttled_periods;
+	e->oom_kills += u->oom_kills;
+}
+
+/* The definition: buckets [of(as_of) - last, of(as_of)], an interval in the bucket of its end. */
+static struct expected expect(const struct story *s, int64_t as_of_ns, int64_t bucket_ns, int last)
+{
+	struct expected e = {.start_ns = INT64_MAX};
+
+	for (int64_t b = as_of_ns / bucket_ns - last; b <= as_of_ns / bucket_ns; b++) {
+		struct sum bucket = {0};
+
+		for (size_t i = 0; i < s->count; i++) {
+			if (s->told[i].end_ns / bucket_ns != b)
+				continue;
+			expect_one(&e, &bucket, &s->told[i].node.usage);
+			histogram_merge(&e.cpu_hist, &s->told[i].node.cpu_hist);
+			histogram_merge(&e.mem_hist, &s->told[i].node.mem_hist);
+			if (s->told[i].start_ns < e.start_ns)
+				e.start_ns = s->told[i].start_ns;
+			if (s->told[i].end_ns > e.end_ns)
+				e.end_ns = s->told[i].end_ns;
+		}
+		if (bucket.samples)
+			sum_add(&e.mem_buckets, 1, bucket.weight, bucket.first / bucket.weight, 0,
+				sum_mean(&bucket), bucket.max);
+	}
+	return e;
+}
+
+static void check_close(const char *what, uint32_t seed, double got, double want, double scale)
+{
+	if (fabs(got - want) <= EXACT * fabs(scale))
+		return;
+	fail_msg("seed %u: %s is %.9g, one pass gives %.9g", seed, what, got, want);
+}
+
+/* The deviation's error is that of float32 means, so it is relative to the mean. */
+static void check_stats(const char *what, uint32_t seed, const struct window_stats *got,
+			const struct sum *want)
+{
+	assert_true(got->known);
+	assert_int_equal(got->samples, want->samples);
+	check_close(what, seed, got->mean, sum_mean(want), sum_mean(want));
+	check_close(what, seed, got->stddev, sum_stddev(want), sum_mean(want));
+	check_close(what, seed, got->min, want->min, want->min);
+	check_close(what, seed, got->max, want->max, want->max);
+}
+
+static void check_counts(uint32_t seed, const struct window_counts *got,
+			 const struct expected *want)
+{
+	double seconds = (double)want->seconds;
+
+	assert_true(got->throttle_known && got->oom_known);
+	assert_int_equal(got->oom_kills, want->oom_kills);
+	check_close("seconds", seed, got->seconds, seconds, seconds);
+	check_close("throttled", seed, got->throttled_seconds, (double)want->throttled, seconds);
+	check_close("ratio", seed, got->throttled_ratio,
+		    (double)(want->throttled_periods / want->periods), 1);
+	check_close("contention", seed, got->contention_cpu,
+		    (double)(want->contention / want->seconds), 1);
+	assert_true(isnan(got->contention_mem));
+}
+
+static void check_pod(uint32_t seed, const struct story *s, int64_t as_of_ns,
+		      const struct pod_windows *w)
+{
+	static const int last[WINDOWS] = {10, 20, 30};
+	struct window_set got[WINDOWS];
+
+	pod_windows_read(w, as_of_ns, got);
+	for (int i = 0; i < WINDOWS; i++) {
+		struct expected want = expect(s, as_of_ns, 30 * SEC, last[i]);
+
+		check_stats("cpu", seed, &got[i].cpu_milli, &want.cpu);
+		check_stats("memory", seed, &got[i].mem_bytes, &want.mem_buckets);
+		check_counts(seed, &got[i].counts, &want);
+		assert_false(got[i].cpu_milli.percentiles);
+		assert_in_range(want.start_ns - got[i].cpu_milli.start_ns, 0, SEC / 16);
+		assert_in_range(got[i].cpu_milli.end_ns - want.end_ns, 0, SEC / 1000);
+	}
+}
+
+static void check_node(uint32_t seed, const struct story *s, int64_t as_of_ns,
+		       const struct node_windows *w)
+{
+	static const int last[WINDOWS] = {20, 40, 60};
+	struct window_set got[WINDOWS];
+
+	node_windows_read(w, as_of_ns, got);
+	for (int i = 0; i < WINDOWS; i++) {
+		const struct window_stats *cpu = &got[i].cpu_milli, *mem = &got[i].mem_bytes;
+		struct expected want = expect(s, as_of_ns, 15 * SEC, last[i]);
+
+		check_stats("cpu", seed, cpu, &want.cpu);
+		check_stats("memory", seed, mem, &want.mem);
+		check_counts(seed, &got[i].counts, &want);
+		assert_int_equal(cpu->start_ns, want.start_ns);
+		assert_int_equal(cpu->end_ns, want.end_ns);
+		assert_true(cpu->percentiles && mem->percentiles);
+		assert_false(got[i].working_set_bytes.percentiles);
+		check_close("p95", seed, cpu->p95,
+			    histogram_quantile(&want.cpu_hist, 0.95, HISTOGRAM_CPU_X0, cpu->min,
+					       cpu->max),
+			    cpu->max);
+		check_close("memory p50", seed, mem->p50,
+			    histogram_quantile(&want.mem_hist, 0.50, HISTOGRAM_MEMORY_X0, mem->min,
+					       mem->max),
+			    mem->max);
+		assert_true(cpu->p50 <= cpu->p95 && cpu->p95 <= cpu->p99 && cpu->p99 <= cpu->max);
+	}
+}
+
+static void windows_equal_one_pass(void **state)
+{
+	(void)state;
+	for (uint32_t seed = 1; seed <= 40; seed++) {
+		struct story *s = random_story(seed);
+		struct pod_windows *pod = pod_hears(s);
+		struct node_windows *node = node_hears(s);
+
+		check_pod(seed, s, last_end(s), pod);
+		check_node(seed, s, last_end(s), node);
+		pod_windows_free(pod);
+		node_windows_free(node);
+		free(s);
+	}
+}
+
+/* As they pass by: read after every interval, so that every alignment of buckets and every overwriting is met. */
+static void windows_slide(void **state)
+{
+	struct story *s = random_story(77), *so_far = story_new();
+	struct pod_windows *pod = pod_windows_new();
+	struct node_windows *node = node_windows_new();
+
+	(void)state;
+	for (size_t i = 0; i < s->count; i++) {
+		so_far->told[so_far->count++] = s->told[i];
+		pod_windows_add(pod, &s->told[i].node.usage, s->told[i].start_ns,
+				s->told[i].end_ns);
+		node_windows_add(node, &s->told[i].node, s->told[i].start_ns, s->told[i].end_ns);
+		check_pod(77, so_far, s->told[i].end_ns, pod);
+		check_node(77, so_far, s->told[i].end_ns, node);
+	}
+	pod_windows_free(pod);
+	node_windows_free(node);
+	free(s);
+	free(so_far);
+}
+
+/* The same story with neighbours and some far ones swapped. */
+static void order_does_not_matter(void **state)
+{
+	struct story *s = random_story(5), *mixed = story_new();
+	struct pod_windows *pod;
+	struct node_windows *node;
+
+	(void)state;
+	*mixed = *s;
+	for (size_t i = 0; i + 7 < s->count; i += 8) {
+		mixed->told[i] = s->told[i + 7];
+		mixed->told[i + 7] = s->told[i];
+		mixed->told[i + 2] = s->told[i + 3];
+		mixed->told[i + 3] = s->told[i + 2];
+	}
+	pod = pod_hears(mixed);
+	node = node_hears(mixed);
+	check_pod(5, s, last_end(s), pod);
+	check_node(5, s, last_end(s), node);
+	pod_windows_free(pod);
+	node_windows_free(node);
+	free(s);
+	free(mixed);
+}
+
+static void assert_same_bits(const struct window_stats *a, const struct window_stats *b)
+{
+	double left[] = {a->mean, a->stddev, a->min, a->max, a->p50, a->p95, a->p99};
+	double right[] = {b->mean, b->stddev, b->min, b->max, b->p50, b->p95, b->p99};
+
+	assert_memory_equal(left, right, sizeof(left));
+}
+
+/* A service that starts anew and is told only what the rings still reach has the very same windows. */
+static void restart_gives_the_same_bits(void **state)
+{
+	struct story *s = random_story(9), *rest = story_new();
+	struct node_windows *node[2];
+	struct pod_windows *pod[2];
+	struct window_set n[2][WINDOWS], p[2][WINDOWS];
+
+	(void)state;
+	for (size_t i = 0; i < s->count; i++)
+		if (s->told[i].end_ns > last_end(s) - 930 * SEC)
+			rest->told[rest->count++] = s->told[i];
+	assert_true(rest->count < s->count);
+	for (int i = 0; i < 2; i++) {
+		node[i] = node_hears(i ? rest : s);
+		pod[i] = pod_hears(i ? rest : s);
+		node_windows_read(node[i], last_end(s), n[i]);
+		pod_windows_read(pod[i], last_end(s), p[i]);
+		node_windows_free(node[i]);
+		pod_windows_free(pod[i]);
+	}
+	for (int w = 0; w < WINDOWS; w++) {
+		assert_same_bits(&n[0][w].cpu_milli, &n[1][w].cpu_milli);
+		assert_same_bits(&n[0][w].mem_bytes, &n[1][w].mem_bytes);
+		assert_same_bits(&p[0][w].cpu_milli, &p[1][w].cpu_milli);
+		assert_same_bits(&p[0][w].working_set_bytes, &p[1][w].working_set_bytes);
+	}
+	free(s);
+	free(rest);
+}
+
+/* Offsets in seconds from T0; which of the three windows hold the one interval added, read at as_of. */
+static void reach_of_windows(void **state)
+{
+	static const struct {
+		const char *why;
+		int end, as_of;
+		bool pod[WINDOWS], node[WINDOWS];
+	} cases[] = {
+		{"same bucket", 1, 14, {1, 1, 1}, {1, 1, 1}},
+		{"end on a border belongs to the later bucket", 30, 29, {0, 0, 0}, {0, 0, 0}},
+		{"a bucket of the future", 45, 14, {0, 0, 0}, {0, 0, 0}},
+		{"pod: later than as_of in its bucket", 20, 10, {1, 1, 1}, {0, 0, 0}},
+		{"the oldest of 5 minutes", 0, 314, {1, 1, 1}, {1, 1, 1}},
+		{"node: out of 5 minutes by a bucket", 0, 315, {1, 1, 1}, {0, 1, 1}},
+		{"out of 5 minutes", 0, 330, {0, 1, 1}, {0, 1, 1}},
+		{"the oldest of 10 minutes", 0, 614, {0, 1, 1}, {0, 1, 1}},
+		{"out of 10 minutes", 0, 630, {0, 0, 1}, {0, 0, 1}},
+		{"the oldest of 15 minutes", 0, 914, {0, 0, 1}, {0, 0, 1}},
+		{"out of 15 minutes", 0, 930, {0, 0, 0}, {0, 0, 0}},
+		{"long ago", 0, 100000, {0, 0, 0}, {0, 0, 0}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct story *s = story_new();
+		struct window_set pod[WINDOWS], node[WINDOWS];
+		struct pod_windows *p;
+		struct node_windows *n;
+		uint32_t seed = 1;
+
+		tell(s, T0 + (cases[i].end - 5) * SEC, T0 + cases[i].end * SEC, &seed);
+		p = pod_hears(s);
+		n = node_hears(s);
+		pod_windows_read(p, T0 + cases[i].as_of * SEC, pod);
+		node_windows_read(n, T0 + cases[i].as_of * SEC, node);
+		for (int w = 0; w < WINDOWS; w++)
+			if (pod[w].cpu_milli.known != cases[i].pod[w] ||
+			    node[w].cpu_milli.known != cases[i].node[w])
+				fail_msg("%s: window %s", cases[i].why, window_name[w]);
+		pod_windows_free(p);
+		node_windows_free(n);
+		free(s);
+	}
+}
+
+static void assert_nothing_known(const struct window_set *w)
+{
+	assert_false(w->cpu_milli.known || w->mem_bytes.known || w->working_set_bytes.known);
+	assert_true(w->cpu_milli.mean == 0 && w->cpu_milli.samples == 0 && w->counts.seconds == 0);
+	assert_false(w->counts.throttle_known || w->counts.oom_known);
+	assert_true(isnan(w->counts.throttled_ratio) && isnan(w->counts.contention_cpu) &&
+		    isnan(w->counts.contention_mem));
+}
+
+static void empty_windows_know_nothing(void **state)
+{
+	struct pod_windows *p = pod_windows_new();
+	struct node_windows *n = node_windows_new();
+	struct window_set out[WINDOWS];
+	struct node_sample nothing = {0};
+
+	(void)state;
+	nothing.cpu_hist.count[3] = 1;
+	pod_windows_add(p, &nothing.usage, T0 - 5 * SEC, T0);
+	pod_windows_add(p, &nothing.usage, -5 * SEC, -1);
+	node_windows_add(n, &nothing, T0 - 5 * SEC, T0);
+	for (int64_t as_of = 0; as_of <= T0; as_of += T0) {
+		pod_windows_read(p, as_of, out);
+		assert_nothing_known(&out[WINDOW_15M]);
+		node_windows_read(n, as_of, out);
+		assert_nothing_known(&out[WINDOW_15M]);
+	}
+	pod_windows_free(p);
+	node_windows_free(n);
+	pod_windows_free(NULL);
+	node_windows_free(NULL);
+}
+
+/* What was not measured stays unknown beside what was. */
+static void unmeasured_members_stay_unknown(void **state)
+{
+	struct pod_windows *p = pod_windows_new();
+	struct window_set out[WINDOWS];
+	struct usage u = {
+		.have = USAGE_MEMORY | USAGE_CONTENTION_MEMORY | USAGE_CPU,
+		.mem_bytes = {1000, 1100, 1050},
+		.working_set_bytes = {7, 7, 7},
+		.contention_mem_ns = 3000000000ull,
+		.oom_kills = 3,
+	};
+
+	(void)state;
+	pod_windows_add(p, &u, T0, T0 + 5 * SEC); /* gauges of no time are nothing */
+	pod_windows_read(p, T0 + 5 * SEC, out);
+	assert_false(out[0].mem_bytes.known);
+	u.seconds = 5;
+	pod_windows_add(p, &u, T0, T0 + 5 * SEC);
+	pod_windows_read(p, T0 + 5 * SEC, out);
+	assert_false(out[0].cpu_milli.known); /* no samples */
+	assert_false(out[0].working_set_bytes.known);
+	assert_true(out[0].mem_bytes.known);
+	assert_true(out[0].mem_bytes.mean == 1000 && out[0].mem_bytes.max == 1100);
+	assert_true(out[0].mem_bytes.stddev == 0 && out[0].mem_bytes.samples == 1);
+	assert_false(out[0].counts.oom_known);
+	assert_int_equal(out[0].counts.oom_kills, 0);
+	assert_true(out[0].counts.contention_mem == 1); /* twice 3 s of 5 s */
+	assert_true(isnan(out[0].counts.contention_cpu));
+	pod_windows_free(p);
+}
+
+static void older_than_the_ring_is_ignored(void **state)
+{
+	struct story *s = story_new();
+	uint32_t seed = 3;
+	struct pod_windows *p;
+	struct node_windows *n;
+
+	(void)state;
+	tell(s, T0 + 930 * SEC, T0 + 935 * SEC, &seed);
+	p = pod_hears(s);
+	n = node_hears(s);
+	tell(s, T0, T0 + 5 * SEC, &seed); /* shares slots with the first */
+	pod_windows_add(p, &s->told[1].node.usage, T0, T0 + 5 * SEC);
+	node_windows_add(n, &s->told[1].node, T0, T0 + 5 * SEC);
+	s->count = 1;
+	check_pod(3, s, last_end(s), p);
+	check_node(3, s, last_end(s), n);
+	pod_windows_free(p);
+	node_windows_free(n);
+	free(s);
+}
+
+/* The largest numbers a frame can carry must not become infinite or NaN. */
+static void extreme_values_stay_finite(void **state)
+{
+	float most = 3.4e38f;
+	struct node_sample s = {
+		.usage = {.have = 0x7f,
+			  .seconds = most,
+			  .oom_kills = UINT32_MAX,
+			  .periods = UINT32_MAX,
+			  .throttled_periods = UINT32_MAX,
+			  .throttled_ns = UINT64_MAX,
+			  .mem_bytes = {most, most, most},
+			  .cpu_milli = {UINT32_MAX, most, most, most, most, most, most}},
+	};
+	struct pod_windows *p = pod_windows_new();
+	struct node_windows *n = node_windows_new();
+	struct window_set out[WINDOWS];
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		s.usage.cpu_milli.mean = i % 2 ? 0 : most;
+		pod_windows_add(p, &s.usage, 1, T0 + i * 10 * SEC);
+		node_windows_add(n, &s, 1, T0 + i * 10 * SEC);
+	}
+	pod_windows_read(p, T0 + 60 * SEC, out);
+	assert_true(isfinite(out[0].cpu_milli.mean) && isfinite(out[0].cpu_milli.stddev));
+	assert_true(isfinite(out[0].mem_bytes.mean) && isfinite(out[0].counts.throttled_seconds));
+	assert_true(out[0].counts.throttled_ratio == 1);
+	assert_in_range(out[0].counts.oom_kills, 255, 2 * 255);
+	node_windows_read(n, T0 + 60 * SEC, out);
+	assert_true(isfinite(out[0].cpu_milli.mean) && isfinite(out[0].cpu_milli.stddev));
+	pod_windows_free(p);
+	node_windows_free(n);
+}
+
+/* distinct: CPU buckets of the histogram that one 15 s bucket visits. */
+static size_t bytes_of_node(unsigned int distinct)
+{
+	struct node_windows *w = node_windows_new();
+	size_t bytes;
+
+	for (int64_t i = 0; i < 2 * NODE_BUCKETS * 3; i++) {
+		struct node_sample s = {.usage = {.have = USAGE_MEMORY, .seconds = 5}};
+
+		for (unsigned int b = 0; b < distinct; b++)
+			s.cpu_hist.count[(90 + b + (unsigned int)i / 3) % HISTOGRAM_BUCKETS] = 4;
+		s.mem_hist.count[100] = s.mem_hist.count[101] = s.mem_hist.count[102] = 16;
+		node_windows_add(w, &s, T0 + (i - 1) * 5 * SEC, T0 + i * 5 * SEC);
+	}
+	bytes = node_windows_bytes(w);
+	node_windows_free(w);
+	return bytes;
+}
+
+static void windows_fit_their_budgets(void **state)
+{
+	struct pod_windows *p = pod_windows_new();
+
+	(void)state;
+	assert_true(pod_windows_bytes(p) <= 2048);
+	pod_windows_free(p);
+	assert_true(bytes_of_node(12) <= 16 * 1024);
+	assert_true(bytes_of_node(180) <= 96 * 1024);
+}
+
+/* Bins come in any order over a bucket's intervals; the sum must be the dense one. */
+static void sparse_bins_add_up(void **state)
+{
+	static const unsigned int visits[][3] = {{179, 3, 0}, {3, 90, 91}, {0, 1, 2}, {91, 179, 4}};
+	struct node_windows *w = node_windows_new();
+	struct histogram all = {0};
+	struct window_set out[WINDOWS];
+	struct node_sample nothing = {0};
+	struct node_sample s = {
+		.usage = {.have = USAGE_CPU,
+			  .seconds = 3,
+			  .cpu_milli = {.samples = 3, .weight = 3, .mean = 1, .max = 1e9f}},
+	};
+
+	(void)state;
+	nothing.cpu_hist.count[179] = 1000000; /* of an interval without a measure: not counted */
+	node_windows_add(w, &nothing, T0, T0 + SEC);
+	for (size_t i = 0; i < 4; i++) {
+		memset(&s.cpu_hist, 0, sizeof(s.cpu_hist));
+		for (size_t v = 0; v < 3; v++)
+			s.cpu_hist.count[visits[i][v]] += i == 1 ? 70000 : 10;
+		histogram_merge(&all, &s.cpu_hist);
+		node_windows_add(w, &s, T0 + (int64_t)i * 3 * SEC, T0 + (int64_t)(i + 1) * 3 * SEC);
+	}
+	node_windows_read(w, T0 + 12 * SEC, out);
+	assert_true(out[0].cpu_milli.p50 ==
+		    histogram_quantile(&all, 0.50, HISTOGRAM_CPU_X0, 0, 1e9));
+	assert_true(out[0].cpu_milli.p99 ==
+		    histogram_quantile(&all, 0.99, HISTOGRAM_CPU_X0, 0, 1e9));
+	node_windows_free(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(windows_equal_one_pass),
+		cmocka_unit_test(windows_slide),
+		cmocka_unit_test(order_does_not_matter),
+		cmocka_unit_test(restart_gives_the_same_bits),
+		cmocka_unit_test(reach_of_windows),
+		cmocka_unit_test(empty_windows_know_nothing),
+		cmocka_unit_test(unmeasured_members_stay_unknown),
+		cmocka_unit_test(older_than_the_ring_is_ignored),
+		cmocka_unit_test(extreme_values_stay_finite),
+		cmocka_unit_test(windows_fit_their_budgets),
+		cmocka_unit_test(sparse_bins_add_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

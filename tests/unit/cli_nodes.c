@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* evenkeel nodes, from the API's document to the text and exit code. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "aggregator/cli/cmd_nodes.h"
+
+#define WINDOW(mean, stddev, p95, max)                                                             \
+	"{\"start\":\"2026-01-31T11:55:00Z\",\"end\":\"2026-01-31T12:00:00Z\",\"samples\":3000,"   \
+	"\"mean\":" mean ",\"stddev\":" stddev ",\"p50\":500,\"p95\":" p95                         \
+	",\"p99\":2000,\"min\":10,\"max\":" max "}"
+
+static const char fresh_node[] =
+	"{\"name\":\"worker-1\",\"source\":{\"state\":\"fresh\",\"ageSeconds\":3.2,\"tier\":\"T1\","
+	"\"rateHz\":10,\"runId\":\"00\",\"missedTicks\":2,\"overflowCgroups\":0,"
+	"\"agentCpuMillicores\":3.25},\"capacity\":{\"cpuMillicores\":4000,\"memoryBytes\":"
+	"16777216000},"
+	"\"usage\":{\"cpuMillicores\":{\"latest\":{\"value\":612.5,\"end\":\"2026-01-31T12:00:"
+	"00Z\"},"
+	"\"windows\":{\"5m\":" WINDOW("580.25", "120.5", "1250", "2310.75") ",\"10m\":" WINDOW(
+		"560", "110", "1200",
+		"2400") ",\"15m\":" WINDOW("540", "100", "1150",
+					   "2500") "}},"
+						   "\"memoryBytes\":{\"latest\":{\"value\":"
+						   "6710886400}},"
+						   "\"workingSetBytes\":{\"latest\":{\"value\":"
+						   "5368709120}}},"
+						   "\"contention\":{\"cpu\":0.015,\"memory\":null,"
+						   "\"throttledRatio\":0.12,"
+						   "\"throttledSeconds\":3.5,\"oomKills\":1}}";
+
+static const char late_node[] =
+	"{\"name\":\"worker-2\",\"source\":{\"state\":\"late\",\"ageSeconds\":42.1,\"tier\":\"T3\","
+	"\"rateHz\":1},\"capacity\":{\"cpuMillicores\":2000},"
+	"\"usage\":{\"cpuMillicores\":{\"latest\":{\"value\":1900}}}}";
+
+static const char silent_node[] = "{\"name\":\"worker-3\",\"source\":{\"state\":\"none\"}}";
+
+struct given {
+	struct cli_options options;
+	char *names[3];
+	size_t name_count;
+	const char *items[3];
+};
+
+/* Renders the items as one list; the text goes to *out, which the caller frees. */
+static int render(const struct given *g, struct buf *out, struct reason *reason)
+{
+	struct cli cli = {.options = &g->options,
+			  .operands = g->names,
+			  .operand_count = g->name_count};
+	struct nodes_table nodes;
+	struct list list;
+	int code;
+
+	nodes_table_init(&nodes, &cli);
+	list_init(&list, nodes_table_item, &nodes);
+	buf_add_str(&list.page, "{\"time\":\"2026-01-31T12:00:03Z\",\"items\":[");
+	for (size_t i = 0; i < 3 && g->items[i]; i++)
+		buf_printf(&list.page, "%s%s", i ? "," : "", g->items[i]);
+	buf_add_str(&list.page, "]}");
+	assert_int_equal(list_read_page(&list, &cli.reason), 0);
+	code = nodes_table_finish(&nodes, &cli);
+	list_fini(&list);
+	nodes_table_fini(&nodes);
+	*out = cli.out;
+	buf_add_str(out, "");
+	*reason = cli.reason;
+	return code;
+}
+
+static void check(const struct given *g, int want_code, const char *want, const char *want_reason)
+{
+	struct reason reason;
+	struct buf out;
+
+	assert_int_equal(render(g, &out, &reason), want_code);
+	if (want)
+		assert_string_equal(out.data, want);
+	assert_string_equal(reason.text, want_reason);
+	buf_fini(&out);
+}
+
+static void shows_the_table(void **state)
+{
+	struct given g = {.items = {fresh_node, late_node, silent_node}};
+	(void)state;
+
+	check(&g, CLI_OK,
+	      "NAME         CPU  CPU%  MEAN(5m)  SIGMA   P95   MAX      MEMORY  MEM%  WORKSET  "
+	      "AGE       TIER\n"
+	      "worker-1  612m/4   15%      580m   120m  1.25  2.31  6.2/15.6Gi   40%    5.0Gi  3s "
+	      "       T1\n"
+	      "worker-2  1.90/2   95%         -      -     -     -           -     -        -  "
+	      "42s late  T3\n"
+	      "worker-3       -     -         -      -     -     -           -     -        -  "
+	      "never     -\n",
+	      "");
+}
+
+static void shows_another_window(void **state)
+{
+	struct given g = {.items = {fresh_node}, .options = {.window = 2, .no_headers = true}};
+	(void)state;
+
+	check(&g, CLI_OK,
+	      "worker-1  612m/4  15%  540m  100m  1.15  2.50  6.2/15.6Gi  40%  5.0Gi  3s  T1\n",
+	      "");
+}
+
+static void wide_shows_all_windows_and_the_agent(void **state)
+{
+	struct given g = {.items = {fresh_node, late_node}, .options = {.output = OUTPUT_WIDE}};
+	(void)state;
+
+	check(&g, CLI_OK,
+	      "NAME         CPU  CPU%   P95   MAX  MEAN±SIGMA(5m)      (10m)      (15m)      "
+	      "MEMORY  MEM%"
+	      "  WORKSET  THROTTLED  WAITING  OOM  AGE       TIER  RATE  MISSED  AGENT-CPU\n"
+	      "worker-1  612m/4   15%  1.25  2.31       580m±120m  560m±110m  540m±100m  "
+	      "6.2/15.6Gi   40%"
+	      "    5.0Gi        12%       2%    1  3s        T1    10Hz       2       3.2m\n"
+	      "worker-2  1.90/2   95%     -     -               -          -          -         "
+	      "  -     -"
+	      "        -          -        -    -  42s late  T3     1Hz       -          -\n",
+	      "");
+}
+
+static void sorts_and_limits(void **state)
+{
+	struct given g = {.items = {silent_node, fresh_node, late_node},
+			  .options = {.sort = 1, .limit = 2, .no_headers = true}};
+	(void)state;
+
+	check(&g, CLI_OK,
+	      "worker-2  1.90/2  95%     -     -     -     -           -    -      -  42s late  "
+	      "T3\n"
+	      "worker-1  612m/4  15%  580m  120m  1.25  2.31  6.2/15.6Gi  40%  5.0Gi  3s        "
+	      "T1\n",
+	      "");
+}
+
+static void paints_states_and_pressure(void **state)
+{
+	struct given g = {.items = {late_node}, .options = {.no_headers = true}};
+	struct cli cli = {.options = &g.options, .color = true};
+	struct nodes_table nodes;
+	struct list list;
+	(void)state;
+
+	nodes_table_init(&nodes, &cli);
+	list_init(&list, nodes_table_item, &nodes);
+	buf_printf(&list.page, "{\"items\":[%s]}", late_node);
+	assert_int_equal(list_read_page(&list, &cli.reason), 0);
+	nodes_table_finish(&nodes, &cli);
+	assert_non_null(strstr(cli.out.data, "\033[31m95%\033[0m"));
+	assert_non_null(strstr(cli.out.data, "\033[33m42s late\033[0m"));
+	list_fini(&list);
+	nodes_table_fini(&nodes);
+	buf_fini(&cli.out);
+}
+
+static void exit_code_tells_staleness(void **state)
+{
+	static const struct {
+		struct given given;
+		int code;
+		const char *reason;
+	} cases[] = {
+		{{.items = {NULL}},
+		 CLI_STALE,
+		 "no node is known: has an evenkeel-agent been started?"},
+		{{.items = {late_node, silent_node}},
+		 CLI_STALE,
+		 "no node is fresh: nothing was heard of the 2 shown for 30s or more"},
+		{{.items = {fresh_node, silent_node}}, CLI_OK, ""},
+		{{.items = {fresh_node, late_node}, .options = {.strict = true}},
+		 CLI_STALE,
+		 "1 of 2 nodes are not fresh (--strict)"},
+		{{.items = {fresh_node, late_node}, .names = {"worker-1"}, .name_count = 1},
+		 CLI_OK,
+		 ""},
+		{{.items = {fresh_node, late_node},
+		  .names = {"worker-1", "worker-2"},
+		  .name_count = 2},
+		 CLI_STALE,
+		 "the usage of node \"worker-2\" is late: 42s old"},
+		{{.items = {fresh_node}, .names = {"worker-1", "worker-1"}, .name_count = 2},
+		 CLI_OK,
+		 ""},
+		{{.items = {fresh_node}, .names = {"worker-9"}, .name_count = 1},
+		 CLI_STALE,
+		 "node \"worker-9\" is not known"},
+		{{.items = {silent_node}, .names = {"worker-3"}, .name_count = 1},
+		 CLI_STALE,
+		 "of node \"worker-3\" there is no usage"},
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		check(&cases[i].given, cases[i].code, NULL, cases[i].reason);
+}
+
+static void survives_odd_shapes(void **state)
+{
+	static const char *const pages[] = {
+		"{\"items\":[null,1,\"x\",[],{}]}",
+		"{\"items\":[{\"name\":1}]}",
+		"{\"items\":[{\"name\":\"a\",\"source\":3,\"usage\":[],\"capacity\":{"
+		"\"cpuMillicores\":\"x\"}}]}",
+		"{\"items\":[{\"name\":\"a\",\"capacity\":{\"cpuMillicores\":-1,\"memoryBytes\":0}}"
+		"]}",
+		"{\"items\":[{\"name\":\"a\",\"usage\":{\"cpuMillicores\":{\"latest\":{\"value\":"
+		"1e308}},"
+		"\"memoryBytes\":{\"latest\":{\"value\":1e308}}}}]}",
+	};
+	static const char *const bad[] = {"", "x", "[]", "{}", "{\"items\":{}}", "{\"items\":[}"};
+	struct given g = {.options = {.output = OUTPUT_WIDE}};
+	struct cli cli = {.options = &g.options};
+	struct nodes_table nodes;
+	struct list list;
+	(void)state;
+
+	nodes_table_init(&nodes, &cli);
+	list_init(&list, nodes_table_item, &nodes);
+	for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++) {
+		buf_clear(&list.page);
+		buf_add_str(&list.page, pages[i]);
+		assert_int_equal(list_read_page(&list, &cli.reason), 0);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		buf_clear(&list.page);
+		buf_add_str(&list.page, bad[i]);
+		assert_int_not_equal(list_read_page(&list, &cli.reason), 0);
+	}
+	assert_int_equal(nodes_table_finish(&nodes, &cli), CLI_STALE);
+	assert_int_equal(nodes.tally.states[ROW_NONE], 3);
+	list_fini(&list);
+	nodes_table_fini(&nodes);
+	buf_fini(&cli.out);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(shows_the_table),
+		cmocka_unit_test(shows_another_window),
+		cmocka_unit_test(wide_shows_all_windows_and_the_agent),
+		cmocka_unit_test(sorts_and_limits),
+		cmocka_unit_test(paints_states_and_pressure),
+		cmocka_unit_test(exit_code_tells_staleness),
+		cmocka_unit_test(survives_odd_shapes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

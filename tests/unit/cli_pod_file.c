@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pods as people keep them: which YAML scalar becomes which JSON value, and what is refused by line. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "aggregator/cli/pod_file.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static void converts(void **state)
+{
+	static const struct {
+		const char *text, *want;
+	} cases[] = {
+		{"a: b", "{\"a\":\"b\"}"},
+		{"a: 1\nb: -2\nc: +3\nd: 0", "{\"a\":1,\"b\":-2,\"c\":3,\"d\":0}"},
+		{"a: 500m\nb: 1Gi\nc: 1e3", "{\"a\":\"500m\",\"b\":\"1Gi\",\"c\":1000}"},
+		{"a: 0.5\nb: .5\nc: 2.", "{\"a\":0.5,\"b\":0.5,\"c\":2}"},
+		{"a: 0644\nb: 0x1F\nc: 0o17\nd: 089", "{\"a\":420,\"b\":31,\"c\":15,\"d\":89}"},
+		{"a: '1'\nb: \"true\"\nc: |\n  2\n",
+		 "{\"a\":\"1\",\"b\":\"true\",\"c\":\"2\\u000a\"}"},
+		{"a: true\nb: FALSE\nc: yes\nd: On",
+		 "{\"a\":true,\"b\":false,\"c\":\"yes\",\"d\":\"On\"}"},
+		{"a:\nb: ~\nc: null\nd: ''", "{\"a\":null,\"b\":null,\"c\":null,\"d\":\"\"}"},
+		{"a: 1.2.3\nb: 1-2\nc: 10.0.0.1\nd: 1_000\ne: -", NULL},
+		{"a: 1.2.3\nb: 1-2\nc: 10.0.0.1\nd: 1_000\ne: e5",
+		 "{\"a\":\"1.2.3\",\"b\":\"1-2\",\"c\":\"10.0.0.1\",\"d\":\"1_000\",\"e\":\"e5\"}"},
+		{"a: [1, {b: c}]\nd: []\ne: {}", "{\"a\":[1,{\"b\":\"c\"}],\"d\":[],\"e\":{}}"},
+		{"a: &x {b: 1}\nc: *x", "{\"a\":{\"b\":1},\"c\":{\"b\":1}}"},
+		{"a: !!int \"3\"\nb: !!str x", "{\"a\":3,\"b\":\"x\"}"},
+		{"a: 99999999999999999999", "{\"a\":1e+20}"},
+		{"true: 1\n5: 2", "{\"true\":1,\"5\":2}"},
+		{"---\na: 1\n...\n", "{\"a\":1}"},
+		{" {\"a\": 1.50, \"b\":\"x\"} \n", " {\"a\": 1.50, \"b\":\"x\"}"},
+		{"{a: 1}", "{\"a\":1}"},
+	};
+	(void)state;
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct buf got = BUF_INIT;
+		struct reason reason = {""};
+		int rc = pod_file_convert("pod.yaml", cases[i].text, strlen(cases[i].text), &got,
+					  &reason);
+
+		assert_int_equal(rc, cases[i].want ? 0 : -EINVAL);
+		if (cases[i].want)
+			assert_string_equal(got.data, cases[i].want);
+		buf_fini(&got);
+	}
+}
+
+static void refuses(void **state)
+{
+	static const struct {
+		const char *text, *want;
+	} cases[] = {
+		{"", "pod.yaml: holds no pod"},
+		{"just text", "pod.yaml: holds no pod"},
+		{"- a", "pod.yaml: holds no pod"},
+		{"a: 1\n---\nb: 2", "pod.yaml: holds several documents; give one pod"},
+		{"x: 1\na: 1\na: 2", "pod.yaml:1: the key \"a\" stands twice in this mapping"},
+		{"x: &y {b: 1}\nz:\n  <<: *y", "pod.yaml:3: merge keys (<<) are not supported"},
+		{"a: 1\n[b]: 2", "pod.yaml:1: a key that is not plain text"},
+		{"a: .inf", "pod.yaml:1: JSON has no infinite numbers"},
+		{"a: 1e999", "pod.yaml:1: the number is too large"},
+		{"a: 0xffffffffffffffff", "pod.yaml:1: the number does not fit in 64 bits"},
+		{"a: 1\nb: \"x\\0y\"", "pod.yaml:2: a zero byte in a value"},
+		{"a: &x [*x]", "pod.yaml:1: nested too deeply"},
+		{"a: 'x", "pod.yaml:1: found unexpected end of stream"},
+		{"{\"a\": 1} {", "pod.yaml:1: did not find expected <document start>"},
+	};
+	(void)state;
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct buf got = BUF_INIT;
+		struct reason reason = {""};
+
+		assert_int_equal(pod_file_convert("pod.yaml", cases[i].text, strlen(cases[i].text),
+						  &got, &reason),
+				 -EINVAL);
+		assert_string_equal(reason.text, cases[i].want);
+		assert_int_equal(got.len, 0);
+		buf_fini(&got);
+	}
+}
+
+/* Nine levels of nine references each would be 9^9 copies. */
+static void bounds_what_aliases_blow_up_to(void **state)
+{
+	struct buf text = BUF_INIT, got = BUF_INIT;
+	struct reason reason = {""};
+	(void)state;
+
+	buf_add_str(&text, "l0: &l0 [x,x,x,x,x,x,x,x,x]\n");
+	for (int i = 1; i < 10; i++) {
+		buf_printf(&text, "l%d: &l%d [", i, i);
+		for (int k = 0; k < 9; k++)
+			buf_printf(&text, "%s*l%d", k ? "," : "", i - 1);
+		buf_add_str(&text, "]\n");
+	}
+	assert_int_equal(pod_file_convert("pod.yaml", text.data, text.len, &got, &reason), -EINVAL);
+	assert_non_null(strstr(reason.text, "becomes larger than 4 MiB"));
+	buf_fini(&text);
+	buf_fini(&got);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(converts),
+		cmocka_unit_test(refuses),
+		cmocka_unit_test(bounds_what_aliases_blow_up_to),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

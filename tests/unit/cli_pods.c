@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* evenkeel pods, from the API's document to the text and exit code. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "aggregator/cli/cmd_pods.h"
+
+/* The list is as of 12:00:03. */
+#define NOW	"2026-01-31T12:00:00.5Z"
+#define LATE	"2026-01-31T11:59:00Z"
+#define EXPIRED "2026-01-31T11:50:00Z"
+
+#define POD(namespace, name, kind, end, more)                                                      \
+	"{\"namespace\":\"" namespace "\",\"name\":\"" name "\",\"node\":\"worker-1\","            \
+				      "\"qosClass\":\"Burstable\",\"workload\":{\"kind\":\"" kind  \
+				      "\"},\"usage\":{\"cpuMillicores\":{\"latest\":{\"value\":"   \
+				      "120,\"end\":\"" end "\"},\"windows\":{\"5m\":{\"mean\":"    \
+				      "100,\"stddev\":12.5,\"max\":180}}},"                        \
+				      "\"memoryBytes\":{\"latest\":{\"value\":104857600,\"end\":"  \
+				      "\"" end "\"}},"                                             \
+				      "\"workingSetBytes\":{\"latest\":{\"value\":52428800,"       \
+				      "\"end\":\"" end "\"}}}" more "}"
+
+static const char web[] = POD("shop", "web-7d9", "Pod", NOW,
+			      ",\"kernelLimits\":{\"cpuMillicores\":500,\"memoryBytes\":268435456},"
+			      "\"contention\":{\"cpu\":0.2,"
+			      "\"throttledRatio\":0.3,\"throttledSeconds\":9,\"oomKills\":0}");
+static const char unlimited[] =
+	POD("", "unlimited", "Unit", NOW,
+	    ",\"kernelLimits\":{\"cpuMillicores\":null},\"contention\":{\"throttledRatio\":null,"
+	    "\"throttledSeconds\":0}");
+static const char stuck[] = POD(
+	"", "stuck", "Unit", NOW,
+	",\"kernelLimits\":{\"memoryBytes\":57671680},\"contention\":{\"throttledSeconds\":3.25}");
+static const char idle[] = POD("", "system.slice/ssh.service", "Unit", NOW,
+			       ",\"kernelLimits\":{\"cpuMillicores\":null,\"memoryBytes\":null},"
+			       "\"contention\":{\"cpu\":null,"
+			       "\"throttledRatio\":null,\"throttledSeconds\":null,\"oomKills\":2}");
+static const char slice[] = POD("", "system.slice", "Slice", NOW, "");
+static const char late[] = POD("", "user-1.service", "Unit", LATE, "");
+static const char expired[] = POD("", "user-2.service", "Unit", EXPIRED, "");
+static const char bare[] = "{\"name\":\"bare\"}";
+
+struct given {
+	struct cli_options options;
+	char *names[3];
+	size_t name_count;
+	const char *items[5];
+};
+
+static void check(const struct given *g, int want_code, const char *want, const char *want_reason)
+{
+	struct cli cli = {.options = &g->options,
+			  .operands = g->names,
+			  .operand_count = g->name_count};
+	struct pods_table pods;
+	struct list list;
+
+	pods_table_init(&pods, &cli);
+	list_init(&list, pods_table_item, &pods);
+	buf_add_str(&list.page, "{\"time\":\"2026-01-31T12:00:03Z\",\"items\":[");
+	for (size_t i = 0; i < 5 && g->items[i]; i++)
+		buf_printf(&list.page, "%s%s", i ? "," : "", g->items[i]);
+	buf_add_str(&list.page, "]}");
+	assert_int_equal(list_read_page(&list, &cli.reason), 0);
+	assert_int_equal(pods_table_finish(&pods, &cli), want_code);
+	buf_add_str(&cli.out, "");
+	if (want)
+		assert_string_equal(cli.out.data, want);
+	assert_string_equal(cli.reason.text, want_reason);
+	list_fini(&list);
+	pods_table_fini(&pods);
+	buf_fini(&cli.out);
+}
+
+static void leaves_namespaces_out_where_there_are_none(void **state)
+{
+	struct given g = {.items = {slice, idle}};
+	(void)state;
+
+	check(&g, CLI_OK,
+	      "NAME                      NODE       CPU  SIGMA  LIMIT  THROTTLED   MEMORY  LIMIT  "
+	      "WORKSET  OOM\n"
+	      "system.slice/ssh.service  worker-1  120m    12m   none          -  100.0Mi   none   "
+	      "50.0Mi    2\n",
+	      "");
+}
+
+static void shows_namespaces_and_limits(void **state)
+{
+	struct given g = {.items = {web, idle}, .options = {.no_headers = true}};
+	(void)state;
+
+	check(&g, CLI_OK,
+	      "-     system.slice/ssh.service  worker-1  120m  12m  none    -  100.0Mi     none  "
+	      "50.0Mi  2\n"
+	      "shop  web-7d9                   worker-1  120m  12m  500m  30%  100.0Mi  256.0Mi  "
+	      "50.0Mi  0\n",
+	      "");
+}
+
+static void marks_slices_when_asked_for(void **state)
+{
+	struct given all = {.items = {slice}, .options = {.no_headers = true, .all = true}};
+	struct given named = {.items = {slice},
+			      .options = {.no_headers = true},
+			      .names = {"system.slice"},
+			      .name_count = 1};
+	const char *want = "system.slice/  worker-1  120m  12m  -  -  100.0Mi  -  50.0Mi  -\n";
+	(void)state;
+
+	check(&all, CLI_OK, want, "");
+	check(&named, CLI_OK, want, "");
+}
+
+static void shows_age_where_something_is_stale(void **state)
+{
+	struct given g = {.items = {idle, late, expired, bare}};
+	(void)state;
+
+	check(&g, CLI_OK,
+	      "NAME                      NODE       CPU  SIGMA  LIMIT  THROTTLED   MEMORY  LIMIT  "
+	      "WORKSET  OOM  AGE\n"
+	      "bare                      -            -      -      -          -        -      -   "
+	      "     -    -  never\n"
+	      "system.slice/ssh.service  worker-1  120m    12m   none          -  100.0Mi   none   "
+	      "50.0Mi    2  2s\n"
+	      "user-1.service            worker-1  120m    12m      -          -  100.0Mi      -   "
+	      "50.0Mi    -  1m03s late\n"
+	      "user-2.service            worker-1  120m    12m      -          -  100.0Mi      -   "
+	      "50.0Mi    -  10m03s expired\n",
+	      "");
+}
+
+static void wide_shows_everything(void **state)
+{
+	struct given g = {.items = {slice, web}, .options = {.output = OUTPUT_WIDE}};
+	(void)state;
+
+	check(&g, CLI_OK,
+	      "NAMESPACE  NAME           NODE       CPU  MEAN(5m)  SIGMA   MAX  LIMIT  THROTTLED   "
+	      "MEMORY    LIMIT"
+	      "  WORKSET  OOM  WAITING  AGE  QOS\n"
+	      "-          system.slice/  worker-1  120m      100m    12m  180m      -          -  "
+	      "100.0Mi        -"
+	      "   50.0Mi    -        -  2s   Burstable\n"
+	      "shop       web-7d9        worker-1  120m      100m    12m  180m   500m        30%  "
+	      "100.0Mi  256.0Mi"
+	      "   50.0Mi    0      20%  2s   Burstable\n",
+	      "");
+}
+
+static void exit_code_tells_staleness(void **state)
+{
+	static const struct {
+		struct given given;
+		int code;
+		const char *reason;
+	} cases[] = {
+		{{.items = {NULL}},
+		 CLI_STALE,
+		 "no pod is known: has an evenkeel-agent been started?"},
+		{{.items = {NULL}, .options = {.namespace = "shop"}},
+		 CLI_OK,
+		 "no pod is known in namespace shop"},
+		{{.items = {late, expired}},
+		 CLI_STALE,
+		 "no pod is fresh: nothing was heard of the 2 shown for 30s or more"},
+		{{.items = {web, late}}, CLI_OK, ""},
+		{{.items = {web, late}, .options = {.strict = true}},
+		 CLI_STALE,
+		 "1 of 2 pods are not fresh (--strict)"},
+		{{.items = {web, late}, .names = {"user-1.service"}, .name_count = 1},
+		 CLI_STALE,
+		 "the usage of pod \"user-1.service\" is late: 1m03s old"},
+		{{.items = {web}, .names = {"web-7d9", "gone"}, .name_count = 2},
+		 CLI_STALE,
+		 "pod \"gone\" is not known"},
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		check(&cases[i].given, cases[i].code, NULL, cases[i].reason);
+}
+
+static void tells_unthrottled_from_unknown(void **state)
+{
+	struct given g = {.items = {unlimited, stuck}, .options = {.no_headers = true}};
+	(void)state;
+
+	check(&g, CLI_OK,
+	      "stuck      worker-1  120m  12m     -  3.2s  100.0Mi  55.0Mi  50.0Mi  -\n"
+	      "unlimited  worker-1  120m  12m  none    0%  100.0Mi       -  50.0Mi  -\n",
+	      "");
+}
+
+static void paints_what_is_near_its_limit(void **state)
+{
+	struct cli_options options = {.no_headers = true};
+	struct cli cli = {.options = &options, .color = true};
+	struct pods_table pods;
+	struct list list;
+	(void)state;
+
+	pods_table_init(&pods, &cli);
+	list_init(&list, pods_table_item, &pods);
+	buf_printf(&list.page, "{\"time\":\"2026-01-31T12:00:03Z\",\"items\":[%s]}", stuck);
+	assert_int_equal(list_read_page(&list, &cli.reason), 0);
+	assert_int_equal(pods_table_finish(&pods, &cli), CLI_OK);
+	assert_non_null(strstr(cli.out.data, "\033[33m3.2s\033[0m"));
+	assert_non_null(strstr(cli.out.data, "\033[31m50.0Mi\033[0m"));
+	list_fini(&list);
+	pods_table_fini(&pods);
+	buf_fini(&cli.out);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(leaves_namespaces_out_where_there_are_none),
+		cmocka_unit_test(shows_namespaces_and_limits),
+		cmocka_unit_test(marks_slices_when_asked_for),
+		cmocka_unit_test(shows_age_where_something_is_stale),
+		cmocka_unit_test(tells_unthrottled_from_unknown),
+		cmocka_unit_test(paints_what_is_near_its_limit),
+		cmocka_unit_test(wide_shows_everything),
+		cmocka_unit_test(exit_code_tells_staleness),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* evenkeel scores: the request it makes, and the answer as a table and as an explanation. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "aggregator/cli/cmd_scores.h"
+
+static const char answer[] =
+	"{\"kind\":\"ScoreList\",\"items\":["
+	"{\"node\":\"a\",\"score\":50,\"plugins\":[{\"name\":\"TargetLoadPacking\",\"variant\":"
+	"\"corrected\","
+	"\"score\":40,\"rung\":\"late 42s\"},{\"name\":\"Other\",\"score\":60,\"rung\":\"late "
+	"42s\"}],"
+	"\"reason\":\"cpu 75% of 40%\"},"
+	"{\"node\":\"b\",\"score\":88,\"plugins\":[{\"name\":\"TargetLoadPacking\",\"variant\":"
+	"\"corrected\","
+	"\"score\":76,\"rung\":\"window 15m\",\"terms\":["
+	"{\"name\":\"cpuMean\",\"unit\":\"millicores\",\"value\":1250.25},"
+	"{\"name\":\"memCapacity\",\"unit\":\"bytes\",\"value\":16777216000},"
+	"{\"name\":\"share\",\"unit\":\"fraction\",\"value\":0.3125},"
+	"{\"name\":\"missing\",\"unit\":\"\",\"value\":null}]},"
+	"{\"name\":\"Other\",\"variant\":\"corrected\",\"score\":100,\"rung\":\"window "
+	"15m\",\"terms\":[]}],"
+	"\"reason\":\"idle\"},"
+	"{\"node\":\"c\",\"score\":88,\"plugins\":[{\"name\":\"TargetLoadPacking\",\"score\":0,"
+	"\"rung\":\"none\"}]}]}";
+
+struct given {
+	struct cli_options options;
+	char *names[3];
+	size_t name_count;
+};
+
+static void check(const struct given *g, const char *json, int want_code, const char *want,
+		  const char *want_reason)
+{
+	struct cli cli = {.options = &g->options,
+			  .operands = g->names,
+			  .operand_count = g->name_count};
+
+	assert_int_equal(scores_render(&cli, json, strlen(json)), want_code);
+	buf_add_str(&cli.out, "");
+	if (want)
+		assert_string_equal(cli.out.data, want);
+	assert_string_equal(cli.reason.text, want_reason);
+	buf_fini(&cli.out);
+}
+
+static void shows_the_best_first(void **state)
+{
+	struct given g = {.options = {.sort = 0}};
+	struct given by_name = {.options = {.sort = 1, .no_headers = true, .limit = 1}};
+	(void)state;
+
+	check(&g, answer, CLI_OK,
+	      "NODE  SCORE  TargetLoadPacking  Other  RUNG\n"
+	      "b        88                 76    100  window 15m\n"
+	      "c        88                  0      -  none\n"
+	      "a        50                 40     60  late 42s\n",
+	      "");
+	check(&by_name, answer, CLI_OK, "a  50  40  60  late 42s\n", "");
+}
+
+static void wide_shows_reasons(void **state)
+{
+	struct given g = {.options = {.output = OUTPUT_WIDE, .no_headers = true}};
+	(void)state;
+
+	check(&g, answer, CLI_OK,
+	      "b  88  76  100  window 15m  idle\n"
+	      "c  88   0    -  none        -\n"
+	      "a  50  40   60  late 42s    cpu 75% of 40%\n",
+	      "");
+}
+
+static void explains_every_term(void **state)
+{
+	struct given g = {.options = {.explain = true, .limit = 2}};
+	(void)state;
+
+	check(&g, answer, CLI_OK,
+	      "b  score 88\n"
+	      "  TargetLoadPacking 76  (corrected, window 15m)\n"
+	      "    cpuMean          1250.25  millicores\n"
+	      "    memCapacity  16777216000  bytes (15.6Gi)\n"
+	      "    share             0.3125  fraction\n"
+	      "    missing                -\n"
+	      "  Other 100  (corrected, window 15m)\n"
+	      "  idle\n"
+	      "\n"
+	      "c  score 88\n"
+	      "  TargetLoadPacking 0  (-, none)\n",
+	      "");
+}
+
+static void json_is_untouched(void **state)
+{
+	struct given g = {.options = {.output = OUTPUT_JSON}};
+	(void)state;
+
+	check(&g,
+	      "{\"items\": [ {\"node\":\"a\", \"score\":1.50,\"plugins\":[{\"rung\":\"window "
+	      "5m\"}]} ]}",
+	      CLI_OK,
+	      "{\"items\": [ {\"node\":\"a\", \"score\":1.50,\"plugins\":[{\"rung\":\"window "
+	      "5m\"}]} ]}\n",
+	      "");
+}
+
+static void exit_code_tells_staleness(void **state)
+{
+	struct given named = {.names = {"a"}, .name_count = 1};
+	struct given strict = {.options = {.strict = true}};
+	struct given any = {.options = {.sort = 0}};
+	(void)state;
+
+	check(&named, answer, CLI_STALE, NULL, "the usage of node \"a\" is late");
+	check(&strict, answer, CLI_STALE, NULL, "2 of 3 nodes are not fresh (--strict)");
+	check(&any, "{\"items\":[]}", CLI_STALE, "NODE  SCORE  RUNG\n",
+	      "no node is known: has an evenkeel-agent been started?");
+	check(&any,
+	      "{\"items\":[{\"node\":\"x\",\"score\":1,\"plugins\":[{\"rung\":\"since start\"}]}]}",
+	      CLI_OK, NULL, "");
+	check(&any, "{\"items\":[{\"node\":\"x\",\"plugins\":[{\"rung\":\"expired\"}]}]}",
+	      CLI_STALE, NULL,
+	      "no node is fresh: nothing was heard of the 1 shown for 30s or more");
+}
+
+static void survives_odd_shapes(void **state)
+{
+	static const char *const odd[] = {
+		"{\"items\":[null,{},{\"node\":3,\"plugins\":{}},{\"node\":\"a\",\"plugins\":[1,{"
+		"\"name\":2,"
+		"\"terms\":[{},{\"name\":\"t\",\"value\":1e300}]}],\"reason\":7}]}",
+		"{\"items\":[{\"plugins\":null}]}",
+	};
+	static const char *const bad[] = {"", "{", "{}", "[1]", "{\"items\":3}"};
+	struct given explain = {.options = {.explain = true}}, table = {.options = {.sort = 0}};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++)
+		for (int e = 0; e < 2; e++) {
+			const struct given *g = e ? &explain : &table;
+			struct cli cli = {.options = &g->options};
+
+			assert_int_equal(scores_render(&cli, odd[i], strlen(odd[i])), CLI_STALE);
+			buf_fini(&cli.out);
+		}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		check(&table, bad[i], CLI_ERROR, "",
+		      "the answer is not a JSON list; is that an evenkeel-aggregator?");
+}
+
+static void writes_the_request(void **state)
+{
+	char *plugins[] = {"TargetLoadPacking", "a\"b"};
+	struct given all = {
+		.options = {.variant = "kep", .explain = true, .plugins = {plugins, 2}},
+		.names = {"n1"},
+		.name_count = 1,
+	};
+	struct cli cli = {.options = &all.options, .operands = all.names, .operand_count = 1};
+	struct cli_options none = {.variant = NULL};
+	struct buf got = BUF_INIT;
+	(void)state;
+
+	scores_write_request(&cli, "{\"spec\":1}", 10, &got);
+	assert_string_equal(got.data, "{\"pod\":{\"spec\":1},\"nodes\":[\"n1\"],\"plugins\":"
+				      "[\"TargetLoadPacking\",\"a\\\"b\"],\"variant\":\"kep\","
+				      "\"explain\":true}");
+	buf_clear(&got);
+	cli = (struct cli){.options = &none};
+	scores_write_request(&cli, "{}", 2, &got);
+	assert_string_equal(got.data, "{\"pod\":{}}");
+	buf_fini(&got);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(shows_the_best_first),	     cmocka_unit_test(wide_shows_reasons),
+		cmocka_unit_test(explains_every_term),	     cmocka_unit_test(json_is_untouched),
+		cmocka_unit_test(exit_code_tells_staleness), cmocka_unit_test(survives_odd_shapes),
+		cmocka_unit_test(writes_the_request),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/mem.h"
+#include "tests/http_fixture.h"
+#include "tests/view_fixture.h"
+
+static struct http_fixture f;
+
+static int setup(void **state)
+{
+	(void)state;
+	http_fixture_open(&f, view_fixture_new());
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	http_fixture_close(&f);
+	return 0;
+}
+
+static const char *names(void)
+{
+	static char text[1024];
+	const cJSON *item;
+	size_t len = 0;
+
+	text[0] = '\0';
+	cJSON_ArrayForEach(item, http_fixture_at(f.json, "items")) len +=
+		(size_t)snprintf(text + len, sizeof(text) - len, "%s%s", len ? " " : "",
+				 cJSON_GetStringValue(http_fixture_at(item, "name")));
+	return text;
+}
+
+/* items[i] as compact text; the caller frees it. */
+static char *item_text(int i)
+{
+	char *text =
+		cJSON_PrintUnformatted(cJSON_GetArrayItem(http_fixture_at(f.json, "items"), i));
+
+	assert_non_null(text);
+	return text;
+}
+
+#define ALL "kubepods/besteffort/pod-delta kubepods/podaaaa system.slice system.slice/ssh.service"
+
+static void test_filter_and_sort(void **state)
+{
+	static const struct {
+		const char *target;
+		const char *names;
+	} cases[] = {
+		{"/v1/pods", ALL},
+		{"/v1/pods?namespace=", ALL},
+		{"/v1/pods?namespace=default", ""},
+		{"/v1/pods?node=delta", "kubepods/besteffort/pod-delta"},
+		{"/v1/pods?node=nobody", ""},
+		{"/v1/pods?sort=cpu", "kubepods/podaaaa system.slice system.slice/ssh.service "
+				      "kubepods/besteffort/pod-delta"},
+		{"/v1/pods?sort=memory&limit=2", "kubepods/podaaaa system.slice"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(http_fixture_get(&f, cases[i].target), 200);
+		assert_string_equal(names(), cases[i].names);
+	}
+}
+
+static void test_least_known(void **state)
+{
+	static const char want[] =
+		"{\"namespace\":\"\",\"name\":\"kubepods/besteffort/pod-delta\",\"node\":\"delta\","
+		"\"qosClass\":\"BestEffort\",\"workload\":{\"kind\":\"Pod\","
+		"\"name\":\"kubepods/besteffort/pod-delta\"},\"usage\":{\"cpuMillicores\":{"
+		"\"latest\":{\"value\":50,\"end\":\"2026-01-31T11:59:59Z\"},\"windows\":{}}},"
+		"\"contention\":{\"cpu\":null,\"memory\":null,\"throttledRatio\":null,"
+		"\"throttledSeconds\":null,\"oomKills\":null},\"containers\":[]}";
+	char *text;
+
+	(void)state;
+	assert_int_equal(http_fixture_get(&f, "/v1/pods?node=delta"), 200);
+	text = item_text(0);
+	assert_string_equal(text, want);
+	free(text);
+}
+
+static void test_most_known(void **state)
+{
+	const cJSON *pod, *window;
+	char *text;
+
+	(void)state;
+	assert_int_equal(http_fixture_get(&f, "/v1/pods?node=alpha"), 200);
+	assert_string_equal(cJSON_GetStringValue(http_fixture_at(f.json, "kind")), "PodList");
+	pod = http_fixture_at(f.json, "items.0");
+	assert_string_equal(cJSON_GetStringValue(http_fixture_at(pod, "uid")), "aaaa");
+	assert_string_equal(cJSON_GetStringValue(http_fixture_at(pod, "qosClass")), "Guaranteed");
+	window = http_fixture_at(pod, "usage.cpuMillicores.windows.15m");
+	assert_true(cJSON_GetNumberValue(http_fixture_at(window, "mean")) == 700);
+	assert_true(cJSON_GetNumberValue(http_fixture_at(window, "stddev")) == 70);
+	assert_null(http_fixture_at(window, "p95"));
+
+	text = cJSON_PrintUnformatted(http_fixture_at(pod, "kernelLimits"));
+	assert_string_equal(text, "{\"cpuMillicores\":1500,\"memoryBytes\":null}");
+	free(text);
+	text = cJSON_PrintUnformatted(http_fixture_at(pod, "contention"));
+	assert_string_equal(text, "{\"cpu\":0.125,\"memory\":null,\"throttledRatio\":0.03125,"
+				  "\"throttledSeconds\":1.5,\"oomKills\":1}");
+	free(text);
+	text = cJSON_PrintUnformatted(http_fixture_at(pod, "containers"));
+	assert_string_equal(
+		text, "[{\"name\":\"app\",\"id\":\"0123456789abcdef\",\"runtime\":\"containerd\","
+		      "\"kernelLimits\":{\"cpuMillicores\":1000,\"memoryBytes\":1073741824},"
+		      "\"usage\":{\"cpuMillicores\":{\"latest\":{\"value\":600.125,"
+		      "\"end\":\"2026-01-31T11:59:58Z\"}},\"memoryBytes\":{\"latest\":{"
+		      "\"value\":536870912,\"end\":\"2026-01-31T11:59:58Z\"}}},"
+		      "\"throttledSeconds\":0.25},"
+		      "{\"name\":\"proxy\",\"kernelLimits\":{\"cpuMillicores\":null,"
+		      "\"memoryBytes\":null},\"usage\":{}}]");
+	free(text);
+}
+
+static void test_machines_own_workloads(void **state)
+{
+	const cJSON *slice, *unit;
+	char *text;
+
+	(void)state;
+	assert_int_equal(http_fixture_get(&f, "/v1/pods?node=alpha"), 200);
+	slice = http_fixture_at(f.json, "items.1");
+	unit = http_fixture_at(f.json, "items.2");
+	assert_null(http_fixture_at(slice, "uid"));
+	assert_null(http_fixture_at(slice, "qosClass"));
+	assert_string_equal(cJSON_GetStringValue(http_fixture_at(slice, "workload.kind")), "Slice");
+	text = cJSON_PrintUnformatted(http_fixture_at(slice, "kernelLimits"));
+	assert_string_equal(text, "{\"cpuMillicores\":null,\"memoryBytes\":null}");
+	free(text);
+	assert_string_equal(cJSON_GetStringValue(http_fixture_at(unit, "workload.kind")), "Unit");
+	assert_null(http_fixture_at(unit, "kernelLimits"));
+}
+
+/* The same cgroup on several nodes is several items; pages continue between them. */
+static void test_paging_over_equal_names(void **state)
+{
+	const struct page_pod pods[] = {
+		{.name = "a.service", .kind = ENTITY_UNIT},
+		{.name = "b.service", .kind = ENTITY_UNIT},
+	};
+	struct node_page pages[3];
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		pages[i] = view_fixture_node((const char *[]){"n1", "n2", "n3"}[i],
+					     VIEW_FIXTURE_NOW_NS, 900, 1000, 10);
+		pages[i].pods = pods;
+		pages[i].pod_count = 2;
+	}
+	view_slot_publish(f.ctx.views, view_fixture_of(pages, 3));
+	for (int limit = 1; limit <= 7; limit++) {
+		char all[256] = "", target[256];
+		char *token = mem_strdup("");
+
+		while (token) {
+			const cJSON *item, *next;
+
+			snprintf(target, sizeof(target), "/v1/pods?limit=%d&continue=%s", limit,
+				 token);
+			assert_int_equal(http_fixture_get(&f, target), 200);
+			cJSON_ArrayForEach(item, http_fixture_at(f.json, "items"))
+				snprintf(all + strlen(all), sizeof(all) - strlen(all), "%.1s%s ",
+					 cJSON_GetStringValue(http_fixture_at(item, "name")),
+					 cJSON_GetStringValue(http_fixture_at(item, "node")));
+			free(token);
+			next = http_fixture_at(f.json, "continue");
+			token = next ? mem_strdup(next->valuestring) : NULL;
+		}
+		assert_string_equal(all, "an1 an2 an3 bn1 bn2 bn3 ");
+	}
+}
+
+static void test_refusals(void **state)
+{
+	(void)state;
+	assert_int_equal(http_fixture_get(&f, "/v1/pods?labelSelector=app"), 400);
+	assert_string_equal(http_fixture_error_field(&f), "labelSelector");
+	assert_int_equal(http_fixture_get(&f, "/v1/pods?pod=x"), 400);
+	assert_string_equal(http_fixture_error_field(&f), "pod");
+	assert_int_equal(http_fixture_get(&f, "/v1/pods/x"), 404);
+	assert_int_equal(http_fixture_send(&f, "DELETE", "/v1/pods", ""), 405);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_filter_and_sort),
+		TEST(test_least_known),
+		TEST(test_most_known),
+		TEST(test_machines_own_workloads),
+		TEST(test_paging_over_equal_names),
+		TEST(test_refusals),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "tests/http_fixture.h"
+#include "tests/view_fixture.h"
+
+static struct http_fixture f;
+
+static int setup(void **state)
+{
+	(void)state;
+	http_fixture_open(&f, view_fixture_new());
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	http_fixture_close(&f);
+	return 0;
+}
+
+static void test_routes(void **state)
+{
+	static const struct {
+		const char *method, *target;
+		int status;
+		const char *allow; /* with 405 */
+	} cases[] = {
+		{"GET", "/healthz", 200, NULL},
+		{"HEAD", "/healthz", 200, NULL},
+		{"POST", "/healthz", 405, "GET, HEAD"},
+		{"GET", "/readyz", 200, NULL},
+		{"GET", "/metrics", 200, NULL},
+		{"HEAD", "/metrics", 200, NULL},
+		{"PUT", "/metrics", 405, "GET, HEAD"},
+		{"GET", "/v1/nodes", 200, NULL},
+		{"HEAD", "/v1/nodes/alpha", 200, NULL},
+		{"DELETE", "/v1/nodes/alpha", 405, "GET, HEAD"},
+		{"GET", "/v1/scores", 405, "POST"},
+		{"HEAD", "/v1/scores", 405, "POST"},
+		{"get", "/v1/nodes", 405, "GET, HEAD"},
+		{"GET", "/", 404, NULL},
+		{"GET", "", 404, NULL},
+		{"GET", "/v1", 404, NULL},
+		{"GET", "/v1/", 404, NULL},
+		{"GET", "/v1/nodesx", 404, NULL},
+		{"GET", "/v1/pods/", 404, NULL},
+		{"GET", "/watchers", 404, NULL},
+		{"GET", "/healthz/", 404, NULL},
+		{"GET", "/%00", 404, NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(http_fixture_send(&f, cases[i].method, cases[i].target, ""),
+				 cases[i].status);
+		if (cases[i].allow)
+			assert_string_equal(f.response.allow, cases[i].allow);
+		else
+			assert_null(f.response.allow);
+		if (cases[i].status == 404)
+			assert_string_equal(http_fixture_error(&f), "notFound");
+		if (cases[i].status == 405)
+			assert_string_equal(http_fixture_error(&f), "methodNotAllowed");
+	}
+}
+
+static void test_health_bodies(void **state)
+{
+	static const char *const targets[] = {"/healthz", "/readyz"};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(http_fixture_get(&f, targets[i]), 200);
+		assert_string_equal(f.response.body.data, "ok\n");
+		assert_string_equal(f.response.content_type, "text/plain; charset=utf-8");
+	}
+}
+
+static void test_error_shape(void **state)
+{
+	struct http_response rs = {.status = 200};
+	char long_text[1000];
+
+	(void)state;
+	buf_add_str(&rs.body, "half an answer");
+	http_fail(&rs, 400, "badRequest", "pod.spec", "%s is \"bad\"\n", "it");
+	assert_int_equal(rs.status, 400);
+	assert_string_equal(rs.content_type, "application/json");
+	assert_string_equal(rs.body.data,
+			    "{\"error\":{\"code\":\"badRequest\","
+			    "\"message\":\"it is \\\"bad\\\"\\u000a\",\"field\":\"pod.spec\"}}\n");
+	http_fail(&rs, 404, "notFound", NULL, "no");
+	assert_string_equal(rs.body.data,
+			    "{\"error\":{\"code\":\"notFound\",\"message\":\"no\"}}\n");
+	memset(long_text, 'x', sizeof(long_text));
+	http_fail(&rs, 404, "notFound", NULL, "%.*s", (int)sizeof(long_text), long_text);
+	assert_true(rs.body.len < 600);
+	buf_fini(&rs.body);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_routes),
+		TEST(test_health_bodies),
+		TEST(test_error_shape),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#include "shared/clock.h"
+#include "tests/http_fixture.h"
+#include "tests/view_fixture.h"
+
+#define MAP "data.NodeMetricsMap"
+
+static struct http_fixture f;
+
+static int setup(void **state)
+{
+	(void)state;
+	http_fixture_open(&f, view_fixture_new());
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	http_fixture_close(&f);
+	return 0;
+}
+
+static void republish(struct view *v)
+{
+	view_slot_publish(f.ctx.views, v);
+}
+
+static double number_at(const char *path)
+{
+	const cJSON *found = http_fixture_at(f.json, path);
+
+	assert_true(cJSON_IsNumber(found));
+	return found->valuedouble;
+}
+
+static const char *string_at(const char *path)
+{
+	const char *text = cJSON_GetStringValue(http_fixture_at(f.json, path));
+
+	return text ? text : "(none)";
+}
+
+/* The bytes of a whole answer, as clients get them. */
+static void test_bytes(void **state)
+{
+	static const char *const want =
+		"{\"timestamp\":1769860800,\"window\":{\"duration\":\"15m\","
+		"\"start\":1769859898,\"end\":1769860798},\"source\":\"Evenkeel\",\"data\":{"
+		"\"NodeMetricsMap\":{\"alpha\":{\"metrics\":["
+		"{\"name\":\"host.cpu.utilisation\",\"type\":\"CPU\",\"operator\":\"AVG\","
+		"\"rollup\":\"15m\",\"value\":30},"
+		"{\"name\":\"host.cpu.utilisation\",\"type\":\"CPU\",\"operator\":\"STD\","
+		"\"rollup\":\"15m\",\"value\":7.5},"
+		"{\"name\":\"host.memory.utilisation\",\"type\":\"Memory\",\"operator\":\"AVG\","
+		"\"rollup\":\"15m\",\"value\":25},"
+		"{\"name\":\"host.memory.utilisation\",\"type\":\"Memory\",\"operator\":\"STD\","
+		"\"rollup\":\"15m\",\"value\":0.78125}],"
+		"\"tags\":{},\"metadata\":{\"dataCenter\":\"\"}";
+	char expected[2048];
+
+	(void)state;
+	assert_int_equal(http_fixture_get(&f, "/watcher?host=alpha"), 200);
+	assert_string_equal(f.response.content_type, "application/json");
+	snprintf(expected, sizeof(expected),
+		 "%s,\"window\":\"15m\",\"windowSeconds\":900,\"ageSeconds\":2,"
+		 "\"samples\":9000}}}}",
+		 want);
+	assert_string_equal(f.response.body.data, expected);
+
+	f.ctx.watcher_upstream = true;
+	assert_int_equal(http_fixture_get(&f, "/watcher?host=alpha"), 200);
+	snprintf(expected, sizeof(expected), "%s}}}}", want);
+	assert_string_equal(f.response.body.data, expected);
+}
+
+static void test_all_nodes(void **state)
+{
+	static const char *const targets[] = {"/watcher", "/watcher?host=", "/watcher/",
+					      "/watcher?other=1", "//watcher"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
+		assert_int_equal(http_fixture_get(&f, targets[i]), 200);
+		/* Sorted; without the expired node and the one never heard. */
+		assert_int_equal(cJSON_GetArraySize(http_fixture_at(f.json, MAP)), 3);
+		assert_string_equal(http_fixture_at(f.json, MAP)->child->string, "alpha");
+		assert_string_equal(http_fixture_at(f.json, MAP)->child->next->string, "bravo");
+		assert_string_equal(http_fixture_at(f.json, MAP)->child->prev->string, "delta");
+	}
+	/* From the earliest sample of any node to the newest. */
+	assert_true(number_at("window.start") == 1769860800 - 902);
+	assert_true(number_at("window.end") == 1769860800 - 1);
+	assert_string_equal(string_at("window.duration"), "15m");
+}
+
+static void test_window_of_each_node(void **state)
+{
+	(void)state;
+	assert_int_equal(http_fixture_get(&f, "/watcher"), 200);
+	assert_string_equal(string_at(MAP ".alpha.window"), "15m");
+	assert_string_equal(string_at(MAP ".bravo.window"), "5m");
+	assert_string_equal(string_at(MAP ".bravo.metrics.0.rollup"), "5m");
+	assert_true(number_at(MAP ".bravo.windowSeconds") == 300);
+	assert_true(number_at(MAP ".bravo.ageSeconds") == 60);
+	assert_string_equal(string_at(MAP ".delta.window"), "sinceStart");
+	assert_true(number_at(MAP ".delta.windowSeconds") == 90);
+	assert_true(number_at(MAP ".delta.samples") == 900);
+	assert_true(number_at(MAP ".delta.metrics.0.value") == 12.5);
+
+	/* One node's answer tells its own window, and its true length where none is covered. */
+	assert_int_equal(http_fixture_get(&f, "/watcher?host=delta"), 200);
+	assert_string_equal(string_at("window.duration"), "90s");
+	assert_true(number_at("window.start") == 1769860800 - 91);
+	assert_true(number_at("window.end") == 1769860800 - 1);
+	assert_int_equal(http_fixture_get(&f, "/watcher?host=bravo"), 200);
+	assert_string_equal(string_at("window.duration"), "5m");
+}
+
+/* A node at the edge of each window's length: two buckets may be missing. */
+static void test_cover(void **state)
+{
+	static const struct {
+		double history_seconds;
+		const char *window;
+	} cases[] = {
+		{900, "15m"}, {870, "15m"}, {869, "10m"},	 {570, "10m"},
+		{569, "5m"},  {270, "5m"},  {269, "sinceStart"}, {1, "sinceStart"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct node_page page = view_fixture_node("n", VIEW_FIXTURE_NOW_NS,
+								cases[i].history_seconds, 1000, 10);
+
+		republish(view_fixture_of(&page, 1));
+		assert_int_equal(http_fixture_get(&f, "/watcher"), 200);
+		assert_string_equal(string_at(MAP ".n.window"), cases[i].window);
+	}
+}
+
+/* End is rounded up and start down: no sample lies outside. */
+static void test_span_is_rounded_outwards(void **state)
+{
+	const struct node_page page =
+		view_fixture_node("n", VIEW_FIXTURE_NOW_NS - 1, 899.5, 1000, 10);
+
+	(void)state;
+	republish(view_fixture_of(&page, 1));
+	assert_int_equal(http_fixture_get(&f, "/watcher"), 200);
+	assert_true(number_at("window.end") == 1769860800);
+	assert_true(number_at("window.start") == 1769860800 - 900);
+}
+
+static void test_late_node_is_less_certain(void **state)
+{
+	(void)state;
+	assert_int_equal(http_fixture_get(&f, "/watcher/bravo"), 200);
+	assert_true(number_at(MAP ".bravo.metrics.0.value") == 50);
+	assert_true(number_at(MAP ".bravo.metrics.1.value") == 20); /* 10 (1 + 60 / 60) */
+	f.ctx.watcher_upstream = true;
+	assert_int_equal(http_fixture_get(&f, "/watcher?host=bravo"), 200);
+	assert_true(number_at(MAP ".bravo.metrics.1.value") == 10);
+}
+
+static void test_smoothed_stddev(void **state)
+{
+	(void)state;
+	f.ctx.watcher_smoothed = 4;
+	assert_int_equal(http_fixture_get(&f, "/watcher?host=alpha"), 200);
+	assert_true(number_at(MAP ".alpha.metrics.0.value") == 30);
+	assert_true(number_at(MAP ".alpha.metrics.1.value") == 3.75);
+	assert_true(number_at(MAP ".alpha.metrics.3.value") == 0.390625);
+}
+
+static void test_unknown_hosts(void **state)
+{
+	static const char *const targets[] = {"/watcher?host=nobody", "/watcher?host=gone",
+					      "/watcher?host=mute"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
+		f.ctx.watcher_upstream = false;
+		assert_int_equal(http_fixture_get(&f, targets[i]), 404);
+		assert_string_equal(http_fixture_error(&f), "notFound");
+		assert_string_equal(http_fixture_error_field(&f), "host");
+		f.ctx.watcher_upstream = true;
+		assert_int_equal(http_fixture_get(&f, targets[i]), 404);
+		assert_string_equal(f.response.content_type, "application/json");
+		assert_int_equal(f.response.body.len, 0);
+	}
+}
+
+static void test_path_below(void **state)
+{
+	(void)state;
+	assert_int_equal(http_fixture_get(&f, "/watcher/delta"), 200);
+	assert_int_equal(cJSON_GetArraySize(http_fixture_at(f.json, MAP)), 1);
+	assert_int_equal(http_fixture_get(&f, "/watcher/nobody"), 404);
+	assert_string_equal(http_fixture_error(&f), "notFound");
+	f.ctx.watcher_upstream = true;
+	assert_int_equal(http_fixture_get(&f, "/watcher/delta"), 404);
+	assert_string_equal(f.response.content_type, "text/plain; charset=utf-8");
+	assert_string_equal(f.response.body.data, "404 page not found\n");
+}
+
+static void test_any_method(void **state)
+{
+	static const char *const methods[] = {"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+		assert_int_equal(http_fixture_send(&f, methods[i], "/watcher", "body"), 200);
+		assert_int_equal(cJSON_GetArraySize(http_fixture_at(f.json, MAP)), 3);
+		assert_int_equal(http_fixture_send(&f, methods[i], "/watcher/health", ""), 200);
+	}
+}
+
+static void test_nothing_heard(void **state)
+{
+	(void)state;
+	republish(view_fixture_of(NULL, 0));
+	assert_int_equal(http_fixture_get(&f, "/watcher"), 503);
+	assert_string_equal(http_fixture_error(&f), "noData");
+	assert_int_equal(http_fixture_get(&f, "/watcher?host=alpha"), 503);
+	f.ctx.watcher_upstream = true;
+	assert_int_equal(http_fixture_get(&f, "/watcher"), 500);
+	assert_string_equal(f.response.content_type, "application/json");
+	assert_int_equal(f.response.body.len, 0);
+	assert_int_equal(http_fixture_get(&f, "/watcher?host=alpha"), 500);
+}
+
+static void test_all_expired(void **state)
+{
+	const struct node_page page =
+		view_fixture_node("n", VIEW_FIXTURE_NOW_NS - 301 * NS_PER_SEC, 900, 1000, 10);
+
+	(void)state;
+	republish(view_fixture_of(&page, 1));
+	assert_int_equal(http_fixture_get(&f, "/watcher"), 200);
+	assert_int_equal(cJSON_GetArraySize(http_fixture_at(f.json, MAP)), 0);
+	assert_true(number_at("window.end") == 1769860800);
+	assert_true(number_at("window.start") == 1769860800 - 900);
+	f.ctx.watcher_upstream = true;
+	assert_int_equal(http_fixture_get(&f, "/watcher"), 500);
+}
+
+/* Upstream falls back from 15m to 10m for all nodes at once, and never to 5m. */
+static void test_upstream_windows(void **state)
+{
+	struct node_page page = view_fixture_node("n", VIEW_FIXTURE_NOW_NS, 900, 1000, 10);
+
+	(void)state;
+	f.ctx.watcher_upstream = true;
+	page.usage.windows[WINDOW_15M].cpu_milli.known = false;
+	page.usage.windows[WINDOW_10M].cpu_milli.mean = 400;
+	republish(view_fixture_of(&page, 1));
+	assert_int_equal(http_fixture_get(&f, "/watcher"), 200);
+	assert_string_equal(string_at("window.duration"), "10m");
+	assert_true(number_at("window.start") == 1769860800 - 600);
+	assert_true(number_at(MAP ".n.metrics.0.value") == 10);
+
+	page.usage.windows[WINDOW_10M].cpu_milli.known = false;
+	republish(view_fixture_of(&page, 1));
+	assert_int_equal(http_fixture_get(&f, "/watcher"), 500);
+	f.ctx.watcher_upstream = false;
+	assert_int_equal(http_fixture_get(&f, "/watcher"), 200);
+	assert_string_equal(string_at(MAP ".n.window"), "5m");
+}
+
+/* Half a node would look better than a whole one to some plugins. */
+static void test_node_needs_all_four_values(void **state)
+{
+	struct node_page pages[3];
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		pages[i] = view_fixture_node((const char *[]){"a", "b", "c"}[i],
+					     VIEW_FIXTURE_NOW_NS, 900, 1000, 10);
+	for (int i = 0; i < WINDOWS; i++)
+		pages[0].usage.windows[i].mem_bytes.known = false;
+	pages[1].cpu_capacity_milli = 0;
+	republish(view_fixture_of(pages, 3));
+	assert_int_equal(http_fixture_get(&f, "/watcher"), 200);
+	assert_int_equal(cJSON_GetArraySize(http_fixture_at(f.json, MAP)), 1);
+	assert_non_null(http_fixture_at(f.json, MAP ".c"));
+}
+
+static void test_health(void **state)
+{
+	const struct node_page late =
+		view_fixture_node("n", VIEW_FIXTURE_NOW_NS - 31 * NS_PER_SEC, 900, 1000, 10);
+
+	(void)state;
+	assert_int_equal(http_fixture_get(&f, "/watcher/health"), 200);
+	assert_int_equal(f.response.body.len, 0);
+	assert_null(f.response.content_type);
+	republish(view_fixture_of(&late, 1));
+	assert_int_equal(http_fixture_get(&f, "/watcher/health"), 503);
+	assert_int_equal(f.response.body.len, 0);
+	republish(view_fixture_of(NULL, 0));
+	assert_int_equal(http_fixture_get(&f, "/watcher/health"), 503);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_bytes),
+		TEST(test_all_nodes),
+		TEST(test_window_of_each_node),
+		TEST(test_cover),
+		TEST(test_span_is_rounded_outwards),
+		TEST(test_late_node_is_less_certain),
+		TEST(test_smoothed_stddev),
+		TEST(test_unknown_hosts),
+		TEST(test_path_below),
+		TEST(test_any_method),
+		TEST(test_nothing_heard),
+		TEST(test_all_expired),
+		TEST(test_upstream_windows),
+		TEST(test_node_needs_all_four_values),
+		TEST(test_health),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

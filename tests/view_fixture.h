@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A small cluster written down by hand, for tests of everything that reads views. */
+#ifndef EVENKEEL_TESTS_VIEW_FIXTURE_H
+#define EVENKEEL_TESTS_VIEW_FIXTURE_H
+
+#include <stdint.h>
+
+#include "aggregator/state/view.h"
+
+/* 2026-01-31T12:00:00Z */
+#define VIEW_FIXTURE_NOW_NS 1769860800000000000LL
+
+/*
+ * Nodes as of VIEW_FIXTURE_NOW_NS; each has 4 CPUs and 8 GiB, and its windows end with its newest sample:
+ *
+ *   alpha  fresh, 2 s old; all windows covered. CPU 5m 1000 +- 100, 10m 1100 +- 200, 15m 1200 +- 300 millicores, memory
+ *          2 GiB +- 64 MiB. Pods: a Guaranteed pod with two containers and limits, a slice, a unit without limits.
+ *   bravo  late, 60 s old; 5m covered only (6 minutes of history).
+ *   delta  fresh, 1 s old; 90 s of history; CPU but no memory measured for its pod.
+ *   gone   expired, 400 s old.
+ *   mute   never heard: no windows, no capacity.
+ */
+struct view *view_fixture_new(void);
+
+/* The pieces, to build others: `name` with end_ns and so many seconds of history; CPU mean and stddev in
+ * millicores are those of all windows. The result is the caller's to change before page_new(). */
+struct node_page view_fixture_node(const char *name, int64_t end_ns, double history_seconds,
+				   double cpu_mean, double cpu_stddev);
+/* A view of copies of those pages, sorted by name here. */
+struct view *view_fixture_of(const struct node_page *pages, size_t count);
+
+#endif
