@@ -43,6 +43,7 @@
 #define SLOW_NS	      NS_PER_SEC
 #define LAST_WORDS_NS NS_PER_SEC
 #define REPLY_NS      (5 * NS_PER_SEC)
+#define SILENCE_NS    (15 * NS_PER_SEC)
 #define FULL_EVERY_NS (60 * NS_PER_SEC)
 
 enum { SENDERS_MAX = 8 };
@@ -74,6 +75,8 @@ struct agent {
 	bool rescan; /* the last pass met what the topology does not know */
 	bool stop;
 	uint64_t refused_logged[SENDERS_MAX];
+	bool silence_logged[SENDERS_MAX];
+	int64_t opened_ns; /* monotonic */
 
 	/* of the interval that is being measured */
 	uint64_t passes, pass_ns_sum, missed_ticks;
@@ -185,12 +188,25 @@ static int sample(struct agent *a, struct reason *reason)
 
 /* --- publishing ----------------------------------------------------------------------------------------------- */
 
-static void log_sender(struct agent *a, size_t index, const struct sender_stats *stats)
+/* Says once what a person must know of one aggregator: that it refuses, that it is silent, that it is back. */
+static void log_sender(struct agent *a, size_t index, const struct sender_stats *stats,
+		       int64_t mono_ns)
 {
-	if (stats->refused == a->refused_logged[index])
-		return;
+	const char *url = sender_url(a->senders[index]);
+	int64_t heard = stats->last_ack_ns ? stats->last_ack_ns : a->opened_ns;
+	bool silent = mono_ns - heard > SILENCE_NS + a->schedule.interval_ns;
+
+	if (stats->refused != a->refused_logged[index])
+		log_warn("%s refused an interval: %s", url, stats->last_reason);
+	if (silent && !a->silence_logged[index])
+		log_warn("%s acknowledges nothing; is it running, with the same "
+			 "key? "
+			 "The last 15 minutes are kept for it",
+			 url);
+	if (!silent && a->silence_logged[index])
+		log_info("%s acknowledges again", url);
 	a->refused_logged[index] = stats->refused;
-	log_warn("%s refused an interval: %s", sender_url(a->senders[index]), stats->last_reason);
+	a->silence_logged[index] = silent;
 }
 
 /* Lets every sender do what it can; returns the monotonic time of the next deadline. */
@@ -206,7 +222,7 @@ static int64_t step_senders(struct agent *a, int64_t mono_ns)
 
 		sender_get_stats(a->senders[i], &stats);
 		count += sender_get_cursors(a->senders[i], cursors + count);
-		log_sender(a, i, &stats);
+		log_sender(a, i, &stats, mono_ns);
 		if (stats.interval_ms)
 			schedule_set_interval(&a->schedule, stats.interval_ms * NS_PER_MS);
 		if (wanted < deadline)
@@ -443,6 +459,7 @@ int agent_open(struct agent **out, const struct agent_config *config, struct rea
 	now = clock_mono_ns();
 	schedule_start(&a->schedule, config->node, config->interval_ns, now, clock_wall_ns());
 	a->cpu_start_ns = own_cpu_ns();
+	a->opened_ns = now;
 	if (!rc)
 		rc = sample(a, reason);
 	if (!rc)

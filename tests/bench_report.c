@@ -29,7 +29,7 @@ void bench_row(const char *what, const char *unit, double budget, int at_least, 
 	char limit[32] = "-";
 
 	if (!isnan(budget)) {
-		snprintf(limit, sizeof(limit), "%s%.4g", at_least ? ">= " : "<= ", budget);
+		snprintf(limit, sizeof(limit), "%s%.6g", at_least ? ">= " : "<= ", budget);
 		if (at_least)
 			verdict = measured >= budget ? "ok" : "under";
 		else
