@@ -164,6 +164,8 @@ static void add_node_cpu(struct account *a, double used_ns, int64_t dt_ns)
 
 static void sample_node_cpu(struct account *a, struct track *root, const struct tick *k)
 {
+	double used_ns = (double)k->top_ns;
+
 	if (root && track_cpu_is_whole(root)) {
 		if (root->have & HAVE_CPU) {
 			add_node_cpu(a, (double)root->used[COUNTER_CPU],
@@ -176,12 +178,12 @@ static void sample_node_cpu(struct account *a, struct track *root, const struct 
 	}
 	if (!k->top_known && !a->machine.cpu_busy_ns)
 		return;
-	if (!a->node.started)
+	if (a->node.started)
+		used_ns = account_node_tick(&a->node, k->top_ns, &a->machine, k->mono_ns, k->dt_ns,
+					    k->slow);
+	else
 		account_node_start(&a->node, &a->machine, k->mono_ns);
-	add_node_cpu(a,
-		     account_node_tick(&a->node, k->top_ns, &a->machine, k->mono_ns, k->dt_ns,
-				       k->slow),
-		     k->dt_ns);
+	add_node_cpu(a, used_ns, k->dt_ns);
 }
 
 /*
@@ -229,6 +231,7 @@ void account_tick(struct account *a, struct topology *t, const struct machine *m
 		.slow = slow,
 		.capacity_milli = m->cpu_capacity_milli,
 	};
+
 	/* A second tick at the same instant has nothing to be divided by; the next one brings its use. */
 	if (a->started && k.dt_ns <= 0)
 		return;

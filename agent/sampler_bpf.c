@@ -115,15 +115,18 @@ static int set_knobs(struct cgroup_bpf *skel, uint32_t record_limit, __u32 *cpu_
 
 static int load(struct sampler_bpf *b, uint32_t record_limit, struct reason *reason)
 {
-	/*
-	 * libbpf before 1.3 asks for the modules' types too unless told where to look, which takes
-	 * CAP_SYS_ADMIN.
-	 */
-	struct bpf_object_open_opts opts = {.sz = sizeof(opts), .btf_custom_path = BPF_REASON_BTF};
-	struct bpf_test_run_opts run = {.sz = sizeof(run)};
+	struct bpf_object_open_opts opts;
+	struct bpf_test_run_opts run;
 	__u32 *cpu_ids = mem_zalloc(RECORD_CPUS_MAX, sizeof(*cpu_ids));
 	int err = 0;
 
+	/* libbpf demands that the padding is zero too, here and in the other options below. */
+	memset(&opts, 0, sizeof(opts));
+	opts.sz = sizeof(opts);
+	/* Before 1.3 it asks for the modules' types unless told where to look: CAP_SYS_ADMIN. */
+	opts.btf_custom_path = BPF_REASON_BTF;
+	memset(&run, 0, sizeof(run));
+	run.sz = sizeof(run);
 	b->skel = cgroup_bpf__open_opts(&opts);
 	if (!b->skel)
 		err = bpf_reason_explain("cannot open the BPF object", -errno, reason);
@@ -180,13 +183,16 @@ static void choose_blocks(struct sampler_bpf *b, const struct cgroupfs *fs)
 
 static int attach_walk(struct sampler_bpf *b, int h, int root_fd, struct reason *reason)
 {
-	union bpf_iter_link_info info = {
-		.cgroup = {.order = BPF_CGROUP_ITER_DESCENDANTS_PRE, .cgroup_fd = (__u32)root_fd},
-	};
-	struct bpf_iter_attach_opts opts = {.sz = sizeof(opts),
-					    .link_info = &info,
-					    .link_info_len = sizeof(info)};
+	struct bpf_iter_attach_opts opts;
+	union bpf_iter_link_info info;
 
+	memset(&info, 0, sizeof(info));
+	info.cgroup.order = BPF_CGROUP_ITER_DESCENDANTS_PRE;
+	info.cgroup.cgroup_fd = (__u32)root_fd;
+	memset(&opts, 0, sizeof(opts));
+	opts.sz = sizeof(opts);
+	opts.link_info = &info;
+	opts.link_info_len = sizeof(info);
 	b->walk[h] = bpf_program__attach_iter(b->skel->progs.sample_cgroup, &opts);
 	if (!b->walk[h])
 		return bpf_reason_explain("cannot attach to a cgroup hierarchy", -errno, reason);

@@ -14,7 +14,8 @@
 struct sender_socket;
 
 /* Begins to connect; -EINVAL, or what nanomsg says. */
-int sender_socket_open(struct sender_socket **s, const struct endpoint *endpoint, struct reason *reason);
+int sender_socket_open(struct sender_socket **s, const struct endpoint *endpoint,
+		       struct reason *reason);
 void sender_socket_close(struct sender_socket *s);
 /* Becomes readable when a reply came (NN_RCVFD). */
 int sender_socket_fd(const struct sender_socket *s);

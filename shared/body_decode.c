@@ -371,8 +371,8 @@ static int take_part(struct interval *to, const struct buf *part, bool first, st
 {
 	struct budget budget = {.left = MEMORY_MAX};
 	ProtobufCAllocator allocator = {budget_alloc, budget_free, &budget};
-	Evenkeel__IntervalPart *m = evenkeel__interval_part__unpack(&allocator, part->len,
-								    (const uint8_t *)part->data);
+	Evenkeel__IntervalPart *m =
+		evenkeel__interval_part__unpack(&allocator, part->len, (const uint8_t *)part->data);
 	int rc;
 
 	if (!m) {

@@ -217,8 +217,8 @@ static size_t encode(const struct interval *interval, int full, struct buf parts
 	return n + 1;
 }
 
-int body_encode_interval(const struct interval *interval, int full, struct buf parts[BODY_PARTS_MAX],
-			 struct reason *reason)
+int body_encode_interval(const struct interval *interval, int full,
+			 struct buf parts[BODY_PARTS_MAX], struct reason *reason)
 {
 	struct buf made[BODY_PARTS_MAX] = {BUF_INIT};
 	size_t count = 0;

@@ -139,8 +139,10 @@ struct interval *world_publish(struct world *w)
 	return account_publish(w->account, ++w->sequence, w->now_ns - WORLD_S, w->now_ns, &self);
 }
 
-const struct entry *world_entry(const struct interval *interval, const char *name)
+const struct entry *world_entry(const struct interval *interval, const char *path)
 {
+	const char *name = path[0] == '/' ? path + 1 : path;
+
 	for (size_t i = 0; i < interval->entry_count; i++)
 		if (!strcmp(interval->entries[i].entity->name, name))
 			return &interval->entries[i];

@@ -53,8 +53,8 @@ void world_use(struct world *w, const char *path, uint64_t cpu_ns);
 void world_tick(struct world *w, int64_t dt_ns, bool slow);
 /* NULL when there is nothing to publish; the caller frees it. */
 struct interval *world_publish(struct world *w);
-/* By name (the path without its slash); NULL when it is not there. */
-const struct entry *world_entry(const struct interval *interval, const char *name);
+/* By path, with or without its slash; NULL when it is not there. */
+const struct entry *world_entry(const struct interval *interval, const char *path);
 /* Millicore seconds of a usage. */
 double world_total(const struct usage *usage);
 

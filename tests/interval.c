@@ -65,8 +65,8 @@ static void make_entry(struct entry *e, uint32_t ref, uint32_t parent, uint64_t 
 	uid[8] = uid[13] = uid[18] = uid[23] = '-';
 	make_hex(id, CONTAINER_ID_LEN, &who);
 	snprintf(name, sizeof(name),
-		 "kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod%s.slice%s%s%s", uid,
-		 parent ? "/cri-containerd-" : "", parent ? id : "", parent ? ".scope" : "");
+		 "kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod%s.slice%s%s%s",
+		 uid, parent ? "/cri-containerd-" : "", parent ? id : "", parent ? ".scope" : "");
 	e->ref = ref;
 	e->fresh = sequence == 1;
 	e->entity = entity_new(ref, parent ? ENTITY_CONTAINER : ENTITY_POD, name);

@@ -79,6 +79,9 @@ static const struct {
 	[AGENT] = {"AGENT-CPU", FORM_RIGHT, true},
 };
 
+/* What narrow terminals lose first. */
+static const enum column spares[] = {TIER, WORKSET, MAX, CPU_SHARE, MEMORY_SHARE, SIGMA};
+
 void nodes_table_init(struct nodes_table *n, const struct cli *cli)
 {
 	const char *window = cli_windows[cli->options->window];
@@ -97,6 +100,9 @@ void nodes_table_init(struct nodes_table *n, const struct cli *cli)
 		if (wide ? i == MEAN || i == SIGMA : columns[i].wide)
 			table_hide(n->table, i);
 	}
+	for (size_t i = 0; i < sizeof(spares) / sizeof(spares[0]); i++)
+		if (cli->options->output == OUTPUT_TABLE)
+			table_spare(n->table, spares[i]);
 	usage_tally_init(&n->tally, cli, "node");
 }
 
@@ -152,10 +158,13 @@ static double sort_value(const cJSON *node, enum sort_key key, const char *windo
 static void add_mean_sigma(struct table *t, const cJSON *node, const char *window)
 {
 	char mean[UNITS_LEN], sigma[UNITS_LEN], text[2 * UNITS_LEN + 4];
-	double value = cpu_window(node, window, "mean");
+	double value = cpu_window(node, window, "mean"),
+	       stddev = cpu_window(node, window, "stddev");
 
 	units_cpu(value, mean);
-	units_cpu(cpu_window(node, window, "stddev"), sigma);
+	units_cpu(stddev, sigma);
+	if (!strchr(mean, 'm') && isfinite(stddev)) /* cores: sigma too */
+		snprintf(sigma, sizeof(sigma), "%.2f", stddev / 1000);
 	snprintf(text, sizeof(text), "%s±%s", mean, sigma);
 	table_cell(t, PAINT_PLAIN, isnan(value) ? "-" : text);
 }

@@ -73,6 +73,9 @@ static const struct {
 	[QOS] = {"QOS", FORM_LEFT, true},
 };
 
+/* What narrow terminals lose first. */
+static const enum column spares[] = {WORKSET, SIGMA, OOM, NODE, MEMORY_LIMIT, CPU_LIMIT};
+
 void pods_table_init(struct pods_table *p, const struct cli *cli)
 {
 	char title[32];
@@ -83,6 +86,9 @@ void pods_table_init(struct pods_table *p, const struct cli *cli)
 			 cli_windows[cli->options->window]);
 		table_column(p->table, i == MEAN ? title : columns[i].title, columns[i].form);
 	}
+	for (size_t i = 0; i < sizeof(spares) / sizeof(spares[0]); i++)
+		if (cli->options->output == OUTPUT_TABLE)
+			table_spare(p->table, spares[i]);
 	usage_tally_init(&p->tally, cli, "pod");
 }
 
@@ -161,7 +167,9 @@ static void add_memory(struct table *t, const cJSON *pod)
 		table_cell(t, PAINT_DIM, "none");
 	else
 		usage_row_bytes(t, document_number(pod, "kernelLimits.memoryBytes"));
-	usage_row_bytes(t, document_number(pod, "usage.workingSetBytes.latest.value"));
+	/* The working set is what cannot be given back: near the limit, a kill is near. */
+	usage_row_bytes_against(t, document_number(pod, "usage.workingSetBytes.latest.value"),
+				document_number(pod, "kernelLimits.memoryBytes"));
 	usage_row_oom(t, pod);
 }
 

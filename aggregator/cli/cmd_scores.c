@@ -83,8 +83,7 @@ static void read_rungs(const cJSON *item, struct buf *out)
 
 	buf_clear(out);
 	buf_add_str(out, "");
-	cJSON_ArrayForEach(plugin, document_at(item, "plugins"))
-	{
+	for (plugin = document_first(document_at(item, "plugins")); plugin; plugin = plugin->next) {
 		const char *rung = document_text(plugin, "rung");
 
 		if (rung && !strstr(out->data, rung))
@@ -94,13 +93,19 @@ static void read_rungs(const cJSON *item, struct buf *out)
 		buf_add_char(out, '-');
 }
 
+/* Only what says it is not fresh is not: "window 15m", "since start". */
 static enum row_state read_state(const char *rungs)
 {
-	if (strncmp(rungs, "window", 6) == 0)
-		return ROW_FRESH;
-	if (strncmp(rungs, "late", 4) == 0)
-		return ROW_LATE;
-	return strncmp(rungs, "expired", 7) == 0 ? ROW_EXPIRED : ROW_NONE;
+	static const struct {
+		const char *begin;
+		enum row_state state;
+	} words[] = {
+		{"late", ROW_LATE}, {"expired", ROW_EXPIRED}, {"none", ROW_NONE}, {"-", ROW_NONE}};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strncmp(rungs, words[i].begin, strlen(words[i].begin)) == 0)
+			return words[i].state;
+	return ROW_FRESH;
 }
 
 static void add_score(struct table *t, double score)
@@ -115,8 +120,7 @@ static double plugin_score(const cJSON *item, const char *name)
 {
 	const cJSON *plugin;
 
-	cJSON_ArrayForEach(plugin, document_at(item, "plugins"))
-	{
+	for (plugin = document_first(document_at(item, "plugins")); plugin; plugin = plugin->next) {
 		const char *other = document_text(plugin, "name");
 
 		if (name && other && strcmp(name, other) == 0)
@@ -132,8 +136,7 @@ static struct table *start_table(const cJSON *plugins, bool wide)
 
 	table_column(t, "NODE", FORM_NAME);
 	table_column(t, "SCORE", FORM_RIGHT);
-	cJSON_ArrayForEach(plugin, plugins)
-	{
+	for (plugin = document_first(plugins); plugin; plugin = plugin->next) {
 		const char *name = document_text(plugin, "name");
 
 		table_column(t, name ? name : "-", FORM_RIGHT);
@@ -158,7 +161,7 @@ static void add_row(struct table *t, const cJSON *item, const cJSON *plugins, co
 
 	table_cell(t, PAINT_PLAIN, node ? node : "-");
 	add_score(t, document_number(item, "score"));
-	cJSON_ArrayForEach(plugin, plugins)
+	for (plugin = document_first(plugins); plugin; plugin = plugin->next)
 		add_score(t, plugin_score(item, document_text(plugin, "name")));
 	table_cell(t, paints[read_state(rungs)], rungs);
 	if (wide)
@@ -218,8 +221,7 @@ static void explain_terms(const struct cli *cli, const cJSON *plugin, struct buf
 	table_column(t, "", FORM_LEFT);
 	table_column(t, "", FORM_RIGHT);
 	table_column(t, "", FORM_LEFT);
-	cJSON_ArrayForEach(term, document_at(plugin, "terms"))
-	{
+	for (term = document_first(document_at(plugin, "terms")); term; term = term->next) {
 		const char *name = document_text(term, "name"), *unit = document_text(term, "unit");
 		char *indented = mem_printf("    %s", name ? name : "-");
 
@@ -272,7 +274,7 @@ static void explain_node(struct cli *cli, const cJSON *item)
 
 	add_line(cli, line, &cli->out);
 	free(line);
-	cJSON_ArrayForEach(plugin, document_at(item, "plugins"))
+	for (plugin = document_first(document_at(item, "plugins")); plugin; plugin = plugin->next)
 		explain_plugin(cli, plugin, &cli->out);
 	if (!reason || !reason[0])
 		return;
@@ -349,7 +351,8 @@ int scores_render(struct cli *cli, const char *json, size_t len)
 		return CLI_ERROR;
 	}
 	items = mem_zalloc((size_t)cJSON_GetArraySize(list), sizeof(cJSON *));
-	cJSON_ArrayForEach(item, list) items[count++] = item;
+	for (item = document_first(list); item; item = item->next)
+		items[count++] = item;
 	if (count > 1)
 		qsort(items, count, sizeof(cJSON *),
 		      cli->options->sort == BY_NAME ? compare_names : compare_scores);
@@ -382,7 +385,7 @@ static int run(struct cli *cli)
 	if (file && file[0])
 		rc = pod_file_read(file, &pod, &cli->reason);
 	else
-		buf_add_str(&pod, "{}");
+		buf_add_str(&pod, "{\"spec\":{\"containers\":[]}}");
 	if (rc == 0) {
 		scores_write_request(cli, pod.data, pod.len, &request);
 		rc = client_post(cli->client, "/v1/scores", request.data, request.len, &answer,

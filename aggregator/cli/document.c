@@ -44,6 +44,11 @@ double document_number(const cJSON *root, const char *path)
 	return cJSON_IsNumber(item) ? item->valuedouble : NAN;
 }
 
+cJSON *document_first(const cJSON *list)
+{
+	return cJSON_IsArray(list) ? list->child : NULL;
+}
+
 bool document_is_null(const cJSON *root, const char *path)
 {
 	return cJSON_IsNull(document_at(root, path));

@@ -12,6 +12,8 @@
 const cJSON *document_at(const cJSON *root, const char *path);
 const char *document_text(const cJSON *root, const char *path);
 double document_number(const cJSON *root, const char *path);
+/* The first item of a list, NULL when there is none; ->next is the next. */
+cJSON *document_first(const cJSON *list);
 /* There, and null: the API's way to say "no limit" or "not measured". */
 bool document_is_null(const cJSON *root, const char *path);
 /* RFC 3339 in UTC as Unix seconds, NaN when absent or not a time. */

@@ -52,8 +52,7 @@ int list_read_page(struct list *l, struct reason *reason)
 				   "evenkeel-aggregator?");
 		return -EINVAL;
 	}
-	cJSON_ArrayForEach(item, items)
-	{
+	for (item = document_first(items); item; item = item->next) {
 		bool there = document_next_item(&left, &raw);
 
 		if (!l->item(l->context, item, time))

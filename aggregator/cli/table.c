@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Cells are collected first, widths follow from them. Columns are two blanks apart; the last printed one is not
- * padded, so that lines carry no trailing blanks. On a terminal that is too narrow the widest name column gives way, one
- * place at a time, down to NAME_LEAST; numbers are never cut. Names keep both ends, since those tell pods apart.
+ * padded, so that lines carry no trailing blanks. On a terminal that is too narrow the widest name column gives way,
+ * one place at a time, down to NAME_SHORT; then the spare columns are left out; then names go down to NAME_LEAST.
+ * Numbers are never cut. A name loses its middle, but where the names of a column end alike (nodes of one domain) or begin alike
+ * (units of one slice) it loses that end.
  */
 #include "aggregator/cli/table.h"
 
@@ -14,12 +16,13 @@
 
 #include "shared/mem.h"
 
-enum { GAP = 2, NAME_LEAST = 8 };
+enum { GAP = 2, NAME_SHORT = 20, NAME_LEAST = 8, ALIKE_LEAST = 6 };
 
 struct column {
 	char *title; /* owned */
 	enum table_form form;
 	bool hidden;
+	size_t spare; /* > 0: the order in which it is left out */
 };
 
 struct cell {
@@ -39,6 +42,17 @@ struct table {
 	size_t column_count;
 	struct row *rows; /* owned */
 	size_t row_count, row_room;
+	size_t spares;
+};
+
+/* Which part of a long name goes. */
+enum cut { CUT_MIDDLE, CUT_END, CUT_START };
+
+/* How one column is printed. */
+struct layout {
+	size_t full, width; /* what its cells need, and what it is given */
+	bool hidden;
+	enum cut cut;
 };
 
 static const char *const paints[] = {
@@ -163,6 +177,12 @@ void table_hide(struct table *t, size_t column)
 	t->columns[column].hidden = true;
 }
 
+void table_spare(struct table *t, size_t column)
+{
+	assert(column < t->column_count);
+	t->columns[column].spare = ++t->spares;
+}
+
 static bool continues(char c)
 {
 	return ((unsigned char)c & 0xc0) == 0x80;
@@ -192,7 +212,7 @@ static void add_spaces(struct buf *out, size_t count)
 }
 
 /* text in at most `width` columns: "kube-pro…-x7f9k". Returns how many it took. */
-static size_t add_shortened(struct buf *out, const char *text, size_t width)
+static size_t add_shortened(struct buf *out, const char *text, size_t width, enum cut cut)
 {
 	size_t full = table_text_width(text), tail;
 	const char *end;
@@ -201,7 +221,7 @@ static size_t add_shortened(struct buf *out, const char *text, size_t width)
 		buf_add_str(out, text);
 		return full;
 	}
-	tail = (width - 1) / 2;
+	tail = cut == CUT_END ? 0 : cut == CUT_START ? width - 1 : (width - 1) / 2;
 	end = code_point(text, width - 1 - tail);
 	buf_add(out, text, (size_t)(end - text));
 	buf_add_str(out, "…");
@@ -209,32 +229,22 @@ static size_t add_shortened(struct buf *out, const char *text, size_t width)
 	return width;
 }
 
-static void add_cell(struct buf *out, const char *paint, const char *text,
-		     const struct column *column, size_t width, bool last)
+static void add_cell(struct buf *out, const char *paint, const char *text, enum table_form form,
+		     const struct layout *layout, bool last)
 {
 	size_t full = table_text_width(text), taken;
 
-	if (column->form == FORM_RIGHT && full < width)
-		add_spaces(out, width - full);
-	if (*paint)
+	if (form == FORM_RIGHT && full < layout->width)
+		add_spaces(out, layout->width - full);
+	if (*paint && *text)
 		buf_add_str(out, paint);
-	taken = add_shortened(out, text, column->form == FORM_NAME ? width : full);
-	if (*paint)
+	taken = add_shortened(out, text, form == FORM_NAME ? layout->width : full, layout->cut);
+	if (*paint && *text)
 		buf_add_str(out, "\033[0m");
-	if (column->form != FORM_RIGHT && !last && taken < width)
-		add_spaces(out, width - taken);
+	if (form != FORM_RIGHT && !last && taken < layout->width)
+		add_spaces(out, layout->width - taken);
 	if (!last)
 		add_spaces(out, GAP);
-}
-
-static size_t last_shown(const struct table *t)
-{
-	size_t last = t->column_count;
-
-	for (size_t i = 0; i < t->column_count; i++)
-		if (!t->columns[i].hidden)
-			last = i;
-	return last;
 }
 
 static const char *cell_text(const struct row *row, size_t column)
@@ -254,55 +264,119 @@ static size_t column_width(const struct table *t, size_t column, bool headers)
 	return width;
 }
 
-/* Takes places from the widest name column until the line fits or nothing can give. */
-static void shrink(const struct table *t, size_t *widths, size_t total, size_t most)
+/* Bytes that a and b share at their beginning, or at their end. */
+static size_t shared(const char *a, const char *b, bool end)
 {
-	while (total > most) {
-		size_t widest = SIZE_MAX;
+	size_t a_len = strlen(a), b_len = strlen(b), n = 0;
+
+	while (n < a_len && n < b_len &&
+	       (end ? a[a_len - 1 - n] == b[b_len - 1 - n] : a[n] == b[n]))
+		n++;
+	return n;
+}
+
+static enum cut choose_cut(const struct table *t, size_t column)
+{
+	size_t start = SIZE_MAX, end = SIZE_MAX;
+
+	if (t->row_count < 2)
+		return CUT_MIDDLE;
+	for (size_t i = 1; i < t->row_count; i++) {
+		const char *first = cell_text(&t->rows[0], column);
+		size_t head = shared(first, cell_text(&t->rows[i], column), false);
+		size_t tail = shared(first, cell_text(&t->rows[i], column), true);
+
+		start = head < start ? head : start;
+		end = tail < end ? tail : end;
+	}
+	if (start < ALIKE_LEAST && end < ALIKE_LEAST)
+		return CUT_MIDDLE;
+	return end > start ? CUT_END : CUT_START;
+}
+
+static size_t line_width(const struct table *t, const struct layout *layout)
+{
+	size_t total = 0;
+
+	for (size_t i = 0; i < t->column_count; i++)
+		if (!layout[i].hidden)
+			total += layout[i].width + (total ? GAP : 0);
+	return total;
+}
+
+/* Takes places from the widest name column until the line fits or all are down to `least`. */
+static void shrink(const struct table *t, struct layout *layout, size_t most, size_t least)
+{
+	for (size_t total = line_width(t, layout); total > most; total--) {
+		struct layout *widest = NULL;
 
 		for (size_t i = 0; i < t->column_count; i++)
-			if (!t->columns[i].hidden && t->columns[i].form == FORM_NAME &&
-			    widths[i] > NAME_LEAST &&
-			    (widest == SIZE_MAX || widths[i] > widths[widest]))
-				widest = i;
-		if (widest == SIZE_MAX)
+			if (!layout[i].hidden && t->columns[i].form == FORM_NAME &&
+			    layout[i].width > least && (!widest || layout[i].width > widest->width))
+				widest = &layout[i];
+		if (!widest)
 			return;
-		widths[widest]--;
-		total--;
+		widest->width--;
 	}
 }
 
-static void print_headers(const struct table *t, const size_t *widths, size_t last, bool color,
-			  struct buf *out)
+/* Leaves out spare columns, in their order, until the line fits with names of NAME_SHORT. */
+static void leave_out(const struct table *t, struct layout *layout, size_t most)
 {
+	for (size_t order = 1; order <= t->spares && line_width(t, layout) > most; order++)
+		for (size_t i = 0; i < t->column_count; i++)
+			if (t->columns[i].spare == order)
+				layout[i].hidden = true;
+}
+
+static struct layout *lay_out(const struct table *t, const struct table_style *style)
+{
+	struct layout *layout = mem_zalloc(t->column_count, sizeof(*layout));
+
+	for (size_t i = 0; i < t->column_count; i++) {
+		layout[i].hidden = t->columns[i].hidden;
+		layout[i].full = layout[i].width = column_width(t, i, style->headers);
+		layout[i].cut = choose_cut(t, i);
+	}
+	if (style->width) {
+		shrink(t, layout, style->width, NAME_SHORT);
+		leave_out(t, layout, style->width);
+		for (size_t i = 0; i < t->column_count; i++)
+			layout[i].width = layout[i].full;
+		shrink(t, layout, style->width, NAME_LEAST);
+	}
+	return layout;
+}
+
+/* row NULL: the headers. */
+static void print_line(const struct table *t, const struct row *row, const struct layout *layout,
+		       bool color, struct buf *out)
+{
+	size_t last = t->column_count, begin = out->len;
+
 	for (size_t i = 0; i < t->column_count; i++)
-		if (!t->columns[i].hidden)
-			add_cell(out, color ? "\033[1m" : "", t->columns[i].title, &t->columns[i],
-				 widths[i], i == last);
+		if (!layout[i].hidden)
+			last = i;
+	for (size_t i = 0; i < t->column_count; i++) {
+		const char *paint = row ? paints[row->cells[i].paint] : "\033[1m";
+
+		if (!layout[i].hidden)
+			add_cell(out, color ? paint : "",
+				 row ? cell_text(row, i) : t->columns[i].title, t->columns[i].form,
+				 &layout[i], i == last);
+	}
+	while (out->len > begin && out->data[out->len - 1] == ' ')
+		out->len--;
 	buf_add_char(out, '\n');
 }
 
 void table_print(const struct table *t, const struct table_style *style, struct buf *out)
 {
-	size_t *widths = mem_zalloc(t->column_count, sizeof(*widths)), total = 0;
-	size_t last = last_shown(t);
+	struct layout *layout = lay_out(t, style);
 
-	for (size_t i = 0; i < t->column_count; i++) {
-		widths[i] = t->columns[i].hidden ? 0 : column_width(t, i, style->headers);
-		total += t->columns[i].hidden ? 0 : widths[i] + (total ? GAP : 0);
-	}
-	if (style->width)
-		shrink(t, widths, total, style->width);
 	if (style->headers)
-		print_headers(t, widths, last, style->color, out);
-	for (size_t r = 0; r < t->row_count; r++) {
-		const struct row *row = &t->rows[r];
-
-		for (size_t i = 0; i < t->column_count; i++)
-			if (!t->columns[i].hidden)
-				add_cell(out, style->color ? paints[row->cells[i].paint] : "",
-					 cell_text(row, i), &t->columns[i], widths[i], i == last);
-		buf_add_char(out, '\n');
-	}
-	free(widths);
+		print_line(t, NULL, layout, style->color, out);
+	for (size_t i = 0; i < t->row_count; i++)
+		print_line(t, &t->rows[i], layout, style->color, out);
+	free(layout);
 }

@@ -40,6 +40,8 @@ size_t table_rows(const struct table *t);
 void table_limit(struct table *t, size_t most);
 /* Leaves a column out of what is printed. */
 void table_hide(struct table *t, size_t column);
+/* Leaves it out only on terminals that are too narrow even with short names; what is spared first goes first. */
+void table_spare(struct table *t, size_t column);
 void table_print(const struct table *t, const struct table_style *style, struct buf *out);
 
 /* Columns that text takes: code points, as names in clusters are not wider than that. */

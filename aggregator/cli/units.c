@@ -80,18 +80,20 @@ void units_bytes(double bytes, char out[UNITS_LEN])
 void units_bytes_of(double bytes, double capacity_bytes, char out[UNITS_LEN])
 {
 	const char *suffix;
+	char capacity[UNITS_LEN];
 	double scaled;
 
 	if (!isfinite(capacity_bytes) || !isfinite(bytes) || capacity_bytes <= 0) {
-		char capacity[UNITS_LEN];
-
 		units_bytes(bytes, out);
 		units_bytes(capacity_bytes, capacity);
 		append_capacity(out, capacity);
 		return;
 	}
 	suffix = scale(capacity_bytes, &scaled);
-	snprintf(out, UNITS_LEN, "%.1f/%.1f%s", bytes * (scaled / capacity_bytes), scaled, suffix);
+	snprintf(capacity, sizeof(capacity), "%.1f", scaled);
+	if (strcmp(capacity + strlen(capacity) - 2, ".0") == 0)
+		capacity[strlen(capacity) - 2] = '\0';
+	snprintf(out, UNITS_LEN, "%.1f/%s%s", bytes * (scaled / capacity_bytes), capacity, suffix);
 }
 
 void units_percent(double share, char out[UNITS_LEN])

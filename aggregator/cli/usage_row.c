@@ -152,13 +152,26 @@ void usage_row_bytes(struct table *t, double bytes)
 	table_cell(t, PAINT_PLAIN, text);
 }
 
+static enum table_paint pressure(double share)
+{
+	return share >= 0.9 ? PAINT_BAD : share >= 0.75 ? PAINT_WARN : PAINT_PLAIN;
+}
+
+void usage_row_bytes_against(struct table *t, double bytes, double limit)
+{
+	char text[UNITS_LEN];
+
+	units_bytes(bytes, text);
+	table_cell(t, limit > 0 ? pressure(bytes / limit) : PAINT_PLAIN, text);
+}
+
 void usage_row_percent(struct table *t, double part, double whole)
 {
 	double share = whole > 0 ? part / whole : NAN;
 	char text[UNITS_LEN];
 
 	units_percent(share, text);
-	table_cell(t, share >= 0.9 ? PAINT_BAD : share >= 0.75 ? PAINT_WARN : PAINT_PLAIN, text);
+	table_cell(t, pressure(share), text);
 }
 
 void usage_row_throttled(struct table *t, const cJSON *item)
@@ -167,10 +180,11 @@ void usage_row_throttled(struct table *t, const cJSON *item)
 	double seconds = document_number(item, "contention.throttledSeconds");
 	char text[UNITS_LEN];
 
-	if (isnan(ratio))
+	/* Without a limit there are no periods, so no share of them, and nothing that was throttled. */
+	if (isnan(ratio) && seconds != 0)
 		units_seconds(seconds, text);
 	else
-		units_percent(ratio, text);
+		units_percent(isnan(ratio) ? 0 : ratio, text);
 	table_cell(t,
 		   ratio >= 0.25	      ? PAINT_BAD
 		   : ratio > 0 || seconds > 0 ? PAINT_WARN

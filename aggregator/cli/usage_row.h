@@ -32,9 +32,11 @@ int usage_tally_exit(const struct usage_tally *t, struct reason *reason);
 void usage_row_age(struct table *t, enum row_state state, double age_seconds);
 void usage_row_cpu(struct table *t, double milli);
 void usage_row_bytes(struct table *t, double bytes);
+/* Painted when it comes near the limit, if there is one (else NaN). */
+void usage_row_bytes_against(struct table *t, double bytes, double limit);
 /* share of a capacity; painted when it is nearly used up. */
 void usage_row_percent(struct table *t, double part, double whole);
-/* The share of periods that were throttled, else the time: whatever the contention object knows. */
+/* The share of periods that were throttled; the time where only that is known. */
 void usage_row_throttled(struct table *t, const cJSON *item);
 /* Kills, painted when there are any. */
 void usage_row_oom(struct table *t, const cJSON *item);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * --watch draws over the last picture on a terminal and appends otherwise, a blank line between tables. Each picture
- * is written at once, so it does not flicker. Signals are blocked but while waiting, so none is missed between the
+ * is written at once, so it does not flicker; the last good one stays while the server is away. Signals are blocked but while waiting, so none is missed between the
  * check and the wait; a request under way sees watch_stop within a second. A server that goes away is shown and asked
  * again, since what watches usually outlives restarts; one that was never there ends it.
  */
@@ -76,14 +76,19 @@ static int write_all(const char *data, size_t len)
 	return 0;
 }
 
-/* One line on standard error, whatever the server put into its message. */
+/* One line without control characters, whatever the server put into its message. */
+static void clean_reason(struct reason *reason)
+{
+	for (char *p = reason->text; *p; p++)
+		if ((unsigned char)*p < ' ' || *p == 127)
+			*p = ' ';
+}
+
 static void print_reason(struct cli *cli)
 {
 	if (!cli->reason.text[0])
 		return;
-	for (char *p = cli->reason.text; *p; p++)
-		if ((unsigned char)*p < ' ' || *p == 127)
-			*p = ' ';
+	clean_reason(&cli->reason);
 	fprintf(stderr, "evenkeel: %s\n", cli->reason.text);
 }
 
@@ -123,20 +128,27 @@ static void add_screen(struct buf *picture, const char *text, size_t lines)
 		buf_printf(picture, "(%zu more lines)\n", left);
 }
 
-static int draw(struct cli *cli, const struct command *command)
+/* text is the newest table that could be made, the reason what stands above it. */
+static int draw(struct cli *cli, const struct command *command, const char *text)
 {
 	struct buf picture = BUF_INIT;
-	size_t columns, rows;
+	size_t columns, rows, used = 4;
 	int rc;
 
 	terminal_size(&columns, &rows);
-	/* Home, then clear to the end: leaves what stood there before the first picture in the scrollback. */
+	/* Home, then clear to the end. */
 	buf_printf(&picture, "\033[H\033[Jevenkeel %s, every 2s from %s; Ctrl-C ends\n\n",
 		   command->name, client_server(cli->client));
-	if (cli->reason.text[0])
+	if (cli->reason.text[0]) {
+		clean_reason(&cli->reason);
 		buf_printf(&picture, "%s%s%s\n\n", cli->color ? "\033[33m" : "", cli->reason.text,
 			   cli->color ? "\033[0m" : "");
-	add_screen(&picture, cli->out.data, rows > 6 ? rows - 6 : 20);
+		used += 2 + (columns ? strlen(cli->reason.text) / columns : 0);
+	}
+	/* Lines wider than the terminal are cut by it while this is drawn. */
+	buf_add_str(&picture, "\033[?7l");
+	add_screen(&picture, text, rows > used + 4 ? rows - used : 4);
+	buf_add_str(&picture, "\033[?7h");
 	rc = write_all(picture.data, picture.len);
 	buf_fini(&picture);
 	return rc;
@@ -176,11 +188,13 @@ static void wait_period(int64_t start_ns)
 int watch_loop(struct cli *cli, const struct command *command)
 {
 	bool drawn = isatty(STDOUT_FILENO) && cli->options->output != OUTPUT_JSON;
+	struct buf shown = BUF_INIT;
 	bool first = true;
+	int code = CLI_OK;
 
 	while (!watch_stop) {
 		int64_t start_ns = clock_mono_ns();
-		int code, rc;
+		int rc;
 
 		watch_look_at_terminal(cli);
 		code = run(cli, command);
@@ -188,16 +202,24 @@ int watch_loop(struct cli *cli, const struct command *command)
 			break;
 		if (first && (code == CLI_ERROR || code == CLI_USAGE)) {
 			print_reason(cli);
-			return code;
+			goto free_shown;
 		}
-		rc = drawn ? draw(cli, command) : append(cli, first);
+		if (code != CLI_ERROR) {
+			buf_clear(&shown);
+			buf_add(&shown, cli->out.data, cli->out.len);
+		}
+		rc = drawn ? draw(cli, command, shown.data) : append(cli, first);
 		if (rc && !watch_stop) {
 			reason_set(&cli->reason, "cannot write: %s", strerror(-rc));
 			print_reason(cli);
-			return CLI_ERROR;
+			code = CLI_ERROR;
+			goto free_shown;
 		}
 		first = false;
 		wait_period(start_ns);
 	}
-	return CLI_OK;
+	code = CLI_OK;
+free_shown:
+	buf_fini(&shown);
+	return code;
 }

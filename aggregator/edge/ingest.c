@@ -44,7 +44,8 @@ struct ingest {
 };
 
 int ingest_open(struct ingest **out, const char *url, const struct keyring *keys,
-		struct counters *counters, ingest_handler *handler, void *ctx, struct reason *reason)
+		struct counters *counters, ingest_handler *handler, void *ctx,
+		struct reason *reason)
 {
 	struct endpoint endpoint;
 	struct ingest *in;

@@ -53,7 +53,7 @@ void ingest_parts_free(struct ingest_parts *p)
 	if (!p)
 		return;
 	HASH_ITER(hh, p->table, i, next)
-		forget(p, i);
+	forget(p, i);
 	free(p);
 }
 

@@ -287,8 +287,8 @@ void ingest_message_free(struct ingest_message *message)
 	message->data = NULL;
 }
 
-void ingest_socket_reply(struct ingest_socket *s, const struct ingest_route *route, const void *data,
-			 size_t len)
+void ingest_socket_reply(struct ingest_socket *s, const struct ingest_route *route,
+			 const void *data, size_t len)
 {
 	struct nn_iovec body = {.iov_base = (void *)data, .iov_len = len};
 	struct nn_msghdr header = {.msg_iov = &body,

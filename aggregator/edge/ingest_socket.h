@@ -23,7 +23,8 @@ struct ingest_message {
 };
 
 /* -EADDRINUSE, -EADDRNOTAVAIL, -EACCES, -EINVAL, ..: the reason says what to do. */
-int ingest_socket_open(struct ingest_socket **s, const struct endpoint *endpoint, struct reason *reason);
+int ingest_socket_open(struct ingest_socket **s, const struct endpoint *endpoint,
+		       struct reason *reason);
 void ingest_socket_close(struct ingest_socket *s);
 /* Readable when a message waits (NN_RCVFD). */
 int ingest_socket_fd(const struct ingest_socket *s);
@@ -31,7 +32,7 @@ int ingest_socket_fd(const struct ingest_socket *s);
 int ingest_socket_receive(struct ingest_socket *s, struct ingest_message *message);
 void ingest_message_free(struct ingest_message *message);
 /* A peer that is gone or does not read loses its answer; never blocks. */
-void ingest_socket_reply(struct ingest_socket *s, const struct ingest_route *route, const void *data,
-			 size_t len);
+void ingest_socket_reply(struct ingest_socket *s, const struct ingest_route *route,
+			 const void *data, size_t len);
 
 #endif

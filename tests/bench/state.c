@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the usage state costs: medians over many repetitions, printed as a table and appended as JSON lines to
- * build/bench/state.json. Nothing fails here; budgets are printed beside what was measured.
+ * What the usage state costs: medians over many repetitions.
  */
-#include <errno.h>
 #include <malloc.h>
-#include <stdio.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "aggregator/state/usage.h"
 #include "aggregator/state/usage_node.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
+#include "tests/bench_report.h"
 #include "tests/usage_fixture.h"
 
 #define START_NS (1700000000 * NS_PER_SEC)
@@ -27,35 +25,6 @@ enum {
 	ROUNDS = POD_BUCKETS,
 	LAST = 7
 };
-
-static FILE *json;
-
-static void report(const char *what, const char *unit, double budget, double measured)
-{
-	char limit[32] = "-";
-
-	if (budget > 0)
-		snprintf(limit, sizeof(limit), "%.0f", budget);
-	printf("%-52s %10s %12.1f %s\n", what, limit, measured, unit);
-	if (json)
-		fprintf(json,
-			"{\"bench\":\"state\",\"what\":\"%s\",\"unit\":\"%s\",\"budget\":%.0f,"
-			"\"measured\":%.1f}\n",
-			what, unit, budget, measured);
-}
-
-static int compare_double(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(double *values, size_t count)
-{
-	qsort(values, count, sizeof(*values), compare_double);
-	return values[count / 2];
-}
 
 static double microseconds_since(int64_t start_ns)
 {
@@ -123,8 +92,10 @@ static void bench_node(void)
 		view_drop(v);
 		interval_free(i);
 	}
-	report("apply one interval, 30 pods x 3 containers", "us", 0, median(apply_us, INTERVALS));
-	report("rebuild one page, 30 pods x 3 containers", "us", 60, median(page_us, INTERVALS));
+	bench_row("apply one interval, 30 pods x 3 containers", "us", NAN, 0,
+		  bench_median(apply_us, INTERVALS));
+	bench_row("rebuild one page, 30 pods x 3 containers", "us", 60, 0,
+		  bench_median(page_us, INTERVALS));
 	usage_free(u);
 }
 
@@ -170,18 +141,20 @@ static void bench_cluster(void)
 		view_slot_publish(slot, usage_view(u, now));
 		page_us[n] = microseconds_since(start) / NODES;
 	}
-	report("apply one interval, of 5000 nodes in turn", "us", 0, median(apply_us, NODES));
-	report("rebuild one page, of 5000 nodes in turn", "us", 60,
-	       median(page_us + ROUNDS - LAST, LAST));
-	report("state per node without page, first interval", "KiB", 0,
-	       (double)state / NODES / 1024);
-	report("state and page per node", "KiB", 0, (double)(heap_bytes() - before) / NODES / 1024);
+	bench_row("apply one interval, of 5000 nodes in turn", "us", NAN, 0,
+		  bench_median(apply_us, NODES));
+	bench_row("rebuild one page, of 5000 nodes in turn", "us", 60, 0,
+		  bench_median(page_us + ROUNDS - LAST, LAST));
+	bench_row("state per node without page, first interval", "KiB", NAN, 0,
+		  (double)state / NODES / 1024);
+	bench_row("state and page per node", "KiB", NAN, 0,
+		  (double)(heap_bytes() - before) / NODES / 1024);
 	for (size_t n = 0; n < INTERVALS; n++) {
 		start = clock_mono_ns();
 		view_slot_publish(slot, usage_view(u, now));
 		view_us[n] = microseconds_since(start);
 	}
-	report("publish a view of 5000 nodes", "us", 1000, median(view_us, INTERVALS));
+	bench_row("publish a view of 5000 nodes", "us", 1000, 0, bench_median(view_us, INTERVALS));
 	view_slot_free(slot);
 	usage_free(u);
 }
@@ -197,26 +170,20 @@ static void bench_bytes(void)
 		node_windows_add(node, &i->node, i->start_ns, i->end_ns);
 		interval_free(i);
 	}
-	report("windows of a pod", "bytes", 2048, (double)pod_windows_bytes(pod));
-	report("windows of a node, full", "bytes", 16384, (double)node_windows_bytes(node));
-	report("windows of 150k pods", "MiB", 400,
-	       (double)pod_windows_bytes(pod) * 150000 / 1024 / 1024);
+	bench_row("windows of a pod", "bytes", 2048, 0, (double)pod_windows_bytes(pod));
+	bench_row("windows of a node, full", "bytes", 16384, 0, (double)node_windows_bytes(node));
+	bench_row("windows of 150k pods", "MiB", 400, 0,
+		  (double)pod_windows_bytes(pod) * 150000 / 1024 / 1024);
 	pod_windows_free(pod);
 	node_windows_free(node);
 }
 
 int main(void)
 {
-	mkdir("build", 0777);
-	mkdir("build/bench", 0777);
-	json = fopen("build/bench/state.json", "w");
-	if (!json)
-		fprintf(stderr, "build/bench/state.json: %s\n", strerror(errno));
-	printf("%-52s %10s %12s\n", "what", "budget", "measured");
+	bench_begin("state");
 	bench_bytes();
 	bench_node();
 	bench_cluster();
-	if (json)
-		fclose(json);
+	bench_end();
 	return 0;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "agent/identity.h"
+#include "shared/mem.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -37,14 +38,11 @@ static void check(const struct identity *id)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char *path = malloc(size + 1), *deeper = malloc(size + 3);
+	char *path = mem_zalloc(size + 1, 1), *deeper = mem_alloc(size + 3);
 	struct identity id, below;
 
-	if (!path || !deeper)
-		abort();
 	if (size)
 		memcpy(path, data, size);
-	path[size] = '\0';
 	identity_parse(path, &id);
 	check(&id);
 

@@ -56,8 +56,7 @@ static enum MHD_Result queue(struct MHD_Connection *connection, unsigned int sta
 			     const char *body)
 {
 	struct MHD_Response *response =
-		MHD_create_response_from_buffer(strlen(body), (void *)(uintptr_t)body,
-						MHD_RESPMEM_PERSISTENT);
+		MHD_create_response_from_buffer(strlen(body), (void *)body, MHD_RESPMEM_PERSISTENT);
 	enum MHD_Result result = MHD_queue_response(connection, status, response);
 
 	MHD_destroy_response(response);
@@ -144,7 +143,7 @@ struct result {
 
 static void run_as(struct result *r, const char *program, char *const args[ARGS_MAX])
 {
-	char *argv[ARGS_MAX + 2] = {(char *)(uintptr_t)program};
+	char *argv[ARGS_MAX + 2] = {(char *)program};
 
 	*r = (struct result){0};
 	for (size_t i = 0; i < ARGS_MAX && args[i]; i++)
@@ -461,12 +460,7 @@ static bool asked_twice(void *context)
 static void watches_until_interrupted(void **state)
 {
 	char *folder = folder_make(), *log = mem_printf("%s/log", folder);
-	char *argv[] = {(char *)(uintptr_t)program_path("evenkeel"),
-			"nodes",
-			"-w",
-			"--no-headers",
-			"a",
-			NULL};
+	char *argv[] = {(char *)program_path("evenkeel"), "nodes", "-w", "--no-headers", "a", NULL};
 	static const char row[] = "a  250m/-  -  -  -  -  -  -  -  -  1s  -\n";
 	char text[512] = "";
 	pid_t pid;

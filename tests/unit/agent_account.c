@@ -322,10 +322,10 @@ static void test_own_tasks_are_rolled_up(void **state)
 	use_local(w, CONTAINER "/deep/er", 10 * WORLD_MS);
 	world_tick(w, 100 * WORLD_MS, false);
 	i = world_publish(w);
-	assert_near(world_total(usage_of(i, CONTAINER + 1)), 25);
-	assert_near(world_total(usage_of(i, SECOND + 1)), 20);
-	assert_near(world_total(usage_of(i, POD + 1)), 50);
-	assert_near(usage_of(i, POD + 1)->cpu_milli.min, 100);
+	assert_near(world_total(usage_of(i, CONTAINER)), 25);
+	assert_near(world_total(usage_of(i, SECOND)), 20);
+	assert_near(world_total(usage_of(i, POD)), 50);
+	assert_near(usage_of(i, POD)->cpu_milli.min, 100);
 	assert_near(world_total(&i->node.usage), 50);
 	interval_free(i);
 }
@@ -344,8 +344,8 @@ static void test_whole_counters_are_not_added_again(void **state)
 	world_use(w, "/", 80 * WORLD_MS);
 	world_tick(w, 100 * WORLD_MS, false);
 	i = world_publish(w);
-	assert_near(world_total(usage_of(i, CONTAINER + 1)), 20);
-	assert_near(world_total(usage_of(i, POD + 1)), 30);
+	assert_near(world_total(usage_of(i, CONTAINER)), 20);
+	assert_near(world_total(usage_of(i, POD)), 30);
 	assert_near(world_total(&i->node.usage), 80);
 	interval_free(i);
 }
@@ -364,7 +364,7 @@ static void test_a_whole_counter_above_own_tasks(void **state)
 	use_local(w, CONTAINER, 20 * WORLD_MS);
 	world_tick(w, 100 * WORLD_MS, false);
 	i = world_publish(w);
-	assert_near(world_total(usage_of(i, POD + 1)), 30);
+	assert_near(world_total(usage_of(i, POD)), 30);
 	interval_free(i);
 }
 
@@ -390,8 +390,8 @@ static void test_a_change_of_tier_counts_nothing_twice(void **state)
 	*world_reading(w, POD) = (struct reading){.have = HAVE_CPU | HAVE_CPU_LOCAL, .cpu_ns = 9};
 	world_tick(w, 100 * WORLD_MS, false);
 	i = world_publish(w);
-	assert_near(world_total(usage_of(i, POD + 1)), 40);
-	assert_near(world_total(usage_of(i, CONTAINER + 1)), 30);
+	assert_near(world_total(usage_of(i, POD)), 40);
+	assert_near(world_total(usage_of(i, CONTAINER)), 30);
 	interval_free(i);
 }
 
@@ -485,15 +485,15 @@ static void test_inactive_pages_of_the_subtree(void **state)
 	set_memory(w, SECOND, 300, 20, HAVE_WORKING_SET | HAVE_INACTIVE_SUBTREE);
 	world_tick(w, 1000 * WORLD_MS, true);
 	i = world_publish(w);
-	assert_near(usage_of(i, POD + 1)->working_set_bytes.last, 1000 - 131);
-	assert_near(usage_of(i, CONTAINER + 1)->working_set_bytes.last, 500 - 110);
-	assert_near(usage_of(i, SECOND + 1)->working_set_bytes.last, 280);
+	assert_near(usage_of(i, POD)->working_set_bytes.last, 1000 - 131);
+	assert_near(usage_of(i, CONTAINER)->working_set_bytes.last, 500 - 110);
+	assert_near(usage_of(i, SECOND)->working_set_bytes.last, 280);
 	interval_free(i);
 	/* One that covers its subtree takes nothing from below. */
 	set_memory(w, POD, 1000, 131, HAVE_WORKING_SET | HAVE_INACTIVE_SUBTREE);
 	world_tick(w, 1000 * WORLD_MS, true);
 	i = world_publish(w);
-	assert_near(usage_of(i, POD + 1)->working_set_bytes.last, 1000 - 131);
+	assert_near(usage_of(i, POD)->working_set_bytes.last, 1000 - 131);
 	interval_free(i);
 }
 
@@ -661,11 +661,11 @@ static void test_slow_counters_of_the_subtree(void **state)
 	add_slow(w, POD, all, 0, 420, 2); /* v2 counts the kills below */
 	world_tick(w, WORLD_S, true);
 	i = world_publish(w);
-	u = usage_of(i, POD + 1);
+	u = usage_of(i, POD);
 	assert_int_equal(u->throttled_ns, 400 * WORLD_MS);
 	assert_int_equal(u->contention_cpu_ns, 20 * WORLD_MS);
 	assert_int_equal(u->oom_kills, 2);
-	assert_int_equal(usage_of(i, CONTAINER + 1)->contention_cpu_ns, 50 * WORLD_MS);
+	assert_int_equal(usage_of(i, CONTAINER)->contention_cpu_ns, 50 * WORLD_MS);
 	assert_int_equal(i->node.usage.throttled_ns, 400 * WORLD_MS);
 	assert_int_equal(i->node.usage.oom_kills, 2);
 	assert_false(i->node.usage.have & USAGE_CONTENTION_CPU);
@@ -674,7 +674,7 @@ static void test_slow_counters_of_the_subtree(void **state)
 	add_slow(w, CONTAINER, all, 0, 0, 3);
 	world_tick(w, WORLD_S, true);
 	i = world_publish(w);
-	assert_int_equal(usage_of(i, POD + 1)->oom_kills, 3);
+	assert_int_equal(usage_of(i, POD)->oom_kills, 3);
 	assert_int_equal(i->node.usage.oom_kills, 3);
 	interval_free(i);
 }

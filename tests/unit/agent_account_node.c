@@ -154,6 +154,33 @@ static void test_node_stays_within_capacity(void **state)
 	assert_near(total, 8000);
 }
 
+/* The tier changes: first the root's counter has everything, then only the cgroups and /proc/stat. */
+static void test_a_root_that_is_no_longer_read(void **state)
+{
+	struct world *w = *state;
+	struct interval *i;
+
+	world_start(w, one_unit);
+	world_use(w, "/", 0);
+	world_use(w, "/a.service", 0);
+	w->machine.cpu_busy_ns = 5 * WORLD_S;
+	world_tick(w, 0, true);
+	world_use(w, "/", WORLD_S);
+	world_use(w, "/a.service", 300 * WORLD_MS);
+	w->machine.cpu_busy_ns += WORLD_S;
+	world_tick(w, WORLD_S, true);
+	world_reading(w, "/")->have = HAVE_CPU | HAVE_CPU_LOCAL;
+	for (int second = 0; second < 3; second++) {
+		world_use(w, "/a.service", 300 * WORLD_MS);
+		w->machine.cpu_busy_ns += WORLD_S;
+		world_tick(w, WORLD_S, true);
+	}
+	i = world_publish(w);
+	/* Of the second of the change only the cgroups' part is known. */
+	assert_near(world_total(&i->node.usage), 1000 + 300 + 2 * 1000);
+	interval_free(i);
+}
+
 /* /proc/stat jumps, as after a migration of the machine. */
 static void test_a_jump_of_proc_stat(void **state)
 {
@@ -260,10 +287,11 @@ static void test_what_the_loop_knows(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_rest_of_the_machine),	  TEST(test_rest_that_ends_is_taken_back),
-		TEST(test_rounding_of_proc_stat), TEST(test_node_stays_within_capacity),
-		TEST(test_a_jump_of_proc_stat),	  TEST(test_node_without_any_counter),
-		TEST(test_node_memory),		  TEST(test_what_the_loop_knows),
+		TEST(test_rest_of_the_machine),		  TEST(test_rest_that_ends_is_taken_back),
+		TEST(test_rounding_of_proc_stat),	  TEST(test_node_stays_within_capacity),
+		TEST(test_a_root_that_is_no_longer_read), TEST(test_a_jump_of_proc_stat),
+		TEST(test_node_without_any_counter),	  TEST(test_node_memory),
+		TEST(test_what_the_loop_knows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

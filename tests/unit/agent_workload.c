@@ -145,11 +145,11 @@ static void check_listing(const struct listing *l)
 	world_scan(w);
 	i = two_ticks(w);
 	for (size_t n = 0; n < CASE_PATHS && l->cgroups[n].path; n++) {
-		const struct entry *e = world_entry(i, l->cgroups[n].path + 1), *pod = NULL;
+		const struct entry *e = world_entry(i, l->cgroups[n].path), *pod = NULL;
 		int kind = e ? (int)e->entity->kind : NOT_LISTED;
 
 		if (l->cgroups[n].parent)
-			pod = world_entry(i, l->cgroups[n].parent + 1);
+			pod = world_entry(i, l->cgroups[n].parent);
 		if (kind == l->cgroups[n].kind && (!e || e->entity->parent == (pod ? pod->ref : 0)))
 			continue;
 		fail_msg("%s: %s is %d, wanted %d", l->name, l->cgroups[n].path, kind,
@@ -181,11 +181,11 @@ static void test_identity_travels_with_the_entity(void **state)
 	world_start(w, paths);
 	i = two_ticks(w);
 	assert_true(i->full);
-	e = world_entry(i, (P1 C1) + 1)->entity;
+	e = world_entry(i, P1 C1)->entity;
 	assert_int_equal(e->qos, QOS_BURSTABLE);
 	assert_string_equal(e->pod_uid, "00000000-0000-0000-0000-000000000001");
-	assert_string_equal(e->container_id, C1 + 1);
-	assert_int_equal(e->ref, world_entry(i, (P1 C1) + 1)->ref);
+	assert_string_equal(e->container_id, &(C1)[1]);
+	assert_int_equal(e->ref, world_entry(i, P1 C1)->ref);
 	interval_free(i);
 	world_free(w);
 }

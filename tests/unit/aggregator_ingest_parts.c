@@ -75,11 +75,14 @@ static void play(struct scene *s, const struct arrival *arrivals, size_t count)
 static void test_any_order(void **state)
 {
 	static const struct arrival arrivals[] = {
-		{"a", 1, 1, 0, 3, "x", NULL}, {"a", 1, 1, 1, 3, "y", NULL},
+		{"a", 1, 1, 0, 3, "x", NULL},
+		{"a", 1, 1, 1, 3, "y", NULL},
 		{"a", 1, 1, 2, 3, "z", "xyz"},
 		/* The same again, backwards, with a repeated and an empty part. */
-		{"a", 1, 1, 2, 3, "z", NULL}, {"a", 1, 1, 2, 3, "z", NULL},
-		{"a", 1, 1, 1, 3, "", NULL}, {"a", 1, 1, 1, 3, "", NULL},
+		{"a", 1, 1, 2, 3, "z", NULL},
+		{"a", 1, 1, 2, 3, "z", NULL},
+		{"a", 1, 1, 1, 3, "", NULL},
+		{"a", 1, 1, 1, 3, "", NULL},
 		{"a", 1, 1, 0, 3, "x", "xz"},
 	};
 
@@ -91,8 +94,10 @@ static void test_any_order(void **state)
 static void test_nodes_apart(void **state)
 {
 	static const struct arrival arrivals[] = {
-		{"a", 1, 1, 0, 2, "a", NULL},  {"b", 1, 1, 0, 2, "b", NULL},
-		{"a", 1, 1, 1, 2, "A", "aA"}, {"b", 1, 1, 1, 2, "B", "bB"},
+		{"a", 1, 1, 0, 2, "a", NULL},
+		{"b", 1, 1, 0, 2, "b", NULL},
+		{"a", 1, 1, 1, 2, "A", "aA"},
+		{"b", 1, 1, 1, 2, "B", "bB"},
 	};
 
 	PLAY(*state, arrivals);
@@ -103,9 +108,8 @@ static void test_begun_anew(void **state)
 {
 	static const struct arrival arrivals[] = {
 		{"a", 1, 1, 0, 2, "1", NULL}, {"a", 2, 1, 1, 2, "2", NULL},
-		{"a", 2, 1, 0, 2, "3", "32"},
-		{"a", 2, 4, 0, 2, "4", NULL}, {"a", 2, 5, 1, 2, "5", NULL},
-		{"a", 2, 5, 0, 2, "6", "65"},
+		{"a", 2, 1, 0, 2, "3", "32"}, {"a", 2, 4, 0, 2, "4", NULL},
+		{"a", 2, 5, 1, 2, "5", NULL}, {"a", 2, 5, 0, 2, "6", "65"},
 		{"a", 2, 7, 0, 2, "7", NULL}, {"a", 2, 7, 1, 3, "8", NULL},
 		{"a", 2, 7, 0, 3, "9", NULL}, {"a", 2, 7, 2, 3, "0", "980"},
 		{"a", 2, 8, 0, 2, "a", NULL}, {"a", 2, 8, 0, 2, "b", NULL},

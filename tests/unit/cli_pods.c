@@ -20,7 +20,7 @@
 				      "\"qosClass\":\"Burstable\",\"workload\":{\"kind\":\"" kind  \
 				      "\"},\"usage\":{\"cpuMillicores\":{\"latest\":{\"value\":"   \
 				      "120,\"end\":\"" end "\"},\"windows\":{\"5m\":{\"mean\":"    \
-							   "100,\"stddev\":12.5,\"max\":180}}},"   \
+				      "100,\"stddev\":12.5,\"max\":180}}},"                        \
 				      "\"memoryBytes\":{\"latest\":{\"value\":104857600,\"end\":"  \
 				      "\"" end "\"}},"                                             \
 				      "\"workingSetBytes\":{\"latest\":{\"value\":52428800,"       \
@@ -30,6 +30,13 @@ static const char web[] = POD("shop", "web-7d9", "Pod", NOW,
 			      ",\"kernelLimits\":{\"cpuMillicores\":500,\"memoryBytes\":268435456},"
 			      "\"contention\":{\"cpu\":0.2,"
 			      "\"throttledRatio\":0.3,\"throttledSeconds\":9,\"oomKills\":0}");
+static const char unlimited[] =
+	POD("", "unlimited", "Unit", NOW,
+	    ",\"kernelLimits\":{\"cpuMillicores\":null},\"contention\":{\"throttledRatio\":null,"
+	    "\"throttledSeconds\":0}");
+static const char stuck[] = POD(
+	"", "stuck", "Unit", NOW,
+	",\"kernelLimits\":{\"memoryBytes\":57671680},\"contention\":{\"throttledSeconds\":3.25}");
 static const char idle[] = POD("", "system.slice/ssh.service", "Unit", NOW,
 			       ",\"kernelLimits\":{\"cpuMillicores\":null,\"memoryBytes\":null},"
 			       "\"contention\":{\"cpu\":null,"
@@ -181,6 +188,37 @@ static void exit_code_tells_staleness(void **state)
 		check(&cases[i].given, cases[i].code, NULL, cases[i].reason);
 }
 
+static void tells_unthrottled_from_unknown(void **state)
+{
+	struct given g = {.items = {unlimited, stuck}, .options = {.no_headers = true}};
+	(void)state;
+
+	check(&g, CLI_OK,
+	      "stuck      worker-1  120m  12m     -  3.2s  100.0Mi  55.0Mi  50.0Mi  -\n"
+	      "unlimited  worker-1  120m  12m  none    0%  100.0Mi       -  50.0Mi  -\n",
+	      "");
+}
+
+static void paints_what_is_near_its_limit(void **state)
+{
+	struct cli_options options = {.no_headers = true};
+	struct cli cli = {.options = &options, .color = true};
+	struct pods_table pods;
+	struct list list;
+	(void)state;
+
+	pods_table_init(&pods, &cli);
+	list_init(&list, pods_table_item, &pods);
+	buf_printf(&list.page, "{\"time\":\"2026-01-31T12:00:03Z\",\"items\":[%s]}", stuck);
+	assert_int_equal(list_read_page(&list, &cli.reason), 0);
+	assert_int_equal(pods_table_finish(&pods, &cli), CLI_OK);
+	assert_non_null(strstr(cli.out.data, "\033[33m3.2s\033[0m"));
+	assert_non_null(strstr(cli.out.data, "\033[31m50.0Mi\033[0m"));
+	list_fini(&list);
+	pods_table_fini(&pods);
+	buf_fini(&cli.out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -188,6 +226,8 @@ int main(void)
 		cmocka_unit_test(shows_namespaces_and_limits),
 		cmocka_unit_test(marks_slices_when_asked_for),
 		cmocka_unit_test(shows_age_where_something_is_stale),
+		cmocka_unit_test(tells_unthrottled_from_unknown),
+		cmocka_unit_test(paints_what_is_near_its_limit),
 		cmocka_unit_test(wide_shows_everything),
 		cmocka_unit_test(exit_code_tells_staleness),
 	};

@@ -89,7 +89,7 @@ static void explains_every_term(void **state)
 	      "    cpuMean          1250.25  millicores\n"
 	      "    memCapacity  16777216000  bytes (15.6Gi)\n"
 	      "    share             0.3125  fraction\n"
-	      "    missing                -  \n"
+	      "    missing                -\n"
 	      "  Other 100  (corrected, window 15m)\n"
 	      "  idle\n"
 	      "\n"
@@ -123,6 +123,9 @@ static void exit_code_tells_staleness(void **state)
 	check(&strict, answer, CLI_STALE, NULL, "2 of 3 nodes are not fresh (--strict)");
 	check(&any, "{\"items\":[]}", CLI_STALE, "NODE  SCORE  RUNG\n",
 	      "no node is known: has an evenkeel-agent been started?");
+	check(&any,
+	      "{\"items\":[{\"node\":\"x\",\"score\":1,\"plugins\":[{\"rung\":\"since start\"}]}]}",
+	      CLI_OK, NULL, "");
 	check(&any, "{\"items\":[{\"node\":\"x\",\"plugins\":[{\"rung\":\"expired\"}]}]}",
 	      CLI_STALE, NULL,
 	      "no node is fresh: nothing was heard of the 1 shown for 30s or more");

@@ -99,6 +99,59 @@ static void shortens_names_to_the_terminal(void **state)
 	table_free(t);
 }
 
+static void keeps_what_differs(void **state)
+{
+	struct table_style style = {.width = 21};
+	struct table *t = table_new();
+	(void)state;
+
+	table_column(t, "", FORM_NAME);
+	table_row(t, "");
+	table_cell(t, PAINT_PLAIN, "ip-10-0-1-37.eu-central-1.internal");
+	table_row(t, "");
+	table_cell(t, PAINT_PLAIN, "ip-10-0-2-37.eu-central-1.internal");
+	check(t, &style, "ip-10-0-1-37.eu-cent…\nip-10-0-2-37.eu-cent…\n");
+	table_row(t, "");
+	table_cell(t, PAINT_PLAIN, "short");
+	check(t, &style, "ip-10-0-1-…1.internal\nip-10-0-2-…1.internal\nshort\n");
+	table_limit(t, 0);
+	table_row(t, "");
+	table_cell(t, PAINT_PLAIN, "system.slice/first.service");
+	table_row(t, "");
+	table_cell(t, PAINT_PLAIN, "system.slice/second.service");
+	check(t, &style, "….slice/first.service\n…slice/second.service\n");
+	table_free(t);
+}
+
+static void leaves_out_spare_columns_before_short_names(void **state)
+{
+	struct table_style style = {.width = 30};
+	struct table *t = table_new();
+	(void)state;
+
+	table_column(t, "N", FORM_NAME);
+	table_column(t, "AAAAA", FORM_RIGHT);
+	table_column(t, "BBBBB", FORM_RIGHT);
+	table_spare(t, 2);
+	table_spare(t, 1);
+	table_row(t, "");
+	table_cell(t, PAINT_PLAIN, "abcdefghijklmnopqrstuvwxyz");
+	table_cell(t, PAINT_PLAIN, "1");
+	table_cell(t, PAINT_PLAIN, "2");
+	check(t, &style, "abcdefghijkl…pqrstuvwxyz  1  2\n");
+	style.headers = true;
+	check(t, &style, "N                        AAAAA\nabcdefghijk…pqrstuvwxyz      1\n");
+	style.width = 25;
+	check(t, &style, "N\nabcdefghijkl…opqrstuvwxyz\n");
+	style.width = 10;
+	check(t, &style, "N\nabcde…wxyz\n");
+	style.width = 0;
+	check(t, &style,
+	      "N                           AAAAA  BBBBB\nabcdefghijklmnopqrstuvwxyz      1      "
+	      "2\n");
+	table_free(t);
+}
+
 static void hides_columns(void **state)
 {
 	struct table *t = sample();
@@ -160,6 +213,8 @@ int main(void)
 		cmocka_unit_test(aligns_columns),
 		cmocka_unit_test(sorts_greatest_first_and_unknown_last),
 		cmocka_unit_test(shortens_names_to_the_terminal),
+		cmocka_unit_test(keeps_what_differs),
+		cmocka_unit_test(leaves_out_spare_columns_before_short_names),
 		cmocka_unit_test(hides_columns),
 		cmocka_unit_test(paints_only_when_asked),
 		cmocka_unit_test(defuses_control_characters),

@@ -102,6 +102,7 @@ static void parts_of_a_capacity(void **state)
 		{NAN, 2000, "-/2", "-/2.0Ki"},
 		{300, NAN, "300m/-", "300/-"},
 		{NAN, NAN, "-", "-"},
+		{512, 2048, "512m/2.05", "0.5/2Ki"},
 		{0, 0, "0m/0", "0/0"},
 	};
 	(void)state;

@@ -463,7 +463,8 @@ static void test_ack_refusals(void **state)
 	(void)state;
 	assert_int_equal(body_decode_ack("\x08\x05", 2, &ack, &why), -EBADMSG);
 	assert_non_null(strstr(why.text, "status 5"));
-	assert_int_equal(body_decode_ack("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11, &ack, &why),
+	assert_int_equal(body_decode_ack("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11, &ack,
+					 &why),
 			 -EBADMSG);
 	assert_int_equal(body_decode_ack("\x08", 1, &ack, &why), -EBADMSG);
 	assert_int_equal(body_decode_ack("\x12\x7f", 2, &ack, &why), -EBADMSG);
@@ -481,11 +482,11 @@ static void test_ack_refusals(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip),   cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_too_big),	     cmocka_unit_test(test_impossible_values),
-		cmocka_unit_test(test_wrong_parts),  cmocka_unit_test(test_not_a_body),
-		cmocka_unit_test(test_limits),	     cmocka_unit_test(test_ack_round_trip),
-		cmocka_unit_test(test_ack_clamps),   cmocka_unit_test(test_ack_refusals),
+		cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_too_big),	    cmocka_unit_test(test_impossible_values),
+		cmocka_unit_test(test_wrong_parts), cmocka_unit_test(test_not_a_body),
+		cmocka_unit_test(test_limits),	    cmocka_unit_test(test_ack_round_trip),
+		cmocka_unit_test(test_ack_clamps),  cmocka_unit_test(test_ack_refusals),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -141,9 +141,9 @@ static void test_damage(void **state)
 		char *cut = mem_alloc(len);
 
 		memcpy(cut, s->frame.data, len);
-		assert_int_equal(
-			frame_open(cut, len, &s->ring, NULL, &s->header, &s->body, &s->why),
-			-EBADMSG);
+		assert_int_equal(frame_open(cut, len, &s->ring, NULL, &s->header, &s->body,
+					    &s->why),
+				 -EBADMSG);
 		free(cut);
 	}
 	buf_add_char(&s->frame, 'x');
@@ -160,22 +160,16 @@ static void test_errors(void **state)
 		{0, 'X', -EBADMSG}, /* magic */
 		{4, 2, -EPROTO}, /* version */
 		{5, 0, -EBADMSG}, /* type */
-		{5, 3, -EBADMSG},
-		{6, 0, -EBADMSG}, /* node name length */
-		{6, 254, -EBADMSG},
-		{7, 1, -EBADMSG},
+		{5, 3, -EBADMSG},	{6, 0, -EBADMSG}, /* node name length */
+		{6, 254, -EBADMSG},	{7, 1, -EBADMSG},
 		{72, '/', -EBADMSG}, /* node name */
-		{72, 0, -EBADMSG},
-		{8, 9, -ENOKEY}, /* key id */
+		{72, 0, -EBADMSG},	{8, 9, -ENOKEY}, /* key id */
 		{32, 9, -EKEYREJECTED}, /* sequence */
 		{40, 7, -EBADMSG}, /* part of 7 */
-		{41, 1, -EBADMSG},
-		{42, 0, -EBADMSG}, /* parts */
-		{42, 17, -EBADMSG},
-		{42, 6, -EKEYREJECTED},
+		{41, 1, -EBADMSG},	{42, 0, -EBADMSG}, /* parts */
+		{42, 17, -EBADMSG},	{42, 6, -EKEYREJECTED},
 		{44, 1, -EBADMSG}, /* body length */
-		{47, 0xff, -EBADMSG},
-		{73, 'a', -EKEYREJECTED},
+		{47, 0xff, -EBADMSG},	{73, 'a', -EKEYREJECTED},
 	};
 	struct scene *s = *state;
 
@@ -254,10 +248,20 @@ static void test_node_names(void **state)
 		const char *name;
 		int valid;
 	} cases[] = {
-		{"a", 1},	   {"node-1.example.org", 1}, {"ip_10_0_0_1", 1}, {"NODE9", 1},
-		{"", 0},	   {"a b", 0},		      {"a/b", 0},	  {"caf\xc3\xa9", 0},
-		{"a\nb", 0},	   {"a:b", 0},		      {"a@b", 0},	  {"[a]", 0},
-		{"{a\"", 0},	   {"-", 1},
+		{"a", 1},
+		{"node-1.example.org", 1},
+		{"ip_10_0_0_1", 1},
+		{"NODE9", 1},
+		{"", 0},
+		{"a b", 0},
+		{"a/b", 0},
+		{"caf\xc3\xa9", 0},
+		{"a\nb", 0},
+		{"a:b", 0},
+		{"a@b", 0},
+		{"[a]", 0},
+		{"{a\"", 0},
+		{"-", 1},
 	};
 	char name[NODE_NAME_MAX + 1];
 
