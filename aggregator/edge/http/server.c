@@ -20,7 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "aggregator/edge/http/http.h"
 #include "aggregator/edge/http/listen.h"
@@ -97,6 +96,8 @@ static enum MHD_Result on_parameter(void *cls, enum MHD_ValueKind kind, const ch
 	struct search *s = cls;
 
 	(void)kind;
+	if (!*key) /* "?" and "&" at an end */
+		return MHD_YES;
 	if (s->name && strcmp(s->name, key) == 0)
 		s->found = value ? value : "";
 	else if (s->known && !is_known(s->known, key))
@@ -303,6 +304,7 @@ int http_start(struct http_server **out, const char *listen, const struct http_c
 	if (rc)
 		goto free_server;
 	s->ctx = ctx;
+	/* The socket is the daemon's from here on. */
 	s->daemon = MHD_start_daemon(
 		MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, on_request, s,
 		MHD_OPTION_LISTEN_SOCKET, s->listener.fd, MHD_OPTION_THREAD_POOL_SIZE, THREADS,

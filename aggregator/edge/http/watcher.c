@@ -19,7 +19,6 @@
  * clients count pods that were placed after its end on top of the measurement (upstream: start is end less the
  * window's length).
  */
-#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
