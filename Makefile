@@ -84,7 +84,7 @@ BENCH    := $(patsubst tests/bench/%.c,$(TB)/bench/%,$(BENCH_C))
 REPLAY   := $(patsubst tests/fuzz/%.c,$(TB)/fuzz/%,$(FUZZ_C))
 CONF     := $(if $(CONF_C),$(TB)/conformance)
 
-.PHONY: all tests deps run check check-built bench bench-built fuzz lint clean install
+.PHONY: all tests deps run check check-built bench bench-built fuzz fuzz-built lint clean install
 .DELETE_ON_ERROR:
 .SECONDARY:
 .DEFAULT_GOAL := all
@@ -139,7 +139,8 @@ $(B)/bpf/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h)
 
 $(GEN)/bpf/%.skel.h: $(B)/bpf/%.bpf.o
 	@mkdir -p $(@D)
-	$(call say,SKEL,$@)$(BPFTOOL) gen skeleton $< name $*_bpf > $@
+	$(call say,SKEL,$@){ echo '/* NOLINTBEGIN: generated */'; $(BPFTOOL) gen skeleton $< name $*_bpf; \
+		echo '/* NOLINTEND */'; } > $@
 
 # --- tests -------------------------------------------------------------------------------------------------------
 
@@ -198,17 +199,18 @@ lint: $(PROTO_C) $(SKEL)
 		--include=tests/lint/cppcheck.h -D_GNU_SOURCE -I. -j$(shell nproc) $(USER_C)
 	printf '%s\n' $(USER_C) | xargs -P$(shell nproc) -n1 clang-tidy --quiet -- $(LINT_FLAGS) 2>/dev/null
 
-# A fuzzer for each target, a minute each (FUZZ_SECONDS=); new finds go to build/fuzz.
+# A fuzzer for each target, a minute each (FUZZ_SECONDS=, FUZZ_NAMES=); what it finds is kept in build/fuzz.
 FUZZ_SECONDS ?= 60
-fuzz: $(patsubst %,$(B)/fuzz/%,$(FUZZ_NAMES))
-	@for f in $(FUZZ_NAMES); do mkdir -p $(B)/fuzz/corpus/$$f; \
-		$(B)/fuzz/$$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 \
-			-artifact_prefix=$(B)/fuzz/$$f- $(B)/fuzz/corpus/$$f tests/fuzz/corpus/$$f || exit 1; done
-
-$(B)/fuzz/%: tests/fuzz/%.c $(SHARED_C) $(AGENT_C) $(AGGREGATOR_C) $(CLI_C) $(PROTO_C) | $(SKEL)
+FUZZERS      := $(patsubst %,$(TB)/fuzzer/%,$(FUZZ_NAMES))
+fuzz: deps
+	+@$(MAKE) --no-print-directory $(PARALLEL) CC=$(CLANG) SAN=fuzzer-no-link,address,undefined fuzz-built
+fuzz-built: $(FUZZERS)
+	@for f in $(FUZZERS); do n=$${f##*/}; mkdir -p $(B)/fuzz/$$n; \
+		$$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 \
+			-artifact_prefix=$(B)/fuzz/$$n- $(B)/fuzz/$$n tests/fuzz/corpus/$$n || exit 1; done
+$(TB)/fuzzer/%: $(O)/tests/fuzz/%.o $(ALL_A)
 	@mkdir -p $(@D)
-	$(call say,FUZZ,$@)clang $(EK_CFLAGS) -g -O1 -Wno-shadow -fsanitize=fuzzer,address,undefined \
-		-fno-sanitize-recover=undefined -o $@ $(filter %.c,$^) $(TEST_LIBS)
+	$(call say,LD,$@)$(CC) $(EK_CFLAGS) -fsanitize=fuzzer $(CFLAGS) $(LDFLAGS) -o $@ $^ $(TEST_LIBS)
 
 prefix ?= /usr/local
 install: all

@@ -132,19 +132,25 @@ static int arm_timer(struct agent *a)
 	return timerfd_settime(a->timer, 0, &spec, NULL) ? -errno : 0;
 }
 
+static uint32_t max_u32(uint32_t a, uint32_t b)
+{
+	return a > b ? a : b;
+}
+
 static int pass(struct agent *a, enum pass_kind kind, struct reason *reason)
 {
 	struct pass_result result;
 	int64_t begin = clock_mono_ns();
 	int rc = sampler_pass(a->sampler, a->topology, kind, ++a->pass, &result, reason);
+	/* Cgroups that found no room in the topology stay unknown, however often it is scanned. */
+	uint32_t left_out = topology_overflow(a->topology);
 
 	if (rc)
 		return rc;
 	a->passes++;
 	a->pass_ns_sum += (uint64_t)(clock_mono_ns() - begin);
-	if (result.overflow > a->overflow)
-		a->overflow = result.overflow;
-	a->rescan = a->rescan || result.unknown || result.missing;
+	a->overflow = max_u32(a->overflow, max_u32(result.overflow, left_out));
+	a->rescan = a->rescan || result.unknown > left_out || result.missing;
 	return 0;
 }
 

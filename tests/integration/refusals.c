@@ -199,10 +199,11 @@ static void test_refused_frames(void **state)
 	expect_refused(s, "unknown_key", bad.data, bad.len);
 	expect_refused(s, "malformed", "GET / HTTP/1.1\r\n\r\n", 18);
 
-	/* Between what an agent may send and what the socket takes. */
+	/* Between what an agent may send and what the socket takes: its sender is told. */
 	huge = mem_zalloc(1, FRAME_LEN_MAX + 1);
 	memcpy(huge, good.data, good.len);
 	expect_refused(s, "oversized", huge, FRAME_LEN_MAX + 1);
+	expect_ack(s);
 	free(huge);
 
 	buf_clear(&good);
