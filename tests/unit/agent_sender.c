@@ -53,7 +53,7 @@ static void forget(struct ring *r, size_t count)
 	for (size_t i = 0; i < count; i++)
 		interval_free(r->items[i]);
 	r->count -= count;
-	memmove(r->items, r->items + count, r->count * sizeof(r->items[0]));
+	memmove(r->items, r->items + count, r->count * sizeof(struct interval *));
 }
 
 /* Item at and the next one become one. */
@@ -65,7 +65,8 @@ static void merge(struct ring *r, size_t at)
 	interval_free(r->items[at + 1]);
 	r->items[at] = merged;
 	r->count--;
-	memmove(r->items + at + 1, r->items + at + 2, (r->count - at - 1) * sizeof(r->items[0]));
+	memmove(r->items + at + 1, r->items + at + 2,
+		(r->count - at - 1) * sizeof(struct interval *));
 }
 
 /* --- the socket ------------------------------------------------------------------------------------------------- */
