@@ -70,15 +70,24 @@ static int try_connect(const char *path)
 	return rc == ECONNREFUSED || rc == ENOENT ? 0 : -rc;
 }
 
+/* A bind that fails leaks in nanomsg, so what can be known before is. */
+static int check_directory(const char *path)
+{
+	char directory[ENDPOINT_PATH_MAX];
+	size_t len = (size_t)(strrchr(path, '/') - path);
+
+	memcpy(directory, path, len);
+	directory[len] = '\0';
+	return access(len ? directory : "/", W_OK | X_OK) ? -errno : 0;
+}
+
 static int clear_path(const char *path, struct reason *reason)
 {
 	struct stat st;
 	int rc;
 
 	if (lstat(path, &st)) {
-		if (errno == ENOENT)
-			return 0;
-		rc = -errno;
+		rc = errno == ENOENT ? check_directory(path) : -errno;
 	} else if (!S_ISSOCK(st.st_mode)) {
 		reason_set(reason, "%s: is there and not a socket: choose another path", path);
 		return -EEXIST;

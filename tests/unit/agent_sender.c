@@ -53,7 +53,7 @@ static void forget(struct ring *r, size_t count)
 	for (size_t i = 0; i < count; i++)
 		interval_free(r->items[i]);
 	r->count -= count;
-	memmove(r->items, r->items + count, r->count * sizeof(r->items[0]));
+	memmove(r->items, r->items + count, r->count * sizeof(struct interval *));
 }
 
 /* Item at and the next one become one. */
@@ -65,7 +65,8 @@ static void merge(struct ring *r, size_t at)
 	interval_free(r->items[at + 1]);
 	r->items[at] = merged;
 	r->count--;
-	memmove(r->items + at + 1, r->items + at + 2, (r->count - at - 1) * sizeof(r->items[0]));
+	memmove(r->items + at + 1, r->items + at + 2,
+		(r->count - at - 1) * sizeof(struct interval *));
 }
 
 /* --- the socket ------------------------------------------------------------------------------------------------- */
@@ -333,7 +334,7 @@ static void test_timeout(void **state)
 	buf_add(&first, sock->frame.data, sock->frame.len);
 	assert_int_equal(step(s, 4999), 0);
 	assert_true(s->wanted_ns <= s->now_ns + NS_PER_MS);
-	for (unsigned int i = 1; i <= 4; i++) {
+	for (unsigned int i = 1; i <= 5; i++) {
 		assert_int_equal(step(s, i == 1 ? 1 : 5000), 1);
 		assert_int_equal(s->stats.timeouts, i);
 		/* A second one in a row: the connection is given up. */
@@ -346,7 +347,12 @@ static void test_timeout(void **state)
 	assert_int_equal(step(s, 1), 0);
 	assert_true(sender_idle(s->sender, &s->ring));
 	assert_int_equal(s->stats.acked, 1);
-	assert_int_equal(s->stats.sent, 5);
+	assert_int_equal(s->stats.sent, 6);
+	/* An ack ends the row. */
+	push(&s->ring, 2, 2);
+	expect_sent(s, 0, 2, false);
+	assert_int_equal(step(s, 5000), 1);
+	assert_int_equal(sock->reconnects, 2);
 	buf_fini(&first);
 }
 

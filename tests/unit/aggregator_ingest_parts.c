@@ -36,17 +36,18 @@ static int teardown(void **state)
 /* One part of an interval of node; run is its first byte. */
 struct arrival {
 	const char *node;
-	uint8_t run;
-	uint64_t sequence;
-	uint16_t part, parts;
+	uint64_t run, sequence;
+	uint32_t part, parts;
 	const char *body;
 	const char *complete; /* all bodies in order, or NULL while some are missing */
 };
 
 static void expect_arrival(struct scene *s, const struct arrival *a)
 {
-	struct frame_header header = {
-		.sequence = a->sequence, .part = a->part, .parts = a->parts, .run = {a->run}};
+	struct frame_header header = {.sequence = a->sequence,
+				      .part = (uint16_t)a->part,
+				      .parts = (uint16_t)a->parts,
+				      .run = {(uint8_t)a->run}};
 	struct buf body = BUF_INIT, all = BUF_INIT;
 	size_t count;
 
