@@ -274,14 +274,13 @@ static bool is_cgroup_dir(int fd, int h)
 static int open_root(struct cgroupfs *fs, int h, struct reason *reason)
 {
 	int fd = open(fs->mount[h], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int err = fd < 0 ? -errno : 0;
+	int err = errno;
 
-	if (err && err != -ENOENT && err != -ENOTDIR) {
-		reason_set(reason, "cannot open %s: %s", fs->mount[h], strerror(-err));
-		return err;
+	if (fd < 0 && err != ENOENT && err != ENOTDIR) {
+		reason_set(reason, "cannot open %s: %s", fs->mount[h], strerror(err));
+		return -err;
 	}
-	if (!err && is_cgroup_dir(fd, h)) {
-		/* cppcheck-suppress resourceLeak ; cgroupfs_close() closes it */
+	if (fd >= 0 && is_cgroup_dir(fd, h)) {
 		fs->root_fd[h] = fd;
 		return 0;
 	}

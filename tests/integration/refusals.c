@@ -7,13 +7,13 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <nanomsg/nn.h>
-#include <nanomsg/reqrep.h>
+#include <poll.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/sender_socket.h"
 #include "shared/body.h"
 #include "shared/clock.h"
 #include "shared/frame.h"
@@ -28,7 +28,8 @@ struct scene {
 	struct keyring keys;
 	uint8_t run[FRAME_RUN_LEN];
 	int64_t start_ns; /* end of the last interval made */
-	int socket;
+	struct sender_socket *socket;
+	uint32_t request; /* id of the last one */
 	const char *awaited; /* metric .. */
 	double value; /* .. and what it must reach */
 };
@@ -36,8 +37,8 @@ struct scene {
 static int setup(void **state)
 {
 	struct scene *s = mem_zalloc(1, sizeof(*s));
+	struct endpoint endpoint;
 	char url[64];
-	int ivl = 3600 * 1000, max = -1, timeout = ACK_TIMEOUT_MS;
 
 	if (sodium_init() < 0)
 		return -1;
@@ -47,12 +48,8 @@ static int setup(void **state)
 	randombytes_buf(s->run, sizeof(s->run));
 	s->start_ns = clock_wall_ns() - 60 * NS_PER_SEC;
 	stack_start_aggregator(s->stack, 0);
-	s->socket = nn_socket(AF_SP, NN_REQ);
-	nn_setsockopt(s->socket, NN_REQ, NN_REQ_RESEND_IVL, &ivl, sizeof(ivl));
-	nn_setsockopt(s->socket, NN_SOL_SOCKET, NN_RCVMAXSIZE, &max, sizeof(max));
-	nn_setsockopt(s->socket, NN_SOL_SOCKET, NN_RCVTIMEO, &timeout, sizeof(timeout));
 	snprintf(url, sizeof(url), "tcp://127.0.0.1:%d", s->stack->aggregators[0].ingest_port);
-	if (nn_connect(s->socket, url) < 0)
+	if (endpoint_parse(&endpoint, url, NULL) || sender_socket_open(&s->socket, &endpoint, NULL))
 		return -1;
 	*state = s;
 	return 0;
@@ -62,7 +59,7 @@ static int teardown(void **state)
 {
 	struct scene *s = *state;
 
-	nn_close(s->socket);
+	sender_socket_close(s->socket);
 	stack_free(s->stack, 0);
 	free(s);
 	return 0;
@@ -94,17 +91,29 @@ static void make_frame(struct scene *s, uint64_t sequence, const struct key *key
 	interval_free(interval);
 }
 
+static bool is_ready(void *ctx)
+{
+	const struct scene *s = ctx;
+
+	return sender_socket_ready(s->socket);
+}
+
 static void send_frame(struct scene *s, const void *data, size_t len)
 {
-	assert_int_equal(nn_send(s->socket, data, len, 0), (int)len);
+	assert_true(await(is_ready, s, 10));
+	assert_int_equal(sender_socket_send(s->socket, ++s->request, data, len), 0);
 }
 
 static void expect_ack(struct scene *s)
 {
-	void *ack;
+	struct pollfd readable = {.fd = sender_socket_fd(s->socket), .events = POLLIN};
+	struct buf ack = BUF_INIT;
+	uint32_t request = 0;
 
-	assert_true(nn_recv(s->socket, &ack, NN_MSG, 0) > 0);
-	nn_freemsg(ack);
+	assert_int_equal(poll(&readable, 1, ACK_TIMEOUT_MS), 1);
+	assert_int_equal(sender_socket_receive(s->socket, &request, &ack), 0);
+	assert_int_equal(request, s->request);
+	buf_fini(&ack);
 }
 
 static bool metric_reached(void *ctx)
