@@ -139,7 +139,7 @@ $(B)/bpf/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h)
 
 $(GEN)/bpf/%.skel.h: $(B)/bpf/%.bpf.o
 	@mkdir -p $(@D)
-	$(call say,SKEL,$@){ echo '/* NOLINTBEGIN: generated */'; $(BPFTOOL) gen skeleton $< name $*_bpf; \
+	$(call say,SKEL,$@){ echo '/* NOLINTBEGIN */'; $(BPFTOOL) gen skeleton $< name $*_bpf; \
 		echo '/* NOLINTEND */'; } > $@
 
 # --- tests -------------------------------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ lint: $(PROTO_C) $(SKEL)
 	cppcheck --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr \
 		--suppress=missingIncludeSystem --suppress=readdirCalled --library=posix \
 		--include=tests/lint/cppcheck.h -D_GNU_SOURCE -I. -j$(shell nproc) $(USER_C)
-	printf '%s\n' $(USER_C) | xargs -P$(shell nproc) -n1 clang-tidy --quiet -- $(LINT_FLAGS) 2>/dev/null
+	printf '%s\n' $(USER_C) | xargs -P$(shell nproc) -I{} clang-tidy --quiet {} -- $(LINT_FLAGS) 2>/dev/null
 
 # A fuzzer for each target, a minute each (FUZZ_SECONDS=, FUZZ_NAMES=); what it finds is kept in build/fuzz.
 FUZZ_SECONDS ?= 60

@@ -125,7 +125,7 @@ static void list_cgroup(struct account_table *table, size_t index, const struct 
 			const int8_t *kinds)
 {
 	struct track *tr = &table->tracks[index];
-	int kind = kinds[index];
+	int8_t kind = kinds[index];
 	uint32_t parent = 0;
 
 	if (kind == ENTITY_CONTAINER && c->identity.pod_uid[0])

@@ -262,6 +262,7 @@ static void close_slot(struct files *f, struct slot *slot)
 {
 	for (int i = 0; i < f->active_count; i++)
 		close_file(f, slot, i);
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the list is kept by uthash */
 	HASH_DEL(f->slots, slot);
 	free(slot);
 }

@@ -72,6 +72,7 @@ static void drop_staged(struct topology *t)
 
 	HASH_ITER(hh, t->staged, s, next)
 	{
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the list is kept by uthash */
 		HASH_DEL(t->staged, s);
 		free(s->path);
 		free(s);

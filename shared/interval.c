@@ -171,6 +171,7 @@ struct interval *interval_merge(const struct interval *a, const struct interval 
 		const struct entry *ea = i < a->entry_count ? &a->entries[i] : NULL;
 		const struct entry *eb = j < b->entry_count ? &b->entries[j] : NULL;
 
+		assert(ea || eb);
 		if (ea && eb && ea->ref == eb->ref)
 			merge_entry(&m->entries[n++], ea, eb), i++, j++;
 		else if (!eb || (ea && ea->ref < eb->ref))

@@ -25,6 +25,7 @@ struct usage_node *usage_node_new(const char *name)
 
 static void free_pod(struct usage_node *n, struct usage_pod *pod)
 {
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the list is kept by uthash */
 	HASH_DEL(n->pods, pod);
 	pod_windows_free(pod->windows);
 	free(pod);

@@ -183,7 +183,7 @@ static void publish(struct sim *s)
 		const struct entry *entry = &interval->entries[e];
 		size_t i = 0;
 
-		while (i < s->way->listed && strcmp(s->way->paths[i] + 1, entry->entity->name))
+		while (i < s->way->listed && strcmp(s->way->paths[i] + 1, entry->entity->name) != 0)
 			i++;
 		if (i < s->way->listed)
 			s->got[i] += world_total(&entry->usage);

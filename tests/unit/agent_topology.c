@@ -130,24 +130,24 @@ static void test_find(void **state)
 					    {"/b", {7, 0, 0, 0}},
 					    {"/c", {3, 0, 0, 50}}};
 	static const struct {
-		enum hierarchy h;
 		uint64_t id;
+		enum hierarchy h;
 		int index;
 	} cases[] = {
-		{V2, 1, 0},
-		{V2, 50, 1},
-		{V2, 7, 2},
-		{V2, 3, 3},
-		{HIERARCHY_MEMORY, 1, 0},
-		{HIERARCHY_MEMORY, 7, 1},
-		{HIERARCHY_MEMORY, 50, 3},
-		{HIERARCHY_MEMORY, 3, CGROUP_NONE},
-		{HIERARCHY_CPU, 1, CGROUP_NONE},
-		{V2, 51, CGROUP_NONE},
-		{V2, UINT64_MAX, CGROUP_NONE},
+		{1, V2, 0},
+		{50, V2, 1},
+		{7, V2, 2},
+		{3, V2, 3},
+		{1, HIERARCHY_MEMORY, 0},
+		{7, HIERARCHY_MEMORY, 1},
+		{50, HIERARCHY_MEMORY, 3},
+		{3, HIERARCHY_MEMORY, CGROUP_NONE},
+		{1, HIERARCHY_CPU, CGROUP_NONE},
+		{51, V2, CGROUP_NONE},
+		{UINT64_MAX, V2, CGROUP_NONE},
 		/* 0 says "not in that hierarchy" and is nobody's id. */
-		{HIERARCHY_MEMORY, 0, CGROUP_NONE},
-		{HIERARCHY_CPU, 0, CGROUP_NONE},
+		{0, HIERARCHY_MEMORY, CGROUP_NONE},
+		{0, HIERARCHY_CPU, CGROUP_NONE},
 	};
 	static const int hints[] = {0, 1, 2, 3, 4, 16384, CGROUP_NONE, INT32_MIN, INT32_MAX};
 	struct topology *t = *state;

@@ -24,7 +24,7 @@ static struct node_page *new_page(const char *name, uint64_t generation)
 static void nodes_are_found_by_name(void **state)
 {
 	static const char *const names[] = {"a", "b-1", "b-10", "b-2"};
-	struct node_page **pages = mem_alloc(4 * sizeof(*pages));
+	struct node_page **pages = mem_alloc(4 * sizeof(struct node_page *));
 	struct view *v;
 
 	(void)state;
@@ -46,7 +46,7 @@ static void slot_starts_empty_and_keeps_what_is_held(void **state)
 {
 	struct view_slot *s = view_slot_new();
 	struct view *empty = view_slot_take(s), *first;
-	struct node_page **pages = mem_alloc(sizeof(*pages));
+	struct node_page **pages = mem_alloc(sizeof(struct node_page *));
 
 	(void)state;
 	assert_int_equal(empty->version, 0);
@@ -68,7 +68,7 @@ static void slot_starts_empty_and_keeps_what_is_held(void **state)
 /* A view whose pages all have its version as their generation, but for the first, which every view shares. */
 static struct view *view_of_version(uint64_t version, struct node_page *common)
 {
-	struct node_page **pages = mem_alloc(PAGES * sizeof(*pages));
+	struct node_page **pages = mem_alloc(PAGES * sizeof(struct node_page *));
 
 	pages[0] = page_hold(common);
 	for (int i = 1; i < PAGES; i++) {

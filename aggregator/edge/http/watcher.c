@@ -7,7 +7,7 @@
  *
  *                     corrected (default)                          upstream
  *   window            per node the longest of 15m, 10m, 5m that    15m, or 10m when no node has 15m,
- *                     is covered, else what there is               for all nodes
+ *                     is covered, else what there is, named 5m     for all nodes
  *   STD               of a late node widened by 1 + age / 60 s     as measured
  *   members of ours   after the known ones of each node            none
  *   nothing heard     503, JSON: clients keep their last answer    500, empty
@@ -20,7 +20,6 @@
  * window's length).
  */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,7 +46,7 @@ struct selection {
 	struct watcher_metric *metrics;
 	size_t count;
 	int64_t start_ns, end_ns;
-	int longest; /* enum window, or -1: no window is covered */
+	enum window longest; /* of those that are named */
 };
 
 static const struct window_set *window_of(const struct node_page *p, enum window window)
@@ -135,7 +134,9 @@ static void select_node(struct selection *s, const struct node_page *p)
 	if (!set)
 		return;
 	name = window < 0 ? SINCE_START : window_name[window];
-	fill_metrics(s, p, set, name, late && !s->upstream ? 1 + age_seconds / 60 : 1, metrics);
+	window = window < 0 ? WINDOW_5M : window;
+	fill_metrics(s, p, set, window_name[window],
+		     late && !s->upstream ? 1 + age_seconds / 60 : 1, metrics);
 	s->nodes[s->count++] = (struct watcher_node){
 		.name = p->name,
 		.metrics = metrics,
@@ -149,7 +150,8 @@ static void select_node(struct selection *s, const struct node_page *p)
 	};
 	extend_span(s, &set->cpu_milli);
 	extend_span(s, &set->mem_bytes);
-	s->longest = window > s->longest ? window : s->longest;
+	if ((enum window)window > s->longest)
+		s->longest = (enum window)window;
 }
 
 /* What the whole service serves upstream: its newest 15m entry, else its newest 10m entry. */
@@ -181,7 +183,6 @@ static void write_answer(struct selection *s, struct http_response *rs)
 		.nodes = s->nodes,
 		.node_count = s->count,
 	};
-	char span[32];
 
 	if (!s->count) {
 		s->end_ns = s->now_ns;
@@ -192,8 +193,9 @@ static void write_answer(struct selection *s, struct http_response *rs)
 	a.end = floor_seconds(s->end_ns + NS_PER_SEC - 1);
 	if (s->upstream && s->count)
 		a.start = a.end - (s->longest + 1) * WINDOW_STEP;
-	snprintf(span, sizeof(span), "%llds", (long long)(a.end - a.start));
-	a.duration = s->longest < 0 ? span : window_name[s->longest];
+	/* As upstream, the answer is never older than the window it holds. */
+	a.timestamp = a.timestamp < a.end ? a.end : a.timestamp;
+	a.duration = window_name[s->longest];
 	rs->content_type = JSON;
 	watcher_encode(&a, &rs->body);
 }
@@ -210,7 +212,7 @@ static void answer_view(const struct http_context *ctx, const struct view *v,
 		.upstream_window = upstream_window,
 		.nodes = mem_zalloc(most, sizeof(*s.nodes)),
 		.metrics = mem_zalloc(most * NODE_METRICS, sizeof(*s.metrics)),
-		.longest = -1,
+		.longest = WINDOW_5M,
 	};
 
 	for (size_t i = 0; i < most; i++)
