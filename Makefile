@@ -40,8 +40,7 @@ EK_CFLAGS = -std=gnu11 -D_GNU_SOURCE -DEVENKEEL_VERSION='"$(VERSION)"' -I. -I$(G
 
 pkg      = $(shell pkg-config --cflags $(1) 2>/dev/null)
 pkglibs  = $(shell pkg-config --libs $(1) 2>/dev/null)
-PKGS    := libbpf libelf zlib nanomsg libsodium libprotobuf-c libuv libmicrohttpd libcurl libcjson yaml-0.1 \
-           libcap-ng libseccomp cmocka
+PKGS    := libbpf libelf zlib nanomsg libsodium libprotobuf-c libuv libmicrohttpd libcurl libcjson yaml-0.1 cmocka
 PKG_CFLAGS := $(call pkg,$(PKGS))
 
 AGENT_LIBS      = $(call pkglibs,libbpf libelf zlib nanomsg libsodium libprotobuf-c yaml-0.1) -lm
@@ -84,7 +83,7 @@ BENCH    := $(patsubst tests/bench/%.c,$(TB)/bench/%,$(BENCH_C))
 REPLAY   := $(patsubst tests/fuzz/%.c,$(TB)/fuzz/%,$(FUZZ_C))
 CONF     := $(if $(CONF_C),$(TB)/conformance)
 
-.PHONY: all tests deps run check check-built bench bench-built fuzz fuzz-built lint clean install
+.PHONY: all tests deps deps-lint run check check-built bench bench-built fuzz fuzz-built lint lint-built clean install
 .DELETE_ON_ERROR:
 .SECONDARY:
 .DEFAULT_GOAL := all
@@ -101,17 +100,19 @@ $(TESTLIB_A): $(call obj,$(TESTLIB_C))
 $(O)/%.a:
 	$(call say,AR,$@)rm -f $@ && ar rcsD $@ $^
 
+define link
+@mkdir -p $(@D)
+$(call say,LD,$@)$(CC) $(EK_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(1)
+endef
+
 $(BIN)/evenkeel-agent: $(O)/agent/main.o $(AGENT_A) $(SHARED_A)
-	@mkdir -p $(@D)
-	$(call say,LD,$@)$(CC) $(EK_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(AGENT_LIBS)
+	$(call link,$(AGENT_LIBS))
 
 $(BIN)/evenkeel-aggregator: $(O)/aggregator/main.o $(AGGREGATOR_A) $(SHARED_A)
-	@mkdir -p $(@D)
-	$(call say,LD,$@)$(CC) $(EK_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(AGGREGATOR_LIBS)
+	$(call link,$(AGGREGATOR_LIBS))
 
 $(BIN)/evenkeel: $(O)/aggregator/cli/main.o $(CLI_A) $(SHARED_A)
-	@mkdir -p $(@D)
-	$(call say,LD,$@)$(CC) $(EK_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(CLI_LIBS)
+	$(call link,$(CLI_LIBS))
 
 # --- objects -----------------------------------------------------------------------------------------------------
 
@@ -145,20 +146,15 @@ $(GEN)/bpf/%.skel.h: $(B)/bpf/%.bpf.o
 # --- tests -------------------------------------------------------------------------------------------------------
 
 $(TB)/unit/%: $(O)/tests/unit/%.o $(ALL_A)
-	@mkdir -p $(@D)
-	$(call say,LD,$@)$(CC) $(EK_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(TEST_LIBS)
+	$(call link,$(TEST_LIBS))
 $(TB)/integration/%: $(O)/tests/integration/%.o $(ALL_A)
-	@mkdir -p $(@D)
-	$(call say,LD,$@)$(CC) $(EK_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(TEST_LIBS)
+	$(call link,$(TEST_LIBS))
 $(TB)/bench/%: $(O)/tests/bench/%.o $(ALL_A)
-	@mkdir -p $(@D)
-	$(call say,LD,$@)$(CC) $(EK_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(TEST_LIBS)
+	$(call link,$(TEST_LIBS))
 $(TB)/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/replay.o $(ALL_A)
-	@mkdir -p $(@D)
-	$(call say,LD,$@)$(CC) $(EK_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(TEST_LIBS)
+	$(call link,$(TEST_LIBS))
 $(TB)/conformance: $(call obj,$(CONF_C)) $(ALL_A)
-	@mkdir -p $(@D)
-	$(call say,LD,$@)$(CC) $(EK_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(TEST_LIBS)
+	$(call link,$(TEST_LIBS))
 
 FUZZ_NAMES  := $(patsubst tests/fuzz/%.c,%,$(FUZZ_C))
 # -j by itself, unless the caller chose.
@@ -166,6 +162,8 @@ PARALLEL    := $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 
 deps:
 	@packaging/deps
+deps-lint:
+	@packaging/deps lint
 
 # Packages first, then a new make that sees them.
 check: deps
@@ -188,8 +186,9 @@ LINT_FLAGS = -std=gnu11 -D_GNU_SOURCE -DEVENKEEL_VERSION='"$(VERSION)"' -I. -I$(
 SOURCES    = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
 USER_C     = $(filter-out bpf/%,$(filter %.c,$(SOURCES)))
 
-lint: $(PROTO_C) $(SKEL)
-	@packaging/deps lint
+lint: deps-lint
+	+@$(MAKE) --no-print-directory lint-built
+lint-built: $(PROTO_C) $(SKEL)
 	tests/lint/layers
 	tests/lint/banned
 	tests/lint/headers "$(LINT_FLAGS)"
@@ -202,15 +201,14 @@ lint: $(PROTO_C) $(SKEL)
 # A fuzzer for each target, a minute each (FUZZ_SECONDS=, FUZZ_NAMES=); what it finds is kept in build/fuzz.
 FUZZ_SECONDS ?= 60
 FUZZERS      := $(patsubst %,$(TB)/fuzzer/%,$(FUZZ_NAMES))
-fuzz: deps
+fuzz: deps-lint
 	+@$(MAKE) --no-print-directory $(PARALLEL) CC=$(CLANG) SAN=fuzzer-no-link,address,undefined fuzz-built
 fuzz-built: $(FUZZERS)
 	@for f in $(FUZZERS); do n=$${f##*/}; mkdir -p $(B)/fuzz/$$n; \
 		$$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 \
 			-artifact_prefix=$(B)/fuzz/$$n- $(B)/fuzz/$$n tests/fuzz/corpus/$$n || exit 1; done
 $(TB)/fuzzer/%: $(O)/tests/fuzz/%.o $(ALL_A)
-	@mkdir -p $(@D)
-	$(call say,LD,$@)$(CC) $(EK_CFLAGS) -fsanitize=fuzzer $(CFLAGS) $(LDFLAGS) -o $@ $^ $(TEST_LIBS)
+	$(call link,-fsanitize=fuzzer $(TEST_LIBS))
 
 prefix ?= /usr/local
 install: all
