@@ -19,6 +19,14 @@ static inline int64_t round_away(double x)
 	return fabs(x) < 9223372036854775808.0 ? (int64_t)x : INT64_MIN;
 }
 
+/* The same, but what does not fit becomes the nearest int64 that does. Not for NaN. */
+static inline int64_t round_saturating(double x)
+{
+	if (fabs(x) < 9223372036854775808.0)
+		return round_away(x);
+	return x > 0 ? INT64_MAX : INT64_MIN;
+}
+
 static inline int64_t add_saturating(int64_t a, int64_t b)
 {
 	int64_t sum;

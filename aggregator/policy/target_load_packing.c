@@ -13,7 +13,7 @@
  * are gone before any window has seen them.
  *
  * upstream keeps its quirks: C = 0 gives U = 0, so a node without CPU scores X; a target above 100 gives scores
- * above 100.
+ * above 100; a prediction beyond int64 wraps around to a negative one. Here it saturates.
  */
 #include "aggregator/policy/target_load_packing.h"
 
@@ -28,13 +28,16 @@ static bool states_cpu(const struct resource_list *list, bool upstream)
 static bool predict(const struct resource_list *requests, const struct resource_list *limits,
 		    const struct score_args *args, bool upstream, int64_t *milli)
 {
-	if ((upstream || args->use_limits) && states_cpu(limits, upstream))
+	double scaled;
+
+	if ((upstream || args->use_limits) && states_cpu(limits, upstream)) {
 		*milli = limits->cpu_milli;
-	else if (states_cpu(requests, upstream))
-		*milli =
-			round_away((double)requests->cpu_milli * args->default_requests_multiplier);
-	else
+		return true;
+	}
+	if (!states_cpu(requests, upstream))
 		return false;
+	scaled = (double)requests->cpu_milli * args->default_requests_multiplier;
+	*milli = upstream ? round_away(scaled) : round_saturating(scaled);
 	return true;
 }
 

@@ -86,6 +86,23 @@ static void test_target_corrected(void **state)
 	assert_int_equal(score(TLP, SCORE_UPSTREAM, &pod, &node).score, 27);
 }
 
+/* No pod is so large that it becomes small. */
+static void test_target_absurd_request(void **state)
+{
+	static const int64_t requests[] = {INT64_MAX / 3 * 2 + 2, INT64_MAX};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
+		struct container_spec c = {.requests = {.has_cpu = true, .cpu_milli = requests[i]}};
+		struct pod_spec pod = {.container_count = 1, .containers = &c};
+		struct score_result r = score(TLP, SCORE_CORRECTED, &pod, &node_10_cpus);
+
+		assert_int_equal(r.score, 0);
+		assert_true(term(&r, "podCpu") > 9e18);
+		assert_non_null(strstr(r.reason, "more than there is"));
+	}
+}
+
 static void test_target_prediction(void **state)
 {
 	struct container_spec two[2] = {{.requests = {.has_cpu = true, .cpu_milli = 0}},
@@ -403,6 +420,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_target_corrected),
+		cmocka_unit_test(test_target_absurd_request),
 		cmocka_unit_test(test_target_prediction),
 		cmocka_unit_test(test_risk_variants),
 		cmocka_unit_test(test_risk_arguments),
