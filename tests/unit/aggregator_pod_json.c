@@ -96,6 +96,7 @@ static void test_refused(void **state)
 		{"{\"kind\":1,\"spec\":{}}", "kind", "must be a string"},
 		{"{\"metadata\":{\"name\":7},\"spec\":{}}", "metadata.name", "must be a string"},
 		{"{\"metadata\":\"x\",\"spec\":{}}", "metadata", "must be an object"},
+		{"{\"spec\":{\"containrs\":[]}}", "spec.containers", "is required"},
 		{"{\"spec\":{\"containers\":{}}}", "spec.containers", "must be a list"},
 		{"{\"spec\":{\"containers\":[{},3]}}", "spec.containers[1]", "must be an object"},
 		{"{\"spec\":{\"containers\":[{\"resources\":1}]}}", "spec.containers[0].resources",

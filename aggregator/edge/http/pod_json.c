@@ -223,6 +223,9 @@ static int parse_spec(const struct parser *p, const cJSON *spec, struct pod_spec
 	if (!err)
 		err = parse_resources(p, spec, "spec", &out->has_pod_resources, &out->pod_requests,
 				      &out->pod_limits);
+	/* An empty list is a pod that asks for nothing; no list at all is a misspelt one. */
+	if (!err && !cJSON_GetObjectItemCaseSensitive(spec, "containers"))
+		err = fail(p, "spec", "containers", "is required");
 	if (!err)
 		default_pod_requests(out);
 	return err;
