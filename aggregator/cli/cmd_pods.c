@@ -230,7 +230,7 @@ int pods_table_finish(struct pods_table *p, struct cli *cli)
 	commands_print_table(cli, p->table);
 	/* A namespace may well be empty. */
 	if (cli->options->namespace && !cli->options->all_namespaces && cli->operand_count == 0 &&
-	    table_rows(p->table) == 0 && cli->options->output != OUTPUT_JSON) {
+	    usage_tally_total(&p->tally) == 0) {
 		reason_set(&cli->reason, "no pod is known in namespace %s",
 			   cli->options->namespace);
 		return CLI_OK;

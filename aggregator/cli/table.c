@@ -160,11 +160,6 @@ void table_sort(struct table *t)
 		qsort(t->rows, t->row_count, sizeof(*t->rows), compare_rows);
 }
 
-size_t table_rows(const struct table *t)
-{
-	return t->row_count;
-}
-
 void table_limit(struct table *t, size_t most)
 {
 	while (t->row_count > most)

@@ -35,7 +35,6 @@ void table_cell(struct table *t, enum table_paint paint, const char *text);
 /* What the newest row is sorted by: greatest first, NaN last. */
 void table_key(struct table *t, double key);
 void table_sort(struct table *t);
-size_t table_rows(const struct table *t);
 /* Drops rows beyond the first `most`. */
 void table_limit(struct table *t, size_t most);
 /* Leaves a column out of what is printed. */

@@ -90,12 +90,19 @@ static void explain_stale(const struct usage_tally *t, struct reason *reason)
 			   state_words[t->stale_state], age);
 }
 
+size_t usage_tally_total(const struct usage_tally *t)
+{
+	size_t total = 0;
+
+	for (size_t i = ROW_FRESH; i <= ROW_NONE; i++)
+		total += t->states[i];
+	return total;
+}
+
 int usage_tally_exit(const struct usage_tally *t, struct reason *reason)
 {
-	size_t fresh = t->states[ROW_FRESH], total = fresh;
+	size_t fresh = t->states[ROW_FRESH], total = usage_tally_total(t);
 
-	for (size_t i = ROW_LATE; i <= ROW_NONE; i++)
-		total += t->states[i];
 	if (missing(t, reason))
 		return CLI_STALE;
 	if (t->stale_name) {

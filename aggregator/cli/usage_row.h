@@ -15,7 +15,7 @@ struct usage_tally {
 	const char *what; /* "node", "pod" */
 	size_t states[ROW_NONE + 1];
 	bool *met; /* owned; for each operand */
-	const char *stale_name; /* owned; the first operand found that is not fresh */
+	const char *stale_name; /* borrowed; the first operand found that is not fresh */
 	enum row_state stale_state;
 	double stale_age;
 };
@@ -25,6 +25,7 @@ void usage_tally_fini(struct usage_tally *t);
 /* True when no names were given or this is one of them. */
 bool usage_tally_wants(const struct usage_tally *t, const char *name);
 void usage_tally_add(struct usage_tally *t, const char *name, enum row_state state, double age);
+size_t usage_tally_total(const struct usage_tally *t);
 /* The exit code by what was added, with the reason. */
 int usage_tally_exit(const struct usage_tally *t, struct reason *reason);
 

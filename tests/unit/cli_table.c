@@ -68,7 +68,6 @@ static void sorts_greatest_first_and_unknown_last(void **state)
 
 	table_sort(t);
 	table_limit(t, 3);
-	assert_int_equal(table_rows(t), 3);
 	check(t, &style,
 	      "über-lange-ähre-x7f9k  1.25  node-two\n"
 	      "zeta                   9.5m  n1\n"
