@@ -3,8 +3,8 @@
  * Cells are collected first, widths follow from them. Columns are two blanks apart; the last printed one is not
  * padded, so that lines carry no trailing blanks. On a terminal that is too narrow the widest name column gives way,
  * one place at a time, down to NAME_SHORT; then the spare columns are left out; then names go down to NAME_LEAST.
- * Numbers are never cut. A name loses its middle, but where the names of a column end alike (nodes of one domain) or begin alike
- * (units of one slice) it loses that end.
+ * Numbers are never cut. A name loses its middle, but where the names of a column end alike (nodes of one domain) or
+ * begin alike (units of one slice) it loses that end.
  */
 #include "aggregator/cli/table.h"
 

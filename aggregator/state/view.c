@@ -61,14 +61,21 @@ static int compare_page(const void *key, const void *page)
 	return strcmp(key, (*(struct node_page *const *)page)->name);
 }
 
-const struct node_page *view_find(const struct view *v, const char *node)
+size_t view_index(const struct view *v, const char *node)
 {
 	struct node_page **found;
 
 	if (!v->page_count)
-		return NULL;
+		return 0;
 	found = bsearch(node, v->pages, v->page_count, sizeof(struct node_page *), compare_page);
-	return found ? *found : NULL;
+	return found ? (size_t)(found - v->pages) : v->page_count;
+}
+
+const struct node_page *view_find(const struct view *v, const char *node)
+{
+	size_t at = view_index(v, node);
+
+	return at < v->page_count ? v->pages[at] : NULL;
 }
 
 struct view_slot *view_slot_new(void)

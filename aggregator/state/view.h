@@ -21,6 +21,9 @@ struct view {
 struct view *view_new(uint64_t version, int64_t time_ns, struct node_page **pages, size_t count);
 struct view *view_hold(struct view *v);
 void view_drop(struct view *v);
+/* The place of the node's page in v->pages, or page_count. */
+size_t view_index(const struct view *v, const char *node);
+/* The node's page, or NULL. */
 const struct node_page *view_find(const struct view *v, const char *node);
 
 /* Where the loop thread puts the newest view and readers take it: one mutex, held for a pointer and a count. */

@@ -18,22 +18,6 @@
 
 enum { RUNG_LEN = 32 };
 
-/* The index of the page, or page_count. */
-static size_t find_page(const struct view *v, const char *name)
-{
-	size_t low = 0, high = v->page_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (strcmp(v->pages[middle]->name, name) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < v->page_count && strcmp(v->pages[low]->name, name) == 0 ? low : v->page_count;
-}
-
 /* Marks the pages of the names in chosen; false: *rs says which name is unknown. */
 static bool choose_pages(const struct view *v, const cJSON *names, bool *chosen,
 			 struct http_response *rs)
@@ -41,7 +25,7 @@ static bool choose_pages(const struct view *v, const cJSON *names, bool *chosen,
 	size_t i = 0;
 
 	for (const cJSON *item = names->child; item; item = item->next, i++) {
-		size_t found = find_page(v, item->valuestring);
+		size_t found = view_index(v, item->valuestring);
 
 		if (found == v->page_count) {
 			char *field = mem_printf("nodes[%zu]", i);
