@@ -89,8 +89,8 @@ void score_node_by(enum score_plugin_id plugin, enum score_variant variant,
 		   const struct score_node *node, struct score_result *result);
 
 /*
- * The inputs of one node as of now: the longest window that is measured over (nearly) its whole length, else all that
- * is known ("since start"); up to 5 minutes after the last measurement with its sigma widened by (1 + age / 60 s),
+ * The inputs of one node as of now: the longest window that is covered (windows.h), else what the last 5 minutes hold
+ * ("since start"); up to 5 minutes after the last measurement with its sigma widened by (1 + age / 60 s),
  * then nothing known. text is storage for the rung's wording.
  */
 void score_node_from_page(const struct node_page *page, int64_t now_ns, char text[32],

@@ -2,10 +2,10 @@
 /*
  * The ladder: what is known about a node, from best to worst.
  *
- *     window 15m    the longest window that was measured over its whole length, give or take two buckets
+ *     window 15m    the longest window that is covered (windows.h)
  *     window 10m
  *     window 5m
- *     since start   measured for less than 5 minutes: all there is
+ *     since start   measured for less than 5 minutes, or hardly at all since: the last 5 minutes
  *     late 42s      any of these, but the node has been silent for 30 s: the numbers are kept, and trusted less
  *                   by widening sigma with the age
  *     expired       silent for more than 5 minutes: nothing is known any more
@@ -19,43 +19,34 @@
 
 enum { RUNG_LEN = 32 };
 
-#define COVER_SLACK_NS (2 * NODE_BUCKET_SECONDS * 1000000000LL)
-
 static const struct rung {
 	enum window window;
-	int64_t length_ns;
 	const char *text;
 } rungs[] = {
-	{WINDOW_15M, 900 * 1000000000LL, "window 15m"},
-	{WINDOW_10M, 600 * 1000000000LL, "window 10m"},
-	{WINDOW_5M, 300 * 1000000000LL, "window 5m"},
+	{WINDOW_15M, "window 15m"},
+	{WINDOW_10M, "window 10m"},
+	{WINDOW_5M, "window 5m"},
 };
 
 #define RUNGS (sizeof(rungs) / sizeof(rungs[0]))
 
-static const struct window_stats *any_stats(const struct window_set *set)
-{
-	return set->cpu_milli.known ? &set->cpu_milli : &set->mem_bytes;
-}
-
 /* The window to use, or NULL; *rung names it, NULL where it is shorter than its name says. */
 static const struct window_set *choose(const struct page_usage *usage, const struct rung **rung)
 {
+	const struct window_set *known = NULL;
+
 	*rung = NULL;
 	for (size_t i = 0; i < RUNGS; i++) {
 		const struct window_set *set = &usage->windows[rungs[i].window];
-		const struct window_stats *stats = any_stats(set);
 
-		if (stats->known &&
-		    stats->end_ns - stats->start_ns >= rungs[i].length_ns - COVER_SLACK_NS) {
+		if (window_is_covered(set, rungs[i].window)) {
 			*rung = &rungs[i];
 			return set;
 		}
+		if (set->cpu_milli.known || set->mem_bytes.known)
+			known = set;
 	}
-	for (size_t i = 0; i < RUNGS; i++)
-		if (any_stats(&usage->windows[rungs[i].window])->known)
-			return &usage->windows[rungs[i].window];
-	return NULL;
+	return known;
 }
 
 static struct score_metric percent_of(const struct window_stats *stats, int64_t capacity,

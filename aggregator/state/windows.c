@@ -12,6 +12,16 @@
 
 const char *const window_name[WINDOWS] = {"5m", "10m", "15m"};
 
+bool window_is_covered(const struct window_set *set, enum window window)
+{
+	static const double length[WINDOWS] = {300, 600, 900};
+	const struct window_stats *s = set->cpu_milli.known ? &set->cpu_milli : &set->mem_bytes;
+	double reach = (double)(s->end_ns - s->start_ns) / 1e9;
+
+	return s->known && reach >= length[window] - 2 * NODE_BUCKET_SECONDS &&
+	       set->counts.seconds >= length[window] / 2;
+}
+
 float window_float(double value)
 {
 	return value > (double)FLT_MAX ? FLT_MAX : (float)value;

@@ -60,6 +60,12 @@ struct window_set {
 	struct window_counts counts;
 };
 
+/*
+ * Whether a node's window may stand for its length: it reaches back over all of it, give or take two buckets, and at
+ * least half of it was measured. A node that was away for most of it does not speak by what it did before.
+ */
+bool window_is_covered(const struct window_set *set, enum window window);
+
 struct pod_windows; /* opaque; <= 2 KiB */
 struct node_windows; /* opaque; <= 16 KiB while its histograms are as sparse as real ones */
 

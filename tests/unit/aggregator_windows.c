@@ -431,6 +431,44 @@ static void reach_of_windows(void **state)
 	}
 }
 
+/* A node that speaks from T0 on for `first` seconds, then again until `last`, for `again` seconds. */
+static void tell_with_gap(struct node_windows *w, int first, int last, int again)
+{
+	struct node_sample n = {.usage.have = USAGE_MEMORY, .usage.seconds = 5};
+
+	for (int end = 5; end <= first; end += 5)
+		node_windows_add(w, &n, T0 + (end - 5) * SEC, T0 + end * SEC);
+	for (int end = last - again + 5; end <= last; end += 5)
+		node_windows_add(w, &n, T0 + (end - 5) * SEC, T0 + end * SEC);
+}
+
+static void covered_windows_are_measured_too(void **state)
+{
+	static const struct {
+		int first, last, again;
+		bool covered[WINDOWS];
+	} cases[] = {
+		{0, 265, 265, {false, false, false}}, {0, 270, 270, {true, false, false}},
+		{0, 570, 570, {true, true, false}},   {0, 870, 870, {true, true, true}},
+		{30, 880, 5, {false, false, false}},  {30, 880, 300, {true, false, false}},
+		{100, 880, 350, {true, false, true}}, {90, 880, 350, {true, false, false}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct node_windows *w = node_windows_new();
+		struct window_set set[WINDOWS];
+
+		tell_with_gap(w, cases[i].first, cases[i].last, cases[i].again);
+		node_windows_read(w, T0 + cases[i].last * SEC, set);
+		for (int k = 0; k < WINDOWS; k++)
+			if (window_is_covered(&set[k], (enum window)k) != cases[i].covered[k])
+				fail_msg("case %zu, %s", i, window_name[k]);
+		node_windows_free(w);
+	}
+	assert_false(window_is_covered(&(struct window_set){0}, WINDOW_5M));
+}
+
 static void assert_nothing_known(const struct window_set *w)
 {
 	assert_false(w->cpu_milli.known || w->mem_bytes.known || w->working_set_bytes.known);
@@ -623,6 +661,7 @@ int main(void)
 		cmocka_unit_test(order_does_not_matter),
 		cmocka_unit_test(restart_gives_the_same_bits),
 		cmocka_unit_test(reach_of_windows),
+		cmocka_unit_test(covered_windows_are_measured_too),
 		cmocka_unit_test(empty_windows_know_nothing),
 		cmocka_unit_test(unmeasured_members_stay_unknown),
 		cmocka_unit_test(older_than_the_ring_is_ignored),

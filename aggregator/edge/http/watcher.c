@@ -32,7 +32,6 @@
 #define SINCE_START "sinceStart"
 #define JSON	    "application/json"
 #define WINDOW_STEP 300 /* seconds from one window to the next longer */
-#define COVER_SLACK (2 * NODE_BUCKET_SECONDS * NS_PER_SEC)
 
 enum { NODE_METRICS = 4 };
 
@@ -56,14 +55,7 @@ static const struct window_set *window_of(const struct node_page *p, enum window
 	return set->cpu_milli.known && set->mem_bytes.known ? set : NULL;
 }
 
-static bool is_covered(const struct window_stats *s, enum window window)
-{
-	int64_t length_ns = (int64_t)(window + 1) * WINDOW_STEP * NS_PER_SEC;
-
-	return s->end_ns - s->start_ns >= length_ns - COVER_SLACK;
-}
-
-/* The longest covered window; -1 and the longest known one where none is; NULL without any. */
+/* The longest covered window; -1 and the shortest known one where none is; NULL without any. */
 static const struct window_set *longest_window(const struct node_page *p, int *window)
 {
 	const struct window_set *known = NULL;
@@ -71,9 +63,9 @@ static const struct window_set *longest_window(const struct node_page *p, int *w
 	for (*window = WINDOW_15M; *window >= WINDOW_5M; (*window)--) {
 		const struct window_set *set = window_of(p, (enum window) * window);
 
-		if (set && is_covered(&set->cpu_milli, (enum window) * window))
+		if (set && window_is_covered(set, (enum window) * window))
 			return set;
-		if (set && !known)
+		if (set)
 			known = set;
 	}
 	return known;
