@@ -73,6 +73,8 @@ struct agent {
 	uint64_t sequence; /* of the last interval */
 	int64_t slow_due_ns, rescan_due_ns;
 	bool rescan; /* the last pass met what the topology does not know */
+	/* What not even the last rescan could place: paths too long, cgroups beyond the tables. */
+	uint32_t unplaced_unknown, unplaced_missing;
 	bool stop;
 	uint64_t refused_logged[SENDERS_MAX];
 	bool silence_logged[SENDERS_MAX];
@@ -98,7 +100,6 @@ static int scan(struct agent *a, int64_t mono_ns, struct reason *reason)
 {
 	int rc = cgroupfs_scan(&a->fs, a->topology, reason);
 
-	a->rescan = false;
 	a->rescan_due_ns = mono_ns + RESCAN_NS;
 	return rc;
 }
@@ -140,20 +141,24 @@ static uint32_t max_u32(uint32_t a, uint32_t b)
 	return a > b ? a : b;
 }
 
-static int pass(struct agent *a, enum pass_kind kind, struct reason *reason)
+/* scanned: the topology is as new as can be, so what does not match it now would not after another rescan either. */
+static int pass(struct agent *a, enum pass_kind kind, bool scanned, struct reason *reason)
 {
 	struct pass_result result;
 	int64_t begin = clock_mono_ns();
 	int rc = sampler_pass(a->sampler, a->topology, kind, ++a->pass, &result, reason);
-	/* Cgroups that found no room in the topology stay unknown, however often it is scanned. */
-	uint32_t left_out = topology_overflow(a->topology);
 
 	if (rc)
 		return rc;
 	a->passes++;
 	a->pass_ns_sum += (uint64_t)(clock_mono_ns() - begin);
-	a->overflow = max_u32(a->overflow, max_u32(result.overflow, left_out));
-	a->rescan = a->rescan || result.unknown > left_out || result.missing;
+	a->overflow =
+		max_u32(a->overflow, max_u32(result.overflow, topology_overflow(a->topology)));
+	if (scanned) {
+		a->unplaced_unknown = result.unknown;
+		a->unplaced_missing = result.missing;
+	}
+	a->rescan = result.unknown > a->unplaced_unknown || result.missing > a->unplaced_missing;
 	return 0;
 }
 
@@ -162,19 +167,21 @@ static int sample(struct agent *a, struct reason *reason)
 	int64_t now = clock_mono_ns();
 	/* Half a tick early is on time: timer expirations and the slow period are multiples of each other. */
 	bool slow = now + tick_ns(a) / 2 >= a->slow_due_ns;
+	bool changed = sampler_topology_changed(a->sampler), scanned = false;
 	int rc;
 
-	if (sampler_topology_changed(a->sampler) || a->rescan || now >= a->rescan_due_ns) {
+	if (changed || a->rescan || now >= a->rescan_due_ns) {
 		rc = scan(a, now, reason);
 		if (rc)
 			return rc;
+		scanned = true;
 	}
-	rc = pass(a, slow ? PASS_SLOW : PASS_FAST, reason);
+	rc = pass(a, slow ? PASS_SLOW : PASS_FAST, scanned, reason);
 	if (rc) {
 		rc = step_down(a, reason);
 		if (!rc)
 			rc = arm_timer(a);
-		return rc ? rc : pass(a, slow ? PASS_SLOW : PASS_FAST, reason);
+		return rc ? rc : pass(a, slow ? PASS_SLOW : PASS_FAST, scanned, reason);
 	}
 	if (slow) {
 		a->slow_due_ns = now + SLOW_NS;

@@ -95,7 +95,10 @@ int bpf_reason_explain(const char *what, int error, struct reason *reason)
 		return -ENOSYS;
 	}
 	if (missing) {
-		reason_set(reason, "BPF is not permitted: %s missing", missing);
+		reason_set(reason,
+			   "BPF is not permitted: %s missing; run it as root or give it these "
+			   "capabilities",
+			   missing);
 		return -EPERM;
 	}
 	reason_set(reason, "%s: %s%s%s", what, strerror(-error), first_warning[0] ? "; " : "",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* evenkeel-agent: options, then the agent until it is told to stop. Exit: 0 ok, 1 error, 2 usage. */
+#include <limits.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -85,16 +85,21 @@ static const struct option_program program = {
 static int node_name(const struct agent_options *o, char name[NODE_NAME_MAX + 1],
 		     struct reason *why)
 {
-	if (o->node_name)
-		snprintf(name, NODE_NAME_MAX + 1, "%.*s", NODE_NAME_MAX, o->node_name);
-	else if (gethostname(name, NODE_NAME_MAX + 1))
-		name[0] = '\0';
-	name[NODE_NAME_MAX] = '\0';
-	if (frame_node_name_valid(name, strlen(name)))
+	char host[HOST_NAME_MAX + 1] = "";
+	const char *wanted = o->node_name ? o->node_name : host;
+	size_t len;
+
+	if (!o->node_name)
+		gethostname(host, sizeof(host));
+	len = strlen(wanted);
+	if (frame_node_name_valid(wanted, len)) {
+		memcpy(name, wanted, len + 1);
 		return 0;
+	}
 	reason_set(why,
-		   "--node-name: \"%s\" is not a node name; use letters, digits, '-', '.', '_'",
-		   name);
+		   "--node-name: \"%.100s\" is not a node name; use letters, digits, '-', '.', "
+		   "'_', at most %d",
+		   wanted, NODE_NAME_MAX);
 	return -1;
 }
 

@@ -20,9 +20,13 @@
 static int refuse_open(int error, const char *name, struct reason *reason)
 {
 	if (error == ENOENT)
-		reason_set(reason, "%s: no such file or directory", name);
+		reason_set(reason,
+			   "%s: no such key file; make one with (umask 077; head -c %d "
+			   "/dev/urandom > %s)",
+			   name, KEY_LEN, name);
 	else
-		reason_set(reason, "%s: cannot be read: %s", name, strerror(error));
+		reason_set(reason, "%s: cannot be read: %s; run as the owner of the key", name,
+			   strerror(error));
 	return error == ENOENT ? -ENOENT : -EACCES;
 }
 

@@ -8,6 +8,8 @@
  *   run known, sequence <= applied                -> duplicate
  *   ends over 5 min after now                     -> refused (clock)
  *   ends over 15 min + a bucket before now        -> too old
+ *   new run, not from its beginning, not asked,   -> refused: a second agent of that name; taking both
+ *   while the old one was heard within 30 s          in turn would ask each for everything again and again
  *   new run, starts over 5 s before what we have  -> refused
  *   new run, sequence not 1, not asked yet        -> need full, from 1
  *   impossible values, limits                     -> refused
@@ -31,6 +33,7 @@
 #define SECOND_NS      INT64_C(1000000000)
 #define FUTURE_NS      (300 * SECOND_NS)
 #define RUN_OVERLAP_NS (5 * SECOND_NS)
+#define LIVE_NS	       (30 * SECOND_NS)
 #define SILENT_NS      (24 * 3600 * SECOND_NS)
 
 struct usage_state {
@@ -116,6 +119,19 @@ static enum usage_verdict need_full(struct usage_answer *answer, uint64_t from)
 	return USAGE_NEED_FULL;
 }
 
+static bool was_asked(const struct usage_node *n, const uint8_t run[FRAME_RUN_LEN])
+{
+	return n && n->has_asked && memcmp(n->asked_run, run, FRAME_RUN_LEN) == 0;
+}
+
+/* An agent that was restarted tells its run from the beginning; one in the middle of a run never stopped. */
+static bool is_rival(const struct usage_node *n, const uint8_t run[FRAME_RUN_LEN],
+		     const struct interval *i, int64_t now_ns)
+{
+	return n && n->has_run && i->sequence > i->merged && !was_asked(n, run) &&
+	       now_ns - n->heard_ns < LIVE_NS;
+}
+
 /* Is it news? n is NULL for a node not heard before. */
 static enum usage_verdict judge_order(const struct usage_node *n, const uint8_t run[FRAME_RUN_LEN],
 				      const struct interval *i, int64_t now_ns,
@@ -134,13 +150,15 @@ static enum usage_verdict judge_order(const struct usage_node *n, const uint8_t 
 		return USAGE_TOO_OLD;
 	if (usage_node_runs(n, run))
 		return USAGE_APPLIED;
+	if (is_rival(n, run, i, now_ns))
+		return refuse(answer, "another agent reports as this node: give each a --node-name "
+				      "of its own");
 	if (n && n->has_run && i->start_ns < n->head.end_ns - RUN_OVERLAP_NS)
 		return refuse(answer,
 			      "a new run starts %" PRId64
 			      " s before the end of what the node's last run told",
 			      (n->head.end_ns - i->start_ns) / SECOND_NS);
-	if (i->sequence == 1 ||
-	    (n && n->has_asked && memcmp(n->asked_run, run, FRAME_RUN_LEN) == 0))
+	if (i->sequence == 1 || was_asked(n, run))
 		return USAGE_APPLIED;
 	return need_full(answer, 1);
 }

@@ -37,8 +37,9 @@ void usage_free(struct usage_state *u);
 /*
  * One interval of one run of one node's agent. Order and duplicates are told by (run, sequence); a run not yet
  * heard is asked once for everything its agent still has (resend_from 1) and then taken as it comes; a run that
- * starts more than 5 s before the node's last applied end is refused, and so is an interval that ends more than 5
- * minutes after now. Values that cannot be (usage_check.h) refuse the interval with the number. Takes
+ * starts more than 5 s before the node's last applied end is refused, and so is one told from its middle while the
+ * node's run was heard within 30 s (two agents of one name), and an interval that ends more than 5 minutes after
+ * now. Values that cannot be (usage_check.h) refuse the interval with the number. Takes
  * nothing over. interval->sequence must be > 0, its entries sorted by ref.
  */
 void usage_apply(struct usage_state *u, const char *node, const uint8_t run[FRAME_RUN_LEN],

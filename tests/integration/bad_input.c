@@ -123,9 +123,15 @@ static void test_usage_errors(void **state)
 		{"evenkeel", {"nodes", "-o", "xml"}, 2, {"xml", "json"}},
 	};
 
+	char long_name[300] = "";
+	const struct bad_start too_long = {
+		"evenkeel-agent", {"--node-name", long_name}, 2, {"--node-name", "253"}};
+
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		expect_refusal(&cases[i]);
+	memset(long_name, 'a', sizeof(long_name) - 1);
+	expect_refusal(&too_long);
 }
 
 static void test_unusable_keys(void **state)
