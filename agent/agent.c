@@ -76,7 +76,7 @@ struct agent {
 	/* What not even the last rescan could place: paths too long, cgroups beyond the tables. */
 	uint32_t unplaced_unknown, unplaced_missing;
 	bool stop;
-	uint64_t refused_logged[SENDERS_MAX];
+	char refusal_logged[SENDERS_MAX][sizeof(((struct sender_stats *)0)->last_reason)];
 	bool silence_logged[SENDERS_MAX];
 	int64_t opened_ns; /* monotonic */
 
@@ -203,8 +203,10 @@ static void log_sender(struct agent *a, size_t index, const struct sender_stats 
 	int64_t heard = stats->last_ack_ns ? stats->last_ack_ns : a->opened_ns;
 	bool silent = mono_ns - heard > SILENCE_NS + a->schedule.interval_ns;
 
-	if (stats->refused != a->refused_logged[index])
-		log_warn("%s refused an interval: %s", url, stats->last_reason);
+	if (stats->refused && strcmp(stats->last_reason, a->refusal_logged[index]) != 0) {
+		log_warn("%s did not take an interval: %s", url, stats->last_reason);
+		memcpy(a->refusal_logged[index], stats->last_reason, sizeof(stats->last_reason));
+	}
 	if (silent && !a->silence_logged[index])
 		log_warn("%s acknowledges nothing; is it running, with the same "
 			 "key? "
@@ -212,7 +214,6 @@ static void log_sender(struct agent *a, size_t index, const struct sender_stats 
 			 url);
 	if (!silent && a->silence_logged[index])
 		log_info("%s acknowledges again", url);
-	a->refused_logged[index] = stats->refused;
 	a->silence_logged[index] = silent;
 }
 
@@ -283,18 +284,14 @@ static int on_timer(struct agent *a, struct reason *reason)
 
 static void reload_keys(struct agent *a)
 {
-	struct keyring fresh;
 	struct reason why;
 
 	if (!a->config->key_path)
 		return;
-	if (keyring_load(&fresh, a->config->key_path, &why)) {
+	if (keyring_load(&a->keys, a->config->key_path, &why))
 		log_error("keeping the old keys: %s", why.text);
-		return;
-	}
-	a->keys = fresh;
-	keyring_wipe(&fresh);
-	log_info("read the keys again");
+	else
+		log_info("read the keys again");
 }
 
 static void on_signal(struct agent *a)

@@ -37,7 +37,7 @@
 #define FAR_NS		 (60 * NS_PER_SEC)
 
 /* Frames sent in one step, so that a quick aggregator with a long backlog does not keep the caller from sampling. */
-enum { FRAMES_PER_STEP = 16 };
+enum { FRAMES_PER_STEP = 16, REPLIES_PER_STEP = 64 };
 
 /* The interval being sent. */
 struct flight {
@@ -268,7 +268,8 @@ static void receive(struct sender *s, const struct ring *ring, int64_t now)
 	struct ack ack;
 	uint32_t request;
 
-	while (!sender_socket_receive(s->socket, &request, &data)) {
+	for (int n = 0; n < REPLIES_PER_STEP && !sender_socket_receive(s->socket, &request, &data);
+	     n++) {
 		/* A late ack of something that was sent twice. */
 		if (!s->flight.waiting || request != s->flight.request)
 			continue;

@@ -12,6 +12,7 @@
 #include "aggregator/engine.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -27,7 +28,8 @@
 #include "shared/log.h"
 #include "shared/mem.h"
 
-#define PUBLISH_NS NS_PER_SEC
+#define PUBLISH_NS     NS_PER_SEC
+#define REFUSAL_LOG_NS (10 * NS_PER_SEC)
 
 enum { FRAMES_PER_TURN = 64 };
 
@@ -50,6 +52,9 @@ struct engine {
 	struct keyring keys;
 	struct usage_state *usage;
 	int64_t published_ns; /* monotonic */
+	int64_t refusal_logged_ns; /* Unix time */
+	uint64_t refusals_unlogged;
+	int failure; /* what stopped the loop, negative errno; 0: a signal */
 
 	/* any thread */
 	struct counters counters;
@@ -67,6 +72,19 @@ static const enum ack_status status_of_verdict[] = {
 	[USAGE_REFUSED] = ACK_REFUSED,
 };
 
+/* A node that is refused is refused every few seconds: the log gets a line now and then, /metrics counts all. */
+static void log_refusal(struct engine *e, const char *node, const char *why, int64_t now_ns)
+{
+	if (now_ns - e->refusal_logged_ns < REFUSAL_LOG_NS && now_ns >= e->refusal_logged_ns) {
+		e->refusals_unlogged++;
+		return;
+	}
+	log_warn("refused an interval of node %s: %s (%" PRIu64 " other refusals not logged)", node,
+		 why, e->refusals_unlogged);
+	e->refusal_logged_ns = now_ns;
+	e->refusals_unlogged = 0;
+}
+
 static enum frame_result on_interval(void *ctx, const struct frame_header *header,
 				     struct interval *interval, int64_t now_ns, struct ack *ack)
 {
@@ -79,7 +97,7 @@ static enum frame_result on_interval(void *ctx, const struct frame_header *heade
 	ack->resend_from = answer.resend_from;
 	memcpy(ack->reason, answer.reason, sizeof(answer.reason));
 	if (answer.verdict == USAGE_REFUSED)
-		log_warn("refused an interval of node %s: %s", header->node, answer.reason);
+		log_refusal(e, header->node, answer.reason, now_ns);
 	return result_of_verdict[answer.verdict];
 }
 
@@ -114,27 +132,25 @@ static void on_frames(uv_poll_t *poll, int status, int events)
 	struct engine *e = poll->data;
 
 	(void)events;
-	if (status < 0)
-		log_error("the ingest socket cannot be watched: %s", uv_strerror(status));
-	else
-		ingest_step(e->ingest, FRAMES_PER_TURN, clock_wall_ns());
+	if (status < 0) {
+		e->failure = status;
+		uv_stop(&e->loop);
+		return;
+	}
+	ingest_step(e->ingest, FRAMES_PER_TURN, clock_wall_ns());
 	publish_soon(e);
 }
 
 static void reload_keys(struct engine *e)
 {
-	struct keyring fresh;
 	struct reason why;
 
 	if (!e->config->key_path)
 		return;
-	if (keyring_load(&fresh, e->config->key_path, &why)) {
+	if (keyring_load(&e->keys, e->config->key_path, &why))
 		log_error("keeping the old keys: %s", why.text);
-		return;
-	}
-	e->keys = fresh;
-	keyring_wipe(&fresh);
-	log_info("read the keys again");
+	else
+		log_info("read the keys again");
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -158,27 +174,43 @@ static void raise_descriptor_limit(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-static int open_loop(struct engine *e, struct reason *reason)
+static int watch_ingest(struct engine *e)
+{
+	int rc = uv_poll_init(&e->loop, &e->ingest_poll, ingest_fd(e->ingest));
+
+	e->ingest_poll.data = e;
+	return rc ? rc : uv_poll_start(&e->ingest_poll, UV_READABLE, on_frames);
+}
+
+static int watch_signals(struct engine *e)
 {
 	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+	int rc = 0;
+
+	for (int i = 0; i < 3 && !rc; i++) {
+		rc = uv_signal_init(&e->loop, &e->signals[i]);
+		e->signals[i].data = e;
+		if (!rc)
+			rc = uv_signal_start(&e->signals[i], on_signal, numbers[i]);
+	}
+	return rc;
+}
+
+static int open_loop(struct engine *e, struct reason *reason)
+{
 	int rc = uv_loop_init(&e->loop);
 
-	if (rc) {
-		reason_set(reason, "the event loop does not start: %s", uv_strerror(rc));
-		return rc;
-	}
-	e->loop_open = true;
-	uv_timer_init(&e->loop, &e->publish_timer);
+	e->loop_open = rc == 0;
+	if (!rc)
+		rc = uv_timer_init(&e->loop, &e->publish_timer);
 	e->publish_timer.data = e;
-	for (int i = 0; i < 3; i++) {
-		uv_signal_init(&e->loop, &e->signals[i]);
-		e->signals[i].data = e;
-		uv_signal_start(&e->signals[i], on_signal, numbers[i]);
-	}
-	uv_poll_init(&e->loop, &e->ingest_poll, ingest_fd(e->ingest));
-	e->ingest_poll.data = e;
-	uv_poll_start(&e->ingest_poll, UV_READABLE, on_frames);
-	return 0;
+	if (!rc)
+		rc = watch_signals(e);
+	if (!rc)
+		rc = watch_ingest(e);
+	if (rc)
+		reason_set(reason, "the event loop does not start: %s", uv_strerror(rc));
+	return rc;
 }
 
 int engine_open(struct engine **out, const struct engine_config *config, struct reason *reason)
@@ -218,9 +250,13 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 	return 0;
 }
 
-void engine_run(struct engine *e)
+int engine_run(struct engine *e, struct reason *reason)
 {
 	uv_run(&e->loop, UV_RUN_DEFAULT);
+	if (e->failure)
+		reason_set(reason, "the ingest socket cannot be watched any more: %s",
+			   uv_strerror(e->failure));
+	return e->failure;
 }
 
 static void close_handle(uv_handle_t *handle, void *unused)

@@ -19,8 +19,8 @@ struct engine;
 
 /* Binds both addresses. config is borrowed for the engine's life. */
 int engine_open(struct engine **e, const struct engine_config *config, struct reason *reason);
-/* Runs until SIGINT or SIGTERM; SIGHUP reads the keys again. */
-void engine_run(struct engine *e);
+/* Runs until SIGINT or SIGTERM; SIGHUP reads the keys again. 0, or -errno with the reason when it cannot go on. */
+int engine_run(struct engine *e, struct reason *reason);
 void engine_close(struct engine *e);
 
 #endif

@@ -93,14 +93,15 @@ static int run(const void *values, struct reason *why)
 		.watcher_upstream = o->watcher_variant == 1,
 	};
 	struct engine *engine;
+	int rc;
 
 	if (parse_smoothing(o->watcher_stddev, &config.watcher_smoothed, why))
 		return 2;
 	if (engine_open(&engine, &config, why))
 		return 1;
-	engine_run(engine);
+	rc = engine_run(engine, why);
 	engine_close(engine);
-	return 0;
+	return rc ? 1 : 0;
 }
 
 int main(int argc, char **argv)

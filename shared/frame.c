@@ -237,11 +237,6 @@ int frame_open(const void *data, size_t len, const struct keyring *ring,
 
 	if (rc)
 		return rc;
-	if (len > FRAME_LEN_MAX) {
-		reason_set(reason, "%zu bytes, a frame may have %d", len, FRAME_LEN_MAX);
-		*header = h;
-		return -EMSGSIZE;
-	}
 	rc = choose_key(ring, &h, &key, reason);
 	if (rc) {
 		*header = h;
@@ -261,6 +256,11 @@ int frame_open(const void *data, size_t len, const struct keyring *ring,
 		return rc;
 	}
 	*header = h;
+	if (len > FRAME_LEN_MAX) {
+		buf_fini(&plain);
+		reason_set(reason, "%zu bytes, a frame may have %d", len, FRAME_LEN_MAX);
+		return -EMSGSIZE;
+	}
 	buf_fini(body);
 	*body = plain;
 	return 0;

@@ -68,11 +68,11 @@ void frame_seal(struct buf *out, struct frame_header *header, const struct key *
  * Checks and opens a frame. 0 and *header, *body (replaced); or
  *   -EBADMSG  not a frame of ours, truncated, or a field out of range
  *   -EPROTO   another version
- *   -EMSGSIZE longer than FRAME_LEN_MAX
+ *   -EMSGSIZE longer than FRAME_LEN_MAX, though it verifies
  *   -ENOKEY   sealed with a key we do not have, or in clear where keys are required (ring not empty)
  *   -EKEYREJECTED  does not verify: forged, damaged, or an ack to another request
- * On -EMSGSIZE and -ENOKEY *header is filled as far as it was read (unverified), so that a refusal can name its
- * node; otherwise nothing is written.
+ * On -EMSGSIZE *header is filled, so that its sender can be told; on -ENOKEY too, but unverified. Otherwise nothing is
+ * written.
  */
 int frame_open(const void *data, size_t len, const struct keyring *ring,
 	       const uint8_t *request_nonce, struct frame_header *header, struct buf *body,

