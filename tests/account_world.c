@@ -33,6 +33,18 @@ void world_free(struct world *w)
 	free(w);
 }
 
+int world_setup(void **state)
+{
+	*state = world_new();
+	return 0;
+}
+
+int world_teardown(void **state)
+{
+	world_free(*state);
+	return 0;
+}
+
 static bool exists(const struct world *w, const char *path)
 {
 	for (size_t i = 0; i < w->path_count; i++)

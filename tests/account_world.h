@@ -38,6 +38,12 @@ struct world {
 /* Four CPUs, 8 GiB of which 6 are available, one hierarchy with "/" alone; not committed yet. */
 struct world *world_new(void);
 void world_free(struct world *w);
+
+/* A cmocka test whose state is a world of its own. */
+#define WORLD_TEST(name) cmocka_unit_test_setup_teardown(name, world_setup, world_teardown)
+int world_setup(void **state);
+int world_teardown(void **state);
+
 /* Makes the directory and those above it; nothing sees it before the next world_scan(). */
 void world_mkdir(struct world *w, const char *path);
 /* Removes it and all below. */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/http_fixture.h"
 
+#include <assert.h>
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,6 +49,18 @@ void http_fixture_close(struct http_fixture *f)
 {
 	forget_answer(f);
 	view_slot_free(f->ctx.views);
+}
+
+int http_fixture_setup(void **state)
+{
+	http_fixture_open(*state, view_fixture_new());
+	return 0;
+}
+
+int http_fixture_teardown(void **state)
+{
+	http_fixture_close(*state);
+	return 0;
 }
 
 static const char *query(const struct http_request *rq, const char *name)
@@ -161,4 +175,20 @@ const char *http_fixture_error(const struct http_fixture *f)
 const char *http_fixture_error_field(const struct http_fixture *f)
 {
 	return error_member(f, "error.field");
+}
+
+const char *http_fixture_names(struct http_fixture *f)
+{
+	const cJSON *item;
+	size_t len = 0;
+
+	f->names[0] = '\0';
+	cJSON_ArrayForEach(item, http_fixture_at(f->json, "items"))
+	{
+		len += (size_t)snprintf(f->names + len, sizeof(f->names) - len, "%s%s",
+					len ? " " : "",
+					cJSON_GetStringValue(http_fixture_at(item, "name")));
+		assert(len < sizeof(f->names));
+	}
+	return f->names;
 }

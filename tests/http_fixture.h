@@ -12,11 +12,20 @@ struct http_fixture {
 	struct counters counters;
 	struct http_response response; /* of the last request */
 	cJSON *json; /* its body, parsed; NULL when it is not JSON */
+	char names[1024]; /* see http_fixture_names() */
 };
 
 /* Takes v over; NULL: nothing was ever published. */
 void http_fixture_open(struct http_fixture *f, struct view *v);
 void http_fixture_close(struct http_fixture *f);
+
+/* A cmocka test around which the fixture at that address is opened with view_fixture_new(), and closed. */
+#define HTTP_FIXTURE_TEST(name, fixture)                                                           \
+	cmocka_unit_test_prestate_setup_teardown(name, http_fixture_setup, http_fixture_teardown,  \
+						 fixture)
+int http_fixture_setup(void **state);
+int http_fixture_teardown(void **state);
+
 /* "GET", "/v1/nodes?limit=2": routes it and returns the status. Nothing is unescaped but "+" in values, to a space. */
 int http_fixture_send(struct http_fixture *f, const char *method, const char *target,
 		      const char *body);
@@ -24,6 +33,9 @@ int http_fixture_get(struct http_fixture *f, const char *target);
 /* error.code and error.field of the last answer; "" where there is none. */
 const char *http_fixture_error(const struct http_fixture *f);
 const char *http_fixture_error_field(const struct http_fixture *f);
+
+/* The names of the last answer's items in order, separated by blanks; valid until the next call. */
+const char *http_fixture_names(struct http_fixture *f);
 
 /* What stands at a path like "items.0.usage.cpuMillicores" below json; NULL when a part is missing. */
 const cJSON *http_fixture_at(const cJSON *json, const char *path);

@@ -2,7 +2,6 @@
 /* From counters to rates: baselines, lives and deaths of cgroups, roll-up, slow values. */
 #include "agent/account.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -11,23 +10,9 @@
 #include <cmocka.h>
 
 #include "tests/account_world.h"
-
-#define assert_near(got, want)                                                                     \
-	assert_true(fabs((double)(got) - (double)(want)) <= 1e-6 * fmax(1, fabs((double)(want))))
+#include "tests/near.h"
 
 static const char *const one_unit[] = {"/a.service", NULL};
-
-static int setup(void **state)
-{
-	*state = world_new();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	world_free(*state);
-	return 0;
-}
 
 static const struct usage *usage_of(const struct interval *i, const char *name)
 {
@@ -679,35 +664,33 @@ static void test_slow_counters_of_the_subtree(void **state)
 	interval_free(i);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_rate_from_counter_differences),
-		TEST(test_missed_ticks_lose_no_use),
-		TEST(test_same_instant_is_left_to_the_next_tick),
-		TEST(test_a_pass_that_misses_a_cgroup),
-		TEST(test_a_new_cgroup_counts_from_zero),
-		TEST(test_new_at_the_first_tick_counts_from_zero),
-		TEST(test_what_vanished_keeps_its_samples),
-		TEST(test_never_sampled_is_never_reported),
-		TEST(test_a_recreated_path_is_another_workload),
-		TEST(test_counters_that_go_back),
-		TEST(test_found_late_is_spread_within_capacity),
-		TEST(test_own_tasks_are_rolled_up),
-		TEST(test_whole_counters_are_not_added_again),
-		TEST(test_a_whole_counter_above_own_tasks),
-		TEST(test_a_change_of_tier_counts_nothing_twice),
-		TEST(test_memory_is_weighted_with_time),
-		TEST(test_working_set_of_slow_ticks),
-		TEST(test_inactive_pages_of_the_subtree),
-		TEST(test_slow_counters),
+		WORLD_TEST(test_rate_from_counter_differences),
+		WORLD_TEST(test_missed_ticks_lose_no_use),
+		WORLD_TEST(test_same_instant_is_left_to_the_next_tick),
+		WORLD_TEST(test_a_pass_that_misses_a_cgroup),
+		WORLD_TEST(test_a_new_cgroup_counts_from_zero),
+		WORLD_TEST(test_new_at_the_first_tick_counts_from_zero),
+		WORLD_TEST(test_what_vanished_keeps_its_samples),
+		WORLD_TEST(test_never_sampled_is_never_reported),
+		WORLD_TEST(test_a_recreated_path_is_another_workload),
+		WORLD_TEST(test_counters_that_go_back),
+		WORLD_TEST(test_found_late_is_spread_within_capacity),
+		WORLD_TEST(test_own_tasks_are_rolled_up),
+		WORLD_TEST(test_whole_counters_are_not_added_again),
+		WORLD_TEST(test_a_whole_counter_above_own_tasks),
+		WORLD_TEST(test_a_change_of_tier_counts_nothing_twice),
+		WORLD_TEST(test_memory_is_weighted_with_time),
+		WORLD_TEST(test_working_set_of_slow_ticks),
+		WORLD_TEST(test_inactive_pages_of_the_subtree),
+		WORLD_TEST(test_slow_counters),
 		cmocka_unit_test(test_what_is_not_measured_is_absent),
-		TEST(test_a_counter_read_late_begins_then),
-		TEST(test_pressure_and_throttling_out_of_step),
-		TEST(test_surplus_of_throttling_is_forgotten),
-		TEST(test_slow_counters_of_the_subtree),
+		WORLD_TEST(test_a_counter_read_late_begins_then),
+		WORLD_TEST(test_pressure_and_throttling_out_of_step),
+		WORLD_TEST(test_surplus_of_throttling_is_forgotten),
+		WORLD_TEST(test_slow_counters_of_the_subtree),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,6 @@
 /* The node's own samples: cgroups and the rest of the machine, memory, what only the loop knows. */
 #include "agent/account.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -11,23 +10,9 @@
 #include <cmocka.h>
 
 #include "tests/account_world.h"
-
-#define assert_near(got, want)                                                                     \
-	assert_true(fabs((double)(got) - (double)(want)) <= 1e-6 * fmax(1, fabs((double)(want))))
+#include "tests/near.h"
 
 static const char *const one_unit[] = {"/a.service", NULL};
-
-static int setup(void **state)
-{
-	*state = world_new();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	world_free(*state);
-	return 0;
-}
 
 /* The machine is busy 900 millicores, of which one unit has 500: read once a second, in the middle of ticks. */
 static void test_rest_of_the_machine(void **state)
@@ -282,16 +267,18 @@ static void test_what_the_loop_knows(void **state)
 	interval_free(i);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_rest_of_the_machine),		  TEST(test_rest_that_ends_is_taken_back),
-		TEST(test_rounding_of_proc_stat),	  TEST(test_node_stays_within_capacity),
-		TEST(test_a_root_that_is_no_longer_read), TEST(test_a_jump_of_proc_stat),
-		TEST(test_node_without_any_counter),	  TEST(test_node_memory),
-		TEST(test_what_the_loop_knows),
+		WORLD_TEST(test_rest_of_the_machine),
+		WORLD_TEST(test_rest_that_ends_is_taken_back),
+		WORLD_TEST(test_rounding_of_proc_stat),
+		WORLD_TEST(test_node_stays_within_capacity),
+		WORLD_TEST(test_a_root_that_is_no_longer_read),
+		WORLD_TEST(test_a_jump_of_proc_stat),
+		WORLD_TEST(test_node_without_any_counter),
+		WORLD_TEST(test_node_memory),
+		WORLD_TEST(test_what_the_loop_knows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

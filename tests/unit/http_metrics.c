@@ -16,20 +16,6 @@
 
 static struct http_fixture f;
 
-static int setup(void **state)
-{
-	(void)state;
-	http_fixture_open(&f, view_fixture_new());
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	http_fixture_close(&f);
-	return 0;
-}
-
 static bool has_line(const char *line)
 {
 	char *framed = mem_printf("\n%s\n", line);
@@ -240,7 +226,7 @@ static void test_cardinality(void **state)
 	assert_false(has_text("ssh.service"));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) HTTP_FIXTURE_TEST(name, &f)
 
 int main(void)
 {

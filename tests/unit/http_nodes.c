@@ -16,34 +16,6 @@
 
 static struct http_fixture f;
 
-static int setup(void **state)
-{
-	(void)state;
-	http_fixture_open(&f, view_fixture_new());
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	http_fixture_close(&f);
-	return 0;
-}
-
-/* The names of the items in order, separated by blanks. */
-static const char *names(void)
-{
-	static char text[512];
-	const cJSON *item;
-	size_t len = 0;
-
-	text[0] = '\0';
-	cJSON_ArrayForEach(item, http_fixture_at(f.json, "items")) len +=
-		(size_t)snprintf(text + len, sizeof(text) - len, "%s%s", len ? " " : "",
-				 cJSON_GetStringValue(http_fixture_at(item, "name")));
-	return text;
-}
-
 static const char *continuation(void)
 {
 	return cJSON_GetStringValue(http_fixture_at(f.json, "continue"));
@@ -142,7 +114,7 @@ static void test_states(void **state)
 
 	(void)state;
 	assert_int_equal(http_fixture_get(&f, "/v1/nodes"), 200);
-	assert_string_equal(names(), "alpha bravo delta gone mute");
+	assert_string_equal(http_fixture_names(&f), "alpha bravo delta gone mute");
 	assert_null(continuation());
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const cJSON *source =
@@ -165,7 +137,7 @@ static void test_list_envelope(void **state)
 	assert_memory_equal(f.response.body.data, want, strlen(want));
 	assert_string_equal(f.response.body.data + f.response.body.len - 4, "}]}\n");
 	assert_int_equal(http_fixture_get(&f, "/v1/nodes?node=nobody"), 200);
-	assert_string_equal(names(), "");
+	assert_string_equal(http_fixture_names(&f), "");
 	assert_true(cJSON_IsArray(http_fixture_at(f.json, "items")));
 }
 
@@ -190,7 +162,7 @@ static void test_filter_and_sort(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		assert_int_equal(http_fixture_get(&f, cases[i].target), 200);
-		assert_string_equal(names(), cases[i].names);
+		assert_string_equal(http_fixture_names(&f), cases[i].names);
 	}
 	assert_int_equal(http_fixture_get(&f, "/v1/nodes?sort=cpu&limit=1"), 200);
 	assert_null(continuation());
@@ -211,7 +183,8 @@ static void test_paging(void **state)
 			snprintf(target, sizeof(target), "/v1/nodes?limit=%d&continue=%s", limit,
 				 token);
 			assert_int_equal(http_fixture_get(&f, target), 200);
-			snprintf(all + len, sizeof(all) - len, "%s%s", len ? " " : "", names());
+			snprintf(all + len, sizeof(all) - len, "%s%s", len ? " " : "",
+				 http_fixture_names(&f));
 			free(token);
 			token = continuation() ? mem_strdup(continuation()) : NULL;
 		} while (token);
@@ -323,7 +296,7 @@ static void test_etag(void **state)
 	assert_true(f.response.etag != first && f.response.etag != second);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) HTTP_FIXTURE_TEST(name, &f)
 
 int main(void)
 {

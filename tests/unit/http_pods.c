@@ -15,33 +15,6 @@
 
 static struct http_fixture f;
 
-static int setup(void **state)
-{
-	(void)state;
-	http_fixture_open(&f, view_fixture_new());
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	http_fixture_close(&f);
-	return 0;
-}
-
-static const char *names(void)
-{
-	static char text[1024];
-	const cJSON *item;
-	size_t len = 0;
-
-	text[0] = '\0';
-	cJSON_ArrayForEach(item, http_fixture_at(f.json, "items")) len +=
-		(size_t)snprintf(text + len, sizeof(text) - len, "%s%s", len ? " " : "",
-				 cJSON_GetStringValue(http_fixture_at(item, "name")));
-	return text;
-}
-
 /* items[i] as compact text; the caller frees it. */
 static char *item_text(int i)
 {
@@ -73,7 +46,7 @@ static void test_filter_and_sort(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		assert_int_equal(http_fixture_get(&f, cases[i].target), 200);
-		assert_string_equal(names(), cases[i].names);
+		assert_string_equal(http_fixture_names(&f), cases[i].names);
 	}
 }
 
@@ -201,7 +174,7 @@ static void test_refusals(void **state)
 	assert_int_equal(http_fixture_send(&f, "DELETE", "/v1/pods", ""), 405);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) HTTP_FIXTURE_TEST(name, &f)
 
 int main(void)
 {

@@ -8,23 +8,8 @@
 #include <string.h>
 
 #include "tests/http_fixture.h"
-#include "tests/view_fixture.h"
 
 static struct http_fixture f;
-
-static int setup(void **state)
-{
-	(void)state;
-	http_fixture_open(&f, view_fixture_new());
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	http_fixture_close(&f);
-	return 0;
-}
 
 static void test_routes(void **state)
 {
@@ -106,7 +91,7 @@ static void test_error_shape(void **state)
 	buf_fini(&rs.body);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) HTTP_FIXTURE_TEST(name, &f)
 
 int main(void)
 {

@@ -9,26 +9,11 @@
 #include <string.h>
 
 #include "tests/http_fixture.h"
-#include "tests/view_fixture.h"
 
 #define TLP  "\"TargetLoadPacking\""
 #define LVRB "\"LoadVariationRiskBalancing\""
 
 static struct http_fixture f;
-
-static int open_fixture(void **state)
-{
-	(void)state;
-	http_fixture_open(&f, view_fixture_new());
-	return 0;
-}
-
-static int close_fixture(void **state)
-{
-	(void)state;
-	http_fixture_close(&f);
-	return 0;
-}
 
 static int post(const char *body)
 {
@@ -261,17 +246,17 @@ static void test_refused(void **state)
 	}
 }
 
+#define TEST(name) HTTP_FIXTURE_TEST(name, &f)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_all_nodes, open_fixture, close_fixture),
-		cmocka_unit_test_setup_teardown(test_pod_and_arguments, open_fixture,
-						close_fixture),
-		cmocka_unit_test_setup_teardown(test_blends_and_variants, open_fixture,
-						close_fixture),
-		cmocka_unit_test_setup_teardown(test_default_requests, open_fixture, close_fixture),
-		cmocka_unit_test_setup_teardown(test_no_nodes, open_fixture, close_fixture),
-		cmocka_unit_test_setup_teardown(test_refused, open_fixture, close_fixture),
+		TEST(test_all_nodes),
+		TEST(test_pod_and_arguments),
+		TEST(test_blends_and_variants),
+		TEST(test_default_requests),
+		TEST(test_no_nodes),
+		TEST(test_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,20 +15,6 @@
 
 static struct http_fixture f;
 
-static int setup(void **state)
-{
-	(void)state;
-	http_fixture_open(&f, view_fixture_new());
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	http_fixture_close(&f);
-	return 0;
-}
-
 static void republish(struct view *v)
 {
 	view_slot_publish(f.ctx.views, v);
@@ -310,7 +296,7 @@ static void test_health(void **state)
 	assert_int_equal(http_fixture_get(&f, "/watcher/health"), 503);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) HTTP_FIXTURE_TEST(name, &f)
 
 int main(void)
 {
