@@ -6,7 +6,6 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
-#include <string.h>
 #include <cmocka.h>
 
 #include "tests/account_world.h"
