@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "shared/interval.h"
+#include "tests/near.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -9,9 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-
-#define assert_near(got, want)                                                                     \
-	assert_true(fabs((double)(got) - (double)(want)) <= 1e-6 * fmax(1, fabs((double)(want))))
 
 static const uint32_t all = USAGE_CPU | USAGE_MEMORY | USAGE_WORKING_SET | USAGE_THROTTLE |
 			    USAGE_OOM | USAGE_CONTENTION_CPU | USAGE_CONTENTION_MEMORY;
