@@ -115,7 +115,7 @@ int usage_tally_exit(const struct usage_tally *t, struct reason *reason)
 	}
 	if (fresh == 0) {
 		reason_set(reason,
-			   "no %s is fresh: nothing was heard of the %zu shown for "
+			   "no %s is fresh: nothing was heard of the %zu known for "
 			   "30s or more",
 			   t->what, total);
 		return CLI_STALE;

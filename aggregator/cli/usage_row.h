@@ -9,7 +9,7 @@
 
 enum row_state { ROW_FRESH, ROW_LATE, ROW_EXPIRED, ROW_NONE };
 
-/* How many rows were shown in each state, and which names of the call were met. */
+/* How many items were met in each state, shown or not, and which names of the call were met. */
 struct usage_tally {
 	const struct cli *cli;
 	const char *what; /* "node", "pod" */

@@ -177,7 +177,7 @@ static void exit_code_tells_staleness(void **state)
 		 "no node is known: has an evenkeel-agent been started?"},
 		{{.items = {late_node, silent_node}},
 		 CLI_STALE,
-		 "no node is fresh: nothing was heard of the 2 shown for 30s or more"},
+		 "no node is fresh: nothing was heard of the 2 known for 30s or more"},
 		{{.items = {fresh_node, silent_node}}, CLI_OK, ""},
 		{{.items = {fresh_node, late_node}, .options = {.strict = true}},
 		 CLI_STALE,

@@ -173,7 +173,7 @@ static void exit_code_tells_staleness(void **state)
 		 "no pod is known in namespace shop"},
 		{{.items = {late, expired}},
 		 CLI_STALE,
-		 "no pod is fresh: nothing was heard of the 2 shown for 30s or more"},
+		 "no pod is fresh: nothing was heard of the 2 known for 30s or more"},
 		{{.items = {web, late}}, CLI_OK, ""},
 		{{.items = {web, late}, .options = {.strict = true}},
 		 CLI_STALE,
