@@ -208,6 +208,14 @@ void usage_row_oom(struct table *t, const cJSON *item)
 	table_cell(t, kills > 0 ? PAINT_BAD : PAINT_PLAIN, text);
 }
 
+double usage_row_cpu_window(const cJSON *item, const char *window, const char *statistic)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "usage.cpuMillicores.windows.%s.%s", window, statistic);
+	return document_number(item, path);
+}
+
 double usage_row_throttled_key(const cJSON *item)
 {
 	double ratio = document_number(item, "contention.throttledRatio");
