@@ -42,23 +42,26 @@ static const char late_node[] =
 
 static const char silent_node[] = "{\"name\":\"worker-3\",\"source\":{\"state\":\"none\"}}";
 
+static void check(const struct cli_fixture *f, int code, const char *text, const char *reason)
+{
+	cli_fixture_check(f, &nodes_kind, code, text, reason);
+}
+
 static void shows_the_table(void **state)
 {
 	struct cli_fixture g = {.items = {fresh_node, late_node, silent_node}};
 	(void)state;
 
-	cli_fixture_check(
-		&g, &nodes_kind, CLI_OK,
-		"NAME         CPU  CPU%  MEAN(5m)  SIGMA   P95   MAX      MEMORY  MEM%  WORKSET  "
-		"AGE       TIER\n"
-		"worker-1  612m/4   15%      580m   120m  1.25  2.31  6.2/15.6Gi   40%    5.0Gi  "
-		"3s "
-		"       T1\n"
-		"worker-2  1.90/2   95%         -      -     -     -           -     -        -  "
-		"42s late  T3\n"
-		"worker-3       -     -         -      -     -     -           -     -        -  "
-		"never     -\n",
-		"");
+	check(&g, CLI_OK,
+	      "NAME         CPU  CPU%  MEAN(5m)  SIGMA   P95   MAX      MEMORY  MEM%  WORKSET  "
+	      "AGE       TIER\n"
+	      "worker-1  612m/4   15%      580m   120m  1.25  2.31  6.2/15.6Gi   40%    5.0Gi  3s "
+	      "       T1\n"
+	      "worker-2  1.90/2   95%         -      -     -     -           -     -        -  "
+	      "42s late  T3\n"
+	      "worker-3       -     -         -      -     -     -           -     -        -  "
+	      "never     -\n",
+	      "");
 }
 
 static void shows_another_window(void **state)
@@ -67,10 +70,9 @@ static void shows_another_window(void **state)
 				.options = {.window = 2, .no_headers = true}};
 	(void)state;
 
-	cli_fixture_check(
-		&g, &nodes_kind, CLI_OK,
-		"worker-1  612m/4  15%  540m  100m  1.15  2.50  6.2/15.6Gi  40%  5.0Gi  3s  T1\n",
-		"");
+	check(&g, CLI_OK,
+	      "worker-1  612m/4  15%  540m  100m  1.15  2.50  6.2/15.6Gi  40%  5.0Gi  3s  T1\n",
+	      "");
 }
 
 static void wide_shows_all_windows_and_the_agent(void **state)
@@ -79,18 +81,17 @@ static void wide_shows_all_windows_and_the_agent(void **state)
 				.options = {.output = OUTPUT_WIDE}};
 	(void)state;
 
-	cli_fixture_check(
-		&g, &nodes_kind, CLI_OK,
-		"NAME         CPU  CPU%   P95   MAX  MEAN±SIGMA(5m)      (10m)      (15m)      "
-		"MEMORY  MEM%"
-		"  WORKSET  THROTTLED  WAITING  OOM  AGE       TIER  RATE  MISSED  AGENT-CPU\n"
-		"worker-1  612m/4   15%  1.25  2.31       580m±120m  560m±110m  540m±100m  "
-		"6.2/15.6Gi   40%"
-		"    5.0Gi        12%       2%    1  3s        T1    10Hz       2       3.2m\n"
-		"worker-2  1.90/2   95%     -     -               -          -          -         "
-		"  -     -"
-		"        -          -        -    -  42s late  T3     1Hz       -          -\n",
-		"");
+	check(&g, CLI_OK,
+	      "NAME         CPU  CPU%   P95   MAX  MEAN±SIGMA(5m)      (10m)      (15m)      "
+	      "MEMORY  MEM%"
+	      "  WORKSET  THROTTLED  WAITING  OOM  AGE       TIER  RATE  MISSED  AGENT-CPU\n"
+	      "worker-1  612m/4   15%  1.25  2.31       580m±120m  560m±110m  540m±100m  "
+	      "6.2/15.6Gi   40%"
+	      "    5.0Gi        12%       2%    1  3s        T1    10Hz       2       3.2m\n"
+	      "worker-2  1.90/2   95%     -     -               -          -          -         "
+	      "  -     -"
+	      "        -          -        -    -  42s late  T3     1Hz       -          -\n",
+	      "");
 }
 
 static void sorts_and_limits(void **state)
@@ -99,13 +100,12 @@ static void sorts_and_limits(void **state)
 				.options = {.sort = 1, .limit = 2, .no_headers = true}};
 	(void)state;
 
-	cli_fixture_check(
-		&g, &nodes_kind, CLI_OK,
-		"worker-2  1.90/2  95%     -     -     -     -           -    -      -  42s late  "
-		"T3\n"
-		"worker-1  612m/4  15%  580m  120m  1.25  2.31  6.2/15.6Gi  40%  5.0Gi  3s        "
-		"T1\n",
-		"");
+	check(&g, CLI_OK,
+	      "worker-2  1.90/2  95%     -     -     -     -           -    -      -  42s late  "
+	      "T3\n"
+	      "worker-1  612m/4  15%  580m  120m  1.25  2.31  6.2/15.6Gi  40%  5.0Gi  3s        "
+	      "T1\n",
+	      "");
 }
 
 static void paints_states_and_pressure(void **state)

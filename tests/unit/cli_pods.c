@@ -47,19 +47,22 @@ static const char late[] = POD("", "user-1.service", "Unit", LATE, "");
 static const char expired[] = POD("", "user-2.service", "Unit", EXPIRED, "");
 static const char bare[] = "{\"name\":\"bare\"}";
 
+static void check(const struct cli_fixture *f, int code, const char *text, const char *reason)
+{
+	cli_fixture_check(f, &pods_kind, code, text, reason);
+}
+
 static void leaves_namespaces_out_where_there_are_none(void **state)
 {
 	struct cli_fixture g = {.items = {slice, idle}};
 	(void)state;
 
-	cli_fixture_check(&g, &pods_kind, CLI_OK,
-			  "NAME                      NODE       CPU  SIGMA  LIMIT  THROTTLED   "
-			  "MEMORY  LIMIT  "
-			  "WORKSET  OOM\n"
-			  "system.slice/ssh.service  worker-1  120m    12m   none          -  "
-			  "100.0Mi   none   "
-			  "50.0Mi    2\n",
-			  "");
+	check(&g, CLI_OK,
+	      "NAME                      NODE       CPU  SIGMA  LIMIT  THROTTLED   MEMORY  LIMIT  "
+	      "WORKSET  OOM\n"
+	      "system.slice/ssh.service  worker-1  120m    12m   none          -  100.0Mi   none   "
+	      "50.0Mi    2\n",
+	      "");
 }
 
 static void shows_namespaces_and_limits(void **state)
@@ -67,13 +70,12 @@ static void shows_namespaces_and_limits(void **state)
 	struct cli_fixture g = {.items = {web, idle}, .options = {.no_headers = true}};
 	(void)state;
 
-	cli_fixture_check(
-		&g, &pods_kind, CLI_OK,
-		"-     system.slice/ssh.service  worker-1  120m  12m  none    -  100.0Mi     none  "
-		"50.0Mi  2\n"
-		"shop  web-7d9                   worker-1  120m  12m  500m  30%  100.0Mi  256.0Mi  "
-		"50.0Mi  0\n",
-		"");
+	check(&g, CLI_OK,
+	      "-     system.slice/ssh.service  worker-1  120m  12m  none    -  100.0Mi     none  "
+	      "50.0Mi  2\n"
+	      "shop  web-7d9                   worker-1  120m  12m  500m  30%  100.0Mi  256.0Mi  "
+	      "50.0Mi  0\n",
+	      "");
 }
 
 static void marks_slices_when_asked_for(void **state)
@@ -86,8 +88,8 @@ static void marks_slices_when_asked_for(void **state)
 	const char *want = "system.slice/  worker-1  120m  12m  -  -  100.0Mi  -  50.0Mi  -\n";
 	(void)state;
 
-	cli_fixture_check(&all, &pods_kind, CLI_OK, want, "");
-	cli_fixture_check(&named, &pods_kind, CLI_OK, want, "");
+	check(&all, CLI_OK, want, "");
+	check(&named, CLI_OK, want, "");
 }
 
 static void shows_age_where_something_is_stale(void **state)
@@ -95,23 +97,18 @@ static void shows_age_where_something_is_stale(void **state)
 	struct cli_fixture g = {.items = {idle, late, expired, bare}};
 	(void)state;
 
-	cli_fixture_check(&g, &pods_kind, CLI_OK,
-			  "NAME                      NODE       CPU  SIGMA  LIMIT  THROTTLED   "
-			  "MEMORY  LIMIT  "
-			  "WORKSET  OOM  AGE\n"
-			  "bare                      -            -      -      -          -       "
-			  " -      -   "
-			  "     -    -  never\n"
-			  "system.slice/ssh.service  worker-1  120m    12m   none          -  "
-			  "100.0Mi   none   "
-			  "50.0Mi    2  2s\n"
-			  "user-1.service            worker-1  120m    12m      -          -  "
-			  "100.0Mi      -   "
-			  "50.0Mi    -  1m03s late\n"
-			  "user-2.service            worker-1  120m    12m      -          -  "
-			  "100.0Mi      -   "
-			  "50.0Mi    -  10m03s expired\n",
-			  "");
+	check(&g, CLI_OK,
+	      "NAME                      NODE       CPU  SIGMA  LIMIT  THROTTLED   MEMORY  LIMIT  "
+	      "WORKSET  OOM  AGE\n"
+	      "bare                      -            -      -      -          -        -      -   "
+	      "     -    -  never\n"
+	      "system.slice/ssh.service  worker-1  120m    12m   none          -  100.0Mi   none   "
+	      "50.0Mi    2  2s\n"
+	      "user-1.service            worker-1  120m    12m      -          -  100.0Mi      -   "
+	      "50.0Mi    -  1m03s late\n"
+	      "user-2.service            worker-1  120m    12m      -          -  100.0Mi      -   "
+	      "50.0Mi    -  10m03s expired\n",
+	      "");
 }
 
 static void wide_shows_everything(void **state)
@@ -119,20 +116,17 @@ static void wide_shows_everything(void **state)
 	struct cli_fixture g = {.items = {slice, web}, .options = {.output = OUTPUT_WIDE}};
 	(void)state;
 
-	cli_fixture_check(&g, &pods_kind, CLI_OK,
-			  "NAMESPACE  NAME           NODE       CPU  MEAN(5m)  SIGMA   MAX  LIMIT  "
-			  "THROTTLED   "
-			  "MEMORY    LIMIT"
-			  "  WORKSET  OOM  WAITING  AGE  QOS\n"
-			  "-          system.slice/  worker-1  120m      100m    12m  180m      -  "
-			  "        -  "
-			  "100.0Mi        -"
-			  "   50.0Mi    -        -  2s   Burstable\n"
-			  "shop       web-7d9        worker-1  120m      100m    12m  180m   500m  "
-			  "      30%  "
-			  "100.0Mi  256.0Mi"
-			  "   50.0Mi    0      20%  2s   Burstable\n",
-			  "");
+	check(&g, CLI_OK,
+	      "NAMESPACE  NAME           NODE       CPU  MEAN(5m)  SIGMA   MAX  LIMIT  THROTTLED   "
+	      "MEMORY    LIMIT"
+	      "  WORKSET  OOM  WAITING  AGE  QOS\n"
+	      "-          system.slice/  worker-1  120m      100m    12m  180m      -          -  "
+	      "100.0Mi        -"
+	      "   50.0Mi    -        -  2s   Burstable\n"
+	      "shop       web-7d9        worker-1  120m      100m    12m  180m   500m        30%  "
+	      "100.0Mi  256.0Mi"
+	      "   50.0Mi    0      20%  2s   Burstable\n",
+	      "");
 }
 
 static void exit_code_tells_staleness(void **state)
@@ -171,11 +165,10 @@ static void tells_unthrottled_from_unknown(void **state)
 	struct cli_fixture g = {.items = {unlimited, stuck}, .options = {.no_headers = true}};
 	(void)state;
 
-	cli_fixture_check(
-		&g, &pods_kind, CLI_OK,
-		"stuck      worker-1  120m  12m     -  3.2s  100.0Mi  55.0Mi  50.0Mi  -\n"
-		"unlimited  worker-1  120m  12m  none    0%  100.0Mi       -  50.0Mi  -\n",
-		"");
+	check(&g, CLI_OK,
+	      "stuck      worker-1  120m  12m     -  3.2s  100.0Mi  55.0Mi  50.0Mi  -\n"
+	      "unlimited  worker-1  120m  12m  none    0%  100.0Mi       -  50.0Mi  -\n",
+	      "");
 }
 
 static void paints_what_is_near_its_limit(void **state)
