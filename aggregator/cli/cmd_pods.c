@@ -51,22 +51,22 @@ enum column {
 };
 
 static const struct usage_column columns[COLUMNS] = {
-	[NAMESPACE] = {"NAMESPACE", FORM_NAME},
-	[NAME] = {"NAME", FORM_NAME},
-	[NODE] = {"NODE", FORM_NAME},
-	[CPU] = {"CPU", FORM_RIGHT},
-	[MEAN] = {"MEAN", FORM_RIGHT, .wide = true, .windowed = true},
-	[SIGMA] = {"SIGMA", FORM_RIGHT},
-	[MAX] = {"MAX", FORM_RIGHT, .wide = true},
-	[CPU_LIMIT] = {"LIMIT", FORM_RIGHT},
-	[THROTTLED] = {"THROTTLED", FORM_RIGHT},
-	[MEMORY] = {"MEMORY", FORM_RIGHT},
-	[MEMORY_LIMIT] = {"LIMIT", FORM_RIGHT},
-	[WORKSET] = {"WORKSET", FORM_RIGHT},
-	[OOM] = {"OOM", FORM_RIGHT},
-	[WAITING] = {"WAITING", FORM_RIGHT, .wide = true},
-	[AGE] = {"AGE", FORM_LEFT, .wide = true},
-	[QOS] = {"QOS", FORM_LEFT, .wide = true},
+	[NAMESPACE] = {"NAMESPACE", .form = FORM_NAME},
+	[NAME] = {"NAME", .form = FORM_NAME},
+	[NODE] = {"NODE", .form = FORM_NAME},
+	[CPU] = {"CPU", .form = FORM_RIGHT},
+	[MEAN] = {"MEAN", .form = FORM_RIGHT, .wide = true, .windowed = true},
+	[SIGMA] = {"SIGMA", .form = FORM_RIGHT},
+	[MAX] = {"MAX", .form = FORM_RIGHT, .wide = true},
+	[CPU_LIMIT] = {"LIMIT", .form = FORM_RIGHT},
+	[THROTTLED] = {"THROTTLED", .form = FORM_RIGHT},
+	[MEMORY] = {"MEMORY", .form = FORM_RIGHT},
+	[MEMORY_LIMIT] = {"LIMIT", .form = FORM_RIGHT},
+	[WORKSET] = {"WORKSET", .form = FORM_RIGHT},
+	[OOM] = {"OOM", .form = FORM_RIGHT},
+	[WAITING] = {"WAITING", .form = FORM_RIGHT, .wide = true},
+	[AGE] = {"AGE", .form = FORM_LEFT, .wide = true},
+	[QOS] = {"QOS", .form = FORM_LEFT, .wide = true},
 };
 
 /* What narrow terminals lose first. */
