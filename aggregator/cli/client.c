@@ -6,12 +6,14 @@
  */
 #include "aggregator/cli/client.h"
 
+#include <arpa/inet.h>
 #include <cjson/cJSON.h>
 #include <curl/curl.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "shared/clock.h"
 #include "shared/mem.h"
@@ -54,13 +56,19 @@ static int check_stop(void *context, curl_off_t a, curl_off_t b, curl_off_t d, c
 
 static bool is_loopback(const char *server)
 {
-	static const char *const hosts[] = {"localhost", "127.", "[::1]"};
-	const char *host = strstr(server, "://") + 3;
+	CURLU *url = curl_url();
+	struct in_addr address;
+	char *host = NULL;
+	bool loopback = false;
 
-	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++)
-		if (strncmp(host, hosts[i], strlen(hosts[i])) == 0)
-			return true;
-	return false;
+	if (url && curl_url_set(url, CURLUPART_URL, server, 0) == CURLUE_OK &&
+	    curl_url_get(url, CURLUPART_HOST, &host, 0) == CURLUE_OK)
+		loopback = strcasecmp(host, "localhost") == 0 || strcmp(host, "[::1]") == 0 ||
+			   (inet_pton(AF_INET, host, &address) == 1 &&
+			    ntohl(address.s_addr) >> 24 == IN_LOOPBACKNET);
+	curl_free(host);
+	curl_url_cleanup(url);
+	return loopback;
 }
 
 static void set_up(struct client *c, int64_t timeout_ns)

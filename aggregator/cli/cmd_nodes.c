@@ -51,66 +51,32 @@ enum column {
 	COLUMNS
 };
 
-static const struct {
-	const char *title;
-	enum table_form form;
-	bool wide; /* only there */
-} columns[COLUMNS] = {
-	[NAME] = {"NAME", FORM_NAME, false},
-	[CPU] = {"CPU", FORM_RIGHT, false},
-	[CPU_SHARE] = {"CPU%", FORM_RIGHT, false},
-	[MEAN] = {"MEAN", FORM_RIGHT, false},
-	[SIGMA] = {"SIGMA", FORM_RIGHT, false},
-	[P95] = {"P95", FORM_RIGHT, false},
-	[MAX] = {"MAX", FORM_RIGHT, false},
-	[MEAN_5M] = {"MEAN±SIGMA(5m)", FORM_RIGHT, true},
-	[MEAN_10M] = {"(10m)", FORM_RIGHT, true},
-	[MEAN_15M] = {"(15m)", FORM_RIGHT, true},
-	[MEMORY] = {"MEMORY", FORM_RIGHT, false},
-	[MEMORY_SHARE] = {"MEM%", FORM_RIGHT, false},
-	[WORKSET] = {"WORKSET", FORM_RIGHT, false},
-	[THROTTLED] = {"THROTTLED", FORM_RIGHT, true},
-	[WAITING] = {"WAITING", FORM_RIGHT, true},
-	[OOM] = {"OOM", FORM_RIGHT, true},
-	[AGE] = {"AGE", FORM_LEFT, false},
-	[TIER] = {"TIER", FORM_LEFT, false},
-	[RATE] = {"RATE", FORM_RIGHT, true},
-	[MISSED] = {"MISSED", FORM_RIGHT, true},
-	[AGENT] = {"AGENT-CPU", FORM_RIGHT, true},
+static const struct usage_column columns[COLUMNS] = {
+	[NAME] = {"NAME", .form = FORM_NAME},
+	[CPU] = {"CPU", .form = FORM_RIGHT},
+	[CPU_SHARE] = {"CPU%", .form = FORM_RIGHT},
+	[MEAN] = {"MEAN", .form = FORM_RIGHT, .windowed = true},
+	[SIGMA] = {"SIGMA", .form = FORM_RIGHT},
+	[P95] = {"P95", .form = FORM_RIGHT},
+	[MAX] = {"MAX", .form = FORM_RIGHT},
+	[MEAN_5M] = {"MEAN±SIGMA(5m)", .form = FORM_RIGHT, .wide = true},
+	[MEAN_10M] = {"(10m)", .form = FORM_RIGHT, .wide = true},
+	[MEAN_15M] = {"(15m)", .form = FORM_RIGHT, .wide = true},
+	[MEMORY] = {"MEMORY", .form = FORM_RIGHT},
+	[MEMORY_SHARE] = {"MEM%", .form = FORM_RIGHT},
+	[WORKSET] = {"WORKSET", .form = FORM_RIGHT},
+	[THROTTLED] = {"THROTTLED", .form = FORM_RIGHT, .wide = true},
+	[WAITING] = {"WAITING", .form = FORM_RIGHT, .wide = true},
+	[OOM] = {"OOM", .form = FORM_RIGHT, .wide = true},
+	[AGE] = {"AGE", .form = FORM_LEFT},
+	[TIER] = {"TIER", .form = FORM_LEFT},
+	[RATE] = {"RATE", .form = FORM_RIGHT, .wide = true},
+	[MISSED] = {"MISSED", .form = FORM_RIGHT, .wide = true},
+	[AGENT] = {"AGENT-CPU", .form = FORM_RIGHT, .wide = true},
 };
 
 /* What narrow terminals lose first. */
-static const enum column spares[] = {TIER, WORKSET, MAX, CPU_SHARE, MEMORY_SHARE, SIGMA};
-
-void nodes_table_init(struct nodes_table *n, const struct cli *cli)
-{
-	const char *window = cli_windows[cli->options->window];
-	char title[32];
-
-	n->cli = cli;
-	n->table = table_new();
-	for (size_t i = 0; i < COLUMNS; i++) {
-		if (i == MEAN)
-			snprintf(title, sizeof(title), "MEAN(%s)", window);
-		table_column(n->table, i == MEAN ? title : columns[i].title, columns[i].form);
-	}
-	for (size_t i = 0; i < COLUMNS; i++) {
-		bool wide = cli->options->output == OUTPUT_WIDE;
-
-		if (wide ? i == MEAN || i == SIGMA : columns[i].wide)
-			table_hide(n->table, i);
-	}
-	for (size_t i = 0; i < sizeof(spares) / sizeof(spares[0]); i++)
-		if (cli->options->output == OUTPUT_TABLE)
-			table_spare(n->table, spares[i]);
-	usage_tally_init(&n->tally, cli, "node");
-}
-
-void nodes_table_fini(struct nodes_table *n)
-{
-	table_free(n->table);
-	usage_tally_fini(&n->tally);
-}
+static const size_t spares[] = {TIER, WORKSET, MAX, CPU_SHARE, MEMORY_SHARE, SIGMA};
 
 static enum row_state read_state(const cJSON *node)
 {
@@ -125,15 +91,6 @@ static enum row_state read_state(const cJSON *node)
 	return ROW_NONE;
 }
 
-/* A statistic of the CPU window. */
-static double cpu_window(const cJSON *node, const char *window, const char *statistic)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "usage.cpuMillicores.windows.%s.%s", window, statistic);
-	return document_number(node, path);
-}
-
 static double sort_value(const cJSON *node, enum sort_key key, const char *window)
 {
 	switch (key) {
@@ -142,11 +99,11 @@ static double sort_value(const cJSON *node, enum sort_key key, const char *windo
 	case BY_MEMORY:
 		return document_number(node, "usage.memoryBytes.latest.value");
 	case BY_SIGMA:
-		return cpu_window(node, window, "stddev");
+		return usage_row_cpu_window(node, window, "stddev");
 	case BY_P95:
-		return cpu_window(node, window, "p95");
+		return usage_row_cpu_window(node, window, "p95");
 	case BY_MAX:
-		return cpu_window(node, window, "max");
+		return usage_row_cpu_window(node, window, "max");
 	case BY_AGE:
 		return document_number(node, "source.ageSeconds");
 	case BY_NAME:
@@ -158,8 +115,8 @@ static double sort_value(const cJSON *node, enum sort_key key, const char *windo
 static void add_mean_sigma(struct table *t, const cJSON *node, const char *window)
 {
 	char mean[UNITS_LEN], sigma[UNITS_LEN], text[2 * UNITS_LEN + 4];
-	double value = cpu_window(node, window, "mean"),
-	       stddev = cpu_window(node, window, "stddev");
+	double value = usage_row_cpu_window(node, window, "mean"),
+	       stddev = usage_row_cpu_window(node, window, "stddev");
 
 	units_cpu(value, mean);
 	units_cpu(stddev, sigma);
@@ -178,10 +135,10 @@ static void add_cpu(struct table *t, const cJSON *node, const char *window)
 	units_cpu_of(used, capacity, text);
 	table_cell(t, PAINT_PLAIN, text);
 	usage_row_percent(t, used, capacity);
-	usage_row_cpu(t, cpu_window(node, window, "mean"));
-	usage_row_cpu(t, cpu_window(node, window, "stddev"));
-	usage_row_cpu(t, cpu_window(node, window, "p95"));
-	usage_row_cpu(t, cpu_window(node, window, "max"));
+	usage_row_cpu(t, usage_row_cpu_window(node, window, "mean"));
+	usage_row_cpu(t, usage_row_cpu_window(node, window, "stddev"));
+	usage_row_cpu(t, usage_row_cpu_window(node, window, "p95"));
+	usage_row_cpu(t, usage_row_cpu_window(node, window, "max"));
 	for (size_t i = 0; cli_windows[i]; i++)
 		add_mean_sigma(t, node, cli_windows[i]);
 }
@@ -217,9 +174,9 @@ static void add_source(struct table *t, const cJSON *node, enum row_state state,
 	usage_row_cpu(t, document_number(node, "source.agentCpuMillicores"));
 }
 
-bool nodes_table_item(void *context, const cJSON *node, double time)
+static bool add_node(void *context, const cJSON *node, double time)
 {
-	struct nodes_table *n = context;
+	struct usage_table *n = context;
 	const char *window = cli_windows[n->cli->options->window];
 	const char *name = document_text(node, "name");
 	enum row_state state = read_state(node);
@@ -245,28 +202,31 @@ bool nodes_table_item(void *context, const cJSON *node, double time)
 	return true;
 }
 
-int nodes_table_finish(struct nodes_table *n, struct cli *cli)
+static int finish(struct usage_table *n, struct cli *cli)
 {
+	for (size_t i = 0; i < COLUMNS; i++) {
+		bool wide = cli->options->output == OUTPUT_WIDE;
+
+		if (wide ? i == MEAN || i == SIGMA : columns[i].wide)
+			table_hide(n->table, i);
+	}
 	commands_print_table(cli, n->table);
 	return usage_tally_exit(&n->tally, &cli->reason);
 }
 
+const struct usage_kind nodes_kind = {
+	.what = "node",
+	.columns = columns,
+	.column_count = COLUMNS,
+	.spares = spares,
+	.spare_count = sizeof(spares) / sizeof(spares[0]),
+	.item = add_node,
+	.finish = finish,
+};
+
 static int run(struct cli *cli)
 {
-	struct nodes_table nodes;
-	struct list list;
-	int code = CLI_ERROR;
-
-	nodes_table_init(&nodes, cli);
-	list_init(&list, nodes_table_item, &nodes);
-	if (list_fetch(&list, cli->client, "/v1/nodes?limit=500", &cli->reason) == 0) {
-		if (cli->options->output == OUTPUT_JSON)
-			list_print_json(&list, &cli->out);
-		code = nodes_table_finish(&nodes, cli);
-	}
-	list_fini(&list);
-	nodes_table_fini(&nodes);
-	return code;
+	return usage_table_run(&nodes_kind, cli, "/v1/nodes?limit=500");
 }
 
 const struct command command_nodes = {

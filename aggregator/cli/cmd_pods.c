@@ -50,53 +50,27 @@ enum column {
 	COLUMNS
 };
 
-static const struct {
-	const char *title;
-	enum table_form form;
-	bool wide; /* only there */
-} columns[COLUMNS] = {
-	[NAMESPACE] = {"NAMESPACE", FORM_NAME, false},
-	[NAME] = {"NAME", FORM_NAME, false},
-	[NODE] = {"NODE", FORM_NAME, false},
-	[CPU] = {"CPU", FORM_RIGHT, false},
-	[MEAN] = {"MEAN", FORM_RIGHT, true},
-	[SIGMA] = {"SIGMA", FORM_RIGHT, false},
-	[MAX] = {"MAX", FORM_RIGHT, true},
-	[CPU_LIMIT] = {"LIMIT", FORM_RIGHT, false},
-	[THROTTLED] = {"THROTTLED", FORM_RIGHT, false},
-	[MEMORY] = {"MEMORY", FORM_RIGHT, false},
-	[MEMORY_LIMIT] = {"LIMIT", FORM_RIGHT, false},
-	[WORKSET] = {"WORKSET", FORM_RIGHT, false},
-	[OOM] = {"OOM", FORM_RIGHT, false},
-	[WAITING] = {"WAITING", FORM_RIGHT, true},
-	[AGE] = {"AGE", FORM_LEFT, true},
-	[QOS] = {"QOS", FORM_LEFT, true},
+static const struct usage_column columns[COLUMNS] = {
+	[NAMESPACE] = {"NAMESPACE", .form = FORM_NAME},
+	[NAME] = {"NAME", .form = FORM_NAME},
+	[NODE] = {"NODE", .form = FORM_NAME},
+	[CPU] = {"CPU", .form = FORM_RIGHT},
+	[MEAN] = {"MEAN", .form = FORM_RIGHT, .wide = true, .windowed = true},
+	[SIGMA] = {"SIGMA", .form = FORM_RIGHT},
+	[MAX] = {"MAX", .form = FORM_RIGHT, .wide = true},
+	[CPU_LIMIT] = {"LIMIT", .form = FORM_RIGHT},
+	[THROTTLED] = {"THROTTLED", .form = FORM_RIGHT},
+	[MEMORY] = {"MEMORY", .form = FORM_RIGHT},
+	[MEMORY_LIMIT] = {"LIMIT", .form = FORM_RIGHT},
+	[WORKSET] = {"WORKSET", .form = FORM_RIGHT},
+	[OOM] = {"OOM", .form = FORM_RIGHT},
+	[WAITING] = {"WAITING", .form = FORM_RIGHT, .wide = true},
+	[AGE] = {"AGE", .form = FORM_LEFT, .wide = true},
+	[QOS] = {"QOS", .form = FORM_LEFT, .wide = true},
 };
 
 /* What narrow terminals lose first. */
-static const enum column spares[] = {WORKSET, SIGMA, OOM, NODE, MEMORY_LIMIT, CPU_LIMIT};
-
-void pods_table_init(struct pods_table *p, const struct cli *cli)
-{
-	char title[32];
-
-	*p = (struct pods_table){.cli = cli, .table = table_new()};
-	for (size_t i = 0; i < COLUMNS; i++) {
-		snprintf(title, sizeof(title), "%s(%s)", columns[i].title,
-			 cli_windows[cli->options->window]);
-		table_column(p->table, i == MEAN ? title : columns[i].title, columns[i].form);
-	}
-	for (size_t i = 0; i < sizeof(spares) / sizeof(spares[0]); i++)
-		if (cli->options->output == OUTPUT_TABLE)
-			table_spare(p->table, spares[i]);
-	usage_tally_init(&p->tally, cli, "pod");
-}
-
-void pods_table_fini(struct pods_table *p)
-{
-	table_free(p->table);
-	usage_tally_fini(&p->tally);
-}
+static const size_t spares[] = {WORKSET, SIGMA, OOM, NODE, MEMORY_LIMIT, CPU_LIMIT};
 
 /* By the thresholds of the aggregator: fresh below 30 s, expired above 5 minutes. */
 static enum row_state read_state(const cJSON *pod, double time, double *age)
@@ -132,27 +106,19 @@ static bool is_slice(const cJSON *pod)
 }
 
 /* Plain tables leave out what counts twice; what was named, or asked for with all detail, stays. */
-static bool is_hidden(const struct pods_table *p, const cJSON *pod)
+static bool is_hidden(const struct usage_table *p, const cJSON *pod)
 {
 	const struct cli_options *o = p->cli->options;
 
 	return is_slice(pod) && o->output == OUTPUT_TABLE && !o->all && p->cli->operand_count == 0;
 }
 
-static double cpu_window(const cJSON *pod, const char *window, const char *statistic)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "usage.cpuMillicores.windows.%s.%s", window, statistic);
-	return document_number(pod, path);
-}
-
 static void add_cpu(struct table *t, const cJSON *pod, const char *window)
 {
 	usage_row_cpu(t, document_number(pod, "usage.cpuMillicores.latest.value"));
-	usage_row_cpu(t, cpu_window(pod, window, "mean"));
-	usage_row_cpu(t, cpu_window(pod, window, "stddev"));
-	usage_row_cpu(t, cpu_window(pod, window, "max"));
+	usage_row_cpu(t, usage_row_cpu_window(pod, window, "mean"));
+	usage_row_cpu(t, usage_row_cpu_window(pod, window, "stddev"));
+	usage_row_cpu(t, usage_row_cpu_window(pod, window, "max"));
 	if (document_is_null(pod, "kernelLimits.cpuMillicores"))
 		table_cell(t, PAINT_DIM, "none");
 	else
@@ -187,9 +153,9 @@ static void add_names(struct table *t, const cJSON *pod, const char *name)
 	free(sorted);
 }
 
-bool pods_table_item(void *context, const cJSON *pod, double time)
+static bool add_pod(void *context, const cJSON *pod, double time)
 {
-	struct pods_table *p = context;
+	struct usage_table *p = context;
 	const char *namespace = document_text(pod, "namespace"), *name = document_text(pod, "name");
 	const char *qos = document_text(pod, "qosClass");
 	enum row_state state;
@@ -215,7 +181,7 @@ bool pods_table_item(void *context, const cJSON *pod, double time)
 	return true;
 }
 
-int pods_table_finish(struct pods_table *p, struct cli *cli)
+static int finish(struct usage_table *p, struct cli *cli)
 {
 	for (size_t i = 0; i < COLUMNS; i++) {
 		bool shown = !columns[i].wide || cli->options->output == OUTPUT_WIDE;
@@ -250,22 +216,21 @@ static char *list_path(const struct cli_options *o)
 	return buf_take(&path, NULL);
 }
 
+const struct usage_kind pods_kind = {
+	.what = "pod",
+	.columns = columns,
+	.column_count = COLUMNS,
+	.spares = spares,
+	.spare_count = sizeof(spares) / sizeof(spares[0]),
+	.item = add_pod,
+	.finish = finish,
+};
+
 static int run(struct cli *cli)
 {
 	char *path = list_path(cli->options);
-	struct pods_table pods;
-	struct list list;
-	int code = CLI_ERROR;
+	int code = usage_table_run(&pods_kind, cli, path);
 
-	pods_table_init(&pods, cli);
-	list_init(&list, pods_table_item, &pods);
-	if (list_fetch(&list, cli->client, path, &cli->reason) == 0) {
-		if (cli->options->output == OUTPUT_JSON)
-			list_print_json(&list, &cli->out);
-		code = pods_table_finish(&pods, cli);
-	}
-	list_fini(&list);
-	pods_table_fini(&pods);
 	free(path);
 	return code;
 }

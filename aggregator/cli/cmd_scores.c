@@ -24,6 +24,8 @@
 
 enum sort_key { BY_SCORE, BY_NAME };
 
+enum { EXPLAIN_WIDTH = 100, EXPLAIN_INDENT = 4 };
+
 static const char *const sort_keys[] = {"score", "name", NULL};
 
 static const struct option_spec specs[] = {
@@ -223,7 +225,7 @@ static void explain_terms(const struct cli *cli, const cJSON *plugin, struct buf
 	table_column(t, "", FORM_LEFT);
 	for (term = document_first(document_at(plugin, "terms")); term; term = term->next) {
 		const char *name = document_text(term, "name"), *unit = document_text(term, "unit");
-		char *indented = mem_printf("    %s", name ? name : "-");
+		char *indented = mem_printf("%*s%s", EXPLAIN_INDENT, "", name ? name : "-");
 
 		print_value(document_number(term, "value"), unit ? unit : "", &number, &unit_text);
 		table_row(t, "");
@@ -251,23 +253,49 @@ static void add_line(const struct cli *cli, const char *text, struct buf *out)
 	table_free(t);
 }
 
+/* Bytes of the next line: up to a space, and as many words as fit, but one at least. */
+static size_t line_len(const char *text)
+{
+	size_t len = strlen(text), i = EXPLAIN_WIDTH - EXPLAIN_INDENT;
+
+	if (len <= i)
+		return len;
+	while (i > 0 && text[i] != ' ')
+		i--;
+	return i > 0 ? i : strcspn(text, " ");
+}
+
+static void add_wrapped(const struct cli *cli, const char *text, struct buf *out)
+{
+	for (text += strspn(text, " "); *text; text += strspn(text, " ")) {
+		size_t len = line_len(text);
+		char *line = mem_printf("%*s%.*s", EXPLAIN_INDENT, "", (int)len, text);
+
+		add_line(cli, line, out);
+		free(line);
+		text += len;
+	}
+}
+
 static void explain_plugin(const struct cli *cli, const cJSON *plugin, struct buf *out)
 {
 	const char *name = document_text(plugin, "name"),
 		   *variant = document_text(plugin, "variant"),
-		   *rung = document_text(plugin, "rung");
+		   *rung = document_text(plugin, "rung"), *reason = document_text(plugin, "reason");
 	char *line = mem_printf("  %s %.0f  (%s, %s)", name ? name : "-",
 				document_number(plugin, "score"), variant ? variant : "-",
 				rung ? rung : "-");
 
 	add_line(cli, line, out);
 	free(line);
+	if (reason)
+		add_wrapped(cli, reason, out);
 	explain_terms(cli, plugin, out);
 }
 
 static void explain_node(struct cli *cli, const cJSON *item)
 {
-	const char *node = document_text(item, "node"), *reason = document_text(item, "reason");
+	const char *node = document_text(item, "node");
 	char *line =
 		mem_printf("%s  score %.0f", node ? node : "-", document_number(item, "score"));
 	const cJSON *plugin;
@@ -276,11 +304,6 @@ static void explain_node(struct cli *cli, const cJSON *item)
 	free(line);
 	for (plugin = document_first(document_at(item, "plugins")); plugin; plugin = plugin->next)
 		explain_plugin(cli, plugin, &cli->out);
-	if (!reason || !reason[0])
-		return;
-	line = mem_printf("  %s", reason);
-	add_line(cli, line, &cli->out);
-	free(line);
 }
 
 static void print_explanation(struct cli *cli, cJSON *const *items, size_t count)

@@ -115,7 +115,7 @@ int usage_tally_exit(const struct usage_tally *t, struct reason *reason)
 	}
 	if (fresh == 0) {
 		reason_set(reason,
-			   "no %s is fresh: nothing was heard of the %zu shown for "
+			   "no %s is fresh: nothing was heard of the %zu known for "
 			   "30s or more",
 			   t->what, total);
 		return CLI_STALE;
@@ -206,6 +206,14 @@ void usage_row_oom(struct table *t, const cJSON *item)
 
 	snprintf(text, sizeof(text), isnan(kills) ? "-" : "%.0f", kills);
 	table_cell(t, kills > 0 ? PAINT_BAD : PAINT_PLAIN, text);
+}
+
+double usage_row_cpu_window(const cJSON *item, const char *window, const char *statistic)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "usage.cpuMillicores.windows.%s.%s", window, statistic);
+	return document_number(item, path);
 }
 
 double usage_row_throttled_key(const cJSON *item)

@@ -9,7 +9,7 @@
 
 enum row_state { ROW_FRESH, ROW_LATE, ROW_EXPIRED, ROW_NONE };
 
-/* How many rows were shown in each state, and which names of the call were met. */
+/* How many items were met in each state, shown or not, and which names of the call were met. */
 struct usage_tally {
 	const struct cli *cli;
 	const char *what; /* "node", "pod" */
@@ -41,6 +41,8 @@ void usage_row_percent(struct table *t, double part, double whole);
 void usage_row_throttled(struct table *t, const cJSON *item);
 /* Kills, painted when there are any. */
 void usage_row_oom(struct table *t, const cJSON *item);
+/* A statistic of the CPU window, in millicores: "mean", "stddev", "p95", "max". */
+double usage_row_cpu_window(const cJSON *item, const char *window, const char *statistic);
 /* The greatest first: throttled share, else NaN. */
 double usage_row_throttled_key(const cJSON *item);
 

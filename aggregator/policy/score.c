@@ -128,7 +128,8 @@ void score_node_by(enum score_plugin_id plugin, enum score_variant variant,
 		tell_unknown(what, node, result);
 		return;
 	}
-	score_term(result, "age", "seconds", node->age_seconds); /* widened the deviations */
+	/* It widened the deviations, but upstream's. */
+	score_term(result, "age", "seconds", node->age_seconds);
 	plugins[plugin].score(variant, args, pod, node, result);
 }
 

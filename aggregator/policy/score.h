@@ -90,11 +90,11 @@ void score_node_by(enum score_plugin_id plugin, enum score_variant variant,
 
 /*
  * The inputs of one node as of now: the longest window that is covered (windows.h), else what the last 5 minutes hold
- * ("since start"); up to 5 minutes after the last measurement with its sigma widened by (1 + age / 60 s),
- * then nothing known. text is storage for the rung's wording.
+ * ("since start"); from 30 s to 5 minutes after the last measurement with its sigma widened by (1 + age / 60 s), but as
+ * measured for upstream; then nothing known. text is storage for the rung's wording.
  */
-void score_node_from_page(const struct node_page *page, int64_t now_ns, char text[32],
-			  struct score_node *node);
+void score_node_from_page(const struct node_page *page, int64_t now_ns, enum score_variant variant,
+			  char text[32], struct score_node *node);
 
 /* Weighted mean of plugin scores, rounded half away from zero. Weights > 0. */
 int64_t score_blend(const int64_t *scores, const double *weights, size_t count);

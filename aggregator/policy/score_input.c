@@ -7,7 +7,7 @@
  *     window 5m
  *     since start   measured for less than 5 minutes, or hardly at all since: the last 5 minutes
  *     late 42s      any of these, but the node has been silent for 30 s: the numbers are kept, and trusted less
- *                   by widening sigma with the age
+ *                   by widening sigma with the age; not for upstream, which takes late numbers as they are
  *     expired       silent for more than 5 minutes: nothing is known any more
  *     none          never heard of
  */
@@ -68,12 +68,12 @@ static void name_late(char text[RUNG_LEN], double age_seconds)
 	sentence_add(&s, "s");
 }
 
-static void take_metrics(const struct node_page *page, bool late, char text[RUNG_LEN],
-			 struct score_node *node)
+static void take_metrics(const struct node_page *page, bool late, enum score_variant variant,
+			 char text[RUNG_LEN], struct score_node *node)
 {
 	const struct rung *rung;
 	const struct window_set *set = choose(&page->usage, &rung);
-	double widen = late ? 1 + node->age_seconds / 60 : 1;
+	double widen = late && variant != SCORE_UPSTREAM ? 1 + node->age_seconds / 60 : 1;
 
 	if (!set)
 		return;
@@ -87,8 +87,8 @@ static void take_metrics(const struct node_page *page, bool late, char text[RUNG
 	}
 }
 
-void score_node_from_page(const struct node_page *page, int64_t now_ns, char text[RUNG_LEN],
-			  struct score_node *node)
+void score_node_from_page(const struct node_page *page, int64_t now_ns, enum score_variant variant,
+			  char text[RUNG_LEN], struct score_node *node)
 {
 	enum freshness freshness = page_freshness(page, now_ns);
 
@@ -106,5 +106,5 @@ void score_node_from_page(const struct node_page *page, int64_t now_ns, char tex
 	if (now_ns > page->end_ns)
 		node->age_seconds = (double)(now_ns - page->end_ns) / 1e9;
 	if (freshness != EXPIRED)
-		take_metrics(page, freshness == LATE, text, node);
+		take_metrics(page, freshness == LATE, variant, text, node);
 }

@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -381,6 +382,40 @@ static void says_when_nobody_answers(void **state)
 	close(silent);
 }
 
+/* The canned server plays the proxy: nothing but the requested URL tells who was to be asked. */
+static void asks_only_loopback_past_the_proxy(void **state)
+{
+	static const struct {
+		const char *server;
+		bool direct;
+	} cases[] = {
+		{"http://localhost.example.com:1", false},
+		{"http://127.example.com:1", false},
+		{"http://localhost@example.com:1", false},
+		{"http://localhost:1", true},
+		{"http://LOCALHOST:1", true},
+		{"http://127.0.0.2:1", true},
+		{"http://[::1]:1", true},
+	};
+	static const struct answer none[] = {{0}};
+	(void)state;
+
+	setenv("http_proxy", server.url, 1);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *args[ARGS_MAX] = {"nodes", "--server", (char *)cases[i].server};
+		struct result r;
+
+		serve(none);
+		run(&r, args);
+		if ((strlen(server.log.data) == 0) != cases[i].direct)
+			fail_msg("%s: the proxy was asked \"%s\"", cases[i].server,
+				 server.log.data);
+		assert_int_equal(r.code, 1);
+		result_fini(&r);
+	}
+	unsetenv("http_proxy");
+}
+
 static void tells_versions(void **state)
 {
 	static const struct answer answers[] = {
@@ -500,6 +535,7 @@ int main(void)
 		cmocka_unit_test(asks_for_scores),
 		cmocka_unit_test(says_what_is_wrong),
 		cmocka_unit_test(says_when_nobody_answers),
+		cmocka_unit_test(asks_only_loopback_past_the_proxy),
 		cmocka_unit_test(tells_versions),
 		cmocka_unit_test(helps_under_both_names),
 		cmocka_unit_test(watches_until_interrupted),

@@ -242,7 +242,7 @@ static void test_ladder(void **state)
 		struct score_node node;
 		char text[32];
 
-		score_node_from_page(&page, NOW, text, &node);
+		score_node_from_page(&page, NOW, SCORE_CORRECTED, text, &node);
 		if (strcmp(node.rung, cases[i].rung) != 0 ||
 		    strcmp(node.window, cases[i].window) != 0)
 			fail_msg("case %zu: rung %s, window %s", i, node.rung, node.window);
@@ -256,6 +256,26 @@ static void test_ladder(void **state)
 	}
 }
 
+static void test_upstream_takes_late_numbers_as_measured(void **state)
+{
+	static const struct {
+		enum score_variant variant;
+		double stddev;
+	} cases[] = {{SCORE_CORRECTED, 6.25}, {SCORE_UPSTREAM, 2.5}, {SCORE_KEP, 6.25}};
+	struct node_page page = view_fixture_node("n", NOW - 90 * SEC, 3600, 1000, 100);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct score_node node;
+		char text[32];
+
+		score_node_from_page(&page, NOW, cases[i].variant, text, &node);
+		assert_string_equal(node.rung, "late 90s");
+		assert_true(node.cpu.mean == 25);
+		assert_true(fabs(node.cpu.stddev - cases[i].stddev) < 1e-12);
+	}
+}
+
 static void test_pages_without_data(void **state)
 {
 	struct node_page page = view_fixture_node("n", NOW, 3600, 1000, 100);
@@ -265,14 +285,14 @@ static void test_pages_without_data(void **state)
 	(void)state;
 	page.usage.windows[WINDOW_15M].mem_bytes.known = false;
 	page.cpu_capacity_milli = 0;
-	score_node_from_page(&page, NOW, text, &node);
+	score_node_from_page(&page, NOW, SCORE_CORRECTED, text, &node);
 	assert_false(node.cpu.known);
 	assert_false(node.mem.known);
 	memset(&page.usage, 0, sizeof(page.usage));
-	score_node_from_page(&page, NOW, text, &node);
+	score_node_from_page(&page, NOW, SCORE_CORRECTED, text, &node);
 	assert_string_equal(node.rung, "none");
 	page.end_ns = 0;
-	score_node_from_page(&page, NOW, text, &node);
+	score_node_from_page(&page, NOW, SCORE_CORRECTED, text, &node);
 	assert_string_equal(node.rung, "none");
 	assert_true(node.age_seconds == 0);
 }
@@ -426,6 +446,7 @@ int main(void)
 		cmocka_unit_test(test_risk_arguments),
 		cmocka_unit_test(test_unknown),
 		cmocka_unit_test(test_ladder),
+		cmocka_unit_test(test_upstream_takes_late_numbers_as_measured),
 		cmocka_unit_test(test_pages_without_data),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_args),

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "aggregator/cli/cmd_nodes.h"
+#include "tests/cli_fixture.h"
 
 #define WINDOW(mean, stddev, p95, max)                                                             \
 	"{\"start\":\"2026-01-31T11:55:00Z\",\"end\":\"2026-01-31T12:00:00Z\",\"samples\":3000,"   \
@@ -41,54 +42,14 @@ static const char late_node[] =
 
 static const char silent_node[] = "{\"name\":\"worker-3\",\"source\":{\"state\":\"none\"}}";
 
-struct given {
-	struct cli_options options;
-	char *names[3];
-	size_t name_count;
-	const char *items[3];
-};
-
-/* Renders the items as one list; the text goes to *out, which the caller frees. */
-static int render(const struct given *g, struct buf *out, struct reason *reason)
+static void check(const struct cli_fixture *f, int code, const char *text, const char *reason)
 {
-	struct cli cli = {.options = &g->options,
-			  .operands = g->names,
-			  .operand_count = g->name_count};
-	struct nodes_table nodes;
-	struct list list;
-	int code;
-
-	nodes_table_init(&nodes, &cli);
-	list_init(&list, nodes_table_item, &nodes);
-	buf_add_str(&list.page, "{\"time\":\"2026-01-31T12:00:03Z\",\"items\":[");
-	for (size_t i = 0; i < 3 && g->items[i]; i++)
-		buf_printf(&list.page, "%s%s", i ? "," : "", g->items[i]);
-	buf_add_str(&list.page, "]}");
-	assert_int_equal(list_read_page(&list, &cli.reason), 0);
-	code = nodes_table_finish(&nodes, &cli);
-	list_fini(&list);
-	nodes_table_fini(&nodes);
-	*out = cli.out;
-	buf_add_str(out, "");
-	*reason = cli.reason;
-	return code;
-}
-
-static void check(const struct given *g, int want_code, const char *want, const char *want_reason)
-{
-	struct reason reason;
-	struct buf out;
-
-	assert_int_equal(render(g, &out, &reason), want_code);
-	if (want)
-		assert_string_equal(out.data, want);
-	assert_string_equal(reason.text, want_reason);
-	buf_fini(&out);
+	cli_fixture_check(f, &nodes_kind, code, text, reason);
 }
 
 static void shows_the_table(void **state)
 {
-	struct given g = {.items = {fresh_node, late_node, silent_node}};
+	struct cli_fixture g = {.items = {fresh_node, late_node, silent_node}};
 	(void)state;
 
 	check(&g, CLI_OK,
@@ -105,7 +66,8 @@ static void shows_the_table(void **state)
 
 static void shows_another_window(void **state)
 {
-	struct given g = {.items = {fresh_node}, .options = {.window = 2, .no_headers = true}};
+	struct cli_fixture g = {.items = {fresh_node},
+				.options = {.window = 2, .no_headers = true}};
 	(void)state;
 
 	check(&g, CLI_OK,
@@ -115,7 +77,8 @@ static void shows_another_window(void **state)
 
 static void wide_shows_all_windows_and_the_agent(void **state)
 {
-	struct given g = {.items = {fresh_node, late_node}, .options = {.output = OUTPUT_WIDE}};
+	struct cli_fixture g = {.items = {fresh_node, late_node},
+				.options = {.output = OUTPUT_WIDE}};
 	(void)state;
 
 	check(&g, CLI_OK,
@@ -133,8 +96,8 @@ static void wide_shows_all_windows_and_the_agent(void **state)
 
 static void sorts_and_limits(void **state)
 {
-	struct given g = {.items = {silent_node, fresh_node, late_node},
-			  .options = {.sort = 1, .limit = 2, .no_headers = true}};
+	struct cli_fixture g = {.items = {silent_node, fresh_node, late_node},
+				.options = {.sort = 1, .limit = 2, .no_headers = true}};
 	(void)state;
 
 	check(&g, CLI_OK,
@@ -147,37 +110,28 @@ static void sorts_and_limits(void **state)
 
 static void paints_states_and_pressure(void **state)
 {
-	struct given g = {.items = {late_node}, .options = {.no_headers = true}};
-	struct cli cli = {.options = &g.options, .color = true};
-	struct nodes_table nodes;
-	struct list list;
+	struct cli_fixture g = {.items = {late_node},
+				.options = {.no_headers = true},
+				.color = true};
+	struct reason reason;
+	struct buf out;
 	(void)state;
 
-	nodes_table_init(&nodes, &cli);
-	list_init(&list, nodes_table_item, &nodes);
-	buf_printf(&list.page, "{\"items\":[%s]}", late_node);
-	assert_int_equal(list_read_page(&list, &cli.reason), 0);
-	nodes_table_finish(&nodes, &cli);
-	assert_non_null(strstr(cli.out.data, "\033[31m95%\033[0m"));
-	assert_non_null(strstr(cli.out.data, "\033[33m42s late\033[0m"));
-	list_fini(&list);
-	nodes_table_fini(&nodes);
-	buf_fini(&cli.out);
+	assert_int_equal(cli_fixture_render(&g, &nodes_kind, &out, &reason), CLI_STALE);
+	assert_non_null(strstr(out.data, "\033[31m95%\033[0m"));
+	assert_non_null(strstr(out.data, "\033[33m42s late\033[0m"));
+	buf_fini(&out);
 }
 
 static void exit_code_tells_staleness(void **state)
 {
-	static const struct {
-		struct given given;
-		int code;
-		const char *reason;
-	} cases[] = {
+	static const struct cli_fixture_exit cases[] = {
 		{{.items = {NULL}},
 		 CLI_STALE,
 		 "no node is known: has an evenkeel-agent been started?"},
 		{{.items = {late_node, silent_node}},
 		 CLI_STALE,
-		 "no node is fresh: nothing was heard of the 2 shown for 30s or more"},
+		 "no node is fresh: nothing was heard of the 2 known for 30s or more"},
 		{{.items = {fresh_node, silent_node}}, CLI_OK, ""},
 		{{.items = {fresh_node, late_node}, .options = {.strict = true}},
 		 CLI_STALE,
@@ -202,8 +156,7 @@ static void exit_code_tells_staleness(void **state)
 	};
 	(void)state;
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		check(&cases[i].given, cases[i].code, NULL, cases[i].reason);
+	cli_fixture_check_exits(cases, sizeof(cases) / sizeof(cases[0]), &nodes_kind);
 }
 
 static void survives_odd_shapes(void **state)
@@ -220,14 +173,14 @@ static void survives_odd_shapes(void **state)
 		"\"memoryBytes\":{\"latest\":{\"value\":1e308}}}}]}",
 	};
 	static const char *const bad[] = {"", "x", "[]", "{}", "{\"items\":{}}", "{\"items\":[}"};
-	struct given g = {.options = {.output = OUTPUT_WIDE}};
-	struct cli cli = {.options = &g.options};
-	struct nodes_table nodes;
+	struct cli_options options = {.output = OUTPUT_WIDE};
+	struct cli cli = {.options = &options};
+	struct usage_table nodes;
 	struct list list;
 	(void)state;
 
-	nodes_table_init(&nodes, &cli);
-	list_init(&list, nodes_table_item, &nodes);
+	usage_table_init(&nodes, &nodes_kind, &cli);
+	list_init(&list, nodes_kind.item, &nodes);
 	for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++) {
 		buf_clear(&list.page);
 		buf_add_str(&list.page, pages[i]);
@@ -238,10 +191,10 @@ static void survives_odd_shapes(void **state)
 		buf_add_str(&list.page, bad[i]);
 		assert_int_not_equal(list_read_page(&list, &cli.reason), 0);
 	}
-	assert_int_equal(nodes_table_finish(&nodes, &cli), CLI_STALE);
+	assert_int_equal(nodes_kind.finish(&nodes, &cli), CLI_STALE);
 	assert_int_equal(nodes.tally.states[ROW_NONE], 3);
 	list_fini(&list);
-	nodes_table_fini(&nodes);
+	usage_table_fini(&nodes);
 	buf_fini(&cli.out);
 }
 

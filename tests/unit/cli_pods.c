@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "aggregator/cli/cmd_pods.h"
+#include "tests/cli_fixture.h"
 
 /* The list is as of 12:00:03. */
 #define NOW	"2026-01-31T12:00:00.5Z"
@@ -46,41 +47,14 @@ static const char late[] = POD("", "user-1.service", "Unit", LATE, "");
 static const char expired[] = POD("", "user-2.service", "Unit", EXPIRED, "");
 static const char bare[] = "{\"name\":\"bare\"}";
 
-struct given {
-	struct cli_options options;
-	char *names[3];
-	size_t name_count;
-	const char *items[5];
-};
-
-static void check(const struct given *g, int want_code, const char *want, const char *want_reason)
+static void check(const struct cli_fixture *f, int code, const char *text, const char *reason)
 {
-	struct cli cli = {.options = &g->options,
-			  .operands = g->names,
-			  .operand_count = g->name_count};
-	struct pods_table pods;
-	struct list list;
-
-	pods_table_init(&pods, &cli);
-	list_init(&list, pods_table_item, &pods);
-	buf_add_str(&list.page, "{\"time\":\"2026-01-31T12:00:03Z\",\"items\":[");
-	for (size_t i = 0; i < 5 && g->items[i]; i++)
-		buf_printf(&list.page, "%s%s", i ? "," : "", g->items[i]);
-	buf_add_str(&list.page, "]}");
-	assert_int_equal(list_read_page(&list, &cli.reason), 0);
-	assert_int_equal(pods_table_finish(&pods, &cli), want_code);
-	buf_add_str(&cli.out, "");
-	if (want)
-		assert_string_equal(cli.out.data, want);
-	assert_string_equal(cli.reason.text, want_reason);
-	list_fini(&list);
-	pods_table_fini(&pods);
-	buf_fini(&cli.out);
+	cli_fixture_check(f, &pods_kind, code, text, reason);
 }
 
 static void leaves_namespaces_out_where_there_are_none(void **state)
 {
-	struct given g = {.items = {slice, idle}};
+	struct cli_fixture g = {.items = {slice, idle}};
 	(void)state;
 
 	check(&g, CLI_OK,
@@ -93,7 +67,7 @@ static void leaves_namespaces_out_where_there_are_none(void **state)
 
 static void shows_namespaces_and_limits(void **state)
 {
-	struct given g = {.items = {web, idle}, .options = {.no_headers = true}};
+	struct cli_fixture g = {.items = {web, idle}, .options = {.no_headers = true}};
 	(void)state;
 
 	check(&g, CLI_OK,
@@ -106,11 +80,11 @@ static void shows_namespaces_and_limits(void **state)
 
 static void marks_slices_when_asked_for(void **state)
 {
-	struct given all = {.items = {slice}, .options = {.no_headers = true, .all = true}};
-	struct given named = {.items = {slice},
-			      .options = {.no_headers = true},
-			      .names = {"system.slice"},
-			      .name_count = 1};
+	struct cli_fixture all = {.items = {slice}, .options = {.no_headers = true, .all = true}};
+	struct cli_fixture named = {.items = {slice},
+				    .options = {.no_headers = true},
+				    .names = {"system.slice"},
+				    .name_count = 1};
 	const char *want = "system.slice/  worker-1  120m  12m  -  -  100.0Mi  -  50.0Mi  -\n";
 	(void)state;
 
@@ -120,7 +94,7 @@ static void marks_slices_when_asked_for(void **state)
 
 static void shows_age_where_something_is_stale(void **state)
 {
-	struct given g = {.items = {idle, late, expired, bare}};
+	struct cli_fixture g = {.items = {idle, late, expired, bare}};
 	(void)state;
 
 	check(&g, CLI_OK,
@@ -139,7 +113,7 @@ static void shows_age_where_something_is_stale(void **state)
 
 static void wide_shows_everything(void **state)
 {
-	struct given g = {.items = {slice, web}, .options = {.output = OUTPUT_WIDE}};
+	struct cli_fixture g = {.items = {slice, web}, .options = {.output = OUTPUT_WIDE}};
 	(void)state;
 
 	check(&g, CLI_OK,
@@ -157,11 +131,7 @@ static void wide_shows_everything(void **state)
 
 static void exit_code_tells_staleness(void **state)
 {
-	static const struct {
-		struct given given;
-		int code;
-		const char *reason;
-	} cases[] = {
+	static const struct cli_fixture_exit cases[] = {
 		{{.items = {NULL}},
 		 CLI_STALE,
 		 "no pod is known: has an evenkeel-agent been started?"},
@@ -173,7 +143,7 @@ static void exit_code_tells_staleness(void **state)
 		 "no pod is known in namespace shop"},
 		{{.items = {late, expired}},
 		 CLI_STALE,
-		 "no pod is fresh: nothing was heard of the 2 shown for 30s or more"},
+		 "no pod is fresh: nothing was heard of the 2 known for 30s or more"},
 		{{.items = {web, late}}, CLI_OK, ""},
 		{{.items = {web, late}, .options = {.strict = true}},
 		 CLI_STALE,
@@ -187,13 +157,12 @@ static void exit_code_tells_staleness(void **state)
 	};
 	(void)state;
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		check(&cases[i].given, cases[i].code, NULL, cases[i].reason);
+	cli_fixture_check_exits(cases, sizeof(cases) / sizeof(cases[0]), &pods_kind);
 }
 
 static void tells_unthrottled_from_unknown(void **state)
 {
-	struct given g = {.items = {unlimited, stuck}, .options = {.no_headers = true}};
+	struct cli_fixture g = {.items = {unlimited, stuck}, .options = {.no_headers = true}};
 	(void)state;
 
 	check(&g, CLI_OK,
@@ -204,22 +173,15 @@ static void tells_unthrottled_from_unknown(void **state)
 
 static void paints_what_is_near_its_limit(void **state)
 {
-	struct cli_options options = {.no_headers = true};
-	struct cli cli = {.options = &options, .color = true};
-	struct pods_table pods;
-	struct list list;
+	struct cli_fixture g = {.items = {stuck}, .options = {.no_headers = true}, .color = true};
+	struct reason reason;
+	struct buf out;
 	(void)state;
 
-	pods_table_init(&pods, &cli);
-	list_init(&list, pods_table_item, &pods);
-	buf_printf(&list.page, "{\"time\":\"2026-01-31T12:00:03Z\",\"items\":[%s]}", stuck);
-	assert_int_equal(list_read_page(&list, &cli.reason), 0);
-	assert_int_equal(pods_table_finish(&pods, &cli), CLI_OK);
-	assert_non_null(strstr(cli.out.data, "\033[33m3.2s\033[0m"));
-	assert_non_null(strstr(cli.out.data, "\033[31m50.0Mi\033[0m"));
-	list_fini(&list);
-	pods_table_fini(&pods);
-	buf_fini(&cli.out);
+	assert_int_equal(cli_fixture_render(&g, &pods_kind, &out, &reason), CLI_OK);
+	assert_non_null(strstr(out.data, "\033[33m3.2s\033[0m"));
+	assert_non_null(strstr(out.data, "\033[31m50.0Mi\033[0m"));
+	buf_fini(&out);
 }
 
 int main(void)

@@ -19,13 +19,15 @@ static const char answer[] =
 	"\"reason\":\"cpu 75% of 40%\"},"
 	"{\"node\":\"b\",\"score\":88,\"plugins\":[{\"name\":\"TargetLoadPacking\",\"variant\":"
 	"\"corrected\","
-	"\"score\":76,\"rung\":\"window 15m\",\"terms\":["
+	"\"score\":76,\"rung\":\"window 15m\",\"reason\":\"CPU would be at 31.6 %, within the "
+	"target of "
+	"40.0 % (1200m measured + 0m expected of 3800m) and more\\n\",\"terms\":["
 	"{\"name\":\"cpuMean\",\"unit\":\"millicores\",\"value\":1250.25},"
 	"{\"name\":\"memCapacity\",\"unit\":\"bytes\",\"value\":16777216000},"
 	"{\"name\":\"share\",\"unit\":\"fraction\",\"value\":0.3125},"
 	"{\"name\":\"missing\",\"unit\":\"\",\"value\":null}]},"
 	"{\"name\":\"Other\",\"variant\":\"corrected\",\"score\":100,\"rung\":\"window "
-	"15m\",\"terms\":[]}],"
+	"15m\",\"reason\":\"idle\",\"terms\":[]}],"
 	"\"reason\":\"idle\"},"
 	"{\"node\":\"c\",\"score\":88,\"plugins\":[{\"name\":\"TargetLoadPacking\",\"score\":0,"
 	"\"rung\":\"none\"}]}]}";
@@ -86,12 +88,16 @@ static void explains_every_term(void **state)
 	check(&g, answer, CLI_OK,
 	      "b  score 88\n"
 	      "  TargetLoadPacking 76  (corrected, window 15m)\n"
+	      "    CPU would be at 31.6 %, within the target of 40.0 % (1200m measured + 0m "
+	      "expected "
+	      "of 3800m) and\n"
+	      "    more?\n"
 	      "    cpuMean          1250.25  millicores\n"
 	      "    memCapacity  16777216000  bytes (15.6Gi)\n"
 	      "    share             0.3125  fraction\n"
 	      "    missing                -\n"
 	      "  Other 100  (corrected, window 15m)\n"
-	      "  idle\n"
+	      "    idle\n"
 	      "\n"
 	      "c  score 88\n"
 	      "  TargetLoadPacking 0  (-, none)\n",
@@ -128,7 +134,7 @@ static void exit_code_tells_staleness(void **state)
 	      CLI_OK, NULL, "");
 	check(&any, "{\"items\":[{\"node\":\"x\",\"plugins\":[{\"rung\":\"expired\"}]}]}",
 	      CLI_STALE, NULL,
-	      "no node is fresh: nothing was heard of the 1 shown for 30s or more");
+	      "no node is fresh: nothing was heard of the 1 known for 30s or more");
 }
 
 static void survives_odd_shapes(void **state)

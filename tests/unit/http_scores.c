@@ -77,7 +77,10 @@ static void test_all_nodes(void **state)
 		"TargetLoadPacking 87: CPU would be at 31.6 %, within the target of 40.0 % "
 		"(1200m measured + 0m expected of 3800m); LoadVariationRiskBalancing 61: "
 		"CPU decides: mean with the pod 31.6 %, variation 7.9 %, risk 39.5 %");
+	assert_string_equal(text("items.0.plugins.1.reason"),
+			    "CPU decides: mean with the pod 31.6 %, variation 7.9 %, risk 39.5 %");
 	/* One reason where all plugins say the same. */
+	assert_string_equal(text("items.3.plugins.1.reason"), text("items.3.reason"));
 	assert_string_equal(text("items.3.reason"),
 			    "no measurement of CPU and memory (expired), last heard 400 s "
 			    "ago: the least score, since nothing unknown may win");

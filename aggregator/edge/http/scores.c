@@ -3,8 +3,8 @@
  * POST /v1/scores: what each node is worth for a pod now, by which plugins, from which numbers. The answer lists the
  * nodes by name; its score is the blend of the plugins' scores.
  *
- *   {"apiVersion","kind":"ScoreList","time","items":[{"node","score","plugins":[{"name","variant","score","rung"
- *   [,"terms":[{"name","unit","value"},..]]},..],"reason"},..]}
+ *   {"apiVersion","kind":"ScoreList","time","items":[{"node","score","plugins":[{"name","variant","score","rung",
+ *   "reason"[,"terms":[{"name","unit","value"},..]]},..],"reason"},..]}
  */
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +65,7 @@ static void write_plugin(struct jsonw *w, const struct scores_request *rq,
 	jsonw_key_string(w, "variant", score_variant_name(rq->variant));
 	jsonw_key_int(w, "score", r->score);
 	jsonw_key_string(w, "rung", node->rung);
+	jsonw_key_string(w, "reason", r->reason);
 	if (rq->explain)
 		write_terms(w, r);
 	jsonw_object_close(w);
@@ -102,7 +103,7 @@ static void write_node(struct jsonw *w, const struct scores_request *rq,
 	struct score_result results[SCORE_PLUGINS];
 	int64_t scores[SCORE_PLUGINS];
 
-	score_node_from_page(page, now_ns, rung, &node);
+	score_node_from_page(page, now_ns, rq->variant, rung, &node);
 	for (size_t i = 0; i < rq->plugin_count; i++) {
 		score_node_by(rq->plugins[i], rq->variant, &rq->args, &rq->pod, &node, &results[i]);
 		scores[i] = results[i].score;
