@@ -157,8 +157,8 @@ $(TB)/conformance: $(call obj,$(CONF_C)) $(ALL_A)
 	$(call link,$(TEST_LIBS))
 
 FUZZ_NAMES  := $(patsubst tests/fuzz/%.c,%,$(FUZZ_C))
-# -j by itself, unless the caller chose.
-PARALLEL    := $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
+# Quiet unless V=1, and -j by itself unless the caller chose.
+PARALLEL    := $(if $(V),,--silent) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 
 deps:
 	@packaging/deps
