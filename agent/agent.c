@@ -14,6 +14,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <sodium.h>
 #include <stdlib.h>
@@ -213,7 +214,9 @@ static void log_sender(struct agent *a, size_t index, const struct sender_stats 
 			 "The last 15 minutes are kept for it",
 			 url);
 	if (!silent && a->silence_logged[index])
-		log_info("%s acknowledges again", url);
+		log_info("%s acknowledges again; since the start %" PRIu64
+			 " intervals were lost to it",
+			 url, stats->skipped);
 	a->silence_logged[index] = silent;
 }
 

@@ -15,8 +15,7 @@
 
 enum { NS_PER_US = 1000 };
 
-/* Decimal digits up to one of the ends; moves past the digits. */
-static bool take_digits(const char **text, const char *ends, uint64_t *value)
+bool cgroup_text_digits(const char **text, const char *ends, uint64_t *value)
 {
 	const char *at = *text;
 	uint64_t n = 0;
@@ -37,7 +36,7 @@ static bool take_digits(const char **text, const char *ends, uint64_t *value)
 
 bool cgroup_text_number(const char *text, uint64_t *value)
 {
-	return take_digits(&text, "\n", value);
+	return cgroup_text_digits(&text, "\n", value);
 }
 
 /* Moves past the word if it stands here, up to one of the ends. */
@@ -59,7 +58,7 @@ static bool take_limit(const char **text, const char *ends, int64_t *limit)
 		*limit = LIMIT_NONE;
 		return true;
 	}
-	if (!take_digits(text, ends, &value))
+	if (!cgroup_text_digits(text, ends, &value))
 		return false;
 	*limit = value < LIMIT_BELOW ? (int64_t)value : LIMIT_NONE;
 	return true;
@@ -88,7 +87,7 @@ bool cgroup_text_key(const char *text, const char *key, uint64_t *value)
 {
 	const char *at = find_line(text, key);
 
-	return at && take_digits(&at, "\n", value);
+	return at && cgroup_text_digits(&at, "\n", value);
 }
 
 bool cgroup_text_us_to_ns(uint64_t us, uint64_t *ns)
@@ -128,5 +127,5 @@ bool cgroup_text_pressure(const char *text, uint64_t *some_ns)
 	if (!total || total > at + strcspn(at, "\n"))
 		return false;
 	total += strlen(" total=");
-	return take_digits(&total, "\n", &us) && cgroup_text_us_to_ns(us, some_ns);
+	return cgroup_text_digits(&total, "\n", &us) && cgroup_text_us_to_ns(us, some_ns);
 }

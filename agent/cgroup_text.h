@@ -8,6 +8,8 @@
 
 /* All return false, and write nothing, when the text has another form or a number does not fit. */
 
+/* Decimal digits at *text that end at one of the characters of `ends` or with the text; moves past them. */
+bool cgroup_text_digits(const char **text, const char *ends, uint64_t *value);
 /* "4096\n" */
 bool cgroup_text_number(const char *text, uint64_t *value);
 /* "1048576\n"; LIMIT_NONE for "max", "-1" and what v1 shows for no limit, a number near 2^63. */

@@ -20,6 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/cgroup_text.h"
 #include "shared/buf.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
@@ -28,19 +29,10 @@
 static bool take_number(const char **text, uint64_t *value)
 {
 	const char *at = *text + strspn(*text, " \t");
-	uint64_t n = 0;
 
-	if (*at < '0' || *at > '9')
-		return false;
-	for (; *at >= '0' && *at <= '9'; at++) {
-		if (__builtin_mul_overflow(n, 10, &n) ||
-		    __builtin_add_overflow(n, (uint64_t)(*at - '0'), &n))
-			return false;
-	}
-	if (*at && !strchr(" \t\n", *at))
+	if (!cgroup_text_digits(&at, " \t\n", value))
 		return false;
 	*text = at;
-	*value = n;
 	return true;
 }
 

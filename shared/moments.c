@@ -3,11 +3,6 @@
 
 #include <math.h>
 
-void moments_reset(struct moments *m)
-{
-	*m = (struct moments){0};
-}
-
 void moments_add(struct moments *m, double value, double weight)
 {
 	double delta = value - m->mean;

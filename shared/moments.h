@@ -33,7 +33,6 @@ struct moments32 {
 	float last;
 };
 
-void moments_reset(struct moments *m);
 /* One value that held for weight seconds; weight <= 0 or a value that is not finite is ignored. */
 void moments_add(struct moments *m, double value, double weight);
 /* into becomes the union; `from` is the later one (its last counts). Merging an empty set changes nothing. */

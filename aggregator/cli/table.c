@@ -183,7 +183,8 @@ static bool continues(char c)
 	return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-size_t table_text_width(const char *text)
+/* Columns that text takes: code points, as names in clusters are not wider than that. */
+static size_t text_width(const char *text)
 {
 	size_t width = 0;
 
@@ -209,7 +210,7 @@ static void add_spaces(struct buf *out, size_t count)
 /* text in at most `width` columns: "kube-pro…-x7f9k". Returns how many it took. */
 static size_t add_shortened(struct buf *out, const char *text, size_t width, enum cut cut)
 {
-	size_t full = table_text_width(text), tail;
+	size_t full = text_width(text), tail;
 	const char *end;
 
 	if (full <= width) {
@@ -227,7 +228,7 @@ static size_t add_shortened(struct buf *out, const char *text, size_t width, enu
 static void add_cell(struct buf *out, const char *paint, const char *text, enum table_form form,
 		     const struct layout *layout, bool last)
 {
-	size_t full = table_text_width(text), taken;
+	size_t full = text_width(text), taken;
 
 	if (form == FORM_RIGHT && full < layout->width)
 		add_spaces(out, layout->width - full);
@@ -249,10 +250,10 @@ static const char *cell_text(const struct row *row, size_t column)
 
 static size_t column_width(const struct table *t, size_t column, bool headers)
 {
-	size_t width = headers ? table_text_width(t->columns[column].title) : 0;
+	size_t width = headers ? text_width(t->columns[column].title) : 0;
 
 	for (size_t i = 0; i < t->row_count; i++) {
-		size_t cell = table_text_width(cell_text(&t->rows[i], column));
+		size_t cell = text_width(cell_text(&t->rows[i], column));
 
 		width = cell > width ? cell : width;
 	}

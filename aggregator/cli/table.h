@@ -43,7 +43,4 @@ void table_hide(struct table *t, size_t column);
 void table_spare(struct table *t, size_t column);
 void table_print(const struct table *t, const struct table_style *style, struct buf *out);
 
-/* Columns that text takes: code points, as names in clusters are not wider than that. */
-size_t table_text_width(const char *text);
-
 #endif

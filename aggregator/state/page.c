@@ -166,15 +166,3 @@ const char *freshness_name(enum freshness f)
 
 	return name[f];
 }
-
-static int compare_pod(const void *key, const void *pod)
-{
-	return strcmp(key, ((const struct page_pod *)pod)->name);
-}
-
-const struct page_pod *page_find_pod(const struct node_page *p, const char *name)
-{
-	if (!p->pod_count)
-		return NULL;
-	return bsearch(name, p->pods, p->pod_count, sizeof(*p->pods), compare_pod);
-}

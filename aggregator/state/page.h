@@ -94,7 +94,5 @@ void page_drop(struct node_page *p);
 /* By the age of the newest interval: fresh below FRESH_NS, expired above EXPIRED_NS; never for NULL and end_ns 0. */
 enum freshness page_freshness(const struct node_page *p, int64_t now_ns);
 const char *freshness_name(enum freshness f); /* "fresh", "late", "expired", "none" */
-/* The pod of that name, or NULL. */
-const struct page_pod *page_find_pod(const struct node_page *p, const char *name);
 
 #endif

@@ -100,25 +100,6 @@ static void page_lives_until_the_last_drop(void **state)
 	page_drop(NULL);
 }
 
-static void pods_are_found_by_name(void **state)
-{
-	struct page_pod pods[] = {{.name = "a"}, {.name = "a/b"}, {.name = "c"}};
-	struct node_page from = {.name = "n", .pod_count = 3, .pods = pods};
-	struct node_page none = {.name = "n"};
-	struct node_page *p = page_new(&from);
-
-	(void)state;
-	for (size_t i = 0; i < 3; i++)
-		assert_ptr_equal(page_find_pod(p, pods[i].name), &p->pods[i]);
-	assert_null(page_find_pod(p, ""));
-	assert_null(page_find_pod(p, "b"));
-	assert_null(page_find_pod(p, "d"));
-	page_drop(p);
-	p = page_new(&none);
-	assert_null(page_find_pod(p, "a"));
-	page_drop(p);
-}
-
 static void freshness_goes_by_age(void **state)
 {
 	static const struct {
@@ -154,7 +135,6 @@ int main(void)
 		cmocka_unit_test(page_copies_everything),
 		cmocka_unit_test(pages_share_names),
 		cmocka_unit_test(page_lives_until_the_last_drop),
-		cmocka_unit_test(pods_are_found_by_name),
 		cmocka_unit_test(freshness_goes_by_age),
 	};
 

@@ -137,6 +137,14 @@ static void order_and_runs(void **state)
 	usage_free(NULL);
 }
 
+static const struct page_pod *find_pod(const struct node_page *p, const char *name)
+{
+	for (size_t i = 0; i < p->pod_count; i++)
+		if (strcmp(p->pods[i].name, name) == 0)
+			return &p->pods[i];
+	return NULL;
+}
+
 /* The one page there is. The caller drops the view. */
 static const struct node_page *only_page(struct usage_state *u, struct view **v)
 {
@@ -335,7 +343,7 @@ static void page_shows_what_was_measured(void **state)
 	assert_string_equal(p->pods[1].name, "docker/free");
 	assert_int_equal(p->pods[1].kind, ENTITY_CONTAINER);
 	assert_int_equal(p->pods[1].container_count, 0);
-	pod = page_find_pod(p, "kubepods/podx");
+	pod = find_pod(p, "kubepods/podx");
 	assert_string_equal(pod->uid, "uid-x");
 	assert_int_equal(pod->qos, QOS_GUARANTEED);
 	assert_int_equal(pod->limits.cpu_milli, 2000);
@@ -442,7 +450,7 @@ static struct interval *lone(uint64_t sequence, int start, uint32_t ref, const c
 static uint64_t samples_of(struct usage_state *u, const char *pod)
 {
 	struct view *v;
-	const struct page_pod *p = page_find_pod(only_page(u, &v), pod);
+	const struct page_pod *p = find_pod(only_page(u, &v), pod);
 	uint64_t samples = p ? p->usage.windows[WINDOW_15M].cpu_milli.samples : 0;
 
 	view_drop(v);

@@ -68,7 +68,7 @@ static struct moments in_one_pass(const struct sample *s, size_t count)
 {
 	struct moments m;
 
-	moments_reset(&m);
+	m = (struct moments){0};
 	for (size_t i = 0; i < count; i++)
 		moments_add(&m, s[i].value, s[i].weight);
 	return m;
@@ -116,7 +116,7 @@ static void test_many_merges_keep_the_total(void **state)
 	(void)state;
 	fill(samples, SAMPLES);
 	want = by_definition(samples, SAMPLES);
-	moments_reset(&sum);
+	sum = (struct moments){0};
 	for (size_t i = 0; i < SAMPLES; i += 10) {
 		struct moments part = in_one_pass(samples + i, 10), kept = moments_unpack(&packed);
 
@@ -139,7 +139,7 @@ static void test_values_that_do_not_count(void **state)
 	struct moments m, before;
 
 	(void)state;
-	moments_reset(&m);
+	m = (struct moments){0};
 	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
 		moments_add(&m, ignored[i].value, ignored[i].weight);
 	assert_memory_equal(&m, &empty, sizeof(m));
@@ -160,7 +160,7 @@ static void test_merging_the_empty(void **state)
 	struct moments weightless = {.samples = 3, .mean = 7, .min = 1, .max = 9, .last = 2};
 
 	(void)state;
-	moments_reset(&m);
+	m = (struct moments){0};
 	moments_add(&m, 3, 1);
 	before = m;
 	moments_merge(&m, &empty);
@@ -180,7 +180,7 @@ static void test_no_variance_from_rounding(void **state)
 	struct moments m;
 
 	(void)state;
-	moments_reset(&m);
+	m = (struct moments){0};
 	for (int i = 0; i < 1000; i++)
 		moments_add(&m, 0.1, 0.1);
 	assert_true(moments_stddev(&m) == 0);
