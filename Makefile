@@ -2,6 +2,8 @@
 #
 #   make run     install what is missing, build, and watch this machine live (DURATION=20s to stop by itself)
 #   make check   install what is missing, build, and run the tests
+#   make check-faults   run the tests that cause failures: kills, cuts, restarts, shortages
+#   make check-vm   run the tests of the samplers on several kernels, in virtual machines (KERNELS="5.10 7")
 #   make         build the programs into build/bin
 #
 # CC=clang and SAN=address,undefined choose compiler and sanitizers; each combination has a build directory
@@ -22,6 +24,7 @@ B       := build
 # Objects live apart for each compiler and sanitizer; the default build is also what build/bin holds.
 CCNAME  := $(notdir $(firstword $(CC)))
 comma   := ,
+space   := $() $()
 VARIANT := $(if $(SAN),-$(subst $(comma),-,$(SAN)))$(if $(filter gcc cc,$(CCNAME)),,-$(CCNAME))
 O       := $(B)/obj$(VARIANT)
 BIN     := $(B)/bin$(VARIANT)
@@ -40,14 +43,16 @@ EK_CFLAGS = -std=gnu11 -D_GNU_SOURCE -DEVENKEEL_VERSION='"$(VERSION)"' -I. -I$(G
 
 pkg      = $(shell pkg-config --cflags $(1) 2>/dev/null)
 pkglibs  = $(shell pkg-config --libs $(1) 2>/dev/null)
-PKGS    := libbpf libelf zlib nanomsg libsodium libprotobuf-c libuv libmicrohttpd libcurl libcjson yaml-0.1 cmocka
+PKGS    := libbpf libelf zlib nanomsg libsodium libprotobuf-c libuv libmicrohttpd libcurl libcjson yaml-0.1 sqlite3 \
+           cmocka libseccomp libcap-ng
 PKG_CFLAGS := $(call pkg,$(PKGS))
 
-AGENT_LIBS      = $(call pkglibs,libbpf libelf zlib nanomsg libsodium libprotobuf-c yaml-0.1) -lm
-AGGREGATOR_LIBS = $(call pkglibs,libuv libmicrohttpd nanomsg libsodium libprotobuf-c libcjson yaml-0.1) -lm
+AGENT_LIBS      = $(call pkglibs,libbpf libelf zlib nanomsg libsodium libprotobuf-c yaml-0.1 libseccomp libcap-ng) -lm
+AGGREGATOR_LIBS = $(call pkglibs,libuv libmicrohttpd nanomsg libsodium libprotobuf-c libcjson yaml-0.1 \
+                  sqlite3 zlib) -lm
 CLI_LIBS        = $(call pkglibs,libcurl libcjson yaml-0.1) -lm
 TEST_LIBS       = $(call pkglibs,cmocka libuv libmicrohttpd libcurl libcjson libbpf libelf zlib nanomsg libsodium \
-                  libprotobuf-c yaml-0.1) -lm -ldl
+                  libprotobuf-c yaml-0.1 sqlite3 libseccomp libcap-ng) -lm -ldl
 
 # --- what is built from what -------------------------------------------------------------------------------------
 
@@ -59,12 +64,16 @@ CLI_C        := $(filter-out aggregator/cli/main.c,$(wildcard aggregator/cli/*.c
 TESTLIB_C    := $(wildcard tests/*.c)
 UNIT_C       := $(wildcard tests/unit/*.c)
 INTEG_C      := $(wildcard tests/integration/*.c)
+FAULTS_C     := $(wildcard tests/faults/*.c)
 BENCH_C      := $(wildcard tests/bench/*.c)
 FUZZ_C       := $(filter-out tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c))
 CONF_C       := $(wildcard tests/conformance/*.c)
+VM_C         := $(wildcard tests/vm/*.c)
 
 PROTO_C := $(GEN)/shared/body.pb-c.c
-SKEL    := $(GEN)/bpf/cgroup.skel.h
+BPF_C   := $(wildcard bpf/*.bpf.c)
+BPF_O   := $(patsubst bpf/%.bpf.c,$(B)/bpf/%.bpf.o,$(BPF_C))
+SKEL    := $(patsubst bpf/%.bpf.c,$(GEN)/bpf/%.skel.h,$(BPF_C))
 
 obj = $(patsubst %.c,$(O)/%.o,$(patsubst $(GEN)/%.c,$(O)/gen/%.o,$(1)))
 
@@ -79,17 +88,21 @@ ALL_A        := $(TESTLIB_A) $(AGENT_A) $(CLI_A) $(AGGREGATOR_A) $(SHARED_A)
 PROGRAMS := $(BIN)/evenkeel-agent $(BIN)/evenkeel-aggregator $(BIN)/evenkeel
 UNIT     := $(patsubst tests/unit/%.c,$(TB)/unit/%,$(UNIT_C))
 INTEG    := $(patsubst tests/integration/%.c,$(TB)/integration/%,$(INTEG_C))
+FAULTS   := $(patsubst tests/faults/%.c,$(TB)/faults/%,$(FAULTS_C))
 BENCH    := $(patsubst tests/bench/%.c,$(TB)/bench/%,$(BENCH_C))
 REPLAY   := $(patsubst tests/fuzz/%.c,$(TB)/fuzz/%,$(FUZZ_C))
+VM       := $(patsubst tests/vm/%.c,$(TB)/vm/%,$(VM_C))
 CONF     := $(if $(CONF_C),$(TB)/conformance)
 
-.PHONY: all tests deps deps-lint run check check-built bench bench-built fuzz fuzz-built lint lint-built clean install
+.PHONY: all tests deps deps-lint deps-vm deps-bench run check check-built check-vm check-vm-built
+.PHONY: check-faults check-faults-built
+.PHONY: bench bench-built fuzz fuzz-built lint lint-built clean install
 .DELETE_ON_ERROR:
 .SECONDARY:
 .DEFAULT_GOAL := all
 
 all: $(PROGRAMS)
-tests: $(UNIT) $(INTEG) $(REPLAY) $(CONF)
+tests: $(UNIT) $(INTEG) $(VM) $(REPLAY) $(CONF)
 
 $(SHARED_A): $(call obj,$(SHARED_C) $(PROTO_C))
 $(AGENT_A): $(call obj,$(AGENT_C))
@@ -124,8 +137,8 @@ $(O)/gen/%.o: $(GEN)/%.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(EK_CFLAGS) $(CFLAGS) $(CPPFLAGS) -Wno-shadow -MMD -MP -c -o $@ $<
 
-# The sampler embeds the BPF object through its skeleton.
-$(O)/agent/sampler_bpf.o: | $(SKEL)
+# The sampler embeds the BPF objects through their skeletons.
+$(O)/agent/sampler_bpf_walk.o: | $(SKEL)
 
 $(GEN)/shared/body.pb-c.c: shared/body.proto
 	@mkdir -p $(@D)
@@ -149,7 +162,11 @@ $(TB)/unit/%: $(O)/tests/unit/%.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
 $(TB)/integration/%: $(O)/tests/integration/%.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
+$(TB)/faults/%: $(O)/tests/faults/%.o $(ALL_A)
+	$(call link,$(TEST_LIBS))
 $(TB)/bench/%: $(O)/tests/bench/%.o $(ALL_A)
+	$(call link,$(TEST_LIBS))
+$(TB)/vm/%: $(O)/tests/vm/%.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
 $(TB)/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/replay.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
@@ -164,6 +181,11 @@ deps:
 	@packaging/deps
 deps-lint:
 	@packaging/deps lint
+deps-vm:
+	@packaging/deps vm
+deps-bench:
+	@packaging/deps bench
+	@packaging/peer
 
 # Packages first, then a new make that sees them.
 check: deps
@@ -172,12 +194,26 @@ run: deps
 	+@$(MAKE) --no-print-directory $(PARALLEL) all
 	@packaging/run
 
-check-built: all tests
-	@TB=$(TB) BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(UNIT) \
+check-built: all tests $(BPF_O)
+	@TB=$(TB) BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(UNIT) $(subst $(space),$(comma),tests/btf/check $(BPF_O)) \
 		$(foreach f,$(FUZZ_NAMES),$(TB)/fuzz/$(f)$(comma)tests/fuzz/corpus/$(f)) \
-		$(if $(CONF),$(CONF)$(comma)tests/conformance/cases) $(INTEG)
+		$(if $(CONF),$(CONF)$(comma)tests/vectors$(comma)tests/conformance/cases) $(INTEG)
 
-bench: deps
+# Processes that are killed, networks that are cut, names and budgets that change: it takes waiting.
+check-faults: deps
+	+@$(MAKE) --no-print-directory $(PARALLEL) check-faults-built
+check-faults-built: all $(FAULTS)
+	@TB=$(TB) BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(FAULTS)
+
+# What reads kernels is tried on several: those tests of the real kernel that need nothing but cgroups, and no exact time.
+VM_INTEG := $(filter $(patsubst %,$(TB)/integration/%,sampler sampler_choice sampler_departures \
+	sampler_files sampler_files_keep layouts cgroup_namespace confine),$(INTEG))
+check-vm: deps-vm
+	+@$(MAKE) --no-print-directory $(PARALLEL) check-vm-built
+check-vm-built: all $(VM) $(VM_INTEG)
+	@BIN=$(BIN) tests/vm/matrix $(B)/log$(VARIANT)/vm $(VM) $(VM_INTEG)
+
+bench: deps-bench
 	+@$(MAKE) --no-print-directory $(PARALLEL) bench-built
 bench-built: all $(BENCH)
 	@for b in $(BENCH); do BIN=$(BIN) $$b || exit 1; done

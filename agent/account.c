@@ -3,10 +3,12 @@
  * A tick:
  *
  *	topology --> table of tracks and workloads		only when it changed (account_table)
+ *	departures --> what removed cgroups left		before the tick that follows (account_depart)
  *	readings --> deltas of one cgroup each			(account_track)
- *	         --> rolled up from the leaves to the root, and sampled into the workloads (account_stats)
+ *	         --> rolled up from the leaves to the root, and sampled into the workloads (account_stats); last the
+ *		     pods whose containers live elsewhere in the tree (account_apart)
  *	         --> the node: the root's own counter, or the sum of the top level and the rest of the machine
- *		     (account_node)
+ *		     (account_node); its CPU split and pressure (account_machine)
  *
  * CPU use is always a difference of counters, divided by the time since the last sample of the same cgroup and
  * weighted with it: mean times weight is the counters' difference, however many ticks were missed.
@@ -19,6 +21,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/account_depart.h"
+#include "agent/account_machine.h"
 #include "agent/account_node.h"
 #include "agent/account_stats.h"
 #include "agent/account_table.h"
@@ -28,12 +32,14 @@
 
 struct account {
 	struct account_table table;
+	struct departures departures;
 	bool started; /* the first tick set the baselines */
 	int64_t last_ns; /* monotonic time of the last tick */
 	int64_t slow_ns; /* of the last slow one, or of the first */
 
 	/* the node, since the last publish */
 	struct account_node node;
+	struct account_machine counters;
 	struct stats node_stats;
 	struct histogram cpu_hist, mem_hist;
 	uint64_t ticks;
@@ -49,6 +55,7 @@ void account_free(struct account *a)
 {
 	if (!a)
 		return;
+	departures_fini(&a->departures);
 	account_table_fini(&a->table);
 	free(a);
 }
@@ -61,8 +68,8 @@ struct tick {
 	int64_t slow_dt_ns; /* since the slow tick before */
 	bool slow;
 	int64_t capacity_milli;
-	uint64_t top_ns; /* CPU time of the top-level cgroups */
-	bool top_known; /* any of them was read */
+	uint64_t top_ns; /* CPU time of the top-level cgroups, and of those that departed */
+	bool top_known; /* any of it was read */
 };
 
 static void read_limits(struct account_table *table, const struct tick *k)
@@ -73,7 +80,7 @@ static void read_limits(struct account_table *table, const struct tick *k)
 		track_read_limits(tr, &topology_at(k->topology, i)->reading,
 				  tr->parent == CGROUP_NONE ? NULL : &table->tracks[tr->parent]);
 		if (tr->workload)
-			workload_set_limits(tr->workload, &tr->effective);
+			workload_set_limits(tr->workload, &table->tracks[tr->holder].effective);
 	}
 }
 
@@ -85,6 +92,7 @@ static void set_baselines(struct account *a, const struct tick *k)
 			track_read(&a->table.tracks[i], &topology_at(k->topology, i)->reading,
 				   k->slow);
 	account_node_start(&a->node, &a->machine, k->mono_ns);
+	account_machine_start(&a->counters, &a->machine);
 	a->started = true;
 	a->slow_ns = k->mono_ns;
 }
@@ -99,6 +107,10 @@ static struct slow_use slow_use_of(const struct track *tr)
 		.oom_kills = tr->used[COUNTER_OOM],
 		.psi_cpu_ns = tr->used[COUNTER_PSI_CPU],
 		.psi_mem_ns = tr->used[COUNTER_PSI_MEM],
+		.stall_cpu_ns = tr->used[COUNTER_PSI_CPU_FULL],
+		.stall_mem_ns = tr->used[COUNTER_PSI_MEM_FULL],
+		.swap_bytes = tr->swap_bytes,
+		.pids = tr->pids,
 	};
 
 	if (track_working_set(tr, &use.working_set_bytes))
@@ -109,6 +121,14 @@ static struct slow_use slow_use_of(const struct track *tr)
 		use.have |= USAGE_OOM;
 	if (tr->have & HAVE_PSI)
 		use.have |= USAGE_CONTENTION_MEMORY;
+	if (tr->have & HAVE_PSI_CPU_FULL)
+		use.have |= USAGE_STALL_CPU;
+	if (tr->have & HAVE_PSI_MEMORY_FULL)
+		use.have |= USAGE_STALL_MEMORY;
+	if (tr->have & HAVE_SWAP)
+		use.have |= USAGE_SWAP;
+	if (tr->have & HAVE_PIDS)
+		use.have |= USAGE_PIDS;
 	/* Pressure without throttling known may be the workload's own doing. */
 	if ((tr->have & HAVE_PSI) && (tr->have & HAVE_THROTTLE))
 		use.have |= USAGE_CONTENTION_CPU;
@@ -130,27 +150,66 @@ static void sample_workload(struct workload *w, const struct track *tr, const st
 	}
 }
 
+/* Once it has everything of this tick. */
+static void sample_track(struct track *tr, const struct tick *k)
+{
+	if (tr->adopted.have)
+		track_join_adopted(tr, k->slow);
+	if (tr->workload)
+		sample_workload(tr->workload, tr, k);
+	if (tr->have & HAVE_CPU)
+		tr->cpu_at_ns = k->mono_ns;
+}
+
+static void sample_scattered_pods(struct account_table *table, const struct tick *k)
+{
+	for (size_t i = 0; i < table->apart_count; i++) {
+		const struct apart *a = &table->apart[i];
+		struct track *pod = &table->tracks[a->pod];
+
+		track_adopt(pod, &table->tracks[a->container]);
+		if (i + 1 == table->apart_count || a[1].pod != a->pod)
+			sample_track(pod, k);
+	}
+}
+
+static void read_cgroups(struct account_table *table, struct tick *k)
+{
+	for (size_t i = 0; i < table->count; i++) {
+		struct track *tr = &table->tracks[i];
+		bool departed = tr->departed;
+		uint64_t carried_ns;
+
+		track_read(tr, &topology_at(k->topology, i)->reading, k->slow);
+		/* A new life in an old place wants a workload. */
+		table->stale |= departed && !tr->departed;
+		carried_ns = track_join_carry(tr, k->slow);
+		if (i == 0 && carried_ns) {
+			k->top_ns += carried_ns;
+			k->top_known = true;
+		}
+	}
+}
+
 /* From the leaves up; the root's own sample is the node's. */
 static void sample_cgroups(struct account *a, struct tick *k)
 {
 	struct account_table *table = &a->table;
 
-	for (size_t i = 0; i < table->count; i++)
-		track_read(&table->tracks[i], &topology_at(k->topology, i)->reading, k->slow);
+	read_cgroups(table, k);
 	for (size_t i = table->count; i-- > 1;) {
 		struct track *tr = &table->tracks[i];
 
 		track_finish(tr);
 		track_roll_up(tr, &table->tracks[tr->parent]);
-		if (tr->workload)
-			sample_workload(tr->workload, tr, k);
-		if (tr->have & HAVE_CPU)
-			tr->cpu_at_ns = k->mono_ns;
 		if (tr->parent == 0) {
 			k->top_known = k->top_known || (tr->have & HAVE_CPU);
 			k->top_ns += tr->used[COUNTER_CPU];
 		}
+		if (tr->holder == (int)i)
+			sample_track(tr, k);
 	}
+	sample_scattered_pods(table, k);
 	if (table->count)
 		track_finish(&table->tracks[0]);
 }
@@ -180,7 +239,7 @@ static void sample_node_cpu(struct account *a, struct track *root, const struct 
 		return;
 	if (a->node.started)
 		used_ns = account_node_tick(&a->node, k->top_ns, &a->machine, k->mono_ns, k->dt_ns,
-					    k->slow);
+					    k->slow && !a->machine.stale);
 	else
 		account_node_start(&a->node, &a->machine, k->mono_ns);
 	add_node_cpu(a, used_ns, k->dt_ns);
@@ -190,34 +249,45 @@ static void sample_node_cpu(struct account *a, struct track *root, const struct 
  * The working set is that of the root cgroup where the kernel keeps one (v1); elsewhere what is not available stands
  * for it, which also leaves out the page cache that can be reclaimed.
  */
-static void sample_node_memory(struct account *a, const struct track *root, const struct tick *k)
+static void sample_node_memory(struct account *a, struct slow_use *use, const struct tick *k)
 {
 	const struct machine *m = &a->machine;
 	uint64_t used = m->mem_total_bytes - m->mem_available_bytes;
-	struct slow_use use = {0};
 
-	if (k->slow && root)
-		use = slow_use_of(root);
-	if (m->mem_total_bytes && m->mem_available_bytes <= m->mem_total_bytes) {
+	if (!m->stale && m->mem_total_bytes && m->mem_available_bytes <= m->mem_total_bytes) {
 		stats_add_memory(&a->node_stats, used, k->dt_ns);
 		histogram_add(&a->mem_hist, (double)used, HISTOGRAM_MEMORY_X0);
-		if (!use.working_set_bytes) {
-			use.have |= USAGE_WORKING_SET;
-			use.working_set_bytes = used;
+		if (!use->working_set_bytes) {
+			use->have |= USAGE_WORKING_SET;
+			use->working_set_bytes = used;
 		}
 	}
-	if (k->slow)
-		stats_add_slow(&a->node_stats, &use, k->slow_dt_ns);
 }
 
 static void sample_node(struct account *a, const struct tick *k)
 {
 	struct track *root = a->table.count ? &a->table.tracks[0] : NULL;
+	struct slow_use use = {0};
 
 	a->ticks++;
 	a->node_stats.seconds += (double)k->dt_ns / 1e9;
 	sample_node_cpu(a, root, k);
-	sample_node_memory(a, root, k);
+	if (k->slow && root)
+		use = slow_use_of(root);
+	sample_node_memory(a, &use, k);
+	if (!k->slow)
+		return;
+	account_machine_read(&a->counters, &a->machine, &use);
+	stats_add_slow(&a->node_stats, &use, k->slow_dt_ns);
+}
+
+static struct depart_time depart_time(const struct account *a, int64_t mono_ns)
+{
+	return (struct depart_time){
+		.mono_ns = mono_ns,
+		.tick_ns = a->last_ns,
+		.capacity_milli = a->machine.cpu_capacity_milli,
+	};
 }
 
 void account_tick(struct account *a, struct topology *t, const struct machine *m, int64_t mono_ns,
@@ -231,12 +301,15 @@ void account_tick(struct account *a, struct topology *t, const struct machine *m
 		.slow = slow,
 		.capacity_milli = m->cpu_capacity_milli,
 	};
+	struct depart_time time;
 
 	/* A second tick at the same instant has nothing to be divided by; the next one brings its use. */
 	if (a->started && k.dt_ns <= 0)
 		return;
 	a->machine = *m;
+	time = depart_time(a, mono_ns);
 	account_table_sync(&a->table, t, a->started ? a->last_ns : mono_ns);
+	departures_settle(&a->departures, &a->table, &time);
 	if (slow)
 		read_limits(&a->table, &k);
 	if (a->started) {
@@ -250,6 +323,16 @@ void account_tick(struct account *a, struct topology *t, const struct machine *m
 		a->slow_ns = mono_ns;
 }
 
+void account_depart(struct account *a, const struct departure *departures, size_t count,
+		    int64_t mono_ns)
+{
+	const struct depart_time time = depart_time(a, mono_ns);
+
+	/* What departed before the baselines were set is in none of them. */
+	if (a->started)
+		departures_take(&a->departures, &a->table, departures, count, &time);
+}
+
 static void fill_node(struct account *a, struct node_sample *node, const struct account_self *self)
 {
 	a->node_stats.unsettled_ns += account_node_take_unsettled(&a->node);
@@ -259,10 +342,15 @@ static void fill_node(struct account *a, struct node_sample *node, const struct 
 	node->mem_hist = a->mem_hist;
 	node->cpu_capacity_milli = a->machine.cpu_capacity_milli;
 	node->mem_capacity_bytes = (int64_t)a->machine.mem_total_bytes;
+	node->mem_available_bytes =
+		(int64_t)(a->machine.mem_available_bytes < a->machine.mem_total_bytes
+				  ? a->machine.mem_available_bytes
+				  : a->machine.mem_total_bytes);
+	node->cpu_split = account_machine_take_split(&a->counters);
 	node->tier = self->tier;
 	node->rate_hz = (float)((double)a->ticks / a->node_stats.seconds);
 	node->missed_ticks = self->missed_ticks;
-	node->overflow = self->overflow + a->table.unlisted;
+	node->overflow = self->overflow + a->table.unlisted + a->departures.dropped;
 	node->pass_ns = self->pass_ns;
 	node->agent_cpu_ns = self->agent_cpu_ns;
 	memcpy(node->boot_id, a->machine.boot_id, sizeof(node->boot_id));
@@ -305,6 +393,7 @@ struct interval *account_publish(struct account *a, uint64_t sequence, int64_t s
 	fill_node(a, &interval->node, self);
 	fill_entries(a, interval);
 	account_table_next(&a->table);
+	departures_next(&a->departures);
 	stats_next(&a->node_stats);
 	a->cpu_hist = a->mem_hist = (struct histogram){0};
 	a->ticks = 0;

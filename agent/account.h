@@ -3,7 +3,10 @@
 #ifndef EVENKEEL_AGENT_ACCOUNT_H
 #define EVENKEEL_AGENT_ACCOUNT_H
 
+#include <stddef.h>
+
 #include "agent/machine.h"
+#include "agent/sampler.h"
 #include "agent/topology.h"
 #include "shared/interval.h"
 
@@ -20,6 +23,16 @@ void account_free(struct account *a);
  */
 void account_tick(struct account *a, struct topology *t, const struct machine *m, int64_t mono_ns,
 		  int slow);
+
+/*
+ * Cgroups that were removed, in the order of removal: call it with all of them after a rescan and before the next tick.
+ * What each used since its last reading is counted for its workload and for what held it; a cgroup that never was in
+ * the topology counts from 0. What belongs to a parent that is not known either waits for the next two ticks to
+ * know it, and goes to the root if they do not. What cannot be placed is counted in the interval's overflow.
+ * Nothing is taken before the first tick.
+ */
+void account_depart(struct account *a, const struct departure *departures, size_t count,
+		    int64_t mono_ns);
 
 /* What only the agent's loop knows of an interval. */
 struct account_self {

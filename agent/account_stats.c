@@ -65,23 +65,37 @@ void stats_add_memory(struct stats *s, uint64_t bytes, int64_t dt_ns)
 	s->have |= USAGE_MEMORY;
 }
 
+void stats_add_throttle(struct stats *s, uint64_t throttled_ns, uint64_t periods,
+			uint64_t throttled_periods)
+{
+	s->have |= USAGE_THROTTLE;
+	s->throttled_ns += throttled_ns;
+	s->periods += periods;
+	s->throttled_periods += throttled_periods;
+}
+
 void stats_add_slow(struct stats *s, const struct slow_use *use, int64_t dt_ns)
 {
 	s->slow_have = use->have;
 	s->have |= use->have;
 	if (use->have & USAGE_WORKING_SET)
 		add_gauge(&s->working_set_bytes, (double)use->working_set_bytes, dt_ns);
-	if (use->have & USAGE_THROTTLE) {
-		s->throttled_ns += use->throttled_ns;
-		s->periods += use->periods;
-		s->throttled_periods += use->throttled_periods;
-	}
+	if (use->have & USAGE_THROTTLE)
+		stats_add_throttle(s, use->throttled_ns, use->periods, use->throttled_periods);
 	if (use->have & USAGE_OOM)
 		s->oom_kills += use->oom_kills;
 	if (use->have & USAGE_CONTENTION_CPU)
 		s->contention_cpu_ns += (int64_t)use->psi_cpu_ns - (int64_t)use->throttled_ns;
 	if (use->have & USAGE_CONTENTION_MEMORY)
 		s->contention_mem_ns += use->psi_mem_ns;
+	if (use->have & USAGE_STALL_CPU)
+		s->stall_cpu_ns += use->stall_cpu_ns;
+	if (use->have & USAGE_STALL_MEMORY)
+		s->stall_mem_ns += use->stall_mem_ns;
+	if (use->have & USAGE_SWAP)
+		s->swap_bytes = use->swap_bytes;
+	if (use->have & USAGE_PIDS)
+		s->pids = use->pids;
 }
 
 /* Without a sample in this interval the last one still holds. */
@@ -112,6 +126,8 @@ void stats_pack(const struct stats *s, struct usage *usage)
 		.throttled_periods = clamp32(s->throttled_periods),
 		.periods = clamp32(s->periods),
 		.contention_mem_ns = s->contention_mem_ns,
+		.stall_cpu_ns = s->stall_cpu_ns,
+		.stall_mem_ns = s->stall_mem_ns,
 	};
 	if (s->have & USAGE_MEMORY)
 		usage->mem_bytes = pack_gauge(&s->mem_bytes);
@@ -119,6 +135,10 @@ void stats_pack(const struct stats *s, struct usage *usage)
 		usage->working_set_bytes = pack_gauge(&s->working_set_bytes);
 	if (s->contention_cpu_ns > 0)
 		usage->contention_cpu_ns = (uint64_t)s->contention_cpu_ns;
+	if (s->have & USAGE_SWAP)
+		usage->swap_bytes = s->swap_bytes;
+	if (s->have & USAGE_PIDS)
+		usage->pids = s->pids;
 }
 
 void stats_next(struct stats *s)
@@ -129,6 +149,8 @@ void stats_next(struct stats *s)
 		.unsettled_ns = s->unsettled_ns,
 		.mem_bytes.last = s->mem_bytes.last,
 		.working_set_bytes.last = s->working_set_bytes.last,
+		.swap_bytes = s->swap_bytes,
+		.pids = s->pids,
 	};
 
 	if (s->contention_cpu_ns < 0)

@@ -18,7 +18,8 @@ struct gauge_sum {
 
 /* One slow tick's part. */
 struct slow_use {
-	uint32_t have; /* enum usage_have: of WORKING_SET, THROTTLE, OOM, CONTENTION_* */
+	uint32_t have; /* enum usage_have: all but CPU and MEMORY */
+	uint32_t pids;
 	uint64_t working_set_bytes;
 	uint64_t throttled_ns;
 	uint64_t periods;
@@ -26,6 +27,9 @@ struct slow_use {
 	uint64_t oom_kills;
 	uint64_t psi_cpu_ns;
 	uint64_t psi_mem_ns;
+	uint64_t stall_cpu_ns;
+	uint64_t stall_mem_ns;
+	uint64_t swap_bytes;
 };
 
 struct stats {
@@ -47,6 +51,11 @@ struct stats {
 	 */
 	int64_t contention_cpu_ns;
 	uint64_t contention_mem_ns;
+	uint64_t stall_cpu_ns;
+	uint64_t stall_mem_ns;
+	/* The newest; they outlive the interval, too. */
+	uint64_t swap_bytes;
+	uint32_t pids;
 };
 
 /*
@@ -59,6 +68,8 @@ double stats_add_cpu(struct stats *s, double used_ns, int64_t dt_ns, int64_t cap
  * stays for the next interval. */
 void stats_settle(struct stats *s, int64_t capacity_milli);
 void stats_add_memory(struct stats *s, uint64_t bytes, int64_t dt_ns);
+void stats_add_throttle(struct stats *s, uint64_t throttled_ns, uint64_t periods,
+			uint64_t throttled_periods);
 /* dt_ns: since the slow tick before. */
 void stats_add_slow(struct stats *s, const struct slow_use *use, int64_t dt_ns);
 void stats_pack(const struct stats *s, struct usage *usage);

@@ -10,8 +10,11 @@
  *			is what the pod's PSI shows.
  *	OOM kills	the larger of the own delta and the sum below: v2 counts them in every ancestor, v1 only where
  *			the victim lived.
- *	memory		covers the subtree in every hierarchy
+ *	memory, swap, pids	cover the subtree in every hierarchy
  *	PSI		covers the subtree
+ *
+ * What departed cgroups leave (see agent/account_depart.c) joins a tick before the roll-up, as if it had been used by
+ * their parents' own tasks. What containers elsewhere add to their pods (agent/account_apart.c) joins after it.
  */
 #include "agent/account_track.h"
 
@@ -34,17 +37,20 @@ static const struct {
 	[COUNTER_OOM] = {HAVE_OOM, 0},
 	[COUNTER_PSI_CPU] = {HAVE_PSI, TIME_SLACK_NS},
 	[COUNTER_PSI_MEM] = {HAVE_PSI, TIME_SLACK_NS},
+	[COUNTER_PSI_CPU_FULL] = {HAVE_PSI_CPU_FULL, TIME_SLACK_NS},
+	[COUNTER_PSI_MEM_FULL] = {HAVE_PSI_MEMORY_FULL, TIME_SLACK_NS},
 };
 
 void track_init(struct track *tr, const struct cgroup *c, int64_t first_ns)
 {
 	*tr = (struct track){
 		.serial = c->serial,
+		.id = c->id[HIERARCHY_UNIFIED],
 		.parent = c->parent,
 		.at_start = c->at_start,
 		.cpu_at_ns = first_ns,
-		.own = {LIMIT_UNKNOWN, LIMIT_UNKNOWN},
-		.effective = {LIMIT_UNKNOWN, LIMIT_UNKNOWN},
+		.own = KERNEL_LIMITS_UNKNOWN,
+		.effective = KERNEL_LIMITS_UNKNOWN,
 	};
 }
 
@@ -92,12 +98,37 @@ static void read_slow(struct track *tr, const struct reading *r)
 	read_slow_counter(tr, COUNTER_OOM, r, r->oom_kills);
 	read_slow_counter(tr, COUNTER_PSI_CPU, r, r->psi_cpu_ns);
 	read_slow_counter(tr, COUNTER_PSI_MEM, r, r->psi_mem_ns);
+	read_slow_counter(tr, COUNTER_PSI_CPU_FULL, r, r->psi_cpu_full_ns);
+	read_slow_counter(tr, COUNTER_PSI_MEM_FULL, r, r->psi_mem_full_ns);
 	tr->slow_seen = true;
+	tr->have |= r->have & (HAVE_SWAP | HAVE_PIDS);
+	tr->swap_bytes = r->swap_bytes;
+	tr->pids = r->pids;
 	if (r->have & (HAVE_WORKING_SET | HAVE_INACTIVE_SUBTREE)) {
 		tr->have |= HAVE_WORKING_SET;
 		tr->inactive_file_bytes = r->inactive_file_bytes;
 		tr->inactive_whole = r->have & HAVE_INACTIVE_SUBTREE;
 	}
+}
+
+/*
+ * The topology may still hold a removed cgroup and show its last reading, and some walks meet it once more; both lie
+ * between that reading and the counter at the removal. Anything else is a new life that was given path and id of the
+ * old one: its counters began at 0.
+ */
+static bool is_another_life(const struct track *tr, const struct reading *r)
+{
+	return (r->have & HAVE_CPU) &&
+	       (r->cpu_ns < tr->stale_cpu_ns || r->cpu_ns > tr->last[COUNTER_CPU]);
+}
+
+static void begin_life(struct track *tr)
+{
+	tr->departed = false;
+	tr->at_start = false;
+	tr->slow_seen = false;
+	tr->based = 0;
+	memset(tr->last, 0, sizeof(tr->last));
 }
 
 void track_read(struct track *tr, const struct reading *r, bool slow)
@@ -108,6 +139,10 @@ void track_read(struct track *tr, const struct reading *r, bool slow)
 	tr->inactive_file_bytes = 0;
 	tr->inactive_whole = false;
 	tr->cpu_whole = false;
+	if (tr->departed && is_another_life(tr, r))
+		begin_life(tr);
+	if (tr->departed)
+		return;
 	read_cpu(tr, r);
 	if (r->have & HAVE_MEMORY) {
 		tr->have |= HAVE_MEMORY;
@@ -151,6 +186,138 @@ bool track_working_set(const struct track *tr, uint64_t *bytes)
 	return true;
 }
 
+/* --- departures ----------------------------------------------------------------------------------------------- */
+
+static uint64_t value_at_departure(const struct departure *d, int c)
+{
+	switch (c) {
+	case COUNTER_CPU:
+		return d->cpu_ns;
+	case COUNTER_THROTTLED:
+		return d->throttled_ns;
+	case COUNTER_PERIODS:
+		return d->periods;
+	default:
+		return d->throttled_periods;
+	}
+}
+
+struct remainder remainder_of_life(const struct departure *d)
+{
+	struct remainder rest = {.have = d->have & (HAVE_CPU | HAVE_THROTTLE)};
+
+	for (int c = 0; c < COUNTERS_DEPARTING; c++)
+		if (rest.have & counter_table[c].have)
+			rest.used[c] = value_at_departure(d, c);
+	return rest;
+}
+
+void remainder_add(struct remainder *to, const struct remainder *rest)
+{
+	to->have |= rest->have;
+	for (int c = 0; c < COUNTERS_DEPARTING; c++)
+		to->used[c] += rest->used[c];
+}
+
+/* Whether what the counter said before its last reading is known; before its first one that is 0 for a new cgroup. */
+static bool has_base(const struct track *tr, int c)
+{
+	if (tr->based & (1u << c))
+		return true;
+	return !tr->at_start && (c == COUNTER_CPU || !tr->slow_seen);
+}
+
+bool track_depart(struct track *tr, const struct departure *d, struct remainder *rest)
+{
+	if (track_cpu_is_whole(tr))
+		return false;
+	*rest = (struct remainder){0};
+	tr->stale_cpu_ns = tr->last[COUNTER_CPU];
+	for (int c = 0; c < COUNTERS_DEPARTING; c++) {
+		uint64_t value = value_at_departure(d, c), last = tr->last[c];
+
+		if (!(d->have & counter_table[c].have) || !has_base(tr, c))
+			continue;
+		rest->have |= counter_table[c].have;
+		rest->used[c] = value > last ? value - last : 0;
+	}
+	if ((d->have & HAVE_CPU) && d->cpu_ns > tr->last[COUNTER_CPU])
+		tr->last[COUNTER_CPU] = d->cpu_ns;
+	tr->departed = true;
+	return true;
+}
+
+static void forget_cpu(struct remainder *rest)
+{
+	rest->have &= ~(uint32_t)HAVE_CPU;
+	rest->used[COUNTER_CPU] = 0;
+}
+
+/* Moves to this tick what belongs to it. */
+static void join(struct track *tr, struct remainder *rest, bool slow)
+{
+	tr->used[COUNTER_CPU] += rest->used[COUNTER_CPU];
+	tr->have |= rest->have & HAVE_CPU;
+	forget_cpu(rest);
+	if (!slow || !(rest->have & HAVE_THROTTLE))
+		return;
+	for (int c = COUNTER_THROTTLED; c < COUNTERS_DEPARTING; c++)
+		tr->used[c] += rest->used[c];
+	tr->have |= HAVE_THROTTLE;
+	*rest = (struct remainder){0};
+}
+
+uint64_t track_join_carry(struct track *tr, bool slow)
+{
+	uint64_t cpu_ns;
+
+	if (track_cpu_is_whole(tr))
+		forget_cpu(&tr->carry);
+	cpu_ns = tr->carry.used[COUNTER_CPU];
+	join(tr, &tr->carry, slow);
+	return cpu_ns;
+}
+
+/* --- containers apart ----------------------------------------------------------------------------------------- */
+
+#define GAUGES	 ((uint32_t)(HAVE_MEMORY | HAVE_WORKING_SET | HAVE_SWAP | HAVE_PIDS))
+#define PRESSURE ((uint32_t)(HAVE_PSI | HAVE_PSI_CPU_FULL | HAVE_PSI_MEMORY_FULL))
+
+/* Pages that are not in use, of those that are counted. */
+static uint64_t inactive_bytes(const struct track *tr)
+{
+	return tr->inactive_file_bytes < tr->mem_bytes ? tr->inactive_file_bytes : tr->mem_bytes;
+}
+
+/* A sum is known when both sides are. */
+static void adopt_gauges(struct track *pod, const struct track *container)
+{
+	pod->have &= container->have | ~GAUGES;
+	pod->inactive_file_bytes = inactive_bytes(pod) + inactive_bytes(container);
+	pod->mem_bytes += container->mem_bytes;
+	pod->swap_bytes += container->swap_bytes;
+	pod->pids += container->pids;
+}
+
+void track_adopt(struct track *pod, const struct track *container)
+{
+	for (int c = COUNTER_CPU; c <= COUNTER_OOM; c++)
+		pod->used[c] += container->used[c];
+	pod->have |= container->have & (HAVE_CPU | HAVE_THROTTLE | HAVE_OOM);
+	pod->have &= ~PRESSURE;
+	if (!container->departed)
+		adopt_gauges(pod, container);
+}
+
+void track_join_adopted(struct track *tr, bool slow)
+{
+	if (slow && (tr->adopted.have & HAVE_THROTTLE))
+		tr->have &= ~PRESSURE;
+	join(tr, &tr->adopted, slow);
+}
+
+/* --- limits --------------------------------------------------------------------------------------------------- */
+
 /* quota / period in millicores, rounded to nearest; what cannot be is unknown. */
 static int64_t cpu_limit(const struct reading *r)
 {
@@ -174,15 +341,54 @@ static int64_t tighter(int64_t a, int64_t b)
 	return a == LIMIT_NONE || b == LIMIT_NONE ? LIMIT_NONE : LIMIT_UNKNOWN;
 }
 
+/* No limit has one spelling. */
+static int64_t limit_of(int64_t value)
+{
+	return value < 0 ? LIMIT_NONE : value;
+}
+
+static void read_own_limits(struct kernel_limits *own, const struct reading *r)
+{
+	if (r->have & HAVE_CPU_LIMIT) {
+		own->cpu_milli = cpu_limit(r);
+		own->cpu_burst_ns = own->cpu_milli == LIMIT_UNKNOWN ? LIMIT_UNKNOWN : 0;
+		if (own->cpu_milli >= 0 && r->cpu_burst_ns > 0)
+			own->cpu_burst_ns = r->cpu_burst_ns;
+	}
+	if (r->have & HAVE_MEMORY_LIMIT)
+		own->mem_bytes = limit_of(r->mem_limit_bytes);
+	if (r->have & HAVE_MEMORY_HIGH)
+		own->mem_high_bytes = limit_of(r->mem_high_bytes);
+	if (r->have & HAVE_SWAP_LIMIT)
+		own->swap_bytes = limit_of(r->swap_limit_bytes);
+	if (r->have & HAVE_PIDS_LIMIT)
+		own->pids = limit_of(r->pids_limit);
+}
+
+/* The burst goes with the quota that counts; of two equal quotas both do, and so does the smaller burst. */
+static int64_t effective_burst(const struct kernel_limits *own, const struct kernel_limits *above)
+{
+	if (own->cpu_milli == above->cpu_milli)
+		return tighter(own->cpu_burst_ns, above->cpu_burst_ns);
+	return tighter(own->cpu_milli, above->cpu_milli) == own->cpu_milli ? own->cpu_burst_ns
+									   : above->cpu_burst_ns;
+}
+
 void track_read_limits(struct track *tr, const struct reading *r, const struct track *parent)
 {
-	if (r->have & HAVE_CPU_LIMIT)
-		tr->own.cpu_milli = cpu_limit(r);
-	if (r->have & HAVE_MEMORY_LIMIT)
-		tr->own.mem_bytes = r->mem_limit_bytes < 0 ? LIMIT_NONE : r->mem_limit_bytes;
+	const struct kernel_limits *own = &tr->own, *above;
+
+	read_own_limits(&tr->own, r);
 	tr->effective = tr->own;
 	if (!parent)
 		return;
-	tr->effective.cpu_milli = tighter(tr->own.cpu_milli, parent->effective.cpu_milli);
-	tr->effective.mem_bytes = tighter(tr->own.mem_bytes, parent->effective.mem_bytes);
+	above = &parent->effective;
+	tr->effective = (struct kernel_limits){
+		.cpu_milli = tighter(own->cpu_milli, above->cpu_milli),
+		.mem_bytes = tighter(own->mem_bytes, above->mem_bytes),
+		.mem_high_bytes = tighter(own->mem_high_bytes, above->mem_high_bytes),
+		.swap_bytes = tighter(own->swap_bytes, above->swap_bytes),
+		.pids = tighter(own->pids, above->pids),
+		.cpu_burst_ns = effective_burst(own, above),
+	};
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/sampler.h"
 #include "agent/topology.h"
 #include "agent/workload.h"
 
@@ -17,17 +18,35 @@ enum counter {
 	COUNTER_OOM,
 	COUNTER_PSI_CPU,
 	COUNTER_PSI_MEM,
+	COUNTER_PSI_CPU_FULL,
+	COUNTER_PSI_MEM_FULL,
 	COUNTERS,
+	COUNTERS_DEPARTING = COUNTER_OOM, /* the first so many are known of a removed cgroup */
+};
+
+/* What was used and is in no tick yet. */
+struct remainder {
+	uint32_t have; /* enum reading_have: of HAVE_CPU, HAVE_THROTTLE */
+	uint64_t used[COUNTERS_DEPARTING];
 };
 
 struct track {
 	uint64_t serial; /* of the cgroup */
+	uint64_t id; /* in the v2 hierarchy; 0: it is not there */
 	int parent; /* index of its track */
 	bool at_start;
+	bool departed; /* removed: what is still read is not its own any more */
 	bool slow_seen; /* a slow tick has read it */
 	bool cpu_local; /* its last CPU reading covered its own tasks only */
 	uint32_t based; /* bit per enum counter: `last` holds a reading */
 	uint64_t last[COUNTERS];
+	uint64_t stale_cpu_ns; /* once departed: its last reading, which the topology still shows */
+	struct remainder carry; /* of what was below and departed */
+	/* Its own index, but for a pod with containers apart (agent/account_apart.c): that of the nearest track above all. */
+	int holder;
+	uint64_t pod_id; /* of a container apart: that of its pod, or of the last it had; else 0 */
+	struct remainder
+		adopted; /* of containers apart that departed: for its workload, not for what is above */
 	int64_t cpu_at_ns; /* monotonic time up to which its CPU use has been sampled */
 	struct kernel_limits own;
 	struct kernel_limits effective; /* with all ancestors */
@@ -39,6 +58,8 @@ struct track {
 	uint64_t oom_below;
 	uint64_t mem_bytes;
 	uint64_t inactive_file_bytes;
+	uint64_t swap_bytes;
+	uint32_t pids;
 	bool inactive_whole; /* the kernel's value covered what is below already */
 	bool cpu_whole; /* the same for CPU time */
 };
@@ -51,6 +72,24 @@ void track_init(struct track *tr, const struct cgroup *c, int64_t first_ns);
  * instead of the subtree, after a change of tier) begins with this reading, and its use since the last is lost.
  */
 void track_read(struct track *tr, const struct reading *r, bool slow);
+/*
+ * The cgroup was removed: what it used since its last reading, as rest. From here on its readings count nothing,
+ * until one cannot be of the life that ended. False, and nothing happens, when its CPU time is read for the whole
+ * subtree: then the counters above have it.
+ */
+bool track_depart(struct track *tr, const struct departure *d, struct remainder *rest);
+/* All that a cgroup used which nothing ever read. */
+struct remainder remainder_of_life(const struct departure *d);
+void remainder_add(struct remainder *to, const struct remainder *rest);
+/*
+ * Adds what is carried to what this tick brought, before the roll-up: CPU time in any tick, throttling in slow
+ * ones. Returns the CPU time. A counter of the subtree has it already.
+ */
+uint64_t track_join_carry(struct track *tr, bool slow);
+/* Adds, after the roll-up, what this tick brought of a container that is apart from this pod. */
+void track_adopt(struct track *pod, const struct track *container);
+/* The same with what was adopted of containers that departed: CPU time in any tick, throttling in slow ones. */
+void track_join_adopted(struct track *tr, bool slow);
 /* Limits from the reading; what it does not have is kept. parent: its track, already up to date; NULL for the root. */
 void track_read_limits(struct track *tr, const struct reading *r, const struct track *parent);
 /* Once everything below tr has been added to it: adds it to its parent. */

@@ -3,28 +3,32 @@
 #ifndef EVENKEEL_AGENT_AGENT_H
 #define EVENKEEL_AGENT_AGENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/sampling.h"
 #include "shared/options.h"
 #include "shared/reason.h"
 
 struct agent_config {
-	struct option_list aggregators; /* URLs */
+	struct option_list aggregators; /* URLs; borrowed, as are the strings below */
 	const char *node; /* name under which this machine reports */
 	const char *key_path; /* NULL: no key (ipc:// only) */
-	const char *cgroup_root;
 	int64_t interval_ns; /* 1..15 s */
-	int rate_hz; /* fast passes per second, 1..20 */
-	int tier; /* enum sampler_tier, or -1: the best that works */
+	bool confine; /* give up every right that is not needed once all is open */
+	struct sampling_config sampling;
 };
 
 struct agent;
 
-/* Opens files, sampler and sockets, and takes the first sample. config is borrowed for the agent's life. */
+/*
+ * Opens files and sampler, takes the first sample, gives up its rights, opens the sockets. config is borrowed for
+ * the agent's life.
+ */
 int agent_open(struct agent **a, const struct agent_config *config, struct reason *reason);
 /* Runs until SIGINT or SIGTERM, which it takes through a descriptor of its own; then publishes what it has
- * and waits up to a second for the acknowledgements. SIGHUP reads the keys again. 0, or -errno with the reason when no
- * tier can go on. */
+ * and waits up to two seconds for the acknowledgements. SIGHUP reads the keys again. 0, or -errno with the reason
+ * when no tier can go on. */
 int agent_run(struct agent *a, struct reason *reason);
 void agent_close(struct agent *a);
 

@@ -3,9 +3,10 @@
  * The causes are looked for in this order, after the failure, so that a start that works pays
  * nothing:
  *
- *     no BTF --> no cgroup iterator in it --> no capability --> whatever libbpf said first
+ *     no BTF, or no sense in it --> a needed function is not in it --> no capability
+ *            --> no memory may be locked --> the verifier's last word --> whatever libbpf said first
  *
- * The iterator comes before the capability, since a kernel without it answers EPERM to a process
+ * The functions come before the capabilities, since a kernel without one answers EPERM to a process
  * with few capabilities and ENOENT or ESRCH to one with many.
  */
 #include "agent/bpf_reason.h"
@@ -17,42 +18,84 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "shared/log.h"
+
+/* --- what libbpf says ------------------------------------------------------------------------- */
 
 /*
  * libbpf's print callback has no argument of ours. Written by the thread that opens the sampler
  * only.
  */
-static char first_warning[256];
+static char first_warning[256], verdict[256];
 
-__attribute__((format(printf, 2, 0))) static int keep_warning(enum libbpf_print_level level,
+static void keep(char kept[256], const char *line)
+{
+	static const char prefix[] = "libbpf: ";
+
+	if (strncmp(line, prefix, sizeof(prefix) - 1) == 0)
+		line += sizeof(prefix) - 1;
+	snprintf(kept, 256, "%s", line);
+}
+
+/*
+ * The verifier tells every step; why it refused stands in the last line before its statistics:
+ *
+ *     prog 'walk': -- BEGIN PROG LOAD LOG --
+ *     0: (b7) r1 = 0
+ *     calling kernel function bpf_cgroup_from_id is not allowed
+ *     processed 5 insns (limit 1000000) ..
+ *     -- END PROG LOAD LOG --
+ */
+static void take_line(char *line, bool *in_log)
+{
+	log_debug("%s", line);
+	if (!first_warning[0])
+		keep(first_warning, line);
+	if (strstr(line, "-- BEGIN PROG LOAD LOG --"))
+		*in_log = true;
+	else if (strncmp(line, "processed ", 10) == 0 || strncmp(line, "-- END", 6) == 0)
+		*in_log = false;
+	else if (*in_log && line[0])
+		keep(verdict, line);
+}
+
+__attribute__((format(printf, 2, 0))) static int take_message(enum libbpf_print_level level,
 							      const char *format, va_list args)
 {
-	if (level != LIBBPF_WARN || first_warning[0])
+	char *text, *line, *rest;
+	bool in_log = false;
+
+	if (level == LIBBPF_DEBUG || vasprintf(&text, format, args) < 0)
 		return 0;
-	vsnprintf(first_warning, sizeof(first_warning), format, args);
-	first_warning[strcspn(first_warning, "\n")] = '\0';
+	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+		take_line(line, &in_log);
+	free(text);
 	return 0;
 }
 
 void bpf_reason_begin(void)
 {
-	first_warning[0] = '\0';
-	libbpf_set_print(keep_warning);
+	first_warning[0] = verdict[0] = '\0';
+	libbpf_set_print(take_message);
 }
 
-static bool has_cgroup_iterator(void)
-{
-	struct btf *btf = btf__parse(BPF_REASON_BTF, NULL);
-	bool has;
+/* --- what the kernel and the process have ----------------------------------------------------- */
 
-	if (!btf)
-		return true; /* unknown: leave the verdict to the other causes */
-	has = btf__find_by_name_kind(btf, "bpf_iter_cgroup", BTF_KIND_FUNC) > 0;
-	btf__free(btf);
-	return has;
+/* The first that is missing; NULL when none is, or without a btf. */
+static const struct bpf_reason_need *find_missing(const struct btf *btf,
+						  const struct bpf_reason_need *needs)
+{
+	for (const struct bpf_reason_need *need = needs; btf && need->function; need++) {
+		if (btf__find_by_name_kind(btf, need->function, BTF_KIND_FUNC) < 0)
+			return need;
+	}
+	return NULL;
 }
 
 static bool has_capability(const struct __user_cap_data_struct *data, int capability)
@@ -60,14 +103,20 @@ static bool has_capability(const struct __user_cap_data_struct *data, int capabi
 	return data[capability / 32].effective & 1U << capability % 32;
 }
 
+static bool read_capabilities(struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3])
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+
+	return syscall(SYS_capget, &header, data) == 0;
+}
+
 /* The names of what is missing, or NULL when nothing is. CAP_SYS_ADMIN includes both. */
 static const char *missing_capabilities(void)
 {
-	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
 	bool bpf, perfmon;
 
-	if (syscall(SYS_capget, &header, data) || has_capability(data, CAP_SYS_ADMIN))
+	if (!read_capabilities(data) || has_capability(data, CAP_SYS_ADMIN))
 		return NULL;
 	bpf = has_capability(data, CAP_BPF);
 	perfmon = has_capability(data, CAP_PERFMON);
@@ -78,10 +127,41 @@ static const char *missing_capabilities(void)
 	return perfmon ? "CAP_BPF" : "CAP_BPF and CAP_PERFMON";
 }
 
-int bpf_reason_explain(const char *what, int error, struct reason *reason)
+/*
+ * Kernels that count BPF maps as locked memory, not as memory of a cgroup, are those without the
+ * helper that came right after (5.11); libbpf asks in the same way.
+ */
+static bool counts_locked_memory(const struct btf *btf)
+{
+	const struct btf_type *helpers;
+	int id = btf ? btf__find_by_name_kind(btf, "bpf_func_id", BTF_KIND_ENUM) : -1;
+	bool newer = id < 0;
+
+	if (newer)
+		return false;
+	helpers = btf__type_by_id(btf, (__u32)id);
+	for (int i = 0; i < btf_vlen(helpers) && !newer; i++)
+		newer = strcmp(btf__name_by_offset(btf, btf_enum(helpers)[i].name_off),
+			       "BPF_FUNC_ktime_get_coarse_ns") == 0;
+	return !newer;
+}
+
+/* Whether the limit of locked memory stands in the way: libbpf raises it where it may. */
+static bool may_not_lock(const struct btf *btf, struct rlimit *limit)
+{
+	if (getrlimit(RLIMIT_MEMLOCK, limit) || limit->rlim_cur == RLIM_INFINITY)
+		return false;
+	return counts_locked_memory(btf);
+}
+
+int bpf_reason_explain(const char *what, int error, const struct bpf_reason_need *needs,
+		       struct reason *reason)
 {
 	bool forbidden = error == -EPERM || error == -EACCES;
 	const char *missing = forbidden ? missing_capabilities() : NULL;
+	const struct bpf_reason_need *need;
+	struct btf *btf;
+	struct rlimit limit;
 
 	if (access(BPF_REASON_BTF, R_OK)) {
 		reason_set(reason,
@@ -90,18 +170,35 @@ int bpf_reason_explain(const char *what, int error, struct reason *reason)
 			   strerror(errno));
 		return -ENOENT;
 	}
-	if (!has_cgroup_iterator()) {
-		reason_set(reason, "the kernel has no BPF iterator over cgroups");
-		return -ENOSYS;
-	}
-	if (missing) {
+	btf = btf__parse(BPF_REASON_BTF, NULL);
+	need = find_missing(btf, needs);
+	if (!btf) {
+		reason_set(reason,
+			   "the kernel's type information cannot be understood (" BPF_REASON_BTF
+			   "): it takes a kernel with a sound BTF");
+		error = -ENOENT;
+	} else if (need) {
+		reason_set(reason, "%s", need->missing);
+		error = -ENOSYS;
+	} else if (missing) {
 		reason_set(reason,
 			   "BPF is not permitted: %s missing; run it as root or give it these "
 			   "capabilities",
 			   missing);
-		return -EPERM;
+		error = -EPERM;
+	} else if (forbidden && may_not_lock(btf, &limit)) {
+		reason_set(
+			reason,
+			"%s: only %llu KiB of memory may be locked, and this kernel counts BPF "
+			"maps as locked memory; raise RLIMIT_MEMLOCK or give it CAP_SYS_RESOURCE",
+			what, (unsigned long long)limit.rlim_cur / 1024);
+		error = -EPERM;
+	} else if (verdict[0]) {
+		reason_set(reason, "%s: the verifier says: %s", what, verdict);
+	} else {
+		reason_set(reason, "%s: %s%s%s", what, strerror(-error),
+			   first_warning[0] ? "; " : "", first_warning);
 	}
-	reason_set(reason, "%s: %s%s%s", what, strerror(-error), first_warning[0] ? "; " : "",
-		   first_warning);
-	return forbidden ? -EPERM : error;
+	btf__free(btf);
+	return error;
 }

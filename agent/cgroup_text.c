@@ -118,14 +118,14 @@ bool cgroup_text_cpu_max(const char *text, int64_t *quota_ns, int64_t *period_ns
 	return true;
 }
 
-bool cgroup_text_pressure(const char *text, uint64_t *some_ns)
+bool cgroup_text_pressure(const char *text, const char *line, uint64_t *total_ns)
 {
-	const char *at = find_line(text, "some");
+	const char *at = find_line(text, line);
 	const char *total = at ? strstr(at, " total=") : NULL;
 	uint64_t us;
 
 	if (!total || total > at + strcspn(at, "\n"))
 		return false;
 	total += strlen(" total=");
-	return cgroup_text_digits(&total, "\n", &us) && cgroup_text_us_to_ns(us, some_ns);
+	return cgroup_text_digits(&total, "\n", &us) && cgroup_text_us_to_ns(us, total_ns);
 }

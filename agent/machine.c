@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The machine's CPU time, memory and boot id, from /proc (proc(5)).
+ * The machine's CPU time, memory, pressure and boot id, from /proc (proc(5)).
  *
  * /proc/stat: "cpu  user nice system idle iowait irq softirq steal guest guest_nice", in USER_HZ
  * ticks, summed over the CPUs that follow as "cpu0 ..", one line per CPU that is online. Guest time
- * is already part of user and nice. /proc/meminfo: "MemTotal:  24684096 kB".
+ * is already part of user and nice. /proc/meminfo: "MemTotal:  24684096 kB". /proc/pressure/cpu and
+ * memory: two lines as in a cgroup's files. The whole machine has no time in which no task at all got
+ * a CPU: the full line of cpu came with 5.13 and tells of wake-ups, from 5.19 on it always says 0.
  *
  * The files stay open and are read from their start by one pread, so that a reading is of one
  * moment. What can fail: a field that is not there (not a Linux we know), or a number out of range.
+ * Pressure may be missing (before 4.20, built without it) or unreadable (psi=0): then it is not known.
  */
 #include "agent/machine.h"
 
@@ -60,26 +63,36 @@ static int bad_field(struct reason *reason, const char *file, const char *field)
 	return -EBADMSG;
 }
 
-/* Sums the ticks a CPU was busy, given what follows "cpu ". */
-static int sum_busy_ticks(const char *at, uint64_t *busy, struct reason *reason)
+enum cpu_part { CPU_USER, CPU_SYSTEM, CPU_IDLE, CPU_IOWAIT, CPU_STEAL, CPU_PARTS };
+
+/* Reads the ticks of what follows "cpu ", in parts. */
+static int read_ticks(const char *at, uint64_t parts[CPU_PARTS], struct reason *reason)
 {
 	static const struct {
 		const char *name;
-		bool busy;
+		enum cpu_part part;
 	} fields[] = {
-		{"user", true},	   {"nice", true}, {"system", true},  {"idle", false},
-		{"iowait", false}, {"irq", true},  {"softirq", true},
+		{"user", CPU_USER},	 {"nice", CPU_USER},	 {"system", CPU_SYSTEM},
+		{"idle", CPU_IDLE},	 {"iowait", CPU_IOWAIT}, {"irq", CPU_SYSTEM},
+		{"softirq", CPU_SYSTEM}, {"steal", CPU_STEAL},
 	};
-	uint64_t sum = 0, ticks;
+	uint64_t ticks;
 
+	memset(parts, 0, CPU_PARTS * sizeof(parts[0]));
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-		if (!take_number(&at, &ticks))
-			return bad_field(reason, "/proc/stat", fields[i].name);
-		if (fields[i].busy && __builtin_add_overflow(sum, ticks, &sum))
+		/* The last one is younger than the others. */
+		if (fields[i].part == CPU_STEAL && strchr("\n", at[strspn(at, " \t")]))
+			break;
+		if (!take_number(&at, &ticks) ||
+		    __builtin_add_overflow(parts[fields[i].part], ticks, &parts[fields[i].part]))
 			return bad_field(reason, "/proc/stat", fields[i].name);
 	}
-	*busy = sum;
 	return 0;
+}
+
+static bool ticks_to_ns(uint64_t ticks, long hz, uint64_t *ns)
+{
+	return !__builtin_mul_overflow(ticks, (uint64_t)(NS_PER_SEC / hz), ns);
 }
 
 static int64_t count_cpus(const char *text)
@@ -95,7 +108,8 @@ int machine_parse_stat(const char *text, long hz, struct machine *m, struct reas
 {
 	const char *cpu = find_line(text, "cpu ");
 	int64_t cpus = count_cpus(text);
-	uint64_t busy;
+	uint64_t parts[CPU_PARTS], busy;
+	struct cpu_split split;
 	int err;
 
 	assert(hz > 0);
@@ -103,12 +117,20 @@ int machine_parse_stat(const char *text, long hz, struct machine *m, struct reas
 		return bad_field(reason, "/proc/stat", "cpu");
 	if (!cpus)
 		return bad_field(reason, "/proc/stat", "cpu0");
-	err = sum_busy_ticks(cpu, &busy, reason);
+	err = read_ticks(cpu, parts, reason);
 	if (err)
 		return err;
-	if (__builtin_mul_overflow(busy, (uint64_t)(NS_PER_SEC / hz), &busy))
+	if (!ticks_to_ns(parts[CPU_USER], hz, &split.user_ns) ||
+	    !ticks_to_ns(parts[CPU_SYSTEM], hz, &split.system_ns) ||
+	    __builtin_add_overflow(split.user_ns, split.system_ns, &busy))
 		return bad_field(reason, "/proc/stat", "cpu");
+	/* These may run backwards, and below 0 on some hypervisors. */
+	if (!ticks_to_ns(parts[CPU_IOWAIT], hz, &split.iowait_ns))
+		split.iowait_ns = 0;
+	if (!ticks_to_ns(parts[CPU_STEAL], hz, &split.steal_ns))
+		split.steal_ns = 0;
 	m->cpu_busy_ns = busy;
+	m->cpu = split;
 	m->cpu_capacity_milli = cpus * 1000;
 	return 0;
 }
@@ -141,15 +163,31 @@ int machine_parse_meminfo(const char *text, struct machine *m, struct reason *re
 	return 0;
 }
 
+void machine_parse_pressure(const char *cpu, const char *memory, struct machine *m)
+{
+	uint64_t some, full, memory_some, memory_full;
+
+	m->psi_known = cgroup_text_pressure(cpu, "some", &some) &&
+		       cgroup_text_pressure(memory, "some", &memory_some) &&
+		       cgroup_text_pressure(memory, "full", &memory_full);
+	m->psi_cpu_full_known =
+		m->psi_known && cgroup_text_pressure(cpu, "full", &full) && full > 0;
+	m->psi_cpu_ns = m->psi_known ? some : 0;
+	m->psi_mem_ns = m->psi_known ? memory_some : 0;
+	m->psi_mem_full_ns = m->psi_known ? memory_full : 0;
+	m->psi_cpu_full_ns = m->psi_cpu_full_known ? full : 0;
+}
+
 struct machine_files {
 	int stat_fd;
 	int meminfo_fd;
+	int cpu_pressure_fd, memory_pressure_fd; /* -1 without PSI */
 	long hz;
 	char boot_id[BOOT_ID_LEN + 1];
 	struct buf text; /* of the file being parsed; grows to the largest */
 };
 
-enum { TEXT_FIRST = 16 * 1024, TEXT_MAX = 16 * 1024 * 1024 };
+enum { TEXT_FIRST = 16 * 1024, TEXT_MAX = 16 * 1024 * 1024, PRESSURE_SIZE = 512 };
 
 /* Replaces f->text by the whole file, read at once. */
 static int read_whole(struct machine_files *f, int fd, const char *path, struct reason *reason)
@@ -172,6 +210,14 @@ static int read_whole(struct machine_files *f, int fd, const char *path, struct 
 	f->text.len = (size_t)n;
 	f->text.data[n] = '\0';
 	return 0;
+}
+
+/* Without PSI the file is not there, or refuses to be read; then it is "". */
+static void read_pressure(int fd, char text[PRESSURE_SIZE])
+{
+	ssize_t n = fd < 0 ? -1 : pread(fd, text, PRESSURE_SIZE - 1, 0);
+
+	text[n > 0 ? n : 0] = '\0';
 }
 
 static int open_file(const char *path, int *fd, struct reason *reason)
@@ -210,6 +256,8 @@ int machine_open(struct machine_files **out, struct reason *reason)
 	int err;
 
 	f->stat_fd = f->meminfo_fd = -1;
+	f->cpu_pressure_fd = open("/proc/pressure/cpu", O_RDONLY | O_CLOEXEC);
+	f->memory_pressure_fd = open("/proc/pressure/memory", O_RDONLY | O_CLOEXEC);
 	f->hz = sysconf(_SC_CLK_TCK);
 	err = open_file("/proc/stat", &f->stat_fd, reason);
 	if (!err)
@@ -231,13 +279,18 @@ void machine_close(struct machine_files *f)
 		close(f->stat_fd);
 	if (f->meminfo_fd >= 0)
 		close(f->meminfo_fd);
+	if (f->cpu_pressure_fd >= 0)
+		close(f->cpu_pressure_fd);
+	if (f->memory_pressure_fd >= 0)
+		close(f->memory_pressure_fd);
 	buf_fini(&f->text);
 	free(f);
 }
 
 int machine_read(struct machine_files *f, struct machine *m, struct reason *reason)
 {
-	struct machine now;
+	char cpu_pressure[PRESSURE_SIZE], memory_pressure[PRESSURE_SIZE];
+	struct machine now = {.stale = false};
 	int err;
 
 	memcpy(now.boot_id, f->boot_id, sizeof(now.boot_id));
@@ -248,7 +301,11 @@ int machine_read(struct machine_files *f, struct machine *m, struct reason *reas
 		err = read_whole(f, f->meminfo_fd, "/proc/meminfo", reason);
 	if (!err)
 		err = machine_parse_meminfo(f->text.data, &now, reason);
-	if (!err)
-		*m = now;
-	return err;
+	if (err)
+		return err;
+	read_pressure(f->cpu_pressure_fd, cpu_pressure);
+	read_pressure(f->memory_pressure_fd, memory_pressure);
+	machine_parse_pressure(cpu_pressure, memory_pressure, &now);
+	*m = now;
+	return 0;
 }

@@ -3,22 +3,35 @@
 #ifndef EVENKEEL_AGENT_MACHINE_H
 #define EVENKEEL_AGENT_MACHINE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "shared/interval.h"
 #include "shared/reason.h"
 
 struct machine {
+	bool stale; /* set by the caller of machine_read(): it failed, all below is as of before */
 	int64_t cpu_capacity_milli; /* online CPUs * 1000 */
 	uint64_t cpu_busy_ns; /* user (guests are part of it), nice, system, irq, softirq */
 	uint64_t mem_total_bytes;
 	uint64_t mem_available_bytes;
+	struct cpu_split cpu; /* since boot */
+	/* /proc/pressure, since boot; a kernel without PSI has none of it. */
+	bool psi_known;
+	bool psi_cpu_full_known;
+	uint64_t psi_cpu_ns, psi_cpu_full_ns; /* some, full */
+	uint64_t psi_mem_ns, psi_mem_full_ns;
 	char boot_id[BOOT_ID_LEN + 1];
 };
 
 /* Pure parsers; -EBADMSG with the reason naming the missing field. hz: USER_HZ ticks per second. */
 int machine_parse_stat(const char *text, long hz, struct machine *m, struct reason *reason);
 int machine_parse_meminfo(const char *text, struct machine *m, struct reason *reason);
+/*
+ * The texts of /proc/pressure/cpu and memory, "" where there is none; sets all psi_ members. A full line of cpu
+ * that says 0 is none: the kernel has it there for its form only.
+ */
+void machine_parse_pressure(const char *cpu, const char *memory, struct machine *m);
 
 struct machine_files; /* kept-open files */
 int machine_open(struct machine_files **f, struct reason *reason);

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* evenkeel-agent: options, then the agent until it is told to stop. Exit: 0 ok, 1 error, 2 usage. */
 #include <limits.h>
+#include <malloc.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/once.h"
 #include "shared/frame.h"
 #include "shared/interval.h"
+#include "shared/log.h"
 #include "shared/options.h"
 #include "shared/program.h"
 
@@ -15,12 +19,15 @@ struct agent_options {
 	struct option_list aggregators;
 	char *node_name, *key_file, *cgroup_root;
 	int64_t interval_ns, rate_hz;
-	int tier;
+	double cpu_budget_percent;
+	int tier, output;
+	bool once, confine;
 	struct program_common common;
 };
 
-static const char *const tier_choices[] = {"auto", "T1", "T3", NULL};
-static const int tier_values[] = {-1, TIER_T1, TIER_T3};
+static const char *const output_choices[] = {[ONCE_TABLE] = "table", [ONCE_JSON] = "json", NULL};
+static const char *const tier_choices[] = {"auto", "T0", "T1", "T2", "T3", NULL};
+static const int tier_values[] = {-1, TIER_T0, TIER_T1, TIER_T2, TIER_T3};
 
 #define AT(member) offsetof(struct agent_options, member)
 static const struct option_spec specs[] = {
@@ -40,6 +47,12 @@ static const struct option_spec specs[] = {
 	 .offset = AT(key_file),
 	 .value = "FILE",
 	 .help = "Key that seals frames: a file of 32 random bytes, or a directory of such files."},
+	{.name = "confine",
+	 .kind = OPTION_FLAG,
+	 .offset = AT(confine),
+	 .initial = "true",
+	 .help = "Keep the capabilities and system calls the agent was started with; for "
+		 "debugging."},
 	{.name = "cgroup-root",
 	 .kind = OPTION_STRING,
 	 .offset = AT(cgroup_root),
@@ -53,7 +66,7 @@ static const struct option_spec specs[] = {
 	 .initial = "5s",
 	 .min = 1e9,
 	 .max = 15e9,
-	 .help = "Length of a published interval."},
+	 .help = "Length of a published interval, and of what --once samples."},
 	{.name = "rate",
 	 .kind = OPTION_INTEGER,
 	 .offset = AT(rate_hz),
@@ -62,13 +75,37 @@ static const struct option_spec specs[] = {
 	 .min = 1,
 	 .max = 20,
 	 .help = "Samples of CPU and memory per second."},
+	{.name = "cpu-budget",
+	 .kind = OPTION_NUMBER,
+	 .offset = AT(cpu_budget_percent),
+	 .value = "PERCENT",
+	 .initial = "2",
+	 .min = 0.1,
+	 .max = 100,
+	 .help = "CPU the agent may use, in percent of one core; above it the rate is halved, to 1 "
+		 "Hz at least."},
 	{.name = "tier",
 	 .kind = OPTION_CHOICE,
 	 .offset = AT(tier),
 	 .value = "TIER",
 	 .initial = "auto",
 	 .choices = tier_choices,
-	 .help = "How to sample: T1 (eBPF), T3 (cgroup files, 1 Hz), or the best that works."},
+	 .help = "How to sample: T0, T1, T2 (eBPF, by cgroups v2, cgroups, processes), T3 (cgroup "
+		 "files, 1 Hz), or the best that works."},
+	{.name = "once",
+	 .kind = OPTION_FLAG,
+	 .offset = AT(once),
+	 .help = "Sample this machine for one interval, print it and exit; needs neither "
+		 "aggregator "
+		 "nor key."},
+	{.name = "output",
+	 .letter = 'o',
+	 .kind = OPTION_CHOICE,
+	 .offset = AT(output),
+	 .value = "FORMAT",
+	 .initial = "table",
+	 .choices = output_choices,
+	 .help = "What --once prints."},
 	PROGRAM_COMMON_OPTIONS(AT(common)),
 };
 
@@ -103,6 +140,21 @@ static int node_name(const struct agent_options *o, char name[NODE_NAME_MAX + 1]
 	return -1;
 }
 
+static int sample_once(const struct agent_options *o, const struct agent_config *agent,
+		       struct reason *why)
+{
+	struct once_config config = {
+		.node = agent->node,
+		.interval_ns = agent->interval_ns,
+		.output = (enum once_output)o->output,
+		.sampling = agent->sampling,
+	};
+
+	if (!o->common.verbose)
+		log_start(program.name, LOG_LEVEL_WARN);
+	return once_run(&config, why) ? 1 : 0;
+}
+
 static int run(const void *values, struct reason *why)
 {
 	const struct agent_options *o = values;
@@ -111,19 +163,28 @@ static int run(const void *values, struct reason *why)
 		.aggregators = o->aggregators,
 		.node = name,
 		.key_path = o->key_file,
-		.cgroup_root = o->cgroup_root,
 		.interval_ns = o->interval_ns,
-		.rate_hz = (int)o->rate_hz,
-		.tier = tier_values[o->tier],
+		.confine = o->confine,
+		.sampling =
+			{
+				.cgroup_root = o->cgroup_root,
+				.rate_hz = (int)o->rate_hz,
+				.tier = tier_values[o->tier],
+				.cpu_budget_percent = o->cpu_budget_percent,
+			},
 	};
 	struct agent *agent;
 	int rc;
 
 	if (node_name(o, name, why))
 		return 2;
+	if (o->once)
+		return sample_once(o, &config, why);
 	rc = agent_open(&agent, &config, why);
 	if (rc)
 		return 1;
+	/* The ring's intervals come and go for days: in pages of their own they leave no holes. */
+	mallopt(M_MMAP_THRESHOLD, 64 * 1024);
 	rc = agent_run(agent, why);
 	agent_close(agent);
 	return rc ? 1 : 0;

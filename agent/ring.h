@@ -8,7 +8,8 @@
 
 #include "shared/interval.h"
 
-enum { RING_BYTES_DEFAULT = 8 * 1024 * 1024 };
+/* With a full ring the whole agent stays below 16 MiB. */
+enum { RING_BYTES_DEFAULT = 7 * 1024 * 1024 };
 
 struct ring;
 

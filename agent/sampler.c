@@ -2,7 +2,7 @@
 /* Dispatch to the tier that was opened; the tiers themselves are in sampler_*.c. */
 #include "agent/sampler.h"
 
-#include <errno.h>
+#include <assert.h>
 #include <stdlib.h>
 
 #include "agent/sampler_tier.h"
@@ -13,16 +13,24 @@ struct sampler {
 	void *state; /* owned, through ops */
 };
 
+/* Best first, which is also their order in enum sampler_tier. */
+const struct sampler_ops *const sampler_all_ops[SAMPLER_TIERS] = {
+	[TIER_T0] = &sampler_css_ops,
+	[TIER_T1] = &sampler_cgroup_ops,
+	[TIER_T2] = &sampler_task_ops,
+	[TIER_T3] = &sampler_files_ops,
+};
+
 const char *sampler_tier_name(enum sampler_tier tier)
 {
-	static const char *const names[] = {
+	static const char *const names[SAMPLER_TIERS] = {
 		[TIER_T0] = "T0",
 		[TIER_T1] = "T1",
 		[TIER_T2] = "T2",
 		[TIER_T3] = "T3",
 	};
 
-	return (size_t)tier < sizeof(names) / sizeof(names[0]) ? names[tier] : "unknown";
+	return (size_t)tier < SAMPLER_TIERS ? names[tier] : "unknown";
 }
 
 int sampler_open_ops(struct sampler **s, const struct sampler_ops *ops, const struct cgroupfs *fs,
@@ -42,17 +50,8 @@ int sampler_open_ops(struct sampler **s, const struct sampler_ops *ops, const st
 int sampler_open(struct sampler **s, enum sampler_tier tier, const struct cgroupfs *fs,
 		 struct reason *reason)
 {
-	switch (tier) {
-	case TIER_T1:
-		return sampler_open_ops(s, &sampler_bpf_ops, fs, reason);
-	case TIER_T3:
-		return sampler_open_ops(s, &sampler_files_ops, fs, reason);
-	case TIER_T0:
-	case TIER_T2:
-		break;
-	}
-	reason_set(reason, "this agent has no tier %s", sampler_tier_name(tier));
-	return -ENOSYS;
+	assert((size_t)tier < SAMPLER_TIERS);
+	return sampler_open_ops(s, sampler_all_ops[tier], fs, reason);
 }
 
 void sampler_close(struct sampler *s)
@@ -78,4 +77,14 @@ int sampler_pass(struct sampler *s, struct topology *t, enum pass_kind kind, uin
 int sampler_topology_changed(struct sampler *s)
 {
 	return s->ops->topology_changed ? s->ops->topology_changed(s->state) : 0;
+}
+
+bool sampler_tells_changes(const struct sampler *s)
+{
+	return s->ops->topology_changed != NULL;
+}
+
+size_t sampler_take_departures(struct sampler *s, struct departure *out, size_t max, uint64_t *lost)
+{
+	return s->ops->take_departures ? s->ops->take_departures(s->state, out, max, lost) : 0;
 }

@@ -1,222 +1,97 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tier T1: one walk per cgroup hierarchy by a BPF cgroup iterator, results read from mapped memory.
+ * The tiers that let the kernel walk: T0, T1 and T2, which differ in the way (sampler_bpf_walk.c)
+ * and in nothing else. Results are read from mapped memory.
  *
  *     pass --> for each hierarchy that holds something wanted:
  *                set blocks, cursor = 0
- *                bpf_iter_create + read: the kernel walks, bpf/cgroup.bpf.c writes records
+ *                the kernel walks, bpf/read.h writes records
  *                records[0..cursor) --> topology_find(id, where it was last time) --> reading
  *
  * What is read where:
  *
  *     fast and slow   CPU time from cpu_from, memory usage from memory_from
- *     slow only       limits, inactive file pages, OOM kills from memory_from; quota and throttling
- *                     from throttle_from; pids and PSI from the v2 hierarchy, which on a v1 machine
- *                     may have the same paths
+ *     slow only       limits, swap, inactive file pages, OOM kills from memory_from; quota and
+ *                     throttling from throttle_from; pids and PSI from the v2 hierarchy, which on a
+ *                     v1 machine may have the same paths (there pids are absent: their v1 hierarchy
+ *                     is none of ours)
  *
- * The iterators stay attached to the roots of the hierarchies, which nobody can remove. After
- * opening no capability is needed any more; bpf_iter_create and read are all the system calls a
- * walk makes.
+ * Removed cgroups are handed out from a ring that the kernel writes. A record that it overwrites
+ * meanwhile shows in its sequence number and counts as lost.
  *
- * What can fail: opening, with the cause put into words by bpf_reason.c; a walk that cannot be made
- * or that meets not a single cgroup, which gives up the tier. CPUs beyond RECORD_CPUS_MAX and
- * memory nodes beyond RECORD_NODES_MAX are refused at opening, since their use would be missing
- * without a trace.
+ * What can fail: opening; a walk that cannot be made or that meets not a single cgroup, which gives
+ * up the tier. T2 does not meet cgroups without a process below them: they keep their last reading,
+ * and a pass cannot tell that one is missing.
  */
-#include <bpf/bpf.h>
-#include <bpf/libbpf.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <linux/types.h>
-#include <malloc.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-#include "agent/bpf_reason.h"
+#include "agent/sampler_bpf_object.h"
+#include "agent/sampler_bpf_walk.h"
 #include "agent/sampler_tier.h"
-#include "bpf/cgroup.skel.h"
 #include "bpf/record.h"
 #include "shared/mem.h"
 
 struct sampler_bpf {
 	/* fixed after open */
-	struct cgroup_bpf *skel;
-	struct bpf_link *walk[HIERARCHIES]; /* NULL where nothing is read */
-	struct bpf_link *made, *removed;
-	const struct fast_record *fast; /* mapped, RECORDS_MAX of each */
-	const struct slow_record *slow;
+	const struct sampler_bpf_way *way;
+	struct sampler_bpf_object object;
+	struct sampler_bpf_walks walks;
 	uint32_t blocks[HIERARCHIES]; /* enum record_block of a slow pass */
 	uint64_t page_bytes;
 
 	int *hint[HIERARCHIES]; /* position in the walk -> index in the topology */
 	uint64_t generation; /* of cgroups made and removed, as last told */
+	uint64_t taken; /* departures */
 };
-
-/* --- what the machine has -------------------------------------------------------------------- */
-
-/*
- * Reads a list like "0-3,8-11" as the kernel writes them. Up to max numbers go to ids. Returns how
- * many there are, *last being the greatest; 0 when there is no such file or it cannot be
- * understood.
- */
-static uint32_t read_id_list(const char *path, __u32 *ids, uint32_t max, uint32_t *last)
-{
-	FILE *f = fopen(path, "re");
-	unsigned int from, to;
-	uint32_t count = 0;
-
-	if (!f)
-		return 0;
-	while (fscanf(f, "%u", &from) == 1) {
-		to = from;
-		if (fscanf(f, "-%u", &to) == 1 && to < from)
-			break;
-		for (unsigned int id = from; id <= to && count < UINT16_MAX; id++, count++) {
-			if (count < max)
-				ids[count] = id;
-		}
-		*last = to;
-		if (fgetc(f) != ',')
-			break;
-	}
-	fclose(f);
-	return count;
-}
-
-static int set_knobs(struct cgroup_bpf *skel, uint32_t record_limit, __u32 *cpu_ids,
-		     struct reason *reason)
-{
-	/* Kernels without NUMA have no list of nodes, and one node, 0. */
-	uint32_t last_cpu = 0, last_node = 0;
-	uint32_t cpus = read_id_list("/sys/devices/system/cpu/possible", cpu_ids, RECORD_CPUS_MAX,
-				     &last_cpu);
-
-	read_id_list("/sys/devices/system/node/possible", NULL, 0, &last_node);
-	if (!cpus) {
-		reason_set(reason, "cannot learn the CPUs from /sys/devices/system/cpu/possible");
-		return -ENOENT;
-	}
-	if (cpus > RECORD_CPUS_MAX || last_node >= RECORD_NODES_MAX) {
-		reason_set(reason, "made for %d CPUs and %d memory nodes, but there are %u and %u",
-			   RECORD_CPUS_MAX, RECORD_NODES_MAX, cpus, last_node + 1);
-		return -E2BIG;
-	}
-	skel->rodata->record_limit = record_limit;
-	skel->rodata->cpu_count = cpus;
-	skel->rodata->node_count = last_node + 1;
-	return 0;
-}
 
 /* --- opening --------------------------------------------------------------------------------- */
 
-static int load(struct sampler_bpf *b, uint32_t record_limit, struct reason *reason)
+static void choose_memory_blocks(struct sampler_bpf *b, int from)
 {
-	struct bpf_object_open_opts opts;
-	struct bpf_test_run_opts run;
-	__u32 *cpu_ids = mem_zalloc(RECORD_CPUS_MAX, sizeof(*cpu_ids));
-	int err = 0;
-
-	/* libbpf demands that the padding is zero too, here and in the other options below. */
-	memset(&opts, 0, sizeof(opts));
-	opts.sz = sizeof(opts);
-	/* Before 1.3 it asks for the modules' types unless told where to look: CAP_SYS_ADMIN. */
-	opts.btf_custom_path = BPF_REASON_BTF;
-	memset(&run, 0, sizeof(run));
-	run.sz = sizeof(run);
-	b->skel = cgroup_bpf__open_opts(&opts);
-	if (!b->skel)
-		err = bpf_reason_explain("cannot open the BPF object", -errno, reason);
-	if (!err)
-		err = set_knobs(b->skel, record_limit, cpu_ids, reason);
-	if (err)
-		goto out;
-	err = cgroup_bpf__load(b->skel);
-	if (err) {
-		err = bpf_reason_explain("cannot load the BPF programs", err, reason);
-		goto out;
-	}
-	memcpy(b->skel->bss->cpu_id, cpu_ids, sizeof(b->skel->bss->cpu_id));
-	err = bpf_prog_test_run_opts(bpf_program__fd(b->skel->progs.learn_offsets), &run);
-	if (err) {
-		err = bpf_reason_explain("cannot run a BPF program", err, reason);
-	} else if (b->skel->bss->cpus_learned != b->skel->rodata->cpu_count) {
-		reason_set(reason, "learned the per-CPU addresses of %u of %u CPUs",
-			   b->skel->bss->cpus_learned, b->skel->rodata->cpu_count);
-		err = -ENXIO;
-	}
-out:
-	free(cpu_ids);
-	return err;
+	if (from < 0)
+		return;
+	b->blocks[from] |= BLOCK_MEMORY | BLOCK_MEMORY_MORE;
+	b->blocks[from] |= from == HIERARCHY_UNIFIED ? BLOCK_MEMORY_V2 : BLOCK_MEMORY_V1;
 }
 
-static int map_records(struct bpf_map *map, size_t size, const void **records,
-		       struct reason *reason)
+/* Returns the hierarchies in which anything is read, as bits 1 << h. */
+static unsigned int choose_blocks(struct sampler_bpf *b, const struct cgroupfs *fs)
 {
-	void *m = mmap(NULL, RECORDS_MAX * size, PROT_READ, MAP_SHARED, bpf_map__fd(map), 0);
-	int err;
+	unsigned int hierarchies = 0;
 
-	if (m == MAP_FAILED) {
-		err = -errno;
-		reason_set(reason, "cannot map the BPF records: %s", strerror(-err));
-		return err;
-	}
-	*records = m;
-	return 0;
-}
-
-static void choose_blocks(struct sampler_bpf *b, const struct cgroupfs *fs)
-{
 	if (fs->cpu_from >= 0)
 		b->blocks[fs->cpu_from] |=
 			fs->cpu_from == HIERARCHY_UNIFIED ? BLOCK_CPU_LOCAL : BLOCK_CPUACCT;
-	if (fs->memory_from >= 0)
-		b->blocks[fs->memory_from] |= BLOCK_MEMORY | BLOCK_MEMORY_MORE;
+	choose_memory_blocks(b, fs->memory_from);
 	if (fs->throttle_from >= 0)
 		b->blocks[fs->throttle_from] |= BLOCK_BANDWIDTH;
 	if (fs->root_fd[HIERARCHY_UNIFIED] >= 0)
 		b->blocks[HIERARCHY_UNIFIED] |= BLOCK_PIDS | BLOCK_PSI;
-}
-
-static int attach_walk(struct sampler_bpf *b, int h, int root_fd, struct reason *reason)
-{
-	struct bpf_iter_attach_opts opts;
-	union bpf_iter_link_info info;
-
-	memset(&info, 0, sizeof(info));
-	info.cgroup.order = BPF_CGROUP_ITER_DESCENDANTS_PRE;
-	info.cgroup.cgroup_fd = (__u32)root_fd;
-	memset(&opts, 0, sizeof(opts));
-	opts.sz = sizeof(opts);
-	opts.link_info = &info;
-	opts.link_info_len = sizeof(info);
-	b->walk[h] = bpf_program__attach_iter(b->skel->progs.sample_cgroup, &opts);
-	if (!b->walk[h])
-		return bpf_reason_explain("cannot attach to a cgroup hierarchy", -errno, reason);
-	b->hint[h] = mem_zalloc(RECORDS_MAX, sizeof(*b->hint[h]));
-	return 0;
+	for (int h = 0; h < HIERARCHIES; h++)
+		hierarchies |= b->blocks[h] ? 1U << h : 0;
+	return hierarchies;
 }
 
 static int attach(struct sampler_bpf *b, const struct cgroupfs *fs, struct reason *reason)
 {
-	int err;
-
-	choose_blocks(b, fs);
 	for (int h = 0; h < HIERARCHIES; h++) {
-		err = b->blocks[h] ? attach_walk(b, h, fs->root_fd[h], reason) : 0;
+		int err;
+
+		if (!b->blocks[h])
+			continue;
+		err = b->way->attach(&b->walks, &b->object, h, fs->root_fd[h]);
+		if (err)
+			return bpf_reason_explain("cannot attach to a cgroup hierarchy", err,
+						  b->way->source.needs, reason);
+		if (b->way->check)
+			err = b->way->check(&b->walks, &b->object, h, reason);
 		if (err)
 			return err;
+		b->hint[h] = mem_zalloc(RECORDS_MAX, sizeof(*b->hint[h]));
 	}
-	b->made = bpf_program__attach_raw_tracepoint(b->skel->progs.count_made, "cgroup_mkdir");
-	if (b->made)
-		b->removed = bpf_program__attach_raw_tracepoint(b->skel->progs.count_removed,
-								"cgroup_rmdir");
-	if (!b->removed)
-		return bpf_reason_explain("cannot attach to the cgroup tracepoints", -errno,
-					  reason);
 	return 0;
 }
 
@@ -226,37 +101,26 @@ static void close_bpf(void *state)
 
 	if (!b)
 		return;
-	for (int h = 0; h < HIERARCHIES; h++) {
-		bpf_link__destroy(b->walk[h]);
+	sampler_bpf_walks_close(&b->walks);
+	sampler_bpf_object_close(&b->object);
+	for (int h = 0; h < HIERARCHIES; h++)
 		free(b->hint[h]);
-	}
-	bpf_link__destroy(b->made);
-	bpf_link__destroy(b->removed);
-	if (b->fast)
-		munmap((void *)b->fast, RECORDS_MAX * sizeof(*b->fast));
-	if (b->slow)
-		munmap((void *)b->slow, RECORDS_MAX * sizeof(*b->slow));
-	cgroup_bpf__destroy(b->skel);
 	free(b);
 }
 
-int sampler_bpf_open(void **state, const struct cgroupfs *fs, uint32_t record_limit,
-		     struct reason *reason)
+static int open_way(void **state, const struct sampler_bpf_way *way, const struct cgroupfs *fs,
+		    uint32_t record_limit, struct reason *reason)
 {
 	struct sampler_bpf *b = mem_zalloc(1, sizeof(*b));
+	unsigned int hierarchies = choose_blocks(b, fs);
 	int err;
 
+	b->way = way;
 	b->page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
-	bpf_reason_begin();
-	err = load(b, record_limit, reason);
-	/* Reading the kernel's types took some 10 MiB, for good unless given back. */
-	malloc_trim(0);
+	err = way->suits(hierarchies, reason) ? 0 : -ENOTSUP;
 	if (!err)
-		err = map_records(b->skel->maps.fast_records, sizeof(*b->fast),
-				  (const void **)&b->fast, reason);
-	if (!err)
-		err = map_records(b->skel->maps.slow_records, sizeof(*b->slow),
-				  (const void **)&b->slow, reason);
+		err = sampler_bpf_object_open(&b->object, &way->source, record_limit,
+					      fs->cpu_from == HIERARCHY_UNIFIED, reason);
 	if (!err)
 		err = attach(b, fs, reason);
 	if (err) {
@@ -267,14 +131,15 @@ int sampler_bpf_open(void **state, const struct cgroupfs *fs, uint32_t record_li
 	return 0;
 }
 
-static int open_bpf(void **state, const struct cgroupfs *fs, struct reason *reason)
+/* --- from records to readings ---------------------------------------------------------------- */
+
+static int64_t limit_bytes(const struct sampler_bpf *b, uint64_t pages)
 {
-	return sampler_bpf_open(state, fs, RECORDS_MAX, reason);
+	return pages >= RECORD_PAGES_NONE ? LIMIT_NONE : (int64_t)(pages * b->page_bytes);
 }
 
-/* --- passes ---------------------------------------------------------------------------------- */
-
-static void take_fast(struct reading *r, const struct fast_record *fast, uint64_t page_bytes)
+static void take_fast(const struct sampler_bpf *b, struct reading *r,
+		      const struct fast_record *fast)
 {
 	if (fast->have & RECORD_CPU) {
 		r->cpu_ns = fast->cpu_ns;
@@ -283,7 +148,7 @@ static void take_fast(struct reading *r, const struct fast_record *fast, uint64_
 	if (fast->have & RECORD_CPU_LOCAL)
 		r->have |= HAVE_CPU_LOCAL;
 	if (fast->have & RECORD_MEMORY) {
-		r->mem_bytes = fast->memory_pages * page_bytes;
+		r->mem_bytes = fast->memory_pages * b->page_bytes;
 		r->have |= HAVE_MEMORY;
 	}
 }
@@ -297,68 +162,92 @@ static void take_bandwidth(struct reading *r, const struct fast_record *fast,
 	r->cpu_quota_ns =
 		slow->quota_ns == RECORD_QUOTA_NONE ? LIMIT_NONE : (int64_t)slow->quota_ns;
 	r->cpu_period_ns = (int64_t)slow->period_ns;
+	r->cpu_burst_ns = (int64_t)slow->burst_ns;
 	r->have |= HAVE_THROTTLE | HAVE_CPU_LIMIT;
 }
 
-static void take_slow(struct reading *r, const struct fast_record *fast,
-		      const struct slow_record *slow, uint64_t page_bytes)
+static void take_memory(const struct sampler_bpf *b, struct reading *r, uint32_t have,
+			const struct slow_record *slow)
 {
-	/* PAGE_COUNTER_MAX, the kernel's "no limit". */
-	uint64_t no_limit = LONG_MAX / page_bytes;
-
-	if (fast->have & RECORD_BANDWIDTH)
-		take_bandwidth(r, fast, slow);
-	if (fast->have & RECORD_MEMORY_LIMIT) {
-		r->mem_limit_bytes = slow->limit_pages >= no_limit
-					     ? LIMIT_NONE
-					     : (int64_t)(slow->limit_pages * page_bytes);
+	if (have & RECORD_MEMORY_LIMIT) {
+		r->mem_limit_bytes = limit_bytes(b, slow->limit_pages);
 		r->have |= HAVE_MEMORY_LIMIT;
 	}
-	if (fast->have & RECORD_INACTIVE_FILE) {
-		r->inactive_file_bytes = slow->inactive_file_pages * page_bytes;
+	if (have & RECORD_MEMORY_HIGH) {
+		r->mem_high_bytes = limit_bytes(b, slow->high_pages);
+		r->have |= HAVE_MEMORY_HIGH;
+	}
+	if (have & RECORD_SWAP) {
+		r->swap_bytes = slow->swap_pages * b->page_bytes;
+		r->swap_limit_bytes = limit_bytes(b, slow->swap_limit_pages);
+		r->have |= HAVE_SWAP | HAVE_SWAP_LIMIT;
+	}
+	if (have & RECORD_INACTIVE_FILE) {
+		r->inactive_file_bytes = slow->inactive_file_pages * b->page_bytes;
 		r->have |= HAVE_WORKING_SET;
 	}
-	if (fast->have & RECORD_OOM) {
+	if (have & RECORD_OOM) {
 		r->oom_kills = slow->oom_kills;
 		r->have |= HAVE_OOM;
 	}
-	if (fast->have & RECORD_PIDS)
-		r->pids = (uint32_t)slow->pids;
-	if (fast->have & RECORD_PSI) {
+}
+
+static void take_psi(struct reading *r, uint32_t have, const struct slow_record *slow)
+{
+	if (have & RECORD_PSI) {
 		r->psi_cpu_ns = slow->psi_cpu_ns;
 		r->psi_mem_ns = slow->psi_memory_ns;
 		r->have |= HAVE_PSI;
 	}
+	if (have & RECORD_PSI_CPU_FULL) {
+		r->psi_cpu_full_ns = slow->psi_cpu_full_ns;
+		r->have |= HAVE_PSI_CPU_FULL;
+	}
+	if (have & RECORD_PSI_MEMORY_FULL) {
+		r->psi_mem_full_ns = slow->psi_memory_full_ns;
+		r->have |= HAVE_PSI_MEMORY_FULL;
+	}
 }
+
+static void take_slow(const struct sampler_bpf *b, struct reading *r,
+		      const struct fast_record *fast, const struct slow_record *slow)
+{
+	/* The greatest pid of a 64-bit kernel; its pids.max shows "max" above that. */
+	const uint32_t most_pids = 4 * 1024 * 1024;
+
+	if (fast->have & RECORD_BANDWIDTH)
+		take_bandwidth(r, fast, slow);
+	take_memory(b, r, fast->have, slow);
+	if (fast->have & RECORD_PIDS) {
+		r->pids = slow->pids;
+		r->pids_limit =
+			slow->pids_limit > most_pids ? LIMIT_NONE : (int64_t)slow->pids_limit;
+		r->have |= HAVE_PIDS | HAVE_PIDS_LIMIT;
+	}
+	take_psi(r, fast->have, slow);
+}
+
+/* --- passes ---------------------------------------------------------------------------------- */
 
 /* Lets the kernel walk one hierarchy; the number of records, or -errno. */
 static int walk(struct sampler_bpf *b, int h, uint32_t blocks, struct reason *reason)
 {
-	char nothing[16];
-	int fd, err = 0;
-	ssize_t n;
+	struct walk_state *state = b->object.state;
+	int err;
 
-	b->skel->bss->blocks = blocks;
-	b->skel->bss->cursor = 0;
-	b->skel->bss->overflow = 0;
-	fd = bpf_iter_create(bpf_link__fd(b->walk[h]));
-	if (fd < 0) {
-		reason_set(reason, "cannot begin a walk over the cgroups: %s", strerror(-fd));
-		return fd;
-	}
-	do {
-		n = read(fd, nothing, sizeof(nothing));
-	} while (n > 0 || (n < 0 && errno == EINTR));
-	if (n < 0)
-		err = -errno;
-	else if (b->skel->bss->cursor == 0 && b->skel->bss->overflow == 0)
-		err = -ENODATA;
-	close(fd);
+	state->blocks = blocks;
+	state->cursor = 0;
+	state->overflow = 0;
+	err = b->way->walk(&b->walks, &b->object, h);
 	if (err) {
 		reason_set(reason, "a walk over the cgroups failed: %s", strerror(-err));
 		return err;
 	}
-	return (int)b->skel->bss->cursor;
+	if (state->cursor == 0 && state->overflow == 0) {
+		reason_set(reason, "a walk met no cgroup: %s", b->way->nothing_met);
+		return -ENODATA;
+	}
+	return (int)state->cursor;
 }
 
 /* Moves the records of one walk into the readings; returns how many the topology knows. */
@@ -368,7 +257,7 @@ static uint32_t take_records(struct sampler_bpf *b, int h, int count, struct top
 	uint32_t known = 0;
 
 	for (int i = 0; i < count; i++) {
-		const struct fast_record *fast = &b->fast[i];
+		const struct fast_record *fast = &b->object.fast[i];
 		int index = topology_find(t, (enum hierarchy)h, fast->id, b->hint[h][i]);
 		struct cgroup *cgroup;
 
@@ -378,9 +267,9 @@ static uint32_t take_records(struct sampler_bpf *b, int h, int count, struct top
 		cgroup = topology_at(t, (size_t)index);
 		if (sampler_meet(cgroup, kind, pass))
 			result->records++;
-		take_fast(&cgroup->reading, fast, b->page_bytes);
+		take_fast(b, &cgroup->reading, fast);
 		if (kind == PASS_SLOW)
-			take_slow(&cgroup->reading, fast, &b->slow[i], b->page_bytes);
+			take_slow(b, &cgroup->reading, fast, &b->object.slow[i]);
 		known++;
 	}
 	result->unknown += (uint32_t)count - known;
@@ -408,6 +297,8 @@ static int pass_bpf(void *state, struct topology *t, enum pass_kind kind, uint64
 	uint32_t mask = kind == PASS_SLOW ? UINT32_MAX : ~(uint32_t)BLOCKS_SLOW;
 	uint32_t walked = 0, met = 0, expected;
 
+	if (kind == PASS_SLOW)
+		sampler_bpf_object_learn(&b->object);
 	for (int h = 0; h < HIERARCHIES; h++) {
 		uint32_t blocks = b->blocks[h] & mask;
 		int count;
@@ -419,10 +310,10 @@ static int pass_bpf(void *state, struct topology *t, enum pass_kind kind, uint64
 			return count;
 		walked |= 1U << h;
 		met += take_records(b, h, count, t, kind, pass, result);
-		if (b->skel->bss->overflow > result->overflow)
-			result->overflow = b->skel->bss->overflow;
+		if (b->object.state->overflow > result->overflow)
+			result->overflow = b->object.state->overflow;
 	}
-	expected = count_expected(t, walked);
+	expected = b->way->meets_all ? count_expected(t, walked) : met;
 	result->missing = expected > met ? expected - met : 0;
 	return 0;
 }
@@ -430,17 +321,115 @@ static int pass_bpf(void *state, struct topology *t, enum pass_kind kind, uint64
 static int topology_changed_bpf(void *state)
 {
 	struct sampler_bpf *b = state;
-	uint64_t generation = __atomic_load_n(&b->skel->bss->generation, __ATOMIC_RELAXED);
+	uint64_t generation = __atomic_load_n(&b->object.state->generation, __ATOMIC_RELAXED);
 	int changed = generation != b->generation;
 
 	b->generation = generation;
 	return changed;
 }
 
-const struct sampler_ops sampler_bpf_ops = {
-	.tier = TIER_T1,
-	.open = open_bpf,
+/* --- departures ------------------------------------------------------------------------------ */
+
+/* False when the kernel writes another one over it, or has. */
+static bool copy_departure(const struct departure_record *from, uint64_t sequence,
+			   struct departure *to)
+{
+	if (__atomic_load_n(&from->sequence, __ATOMIC_ACQUIRE) != sequence)
+		return false;
+	*to = (struct departure){
+		.id = from->id,
+		.parent_id = from->parent_id,
+		.have = (from->have & RECORD_CPU ? HAVE_CPU : 0) |
+			(from->have & RECORD_BANDWIDTH ? HAVE_THROTTLE : 0),
+		.cpu_ns = from->cpu_ns,
+		.throttled_ns = from->throttled_ns,
+		.periods = from->periods,
+		.throttled_periods = from->throttled_periods,
+	};
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return __atomic_load_n(&from->sequence, __ATOMIC_RELAXED) == sequence;
+}
+
+static size_t take_departures_bpf(void *state, struct departure *out, size_t max, uint64_t *lost)
+{
+	struct sampler_bpf *b = state;
+	uint64_t written = __atomic_load_n(&b->object.state->departures, __ATOMIC_ACQUIRE);
+	size_t count = 0;
+
+	if (written - b->taken > DEPARTURES_MAX) {
+		*lost += written - b->taken - DEPARTURES_MAX;
+		b->taken = written - DEPARTURES_MAX;
+	}
+	while (b->taken < written && count < max) {
+		const struct departure_record *from =
+			&b->object.departures[b->taken % DEPARTURES_MAX];
+
+		if (copy_departure(from, ++b->taken, &out[count]))
+			count++;
+		else
+			(*lost)++;
+	}
+	return count;
+}
+
+/* --- the tiers ------------------------------------------------------------------------------- */
+
+int sampler_bpf_open(void **state, enum sampler_tier tier, const struct cgroupfs *fs,
+		     uint32_t record_limit, struct reason *reason)
+{
+	switch (tier) {
+	case TIER_T0:
+		return open_way(state, &sampler_bpf_css_way, fs, record_limit, reason);
+	case TIER_T1:
+		return open_way(state, &sampler_bpf_cgroup_way, fs, record_limit, reason);
+	case TIER_T2:
+		return open_way(state, &sampler_bpf_task_way, fs, record_limit, reason);
+	case TIER_T3:
+		break;
+	}
+	reason_set(reason, "%s takes no BPF", sampler_tier_name(tier));
+	return -ENOSYS;
+}
+
+static int open_css(void **state, const struct cgroupfs *fs, struct reason *reason)
+{
+	return sampler_bpf_open(state, TIER_T0, fs, RECORDS_MAX, reason);
+}
+
+static int open_cgroup(void **state, const struct cgroupfs *fs, struct reason *reason)
+{
+	return sampler_bpf_open(state, TIER_T1, fs, RECORDS_MAX, reason);
+}
+
+static int open_task(void **state, const struct cgroupfs *fs, struct reason *reason)
+{
+	return sampler_bpf_open(state, TIER_T2, fs, RECORDS_MAX, reason);
+}
+
+const struct sampler_ops sampler_css_ops = {
+	.tier = TIER_T0,
+	.open = open_css,
 	.close = close_bpf,
 	.pass = pass_bpf,
 	.topology_changed = topology_changed_bpf,
+	.take_departures = take_departures_bpf,
+};
+
+const struct sampler_ops sampler_cgroup_ops = {
+	.tier = TIER_T1,
+	.open = open_cgroup,
+	.close = close_bpf,
+	.pass = pass_bpf,
+	.topology_changed = topology_changed_bpf,
+	.take_departures = take_departures_bpf,
+};
+
+const struct sampler_ops sampler_task_ops = {
+	.tier = TIER_T2,
+	.by_processes = true,
+	.open = open_task,
+	.close = close_bpf,
+	.pass = pass_bpf,
+	.topology_changed = topology_changed_bpf,
+	.take_departures = take_departures_bpf,
 };

@@ -10,107 +10,222 @@
  *
  * Memory may rise and fall between two reads, therefore a cgroup has ATTEMPTS passes to agree in
  * one; values that are wrong for a reason stay wrong. The cgroups compared are leaves, where a
- * cgroup's own use and that of its subtree are the same, and such as use something, since 0 = 0
- * proves little. What a file does not offer (no controller there, cgroup removed meanwhile) is not
- * compared.
+ * cgroup's own use and that of its subtree are the same, such as use something, since 0 = 0 proves
+ * little, and first those with processes in them, which every tier must meet. What a file does not
+ * offer (no controller there, cgroup removed meanwhile) is not compared, nor what a tier that goes
+ * by processes cannot know of a cgroup without any.
  */
 #include "agent/sampler.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/cgroup_text.h"
 #include "agent/sampler_tier.h"
+#include "shared/buf.h"
 #include "shared/log.h"
 
 enum { SAMPLES = 8, LEAVES_EXAMINED = 512, ATTEMPTS = 10 };
 
-/* The agent numbers its passes from 1, so these never look like one of them. */
+/* The agent numbers its passes from 1, so these never look like one of them; each tier has its own. */
 #define SELF_TEST_PASS (1ULL << 63)
 
-/* One number out of one file of a cgroup. */
-struct source {
-	int hierarchy; /* -1: nowhere */
+/* --- what is compared ------------------------------------------------------------------------- */
+
+enum origin { FROM_CPU, FROM_THROTTLE, FROM_MEMORY };
+enum version { V1, V2 };
+
+/* Where one number stands in a file of a cgroup. */
+struct place {
 	const char *file;
-	const char *key; /* of a "key value" line; NULL: the file is the number */
-	uint64_t unit; /* of the number, in ns or bytes */
+	const char *key; /* of a "key value" line; NULL: the file is the number, or a limit */
+	int64_t unit; /* of the number, in ns or bytes */
 };
+
+struct fact {
+	const char *what;
+	enum origin origin;
+	uint32_t have; /* enum reading_have */
+	size_t offset; /* in struct reading, of 64 bits */
+	struct place place[2]; /* by version */
+};
+
+#define IN(member) offsetof(struct reading, member)
+static const struct fact facts[] = {
+	{"CPU ns",
+	 FROM_CPU,
+	 HAVE_CPU,
+	 IN(cpu_ns),
+	 {{"cpuacct.usage", NULL, 1}, {"cpu.stat", "usage_usec", 1000}}},
+	{"memory bytes",
+	 FROM_MEMORY,
+	 HAVE_MEMORY,
+	 IN(mem_bytes),
+	 {{"memory.usage_in_bytes", NULL, 1}, {"memory.current", NULL, 1}}},
+	{"memory limit",
+	 FROM_MEMORY,
+	 HAVE_MEMORY_LIMIT,
+	 IN(mem_limit_bytes),
+	 {{"memory.limit_in_bytes", NULL, 1}, {"memory.max", NULL, 1}}},
+	{"CPU quota ns",
+	 FROM_THROTTLE,
+	 HAVE_CPU_LIMIT,
+	 IN(cpu_quota_ns),
+	 {{"cpu.cfs_quota_us", NULL, 1000}, {"cpu.max", NULL, 1000}}},
+	{"CPU periods",
+	 FROM_THROTTLE,
+	 HAVE_THROTTLE,
+	 IN(periods),
+	 {{"cpu.stat", "nr_periods", 1}, {"cpu.stat", "nr_periods", 1}}},
+	{"throttled ns",
+	 FROM_THROTTLE,
+	 HAVE_THROTTLE,
+	 IN(throttled_ns),
+	 {{"cpu.stat", "throttled_time", 1}, {"cpu.stat", "throttled_usec", 1000}}},
+};
+
+enum { FACTS = sizeof(facts) / sizeof(facts[0]), FACT_CPU = 0, FACT_MEMORY = 1 };
+
+/* The hierarchy that a fact is read from, or -1. */
+static int hierarchy_of(const struct cgroupfs *fs, const struct fact *fact)
+{
+	switch (fact->origin) {
+	case FROM_CPU:
+		return fs->cpu_from;
+	case FROM_THROTTLE:
+		return fs->throttle_from;
+	case FROM_MEMORY:
+		return fs->memory_from;
+	}
+	return -1;
+}
+
+static const struct place *place_of(const struct cgroupfs *fs, const struct fact *fact)
+{
+	return &fact->place[hierarchy_of(fs, fact) == HIERARCHY_UNIFIED ? V2 : V1];
+}
+
+/* --- the files --------------------------------------------------------------------------------- */
+
+/* False when the cgroup has no such file (any more). */
+static bool read_file(const struct cgroupfs *fs, int hierarchy, const char *path, const char *file,
+		      char *text, size_t size)
+{
+	char name[ENTITY_NAME_MAX + 64];
+	ssize_t n;
+	int fd;
+
+	if (hierarchy < 0 || fs->root_fd[hierarchy] < 0)
+		return false;
+	snprintf(name, sizeof(name), ".%s/%s", path, file);
+	fd = openat(fs->root_fd[hierarchy], name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = read(fd, text, size - 1);
+	close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	return n > 0;
+}
+
+static bool parse(const char *text, const char *key, int64_t *value)
+{
+	char limit[32];
+	uint64_t number;
+
+	if (key) {
+		if (!cgroup_text_key(text, key, &number))
+			return false;
+		*value = (int64_t)number;
+		return true;
+	}
+	/* The first word: cpu.max has the period behind it. */
+	snprintf(limit, sizeof(limit), "%.*s\n", (int)strcspn(text, " \n"), text);
+	return cgroup_text_limit(limit, value);
+}
+
+static bool read_fact(const struct cgroupfs *fs, const struct fact *fact, const char *path,
+		      int64_t *value)
+{
+	const struct place *place = place_of(fs, fact);
+	char text[1024];
+
+	if (!read_file(fs, hierarchy_of(fs, fact), path, place->file, text, sizeof(text)) ||
+	    !parse(text, place->key, value))
+		return false;
+	if (*value != LIMIT_NONE)
+		*value *= place->unit;
+	return true;
+}
+
+static bool has_processes(const struct cgroupfs *fs, int hierarchy, const char *path)
+{
+	char text[16];
+
+	return read_file(fs, hierarchy, path, "cgroup.procs", text, sizeof(text));
+}
+
+/* --- the samples ------------------------------------------------------------------------------- */
 
 /* What the files said around a pass. */
 struct bounds {
 	bool known;
-	uint64_t before, after;
+	int64_t before, after;
 };
 
 struct sample {
 	size_t index; /* in the topology */
-	struct bounds cpu, memory;
+	bool populated[HIERARCHIES]; /* with processes, before and after the pass */
+	struct bounds bounds[FACTS];
 	bool agreed;
 };
 
 struct self_test {
 	const struct cgroupfs *fs;
 	struct topology *topology;
-	struct source cpu, memory;
+	bool by_processes; /* the tier meets only cgroups with processes below them */
 	struct sample samples[SAMPLES];
 	size_t count;
 };
 
-static void choose_sources(struct self_test *test)
+static bool uses_something(const struct self_test *test, const char *path)
 {
-	const struct cgroupfs *fs = test->fs;
+	int64_t cpu = 0, memory = 0;
 
-	test->cpu = (struct source){fs->cpu_from, "cpu.stat", "usage_usec ", 1000};
-	if (fs->cpu_from == HIERARCHY_CPUACCT)
-		test->cpu = (struct source){fs->cpu_from, "cpuacct.usage", NULL, 1};
-	test->memory = (struct source){fs->memory_from, "memory.current", NULL, 1};
-	if (fs->memory_from == HIERARCHY_MEMORY)
-		test->memory.file = "memory.usage_in_bytes";
+	read_fact(test->fs, &facts[FACT_CPU], path, &cpu);
+	read_fact(test->fs, &facts[FACT_MEMORY], path, &memory);
+	return cpu > 0 || memory > 0;
 }
 
-/* False when the cgroup has no such number (any more). */
-static bool read_source(const struct cgroupfs *fs, const struct source *source, const char *path,
-			uint64_t *value)
+static bool is_populated(const struct self_test *test, const char *path)
 {
-	char name[ENTITY_NAME_MAX + 64], text[512];
-	const char *number = text;
-	ssize_t n;
-	int fd;
-
-	if (source->hierarchy < 0)
-		return false;
-	snprintf(name, sizeof(name), ".%s/%s", path, source->file);
-	fd = openat(fs->root_fd[source->hierarchy], name, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (n <= 0)
-		return false;
-	text[n] = '\0';
-	if (source->key) {
-		number = strstr(text, source->key);
-		if (!number)
-			return false;
-		number += strlen(source->key);
+	for (int i = 0; i < FACTS; i++) {
+		if (has_processes(test->fs, hierarchy_of(test->fs, &facts[i]), path))
+			return true;
 	}
-	*value = strtoull(number, NULL, 10) * source->unit;
-	return true;
+	return false;
 }
 
-/* Leaves that use something; where nothing does, the first leaf. */
+static void add_sample(struct self_test *test, size_t index)
+{
+	if (test->count < SAMPLES)
+		test->samples[test->count++] = (struct sample){.index = index};
+}
+
+/* Leaves that use something, first those with processes; where nothing does, the first leaf. */
 static void pick_samples(struct self_test *test)
 {
 	struct topology *t = test->topology;
-	size_t leaves = 0, first = 0;
+	size_t idle[SAMPLES], idle_count = 0, leaves = 0, first = 0;
 
 	for (size_t i = 0; i < topology_count(t) && test->count < SAMPLES; i++) {
 		const struct cgroup *cgroup = topology_at(t, i);
-		uint64_t cpu = 0, memory = 0;
 
 		if (cgroup->children)
 			continue;
@@ -118,68 +233,131 @@ static void pick_samples(struct self_test *test)
 			first = i;
 		if (leaves > LEAVES_EXAMINED)
 			break;
-		read_source(test->fs, &test->cpu, cgroup->path, &cpu);
-		read_source(test->fs, &test->memory, cgroup->path, &memory);
-		if (cpu || memory)
-			test->samples[test->count++] = (struct sample){.index = i};
+		if (!uses_something(test, cgroup->path))
+			continue;
+		if (is_populated(test, cgroup->path))
+			add_sample(test, i);
+		else if (idle_count < SAMPLES)
+			idle[idle_count++] = i;
 	}
+	for (size_t i = 0; i < idle_count; i++)
+		add_sample(test, idle[i]);
 	if (!test->count && leaves)
-		test->samples[test->count++] = (struct sample){.index = first};
+		add_sample(test, first);
 }
 
 static void read_before(const struct self_test *test, struct sample *sample)
 {
 	const char *path = topology_at(test->topology, sample->index)->path;
 
-	sample->cpu.known = read_source(test->fs, &test->cpu, path, &sample->cpu.before);
-	sample->memory.known = read_source(test->fs, &test->memory, path, &sample->memory.before);
+	for (int h = 0; h < HIERARCHIES; h++)
+		sample->populated[h] = has_processes(test->fs, h, path);
+	for (int i = 0; i < FACTS; i++) {
+		struct bounds *bounds = &sample->bounds[i];
+
+		bounds->known = read_fact(test->fs, &facts[i], path, &bounds->before);
+	}
+}
+
+/* Whether the directory is still that of the topology: a path may have been removed and made again since. */
+static bool is_same(const struct cgroupfs *fs, int hierarchy, const struct cgroup *cgroup)
+{
+	char name[ENTITY_NAME_MAX + 2];
+	struct stat st;
+
+	snprintf(name, sizeof(name), ".%s", cgroup->path);
+	return fstatat(fs->root_fd[hierarchy], name, &st, 0) == 0 &&
+	       st.st_ino == cgroup->id[hierarchy];
 }
 
 static void read_after(const struct self_test *test, struct sample *sample)
 {
-	const char *path = topology_at(test->topology, sample->index)->path;
+	const struct cgroup *cgroup = topology_at(test->topology, sample->index);
+	const char *path = cgroup->path;
 
-	if (!read_source(test->fs, &test->cpu, path, &sample->cpu.after))
-		sample->cpu.known = false;
-	if (!read_source(test->fs, &test->memory, path, &sample->memory.after))
-		sample->memory.known = false;
+	for (int h = 0; h < HIERARCHIES; h++)
+		sample->populated[h] &= has_processes(test->fs, h, path);
+	for (int i = 0; i < FACTS; i++) {
+		struct bounds *bounds = &sample->bounds[i];
+
+		bounds->known = bounds->known &&
+				read_fact(test->fs, &facts[i], path, &bounds->after) &&
+				is_same(test->fs, hierarchy_of(test->fs, &facts[i]), cgroup);
+	}
 }
 
-/* have: whether the tier gave a value. The reason is set when they disagree. */
-static bool agrees(const struct bounds *bounds, bool have, uint64_t value, const char *what,
-		   struct reason *reason)
-{
-	uint64_t low = bounds->before < bounds->after ? bounds->before : bounds->after;
-	uint64_t high = bounds->before < bounds->after ? bounds->after : bounds->before;
+/* --- the comparison ---------------------------------------------------------------------------- */
 
-	if (!bounds->known || (have && value >= low && value <= high))
+/* The value of a fact in a reading, as coarse as the file tells it. */
+static int64_t value_of(const struct self_test *test, const struct fact *fact,
+			const struct reading *r)
+{
+	int64_t value, unit = place_of(test->fs, fact)->unit;
+
+	memcpy(&value, (const char *)r + fact->offset, sizeof(value));
+	return value == LIMIT_NONE ? value : value - value % unit;
+}
+
+/* Whether there is something to compare: a tier that goes by processes may not have met it. */
+static bool is_due(const struct self_test *test, const struct sample *sample, int i)
+{
+	if (!sample->bounds[i].known)
+		return false;
+	return !test->by_processes || sample->populated[hierarchy_of(test->fs, &facts[i])];
+}
+
+/* The reason is set when they disagree. */
+static bool agrees(const struct self_test *test, const struct sample *sample, int i,
+		   const struct reading *r, struct reason *reason)
+{
+	const struct bounds *b = &sample->bounds[i];
+	int64_t low = b->before < b->after ? b->before : b->after;
+	int64_t high = b->before < b->after ? b->after : b->before;
+	int64_t value = value_of(test, &facts[i], r);
+	bool have = r->have & facts[i].have;
+
+	if (!b->known || (have && value >= low && value <= high))
+		return true;
+	if (!have && !is_due(test, sample, i))
 		return true;
 	if (have)
 		reason_set(reason,
-			   "%s %" PRIu64 ", but the kernel's file says %" PRIu64 " to %" PRIu64,
-			   what, value, low, high);
+			   "%s %" PRId64 ", but the kernel's file says %" PRId64 " to %" PRId64,
+			   facts[i].what, value, low, high);
 	else
-		reason_set(reason, "no %s, but the kernel's file says %" PRIu64, what, low);
+		reason_set(reason, "no %s, but the kernel's file says %" PRId64, facts[i].what,
+			   low);
 	return false;
+}
+
+static bool all_agree(const struct self_test *test, const struct sample *sample,
+		      const struct reading *r, struct reason *reason)
+{
+	for (int i = 0; i < FACTS; i++) {
+		if (!agrees(test, sample, i, r, reason))
+			return false;
+	}
+	return true;
 }
 
 static bool sample_agrees(const struct self_test *test, const struct sample *sample, uint64_t pass,
 			  struct reason *reason)
 {
 	const struct cgroup *cgroup = topology_at(test->topology, sample->index);
-	const struct reading *r = &cgroup->reading;
-	bool agreed = false;
+	bool due = false, agreed = false;
 
+	for (int i = 0; i < FACTS; i++)
+		due |= is_due(test, sample, i);
 	/* The root's files tell of the whole machine, by other means than all the others. */
-	if (strcmp(cgroup->path, "/") == 0 || (!sample->cpu.known && !sample->memory.known))
+	if (strcmp(cgroup->path, "/") == 0 || !due)
 		return true;
-	if (cgroup->seen_pass != pass)
-		reason_set(reason, "the pass did not meet it");
+	if (cgroup->seen_pass == pass)
+		agreed = all_agree(test, sample, &cgroup->reading, reason);
 	else
-		agreed = agrees(&sample->cpu, r->have & HAVE_CPU,
-				r->cpu_ns - r->cpu_ns % test->cpu.unit, "CPU ns", reason) &&
-			 agrees(&sample->memory, r->have & HAVE_MEMORY, r->mem_bytes,
-				"memory bytes", reason);
+		reason_set(reason, "the pass did not meet it%s",
+			   test->by_processes ? ", nor the processes in it, as in a private pid "
+						"namespace"
+					      : "");
 	if (!agreed)
 		reason_prefix(reason, "self-test: %s", cgroup->path);
 	return agreed;
@@ -214,18 +392,20 @@ static int attempt(struct self_test *test, struct sampler *sampler, uint64_t pas
 	return err;
 }
 
-static int self_test(struct sampler *sampler, const struct cgroupfs *fs, struct topology *t,
-		     struct reason *reason)
+static int self_test(struct sampler *sampler, const struct sampler_ops *ops,
+		     const struct cgroupfs *fs, struct topology *t, struct reason *reason)
 {
-	struct self_test test = {.fs = fs, .topology = t};
+	struct self_test test = {.fs = fs, .topology = t, .by_processes = ops->by_processes};
+	uint64_t first = SELF_TEST_PASS + ATTEMPTS * (uint64_t)ops->tier;
 	int err = -EBADMSG;
 
-	choose_sources(&test);
 	pick_samples(&test);
 	for (uint64_t i = 0; i < ATTEMPTS && err == -EBADMSG; i++)
-		err = attempt(&test, sampler, SELF_TEST_PASS + i, reason);
+		err = attempt(&test, sampler, first + i, reason);
 	return err;
 }
+
+/* --- the choice -------------------------------------------------------------------------------- */
 
 static int open_tested(struct sampler **s, const struct sampler_ops *ops, const struct cgroupfs *fs,
 		       struct topology *t, struct reason *reason)
@@ -235,7 +415,7 @@ static int open_tested(struct sampler **s, const struct sampler_ops *ops, const 
 
 	if (err)
 		return err;
-	err = self_test(candidate, fs, t, reason);
+	err = self_test(candidate, ops, fs, t, reason);
 	if (err)
 		sampler_close(candidate);
 	else
@@ -243,39 +423,75 @@ static int open_tested(struct sampler **s, const struct sampler_ops *ops, const 
 	return err;
 }
 
+/* "; T0 cannot be used: ..; T1, T2 cannot be used: ..": those that say the same are told together. */
+static void add_refusals(struct buf *line, const struct sampler_ops *const *ops,
+			 const struct reason *why, size_t refused)
+{
+	const char *before = "; ";
+
+	for (size_t i = 0; i < refused; i++) {
+		bool alike = i + 1 < refused && !strcmp(why[i].text, why[i + 1].text);
+
+		buf_printf(line, "%s%s", before, sampler_tier_name(ops[i]->tier));
+		if (!alike)
+			buf_printf(line, " cannot be used: %s", why[i].text);
+		before = alike ? ", " : "; ";
+	}
+}
+
+/* In one line. Why not the better ones is worth a warning only where no tier with BPF works. */
+static void log_choice(const struct sampler_ops *const *ops, const struct reason *why,
+		       size_t refused, bool found)
+{
+	bool fallen = refused > 0 && (!found || ops[refused]->tier == TIER_T3);
+	struct buf line = BUF_INIT;
+
+	if (found)
+		buf_printf(&line, "sampling by tier %s", sampler_tier_name(ops[refused]->tier));
+	else
+		buf_add_str(&line, "no sampling tier works");
+	add_refusals(&line, ops, why, refused);
+	if (found || fallen)
+		(fallen ? log_warn : log_info)("%s", line.data);
+	buf_fini(&line);
+}
+
 int sampler_choose_ops(struct sampler **s, const struct sampler_ops *const *ops, size_t count,
 		       const struct cgroupfs *fs, struct topology *t, struct reason *reason)
 {
+	struct reason why[SAMPLER_TIERS];
 	int err = -ENOSYS;
+	size_t i;
 
-	for (size_t i = 0; i < count; i++) {
-		const char *tier = sampler_tier_name(ops[i]->tier);
-		struct reason why = {""};
-
-		err = open_tested(s, ops[i], fs, t, &why);
-		if (!err) {
-			log_info("sampling by tier %s", tier);
-			return 0;
-		}
-		if (i + 1 < count)
-			log_warn("sampling tier %s cannot be used: %s", tier, why.text);
-		reason_set(reason, "sampling tier %s: %s", tier, why.text);
+	assert(count <= SAMPLER_TIERS);
+	for (i = 0; i < count; i++) {
+		why[i].text[0] = '\0';
+		err = open_tested(s, ops[i], fs, t, &why[i]);
+		if (!err)
+			break;
+		reason_set(reason, "sampling tier %s: %s", sampler_tier_name(ops[i]->tier),
+			   why[i].text);
 	}
+	/* The last one's refusal is the reason that is returned. */
+	if (count)
+		log_choice(ops, why, err ? count - 1 : i, !err);
 	return err;
 }
 
 int sampler_choose(struct sampler **s, int only, const struct cgroupfs *fs, struct topology *t,
 		   struct reason *reason)
 {
-	static const struct sampler_ops *const all[] = {&sampler_bpf_ops, &sampler_files_ops};
-	enum { COUNT = sizeof(all) / sizeof(all[0]) };
-
 	if (only < 0)
-		return sampler_choose_ops(s, all, COUNT, fs, t, reason);
-	for (size_t i = 0; i < COUNT; i++) {
-		if ((int)all[i]->tier == only)
-			return sampler_choose_ops(s, &all[i], 1, fs, t, reason);
-	}
-	reason_set(reason, "this agent has no tier %s", sampler_tier_name((enum sampler_tier)only));
-	return -ENOSYS;
+		return sampler_choose_ops(s, sampler_all_ops, SAMPLER_TIERS, fs, t, reason);
+	assert(only < SAMPLER_TIERS);
+	return sampler_choose_ops(s, &sampler_all_ops[only], 1, fs, t, reason);
+}
+
+int sampler_choose_below(struct sampler **s, enum sampler_tier failed, const struct cgroupfs *fs,
+			 struct topology *t, struct reason *reason)
+{
+	size_t first = (size_t)failed + 1;
+
+	assert(first < SAMPLER_TIERS);
+	return sampler_choose_ops(s, &sampler_all_ops[first], SAMPLER_TIERS - first, fs, t, reason);
 }

@@ -2,13 +2,17 @@
 /*
  * Tier T3: the files of cgroupfs, for where BPF cannot be used.
  *
- * What is read of a cgroup is the table `sources`, of which the rows that fit the mounted
+ * What is read of a cgroup is the table files_sources, of which the rows that fit the mounted
  * hierarchies are active. A file is opened once and then read by pread from its start, which
  * makes the kernel render it anew; that is about a third of the cost of open, read, close.
  *
  * Descriptors are a budget, of the process and of memory: the kernel keeps a page for each file
  * that was read (4.5 KB were measured) and charges it to us. Beyond the budget a file is opened
  * for each reading. Files of slow passes leave room for the fast ones of all cgroups.
+ *
+ * Limits are nearly half of the files and hardly ever change. They are read when a cgroup is met
+ * first and then every LIMIT_PASSES slow passes, a share of the cgroups in each pass, and never
+ * kept open; between their readings they stay as they were read.
  *
  * Open files belong to a life of a cgroup (its serial) and to the ids it has in the hierarchies:
  * the directory is compared with the id before anything in it is opened, and an open file of a
@@ -28,175 +32,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/cgroup_text.h"
+#include "agent/sampler_files_parse.h"
 #include "agent/sampler_tier.h"
 #include "shared/mem.h"
 
 #define uthash_malloc(size) mem_alloc(size)
 #include <uthash.h>
-
-/* --- what is read ----------------------------------------------------------------------------- */
-
-/* The members of a reading that need two files. */
-enum part {
-	PART_QUOTA = 1 << 0,
-	PART_PERIOD = 1 << 1,
-	PART_PSI_CPU = 1 << 2,
-	PART_PSI_MEMORY = 1 << 3,
-};
-
-/* What a parser of one file fills; what it does not mark as got is not measured. */
-struct target {
-	struct reading *reading;
-	enum pass_kind kind;
-	unsigned int parts; /* enum part */
-};
-
-static void got(struct target *t, uint32_t have, bool valid)
-{
-	if (valid)
-		t->reading->have |= have;
-}
-
-static void got_part(struct target *t, unsigned int part, bool valid)
-{
-	if (valid)
-		t->parts |= part;
-}
-
-static void parse_cpuacct_usage(const char *text, struct target *t)
-{
-	got(t, HAVE_CPU, cgroup_text_number(text, &t->reading->cpu_ns));
-}
-
-static bool parse_throttle(const char *text, struct reading *r)
-{
-	return cgroup_text_key(text, "nr_periods", &r->periods) &&
-	       cgroup_text_key(text, "nr_throttled", &r->throttled_periods);
-}
-
-static void parse_cpu_stat_v1(const char *text, struct target *t)
-{
-	got(t, HAVE_THROTTLE,
-	    parse_throttle(text, t->reading) &&
-		    cgroup_text_key(text, "throttled_time", &t->reading->throttled_ns));
-}
-
-static void parse_cpu_stat_v2(const char *text, struct target *t)
-{
-	struct reading *r = t->reading;
-	uint64_t us;
-
-	got(t, HAVE_CPU,
-	    cgroup_text_key(text, "usage_usec", &us) && cgroup_text_us_to_ns(us, &r->cpu_ns));
-	if (t->kind == PASS_SLOW)
-		got(t, HAVE_THROTTLE,
-		    parse_throttle(text, r) && cgroup_text_key(text, "throttled_usec", &us) &&
-			    cgroup_text_us_to_ns(us, &r->throttled_ns));
-}
-
-static void parse_quota_us(const char *text, struct target *t)
-{
-	int64_t us;
-
-	if (!cgroup_text_limit(text, &us))
-		return;
-	if (us == LIMIT_NONE || __builtin_mul_overflow(us, 1000, &t->reading->cpu_quota_ns))
-		t->reading->cpu_quota_ns = LIMIT_NONE;
-	t->parts |= PART_QUOTA;
-}
-
-static void parse_period_us(const char *text, struct target *t)
-{
-	int64_t us;
-
-	got_part(t, PART_PERIOD,
-		 cgroup_text_limit(text, &us) && us > 0 &&
-			 !__builtin_mul_overflow(us, 1000, &t->reading->cpu_period_ns));
-}
-
-static void parse_cpu_max(const char *text, struct target *t)
-{
-	got_part(t, PART_QUOTA | PART_PERIOD,
-		 cgroup_text_cpu_max(text, &t->reading->cpu_quota_ns, &t->reading->cpu_period_ns));
-}
-
-static void parse_memory_usage(const char *text, struct target *t)
-{
-	got(t, HAVE_MEMORY, cgroup_text_number(text, &t->reading->mem_bytes));
-}
-
-static void parse_memory_limit(const char *text, struct target *t)
-{
-	got(t, HAVE_MEMORY_LIMIT, cgroup_text_limit(text, &t->reading->mem_limit_bytes));
-}
-
-static void parse_memory_stat_v1(const char *text, struct target *t)
-{
-	got(t, HAVE_WORKING_SET | HAVE_INACTIVE_SUBTREE,
-	    cgroup_text_key(text, "total_inactive_file", &t->reading->inactive_file_bytes));
-}
-
-/* On v2 every number in memory.stat covers the subtree. */
-static void parse_memory_stat_v2(const char *text, struct target *t)
-{
-	got(t, HAVE_WORKING_SET | HAVE_INACTIVE_SUBTREE,
-	    cgroup_text_key(text, "inactive_file", &t->reading->inactive_file_bytes));
-}
-
-/* memory.oom_control and memory.events */
-static void parse_oom(const char *text, struct target *t)
-{
-	got(t, HAVE_OOM, cgroup_text_key(text, "oom_kill", &t->reading->oom_kills));
-}
-
-static void parse_cpu_pressure(const char *text, struct target *t)
-{
-	got_part(t, PART_PSI_CPU, cgroup_text_pressure(text, &t->reading->psi_cpu_ns));
-}
-
-static void parse_memory_pressure(const char *text, struct target *t)
-{
-	got_part(t, PART_PSI_MEMORY, cgroup_text_pressure(text, &t->reading->psi_mem_ns));
-}
-
-static void parse_pids(const char *text, struct target *t)
-{
-	uint64_t pids;
-
-	t->reading->pids = cgroup_text_number(text, &pids) ? (uint32_t)pids : 0;
-}
-
-enum resource { CPU, THROTTLE, MEMORY, GENERAL /* v2 without regard to controllers */ };
-enum version { V1, V2 };
-
-static const struct source {
-	enum resource resource;
-	enum version version;
-	enum pass_kind kind;
-	const char *file;
-	void (*parse)(const char *text, struct target *t);
-} sources[] = {
-	{CPU, V1, PASS_FAST, "cpuacct.usage", parse_cpuacct_usage},
-	{CPU, V2, PASS_FAST, "cpu.stat", parse_cpu_stat_v2},
-	{MEMORY, V1, PASS_FAST, "memory.usage_in_bytes", parse_memory_usage},
-	{MEMORY, V2, PASS_FAST, "memory.current", parse_memory_usage},
-	{THROTTLE, V1, PASS_SLOW, "cpu.cfs_quota_us", parse_quota_us},
-	{THROTTLE, V1, PASS_SLOW, "cpu.cfs_period_us", parse_period_us},
-	{THROTTLE, V1, PASS_SLOW, "cpu.stat", parse_cpu_stat_v1},
-	{THROTTLE, V2, PASS_SLOW, "cpu.max", parse_cpu_max},
-	{MEMORY, V1, PASS_SLOW, "memory.limit_in_bytes", parse_memory_limit},
-	{MEMORY, V1, PASS_SLOW, "memory.stat", parse_memory_stat_v1},
-	{MEMORY, V1, PASS_SLOW, "memory.oom_control", parse_oom},
-	{MEMORY, V2, PASS_SLOW, "memory.max", parse_memory_limit},
-	{MEMORY, V2, PASS_SLOW, "memory.stat", parse_memory_stat_v2},
-	{MEMORY, V2, PASS_SLOW, "memory.events", parse_oom},
-	{GENERAL, V2, PASS_SLOW, "cpu.pressure", parse_cpu_pressure},
-	{GENERAL, V2, PASS_SLOW, "memory.pressure", parse_memory_pressure},
-	{GENERAL, V2, PASS_SLOW, "pids.current", parse_pids},
-};
-
-enum { SOURCES = sizeof(sources) / sizeof(sources[0]) };
 
 /* --- open files ------------------------------------------------------------------------------- */
 
@@ -206,6 +47,7 @@ enum {
 	FDS_MAX = 4096, /* 18 MiB of kernel memory */
 	FDS_SPARE = 256, /* for everything else in the process */
 	RETRY_PASSES = 10,
+	LIMIT_PASSES = 10,
 	TEXT_SIZE = 16 * 1024,
 };
 
@@ -215,7 +57,8 @@ struct slot {
 	uint64_t id[HIERARCHIES]; /* whose files are open */
 	uint64_t round; /* last pass that used it */
 	unsigned int slow_passes;
-	int fd[SOURCES]; /* by active source */
+	unsigned int until_limits; /* slow passes before the next reading of the limits */
+	int fd[FILES_SOURCES]; /* by active source */
 	UT_hash_handle hh; /* by serial */
 };
 
@@ -225,27 +68,27 @@ struct files {
 	size_t budget;
 	int active_count;
 	struct {
-		const struct source *source;
+		const struct files_source *source;
 		int hierarchy;
-	} active[SOURCES]; /* fast ones first */
+	} active[FILES_SOURCES]; /* by cadence */
 
 	struct slot *slots;
-	size_t kept[2]; /* open files, by enum pass_kind */
+	size_t kept[2]; /* open files, READ_FAST and READ_SLOW */
 	size_t fast_wanted; /* fast files of all cgroups */
 	uint64_t round;
 	char text[TEXT_SIZE];
 };
 
-static enum pass_kind kind_of(const struct files *f, int i)
+static enum files_cadence cadence_of(const struct files *f, int i)
 {
-	return f->active[i].source->kind;
+	return f->active[i].source->cadence;
 }
 
 static void close_file(struct files *f, struct slot *slot, int i)
 {
 	if (slot->fd[i] >= 0) {
 		close(slot->fd[i]);
-		f->kept[kind_of(f, i)]--;
+		f->kept[cadence_of(f, i)]--;
 	}
 	slot->fd[i] = FD_CLOSED;
 }
@@ -275,7 +118,7 @@ static struct slot *get_slot(struct files *f, const struct cgroup *cgroup)
 	if (!slot) {
 		slot = mem_zalloc(1, sizeof(*slot));
 		slot->serial = cgroup->serial;
-		for (int i = 0; i < SOURCES; i++)
+		for (int i = 0; i < FILES_SOURCES; i++)
 			slot->fd[i] = FD_CLOSED;
 		HASH_ADD(hh, f->slots, serial, sizeof(slot->serial), slot);
 	}
@@ -286,6 +129,7 @@ static struct slot *get_slot(struct files *f, const struct cgroup *cgroup)
 			continue;
 		close_hierarchy(f, slot, h);
 		slot->id[h] = cgroup->id[h];
+		slot->until_limits = 0;
 	}
 	return slot;
 }
@@ -312,13 +156,11 @@ static void drop_unused_slots(struct files *f)
 	}
 }
 
-static bool may_keep(const struct files *f, enum pass_kind kind)
+static bool may_keep(const struct files *f, enum files_cadence cadence)
 {
-	size_t kept = f->kept[PASS_FAST] + f->kept[PASS_SLOW];
-
-	if (kept >= f->budget)
+	if (cadence == READ_LIMITS || f->kept[READ_FAST] + f->kept[READ_SLOW] >= f->budget)
 		return false;
-	return kind == PASS_FAST || f->kept[PASS_SLOW] + f->fast_wanted < f->budget;
+	return cadence == READ_FAST || f->kept[READ_SLOW] + f->fast_wanted < f->budget;
 }
 
 /* --- reading one cgroup ----------------------------------------------------------------------- */
@@ -371,7 +213,7 @@ static int open_source(const struct files *f, struct visit *v, int i)
 	fd = openat(dir, f->active[i].source->file, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0)
 		return fd;
-	if (errno != EMFILE && errno != ENFILE)
+	if (errno != EMFILE && errno != ENFILE && cadence_of(f, i) != READ_LIMITS)
 		v->slot->fd[i] = FD_ABSENT;
 	return -errno;
 }
@@ -387,18 +229,18 @@ static bool read_text(struct files *f, int fd)
 
 static void keep_or_close(struct files *f, struct slot *slot, int i, int fd)
 {
-	if (may_keep(f, kind_of(f, i))) {
+	if (may_keep(f, cadence_of(f, i))) {
 		slot->fd[i] = fd;
-		f->kept[kind_of(f, i)]++;
+		f->kept[cadence_of(f, i)]++;
 	} else {
 		close(fd);
 	}
 }
 
 /* Reads one source. 0, also when there is nothing to read, or the -errno that ends the tier. */
-static int read_source(struct files *f, struct visit *v, int i, struct target *target)
+static int read_source(struct files *f, struct visit *v, int i, struct files_target *target)
 {
-	void (*parse)(const char *text, struct target *t) = f->active[i].source->parse;
+	void (*parse)(const char *text, struct files_target *t) = f->active[i].source->parse;
 	int fd = v->slot->fd[i];
 
 	if (fd == FD_ABSENT)
@@ -432,26 +274,20 @@ static void end_visit(struct files *f, struct visit *v, struct pass_result *resu
 	result->missing += gone;
 }
 
-static void finish_reading(struct target *t)
-{
-	got(t, HAVE_CPU_LIMIT, (t->parts & PART_QUOTA) && (t->parts & PART_PERIOD));
-	got(t, HAVE_PSI, (t->parts & PART_PSI_CPU) && (t->parts & PART_PSI_MEMORY));
-}
-
-/* Whether an active source is for this cgroup and this kind of pass. */
+/* Whether an active source is for this cgroup and read no more rarely than this. */
 static bool is_wanted(const struct files *f, const struct cgroup *cgroup, int i,
-		      enum pass_kind kind)
+		      enum files_cadence cadence)
 {
-	return cgroup->id[f->active[i].hierarchy] && kind_of(f, i) <= kind;
+	return cgroup->id[f->active[i].hierarchy] && cadence_of(f, i) <= cadence;
 }
 
 /* Whether the cgroup is still there in a hierarchy that was asked; true when none was. */
-static bool is_alive(const struct files *f, const struct visit *v, enum pass_kind kind)
+static bool is_alive(const struct files *f, const struct visit *v, enum files_cadence cadence)
 {
 	bool asked = false;
 
 	for (int i = 0; i < f->active_count; i++) {
-		if (!is_wanted(f, v->cgroup, i, kind))
+		if (!is_wanted(f, v->cgroup, i, cadence))
 			continue;
 		if (!v->gone[f->active[i].hierarchy])
 			return true;
@@ -460,27 +296,75 @@ static bool is_alive(const struct files *f, const struct visit *v, enum pass_kin
 	return !asked;
 }
 
+/* Reads the sources of cadences first to last. */
+static int read_sources(struct files *f, struct visit *v, enum files_cadence first,
+			enum files_cadence last, struct files_target *target)
+{
+	int err = 0;
+
+	for (int i = 0; i < f->active_count && !err; i++) {
+		if (cadence_of(f, i) >= first && is_wanted(f, v->cgroup, i, last) &&
+		    !v->gone[f->active[i].hierarchy])
+			err = read_source(f, v, i, target);
+	}
+	return err;
+}
+
+/*
+ * Whether this slow pass is one for the cgroup's limits: the first, each LIMIT_PASSES-th, of which the
+ * serials spread the beginnings, and any in which a part of the cgroup is gone.
+ */
+static bool limits_are_due(const struct visit *v)
+{
+	struct slot *slot = v->slot;
+	bool gone = false;
+
+	for (int h = 0; h < HIERARCHIES; h++)
+		gone |= v->gone[h];
+	if (slot->until_limits && !gone) {
+		slot->until_limits--;
+		return false;
+	}
+	slot->until_limits = slot->slow_passes == 1 ? (unsigned int)(slot->serial % LIMIT_PASSES)
+						    : LIMIT_PASSES - 1;
+	return true;
+}
+
+static int read_slow(struct files *f, struct visit *v, struct files_target *target)
+{
+	int err;
+
+	retry_absent(f, v->slot);
+	err = read_sources(f, v, READ_FAST, READ_SLOW, target);
+	if (err || !limits_are_due(v))
+		return err;
+	files_begin_limits(target);
+	return read_sources(f, v, READ_LIMITS, READ_LIMITS, target);
+}
+
 static int read_cgroup(struct files *f, struct cgroup *cgroup, enum pass_kind kind, uint64_t pass,
 		       struct pass_result *result)
 {
 	struct reading reading = cgroup->reading;
-	struct target target = {.reading = &reading, .kind = kind};
+	struct files_target target = {
+		.reading = &reading,
+		.kind = kind,
+		.root = cgroup->parent == CGROUP_NONE,
+	};
 	struct visit v = {.cgroup = cgroup,
 			  .slot = get_slot(f, cgroup),
 			  .dir_fd = {-1, -1, -1, -1}};
-	int err = 0;
+	bool alive;
+	int err;
 
-	reading.have &= ~sampler_renewed(kind);
-	if (kind == PASS_SLOW)
-		retry_absent(f, v.slot);
-	for (int i = 0; i < f->active_count && !err; i++) {
-		if (is_wanted(f, cgroup, i, kind) && !v.gone[f->active[i].hierarchy])
-			err = read_source(f, &v, i, &target);
-	}
+	reading.have &= ~sampler_renewed(kind) | FILES_LIMITS;
+	err = kind == PASS_SLOW ? read_slow(f, &v, &target)
+				: read_sources(f, &v, READ_FAST, READ_FAST, &target);
+	alive = is_alive(f, &v, kind == PASS_SLOW ? READ_SLOW : READ_FAST);
 	end_visit(f, &v, result);
-	if (err || !is_alive(f, &v, kind))
+	if (err || !alive)
 		return err;
-	finish_reading(&target);
+	files_finish(&target);
 	sampler_meet(cgroup, kind, pass);
 	cgroup->reading = reading;
 	result->records++;
@@ -498,7 +382,7 @@ static void close_files(void *state)
 		return;
 	HASH_ITER(hh, f->slots, slot, next)
 	close_slot(f, slot);
-	assert(f->kept[PASS_FAST] + f->kept[PASS_SLOW] == 0);
+	assert(f->kept[READ_FAST] + f->kept[READ_SLOW] == 0);
 	free(f);
 }
 
@@ -523,21 +407,6 @@ static size_t take_budget(void)
 	return limit.rlim_cur - spare;
 }
 
-static int hierarchy_of(const struct cgroupfs *fs, const struct source *source)
-{
-	int h = HIERARCHY_UNIFIED;
-
-	if (source->resource == CPU)
-		h = fs->cpu_from;
-	else if (source->resource == THROTTLE)
-		h = fs->throttle_from;
-	else if (source->resource == MEMORY)
-		h = fs->memory_from;
-	if (h < 0 || fs->root_fd[h] < 0)
-		return -1;
-	return (h == HIERARCHY_UNIFIED) == (source->version == V2) ? h : -1;
-}
-
 static int open_files(void **state, const struct cgroupfs *fs, struct reason *reason)
 {
 	struct files *f;
@@ -549,12 +418,12 @@ static int open_files(void **state, const struct cgroupfs *fs, struct reason *re
 	f = mem_zalloc(1, sizeof(*f));
 	f->fs = fs;
 	f->budget = take_budget();
-	for (int i = 0; i < SOURCES; i++) {
-		int h = hierarchy_of(fs, &sources[i]);
+	for (int i = 0; i < FILES_SOURCES; i++) {
+		int h = files_hierarchy(fs, &files_sources[i]);
 
 		if (h < 0)
 			continue;
-		f->active[f->active_count].source = &sources[i];
+		f->active[f->active_count].source = &files_sources[i];
 		f->active[f->active_count++].hierarchy = h;
 	}
 	*state = f;
@@ -569,7 +438,7 @@ static int pass_files(void *state, struct topology *t, enum pass_kind kind, uint
 	f->round++;
 	f->fast_wanted = 0;
 	for (int i = 0; i < f->active_count; i++)
-		f->fast_wanted += kind_of(f, i) == PASS_FAST ? topology_count(t) : 0;
+		f->fast_wanted += cadence_of(f, i) == READ_FAST ? topology_count(t) : 0;
 	for (size_t i = 0; i < topology_count(t); i++) {
 		int err = read_cgroup(f, topology_at(t, i), kind, pass, result);
 

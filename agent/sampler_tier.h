@@ -11,6 +11,7 @@
 
 struct sampler_ops {
 	enum sampler_tier tier;
+	bool by_processes; /* a pass meets only cgroups with processes below them */
 	/* As sampler_open(); *state is the tier's own. */
 	int (*open)(void **state, const struct cgroupfs *fs, struct reason *reason);
 	/* Accepts NULL. */
@@ -20,10 +21,17 @@ struct sampler_ops {
 		    struct pass_result *result, struct reason *reason);
 	/* As sampler_topology_changed(); NULL where the tier cannot tell. */
 	int (*topology_changed)(void *state);
+	/* As sampler_take_departures(); NULL where the tier's counters include descendants. */
+	size_t (*take_departures)(void *state, struct departure *out, size_t max, uint64_t *lost);
 };
 
-extern const struct sampler_ops sampler_bpf_ops; /* T1: agent/sampler_bpf.c */
+extern const struct sampler_ops sampler_css_ops; /* T0: agent/sampler_bpf.c, as T1 and T2 */
+extern const struct sampler_ops sampler_cgroup_ops; /* T1 */
+extern const struct sampler_ops sampler_task_ops; /* T2 */
 extern const struct sampler_ops sampler_files_ops; /* T3: agent/sampler_files.c */
+
+enum { SAMPLER_TIERS = 4 };
+extern const struct sampler_ops *const sampler_all_ops[SAMPLER_TIERS]; /* by enum sampler_tier */
 
 /* The members of reading.have that a pass of this kind renews; the others it leaves as they are. */
 static inline uint32_t sampler_renewed(enum pass_kind kind)
@@ -45,11 +53,11 @@ static inline bool sampler_meet(struct cgroup *cgroup, enum pass_kind kind, uint
 }
 
 /*
- * The open of T1 with room for at most record_limit cgroups (<= CGROUPS_MAX) per hierarchy, to see
- * what overflows.
+ * The open of T0, T1 or T2 with room for at most record_limit cgroups (<= CGROUPS_MAX) per
+ * hierarchy, to see what overflows.
  */
-int sampler_bpf_open(void **state, const struct cgroupfs *fs, uint32_t record_limit,
-		     struct reason *reason);
+int sampler_bpf_open(void **state, enum sampler_tier tier, const struct cgroupfs *fs,
+		     uint32_t record_limit, struct reason *reason);
 
 /* sampler_open() of any tier, also one that is not ours. */
 int sampler_open_ops(struct sampler **s, const struct sampler_ops *ops, const struct cgroupfs *fs,

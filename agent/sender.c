@@ -10,8 +10,9 @@
  *   need full      the same interval again with all identities
  *   resend from    (with any of these) back to that sequence, with all identities until caught up
  *
- * What is lost on the way costs time only: without an ack the same bytes go out again (the aggregator knows
- * duplicates by run and sequence), at once when the connection was replaced, else after the reply timeout. A second
+ * What is lost on the way costs time only: without an ack it goes out again (the aggregator knows duplicates by run
+ * and sequence), at once when the connection was replaced, else after the reply timeout. On the same connection these
+ * are the same bytes, so that a late ack of the first still counts; on a new one it is sealed anew with its age. A second
  * timeout in a row, or as long without any connection, gives the connection up: TCP alone would back off for minutes
  * after a cut. What the ring no longer has, and what it merged across the cursor and so cannot be told apart from what
  * was applied, is skipped and counted.
@@ -42,6 +43,7 @@ enum { FRAMES_PER_STEP = 16, REPLIES_PER_STEP = 64 };
 /* The interval being sent. */
 struct flight {
 	uint64_t sequence; /* 0: none */
+	int64_t end_boot_ns; /* of its interval; 0: not known */
 	bool full; /* with all identities */
 	bool sent; /* at least one frame of it left: it may have arrived */
 	size_t part, part_count;
@@ -63,6 +65,7 @@ struct sender {
 
 	struct flight flight;
 	uint64_t cursor; /* first sequence whose fate is open */
+	uint64_t durable; /* last one the other side has in its database, 0: none or unknown */
 	uint64_t newest_sent;
 	uint64_t full_through; /* ordered: all identities up to this sequence */
 	bool full_needed; /* until a full one is applied */
@@ -74,17 +77,22 @@ struct sender {
 	struct sender_stats stats;
 };
 
-int sender_open(struct sender **out, const char *url, const struct sender_config *config,
-		struct reason *reason)
+static int check(struct endpoint *endpoint, const char *url, const struct sender_config *config,
+		 struct reason *reason)
 {
-	struct endpoint endpoint;
-	struct sender *s;
-	int rc = endpoint_parse(&endpoint, url, reason);
+	int rc = endpoint_parse(endpoint, url, reason);
 
 	if (rc)
 		return rc;
-	if (endpoint.kind == ENDPOINT_TCP && !config->keys->count) {
-		reason_set(reason, "%s: needs a key (--key-file); only ipc:// goes without", url);
+	if (endpoint->kind == ENDPOINT_TCP && !strcmp(endpoint->host, "*")) {
+		reason_set(reason, "%s: \"*\" is nobody to send to", url);
+		return -EINVAL;
+	}
+	if (endpoint->kind == ENDPOINT_TCP && !config->keys->count) {
+		reason_set(reason,
+			   "%s: needs a key (--key-file); only ipc:// goes without, and --once "
+			   "needs no aggregator",
+			   url);
 		return -EINVAL;
 	}
 	if (!frame_node_name_valid(config->node, strlen(config->node))) {
@@ -92,6 +100,29 @@ int sender_open(struct sender **out, const char *url, const struct sender_config
 			   config->node, NODE_NAME_MAX);
 		return -EINVAL;
 	}
+	return 0;
+}
+
+int sender_check(const char *url, const struct sender_config *config, struct reason *reason)
+{
+	struct endpoint endpoint;
+
+	return check(&endpoint, url, config, reason);
+}
+
+int sender_open(struct sender **out, const char *url, const struct sender_config *config,
+		struct reason *reason)
+{
+	struct endpoint endpoint;
+	struct sender *s;
+	int rc = check(&endpoint, url, config, reason);
+
+	if (!rc && endpoint.kind == ENDPOINT_TCP && !endpoint_is_address(&endpoint)) {
+		reason_set(reason, "%s: not an address", url);
+		rc = -EINVAL;
+	}
+	if (rc)
+		return rc;
 	s = mem_zalloc(1, sizeof(*s));
 	s->config = *config;
 	if (s->config.reply_timeout_ns <= 0)
@@ -99,7 +130,7 @@ int sender_open(struct sender **out, const char *url, const struct sender_config
 	if (s->config.full_every_ns <= 0)
 		s->config.full_every_ns = FULL_EVERY_NS;
 	s->endpoint = endpoint;
-	s->cursor = 1;
+	s->cursor = config->first ? config->first : 1;
 	s->full_needed = true;
 	rc = sender_socket_open(&s->socket, &endpoint, reason);
 	if (rc) {
@@ -206,8 +237,11 @@ static void applied(struct sender *s, const struct ack *ack, const struct ring *
 
 static void obey(struct sender *s, const struct ack *ack, const struct ring *ring, int64_t now)
 {
-	if (ack->interval_ms)
+	/* Each ack orders anew, but for those of parts, which say nothing yet. */
+	if (ack->status != ACK_PART_STORED || ack->interval_ms)
 		s->stats.interval_ms = ack->interval_ms;
+	if (ack->durable || ack->status == ACK_APPLIED)
+		s->durable = ack->durable;
 	if (ack->wait_ms)
 		pause_until(s, now + ack->wait_ms * NS_PER_MS);
 	switch (ack->status) {
@@ -358,6 +392,7 @@ static bool begin_flight(struct sender *s, const struct ring *ring, int64_t now)
 		if (!i)
 			return false;
 		f->sequence = i->sequence;
+		f->end_boot_ns = i->end_boot_ns;
 		f->full = s->full_needed || i->sequence <= s->full_through ||
 			  now - s->full_ns >= s->config.full_every_ns;
 		parts = body_encode_interval(i, f->full, f->parts, &why);
@@ -369,13 +404,28 @@ static bool begin_flight(struct sender *s, const struct ring *ring, int64_t now)
 	}
 }
 
-/* Seals the part unless it is, and with the key that now seals. */
-static void seal(struct sender *s)
+/* Of the interval, for its frame: at least 1, as 0 says nothing. */
+static uint32_t age_ms(const struct sender *s)
+{
+	int64_t age_ns;
+
+	if (!s->config.boot_ns || !s->flight.end_boot_ns)
+		return 0;
+	age_ns = s->config.boot_ns() - s->flight.end_boot_ns;
+	if (age_ns >= UINT32_MAX * NS_PER_MS)
+		return UINT32_MAX;
+	return age_ns > 0 ? (uint32_t)((age_ns + NS_PER_MS - 1) / NS_PER_MS) : 1;
+}
+
+/* Seals the part unless it is, for this connection and with the key that now seals. */
+static void seal(struct sender *s, uint64_t connection)
 {
 	const struct key *key = keyring_sealing(s->config.keys);
 	struct flight *f = &s->flight;
 	struct buf *part = &f->parts[f->part];
 
+	if (f->sent && connection != f->connection)
+		buf_clear(&f->frame);
 	if (f->frame.len && key && !memcmp(f->header.key_id, key->id, KEY_ID_LEN))
 		return;
 	if (f->frame.len && !key)
@@ -385,6 +435,7 @@ static void seal(struct sender *s)
 		.sequence = f->sequence,
 		.part = (uint16_t)f->part,
 		.parts = (uint16_t)f->part_count,
+		.age_ms = age_ms(s),
 	};
 	memcpy(f->header.run, s->config.run, FRAME_RUN_LEN);
 	memcpy(f->header.node, s->config.node, strlen(s->config.node) + 1);
@@ -399,7 +450,7 @@ static bool transmit(struct sender *s, int64_t now)
 	struct flight *f = &s->flight;
 	uint64_t connection = sender_socket_connections(s->socket);
 
-	seal(s);
+	seal(s, connection);
 	if (sender_socket_send(s->socket, f->request, f->frame.data, f->frame.len)) {
 		/* What never left may yet be merged: the ring is asked again. */
 		if (!f->sent)
@@ -464,11 +515,16 @@ void sender_get_stats(const struct sender *s, struct sender_stats *stats)
 	stats->cursor = s->flight.sent ? s->flight.sequence + 1 : s->cursor;
 }
 
-size_t sender_get_cursors(const struct sender *s, uint64_t cursors[2])
+size_t sender_get_cursors(const struct sender *s, uint64_t cursors[SENDER_CURSORS])
 {
-	cursors[0] = s->cursor;
-	cursors[1] = s->flight.sequence + 1;
-	return s->flight.sent ? 2 : 1;
+	size_t count = 0;
+
+	cursors[count++] = s->cursor;
+	if (s->flight.sent)
+		cursors[count++] = s->flight.sequence + 1;
+	if (s->durable)
+		cursors[count++] = s->durable + 1;
+	return count;
 }
 
 const char *sender_url(const struct sender *s)

@@ -15,21 +15,29 @@ struct sender_config {
 	const char *node; /* borrowed, as is all here */
 	const struct keyring *keys;
 	uint8_t run[FRAME_RUN_LEN];
+	uint64_t first; /* sequence to begin with; 0 and 1: the first of the run */
 	int64_t reply_timeout_ns; /* without an ack for so long the frame is sent again; default 5 s */
 	int64_t full_every_ns; /* identities of everything at least so often; default 60 s */
+	int64_t (*boot_ns)(
+		void); /* clock_boot_ns; NULL: frames do not tell how old their interval is */
 };
 
 struct sender_stats {
 	uint64_t sent, acked, refused, timeouts, bad_acks, resends_ordered, skipped;
 	uint64_t cursor; /* next sequence to send */
 	int64_t last_ack_ns; /* monotonic; 0: never */
-	uint32_t interval_ms; /* last order, 0 none */
+	uint32_t interval_ms; /* what the last ack orders; 0: nothing */
 	char last_reason[256]; /* of the last refusal or bad ack */
 };
 
 struct sender;
 
-/* url: tcp://host:port or ipc:///path. -EINVAL for another scheme, or for tcp:// without a key. Nothing is sent yet. */
+/* url: tcp://host:port or ipc:///path. -EINVAL for another scheme, for tcp:// without a key, or to "*". */
+int sender_check(const char *url, const struct sender_config *config, struct reason *reason);
+/*
+ * Checks as above and begins to connect, which starts threads. Nothing is sent yet. The host must be an address, since
+ * names are not looked up here: -EINVAL.
+ */
 int sender_open(struct sender **s, const char *url, const struct sender_config *config,
 		struct reason *reason);
 void sender_close(struct sender *s);
@@ -46,9 +54,11 @@ int sender_idle(const struct sender *s, const struct ring *ring);
 void sender_get_stats(const struct sender *s, struct sender_stats *stats);
 /*
  * Where the ring must not merge for this sender's sake, for ring_set_cursors(): before what it would have to send again,
- * and behind what was sent and not yet acknowledged. Returns how many it wrote, 1 or 2.
+ * behind what was sent and not yet acknowledged, and behind what an aggregator that comes back has in its database (it
+ * could not count an interval half of which it has). Returns how many it wrote, 1 to 3.
  */
-size_t sender_get_cursors(const struct sender *s, uint64_t cursors[2]);
+enum { SENDER_CURSORS = 3 };
+size_t sender_get_cursors(const struct sender *s, uint64_t cursors[SENDER_CURSORS]);
 const char *sender_url(const struct sender *s);
 
 #endif

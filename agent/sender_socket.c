@@ -6,8 +6,12 @@
  * here and the sender decides. The id only sorts late replies out; what a reply is worth, its seal decides.
  *
  * What can fail: nothing is reported but "not now". nanomsg connects by itself, for ever; a connection that went quiet
- * (a peer without power, a cut in which TCP backs off for minutes) the sender replaces by sender_socket_reconnect().
- * Closing loses what was just sent; names are resolved by nanomsg, and closing waits for a lookup that is under way.
+ * (a peer without power, a cut in which TCP backs off for minutes) the sender replaces by
+ * sender_socket_reconnect(), and so it does when connections break one after the other: nanomsg 1.1.5 takes what it
+ * had read of one, but not used, for the beginning of the next on the same endpoint.
+ *
+ * Closing loses what was just sent. Endpoints name addresses, never names: nanomsg would look those up by itself,
+ * and closing would wait for a lookup that is under way.
  */
 #include "agent/sender_socket.h"
 
@@ -24,8 +28,8 @@
 #include "shared/mem.h"
 
 /*
- * nanomsg has no jitter: each agent picks its own first pause, doubled up to the maximum. 5 s at most, so that all are back
- * within seconds of a restart; even 5000 agents are then just 1000 attempts a second.
+ * nanomsg has no jitter: each agent picks its own first pause, doubled up to the maximum. 5 s at most, so that all
+ * are back within seconds of a restart; even 5000 agents are then just 1000 attempts a second.
  */
 enum { RECONNECT_MS_MIN = 500, RECONNECT_MS_SPREAD = 1000, RECONNECT_MS_MAX = 5000 };
 

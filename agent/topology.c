@@ -58,6 +58,7 @@ struct topology {
 	uint32_t refused[HIERARCHIES];
 
 	uint64_t last_serial;
+	uint64_t generation;
 	bool complete_before; /* the committed table had everything there was */
 };
 
@@ -345,12 +346,18 @@ bool topology_commit(struct topology *t)
 	replace_table(t, cgroups, count);
 	t->scanning = false;
 	t->complete_before = topology_overflow(t) == 0;
+	t->generation += changed;
 	return changed;
 }
 
 size_t topology_count(const struct topology *t)
 {
 	return t->count;
+}
+
+uint64_t topology_generation(const struct topology *t)
+{
+	return t->generation;
 }
 
 struct cgroup *topology_at(struct topology *t, size_t index)

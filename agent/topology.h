@@ -35,7 +35,14 @@ enum reading_have {
 	HAVE_CPU_LIMIT = 1 << 6,
 	HAVE_MEMORY_LIMIT = 1 << 7,
 	HAVE_OOM = 1 << 8,
-	HAVE_PSI = 1 << 9,
+	HAVE_PSI = 1 << 9, /* some, of CPU and memory */
+	HAVE_PSI_CPU_FULL = 1 << 10, /* 5.13 */
+	HAVE_PSI_MEMORY_FULL = 1 << 11,
+	HAVE_PIDS = 1 << 12,
+	HAVE_PIDS_LIMIT = 1 << 13,
+	HAVE_SWAP = 1 << 14, /* usage */
+	HAVE_SWAP_LIMIT = 1 << 15,
+	HAVE_MEMORY_HIGH = 1 << 16,
 };
 
 /* The newest value of everything a tier can read of one cgroup; counters are since the cgroup's creation. */
@@ -52,9 +59,16 @@ struct reading {
 	uint64_t oom_kills;
 	uint64_t psi_cpu_ns; /* some, total */
 	uint64_t psi_mem_ns;
+	uint64_t psi_cpu_full_ns;
+	uint64_t psi_mem_full_ns;
+	uint64_t swap_bytes; /* includes descendants */
 	int64_t cpu_quota_ns; /* LIMIT_NONE: no quota */
 	int64_t cpu_period_ns;
-	int64_t mem_limit_bytes; /* LIMIT_NONE: no limit */
+	int64_t cpu_burst_ns; /* with HAVE_CPU_LIMIT; 0 also where the kernel has no burst (before 5.14) */
+	int64_t mem_limit_bytes; /* LIMIT_NONE: no limit, as for those below */
+	int64_t mem_high_bytes;
+	int64_t swap_limit_bytes;
+	int64_t pids_limit;
 };
 
 struct cgroup {
@@ -91,6 +105,8 @@ int topology_add(struct topology *t, enum hierarchy h, const char *path, uint64_
 bool topology_commit(struct topology *t);
 
 size_t topology_count(const struct topology *t);
+/* Another number after every commit that changed anything; 0 before the first one. */
+uint64_t topology_generation(const struct topology *t);
 /* Valid until the next commit. */
 struct cgroup *topology_at(struct topology *t, size_t index);
 /* Index of a cgroup by its id, or CGROUP_NONE. hint: where it was in the last walk, tried first; any value is safe. */

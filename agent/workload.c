@@ -78,7 +78,7 @@ struct workload *workload_new(uint32_t ref, enum entity_kind kind, uint32_t pare
 	memcpy(e->pod_uid, c->identity.pod_uid, sizeof(e->pod_uid));
 	memcpy(e->container_id, c->identity.container_id, sizeof(e->container_id));
 	w->entity = e;
-	w->limits = (struct kernel_limits){LIMIT_UNKNOWN, LIMIT_UNKNOWN};
+	w->limits = KERNEL_LIMITS_UNKNOWN;
 	w->fresh = true;
 	return w;
 }
@@ -93,7 +93,8 @@ void workload_free(struct workload *w)
 
 void workload_set_limits(struct workload *w, const struct kernel_limits *limits)
 {
-	if (w->limits.cpu_milli == limits->cpu_milli && w->limits.mem_bytes == limits->mem_bytes)
+	/* Numbers of one size, so there is no padding. */
+	if (memcmp(&w->limits, limits, sizeof(*limits)) == 0)
 		return;
 	w->limits = *limits;
 	w->fresh = true;

@@ -7,12 +7,19 @@
  *                                                                                              |
  *   HTTP threads  <------------------------------- take, read, drop ---------------------------+
  *
+ * With a state directory, node windows are in a database, too (engine_saver.c); they are back before the first frame is
+ * read.
+ *
+ * A view is also published when nothing arrived for 10 s: of a cluster that fell silent as a whole the nodes are to be
+ * forgotten after a day as any other, and answers made once per view go on ageing.
+ *
  * A signal stops the loop; closing runs in the mirrored order of opening.
  */
 #include "aggregator/engine.h"
 
 #include <assert.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -20,6 +27,7 @@
 
 #include "aggregator/edge/http/http.h"
 #include "aggregator/edge/ingest.h"
+#include "aggregator/engine_saver.h"
 #include "aggregator/state/counters.h"
 #include "aggregator/state/usage.h"
 #include "aggregator/state/view.h"
@@ -30,6 +38,7 @@
 
 #define PUBLISH_NS     NS_PER_SEC
 #define REFUSAL_LOG_NS (10 * NS_PER_SEC)
+#define BREATH_MS      10000
 
 enum { FRAMES_PER_TURN = 64 };
 
@@ -47,10 +56,14 @@ struct engine {
 	uv_loop_t loop;
 	uv_poll_t ingest_poll;
 	uv_timer_t publish_timer;
+	uv_timer_t
+		breath_timer; /* publishes when nothing arrives, so that the silent age and are forgotten */
 	uv_signal_t signals[3];
 	bool loop_open;
+	struct keyring_place *key_place; /* NULL: no key */
 	struct keyring keys;
 	struct usage_state *usage;
+	struct saver *saver; /* NULL: without a state directory */
 	int64_t published_ns; /* monotonic */
 	int64_t refusal_logged_ns; /* Unix time */
 	uint64_t refusals_unlogged;
@@ -91,11 +104,21 @@ static enum frame_result on_interval(void *ctx, const struct frame_header *heade
 	struct engine *e = ctx;
 	struct usage_answer answer = {0};
 
-	usage_apply(e->usage, header->node, header->run, interval, now_ns, &answer);
+	usage_apply(e->usage, header->node, header->run, header->nonce, interval, now_ns, &answer);
 	ack->status = status_of_verdict[answer.verdict];
 	ack->applied = answer.applied;
+	ack->durable = answer.durable;
 	ack->resend_from = answer.resend_from;
 	memcpy(ack->reason, answer.reason, sizeof(answer.reason));
+	counter_add(&e->counters.store.lost_intervals, answer.lost);
+	for (int i = 0; i < QUARANTINE_REASON_COUNT; i++)
+		if (answer.quarantine.count[i])
+			counter_add(&e->counters.quarantined[i], answer.quarantine.count[i]);
+	if (answer.clock_flagged)
+		log_warn(
+			"the clock of node %s is %.0f s %s this machine's: its times are corrected",
+			header->node, fabs(answer.clock_ahead_seconds),
+			answer.clock_ahead_seconds > 0 ? "ahead of" : "behind");
 	if (answer.verdict == USAGE_REFUSED)
 		log_refusal(e, header->node, answer.reason, now_ns);
 	return result_of_verdict[answer.verdict];
@@ -111,6 +134,14 @@ static void publish(struct engine *e)
 static void on_publish_timer(uv_timer_t *timer)
 {
 	publish(timer->data);
+}
+
+static void on_breath_timer(uv_timer_t *timer)
+{
+	struct engine *e = timer->data;
+
+	if (clock_mono_ns() - e->published_ns >= BREATH_MS / 2 * NS_PER_MS)
+		publish(e);
 }
 
 /* At once when the last view is a second old, else as soon as it will be. */
@@ -145,9 +176,9 @@ static void reload_keys(struct engine *e)
 {
 	struct reason why;
 
-	if (!e->config->key_path)
+	if (!e->key_place)
 		return;
-	if (keyring_load(&e->keys, e->config->key_path, &why))
+	if (keyring_read(&e->keys, e->key_place, &why))
 		log_error("keeping the old keys: %s", why.text);
 	else
 		log_info("read the keys again");
@@ -205,12 +236,38 @@ static int open_loop(struct engine *e, struct reason *reason)
 		rc = uv_timer_init(&e->loop, &e->publish_timer);
 	e->publish_timer.data = e;
 	if (!rc)
+		rc = uv_timer_init(&e->loop, &e->breath_timer);
+	e->breath_timer.data = e;
+	if (!rc)
+		rc = uv_timer_start(&e->breath_timer, on_breath_timer, BREATH_MS, BREATH_MS);
+	if (!rc)
 		rc = watch_signals(e);
 	if (!rc)
 		rc = watch_ingest(e);
 	if (rc)
 		reason_set(reason, "the event loop does not start: %s", uv_strerror(rc));
 	return rc;
+}
+
+static void on_restored(void *ctx)
+{
+	publish(ctx);
+}
+
+static int open_saver(struct engine *e, struct reason *reason)
+{
+	struct saver_config config = {
+		.dir = e->config->state_dir,
+		.every_ns = e->config->save_every_ns,
+		.nodes_max = usage_limits.nodes_max,
+		.loop = &e->loop,
+		.usage = e->usage,
+		.counters = &e->counters,
+		.restored = on_restored,
+		.ctx = e,
+	};
+
+	return config.dir ? saver_open(&e->saver, &config, reason) : 0;
 }
 
 int engine_open(struct engine **out, const struct engine_config *config, struct reason *reason)
@@ -229,14 +286,20 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 		.now_ns = clock_wall_ns,
 		.watcher_upstream = config->watcher_upstream,
 		.watcher_smoothed = config->watcher_smoothed,
+		.watcher_allocatable = config->watcher_allocatable,
+		.watcher_cache = watcher_cache_new(),
 	};
 	if (config->key_path)
-		rc = keyring_load(&e->keys, config->key_path, reason);
+		rc = keyring_open(&e->key_place, config->key_path, reason);
+	if (!rc && e->key_place)
+		rc = keyring_read(&e->keys, e->key_place, reason);
 	if (!rc)
 		rc = ingest_open(&e->ingest, config->ingest, &e->keys, &e->counters, on_interval, e,
 				 reason);
 	if (!rc)
 		rc = open_loop(e, reason);
+	if (!rc)
+		rc = open_saver(e, reason);
 	if (!rc)
 		rc = http_start(&e->http, config->listen, &e->http_context, reason);
 	if (rc) {
@@ -272,15 +335,19 @@ void engine_close(struct engine *e)
 	if (!e)
 		return;
 	http_stop(e->http);
+	saver_finish(e->saver);
 	if (e->loop_open) {
 		uv_walk(&e->loop, close_handle, NULL);
 		uv_run(&e->loop, UV_RUN_DEFAULT);
 		rc = uv_loop_close(&e->loop);
 		assert(rc == 0);
 	}
+	saver_free(e->saver);
 	ingest_close(e->ingest);
+	watcher_cache_free(e->http_context.watcher_cache);
 	view_slot_free(e->views);
 	usage_free(e->usage);
 	keyring_wipe(&e->keys);
+	keyring_close(e->key_place);
 	free(e);
 }

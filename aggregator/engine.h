@@ -4,6 +4,7 @@
 #define EVENKEEL_AGGREGATOR_ENGINE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "shared/reason.h"
 
@@ -11,8 +12,11 @@ struct engine_config {
 	const char *listen; /* HTTP address */
 	const char *ingest; /* nanomsg URL */
 	const char *key_path; /* NULL: no key (ipc:// only) */
+	const char *state_dir; /* NULL: nothing is kept */
+	int64_t save_every_ns;
 	bool watcher_upstream;
 	int watcher_smoothed; /* N of "smoothed:N"; 1: raw */
+	bool watcher_allocatable; /* percent of allocatable instead of capacity */
 };
 
 struct engine;

@@ -10,12 +10,14 @@
 #include "shared/program.h"
 
 struct aggregator_options {
-	char *listen, *ingest, *key_file, *watcher_stddev;
-	int watcher_variant;
+	char *listen, *ingest, *key_file, *state_dir, *watcher_stddev;
+	int64_t save_every_ns;
+	int watcher_variant, watcher_denominator;
 	struct program_common common;
 };
 
 static const char *const watcher_variants[] = {"corrected", "upstream", NULL};
+static const char *const watcher_denominators[] = {"capacity", "allocatable", NULL};
 
 #define AT(member) offsetof(struct aggregator_options, member)
 static const struct option_spec specs[] = {
@@ -36,6 +38,20 @@ static const struct option_spec specs[] = {
 	 .offset = AT(key_file),
 	 .value = "FILE",
 	 .help = "Keys that open frames: a file of 32 random bytes, or a directory of such files."},
+	{.name = "state-dir",
+	 .kind = OPTION_STRING,
+	 .offset = AT(state_dir),
+	 .value = "DIR",
+	 .help = "Where the windows of nodes are kept, so that a restart has them at once. One "
+		 "aggregator for each."},
+	{.name = "save-every",
+	 .kind = OPTION_DURATION,
+	 .offset = AT(save_every_ns),
+	 .value = "DURATION",
+	 .initial = "60s",
+	 .min = 1e9,
+	 .max = 3600e9,
+	 .help = "How often they are saved; a stop saves them, too."},
 	{.name = "watcher-variant",
 	 .kind = OPTION_CHOICE,
 	 .offset = AT(watcher_variant),
@@ -43,6 +59,13 @@ static const struct option_spec specs[] = {
 	 .initial = "corrected",
 	 .choices = watcher_variants,
 	 .help = "How /watcher answers without data: with what there is, or as load-watcher does."},
+	{.name = "watcher-denominator",
+	 .kind = OPTION_CHOICE,
+	 .offset = AT(watcher_denominator),
+	 .value = "capacity|allocatable",
+	 .initial = "capacity",
+	 .choices = watcher_denominators,
+	 .help = "What the percents of /watcher are of."},
 	{.name = "watcher-stddev",
 	 .kind = OPTION_STRING,
 	 .offset = AT(watcher_stddev),
@@ -90,7 +113,10 @@ static int run(const void *values, struct reason *why)
 		.listen = o->listen,
 		.ingest = o->ingest,
 		.key_path = o->key_file,
+		.state_dir = o->state_dir,
+		.save_every_ns = o->save_every_ns,
 		.watcher_upstream = o->watcher_variant == 1,
+		.watcher_allocatable = o->watcher_denominator == 1,
 	};
 	struct engine *engine;
 	int rc;

@@ -21,6 +21,8 @@ typedef __u32 __wsum;
 
 /* linux/bpf.h */
 enum bpf_map_type { BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_PERCPU_ARRAY = 6 };
+enum bpf_func_id { BPF_FUNC_map_lookup_percpu_elem = 195 }; /* 5.19 */
+enum bpf_cgroup_iter_order { BPF_CGROUP_ITER_DESCENDANTS_PRE = 2 };
 #define BPF_F_MMAPABLE (1U << 10)
 
 #include <bpf/bpf_helpers.h>
@@ -32,8 +34,12 @@ struct kernfs_node {
 	__u64 id;
 };
 
+struct cgroup;
+
 struct cgroup_subsys_state {
-	int pad; /* only its address is used; no access, so no relocation */
+	struct cgroup *cgroup;
+	unsigned int flags;
+	struct cgroup_subsys_state *parent;
 };
 
 struct task_cputime {
@@ -52,9 +58,10 @@ struct cgroup_rstat_base_cpu {
 	struct cgroup_base_stat bstat;
 };
 
-/* 6.1 moved totals out of line and added `enabled`. */
+/* Until 5.19 it is part of struct cgroup, and pcpu is NULL while PSI is off; 6.1 added `enabled`. */
 struct psi_group {
 	_Bool enabled;
+	void *pcpu;
 	__u64 total[12];
 };
 /* The same memory, described as two rows by the BTF of 7.2. */
@@ -62,15 +69,36 @@ struct psi_group___rows {
 	__u64 total[2][6];
 };
 
+struct cgroup_root {
+	int hierarchy_id; /* 0: v2 */
+};
+
 struct cgroup {
+	struct cgroup_subsys_state self;
 	int level;
+	int nr_populated_domain_children; /* with processes in or below them */
+	int nr_populated_threaded_children;
 	struct kernfs_node *kn;
 	struct cgroup_subsys_state *subsys[12];
+	struct cgroup_root *root;
 	struct cgroup_rstat_base_cpu *rstat_base_cpu;
 	struct psi_group *psi;
 };
 struct cgroup___rstat_cpu {
 	struct cgroup_rstat_cpu *rstat_cpu;
+};
+struct cgroup___psi_inside {
+	struct psi_group psi;
+};
+
+struct css_set {
+	struct cgroup_subsys_state *subsys[12];
+	struct cgroup *dfl_cgrp; /* v2 */
+};
+
+struct task_struct {
+	struct task_struct *group_leader;
+	struct css_set *cgroups;
 };
 
 struct kernel_atomic_long {
@@ -79,19 +107,43 @@ struct kernel_atomic_long {
 
 struct page_counter {
 	struct kernel_atomic_long usage;
+	unsigned long high;
 	unsigned long max;
+};
+
+/*
+ * Pages by generation, anonymous or file, and zone: [4][2][zones]. 6.1 called the struct otherwise,
+ * and before there was none.
+ */
+struct lru_gen_folio {
+	unsigned long max_seq;
+	long nr_pages[40];
+	_Bool enabled;
+};
+struct lruvec {
+	struct lru_gen_folio lrugen;
 };
 
 struct mem_cgroup_per_node {
 	unsigned long lru_zone_size[25];
+	struct lruvec lruvec;
 };
 /* The same memory, described as zones of lists by the BTF of 7.2. */
+struct lru_gen_folio___rows {
+	long nr_pages[4][2][5];
+};
+struct lruvec___rows {
+	struct lru_gen_folio___rows lrugen;
+};
 struct mem_cgroup_per_node___rows {
 	unsigned long lru_zone_size[5][5];
+	struct lruvec___rows lruvec;
 };
 
 struct mem_cgroup {
 	struct page_counter memory;
+	struct page_counter swap; /* v2 */
+	struct page_counter memsw; /* v1: memory and swap together */
 	struct kernel_atomic_long memory_events[8];
 	struct mem_cgroup_per_node *nodeinfo[];
 };
@@ -99,6 +151,7 @@ struct mem_cgroup {
 struct cfs_bandwidth {
 	__s64 period;
 	__u64 quota;
+	__u64 burst; /* 5.14 */
 	int nr_periods;
 	int nr_throttled;
 	__u64 throttled_time;
@@ -114,6 +167,7 @@ struct cpuacct {
 
 struct pids_cgroup {
 	struct kernel_atomic_long counter;
+	struct kernel_atomic_long limit;
 };
 
 struct bpf_array {
@@ -122,6 +176,14 @@ struct bpf_array {
 
 struct bpf_iter__cgroup {
 	struct cgroup *cgroup;
+};
+
+struct bpf_iter__task {
+	struct task_struct *task;
+};
+
+struct bpf_iter_css {
+	__u64 opaque[3];
 };
 
 #pragma clang attribute pop
@@ -136,7 +198,15 @@ enum cgroup_subsys_id {
 enum memcg_memory_event { MEMCG_OOM_KILL = 4 };
 enum lru_list { LRU_INACTIVE_FILE = 2, NR_LRU_LISTS = 5 };
 enum zone_type { __MAX_NR_ZONES = 5 };
-enum psi_states { PSI_MEM_SOME = 2, PSI_CPU_SOME = 4 };
+enum psi_states {
+	PSI_MEM_SOME = 2,
+	PSI_MEM_FULL = 3,
+	PSI_CPU_SOME = 4,
+	PSI_CPU_FULL = 5, /* 5.13 */
+};
+
+/* An anonymous enum of the kernel, so not to be found by name; the value is that of all releases. */
+enum { KERNEL_CSS_ONLINE = 1 << 1 };
 
 /*
  * The controller's part of a cgroup, NULL where the controller does not manage it or the kernel
@@ -170,11 +240,49 @@ static inline __u32 kernel_lru_offset(void)
 	return bpf_core_field_offset(struct mem_cgroup_per_node, lru_zone_size);
 }
 
-static inline __u32 kernel_psi_offset(void)
+static inline __u32 kernel_generations_offset(void)
 {
+	if (bpf_core_field_exists(struct mem_cgroup_per_node___rows, lruvec.lrugen.nr_pages))
+		return bpf_core_field_offset(struct mem_cgroup_per_node___rows,
+					     lruvec.lrugen.nr_pages);
+	return bpf_core_field_offset(struct mem_cgroup_per_node, lruvec.lrugen.nr_pages);
+}
+
+/* Where the totals since the cgroup's creation begin, as a number; 0: PSI is off. */
+static inline __u64 kernel_psi_totals(struct cgroup *cgroup)
+{
+	struct cgroup___psi_inside *old = (void *)cgroup;
+	struct psi_group *psi;
+
+	if (bpf_core_field_exists(old->psi)) {
+		psi = (void *)((char *)cgroup +
+			       bpf_core_field_offset(struct cgroup___psi_inside, psi));
+		if (!BPF_CORE_READ(psi, pcpu))
+			return 0;
+	} else if (bpf_core_field_exists(cgroup->psi)) {
+		psi = BPF_CORE_READ(cgroup, psi);
+		if (!psi || (bpf_core_field_exists(psi->enabled) && !BPF_CORE_READ(psi, enabled)))
+			return 0;
+	} else {
+		return 0;
+	}
 	if (bpf_core_field_exists(struct psi_group___rows, total))
-		return bpf_core_field_offset(struct psi_group___rows, total);
-	return bpf_core_field_offset(struct psi_group, total);
+		return (__u64)psi + bpf_core_field_offset(struct psi_group___rows, total);
+	return (__u64)psi + bpf_core_field_offset(struct psi_group, total);
+}
+
+/* How many children have processes in or below them; 0 too where the kernel does not count so. */
+static inline __u32 kernel_populated_children(struct cgroup *cgroup)
+{
+	if (!bpf_core_field_exists(cgroup->nr_populated_domain_children))
+		return 0;
+	return cgroup->nr_populated_domain_children + cgroup->nr_populated_threaded_children;
+}
+
+/* Removed, but kept by the kernel as long as something of it is in use. */
+static inline _Bool kernel_cgroup_dead(struct cgroup *cgroup)
+{
+	return !(cgroup->self.flags & KERNEL_CSS_ONLINE);
 }
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * What the BPF programs write and the agent reads, byte for byte: two arrays indexed by the
- * position in the walk.
+ * position in the walk, a ring of removed cgroups, and the variables that steer a walk. Every
+ * object has them all under the same names, whichever way it walks.
  *
  * A fast pass writes fast records only; a slow pass writes both, the same cgroup at the same
  * position. A member is valid only with its bit in `have`: what the kernel or the cgroup does not
@@ -14,7 +15,20 @@
 #include <linux/types.h>
 #endif
 
-enum { RECORDS_MAX = 16384, RECORD_CPUS_MAX = 1024, RECORD_NODES_MAX = 64 };
+enum {
+	RECORDS_MAX = 16384,
+	RECORD_CPUS_MAX = 1024,
+	RECORD_NODES_MAX = 64,
+	DEPARTURES_MAX = 4096, /* a power of two */
+};
+
+/* Which cgroup of a task a walk over tasks takes. */
+enum walk_hierarchy {
+	WALK_UNIFIED,
+	WALK_CPUACCT, /* v1, as those below */
+	WALK_CPU,
+	WALK_MEMORY,
+};
 
 /* What a walk is asked to read: set by the agent before it. */
 enum record_block {
@@ -22,10 +36,13 @@ enum record_block {
 	BLOCK_CPUACCT = 1 << 1, /* v1: with its descendants */
 	BLOCK_MEMORY = 1 << 2, /* usage */
 	BLOCK_MEMORY_MORE = 1 << 3, /* limit, inactive file pages, OOM kills */
-	BLOCK_BANDWIDTH = 1 << 4, /* quota and throttling */
-	BLOCK_PIDS = 1 << 5,
-	BLOCK_PSI = 1 << 6,
-	BLOCKS_SLOW = BLOCK_MEMORY_MORE | BLOCK_BANDWIDTH | BLOCK_PIDS | BLOCK_PSI,
+	BLOCK_MEMORY_V2 = 1 << 4, /* memory.high, swap */
+	BLOCK_MEMORY_V1 = 1 << 5, /* swap as what memory and swap are more than memory */
+	BLOCK_BANDWIDTH = 1 << 6, /* quota and throttling */
+	BLOCK_PIDS = 1 << 7,
+	BLOCK_PSI = 1 << 8,
+	BLOCKS_SLOW = BLOCK_MEMORY_MORE | BLOCK_MEMORY_V2 | BLOCK_MEMORY_V1 | BLOCK_BANDWIDTH |
+		      BLOCK_PIDS | BLOCK_PSI,
 };
 
 enum record_have {
@@ -36,11 +53,20 @@ enum record_have {
 	RECORD_MEMORY_LIMIT = 1 << 4,
 	RECORD_OOM = 1 << 5,
 	RECORD_BANDWIDTH = 1 << 6, /* all of quota and throttling, throttled_ns too */
-	RECORD_PIDS = 1 << 7,
-	RECORD_PSI = 1 << 8,
+	RECORD_PIDS = 1 << 7, /* count and limit */
+	RECORD_PSI = 1 << 8, /* some */
+	RECORD_PSI_CPU_FULL = 1 << 9,
+	RECORD_PSI_MEMORY_FULL = 1 << 10,
+	RECORD_MEMORY_HIGH = 1 << 11,
+	RECORD_SWAP = 1 << 12, /* usage and limit */
 };
 
 #define RECORD_QUOTA_NONE (~0ULL) /* the kernel's RUNTIME_INF */
+/*
+ * From here on a limit of memory is none: the kernel's PAGE_COUNTER_MAX is LONG_MAX / PAGE_SIZE, and
+ * pages are 64 KiB at most.
+ */
+#define RECORD_PAGES_NONE (0x7fffffffffffffffULL / 65536)
 
 /* Memory is in pages of the kernel's page size. */
 struct fast_record {
@@ -56,18 +82,80 @@ struct fast_record {
 struct slow_record {
 	__u64 quota_ns; /* per period; RECORD_QUOTA_NONE: unlimited */
 	__u64 period_ns;
-	__u64 periods;
-	__u64 throttled_periods;
-	__u64 limit_pages; /* at least PAGE_COUNTER_MAX of the kernel: unlimited */
+	__u64 burst_ns; /* 0 where the kernel has none */
+	__u32 periods; /* int to the kernel, so they wrap */
+	__u32 throttled_periods;
+	__u64 limit_pages;
+	__u64 high_pages;
+	__u64 swap_pages;
+	__u64 swap_limit_pages;
 	__u64 inactive_file_pages;
 	__u64 oom_kills;
-	__u64 pids;
-	__u64 psi_cpu_ns; /* some, total; refreshed by the kernel every 2 s */
+	__u32 pids;
+	__u32 pids_limit; /* beyond the greatest pid: none */
+	__u64 psi_cpu_ns; /* some, total; refreshed by the kernel every 2 s, as those below */
 	__u64 psi_memory_ns;
-	__u64 reserved[6];
+	__u64 psi_cpu_full_ns;
+	__u64 psi_memory_full_ns;
+	__u64 reserved[1];
+};
+
+/* The last values of a removed v2 cgroup. */
+struct departure_record {
+	__u64 sequence; /* from 1 on; written last */
+	__u64 id;
+	__u64 parent_id;
+	__u64 cpu_ns; /* own tasks */
+	__u64 throttled_ns;
+	__u32 periods;
+	__u32 throttled_periods;
+	__u32 have; /* RECORD_CPU, RECORD_BANDWIDTH */
+	__u32 pad;
+	__u64 reserved[1];
+};
+
+/* A place in the table of cgroups that a walk over tasks has met. */
+struct seen_record {
+	__u64 id;
+	__u64 walk; /* its number; of another walk: the place is free */
+};
+
+/* Set before load, constant after. */
+struct walk_knobs {
+	__u32 record_limit;
+	__u32 cpu_count; /* possible CPUs, entries of cpu_id */
+	__u32 node_count; /* highest possible memory node + 1 */
+	__u32 keep_departures; /* bool */
+	__u32 cpu_id[RECORD_CPUS_MAX];
+};
+
+/* Mapped by the agent. */
+struct walk_state {
+	__u64 generation; /* cgroups made and removed so far */
+	__u64 departures; /* written so far */
+
+	/* Set by the agent before a walk. */
+	__u64 root_id; /* the walk stays below this cgroup; iter/cgroup knows its own */
+	__u64 walk; /* the number of this walk, from 1 on */
+	__u32 blocks; /* enum record_block */
+	__u32 hierarchy; /* enum walk_hierarchy, for walks over tasks */
+
+	/* The result of a walk. */
+	__u32 cursor; /* records written */
+	__u32 overflow; /* cgroups that found no room */
+	__u32 populated; /* walks over tasks: children with processes of the cgroups met */
+
+	__u32 cpus_learned; /* entries of cpu_offset, in no order */
+	/* An address goes through it to become a number the verifier lets us compute with. */
+	volatile __u64 plain;
+	__u64 cpu_offset[RECORD_CPUS_MAX];
 };
 
 _Static_assert(sizeof(struct fast_record) == 64, "the fast record is one cache line");
 _Static_assert(sizeof(struct slow_record) == 128, "the slow record is two cache lines");
+_Static_assert(sizeof(struct departure_record) == 64, "a departure is one cache line");
+_Static_assert(sizeof(struct seen_record) == 16, "four places to a cache line");
+_Static_assert(sizeof(struct walk_knobs) == 16 + 4 * RECORD_CPUS_MAX, "knobs without gaps");
+_Static_assert(sizeof(struct walk_state) == 64 + 8 * RECORD_CPUS_MAX, "state without gaps");
 
 #endif

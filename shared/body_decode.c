@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What arrives was sealed by a holder of the key, but agents have bugs and keys get lost, so nothing in it is trusted:
- * parsing draws on a budget of memory, and every number is checked before arithmetic sees it. A number must be finite
- * and of a size that summing thousands of them in float32 cannot turn into infinity; what has samples must have
- * weight, since means divide by it. Whether values are plausible for the machine is the usage state's business.
+ * parsing draws on a budget of memory, and whatever says what is in the body is checked here. What was measured is
+ * not: one impossible value must not cost the interval of a whole node, so the usage state judges each by what the
+ * machine can have done, before arithmetic sees it.
  */
 #include "shared/body.h"
 
@@ -21,7 +21,6 @@
 enum { MEMORY_MAX = 8 * 1024 * 1024 };
 
 #define NUMBER_MAX   1e18F /* bytes, millicores, seconds */
-#define SQUARES_MAX  1e30F
 #define COUNTER_MAX  (1ULL << 53)
 #define MERGED_MAX   100000
 #define LONGEST_NS   (3600 * NS_PER_SEC)
@@ -29,7 +28,8 @@ enum { MEMORY_MAX = 8 * 1024 * 1024 };
 
 #define USAGE_ALL                                                                                  \
 	(USAGE_CPU | USAGE_MEMORY | USAGE_WORKING_SET | USAGE_THROTTLE | USAGE_OOM |               \
-	 USAGE_CONTENTION_CPU | USAGE_CONTENTION_MEMORY)
+	 USAGE_CONTENTION_CPU | USAGE_CONTENTION_MEMORY | USAGE_STALL_CPU | USAGE_STALL_MEMORY |   \
+	 USAGE_SWAP | USAGE_PIDS)
 
 /* --- memory --------------------------------------------------------------------------------------------------- */
 
@@ -87,50 +87,38 @@ static int take_counter(uint64_t *to, uint64_t value, const char *field, struct 
 }
 
 /* NULL is an empty gauge. */
-static int take_gauge(struct gauge *to, const Evenkeel__Gauge *m, const char *field,
-		      struct reason *reason)
+static void take_gauge(struct gauge *to, const Evenkeel__Gauge *m)
 {
-	int rc;
-
-	if (!m)
-		return 0;
-	rc = take_number(&to->mean, m->mean, "mean", reason);
-	if (!rc)
-		rc = take_number(&to->max, m->max, "max", reason);
-	if (!rc)
-		rc = take_number(&to->last, m->last, "last", reason);
-	if (rc)
-		reason_prefix(reason, "%s", field);
-	return rc;
+	if (m)
+		*to = (struct gauge){.mean = m->mean, .max = m->max, .last = m->last};
 }
 
-static int take_moments(struct moments32 *to, const Evenkeel__Moments *m, struct reason *reason)
+static void take_moments(struct moments32 *to, const Evenkeel__Moments *m)
 {
-	int rc;
+	if (m)
+		*to = (struct moments32){
+			.samples = m->samples,
+			.weight = m->weight,
+			.mean = m->mean,
+			.m2 = m->m2,
+			.min = m->min,
+			.max = m->max,
+			.last = m->last,
+		};
+}
 
-	if (!m)
-		return 0;
-	to->samples = m->samples;
-	rc = take_positive(&to->weight, m->weight, "cpu_milli.weight", reason);
-	if (!rc)
-		rc = take_number(&to->mean, m->mean, "cpu_milli.mean", reason);
-	if (!rc && !(m->m2 >= 0 && m->m2 <= SQUARES_MAX))
-		rc = refuse(reason, "cpu_milli.m2", (double)m->m2);
-	if (!rc)
-		rc = take_number(&to->min, m->min, "cpu_milli.min", reason);
-	if (!rc)
-		rc = take_number(&to->max, m->max, "cpu_milli.max", reason);
-	if (!rc)
-		rc = take_number(&to->last, m->last, "cpu_milli.last", reason);
-	if (rc)
-		return rc;
-	if ((m->samples > 0) != (m->weight > 0)) {
-		reason_set(reason, "cpu_milli: %u samples of weight %g", m->samples,
-			   (double)m->weight);
-		return -EINVAL;
-	}
-	to->m2 = m->m2;
-	return 0;
+static void take_usage_counters(struct usage *to, const Evenkeel__Usage *m)
+{
+	to->oom_kills = m->oom_kills;
+	to->throttled_periods = m->throttled_periods;
+	to->periods = m->periods;
+	to->pids = m->pids;
+	to->throttled_ns = m->throttled_ns;
+	to->contention_cpu_ns = m->contention_cpu_ns;
+	to->contention_mem_ns = m->contention_mem_ns;
+	to->stall_cpu_ns = m->stall_cpu_ns;
+	to->stall_mem_ns = m->stall_mem_ns;
+	to->swap_bytes = m->swap_bytes;
 }
 
 /* NULL: nothing was measured. */
@@ -143,26 +131,14 @@ static int take_usage(struct usage *to, const Evenkeel__Usage *m, struct reason 
 	if (m->have & ~(uint32_t)USAGE_ALL)
 		return refuse(reason, "have", m->have);
 	to->have = m->have;
-	to->oom_kills = m->oom_kills;
-	to->throttled_periods = m->throttled_periods;
-	to->periods = m->periods;
 	rc = take_positive(&to->seconds, m->seconds, "seconds", reason);
-	if (!rc)
-		rc = take_moments(&to->cpu_milli, m->cpu_milli, reason);
-	if (!rc)
-		rc = take_gauge(&to->mem_bytes, m->mem_bytes, "mem_bytes", reason);
-	if (!rc)
-		rc = take_gauge(&to->working_set_bytes, m->working_set_bytes, "working_set_bytes",
-				reason);
-	if (!rc)
-		rc = take_counter(&to->throttled_ns, m->throttled_ns, "throttled_ns", reason);
-	if (!rc)
-		rc = take_counter(&to->contention_cpu_ns, m->contention_cpu_ns, "contention_cpu_ns",
-				  reason);
-	if (!rc)
-		rc = take_counter(&to->contention_mem_ns, m->contention_mem_ns, "contention_mem_ns",
-				  reason);
-	return rc;
+	if (rc)
+		return rc;
+	take_moments(&to->cpu_milli, m->cpu_milli);
+	take_gauge(&to->mem_bytes, m->mem_bytes);
+	take_gauge(&to->working_set_bytes, m->working_set_bytes);
+	take_usage_counters(to, m);
+	return 0;
 }
 
 static int take_histogram(struct histogram *to, const Evenkeel__Histogram *m, const char *field,
@@ -202,6 +178,14 @@ static int take_text(char *to, size_t max, const char *text, const char *field,
 
 /* --- sections ------------------------------------------------------------------------------------------------- */
 
+static void take_cpu_split(struct cpu_split *to, const Evenkeel__Node *m)
+{
+	to->user_ns = m->cpu_user_ns;
+	to->system_ns = m->cpu_system_ns;
+	to->iowait_ns = m->cpu_iowait_ns;
+	to->steal_ns = m->cpu_steal_ns;
+}
+
 static int take_node(struct node_sample *to, const Evenkeel__Node *m, struct reason *reason)
 {
 	int rc;
@@ -215,6 +199,7 @@ static int take_node(struct node_sample *to, const Evenkeel__Node *m, struct rea
 	to->tier = (enum sampler_tier)m->tier;
 	to->cpu_capacity_milli = m->cpu_capacity_milli;
 	to->mem_capacity_bytes = m->mem_capacity_bytes;
+	to->mem_available_bytes = m->mem_available_bytes;
 	to->missed_ticks = m->missed_ticks;
 	to->overflow = m->overflow;
 	rc = take_usage(&to->usage, m->usage, reason);
@@ -228,9 +213,33 @@ static int take_node(struct node_sample *to, const Evenkeel__Node *m, struct rea
 		rc = take_counter(&to->pass_ns, m->pass_ns, "pass_ns", reason);
 	if (!rc)
 		rc = take_counter(&to->agent_cpu_ns, m->agent_cpu_ns, "agent_cpu_ns", reason);
+	take_cpu_split(&to->cpu_split, m);
 	if (!rc)
 		rc = take_text(to->boot_id, BOOT_ID_LEN, m->boot_id, "boot_id", reason);
 	return rc;
+}
+
+static int check_limits(const Evenkeel__Identity *m, struct reason *reason)
+{
+	const struct {
+		const char *field;
+		int64_t value;
+	} limits[] = {
+		{"limit_cpu_milli", m->limit_cpu_milli},
+		{"limit_mem_bytes", m->limit_mem_bytes},
+		{"limit_mem_high_bytes", m->limit_mem_high_bytes},
+		{"limit_swap_bytes", m->limit_swap_bytes},
+		{"limit_pids", m->limit_pids},
+		{"cpu_burst_ns", m->cpu_burst_ns},
+	};
+
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+		if (limits[i].value < LIMIT_UNKNOWN)
+			return refuse(reason, limits[i].field, (double)limits[i].value);
+	/* A quota has a burst, if only of 0. */
+	if (m->cpu_burst_ns == LIMIT_NONE)
+		return refuse(reason, "cpu_burst_ns", (double)m->cpu_burst_ns);
+	return 0;
 }
 
 static int check_identity(const Evenkeel__Identity *m, struct reason *reason)
@@ -249,11 +258,7 @@ static int check_identity(const Evenkeel__Identity *m, struct reason *reason)
 		return refuse(reason, "length of pod_uid", (double)uid_len);
 	if (m->container_id.len && m->container_id.len != CONTAINER_ID_LEN / 2)
 		return refuse(reason, "length of container_id", (double)m->container_id.len);
-	if (m->limit_cpu_milli < LIMIT_UNKNOWN)
-		return refuse(reason, "limit_cpu_milli", (double)m->limit_cpu_milli);
-	if (m->limit_mem_bytes < LIMIT_UNKNOWN)
-		return refuse(reason, "limit_mem_bytes", (double)m->limit_mem_bytes);
-	return 0;
+	return check_limits(m, reason);
 }
 
 static int take_identity(struct entry *to, const Evenkeel__Identity *m, struct reason *reason)
@@ -275,8 +280,14 @@ static int take_identity(struct entry *to, const Evenkeel__Identity *m, struct r
 			       m->container_id.len);
 	to->entity = who;
 	to->fresh = true;
-	to->limits.cpu_milli = m->limit_cpu_milli;
-	to->limits.mem_bytes = m->limit_mem_bytes;
+	to->limits = (struct kernel_limits){
+		.cpu_milli = m->limit_cpu_milli,
+		.mem_bytes = m->limit_mem_bytes,
+		.mem_high_bytes = m->limit_mem_high_bytes,
+		.swap_bytes = m->limit_swap_bytes,
+		.pids = m->limit_pids,
+		.cpu_burst_ns = m->cpu_burst_ns,
+	};
 	return 0;
 }
 
@@ -293,7 +304,7 @@ static int take_entry(struct entry *to, const Evenkeel__Entry *m, uint32_t after
 		reason_set(reason, "without identity in a full interval");
 		return -EINVAL;
 	}
-	*to = (struct entry){.ref = m->ref, .limits = {LIMIT_UNKNOWN, LIMIT_UNKNOWN}};
+	*to = (struct entry){.ref = m->ref, .limits = KERNEL_LIMITS_UNKNOWN};
 	rc = take_usage(&to->usage, m->usage, reason);
 	if (!rc && m->identity)
 		rc = take_identity(to, m->identity, reason);

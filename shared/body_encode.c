@@ -85,6 +85,10 @@ static void fill_usage(struct usage_message *m, const struct usage *u)
 	m->usage.oom_kills = u->oom_kills;
 	m->usage.contention_cpu_ns = u->contention_cpu_ns;
 	m->usage.contention_mem_ns = u->contention_mem_ns;
+	m->usage.stall_cpu_ns = u->stall_cpu_ns;
+	m->usage.stall_mem_ns = u->stall_mem_ns;
+	m->usage.swap_bytes = u->swap_bytes;
+	m->usage.pids = u->pids;
 }
 
 static void fill_identity(struct entry_message *m, const struct entry *e)
@@ -106,6 +110,10 @@ static void fill_identity(struct entry_message *m, const struct entry *e)
 		i->container_id = (ProtobufCBinaryData){id_len, m->container_id};
 	i->limit_cpu_milli = e->limits.cpu_milli;
 	i->limit_mem_bytes = e->limits.mem_bytes;
+	i->limit_mem_high_bytes = e->limits.mem_high_bytes;
+	i->limit_swap_bytes = e->limits.swap_bytes;
+	i->limit_pids = e->limits.pids;
+	i->cpu_burst_ns = e->limits.cpu_burst_ns;
 	m->entry.identity = i;
 }
 
@@ -148,6 +156,11 @@ static void fill_node(struct node_message *m, const struct node_sample *n)
 	m->node.memory = &m->memory.histogram;
 	m->node.cpu_capacity_milli = n->cpu_capacity_milli;
 	m->node.mem_capacity_bytes = n->mem_capacity_bytes;
+	m->node.mem_available_bytes = n->mem_available_bytes;
+	m->node.cpu_user_ns = n->cpu_split.user_ns;
+	m->node.cpu_system_ns = n->cpu_split.system_ns;
+	m->node.cpu_iowait_ns = n->cpu_split.iowait_ns;
+	m->node.cpu_steal_ns = n->cpu_split.steal_ns;
 	m->node.tier = (uint32_t)n->tier;
 	m->node.rate_hz = n->rate_hz;
 	m->node.missed_ticks = n->missed_ticks;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two clocks, read at the edges only: everything else takes time as an argument. */
+/* The clocks, read at the edges only: everything else takes time as an argument. */
 #ifndef EVENKEEL_SHARED_CLOCK_H
 #define EVENKEEL_SHARED_CLOCK_H
 
@@ -15,6 +15,15 @@ static inline int64_t clock_mono_ns(void)
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * NS_PER_SEC + t.tv_nsec;
+}
+
+/* CLOCK_BOOTTIME: for differences that go on while the machine sleeps. */
+static inline int64_t clock_boot_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_BOOTTIME, &t);
 	return t.tv_sec * NS_PER_SEC + t.tv_nsec;
 }
 

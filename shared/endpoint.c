@@ -112,6 +112,14 @@ static bool kernel_has_ipv6(void)
 	return fd >= 0;
 }
 
+bool endpoint_is_address(const struct endpoint *e)
+{
+	struct in6_addr v6;
+	struct in_addr v4;
+
+	return inet_pton(AF_INET, e->host, &v4) == 1 || inet_pton(AF_INET6, e->host, &v6) == 1;
+}
+
 bool endpoint_ipv4_only(const struct endpoint *e)
 {
 	struct in6_addr v6;

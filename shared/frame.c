@@ -28,6 +28,7 @@ enum {
 	AT_PARTS = 42,
 	AT_BODY_LEN = 44,
 	AT_NONCE = 48,
+	AT_AGE = 72,
 };
 
 /* The header, the name and, for an ack, the nonce of its request. */
@@ -83,6 +84,7 @@ static size_t write_header(uint8_t *out, const struct frame_header *h, size_t bo
 	put(out + AT_PARTS, h->parts, 2);
 	put(out + AT_BODY_LEN, body_len, 4);
 	memcpy(out + AT_NONCE, h->nonce, FRAME_NONCE_LEN);
+	put(out + AT_AGE, h->age_ms, 4);
 	memcpy(out + FRAME_HEADER_LEN, h->node, node_len);
 	return FRAME_HEADER_LEN + node_len;
 }
@@ -148,6 +150,7 @@ static int read_numbers(const uint8_t *in, struct frame_header *h, struct reason
 	h->sequence = get(in + AT_SEQUENCE, 8);
 	h->part = (uint16_t)get(in + AT_PART, 2);
 	h->parts = (uint16_t)get(in + AT_PARTS, 2);
+	h->age_ms = (uint32_t)get(in + AT_AGE, 4);
 	if (h->sequence == 0 || h->parts < 1 || h->parts > FRAME_PARTS_MAX || h->part >= h->parts) {
 		reason_set(reason, "sequence %llu, part %u of %u cannot be",
 			   (unsigned long long)h->sequence, h->part, h->parts);

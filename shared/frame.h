@@ -26,8 +26,9 @@
  *    42     2   parts, 1..16
  *    44     4   length of the plain body
  *    48    24   nonce, random per frame
- *    72     n   node name (DNS subdomain characters)
- *  72 + n   ..  body: XChaCha20-Poly1305 (IETF) ciphertext and 16-byte tag, or the plain body
+ *    72     4   age: milliseconds since the interval ended, when it was sealed, rounded up; 0: not told
+ *    76     n   node name (DNS subdomain characters)
+ *  76 + n   ..  body: XChaCha20-Poly1305 (IETF) ciphertext and 16-byte tag, or the plain body
  *
  * Associated data is everything before the body. An ack repeats run, sequence, part and parts of its request
  * and adds the request's nonce to its associated data (in clear: its own nonce is the request's), so an old ack
@@ -35,7 +36,7 @@
  */
 enum {
 	FRAME_VERSION = 1,
-	FRAME_HEADER_LEN = 72,
+	FRAME_HEADER_LEN = 76,
 	FRAME_NONCE_LEN = 24,
 	FRAME_TAG_LEN = 16,
 	FRAME_RUN_LEN = 16,
@@ -52,6 +53,7 @@ struct frame_header {
 	uint64_t sequence;
 	uint16_t part;
 	uint16_t parts;
+	uint32_t age_ms; /* 0: not told */
 	uint8_t nonce[FRAME_NONCE_LEN]; /* filled by frame_seal */
 	uint8_t key_id[KEY_ID_LEN]; /* filled by frame_seal */
 	char node[NODE_NAME_MAX + 1];

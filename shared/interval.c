@@ -96,6 +96,10 @@ void usage_merge(struct usage *a, const struct usage *b)
 
 	moments_merge(&cpu, &later);
 	a->cpu_milli = moments_pack(&cpu);
+	if (b->have & USAGE_SWAP)
+		a->swap_bytes = b->swap_bytes;
+	if (b->have & USAGE_PIDS)
+		a->pids = b->pids;
 	a->mem_bytes = merge_gauge(a, &a->mem_bytes, b, &b->mem_bytes, USAGE_MEMORY);
 	a->working_set_bytes =
 		merge_gauge(a, &a->working_set_bytes, b, &b->working_set_bytes, USAGE_WORKING_SET);
@@ -107,6 +111,8 @@ void usage_merge(struct usage *a, const struct usage *b)
 	a->periods = saturating_add(a->periods, b->periods);
 	a->contention_cpu_ns += b->contention_cpu_ns;
 	a->contention_mem_ns += b->contention_mem_ns;
+	a->stall_cpu_ns += b->stall_cpu_ns;
+	a->stall_mem_ns += b->stall_mem_ns;
 }
 
 /* A mean over passes: rate times seconds is their number. */
@@ -127,6 +133,10 @@ static void merge_node(struct node_sample *into, const struct node_sample *a,
 	*into = *b;
 	into->usage = a->usage;
 	usage_merge(&into->usage, &b->usage);
+	into->cpu_split.user_ns += a->cpu_split.user_ns;
+	into->cpu_split.system_ns += a->cpu_split.system_ns;
+	into->cpu_split.iowait_ns += a->cpu_split.iowait_ns;
+	into->cpu_split.steal_ns += a->cpu_split.steal_ns;
 	into->cpu_hist = a->cpu_hist;
 	histogram_merge(&into->cpu_hist, &b->cpu_hist);
 	into->mem_hist = a->mem_hist;
@@ -164,6 +174,7 @@ struct interval *interval_merge(const struct interval *a, const struct interval 
 	m->sequence = b->sequence;
 	m->start_ns = a->start_ns;
 	m->end_ns = b->end_ns;
+	m->end_boot_ns = b->end_boot_ns;
 	m->merged = a->merged + b->merged;
 	m->full = a->full && b->full;
 	merge_node(&m->node, &a->node, &b->node);

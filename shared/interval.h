@@ -19,6 +19,10 @@ enum usage_have {
 	USAGE_OOM = 1 << 4,
 	USAGE_CONTENTION_CPU = 1 << 5,
 	USAGE_CONTENTION_MEMORY = 1 << 6,
+	USAGE_STALL_CPU = 1 << 7,
+	USAGE_STALL_MEMORY = 1 << 8,
+	USAGE_SWAP = 1 << 9,
+	USAGE_PIDS = 1 << 10,
 };
 
 struct gauge {
@@ -41,6 +45,11 @@ struct usage {
 	uint64_t
 		contention_cpu_ns; /* PSI some less throttled time: waiting that neighbours caused */
 	uint64_t contention_mem_ns;
+	/* PSI full: time in which none of its tasks could run, whether for want of CPU or of memory. */
+	uint64_t stall_cpu_ns; /* not less throttled time: a throttled cgroup stalls */
+	uint64_t stall_mem_ns;
+	uint64_t swap_bytes; /* now, as are pids; of the newest reading */
+	uint32_t pids; /* tasks, as the pids controller counts them */
 };
 
 /* A limit that does not bound, and one that could not be read. */
@@ -51,7 +60,15 @@ struct usage {
 struct kernel_limits {
 	int64_t cpu_milli; /* quota / period */
 	int64_t mem_bytes; /* memory.max, memory.limit_in_bytes */
+	int64_t mem_high_bytes; /* memory.high: throttled above, v2 only */
+	int64_t swap_bytes; /* memory.swap.max; v1: memory.memsw less memory */
+	int64_t pids; /* pids.max */
+	int64_t cpu_burst_ns; /* per period, of the cgroup whose quota counts; 0: none */
 };
+
+#define KERNEL_LIMITS_UNKNOWN                                                                      \
+	((struct kernel_limits){LIMIT_UNKNOWN, LIMIT_UNKNOWN, LIMIT_UNKNOWN, LIMIT_UNKNOWN,        \
+				LIMIT_UNKNOWN, LIMIT_UNKNOWN})
 
 enum entity_kind {
 	ENTITY_POD,
@@ -105,16 +122,28 @@ struct entry {
 
 enum sampler_tier { TIER_T0, TIER_T1, TIER_T2, TIER_T3 };
 
+/* CPU time of all CPUs together in an interval, as /proc/stat splits it; with idle time it is the whole machine's. */
+struct cpu_split {
+	uint64_t user_ns; /* user and nice, guests too */
+	uint64_t system_ns; /* system, irq and softirq */
+	uint64_t iowait_ns;
+	uint64_t steal_ns; /* taken by the hypervisor */
+};
+
 struct node_sample {
-	struct usage usage; /* whole machine; memory = MemTotal - MemAvailable */
+	struct usage
+		usage; /* whole machine; memory = MemTotal - MemAvailable; PSI of /proc/pressure */
 	struct histogram cpu_hist; /* millicores, HISTOGRAM_CPU_X0 */
 	struct histogram mem_hist; /* bytes, HISTOGRAM_MEMORY_X0 */
 	int64_t cpu_capacity_milli; /* online CPUs * 1000 */
 	int64_t mem_capacity_bytes; /* MemTotal */
+	int64_t mem_available_bytes; /* MemAvailable, newest */
+	struct cpu_split cpu_split;
 	enum sampler_tier tier;
 	float rate_hz; /* fast passes that were made, per second */
 	uint32_t missed_ticks;
-	uint32_t overflow; /* cgroups beyond the record array in the worst pass */
+	/* Cgroups without room: beyond the record array in the worst pass, or removed with a use that no workload has. */
+	uint32_t overflow;
 	uint64_t pass_ns; /* mean wall time of a fast pass */
 	uint64_t agent_cpu_ns; /* CPU the agent itself used in the interval */
 	char boot_id[BOOT_ID_LEN + 1];
@@ -124,6 +153,8 @@ struct interval {
 	uint64_t sequence; /* > 0, +1 per interval within the run */
 	int64_t start_ns; /* Unix time */
 	int64_t end_ns;
+	int64_t end_boot_ns; /* CLOCK_BOOTTIME of the node at end_ns; does not travel. 0: not known */
+	int64_t age_ns; /* since end_ns by that clock when it was sent; of a received one. 0: not told */
 	uint32_t merged; /* how many published intervals this one stands for, >= 1 */
 	bool full; /* every entry carries its identity and limits */
 	struct node_sample node;
@@ -143,7 +174,8 @@ void interval_free(struct interval *i);
 /*
  * One interval that covers both, for a ring that runs out of room: a must end where or before b starts and have
  * the smaller sequence. Moments and histograms are merged, counters added, gauges weighted by time; the result
- * has b's sequence, end and lasts, a's start, a.merged + b.merged, and is `fresh` wherever either was.
+ * has b's sequence, ends, lasts and what is said to be now, a's start, a.merged + b.merged, and is `fresh` wherever
+ * either was.
  */
 struct interval *interval_merge(const struct interval *a, const struct interval *b);
 /* Bytes of memory it holds, for the ring's budget. */

@@ -97,6 +97,31 @@ static bool is_plain(unsigned char c)
 	return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
 }
 
+/* Whether each of 8 bytes is. In each line the highest bit of a byte tells of it; a borrow out of a lower byte can
+ * only say "not plain" too often, and then only where that lower byte is not. */
+static bool are_plain(const char *p)
+{
+	const uint64_t ones = 0x0101010101010101, high = 0x80 * ones;
+	uint64_t bytes, quote, backslash;
+
+	memcpy(&bytes, p, sizeof(bytes));
+	quote = bytes ^ '"' * ones;
+	backslash = bytes ^ '\\' * ones;
+	return !((bytes | (bytes - 0x20 * ones) | (quote - ones) | (backslash - ones)) & high);
+}
+
+/* How many bytes at the start are plain. */
+static size_t plain_length(const char *text, size_t len)
+{
+	size_t i = 0;
+
+	while (i + sizeof(uint64_t) <= len && are_plain(text + i))
+		i += sizeof(uint64_t);
+	while (i < len && is_plain((unsigned char)text[i]))
+		i++;
+	return i;
+}
+
 /* Writes the special character at p; returns how many bytes of input it was. */
 static size_t add_special(struct buf *out, const unsigned char *p)
 {
@@ -119,18 +144,17 @@ static size_t add_special(struct buf *out, const unsigned char *p)
 
 static void add_quoted(struct buf *out, const char *text)
 {
-	const unsigned char *p = (const unsigned char *)text;
+	const char *end = text + strlen(text);
 
 	buf_add_char(out, '"');
-	while (*p) {
-		const unsigned char *plain = p;
+	while (text < end) {
+		size_t plain = plain_length(text, (size_t)(end - text));
 
-		while (is_plain(*p))
-			p++;
-		if (p > plain)
-			buf_add(out, plain, (size_t)(p - plain));
-		if (*p)
-			p += add_special(out, p);
+		if (plain)
+			buf_add(out, text, plain);
+		text += plain;
+		if (text < end)
+			text += add_special(out, (const unsigned char *)text);
 	}
 	buf_add_char(out, '"');
 }

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keys are raw bytes in files, so that a Kubernetes Secret mounts as they are and `head -c 32 /dev/urandom` makes one. A
- * directory holds several while keys are exchanged: add the new key everywhere, then remove the old one. A path may be
- * a symbolic link (a mounted Secret's files are), but must lead to a regular file: the check is made on the opened
- * file, so nothing can be put in its place in between. Secrets are wiped from memory that is given up.
+ * Keys are raw bytes in files, so that a Kubernetes Secret mounts as they are and `head -c 32 /dev/urandom` makes
+ * one. A directory holds several while keys are exchanged: add the new key everywhere, then remove the old one. A
+ * path may be a symbolic link (a mounted Secret's files are), but must lead to a regular file: the check is made on
+ * the opened file, so nothing can be put in its place in between. Secrets are wiped from memory that is given up.
+ *
+ * A place is the folder that holds the path's last name, opened once, and that name. The name is looked up anew at each
+ * reading: what a Secret's volume, a deployment or a person puts there in exchange is found, be it a file, a folder or
+ * a link. The folder is opened for looking up only, so it needs not be readable. Once the process has
+ * given up its capabilities the owner of a key counts: what only CAP_DAC_OVERRIDE could read is refused with both
+ * users in the reason.
  */
 #include "shared/keyring.h"
 
@@ -17,17 +23,36 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int refuse_open(int error, const char *name, struct reason *reason)
+#include "shared/mem.h"
+
+struct keyring_place {
+	int folder; /* O_PATH */
+	char *name; /* in it */
+	char *path; /* as given, for texts */
+};
+
+/* name: what was tried to open in dir; shown: how a person calls it. */
+static int refuse_open(int error, int dir, const char *name, const char *shown,
+		       struct reason *reason)
 {
-	if (error == ENOENT)
+	struct stat st;
+
+	if (error == ENOENT) {
 		reason_set(reason,
 			   "%s: no such key file; make one with (umask 077; head -c %d "
 			   "/dev/urandom > %s)",
-			   name, KEY_LEN, name);
+			   shown, KEY_LEN, shown);
+		return -ENOENT;
+	}
+	if (error == EACCES && !fstatat(dir, name, &st, 0))
+		reason_set(reason,
+			   "%s: cannot be read: it belongs to user %u (mode %04o) and this process "
+			   "runs as user %u; make this user the owner of the key",
+			   shown, st.st_uid, st.st_mode & 07777, geteuid());
 	else
-		reason_set(reason, "%s: cannot be read: %s; run as the owner of the key", name,
+		reason_set(reason, "%s: cannot be read: %s; run as the owner of the key", shown,
 			   strerror(error));
-	return error == ENOENT ? -ENOENT : -EACCES;
+	return -EACCES;
 }
 
 static int check_file(const struct stat *st, const char *name, struct reason *reason)
@@ -66,8 +91,10 @@ static int add_file(struct keyring *ring, int fd, const char *name, struct reaso
 	struct stat st;
 	int rc;
 
-	if (fstat(fd, &st))
-		return refuse_open(errno, name, reason);
+	if (fstat(fd, &st)) {
+		reason_set(reason, "%s: cannot be read: %s", name, strerror(errno));
+		return -EACCES;
+	}
 	rc = check_file(&st, name, reason);
 	if (rc)
 		return rc;
@@ -103,7 +130,7 @@ static int add_files(struct keyring *ring, int dir, struct dirent **names, int c
 		int fd = open_file(dir, names[i]->d_name), rc;
 
 		if (fd < 0)
-			return refuse_open(errno, names[i]->d_name, reason);
+			return refuse_open(errno, dir, names[i]->d_name, names[i]->d_name, reason);
 		rc = add_file(ring, fd, names[i]->d_name, reason);
 		close(fd);
 		if (rc)
@@ -118,7 +145,7 @@ static int add_directory(struct keyring *ring, int dir, struct reason *reason)
 	int count = scandirat(dir, ".", &names, is_visible, by_name), rc;
 
 	if (count < 0)
-		return refuse_open(errno, ".", reason);
+		return refuse_open(errno, dir, ".", ".", reason);
 	if (count == 0 || count > KEYRING_MAX) {
 		reason_set(reason, "%d keys in the directory, 1 to %d are possible", count,
 			   KEYRING_MAX);
@@ -132,28 +159,89 @@ static int add_directory(struct keyring *ring, int dir, struct reason *reason)
 	return rc;
 }
 
-int keyring_load(struct keyring *ring, const char *path, struct reason *reason)
+/*
+ * "/a/b/" is b in /a, and "b" is b in the working directory; "/", "." and ".." have no name: they are read
+ * themselves.
+ */
+static void split(const char *path, char **folder, char **name)
+{
+	size_t end = strlen(path), begin;
+
+	while (end > 1 && path[end - 1] == '/')
+		end--;
+	for (begin = end; begin > 0 && path[begin - 1] != '/';)
+		begin--;
+	*name = mem_strndup(path + begin, end - begin);
+	if (**name == '\0' || !strcmp(*name, ".") || !strcmp(*name, "..")) {
+		free(*name);
+		*name = mem_strdup(".");
+		begin = end;
+	}
+	*folder = begin || !*path ? mem_strndup(path, begin) : mem_strdup(".");
+}
+
+int keyring_open(struct keyring_place **place, const char *path, struct reason *reason)
+{
+	struct keyring_place *p = mem_zalloc(1, sizeof(*p));
+	char *folder;
+	int rc = 0;
+
+	p->path = mem_strdup(path);
+	split(path, &folder, &p->name);
+	p->folder = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (p->folder < 0) {
+		rc = refuse_open(errno, AT_FDCWD, folder, path, reason);
+		keyring_close(p);
+	} else {
+		*place = p;
+	}
+	free(folder);
+	return rc;
+}
+
+void keyring_close(struct keyring_place *place)
+{
+	if (!place)
+		return;
+	if (place->folder >= 0)
+		close(place->folder);
+	free(place->name);
+	free(place->path);
+	free(place);
+}
+
+int keyring_read(struct keyring *ring, const struct keyring_place *place, struct reason *reason)
 {
 	struct keyring loaded = {0};
-	int fd = open_file(AT_FDCWD, path), rc, started = sodium_init();
+	int fd = open_file(place->folder, place->name), rc, started = sodium_init();
 	struct stat st;
 
 	assert(started >= 0);
 	if (fd < 0)
-		return refuse_open(errno, path, reason);
-	if (fstat(fd, &st)) {
-		rc = refuse_open(errno, path, reason);
-	} else if (S_ISDIR(st.st_mode)) {
+		return refuse_open(errno, place->folder, place->name, place->path, reason);
+	if (!fstat(fd, &st) && S_ISDIR(st.st_mode)) {
 		rc = add_directory(&loaded, fd, reason);
 		if (rc)
-			reason_prefix(reason, "%s", path);
+			reason_prefix(reason, "%s", place->path);
 	} else {
-		rc = add_file(&loaded, fd, path, reason);
+		rc = add_file(&loaded, fd, place->path, reason);
 	}
 	close(fd);
 	if (!rc)
 		*ring = loaded;
 	keyring_wipe(&loaded);
+	return rc;
+}
+
+int keyring_load(struct keyring *ring, const char *path, struct reason *reason)
+{
+	struct keyring_place *place;
+	int rc = keyring_open(&place, path, reason);
+
+	if (rc)
+		return rc;
+	rc = keyring_read(ring, place, reason);
+	keyring_close(place);
 	return rc;
 }
 

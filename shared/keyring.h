@@ -21,12 +21,21 @@ struct keyring {
 	struct key keys[KEYRING_MAX]; /* in order of file name */
 };
 
+/* Where the keys are: opened once, so that they can be read again when the rights to get there are gone. */
+struct keyring_place;
+
+/* Opens the folder that holds path. 0, or -ENOENT, -EACCES with the reason naming the path. */
+int keyring_open(struct keyring_place **place, const char *path, struct reason *reason);
 /*
- * Reads path. 0, or -ENOENT, -EACCES, -EINVAL (wrong length, empty directory, too many), -EPERM (readable by
- * others), with the reason naming the file and what to do; *ring is written only on success. Hidden files of
- * a directory (a Secret's ..data links) are passed over; symbolic links are followed.
+ * Reads the keys that are there now. 0, or -ENOENT, -EACCES, -EINVAL (wrong length, empty directory, too many), -EPERM
+ * (readable by others), with the reason naming the file and what to do; *ring is written only on success. Hidden
+ * files of a directory (a Secret's ..data links) are passed over; symbolic links are followed.
  */
+int keyring_read(struct keyring *ring, const struct keyring_place *place, struct reason *reason);
+void keyring_close(struct keyring_place *place); /* accepts NULL */
+/* The three in one, for who reads once. */
 int keyring_load(struct keyring *ring, const char *path, struct reason *reason);
+
 /* The key that seals; NULL for an empty ring. */
 const struct key *keyring_sealing(const struct keyring *ring);
 /* NULL when no key has that id. */

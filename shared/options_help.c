@@ -45,15 +45,21 @@ static void add_choices(const struct option_spec *spec, struct buf *out)
 		buf_printf(out, "%s%s", i ? "|" : "", spec->choices[i]);
 }
 
+/* A flag that is on is shown as --no-name, so that its variable would say the opposite. */
+static bool is_on(const struct option_spec *spec)
+{
+	return spec->kind == OPTION_FLAG && spec->initial && strcmp(spec->initial, "true") == 0;
+}
+
 /* "  -o, --output table|wide|json" */
 static void add_flags(const struct option_spec *spec, struct buf *out)
 {
-	bool on = spec->kind == OPTION_FLAG && spec->initial && strcmp(spec->initial, "true") == 0;
+	const char *no = is_on(spec) ? "no-" : "";
 
 	if (spec->letter)
-		buf_printf(out, "  -%c, --%s%s", spec->letter, on ? "no-" : "", spec->name);
+		buf_printf(out, "  -%c, --%s%s", spec->letter, no, spec->name);
 	else
-		buf_printf(out, "      --%s%s", on ? "no-" : "", spec->name);
+		buf_printf(out, "      --%s%s", no, spec->name);
 	if (spec->kind == OPTION_FLAG)
 		return;
 	buf_add_char(out, ' ');
@@ -87,6 +93,8 @@ static void add_meaning(const struct option_program *program, const struct optio
 		char *name = options_env_name(program, spec);
 
 		add_note(&notes, "", name);
+		if (is_on(spec))
+			buf_add_str(&notes, "=false");
 		free(name);
 	}
 	buf_add_str(out, spec->help);

@@ -132,6 +132,43 @@ void world_use(struct world *w, const char *path, uint64_t cpu_ns)
 	r->cpu_ns += cpu_ns;
 }
 
+void world_use_local(struct world *w, const char *path, uint64_t cpu_ns)
+{
+	world_use(w, path, cpu_ns);
+	world_reading(w, path)->have |= HAVE_CPU_LOCAL;
+}
+
+static uint64_t find_id(const struct world *w, const char *path, size_t len)
+{
+	for (size_t i = 0; i < w->path_count; i++)
+		if (strlen(w->paths[i].path) == len && !strncmp(w->paths[i].path, path, len))
+			return w->paths[i].id;
+	fprintf(stderr, "no directory %.*s\n", (int)len, path);
+	abort();
+}
+
+uint64_t world_id(const struct world *w, const char *path)
+{
+	return find_id(w, path, strlen(path));
+}
+
+struct departure world_departure(const struct world *w, const char *path, uint64_t cpu_ns)
+{
+	size_t parent_len = (size_t)(strrchr(path, '/') - path);
+
+	return (struct departure){
+		.id = world_id(w, path),
+		.parent_id = find_id(w, path, parent_len ? parent_len : 1),
+		.have = HAVE_CPU,
+		.cpu_ns = cpu_ns,
+	};
+}
+
+void world_depart(struct world *w, int64_t after_ns, const struct departure *list, size_t count)
+{
+	account_depart(w->account, list, count, w->now_ns + after_ns);
+}
+
 void world_tick(struct world *w, int64_t dt_ns, bool slow)
 {
 	w->now_ns += dt_ns;

@@ -12,13 +12,18 @@
 #include "agent/topology.h"
 #include "shared/interval.h"
 
-enum { WORLD_PATHS_MAX = 128 };
+enum { WORLD_PATHS_MAX = 2048 };
 
 #define WORLD_MS	   1000000LL
 #define WORLD_S		   1000000000LL
 #define WORLD_CPU_MILLI	   4000
 #define WORLD_POD(n)	   "/kubepods/burstable/pod00000000-0000-0000-0000-00000000000" #n
 #define WORLD_CONTAINER(n) "/000000000000000000000000000000000000000000000000000000000000000" #n
+/* Container n of the pod, where a runtime puts it that does not know systemd's slices. */
+#define WORLD_APART(pod, n)                                                                        \
+	"/containerd.service/kubepods-burstable-pod00000000_0000_0000_0000_00000000000" #pod       \
+	".slice:cri-containerd:"                                                                   \
+	"000000000000000000000000000000000000000000000000000000000000000" #n
 
 struct world {
 	struct topology *topology;
@@ -55,6 +60,14 @@ void world_start(struct world *w, const char *const *paths);
 struct reading *world_reading(struct world *w, const char *path);
 /* Adds to cpu_ns and says it was read. */
 void world_use(struct world *w, const char *path, uint64_t cpu_ns);
+/* The same of its own tasks only. */
+void world_use_local(struct world *w, const char *path, uint64_t cpu_ns);
+/* The id of a directory that exists. */
+uint64_t world_id(const struct world *w, const char *path);
+/* What is told when this directory, which exists yet, is removed with so much on its CPU counter. */
+struct departure world_departure(const struct world *w, const char *path, uint64_t cpu_ns);
+/* Tells of them so long after the last tick. */
+void world_depart(struct world *w, int64_t after_ns, const struct departure *list, size_t count);
 /* Time passes, then a tick. */
 void world_tick(struct world *w, int64_t dt_ns, bool slow);
 /* NULL when there is nothing to publish; the caller frees it. */

@@ -225,6 +225,21 @@ void cgroup_fixture_make(struct cgroup_fixture *f, unsigned int hierarchies, con
 	}
 }
 
+void cgroup_fixture_make_tree(struct cgroup_fixture *f, const char *sub)
+{
+	for (const char *slash = strchr(sub, '/'); slash; slash = strchr(slash + 1, '/')) {
+		char *above = mem_strndup(sub, (size_t)(slash - sub));
+		char path[PATH_SIZE];
+
+		cgroup_fixture_make(f, cgroup_fixture_all(f), above);
+		make_path(f, above, NULL, path);
+		if (root_of(f, HIERARCHY_UNIFIED) >= 0)
+			hand_down(root_of(f, HIERARCHY_UNIFIED), path);
+		free(above);
+	}
+	cgroup_fixture_make(f, cgroup_fixture_all(f), sub);
+}
+
 void cgroup_fixture_remove(struct cgroup_fixture *f, unsigned int hierarchies, const char *sub)
 {
 	char path[PATH_SIZE];

@@ -39,6 +39,11 @@ const char *cgroup_fixture_path(const struct cgroup_fixture *f, const char *sub)
  */
 void cgroup_fixture_make(struct cgroup_fixture *f, unsigned int hierarchies, const char *sub);
 void cgroup_fixture_remove(struct cgroup_fixture *f, unsigned int hierarchies, const char *sub);
+/*
+ * Makes SUB in every hierarchy, and the cgroups above it that are not there yet; those get all
+ * controllers for what is below them.
+ */
+void cgroup_fixture_make_tree(struct cgroup_fixture *f, const char *sub);
 unsigned int cgroup_fixture_all(const struct cgroup_fixture *f);
 
 /*

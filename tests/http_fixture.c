@@ -14,6 +14,7 @@ enum { PARAMETERS_MAX = 16 };
 
 /* The query of one request, split. */
 struct parameters {
+	const struct http_fixture *fixture;
 	size_t count;
 	char *names[PARAMETERS_MAX];
 	char *values[PARAMETERS_MAX];
@@ -40,6 +41,7 @@ void http_fixture_open(struct http_fixture *f, struct view *v)
 static void forget_answer(struct http_fixture *f)
 {
 	buf_fini(&f->response.body);
+	shared_body_drop(f->response.shared);
 	cJSON_Delete(f->json);
 	f->response = (struct http_response){0};
 	f->json = NULL;
@@ -71,6 +73,13 @@ static const char *query(const struct http_request *rq, const char *name)
 		if (strcmp(p->names[i], name) == 0)
 			return p->values[i];
 	return NULL;
+}
+
+static const char *header(const struct http_request *rq, const char *name)
+{
+	const struct parameters *p = rq->connection;
+
+	return strcmp(name, "Accept-Encoding") == 0 ? p->fixture->accept_encoding : NULL;
 }
 
 static const char *query_other(const struct http_request *rq, const char *const *known)
@@ -108,12 +117,28 @@ static void split_query(char *text, struct parameters *p)
 	}
 }
 
+void http_fixture_answer(struct http_fixture *f, const char *path, struct http_response *rs)
+{
+	struct parameters parameters = {.fixture = f};
+	const struct http_request rq = {
+		.method = "GET",
+		.path = path,
+		.body = "",
+		.query = query,
+		.query_other = query_other,
+		.header = header,
+		.connection = &parameters,
+	};
+
+	http_route(&f->ctx, &rq, rs);
+}
+
 int http_fixture_send(struct http_fixture *f, const char *method, const char *target,
 		      const char *body)
 {
 	char *path = mem_strdup(target);
 	char *mark = strchr(path, '?');
-	struct parameters parameters = {0};
+	struct parameters parameters = {.fixture = f};
 	struct http_request rq = {
 		.method = method,
 		.path = path,
@@ -121,6 +146,7 @@ int http_fixture_send(struct http_fixture *f, const char *method, const char *ta
 		.body_len = strlen(body),
 		.query = query,
 		.query_other = query_other,
+		.header = header,
 		.connection = &parameters,
 	};
 
@@ -132,6 +158,8 @@ int http_fixture_send(struct http_fixture *f, const char *method, const char *ta
 	http_route(&f->ctx, &rq, &f->response);
 	if (f->response.body.len)
 		f->json = cJSON_ParseWithOpts(f->response.body.data, NULL, 1);
+	else if (f->response.shared && !f->response.gzip)
+		f->json = cJSON_ParseWithOpts(f->response.shared->data, NULL, 1);
 	free(path);
 	return f->response.status;
 }

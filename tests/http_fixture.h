@@ -10,6 +10,7 @@
 struct http_fixture {
 	struct http_context ctx; /* now is VIEW_FIXTURE_NOW_NS */
 	struct counters counters;
+	const char *accept_encoding; /* header of the requests; NULL: none */
 	struct http_response response; /* of the last request */
 	cJSON *json; /* its body, parsed; NULL when it is not JSON */
 	char names[1024]; /* see http_fixture_names() */
@@ -30,6 +31,8 @@ int http_fixture_teardown(void **state);
 int http_fixture_send(struct http_fixture *f, const char *method, const char *target,
 		      const char *body);
 int http_fixture_get(struct http_fixture *f, const char *target);
+/* Routes a GET without a query into *rs and nothing else; what is in *rs then is the caller's. */
+void http_fixture_answer(struct http_fixture *f, const char *path, struct http_response *rs);
 /* error.code and error.field of the last answer; "" where there is none. */
 const char *http_fixture_error(const struct http_fixture *f);
 const char *http_fixture_error_field(const struct http_fixture *f);

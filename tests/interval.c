@@ -33,7 +33,8 @@ static void make_usage(struct usage *u, uint64_t *state, double cpu_milli, doubl
 	for (int i = 0; i < SAMPLES; i++)
 		moments_add(&cpu, cpu_milli * next_unit(state), (double)SECONDS / SAMPLES);
 	u->have = USAGE_CPU | USAGE_MEMORY | USAGE_WORKING_SET | USAGE_THROTTLE | USAGE_OOM |
-		  USAGE_CONTENTION_CPU | USAGE_CONTENTION_MEMORY;
+		  USAGE_CONTENTION_CPU | USAGE_CONTENTION_MEMORY | USAGE_STALL_CPU |
+		  USAGE_STALL_MEMORY | USAGE_SWAP | USAGE_PIDS;
 	u->seconds = SECONDS;
 	u->cpu_milli = moments_pack(&cpu);
 	u->mem_bytes = make_gauge(state, bytes);
@@ -46,6 +47,11 @@ static void make_usage(struct usage *u, uint64_t *state, double cpu_milli, doubl
 	u->contention_cpu_ns = (uint64_t)(next_unit(state) * 1e8);
 	if (next_unit(state) < 0.1)
 		u->contention_mem_ns = (uint64_t)(next_unit(state) * 1e6);
+	u->stall_cpu_ns = (uint64_t)(next_unit(state) * 5e7);
+	u->stall_mem_ns = u->contention_mem_ns / 2;
+	u->pids = 1 + (uint32_t)(next_unit(state) * 200);
+	if (next_unit(state) < 0.1)
+		u->swap_bytes = (uint64_t)(next_unit(state) * 50e6);
 }
 
 static void make_hex(char *to, size_t len, uint64_t *state)
@@ -76,7 +82,14 @@ static void make_entry(struct entry *e, uint32_t ref, uint32_t parent, uint64_t 
 	memcpy(e->entity->pod_uid, uid, sizeof(uid));
 	if (parent)
 		memcpy(e->entity->container_id, id, sizeof(id));
-	e->limits = (struct kernel_limits){.cpu_milli = 500 * (ref % 4), .mem_bytes = LIMIT_NONE};
+	e->limits = (struct kernel_limits){
+		.cpu_milli = 500 * (ref % 4),
+		.mem_bytes = LIMIT_NONE,
+		.mem_high_bytes = ref % 8 ? LIMIT_NONE : 400LL << 20,
+		.swap_bytes = 0,
+		.pids = ref % 8 ? LIMIT_NONE : 4096,
+		.cpu_burst_ns = ref % 8 ? 0 : 20000000,
+	};
 	make_usage(&e->usage, &what, 400, 300e6);
 }
 
@@ -91,6 +104,13 @@ static void make_node(struct node_sample *n, uint64_t sequence)
 	}
 	n->cpu_capacity_milli = 16000;
 	n->mem_capacity_bytes = 64LL << 30;
+	n->mem_available_bytes = 20LL << 30;
+	n->cpu_split = (struct cpu_split){
+		.user_ns = 17 * NS_PER_SEC + sequence,
+		.system_ns = 3 * NS_PER_SEC,
+		.iowait_ns = 40000000,
+		.steal_ns = 10000000,
+	};
 	n->tier = TIER_T1;
 	n->rate_hz = 10;
 	n->missed_ticks = 1;

@@ -81,19 +81,21 @@ void stack_start_aggregator(struct stack *s, int i)
 {
 	struct stack_aggregator *a = &s->aggregators[i];
 	char *program = mem_strdup(program_path("evenkeel-aggregator")), *log, *listen, *ingest,
-	     *url;
+	     *url, *key_path;
 
-	if (!a->http_port) {
+	if (!a->http_port)
 		a->http_port = free_port();
+	if (!a->ingest_port)
 		a->ingest_port = free_port();
-	}
 	log = log_path(s, "aggregator", i);
 	listen = mem_printf("127.0.0.1:%d", a->http_port);
-	ingest = mem_printf("tcp://127.0.0.1:%d", a->ingest_port);
+	ingest = mem_printf("tcp://%s:%d", a->ingest_host ? a->ingest_host : "127.0.0.1",
+			    a->ingest_port);
+	key_path = mem_strdup(a->key_path ? a->key_path : s->key_path);
 	url = mem_printf("http://127.0.0.1:%d/readyz", a->http_port);
 	{
-		char *argv[] = {program, (char *)"--listen",   listen,	    (char *)"--ingest",
-				ingest,	 (char *)"--key-file", s->key_path, NULL};
+		char *argv[] = {program, (char *)"--listen",   listen,	 (char *)"--ingest",
+				ingest,	 (char *)"--key-file", key_path, NULL};
 
 		a->pid = process_start(log, argv);
 	}
@@ -105,6 +107,7 @@ void stack_start_aggregator(struct stack *s, int i)
 	free(log);
 	free(listen);
 	free(ingest);
+	free(key_path);
 	free(url);
 }
 

@@ -12,7 +12,9 @@
 enum { STACK_AGGREGATORS_MAX = 2 };
 
 struct stack_aggregator {
-	int http_port, ingest_port;
+	int http_port, ingest_port; /* 0: free ones are found */
+	const char *ingest_host; /* borrowed; NULL: 127.0.0.1 */
+	const char *key_path; /* borrowed; NULL: the stack's */
 	pid_t pid; /* 0: not running */
 };
 

@@ -27,7 +27,8 @@ static struct usage random_usage(uint32_t *seed, double seconds, double cpu_mill
 		moments_add(&cpu, cpu_milli * 2 * fixture_random(seed), 0.1);
 	return (struct usage){
 		.have = USAGE_CPU | USAGE_MEMORY | USAGE_WORKING_SET | USAGE_THROTTLE | USAGE_OOM |
-			USAGE_CONTENTION_CPU,
+			USAGE_CONTENTION_CPU | USAGE_STALL_CPU | USAGE_STALL_MEMORY | USAGE_SWAP |
+			USAGE_PIDS,
 		.seconds = (float)seconds,
 		.cpu_milli = moments_pack(&cpu),
 		.mem_bytes = random_gauge(seed, mem_bytes),
@@ -36,6 +37,10 @@ static struct usage random_usage(uint32_t *seed, double seconds, double cpu_mill
 		.throttled_periods = samples / 10,
 		.periods = samples,
 		.contention_cpu_ns = (uint64_t)(seconds * 2e7),
+		.stall_cpu_ns = (uint64_t)(seconds * 1e7),
+		.stall_mem_ns = (uint64_t)(seconds * 5e6),
+		.swap_bytes = (uint64_t)(mem_bytes / 16),
+		.pids = 20 + (uint32_t)(10 * fixture_random(seed)),
 	};
 }
 
@@ -52,6 +57,13 @@ static void fill_node(struct node_sample *n, const struct usage_fixture *f, uint
 	n->rate_hz = 10;
 	n->pass_ns = 400000;
 	n->agent_cpu_ns = f->seconds * 4000000ull;
+	n->mem_available_bytes = (int64_t)(44 * GIB);
+	n->cpu_split = (struct cpu_split){
+		.user_ns = f->seconds * 5000000000ull,
+		.system_ns = f->seconds * 1000000000ull,
+		.iowait_ns = f->seconds * 200000000ull,
+		.steal_ns = f->seconds * 50000000ull,
+	};
 }
 
 static struct entity *pod_entity(uint32_t ref, size_t pod)
@@ -84,14 +96,21 @@ static void fill_entry(struct entry *e, uint32_t ref, const struct usage_fixture
 {
 	e->ref = ref;
 	e->fresh = f->identities;
-	e->limits = (struct kernel_limits){LIMIT_UNKNOWN, LIMIT_UNKNOWN};
+	e->limits = KERNEL_LIMITS_UNKNOWN;
 	e->usage = random_usage(seed, f->seconds, 100, GIB / 4);
 }
 
 static void add_identity(struct entry *e, struct entity *entity)
 {
 	e->entity = entity;
-	e->limits = (struct kernel_limits){2000, LIMIT_NONE};
+	e->limits = (struct kernel_limits){
+		.cpu_milli = 2000,
+		.mem_bytes = LIMIT_NONE,
+		.mem_high_bytes = LIMIT_NONE,
+		.swap_bytes = 0,
+		.pids = 1024,
+		.cpu_burst_ns = 0,
+	};
 }
 
 struct interval *usage_fixture_new(const struct usage_fixture *f)

@@ -34,9 +34,9 @@ static struct window_stats stats(int64_t end_ns, double seconds, double mean, do
 	return s;
 }
 
-static struct latest latest(int64_t end_ns, double value)
+static struct latest latest(double value)
 {
-	return (struct latest){.known = true, .value = value, .end_ns = end_ns};
+	return (struct latest){.known = true, .value = (float)value};
 }
 
 /* CPU and working set and memory over all windows; memory is 2 GiB, or `share` of it. */
@@ -44,9 +44,9 @@ static struct page_usage usage(int64_t end_ns, double history_seconds, double cp
 			       double cpu_stddev, double share, bool percentiles)
 {
 	struct page_usage u = {
-		.cpu_milli = latest(end_ns, cpu_mean + cpu_stddev),
-		.mem_bytes = latest(end_ns, 2 * GIB * share),
-		.working_set_bytes = latest(end_ns, GIB * share),
+		.latest = {.cpu_milli = latest(cpu_mean + cpu_stddev),
+			   .mem_bytes = latest(2 * GIB * share),
+			   .working_set_bytes = latest(GIB * share)},
 	};
 
 	for (int i = 0; i < WINDOWS; i++) {
@@ -60,13 +60,25 @@ static struct page_usage usage(int64_t end_ns, double history_seconds, double cp
 				stats(end_ns, seconds, GIB * share, 32 * MIB * share, percentiles),
 			.counts = {.seconds = seconds,
 				   .throttled_ratio = NAN,
-				   .contention_cpu = 0.125,
-				   .contention_mem = NAN,
+				   .pressure = {[CONTENTION_CPU] = 0.125,
+						[CONTENTION_MEMORY] = NAN,
+						[STALL_CPU] = 0.03125,
+						[STALL_MEMORY] = NAN},
 				   .oom_kills = 1,
 				   .oom_known = true},
 		};
 	}
 	return u;
+}
+
+/* As a page packs it. */
+static struct pod_usage pod_usage(int64_t end_ns, double cpu_mean, double cpu_stddev, double share)
+{
+	struct page_usage u = usage(end_ns, 900, cpu_mean, cpu_stddev, share, false);
+	struct pod_usage packed;
+
+	pod_usage_pack(&u, end_ns, &packed);
+	return packed;
 }
 
 struct node_page view_fixture_node(const char *name, int64_t end_ns, double history_seconds,
@@ -81,6 +93,11 @@ struct node_page view_fixture_node(const char *name, int64_t end_ns, double hist
 		.missed_ticks = 3,
 		.pass_ns = 85250,
 		.agent_cpu_milli = 4.5,
+		.machine = {true, 700, 200.25, 120.5, 40, (int64_t)(6 * GIB)},
+		.totals = {.missed_ticks = 17,
+			   .cpu = {7000000000, 2002500000, 1205000000, 400000000},
+			   .pressure_ns = {[CONTENTION_CPU] = 1250000000, [STALL_CPU] = 312500000},
+			   .pressure_have = USAGE_CONTENTION_CPU | USAGE_STALL_CPU},
 		.cpu_capacity_milli = 4000,
 		.mem_capacity_bytes = (int64_t)(8 * GIB),
 		.cpu_allocatable_milli = 3800,
@@ -117,8 +134,7 @@ static struct view *view_of_all(struct node_page *alpha)
 		.name = "kubepods/besteffort/pod-delta",
 		.kind = ENTITY_POD,
 		.qos = QOS_BEST_EFFORT,
-		.limits = {LIMIT_UNKNOWN, LIMIT_UNKNOWN},
-		.usage = {.cpu_milli = latest(now - NS_PER_SEC, 50)},
+		.usage = {.latest = {.cpu_milli = latest(50)}},
 	};
 	struct node_page pages[5] = {
 		*alpha,
@@ -136,34 +152,44 @@ static struct view *view_of_all(struct node_page *alpha)
 struct view *view_fixture_new(void)
 {
 	const int64_t end = VIEW_FIXTURE_NOW_NS - 2 * NS_PER_SEC;
+	const struct kernel_limits limits[] = {
+		{1000, (int64_t)GIB, LIMIT_NONE, (int64_t)(64 * MIB), 50, 2500000},
+		{LIMIT_NONE, LIMIT_NONE, LIMIT_UNKNOWN, LIMIT_UNKNOWN, LIMIT_UNKNOWN,
+		 LIMIT_UNKNOWN},
+		{1500, LIMIT_NONE, (int64_t)(512 * MIB), 0, LIMIT_NONE, 0},
+		{LIMIT_NONE, LIMIT_NONE, LIMIT_UNKNOWN, LIMIT_UNKNOWN, 4096, LIMIT_UNKNOWN},
+	};
 	const struct page_container containers[] = {
 		{.name = "app",
 		 .id = "0123456789abcdef",
 		 .runtime = RUNTIME_CONTAINERD,
-		 .limits = {1000, 1073741824},
-		 .cpu_milli = latest(end, 600.125),
-		 .mem_bytes = latest(end, 512 * MIB),
+		 .limits = &limits[0],
+		 .latest = {.cpu_milli = latest(600.125),
+			    .mem_bytes = latest(512 * MIB),
+			    .swap_bytes = latest(8 * MIB),
+			    .pids = latest(7)},
 		 .throttle_known = true,
-		 .throttled_seconds = 0.25},
-		{.name = "proxy", .limits = {LIMIT_NONE, LIMIT_NONE}},
+		 .throttled_seconds = 0.25,
+		 .pressure_have = USAGE_CONTENTION_CPU | USAGE_STALL_MEMORY,
+		 .pressure = {[CONTENTION_CPU] = 0.75, [STALL_MEMORY] = 0.5}},
+		{.name = "proxy", .limits = &limits[1]},
 	};
 	struct page_pod pods[] = {
 		{.name = "kubepods/podaaaa",
 		 .uid = "aaaa",
 		 .kind = ENTITY_POD,
 		 .qos = QOS_GUARANTEED,
-		 .limits = {1500, LIMIT_NONE},
-		 .usage = usage(end, 900, 700, 70, 0.25, false),
+		 .limits = &limits[2],
+		 .usage = pod_usage(end, 700, 70, 0.25),
 		 .container_count = 2,
 		 .containers = containers},
 		{.name = "system.slice",
 		 .kind = ENTITY_SLICE,
-		 .limits = {LIMIT_NONE, LIMIT_NONE},
-		 .usage = usage(end, 900, 300, 30, 0.125, false)},
+		 .limits = &limits[3],
+		 .usage = pod_usage(end, 300, 30, 0.125)},
 		{.name = "system.slice/ssh.service",
 		 .kind = ENTITY_UNIT,
-		 .limits = {LIMIT_UNKNOWN, LIMIT_UNKNOWN},
-		 .usage = usage(end, 900, 100, 10, 0.0625, false)},
+		 .usage = pod_usage(end, 100, 10, 0.0625)},
 	};
 	struct node_page alpha = view_fixture_node("alpha", end, 900, 1000, 100);
 
@@ -171,9 +197,14 @@ struct view *view_fixture_new(void)
 		alpha.usage.windows[i].cpu_milli.mean = 1000 + 100 * i;
 		alpha.usage.windows[i].cpu_milli.stddev = 100 + 100 * i;
 	}
-	pods[0].usage.windows[WINDOW_5M].counts.throttle_known = true;
-	pods[0].usage.windows[WINDOW_5M].counts.throttled_seconds = 1.5;
-	pods[0].usage.windows[WINDOW_5M].counts.throttled_ratio = 0.03125;
+	alpha.usage.latest.swap_bytes = latest(128 * MIB);
+	alpha.usage.latest.pids = latest(321);
+	pods[0].usage.latest.swap_bytes = latest(16 * MIB);
+	pods[0].usage.latest.pids = latest(12);
+	pods[0].usage.counts.pressure[STALL_MEMORY] = 0.0625;
+	pods[0].usage.throttle_known = true;
+	pods[0].usage.counts.throttled_seconds = 1.5;
+	pods[0].usage.counts.throttled_ratio = 0.03125;
 	alpha.pods = pods;
 	alpha.pod_count = sizeof(pods) / sizeof(pods[0]);
 	return view_of_all(&alpha);

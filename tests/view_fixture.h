@@ -14,11 +14,14 @@
  * Nodes as of VIEW_FIXTURE_NOW_NS; each has 4 CPUs and 8 GiB, and its windows end with its newest sample:
  *
  *   alpha  fresh, 2 s old; all windows covered. CPU 5m 1000 +- 100, 10m 1100 +- 200, 15m 1200 +- 300 millicores, memory
- *          2 GiB +- 64 MiB. Pods: a Guaranteed pod with two containers and limits, a slice, a unit without limits.
+ *          2 GiB +- 64 MiB, swap and pids. Pods: a Guaranteed pod with two containers, limits, swap and pids, a slice,
+ *          a unit without limits.
  *   bravo  late, 60 s old; 5m covered only (6 minutes of history).
  *   delta  fresh, 1 s old; 90 s of history; CPU but no memory measured for its pod.
  *   gone   expired, 400 s old.
  *   mute   never heard: no windows, no capacity.
+ *
+ * All but mute know their machine's CPU split and counters, and PSI of CPU but not of memory.
  */
 struct view *view_fixture_new(void);
 

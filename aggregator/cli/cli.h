@@ -26,7 +26,7 @@ enum cli_color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 struct cli_options {
 	bool help, version, no_headers, watch, strict, all_namespaces;
 	bool all, explain;
-	char *server, *namespace, *pod, *variant;
+	char *server, *namespace, *pod, *variant, *blend;
 	struct option_list plugins;
 	int output; /* enum cli_output */
 	int color; /* enum cli_color */

@@ -2,7 +2,7 @@
 /*
  * libcurl's easy interface with one handle, so that paging and --watch reuse the connection. Redirects are not followed
  * and only HTTP is spoken. A loopback server is asked directly even where a proxy is configured. An answer is held in
- * memory whole; BODY_MAX bounds it.
+ * memory whole; BODY_MAX bounds it. What is kept for the next time is bounded by KEPT_MAX over all paths.
  */
 #include "aggregator/cli/client.h"
 
@@ -19,6 +19,15 @@
 #include "shared/mem.h"
 
 #define BODY_MAX ((size_t)1 << 30)
+#define KEPT_MAX ((size_t)32 << 20)
+
+/* An answer with its tag. */
+struct kept {
+	struct kept *next;
+	char *path, *tag; /* owned */
+	struct buf body;
+	int64_t received_ns; /* monotonic */
+};
 
 struct client {
 	CURL *curl; /* owned */
@@ -26,6 +35,10 @@ struct client {
 	char *timeout; /* owned; in words */
 	const volatile sig_atomic_t *stop;
 	struct curl_slist *json_headers; /* owned */
+	bool keeps;
+	struct kept *kept; /* owned; a list, the oldest first: one for each page of a list */
+	size_t kept_bytes;
+	int64_t received_ns; /* monotonic; of the newest body */
 	struct buf *body; /* of the request under way; borrowed */
 	bool too_large;
 	char error[CURL_ERROR_SIZE];
@@ -118,10 +131,34 @@ int client_new(struct client **out, const char *server, int64_t timeout_ns,
 	return 0;
 }
 
+/* The link to what is kept of path, or the list's end. */
+static struct kept **find_kept(struct client *c, const char *path)
+{
+	struct kept **at = &c->kept;
+
+	while (*at && strcmp((*at)->path, path) != 0)
+		at = &(*at)->next;
+	return at;
+}
+
+static void forget(struct client *c, struct kept **at)
+{
+	struct kept *k = *at;
+
+	*at = k->next;
+	c->kept_bytes -= k->body.len;
+	buf_fini(&k->body);
+	free(k->path);
+	free(k->tag);
+	free(k);
+}
+
 void client_free(struct client *c)
 {
 	if (!c)
 		return;
+	while (c->kept)
+		forget(c, &c->kept);
 	curl_easy_cleanup(c->curl);
 	curl_slist_free_all(c->json_headers);
 	free(c->server);
@@ -202,7 +239,9 @@ static int explain_status(const struct client *c, const char *path, long status,
 	return rc;
 }
 
-static int perform(struct client *c, const char *path, struct buf *body, struct reason *reason)
+/* With k, which is then kept and asked for only if it changed: unchanged, that is what *body gets. */
+static int perform(struct client *c, const char *path, const struct kept *k, struct buf *body,
+		   struct reason *reason)
 {
 	char *url = mem_printf("%s%s", c->server, path);
 	long status = 0;
@@ -219,16 +258,81 @@ static int perform(struct client *c, const char *path, struct buf *body, struct 
 	if (code != CURLE_OK)
 		return explain_failure(c, code, reason);
 	curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &status);
+	if (status == 304 && k) {
+		buf_add(body, k->body.data, k->body.len);
+		c->received_ns = k->received_ns;
+		return 0;
+	}
 	if (status / 100 != 2)
 		return explain_status(c, path, status, reason);
+	c->received_ns = clock_mono_ns();
 	return 0;
+}
+
+void client_keep(struct client *c)
+{
+	c->keeps = true;
+}
+
+double client_body_age(const struct client *c)
+{
+	return (double)(clock_mono_ns() - c->received_ns) / NS_PER_SEC;
+}
+
+/* The answer that was just received, if it has a tag. What was kept first makes room. */
+static void keep(struct client *c, const char *path, const struct buf *body)
+{
+	struct curl_header *tag;
+	struct kept *k;
+
+	if (!c->keeps || body->len > KEPT_MAX ||
+	    curl_easy_header(c->curl, "ETag", 0, CURLH_HEADER, -1, &tag) != CURLHE_OK)
+		return;
+	while (c->kept && c->kept_bytes + body->len > KEPT_MAX)
+		forget(c, &c->kept);
+	k = mem_zalloc(1, sizeof(*k));
+	k->path = mem_strdup(path);
+	k->tag = mem_strdup(tag->value);
+	buf_add(&k->body, body->data, body->len);
+	k->received_ns = c->received_ns;
+	c->kept_bytes += body->len;
+	*find_kept(c, path) = k;
+}
+
+/* The header for a request that only wants what is new; NULL without k. */
+static struct curl_slist *condition(const struct kept *k)
+{
+	struct curl_slist *headers;
+	char *line;
+
+	if (!k)
+		return NULL;
+	line = mem_printf("If-None-Match: %s", k->tag);
+	headers = curl_slist_append(NULL, line);
+	if (!headers)
+		abort();
+	free(line);
+	return headers;
 }
 
 int client_get(struct client *c, const char *path, struct buf *body, struct reason *reason)
 {
+	struct curl_slist *headers;
+	struct kept **at = find_kept(c, path), *k = *at;
+	int rc;
+
+	headers = condition(k);
 	curl_easy_setopt(c->curl, CURLOPT_HTTPGET, 1L);
+	curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, headers);
+	rc = perform(c, path, k, body, reason);
 	curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, NULL);
-	return perform(c, path, body, reason);
+	curl_slist_free_all(headers);
+	if (rc || (k && c->received_ns == k->received_ns))
+		return rc;
+	if (k)
+		forget(c, at);
+	keep(c, path, body);
+	return 0;
 }
 
 int client_post(struct client *c, const char *path, const char *json, size_t len, struct buf *body,
@@ -238,7 +342,7 @@ int client_post(struct client *c, const char *path, const char *json, size_t len
 	curl_easy_setopt(c->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)len);
 	curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, json);
 	curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, c->json_headers);
-	return perform(c, path, body, reason);
+	return perform(c, path, NULL, body, reason);
 }
 
 void client_escape(const char *text, struct buf *out)

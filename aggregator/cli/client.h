@@ -21,6 +21,13 @@ void client_free(struct client *c);
 /* What server became, for messages. */
 const char *client_server(const struct client *c);
 /*
+ * From now on what a GET brought is kept, up to a bound, and the next GET of it asks whether it changed
+ * (If-None-Match): if not, the same body is given again.
+ */
+void client_keep(struct client *c);
+/* Seconds since the body of the last client_get() came from the server. */
+double client_body_age(const struct client *c);
+/*
  * path begins with "/" and is escaped already. 0 with the whole body of a 2xx answer in *body (replaced);
  * -EHOSTUNREACH nobody answers, -ETIMEDOUT, -EINTR stopped, -ENOENT the server knows no such
  * thing, -EIO any other failure.

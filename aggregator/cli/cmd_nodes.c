@@ -11,7 +11,7 @@
 
 #include "aggregator/cli/client.h"
 #include "aggregator/cli/commands.h"
-#include "aggregator/cli/units.h"
+#include "shared/units.h"
 
 enum sort_key { BY_NAME, BY_CPU, BY_MEMORY, BY_SIGMA, BY_P95, BY_MAX, BY_AGE };
 
@@ -40,13 +40,20 @@ enum column {
 	MEMORY,
 	MEMORY_SHARE,
 	WORKSET,
+	SWAP,
+	PIDS,
+	IOWAIT,
+	STEAL,
 	THROTTLED,
 	WAITING,
+	STALLED,
 	OOM,
 	AGE,
 	TIER,
-	RATE,
+	HZ,
+	PASS,
 	MISSED,
+	OVERFLOW,
 	AGENT,
 	COLUMNS
 };
@@ -65,13 +72,20 @@ static const struct usage_column columns[COLUMNS] = {
 	[MEMORY] = {"MEMORY", .form = FORM_RIGHT},
 	[MEMORY_SHARE] = {"MEM%", .form = FORM_RIGHT},
 	[WORKSET] = {"WORKSET", .form = FORM_RIGHT},
-	[THROTTLED] = {"THROTTLED", .form = FORM_RIGHT, .wide = true},
+	[SWAP] = {"SWAP", .form = FORM_RIGHT, .wide = true, .sparse = true},
+	[PIDS] = {"PIDS", .form = FORM_RIGHT, .wide = true, .sparse = true},
+	[IOWAIT] = {"IOWAIT", .form = FORM_RIGHT, .wide = true, .sparse = true},
+	[STEAL] = {"STEAL", .form = FORM_RIGHT, .wide = true, .sparse = true},
+	[THROTTLED] = {"THROTTLED", .form = FORM_RIGHT, .wide = true, .sparse = true},
 	[WAITING] = {"WAITING", .form = FORM_RIGHT, .wide = true},
+	[STALLED] = {"STALLED", .form = FORM_RIGHT, .wide = true, .sparse = true},
 	[OOM] = {"OOM", .form = FORM_RIGHT, .wide = true},
 	[AGE] = {"AGE", .form = FORM_LEFT},
 	[TIER] = {"TIER", .form = FORM_LEFT},
-	[RATE] = {"RATE", .form = FORM_RIGHT, .wide = true},
+	[HZ] = {"HZ", .form = FORM_RIGHT, .wide = true},
+	[PASS] = {"PASS", .form = FORM_RIGHT, .wide = true},
 	[MISSED] = {"MISSED", .form = FORM_RIGHT, .wide = true},
+	[OVERFLOW] = {"OVERFLOW", .form = FORM_RIGHT, .wide = true, .sparse = true},
 	[AGENT] = {"AGENT-CPU", .form = FORM_RIGHT, .wide = true},
 };
 
@@ -153,35 +167,48 @@ static void add_memory(struct table *t, const cJSON *node)
 	table_cell(t, PAINT_PLAIN, text);
 	usage_row_percent(t, used, capacity);
 	usage_row_bytes(t, document_number(node, "usage.workingSetBytes.latest.value"));
+	usage_row_bytes(t, document_number(node, "usage.swapBytes.latest.value"));
 }
 
-static void add_number(struct table *t, const char *format_unit, double value)
+/* Of all CPU time. */
+static void add_cpu_share(struct table *t, const cJSON *node, const char *path)
 {
 	char text[UNITS_LEN];
 
-	snprintf(text, sizeof(text), "%.4g%s", value, format_unit);
-	table_cell(t, PAINT_PLAIN, isnan(value) ? "-" : text);
+	units_percent(document_number(node, path) / document_number(node, "capacity.cpuMillicores"),
+		      text);
+	table_cell(t, PAINT_PLAIN, text);
+}
+
+static void add_rate(struct table *t, double hertz)
+{
+	char text[UNITS_LEN];
+
+	snprintf(text, sizeof(text), "%.3g", hertz);
+	table_cell(t, PAINT_PLAIN, isnan(hertz) ? "-" : text);
 }
 
 static void add_source(struct table *t, const cJSON *node, enum row_state state, double age)
 {
 	const char *tier = document_text(node, "source.tier");
+	double overflow = document_number(node, "source.overflowCgroups");
 
 	usage_row_age(t, state, age);
 	table_cell(t, PAINT_PLAIN, tier ? tier : "-");
-	add_number(t, "Hz", document_number(node, "source.rateHz"));
-	add_number(t, "", document_number(node, "source.missedTicks"));
+	add_rate(t, document_number(node, "source.rateHz"));
+	usage_row_micros(t, document_number(node, "source.passMicroseconds"));
+	usage_row_count(t, document_number(node, "source.missedTicks"), PAINT_PLAIN);
+	usage_row_count(t, overflow, overflow > 0 ? PAINT_BAD : PAINT_PLAIN);
 	usage_row_cpu(t, document_number(node, "source.agentCpuMillicores"));
 }
 
-static bool add_node(void *context, const cJSON *node, double time)
+static bool add_node(void *context, const cJSON *node, double time, double held)
 {
 	struct usage_table *n = context;
 	const char *window = cli_windows[n->cli->options->window];
 	const char *name = document_text(node, "name");
 	enum row_state state = read_state(node);
-	double age = document_number(node, "source.ageSeconds");
-	char text[UNITS_LEN];
+	double age = document_number(node, "source.ageSeconds") + held;
 
 	(void)time;
 	if (!name || !usage_tally_wants(&n->tally, name))
@@ -194,9 +221,11 @@ static bool add_node(void *context, const cJSON *node, double time)
 	table_cell(n->table, PAINT_PLAIN, name);
 	add_cpu(n->table, node, window);
 	add_memory(n->table, node);
+	usage_row_count(n->table, document_number(node, "usage.pids.latest.value"), PAINT_PLAIN);
+	add_cpu_share(n->table, node, "machine.cpuMillicores.iowait");
+	add_cpu_share(n->table, node, "machine.cpuMillicores.steal");
 	usage_row_throttled(n->table, node);
-	units_percent(document_number(node, "contention.cpu"), text);
-	table_cell(n->table, PAINT_PLAIN, text);
+	usage_row_pressure(n->table, node);
 	usage_row_oom(n->table, node);
 	add_source(n->table, node, state, age);
 	return true;
@@ -210,6 +239,7 @@ static int finish(struct usage_table *n, struct cli *cli)
 		if (wide ? i == MEAN || i == SIGMA : columns[i].wide)
 			table_hide(n->table, i);
 	}
+	usage_table_hide_empty(n, &nodes_kind);
 	commands_print_table(cli, n->table);
 	return usage_tally_exit(&n->tally, &cli->reason);
 }
@@ -241,9 +271,11 @@ const struct command command_nodes = {
 		"MAX are of the window. AGE adds \"late\" after 30s without news, \"expired\" "
 		"after 5m. "
 		"TIER is how the agent samples: T0 to T2 by BPF, T3 from cgroup files. Wide adds "
-		"all "
-		"windows; of the last 5m the share of throttled periods, of time spent WAITING for "
-		"neighbours, and OOM kills; and the agent's RATE, MISSED ticks and own CPU.",
+		"all windows; SWAP and PIDS; the shares of CPU time in IOWAIT and in STEAL, which "
+		"the hypervisor took; of the last 5m the share of throttled periods, of time that "
+		"some task was WAITING for neighbours and that all were STALLED, for CPU/memory, "
+		"and OOM kills; and of the agent the passes per second (HZ) and the time of a "
+		"PASS, MISSED ones, cgroups beyond its room (OVERFLOW) and its own CPU.",
 	.specs = specs,
 	.run = run,
 };

@@ -13,7 +13,7 @@
 
 #include "aggregator/cli/client.h"
 #include "aggregator/cli/commands.h"
-#include "aggregator/cli/units.h"
+#include "shared/units.h"
 #include "shared/mem.h"
 
 enum sort_key { BY_NAME, BY_CPU, BY_MEMORY, BY_THROTTLED };
@@ -39,12 +39,17 @@ enum column {
 	SIGMA,
 	MAX,
 	CPU_LIMIT,
+	BURST,
 	THROTTLED,
 	MEMORY,
 	MEMORY_LIMIT,
+	HIGH,
 	WORKSET,
+	SWAP,
+	PIDS,
 	OOM,
 	WAITING,
+	STALLED,
 	AGE,
 	QOS,
 	COLUMNS
@@ -59,12 +64,17 @@ static const struct usage_column columns[COLUMNS] = {
 	[SIGMA] = {"SIGMA", .form = FORM_RIGHT},
 	[MAX] = {"MAX", .form = FORM_RIGHT, .wide = true},
 	[CPU_LIMIT] = {"LIMIT", .form = FORM_RIGHT},
+	[BURST] = {"BURST", .form = FORM_RIGHT, .wide = true, .sparse = true},
 	[THROTTLED] = {"THROTTLED", .form = FORM_RIGHT},
 	[MEMORY] = {"MEMORY", .form = FORM_RIGHT},
 	[MEMORY_LIMIT] = {"LIMIT", .form = FORM_RIGHT},
+	[HIGH] = {"HIGH", .form = FORM_RIGHT, .wide = true, .sparse = true},
 	[WORKSET] = {"WORKSET", .form = FORM_RIGHT},
+	[SWAP] = {"SWAP", .form = FORM_RIGHT, .wide = true, .sparse = true},
+	[PIDS] = {"PIDS", .form = FORM_RIGHT, .wide = true, .sparse = true},
 	[OOM] = {"OOM", .form = FORM_RIGHT},
 	[WAITING] = {"WAITING", .form = FORM_RIGHT, .wide = true},
+	[STALLED] = {"STALLED", .form = FORM_RIGHT, .wide = true, .sparse = true},
 	[AGE] = {"AGE", .form = FORM_LEFT, .wide = true},
 	[QOS] = {"QOS", .form = FORM_LEFT, .wide = true},
 };
@@ -123,19 +133,21 @@ static void add_cpu(struct table *t, const cJSON *pod, const char *window)
 		table_cell(t, PAINT_DIM, "none");
 	else
 		usage_row_cpu(t, document_number(pod, "kernelLimits.cpuMillicores"));
+	usage_row_micros(t, document_number(pod, "kernelLimits.cpuBurstMicroseconds"));
 	usage_row_throttled(t, pod);
 }
 
 static void add_memory(struct table *t, const cJSON *pod)
 {
 	usage_row_bytes(t, document_number(pod, "usage.memoryBytes.latest.value"));
-	if (document_is_null(pod, "kernelLimits.memoryBytes"))
-		table_cell(t, PAINT_DIM, "none");
-	else
-		usage_row_bytes(t, document_number(pod, "kernelLimits.memoryBytes"));
+	usage_row_byte_limit(t, pod, "kernelLimits.memoryBytes");
+	usage_row_byte_limit(t, pod, "kernelLimits.memoryHighBytes");
 	/* The working set is what cannot be given back: near the limit, a kill is near. */
 	usage_row_bytes_against(t, document_number(pod, "usage.workingSetBytes.latest.value"),
 				document_number(pod, "kernelLimits.memoryBytes"));
+	usage_row_bytes(t, document_number(pod, "usage.swapBytes.latest.value"));
+	usage_row_count_of(t, document_number(pod, "usage.pids.latest.value"),
+			   document_number(pod, "kernelLimits.pids"));
 	usage_row_oom(t, pod);
 }
 
@@ -153,15 +165,15 @@ static void add_names(struct table *t, const cJSON *pod, const char *name)
 	free(sorted);
 }
 
-static bool add_pod(void *context, const cJSON *pod, double time)
+static bool add_pod(void *context, const cJSON *pod, double time, double held)
 {
 	struct usage_table *p = context;
 	const char *namespace = document_text(pod, "namespace"), *name = document_text(pod, "name");
 	const char *qos = document_text(pod, "qosClass");
 	enum row_state state;
-	char text[UNITS_LEN];
 	double age;
 
+	(void)held;
 	if (!name || !usage_tally_wants(&p->tally, name))
 		return false;
 	state = read_state(pod, time, &age);
@@ -174,8 +186,7 @@ static bool add_pod(void *context, const cJSON *pod, double time)
 	table_key(p->table, sort_value(pod, (enum sort_key)p->cli->options->sort));
 	add_cpu(p->table, pod, cli_windows[p->cli->options->window]);
 	add_memory(p->table, pod);
-	units_percent(document_number(pod, "contention.cpu"), text);
-	table_cell(p->table, PAINT_PLAIN, text);
+	usage_row_pressure(p->table, pod);
 	usage_row_age(p->table, state, age);
 	table_cell(p->table, PAINT_PLAIN, qos ? qos : "-");
 	return true;
@@ -193,6 +204,7 @@ static int finish(struct usage_table *p, struct cli *cli)
 		if (!shown)
 			table_hide(p->table, i);
 	}
+	usage_table_hide_empty(p, &pods_kind);
 	commands_print_table(cli, p->table);
 	/* A namespace may well be empty. */
 	if (cli->options->namespace && !cli->options->all_namespaces && cli->operand_count == 0 &&
@@ -239,15 +251,20 @@ const struct command command_pods = {
 	.name = "pods",
 	.usage = "[NAME..]",
 	.summary = "Show what each pod (or systemd unit) uses, against its limits",
-	.details = "Shows what each pod uses; without Kubernetes, each systemd unit. LIMIT is what "
-		   "the "
-		   "kernel enforces, the least of the cgroup and those above it: \"none\" is no "
-		   "limit, "
-		   "\"-\" not known. THROTTLED is the share of CPU periods in the last 5m that hit "
-		   "the limit; "
-		   "OOM counts kills in the same time. A name that ends in \"/\" is a slice, whose "
-		   "units "
-		   "have rows of their own: only --all, -o wide or naming it shows it.",
+	.details =
+		"Shows what each pod uses; without Kubernetes, each systemd unit. LIMIT is what "
+		"the "
+		"kernel enforces, the least of the cgroup and those above it: \"none\" is no "
+		"limit, "
+		"\"-\" not known. THROTTLED is the share of CPU periods in the last 5m that hit "
+		"the limit; "
+		"OOM counts kills in the same time. A name that ends in \"/\" is a slice, whose "
+		"units "
+		"have rows of their own: only --all, -o wide or naming it shows it. Wide adds, "
+		"where any row has it, the BURST above the CPU limit in a period, HIGH, the memory "
+		"from which on it is slowed down, SWAP, and PIDS, its tasks and how many it may "
+		"have; and of the last 5m the shares of time that some task was WAITING for "
+		"neighbours, and that all were STALLED, for CPU/memory.",
 	.specs = specs,
 	.run = run,
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * evenkeel scores: what each node is worth for a pod, best first. The plugins that the first node was scored by
- * are the columns. --explain prints the arithmetic instead: for each node and plugin every input and term in the order
+ * are the columns, under short names, so that all of them fit in 80 columns. --explain prints the arithmetic instead: for each node and plugin every input and term in the order
  * it entered, so that a score can be followed by hand.
  */
 #include "aggregator/cli/cmd_scores.h"
@@ -16,8 +16,8 @@
 #include "aggregator/cli/commands.h"
 #include "aggregator/cli/document.h"
 #include "aggregator/cli/pod_file.h"
-#include "aggregator/cli/table.h"
-#include "aggregator/cli/units.h"
+#include "shared/table.h"
+#include "shared/units.h"
 #include "aggregator/cli/usage_row.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
@@ -34,7 +34,11 @@ static const struct option_spec specs[] = {
 	 "for "
 	 "nothing."},
 	{"plugin", 'p', OPTION_LIST, offsetof(struct cli_options, plugins), "NAME", NULL, 0, 0,
-	 NULL, "Score by this plugin; repeat for several. Without it all."},
+	 NULL,
+	 "Score by this plugin; repeat for several. Without it those of --blend, else "
+	 "TargetLoadPacking, LoadVariationRiskBalancing and LimitAware."},
+	{"blend", 0, OPTION_STRING, offsetof(struct cli_options, blend), "PLUGIN=N,..", NULL, 0, 0,
+	 NULL, "Weights of the plugins in the score, such as TargetLoadPacking=3,LimitAware=1."},
 	{"variant", 0, OPTION_STRING, offsetof(struct cli_options, variant), "NAME", NULL, 0, 0,
 	 NULL, "Which rules: corrected (the server's default), upstream, or kep."},
 	{"explain", 0, OPTION_FLAG, offsetof(struct cli_options, explain), NULL, NULL, 0, 0, NULL,
@@ -57,7 +61,58 @@ static void write_names(struct jsonw *w, const char *key, char *const *names, si
 	jsonw_array_close(w);
 }
 
-void scores_write_request(const struct cli *cli, const char *pod, size_t pod_len, struct buf *out)
+/* The length of a number above 0 at text, as JSON writes it; 0: there is none. */
+static size_t weight_len(const char *text)
+{
+	size_t digits = strspn(text, "0123456789"), len = digits;
+
+	if (text[len] == '.')
+		len += 1 + strspn(text + len + 1, "0123456789");
+	if (digits == 0 || text[len - 1] == '.' || (digits > 1 && text[0] == '0'))
+		return 0;
+	return strtod(text, NULL) > 0 ? len : 0;
+}
+
+/* One PLUGIN=N of the list. */
+static int write_weight(struct jsonw *w, const char *text, size_t len, struct reason *reason)
+{
+	const char *equals = memchr(text, '=', len);
+	size_t name_len = equals ? (size_t)(equals - text) : 0;
+	size_t number_len = equals ? weight_len(equals + 1) : 0;
+	char *name;
+
+	if (!name_len || !number_len || name_len + 1 + number_len != len) {
+		reason_set(reason, "--blend: \"%.*s\" is not of the form PLUGIN=N with N above 0",
+			   (int)(len < 200 ? len : 200), text);
+		return -EINVAL;
+	}
+	name = mem_strndup(text, name_len);
+	jsonw_key(w, name);
+	free(name);
+	buf_add(w->out, equals + 1, number_len);
+	w->comma = true;
+	return 0;
+}
+
+static int write_blend(struct jsonw *w, const char *blend, struct reason *reason)
+{
+	jsonw_key(w, "blend");
+	jsonw_object_open(w);
+	for (const char *at = blend;; at++) {
+		size_t len = strcspn(at, ",");
+
+		if (write_weight(w, at, len, reason))
+			return -EINVAL;
+		at += len;
+		if (!*at)
+			break;
+	}
+	jsonw_object_close(w);
+	return 0;
+}
+
+int scores_write_request(const struct cli *cli, const char *pod, size_t pod_len, struct buf *out,
+			 struct reason *reason)
 {
 	const struct cli_options *o = cli->options;
 	struct jsonw w;
@@ -69,11 +124,14 @@ void scores_write_request(const struct cli *cli, const char *pod, size_t pod_len
 	w.comma = true;
 	write_names(&w, "nodes", cli->operands, cli->operand_count);
 	write_names(&w, "plugins", o->plugins.items, o->plugins.count);
+	if (o->blend && o->blend[0] && write_blend(&w, o->blend, reason))
+		return -EINVAL;
 	if (o->variant && o->variant[0])
 		jsonw_key_string(&w, "variant", o->variant);
 	if (o->explain)
 		jsonw_key_bool(&w, "explain", true);
 	jsonw_object_close(&w);
+	return 0;
 }
 
 /* --- the table ---------------------------------------------------------------------------------------------- */
@@ -101,8 +159,11 @@ static enum row_state read_state(const char *rungs)
 	static const struct {
 		const char *begin;
 		enum row_state state;
-	} words[] = {
-		{"late", ROW_LATE}, {"expired", ROW_EXPIRED}, {"none", ROW_NONE}, {"-", ROW_NONE}};
+	} words[] = {{"late", ROW_LATE},
+		     {"allocation", ROW_NONE},
+		     {"expired", ROW_EXPIRED},
+		     {"none", ROW_NONE},
+		     {"-", ROW_NONE}};
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		if (strncmp(rungs, words[i].begin, strlen(words[i].begin)) == 0)
@@ -131,6 +192,21 @@ static double plugin_score(const cJSON *item, const char *name)
 	return NAN;
 }
 
+/* As the heading of a column of at most three digits. */
+static const char *short_name(const char *plugin)
+{
+	static const char *const names[][2] = {
+		{"TargetLoadPacking", "TLP"},	       {"LoadVariationRiskBalancing", "LVRB"},
+		{"LowRiskOverCommitment", "LROC"},     {"Peaks", "PEAKS"},
+		{"NodeResourcesAllocatable", "ALLOC"}, {"LimitAware", "LIMITS"},
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (plugin && strcmp(names[i][0], plugin) == 0)
+			return names[i][1];
+	return plugin ? plugin : "-";
+}
+
 static struct table *start_table(const cJSON *plugins, bool wide)
 {
 	struct table *t = table_new();
@@ -138,11 +214,8 @@ static struct table *start_table(const cJSON *plugins, bool wide)
 
 	table_column(t, "NODE", FORM_NAME);
 	table_column(t, "SCORE", FORM_RIGHT);
-	for (plugin = document_first(plugins); plugin; plugin = plugin->next) {
-		const char *name = document_text(plugin, "name");
-
-		table_column(t, name ? name : "-", FORM_RIGHT);
-	}
+	for (plugin = document_first(plugins); plugin; plugin = plugin->next)
+		table_column(t, short_name(document_text(plugin, "name")), FORM_RIGHT);
 	table_column(t, "RUNG", FORM_LEFT);
 	if (wide)
 		table_column(t, "REASON", FORM_LEFT);
@@ -410,7 +483,10 @@ static int run(struct cli *cli)
 	else
 		buf_add_str(&pod, "{\"spec\":{\"containers\":[]}}");
 	if (rc == 0) {
-		scores_write_request(cli, pod.data, pod.len, &request);
+		rc = scores_write_request(cli, pod.data, pod.len, &request, &cli->reason);
+		code = rc ? CLI_USAGE : CLI_ERROR;
+	}
+	if (rc == 0) {
 		rc = client_post(cli->client, "/v1/scores", request.data, request.len, &answer,
 				 &cli->reason);
 		code = rc == -ENOENT ? CLI_STALE : CLI_ERROR;
@@ -428,9 +504,11 @@ const struct command command_scores = {
 	.usage = "[NODE..]",
 	.summary = "Show what each node is worth for a pod, and why",
 	.details = "Scores nodes for a pod from 0 to 100, best first, by each plugin and blended. "
-		   "RUNG says "
-		   "what the score stands on: the window of measurements used, how late it is, or "
-		   "none.",
+		   "Columns: TLP TargetLoadPacking, LVRB LoadVariationRiskBalancing, LROC "
+		   "LowRiskOverCommitment, PEAKS Peaks, ALLOC NodeResourcesAllocatable, LIMITS "
+		   "LimitAware. RUNG says what the score stands on: the window of measurements "
+		   "used, how late it is, allocation (no measurement, estimated from requests), "
+		   "expired or none.",
 	.specs = specs,
 	.run = run,
 };

@@ -10,7 +10,7 @@
 #include "aggregator/cli/cli.h"
 #include "aggregator/cli/client.h"
 #include "aggregator/cli/commands.h"
-#include "aggregator/cli/table.h"
+#include "shared/table.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 

@@ -192,6 +192,7 @@ void commands_print_table(struct cli *cli, struct table *t)
 	struct table_style style = {
 		.headers = !cli->options->no_headers,
 		.color = cli->color,
+		.whole = cli->options->output == OUTPUT_WIDE,
 		.width = cli->width,
 	};
 
@@ -225,6 +226,9 @@ static int run_command(const struct command *command, const struct cli_options *
 	watch_look_at_terminal(&cli);
 	if (options->watch) {
 		watch_catch_signals();
+		/* Tables follow their age; an object shown unchanged would be an old one. */
+		if (options->output != OUTPUT_JSON)
+			client_keep(cli.client);
 		code = watch_loop(&cli, command);
 	} else {
 		code = watch_once(&cli, command);

@@ -4,7 +4,7 @@
 #define EVENKEEL_AGGREGATOR_CLI_COMMANDS_H
 
 #include "aggregator/cli/cli.h"
-#include "aggregator/cli/table.h"
+#include "shared/table.h"
 
 /* The whole program; returns its exit code. */
 int commands_main(int argc, char **argv);

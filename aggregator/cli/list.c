@@ -43,7 +43,7 @@ int list_read_page(struct list *l, struct reason *reason)
 {
 	cJSON *doc = cJSON_ParseWithLength(l->page.data ? l->page.data : "", l->page.len);
 	const cJSON *items = document_at(doc, "items"), *item;
-	double time = document_time(doc, "time");
+	double time = document_time(doc, "time") + l->held;
 	struct span left, raw;
 
 	if (!cJSON_IsArray(items) || !document_find_items(l->page.data, l->page.len, &left)) {
@@ -55,7 +55,7 @@ int list_read_page(struct list *l, struct reason *reason)
 	for (item = document_first(items); item; item = item->next) {
 		bool there = document_next_item(&left, &raw);
 
-		if (!l->item(l->context, item, time))
+		if (!l->item(l->context, item, time, l->held))
 			l->dropped++;
 		else if (there)
 			keep_item(l, raw);
@@ -74,6 +74,7 @@ int list_fetch(struct list *l, struct client *client, const char *path, struct r
 	buf_add_str(&next, path);
 	do {
 		rc = client_get(client, next.data, &l->page, reason);
+		l->held = client_body_age(client);
 		if (rc == 0) {
 			rc = list_read_page(l, reason);
 			if (rc)

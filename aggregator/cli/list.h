@@ -8,8 +8,11 @@
 #include "aggregator/cli/cli.h"
 #include "aggregator/cli/document.h"
 
-/* item is borrowed; time is when the server looked, Unix seconds or NaN. False leaves the item out of -o json. */
-typedef bool list_item(void *context, const cJSON *item, double time);
+/*
+ * item is borrowed; time is now by the server's clock, Unix seconds or NaN, and held how many seconds ago it wrote the
+ * item. False leaves the item out of -o json.
+ */
+typedef bool list_item(void *context, const cJSON *item, double time, double held);
 
 /* What was received so far, for -o json. */
 struct list {
@@ -17,6 +20,7 @@ struct list {
 	void *context;
 	struct buf page; /* the newest page, as it came */
 	struct buf items; /* all items that were kept */
+	double held; /* seconds since the newest page came from the server */
 	size_t pages, dropped;
 	char *more; /* the token for the next page, or NULL; owned */
 };

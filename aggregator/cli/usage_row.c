@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/cli/units.h"
+#include "shared/units.h"
 #include "shared/mem.h"
 
 static const char *const state_words[] = {
@@ -143,6 +143,11 @@ void usage_row_age(struct table *t, enum row_state state, double age_seconds)
 	}
 }
 
+static enum table_paint pressure(double share)
+{
+	return share >= 0.9 ? PAINT_BAD : share >= 0.75 ? PAINT_WARN : PAINT_PLAIN;
+}
+
 void usage_row_cpu(struct table *t, double milli)
 {
 	char text[UNITS_LEN];
@@ -159,9 +164,59 @@ void usage_row_bytes(struct table *t, double bytes)
 	table_cell(t, PAINT_PLAIN, text);
 }
 
-static enum table_paint pressure(double share)
+void usage_row_byte_limit(struct table *t, const cJSON *item, const char *path)
 {
-	return share >= 0.9 ? PAINT_BAD : share >= 0.75 ? PAINT_WARN : PAINT_PLAIN;
+	if (document_is_null(item, path))
+		table_cell(t, PAINT_DIM, "none");
+	else
+		usage_row_bytes(t, document_number(item, path));
+}
+
+void usage_row_micros(struct table *t, double us)
+{
+	char text[UNITS_LEN] = "0";
+
+	if (us != 0)
+		units_micros(us, text);
+	table_cell(t, PAINT_PLAIN, text);
+}
+
+static void add_two_shares(struct table *t, double cpu, double memory)
+{
+	char left[UNITS_LEN], right[UNITS_LEN], text[2 * UNITS_LEN];
+
+	units_percent(cpu, left);
+	units_percent(memory, right);
+	snprintf(text, sizeof(text), "%s/%s", left, right);
+	table_cell(t, PAINT_PLAIN, isnan(cpu) && isnan(memory) ? "-" : text);
+}
+
+void usage_row_pressure(struct table *t, const cJSON *item)
+{
+	add_two_shares(t, document_number(item, "contention.cpu"),
+		       document_number(item, "contention.memory"));
+	add_two_shares(t, document_number(item, "contention.cpuStalledRatio"),
+		       document_number(item, "contention.memoryStalledRatio"));
+}
+
+void usage_row_count(struct table *t, double count, enum table_paint paint)
+{
+	char text[UNITS_LEN];
+
+	snprintf(text, sizeof(text), "%.10g", count);
+	table_cell(t, paint, isnan(count) ? "-" : text);
+}
+
+void usage_row_count_of(struct table *t, double count, double limit)
+{
+	char text[UNITS_LEN];
+
+	if (isnan(count) || !(limit >= 0)) {
+		usage_row_count(t, count, PAINT_PLAIN);
+		return;
+	}
+	snprintf(text, sizeof(text), "%.10g/%.10g", count, limit);
+	table_cell(t, pressure(count / limit), text);
 }
 
 void usage_row_bytes_against(struct table *t, double bytes, double limit)
@@ -202,10 +257,8 @@ void usage_row_throttled(struct table *t, const cJSON *item)
 void usage_row_oom(struct table *t, const cJSON *item)
 {
 	double kills = document_number(item, "contention.oomKills");
-	char text[UNITS_LEN];
 
-	snprintf(text, sizeof(text), isnan(kills) ? "-" : "%.0f", kills);
-	table_cell(t, kills > 0 ? PAINT_BAD : PAINT_PLAIN, text);
+	usage_row_count(t, kills, kills > 0 ? PAINT_BAD : PAINT_PLAIN);
 }
 
 double usage_row_cpu_window(const cJSON *item, const char *window, const char *statistic)

@@ -5,7 +5,7 @@
 
 #include "aggregator/cli/cli.h"
 #include "aggregator/cli/document.h"
-#include "aggregator/cli/table.h"
+#include "shared/table.h"
 
 enum row_state { ROW_FRESH, ROW_LATE, ROW_EXPIRED, ROW_NONE };
 
@@ -33,6 +33,15 @@ int usage_tally_exit(const struct usage_tally *t, struct reason *reason);
 void usage_row_age(struct table *t, enum row_state state, double age_seconds);
 void usage_row_cpu(struct table *t, double milli);
 void usage_row_bytes(struct table *t, double bytes);
+/* "none" for a limit that is null, else the bytes. */
+void usage_row_byte_limit(struct table *t, const cJSON *item, const char *path);
+/* "180us", "1.2ms", "2.5s", "0" */
+void usage_row_micros(struct table *t, double us);
+void usage_row_count(struct table *t, double count, enum table_paint paint);
+/* "12/100", or "12" without a limit; painted when it comes near it. */
+void usage_row_count_of(struct table *t, double count, double limit);
+/* Two cells of shares of time, each "12%/3%" for CPU and memory: waiting for neighbours, and stalled. */
+void usage_row_pressure(struct table *t, const cJSON *item);
 /* Painted when it comes near the limit, if there is one (else NaN). */
 void usage_row_bytes_against(struct table *t, double bytes, double limit);
 /* share of a capacity; painted when it is nearly used up. */

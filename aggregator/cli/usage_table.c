@@ -31,6 +31,15 @@ void usage_table_fini(struct usage_table *t)
 	usage_tally_fini(&t->tally);
 }
 
+void usage_table_hide_empty(struct usage_table *t, const struct usage_kind *kind)
+{
+	static const char *const empty[] = {"-", "none", "0", NULL};
+
+	for (size_t i = 0; i < kind->column_count; i++)
+		if (kind->columns[i].sparse && table_holds_only(t->table, i, empty))
+			table_hide(t->table, i);
+}
+
 int usage_table_run(const struct usage_kind *kind, struct cli *cli, const char *path)
 {
 	struct usage_table table;

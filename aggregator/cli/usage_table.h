@@ -4,7 +4,7 @@
 #define EVENKEEL_AGGREGATOR_CLI_USAGE_TABLE_H
 
 #include "aggregator/cli/list.h"
-#include "aggregator/cli/table.h"
+#include "shared/table.h"
 #include "aggregator/cli/usage_row.h"
 
 struct usage_column {
@@ -12,6 +12,7 @@ struct usage_column {
 	enum table_form form;
 	bool wide; /* only there */
 	bool windowed; /* the title names the window */
+	bool sparse; /* left out where no row has anything in it: nothing known, no limit, none */
 };
 
 struct usage_table {
@@ -36,6 +37,8 @@ struct usage_kind {
 
 void usage_table_init(struct usage_table *t, const struct usage_kind *kind, const struct cli *cli);
 void usage_table_fini(struct usage_table *t);
+/* Leaves out what is sparse and empty. */
+void usage_table_hide_empty(struct usage_table *t, const struct usage_kind *kind);
 /* GETs path as list_fetch() does and shows it as the options say; the exit code, with cli->reason. */
 int usage_table_run(const struct usage_kind *kind, struct cli *cli, const char *path);
 

@@ -23,6 +23,7 @@
 #include "aggregator/edge/ingest_parts.h"
 #include "aggregator/edge/ingest_socket.h"
 #include "shared/endpoint.h"
+#include "shared/clock.h"
 #include "shared/mem.h"
 
 /* 5000 nodes of more than 500 pods do not send at once: enough for all that are under way. */
@@ -124,6 +125,7 @@ static enum frame_result take_interval(struct ingest *in, const struct frame_hea
 	if (body_decode_interval(parts, count, &interval, &why))
 		return refuse(ack, &why);
 	interval->sequence = header->sequence;
+	interval->age_ns = header->age_ms * NS_PER_MS;
 	result = in->handler(in->ctx, header, interval, now_ns, ack);
 	interval_free(interval);
 	return result;

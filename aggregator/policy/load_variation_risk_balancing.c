@@ -37,9 +37,11 @@ static const struct rules {
 	[SCORE_KEP] = {.pending = true},
 };
 
-/* As Go's math.Pow, which takes the square root for 1/2: correctly rounded, unlike other exponents. */
+/* As Go's math.Pow, which takes the square root for 1/2: correctly rounded, unlike other exponents. 1 is the default. */
 static double power(double x, double y)
 {
+	if (y == 1)
+		return x;
 	return y == 0.5 ? sqrt(x) : pow(x, y);
 }
 
@@ -61,9 +63,8 @@ void variation_risk(enum score_variant variant, const struct score_args *args,
 	out->sigma = clamp(out->sigma * args->safe_variance_margin, 0, 1);
 	out->risk = rules->halved ? (out->mu + out->sigma) / 2 : fmin(out->mu + out->sigma, 1);
 	out->score = (1 - out->risk) * 100;
-	/* Sums of decimal fractions that end on a half are halves on paper; binary64 may miss them by an ulp. */
 	if (!rules->exact)
-		out->score = round(out->score * 1e9) / 1e9;
+		out->score = score_on_paper(out->score);
 }
 
 /* One resource of the node. names: what its terms are called, in the order they are written. */
@@ -127,10 +128,12 @@ static void tell(struct score_result *r, const struct resource *names,
 	sentence_add(&s, " %");
 }
 
-void load_variation_risk_balancing(enum score_variant variant, const struct score_args *args,
-				   const struct pod_spec *pod, const struct score_node *node,
+void load_variation_risk_balancing(const struct score_query *q, const struct score_node *node,
 				   struct score_result *r)
 {
+	const enum score_variant variant = q->variant;
+	const struct score_args *args = q->args;
+	const struct pod_spec *pod = q->pod;
 	bool upstream = variant == SCORE_UPSTREAM;
 	struct amounts cpu_amounts = {node->cpu_capacity_milli, node->cpu_allocatable_milli,
 				      pod_spec_cpu_milli(pod, false, upstream),
@@ -152,5 +155,6 @@ void load_variation_risk_balancing(enum score_variant variant, const struct scor
 		return;
 	by_cpu = node->cpu.known && (!node->mem.known || cpu.score <= mem.score);
 	r->score = round_away(by_cpu ? cpu.score : mem.score);
-	tell(r, by_cpu ? &cpu_names : &memory_names, by_cpu ? &cpu : &mem);
+	if (score_tells(r))
+		tell(r, by_cpu ? &cpu_names : &memory_names, by_cpu ? &cpu : &mem);
 }

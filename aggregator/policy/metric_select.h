@@ -13,6 +13,9 @@ struct metric_entry {
 /* TargetLoadPacking: the last of the type whose operator is "AVG" or "Latest". No deviation. */
 struct score_metric metric_select_last(const struct metric_entry *entries, size_t count,
 				       const char *type);
+/* Peaks: the first of them. */
+struct score_metric metric_select_first(const struct metric_entry *entries, size_t count,
+					const char *type);
 /*
  * The risk plugins: "AVG" wins over "Latest" and "" wherever it stands, the last of equals wins; "STD" beside it.
  * Known as soon as there is any entry of the type, be it only the deviation (the mean is then 0).

@@ -4,23 +4,80 @@
 #define EVENKEEL_AGGREGATOR_POLICY_PLUGIN_H
 
 #include <assert.h>
+#include <math.h>
+#include <string.h>
 
 #include "aggregator/policy/score.h"
 #include "aggregator/policy/sentence.h"
 
-/* result is zeroed when it is called. */
-typedef void score_plugin(enum score_variant variant, const struct score_args *args,
-			  const struct pod_spec *pod, const struct score_node *node,
+/* result is empty but for its detail. Sets the score, or of a plugin that normalises the raw value or `outside`. */
+typedef void score_plugin(const struct score_query *q, const struct score_node *node,
 			  struct score_result *result);
+/* Sets the score from the raw value; there is at least one node in the normalisation. */
+typedef void score_normalizer(const struct score_query *q, const struct score_scale *scale,
+			      struct score_result *result);
 
 score_plugin target_load_packing;
 score_plugin load_variation_risk_balancing;
+score_plugin low_risk_over_commitment;
+score_plugin peaks;
+score_normalizer peaks_normalize;
+score_plugin node_resources_allocatable;
+score_normalizer node_resources_allocatable_normalize;
+score_plugin limit_aware;
+score_normalizer limit_aware_normalize;
+
+/* --- between score.c and score_scale.c */
+
+/* All but what needs the scale: false where the node cannot be judged, and the result says so. */
+bool score_before_scale(const struct score_query *q, enum score_plugin_id plugin,
+			const struct score_node *node, enum score_detail detail,
+			struct score_result *result);
+/* Takes a raw value into the extremes. */
+void score_scale_add(struct score_scale *scale, double raw);
+bool score_plugin_normalizes(enum score_plugin_id plugin);
+/* Whether this node is scored by requests in the plugin's place. */
+bool score_plugin_estimates(enum score_plugin_id plugin, enum score_variant variant,
+			    const struct score_node *node);
+
+/* --- for plugins */
+
+/* One resource of a node. */
+struct score_side {
+	int64_t capacity, allocatable, pending;
+	const struct score_metric *metric;
+	const struct score_sums *sums;
+};
+
+static inline struct score_side score_side(const struct score_node *n, enum score_resource resource)
+{
+	if (resource == SCORE_CPU)
+		return (struct score_side){n->cpu_capacity_milli, n->cpu_allocatable_milli,
+					   n->pending_cpu_milli, &n->cpu, &n->load.of[SCORE_CPU]};
+	return (struct score_side){n->mem_capacity_bytes, n->mem_allocatable_bytes,
+				   n->pending_mem_bytes, &n->mem, &n->load.of[SCORE_MEMORY]};
+}
+
+static inline int64_t score_pod_need(const struct pod_spec *pod, enum score_resource resource,
+				     bool limits, bool upstream)
+{
+	return resource == SCORE_CPU ? pod_spec_cpu_milli(pod, limits, upstream)
+				     : pod_spec_mem_bytes(pod, limits, upstream);
+}
 
 static inline void score_term(struct score_result *r, const char *name, const char *unit,
 			      double value)
 {
+	if (r->detail < SCORE_TERMS)
+		return;
 	assert(r->term_count < SCORE_TERMS_MAX);
 	r->terms[r->term_count++] = (struct score_term){name, unit, value};
+}
+
+/* Whether a reason is asked for: only then may score_reason() be called. */
+static inline bool score_tells(const struct score_result *r)
+{
+	return r->detail >= SCORE_REASON;
 }
 
 static inline struct sentence score_reason(struct score_result *r)
@@ -29,6 +86,42 @@ static inline struct sentence score_reason(struct score_result *r)
 
 	sentence_start(&s, r->reason, sizeof(r->reason));
 	return s;
+}
+
+/* Not judged by this plugin, for a reason of the node. */
+static inline void score_keep_out(const char *why, struct score_result *r)
+{
+	struct sentence s;
+
+	r->outside = true;
+	if (!score_tells(r))
+		return;
+	s = score_reason(r);
+	sentence_add(&s, why);
+	sentence_add(&s, ": the least score");
+}
+
+/* Goes on where the reason ends. */
+static inline struct sentence score_reason_more(struct score_result *r)
+{
+	return (struct sentence){r->reason, sizeof(r->reason), strlen(r->reason)};
+}
+
+/* Sums of decimal fractions that end on a half are halves on paper; binary64 may miss them by an ulp. */
+static inline double score_on_paper(double score)
+{
+	return round(score * 1e9) / 1e9;
+}
+
+/* How far raw lies from the lowest to the highest, 0..100; where all are equal none is worse than another: 100. */
+static inline int64_t score_spread(double raw, const struct score_scale *scale)
+{
+	if (raw >= scale->highest)
+		return 100;
+	if (raw <= scale->lowest)
+		return 0;
+	return (int64_t)round(
+		score_on_paper(100 * (raw - scale->lowest) / (scale->highest - scale->lowest)));
 }
 
 #endif

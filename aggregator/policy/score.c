@@ -1,25 +1,95 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of plugins, and the one rule all of them share outside upstream's variant: nothing unknown ever wins.
- * A node without a measurement of CPU or memory gets 0 here, before any plugin could make a guess out of it.
+ * The table of plugins, and the rules all of them share outside upstream's variant:
+ *
+ *   - Nothing unknown ever wins. A node without a measurement of CPU or memory gets 0 here, before any plugin could
+ *     make a guess out of it, and takes no part in a normalisation.
+ *   - A node that is not measured but whose pods' requests are known (the allocation rung) is packed by them where the
+ *     plugin goes by load: its score is how full it would be, 100 * max over CPU and memory of (requests on the node
+ *     + pending + pod) / allocatable, and 0 where the pod does not fit. Beside measured nodes it stays below
+ *     the best of those (score_scale.c).
+ *   - A node where tasks wait for each other, or were killed for want of memory, is worth less (corrected only):
+ *
+ *         score * (1 - max(0, contention - 0.1) / 0.9) * max(0.5, 1 - 0.1 * OOM kills)
+ *
+ *     contention being the share of the window's time in which some task of the node waited for CPU or memory, the
+ *     larger of the two: a tenth is what a healthy, busy machine shows and costs nothing. Not measured costs nothing.
+ *
+ * What is wrong upstream, each with one input and its scores in variants upstream and corrected, as
+ * tests/unit/aggregator_score_defects.c computes them (10 CPUs, a pod of 1 CPU where nothing else is said):
+ *
+ *     TargetLoadPacking
+ *       limits first: request 400m, limit 4000m, 20 % used                                      27    79
+ *       a node without CPU                                                                      40     0
+ *       percent of capacity: 40 % of 10 CPUs used, 8 allocatable, pod without containers       100    33
+ *       H1 restart of the scheduler: 10 running pods of 200m are predicted again, 30 % used     27    85
+ *       H2 expired entries stay until the next pod: 2 pods of long ago, 40 % used               20   100
+ *       H5 a pod of 4 CPUs is forgotten after 60 s, when the mean has a ninth of it             92    20
+ *       a target above 100: targetUtilization 200, 20 % used                                   190    refused
+ *     LoadVariationRiskBalancing
+ *       the sum of mean and deviation is halved: 100 % used, steady                             50     0
+ *       percent of capacity read as of the allocatable: 80 % of 10 CPUs used, 8 allocatable     60     0
+ *       LV4 sensitivity 0 drops the deviation: 20 +- 40 % (refused, so 1)                       90    40
+ *       LV5 no measurement of CPU, 10 % of memory used                                          95     0
+ *       pods just placed do not count: 20 % used, 6 CPUs pending                                90    20
+ *     LowRiskOverCommitment
+ *       LR1 no pods, 95 % used                                                                 100    50
+ *       LR2 steady load: 20 +- 1e-8 %, requests 50 %                                            50   100
+ *       LR3 measured, but neither CPU nor memory                                               100     0
+ *       LR4 deviation times 2.24: 30 +- 5 %, requests 37.5 %, limits 120 %                      75    84
+ *       a pod that asks for nothing, on a good node                                              0   100
+ *       a container without a limit, requests 50 %                                             100    90
+ *     Peaks, beside a node with model and measurement at 20 %
+ *       P1 no power model                                                                      100     0
+ *       P1 no measurement                                                                      100     0
+ *       P1 99 % used, so that the pod does not fit                                             100     0
+ *     NodeResourcesAllocatable and LimitAware
+ *       equal nodes get what a node gets of which nothing is known                               0   100
+ *       LimitAware: a pod without a limit, beside a node with limits of 50 %                   100     0
  */
 #include "aggregator/policy/score.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
 #include "aggregator/policy/arith.h"
 #include "aggregator/policy/plugin.h"
 
-static const struct {
+#define CONTENTION_FREE 0.1
+#define OOM_KILL_COST	0.1
+#define OOM_COST_MOST	0.5
+
+static const struct plugin {
 	const char *name;
 	score_plugin *score;
+	score_normalizer *normalize; /* NULL: the score of a node does not depend on others */
 	bool kep;
+	bool blended; /* part of the default blend */
+	bool by_load; /* reads measured use */
 } plugins[SCORE_PLUGINS] = {
-	[PLUGIN_TARGET_LOAD_PACKING] = {"TargetLoadPacking", target_load_packing, false},
-	[PLUGIN_LOAD_VARIATION_RISK_BALANCING] = {"LoadVariationRiskBalancing",
-						  load_variation_risk_balancing, true},
+	[PLUGIN_TARGET_LOAD_PACKING] = {.name = "TargetLoadPacking",
+					.score = target_load_packing,
+					.blended = true,
+					.by_load = true},
+	[PLUGIN_LOAD_VARIATION_RISK_BALANCING] = {.name = "LoadVariationRiskBalancing",
+						  .score = load_variation_risk_balancing,
+						  .kep = true,
+						  .blended = true,
+						  .by_load = true},
+	[PLUGIN_LOW_RISK_OVER_COMMITMENT] = {.name = "LowRiskOverCommitment",
+					     .score = low_risk_over_commitment,
+					     .by_load = true},
+	[PLUGIN_PEAKS] = {.name = "Peaks",
+			  .score = peaks,
+			  .normalize = peaks_normalize,
+			  .by_load = true},
+	[PLUGIN_ALLOCATABLE] = {.name = "NodeResourcesAllocatable",
+				.score = node_resources_allocatable,
+				.normalize = node_resources_allocatable_normalize},
+	[PLUGIN_LIMIT_AWARE] = {.name = "LimitAware",
+				.score = limit_aware,
+				.normalize = limit_aware_normalize,
+				.blended = true},
 };
 
 static const char *const variants[] = {
@@ -35,7 +105,8 @@ const char *score_plugin_name(enum score_plugin_id plugin)
 
 const char *score_plugin_names(void)
 {
-	return "TargetLoadPacking, LoadVariationRiskBalancing";
+	return "TargetLoadPacking, LoadVariationRiskBalancing, LowRiskOverCommitment, Peaks, "
+	       "NodeResourcesAllocatable, LimitAware";
 }
 
 int score_plugin_find(const char *name, enum score_plugin_id *plugin)
@@ -47,6 +118,11 @@ int score_plugin_find(const char *name, enum score_plugin_id *plugin)
 		}
 	}
 	return -ENOENT;
+}
+
+bool score_plugin_blended(enum score_plugin_id plugin)
+{
+	return plugins[plugin].blended;
 }
 
 const char *score_variant_name(enum score_variant variant)
@@ -75,17 +151,34 @@ bool score_plugin_has(enum score_plugin_id plugin, enum score_variant variant)
 	return variant != SCORE_KEP || plugins[plugin].kep;
 }
 
-/* Why the node cannot be judged, or NULL. */
+bool score_plugin_normalizes(enum score_plugin_id plugin)
+{
+	return plugins[plugin].normalize != NULL;
+}
+
+bool score_plugin_estimates(enum score_plugin_id plugin, enum score_variant variant,
+			    const struct score_node *node)
+{
+	return variant != SCORE_UPSTREAM && plugins[plugin].by_load &&
+	       node->rung == RUNG_ALLOCATION;
+}
+
+/* --- nodes that cannot be judged --------------------------------------------------------------------------------- */
+
+/* Why, or NULL. */
 static const char *unknown(const struct score_node *n)
 {
+	if (n->cpu_allocatable_milli <= 0 || n->mem_allocatable_bytes <= 0)
+		return n->measured ? "no allocatable CPU or memory"
+				   : "no measurement of CPU and memory";
+	if (n->rung == RUNG_ALLOCATION)
+		return NULL;
 	if (!n->cpu.known && !n->mem.known)
 		return "no measurement of CPU and memory";
 	if (!n->cpu.known)
 		return "no measurement of CPU";
 	if (!n->mem.known)
 		return "no measurement of memory";
-	if (n->cpu_allocatable_milli <= 0 || n->mem_allocatable_bytes <= 0)
-		return "no allocatable CPU or memory";
 	return NULL;
 }
 
@@ -93,13 +186,13 @@ static void tell_unknown(const char *what, const struct score_node *node,
 			 struct score_result *result)
 {
 	struct sentence s = score_reason(result);
+	char rung[SCORE_RUNG_LEN];
 
+	score_rung_text(node, rung);
 	sentence_add(&s, what);
-	if (node->rung && node->rung[0]) {
-		sentence_add(&s, " (");
-		sentence_add(&s, node->rung);
-		sentence_add(&s, ")");
-	}
+	sentence_add(&s, " (");
+	sentence_add(&s, rung);
+	sentence_add(&s, ")");
 	if (node->age_seconds > 0) {
 		sentence_add(&s, ", last heard ");
 		sentence_add_fixed(&s, node->age_seconds, 0);
@@ -108,29 +201,154 @@ static void tell_unknown(const char *what, const struct score_node *node,
 	sentence_add(&s, ": the least score, since nothing unknown may win");
 }
 
-/* Upstream plugins give the least score too, but each only where the metrics it reads are all missing. */
-static bool unknown_upstream(enum score_plugin_id plugin, const struct score_node *n)
+/* Upstream plugins give the least score too, but each only where the metrics it reads are all missing; to Peaks
+ * and to those that read none nothing is missing. */
+static const char *unknown_upstream(enum score_plugin_id plugin, const struct score_node *n)
 {
-	return !n->cpu.known && (plugin == PLUGIN_TARGET_LOAD_PACKING || !n->mem.known);
+	switch (plugin) {
+	case PLUGIN_TARGET_LOAD_PACKING:
+		return n->cpu.known ? NULL : "no measurement of CPU";
+	case PLUGIN_LOAD_VARIATION_RISK_BALANCING:
+		return n->cpu.known || n->mem.known ? NULL : "no measurement of CPU and memory";
+	case PLUGIN_LOW_RISK_OVER_COMMITMENT:
+		return n->measured ? NULL : "no measurement";
+	default:
+		return NULL;
+	}
 }
 
-void score_node_by(enum score_plugin_id plugin, enum score_variant variant,
-		   const struct score_args *args, const struct pod_spec *pod,
-		   const struct score_node *node, struct score_result *result)
-{
-	const char *what = unknown(node);
+/* --- the allocation rung ----------------------------------------------------------------------------------------- */
 
-	assert(score_plugin_has(plugin, variant));
-	result->score = 0;
-	result->term_count = 0;
-	result->reason[0] = '\0';
-	if (variant == SCORE_UPSTREAM ? unknown_upstream(plugin, node) : what != NULL) {
-		tell_unknown(what, node, result);
+static double share_with_pod(const struct score_query *q, const struct score_node *node,
+			     enum score_resource resource)
+{
+	struct score_side side = score_side(node, resource);
+	double sum = (double)side.sums->requests + (double)side.pending +
+		     (double)score_pod_need(q->pod, resource, false, false);
+
+	return sum / (double)side.allocatable;
+}
+
+static void tell_estimate(double cpu, double mem, struct score_result *r)
+{
+	struct sentence s = score_reason(r);
+
+	sentence_add(&s, "estimated from requests, as nothing is measured: with the pod ");
+	sentence_add_fixed(&s, 100 * cpu, 1);
+	sentence_add(&s, " % of CPU and ");
+	sentence_add_fixed(&s, 100 * mem, 1);
+	sentence_add(&s, fmax(cpu, mem) > 1 ? " % of memory, which does not fit" : " % of memory");
+}
+
+static void estimate(const struct score_query *q, const struct score_scale *scale,
+		     const struct score_node *node, struct score_result *r)
+{
+	double cpu = share_with_pod(q, node, SCORE_CPU);
+	double mem = share_with_pod(q, node, SCORE_MEMORY);
+	double most = fmax(cpu, mem), full = most > 1 ? 0 : 100 * most;
+
+	score_term(r, "cpuRequested", "fraction", cpu);
+	score_term(r, "memoryRequested", "fraction", mem);
+	score_term(r, "unrounded", "", full);
+	r->outside = true;
+	r->score = round_away(score_on_paper(full));
+	if (r->score > scale->estimated_most) {
+		r->score = scale->estimated_most;
+		score_term(r, "belowMeasured", "", (double)r->score);
+	}
+	if (score_tells(r))
+		tell_estimate(cpu, mem, r);
+}
+
+/* --- contention and OOM kills ------------------------------------------------------------------------------------ */
+
+static void tell_strain(const struct score_node *node, double waiting, double factor,
+			struct score_result *r)
+{
+	struct sentence s = score_reason_more(r);
+
+	sentence_add(&s, "; times ");
+	sentence_add_fixed(&s, factor, 2);
+	sentence_add(&s, " for ");
+	if (waiting > 0) {
+		sentence_add(&s, "tasks waiting for each other ");
+		sentence_add_fixed(&s, 100 * node->contention, 1);
+		sentence_add(&s, " % of the time");
+	}
+	if (node->oom_kills) {
+		sentence_add(&s, waiting > 0 ? " and " : "");
+		sentence_add_int(&s, (int64_t)node->oom_kills);
+		sentence_add(&s, node->oom_kills == 1 ? " OOM kill" : " OOM kills");
+	}
+}
+
+static void strain(const struct score_node *node, struct score_result *r)
+{
+	double contention = isnan(node->contention) ? 0 : node->contention;
+	double waiting = fmax(0, contention - CONTENTION_FREE) / (1 - CONTENTION_FREE);
+	double kills = fmin(OOM_COST_MOST, OOM_KILL_COST * (double)node->oom_kills);
+	double factor = (1 - fmin(waiting, 1)) * (1 - kills);
+
+	score_term(r, "contention", "fraction", node->contention);
+	score_term(r, "oomKills", "", (double)node->oom_kills);
+	if (factor >= 1 || r->score == 0)
 		return;
+	score_term(r, "beforeStrain", "", (double)r->score);
+	score_term(r, "strainFactor", "", factor);
+	r->score = round_away(score_on_paper((double)r->score * factor));
+	if (score_tells(r))
+		tell_strain(node, waiting, factor, r);
+}
+
+/* --- one node ---------------------------------------------------------------------------------------------------- */
+
+static void start(struct score_result *r, enum score_detail detail)
+{
+	r->detail = detail;
+	r->score = 0;
+	r->raw = 0;
+	r->outside = r->unknown = false;
+	r->term_count = 0;
+	r->reason[0] = '\0';
+}
+
+bool score_before_scale(const struct score_query *q, enum score_plugin_id plugin,
+			const struct score_node *node, enum score_detail detail,
+			struct score_result *r)
+{
+	const char *what =
+		q->variant == SCORE_UPSTREAM ? unknown_upstream(plugin, node) : unknown(node);
+
+	start(r, detail);
+	if (what) {
+		r->outside = r->unknown = true;
+		if (score_tells(r))
+			tell_unknown(what, node, r);
+		return false;
 	}
 	/* It widened the deviations, but upstream's. */
-	score_term(result, "age", "seconds", node->age_seconds);
-	plugins[plugin].score(variant, args, pod, node, result);
+	score_term(r, "age", "seconds", node->age_seconds);
+	if (score_plugin_estimates(plugin, q->variant, node)) {
+		r->outside = true;
+		return true;
+	}
+	plugins[plugin].score(q, node, r);
+	return true;
+}
+
+void score_node_by(const struct score_query *q, enum score_plugin_id plugin,
+		   const struct score_scale *scale, const struct score_node *node,
+		   enum score_detail detail, struct score_result *result)
+{
+	assert(score_plugin_has(plugin, q->variant));
+	if (!score_before_scale(q, plugin, node, detail, result))
+		return;
+	if (score_plugin_estimates(plugin, q->variant, node))
+		estimate(q, scale, node, result);
+	else if (plugins[plugin].normalize && !result->outside)
+		plugins[plugin].normalize(q, scale, result);
+	if (q->variant == SCORE_CORRECTED)
+		strain(node, result);
 }
 
 int64_t score_blend(const int64_t *scores, const double *weights, size_t count)

@@ -16,17 +16,46 @@ enum score_variant { SCORE_CORRECTED, SCORE_UPSTREAM, SCORE_KEP };
 enum score_plugin_id {
 	PLUGIN_TARGET_LOAD_PACKING,
 	PLUGIN_LOAD_VARIATION_RISK_BALANCING,
+	PLUGIN_LOW_RISK_OVER_COMMITMENT,
+	PLUGIN_PEAKS,
+	PLUGIN_ALLOCATABLE,
+	PLUGIN_LIMIT_AWARE,
 	SCORE_PLUGINS
+};
+
+enum score_resource { SCORE_CPU, SCORE_MEMORY, SCORE_RESOURCES };
+
+enum allocatable_mode { ALLOCATABLE_LEAST, ALLOCATABLE_MOST };
+
+/* Power of a node at x percent of its CPU in watts: k0 + k1 * exp(k2 * x). */
+struct power_model {
+	const char *node; /* borrowed */
+	double k0, k1, k2;
 };
 
 /* Plugin arguments with upstream's names and defaults (reference: scheduler-plugins apis/config/v1). */
 struct score_args {
+	/* TargetLoadPacking */
 	double target_utilization; /* percent, 40 */
 	double default_requests_multiplier; /* 1.5 */
 	int64_t default_requests_cpu_milli; /* 1000 */
-	bool use_limits; /* corrected TLP: limits before requests, false */
+	bool use_limits; /* corrected: limits before requests, false */
+	/* LoadVariationRiskBalancing */
 	double safe_variance_margin; /* 1 */
 	double safe_variance_sensitivity; /* 1 */
+	/* LowRiskOverCommitment */
+	int64_t smoothing_window_size; /* upstream 5; else 1, as samples are raw */
+	double risk_limit_weights[SCORE_RESOURCES]; /* 0.5 */
+	/* Peaks: sorted by node, borrowed; see score_nodes_power() */
+	const struct power_model *power_models;
+	size_t power_model_count;
+	/* NodeResourcesAllocatable; a weight of 0: the resource is not asked about */
+	int64_t allocatable_weights[SCORE_RESOURCES]; /* 2^20, 1 */
+	enum allocatable_mode allocatable_mode; /* least */
+	/* LimitAware */
+	int64_t limit_weights[SCORE_RESOURCES]; /* 1, 1 */
+	int64_t unlimited[SCORE_RESOURCES]; /* what no limit counts as; 0: the node's allocatable */
+	bool quantiles; /* scale from the 5 % to the 95 % quantile instead of the extremes */
 };
 
 /* Measured use of one resource in percent of its capacity, as load-watcher gives it: results are equal to upstream's
@@ -36,20 +65,77 @@ struct score_metric {
 	double mean, stddev;
 };
 
+/* One resource over the pods that are on a node; see score_load.h. */
+struct score_sums {
+	int64_t requests; /* as the kube-scheduler counts */
+	int64_t limits; /* of containers that have one, sidecars and overhead included */
+	int64_t unlimited_requests; /* requests of containers without a limit */
+	int64_t requests_trimaran,
+		limits_trimaran; /* as Trimaran counts: limits at least requests */
+	int64_t limits_containers; /* as KEP-217 counts: containers only */
+	uint32_t unlimited; /* containers without a limit */
+	uint32_t
+		unknown; /* containers whose limit could not be read: they may use the whole node */
+};
+
+/* Without the pods that are pending (struct score_node). */
+struct score_load {
+	bool requests_known, limits_known;
+	struct score_sums of[SCORE_RESOURCES];
+};
+
+/* Where the numbers of a node come from; the ladder, from its foot. See score_input.c. */
+enum score_rung {
+	RUNG_NONE,
+	RUNG_EXPIRED,
+	RUNG_ALLOCATION, /* no measurement, but the requests of its pods: estimated */
+	RUNG_LATE,
+	RUNG_SINCE_START,
+	RUNG_WINDOW_5M,
+	RUNG_WINDOW_10M,
+	RUNG_WINDOW_15M,
+};
+
 struct score_node {
 	const char *name;
 	int64_t cpu_capacity_milli, mem_capacity_bytes;
 	int64_t cpu_allocatable_milli, mem_allocatable_bytes;
+	bool measured; /* there is a measurement of something, be it neither CPU nor memory */
 	struct score_metric cpu, mem;
-	const char *
-		rung; /* where the metrics come from: "window 15m", "late 42s", "expired", "none" */
+	enum score_rung rung;
 	const char *window; /* "15m", "10m", "5m", or "" */
 	double age_seconds; /* of the newest measurement */
-	/* Requests of pods that were just placed and are not in the measurements yet. */
+	/* Requests of pods that were just placed and are neither in the measurements nor in load yet. */
 	int64_t pending_cpu_milli, pending_mem_bytes;
+	struct score_load load;
+	/* Share of the time in which tasks waited because of each other, the larger of CPU and memory; NaN: not measured. */
+	double contention;
+	uint64_t oom_kills; /* in the window */
+	const struct power_model *power; /* borrowed; NULL: none */
 };
 
-enum { SCORE_TERMS_MAX = 32 };
+/* What the pods of the same owner are measured to use, each. */
+struct score_owner {
+	bool known;
+	double cpu_milli;
+};
+
+/* What is asked: by which rules, for which pod. Borrowed. */
+struct score_query {
+	enum score_variant variant;
+	const struct score_args *args;
+	const struct pod_spec *pod;
+	struct score_owner owner;
+};
+
+/* What a plugin needs to know about all nodes together before it can score one. */
+struct score_scale {
+	size_t count; /* nodes in the normalisation */
+	double lowest, highest; /* of their raw values */
+	int64_t estimated_most; /* what a node on the allocation rung can get: less than any measured one's best */
+};
+
+enum { SCORE_TERMS_MAX = 40, SCORE_RUNG_LEN = 32 };
 
 /* One input or intermediate of the arithmetic, in order of evaluation. */
 struct score_term {
@@ -58,24 +144,33 @@ struct score_term {
 	double value;
 };
 
+/* How much is told beside the score; each includes those before. */
+enum score_detail { SCORE_BARE, SCORE_REASON, SCORE_TERMS };
+
 struct score_result {
+	enum score_detail detail;
 	int64_t score;
+	double raw; /* before the normalisation, of plugins that normalise */
+	bool outside; /* not judged, or kept out of the normalisation */
+	bool unknown; /* not judged: too little is known of the node, whatever the plugin */
 	size_t term_count;
+	char reason[256]; /* one sentence with the deciding numbers */
 	struct score_term terms[SCORE_TERMS_MAX];
-	char reason[160]; /* one sentence with the deciding numbers */
 };
 
 const char *score_plugin_name(enum score_plugin_id plugin); /* "TargetLoadPacking" */
 /* -ENOENT for an unknown name (the list of names is in score_plugin_names()). Case counts. */
 int score_plugin_find(const char *name, enum score_plugin_id *plugin);
 const char *score_plugin_names(void); /* for messages: "A, B" */
+/* Whether it is in the blend that is used when none is asked for. */
+bool score_plugin_blended(enum score_plugin_id plugin);
 const char *score_variant_name(enum score_variant variant); /* "corrected", "upstream", "kep" */
 int score_variant_find(const char *name, enum score_variant *variant);
 const char *score_variant_names(void);
 /* kep exists for LoadVariationRiskBalancing only. */
 bool score_plugin_has(enum score_plugin_id plugin, enum score_variant variant);
 
-void score_args_default(struct score_args *args);
+void score_args_default(struct score_args *args, enum score_variant variant);
 /*
  * The range of the plugin's arguments. upstream: what is out of range silently becomes the default, exactly where
  * upstream does so. Otherwise -EINVAL, *field is upstream's name of the argument and the reason says what is allowed.
@@ -83,18 +178,35 @@ void score_args_default(struct score_args *args);
 int score_args_check(struct score_args *args, enum score_plugin_id plugin,
 		     enum score_variant variant, const char **field, struct reason *reason);
 
-/* The plugin must have the variant. No case of missing or absurd numbers gives more than a known good node gets. */
-void score_node_by(enum score_plugin_id plugin, enum score_variant variant,
-		   const struct score_args *args, const struct pod_spec *pod,
-		   const struct score_node *node, struct score_result *result);
+/* First pass: reads all nodes that are asked about, in any order. The plugin must have the variant. */
+void score_prepare(const struct score_query *q, enum score_plugin_id plugin,
+		   const struct score_node *nodes, size_t count, struct score_scale *scale);
+/*
+ * Second pass: one of these nodes. No case of missing or absurd numbers gives more than a known good node gets, but
+ * in upstream's variant.
+ */
+void score_node_by(const struct score_query *q, enum score_plugin_id plugin,
+		   const struct score_scale *scale, const struct score_node *node,
+		   enum score_detail detail, struct score_result *result);
 
 /*
  * The inputs of one node as of now: the longest window that is covered (windows.h), else what the last 5 minutes hold
  * ("since start"); from 30 s to 5 minutes after the last measurement with its sigma widened by (1 + age / 60 s), but as
- * measured for upstream; then nothing known. text is storage for the rung's wording.
+ * measured for upstream; then nothing known. Limits are those the kernel enforces.
  */
 void score_node_from_page(const struct node_page *page, int64_t now_ns, enum score_variant variant,
-			  char text[32], struct score_node *node);
+			  struct score_node *node);
+/* Whether any node of the view has a measurement that counts as of now. */
+bool score_any_measured(const struct view *v, int64_t now_ns);
+/*
+ * The allocation rung: where requests are known, nodes that were never heard take it, and all that are not measured
+ * do once no node of the cluster is (any_measured false). Not for upstream, which has no such rung.
+ */
+void score_nodes_estimate(struct score_node *nodes, size_t count, bool any_measured);
+/* Gives nodes their power models; both sorted by name. */
+void score_nodes_power(struct score_node *nodes, size_t count, const struct score_args *args);
+/* "window 15m", "late 42s", "since start", "allocation", "expired", "none" */
+void score_rung_text(const struct score_node *node, char text[SCORE_RUNG_LEN]);
 
 /* Weighted mean of plugin scores, rounded half away from zero. Weights > 0. */
 int64_t score_blend(const int64_t *scores, const double *weights, size_t count);

@@ -3,13 +3,17 @@
  * The arguments of the plugins. Upstream's defaulting replaces a few values silently and lets everything else
  * through: a target above 100 or a multiplier that is no number are found out by the scores. Here an argument
  * that cannot mean anything is refused by its name, so that nobody wonders whether his setting took effect.
+ *
+ * Weights of resources are refused in both, by their place in the list, and so where the list is read.
  */
 #include <errno.h>
 #include <math.h>
 
 #include "aggregator/policy/score.h"
 
-void score_args_default(struct score_args *args)
+enum { SMOOTHING_UPSTREAM = 5 };
+
+void score_args_default(struct score_args *args, enum score_variant variant)
 {
 	*args = (struct score_args){
 		.target_utilization = 40,
@@ -17,6 +21,10 @@ void score_args_default(struct score_args *args)
 		.default_requests_cpu_milli = 1000,
 		.safe_variance_margin = 1,
 		.safe_variance_sensitivity = 1,
+		.smoothing_window_size = variant == SCORE_UPSTREAM ? SMOOTHING_UPSTREAM : 1,
+		.risk_limit_weights = {0.5, 0.5},
+		.allocatable_weights = {1 << 20, 1},
+		.limit_weights = {1, 1},
 	};
 }
 
@@ -24,15 +32,22 @@ static void default_upstream(struct score_args *args, enum score_plugin_id plugi
 {
 	struct score_args defaults;
 
-	score_args_default(&defaults);
+	score_args_default(&defaults, SCORE_UPSTREAM);
 	if (plugin == PLUGIN_TARGET_LOAD_PACKING && args->target_utilization <= 0)
 		args->target_utilization = defaults.target_utilization;
-	if (plugin != PLUGIN_LOAD_VARIATION_RISK_BALANCING)
+	if (plugin == PLUGIN_LOAD_VARIATION_RISK_BALANCING) {
+		if (args->safe_variance_margin < 0)
+			args->safe_variance_margin = defaults.safe_variance_margin;
+		if (args->safe_variance_sensitivity < 0)
+			args->safe_variance_sensitivity = defaults.safe_variance_sensitivity;
+	}
+	if (plugin != PLUGIN_LOW_RISK_OVER_COMMITMENT)
 		return;
-	if (args->safe_variance_margin < 0)
-		args->safe_variance_margin = defaults.safe_variance_margin;
-	if (args->safe_variance_sensitivity < 0)
-		args->safe_variance_sensitivity = defaults.safe_variance_sensitivity;
+	if (args->smoothing_window_size <= 0)
+		args->smoothing_window_size = defaults.smoothing_window_size;
+	for (int r = 0; r < SCORE_RESOURCES; r++)
+		if (!(args->risk_limit_weights[r] >= 0 && args->risk_limit_weights[r] <= 1))
+			args->risk_limit_weights[r] = defaults.risk_limit_weights[r];
 }
 
 struct range {
@@ -47,12 +62,16 @@ int score_args_check(struct score_args *args, enum score_plugin_id plugin,
 {
 	const enum score_plugin_id tlp = PLUGIN_TARGET_LOAD_PACKING;
 	const enum score_plugin_id lvrb = PLUGIN_LOAD_VARIATION_RISK_BALANCING;
+	const enum score_plugin_id lroc = PLUGIN_LOW_RISK_OVER_COMMITMENT;
 	const struct range ranges[] = {
 		{"targetUtilization", args->target_utilization, 100, tlp, true},
 		{"defaultRequestsMultiplier", args->default_requests_multiplier, 1000, tlp, true},
 		{"defaultRequests.cpu", (double)args->default_requests_cpu_milli, 1e12, tlp, false},
 		{"safeVarianceMargin", args->safe_variance_margin, 1000, lvrb, false},
 		{"safeVarianceSensitivity", args->safe_variance_sensitivity, 1000, lvrb, true},
+		{"smoothingWindowSize", (double)args->smoothing_window_size, 1000, lroc, true},
+		{"riskLimitWeights.cpu", args->risk_limit_weights[SCORE_CPU], 1, lroc, false},
+		{"riskLimitWeights.memory", args->risk_limit_weights[SCORE_MEMORY], 1, lroc, false},
 	};
 
 	if (variant == SCORE_UPSTREAM) {

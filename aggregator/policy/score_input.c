@@ -8,45 +8,27 @@
  *     since start   measured for less than 5 minutes, or hardly at all since: the last 5 minutes
  *     late 42s      any of these, but the node has been silent for 30 s: the numbers are kept, and trusted less
  *                   by widening sigma with the age; not for upstream, which takes late numbers as they are
+ *     allocation    no measurement, but the requests of the node's pods are known: estimated. For nodes that never had
+ *                   an agent, and for all of them once no node is measured any more
  *     expired       silent for more than 5 minutes: nothing is known any more
  *     none          never heard of
  */
 
+#include <math.h>
 #include <string.h>
 
 #include "aggregator/policy/score.h"
 #include "aggregator/policy/sentence.h"
 
-enum { RUNG_LEN = 32 };
-
-static const struct rung {
-	enum window window;
-	const char *text;
-} rungs[] = {
-	{WINDOW_15M, "window 15m"},
-	{WINDOW_10M, "window 10m"},
-	{WINDOW_5M, "window 5m"},
+static const enum score_rung rung_of_window[WINDOWS] = {
+	[WINDOW_5M] = RUNG_WINDOW_5M,
+	[WINDOW_10M] = RUNG_WINDOW_10M,
+	[WINDOW_15M] = RUNG_WINDOW_15M,
 };
 
-#define RUNGS (sizeof(rungs) / sizeof(rungs[0]))
-
-/* The window to use, or NULL; *rung names it, NULL where it is shorter than its name says. */
-static const struct window_set *choose(const struct page_usage *usage, const struct rung **rung)
+static bool holds_anything(const struct window_set *set)
 {
-	const struct window_set *known = NULL;
-
-	*rung = NULL;
-	for (size_t i = 0; i < RUNGS; i++) {
-		const struct window_set *set = &usage->windows[rungs[i].window];
-
-		if (window_is_covered(set, rungs[i].window)) {
-			*rung = &rungs[i];
-			return set;
-		}
-		if (set->cpu_milli.known || set->mem_bytes.known)
-			known = set;
-	}
-	return known;
+	return set->cpu_milli.known || set->mem_bytes.known;
 }
 
 static struct score_metric percent_of(const struct window_stats *stats, int64_t capacity,
@@ -58,37 +40,35 @@ static struct score_metric percent_of(const struct window_stats *stats, int64_t 
 				     widen * 100 * stats->stddev / (double)capacity};
 }
 
-static void name_late(char text[RUNG_LEN], double age_seconds)
-{
-	struct sentence s;
-
-	sentence_start(&s, text, RUNG_LEN);
-	sentence_add(&s, "late ");
-	sentence_add_int(&s, (int64_t)age_seconds);
-	sentence_add(&s, "s");
-}
-
 static void take_metrics(const struct node_page *page, bool late, enum score_variant variant,
-			 char text[RUNG_LEN], struct score_node *node)
+			 struct score_node *node)
 {
-	const struct rung *rung;
-	const struct window_set *set = choose(&page->usage, &rung);
+	int window;
+	const struct window_set *set = window_longest(page->usage.windows, &window);
 	double widen = late && variant != SCORE_UPSTREAM ? 1 + node->age_seconds / 60 : 1;
 
 	if (!set)
 		return;
+	node->measured = true;
 	node->cpu = percent_of(&set->cpu_milli, page->cpu_capacity_milli, widen);
 	node->mem = percent_of(&set->mem_bytes, page->mem_capacity_bytes, widen);
-	node->window = rung ? window_name[rung->window] : "";
-	node->rung = rung ? rung->text : "since start";
-	if (late) {
-		name_late(text, node->age_seconds);
-		node->rung = text;
-	}
+	node->window = window >= 0 ? window_name[window] : "";
+	node->rung = late ? RUNG_LATE : window >= 0 ? rung_of_window[window] : RUNG_SINCE_START;
+	node->contention =
+		fmax(set->counts.pressure[CONTENTION_CPU], set->counts.pressure[CONTENTION_MEMORY]);
+	node->oom_kills = set->counts.oom_known ? set->counts.oom_kills : 0;
+}
+
+/* What the kernel enforces is all that is known of limits without an API, and nothing is of requests. */
+static void take_bounds(const struct page_bound *bound, struct score_sums *sums)
+{
+	sums->limits = sums->limits_trimaran = sums->limits_containers = bound->limits;
+	sums->unlimited = bound->unlimited;
+	sums->unknown = bound->unknown;
 }
 
 void score_node_from_page(const struct node_page *page, int64_t now_ns, enum score_variant variant,
-			  char text[RUNG_LEN], struct score_node *node)
+			  struct score_node *node)
 {
 	enum freshness freshness = page_freshness(page, now_ns);
 
@@ -98,13 +78,84 @@ void score_node_from_page(const struct node_page *page, int64_t now_ns, enum sco
 		.mem_capacity_bytes = page->mem_capacity_bytes,
 		.cpu_allocatable_milli = page->cpu_allocatable_milli,
 		.mem_allocatable_bytes = page->mem_allocatable_bytes,
-		.rung = freshness_name(freshness == EXPIRED ? EXPIRED : NEVER),
+		.rung = freshness == EXPIRED ? RUNG_EXPIRED : RUNG_NONE,
 		.window = "",
+		.contention = NAN,
 	};
 	if (freshness == NEVER)
 		return;
-	if (now_ns > page->end_ns)
-		node->age_seconds = (double)(now_ns - page->end_ns) / 1e9;
+	node->load.limits_known = true;
+	take_bounds(&page->bounds.cpu, &node->load.of[SCORE_CPU]);
+	take_bounds(&page->bounds.mem, &node->load.of[SCORE_MEMORY]);
+	node->age_seconds = (double)page_age_ns(page, now_ns) / 1e9;
 	if (freshness != EXPIRED)
-		take_metrics(page, freshness == LATE, variant, text, node);
+		take_metrics(page, freshness == LATE, variant, node);
+}
+
+static bool is_measured(const struct node_page *page, int64_t now_ns)
+{
+	enum freshness freshness = page_freshness(page, now_ns);
+
+	if (freshness == NEVER || freshness == EXPIRED)
+		return false;
+	for (int w = 0; w < WINDOWS; w++)
+		if (holds_anything(&page->usage.windows[w]))
+			return true;
+	return false;
+}
+
+bool score_any_measured(const struct view *v, int64_t now_ns)
+{
+	for (size_t i = 0; i < v->page_count; i++)
+		if (is_measured(v->pages[i], now_ns))
+			return true;
+	return false;
+}
+
+void score_nodes_estimate(struct score_node *nodes, size_t count, bool any_measured)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct score_node *n = &nodes[i];
+
+		if (!n->measured && n->load.requests_known &&
+		    (!any_measured || n->rung == RUNG_NONE))
+			n->rung = RUNG_ALLOCATION;
+	}
+}
+
+void score_nodes_power(struct score_node *nodes, size_t count, const struct score_args *args)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		int order = 1;
+
+		while (at < args->power_model_count &&
+		       (order = strcmp(args->power_models[at].node, nodes[i].name)) < 0)
+			at++;
+		nodes[i].power =
+			at < args->power_model_count && order == 0 ? &args->power_models[at] : NULL;
+	}
+}
+
+void score_rung_text(const struct score_node *node, char text[SCORE_RUNG_LEN])
+{
+	static const char *const names[] = {
+		[RUNG_NONE] = "none",
+		[RUNG_EXPIRED] = "expired",
+		[RUNG_ALLOCATION] = "allocation",
+		[RUNG_LATE] = "late ",
+		[RUNG_SINCE_START] = "since start",
+		[RUNG_WINDOW_5M] = "window 5m",
+		[RUNG_WINDOW_10M] = "window 10m",
+		[RUNG_WINDOW_15M] = "window 15m",
+	};
+	struct sentence s;
+
+	sentence_start(&s, text, SCORE_RUNG_LEN);
+	sentence_add(&s, names[node->rung]);
+	if (node->rung == RUNG_LATE) {
+		sentence_add_int(&s, (int64_t)node->age_seconds);
+		sentence_add(&s, "s");
+	}
 }

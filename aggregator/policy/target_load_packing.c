@@ -100,15 +100,24 @@ static void tell(struct score_result *r, double u, double target, int64_t used, 
 	sentence_add(&s, "m)");
 }
 
-void target_load_packing(enum score_variant variant, const struct score_args *args,
-			 const struct pod_spec *pod, const struct score_node *node,
+/* What the pods of its owner use is the best guess, where it is known. */
+static int64_t expect(const struct score_query *q, struct score_result *r)
+{
+	if (q->variant == SCORE_UPSTREAM || !q->owner.known)
+		return target_load_packing_predict(q->pod, q->args, q->variant == SCORE_UPSTREAM);
+	score_term(r, "ownerCpuMean", "millicores", q->owner.cpu_milli);
+	return round_saturating(q->owner.cpu_milli);
+}
+
+void target_load_packing(const struct score_query *q, const struct score_node *node,
 			 struct score_result *r)
 {
-	bool upstream = variant == SCORE_UPSTREAM;
+	const struct score_args *args = q->args;
+	bool upstream = q->variant == SCORE_UPSTREAM;
 	double capacity = (double)node->cpu_capacity_milli;
 	int64_t of = upstream ? node->cpu_capacity_milli : node->cpu_allocatable_milli;
 	double used = node->cpu.mean / 100 * capacity;
-	int64_t expected = target_load_packing_predict(pod, args, upstream);
+	int64_t expected = expect(q, r);
 	double u = 0, score;
 
 	if (of != 0)
@@ -125,6 +134,7 @@ void target_load_packing(enum score_variant variant, const struct score_args *ar
 	score_term(r, "targetUtilization", "percent", args->target_utilization);
 	score_term(r, "unrounded", "", score);
 	r->score = round_away(score);
-	tell(r, u, args->target_utilization, round_away(used),
-	     add_saturating(expected, node->pending_cpu_milli), of);
+	if (score_tells(r))
+		tell(r, u, args->target_utilization, round_away(used),
+		     add_saturating(expected, node->pending_cpu_milli), of);
 }

@@ -6,6 +6,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "aggregator/state/usage_check.h"
+
 /* X(name, metric labels, help of the family is in the metrics edge). What became of each frame that arrived. */
 #define FRAME_RESULTS(X)                                                                           \
 	X(applied)                                                                                 \
@@ -13,7 +15,7 @@
 	X(duplicate)                                                                               \
 	X(too_old)                                                                                 \
 	X(need_full) /* a resend was ordered */                                                    \
-	X(refused) /* over a limit, or values that cannot be */                                    \
+	X(refused) /* over a limit, or what an interval cannot be */                               \
 	X(malformed)                                                                               \
 	X(version)                                                                                 \
 	X(oversized)                                                                               \
@@ -27,9 +29,24 @@ enum frame_result {
 		FRAME_RESULT_COUNT
 };
 
+/* Of the database; times are 0 and all else stands still while there is none. */
+struct store_counters {
+	atomic_uint_least64_t enabled; /* 1: there is a --state-dir */
+	atomic_uint_least64_t alarm; /* 1: node windows are not being saved */
+	atomic_uint_least64_t saves, failures;
+	atomic_uint_least64_t saved_ns; /* Unix time of the last save; 0: none yet */
+	atomic_uint_least64_t save_took_ns, load_took_ns;
+	atomic_uint_least64_t loaded; /* nodes that were read at start */
+	atomic_uint_least64_t bytes;
+	atomic_uint_least64_t aside; /* databases that were set aside */
+	atomic_uint_least64_t lost_intervals;
+};
+
 struct counters {
+	struct store_counters store;
 	atomic_uint_least64_t frames[FRAME_RESULT_COUNT];
 	atomic_uint_least64_t frame_bytes;
+	atomic_uint_least64_t quarantined[QUARANTINE_REASON_COUNT]; /* values left out */
 	atomic_uint_least64_t http_requests[6]; /* by status class: [2] is 2xx */
 	atomic_uint_least64_t views_published;
 };
@@ -37,6 +54,11 @@ struct counters {
 static inline void counter_add(atomic_uint_least64_t *c, uint64_t n)
 {
 	atomic_fetch_add_explicit(c, n, memory_order_relaxed);
+}
+
+static inline void counter_set(atomic_uint_least64_t *c, uint64_t value)
+{
+	atomic_store_explicit(c, value, memory_order_relaxed);
 }
 
 static inline uint64_t counter_get(const atomic_uint_least64_t *c)

@@ -7,6 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "aggregator/state/page_bounds.h"
+#include "aggregator/state/pod_peaks.h"
+#include "aggregator/state/pod_usage.h"
 #include "aggregator/state/windows.h"
 #include "shared/frame.h"
 #include "shared/interval.h"
@@ -17,42 +20,65 @@ enum freshness { FRESH, LATE, EXPIRED, NEVER };
 #define FRESH_NS   (30 * 1000000000LL)
 #define EXPIRED_NS (300 * 1000000000LL)
 
-struct latest {
+/* What the whole machine's CPUs and memory did in the newest interval; known false: not told. */
+struct page_machine {
 	bool known;
-	double value; /* of the newest interval: its mean for CPU, its last value for memory */
-	int64_t end_ns;
+	double user_milli, system_milli, iowait_milli, steal_milli;
+	int64_t mem_available_bytes;
 };
 
-struct page_usage {
-	struct latest cpu_milli, mem_bytes, working_set_bytes;
-	struct window_set windows[WINDOWS];
+/*
+ * Sums over all intervals that ended since the node was first heard here: an agent's older ones, told again to
+ * an aggregator that starts anew, were counted by the one before.
+ */
+struct page_totals {
+	uint64_t missed_ticks;
+	struct cpu_split cpu;
+	uint64_t pressure_ns[PRESSURES];
+	uint32_t pressure_have; /* bits of enum usage_have: what was ever measured */
+};
+
+/* What was put aside of what the node's agent told (usage_check.h), since it was first heard here. */
+struct page_quarantine {
+	uint64_t count; /* 0: nothing, and all else has no meaning */
+	int64_t last_ns; /* end of the last interval in which something was */
+	uint8_t reason; /* enum quarantine_reason, of the last */
+	char message[192]; /* whose value it was, and what was wrong with it */
 };
 
 struct page_container {
-	const char *name; /* cgroup path; lives as long as the page, as all strings here */
+	const char
+		*name; /* cgroup path; lives as long as the page, as all strings and limits here */
 	const char *id; /* container id, "" unknown */
-	enum container_runtime runtime;
-	struct kernel_limits limits;
-	struct latest cpu_milli, mem_bytes, working_set_bytes;
+	const struct kernel_limits *limits;
+	struct page_latest latest;
+	float throttled_seconds; /* in the newest interval, as is pressure */
+	float pressure[PRESSURES]; /* share of the time, 0..1 */
+	uint16_t pressure_have; /* bits of enum usage_have: which of pressure were measured */
+	uint8_t runtime; /* enum container_runtime */
 	bool throttle_known;
-	double throttled_seconds; /* in the newest interval */
 };
 
 struct page_pod {
 	const char *name; /* the API's, else the cgroup's path */
 	const char *uid; /* "" where there is none */
-	enum entity_kind kind;
-	enum qos_class qos;
-	struct kernel_limits limits;
-	struct page_usage usage;
-	size_t container_count;
+	const struct kernel_limits *limits;
 	const struct page_container *containers; /* sorted by name */
+	const struct pod_peaks *peaks; /* in the page's; NULL: no complete bucket yet */
+	uint32_t container_count;
+	uint8_t kind, qos; /* enum entity_kind, enum qos_class */
+	struct pod_usage usage; /* see page_pod_usage() */
 };
 
-/* The strings of a node's pages, shared by all pages between two changes of what is on the node. */
+/*
+ * The strings and limits of a node's pages, shared by all pages between two changes of what is on the node. The room
+ * of what is written into it is its user's to keep.
+ */
 struct page_names {
 	atomic_uint users;
-	char text[];
+	size_t limit_count;
+	char *text; /* behind the limits */
+	struct kernel_limits limits[];
 };
 
 struct node_page {
@@ -69,29 +95,43 @@ struct node_page {
 	uint32_t overflow;
 	uint64_t pass_ns;
 	double agent_cpu_milli; /* the agent's own use */
+	bool clock_known;
+	int64_t clock_ahead_ns; /* the node's clock against ours, less the time frames need */
+	struct page_machine machine;
+	struct page_totals totals;
+	struct page_quarantine quarantine;
+	/* By how much the node's newest CPU and memory use are older than end_ns, as newer ones could not be. */
+	int64_t aside_ns;
 	int64_t cpu_capacity_milli, mem_capacity_bytes;
 	int64_t cpu_allocatable_milli,
 		mem_allocatable_bytes; /* the capacity where the API is unknown */
 	struct page_usage usage;
+	struct page_bounds bounds; /* over the pods; set by page_new() */
+	struct page_peaks *peaks; /* held; NULL: none */
 	size_t pod_count;
 	const struct page_pod *pods; /* sorted by name */
 };
 
-/* With one user and room for size bytes. */
-struct page_names *page_names_new(size_t size);
+/* With one user and room for that many limits and bytes of text. */
+struct page_names *page_names_new(size_t limits, size_t text_size);
 /* NULL is allowed. */
 void page_names_drop(struct page_names *n);
 
 /*
- * A copy of `from` with one user, in one block of memory: the page, its pods, their containers and every string.
- * With from->names set, that is held instead, and the strings, which must lie in it, are not copied. Pods and
- * containers must be sorted by name (strcmp); NULL strings become "" in a copy. from->users does not matter.
+ * A copy of `from` with one user, in one block of memory: the page, its pods, their containers, every string and all
+ * limits. With from->names set, that is held instead, and strings and limits, which must lie in it, are not copied. Pods
+ * and containers must be sorted by name (strcmp); NULL strings become "" in a copy, and NULL limits unknown ones.
+ * Peaks are held. from->users does not matter.
  */
 struct node_page *page_new(const struct node_page *from);
 struct node_page *page_hold(struct node_page *p);
 /* Any thread; the last user frees it. NULL is allowed. */
 void page_drop(struct node_page *p);
-/* By the age of the newest interval: fresh below FRESH_NS, expired above EXPIRED_NS; never for NULL and end_ns 0. */
+/* All that the page says of the use of one of its pods. */
+void page_pod_usage(const struct node_page *p, const struct page_pod *pod, struct page_usage *out);
+/* Of the newest use of the node that is known; at least 0. */
+int64_t page_age_ns(const struct node_page *p, int64_t now_ns);
+/* By that age: fresh below FRESH_NS, expired above EXPIRED_NS; never for NULL and end_ns 0. */
 enum freshness page_freshness(const struct node_page *p, int64_t now_ns);
 const char *freshness_name(enum freshness f); /* "fresh", "late", "expired", "none" */
 

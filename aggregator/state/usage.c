@@ -1,25 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * An interval's times are first moved to our clock (node_clock.h), and only then looked at: a node whose clock is hours
+ * off is measured as any other and merely flagged. Where an agent does not tell how old its intervals are, its clock is
+ * believed up to 5 minutes ahead.
+ *
  * Every question about an interval is decided before anything of it is applied: first whether it is news (run,
  * sequence, time), then whether its values can be, then whether all its references are known. So no answer but
  * USAGE_APPLIED leaves a trace, except that a run that was asked for everything is remembered as asked.
  *
  *   does not end after it starts                  -> refused
- *   run known, sequence <= applied                -> duplicate
+ *   run known, sequence <= applied                -> duplicate (before its clock is looked at)
+ *   the frame that was asked once more            -> need full, from 1
  *   ends over 5 min after now                     -> refused (clock)
  *   ends over 15 min + a bucket before now        -> too old
  *   new run, not from its beginning, not asked,   -> refused: a second agent of that name; taking both
  *   while the old one was heard within 30 s          in turn would ask each for everything again and again
- *   new run, starts over 5 s before what we have  -> refused
+ *   new run, starts over 5 s before what we have  -> refused (not the run we have from the database)
  *   new run, sequence not 1, not asked yet        -> need full, from 1
- *   impossible values, limits                     -> refused
+ *   a machine without capacity, limits            -> refused
  *   reference without identity                    -> need full, from here
  *   else                                          -> applied
  *
  * Nodes are an array sorted by name, as views want it. A node silent for a day is forgotten.
+ *
+ * A restart. The database has the node's windows and, in the same row, the run and the sequence S up to which they reach
+ * (usage_node.counted); it has nothing of pods. So a run is new to every process that has not heard it, and its agent is
+ * asked from 1, not from S + 1: what is at or before S goes to the pods and their identities alone, what is behind S to
+ * the node as well. Both end up with each interval once, whenever the process was killed. What follows from that:
+ *
+ *   - The run the row names may start before the row's end, since it tells again; any other may not, as ever.
+ *   - An agent that began a new run meanwhile continues the node's windows; its pods' old intervals died with its ring.
+ *   - A ring merges intervals for want of room, but not across S + 1 as the acks told it (`durable`). An agent that did
+ *     not hear of the last save before the kill may still send one that begins at or before S and ends behind it. It
+ *     cannot be taken apart; the node does without it rather than counting half of it twice, and that is counted (lost).
+ *   - The row has the correction of the node's clock, too. What the agent tells again, with ages or without, so comes to
+ *     the times it had; the samples behind the correction are taken anew.
+ *   - A row of an earlier save is as good as the newest: S is smaller then, and more is told again.
  */
 #include "aggregator/state/usage.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -28,12 +48,15 @@
 
 #include "aggregator/state/usage_check.h"
 #include "aggregator/state/usage_node.h"
+#include "aggregator/state/usage_pack.h"
 #include "shared/mem.h"
 
 #define SECOND_NS      INT64_C(1000000000)
 #define FUTURE_NS      (300 * SECOND_NS)
 #define RUN_OVERLAP_NS (5 * SECOND_NS)
 #define LIVE_NS	       (30 * SECOND_NS)
+#define UNFLAG_NS      (NODE_CLOCK_FLAGGED_NS - 5 * SECOND_NS)
+#define FARTHEST_NS    (INT64_MAX / 2) /* the year 2116 */
 #define SILENT_NS      (24 * 3600 * SECOND_NS)
 
 struct usage_state {
@@ -43,6 +66,9 @@ struct usage_state {
 	uint64_t generation; /* of the newest change of any node */
 	uint64_t version; /* of the newest view */
 	bool dirty;
+	uint64_t save; /* begun last */
+	uint64_t saved; /* newest that is in the database */
+	char save_after[NODE_NAME_MAX + 1]; /* name of the last node it looked at */
 	struct page_scratch scratch;
 };
 
@@ -88,18 +114,23 @@ static struct usage_node *find_node(const struct usage_state *u, const char *nam
 	return at < u->count && strcmp(u->nodes[at]->name, name) == 0 ? u->nodes[at] : NULL;
 }
 
-static struct usage_node *add_node(struct usage_state *u, const char *name)
+static void insert_node(struct usage_state *u, size_t at, struct usage_node *n)
 {
-	size_t at = node_place(u, name);
-
 	if (u->count == u->room) {
 		u->room = u->room ? 2 * u->room : 64;
 		u->nodes = mem_realloc(u->nodes, u->room * sizeof(struct usage_node *));
 	}
 	memmove(&u->nodes[at + 1], &u->nodes[at], (u->count - at) * sizeof(struct usage_node *));
 	u->count++;
-	u->nodes[at] = usage_node_new(name);
-	return u->nodes[at];
+	u->nodes[at] = n;
+}
+
+static struct usage_node *add_node(struct usage_state *u, const char *name, int64_t now_ns)
+{
+	struct usage_node *n = usage_node_new(name, now_ns);
+
+	insert_node(u, node_place(u, name), n);
+	return n;
 }
 
 static enum usage_verdict __attribute__((format(printf, 2, 3)))
@@ -124,6 +155,16 @@ static bool was_asked(const struct usage_node *n, const uint8_t run[FRAME_RUN_LE
 	return n && n->has_asked && memcmp(n->asked_run, run, FRAME_RUN_LEN) == 0;
 }
 
+/*
+ * The very frame that was asked. An agent sends it twice when its connection is replaced just then; it is not the answer
+ * to the order, and taking it for one would make duplicates of everything that the agent goes back to.
+ */
+static bool is_copy(const struct usage_node *n, const uint8_t run[FRAME_RUN_LEN],
+		    const uint8_t nonce[FRAME_NONCE_LEN])
+{
+	return nonce && was_asked(n, run) && memcmp(n->asked_nonce, nonce, FRAME_NONCE_LEN) == 0;
+}
+
 /* An agent that was restarted tells its run from the beginning; one in the middle of a run never stopped. */
 static bool is_rival(const struct usage_node *n, const uint8_t run[FRAME_RUN_LEN],
 		     const struct interval *i, int64_t now_ns)
@@ -132,16 +173,14 @@ static bool is_rival(const struct usage_node *n, const uint8_t run[FRAME_RUN_LEN
 	       now_ns - n->heard_ns < LIVE_NS;
 }
 
-/* Is it news? n is NULL for a node not heard before. */
+/* Is it news? n is NULL for a node not heard before; the interval's times are ours. */
 static enum usage_verdict judge_order(const struct usage_node *n, const uint8_t run[FRAME_RUN_LEN],
+				      const uint8_t nonce[FRAME_NONCE_LEN],
 				      const struct interval *i, int64_t now_ns,
 				      struct usage_answer *answer)
 {
-	if (i->start_ns <= 0 || i->start_ns >= i->end_ns)
-		return refuse(answer, "the interval starts at %" PRId64 " ns and ends at %" PRId64,
-			      i->start_ns, i->end_ns);
-	if (usage_node_runs(n, run) && i->sequence <= n->sequence)
-		return USAGE_DUPLICATE;
+	if (is_copy(n, run, nonce))
+		return need_full(answer, 1);
 	if (i->end_ns > now_ns + FUTURE_NS)
 		return refuse(answer,
 			      "the interval ends %" PRId64 " s from now: the node's clock is ahead",
@@ -153,7 +192,8 @@ static enum usage_verdict judge_order(const struct usage_node *n, const uint8_t 
 	if (is_rival(n, run, i, now_ns))
 		return refuse(answer, "another agent reports as this node: give each a --node-name "
 				      "of its own");
-	if (n && n->has_run && i->start_ns < n->head.end_ns - RUN_OVERLAP_NS)
+	if (n && n->counted.known && !usage_mark_is(&n->counted, run) &&
+	    i->start_ns < n->head.end_ns - RUN_OVERLAP_NS)
 		return refuse(answer,
 			      "a new run starts %" PRId64
 			      " s before the end of what the node's last run told",
@@ -185,18 +225,65 @@ static enum usage_verdict judge_content(const struct usage_state *u, const struc
 	return USAGE_APPLIED;
 }
 
+static uint64_t durable_of(const struct usage_state *u, const struct usage_node *n,
+			   const uint8_t run[FRAME_RUN_LEN])
+{
+	const struct usage_mark *m = n->packed.save <= u->saved ? &n->packed.mark : &n->durable;
+
+	return usage_mark_is(m, run) ? m->sequence : 0;
+}
+
+/* Moves the interval, a copy of what was told, to our clock; *clock, which was the node's, then knows what it teaches. */
+static enum usage_verdict take_times(const struct usage_node *n, const uint8_t run[FRAME_RUN_LEN],
+				     struct interval *i, int64_t now_ns, struct node_clock *clock,
+				     struct usage_answer *answer)
+{
+	bool same_run = n && usage_node_runs(n, run);
+
+	if (i->start_ns <= 0 || i->start_ns >= i->end_ns || i->end_ns > FARTHEST_NS)
+		return refuse(answer, "the interval starts at %" PRId64 " ns and ends at %" PRId64,
+			      i->start_ns, i->end_ns);
+	if (same_run && i->sequence <= n->sequence)
+		return USAGE_DUPLICATE;
+	node_clock_hear(clock, i, same_run && i->sequence - i->merged == n->sequence, now_ns);
+	i->start_ns += clock->correction_ns;
+	i->end_ns += clock->correction_ns;
+	return USAGE_APPLIED;
+}
+
+/* Says it once, and again when the clock was right in between. */
+static void flag_clock(struct usage_node *n, struct usage_answer *answer)
+{
+	int64_t ahead_ns;
+
+	if (!node_clock_skew(&n->clock, &ahead_ns))
+		return;
+	if (llabs(ahead_ns) > NODE_CLOCK_FLAGGED_NS && !n->clock_flagged) {
+		answer->clock_flagged = n->clock_flagged = true;
+		answer->clock_ahead_seconds = (double)ahead_ns / (double)SECOND_NS;
+	} else if (llabs(ahead_ns) < UNFLAG_NS) {
+		n->clock_flagged = false;
+	}
+}
+
 void usage_apply(struct usage_state *u, const char *node, const uint8_t run[FRAME_RUN_LEN],
-		 const struct interval *interval, int64_t now_ns, struct usage_answer *answer)
+		 const uint8_t nonce[FRAME_NONCE_LEN], struct interval *told, int64_t now_ns,
+		 struct usage_answer *answer)
 {
 	struct usage_node *n = find_node(u, node);
+	struct node_clock clock = n ? n->clock : (struct node_clock){0};
+	struct interval interval = *told;
 	bool ask;
 
 	*answer = (struct usage_answer){0};
-	answer->applied = usage_node_runs(n, run) ? n->sequence : 0;
-	answer->verdict = judge_order(n, run, interval, now_ns, answer);
+	answer->applied = n && usage_node_runs(n, run) ? n->sequence : 0;
+	answer->durable = n ? durable_of(u, n, run) : 0;
+	answer->verdict = take_times(n, run, &interval, now_ns, &clock, answer);
+	if (answer->verdict == USAGE_APPLIED)
+		answer->verdict = judge_order(n, run, nonce, &interval, now_ns, answer);
 	ask = answer->verdict == USAGE_NEED_FULL;
 	if (answer->verdict == USAGE_APPLIED)
-		answer->verdict = judge_content(u, n, run, interval, answer);
+		answer->verdict = judge_content(u, n, run, &interval, answer);
 	if (answer->verdict != USAGE_APPLIED && !ask)
 		return;
 	if (!n && u->count >= u->limits.nodes_max) {
@@ -206,16 +293,28 @@ void usage_apply(struct usage_state *u, const char *node, const uint8_t run[FRAM
 		return;
 	}
 	if (!n)
-		n = add_node(u, node);
+		n = add_node(u, node, now_ns);
 	n->heard_ns = now_ns;
+	n->clock = clock;
 	if (ask) {
 		memcpy(n->asked_run, run, FRAME_RUN_LEN);
 		n->has_asked = true;
+		if (nonce)
+			memcpy(n->asked_nonce, nonce, FRAME_NONCE_LEN);
 		return;
 	}
-	usage_node_apply(n, run, interval, ++u->generation, u->limits.pods_per_node_max);
-	answer->applied = interval->sequence;
+	usage_quarantine(&interval, &answer->quarantine);
+	answer->lost =
+		usage_node_apply(n, run, &interval, ++u->generation, u->limits.pods_per_node_max);
+	usage_node_note(n, &answer->quarantine, interval.end_ns);
+	flag_clock(n, answer);
+	answer->applied = interval.sequence;
 	u->dirty = true;
+}
+
+int64_t usage_forget_before_ns(int64_t now_ns)
+{
+	return now_ns - SILENT_NS;
 }
 
 static void forget_silent(struct usage_state *u, int64_t now_ns)
@@ -223,7 +322,7 @@ static void forget_silent(struct usage_state *u, int64_t now_ns)
 	size_t count = 0;
 
 	for (size_t i = 0; i < u->count; i++) {
-		if (now_ns - u->nodes[i]->heard_ns > SILENT_NS)
+		if (u->nodes[i]->heard_ns < usage_forget_before_ns(now_ns))
 			usage_node_free(u->nodes[i]);
 		else
 			u->nodes[count++] = u->nodes[i];
@@ -241,7 +340,7 @@ struct view *usage_view(struct usage_state *u, int64_t now_ns)
 	for (size_t i = 0; i < u->count; i++) {
 		struct usage_node *n = u->nodes[i];
 
-		if (!n->has_run)
+		if (!n->counted.known)
 			continue;
 		if (!n->page)
 			n->page = usage_node_page(n, &u->scratch);
@@ -254,4 +353,96 @@ struct view *usage_view(struct usage_state *u, int64_t now_ns)
 bool usage_dirty(const struct usage_state *u)
 {
 	return u->dirty;
+}
+
+/* --- the database ----------------------------------------------------------------------------------------------- */
+
+uint64_t usage_save_begin(struct usage_state *u)
+{
+	u->save_after[0] = '\0';
+	return ++u->save;
+}
+
+static bool is_saved(const struct usage_state *u, const struct usage_node *n)
+{
+	return !n->counted.known ||
+	       (n->packed.save <= u->saved && n->packed.generation == n->head.generation);
+}
+
+static void pack_row(struct usage_state *u, struct usage_node *n, struct usage_row *row)
+{
+	if (n->packed.save <= u->saved)
+		n->durable = n->packed.mark;
+	n->packed = (struct usage_packed){
+		.save = u->save,
+		.generation = n->head.generation,
+		.mark = n->counted,
+	};
+	*row = (struct usage_row){.name = mem_strdup(n->name), .heard_ns = n->heard_ns};
+	usage_node_pack(n, &row->packed);
+}
+
+size_t usage_save_next(struct usage_state *u, struct usage_row *rows, size_t most)
+{
+	size_t at = node_place(u, u->save_after), count = 0;
+
+	if (at < u->count && strcmp(u->nodes[at]->name, u->save_after) == 0)
+		at++;
+	for (; at < u->count && count < most; at++) {
+		struct usage_node *n = u->nodes[at];
+
+		if (!is_saved(u, n))
+			pack_row(u, n, &rows[count++]);
+	}
+	if (at)
+		memcpy(u->save_after, u->nodes[at - 1]->name, strlen(u->nodes[at - 1]->name) + 1);
+	return count;
+}
+
+void usage_row_fini(struct usage_row *row)
+{
+	free(row->name);
+	buf_fini(&row->packed);
+}
+
+void usage_save_done(struct usage_state *u, uint64_t save)
+{
+	if (save > u->saved)
+		u->saved = save;
+}
+
+void usage_save_reset(struct usage_state *u)
+{
+	for (size_t i = 0; i < u->count; i++) {
+		u->nodes[i]->packed = (struct usage_packed){0};
+		u->nodes[i]->durable = (struct usage_mark){0};
+	}
+}
+
+static int judge_restored(const struct usage_state *u, const struct usage_node *n, int64_t now_ns)
+{
+	int64_t newest_ns = node_windows_newest_ns(n->windows);
+
+	if (find_node(u, n->name))
+		return -EEXIST;
+	if (n->heard_ns < usage_forget_before_ns(now_ns))
+		return -ESTALE;
+	if (n->heard_ns > now_ns + FUTURE_NS || n->head.end_ns > now_ns + FUTURE_NS ||
+	    newest_ns > now_ns + FUTURE_NS)
+		return -ERANGE;
+	return u->count < u->limits.nodes_max ? 0 : -ENOSPC;
+}
+
+int usage_restore(struct usage_state *u, struct usage_node *n, int64_t now_ns)
+{
+	int rc = judge_restored(u, n, now_ns);
+
+	if (rc) {
+		usage_node_free(n);
+		return rc;
+	}
+	usage_node_restore(n, now_ns, ++u->generation);
+	insert_node(u, node_place(u, n->name), n);
+	u->dirty = true;
+	return 0;
 }

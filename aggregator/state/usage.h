@@ -5,7 +5,9 @@
 
 #include <stdint.h>
 
+#include "aggregator/state/usage_check.h"
 #include "aggregator/state/view.h"
+#include "shared/buf.h"
 #include "shared/frame.h"
 #include "shared/interval.h"
 
@@ -20,7 +22,13 @@ enum usage_verdict {
 struct usage_answer {
 	enum usage_verdict verdict;
 	uint64_t applied; /* last applied sequence of this run */
+	uint64_t durable; /* last sequence of this run in the database, 0: none */
 	uint64_t resend_from; /* with USAGE_NEED_FULL */
+	/* With USAGE_APPLIED: published intervals that the node's windows must do without, see usage.c. */
+	uint64_t lost;
+	bool clock_flagged; /* with USAGE_APPLIED: for the first time the node's clock is over 30 s off .. */
+	double clock_ahead_seconds; /* .. by this much */
+	struct quarantine quarantine; /* with USAGE_APPLIED: what of it was put aside */
 	char reason[192];
 };
 
@@ -36,14 +44,17 @@ void usage_free(struct usage_state *u);
 
 /*
  * One interval of one run of one node's agent. Order and duplicates are told by (run, sequence); a run not yet
- * heard is asked once for everything its agent still has (resend_from 1) and then taken as it comes; a run that
+ * heard in this process is asked once for everything its agent still has (resend_from 1) and then taken as it comes; a run that
  * starts more than 5 s before the node's last applied end is refused, and so is one told from its middle while the
  * node's run was heard within 30 s (two agents of one name), and an interval that ends more than 5 minutes after
- * now. Values that cannot be (usage_check.h) refuse the interval with the number. Takes
- * nothing over. interval->sequence must be > 0, its entries sorted by ref.
+ * now. Times are corrected by what is known of the node's clock (node_clock.h). Values that cannot be are put aside
+ * (usage_check.h), also in `told`, and the rest counts. nonce is that of the frame: one that was asked for everything and
+ * comes a second time is asked again; NULL: it is none. Takes nothing over. told->sequence must be > 0, its entries
+ * sorted by ref.
  */
 void usage_apply(struct usage_state *u, const char *node, const uint8_t run[FRAME_RUN_LEN],
-		 const struct interval *interval, int64_t now_ns, struct usage_answer *answer);
+		 const uint8_t nonce[FRAME_NONCE_LEN], struct interval *told, int64_t now_ns,
+		 struct usage_answer *answer);
 
 /*
  * A view of everything applied so far, rebuilding only the pages of nodes that changed since the last call. A page
@@ -51,7 +62,36 @@ void usage_apply(struct usage_state *u, const char *node, const uint8_t run[FRAM
  * forgotten.
  */
 struct view *usage_view(struct usage_state *u, int64_t now_ns);
-/* True when something was applied since the last usage_view(). */
+/* True when something was applied or restored since the last usage_view(). */
 bool usage_dirty(const struct usage_state *u);
+
+/*
+ * What a database does for it. A save is a number: begin it, take rows until there are no more, and tell when they all
+ * are in the database; a save that is never told of did not happen. Nodes that did not change since they were last saved
+ * have no row.
+ */
+struct usage_node;
+
+struct usage_row {
+	char *name; /* owned */
+	int64_t heard_ns;
+	struct buf packed; /* owned; without its seal, see usage_pack.h */
+};
+
+uint64_t usage_save_begin(struct usage_state *u);
+/* At most `most` rows of the save that was begun last; 0: that was all. */
+size_t usage_save_next(struct usage_state *u, struct usage_row *rows, size_t most);
+void usage_save_done(struct usage_state *u, uint64_t save);
+/* The database is another one, or empty: nothing of what was saved is in it. */
+void usage_save_reset(struct usage_state *u);
+void usage_row_fini(struct usage_row *row);
+/* Nodes last heard before are forgotten, here and in the database. */
+int64_t usage_forget_before_ns(int64_t now_ns);
+
+/*
+ * A node out of the database, taken over and, unless 0, freed. -EEXIST: it was heard meanwhile; -ESTALE: a day ago for the
+ * last time; -ERANGE: in a future by more than intervals may be; -ENOSPC: beyond nodes_max.
+ */
+int usage_restore(struct usage_state *u, struct usage_node *n, int64_t now_ns);
 
 #endif

@@ -7,18 +7,20 @@
  */
 #include "aggregator/state/usage_node.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "shared/body.h"
 #include "shared/mem.h"
 
-struct usage_node *usage_node_new(const char *name)
+struct usage_node *usage_node_new(const char *name, int64_t now_ns)
 {
 	size_t len = strlen(name) + 1;
 	struct usage_node *n = mem_zalloc(1, sizeof(*n) + len);
 
 	memcpy(n->name, name, len);
+	n->begun_ns = now_ns;
 	n->windows = node_windows_new();
 	return n;
 }
@@ -28,11 +30,14 @@ static void free_pod(struct usage_node *n, struct usage_pod *pod)
 	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the list is kept by uthash */
 	HASH_DEL(n->pods, pod);
 	pod_windows_free(pod->windows);
+	pod_hours_leave(&pod->hours, &n->peaks);
 	free(pod);
 }
 
 static void drop_refs(struct usage_node *n)
 {
+	for (size_t i = 0; i < n->ref_count; i++)
+		usage_ref_drop_news(&n->refs[i]);
 	free(n->refs);
 	n->refs = NULL;
 	n->ref_count = 0;
@@ -49,15 +54,38 @@ void usage_node_free(struct usage_node *n)
 	{
 		free_pod(n, pod);
 	}
+	page_peaks_drop(n->peaks);
 	node_windows_free(n->windows);
+	free(n->uses);
 	page_names_drop(n->names);
 	page_drop(n->page);
+	page_drop(n->old_page);
 	free(n);
+}
+
+const struct usage_ref *usage_node_find_ref(const struct usage_node *n, uint32_t ref)
+{
+	size_t low = 0, high = n->ref_count;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (n->refs[middle].ref < ref)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < n->ref_count && n->refs[low].ref == ref ? &n->refs[low] : NULL;
 }
 
 bool usage_node_runs(const struct usage_node *n, const uint8_t run[FRAME_RUN_LEN])
 {
 	return n && n->has_run && memcmp(n->run, run, FRAME_RUN_LEN) == 0;
+}
+
+bool usage_mark_is(const struct usage_mark *m, const uint8_t run[FRAME_RUN_LEN])
+{
+	return m->known && memcmp(m->run, run, FRAME_RUN_LEN) == 0;
 }
 
 static bool has_windows(const struct entity *e)
@@ -113,19 +141,36 @@ static bool is_same(const struct usage_ref *r, const struct entity *e)
 	       strcmp(r->uid, e->pod_uid) == 0 && strcmp(r->id, e->container_id) == 0;
 }
 
-/* True when the entry tells something new of who the reference is. */
+/* True when the entry tells something new of who the reference is or what bounds it. */
 static bool apply_identity(struct usage_node *n, struct usage_ref *r, const struct entry *e)
 {
-	r->limits = e->limits;
-	if (is_same(r, e->entity))
+	bool same = is_same(r, e->entity);
+
+	if (same && memcmp(r->limits, &e->limits, sizeof(e->limits)) == 0)
 		return false;
+	r->news = mem_zalloc(1, sizeof(*r->news));
+	r->news->limits = e->limits;
+	if (same)
+		return true;
 	r->parent = e->entity->parent;
 	r->kind = (uint8_t)e->entity->kind;
 	r->qos = (uint8_t)e->entity->qos;
 	r->runtime = (uint8_t)e->entity->runtime;
-	r->news = entity_hold(e->entity);
+	r->news->entity = entity_hold(e->entity);
 	r->pod = has_windows(e->entity) ? find_or_add_pod(n, e->entity) : NULL;
 	return true;
+}
+
+static void add_to_pod(struct usage_node *n, struct usage_pod *pod, const struct usage *u,
+		       const struct interval *interval)
+{
+	struct pod_bucket_use complete;
+
+	if (pod->seen_ns < interval->end_ns)
+		pod->seen_ns = interval->end_ns;
+	if (pod_windows_completes(pod->windows, interval->end_ns, &complete))
+		pod_hours_add(&pod->hours, &n->peaks, &complete);
+	pod_windows_add(pod->windows, u, interval->start_ns, interval->end_ns);
 }
 
 static bool apply_entry(struct usage_node *n, struct usage_ref *r, const struct entry *e,
@@ -136,14 +181,12 @@ static bool apply_entry(struct usage_node *n, struct usage_ref *r, const struct 
 	r->ref = e->ref;
 	r->current = true;
 	r->seen_ns = interval->end_ns;
-	r->usage = e->usage;
+	r->use = (uint32_t)(e - interval->entries);
+	n->uses[r->use] = e->usage;
 	if (e->entity)
 		news = apply_identity(n, r, e);
-	if (!r->pod)
-		return news;
-	if (r->pod->seen_ns < interval->end_ns)
-		r->pod->seen_ns = interval->end_ns;
-	pod_windows_add(r->pod->windows, &e->usage, interval->start_ns, interval->end_ns);
+	if (r->pod)
+		add_to_pod(n, r->pod, &e->usage, interval);
 	return news;
 }
 
@@ -154,6 +197,8 @@ static bool apply_entries(struct usage_node *n, const struct interval *interval)
 	struct usage_ref *refs = mem_zalloc(room, sizeof(*refs));
 	bool news = false;
 
+	free(n->uses);
+	n->uses = mem_alloc((interval->entry_count + 1) * sizeof(*n->uses));
 	while (at < interval->entry_count || old < n->ref_count) {
 		const struct entry *e = at < interval->entry_count ? &interval->entries[at] : NULL;
 		const struct usage_ref *r = old < n->ref_count ? &n->refs[old] : NULL;
@@ -187,7 +232,7 @@ static void forget(struct usage_node *n, int64_t keep_after_ns)
 		struct usage_ref *r = &n->refs[i];
 
 		if (!r->current && r->seen_ns <= keep_after_ns)
-			continue;
+			continue; /* nothing is news of what is not current */
 		if (r->current && r->pod)
 			r->pod->current = true;
 		n->refs[count++] = *r;
@@ -200,29 +245,160 @@ static void forget(struct usage_node *n, int64_t keep_after_ns)
 	}
 }
 
-static void set_head(struct usage_node *n, const struct interval *interval, uint64_t generation)
+static double milli_of(uint64_t ns, double seconds)
+{
+	return (double)ns / 1e6 / seconds;
+}
+
+/* MemAvailable is never 0 on a machine that runs; without it an agent told nothing of this. */
+static struct page_machine read_machine(const struct node_sample *s, double seconds)
+{
+	return (struct page_machine){
+		.known = s->mem_available_bytes > 0,
+		.user_milli = milli_of(s->cpu_split.user_ns, seconds),
+		.system_milli = milli_of(s->cpu_split.system_ns, seconds),
+		.iowait_milli = milli_of(s->cpu_split.iowait_ns, seconds),
+		.steal_milli = milli_of(s->cpu_split.steal_ns, seconds),
+		.mem_available_bytes = s->mem_available_bytes,
+	};
+}
+
+static void add_totals(struct usage_node *n, const struct interval *interval)
+{
+	const struct node_sample *s = &interval->node;
+	struct page_totals *t = &n->totals;
+
+	if (interval->end_ns <= n->begun_ns)
+		return;
+	t->missed_ticks += s->missed_ticks;
+	t->cpu.user_ns += s->cpu_split.user_ns;
+	t->cpu.system_ns += s->cpu_split.system_ns;
+	t->cpu.iowait_ns += s->cpu_split.iowait_ns;
+	t->cpu.steal_ns += s->cpu_split.steal_ns;
+	t->pressure_have |= s->usage.have & PRESSURE_BITS;
+	for (enum pressure p = 0; p < PRESSURES; p++)
+		t->pressure_ns[p] += pressure_ns(&s->usage, p);
+}
+
+/* How much older than its end the newest CPU and memory use is. */
+static void set_aside(struct usage_node *n)
+{
+	if (n->good_ns != n->head.end_ns)
+		n->head.aside_ns = n->good_ns ? n->head.end_ns - n->good_ns : EXPIRED_NS + 1;
+}
+
+static void set_head(struct usage_node *n, const struct interval *interval)
 {
 	const struct node_sample *s = &interval->node;
 	double seconds = (double)(interval->end_ns - interval->start_ns) / 1e9;
 
 	n->head = (struct node_page){
-		.generation = generation,
-		.names = n->names,
-		.name = n->names->text,
 		.end_ns = interval->end_ns,
 		.tier = s->tier,
 		.rate_hz = s->rate_hz,
 		.missed_ticks = s->missed_ticks,
 		.overflow = s->overflow,
 		.pass_ns = s->pass_ns,
-		.agent_cpu_milli = (double)s->agent_cpu_ns / 1e6 / seconds,
+		.agent_cpu_milli = milli_of(s->agent_cpu_ns, seconds),
+		.machine = read_machine(s, seconds),
+		.totals = n->totals,
 		.cpu_capacity_milli = s->cpu_capacity_milli,
 		.mem_capacity_bytes = s->mem_capacity_bytes,
 		.cpu_allocatable_milli = s->cpu_capacity_milli,
 		.mem_allocatable_bytes = s->mem_capacity_bytes,
 	};
 	memcpy(n->head.run, n->run, FRAME_RUN_LEN);
+	n->head.quarantine = n->quarantine;
+	set_aside(n);
 	n->node_usage = s->usage;
+}
+
+/* The page no longer tells what is; names may have moved. What is known of the clock is news with every interval. */
+static void renew_page(struct usage_node *n, uint64_t generation)
+{
+	n->head.generation = generation;
+	n->head.names = n->names;
+	n->head.name = n->names->text;
+	n->head.clock_known = node_clock_skew(&n->clock, &n->head.clock_ahead_ns);
+	if (!n->page)
+		return;
+	page_drop(n->old_page);
+	n->old_page = n->page;
+	n->page = NULL;
+}
+
+void usage_node_restore(struct usage_node *n, int64_t now_ns, uint64_t generation)
+{
+	n->begun_ns = now_ns;
+	n->head.cpu_allocatable_milli = n->head.cpu_capacity_milli;
+	n->head.mem_allocatable_bytes = n->head.mem_capacity_bytes;
+	memcpy(n->head.run, n->counted.run, FRAME_RUN_LEN);
+	set_aside(n);
+	usage_node_rename(n);
+	renew_page(n, generation);
+	n->packed.generation = generation;
+	n->packed.mark = n->counted;
+}
+
+enum overlap { OVERLAP_NONE, OVERLAP_PART, OVERLAP_ALL };
+
+/* How much of the interval the node's windows have. */
+static enum overlap overlap_of(const struct usage_node *n, const uint8_t run[FRAME_RUN_LEN],
+			       const struct interval *interval)
+{
+	uint64_t sequence = interval->sequence, merged = interval->merged;
+
+	if (!usage_mark_is(&n->counted, run))
+		return OVERLAP_NONE;
+	if (sequence <= n->counted.sequence)
+		return OVERLAP_ALL;
+	return sequence >= merged && sequence - merged >= n->counted.sequence ? OVERLAP_NONE
+									      : OVERLAP_PART;
+}
+
+/* The node's own side of an interval. */
+static uint64_t apply_node(struct usage_node *n, const struct interval *interval)
+{
+	enum overlap overlap = overlap_of(n, n->run, interval);
+	uint64_t lost = 0;
+
+	if (overlap == OVERLAP_ALL)
+		return 0;
+	if (overlap == OVERLAP_PART) {
+		lost = interval->sequence - n->counted.sequence;
+	} else {
+		node_windows_add(n->windows, &interval->node, interval->start_ns, interval->end_ns);
+		add_totals(n, interval);
+	}
+	n->counted.known = true;
+	memcpy(n->counted.run, n->run, FRAME_RUN_LEN);
+	n->counted.sequence = interval->sequence;
+	if (!usage_aside(&interval->node.usage, USAGE_CPU | USAGE_MEMORY))
+		n->good_ns = interval->end_ns;
+	set_head(n, interval);
+	return lost;
+}
+
+static const char *name_of(const struct usage_node *n, uint32_t ref)
+{
+	const struct usage_ref *r = usage_node_find_ref(n, ref);
+
+	return r ? r->name : "the node";
+}
+
+void usage_node_note(struct usage_node *n, const struct quarantine *q, int64_t end_ns)
+{
+	struct page_quarantine *kept = &n->quarantine;
+
+	if (!q->total)
+		return;
+	kept->count += q->total;
+	kept->last_ns = end_ns;
+	kept->reason = (uint8_t)q->last;
+	snprintf(kept->message, sizeof(kept->message), "%.*s %s",
+		 (int)(sizeof(kept->message) - QUARANTINE_TEXT_LEN - 1), name_of(n, q->ref),
+		 q->text);
+	n->head.quarantine = *kept;
 }
 
 /* Churn beyond any real node: what is kept for those that left is worth less than the memory. */
@@ -231,9 +407,10 @@ static bool too_much_kept(const struct usage_node *n, size_t pods_max)
 	return HASH_COUNT(n->pods) > 2 * pods_max || n->ref_count > 2 * BODY_ENTRIES_MAX;
 }
 
-void usage_node_apply(struct usage_node *n, const uint8_t run[FRAME_RUN_LEN],
-		      const struct interval *interval, uint64_t generation, size_t pods_max)
+uint64_t usage_node_apply(struct usage_node *n, const uint8_t run[FRAME_RUN_LEN],
+			  const struct interval *interval, uint64_t generation, size_t pods_max)
 {
+	uint64_t lost;
 	bool news;
 
 	if (!usage_node_runs(n, run))
@@ -241,12 +418,11 @@ void usage_node_apply(struct usage_node *n, const uint8_t run[FRAME_RUN_LEN],
 	memcpy(n->run, run, FRAME_RUN_LEN);
 	n->has_run = true;
 	n->sequence = interval->sequence;
-	node_windows_add(n->windows, &interval->node, interval->start_ns, interval->end_ns);
+	lost = apply_node(n, interval);
 	news = apply_entries(n, interval);
 	forget(n, too_much_kept(n, pods_max) ? INT64_MAX : interval->end_ns - USAGE_KEEP_NS);
 	if (news || !n->names)
 		usage_node_rename(n);
-	set_head(n, interval, generation);
-	page_drop(n->page);
-	n->page = NULL;
+	renew_page(n, generation);
+	return lost;
 }

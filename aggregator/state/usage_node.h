@@ -7,8 +7,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "aggregator/state/node_clock.h"
 #include "aggregator/state/page.h"
+#include "aggregator/state/pod_peaks.h"
 #include "aggregator/state/usage.h"
+#include "aggregator/state/usage_check.h"
 #include "aggregator/state/windows.h"
 #include "shared/frame.h"
 #include "shared/interval.h"
@@ -23,10 +26,17 @@
 /* Windows of a pod, unit, slice or free container, by what it is called in every run of the agent. */
 struct usage_pod {
 	struct pod_windows *windows; /* owned */
+	struct pod_hours hours;
 	int64_t seen_ns; /* latest end of an interval it was in */
 	bool current; /* in the newest interval */
 	UT_hash_handle hh; /* by key */
 	char key[]; /* pod UID, else the name */
+};
+
+/* What was told anew of a reference in this interval and is not yet in the node's names. */
+struct usage_news {
+	struct entity *entity; /* held; NULL: only the limits are new */
+	struct kernel_limits limits;
 };
 
 /* What a reference of the current run stands for. */
@@ -35,37 +45,69 @@ struct usage_ref {
 	uint32_t parent; /* reference of a container's pod, else 0 */
 	uint8_t kind, qos, runtime; /* enums of shared/interval.h */
 	bool current; /* in the newest interval */
+	uint32_t use; /* its place in the node's uses while it is current */
 	uint32_t rank; /* by name among the node's references; the same for the same name */
 	uint32_t place; /* of its pod in the page under construction */
-	const char *name, *uid, *id; /* in the node's names */
-	struct entity *news; /* held; told anew in this interval and not yet in names */
+	const char *name, *uid, *id; /* in the node's names, as are the limits */
+	const struct kernel_limits *limits;
+	struct usage_news *news; /* owned; NULL: nothing */
 	struct usage_pod *pod; /* borrowed; NULL: a container in a pod */
-	struct kernel_limits limits;
 	int64_t seen_ns;
-	struct usage usage; /* of the interval it was last in */
+};
+
+/* An interval of some run. */
+struct usage_mark {
+	bool known; /* else there is none, and all else is 0 */
+	uint8_t run[FRAME_RUN_LEN];
+	uint64_t sequence;
+};
+
+/* The newest interval in what was last packed for the database, and by which save. */
+struct usage_packed {
+	uint64_t save; /* 0: read from it, or never packed */
+	uint64_t generation; /* of the node when it was */
+	struct usage_mark mark;
 };
 
 struct usage_node {
 	uint8_t run[FRAME_RUN_LEN];
-	bool has_run; /* something was applied; run, sequence, head and page have a meaning */
+	bool has_run; /* something was applied in this process; run and sequence have a meaning */
 	uint64_t sequence; /* last applied one of run */
+	struct usage_mark counted; /* newest in windows; if known, head and page have a meaning */
+	struct usage_packed packed;
+	struct usage_mark
+		durable; /* newest in the database, as far as saves before that of packed go */
 	uint8_t asked_run[FRAME_RUN_LEN]; /* run that was asked for everything */
+	uint8_t asked_nonce[FRAME_NONCE_LEN]; /* of the frame that was answered so */
 	bool has_asked;
+	int64_t begun_ns; /* service time at which it was first heard; later intervals are in totals */
+	struct page_totals totals;
+	struct node_clock clock;
+	bool clock_flagged; /* it is far off, and somebody was told */
 	int64_t heard_ns; /* service time of the last interval that was applied or asked about */
 
 	struct node_windows *windows; /* owned */
 	struct usage_pod *pods; /* owned; hash by key */
+	struct page_peaks *peaks; /* held; of all pods; NULL: none yet */
 	size_t ref_count;
 	struct usage_ref *refs; /* owned; sorted by ref */
 	struct page_names *names; /* held; the node's own name, then all of refs */
+	struct usage
+		*uses; /* owned; of the newest interval's entries; NULL once a page tells them */
 	struct usage node_usage; /* of the newest interval */
 	struct node_page head; /* what a page says of the node beside usage and pods */
+	struct page_quarantine quarantine;
+	int64_t good_ns; /* end of the newest interval whose CPU and memory of the node could be */
 	struct node_page *page; /* held; NULL: to be built */
+	struct node_page *
+		old_page; /* held; until it is: the last one, for values newer ones of which could not be */
 	char name[];
 };
 
-struct usage_node *usage_node_new(const char *name);
+struct usage_node *usage_node_new(const char *name, int64_t now_ns);
 void usage_node_free(struct usage_node *n);
+/* NULL where there is no such reference. */
+const struct usage_ref *usage_node_find_ref(const struct usage_node *n, uint32_t ref);
 bool usage_node_runs(const struct usage_node *n, const uint8_t run[FRAME_RUN_LEN]);
 
 /*
@@ -75,11 +117,24 @@ bool usage_node_runs(const struct usage_node *n, const uint8_t run[FRAME_RUN_LEN
 bool usage_node_knows(const struct usage_node *n, bool same_run, const struct interval *interval,
 		      uint32_t *missing, size_t *pods);
 
-/* Applies an interval that was checked. pods_max bounds what is kept beside the entries of the interval. */
-void usage_node_apply(struct usage_node *n, const uint8_t run[FRAME_RUN_LEN],
-		      const struct interval *interval, uint64_t generation, size_t pods_max);
+/*
+ * Applies an interval that was checked. pods_max bounds what is kept beside the entries of the interval. An interval that
+ * the node's windows have (counted) goes to the pods alone; one that an agent merged of some that they have and some that
+ * they have not, too: of how many they are then without is returned, else 0.
+ */
+uint64_t usage_node_apply(struct usage_node *n, const uint8_t run[FRAME_RUN_LEN],
+			  const struct interval *interval, uint64_t generation, size_t pods_max);
 
-/* Moves the names of all references, those just told included, into new storage and ranks them. */
+/* Makes a node that was unpacked fit to be shown: with the names it needs, without pods, as heard by no one yet. */
+void usage_node_restore(struct usage_node *n, int64_t now_ns, uint64_t generation);
+
+bool usage_mark_is(const struct usage_mark *m, const uint8_t run[FRAME_RUN_LEN]);
+
+void usage_ref_drop_news(struct usage_ref *r);
+/* Remembers what was put aside in the interval just applied, which ends at end_ns. */
+void usage_node_note(struct usage_node *n, const struct quarantine *q, int64_t end_ns);
+
+/* Moves the names and limits of all references, those just told included, into new storage and ranks them. */
 void usage_node_rename(struct usage_node *n);
 
 /* Room in which pages are put together, reused from page to page. */

@@ -2,13 +2,20 @@
 /*
  * Builds a node's page from what is current. Entries of one name are one pod: a unit that was restarted within
  * the interval has two references, and both count; what can have but one value is the newest one's. A container goes to
- * the pod its parent reference became; one whose parent is not in the interval is not shown.
+ * the pod its parent reference became; one whose parent is not in the interval is not shown. Where a newest value was put
+ * aside (usage_check.h) the page before is asked for the last good one.
  */
 #include "aggregator/state/usage_node.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "shared/mem.h"
+
+#define SECOND_NS INT64_C(1000000000)
+
+/* What has a newest value on a page. */
+#define ASIDE_SHOWN (USAGE_CPU | USAGE_MEMORY | USAGE_WORKING_SET | USAGE_SWAP | USAGE_PIDS)
 
 void page_scratch_free_members(struct page_scratch *s)
 {
@@ -52,50 +59,117 @@ static int compare_container(const void *a, const void *b)
 	return compare_name(ra, rb);
 }
 
-static struct latest latest_cpu(const struct usage *u, int64_t end_ns)
+static struct latest latest_if(bool known, float value)
 {
-	if (!(u->have & USAGE_CPU) || !u->cpu_milli.samples)
-		return (struct latest){0};
-	return (struct latest){true, (double)u->cpu_milli.mean, end_ns};
+	return (struct latest){.value = known ? value : 0, .known = known};
 }
 
-static struct latest latest_gauge(const struct usage *u, enum usage_have bit, const struct gauge *g,
-				  int64_t end_ns)
+static struct page_latest read_latest(const struct usage *u)
 {
-	if (!(u->have & bit))
-		return (struct latest){0};
-	return (struct latest){true, (double)g->last, end_ns};
+	return (struct page_latest){
+		.cpu_milli =
+			latest_if((u->have & USAGE_CPU) && u->cpu_milli.samples, u->cpu_milli.mean),
+		.mem_bytes = latest_if(u->have & USAGE_MEMORY, u->mem_bytes.last),
+		.working_set_bytes =
+			latest_if(u->have & USAGE_WORKING_SET, u->working_set_bytes.last),
+		.swap_bytes = latest_if(u->have & USAGE_SWAP, (float)u->swap_bytes),
+		.pids = latest_if(u->have & USAGE_PIDS, (float)u->pids),
+	};
 }
 
-static void set_latest(struct page_usage *p, const struct usage *u, int64_t end_ns)
+/* A value that could not be leaves the last good one, if that is not too old to be of use. */
+static void hold_latest(struct latest *now, bool aside, const struct latest *before,
+			int64_t past_ns)
 {
-	p->cpu_milli = latest_cpu(u, end_ns);
-	p->mem_bytes = latest_gauge(u, USAGE_MEMORY, &u->mem_bytes, end_ns);
-	p->working_set_bytes = latest_gauge(u, USAGE_WORKING_SET, &u->working_set_bytes, end_ns);
+	int64_t age_ns = past_ns + before->age_seconds * SECOND_NS;
+
+	if (!aside || !before->known || age_ns < 0 || age_ns > EXPIRED_NS)
+		return;
+	*now = *before;
+	now->age_seconds = (uint16_t)((age_ns + SECOND_NS - 1) / SECOND_NS);
+}
+
+/* past_ns: from the end of the page that told `before` to that of this one. */
+static void hold_all(struct page_latest *now, const struct usage *u,
+		     const struct page_latest *before, int64_t past_ns)
+{
+	hold_latest(&now->cpu_milli, usage_aside(u, USAGE_CPU), &before->cpu_milli, past_ns);
+	hold_latest(&now->mem_bytes, usage_aside(u, USAGE_MEMORY), &before->mem_bytes, past_ns);
+	hold_latest(&now->working_set_bytes, usage_aside(u, USAGE_WORKING_SET),
+		    &before->working_set_bytes, past_ns);
+	hold_latest(&now->swap_bytes, usage_aside(u, USAGE_SWAP), &before->swap_bytes, past_ns);
+	hold_latest(&now->pids, usage_aside(u, USAGE_PIDS), &before->pids, past_ns);
+}
+
+static const struct page_pod *find_old_pod(const struct usage_node *n, const char *name)
+{
+	const struct node_page *p = n->old_page;
+	size_t low = 0, high = p ? p->pod_count : 0;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (strcmp(p->pods[middle].name, name) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return p && low < p->pod_count && strcmp(p->pods[low].name, name) == 0 ? &p->pods[low]
+									       : NULL;
+}
+
+static void hold_pod(struct page_latest *now, const struct usage_node *n, const struct usage *u,
+		     const char *name)
+{
+	const struct page_pod *old;
+
+	if (!usage_aside(u, ASIDE_SHOWN))
+		return;
+	old = find_old_pod(n, name);
+	if (old)
+		hold_all(now, u, &old->usage.latest, n->head.end_ns - n->old_page->end_ns);
+}
+
+static void hold_container(struct page_latest *now, const struct usage_node *n,
+			   const struct usage *u, const char *pod, const char *name)
+{
+	const struct page_pod *old;
+
+	if (!usage_aside(u, ASIDE_SHOWN))
+		return;
+	old = find_old_pod(n, pod);
+	for (uint32_t i = 0; old && i < old->container_count; i++)
+		if (strcmp(old->containers[i].name, name) == 0)
+			hold_all(now, u, &old->containers[i].latest,
+				 n->head.end_ns - n->old_page->end_ns);
 }
 
 /* One pod out of the references [first, first + count), all of one name, oldest first. */
-static void fill_pod(struct page_pod *p, struct usage_ref *const *first, size_t count,
-		     int64_t end_ns)
+static void fill_pod(struct page_pod *p, const struct usage_node *n, struct usage_ref *const *first,
+		     size_t count)
 {
 	const struct usage_ref *newest = first[count - 1];
-	struct usage usage = first[0]->usage;
+	struct usage usage = n->uses[first[0]->use];
+	struct page_usage told;
 
 	for (size_t i = 1; i < count; i++)
-		usage_merge(&usage, &first[i]->usage);
+		usage_merge(&usage, &n->uses[first[i]->use]);
 	p->name = newest->name;
 	p->uid = newest->uid;
 	p->kind = newest->kind;
 	p->qos = newest->qos;
 	p->limits = newest->limits;
+	p->peaks = pod_hours_peaks(&newest->pod->hours, n->peaks);
 	p->container_count = 0;
 	p->containers = NULL;
-	set_latest(&p->usage, &usage, end_ns);
-	pod_windows_read(newest->pod->windows, end_ns, p->usage.windows);
+	told.latest = read_latest(&usage);
+	hold_pod(&told.latest, n, &usage, newest->name);
+	pod_windows_read(newest->pod->windows, n->head.end_ns, told.windows);
+	pod_usage_pack(&told, n->head.end_ns, &p->usage);
 }
 
 /* Sorts and joins the references; returns the number of pods. Each reference learns its pod's place. */
-static size_t fill_pods(struct page_scratch *s, size_t count, int64_t end_ns)
+static size_t fill_pods(struct page_scratch *s, const struct usage_node *n, size_t count)
 {
 	size_t pods = 0;
 
@@ -103,51 +177,47 @@ static size_t fill_pods(struct page_scratch *s, size_t count, int64_t end_ns)
 	for (size_t i = 0, run; i < count; i += run, pods++) {
 		for (run = 0; i + run < count && s->pods[i]->rank == s->pods[i + run]->rank; run++)
 			s->pods[i + run]->place = (uint32_t)pods;
-		fill_pod(&s->page_pods[pods], &s->pods[i], run, end_ns);
+		fill_pod(&s->page_pods[pods], n, &s->pods[i], run);
 	}
 	return pods;
 }
 
-static const struct usage_ref *find_ref(const struct usage_node *n, uint32_t ref)
+static void read_pressure(struct page_container *c, const struct usage *u)
 {
-	size_t low = 0, high = n->ref_count;
-
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (n->refs[middle].ref < ref)
-			low = middle + 1;
-		else
-			high = middle;
+	for (enum pressure p = 0; p < PRESSURES; p++) {
+		if (!(u->have & pressure_bit(p)) || !(u->seconds > 0))
+			continue;
+		c->pressure_have |= (uint16_t)pressure_bit(p);
+		c->pressure[p] =
+			(float)pressure_share((double)pressure_ns(u, p) / 1e9, (double)u->seconds);
 	}
-	return low < n->ref_count && n->refs[low].ref == ref ? &n->refs[low] : NULL;
 }
 
-static void fill_container(struct page_container *c, const struct usage_ref *r, int64_t end_ns)
+static void fill_container(struct page_container *c, const struct usage_ref *r,
+			   const struct usage *u)
 {
-	const struct usage *u = &r->usage;
-
 	*c = (struct page_container){
 		.name = r->name,
 		.id = r->id,
 		.runtime = r->runtime,
 		.limits = r->limits,
-		.cpu_milli = latest_cpu(u, end_ns),
-		.mem_bytes = latest_gauge(u, USAGE_MEMORY, &u->mem_bytes, end_ns),
-		.working_set_bytes =
-			latest_gauge(u, USAGE_WORKING_SET, &u->working_set_bytes, end_ns),
+		.latest = read_latest(u),
 		.throttle_known = u->have & USAGE_THROTTLE,
-		.throttled_seconds = u->have & USAGE_THROTTLE ? (double)u->throttled_ns / 1e9 : 0,
+		.throttled_seconds = u->have & USAGE_THROTTLE ? (float)u->throttled_ns / 1e9F : 0,
 	};
+	read_pressure(c, u);
 }
 
-static void fill_containers(struct page_scratch *s, size_t count, int64_t end_ns)
+static void fill_containers(struct page_scratch *s, const struct usage_node *n, size_t count)
 {
 	qsort(s->containers, count, sizeof(struct usage_ref *), compare_container);
 	for (size_t i = 0; i < count; i++) {
 		struct page_pod *pod = &s->page_pods[s->containers[i]->place];
 
-		fill_container(&s->page_containers[i], s->containers[i], end_ns);
+		fill_container(&s->page_containers[i], s->containers[i],
+			       &n->uses[s->containers[i]->use]);
+		hold_container(&s->page_containers[i].latest, n, &n->uses[s->containers[i]->use],
+			       pod->name, s->containers[i]->name);
 		if (!pod->container_count++)
 			pod->containers = &s->page_containers[i];
 	}
@@ -174,7 +244,7 @@ static size_t collect_containers(struct usage_node *n, struct page_scratch *s)
 
 		if (!r->current || r->pod)
 			continue;
-		pod = find_ref(n, r->parent);
+		pod = usage_node_find_ref(n, r->parent);
 		if (!pod || !pod->current || !pod->pod)
 			continue;
 		r->place = pod->place;
@@ -189,10 +259,18 @@ struct node_page *usage_node_page(struct usage_node *n, struct page_scratch *s)
 	struct node_page page = n->head;
 
 	reserve(s, n->ref_count + 1);
-	page.pod_count = fill_pods(s, collect_pods(n, s), end_ns);
+	page.pod_count = fill_pods(s, n, collect_pods(n, s));
 	page.pods = s->page_pods;
-	fill_containers(s, collect_containers(n, s), end_ns);
-	set_latest(&page.usage, &n->node_usage, end_ns);
+	page.peaks = n->peaks;
+	fill_containers(s, n, collect_containers(n, s));
+	page.usage.latest = read_latest(&n->node_usage);
+	if (n->old_page)
+		hold_all(&page.usage.latest, &n->node_usage, &n->old_page->usage.latest,
+			 end_ns - n->old_page->end_ns);
 	node_windows_read(n->windows, end_ns, page.usage.windows);
+	free(n->uses);
+	n->uses = NULL;
+	page_drop(n->old_page);
+	n->old_page = NULL;
 	return page_new(&page);
 }

@@ -5,47 +5,12 @@
  * a sorted array of (which, count) that grows by steps of eight: 13 KiB per node then, and at most 96 KiB for one
  * whose use never stands still.
  */
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/state/window_node.h"
 #include "aggregator/state/window_sums.h"
 #include "shared/mem.h"
-
-#define BUCKET_NS (NODE_BUCKET_SECONDS * 1000000000LL)
-
-struct node_part {
-	uint32_t samples;
-	float weight, mean, m2, min, max;
-};
-
-/* CPU's histogram buckets first, then memory's. */
-struct bin {
-	uint16_t which;
-	uint16_t count; /* saturating */
-};
-
-enum { BIN_STEP = 8 };
-
-struct node_bucket {
-	int64_t start_ns, end_ns;
-	struct node_part cpu_milli, mem_bytes, working_set_bytes;
-	float seconds;
-	float throttled_seconds, contention_cpu_seconds, contention_mem_seconds;
-	uint32_t periods, throttled_periods;
-	uint32_t oom_kills;
-	uint16_t have; /* 0: empty */
-	uint16_t bin_count;
-	struct bin *bins; /* owned; sorted by which; room for bin_count rounded up to BIN_STEP */
-};
-
-static_assert(sizeof(struct node_bucket) <= 136, "61 of them and their bins fit in 16 KiB");
-static_assert((NODE_BUCKETS - 1) * NODE_BUCKET_SECONDS == 15 * 60, "15 minutes and a bucket");
-
-struct node_windows {
-	int64_t newest; /* index of the newest bucket; meaningless while all are empty */
-	struct node_bucket ring[NODE_BUCKETS];
-};
 
 struct node_windows *node_windows_new(void)
 {
@@ -61,17 +26,12 @@ void node_windows_free(struct node_windows *w)
 	free(w);
 }
 
-static size_t bin_room(size_t count)
-{
-	return (count + BIN_STEP - 1) / BIN_STEP * BIN_STEP;
-}
-
 size_t node_windows_bytes(const struct node_windows *w)
 {
 	size_t bytes = sizeof(*w);
 
 	for (int i = 0; i < NODE_BUCKETS; i++)
-		bytes += bin_room(w->ring[i].bin_count) * sizeof(struct bin);
+		bytes += node_bin_room(w->ring[i].bin_count) * sizeof(struct node_bin);
 	return bytes;
 }
 
@@ -107,8 +67,8 @@ static void unpack(const struct node_bucket *n, struct window_bucket *b)
 	unpack_part(&b->working_set_bytes, &n->working_set_bytes);
 	b->seconds = (double)n->seconds;
 	b->throttled_seconds = (double)n->throttled_seconds;
-	b->contention_cpu_seconds = (double)n->contention_cpu_seconds;
-	b->contention_mem_seconds = (double)n->contention_mem_seconds;
+	for (int p = 0; p < PRESSURES; p++)
+		b->pressure_seconds[p] = (double)n->pressure_seconds[p];
 	b->periods = n->periods;
 	b->throttled_periods = n->throttled_periods;
 	b->oom_kills = n->oom_kills;
@@ -125,8 +85,8 @@ static void pack(struct node_bucket *n, const struct window_bucket *b)
 	n->working_set_bytes = pack_part(&b->working_set_bytes);
 	n->seconds = window_float(b->seconds);
 	n->throttled_seconds = window_float(b->throttled_seconds);
-	n->contention_cpu_seconds = window_float(b->contention_cpu_seconds);
-	n->contention_mem_seconds = window_float(b->contention_mem_seconds);
+	for (int p = 0; p < PRESSURES; p++)
+		n->pressure_seconds[p] = window_float(b->pressure_seconds[p]);
 	n->periods = (uint32_t)b->periods;
 	n->throttled_periods = (uint32_t)b->throttled_periods;
 	n->oom_kills = (uint32_t)b->oom_kills;
@@ -160,11 +120,13 @@ static size_t add_bin(struct node_bucket *n, size_t at, uint16_t which, uint32_t
 	if (at < n->bin_count && n->bins[at].which == which) {
 		sum = count > UINT16_MAX ? count : count + n->bins[at].count;
 	} else {
-		n->bins = mem_realloc(n->bins, bin_room(n->bin_count + 1u) * sizeof(struct bin));
-		memmove(&n->bins[at + 1], &n->bins[at], (n->bin_count - at) * sizeof(struct bin));
+		n->bins = mem_realloc(n->bins,
+				      node_bin_room(n->bin_count + 1u) * sizeof(struct node_bin));
+		memmove(&n->bins[at + 1], &n->bins[at],
+			(n->bin_count - at) * sizeof(struct node_bin));
 		n->bin_count++;
 	}
-	n->bins[at] = (struct bin){which, sum > UINT16_MAX ? UINT16_MAX : (uint16_t)sum};
+	n->bins[at] = (struct node_bin){which, sum > UINT16_MAX ? UINT16_MAX : (uint16_t)sum};
 	return at + 1;
 }
 
@@ -180,7 +142,7 @@ static void add_histogram(struct node_bucket *n, const struct histogram *h, unsi
 void node_windows_add(struct node_windows *w, const struct node_sample *n, int64_t start_ns,
 		      int64_t end_ns)
 {
-	int64_t index = end_ns / BUCKET_NS;
+	int64_t index = end_ns / NODE_BUCKET_NS;
 	struct window_bucket bucket;
 	struct node_bucket *slot;
 
@@ -196,7 +158,7 @@ void node_windows_add(struct node_windows *w, const struct node_sample *n, int64
 	add_histogram(slot, &n->mem_hist, HISTOGRAM_BUCKETS);
 }
 
-/* Both histograms of a window, dense, in the order of struct bin. */
+/* Both histograms of a window, dense, in the order of struct node_bin. */
 struct bins {
 	struct histogram cpu, mem;
 };
@@ -204,7 +166,7 @@ struct bins {
 static void sum_bins(struct bins *into, const struct node_bucket *n)
 {
 	for (size_t i = 0; i < n->bin_count; i++) {
-		const struct bin *b = &n->bins[i];
+		const struct node_bin *b = &n->bins[i];
 
 		if (b->which < HISTOGRAM_BUCKETS)
 			into->cpu.count[b->which] += b->count;
@@ -227,7 +189,7 @@ void node_windows_read(const struct node_windows *w, int64_t as_of_ns,
 		       struct window_set out[WINDOWS])
 {
 	static const int last[WINDOWS] = {20, 40, 60}; /* buckets before that of as_of */
-	int64_t index = as_of_ns / BUCKET_NS;
+	int64_t index = as_of_ns / NODE_BUCKET_NS;
 	struct window_sums sums = {0};
 	struct bins bins = {0};
 	int back = 0;

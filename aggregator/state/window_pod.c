@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A pod's windows: 31 buckets of 64 bytes in place, so 150,000 pods take about 290 MiB. What that costs in detail:
- * gauges keep a mean and a maximum per bucket (their deviation and minimum are those of bucket means), and one
+ * gauges keep a mean and a maximum per bucket (their deviation and minimum are those of bucket means), one
  * weight, the time covered, stands for everything but CPU: a gauge that only some intervals of a bucket measured
- * counts for the whole bucket.
+ * counts for the whole bucket, and pressure is a share of that time in 16 bits, rounded whenever an interval is added.
  *
  * Bucket i (i = end_ns / 30 s) lies in slot i % 31. Slots that `newest` jumps over are cleared, so no slot
  * needs to say which bucket it holds.
@@ -18,20 +18,25 @@
 #define END_NS	  1000000LL /* unit of end */
 #define START_NS  62500000LL /* unit of start: 16 bits reach back over an hour */
 
+#define PRESSURE_STEPS (UINT16_MAX - 1)
+
 struct pod_bucket {
 	float cpu_weight, cpu_mean, cpu_m2, cpu_min, cpu_max;
 	float mem_mean, mem_max;
 	float working_set_mean, working_set_max;
 	float seconds;
-	float throttled_seconds, contention_cpu_seconds, contention_mem_seconds;
+	float throttled_seconds;
+	uint16_t pressure
+		[PRESSURES]; /* share of seconds in PRESSURE_STEPS, plus 1; 0: not measured */
 	uint16_t samples;
 	uint16_t periods, throttled_periods;
 	uint16_t start; /* START_NS units before the bucket's end */
 	uint16_t end; /* END_NS units after its start */
 	uint8_t oom_kills;
-	uint8_t have; /* 0: empty */
+	uint8_t have; /* without the bits of pressure */
 };
 
+static_assert(USAGE_OOM * 2 == USAGE_CONTENTION_CPU, "pressure's bits come last and fit nowhere");
 static_assert(sizeof(struct pod_bucket) == 64, "150k pods are budgeted by this");
 static_assert((POD_BUCKETS - 1) * POD_BUCKET_SECONDS == 15 * 60, "15 minutes and a bucket");
 
@@ -68,6 +73,16 @@ static void unpack_gauge(struct window_part *part, bool have, float seconds, flo
 	part->max = (double)max;
 }
 
+static void unpack_pressure(const struct pod_bucket *p, struct window_bucket *b)
+{
+	for (int i = 0; i < PRESSURES; i++) {
+		double steps = p->pressure[i] ? p->pressure[i] - 1 : 0;
+
+		b->have |= p->pressure[i] ? pressure_bit((enum pressure)i) : 0;
+		b->pressure_seconds[i] = steps * (double)p->seconds / PRESSURE_STEPS;
+	}
+}
+
 static void unpack(const struct pod_bucket *p, int64_t index, struct window_bucket *b)
 {
 	b->have = p->have;
@@ -84,8 +99,7 @@ static void unpack(const struct pod_bucket *p, int64_t index, struct window_buck
 		     p->working_set_mean, p->working_set_max);
 	b->seconds = (double)p->seconds;
 	b->throttled_seconds = (double)p->throttled_seconds;
-	b->contention_cpu_seconds = (double)p->contention_cpu_seconds;
-	b->contention_mem_seconds = (double)p->contention_mem_seconds;
+	unpack_pressure(p, b);
 	b->periods = p->periods;
 	b->throttled_periods = p->throttled_periods;
 	b->oom_kills = p->oom_kills;
@@ -100,6 +114,14 @@ static uint64_t at_most(uint64_t value, uint64_t most)
 static uint16_t units(int64_t ns, int64_t unit)
 {
 	return ns > 0 ? (uint16_t)at_most((uint64_t)((ns - 1) / unit + 1), UINT16_MAX) : 0;
+}
+
+static uint16_t pack_pressure(const struct window_bucket *b, enum pressure p)
+{
+	if (!(b->have & pressure_bit(p)))
+		return 0;
+	return (uint16_t)(1.5 +
+			  PRESSURE_STEPS * pressure_share(b->pressure_seconds[p], b->seconds));
 }
 
 static struct pod_bucket pack(const struct window_bucket *b, int64_t index)
@@ -118,15 +140,15 @@ static struct pod_bucket pack(const struct window_bucket *b, int64_t index)
 		.working_set_max = window_float(b->working_set_bytes.max),
 		.seconds = window_float(b->seconds),
 		.throttled_seconds = window_float(b->throttled_seconds),
-		.contention_cpu_seconds = window_float(b->contention_cpu_seconds),
-		.contention_mem_seconds = window_float(b->contention_mem_seconds),
+		.pressure = {pack_pressure(b, CONTENTION_CPU), pack_pressure(b, CONTENTION_MEMORY),
+			     pack_pressure(b, STALL_CPU), pack_pressure(b, STALL_MEMORY)},
 		.samples = (uint16_t)at_most(b->cpu_milli.samples, UINT16_MAX),
 		.periods = (uint16_t)(b->periods / scale),
 		.throttled_periods = (uint16_t)at_most(b->throttled_periods / scale, UINT16_MAX),
 		.start = units((index + 1) * BUCKET_NS - b->start_ns, START_NS),
 		.end = units(b->end_ns - index * BUCKET_NS, END_NS),
 		.oom_kills = (uint8_t)at_most(b->oom_kills, UINT8_MAX),
-		.have = (uint8_t)b->have,
+		.have = (uint8_t)(b->have & (USAGE_CONTENTION_CPU - 1)),
 	};
 }
 
@@ -156,6 +178,22 @@ void pod_windows_add(struct pod_windows *w, const struct usage *u, int64_t start
 	*slot = pack(&bucket, index);
 }
 
+bool pod_windows_completes(const struct pod_windows *w, int64_t end_ns, struct pod_bucket_use *out)
+{
+	const struct pod_bucket *newest = &w->ring[w->newest % POD_BUCKETS];
+
+	if (end_ns / BUCKET_NS <= w->newest || w->newest == 0)
+		return false;
+	*out = (struct pod_bucket_use){
+		.start_ns = w->newest * BUCKET_NS,
+		.cpu_milli = newest->cpu_mean,
+		.working_set_bytes = newest->working_set_max,
+		.cpu_known = newest->have & USAGE_CPU,
+		.working_set_known = newest->have & USAGE_WORKING_SET,
+	};
+	return true;
+}
+
 void pod_windows_read(const struct pod_windows *w, int64_t as_of_ns, struct window_set out[WINDOWS])
 {
 	static const int last[WINDOWS] = {10, 20, 30}; /* buckets before that of as_of */
@@ -171,9 +209,9 @@ void pod_windows_read(const struct pod_windows *w, int64_t as_of_ns, struct wind
 			if (index < 0 || index > w->newest || index <= w->newest - POD_BUCKETS)
 				continue;
 			slot = &w->ring[index % POD_BUCKETS];
-			if (!slot->have)
-				continue;
 			unpack(slot, index, &bucket);
+			if (!bucket.have)
+				continue;
 			window_sums_add(&sums, &bucket);
 		}
 		window_sums_read(&sums, &out[window]);

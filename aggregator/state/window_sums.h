@@ -20,7 +20,7 @@ struct window_bucket {
 	int64_t start_ns, end_ns; /* of the intervals in it */
 	struct window_part cpu_milli, mem_bytes, working_set_bytes;
 	double seconds; /* covered by its intervals */
-	double throttled_seconds, contention_cpu_seconds, contention_mem_seconds;
+	double throttled_seconds, pressure_seconds[PRESSURES];
 	uint64_t periods, throttled_periods, oom_kills;
 };
 
@@ -58,8 +58,7 @@ struct window_sums {
 	struct window_span cpu_milli, mem_bytes, working_set_bytes;
 	uint32_t have;
 	double seconds, throttled_seconds;
-	double contention_cpu_seconds, contention_cpu_of; /* waited, and of which time */
-	double contention_mem_seconds, contention_mem_of;
+	double pressure_seconds[PRESSURES], pressure_of[PRESSURES]; /* lost, and of which time */
 	uint64_t periods, throttled_periods, oom_kills;
 };
 

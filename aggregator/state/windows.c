@@ -22,6 +22,31 @@ bool window_is_covered(const struct window_set *set, enum window window)
 	       set->counts.seconds >= length[window] / 2;
 }
 
+static bool holds(const struct window_set *set, bool both)
+{
+	return both ? set->cpu_milli.known && set->mem_bytes.known
+		    : set->cpu_milli.known || set->mem_bytes.known;
+}
+
+const struct window_set *window_longest(const struct window_set windows[WINDOWS], int *window)
+{
+	const struct window_set *known = NULL;
+	bool both = false;
+
+	for (int w = WINDOW_5M; w < WINDOWS; w++)
+		both |= holds(&windows[w], true);
+	for (*window = WINDOW_15M; *window >= WINDOW_5M; (*window)--) {
+		const struct window_set *set = &windows[*window];
+
+		if (!holds(set, both))
+			continue;
+		if (window_is_covered(set, (enum window) * window))
+			return set;
+		known = set;
+	}
+	return known;
+}
+
 float window_float(double value)
 {
 	return value > (double)FLT_MAX ? FLT_MAX : (float)value;
@@ -54,12 +79,12 @@ static struct window_part part_of_gauge(const struct gauge *g, float seconds)
 /* What of it can be counted: a weight of 0 stands for no time at all. */
 static uint32_t usable(const struct usage *u)
 {
-	uint32_t have = u->have & (USAGE_CONTENTION_MEMORY * 2 - 1);
+	uint32_t have = u->have & (USAGE_STALL_MEMORY * 2 - 1); /* not what was put aside */
 
 	if (!u->cpu_milli.samples || !(u->cpu_milli.weight > 0))
 		have &= ~(uint32_t)USAGE_CPU;
 	if (!(u->seconds > 0))
-		have &= ~(uint32_t)(USAGE_MEMORY | USAGE_WORKING_SET);
+		have &= ~(uint32_t)(USAGE_MEMORY | USAGE_WORKING_SET | PRESSURE_BITS);
 	return have;
 }
 
@@ -92,10 +117,9 @@ void window_bucket_add(struct window_bucket *b, const struct usage *u, int64_t s
 	}
 	if (have & USAGE_OOM)
 		b->oom_kills += u->oom_kills;
-	if (have & USAGE_CONTENTION_CPU)
-		b->contention_cpu_seconds += (double)u->contention_cpu_ns / 1e9;
-	if (have & USAGE_CONTENTION_MEMORY)
-		b->contention_mem_seconds += (double)u->contention_mem_ns / 1e9;
+	for (enum pressure p = 0; p < PRESSURES; p++)
+		if (have & pressure_bit(p))
+			b->pressure_seconds[p] += (double)pressure_ns(u, p) / 1e9;
 }
 
 static void span_add(struct window_span *s, const struct window_part *part,
@@ -121,13 +145,11 @@ void window_sums_add(struct window_sums *s, const struct window_bucket *b)
 	s->periods += b->periods;
 	s->throttled_periods += b->throttled_periods;
 	s->oom_kills += b->oom_kills;
-	if (b->have & USAGE_CONTENTION_CPU) {
-		s->contention_cpu_seconds += b->contention_cpu_seconds;
-		s->contention_cpu_of += b->seconds;
-	}
-	if (b->have & USAGE_CONTENTION_MEMORY) {
-		s->contention_mem_seconds += b->contention_mem_seconds;
-		s->contention_mem_of += b->seconds;
+	for (enum pressure p = 0; p < PRESSURES; p++) {
+		if (!(b->have & pressure_bit(p)))
+			continue;
+		s->pressure_seconds[p] += b->pressure_seconds[p];
+		s->pressure_of[p] += b->seconds;
 	}
 }
 
@@ -149,12 +171,6 @@ static struct window_stats read_span(const struct window_span *s)
 	};
 }
 
-/* PSI is read a moment before or after the clock, so a share may come out above 1. */
-static double share(double part, double of)
-{
-	return of > 0 ? fmin(part / of, 1) : NAN;
-}
-
 void window_sums_read(const struct window_sums *s, struct window_set *out)
 {
 	out->cpu_milli = read_span(&s->cpu_milli);
@@ -165,10 +181,10 @@ void window_sums_read(const struct window_sums *s, struct window_set *out)
 		.throttled_seconds = s->throttled_seconds,
 		.throttled_ratio =
 			s->periods ? (double)s->throttled_periods / (double)s->periods : NAN,
-		.contention_cpu = share(s->contention_cpu_seconds, s->contention_cpu_of),
-		.contention_mem = share(s->contention_mem_seconds, s->contention_mem_of),
 		.oom_kills = s->oom_kills,
 		.throttle_known = s->have & USAGE_THROTTLE,
 		.oom_known = s->have & USAGE_OOM,
 	};
+	for (enum pressure p = 0; p < PRESSURES; p++)
+		out->counts.pressure[p] = pressure_share(s->pressure_seconds[p], s->pressure_of[p]);
 }

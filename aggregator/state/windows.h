@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "aggregator/state/pressure.h"
 #include "shared/interval.h"
 
 /*
@@ -34,6 +35,7 @@ enum {
  *   stddev, min, samples
  *           nodes: of the intervals' means; pods: of the 30 s buckets' means
  * Percentiles (CPU and memory of nodes) come from histograms of all samples and are clamped to [min, max].
+ * Pressure of pods is kept in steps of 1/65534 of a bucket's time.
  */
 struct window_stats {
 	bool known; /* false: nothing of this was measured in the window; all else is 0 */
@@ -49,8 +51,7 @@ struct window_counts {
 	double seconds; /* covered */
 	double throttled_seconds;
 	double throttled_ratio; /* throttled periods / periods; NaN without periods */
-	double contention_cpu; /* share of the time, 0..1; NaN: not measured */
-	double contention_mem;
+	double pressure[PRESSURES]; /* share of the time, 0..1; NaN: not measured */
 	uint64_t oom_kills; /* pods: counted up to 255 per bucket */
 	bool throttle_known, oom_known;
 };
@@ -66,6 +67,13 @@ struct window_set {
  */
 bool window_is_covered(const struct window_set *set, enum window window);
 
+/*
+ * The window that speaks for a node, for every reader the same: the longest that is covered, 15m, 10m or 5m; else, with
+ * *window -1, what there is since it was first measured, or again: the shortest that holds anything. Windows without
+ * both CPU and memory count only where none has both. NULL: nothing is known.
+ */
+const struct window_set *window_longest(const struct window_set windows[WINDOWS], int *window);
+
 struct pod_windows; /* opaque; <= 2 KiB */
 struct node_windows; /* opaque; <= 16 KiB while its histograms are as sparse as real ones */
 
@@ -76,6 +84,17 @@ void pod_windows_add(struct pod_windows *w, const struct usage *u, int64_t start
 		     int64_t end_ns);
 void pod_windows_read(const struct pod_windows *w, int64_t as_of_ns,
 		      struct window_set out[WINDOWS]);
+
+/* What one 30 s bucket of a pod says of its use. */
+struct pod_bucket_use {
+	int64_t start_ns; /* of the bucket */
+	float cpu_milli; /* mean */
+	float working_set_bytes; /* largest sample */
+	bool cpu_known, working_set_known;
+};
+
+/* True when an interval that ends at end_ns begins a new bucket: the newest so far is complete then, and *out. */
+bool pod_windows_completes(const struct pod_windows *w, int64_t end_ns, struct pod_bucket_use *out);
 
 struct node_windows *node_windows_new(void);
 void node_windows_free(struct node_windows *w);

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the real agent costs a machine with 500 cgroups: its CPU as a share of one core at 10 and at 1 Hz, on all
- * hierarchies and on the unified tree alone, its memory, and its time from start to the first sample. It reports to nobody:
- * every interval goes into the ring.
+ * hierarchies and on the unified tree alone, while a real aggregator acknowledges what it sends; its memory and the time
+ * to its first sample; and its memory once the ring of an agent without an aggregator is full.
  */
-#include <dirent.h>
-#include <fcntl.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "agent/ring.h"
 #include "shared/clock.h"
+#include "shared/interval.h"
 #include "shared/mem.h"
+#include "tests/bench_agent.h"
 #include "tests/bench_report.h"
-#include "tests/cgroup_fixture.h"
-#include "tests/process.h"
 
-enum { CGROUPS = 500, SETTLE_MS = 2000, ROUNDS = 3, ROUND_MS = 4000, START_TIMEOUT_MS = 20000 };
+/* Rounds are as long as what the agent does most rarely but for a rescan, which is once a minute. */
+enum { CGROUPS = 500, SETTLE_MS = 2000, ROUNDS = 3, ROUND_MS = 5000 };
 
 struct run {
 	const char *what;
@@ -28,152 +29,83 @@ struct run {
 	double budget; /* percent of one core */
 };
 
-/* CPU time of all its threads, from the scheduler. */
-static double process_cpu_seconds(pid_t pid)
+static void report(const char *what, const char *which, const char *unit, double budget,
+		   double measured)
 {
-	char *folder = mem_printf("/proc/%d/task", (int)pid);
-	DIR *tasks = opendir(folder);
-	struct dirent *task;
-	double sum = 0;
+	char *label = mem_printf("agent %s, %s", what, which);
 
-	while (tasks && (task = readdir(tasks))) {
-		char *path = mem_printf("%s/%s/schedstat", folder, task->d_name);
-		FILE *file = task->d_name[0] == '.' ? NULL : fopen(path, "r");
-		unsigned long long ran;
-
-		if (file && fscanf(file, "%llu", &ran) == 1)
-			sum += (double)ran / 1e9;
-		if (file)
-			fclose(file);
-		free(path);
-	}
-	if (tasks)
-		closedir(tasks);
-	free(folder);
-	return sum;
+	bench_row(label, unit, budget, 0, measured);
+	free(label);
 }
 
-static double resident_mib(pid_t pid)
+static void measure(const struct run *r)
 {
-	char *path = mem_printf("/proc/%d/status", (int)pid), line[256];
-	FILE *file = fopen(path, "r");
-	double kib = 0;
-
-	while (file && fgets(line, sizeof(line), file)) {
-		if (!strncmp(line, "VmRSS:", 6))
-			kib = strtod(line + 6, NULL);
-	}
-	if (file)
-		fclose(file);
-	free(path);
-	return kib / 1024;
-}
-
-static bool log_has_tier(void *log)
-{
-	char text[4096];
-	int fd = open(log, O_RDONLY | O_CLOEXEC);
-	ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-
-	if (fd >= 0)
-		close(fd);
-	if (got < 0)
-		return false;
-	text[got] = '\0';
-	return strstr(text, ": tier ") != NULL;
-}
-
-/* Milliseconds until the agent says that it took its first sample, or -1. */
-static double await_first_sample(const char *log)
-{
-	int64_t begin = clock_mono_ns();
-
-	while (!log_has_tier((void *)log)) {
-		if (clock_mono_ns() - begin > START_TIMEOUT_MS * NS_PER_MS)
-			return -1;
-		poll(NULL, 0, 1);
-	}
-	return (double)(clock_mono_ns() - begin) / NS_PER_MS;
-}
-
-static void measure(const struct run *r, const char *folder)
-{
-	char *program = mem_strdup(program_path("evenkeel-agent"));
-	char *log = mem_printf("%s/%s.log", folder, r->rate),
-	     *url = mem_printf("ipc://%s/none", folder);
-	char *argv[] = {program,
-			(char *)"--cgroup-root",
-			(char *)r->root,
-			(char *)"--rate",
-			(char *)r->rate,
-			(char *)"--aggregator",
-			url,
-			NULL};
+	struct stack *s = stack_new();
 	double shares[ROUNDS], start_ms, mib;
-	char *label;
-	pid_t pid;
+	char *what;
 
-	unlink(log);
-	pid = process_start(log, argv);
-	start_ms = await_first_sample(log);
-	if (start_ms < 0) {
-		fprintf(stderr, "the agent did not start; see %s\n", log);
-		process_stop(pid, SIGKILL);
-		exit(1);
-	}
-	mib = resident_mib(pid);
+	stack_start_aggregator(s, 0);
+	start_ms = bench_agent_start(s, 1, r->root, r->rate, "5s");
+	mib = bench_resident_mib(s->agent);
 	poll(NULL, 0, SETTLE_MS);
-	for (int i = 0; i < ROUNDS; i++) {
-		double cpu = process_cpu_seconds(pid);
-		int64_t begin = clock_mono_ns();
+	for (int i = 0; i < ROUNDS; i++)
+		shares[i] = bench_cpu_percent(s->agent, ROUND_MS);
+	what = mem_printf("CPU, %d cgroups, %s Hz", CGROUPS, r->rate);
+	report(what, r->what, "% of core", r->budget, bench_median(shares, ROUNDS));
+	report("resident memory at first sample", r->what, "MiB", 8, mib);
+	report("start to first sample", r->what, "ms", 250, start_ms);
+	free(what);
+	stack_free(s, 0);
+}
 
-		poll(NULL, 0, ROUND_MS);
-		cpu = process_cpu_seconds(pid) - cpu;
-		shares[i] = 100 * cpu / ((double)(clock_mono_ns() - begin) / NS_PER_SEC);
-	}
-	process_stop(pid, SIGTERM);
-	label = mem_printf("agent CPU, %d cgroups, %s, %s Hz", CGROUPS, r->what, r->rate);
-	bench_row(label, "% of core", r->budget, 0, bench_median(shares, ROUNDS));
-	free(label);
-	label = mem_printf("agent resident memory at first sample, %s", r->what);
-	bench_row(label, "MiB", 8, 0, mib);
-	free(label);
-	label = mem_printf("agent start to first sample, %s", r->what);
-	bench_row(label, "ms", 250, 0, start_ms);
-	free(label);
-	free(program);
-	free(log);
-	free(url);
+/* How many intervals of that many workloads fill the ring. */
+static int intervals_to_fill(size_t workloads)
+{
+	size_t one = sizeof(struct interval) + workloads * sizeof(struct entry);
+
+	return (int)(RING_BYTES_DEFAULT / one) + 1;
+}
+
+/* One interval a second, as fast as may be; an eighth longer, to see it full and merging. */
+static void measure_full_ring(const char *root, const char *which)
+{
+	int seconds = intervals_to_fill(CGROUPS) * 9 / 8 + 2;
+	struct stack *s = stack_new();
+	double empty;
+
+	bench_agent_start(s, 0, root, "1", "1s");
+	empty = bench_resident_mib(s->agent);
+	printf("filling the ring, %d s ..\n", seconds);
+	fflush(stdout);
+	poll(NULL, 0, seconds * 1000);
+	report("resident memory, ring full", which, "MiB", 16, bench_resident_mib(s->agent));
+	report("of which grew since the first sample", which, "MiB", NAN,
+	       bench_resident_mib(s->agent) - empty);
+	stack_free(s, 0);
 }
 
 int main(void)
 {
 	static const struct run runs[] = {
-		{"v1 hierarchies and v2 tree", "/sys/fs/cgroup", "10", 2},
-		{"v1 hierarchies and v2 tree", "/sys/fs/cgroup", "1", 0.2},
-		{"v2 tree alone", "/sys/fs/cgroup/unified", "10", 1},
-		{"v2 tree alone", "/sys/fs/cgroup/unified", "1", 0.1},
+		{"v1 and v2", "/sys/fs/cgroup", "10", 2},
+		{"v1 and v2", "/sys/fs/cgroup", "1", 0.2},
+		{"v2 alone", "/sys/fs/cgroup/unified", "10", 1},
+		{"v2 alone", "/sys/fs/cgroup/unified", "1", 0.1},
 	};
 	struct reason why = {""};
-	struct cgroup_fixture *f = cgroup_fixture_new("cost", &why);
-	char *folder, sub[16];
+	struct cgroup_fixture *f = bench_cgroups("cost", CGROUPS, &why);
 
-	if (!f) {
+	if (!f || sodium_init() < 0) {
 		printf("SKIP: agent_cost: %s\n", why.text);
 		return 0;
-	}
-	folder = folder_make();
-	for (int i = 0; i < CGROUPS; i++) {
-		snprintf(sub, sizeof(sub), "c%d", i);
-		cgroup_fixture_make(f, cgroup_fixture_all(f), sub);
 	}
 	bench_begin("agent_cost");
 	for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
 		if (access(runs[i].root, X_OK) == 0)
-			measure(&runs[i], folder);
+			measure(&runs[i]);
 	}
+	measure_full_ring(runs[0].root, runs[0].what);
 	bench_end();
-	folder_remove(folder);
 	cgroup_fixture_free(f);
 	return 0;
 }

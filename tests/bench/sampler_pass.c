@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What one pass over N cgroups costs by each way: T1 (BPF), reading the files of the same values
- * with open, read, close, the same with kept descriptors and pread, and T3, which is the latter
- * inside the agent.
+ * What one pass over N cgroups costs by each way: T0, T1 and T2 (BPF), reading the files of the same
+ * values with open, read, close, the same with kept descriptors and pread, and T3, which is the
+ * latter inside the agent. T2 goes by processes, so it takes part where each cgroup can be given one
+ * at its birth (v2) and their number leaves the machine usable.
  *
  * The ways take turns within a round, each after the caches were filled with other data, as they
  * are when the agent wakes up ten times a second. Measured is CPU time of the thread, so that other
- * work on the machine counts little; told is the median over the rounds. Both T1 and T3 end with
- * the values in the topology's readings; the files end with parsed numbers. Every cgroup is made
+ * work on the machine counts little; told is the median over the rounds. All tiers end with the
+ * values in the topology's readings; the files end with parsed numbers. Every cgroup is made
  * for this and removed after, also when interrupted.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -27,15 +32,18 @@
 #include "tests/bench_report.h"
 #include "tests/cgroup_fixture.h"
 
-enum { ROUNDS_MAX = 201, FIELDS_MAX = 12, CHILL_BYTES = 8 * 1024 * 1024 };
+enum { ROUNDS_MAX = 201, FIELDS_MAX = 12, CHILL_BYTES = 8 * 1024 * 1024, PROCESSES_MAX = 500 };
 
-enum way { WAY_BPF, WAY_OPEN, WAY_KEPT, WAY_FILES, WAYS };
+/* The tiers first, by their numbers. */
+enum way { WAY_T0, WAY_T1, WAY_T2, WAY_T3, WAY_OPEN, WAY_KEPT, WAYS };
 
 static const char *const way_names[WAYS] = {
-	[WAY_BPF] = "T1",
+	[WAY_T0] = "T0",
+	[WAY_T1] = "T1",
+	[WAY_T2] = "T2",
+	[WAY_T3] = "T3",
 	[WAY_OPEN] = "open/read/close",
 	[WAY_KEPT] = "kept files, pread",
-	[WAY_FILES] = "T3",
 };
 
 /* One file, and where in it the number is that stands for all of it. */
@@ -109,7 +117,7 @@ struct scene {
 	int cgroups;
 	struct cgroupfs fs; /* of the fixture's cgroup */
 	struct topology *topology;
-	struct sampler *bpf, *files; /* NULL: cannot work here */
+	struct sampler *tier[SAMPLER_TIERS]; /* NULL: cannot work here */
 	int *kept; /* descriptors by cgroup and field, in slow order; NULL: too many */
 	uint64_t pass;
 	uint64_t checksum; /* so that nothing is optimised away */
@@ -218,38 +226,19 @@ static void pass_sampler(struct scene *s, struct sampler *sampler, enum pass_kin
 
 static bool way_works(const struct scene *s, enum way way)
 {
-	switch (way) {
-	case WAY_BPF:
-		return s->bpf;
-	case WAY_KEPT:
-		return s->kept;
-	case WAY_FILES:
-		return s->files;
-	case WAY_OPEN:
-	case WAYS:
-		break;
-	}
-	return true;
+	if ((int)way < SAMPLER_TIERS)
+		return s->tier[way];
+	return way != WAY_KEPT || s->kept;
 }
 
 static void take(struct scene *s, enum way way, enum pass_kind kind)
 {
-	switch (way) {
-	case WAY_BPF:
-		pass_sampler(s, s->bpf, kind);
-		break;
-	case WAY_OPEN:
+	if ((int)way < SAMPLER_TIERS)
+		pass_sampler(s, s->tier[way], kind);
+	else if (way == WAY_OPEN)
 		pass_open(s, kind);
-		break;
-	case WAY_KEPT:
+	else
 		pass_kept(s, kind);
-		break;
-	case WAY_FILES:
-		pass_sampler(s, s->files, kind);
-		break;
-	case WAYS:
-		break;
-	}
 }
 
 /* --- measuring ------------------------------------------------------------------------------- */
@@ -284,7 +273,8 @@ static void measure(struct scene *s, enum pass_kind kind, double us[WAYS])
 static void report(const struct scene *s, enum pass_kind kind, const double us[WAYS])
 {
 	const struct layout *layout = s->layout;
-	const double budgets[WAYS] = {NAN, layout->open_budget, layout->kept_budget, NAN};
+	const double budgets[WAYS] = {
+		[WAY_T3] = NAN, [WAY_OPEN] = layout->open_budget, [WAY_KEPT] = layout->kept_budget};
 	char what[96];
 
 	for (int way = 0; way < WAYS; way++) {
@@ -293,10 +283,13 @@ static void report(const struct scene *s, enum pass_kind kind, const double us[W
 			 way_names[way]);
 		if (us[way] <= 0)
 			continue;
-		if (way == WAY_BPF || us[WAY_BPF] <= 0)
+		if (way <= WAY_T2 || us[WAY_T1] <= 0)
 			bench_row(what, "us", NAN, 0, us[way]);
 		else
-			bench_row(what, "x T1", budgets[way], 1, us[way] / us[WAY_BPF]);
+			bench_row(what, "x T1", budgets[way], 1, us[way] / us[WAY_T1]);
+		if (way <= WAY_T2)
+			bench_row("    per cgroup", "ns", NAN, 0,
+				  us[way] * 1000 / (s->cgroups + 1));
 	}
 }
 
@@ -355,20 +348,30 @@ static void open_kept(struct scene *s)
 	}
 }
 
-static int open_scene(struct scene *s, struct reason *why)
+static void open_tiers(struct scene *s, bool populated)
 {
-	struct reason no_bpf = {""};
+	for (int i = 0; i < SAMPLER_TIERS; i++) {
+		struct reason why = {""};
+
+		/* T3 keeps as many descriptors as we do. */
+		if ((i == TIER_T3 &&
+		     !room_for(2 * s->cgroups * field_count(s->layout, PASS_SLOW))) ||
+		    (i == TIER_T2 && !populated))
+			continue;
+		if (sampler_open(&s->tier[i], (enum sampler_tier)i, &s->fs, &why))
+			printf("%s cannot work here: %s\n", way_names[i], why.text);
+	}
+}
+
+static int open_scene(struct scene *s, bool populated, struct reason *why)
+{
 	int err;
 
 	s->topology = topology_new();
 	err = cgroupfs_scan(&s->fs, s->topology, why);
-	/* T3 keeps as many descriptors as we do. */
-	if (!err && room_for(2 * s->cgroups * field_count(s->layout, PASS_SLOW)))
-		err = sampler_open(&s->files, TIER_T3, &s->fs, why);
 	if (err)
 		return err;
-	if (sampler_open(&s->bpf, TIER_T1, &s->fs, &no_bpf))
-		printf("T1 cannot work here: %s\n", no_bpf.text);
+	open_tiers(s, populated);
 	open_kept(s);
 	return 0;
 }
@@ -380,10 +383,59 @@ static void close_scene(struct scene *s)
 	for (int i = 0; s->kept && i < count; i++)
 		close(s->kept[i]);
 	free(s->kept);
-	sampler_close(s->bpf);
-	sampler_close(s->files);
+	for (int i = 0; i < SAMPLER_TIERS; i++)
+		sampler_close(s->tier[i]);
 	topology_free(s->topology);
 	cgroupfs_close(&s->fs);
+}
+
+static pid_t processes[PROCESSES_MAX];
+static int process_count;
+
+/* Born in the cgroup, where it waits for its end. */
+static void populate(const struct cgroupfs *fs, const char *name)
+{
+	int fd = openat(fs->root_fd[HIERARCHY_UNIFIED], name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct clone_args args = {.exit_signal = SIGCHLD,
+				  .flags = CLONE_INTO_CGROUP,
+				  .cgroup = (__u64)fd};
+	pid_t pid = fd < 0 ? -1 : (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	if (fd >= 0)
+		close(fd);
+	if (pid > 0)
+		processes[process_count++] = pid;
+}
+
+static void populate_all(const struct cgroup_fixture *f, int to)
+{
+	struct cgroupfs below;
+	char name[32];
+
+	cgroup_fixture_open_below(f, &below);
+	while (process_count < to && process_count < PROCESSES_MAX && !interrupted) {
+		int before = process_count;
+
+		snprintf(name, sizeof(name), "pod%d", process_count);
+		populate(&below, name);
+		if (process_count == before)
+			break;
+	}
+	cgroupfs_close(&below);
+}
+
+static void end_processes(void)
+{
+	for (int i = 0; i < process_count; i++) {
+		kill(processes[i], SIGKILL);
+		waitpid(processes[i], NULL, 0);
+	}
+	process_count = 0;
 }
 
 static void make_cgroups(struct cgroup_fixture *f, unsigned int hierarchies, int from, int to)
@@ -404,7 +456,7 @@ static int run_scene(const struct cgroup_fixture *f, const struct layout *layout
 	int err;
 
 	open_fs(&s, f);
-	err = open_scene(&s, &why);
+	err = open_scene(&s, process_count >= cgroups, &why);
 	if (err) {
 		fprintf(stderr, "%s\n", why.text);
 	} else {
@@ -413,8 +465,8 @@ static int run_scene(const struct cgroup_fixture *f, const struct layout *layout
 		if (!interrupted) {
 			report(&s, PASS_FAST, fast);
 			report(&s, PASS_SLOW, slow);
-			if (s.bpf)
-				report_share(&s, fast[WAY_BPF], slow[WAY_BPF]);
+			if (s.tier[TIER_T1])
+				report_share(&s, fast[WAY_T1], slow[WAY_T1]);
 		}
 	}
 	close_scene(&s);
@@ -435,9 +487,12 @@ static int run_layout(const struct layout *layout)
 	for (size_t i = 0; i < 3 && !err && !interrupted; i++) {
 		make_cgroups(f, layout->hierarchies, made, sizes[i]);
 		made = sizes[i];
+		if (layout->hierarchies == 1 << HIERARCHY_UNIFIED && made <= PROCESSES_MAX)
+			populate_all(f, made);
 		if (!interrupted)
 			err = run_scene(f, layout, made);
 	}
+	end_processes();
 	cgroup_fixture_free(f);
 	return err;
 }

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cases of kinds score and kep_score: a pod and nodes in, a score per node out. */
+/*
+ * Cases of kinds score and kep_score: a pod and nodes in, a score per node out. Run in upstream's variant against expect,
+ * and where want_better is an object of the same shape, in corrected against that.
+ */
 #include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/policy/arith.h"
 #include "aggregator/policy/load_variation_risk_balancing.h"
 #include "aggregator/policy/recent_pods.h"
+#include "aggregator/policy/score_load.h"
 #include "aggregator/policy/target_load_packing.h"
+#include "shared/mem.h"
 #include "tests/conformance/values.h"
 
 struct scene {
@@ -15,7 +20,10 @@ struct scene {
 	struct score_args args;
 	int64_t window_end;
 	struct pod_spec pod;
-	const cJSON *nodes, *expect;
+	struct power_model *models; /* owned */
+	struct score_node *nodes; /* owned */
+	size_t node_count;
+	const cJSON *expect;
 };
 
 static bool read_multiplier(const cJSON *args, double *out, struct reason *why)
@@ -28,8 +36,46 @@ static bool read_multiplier(const cJSON *args, double *out, struct reason *why)
 	return true;
 }
 
+static bool maybe_number(const cJSON *object, const char *key, double *out, struct reason *why)
+{
+	return !values_get(object, key) || values_number(object, key, out, why);
+}
+
+static bool maybe_int(const cJSON *object, const char *key, int64_t *out, struct reason *why)
+{
+	return !values_get(object, key) || values_int(object, key, out, why);
+}
+
+static int compare_models(const void *a, const void *b)
+{
+	return strcmp(((const struct power_model *)a)->node, ((const struct power_model *)b)->node);
+}
+
+static bool read_models(const cJSON *object, struct scene *s, struct reason *why)
+{
+	static const char *const keys[] = {"k0", "k1", "k2", NULL};
+	size_t count = 0;
+
+	if (!object)
+		return true;
+	s->models = mem_zalloc((size_t)cJSON_GetArraySize(object) + 1, sizeof(*s->models));
+	for (const cJSON *item = object->child; item; item = item->next) {
+		struct power_model *m = &s->models[count++];
+
+		m->node = item->string;
+		if (!values_only(item, keys, why) || !values_number(item, "k0", &m->k0, why) ||
+		    !values_number(item, "k1", &m->k1, why) ||
+		    !values_number(item, "k2", &m->k2, why))
+			return false;
+	}
+	qsort(s->models, count, sizeof(*s->models), compare_models);
+	s->args.power_models = s->models;
+	s->args.power_model_count = count;
+	return true;
+}
+
 /* As a plugin gets them: after defaulting, which is a kind of case of its own. */
-static bool read_args(const cJSON *args, struct score_args *out, struct reason *why)
+static bool read_args(const cJSON *args, struct scene *s, struct reason *why)
 {
 	static const char *const keys[] = {"target_utilization",
 					   "requests_multiplier",
@@ -37,24 +83,23 @@ static bool read_args(const cJSON *args, struct score_args *out, struct reason *
 					   "margin",
 					   "sensitivity",
 					   "ita",
+					   "smoothing_window_size",
+					   "risk_limit_weights",
+					   "node_power_model",
 					   NULL};
+	struct score_args *out = &s->args;
 
-	score_args_default(out);
-	if (!values_only(args, keys, why))
-		return false;
-	return (!values_get(args, "target_utilization") ||
-		values_number(args, "target_utilization", &out->target_utilization, why)) &&
+	score_args_default(out, s->variant);
+	return values_only(args, keys, why) &&
+	       maybe_number(args, "target_utilization", &out->target_utilization, why) &&
 	       (!values_get(args, "requests_multiplier") ||
 		read_multiplier(args, &out->default_requests_multiplier, why)) &&
-	       (!values_get(args, "default_requests_cpu_m") ||
-		values_int(args, "default_requests_cpu_m", &out->default_requests_cpu_milli,
-			   why)) &&
-	       (!values_get(args, "margin") ||
-		values_number(args, "margin", &out->safe_variance_margin, why)) &&
-	       (!values_get(args, "ita") ||
-		values_number(args, "ita", &out->safe_variance_margin, why)) &&
-	       (!values_get(args, "sensitivity") ||
-		values_number(args, "sensitivity", &out->safe_variance_sensitivity, why));
+	       maybe_int(args, "default_requests_cpu_m", &out->default_requests_cpu_milli, why) &&
+	       maybe_number(args, "margin", &out->safe_variance_margin, why) &&
+	       maybe_number(args, "ita", &out->safe_variance_margin, why) &&
+	       maybe_number(args, "sensitivity", &out->safe_variance_sensitivity, why) &&
+	       values_risk_args(args, out, why) &&
+	       read_models(values_get(args, "node_power_model"), s, why);
 }
 
 static bool read_recent(const struct scene *s, const cJSON *list, int64_t *milli,
@@ -84,14 +129,34 @@ static bool take_metrics(const struct scene *s, const cJSON *list, struct score_
 	size_t count;
 	bool ok = values_metrics(list, &metrics, &count, why);
 
+	node->measured = count > 0;
+	if (ok)
+		node->mem = metric_select_mean_stddev(metrics, count, "Memory");
 	if (ok && s->plugin == PLUGIN_TARGET_LOAD_PACKING) {
 		node->cpu = metric_select_last(metrics, count, "CPU");
+	} else if (ok && s->plugin == PLUGIN_PEAKS) {
+		node->cpu = metric_select_first(metrics, count, "CPU");
 	} else if (ok) {
 		node->cpu = metric_select_mean_stddev(metrics, count, "CPU");
-		node->mem = metric_select_mean_stddev(metrics, count, "Memory");
 	}
 	free(metrics);
 	return ok;
+}
+
+static bool read_pods(const cJSON *list, struct score_load *load, struct reason *why)
+{
+	load->requests_known = load->limits_known = true;
+	for (const cJSON *item = list ? list->child : NULL; item; item = item->next) {
+		struct pod_spec pod;
+		bool ok = values_pod(item, &pod, why);
+
+		if (ok)
+			score_load_add_pod(load, &pod);
+		pod_spec_free_members(&pod);
+		if (!ok)
+			return false;
+	}
+	return true;
 }
 
 static bool read_node(const struct scene *s, const cJSON *item, struct score_node *node,
@@ -103,7 +168,9 @@ static bool read_node(const struct scene *s, const cJSON *item, struct score_nod
 
 	memset(node, 0, sizeof(*node));
 	node->name = cJSON_GetStringValue(values_get(item, "name"));
-	node->rung = node->window = "";
+	node->rung = RUNG_WINDOW_15M;
+	node->window = "";
+	node->contention = NAN;
 	if (!node->name) {
 		values_fail(why, "a node must have a name");
 		return false;
@@ -111,7 +178,8 @@ static bool read_node(const struct scene *s, const cJSON *item, struct score_nod
 	if (!values_only(item, keys, why) ||
 	    !values_resources(values_get(item, "capacity"), &capacity, why) ||
 	    !values_resources(values_get(item, "allocatable"), &allocatable, why) ||
-	    !take_metrics(s, values_get(item, "metrics"), node, why))
+	    !take_metrics(s, values_get(item, "metrics"), node, why) ||
+	    !read_pods(values_get(item, "pods"), &node->load, why))
 		return false;
 	node->cpu_capacity_milli = capacity.cpu_milli;
 	node->mem_capacity_bytes = capacity.mem_bytes;
@@ -162,24 +230,55 @@ static void compare(struct best *best, const char *node, int64_t score)
 		best->single = false;
 }
 
-static bool score_node(const struct scene *s, const cJSON *item, struct best *best,
-		       struct reason *why)
+static bool check_raw(const struct scene *s, const char *node, double got, struct reason *why)
+{
+	const cJSON *raw = values_get(s->expect, "raw");
+	double want, tolerance = 0;
+
+	if (!values_get(raw, node))
+		return true;
+	if (!values_number(raw, node, &want, why) ||
+	    !maybe_number(s->expect, "raw_rel_tol", &tolerance, why))
+		return false;
+	if (fabs(got - want) <= tolerance * fabs(want))
+		return true;
+	values_fail(why, "raw of %s is %.17g, expected %.17g", node, got, want);
+	return false;
+}
+
+static bool score_node(const struct scene *s, const struct score_query *q,
+		       const struct score_scale *scale, const struct score_node *node,
+		       struct best *best, struct reason *why)
 {
 	const cJSON *scores = values_get(s->expect, "scores");
 	struct score_result result;
-	struct score_node node;
 
-	if (!read_node(s, item, &node, why))
-		return false;
-	score_node_by(s->plugin, s->variant, &s->args, &s->pod, &node, &result);
-	compare(best, node.name, result.score);
-	if (scores && !values_get(scores, node.name)) {
-		values_fail(why, "no score is expected for %s", node.name);
+	score_node_by(q, s->plugin, scale, node, SCORE_TERMS, &result);
+	compare(best, node->name, result.score);
+	if (scores && !values_get(scores, node->name)) {
+		values_fail(why, "no score is expected for %s", node->name);
 		return false;
 	}
-	if (!values_same_int(scores, node.name, result.score, why))
+	if (!values_same_int(scores, node->name, result.score, why) ||
+	    !check_raw(s, node->name, result.raw, why))
 		return false;
-	return s->variant != SCORE_KEP || check_kep_node(s->expect, node.name, &result, why);
+	return s->variant != SCORE_KEP || check_kep_node(s->expect, node->name, &result, why);
+}
+
+static bool score_nodes(struct scene *s, struct best *best, struct reason *why)
+{
+	const struct score_query q = {.variant = s->variant, .args = &s->args, .pod = &s->pod};
+	struct score_scale scale;
+
+	for (size_t i = 0; i < s->node_count; i++)
+		for (size_t m = 0; m < s->args.power_model_count; m++)
+			if (strcmp(s->models[m].node, s->nodes[i].name) == 0)
+				s->nodes[i].power = &s->models[m];
+	score_prepare(&q, s->plugin, s->nodes, s->node_count, &scale);
+	for (size_t i = 0; i < s->node_count; i++)
+		if (!score_node(s, &q, &scale, &s->nodes[i], best, why))
+			return false;
+	return true;
 }
 
 static bool check_placement(const struct scene *s, const struct best *best, struct reason *why)
@@ -199,12 +298,11 @@ static bool check_names(const struct scene *s, const char *key, struct reason *w
 	const cJSON *list = values_get(s->expect, key);
 
 	for (const cJSON *want = list ? list->child : NULL; want; want = want->next) {
-		const cJSON *node = s->nodes->child;
+		size_t i = 0;
 
-		while (node &&
-		       strcmp(want->string, cJSON_GetStringValue(values_get(node, "name"))) != 0)
-			node = node->next;
-		if (!node) {
+		while (i < s->node_count && strcmp(want->string, s->nodes[i].name) != 0)
+			i++;
+		if (i == s->node_count) {
 			values_fail(why, "%s expects a node %s that is not there", key,
 				    want->string);
 			return false;
@@ -213,40 +311,66 @@ static bool check_names(const struct scene *s, const char *key, struct reason *w
 	return true;
 }
 
+static bool read_scene(struct scene *s, const cJSON *c, struct reason *why)
+{
+	const cJSON *nodes = values_get(c, "nodes");
+
+	if (!cJSON_IsArray(nodes)) {
+		values_fail(why, "a case must have nodes");
+		return false;
+	}
+	if (!read_args(values_get(c, "args"), s, why) ||
+	    !values_pod(values_get(c, "pod"), &s->pod, why) ||
+	    !maybe_int(c, "window_end", &s->window_end, why))
+		return false;
+	s->nodes = mem_zalloc((size_t)cJSON_GetArraySize(nodes) + 1, sizeof(*s->nodes));
+	for (const cJSON *item = nodes->child; item; item = item->next)
+		if (!read_node(s, item, &s->nodes[s->node_count++], why))
+			return false;
+	return true;
+}
+
 static bool run_scene(struct scene *s, const cJSON *c, struct reason *why)
 {
-	static const char *const keys[] = {"scores", "placement", NULL};
+	static const char *const keys[] = {"scores", "placement", "raw", "raw_rel_tol", NULL};
 	static const char *const kep_keys[] = {"scores", "placement", "per_node",
 					       "after_placement_mu", NULL};
 	struct best best = {NULL, 0, false};
 
-	s->nodes = values_get(c, "nodes");
-	s->expect = values_get(c, "expect");
-	if (!cJSON_IsArray(s->nodes) || !cJSON_IsObject(s->expect) || !s->expect->child) {
-		values_fail(why, "a case must have nodes and expect something");
+	if (!cJSON_IsObject(s->expect) || !s->expect->child) {
+		values_fail(why, "a case must expect something");
 		return false;
 	}
-	if (!values_only(s->expect, s->variant == SCORE_KEP ? kep_keys : keys, why) ||
-	    !read_args(values_get(c, "args"), &s->args, why) ||
-	    !values_pod(values_get(c, "pod"), &s->pod, why))
-		return false;
-	if (values_get(c, "window_end") && !values_int(c, "window_end", &s->window_end, why))
-		return false;
-	for (const cJSON *item = s->nodes->child; item; item = item->next)
-		if (!score_node(s, item, &best, why))
-			return false;
-	return check_names(s, "scores", why) && check_names(s, "per_node", why) &&
-	       check_names(s, "after_placement_mu", why) && check_placement(s, &best, why);
+	return values_only(s->expect, s->variant == SCORE_KEP ? kep_keys : keys, why) &&
+	       read_scene(s, c, why) && score_nodes(s, &best, why) &&
+	       check_names(s, "scores", why) && check_names(s, "raw", why) &&
+	       check_names(s, "per_node", why) && check_names(s, "after_placement_mu", why) &&
+	       check_placement(s, &best, why);
+}
+
+static bool run_variant(enum score_plugin_id plugin, enum score_variant variant, const cJSON *c,
+			const char *expect, struct reason *why)
+{
+	struct scene s = {.plugin = plugin, .variant = variant, .expect = values_get(c, expect)};
+	bool ok = run_scene(&s, c, why);
+
+	if (!ok)
+		reason_prefix(why, "%s", score_variant_name(variant));
+	pod_spec_free_members(&s.pod);
+	free(s.models);
+	free(s.nodes);
+	return ok;
 }
 
 static enum outcome run(enum score_plugin_id plugin, enum score_variant variant, const cJSON *c,
 			struct reason *why)
 {
-	struct scene s = {.plugin = plugin, .variant = variant};
-	bool ok = run_scene(&s, c, why);
-
-	pod_spec_free_members(&s.pod);
-	return ok ? PASSED : FAILED;
+	if (!run_variant(plugin, variant, c, "expect", why))
+		return FAILED;
+	/* As prose it is for people. */
+	if (!cJSON_IsObject(values_get(c, "want_better")))
+		return PASSED;
+	return run_variant(plugin, SCORE_CORRECTED, c, "want_better", why) ? PASSED : FAILED;
 }
 
 enum outcome run_target_load_packing_score(const cJSON *c, struct reason *why)
@@ -262,4 +386,14 @@ enum outcome run_load_variation_score(const cJSON *c, struct reason *why)
 enum outcome run_load_variation_kep(const cJSON *c, struct reason *why)
 {
 	return run(PLUGIN_LOAD_VARIATION_RISK_BALANCING, SCORE_KEP, c, why);
+}
+
+enum outcome run_low_risk_score(const cJSON *c, struct reason *why)
+{
+	return run(PLUGIN_LOW_RISK_OVER_COMMITMENT, SCORE_UPSTREAM, c, why);
+}
+
+enum outcome run_peaks_score(const cJSON *c, struct reason *why)
+{
+	return run(PLUGIN_PEAKS, SCORE_UPSTREAM, c, why);
 }

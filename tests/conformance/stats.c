@@ -6,7 +6,7 @@
 #include "aggregator/policy/arith.h"
 #include "aggregator/policy/load_variation_risk_balancing.h"
 #include "aggregator/policy/resource_stats.h"
-#include "shared/mem.h"
+#include "aggregator/policy/score_load.h"
 #include "tests/conformance/values.h"
 
 #define MIB 1048576.0
@@ -43,7 +43,7 @@ enum outcome run_load_variation_compute(const cJSON *c, struct reason *why)
 	struct variation_risk risk;
 	struct score_args args;
 
-	score_args_default(&args);
+	score_args_default(&args, SCORE_UPSTREAM);
 	if (!expect || !read_stats(values_get(c, "stats"), &stats, why) ||
 	    !values_only(given, arg_keys, why) ||
 	    !values_number(given, "margin", &args.safe_variance_margin, why) ||
@@ -144,55 +144,58 @@ enum outcome run_effective_limit(const cJSON *c, struct reason *why)
 	return run_effective(c, true, why);
 }
 
-static bool same_sums(const cJSON *expect, const char *key, struct resource_sums got,
-		      struct reason *why)
+static bool same_sum(const cJSON *expect, const char *key, int64_t cpu_milli, int64_t mem_bytes,
+		     struct reason *why)
 {
 	static const char *const keys[] = {"cpu_m", "mem_b", NULL};
 	const cJSON *want = values_get(expect, key);
 	bool same = values_only(want, keys, why) &&
-		    values_same_int(want, "cpu_m", got.cpu_milli, why) &&
-		    values_same_int(want, "mem_b", got.mem_bytes, why);
+		    values_same_int(want, "cpu_m", cpu_milli, why) &&
+		    values_same_int(want, "mem_b", mem_bytes, why);
 
 	if (!same)
 		reason_prefix(why, "%s", key);
 	return same;
 }
 
-static bool check_sums(const cJSON *c, const struct pod_spec *pods, size_t count,
-		       const struct pod_spec *pod, struct reason *why)
+static bool check_sums(const cJSON *c, const struct score_load *load, const struct pod_spec *pod,
+		       struct reason *why)
 {
 	static const char *const keys[] = {"request",	      "limit",	  "request_minus_pod",
 					   "limit_minus_pod", "capacity", NULL};
 	const cJSON *expect = get_expect(c, keys, why);
 	struct resource_list allocatable;
-	struct resource_sums capacity;
-	struct node_sums sums;
+	struct node_sums cpu, mem;
 
 	if (!expect || !values_resources(values_get(c, "allocatable"), &allocatable, why))
 		return false;
-	capacity = (struct resource_sums){allocatable.cpu_milli, allocatable.mem_bytes};
-	node_sums_upstream(pods, count, pod, &capacity, &sums);
-	return same_sums(expect, "request", sums.request, why) &&
-	       same_sums(expect, "limit", sums.limit, why) &&
-	       same_sums(expect, "request_minus_pod", sums.request_minus_pod, why) &&
-	       same_sums(expect, "limit_minus_pod", sums.limit_minus_pod, why) &&
-	       same_sums(expect, "capacity", capacity, why);
+	cpu = score_sums_with_pod(&load->of[SCORE_CPU], pod, SCORE_CPU, allocatable.cpu_milli);
+	mem = score_sums_with_pod(&load->of[SCORE_MEMORY], pod, SCORE_MEMORY,
+				  allocatable.mem_bytes);
+	return same_sum(expect, "request", cpu.request, mem.request, why) &&
+	       same_sum(expect, "limit", cpu.limit, mem.limit, why) &&
+	       same_sum(expect, "request_minus_pod", cpu.request_minus_pod, mem.request_minus_pod,
+			why) &&
+	       same_sum(expect, "limit_minus_pod", cpu.limit_minus_pod, mem.limit_minus_pod, why) &&
+	       same_sum(expect, "capacity", allocatable.cpu_milli, allocatable.mem_bytes, why);
 }
 
 enum outcome run_node_requests_limits(const cJSON *c, struct reason *why)
 {
 	const cJSON *list = values_get(c, "pods");
-	size_t count = 0, room = (size_t)(list ? cJSON_GetArraySize(list) : 0);
-	struct pod_spec *pods = mem_zalloc(room + 1, sizeof(*pods));
+	struct score_load load = {.of = {{0}}};
 	struct pod_spec pod;
-	bool ok = values_pod(values_get(c, "pod"), &pod, why);
+	bool ok = true;
 
-	for (const cJSON *item = list ? list->child : NULL; ok && item; item = item->next)
-		ok = values_pod(item, &pods[count++], why);
-	ok = ok && check_sums(c, pods, count, &pod, why);
-	for (size_t i = 0; i < count; i++)
-		pod_spec_free_members(&pods[i]);
+	for (const cJSON *item = list ? list->child : NULL; ok && item; item = item->next) {
+		ok = values_pod(item, &pod, why);
+		if (ok)
+			score_load_add_pod(&load, &pod);
+		pod_spec_free_members(&pod);
+	}
+	if (!ok)
+		return FAILED;
+	ok = values_pod(values_get(c, "pod"), &pod, why) && check_sums(c, &load, &pod, why);
 	pod_spec_free_members(&pod);
-	free(pods);
 	return ok ? PASSED : FAILED;
 }

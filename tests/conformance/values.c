@@ -133,6 +133,23 @@ bool values_metrics(const cJSON *list, struct metric_entry **out, size_t *count,
 	return true;
 }
 
+bool values_risk_args(const cJSON *args, struct score_args *out, struct reason *why)
+{
+	static const char *const keys[] = {"cpu", "memory", NULL};
+	const cJSON *weights = values_get(args, "risk_limit_weights");
+
+	if (values_get(args, "smoothing_window_size") &&
+	    !values_int(args, "smoothing_window_size", &out->smoothing_window_size, why))
+		return false;
+	if (!weights)
+		return true;
+	for (int i = 0; i < SCORE_RESOURCES; i++)
+		if (values_get(weights, keys[i]) &&
+		    !values_number(weights, keys[i], &out->risk_limit_weights[i], why))
+			return false;
+	return values_only(weights, keys, why);
+}
+
 bool values_same(const cJSON *expect, const char *key, double got, struct reason *why)
 {
 	double want;
@@ -142,6 +159,21 @@ bool values_same(const cJSON *expect, const char *key, double got, struct reason
 	if (!values_number(expect, key, &want, why))
 		return false;
 	if (fabs(got - want) <= 1e-12 * fmax(fabs(want), fabs(got)))
+		return true;
+	values_fail(why, "%s is %.17g, expected %.17g", key, got, want);
+	return false;
+}
+
+bool values_near(const cJSON *expect, const char *key, double got, double tolerance,
+		 struct reason *why)
+{
+	double want;
+
+	if (!cJSON_GetObjectItemCaseSensitive(expect, key))
+		return true;
+	if (!values_number(expect, key, &want, why))
+		return false;
+	if (fabs(got - want) <= tolerance)
 		return true;
 	values_fail(why, "%s is %.17g, expected %.17g", key, got, want);
 	return false;

@@ -29,8 +29,14 @@ bool values_pod(const cJSON *pod, struct pod_spec *out, struct reason *why);
 bool values_metrics(const cJSON *list, struct metric_entry **out, size_t *count,
 		    struct reason *why);
 
+/* smoothing_window_size and risk_limit_weights {cpu, memory}, where they are given. */
+bool values_risk_args(const cJSON *args, struct score_args *out, struct reason *why);
+
 /* True where expect has no such key, or the value equals it: numbers to 1e-12 relative. */
 bool values_same(const cJSON *expect, const char *key, double got, struct reason *why);
+/* Absolute. */
+bool values_near(const cJSON *expect, const char *key, double got, double tolerance,
+		 struct reason *why);
 bool values_same_int(const cJSON *expect, const char *key, int64_t got, struct reason *why);
 
 #endif

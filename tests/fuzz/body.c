@@ -12,16 +12,28 @@
 
 #include "shared/body.h"
 
+#define COUNTER_MAX (1ULL << 53)
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_usage(const struct usage *u)
 {
 	assert(isfinite(u->seconds) && u->seconds >= 0);
-	assert(isfinite(u->cpu_milli.mean) && isfinite(u->cpu_milli.min));
-	assert(isfinite(u->cpu_milli.max) && isfinite(u->cpu_milli.last));
-	assert(u->cpu_milli.weight >= 0 && u->cpu_milli.m2 >= 0);
-	assert((u->cpu_milli.samples > 0) == (u->cpu_milli.weight > 0));
-	assert(isfinite(u->mem_bytes.mean) && isfinite(u->working_set_bytes.max));
+}
+
+static void check_node(const struct node_sample *n)
+{
+	assert(n->cpu_capacity_milli >= 0 && n->mem_capacity_bytes >= 0);
+	assert(n->pass_ns <= COUNTER_MAX && n->agent_cpu_ns <= COUNTER_MAX);
+	check_usage(&n->usage);
+}
+
+static void check_limits(const struct kernel_limits *l)
+{
+	assert(l->cpu_milli >= LIMIT_UNKNOWN && l->mem_bytes >= LIMIT_UNKNOWN);
+	assert(l->mem_high_bytes >= LIMIT_UNKNOWN && l->swap_bytes >= LIMIT_UNKNOWN);
+	assert(l->pids >= LIMIT_UNKNOWN);
+	assert(l->cpu_burst_ns >= 0 || l->cpu_burst_ns == LIMIT_UNKNOWN);
 }
 
 static void check(const struct interval *i)
@@ -30,13 +42,14 @@ static void check(const struct interval *i)
 
 	assert(i->start_ns >= 0 && i->end_ns > i->start_ns && i->merged >= 1);
 	assert(i->entry_count <= BODY_ENTRIES_MAX);
-	check_usage(&i->node.usage);
+	check_node(&i->node);
 	for (size_t n = 0; n < i->entry_count; n++) {
 		const struct entry *e = &i->entries[n];
 
 		assert(e->ref > after);
 		after = e->ref;
 		check_usage(&e->usage);
+		check_limits(&e->limits);
 		assert(e->fresh == (e->entity != NULL));
 		assert(e->entity || !i->full);
 		if (e->entity)

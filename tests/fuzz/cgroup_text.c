@@ -22,7 +22,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	cgroup_text_number(text, &value);
 	cgroup_text_key(text, "oom_kill", &value);
 	cgroup_text_key(text, "", &value);
-	cgroup_text_pressure(text, &value);
+	cgroup_text_pressure(text, "some", &value);
+	cgroup_text_pressure(text, "full", &value);
 	free(text);
 	return 0;
 }

@@ -37,8 +37,9 @@ struct server {
 	struct MHD_Daemon *daemon;
 	char url[64];
 	const struct answer *answers; /* ended by a NULL request */
+	const char *tag; /* of all answers; who has it gets 304; NULL: none */
 	pthread_mutex_t lock;
-	struct buf log; /* under lock: a line for each request, then its body */
+	struct buf log; /* under lock: a line for each request, with its condition, then its body */
 };
 
 static struct server server = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -58,17 +59,25 @@ static enum MHD_Result queue(struct MHD_Connection *connection, unsigned int sta
 {
 	struct MHD_Response *response =
 		MHD_create_response_from_buffer(strlen(body), (void *)body, MHD_RESPMEM_PERSISTENT);
-	enum MHD_Result result = MHD_queue_response(connection, status, response);
+	enum MHD_Result result;
 
+	if (server.tag)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_ETAG, server.tag);
+	result = MHD_queue_response(connection, status, response);
 	MHD_destroy_response(response);
 	return result;
 }
 
-static enum MHD_Result respond(struct MHD_Connection *connection, const char *line)
+static enum MHD_Result respond(struct MHD_Connection *connection, const char *line,
+			       const char *condition)
 {
-	for (const struct answer *a = server.answers; a->request; a++)
-		if (strcmp(a->request, line) == 0)
-			return queue(connection, a->status, a->body);
+	for (const struct answer *a = server.answers; a->request; a++) {
+		if (strcmp(a->request, line) != 0)
+			continue;
+		if (server.tag && condition && strcmp(server.tag, condition) == 0)
+			return queue(connection, 304, "");
+		return queue(connection, a->status, a->body);
+	}
 	return queue(connection, 404, "<html>nothing here</html>");
 }
 
@@ -76,6 +85,8 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
 				  const char *path, const char *method, const char *version,
 				  const char *data, size_t *len, void **state)
 {
+	const char *condition = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
+							    MHD_HTTP_HEADER_IF_NONE_MATCH);
 	struct buf line = BUF_INIT;
 	enum MHD_Result result;
 
@@ -95,20 +106,27 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
 	buf_printf(&line, "%s %s", method, path);
 	MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add_parameter, &line);
 	pthread_mutex_lock(&server.lock);
-	buf_printf(&server.log, "%s\n", line.data);
+	buf_printf(&server.log, "%s%s%s\n", line.data, condition ? " unless " : "",
+		   condition ? condition : "");
 	pthread_mutex_unlock(&server.lock);
-	result = respond(connection, line.data);
+	result = respond(connection, line.data, condition);
 	buf_fini(&line);
 	return result;
 }
 
-static void serve(const struct answer *answers)
+static void serve_tagged(const struct answer *answers, const char *tag)
 {
 	pthread_mutex_lock(&server.lock);
 	server.answers = answers;
+	server.tag = tag;
 	buf_clear(&server.log);
 	buf_add_str(&server.log, "");
 	pthread_mutex_unlock(&server.lock);
+}
+
+static void serve(const struct answer *answers)
+{
+	serve_tagged(answers, NULL);
 }
 
 static int start_server(void **state)
@@ -267,13 +285,14 @@ static void asks_for_scores(void **state)
 	};
 	static const struct answer refusals[] = {
 		{"POST /v1/scores", 400,
-		 "{\"error\":{\"code\":\"invalid\",\"message\":\"must be\\n "
+		 "{\"error\":{\"code\":\"badRequest\",\"message\":\"must be\\n "
 		 "text\",\"field\":\"plugins[0]\"}}"},
 		{NULL, 0, NULL},
 	};
 	static const struct answer no_node[] = {
 		{"POST /v1/scores", 400,
-		 "{\"error\":{\"code\":\"invalid\",\"message\":\"unheard\",\"field\":\"nodes[0]\"}"
+		 "{\"error\":{\"code\":\"badRequest\",\"message\":\"unheard\",\"field\":\"nodes[0]"
+		 "\"}"
 		 "}"},
 		{NULL, 0, NULL},
 	};
@@ -518,6 +537,104 @@ static void watches_until_interrupted(void **state)
 	folder_remove(folder);
 }
 
+/* Reads a file from its start; the caller frees it. */
+static char *read_text(const char *path)
+{
+	FILE *f = fopen(path, "r");
+	char text[4096];
+	size_t len;
+
+	if (!f)
+		return mem_strdup("");
+	len = fread(text, 1, sizeof(text), f);
+	fclose(f);
+	return mem_strndup(text, len);
+}
+
+struct picture {
+	const char *log, *wanted;
+};
+
+static bool is_drawn(void *context)
+{
+	const struct picture *p = context;
+	char *text = read_text(p->log);
+	bool drawn = strstr(text, p->wanted) != NULL;
+
+	free(text);
+	return drawn;
+}
+
+/* What stays as it is is not sent again, but grows older. */
+static void watching_asks_only_for_changes(void **state)
+{
+	static const char page[] =
+		"{\"items\":[" FRESH("a") "],\"time\":\"x\",\"continue\":\"c\"}\n";
+	static const char last[] = "{\"items\":[" LATE("b") "],\"time\":\"x\"}\n";
+	static const struct answer same[] = {
+		{"GET /v1/nodes?limit=500", 200, page},
+		{"GET /v1/nodes?limit=500&continue=c", 200, last},
+		{NULL, 0, NULL},
+	};
+	static const struct answer changed[] = {
+		{"GET /v1/nodes?limit=500", 200, last},
+		{NULL, 0, NULL},
+	};
+	static const char asked[] = "GET /v1/nodes?limit=500\n"
+				    "GET /v1/nodes?limit=500&continue=c\n"
+				    "GET /v1/nodes?limit=500 unless W/\"1\"\n"
+				    "GET /v1/nodes?limit=500&continue=c unless W/\"1\"\n";
+	char *folder = folder_make(), *log = mem_printf("%s/log", folder);
+	char *argv[] = {(char *)program_path("evenkeel"), "nodes", "-w", "--no-headers", NULL};
+	struct picture first = {log, "a  250m/-  -  -  -  -  -  -  -  -  1s        -\n"
+				     "b       -  -  -  -  -  -  -  -  -  45s late  -\n"};
+	/* A blank line stands before each table but the first. */
+	struct picture second = {log, "\n\na  250m/-  -  -  -  -  -  -  -  -  "};
+	struct picture third = {log, "\nb  -  -  -  -  -  -  -  -  -  45s late  -\n"};
+	char *text;
+	pid_t pid;
+	(void)state;
+
+	serve_tagged(same, "W/\"1\"");
+	pid = process_start(log, argv);
+	assert_true(pid > 0);
+	assert_true(await(is_drawn, &first, 20));
+	assert_true(await(is_drawn, &second, 20));
+	text = read_text(log);
+	assert_in_range(strtol(strstr(text, second.wanted) + strlen(second.wanted), NULL, 10), 3,
+			20);
+	free(text);
+	pthread_mutex_lock(&server.lock);
+	assert_memory_equal(server.log.data, asked, strlen(asked));
+	pthread_mutex_unlock(&server.lock);
+	serve_tagged(changed, "W/\"2\"");
+	assert_true(await(is_drawn, &third, 20));
+	serve_tagged(changed, "W/\"2\"");
+	assert_true(await(asked_twice, NULL, 20));
+	assert_non_null(strstr(server.log.data, " unless W/\"2\"\n"));
+	assert_int_equal(process_stop(pid, SIGINT), 0);
+	free(log);
+	folder_remove(folder);
+}
+
+static void watching_json_asks_for_all(void **state)
+{
+	static const struct answer answers[] = {
+		{"GET /v1/nodes?limit=500", 200, two_nodes},
+		{NULL, 0, NULL},
+	};
+	char *argv[] = {(char *)program_path("evenkeel"), "nodes", "-w", "-ojson", NULL};
+	pid_t pid;
+	(void)state;
+
+	serve_tagged(answers, "W/\"1\"");
+	pid = process_start("/dev/null", argv);
+	assert_true(pid > 0);
+	assert_true(await(asked_twice, NULL, 20));
+	assert_int_equal(process_stop(pid, SIGINT), 0);
+	assert_null(strstr(server.log.data, "unless"));
+}
+
 static void watching_ends_when_nobody_was_ever_there(void **state)
 {
 	static const struct expectation e = {
@@ -539,6 +656,8 @@ int main(void)
 		cmocka_unit_test(tells_versions),
 		cmocka_unit_test(helps_under_both_names),
 		cmocka_unit_test(watches_until_interrupted),
+		cmocka_unit_test(watching_asks_only_for_changes),
+		cmocka_unit_test(watching_json_asks_for_all),
 		cmocka_unit_test(watching_ends_when_nobody_was_ever_there),
 	};
 

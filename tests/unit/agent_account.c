@@ -279,12 +279,6 @@ static void test_found_late_is_spread_within_capacity(void **state)
 
 static const char *const one_pod[] = {CONTAINER "/deep/er", SECOND, NULL};
 
-static void use_local(struct world *w, const char *path, uint64_t cpu_ns)
-{
-	world_use(w, path, cpu_ns);
-	world_reading(w, path)->have |= HAVE_CPU_LOCAL;
-}
-
 static void test_own_tasks_are_rolled_up(void **state)
 {
 	struct world *w = *state;
@@ -292,18 +286,18 @@ static void test_own_tasks_are_rolled_up(void **state)
 
 	world_start(w, one_pod);
 	for (size_t n = 0; n < topology_count(w->topology); n++)
-		use_local(w, topology_at(w->topology, n)->path, 3 * WORLD_S);
+		world_use_local(w, topology_at(w->topology, n)->path, 3 * WORLD_S);
 	world_tick(w, 0, true);
-	use_local(w, CONTAINER "/deep/er", 10 * WORLD_MS);
-	use_local(w, CONTAINER "/deep", 1 * WORLD_MS);
-	use_local(w, CONTAINER, 4 * WORLD_MS);
-	use_local(w, SECOND, 20 * WORLD_MS);
-	use_local(w, POD, 5 * WORLD_MS);
+	world_use_local(w, CONTAINER "/deep/er", 10 * WORLD_MS);
+	world_use_local(w, CONTAINER "/deep", 1 * WORLD_MS);
+	world_use_local(w, CONTAINER, 4 * WORLD_MS);
+	world_use_local(w, SECOND, 20 * WORLD_MS);
+	world_use_local(w, POD, 5 * WORLD_MS);
 	world_tick(w, 100 * WORLD_MS, false);
 	/* A child's death takes nothing away. */
 	world_rmdir(w, SECOND);
 	world_scan(w);
-	use_local(w, CONTAINER "/deep/er", 10 * WORLD_MS);
+	world_use_local(w, CONTAINER "/deep/er", 10 * WORLD_MS);
 	world_tick(w, 100 * WORLD_MS, false);
 	i = world_publish(w);
 	assert_near(world_total(usage_of(i, CONTAINER)), 25);
@@ -342,10 +336,10 @@ static void test_a_whole_counter_above_own_tasks(void **state)
 
 	world_start(w, one_pod);
 	world_use(w, POD, 0);
-	use_local(w, CONTAINER, 0);
+	world_use_local(w, CONTAINER, 0);
 	world_tick(w, 0, true);
 	world_use(w, POD, 30 * WORLD_MS);
-	use_local(w, CONTAINER, 20 * WORLD_MS);
+	world_use_local(w, CONTAINER, 20 * WORLD_MS);
 	world_tick(w, 100 * WORLD_MS, false);
 	i = world_publish(w);
 	assert_near(world_total(usage_of(i, POD)), 30);
@@ -358,10 +352,10 @@ static void test_a_change_of_tier_counts_nothing_twice(void **state)
 	struct interval *i;
 
 	world_start(w, one_pod);
-	use_local(w, POD, WORLD_S);
-	use_local(w, CONTAINER, 50 * WORLD_S);
+	world_use_local(w, POD, WORLD_S);
+	world_use_local(w, CONTAINER, 50 * WORLD_S);
 	world_tick(w, 0, true);
-	use_local(w, CONTAINER, 10 * WORLD_MS);
+	world_use_local(w, CONTAINER, 10 * WORLD_MS);
 	world_tick(w, 100 * WORLD_MS, false);
 	/* Now the subtree: 51 s more than the pod's own tasks had. */
 	*world_reading(w, POD) = (struct reading){.have = HAVE_CPU, .cpu_ns = 60 * WORLD_S};
@@ -543,6 +537,10 @@ static void test_what_is_not_measured_is_absent(void **state)
 		{HAVE_OOM, USAGE_OOM},
 		{HAVE_PSI | HAVE_THROTTLE,
 		 USAGE_THROTTLE | USAGE_CONTENTION_CPU | USAGE_CONTENTION_MEMORY},
+		{HAVE_PSI_CPU_FULL, USAGE_STALL_CPU},
+		{HAVE_PSI_MEMORY_FULL, USAGE_STALL_MEMORY},
+		{HAVE_SWAP, USAGE_SWAP},
+		{HAVE_PIDS, USAGE_PIDS},
 		{HAVE_WORKING_SET, 0}, /* without usage */
 		{HAVE_MEMORY, USAGE_MEMORY},
 		{HAVE_CPU, USAGE_CPU},
@@ -562,6 +560,61 @@ static void test_what_is_not_measured_is_absent(void **state)
 		interval_free(i);
 		world_free(w);
 	}
+}
+
+static void test_stalls_swap_and_pids(void **state)
+{
+	struct world *w = *state;
+	const struct usage *u;
+	struct interval *i;
+	struct reading *r;
+
+	world_start(w, one_pod);
+	r = world_reading(w, POD);
+	r->have = HAVE_PSI_CPU_FULL | HAVE_PSI_MEMORY_FULL | HAVE_SWAP | HAVE_PIDS;
+	r->psi_cpu_full_ns = r->psi_mem_full_ns = 9 * WORLD_S; /* before us */
+	world_tick(w, 0, true);
+	*world_reading(w, CONTAINER) = *r; /* what is below is in the pod's values already */
+	r->psi_cpu_full_ns += 300 * WORLD_MS;
+	r->psi_mem_full_ns += 20 * WORLD_MS;
+	r->swap_bytes = 5000;
+	r->pids = 12;
+	world_tick(w, WORLD_S, true);
+	r->psi_cpu_full_ns += 30 * WORLD_MS;
+	r->swap_bytes = 4000;
+	r->pids = 11;
+	world_tick(w, WORLD_S, true);
+	r->pids = 99; /* no slow tick has seen it */
+	world_tick(w, 100 * WORLD_MS, false);
+	i = world_publish(w);
+	u = usage_of(i, POD);
+	assert_int_equal(u->have, USAGE_STALL_CPU | USAGE_STALL_MEMORY | USAGE_SWAP | USAGE_PIDS);
+	assert_int_equal(u->stall_cpu_ns, 330 * WORLD_MS);
+	assert_int_equal(u->stall_mem_ns, 20 * WORLD_MS);
+	assert_int_equal(u->swap_bytes, 4000);
+	assert_int_equal(u->pids, 11);
+	assert_int_equal(u->contention_cpu_ns, 0);
+	interval_free(i);
+	/* Without a slow tick the newest values still hold, and nothing is new in the counters. */
+	world_tick(w, 100 * WORLD_MS, false);
+	i = world_publish(w);
+	u = usage_of(i, POD);
+	assert_int_equal(u->have, USAGE_STALL_CPU | USAGE_STALL_MEMORY | USAGE_SWAP | USAGE_PIDS);
+	assert_int_equal(u->stall_cpu_ns, 0);
+	assert_int_equal(u->swap_bytes, 4000);
+	assert_int_equal(u->pids, 11);
+	interval_free(i);
+	/* A slow tick that lacks them ends that. */
+	r->have = 0;
+	world_tick(w, WORLD_S, true);
+	interval_free(world_publish(w));
+	world_tick(w, 100 * WORLD_MS, false);
+	i = world_publish(w);
+	u = usage_of(i, POD);
+	assert_int_equal(u->have, 0);
+	assert_int_equal(u->swap_bytes, 0);
+	assert_int_equal(u->pids, 0);
+	interval_free(i);
 }
 
 /* A counter that a lower tier reads first is as old as its cgroup. */
@@ -686,6 +739,7 @@ int main(void)
 		WORLD_TEST(test_inactive_pages_of_the_subtree),
 		WORLD_TEST(test_slow_counters),
 		cmocka_unit_test(test_what_is_not_measured_is_absent),
+		WORLD_TEST(test_stalls_swap_and_pids),
 		WORLD_TEST(test_a_counter_read_late_begins_then),
 		WORLD_TEST(test_pressure_and_throttling_out_of_step),
 		WORLD_TEST(test_surplus_of_throttling_is_forgotten),

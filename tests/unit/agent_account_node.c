@@ -240,6 +240,149 @@ static void test_node_memory(void **state)
 	interval_free(i);
 }
 
+/* Counters since boot: what was before us does not count, nor does time that runs backwards. */
+static void test_cpu_split(void **state)
+{
+	struct world *w = *state;
+	struct cpu_split *cpu = &w->machine.cpu;
+	struct interval *i;
+
+	world_start(w, one_unit);
+	*cpu = (struct cpu_split){100 * WORLD_S, 50 * WORLD_S, 20 * WORLD_S, 10 * WORLD_S};
+	world_tick(w, 0, true);
+	cpu->user_ns += 700 * WORLD_MS;
+	cpu->system_ns += 60 * WORLD_MS;
+	cpu->iowait_ns -= 30 * WORLD_MS;
+	world_tick(w, WORLD_S, true);
+	cpu->user_ns += 10 * WORLD_MS;
+	cpu->iowait_ns += 50 * WORLD_MS;
+	cpu->steal_ns += 8 * WORLD_MS;
+	world_tick(w, WORLD_S, true);
+	i = world_publish(w);
+	assert_int_equal(i->node.cpu_split.user_ns, 710 * WORLD_MS);
+	assert_int_equal(i->node.cpu_split.system_ns, 60 * WORLD_MS);
+	assert_int_equal(i->node.cpu_split.iowait_ns, 20 * WORLD_MS);
+	assert_int_equal(i->node.cpu_split.steal_ns, 8 * WORLD_MS);
+	interval_free(i);
+	/* Far back: they began anew. */
+	*cpu = (struct cpu_split){3 * WORLD_S, 2 * WORLD_S, 0, 0};
+	world_tick(w, WORLD_S, true);
+	cpu->user_ns += 40 * WORLD_MS;
+	cpu->iowait_ns += 5 * WORLD_MS;
+	world_tick(w, WORLD_S, true);
+	i = world_publish(w);
+	assert_int_equal(i->node.cpu_split.user_ns, 40 * WORLD_MS);
+	assert_int_equal(i->node.cpu_split.system_ns, 0);
+	assert_int_equal(i->node.cpu_split.iowait_ns, 5 * WORLD_MS);
+	assert_int_equal(i->node.cpu_split.steal_ns, 0);
+	interval_free(i);
+}
+
+static void add_pressure(struct world *w, uint64_t some_ms, uint64_t full_ms, uint64_t memory_ms)
+{
+	w->machine.psi_cpu_ns += some_ms * WORLD_MS;
+	w->machine.psi_cpu_full_ns += full_ms * WORLD_MS;
+	w->machine.psi_mem_ns += memory_ms * WORLD_MS;
+	w->machine.psi_mem_full_ns += memory_ms * WORLD_MS / 2;
+}
+
+/* The machine's pressure less what cgroups were throttled; the root cgroup's own values do not matter then. */
+static void test_pressure_of_the_machine(void **state)
+{
+	const uint32_t psi = USAGE_CONTENTION_CPU | USAGE_CONTENTION_MEMORY | USAGE_STALL_CPU |
+			     USAGE_STALL_MEMORY;
+	struct world *w = *state;
+	const struct usage *u;
+	struct interval *i;
+
+	world_start(w, one_unit);
+	w->machine.psi_known = w->machine.psi_cpu_full_known = true;
+	add_pressure(w, 70000, 6000, 500);
+	world_reading(w, "/")->have = HAVE_PSI;
+	world_reading(w, "/a.service")->have = HAVE_THROTTLE;
+	world_tick(w, 0, true);
+	add_pressure(w, 500, 3, 40);
+	world_reading(w, "/")->psi_cpu_ns += 9 * WORLD_S;
+	world_reading(w, "/a.service")->throttled_ns += 120 * WORLD_MS;
+	world_tick(w, WORLD_S, true);
+	i = world_publish(w);
+	u = &i->node.usage;
+	assert_int_equal(u->have & psi, psi);
+	assert_int_equal(u->contention_cpu_ns, 380 * WORLD_MS);
+	assert_int_equal(u->contention_mem_ns, 40 * WORLD_MS);
+	assert_int_equal(u->stall_cpu_ns, 3 * WORLD_MS);
+	assert_int_equal(u->stall_mem_ns, 20 * WORLD_MS);
+	interval_free(i);
+	/* Several are throttled at the same time: no less than 0. */
+	add_pressure(w, 100, 0, 0);
+	world_reading(w, "/a.service")->throttled_ns += 300 * WORLD_MS;
+	world_tick(w, WORLD_S, true);
+	i = world_publish(w);
+	assert_true(i->node.usage.have & USAGE_CONTENTION_CPU);
+	assert_int_equal(i->node.usage.contention_cpu_ns, 0);
+	interval_free(i);
+}
+
+static void test_pressure_that_is_not_known(void **state)
+{
+	static const struct {
+		bool known, full_known;
+		uint32_t throttle, want;
+	} cases[] = {
+		{false, false, HAVE_THROTTLE, 0},
+		{true, false, 0, USAGE_CONTENTION_MEMORY | USAGE_STALL_MEMORY},
+		{true, true, 0, USAGE_CONTENTION_MEMORY | USAGE_STALL_MEMORY | USAGE_STALL_CPU},
+		{true, false, HAVE_THROTTLE,
+		 USAGE_CONTENTION_MEMORY | USAGE_STALL_MEMORY | USAGE_CONTENTION_CPU},
+	};
+
+	(void)state;
+	for (size_t n = 0; n < sizeof(cases) / sizeof(cases[0]); n++) {
+		struct world *w = world_new();
+		struct interval *i;
+
+		world_start(w, one_unit);
+		world_reading(w, "/a.service")->have = cases[n].throttle;
+		world_tick(w, 0, true);
+		/* It may come later, and then begins with that reading. */
+		w->machine.psi_known = cases[n].known;
+		w->machine.psi_cpu_full_known = cases[n].full_known;
+		add_pressure(w, 70000, 6000, 500);
+		world_tick(w, WORLD_S, true);
+		i = world_publish(w);
+		assert_int_equal(i->node.usage.have & ~(uint32_t)USAGE_THROTTLE,
+				 USAGE_MEMORY | USAGE_WORKING_SET);
+		assert_int_equal(i->node.usage.contention_mem_ns, 0);
+		interval_free(i);
+		add_pressure(w, 0, 0, 10);
+		world_tick(w, WORLD_S, true);
+		i = world_publish(w);
+		assert_int_equal(i->node.usage.have & ~(uint32_t)(USAGE_THROTTLE | USAGE_MEMORY |
+								  USAGE_WORKING_SET),
+				 cases[n].want);
+		assert_int_equal(i->node.usage.contention_mem_ns,
+				 cases[n].known ? 10 * WORLD_MS : 0);
+		interval_free(i);
+		world_free(w);
+	}
+}
+
+/* A container's own /proc can say so. */
+static void test_more_available_than_there_is(void **state)
+{
+	struct world *w = *state;
+	struct interval *i;
+
+	world_start(w, one_unit);
+	w->machine.mem_available_bytes = w->machine.mem_total_bytes + 1;
+	world_tick(w, 0, true);
+	world_tick(w, WORLD_S, true);
+	i = world_publish(w);
+	assert_false(i->node.usage.have & USAGE_MEMORY);
+	assert_int_equal(i->node.mem_available_bytes, i->node.mem_capacity_bytes);
+	interval_free(i);
+}
+
 static void test_what_the_loop_knows(void **state)
 {
 	struct world *w = *state;
@@ -262,6 +405,7 @@ static void test_what_the_loop_knows(void **state)
 	assert_int_equal(i->node.agent_cpu_ns, 678);
 	assert_int_equal(i->node.cpu_capacity_milli, WORLD_CPU_MILLI);
 	assert_int_equal(i->node.mem_capacity_bytes, 8LL << 30);
+	assert_int_equal(i->node.mem_available_bytes, 6LL << 30);
 	assert_string_equal(i->node.boot_id, w->machine.boot_id);
 	interval_free(i);
 }
@@ -277,6 +421,10 @@ int main(void)
 		WORLD_TEST(test_a_jump_of_proc_stat),
 		WORLD_TEST(test_node_without_any_counter),
 		WORLD_TEST(test_node_memory),
+		WORLD_TEST(test_more_available_than_there_is),
+		WORLD_TEST(test_cpu_split),
+		WORLD_TEST(test_pressure_of_the_machine),
+		cmocka_unit_test(test_pressure_that_is_not_known),
 		WORLD_TEST(test_what_the_loop_knows),
 	};
 

@@ -177,31 +177,38 @@ static void test_cpu_max(void **state)
 
 static void test_pressure(void **state)
 {
+	static const char both[] = "some avg10=0.01 avg60=1.57 avg300=1.12 total=11165496\n"
+				   "full avg10=0.00 avg60=0.00 avg300=0.00 total=17\n";
+	/* Kernels before 5.13 have no full line for CPU. */
+	static const char no_full[] = "some avg10=0.00 avg60=0.00 avg300=0.00 total=5\n";
+	static const char no_total[] = "some avg10=0.00 avg60=0.00 avg300=0.00\n"
+				       "full avg10=0.00 total=9\n";
 	static const struct {
-		const char *text;
+		const char *text, *line;
 		bool ok;
-		uint64_t some_ns;
+		uint64_t total_ns;
 	} cases[] = {
-		{"some avg10=0.01 avg60=1.57 avg300=1.12 total=11165496\n"
-		 "full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n",
-		 true, 11165496000},
-		/* Kernels before 5.13 have no full line for CPU. */
-		{"some avg10=0.00 avg60=0.00 avg300=0.00 total=5\n", true, 5000},
-		{"some avg10=0.00 avg60=0.00 avg300=0.00\nfull avg10=0.00 total=9\n", false,
-		 UNTOUCHED},
-		{"full avg10=0.00 avg60=0.00 avg300=0.00 total=9\n", false, UNTOUCHED},
-		{"some avg10=0.00 total=18446744073709551615\n", false, UNTOUCHED},
-		{"some avg10=0.00 total=\n", false, UNTOUCHED},
-		{"", false, UNTOUCHED},
+		{both, "some", true, 11165496000},
+		{both, "full", true, 17000},
+		{both, "", false, UNTOUCHED},
+		{no_full, "some", true, 5000},
+		{no_full, "full", false, UNTOUCHED},
+		{no_total, "some", false, UNTOUCHED},
+		{no_total, "full", true, 9000},
+		{"some avg10=0.00 total=18446744073709551615\n", "some", false, UNTOUCHED},
+		{"some avg10=0.00 total=\n", "some", false, UNTOUCHED},
+		{"full avg10=0.00 total=1x\n", "full", false, UNTOUCHED},
+		{"", "some", false, UNTOUCHED},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		uint64_t some = UNTOUCHED;
+		uint64_t total = UNTOUCHED;
 
-		if (cgroup_text_pressure(cases[i].text, &some) != cases[i].ok ||
-		    some != cases[i].some_ns)
-			fail_msg("\"%s\" -> %llu", cases[i].text, (unsigned long long)some);
+		if (cgroup_text_pressure(cases[i].text, cases[i].line, &total) != cases[i].ok ||
+		    total != cases[i].total_ns)
+			fail_msg("%s of \"%s\" -> %llu", cases[i].line, cases[i].text,
+				 (unsigned long long)total);
 	}
 }
 

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <sodium.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "agent/schedule.h"
 
@@ -104,12 +105,67 @@ static void test_interval_ordered(void **state)
 	assert_in_range(s.due_mono_ns - mono, SEC / 4, SEC + SEC / 4);
 }
 
+/*
+ * An interval ends at the tick that is nearest to its due time. However slow the ticks, and wherever they fall, there are as
+ * many intervals as there should be, each as long as it should be within a tick.
+ */
+static void test_slow_ticks(void **state)
+{
+	static const struct {
+		int64_t tick_ns, interval_ns;
+	} cases[] = {
+		{SEC / 10, SEC}, {SEC / 10, 5 * SEC}, {SEC / 2, SEC},  {SEC, SEC},
+		{SEC, 2 * SEC},	 {SEC, 5 * SEC},      {SEC, 15 * SEC}, {SEC / 3, SEC},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int64_t tick = cases[i].tick_ns, interval = cases[i].interval_ns;
+
+		for (int64_t offset = 0; offset < SEC; offset += SEC / 50) {
+			struct schedule s;
+			int64_t count = 0, start, end, first = 0;
+
+			schedule_start(&s, "node-a", interval, 0, WALL + offset);
+			for (int64_t mono = tick; count < 101; mono += tick) {
+				if (!schedule_due(&s, mono + tick / 2))
+					continue;
+				schedule_end(&s, mono, WALL + offset + mono, &start, &end);
+				if (!count++)
+					first = end;
+				else
+					assert_true(llabs(end - start - interval) <= tick + 1);
+			}
+			assert_in_range(end - first, 100 * interval - tick - 1000,
+					100 * interval + tick + 1000);
+		}
+	}
+}
+
+/* An order that ends: the configured length again, at the node's own phase. */
+static void test_order_ends(void **state)
+{
+	struct schedule s;
+	int64_t start, end, mono = 0;
+
+	(void)state;
+	schedule_start(&s, "node-a", 5 * SEC, 0, WALL);
+	for (int i = 0; i < 20; i++) {
+		schedule_set_interval(&s, i < 10 ? SEC : 5 * SEC);
+		mono = s.due_mono_ns;
+		schedule_end(&s, mono, WALL + mono, &start, &end);
+	}
+	assert_int_equal(end - start, 5 * SEC);
+	assert_int_equal((uint64_t)end % (5 * SEC), s.node_hash % (5 * SEC));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_steady_clock),	 cmocka_unit_test(test_phases_spread),
 		cmocka_unit_test(test_no_slivers),	 cmocka_unit_test(test_clock_set),
-		cmocka_unit_test(test_interval_ordered),
+		cmocka_unit_test(test_interval_ordered), cmocka_unit_test(test_slow_ticks),
+		cmocka_unit_test(test_order_ends),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

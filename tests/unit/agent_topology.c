@@ -38,6 +38,9 @@ static void add(struct topology *t, enum hierarchy h, const char *path, uint64_t
 /* One whole rescan, hierarchy by hierarchy, in this order of hierarchies. */
 static bool rescan(struct topology *t, const struct added *list, size_t count, bool backwards)
 {
+	uint64_t before = topology_generation(t);
+	bool changed;
+
 	topology_begin(t);
 	for (int i = 0; i < HIERARCHIES; i++) {
 		int h = backwards ? HIERARCHIES - 1 - i : i;
@@ -47,7 +50,9 @@ static bool rescan(struct topology *t, const struct added *list, size_t count, b
 				add(t, (enum hierarchy)h, list[k].path, list[k].id[h]);
 		}
 	}
-	return topology_commit(t);
+	changed = topology_commit(t);
+	assert_int_equal(topology_generation(t) != before, changed);
+	return changed;
 }
 
 static struct cgroup *at_path(struct topology *t, const char *path)
@@ -67,6 +72,7 @@ static void test_empty(void **state)
 	assert_int_equal(topology_find(t, V2, 1, 0), CGROUP_NONE);
 	topology_begin(t);
 	assert_false(topology_commit(t));
+	assert_int_equal(topology_generation(t), 0);
 	assert_int_equal(topology_count(t), 0);
 	assert_int_equal(topology_overflow(t), 0);
 	assert_false(topology_has_pods(t));

@@ -107,6 +107,30 @@ static const struct listing listings[] = {
 			 ENTITY_CONTAINER, NULL},
 		},
 	},
+	{
+		"they disagree in a node that is a container",
+		{
+			{P1, ENTITY_POD, NULL},
+			{P1 C1, ENTITY_CONTAINER, P1},
+			{P1 C1 SLICE, ENTITY_POD, NULL},
+			{P1 C1 "/a/kubepods-pod" UNIT_UID ".slice:crio:" DOCKER_ID,
+			 ENTITY_CONTAINER, P1 C1 SLICE},
+			/* The same pod outside, as on a node whose disk was copied. */
+			{SLICE, ENTITY_POD, NULL},
+			{"/a/kubepods-pod" UNIT_UID ".slice:crio:" HELPER_ID, ENTITY_CONTAINER,
+			 SLICE},
+		},
+	},
+	{
+		"a container that calls its own cgroups somebody else's",
+		{
+			{SLICE, ENTITY_POD, NULL},
+			{P1, ENTITY_POD, NULL},
+			{P1 C1, ENTITY_CONTAINER, P1},
+			{P1 C1 "/kubepods-pod" UNIT_UID ".slice:crio:" DOCKER_ID, ENTITY_CONTAINER,
+			 P1},
+		},
+	},
 };
 
 enum { U = LIMIT_UNKNOWN, N = LIMIT_NONE, ABSENT = -99 };
@@ -342,6 +366,132 @@ static void test_effective_limits(void **state)
 	}
 }
 
+/* The minimum over the ancestors of what has no period: memory.high, swap, pids. */
+static void test_effective_counts(void **state)
+{
+	static const struct {
+		int64_t slice, unit, want;
+	} cases[] = {
+		{ABSENT, ABSENT, U}, {ABSENT, N, N}, {N, ABSENT, N}, {N, N, N},
+		{N, 7, 7},	     {7, N, 7},	     {7, ABSENT, 7}, {7, 9, 7},
+		{9, 7, 7},	     {0, 9, 0},	     {9, 0, 0},	     {-77, 9, 9},
+	};
+	static const char *const paths[] = {"/a.slice/b.service", NULL};
+	static const struct {
+		uint32_t have;
+		size_t reading, limit; /* offsets */
+	} members[] = {
+		{HAVE_MEMORY_LIMIT, offsetof(struct reading, mem_limit_bytes),
+		 offsetof(struct kernel_limits, mem_bytes)},
+		{HAVE_MEMORY_HIGH, offsetof(struct reading, mem_high_bytes),
+		 offsetof(struct kernel_limits, mem_high_bytes)},
+		{HAVE_SWAP_LIMIT, offsetof(struct reading, swap_limit_bytes),
+		 offsetof(struct kernel_limits, swap_bytes)},
+		{HAVE_PIDS_LIMIT, offsetof(struct reading, pids_limit),
+		 offsetof(struct kernel_limits, pids)},
+	};
+
+	(void)state;
+	for (size_t n = 0; n < 4 * sizeof(cases) / sizeof(cases[0]); n++) {
+		const int64_t values[] = {cases[n / 4].slice, cases[n / 4].unit};
+		struct kernel_limits want = KERNEL_LIMITS_UNKNOWN;
+		struct world *w = world_new();
+		struct interval *i;
+
+		world_start(w, paths);
+		for (int k = 0; k < 2; k++) {
+			struct reading *r = world_reading(w, k ? "/a.slice/b.service" : "/a.slice");
+
+			if (values[k] == ABSENT)
+				continue;
+			r->have = members[n % 4].have;
+			memcpy((char *)r + members[n % 4].reading, &values[k], sizeof(values[k]));
+		}
+		memcpy((char *)&want + members[n % 4].limit, &cases[n / 4].want, sizeof(int64_t));
+		i = two_ticks(w);
+		assert_memory_equal(&world_entry(i, "a.slice/b.service")->limits, &want,
+				    sizeof(want));
+		interval_free(i);
+		world_free(w);
+	}
+}
+
+/* The burst is that of the quota that counts. */
+static void test_effective_burst(void **state)
+{
+	static const struct {
+		int64_t slice_quota, slice_burst, unit_quota, unit_burst;
+		int64_t milli, burst;
+	} cases[] = {
+		{ABSENT, 0, ABSENT, 0, U, U},
+		{N, 0, N, 0, N, 0},
+		{N, 5, N, 6, N, 0}, /* a burst without a quota is none */
+		{N, 5, 50000, 6, 500, 6},
+		{50000, 5, N, 6, 500, 5},
+		{50000, 5, ABSENT, 0, 500, 5},
+		{ABSENT, 0, 50000, 6, 500, 6},
+		{50000, 5, 80000, 6, 500, 5},
+		{80000, 5, 50000, 6, 500, 6},
+		{80000, 5, 50000, 0, 500, 0},
+		{50000, 5, 50000, 6, 500, 5},
+		{50000, 6, 50000, 5, 500, 5},
+	};
+	static const char *const paths[] = {"/a.slice/b.service", NULL};
+
+	(void)state;
+	for (size_t n = 0; n < sizeof(cases) / sizeof(cases[0]); n++) {
+		struct world *w = world_new();
+		const struct entry *e;
+		struct interval *i;
+
+		world_start(w, paths);
+		set_limits(w, "/a.slice", cases[n].slice_quota, 100000, ABSENT);
+		set_limits(w, "/a.slice/b.service", cases[n].unit_quota, 100000, ABSENT);
+		world_reading(w, "/a.slice")->cpu_burst_ns = cases[n].slice_burst;
+		world_reading(w, "/a.slice/b.service")->cpu_burst_ns = cases[n].unit_burst;
+		i = two_ticks(w);
+		e = world_entry(i, "a.slice/b.service");
+		if (e->limits.cpu_milli != cases[n].milli ||
+		    e->limits.cpu_burst_ns != cases[n].burst)
+			fail_msg("case %zu: %lld, burst %lld", n, (long long)e->limits.cpu_milli,
+				 (long long)e->limits.cpu_burst_ns);
+		interval_free(i);
+		world_free(w);
+	}
+}
+
+static void test_any_new_limit_is_fresh(void **state)
+{
+	static const char *const paths[] = {"/b.service", NULL};
+	const uint32_t have = HAVE_CPU_LIMIT | HAVE_MEMORY_LIMIT | HAVE_MEMORY_HIGH |
+			      HAVE_SWAP_LIMIT | HAVE_PIDS_LIMIT;
+	struct world *w = world_new();
+	struct reading *r;
+
+	(void)state;
+	world_start(w, paths);
+	r = world_reading(w, "/b.service");
+	*r = (struct reading){.have = have, .cpu_quota_ns = 1000000, .cpu_period_ns = 1000000};
+	interval_free(two_ticks(w));
+	{
+		int64_t *const limits[] = {&r->cpu_quota_ns,   &r->mem_limit_bytes,
+					   &r->mem_high_bytes, &r->swap_limit_bytes,
+					   &r->pids_limit,     &r->cpu_burst_ns};
+
+		for (size_t n = 0; n < 2 * sizeof(limits) / sizeof(limits[0]); n++) {
+			struct interval *i;
+
+			if (n % 2)
+				*limits[n / 2] += 1000000;
+			world_tick(w, WORLD_S, true);
+			i = world_publish(w);
+			assert_int_equal(i->entries[0].fresh, n % 2);
+			interval_free(i);
+		}
+	}
+	world_free(w);
+}
+
 static void test_fresh_with_new_limits_only(void **state)
 {
 	static const char *const paths[] = {"/a.slice/b.service", NULL};
@@ -422,6 +572,9 @@ int main(void)
 		cmocka_unit_test(test_the_first_pod_ends_the_plain_machine),
 		cmocka_unit_test(test_churn_is_bounded_and_counted),
 		cmocka_unit_test(test_effective_limits),
+		cmocka_unit_test(test_effective_counts),
+		cmocka_unit_test(test_effective_burst),
+		cmocka_unit_test(test_any_new_limit_is_fresh),
 		cmocka_unit_test(test_fresh_with_new_limits_only),
 		cmocka_unit_test(test_limits_before_the_first_slow_pass),
 	};

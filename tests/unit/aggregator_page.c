@@ -16,8 +16,9 @@ static void page_copies_everything(void **state)
 {
 	char container_name[] = "pods/a/one", id[] = "0123", pod_name[] = "pods/a", uid[] = "u-1",
 	     node[] = "n1";
+	struct kernel_limits limits = {.cpu_milli = 500, .mem_bytes = LIMIT_NONE};
 	struct page_container containers[] = {
-		{.name = container_name, .id = id, .runtime = RUNTIME_CRIO, .limits = {500, -1}},
+		{.name = container_name, .id = id, .runtime = RUNTIME_CRIO, .limits = &limits},
 		{.name = "pods/a/two"},
 	};
 	struct page_pod pods[] = {
@@ -33,7 +34,7 @@ static void page_copies_everything(void **state)
 	struct node_page *p;
 
 	(void)state;
-	pods[0].usage.windows[WINDOW_15M].cpu_milli.mean = 12.5;
+	pods[0].usage.latest.cpu_milli.value = 12.5F;
 	p = page_new(&from);
 	memset(container_name, 'x', sizeof(container_name) - 1);
 	memset(id, 'x', sizeof(id) - 1);
@@ -42,6 +43,7 @@ static void page_copies_everything(void **state)
 	memset(node, 'x', sizeof(node) - 1);
 	memset(containers, 0xff, sizeof(containers));
 	memset(pods, 0xff, sizeof(pods));
+	memset(&limits, 0xff, sizeof(limits));
 
 	assert_string_equal(p->name, "n1");
 	assert_int_equal(p->generation, 7);
@@ -49,13 +51,14 @@ static void page_copies_everything(void **state)
 	assert_int_equal(p->pod_count, 2);
 	assert_string_equal(p->pods[0].name, "pods/a");
 	assert_string_equal(p->pods[0].uid, "u-1");
-	assert_true(p->pods[0].usage.windows[WINDOW_15M].cpu_milli.mean == 12.5);
+	assert_true(p->pods[0].usage.latest.cpu_milli.value == 12.5F);
 	assert_int_equal(p->pods[0].container_count, 2);
 	assert_string_equal(p->pods[0].containers[0].name, "pods/a/one");
 	assert_string_equal(p->pods[0].containers[0].id, "0123");
 	assert_int_equal(p->pods[0].containers[0].runtime, RUNTIME_CRIO);
-	assert_int_equal(p->pods[0].containers[0].limits.cpu_milli, 500);
+	assert_int_equal(p->pods[0].containers[0].limits->cpu_milli, 500);
 	assert_string_equal(p->pods[0].containers[1].id, "");
+	assert_int_equal(p->pods[0].containers[1].limits->cpu_milli, LIMIT_UNKNOWN);
 	assert_string_equal(p->pods[1].uid, "");
 	assert_int_equal(p->pods[1].kind, ENTITY_UNIT);
 	page_drop(p);
@@ -64,10 +67,13 @@ static void page_copies_everything(void **state)
 /* Shared strings are not copied and live as long as any page that uses them. */
 static void pages_share_names(void **state)
 {
-	struct page_names *names = page_names_new(8);
-	struct page_container container = {.name = names->text + 4, .id = names->text + 1};
+	struct page_names *names = page_names_new(1, 8);
+	struct page_container container = {.name = names->text + 4,
+					   .id = names->text + 1,
+					   .limits = &names->limits[0]};
 	struct page_pod pod = {.name = names->text + 2,
 			       .uid = names->text + 1,
+			       .limits = &names->limits[0],
 			       .container_count = 1,
 			       .containers = &container};
 	struct node_page from = {.names = names, .name = names->text, .pod_count = 1, .pods = &pod};
@@ -75,6 +81,8 @@ static void pages_share_names(void **state)
 
 	(void)state;
 	memcpy(names->text, "n\0p\0p/c", 8);
+	names->limits[0] = KERNEL_LIMITS_UNKNOWN;
+	names->limits[0].pids = 77;
 	a = page_new(&from);
 	b = page_new(&from);
 	page_names_drop(names);
@@ -83,6 +91,7 @@ static void pages_share_names(void **state)
 	assert_ptr_equal(b->name, names->text);
 	assert_string_equal(b->pods[0].name, "p");
 	assert_string_equal(b->pods[0].containers[0].name, "p/c");
+	assert_int_equal(b->pods[0].containers[0].limits->pids, 77);
 	page_drop(b);
 }
 

@@ -19,6 +19,7 @@
 #define GIB  (1LL << 30)
 #define TLP  PLUGIN_TARGET_LOAD_PACKING
 #define LVRB PLUGIN_LOAD_VARIATION_RISK_BALANCING
+#define LROC PLUGIN_LOW_RISK_OVER_COMMITMENT
 #define SEC  1000000000LL
 #define NOW  VIEW_FIXTURE_NOW_NS
 
@@ -30,19 +31,33 @@ static const struct score_node node_10_cpus = {
 	.mem_allocatable_bytes = 8 * GIB,
 	.cpu = {true, 20, 4},
 	.mem = {true, 40, 8},
-	.rung = "window 15m",
+	.measured = true,
+	.rung = RUNG_WINDOW_15M,
 	.window = "15m",
+	.contention = NAN,
 };
+
+/* The node alone. */
+static struct score_result score_with(enum score_plugin_id plugin, enum score_variant variant,
+				      const struct score_args *args, const struct pod_spec *pod,
+				      const struct score_node *node)
+{
+	const struct score_query q = {.variant = variant, .args = args, .pod = pod};
+	struct score_scale scale;
+	struct score_result r;
+
+	score_prepare(&q, plugin, node, 1, &scale);
+	score_node_by(&q, plugin, &scale, node, SCORE_TERMS, &r);
+	return r;
+}
 
 static struct score_result score(enum score_plugin_id plugin, enum score_variant variant,
 				 const struct pod_spec *pod, const struct score_node *node)
 {
-	struct score_result r;
 	struct score_args args;
 
-	score_args_default(&args);
-	score_node_by(plugin, variant, &args, pod, node, &r);
-	return r;
+	score_args_default(&args, variant);
+	return score_with(plugin, variant, &args, pod, node);
 }
 
 static double term(const struct score_result *r, const char *name)
@@ -116,7 +131,7 @@ static void test_target_prediction(void **state)
 	struct score_args args;
 
 	(void)state;
-	score_args_default(&args);
+	score_args_default(&args, SCORE_CORRECTED);
 	pod.overhead = (struct resource_list){.has_cpu = true, .cpu_milli = 7};
 	/* 0 is no statement; 499.5 away from zero; the sidecar runs along */
 	assert_int_equal(target_load_packing_predict(&pod, &args, false), 1000 + 500 + 30 + 7);
@@ -172,12 +187,12 @@ static void test_risk_arguments(void **state)
 	node.cpu_allocatable_milli = 10000;
 	node.mem_allocatable_bytes = 10 * GIB;
 	node.mem = (struct score_metric){true, 0, 0};
-	score_args_default(&args);
+	score_args_default(&args, SCORE_CORRECTED);
 	args.safe_variance_sensitivity = 2; /* 0.2 + 2 * sqrt(0.04) */
 	args.safe_variance_margin = 2;
-	score_node_by(LVRB, SCORE_CORRECTED, &args, &pod, &node, &r);
+	r = score_with(LVRB, SCORE_CORRECTED, &args, &pod, &node);
 	assert_int_equal(r.score, 40);
-	score_node_by(LVRB, SCORE_KEP, &args, &pod, &node, &r); /* 0.2 + 2 * 0.04 */
+	r = score_with(LVRB, SCORE_KEP, &args, &pod, &node); /* 0.2 + 2 * 0.04 */
 	assert_int_equal(r.score, 72);
 	assert_non_null(strstr(r.reason, "CPU decides"));
 }
@@ -205,7 +220,7 @@ static void test_unknown(void **state)
 	assert_int_equal(score(TLP, SCORE_UPSTREAM, &pod, &node).score, 70);
 	assert_int_equal(score(LVRB, SCORE_KEP, &pod, &node).score, 0);
 	node.cpu = none;
-	node.rung = "expired";
+	node.rung = RUNG_EXPIRED;
 	node.age_seconds = 400;
 	for (int v = SCORE_CORRECTED; v <= SCORE_KEP; v++) {
 		r = score(LVRB, (enum score_variant)v, &pod, &node);
@@ -240,12 +255,12 @@ static void test_ladder(void **state)
 		struct node_page page = view_fixture_node("n", NOW - (int64_t)(cases[i].age * SEC),
 							  cases[i].history, 1000, 100);
 		struct score_node node;
-		char text[32];
+		char text[SCORE_RUNG_LEN];
 
-		score_node_from_page(&page, NOW, SCORE_CORRECTED, text, &node);
-		if (strcmp(node.rung, cases[i].rung) != 0 ||
-		    strcmp(node.window, cases[i].window) != 0)
-			fail_msg("case %zu: rung %s, window %s", i, node.rung, node.window);
+		score_node_from_page(&page, NOW, SCORE_CORRECTED, &node);
+		score_rung_text(&node, text);
+		if (strcmp(text, cases[i].rung) != 0 || strcmp(node.window, cases[i].window) != 0)
+			fail_msg("case %zu: rung %s, window %s", i, text, node.window);
 		assert_int_equal(node.cpu.known, cases[i].widening > 0);
 		assert_int_equal(node.mem.known, cases[i].widening > 0);
 		if (!node.cpu.known)
@@ -267,10 +282,9 @@ static void test_upstream_takes_late_numbers_as_measured(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct score_node node;
-		char text[32];
 
-		score_node_from_page(&page, NOW, cases[i].variant, text, &node);
-		assert_string_equal(node.rung, "late 90s");
+		score_node_from_page(&page, NOW, cases[i].variant, &node);
+		assert_int_equal(node.rung, RUNG_LATE);
 		assert_true(node.cpu.mean == 25);
 		assert_true(fabs(node.cpu.stddev - cases[i].stddev) < 1e-12);
 	}
@@ -280,20 +294,20 @@ static void test_pages_without_data(void **state)
 {
 	struct node_page page = view_fixture_node("n", NOW, 3600, 1000, 100);
 	struct score_node node;
-	char text[32];
 
 	(void)state;
-	page.usage.windows[WINDOW_15M].mem_bytes.known = false;
+	for (int w = 0; w < WINDOWS; w++)
+		page.usage.windows[w].mem_bytes.known = false;
 	page.cpu_capacity_milli = 0;
-	score_node_from_page(&page, NOW, SCORE_CORRECTED, text, &node);
+	score_node_from_page(&page, NOW, SCORE_CORRECTED, &node);
 	assert_false(node.cpu.known);
 	assert_false(node.mem.known);
 	memset(&page.usage, 0, sizeof(page.usage));
-	score_node_from_page(&page, NOW, SCORE_CORRECTED, text, &node);
-	assert_string_equal(node.rung, "none");
+	score_node_from_page(&page, NOW, SCORE_CORRECTED, &node);
+	assert_int_equal(node.rung, RUNG_NONE);
 	page.end_ns = 0;
-	score_node_from_page(&page, NOW, SCORE_CORRECTED, text, &node);
-	assert_string_equal(node.rung, "none");
+	score_node_from_page(&page, NOW, SCORE_CORRECTED, &node);
+	assert_int_equal(node.rung, RUNG_NONE);
 	assert_true(node.age_seconds == 0);
 }
 
@@ -321,6 +335,20 @@ static void test_names(void **state)
 	assert_false(score_plugin_has(TLP, SCORE_KEP));
 }
 
+#define TLP_ARGS(target, multiplier, cpu)                                                          \
+	{                                                                                          \
+		.target_utilization = (target), .default_requests_multiplier = (multiplier),       \
+		.default_requests_cpu_milli = (cpu)                                                \
+	}
+#define LVRB_ARGS(margin, sensitivity)                                                             \
+	{                                                                                          \
+		.safe_variance_margin = (margin), .safe_variance_sensitivity = (sensitivity)       \
+	}
+#define LROC_ARGS(window, cpu, memory)                                                             \
+	{                                                                                          \
+		.smoothing_window_size = (window), .risk_limit_weights = {(cpu), (memory) }        \
+	}
+
 static void test_args(void **state)
 {
 	static const struct {
@@ -328,17 +356,24 @@ static void test_args(void **state)
 		struct score_args args;
 		const char *field; /* NULL: allowed */
 	} cases[] = {
-		{TLP, {40, 1.5, 1000, false, -1, -1}, NULL},
-		{TLP, {100, 1, 0, false, 0, 0}, NULL},
-		{TLP, {0, 1.5, 1000, false, 1, 1}, "targetUtilization"},
-		{TLP, {101, 1.5, 1000, false, 1, 1}, "targetUtilization"},
-		{TLP, {NAN, 1.5, 1000, false, 1, 1}, "targetUtilization"},
-		{TLP, {40, 0, 1000, false, 1, 1}, "defaultRequestsMultiplier"},
-		{TLP, {40, INFINITY, 1000, false, 1, 1}, "defaultRequestsMultiplier"},
-		{TLP, {40, 1.5, -1, false, 1, 1}, "defaultRequests.cpu"},
-		{LVRB, {-1, -1, -1, false, 0, 0.5}, NULL},
-		{LVRB, {40, 1.5, 1000, false, -0.1, 1}, "safeVarianceMargin"},
-		{LVRB, {40, 1.5, 1000, false, 1, 0}, "safeVarianceSensitivity"},
+		{TLP, TLP_ARGS(40, 1.5, 1000), NULL},
+		{TLP, TLP_ARGS(100, 1, 0), NULL},
+		{TLP, TLP_ARGS(0, 1.5, 1000), "targetUtilization"},
+		{TLP, TLP_ARGS(101, 1.5, 1000), "targetUtilization"},
+		{TLP, TLP_ARGS(NAN, 1.5, 1000), "targetUtilization"},
+		{TLP, TLP_ARGS(40, 0, 1000), "defaultRequestsMultiplier"},
+		{TLP, TLP_ARGS(40, INFINITY, 1000), "defaultRequestsMultiplier"},
+		{TLP, TLP_ARGS(40, 1.5, -1), "defaultRequests.cpu"},
+		{LVRB, LVRB_ARGS(0, 0.5), NULL},
+		{LVRB, LVRB_ARGS(-0.1, 1), "safeVarianceMargin"},
+		{LVRB, LVRB_ARGS(1, 0), "safeVarianceSensitivity"},
+		{LROC, LROC_ARGS(1, 0, 1), NULL},
+		{LROC, LROC_ARGS(1000, 0.5, 0.5), NULL},
+		{LROC, LROC_ARGS(0, 0.5, 0.5), "smoothingWindowSize"},
+		{LROC, LROC_ARGS(1001, 0.5, 0.5), "smoothingWindowSize"},
+		{LROC, LROC_ARGS(5, -0.1, 0.5), "riskLimitWeights.cpu"},
+		{LROC, LROC_ARGS(5, 0.5, 1.1), "riskLimitWeights.memory"},
+		{LROC, LROC_ARGS(5, NAN, 0.5), "riskLimitWeights.cpu"},
 	};
 
 	(void)state;
@@ -357,6 +392,8 @@ static void test_args(void **state)
 				 0);
 		assert_false(cases[i].plugin == TLP && args.target_utilization <= 0);
 		assert_false(cases[i].plugin == LVRB && args.safe_variance_margin < 0);
+		assert_false(cases[i].plugin == LROC && args.smoothing_window_size <= 0);
+		assert_false(cases[i].plugin == LROC && !(args.risk_limit_weights[0] >= 0));
 	}
 }
 

@@ -22,6 +22,9 @@
 #define T0    (1700000010LL * SEC) /* a border of 15 s and of 30 s buckets */
 #define EXACT 1e-6
 
+/* A share in 16 bits, rounded with each of the six intervals of a bucket; errors of buckets even out. */
+#define POD_STEP (3.0 / 65534)
+
 enum { COUNT_MAX = 400 };
 
 static_assert(T0 / SEC % 30 == 0, "T0 is a border");
@@ -51,7 +54,7 @@ static void tell(struct story *s, int64_t start_ns, int64_t end_ns, uint32_t *se
 	double mem = 1e9 * (1 + fixture_random(seed));
 
 	u->have = USAGE_CPU | USAGE_MEMORY | USAGE_WORKING_SET | USAGE_THROTTLE | USAGE_OOM |
-		  USAGE_CONTENTION_CPU;
+		  USAGE_CONTENTION_CPU | USAGE_STALL_CPU | USAGE_STALL_MEMORY;
 	for (unsigned int i = 0; i < samples; i++) {
 		double value = level * fixture_random(seed);
 
@@ -66,6 +69,8 @@ static void tell(struct story *s, int64_t start_ns, int64_t end_ns, uint32_t *se
 	u->periods = samples;
 	u->throttled_periods = samples / 3;
 	u->contention_cpu_ns = (uint64_t)(seconds * 3e8 * fixture_random(seed));
+	u->stall_cpu_ns = (uint64_t)(seconds * 1e9 * fixture_random(seed));
+	u->stall_mem_ns = fixture_random(seed) < 0.1 ? (uint64_t)(seconds * 1e7) : 0;
 	u->oom_kills = fixture_random(seed) < 0.05;
 	assert_true(s->count < COUNT_MAX);
 	s->told[s->count].start_ns = start_ns;
@@ -153,7 +158,8 @@ struct expected {
 	struct sum mem_buckets; /* of bucket means, as pods have it */
 	struct histogram cpu_hist, mem_hist;
 	int64_t start_ns, end_ns;
-	long double seconds, throttled, contention, periods, throttled_periods;
+	long double seconds, throttled, periods, throttled_periods;
+	long double pressure[PRESSURES]; /* seconds */
 	uint64_t oom_kills;
 };
 
@@ -168,7 +174,9 @@ static void expect_one(struct expected *e, struct sum *bucket, const struct usag
 	sum_add(bucket, 1, (long double)u->seconds, mem, 0, mem, max);
 	e->seconds += (long double)u->seconds;
 	e->throttled += u->throttled_ns / 1e9L;
-	e->contention += u->contention_cpu_ns / 1e9L;
+	e->pressure[CONTENTION_CPU] += u->contention_cpu_ns / 1e9L;
+	e->pressure[STALL_CPU] += u->stall_cpu_ns / 1e9L;
+	e->pressure[STALL_MEMORY] += u->stall_mem_ns / 1e9L;
 	e->periods += u->periods;
 	e->throttled_periods += u->throttled_periods;
 	e->oom_kills += u->oom_kills;
@@ -219,8 +227,9 @@ static void check_stats(const char *what, uint32_t seed, const struct window_sta
 	check_close(what, seed, got->max, want->max, want->max);
 }
 
+/* step: what a share may be off. */
 static void check_counts(uint32_t seed, const struct window_counts *got,
-			 const struct expected *want)
+			 const struct expected *want, double step)
 {
 	double seconds = (double)want->seconds;
 
@@ -230,9 +239,11 @@ static void check_counts(uint32_t seed, const struct window_counts *got,
 	check_close("throttled", seed, got->throttled_seconds, (double)want->throttled, seconds);
 	check_close("ratio", seed, got->throttled_ratio,
 		    (double)(want->throttled_periods / want->periods), 1);
-	check_close("contention", seed, got->contention_cpu,
-		    (double)(want->contention / want->seconds), 1);
-	assert_true(isnan(got->contention_mem));
+	for (int p = 0; p < PRESSURES; p++)
+		if (p != CONTENTION_MEMORY)
+			check_close("pressure", seed, got->pressure[p],
+				    (double)(want->pressure[p] / want->seconds), step / EXACT);
+	assert_true(isnan(got->pressure[CONTENTION_MEMORY]));
 }
 
 static void check_pod(uint32_t seed, const struct story *s, int64_t as_of_ns,
@@ -247,7 +258,7 @@ static void check_pod(uint32_t seed, const struct story *s, int64_t as_of_ns,
 
 		check_stats("cpu", seed, &got[i].cpu_milli, &want.cpu);
 		check_stats("memory", seed, &got[i].mem_bytes, &want.mem_buckets);
-		check_counts(seed, &got[i].counts, &want);
+		check_counts(seed, &got[i].counts, &want, POD_STEP);
 		assert_false(got[i].cpu_milli.percentiles);
 		assert_in_range(want.start_ns - got[i].cpu_milli.start_ns, 0, SEC / 16);
 		assert_in_range(got[i].cpu_milli.end_ns - want.end_ns, 0, SEC / 1000);
@@ -267,7 +278,7 @@ static void check_node(uint32_t seed, const struct story *s, int64_t as_of_ns,
 
 		check_stats("cpu", seed, cpu, &want.cpu);
 		check_stats("memory", seed, mem, &want.mem);
-		check_counts(seed, &got[i].counts, &want);
+		check_counts(seed, &got[i].counts, &want, EXACT);
 		assert_int_equal(cpu->start_ns, want.start_ns);
 		assert_int_equal(cpu->end_ns, want.end_ns);
 		assert_true(cpu->percentiles && mem->percentiles);
@@ -469,13 +480,55 @@ static void covered_windows_are_measured_too(void **state)
 	assert_false(window_is_covered(&(struct window_set){0}, WINDOW_5M));
 }
 
+/* known: 'c' CPU, 'm' memory, 'b' both, '-' nothing; of 5m, 10m, 15m. Covered: as long as its name says. */
+static void the_longest_window_speaks(void **state)
+{
+	static const struct {
+		const char *known;
+		int seconds; /* of history */
+		int window; /* -2: none */
+		int set; /* which one it is */
+	} cases[] = {
+		{"bbb", 900, WINDOW_15M, WINDOW_15M}, {"bbb", 869, WINDOW_10M, WINDOW_10M},
+		{"bbb", 569, WINDOW_5M, WINDOW_5M},   {"bbb", 269, -1, WINDOW_5M},
+		{"-bb", 100, -1, WINDOW_10M},	      {"---", 900, -2, 0},
+		{"ccc", 900, WINDOW_15M, WINDOW_15M}, {"mmm", 600, WINDOW_10M, WINDOW_10M},
+		{"bbc", 900, WINDOW_10M, WINDOW_10M}, {"ccb", 900, WINDOW_15M, WINDOW_15M},
+		{"ccb", 100, -1, WINDOW_15M},	      {"-cc", 100, -1, WINDOW_10M},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct window_set sets[WINDOWS] = {0};
+		const struct window_set *got;
+		int window;
+
+		for (int k = 0; k < WINDOWS; k++) {
+			struct window_set *s = &sets[k];
+			char known = cases[i].known[k];
+			int64_t start = T0 - cases[i].seconds * SEC;
+
+			s->cpu_milli.known = known == 'c' || known == 'b';
+			s->mem_bytes.known = known == 'm' || known == 'b';
+			s->cpu_milli.start_ns = s->mem_bytes.start_ns = start;
+			s->cpu_milli.end_ns = s->mem_bytes.end_ns = T0;
+			s->counts.seconds = cases[i].seconds;
+		}
+		got = window_longest(sets, &window);
+		if (cases[i].window == -2 ? got != NULL
+					  : got != &sets[cases[i].set] || window != cases[i].window)
+			fail_msg("case %zu: window %d", i, window);
+	}
+}
+
 static void assert_nothing_known(const struct window_set *w)
 {
 	assert_false(w->cpu_milli.known || w->mem_bytes.known || w->working_set_bytes.known);
 	assert_true(w->cpu_milli.mean == 0 && w->cpu_milli.samples == 0 && w->counts.seconds == 0);
 	assert_false(w->counts.throttle_known || w->counts.oom_known);
-	assert_true(isnan(w->counts.throttled_ratio) && isnan(w->counts.contention_cpu) &&
-		    isnan(w->counts.contention_mem));
+	assert_true(isnan(w->counts.throttled_ratio));
+	for (int p = 0; p < PRESSURES; p++)
+		assert_true(isnan(w->counts.pressure[p]));
 }
 
 static void empty_windows_know_nothing(void **state)
@@ -529,9 +582,40 @@ static void unmeasured_members_stay_unknown(void **state)
 	assert_true(out[0].mem_bytes.stddev == 0 && out[0].mem_bytes.samples == 1);
 	assert_false(out[0].counts.oom_known);
 	assert_int_equal(out[0].counts.oom_kills, 0);
-	assert_true(out[0].counts.contention_mem == 1); /* twice 3 s of 5 s */
-	assert_true(isnan(out[0].counts.contention_cpu));
+	check_close("3 s of 5 s", 0, out[0].counts.pressure[CONTENTION_MEMORY], 0.6,
+		    POD_STEP / EXACT);
+	assert_true(isnan(out[0].counts.pressure[CONTENTION_CPU]));
+	assert_true(isnan(out[0].counts.pressure[STALL_MEMORY]));
 	pod_windows_free(p);
+}
+
+/* Pressure is kept without room for its bits: nothing, all and none of the time must come back as such. */
+static void shares_of_pods_keep_their_ends(void **state)
+{
+	static const struct {
+		double seconds, share;
+	} cases[] = {{0, 0}, {5, 1}, {7, 1}, {2.5, 0.5}, {0.0001, 0.00002}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct pod_windows *p = pod_windows_new();
+		struct window_set out[WINDOWS];
+		struct usage u = {
+			.have = USAGE_STALL_MEMORY,
+			.seconds = 5,
+			.stall_cpu_ns = SEC, /* not measured */
+			.stall_mem_ns = (uint64_t)(cases[i].seconds * SEC),
+		};
+
+		pod_windows_add(p, &u, T0, T0 + 5 * SEC);
+		pod_windows_read(p, T0 + 5 * SEC, out);
+		assert_true(isnan(out[0].counts.pressure[STALL_CPU]));
+		assert_true(out[0].counts.seconds == 5);
+		check_close("share", (uint32_t)i, out[0].counts.pressure[STALL_MEMORY],
+			    cases[i].share,
+			    cases[i].share == (int)cases[i].share ? 0 : 0.5 / 65534 / EXACT);
+		pod_windows_free(p);
+	}
 }
 
 static void older_than_the_ring_is_ignored(void **state)
@@ -561,12 +645,14 @@ static void extreme_values_stay_finite(void **state)
 {
 	float most = 3.4e38f;
 	struct node_sample s = {
-		.usage = {.have = 0x7f,
+		.usage = {.have = 0x7ff,
 			  .seconds = most,
 			  .oom_kills = UINT32_MAX,
 			  .periods = UINT32_MAX,
 			  .throttled_periods = UINT32_MAX,
 			  .throttled_ns = UINT64_MAX,
+			  .contention_cpu_ns = UINT64_MAX,
+			  .stall_mem_ns = UINT64_MAX,
 			  .mem_bytes = {most, most, most},
 			  .cpu_milli = {UINT32_MAX, most, most, most, most, most, most}},
 	};
@@ -581,6 +667,7 @@ static void extreme_values_stay_finite(void **state)
 		node_windows_add(n, &s, 1, T0 + i * 10 * SEC);
 	}
 	pod_windows_read(p, T0 + 60 * SEC, out);
+	assert_in_range(out[0].counts.pressure[STALL_MEMORY] * 1e6, 0, 1000000);
 	assert_true(isfinite(out[0].cpu_milli.mean) && isfinite(out[0].cpu_milli.stddev));
 	assert_true(isfinite(out[0].mem_bytes.mean) && isfinite(out[0].counts.throttled_seconds));
 	assert_true(out[0].counts.throttled_ratio == 1);
@@ -662,8 +749,10 @@ int main(void)
 		cmocka_unit_test(restart_gives_the_same_bits),
 		cmocka_unit_test(reach_of_windows),
 		cmocka_unit_test(covered_windows_are_measured_too),
+		cmocka_unit_test(the_longest_window_speaks),
 		cmocka_unit_test(empty_windows_know_nothing),
 		cmocka_unit_test(unmeasured_members_stay_unknown),
+		cmocka_unit_test(shares_of_pods_keep_their_ends),
 		cmocka_unit_test(older_than_the_ring_is_ignored),
 		cmocka_unit_test(extreme_values_stay_finite),
 		cmocka_unit_test(windows_fit_their_budgets),

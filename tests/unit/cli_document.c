@@ -104,10 +104,11 @@ static void finds_items_as_they_came(void **state)
 	}
 }
 
-static bool keep_even(void *context, const cJSON *item, double time)
+static bool keep_even(void *context, const cJSON *item, double time, double held)
 {
 	(void)context;
 	(void)time;
+	(void)held;
 	return (int)item->valuedouble % 2 == 0;
 }
 

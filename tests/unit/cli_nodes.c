@@ -16,24 +16,50 @@
 	"\"mean\":" mean ",\"stddev\":" stddev ",\"p50\":500,\"p95\":" p95                         \
 	",\"p99\":2000,\"min\":10,\"max\":" max "}"
 
-static const char fresh_node[] =
-	"{\"name\":\"worker-1\",\"source\":{\"state\":\"fresh\",\"ageSeconds\":3.2,\"tier\":\"T1\","
-	"\"rateHz\":10,\"runId\":\"00\",\"missedTicks\":2,\"overflowCgroups\":0,"
-	"\"agentCpuMillicores\":3.25},\"capacity\":{\"cpuMillicores\":4000,\"memoryBytes\":"
-	"16777216000},"
-	"\"usage\":{\"cpuMillicores\":{\"latest\":{\"value\":612.5,\"end\":\"2026-01-31T12:00:"
-	"00Z\"},"
-	"\"windows\":{\"5m\":" WINDOW("580.25", "120.5", "1250", "2310.75") ",\"10m\":" WINDOW(
-		"560", "110", "1200",
-		"2400") ",\"15m\":" WINDOW("540", "100", "1150",
-					   "2500") "}},"
-						   "\"memoryBytes\":{\"latest\":{\"value\":"
-						   "6710886400}},"
-						   "\"workingSetBytes\":{\"latest\":{\"value\":"
-						   "5368709120}}},"
-						   "\"contention\":{\"cpu\":0.015,\"memory\":null,"
-						   "\"throttledRatio\":0.12,"
-						   "\"throttledSeconds\":3.5,\"oomKills\":1}}";
+#define FRESH(more_source, more_usage, more_contention, more)                                        \
+	"{\"name\":\"worker-1\",\"source\":{\"state\":\"fresh\",\"ageSeconds\":3.2,\"tier\":"        \
+	"\"T1\","                                                                                    \
+	"\"rateHz\":10,\"runId\":\"00\",\"missedTicks\":2," more_source                              \
+	"\"agentCpuMillicores\":3.25},"                                                              \
+	"\"capacity\":{\"cpuMillicores\":4000,\"memoryBytes\":16777216000},"                         \
+	"\"usage\":{\"cpuMillicores\":{\"latest\":{\"value\":612.5,\"end\":"                         \
+	"\"2026-01-31T12:00:00Z\"},\"windows\":{\"5m\":" WINDOW(                                     \
+		"580.25", "120.5", "1250",                                                           \
+		"2310.75") ",\"10m\":" WINDOW("560", "110", "1200",                                  \
+					      "2400") ",\"15m\":" WINDOW("540", "100", "1150",       \
+									 "2500") "}},"               \
+										 "\"memoryBytes\""   \
+										 ":{\"latest\":{"    \
+										 "\"value\":"        \
+										 "6710886400}},"     \
+										 "\"workingSetByt"   \
+										 "es\":{"            \
+										 "\"latest\":{"      \
+										 "\"value\":"        \
+										 "5368709120}"       \
+										 "}" more_usage      \
+										 "},"                \
+										 "\"contention\":"   \
+										 "{\"cpu\":0.015,"   \
+										 "\"memory\":"       \
+										 "null,"             \
+										 "\"throttledRati"   \
+										 "o\":0.12,"         \
+										 "\"throttledSeco"   \
+										 "nds\":3.5,"        \
+										 "\"oomKills\":"     \
+										 "1" more_contention \
+										 "}" more "}"
+
+static const char fresh_node[] = FRESH("\"overflowCgroups\":0,", "", "", "");
+
+/* All that an agent can tell. */
+static const char telling_node[] = FRESH(
+	"\"overflowCgroups\":12,\"passMicroseconds\":180.4,",
+	",\"swapBytes\":{\"latest\":{\"value\":134217728}},\"pids\":{\"latest\":{\"value\":1321}}",
+	",\"cpuStalledRatio\":0,\"memoryStalledRatio\":0.0625",
+	",\"machine\":{\"cpuMillicores\":{\"user\":500,\"system\":100,\"iowait\":240.5,"
+	"\"steal\":8},\"memoryAvailableBytes\":10066329600}");
 
 static const char late_node[] =
 	"{\"name\":\"worker-2\",\"source\":{\"state\":\"late\",\"ageSeconds\":42.1,\"tier\":\"T3\","
@@ -84,13 +110,38 @@ static void wide_shows_all_windows_and_the_agent(void **state)
 	check(&g, CLI_OK,
 	      "NAME         CPU  CPU%   P95   MAX  MEAN±SIGMA(5m)      (10m)      (15m)      "
 	      "MEMORY  MEM%"
-	      "  WORKSET  THROTTLED  WAITING  OOM  AGE       TIER  RATE  MISSED  AGENT-CPU\n"
+	      "  WORKSET  THROTTLED  WAITING  OOM  AGE       TIER  HZ  PASS  MISSED  AGENT-CPU\n"
 	      "worker-1  612m/4   15%  1.25  2.31       580m±120m  560m±110m  540m±100m  "
 	      "6.2/15.6Gi   40%"
-	      "    5.0Gi        12%       2%    1  3s        T1    10Hz       2       3.2m\n"
+	      "    5.0Gi        12%     2%/-    1  3s        T1    10     -       2       3.2m\n"
 	      "worker-2  1.90/2   95%     -     -               -          -          -         "
 	      "  -     -"
-	      "        -          -        -    -  42s late  T3     1Hz       -          -\n",
+	      "        -          -        -    -  42s late  T3     1     -       -          -\n",
+	      "");
+}
+
+static void wide_shows_what_a_machine_tells(void **state)
+{
+	struct cli_fixture g = {.items = {telling_node, late_node},
+				.options = {.output = OUTPUT_WIDE}};
+	(void)state;
+
+	check(&g, CLI_OK,
+	      "NAME         CPU  CPU%   P95   MAX  MEAN±SIGMA(5m)      (10m)      (15m)      "
+	      "MEMORY  MEM%"
+	      "  WORKSET     SWAP  PIDS  IOWAIT  STEAL  THROTTLED  WAITING  STALLED  OOM  AGE      "
+	      " "
+	      "TIER  HZ   PASS  MISSED  OVERFLOW  AGENT-CPU\n"
+	      "worker-1  612m/4   15%  1.25  2.31       580m±120m  560m±110m  540m±100m  "
+	      "6.2/15.6Gi   40%"
+	      "    5.0Gi  128.0Mi  1321      6%    <1%        12%     2%/-    0%/6%    1  3s       "
+	      " "
+	      "T1    10  180us       2        12       3.2m\n"
+	      "worker-2  1.90/2   95%     -     -               -          -          -         "
+	      "  -     -"
+	      "        -        -     -       -      -          -        -        -    -  42s late "
+	      " "
+	      "T3     1      -       -         -          -\n",
 	      "");
 }
 
@@ -204,6 +255,7 @@ int main(void)
 		cmocka_unit_test(shows_the_table),
 		cmocka_unit_test(shows_another_window),
 		cmocka_unit_test(wide_shows_all_windows_and_the_agent),
+		cmocka_unit_test(wide_shows_what_a_machine_tells),
 		cmocka_unit_test(sorts_and_limits),
 		cmocka_unit_test(paints_states_and_pressure),
 		cmocka_unit_test(exit_code_tells_staleness),

@@ -42,6 +42,23 @@ static const char idle[] = POD("", "system.slice/ssh.service", "Unit", NOW,
 			       ",\"kernelLimits\":{\"cpuMillicores\":null,\"memoryBytes\":null},"
 			       "\"contention\":{\"cpu\":null,"
 			       "\"throttledRatio\":null,\"throttledSeconds\":null,\"oomKills\":2}");
+static const char full[] = POD(
+	"shop", "web-8e0", "Pod", NOW,
+	",\"kernelLimits\":{\"cpuMillicores\":500,\"memoryBytes\":268435456,\"memoryHighBytes\":"
+	"134217728,\"swapBytes\":null,\"pids\":100,\"cpuBurstMicroseconds\":2500},"
+	"\"contention\":{\"cpu\":0.2,\"memory\":0,\"cpuStalledRatio\":0.5,"
+	"\"memoryStalledRatio\":0.004,\"throttledRatio\":0,\"throttledSeconds\":0,"
+	"\"oomKills\":0}");
+static const char tasks[] =
+	"{\"namespace\":\"shop\",\"name\":\"tasks\",\"node\":\"worker-1\",\"usage\":{"
+	"\"cpuMillicores\":{\"latest\":{\"value\":1,\"end\":\"" NOW "\"}},"
+	"\"swapBytes\":{\"latest\":{\"value\":1048576}},\"pids\":{\"latest\":{\"value\":95}}},"
+	"\"kernelLimits\":{\"memoryHighBytes\":null,\"pids\":100,\"cpuBurstMicroseconds\":0}}";
+static const char no_more[] =
+	"{\"namespace\":\"shop\",\"name\":\"lean\",\"node\":\"worker-1\",\"usage\":{"
+	"\"cpuMillicores\":{\"latest\":{\"value\":1,\"end\":\"" NOW "\"}},"
+	"\"swapBytes\":{\"latest\":{\"value\":0}},\"pids\":{\"latest\":{\"value\":7}}},"
+	"\"kernelLimits\":{\"memoryHighBytes\":null,\"pids\":null,\"cpuBurstMicroseconds\":0}}";
 static const char slice[] = POD("", "system.slice", "Slice", NOW, "");
 static const char late[] = POD("", "user-1.service", "Unit", LATE, "");
 static const char expired[] = POD("", "user-2.service", "Unit", EXPIRED, "");
@@ -125,8 +142,54 @@ static void wide_shows_everything(void **state)
 	      "   50.0Mi    -        -  2s   Burstable\n"
 	      "shop       web-7d9        worker-1  120m      100m    12m  180m   500m        30%  "
 	      "100.0Mi  256.0Mi"
-	      "   50.0Mi    0      20%  2s   Burstable\n",
+	      "   50.0Mi    0    20%/-  2s   Burstable\n",
 	      "");
+}
+
+static void wide_shows_what_any_row_has(void **state)
+{
+	struct cli_fixture g = {.items = {full, tasks}, .options = {.output = OUTPUT_WIDE}};
+	(void)state;
+
+	check(&g, CLI_OK,
+	      "NAMESPACE  NAME     NODE       CPU  MEAN(5m)  SIGMA   MAX  LIMIT  BURST  THROTTLED  "
+	      " "
+	      "MEMORY    LIMIT     HIGH  WORKSET   SWAP    PIDS  OOM  WAITING  STALLED  AGE  QOS\n"
+	      "shop       tasks    worker-1  1.0m         -      -     -      -      0          -  "
+	      "  "
+	      "    -        -     none        -  1.0Mi  95/100    -        -        -  2s   -\n"
+	      "shop       web-8e0  worker-1  120m      100m    12m  180m   500m  2.5ms         0%  "
+	      "100.0Mi  256.0Mi  128.0Mi   50.0Mi      -       -    0   20%/0%  50%/<1%  2s   "
+	      "Burstable\n",
+	      "");
+}
+
+/* No limit, nothing swapped and no burst are no reason for a column; tasks without a limit are. */
+static void wide_leaves_out_what_no_row_has(void **state)
+{
+	struct cli_fixture g = {.items = {no_more}, .options = {.output = OUTPUT_WIDE}};
+	(void)state;
+
+	check(&g, CLI_OK,
+	      "NAMESPACE  NAME  NODE       CPU  MEAN(5m)  SIGMA  MAX  LIMIT  THROTTLED  MEMORY  "
+	      "LIMIT  WORKSET  PIDS  OOM  WAITING  AGE  QOS\n"
+	      "shop       lean  worker-1  1.0m         -      -    -      -          -       -  "
+	      "    -        -     7    -        -  2s   -\n",
+	      "");
+}
+
+static void paints_tasks_near_their_limit(void **state)
+{
+	struct cli_fixture g = {.items = {tasks},
+				.options = {.output = OUTPUT_WIDE},
+				.color = true};
+	struct reason reason;
+	struct buf out;
+	(void)state;
+
+	assert_int_equal(cli_fixture_render(&g, &pods_kind, &out, &reason), CLI_OK);
+	assert_non_null(strstr(out.data, "\033[31m95/100\033[0m"));
+	buf_fini(&out);
 }
 
 static void exit_code_tells_staleness(void **state)
@@ -194,6 +257,9 @@ int main(void)
 		cmocka_unit_test(tells_unthrottled_from_unknown),
 		cmocka_unit_test(paints_what_is_near_its_limit),
 		cmocka_unit_test(wide_shows_everything),
+		cmocka_unit_test(wide_shows_what_any_row_has),
+		cmocka_unit_test(wide_leaves_out_what_no_row_has),
+		cmocka_unit_test(paints_tasks_near_their_limit),
 		cmocka_unit_test(exit_code_tells_staleness),
 	};
 

@@ -60,10 +60,10 @@ static void shows_the_best_first(void **state)
 	(void)state;
 
 	check(&g, answer, CLI_OK,
-	      "NODE  SCORE  TargetLoadPacking  Other  RUNG\n"
-	      "b        88                 76    100  window 15m\n"
-	      "c        88                  0      -  none\n"
-	      "a        50                 40     60  late 42s\n",
+	      "NODE  SCORE  TLP  Other  RUNG\n"
+	      "b        88   76    100  window 15m\n"
+	      "c        88    0      -  none\n"
+	      "a        50   40     60  late 42s\n",
 	      "");
 	check(&by_name, answer, CLI_OK, "a  50  40  60  late 42s\n", "");
 }
@@ -162,28 +162,78 @@ static void survives_odd_shapes(void **state)
 		      "the answer is not a JSON list; is that an evenkeel-aggregator?");
 }
 
+/* All plugins fit in 80 columns, with room for names. */
+static void six_plugins_fit(void **state)
+{
+	static const char six[] =
+		"{\"items\":[{\"node\":\"ip-10-0-12-34.eu-central-1\",\"score\":100,\"plugins\":["
+		"{\"name\":\"TargetLoadPacking\",\"score\":100,\"rung\":\"window 15m\"},"
+		"{\"name\":\"LoadVariationRiskBalancing\",\"score\":100,\"rung\":\"window 15m\"},"
+		"{\"name\":\"LowRiskOverCommitment\",\"score\":100,\"rung\":\"window 15m\"},"
+		"{\"name\":\"Peaks\",\"score\":100,\"rung\":\"window 15m\"},"
+		"{\"name\":\"NodeResourcesAllocatable\",\"score\":100,\"rung\":\"window 15m\"},"
+		"{\"name\":\"LimitAware\",\"score\":100,\"rung\":\"window 15m\"}]}]}";
+	struct cli_options o = {.output = OUTPUT_TABLE};
+	struct cli cli = {.options = &o, .width = 80};
+	(void)state;
+
+	assert_int_equal(scores_render(&cli, six, strlen(six)), CLI_OK);
+	assert_string_equal(
+		cli.out.data,
+		"NODE                    SCORE  TLP  LVRB  LROC  PEAKS  ALLOC  LIMITS  RUNG\n"
+		"ip-10-0-12-…-central-1    100  100   100   100    100    100     100  "
+		"window 15m\n");
+	buf_fini(&cli.out);
+}
+
 static void writes_the_request(void **state)
 {
 	char *plugins[] = {"TargetLoadPacking", "a\"b"};
+	char blend[] = "LimitAware=0.5,\"=10";
 	struct given all = {
-		.options = {.variant = "kep", .explain = true, .plugins = {plugins, 2}},
+		.options = {.variant = "kep",
+			    .blend = blend,
+			    .explain = true,
+			    .plugins = {plugins, 2}},
 		.names = {"n1"},
 		.name_count = 1,
 	};
 	struct cli cli = {.options = &all.options, .operands = all.names, .operand_count = 1};
 	struct cli_options none = {.variant = NULL};
+	struct reason reason = {""};
 	struct buf got = BUF_INIT;
 	(void)state;
 
-	scores_write_request(&cli, "{\"spec\":1}", 10, &got);
+	assert_int_equal(scores_write_request(&cli, "{\"spec\":1}", 10, &got, &reason), 0);
 	assert_string_equal(got.data, "{\"pod\":{\"spec\":1},\"nodes\":[\"n1\"],\"plugins\":"
-				      "[\"TargetLoadPacking\",\"a\\\"b\"],\"variant\":\"kep\","
-				      "\"explain\":true}");
+				      "[\"TargetLoadPacking\",\"a\\\"b\"],"
+				      "\"blend\":{\"LimitAware\":0.5,\"\\\"\":10},"
+				      "\"variant\":\"kep\",\"explain\":true}");
 	buf_clear(&got);
 	cli = (struct cli){.options = &none};
-	scores_write_request(&cli, "{}", 2, &got);
+	assert_int_equal(scores_write_request(&cli, "{}", 2, &got, &reason), 0);
 	assert_string_equal(got.data, "{\"pod\":{}}");
 	buf_fini(&got);
+}
+
+static void refuses_bad_blends(void **state)
+{
+	static char *const bad[] = {"A",    "A=",   "=1",    "A=0",	"A=-1",	   "A=1,",
+				    ",A=1", "A=1x", "A=.5",  "A=1.",	"A=1e3",   "A=1,,B=2",
+				    "A=01", "A= 1", "A=nan", "A=0.000", "A=1 ,B=1"};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct cli_options o = {.blend = bad[i]};
+		struct cli cli = {.options = &o};
+		struct reason reason = {""};
+		struct buf got = BUF_INIT;
+
+		if (scores_write_request(&cli, "{}", 2, &got, &reason) == 0)
+			fail_msg("%s: %s", bad[i], got.data);
+		assert_non_null(strstr(reason.text, "is not of the form PLUGIN=N"));
+		buf_fini(&got);
+	}
 }
 
 int main(void)
@@ -192,7 +242,8 @@ int main(void)
 		cmocka_unit_test(shows_the_best_first),	     cmocka_unit_test(wide_shows_reasons),
 		cmocka_unit_test(explains_every_term),	     cmocka_unit_test(json_is_untouched),
 		cmocka_unit_test(exit_code_tells_staleness), cmocka_unit_test(survives_odd_shapes),
-		cmocka_unit_test(writes_the_request),
+		cmocka_unit_test(writes_the_request),	     cmocka_unit_test(six_plugins_fit),
+		cmocka_unit_test(refuses_bad_blends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/clock.h"
 #include "shared/mem.h"
 #include "tests/http_fixture.h"
 #include "tests/view_fixture.h"
@@ -169,13 +170,27 @@ static void test_values(void **state)
 		"evenkeel_node_agent_cpu_cores{node=\"alpha\"} 0.0045",
 		"evenkeel_node_sampler_rate_hertz{node=\"alpha\"} 10",
 		"evenkeel_node_sampler_pass_seconds{node=\"alpha\"} 0.00008525",
-		"evenkeel_node_sampler_missed_ticks{node=\"alpha\"} 3",
+		"evenkeel_node_sampler_missed_ticks_total{node=\"alpha\"} 17",
+		"evenkeel_node_memory_available_bytes{node=\"alpha\"} 6442450944",
+		"evenkeel_node_swap_bytes{node=\"alpha\"} 134217728",
+		"evenkeel_node_pids{node=\"alpha\"} 321",
+		"evenkeel_node_cpu_seconds_total{node=\"alpha\",mode=\"user\"} 7",
+		"evenkeel_node_cpu_seconds_total{node=\"alpha\",mode=\"system\"} 2.0025",
+		"evenkeel_node_cpu_seconds_total{node=\"alpha\",mode=\"iowait\"} 1.205",
+		"evenkeel_node_cpu_seconds_total{node=\"alpha\",mode=\"steal\"} 0.4",
+		"evenkeel_node_contention_seconds_total{node=\"alpha\",resource=\"cpu\"} 1.25",
+		"evenkeel_node_stalled_seconds_total{node=\"alpha\",resource=\"cpu\"} 0.3125",
+		"evenkeel_node_stalled_ratio{node=\"alpha\",resource=\"cpu\"} 0.03125",
 		"evenkeel_node_sampler_info{node=\"alpha\",tier=\"T1\"} 1",
 		"evenkeel_node_cpu_usage_cores{node=\"alpha\",window=\"5m\",stat=\"mean\"} 1",
 		"evenkeel_node_cpu_usage_cores{node=\"alpha\",window=\"15m\",stat=\"stddev\"} 0.3",
 		"evenkeel_node_cpu_usage_cores{node=\"bravo\",window=\"5m\",stat=\"p95\"} 2.8",
 		"evenkeel_node_cpu_usage_cores{node=\"bravo\",window=\"5m\",stat=\"max\"} 3.6",
 		"evenkeel_node_contention_ratio{node=\"alpha\",resource=\"cpu\"} 0.125",
+		"evenkeel_quarantined_values_total{reason=\"counterReset\"} 7",
+		"evenkeel_quarantined_values_total{reason=\"notANumber\"} 0",
+		"evenkeel_node_quarantined_values_total{node=\"alpha\"} 0",
+		"evenkeel_node_quarantined_values_total{node=\"gone\"} 0",
 	};
 
 	(void)state;
@@ -183,6 +198,7 @@ static void test_values(void **state)
 	counter_add(&f.counters.frame_bytes, 4096);
 	counter_add(&f.counters.http_requests[2], 3);
 	counter_add(&f.counters.views_published, 5);
+	counter_add(&f.counters.quarantined[QUARANTINE_counterReset], 7);
 	assert_int_equal(http_fixture_get(&f, "/metrics"), 200);
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
 		if (!has_line(lines[i]))
@@ -200,6 +216,11 @@ static void test_unknown_is_absent(void **state)
 		"cores{node=\"gone\"",
 		"bytes{node=\"gone\"",
 		"info{node=\"gone\"",
+		"ticks_total{node=\"gone\"",
+		"seconds_total{node=\"gone\"",
+		"skew_seconds{",
+		"swap_bytes{node=\"bravo\"",
+		"pids{node=\"bravo\"",
 		"resource=\"memory\"",
 		"nan",
 		"null",
@@ -212,6 +233,44 @@ static void test_unknown_is_absent(void **state)
 			fail_msg("%s is there", absent[i]);
 }
 
+/* A node whose agent tells nothing of its machine, and whose kernel has no PSI, has no such counters. */
+static void test_counters_of_the_unknown(void **state)
+{
+	struct node_page page = view_fixture_node("old", VIEW_FIXTURE_NOW_NS, 900, 1000, 10);
+
+	(void)state;
+	page.machine.known = false;
+	page.totals.pressure_have = USAGE_STALL_MEMORY;
+	view_slot_publish(f.ctx.views, view_fixture_of(&page, 1));
+	assert_int_equal(http_fixture_get(&f, "/metrics"), 200);
+	assert_false(has_text("evenkeel_node_cpu_seconds_total{"));
+	assert_false(has_text("evenkeel_node_memory_available_bytes{"));
+	assert_false(has_text("evenkeel_node_contention_seconds_total{"));
+	assert_false(has_text("stalled_seconds_total{node=\"old\",resource=\"cpu\"}"));
+	assert_true(has_line("evenkeel_node_stalled_seconds_total{node=\"old\","
+			     "resource=\"memory\"} 0"));
+	assert_true(has_line("evenkeel_node_sampler_missed_ticks_total{node=\"old\"} 17"));
+}
+
+/* The age is that of what is known; what says why stays when nothing is known any more. */
+static void test_bad_values_and_clocks(void **state)
+{
+	struct node_page page = view_fixture_node("n", VIEW_FIXTURE_NOW_NS, 900, 1000, 10);
+
+	(void)state;
+	page.aside_ns = 400 * NS_PER_SEC;
+	page.quarantine.count = 33;
+	page.clock_known = true;
+	page.clock_ahead_ns = -7200 * NS_PER_SEC;
+	view_slot_publish(f.ctx.views, view_fixture_of(&page, 1));
+	assert_int_equal(http_fixture_get(&f, "/metrics"), 200);
+	assert_true(has_line("evenkeel_node_sample_age_seconds{node=\"n\"} 400"));
+	assert_true(has_line("evenkeel_nodes{state=\"expired\"} 1"));
+	assert_true(has_line("evenkeel_node_quarantined_values_total{node=\"n\"} 33"));
+	assert_true(has_line("evenkeel_node_clock_skew_seconds{node=\"n\"} -7200"));
+	assert_false(has_text("evenkeel_node_cpu_latest_cores{"));
+}
+
 /* The number of series per node is a constant; nothing grows with the pods. */
 static void test_cardinality(void **state)
 {
@@ -221,19 +280,74 @@ static void test_cardinality(void **state)
 	assert_int_equal(http_fixture_get(&f, "/metrics"), 200);
 	for (const char *p = f.response.body.data; (p = strstr(p, "{node=\"alpha\"")); p++)
 		lines++;
-	assert_in_range(lines, 25, 32);
+	assert_in_range(lines, 35, 48);
 	assert_false(has_text("podaaaa"));
 	assert_false(has_text("ssh.service"));
 }
 
 #define TEST(name) HTTP_FIXTURE_TEST(name, &f)
 
+/* Of the database there is nothing without one, and no age of a save before the first. */
+static void test_store(void **state)
+{
+	static const char *const lines[] = {
+		"evenkeel_store_alarm 1",
+		"evenkeel_store_saves_total 3",
+		"evenkeel_store_failures_total 2",
+		"evenkeel_store_last_save_age_seconds 90",
+		"evenkeel_store_last_save_seconds 0.25",
+		"evenkeel_store_load_seconds 0.5",
+		"evenkeel_store_loaded_nodes 5",
+		"evenkeel_store_bytes 4096",
+		"evenkeel_store_set_aside 1",
+		"evenkeel_store_lost_intervals_total 4",
+		"# TYPE evenkeel_store_alarm gauge",
+		"# TYPE evenkeel_store_saves_total counter",
+	};
+	struct store_counters *c = &f.counters.store;
+
+	(void)state;
+	assert_int_equal(http_fixture_get(&f, "/metrics"), 200);
+	assert_false(has_text("evenkeel_store_"));
+	counter_set(&c->enabled, 1);
+	counter_set(&c->alarm, 1);
+	assert_int_equal(http_fixture_get(&f, "/metrics"), 200);
+	assert_true(has_line("evenkeel_store_saves_total 0"));
+	assert_false(has_text("\nevenkeel_store_last_save_age_seconds "));
+	assert_false(has_text("\nevenkeel_store_last_save_seconds "));
+	counter_set(&c->saves, 3);
+	counter_set(&c->failures, 2);
+	counter_set(&c->saved_ns, (uint64_t)(VIEW_FIXTURE_NOW_NS - 90 * NS_PER_SEC));
+	counter_set(&c->save_took_ns, 250 * NS_PER_MS);
+	counter_set(&c->load_took_ns, 500 * NS_PER_MS);
+	counter_set(&c->loaded, 5);
+	counter_set(&c->bytes, 4096);
+	counter_set(&c->aside, 1);
+	counter_set(&c->lost_intervals, 4);
+	assert_int_equal(http_fixture_get(&f, "/metrics"), 200);
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		if (!has_line(lines[i]))
+			fail_msg("no line \"%s\"", lines[i]);
+	assert_int_equal(http_fixture_get(&f, "/healthz"), 200);
+	assert_string_equal(f.response.body.data, "ok\n");
+	assert_int_equal(http_fixture_get(&f, "/readyz"), 200);
+	assert_non_null(strstr(f.response.body.data, "store: node windows are not being saved"));
+	counter_set(&c->alarm, 0);
+	assert_int_equal(http_fixture_get(&f, "/readyz"), 200);
+	assert_string_equal(f.response.body.data, "ok\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_format),	TEST(test_labels_are_escaped),
-		TEST(test_values),	TEST(test_unknown_is_absent),
+		TEST(test_format),
+		TEST(test_labels_are_escaped),
+		TEST(test_values),
+		TEST(test_unknown_is_absent),
+		TEST(test_counters_of_the_unknown),
+		TEST(test_bad_values_and_clocks),
 		TEST(test_cardinality),
+		TEST(test_store),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,6 +66,8 @@ static void test_one_node(void **state)
 		    "\"overflowCgroups\":0,\"agentCpuMillicores\":4.5,\"passMicroseconds\":85.25},"
 		    "\"capacity\":{\"cpuMillicores\":4000,\"memoryBytes\":8589934592},"
 		    "\"allocatable\":{\"cpuMillicores\":3800,\"memoryBytes\":7516192768},"
+		    "\"machine\":{\"cpuMillicores\":{\"user\":700,\"system\":200.25,"
+		    "\"iowait\":120.5,\"steal\":40},\"memoryAvailableBytes\":6442450944},"
 		    "\"usage\":{");
 	add_usage(&want, "cpuMillicores", "1100", cpu_mean, cpu_stddev,
 		  "\"p50\":1000,\"p95\":1200,\"p99\":1300,\"min\":800,\"max\":1400");
@@ -78,7 +80,11 @@ static void test_one_node(void **state)
 		  "\"p50\":1073741824,\"p95\":1140850688,\"p99\":1174405120,"
 		  "\"min\":1006632960,\"max\":1207959552");
 	buf_add_str(&want,
-		    "},\"contention\":{\"cpu\":0.125,\"memory\":null,\"throttledRatio\":null,"
+		    ",\"swapBytes\":{\"latest\":{\"value\":134217728,"
+		    "\"end\":\"2026-01-31T11:59:58Z\"}},"
+		    "\"pids\":{\"latest\":{\"value\":321,\"end\":\"2026-01-31T11:59:58Z\"}}},"
+		    "\"contention\":{\"cpu\":0.125,\"memory\":null,\"cpuStalledRatio\":0.03125,"
+		    "\"memoryStalledRatio\":null,\"throttledRatio\":null,"
 		    "\"throttledSeconds\":null,\"oomKills\":1}}\n");
 	assert_int_equal(http_fixture_get(&f, "/v1/nodes/alpha"), 200);
 	assert_string_equal(f.response.content_type, "application/json");
@@ -95,8 +101,54 @@ static void test_node_never_heard(void **state)
 			    "\"time\":\"2026-01-31T12:00:00Z\",\"name\":\"mute\","
 			    "\"source\":{\"state\":\"none\"},\"usage\":{},"
 			    "\"contention\":{\"cpu\":null,\"memory\":null,"
+			    "\"cpuStalledRatio\":null,\"memoryStalledRatio\":null,"
 			    "\"throttledRatio\":null,\"throttledSeconds\":null,"
 			    "\"oomKills\":null}}\n");
+}
+
+/* What was put aside, how far the clock is off, and the age of what is known. */
+static void test_bad_values_and_clocks(void **state)
+{
+	struct node_page page = view_fixture_node("n", VIEW_FIXTURE_NOW_NS, 900, 1000, 10);
+	const cJSON *source;
+
+	(void)state;
+	page.aside_ns = 45 * NS_PER_SEC;
+	page.usage.latest.cpu_milli.age_seconds = 45;
+	page.clock_known = true;
+	page.clock_ahead_ns = 30 * NS_PER_SEC;
+	page.quarantine = (struct page_quarantine){
+		.count = 3,
+		.last_ns = VIEW_FIXTURE_NOW_NS - NS_PER_SEC,
+		.reason = QUARANTINE_aboveCapacity,
+		.message = "the node used \"too much\"",
+	};
+	view_slot_publish(f.ctx.views, view_fixture_of(&page, 1));
+	assert_int_equal(http_fixture_get(&f, "/v1/nodes/n"), 200);
+	source = http_fixture_at(f.json, "source");
+	assert_string_equal(cJSON_GetStringValue(http_fixture_at(source, "state")), "late");
+	assert_true(cJSON_GetNumberValue(http_fixture_at(source, "ageSeconds")) == 45);
+	assert_true(cJSON_GetNumberValue(http_fixture_at(source, "clockSkewSeconds")) == 30);
+	assert_true(cJSON_IsFalse(http_fixture_at(source, "clockSkewed")));
+	source = http_fixture_at(source, "quarantine");
+	assert_true(cJSON_GetNumberValue(http_fixture_at(source, "count")) == 3);
+	assert_string_equal(cJSON_GetStringValue(http_fixture_at(source, "lastReason")),
+			    "aboveCapacity");
+	assert_string_equal(cJSON_GetStringValue(http_fixture_at(source, "lastMessage")),
+			    "the node used \"too much\"");
+	assert_string_equal(cJSON_GetStringValue(http_fixture_at(source, "lastTime")),
+			    "2026-01-31T11:59:59Z");
+	assert_string_equal(cJSON_GetStringValue(
+				    http_fixture_at(f.json, "usage.cpuMillicores.latest.end")),
+			    "2026-01-31T11:59:15Z");
+	assert_string_equal(cJSON_GetStringValue(
+				    http_fixture_at(f.json, "usage.memoryBytes.latest.end")),
+			    "2026-01-31T12:00:00Z");
+
+	page.clock_ahead_ns = -30 * NS_PER_SEC - 1;
+	view_slot_publish(f.ctx.views, view_fixture_of(&page, 1));
+	assert_int_equal(http_fixture_get(&f, "/v1/nodes/n"), 200);
+	assert_true(cJSON_IsTrue(http_fixture_at(f.json, "source.clockSkewed")));
 }
 
 static void test_states(void **state)
@@ -301,9 +353,16 @@ static void test_etag(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_one_node),	  TEST(test_node_never_heard), TEST(test_states),
-		TEST(test_list_envelope), TEST(test_filter_and_sort),  TEST(test_paging),
-		TEST(test_refusals),	  TEST(test_large_selection),  TEST(test_etag),
+		TEST(test_one_node),
+		TEST(test_node_never_heard),
+		TEST(test_states),
+		TEST(test_list_envelope),
+		TEST(test_filter_and_sort),
+		TEST(test_paging),
+		TEST(test_refusals),
+		TEST(test_large_selection),
+		TEST(test_etag),
+		TEST(test_bad_values_and_clocks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

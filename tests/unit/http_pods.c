@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "shared/mem.h"
+#include "shared/clock.h"
 #include "tests/http_fixture.h"
 #include "tests/view_fixture.h"
 
@@ -57,7 +58,8 @@ static void test_least_known(void **state)
 		"\"qosClass\":\"BestEffort\",\"workload\":{\"kind\":\"Pod\","
 		"\"name\":\"kubepods/besteffort/pod-delta\"},\"usage\":{\"cpuMillicores\":{"
 		"\"latest\":{\"value\":50,\"end\":\"2026-01-31T11:59:59Z\"},\"windows\":{}}},"
-		"\"contention\":{\"cpu\":null,\"memory\":null,\"throttledRatio\":null,"
+		"\"contention\":{\"cpu\":null,\"memory\":null,\"cpuStalledRatio\":null,"
+		"\"memoryStalledRatio\":null,\"throttledRatio\":null,"
 		"\"throttledSeconds\":null,\"oomKills\":null},\"containers\":[]}";
 	char *text;
 
@@ -66,6 +68,53 @@ static void test_least_known(void **state)
 	text = item_text(0);
 	assert_string_equal(text, want);
 	free(text);
+}
+
+/* On request; a day of them, oldest first. */
+static void test_peaks(void **state)
+{
+	static const char *const hidden[] = {"/v1/pods", "/v1/pods?peaks=", "/v1/pods?peaks=false"};
+	struct node_page page = view_fixture_node("n", VIEW_FIXTURE_NOW_NS, 900, 1000, 10);
+	struct pod_hours hours = {0};
+	struct page_peaks *peaks = NULL;
+	struct page_pod pods[2] = {{.name = "a"}, {.name = "b"}};
+	const int64_t hour = VIEW_FIXTURE_NOW_NS / (3600 * NS_PER_SEC);
+	char *text;
+
+	(void)state;
+	for (int k = 0; k < 3; k++) {
+		struct pod_bucket_use use = {
+			.start_ns = (hour - 4 + 2 * k) * 3600 * NS_PER_SEC,
+			.cpu_milli = 1.5F + (float)k,
+			.cpu_known = true,
+			.working_set_bytes = 100,
+			.working_set_known = k > 0,
+		};
+
+		pod_hours_add(&hours, &peaks, &use);
+	}
+	pods[1].peaks = pod_hours_peaks(&hours, peaks);
+	page.peaks = peaks;
+	page.pods = pods;
+	page.pod_count = 2;
+	view_slot_publish(f.ctx.views, view_fixture_of(&page, 1));
+	page_peaks_drop(peaks); /* the page holds them */
+	for (size_t i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++) {
+		assert_int_equal(http_fixture_get(&f, hidden[i]), 200);
+		assert_null(http_fixture_at(f.json, "items.1.hourlyPeaks"));
+	}
+	assert_int_equal(http_fixture_get(&f, "/v1/pods?peaks=true&sort=name"), 200);
+	assert_null(http_fixture_at(f.json, "items.0.hourlyPeaks"));
+	text = cJSON_PrintUnformatted(http_fixture_at(f.json, "items.1.hourlyPeaks"));
+	assert_string_equal(text,
+			    "{\"end\":\"2026-01-31T13:00:00Z\",\"cpuMillicores\":["
+			    "null,null,null,null,null,null,null,null,null,null,null,null,null,null,"
+			    "null,null,null,null,null,1.5,null,2.5,null,3.5],\"workingSetBytes\":["
+			    "null,null,null,null,null,null,null,null,null,null,null,null,null,null,"
+			    "null,null,null,null,null,null,null,100,null,100]}");
+	free(text);
+	assert_int_equal(http_fixture_get(&f, "/v1/pods?peaks=yes"), 400);
+	assert_string_equal(http_fixture_error_field(&f), "peaks");
 }
 
 static void test_most_known(void **state)
@@ -85,19 +134,36 @@ static void test_most_known(void **state)
 	assert_null(http_fixture_at(window, "p95"));
 
 	text = cJSON_PrintUnformatted(http_fixture_at(pod, "kernelLimits"));
-	assert_string_equal(text, "{\"cpuMillicores\":1500,\"memoryBytes\":null}");
+	assert_string_equal(text, "{\"cpuMillicores\":1500,\"memoryBytes\":null,"
+				  "\"memoryHighBytes\":536870912,\"swapBytes\":0,"
+				  "\"pids\":null,\"cpuBurstMicroseconds\":0}");
+	free(text);
+	text = cJSON_PrintUnformatted(http_fixture_at(pod, "usage.swapBytes"));
+	assert_string_equal(text,
+			    "{\"latest\":{\"value\":16777216,\"end\":\"2026-01-31T11:59:58Z\"}}");
+	free(text);
+	text = cJSON_PrintUnformatted(http_fixture_at(pod, "usage.pids"));
+	assert_string_equal(text, "{\"latest\":{\"value\":12,\"end\":\"2026-01-31T11:59:58Z\"}}");
 	free(text);
 	text = cJSON_PrintUnformatted(http_fixture_at(pod, "contention"));
-	assert_string_equal(text, "{\"cpu\":0.125,\"memory\":null,\"throttledRatio\":0.03125,"
+	assert_string_equal(text, "{\"cpu\":0.125,\"memory\":null,\"cpuStalledRatio\":0.03125,"
+				  "\"memoryStalledRatio\":0.0625,\"throttledRatio\":0.03125,"
 				  "\"throttledSeconds\":1.5,\"oomKills\":1}");
 	free(text);
 	text = cJSON_PrintUnformatted(http_fixture_at(pod, "containers"));
 	assert_string_equal(
 		text, "[{\"name\":\"app\",\"id\":\"0123456789abcdef\",\"runtime\":\"containerd\","
-		      "\"kernelLimits\":{\"cpuMillicores\":1000,\"memoryBytes\":1073741824},"
+		      "\"kernelLimits\":{\"cpuMillicores\":1000,\"memoryBytes\":1073741824,"
+		      "\"memoryHighBytes\":null,\"swapBytes\":67108864,\"pids\":50,"
+		      "\"cpuBurstMicroseconds\":2500},"
 		      "\"usage\":{\"cpuMillicores\":{\"latest\":{\"value\":600.125,"
 		      "\"end\":\"2026-01-31T11:59:58Z\"}},\"memoryBytes\":{\"latest\":{"
-		      "\"value\":536870912,\"end\":\"2026-01-31T11:59:58Z\"}}},"
+		      "\"value\":536870912,\"end\":\"2026-01-31T11:59:58Z\"}},"
+		      "\"swapBytes\":{\"latest\":{\"value\":8388608,"
+		      "\"end\":\"2026-01-31T11:59:58Z\"}},\"pids\":{\"latest\":{\"value\":7,"
+		      "\"end\":\"2026-01-31T11:59:58Z\"}}},"
+		      "\"contention\":{\"cpu\":0.75,\"memory\":null,\"cpuStalledRatio\":null,"
+		      "\"memoryStalledRatio\":0.5},"
 		      "\"throttledSeconds\":0.25},"
 		      "{\"name\":\"proxy\",\"kernelLimits\":{\"cpuMillicores\":null,"
 		      "\"memoryBytes\":null},\"usage\":{}}]");
@@ -117,7 +183,7 @@ static void test_machines_own_workloads(void **state)
 	assert_null(http_fixture_at(slice, "qosClass"));
 	assert_string_equal(cJSON_GetStringValue(http_fixture_at(slice, "workload.kind")), "Slice");
 	text = cJSON_PrintUnformatted(http_fixture_at(slice, "kernelLimits"));
-	assert_string_equal(text, "{\"cpuMillicores\":null,\"memoryBytes\":null}");
+	assert_string_equal(text, "{\"cpuMillicores\":null,\"memoryBytes\":null,\"pids\":4096}");
 	free(text);
 	assert_string_equal(cJSON_GetStringValue(http_fixture_at(unit, "workload.kind")), "Unit");
 	assert_null(http_fixture_at(unit, "kernelLimits"));
@@ -182,6 +248,7 @@ int main(void)
 		TEST(test_filter_and_sort),
 		TEST(test_least_known),
 		TEST(test_most_known),
+		TEST(test_peaks),
 		TEST(test_machines_own_workloads),
 		TEST(test_paging_over_equal_names),
 		TEST(test_refusals),

@@ -5,7 +5,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "shared/mem.h"
 
 #include "tests/http_fixture.h"
 
@@ -76,18 +79,48 @@ static void test_error_shape(void **state)
 
 	(void)state;
 	buf_add_str(&rs.body, "half an answer");
-	http_fail(&rs, 400, "badRequest", "pod.spec", "%s is \"bad\"\n", "it");
+	http_fail(&rs, FAIL_BAD_REQUEST, "pod.spec", "%s is \"bad\"\n", "it");
 	assert_int_equal(rs.status, 400);
 	assert_string_equal(rs.content_type, "application/json");
 	assert_string_equal(rs.body.data,
 			    "{\"error\":{\"code\":\"badRequest\","
 			    "\"message\":\"it is \\\"bad\\\"\\u000a\",\"field\":\"pod.spec\"}}\n");
-	http_fail(&rs, 404, "notFound", NULL, "no");
+	http_fail(&rs, FAIL_NOT_FOUND, NULL, "no");
 	assert_string_equal(rs.body.data,
 			    "{\"error\":{\"code\":\"notFound\",\"message\":\"no\"}}\n");
 	memset(long_text, 'x', sizeof(long_text));
-	http_fail(&rs, 404, "notFound", NULL, "%.*s", (int)sizeof(long_text), long_text);
+	http_fail(&rs, FAIL_NOT_FOUND, NULL, "%.*s", (int)sizeof(long_text), long_text);
 	assert_true(rs.body.len < 600);
+	buf_fini(&rs.body);
+}
+
+/* One code never stands for two statuses, so a client may go by either. */
+static void test_codes(void **state)
+{
+	static const struct {
+		enum http_failure failure;
+		int status;
+		const char *code;
+	} cases[] = {
+		{FAIL_BAD_REQUEST, 400, "badRequest"},
+		{FAIL_NOT_FOUND, 404, "notFound"},
+		{FAIL_METHOD_NOT_ALLOWED, 405, "methodNotAllowed"},
+		{FAIL_TOO_LARGE, 413, "tooLarge"},
+		{FAIL_BUSY, 503, "busy"},
+		{FAIL_NO_DATA, 503, "noData"},
+	};
+	struct http_response rs = {0};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *want = mem_printf("{\"error\":{\"code\":\"%s\",\"message\":\"x\"}}\n",
+					cases[i].code);
+
+		http_fail(&rs, cases[i].failure, NULL, "x");
+		assert_int_equal(rs.status, cases[i].status);
+		assert_string_equal(rs.body.data, want);
+		free(want);
+	}
 	buf_fini(&rs.body);
 }
 
@@ -99,6 +132,7 @@ int main(void)
 		TEST(test_routes),
 		TEST(test_health_bodies),
 		TEST(test_error_shape),
+		TEST(test_codes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,8 +10,14 @@
 
 #include "tests/http_fixture.h"
 
-#define TLP  "\"TargetLoadPacking\""
-#define LVRB "\"LoadVariationRiskBalancing\""
+#define TLP   "\"TargetLoadPacking\""
+#define LVRB  "\"LoadVariationRiskBalancing\""
+#define LROC  "\"LowRiskOverCommitment\""
+#define PEAKS "\"Peaks\""
+#define ALLOC "\"NodeResourcesAllocatable\""
+#define LIMIT "\"LimitAware\""
+/* What the fixture's contention of 12.5 % and its OOM kill cost: 0.9722 * 0.9 = 0.875. */
+#define STRAINED "; times 0.88 for tasks waiting for each other 12.5 % of the time and 1 OOM kill"
 
 static struct http_fixture f;
 
@@ -43,12 +49,17 @@ static int number(const char *path)
 	return at(path)->valueint;
 }
 
-/* alpha: 1200 +- 300 of 3800 millicores, 2 GiB +- 64 MiB of 7: 60 * 31.58 / 40 + 40 and 100 - 31.58 - 7.89 */
+/*
+ * alpha: 1200 +- 300 of 3800 millicores, 2 GiB +- 64 MiB of 7: 60 * 31.58 / 40 + 40 and 100 - 31.58 - 7.89, times 0.875;
+ * limits 1500 of 3800 and all of memory and a GiB:
+ * 23 % free. bravo has no limits, delta's one pod counts as the whole node, since its limits could not be read.
+ */
 static void test_all_nodes(void **state)
 {
 	static const char *const names[] = {"alpha", "bravo", "delta", "gone", "mute"};
 	static const char *const rungs[] = {"window 15m", "late 60s", "since start", "expired",
 					    "none"};
+	static const int scores[] = {50, 46, 38, 0, 0}, limits[] = {20, 88, 0, 0, 0};
 	char path[64];
 
 	(void)state;
@@ -63,27 +74,110 @@ static void test_all_nodes(void **state)
 		assert_string_equal(text(path), names[i]);
 		snprintf(path, sizeof(path), "items.%d.plugins.1.rung", i);
 		assert_string_equal(text(path), rungs[i]);
+		snprintf(path, sizeof(path), "items.%d.plugins.2.score", i);
+		assert_int_equal(number(path), limits[i]);
 		snprintf(path, sizeof(path), "items.%d.score", i);
-		assert_int_equal(number(path) > 0, i < 3);
+		assert_int_equal(number(path), scores[i]);
 	}
+	assert_int_equal(cJSON_GetArraySize(at("items.0.plugins")), 3);
 	assert_string_equal(text("items.0.plugins.0.name"), "TargetLoadPacking");
 	assert_string_equal(text("items.0.plugins.0.variant"), "corrected");
-	assert_int_equal(number("items.0.plugins.0.score"), 87);
-	assert_int_equal(number("items.0.plugins.1.score"), 61);
-	assert_int_equal(number("items.0.score"), 74);
+	assert_string_equal(text("items.0.plugins.2.name"), "LimitAware");
+	assert_int_equal(number("items.0.plugins.0.score"), 76);
+	assert_int_equal(number("items.0.plugins.1.score"), 53);
 	assert_null(http_fixture_at(f.json, "items.0.plugins.0.terms"));
-	assert_string_equal(
-		text("items.0.reason"),
-		"TargetLoadPacking 87: CPU would be at 31.6 %, within the target of 40.0 % "
-		"(1200m measured + 0m expected of 3800m); LoadVariationRiskBalancing 61: "
-		"CPU decides: mean with the pod 31.6 %, variation 7.9 %, risk 39.5 %");
-	assert_string_equal(text("items.0.plugins.1.reason"),
-			    "CPU decides: mean with the pod 31.6 %, variation 7.9 %, risk 39.5 %");
-	/* One reason where all plugins say the same. */
-	assert_string_equal(text("items.3.plugins.1.reason"), text("items.3.reason"));
+	assert_null(http_fixture_at(f.json, "items.0.plugins.0.reason"));
+	assert_null(http_fixture_at(f.json, "items.0.plugins.0.estimated"));
+	/* The plugin that takes most away; no name where nothing was judged. */
+	assert_string_equal(text("items.1.reason"),
+			    "LoadVariationRiskBalancing 23: CPU decides: mean with the pod 52.6 %, "
+			    "variation 21.1 %, risk 73.7 %" STRAINED);
 	assert_string_equal(text("items.3.reason"),
 			    "no measurement of CPU and memory (expired), last heard 400 s "
 			    "ago: the least score, since nothing unknown may win");
+}
+
+static void test_explanation(void **state)
+{
+	(void)state;
+	assert_int_equal(post("{\"explain\":true,\"nodes\":[\"alpha\",\"gone\"],\"plugins\":[" LVRB
+			      "," LROC "]}"),
+			 200);
+	assert_string_equal(
+		text("items.0.plugins.0.reason"),
+		"CPU decides: mean with the pod 31.6 %, variation 7.9 %, risk 39.5 %" STRAINED);
+	assert_string_equal(
+		text("items.0.plugins.1.reason"),
+		"the requests of its pods are not known, which takes the Kubernetes API: "
+		"the least score");
+	assert_string_equal(text("items.1.plugins.1.reason"), text("items.1.reason"));
+	assert_int_equal(cJSON_GetArraySize(at("items.1.plugins.1.terms")), 0);
+}
+
+/* alpha is left with 100 - 39.5 % of CPU and 100 - 1 GiB - all of memory, bravo and delta as they are. */
+static void test_limits(void **state)
+{
+	static const char *const bodies[] = {
+		"{\"plugins\":[" LIMIT "],\"args\":{" LIMIT ":{\"resources\":[{\"name\":\"cpu\","
+		"\"weight\":3}]}},\"explain\":true}",
+		"{\"plugins\":[" LIMIT "],\"args\":{" LIMIT
+		":{\"unlimited\":{\"cpu\":\"500m\",\"memory\":\"1Gi\"},"
+		"\"normalization\":\"Quantiles\"}},\"explain\":true}",
+	};
+	static const double raws[] = {100 * (1 - 1500.0 / 3800),
+				      100 * (2 - 1500.0 / 3800 - 2.0 / 7) / 2};
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		const cJSON *term;
+		double raw = -1;
+
+		assert_int_equal(post(bodies[i]), 200);
+		cJSON_ArrayForEach(
+			term,
+			at("items.0.plugins.0.terms")) if (strcmp(cJSON_GetObjectItem(term, "name")
+									  ->valuestring,
+								  "raw") == 0) raw =
+			cJSON_GetObjectItem(term, "value")->valuedouble;
+		assert_true(raw > raws[i] - 1e-9 && raw < raws[i] + 1e-9);
+	}
+}
+
+static void test_peaks(void **state)
+{
+	(void)state;
+	assert_int_equal(post("{\"plugins\":[" PEAKS
+			      "],\"pod\":{\"spec\":{\"containers\":[{\"resources\":{"
+			      "\"requests\":{\"cpu\":\"400m\"}}}]}},\"args\":{" PEAKS
+			      ":{\"nodePowerModel\":{\"delta\":{\"k0\":400,\"k1\":-90,\"k2\":-0.07}"
+			      ",\"alpha\":{"
+			      "\"K0\":471,\"K1\":-91.5,\"K2\":-0.0718},\"nobody\":{\"k1\":1}}}}}"),
+			 200);
+	/* alpha is at 30 %, delta at 12.5 %: on such a machine the next percent costs less the more is used. */
+	assert_int_equal(number("items.0.score"), 88);
+	assert_int_equal(number("items.1.score"), 0);
+	assert_string_equal(text("items.1.reason"),
+			    "there is no power model of this node: the least score");
+	assert_int_equal(number("items.2.score"), 0);
+	assert_non_null(strstr(text("items.2.reason"), "would raise power by"));
+}
+
+/* A scheduler's own arguments may be asked about as they are, but not believed to have an effect. */
+static void test_connection_arguments(void **state)
+{
+	static const char args[] =
+		"\"args\":{" TLP
+		":{\"watcherAddress\":\"http://w:2020\",\"metricProvider\":{\"type\":"
+		"\"Prometheus\",\"address\":\"http://"
+		"p\",\"token\":\"t\",\"insecureSkipVerify\":true}}}";
+	char body[512];
+
+	(void)state;
+	snprintf(body, sizeof(body), "{\"variant\":\"upstream\",%s}", args);
+	assert_int_equal(post(body), 200);
+	snprintf(body, sizeof(body), "{%s}", args);
+	assert_int_equal(post(body), 400);
+	assert_string_equal(http_fixture_error_field(&f), "args.TargetLoadPacking.watcherAddress");
 }
 
 static void test_pod_and_arguments(void **state)
@@ -97,8 +191,8 @@ static void test_pod_and_arguments(void **state)
 			      ":{\"targetUtilization\":50,\"defaultRequestsMultiplier\":\"2\"}}}"),
 			 200);
 	assert_int_equal(cJSON_GetArraySize(at("items")), 1);
-	/* (1200 + 700) / 3800 = 50 % */
-	assert_int_equal(number("items.0.score"), 100);
+	/* (1200 + 700) / 3800 = 50 %, strained */
+	assert_int_equal(number("items.0.score"), 88);
 	assert_string_equal(text("items.0.plugins.0.terms.0.name"), "age");
 	assert_string_equal(text("items.0.plugins.0.terms.0.unit"), "seconds");
 	assert_int_equal(number("items.0.plugins.0.terms.0.value"), 2);
@@ -109,7 +203,7 @@ static void test_pod_and_arguments(void **state)
 	assert_int_equal(number("items.0.plugins.0.terms.4.value"), 700);
 	assert_string_equal(text("items.0.reason"),
 			    "CPU would be at 50.0 %, within the target of 50.0 % (1200m "
-			    "measured + 700m expected of 3800m)");
+			    "measured + 700m expected of 3800m)" STRAINED);
 }
 
 static void test_blends_and_variants(void **state)
@@ -118,20 +212,22 @@ static void test_blends_and_variants(void **state)
 		const char *body;
 		int score, plugins;
 	} cases[] = {
-		{"{\"blend\":{" TLP ":3," LVRB ":1}}", 81, 2}, /* (3 * 87 + 61) / 4 = 80.5 */
-		{"{\"blend\":{" LVRB ":0.5}}", 61, 1},
-		{"{\"plugins\":[" LVRB "," TLP "],\"blend\":{" TLP ":2}}", 78, 2}, /* 78.33 */
-		{"{\"variant\":\"upstream\"}", 83, 2}, /* 85, and 100 - (30 + 7.5) / 2 = 81.25 */
-		{"{\"variant\":\"upstream\",\"args\":{" TLP ":{\"targetUtilization\":0}}}", 83, 2},
+		{"{\"blend\":{" TLP ":3," LVRB ":1}}", 70, 2}, /* (3 * 76 + 53) / 4 = 70.25 */
+		{"{\"blend\":{" LVRB ":0.5}}", 53, 1},
+		{"{\"plugins\":[" LVRB "," TLP "],\"blend\":{" TLP ":2}}", 68, 2}, /* 68.33 */
+		{"{\"variant\":\"upstream\"}", 55, 3}, /* 85, 100 - (30 + 7.5) / 2 = 81.25, 0 */
+		{"{\"variant\":\"upstream\",\"args\":{" TLP ":{\"targetUtilization\":0}}}", 55, 3},
+		{"{\"blend\":{" ALLOC ":1," LIMIT ":2," PEAKS ":1}}", 32,
+		 3}, /* (88 + 2 * 20 + 0) / 4 */
 		{"{\"variant\":\"kep\"}", 61, 1},
 		{"{\"variant\":\"kep\",\"args\":{" LVRB ":{\"safeVarianceMargin\":2}}}", 53, 1},
 		{"{\"plugins\":[" LVRB "],\"args\":{" LVRB ":{\"safeVarianceSensitivity\":0.5}}}",
-		 68, 1},
+		 60, 1}, /* 68 strained */
 		{"{\"plugins\":[" TLP "],\"args\":{" TLP
 		 ":{\"useLimits\":true,\"defaultRequests\":{\"cpu\":1}}}}",
-		 87, 1},
+		 76, 1},
 		{"{\"variant\":null,\"plugins\":null,\"nodes\":null,\"pod\":null,\"explain\":null}",
-		 74, 2},
+		 50, 3},
 	};
 
 	(void)state;
@@ -151,9 +247,9 @@ static void test_default_requests(void **state)
 		const char *rest;
 		int score;
 	} cases[] = {
-		{"", 28}, /* 2200 / 3800: 40 * 42.1 / 60 */
-		{",\"args\":{" TLP ":{\"defaultRequests\":{\"cpu\":\"320m\"}}}", 100},
-		{",\"args\":{" TLP ":{\"defaultRequests\":{\"memory\":\"1Gi\"}}}", 28},
+		{"", 25}, /* 2200 / 3800: 40 * 42.1 / 60, strained */
+		{",\"args\":{" TLP ":{\"defaultRequests\":{\"cpu\":\"320m\"}}}", 88},
+		{",\"args\":{" TLP ":{\"defaultRequests\":{\"memory\":\"1Gi\"}}}", 25},
 		{",\"variant\":\"upstream\",\"args\":{" TLP ":{\"defaultRequests\":{}}}", 85},
 	};
 	char body[512];
@@ -233,6 +329,57 @@ static void test_refused(void **state)
 		{"{\"args\":{" TLP ":{\"useLimits\":1}}}", "args.TargetLoadPacking.useLimits"},
 		{"{\"variant\":\"upstream\",\"args\":{" TLP ":{\"useLimits\":true}}}",
 		 "args.TargetLoadPacking.useLimits"},
+		{"{\"args\":{" LROC ":{\"smoothingWindowSize\":0}}}",
+		 "args.LowRiskOverCommitment.smoothingWindowSize"},
+		{"{\"args\":{" LROC ":{\"smoothingWindowSize\":1.5}}}",
+		 "args.LowRiskOverCommitment.smoothingWindowSize"},
+		{"{\"args\":{" LROC ":{\"riskLimitWeights\":{\"gpu\":1}}}}",
+		 "args.LowRiskOverCommitment.riskLimitWeights.gpu"},
+		{"{\"args\":{" LROC ":{\"riskLimitWeights\":{\"cpu\":1.5}}}}",
+		 "args.LowRiskOverCommitment.riskLimitWeights.cpu"},
+		{"{\"args\":{" LROC ":{\"riskLimitWeights\":{\"cpu\":\"1\"}}}}",
+		 "args.LowRiskOverCommitment.riskLimitWeights.cpu"},
+		{"{\"args\":{" LROC ":{\"riskLimitWeights\":1}}}",
+		 "args.LowRiskOverCommitment.riskLimitWeights"},
+		{"{\"args\":{" PEAKS ":{\"nodePowerModel\":{\"n\":1}}}}",
+		 "args.Peaks.nodePowerModel.n"},
+		{"{\"args\":{" PEAKS ":{\"nodePowerModel\":{\"n\":{\"k3\":1}}}}}",
+		 "args.Peaks.nodePowerModel.n.k3"},
+		{"{\"args\":{" PEAKS ":{\"nodePowerModel\":{\"n\":{\"k1\":1e999}}}}}",
+		 "args.Peaks.nodePowerModel.n.k1"},
+		{"{\"args\":{" PEAKS ":{\"nodePowerModel\":{\"n\":{},\"m\":{},\"n\":{}}}}}",
+		 "args.Peaks.nodePowerModel.n"},
+		{"{\"args\":{" ALLOC ":{\"mode\":\"least\"}}}",
+		 "args.NodeResourcesAllocatable.mode"},
+		{"{\"args\":{" ALLOC ":{\"resources\":[]}}}",
+		 "args.NodeResourcesAllocatable.resources"},
+		{"{\"args\":{" ALLOC ":{\"resources\":[{\"name\":\"cpu\",\"weight\":0}]}}}",
+		 "args.NodeResourcesAllocatable.resources[0].weight"},
+		{"{\"args\":{" ALLOC ":{\"resources\":[{\"name\":\"cpu\",\"weight\":1},{\"name\":"
+		 "\"cpu\",\"weight\":1}]}}}",
+		 "args.NodeResourcesAllocatable.resources[1].name"},
+		{"{\"args\":{" LIMIT ":{\"resources\":[{\"name\":\"gpu\",\"weight\":1}]}}}",
+		 "args.LimitAware.resources[0].name"},
+		{"{\"args\":{" LIMIT ":{\"resources\":[{\"name\":\"cpu\",\"weigth\":1}]}}}",
+		 "args.LimitAware.resources[0].weigth"},
+		{"{\"args\":{" LIMIT ":{\"resources\":[{\"name\":\"cpu\"}]}}}",
+		 "args.LimitAware.resources[0].weight"},
+		{"{\"args\":{" LIMIT ":{\"unlimited\":{\"cpu\":\"0\"}}}}",
+		 "args.LimitAware.unlimited.cpu"},
+		{"{\"args\":{" LIMIT ":{\"unlimited\":{\"gpu\":\"1\"}}}}",
+		 "args.LimitAware.unlimited.gpu"},
+		{"{\"args\":{" LIMIT ":{\"normalization\":\"Robust\"}}}",
+		 "args.LimitAware.normalization"},
+		{"{\"variant\":\"upstream\",\"args\":{" LIMIT ":{\"normalization\":\"MinMax\"}}}",
+		 "args.LimitAware.normalization"},
+		{"{\"variant\":\"upstream\",\"args\":{" LIMIT ":{\"unlimited\":{}}}}",
+		 "args.LimitAware.unlimited"},
+		{"{\"variant\":\"upstream\",\"args\":{" TLP
+		 ":{\"metricProvider\":{\"type\":\"Datadog\"}}}}",
+		 "args.TargetLoadPacking.metricProvider.type"},
+		{"{\"variant\":\"upstream\",\"args\":{" TLP ":{\"metricProvider\":{\"url\":1}}}}",
+		 "args.TargetLoadPacking.metricProvider.url"},
+		{"{\"variant\":\"kep\",\"plugins\":[" LIMIT "]}", "variant"},
 		{"{\"args\":{" LVRB ":{\"safeVarianceMargin\":-1}}}",
 		 "args.LoadVariationRiskBalancing.safeVarianceMargin"},
 		{"{\"args\":{" LVRB ":{\"safeVarianceSensitivity\":\"2\"}}}",
@@ -244,7 +391,7 @@ static void test_refused(void **state)
 		if (post(cases[i].body) != 400 ||
 		    strcmp(http_fixture_error_field(&f), cases[i].field) != 0)
 			fail_msg("%s: %s", cases[i].body, f.response.body.data);
-		assert_string_equal(http_fixture_error(&f), "invalid");
+		assert_string_equal(http_fixture_error(&f), "badRequest");
 		assert_string_equal(f.response.content_type, "application/json");
 	}
 }
@@ -255,6 +402,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_all_nodes),
+		TEST(test_explanation),
+		TEST(test_limits),
+		TEST(test_peaks),
+		TEST(test_connection_arguments),
 		TEST(test_pod_and_arguments),
 		TEST(test_blends_and_variants),
 		TEST(test_default_requests),

@@ -6,6 +6,8 @@
 #include <cmocka.h>
 
 #include <stdio.h>
+#include <string.h>
+#include <zlib.h>
 
 #include "shared/clock.h"
 #include "tests/http_fixture.h"
@@ -57,7 +59,7 @@ static void test_bytes(void **state)
 	assert_int_equal(http_fixture_get(&f, "/watcher?host=alpha"), 200);
 	assert_string_equal(f.response.content_type, "application/json");
 	snprintf(expected, sizeof(expected),
-		 "%s,\"window\":\"15m\",\"windowSeconds\":900,\"ageSeconds\":2,"
+		 "%s,\"state\":\"fresh\",\"window\":\"15m\",\"windowSeconds\":900,\"ageSeconds\":2,"
 		 "\"samples\":9000}}}}",
 		 want);
 	assert_string_equal(f.response.body.data, expected);
@@ -262,6 +264,169 @@ static void test_upstream_windows(void **state)
 	assert_string_equal(string_at(MAP ".n.window"), "5m");
 }
 
+static void test_denominator(void **state)
+{
+	struct node_page page = view_fixture_node("n", VIEW_FIXTURE_NOW_NS, 900, 1000, 10);
+
+	(void)state;
+	page.cpu_allocatable_milli = 2000;
+	page.mem_allocatable_bytes = page.mem_capacity_bytes / 4;
+	f.ctx.watcher_allocatable = true;
+	republish(view_fixture_of(&page, 1));
+	assert_int_equal(http_fixture_get(&f, "/watcher"), 200);
+	assert_true(number_at(MAP ".n.metrics.0.value") == 50);
+	assert_true(number_at(MAP ".n.metrics.1.value") == 0.5);
+	assert_true(number_at(MAP ".n.metrics.2.value") == 100);
+	assert_true(number_at(MAP ".n.metrics.3.value") == 3.125);
+	page.mem_allocatable_bytes = 0; /* then there is nothing to be of */
+	republish(view_fixture_of(&page, 1));
+	assert_int_equal(http_fixture_get(&f, "/watcher"), 200);
+	assert_int_equal(cJSON_GetArraySize(http_fixture_at(f.json, MAP)), 0);
+}
+
+/* A node whose newest values could not be is as old as the last good ones. */
+static void test_age_of_what_is_known(void **state)
+{
+	struct node_page page = view_fixture_node("n", VIEW_FIXTURE_NOW_NS, 900, 1000, 10);
+
+	(void)state;
+	page.aside_ns = 60 * NS_PER_SEC;
+	republish(view_fixture_of(&page, 1));
+	assert_int_equal(http_fixture_get(&f, "/watcher"), 200);
+	assert_string_equal(string_at(MAP ".n.state"), "late");
+	assert_true(number_at(MAP ".n.ageSeconds") == 60);
+	assert_true(number_at(MAP ".n.metrics.1.value") == 0.5);
+	page.aside_ns = 301 * NS_PER_SEC;
+	republish(view_fixture_of(&page, 1));
+	assert_int_equal(http_fixture_get(&f, "/watcher"), 200);
+	assert_int_equal(cJSON_GetArraySize(http_fixture_at(f.json, MAP)), 0);
+}
+
+static int64_t later_ns;
+
+static int64_t later(void)
+{
+	return VIEW_FIXTURE_NOW_NS + later_ns;
+}
+
+/* One body for all until there is another view or a node of it is late or gone; a host's answer is its own. */
+static void test_made_once_per_view(void **state)
+{
+	struct shared_body *first, *second;
+	uint64_t tag;
+
+	(void)state;
+	f.ctx.watcher_cache = watcher_cache_new();
+	f.ctx.now_ns = later;
+	later_ns = 0;
+	assert_int_equal(http_fixture_get(&f, "/watcher"), 200);
+	assert_int_equal(cJSON_GetArraySize(http_fixture_at(f.json, MAP)), 3);
+	assert_string_equal(f.response.content_type, "application/json");
+	assert_true(f.response.negotiated);
+	assert_false(f.response.gzip);
+	first = shared_body_hold(f.response.shared);
+	tag = f.response.etag;
+	assert_true(tag != 0);
+	later_ns = 20 * NS_PER_SEC;
+	assert_int_equal(http_fixture_get(&f, "/watcher?host="), 200);
+	assert_ptr_equal(f.response.shared, first);
+	assert_true(f.response.etag == tag);
+	assert_int_equal(http_fixture_get(&f, "/watcher?host=alpha"), 200);
+	assert_null(f.response.shared);
+
+	later_ns = 29 * NS_PER_SEC; /* delta is late */
+	assert_int_equal(http_fixture_get(&f, "/watcher"), 200);
+	assert_ptr_not_equal(f.response.shared, first);
+	assert_true(f.response.etag != tag);
+	assert_string_equal(string_at(MAP ".delta.state"), "late");
+	assert_non_null(strstr(first->data, "\"delta\"")); /* who holds it can read on */
+	shared_body_drop(first);
+
+	second = shared_body_hold(f.response.shared);
+	republish(view_fixture_of(NULL, 0)); /* an answer that is none is not kept */
+	assert_int_equal(http_fixture_get(&f, "/watcher"), 503);
+	assert_null(f.response.shared);
+	assert_string_equal(http_fixture_error(&f), "noData");
+	republish(view_fixture_new());
+	assert_int_equal(http_fixture_get(&f, "/watcher"), 200);
+	assert_string_equal(f.response.shared->data, second->data);
+	shared_body_drop(second);
+	f.ctx.watcher_upstream = true;
+	later_ns = 0;
+	assert_int_equal(http_fixture_get(&f, "/watcher"), 200);
+	assert_null(http_fixture_at(f.json, MAP ".alpha.window"));
+	watcher_cache_free(f.ctx.watcher_cache);
+	watcher_cache_free(NULL);
+}
+
+static void inflate_all(const struct shared_body *b, char *out, size_t size)
+{
+	z_stream z = {.next_in = (Bytef *)b->data,
+		      .avail_in = (uInt)b->len,
+		      .next_out = (Bytef *)out,
+		      .avail_out = (uInt)size};
+
+	assert_int_equal(inflateInit2(&z, 15 + 16), Z_OK);
+	assert_int_equal(inflate(&z, Z_FINISH), Z_STREAM_END);
+	out[z.total_out] = '\0';
+	inflateEnd(&z);
+}
+
+static void test_compressed(void **state)
+{
+	static char text[65536];
+	struct shared_body *plain;
+
+	(void)state;
+	f.ctx.watcher_cache = watcher_cache_new();
+	assert_int_equal(http_fixture_get(&f, "/watcher"), 200);
+	plain = shared_body_hold(f.response.shared);
+	f.accept_encoding = "deflate, gzip;q=0.5";
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(http_fixture_get(&f, "/watcher"), 200);
+		assert_true(f.response.gzip && f.response.negotiated);
+		assert_true(f.response.shared->len < plain->len);
+		inflate_all(f.response.shared, text, sizeof(text));
+		assert_string_equal(text, plain->data);
+	}
+	f.accept_encoding = "gzip;q=0";
+	assert_int_equal(http_fixture_get(&f, "/watcher"), 200);
+	assert_ptr_equal(f.response.shared, plain);
+	assert_false(f.response.gzip);
+	shared_body_drop(plain);
+	f.accept_encoding = NULL;
+	watcher_cache_free(f.ctx.watcher_cache);
+}
+
+static void test_accepts_gzip(void **state)
+{
+	static const struct {
+		const char *header;
+		bool accepts;
+	} cases[] = {
+		{NULL, false},
+		{"", false},
+		{"gzip", true},
+		{"GZip", true},
+		{"identity", false},
+		{"deflate,gzip", true},
+		{" deflate ,\tgzip ; q=1", true},
+		{"gzip;q=0", false},
+		{"gzip;q=0.000", false},
+		{"gzip;q=0.001", true},
+		{"*", true},
+		{"*;q=0", false},
+		{"xgzip, gzipx", false},
+		{"br, gzip;q=0, deflate", false},
+		{",,,", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		if (shared_body_accepts_gzip(cases[i].header) != cases[i].accepts)
+			fail_msg("\"%s\"", cases[i].header ? cases[i].header : "(none)");
+}
+
 /* Half a node would look better than a whole one to some plugins. */
 static void test_node_needs_all_four_values(void **state)
 {
@@ -315,6 +480,11 @@ int main(void)
 		TEST(test_all_expired),
 		TEST(test_upstream_windows),
 		TEST(test_node_needs_all_four_values),
+		TEST(test_denominator),
+		TEST(test_age_of_what_is_known),
+		TEST(test_made_once_per_view),
+		TEST(test_compressed),
+		TEST(test_accepts_gzip),
 		TEST(test_health),
 	};
 

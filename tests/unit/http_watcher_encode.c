@@ -47,6 +47,7 @@ static void test_full_document(void **state)
 		 .extra = true,
 		 .window = "5m",
 		 .window_seconds = 299.5,
+		 .state = "fresh",
 		 .age_seconds = 2.25,
 		 .samples = 3000},
 	};
@@ -59,15 +60,16 @@ static void test_full_document(void **state)
 					 .node_count = 2};
 
 	(void)state;
-	assert_encodes(&a, "{\"timestamp\":100,\"window\":{\"duration\":\"15m\",\"start\":-800,"
-			   "\"end\":100},\"source\":\"Evenkeel\",\"data\":{\"NodeMetricsMap\":{"
-			   "\"a\":{\"metrics\":["
-			   "{\"name\":\"host.cpu\",\"type\":\"CPU\",\"operator\":\"AVG\","
-			   "\"rollup\":\"15m\",\"value\":12.5},"
-			   "{\"name\":\"host.cpu\",\"type\":\"CPU\",\"operator\":\"STD\","
-			   "\"rollup\":\"15m\",\"value\":0.25}]," TAIL "},"
-			   "\"b\\\"\":{\"metrics\":[]," TAIL ",\"window\":\"5m\","
-			   "\"windowSeconds\":299.5,\"ageSeconds\":2.25,\"samples\":3000}}}}");
+	assert_encodes(&a,
+		       "{\"timestamp\":100,\"window\":{\"duration\":\"15m\",\"start\":-800,"
+		       "\"end\":100},\"source\":\"Evenkeel\",\"data\":{\"NodeMetricsMap\":{"
+		       "\"a\":{\"metrics\":["
+		       "{\"name\":\"host.cpu\",\"type\":\"CPU\",\"operator\":\"AVG\","
+		       "\"rollup\":\"15m\",\"value\":12.5},"
+		       "{\"name\":\"host.cpu\",\"type\":\"CPU\",\"operator\":\"STD\","
+		       "\"rollup\":\"15m\",\"value\":0.25}]," TAIL "},"
+		       "\"b\\\"\":{\"metrics\":[]," TAIL ",\"state\":\"fresh\",\"window\":\"5m\","
+		       "\"windowSeconds\":299.5,\"ageSeconds\":2.25,\"samples\":3000}}}}");
 }
 
 /* Only number forms that the Go client's decoder reads back as they were meant. */

@@ -52,13 +52,11 @@ static void expect_same_entry(const struct entry *a, const struct entry *b, bool
 	if (!identity) {
 		assert_null(b->entity);
 		assert_false(b->fresh);
-		assert_int_equal(b->limits.cpu_milli, LIMIT_UNKNOWN);
-		assert_int_equal(b->limits.mem_bytes, LIMIT_UNKNOWN);
+		assert_memory_equal(&b->limits, &KERNEL_LIMITS_UNKNOWN, sizeof(b->limits));
 		return;
 	}
 	assert_true(b->fresh);
-	assert_int_equal(a->limits.cpu_milli, b->limits.cpu_milli);
-	assert_int_equal(a->limits.mem_bytes, b->limits.mem_bytes);
+	assert_memory_equal(&a->limits, &b->limits, sizeof(a->limits));
 	assert_int_equal(a->entity->ref, b->entity->ref);
 	assert_int_equal(a->entity->parent, b->entity->parent);
 	assert_int_equal(a->entity->kind, b->entity->kind);
@@ -114,7 +112,7 @@ static void test_round_trip(void **state)
 		expect_round_trip(second, full, 1);
 		expect_round_trip(merged, full, 1);
 		expect_round_trip(empty, full, 1);
-		expect_round_trip(large, full, full ? 11 : 3);
+		expect_round_trip(large, full, full ? 11 : 4);
 	}
 	interval_free(first);
 	interval_free(second);
@@ -143,6 +141,26 @@ static void test_sizes(void **state)
 		fini(&full);
 		interval_free(interval);
 	}
+}
+
+/* What is 0 is not sent, so a kernel or a tier that lacks a value costs nothing. */
+static void test_zeros_cost_nothing(void **state)
+{
+	struct interval *interval = interval_make(2, 1, 1);
+	struct usage *u = &interval->entries[1].usage;
+	struct parts with, without;
+
+	(void)state;
+	u->stall_cpu_ns = u->stall_mem_ns = u->swap_bytes = 300;
+	u->pids = 300;
+	encode(&with, interval, 0);
+	u->stall_cpu_ns = u->stall_mem_ns = u->swap_bytes = 0;
+	u->pids = 0;
+	encode(&without, interval, 0);
+	assert_int_equal(total_len(&with) - total_len(&without), 4 * 3);
+	fini(&with);
+	fini(&without);
+	interval_free(interval);
 }
 
 static void test_too_big(void **state)
@@ -247,26 +265,9 @@ static int decode_model(const struct model *m, struct reason *why)
 	X(m->entries[0].ref = 0, "entry 0: 0, twice")                                              \
 	X(m->entries[0].ref = 2, "entry 2: 0, twice")                                              \
 	X(m->entries[0].ref = 3, "entry 2: 0, twice")                                              \
-	X(m->usage[0].have = 1 << 7, "entry 1: have")                                              \
+	X(m->usage[0].have = 1 << 11, "entry 1: have")                                             \
 	X(m->usage[1].seconds = -1, "entry 2: seconds")                                            \
 	X(m->usage[1].seconds = NAN, "entry 2: seconds")                                           \
-	X(m->usage[1].throttled_ns = UINT64_MAX, "entry 2: throttled_ns")                          \
-	X(m->usage[1].contention_cpu_ns = 1ULL << 60, "entry 2: contention_cpu_ns")                \
-	X(m->usage[1].contention_mem_ns = 1ULL << 60, "entry 2: contention_mem_ns")                \
-	X(m->cpu.weight = -1, "node: cpu_milli.weight")                                            \
-	X(m->cpu.weight = INFINITY, "cpu_milli.weight")                                            \
-	X(m->cpu.weight = 0, "1 samples of weight 0")                                              \
-	X(m->cpu.samples = 0, "0 samples of weight 1")                                             \
-	X(m->cpu.mean = NAN, "cpu_milli.mean")                                                     \
-	X(m->cpu.m2 = -1, "cpu_milli.m2")                                                          \
-	X(m->cpu.m2 = NAN, "cpu_milli.m2")                                                         \
-	X(m->cpu.m2 = 3e38F, "cpu_milli.m2")                                                       \
-	X(m->cpu.min = -INFINITY, "cpu_milli.min")                                                 \
-	X(m->cpu.max = 3e38F, "cpu_milli.max")                                                     \
-	X(m->cpu.last = NAN, "cpu_milli.last")                                                     \
-	X(m->memory.mean = NAN, "node: mem_bytes: mean")                                           \
-	X(m->memory.max = INFINITY, "mem_bytes: max")                                              \
-	X(m->memory.last = -3e38F, "mem_bytes: last")                                              \
 	X(m->node.tier = 4, "node: tier")                                                          \
 	X(m->node.rate_hz = -1, "node: rate_hz")                                                   \
 	X(m->node.cpu_capacity_milli = -1, "cpu_capacity_milli")                                   \
@@ -288,7 +289,12 @@ static int decode_model(const struct model *m, struct reason *why)
 	X(m->identity.container_id.len = 31, "length of container_id")                             \
 	X(m->identity.container_id.len = 33, "length of container_id")                             \
 	X(m->identity.limit_cpu_milli = -3, "limit_cpu_milli")                                     \
-	X(m->identity.limit_mem_bytes = INT64_MIN, "limit_mem_bytes")
+	X(m->identity.limit_mem_bytes = INT64_MIN, "limit_mem_bytes")                              \
+	X(m->identity.limit_mem_high_bytes = -3, "entry 2: limit_mem_high_bytes")                  \
+	X(m->identity.limit_swap_bytes = -3, "entry 2: limit_swap_bytes")                          \
+	X(m->identity.limit_pids = -3, "entry 2: limit_pids")                                      \
+	X(m->identity.cpu_burst_ns = -3, "entry 2: cpu_burst_ns")                                  \
+	X(m->identity.cpu_burst_ns = -1, "entry 2: cpu_burst_ns")
 
 static void expect_impossible(const struct model *m, const char *change, const char *wanted)
 {
@@ -315,6 +321,34 @@ static void test_impossible_values(void **state)
 	expect_impossible(m, #change, wanted);
 	IMPOSSIBLE(X)
 #undef X
+}
+
+/* What was measured is for the usage state to judge: it arrives as it was told. */
+static void test_measures_pass(void **state)
+{
+	struct model model, *m = &model;
+	struct interval *i;
+	struct buf part = BUF_INIT;
+
+	(void)state;
+	model_init(m);
+	m->cpu.mean = NAN;
+	m->cpu.weight = -1;
+	m->memory.max = INFINITY;
+	m->node_usage.stall_mem_ns = UINT64_MAX;
+	m->node.mem_available_bytes = -1;
+	m->node.cpu_user_ns = UINT64_MAX;
+	buf_reserve(&part, evenkeel__interval_part__get_packed_size(&m->part));
+	part.len = evenkeel__interval_part__pack(&m->part, (uint8_t *)part.data);
+	assert_int_equal(body_decode_interval(&part, 1, &i, NULL), 0);
+	assert_true(isnan(i->node.usage.cpu_milli.mean));
+	assert_true(i->node.usage.cpu_milli.weight == -1);
+	assert_true(isinf(i->node.usage.mem_bytes.max));
+	assert_true(i->node.usage.stall_mem_ns == UINT64_MAX);
+	assert_int_equal(i->node.mem_available_bytes, -1);
+	assert_true(i->node.cpu_split.user_ns == UINT64_MAX);
+	interval_free(i);
+	buf_fini(&part);
 }
 
 /* Parts of two intervals, in the wrong order, missing, or not there at all. */
@@ -482,11 +516,18 @@ static void test_ack_refusals(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_too_big),	    cmocka_unit_test(test_impossible_values),
-		cmocka_unit_test(test_wrong_parts), cmocka_unit_test(test_not_a_body),
-		cmocka_unit_test(test_limits),	    cmocka_unit_test(test_ack_round_trip),
-		cmocka_unit_test(test_ack_clamps),  cmocka_unit_test(test_ack_refusals),
+		cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_zeros_cost_nothing),
+		cmocka_unit_test(test_too_big),
+		cmocka_unit_test(test_impossible_values),
+		cmocka_unit_test(test_measures_pass),
+		cmocka_unit_test(test_wrong_parts),
+		cmocka_unit_test(test_not_a_body),
+		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_ack_round_trip),
+		cmocka_unit_test(test_ack_clamps),
+		cmocka_unit_test(test_ack_refusals),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

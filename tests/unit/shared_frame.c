@@ -39,8 +39,11 @@ static int setup(void **state)
 	make_key(&s->ring.keys[0], 1);
 	make_key(&s->ring.keys[1], 2);
 	s->ring.count = 2;
-	s->sealed = (struct frame_header){
-		.type = FRAME_INTERVAL, .sequence = 0x0102030405060708, .part = 3, .parts = 7};
+	s->sealed = (struct frame_header){.type = FRAME_INTERVAL,
+					  .sequence = 0x0102030405060708,
+					  .part = 3,
+					  .parts = 7,
+					  .age_ms = 0x01020304};
 	memset(s->sealed.run, 0xab, sizeof(s->sealed.run));
 	memcpy(s->sealed.node, "node-1.example", 15);
 	*state = s;
@@ -76,6 +79,7 @@ static void expect_opened(const struct scene *s)
 	assert_int_equal(s->header.sequence, s->sealed.sequence);
 	assert_int_equal(s->header.part, s->sealed.part);
 	assert_int_equal(s->header.parts, s->sealed.parts);
+	assert_int_equal(s->header.age_ms, s->sealed.age_ms);
 	assert_memory_equal(s->header.run, s->sealed.run, FRAME_RUN_LEN);
 	assert_memory_equal(s->header.nonce, s->sealed.nonce, FRAME_NONCE_LEN);
 	assert_memory_equal(s->header.key_id, s->sealed.key_id, KEY_ID_LEN);
@@ -89,15 +93,17 @@ static void test_layout(void **state)
 {
 	static const uint8_t fixed[] = {'E', 'V', 'K', 'L', 1, 1, 14, 0, 2, 2, 2, 2, 2, 2, 2, 2};
 	static const uint8_t numbers[] = {8, 7, 6, 5, 4, 3, 2, 1, 3, 0, 7, 0, BODY_LEN, 0, 0, 0};
+	static const uint8_t age[] = {4, 3, 2, 1};
 	struct scene *s = *state;
 
 	seal(s, &s->ring.keys[1], NULL);
-	assert_int_equal(s->frame.len, 72 + 14 + BODY_LEN + 16);
+	assert_int_equal(s->frame.len, 76 + 14 + BODY_LEN + 16);
 	assert_memory_equal(s->frame.data, fixed, sizeof(fixed));
 	assert_memory_equal(s->frame.data + 16, s->sealed.run, 16);
 	assert_memory_equal(s->frame.data + 32, numbers, sizeof(numbers));
 	assert_memory_equal(s->frame.data + 48, s->sealed.nonce, 24);
-	assert_memory_equal(s->frame.data + 72, "node-1.example", 14);
+	assert_memory_equal(s->frame.data + 72, age, sizeof(age));
+	assert_memory_equal(s->frame.data + 76, "node-1.example", 14);
 }
 
 static void test_round_trip(void **state)
@@ -162,14 +168,15 @@ static void test_errors(void **state)
 		{5, 0, -EBADMSG}, /* type */
 		{5, 3, -EBADMSG},	{6, 0, -EBADMSG}, /* node name length */
 		{6, 254, -EBADMSG},	{7, 1, -EBADMSG},
-		{72, '/', -EBADMSG}, /* node name */
-		{72, 0, -EBADMSG},	{8, 9, -ENOKEY}, /* key id */
+		{76, '/', -EBADMSG}, /* node name */
+		{76, 0, -EBADMSG},	{8, 9, -ENOKEY}, /* key id */
 		{32, 9, -EKEYREJECTED}, /* sequence */
 		{40, 7, -EBADMSG}, /* part of 7 */
 		{41, 1, -EBADMSG},	{42, 0, -EBADMSG}, /* parts */
 		{42, 17, -EBADMSG},	{42, 6, -EKEYREJECTED},
 		{44, 1, -EBADMSG}, /* body length */
-		{47, 0xff, -EBADMSG},	{73, 'a', -EKEYREJECTED},
+		{47, 0xff, -EBADMSG},	{77, 'a', -EKEYREJECTED},
+		{72, 5, -EKEYREJECTED}, /* age */
 	};
 	struct scene *s = *state;
 

@@ -11,27 +11,40 @@
 #include <cmocka.h>
 
 static const uint32_t all = USAGE_CPU | USAGE_MEMORY | USAGE_WORKING_SET | USAGE_THROTTLE |
-			    USAGE_OOM | USAGE_CONTENTION_CPU | USAGE_CONTENTION_MEMORY;
+			    USAGE_OOM | USAGE_CONTENTION_CPU | USAGE_CONTENTION_MEMORY |
+			    USAGE_STALL_CPU | USAGE_STALL_MEMORY | USAGE_SWAP | USAGE_PIDS;
 
-static struct usage make_usage(uint32_t have, double milli, double seconds, float bytes)
+/* In zeroed memory, so that usages can be compared with their padding. */
+static void fill_usage(struct usage *u, uint32_t have, double milli, double seconds, float bytes)
 {
 	struct moments cpu = {0};
 
 	moments_add(&cpu, milli, seconds / 2);
 	moments_add(&cpu, milli * 2, seconds / 2);
-	return (struct usage){
-		.have = have,
-		.oom_kills = 1,
-		.seconds = (float)seconds,
-		.cpu_milli = moments_pack(&cpu),
-		.mem_bytes = {bytes, bytes * 2, bytes / 2},
-		.working_set_bytes = {bytes / 4, bytes, bytes / 8},
-		.throttled_ns = 10,
-		.throttled_periods = 3,
-		.periods = 4,
-		.contention_cpu_ns = 5,
-		.contention_mem_ns = 6,
-	};
+	memset(u, 0, sizeof(*u));
+	u->have = have;
+	u->oom_kills = 1;
+	u->seconds = (float)seconds;
+	u->cpu_milli = moments_pack(&cpu);
+	u->mem_bytes = (struct gauge){bytes, bytes * 2, bytes / 2};
+	u->working_set_bytes = (struct gauge){bytes / 4, bytes, bytes / 8};
+	u->throttled_ns = 10;
+	u->throttled_periods = 3;
+	u->periods = 4;
+	u->contention_cpu_ns = 5;
+	u->contention_mem_ns = 6;
+	u->stall_cpu_ns = 7;
+	u->stall_mem_ns = 8;
+	u->swap_bytes = (uint64_t)bytes;
+	u->pids = (uint32_t)bytes / 10;
+}
+
+static struct usage make_usage(uint32_t have, double milli, double seconds, float bytes)
+{
+	struct usage u;
+
+	fill_usage(&u, have, milli, seconds, bytes);
+	return u;
 }
 
 static void test_entities_are_counted(void **state)
@@ -95,6 +108,38 @@ static void test_usage_merge(void **state)
 	assert_int_equal(a.periods, 8);
 	assert_int_equal(a.contention_cpu_ns, 10);
 	assert_int_equal(a.contention_mem_ns, 12);
+	assert_int_equal(a.stall_cpu_ns, 14);
+	assert_int_equal(a.stall_mem_ns, 16);
+	assert_int_equal(a.swap_bytes, 3000);
+	assert_int_equal(a.pids, 300);
+}
+
+/* What is now comes from the later side that knows it, also when it is 0 there. */
+static void test_usage_merge_of_what_is_now(void **state)
+{
+	static const struct {
+		uint32_t have_a, have_b;
+		uint64_t swap_b, swap;
+		uint32_t pids_b, pids;
+	} cases[] = {
+		{USAGE_SWAP | USAGE_PIDS, 0, 0, 1000, 0, 100},
+		{USAGE_SWAP | USAGE_PIDS, USAGE_SWAP, 0, 0, 7, 100},
+		{USAGE_SWAP | USAGE_PIDS, USAGE_PIDS, 9, 1000, 7, 7},
+		{0, USAGE_SWAP | USAGE_PIDS, 9, 9, 7, 7},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct usage a = make_usage(cases[i].have_a, 100, 2, 1000);
+		struct usage b = make_usage(cases[i].have_b, 100, 2, 1000);
+
+		b.swap_bytes = cases[i].swap_b;
+		b.pids = cases[i].pids_b;
+		usage_merge(&a, &b);
+		assert_int_equal(a.have, cases[i].have_a | cases[i].have_b);
+		assert_int_equal(a.swap_bytes, cases[i].swap);
+		assert_int_equal(a.pids, cases[i].pids);
+	}
 }
 
 /* What only one side measured is the other's; what none did stays unknown. */
@@ -113,16 +158,14 @@ static void test_usage_merge_of_unknowns(void **state)
 	assert_near(a.working_set_bytes.mean, 2250);
 	assert_near(a.working_set_bytes.last, 1125);
 
-	b = make_usage(all, 300, 5, 4000);
-	a = nothing;
+	fill_usage(&b, all, 300, 5, 4000);
+	memcpy(&a, &nothing, sizeof(a));
 	usage_merge(&a, &b);
 	assert_memory_equal(&a, &b, sizeof(a));
-	b = nothing;
-	usage_merge(&a, &b);
-	b = make_usage(all, 300, 5, 4000);
+	usage_merge(&a, &nothing);
 	assert_memory_equal(&a, &b, sizeof(a));
-	a = b = nothing;
-	usage_merge(&a, &b);
+	memcpy(&a, &nothing, sizeof(a));
+	usage_merge(&a, &nothing);
 	assert_memory_equal(&a, &nothing, sizeof(a));
 }
 
@@ -158,7 +201,8 @@ static struct interval *make_interval(uint64_t sequence, const uint32_t *refs)
 	for (size_t n = 0; n < count; n++) {
 		i->entries[n].ref = refs[n];
 		i->entries[n].entity = entity_new(refs[n], ENTITY_UNIT, "x");
-		i->entries[n].limits = (struct kernel_limits){(int64_t)sequence * 100, LIMIT_NONE};
+		i->entries[n].limits = (struct kernel_limits){.cpu_milli = (int64_t)sequence * 100,
+							      .mem_bytes = LIMIT_NONE};
 		i->entries[n].usage = make_usage(all, refs[n] * 10., 5, 100);
 	}
 	i->node.usage = make_usage(all, 1000, 5, 1e9f);
@@ -222,6 +266,10 @@ static void test_interval_merge_of_the_node(void **state)
 	b->node.tier = TIER_T3;
 	b->node.cpu_capacity_milli = 8000;
 	b->node.boot_id[0] = 'b';
+	a->node.mem_available_bytes = 11;
+	b->node.mem_available_bytes = 12;
+	a->node.cpu_split = (struct cpu_split){1, 20, 300, 4000};
+	b->node.cpu_split = (struct cpu_split){5, 60, 700, 8000};
 	m = interval_merge(a, b);
 	assert_int_equal(m->entry_count, 0);
 	assert_near(m->node.usage.seconds, 20);
@@ -232,6 +280,11 @@ static void test_interval_merge_of_the_node(void **state)
 	assert_int_equal(m->node.tier, TIER_T3);
 	assert_int_equal(m->node.cpu_capacity_milli, 8000);
 	assert_int_equal(m->node.agent_cpu_ns, 14);
+	assert_int_equal(m->node.mem_available_bytes, 12);
+	assert_int_equal(m->node.cpu_split.user_ns, 6);
+	assert_int_equal(m->node.cpu_split.system_ns, 80);
+	assert_int_equal(m->node.cpu_split.iowait_ns, 1000);
+	assert_int_equal(m->node.cpu_split.steal_ns, 12000);
 	assert_string_equal(m->node.boot_id, "b");
 	assert_int_equal(histogram_total(&m->node.cpu_hist), 2);
 	assert_int_equal(histogram_total(&m->node.mem_hist), 2);
@@ -255,7 +308,7 @@ static void test_interval_merge_keeps_identities(void **state)
 	for (int n = 0; n < 2; n++) {
 		entity_drop(b->entries[n].entity);
 		b->entries[n].entity = NULL;
-		b->entries[n].limits = (struct kernel_limits){LIMIT_UNKNOWN, LIMIT_UNKNOWN};
+		b->entries[n].limits = KERNEL_LIMITS_UNKNOWN;
 	}
 	entity_drop(a->entries[1].entity);
 	a->entries[1].entity = NULL;
@@ -309,6 +362,7 @@ int main(void)
 		cmocka_unit_test(test_entities_are_counted),
 		cmocka_unit_test(test_a_new_interval),
 		cmocka_unit_test(test_usage_merge),
+		cmocka_unit_test(test_usage_merge_of_what_is_now),
 		cmocka_unit_test(test_usage_merge_of_unknowns),
 		cmocka_unit_test(test_usage_merge_at_the_limits),
 		cmocka_unit_test(test_interval_merge),

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "shared/jsonw.h"
@@ -82,6 +83,31 @@ static void test_strings(void **state)
 	jsonw_key_int(&writer, "k\"\n", 1);
 	jsonw_object_close(&writer);
 	assert_string_equal(out.data, "{\"k\\\"\\u000a\":1}");
+}
+
+/* Text is scanned in words: every character at every place of one, beside plain ones. */
+static void test_every_character_everywhere(void **state)
+{
+	(void)state;
+	for (int c = 1; c < 128; c++) {
+		for (size_t place = 0; place < 20; place++) {
+			char text[21] = "abcdefghijklmnopqrst", want[40];
+			int len = 0;
+
+			text[place] = (char)c;
+			start();
+			jsonw_string(&writer, text);
+			len = snprintf(want, sizeof(want), "\"%.*s", (int)place, text);
+			if (c < 0x20)
+				len += snprintf(want + len, sizeof(want) - (size_t)len, "\\u%04x",
+						c);
+			else
+				len += snprintf(want + len, sizeof(want) - (size_t)len, "%s%c",
+						c == '"' || c == '\\' ? "\\" : "", c);
+			snprintf(want + len, sizeof(want) - (size_t)len, "%s\"", text + place + 1);
+			assert_string_equal(out.data, want);
+		}
+	}
 }
 
 static void test_integers(void **state)
@@ -174,7 +200,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_commas),	 cmocka_unit_test(test_strings),
 		cmocka_unit_test(test_integers), cmocka_unit_test(test_fixed),
-		cmocka_unit_test(test_exact),
+		cmocka_unit_test(test_exact),	 cmocka_unit_test(test_every_character_everywhere),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, finish);

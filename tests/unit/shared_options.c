@@ -338,7 +338,7 @@ static void help_fits_eighty_columns(void **state)
 		"Options:\n"
 		"  -h, --help              Print this help.\n"
 		"  -w, --watch             Repeat. [EKTEST_WATCH]\n"
-		"      --no-colour         Use colours. [EKTEST_COLOUR]\n"
+		"      --no-colour         Use colours. [EKTEST_COLOUR=false]\n"
 		"  -s, --server URL        Where the aggregator listens for people and for\n"
 		"                          schedulers. [default http://127.0.0.1:2020;\n"
 		"                          EKTEST_SERVER]\n"

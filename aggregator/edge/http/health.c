@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Liveness and readiness for whoever starts the service. The threads that answer are the ones being asked about, so an
- * answer is the proof. Without an API to follow there are no caches to wait for: ready means serving.
+ * answer is the proof. Without an API to follow there are no caches to wait for: ready means serving. A database that fails
+ * is told of but takes nobody out of service: another replica would not have it either.
  */
 #include "aggregator/edge/http/http.h"
 
@@ -22,7 +23,8 @@ void http_healthz(const struct http_context *ctx, const struct http_request *rq,
 void http_readyz(const struct http_context *ctx, const struct http_request *rq,
 		 struct http_response *rs)
 {
-	(void)ctx;
 	(void)rq;
 	answer_ok(rs);
+	if (counter_get(&ctx->counters->store.alarm))
+		buf_add_str(&rs->body, "store: node windows are not being saved, see the log\n");
 }

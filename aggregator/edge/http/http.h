@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "aggregator/edge/http/shared_body.h"
+#include "aggregator/edge/http/watcher_cache.h"
 #include "aggregator/state/counters.h"
 #include "aggregator/state/view.h"
 #include "shared/buf.h"
@@ -19,6 +21,8 @@ struct http_context {
 	int64_t (*now_ns)(void); /* Unix time */
 	bool watcher_upstream; /* --watcher-variant upstream: 404 and 500 as load-watcher gives them */
 	int watcher_smoothed; /* --watcher-stddev smoothed:N; 1: raw */
+	bool watcher_allocatable; /* --watcher-denominator allocatable */
+	struct watcher_cache *watcher_cache; /* NULL: every answer is made anew */
 };
 
 struct http_request {
@@ -30,6 +34,8 @@ struct http_request {
 	const char *(*query)(const struct http_request *r, const char *name);
 	/* The first parameter that is not in the NULL-terminated list, or NULL. */
 	const char *(*query_other)(const struct http_request *r, const char *const *known);
+	/* A header of the request, or NULL. The member is NULL where there are none. */
+	const char *(*header)(const struct http_request *r, const char *name);
 	void *connection;
 };
 
@@ -39,6 +45,9 @@ struct http_response {
 	const char *allow; /* static string: the methods, with 405 */
 	uint64_t etag; /* of a 200 to GET: equal means nothing but ages changed; 0: none */
 	struct buf body;
+	struct shared_body *shared; /* held; sent instead of body */
+	bool gzip; /* shared is compressed */
+	bool negotiated; /* another Accept-Encoding might have had another body */
 };
 
 typedef void http_handler(const struct http_context *ctx, const struct http_request *rq,
@@ -54,9 +63,24 @@ http_handler http_metrics;
 http_handler http_healthz;
 http_handler http_readyz;
 
-/* {"error":{"code","message","field"}} with the status; field may be NULL. */
-void http_fail(struct http_response *rs, int status, const char *code, const char *field,
-	       const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* Every refusal: X(name, status, code). What is wrong with a request in detail is said by field and message. */
+#define HTTP_FAILURES(X)                                                                           \
+	X(BAD_REQUEST, 400, "badRequest") /* a parameter, or a member of the body */               \
+	X(NOT_FOUND, 404, "notFound") /* no such path, node or host */                             \
+	X(METHOD_NOT_ALLOWED, 405, "methodNotAllowed")                                             \
+	X(TOO_LARGE, 413, "tooLarge") /* the body */                                               \
+	X(BUSY, 503, "busy") /* no memory for it now */                                            \
+	X(NO_DATA, 503, "noData") /* nothing was heard of any node */
+
+enum http_failure {
+#define X(name, status, code) FAIL_##name,
+	HTTP_FAILURES(X)
+#undef X
+};
+
+/* {"error":{"code","message","field"}} with the status of the failure; field may be NULL. */
+void http_fail(struct http_response *rs, enum http_failure failure, const char *field,
+	       const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /* Runs the handler of method and path into *rs (404 and 405 included); what server.c does per request, and tests. */
 void http_route(const struct http_context *ctx, const struct http_request *rq,

@@ -30,7 +30,7 @@ static bool read_limit(const char *text, struct list_query *q, struct http_respo
 	value = strtol(text, &end, 10);
 	if (text[0] < '0' || text[0] > '9' || *end || errno || value < 1 ||
 	    value > LIST_LIMIT_MOST) {
-		http_fail(rs, 400, "badRequest", "limit",
+		http_fail(rs, FAIL_BAD_REQUEST, "limit",
 			  "limit \"%s\" is not a whole number from 1 to %d", text, LIST_LIMIT_MOST);
 		return false;
 	}
@@ -54,7 +54,7 @@ static bool read_sort(const char *text, struct list_query *q, struct http_respon
 			return true;
 		}
 	}
-	http_fail(rs, 400, "badRequest", "sort", "sort \"%s\" is none of name, cpu, memory", text);
+	http_fail(rs, FAIL_BAD_REQUEST, "sort", "sort \"%s\" is none of name, cpu, memory", text);
 	return false;
 }
 
@@ -66,7 +66,7 @@ static bool read_continue(const char *token, struct list_query *q, struct http_r
 	if (!token || !*token)
 		return true;
 	if (q->sort != LIST_BY_NAME) {
-		http_fail(rs, 400, "badRequest", "continue",
+		http_fail(rs, FAIL_BAD_REQUEST, "continue",
 			  "only a list sorted by name can be continued: use changes meanwhile");
 		return false;
 	}
@@ -79,7 +79,7 @@ static bool read_continue(const char *token, struct list_query *q, struct http_r
 	split = strrchr(q->after_name, '\n');
 	if (!split || strlen(q->after_name) != len) {
 		list_query_fini(q);
-		http_fail(rs, 400, "badRequest", "continue",
+		http_fail(rs, FAIL_BAD_REQUEST, "continue",
 			  "this is no token of an earlier answer");
 		return false;
 	}
@@ -103,11 +103,11 @@ bool list_query_read(const struct http_request *rq, const char *const *known, st
 
 	*q = (struct list_query){.limit = LIST_LIMIT_DEFAULT};
 	if (other) {
-		http_fail(rs, 400, "badRequest", other, "unknown parameter \"%s\"", other);
+		http_fail(rs, FAIL_BAD_REQUEST, other, "unknown parameter \"%s\"", other);
 		return false;
 	}
 	if (read_text(rq, "labelSelector")) {
-		http_fail(rs, 400, "badRequest", "labelSelector",
+		http_fail(rs, FAIL_BAD_REQUEST, "labelSelector",
 			  "labels are unknown here: no Kubernetes API is followed");
 		return false;
 	}
@@ -140,10 +140,11 @@ static int compare_names(const struct list_item *a, const char *name, const char
 /* Unknown sorts below any use. */
 static double item_use(const struct list_item *item, enum list_sort sort)
 {
-	const struct page_usage *u = item->pod ? &item->pod->usage : &item->page->usage;
+	const struct page_latest *u =
+		item->pod ? &item->pod->usage.latest : &item->page->usage.latest;
 	const struct latest *l = sort == LIST_BY_CPU ? &u->cpu_milli : &u->mem_bytes;
 
-	return l->known && l->value >= 0 ? l->value : -1;
+	return l->known && l->value >= 0 ? (double)l->value : -1;
 }
 
 /* Below 0: a comes first. */

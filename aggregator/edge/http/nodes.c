@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /v1/nodes and /v1/nodes/NAME: what is measured on each machine, how fresh that is, and by which means. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/edge/http/http.h"
 #include "aggregator/edge/http/list.h"
 #include "aggregator/edge/http/usage_json.h"
+#include "aggregator/state/node_clock.h"
+#include "aggregator/state/usage_check.h"
 #include "shared/clock.h"
 #include "shared/jsonw.h"
 
@@ -18,6 +21,31 @@ static void write_run(struct jsonw *w, const uint8_t run[FRAME_RUN_LEN])
 	jsonw_key_string(w, "runId", text);
 }
 
+/* Ahead is positive. What frames need on the way makes a clock seem behind by as much. */
+static void write_clock(struct jsonw *w, const struct node_page *p)
+{
+	if (!p->clock_known)
+		return;
+	jsonw_key_fixed(w, "clockSkewSeconds", (double)p->clock_ahead_ns / NS_PER_SEC, 3);
+	jsonw_key(w, "clockSkewed");
+	jsonw_bool(w, llabs(p->clock_ahead_ns) > NODE_CLOCK_FLAGGED_NS);
+}
+
+/* Values that could not be: how many, and what was wrong with the last. */
+static void write_quarantine(struct jsonw *w, const struct page_quarantine *q)
+{
+	if (!q->count)
+		return;
+	jsonw_key(w, "quarantine");
+	jsonw_object_open(w);
+	jsonw_key(w, "count");
+	jsonw_uint(w, q->count);
+	jsonw_key_string(w, "lastReason", quarantine_reason_name[q->reason]);
+	jsonw_key_string(w, "lastMessage", q->message);
+	usage_json_write_time(w, "lastTime", q->last_ns);
+	jsonw_object_close(w);
+}
+
 static void write_source(struct jsonw *w, const struct node_page *p, int64_t now_ns)
 {
 	static const char *const tiers[] = {
@@ -27,21 +55,39 @@ static void write_source(struct jsonw *w, const struct node_page *p, int64_t now
 		[TIER_T3] = "T3",
 	};
 	enum freshness state = page_freshness(p, now_ns);
-	int64_t age_ns = now_ns > p->end_ns ? now_ns - p->end_ns : 0;
 
 	jsonw_key(w, "source");
 	jsonw_object_open(w);
 	jsonw_key_string(w, "state", freshness_name(state));
 	if (state != NEVER) {
-		jsonw_key_fixed(w, "ageSeconds", (double)age_ns / NS_PER_SEC, 3);
+		jsonw_key_fixed(w, "ageSeconds", (double)page_age_ns(p, now_ns) / NS_PER_SEC, 3);
 		jsonw_key_string(w, "tier", tiers[p->tier]);
 		jsonw_key_fixed(w, "rateHz", p->rate_hz, 3);
+		write_clock(w, p);
 		write_run(w, p->run);
 		jsonw_key_int(w, "missedTicks", p->missed_ticks);
 		jsonw_key_int(w, "overflowCgroups", p->overflow);
 		jsonw_key_fixed(w, "agentCpuMillicores", p->agent_cpu_milli, 3);
 		jsonw_key_fixed(w, "passMicroseconds", (double)p->pass_ns / 1000, 3);
+		write_quarantine(w, &p->quarantine);
 	}
+	jsonw_object_close(w);
+}
+
+static void write_machine(struct jsonw *w, const struct page_machine *m)
+{
+	if (!m->known)
+		return;
+	jsonw_key(w, "machine");
+	jsonw_object_open(w);
+	jsonw_key(w, "cpuMillicores");
+	jsonw_object_open(w);
+	jsonw_key_fixed(w, "user", m->user_milli, 3);
+	jsonw_key_fixed(w, "system", m->system_milli, 3);
+	jsonw_key_fixed(w, "iowait", m->iowait_milli, 3);
+	jsonw_key_fixed(w, "steal", m->steal_milli, 3);
+	jsonw_object_close(w);
+	jsonw_key_int(w, "memoryAvailableBytes", m->mem_available_bytes);
 	jsonw_object_close(w);
 }
 
@@ -52,7 +98,8 @@ static void write_members(struct jsonw *w, const struct node_page *p, int64_t no
 	usage_json_write_resources(w, "capacity", p->cpu_capacity_milli, p->mem_capacity_bytes);
 	usage_json_write_resources(w, "allocatable", p->cpu_allocatable_milli,
 				   p->mem_allocatable_bytes);
-	usage_json_write(w, &p->usage);
+	write_machine(w, &p->machine);
+	usage_json_write(w, &p->usage, p->end_ns);
 	usage_json_write_contention(w, p->usage.windows);
 }
 
@@ -85,7 +132,7 @@ static void answer_one(const struct view *v, const char *name, int64_t now_ns,
 	struct jsonw w;
 
 	if (!p) {
-		http_fail(rs, 404, "notFound", NULL, "no agent has reported from a node \"%s\"",
+		http_fail(rs, FAIL_NOT_FOUND, NULL, "no agent has reported from a node \"%s\"",
 			  name);
 		return;
 	}

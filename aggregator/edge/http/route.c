@@ -45,7 +45,16 @@ static bool method_fits(const struct route *route, const char *method)
 	return strcmp(route->method, "GET") == 0 && strcmp(method, "HEAD") == 0;
 }
 
-void http_fail(struct http_response *rs, int status, const char *code, const char *field,
+static const struct {
+	int status;
+	const char *code;
+} failures[] = {
+#define X(name, number, text) [FAIL_##name] = {.status = (number), .code = (text)},
+	HTTP_FAILURES(X)
+#undef X
+};
+
+void http_fail(struct http_response *rs, enum http_failure failure, const char *field,
 	       const char *format, ...)
 {
 	char message[512];
@@ -60,14 +69,14 @@ void http_fail(struct http_response *rs, int status, const char *code, const cha
 	jsonw_object_open(&w);
 	jsonw_key(&w, "error");
 	jsonw_object_open(&w);
-	jsonw_key_string(&w, "code", code);
+	jsonw_key_string(&w, "code", failures[failure].code);
 	jsonw_key_string(&w, "message", message);
 	if (field)
 		jsonw_key_string(&w, "field", field);
 	jsonw_object_close(&w);
 	jsonw_object_close(&w);
 	buf_add_char(&rs->body, '\n');
-	rs->status = status;
+	rs->status = failures[failure].status;
 	rs->content_type = "application/json";
 }
 
@@ -84,9 +93,9 @@ void http_route(const struct http_context *ctx, const struct http_request *rq,
 	rs->status = 200;
 	route = find_route(plain.path);
 	if (!route) {
-		http_fail(rs, 404, "notFound", NULL, "there is nothing at %s", plain.path);
+		http_fail(rs, FAIL_NOT_FOUND, NULL, "there is nothing at %s", plain.path);
 	} else if (!method_fits(route, plain.method)) {
-		http_fail(rs, 405, "methodNotAllowed", NULL, "%s answers %s, not %s", route->path,
+		http_fail(rs, FAIL_METHOD_NOT_ALLOWED, NULL, "%s answers %s, not %s", route->path,
 			  route->method, plain.method);
 		rs->allow = strcmp(route->method, "GET") == 0 ? "GET, HEAD" : route->method;
 	} else {

@@ -8,14 +8,11 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/edge/http/pod_json.h"
-#include "shared/quantity.h"
 
 struct parser {
 	struct scores_request *rq;
@@ -89,6 +86,7 @@ static int read_variant(const struct parser *p, const cJSON *item)
 			   item->valuestring, score_variant_names());
 		return -EINVAL;
 	}
+	score_args_default(&p->rq->args.values, p->rq->variant);
 	return 0;
 }
 
@@ -186,130 +184,18 @@ static int read_blend(const struct parser *p, const cJSON *object)
 	return 0;
 }
 
-/* Arguments of the plugins. Each returns NULL or what is wrong with the value. */
-typedef const char *read_arg(struct score_args *args, const cJSON *value,
-			     enum score_variant variant);
-
-static const char *arg_target(struct score_args *args, const cJSON *value,
-			      enum score_variant variant)
-{
-	(void)variant;
-	if (!cJSON_IsNumber(value) || value->valuedouble != trunc(value->valuedouble))
-		return "must be a whole number of percent";
-	args->target_utilization = value->valuedouble;
-	return NULL;
-}
-
-static const char *arg_multiplier(struct score_args *args, const cJSON *value,
-				  enum score_variant variant)
-{
-	char *end;
-
-	(void)variant;
-	if (cJSON_IsNumber(value)) {
-		args->default_requests_multiplier = value->valuedouble;
-		return NULL;
-	}
-	if (!cJSON_IsString(value) || !strchr("+-.0123456789iInN", value->valuestring[0]))
-		return "must be a number, as text or not";
-	args->default_requests_multiplier = strtod(value->valuestring, &end);
-	return end == value->valuestring || *end ? "must be a number, as text or not" : NULL;
-}
-
-/* A list without cpu means 0 upstream. */
-static const char *arg_default_requests(struct score_args *args, const cJSON *value,
-					enum score_variant variant)
-{
-	const cJSON *cpu = cJSON_GetObjectItemCaseSensitive(value, "cpu");
-
-	if (!cJSON_IsObject(value))
-		return "must be an object such as {\"cpu\": \"1\"}";
-	if (!cpu) {
-		if (variant == SCORE_UPSTREAM)
-			args->default_requests_cpu_milli = 0;
-		return NULL;
-	}
-	if (pod_json_quantity(cpu, quantity_parse_milli, &args->default_requests_cpu_milli, NULL))
-		return "cpu must be a quantity such as \"500m\", not negative";
-	return NULL;
-}
-
-static const char *arg_use_limits(struct score_args *args, const cJSON *value,
-				  enum score_variant variant)
-{
-	if (variant == SCORE_UPSTREAM)
-		return "is not an argument of variant upstream, which always takes limits first";
-	if (!cJSON_IsBool(value))
-		return "must be true or false";
-	args->use_limits = cJSON_IsTrue(value);
-	return NULL;
-}
-
-static const char *arg_margin(struct score_args *args, const cJSON *value,
-			      enum score_variant variant)
-{
-	(void)variant;
-	if (!cJSON_IsNumber(value))
-		return "must be a number";
-	args->safe_variance_margin = value->valuedouble;
-	return NULL;
-}
-
-static const char *arg_sensitivity(struct score_args *args, const cJSON *value,
-				   enum score_variant variant)
-{
-	(void)variant;
-	if (!cJSON_IsNumber(value))
-		return "must be a number";
-	args->safe_variance_sensitivity = value->valuedouble;
-	return NULL;
-}
-
-static const struct arg {
-	enum score_plugin_id plugin;
-	const char *name;
-	read_arg *read;
-} args_table[] = {
-	{PLUGIN_TARGET_LOAD_PACKING, "targetUtilization", arg_target},
-	{PLUGIN_TARGET_LOAD_PACKING, "defaultRequestsMultiplier", arg_multiplier},
-	{PLUGIN_TARGET_LOAD_PACKING, "defaultRequests", arg_default_requests},
-	{PLUGIN_TARGET_LOAD_PACKING, "useLimits", arg_use_limits},
-	{PLUGIN_LOAD_VARIATION_RISK_BALANCING, "safeVarianceMargin", arg_margin},
-	{PLUGIN_LOAD_VARIATION_RISK_BALANCING, "safeVarianceSensitivity", arg_sensitivity},
-};
-
-static const struct arg *find_arg(enum score_plugin_id plugin, const char *name)
-{
-	for (size_t i = 0; i < sizeof(args_table) / sizeof(args_table[0]); i++)
-		if (args_table[i].plugin == plugin && strcmp(args_table[i].name, name) == 0)
-			return &args_table[i];
-	return NULL;
-}
-
 static int read_plugin_args(const struct parser *p, const cJSON *object)
 {
-	struct scores_request *rq = p->rq;
+	char below[SCORES_FIELD_MAX];
 	enum score_plugin_id plugin;
-	const char *field;
-	const cJSON *item;
 
 	if (score_plugin_find(object->string, &plugin))
 		return fail_plugin(p, object->string, "args.%.64s", object->string);
-	if (!cJSON_IsObject(object))
-		return fail(p, "must be an object of arguments", "args.%s", object->string);
-	for (item = object->child; item; item = item->next) {
-		const struct arg *arg = find_arg(plugin, item->string);
-		const char *why =
-			arg ? arg->read(&rq->args, item, rq->variant) : "is not an argument of it";
-
-		if (why)
-			return fail(p, why, "args.%s.%.64s", object->string, item->string);
-	}
-	if (score_args_check(&rq->args, plugin, rq->variant, &field, p->reason)) {
-		snprintf(p->field, SCORES_FIELD_MAX, "args.%s.%s", object->string, field);
-		return -EINVAL;
-	}
-	return 0;
+	if (!scores_args_parse(&p->rq->args, plugin, p->rq->variant, object, below, p->reason))
+		return 0;
+	snprintf(p->field, SCORES_FIELD_MAX, "args.%s%s%.200s", object->string, *below ? "." : "",
+		 below);
+	return -EINVAL;
 }
 
 static int read_args(const struct parser *p, const cJSON *object)
@@ -366,7 +252,8 @@ static int read_members(const struct parser *p, const cJSON *tree)
 static void choose_default(struct scores_request *rq)
 {
 	for (int id = 0; id < SCORE_PLUGINS; id++)
-		if (score_plugin_has((enum score_plugin_id)id, rq->variant))
+		if (score_plugin_blended((enum score_plugin_id)id) &&
+		    score_plugin_has((enum score_plugin_id)id, rq->variant))
 			choose(rq, (enum score_plugin_id)id);
 }
 
@@ -377,7 +264,7 @@ int scores_request_parse(const char *body, size_t len, struct scores_request *rq
 	int err;
 
 	memset(rq, 0, sizeof(*rq));
-	score_args_default(&rq->args);
+	score_args_default(&rq->args.values, rq->variant);
 	if (strlen(body) == len)
 		rq->tree = cJSON_ParseWithLengthOpts(body, len + 1, NULL, true);
 	if (!cJSON_IsObject(rq->tree))
@@ -394,6 +281,7 @@ int scores_request_parse(const char *body, size_t len, struct scores_request *rq
 void scores_request_fini(struct scores_request *rq)
 {
 	pod_spec_free_members(&rq->pod);
+	scores_args_fini(&rq->args);
 	cJSON_Delete(rq->tree);
 	rq->tree = NULL;
 }

@@ -5,9 +5,8 @@
 
 #include <cjson/cJSON.h>
 
+#include "aggregator/edge/http/scores_args.h"
 #include "aggregator/policy/score.h"
-
-enum { SCORES_FIELD_MAX = 256 };
 
 struct scores_request {
 	cJSON *tree; /* owned; what strings point into */
@@ -17,7 +16,7 @@ struct scores_request {
 	size_t plugin_count;
 	enum score_plugin_id plugins[SCORE_PLUGINS];
 	double weights[SCORE_PLUGINS];
-	struct score_args args;
+	struct scores_args args;
 	bool explain;
 };
 
@@ -25,8 +24,9 @@ struct scores_request {
  * {pod?, nodes?: [NAME..], plugins?: [PLUGIN..], variant?, blend?: {PLUGIN: WEIGHT..}, explain?: BOOL,
  *  args?: {PLUGIN: {ARGUMENT: VALUE..}}}
  *
- * plugins: default the members of blend, else all that have the variant. Weights default to 1. Arguments have
- * upstream's names; useLimits is ours and not for variant upstream. Everything unknown is refused.
+ * plugins: default the members of blend, else the default blend (TargetLoadPacking, LoadVariationRiskBalancing,
+ * LimitAware) as far as they have the variant. Weights default to 1. Arguments: scores_args.h. Everything unknown is
+ * refused.
  * 0, or -EINVAL: field is the path of what is wrong ("" the body itself), nothing is left to free.
  */
 int scores_request_parse(const char *body, size_t len, struct scores_request *rq,

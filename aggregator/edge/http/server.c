@@ -59,6 +59,7 @@ struct answer {
 	struct http_server *server;
 	char *data; /* owned */
 	size_t len;
+	struct shared_body *shared; /* held, and then data is its */
 };
 
 static bool hold(struct http_server *s, size_t len)
@@ -113,6 +114,11 @@ static const char *query(const struct http_request *rq, const char *name)
 	return s.found;
 }
 
+static const char *header(const struct http_request *rq, const char *name)
+{
+	return MHD_lookup_connection_value(rq->connection, MHD_HEADER_KIND, name);
+}
+
 static const char *query_other(const struct http_request *rq, const char *const *known)
 {
 	struct search s = {.known = known};
@@ -128,18 +134,28 @@ static void free_answer(void *cls)
 	struct answer *a = cls;
 
 	release(a->server, a->len);
-	free(a->data);
+	if (a->shared)
+		shared_body_drop(a->shared);
+	else
+		free(a->data);
 	free(a);
 }
 
-/* Takes the body over. */
-static struct MHD_Response *new_answer(struct http_server *s, struct buf *body)
+/* Takes the body over. A shared one counts as held for every answer: who reads slowly may be its last user. */
+static struct MHD_Response *new_answer(struct http_server *s, struct http_response *rs)
 {
 	struct answer *a = mem_zalloc(1, sizeof(*a));
 	struct MHD_Response *response;
 
 	a->server = s;
-	a->data = buf_take(body, &a->len);
+	a->shared = rs->shared;
+	rs->shared = NULL;
+	if (a->shared) {
+		a->data = a->shared->data;
+		a->len = a->shared->len;
+	} else {
+		a->data = buf_take(&rs->body, &a->len);
+	}
 	atomic_fetch_add(&s->held_bytes, a->len);
 	response = MHD_create_response_from_buffer_with_free_callback_cls(a->len, a->data,
 									  free_answer, a);
@@ -157,6 +173,13 @@ static bool is_unchanged(struct MHD_Connection *connection, const char *tag)
 	return have && (strcmp(have, "*") == 0 || strstr(have, tag));
 }
 
+static void drop_shared(struct http_response *rs)
+{
+	shared_body_drop(rs->shared);
+	rs->shared = NULL;
+	rs->gzip = false;
+}
+
 /* Weak: the bytes may differ in ages. Turns *rs into a 304 where the client knows it. */
 static void tag_answer(struct MHD_Connection *connection, struct http_response *rs, char header[32])
 {
@@ -164,6 +187,7 @@ static void tag_answer(struct MHD_Connection *connection, struct http_response *
 	if (is_unchanged(connection, header + 2)) {
 		rs->status = 304;
 		rs->content_type = NULL;
+		drop_shared(rs);
 		buf_clear(&rs->body);
 	}
 }
@@ -175,16 +199,23 @@ static enum MHD_Result send_answer(struct http_server *s, struct MHD_Connection 
 	enum MHD_Result result;
 	char tag[32] = "";
 
-	if (atomic_load(&s->held_bytes) + rs->body.len > HELD_MOST)
-		http_fail(rs, 503, "busy", NULL, "too many answers are being read; try again");
+	if (atomic_load(&s->held_bytes) + (rs->shared ? rs->shared->len : rs->body.len) >
+	    HELD_MOST) {
+		drop_shared(rs);
+		http_fail(rs, FAIL_BUSY, NULL, "too many answers are being read; try again");
+	}
 	if (rs->status == 200 && rs->etag)
 		tag_answer(connection, rs, tag);
 	counter_add(&s->ctx->counters->http_requests[rs->status / 100 % 6], 1);
-	response = new_answer(s, &rs->body);
+	response = new_answer(s, rs);
 	if (!response)
 		return MHD_NO;
 	if (rs->content_type)
 		MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, rs->content_type);
+	if (rs->gzip)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_ENCODING, "gzip");
+	if (rs->negotiated)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_VARY, "Accept-Encoding");
 	if (rs->allow)
 		MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, rs->allow);
 	if (tag[0])
@@ -204,15 +235,15 @@ static enum MHD_Result answer_request(struct http_server *s, struct MHD_Connecti
 		.body_len = p->body.len,
 		.query = query,
 		.query_other = query_other,
+		.header = header,
 		.connection = connection,
 	};
 	struct http_response rs = {.status = 200};
 
 	if (p->too_large)
-		http_fail(&rs, 413, "tooLarge", NULL, "the body is larger than %d bytes",
-			  BODY_MOST);
+		http_fail(&rs, FAIL_TOO_LARGE, NULL, "the body is larger than %d bytes", BODY_MOST);
 	else if (p->busy)
-		http_fail(&rs, 503, "busy", NULL, "too many requests at once; try again");
+		http_fail(&rs, FAIL_BUSY, NULL, "too many requests at once; try again");
 	else
 		http_route(s->ctx, &rq, &rs);
 	return send_answer(s, connection, &rs);

@@ -2,7 +2,8 @@
 /*
  * /watcher: a drop-in for load-watcher, so that any Trimaran scheduler profile works by its watcherAddress alone.
  *
- * Values are percent of the node's capacity. A node is in the answer only with all four of CPU and memory AVG and STD
+ * Values are percent of the node's capacity, or of its allocatable where --watcher-denominator says so: some plugins
+ * multiply by the one, some by the other. A node is in the answer only with all four of CPU and memory AVG and STD
  * and while its newest sample is at most 5 minutes old; a client gives a missing node its minimum score.
  *
  *                     corrected (default)                          upstream
@@ -15,6 +16,9 @@
  *   unknown host      404, JSON                                    404, empty
  *   /watcher/NAME     as ?host=NAME                                404, text
  *
+ * The answer of all nodes is made once per view (watcher_cache.h), so its ages may be as old as that, 10 s at most. It
+ * has a tag, like lists, and is compressed for those who take it.
+ *
  * "window" of the document spans what is in it: from the earliest sample to the newest, rounded outwards, since
  * clients count pods that were placed after its end on top of the measurement (upstream: start is end less the
  * window's length).
@@ -24,6 +28,7 @@
 #include <string.h>
 
 #include "aggregator/edge/http/http.h"
+#include "aggregator/edge/http/list.h"
 #include "aggregator/edge/http/watcher_encode.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
@@ -38,7 +43,7 @@ enum { NODE_METRICS = 4 };
 /* What goes into one answer. */
 struct selection {
 	int64_t now_ns;
-	bool upstream;
+	bool upstream, allocatable;
 	double std_divisor;
 	enum window upstream_window; /* of all nodes */
 	struct watcher_node *nodes; /* owned, as are their metrics: one block each */
@@ -48,27 +53,15 @@ struct selection {
 	enum window longest; /* of those that are named */
 };
 
-static const struct window_set *window_of(const struct node_page *p, enum window window)
+/* NULL where not all four values are known. */
+static const struct window_set *complete(const struct window_set *set)
 {
-	const struct window_set *set = &p->usage.windows[window];
-
-	return set->cpu_milli.known && set->mem_bytes.known ? set : NULL;
+	return set && set->cpu_milli.known && set->mem_bytes.known ? set : NULL;
 }
 
-/* The longest covered window; -1 and the shortest known one where none is; NULL without any. */
-static const struct window_set *longest_window(const struct node_page *p, int *window)
+static const struct window_set *window_of(const struct node_page *p, enum window window)
 {
-	const struct window_set *known = NULL;
-
-	for (*window = WINDOW_15M; *window >= WINDOW_5M; (*window)--) {
-		const struct window_set *set = window_of(p, (enum window) * window);
-
-		if (set && window_is_covered(set, (enum window) * window))
-			return set;
-		if (set)
-			known = set;
-	}
-	return known;
+	return complete(&p->usage.windows[window]);
 }
 
 static double percent(double value, int64_t capacity)
@@ -81,16 +74,16 @@ static void fill_metrics(const struct selection *s, const struct node_page *p,
 			 struct watcher_metric out[NODE_METRICS])
 {
 	const struct window_stats *cpu = &set->cpu_milli, *mem = &set->mem_bytes;
+	int64_t cpu_whole = s->allocatable ? p->cpu_allocatable_milli : p->cpu_capacity_milli;
+	int64_t mem_whole = s->allocatable ? p->mem_allocatable_bytes : p->mem_capacity_bytes;
 	double factor = widening / s->std_divisor;
 	const struct watcher_metric metrics[NODE_METRICS] = {
-		{"host.cpu.utilisation", "CPU", "AVG", rollup,
-		 percent(cpu->mean, p->cpu_capacity_milli)},
+		{"host.cpu.utilisation", "CPU", "AVG", rollup, percent(cpu->mean, cpu_whole)},
 		{"host.cpu.utilisation", "CPU", "STD", rollup,
-		 percent(cpu->stddev * factor, p->cpu_capacity_milli)},
-		{"host.memory.utilisation", "Memory", "AVG", rollup,
-		 percent(mem->mean, p->mem_capacity_bytes)},
+		 percent(cpu->stddev * factor, cpu_whole)},
+		{"host.memory.utilisation", "Memory", "AVG", rollup, percent(mem->mean, mem_whole)},
 		{"host.memory.utilisation", "Memory", "STD", rollup,
-		 percent(mem->stddev * factor, p->mem_capacity_bytes)},
+		 percent(mem->stddev * factor, mem_whole)},
 	};
 
 	memcpy(out, metrics, sizeof(metrics));
@@ -111,18 +104,26 @@ static bool is_alive(const struct node_page *p, int64_t now_ns)
 	return state == FRESH || state == LATE;
 }
 
+static bool has_denominator(const struct selection *s, const struct node_page *p)
+{
+	if (s->allocatable)
+		return p->cpu_allocatable_milli > 0 && p->mem_allocatable_bytes > 0;
+	return p->cpu_capacity_milli > 0 && p->mem_capacity_bytes > 0;
+}
+
 static void select_node(struct selection *s, const struct node_page *p)
 {
-	double age_seconds = fmax(0, (double)(s->now_ns - p->end_ns) / NS_PER_SEC);
+	double age_seconds = (double)page_age_ns(p, s->now_ns) / NS_PER_SEC;
 	bool late = page_freshness(p, s->now_ns) == LATE;
 	struct watcher_metric *metrics = s->metrics + NODE_METRICS * s->count;
 	const struct window_set *set;
 	const char *name;
 	int window = (int)s->upstream_window;
 
-	if (!is_alive(p, s->now_ns) || p->cpu_capacity_milli <= 0 || p->mem_capacity_bytes <= 0)
+	if (!is_alive(p, s->now_ns) || !has_denominator(s, p))
 		return;
-	set = s->upstream ? window_of(p, s->upstream_window) : longest_window(p, &window);
+	set = s->upstream ? window_of(p, s->upstream_window)
+			  : complete(window_longest(p->usage.windows, &window));
 	if (!set)
 		return;
 	name = window < 0 ? SINCE_START : window_name[window];
@@ -134,6 +135,7 @@ static void select_node(struct selection *s, const struct node_page *p)
 		.metrics = metrics,
 		.metric_count = NODE_METRICS,
 		.extra = !s->upstream,
+		.state = freshness_name(page_freshness(p, s->now_ns)),
 		.window = name,
 		.window_seconds =
 			(double)(set->cpu_milli.end_ns - set->cpu_milli.start_ns) / NS_PER_SEC,
@@ -200,6 +202,7 @@ static void answer_view(const struct http_context *ctx, const struct view *v,
 	struct selection s = {
 		.now_ns = now_ns,
 		.upstream = ctx->watcher_upstream,
+		.allocatable = ctx->watcher_allocatable,
 		.std_divisor = sqrt(fmax(1, ctx->watcher_smoothed)),
 		.upstream_window = upstream_window,
 		.nodes = mem_zalloc(most, sizeof(*s.nodes)),
@@ -212,8 +215,8 @@ static void answer_view(const struct http_context *ctx, const struct view *v,
 	if (only && !s.count && s.upstream)
 		rs->status = 404;
 	else if (only && !s.count)
-		http_fail(rs, 404, "notFound", "host",
-			  "no measurements of the last 5 minutes of %s", only->name);
+		http_fail(rs, FAIL_NOT_FOUND, "host", "no measurements of the last 5 minutes of %s",
+			  only->name);
 	else
 		write_answer(&s, rs);
 	free(s.metrics);
@@ -241,12 +244,59 @@ static void answer_corrected(const struct http_context *ctx, const struct view *
 	const struct node_page *only = *host ? view_find(v, host) : NULL;
 
 	if (!v->page_count)
-		http_fail(rs, 503, "noData", NULL, "no agent has reported yet");
+		http_fail(rs, FAIL_NO_DATA, NULL, "no agent has reported yet");
 	else if (*host && !only)
-		http_fail(rs, 404, "notFound", "host", "no agent has reported from a node \"%s\"",
+		http_fail(rs, FAIL_NOT_FOUND, "host", "no agent has reported from a node \"%s\"",
 			  host);
 	else
 		answer_view(ctx, v, only, WINDOW_15M, now_ns, rs);
+}
+
+static void answer(const struct http_context *ctx, const struct view *v, const char *host,
+		   int64_t now_ns, struct http_response *rs)
+{
+	if (ctx->watcher_upstream)
+		answer_upstream(ctx, v, host, now_ns, rs);
+	else
+		answer_corrected(ctx, v, host, now_ns, rs);
+}
+
+/* What the cache needs to make the answer, and how it came out. */
+struct making {
+	const struct http_context *ctx;
+	const struct view *view;
+	int64_t now_ns;
+	struct http_response response;
+};
+
+static void make(void *ctx, struct buf *out)
+{
+	struct making *m = ctx;
+
+	answer(m->ctx, m->view, "", m->now_ns, &m->response);
+	if (m->response.status == 200) {
+		buf_fini(out);
+		*out = m->response.body;
+		buf_init(&m->response.body);
+	}
+}
+
+/* The answer of all nodes. */
+static void answer_all(const struct http_context *ctx, const struct http_request *rq,
+		       const struct view *v, int64_t now_ns, struct http_response *rs)
+{
+	struct making m = {ctx, v, now_ns, {.status = 200}};
+	const char *encodings = rq->header ? rq->header(rq, "Accept-Encoding") : NULL;
+
+	rs->shared = watcher_cache_take(ctx->watcher_cache, list_etag(v, now_ns),
+					shared_body_accepts_gzip(encodings), &rs->gzip, make, &m);
+	if (!rs->shared) {
+		*rs = m.response;
+		return;
+	}
+	buf_fini(&m.response.body);
+	rs->content_type = JSON;
+	rs->negotiated = true;
 }
 
 void http_watcher(const struct http_context *ctx, const struct http_request *rq,
@@ -266,10 +316,12 @@ void http_watcher(const struct http_context *ctx, const struct http_request *rq,
 	if (*below == '/' && below[1])
 		host = below + 1;
 	v = view_slot_take(ctx->views);
-	if (ctx->watcher_upstream)
-		answer_upstream(ctx, v, host ? host : "", now_ns, rs);
+	if (ctx->watcher_cache && !(host && *host))
+		answer_all(ctx, rq, v, now_ns, rs);
 	else
-		answer_corrected(ctx, v, host ? host : "", now_ns, rs);
+		answer(ctx, v, host ? host : "", now_ns, rs);
+	if (rs->status == 200)
+		rs->etag = list_etag(v, now_ns);
 	view_drop(v);
 }
 

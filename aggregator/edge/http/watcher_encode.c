@@ -33,6 +33,7 @@ static void encode_metric(struct jsonw *w, const struct watcher_metric *m)
 
 static void encode_extra(struct jsonw *w, const struct watcher_node *n)
 {
+	jsonw_key_string(w, "state", n->state);
 	jsonw_key_string(w, "window", n->window);
 	jsonw_key_fixed(w, "windowSeconds", n->window_seconds, 3);
 	jsonw_key_fixed(w, "ageSeconds", n->age_seconds, 3);

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * On v2 a cgroup's CPU counter has its own tasks only and goes with it, so what was used between the last reading
+ * and the removal is known from its departure alone. Around one tick the order is
+ *
+ *	scan --> departures --> pass --> sync of the table, settle --> readings, roll-up
+ *
+ * and while departures are taken the table is still that of the tick before. So a removed cgroup is in one of these
+ * states:
+ *
+ *	in the table	Removed before or after the scan, it does not matter. The remainder (departure less last reading)
+ *			goes to its workload, which ends, and is carried by the nearest cgroup above that lives, whose next
+ *			tick has it. Should the topology still hold the cgroup, its track is `departed`, and what it shows
+ *			is not counted again (agent/account_track.c).
+ *	not yet in it	Born since the last scan, or found by the scan of this tick: nothing of it was counted, so all its
+ *			counter has is carried by its parent. In the second case the next sync makes a track for it, and
+ *			settle marks that one as departed.
+ *	no more in it	The kernel takes the directory away a moment before it tells of the removal, and a scan may come
+ *			between: the last sync found it gone before its departure came. The tracks of those are kept for
+ *			VANISHED_NS, so that the departure counts from their last readings. Their workloads end with the
+ *			sync and are there until the next publish: a remainder that is told later is only in what is above.
+ *
+ * A parent that no table knows is younger than the last scan. What its children leave waits under its id: for its own
+ * departure, which comes after theirs and takes it along, or for a sync that knows it. A parent made after the scan
+ * of a tick is in the scan of the next one, so what still waits at the second sync goes to the root.
+ *
+ * The remainder of a container that is apart from its pod (agent/account_apart.c) is also adopted by the pod, whose
+ * next tick has it, or its own departure: the container is removed first.
+ *
+ * What was never seen is no older than the last tick, give or take a scan. One that used more than the machine
+ * could have done in that time is older: the tables had no room for it. How much of it was used before us nobody
+ * knows, so it is dropped and counted, as is what exceeds the bounds below.
+ */
+#include "agent/account_depart.h"
+
+#include <stdlib.h>
+
+#include "shared/mem.h"
+
+#define uthash_malloc(size) mem_alloc(size)
+#include <uthash.h>
+
+enum { ORPHANS_MAX = 1024, VANISHED_MAX = 1024, UNSEEN_MAX = CGROUPS_MAX };
+
+/* The kernel removes and tells under one lock; seconds between the two are a machine that hardly runs. */
+#define VANISHED_NS 30000000000LL
+/* How long a scan may take, and what a birth just before the last tick adds. */
+#define BIRTH_SLACK_NS 1000000000LL
+
+struct orphan {
+	uint64_t parent_id;
+	struct remainder rest;
+	int syncs; /* that did not know the parent */
+	UT_hash_handle hh;
+};
+
+struct vanished {
+	uint64_t id;
+	struct track track; /* its workload: NULL once published */
+	struct depart_time missed; /* the tick that did not find it, and the one before */
+	UT_hash_handle hh;
+};
+
+struct unseen {
+	uint64_t id;
+	uint64_t cpu_ns;
+	UT_hash_handle hh;
+};
+
+static void drop_orphan(struct departures *d, struct orphan *o)
+{
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the list is kept by uthash */
+	HASH_DEL(d->orphans, o);
+	free(o);
+}
+
+static void drop_vanished(struct departures *d, struct vanished *v)
+{
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the list is kept by uthash */
+	HASH_DEL(d->vanished, v);
+	free(v);
+}
+
+static void drop_unseen(struct departures *d, struct unseen *u)
+{
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the list is kept by uthash */
+	HASH_DEL(d->unseen, u);
+	free(u);
+}
+
+void departures_fini(struct departures *d)
+{
+	struct orphan *o, *next_o;
+	struct vanished *v, *next_v;
+	struct unseen *u, *next_u;
+
+	HASH_ITER(hh, d->orphans, o, next_o)
+	{
+		drop_orphan(d, o);
+	}
+	HASH_ITER(hh, d->vanished, v, next_v)
+	{
+		drop_vanished(d, v);
+	}
+	HASH_ITER(hh, d->unseen, u, next_u)
+	{
+		drop_unseen(d, u);
+	}
+}
+
+/* --- orphans -------------------------------------------------------------------------------------------------- */
+
+static void add_orphan(struct departures *d, uint64_t parent_id, const struct remainder *rest)
+{
+	struct orphan *o;
+
+	if (!rest->have)
+		return;
+	HASH_FIND(hh, d->orphans, &parent_id, sizeof(parent_id), o);
+	if (!o) {
+		if (HASH_COUNT(d->orphans) == ORPHANS_MAX) {
+			d->dropped++;
+			return;
+		}
+		o = mem_zalloc(1, sizeof(*o));
+		o->parent_id = parent_id;
+		HASH_ADD(hh, d->orphans, parent_id, sizeof(o->parent_id), o);
+	}
+	remainder_add(&o->rest, rest);
+}
+
+/* Adds what waits for this parent. */
+static void take_orphan(struct departures *d, uint64_t parent_id, struct remainder *rest)
+{
+	struct orphan *o;
+
+	HASH_FIND(hh, d->orphans, &parent_id, sizeof(parent_id), o);
+	if (!o)
+		return;
+	remainder_add(rest, &o->rest);
+	drop_orphan(d, o);
+}
+
+static void settle_orphans(struct departures *d, struct account_table *table)
+{
+	struct orphan *o, *next;
+
+	HASH_ITER(hh, d->orphans, o, next)
+	{
+		int index = account_table_find(table, o->parent_id);
+
+		if (index == CGROUP_NONE && ++o->syncs < 2)
+			continue;
+		account_table_carry(table, index == CGROUP_NONE ? 0 : index, &o->rest);
+		drop_orphan(d, o);
+	}
+}
+
+/* --- tracks that were there ----------------------------------------------------------------------------------- */
+
+static void sample_workload(struct workload *w, const struct track *tr,
+			    const struct remainder *rest, const struct depart_time *time)
+{
+	int64_t dt_ns = time->mono_ns - tr->cpu_at_ns;
+
+	if (time->mono_ns > time->tick_ns)
+		w->stats.seconds += (double)(time->mono_ns - time->tick_ns) / 1e9;
+	if ((rest->have & HAVE_CPU) && dt_ns > 0)
+		stats_add_cpu(&w->stats, (double)rest->used[COUNTER_CPU], dt_ns,
+			      time->capacity_milli);
+	if (rest->have & HAVE_THROTTLE)
+		stats_add_throttle(&w->stats, rest->used[COUNTER_THROTTLED],
+				   rest->used[COUNTER_PERIODS],
+				   rest->used[COUNTER_THROTTLED_PERIODS]);
+}
+
+/* The pod of a container apart, with that id. */
+static void adopt(struct departures *d, struct account_table *table, uint64_t pod_id,
+		  const struct remainder *rest)
+{
+	int index = account_table_find(table, pod_id);
+	struct vanished *v;
+
+	if (index != CGROUP_NONE) {
+		remainder_add(&table->tracks[index].adopted, rest);
+		return;
+	}
+	HASH_FIND(hh, d->vanished, &pod_id, sizeof(pod_id), v);
+	if (v)
+		remainder_add(&v->track.adopted, rest);
+}
+
+/* A track that departed, with the remainder of itself and of all below. */
+static void end_track(struct departures *d, struct account_table *table, struct track *tr,
+		      const struct remainder *rest, const struct depart_time *time)
+{
+	struct remainder all = *rest;
+
+	remainder_add(&all, &tr->adopted);
+	tr->adopted = (struct remainder){0};
+	if (tr->workload)
+		sample_workload(tr->workload, tr, &all, time);
+	if (tr->pod_id)
+		adopt(d, table, tr->pod_id, rest);
+}
+
+static void depart_track(struct departures *d, struct account_table *table, int index,
+			 const struct departure *departure, const struct depart_time *time)
+{
+	struct track *tr = &table->tracks[index];
+	struct remainder rest;
+
+	if (!track_depart(tr, departure, &rest))
+		return;
+	remainder_add(&rest, &tr->carry);
+	tr->carry = (struct remainder){0};
+	end_track(d, table, tr, &rest, time);
+	account_table_retire(table, index);
+	tr->cpu_at_ns = time->mono_ns;
+	account_table_carry(table, tr->parent == CGROUP_NONE ? 0 : tr->parent, &rest);
+}
+
+static void remember_vanished(struct departures *d, struct account_table *table,
+			      const struct depart_time *time)
+{
+	struct vanished *v, *next;
+
+	HASH_ITER(hh, d->vanished, v, next)
+	{
+		if (time->mono_ns - v->missed.mono_ns < VANISHED_NS)
+			break;
+		drop_vanished(d, v);
+	}
+	for (size_t i = 0; i < table->vanished_count; i++) {
+		const struct track *tr = &table->vanished[i];
+
+		HASH_FIND(hh, d->vanished, &tr->id, sizeof(tr->id), v);
+		if (v || HASH_COUNT(d->vanished) == VANISHED_MAX)
+			continue;
+		v = mem_zalloc(1, sizeof(*v));
+		v->id = tr->id;
+		v->track = *tr;
+		v->missed = *time;
+		HASH_ADD(hh, d->vanished, id, sizeof(v->id), v);
+	}
+	table->vanished_count = 0;
+}
+
+/* --- what has no track ---------------------------------------------------------------------------------------- */
+
+static bool is_young(const struct departure *departure, const struct depart_time *time)
+{
+	double span = (double)(time->mono_ns - time->tick_ns + BIRTH_SLACK_NS);
+
+	return time->capacity_milli <= 0 || !(departure->have & HAVE_CPU) ||
+	       (double)departure->cpu_ns <= span * (double)time->capacity_milli / 1000;
+}
+
+/* The next sync may make a track for it. */
+static void remember_unseen(struct departures *d, const struct departure *departure)
+{
+	struct unseen *u;
+
+	HASH_FIND(hh, d->unseen, &departure->id, sizeof(departure->id), u);
+	if (!u) {
+		if (HASH_COUNT(d->unseen) == UNSEEN_MAX)
+			return;
+		u = mem_zalloc(1, sizeof(*u));
+		u->id = departure->id;
+		HASH_ADD(hh, d->unseen, id, sizeof(u->id), u);
+	}
+	u->cpu_ns = departure->cpu_ns;
+}
+
+static void settle_unseen(struct departures *d, struct account_table *table)
+{
+	struct unseen *u, *next;
+
+	HASH_ITER(hh, d->unseen, u, next)
+	{
+		const struct departure departure = {.have = HAVE_CPU, .cpu_ns = u->cpu_ns};
+		int index = account_table_find(table, u->id);
+		struct remainder counted;
+
+		if (index != CGROUP_NONE && !table->tracks[index].based &&
+		    track_depart(&table->tracks[index], &departure, &counted))
+			account_table_retire(table, index);
+		drop_unseen(d, u);
+	}
+}
+
+/* All of a life that no reading saw. */
+static struct remainder depart_unseen(struct departures *d, const struct departure *departure,
+				      const struct depart_time *time)
+{
+	struct remainder rest = {0};
+
+	remember_unseen(d, departure);
+	if (is_young(departure, time))
+		rest = remainder_of_life(departure);
+	else
+		d->dropped++;
+	take_orphan(d, departure->id, &rest);
+	return rest;
+}
+
+/* What the last reading lacks. What was carried is above by now, but not in the workload's samples. */
+static struct remainder depart_vanished(struct departures *d, struct account_table *table,
+					struct vanished *v, const struct departure *departure)
+{
+	struct remainder rest = {0}, last;
+
+	track_depart(&v->track, departure, &rest);
+	take_orphan(d, departure->id, &rest);
+	last = rest;
+	remainder_add(&last, &v->track.carry);
+	end_track(d, table, &v->track, &last, &v->missed);
+	drop_vanished(d, v);
+	return rest;
+}
+
+static void depart_unknown(struct departures *d, struct account_table *table,
+			   const struct departure *departure, const struct depart_time *time)
+{
+	int parent = account_table_find(table, departure->parent_id);
+	struct remainder rest;
+	struct vanished *v;
+
+	HASH_FIND(hh, d->vanished, &departure->id, sizeof(departure->id), v);
+	rest = v ? depart_vanished(d, table, v, departure) : depart_unseen(d, departure, time);
+	/* A parent is removed after its children: one that departed is not theirs, but had the same id before. */
+	if (parent != CGROUP_NONE && !table->tracks[parent].departed)
+		account_table_carry(table, parent, &rest);
+	else
+		add_orphan(d, departure->parent_id, &rest);
+}
+
+void departures_take(struct departures *d, struct account_table *table,
+		     const struct departure *list, size_t count, const struct depart_time *time)
+{
+	for (size_t i = 0; i < count; i++) {
+		int index = account_table_find(table, list[i].id);
+
+		/* A second departure is that of a second life under the same id. */
+		if (index != CGROUP_NONE && !table->tracks[index].departed)
+			depart_track(d, table, index, &list[i], time);
+		else
+			depart_unknown(d, table, &list[i], time);
+	}
+}
+
+void departures_settle(struct departures *d, struct account_table *table,
+		       const struct depart_time *time)
+{
+	if (d->vanished || table->vanished_count)
+		remember_vanished(d, table, time);
+	if (d->unseen)
+		settle_unseen(d, table);
+	if (d->orphans)
+		settle_orphans(d, table);
+}
+
+void departures_next(struct departures *d)
+{
+	struct vanished *v, *next;
+
+	HASH_ITER(hh, d->vanished, v, next)
+	{
+		v->track.workload = NULL;
+	}
+	d->dropped = 0;
+}

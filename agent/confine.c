@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * In this order, since each step takes away what an earlier one needs:
+ *
+ *     bounding set        needs CAP_SETPCAP; without it the set stays, and no_new_privs makes it worthless
+ *     effective set       put down, still permitted
+ *     trial               works --> permitted, inheritable and ambient set are emptied too
+ *                         fails --> CAP_BPF and CAP_PERFMON are taken up again, everything else goes, second trial
+ *     no_new_privs        no program and no file gives a right back
+ *     not dumpable        the key is in memory: no core file, no reading by other processes of the same user
+ *     system calls        agent/confine_filter.c
+ *
+ * Why a trial and no list of kernels: through 5.18 bpf() refuses everything to those without CAP_BPF if
+ * kernel.unprivileged_bpf_disabled is set, later kernels only what makes programs and maps; vendors backport either.
+ *
+ * Capabilities belong to threads, so this comes before the first thread is started. What can fail: the trial, also with
+ * both capabilities; the kernel refusing to take something away, which it does not do without a fault here. Nothing
+ * is undone.
+ */
+#include "agent/confine.h"
+
+#include <cap-ng.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "agent/confine_filter.h"
+#include "shared/log.h"
+
+static const unsigned int kept_capabilities[] = {CAP_BPF, CAP_PERFMON};
+
+static int refuse(const char *what, struct reason *reason)
+{
+	int error = errno ? errno : EPERM;
+
+	reason_set(reason, "cannot confine the process: %s: %s", what, strerror(error));
+	return -error;
+}
+
+/* The capabilities as prepared in libcap-ng become those of the thread. */
+static int apply(struct reason *reason)
+{
+	errno = 0;
+	if (capng_apply(CAPNG_SELECT_CAPS) || capng_apply(CAPNG_SELECT_AMBIENT))
+		return refuse("capabilities", reason);
+	return 0;
+}
+
+/* Puts the effective set down; the permitted one stays. */
+static int lower_all(struct reason *reason)
+{
+	if (capng_get_caps_process())
+		return refuse("capabilities cannot be read", reason);
+	/* It fails without CAP_SETPCAP, see above. */
+	capng_clear(CAPNG_SELECT_BOUNDS);
+	capng_apply(CAPNG_SELECT_BOUNDS);
+	for (unsigned int c = 0; !capng_update(CAPNG_DROP, CAPNG_EFFECTIVE, c);)
+		c++;
+	return apply(reason);
+}
+
+static int drop_all(struct reason *reason)
+{
+	capng_clear(CAPNG_SELECT_CAPS | CAPNG_SELECT_AMBIENT);
+	return apply(reason);
+}
+
+static int drop_but_kept(struct reason *reason)
+{
+	enum { KEPT = sizeof(kept_capabilities) / sizeof(kept_capabilities[0]) };
+	bool permitted[KEPT];
+
+	for (int i = 0; i < KEPT; i++)
+		permitted[i] = capng_have_capability(CAPNG_PERMITTED, kept_capabilities[i]);
+	capng_clear(CAPNG_SELECT_CAPS | CAPNG_SELECT_AMBIENT);
+	for (int i = 0; i < KEPT; i++) {
+		if (permitted[i])
+			capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED,
+				     kept_capabilities[i]);
+	}
+	return apply(reason);
+}
+
+static int drop_capabilities(const struct confine_config *config, bool *kept, struct reason *reason)
+{
+	struct reason why = {""};
+	int rc = lower_all(reason);
+
+	if (rc)
+		return rc;
+	*kept = config->trial(config->ctx, &why) != 0;
+	rc = *kept ? drop_but_kept(reason) : drop_all(reason);
+	if (rc || !*kept)
+		return rc;
+	rc = config->trial(config->ctx, reason);
+	if (rc)
+		reason_prefix(reason, "without most capabilities (--no-confine keeps them)");
+	else
+		log_warn("keeping CAP_BPF and CAP_PERFMON, since without any capability: %s",
+			 why.text);
+	return rc;
+}
+
+static int drop_prospects(struct reason *reason)
+{
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return refuse("no_new_privs", reason);
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
+		return refuse("core dumps", reason);
+	return 0;
+}
+
+int confine(const struct confine_config *config, struct reason *reason)
+{
+	struct reason why = {""};
+	bool kept = false;
+	int rc = drop_capabilities(config, &kept, reason), filter;
+
+	if (!rc)
+		rc = drop_prospects(reason);
+	if (rc)
+		return rc;
+	filter = confine_filter_install(config->unix_sockets, &why);
+	if (filter && filter != -ENOSYS) {
+		reason_set(reason, "%s", why.text);
+		return filter;
+	}
+	if (filter)
+		log_warn("system calls stay unrestricted: %s", why.text);
+	log_info("confined: %s%s", kept ? "CAP_BPF and CAP_PERFMON alone" : "no capabilities",
+		 filter ? "" : ", system calls filtered");
+	return 0;
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An allow-list. It was taken from traces of the running agent on all its tiers: sampling, a step down to T3, names
+ * that resolve and that do not, aggregators that come and go, new keys, the end. The tables below are the whole of
+ * it.
+ *
+ *     call, arguments as asked for --> done
+ *     anything else                --> ENOSYS
+ *     another architecture's call  --> the process is killed
+ *
+ * Why ENOSYS and not EPERM or death: to a library it means "this kernel is older than you", which every C library copes
+ * with by an older call (clone for clone3, faccessat for faccessat2), so a libc newer than this table works. EPERM
+ * would be an error to report, of which nanomsg asserts that there are none, and a crash for a call that is new
+ * would make the whole fleet depend on this list.
+ *
+ * What stays possible to whoever takes the process over: reading what its user may read, connecting out as
+ * the agent does. What does not: running a program, writing a file, listening, loading BPF, signalling or tracing
+ * others, memory both writable and executable, raw and packet sockets, mounts, namespaces.
+ *
+ * Filters see numbers only, never what pointers lead to: paths and addresses are not judged here. An `int`
+ * argument is compared in its lower 32 bits, which are all the kernel reads. Calls an architecture does not have
+ * are skipped by libseccomp, so one table serves all: below are 64-bit names, then those of 32-bit machines.
+ *
+ * What can fail: a kernel built without seccomp filters; out of memory.
+ */
+#include "agent/confine_filter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/bpf.h>
+#include <linux/seccomp.h>
+#include <malloc.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* A call; it must pass all comparisons in its row. A call may have several rows, of which one must fit. */
+struct call_rule {
+	int call;
+	unsigned int compared;
+	struct scmp_arg_cmp arguments[2];
+};
+
+/* clang-format off */
+#define CALL(name) {.call = SCMP_SYS(name)}
+#define CALL_IF(name, a) {SCMP_SYS(name), 1, {a}}
+#define CALL_IF_BOTH(name, a, b) {SCMP_SYS(name), 2, {a, b}}
+/* Argument n, counted from 0, as an int. */
+#define IS(n, value) SCMP_CMP64(n, SCMP_CMP_MASKED_EQ, UINT32_MAX, (uint32_t)(value))
+/* Of the bits in mask those in value are set and no others. */
+#define BITS(n, mask, value) SCMP_CMP64(n, SCMP_CMP_MASKED_EQ, (uint32_t)(mask), (uint32_t)(value))
+
+static const struct call_rule rules[] = {
+	/* A walk of T1 and T2; a walk of T0. Nothing that loads, makes, attaches or looks up. */
+	CALL_IF(bpf, IS(0, BPF_ITER_CREATE)),
+	CALL_IF(bpf, IS(0, BPF_PROG_TEST_RUN)),
+
+	/* Files are read and never made, emptied or written: T3, rescans, /proc, keys, name resolution. */
+	CALL_IF(openat, BITS(2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY)),
+	CALL(read), CALL(pread64), CALL(lseek), CALL(close), CALL(getdents64),
+	CALL(fstat), CALL(newfstatat), CALL(statx),
+	CALL(access), CALL(faccessat), CALL(faccessat2), CALL(readlink), CALL(readlinkat),
+	/* The log, event descriptors, sockets: what is open for writing is open since the start. */
+	CALL(write), CALL(writev),
+	CALL(fcntl),
+	CALL_IF(ioctl, IS(1, FIONREAD)), /* the resolver: the length of an answer */
+	CALL_IF(ioctl, IS(1, TCGETS)), /* stdio: is the log a terminal? */
+
+	/* The loops of the agent, of nanomsg and of the resolver. */
+	CALL(epoll_create1), CALL(epoll_ctl), CALL(epoll_wait), CALL(epoll_pwait),
+	CALL(poll), CALL(ppoll), CALL(eventfd2), CALL(timerfd_settime),
+
+	/* Connections to aggregators; name servers, UDP and TCP; the addresses we have. */
+	CALL_IF(socket, IS(0, AF_INET)),
+	CALL_IF(socket, IS(0, AF_INET6)),
+	CALL_IF_BOTH(socket, IS(0, AF_NETLINK), IS(2, 0)), /* NETLINK_ROUTE: getaddrinfo */
+	CALL(connect), CALL(bind), CALL(getsockname), CALL(getsockopt), CALL(setsockopt),
+	CALL(sendto), CALL(sendmsg), CALL(sendmmsg), CALL(recvfrom), CALL(recvmsg),
+
+	/* Memory. Code only comes from files, as when libc loads name services and, for pthread_exit, libgcc. */
+	CALL_IF(mmap, BITS(2, PROT_EXEC, 0)),
+	CALL_IF_BOTH(mmap, BITS(2, PROT_EXEC | PROT_WRITE, PROT_EXEC), BITS(3, MAP_ANONYMOUS, 0)),
+	CALL_IF(mprotect, BITS(2, PROT_EXEC, 0)),
+	CALL(brk), CALL(munmap), CALL(mremap), CALL(madvise),
+
+	/* Threads, not processes. clone3 hides its flags in memory: ENOSYS makes libc use clone. */
+	CALL_IF(clone, BITS(0, CLONE_THREAD, CLONE_THREAD)),
+	CALL(futex), CALL(set_robust_list), CALL(rseq), CALL(sched_getaffinity),
+	CALL(gettid), CALL(getpid), CALL(exit), CALL(exit_group), CALL(restart_syscall),
+	CALL(rt_sigaction), CALL(rt_sigprocmask), CALL(rt_sigreturn),
+	/* tgkill: fill() adds it for ourselves, as abort() does it. */
+
+	/* Time, chance, and who and where we are. */
+	CALL(clock_gettime), CALL(clock_nanosleep), CALL(nanosleep), CALL(gettimeofday),
+	CALL(time), CALL(getrandom), CALL(uname), CALL(sysinfo),
+	CALL(getuid), CALL(geteuid), CALL(getgid), CALL(getegid), CALL(capget),
+	/* T3 raises the limit of open files up to the hard one; of no other process. */
+	CALL_IF(prlimit64, IS(0, 0)),
+
+	/* The same on 32-bit machines, with 64-bit and with 32-bit time. */
+	CALL_IF(mmap2, BITS(2, PROT_EXEC, 0)),
+	CALL_IF_BOTH(mmap2, BITS(2, PROT_EXEC | PROT_WRITE, PROT_EXEC), BITS(3, MAP_ANONYMOUS, 0)),
+	CALL(_llseek), CALL(fcntl64), CALL(fstat64), CALL(fstatat64),
+	CALL(send), CALL(recv), CALL(sigreturn),
+	CALL(getuid32), CALL(geteuid32), CALL(getgid32), CALL(getegid32),
+	CALL(clock_gettime64), CALL(clock_nanosleep_time64), CALL(futex_time64),
+	CALL(ppoll_time64), CALL(timerfd_settime64),
+};
+
+/* ipc:// only: who is root may ask root's daemons for anything through theirs. nscd and the like are passed over. */
+static const struct call_rule unix_rules[] = {
+	CALL_IF(socket, IS(0, AF_UNIX)),
+};
+
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#define SANITIZED
+/* The search for leaks at the end: a process that shares our memory, which stops our threads and reads them. */
+static const struct call_rule sanitizer_rules[] = {
+	CALL(clone), CALL(ptrace), CALL(wait4), CALL(prctl),
+	CALL(sched_yield), CALL(getppid), CALL(getdents), CALL(sigaltstack),
+	CALL_IF(open, BITS(1, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY)),
+};
+#endif
+/* clang-format on */
+
+static int add(scmp_filter_ctx filter, const struct call_rule *table, size_t count)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < count && !rc; i++)
+		rc = seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, table[i].call,
+					    table[i].compared, table[i].arguments);
+	return rc;
+}
+
+#define ADD(filter, table) add(filter, table, sizeof(table) / sizeof((table)[0]))
+
+static int fill(scmp_filter_ctx filter, bool unix_sockets)
+{
+	const struct call_rule own_rules[] = {CALL_IF(tgkill, IS(0, getpid()))};
+	int rc = ADD(filter, rules);
+
+	if (!rc)
+		rc = ADD(filter, own_rules);
+	if (!rc && unix_sockets)
+		rc = ADD(filter, unix_rules);
+#ifdef SANITIZED
+	if (!rc)
+		rc = ADD(filter, sanitizer_rules);
+#endif
+	return rc;
+}
+
+static int load(scmp_filter_ctx filter, bool unix_sockets)
+{
+	int rc = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
+
+	if (!rc)
+		rc = fill(filter, unix_sockets);
+	if (rc)
+		return rc;
+	/* A wish: to search in a tree; libseccomp before 2.5 has a list only. */
+	seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+	return seccomp_load(filter);
+}
+
+int confine_filter_install(bool unix_sockets, struct reason *reason)
+{
+	scmp_filter_ctx filter;
+	int rc = -ENOMEM;
+
+	/* A filter at no address: EFAULT where there are filters. */
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL) && errno != EFAULT) {
+		reason_set(reason, "the kernel has no seccomp filters (%s)", strerror(errno));
+		return -ENOSYS;
+	}
+	filter = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
+	if (filter)
+		rc = load(filter, unix_sockets);
+	if (rc)
+		reason_set(reason, "cannot restrict the system calls: %s", strerror(-rc));
+	seccomp_release(filter);
+	malloc_trim(0);
+	return rc == -ENOSYS ? -EINVAL : rc;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The agent's sampling without its loop: a tick whenever one is due, a signal that ends the waiting early, one interval
+ * at the end. The interval ends with its last tick, so it is shorter than asked for by less than the time between two.
+ * Nothing is written before everything is measured, so a failure leaves standard output empty.
+ */
+#include "agent/once.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "agent/sampler.h"
+#include "shared/clock.h"
+#include "shared/log.h"
+
+static int64_t own_cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return t.tv_sec * NS_PER_SEC + t.tv_nsec;
+}
+
+/* Waits for a time; true when a signal of the set came first. */
+static bool wait_until(int64_t due_ns, const sigset_t *signals)
+{
+	for (;;) {
+		int64_t left = due_ns - clock_mono_ns();
+		struct timespec timeout = {0};
+
+		if (left > 0)
+			timeout = (struct timespec){.tv_sec = left / NS_PER_SEC,
+						    .tv_nsec = left % NS_PER_SEC};
+		if (sigtimedwait(signals, NULL, &timeout) >= 0)
+			return true;
+		if (errno == EAGAIN && left <= 0)
+			return false;
+	}
+}
+
+/* Ticks until the interval is over; *end_ns becomes the time of the last one. */
+static int tick_through(struct sampling *s, int64_t begin_ns, int64_t interval_ns,
+			const sigset_t *signals, int64_t *end_ns, struct reason *reason)
+{
+	int64_t due = begin_ns + sampling_period_ns(s);
+
+	*end_ns = begin_ns;
+	while (due <= begin_ns + interval_ns && !wait_until(due, signals)) {
+		int64_t period = sampling_period_ns(s), now = clock_mono_ns();
+		int64_t missed = (now - due) / period;
+		int rc = sampling_tick(s, (uint64_t)missed, reason);
+
+		if (rc)
+			return rc;
+		*end_ns = now;
+		due += missed * period + sampling_period_ns(s);
+	}
+	return 0;
+}
+
+static int measure(struct sampling *s, int64_t interval_ns, const sigset_t *signals,
+		   struct interval **interval, struct reason *reason)
+{
+	int64_t begin = clock_mono_ns(), wall = clock_wall_ns(), cpu = own_cpu_ns(), end;
+	int rc = tick_through(s, begin, interval_ns, signals, &end, reason);
+
+	if (rc)
+		return rc;
+	cpu = own_cpu_ns() - cpu;
+	*interval = sampling_take(s, 1, wall, wall + (end - begin));
+	if (!*interval) {
+		reason_set(reason, "interrupted before there was anything to print");
+		return -EINTR;
+	}
+	/* Starting cost much more than sampling, and is no part of the interval. */
+	(*interval)->node.agent_cpu_ns = (uint64_t)cpu;
+	return 0;
+}
+
+/* Of the terminal on standard output; 0: it is none. */
+static size_t terminal_width(void)
+{
+	struct winsize size;
+
+	if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size))
+		return 0;
+	return size.ws_col;
+}
+
+static int cannot_write(struct reason *reason)
+{
+	int error = errno;
+
+	reason_set(reason, "cannot write to standard output: %s", strerror(error));
+	return -error;
+}
+
+static int write_all(const struct buf *text, struct reason *reason)
+{
+	size_t done = 0;
+
+	while (done < text->len) {
+		ssize_t written = write(STDOUT_FILENO, text->data + done, text->len - done);
+
+		if (written < 0 && errno != EINTR)
+			return cannot_write(reason);
+		done += written > 0 ? (size_t)written : 0;
+	}
+	return 0;
+}
+
+static int print(const struct once_config *config, const struct once_sample *sample,
+		 struct reason *reason)
+{
+	struct buf text = BUF_INIT;
+	int rc;
+
+	if (config->output == ONCE_JSON)
+		once_json_write(sample, &text);
+	else
+		once_table_write(sample, terminal_width(), &text);
+	rc = write_all(&text, reason);
+	buf_fini(&text);
+	return rc;
+}
+
+static int sample_and_print(const struct once_config *config, struct sampling *sampling,
+			    const sigset_t *signals, struct reason *reason)
+{
+	struct once_sample sample = {.node = config->node};
+	struct interval *interval;
+	int rc = measure(sampling, config->interval_ns, signals, &interval, reason);
+
+	if (rc)
+		return rc;
+	/* From here on a signal ends the program, also where nobody reads what it prints. */
+	sigprocmask(SIG_UNBLOCK, signals, NULL);
+	sample.cgroups = sampling_cgroups(sampling);
+	sample.interval = interval;
+	rc = print(config, &sample, reason);
+	interval_free(interval);
+	return rc;
+}
+
+int once_run(const struct once_config *config, struct reason *reason)
+{
+	struct sampling *sampling;
+	sigset_t signals;
+	int rc;
+
+	/* A file opened below would take the place of a standard output that is closed. */
+	if (fcntl(STDOUT_FILENO, F_GETFD) < 0)
+		return cannot_write(reason);
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	rc = sampling_open(&sampling, &config->sampling, reason);
+	if (rc)
+		return rc;
+	log_info("tier %s, %zu cgroups, %.3g s", sampler_tier_name(sampling_tier(sampling)),
+		 sampling_cgroups(sampling), (double)config->interval_ns / NS_PER_SEC);
+	rc = sample_and_print(config, sampling, &signals, reason);
+	sampling_close(sampling);
+	return rc;
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/once_items.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/mem.h"
+
+static const struct entry *find_entry(const struct interval *i, uint32_t ref)
+{
+	size_t low = 0, high = i->entry_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (i->entries[middle].ref < ref)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < i->entry_count && i->entries[low].ref == ref ? &i->entries[low] : NULL;
+}
+
+/* What stands for an item among other pods: its pod, or itself. */
+static const struct entry *leader(const struct interval *i, const struct entry *e)
+{
+	const struct entry *pod = e->entity->parent ? find_entry(i, e->entity->parent) : NULL;
+
+	return pod ? pod : e;
+}
+
+static double cpu_milli(const struct entry *e)
+{
+	return e->usage.have & USAGE_CPU ? (double)e->usage.cpu_milli.mean : -1;
+}
+
+static int compare_entries(const struct entry *a, const struct entry *b)
+{
+	double cpu_a = cpu_milli(a), cpu_b = cpu_milli(b);
+	int names;
+
+	if (cpu_a != cpu_b)
+		return cpu_a > cpu_b ? -1 : 1;
+	names = strcmp(a->entity->name, b->entity->name);
+	/* Two lives of one path. */
+	return names ? names : (a->ref > b->ref) - (a->ref < b->ref);
+}
+
+struct place {
+	const struct entry *entry, *leader;
+};
+
+static int compare_places(const void *left, const void *right)
+{
+	const struct place *a = left, *b = right;
+
+	if (a->leader != b->leader)
+		return compare_entries(a->leader, b->leader);
+	if ((a->entry == a->leader) != (b->entry == b->leader))
+		return a->entry == a->leader ? -1 : 1;
+	return compare_entries(a->entry, b->entry);
+}
+
+struct once_item *once_items(const struct interval *i, size_t *count)
+{
+	struct place *places = mem_zalloc(i->entry_count, sizeof(*places));
+	struct once_item *items = mem_zalloc(i->entry_count, sizeof(*items));
+
+	for (size_t n = 0; n < i->entry_count; n++)
+		places[n] = (struct place){&i->entries[n], leader(i, &i->entries[n])};
+	if (i->entry_count > 1)
+		qsort(places, i->entry_count, sizeof(*places), compare_places);
+	for (size_t n = 0; n < i->entry_count; n++) {
+		bool led = places[n].leader != places[n].entry;
+
+		items[n].entry = places[n].entry;
+		items[n].pod = led ? places[n].leader->entity : NULL;
+	}
+	free(places);
+	*count = i->entry_count;
+	return items;
+}
+
+const char *once_kind_name(enum entity_kind kind)
+{
+	static const char *const names[] = {
+		[ENTITY_POD] = "Pod",
+		[ENTITY_CONTAINER] = "Container",
+		[ENTITY_UNIT] = "Unit",
+		[ENTITY_SLICE] = "Slice",
+	};
+
+	return names[kind];
+}
+
+const char *once_qos_name(enum qos_class qos)
+{
+	static const char *const names[] = {
+		[QOS_UNKNOWN] = NULL,
+		[QOS_GUARANTEED] = "Guaranteed",
+		[QOS_BURSTABLE] = "Burstable",
+		[QOS_BEST_EFFORT] = "BestEffort",
+	};
+
+	return names[qos];
+}
+
+const char *once_runtime_name(enum container_runtime runtime)
+{
+	static const char *const names[] = {
+		[RUNTIME_UNKNOWN] = NULL,    [RUNTIME_CONTAINERD] = "containerd",
+		[RUNTIME_CRIO] = "cri-o",    [RUNTIME_DOCKER] = "docker",
+		[RUNTIME_PODMAN] = "podman",
+	};
+
+	return names[runtime];
+}
+
+double once_throttled_ratio(const struct usage *u)
+{
+	if (!(u->have & USAGE_THROTTLE) || u->periods == 0)
+		return NAN;
+	return fmin((double)u->throttled_periods / u->periods, 1);
+}
+
+double once_share(const struct usage *u, enum usage_have bit, uint64_t ns)
+{
+	if (!(u->have & bit) || !(u->seconds > 0))
+		return NAN;
+	return fmin((double)ns / 1e9 / (double)u->seconds, 1);
+}
+
+double once_milli(uint64_t cpu_ns, double seconds)
+{
+	return seconds > 0 ? (double)cpu_ns / 1e6 / seconds : NAN;
+}

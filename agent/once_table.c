@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Three tables with a blank line between them, in the words of `evenkeel nodes` and `evenkeel pods`. A pod is shown
+ * by its UID and a container below it by its id, two blanks in; everything else by its cgroup's path. Columns of
+ * which nothing is known, or of which there is nothing (swap), are left out.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "agent/once.h"
+#include "agent/once_items.h"
+#include "agent/sampler.h"
+#include "shared/mem.h"
+#include "shared/table.h"
+#include "shared/units.h"
+
+struct title {
+	const char *text;
+	enum table_form form;
+	size_t spare; /* > 0: the order in which narrow terminals lose it */
+};
+
+static struct table *new_table(const struct title *titles, size_t count)
+{
+	struct table *t = table_new();
+
+	for (size_t i = 0; i < count; i++)
+		table_column(t, titles[i].text, titles[i].form);
+	for (size_t order = 1; order <= count; order++)
+		for (size_t i = 0; i < count; i++)
+			if (titles[i].spare == order)
+				table_spare(t, i);
+	return t;
+}
+
+static void print(struct table *t, size_t width, struct buf *out)
+{
+	struct table_style style = {.headers = true, .width = width};
+
+	table_print(t, &style, out);
+	table_free(t);
+}
+
+static void add(struct table *t, const char *text)
+{
+	table_cell(t, PAINT_PLAIN, text ? text : "-");
+}
+
+static void add_cpu(struct table *t, double milli)
+{
+	char text[UNITS_LEN];
+
+	units_cpu(milli, text);
+	add(t, text);
+}
+
+static void add_bytes(struct table *t, double bytes)
+{
+	char text[UNITS_LEN];
+
+	units_bytes(bytes, text);
+	add(t, text);
+}
+
+static void add_percent(struct table *t, double share)
+{
+	char text[UNITS_LEN];
+
+	units_percent(share, text);
+	add(t, text);
+}
+
+static void add_count(struct table *t, bool known, unsigned long count)
+{
+	char text[UNITS_LEN];
+
+	snprintf(text, sizeof(text), "%lu", count);
+	add(t, known ? text : "-");
+}
+
+static double last_of(const struct usage *u, enum usage_have bit, const struct gauge *g)
+{
+	return u->have & bit ? (double)g->last : NAN;
+}
+
+/* Mean, deviation and bounds; NaN where CPU was not measured. */
+struct cpu {
+	double mean, stddev, min, max;
+};
+
+static struct cpu cpu_of(const struct usage *u)
+{
+	struct moments m = moments_unpack(&u->cpu_milli);
+
+	if (!(u->have & USAGE_CPU))
+		return (struct cpu){NAN, NAN, NAN, NAN};
+	return (struct cpu){m.mean, moments_stddev(&m), m.min, m.max};
+}
+
+/* --- the node ------------------------------------------------------------------------------------------------- */
+
+enum node_column {
+	NODE,
+	NODE_CPU,
+	NODE_SIGMA,
+	NODE_MIN,
+	NODE_P95,
+	NODE_MAX,
+	NODE_USER,
+	NODE_SYSTEM,
+	NODE_IOWAIT,
+	NODE_STEAL,
+	NODE_WAITING,
+	NODE_MEMORY,
+	NODE_WORKSET,
+	NODE_COLUMNS
+};
+
+static const struct title node_titles[NODE_COLUMNS] = {
+	[NODE] = {"NODE", .form = FORM_NAME},
+	[NODE_CPU] = {"CPU", .form = FORM_RIGHT},
+	[NODE_SIGMA] = {"SIGMA", .form = FORM_RIGHT},
+	[NODE_MIN] = {"MIN", .form = FORM_RIGHT, .spare = 2},
+	[NODE_P95] = {"P95", .form = FORM_RIGHT},
+	[NODE_MAX] = {"MAX", .form = FORM_RIGHT, .spare = 5},
+	[NODE_USER] = {"USER", .form = FORM_RIGHT, .spare = 7},
+	[NODE_SYSTEM] = {"SYSTEM", .form = FORM_RIGHT, .spare = 6},
+	[NODE_IOWAIT] = {"IOWAIT", .form = FORM_RIGHT, .spare = 3},
+	[NODE_STEAL] = {"STEAL", .form = FORM_RIGHT, .spare = 4},
+	[NODE_WAITING] = {"WAITING", .form = FORM_RIGHT, .spare = 1},
+	[NODE_MEMORY] = {"MEMORY", .form = FORM_RIGHT},
+	[NODE_WORKSET] = {"WORKSET", .form = FORM_RIGHT},
+};
+
+static void add_node_cpu(struct table *t, const struct node_sample *n)
+{
+	struct cpu cpu = cpu_of(&n->usage);
+	double p95 = histogram_quantile(&n->cpu_hist, 0.95, HISTOGRAM_CPU_X0, cpu.min, cpu.max);
+	double seconds = (double)n->usage.seconds;
+	char text[UNITS_LEN];
+
+	units_cpu_of(cpu.mean, (double)n->cpu_capacity_milli, text);
+	add(t, text);
+	add_cpu(t, cpu.stddev);
+	add_cpu(t, cpu.min);
+	add_cpu(t, isnan(cpu.mean) ? NAN : p95);
+	add_cpu(t, cpu.max);
+	add_cpu(t, once_milli(n->cpu_split.user_ns, seconds));
+	add_cpu(t, once_milli(n->cpu_split.system_ns, seconds));
+	add_cpu(t, once_milli(n->cpu_split.iowait_ns, seconds));
+	add_cpu(t, once_milli(n->cpu_split.steal_ns, seconds));
+	add_percent(t, once_share(&n->usage, USAGE_CONTENTION_CPU, n->usage.contention_cpu_ns));
+}
+
+static void print_node(const struct once_sample *sample, size_t width, struct buf *out)
+{
+	const struct node_sample *n = &sample->interval->node;
+	struct table *t = new_table(node_titles, NODE_COLUMNS);
+	char text[UNITS_LEN];
+
+	if (!(n->usage.have & USAGE_CONTENTION_CPU))
+		table_hide(t, NODE_WAITING);
+	table_row(t, sample->node);
+	add(t, sample->node);
+	add_node_cpu(t, n);
+	units_bytes_of(last_of(&n->usage, USAGE_MEMORY, &n->usage.mem_bytes),
+		       (double)n->mem_capacity_bytes, text);
+	add(t, text);
+	add_bytes(t, last_of(&n->usage, USAGE_WORKING_SET, &n->usage.working_set_bytes));
+	print(t, width, out);
+}
+
+/* --- how it was sampled --------------------------------------------------------------------------------------- */
+
+static void print_source(const struct once_sample *sample, size_t width, struct buf *out)
+{
+	static const struct title titles[] = {
+		{"TIER", FORM_LEFT, 0},	     {"RATE", FORM_RIGHT, 0},
+		{"SAMPLES", FORM_RIGHT, 0},  {"PASS", FORM_RIGHT, 0},
+		{"MISSED", FORM_RIGHT, 0},   {"CGROUPS", FORM_RIGHT, 0},
+		{"OVERFLOW", FORM_RIGHT, 0}, {"AGENT-CPU", FORM_RIGHT, 0},
+	};
+	const struct interval *i = sample->interval;
+	const struct node_sample *n = &i->node;
+	struct table *t = new_table(titles, sizeof(titles) / sizeof(titles[0]));
+	char text[UNITS_LEN];
+
+	table_row(t, "");
+	add(t, sampler_tier_name(n->tier));
+	snprintf(text, sizeof(text), "%.3gHz", (double)n->rate_hz);
+	add(t, text);
+	add_count(t, true, n->usage.cpu_milli.samples);
+	units_micros((double)n->pass_ns / 1000, text);
+	add(t, text);
+	add_count(t, true, n->missed_ticks);
+	add_count(t, true, sample->cgroups);
+	add_count(t, true, n->overflow);
+	add_cpu(t, once_milli(n->agent_cpu_ns, (double)(i->end_ns - i->start_ns) / 1e9));
+	print(t, width, out);
+}
+
+/* --- workloads ------------------------------------------------------------------------------------------------ */
+
+enum column {
+	NAME,
+	KIND,
+	QOS,
+	CPU,
+	SIGMA,
+	MAX,
+	CPU_LIMIT,
+	THROTTLED,
+	WAITING,
+	MEMORY,
+	MEMORY_LIMIT,
+	WORKSET,
+	SWAP,
+	PIDS,
+	OOM,
+	COLUMNS
+};
+
+static const struct title titles[COLUMNS] = {
+	[NAME] = {"NAME", .form = FORM_NAME},
+	[KIND] = {"KIND", .form = FORM_LEFT, .spare = 6},
+	[QOS] = {"QOS", .form = FORM_LEFT, .spare = 1},
+	[CPU] = {"CPU", .form = FORM_RIGHT},
+	[SIGMA] = {"SIGMA", .form = FORM_RIGHT, .spare = 8},
+	[MAX] = {"MAX", .form = FORM_RIGHT, .spare = 7},
+	[CPU_LIMIT] = {"LIMIT", .form = FORM_RIGHT, .spare = 11},
+	[THROTTLED] = {"THROTTLED", .form = FORM_RIGHT},
+	[WAITING] = {"WAITING", .form = FORM_RIGHT, .spare = 3},
+	[MEMORY] = {"MEMORY", .form = FORM_RIGHT},
+	[MEMORY_LIMIT] = {"LIMIT", .form = FORM_RIGHT, .spare = 10},
+	[WORKSET] = {"WORKSET", .form = FORM_RIGHT, .spare = 5},
+	[SWAP] = {"SWAP", .form = FORM_RIGHT, .spare = 2},
+	[PIDS] = {"PIDS", .form = FORM_RIGHT, .spare = 4},
+	[OOM] = {"OOM", .form = FORM_RIGHT, .spare = 9},
+};
+
+static void add_name(struct table *t, const struct once_item *item)
+{
+	const struct entity *e = item->entry->entity;
+	char *indented =
+		item->pod && e->container_id[0] ? mem_printf("  %s", e->container_id) : NULL;
+
+	if (indented)
+		add(t, indented);
+	else
+		add(t, e->kind == ENTITY_POD && e->pod_uid[0] ? e->pod_uid : e->name);
+	free(indented);
+}
+
+static void add_limit(struct table *t, int64_t limit, void (*write)(double, char[UNITS_LEN]))
+{
+	char text[UNITS_LEN] = "none";
+
+	if (limit != LIMIT_NONE)
+		write(limit == LIMIT_UNKNOWN ? NAN : (double)limit, text);
+	add(t, text);
+}
+
+/* Without a quota there are no periods, so no share of them; what was throttled for all that is shown in seconds. */
+static void add_throttled(struct table *t, const struct usage *u)
+{
+	double ratio = once_throttled_ratio(u);
+	char text[UNITS_LEN];
+
+	if (isnan(ratio) && u->throttled_ns > 0)
+		units_seconds((double)u->throttled_ns / 1e9, text);
+	else
+		units_percent(isnan(ratio) ? 0 : ratio, text);
+	add(t, u->have & USAGE_THROTTLE ? text : "-");
+}
+
+static void add_item_cpu(struct table *t, const struct once_item *item)
+{
+	const struct usage *u = &item->entry->usage;
+	struct cpu cpu = cpu_of(u);
+
+	add_cpu(t, cpu.mean);
+	add_cpu(t, cpu.stddev);
+	add_cpu(t, cpu.max);
+	add_limit(t, item->entry->limits.cpu_milli, units_cpu);
+	add_throttled(t, u);
+	add_percent(t, once_share(u, USAGE_CONTENTION_CPU, u->contention_cpu_ns));
+}
+
+static void add_item(struct table *t, const struct once_item *item)
+{
+	const struct entity *e = item->entry->entity;
+	const struct usage *u = &item->entry->usage;
+
+	table_row(t, e->name);
+	add_name(t, item);
+	add(t, once_kind_name(e->kind));
+	add(t, once_qos_name(e->qos));
+	add_item_cpu(t, item);
+	add_bytes(t, last_of(u, USAGE_MEMORY, &u->mem_bytes));
+	add_limit(t, item->entry->limits.mem_bytes, units_bytes);
+	add_bytes(t, last_of(u, USAGE_WORKING_SET, &u->working_set_bytes));
+	add_bytes(t, u->have & USAGE_SWAP ? (double)u->swap_bytes : NAN);
+	add_count(t, u->have & USAGE_PIDS, u->pids);
+	add_count(t, u->have & USAGE_OOM, u->oom_kills);
+}
+
+/* Columns in which every row would say the same: nothing. */
+static void hide_empty(struct table *t, const struct interval *i)
+{
+	bool qos = false, swap = false;
+	uint32_t have = 0;
+
+	for (size_t n = 0; n < i->entry_count; n++) {
+		const struct usage *u = &i->entries[n].usage;
+
+		have |= u->have;
+		qos |= i->entries[n].entity->qos != QOS_UNKNOWN;
+		swap |= (u->have & USAGE_SWAP) && u->swap_bytes > 0;
+	}
+	if (!qos)
+		table_hide(t, QOS);
+	if (!swap)
+		table_hide(t, SWAP);
+	if (!(have & USAGE_CONTENTION_CPU))
+		table_hide(t, WAITING);
+	if (!(have & USAGE_PIDS))
+		table_hide(t, PIDS);
+}
+
+static void print_items(const struct interval *i, size_t width, struct buf *out)
+{
+	struct table *t = new_table(titles, COLUMNS);
+	struct once_item *items;
+	size_t count;
+
+	items = once_items(i, &count);
+	hide_empty(t, i);
+	for (size_t n = 0; n < count; n++)
+		add_item(t, &items[n]);
+	print(t, width, out);
+	free(items);
+}
+
+void once_table_write(const struct once_sample *sample, size_t width, struct buf *out)
+{
+	print_node(sample, width, out);
+	buf_add_char(out, '\n');
+	print_source(sample, width, out);
+	buf_add_char(out, '\n');
+	print_items(sample->interval, width, out);
+}

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every sender has its own place in the one ring. A dead or absent aggregator only lets the ring fill; what it asks for
+ * again is told by the ring as long as that has it.
+ *
+ *	URL with an address, or ipc://	one sender, from start to end
+ *	URL with a name			a sender for each address the name has: a headless Service has one for each replica.
+ *					The name is looked up again and again (agent/roster.h); a new address begins with
+ *					the oldest interval of the ring.
+ *
+ * An aggregator with two addresses under one name, IPv4 and IPv6, gets everything twice; the second time counts as
+ * known. At most SENDERS_MAX senders: addresses beyond that are told and counted. Several aggregators may order
+ * intervals of different lengths: the shortest of those who answer holds, since it serves the others too.
+ */
+#include "agent/publisher.h"
+
+#include <errno.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "agent/peer.h"
+#include "agent/ring.h"
+#include "agent/roster.h"
+#include "shared/clock.h"
+#include "shared/frame.h"
+#include "shared/keyring.h"
+#include "shared/log.h"
+#include "shared/mem.h"
+
+#define RING_SPAN_NS  (15 * 60 * NS_PER_SEC)
+#define REPLY_NS      (5 * NS_PER_SEC)
+#define SILENCE_NS    (15 * NS_PER_SEC)
+#define FULL_EVERY_NS (60 * NS_PER_SEC)
+#define FAR_NS	      (60 * NS_PER_SEC)
+
+enum { URLS_MAX = 8, SENDERS_MAX = 16 };
+
+/* One configured URL. */
+struct target {
+	struct endpoint endpoint;
+	struct resolver *resolver; /* NULL: nothing to look up */
+	struct roster roster;
+	size_t senders;
+	bool lookup_told, open_told; /* failures that last */
+	size_t left_out_told;
+};
+
+struct publisher {
+	struct publisher_config config; /* fixed after open, as are those down to run */
+	int epoll;
+	uint8_t run[FRAME_RUN_LEN];
+
+	struct keyring_place *key_place; /* NULL: no key */
+	struct keyring keys;
+	struct ring *ring;
+	struct target targets[URLS_MAX];
+	size_t target_count;
+	struct peer peers[SENDERS_MAX];
+	size_t peer_count;
+	uint64_t failed_lookups;
+};
+
+/* --- senders -------------------------------------------------------------------------------------------------- */
+
+static struct sender_config sender_config(const struct publisher *p)
+{
+	const struct interval *oldest = p->ring ? ring_find(p->ring, 0) : NULL;
+	struct sender_config config = {
+		.node = p->config.node,
+		.keys = &p->keys,
+		.first = oldest ? oldest->sequence - oldest->merged + 1 : 1,
+		.reply_timeout_ns = REPLY_NS,
+		.full_every_ns = FULL_EVERY_NS,
+		.boot_ns = clock_boot_ns,
+	};
+
+	memcpy(config.run, p->run, sizeof(config.run));
+	return config;
+}
+
+static int watch(struct publisher *p, int fd, const char *whose, struct reason *reason)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+	int rc;
+
+	if (!epoll_ctl(p->epoll, EPOLL_CTL_ADD, fd, &event))
+		return 0;
+	rc = -errno;
+	reason_set(reason, "%s: cannot watch its descriptor: %s", whose, strerror(-rc));
+	return rc;
+}
+
+static int open_peer(struct publisher *p, struct target *t, const struct address *address,
+		     int64_t mono_ns, struct reason *reason)
+{
+	const struct sender_config config = sender_config(p);
+	struct peer *peer = &p->peers[p->peer_count];
+	int rc = peer_open(peer, &t->endpoint, address, &config, SILENCE_NS + p->config.interval_ns,
+			   mono_ns, reason);
+
+	if (rc)
+		return rc;
+	rc = watch(p, sender_fd(peer->sender), t->endpoint.url, reason);
+	if (rc) {
+		peer_close(peer);
+		return rc;
+	}
+	p->peer_count++;
+	t->senders++;
+	return 0;
+}
+
+static void close_peer(struct publisher *p, struct target *t, size_t index)
+{
+	epoll_ctl(p->epoll, EPOLL_CTL_DEL, sender_fd(p->peers[index].sender), NULL);
+	peer_close(&p->peers[index]);
+	p->peer_count--;
+	t->senders--;
+	memmove(&p->peers[index], &p->peers[index + 1],
+		(p->peer_count - index) * sizeof(struct peer));
+}
+
+/* --- names ---------------------------------------------------------------------------------------------------- */
+
+static bool is_of(const struct peer *peer, const struct target *t)
+{
+	return peer->endpoint == &t->endpoint;
+}
+
+static bool is_answering(const struct publisher *p, const struct target *t)
+{
+	for (size_t i = 0; i < p->peer_count; i++) {
+		if (is_of(&p->peers[i], t) && p->peers[i].answering)
+			return true;
+	}
+	return false;
+}
+
+static void join(struct publisher *p, struct target *t, const struct address *address,
+		 int64_t mono_ns)
+{
+	struct reason why;
+
+	if (!open_peer(p, t, address, mono_ns, &why)) {
+		log_info("%s: sending to %s", t->endpoint.url, address->text);
+		t->open_told = false;
+		return;
+	}
+	roster_forget(&t->roster, address);
+	if (!t->open_told)
+		log_error("%s: cannot send to %s: %s", t->endpoint.url, address->text, why.text);
+	t->open_told = true;
+}
+
+static void leave(struct publisher *p, struct target *t, const struct address *address)
+{
+	for (size_t i = 0; i < p->peer_count; i++) {
+		if (!is_of(&p->peers[i], t) || strcmp(p->peers[i].address.text, address->text) != 0)
+			continue;
+		log_info("%s: no longer sending to %s, the name does not have it any more",
+			 t->endpoint.url, address->text);
+		close_peer(p, t, i);
+		return;
+	}
+}
+
+static void tell_answer(struct publisher *p, struct target *t, const struct resolver_answer *answer)
+{
+	p->failed_lookups += answer->failed;
+	if (answer->failed && !t->lookup_told)
+		log_warn("%s: cannot look up %s; trying again, the last 15 minutes are kept",
+			 t->endpoint.url, answer->why.text);
+	if (!answer->failed && t->roster.left_out != t->left_out_told) {
+		if (t->roster.left_out)
+			log_error("%s: %zu of its addresses are not sent to: %d senders at most",
+				  t->endpoint.url, t->roster.left_out, SENDERS_MAX);
+		t->left_out_told = t->roster.left_out;
+	}
+	t->lookup_told = answer->failed;
+}
+
+static void take_answer(struct publisher *p, struct target *t, int64_t mono_ns)
+{
+	struct roster_change changes[ROSTER_CHANGES_MAX];
+	struct resolver_answer answer;
+	size_t count;
+
+	if (!resolver_take(t->resolver, &answer))
+		return;
+	count = roster_take(&t->roster, &answer, mono_ns, is_answering(p, t),
+			    SENDERS_MAX - p->peer_count, changes);
+	tell_answer(p, t, &answer);
+	for (size_t i = 0; i < count; i++) {
+		if (changes[i].added)
+			join(p, t, &changes[i].address, mono_ns);
+		else
+			leave(p, t, &changes[i].address);
+	}
+}
+
+/* Returns when it wants to be called again. */
+static int64_t step_target(struct publisher *p, struct target *t, int64_t mono_ns)
+{
+	take_answer(p, t, mono_ns);
+	if (roster_due(&t->roster, mono_ns, is_answering(p, t)))
+		resolver_ask(t->resolver);
+	return t->roster.due_ns;
+}
+
+/* --- the loop's side ------------------------------------------------------------------------------------------ */
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+int64_t publisher_step(struct publisher *p, int64_t mono_ns)
+{
+	int64_t deadline = mono_ns + FAR_NS;
+	uint64_t cursors[SENDER_CURSORS * SENDERS_MAX];
+	size_t count = 0;
+
+	for (size_t i = 0; i < p->target_count; i++) {
+		if (p->targets[i].resolver)
+			deadline = earlier(deadline, step_target(p, &p->targets[i], mono_ns));
+	}
+	for (size_t i = 0; i < p->peer_count; i++) {
+		deadline = earlier(deadline, peer_step(&p->peers[i], p->ring, mono_ns));
+		count += sender_get_cursors(p->peers[i].sender, cursors + count);
+	}
+	ring_set_cursors(p->ring, cursors, count);
+	return deadline;
+}
+
+int publisher_fd(const struct publisher *p)
+{
+	return p->epoll;
+}
+
+void publisher_push(struct publisher *p, struct interval *interval)
+{
+	ring_push(p->ring, interval);
+}
+
+int64_t publisher_ordered_interval_ns(const struct publisher *p)
+{
+	int64_t ordered = 0;
+
+	for (size_t i = 0; i < p->peer_count; i++) {
+		int64_t wants = p->peers[i].stats.interval_ms * NS_PER_MS;
+
+		if (wants && !p->peers[i].silent && (!ordered || wants < ordered))
+			ordered = wants;
+	}
+	return ordered;
+}
+
+bool publisher_idle(const struct publisher *p)
+{
+	for (size_t i = 0; i < p->target_count; i++) {
+		if (!p->targets[i].senders && ring_newest(p->ring))
+			return false;
+	}
+	for (size_t i = 0; i < p->peer_count; i++) {
+		if (!sender_idle(p->peers[i].sender, p->ring))
+			return false;
+	}
+	return true;
+}
+
+void publisher_get_stats(const struct publisher *p, struct publisher_stats *stats)
+{
+	*stats = (struct publisher_stats){
+		.senders = p->peer_count,
+		.failed_lookups = p->failed_lookups,
+		.merged = ring_merged(p->ring),
+		.dropped = ring_dropped(p->ring),
+	};
+	for (size_t i = 0; i < p->target_count; i++)
+		stats->left_out += p->targets[i].roster.left_out;
+	for (size_t i = 0; i < p->peer_count; i++) {
+		stats->acked += p->peers[i].stats.acked;
+		stats->refused += p->peers[i].stats.refused;
+		stats->bad_acks += p->peers[i].stats.bad_acks;
+		stats->skipped += p->peers[i].stats.skipped;
+	}
+}
+
+void publisher_reload_keys(struct publisher *p)
+{
+	struct reason why;
+
+	if (!p->key_place)
+		return;
+	if (keyring_read(&p->keys, p->key_place, &why))
+		log_error("keeping the old keys: %s", why.text);
+	else
+		log_info("read the keys again");
+}
+
+/* --- opening and closing -------------------------------------------------------------------------------------- */
+
+static int check_urls(struct publisher *p, struct reason *reason)
+{
+	const struct option_list *urls = p->config.aggregators;
+	const struct sender_config config = sender_config(p);
+	int rc = 0;
+
+	if (urls->count > URLS_MAX) {
+		reason_set(reason, "--aggregator: %zu given, at most %d are possible", urls->count,
+			   URLS_MAX);
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < urls->count && !rc; i++) {
+		rc = sender_check(urls->items[i], &config, reason);
+		if (!rc)
+			rc = endpoint_parse(&p->targets[i].endpoint, urls->items[i], reason);
+	}
+	return rc;
+}
+
+int publisher_open(struct publisher **out, const struct publisher_config *config,
+		   struct reason *reason)
+{
+	struct publisher *p = mem_zalloc(1, sizeof(*p));
+	int rc = 0;
+
+	p->config = *config;
+	p->ring = ring_new(config->ring_bytes ? config->ring_bytes : RING_BYTES_DEFAULT,
+			   config->ring_span_ns ? config->ring_span_ns : RING_SPAN_NS);
+	randombytes_buf(p->run, sizeof(p->run));
+	p->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (p->epoll < 0) {
+		rc = -errno;
+		reason_set(reason, "cannot watch descriptors: %s", strerror(-rc));
+	}
+	if (!rc && config->key_path)
+		rc = keyring_open(&p->key_place, config->key_path, reason);
+	if (!rc && p->key_place)
+		rc = keyring_read(&p->keys, p->key_place, reason);
+	if (!rc)
+		rc = check_urls(p, reason);
+	if (rc)
+		publisher_close(p);
+	else
+		*out = p;
+	return rc;
+}
+
+static int open_target(struct publisher *p, struct target *t, int64_t mono_ns,
+		       struct reason *reason)
+{
+	const struct publisher_config *c = &p->config;
+	int rc;
+
+	if (t->endpoint.kind == ENDPOINT_IPC || endpoint_is_address(&t->endpoint))
+		return open_peer(p, t, NULL, mono_ns, reason);
+	rc = resolver_open(&t->resolver, t->endpoint.host, c->lookup, c->lookup_ctx, reason);
+	if (rc)
+		return rc;
+	roster_start(&t->roster, mono_ns);
+	return watch(p, resolver_fd(t->resolver), t->endpoint.url, reason);
+}
+
+int publisher_start(struct publisher *p, struct reason *reason)
+{
+	int64_t now = clock_mono_ns();
+	int rc = 0;
+
+	for (size_t i = 0; i < p->config.aggregators->count && !rc; i++) {
+		p->target_count++;
+		rc = open_target(p, &p->targets[i], now, reason);
+	}
+	return rc;
+}
+
+void publisher_close(struct publisher *p)
+{
+	if (!p)
+		return;
+	for (size_t i = 0; i < p->target_count; i++)
+		resolver_close(p->targets[i].resolver);
+	for (size_t i = 0; i < p->peer_count; i++)
+		peer_close(&p->peers[i]);
+	keyring_wipe(&p->keys);
+	keyring_close(p->key_place);
+	if (p->epoll >= 0)
+		close(p->epoll);
+	ring_free(p->ring);
+	free(p);
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Why a thread for each name: getaddrinfo() blocks for as long as name servers are silent (5 s per attempt and
+ * server, as resolv.conf has it), and cannot be cancelled.
+ *
+ *	loop                        thread
+ *	ask: wanted = true   -->    waits for wanted, looks up without the lock
+ *	take: answer         <--    answer, then the eventfd
+ *
+ * What both touch lies in one piece of memory with two holders; the last one frees it. So closing waits for a
+ * thread that can end, and leaves one that hangs in a lookup behind: it ends by itself, without anybody to tell.
+ *
+ * What can fail: the thread cannot be started (reported by open). A failed lookup is an answer.
+ */
+#include "agent/resolver.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "shared/clock.h"
+#include "shared/mem.h"
+
+#define PATIENCE_NS (200 * NS_PER_MS)
+
+/* Name service modules parse on the stack; glibc itself asks for no more than this. */
+enum { STACK_BYTES = 512 * 1024 };
+
+struct resolver {
+	/* fixed after open */
+	char *host;
+	resolver_lookup *lookup;
+	void *ctx; /* borrowed */
+	int event; /* descriptor */
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+
+	/* under lock */
+	int holders;
+	bool wanted, busy, stop;
+	struct resolver_answer *answer; /* owned; NULL: none to take */
+};
+
+/* --- the system's lookup -------------------------------------------------------------------------------------- */
+
+static bool usable(const struct sockaddr *address, struct address *out)
+{
+	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)address;
+	const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)address;
+
+	if (address->sa_family == AF_INET)
+		return inet_ntop(AF_INET, &v4->sin_addr, out->text, sizeof(out->text));
+	/* A link-local one means nothing without its interface, which an URL cannot name. */
+	return address->sa_family == AF_INET6 && !IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr) &&
+	       inet_ntop(AF_INET6, &v6->sin6_addr, out->text, sizeof(out->text));
+}
+
+static int compare(const void *a, const void *b)
+{
+	return strcmp(((const struct address *)a)->text, ((const struct address *)b)->text);
+}
+
+static void sort_once(struct resolver_answer *a)
+{
+	size_t kept = 0;
+
+	qsort(a->addresses, a->count, sizeof(a->addresses[0]), compare);
+	for (size_t i = 0; i < a->count; i++) {
+		if (!kept || compare(&a->addresses[i], &a->addresses[kept - 1]) != 0)
+			a->addresses[kept++] = a->addresses[i];
+	}
+	a->count = kept;
+}
+
+static void fail(struct resolver_answer *a, const char *host, const char *why)
+{
+	a->failed = true;
+	reason_set(&a->why, "%s: %s", host, why);
+}
+
+void resolver_lookup_system(void *ctx, const char *host, struct resolver_answer *answer)
+{
+	const struct addrinfo hints = {.ai_family = AF_UNSPEC,
+				       .ai_socktype = SOCK_STREAM,
+				       .ai_flags = AI_ADDRCONFIG};
+	struct addrinfo *found = NULL;
+	struct address address;
+	int rc = getaddrinfo(host, NULL, &hints, &found);
+
+	(void)ctx;
+	if (rc) {
+		fail(answer, host, rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
+		return;
+	}
+	for (const struct addrinfo *i = found; i; i = i->ai_next) {
+		if (!usable(i->ai_addr, &address))
+			continue;
+		if (answer->count == RESOLVER_ADDRESSES_MAX)
+			answer->left_out++;
+		else
+			answer->addresses[answer->count++] = address;
+	}
+	freeaddrinfo(found);
+	sort_once(answer);
+	if (!answer->count)
+		fail(answer, host, "no address that can be used");
+}
+
+/* --- the thread ----------------------------------------------------------------------------------------------- */
+
+static void release(struct resolver *r)
+{
+	bool last;
+
+	pthread_mutex_lock(&r->lock);
+	last = --r->holders == 0;
+	pthread_mutex_unlock(&r->lock);
+	if (!last)
+		return;
+	pthread_cond_destroy(&r->changed);
+	pthread_mutex_destroy(&r->lock);
+	close(r->event);
+	free(r->answer);
+	free(r->host);
+	free(r);
+}
+
+static void give(struct resolver *r, struct resolver_answer *answer)
+{
+	free(r->answer);
+	r->answer = answer;
+	r->busy = false;
+	eventfd_write(r->event, 1);
+}
+
+static void *serve(void *arg)
+{
+	struct resolver *r = arg;
+
+	pthread_mutex_lock(&r->lock);
+	while (!r->stop) {
+		struct resolver_answer *answer;
+
+		if (!r->wanted) {
+			pthread_cond_wait(&r->changed, &r->lock);
+			continue;
+		}
+		r->wanted = false;
+		r->busy = true;
+		pthread_mutex_unlock(&r->lock);
+		answer = mem_zalloc(1, sizeof(*answer));
+		r->lookup(r->ctx, r->host, answer);
+		pthread_mutex_lock(&r->lock);
+		give(r, answer);
+	}
+	pthread_mutex_unlock(&r->lock);
+	release(r);
+	return NULL;
+}
+
+/* The thread gets a small stack and no signals: those are the loop's. */
+static int start(struct resolver *r)
+{
+	pthread_attr_t attr;
+	sigset_t all, before;
+	int rc;
+
+	sigfillset(&all);
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK_BYTES);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(&r->thread, &attr, serve, r);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	return -rc;
+}
+
+/* --- the loop's side ------------------------------------------------------------------------------------------ */
+
+int resolver_open(struct resolver **out, const char *host, resolver_lookup *lookup, void *ctx,
+		  struct reason *reason)
+{
+	struct resolver *r;
+	int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), rc;
+
+	if (event < 0) {
+		rc = -errno;
+		reason_set(reason, "cannot watch for the addresses of %s: %s", host, strerror(-rc));
+		return rc;
+	}
+	r = mem_zalloc(1, sizeof(*r));
+	r->host = mem_strdup(host);
+	r->lookup = lookup ? lookup : resolver_lookup_system;
+	r->ctx = ctx;
+	r->event = event;
+	r->holders = 2;
+	pthread_mutex_init(&r->lock, NULL);
+	pthread_cond_init(&r->changed, NULL);
+	rc = start(r);
+	if (rc) {
+		reason_set(reason, "cannot start a thread for the addresses of %s: %s", host,
+			   strerror(-rc));
+		r->holders = 1;
+		release(r);
+		return rc;
+	}
+	*out = r;
+	return 0;
+}
+
+void resolver_close(struct resolver *r)
+{
+	int64_t until = clock_mono_ns() + PATIENCE_NS;
+	struct timespec deadline = {.tv_sec = until / NS_PER_SEC, .tv_nsec = until % NS_PER_SEC};
+
+	if (!r)
+		return;
+	pthread_mutex_lock(&r->lock);
+	r->stop = true;
+	pthread_cond_signal(&r->changed);
+	pthread_mutex_unlock(&r->lock);
+	if (pthread_clockjoin_np(r->thread, NULL, CLOCK_MONOTONIC, &deadline))
+		pthread_detach(r->thread);
+	release(r);
+}
+
+int resolver_fd(const struct resolver *r)
+{
+	return r->event;
+}
+
+void resolver_ask(struct resolver *r)
+{
+	pthread_mutex_lock(&r->lock);
+	if (!r->busy)
+		r->wanted = true;
+	pthread_cond_signal(&r->changed);
+	pthread_mutex_unlock(&r->lock);
+}
+
+bool resolver_take(struct resolver *r, struct resolver_answer *answer)
+{
+	struct resolver_answer *given;
+	eventfd_t count;
+
+	pthread_mutex_lock(&r->lock);
+	given = r->answer;
+	r->answer = NULL;
+	eventfd_read(r->event, &count);
+	pthread_mutex_unlock(&r->lock);
+	if (given)
+		*answer = *given;
+	free(given);
+	return given != NULL;
+}

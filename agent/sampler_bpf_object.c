@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From the bytes of an object to running programs:
+ *
+ *     knobs (CPUs, memory nodes) --> load --> map state and records --> learn addresses --> attach
+ *
+ * Where a kernel cannot tell the per-CPU addresses of all CPUs at once (before 5.19), the program
+ * runs on each of them. A CPU that is offline then is left out and asked again later; what it
+ * counted before shows up as use when it answers.
+ *
+ * What can fail: any of it, with the cause put into words by bpf_reason.c. CPUs beyond
+ * RECORD_CPUS_MAX and memory nodes beyond RECORD_NODES_MAX are refused, since their use would be
+ * missing without a trace. After opening no capability is needed any more.
+ */
+#include "agent/sampler_bpf_object.h"
+
+#include <assert.h>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "shared/mem.h"
+
+/* --- what the machine has -------------------------------------------------------------------- */
+
+/*
+ * Reads a list like "0-3,8-11" as the kernel writes them. Up to max numbers go to ids. Returns how
+ * many there are, *last being the greatest; 0 when there is no such file or it cannot be
+ * understood.
+ */
+static uint32_t read_id_list(const char *path, __u32 *ids, uint32_t max, uint32_t *last)
+{
+	FILE *f = fopen(path, "re");
+	unsigned int from, to;
+	uint32_t count = 0;
+
+	if (!f)
+		return 0;
+	while (fscanf(f, "%u", &from) == 1) {
+		to = from;
+		if (fscanf(f, "-%u", &to) == 1 && to < from)
+			break;
+		for (unsigned int id = from; id <= to && count < UINT16_MAX; id++, count++) {
+			if (count < max)
+				ids[count] = id;
+		}
+		*last = to;
+		if (fgetc(f) != ',')
+			break;
+	}
+	fclose(f);
+	return count;
+}
+
+static int set_machine(struct walk_knobs *knobs, struct reason *reason)
+{
+	/* Kernels without NUMA have no list of nodes, and one node, 0. */
+	uint32_t last_cpu = 0, last_node = 0;
+	uint32_t cpus = read_id_list("/sys/devices/system/cpu/possible", knobs->cpu_id,
+				     RECORD_CPUS_MAX, &last_cpu);
+
+	read_id_list("/sys/devices/system/node/possible", NULL, 0, &last_node);
+	if (!cpus) {
+		reason_set(reason, "cannot learn the CPUs from /sys/devices/system/cpu/possible");
+		return -ENOENT;
+	}
+	if (cpus > RECORD_CPUS_MAX || last_node >= RECORD_NODES_MAX) {
+		reason_set(reason, "made for %d CPUs and %d memory nodes, but there are %u and %u",
+			   RECORD_CPUS_MAX, RECORD_NODES_MAX, cpus, last_node + 1);
+		return -E2BIG;
+	}
+	knobs->cpu_count = cpus;
+	knobs->node_count = last_node + 1;
+	return 0;
+}
+
+/* --- loading --------------------------------------------------------------------------------- */
+
+static int explain(const struct sampler_bpf_object *o, const char *what, int err,
+		   struct reason *reason)
+{
+	return bpf_reason_explain(what, err, o->source->needs, reason);
+}
+
+/* Changes to the knobs have no effect any more once the object is loaded. */
+static const struct walk_knobs *knobs_of(const struct sampler_bpf_object *o)
+{
+	size_t size = 0;
+	struct bpf_map *map = bpf_object__find_map_by_name(o->object, ".rodata");
+	const void *knobs = bpf_map__initial_value(map, &size);
+
+	assert(knobs && size == sizeof(struct walk_knobs));
+	return knobs;
+}
+
+static int set_knobs(const struct sampler_bpf_object *o, uint32_t record_limit,
+		     bool keep_departures, struct reason *reason)
+{
+	struct walk_knobs *knobs = mem_zalloc(1, sizeof(*knobs));
+	int err = set_machine(knobs, reason);
+
+	knobs->record_limit = record_limit;
+	knobs->keep_departures = keep_departures;
+	if (!err)
+		err = bpf_map__set_initial_value(bpf_object__find_map_by_name(o->object, ".rodata"),
+						 knobs, sizeof(*knobs));
+	free(knobs);
+	return err;
+}
+
+static int load(struct sampler_bpf_object *o, uint32_t record_limit, bool keep_departures,
+		struct reason *reason)
+{
+	struct bpf_object_open_opts opts;
+	const void *elf;
+	size_t size;
+	int err;
+
+	/* libbpf demands that the padding is zero too, here and in the other options below. */
+	memset(&opts, 0, sizeof(opts));
+	opts.sz = sizeof(opts);
+	opts.object_name = "evenkeel";
+	/* Before 1.3 it asks for the modules' types unless told where to look: CAP_SYS_ADMIN. */
+	opts.btf_custom_path = BPF_REASON_BTF;
+	elf = o->source->elf(&size);
+	o->object = bpf_object__open_mem(elf, size, &opts);
+	if (!o->object)
+		return explain(o, "cannot open the BPF object", -errno, reason);
+	err = set_knobs(o, record_limit, keep_departures, reason);
+	if (err)
+		return err;
+	err = bpf_object__load(o->object);
+	if (err)
+		return explain(o, "cannot load the BPF programs", err, reason);
+	o->walk = bpf_object__find_program_by_name(o->object, "walk");
+	o->learn = bpf_object__find_program_by_name(o->object, "learn_offsets");
+	assert(o->walk && o->learn);
+	return 0;
+}
+
+/* NULL with the reason when it cannot be mapped. */
+static void *map_array(const struct sampler_bpf_object *o, const char *name, size_t size, int prot,
+		       struct reason *reason)
+{
+	struct bpf_map *map = bpf_object__find_map_by_name(o->object, name);
+	void *m;
+
+	assert(map && size <= (size_t)bpf_map__value_size(map) * bpf_map__max_entries(map));
+	m = mmap(NULL, size, prot, MAP_SHARED, bpf_map__fd(map), 0);
+	if (m != MAP_FAILED)
+		return m;
+	reason_set(reason, "cannot map the BPF records: %s", strerror(errno));
+	return NULL;
+}
+
+static int map_all(struct sampler_bpf_object *o, struct reason *reason)
+{
+	o->state = map_array(o, ".bss", sizeof(*o->state), PROT_READ | PROT_WRITE, reason);
+	o->fast = map_array(o, "fast_records", RECORDS_MAX * sizeof(*o->fast), PROT_READ, reason);
+	o->slow = map_array(o, "slow_records", RECORDS_MAX * sizeof(*o->slow), PROT_READ, reason);
+	o->departures = map_array(o, "departures", DEPARTURES_MAX * sizeof(*o->departures),
+				  PROT_READ, reason);
+	return o->state && o->fast && o->slow && o->departures ? 0 : -ENOMEM;
+}
+
+/* --- per-CPU addresses ----------------------------------------------------------------------- */
+
+static int run_learn(const struct sampler_bpf_object *o, __u32 flags, __u32 cpu)
+{
+	struct bpf_test_run_opts run;
+
+	memset(&run, 0, sizeof(run));
+	run.sz = sizeof(run);
+	run.flags = flags;
+	run.cpu = cpu;
+	return bpf_prog_test_run_opts(bpf_program__fd(o->learn), &run);
+}
+
+/* Asks one CPU. 0, -ENXIO when it is offline, or another -errno. */
+static int ask_cpu(struct sampler_bpf_object *o, __u32 cpu)
+{
+	__u32 learned = o->state->cpus_learned;
+	int err = run_learn(o, BPF_F_TEST_RUN_ON_CPU, cpu);
+
+	if (!err && o->state->cpus_learned != learned + 1)
+		err = -EIO;
+	return err;
+}
+
+/* Asks each CPU that was not asked with success yet; returns the first failure other than being offline. */
+static int ask_unasked(struct sampler_bpf_object *o)
+{
+	uint32_t left = 0;
+	int failed = 0;
+
+	for (uint32_t i = 0; i < o->unasked_count; i++) {
+		int err = ask_cpu(o, o->unasked[i]);
+
+		if (err)
+			o->unasked[left++] = o->unasked[i];
+		if (err && err != -ENXIO && !failed)
+			failed = err;
+	}
+	o->unasked_count = left;
+	return failed;
+}
+
+void sampler_bpf_object_learn(struct sampler_bpf_object *o)
+{
+	if (o->unasked_count)
+		ask_unasked(o);
+}
+
+static int learn_offsets(struct sampler_bpf_object *o, struct reason *reason)
+{
+	const struct walk_knobs *knobs = knobs_of(o);
+	int err = run_learn(o, 0, 0);
+
+	if (err)
+		return explain(o, "cannot run a BPF program", err, reason);
+	if (o->state->cpus_learned == knobs->cpu_count)
+		return 0;
+	o->state->cpus_learned = 0;
+	o->unasked = mem_zalloc(knobs->cpu_count, sizeof(*o->unasked));
+	memcpy(o->unasked, knobs->cpu_id, knobs->cpu_count * sizeof(*o->unasked));
+	o->unasked_count = knobs->cpu_count;
+	err = ask_unasked(o);
+	if (!err && !o->state->cpus_learned)
+		err = -ENXIO;
+	if (!err)
+		return 0;
+	reason_set(reason, "learned the per-CPU addresses of %u of %u CPUs: %s",
+		   o->state->cpus_learned, knobs->cpu_count, strerror(-err));
+	return err;
+}
+
+/* --- opening and closing --------------------------------------------------------------------- */
+
+static struct bpf_link *attach_watch(const struct sampler_bpf_object *o, const char *name)
+{
+	return bpf_program__attach(bpf_object__find_program_by_name(o->object, name));
+}
+
+static int watch_cgroups(struct sampler_bpf_object *o, struct reason *reason)
+{
+	o->made = attach_watch(o, "count_made");
+	if (o->made)
+		o->removed = attach_watch(o, "record_removed");
+	if (o->removed)
+		return 0;
+	return explain(o, "cannot attach to the cgroup tracepoints", -errno, reason);
+}
+
+int sampler_bpf_object_open(struct sampler_bpf_object *o, const struct sampler_bpf_source *source,
+			    uint32_t record_limit, bool keep_departures, struct reason *reason)
+{
+	int err;
+
+	memset(o, 0, sizeof(*o));
+	o->source = source;
+	bpf_reason_begin();
+	err = load(o, record_limit, keep_departures, reason);
+	/* Reading the kernel's types took some 10 MiB, for good unless given back. */
+	malloc_trim(0);
+	if (!err)
+		err = map_all(o, reason);
+	if (!err)
+		err = learn_offsets(o, reason);
+	if (!err)
+		err = watch_cgroups(o, reason);
+	return err;
+}
+
+static void unmap(const void *m, size_t size)
+{
+	if (m)
+		munmap((void *)m, size);
+}
+
+void sampler_bpf_object_close(struct sampler_bpf_object *o)
+{
+	bpf_link__destroy(o->removed);
+	bpf_link__destroy(o->made);
+	unmap(o->departures, DEPARTURES_MAX * sizeof(*o->departures));
+	unmap(o->slow, RECORDS_MAX * sizeof(*o->slow));
+	unmap(o->fast, RECORDS_MAX * sizeof(*o->fast));
+	unmap(o->state, sizeof(*o->state));
+	bpf_object__close(o->object);
+	free(o->unasked);
+}

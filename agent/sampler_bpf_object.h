@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One of the BPF objects of bpf/, loaded, with its variables and records mapped; all are alike (bpf/record.h). */
+#ifndef EVENKEEL_AGENT_SAMPLER_BPF_OBJECT_H
+#define EVENKEEL_AGENT_SAMPLER_BPF_OBJECT_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/bpf_reason.h"
+#include "bpf/record.h"
+#include "shared/reason.h"
+
+struct bpf_object;
+struct bpf_link;
+struct bpf_program;
+
+struct sampler_bpf_source {
+	const void *(*elf)(size_t *size);
+	const struct bpf_reason_need *needs; /* what the kernel must have for it */
+};
+
+struct sampler_bpf_object {
+	/* fixed after open */
+	const struct sampler_bpf_source *source; /* borrowed, static */
+	struct bpf_object *object;
+	struct bpf_program *walk; /* owned by the object, as the next one */
+	struct bpf_program *learn;
+	struct bpf_link *made, *removed;
+	struct walk_state *state; /* mapped, as those below */
+	const struct fast_record *fast; /* RECORDS_MAX of each */
+	const struct slow_record *slow;
+	const struct departure_record *departures; /* DEPARTURES_MAX */
+
+	__u32 *unasked; /* owned: CPUs whose addresses could not be learned yet, being offline */
+	uint32_t unasked_count;
+};
+
+/*
+ * Loads the programs, learns the per-CPU addresses and begins to watch cgroups come and go. At most record_limit
+ * records per walk; keep_departures: note what removed v2 cgroups used. 0, or -errno with the reason; closing is
+ * needed after a failure too.
+ */
+int sampler_bpf_object_open(struct sampler_bpf_object *o, const struct sampler_bpf_source *source,
+			    uint32_t record_limit, bool keep_departures, struct reason *reason);
+void sampler_bpf_object_close(struct sampler_bpf_object *o);
+/* Asks the CPUs that were offline so far; cheap when there is none. */
+void sampler_bpf_object_learn(struct sampler_bpf_object *o);
+
+#endif

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One row a file, v1 and v2; the formats are those of the kernel's cgroup-v1 and cgroup-v2 documents.
+ *
+ * Where v1 and v2 tell the same thing otherwise:
+ *
+ *	swap usage	v2 memory.swap.current; v1 total_swap in memory.stat, which is what memory.memsw counts
+ *			beyond memory, but of one moment: two files read one after the other would show memory
+ *			allocated in between as swap
+ *	swap limit	v2 memory.swap.max; v1 memory.memsw.limit_in_bytes, which limits memory and swap together,
+ *			less memory.limit_in_bytes
+ *	pids, PSI	v2 only; on v1 taken from the v2 cgroup of the same path, if there is one
+ *
+ * A text in another form than today's kernels write counts as not measured.
+ */
+#include "agent/sampler_files_parse.h"
+
+#include "agent/cgroup_text.h"
+
+enum part {
+	PART_QUOTA = 1 << 0,
+	PART_PERIOD = 1 << 1,
+	PART_PSI_CPU = 1 << 2,
+	PART_PSI_MEMORY = 1 << 3,
+	PART_MEMSW_LIMIT = 1 << 4,
+};
+
+static void got(struct files_target *t, uint32_t have, bool valid)
+{
+	if (valid)
+		t->reading->have |= have;
+}
+
+static void got_part(struct files_target *t, unsigned int part, bool valid)
+{
+	if (valid)
+		t->parts |= part;
+}
+
+/* --- CPU -------------------------------------------------------------------------------------- */
+
+static void parse_cpuacct_usage(const char *text, struct files_target *t)
+{
+	got(t, HAVE_CPU, cgroup_text_number(text, &t->reading->cpu_ns));
+}
+
+static bool parse_throttle(const char *text, struct reading *r)
+{
+	return cgroup_text_key(text, "nr_periods", &r->periods) &&
+	       cgroup_text_key(text, "nr_throttled", &r->throttled_periods);
+}
+
+static void parse_cpu_stat_v1(const char *text, struct files_target *t)
+{
+	got(t, HAVE_THROTTLE,
+	    parse_throttle(text, t->reading) &&
+		    cgroup_text_key(text, "throttled_time", &t->reading->throttled_ns));
+}
+
+static void parse_cpu_stat_v2(const char *text, struct files_target *t)
+{
+	struct reading *r = t->reading;
+	uint64_t us;
+
+	got(t, HAVE_CPU,
+	    cgroup_text_key(text, "usage_usec", &us) && cgroup_text_us_to_ns(us, &r->cpu_ns));
+	if (t->kind == PASS_SLOW)
+		got(t, HAVE_THROTTLE,
+		    parse_throttle(text, r) && cgroup_text_key(text, "throttled_usec", &us) &&
+			    cgroup_text_us_to_ns(us, &r->throttled_ns));
+}
+
+static void parse_quota_us(const char *text, struct files_target *t)
+{
+	int64_t us;
+
+	if (!cgroup_text_limit(text, &us))
+		return;
+	if (us == LIMIT_NONE || __builtin_mul_overflow(us, 1000, &t->reading->cpu_quota_ns))
+		t->reading->cpu_quota_ns = LIMIT_NONE;
+	t->parts |= PART_QUOTA;
+}
+
+static void parse_period_us(const char *text, struct files_target *t)
+{
+	int64_t us;
+
+	got_part(t, PART_PERIOD,
+		 cgroup_text_limit(text, &us) && us > 0 &&
+			 !__builtin_mul_overflow(us, 1000, &t->reading->cpu_period_ns));
+}
+
+static void parse_cpu_max(const char *text, struct files_target *t)
+{
+	got_part(t, PART_QUOTA | PART_PERIOD,
+		 cgroup_text_cpu_max(text, &t->reading->cpu_quota_ns, &t->reading->cpu_period_ns));
+}
+
+/* cpu.max.burst and cpu.cfs_burst_us, from 5.14; a cgroup without it may not burst. */
+static void parse_burst_us(const char *text, struct files_target *t)
+{
+	uint64_t us, ns;
+
+	if (cgroup_text_number(text, &us) && cgroup_text_us_to_ns(us, &ns) && ns <= INT64_MAX)
+		t->reading->cpu_burst_ns = (int64_t)ns;
+}
+
+/* --- memory ----------------------------------------------------------------------------------- */
+
+static void parse_memory_usage(const char *text, struct files_target *t)
+{
+	got(t, HAVE_MEMORY, cgroup_text_number(text, &t->reading->mem_bytes));
+}
+
+static void parse_memory_limit(const char *text, struct files_target *t)
+{
+	got(t, HAVE_MEMORY_LIMIT, cgroup_text_limit(text, &t->reading->mem_limit_bytes));
+}
+
+static void parse_memory_high(const char *text, struct files_target *t)
+{
+	got(t, HAVE_MEMORY_HIGH, cgroup_text_limit(text, &t->reading->mem_high_bytes));
+}
+
+static void parse_memory_stat_v1(const char *text, struct files_target *t)
+{
+	got(t, HAVE_WORKING_SET | HAVE_INACTIVE_SUBTREE,
+	    cgroup_text_key(text, "total_inactive_file", &t->reading->inactive_file_bytes));
+	/* Not there where swap is not accounted for. */
+	got(t, HAVE_SWAP, cgroup_text_key(text, "total_swap", &t->reading->swap_bytes));
+}
+
+/* On v2 every number in memory.stat covers the subtree. */
+static void parse_memory_stat_v2(const char *text, struct files_target *t)
+{
+	got(t, HAVE_WORKING_SET | HAVE_INACTIVE_SUBTREE,
+	    cgroup_text_key(text, "inactive_file", &t->reading->inactive_file_bytes));
+}
+
+static void parse_swap_usage(const char *text, struct files_target *t)
+{
+	got(t, HAVE_SWAP, cgroup_text_number(text, &t->reading->swap_bytes));
+}
+
+static void parse_swap_limit(const char *text, struct files_target *t)
+{
+	got(t, HAVE_SWAP_LIMIT, cgroup_text_limit(text, &t->reading->swap_limit_bytes));
+}
+
+static void parse_memsw_limit(const char *text, struct files_target *t)
+{
+	got_part(t, PART_MEMSW_LIMIT, cgroup_text_limit(text, &t->memsw_limit_bytes));
+}
+
+/* memory.oom_control and memory.events */
+static void parse_oom(const char *text, struct files_target *t)
+{
+	got(t, HAVE_OOM, cgroup_text_key(text, "oom_kill", &t->reading->oom_kills));
+}
+
+/* --- v2 without regard to controllers --------------------------------------------------------- */
+
+static void parse_cpu_pressure(const char *text, struct files_target *t)
+{
+	got_part(t, PART_PSI_CPU, cgroup_text_pressure(text, "some", &t->reading->psi_cpu_ns));
+	got(t, HAVE_PSI_CPU_FULL, cgroup_text_pressure(text, "full", &t->reading->psi_cpu_full_ns));
+}
+
+static void parse_memory_pressure(const char *text, struct files_target *t)
+{
+	got_part(t, PART_PSI_MEMORY, cgroup_text_pressure(text, "some", &t->reading->psi_mem_ns));
+	got(t, HAVE_PSI_MEMORY_FULL,
+	    cgroup_text_pressure(text, "full", &t->reading->psi_mem_full_ns));
+}
+
+static void parse_pids(const char *text, struct files_target *t)
+{
+	uint64_t pids;
+
+	if (!cgroup_text_number(text, &pids) || pids > UINT32_MAX)
+		return;
+	t->reading->pids = (uint32_t)pids;
+	t->reading->have |= HAVE_PIDS;
+}
+
+static void parse_pids_limit(const char *text, struct files_target *t)
+{
+	got(t, HAVE_PIDS_LIMIT, cgroup_text_limit(text, &t->reading->pids_limit));
+}
+
+/* --- the table -------------------------------------------------------------------------------- */
+
+enum { V1 = false, V2 = true };
+
+const struct files_source files_sources[FILES_SOURCES] = {
+	{FILES_CPU, V1, READ_FAST, "cpuacct.usage", parse_cpuacct_usage},
+	{FILES_CPU, V2, READ_FAST, "cpu.stat", parse_cpu_stat_v2},
+	{FILES_MEMORY, V1, READ_FAST, "memory.usage_in_bytes", parse_memory_usage},
+	{FILES_MEMORY, V2, READ_FAST, "memory.current", parse_memory_usage},
+
+	{FILES_THROTTLE, V1, READ_SLOW, "cpu.stat", parse_cpu_stat_v1},
+	{FILES_MEMORY, V1, READ_SLOW, "memory.stat", parse_memory_stat_v1},
+	{FILES_MEMORY, V1, READ_SLOW, "memory.oom_control", parse_oom},
+	{FILES_MEMORY, V2, READ_SLOW, "memory.stat", parse_memory_stat_v2},
+	{FILES_MEMORY, V2, READ_SLOW, "memory.events", parse_oom},
+	{FILES_MEMORY, V2, READ_SLOW, "memory.swap.current", parse_swap_usage},
+	{FILES_GENERAL, V2, READ_SLOW, "cpu.pressure", parse_cpu_pressure},
+	{FILES_GENERAL, V2, READ_SLOW, "memory.pressure", parse_memory_pressure},
+	{FILES_GENERAL, V2, READ_SLOW, "pids.current", parse_pids},
+
+	{FILES_THROTTLE, V1, READ_LIMITS, "cpu.cfs_quota_us", parse_quota_us},
+	{FILES_THROTTLE, V1, READ_LIMITS, "cpu.cfs_period_us", parse_period_us},
+	{FILES_THROTTLE, V1, READ_LIMITS, "cpu.cfs_burst_us", parse_burst_us},
+	{FILES_THROTTLE, V2, READ_LIMITS, "cpu.max", parse_cpu_max},
+	{FILES_THROTTLE, V2, READ_LIMITS, "cpu.max.burst", parse_burst_us},
+	{FILES_MEMORY, V1, READ_LIMITS, "memory.limit_in_bytes", parse_memory_limit},
+	{FILES_MEMORY, V1, READ_LIMITS, "memory.memsw.limit_in_bytes", parse_memsw_limit},
+	{FILES_MEMORY, V2, READ_LIMITS, "memory.max", parse_memory_limit},
+	{FILES_MEMORY, V2, READ_LIMITS, "memory.high", parse_memory_high},
+	{FILES_MEMORY, V2, READ_LIMITS, "memory.swap.max", parse_swap_limit},
+	{FILES_GENERAL, V2, READ_LIMITS, "pids.max", parse_pids_limit},
+};
+
+int files_hierarchy(const struct cgroupfs *fs, const struct files_source *source)
+{
+	int h = HIERARCHY_UNIFIED;
+
+	if (source->resource == FILES_CPU)
+		h = fs->cpu_from;
+	else if (source->resource == FILES_THROTTLE)
+		h = fs->throttle_from;
+	else if (source->resource == FILES_MEMORY)
+		h = fs->memory_from;
+	if (h < 0 || fs->root_fd[h] < 0)
+		return -1;
+	return (h == HIERARCHY_UNIFIED) == source->v2 ? h : -1;
+}
+
+void files_begin_limits(struct files_target *t)
+{
+	t->reading->have &= ~FILES_LIMITS;
+	t->reading->cpu_burst_ns = 0;
+}
+
+static void finish_memsw_limit(struct files_target *t)
+{
+	struct reading *r = t->reading;
+
+	if (!(t->parts & PART_MEMSW_LIMIT) || !(r->have & HAVE_MEMORY_LIMIT))
+		return;
+	/* The kernel keeps memsw at or above memory, but the two may change between our readings. */
+	if (t->memsw_limit_bytes == LIMIT_NONE || r->mem_limit_bytes == LIMIT_NONE)
+		r->swap_limit_bytes = LIMIT_NONE;
+	else if (t->memsw_limit_bytes >= r->mem_limit_bytes)
+		r->swap_limit_bytes = t->memsw_limit_bytes - r->mem_limit_bytes;
+	else
+		return;
+	r->have |= HAVE_SWAP_LIMIT;
+}
+
+void files_finish(struct files_target *t)
+{
+	got(t, HAVE_CPU_LIMIT, (t->parts & PART_QUOTA) && (t->parts & PART_PERIOD));
+	got(t, HAVE_PSI, (t->parts & PART_PSI_CPU) && (t->parts & PART_PSI_MEMORY));
+	/* The whole machine has no such state: from 5.19 on the kernel prints 0 there. */
+	if (t->root && !t->reading->psi_cpu_full_ns)
+		t->reading->have &= ~HAVE_PSI_CPU_FULL;
+	finish_memsw_limit(t);
+}

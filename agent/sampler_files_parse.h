@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files tier reads of a cgroup: which file tells what, how often, and what its text says. Pure. */
+#ifndef EVENKEEL_AGENT_SAMPLER_FILES_PARSE_H
+#define EVENKEEL_AGENT_SAMPLER_FILES_PARSE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/cgroupfs.h"
+#include "agent/sampler.h"
+
+/* How often a file is read; each pass reads its own and those before. */
+enum files_cadence {
+	READ_FAST, /* every pass */
+	READ_SLOW, /* every slow pass */
+	READ_LIMITS, /* some slow passes: what only changes when somebody decides so */
+};
+
+/* What the files of READ_LIMITS tell; it stays valid between their readings. */
+#define FILES_LIMITS                                                                               \
+	(HAVE_CPU_LIMIT | HAVE_MEMORY_LIMIT | HAVE_MEMORY_HIGH | HAVE_SWAP_LIMIT | HAVE_PIDS_LIMIT)
+
+/* What a parser of one file fills; what it does not mark as got is not measured. */
+struct files_target {
+	struct reading *reading;
+	enum pass_kind kind;
+	bool root; /* of the hierarchies */
+	/* For the parsers only: members of a reading that need two files. */
+	unsigned int parts;
+	int64_t memsw_limit_bytes;
+};
+
+enum files_resource { FILES_CPU, FILES_THROTTLE, FILES_MEMORY, FILES_GENERAL };
+
+struct files_source {
+	enum files_resource resource;
+	bool v2;
+	enum files_cadence cadence;
+	const char *file;
+	void (*parse)(const char *text, struct files_target *t);
+};
+
+enum { FILES_SOURCES = 24 };
+/* Both versions, by cadence. */
+extern const struct files_source files_sources[FILES_SOURCES];
+
+/* The hierarchy that has this file, or -1. */
+int files_hierarchy(const struct cgroupfs *fs, const struct files_source *source);
+/* Before the files of READ_LIMITS are read: what they told last is over. */
+void files_begin_limits(struct files_target *t);
+/* After all files of this pass were parsed. */
+void files_finish(struct files_target *t);
+
+#endif

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A tick:
+ *
+ *	[rescan] --> sampler pass --> account tick
+ *
+ * A rescan of the directories follows every sign that cgroups came or went, and RESCAN_NS without one. Every
+ * SLOW_NS the pass is a slow one. The governor sets the rate of the ticks by what they and the whole process cost.
+ *
+ * What can fail, and what is made of it:
+ *
+ *	pass		its tier is closed and a lower one opened; the tick fails when none can be. For want of descriptors or
+ *			memory, and for the lowest tier, that would not help: it stays, the tick counts as missed, and the next
+ *			one brings what was used meanwhile, since CPU time is a counter.
+ *	rescan		the tree of before stays, and is read again RETRY_NS later; what was removed waits in the kernel
+ *	/proc		the machine's values of before stay
+ *
+ * Each is told when it begins, and when it has been over for TROUBLE_OVER_NS.
+ */
+#include "agent/sampling.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "agent/account.h"
+#include "agent/cgroupfs.h"
+#include "agent/governor.h"
+#include "agent/machine.h"
+#include "agent/sampler.h"
+#include "agent/topology.h"
+#include "shared/clock.h"
+#include "shared/log.h"
+#include "shared/mem.h"
+
+#define RESCAN_NS	(10 * NS_PER_SEC)
+#define RETRY_NS	NS_PER_SEC
+#define SLOW_NS		NS_PER_SEC
+#define TROUBLE_OVER_NS (60 * NS_PER_SEC)
+
+/* Something that the agent goes on without. */
+struct trouble {
+	bool told;
+	int64_t last_ns; /* when it was met last */
+};
+
+/* What the passes of an interval took. */
+struct pass_times {
+	uint64_t passes, sum_ns;
+};
+
+struct sampling {
+	struct sampling_config config; /* fixed after open, as are the two below */
+	struct cgroupfs fs;
+	struct machine_files *machine_files;
+
+	struct topology *topology;
+	struct sampler *sampler;
+	struct account *account;
+	struct machine machine;
+	struct governor governor;
+	uint64_t pass; /* of sampler passes */
+	int64_t slow_due_ns, rescan_due_ns;
+	int64_t rescan_hold_ns; /* no rescan before: the last one failed */
+	bool rescan; /* the last pass met what the topology does not know, or the tree changed */
+	struct trouble pass_trouble, scan_trouble, machine_trouble;
+	/* What not even the last rescan could place: paths too long, cgroups beyond the tables. */
+	uint32_t unplaced_unknown, unplaced_missing;
+	uint64_t lost_departures; /* since the last interval */
+
+	/* of the interval that is being measured */
+	struct pass_times fast, slow;
+	uint64_t missed_ticks;
+	uint32_t overflow;
+	int64_t cpu_start_ns; /* the process's CPU time when it began */
+};
+
+static int64_t cpu_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return t.tv_sec * NS_PER_SEC + t.tv_nsec;
+}
+
+static int64_t own_cpu_ns(void)
+{
+	return cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+/* --- troubles ------------------------------------------------------------------------------------------------- */
+
+static void tell_trouble(struct trouble *t, int64_t mono_ns, const char *going_on,
+			 const struct reason *why)
+{
+	if (!t->told)
+		log_warn("%s; %s", why->text, going_on);
+	t->told = true;
+	t->last_ns = mono_ns;
+}
+
+static void tell_over(struct trouble *t, int64_t mono_ns, const char *what)
+{
+	if (!t->told || mono_ns - t->last_ns < TROUBLE_OVER_NS)
+		return;
+	log_info("%s again without a failure for %lld s", what, TROUBLE_OVER_NS / NS_PER_SEC);
+	t->told = false;
+}
+
+/* --- tiers and their pace ------------------------------------------------------------------------------------- */
+
+static void start_governor(struct sampling *s)
+{
+	int most_hz = sampler_tier(s->sampler) == TIER_T3 ? 1 : s->config.rate_hz;
+
+	governor_start(&s->governor, s->config.cpu_budget_percent, most_hz,
+		       (int)(s->machine.cpu_capacity_milli / 1000), clock_mono_ns(), own_cpu_ns());
+}
+
+/* The running tier failed: take the best of the lower ones. */
+static int step_down(struct sampling *s, struct reason *reason)
+{
+	enum sampler_tier failed = sampler_tier(s->sampler);
+	int rc;
+
+	sampler_close(s->sampler);
+	s->sampler = NULL;
+	log_warn("sampling tier %s failed (%s): going on with a lower one",
+		 sampler_tier_name(failed), reason->text);
+	rc = sampler_choose_below(&s->sampler, failed, &s->fs, s->topology, reason);
+	if (!rc)
+		start_governor(s);
+	return rc;
+}
+
+int64_t sampling_period_ns(const struct sampling *s)
+{
+	return NS_PER_SEC / s->governor.rate_hz;
+}
+
+/* --- one tick ------------------------------------------------------------------------------------------------- */
+
+static int scan(struct sampling *s, int64_t mono_ns, struct reason *reason)
+{
+	int rc = cgroupfs_scan(&s->fs, s->topology, reason);
+	/* Where the tier tells of changes there is little left to find, such as a cgroup that was renamed. */
+	bool told = s->sampler && sampler_tells_changes(s->sampler);
+
+	s->rescan_due_ns = mono_ns + (told ? 6 : 1) * RESCAN_NS;
+	return rc;
+}
+
+/* Scans where that is due. True when the topology is as new as can be; false too when it could not be read. */
+static bool rescan(struct sampling *s, int64_t mono_ns)
+{
+	struct reason why;
+
+	s->rescan |= sampler_topology_changed(s->sampler);
+	if ((!s->rescan && mono_ns < s->rescan_due_ns) || mono_ns < s->rescan_hold_ns)
+		return false;
+	if (scan(s, mono_ns, &why)) {
+		tell_trouble(&s->scan_trouble, mono_ns,
+			     "going on with the cgroups known before, new ones are not seen", &why);
+		s->rescan = true;
+		s->rescan_hold_ns = mono_ns + RETRY_NS;
+		return false;
+	}
+	tell_over(&s->scan_trouble, mono_ns, "the cgroups are listed");
+	s->rescan = false;
+	return true;
+}
+
+static uint32_t max_u32(uint32_t a, uint32_t b)
+{
+	return a > b ? a : b;
+}
+
+/* scanned: the topology is as new as can be, so what does not match it now would not after another rescan either. */
+static int pass(struct sampling *s, enum pass_kind kind, bool scanned, struct reason *reason)
+{
+	struct pass_times *times = kind == PASS_FAST ? &s->fast : &s->slow;
+	struct pass_result result;
+	int64_t begin = clock_mono_ns();
+	int rc = sampler_pass(s->sampler, s->topology, kind, ++s->pass, &result, reason);
+
+	if (rc)
+		return rc;
+	times->passes++;
+	times->sum_ns += (uint64_t)(clock_mono_ns() - begin);
+	s->overflow =
+		max_u32(s->overflow, max_u32(result.overflow, topology_overflow(s->topology)));
+	if (scanned) {
+		s->unplaced_unknown = result.unknown;
+		s->unplaced_missing = result.missing;
+	}
+	s->rescan |= result.unknown > s->unplaced_unknown || result.missing > s->unplaced_missing;
+	return 0;
+}
+
+/* It is not the tier that failed, and a lower one would not do better. */
+static bool is_shortage(int rc)
+{
+	return rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM;
+}
+
+/* A pass of the best tier that still works. -EAGAIN: none now, the next tick may have one. */
+static int pass_or_step_down(struct sampling *s, enum pass_kind kind, bool scanned, int64_t mono_ns,
+			     struct reason *reason)
+{
+	int rc = pass(s, kind, scanned, reason);
+
+	if (rc && !is_shortage(rc) && sampler_tier(s->sampler) != TIER_T3) {
+		rc = step_down(s, reason);
+		if (rc)
+			return rc;
+		rc = pass(s, kind, scanned, reason);
+	}
+	if (rc) {
+		tell_trouble(&s->pass_trouble, mono_ns,
+			     "nothing is sampled meanwhile, and CPU time counted later", reason);
+		return -EAGAIN;
+	}
+	tell_over(&s->pass_trouble, mono_ns, "sampling");
+	return 0;
+}
+
+/* After the rescan: what it no longer found is still in the account. */
+static void take_departures(struct sampling *s)
+{
+	struct departure departures[64];
+	size_t count;
+
+	do {
+		count = sampler_take_departures(s->sampler, departures, 64, &s->lost_departures);
+		account_depart(s->account, departures, count, clock_mono_ns());
+	} while (count == 64);
+}
+
+static void read_machine(struct sampling *s, int64_t mono_ns)
+{
+	struct reason why;
+
+	s->machine.stale = machine_read(s->machine_files, &s->machine, &why) != 0;
+	if (s->machine.stale)
+		tell_trouble(&s->machine_trouble, mono_ns,
+			     "going on with what the whole machine used before", &why);
+	else
+		tell_over(&s->machine_trouble, mono_ns, "the whole machine's use is read");
+}
+
+/* *plain: it was a fast pass and nothing else. */
+static int sample(struct sampling *s, bool *plain, struct reason *reason)
+{
+	int64_t now = clock_mono_ns();
+	/* Half a tick early is on time: timer expirations and the slow period are multiples of each other. */
+	bool slow = now + sampling_period_ns(s) / 2 >= s->slow_due_ns;
+	bool scanned = rescan(s, now);
+	int rc;
+
+	*plain = !slow && !scanned;
+	/* What was removed since a scan that failed is still in the topology: it waits for one that does not. */
+	if (now >= s->rescan_hold_ns)
+		take_departures(s);
+	rc = pass_or_step_down(s, slow ? PASS_SLOW : PASS_FAST, scanned, now, reason);
+	if (rc == -EAGAIN) {
+		s->missed_ticks++;
+		return 0;
+	}
+	if (rc)
+		return rc;
+	if (slow) {
+		s->slow_due_ns = now + SLOW_NS;
+		read_machine(s, now);
+	}
+	account_tick(s->account, s->topology, &s->machine, clock_mono_ns(), slow);
+	return 0;
+}
+
+static void govern(struct sampling *s, bool plain, int64_t tick_cpu_ns)
+{
+	const struct governor_tick tick = {
+		.mono_ns = clock_mono_ns(),
+		.process_cpu_ns = own_cpu_ns(),
+		.tick_cpu_ns = tick_cpu_ns,
+		.fast = plain,
+	};
+	struct reason said;
+
+	if (governor_tick(&s->governor, &tick, &said))
+		log_info("%s", said.text);
+}
+
+int sampling_tick(struct sampling *s, uint64_t missed, struct reason *reason)
+{
+	int64_t begin = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+	bool plain;
+	int rc;
+
+	s->missed_ticks += missed;
+	rc = sample(s, &plain, reason);
+	if (!rc)
+		govern(s, plain, cpu_ns(CLOCK_THREAD_CPUTIME_ID) - begin);
+	return rc;
+}
+
+/* Of fast passes; at 1 Hz all are slow ones. */
+static uint64_t mean_pass_ns(const struct sampling *s)
+{
+	const struct pass_times *times = s->fast.passes ? &s->fast : &s->slow;
+
+	return times->passes ? times->sum_ns / times->passes : 0;
+}
+
+int sampling_try(struct sampling *s, struct reason *reason)
+{
+	struct pass_result result;
+
+	return sampler_pass(s->sampler, s->topology, PASS_SLOW, ++s->pass, &result, reason);
+}
+
+struct interval *sampling_take(struct sampling *s, uint64_t sequence, int64_t start_ns,
+			       int64_t end_ns)
+{
+	int64_t cpu = own_cpu_ns();
+	struct account_self self = {
+		.tier = sampler_tier(s->sampler),
+		.missed_ticks = (uint32_t)s->missed_ticks,
+		.overflow = s->overflow + (uint32_t)s->lost_departures,
+		.pass_ns = mean_pass_ns(s),
+		.agent_cpu_ns = (uint64_t)(cpu - s->cpu_start_ns),
+	};
+	struct interval *interval = account_publish(s->account, sequence, start_ns, end_ns, &self);
+
+	if (!interval)
+		return NULL;
+	s->fast = s->slow = (struct pass_times){0};
+	s->missed_ticks = s->overflow = s->lost_departures = 0;
+	s->cpu_start_ns = cpu;
+	return interval;
+}
+
+enum sampler_tier sampling_tier(const struct sampling *s)
+{
+	return sampler_tier(s->sampler);
+}
+
+size_t sampling_cgroups(const struct sampling *s)
+{
+	return topology_count(s->topology);
+}
+
+int sampling_open(struct sampling **out, const struct sampling_config *config,
+		  struct reason *reason)
+{
+	struct sampling *s = mem_zalloc(1, sizeof(*s));
+	bool plain;
+	int rc;
+
+	s->config = *config;
+	for (int h = 0; h < HIERARCHIES; h++)
+		s->fs.root_fd[h] = -1;
+	s->topology = topology_new();
+	s->account = account_new();
+	s->cpu_start_ns = own_cpu_ns();
+	rc = machine_open(&s->machine_files, reason);
+	if (!rc)
+		rc = machine_read(s->machine_files, &s->machine, reason);
+	if (!rc)
+		rc = cgroupfs_open(&s->fs, config->cgroup_root, NULL, reason);
+	if (!rc)
+		rc = scan(s, clock_mono_ns(), reason);
+	if (!rc)
+		rc = sampler_choose(&s->sampler, config->tier, &s->fs, s->topology, reason);
+	if (!rc) {
+		start_governor(s);
+		rc = sample(s, &plain, reason);
+	}
+	if (rc)
+		sampling_close(s);
+	else
+		*out = s;
+	return rc;
+}
+
+void sampling_close(struct sampling *s)
+{
+	if (!s)
+		return;
+	sampler_close(s->sampler);
+	cgroupfs_close(&s->fs);
+	machine_close(s->machine_files);
+	account_free(s->account);
+	topology_free(s->topology);
+	free(s);
+}

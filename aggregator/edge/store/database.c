@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Schema, user_version 1:
+ *
+ *	CREATE TABLE node(name TEXT PRIMARY KEY NOT NULL, heard_ns INTEGER NOT NULL, state BLOB NOT NULL) STRICT;
+ *	CREATE INDEX node_heard ON node(heard_ns);
+ *
+ * name is the node's, heard_ns when it was last heard (Unix nanoseconds), state what usage_pack.h says. A later version
+ * migrates what it knows; one that this program does not know is not touched but set aside.
+ *
+ * A save is one transaction, so a reader finds all of it or nothing, wherever the process died. It is written to the
+ * write-ahead log without waiting for the disk (synchronous NORMAL): after a power cut the last saves may be missing, but
+ * never half there, and since every row is complete in itself and agents tell again what is behind it, an older save
+ * costs a longer catch-up at most. Waiting for the disk with each save would buy nothing for that.
+ *
+ * The file is locked for this process alone (locking_mode EXCLUSIVE). Two aggregators on one directory would overwrite each
+ * other's rows; so the second finds it busy. It also keeps the log's index in memory, so that no shared memory file is
+ * needed. A killed process leaves no lock behind.
+ *
+ * What makes a database unusable, and is set aside, is what reading it once more would not change: SQLite calls it corrupt or
+ * no database, its check fails, a table is missing or another, a row's sum is wrong. What may pass (busy, full, no
+ * permission, an I/O error) is reported and tried again.
+ */
+#include "aggregator/edge/store/database.h"
+
+#include <errno.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/edge/store/database_file.h"
+#include "aggregator/state/usage_pack.h"
+#include "shared/clock.h"
+#include "shared/mem.h"
+
+enum { SCHEMA_VERSION = 1, ROW_BYTES_MAX = 1024 * 1024 };
+
+struct database {
+	const struct database_config *config; /* borrowed while it is opened */
+	char *dir, *path;
+	sqlite3 *db;
+	sqlite3_stmt *put, *forget;
+	bool in_save;
+};
+
+/* --- errors ------------------------------------------------------------------------------------------------------- */
+
+static int errno_of(int code)
+{
+	switch (code & 0xff) {
+	case SQLITE_CORRUPT:
+	case SQLITE_NOTADB:
+	case SQLITE_ERROR: /* no such table, no such column */
+	case SQLITE_SCHEMA:
+	case SQLITE_TOOBIG:
+	case SQLITE_MISMATCH:
+	case SQLITE_CONSTRAINT:
+		return -EBADMSG;
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED:
+		return -EBUSY;
+	case SQLITE_FULL:
+		return -ENOSPC;
+	case SQLITE_READONLY:
+		return -EROFS;
+	case SQLITE_PERM:
+	case SQLITE_AUTH:
+		return -EACCES;
+	default:
+		return -EIO;
+	}
+}
+
+static int fail(struct database *d, int code, struct reason *reason)
+{
+	int rc = errno_of(code), system = sqlite3_system_errno(d->db);
+
+	if (rc == -EIO && system == ENOSPC)
+		rc = -ENOSPC;
+	if (rc == -EBUSY)
+		reason_set(reason,
+			   "%s: another process has it: does a second aggregator use this "
+			   "--state-dir?",
+			   d->path);
+	else if (rc == -EBADMSG)
+		reason_set(reason, "is damaged (%s)", sqlite3_errmsg(d->db));
+	else if (rc == -EIO && system)
+		reason_set(reason, "%s: %s (%s)", d->path, sqlite3_errmsg(d->db), strerror(system));
+	else
+		reason_set(reason, "%s: %s", d->path, sqlite3_errmsg(d->db));
+	return rc;
+}
+
+static int run(struct database *d, const char *sql, struct reason *reason)
+{
+	int code = sqlite3_exec(d->db, sql, NULL, NULL, NULL);
+
+	return code == SQLITE_OK ? 0 : fail(d, code, reason);
+}
+
+/* The first column of the first row, as a number or as text (the caller frees it). */
+static int ask(struct database *d, const char *sql, int64_t *number, char **text,
+	       struct reason *reason)
+{
+	sqlite3_stmt *statement = NULL;
+	int code = sqlite3_prepare_v2(d->db, sql, -1, &statement, NULL), rc = 0;
+
+	if (code == SQLITE_OK)
+		code = sqlite3_step(statement);
+	if (code != SQLITE_ROW) {
+		rc = fail(d, code, reason);
+	} else if (number) {
+		*number = sqlite3_column_int64(statement, 0);
+	} else {
+		const char *value = (const char *)sqlite3_column_text(statement, 0);
+
+		*text = mem_strdup(value ? value : "");
+	}
+	sqlite3_finalize(statement);
+	return rc;
+}
+
+/* --- opening ------------------------------------------------------------------------------------------------------ */
+
+/* Nothing in a file may make SQLite run what somebody wrote into its schema. */
+static void distrust(sqlite3 *db)
+{
+	sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+	sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+	sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
+	sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+	sqlite3_limit(db, SQLITE_LIMIT_LENGTH, ROW_BYTES_MAX);
+}
+
+static int connect_file(struct database *d, struct reason *reason)
+{
+	int rc = database_file_make(d->dir, d->path, reason), code;
+
+	if (rc)
+		return rc;
+	code = sqlite3_open_v2(d->path, &d->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+	if (!d->db) {
+		reason_set(reason, "%s: no memory", d->path);
+		return -ENOMEM;
+	}
+	if (code != SQLITE_OK)
+		return fail(d, code, reason);
+	distrust(d->db);
+	sqlite3_busy_timeout(d->db, d->config->busy_ms);
+	/* SQLite falls back to reading by itself. */
+	if (sqlite3_db_readonly(d->db, "main") == 1) {
+		reason_set(reason, "%s: can be read only", d->path);
+		return -EROFS;
+	}
+	return run(d, "PRAGMA locking_mode=EXCLUSIVE", reason);
+}
+
+static int check_version(struct database *d, int64_t *version, struct reason *reason)
+{
+	int64_t tables = 0;
+	int rc = ask(d, "PRAGMA user_version", version, NULL, reason);
+
+	if (!rc && *version == 0)
+		rc = ask(d, "SELECT count(*) FROM sqlite_schema", &tables, NULL, reason);
+	if (rc)
+		return rc;
+	if (tables) {
+		reason_set(reason, "is a database of something else");
+		return -EBADMSG;
+	}
+	if (*version >= 0 && *version <= SCHEMA_VERSION)
+		return 0;
+	reason_set(reason, "is of version %lld, newer than this program, which knows %d",
+		   (long long)*version, SCHEMA_VERSION);
+	return -EBADMSG;
+}
+
+static int use_log(struct database *d, struct reason *reason)
+{
+	char *mode = NULL;
+	int rc = ask(d, "PRAGMA journal_mode=WAL", NULL, &mode, reason);
+
+	if (!rc && (!mode || strcmp(mode, "wal") != 0)) {
+		reason_set(reason, "%s: there can be no write-ahead log here", d->path);
+		rc = -EIO;
+	}
+	free(mode);
+	return rc ? rc : run(d, "PRAGMA synchronous=NORMAL", reason);
+}
+
+static int check_content(struct database *d, struct reason *reason)
+{
+	char *verdict = NULL;
+	int rc = ask(d, "PRAGMA quick_check(1)", NULL, &verdict, reason);
+
+	if (!rc && (!verdict || strcmp(verdict, "ok") != 0)) {
+		reason_set(reason, "is damaged (%s)", verdict ? verdict : "it cannot be checked");
+		rc = -EBADMSG;
+	}
+	free(verdict);
+	return rc;
+}
+
+static int make_schema(struct database *d, struct reason *reason)
+{
+	return run(d,
+		   "BEGIN IMMEDIATE;"
+		   "CREATE TABLE node(name TEXT PRIMARY KEY NOT NULL, heard_ns INTEGER NOT NULL, "
+		   "state BLOB NOT NULL) STRICT;"
+		   "CREATE INDEX node_heard ON node(heard_ns);"
+		   "PRAGMA user_version=1;"
+		   "COMMIT",
+		   reason);
+}
+
+static int prepare(struct database *d, struct reason *reason)
+{
+	int code = sqlite3_prepare_v3(d->db,
+				      "INSERT INTO node(name, heard_ns, state) VALUES(?1, ?2, ?3) "
+				      "ON CONFLICT(name) DO UPDATE SET heard_ns = ?2, state = ?3",
+				      -1, SQLITE_PREPARE_PERSISTENT, &d->put, NULL);
+
+	if (code == SQLITE_OK)
+		code = sqlite3_prepare_v3(d->db, "DELETE FROM node WHERE heard_ns < ?1", -1,
+					  SQLITE_PREPARE_PERSISTENT, &d->forget, NULL);
+	return code == SQLITE_OK ? 0 : fail(d, code, reason);
+}
+
+static int take_row(struct database *d, sqlite3_stmt *row, struct reason *reason)
+{
+	const char *name = (const char *)sqlite3_column_text(row, 0);
+	const void *state = sqlite3_column_blob(row, 1);
+	int rc;
+
+	if (!name || !state) {
+		reason_set(reason, "is damaged (a row without name or state)");
+		return -EBADMSG;
+	}
+	rc = d->config->take(d->config->ctx, name, state, (size_t)sqlite3_column_bytes(row, 1),
+			     reason);
+	if (!rc)
+		return 0;
+	reason_prefix(reason, "is damaged (the row of node \"%.253s\")", name);
+	return -EBADMSG;
+}
+
+static int read_rows(struct database *d, struct reason *reason)
+{
+	sqlite3_stmt *row = NULL;
+	int code, rc = 0;
+
+	if (!d->config->take)
+		return 0;
+	code = sqlite3_prepare_v2(d->db, "SELECT name, state FROM node LIMIT ?1", -1, &row, NULL);
+	if (code == SQLITE_OK)
+		code = sqlite3_bind_int64(row, 1, (sqlite3_int64)d->config->rows_max);
+	if (code == SQLITE_OK)
+		while (!rc && (code = sqlite3_step(row)) == SQLITE_ROW)
+			rc = take_row(d, row, reason);
+	if (!rc && code != SQLITE_DONE && code != SQLITE_ROW)
+		rc = fail(d, code, reason);
+	sqlite3_finalize(row);
+	return rc;
+}
+
+/* -EBADMSG: the reason is what is wrong with the file, to follow its name. */
+static int open_once(struct database *d, bool *empty, struct reason *reason)
+{
+	int64_t version = 0, rows = 0;
+	int rc = connect_file(d, reason);
+
+	if (!rc)
+		rc = check_version(d, &version, reason);
+	if (!rc)
+		rc = use_log(d, reason);
+	if (!rc)
+		rc = version ? check_content(d, reason) : make_schema(d, reason);
+	if (!rc)
+		rc = prepare(d, reason);
+	if (!rc)
+		rc = ask(d, "SELECT EXISTS(SELECT 1 FROM node)", &rows, NULL, reason);
+	if (!rc)
+		rc = read_rows(d, reason);
+	*empty = rows == 0;
+	return rc;
+}
+
+static void disconnect(struct database *d)
+{
+	sqlite3_finalize(d->put);
+	sqlite3_finalize(d->forget);
+	sqlite3_close(d->db);
+	d->put = d->forget = NULL;
+	d->db = NULL;
+	d->in_save = false;
+}
+
+/* As it is: closing must not write what is in the log into a file that we do not understand. */
+static int set_aside(struct database *d, struct reason *note, struct reason *reason)
+{
+	struct reason why = *reason;
+
+	sqlite3_db_config(d->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+	disconnect(d);
+	return database_file_set_aside(d->dir, d->path, why.text, clock_wall_ns(), note, reason);
+}
+
+int database_open(struct database **out, const struct database_config *config, bool *empty,
+		  struct reason *note, struct reason *reason)
+{
+	struct database *d = mem_zalloc(1, sizeof(*d));
+	int rc;
+
+	d->config = config;
+	d->dir = mem_strdup(config->dir);
+	d->path = database_file_path(config->dir);
+	note->text[0] = '\0';
+	rc = open_once(d, empty, reason);
+	if (rc == -EBADMSG) {
+		rc = set_aside(d, note, reason);
+		if (!rc)
+			rc = open_once(d, empty, reason);
+		if (rc == -EBADMSG)
+			reason_prefix(reason, "%s", d->path);
+	}
+	d->config = NULL;
+	if (rc) {
+		database_close(d);
+		return rc;
+	}
+	*out = d;
+	return 0;
+}
+
+void database_close(struct database *d)
+{
+	if (!d)
+		return;
+	disconnect(d);
+	free(d->dir);
+	free(d->path);
+	free(d);
+}
+
+/* --- saving ------------------------------------------------------------------------------------------------------- */
+
+static int begin(struct database *d, struct reason *reason)
+{
+	int moved = 0, rc;
+
+	if (d->in_save)
+		return 0;
+	sqlite3_file_control(d->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+	if (moved) {
+		reason_set(reason, "%s: was moved or removed while it was in use", d->path);
+		return -ESTALE;
+	}
+	rc = run(d, "BEGIN IMMEDIATE", reason);
+	d->in_save = !rc;
+	return rc;
+}
+
+/* A damaged database has no name in its reason yet. */
+static int undo(struct database *d, int rc, struct reason *reason)
+{
+	database_rollback(d);
+	if (rc == -EBADMSG)
+		reason_prefix(reason, "%s", d->path);
+	return rc;
+}
+
+static int step(struct database *d, sqlite3_stmt *statement, struct reason *reason)
+{
+	int code = sqlite3_step(statement);
+	int rc = code == SQLITE_DONE ? 0 : fail(d, code, reason);
+
+	sqlite3_reset(statement);
+	sqlite3_clear_bindings(statement);
+	return rc;
+}
+
+static int put_row(struct database *d, struct usage_row *row, struct reason *reason)
+{
+	usage_pack_seal(row->name, &row->packed);
+	sqlite3_bind_text(d->put, 1, row->name, -1, SQLITE_STATIC);
+	sqlite3_bind_int64(d->put, 2, row->heard_ns);
+	sqlite3_bind_blob64(d->put, 3, row->packed.data, row->packed.len, SQLITE_STATIC);
+	return step(d, d->put, reason);
+}
+
+int database_write(struct database *d, struct usage_row *rows, size_t count, struct reason *reason)
+{
+	int rc = begin(d, reason);
+
+	for (size_t i = 0; i < count && !rc; i++)
+		rc = put_row(d, &rows[i], reason);
+	return rc ? undo(d, rc, reason) : 0;
+}
+
+int database_commit(struct database *d, int64_t forget_before_ns, struct reason *reason)
+{
+	int rc = begin(d, reason);
+
+	if (!rc) {
+		sqlite3_bind_int64(d->forget, 1, forget_before_ns);
+		rc = step(d, d->forget, reason);
+	}
+	if (!rc)
+		rc = run(d, "COMMIT", reason);
+	if (rc)
+		return undo(d, rc, reason);
+	d->in_save = false;
+	return 0;
+}
+
+void database_rollback(struct database *d)
+{
+	if (d->in_save)
+		sqlite3_exec(d->db, "ROLLBACK", NULL, NULL, NULL);
+	d->in_save = false;
+}
+
+uint64_t database_bytes(const struct database *d)
+{
+	return database_file_bytes(d->path);
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A file that exists is never opened here: closing it would drop the locks that SQLite holds on it in this process
+ * (POSIX locks belong to the process, not to the descriptor).
+ */
+#include "aggregator/edge/store/database_file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shared/clock.h"
+#include "shared/mem.h"
+
+#define NAME	     "evenkeel.db"
+#define ASIDE_PREFIX NAME ".aside-"
+
+/* What SQLite appends to the name for the files beside it. */
+static const char *const suffixes[] = {"", "-wal", "-shm", "-journal"};
+
+char *database_file_path(const char *dir)
+{
+	return mem_printf("%s/" NAME, dir);
+}
+
+static int fail(struct reason *reason, const char *path, const char *what)
+{
+	int rc = -errno;
+
+	reason_set(reason, "%s: %s: %s", path, what, strerror(-rc));
+	return rc;
+}
+
+static int make_file(const char *path, struct reason *reason)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return fail(reason, path, "cannot be made");
+	close(fd);
+	return 0;
+}
+
+int database_file_make(const char *dir, const char *path, struct reason *reason)
+{
+	struct stat st;
+
+	if (mkdir(dir, 0700) && errno != EEXIST)
+		return fail(reason, dir, "cannot be made");
+	if (stat(dir, &st))
+		return fail(reason, dir, "cannot be looked at");
+	if (!S_ISDIR(st.st_mode)) {
+		reason_set(reason, "%s: is no directory", dir);
+		return -ENOTDIR;
+	}
+	if (access(dir, W_OK | X_OK))
+		return fail(reason, dir, "cannot be written");
+	if (lstat(path, &st))
+		return errno == ENOENT ? make_file(path, reason)
+				       : fail(reason, path, "cannot be looked at");
+	if (!S_ISREG(st.st_mode)) {
+		reason_set(reason, "%s: is no file: move it away", path);
+		return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
+	}
+	if (access(path, R_OK | W_OK))
+		return fail(reason, path, "cannot be read and written");
+	return 0;
+}
+
+static bool is_aside(const char *name)
+{
+	size_t len = strlen(ASIDE_PREFIX);
+
+	return strncmp(name, ASIDE_PREFIX, len) == 0 && name[len] && !strchr(name + len, '-');
+}
+
+size_t database_file_count_aside(const char *dir)
+{
+	const struct dirent *entry;
+	size_t count = 0;
+	DIR *d = opendir(dir);
+
+	if (!d)
+		return 0;
+	while ((entry = readdir(d)) != NULL)
+		count += is_aside(entry->d_name);
+	closedir(d);
+	return count;
+}
+
+/* A name that is free: two in one second are told apart by the second after. */
+static char *aside_path(const char *dir, int64_t now_ns)
+{
+	struct stat st;
+
+	for (int64_t second = now_ns / NS_PER_SEC;; second++) {
+		char *path = mem_printf("%s/" ASIDE_PREFIX "%" PRId64, dir, second);
+
+		if (lstat(path, &st))
+			return path;
+		free(path);
+	}
+}
+
+static int rename_all(const char *path, const char *to, struct reason *reason)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]) && !rc; i++) {
+		char *from = mem_printf("%s%s", path, suffixes[i]);
+		char *into = mem_printf("%s%s", to, suffixes[i]);
+
+		if (rename(from, into) && errno != ENOENT)
+			rc = fail(reason, from, "cannot be set aside");
+		free(from);
+		free(into);
+	}
+	return rc;
+}
+
+int database_file_set_aside(const char *dir, const char *path, const char *why, int64_t now_ns,
+			    struct reason *note, struct reason *reason)
+{
+	size_t count = database_file_count_aside(dir);
+	char *to;
+	int rc;
+
+	if (count >= DATABASE_ASIDE_MAX) {
+		reason_set(reason,
+			   "%s %s, and %zu were set aside already: see what damages them, and "
+			   "remove them",
+			   path, why, count);
+		return -EMFILE;
+	}
+	to = aside_path(dir, now_ns);
+	rc = rename_all(path, to, reason);
+	if (!rc)
+		reason_set(note, "%s %s; it was set aside as %s", path, why, to);
+	free(to);
+	return rc;
+}
+
+uint64_t database_file_bytes(const char *path)
+{
+	char *wal = mem_printf("%s-wal", path);
+	struct stat st;
+	uint64_t bytes = 0;
+
+	if (!stat(path, &st))
+		bytes += (uint64_t)st.st_size;
+	if (!stat(wal, &st))
+		bytes += (uint64_t)st.st_size;
+	free(wal);
+	return bytes;
+}

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ *	loop thread --- batches ---> queue --> store thread --> SQLite
+ *	     ^                                     |
+ *	     +--------- wake, events <-------------+
+ *
+ * A database that cannot be opened, or that failed in a way that may concern the file itself, is opened again every
+ * retry_ns; a batch that comes meanwhile fails at once. A full disk and a busy file keep it open: the next save may do.
+ * Rows are unpacked here, so that the loop only takes finished nodes over.
+ */
+#include "aggregator/edge/store/store.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/edge/store/database.h"
+#include "aggregator/edge/store/database_file.h"
+#include "aggregator/state/usage_node.h"
+#include "aggregator/state/usage_pack.h"
+#include "shared/clock.h"
+#include "shared/mem.h"
+
+struct queue_of_batches {
+	struct store_batch *first, **last;
+};
+
+struct queue_of_events {
+	struct store_event *first, **last;
+};
+
+struct store {
+	/* fixed after start */
+	struct store_config config;
+	pthread_t thread;
+
+	/* store thread */
+	struct database *database; /* NULL: not open */
+	bool opened; /* once, so rows were read */
+	int64_t try_ns; /* monotonic: when to open it */
+	uint64_t save; /* whose rows the open transaction has, 0: none */
+	uint64_t failed; /* save that already failed */
+	int64_t begun_ns; /* monotonic: when its first batch came */
+	struct reason why_closed;
+
+	pthread_mutex_t lock;
+	pthread_cond_t work, news;
+	/* under lock */
+	struct queue_of_batches batches;
+	struct queue_of_events events;
+	bool stop;
+};
+
+/* --- messages ----------------------------------------------------------------------------------------------------- */
+
+struct store_batch *store_batch_new(uint64_t save)
+{
+	struct store_batch *b = mem_zalloc(1, sizeof(*b));
+
+	b->save = save;
+	return b;
+}
+
+void store_batch_free(struct store_batch *b)
+{
+	if (!b)
+		return;
+	for (size_t i = 0; i < b->count; i++)
+		usage_row_fini(&b->rows[i]);
+	free(b);
+}
+
+static struct store_event *event_new(enum store_event_kind kind)
+{
+	struct store_event *e = mem_zalloc(1, sizeof(*e));
+
+	e->kind = kind;
+	return e;
+}
+
+static void drop_nodes(struct store_event *e)
+{
+	for (size_t i = 0; i < e->node_count; i++)
+		usage_node_free(e->nodes[i]);
+	free(e->nodes);
+	e->nodes = NULL;
+	e->node_count = 0;
+}
+
+void store_event_free(struct store_event *e)
+{
+	if (!e)
+		return;
+	drop_nodes(e);
+	free(e);
+}
+
+static void tell(struct store *s, struct store_event *e)
+{
+	pthread_mutex_lock(&s->lock);
+	*s->events.last = e;
+	s->events.last = &e->next;
+	pthread_cond_signal(&s->news);
+	pthread_mutex_unlock(&s->lock);
+	s->config.wake(s->config.ctx);
+}
+
+static struct timespec after(int64_t ns)
+{
+	int64_t until = clock_mono_ns() + ns;
+
+	return (struct timespec){.tv_sec = until / NS_PER_SEC, .tv_nsec = until % NS_PER_SEC};
+}
+
+struct store_event *store_take(struct store *s, int64_t timeout_ns)
+{
+	struct timespec until = after(timeout_ns);
+	struct store_event *e;
+
+	pthread_mutex_lock(&s->lock);
+	while (!s->events.first && timeout_ns > 0 &&
+	       pthread_cond_timedwait(&s->news, &s->lock, &until) == 0)
+		continue;
+	e = s->events.first;
+	if (e) {
+		s->events.first = e->next;
+		if (!s->events.first)
+			s->events.last = &s->events.first;
+	}
+	pthread_mutex_unlock(&s->lock);
+	return e;
+}
+
+void store_put(struct store *s, struct store_batch *batch)
+{
+	pthread_mutex_lock(&s->lock);
+	*s->batches.last = batch;
+	s->batches.last = &batch->next;
+	pthread_cond_signal(&s->work);
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* --- opening ------------------------------------------------------------------------------------------------------ */
+
+static int take_row(void *ctx, const char *name, const void *state, size_t len,
+		    struct reason *reason)
+{
+	struct store_event *e = ctx;
+	struct usage_node *n;
+	int rc = usage_node_unpack(name, state, len, &n, reason);
+
+	if (rc)
+		return rc;
+	if ((e->node_count & (e->node_count - 1)) == 0)
+		e->nodes = mem_realloc(e->nodes, (e->node_count ? 2 * e->node_count : 1) *
+							 sizeof(struct usage_node *));
+	e->nodes[e->node_count++] = n;
+	return 0;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp((*(struct usage_node *const *)a)->name,
+		      (*(struct usage_node *const *)b)->name);
+}
+
+static void count_files(struct store *s, struct store_event *e)
+{
+	e->bytes = database_bytes(s->database);
+	e->aside = database_file_count_aside(s->config.dir);
+}
+
+static void open_database(struct store *s)
+{
+	struct store_event *e = event_new(STORE_OPENED);
+	struct database_config config = {
+		.dir = s->config.dir,
+		.rows_max = s->config.nodes_max,
+		.busy_ms = s->config.busy_ms,
+		.take = s->opened ? NULL : take_row,
+		.ctx = e,
+	};
+	int64_t start_ns = clock_mono_ns();
+
+	if (database_open(&s->database, &config, &e->empty, &e->note, &e->reason)) {
+		e->kind = STORE_NOT_OPENED;
+		s->why_closed = e->reason;
+		s->try_ns = clock_mono_ns() + s->config.retry_ns;
+	} else {
+		s->opened = true;
+		count_files(s, e);
+	}
+	if (e->kind == STORE_NOT_OPENED)
+		drop_nodes(e); /* they will be read again */
+	if (e->node_count)
+		qsort(e->nodes, e->node_count, sizeof(struct usage_node *), compare_names);
+	e->took_ns = clock_mono_ns() - start_ns;
+	tell(s, e);
+}
+
+/* --- saving ------------------------------------------------------------------------------------------------------- */
+
+/* Whether the file itself may be the trouble. */
+static bool is_lasting(int rc)
+{
+	return rc != -ENOSPC && rc != -EBUSY;
+}
+
+static int write_batch(struct store *s, struct store_batch *b, struct reason *reason)
+{
+	int rc;
+
+	if (!s->database) {
+		*reason = s->why_closed;
+		return -ENOTCONN;
+	}
+	if (b->save != s->save) {
+		database_rollback(s->database);
+		s->save = b->save;
+		s->begun_ns = clock_mono_ns();
+	}
+	rc = database_write(s->database, b->rows, b->count, reason);
+	if (!rc && b->last)
+		rc = database_commit(s->database, b->forget_before_ns, reason);
+	return rc;
+}
+
+static void fail_save(struct store *s, uint64_t save, int rc, const struct reason *why)
+{
+	s->save = 0;
+	s->failed = save;
+	if (!s->database || !is_lasting(rc))
+		return;
+	s->why_closed = *why;
+	database_close(s->database);
+	s->database = NULL;
+	s->try_ns = clock_mono_ns() + s->config.retry_ns;
+}
+
+static void handle(struct store *s, struct store_batch *b)
+{
+	struct store_event *e = event_new(STORE_FAILED);
+	int rc = -ECANCELED;
+
+	e->save = b->save;
+	if (b->save == s->failed)
+		reason_set(&e->reason, "a part of this save failed already");
+	else
+		rc = write_batch(s, b, &e->reason);
+	if (rc && rc != -ECANCELED) {
+		fail_save(s, b->save, rc, &e->reason);
+	} else if (!rc) {
+		e->kind = b->last ? STORE_SAVED : STORE_WRITTEN;
+		e->took_ns = clock_mono_ns() - s->begun_ns;
+		if (b->last) {
+			s->save = 0;
+			count_files(s, e);
+		}
+	}
+	tell(s, e);
+}
+
+/* --- thread ------------------------------------------------------------------------------------------------------- */
+
+/* The next batch; NULL when it is time to open the database, or to stop. */
+static struct store_batch *next_batch(struct store *s, bool *stop)
+{
+	struct timespec until = after(s->try_ns - clock_mono_ns());
+	struct store_batch *b;
+	int rc = 0;
+
+	pthread_mutex_lock(&s->lock);
+	while (!s->batches.first && !s->stop && rc == 0)
+		rc = s->database ? pthread_cond_wait(&s->work, &s->lock)
+				 : pthread_cond_timedwait(&s->work, &s->lock, &until);
+	b = s->batches.first;
+	if (b) {
+		s->batches.first = b->next;
+		if (!s->batches.first)
+			s->batches.last = &s->batches.first;
+	}
+	*stop = s->stop && !b;
+	pthread_mutex_unlock(&s->lock);
+	return b;
+}
+
+static void *work(void *arg)
+{
+	struct store *s = arg;
+	bool stop = false;
+
+	open_database(s);
+	while (!stop) {
+		struct store_batch *b = next_batch(s, &stop);
+
+		if (b) {
+			handle(s, b);
+			store_batch_free(b);
+		} else if (!stop && !s->database && clock_mono_ns() >= s->try_ns) {
+			open_database(s);
+		}
+	}
+	database_close(s->database);
+	return NULL;
+}
+
+static void release(struct store *s)
+{
+	pthread_cond_destroy(&s->work);
+	pthread_cond_destroy(&s->news);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+int store_start(struct store **out, const struct store_config *config, struct reason *reason)
+{
+	struct store *s = mem_zalloc(1, sizeof(*s));
+	pthread_condattr_t monotonic;
+	sigset_t all, before;
+	int rc;
+
+	s->config = *config;
+	s->batches.last = &s->batches.first;
+	s->events.last = &s->events.first;
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&s->work, &monotonic);
+	pthread_cond_init(&s->news, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	/* Signals are for the loop thread. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = -pthread_create(&s->thread, NULL, work, s);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (rc) {
+		reason_set(reason, "no thread for the database: %s", strerror(-rc));
+		release(s);
+		return rc;
+	}
+	*out = s;
+	return 0;
+}
+
+void store_stop(struct store *s)
+{
+	struct store_event *e;
+
+	if (!s)
+		return;
+	pthread_mutex_lock(&s->lock);
+	s->stop = true;
+	pthread_cond_signal(&s->work);
+	pthread_mutex_unlock(&s->lock);
+	pthread_join(s->thread, NULL);
+	while ((e = store_take(s, 0)) != NULL)
+		store_event_free(e);
+	release(s);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The thread that alone touches the database: owned messages in, owned events out. */
+#ifndef EVENKEEL_AGGREGATOR_EDGE_STORE_STORE_H
+#define EVENKEEL_AGGREGATOR_EDGE_STORE_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "aggregator/state/usage.h"
+#include "shared/reason.h"
+
+struct store_config {
+	const char *dir; /* borrowed for the store's life, as is ctx */
+	size_t nodes_max;
+	int busy_ms; /* how long to wait for another process to let go of the database */
+	int64_t retry_ns; /* between attempts to open it */
+	void (*wake)(
+		void *ctx); /* called on the store's thread when there is an event; holds no lock */
+	void *ctx;
+};
+
+enum { STORE_BATCH_ROWS = 32 };
+
+/* Part of a save. The first of a new save undoes one that did not come to its last. */
+struct store_batch {
+	uint64_t save;
+	bool last; /* then the save is to be committed .. */
+	int64_t forget_before_ns; /* .. and rows last heard before are to be deleted */
+	size_t count;
+	struct usage_row rows[STORE_BATCH_ROWS]; /* owned */
+	struct store_batch *next; /* for the store */
+};
+
+enum store_event_kind {
+	STORE_OPENED,
+	STORE_NOT_OPENED, /* with the reason; it will be tried again */
+	STORE_WRITTEN, /* a batch that was not the last */
+	STORE_SAVED,
+	STORE_FAILED, /* the save, with the reason; nothing of it is in the database */
+};
+
+struct store_event {
+	enum store_event_kind kind;
+	/* STORE_OPENED */
+	bool empty; /* it holds nothing of what was saved before */
+	struct reason note; /* what was set aside and why, or "" */
+	size_t node_count; /* when it is opened for the first time: what was in it, sorted by name, */
+	struct usage_node **nodes; /* owned; whoever takes one out leaves NULL */
+	/* STORE_WRITTEN, STORE_SAVED, STORE_FAILED */
+	uint64_t save;
+	/* STORE_OPENED, STORE_SAVED */
+	int64_t took_ns; /* since the save's first batch came, or the opening began */
+	uint64_t bytes; /* of the files */
+	size_t aside; /* databases that are set aside in the directory */
+	/* STORE_NOT_OPENED, STORE_FAILED */
+	struct reason reason;
+	struct store_event *next; /* for the store */
+};
+
+struct store;
+
+/* Begins at once to open the database; the first event is STORE_OPENED or STORE_NOT_OPENED. -EAGAIN: no thread. */
+int store_start(struct store **s, const struct store_config *config, struct reason *reason);
+/* Ends the thread after what was put so far; an unfinished save is undone. NULL is allowed. */
+void store_stop(struct store *s);
+/* Takes the batch over. Each is answered by one event, in order. */
+void store_put(struct store *s, struct store_batch *batch);
+/* The next event, or NULL after so long without one (0: at once). The caller frees it. */
+struct store_event *store_take(struct store *s, int64_t timeout_ns);
+void store_event_free(struct store_event *e); /* NULL is allowed */
+struct store_batch *store_batch_new(uint64_t save);
+void store_batch_free(struct store_batch *b);
+
+#endif

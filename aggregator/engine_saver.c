@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A save goes over the nodes in slices: the loop packs a few, the store writes them, and its answer lets the loop pack the
+ * next. So the loop is never away for longer than a slice takes, no more than a slice is in memory twice, and a slow disk
+ * slows down the save alone:
+ *
+ *	timer --> begin --> pack a slice --> store --> written --> pack a slice .. the last --> saved
+ *	                                      +-----> failed --> alarm, again after RETRY_NS
+ *
+ * Nodes that change meanwhile are in the next save. The service does not need the database: without it, it goes on, the
+ * alarm is up, and every change of that is one line in the log. A process that ends makes a last save; one that is killed
+ * leaves the one before, and usage.c says why that is enough.
+ */
+#include "aggregator/engine_saver.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/edge/store/store.h"
+#include "shared/clock.h"
+#include "shared/log.h"
+#include "shared/mem.h"
+
+#define LOAD_NS	  (20 * NS_PER_SEC) /* how long a start waits for the database .. */
+#define FINISH_NS (10 * NS_PER_SEC) /* .. and an end for each slice of the last save */
+#define RETRY_NS  (10 * NS_PER_SEC)
+
+enum { BUSY_MS = 5000 };
+
+struct saver {
+	/* fixed after start */
+	struct saver_config config;
+	struct store_counters *counters;
+	struct store *store;
+
+	/* loop thread */
+	uv_async_t news;
+	uv_timer_t timer;
+	uint64_t save; /* under way, 0: none */
+	bool was_open;
+	bool failing;
+	struct reason why; /* of the failure that was logged last */
+};
+
+/* Any thread. */
+static void on_wake(void *ctx)
+{
+	struct saver *s = ctx;
+
+	uv_async_send(&s->news);
+}
+
+static void on_timer(uv_timer_t *timer);
+
+static void save_in(struct saver *s, int64_t ns)
+{
+	uv_timer_start(&s->timer, on_timer, (uint64_t)(ns / NS_PER_MS), 0);
+}
+
+/* --- what is wrong ------------------------------------------------------------------------------------------------ */
+
+static void note_failure(struct saver *s, const struct reason *why)
+{
+	counter_add(&s->counters->failures, 1);
+	counter_set(&s->counters->alarm, 1);
+	if (s->failing && strcmp(s->why.text, why->text) == 0)
+		return;
+	s->failing = true;
+	s->why = *why;
+	log_error("node windows are not being saved: %s", why->text);
+}
+
+static void note_success(struct saver *s)
+{
+	counter_set(&s->counters->alarm, 0);
+	if (s->failing)
+		log_info("node windows are being saved again");
+	s->failing = false;
+}
+
+/* --- saving ------------------------------------------------------------------------------------------------------- */
+
+static void put_slice(struct saver *s)
+{
+	struct store_batch *batch = store_batch_new(s->save);
+
+	batch->count = usage_save_next(s->config.usage, batch->rows, STORE_BATCH_ROWS);
+	batch->last = batch->count < STORE_BATCH_ROWS;
+	batch->forget_before_ns = usage_forget_before_ns(clock_wall_ns());
+	store_put(s->store, batch);
+}
+
+static void begin_save(struct saver *s)
+{
+	s->save = usage_save_begin(s->config.usage);
+	put_slice(s);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+	struct saver *s = timer->data;
+
+	if (!s->save)
+		begin_save(s);
+}
+
+static void on_saved(struct saver *s, const struct store_event *e)
+{
+	usage_save_done(s->config.usage, e->save);
+	s->save = 0;
+	counter_add(&s->counters->saves, 1);
+	counter_set(&s->counters->saved_ns, (uint64_t)clock_wall_ns());
+	counter_set(&s->counters->save_took_ns, (uint64_t)e->took_ns);
+	counter_set(&s->counters->bytes, e->bytes);
+	counter_set(&s->counters->aside, e->aside);
+	note_success(s);
+	save_in(s, s->config.every_ns);
+}
+
+static void on_failed(struct saver *s, const struct store_event *e)
+{
+	s->save = 0;
+	note_failure(s, &e->reason);
+	save_in(s, s->config.every_ns < RETRY_NS ? s->config.every_ns : RETRY_NS);
+}
+
+/* --- opening ------------------------------------------------------------------------------------------------------ */
+
+static size_t restore(struct saver *s, struct store_event *e)
+{
+	size_t restored = 0, future = 0, beyond = 0;
+
+	for (size_t i = 0; i < e->node_count; i++) {
+		int rc = usage_restore(s->config.usage, e->nodes[i], clock_wall_ns());
+
+		e->nodes[i] = NULL;
+		restored += rc == 0;
+		future += rc == -ERANGE;
+		beyond += rc == -ENOSPC;
+	}
+	if (future)
+		log_warn("%zu nodes in the database are from the future and were left out: is the "
+			 "clock right?",
+			 future);
+	if (beyond)
+		log_warn("%zu nodes in the database are over the limit and were left out", beyond);
+	return restored;
+}
+
+static void on_opened(struct saver *s, struct store_event *e)
+{
+	size_t restored = restore(s, e);
+
+	if (e->note.text[0])
+		log_error("%s", e->note.text);
+	/* One that is opened again may be another file. */
+	if (e->empty || s->was_open)
+		usage_save_reset(s->config.usage);
+	s->was_open = true;
+	counter_set(&s->counters->bytes, e->bytes);
+	counter_set(&s->counters->aside, e->aside);
+	if (e->node_count) {
+		counter_set(&s->counters->loaded, restored);
+		counter_set(&s->counters->load_took_ns, (uint64_t)e->took_ns);
+		log_info("windows of %zu nodes are back from the database, after %.0f ms", restored,
+			 (double)e->took_ns / NS_PER_MS);
+	}
+	if (restored)
+		s->config.restored(s->config.ctx);
+	/* What was not saved while there was no database is due. */
+	if (s->failing && !s->save)
+		begin_save(s);
+}
+
+static void on_event(struct saver *s, struct store_event *e)
+{
+	switch (e->kind) {
+	case STORE_OPENED:
+		on_opened(s, e);
+		break;
+	case STORE_NOT_OPENED:
+		note_failure(s, &e->reason);
+		break;
+	case STORE_WRITTEN:
+		if (e->save == s->save)
+			put_slice(s);
+		break;
+	case STORE_SAVED:
+		if (e->save == s->save)
+			on_saved(s, e);
+		break;
+	case STORE_FAILED:
+		if (e->save == s->save)
+			on_failed(s, e);
+		break;
+	}
+	store_event_free(e);
+}
+
+static void on_news(uv_async_t *news)
+{
+	struct saver *s = news->data;
+	struct store_event *e;
+
+	while ((e = store_take(s->store, 0)) != NULL)
+		on_event(s, e);
+}
+
+static int open_handles(struct saver *s)
+{
+	int rc = uv_async_init(s->config.loop, &s->news, on_news);
+
+	s->news.data = s;
+	if (!rc)
+		rc = uv_timer_init(s->config.loop, &s->timer);
+	s->timer.data = s;
+	return rc;
+}
+
+int saver_open(struct saver **out, const struct saver_config *config, struct reason *reason)
+{
+	struct saver *s = mem_zalloc(1, sizeof(*s));
+	struct store_config store = {
+		.dir = config->dir,
+		.nodes_max = config->nodes_max,
+		.busy_ms = BUSY_MS,
+		.retry_ns = RETRY_NS,
+		.wake = on_wake,
+		.ctx = s,
+	};
+	struct store_event *e;
+	int rc;
+
+	s->config = *config;
+	s->counters = &config->counters->store;
+	/* The caller closes the loop's handles and frees us, whatever happens. */
+	*out = s;
+	rc = open_handles(s);
+	if (rc) {
+		reason_set(reason, "the event loop does not start: %s", uv_strerror(rc));
+		return rc;
+	}
+	rc = store_start(&s->store, &store, reason);
+	if (rc)
+		return rc;
+	counter_set(&s->counters->enabled, 1);
+	save_in(s, config->every_ns);
+	e = store_take(s->store, LOAD_NS);
+	if (e)
+		on_event(s, e);
+	else
+		log_warn("the database in %s takes long to open: going on without it until then",
+			 config->dir);
+	return 0;
+}
+
+/* --- the end ------------------------------------------------------------------------------------------------------ */
+
+void saver_finish(struct saver *s)
+{
+	struct store_event *e;
+
+	if (!s || !s->store)
+		return;
+	uv_timer_stop(&s->timer);
+	/* A save that is under way is begun anew: it would miss what changed since. */
+	begin_save(s);
+	while (s->save && (e = store_take(s->store, FINISH_NS)) != NULL)
+		on_event(s, e);
+	if (s->save)
+		log_warn("the database did not answer: the last save is missing");
+	store_stop(s->store);
+	s->store = NULL;
+}
+
+void saver_free(struct saver *s)
+{
+	free(s);
+}

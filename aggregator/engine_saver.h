@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keeps the usage state in a database: reads it at start, saves what changed again and again, tells what is wrong. */
+#ifndef EVENKEEL_AGGREGATOR_ENGINE_SAVER_H
+#define EVENKEEL_AGGREGATOR_ENGINE_SAVER_H
+
+#include <stdint.h>
+#include <uv.h>
+
+#include "aggregator/state/counters.h"
+#include "aggregator/state/usage.h"
+#include "shared/reason.h"
+
+struct saver_config {
+	const char *dir; /* borrowed, as is all here, for the saver's life */
+	int64_t every_ns;
+	size_t nodes_max;
+	uv_loop_t *loop;
+	struct usage_state *usage;
+	struct counters *counters;
+	void (*restored)(void *ctx); /* nodes came back while the loop runs */
+	void *ctx;
+};
+
+struct saver;
+
+/*
+ * Starts the store and waits, for some seconds at most, for what is in the database: the state has it before anything can
+ * be heard. Whatever is wrong with the database is logged and shown, not returned.
+ */
+int saver_open(struct saver **s, const struct saver_config *config, struct reason *reason);
+/* Once the loop stands still: saves what changed and ends the store. NULL is allowed, as below. */
+void saver_finish(struct saver *s);
+/* After saver_finish(), once the loop closed its handles. */
+void saver_free(struct saver *s);
+
+#endif

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Prefers nodes where little is promised beyond what there is, and where the load rarely exceeds what pods requested.
+ * Per resource, with C the allocatable, requests and limits summed over the pods of the node (a pod's limit counts as
+ * at least its request):
+ *
+ *     risk of limits = (limit - C) / (limit - request) where limit > C, else 0                  with the new pod
+ *     risk of load   = 1 - P(load <= threshold), threshold = request / C                        without the new pod
+ *     risk           = w * risk of limits + (1 - w) * risk of load
+ *     score          = 100 * (1 - larger risk)
+ *
+ * P is that of a beta distribution fitted to the measured mean and deviation. Where all limits together are below C the
+ * load cannot exceed L = limit / C, so P is divided by P(load <= L).
+ *
+ * upstream keeps its quirks: the deviation is multiplied by sqrt(smoothingWindowSize), 5 by default, as if a source that
+ * averages were read; the variance is found as a difference of squares, so a steady load has none and its risk is 1; a
+ * node without pods has L = 0 and is certain to stay within it, whatever is measured; a resource without measurement has
+ * no risk of load; pods that ask for nothing get 0 on every node; percentages of the capacity are read as such of the
+ * allocatable; a container without a limit adds its request only.
+ *
+ * corrected takes the variance as it is (smoothing 1), and P of a steady load is a step; it divides by P(load <= L) only
+ * where the measured mean lies below L > 0, since a load beyond all limits is not that of these pods. Load is a share of
+ * the machine, and what the machine keeps for itself (capacity - allocatable) adds to the threshold, as daemons use it;
+ * pods just placed count on both sides; a container without a limit may use all of C. Requests of the pods must be known
+ * (the API), else the node gets 0.
+ */
+#include "aggregator/policy/low_risk_over_commitment.h"
+
+#include "aggregator/policy/arith.h"
+#include "aggregator/policy/plugin.h"
+#include "aggregator/policy/resource_stats.h"
+#include "aggregator/policy/score_load.h"
+
+#define VARIANCE_SHARE_MAX 0.99 /* of the largest there can be */
+#define CERTAIN		   28 /* exp(-28) = 7e-13 */
+
+/* A beta distribution is sub-Gaussian with variance 1 / (4 (a + b + 1)) (Marchal and Arbel, 2017), so this far from the
+ * mean nothing is left. Spares most nodes the arithmetic. */
+static bool is_certain(struct beta d, double mu, double threshold)
+{
+	double distance = threshold - mu;
+
+	return 2 * distance * distance * (d.a + d.b + 1) > CERTAIN;
+}
+
+double commitment_probability(enum score_variant variant, double mu, double sigma, double threshold,
+			      bool *fitted, struct beta *fit)
+{
+	bool upstream = variant == SCORE_UPSTREAM;
+	double variance = upstream ? sigma * sigma + mu * mu - mu * mu : sigma * sigma;
+
+	*fitted = false;
+	if (mu == 0 || (sigma == 0 && mu <= threshold))
+		return 1;
+	if (sigma == 0)
+		return 0;
+	if (!beta_match(mu, variance, fit))
+		return !upstream && mu <= threshold ? 1 : 0;
+	*fitted = true;
+	if (!upstream && (!isfinite(fit->a + fit->b) || is_certain(*fit, mu, threshold)))
+		return mu <= threshold ? 1 : 0;
+	return beta_distribution(*fit, threshold);
+}
+
+static double share(double part, const struct commitment *c)
+{
+	return (part + c->reserved) / c->machine;
+}
+
+/* P, given that no more than all limits together can be used. */
+static double within_limits(enum score_variant variant, const struct commitment *c,
+			    const struct commitment_risk *risk)
+{
+	double most = share(c->limit_minus_pod, c), p;
+
+	if (!(c->limit_minus_pod < c->allocatable && c->request_minus_pod <= c->limit_minus_pod))
+		return risk->within;
+	if (variant == SCORE_UPSTREAM && most == 0)
+		return 1;
+	if (!risk->fitted)
+		return risk->within;
+	if (variant != SCORE_UPSTREAM &&
+	    (c->limit_minus_pod <= 0 || c->mu > most || is_certain(risk->fit, c->mu, most)))
+		return risk->within;
+	p = beta_distribution(risk->fit, most);
+	return p > 0 ? clamp(risk->within / p, 0, 1) : risk->within;
+}
+
+void commitment_risk(enum score_variant variant, double weight, int64_t smoothing,
+		     const struct commitment *c, struct commitment_risk *risk)
+{
+	*risk = (struct commitment_risk){.within = 1};
+	if (c->limit > c->allocatable)
+		risk->limit = (c->limit - c->allocatable) / (c->limit - c->request);
+	if (c->measured && c->machine > 0) {
+		risk->sigma = fmin(c->sigma * sqrt((double)smoothing),
+				   sqrt(beta_variance_max(c->mu) * VARIANCE_SHARE_MAX));
+		risk->threshold = clamp(share(c->request_minus_pod, c), 0, 1);
+		risk->within = commitment_probability(variant, c->mu, risk->sigma, risk->threshold,
+						      &risk->fitted, &risk->fit);
+		risk->within = within_limits(variant, c, risk);
+		risk->load = 1 - risk->within;
+	}
+	risk->total = clamp(weight * risk->limit + (1 - weight) * risk->load, 0, 1);
+}
+
+/* --- the inputs of a node ---------------------------------------------------------------------------------------- */
+
+static void measure(const struct score_side *side, double percent_of, double pending,
+		    struct commitment *c)
+{
+	struct resource_stats stats;
+
+	c->measured = side->metric->known;
+	if (!c->measured)
+		return;
+	resource_stats_init(&stats, side->metric, percent_of, c->machine, pending);
+	resource_stats_mu_sigma(&stats, &c->mu, &c->sigma);
+}
+
+static void commit_upstream(const struct score_query *q, enum score_resource resource,
+			    const struct score_side *side, struct commitment *c)
+{
+	struct node_sums sums =
+		score_sums_with_pod(side->sums, q->pod, resource, side->allocatable);
+
+	c->allocatable = c->machine = (double)side->allocatable;
+	c->request = (double)sums.request;
+	c->limit = (double)sums.limit;
+	c->request_minus_pod = (double)sums.request_minus_pod;
+	c->limit_minus_pod = (double)sums.limit_minus_pod;
+	measure(side, c->allocatable, 0, c);
+}
+
+static void commit_corrected(const struct score_query *q, enum score_resource resource,
+			     const struct score_side *side, struct commitment *c)
+{
+	const struct score_sums *sums = side->sums;
+	struct pod_bound pod = score_pod_bound(q->pod, resource);
+	double request = (double)score_pod_need(q->pod, resource, false, false);
+	double pending = (double)side->pending;
+	double unlimited = (double)score_unlimited(sums->unlimited + sums->unknown,
+						   sums->unlimited_requests, side->allocatable);
+	double pod_unlimited =
+		(double)score_unlimited(pod.unlimited, pod.unlimited_requests, side->allocatable);
+
+	c->allocatable = (double)side->allocatable;
+	c->machine = fmax((double)side->capacity, c->allocatable);
+	c->reserved = c->machine - c->allocatable;
+	c->request_minus_pod = fmin((double)sums->requests + pending, c->allocatable);
+	c->limit_minus_pod =
+		fmax((double)sums->limits + unlimited, (double)sums->requests) + pending;
+	c->request = fmin((double)sums->requests + pending + request, c->allocatable);
+	c->limit = c->limit_minus_pod + fmax((double)pod.limit + pod_unlimited, request);
+	measure(side, (double)side->capacity, pending, c);
+}
+
+/* --- the terms --------------------------------------------------------------------------------------------------- */
+
+static const struct names {
+	const char *label, *unit, *mean, *stddev, *allocatable, *request, *limit, *mu, *sigma,
+		*threshold, *within, *limit_risk, *load_risk, *risk;
+} names_of[SCORE_RESOURCES] = {
+	[SCORE_CPU] = {"CPU", "millicores", "cpuMean", "cpuStddev", "cpuAllocatable", "cpuRequests",
+		       "cpuLimits", "cpuMu", "cpuSigma", "cpuThreshold", "cpuWithin",
+		       "cpuLimitRisk", "cpuLoadRisk", "cpuRisk"},
+	[SCORE_MEMORY] = {"memory", "bytes", "memoryMean", "memoryStddev", "memoryAllocatable",
+			  "memoryRequests", "memoryLimits", "memoryMu", "memorySigma",
+			  "memoryThreshold", "memoryWithin", "memoryLimitRisk", "memoryLoadRisk",
+			  "memoryRisk"},
+};
+
+static void write_terms(const struct names *n, const struct score_side *side,
+			const struct commitment *c, const struct commitment_risk *risk,
+			struct score_result *r)
+{
+	score_term(r, n->allocatable, n->unit, c->allocatable);
+	score_term(r, n->request, n->unit, c->request);
+	score_term(r, n->limit, n->unit, c->limit);
+	score_term(r, n->limit_risk, "fraction", risk->limit);
+	if (c->measured) {
+		score_term(r, n->mean, "percent", side->metric->mean);
+		score_term(r, n->stddev, "percent", side->metric->stddev);
+		score_term(r, n->mu, "fraction", c->mu);
+		score_term(r, n->sigma, "fraction", risk->sigma);
+		score_term(r, n->threshold, "fraction", risk->threshold);
+		score_term(r, n->within, "fraction", risk->within);
+	}
+	score_term(r, n->load_risk, "fraction", risk->load);
+	score_term(r, n->risk, "fraction", risk->total);
+}
+
+static void tell(const struct names *n, const struct commitment *c,
+		 const struct commitment_risk *risk, struct score_result *r)
+{
+	struct sentence s = score_reason(r);
+
+	sentence_add(&s, n->label);
+	sentence_add(&s, " decides: limits are ");
+	sentence_add_fixed(&s, c->allocatable > 0 ? c->limit / c->allocatable : NAN, 2);
+	sentence_add(&s, " times the allocatable, the load exceeds ");
+	sentence_add_fixed(&s, 100 * risk->threshold, 1);
+	sentence_add(&s, " % of the machine with a probability of ");
+	sentence_add_fixed(&s, 100 * risk->load, 1);
+	sentence_add(&s, " %, risk ");
+	sentence_add_fixed(&s, 100 * risk->total, 1);
+	sentence_add(&s, " %");
+}
+
+/* Why the node gets the least score, or NULL. */
+static const char *refuse(const struct score_query *q, const struct score_node *node)
+{
+	const struct pod_spec *p = q->pod;
+
+	if (!node->load.requests_known)
+		return "the requests of its pods are not known, which takes the Kubernetes API";
+	if (q->variant != SCORE_UPSTREAM)
+		return node->load.limits_known ? NULL : "the limits of its pods are not known";
+	for (enum score_resource i = 0; i < SCORE_RESOURCES; i++)
+		if (score_pod_need(p, i, false, true) != 0 || score_pod_need(p, i, true, true) != 0)
+			return NULL;
+	return "a pod that asks for nothing";
+}
+
+void low_risk_over_commitment(const struct score_query *q, const struct score_node *node,
+			      struct score_result *r)
+{
+	const struct score_args *args = q->args;
+	const char *why = refuse(q, node);
+	struct commitment c[SCORE_RESOURCES] = {{0}};
+	struct commitment_risk risk[SCORE_RESOURCES];
+	enum score_resource worst;
+
+	if (why) {
+		score_keep_out(why, r);
+		return;
+	}
+	score_term(r, "smoothingWindowSize", "", (double)args->smoothing_window_size);
+	for (enum score_resource i = 0; i < SCORE_RESOURCES; i++) {
+		struct score_side side = score_side(node, i);
+
+		if (q->variant == SCORE_UPSTREAM)
+			commit_upstream(q, i, &side, &c[i]);
+		else
+			commit_corrected(q, i, &side, &c[i]);
+		commitment_risk(q->variant, args->risk_limit_weights[i],
+				args->smoothing_window_size, &c[i], &risk[i]);
+		write_terms(&names_of[i], &side, &c[i], &risk[i], r);
+	}
+	worst = risk[SCORE_CPU].total >= risk[SCORE_MEMORY].total ? SCORE_CPU : SCORE_MEMORY;
+	r->raw = (1 - risk[worst].total) * 100;
+	r->score = round_away(q->variant == SCORE_UPSTREAM ? r->raw : score_on_paper(r->raw));
+	if (score_tells(r))
+		tell(&names_of[worst], &c[worst], &risk[worst], r);
+}

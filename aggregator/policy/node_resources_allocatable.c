@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Prefers small nodes (mode Least) or large ones (Most) by what they can give away, whatever is on them:
+ *
+ *     raw = sum of weight * allocatable / sum of weights, negated for Least
+ *     score = 100 * (raw - lowest) / (highest - lowest)
+ *
+ * Default weights 2^20 for CPU (in millicores) and 1 for memory (in bytes) make a core count as about a GiB.
+ *
+ * upstream truncates raw and score to integers, wraps around in 64 bits, and gives all nodes 0 where all are equal, which
+ * is also what it gives to a node it knows nothing about. corrected rounds, and gives equal nodes 100: none is
+ * worse than another.
+ */
+#include "aggregator/policy/plugin.h"
+
+/* As upstream's int64 do: wraps around. */
+static int64_t raw_upstream(const struct score_args *args, const struct score_node *node)
+{
+	int64_t sum = 0, weights = 0;
+
+	for (enum score_resource r = 0; r < SCORE_RESOURCES; r++) {
+		int64_t product;
+
+		(void)__builtin_mul_overflow(args->allocatable_weights[r],
+					     score_side(node, r).allocatable, &product);
+		(void)__builtin_add_overflow(sum, product, &sum);
+		(void)__builtin_add_overflow(weights, args->allocatable_weights[r], &weights);
+	}
+	return weights > 0 ? sum / weights : 0;
+}
+
+static double raw_corrected(const struct score_args *args, const struct score_node *node)
+{
+	double sum = 0, weights = 0;
+
+	for (enum score_resource r = 0; r < SCORE_RESOURCES; r++) {
+		sum += (double)args->allocatable_weights[r] *
+		       (double)score_side(node, r).allocatable;
+		weights += (double)args->allocatable_weights[r];
+	}
+	return weights > 0 ? sum / weights : 0;
+}
+
+void node_resources_allocatable(const struct score_query *q, const struct score_node *node,
+				struct score_result *r)
+{
+	const struct score_args *args = q->args;
+	double mean = q->variant == SCORE_UPSTREAM ? (double)raw_upstream(args, node)
+						   : raw_corrected(args, node);
+
+	score_term(r, "cpuAllocatable", "millicores", (double)node->cpu_allocatable_milli);
+	score_term(r, "cpuWeight", "", (double)args->allocatable_weights[SCORE_CPU]);
+	score_term(r, "memoryAllocatable", "bytes", (double)node->mem_allocatable_bytes);
+	score_term(r, "memoryWeight", "", (double)args->allocatable_weights[SCORE_MEMORY]);
+	r->raw = args->allocatable_mode == ALLOCATABLE_LEAST ? -mean : mean;
+	score_term(r, "raw", "", r->raw);
+}
+
+static void tell(const struct score_query *q, bool equal, struct score_result *r)
+{
+	struct sentence s = score_reason(r);
+
+	if (equal) {
+		sentence_add(&s, "all nodes have the same allocatable");
+		return;
+	}
+	sentence_add_int(&s, r->score);
+	sentence_add(&s, " % of the way from the ");
+	sentence_add(&s, q->args->allocatable_mode == ALLOCATABLE_LEAST
+				 ? "largest to the smallest"
+				 : "smallest to the largest");
+	sentence_add(&s, " allocatable of these nodes");
+}
+
+void node_resources_allocatable_normalize(const struct score_query *q,
+					  const struct score_scale *scale, struct score_result *r)
+{
+	bool upstream = q->variant == SCORE_UPSTREAM, equal = scale->lowest == scale->highest;
+
+	score_term(r, "lowest", "", scale->lowest);
+	score_term(r, "highest", "", scale->highest);
+	if (!upstream)
+		r->score = score_spread(r->raw, scale);
+	else if (!equal)
+		r->score = ((int64_t)r->raw - (int64_t)scale->lowest) * 100 /
+			   ((int64_t)scale->highest - (int64_t)scale->lowest);
+	if (score_tells(r))
+		tell(q, equal, r);
+}

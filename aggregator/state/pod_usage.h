@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a page says of a pod's use, packed: with 150,000 pods twice the size would be another 200 MiB. */
+#ifndef EVENKEEL_AGGREGATOR_STATE_POD_USAGE_H
+#define EVENKEEL_AGGREGATOR_STATE_POD_USAGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "aggregator/state/windows.h"
+
+/*
+ * The newest good value: of the interval that ended at the page's end_ns, or age_seconds before that where a newer one
+ * could not be (usage_check.h). Of CPU the mean, of the others the last value. A float is what an interval carries
+ * of use; it holds every number of tasks, and of pages swapped up to 64 GiB.
+ */
+struct latest {
+	float value;
+	uint16_t age_seconds; /* at most */
+	bool known;
+};
+
+struct page_latest {
+	struct latest cpu_milli, mem_bytes, working_set_bytes, swap_bytes, pids;
+};
+
+struct page_usage {
+	struct page_latest latest;
+	struct window_set windows[WINDOWS];
+};
+
+/* samples 0: not known. */
+struct pod_stats {
+	int32_t start, end; /* in steps of half a millisecond from the packed usage's base */
+	uint32_t samples;
+	float mean, stddev, min, max;
+};
+
+/* Counts are kept of the shortest window only: what has been lost to neighbours and limits is a question about now. */
+struct pod_counts {
+	float seconds, throttled_seconds, throttled_ratio, pressure[PRESSURES];
+	uint32_t oom_kills;
+};
+
+struct pod_usage {
+	struct page_latest latest;
+	struct pod_stats cpu_milli[WINDOWS], mem_bytes[WINDOWS], working_set_bytes[WINDOWS];
+	struct pod_counts counts;
+	bool throttle_known, oom_known;
+};
+
+/* end_ns is the page's, for both. Times are rounded away from each other. */
+void pod_usage_pack(const struct page_usage *u, int64_t end_ns, struct pod_usage *out);
+/* The counts of the longer windows say not measured. */
+void pod_usage_unpack(const struct pod_usage *u, int64_t end_ns, struct page_usage *out);
+
+#endif

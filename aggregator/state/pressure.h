@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Time that pressure stall information tells was lost, as one table of four over the members of struct usage. */
+#ifndef EVENKEEL_AGGREGATOR_STATE_PRESSURE_H
+#define EVENKEEL_AGGREGATOR_STATE_PRESSURE_H
+
+#include <assert.h>
+#include <math.h>
+#include <stdint.h>
+
+#include "shared/interval.h"
+
+/* To neighbours (contention), or by all of one's tasks at once for whatever reason (stall). */
+enum pressure { CONTENTION_CPU, CONTENTION_MEMORY, STALL_CPU, STALL_MEMORY, PRESSURES };
+
+static_assert(USAGE_CONTENTION_CPU << CONTENTION_MEMORY == USAGE_CONTENTION_MEMORY &&
+		      USAGE_CONTENTION_CPU << STALL_CPU == USAGE_STALL_CPU &&
+		      USAGE_CONTENTION_CPU << STALL_MEMORY == USAGE_STALL_MEMORY,
+	      "in the order of their bits in enum usage_have");
+
+#define PRESSURE_BITS                                                                              \
+	(USAGE_CONTENTION_CPU | USAGE_CONTENTION_MEMORY | USAGE_STALL_CPU | USAGE_STALL_MEMORY)
+
+/* Its bit of enum usage_have. */
+static inline uint32_t pressure_bit(enum pressure p)
+{
+	return (uint32_t)USAGE_CONTENTION_CPU << p;
+}
+
+/* Lost in an interval; 0 where it was not measured. */
+static inline uint64_t pressure_ns(const struct usage *u, enum pressure p)
+{
+	const uint64_t ns[PRESSURES] = {
+		[CONTENTION_CPU] = u->contention_cpu_ns,
+		[CONTENTION_MEMORY] = u->contention_mem_ns,
+		[STALL_CPU] = u->stall_cpu_ns,
+		[STALL_MEMORY] = u->stall_mem_ns,
+	};
+
+	return u->have & pressure_bit(p) ? ns[p] : 0;
+}
+
+/* Share of a time, at most 1: PSI is read a moment before or after the clock. NaN of no time. */
+static inline double pressure_share(double seconds, double of)
+{
+	return of > 0 ? fmin(seconds / of, 1) : NAN;
+}
+
+#endif

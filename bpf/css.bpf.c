@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Tier T0: the v2 hierarchy below state.root_id, walked by the program itself with the kernel's
+ * cgroup iterator, parents first, under nothing but RCU: no mutex is held against those who make
+ * and remove cgroups. The agent runs it with BPF_PROG_TEST_RUN. It takes the kernel functions
+ * below, and their permission for programs of this type (about 6.12); an object of its own, since
+ * one that is missing fails the load of all that is in it.
+ *
+ * No record at all means that the kernel did not find the root: some kernels look in the caller's
+ * cgroup namespace only. Fallback: T1.
+ */
+#include "bpf/read.h"
+
+extern struct cgroup *bpf_cgroup_from_id(__u64 id) __ksym;
+extern void bpf_cgroup_release(struct cgroup *cgroup) __ksym;
+extern void bpf_rcu_read_lock(void) __ksym;
+extern void bpf_rcu_read_unlock(void) __ksym;
+extern int bpf_iter_css_new(struct bpf_iter_css *it, struct cgroup_subsys_state *start,
+			    unsigned int flags) __ksym;
+extern struct cgroup_subsys_state *bpf_iter_css_next(struct bpf_iter_css *it) __ksym;
+extern void bpf_iter_css_destroy(struct bpf_iter_css *it) __ksym;
+extern void *bpf_rdonly_cast(void *object, __u32 type) __ksym;
+
+/*
+ * A global function, so that the verifier looks at it alone: inside of the loop, where it compares
+ * states exactly, their number would explode. To such a function a pointer is only a number, which
+ * becomes one of its type again here.
+ */
+__noinline int record_at(__u64 address)
+{
+	struct cgroup *cgroup =
+		bpf_rdonly_cast((void *)address, bpf_core_type_id_kernel(struct cgroup));
+
+	record_cgroup(cgroup);
+	return 0;
+}
+
+SEC("syscall")
+int walk(void *ctx)
+{
+	struct cgroup *root = bpf_cgroup_from_id(state.root_id);
+	struct cgroup_subsys_state *css;
+	struct bpf_iter_css it;
+
+	(void)ctx;
+	if (!root)
+		return 0;
+	bpf_rcu_read_lock();
+	bpf_iter_css_new(&it, &root->self, BPF_CGROUP_ITER_DESCENDANTS_PRE);
+	while ((css = bpf_iter_css_next(&it))) {
+		struct cgroup *cgroup = css->cgroup;
+
+		if (!cgroup || kernel_cgroup_dead(cgroup))
+			continue;
+		state.plain = (__u64)cgroup;
+		record_at(state.plain);
+	}
+	bpf_iter_css_destroy(&it);
+	bpf_rcu_read_unlock();
+	bpf_cgroup_release(root);
+	return 0;
+}

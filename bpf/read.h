@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * What every object has in common, however it walks: the maps and variables of bpf/record.h, the
+ * record of one cgroup out of the kernel's own structs (without flushing rstat), the watch over
+ * made and removed cgroups, and the per-CPU addresses.
+ *
+ * The agent sets state.blocks and resets state.cursor, then lets the program walk once; each cgroup
+ * fills the records at the cursor. Nothing else writes the records, so the agent reads them without
+ * a lock after the walk. Beyond knobs.record_limit cgroups are counted in state.overflow and lost
+ * for this pass.
+ *
+ * A v2 cgroup that is removed leaves its counters in a ring: what its tasks used since the last
+ * pass would be lost otherwise, and all of it when it lived shorter than a tick. The tracepoints
+ * fire under a lock of the kernel (trace_cgroup_path_lock), so there is one writer at a time. The
+ * agent counts what was overwritten before it looked.
+ *
+ * Per-CPU values are addressed as the kernel does: address + __per_cpu_offset[cpu]. An offset is
+ * the difference between where a per-CPU map element is on that CPU and what the map stores, which
+ * takes no kallsyms. From 5.19 on one run of learn_offsets can ask for every possible CPU; before,
+ * it learns that of the CPU it runs on, and the agent runs it on each.
+ */
+#ifndef EVENKEEL_BPF_READ_H
+#define EVENKEEL_BPF_READ_H
+
+#include "bpf/kernel.h"
+#include "bpf/record.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+const volatile struct walk_knobs knobs = {
+	.record_limit = RECORDS_MAX,
+	.cpu_count = 1,
+	.node_count = 1,
+};
+struct walk_state state;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, RECORDS_MAX);
+	__type(key, __u32);
+	__type(value, struct fast_record);
+} fast_records SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, RECORDS_MAX);
+	__type(key, __u32);
+	__type(value, struct slow_record);
+} slow_records SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, DEPARTURES_MAX);
+	__type(key, __u32);
+	__type(value, struct departure_record);
+} departures SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} per_cpu_probe SEC(".maps");
+
+/* --- per-CPU values -------------------------------------------------------------------------- */
+
+/* Run by the agent (BPF_PROG_TEST_RUN), never attached. */
+SEC("raw_tp")
+int learn_offsets(void *ctx)
+{
+	const __u32 zero = 0;
+	__u64 stored = 0;
+	__u32 i;
+
+	(void)ctx;
+	state.plain = (__u64)&per_cpu_probe;
+	bpf_probe_read_kernel(&stored, sizeof(stored),
+			      (void *)(state.plain +
+				       bpf_core_field_offset(struct bpf_array, pptrs)));
+	if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_map_lookup_percpu_elem)) {
+		i = state.cpus_learned;
+		state.plain = (__u64)bpf_map_lookup_elem(&per_cpu_probe, &zero);
+		if (i < RECORD_CPUS_MAX && state.plain) {
+			state.cpu_offset[i] = state.plain - stored;
+			state.cpus_learned = i + 1;
+		}
+		return 0;
+	}
+	for (i = 0; i < knobs.cpu_count && i < RECORD_CPUS_MAX; i++) {
+		state.plain =
+			(__u64)bpf_map_lookup_percpu_elem(&per_cpu_probe, &zero, knobs.cpu_id[i]);
+		if (!state.plain)
+			break;
+		state.cpu_offset[i] = state.plain - stored;
+	}
+	state.cpus_learned = i;
+	return 0;
+}
+
+/* A global function, so that the verifier walks its loop once and alone. */
+__noinline __u64 sum_over_cpus(__u64 address)
+{
+	__u32 learned = state.cpus_learned;
+	__u64 sum = 0;
+	__u32 i;
+
+	for (i = 0; i < knobs.cpu_count && i < RECORD_CPUS_MAX; i++) {
+		__u64 value = 0;
+
+		if (i >= learned)
+			break;
+		bpf_probe_read_kernel(&value, sizeof(value),
+				      (void *)(address + state.cpu_offset[i]));
+		sum += value;
+	}
+	return sum;
+}
+
+/* --- the record of a cgroup ------------------------------------------------------------------ */
+
+/*
+ * The readers collect `have` in the record, not in a register: a verifier that compares known
+ * numbers would look at every combination of them.
+ */
+
+/* The v2 root has no own counter, so it stays absent. */
+static __always_inline _Bool read_cpu_local(struct cgroup *cgroup, __u64 *cpu_ns)
+{
+	__u64 address = cgroup->level > 0 ? kernel_cpu_local(cgroup) : 0;
+
+	if (!address)
+		return 0;
+	*cpu_ns = sum_over_cpus(address);
+	return 1;
+}
+
+static __always_inline void read_cpuacct(struct cgroup *cgroup, struct fast_record *fast)
+{
+	struct cpuacct *cpuacct = kernel_subsys(cgroup, cpuacct_cgrp_id);
+
+	if (!cpuacct)
+		return;
+	fast->cpu_ns = sum_over_cpus((__u64)BPF_CORE_READ(cpuacct, cpuusage));
+	fast->have |= RECORD_CPU;
+}
+
+/* The root's counter misses what the root's own tasks use, so it stays absent. */
+static __always_inline void read_memory(struct cgroup *cgroup, struct fast_record *fast)
+{
+	struct mem_cgroup *memcg = kernel_subsys(cgroup, memory_cgrp_id);
+
+	if (!memcg || cgroup->level == 0)
+		return;
+	fast->memory_pages = BPF_CORE_READ(memcg, memory.usage.counter);
+	fast->have |= RECORD_MEMORY;
+}
+
+/*
+ * The file pages of a node's inactive generations, which lru_zone_size leaves out: all but the two
+ * youngest generations, as lru_gen_is_active() says. The kernel's counts may be negative for a
+ * moment, so only their sum counts.
+ */
+static __always_inline __u64 sum_inactive_generations(struct mem_cgroup_per_node *node)
+{
+	const __u32 zones = bpf_core_enum_value(enum zone_type, __MAX_NR_ZONES);
+	__u64 youngest;
+	char *counts;
+	__s64 sum = 0;
+	__u32 g, z;
+
+	if (!bpf_core_field_exists(node->lruvec.lrugen.enabled) ||
+	    !BPF_CORE_READ(node, lruvec.lrugen.enabled))
+		return 0;
+	counts = (char *)node + kernel_generations_offset();
+	youngest = BPF_CORE_READ(node, lruvec.lrugen.max_seq);
+	for (g = 0; g < 2; g++) {
+		__u32 row = (youngest + 1 + g) % 4 * 2 + 1;
+
+		for (z = 0; z < zones && z < 16; z++) {
+			long pages = 0;
+
+			bpf_probe_read_kernel(&pages, sizeof(pages),
+					      counts + (row * zones + z) * sizeof(pages));
+			sum += pages;
+		}
+	}
+	return sum > 0 ? sum : 0;
+}
+
+/* A global function as well, of the address of a struct mem_cgroup. */
+__noinline __u64 sum_inactive_file(__u64 memcg)
+{
+	const __u32 zones = bpf_core_enum_value(enum zone_type, __MAX_NR_ZONES);
+	const __u32 lists = bpf_core_enum_value(enum lru_list, NR_LRU_LISTS);
+	const __u32 list = bpf_core_enum_value(enum lru_list, LRU_INACTIVE_FILE);
+	char *nodes = (char *)(memcg + bpf_core_field_offset(struct mem_cgroup, nodeinfo));
+	__u64 sum = 0;
+	__u32 n, z;
+
+	for (n = 0; n < knobs.node_count && n < RECORD_NODES_MAX; n++) {
+		__u64 node = 0;
+
+		bpf_probe_read_kernel(&node, sizeof(node), nodes + n * sizeof(node));
+		if (!node)
+			continue;
+		sum += sum_inactive_generations((void *)node);
+		node += kernel_lru_offset();
+		for (z = 0; z < zones && z < 16; z++) {
+			unsigned long pages = 0;
+
+			bpf_probe_read_kernel(&pages, sizeof(pages),
+					      (void *)(node + (z * lists + list) * sizeof(pages)));
+			sum += pages;
+		}
+	}
+	return sum;
+}
+
+static __always_inline void read_memory_more(struct cgroup *cgroup, struct fast_record *fast,
+					     struct slow_record *slow)
+{
+	struct mem_cgroup *memcg = kernel_subsys(cgroup, memory_cgrp_id);
+	__u64 kill;
+
+	if (!memcg)
+		return;
+	state.plain = (__u64)memcg;
+	slow->inactive_file_pages = sum_inactive_file(state.plain);
+	fast->have |= RECORD_INACTIVE_FILE;
+	if (cgroup->level == 0)
+		return;
+	slow->limit_pages = BPF_CORE_READ(memcg, memory.max);
+	kill = bpf_core_enum_value(enum memcg_memory_event, MEMCG_OOM_KILL);
+	bpf_probe_read_kernel(&slow->oom_kills, sizeof(slow->oom_kills),
+			      (char *)memcg +
+				      bpf_core_field_offset(struct mem_cgroup, memory_events) +
+				      kill * sizeof(struct kernel_atomic_long));
+	fast->have |= RECORD_MEMORY_LIMIT | RECORD_OOM;
+}
+
+static __always_inline void read_memory_v2(struct cgroup *cgroup, struct fast_record *fast,
+					   struct slow_record *slow)
+{
+	struct mem_cgroup *memcg = kernel_subsys(cgroup, memory_cgrp_id);
+
+	if (!memcg || cgroup->level == 0)
+		return;
+	slow->high_pages = BPF_CORE_READ(memcg, memory.high);
+	fast->have |= RECORD_MEMORY_HIGH;
+	if (!bpf_core_field_exists(memcg->swap))
+		return;
+	slow->swap_pages = BPF_CORE_READ(memcg, swap.usage.counter);
+	slow->swap_limit_pages = BPF_CORE_READ(memcg, swap.max);
+	fast->have |= RECORD_SWAP;
+}
+
+/*
+ * v1 counts memory and swap together, and limits both together. Where it does not count them
+ * (swapaccount=0) that sum is 0.
+ */
+static __always_inline void read_memory_v1(struct cgroup *cgroup, struct fast_record *fast,
+					   struct slow_record *slow)
+{
+	struct mem_cgroup *memcg = kernel_subsys(cgroup, memory_cgrp_id);
+	__u64 memory, both;
+
+	if (!memcg || cgroup->level == 0 || !bpf_core_field_exists(memcg->memsw))
+		return;
+	memory = BPF_CORE_READ(memcg, memory.usage.counter);
+	both = BPF_CORE_READ(memcg, memsw.usage.counter);
+	if (both == 0 && memory != 0)
+		return;
+	slow->swap_pages = both > memory ? both - memory : 0;
+	memory = BPF_CORE_READ(memcg, memory.max);
+	both = BPF_CORE_READ(memcg, memsw.max);
+	if (both < RECORD_PAGES_NONE)
+		both = both > memory ? both - memory : 0;
+	slow->swap_limit_pages = both;
+	fast->have |= RECORD_SWAP;
+}
+
+static __always_inline void read_bandwidth(struct cgroup *cgroup, struct fast_record *fast,
+					   struct slow_record *slow)
+{
+	struct task_group *group = kernel_subsys(cgroup, cpu_cgrp_id);
+
+	if (!group || !bpf_core_field_exists(group->cfs_bandwidth.quota))
+		return;
+	fast->throttled_ns = BPF_CORE_READ(group, cfs_bandwidth.throttled_time);
+	slow->quota_ns = BPF_CORE_READ(group, cfs_bandwidth.quota);
+	slow->period_ns = BPF_CORE_READ(group, cfs_bandwidth.period);
+	slow->burst_ns = 0;
+	if (bpf_core_field_exists(group->cfs_bandwidth.burst))
+		slow->burst_ns = BPF_CORE_READ(group, cfs_bandwidth.burst);
+	slow->periods = BPF_CORE_READ(group, cfs_bandwidth.nr_periods);
+	slow->throttled_periods = BPF_CORE_READ(group, cfs_bandwidth.nr_throttled);
+	fast->have |= RECORD_BANDWIDTH;
+}
+
+static __always_inline void read_pids(struct cgroup *cgroup, struct fast_record *fast,
+				      struct slow_record *slow)
+{
+	struct pids_cgroup *pids = kernel_subsys(cgroup, pids_cgrp_id);
+
+	if (!pids || cgroup->level == 0)
+		return;
+	slow->pids = BPF_CORE_READ(pids, counter.counter);
+	slow->pids_limit = BPF_CORE_READ(pids, limit.counter);
+	fast->have |= RECORD_PIDS;
+}
+
+static __always_inline void read_total(__u64 *total, __u64 totals, __u64 psi_state)
+{
+	bpf_probe_read_kernel(total, sizeof(*total), (void *)(totals + 8 * psi_state));
+}
+
+static __always_inline void read_psi(struct cgroup *cgroup, struct fast_record *fast,
+				     struct slow_record *slow)
+{
+	__u64 totals = kernel_psi_totals(cgroup);
+
+	if (!totals)
+		return;
+	read_total(&slow->psi_cpu_ns, totals, bpf_core_enum_value(enum psi_states, PSI_CPU_SOME));
+	read_total(&slow->psi_memory_ns, totals,
+		   bpf_core_enum_value(enum psi_states, PSI_MEM_SOME));
+	read_total(&slow->psi_memory_full_ns, totals,
+		   bpf_core_enum_value(enum psi_states, PSI_MEM_FULL));
+	fast->have |= RECORD_PSI | RECORD_PSI_MEMORY_FULL;
+	if (!bpf_core_enum_value_exists(enum psi_states, PSI_CPU_FULL))
+		return;
+	read_total(&slow->psi_cpu_full_ns, totals,
+		   bpf_core_enum_value(enum psi_states, PSI_CPU_FULL));
+	fast->have |= RECORD_PSI_CPU_FULL;
+}
+
+static __always_inline void read_slow(struct cgroup *cgroup, struct fast_record *fast, __u32 index,
+				      __u32 want)
+{
+	struct slow_record *slow = bpf_map_lookup_elem(&slow_records, &index);
+
+	if (!slow)
+		return;
+	if (want & BLOCK_MEMORY_MORE)
+		read_memory_more(cgroup, fast, slow);
+	if (want & BLOCK_MEMORY_V2)
+		read_memory_v2(cgroup, fast, slow);
+	if (want & BLOCK_MEMORY_V1)
+		read_memory_v1(cgroup, fast, slow);
+	if (want & BLOCK_BANDWIDTH)
+		read_bandwidth(cgroup, fast, slow);
+	if (want & BLOCK_PIDS)
+		read_pids(cgroup, fast, slow);
+	if (want & BLOCK_PSI)
+		read_psi(cgroup, fast, slow);
+}
+
+/* What a walk does with each cgroup it meets. */
+static __always_inline void record_cgroup(struct cgroup *cgroup)
+{
+	struct fast_record *fast = NULL;
+	__u32 index = state.cursor;
+	__u32 want = state.blocks;
+
+	if (index < knobs.record_limit)
+		fast = bpf_map_lookup_elem(&fast_records, &index);
+	if (!fast) {
+		state.overflow++;
+		return;
+	}
+	state.cursor = index + 1;
+	fast->id = cgroup->kn->id;
+	fast->have = 0;
+	if ((want & BLOCK_CPU_LOCAL) && read_cpu_local(cgroup, &fast->cpu_ns))
+		fast->have |= RECORD_CPU | RECORD_CPU_LOCAL;
+	if (want & BLOCK_CPUACCT)
+		read_cpuacct(cgroup, fast);
+	if (want & BLOCK_MEMORY)
+		read_memory(cgroup, fast);
+	if (want & BLOCKS_SLOW)
+		read_slow(cgroup, fast, index, want);
+}
+
+/* --- made and removed cgroups ---------------------------------------------------------------- */
+
+SEC("tp_btf/cgroup_mkdir")
+int count_made(void *ctx)
+{
+	(void)ctx;
+	__sync_fetch_and_add(&state.generation, 1);
+	return 0;
+}
+
+static __always_inline void record_departure(struct cgroup *cgroup)
+{
+	__u64 sequence = state.departures;
+	__u32 index = sequence % DEPARTURES_MAX;
+	struct departure_record *gone = bpf_map_lookup_elem(&departures, &index);
+	struct task_group *group = kernel_subsys(cgroup, cpu_cgrp_id);
+
+	if (!gone)
+		return;
+	gone->sequence = 0;
+	gone->id = cgroup->kn->id;
+	gone->parent_id = cgroup->self.parent->cgroup->kn->id;
+	gone->have = read_cpu_local(cgroup, &gone->cpu_ns) ? RECORD_CPU : 0;
+	if (group && bpf_core_field_exists(group->cfs_bandwidth.quota)) {
+		gone->throttled_ns = BPF_CORE_READ(group, cfs_bandwidth.throttled_time);
+		gone->periods = BPF_CORE_READ(group, cfs_bandwidth.nr_periods);
+		gone->throttled_periods = BPF_CORE_READ(group, cfs_bandwidth.nr_throttled);
+		gone->have |= RECORD_BANDWIDTH;
+	}
+	*(volatile __u64 *)&gone->sequence = sequence + 1;
+	*(volatile __u64 *)&state.departures = sequence + 1;
+}
+
+/* Before the cgroup's controllers are taken off it. */
+SEC("tp_btf/cgroup_rmdir")
+int record_removed(__u64 *ctx)
+{
+	struct cgroup *cgroup = (struct cgroup *)ctx[0];
+
+	__sync_fetch_and_add(&state.generation, 1);
+	if (knobs.keep_departures && cgroup->root->hierarchy_id == 0)
+		record_departure(cgroup);
+	return 0;
+}
+
+#endif

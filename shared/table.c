@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Cells are collected first, widths follow from them. Columns are two blanks apart; the last printed one is not
+ * padded, so that lines carry no trailing blanks. On a terminal that is too narrow the widest name column gives way,
+ * one place at a time, down to NAME_SHORT; then the spare columns are left out; then names go down to NAME_LEAST.
+ * Numbers are never cut. A name loses its middle, but where the names of a column end alike (nodes of one domain) or
+ * begin alike (units of one slice) it loses that end.
+ */
+#include "shared/table.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/mem.h"
+
+enum { GAP = 2, NAME_SHORT = 20, NAME_LEAST = 8, ALIKE_LEAST = 6 };
+
+struct column {
+	char *title; /* owned */
+	enum table_form form;
+	bool hidden;
+	size_t spare; /* > 0: the order in which it is left out */
+};
+
+struct cell {
+	char *text; /* owned */
+	enum table_paint paint;
+};
+
+struct row {
+	char *name; /* owned */
+	struct cell *cells; /* owned; one for each column */
+	size_t filled, order;
+	double key;
+};
+
+struct table {
+	struct column *columns; /* owned */
+	size_t column_count;
+	struct row *rows; /* owned */
+	size_t row_count, row_room;
+	size_t spares;
+};
+
+/* Which part of a long name goes. */
+enum cut { CUT_MIDDLE, CUT_END, CUT_START };
+
+/* How one column is printed. */
+struct layout {
+	size_t full, width; /* what its cells need, and what it is given */
+	bool hidden;
+	enum cut cut;
+};
+
+static const char *const paints[] = {
+	[PAINT_PLAIN] = "",
+	[PAINT_WARN] = "\033[33m",
+	[PAINT_BAD] = "\033[31m",
+	[PAINT_DIM] = "\033[2m",
+};
+
+struct table *table_new(void)
+{
+	return mem_zalloc(1, sizeof(struct table));
+}
+
+static void free_row(struct row *row, size_t columns)
+{
+	for (size_t i = 0; i < columns; i++)
+		free(row->cells[i].text);
+	free(row->cells);
+	free(row->name);
+}
+
+void table_free(struct table *t)
+{
+	if (!t)
+		return;
+	table_limit(t, 0);
+	for (size_t i = 0; i < t->column_count; i++)
+		free(t->columns[i].title);
+	free(t->columns);
+	free(t->rows);
+	free(t);
+}
+
+/* A copy of text in which no byte can move a terminal's cursor. */
+static char *clean(const char *text)
+{
+	char *copy = mem_strdup(text);
+
+	for (char *p = copy; *p; p++)
+		if ((unsigned char)*p < ' ' || *p == 127)
+			*p = '?';
+	return copy;
+}
+
+void table_column(struct table *t, const char *title, enum table_form form)
+{
+	assert(t->row_count == 0);
+	t->columns = mem_realloc(t->columns, (t->column_count + 1) * sizeof(*t->columns));
+	t->columns[t->column_count++] = (struct column){.title = clean(title), .form = form};
+}
+
+void table_row(struct table *t, const char *name)
+{
+	if (t->row_count == t->row_room) {
+		t->row_room = t->row_room ? 2 * t->row_room : 32;
+		t->rows = mem_realloc(t->rows, t->row_room * sizeof(*t->rows));
+	}
+	t->rows[t->row_count] = (struct row){
+		.name = mem_strdup(name),
+		.cells = mem_zalloc(t->column_count, sizeof(struct cell)),
+		.order = t->row_count,
+		.key = NAN,
+	};
+	t->row_count++;
+}
+
+static struct row *newest(struct table *t)
+{
+	assert(t->row_count > 0);
+	return &t->rows[t->row_count - 1];
+}
+
+void table_cell(struct table *t, enum table_paint paint, const char *text)
+{
+	struct row *row = newest(t);
+
+	assert(row->filled < t->column_count);
+	row->cells[row->filled++] = (struct cell){.text = clean(text), .paint = paint};
+}
+
+void table_key(struct table *t, double key)
+{
+	newest(t)->key = key;
+}
+
+static int compare_rows(const void *left, const void *right)
+{
+	const struct row *a = left, *b = right;
+	int names;
+
+	if (isnan(a->key) != isnan(b->key))
+		return isnan(a->key) ? 1 : -1;
+	if (a->key != b->key && !isnan(a->key))
+		return a->key > b->key ? -1 : 1;
+	names = strcmp(a->name, b->name);
+	if (names)
+		return names;
+	return a->order < b->order ? -1 : 1;
+}
+
+void table_sort(struct table *t)
+{
+	if (t->row_count > 1)
+		qsort(t->rows, t->row_count, sizeof(*t->rows), compare_rows);
+}
+
+void table_limit(struct table *t, size_t most)
+{
+	while (t->row_count > most)
+		free_row(&t->rows[--t->row_count], t->column_count);
+}
+
+void table_hide(struct table *t, size_t column)
+{
+	assert(column < t->column_count);
+	t->columns[column].hidden = true;
+}
+
+void table_spare(struct table *t, size_t column)
+{
+	assert(column < t->column_count);
+	t->columns[column].spare = ++t->spares;
+}
+
+static bool continues(char c)
+{
+	return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+/* Columns that text takes: code points, as names in clusters are not wider than that. */
+static size_t text_width(const char *text)
+{
+	size_t width = 0;
+
+	for (; *text; text++)
+		width += !continues(*text);
+	return width;
+}
+
+/* Where code point number `at` of text begins. */
+static const char *code_point(const char *text, size_t at)
+{
+	for (; *text; text++)
+		if (!continues(*text) && at-- == 0)
+			break;
+	return text;
+}
+
+static void add_spaces(struct buf *out, size_t count)
+{
+	buf_printf(out, "%*s", (int)count, "");
+}
+
+/* text in at most `width` columns: "kube-pro…-x7f9k". Returns how many it took. */
+static size_t add_shortened(struct buf *out, const char *text, size_t width, enum cut cut)
+{
+	size_t full = text_width(text), tail;
+	const char *end;
+
+	if (full <= width) {
+		buf_add_str(out, text);
+		return full;
+	}
+	tail = cut == CUT_END ? 0 : cut == CUT_START ? width - 1 : (width - 1) / 2;
+	end = code_point(text, width - 1 - tail);
+	buf_add(out, text, (size_t)(end - text));
+	buf_add_str(out, "…");
+	buf_add_str(out, code_point(text, full - tail));
+	return width;
+}
+
+static void add_cell(struct buf *out, const char *paint, const char *text, enum table_form form,
+		     const struct layout *layout, bool last)
+{
+	size_t full = text_width(text), taken;
+
+	if (form == FORM_RIGHT && full < layout->width)
+		add_spaces(out, layout->width - full);
+	if (*paint && *text)
+		buf_add_str(out, paint);
+	taken = add_shortened(out, text, form == FORM_NAME ? layout->width : full, layout->cut);
+	if (*paint && *text)
+		buf_add_str(out, "\033[0m");
+	if (form != FORM_RIGHT && !last && taken < layout->width)
+		add_spaces(out, layout->width - taken);
+	if (!last)
+		add_spaces(out, GAP);
+}
+
+static const char *cell_text(const struct row *row, size_t column)
+{
+	return row->cells[column].text ? row->cells[column].text : "-";
+}
+
+static bool is_one_of(const char *text, const char *const *texts)
+{
+	for (; *texts; texts++)
+		if (strcmp(text, *texts) == 0)
+			return true;
+	return false;
+}
+
+bool table_holds_only(const struct table *t, size_t column, const char *const *texts)
+{
+	assert(column < t->column_count);
+	for (size_t i = 0; i < t->row_count; i++)
+		if (!is_one_of(cell_text(&t->rows[i], column), texts))
+			return false;
+	return true;
+}
+
+static size_t column_width(const struct table *t, size_t column, bool headers)
+{
+	size_t width = headers ? text_width(t->columns[column].title) : 0;
+
+	for (size_t i = 0; i < t->row_count; i++) {
+		size_t cell = text_width(cell_text(&t->rows[i], column));
+
+		width = cell > width ? cell : width;
+	}
+	return width;
+}
+
+/* Bytes that a and b share at their beginning, or at their end. */
+static size_t shared(const char *a, const char *b, bool end)
+{
+	size_t a_len = strlen(a), b_len = strlen(b), n = 0;
+
+	while (n < a_len && n < b_len &&
+	       (end ? a[a_len - 1 - n] == b[b_len - 1 - n] : a[n] == b[n]))
+		n++;
+	return n;
+}
+
+static enum cut choose_cut(const struct table *t, size_t column)
+{
+	size_t start = SIZE_MAX, end = SIZE_MAX;
+
+	if (t->row_count < 2)
+		return CUT_MIDDLE;
+	for (size_t i = 1; i < t->row_count; i++) {
+		const char *first = cell_text(&t->rows[0], column);
+		size_t head = shared(first, cell_text(&t->rows[i], column), false);
+		size_t tail = shared(first, cell_text(&t->rows[i], column), true);
+
+		start = head < start ? head : start;
+		end = tail < end ? tail : end;
+	}
+	if (start < ALIKE_LEAST && end < ALIKE_LEAST)
+		return CUT_MIDDLE;
+	return end > start ? CUT_END : CUT_START;
+}
+
+static size_t line_width(const struct table *t, const struct layout *layout)
+{
+	size_t total = 0;
+
+	for (size_t i = 0; i < t->column_count; i++)
+		if (!layout[i].hidden)
+			total += layout[i].width + (total ? GAP : 0);
+	return total;
+}
+
+/* Takes places from the widest name column until the line fits or all are down to `least`. */
+static void shrink(const struct table *t, struct layout *layout, size_t most, size_t least)
+{
+	for (size_t total = line_width(t, layout); total > most; total--) {
+		struct layout *widest = NULL;
+
+		for (size_t i = 0; i < t->column_count; i++)
+			if (!layout[i].hidden && t->columns[i].form == FORM_NAME &&
+			    layout[i].width > least && (!widest || layout[i].width > widest->width))
+				widest = &layout[i];
+		if (!widest)
+			return;
+		widest->width--;
+	}
+}
+
+/* Leaves out spare columns, in their order, until the line fits with names of NAME_SHORT. */
+static void leave_out(const struct table *t, struct layout *layout, size_t most)
+{
+	for (size_t order = 1; order <= t->spares && line_width(t, layout) > most; order++)
+		for (size_t i = 0; i < t->column_count; i++)
+			if (t->columns[i].spare == order)
+				layout[i].hidden = true;
+}
+
+static struct layout *lay_out(const struct table *t, const struct table_style *style)
+{
+	struct layout *layout = mem_zalloc(t->column_count, sizeof(*layout));
+
+	for (size_t i = 0; i < t->column_count; i++) {
+		layout[i].hidden = t->columns[i].hidden;
+		layout[i].full = layout[i].width = column_width(t, i, style->headers);
+		layout[i].cut = choose_cut(t, i);
+	}
+	if (style->width) {
+		shrink(t, layout, style->width, NAME_SHORT);
+		leave_out(t, layout, style->width);
+		for (size_t i = 0; i < t->column_count; i++)
+			layout[i].width = layout[i].full;
+		shrink(t, layout, style->width, NAME_LEAST);
+		if (style->whole && line_width(t, layout) > style->width)
+			for (size_t i = 0; i < t->column_count; i++)
+				layout[i].width = layout[i].full;
+	}
+	return layout;
+}
+
+/* row NULL: the headers. */
+static void print_line(const struct table *t, const struct row *row, const struct layout *layout,
+		       bool color, struct buf *out)
+{
+	size_t last = t->column_count, begin = out->len;
+
+	for (size_t i = 0; i < t->column_count; i++)
+		if (!layout[i].hidden)
+			last = i;
+	for (size_t i = 0; i < t->column_count; i++) {
+		const char *paint = row ? paints[row->cells[i].paint] : "\033[1m";
+
+		if (!layout[i].hidden)
+			add_cell(out, color ? paint : "",
+				 row ? cell_text(row, i) : t->columns[i].title, t->columns[i].form,
+				 &layout[i], i == last);
+	}
+	while (out->len > begin && out->data[out->len - 1] == ' ')
+		out->len--;
+	buf_add_char(out, '\n');
+}
+
+void table_print(const struct table *t, const struct table_style *style, struct buf *out)
+{
+	struct layout *layout = lay_out(t, style);
+
+	if (style->headers)
+		print_line(t, NULL, layout, style->color, out);
+	for (size_t i = 0; i < t->row_count; i++)
+		print_line(t, &t->rows[i], layout, style->color, out);
+	free(layout);
+}

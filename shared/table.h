@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Column tables for terminals and scripts: aligned, sorted, cut to rows and columns where asked. */
+#ifndef EVENKEEL_SHARED_TABLE_H
+#define EVENKEEL_SHARED_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "shared/buf.h"
+
+enum table_paint { PAINT_PLAIN, PAINT_WARN, PAINT_BAD, PAINT_DIM };
+
+enum table_form {
+	FORM_LEFT,
+	FORM_RIGHT, /* numbers */
+	FORM_NAME, /* left, and shortened in its middle when a terminal is too narrow */
+};
+
+struct table_style {
+	bool headers;
+	bool color;
+	bool whole; /* names stay whole where shortening them cannot make lines fit */
+	size_t width; /* of the terminal; 0: never shorten */
+};
+
+struct table;
+
+struct table *table_new(void);
+void table_free(struct table *t);
+/* Columns come before rows; the title is copied. */
+void table_column(struct table *t, const char *title, enum table_form form);
+/* Begins a row; name decides between equal keys when sorting, and is copied. */
+void table_row(struct table *t, const char *name);
+/* The next cell of the newest row; a row ends up with one for each column. Control characters become "?". */
+void table_cell(struct table *t, enum table_paint paint, const char *text);
+/* What the newest row is sorted by: greatest first, NaN last. */
+void table_key(struct table *t, double key);
+void table_sort(struct table *t);
+/* Drops rows beyond the first `most`. */
+void table_limit(struct table *t, size_t most);
+/* True when every cell of the column is one of the texts (a NULL ends them), and so when there are no rows. */
+bool table_holds_only(const struct table *t, size_t column, const char *const *texts);
+/* Leaves a column out of what is printed. */
+void table_hide(struct table *t, size_t column);
+/* Leaves it out only on terminals that are too narrow even with short names; what is spared first goes first. */
+void table_spare(struct table *t, size_t column);
+void table_print(const struct table *t, const struct table_style *style, struct buf *out);
+
+#endif

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What it costs to score 5000 nodes for one pod by all plugins: the policy alone, the handler, and over HTTP on one
+ * kept connection, until the last byte is read.
+ */
+#include <arpa/inet.h>
+#include <math.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "aggregator/edge/http/http.h"
+#include "aggregator/policy/score.h"
+#include "shared/clock.h"
+#include "shared/mem.h"
+#include "tests/bench_report.h"
+#include "tests/usage_fixture.h"
+#include "tests/view_fixture.h"
+
+enum { NODES = 5000, PODS = 30, CONTAINERS = 3, REPEAT = 300 };
+
+static const char request[] =
+	"{\"pod\":{\"spec\":{\"containers\":[{\"resources\":{\"requests\":{\"cpu\":\"500m\","
+	"\"memory\":"
+	"\"512Mi\"},\"limits\":{\"cpu\":\"1\",\"memory\":\"1Gi\"}}}]}},\"plugins\":["
+	"\"TargetLoadPacking\",\"LoadVariationRiskBalancing\",\"LowRiskOverCommitment\",\"Peaks\","
+	"\"NodeResourcesAllocatable\",\"LimitAware\"]}";
+static const char request_default[] = "{}";
+
+static double ms_since(int64_t start_ns)
+{
+	return (double)(clock_mono_ns() - start_ns) / 1e6;
+}
+
+/* Of this thread: what the machine's other work does not change as much. */
+static double cpu_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+static void report(const char *what, double budget, double *ms)
+{
+	char row[128];
+	double p50 = bench_median(ms, REPEAT);
+
+	/* bench_median() has sorted them. */
+	snprintf(row, sizeof(row), "%s, p50", what);
+	bench_row(row, "ms", NAN, 0, p50);
+	snprintf(row, sizeof(row), "%s, p99", what);
+	bench_row(row, "ms", budget, 0, ms[REPEAT * 99 / 100]);
+}
+
+/* Nodes of different load, each with its pods, in pages as the aggregator keeps them. */
+static struct view *make_view(void)
+{
+	static const struct kernel_limits none = {LIMIT_NONE, LIMIT_NONE, LIMIT_NONE,
+						  LIMIT_NONE, LIMIT_NONE, 0};
+	struct kernel_limits limits[CONTAINERS];
+	struct page_container containers[CONTAINERS];
+	struct page_pod pods[PODS];
+	struct node_page **pages = mem_zalloc(NODES, sizeof(struct node_page *));
+	char names[PODS][16], name[32];
+	uint32_t seed = 1;
+
+	for (int c = 0; c < CONTAINERS; c++)
+		containers[c] =
+			(struct page_container){.name = (const char *const[]){"a", "b", "c"}[c],
+						.id = "0123456789abcdef"};
+	for (int i = 0; i < NODES; i++) {
+		struct node_page page = view_fixture_node(name, VIEW_FIXTURE_NOW_NS - NS_PER_SEC,
+							  3600, 3500 * fixture_random(&seed),
+							  200 * fixture_random(&seed));
+
+		snprintf(name, sizeof(name), "node-%05d", i);
+		for (int c = 0; c < CONTAINERS; c++) {
+			limits[c] = none;
+			limits[c].cpu_milli = (int64_t)(100 * fixture_random(&seed));
+			limits[c].mem_bytes = 1 << 26;
+			containers[c].limits = &limits[c];
+		}
+		for (int p = 0; p < PODS; p++) {
+			snprintf(names[p], sizeof(names[p]), "pod-%02d", p);
+			pods[p] = (struct page_pod){.name = names[p],
+						    .limits = &none,
+						    .container_count = CONTAINERS,
+						    .containers = containers};
+		}
+		page.pods = pods;
+		page.pod_count = PODS;
+		pages[i] = page_new(&page);
+	}
+	return view_new(1, VIEW_FIXTURE_NOW_NS, pages, NODES);
+}
+
+/* As with an API: requests known, so that every plugin has something to do. */
+static struct score_node *read_nodes(const struct view *v, const struct power_model *model)
+{
+	struct score_node *nodes = mem_alloc(v->page_count * sizeof(*nodes));
+	uint32_t seed = 2;
+
+	for (size_t i = 0; i < v->page_count; i++) {
+		score_node_from_page(v->pages[i], VIEW_FIXTURE_NOW_NS, SCORE_CORRECTED, &nodes[i]);
+		nodes[i].power = model;
+		nodes[i].load.requests_known = true;
+		nodes[i].load.of[SCORE_CPU].requests = (int64_t)(3800 * fixture_random(&seed));
+		nodes[i].load.of[SCORE_MEMORY].requests =
+			(int64_t)(0x1.cp32 * fixture_random(&seed));
+	}
+	return nodes;
+}
+
+static int64_t score_all(const struct score_query *q, const struct score_node *nodes, bool one,
+			 enum score_plugin_id only)
+{
+	struct score_result r;
+	int64_t sum = 0;
+
+	for (enum score_plugin_id p = one ? only : 0; p <= (one ? only : SCORE_PLUGINS - 1); p++) {
+		struct score_scale scale;
+
+		score_prepare(q, p, nodes, NODES, &scale);
+		for (size_t i = 0; i < NODES; i++) {
+			score_node_by(q, p, &scale, &nodes[i], SCORE_BARE, &r);
+			sum += r.score;
+		}
+	}
+	return sum;
+}
+
+static void bench_policy(const struct view *v)
+{
+	static const struct power_model model = {"", 400, -90, -0.07};
+	struct container_spec c = {.requests = {true, true, 500, 1 << 29},
+				   .limits = {true, true, 1000, 1 << 30}};
+	struct pod_spec pod = {.container_count = 1, .containers = &c};
+	struct score_node *nodes = read_nodes(v, &model);
+	struct score_args args;
+	struct score_query q = {.args = &args, .pod = &pod};
+	double ms[REPEAT];
+	int64_t sum = 0;
+
+	score_args_default(&args, SCORE_CORRECTED);
+	for (int i = 0; i < REPEAT; i++) {
+		int64_t start = clock_mono_ns();
+
+		sum += score_all(&q, nodes, false, 0);
+		ms[i] = ms_since(start);
+	}
+	report("6 plugins, 5000 nodes, policy alone", NAN, ms);
+	for (enum score_plugin_id p = 0; p < SCORE_PLUGINS; p++) {
+		char row[64];
+
+		for (int i = 0; i < REPEAT; i++) {
+			int64_t start = clock_mono_ns();
+
+			sum += score_all(&q, nodes, true, p);
+			ms[i] = ms_since(start);
+		}
+		snprintf(row, sizeof(row), "%s alone, p50", score_plugin_name(p));
+		bench_row(row, "ms", NAN, 0, bench_median(ms, REPEAT));
+	}
+	if (sum <= 0) {
+		fprintf(stderr, "no node got any score\n");
+		exit(1);
+	}
+	free(nodes);
+}
+
+static int64_t fixture_now(void)
+{
+	return VIEW_FIXTURE_NOW_NS;
+}
+
+static void bench_handler(const struct http_context *ctx, const char *what, const char *body)
+{
+	double ms[REPEAT], cpu[REPEAT], bytes = 0;
+	char row[96];
+
+	for (int i = 0; i < REPEAT; i++) {
+		struct http_request rq = {.method = "POST",
+					  .path = "/v1/scores",
+					  .body = body,
+					  .body_len = strlen(body)};
+		struct http_response rs = {.status = 200};
+		int64_t start = clock_mono_ns();
+		double cpu_start = cpu_ms();
+
+		http_scores(ctx, &rq, &rs);
+		cpu[i] = cpu_ms() - cpu_start;
+		ms[i] = ms_since(start);
+		bytes = (double)rs.body.len;
+		buf_fini(&rs.body);
+	}
+	snprintf(row, sizeof(row), "%s, handler", what);
+	report(row, NAN, ms);
+	snprintf(row, sizeof(row), "%s, CPU of it, p50", what);
+	bench_row(row, "ms", NAN, 0, bench_median(cpu, REPEAT));
+	snprintf(row, sizeof(row), "%s, answer", what);
+	bench_row(row, "MiB", NAN, 0, bytes / 1048576);
+}
+
+/* Reads one answer; false when the connection ends before it does. */
+static bool read_answer(int fd, char *room, size_t size)
+{
+	size_t have = 0, want = SIZE_MAX;
+
+	while (have < want) {
+		ssize_t got = read(fd, room + have, size - have);
+
+		if (got <= 0)
+			return false;
+		have += (size_t)got;
+		if (want == SIZE_MAX) {
+			char *end, *length;
+
+			room[have] = '\0';
+			end = strstr(room, "\r\n\r\n");
+			length = strcasestr(room, "content-length:");
+			if (end && length)
+				want = (size_t)(end + 4 - room) +
+				       strtoul(length + strlen("content-length:"), NULL, 10);
+		}
+	}
+	return strncmp(room, "HTTP/1.1 200", 12) == 0;
+}
+
+static int dial(const char *address)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+
+	to.sin_port = htons((uint16_t)strtoul(strrchr(address, ':') + 1, NULL, 10));
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	if (connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0)
+		return fd;
+	perror("connect");
+	exit(1);
+}
+
+static void bench_http(const struct http_context *ctx, const char *what, const char *body)
+{
+	enum { ROOM = 1 << 26 };
+	struct reason reason = {""};
+	struct http_server *server;
+	char *room = mem_alloc(ROOM), *say;
+	double ms[REPEAT];
+	int fd;
+
+	if (http_start(&server, "127.0.0.1:0", ctx, &reason)) {
+		fprintf(stderr, "http: %s\n", reason.text);
+		exit(1);
+	}
+	fd = dial(http_address(server));
+	say = mem_printf("POST /v1/scores HTTP/1.1\r\nHost: h\r\nContent-Length: %zu\r\n\r\n%s",
+			 strlen(body), body);
+	for (int i = 0; i < REPEAT; i++) {
+		int64_t start = clock_mono_ns();
+
+		if (write(fd, say, strlen(say)) != (ssize_t)strlen(say) ||
+		    !read_answer(fd, room, ROOM - 1)) {
+			fprintf(stderr, "no answer: %.200s\n", room);
+			exit(1);
+		}
+		ms[i] = ms_since(start);
+	}
+	report(what, 5, ms);
+	close(fd);
+	http_stop(server);
+	free(say);
+	free(room);
+}
+
+int main(void)
+{
+	struct counters counters = {0};
+	struct http_context ctx = {.counters = &counters, .now_ns = fixture_now};
+	struct view *v = make_view();
+
+	bench_begin("scores");
+	bench_policy(v);
+	ctx.views = view_slot_new();
+	view_slot_publish(ctx.views, v);
+	bench_handler(&ctx, "6 plugins, 5000 nodes", request);
+	bench_handler(&ctx, "default blend, 5000 nodes", request_default);
+	bench_http(&ctx, "6 plugins, 5000 nodes, over HTTP", request);
+	bench_http(&ctx, "default blend, 5000 nodes, over HTTP", request_default);
+	view_slot_free(ctx.views);
+	bench_end();
+	return 0;
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cases about the arithmetic below LowRiskOverCommitment: one resource's risk, a probability, the beta distribution. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/policy/beta.h"
+#include "aggregator/policy/low_risk_over_commitment.h"
+#include "aggregator/policy/resource_stats.h"
+#include "tests/conformance/values.h"
+
+#define TOLERANCE 1e-12
+
+static const cJSON *expect_of(const cJSON *c, const char *const *keys, struct reason *why)
+{
+	const cJSON *expect = values_get(c, "expect");
+
+	if (!cJSON_IsObject(expect) || !expect->child) {
+		values_fail(why, "nothing is expected");
+		return NULL;
+	}
+	return values_only(expect, keys, why) ? expect : NULL;
+}
+
+/* expect {KEY, tol} */
+static enum outcome check(const cJSON *c, const char *key, double got, struct reason *why)
+{
+	const char *const keys[] = {key, "tol", NULL};
+	const cJSON *expect = expect_of(c, keys, why);
+	double tolerance = TOLERANCE;
+
+	if (!expect || !values_get(expect, key))
+		return expect ? values_fail(why, "no %s is expected", key) : FAILED;
+	if (values_get(expect, "tol") && !values_number(expect, "tol", &tolerance, why))
+		return FAILED;
+	return values_near(expect, key, got, tolerance, why) ? PASSED : FAILED;
+}
+
+/* --- compute_risk ------------------------------------------------------------------------------------------------ */
+
+static bool read_sums(const cJSON *c, enum score_resource resource, struct commitment *out,
+		      struct reason *why)
+{
+	static const char *const keys[] = {"request",	      "limit",	  "request_minus_pod",
+					   "limit_minus_pod", "capacity", NULL};
+	double *const members[] = {&out->request, &out->limit, &out->request_minus_pod,
+				   &out->limit_minus_pod, &out->allocatable};
+	const cJSON *sums = values_get(c, "node_requests_limits");
+
+	if (!cJSON_IsObject(sums) || !values_only(sums, keys, why)) {
+		values_fail(why, "a case must have node_requests_limits");
+		return false;
+	}
+	for (size_t i = 0; keys[i]; i++)
+		if (!values_number(values_get(sums, keys[i]),
+				   resource == SCORE_CPU ? "cpu_m" : "mem_b", members[i], why))
+			return false;
+	return true;
+}
+
+static bool read_load(const cJSON *c, enum score_resource resource, struct commitment *out,
+		      struct reason *why)
+{
+	const char *type = resource == SCORE_CPU ? "CPU" : "Memory";
+	struct resource_list allocatable;
+	struct resource_stats stats;
+	struct metric_entry *metrics;
+	struct score_metric metric;
+	size_t count;
+	bool ok = values_metrics(values_get(c, "metrics"), &metrics, &count, why) &&
+		  values_resources(values_get(c, "allocatable"), &allocatable, why);
+
+	if (ok) {
+		metric = metric_select_mean_stddev(metrics, count, type);
+		out->measured = metric.known;
+		out->machine = (double)(resource == SCORE_CPU ? allocatable.cpu_milli
+							      : allocatable.mem_bytes);
+		resource_stats_init(&stats, &metric, out->machine, out->machine, 0);
+		resource_stats_mu_sigma(&stats, &out->mu, &out->sigma);
+	}
+	free(metrics);
+	return ok;
+}
+
+enum outcome run_low_risk_compute(const cJSON *c, struct reason *why)
+{
+	const char *name = cJSON_GetStringValue(values_get(c, "resource"));
+	struct commitment commitment = {0};
+	struct commitment_risk risk;
+	enum score_resource resource;
+	struct score_args args;
+
+	score_args_default(&args, SCORE_UPSTREAM);
+	if (!name || (strcmp(name, "cpu") != 0 && strcmp(name, "memory") != 0))
+		return values_fail(why, "resource must be cpu or memory");
+	resource = strcmp(name, "cpu") == 0 ? SCORE_CPU : SCORE_MEMORY;
+	if (!values_risk_args(values_get(c, "args"), &args, why) ||
+	    !read_sums(c, resource, &commitment, why) || !read_load(c, resource, &commitment, why))
+		return FAILED;
+	commitment_risk(SCORE_UPSTREAM, args.risk_limit_weights[resource],
+			args.smoothing_window_size, &commitment, &risk);
+	return check(c, "risk", risk.total, why);
+}
+
+/* --- the distribution -------------------------------------------------------------------------------------------- */
+
+enum outcome run_low_risk_probability(const cJSON *c, struct reason *why)
+{
+	const cJSON *input = values_get(c, "input");
+	double mu, sigma, threshold;
+	struct beta fit;
+	bool fitted;
+
+	if (!values_number(input, "mu", &mu, why) || !values_number(input, "sigma", &sigma, why) ||
+	    !values_number(input, "threshold", &threshold, why))
+		return FAILED;
+	return check(c, "value",
+		     commitment_probability(SCORE_UPSTREAM, mu, sigma, threshold, &fitted, &fit),
+		     why);
+}
+
+static bool read_shapes(const cJSON *c, struct beta *d, struct reason *why)
+{
+	const cJSON *input = values_get(c, "input");
+
+	return values_number(input, "alpha", &d->a, why) &&
+	       values_number(input, "beta", &d->b, why);
+}
+
+static bool same_moments(const cJSON *expect, bool valid, const double *moments, struct reason *why)
+{
+	const cJSON *want = cJSON_GetObjectItemCaseSensitive(expect, "moments");
+	int count = cJSON_GetArraySize(want);
+
+	if (!want)
+		return true;
+	if (cJSON_IsNull(want) != !valid || (valid && (!cJSON_IsArray(want) || count > 3))) {
+		values_fail(why, "the parameters are %s", valid ? "valid" : "rejected");
+		return false;
+	}
+	for (int i = 0; valid && i < count; i++) {
+		double value = cJSON_GetArrayItem(want, i)->valuedouble;
+
+		if (fabs(value - moments[i]) > TOLERANCE) {
+			values_fail(why, "moment %d is %.17g, expected %.17g", i + 1, moments[i],
+				    value);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Moments, and where asked for the mean and the variance that follow from them. */
+enum outcome run_beta_moments(const cJSON *c, struct reason *why)
+{
+	static const char *const keys[] = {"moments", "mean", "variance", "var", "tol", NULL};
+	const cJSON *expect = expect_of(c, keys, why);
+	double m[3] = {0, 0, 0}, tolerance = TOLERANCE;
+	struct beta d;
+	bool valid;
+
+	if (!expect || !read_shapes(c, &d, why))
+		return FAILED;
+	if (values_get(expect, "tol") && !values_number(expect, "tol", &tolerance, why))
+		return FAILED;
+	valid = beta_moments(d, m);
+	return same_moments(expect, valid, m, why) &&
+			       values_near(expect, "mean", m[0], tolerance, why) &&
+			       values_near(expect, "variance", m[1] - m[0] * m[0], tolerance,
+					   why) &&
+			       values_near(expect, "var", m[1] - m[0] * m[0], tolerance, why)
+		       ? PASSED
+		       : FAILED;
+}
+
+enum outcome run_beta_match(const cJSON *c, struct reason *why)
+{
+	static const char *const keys[] = {"ok", "alpha", "beta", "tol", NULL};
+	const cJSON *expect = expect_of(c, keys, why), *input = values_get(c, "input");
+	struct beta fit = {0, 0};
+	double m1, m2;
+	bool ok;
+
+	if (!expect || !values_number(input, "m1", &m1, why) ||
+	    !values_number(input, "m2", &m2, why))
+		return FAILED;
+	ok = beta_match(m1, m2 - m1 * m1, &fit);
+	if (!cJSON_IsBool(values_get(expect, "ok")) || cJSON_IsTrue(values_get(expect, "ok")) != ok)
+		return values_fail(why, "ok is %s", ok ? "true" : "false");
+	return values_near(expect, "alpha", fit.a, 1e-9, why) &&
+			       values_near(expect, "beta", fit.b, 1e-9, why)
+		       ? PASSED
+		       : FAILED;
+}
+
+enum outcome run_beta_density(const cJSON *c, struct reason *why)
+{
+	struct beta d;
+	double x;
+
+	if (!read_shapes(c, &d, why) || !values_number(values_get(c, "input"), "x", &x, why))
+		return FAILED;
+	return check(c, "value", beta_density(d, x), why);
+}
+
+enum outcome run_beta_distribution(const cJSON *c, struct reason *why)
+{
+	struct beta d;
+	double x;
+
+	if (!read_shapes(c, &d, why) || !values_number(values_get(c, "input"), "x", &x, why))
+		return FAILED;
+	return check(c, "value", beta_distribution(d, x), why);
+}
+
+enum outcome run_beta_variance_max(const cJSON *c, struct reason *why)
+{
+	double mean;
+
+	if (!values_number(values_get(c, "input"), "m1", &mean, why))
+		return FAILED;
+	return check(c, "value", beta_variance_max(mean), why);
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "aggregator/state/page.h"
+
+#define NONE	LIMIT_NONE
+#define UNKNOWN LIMIT_UNKNOWN
+
+enum { WHOLE = 4000, CONTAINERS_MOST = 3 };
+
+/* CPU and memory alike; a container limit of 0 ends the list. */
+static const struct {
+	enum entity_kind kind;
+	int64_t pod, containers[CONTAINERS_MOST + 1];
+	int64_t limits;
+	uint32_t unlimited, unknown;
+} cases[] = {
+	{ENTITY_POD, NONE, {100, 200}, 300, 0, 0},
+	{ENTITY_POD, NONE, {100, NONE, NONE}, 100, 2, 0},
+	{ENTITY_POD, NONE, {100, UNKNOWN}, 100, 0, 1},
+	/* The pod's own bound, where it is the tighter one. */
+	{ENTITY_POD, 250, {100, 200}, 250, 0, 0},
+	{ENTITY_POD, 400, {100, 200}, 300, 0, 0},
+	{ENTITY_POD, 400, {400, 400}, 400, 0, 0},
+	{ENTITY_POD, 400, {NONE, UNKNOWN}, 400, 0, 0},
+	{ENTITY_POD, UNKNOWN, {100, 200}, 300, 0, 0},
+	/* No containers seen. */
+	{ENTITY_POD, 500, {0}, 500, 0, 0},
+	{ENTITY_POD, NONE, {0}, 0, 1, 0},
+	{ENTITY_POD, UNKNOWN, {0}, 0, 0, 1},
+	/* What bounds all pods together is no limit of one. */
+	{ENTITY_POD, WHOLE, {WHOLE, 3999}, 3999, 1, 0},
+	{ENTITY_POD, NONE, {INT64_MAX}, 0, 1, 0},
+	{ENTITY_CONTAINER, 700, {0}, 700, 0, 0},
+	{ENTITY_UNIT, 700, {0}, 0, 0, 0},
+	{ENTITY_SLICE, NONE, {0}, 0, 0, 0},
+};
+
+enum { CASES = sizeof(cases) / sizeof(cases[0]) };
+
+/* What lives as long as the test; a pod's own come last. */
+static const struct kernel_limits *limits_of(size_t i, size_t place, int64_t limit)
+{
+	static struct kernel_limits limits[CASES][CONTAINERS_MOST + 1];
+
+	limits[i][place] = (struct kernel_limits){.cpu_milli = limit, .mem_bytes = limit};
+	return &limits[i][place];
+}
+
+static size_t fill(struct page_pod *pod, struct page_container *containers, size_t i)
+{
+	uint32_t count = 0;
+
+	while (cases[i].containers[count]) {
+		int64_t limit = cases[i].containers[count];
+
+		containers[count] = (struct page_container){
+			.name = "c",
+			.limits = limits_of(i, count, limit),
+		};
+		count++;
+	}
+	*pod = (struct page_pod){
+		.name = "p",
+		.kind = cases[i].kind,
+		.limits = limits_of(i, CONTAINERS_MOST, cases[i].pod),
+		.container_count = count,
+		.containers = containers,
+	};
+	return count;
+}
+
+static void assert_bound(const struct page_bound *b, int64_t limits, uint32_t unlimited,
+			 uint32_t unknown, size_t i)
+{
+	if (b->limits != limits || b->unlimited != unlimited || b->unknown != unknown)
+		fail_msg("case %zu: %lld, %u unlimited, %u unknown", i, (long long)b->limits,
+			 b->unlimited, b->unknown);
+}
+
+static void test_one_pod(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < CASES; i++) {
+		struct page_container containers[CONTAINERS_MOST];
+		struct page_bounds bounds;
+		struct page_pod pod;
+
+		fill(&pod, containers, i);
+		page_bounds_sum(&pod, 1, WHOLE, WHOLE, &bounds);
+		assert_bound(&bounds.cpu, cases[i].limits, cases[i].unlimited, cases[i].unknown, i);
+		assert_bound(&bounds.mem, cases[i].limits, cases[i].unlimited, cases[i].unknown, i);
+	}
+}
+
+/* Sums, and every page has them. */
+static void test_page(void **state)
+{
+	static struct page_container containers[CASES][CONTAINERS_MOST];
+	struct page_pod pods[CASES];
+	struct node_page page = {.name = "n",
+				 .cpu_allocatable_milli = WHOLE,
+				 .mem_allocatable_bytes = 2 * WHOLE,
+				 .pod_count = CASES,
+				 .pods = pods};
+	struct page_bound want = {0, 0, 0};
+	struct node_page *copy;
+
+	(void)state;
+	for (size_t i = 0; i < CASES; i++) {
+		fill(&pods[i], containers[i], i);
+		want.limits += cases[i].limits;
+		want.unlimited += cases[i].unlimited;
+		want.unknown += cases[i].unknown;
+	}
+	copy = page_new(&page);
+	assert_bound(&copy->bounds.cpu, want.limits, want.unlimited, want.unknown, CASES);
+	/* With twice the memory the pod bounded by WHOLE is: its two limits, cut at its own. */
+	assert_bound(&copy->bounds.mem, want.limits + 1, want.unlimited - 1, want.unknown, CASES);
+	page_drop(copy);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_one_pod),
+		cmocka_unit_test(test_page),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

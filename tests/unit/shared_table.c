@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tables: alignment, order, what gives way on a narrow terminal, and that no cell can steer the terminal. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "shared/table.h"
+
+static const struct table_style plain = {.headers = true};
+
+static void add(struct table *t, const char *name, const char *cpu, const char *node, double key)
+{
+	table_row(t, name);
+	table_key(t, key);
+	table_cell(t, PAINT_PLAIN, name);
+	table_cell(t, PAINT_WARN, cpu);
+	if (node)
+		table_cell(t, PAINT_PLAIN, node);
+}
+
+static struct table *sample(void)
+{
+	struct table *t = table_new();
+
+	table_column(t, "NAME", FORM_NAME);
+	table_column(t, "CPU", FORM_RIGHT);
+	table_column(t, "NODE", FORM_NAME);
+	add(t, "zeta", "9.5m", "n1", 9.5);
+	add(t, "über-lange-ähre-x7f9k", "1.25", "node-two", 1250);
+	add(t, "alpha", "-", NULL, NAN);
+	add(t, "beta", "-", "n1", NAN);
+	return t;
+}
+
+static void check(const struct table *t, const struct table_style *style, const char *want)
+{
+	struct buf got = BUF_INIT;
+
+	table_print(t, style, &got);
+	assert_string_equal(got.data ? got.data : "", want);
+	buf_fini(&got);
+}
+
+static void aligns_columns(void **state)
+{
+	struct table *t = sample();
+	(void)state;
+
+	check(t, &plain,
+	      "NAME                    CPU  NODE\n"
+	      "zeta                   9.5m  n1\n"
+	      "über-lange-ähre-x7f9k  1.25  node-two\n"
+	      "alpha                     -  -\n"
+	      "beta                      -  n1\n");
+	table_free(t);
+}
+
+static void sorts_greatest_first_and_unknown_last(void **state)
+{
+	struct table_style style = {.headers = false};
+	struct table *t = sample();
+	(void)state;
+
+	table_sort(t);
+	table_limit(t, 3);
+	check(t, &style,
+	      "über-lange-ähre-x7f9k  1.25  node-two\n"
+	      "zeta                   9.5m  n1\n"
+	      "alpha                     -  -\n");
+	table_free(t);
+}
+
+static void shortens_names_to_the_terminal(void **state)
+{
+	struct table_style style = {.headers = true, .width = 26};
+	struct table *t = sample();
+	(void)state;
+
+	check(t, &style,
+	      "NAME         CPU  NODE\n"
+	      "zeta        9.5m  n1\n"
+	      "über-…7f9k  1.25  node-two\n"
+	      "alpha          -  -\n"
+	      "beta           -  n1\n");
+	/* Never below what tells names apart, and never a number. */
+	style.width = 1;
+	check(t, &style,
+	      "NAME       CPU  NODE\n"
+	      "zeta      9.5m  n1\n"
+	      "über…f9k  1.25  node-two\n"
+	      "alpha        -  -\n"
+	      "beta         -  n1\n");
+	table_free(t);
+}
+
+static void leaves_names_whole_where_nothing_helps(void **state)
+{
+	struct table_style style = {.whole = true, .width = 18};
+	struct table *t = table_new();
+	(void)state;
+
+	table_column(t, "N", FORM_NAME);
+	table_column(t, "A", FORM_RIGHT);
+	table_row(t, "");
+	table_cell(t, PAINT_PLAIN, "abcdefghijklmnop");
+	table_cell(t, PAINT_PLAIN, "12345678");
+	check(t, &style, "abcd…nop  12345678\n");
+	style.width = 17;
+	check(t, &style, "abcdefghijklmnop  12345678\n");
+	style.whole = false;
+	check(t, &style, "abcd…nop  12345678\n");
+	table_free(t);
+}
+
+static void keeps_what_differs(void **state)
+{
+	struct table_style style = {.width = 21};
+	struct table *t = table_new();
+	(void)state;
+
+	table_column(t, "", FORM_NAME);
+	table_row(t, "");
+	table_cell(t, PAINT_PLAIN, "ip-10-0-1-37.eu-central-1.internal");
+	table_row(t, "");
+	table_cell(t, PAINT_PLAIN, "ip-10-0-2-37.eu-central-1.internal");
+	check(t, &style, "ip-10-0-1-37.eu-cent…\nip-10-0-2-37.eu-cent…\n");
+	table_row(t, "");
+	table_cell(t, PAINT_PLAIN, "short");
+	check(t, &style, "ip-10-0-1-…1.internal\nip-10-0-2-…1.internal\nshort\n");
+	table_limit(t, 0);
+	table_row(t, "");
+	table_cell(t, PAINT_PLAIN, "system.slice/first.service");
+	table_row(t, "");
+	table_cell(t, PAINT_PLAIN, "system.slice/second.service");
+	check(t, &style, "….slice/first.service\n…slice/second.service\n");
+	table_free(t);
+}
+
+static void leaves_out_spare_columns_before_short_names(void **state)
+{
+	struct table_style style = {.width = 30};
+	struct table *t = table_new();
+	(void)state;
+
+	table_column(t, "N", FORM_NAME);
+	table_column(t, "AAAAA", FORM_RIGHT);
+	table_column(t, "BBBBB", FORM_RIGHT);
+	table_spare(t, 2);
+	table_spare(t, 1);
+	table_row(t, "");
+	table_cell(t, PAINT_PLAIN, "abcdefghijklmnopqrstuvwxyz");
+	table_cell(t, PAINT_PLAIN, "1");
+	table_cell(t, PAINT_PLAIN, "2");
+	check(t, &style, "abcdefghijkl…pqrstuvwxyz  1  2\n");
+	style.headers = true;
+	check(t, &style, "N                        AAAAA\nabcdefghijk…pqrstuvwxyz      1\n");
+	style.width = 25;
+	check(t, &style, "N\nabcdefghijkl…opqrstuvwxyz\n");
+	style.width = 10;
+	check(t, &style, "N\nabcde…wxyz\n");
+	style.width = 0;
+	check(t, &style,
+	      "N                           AAAAA  BBBBB\nabcdefghijklmnopqrstuvwxyz      1      "
+	      "2\n");
+	table_free(t);
+}
+
+static void hides_columns(void **state)
+{
+	struct table *t = sample();
+	(void)state;
+
+	table_hide(t, 2);
+	table_hide(t, 0);
+	table_limit(t, 1);
+	check(t, &plain, " CPU\n9.5m\n");
+	table_free(t);
+}
+
+static void tells_what_a_column_holds(void **state)
+{
+	static const char *const empty[] = {"-", "none", NULL};
+	struct table *t = table_new();
+	(void)state;
+
+	table_column(t, "A", FORM_LEFT);
+	table_column(t, "B", FORM_LEFT);
+	assert_true(table_holds_only(t, 0, empty));
+	table_row(t, "");
+	table_cell(t, PAINT_PLAIN, "none");
+	table_row(t, "");
+	assert_true(table_holds_only(t, 0, empty));
+	assert_true(table_holds_only(t, 1, empty)); /* what has no cell prints as "-" */
+	table_row(t, "");
+	table_cell(t, PAINT_PLAIN, "-");
+	table_cell(t, PAINT_PLAIN, "n");
+	assert_true(table_holds_only(t, 0, empty));
+	assert_false(table_holds_only(t, 1, empty));
+	table_free(t);
+}
+
+static void paints_only_when_asked(void **state)
+{
+	struct table_style style = {.headers = true, .color = true};
+	struct table *t = table_new();
+	(void)state;
+
+	table_column(t, "A", FORM_LEFT);
+	table_column(t, "BB", FORM_RIGHT);
+	table_row(t, "");
+	table_cell(t, PAINT_BAD, "x");
+	table_cell(t, PAINT_PLAIN, "y");
+	check(t, &style,
+	      "\033[1mA\033[0m  \033[1mBB\033[0m\n"
+	      "\033[31mx\033[0m   y\n");
+	check(t, &plain, "A  BB\nx   y\n");
+	table_free(t);
+}
+
+static void defuses_control_characters(void **state)
+{
+	struct table *t = table_new();
+	(void)state;
+
+	table_column(t, "A", FORM_LEFT);
+	table_row(t, "");
+	table_cell(t, PAINT_PLAIN, "a\033[2Jb\nc\177");
+	check(t, &plain, "A\na?[2Jb?c?\n");
+	table_free(t);
+}
+
+static void prints_headers_without_rows(void **state)
+{
+	struct table *t = table_new();
+	(void)state;
+
+	table_column(t, "A", FORM_LEFT);
+	table_column(t, "B", FORM_LEFT);
+	table_sort(t);
+	check(t, &plain, "A  B\n");
+	table_free(t);
+	table_free(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(aligns_columns),
+		cmocka_unit_test(sorts_greatest_first_and_unknown_last),
+		cmocka_unit_test(shortens_names_to_the_terminal),
+		cmocka_unit_test(leaves_names_whole_where_nothing_helps),
+		cmocka_unit_test(keeps_what_differs),
+		cmocka_unit_test(leaves_out_spare_columns_before_short_names),
+		cmocka_unit_test(hides_columns),
+		cmocka_unit_test(tells_what_a_column_holds),
+		cmocka_unit_test(paints_only_when_asked),
+		cmocka_unit_test(defuses_control_characters),
+		cmocka_unit_test(prints_headers_without_rows),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

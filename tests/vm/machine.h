@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a test may ask of this machine. */
+#ifndef EVENKEEL_TESTS_VM_MACHINE_H
+#define EVENKEEL_TESTS_VM_MACHINE_H
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/cgroupfs.h"
+
+/* One of tests/vm/boot's, with which a test may do as it likes: its kernel's command line says so. */
+static inline bool in_virtual_machine(void)
+{
+	char text[4096] = "";
+	int fd = open("/proc/cmdline", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	return n > 0 && strstr(text, "evenkeel.vm");
+}
+
+/* Whether the v2 tree has the controllers, as on the machines these tests are written for. */
+static inline bool has_controllers(const struct cgroupfs *fs)
+{
+	return fs->throttle_from == HIERARCHY_UNIFIED && fs->memory_from == HIERARCHY_UNIFIED;
+}
+
+#endif
