@@ -8,7 +8,7 @@
  *
  * Bounds. Connections: CONNECTIONS_MOST, at most what the limit of open files leaves, and where strangers can
  * connect PER_IP_MOST from one address. Memory: a request's body BODY_MOST, all bodies and unread answers together
- * HELD_MOST (beyond: 503). Silence: IDLE_SECONDS. What the library refuses by itself (bytes that are not HTTP, headers
+ * HELD_MOST (beyond: 503, but answers up to SMALL_ANSWER, such as of health, always pass). Silence: IDLE_SECONDS. What the library refuses by itself (bytes that are not HTTP, headers
  * beyond CONNECTION_BYTES) never reaches a handler.
  *
  * Shutdown: stopping closes every connection, completes every request that began, and joins the threads.
@@ -37,6 +37,7 @@ enum {
 	BODY_SWALLOWED =
 		16 << 20, /* read and forgotten, so that the client gets to read the refusal */
 	HELD_MOST = 256 << 20,
+	SMALL_ANSWER = 4096,
 };
 
 struct http_server {
@@ -141,7 +142,23 @@ static void free_answer(void *cls)
 	free(a);
 }
 
-/* Takes the body over. A shared one counts as held for every answer: who reads slowly may be its last user. */
+static size_t answer_len(const struct http_response *rs)
+{
+	return rs->shared ? rs->shared->len : rs->body.len;
+}
+
+/* Counts the answer as held, which free_answer() ends; false where it would be too much. */
+static bool hold_answer(struct http_server *s, const struct http_response *rs)
+{
+	size_t len = answer_len(rs);
+
+	if (len > SMALL_ANSWER)
+		return hold(s, len);
+	atomic_fetch_add(&s->held_bytes, len);
+	return true;
+}
+
+/* Takes the body over, which is counted as held. A shared one counts as held for every answer: who reads slowly may be its last user. */
 static struct MHD_Response *new_answer(struct http_server *s, struct http_response *rs)
 {
 	struct answer *a = mem_zalloc(1, sizeof(*a));
@@ -156,7 +173,6 @@ static struct MHD_Response *new_answer(struct http_server *s, struct http_respon
 	} else {
 		a->data = buf_take(&rs->body, &a->len);
 	}
-	atomic_fetch_add(&s->held_bytes, a->len);
 	response = MHD_create_response_from_buffer_with_free_callback_cls(a->len, a->data,
 									  free_answer, a);
 	if (!response)
@@ -199,13 +215,14 @@ static enum MHD_Result send_answer(struct http_server *s, struct MHD_Connection 
 	enum MHD_Result result;
 	char tag[32] = "";
 
-	if (atomic_load(&s->held_bytes) + (rs->shared ? rs->shared->len : rs->body.len) >
-	    HELD_MOST) {
-		drop_shared(rs);
-		http_fail(rs, FAIL_BUSY, NULL, "too many answers are being read; try again");
-	}
 	if (rs->status == 200 && rs->etag)
 		tag_answer(connection, rs, tag);
+	if (!hold_answer(s, rs)) {
+		drop_shared(rs);
+		tag[0] = '\0';
+		http_fail(rs, FAIL_BUSY, NULL, "too many answers are being read; try again");
+		hold_answer(s, rs);
+	}
 	counter_add(&s->ctx->counters->http_requests[rs->status / 100 % 6], 1);
 	response = new_answer(s, rs);
 	if (!response)
