@@ -50,7 +50,7 @@ PKG_CFLAGS := $(call pkg,$(PKGS))
 AGENT_LIBS      = $(call pkglibs,libbpf libelf zlib nanomsg libsodium libprotobuf-c yaml-0.1 libseccomp libcap-ng) -lm
 AGGREGATOR_LIBS = $(call pkglibs,libuv libmicrohttpd nanomsg libsodium libprotobuf-c libcjson yaml-0.1 \
                   sqlite3 zlib) -lm
-CLI_LIBS        = $(call pkglibs,libcurl libcjson yaml-0.1) -lm
+CLI_LIBS        = $(call pkglibs,libcurl libcjson yaml-0.1 zlib) -lm
 TEST_LIBS       = $(call pkglibs,cmocka libuv libmicrohttpd libcurl libcjson libbpf libelf zlib nanomsg libsodium \
                   libprotobuf-c yaml-0.1 sqlite3 libseccomp libcap-ng) -lm -ldl
 
@@ -58,7 +58,8 @@ TEST_LIBS       = $(call pkglibs,cmocka libuv libmicrohttpd libcurl libcjson lib
 
 SHARED_C     := $(wildcard shared/*.c)
 AGENT_C      := $(filter-out agent/main.c,$(wildcard agent/*.c))
-AGGREGATOR_C := $(wildcard aggregator/state/*.c aggregator/policy/*.c aggregator/edge/*.c aggregator/edge/*/*.c) \
+AGGREGATOR_C := $(wildcard aggregator/model/*.c aggregator/state/*.c aggregator/policy/*.c aggregator/api/*.c \
+                aggregator/edge/*.c aggregator/edge/*/*.c) \
                 $(filter-out aggregator/main.c,$(wildcard aggregator/*.c))
 CLI_C        := $(filter-out aggregator/cli/main.c,$(wildcard aggregator/cli/*.c))
 TESTLIB_C    := $(wildcard tests/*.c)
@@ -124,7 +125,8 @@ $(BIN)/evenkeel-agent: $(O)/agent/main.o $(AGENT_A) $(SHARED_A)
 $(BIN)/evenkeel-aggregator: $(O)/aggregator/main.o $(AGGREGATOR_A) $(SHARED_A)
 	$(call link,$(AGGREGATOR_LIBS))
 
-$(BIN)/evenkeel: $(O)/aggregator/cli/main.o $(CLI_A) $(SHARED_A)
+# What the CLI computes offline is the aggregator's; of its edges nothing is linked.
+$(BIN)/evenkeel: $(O)/aggregator/cli/main.o $(CLI_A) $(AGGREGATOR_A) $(SHARED_A)
 	$(call link,$(CLI_LIBS))
 
 # --- objects -----------------------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ static const struct usage_limits usage_limits = {.nodes_max = 20000, .pods_per_n
 struct engine {
 	/* fixed after start */
 	const struct engine_config *config; /* borrowed */
-	struct http_context http_context;
+	struct api_context api_context;
 	struct http_server *http;
 	struct view_slot *views;
 	struct ingest *ingest;
@@ -280,7 +280,7 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 	raise_descriptor_limit();
 	e->usage = usage_new(&usage_limits);
 	e->views = view_slot_new();
-	e->http_context = (struct http_context){
+	e->api_context = (struct api_context){
 		.views = e->views,
 		.counters = &e->counters,
 		.now_ns = clock_wall_ns,
@@ -301,7 +301,7 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 	if (!rc)
 		rc = open_saver(e, reason);
 	if (!rc)
-		rc = http_start(&e->http, config->listen, &e->http_context, reason);
+		rc = http_start(&e->http, config->listen, &e->api_context, reason);
 	if (rc) {
 		engine_close(e);
 		return rc;
@@ -344,7 +344,7 @@ void engine_close(struct engine *e)
 	}
 	saver_free(e->saver);
 	ingest_close(e->ingest);
-	watcher_cache_free(e->http_context.watcher_cache);
+	watcher_cache_free(e->api_context.watcher_cache);
 	view_slot_free(e->views);
 	usage_free(e->usage);
 	keyring_wipe(&e->keys);

@@ -179,21 +179,21 @@ static int64_t fixture_now(void)
 	return VIEW_FIXTURE_NOW_NS;
 }
 
-static void bench_handler(const struct http_context *ctx, const char *what, const char *body)
+static void bench_handler(const struct api_context *ctx, const char *what, const char *body)
 {
 	double ms[REPEAT], cpu[REPEAT], bytes = 0;
 	char row[96];
 
 	for (int i = 0; i < REPEAT; i++) {
-		struct http_request rq = {.method = "POST",
-					  .path = "/v1/scores",
-					  .body = body,
-					  .body_len = strlen(body)};
-		struct http_response rs = {.status = 200};
+		struct api_request rq = {.method = "POST",
+					 .path = "/v1/scores",
+					 .body = body,
+					 .body_len = strlen(body)};
+		struct api_response rs = {.status = 200};
 		int64_t start = clock_mono_ns();
 		double cpu_start = cpu_ms();
 
-		http_scores(ctx, &rq, &rs);
+		api_scores(ctx, &rq, &rs);
 		cpu[i] = cpu_ms() - cpu_start;
 		ms[i] = ms_since(start);
 		bytes = (double)rs.body.len;
@@ -245,7 +245,7 @@ static int dial(const char *address)
 	exit(1);
 }
 
-static void bench_http(const struct http_context *ctx, const char *what, const char *body)
+static void bench_http(const struct api_context *ctx, const char *what, const char *body)
 {
 	enum { ROOM = 1 << 26 };
 	struct reason reason = {""};
@@ -281,7 +281,7 @@ static void bench_http(const struct http_context *ctx, const char *what, const c
 int main(void)
 {
 	struct counters counters = {0};
-	struct http_context ctx = {.counters = &counters, .now_ns = fixture_now};
+	struct api_context ctx = {.counters = &counters, .now_ns = fixture_now};
 	struct view *v = make_view();
 
 	bench_begin("scores");

@@ -7,7 +7,7 @@
 #include "shared/clock.h"
 #include "shared/mem.h"
 #include "tests/bench_report.h"
-#include "tests/http_fixture.h"
+#include "tests/api_fixture.h"
 #include "tests/usage_fixture.h"
 #include "tests/view_fixture.h"
 
@@ -40,18 +40,18 @@ static int compare(const void *a, const void *b)
 }
 
 /* Milliseconds for each of ROUNDS requests; with a view of its own for each, or the same for all. */
-static double time_requests(struct http_fixture *f, bool fresh, size_t *bytes)
+static double time_requests(struct api_fixture *f, bool fresh, size_t *bytes)
 {
 	double ms[ROUNDS];
 
 	for (int i = 0; i < ROUNDS; i++) {
-		struct http_response rs = {.status = 200};
+		struct api_response rs = {.status = 200};
 		int64_t start;
 
 		if (fresh)
 			view_slot_publish(f->ctx.views, new_view());
 		start = clock_mono_ns();
-		http_fixture_answer(f, "/watcher", &rs);
+		api_fixture_answer(f, "/watcher", &rs);
 		ms[i] = (double)(clock_mono_ns() - start) / NS_PER_MS;
 		if (rs.status != 200) {
 			fprintf(stderr, "status %d\n", rs.status);
@@ -67,11 +67,11 @@ static double time_requests(struct http_fixture *f, bool fresh, size_t *bytes)
 
 int main(void)
 {
-	struct http_fixture f;
+	struct api_fixture f;
 	size_t bytes;
 
 	bench_begin("watcher");
-	http_fixture_open(&f, new_view());
+	api_fixture_open(&f, new_view());
 	bench_row("answer of 5000 nodes, made for one request", "ms", NAN, 0,
 		  time_requests(&f, false, &bytes));
 	bench_row("its size", "KiB", NAN, 0, (double)bytes / 1024);
@@ -83,7 +83,7 @@ int main(void)
 		  time_requests(&f, true, &bytes));
 	bench_row("its size", "KiB", NAN, 0, (double)bytes / 1024);
 	watcher_cache_free(f.ctx.watcher_cache);
-	http_fixture_close(&f);
+	api_fixture_close(&f);
 	bench_end();
 	return 0;
 }

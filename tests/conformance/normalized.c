@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/edge/http/scores_request.h"
+#include "aggregator/api/scores_request.h"
 #include "aggregator/policy/plugin.h"
 #include "shared/mem.h"
 #include "tests/conformance/values.h"

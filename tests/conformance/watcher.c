@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/edge/http/watcher_encode.h"
+#include "aggregator/api/watcher_encode.h"
 #include "shared/mem.h"
 #include "tests/conformance/values.h"
-#include "tests/http_fixture.h"
+#include "tests/api_fixture.h"
 #include "tests/view_fixture.h"
 
 static const char *const hosts[] = {"worker-1", "worker-2"};
@@ -92,10 +92,10 @@ static bool is_document(const cJSON *json, const struct state *s, const char *ta
 			struct reason *why)
 {
 	const char *host = strstr(target, "host="), *duration;
-	const cJSON *map = http_fixture_at(json, "data.NodeMetricsMap");
+	const cJSON *map = api_fixture_at(json, "data.NodeMetricsMap");
 	int count = host && host[5] ? 1 : HOSTS;
 
-	duration = cJSON_GetStringValue(http_fixture_at(json, "window.duration"));
+	duration = cJSON_GetStringValue(api_fixture_at(json, "window.duration"));
 	if (!duration || strcmp(duration, s->windows[WINDOW_15M] ? "15m" : "10m") != 0) {
 		values_fail(why, "the window is %s", duration ? duration : "not given");
 		return false;
@@ -122,11 +122,11 @@ static bool same_or_null(const cJSON *want, const char *got)
 	return text ? got && strcmp(text, got) == 0 : cJSON_IsNull(want) && !got;
 }
 
-static bool check_response(const struct http_fixture *f, const cJSON *expect, const struct state *s,
+static bool check_response(const struct api_fixture *f, const cJSON *expect, const struct state *s,
 			   const char *target, struct reason *why)
 {
 	static const char *const keys[] = {"status", "content_type", "body", NULL};
-	const struct http_response *rs = &f->response;
+	const struct api_response *rs = &f->response;
 	const cJSON *type = cJSON_GetObjectItemCaseSensitive(expect, "content_type");
 	const char *body = cJSON_GetStringValue(values_get(expect, "body"));
 
@@ -154,7 +154,7 @@ enum outcome run_watcher_http(const cJSON *c, struct reason *why)
 	const cJSON *input = values_get(c, "input");
 	const char *method = cJSON_GetStringValue(values_get(input, "method"));
 	const char *target = cJSON_GetStringValue(values_get(input, "target"));
-	struct http_fixture f;
+	struct api_fixture f;
 	struct state s;
 	bool ok;
 
@@ -164,11 +164,11 @@ enum outcome run_watcher_http(const cJSON *c, struct reason *why)
 		reason_set(why, "redirects of Go's request multiplexer: answered directly here");
 		return SKIPPED;
 	}
-	http_fixture_open(&f, view_of(&s));
+	api_fixture_open(&f, view_of(&s));
 	f.ctx.watcher_upstream = true;
-	http_fixture_send(&f, method, target, "");
+	api_fixture_send(&f, method, target, "");
 	ok = check_response(&f, values_get(c, "expect"), &s, target, why);
-	http_fixture_close(&f);
+	api_fixture_close(&f);
 	return ok ? PASSED : FAILED;
 }
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "shared/mem.h"
-#include "tests/http_fixture.h"
+#include "tests/api_fixture.h"
 #include "tests/view_fixture.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -21,17 +21,17 @@ static bool is_documented(int status)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char *target = mem_printf("/%.*s", (int)size, (const char *)data);
-	struct http_fixture f;
+	struct api_fixture f;
 	int status;
 
-	http_fixture_open(&f, view_fixture_new());
-	status = http_fixture_get(&f, target);
+	api_fixture_open(&f, view_fixture_new());
+	status = api_fixture_get(&f, target);
 	assert(is_documented(status));
 	if (f.response.content_type && strcmp(f.response.content_type, "application/json") == 0)
 		assert(f.json);
 	if (status >= 400 && f.response.body.len)
-		assert(*http_fixture_error(&f));
-	http_fixture_close(&f);
+		assert(*api_fixture_error(&f));
+	api_fixture_close(&f);
 	free(target);
 	return 0;
 }

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/edge/http/pod_json.h"
-#include "aggregator/edge/http/scores_request.h"
+#include "aggregator/api/pod_json.h"
+#include "aggregator/api/scores_request.h"
 #include "shared/mem.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

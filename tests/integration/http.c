@@ -25,7 +25,7 @@
 enum { MIB = 1 << 20 };
 
 struct scene {
-	struct http_context ctx;
+	struct api_context ctx;
 	struct counters counters;
 	struct http_server *server;
 };
@@ -40,7 +40,7 @@ static int setup(void **state)
 	struct scene *s = mem_zalloc(1, sizeof(*s));
 	struct reason reason;
 
-	s->ctx = (struct http_context){
+	s->ctx = (struct api_context){
 		.views = view_slot_new(),
 		.counters = &s->counters,
 		.now_ns = fixed_now,

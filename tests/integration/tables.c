@@ -15,7 +15,7 @@
 
 static struct http_server *server;
 static struct counters counters;
-static struct http_context ctx;
+static struct api_context ctx;
 
 static int64_t fixed_now(void)
 {
@@ -27,7 +27,7 @@ static int start_server(void **state)
 	struct reason reason;
 
 	(void)state;
-	ctx = (struct http_context){
+	ctx = (struct api_context){
 		.views = view_slot_new(),
 		.counters = &counters,
 		.now_ns = fixed_now,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libmicrohttpd around http_route().
+ * libmicrohttpd around api_route().
  *
  * Two threads of the library each wait for their connections' events; a request runs on one of them from the first byte
  * to the last and never blocks: a handler takes a view, writes its answer into memory and drops the view. What a
@@ -41,7 +41,7 @@ enum {
 };
 
 struct http_server {
-	const struct http_context *ctx; /* fixed after start; borrowed */
+	const struct api_context *ctx; /* fixed after start; borrowed */
 	struct MHD_Daemon *daemon;
 	struct listener listener;
 	atomic_size_t held_bytes;
@@ -107,7 +107,7 @@ static enum MHD_Result on_parameter(void *cls, enum MHD_ValueKind kind, const ch
 	return s->found ? MHD_NO : MHD_YES;
 }
 
-static const char *query(const struct http_request *rq, const char *name)
+static const char *query(const struct api_request *rq, const char *name)
 {
 	struct search s = {.name = name};
 
@@ -115,12 +115,12 @@ static const char *query(const struct http_request *rq, const char *name)
 	return s.found;
 }
 
-static const char *header(const struct http_request *rq, const char *name)
+static const char *header(const struct api_request *rq, const char *name)
 {
 	return MHD_lookup_connection_value(rq->connection, MHD_HEADER_KIND, name);
 }
 
-static const char *query_other(const struct http_request *rq, const char *const *known)
+static const char *query_other(const struct api_request *rq, const char *const *known)
 {
 	struct search s = {.known = known};
 
@@ -142,13 +142,13 @@ static void free_answer(void *cls)
 	free(a);
 }
 
-static size_t answer_len(const struct http_response *rs)
+static size_t answer_len(const struct api_response *rs)
 {
 	return rs->shared ? rs->shared->len : rs->body.len;
 }
 
 /* Counts the answer as held, which free_answer() ends; false where it would be too much. */
-static bool hold_answer(struct http_server *s, const struct http_response *rs)
+static bool hold_answer(struct http_server *s, const struct api_response *rs)
 {
 	size_t len = answer_len(rs);
 
@@ -159,7 +159,7 @@ static bool hold_answer(struct http_server *s, const struct http_response *rs)
 }
 
 /* Takes the body over, which is counted as held. A shared one counts as held for every answer: who reads slowly may be its last user. */
-static struct MHD_Response *new_answer(struct http_server *s, struct http_response *rs)
+static struct MHD_Response *new_answer(struct http_server *s, struct api_response *rs)
 {
 	struct answer *a = mem_zalloc(1, sizeof(*a));
 	struct MHD_Response *response;
@@ -189,7 +189,7 @@ static bool is_unchanged(struct MHD_Connection *connection, const char *tag)
 	return have && (strcmp(have, "*") == 0 || strstr(have, tag));
 }
 
-static void drop_shared(struct http_response *rs)
+static void drop_shared(struct api_response *rs)
 {
 	shared_body_drop(rs->shared);
 	rs->shared = NULL;
@@ -197,7 +197,7 @@ static void drop_shared(struct http_response *rs)
 }
 
 /* Weak: the bytes may differ in ages. Turns *rs into a 304 where the client knows it. */
-static void tag_answer(struct MHD_Connection *connection, struct http_response *rs, char header[32])
+static void tag_answer(struct MHD_Connection *connection, struct api_response *rs, char header[32])
 {
 	snprintf(header, 32, "W/\"%016llx\"", (unsigned long long)rs->etag);
 	if (is_unchanged(connection, header + 2)) {
@@ -209,7 +209,7 @@ static void tag_answer(struct MHD_Connection *connection, struct http_response *
 }
 
 static enum MHD_Result send_answer(struct http_server *s, struct MHD_Connection *connection,
-				   struct http_response *rs)
+				   struct api_response *rs)
 {
 	struct MHD_Response *response;
 	enum MHD_Result result;
@@ -220,7 +220,7 @@ static enum MHD_Result send_answer(struct http_server *s, struct MHD_Connection 
 	if (!hold_answer(s, rs)) {
 		drop_shared(rs);
 		tag[0] = '\0';
-		http_fail(rs, FAIL_BUSY, NULL, "too many answers are being read; try again");
+		api_fail(rs, FAIL_BUSY, NULL, "too many answers are being read; try again");
 		hold_answer(s, rs);
 	}
 	counter_add(&s->ctx->counters->http_requests[rs->status / 100 % 6], 1);
@@ -245,7 +245,7 @@ static enum MHD_Result send_answer(struct http_server *s, struct MHD_Connection 
 static enum MHD_Result answer_request(struct http_server *s, struct MHD_Connection *connection,
 				      const char *method, const char *path, struct pending *p)
 {
-	const struct http_request rq = {
+	const struct api_request rq = {
 		.method = method,
 		.path = path,
 		.body = p->body.data ? p->body.data : "",
@@ -255,14 +255,14 @@ static enum MHD_Result answer_request(struct http_server *s, struct MHD_Connecti
 		.header = header,
 		.connection = connection,
 	};
-	struct http_response rs = {.status = 200};
+	struct api_response rs = {.status = 200};
 
 	if (p->too_large)
-		http_fail(&rs, FAIL_TOO_LARGE, NULL, "the body is larger than %d bytes", BODY_MOST);
+		api_fail(&rs, FAIL_TOO_LARGE, NULL, "the body is larger than %d bytes", BODY_MOST);
 	else if (p->busy)
-		http_fail(&rs, FAIL_BUSY, NULL, "too many requests at once; try again");
+		api_fail(&rs, FAIL_BUSY, NULL, "too many requests at once; try again");
 	else
-		http_route(s->ctx, &rq, &rs);
+		api_route(s->ctx, &rq, &rs);
 	return send_answer(s, connection, &rs);
 }
 
@@ -343,7 +343,7 @@ static unsigned int connection_limit(void)
 	return (unsigned int)(files.rlim_cur - DESCRIPTORS_KEPT);
 }
 
-int http_start(struct http_server **out, const char *listen, const struct http_context *ctx,
+int http_start(struct http_server **out, const char *listen, const struct api_context *ctx,
 	       struct reason *reason)
 {
 	struct http_server *s = mem_zalloc(1, sizeof(*s));

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The API without a network: requests are answered from views, by the aggregator's HTTP threads and by the CLI over a
+ * snapshot alike. Nothing here changes state.
+ */
+#ifndef EVENKEEL_AGGREGATOR_API_API_H
+#define EVENKEEL_AGGREGATOR_API_API_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "aggregator/api/shared_body.h"
+#include "aggregator/api/watcher_cache.h"
+#include "aggregator/state/counters.h"
+#include "aggregator/state/view.h"
+#include "shared/buf.h"
+#include "shared/reason.h"
+
+/* What handlers answer from; fixed after start, borrowed. */
+struct api_context {
+	struct view_slot *views;
+	struct counters *counters;
+	int64_t (*now_ns)(void); /* Unix time */
+	bool watcher_upstream; /* --watcher-variant upstream: 404 and 500 as load-watcher gives them */
+	int watcher_smoothed; /* --watcher-stddev smoothed:N; 1: raw */
+	bool watcher_allocatable; /* --watcher-denominator allocatable */
+	struct watcher_cache *watcher_cache; /* NULL: every answer is made anew */
+};
+
+struct api_request {
+	const char *method;
+	const char *path;
+	const char *body; /* NUL-terminated */
+	size_t body_len;
+	/* NULL when the query has no such parameter; "" when it has no value. */
+	const char *(*query)(const struct api_request *r, const char *name);
+	/* The first parameter that is not in the NULL-terminated list, or NULL. */
+	const char *(*query_other)(const struct api_request *r, const char *const *known);
+	/* A header of the request, or NULL. The member is NULL where there are none. */
+	const char *(*header)(const struct api_request *r, const char *name);
+	void *connection;
+};
+
+struct api_response {
+	int status; /* 200 unless set */
+	const char *content_type; /* static string; NULL: no Content-Type header */
+	const char *allow; /* static string: the methods, with 405 */
+	uint64_t etag; /* of a 200 to GET: equal means nothing but ages changed; 0: none */
+	struct buf body;
+	struct shared_body *shared; /* held; sent instead of body */
+	bool gzip; /* shared is compressed */
+	bool negotiated; /* another Accept-Encoding might have had another body */
+};
+
+typedef void api_handler(const struct api_context *ctx, const struct api_request *rq,
+			 struct api_response *rs);
+
+/* Handlers, one file each; the route table is in route.c. */
+api_handler api_nodes; /* GET /v1/nodes, /v1/nodes/NAME */
+api_handler api_pods; /* GET /v1/pods */
+api_handler api_scores; /* POST /v1/scores */
+api_handler api_watcher; /* /watcher, /watcher/NAME */
+api_handler api_watcher_health;
+api_handler api_metrics;
+api_handler api_healthz;
+api_handler api_readyz;
+
+/* Every refusal: X(name, status, code). What is wrong with a request in detail is said by field and message. */
+#define API_FAILURES(X)                                                                            \
+	X(BAD_REQUEST, 400, "badRequest") /* a parameter, or a member of the body */               \
+	X(NOT_FOUND, 404, "notFound") /* no such path, node or host */                             \
+	X(METHOD_NOT_ALLOWED, 405, "methodNotAllowed")                                             \
+	X(TOO_LARGE, 413, "tooLarge") /* the body */                                               \
+	X(BUSY, 503, "busy") /* no memory for it now */                                            \
+	X(NO_DATA, 503, "noData") /* nothing was heard of any node */
+
+enum api_failure {
+#define X(name, status, code) FAIL_##name,
+	API_FAILURES(X)
+#undef X
+};
+
+/* {"error":{"code","message","field"}} with the status of the failure; field may be NULL. */
+void api_fail(struct api_response *rs, enum api_failure failure, const char *field,
+	      const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* Runs the handler of method and path into *rs (404 and 405 included); what the HTTP edge does per request, and the CLI offline. */
+void api_route(const struct api_context *ctx, const struct api_request *rq,
+	       struct api_response *rs);
+
+#endif

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Why a heap: a page of 500 out of 150,000 pods must cost a walk, not a sort of them all. Every request walks the view
+ * anew and there is no state between requests, so a list that is read page by page is as of several moments; each
+ * item that exists all along appears exactly once, because pages continue after a name, not after a number.
+ *
+ * The continue token is base64url of NAME "\n" NODE of the last item: neither can hold a newline.
+ */
+#include "aggregator/api/list.h"
+
+#include <errno.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/api/usage_json.h"
+#include "shared/mem.h"
+
+#define TOKEN_VARIANT sodium_base64_VARIANT_URLSAFE_NO_PADDING
+#define TOKEN_MOST    4096
+
+static bool read_limit(const char *text, struct list_query *q, struct api_response *rs)
+{
+	char *end;
+	long value;
+
+	if (!text)
+		return true;
+	errno = 0;
+	value = strtol(text, &end, 10);
+	if (text[0] < '0' || text[0] > '9' || *end || errno || value < 1 ||
+	    value > LIST_LIMIT_MOST) {
+		api_fail(rs, FAIL_BAD_REQUEST, "limit",
+			 "limit \"%s\" is not a whole number from 1 to %d", text, LIST_LIMIT_MOST);
+		return false;
+	}
+	q->limit = (size_t)value;
+	return true;
+}
+
+static bool read_sort(const char *text, struct list_query *q, struct api_response *rs)
+{
+	static const char *const names[] = {
+		[LIST_BY_NAME] = "name",
+		[LIST_BY_CPU] = "cpu",
+		[LIST_BY_MEMORY] = "memory",
+	};
+
+	if (!text)
+		return true;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(text, names[i]) == 0) {
+			q->sort = (enum list_sort)i;
+			return true;
+		}
+	}
+	api_fail(rs, FAIL_BAD_REQUEST, "sort", "sort \"%s\" is none of name, cpu, memory", text);
+	return false;
+}
+
+static bool read_continue(const char *token, struct list_query *q, struct api_response *rs)
+{
+	size_t most, len;
+	char *split;
+
+	if (!token || !*token)
+		return true;
+	if (q->sort != LIST_BY_NAME) {
+		api_fail(rs, FAIL_BAD_REQUEST, "continue",
+			 "only a list sorted by name can be continued: use changes meanwhile");
+		return false;
+	}
+	most = strlen(token);
+	q->after_name = mem_alloc(most + 1);
+	if (most > TOKEN_MOST || sodium_base642bin((unsigned char *)q->after_name, most, token,
+						   most, NULL, &len, NULL, TOKEN_VARIANT) != 0)
+		len = 0;
+	q->after_name[len] = '\0';
+	split = strrchr(q->after_name, '\n');
+	if (!split || strlen(q->after_name) != len) {
+		list_query_fini(q);
+		api_fail(rs, FAIL_BAD_REQUEST, "continue", "this is no token of an earlier answer");
+		return false;
+	}
+	*split = '\0';
+	q->after_node = split + 1;
+	return true;
+}
+
+/* An empty value is as good as none: scripts pass variables that may be empty. */
+static const char *read_text(const struct api_request *rq, const char *name)
+{
+	const char *value = rq->query(rq, name);
+
+	return value && *value ? value : NULL;
+}
+
+bool list_query_read(const struct api_request *rq, const char *const *known, struct list_query *q,
+		     struct api_response *rs)
+{
+	const char *other = rq->query_other(rq, known);
+
+	*q = (struct list_query){.limit = LIST_LIMIT_DEFAULT};
+	if (other) {
+		api_fail(rs, FAIL_BAD_REQUEST, other, "unknown parameter \"%s\"", other);
+		return false;
+	}
+	if (read_text(rq, "labelSelector")) {
+		api_fail(rs, FAIL_BAD_REQUEST, "labelSelector",
+			 "labels are unknown here: no Kubernetes API is followed");
+		return false;
+	}
+	q->node = read_text(rq, "node");
+	q->namespace = read_text(rq, "namespace");
+	return read_limit(read_text(rq, "limit"), q, rs) &&
+	       read_sort(read_text(rq, "sort"), q, rs) &&
+	       read_continue(read_text(rq, "continue"), q, rs);
+}
+
+void list_query_fini(struct list_query *q)
+{
+	free(q->after_name);
+	q->after_name = NULL;
+	q->after_node = NULL;
+}
+
+static const char *item_name(const struct list_item *item)
+{
+	return item->pod ? item->pod->name : item->page->name;
+}
+
+static int compare_names(const struct list_item *a, const char *name, const char *node)
+{
+	int order = strcmp(item_name(a), name);
+
+	return order ? order : strcmp(a->page->name, node);
+}
+
+/* Unknown sorts below any use. */
+static double item_use(const struct list_item *item, enum list_sort sort)
+{
+	const struct page_latest *u =
+		item->pod ? &item->pod->usage.latest : &item->page->usage.latest;
+	const struct latest *l = sort == LIST_BY_CPU ? &u->cpu_milli : &u->mem_bytes;
+
+	return l->known && l->value >= 0 ? (double)l->value : -1;
+}
+
+/* Below 0: a comes first. */
+static int compare_items(const struct list_item *a, const struct list_item *b, enum list_sort sort)
+{
+	if (sort != LIST_BY_NAME) {
+		double use_a = item_use(a, sort), use_b = item_use(b, sort);
+
+		if (use_a != use_b)
+			return use_a > use_b ? -1 : 1;
+	}
+	return compare_names(a, item_name(b), b->page->name);
+}
+
+void list_pick_init(struct list_pick *p, const struct list_query *q)
+{
+	*p = (struct list_pick){.query = q};
+	p->items = mem_zalloc(q->limit, sizeof(*p->items));
+}
+
+void list_pick_fini(struct list_pick *p)
+{
+	free(p->items);
+}
+
+static bool is_after(const struct list_pick *p, size_t a, size_t b)
+{
+	return compare_items(&p->items[a], &p->items[b], p->query->sort) > 0;
+}
+
+static void swap_items(struct list_pick *p, size_t a, size_t b)
+{
+	struct list_item kept = p->items[a];
+
+	p->items[a] = p->items[b];
+	p->items[b] = kept;
+}
+
+static void sift_up(struct list_pick *p, size_t at)
+{
+	while (at > 0 && is_after(p, at, (at - 1) / 2)) {
+		swap_items(p, at, (at - 1) / 2);
+		at = (at - 1) / 2;
+	}
+}
+
+/* Within the first count items. */
+static void sift_down(struct list_pick *p, size_t count)
+{
+	size_t at = 0, last = 0;
+
+	for (;;) {
+		for (size_t child = 2 * at + 1; child <= 2 * at + 2 && child < count; child++)
+			if (is_after(p, child, last))
+				last = child;
+		if (last == at)
+			return;
+		swap_items(p, at, last);
+		at = last;
+	}
+}
+
+void list_pick_offer(struct list_pick *p, struct list_item item)
+{
+	const struct list_query *q = p->query;
+
+	if (q->after_name && compare_names(&item, q->after_name, q->after_node) <= 0)
+		return;
+	if (p->count < q->limit) {
+		p->items[p->count] = item;
+		sift_up(p, p->count++);
+		return;
+	}
+	p->more = true;
+	if (compare_items(&item, &p->items[0], q->sort) >= 0)
+		return;
+	p->items[0] = item;
+	sift_down(p, p->count);
+}
+
+void list_pick_sort(struct list_pick *p)
+{
+	for (size_t left = p->count; left > 1; left--) {
+		swap_items(p, 0, left - 1);
+		sift_down(p, left - 1);
+	}
+}
+
+static void write_continue(struct jsonw *w, const struct list_item *last)
+{
+	char *plain = mem_printf("%s\n%s", item_name(last), last->page->name);
+	size_t len = strlen(plain);
+	size_t size = sodium_base64_encoded_len(len, TOKEN_VARIANT);
+	char *token = mem_alloc(size);
+
+	sodium_bin2base64(token, size, (const unsigned char *)plain, len, TOKEN_VARIANT);
+	jsonw_key_string(w, "continue", token);
+	free(token);
+	free(plain);
+}
+
+void list_write_header(struct jsonw *w, const char *kind, int64_t now_ns)
+{
+	jsonw_key_string(w, "apiVersion", "evenkeel.io/v1");
+	jsonw_key_string(w, "kind", kind);
+	usage_json_write_time(w, "time", now_ns);
+}
+
+void list_write_open(struct jsonw *w, const char *kind, int64_t now_ns)
+{
+	jsonw_object_open(w);
+	list_write_header(w, kind, now_ns);
+	jsonw_key(w, "items");
+	jsonw_array_open(w);
+}
+
+void list_write_close(struct jsonw *w, const struct list_pick *p)
+{
+	jsonw_array_close(w);
+	if (p->more && p->query->sort == LIST_BY_NAME)
+		write_continue(w, &p->items[p->count - 1]);
+	jsonw_object_close(w);
+	buf_add_char(w->out, '\n');
+}
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+	for (int i = 0; i < 64; i += 8)
+		hash = (hash ^ ((value >> i) & 0xff)) * 0x100000001b3ULL; /* FNV-1a */
+	return hash;
+}
+
+uint64_t list_etag(const struct view *v, int64_t now_ns)
+{
+	uint64_t hash = mix(mix(0xcbf29ce484222325ULL, v->version), (uint64_t)v->time_ns);
+
+	for (size_t i = 0; i < v->page_count; i++)
+		hash = (hash ^ (uint64_t)page_freshness(v->pages[i], now_ns)) * 0x100000001b3ULL;
+	return hash ? hash : 1;
+}

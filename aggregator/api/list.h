@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all lists share: the query's parameters, the first N items in order, and where the next request goes on. */
+#ifndef EVENKEEL_AGGREGATOR_API_LIST_H
+#define EVENKEEL_AGGREGATOR_API_LIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "aggregator/api/api.h"
+#include "shared/jsonw.h"
+
+enum { LIST_LIMIT_DEFAULT = 500, LIST_LIMIT_MOST = 5000 };
+
+/* By name: ascending, then by node. By use: the newest value, greatest first, unknown last; then by name and node. */
+enum list_sort { LIST_BY_NAME, LIST_BY_CPU, LIST_BY_MEMORY };
+
+struct list_query {
+	const char *node; /* NULL: any; borrowed from the request */
+	const char *namespace; /* NULL: any; borrowed */
+	size_t limit;
+	enum list_sort sort;
+	/* Where the last answer ended; name NULL: from the start. Owned. */
+	char *after_name;
+	const char *after_node; /* within after_name's block */
+};
+
+/* Reads the parameters in the NULL-terminated list `known` and refuses all others. False: *rs says why (400). */
+bool list_query_read(const struct api_request *rq, const char *const *known, struct list_query *q,
+		     struct api_response *rs);
+void list_query_fini(struct list_query *q);
+
+/* A node, or a pod of it. Borrowed from a view. */
+struct list_item {
+	const struct node_page *page;
+	const struct page_pod *pod; /* NULL: the node itself */
+};
+
+/* Keeps the first q->limit of the items offered, in time O(log limit) each. */
+struct list_pick {
+	const struct list_query *query;
+	struct list_item *items; /* while offering: a heap with the last of the order on top */
+	size_t count;
+	bool more; /* something was offered that found no place */
+};
+
+void list_pick_init(struct list_pick *p, const struct list_query *q);
+void list_pick_fini(struct list_pick *p);
+void list_pick_offer(struct list_pick *p, struct list_item item);
+/* Puts items into order. Offer nothing after it. */
+void list_pick_sort(struct list_pick *p);
+
+/* {"apiVersion","kind","time","items":[ and ],"continue"}: the caller writes the items between them. */
+void list_write_open(struct jsonw *w, const char *kind, int64_t now_ns);
+void list_write_close(struct jsonw *w, const struct list_pick *p);
+/* "apiVersion","kind","time" of any object. */
+void list_write_header(struct jsonw *w, const char *kind, int64_t now_ns);
+
+/* Equal for two answers to one URL that differ in nothing but ages. */
+uint64_t list_etag(const struct view *v, int64_t now_ns);
+
+#endif

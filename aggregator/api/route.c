@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which handler answers which path and method, and how a refusal looks. A path ending in "/" in the table also stands
+ * for everything below it; the handler takes the rest of the path as a name.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "aggregator/api/api.h"
+#include "shared/jsonw.h"
+
+struct route {
+	const char *path;
+	const char *method; /* NULL: any, as load-watcher; GET includes HEAD */
+	api_handler *handler;
+};
+
+static const struct route routes[] = {
+	{"/watcher", NULL, api_watcher},    {"/watcher/health", NULL, api_watcher_health},
+	{"/watcher/", NULL, api_watcher},   {"/v1/nodes", "GET", api_nodes},
+	{"/v1/nodes/", "GET", api_nodes},   {"/v1/pods", "GET", api_pods},
+	{"/v1/scores", "POST", api_scores}, {"/metrics", "GET", api_metrics},
+	{"/healthz", "GET", api_healthz},   {"/readyz", "GET", api_readyz},
+};
+
+/* First match; exact paths stand before the folder they are in. */
+static const struct route *find_route(const char *path)
+{
+	for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
+		size_t len = strlen(routes[i].path);
+		bool folder = routes[i].path[len - 1] == '/';
+
+		if (folder ? strncmp(path, routes[i].path, len) == 0
+			   : strcmp(path, routes[i].path) == 0)
+			return &routes[i];
+	}
+	return NULL;
+}
+
+static bool method_fits(const struct route *route, const char *method)
+{
+	if (!route->method || strcmp(route->method, method) == 0)
+		return true;
+	return strcmp(route->method, "GET") == 0 && strcmp(method, "HEAD") == 0;
+}
+
+static const struct {
+	int status;
+	const char *code;
+} failures[] = {
+#define X(name, number, text) [FAIL_##name] = {.status = (number), .code = (text)},
+	API_FAILURES(X)
+#undef X
+};
+
+void api_fail(struct api_response *rs, enum api_failure failure, const char *field,
+	      const char *format, ...)
+{
+	char message[512];
+	struct jsonw w;
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(message, sizeof(message), format, args);
+	va_end(args);
+	buf_clear(&rs->body);
+	jsonw_init(&w, &rs->body);
+	jsonw_object_open(&w);
+	jsonw_key(&w, "error");
+	jsonw_object_open(&w);
+	jsonw_key_string(&w, "code", failures[failure].code);
+	jsonw_key_string(&w, "message", message);
+	if (field)
+		jsonw_key_string(&w, "field", field);
+	jsonw_object_close(&w);
+	jsonw_object_close(&w);
+	buf_add_char(&rs->body, '\n');
+	rs->status = failures[failure].status;
+	rs->content_type = "application/json";
+}
+
+void api_route(const struct api_context *ctx, const struct api_request *rq, struct api_response *rs)
+{
+	const struct route *route;
+
+	/* An address configured with a slash at its end makes clients ask for "//watcher". */
+	struct api_request plain = *rq;
+
+	while (plain.path[0] == '/' && plain.path[1] == '/')
+		plain.path++;
+	rs->status = 200;
+	route = find_route(plain.path);
+	if (!route) {
+		api_fail(rs, FAIL_NOT_FOUND, NULL, "there is nothing at %s", plain.path);
+	} else if (!method_fits(route, plain.method)) {
+		api_fail(rs, FAIL_METHOD_NOT_ALLOWED, NULL, "%s answers %s, not %s", route->path,
+			 route->method, plain.method);
+		rs->allow = strcmp(route->method, "GET") == 0 ? "GET, HEAD" : route->method;
+	} else {
+		route->handler(ctx, &plain, rs);
+	}
+}

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One table: plugin, name, function. A function says what is wrong, and where below the argument; names it does not know
+ * are wrong. An argument given twice takes the last value, as JSON readers do.
+ */
+#include "aggregator/api/scores_args.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/api/pod_json.h"
+#include "aggregator/policy/metric_provider.h"
+#include "shared/mem.h"
+#include "shared/quantity.h"
+
+struct reader {
+	struct scores_args *args;
+	enum score_plugin_id plugin;
+	enum score_variant variant;
+	char *field; /* what follows the argument's name */
+};
+
+/* Each returns NULL or what is wrong with the value. */
+typedef const char *read_arg(const struct reader *r, const cJSON *value);
+
+static const char *at(const struct reader *r, const char *why, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static const char *at(const struct reader *r, const char *why, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(r->field, SCORES_FIELD_MAX, format, args);
+	va_end(args);
+	return why;
+}
+
+static const char *read_number(const cJSON *value, double *out)
+{
+	if (!cJSON_IsNumber(value))
+		return "must be a number";
+	*out = value->valuedouble;
+	return NULL;
+}
+
+static const char *read_whole(const cJSON *value, int64_t *out)
+{
+	if (!cJSON_IsNumber(value) || value->valuedouble != trunc(value->valuedouble) ||
+	    fabs(value->valuedouble) > 0x1p53)
+		return "must be a whole number";
+	*out = (int64_t)value->valuedouble;
+	return NULL;
+}
+
+static bool find_resource(const char *name, enum score_resource *resource)
+{
+	*resource = strcmp(name, "cpu") == 0 ? SCORE_CPU : SCORE_MEMORY;
+	return *resource == SCORE_CPU || strcmp(name, "memory") == 0;
+}
+
+/* --- TargetLoadPacking and LoadVariationRiskBalancing ------------------------------------------------------------ */
+
+static const char *arg_target(const struct reader *r, const cJSON *value)
+{
+	int64_t percent;
+
+	if (read_whole(value, &percent))
+		return "must be a whole number of percent";
+	r->args->values.target_utilization = (double)percent;
+	return NULL;
+}
+
+static const char *arg_multiplier(const struct reader *r, const cJSON *value)
+{
+	double *out = &r->args->values.default_requests_multiplier;
+	char *end;
+
+	if (cJSON_IsNumber(value))
+		return read_number(value, out);
+	if (!cJSON_IsString(value) || !strchr("+-.0123456789iInN", value->valuestring[0]))
+		return "must be a number, as text or not";
+	*out = strtod(value->valuestring, &end);
+	return end == value->valuestring || *end ? "must be a number, as text or not" : NULL;
+}
+
+/* A list without cpu means 0 upstream. */
+static const char *arg_default_requests(const struct reader *r, const cJSON *value)
+{
+	const cJSON *cpu = cJSON_GetObjectItemCaseSensitive(value, "cpu");
+	int64_t *out = &r->args->values.default_requests_cpu_milli;
+
+	if (!cJSON_IsObject(value))
+		return "must be an object such as {\"cpu\": \"1\"}";
+	if (!cpu) {
+		if (r->variant == SCORE_UPSTREAM)
+			*out = 0;
+		return NULL;
+	}
+	if (pod_json_quantity(cpu, quantity_parse_milli, out, NULL))
+		return "cpu must be a quantity such as \"500m\", not negative";
+	return NULL;
+}
+
+static const char *arg_use_limits(const struct reader *r, const cJSON *value)
+{
+	if (r->variant == SCORE_UPSTREAM)
+		return "is not an argument of variant upstream, which always takes limits first";
+	if (!cJSON_IsBool(value))
+		return "must be true or false";
+	r->args->values.use_limits = cJSON_IsTrue(value);
+	return NULL;
+}
+
+static const char *arg_margin(const struct reader *r, const cJSON *value)
+{
+	return read_number(value, &r->args->values.safe_variance_margin);
+}
+
+static const char *arg_sensitivity(const struct reader *r, const cJSON *value)
+{
+	return read_number(value, &r->args->values.safe_variance_sensitivity);
+}
+
+/* --- LowRiskOverCommitment --------------------------------------------------------------------------------------- */
+
+static const char *arg_smoothing(const struct reader *r, const cJSON *value)
+{
+	return read_whole(value, &r->args->values.smoothing_window_size);
+}
+
+/* Other resources have no effect upstream. */
+static const char *arg_risk_weights(const struct reader *r, const cJSON *value)
+{
+	if (!cJSON_IsObject(value))
+		return "must be an object such as {\"cpu\": 0.5, \"memory\": 0.5}";
+	for (const cJSON *item = value->child; item; item = item->next) {
+		enum score_resource resource;
+		const char *why;
+		double weight;
+
+		if (!find_resource(item->string, &resource)) {
+			if (r->variant == SCORE_UPSTREAM)
+				continue;
+			return at(r, "is neither cpu nor memory", ".%.64s", item->string);
+		}
+		why = read_number(item, &weight);
+		if (why)
+			return at(r, why, ".%s", item->string);
+		r->args->values.risk_limit_weights[resource] = weight;
+	}
+	return NULL;
+}
+
+/* --- Peaks ------------------------------------------------------------------------------------------------------- */
+
+static const char *read_model(const struct reader *r, const cJSON *object,
+			      struct power_model *model)
+{
+	static const char *const names[] = {"k0", "k1", "k2"};
+	double *const members[] = {&model->k0, &model->k1, &model->k2};
+
+	*model = (struct power_model){object->string, 0, 0, 0};
+	if (!cJSON_IsObject(object))
+		return at(r, "must be an object {k0, k1, k2}", ".%.128s", object->string);
+	for (const cJSON *item = object->child; item; item = item->next) {
+		size_t i = 0;
+
+		while (i < 3 && strcasecmp(item->string, names[i]) != 0)
+			i++;
+		if (i == 3)
+			return at(r, "is none of k0, k1, k2", ".%.128s.%.64s", object->string,
+				  item->string);
+		if (!cJSON_IsNumber(item) || !isfinite(item->valuedouble))
+			return at(r, "must be a finite number", ".%.128s.%.64s", object->string,
+				  item->string);
+		*members[i] = item->valuedouble;
+	}
+	return NULL;
+}
+
+static int compare_models(const void *a, const void *b)
+{
+	return strcmp(((const struct power_model *)a)->node, ((const struct power_model *)b)->node);
+}
+
+static const char *arg_power_model(const struct reader *r, const cJSON *value)
+{
+	struct scores_args *args = r->args;
+	size_t count = 0;
+
+	if (!cJSON_IsObject(value))
+		return "must be an object of nodes and their models";
+	free(args->models);
+	args->models = mem_zalloc((size_t)cJSON_GetArraySize(value) + 1, sizeof(*args->models));
+	args->values.power_models = args->models;
+	args->values.power_model_count = 0;
+	for (const cJSON *item = value->child; item; item = item->next) {
+		const char *why = read_model(r, item, &args->models[count++]);
+
+		if (why)
+			return why;
+	}
+	if (count)
+		qsort(args->models, count, sizeof(*args->models), compare_models);
+	for (size_t i = 1; i < count; i++)
+		if (compare_models(&args->models[i - 1], &args->models[i]) == 0)
+			return at(r, "is there twice", ".%.128s", args->models[i].node);
+	args->values.power_model_count = count;
+	return NULL;
+}
+
+/* --- NodeResourcesAllocatable and LimitAware --------------------------------------------------------------------- */
+
+static const char *read_resource(const struct reader *r, const cJSON *item, size_t i,
+				 int64_t weights[SCORE_RESOURCES])
+{
+	const cJSON *name = cJSON_GetObjectItemCaseSensitive(item, "name");
+	const cJSON *weight = cJSON_GetObjectItemCaseSensitive(item, "weight");
+	enum score_resource resource;
+
+	if (!cJSON_IsObject(item))
+		return at(r, "must be an object {name, weight}", "[%zu]", i);
+	for (const cJSON *member = item->child; member; member = member->next)
+		if (member != name && member != weight)
+			return at(r, "is neither name nor weight", "[%zu].%.64s", i,
+				  member->string);
+	if (!cJSON_IsString(name) || !find_resource(name->valuestring, &resource))
+		return at(r, "must be cpu or memory: no other resource is known here", "[%zu].name",
+			  i);
+	if (weights[resource])
+		return at(r, "is there twice", "[%zu].name", i);
+	if (read_whole(weight, &weights[resource]) || weights[resource] <= 0)
+		return at(r, "must be a whole number above 0", "[%zu].weight", i);
+	return NULL;
+}
+
+static const char *arg_resources(const struct reader *r, const cJSON *value)
+{
+	int64_t weights[SCORE_RESOURCES] = {0, 0};
+	struct score_args *out = &r->args->values;
+	size_t i = 0;
+
+	if (!cJSON_IsArray(value) || !value->child)
+		return "must be a list of at least one {name, weight}";
+	for (const cJSON *item = value->child; item; item = item->next) {
+		const char *why = read_resource(r, item, i++, weights);
+
+		if (why)
+			return why;
+	}
+	memcpy(r->plugin == PLUGIN_LIMIT_AWARE ? out->limit_weights : out->allocatable_weights,
+	       weights, sizeof(weights));
+	return NULL;
+}
+
+static const char *arg_mode(const struct reader *r, const cJSON *value)
+{
+	const char *mode = cJSON_GetStringValue(value);
+
+	if (!mode || (strcmp(mode, "Least") != 0 && strcmp(mode, "Most") != 0))
+		return "must be Least or Most";
+	r->args->values.allocatable_mode = mode[0] == 'L' ? ALLOCATABLE_LEAST : ALLOCATABLE_MOST;
+	return NULL;
+}
+
+static const char *arg_unlimited(const struct reader *r, const cJSON *value)
+{
+	if (r->variant == SCORE_UPSTREAM)
+		return "is not an argument of variant upstream, where no limit counts as nothing";
+	if (!cJSON_IsObject(value))
+		return "must be an object such as {\"cpu\": \"2\", \"memory\": \"4Gi\"}";
+	for (const cJSON *item = value->child; item; item = item->next) {
+		enum score_resource resource;
+		int64_t amount;
+
+		if (!find_resource(item->string, &resource))
+			return at(r, "is neither cpu nor memory", ".%.64s", item->string);
+		if (pod_json_quantity(item,
+				      resource == SCORE_CPU ? quantity_parse_milli
+							    : quantity_parse_units,
+				      &amount, NULL) ||
+		    amount <= 0)
+			return at(r, "must be a quantity above 0", ".%s", item->string);
+		r->args->values.unlimited[resource] = amount;
+	}
+	return NULL;
+}
+
+static const char *arg_normalization(const struct reader *r, const cJSON *value)
+{
+	const char *how = cJSON_GetStringValue(value);
+
+	if (r->variant == SCORE_UPSTREAM)
+		return "is not an argument of variant upstream, which always takes the extremes";
+	if (!how || (strcmp(how, "MinMax") != 0 && strcmp(how, "Quantiles") != 0))
+		return "must be MinMax or Quantiles";
+	r->args->values.quantiles = how[0] == 'Q';
+	return NULL;
+}
+
+/* --- where Trimaran gets its metrics ----------------------------------------------------------------------------- */
+
+static const char NOT_OURS[] =
+	"has no effect, since measurements come from the agents (variant upstream overlooks it)";
+
+static const char *arg_watcher_address(const struct reader *r, const cJSON *value)
+{
+	if (r->variant != SCORE_UPSTREAM)
+		return NOT_OURS;
+	return cJSON_IsString(value) ? NULL : "must be a string";
+}
+
+static const char *arg_metric_provider(const struct reader *r, const cJSON *value)
+{
+	static const char *const members[] = {"type", "address", "token"};
+	const char *type;
+
+	if (r->variant != SCORE_UPSTREAM)
+		return NOT_OURS;
+	if (!cJSON_IsObject(value))
+		return "must be an object";
+	for (const cJSON *item = value->child; item; item = item->next) {
+		bool flag = strcmp(item->string, "insecureSkipVerify") == 0, text = false;
+
+		for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+			text = text || strcmp(item->string, members[i]) == 0;
+		if (!flag && !text)
+			return at(r, "is not a member of it", ".%.64s", item->string);
+		if (flag ? !cJSON_IsBool(item) : !cJSON_IsString(item))
+			return at(r, flag ? "must be true or false" : "must be a string", ".%s",
+				  item->string);
+	}
+	type = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(value, "type"));
+	if (type && type[0] && !metric_provider_is_known(type))
+		return at(r, "must be KubernetesMetricsServer, Prometheus or SignalFx", ".type");
+	return NULL;
+}
+
+/* --- the table --------------------------------------------------------------------------------------------------- */
+
+static const struct arg {
+	enum score_plugin_id plugin;
+	const char *name;
+	read_arg *read;
+} table[] = {
+	{PLUGIN_TARGET_LOAD_PACKING, "targetUtilization", arg_target},
+	{PLUGIN_TARGET_LOAD_PACKING, "defaultRequestsMultiplier", arg_multiplier},
+	{PLUGIN_TARGET_LOAD_PACKING, "defaultRequests", arg_default_requests},
+	{PLUGIN_TARGET_LOAD_PACKING, "useLimits", arg_use_limits},
+	{PLUGIN_TARGET_LOAD_PACKING, "watcherAddress", arg_watcher_address},
+	{PLUGIN_TARGET_LOAD_PACKING, "metricProvider", arg_metric_provider},
+	{PLUGIN_LOAD_VARIATION_RISK_BALANCING, "safeVarianceMargin", arg_margin},
+	{PLUGIN_LOAD_VARIATION_RISK_BALANCING, "safeVarianceSensitivity", arg_sensitivity},
+	{PLUGIN_LOAD_VARIATION_RISK_BALANCING, "watcherAddress", arg_watcher_address},
+	{PLUGIN_LOAD_VARIATION_RISK_BALANCING, "metricProvider", arg_metric_provider},
+	{PLUGIN_LOW_RISK_OVER_COMMITMENT, "smoothingWindowSize", arg_smoothing},
+	{PLUGIN_LOW_RISK_OVER_COMMITMENT, "riskLimitWeights", arg_risk_weights},
+	{PLUGIN_LOW_RISK_OVER_COMMITMENT, "watcherAddress", arg_watcher_address},
+	{PLUGIN_LOW_RISK_OVER_COMMITMENT, "metricProvider", arg_metric_provider},
+	{PLUGIN_PEAKS, "nodePowerModel", arg_power_model},
+	{PLUGIN_PEAKS, "NodePowerModel", arg_power_model},
+	{PLUGIN_PEAKS, "watcherAddress", arg_watcher_address},
+	{PLUGIN_PEAKS, "WatcherAddress", arg_watcher_address},
+	{PLUGIN_ALLOCATABLE, "resources", arg_resources},
+	{PLUGIN_ALLOCATABLE, "mode", arg_mode},
+	{PLUGIN_LIMIT_AWARE, "resources", arg_resources},
+	{PLUGIN_LIMIT_AWARE, "unlimited", arg_unlimited},
+	{PLUGIN_LIMIT_AWARE, "normalization", arg_normalization},
+};
+
+static const struct arg *find(enum score_plugin_id plugin, const char *name)
+{
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (table[i].plugin == plugin && strcmp(table[i].name, name) == 0)
+			return &table[i];
+	return NULL;
+}
+
+int scores_args_parse(struct scores_args *args, enum score_plugin_id plugin,
+		      enum score_variant variant, const cJSON *object, char field[SCORES_FIELD_MAX],
+		      struct reason *reason)
+{
+	char below[SCORES_FIELD_MAX] = "";
+	struct reader r = {args, plugin, variant, below};
+	const char *name;
+
+	field[0] = '\0';
+	if (!cJSON_IsObject(object)) {
+		reason_set(reason, "must be an object of arguments");
+		return -EINVAL;
+	}
+	for (const cJSON *item = object->child; item; item = item->next) {
+		const struct arg *arg = find(plugin, item->string);
+		const char *why = arg ? arg->read(&r, item) : "is not an argument of it";
+
+		if (!why)
+			continue;
+		snprintf(field, SCORES_FIELD_MAX, "%.64s%.160s", item->string, below);
+		reason_set(reason, "%s", why);
+		return -EINVAL;
+	}
+	if (!score_args_check(&args->values, plugin, variant, &name, reason))
+		return 0;
+	snprintf(field, SCORES_FIELD_MAX, "%s", name);
+	return -EINVAL;
+}
+
+void scores_args_fini(struct scores_args *args)
+{
+	free(args->models);
+	args->models = NULL;
+	args->values.power_models = NULL;
+	args->values.power_model_count = 0;
+}

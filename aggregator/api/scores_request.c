@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every member is read by a function of its own, found in a table; a name that is not in the table is an error with
+ * its path, so that a misspelt setting never goes unnoticed. The order of the table is the order of reading: what a
+ * member means may depend on those before it.
+ */
+#include "aggregator/api/scores_request.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "aggregator/api/pod_json.h"
+
+struct parser {
+	struct scores_request *rq;
+	char *field;
+	struct reason *reason;
+};
+
+static int fail(const struct parser *p, const char *why, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static int fail(const struct parser *p, const char *why, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(p->field, SCORES_FIELD_MAX, format, args);
+	va_end(args);
+	reason_set(p->reason, "%s", why);
+	return -EINVAL;
+}
+
+static int fail_plugin(const struct parser *p, const char *name, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static int fail_plugin(const struct parser *p, const char *name, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(p->field, SCORES_FIELD_MAX, format, args);
+	va_end(args);
+	reason_set(p->reason, "there is no plugin \"%.64s\"; there are %s", name,
+		   score_plugin_names());
+	return -EINVAL;
+}
+
+static int read_pod(const struct parser *p, const cJSON *item)
+{
+	char inner[POD_JSON_FIELD_MAX];
+
+	if (pod_json_parse(item, &p->rq->pod, inner, p->reason)) {
+		snprintf(p->field, SCORES_FIELD_MAX, "pod%s%s", *inner ? "." : "", inner);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int read_nodes(const struct parser *p, const cJSON *list)
+{
+	const cJSON *item;
+	size_t i = 0;
+
+	if (!cJSON_IsArray(list))
+		return fail(p, "must be a list of node names", "nodes");
+	for (item = list->child; item; item = item->next) {
+		if (!cJSON_IsString(item))
+			return fail(p, "must be the name of a node", "nodes[%zu]", i);
+		i++;
+	}
+	p->rq->nodes = list;
+	return 0;
+}
+
+static int read_variant(const struct parser *p, const cJSON *item)
+{
+	if (!cJSON_IsString(item))
+		return fail(p, "must be a string", "variant");
+	if (score_variant_find(item->valuestring, &p->rq->variant)) {
+		fail(p, "", "variant");
+		reason_set(p->reason, "there is no variant \"%.64s\"; there are %s",
+			   item->valuestring, score_variant_names());
+		return -EINVAL;
+	}
+	score_args_default(&p->rq->args.values, p->rq->variant);
+	return 0;
+}
+
+static int read_explain(const struct parser *p, const cJSON *item)
+{
+	if (!cJSON_IsBool(item))
+		return fail(p, "must be true or false", "explain");
+	p->rq->explain = cJSON_IsTrue(item);
+	return 0;
+}
+
+static size_t find_chosen(const struct scores_request *rq, enum score_plugin_id plugin)
+{
+	size_t i = 0;
+
+	while (i < rq->plugin_count && rq->plugins[i] != plugin)
+		i++;
+	return i;
+}
+
+static void choose(struct scores_request *rq, enum score_plugin_id plugin)
+{
+	assert(rq->plugin_count < SCORE_PLUGINS);
+	rq->plugins[rq->plugin_count] = plugin;
+	rq->weights[rq->plugin_count++] = 1;
+}
+
+static int check_variant(const struct parser *p, enum score_plugin_id plugin)
+{
+	if (score_plugin_has(plugin, p->rq->variant))
+		return 0;
+	fail(p, "", "variant");
+	reason_set(p->reason, "%s has no variant %s", score_plugin_name(plugin),
+		   score_variant_name(p->rq->variant));
+	return -EINVAL;
+}
+
+static int read_plugins(const struct parser *p, const cJSON *list)
+{
+	const cJSON *item;
+	size_t i = 0;
+
+	if (!cJSON_IsArray(list) || !list->child)
+		return fail(p, "must be a list of at least one plugin", "plugins");
+	for (item = list->child; item; item = item->next) {
+		enum score_plugin_id plugin;
+
+		if (!cJSON_IsString(item))
+			return fail(p, "must be the name of a plugin", "plugins[%zu]", i);
+		if (score_plugin_find(item->valuestring, &plugin))
+			return fail_plugin(p, item->valuestring, "plugins[%zu]", i);
+		if (find_chosen(p->rq, plugin) < p->rq->plugin_count)
+			return fail(p, "is named twice", "plugins[%zu]", i);
+		if (check_variant(p, plugin))
+			return -EINVAL;
+		choose(p->rq, plugin);
+		i++;
+	}
+	return 0;
+}
+
+static int read_weight(const struct parser *p, const cJSON *item, bool may_choose)
+{
+	struct scores_request *rq = p->rq;
+	enum score_plugin_id plugin;
+	size_t at;
+
+	if (score_plugin_find(item->string, &plugin))
+		return fail_plugin(p, item->string, "blend.%.64s", item->string);
+	at = find_chosen(rq, plugin);
+	if (at == rq->plugin_count && !may_choose)
+		return fail(p, "is not among the plugins of this request", "blend.%s",
+			    item->string);
+	if (!cJSON_IsNumber(item) || !(item->valuedouble > 0 && item->valuedouble <= 1e6))
+		return fail(p, "must be a number above 0 and at most 1000000", "blend.%s",
+			    item->string);
+	if (check_variant(p, plugin))
+		return -EINVAL;
+	if (at == rq->plugin_count)
+		choose(rq, plugin);
+	rq->weights[at] = item->valuedouble;
+	return 0;
+}
+
+static int read_blend(const struct parser *p, const cJSON *object)
+{
+	bool may_choose = p->rq->plugin_count == 0;
+	const cJSON *item;
+
+	if (!cJSON_IsObject(object) || !object->child)
+		return fail(p, "must be an object of plugins and weights", "blend");
+	for (item = object->child; item; item = item->next)
+		if (read_weight(p, item, may_choose))
+			return -EINVAL;
+	return 0;
+}
+
+static int read_plugin_args(const struct parser *p, const cJSON *object)
+{
+	char below[SCORES_FIELD_MAX];
+	enum score_plugin_id plugin;
+
+	if (score_plugin_find(object->string, &plugin))
+		return fail_plugin(p, object->string, "args.%.64s", object->string);
+	if (!scores_args_parse(&p->rq->args, plugin, p->rq->variant, object, below, p->reason))
+		return 0;
+	snprintf(p->field, SCORES_FIELD_MAX, "args.%s%s%.200s", object->string, *below ? "." : "",
+		 below);
+	return -EINVAL;
+}
+
+static int read_args(const struct parser *p, const cJSON *object)
+{
+	const cJSON *item;
+
+	if (!cJSON_IsObject(object))
+		return fail(p, "must be an object of plugins", "args");
+	for (item = object->child; item; item = item->next)
+		if (read_plugin_args(p, item))
+			return -EINVAL;
+	return 0;
+}
+
+static const struct member {
+	const char *name;
+	int (*read)(const struct parser *p, const cJSON *item);
+} members[] = {
+	{"variant", read_variant}, {"plugins", read_plugins}, {"blend", read_blend},
+	{"args", read_args},	   {"nodes", read_nodes},     {"explain", read_explain},
+	{"pod", read_pod},
+};
+
+enum { MEMBERS = sizeof(members) / sizeof(members[0]) };
+
+static int refuse_unknown(const struct parser *p, const cJSON *tree)
+{
+	const cJSON *item;
+
+	for (item = tree->child; item; item = item->next) {
+		size_t i = 0;
+
+		while (i < MEMBERS && strcmp(members[i].name, item->string) != 0)
+			i++;
+		if (i == MEMBERS)
+			return fail(p, "is not a member of this request", "%.64s", item->string);
+	}
+	return 0;
+}
+
+static int read_members(const struct parser *p, const cJSON *tree)
+{
+	if (refuse_unknown(p, tree))
+		return -EINVAL;
+	for (size_t i = 0; i < MEMBERS; i++) {
+		const cJSON *item = cJSON_GetObjectItemCaseSensitive(tree, members[i].name);
+
+		if (item && !cJSON_IsNull(item) && members[i].read(p, item))
+			return -EINVAL;
+	}
+	return 0;
+}
+
+static void choose_default(struct scores_request *rq)
+{
+	for (int id = 0; id < SCORE_PLUGINS; id++)
+		if (score_plugin_blended((enum score_plugin_id)id) &&
+		    score_plugin_has((enum score_plugin_id)id, rq->variant))
+			choose(rq, (enum score_plugin_id)id);
+}
+
+int scores_request_parse(const char *body, size_t len, struct scores_request *rq,
+			 char field[SCORES_FIELD_MAX], struct reason *reason)
+{
+	struct parser p = {rq, field, reason};
+	int err;
+
+	memset(rq, 0, sizeof(*rq));
+	score_args_default(&rq->args.values, rq->variant);
+	if (strlen(body) == len)
+		rq->tree = cJSON_ParseWithLengthOpts(body, len + 1, NULL, true);
+	if (!cJSON_IsObject(rq->tree))
+		err = fail(&p, "the body must be a JSON object", "%s", "");
+	else
+		err = read_members(&p, rq->tree);
+	if (err)
+		scores_request_fini(rq);
+	else if (!rq->plugin_count)
+		choose_default(rq);
+	return err;
+}
+
+void scores_request_fini(struct scores_request *rq)
+{
+	pod_spec_free_members(&rq->pod);
+	scores_args_fini(&rq->args);
+	cJSON_Delete(rq->tree);
+	rq->tree = NULL;
+}

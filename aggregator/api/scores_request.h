@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The body of POST /v1/scores, read and checked. */
+#ifndef EVENKEEL_AGGREGATOR_API_SCORES_REQUEST_H
+#define EVENKEEL_AGGREGATOR_API_SCORES_REQUEST_H
+
+#include <cjson/cJSON.h>
+
+#include "aggregator/api/scores_args.h"
+#include "aggregator/policy/score.h"
+
+struct scores_request {
+	cJSON *tree; /* owned; what strings point into */
+	struct pod_spec pod; /* empty when there was none */
+	const cJSON *nodes; /* list of names in the view, or NULL: all */
+	enum score_variant variant;
+	size_t plugin_count;
+	enum score_plugin_id plugins[SCORE_PLUGINS];
+	double weights[SCORE_PLUGINS];
+	struct scores_args args;
+	bool explain;
+};
+
+/*
+ * {pod?, nodes?: [NAME..], plugins?: [PLUGIN..], variant?, blend?: {PLUGIN: WEIGHT..}, explain?: BOOL,
+ *  args?: {PLUGIN: {ARGUMENT: VALUE..}}}
+ *
+ * plugins: default the members of blend, else the default blend (TargetLoadPacking, LoadVariationRiskBalancing,
+ * LimitAware) as far as they have the variant. Weights default to 1. Arguments: scores_args.h. Everything unknown is
+ * refused.
+ * 0, or -EINVAL: field is the path of what is wrong ("" the body itself), nothing is left to free.
+ */
+int scores_request_parse(const char *body, size_t len, struct scores_request *rq,
+			 char field[SCORES_FIELD_MAX], struct reason *reason);
+void scores_request_fini(struct scores_request *rq);
+
+#endif

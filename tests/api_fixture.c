@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/api_fixture.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/mem.h"
+#include "tests/view_fixture.h"
+
+enum { PARAMETERS_MAX = 16 };
+
+/* The query of one request, split. */
+struct parameters {
+	const struct api_fixture *fixture;
+	size_t count;
+	char *names[PARAMETERS_MAX];
+	char *values[PARAMETERS_MAX];
+};
+
+static int64_t fixed_now(void)
+{
+	return VIEW_FIXTURE_NOW_NS;
+}
+
+void api_fixture_open(struct api_fixture *f, struct view *v)
+{
+	*f = (struct api_fixture){0};
+	f->ctx = (struct api_context){
+		.views = view_slot_new(),
+		.counters = &f->counters,
+		.now_ns = fixed_now,
+		.watcher_smoothed = 1,
+	};
+	if (v)
+		view_slot_publish(f->ctx.views, v);
+}
+
+static void forget_answer(struct api_fixture *f)
+{
+	buf_fini(&f->response.body);
+	shared_body_drop(f->response.shared);
+	cJSON_Delete(f->json);
+	f->response = (struct api_response){0};
+	f->json = NULL;
+}
+
+void api_fixture_close(struct api_fixture *f)
+{
+	forget_answer(f);
+	view_slot_free(f->ctx.views);
+}
+
+int api_fixture_setup(void **state)
+{
+	api_fixture_open(*state, view_fixture_new());
+	return 0;
+}
+
+int api_fixture_teardown(void **state)
+{
+	api_fixture_close(*state);
+	return 0;
+}
+
+static const char *query(const struct api_request *rq, const char *name)
+{
+	const struct parameters *p = rq->connection;
+
+	for (size_t i = 0; i < p->count; i++)
+		if (strcmp(p->names[i], name) == 0)
+			return p->values[i];
+	return NULL;
+}
+
+static const char *header(const struct api_request *rq, const char *name)
+{
+	const struct parameters *p = rq->connection;
+
+	return strcmp(name, "Accept-Encoding") == 0 ? p->fixture->accept_encoding : NULL;
+}
+
+static const char *query_other(const struct api_request *rq, const char *const *known)
+{
+	const struct parameters *p = rq->connection;
+
+	for (size_t i = 0; i < p->count; i++) {
+		const char *const *k = known;
+
+		while (*k && strcmp(*k, p->names[i]) != 0)
+			k++;
+		if (!*k)
+			return p->names[i];
+	}
+	return NULL;
+}
+
+/* Cuts text in place; the parts stay within it. */
+static void split_query(char *text, struct parameters *p)
+{
+	char *save, *part;
+
+	p->count = 0;
+	for (part = strtok_r(text, "&", &save); part && p->count < PARAMETERS_MAX;
+	     part = strtok_r(NULL, "&", &save)) {
+		char *value = strchr(part, '=');
+
+		if (value)
+			*value++ = '\0';
+		for (char *c = value; c && *c; c++)
+			if (*c == '+')
+				*c = ' ';
+		p->names[p->count] = part;
+		p->values[p->count++] = value ? value : part + strlen(part);
+	}
+}
+
+void api_fixture_answer(struct api_fixture *f, const char *path, struct api_response *rs)
+{
+	struct parameters parameters = {.fixture = f};
+	const struct api_request rq = {
+		.method = "GET",
+		.path = path,
+		.body = "",
+		.query = query,
+		.query_other = query_other,
+		.header = header,
+		.connection = &parameters,
+	};
+
+	api_route(&f->ctx, &rq, rs);
+}
+
+int api_fixture_send(struct api_fixture *f, const char *method, const char *target,
+		     const char *body)
+{
+	char *path = mem_strdup(target);
+	char *mark = strchr(path, '?');
+	struct parameters parameters = {.fixture = f};
+	struct api_request rq = {
+		.method = method,
+		.path = path,
+		.body = body,
+		.body_len = strlen(body),
+		.query = query,
+		.query_other = query_other,
+		.header = header,
+		.connection = &parameters,
+	};
+
+	if (mark) {
+		*mark = '\0';
+		split_query(mark + 1, &parameters);
+	}
+	forget_answer(f);
+	api_route(&f->ctx, &rq, &f->response);
+	if (f->response.body.len)
+		f->json = cJSON_ParseWithOpts(f->response.body.data, NULL, 1);
+	else if (f->response.shared && !f->response.gzip)
+		f->json = cJSON_ParseWithOpts(f->response.shared->data, NULL, 1);
+	free(path);
+	return f->response.status;
+}
+
+int api_fixture_get(struct api_fixture *f, const char *target)
+{
+	return api_fixture_send(f, "GET", target, "");
+}
+
+const cJSON *api_fixture_at(const cJSON *json, const char *path)
+{
+	char part[256];
+
+	while (json && *path) {
+		size_t len = strcspn(path, ".");
+
+		if (len >= sizeof(part))
+			return NULL;
+		memcpy(part, path, len);
+		part[len] = '\0';
+		json = isdigit((unsigned char)part[0]) && cJSON_IsArray(json)
+			       ? cJSON_GetArrayItem(json, (int)strtol(part, NULL, 10))
+			       : cJSON_GetObjectItemCaseSensitive(json, part);
+		path += len + (path[len] == '.');
+	}
+	return json;
+}
+
+static const char *error_member(const struct api_fixture *f, const char *path)
+{
+	const char *text = cJSON_GetStringValue(api_fixture_at(f->json, path));
+
+	return text ? text : "";
+}
+
+const char *api_fixture_error(const struct api_fixture *f)
+{
+	return error_member(f, "error.code");
+}
+
+const char *http_fixture_error_field(const struct api_fixture *f)
+{
+	return error_member(f, "error.field");
+}
+
+const char *api_fixture_names(struct api_fixture *f)
+{
+	const cJSON *item;
+	size_t len = 0;
+
+	f->names[0] = '\0';
+	cJSON_ArrayForEach(item, api_fixture_at(f->json, "items"))
+	{
+		len += (size_t)snprintf(f->names + len, sizeof(f->names) - len, "%s%s",
+					len ? " " : "",
+					cJSON_GetStringValue(api_fixture_at(item, "name")));
+		assert(len < sizeof(f->names));
+	}
+	return f->names;
+}

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/api_fixture.h"
+
+#define TLP   "\"TargetLoadPacking\""
+#define LVRB  "\"LoadVariationRiskBalancing\""
+#define LROC  "\"LowRiskOverCommitment\""
+#define PEAKS "\"Peaks\""
+#define ALLOC "\"NodeResourcesAllocatable\""
+#define LIMIT "\"LimitAware\""
+/* What the fixture's contention of 12.5 % and its OOM kill cost: 0.9722 * 0.9 = 0.875. */
+#define STRAINED "; times 0.88 for tasks waiting for each other 12.5 % of the time and 1 OOM kill"
+
+static struct api_fixture f;
+
+static int post(const char *body)
+{
+	return api_fixture_send(&f, "POST", "/v1/scores", body);
+}
+
+static const cJSON *at(const char *path)
+{
+	const cJSON *item = api_fixture_at(f.json, path);
+
+	if (!item)
+		fail_msg("nothing at %s in %s", path, f.response.body.data);
+	return item;
+}
+
+static const char *text(const char *path)
+{
+	const char *value = cJSON_GetStringValue(at(path));
+
+	assert_non_null(value);
+	return value;
+}
+
+static int number(const char *path)
+{
+	assert_true(cJSON_IsNumber(at(path)));
+	return at(path)->valueint;
+}
+
+/*
+ * alpha: 1200 +- 300 of 3800 millicores, 2 GiB +- 64 MiB of 7: 60 * 31.58 / 40 + 40 and 100 - 31.58 - 7.89, times 0.875;
+ * limits 1500 of 3800 and all of memory and a GiB:
+ * 23 % free. bravo has no limits, delta's one pod counts as the whole node, since its limits could not be read.
+ */
+static void test_all_nodes(void **state)
+{
+	static const char *const names[] = {"alpha", "bravo", "delta", "gone", "mute"};
+	static const char *const rungs[] = {"window 15m", "late 60s", "since start", "expired",
+					    "none"};
+	static const int scores[] = {50, 46, 38, 0, 0}, limits[] = {20, 88, 0, 0, 0};
+	char path[64];
+
+	(void)state;
+	assert_int_equal(post("{}"), 200);
+	assert_string_equal(f.response.content_type, "application/json");
+	assert_string_equal(text("apiVersion"), "evenkeel.io/v1");
+	assert_string_equal(text("kind"), "ScoreList");
+	assert_string_equal(text("time"), "2026-01-31T12:00:00Z");
+	assert_int_equal(cJSON_GetArraySize(at("items")), 5);
+	for (int i = 0; i < 5; i++) {
+		snprintf(path, sizeof(path), "items.%d.node", i);
+		assert_string_equal(text(path), names[i]);
+		snprintf(path, sizeof(path), "items.%d.plugins.1.rung", i);
+		assert_string_equal(text(path), rungs[i]);
+		snprintf(path, sizeof(path), "items.%d.plugins.2.score", i);
+		assert_int_equal(number(path), limits[i]);
+		snprintf(path, sizeof(path), "items.%d.score", i);
+		assert_int_equal(number(path), scores[i]);
+	}
+	assert_int_equal(cJSON_GetArraySize(at("items.0.plugins")), 3);
+	assert_string_equal(text("items.0.plugins.0.name"), "TargetLoadPacking");
+	assert_string_equal(text("items.0.plugins.0.variant"), "corrected");
+	assert_string_equal(text("items.0.plugins.2.name"), "LimitAware");
+	assert_int_equal(number("items.0.plugins.0.score"), 76);
+	assert_int_equal(number("items.0.plugins.1.score"), 53);
+	assert_null(api_fixture_at(f.json, "items.0.plugins.0.terms"));
+	assert_null(api_fixture_at(f.json, "items.0.plugins.0.reason"));
+	assert_null(api_fixture_at(f.json, "items.0.plugins.0.estimated"));
+	/* The plugin that takes most away; no name where nothing was judged. */
+	assert_string_equal(text("items.1.reason"),
+			    "LoadVariationRiskBalancing 23: CPU decides: mean with the pod 52.6 %, "
+			    "variation 21.1 %, risk 73.7 %" STRAINED);
+	assert_string_equal(text("items.3.reason"),
+			    "no measurement of CPU and memory (expired), last heard 400 s "
+			    "ago: the least score, since nothing unknown may win");
+}
+
+static void test_explanation(void **state)
+{
+	(void)state;
+	assert_int_equal(post("{\"explain\":true,\"nodes\":[\"alpha\",\"gone\"],\"plugins\":[" LVRB
+			      "," LROC "]}"),
+			 200);
+	assert_string_equal(
+		text("items.0.plugins.0.reason"),
+		"CPU decides: mean with the pod 31.6 %, variation 7.9 %, risk 39.5 %" STRAINED);
+	assert_string_equal(
+		text("items.0.plugins.1.reason"),
+		"the requests of its pods are not known, which takes the Kubernetes API: "
+		"the least score");
+	assert_string_equal(text("items.1.plugins.1.reason"), text("items.1.reason"));
+	assert_int_equal(cJSON_GetArraySize(at("items.1.plugins.1.terms")), 0);
+}
+
+/* alpha is left with 100 - 39.5 % of CPU and 100 - 1 GiB - all of memory, bravo and delta as they are. */
+static void test_limits(void **state)
+{
+	static const char *const bodies[] = {
+		"{\"plugins\":[" LIMIT "],\"args\":{" LIMIT ":{\"resources\":[{\"name\":\"cpu\","
+		"\"weight\":3}]}},\"explain\":true}",
+		"{\"plugins\":[" LIMIT "],\"args\":{" LIMIT
+		":{\"unlimited\":{\"cpu\":\"500m\",\"memory\":\"1Gi\"},"
+		"\"normalization\":\"Quantiles\"}},\"explain\":true}",
+	};
+	static const double raws[] = {100 * (1 - 1500.0 / 3800),
+				      100 * (2 - 1500.0 / 3800 - 2.0 / 7) / 2};
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		const cJSON *term;
+		double raw = -1;
+
+		assert_int_equal(post(bodies[i]), 200);
+		cJSON_ArrayForEach(
+			term,
+			at("items.0.plugins.0.terms")) if (strcmp(cJSON_GetObjectItem(term, "name")
+									  ->valuestring,
+								  "raw") == 0) raw =
+			cJSON_GetObjectItem(term, "value")->valuedouble;
+		assert_true(raw > raws[i] - 1e-9 && raw < raws[i] + 1e-9);
+	}
+}
+
+static void test_peaks(void **state)
+{
+	(void)state;
+	assert_int_equal(post("{\"plugins\":[" PEAKS
+			      "],\"pod\":{\"spec\":{\"containers\":[{\"resources\":{"
+			      "\"requests\":{\"cpu\":\"400m\"}}}]}},\"args\":{" PEAKS
+			      ":{\"nodePowerModel\":{\"delta\":{\"k0\":400,\"k1\":-90,\"k2\":-0.07}"
+			      ",\"alpha\":{"
+			      "\"K0\":471,\"K1\":-91.5,\"K2\":-0.0718},\"nobody\":{\"k1\":1}}}}}"),
+			 200);
+	/* alpha is at 30 %, delta at 12.5 %: on such a machine the next percent costs less the more is used. */
+	assert_int_equal(number("items.0.score"), 88);
+	assert_int_equal(number("items.1.score"), 0);
+	assert_string_equal(text("items.1.reason"),
+			    "there is no power model of this node: the least score");
+	assert_int_equal(number("items.2.score"), 0);
+	assert_non_null(strstr(text("items.2.reason"), "would raise power by"));
+}
+
+/* A scheduler's own arguments may be asked about as they are, but not believed to have an effect. */
+static void test_connection_arguments(void **state)
+{
+	static const char args[] =
+		"\"args\":{" TLP
+		":{\"watcherAddress\":\"http://w:2020\",\"metricProvider\":{\"type\":"
+		"\"Prometheus\",\"address\":\"http://"
+		"p\",\"token\":\"t\",\"insecureSkipVerify\":true}}}";
+	char body[512];
+
+	(void)state;
+	snprintf(body, sizeof(body), "{\"variant\":\"upstream\",%s}", args);
+	assert_int_equal(post(body), 200);
+	snprintf(body, sizeof(body), "{%s}", args);
+	assert_int_equal(post(body), 400);
+	assert_string_equal(http_fixture_error_field(&f), "args.TargetLoadPacking.watcherAddress");
+}
+
+static void test_pod_and_arguments(void **state)
+{
+	(void)state;
+	assert_int_equal(post("{\"pod\":{\"spec\":{\"containers\":[{\"resources\":{\"requests\":{"
+			      "\"cpu\":\"350m\"}}}]}},"
+			      "\"nodes\":[\"alpha\",\"alpha\"],\"plugins\":[" TLP
+			      "],\"explain\":true,"
+			      "\"args\":{" TLP
+			      ":{\"targetUtilization\":50,\"defaultRequestsMultiplier\":\"2\"}}}"),
+			 200);
+	assert_int_equal(cJSON_GetArraySize(at("items")), 1);
+	/* (1200 + 700) / 3800 = 50 %, strained */
+	assert_int_equal(number("items.0.score"), 88);
+	assert_string_equal(text("items.0.plugins.0.terms.0.name"), "age");
+	assert_string_equal(text("items.0.plugins.0.terms.0.unit"), "seconds");
+	assert_int_equal(number("items.0.plugins.0.terms.0.value"), 2);
+	assert_string_equal(text("items.0.plugins.0.terms.1.name"), "cpuMean");
+	assert_string_equal(text("items.0.plugins.0.terms.1.unit"), "percent");
+	assert_int_equal(number("items.0.plugins.0.terms.1.value"), 30);
+	assert_string_equal(text("items.0.plugins.0.terms.4.name"), "podCpu");
+	assert_int_equal(number("items.0.plugins.0.terms.4.value"), 700);
+	assert_string_equal(text("items.0.reason"),
+			    "CPU would be at 50.0 %, within the target of 50.0 % (1200m "
+			    "measured + 700m expected of 3800m)" STRAINED);
+}
+
+static void test_blends_and_variants(void **state)
+{
+	static const struct {
+		const char *body;
+		int score, plugins;
+	} cases[] = {
+		{"{\"blend\":{" TLP ":3," LVRB ":1}}", 70, 2}, /* (3 * 76 + 53) / 4 = 70.25 */
+		{"{\"blend\":{" LVRB ":0.5}}", 53, 1},
+		{"{\"plugins\":[" LVRB "," TLP "],\"blend\":{" TLP ":2}}", 68, 2}, /* 68.33 */
+		{"{\"variant\":\"upstream\"}", 55, 3}, /* 85, 100 - (30 + 7.5) / 2 = 81.25, 0 */
+		{"{\"variant\":\"upstream\",\"args\":{" TLP ":{\"targetUtilization\":0}}}", 55, 3},
+		{"{\"blend\":{" ALLOC ":1," LIMIT ":2," PEAKS ":1}}", 32,
+		 3}, /* (88 + 2 * 20 + 0) / 4 */
+		{"{\"variant\":\"kep\"}", 61, 1},
+		{"{\"variant\":\"kep\",\"args\":{" LVRB ":{\"safeVarianceMargin\":2}}}", 53, 1},
+		{"{\"plugins\":[" LVRB "],\"args\":{" LVRB ":{\"safeVarianceSensitivity\":0.5}}}",
+		 60, 1}, /* 68 strained */
+		{"{\"plugins\":[" TLP "],\"args\":{" TLP
+		 ":{\"useLimits\":true,\"defaultRequests\":{\"cpu\":1}}}}",
+		 76, 1},
+		{"{\"variant\":null,\"plugins\":null,\"nodes\":null,\"pod\":null,\"explain\":null}",
+		 50, 3},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(post(cases[i].body), 200);
+		if (number("items.0.score") != cases[i].score)
+			fail_msg("%s: %d", cases[i].body, number("items.0.score"));
+		assert_int_equal(cJSON_GetArraySize(at("items.0.plugins")), cases[i].plugins);
+	}
+}
+
+static void test_default_requests(void **state)
+{
+	static const char pod[] = "\"nodes\":[\"alpha\"],\"plugins\":[" TLP "],"
+				  "\"pod\":{\"spec\":{\"containers\":[{}]}}";
+	static const struct {
+		const char *rest;
+		int score;
+	} cases[] = {
+		{"", 25}, /* 2200 / 3800: 40 * 42.1 / 60, strained */
+		{",\"args\":{" TLP ":{\"defaultRequests\":{\"cpu\":\"320m\"}}}", 88},
+		{",\"args\":{" TLP ":{\"defaultRequests\":{\"memory\":\"1Gi\"}}}", 25},
+		{",\"variant\":\"upstream\",\"args\":{" TLP ":{\"defaultRequests\":{}}}", 85},
+	};
+	char body[512];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		snprintf(body, sizeof(body), "{%s%s}", pod, cases[i].rest);
+		assert_int_equal(post(body), 200);
+		assert_int_equal(number("items.0.score"), cases[i].score);
+	}
+}
+
+static void test_no_nodes(void **state)
+{
+	(void)state;
+	assert_int_equal(post("{\"nodes\":[]}"), 200);
+	assert_int_equal(cJSON_GetArraySize(at("items")), 0);
+	api_fixture_close(&f);
+	api_fixture_open(&f, NULL);
+	assert_int_equal(post("{}"), 200);
+	assert_int_equal(cJSON_GetArraySize(at("items")), 0);
+	assert_int_equal(post("{\"nodes\":[\"alpha\"]}"), 400);
+}
+
+static void test_refused(void **state)
+{
+	static const struct {
+		const char *body, *field;
+	} cases[] = {
+		{"", ""},
+		{"[]", ""},
+		{"{", ""},
+		{"{} x", ""},
+		{"{\"Pod\":{}}", "Pod"},
+		{"{\"pod\":3}", "pod"},
+		{"{\"pod\":{\"spec\":{\"containers\":[{\"resources\":{\"requests\":{\"cpu\":\"1Q\"}"
+		 "}}]}}}",
+		 "pod.spec.containers[0].resources.requests.cpu"},
+		{"{\"nodes\":\"alpha\"}", "nodes"},
+		{"{\"nodes\":[\"alpha\",5]}", "nodes[1]"},
+		{"{\"nodes\":[\"alpha\",\"nobody\"]}", "nodes[1]"},
+		{"{\"explain\":1}", "explain"},
+		{"{\"variant\":\"best\"}", "variant"},
+		{"{\"variant\":1}", "variant"},
+		{"{\"variant\":\"kep\",\"plugins\":[" TLP "]}", "variant"},
+		{"{\"variant\":\"kep\",\"blend\":{" TLP ":1}}", "variant"},
+		{"{\"plugins\":[]}", "plugins"},
+		{"{\"plugins\":" TLP "}", "plugins"},
+		{"{\"plugins\":[" TLP ",\"Peek\"]}", "plugins[1]"},
+		{"{\"plugins\":[" TLP "," TLP "]}", "plugins[1]"},
+		{"{\"blend\":{}}", "blend"},
+		{"{\"blend\":{\"Nope\":1}}", "blend.Nope"},
+		{"{\"blend\":{" TLP ":0}}", "blend.TargetLoadPacking"},
+		{"{\"blend\":{" TLP ":\"1\"}}", "blend.TargetLoadPacking"},
+		{"{\"plugins\":[" TLP "],\"blend\":{" LVRB ":1}}",
+		 "blend.LoadVariationRiskBalancing"},
+		{"{\"args\":[]}", "args"},
+		{"{\"args\":{\"Nope\":{}}}", "args.Nope"},
+		{"{\"args\":{" TLP ":1}}", "args.TargetLoadPacking"},
+		{"{\"args\":{" TLP ":{\"target\":1}}}", "args.TargetLoadPacking.target"},
+		{"{\"args\":{" TLP ":{\"safeVarianceMargin\":1}}}",
+		 "args.TargetLoadPacking.safeVarianceMargin"},
+		{"{\"args\":{" TLP ":{\"targetUtilization\":0}}}",
+		 "args.TargetLoadPacking.targetUtilization"},
+		{"{\"args\":{" TLP ":{\"targetUtilization\":40.5}}}",
+		 "args.TargetLoadPacking.targetUtilization"},
+		{"{\"args\":{" TLP ":{\"defaultRequestsMultiplier\":\"1.5x\"}}}",
+		 "args.TargetLoadPacking.defaultRequestsMultiplier"},
+		{"{\"args\":{" TLP ":{\"defaultRequestsMultiplier\":\"\"}}}",
+		 "args.TargetLoadPacking.defaultRequestsMultiplier"},
+		{"{\"args\":{" TLP ":{\"defaultRequestsMultiplier\":\"NaN\"}}}",
+		 "args.TargetLoadPacking.defaultRequestsMultiplier"},
+		{"{\"args\":{" TLP ":{\"defaultRequests\":{\"cpu\":\"-1\"}}}}",
+		 "args.TargetLoadPacking.defaultRequests"},
+		{"{\"args\":{" TLP ":{\"defaultRequests\":\"1\"}}}",
+		 "args.TargetLoadPacking.defaultRequests"},
+		{"{\"args\":{" TLP ":{\"useLimits\":1}}}", "args.TargetLoadPacking.useLimits"},
+		{"{\"variant\":\"upstream\",\"args\":{" TLP ":{\"useLimits\":true}}}",
+		 "args.TargetLoadPacking.useLimits"},
+		{"{\"args\":{" LROC ":{\"smoothingWindowSize\":0}}}",
+		 "args.LowRiskOverCommitment.smoothingWindowSize"},
+		{"{\"args\":{" LROC ":{\"smoothingWindowSize\":1.5}}}",
+		 "args.LowRiskOverCommitment.smoothingWindowSize"},
+		{"{\"args\":{" LROC ":{\"riskLimitWeights\":{\"gpu\":1}}}}",
+		 "args.LowRiskOverCommitment.riskLimitWeights.gpu"},
+		{"{\"args\":{" LROC ":{\"riskLimitWeights\":{\"cpu\":1.5}}}}",
+		 "args.LowRiskOverCommitment.riskLimitWeights.cpu"},
+		{"{\"args\":{" LROC ":{\"riskLimitWeights\":{\"cpu\":\"1\"}}}}",
+		 "args.LowRiskOverCommitment.riskLimitWeights.cpu"},
+		{"{\"args\":{" LROC ":{\"riskLimitWeights\":1}}}",
+		 "args.LowRiskOverCommitment.riskLimitWeights"},
+		{"{\"args\":{" PEAKS ":{\"nodePowerModel\":{\"n\":1}}}}",
+		 "args.Peaks.nodePowerModel.n"},
+		{"{\"args\":{" PEAKS ":{\"nodePowerModel\":{\"n\":{\"k3\":1}}}}}",
+		 "args.Peaks.nodePowerModel.n.k3"},
+		{"{\"args\":{" PEAKS ":{\"nodePowerModel\":{\"n\":{\"k1\":1e999}}}}}",
+		 "args.Peaks.nodePowerModel.n.k1"},
+		{"{\"args\":{" PEAKS ":{\"nodePowerModel\":{\"n\":{},\"m\":{},\"n\":{}}}}}",
+		 "args.Peaks.nodePowerModel.n"},
+		{"{\"args\":{" ALLOC ":{\"mode\":\"least\"}}}",
+		 "args.NodeResourcesAllocatable.mode"},
+		{"{\"args\":{" ALLOC ":{\"resources\":[]}}}",
+		 "args.NodeResourcesAllocatable.resources"},
+		{"{\"args\":{" ALLOC ":{\"resources\":[{\"name\":\"cpu\",\"weight\":0}]}}}",
+		 "args.NodeResourcesAllocatable.resources[0].weight"},
+		{"{\"args\":{" ALLOC ":{\"resources\":[{\"name\":\"cpu\",\"weight\":1},{\"name\":"
+		 "\"cpu\",\"weight\":1}]}}}",
+		 "args.NodeResourcesAllocatable.resources[1].name"},
+		{"{\"args\":{" LIMIT ":{\"resources\":[{\"name\":\"gpu\",\"weight\":1}]}}}",
+		 "args.LimitAware.resources[0].name"},
+		{"{\"args\":{" LIMIT ":{\"resources\":[{\"name\":\"cpu\",\"weigth\":1}]}}}",
+		 "args.LimitAware.resources[0].weigth"},
+		{"{\"args\":{" LIMIT ":{\"resources\":[{\"name\":\"cpu\"}]}}}",
+		 "args.LimitAware.resources[0].weight"},
+		{"{\"args\":{" LIMIT ":{\"unlimited\":{\"cpu\":\"0\"}}}}",
+		 "args.LimitAware.unlimited.cpu"},
+		{"{\"args\":{" LIMIT ":{\"unlimited\":{\"gpu\":\"1\"}}}}",
+		 "args.LimitAware.unlimited.gpu"},
+		{"{\"args\":{" LIMIT ":{\"normalization\":\"Robust\"}}}",
+		 "args.LimitAware.normalization"},
+		{"{\"variant\":\"upstream\",\"args\":{" LIMIT ":{\"normalization\":\"MinMax\"}}}",
+		 "args.LimitAware.normalization"},
+		{"{\"variant\":\"upstream\",\"args\":{" LIMIT ":{\"unlimited\":{}}}}",
+		 "args.LimitAware.unlimited"},
+		{"{\"variant\":\"upstream\",\"args\":{" TLP
+		 ":{\"metricProvider\":{\"type\":\"Datadog\"}}}}",
+		 "args.TargetLoadPacking.metricProvider.type"},
+		{"{\"variant\":\"upstream\",\"args\":{" TLP ":{\"metricProvider\":{\"url\":1}}}}",
+		 "args.TargetLoadPacking.metricProvider.url"},
+		{"{\"variant\":\"kep\",\"plugins\":[" LIMIT "]}", "variant"},
+		{"{\"args\":{" LVRB ":{\"safeVarianceMargin\":-1}}}",
+		 "args.LoadVariationRiskBalancing.safeVarianceMargin"},
+		{"{\"args\":{" LVRB ":{\"safeVarianceSensitivity\":\"2\"}}}",
+		 "args.LoadVariationRiskBalancing.safeVarianceSensitivity"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		if (post(cases[i].body) != 400 ||
+		    strcmp(http_fixture_error_field(&f), cases[i].field) != 0)
+			fail_msg("%s: %s", cases[i].body, f.response.body.data);
+		assert_string_equal(api_fixture_error(&f), "badRequest");
+		assert_string_equal(f.response.content_type, "application/json");
+	}
+}
+
+#define TEST(name) API_FIXTURE_TEST(name, &f)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_all_nodes),
+		TEST(test_explanation),
+		TEST(test_limits),
+		TEST(test_peaks),
+		TEST(test_connection_arguments),
+		TEST(test_pod_and_arguments),
+		TEST(test_blends_and_variants),
+		TEST(test_default_requests),
+		TEST(test_no_nodes),
+		TEST(test_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
