@@ -29,6 +29,7 @@
 #include "aggregator/edge/ingest.h"
 #include "aggregator/engine_saver.h"
 #include "aggregator/state/counters.h"
+#include "aggregator/state/join.h"
 #include "aggregator/state/usage.h"
 #include "aggregator/state/view.h"
 #include "shared/clock.h"
@@ -63,6 +64,7 @@ struct engine {
 	struct keyring_place *key_place; /* NULL: no key */
 	struct keyring keys;
 	struct usage_state *usage;
+	struct join *join;
 	struct saver *saver; /* NULL: without a state directory */
 	int64_t published_ns; /* monotonic */
 	int64_t refusal_logged_ns; /* Unix time */
@@ -126,7 +128,11 @@ static enum frame_result on_interval(void *ctx, const struct frame_header *heade
 
 static void publish(struct engine *e)
 {
-	view_slot_publish(e->views, usage_view(e->usage, clock_wall_ns()));
+	int64_t now_ns = clock_wall_ns();
+	size_t count;
+	struct node_page *const *pages = usage_pages(e->usage, now_ns, &count);
+
+	view_slot_publish(e->views, join_view(e->join, pages, count, NULL, now_ns));
 	e->published_ns = clock_mono_ns();
 	counter_add(&e->counters.views_published, 1);
 }
@@ -279,6 +285,7 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 	e->published_ns = -PUBLISH_NS;
 	raise_descriptor_limit();
 	e->usage = usage_new(&usage_limits);
+	e->join = join_new();
 	e->views = view_slot_new();
 	e->api_context = (struct api_context){
 		.views = e->views,
@@ -346,6 +353,7 @@ void engine_close(struct engine *e)
 	ingest_close(e->ingest);
 	watcher_cache_free(e->api_context.watcher_cache);
 	view_slot_free(e->views);
+	join_free(e->join);
 	usage_free(e->usage);
 	keyring_wipe(&e->keys);
 	keyring_close(e->key_place);

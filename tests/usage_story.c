@@ -83,6 +83,6 @@ const struct page_pod *story_pod(const struct node_page *p, const char *name)
 const struct node_page *story_page(struct usage_state *u, struct view **v)
 {
 	*v = usage_view(u, T0);
-	assert_int_equal((*v)->page_count, 1);
-	return (*v)->pages[0];
+	assert_int_equal((*v)->node_count, 1);
+	return (*v)->nodes[0]->page;
 }

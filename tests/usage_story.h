@@ -3,7 +3,7 @@
 #ifndef EVENKEEL_TESTS_USAGE_STORY_H
 #define EVENKEEL_TESTS_USAGE_STORY_H
 
-#include "aggregator/state/usage.h"
+#include "tests/usage_view.h"
 
 #define SEC 1000000000LL
 #define T0  (1700000010LL * SEC)

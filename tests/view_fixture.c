@@ -117,6 +117,19 @@ static int compare_pages(const void *a, const void *b)
 	return strcmp((*page_a)->name, (*page_b)->name);
 }
 
+struct view *view_fixture_of_pages(uint64_t version, int64_t time_ns, struct node_page **pages,
+				   size_t count)
+{
+	struct view_node **nodes = mem_zalloc(count + 1, sizeof(struct view_node *));
+
+	for (size_t i = 0; i < count; i++) {
+		nodes[i] = view_node_new(pages[i], NULL);
+		page_drop(pages[i]);
+	}
+	free(pages);
+	return view_new(version, time_ns, nodes, count, NULL, NULL);
+}
+
 struct view *view_fixture_of(const struct node_page *pages, size_t count)
 {
 	struct node_page **copies = mem_zalloc(count, sizeof(struct node_page *));
@@ -124,7 +137,7 @@ struct view *view_fixture_of(const struct node_page *pages, size_t count)
 	for (size_t i = 0; i < count; i++)
 		copies[i] = page_new(&pages[i]);
 	qsort(copies, count, sizeof(struct node_page *), compare_pages);
-	return view_new(7, VIEW_FIXTURE_NOW_NS, copies, count);
+	return view_fixture_of_pages(7, VIEW_FIXTURE_NOW_NS, copies, count);
 }
 
 static struct view *view_of_all(struct node_page *alpha)

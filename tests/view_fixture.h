@@ -31,5 +31,8 @@ struct node_page view_fixture_node(const char *name, int64_t end_ns, double hist
 				   double cpu_mean, double cpu_stddev);
 /* A view of copies of those pages, sorted by name here. */
 struct view *view_fixture_of(const struct node_page *pages, size_t count);
+/* A view of those pages, sorted by name; takes over the array and one hold of each page. */
+struct view *view_fixture_of_pages(uint64_t version, int64_t time_ns, struct node_page **pages,
+				   size_t count);
 
 #endif

@@ -257,8 +257,8 @@ static void write_ages(struct buf *out, const struct view *v, int64_t now_ns)
 	static const char name[] = "evenkeel_node_sample_age_seconds";
 
 	write_family(out, name, "gauge", "Age of the newest measurement.");
-	for (size_t i = 0; i < v->page_count; i++) {
-		const struct node_page *p = v->pages[i];
+	for (size_t i = 0; i < v->node_count; i++) {
+		const struct node_page *p = v->nodes[i]->page;
 
 		if (page_freshness(p, now_ns) != NEVER)
 			add_node_sample(out, name, p, "",
@@ -276,10 +276,10 @@ static void write_node_family(struct buf *out, const struct node_family *family,
 			      bool (*shown)(const struct node_page *p, int64_t now_ns))
 {
 	write_family(out, family->name, type_of(family->name), family->help);
-	for (size_t i = 0; i < v->page_count; i++)
-		if (shown(v->pages[i], now_ns))
-			add_node_sample(out, family->name, v->pages[i], "",
-					family->value(v->pages[i]));
+	for (size_t i = 0; i < v->node_count; i++)
+		if (shown(v->nodes[i]->page, now_ns))
+			add_node_sample(out, family->name, v->nodes[i]->page, "",
+					family->value(v->nodes[i]->page));
 }
 
 static void write_node_families(struct buf *out, const struct view *v, int64_t now_ns)
@@ -303,9 +303,9 @@ static void write_split_families(struct buf *out, const struct view *v, int64_t 
 		const struct split_family *family = &split_families[f];
 
 		write_family(out, family->name, type_of(family->name), family->help);
-		for (size_t i = 0; i < v->page_count; i++)
-			if (is_shown(v->pages[i], now_ns))
-				add_split(out, family, v->pages[i]);
+		for (size_t i = 0; i < v->node_count; i++)
+			if (is_shown(v->nodes[i]->page, now_ns))
+				add_split(out, family, v->nodes[i]->page);
 	}
 }
 
@@ -344,8 +344,8 @@ static void write_windows(struct buf *out, const struct view *v, int64_t now_ns,
 	write_family(out, name, "gauge",
 		     cpu ? "CPU use over a sliding window, from every sample in it."
 			 : "Memory in use over a sliding window.");
-	for (size_t i = 0; i < v->page_count; i++) {
-		const struct node_page *p = v->pages[i];
+	for (size_t i = 0; i < v->node_count; i++) {
+		const struct node_page *p = v->nodes[i]->page;
 
 		if (!is_shown(p, now_ns))
 			continue;
@@ -369,9 +369,10 @@ static void write_tiers(struct buf *out, const struct view *v, int64_t now_ns)
 	static const char name[] = "evenkeel_node_sampler_info";
 
 	write_family(out, name, "gauge", "By which means the node is sampled.");
-	for (size_t i = 0; i < v->page_count; i++)
-		if (is_shown(v->pages[i], now_ns))
-			add_node_sample(out, name, v->pages[i], labels[v->pages[i]->tier], 1);
+	for (size_t i = 0; i < v->node_count; i++)
+		if (is_shown(v->nodes[i]->page, now_ns))
+			add_node_sample(out, name, v->nodes[i]->page,
+					labels[v->nodes[i]->page->tier], 1);
 }
 
 /* --- the service itself ------------------------------------------------------------------------------------------ */
@@ -381,8 +382,8 @@ static void write_states(struct buf *out, const struct view *v, int64_t now_ns)
 	static const enum freshness states[] = {FRESH, LATE, EXPIRED, NEVER};
 	size_t nodes[NEVER + 1] = {0};
 
-	for (size_t i = 0; i < v->page_count; i++)
-		nodes[page_freshness(v->pages[i], now_ns)]++;
+	for (size_t i = 0; i < v->node_count; i++)
+		nodes[page_freshness(v->nodes[i]->page, now_ns)]++;
 	write_family(out, "evenkeel_nodes", "gauge", "Nodes by the age of what is known of them.");
 	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
 		buf_printf(out, "evenkeel_nodes{state=\"%s\"} %zu\n", freshness_name(states[i]),

@@ -110,9 +110,9 @@ static void answer_list(const struct view *v, const struct list_query *q, int64_
 	struct jsonw w;
 
 	list_pick_init(&pick, q);
-	for (size_t i = 0; i < v->page_count; i++)
-		if (!q->node || strcmp(v->pages[i]->name, q->node) == 0)
-			list_pick_offer(&pick, (struct list_item){.page = v->pages[i]});
+	for (size_t i = 0; i < v->node_count; i++)
+		if (!q->node || strcmp(v->nodes[i]->page->name, q->node) == 0)
+			list_pick_offer(&pick, (struct list_item){.page = v->nodes[i]->page});
 	list_pick_sort(&pick);
 	jsonw_init(&w, &rs->body);
 	list_write_open(&w, "NodeList", now_ns);
@@ -128,7 +128,7 @@ static void answer_list(const struct view *v, const struct list_query *q, int64_
 static void answer_one(const struct view *v, const char *name, int64_t now_ns,
 		       struct api_response *rs)
 {
-	const struct node_page *p = view_find(v, name);
+	const struct node_page *p = view_find_page(v, name);
 	struct jsonw w;
 
 	if (!p) {

@@ -115,8 +115,8 @@ static void offer_all(struct list_pick *pick, const struct view *v)
 
 	if (q->namespace)
 		return; /* no pod's namespace is known */
-	for (size_t i = 0; i < v->page_count; i++) {
-		const struct node_page *page = v->pages[i];
+	for (size_t i = 0; i < v->node_count; i++) {
+		const struct node_page *page = v->nodes[i]->page;
 
 		if (q->node && strcmp(page->name, q->node) != 0)
 			continue;

@@ -46,7 +46,7 @@ static bool choose_pages(const struct view *v, const cJSON *names, bool *chosen,
 	for (const cJSON *item = names->child; item; item = item->next, i++) {
 		size_t found = view_index(v, item->valuestring);
 
-		if (found == v->page_count) {
+		if (found == v->node_count) {
 			char *field = mem_printf("nodes[%zu]", i);
 
 			api_fail(rs, FAIL_BAD_REQUEST, field,
@@ -75,16 +75,16 @@ static bool read_nodes(struct job *job, const struct view *v, int64_t now_ns,
 		       struct api_response *rs)
 {
 	const struct scores_request *rq = job->rq;
-	bool *chosen = mem_zalloc(v->page_count + 1, sizeof(*chosen));
+	bool *chosen = mem_zalloc(v->node_count + 1, sizeof(*chosen));
 	bool ok = !rq->nodes || choose_pages(v, rq->nodes, chosen, rs);
 
 	if (ok) {
-		job->nodes = mem_alloc((v->page_count + 1) * sizeof(*job->nodes));
-		for (size_t i = 0; i < v->page_count; i++) {
-			if (i + AHEAD < v->page_count)
-				prefetch_page(v->pages[i + AHEAD]);
+		job->nodes = mem_alloc((v->node_count + 1) * sizeof(*job->nodes));
+		for (size_t i = 0; i < v->node_count; i++) {
+			if (i + AHEAD < v->node_count)
+				prefetch_page(v->nodes[i + AHEAD]->page);
 			if (!rq->nodes || chosen[i])
-				score_node_from_page(v->pages[i], now_ns, rq->variant,
+				score_node_from_page(v->nodes[i]->page, now_ns, rq->variant,
 						     &job->nodes[job->node_count++]);
 		}
 	}

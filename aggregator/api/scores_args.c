@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/api/pod_json.h"
+#include "aggregator/model/pod_json.h"
 #include "aggregator/policy/metric_provider.h"
 #include "shared/mem.h"
 #include "shared/quantity.h"

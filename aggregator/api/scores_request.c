@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "aggregator/api/pod_json.h"
+#include "aggregator/model/pod_json.h"
 
 struct parser {
 	struct scores_request *rq;

@@ -154,8 +154,9 @@ static bool find_upstream_window(const struct view *v, int64_t now_ns, enum wind
 	static const enum window order[] = {WINDOW_15M, WINDOW_10M};
 
 	for (size_t k = 0; k < sizeof(order) / sizeof(order[0]); k++) {
-		for (size_t i = 0; i < v->page_count; i++) {
-			if (is_alive(v->pages[i], now_ns) && window_of(v->pages[i], order[k])) {
+		for (size_t i = 0; i < v->node_count; i++) {
+			if (is_alive(v->nodes[i]->page, now_ns) &&
+			    window_of(v->nodes[i]->page, order[k])) {
 				*window = order[k];
 				return true;
 			}
@@ -198,7 +199,7 @@ static void answer_view(const struct api_context *ctx, const struct view *v,
 			const struct node_page *only, enum window upstream_window, int64_t now_ns,
 			struct api_response *rs)
 {
-	size_t most = only ? 1 : v->page_count;
+	size_t most = only ? 1 : v->node_count;
 	struct selection s = {
 		.now_ns = now_ns,
 		.upstream = ctx->watcher_upstream,
@@ -211,7 +212,7 @@ static void answer_view(const struct api_context *ctx, const struct view *v,
 	};
 
 	for (size_t i = 0; i < most; i++)
-		select_node(&s, only ? only : v->pages[i]);
+		select_node(&s, only ? only : v->nodes[i]->page);
 	if (only && !s.count && s.upstream)
 		rs->status = 404;
 	else if (only && !s.count)
@@ -226,7 +227,7 @@ static void answer_view(const struct api_context *ctx, const struct view *v,
 static void answer_upstream(const struct api_context *ctx, const struct view *v, const char *host,
 			    int64_t now_ns, struct api_response *rs)
 {
-	const struct node_page *only = *host ? view_find(v, host) : NULL;
+	const struct node_page *only = *host ? view_find_page(v, host) : NULL;
 	enum window window;
 
 	rs->content_type = JSON;
@@ -241,9 +242,9 @@ static void answer_upstream(const struct api_context *ctx, const struct view *v,
 static void answer_corrected(const struct api_context *ctx, const struct view *v, const char *host,
 			     int64_t now_ns, struct api_response *rs)
 {
-	const struct node_page *only = *host ? view_find(v, host) : NULL;
+	const struct node_page *only = *host ? view_find_page(v, host) : NULL;
 
-	if (!v->page_count)
+	if (!v->node_count)
 		api_fail(rs, FAIL_NO_DATA, NULL, "no agent has reported yet");
 	else if (*host && !only)
 		api_fail(rs, FAIL_NOT_FOUND, "host", "no agent has reported from a node \"%s\"",
@@ -334,8 +335,8 @@ void api_watcher_health(const struct api_context *ctx, const struct api_request 
 
 	(void)rq;
 	rs->status = 503;
-	for (size_t i = 0; i < v->page_count && rs->status != 200; i++)
-		if (page_freshness(v->pages[i], now_ns) == FRESH)
+	for (size_t i = 0; i < v->node_count && rs->status != 200; i++)
+		if (page_freshness(v->nodes[i]->page, now_ns) == FRESH)
 			rs->status = 200;
 	view_drop(v);
 }

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "aggregator/state/pod_spec.h"
+#include "aggregator/model/pod_spec.h"
 #include "aggregator/state/view.h"
 #include "shared/reason.h"
 

@@ -106,8 +106,8 @@ static bool is_measured(const struct node_page *page, int64_t now_ns)
 
 bool score_any_measured(const struct view *v, int64_t now_ns)
 {
-	for (size_t i = 0; i < v->page_count; i++)
-		if (is_measured(v->pages[i], now_ns))
+	for (size_t i = 0; i < v->node_count; i++)
+		if (is_measured(v->nodes[i]->page, now_ns))
 			return true;
 	return false;
 }

@@ -64,7 +64,7 @@ struct usage_state {
 	size_t count, room;
 	struct usage_node **nodes; /* owned; sorted by name */
 	uint64_t generation; /* of the newest change of any node */
-	uint64_t version; /* of the newest view */
+	struct node_page **pages; /* owned; what usage_pages() gave last, borrowed from the nodes */
 	bool dirty;
 	uint64_t save; /* begun last */
 	uint64_t saved; /* newest that is in the database */
@@ -87,6 +87,7 @@ void usage_free(struct usage_state *u)
 	for (size_t i = 0; i < u->count; i++)
 		usage_node_free(u->nodes[i]);
 	free(u->nodes);
+	free(u->pages);
 	page_scratch_free_members(&u->scratch);
 	free(u);
 }
@@ -330,13 +331,11 @@ static void forget_silent(struct usage_state *u, int64_t now_ns)
 	u->count = count;
 }
 
-struct view *usage_view(struct usage_state *u, int64_t now_ns)
+struct node_page *const *usage_pages(struct usage_state *u, int64_t now_ns, size_t *count)
 {
-	struct node_page **pages;
-	size_t count = 0;
-
 	forget_silent(u, now_ns);
-	pages = mem_alloc(u->count * sizeof(struct node_page *));
+	u->pages = mem_realloc(u->pages, (u->count + 1) * sizeof(struct node_page *));
+	*count = 0;
 	for (size_t i = 0; i < u->count; i++) {
 		struct usage_node *n = u->nodes[i];
 
@@ -344,10 +343,10 @@ struct view *usage_view(struct usage_state *u, int64_t now_ns)
 			continue;
 		if (!n->page)
 			n->page = usage_node_page(n, &u->scratch);
-		pages[count++] = page_hold(n->page);
+		u->pages[(*count)++] = n->page;
 	}
 	u->dirty = false;
-	return view_new(++u->version, now_ns, pages, count);
+	return u->pages;
 }
 
 bool usage_dirty(const struct usage_state *u)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The usage state: every node's windows, fed by one call, published as views. Owned by the loop thread. */
+/* The usage state: every node's windows, fed by one call, given out as pages. Owned by the loop thread. */
 #ifndef EVENKEEL_AGGREGATOR_STATE_USAGE_H
 #define EVENKEEL_AGGREGATOR_STATE_USAGE_H
 
 #include <stdint.h>
 
 #include "aggregator/state/usage_check.h"
-#include "aggregator/state/view.h"
+#include "aggregator/state/page.h"
 #include "shared/buf.h"
 #include "shared/frame.h"
 #include "shared/interval.h"
@@ -57,12 +57,12 @@ void usage_apply(struct usage_state *u, const char *node, const uint8_t run[FRAM
 		 struct usage_answer *answer);
 
 /*
- * A view of everything applied so far, rebuilding only the pages of nodes that changed since the last call. A page
- * shows the pods of the node's newest interval, its windows as of that interval's end. Nodes silent for a day are
- * forgotten.
+ * The pages of all nodes heard so far, sorted by name, rebuilding only those of nodes that changed since the last call.
+ * Borrowed until the next call; whoever keeps one holds it. A page shows the pods of the node's newest interval, its
+ * windows as of that interval's end. Nodes silent for a day are forgotten.
  */
-struct view *usage_view(struct usage_state *u, int64_t now_ns);
-/* True when something was applied or restored since the last usage_view(). */
+struct node_page *const *usage_pages(struct usage_state *u, int64_t now_ns, size_t *count);
+/* True when something was applied or restored since the last usage_pages(). */
 bool usage_dirty(const struct usage_state *u);
 
 /*

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A view owns its array and one hold of each page, so publishing copies pointers and a reader keeps what it took
+ * A view owns its array and one hold of each node, so publishing copies pointers and a reader keeps what it took
  * for as long as it likes. The slot's mutex covers a pointer copy and a count; the last drop, which may free
- * thousands of pages, always happens outside it.
+ * thousands of nodes, always happens outside it.
  */
 #include "aggregator/state/view.h"
 
@@ -18,17 +18,20 @@ struct view_slot {
 	struct view *view; /* under lock; held */
 };
 
-struct view *view_new(uint64_t version, int64_t time_ns, struct node_page **pages, size_t count)
+struct view *view_new(uint64_t version, int64_t time_ns, struct view_node **nodes, size_t count,
+		      struct cluster *cluster, struct owner_table *owners)
 {
 	struct view *v = mem_alloc(sizeof(*v));
 
 	for (size_t i = 1; i < count; i++)
-		assert(strcmp(pages[i - 1]->name, pages[i]->name) < 0);
+		assert(strcmp(nodes[i - 1]->name, nodes[i]->name) < 0);
 	atomic_init(&v->users, 1);
 	v->version = version;
 	v->time_ns = time_ns;
-	v->page_count = count;
-	v->pages = pages;
+	v->node_count = count;
+	v->nodes = nodes;
+	v->cluster = cluster;
+	v->owners = owners;
 	return v;
 }
 
@@ -50,32 +53,39 @@ void view_drop(struct view *v)
 	assert(users > 0);
 	if (users > 1)
 		return;
-	for (size_t i = 0; i < v->page_count; i++)
-		page_drop(v->pages[i]);
-	free(v->pages);
+	for (size_t i = 0; i < v->node_count; i++)
+		view_node_drop(v->nodes[i]);
+	free(v->nodes);
 	free(v);
 }
 
-static int compare_page(const void *key, const void *page)
+static int compare_node(const void *key, const void *node)
 {
-	return strcmp(key, (*(struct node_page *const *)page)->name);
+	return strcmp(key, (*(struct view_node *const *)node)->name);
 }
 
 size_t view_index(const struct view *v, const char *node)
 {
-	struct node_page **found;
+	struct view_node **found;
 
-	if (!v->page_count)
+	if (!v->node_count)
 		return 0;
-	found = bsearch(node, v->pages, v->page_count, sizeof(struct node_page *), compare_page);
-	return found ? (size_t)(found - v->pages) : v->page_count;
+	found = bsearch(node, v->nodes, v->node_count, sizeof(struct view_node *), compare_node);
+	return found ? (size_t)(found - v->nodes) : v->node_count;
 }
 
-const struct node_page *view_find(const struct view *v, const char *node)
+const struct view_node *view_find(const struct view *v, const char *node)
 {
 	size_t at = view_index(v, node);
 
-	return at < v->page_count ? v->pages[at] : NULL;
+	return at < v->node_count ? v->nodes[at] : NULL;
+}
+
+const struct node_page *view_find_page(const struct view *v, const char *node)
+{
+	const struct view_node *n = view_find(v, node);
+
+	return n ? n->page : NULL;
 }
 
 struct view_slot *view_slot_new(void)
@@ -83,7 +93,7 @@ struct view_slot *view_slot_new(void)
 	struct view_slot *s = mem_alloc(sizeof(*s));
 
 	pthread_mutex_init(&s->lock, NULL);
-	s->view = view_new(0, 0, NULL, 0);
+	s->view = view_new(0, 0, NULL, 0, NULL, NULL);
 	return s;
 }
 

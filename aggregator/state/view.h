@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The whole cluster at one moment: an immutable array of node pages that any thread may hold. */
+/* The whole cluster at one moment, measured and as the API tells it: immutable, and any thread may hold it. */
 #ifndef EVENKEEL_AGGREGATOR_STATE_VIEW_H
 #define EVENKEEL_AGGREGATOR_STATE_VIEW_H
 
@@ -7,24 +7,95 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "aggregator/model/model.h"
 #include "aggregator/state/page.h"
+
+/* A pod of a node: as the API knows it, as it is measured, or both. */
+struct view_pod {
+	const struct kube_pod *pod; /* NULL: the API does not know it */
+	const struct page_pod *use; /* NULL: not measured */
+};
+
+/* What a node's pods ask for together, of those whose requests count (kube_pod_is_active()). */
+struct view_sums {
+	struct resources requests, limits; /* limits of containers that have one */
+	uint32_t unlimited_cpu, unlimited_mem; /* containers without a limit */
+	int64_t unlimited_requests_cpu, unlimited_requests_mem; /* what those request */
+	/* The same by what the kernel enforces on measured pods; pods only, no slices and units. */
+	int64_t kernel_cpu_milli, kernel_mem_bytes;
+	uint32_t kernel_unlimited_cpu, kernel_unlimited_mem; /* measured pods without a limit */
+	uint32_t kernel_unknown; /* pods whose limits are not known: not measured, or not read */
+};
+
+/* One node and its pods. Immutable. */
+struct view_node {
+	atomic_uint users;
+	const char *name; /* of the page */
+	struct node_page
+		*page; /* held; never NULL: of a node that was never heard an empty one (NEVER) */
+	struct model_node *model; /* held; NULL: no API, or it does not know the node */
+	int64_t cpu_capacity_milli, mem_capacity_bytes; /* the API's, else measured; 0 unknown */
+	int64_t cpu_allocatable_milli, mem_allocatable_bytes; /* the API's, else the capacity */
+	struct view_sums sums; /* zero where model is NULL */
+	/*
+	 * Sorted by namespace and name; those only measured have the namespace "" and their cgroup's name, and so come first. Where
+	 * there is no model: the page's pods, in its order.
+	 */
+	size_t pod_count;
+	struct view_pod *pods; /* owned; what they point to lives in page and model */
+};
+
+/* The measured use of the pods of one owner, on all nodes. */
+struct owner_use {
+	const char *uid; /* borrowed from a pod of the view */
+	uint32_t pods; /* that are measured long enough to count */
+	double cpu_milli; /* mean of each, over the longest covered window */
+	double working_set_bytes;
+};
+
+struct owner_table {
+	atomic_uint users;
+	size_t count;
+	struct owner_use of[]; /* sorted by uid */
+};
 
 struct view {
 	atomic_uint users;
 	uint64_t version; /* +1 per publication */
 	int64_t time_ns; /* Unix time of publication */
-	size_t page_count;
-	struct node_page **pages; /* each held; sorted by name */
+	size_t node_count;
+	struct view_node **nodes; /* each held; sorted by name */
+	struct cluster *cluster; /* held; NULL: standalone, nobody asks an API */
+	struct owner_table *owners; /* held; NULL: none known */
 };
 
-/* Takes over the array and one hold of every page in it. */
-struct view *view_new(uint64_t version, int64_t time_ns, struct node_page **pages, size_t count);
+/*
+ * Puts page and model of one node together, holding both; either may be NULL, but not both. A measured pod is an API's pod
+ * by its uid; a static pod's cgroup has the uid of annotation kubernetes.io/config.hash, which stands for it.
+ */
+struct view_node *view_node_new(struct node_page *page, struct model_node *model);
+struct view_node *view_node_hold(struct view_node *n);
+void view_node_drop(struct view_node *n); /* any thread; NULL is allowed */
+const char *view_pod_namespace(const struct view_pod *p); /* "" */
+const char *view_pod_name(const struct view_pod *p);
+const char *view_pod_uid(const struct view_pod *p); /* "" */
+/* The pod, or NULL. */
+const struct view_pod *view_node_find_pod(const struct view_node *n, const char *namespace,
+					  const char *name);
+
+/* Takes over the array and one hold of every node in it, of the cluster and of the owners (both may be NULL). */
+struct view *view_new(uint64_t version, int64_t time_ns, struct view_node **nodes, size_t count,
+		      struct cluster *cluster, struct owner_table *owners);
 struct view *view_hold(struct view *v);
 void view_drop(struct view *v);
-/* The place of the node's page in v->pages, or page_count. */
+/* The place of the node in v->nodes, or node_count. */
 size_t view_index(const struct view *v, const char *node);
-/* The node's page, or NULL. */
-const struct node_page *view_find(const struct view *v, const char *node);
+/* The node, or NULL. */
+const struct view_node *view_find(const struct view *v, const char *node);
+/* Its page, or NULL where there is no such node. */
+const struct node_page *view_find_page(const struct view *v, const char *node);
+/* What the pods of an owner use, or NULL. */
+const struct owner_use *view_owner(const struct view *v, const char *uid);
 
 /* Where the loop thread puts the newest view and readers take it: one mutex, held for a pointer and a count. */
 struct view_slot;

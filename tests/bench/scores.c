@@ -97,17 +97,18 @@ static struct view *make_view(void)
 		page.pod_count = PODS;
 		pages[i] = page_new(&page);
 	}
-	return view_new(1, VIEW_FIXTURE_NOW_NS, pages, NODES);
+	return view_fixture_of_pages(1, VIEW_FIXTURE_NOW_NS, pages, NODES);
 }
 
 /* As with an API: requests known, so that every plugin has something to do. */
 static struct score_node *read_nodes(const struct view *v, const struct power_model *model)
 {
-	struct score_node *nodes = mem_alloc(v->page_count * sizeof(*nodes));
+	struct score_node *nodes = mem_alloc(v->node_count * sizeof(*nodes));
 	uint32_t seed = 2;
 
-	for (size_t i = 0; i < v->page_count; i++) {
-		score_node_from_page(v->pages[i], VIEW_FIXTURE_NOW_NS, SCORE_CORRECTED, &nodes[i]);
+	for (size_t i = 0; i < v->node_count; i++) {
+		score_node_from_page(v->nodes[i]->page, VIEW_FIXTURE_NOW_NS, SCORE_CORRECTED,
+				     &nodes[i]);
 		nodes[i].power = model;
 		nodes[i].load.requests_known = true;
 		nodes[i].load.of[SCORE_CPU].requests = (int64_t)(3800 * fixture_random(&seed));

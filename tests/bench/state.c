@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/state/usage.h"
 #include "aggregator/state/usage_node.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 #include "tests/bench_report.h"
 #include "tests/usage_fixture.h"
+#include "tests/usage_view.h"
 
 #define START_NS (1700000000 * NS_PER_SEC)
 

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "aggregator/edge/store/store.h"
-#include "aggregator/state/usage.h"
 #include "aggregator/state/usage_node.h"
 #include "aggregator/state/view.h"
 #include "shared/clock.h"
@@ -17,6 +16,7 @@
 #include "tests/bench_report.h"
 #include "tests/process.h"
 #include "tests/usage_fixture.h"
+#include "tests/usage_view.h"
 
 #define MIB (1024.0 * 1024)
 
@@ -161,8 +161,8 @@ static void bench_starts(const char *dir, int64_t now_ns)
 		}
 		v = usage_view(u, now_ns);
 		all[i] = ms_since(start_ns);
-		if (v->page_count != NODES) {
-			fprintf(stderr, "%zu nodes came back\n", v->page_count);
+		if (v->node_count != NODES) {
+			fprintf(stderr, "%zu nodes came back\n", v->node_count);
 			exit(1);
 		}
 		view_drop(v);

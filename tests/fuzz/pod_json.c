@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/api/pod_json.h"
+#include "aggregator/model/pod_json.h"
 #include "aggregator/api/scores_request.h"
 #include "shared/mem.h"
 

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "aggregator/api/pod_json.h"
+#include "aggregator/model/pod_json.h"
 
 static int parse(const char *text, struct pod_spec *spec, char field[POD_JSON_FIELD_MAX],
 		 struct reason *reason, cJSON **tree)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/state/pod_spec.h"
+#include "aggregator/model/pod_spec.h"
 #include "shared/mem.h"
 
 enum { MOST = 3 };

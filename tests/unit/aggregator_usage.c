@@ -14,7 +14,6 @@
 
 #include <cmocka.h>
 
-#include "aggregator/state/usage.h"
 #include "aggregator/state/usage_node.h"
 #include "tests/usage_fixture.h"
 #include "tests/usage_story.h"
@@ -89,7 +88,7 @@ static void unknown_references_ask_for_identities(void **state)
 	assert_int_equal(a.resend_from, 2);
 	assert_int_equal(a.applied, 1);
 	assert_false(usage_dirty(u));
-	assert_ptr_equal(story_page(u, &after), before->pages[0]);
+	assert_ptr_equal(story_page(u, &after), before->nodes[0]->page);
 	view_drop(after);
 
 	i = story_interval(2, 5, 10, 3); /* nor was 3 remembered */
@@ -191,10 +190,10 @@ static void limits_are_kept(void **state)
 	assert_int_equal(a.resend_from, 0);
 
 	v = usage_view(u, T0);
-	assert_int_equal(v->page_count, 3);
-	assert_non_null(view_find(v, "n1"));
-	assert_non_null(view_find(v, "n2"));
-	assert_non_null(view_find(v, "n3"));
+	assert_int_equal(v->node_count, 3);
+	assert_non_null(view_find_page(v, "n1"));
+	assert_non_null(view_find_page(v, "n2"));
+	assert_non_null(view_find_page(v, "n3"));
 	view_drop(v);
 	usage_free(u);
 }
@@ -359,9 +358,9 @@ static void identities_are_remembered(void **state)
 	i->entries[0].limits = (struct kernel_limits){.cpu_milli = 700, .mem_bytes = LIMIT_UNKNOWN};
 	story_tell_ok(u, 'r', i);
 	assert_int_equal(story_page(u, &v)->pods[0].limits->cpu_milli, 700);
-	assert_int_equal(v->pages[0]->pods[0].limits->mem_bytes, LIMIT_UNKNOWN);
-	assert_int_equal(v->pages[0]->pods[0].qos, QOS_BEST_EFFORT);
-	assert_int_equal(v->pages[0]->pods[0].usage.cpu_milli[0].samples, 150);
+	assert_int_equal(v->nodes[0]->page->pods[0].limits->mem_bytes, LIMIT_UNKNOWN);
+	assert_int_equal(v->nodes[0]->page->pods[0].qos, QOS_BEST_EFFORT);
+	assert_int_equal(v->nodes[0]->page->pods[0].usage.cpu_milli[0].samples, 150);
 	view_drop(v);
 	usage_free(u);
 }
@@ -448,7 +447,7 @@ static void what_left_is_not_shown_but_kept_a_while(void **state)
 	story_tell_ok(u, 'r', lone(1, 0, 1, NULL, "a"));
 	story_tell_ok(u, 'r', lone(2, 5, 2, NULL, "b"));
 	assert_int_equal(story_page(u, &v)->pod_count, 1);
-	assert_string_equal(v->pages[0]->pods[0].name, "b");
+	assert_string_equal(v->nodes[0]->page->pods[0].name, "b");
 	view_drop(v);
 	story_tell_ok(u, 'r', lone(3, 10, 1, NULL, NULL)); /* its reference is still known */
 	assert_int_equal(samples_of(u, "a"), 100);
@@ -558,19 +557,18 @@ static void views_share_what_did_not_change(void **state)
 	assert_true(usage_dirty(u));
 	first = usage_view(u, T0 + 6 * SEC);
 	assert_false(usage_dirty(u));
-	assert_int_equal(first->page_count, 2);
-	assert_string_equal(first->pages[0]->name, "a");
+	assert_int_equal(first->node_count, 2);
+	assert_string_equal(first->nodes[0]->page->name, "a");
 	assert_int_equal(first->time_ns, T0 + 6 * SEC);
 	story_tell(u, "b", 'r', story_interval(2, 5, 10, 0), 10);
 	second = usage_view(u, T0 + 10 * SEC);
-	assert_int_equal(second->version, first->version + 1);
-	assert_ptr_equal(second->pages[0], first->pages[0]);
-	assert_ptr_not_equal(second->pages[1], first->pages[1]);
-	assert_true(second->pages[1]->generation > first->pages[1]->generation);
-	assert_int_equal(first->pages[1]->end_ns, T0 + 5 * SEC); /* as it was */
+	assert_ptr_equal(second->nodes[0]->page, first->nodes[0]->page);
+	assert_ptr_not_equal(second->nodes[1]->page, first->nodes[1]->page);
+	assert_true(second->nodes[1]->page->generation > first->nodes[1]->page->generation);
+	assert_int_equal(first->nodes[1]->page->end_ns, T0 + 5 * SEC); /* as it was */
 	view_drop(first);
 	usage_free(u);
-	assert_string_equal(second->pages[0]->name, "a");
+	assert_string_equal(second->nodes[0]->page->name, "a");
 	third = view_hold(second);
 	view_drop(second);
 	view_drop(third);
@@ -587,11 +585,11 @@ static void silent_nodes_are_forgotten_after_a_day(void **state)
 	story_tell(u, "b", 'r', story_interval(1, 5, 10, 0), 10);
 	story_tell(u, "c", 'r', story_interval(9, 5, 10, 0), 10); /* only asked */
 	v = usage_view(u, T0 + (day + 5) * SEC);
-	assert_int_equal(v->page_count, 2);
+	assert_int_equal(v->node_count, 2);
 	view_drop(v);
 	v = usage_view(u, T0 + (day + 6) * SEC);
-	assert_int_equal(v->page_count, 1);
-	assert_string_equal(v->pages[0]->name, "b");
+	assert_int_equal(v->node_count, 1);
+	assert_string_equal(v->nodes[0]->page->name, "b");
 	view_drop(v);
 	assert_int_equal(
 		story_tell(u, "d", 'r', story_interval(1, day, day + 6, 0), day + 6).verdict,
@@ -632,10 +630,11 @@ static void restarts_leave_windows_whole(void **state)
 	}
 	for (int k = 0; k < 2; k++) {
 		v[k] = usage_view(u[k], T0);
-		assert_int_equal(v[k]->pages[0]->pod_count, 30);
+		assert_int_equal(v[k]->nodes[0]->page->pod_count, 30);
 	}
 	for (size_t p = 0; p < 30; p++) {
-		const struct page_pod *a = &v[0]->pages[0]->pods[p], *b = &v[1]->pages[0]->pods[p];
+		const struct page_pod *a = &v[0]->nodes[0]->page->pods[p],
+				      *b = &v[1]->nodes[0]->page->pods[p];
 
 		assert_string_equal(a->name, b->name);
 		assert_int_equal(a->container_count, 3);

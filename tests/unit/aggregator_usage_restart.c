@@ -16,9 +16,9 @@
 #include <cmocka.h>
 #include <errno.h>
 
-#include "aggregator/state/usage.h"
 #include "aggregator/state/usage_pack.h"
 #include "tests/usage_fixture.h"
+#include "tests/usage_view.h"
 
 #define SEC 1000000000LL
 #define T0  (1700000010LL * SEC)
@@ -242,11 +242,11 @@ static void expect(struct usage_state *got, struct usage_state *node, struct usa
 	struct view *of_node = node ? usage_view(node, now_ns) : NULL;
 	struct view *of_pods = pods ? usage_view(pods, now_ns) : NULL;
 
-	assert_int_equal(v->page_count, 1);
+	assert_int_equal(v->node_count, 1);
 	if (node)
-		expect_same_node(v->pages[0], of_node->pages[0]);
+		expect_same_node(v->nodes[0]->page, of_node->nodes[0]->page);
 	if (pods)
-		expect_same_pods(v->pages[0], of_pods->pages[0]);
+		expect_same_pods(v->nodes[0]->page, of_pods->nodes[0]->page);
 	view_drop(v);
 	if (node)
 		view_drop(of_node);
@@ -315,11 +315,11 @@ static void windows_are_back_at_once(void **state)
 	tell_run(node, 'r', 0, 1, 100);
 	expect(u, node, NULL);
 	v = usage_view(u, end_of(108));
-	assert_int_equal(v->pages[0]->pod_count, 0);
-	assert_string_equal(v->pages[0]->name, "n");
-	assert_int_equal(page_freshness(v->pages[0], end_of(101)), FRESH);
-	assert_int_equal(page_freshness(v->pages[0], end_of(108)), LATE);
-	assert_int_equal(page_freshness(v->pages[0], end_of(161)), EXPIRED);
+	assert_int_equal(v->nodes[0]->page->pod_count, 0);
+	assert_string_equal(v->nodes[0]->page->name, "n");
+	assert_int_equal(page_freshness(v->nodes[0]->page, end_of(101)), FRESH);
+	assert_int_equal(page_freshness(v->nodes[0]->page, end_of(108)), LATE);
+	assert_int_equal(page_freshness(v->nodes[0]->page, end_of(161)), EXPIRED);
 	view_drop(v);
 	usage_free(u);
 	usage_free(node);
@@ -699,11 +699,11 @@ static void totals_begin_anew(void **state)
 	u = restart(&r, end_of(45));
 	tell_run(u, 'r', 0, 1, 45);
 	v = usage_view(u, end_of(45));
-	assert_int_equal(v->pages[0]->totals.cpu.user_ns, 0);
+	assert_int_equal(v->nodes[0]->page->totals.cpu.user_ns, 0);
 	view_drop(v);
 	tell_run(u, 'r', 0, 46, 47);
 	v = usage_view(u, end_of(47));
-	assert_int_equal(v->pages[0]->totals.cpu.user_ns, 2 * 25000000000ULL);
+	assert_int_equal(v->nodes[0]->page->totals.cpu.user_ns, 2 * 25000000000ULL);
 	view_drop(v);
 	usage_free(u);
 }
@@ -750,15 +750,15 @@ static void what_was_put_aside_is_so_after_a_restart(void **state)
 	kill_it(&u);
 	u = restart(&r, end_of(43));
 	v = usage_view(u, end_of(43));
-	p = v->pages[0];
+	p = v->nodes[0]->page;
 	assert_int_equal(p->aside_ns, INTERVAL_S * SEC);
 	assert_false(p->usage.latest.cpu_milli.known);
 	assert_true(p->usage.latest.mem_bytes.known);
 	view_drop(v);
 	tell_run(u, 'r', 0, 1, 41); /* which the windows have: as old as before */
 	v = usage_view(u, end_of(43));
-	assert_int_equal(v->pages[0]->aside_ns, INTERVAL_S * SEC);
-	assert_int_equal(v->pages[0]->pod_count, PODS);
+	assert_int_equal(v->nodes[0]->page->aside_ns, INTERVAL_S * SEC);
+	assert_int_equal(v->nodes[0]->page->pod_count, PODS);
 	view_drop(v);
 	i = make(42, 42);
 	i->node.usage.cpu_milli.mean = NAN;
@@ -766,10 +766,10 @@ static void what_was_put_aside_is_so_after_a_restart(void **state)
 	interval_free(i);
 	tell_run(u, 'r', 0, 43, 43);
 	v = usage_view(u, end_of(43));
-	assert_int_equal(v->pages[0]->aside_ns, 0);
-	assert_true(v->pages[0]->usage.latest.cpu_milli.known);
-	assert_int_equal(v->pages[0]->quarantine.count, 1); /* by this process */
-	assert_int_equal(v->pages[0]->quarantine.last_ns, end_of(42));
+	assert_int_equal(v->nodes[0]->page->aside_ns, 0);
+	assert_true(v->nodes[0]->page->usage.latest.cpu_milli.known);
+	assert_int_equal(v->nodes[0]->page->quarantine.count, 1); /* by this process */
+	assert_int_equal(v->nodes[0]->page->quarantine.last_ns, end_of(42));
 	view_drop(v);
 	usage_free(u);
 }

@@ -13,7 +13,6 @@
 
 #include <cmocka.h>
 
-#include "aggregator/state/usage.h"
 #include "tests/usage_story.h"
 
 /* Which values are impossible is for usage_check.h to say; here that the rest of the interval counts. */
@@ -257,7 +256,7 @@ static void peaks_outlive_containers(void **state)
 	assert_non_null(before);
 	/* A page that was made before still says what it said. */
 	assert_non_null(before);
-	assert_true(before->pages[0]->pods[0].peaks->cpu_milli[hour % PEAK_HOURS] <
+	assert_true(before->nodes[0]->page->pods[0].peaks->cpu_milli[hour % PEAK_HOURS] <
 		    peaks->cpu_milli[hour % PEAK_HOURS]);
 	view_drop(before);
 	view_drop(v);

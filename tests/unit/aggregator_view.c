@@ -11,6 +11,7 @@
 
 #include "aggregator/state/view.h"
 #include "shared/mem.h"
+#include "tests/view_fixture.h"
 
 enum { READERS = 4, PUBLICATIONS = 2000, TAKES = 5000, PAGES = 20 };
 
@@ -30,11 +31,11 @@ static void nodes_are_found_by_name(void **state)
 	(void)state;
 	for (size_t i = 0; i < 4; i++)
 		pages[i] = new_page(names[i], i);
-	v = view_new(3, 99, pages, 4);
+	v = view_fixture_of_pages(3, 99, pages, 4);
 	assert_int_equal(v->version, 3);
 	assert_int_equal(v->time_ns, 99);
 	for (size_t i = 0; i < 4; i++)
-		assert_int_equal(view_find(v, names[i])->generation, i);
+		assert_int_equal(view_find_page(v, names[i])->generation, i);
 	assert_null(view_find(v, ""));
 	assert_null(view_find(v, "b"));
 	assert_null(view_find(v, "c"));
@@ -50,17 +51,17 @@ static void slot_starts_empty_and_keeps_what_is_held(void **state)
 
 	(void)state;
 	assert_int_equal(empty->version, 0);
-	assert_int_equal(empty->page_count, 0);
+	assert_int_equal(empty->node_count, 0);
 	assert_null(view_find(empty, "n"));
 	pages[0] = new_page("n", 1);
-	view_slot_publish(s, view_new(1, 5, pages, 1));
+	view_slot_publish(s, view_fixture_of_pages(1, 5, pages, 1));
 	first = view_slot_take(s);
-	view_slot_publish(s, view_new(2, 6, NULL, 0));
+	view_slot_publish(s, view_new(2, 6, NULL, 0, NULL, NULL));
 	assert_int_equal(empty->version, 0);
 	assert_string_equal(view_find(first, "n")->name, "n");
 	view_drop(empty);
 	view_slot_free(s);
-	assert_string_equal(first->pages[0]->name, "n");
+	assert_string_equal(first->nodes[0]->page->name, "n");
 	view_drop(first);
 	view_slot_free(NULL);
 }
@@ -77,7 +78,7 @@ static struct view *view_of_version(uint64_t version, struct node_page *common)
 		snprintf(name, sizeof(name), "node-%02d", i);
 		pages[i] = new_page(name, version);
 	}
-	return view_new(version, (int64_t)version, pages, PAGES);
+	return view_fixture_of_pages(version, (int64_t)version, pages, PAGES);
 }
 
 /* What a reader saw that cannot be; 0 when all was well. */
@@ -97,9 +98,9 @@ static void *read_views(void *arg)
 
 		r->wrong += v->version < newest;
 		newest = v->version;
-		for (size_t i = 1; i < v->page_count; i++)
-			r->wrong += v->pages[i]->generation != v->version;
-		r->wrong += v->page_count && v->pages[0]->generation != 4711;
+		for (size_t i = 1; i < v->node_count; i++)
+			r->wrong += v->nodes[i]->page->generation != v->version;
+		r->wrong += v->node_count && v->nodes[0]->page->generation != 4711;
 		view_drop(v);
 	}
 	return NULL;

@@ -11,7 +11,7 @@
  * resource.PodRequests and PodLimits: overhead is added to any request, but only to a limit that is not 0, since
  * a limit of 0 means no limit. Sums saturate, so no pod however absurd can wrap around to a small one.
  */
-#include "aggregator/state/pod_spec.h"
+#include "aggregator/model/pod_spec.h"
 
 #include <stdlib.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A Pod object, as the API or a manifest gives it, read into what scores look at. */
-#ifndef EVENKEEL_AGGREGATOR_API_POD_JSON_H
-#define EVENKEEL_AGGREGATOR_API_POD_JSON_H
+#ifndef EVENKEEL_AGGREGATOR_MODEL_POD_JSON_H
+#define EVENKEEL_AGGREGATOR_MODEL_POD_JSON_H
 
 #include <cjson/cJSON.h>
 
-#include "aggregator/state/pod_spec.h"
+#include "aggregator/model/pod_spec.h"
 #include "shared/reason.h"
 
 enum { POD_JSON_FIELD_MAX = 128 };

@@ -4,7 +4,7 @@
  * what it reads; the first failure writes path and reason and unwinds. Memory is bounded by the document: one
  * struct container_spec per element of its arrays.
  */
-#include "aggregator/api/pod_json.h"
+#include "aggregator/model/pod_json.h"
 
 #include <errno.h>
 #include <stdio.h>

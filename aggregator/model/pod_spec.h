@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a pod asks for, in integers: the part of a Pod object that scores look at. */
-#ifndef EVENKEEL_AGGREGATOR_STATE_POD_SPEC_H
-#define EVENKEEL_AGGREGATOR_STATE_POD_SPEC_H
+#ifndef EVENKEEL_AGGREGATOR_MODEL_POD_SPEC_H
+#define EVENKEEL_AGGREGATOR_MODEL_POD_SPEC_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The Kubernetes edge: one thread lists and watches every kept kind and hands records over to the loop. Nothing here is
+ * state of the cluster; what is told is level-triggered and may be told again.
+ */
+#ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_KUBE_H
+#define EVENKEEL_AGGREGATOR_EDGE_KUBE_KUBE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "aggregator/edge/kube/config.h"
+#include "aggregator/model/model.h"
+#include "shared/reason.h"
+
+/* What the loop does with the model, in order. */
+enum kube_change_type {
+	KUBE_PUT, /* model_put(object) */
+	KUBE_REMOVE, /* model_remove(namespace and name of object) */
+	KUBE_REPLACE_BEGIN,
+	KUBE_REPLACE_END,
+	KUBE_CLEAR,
+	KUBE_SOURCE, /* model_set_source() */
+};
+
+struct kube_change {
+	enum kube_change_type type;
+	enum object_kind kind;
+	struct object *object; /* held; PUT and REMOVE */
+	struct model_source *source; /* owned; SOURCE */
+};
+
+/* At most KUBE_BATCH changes. */
+enum { KUBE_BATCH = 512 };
+struct kube_batch {
+	struct kube_batch *next;
+	size_t count;
+	struct kube_change changes[KUBE_BATCH];
+};
+
+void kube_batch_free(struct kube_batch *b); /* with what was not moved out of it; NULL is allowed */
+/* Does what the batch says and frees it. True: the model changed. */
+bool kube_batch_apply(struct kube_batch *b, struct model *m);
+
+/* Counters for /metrics, by kind; readable by any thread. */
+struct kube_stats {
+	atomic_ullong events, bytes, relists, watch_errors, skipped, refused_too_large;
+};
+
+struct kube;
+
+/*
+ * Starts the thread. config is copied. `ready` is called on the kube thread whenever kube_take() has something new; it must only
+ * wake the loop. 0, or -errno with the reason. That the API cannot be reached is not an error: it is tried again for ever.
+ */
+int kube_start(struct kube **k, const struct kube_config *config, void (*ready)(void *ctx),
+	       void *ctx, struct reason *reason);
+/* Loop thread. The oldest batch, or NULL. The kube thread waits while 64 batches are not taken. */
+struct kube_batch *kube_take(struct kube *k);
+const struct kube_stats *kube_stats_get(const struct kube *k, enum object_kind kind);
+/* Cuts every connection, joins the thread and frees it all. NULL is allowed. */
+void kube_stop(struct kube *k);
+
+#endif

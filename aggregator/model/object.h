@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What evenkeel keeps of Kubernetes objects: immutable, reference-counted records that any thread may hold.
+ *
+ * A record is made from the JSON of an object. Fields nobody needs are dropped by the tables in object_keep.c; what is kept
+ * stays as canonical text, too (members sorted by name, no white space), so that a snapshot is written from it and unknown
+ * members of a kept part (an operator of tomorrow) are still there for those who must refuse what they cannot judge.
+ */
+#ifndef EVENKEEL_AGGREGATOR_MODEL_OBJECT_H
+#define EVENKEEL_AGGREGATOR_MODEL_OBJECT_H
+
+#include <cjson/cJSON.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "aggregator/model/labels.h"
+#include "aggregator/model/resources.h"
+#include "aggregator/model/pod_spec.h"
+#include "shared/buf.h"
+#include "shared/reason.h"
+
+/* X(name, apiVersion of a dump, kind, resource, namespaced). The order is that of a snapshot. */
+#define OBJECT_KIND_TABLE(X)                                                                       \
+	X(NODE, "v1", "Node", "nodes", false)                                                      \
+	X(NAMESPACE, "v1", "Namespace", "namespaces", false)                                       \
+	X(PRIORITY_CLASS, "scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", false)       \
+	X(REPLICA_SET, "apps/v1", "ReplicaSet", "replicasets", true)                               \
+	X(STATEFUL_SET, "apps/v1", "StatefulSet", "statefulsets", true)                            \
+	X(DAEMON_SET, "apps/v1", "DaemonSet", "daemonsets", true)                                  \
+	X(JOB, "batch/v1", "Job", "jobs", true)                                                    \
+	X(REPLICATION_CONTROLLER, "v1", "ReplicationController", "replicationcontrollers", true)   \
+	X(POD_DISRUPTION_BUDGET, "policy/v1", "PodDisruptionBudget", "poddisruptionbudgets", true) \
+	X(RESOURCE_QUOTA, "v1", "ResourceQuota", "resourcequotas", true)                           \
+	X(ELASTIC_QUOTA, "scheduling.x-k8s.io/v1alpha1", "ElasticQuota", "elasticquotas", true)    \
+	X(PERSISTENT_VOLUME, "v1", "PersistentVolume", "persistentvolumes", false)                 \
+	X(PERSISTENT_VOLUME_CLAIM, "v1", "PersistentVolumeClaim", "persistentvolumeclaims", true)  \
+	X(STORAGE_CLASS, "storage.k8s.io/v1", "StorageClass", "storageclasses", false)             \
+	X(POD, "v1", "Pod", "pods", true)
+
+enum object_kind {
+#define X(name, version, kind, resource, namespaced) OBJECT_##name,
+	OBJECT_KIND_TABLE(X)
+#undef X
+		OBJECT_KINDS
+};
+
+const char *object_kind_name(enum object_kind kind); /* "PodDisruptionBudget" */
+const char *object_kind_resource(enum object_kind kind); /* "poddisruptionbudgets" */
+const char *object_kind_version(enum object_kind kind); /* "policy/v1": what a snapshot says */
+bool object_kind_namespaced(enum object_kind kind);
+/* -ENOENT for a kind that is not kept. Any version of the right group will do ("policy/v1beta1"); ElasticQuota is known in
+ * scheduling.x-k8s.io and scheduling.sigs.k8s.io. */
+int object_kind_find(const char *api_version, const char *kind, enum object_kind *out);
+
+/* The head of every record. */
+struct object {
+	atomic_uint users;
+	enum object_kind kind;
+	const char *namespace; /* "" where there is none */
+	const char *name;
+	const char *uid; /* "" where the object has none */
+	const char *text; /* canonical JSON of what is kept; of a pod NULL, see struct kube_pod */
+};
+
+enum { OBJECT_FIELD_MAX = 160 };
+
+/*
+ * 0 with a record the caller drops. -EINVAL: a field that matters cannot be read; field then is its path
+ * ("spec.containers[0].resources.requests.cpu") and the reason says what is wrong. What is merely unknown is kept or dropped.
+ */
+int object_read(enum object_kind kind, const cJSON *json, struct object **out,
+		char field[OBJECT_FIELD_MAX], struct reason *reason);
+struct object *object_hold(struct object *o);
+/* Any thread; the last user frees it. NULL is allowed. */
+void object_drop(struct object *o);
+/* By namespace, then name (strcmp). */
+int object_compare(const struct object *a, const struct object *b);
+/* One JSON object with apiVersion and kind, which object_read() makes an equal record of. */
+void object_write(const struct object *o, struct buf *out);
+
+/* --- nodes */
+
+struct kube_node {
+	struct object object;
+	struct labels labels;
+	struct resources capacity, allocatable;
+	bool ready; /* condition Ready is True */
+	bool unschedulable; /* cordoned */
+	int64_t created_ns, deletion_ns; /* 0: unknown, not in deletion */
+};
+
+/* --- pods */
+
+struct owner_ref {
+	const char *kind, *name, *uid; /* the controller; "" where there is none */
+};
+
+/* What pods of one owner have in common. Shared by them once model_put() has met it. */
+struct pod_template {
+	atomic_uint users;
+	uint64_t hash; /* of text */
+	const char *
+		text; /* canonical JSON: {"metadata":{labels,annotations,ownerReferences},"spec":{..}} without nodeName */
+	size_t text_len;
+	struct labels labels, annotations;
+	struct owner_ref owner;
+	struct pod_spec spec; /* for scores: CPU and memory by container */
+	struct resources requests,
+		limits; /* of the pod: sidecars, init, overhead, pod level (pod_sums.h) */
+	uint32_t unlimited_cpu, unlimited_mem; /* containers and sidecars without a limit */
+	int32_t priority;
+	const char *priority_class; /* "" */
+	bool mirror; /* a static pod's image in the API */
+};
+
+enum pod_phase { POD_PENDING, POD_RUNNING, POD_SUCCEEDED, POD_FAILED, POD_UNKNOWN };
+
+struct kube_pod {
+	struct object object;
+	struct pod_template *template; /* held */
+	const char *node; /* spec.nodeName, "" while pending */
+	const char *nominated_node; /* status.nominatedNodeName, "" */
+	const char *qos; /* status.qosClass, "" */
+	/* Other sums than the template's where a resize is under way or was done in place (status); NULL: the template's. */
+	struct pod_sums *resized; /* owned */
+	int64_t created_ns, deletion_ns; /* 0: unknown, not in deletion */
+	int64_t scheduled_ns; /* PodScheduled became True; 0: not yet */
+	int64_t unschedulable_ns; /* PodScheduled was False as of then; 0: it is not */
+	int64_t disruption_ns; /* condition DisruptionTarget; 0: none */
+	uint32_t restarts;
+	uint8_t phase; /* enum pod_phase */
+	uint8_t resize; /* enum pod_resize */
+	bool ready;
+};
+
+enum pod_resize {
+	POD_RESIZE_NONE,
+	POD_RESIZE_PROPOSED,
+	POD_RESIZE_DEFERRED,
+	POD_RESIZE_INFEASIBLE,
+	POD_RESIZE_IN_PROGRESS
+};
+
+/* What the pod counts as on its node, as the kube-scheduler sees it now. */
+const struct resources *kube_pod_requests(const struct kube_pod *p);
+const struct resources *kube_pod_limits(const struct kube_pod *p);
+/* Neither Succeeded nor Failed: its requests count. */
+bool kube_pod_is_active(const struct kube_pod *p);
+const char *pod_phase_name(enum pod_phase phase); /* "Running" */
+
+/* --- what else is read in more than its text; the others are a struct object */
+
+/* ReplicaSet, StatefulSet, DaemonSet, Job, ReplicationController. */
+struct kube_workload {
+	struct object object;
+	struct owner_ref owner; /* a Deployment, a CronJob */
+	int32_t replicas; /* wanted: spec.replicas, desiredNumberScheduled, parallelism; -1 unknown */
+	struct labels annotations;
+};
+
+struct kube_priority_class {
+	struct object object;
+	int32_t value;
+	bool global_default, preempts; /* preemptionPolicy is not Never */
+};
+
+/* ElasticQuota and ResourceQuota (hard is max, min is empty). Absent lists have no keys. */
+struct kube_quota {
+	struct object object;
+	struct resources min, max;
+	bool has_min, has_max; /* the member is there */
+	struct labels annotations;
+	int64_t created_ns;
+};
+
+struct kube_pdb {
+	struct object object;
+	struct selector *selector; /* owned; NULL: selects nothing (v1beta1: nor does {}) */
+	int32_t disruptions_allowed, expected_pods, current_healthy, desired_healthy;
+};
+
+#endif

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Views of what is measured alone, for tests that tell stories to the usage state. */
+#ifndef EVENKEEL_TESTS_USAGE_VIEW_H
+#define EVENKEEL_TESTS_USAGE_VIEW_H
+
+#include "aggregator/state/usage.h"
+#include "aggregator/state/view.h"
+
+/* As join_view() makes them, but each for itself and of version 1. */
+struct view *usage_view(struct usage_state *u, int64_t now_ns);
+
+#endif
