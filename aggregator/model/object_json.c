@@ -163,22 +163,21 @@ int object_json_resources(const struct object_json *r, const cJSON *object,
 		return -EINVAL;
 	if (present)
 		*present = list != NULL;
+	if (list && cJSON_GetArraySize(list) > OBJECT_RESOURCES_MAX)
+		return object_json_fail(r, path, key, "must not name more than %d resources",
+					OBJECT_RESOURCES_MAX);
 	for (const cJSON *item = list ? list->child : NULL; item; item = item->next) {
-		int64_t amount, known;
+		int64_t amount;
 
-		if (cJSON_IsNull(item))
+		/* Of equal names the first counts, as everywhere. */
+		if (object_json_find(list, item->string) != item)
 			continue;
 		if (pod_json_quantity(item,
 				      is_cpu(item->string) ? quantity_parse_milli
 							   : quantity_parse_units,
 				      &amount, &why))
 			return object_json_fail(r, &here, item->string, "%s", why.text);
-		/* The first of equal names, as everywhere. */
-		if (!resources_find(out, item->string, &known))
-			resources_set_named(out, item->string, amount);
-		if (out->extended_count > OBJECT_RESOURCES_MAX)
-			return object_json_fail(r, path, key, "must not name more than %d",
-						OBJECT_RESOURCES_MAX);
+		resources_set_named(out, item->string, amount);
 	}
 	return 0;
 }

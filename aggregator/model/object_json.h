@@ -57,7 +57,7 @@ int object_json_int32(const struct object_json *r, const cJSON *object,
 /* RFC 3339 as Unix time; 0 when absent. */
 int object_json_time(const struct object_json *r, const cJSON *object,
 		     const struct object_path *path, const char *key, int64_t *out_ns);
-/* A list of amounts, none of them negative: adds to *out, which the caller frees also after a failure. *present may be NULL. */
+/* A list of amounts, none of them negative, into *out, which has none yet and is the caller's to free also after a failure. *present may be NULL. */
 int object_json_resources(const struct object_json *r, const cJSON *object,
 			  const struct object_path *path, const char *key, bool *present,
 			  struct resources *out);

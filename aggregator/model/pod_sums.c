@@ -22,6 +22,7 @@
 
 #include "aggregator/model/object.h"
 #include "aggregator/model/object_json.h"
+#include "aggregator/model/object_record.h"
 
 struct amounts {
 	struct resources requests, limits;
@@ -324,24 +325,6 @@ static int add_overhead(struct adder *a)
 	return err;
 }
 
-/* Kubernetes from 1.33 on has a condition, before it had a member. */
-static bool is_infeasible(const cJSON *status)
-{
-	const cJSON *list = object_json_find(status, "conditions");
-	const char *text;
-
-	for (const cJSON *item = cJSON_IsArray(list) ? list->child : NULL; item;
-	     item = item->next) {
-		text = cJSON_GetStringValue(object_json_find(item, "type"));
-		if (!text || strcmp(text, "PodResizePending") != 0)
-			continue;
-		text = cJSON_GetStringValue(object_json_find(item, "reason"));
-		return text && strcmp(text, "Infeasible") == 0;
-	}
-	text = cJSON_GetStringValue(object_json_find(status, "resize"));
-	return text && strcmp(text, "Infeasible") == 0;
-}
-
 static int add_up(struct adder *a)
 {
 	if (add_all(a, "containers", "containerStatuses", add_container) ||
@@ -369,7 +352,7 @@ int pod_sums_read(const cJSON *spec, const cJSON *status, enum pod_sums_rule rul
 	};
 	int err;
 
-	a.infeasible = is_infeasible(a.status);
+	a.infeasible = object_pod_resize(a.status) == POD_RESIZE_INFEASIBLE;
 	err = add_up(&a);
 	amounts_fini(&a.sidecars);
 	amounts_fini(&a.start);

@@ -170,13 +170,12 @@ static void test_resize_in_place(void **state)
 		{RESIZED(OF_A("'allocatedResources':{'cpu':2}") ",'resize':'Infeasible'"),
 		 "cpu=3000 | cpu=8000, unlimited 1 2"},
 		/* Deferred: it does. A condition says more than the old member. */
-		{
-			RESIZED(OF_A("'allocatedResources':{'cpu':2},'resources':{'requests':{'cpu'"
-				     ":3}}") ","
-					     "'resize':'Infeasible','conditions':[{'type':'"
-					     "PodResizePending','reason':"
-					     "'Deferred'}]"),
-			"cpu=5000 | cpu=8000, unlimited 1 2"},
+		{RESIZED(OF_A("'allocatedResources':{'cpu':2},'resources':{'requests':{'cpu'"
+			      ":3}}") ","
+				      "'resize':'Infeasible','conditions':[{'type':'"
+				      "PodResizePending','reason':"
+				      "'Deferred'}]"),
+		 "cpu=5000 | cpu=8000, unlimited 1 2"},
 		/* A status without any resources says nothing, even then. */
 		{RESIZED(OF_A("'restartCount':1") ",'resize':'Infeasible'"),
 		 "cpu=5000 | cpu=8000, unlimited 1 2"},
