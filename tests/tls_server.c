@@ -197,7 +197,11 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *c, const cha
 	(void)version;
 	(void)data;
 	(void)data_size;
-	(void)state;
+	/* Called for the headers first: an answer to those would close the connection. */
+	if (!*state) {
+		*state = s;
+		return MHD_YES;
+	}
 	pthread_mutex_lock(&s->lock);
 	see(s, c, url);
 	welcome = is_welcome(s);

@@ -661,7 +661,7 @@ static void bad_plugins_are_named_with_what_they_said(void **state)
 		 "printf '" ANSWER("\"token\":\"t\",\"expirationTimestamp\":\"%s\"") "' $end",
 		 "/plugin: its credential ended 10"},
 		{"yes", "/plugin: printed more than 256 KiB and was killed"},
-		{"yes >&2", "/plugin: did not end within 0.5s and was killed: y"},
+		{"yes >&2", "/plugin: did not end within 0.5s and was killed"},
 		{"exec >&- 2>&-; exec sleep 1000",
 		 "/plugin: did not end within 0.5s and was killed"},
 	};
