@@ -19,6 +19,7 @@
 #include "shared/mem.h"
 #include "tests/process.h"
 #include "tests/tls_server.h"
+#include "tests/tunnel.h"
 
 #define SECOND NS_PER_SEC
 
@@ -257,6 +258,64 @@ static void trusts_anybody_only_when_told(void **state)
 	s->config.insecure_skip_tls_verify = true;
 	assert_int_equal(open_session(s), 0);
 	assert_int_equal(get(s), 200);
+}
+
+/* --- ways ---------------------------------------------------------------------------------------------------- */
+
+/* The proxy is asked for the true address; only TLS inside of the tunnel knows the other name. */
+static void goes_through_a_proxy(void **state)
+{
+	struct scene *s = *state;
+	struct tunnel *tunnel;
+
+	serve(s, &s->elsewhere, NULL);
+	tunnel = tunnel_start(tls_server_port(s->https));
+	s->config.proxy_url = mem_printf("http://127.0.0.1:%d", tunnel_port(tunnel));
+	s->config.tls_server_name = mem_strdup("kubernetes.example");
+	free(s->config.server);
+	s->config.server = mem_strdup("https://192.0.2.1:6443");
+	s->config.token = mem_strdup("secret");
+	assert_int_equal(open_session(s), 0);
+	assert_int_equal(get(s), 200);
+	assert_string_equal(tunnel_asked(tunnel), "192.0.2.1:6443");
+	assert_string_equal(s->seen.sni, "kubernetes.example");
+	assert_string_equal(s->seen.host, "192.0.2.1:6443");
+	assert_string_equal(s->seen.authorization, "Bearer secret");
+	tunnel_stop(tunnel);
+	s->now_ns += SECOND;
+	assert_int_equal(open_session(s), 0);
+	curl_easy_setopt(s->handle, CURLOPT_FRESH_CONNECT, 1L);
+	assert_int_equal(get(s), 0);
+	assert_says(s,
+		    "https://192.0.2.1:6443: its proxy-url cannot be reached: Connection refused");
+}
+
+static void a_proxy_of_the_environment_is_not_for_this_machine(void **state)
+{
+	struct scene *s = *state;
+
+	serve(s, &s->server, NULL);
+	setenv("https_proxy", "http://127.0.0.1:1", 1);
+	assert_int_equal(open_session(s), 0);
+	assert_int_equal(get(s), 200);
+	free(s->config.server);
+	s->config.server = mem_strdup("https://192.0.2.1:6443");
+	assert_int_equal(open_session(s), 0);
+	assert_int_equal(get(s), 0);
+	assert_says(s, "https://192.0.2.1:6443: ");
+	assert_says(s, "Connection refused");
+	unsetenv("https_proxy");
+}
+
+static void tells_who_cannot_be_reached(void **state)
+{
+	struct scene *s = *state;
+
+	s->config.server = mem_printf("https://127.0.0.1:%d", free_port());
+	assert_int_equal(open_session(s), 0);
+	assert_int_equal(get(s), 0);
+	assert_says(s, s->config.server);
+	assert_says(s, ": cannot be reached: Connection refused");
 }
 
 /* --- client certificates ------------------------------------------------------------------------------------ */
@@ -770,6 +829,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(refuses_a_server_of_another_name, setup, teardown),
 		cmocka_unit_test_setup_teardown(verifies_by_tls_server_name, setup, teardown),
 		cmocka_unit_test_setup_teardown(trusts_anybody_only_when_told, setup, teardown),
+		cmocka_unit_test_setup_teardown(goes_through_a_proxy, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_proxy_of_the_environment_is_not_for_this_machine,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(tells_who_cannot_be_reached, setup, teardown),
 		cmocka_unit_test_setup_teardown(shows_the_certificate_that_is_demanded, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(exchanged_certificates_are_used_within_a_minute,

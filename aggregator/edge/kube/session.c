@@ -277,7 +277,8 @@ void kube_session_explain(const struct kube_session *s, CURL *handle, CURLcode c
 	if (code == CURLE_PEER_FAILED_VERIFICATION)
 		explain_certificate(s, handle, reason);
 	else if (code == CURLE_COULDNT_CONNECT && number)
-		reason_set(reason, "cannot be reached: %s", strerror((int)number));
+		reason_set(reason, "%scannot be reached: %s", s->proxy ? "its proxy-url " : "",
+			   strerror((int)number));
 	else if (detail && detail[0])
 		reason_set(reason, "%s", detail);
 	else
