@@ -55,17 +55,17 @@ static char *rules_of(int app)
 			  app, app);
 }
 
-/* Pods of an application are on nodes that follow each other. Nodes are filled to 10 to 84 %. */
+/* Pods of an application are on fifty nodes that follow each other, which are filled alike: to 10 to 84 %. */
 static void put_pod(struct model *m, int nodes, int i, bool rules)
 {
-	int node = i % nodes, app = i / REPLICAS;
+	int node = i % nodes, app = i / REPLICAS, fill = app % (nodes / REPLICAS);
 	char *more = rules ? rules_of(app) : mem_strdup("");
 	char *json = mem_printf(
 		"{\"metadata\":{\"namespace\":\"production\",\"name\":\"pod-%06d\","
 		"\"uid\":\"uid-%06d\",\"labels\":{\"app\":\"app-%05d\"}},\"spec\":{"
 		"\"nodeName\":\"node-%05d\",\"containers\":[{\"name\":\"c\",\"resources\":{"
 		"\"requests\":{\"cpu\":\"%dm\",\"memory\":\"%dMi\"}}}]%s}}",
-		i, i, app, node, 50 + node % 40 * 10, 200 + node % 37 * 40, more);
+		i, i, app, node, 50 + fill % 40 * 10, 200 + fill % 37 * 40, more);
 
 	model_put(m, model_fixture_object(OBJECT_POD, json));
 	free(json);

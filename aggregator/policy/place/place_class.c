@@ -104,20 +104,15 @@ static void read_port(struct place_class *c, const cJSON *json)
 	PLACE_LIST_ADD(&c->ports, port);
 }
 
-static const cJSON *first(const cJSON *list)
-{
-	return cJSON_IsArray(list) ? list->child : NULL;
-}
-
 /* Ports of init containers are held only while those run, but for sidecars. */
 static void read_ports(struct place_class *c, const cJSON *containers, bool init)
 {
-	for (const cJSON *one = first(containers); one; one = one->next) {
+	for (const cJSON *one = place_first(containers); one; one = one->next) {
 		const char *restart = cJSON_GetStringValue(object_json_find(one, "restartPolicy"));
 
 		if (init && (!restart || strcmp(restart, "Always") != 0))
 			continue;
-		for (const cJSON *port = first(object_json_find(one, "ports")); port;
+		for (const cJSON *port = place_first(object_json_find(one, "ports")); port;
 		     port = port->next)
 			read_port(c, port);
 	}
@@ -163,6 +158,7 @@ static struct place_class *new_class(struct place *p, const struct kube_pod *pod
 	read_class(p, c, spec);
 	cJSON_Delete(spec);
 	place_class_resolve_volumes(p, c);
+	/* NOLINTNEXTLINE(bugprone-sizeof-expression): it is a list of pointers */
 	PLACE_LIST_ADD(&p->classes, c);
 	return c;
 }

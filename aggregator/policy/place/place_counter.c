@@ -57,9 +57,10 @@ static void free_key(struct place_key *k)
 {
 	struct place_domain *d, *next;
 
-	HASH_ITER(hh, k->domains, d, next)
-	{
-		HASH_DEL(k->domains, d);
+	d = k->domains;
+	HASH_CLEAR(hh, k->domains);
+	for (; d; d = next) {
+		next = d->hh.next;
 		free(d->value);
 		free(d);
 	}
@@ -385,19 +386,22 @@ void place_counters_free(struct place *p)
 	struct place_indexed *i, *next_indexed;
 	struct place_eligible *e, *next_eligible;
 
-	HASH_ITER(hh, p->indexed, i, next_indexed)
-	{
-		HASH_DEL(p->indexed, i);
+	i = p->indexed;
+	HASH_CLEAR(hh, p->indexed);
+	for (; i; i = next_indexed) {
+		next_indexed = i->hh.next;
 		free(i);
 	}
-	HASH_ITER(hh, p->groups, g, next_group)
-	{
-		HASH_DEL(p->groups, g);
+	g = p->groups;
+	HASH_CLEAR(hh, p->groups);
+	for (; g; g = next_group) {
+		next_group = g->hh.next;
 		place_group_free(g);
 	}
-	HASH_ITER(hh, p->eligibles, e, next_eligible)
-	{
-		HASH_DEL(p->eligibles, e);
+	e = p->eligibles;
+	HASH_CLEAR(hh, p->eligibles);
+	for (; e; e = next_eligible) {
+		next_eligible = e->hh.next;
 		free(e->keys.of);
 		free(e->domains.of);
 		free(e->text);

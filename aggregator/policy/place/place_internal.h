@@ -318,6 +318,12 @@ struct place {
 	uint64_t evaluations;
 };
 
+/* The first element of a list, if it is one. */
+static inline const cJSON *place_first(const cJSON *list)
+{
+	return list && cJSON_IsArray(list) ? list->child : NULL;
+}
+
 static inline struct place_slot *place_slot(const struct place *p, place_pod pod)
 {
 	return p->pods.of[pod];

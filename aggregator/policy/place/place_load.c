@@ -163,6 +163,7 @@ static struct place_slot *new_slot(struct place *p, char *key)
 		p->pods.of[s->id] = s;
 	} else {
 		s->id = p->pods.count;
+		/* NOLINTNEXTLINE(bugprone-sizeof-expression): it is a list of pointers */
 		PLACE_LIST_ADD(&p->pods, s);
 	}
 	if (key)
@@ -183,7 +184,7 @@ static void free_slot(struct place *p, struct place_slot *s)
 	if (s->key)
 		HASH_DEL(p->by_name, s);
 	else
-		object_drop((struct object *)(uintptr_t)&s->record->object);
+		object_drop((struct object *)&s->record->object);
 	forget_resized(s);
 	p->pods.of[s->id] = NULL;
 	PLACE_LIST_ADD(&p->free_pods, s->id);
@@ -277,14 +278,16 @@ static void free_classes(struct place *p)
 		place_class_free(p->classes.of[i]);
 	p->classes.count = 0;
 	place_counters_free(p);
-	HASH_ITER(hh, p->rules, r, next_rules)
-	{
-		HASH_DEL(p->rules, r);
+	r = p->rules;
+	HASH_CLEAR(hh, p->rules);
+	for (; r; r = next_rules) {
+		next_rules = r->hh.next;
 		place_rules_free(r);
 	}
-	HASH_ITER(hh, p->claims, claim, next_claim)
-	{
-		HASH_DEL(p->claims, claim);
+	claim = p->claims;
+	HASH_CLEAR(hh, p->claims);
+	for (; claim; claim = next_claim) {
+		next_claim = claim->hh.next;
 		free(claim->name);
 		free(claim);
 	}
@@ -342,7 +345,7 @@ void place_free(struct place *p)
 		if (!s)
 			continue;
 		if (!s->key)
-			object_drop((struct object *)(uintptr_t)&s->record->object);
+			object_drop((struct object *)&s->record->object);
 		forget_resized(s);
 		free(s->key);
 		free(s);
@@ -448,11 +451,7 @@ static void leave_pending(struct place *p, bool changed)
 	for (uint32_t i = 0; i < p->pods.count; i++) {
 		struct place_slot *s = p->pods.of[i];
 
-		if (!s)
-			continue;
-		if (!s->key)
-			s->seen = false;
-		else if (changed && s->home == PLACE_NONE)
+		if (s && (!s->key || (changed && s->home == PLACE_NONE)))
 			s->seen = false;
 	}
 }
@@ -572,7 +571,7 @@ place_pod place_add_pod(struct place *p, const struct kube_pod *pod)
 {
 	struct place_slot *s = new_slot(p, NULL);
 
-	object_hold((struct object *)(uintptr_t)&pod->object);
+	object_hold((struct object *)&pod->object);
 	s->seen = true;
 	read_slot(p, s, pod, NULL);
 	place_sign_nodes(p, false);

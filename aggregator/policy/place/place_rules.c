@@ -112,7 +112,7 @@ static void read_tolerations(struct place_rules *r, const cJSON *list)
 
 	if (!cJSON_IsNull(list) && !cJSON_IsArray(list))
 		place_note(&r->unknown, "spec.tolerations: must be a list");
-	for (const cJSON *t = cJSON_IsArray(list) ? list->child : NULL; t; t = t->next)
+	for (const cJSON *t = place_first(list); t; t = t->next)
 		read_toleration(r, t, at++);
 }
 
@@ -269,7 +269,7 @@ void place_node_read_taints(struct place_node_info *n)
 	n->tree = cJSON_Parse(n->object->object.text);
 	list = object_json_find(object_json_find(n->tree, "spec"), "taints");
 	n->hidden_taints = list && !cJSON_IsArray(list);
-	for (const cJSON *t = cJSON_IsArray(list) ? list->child : NULL; t; t = t->next)
+	for (const cJSON *t = place_first(list); t; t = t->next)
 		read_taint(n, t);
 }
 
@@ -329,9 +329,10 @@ static void sign_all(struct place *p)
 		write_signature(p, n, &b);
 		p->signature[n] = find_signature(p, &all, &b);
 	}
-	HASH_ITER(hh, all, s, next)
-	{
-		HASH_DEL(all, s);
+	s = all;
+	HASH_CLEAR(hh, all);
+	for (; s; s = next) {
+		next = s->hh.next;
 		free(s->text);
 		free(s);
 	}

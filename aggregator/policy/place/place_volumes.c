@@ -71,7 +71,7 @@ void place_class_read_volumes(struct place_class *c, const cJSON *spec)
 
 	if (list && !cJSON_IsArray(list))
 		place_note(&c->unknown, "spec.volumes: must be a list");
-	for (const cJSON *v = cJSON_IsArray(list) ? list->child : NULL; v; v = v->next)
+	for (const cJSON *v = place_first(list); v; v = v->next)
 		read_volume(c, v, at++);
 }
 
@@ -115,7 +115,7 @@ static bool has_mode(const cJSON *spec, const char *mode)
 {
 	const cJSON *list = object_json_find(spec, "accessModes");
 
-	for (const cJSON *m = cJSON_IsArray(list) ? list->child : NULL; m; m = m->next)
+	for (const cJSON *m = place_first(list); m; m = m->next)
 		if (cJSON_IsString(m) && strcmp(m->valuestring, mode) == 0)
 			return true;
 	return false;
@@ -201,6 +201,7 @@ static void resolve_claim(struct place *p, struct place_class *c, const char *na
 	struct place_volume v = {.name = mem_strdup(name)};
 
 	claim->exclusive = has_mode(spec, "ReadWriteOncePod");
+	/* NOLINTNEXTLINE(bugprone-sizeof-expression): it is a list of pointers */
 	PLACE_LIST_ADD(&c->claims, claim);
 	if (!tree)
 		place_note(&c->volumes_missing, "claim %s is not there", name);
@@ -258,7 +259,7 @@ static bool zones_match(const struct place_terms *zones, const struct labels *la
 
 		for (size_t k = 2; k < 4; k++)
 			if (strcmp(r.key, zone_labels[k]) == 0 && !labels_find(labels, r.key))
-				r.key = (char *)(uintptr_t)zone_labels[k - 2];
+				r.key = (char *)zone_labels[k - 2];
 		if (!place_requirement_match(&r, labels, NULL))
 			return false;
 	}
