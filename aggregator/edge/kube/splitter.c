@@ -335,6 +335,7 @@ static const char *step_between(struct splitter *s, char c, bool *used)
 static int fail(struct splitter *s, uint64_t at, const char *wrong, struct reason *reason)
 {
 	s->state = BROKEN;
+	s->in_value = false;
 	reason_set(reason, "byte %" PRIu64 " of the list: %s", at + 1, wrong);
 	return -EBADMSG;
 }
