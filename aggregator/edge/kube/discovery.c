@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PREFERRED_MAX = 2, NAME_MAX_LEN = API_VERSION_MAX - 1 };
+enum { PREFERRED_MAX = 2 };
 
 /* Where it is not just the version that a dump has. */
 static const char *const preferred[OBJECT_KINDS][PREFERRED_MAX] = {
@@ -177,6 +177,15 @@ static const cJSON *find_array(const cJSON *json, const char *name, struct kube_
 	return NULL;
 }
 
+/* "policy/v1beta1": it becomes part of a path. */
+static bool is_version_name(const char *name)
+{
+	const char *slash = strchr(name, '/');
+
+	return strlen(name) < API_VERSION_MAX && slash && slash[1] &&
+	       slash[1 + strspn(slash + 1, "abcdefghijklmnopqrstuvwxyz0123456789-")] == '\0';
+}
+
 static void take_groups(struct discovery *d, const cJSON *json)
 {
 	const cJSON *group, *version;
@@ -187,7 +196,7 @@ static void take_groups(struct discovery *d, const cJSON *json)
 		const char *name = cJSON_GetStringValue(
 			cJSON_GetObjectItemCaseSensitive(version, "groupVersion"));
 
-		if (name && strlen(name) <= NAME_MAX_LEN && is_any_group(name))
+		if (name && is_version_name(name) && is_any_group(name))
 			add_version(d, name);
 	}
 }
