@@ -310,8 +310,10 @@ static void step(struct feed *f, struct reflector_event *e)
 		kube_outbox_add(f->outbox, KUBE_REPLACE_END, kind_of(f), 0);
 	if (u.clear)
 		kube_outbox_add(f->outbox, KUBE_CLEAR, kind_of(f), 0);
-	if (e->type == REFLECTOR_FAULT || u.replace_end)
+	if (e->type == REFLECTOR_FAULT || u.replace_end) {
 		copy_counters(f);
+		f->untold = true;
+	}
 	if (u.source)
 		tell_source(f, e->now_ns);
 	if (u.unauthorized)
