@@ -31,41 +31,24 @@ struct row {
 	"GET " NODES "watch=1&allowWatchBookmarks=true&resourceVersion=" v "&timeoutSeconds=450"
 #define REFUSED "connection refused"
 
-#define SERVED(later, v, ...)                                                                      \
+#define ROW(later, type, v, text)                                                                  \
 	{                                                                                          \
-		later, REFLECTOR_SERVED, v, .want = __VA_ARGS__                                    \
+		later, REFLECTOR_##type, v, .want = text                                           \
 	}
-#define UNSERVED(later, ...)                                                                       \
+#define SERVED(later, v, text) ROW(later, SERVED, v, text)
+#define UNSERVED(later, text)  ROW(later, UNSERVED, NULL, text)
+#define TIME(later, text)      ROW(later, TIME, NULL, text)
+#define OPENED(later, text)    ROW(later, OPENED, NULL, text)
+#define PAGE(later, v, t, text)                                                                    \
 	{                                                                                          \
-		later, REFLECTOR_UNSERVED, .want = __VA_ARGS__                                     \
+		later, REFLECTOR_PAGE, v, t, .want = text                                          \
 	}
-#define TIME(later, ...)                                                                           \
+#define CHANGE(later, v, text)	 ROW(later, CHANGE, v, text)
+#define BOOKMARK(later, v, text) ROW(later, BOOKMARK, v, text)
+#define ENDED(later, text)	 ROW(later, ENDED, NULL, text)
+#define FAULT(later, number, v, text)                                                              \
 	{                                                                                          \
-		later, REFLECTOR_TIME, .want = __VA_ARGS__                                         \
-	}
-#define OPENED(later, ...)                                                                         \
-	{                                                                                          \
-		later, REFLECTOR_OPENED, .want = __VA_ARGS__                                       \
-	}
-#define PAGE(later, v, t, ...)                                                                     \
-	{                                                                                          \
-		later, REFLECTOR_PAGE, v, t, .want = __VA_ARGS__                                   \
-	}
-#define CHANGE(later, v, ...)                                                                      \
-	{                                                                                          \
-		later, REFLECTOR_CHANGE, v, .want = __VA_ARGS__                                    \
-	}
-#define BOOKMARK(later, v, ...)                                                                    \
-	{                                                                                          \
-		later, REFLECTOR_BOOKMARK, v, .want = __VA_ARGS__                                  \
-	}
-#define ENDED(later, ...)                                                                          \
-	{                                                                                          \
-		later, REFLECTOR_ENDED, .want = __VA_ARGS__                                        \
-	}
-#define FAULT(later, c, why, ...)                                                                  \
-	{                                                                                          \
-		later, REFLECTOR_FAULT, why, .code = c, .want = __VA_ARGS__                        \
+		later, REFLECTOR_FAULT, v, .code = number, .want = text                            \
 	}
 #define SYNCED                                                                                     \
 	SERVED(0, "v1", LIST_0), OPENED(0, "begin"),                                               \
