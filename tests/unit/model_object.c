@@ -176,19 +176,19 @@ static void test_heartbeats_change_nothing(void **state)
 static void test_workloads(void **state)
 {
 	static const struct {
-		enum object_kind kind;
 		const char *text;
+		enum object_kind kind;
 		int32_t replicas;
 	} cases[] = {
-		{OBJECT_REPLICA_SET, "{'metadata':{'name':'w'},'spec':{'replicas':7}}", 7},
-		{OBJECT_REPLICA_SET, "{'metadata':{'name':'w'},'spec':{'replicas':0}}", 0},
-		{OBJECT_STATEFUL_SET, "{'metadata':{'name':'w'},'spec':{'selector':{}}}", 1},
-		{OBJECT_REPLICATION_CONTROLLER, "{'metadata':{'name':'w'}}", 1},
-		{OBJECT_JOB, "{'metadata':{'name':'w'},'spec':{'parallelism':3}}", 3},
-		{OBJECT_JOB, "{'metadata':{'name':'w'},'spec':{}}", 1},
-		{OBJECT_DAEMON_SET,
-		 "{'metadata':{'name':'w'},'spec':{},'status':{'desiredNumberScheduled':5}}", 5},
-		{OBJECT_DAEMON_SET, "{'metadata':{'name':'w'},'spec':{},'status':{}}", -1},
+		{"{'metadata':{'name':'w'},'spec':{'replicas':7}}", OBJECT_REPLICA_SET, 7},
+		{"{'metadata':{'name':'w'},'spec':{'replicas':0}}", OBJECT_REPLICA_SET, 0},
+		{"{'metadata':{'name':'w'},'spec':{'selector':{}}}", OBJECT_STATEFUL_SET, 1},
+		{"{'metadata':{'name':'w'}}", OBJECT_REPLICATION_CONTROLLER, 1},
+		{"{'metadata':{'name':'w'},'spec':{'parallelism':3}}", OBJECT_JOB, 3},
+		{"{'metadata':{'name':'w'},'spec':{}}", OBJECT_JOB, 1},
+		{"{'metadata':{'name':'w'},'spec':{},'status':{'desiredNumberScheduled':5}}",
+		 OBJECT_DAEMON_SET, 5},
+		{"{'metadata':{'name':'w'},'spec':{},'status':{}}", OBJECT_DAEMON_SET, -1},
 	};
 
 	(void)state;
