@@ -131,6 +131,10 @@ static void test_pod_level(void **state)
 	check("{'spec':{'containers':[{}],'resources':{'limits':{'cpu':3,'memory':5}},"
 	      "'initContainers':[{'resources':{'requests':{'memory':2}}}]}}",
 	      POD_SUMS_SCHEDULER, "cpu=3000 memory=2 | cpu=3000 memory=5, unlimited 0 0");
+	check("{'spec':{'containers':[{}],'resources':{'limits':{'cpu':3,'memory':5}},"
+	      "'initContainers':[{'restartPolicy':'Always','resources':{'requests':{'memory':2}}"
+	      "}]}}",
+	      POD_SUMS_SCHEDULER, "cpu=3000 memory=2 | cpu=3000 memory=5, unlimited 0 0");
 	check("{'spec':{'containers':[{}],'resources':{'requests':{'cpu':3}}}}",
 	      POD_SUMS_QUOTA_UPSTREAM, "|, unlimited 1 1");
 }
