@@ -21,15 +21,6 @@ void nodes_total_fini(struct nodes_total *t)
 	resources_fini(&t->sums.limits);
 }
 
-uint32_t nodes_count_pods(const struct view_node *n)
-{
-	uint32_t count = 0;
-
-	for (size_t i = 0; n->model && i < n->model->pod_count; i++)
-		count += kube_pod_is_active(n->model->pods[i]);
-	return count;
-}
-
 static void set_if_known(struct resources *r, enum resource_id id, int64_t amount)
 {
 	if (amount > 0)
@@ -109,7 +100,7 @@ void nodes_total_add(struct nodes_total *t, const struct view_node *n, int64_t n
 		t->ready += known->ready;
 		t->unschedulable += known->unschedulable;
 	}
-	t->pods += nodes_count_pods(n);
+	t->pods += n->sums.pods;
 	nodes_read_resources(n, &capacity, &allocatable);
 	resources_add(&t->capacity, &capacity);
 	resources_add(&t->allocatable, &allocatable);
@@ -178,6 +169,7 @@ void nodes_total_write(struct jsonw *w, const struct nodes_total *t)
 	jsonw_object_open(w);
 	jsonw_key_int(w, "nodes", (int64_t)t->nodes);
 	if (t->known) {
+		jsonw_key_int(w, "knownToApi", (int64_t)t->known);
 		jsonw_key_int(w, "ready", (int64_t)t->ready);
 		jsonw_key_int(w, "unschedulable", (int64_t)t->unschedulable);
 	}
