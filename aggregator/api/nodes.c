@@ -11,8 +11,9 @@
  * is the request's choice, unlimited=ignore (the default), allocatable (of their node) or requests (theirs);
  * unlimitedContainers says how many there are.
  *
- * A list ends with "total", the sums over all nodes that match, on whatever page: ready, unschedulable and the members of
- * source count nodes, and usage is of the nodes under "measured", which were heard within 5 minutes.
+ * A list ends with "total", the sums over all nodes that match, on whatever page: knownToApi, ready, unschedulable and the
+ * members of source count nodes; what there is and is promised is summed over nodes that the API knows, where there is
+ * one, and usage over those under "measured", which were heard within 5 minutes.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -185,7 +186,7 @@ static void answer_list(const struct answer *a, const struct list_query *q, stru
 	struct jsonw w;
 
 	list_pick_init(&pick, q);
-	nodes_total_init(&total, a->policy);
+	nodes_total_init(&total, a->policy, a->view->cluster != NULL);
 	for (size_t i = 0; i < a->view->node_count; i++) {
 		if (!matches(a->view->nodes[i], q))
 			continue;

@@ -19,6 +19,7 @@ struct nodes_use {
 
 struct nodes_total {
 	enum limits_unlimited policy;
+	bool api; /* one is followed */
 	size_t nodes, states[NEVER + 1]; /* by enum freshness */
 	size_t known, ready, unschedulable; /* as the API has it */
 	uint64_t pods;
@@ -28,7 +29,7 @@ struct nodes_total {
 	struct nodes_use use;
 };
 
-void nodes_total_init(struct nodes_total *t, enum limits_unlimited policy);
+void nodes_total_init(struct nodes_total *t, enum limits_unlimited policy, bool api);
 void nodes_total_fini(struct nodes_total *t);
 void nodes_total_add(struct nodes_total *t, const struct view_node *n, int64_t now_ns);
 /* "total":{..}: members as a node's, but ready, unschedulable and source count nodes; see nodes.c. */

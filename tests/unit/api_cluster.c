@@ -164,17 +164,17 @@ static void test_total(void **state)
 	assert_string_equal(api_fixture_names(&f), "alpha");
 	check("total",
 	      "{\"nodes\":5,\"knownToApi\":3,\"ready\":2,\"unschedulable\":1,"
-	      "\"capacity\":{\"cpuMillicores\":16000,\"memoryBytes\":34359738368,\"pods\":330,"
+	      "\"capacity\":{\"cpuMillicores\":12000,\"memoryBytes\":25769803776,\"pods\":330,"
 	      "\"nvidia.com/gpu\":2},"
-	      "\"allocatable\":{\"cpuMillicores\":15200,\"memoryBytes\":30064771072,\"pods\":330,"
+	      "\"allocatable\":{\"cpuMillicores\":11400,\"memoryBytes\":22548578304,\"pods\":330,"
 	      "\"nvidia.com/gpu\":2},"
-	      "\"requests\":{\"cpuMillicores\":2425,\"memoryBytes\":3321225472},"
+	      "\"requests\":{\"cpuMillicores\":2325,\"memoryBytes\":3321225472},"
 	      "\"limits\":{\"cpuMillicores\":3125,\"memoryBytes\":4394967296},"
-	      "\"unlimitedContainers\":{\"cpu\":3,\"memory\":3},"
+	      "\"unlimitedContainers\":{\"cpu\":2,\"memory\":2},"
 	      "\"kernelLimits\":{\"cpuMillicores\":2130,\"memoryBytes\":2247483392,"
-	      "\"unlimitedPods\":{\"cpu\":2,\"memory\":2},\"unknownPods\":2},"
+	      "\"unlimitedPods\":{\"cpu\":2,\"memory\":2},\"unknownPods\":1},"
 	      "\"limitRatio\":{\"declared\":{\"cpu\":0.274123,\"memory\":0.194911},"
-	      "\"kernel\":{\"cpu\":0.560526,\"memory\":0.299019}},\"pods\":5}");
+	      "\"kernel\":{\"cpu\":0.560526,\"memory\":0.299019}},\"pods\":4}");
 	assert_int_equal(api_fixture_get(&f, "/v1/nodes?labelSelector=zone=b"), 200);
 	assert_true(number("total.nodes") == 2);
 	assert_true(number("total.requests.cpuMillicores") == 600);
