@@ -461,7 +461,7 @@ void page_json_time(struct page_json_io *io, const char *key, int64_t *unix_ns)
 	page_json_text(io, key, &got, sizeof(text));
 	if (!got)
 		return;
-	if (timefmt_read(got, &ns) || ns < 0)
+	if (timefmt_parse(got, &ns, NULL) || ns < 0)
 		page_json_fail(io, key, "\"%s\" is not a time such as 2026-01-31T12:00:00Z", got);
 	else
 		*unix_ns = ns;
