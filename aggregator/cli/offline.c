@@ -123,6 +123,7 @@ int offline_open(struct offline **out, const struct option_list *files, const ch
 		return rc;
 	}
 	o->has_usage = is_any_measured(v);
+	o->ctx.kubernetes_mode = v->cluster ? "snapshot" : NULL;
 	view_slot_publish(o->ctx.views, v);
 	*out = o;
 	return 0;
