@@ -165,7 +165,7 @@ static void pass_over(struct snapshot *s, const char *kind)
 }
 
 static int add_object(struct snapshot *s, const struct snapshot_text *t, const char *version,
-		      const char *kind_name, const cJSON *item)
+		      const char *kind_name, cJSON *item)
 {
 	const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(item, "metadata");
 	char field[OBJECT_FIELD_MAX] = "", name[160];
@@ -185,6 +185,10 @@ static int add_object(struct snapshot *s, const struct snapshot_text *t, const c
 	s->seen[kind] = true;
 	snprintf(s->sources[kind].api_version, sizeof(s->sources[kind].api_version), "%s", version);
 	see_times(s, item);
+	if (!*text_of(item, "apiVersion")) {
+		cJSON_DeleteItemFromObjectCaseSensitive(item, "apiVersion");
+		cJSON_AddStringToObject(item, "apiVersion", version);
+	}
 	if (object_read(kind, item, &o, field, &why)) {
 		name_object(kind_name, text_of(metadata, "namespace"), text_of(metadata, "name"),
 			    name);

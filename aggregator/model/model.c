@@ -124,12 +124,18 @@ static bool is_same_sums(const struct pod_sums *a, const struct pod_sums *b)
 	       a->unlimited_mem == b->unlimited_mem;
 }
 
+static bool is_same_text(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
 /* Both have their templates from the model. */
 static bool is_same_pod(const struct kube_pod *a, const struct kube_pod *b)
 {
 	return a->template == b->template && strcmp(a->node, b->node) == 0 &&
 	       strcmp(a->nominated_node, b->nominated_node) == 0 && strcmp(a->qos, b->qos) == 0 &&
 	       is_same_sums(a->resized, b->resized) && a->created_ns == b->created_ns &&
+	       a->started_ns == b->started_ns && is_same_text(a->resized_text, b->resized_text) &&
 	       a->deletion_ns == b->deletion_ns && a->scheduled_ns == b->scheduled_ns &&
 	       a->unschedulable_ns == b->unschedulable_ns && a->disruption_ns == b->disruption_ns &&
 	       a->restarts == b->restarts && a->phase == b->phase && a->resize == b->resize &&
@@ -137,7 +143,7 @@ static bool is_same_pod(const struct kube_pod *a, const struct kube_pod *b)
 }
 
 #if UINTPTR_MAX == UINT64_MAX
-_Static_assert(sizeof(struct kube_pod) == sizeof(struct object) + 88,
+_Static_assert(sizeof(struct kube_pod) == sizeof(struct object) + 104,
 	       "a new member must be compared above, or its changes are not seen");
 #endif
 
