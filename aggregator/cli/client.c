@@ -238,9 +238,11 @@ static int explain_status(const struct client *c, const char *path, long status,
 
 	if (cJSON_IsString(message) && (status == 404 || strncmp(name, "nodes[", 6) == 0))
 		rc = -ENOENT;
-	if (cJSON_IsString(message))
-		reason_set(reason, "%s%s%s (%s %s)", name, name[0] ? ": " : "",
-			   message->valuestring, c->offline ? "from" : "says", c->server);
+	if (cJSON_IsString(message) && c->offline)
+		reason_set(reason, "%s%s%s", name, name[0] ? ": " : "", message->valuestring);
+	else if (cJSON_IsString(message))
+		reason_set(reason, "%s%s%s (says %s)", name, name[0] ? ": " : "",
+			   message->valuestring, c->server);
 	else if (status == 401 || status == 403)
 		reason_set(reason, "%s%s denies access (HTTP %ld)", c->server, path, status);
 	else
