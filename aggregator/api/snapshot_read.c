@@ -174,7 +174,7 @@ static int add_object(struct snapshot *s, const struct snapshot_text *t, const c
 	struct object *o;
 
 	if (!*kind_name)
-		return snapshot_text_fail(t, "an object without a kind");
+		return snapshot_text_fail(t, "nothing says of what kind this object is");
 	if (object_kind_find(version, kind_name, &kind)) {
 		if (s->own)
 			return snapshot_text_fail(t, "a Snapshot holds no %.64s (%.64s)", kind_name,
