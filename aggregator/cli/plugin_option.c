@@ -21,20 +21,19 @@ static int fail(const char *option, struct reason *reason)
 }
 
 /* The one value that a YAML text is, or NULL with the reason. */
-static cJSON *parse_yaml(const char *text, size_t len, struct reason *reason)
+static cJSON *parse_yaml(const char *text, struct reason *reason)
 {
 	const struct yaml_json_limits limits = {DEPTH_MAX, BYTES_MAX};
+	struct reason why = {"x: it is not one value"};
 	struct buf json = BUF_INIT;
 	size_t documents = 0;
 	cJSON *value = NULL;
 
-	if (yaml_json_convert("--plugin", text, len, &limits, &json, &documents, reason) == 0) {
-		if (documents == 1)
-			value = cJSON_ParseWithLength(json.data, json.len);
-		if (!value)
-			reason_set(reason, "--plugin: \"%.*s\" is not one value",
-				   (int)(len < 200 ? len : 200), text);
-	}
+	if (yaml_json_convert("x", text, strlen(text), &limits, &json, &documents, &why) == 0 &&
+	    documents == 1)
+		value = cJSON_ParseWithLength(json.data, json.len);
+	if (!value) /* in one line the number of the line is nothing to know */
+		reason_set(reason, "--plugin: \"%.200s\": %s", text, strchr(why.text, ' ') + 1);
 	buf_fini(&json);
 	return value;
 }
@@ -75,7 +74,7 @@ static int add_argument(cJSON *args, const char *option, char *text, struct reas
 		reason_set(reason, "--plugin: %s is given twice in \"%.200s\"", text, option);
 		return -EINVAL;
 	}
-	value = parse_yaml(equals + 1, strlen(equals + 1), reason);
+	value = parse_yaml(equals + 1, reason);
 	if (!value)
 		return -EINVAL;
 	cJSON_AddItemToObject(object, name, value);
@@ -103,7 +102,7 @@ static cJSON *parse_args(const char *option, const char *text, struct reason *re
 
 	if (*text != '{')
 		return parse_short(option, text, reason);
-	args = parse_yaml(text, strlen(text), reason);
+	args = parse_yaml(text, reason);
 	if (args && !cJSON_IsObject(args)) {
 		cJSON_Delete(args);
 		fail(option, reason);
