@@ -104,11 +104,11 @@ static struct view *make_view(void)
 static struct score_node *read_nodes(const struct view *v, const struct power_model *model)
 {
 	struct score_node *nodes = mem_alloc(v->node_count * sizeof(*nodes));
+	const struct score_query q = {.variant = SCORE_CORRECTED};
 	uint32_t seed = 2;
 
 	for (size_t i = 0; i < v->node_count; i++) {
-		score_node_from_page(v->nodes[i]->page, VIEW_FIXTURE_NOW_NS, SCORE_CORRECTED,
-				     &nodes[i]);
+		score_node_from_view(v, v->nodes[i], VIEW_FIXTURE_NOW_NS, &q, &nodes[i]);
 		nodes[i].power = model;
 		nodes[i].load.requests_known = true;
 		nodes[i].load.of[SCORE_CPU].requests = (int64_t)(3800 * fixture_random(&seed));
