@@ -62,7 +62,8 @@ AGGREGATOR_C := $(wildcard aggregator/model/*.c aggregator/state/*.c aggregator/
                 aggregator/edge/*.c aggregator/edge/*/*.c) \
                 $(filter-out aggregator/main.c,$(wildcard aggregator/*.c))
 CLI_C        := $(filter-out aggregator/cli/main.c,$(wildcard aggregator/cli/*.c))
-TESTLIB_C    := $(wildcard tests/*.c)
+FLEET_C      := $(wildcard tests/fleet/*.c)
+TESTLIB_C    := $(wildcard tests/*.c) $(filter-out tests/fleet/main.c,$(FLEET_C))
 UNIT_C       := $(wildcard tests/unit/*.c)
 INTEG_C      := $(wildcard tests/integration/*.c)
 FAULTS_C     := $(wildcard tests/faults/*.c)
@@ -94,8 +95,9 @@ BENCH    := $(patsubst tests/bench/%.c,$(TB)/bench/%,$(BENCH_C))
 REPLAY   := $(patsubst tests/fuzz/%.c,$(TB)/fuzz/%,$(FUZZ_C))
 VM       := $(patsubst tests/vm/%.c,$(TB)/vm/%,$(VM_C))
 CONF     := $(if $(CONF_C),$(TB)/conformance)
+FLEET    := $(TB)/fleet
 
-.PHONY: all tests deps deps-lint deps-vm deps-bench run check check-built check-vm check-vm-built
+.PHONY: all tests fleet demo deps deps-lint deps-vm deps-bench run check check-built check-vm check-vm-built
 .PHONY: check-faults check-faults-built
 .PHONY: bench bench-built fuzz fuzz-built lint lint-built clean install
 .DELETE_ON_ERROR:
@@ -103,7 +105,8 @@ CONF     := $(if $(CONF_C),$(TB)/conformance)
 .DEFAULT_GOAL := all
 
 all: $(PROGRAMS)
-tests: $(UNIT) $(INTEG) $(VM) $(REPLAY) $(CONF)
+tests: $(UNIT) $(INTEG) $(VM) $(REPLAY) $(CONF) $(FLEET)
+fleet: $(FLEET)
 
 $(SHARED_A): $(call obj,$(SHARED_C) $(PROTO_C))
 $(AGENT_A): $(call obj,$(AGENT_C))
@@ -171,6 +174,8 @@ $(TB)/bench/%: $(O)/tests/bench/%.o $(ALL_A)
 $(TB)/vm/%: $(O)/tests/vm/%.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
 $(TB)/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/replay.o $(ALL_A)
+	$(call link,$(TEST_LIBS))
+$(FLEET): $(O)/tests/fleet/main.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
 $(TB)/conformance: $(call obj,$(CONF_C)) $(ALL_A)
 	$(call link,$(TEST_LIBS))
