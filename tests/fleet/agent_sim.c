@@ -91,7 +91,7 @@ static void end_interval(struct agent_sim *a, int64_t mono_ns, struct tally *tal
 	interval->end_boot_ns = boot_ns;
 	tally->intervals++;
 	tally->entries += interval->entry_count;
-	if (a->acked && sender_idle(a->sender, a->ring))
+	if (a->acked && mono_ns >= a->config->warm_ns && sender_idle(a->sender, a->ring))
 		a->sent_ns = clock_mono_ns();
 	ring_push(a->ring, interval);
 }

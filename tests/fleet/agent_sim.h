@@ -19,6 +19,7 @@ struct agent_sim_config {
 	int64_t interval_ns; /* unless the aggregator orders another */
 	int64_t ring_span_ns;
 	size_t ring_bytes;
+	int64_t warm_ns; /* monotonic; latencies of what is made before are not counted */
 };
 
 struct agent_sim;

@@ -5,7 +5,8 @@
  *
  *	takes it	room for its requests; its taint tolerated; for a workload that keeps apart none of it there (the round did not come
  *			back to where it began); for one that is spread the zone whose turn it is; and what all pods there can use at
- *			their peaks is less than the node has, but for CPU on the few crowded nodes
+ *			their peaks is less than the node has, but for CPU on the few crowded nodes, where something outside
+ *			of pods takes much as well
  *
  * One node in eight is nearly empty, as after a busy day: something to drain. What finds no node is not made, except for one workload
  * that nothing has room for.
@@ -46,7 +47,8 @@ static void make_node(const struct cluster *c, uint32_t i, struct cluster_node *
 	n->allocatable_mem_bytes = n->mem_bytes - 2 * GIB;
 	n->system = (struct pattern){
 		.low_milli = 60,
-		.high_milli = 120 + 80 * cluster_unit(c, HASH_SYSTEM, i),
+		.high_milli = n->crowded ? 0.4 * (double)n->cpu_milli
+					 : 120 + 80 * cluster_unit(c, HASH_SYSTEM, i),
 		.period_ns = 7 * NS_PER_SEC,
 		.on_ns = 3 * NS_PER_SEC,
 		.phase_ns = (int64_t)(cluster_unit(c, HASH_SYSTEM, ~(uint64_t)i) * 7e9),

@@ -226,6 +226,9 @@ static void make_usage(const struct table *t, size_t row, const struct pattern *
 
 	pattern_get_cpu(p, t->start_ns, t->end_ns, &counted);
 	pattern_get_memory(p, t->start_ns, t->end_ns, &memory);
+	/* Periods of its own and those of the clock round apart. */
+	if (counted.throttled_periods > counted.periods)
+		counted.throttled_periods = counted.periods;
 	*u = (struct usage){
 		.have = EVERYTHING,
 		.oom_kills = memory.oom_kills,

@@ -28,7 +28,7 @@ enum { WORKERS_MAX = CLUSTER_NODES_MAX / WORKER_AGENTS_MAX };
 
 struct fleet_options {
 	int64_t nodes, pods_per_node, containers, seed, ring_kib;
-	int64_t interval_ns, duration_ns, ring_span_ns;
+	int64_t interval_ns, duration_ns, warmup_ns, ring_span_ns;
 	char *aggregator, *key_file, *dump, *report;
 	struct program_common common;
 };
@@ -96,6 +96,11 @@ static const struct option_spec specs[] = {
 	 .offset = AT(duration_ns),
 	 .value = "DURATION",
 	 .help = "Stop after so long; without it, at SIGINT or SIGTERM."},
+	{.name = "warmup",
+	 .kind = OPTION_DURATION,
+	 .offset = AT(warmup_ns),
+	 .value = "DURATION",
+	 .help = "Leave acks of the first so long out of the latencies."},
 	{.name = "aggregator",
 	 .kind = OPTION_STRING,
 	 .offset = AT(aggregator),
@@ -331,6 +336,7 @@ static int run(const void *values, struct reason *why)
 		.interval_ns = o->interval_ns,
 		.ring_span_ns = o->ring_span_ns,
 		.ring_bytes = (size_t)o->ring_kib * 1024,
+		.warm_ns = clock_mono_ns() + o->warmup_ns,
 	};
 	if (o->dump)
 		rc = dump_write(f.cluster, o->dump, why);
