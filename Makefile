@@ -1,6 +1,7 @@
 # evenkeel: one non-recursive Makefile.
 #
 #   make run     install what is missing, build, and watch this machine live (DURATION=20s to stop by itself)
+#   make demo    install what is missing, build, and serve a made-up cluster of 200 nodes (NODES=50, DURATION=20s)
 #   make check   install what is missing, build, and run the tests
 #   make check-faults   run the tests that cause failures: kills, cuts, restarts, shortages
 #   make check-vm   run the tests of the samplers on several kernels, in virtual machines (KERNELS="5.10 7")
@@ -200,6 +201,9 @@ check: deps
 run: deps
 	+@$(MAKE) --no-print-directory $(PARALLEL) all
 	@packaging/run
+demo: deps
+	+@$(MAKE) --no-print-directory $(PARALLEL) all fleet
+	@BIN=$(BIN) TB=$(TB) tests/demo
 
 check-built: all tests $(BPF_O)
 	@TB=$(TB) BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(UNIT) $(subst $(space),$(comma),tests/btf/check $(BPF_O)) \
@@ -222,8 +226,8 @@ check-vm-built: all $(VM) $(VM_INTEG)
 
 bench: deps-bench
 	+@$(MAKE) --no-print-directory $(PARALLEL) bench-built
-bench-built: all $(BENCH)
-	@for b in $(BENCH); do BIN=$(BIN) $$b || exit 1; done
+bench-built: all $(BENCH) $(FLEET)
+	@for b in $(BENCH); do TB=$(TB) BIN=$(BIN) $$b || exit 1; done
 
 LINT_FLAGS = -std=gnu11 -D_GNU_SOURCE -DEVENKEEL_VERSION='"$(VERSION)"' -I. -I$(GEN) -Wall -Wextra
 SOURCES    = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')

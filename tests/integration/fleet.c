@@ -29,6 +29,9 @@
 
 enum { NODES = 50, PODS_PER_NODE = 12, INTERVALS = 4, PATIENCE_S = 60 };
 
+/* The longest a sample is: an interval of less than 150 ms is one. */
+#define SAMPLE_S 0.15
+
 static const struct cluster_config config = {
 	.nodes = NODES, .pods_per_node = PODS_PER_NODE, .containers = 2, .seed = 7};
 
@@ -243,6 +246,20 @@ static void check_near(const char *what, double got, double want, double toleran
 		fail_msg("%s: %.3f, by the pattern %.3f +- %.3f", what, got, want, tolerance);
 }
 
+/*
+ * Samples that an edge falls into are between low and high: each takes at most a quarter of height squared from the variance, for the
+ * time of a sample.
+ */
+static void check_deviation(const struct pattern *p, int64_t begin, int64_t end, double got)
+{
+	double seconds = (double)(end - begin) / 1e9, height = pattern_peak_milli(p);
+	double edges = 2 * (seconds * 1e9 / (double)p->period_ns + 1);
+	double want = pattern_stddev_milli(p, begin, end);
+	double least = want * want - edges / 4 * SAMPLE_S / seconds * height * height;
+
+	check_near("deviation", got, want, fmax(0.03 * height, want - sqrt(fmax(least, 0))) + 0.01);
+}
+
 static void check_cpu(const struct pattern *p, int64_t begin, const cJSON *window)
 {
 	int64_t end = time_of(window, "end");
@@ -250,9 +267,7 @@ static void check_cpu(const struct pattern *p, int64_t begin, const cJSON *windo
 
 	check_near("mean", number(window, "mean"), pattern_used_milli(p, begin, end),
 		   0.01 * height + 0.01);
-	/* Samples of a tenth of a second blur the edges. */
-	check_near("deviation", number(window, "stddev"), pattern_stddev_milli(p, begin, end),
-		   0.05 * height + 0.01);
+	check_deviation(p, begin, end, number(window, "stddev"));
 	assert_true(number(window, "max") <= height * 1.00001 + 0.001);
 }
 
