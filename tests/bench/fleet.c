@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A whole aggregator under 5000 agents that report 30 pods of two containers each every 5 s: real sockets, seals and frames from ten processes
- * on the same machine, which take their share of it. What the simulator itself used is a row, too, so that a machine too small or too
- * busy for both can be told from an aggregator that is too slow.
+ * A whole aggregator under 5000 agents that report 30 pods of two containers each every 5 s: real sockets, seals and
+ * frames from ten processes on the same machine, which take their share of it. What the simulator itself used is a
+ * row, too, so that a machine too small or too busy for both can be told from an aggregator that is too slow.
  */
 #include <math.h>
 #include <poll.h>

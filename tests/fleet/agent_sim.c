@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is the agent's own: when intervals end (agent/schedule.h), what is kept (agent/ring.h), how it is told and
- * told again (agent/sender.h), with a socket and a run of its own. What is not: a publisher, which would add three descriptors and its own copy of
- * the keys to each of thousands; a sender for one address needs none.
+ * told again (agent/sender.h), with a socket and a run of its own. What is not: a publisher, which would add three
+ * descriptors and its own copy of the keys to each of thousands; a sender for one address needs none.
  *
- * Latency is measured from the step that sends an interval to the step that sees its ack, for those with nothing unanswered before them
- * and without the first, which may have to wait for the connection. It includes what this process was busy with in between,
- * so it is never less than what the aggregator took.
+ * Latency is measured from the step that sends an interval to the step that sees its ack, for those with nothing
+ * unanswered before them and without the first, which may have to wait for the connection. It includes what this
+ * process was busy with in between, so it is never less than what the aggregator took.
  */
 #include "tests/fleet/agent_sim.h"
 

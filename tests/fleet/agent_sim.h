@@ -31,8 +31,8 @@ void agent_sim_close(struct agent_sim *a); /* NULL is allowed */
 /* Readable when an ack may be there. */
 int agent_sim_fd(const struct agent_sim *a);
 /*
- * Ends the interval that is due, unless `last` says that no more are wanted, and sends what can be sent. Returns the monotonic time at
- * which to call again at the latest. What it measured is added to the tally.
+ * Ends the interval that is due, unless `last` says that no more are wanted, and sends what can be sent. Returns the
+ * monotonic time at which to call again at the latest. What it measured is added to the tally.
  */
 int64_t agent_sim_step(struct agent_sim *a, int64_t mono_ns, bool last, struct tally *tally);
 /* Everything was answered. */

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Nodes of three shapes in three zones. Each gets its DaemonSets' pods; then workloads are made and placed one after the other, each pod on the
- * next node in the round that takes it, until all nodes have as many as they should:
+ * Nodes of three shapes in three zones. Each gets its DaemonSets' pods; then workloads are made and placed one after
+ * the other, each pod on the next node in the round that takes it, until all nodes have as many as they should:
  *
- *	takes it	room for its requests; its taint tolerated; for a workload that keeps apart none of it there (the round did not come
- *			back to where it began); for one that is spread the zone whose turn it is; and what all pods there can use at
- *			their peaks is less than the node has, but for CPU on the few crowded nodes, where something outside
- *			of pods takes much as well
+ *	takes it	it has room for the requests, and its taint is tolerated
+ *			a workload that keeps apart has none there: the round did not come back to where it began
+ *			a workload that is spread goes by zones: it is in the one whose turn it is
+ *			what all its pods can use at their peaks is less than it has; but for CPU on the few crowded
+ *			nodes, where something outside of pods takes much as well
  *
- * One node in eight is nearly empty, as after a busy day: something to drain. What finds no node is not made, except for one workload
- * that nothing has room for.
+ * One node in eight is nearly empty, as after a busy day: something to drain. What finds no node is not made, except
+ * for one workload that nothing has room for.
  */
 #include "tests/fleet/cluster.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What people run, and how it behaves. Sizes are such that at 30 pods per node half of what nodes have is requested; with more or
- * fewer pods each asks for less or more.
+ * What people run, and how it behaves. Sizes are such that at 30 pods per node half of what nodes have is requested;
+ * with more or fewer pods each asks for less or more.
  *
  *	request		of six sizes, small ones more often
  *	limit		twice the request; one in six has it equal (Guaranteed), one in three has none for CPU

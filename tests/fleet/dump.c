@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Objects are written one by one, each into a buffer and from there to the file, so that 150,000 pods take no memory. Of quotas there is one for each
- * namespace but kube-system: every third was promised less than it uses and borrows, the others lend.
+ * Objects are written one by one, each into a buffer and from there to the file, so that 150,000 pods take no memory.
+ * Of quotas there is one for each namespace but kube-system: every third was promised less than it uses and borrows,
+ * the others lend.
  */
 #include "tests/fleet/dump.h"
 

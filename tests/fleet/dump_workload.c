@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Controllers, budgets and volumes. A Deployment is known by its ReplicaSet, as evenkeel reads it; a Job by every other's CronJob. */
+/*
+ * Controllers, budgets and volumes. A Deployment is known by its ReplicaSet, as evenkeel reads it; a Job by every
+ * other's CronJob.
+ */
 #include <string.h>
 
 #include "tests/fleet/dump_internal.h"

@@ -9,7 +9,10 @@
 
 #include "tests/stack.h"
 
-/* build/tests/fleet, or below what TB says, reporting to aggregator 0; `more` options end with NULL. Ends the program where it cannot start. */
+/*
+ * build/tests/fleet, or below what TB says, reporting to aggregator 0; `more` options end with NULL. Ends the program
+ * where it cannot start.
+ */
 pid_t fleet_start(const struct stack *s, const char *const *more);
 /* Tells it to stop, awaits the end of it and returns its report, which the caller deletes; NULL: it failed. */
 cJSON *fleet_stop(const struct stack *s, pid_t fleet);

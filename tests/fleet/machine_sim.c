@@ -3,12 +3,12 @@
  * An interval is cut into ticks of a tenth of a second. Each pod's use in each tick goes into one table:
  *
  *	        tick 0   1   2  ..
- *	system    .      .   .              column sums above the node's capacity: all of the column shrinks to fit, as under the
- *	pod 0     .      .   .              kernel's fair scheduler, and what it shrank by was waited for
+ *	system    .      .   .         a column whose sum is above the node's capacity shrinks to fit, as under the
+ *	pod 0     .      .   .         kernel's fair scheduler, and what it shrank by was waited for
  *	pod 1     .      .   .
  *
- * Rows then become moments, column sums those of the node and its histogram. A container uses a share of its pod, so its moments
- * are its pod's, scaled. Memory needs no ticks: its mean, maximum and last value are closed forms.
+ * Rows then become moments, column sums those of the node and its histogram. A container uses a share of its pod, so its
+ * moments are its pod's, scaled. Memory needs no ticks: its mean, maximum and last value are closed forms.
  */
 #include "tests/fleet/machine_sim.h"
 

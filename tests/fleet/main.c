@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fleet: thousands of simulated agents with real sockets, seals and frames against a real aggregator. nanomsg allows 512 sockets in a
- * process, so the fleet is as many processes as that takes; this one only waits for them and adds up what they tell in memory they share. Exit: 0
- * ok, 1 error, 2 usage.
+ * fleet: thousands of simulated agents with real sockets, seals and frames against a real aggregator. nanomsg allows
+ * 512 sockets in a process, so the fleet is as many processes as that takes; this one only waits for them and adds up
+ * what they tell in memory they share. Exit: 0 ok, 1 error, 2 usage.
  */
 #include <errno.h>
 #include <signal.h>
@@ -207,8 +207,8 @@ static int note_end(struct fleet *f, pid_t pid, int status)
 }
 
 /*
- * Until all have ended; a signal to stop is passed on, and when one fails the others are stopped. The signals are blocked and taken
- * here, one by one, so that none comes between a look and a wait.
+ * Until all have ended; a signal to stop is passed on, and when one fails the others are stopped. The signals are
+ * blocked and taken here, one by one, so that none comes between a look and a wait.
  */
 static int await_workers(struct fleet *f, const sigset_t *signals)
 {
@@ -287,6 +287,7 @@ static int run_agents(struct fleet *f, struct reason *why)
 
 	if (rc)
 		return rc;
+	/* cppcheck-suppress invalidFunctionArg ; -1 is what MAP_ANONYMOUS wants */
 	f->tallies = mmap(NULL, WORKERS_MAX * sizeof(*f->tallies), PROT_READ | PROT_WRITE,
 			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (f->tallies == MAP_FAILED)

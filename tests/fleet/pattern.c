@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Everything comes from one function of time, for how long a pattern has been high since the epoch, which is exact in
- * nanoseconds: what two readings of it differ by is what a counter went on by between them. So readings add up however they
- * are cut, as the kernel's do, and an interval, a window and a test that looks at both agree.
+ * nanoseconds: what two readings of it differ by is what a counter went on by between them. So readings add up
+ * however they are cut, as the kernel's do, and an interval, a window and a test that looks at both agree.
  *
  *	wanted  high ___      ___         used = min(wanted, limit)
- *	            |   |____|   |____    what it wants above the limit is throttled: it gets its quota in a part limit / wanted
- *	        low  on   off             of each 100 ms and waits for the rest
+ *	            |   |____|   |____    what is wanted above the limit is throttled: the quota is used up in the part
+ *	        low  on   off             limit / wanted of each 100 ms, and the rest of it is waited
  */
 #include "tests/fleet/pattern.h"
 
@@ -131,7 +131,10 @@ double pattern_peak_working_set(const struct pattern *p)
 	return p->mem_bytes + (p->leaks ? p->grow_bytes : 0);
 }
 
-/* Of what grows: mean, maximum and last value in [begin, end), by the areas of the triangles. Returns how often it fell. */
+/*
+ * Of what grows: mean, maximum and last value in [begin, end), by the areas of the triangles. Returns how often it
+ * fell.
+ */
 static int64_t get_grown(const struct pattern *p, int64_t begin_ns, int64_t end_ns, double *mean,
 			 double *max, double *last)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a simulated pod uses at any time, as counters in closed form, so that a test knows it without a simulation. Pure. */
+/*
+ * What a simulated pod uses at any time, as counters in closed form, so that a test knows it without a simulation.
+ * Pure.
+ */
 #ifndef EVENKEEL_TESTS_FLEET_PATTERN_H
 #define EVENKEEL_TESTS_FLEET_PATTERN_H
 
@@ -17,10 +20,10 @@ enum pattern_kind {
 };
 
 /*
- * CPU: wanted is high_milli in the first on_ns of each period and low_milli in the rest of it; used is at most the limit.
- * Memory: mem_bytes, and what grows evenly from 0 to grow_bytes in grow_ns and then falls to 0 at once: by a leak it is part
- * of the working set and the fall is an OOM kill, otherwise it is page cache. Periods begin at multiples of themselves in Unix time,
- * less the phase.
+ * CPU: wanted is high_milli in the first on_ns of each period and low_milli in the rest of it; used is at most the
+ * limit. Memory: mem_bytes, and what grows evenly from 0 to grow_bytes in grow_ns and then falls to 0 at once: by a
+ * leak it is part of the working set and the fall is an OOM kill, otherwise it is page cache. Periods begin at
+ * multiples of themselves in Unix time, less the phase.
  */
 struct pattern {
 	double low_milli, high_milli;

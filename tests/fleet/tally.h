@@ -10,9 +10,9 @@
 #include "shared/histogram.h"
 
 /*
- * Each interval that was made is in one of acked, refused, skipped and unanswered, as long as nothing was asked for again
- * (resends_ordered: acked once more) nor merged in a ring too small. A frame is a part of an interval; it is sent again when its
- * answer is late (timeouts) or the connection was replaced.
+ * Each interval that was made is in one of acked, refused, skipped and unanswered, as long as nothing was asked for
+ * again (resends_ordered: acked once more) nor merged in a ring too small. A frame is a part of an interval; it is
+ * sent again when its answer is late (timeouts) or the connection was replaced.
  */
 struct tally {
 	uint64_t agents, heard; /* those with at least one ack */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One epoll over the senders' descriptors and the signals. An agent is stepped when its descriptor is readable or its time has come; whose
- * time comes next is found by looking at all, which for a few hundred costs less than keeping them sorted.
+ * One epoll over the senders' descriptors and the signals. An agent is stepped when its descriptor is readable or its
+ * time has come; whose time comes next is found by looking at all, which for a few hundred costs less than keeping
+ * them sorted.
  */
 #include "tests/fleet/worker.h"
 

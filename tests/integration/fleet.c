@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A fleet of simulated agents against a real aggregator: every node is heard, every pod's windows are what its pattern says by closed form,
- * every frame is accounted for at both ends, and the dump tells of the pods that were measured. The fleet is stopped before anything is
- * compared, so that nothing moves.
+ * A fleet of simulated agents against a real aggregator: every node is heard, every pod's windows are what its
+ * pattern says by closed form, every frame is accounted for at both ends, and the dump tells of the pods that were
+ * measured. The fleet is stopped before anything is compared, so that nothing moves.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,7 +37,6 @@ static const struct cluster_config config = {
 
 /* A pod of the made-up cluster, and what the aggregator says of it. */
 struct known {
-	size_t pod;
 	const cJSON *told; /* of scene.pods; NULL: nothing */
 	bool dumped;
 	char uid[POD_UID_LEN + 1];
@@ -49,7 +48,8 @@ struct scene {
 	struct cluster *cluster;
 	char *dump_path;
 	cJSON *report, *pods, *nodes, *dump;
-	struct known *known; /* all of the cluster */
+	struct known *known; /* as many as the cluster has pods, in their order */
+	struct known *by_uid; /* the same */
 };
 
 static const char *const results[] = {"applied",   "part",	  "duplicate", "too_old",
@@ -88,18 +88,18 @@ static struct known *find_known(const struct scene *s, const char *uid)
 {
 	struct known *k;
 
-	HASH_FIND_STR(s->known, uid, k);
+	HASH_FIND_STR(s->by_uid, uid, k);
 	return k;
 }
 
 static void learn_cluster(struct scene *s)
 {
+	s->known = mem_zalloc(s->cluster->pod_count, sizeof(*s->known));
 	for (size_t i = 0; i < s->cluster->pod_count; i++) {
-		struct known *k = mem_zalloc(1, sizeof(*k));
+		struct known *k = &s->known[i];
 
-		k->pod = i;
 		cluster_pod_uid(s->cluster, i, k->uid);
-		HASH_ADD_STR(s->known, uid, k);
+		HASH_ADD_STR(s->by_uid, uid, k);
 	}
 }
 
@@ -191,13 +191,9 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	struct scene *s = *state;
-	struct known *k, *next;
 
-	HASH_ITER(hh, s->known, k, next)
-	{
-		HASH_DEL(s->known, k);
-		free(k);
-	}
+	HASH_CLEAR(hh, s->by_uid);
+	free(s->known);
 	cJSON_Delete(s->report);
 	cJSON_Delete(s->pods);
 	cJSON_Delete(s->nodes);
@@ -247,8 +243,8 @@ static void check_near(const char *what, double got, double want, double toleran
 }
 
 /*
- * Samples that an edge falls into are between low and high: each takes at most a quarter of height squared from the variance, for the
- * time of a sample.
+ * Samples that an edge falls into are between low and high: each takes at most a quarter of height squared from the
+ * variance, for the time of a sample.
  */
 static void check_deviation(const struct pattern *p, int64_t begin, int64_t end, double got)
 {
@@ -281,8 +277,8 @@ static void check_memory(const struct pattern *p, int64_t begin, const cJSON *wi
 }
 
 /*
- * When the first interval of a node began, which is in all windows of its first minutes. What a pod's own window says is the same rounded
- * down to sixteenths of a second.
+ * When the first interval of a node began, which is in all windows of its first minutes. What a pod's own window says
+ * is the same rounded down to sixteenths of a second.
  */
 static int64_t begin_of(const struct scene *s, const char *node)
 {
@@ -294,8 +290,9 @@ static void test_pods_use_what_their_patterns_say(void **state)
 	const struct scene *s = *state;
 	int kinds[PATTERNS] = {0};
 
-	for (struct known *k = s->known; k; k = k->hh.next) {
-		const struct cluster_pod *p = &s->cluster->pods[k->pod];
+	for (size_t i = 0; i < s->cluster->pod_count; i++) {
+		const struct known *k = &s->known[i];
+		const struct cluster_pod *p = &s->cluster->pods[i];
 		const cJSON *usage = json_at(k->told, "usage");
 		int64_t begin;
 
@@ -310,8 +307,8 @@ static void test_pods_use_what_their_patterns_say(void **state)
 		check_cpu(&p->pattern, begin, json_at(usage, "cpuMillicores.windows.5m"));
 		kinds[cluster_workload(s->cluster, p)->pattern]++;
 	}
-	for (int i = 0; i < PATTERNS; i++)
-		assert_true(kinds[i] > 0);
+	for (int kind = 0; kind < PATTERNS; kind++)
+		assert_true(kinds[kind] > 0);
 }
 
 static void test_nodes_use_what_their_pods_do(void **state)
