@@ -287,8 +287,8 @@ static int run_agents(struct fleet *f, struct reason *why)
 
 	if (rc)
 		return rc;
-	/* cppcheck-suppress invalidFunctionArg ; -1 is what MAP_ANONYMOUS wants */
 	f->tallies = mmap(NULL, WORKERS_MAX * sizeof(*f->tallies), PROT_READ | PROT_WRITE,
+			  /* cppcheck-suppress invalidFunctionArg */
 			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (f->tallies == MAP_FAILED)
 		return fail(why, "no memory to share");
