@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "shared/clock.h"
 #include "shared/mem.h"
@@ -358,7 +357,6 @@ int dump_write(const struct cluster *c, const char *path, struct reason *reason)
 	failed = ferror(d.file);
 	if (fclose(d.file) || failed) {
 		reason_set(reason, "%s: cannot be written", path);
-		unlink(path);
 		return -EIO;
 	}
 	return 0;
