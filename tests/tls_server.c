@@ -207,8 +207,7 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *c, const cha
 	welcome = is_welcome(s);
 	pthread_mutex_unlock(&s->lock);
 	response = MHD_create_response_from_buffer(welcome ? strlen(yes) : strlen(no),
-						   (void *)(uintptr_t)(welcome ? yes : no),
-						   MHD_RESPMEM_PERSISTENT);
+						   welcome ? yes : no, MHD_RESPMEM_PERSISTENT);
 	rc = MHD_queue_response(c, welcome ? MHD_HTTP_OK : MHD_HTTP_UNAUTHORIZED, response);
 	MHD_destroy_response(response);
 	return rc;

@@ -224,6 +224,33 @@ static void exchanged_certificates_are_used_within_a_minute(void **state)
 	assert_int_equal(kube_scene_get(s), 200);
 	assert_string_equal(s->seen.client, "bob");
 	assert_int_equal(s->seen.connections, 2);
+	/* Read again, but the same: no reason for another connection. */
+	s->now_ns += 61 * SECOND;
+	assert_int_equal(kube_scene_get(s), 200);
+	assert_int_equal(s->seen.connections, 2);
+}
+
+static void a_request_prepared_before_an_exchange_still_connects(void **state)
+{
+	struct kube_scene *s = *state;
+	CURL *other = curl_easy_init();
+
+	kube_scene_serve(s, &s->server, s->ca.certificate);
+	kube_scene_write_client(s, &s->alice);
+	s->config.client_certificate_file = kube_scene_path(s, "client.crt");
+	s->config.client_key_file = kube_scene_path(s, "client.key");
+	assert_int_equal(kube_scene_open(s), 0);
+	assert_int_equal(kube_session_prepare(s->session, s->handle, "/", s->now_ns, &s->why), 0);
+	for (int i = 0; i < 3; i++) {
+		kube_scene_write_client(s, i % 2 ? &s->alice : &s->bob);
+		s->now_ns += 61 * SECOND;
+		assert_int_equal(kube_session_prepare(s->session, other, "/", s->now_ns, &s->why),
+				 0);
+	}
+	assert_int_equal(curl_easy_perform(s->handle), CURLE_OK);
+	tls_server_seen(s->https, &s->seen);
+	assert_string_equal(s->seen.client, "alice");
+	curl_easy_cleanup(other);
 }
 
 /* Half exchanged: the key is another's. The former pair serves until the new one is whole. */
@@ -423,6 +450,7 @@ int main(void)
 		TEST(tells_who_cannot_be_reached),
 		TEST(shows_the_certificate_that_is_demanded),
 		TEST(exchanged_certificates_are_used_within_a_minute),
+		TEST(a_request_prepared_before_an_exchange_still_connects),
 		TEST(half_a_pair_waits_for_the_other_half),
 		TEST(a_session_tells_which_file_is_of_no_use),
 		TEST(an_exchanged_token_is_used_within_a_minute),
