@@ -22,7 +22,8 @@ static void discover(const char *text, size_t len)
 	discovery_begin(&d);
 	while (discovery_next(&d, path)) {
 		assert(path[0] == '/' && !strstr(path, ".."));
-		assert(++questions <= DISCOVERY_VERSIONS_MAX + 1);
+		questions++;
+		assert(questions <= DISCOVERY_VERSIONS_MAX + 1);
 		discovery_answer(&d, text, len, NULL);
 	}
 	for (int kind = 0; kind < OBJECT_KINDS; kind++)

@@ -55,6 +55,7 @@ static void discover(struct discovery *d, const struct answer *server, struct bu
 	struct kube_status status;
 	int questions = 0;
 
+	buf_add_str(asked, "");
 	discovery_begin(d);
 	while (discovery_next(d, path)) {
 		const struct answer *a = find(server, path);
