@@ -145,8 +145,7 @@ static void test_node_is_not_ready(void **state)
 		"{'metadata':{'name':'n'},'status':{'conditions':[]}}",
 		"{'metadata':{'name':'n'},'status':{'conditions':{'type':'Ready'}}}",
 		"{'metadata':{'name':'n'},'status':{'conditions':[5,{'type':'Ready'}]}}",
-		"{'metadata':{'name':'n'},'status':{'conditions':[{'type':'Ready','status':'No'}]}"
-		"}",
+		"{'metadata':{'name':'n'},'status':{'conditions':[{'status':'True'}]}}",
 	};
 
 	(void)state;
