@@ -414,7 +414,8 @@ static char *shuffled(uint32_t order)
 			view_drop(view());
 	}
 	v = view();
-	assert_non_null(v->owners);
+	if (!v->owners)
+		fail_msg("nothing is known of any owner");
 	for (size_t i = 0; i < v->node_count; i++)
 		for (size_t p = 0; p < v->nodes[i]->pod_count; p++)
 			len += (size_t)snprintf(text + len, sizeof(text) - len, "%s %s %d\n",
