@@ -77,8 +77,9 @@ static void write_source(struct jsonw *w, const struct node_page *p, int64_t now
 	jsonw_key(w, "source");
 	jsonw_object_open(w);
 	jsonw_key_string(w, "state", freshness_name(state));
-	if (state != NEVER) {
+	if (state != NEVER)
 		jsonw_key_fixed(w, "ageSeconds", (double)page_age_ns(p, now_ns) / NS_PER_SEC, 3);
+	if (state != NEVER && !p->foreign) {
 		jsonw_key_string(w, "tier", tiers[p->tier]);
 		jsonw_key_fixed(w, "rateHz", p->rate_hz, 3);
 		write_clock(w, p);
