@@ -19,14 +19,17 @@ static const char nodes[] =
 
 static void look_at(const struct view *v, int64_t now_ns)
 {
+	struct score_args args;
+	const struct score_query q = {.variant = SCORE_CORRECTED, .args = &args};
 	struct score_node node;
 
+	score_args_default(&args, q.variant);
 	for (size_t i = 0; i < v->node_count; i++) {
 		const struct node_page *p = v->nodes[i]->page;
 		struct page_usage usage;
 
 		assert(page_age_ns(p, now_ns) >= 0);
-		score_node_from_page(p, now_ns, SCORE_CORRECTED, &node);
+		score_node_from_view(v, v->nodes[i], now_ns, &q, &node);
 		for (size_t k = 0; k < p->pod_count; k++)
 			page_pod_usage(p, &p->pods[k], &usage);
 	}
