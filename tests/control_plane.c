@@ -163,11 +163,23 @@ static size_t collect(char *data, size_t size, size_t count, void *ctx)
 	return size * count;
 }
 
-/* The status, 0 when nothing answers. */
-static long perform(CURL *curl, const char *url, const char *certificate, struct buf *answer)
+/* Without a certificate it is etcd, which has no use for a token. The status, 0 when nothing answers. */
+static long request(CURL *curl, const char *method, const char *url, const char *certificate,
+		    const char *body, struct buf *answer)
 {
+	bool patch = strcmp(method, "PATCH") == 0;
+	struct curl_slist *headers =
+		curl_slist_append(NULL, patch ? "Content-Type: application/merge-patch+json"
+					      : "Content-Type: application/json");
 	long status = 0;
 
+	if (certificate)
+		headers = curl_slist_append(headers, "Authorization: Bearer " ADMIN_TOKEN);
+	curl_easy_reset(curl);
+	curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
+	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+	if (body)
+		curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
 	curl_easy_setopt(curl, CURLOPT_URL, url);
 	curl_easy_setopt(curl, CURLOPT_CAINFO, certificate);
 	curl_easy_setopt(curl, CURLOPT_TIMEOUT, 60L);
@@ -177,22 +189,19 @@ static long perform(CURL *curl, const char *url, const char *certificate, struct
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
 	if (curl_easy_perform(curl) == CURLE_OK)
 		curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+	curl_slist_free_all(headers);
 	return status;
 }
 
 static bool is_ready(void *ctx)
 {
 	struct server *s = ctx;
-	struct curl_slist *headers = curl_slist_append(NULL, "Authorization: Bearer " ADMIN_TOKEN);
 	struct buf answer = BUF_INIT;
 	long status;
 
 	if (has_ended(s->pid))
 		give_up(s->plane, "a child ended by itself");
-	curl_easy_reset(s->plane->curl);
-	curl_easy_setopt(s->plane->curl, CURLOPT_HTTPHEADER, headers);
-	status = perform(s->plane->curl, s->url, s->certificate, &answer);
-	curl_slist_free_all(headers);
+	status = request(s->plane->curl, "GET", s->url, s->certificate, NULL, &answer);
 	buf_fini(&answer);
 	return status == 200;
 }
@@ -262,52 +271,39 @@ void control_plane_kill_api(struct control_plane *c, int i)
 	stop(&c->apis[i].pid, SIGKILL);
 }
 
+/* A client of API server 0 that tells its health without TLS; one option `more`, or NULL. */
+static pid_t start_client(struct control_plane *c, const char *name, const char *program,
+			  const char *more)
+{
+	char *argv[12] = {NULL};
+	int port = free_port();
+	size_t n = 1;
+	pid_t pid;
+
+	argv[n++] = mem_printf("--kubeconfig=%s", c->admin);
+	argv[n++] = mem_strdup("--leader-elect=false");
+	argv[n++] = mem_strdup("--kube-api-qps=500");
+	argv[n++] = mem_strdup("--kube-api-burst=1000");
+	argv[n++] = mem_strdup("--secure-port=0");
+	argv[n++] = mem_printf("--port=%d", port);
+	argv[n++] = mem_strdup("--address=127.0.0.1");
+	if (more)
+		argv[n++] = mem_strdup(more);
+	pid = start(c, name, program, argv);
+	await_ready(c, pid, mem_printf("http://127.0.0.1:%d/healthz", port), NULL);
+	return pid;
+}
+
 void control_plane_start_controllers(struct control_plane *c)
 {
-	char *scheduler[8] = {NULL}, *controllers[8] = {NULL};
-	int port = free_port();
-
-	scheduler[1] = mem_printf("--kubeconfig=%s", c->admin);
-	scheduler[2] = mem_strdup("--leader-elect=false");
-	scheduler[3] = mem_strdup("--bind-address=127.0.0.1");
-	scheduler[4] = mem_strdup("--secure-port=0");
-	scheduler[5] = mem_printf("--port=%d", port);
-	scheduler[6] = mem_strdup("--address=127.0.0.1");
-	c->scheduler = start(c, "scheduler", "kube-scheduler", scheduler);
-	await_ready(c, c->scheduler, mem_printf("http://127.0.0.1:%d/healthz", port), NULL);
-
-	port = free_port();
-	controllers[1] = mem_printf("--kubeconfig=%s", c->admin);
-	controllers[2] = mem_strdup("--leader-elect=false");
-	controllers[3] = mem_strdup("--controllers=deployment,replicaset,statefulset,daemonset,job,"
-				    "disruption,garbagecollector,namespace");
-	controllers[4] = mem_strdup("--secure-port=0");
-	controllers[5] = mem_printf("--port=%d", port);
-	controllers[6] = mem_strdup("--address=127.0.0.1");
-	c->controllers = start(c, "controllers", "kube-controller-manager", controllers);
-	await_ready(c, c->controllers, mem_printf("http://127.0.0.1:%d/healthz", port), NULL);
+	c->scheduler = start_client(c, "scheduler", "kube-scheduler", NULL);
+	c->controllers =
+		start_client(c, "controllers", "kube-controller-manager",
+			     "--controllers=deployment,replicaset,replicationcontroller,"
+			     "statefulset,daemonset,job,disruption,garbagecollector,namespace");
 }
 
 /* --- requests -------------------------------------------------------------------------------- */
-
-static long send_to(struct control_plane *c, const char *method, const char *url,
-		    const char *certificate, const char *body, struct buf *answer)
-{
-	bool patch = strcmp(method, "PATCH") == 0;
-	struct curl_slist *headers = curl_slist_append(NULL, "Authorization: Bearer " ADMIN_TOKEN);
-	long status;
-
-	headers = curl_slist_append(headers, patch ? "Content-Type: application/merge-patch+json"
-						   : "Content-Type: application/json");
-	curl_easy_reset(c->curl);
-	curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, headers);
-	curl_easy_setopt(c->curl, CURLOPT_CUSTOMREQUEST, method);
-	if (body)
-		curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, body);
-	status = perform(c->curl, url, certificate, answer);
-	curl_slist_free_all(headers);
-	return status;
-}
 
 long control_plane_send(struct control_plane *c, const char *method, const char *path,
 			const char *body, struct buf *answer)
@@ -322,7 +318,7 @@ long control_plane_send(struct control_plane *c, const char *method, const char 
 	url = mem_printf("https://127.0.0.1:%d%s", c->apis[i].port, path);
 	certificate = mem_printf("%s/api-%d/apiserver.crt", c->folder, i);
 	buf_clear(into);
-	status = send_to(c, method, url, certificate, body, into);
+	status = request(c->curl, method, url, certificate, body, into);
 	free(url);
 	free(certificate);
 	buf_fini(&unwanted);
@@ -350,7 +346,7 @@ void control_plane_compact(struct control_plane *c)
 	cJSON *json;
 	char *body;
 
-	if (send_to(c, "POST", range, NULL, "{\"key\":\"AA==\"}", &answer) != 200)
+	if (request(c->curl, "POST", range, NULL, "{\"key\":\"AA==\"}", &answer) != 200)
 		give_up(c, "etcd does not tell its revision");
 	json = cJSON_Parse(answer.data);
 	revision = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(
@@ -359,7 +355,7 @@ void control_plane_compact(struct control_plane *c)
 		give_up(c, "etcd does not tell its revision");
 	body = mem_printf("{\"revision\":\"%s\",\"physical\":true}", revision);
 	buf_clear(&answer);
-	if (send_to(c, "POST", compaction, NULL, body, &answer) != 200)
+	if (request(c->curl, "POST", compaction, NULL, body, &answer) != 200)
 		give_up(c, answer.data);
 	cJSON_Delete(json);
 	free(body);
@@ -368,23 +364,46 @@ void control_plane_compact(struct control_plane *c)
 	free(compaction);
 }
 
-cJSON *control_plane_kubectl_get(struct control_plane *c, const char *resource)
+/* kubectl with words that end with NULL; what it prints to *out. What it complains of fails the test. */
+static void run_kubectl(struct control_plane *c, const char *const *words, struct buf *out)
 {
-	char *program = mem_printf("%s/kubectl", c->bin), *name = mem_strdup(resource);
-	char *argv[] = {program, (char *)"--kubeconfig",     c->admin,	   (char *)"get",
-			name,	 (char *)"--all-namespaces", (char *)"-o", (char *)"json",
-			NULL};
-	struct buf out = BUF_INIT, err = BUF_INIT;
-	cJSON *json = NULL;
+	char *program = mem_printf("%s/kubectl", c->bin), *argv[16] = {program};
+	char *cache = mem_printf("--cache-dir=%s/cache", c->folder);
+	struct buf err = BUF_INIT;
+	size_t n = 1;
 
-	if (process_run(argv, &out, &err) == 0 && out.data)
-		json = cJSON_Parse(out.data);
-	if (!json)
-		fail_msg("kubectl get %s: %s", resource, err.data ? err.data : "no JSON");
-	buf_fini(&out);
+	argv[n++] = (char *)"--kubeconfig";
+	argv[n++] = c->admin;
+	argv[n++] = cache;
+	for (; *words; words++)
+		argv[n++] = (char *)*words;
+	if (process_run(argv, out, &err) != 0)
+		fail_msg("kubectl %s %s: %s", argv[4], argv[5], err.data ? err.data : "no word");
 	buf_fini(&err);
 	free(program);
-	free(name);
+	free(cache);
+}
+
+void control_plane_create(struct control_plane *c, const char *file)
+{
+	const char *const words[] = {"create", "-f", file, NULL};
+	struct buf out = BUF_INIT;
+
+	run_kubectl(c, words, &out);
+	buf_fini(&out);
+}
+
+cJSON *control_plane_kubectl_get(struct control_plane *c, const char *resource)
+{
+	const char *const words[] = {"get", resource, "--all-namespaces", "-o", "json", NULL};
+	struct buf out = BUF_INIT;
+	cJSON *json;
+
+	run_kubectl(c, words, &out);
+	json = cJSON_Parse(out.data);
+	if (!json)
+		fail_msg("kubectl get %s: no JSON", resource);
+	buf_fini(&out);
 	return json;
 }
 

@@ -61,6 +61,8 @@ long control_plane_send(struct control_plane *c, const char *method, const char 
 /* The same; anything but 200 or 201 fails the test with what the server said. */
 void control_plane_must(struct control_plane *c, const char *method, const char *path,
 			const char *body);
+/* `kubectl create -f FILE` as admin of API server 0. */
+void control_plane_create(struct control_plane *c, const char *file);
 /* `kubectl get RESOURCE --all-namespaces -o json` as admin of API server 0; the caller deletes it. */
 cJSON *control_plane_kubectl_get(struct control_plane *c, const char *resource);
 
