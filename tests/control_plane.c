@@ -41,7 +41,7 @@
 /* Generous: a machine with two busy cores takes 20 s at times. */
 #define READY_SECONDS 120
 
-enum { LOG_LINES = 25 };
+enum { LOG_LINES = 25, LOG_LINE_MAX = 240 };
 
 /* --- logs ------------------------------------------------------------------------------------ */
 
@@ -50,19 +50,22 @@ static char *log_path(const struct control_plane *c, const char *name)
 	return mem_printf("%s/%s.log", c->folder, name);
 }
 
-/* The last lines. */
+/* The last lines, of which those of these programs can be very long. */
 static void print_log(const struct control_plane *c, const char *name)
 {
-	char *path = log_path(c, name), lines[LOG_LINES][512];
+	char *path = log_path(c, name), *line = NULL, lines[LOG_LINES][LOG_LINE_MAX];
 	FILE *log = fopen(path, "r");
-	size_t count = 0;
+	size_t count = 0, room = 0;
 
-	while (log && fgets(lines[count % LOG_LINES], sizeof(lines[0]), log))
-		count++;
+	while (log && getline(&line, &room, log) >= 0) {
+		line[strcspn(line, "\n")] = '\0';
+		snprintf(lines[count++ % LOG_LINES], LOG_LINE_MAX, "%s", line);
+	}
 	for (size_t i = count > LOG_LINES ? count - LOG_LINES : 0; i < count; i++)
-		fprintf(stderr, "    %s: %s", name, lines[i % LOG_LINES]);
+		fprintf(stderr, "    %s: %s\n", name, lines[i % LOG_LINES]);
 	if (log)
 		fclose(log);
+	free(line);
 	free(path);
 }
 
