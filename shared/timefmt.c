@@ -2,12 +2,17 @@
 /*
  * Why not the C library: its conversions depend on the time zone or on static storage, and an int64 of nanoseconds
  * only spans the years 1677 to 2262, so the calendar fits into a few lines. Lists write thousands of times, hence digits
- * one by one. Nothing here can fail.
+ * one by one. Writing cannot fail. Reading checks every field, so that no text is taken for another time than it says.
  */
 #include "shared/timefmt.h"
 
-#define NS_PER_MS  1000000LL
-#define MS_PER_DAY 86400000LL
+#include <errno.h>
+#include <stdbool.h>
+
+#define NS_PER_MS   1000000LL
+#define NS_PER_SEC  1000000000LL
+#define MS_PER_DAY  86400000LL
+#define SEC_PER_DAY 86400LL
 
 /* Division that rounds down, so that times before 1970 keep their order. */
 static int64_t floor_div(int64_t a, int64_t b)
@@ -42,21 +47,147 @@ static char *put(char *at, int value, int digits, char behind)
 	return at + digits + 1;
 }
 
+/* Everything up to the seconds, with `behind` after them; returns what follows. */
+static char *put_seconds(char *at, int64_t days, int second_of_day, char behind)
+{
+	int year, month, day;
+
+	civil_from_days(days, &year, &month, &day);
+	at = put(at, year, 4, '-');
+	at = put(at, month, 2, '-');
+	at = put(at, day, 2, 'T');
+	at = put(at, second_of_day / 3600, 2, ':');
+	at = put(at, second_of_day / 60 % 60, 2, ':');
+	return put(at, second_of_day % 60, 2, behind);
+}
+
 void timefmt_rfc3339(int64_t unix_ns, char out[TIMEFMT_LEN])
 {
 	int64_t unix_ms = floor_div(unix_ns, NS_PER_MS);
 	int64_t days = floor_div(unix_ms, MS_PER_DAY);
 	int of_day = (int)(unix_ms - days * MS_PER_DAY);
-	int year, month, day, ms = of_day % 1000;
+	int ms = of_day % 1000;
 
-	civil_from_days(days, &year, &month, &day);
-	out = put(out, year, 4, '-');
-	out = put(out, month, 2, '-');
-	out = put(out, day, 2, 'T');
-	out = put(out, of_day / 3600000, 2, ':');
-	out = put(out, of_day / 60000 % 60, 2, ':');
-	out = put(out, of_day / 1000 % 60, 2, ms ? '.' : 'Z');
+	out = put_seconds(out, days, of_day / 1000, ms ? '.' : 'Z');
 	if (ms)
 		out = put(out, ms, 3, 'Z');
 	*out = '\0';
+}
+
+void timefmt_rfc3339_exact(int64_t unix_ns, char out[TIMEFMT_LEN])
+{
+	int64_t seconds = floor_div(unix_ns, NS_PER_SEC);
+	int64_t days = floor_div(seconds, SEC_PER_DAY);
+	int ns = (int)(unix_ns - (__int128)seconds * NS_PER_SEC);
+
+	out = put_seconds(out, days, (int)(seconds - days * SEC_PER_DAY), ns ? '.' : 'Z');
+	if (ns)
+		out = put(out, ns, 9, 'Z');
+	*out = '\0';
+}
+
+/* Days from 1970-01-01, the inverse of civil_from_days(). */
+static int64_t days_from_civil(int year, int month, int day)
+{
+	int from_march = month > 2 ? month - 3 : month + 9;
+	int64_t y = year - (month <= 2);
+	int64_t era = floor_div(y, 400);
+	int64_t year_of_era = y - era * 400;
+
+	return era * 146097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 +
+	       (153 * from_march + 2) / 5 + day - 1 - 719468;
+}
+
+/* Exactly that many digits, at most `max`, and `behind` after them unless it is 0; *at moves on. */
+static bool take(const char **at, int digits, int max, char behind, int *value)
+{
+	*value = 0;
+	for (int i = 0; i < digits; i++, (*at)++) {
+		if (**at < '0' || **at > '9')
+			return false;
+		*value = *value * 10 + (**at - '0');
+	}
+	if (behind && *(*at)++ != behind)
+		return false;
+	return *value <= max;
+}
+
+static int days_of_month(int year, int month)
+{
+	static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+	bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+
+	return days[month - 1] + (month == 2 && leap);
+}
+
+/* Seconds since 1970 of what stands before the fraction. */
+static bool take_seconds(const char **at, int64_t *seconds)
+{
+	int year, month, day, hour, minute, second;
+
+	if (!take(at, 4, 9999, '-', &year) || !take(at, 2, 12, '-', &month) || month < 1 ||
+	    !take(at, 2, days_of_month(year, month), 0, &day) || day < 1)
+		return false;
+	if ((**at | 0x20) != 't' && **at != ' ')
+		return false;
+	(*at)++;
+	if (!take(at, 2, 23, ':', &hour) || !take(at, 2, 59, ':', &minute) ||
+	    !take(at, 2, 60, 0, &second))
+		return false;
+	*seconds = days_from_civil(year, month, day) * SEC_PER_DAY + hour * 3600 + minute * 60 +
+		   second;
+	return true;
+}
+
+static bool take_fraction(const char **at, int64_t *ns)
+{
+	int64_t unit = NS_PER_SEC / 10;
+
+	*ns = 0;
+	if (**at != '.')
+		return true;
+	(*at)++;
+	if (**at < '0' || **at > '9')
+		return false;
+	for (; **at >= '0' && **at <= '9'; (*at)++, unit /= 10)
+		*ns += unit * (**at - '0');
+	return true;
+}
+
+/* "Z" or "+01:00", which must be the end. */
+static bool take_offset(const char *at, int64_t *seconds)
+{
+	int sign = *at == '-' ? -1 : 1, hours, minutes;
+
+	*seconds = 0;
+	if ((*at | 0x20) == 'z')
+		return !at[1];
+	if (*at != '+' && *at != '-')
+		return false;
+	at++;
+	if (!take(&at, 2, 23, ':', &hours) || !take(&at, 2, 59, 0, &minutes))
+		return false;
+	*seconds = sign * (hours * 3600 + minutes * 60);
+	return !*at;
+}
+
+int timefmt_parse(const char *text, int64_t *unix_ns, struct reason *reason)
+{
+	int64_t seconds, ns, offset;
+	const char *at = text;
+	__int128 value;
+
+	if (!take_seconds(&at, &seconds) || !take_fraction(&at, &ns) || !take_offset(at, &offset)) {
+		reason_set(reason,
+			   "\"%.60s\" is not a time: one like 2026-01-31T12:00:00Z is expected",
+			   text);
+		return -EINVAL;
+	}
+	value = (__int128)(seconds - offset) * NS_PER_SEC + ns;
+	if (value < INT64_MIN || value > INT64_MAX) {
+		reason_set(reason, "\"%.60s\" lies outside of the years 1678 to 2261", text);
+		return -EINVAL;
+	}
+	*unix_ns = (int64_t)value;
+	return 0;
 }

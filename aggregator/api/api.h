@@ -26,6 +26,8 @@ struct api_context {
 	int watcher_smoothed; /* --watcher-stddev smoothed:N; 1: raw */
 	bool watcher_allocatable; /* --watcher-denominator allocatable */
 	struct watcher_cache *watcher_cache; /* NULL: every answer is made anew */
+	/* Where the cluster model comes from: "inCluster", "kubeconfig", "snapshot"; NULL: standalone. */
+	const char *kubernetes_mode;
 };
 
 struct api_request {
@@ -60,6 +62,7 @@ typedef void api_handler(const struct api_context *ctx, const struct api_request
 api_handler api_nodes; /* GET /v1/nodes, /v1/nodes/NAME */
 api_handler api_pods; /* GET /v1/pods */
 api_handler api_scores; /* POST /v1/scores */
+api_handler api_status; /* GET /v1/status */
 api_handler api_watcher; /* /watcher, /watcher/NAME */
 api_handler api_watcher_health;
 api_handler api_metrics;

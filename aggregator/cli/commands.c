@@ -18,10 +18,7 @@
 const char *const cli_windows[] = {"5m", "10m", "15m", NULL};
 
 static const struct command *const commands[] = {
-	&command_nodes,
-	&command_pods,
-	&command_scores,
-	&command_version,
+	&command_nodes, &command_pods, &command_scores, &command_doctor, &command_version,
 };
 
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
@@ -182,8 +179,9 @@ static void help(const struct option_program *program, const struct command *com
 	if (!command)
 		list_commands(out);
 	buf_add_str(out, options);
-	buf_add_str(out, "\nExit status: 0 success; 1 error; 2 wrong usage; 4 all usage (or what "
-			 "was\nnamed; with --strict any) is stale or missing.\n");
+	buf_add_str(out, "\nExit status: 0 success; 1 error; 2 wrong usage; 3 refused, or a check "
+			 "failed;\n4 all usage (or what was named; with --strict any) is stale or "
+			 "missing.\n");
 	buf_fini(&text);
 }
 

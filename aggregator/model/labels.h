@@ -19,16 +19,25 @@ struct labels {
 	struct label *of; /* owned with its strings, in one block */
 };
 
-/* From a JSON object of strings; NULL or null is no labels. 0, or -EINVAL naming the key that is no string. */
+/* From a JSON object of strings; NULL or null is no labels, and a member that is null is absent. 0, or -EINVAL naming the key
+ * that is no string. */
 int labels_read(const cJSON *json, struct labels *out, struct reason *reason);
+/* Only the keys that `wanted` wants; the others need not even be strings. */
+int labels_read_some(const cJSON *json, bool (*wanted)(const char *key), struct labels *out,
+		     struct reason *reason);
 void labels_fini(struct labels *l);
 /* NULL when there is no such key. */
 const char *labels_find(const struct labels *l, const char *key);
 
 struct selector;
-/* {matchLabels, matchExpressions}; {} matches everything. -EINVAL for an unknown operator or missing values. */
+/* {matchLabels, matchExpressions} with In, NotIn, Exists, DoesNotExist; {} matches everything. -EINVAL for another operator,
+ * for values where there must be none, none where there must be some, and a member nobody knows: a selector read in part would match
+ * what it should not. NotIn and DoesNotExist match where there is no such label. */
 int selector_read(const cJSON *json, struct selector **out, struct reason *reason);
-/* kubectl's -l: "a=b,c!=d,e in (f,g),h notin (i),j,!k". "" matches everything. -EINVAL with the reason quoting the text. */
+/*
+ * kubectl's -l: "a=b,c==d,e!=f,g in (h,i),j notin (k),l,!m", with white space anywhere between words. "" matches everything, "a="
+ * and "a in (,b)" know the empty value. -EINVAL with the reason quoting the text and the place.
+ */
 int selector_parse(const char *text, struct selector **out, struct reason *reason);
 void selector_free(struct selector *s);
 bool selector_matches(const struct selector *s, const struct labels *l);

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Labels are a sorted array, so that a key is found by halving: a pod has a dozen, and a selector asks for two. They live in
+ * one block with their strings, the array first. Selectors are in labels_selector.c.
+ */
+#include "aggregator/model/labels.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/mem.h"
+
+/* A key before it is copied; `place` makes the first of equal keys win, as a reader of JSON that stops there would have it. */
+struct member {
+	const char *key, *value;
+	size_t place;
+};
+
+static int compare_members(const void *a, const void *b)
+{
+	const struct member *x = a, *y = b;
+	int order = strcmp(x->key, y->key);
+
+	return order ? order : (x->place > y->place) - (x->place < y->place);
+}
+
+/* Those wanted, in the order of the object; *count of them. */
+static int collect(const cJSON *json, bool (*wanted)(const char *key), struct member *members,
+		   size_t *count, struct reason *reason)
+{
+	*count = 0;
+	for (const cJSON *item = json->child; item; item = item->next) {
+		if (cJSON_IsNull(item) || (wanted && !wanted(item->string)))
+			continue;
+		if (!cJSON_IsString(item)) {
+			reason_set(reason, "\"%.100s\" must be a string", item->string);
+			return -EINVAL;
+		}
+		members[*count] = (struct member){item->string, item->valuestring, *count};
+		++*count;
+	}
+	return 0;
+}
+
+/* Sorts, and drops all but the first of equal keys; returns how many are left. */
+static size_t sort_members(struct member *members, size_t count)
+{
+	size_t kept = 0;
+
+	qsort(members, count, sizeof(*members), compare_members);
+	for (size_t i = 0; i < count; i++)
+		if (!kept || strcmp(members[kept - 1].key, members[i].key) != 0)
+			members[kept++] = members[i];
+	return kept;
+}
+
+static char *append(char *at, const char *text, const char **place)
+{
+	size_t size = strlen(text) + 1;
+
+	*place = memcpy(at, text, size);
+	return at + size;
+}
+
+static void copy_members(const struct member *members, size_t count, struct labels *out)
+{
+	size_t size = count * sizeof(struct label);
+	char *at;
+
+	out->count = count;
+	out->of = NULL;
+	if (!count)
+		return;
+	for (size_t i = 0; i < count; i++)
+		size += strlen(members[i].key) + strlen(members[i].value) + 2;
+	out->of = mem_alloc(size);
+	at = (char *)(out->of + count);
+	for (size_t i = 0; i < count; i++) {
+		at = append(at, members[i].key, &out->of[i].key);
+		at = append(at, members[i].value, &out->of[i].value);
+	}
+}
+
+int labels_read_some(const cJSON *json, bool (*wanted)(const char *key), struct labels *out,
+		     struct reason *reason)
+{
+	struct member *members;
+	size_t count;
+	int err;
+
+	if (!json || cJSON_IsNull(json)) {
+		*out = (struct labels){0};
+		return 0;
+	}
+	if (!cJSON_IsObject(json)) {
+		reason_set(reason, "must be an object of strings");
+		return -EINVAL;
+	}
+	members = mem_zalloc((size_t)cJSON_GetArraySize(json), sizeof(*members));
+	err = collect(json, wanted, members, &count, reason);
+	if (!err)
+		copy_members(members, sort_members(members, count), out);
+	free(members);
+	return err;
+}
+
+int labels_read(const cJSON *json, struct labels *out, struct reason *reason)
+{
+	return labels_read_some(json, NULL, out, reason);
+}
+
+void labels_fini(struct labels *l)
+{
+	free(l->of);
+	*l = (struct labels){0};
+}
+
+const char *labels_find(const struct labels *l, const char *key)
+{
+	size_t low = 0, high = l->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		int order = strcmp(l->of[middle].key, key);
+
+		if (order == 0)
+			return l->of[middle].value;
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return NULL;
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A selector is a list of requirements, all of which must hold. Values are looked through one after the other: there are
+ * hardly ever more than three.
+ */
+#include "aggregator/model/labels_selector.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/mem.h"
+
+struct requirement {
+	char *key; /* owned */
+	enum selector_operator op;
+	size_t value_count, value_room;
+	char **values; /* owned */
+};
+
+struct selector {
+	size_t count, room;
+	struct requirement *of; /* owned */
+};
+
+/* For one more element of an array that doubles. */
+static void *grow(void *array, size_t count, size_t *room, size_t size)
+{
+	if (count < *room)
+		return array;
+	*room = *room ? *room * 2 : 2;
+	return mem_realloc(array, *room * size);
+}
+
+struct selector *selector_new(void)
+{
+	return mem_zalloc(1, sizeof(struct selector));
+}
+
+void selector_add(struct selector *s, enum selector_operator op, const char *key, size_t key_len)
+{
+	s->of = grow(s->of, s->count, &s->room, sizeof(*s->of));
+	s->of[s->count++] = (struct requirement){.key = mem_strndup(key, key_len), .op = op};
+}
+
+void selector_add_value(struct selector *s, const char *value, size_t value_len)
+{
+	struct requirement *r = &s->of[s->count - 1];
+
+	r->values = grow(r->values, r->value_count, &r->value_room, sizeof(*r->values));
+	r->values[r->value_count++] = mem_strndup(value, value_len);
+}
+
+void selector_free(struct selector *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->count; i++) {
+		for (size_t k = 0; k < s->of[i].value_count; k++)
+			free(s->of[i].values[k]);
+		free(s->of[i].values);
+		free(s->of[i].key);
+	}
+	free(s->of);
+	free(s);
+}
+
+static bool has_value(const struct requirement *r, const char *value)
+{
+	for (size_t i = 0; i < r->value_count; i++)
+		if (strcmp(r->values[i], value) == 0)
+			return true;
+	return false;
+}
+
+static bool holds(const struct requirement *r, const char *value)
+{
+	switch (r->op) {
+	case SELECTOR_IN:
+		return value && has_value(r, value);
+	case SELECTOR_NOT_IN:
+		return !value || !has_value(r, value);
+	case SELECTOR_EXISTS:
+		return value != NULL;
+	case SELECTOR_DOES_NOT_EXIST:
+		return value == NULL;
+	}
+	return false;
+}
+
+bool selector_matches(const struct selector *s, const struct labels *l)
+{
+	for (size_t i = 0; i < s->count; i++)
+		if (!holds(&s->of[i], labels_find(l, s->of[i].key)))
+			return false;
+	return true;
+}
+
+/* --- from JSON */
+
+static const struct {
+	const char *name;
+	bool values; /* must have some; else must have none */
+} operators[] = {
+	[SELECTOR_IN] = {"In", true},
+	[SELECTOR_NOT_IN] = {"NotIn", true},
+	[SELECTOR_EXISTS] = {"Exists", false},
+	[SELECTOR_DOES_NOT_EXIST] = {"DoesNotExist", false},
+};
+
+enum { OPERATORS = sizeof(operators) / sizeof(operators[0]) };
+
+/* NULL where absent or null. */
+static const cJSON *member(const cJSON *json, const char *key)
+{
+	const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
+
+	return cJSON_IsNull(item) ? NULL : item;
+}
+
+static int read_match_labels(const cJSON *json, struct selector *s, struct reason *reason)
+{
+	struct labels l;
+	int err = labels_read(json, &l, reason);
+
+	if (err) {
+		reason_prefix(reason, "matchLabels");
+		return err;
+	}
+	for (size_t i = 0; i < l.count; i++) {
+		selector_add(s, SELECTOR_IN, l.of[i].key, strlen(l.of[i].key));
+		selector_add_value(s, l.of[i].value, strlen(l.of[i].value));
+	}
+	labels_fini(&l);
+	return 0;
+}
+
+static int read_operator(const cJSON *json, enum selector_operator *op, struct reason *reason)
+{
+	const char *name = cJSON_GetStringValue(member(json, "operator"));
+
+	for (unsigned int i = 0; name && i < OPERATORS; i++) {
+		if (strcmp(operators[i].name, name) == 0) {
+			*op = (enum selector_operator)i;
+			return 0;
+		}
+	}
+	reason_set(reason, "operator must be In, NotIn, Exists or DoesNotExist, and not \"%.60s\"",
+		   name ? name : "");
+	return -EINVAL;
+}
+
+static int read_values(const cJSON *list, enum selector_operator op, struct selector *s,
+		       struct reason *reason)
+{
+	bool some = cJSON_IsArray(list) && list->child;
+
+	if ((list && !cJSON_IsArray(list)) || some != operators[op].values) {
+		reason_set(reason, "values must be a list of %s strings with operator %s",
+			   operators[op].values ? "some" : "no", operators[op].name);
+		return -EINVAL;
+	}
+	for (const cJSON *value = some ? list->child : NULL; value; value = value->next) {
+		if (!cJSON_IsString(value)) {
+			reason_set(reason, "values must be strings");
+			return -EINVAL;
+		}
+		selector_add_value(s, value->valuestring, strlen(value->valuestring));
+	}
+	return 0;
+}
+
+static int read_expression(const cJSON *json, struct selector *s, struct reason *reason)
+{
+	const char *key = cJSON_GetStringValue(member(json, "key"));
+	enum selector_operator op;
+
+	if (!key || !*key) {
+		reason_set(reason, "key must be the name of a label");
+		return -EINVAL;
+	}
+	if (read_operator(json, &op, reason))
+		return -EINVAL;
+	selector_add(s, op, key, strlen(key));
+	return read_values(member(json, "values"), op, s, reason);
+}
+
+static int read_expressions(const cJSON *list, struct selector *s, struct reason *reason)
+{
+	size_t place = 0;
+
+	if (list && !cJSON_IsArray(list)) {
+		reason_set(reason, "matchExpressions: must be a list");
+		return -EINVAL;
+	}
+	for (const cJSON *item = list ? list->child : NULL; item; item = item->next, place++) {
+		if (read_expression(item, s, reason)) {
+			reason_prefix(reason, "matchExpressions[%zu]", place);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+static int check_members(const cJSON *json, struct reason *reason)
+{
+	for (const cJSON *item = json->child; item; item = item->next) {
+		if (strcmp(item->string, "matchLabels") != 0 &&
+		    strcmp(item->string, "matchExpressions") != 0) {
+			reason_set(reason, "\"%.60s\" is not known in a selector", item->string);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+int selector_read(const cJSON *json, struct selector **out, struct reason *reason)
+{
+	struct selector *s;
+	int err;
+
+	if (!cJSON_IsObject(json)) {
+		reason_set(reason, "must be an object with matchLabels or matchExpressions");
+		return -EINVAL;
+	}
+	s = selector_new();
+	err = check_members(json, reason);
+	if (!err)
+		err = read_match_labels(member(json, "matchLabels"), s, reason);
+	if (!err)
+		err = read_expressions(member(json, "matchExpressions"), s, reason);
+	if (err)
+		selector_free(s);
+	else
+		*out = s;
+	return err;
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A list of amounts is four fixed places and a sorted array of the others, so two lists are combined by one walk over
+ * both, like the merge of two sorted files. Most lists have no others, and then nothing is allocated. Sums saturate: no list
+ * however absurd can wrap around to a small one. Nothing here can fail.
+ */
+#include "aggregator/model/resources.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/mem.h"
+
+static const char *const names[RESOURCE_STANDARD] = {
+	[RESOURCE_CPU] = "cpu",
+	[RESOURCE_MEMORY] = "memory",
+	[RESOURCE_EPHEMERAL_STORAGE] = "ephemeral-storage",
+	[RESOURCE_PODS] = "pods",
+};
+
+/* What becomes of an amount; `had`: there was one, else `a` is 0. */
+typedef int64_t combine(bool had, int64_t a, int64_t b);
+
+const char *resource_name(enum resource_id id)
+{
+	return names[id];
+}
+
+/* RESOURCE_STANDARD when it is none of them. */
+static enum resource_id standard_id(const char *name)
+{
+	for (unsigned int id = 0; id < RESOURCE_STANDARD; id++)
+		if (strcmp(names[id], name) == 0)
+			return (enum resource_id)id;
+	return RESOURCE_STANDARD;
+}
+
+static bool has_id(const struct resources *r, unsigned int id)
+{
+	return r->has & (1U << id);
+}
+
+/* The place of the name among the extended ones, or where it belongs. */
+static uint32_t extended_place(const struct resources *r, const char *name, bool *found)
+{
+	uint32_t low = 0, high = r->extended_count;
+
+	*found = false;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		int order = strcmp(r->extended[middle].name, name);
+
+		if (order == 0) {
+			*found = true;
+			return middle;
+		}
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+void resources_fini(struct resources *r)
+{
+	for (uint32_t i = 0; i < r->extended_count; i++)
+		free(r->extended[i].name);
+	free(r->extended);
+	*r = RESOURCES_NONE;
+}
+
+void resources_copy(struct resources *to, const struct resources *from)
+{
+	*to = *from;
+	to->extended = NULL;
+	if (!from->extended_count)
+		return;
+	to->extended = mem_zalloc(from->extended_count, sizeof(*to->extended));
+	for (uint32_t i = 0; i < from->extended_count; i++) {
+		to->extended[i].name = mem_strdup(from->extended[i].name);
+		to->extended[i].amount = from->extended[i].amount;
+	}
+}
+
+bool resources_has(const struct resources *r, enum resource_id id)
+{
+	return has_id(r, id);
+}
+
+void resources_set(struct resources *r, enum resource_id id, int64_t amount)
+{
+	r->has |= (uint8_t)(1U << id);
+	r->of[id] = amount;
+}
+
+bool resources_find(const struct resources *r, const char *name, int64_t *amount)
+{
+	enum resource_id id = standard_id(name);
+	uint32_t place;
+	bool found;
+
+	if (id < RESOURCE_STANDARD) {
+		if (has_id(r, id))
+			*amount = r->of[id];
+		return has_id(r, id);
+	}
+	place = extended_place(r, name, &found);
+	if (found)
+		*amount = r->extended[place].amount;
+	return found;
+}
+
+void resources_set_named(struct resources *r, const char *name, int64_t amount)
+{
+	enum resource_id id = standard_id(name);
+	struct resource_extended *at;
+	uint32_t place;
+	bool found;
+
+	if (id < RESOURCE_STANDARD) {
+		resources_set(r, id, amount);
+		return;
+	}
+	place = extended_place(r, name, &found);
+	if (!found) {
+		r->extended =
+			mem_realloc(r->extended, (r->extended_count + 1) * sizeof(*r->extended));
+		at = r->extended + place;
+		memmove(at + 1, at, (r->extended_count - place) * sizeof(*at));
+		at->name = mem_strdup(name);
+		r->extended_count++;
+	}
+	r->extended[place].amount = amount;
+}
+
+static int64_t sum(bool had, int64_t a, int64_t b)
+{
+	int64_t value;
+
+	(void)had;
+	if (__builtin_add_overflow(a, b, &value) || value == INT64_MIN)
+		return b > 0 ? INT64_MAX : -INT64_MAX;
+	return value;
+}
+
+static int64_t difference(bool had, int64_t a, int64_t b)
+{
+	int64_t value;
+
+	(void)had;
+	if (__builtin_sub_overflow(a, b, &value) || value == INT64_MIN)
+		return b < 0 ? INT64_MAX : -INT64_MAX;
+	return value;
+}
+
+static int64_t larger(bool had, int64_t a, int64_t b)
+{
+	return had && a > b ? a : b;
+}
+
+static void combine_standard(struct resources *to, const struct resources *other, combine *value)
+{
+	for (unsigned int id = 0; id < RESOURCE_STANDARD; id++)
+		if (has_id(other, id))
+			resources_set(to, (enum resource_id)id,
+				      value(has_id(to, id), to->of[id], other->of[id]));
+}
+
+static void combine_extended(struct resources *to, const struct resources *other, combine *value)
+{
+	uint32_t i = 0, k = 0, count = 0;
+	struct resource_extended *merged;
+
+	if (!other->extended_count)
+		return;
+	merged = mem_zalloc((size_t)to->extended_count + other->extended_count, sizeof(*merged));
+	while (i < to->extended_count || k < other->extended_count) {
+		int order = i == to->extended_count ? 1
+			    : k == other->extended_count
+				    ? -1
+				    : strcmp(to->extended[i].name, other->extended[k].name);
+
+		if (order <= 0) {
+			merged[count] = to->extended[i++];
+			if (order == 0)
+				merged[count].amount = value(true, merged[count].amount,
+							     other->extended[k++].amount);
+		} else {
+			merged[count].name = mem_strdup(other->extended[k].name);
+			merged[count].amount = value(false, 0, other->extended[k++].amount);
+		}
+		count++;
+	}
+	free(to->extended);
+	to->extended = mem_realloc(merged, count * sizeof(*merged));
+	to->extended_count = count;
+}
+
+void resources_add(struct resources *to, const struct resources *more)
+{
+	combine_standard(to, more, sum);
+	combine_extended(to, more, sum);
+}
+
+void resources_max(struct resources *to, const struct resources *other)
+{
+	combine_standard(to, other, larger);
+	combine_extended(to, other, larger);
+}
+
+void resources_subtract(struct resources *to, const struct resources *less)
+{
+	combine_standard(to, less, difference);
+	combine_extended(to, less, difference);
+}
+
+bool resources_equal(const struct resources *a, const struct resources *b)
+{
+	if (a->has != b->has || a->extended_count != b->extended_count)
+		return false;
+	for (unsigned int id = 0; id < RESOURCE_STANDARD; id++)
+		if (has_id(a, id) && a->of[id] != b->of[id])
+			return false;
+	for (uint32_t i = 0; i < a->extended_count; i++)
+		if (a->extended[i].amount != b->extended[i].amount ||
+		    strcmp(a->extended[i].name, b->extended[i].name) != 0)
+			return false;
+	return true;
+}
