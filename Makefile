@@ -44,15 +44,15 @@ EK_CFLAGS = -std=gnu11 -D_GNU_SOURCE -DEVENKEEL_VERSION='"$(VERSION)"' -I. -I$(G
 
 pkg      = $(shell pkg-config --cflags $(1) 2>/dev/null)
 pkglibs  = $(shell pkg-config --libs $(1) 2>/dev/null)
-PKGS    := libbpf libelf zlib nanomsg libsodium libprotobuf-c libuv libmicrohttpd libcurl libcjson yaml-0.1 sqlite3 \
-           cmocka libseccomp libcap-ng
+PKGS    := libbpf libelf zlib nanomsg libsodium libprotobuf-c libuv libmicrohttpd libcurl gnutls libcjson yaml-0.1 \
+           sqlite3 cmocka libseccomp libcap-ng
 PKG_CFLAGS := $(call pkg,$(PKGS))
 
 AGENT_LIBS      = $(call pkglibs,libbpf libelf zlib nanomsg libsodium libprotobuf-c yaml-0.1 libseccomp libcap-ng) -lm
-AGGREGATOR_LIBS = $(call pkglibs,libuv libmicrohttpd nanomsg libsodium libprotobuf-c libcjson yaml-0.1 \
-                  sqlite3 zlib) -lm
+AGGREGATOR_LIBS = $(call pkglibs,libuv libmicrohttpd libcurl gnutls nanomsg libsodium libprotobuf-c libcjson \
+                  yaml-0.1 sqlite3 zlib) -lm
 CLI_LIBS        = $(call pkglibs,libcurl libcjson yaml-0.1 zlib) -lm
-TEST_LIBS       = $(call pkglibs,cmocka libuv libmicrohttpd libcurl libcjson libbpf libelf zlib nanomsg libsodium \
+TEST_LIBS       = $(call pkglibs,cmocka libuv libmicrohttpd libcurl gnutls libcjson libbpf libelf zlib nanomsg libsodium \
                   libprotobuf-c yaml-0.1 sqlite3 libseccomp libcap-ng) -lm -ldl
 
 # --- what is built from what -------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ struct kube_config {
 	char *client_key_file, *client_key_data; /* PEM */
 	char *exec_command; /* ExecCredential plugin; NULL: none */
 	char *exec_api_version; /* client.authentication.k8s.io/v1 or v1beta1 */
+	char *exec_install_hint; /* what to do when the command is not there */
 	char **exec_args; /* NULL-terminated */
 	char **exec_env; /* "NAME=VALUE", NULL-terminated */
 	bool exec_provide_cluster_info;
@@ -29,8 +30,9 @@ struct kube_config {
 };
 
 /*
- * A kubeconfig file: current-context, or `context` unless NULL. Relative paths are relative to the file. -ENOENT, -EINVAL .. with the
- * reason naming file, line, and what is wrong (a context that names no cluster, broken base64, two ways to authenticate).
+ * A kubeconfig file: current-context, or `context` unless NULL. Relative paths are relative to the file. -ENOENT, -EACCES, -EINVAL with
+ * the reason naming file, line, column, and what is wrong (a context that names no cluster, broken base64, two ways to authenticate);
+ * then *c is untouched.
  */
 int kube_config_read(struct kube_config *c, const char *path, const char *context,
 		     struct reason *reason);
@@ -39,7 +41,9 @@ int kube_config_read(struct kube_config *c, const char *path, const char *contex
  * pod; -EINVAL: it is, but something is missing, and the reason says what.
  */
 int kube_config_in_cluster(struct kube_config *c, const char *dir, struct reason *reason);
+/* to is overwritten: nothing, or what was given up with kube_config_fini(). */
 void kube_config_copy(struct kube_config *to, const struct kube_config *from);
-void kube_config_fini(struct kube_config *c); /* wipes secrets */
+void kube_config_fini(
+	struct kube_config *c); /* wipes secrets; accepts NULL and zeroes, and leaves zeroes */
 
 #endif

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A configuration is a bag of strings, so that tables can copy, wipe and fill it. It comes from a file that a person wrote
+ * (kubeconfig.c), or from what the kubelet puts into a pod: two variables, and a folder of three files. The token there is named,
+ * not read: it is exchanged about every hour.
+ */
+#include "aggregator/edge/kube/config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "aggregator/edge/kube/config_file.h"
+#include "aggregator/edge/kube/config_url.h"
+#include "aggregator/edge/kube/kubeconfig.h"
+#include "shared/mem.h"
+
+#define POD_FOLDER "/var/run/secrets/kubernetes.io/serviceaccount"
+
+enum { NAMESPACE_MAX = 253 };
+
+/* --- copies ------------------------------------------------------------------------------------------------- */
+
+#define MEMBER(name) offsetof(struct kube_config, name)
+
+static const size_t texts[] = {
+	MEMBER(server),
+	MEMBER(ca_file),
+	MEMBER(ca_data),
+	MEMBER(tls_server_name),
+	MEMBER(proxy_url),
+	MEMBER(token),
+	MEMBER(token_file),
+	MEMBER(client_certificate_file),
+	MEMBER(client_certificate_data),
+	MEMBER(client_key_file),
+	MEMBER(client_key_data),
+	MEMBER(exec_command),
+	MEMBER(exec_api_version),
+	MEMBER(exec_install_hint),
+	MEMBER(namespace),
+	MEMBER(source),
+};
+static const size_t lists[] = {MEMBER(exec_args), MEMBER(exec_env)};
+
+enum { TEXTS = sizeof(texts) / sizeof(texts[0]), LISTS = sizeof(lists) / sizeof(lists[0]) };
+
+static char **text_at(struct kube_config *c, size_t offset)
+{
+	return (char **)((char *)c + offset);
+}
+
+static char ***list_at(struct kube_config *c, size_t offset)
+{
+	return (char ***)((char *)c + offset);
+}
+
+static char **copy_list(char **from)
+{
+	size_t count = 0;
+	char **to;
+
+	if (!from)
+		return NULL;
+	while (from[count])
+		count++;
+	to = mem_zalloc(count + 1, sizeof(*to));
+	for (size_t i = 0; i < count; i++)
+		to[i] = mem_strdup(from[i]);
+	return to;
+}
+
+void kube_config_copy(struct kube_config *to, const struct kube_config *from)
+{
+	*to = *from;
+	for (size_t i = 0; i < TEXTS; i++) {
+		char **text = text_at(to, texts[i]);
+
+		*text = *text ? mem_strdup(*text) : NULL;
+	}
+	for (size_t i = 0; i < LISTS; i++) {
+		char ***list = list_at(to, lists[i]);
+
+		*list = copy_list(*list);
+	}
+}
+
+void kube_config_fini(struct kube_config *c)
+{
+	if (!c)
+		return;
+	for (size_t i = 0; i < TEXTS; i++)
+		kube_text_wipe(*text_at(c, texts[i]));
+	for (size_t i = 0; i < LISTS; i++) {
+		char **list = *list_at(c, lists[i]);
+
+		for (char **text = list; text && *text; text++)
+			kube_text_wipe(*text);
+		free(list);
+	}
+	*c = (struct kube_config){0};
+}
+
+/* --- a file ------------------------------------------------------------------------------------------------- */
+
+/* The folder of path, absolute where that can be found out. */
+static char *folder_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *here, *folder;
+
+	if (path[0] == '/')
+		return mem_strndup(path, slash == path ? 1 : (size_t)(slash - path));
+	here = getcwd(NULL, 0);
+	folder = mem_printf("%s/%.*s", here ? here : ".", slash ? (int)(slash - path) : 1,
+			    slash ? path : ".");
+	free(here);
+	return folder;
+}
+
+int kube_config_read(struct kube_config *c, const char *path, const char *context,
+		     struct reason *reason)
+{
+	char *text, *folder;
+	size_t len;
+	int rc = kube_file_read(path, KUBE_FILE_MAX, &text, &len, reason);
+
+	if (rc)
+		return rc;
+	folder = folder_of(path);
+	rc = kubeconfig_parse(c, path, folder, text, len, context, reason);
+	free(folder);
+	kube_bytes_wipe(text, len);
+	return rc;
+}
+
+/* --- a pod -------------------------------------------------------------------------------------------------- */
+
+static int check_readable(const char *path, const char *what, struct reason *reason)
+{
+	if (access(path, R_OK) == 0)
+		return 0;
+	reason_set(reason, "in-cluster: no %s of the service account at %s: %s", what, path,
+		   strerror(errno));
+	return -EINVAL;
+}
+
+/* A pod without the file is in no namespace that it knows of; that is missing. */
+static int read_namespace(struct kube_config *c, const char *dir, struct reason *reason)
+{
+	char *path = mem_printf("%s/namespace", dir), *text = NULL;
+	size_t len;
+	int rc = kube_file_read(path, NAMESPACE_MAX, &text, &len, reason);
+
+	free(path);
+	if (rc) {
+		reason_prefix(reason, "in-cluster");
+		return -EINVAL;
+	}
+	text[strcspn(text, " \t\r\n")] = '\0';
+	c->namespace = text;
+	return 0;
+}
+
+static int set_server(struct kube_config *c, const char *host, const char *port,
+		      struct reason *reason)
+{
+	char *bracketed = kube_url_host(host);
+	struct kube_url url = {0};
+	int rc = -EINVAL;
+
+	if (bracketed) {
+		c->server = mem_printf("https://%s:%s", bracketed, port);
+		rc = kube_url_parse(&url, c->server, reason);
+	} else {
+		reason_set(reason, "not a host name or an address");
+	}
+	if (rc == 0 && url.path[0]) {
+		reason_set(reason, "has more than host and port");
+		rc = -EINVAL;
+	}
+	if (rc)
+		reason_prefix(reason, "in-cluster: KUBERNETES_SERVICE_HOST and _PORT");
+	kube_url_fini(&url);
+	free(bracketed);
+	return rc;
+}
+
+int kube_config_in_cluster(struct kube_config *c, const char *dir, struct reason *reason)
+{
+	const char *host = getenv("KUBERNETES_SERVICE_HOST");
+	const char *port = getenv("KUBERNETES_SERVICE_PORT");
+	struct kube_config found = {0};
+	int rc;
+
+	if (!host || !host[0] || !port || !port[0]) {
+		reason_set(reason, "not in a pod: KUBERNETES_SERVICE_HOST and _PORT are not set");
+		return -ENOENT;
+	}
+	dir = dir ? dir : POD_FOLDER;
+	found.source = mem_strdup("in-cluster");
+	found.token_file = mem_printf("%s/token", dir);
+	found.ca_file = mem_printf("%s/ca.crt", dir);
+	rc = set_server(&found, host, port, reason);
+	if (rc == 0)
+		rc = check_readable(found.token_file, "token", reason);
+	if (rc == 0)
+		rc = check_readable(found.ca_file, "certificate authority", reason);
+	if (rc == 0)
+		rc = read_namespace(&found, dir, reason);
+	if (rc)
+		kube_config_fini(&found);
+	else
+		*c = found;
+	return rc;
+}

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A kubeconfig is three lists of names (clusters, users, contexts) and the name of the context that counts:
+ *
+ *	current-context: dev
+ *	contexts: [{name: dev, context: {cluster: c, user: u, namespace: n}}]
+ *	clusters: [{name: c, cluster: {server: "https://10.96.0.1:443", certificate-authority-data: BASE64}}]
+ *	users:    [{name: u, user: {token: T}}]
+ *
+ * Only what the chosen context leads to is looked at, so that another, half-written entry does no harm. Two tables say which members
+ * become which strings. Members that this file does not know are passed over, with one exception: what would make us
+ * another user than the file says (impersonation, passwords, auth-provider) is refused. The rules of what excludes what are kubectl's;
+ * on top, an exec plugin is the only credential where it is given. A token file wins over a token, as in kubectl.
+ */
+#include "aggregator/edge/kube/kubeconfig.h"
+
+#include <errno.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/edge/kube/config_file.h"
+#include "aggregator/edge/kube/config_url.h"
+#include "aggregator/edge/kube/kubeconfig_yaml.h"
+#include "aggregator/edge/kube/token.h"
+#include "shared/mem.h"
+
+enum { EXEC_LIST_MAX = 256, SHOWN_LEN = 66 };
+
+struct reader {
+	struct kubeconfig_yaml yaml;
+	const char *folder;
+	struct kube_config config; /* as far as it is read */
+};
+
+/* --- strings ------------------------------------------------------------------------------------------------ */
+
+enum form { PLAIN, PATH, PEM };
+
+struct member {
+	const char *key;
+	size_t offset; /* of a char * of struct kube_config */
+	enum form form;
+};
+
+#define MEMBER(name) offsetof(struct kube_config, name)
+
+static const struct member cluster_members[] = {
+	{"server", MEMBER(server), PLAIN},
+	{"certificate-authority", MEMBER(ca_file), PATH},
+	{"certificate-authority-data", MEMBER(ca_data), PEM},
+	{"tls-server-name", MEMBER(tls_server_name), PLAIN},
+	{"proxy-url", MEMBER(proxy_url), PLAIN},
+	{NULL, 0, PLAIN},
+};
+static const struct member user_members[] = {
+	{"token", MEMBER(token), PLAIN},
+	{"tokenFile", MEMBER(token_file), PATH},
+	{"client-certificate", MEMBER(client_certificate_file), PATH},
+	{"client-certificate-data", MEMBER(client_certificate_data), PEM},
+	{"client-key", MEMBER(client_key_file), PATH},
+	{"client-key-data", MEMBER(client_key_data), PEM},
+	{NULL, 0, PLAIN},
+};
+
+static char *resolve(const struct reader *r, const char *path)
+{
+	return path[0] == '/' ? mem_strdup(path) : mem_printf("%s/%s", r->folder, path);
+}
+
+/* The decoded text, or NULL with a failure. */
+static char *decode(struct reader *r, const yaml_node_t *at, const char *key, const char *text)
+{
+	size_t room = strlen(text) / 4 * 3 + 3, len = 0;
+	char *pem = mem_zalloc(room + 1, 1);
+	int rc = sodium_base642bin((unsigned char *)pem, room, text, strlen(text), " \t\r\n", &len,
+				   NULL, sodium_base64_VARIANT_ORIGINAL);
+
+	if (rc == 0 && strlen(pem) == len && strstr(pem, "-----BEGIN "))
+		return pem;
+	kubeconfig_yaml_fail(&r->yaml, at, "%s: %s", key,
+			     rc ? "broken base64" : "decodes to something that is not PEM");
+	kube_bytes_wipe(pem, room);
+	return NULL;
+}
+
+static void take_members(struct reader *r, const yaml_node_t *map, const struct member *members)
+{
+	for (const struct member *m = members; m->key; m++) {
+		char **to = (char **)((char *)&r->config + m->offset);
+		const char *text = kubeconfig_yaml_text(&r->yaml, map, m->key);
+
+		if (!text)
+			continue;
+		if (m->form == PATH)
+			*to = resolve(r, text);
+		else if (m->form == PEM)
+			*to = decode(r,
+				     kubeconfig_yaml_find(&r->yaml, map, m->key, YAML_SCALAR_NODE),
+				     m->key, text);
+		else
+			*to = mem_strdup(text);
+	}
+}
+
+/* --- cluster ------------------------------------------------------------------------------------------------ */
+
+static void check_server(struct reader *r, const yaml_node_t *cluster)
+{
+	const yaml_node_t *at;
+	struct kube_url url = {0};
+	struct reason why;
+	char *server = r->config.server;
+
+	at = kubeconfig_yaml_find(&r->yaml, cluster, "server", YAML_SCALAR_NODE);
+	if (!server || !at) {
+		kubeconfig_yaml_fail(&r->yaml, cluster, "the cluster has no server");
+		return;
+	}
+	if (kube_url_parse(&url, server, &why))
+		kubeconfig_yaml_fail(&r->yaml, at, "server: %s", why.text);
+	kube_url_fini(&url);
+	for (size_t len = strlen(server); len && server[len - 1] == '/'; len--)
+		server[len - 1] = '\0';
+}
+
+static void check_proxy(struct reader *r, const yaml_node_t *cluster)
+{
+	const yaml_node_t *at =
+		kubeconfig_yaml_find(&r->yaml, cluster, "proxy-url", YAML_SCALAR_NODE);
+	struct reason why;
+
+	if (at && r->config.proxy_url && kube_url_check_proxy(r->config.proxy_url, &why))
+		kubeconfig_yaml_fail(&r->yaml, at, "proxy-url: %s", why.text);
+}
+
+static void check_tls_name(struct reader *r, const yaml_node_t *cluster)
+{
+	const yaml_node_t *at =
+		kubeconfig_yaml_find(&r->yaml, cluster, "tls-server-name", YAML_SCALAR_NODE);
+	char *host;
+
+	if (!at || !r->config.tls_server_name)
+		return;
+	host = kube_url_host(r->config.tls_server_name);
+	if (!host)
+		kubeconfig_yaml_fail(&r->yaml, at, "tls-server-name: not a host name");
+	free(host);
+}
+
+static void take_cluster(struct reader *r, const yaml_node_t *cluster)
+{
+	struct kube_config *c = &r->config;
+
+	take_members(r, cluster, cluster_members);
+	c->insecure_skip_tls_verify =
+		kubeconfig_yaml_flag(&r->yaml, cluster, "insecure-skip-tls-verify");
+	check_server(r, cluster);
+	check_tls_name(r, cluster);
+	check_proxy(r, cluster);
+	if (c->ca_file && c->ca_data)
+		kubeconfig_yaml_fail(&r->yaml, cluster,
+				     "certificate-authority and certificate-authority-data: give "
+				     "one of them");
+	if (c->insecure_skip_tls_verify && (c->ca_file || c->ca_data))
+		kubeconfig_yaml_fail(&r->yaml, cluster,
+				     "insecure-skip-tls-verify: there is a certificate authority "
+				     "to verify with; give one of them");
+}
+
+/* --- user --------------------------------------------------------------------------------------------------- */
+
+static void refuse_members(struct reader *r, const yaml_node_t *user)
+{
+	static const struct {
+		const char *key;
+		yaml_node_type_t type;
+		const char *why;
+	} refused[] = {
+		{"username", YAML_SCALAR_NODE,
+		 "passwords are gone from Kubernetes 1.19 on; use a token, a client certificate or "
+		 "exec"},
+		{"password", YAML_SCALAR_NODE,
+		 "passwords are gone from Kubernetes 1.19 on; use a token, a client certificate or "
+		 "exec"},
+		{"auth-provider", YAML_MAPPING_NODE,
+		 "gone from Kubernetes 1.26 on; use exec with the plugin of your provider"},
+		{"as", YAML_SCALAR_NODE, "acting as another user is not supported"},
+		{"as-uid", YAML_SCALAR_NODE, "acting as another user is not supported"},
+		{"as-groups", YAML_SEQUENCE_NODE, "acting as another group is not supported"},
+		{"as-user-extra", YAML_MAPPING_NODE, "acting as another user is not supported"},
+	};
+
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		const yaml_node_t *at =
+			kubeconfig_yaml_find(&r->yaml, user, refused[i].key, refused[i].type);
+
+		if (at && (at->type != YAML_SCALAR_NODE || at->data.scalar.length))
+			kubeconfig_yaml_fail(&r->yaml, at, "%s: %s", refused[i].key,
+					     refused[i].why);
+	}
+}
+
+/* Certificate or key: as a file or inline, and one needs the other. */
+static void check_pair(struct reader *r, const yaml_node_t *user)
+{
+	const struct kube_config *c = &r->config;
+
+	if (c->client_certificate_file && c->client_certificate_data)
+		kubeconfig_yaml_fail(&r->yaml, user,
+				     "client-certificate and client-certificate-data: give one of "
+				     "them");
+	if (c->client_key_file && c->client_key_data)
+		kubeconfig_yaml_fail(&r->yaml, user,
+				     "client-key and client-key-data: give one of them");
+	if (!(c->client_certificate_file || c->client_certificate_data) !=
+	    !(c->client_key_file || c->client_key_data))
+		kubeconfig_yaml_fail(&r->yaml, user,
+				     "client-certificate and client-key: one is missing");
+}
+
+static char **take_args(struct reader *r, const yaml_node_t *exec)
+{
+	const yaml_node_t *list = kubeconfig_yaml_find(&r->yaml, exec, "args", YAML_SEQUENCE_NODE);
+	char **args = mem_zalloc(EXEC_LIST_MAX + 1, sizeof(*args));
+	const yaml_node_t *item;
+	size_t i = 0;
+
+	while ((item = kubeconfig_yaml_item(&r->yaml, list, i, YAML_SCALAR_NODE))) {
+		if (i == EXEC_LIST_MAX) {
+			kubeconfig_yaml_fail(&r->yaml, item, "args: more than %d", EXEC_LIST_MAX);
+			break;
+		}
+		args[i++] = mem_strdup((const char *)item->data.scalar.value);
+	}
+	return args;
+}
+
+static char **take_env(struct reader *r, const yaml_node_t *exec)
+{
+	const yaml_node_t *list = kubeconfig_yaml_find(&r->yaml, exec, "env", YAML_SEQUENCE_NODE);
+	char **env = mem_zalloc(EXEC_LIST_MAX + 1, sizeof(*env));
+	const yaml_node_t *item;
+	size_t i = 0;
+
+	while ((item = kubeconfig_yaml_item(&r->yaml, list, i, YAML_MAPPING_NODE))) {
+		const char *name = kubeconfig_yaml_text(&r->yaml, item, "name");
+		const char *value = kubeconfig_yaml_text(&r->yaml, item, "value");
+
+		if (!name || strchr(name, '=')) {
+			kubeconfig_yaml_fail(&r->yaml, item, "env: no name, or one with =");
+			break;
+		}
+		if (i == EXEC_LIST_MAX) {
+			kubeconfig_yaml_fail(&r->yaml, item, "env: more than %d", EXEC_LIST_MAX);
+			break;
+		}
+		env[i++] = mem_printf("%s=%s", name, value ? value : "");
+	}
+	return env;
+}
+
+static void check_exec(struct reader *r, const yaml_node_t *exec)
+{
+	const struct kube_config *c = &r->config;
+	const char *mode = kubeconfig_yaml_text(&r->yaml, exec, "interactiveMode");
+	const char *version = kubeconfig_yaml_text(&r->yaml, exec, "apiVersion");
+
+	if (!version || (strcmp(version, "client.authentication.k8s.io/v1") != 0 &&
+			 strcmp(version, "client.authentication.k8s.io/v1beta1") != 0))
+		kubeconfig_yaml_fail(&r->yaml, exec,
+				     "exec: apiVersion must be client.authentication.k8s.io/v1 or "
+				     "client.authentication.k8s.io/v1beta1");
+	if (!c->exec_command)
+		kubeconfig_yaml_fail(&r->yaml, exec, "exec: no command");
+	if (mode && strcmp(mode, "Always") == 0)
+		kubeconfig_yaml_fail(&r->yaml, exec,
+				     "exec: interactiveMode Always needs a person at a terminal, "
+				     "and there is none");
+	if (mode && strcmp(mode, "Always") != 0 && strcmp(mode, "Never") != 0 &&
+	    strcmp(mode, "IfAvailable") != 0)
+		kubeconfig_yaml_fail(&r->yaml, exec,
+				     "exec: interactiveMode must be Never or IfAvailable");
+	if (c->token || c->token_file || c->client_certificate_file || c->client_certificate_data)
+		kubeconfig_yaml_fail(&r->yaml, exec,
+				     "exec: the user has another credential as well; give one of "
+				     "them");
+}
+
+/* A command with a slash is relative to the file; one without is looked for in PATH. */
+static void take_exec(struct reader *r, const yaml_node_t *exec)
+{
+	struct kube_config *c = &r->config;
+	const char *command = kubeconfig_yaml_text(&r->yaml, exec, "command");
+	const char *version = kubeconfig_yaml_text(&r->yaml, exec, "apiVersion");
+	const char *hint = kubeconfig_yaml_text(&r->yaml, exec, "installHint");
+
+	if (command)
+		c->exec_command = strchr(command, '/') ? resolve(r, command) : mem_strdup(command);
+	c->exec_api_version = version ? mem_strdup(version) : NULL;
+	c->exec_install_hint = hint ? mem_strdup(hint) : NULL;
+	c->exec_args = take_args(r, exec);
+	c->exec_env = take_env(r, exec);
+	c->exec_provide_cluster_info = kubeconfig_yaml_flag(&r->yaml, exec, "provideClusterInfo");
+	check_exec(r, exec);
+}
+
+static void check_token(struct reader *r, const yaml_node_t *user)
+{
+	struct kube_config *c = &r->config;
+	struct reason why;
+	char *checked;
+
+	if (!c->token)
+		return;
+	if (token_take(c->token, strlen(c->token), &checked, &why)) {
+		kubeconfig_yaml_fail(
+			&r->yaml, kubeconfig_yaml_find(&r->yaml, user, "token", YAML_SCALAR_NODE),
+			"token: %s", why.text);
+		return;
+	}
+	kube_text_wipe(c->token);
+	c->token = checked;
+	if (c->token_file) {
+		kube_text_wipe(c->token);
+		c->token = NULL;
+	}
+}
+
+static void take_user(struct reader *r, const yaml_node_t *user)
+{
+	const yaml_node_t *exec;
+
+	refuse_members(r, user);
+	take_members(r, user, user_members);
+	check_token(r, user);
+	check_pair(r, user);
+	exec = kubeconfig_yaml_find(&r->yaml, user, "exec", YAML_MAPPING_NODE);
+	if (exec)
+		take_exec(r, exec);
+}
+
+/* --- names -------------------------------------------------------------------------------------------------- */
+
+/* list[name == name].member; with a failure at `at` when there is no such entry, or more than one. */
+static const yaml_node_t *find_entry(struct reader *r, const char *list, const char *member,
+				     const char *name, const yaml_node_t *at)
+{
+	struct kubeconfig_yaml *y = &r->yaml;
+	const yaml_node_t *entries =
+		kubeconfig_yaml_find(y, kubeconfig_yaml_root(y), list, YAML_SEQUENCE_NODE);
+	const yaml_node_t *found = NULL, *entry;
+	char shown[SHOWN_LEN];
+
+	for (size_t i = 0; (entry = kubeconfig_yaml_item(y, entries, i, YAML_MAPPING_NODE)); i++) {
+		const char *called = kubeconfig_yaml_text(y, entry, "name");
+
+		if (!called || strcmp(called, name) != 0)
+			continue;
+		if (found)
+			kubeconfig_yaml_fail(y, entry, "%s: a second entry named \"%s\"", list,
+					     kube_text_line(name, shown, sizeof(shown)));
+		found = entry;
+	}
+	if (!found)
+		kubeconfig_yaml_fail(y, at, "%s \"%s\" is not in %s", member,
+				     kube_text_line(name, shown, sizeof(shown)), list);
+	return kubeconfig_yaml_find(y, found, member, YAML_MAPPING_NODE);
+}
+
+static const yaml_node_t *find_context(struct reader *r, const char *asked)
+{
+	struct kubeconfig_yaml *y = &r->yaml;
+	const yaml_node_t *root = kubeconfig_yaml_root(y);
+	const yaml_node_t *at = NULL, *context;
+	const char *name = asked;
+
+	if (!asked) {
+		name = kubeconfig_yaml_text(y, root, "current-context");
+		at = kubeconfig_yaml_find(y, root, "current-context", YAML_SCALAR_NODE);
+	}
+	if (!name) {
+		kubeconfig_yaml_fail(y, root, "there is no current-context");
+		return NULL;
+	}
+	context = find_entry(r, "contexts", "context", name, at ? at : root);
+	if (!context)
+		kubeconfig_yaml_fail(y, at ? at : root, "the context is empty");
+	return context;
+}
+
+static void take_context(struct reader *r, const yaml_node_t *context)
+{
+	struct kubeconfig_yaml *y = &r->yaml;
+	const char *cluster = kubeconfig_yaml_text(y, context, "cluster");
+	const char *user = kubeconfig_yaml_text(y, context, "user");
+	const char *namespace = kubeconfig_yaml_text(y, context, "namespace");
+	const yaml_node_t *found;
+
+	if (!cluster) {
+		kubeconfig_yaml_fail(y, context, "the context names no cluster");
+		return;
+	}
+	r->config.namespace = namespace ? mem_strdup(namespace) : NULL;
+	found = find_entry(r, "clusters", "cluster", cluster,
+			   kubeconfig_yaml_find(y, context, "cluster", YAML_SCALAR_NODE));
+	if (found)
+		take_cluster(r, found);
+	else
+		kubeconfig_yaml_fail(y, context, "the cluster of the context is empty");
+	if (!user)
+		return;
+	found = find_entry(r, "users", "user", user,
+			   kubeconfig_yaml_find(y, context, "user", YAML_SCALAR_NODE));
+	if (found)
+		take_user(r, found);
+}
+
+int kubeconfig_parse(struct kube_config *c, const char *name, const char *folder, const char *text,
+		     size_t len, const char *context, struct reason *reason)
+{
+	struct reader r = {.folder = folder};
+	const yaml_node_t *found;
+	int rc = kubeconfig_yaml_load(&r.yaml, name, text, len, reason);
+
+	if (rc)
+		return rc;
+	found = find_context(&r, context);
+	if (found)
+		take_context(&r, found);
+	if (r.yaml.failed) {
+		kube_config_fini(&r.config);
+		rc = -EINVAL;
+	} else {
+		r.config.source = mem_strdup(name);
+		*c = r.config;
+	}
+	kubeconfig_yaml_fini(&r.yaml);
+	return rc;
+}

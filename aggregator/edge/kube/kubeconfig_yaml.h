@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A bounded YAML document, read by names; the first thing that is wrong is kept with its place. */
+#ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_KUBECONFIG_YAML_H
+#define EVENKEEL_AGGREGATOR_EDGE_KUBE_KUBECONFIG_YAML_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <yaml.h>
+
+#include "shared/reason.h"
+
+/*
+ * Once something failed, every function below finds nothing, so a reader asks for one member after the other and looks at
+ * `failed` at the end.
+ */
+struct kubeconfig_yaml {
+	yaml_document_t document;
+	const char *name; /* of the file; borrowed */
+	struct reason *reason; /* of the first failure; borrowed */
+	bool failed;
+};
+
+/* One mapping, not larger than what the file's top says. -EINVAL with the reason; then there is nothing to give up. */
+int kubeconfig_yaml_load(struct kubeconfig_yaml *y, const char *name, const char *text, size_t len,
+			 struct reason *reason);
+void kubeconfig_yaml_fini(struct kubeconfig_yaml *y); /* wipes every scalar */
+
+yaml_node_t *kubeconfig_yaml_root(struct kubeconfig_yaml *y);
+/* The member of a mapping; NULL when it is absent or null, or with a failure: when it is there twice or of another type. */
+yaml_node_t *kubeconfig_yaml_find(struct kubeconfig_yaml *y, const yaml_node_t *map,
+				  const char *key, yaml_node_type_t type);
+/* The text of a scalar member; NULL also when it is empty. Borrowed from the document. */
+const char *kubeconfig_yaml_text(struct kubeconfig_yaml *y, const yaml_node_t *map,
+				 const char *key);
+bool kubeconfig_yaml_flag(struct kubeconfig_yaml *y, const yaml_node_t *map, const char *key);
+/* The item of a sequence, which must be of that type; NULL behind its end. */
+yaml_node_t *kubeconfig_yaml_item(struct kubeconfig_yaml *y, const yaml_node_t *sequence, size_t i,
+				  yaml_node_type_t type);
+
+/* Keeps "file:line:column: text" unless something failed before. */
+void kubeconfig_yaml_fail(struct kubeconfig_yaml *y, const yaml_node_t *at, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A session is an address and a credential; prepare() puts both into a libcurl handle. It holds no connection: those are the
+ * handle's, or those of the multi handle it is added to.
+ *
+ * tls-server-name: libcurl takes the name to ask for (SNI) and to verify from the URL, so the URL gets that name, CURLOPT_CONNECT_TO
+ * leads the connection, or the proxy's tunnel, to the true address, and the Host header names that one, as in kubectl.
+ *
+ * A peer that vanished is noticed by keepalive probes on an idle watch, and by TCP_USER_TIMEOUT where something was sent: within
+ * PEER_TIMEOUT either way. TLS sessions are not resumed, since a resumed one keeps the client certificate it began with.
+ */
+#include "aggregator/edge/kube/session_internal.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <gnutls/x509.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+#include "aggregator/edge/kube/config_file.h"
+#include "aggregator/edge/kube/config_url.h"
+#include "aggregator/edge/kube/session_credential.h"
+#include "shared/mem.h"
+
+enum {
+	CONNECT_TIMEOUT_MS = 30000,
+	PEER_TIMEOUT_MS = 30000,
+	KEEPALIVE_IDLE_S = 10,
+	KEEPALIVE_INTERVAL_S = 5,
+};
+
+struct kube_session {
+	struct kube_config config;
+	struct kube_url url;
+	char *base; /* of request URLs: scheme, the name to verify, port, path */
+	char *proxy; /* NULL: what the environment says */
+	struct curl_slist *headers, *connect_to; /* NULL: none */
+	struct session_credential credential;
+};
+
+/* --- address ------------------------------------------------------------------------------------------------ */
+
+static struct curl_slist *list_of(struct curl_slist *list, char *line)
+{
+	struct curl_slist *longer = curl_slist_append(list, line);
+
+	if (!longer)
+		abort();
+	free(line);
+	return longer;
+}
+
+static int check_clear_text(const struct kube_session *s, struct reason *reason)
+{
+	const struct kube_config *c = &s->config;
+
+	if (s->url.tls || !(c->token || c->token_file || c->exec_command))
+		return 0;
+	if (s->url.loopback && !c->proxy_url)
+		return 0;
+	reason_set(reason, "server: %s is not https, and a token would travel in clear", c->server);
+	return -EINVAL;
+}
+
+static int set_address(struct kube_session *s, struct reason *reason)
+{
+	const struct kube_url *u = &s->url;
+	char *name;
+
+	name = s->config.tls_server_name && u->tls ? kube_url_host(s->config.tls_server_name)
+						   : mem_strdup(u->host);
+	if (!name) {
+		reason_set(reason, "tls-server-name: not a host name");
+		return -EINVAL;
+	}
+	s->base = mem_printf("%s://%s:%s%s", u->tls ? "https" : "http", name, u->port, u->path);
+	s->headers = list_of(NULL, mem_strdup("Accept: application/json"));
+	if (s->config.tls_server_name && u->tls) {
+		s->headers = list_of(s->headers, mem_printf("Host: %s:%s", u->host, u->port));
+		s->connect_to =
+			list_of(NULL, mem_printf("%s:%s:%s:%s", name, u->port, u->host, u->port));
+	}
+	free(name);
+	return 0;
+}
+
+/* kubectl lets a socks5 proxy look up names, which libcurl calls socks5h. */
+static int set_proxy(struct kube_session *s, struct reason *reason)
+{
+	const char *proxy = s->config.proxy_url;
+	int rc;
+
+	if (!proxy)
+		return 0;
+	rc = kube_url_check_proxy(proxy, reason);
+	if (rc) {
+		reason_prefix(reason, "proxy-url");
+		return rc;
+	}
+	s->proxy = strncasecmp(proxy, "socks5://", 9) == 0 ? mem_printf("socks5h://%s", proxy + 9)
+							   : mem_strdup(proxy);
+	return 0;
+}
+
+int kube_session_new(struct kube_session **out, const struct kube_config *config,
+		     struct reason *reason)
+{
+	struct kube_session *s = mem_zalloc(1, sizeof(*s));
+	struct reason why;
+	int rc;
+
+	kube_config_copy(&s->config, config);
+	rc = session_credential_init(&s->credential, &s->config, &why);
+	if (rc == 0) {
+		rc = kube_url_parse(&s->url, s->config.server ? s->config.server : "", &why);
+		if (rc)
+			reason_prefix(&why, "server");
+	}
+	if (rc == 0)
+		rc = check_clear_text(s, &why);
+	if (rc == 0)
+		rc = set_address(s, &why);
+	if (rc == 0)
+		rc = set_proxy(s, &why);
+	if (rc) {
+		reason_set(reason, "%s: %s", config->source ? config->source : "kubernetes",
+			   why.text);
+		kube_session_free(s);
+		return rc;
+	}
+	*out = s;
+	return 0;
+}
+
+void kube_session_free(struct kube_session *s)
+{
+	if (!s)
+		return;
+	session_credential_fini(&s->credential);
+	curl_slist_free_all(s->headers);
+	curl_slist_free_all(s->connect_to);
+	kube_text_wipe(s->proxy);
+	free(s->base);
+	kube_url_fini(&s->url);
+	kube_config_fini(&s->config);
+	free(s);
+}
+
+void kube_session_limit_exec(struct kube_session *s, int64_t limit_ns)
+{
+	s->credential.exec_limit_ns = limit_ns;
+}
+
+/* --- handles ------------------------------------------------------------------------------------------------ */
+
+static int set_user_timeout(void *context, curl_socket_t fd, curlsocktype purpose)
+{
+	unsigned int timeout_ms = PEER_TIMEOUT_MS;
+
+	(void)context;
+	(void)purpose;
+	/* Without it the keepalive probes are left, which is no reason to give up. */
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof(timeout_ms));
+	return CURL_SOCKOPT_OK;
+}
+
+static void set_connection(const struct kube_session *s, CURL *h)
+{
+	curl_easy_setopt(h, CURLOPT_PROTOCOLS_STR, s->url.tls ? "https" : "http");
+	curl_easy_setopt(h, CURLOPT_FOLLOWLOCATION, 0L);
+	curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(h, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
+	curl_easy_setopt(h, CURLOPT_TCP_KEEPALIVE, 1L);
+	curl_easy_setopt(h, CURLOPT_TCP_KEEPIDLE, (long)KEEPALIVE_IDLE_S);
+	curl_easy_setopt(h, CURLOPT_TCP_KEEPINTVL, (long)KEEPALIVE_INTERVAL_S);
+	curl_easy_setopt(h, CURLOPT_SOCKOPTFUNCTION, set_user_timeout);
+	curl_easy_setopt(h, CURLOPT_CONNECT_TO, s->connect_to);
+	curl_easy_setopt(h, CURLOPT_PROXY, s->proxy);
+	/* The environment's proxy is not for what runs here; the file's is what its author wants. */
+	curl_easy_setopt(h, CURLOPT_NOPROXY, s->proxy ? "" : s->url.loopback ? "*" : NULL);
+	curl_easy_setopt(h, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+}
+
+static void set_tls(const struct kube_session *s, CURL *h)
+{
+	const char *ca = session_tls_ca(&s->credential.tls);
+	const char *pair = session_tls_pair(&s->credential.tls);
+	bool verify = !s->config.insecure_skip_tls_verify;
+
+	curl_easy_setopt(h, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	curl_easy_setopt(h, CURLOPT_SSL_SESSIONID_CACHE, 0L);
+	curl_easy_setopt(h, CURLOPT_SSL_VERIFYPEER, verify ? 1L : 0L);
+	curl_easy_setopt(h, CURLOPT_SSL_VERIFYHOST, verify ? 2L : 0L);
+	curl_easy_setopt(h, CURLOPT_SSLCERT, pair);
+	curl_easy_setopt(h, CURLOPT_SSLKEY, pair);
+	if (!ca)
+		return;
+	/* The one given, and not the system's folder besides. */
+	curl_easy_setopt(h, CURLOPT_CAINFO, ca);
+	curl_easy_setopt(h, CURLOPT_CAPATH, NULL);
+}
+
+int kube_session_prepare(struct kube_session *s, CURL *handle, const char *path, int64_t now_ns,
+			 struct reason *reason)
+{
+	const char *token;
+	char *url;
+	int rc;
+
+	assert(path[0] == '/');
+	rc = session_credential_refresh(&s->credential, now_ns, reason);
+	if (rc)
+		return rc;
+	url = mem_printf("%s%s", s->base, path);
+	curl_easy_setopt(handle, CURLOPT_URL, url);
+	free(url);
+	curl_easy_setopt(handle, CURLOPT_PATH_AS_IS, 1L);
+	curl_easy_setopt(handle, CURLOPT_HTTPGET, 1L);
+	curl_easy_setopt(handle, CURLOPT_HTTPHEADER, s->headers);
+	curl_easy_setopt(handle, CURLOPT_USERAGENT, "evenkeel/" EVENKEEL_VERSION);
+	set_connection(s, handle);
+	set_tls(s, handle);
+	token = session_credential_token(&s->credential);
+	curl_easy_setopt(handle, CURLOPT_XOAUTH2_BEARER, token);
+	curl_easy_setopt(handle, CURLOPT_HTTPAUTH, (long)(token ? CURLAUTH_BEARER : CURLAUTH_BASIC));
+	return 0;
+}
+
+void kube_session_unauthorized(struct kube_session *s)
+{
+	s->credential.doubted = true;
+}
+
+const char *kube_session_server(const struct kube_session *s)
+{
+	return s->config.server;
+}
+
+/* --- failures ----------------------------------------------------------------------------------------------- */
+
+/* Who is to vouch for the server. */
+static const char *authority(const struct kube_session *s)
+{
+	if (s->config.ca_file)
+		return s->config.ca_file;
+	return s->config.ca_data ? "the certificate-authority-data given"
+				 : "the certificate authorities of this system";
+}
+
+static void explain_certificate(const struct kube_session *s, CURL *handle, struct reason *reason)
+{
+	long status = 0;
+
+	curl_easy_getinfo(handle, CURLINFO_SSL_VERIFYRESULT, &status);
+	if (status & GNUTLS_CERT_EXPIRED)
+		reason_set(reason, "the server's certificate has ended");
+	else if (status & GNUTLS_CERT_NOT_ACTIVATED)
+		reason_set(reason, "the server's certificate is not valid yet");
+	else if (status)
+		reason_set(reason, "the server's certificate is not signed by %s", authority(s));
+	else
+		reason_set(reason, "the server's certificate is not for %s; see tls-server-name",
+			   s->config.tls_server_name ? s->config.tls_server_name : s->url.host);
+}
+
+void kube_session_explain(const struct kube_session *s, CURL *handle, CURLcode code,
+			  const char *detail, struct reason *reason)
+{
+	long number = 0;
+
+	curl_easy_getinfo(handle, CURLINFO_OS_ERRNO, &number);
+	if (code == CURLE_PEER_FAILED_VERIFICATION)
+		explain_certificate(s, handle, reason);
+	else if (code == CURLE_COULDNT_CONNECT && number)
+		reason_set(reason, "cannot be reached: %s", strerror((int)number));
+	else if (detail && detail[0])
+		reason_set(reason, "%s", detail);
+	else
+		reason_set(reason, "%s", curl_easy_strerror(code));
+	reason_prefix(reason, "%s", s->config.server);
+}

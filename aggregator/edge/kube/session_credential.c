@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is in files is read again once a minute, and at once when the server said 401. Files that cannot be read then leave the former
+ * credential in use, with one line in the log: it may be good for long, and the next minute may bring the file back. Only when the
+ * server has refused it is that an error.
+ *
+ * An exec plugin's credential is kept until a minute before its end (half its life where that is shorter). The plugin runs on the
+ * caller's thread, which waits, EXEC_LIMIT at most: nothing can be asked of the server without it anyway. While its former credential is
+ * good a failing plugin does no harm; and one that failed rests for EXEC_PAUSE, so that ten requests that are waiting for a
+ * credential do not make it fail ten times. The end comes as wall time, and is turned into the caller's clock when it arrives.
+ */
+#include "aggregator/edge/kube/session_credential.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "aggregator/edge/kube/config_file.h"
+#include "aggregator/edge/kube/exec.h"
+#include "aggregator/edge/kube/token.h"
+#include "shared/clock.h"
+#include "shared/log.h"
+#include "shared/mem.h"
+
+#define FILE_AGE_NS   (60 * NS_PER_SEC)
+#define EXEC_EARLY_NS (60 * NS_PER_SEC)
+#define EXEC_PAUSE_NS (10 * NS_PER_SEC)
+#define EXEC_LIMIT_NS (30 * NS_PER_SEC)
+
+#define EXEC_INFO "KUBERNETES_EXEC_INFO"
+
+enum { SHOWN_LEN = 130 };
+
+/* --- files -------------------------------------------------------------------------------------------------- */
+
+/* A text of a file or, without one, of data; NULL in *text when there is neither. The caller wipes it. */
+static int load_pem(const char *file, const char *data, const char *what, char **text,
+		    struct reason *reason)
+{
+	size_t len;
+	int rc;
+
+	*text = !file && data ? mem_strdup(data) : NULL;
+	if (!file)
+		return 0;
+	rc = kube_file_read(file, KUBE_FILE_MAX, text, &len, reason);
+	if (rc == 0 && strlen(*text) != len) {
+		reason_set(reason, "%s: is not PEM", file);
+		kube_bytes_wipe(*text, len);
+		rc = -EINVAL;
+	}
+	if (rc) {
+		*text = NULL;
+		reason_prefix(reason, "%s", what);
+	}
+	return rc;
+}
+
+static int load_ca(const struct kube_config *config, char **ca, struct reason *reason)
+{
+	return load_pem(config->ca_file, config->ca_data, "certificate authority", ca, reason);
+}
+
+static int read_certificates(struct session_credential *c, struct reason *reason)
+{
+	const struct kube_config *config = c->config;
+	const struct exec_credential *exec = &c->exec.credential;
+	char *ca = NULL, *certificate = NULL, *key = NULL;
+	int rc = load_ca(config, &ca, reason);
+
+	if (rc == 0)
+		rc = load_pem(config->client_certificate_file,
+			      exec->certificate ? exec->certificate
+						: config->client_certificate_data,
+			      "client certificate", &certificate, reason);
+	if (rc == 0)
+		rc = load_pem(config->client_key_file,
+			      exec->key ? exec->key : config->client_key_data, "client key", &key,
+			      reason);
+	if (rc == 0 && !certificate != !key) {
+		reason_set(reason, "client certificate and key: one is missing");
+		rc = -EINVAL;
+	}
+	if (rc == 0)
+		rc = session_tls_put(&c->tls, ca, certificate, key, reason);
+	kube_text_wipe(ca);
+	kube_text_wipe(certificate);
+	kube_text_wipe(key);
+	return rc;
+}
+
+static int read_token(struct session_credential *c, struct reason *reason)
+{
+	const struct kube_config *config = c->config;
+	char *token;
+	int rc;
+
+	if (config->token_file)
+		rc = token_read(config->token_file, &token, reason);
+	else if (config->token)
+		rc = token_take(config->token, strlen(config->token), &token, reason);
+	else
+		return 0;
+	if (rc) {
+		reason_prefix(reason, "token");
+		return rc;
+	}
+	kube_text_wipe(c->token);
+	c->token = token;
+	return 0;
+}
+
+/* The token also when the certificates fail: each may be exchanged at its own time. */
+static int read_files(struct session_credential *c, struct reason *reason)
+{
+	int rc = read_token(c, reason);
+
+	return rc ? rc : read_certificates(c, reason);
+}
+
+/* --- exec plugin -------------------------------------------------------------------------------------------- */
+
+static bool same_name(const char *a, const char *b)
+{
+	size_t len = strcspn(a, "=");
+
+	return len == strcspn(b, "=") && memcmp(a, b, len) == 0;
+}
+
+static bool is_among(const char *variable, char **list)
+{
+	for (; list && *list; list++) {
+		if (same_name(variable, *list))
+			return true;
+	}
+	return false;
+}
+
+/* Our own environment, over it that of the configuration, over it the info. The array is the caller's, not its strings. */
+static char **make_environment(const struct kube_config *config, char *info)
+{
+	size_t count = 0, room = 2;
+	char **all;
+
+	for (char **e = environ; *e; e++)
+		room++;
+	for (char **e = config->exec_env; e && *e; e++)
+		room++;
+	all = mem_zalloc(room, sizeof(*all));
+	for (char **e = environ; *e; e++) {
+		if (!is_among(*e, config->exec_env) && !same_name(*e, info))
+			all[count++] = *e;
+	}
+	for (char **e = config->exec_env; e && *e; e++) {
+		if (!same_name(*e, info))
+			all[count++] = *e;
+	}
+	all[count] = info;
+	return all;
+}
+
+static char **make_arguments(const struct kube_config *config)
+{
+	size_t count = 0;
+	char **all;
+
+	while (config->exec_args && config->exec_args[count])
+		count++;
+	all = mem_zalloc(count + 2, sizeof(*all));
+	all[0] = config->exec_command;
+	for (size_t i = 0; i < count; i++)
+		all[i + 1] = config->exec_args[i];
+	return all;
+}
+
+/* Runs it and reads what it printed. */
+static int ask_plugin(struct session_credential *c, struct exec_credential *got,
+		      struct reason *reason)
+{
+	const struct kube_config *config = c->config;
+	char *ca = NULL, *info, *text, **arguments, **environment, *out = NULL;
+	char hint[SHOWN_LEN];
+	size_t len = 0;
+	int rc = load_ca(config, &ca, reason);
+
+	if (rc)
+		return rc;
+	text = exec_credential_info(config, ca);
+	info = mem_printf("%s=%s", EXEC_INFO, text);
+	arguments = make_arguments(config);
+	environment = make_environment(config, info);
+	rc = exec_run(arguments, environment, c->exec_limit_ns, &out, &len, reason);
+	if (rc == -ENOENT && config->exec_install_hint)
+		reason_set(reason, "is not installed: %s",
+			   kube_text_line(config->exec_install_hint, hint, sizeof(hint)));
+	if (rc == 0) {
+		rc = exec_credential_parse(got, config->exec_api_version, out, len, reason);
+		if (rc)
+			reason_prefix(reason, "printed what is no credential");
+	}
+	kube_bytes_wipe(out, len);
+	free(environment);
+	free(arguments);
+	free(info);
+	free(text);
+	kube_text_wipe(ca);
+	return rc;
+}
+
+/* The plugin's new credential takes the place of the former one, unless it has ended or its certificate is of no use. */
+static int take_credential(struct session_credential *c, struct exec_credential *got,
+			   int64_t now_ns, struct reason *reason)
+{
+	struct session_exec *e = &c->exec;
+	struct exec_credential former = e->credential;
+	int64_t life_ns = got->expires ? got->expires_ns - clock_wall_ns() : INT64_MAX;
+	int rc;
+
+	if (life_ns <= 0) {
+		reason_set(reason, "its credential ended %lld s ago",
+			   (long long)(-life_ns / NS_PER_SEC));
+		return -EINVAL;
+	}
+	e->credential = *got;
+	rc = read_certificates(c, reason);
+	if (rc) {
+		e->credential = former;
+		return rc;
+	}
+	*got = former;
+	e->there = true;
+	e->since_ns = now_ns;
+	e->ends_ns = e->refresh_ns = INT64_MAX;
+	if (life_ns < INT64_MAX - now_ns) {
+		e->ends_ns = now_ns + life_ns;
+		e->refresh_ns =
+			e->ends_ns - (life_ns < 2 * EXEC_EARLY_NS ? life_ns / 2 : EXEC_EARLY_NS);
+	}
+	return 0;
+}
+
+static int run_plugin(struct session_credential *c, int64_t now_ns, struct reason *reason)
+{
+	struct exec_credential got = {0};
+	int64_t start_ns = clock_mono_ns();
+	char command[SHOWN_LEN];
+	int rc = ask_plugin(c, &got, reason);
+
+	if (rc == 0)
+		rc = take_credential(c, &got, now_ns, reason);
+	exec_credential_fini(&got);
+	if (rc) {
+		reason_prefix(reason, "exec plugin %s",
+			      kube_text_line(c->config->exec_command, command, sizeof(command)));
+		c->exec.failure = *reason;
+		c->exec.retry_ns = now_ns + (clock_mono_ns() - start_ns) + EXEC_PAUSE_NS;
+	}
+	return rc;
+}
+
+static int refresh_exec(struct session_credential *c, int64_t now_ns, struct reason *reason)
+{
+	struct session_exec *e = &c->exec;
+	bool usable;
+
+	if (e->there && now_ns - e->since_ns < EXEC_PAUSE_NS)
+		c->doubted = false;
+	usable = e->there && !c->doubted && now_ns < e->ends_ns;
+	if (usable && now_ns < e->refresh_ns)
+		return 0;
+	if (now_ns < e->retry_ns) {
+		*reason = e->failure;
+		return usable ? 0 : -EACCES;
+	}
+	if (run_plugin(c, now_ns, reason) == 0)
+		return 0;
+	if (!usable)
+		return -EACCES;
+	log_warn("kubernetes: %s; its former credential is good for %lld s", reason->text,
+		 (long long)((e->ends_ns - now_ns) / NS_PER_SEC));
+	return 0;
+}
+
+/* --- both --------------------------------------------------------------------------------------------------- */
+
+int session_credential_init(struct session_credential *c, const struct kube_config *config,
+			    struct reason *reason)
+{
+	*c = (struct session_credential){.config = config, .exec_limit_ns = EXEC_LIMIT_NS};
+	session_tls_init(&c->tls);
+	c->exec.retry_ns = INT64_MIN;
+	return read_files(c, reason) ? -EACCES : 0;
+}
+
+void session_credential_fini(struct session_credential *c)
+{
+	kube_text_wipe(c->token);
+	exec_credential_fini(&c->exec.credential);
+	session_tls_fini(&c->tls);
+}
+
+static int refresh_files(struct session_credential *c, int64_t now_ns, struct reason *reason)
+{
+	if (c->read && !c->doubted && now_ns - c->read_ns < FILE_AGE_NS)
+		return 0;
+	if (read_files(c, reason) == 0) {
+		c->read = true;
+		c->read_ns = now_ns;
+		c->failing = false;
+		return 0;
+	}
+	if (c->doubted)
+		return -EACCES;
+	if (!c->failing)
+		log_warn("kubernetes: %s; what was read before stays in use", reason->text);
+	c->failing = true;
+	return 0;
+}
+
+int session_credential_refresh(struct session_credential *c, int64_t now_ns, struct reason *reason)
+{
+	struct reason why;
+	int rc = c->config->exec_command ? refresh_exec(c, now_ns, &why) : 0;
+
+	if (rc == 0)
+		rc = refresh_files(c, now_ns, &why);
+	if (rc == 0)
+		c->doubted = false;
+	else
+		reason_set(reason, "%s", why.text);
+	return rc;
+}
+
+const char *session_credential_token(const struct session_credential *c)
+{
+	return c->exec.credential.token ? c->exec.credential.token : c->token;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libcurl on GnuTLS takes certificates as files only (its *_BLOB options are for other TLS libraries), and reads them when it
+ * connects, which may be after they were exchanged, when certificate and key may not belong together yet. So each set is
+ * checked as a whole and then lies in anonymous files in memory, named through /proc/self/fd.
+ *
+ * libcurl reuses a connection for a request with the same paths. A new set gets new descriptors, hence other paths, and so a
+ * connection of its own; the older ones are kept open for a while, so that a request prepared with one of them can still connect, and
+ * their numbers are not given to others.
+ */
+#include "aggregator/edge/kube/session_tls.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <gnutls/gnutls.h>
+#include <sodium.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* --- files -------------------------------------------------------------------------------------------------- */
+
+static void file_close(struct session_tls_file *f)
+{
+	if (f->fd >= 0)
+		close(f->fd);
+	f->fd = -1;
+}
+
+static int write_all(int fd, const char *text)
+{
+	size_t len = strlen(text);
+
+	while (len) {
+		ssize_t put = write(fd, text, len);
+
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put < 0)
+			return -errno;
+		text += put;
+		len -= (size_t)put;
+	}
+	return 0;
+}
+
+/* second may be NULL. */
+static int file_make(struct session_tls_file *f, const char *first, const char *second,
+		     struct reason *reason)
+{
+	int rc = 0;
+
+	f->fd = memfd_create("evenkeel-tls", MFD_CLOEXEC);
+	if (f->fd < 0)
+		rc = -errno;
+	if (rc == 0)
+		rc = write_all(f->fd, first);
+	/* Where the first text does not end its line. */
+	if (rc == 0 && second)
+		rc = write_all(f->fd, "\n");
+	if (rc == 0 && second)
+		rc = write_all(f->fd, second);
+	if (rc) {
+		reason_set(reason, "cannot be kept in memory: %s", strerror(-rc));
+		file_close(f);
+		return -EINVAL;
+	}
+	snprintf(f->path, sizeof(f->path), "/proc/self/fd/%d", f->fd);
+	return 0;
+}
+
+/* --- checks ------------------------------------------------------------------------------------------------- */
+
+static gnutls_datum_t datum(const char *text)
+{
+	return (gnutls_datum_t){.data = (unsigned char *)text, .size = (unsigned int)strlen(text)};
+}
+
+static int check_ca(gnutls_certificate_credentials_t x, const char *ca, struct reason *reason)
+{
+	gnutls_datum_t text = datum(ca);
+	int count = gnutls_certificate_set_x509_trust_mem(x, &text, GNUTLS_X509_FMT_PEM);
+
+	if (count > 0)
+		return 0;
+	reason_set(reason, "certificate authority: %s",
+		   count ? gnutls_strerror(count) : "no certificate in it");
+	return -EINVAL;
+}
+
+static int check_pair(gnutls_certificate_credentials_t x, const char *certificate, const char *key,
+		      struct reason *reason)
+{
+	gnutls_datum_t first = datum(certificate), second = datum(key);
+	int rc = gnutls_certificate_set_x509_key_mem(x, &first, &second, GNUTLS_X509_FMT_PEM);
+
+	if (rc >= 0)
+		return 0;
+	reason_set(reason, "client certificate and key: %s", gnutls_strerror(rc));
+	return -EINVAL;
+}
+
+static int check(const char *ca, const char *certificate, const char *key, struct reason *reason)
+{
+	gnutls_certificate_credentials_t x;
+	int rc = 0;
+
+	if (gnutls_certificate_allocate_credentials(&x) < 0)
+		abort();
+	if (ca)
+		rc = check_ca(x, ca, reason);
+	if (rc == 0 && certificate)
+		rc = check_pair(x, certificate, key, reason);
+	gnutls_certificate_free_credentials(x);
+	return rc;
+}
+
+/* --- sets --------------------------------------------------------------------------------------------------- */
+
+static void digest_add(crypto_generichash_state *state, const char *text)
+{
+	/* With the NUL, so that texts do not run into each other; an absent one is not an empty one. */
+	const uint8_t there = text != NULL;
+
+	crypto_generichash_update(state, &there, 1);
+	if (text)
+		crypto_generichash_update(state, (const uint8_t *)text, strlen(text) + 1);
+}
+
+static void set_close(struct session_tls_set *set)
+{
+	file_close(&set->ca);
+	file_close(&set->pair);
+}
+
+void session_tls_init(struct session_tls *t)
+{
+	*t = (struct session_tls){0};
+	for (size_t i = 0; i < SESSION_TLS_KEPT; i++)
+		t->sets[i].ca.fd = t->sets[i].pair.fd = -1;
+}
+
+void session_tls_fini(struct session_tls *t)
+{
+	for (size_t i = 0; i < SESSION_TLS_KEPT; i++)
+		set_close(&t->sets[i]);
+}
+
+int session_tls_put(struct session_tls *t, const char *ca, const char *certificate, const char *key,
+		    struct reason *reason)
+{
+	struct session_tls_set made = {.ca.fd = -1, .pair.fd = -1};
+	uint8_t digest[SESSION_TLS_DIGEST_LEN];
+	crypto_generichash_state state;
+	int rc;
+
+	assert(!certificate == !key);
+	crypto_generichash_init(&state, NULL, 0, sizeof(digest));
+	digest_add(&state, ca);
+	digest_add(&state, certificate);
+	digest_add(&state, key);
+	crypto_generichash_final(&state, digest, sizeof(digest));
+	if (memcmp(digest, t->digest, sizeof(digest)) == 0)
+		return 0;
+	rc = check(ca, certificate, key, reason);
+	if (rc == 0 && ca)
+		rc = file_make(&made.ca, ca, NULL, reason);
+	if (rc == 0 && certificate)
+		rc = file_make(&made.pair, certificate, key, reason);
+	if (rc) {
+		set_close(&made);
+		return rc;
+	}
+	t->newest = (t->newest + 1) % SESSION_TLS_KEPT;
+	set_close(&t->sets[t->newest]);
+	t->sets[t->newest] = made;
+	memcpy(t->digest, digest, sizeof(digest));
+	return 0;
+}
+
+const char *session_tls_ca(const struct session_tls *t)
+{
+	const struct session_tls_file *f = &t->sets[t->newest].ca;
+
+	return f->fd >= 0 ? f->path : NULL;
+}
+
+const char *session_tls_pair(const struct session_tls *t)
+{
+	const struct session_tls_file *f = &t->sets[t->newest].pair;
+
+	return f->fd >= 0 ? f->path : NULL;
+}
