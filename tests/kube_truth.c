@@ -426,5 +426,9 @@ size_t kube_truth_compare(const cJSON *truth, const cJSON *items, struct buf *wh
 			tell(why, item, "the whole", NULL, item);
 	}
 	buf_fini(&untold);
+	if (!differences && cJSON_GetArraySize(items) != cJSON_GetArraySize(truth)) {
+		buf_add_str(why, "some are told twice\n");
+		differences++;
+	}
 	return differences;
 }

@@ -206,20 +206,20 @@ static void test_offline_answers_as_live(void **state)
 /* The end of the JSON value that begins here. */
 static const char *skip_value(const char *at)
 {
-	int depth = 0;
 	bool quoted = false;
+	int depth = 0;
 
 	for (;; at++) {
-		if (*at == '\\' && quoted)
-			at++;
-		else if (*at == '"')
-			quoted = !quoted;
-		else if (!quoted && (*at == '{' || *at == '['))
-			depth++;
-		else if (!quoted && (*at == '}' || *at == ']') && depth-- == 0)
+		if (quoted) {
+			quoted = *at != '"';
+			at += *at == '\\';
+			continue;
+		}
+		if (depth == 0 && strchr(",]}", *at))
 			return at;
-		else if (!quoted && *at == ',' && depth == 0)
-			return at;
+		quoted = *at == '"';
+		depth += *at == '{' || *at == '[';
+		depth -= *at == '}' || *at == ']';
 	}
 }
 
