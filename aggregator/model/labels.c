@@ -13,7 +13,7 @@
 
 /* A key before it is copied; `place` makes the first of equal keys win, as a reader of JSON that stops there would have it. */
 struct member {
-	const char *key, *value;
+	const char *key, *value; /* value NULL: null */
 	size_t place;
 };
 
@@ -31,27 +31,32 @@ static int collect(const cJSON *json, bool (*wanted)(const char *key), struct me
 {
 	*count = 0;
 	for (const cJSON *item = json->child; item; item = item->next) {
-		if (cJSON_IsNull(item) || (wanted && !wanted(item->string)))
+		if (wanted && !wanted(item->string))
 			continue;
-		if (!cJSON_IsString(item)) {
+		if (!cJSON_IsString(item) && !cJSON_IsNull(item)) {
 			reason_set(reason, "\"%.100s\" must be a string", item->string);
 			return -EINVAL;
 		}
-		members[*count] = (struct member){item->string, item->valuestring, *count};
+		members[*count] = (struct member){item->string, cJSON_GetStringValue(item), *count};
 		++*count;
 	}
 	return 0;
 }
 
-/* Sorts, and drops all but the first of equal keys; returns how many are left. */
+/* Sorts, and drops all but the first of equal keys, and those that are null; returns how many are left. */
 static size_t sort_members(struct member *members, size_t count)
 {
+	const char *before = NULL;
 	size_t kept = 0;
 
 	qsort(members, count, sizeof(*members), compare_members);
-	for (size_t i = 0; i < count; i++)
-		if (!kept || strcmp(members[kept - 1].key, members[i].key) != 0)
+	for (size_t i = 0; i < count; i++) {
+		bool first = !before || strcmp(before, members[i].key) != 0;
+
+		before = members[i].key;
+		if (first && members[i].value)
 			members[kept++] = members[i];
+	}
 	return kept;
 }
 

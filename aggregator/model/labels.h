@@ -40,6 +40,8 @@ int selector_read(const cJSON *json, struct selector **out, struct reason *reaso
  */
 int selector_parse(const char *text, struct selector **out, struct reason *reason);
 void selector_free(struct selector *s);
+/* It requires nothing. */
+bool selector_is_empty(const struct selector *s);
 bool selector_matches(const struct selector *s, const struct labels *l);
 
 #endif

@@ -66,6 +66,11 @@ void selector_free(struct selector *s)
 	free(s);
 }
 
+bool selector_is_empty(const struct selector *s)
+{
+	return s->count == 0;
+}
+
 static bool has_value(const struct requirement *r, const char *value)
 {
 	for (size_t i = 0; i < r->value_count; i++)

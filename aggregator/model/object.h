@@ -64,11 +64,18 @@ struct object {
 	const char *text; /* canonical JSON of what is kept; of a pod NULL, see struct kube_pod */
 };
 
+/*
+ * Canonical: no white space; apiVersion and kind, then the other members sorted by name (strcmp) at every level; null is left
+ * out; whole numbers as integers. Quantities and times stay as they were written.
+ */
+
 enum { OBJECT_FIELD_MAX = 160 };
 
 /*
  * 0 with a record the caller drops. -EINVAL: a field that matters cannot be read; field then is its path
  * ("spec.containers[0].resources.requests.cpu") and the reason says what is wrong. What is merely unknown is kept or dropped.
+ * An object without apiVersion counts as object_kind_version(): who reads the items of a list gives them the list's. Without kind it is
+ * of the kind it is read as.
  */
 int object_read(enum object_kind kind, const cJSON *json, struct object **out,
 		char field[OBJECT_FIELD_MAX], struct reason *reason);
@@ -102,9 +109,11 @@ struct pod_template {
 	atomic_uint users;
 	uint64_t hash; /* of text */
 	const char *
-		text; /* canonical JSON: {"metadata":{labels,annotations,ownerReferences},"spec":{..}} without nodeName */
+		text; /* canonical JSON: {"metadata":{annotations,labels,ownerReferences},"spec":{..}} without nodeName, and
+			 * without the affinity by which a DaemonSet binds each of its pods to one node */
 	size_t text_len;
-	struct labels labels, annotations;
+	size_t spec_at; /* where in text the object of "spec" begins */
+	struct labels labels, annotations; /* annotations: those kept */
 	struct owner_ref owner;
 	struct pod_spec spec; /* for scores: CPU and memory by container */
 	struct resources requests,
@@ -129,7 +138,10 @@ struct kube_pod {
 	const char *qos; /* status.qosClass, "" */
 	/* Other sums than the template's where a resize is under way or was done in place (status); NULL: the template's. */
 	struct pod_sums *resized; /* owned */
+	const char *
+		resized_text; /* canonical JSON of the status that makes them; NULL where resized is */
 	int64_t created_ns, deletion_ns; /* 0: unknown, not in deletion */
+	int64_t started_ns; /* status.startTime: the kubelet took it on; 0: not yet */
 	int64_t scheduled_ns; /* PodScheduled became True; 0: not yet */
 	int64_t unschedulable_ns; /* PodScheduled was False as of then; 0: it is not */
 	int64_t disruption_ns; /* condition DisruptionTarget; 0: none */
@@ -147,6 +159,11 @@ enum pod_resize {
 	POD_RESIZE_IN_PROGRESS
 };
 
+/* Conditions without a time count from the pod's creation. */
+
+struct pod_template *pod_template_hold(struct pod_template *t);
+/* Any thread; the last user frees it. NULL is allowed. */
+void pod_template_drop(struct pod_template *t);
 /* What the pod counts as on its node, as the kube-scheduler sees it now. */
 const struct resources *kube_pod_requests(const struct kube_pod *p);
 const struct resources *kube_pod_limits(const struct kube_pod *p);
@@ -161,7 +178,7 @@ struct kube_workload {
 	struct object object;
 	struct owner_ref owner; /* a Deployment, a CronJob */
 	int32_t replicas; /* wanted: spec.replicas, desiredNumberScheduled, parallelism; -1 unknown */
-	struct labels annotations;
+	struct labels annotations; /* those kept */
 };
 
 struct kube_priority_class {
@@ -170,12 +187,15 @@ struct kube_priority_class {
 	bool global_default, preempts; /* preemptionPolicy is not Never */
 };
 
-/* ElasticQuota and ResourceQuota (hard is max, min is empty). Absent lists have no keys. */
+/*
+ * ElasticQuota and ResourceQuota (hard is max, min is empty). Absent lists have no keys. Of a ResourceQuota "requests.cpu" is told as
+ * "cpu", the smaller where both are there, and so with every other resource but storage; "limits.cpu" is in millicores.
+ */
 struct kube_quota {
 	struct object object;
 	struct resources min, max;
 	bool has_min, has_max; /* the member is there */
-	struct labels annotations;
+	struct labels annotations; /* those kept */
 	int64_t created_ns;
 };
 

@@ -134,6 +134,26 @@ void resources_set_named(struct resources *r, const char *name, int64_t amount)
 	r->extended[place].amount = amount;
 }
 
+bool resources_next(const struct resources *r, size_t *at, const char **name, int64_t *amount)
+{
+	size_t extended;
+
+	for (; *at < RESOURCE_STANDARD; ++*at) {
+		if (has_id(r, (unsigned int)*at)) {
+			*name = names[*at];
+			*amount = r->of[(*at)++];
+			return true;
+		}
+	}
+	extended = *at - RESOURCE_STANDARD;
+	if (extended >= r->extended_count)
+		return false;
+	*name = r->extended[extended].name;
+	*amount = r->extended[extended].amount;
+	++*at;
+	return true;
+}
+
 static int64_t sum(bool had, int64_t a, int64_t b)
 {
 	int64_t value;

@@ -38,6 +38,8 @@ void resources_set(struct resources *r, enum resource_id id, int64_t amount);
 /* By the name an object uses: "cpu", "memory", "example.com/x". False when it is absent; *amount is then untouched. */
 bool resources_find(const struct resources *r, const char *name, int64_t *amount);
 void resources_set_named(struct resources *r, const char *name, int64_t amount);
+/* Walks over the keys there are, the standard ones first, then by name: *at starts at 0. False behind the last one. */
+bool resources_next(const struct resources *r, size_t *at, const char **name, int64_t *amount);
 /* to += more, to = max(to, other), for every key either has; saturating at +-INT64_MAX. */
 void resources_add(struct resources *to, const struct resources *more);
 void resources_max(struct resources *to, const struct resources *other);

@@ -42,5 +42,6 @@ run_case run_recent_cache_cleanup;
 run_case run_watcher_http;
 run_case run_watcher_encode;
 run_case run_cgroup_path;
+run_case run_pod_request;
 
 #endif

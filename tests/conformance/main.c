@@ -55,6 +55,7 @@ static const struct schema {
 	{"load_watcher", "decode_value", NULL, DECODER},
 	{"load_watcher", "decode_body", NULL, DECODER},
 	{"cgroup_paths", NULL, run_cgroup_path, NULL},
+	{"pod_request", NULL, run_pod_request, NULL},
 };
 
 static const char *const not_built[] = {
@@ -69,9 +70,9 @@ static const char *const not_built[] = {
 	"try_schedule",	      "unneeded",	    "unremovable",
 	"usage_classify",     "utilization",	    "anchors",
 	"cache_events",	      "cross_node",	    "extender_wire",
-	"kep_stories",	      "node_choice",	    "pod_request",
-	"preemption",	      "prefilter",	    "quota_math",
-	"simulation",	      "status_controller",
+	"kep_stories",	      "node_choice",	    "preemption",
+	"prefilter",	      "quota_math",	    "simulation",
+	"status_controller",
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

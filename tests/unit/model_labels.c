@@ -31,7 +31,8 @@ static struct labels labels(const char *text)
 
 static void test_labels_are_sorted_and_found(void **state)
 {
-	struct labels l = labels("{\"b\":\"2\",\"a/x\":\"\",\"c\":null,\"a\":\"1\",\"b\":\"9\"}");
+	struct labels l =
+		labels("{\"b\":\"2\",\"a/x\":\"\",\"c\":null,\"a\":\"1\",\"b\":\"9\",\"c\":\"5\"}");
 
 	(void)state;
 	assert_int_equal(l.count, 3);

@@ -80,6 +80,29 @@ static void test_names(void **state)
 	assert_int_equal(r.has, 15);
 }
 
+static void test_walk(void **state)
+{
+	struct resources r = list("x.io/b", (int64_t)4, "pods", (int64_t)3, "cpu", (int64_t)1, "a",
+				  (int64_t)5, NULL);
+	static const char *const expect[] = {"cpu", "pods", "a", "x.io/b"};
+	static const int64_t amounts[] = {1, 3, 5, 4};
+	size_t at = 0, count = 0;
+	const char *name;
+	int64_t value;
+
+	(void)state;
+	for (; resources_next(&r, &at, &name, &value); count++) {
+		assert_true(count < 4);
+		assert_string_equal(name, expect[count]);
+		assert_int_equal(value, amounts[count]);
+	}
+	assert_int_equal(count, 4);
+	assert_false(resources_next(&r, &at, &name, &value));
+	resources_fini(&r);
+	at = 0;
+	assert_false(resources_next(&r, &at, &name, &value));
+}
+
 static void check(struct resources got, struct resources expect)
 {
 	assert_true(resources_equal(&got, &expect));
@@ -185,6 +208,7 @@ int main(void)
 		cmocka_unit_test(test_extended_are_sorted),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_combinations),
+		cmocka_unit_test(test_walk),
 		cmocka_unit_test(test_saturation),
 		cmocka_unit_test(test_equality),
 	};

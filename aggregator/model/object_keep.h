@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which members of each kind of object are kept, and their canonical text (object.h). */
+#ifndef EVENKEEL_AGGREGATOR_MODEL_OBJECT_KEEP_H
+#define EVENKEEL_AGGREGATOR_MODEL_OBJECT_KEEP_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "aggregator/model/object.h"
+#include "shared/buf.h"
+
+/* All that is kept of an object that is no pod. */
+void object_keep_write(enum object_kind kind, const char *api_version, const cJSON *json,
+		       struct buf *out);
+/*
+ * {"metadata":{..},"spec":{..}} of a pod, as struct pod_template says; *spec_at is where the object of "spec" begins. bound_to: the node to which
+ * a DaemonSet bound the pod by its affinity, which is left out then; NULL: none did.
+ */
+void object_keep_template(const cJSON *pod, const char *bound_to, struct buf *out, size_t *spec_at);
+/* What pod_sums_read() reads of the status of a pod, and restartCount. */
+void object_keep_resize(const cJSON *status, struct buf *out);
+/* Whether an annotation is kept; of a pod fewer are, since pods must have templates in common. */
+bool object_keep_annotation(const char *key);
+bool object_keep_pod_annotation(const char *key);
+
+#endif

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A pod is read in two parts: what it has in common with the other pods of its owner becomes a template, and what is its own a small
+ * record. The text of the template is what is compared, and so everything else in a template is made of what the text says.
+ *
+ * Of the status only what somebody decides by is kept, as numbers. The one part that stays text is that of containers that were resized
+ * in place and not finished: their sums cannot be told from the template.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/model/object_keep.h"
+#include "aggregator/model/object_record.h"
+#include "aggregator/model/pod_json.h"
+#include "aggregator/model/pod_sums.h"
+#include "shared/mem.h"
+
+static const char *const phases[] = {
+	[POD_PENDING] = "Pending", [POD_RUNNING] = "Running", [POD_SUCCEEDED] = "Succeeded",
+	[POD_FAILED] = "Failed",   [POD_UNKNOWN] = "Unknown",
+};
+
+const char *pod_phase_name(enum pod_phase phase)
+{
+	return phases[phase];
+}
+
+const struct resources *kube_pod_requests(const struct kube_pod *p)
+{
+	return p->resized ? &p->resized->requests : &p->template->requests;
+}
+
+const struct resources *kube_pod_limits(const struct kube_pod *p)
+{
+	return p->resized ? &p->resized->limits : &p->template->limits;
+}
+
+bool kube_pod_is_active(const struct kube_pod *p)
+{
+	return p->phase != POD_SUCCEEDED && p->phase != POD_FAILED;
+}
+
+/* --- templates */
+
+struct pod_template *pod_template_hold(struct pod_template *t)
+{
+	atomic_fetch_add_explicit(&t->users, 1, memory_order_relaxed);
+	return t;
+}
+
+void pod_template_drop(struct pod_template *t)
+{
+	if (!t || atomic_fetch_sub_explicit(&t->users, 1, memory_order_acq_rel) > 1)
+		return;
+	labels_fini(&t->labels);
+	labels_fini(&t->annotations);
+	pod_spec_free_members(&t->spec);
+	resources_fini(&t->requests);
+	resources_fini(&t->limits);
+	free(t);
+}
+
+/* Eight bytes at a time, the last ones filled up with zeros. It is compared with texts, and so has no enemy to fear but slowness. */
+static uint64_t hash_text(const char *text, size_t len)
+{
+	uint64_t hash = 0x9E3779B97F4A7C15 ^ len;
+
+	for (size_t at = 0; at < len; at += 8) {
+		uint64_t word = 0;
+
+		memcpy(&word, text + at, len - at < 8 ? len - at : 8);
+		hash = (hash ^ word) * 0xFF51AFD7ED558CCD;
+		hash ^= hash >> 32;
+	}
+	return hash;
+}
+
+static struct pod_template *new_template(const struct object_source *s, const char *bound_to,
+					 const struct owner_ref *owner, const char *priority_class)
+{
+	struct buf text = BUF_INIT;
+	struct pod_template *t;
+	size_t spec_at;
+	char *room;
+
+	object_keep_template(s->whole, bound_to, &text, &spec_at);
+	t = mem_alloc(sizeof(*t) + text.len + strlen(owner->kind) + strlen(owner->name) +
+		      strlen(owner->uid) + strlen(priority_class) + 5);
+	memset(t, 0, sizeof(*t));
+	room = (char *)(t + 1);
+	atomic_init(&t->users, 1);
+	t->text = object_put(&room, text.data);
+	t->text_len = text.len;
+	t->spec_at = spec_at;
+	t->hash = hash_text(t->text, t->text_len);
+	t->owner.kind = object_put(&room, owner->kind);
+	t->owner.name = object_put(&room, owner->name);
+	t->owner.uid = object_put(&room, owner->uid);
+	t->priority_class = object_put(&room, priority_class);
+	buf_fini(&text);
+	return t;
+}
+
+static int fill_template(const struct object_source *s, const cJSON *spec, struct pod_template *t)
+{
+	struct pod_sums sums;
+
+	if (object_json_int32(&s->json, spec, &OBJECT_SPEC, "priority", 0, &t->priority) ||
+	    object_read_labels(s, &t->labels) ||
+	    object_read_annotations(s, object_keep_pod_annotation, &t->annotations) ||
+	    pod_json_parse(s->whole, &t->spec, s->json.field, s->json.reason))
+		return -EINVAL;
+	t->spec.name = NULL; /* it is the pod's, and belongs to the tree */
+	if (pod_sums_read(spec, NULL, POD_SUMS_SCHEDULER, &sums, s->json.field, s->json.reason))
+		return -EINVAL;
+	t->requests = sums.requests;
+	t->limits = sums.limits;
+	t->unlimited_cpu = sums.unlimited_cpu;
+	t->unlimited_mem = sums.unlimited_mem;
+	t->mirror = labels_find(&t->annotations, "kubernetes.io/config.mirror") != NULL;
+	return 0;
+}
+
+static int read_template(const struct object_source *s, const cJSON *spec, const char *node,
+			 struct pod_template **out)
+{
+	const char *priority_class;
+	struct pod_template *t;
+	struct owner_ref owner;
+	bool bound;
+
+	if (object_read_owner(s, &owner) ||
+	    object_json_string(&s->json, spec, &OBJECT_SPEC, "priorityClassName", "",
+			       &priority_class))
+		return -EINVAL;
+	bound = *node && strcmp(owner.kind, "DaemonSet") == 0;
+	t = new_template(s, bound ? node : NULL, &owner, priority_class);
+	if (fill_template(s, spec, t)) {
+		pod_template_drop(t);
+		return -EINVAL;
+	}
+	*out = t;
+	return 0;
+}
+
+/* --- what is the pod's own */
+
+/* The classes there are need no copy in each pod. */
+static const char *known_qos(const char *name)
+{
+	static const char *const known[] = {"Guaranteed", "Burstable", "BestEffort", ""};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (strcmp(known[i], name) == 0)
+			return known[i];
+	return NULL;
+}
+
+static uint8_t phase_of(const char *name)
+{
+	for (unsigned int i = 0; i < sizeof(phases) / sizeof(phases[0]); i++)
+		if (strcmp(phases[i], name) == 0)
+			return (uint8_t)i;
+	return POD_UNKNOWN;
+}
+
+static const cJSON *first(const cJSON *list)
+{
+	return cJSON_IsArray(list) ? list->child : NULL;
+}
+
+static const cJSON *find_condition(const cJSON *status, const char *type)
+{
+	for (const cJSON *item = first(object_json_find(status, "conditions")); item;
+	     item = item->next) {
+		const char *got = cJSON_GetStringValue(object_json_find(item, "type"));
+
+		if (got && strcmp(got, type) == 0)
+			return item;
+	}
+	return NULL;
+}
+
+static bool has_text(const cJSON *object, const char *key, const char *text)
+{
+	const char *got = cJSON_GetStringValue(object_json_find(object, key));
+
+	return got && strcmp(got, text) == 0;
+}
+
+/* Kubernetes from 1.33 on has conditions, which are there as long as they hold; before it had a member. */
+enum pod_resize object_pod_resize(const cJSON *status)
+{
+	static const struct {
+		const char *word;
+		enum pod_resize resize;
+	} words[] = {
+		{"Proposed", POD_RESIZE_PROPOSED},
+		{"Deferred", POD_RESIZE_DEFERRED},
+		{"Infeasible", POD_RESIZE_INFEASIBLE},
+		{"InProgress", POD_RESIZE_IN_PROGRESS},
+	};
+	const cJSON *pending = find_condition(status, "PodResizePending");
+
+	if (has_text(pending, "reason", "Infeasible"))
+		return POD_RESIZE_INFEASIBLE;
+	if (pending)
+		return has_text(pending, "reason", "Deferred") ? POD_RESIZE_DEFERRED
+							       : POD_RESIZE_PROPOSED;
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (has_text(status, "resize", words[i].word))
+			return words[i].resize;
+	return find_condition(status, "PodResizeInProgress") ? POD_RESIZE_IN_PROGRESS
+							     : POD_RESIZE_NONE;
+}
+
+/* Since when the condition has the state; 0 when it has another one. */
+static int read_since(const struct object_source *s, const cJSON *status, const char *type,
+		      const char *state, int64_t created_ns, int64_t *out_ns)
+{
+	const struct object_path list = {&OBJECT_STATUS, "conditions", 0};
+	struct object_path path = {&list, NULL, 0};
+	const cJSON *found = find_condition(status, type);
+
+	*out_ns = 0;
+	if (!has_text(found, "status", state))
+		return 0;
+	for (const cJSON *item = found->prev; item->next; item = item->prev)
+		path.index++;
+	if (object_json_time(&s->json, found, &path, "lastTransitionTime", out_ns))
+		return -EINVAL;
+	if (*out_ns == 0)
+		*out_ns = created_ns ? created_ns : 1;
+	return 0;
+}
+
+static int read_conditions(const struct object_source *s, const cJSON *status, struct kube_pod *p)
+{
+	const cJSON *list;
+
+	if (object_json_array(&s->json, status, &OBJECT_STATUS, "conditions", &list) ||
+	    read_since(s, status, "PodScheduled", "True", p->created_ns, &p->scheduled_ns) ||
+	    read_since(s, status, "PodScheduled", "False", p->created_ns, &p->unschedulable_ns))
+		return -EINVAL;
+	p->ready = has_text(find_condition(status, "Ready"), "status", "True");
+	p->resize = (uint8_t)object_pod_resize(status);
+	return read_since(s, status, "DisruptionTarget", "True", p->created_ns, &p->disruption_ns);
+}
+
+static int add_restarts(const struct object_source *s, const cJSON *status, const char *key,
+			uint32_t *restarts)
+{
+	const struct object_path list_path = {&OBJECT_STATUS, key, 0};
+	struct object_path path = {&list_path, NULL, 0};
+	const cJSON *list;
+	int32_t count;
+
+	if (object_json_array(&s->json, status, &OBJECT_STATUS, key, &list))
+		return -EINVAL;
+	for (const cJSON *item = first(list); item; item = item->next, path.index++) {
+		if (object_json_int32(&s->json, item, &path, "restartCount", 0, &count))
+			return -EINVAL;
+		if (count > 0)
+			*restarts += (uint32_t)count;
+		/* A sum is written as a number of 32 bits, too. */
+		if (*restarts > INT32_MAX)
+			*restarts = INT32_MAX;
+	}
+	return 0;
+}
+
+static int fill_pod(const struct object_source *s, const cJSON *status, struct kube_pod *p)
+{
+	const struct object_path *path = &OBJECT_METADATA;
+	const char *phase;
+
+	if (object_json_time(&s->json, s->metadata, path, "creationTimestamp", &p->created_ns) ||
+	    object_json_time(&s->json, s->metadata, path, "deletionTimestamp", &p->deletion_ns) ||
+	    object_json_time(&s->json, status, &OBJECT_STATUS, "startTime", &p->started_ns) ||
+	    object_json_string(&s->json, status, &OBJECT_STATUS, "phase", "Pending", &phase) ||
+	    add_restarts(s, status, "containerStatuses", &p->restarts) ||
+	    add_restarts(s, status, "initContainerStatuses", &p->restarts))
+		return -EINVAL;
+	p->phase = phase_of(phase);
+	return read_conditions(s, status, p);
+}
+
+static bool same_as_template(const struct pod_sums *sums, const struct pod_template *t)
+{
+	return resources_equal(&sums->requests, &t->requests) &&
+	       resources_equal(&sums->limits, &t->limits) &&
+	       sums->unlimited_cpu == t->unlimited_cpu && sums->unlimited_mem == t->unlimited_mem;
+}
+
+/* What the pod is, before it has its block. */
+struct draft {
+	const cJSON *spec, *status;
+	const char *node, *nominated, *qos;
+	struct pod_template *template;
+	struct pod_sums *resized; /* NULL: as the template */
+	struct buf resized_text;
+};
+
+static int read_resized(const struct object_source *s, struct draft *d)
+{
+	struct pod_sums sums;
+
+	if (!d->status)
+		return 0;
+	if (pod_sums_read(d->spec, d->status, POD_SUMS_SCHEDULER, &sums, s->json.field,
+			  s->json.reason))
+		return -EINVAL;
+	if (same_as_template(&sums, d->template)) {
+		pod_sums_fini(&sums);
+		return 0;
+	}
+	d->resized = mem_alloc(sizeof(*d->resized));
+	*d->resized = sums;
+	object_keep_resize(d->status, &d->resized_text);
+	return 0;
+}
+
+static int read_draft(const struct object_source *s, struct draft *d)
+{
+	if (object_json_object(&s->json, s->whole, NULL, "spec", &d->spec) ||
+	    object_json_object(&s->json, s->whole, NULL, "status", &d->status))
+		return -EINVAL;
+	if (!d->spec)
+		return object_json_fail(&s->json, NULL, "spec", "is required");
+	if (object_json_string(&s->json, d->spec, &OBJECT_SPEC, "nodeName", "", &d->node) ||
+	    object_json_string(&s->json, d->status, &OBJECT_STATUS, "nominatedNodeName", "",
+			       &d->nominated) ||
+	    object_json_string(&s->json, d->status, &OBJECT_STATUS, "qosClass", "", &d->qos) ||
+	    read_template(s, d->spec, d->node, &d->template))
+		return -EINVAL;
+	return read_resized(s, d);
+}
+
+/* Moves what the draft holds into the record. */
+static struct kube_pod *new_pod(const struct object_source *s, struct draft *d)
+{
+	const char *qos = known_qos(d->qos);
+	struct kube_pod *p;
+	char *room;
+
+	p = object_new(s, sizeof(*p), NULL,
+		       strlen(d->node) + strlen(d->nominated) + (qos ? 0 : strlen(d->qos) + 1) +
+			       d->resized_text.len + 3,
+		       &room);
+	p->node = object_put(&room, d->node);
+	p->nominated_node = object_put(&room, d->nominated);
+	p->qos = qos ? qos : object_put(&room, d->qos);
+	p->resized_text = d->resized ? object_put(&room, d->resized_text.data) : NULL;
+	p->template = d->template;
+	p->resized = d->resized;
+	d->template = NULL;
+	d->resized = NULL;
+	return p;
+}
+
+static void draft_fini(struct draft *d)
+{
+	pod_template_drop(d->template);
+	buf_fini(&d->resized_text);
+}
+
+int object_pod_read(const struct object_source *s, struct object **out)
+{
+	struct draft d = {0};
+	struct kube_pod *p;
+	int err = read_draft(s, &d);
+
+	if (!err) {
+		p = new_pod(s, &d);
+		err = fill_pod(s, d.status, p);
+		if (err)
+			object_drop(&p->object);
+		else
+			*out = &p->object;
+	}
+	draft_fini(&d);
+	return err;
+}
+
+void object_pod_fini(struct kube_pod *p)
+{
+	pod_template_drop(p->template);
+	if (p->resized)
+		pod_sums_fini(p->resized);
+	free(p->resized);
+}

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From the JSON of an object to its record, for every kind but pods (object_pod.c). The head is read and checked once; then the
+ * reader of the kind makes its record, with all text in one block, and fills in what is not text. A reader that
+ * fails drops the half-built record: what is zero needs no freeing. The tree is not kept.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/model/object_keep.h"
+#include "aggregator/model/object_record.h"
+#include "shared/mem.h"
+
+const struct object_path OBJECT_METADATA = {NULL, "metadata", 0};
+const struct object_path OBJECT_SPEC = {NULL, "spec", 0};
+const struct object_path OBJECT_STATUS = {NULL, "status", 0};
+
+typedef int read_kind(const struct object_source *s, struct object **out);
+
+const char *object_put(char **room, const char *text)
+{
+	size_t size = strlen(text) + 1;
+	char *copy = memcpy(*room, text, size);
+
+	*room += size;
+	return copy;
+}
+
+void *object_new(const struct object_source *s, size_t size, const struct buf *text, size_t extra,
+		 char **room)
+{
+	size_t strings = strlen(s->namespace) + strlen(s->name) + strlen(s->uid) + 3;
+	struct object *o = mem_alloc(size + strings + (text ? text->len + 1 : 0) + extra);
+	char *at = (char *)o + size;
+
+	memset(o, 0, size);
+	atomic_init(&o->users, 1);
+	o->kind = s->kind;
+	o->namespace = object_put(&at, s->namespace);
+	o->name = object_put(&at, s->name);
+	o->uid = object_put(&at, s->uid);
+	if (text)
+		o->text = object_put(&at, text->data);
+	*room = at;
+	return o;
+}
+
+/* With its canonical text. */
+static void *new_with_text(const struct object_source *s, size_t size, size_t extra, char **room)
+{
+	struct buf text = BUF_INIT;
+	void *record;
+
+	object_keep_write(s->kind, s->api_version, s->whole, &text);
+	record = object_new(s, size, &text, extra, room);
+	buf_fini(&text);
+	return record;
+}
+
+/* --- parts that several kinds have */
+
+int object_read_labels(const struct object_source *s, struct labels *out)
+{
+	struct reason why;
+
+	if (labels_read(object_json_find(s->metadata, "labels"), out, &why))
+		return object_json_fail(&s->json, &OBJECT_METADATA, "labels", "%s", why.text);
+	return 0;
+}
+
+int object_read_annotations(const struct object_source *s, bool (*kept)(const char *key),
+			    struct labels *out)
+{
+	struct reason why;
+
+	if (labels_read_some(object_json_find(s->metadata, "annotations"), kept, out, &why))
+		return object_json_fail(&s->json, &OBJECT_METADATA, "annotations", "%s", why.text);
+	return 0;
+}
+
+static int read_owner_at(const struct object_source *s, const cJSON *json,
+			 const struct object_path *path, struct owner_ref *out)
+{
+	if (object_json_string(&s->json, json, path, "kind", "", &out->kind) ||
+	    object_json_string(&s->json, json, path, "name", "", &out->name))
+		return -EINVAL;
+	return object_json_string(&s->json, json, path, "uid", "", &out->uid);
+}
+
+int object_read_owner(const struct object_source *s, struct owner_ref *out)
+{
+	const struct object_path list = {&OBJECT_METADATA, "ownerReferences", 0};
+	struct object_path path = {&list, NULL, 0};
+	const cJSON *owners;
+
+	*out = (struct owner_ref){"", "", ""};
+	if (object_json_array(&s->json, s->metadata, &OBJECT_METADATA, list.key, &owners))
+		return -EINVAL;
+	for (const cJSON *item = owners ? owners->child : NULL; item;
+	     item = item->next, path.index++)
+		if (cJSON_IsTrue(object_json_find(item, "controller")))
+			return read_owner_at(s, item, &path, out);
+	return 0;
+}
+
+static int read_part(const struct object_source *s, const char *key, const cJSON **out)
+{
+	return object_json_object(&s->json, s->whole, NULL, key, out);
+}
+
+static int read_times(const struct object_source *s, int64_t *created_ns, int64_t *deletion_ns)
+{
+	if (object_json_time(&s->json, s->metadata, &OBJECT_METADATA, "creationTimestamp",
+			     created_ns))
+		return -EINVAL;
+	return object_json_time(&s->json, s->metadata, &OBJECT_METADATA, "deletionTimestamp",
+				deletion_ns);
+}
+
+/* --- kinds */
+
+static int finish(struct object *o, int err, struct object **out)
+{
+	if (err)
+		object_drop(o);
+	else
+		*out = o;
+	return err;
+}
+
+static int read_plain(const struct object_source *s, struct object **out)
+{
+	char *room;
+
+	*out = new_with_text(s, sizeof(**out), 0, &room);
+	return 0;
+}
+
+static bool is_ready(const cJSON *status)
+{
+	const cJSON *list = object_json_find(status, "conditions");
+
+	for (const cJSON *item = cJSON_IsArray(list) ? list->child : NULL; item;
+	     item = item->next) {
+		const char *type = cJSON_GetStringValue(object_json_find(item, "type"));
+		const char *state = cJSON_GetStringValue(object_json_find(item, "status"));
+
+		if (type && state && strcmp(type, "Ready") == 0)
+			return strcmp(state, "True") == 0;
+	}
+	return false;
+}
+
+static int fill_node(const struct object_source *s, struct kube_node *n)
+{
+	const cJSON *spec, *status;
+
+	if (read_part(s, "spec", &spec) || read_part(s, "status", &status) ||
+	    object_read_labels(s, &n->labels) || read_times(s, &n->created_ns, &n->deletion_ns) ||
+	    object_json_bool(&s->json, spec, &OBJECT_SPEC, "unschedulable", &n->unschedulable) ||
+	    object_json_resources(&s->json, status, &OBJECT_STATUS, "capacity", NULL, &n->capacity))
+		return -EINVAL;
+	n->ready = is_ready(status);
+	return object_json_resources(&s->json, status, &OBJECT_STATUS, "allocatable", NULL,
+				     &n->allocatable);
+}
+
+static int read_node(const struct object_source *s, struct object **out)
+{
+	char *room;
+	struct kube_node *n = new_with_text(s, sizeof(*n), 0, &room);
+
+	return finish(&n->object, fill_node(s, n), out);
+}
+
+/* How many pods the workload wants. What the API server fills in where nothing is said, is said here. */
+static int read_replicas(const struct object_source *s, int32_t *out)
+{
+	bool daemons = s->kind == OBJECT_DAEMON_SET;
+	const char *key = daemons		  ? "desiredNumberScheduled"
+			  : s->kind == OBJECT_JOB ? "parallelism"
+						  : "replicas";
+	const cJSON *part;
+
+	if (read_part(s, daemons ? "status" : "spec", &part))
+		return -EINVAL;
+	return object_json_int32(&s->json, part, daemons ? &OBJECT_STATUS : &OBJECT_SPEC, key,
+				 daemons ? -1 : 1, out);
+}
+
+static int read_workload(const struct object_source *s, struct object **out)
+{
+	struct kube_workload *w;
+	struct owner_ref owner;
+	char *room;
+
+	if (object_read_owner(s, &owner))
+		return -EINVAL;
+	w = new_with_text(s, sizeof(*w),
+			  strlen(owner.kind) + strlen(owner.name) + strlen(owner.uid) + 3, &room);
+	w->owner.kind = object_put(&room, owner.kind);
+	w->owner.name = object_put(&room, owner.name);
+	w->owner.uid = object_put(&room, owner.uid);
+	return finish(&w->object,
+		      read_replicas(s, &w->replicas)
+			      ? -EINVAL
+			      : object_read_annotations(s, object_keep_annotation, &w->annotations),
+		      out);
+}
+
+static int fill_priority_class(const struct object_source *s, struct kube_priority_class *c)
+{
+	const char *policy;
+
+	if (object_json_int32(&s->json, s->whole, NULL, "value", 0, &c->value) ||
+	    object_json_bool(&s->json, s->whole, NULL, "globalDefault", &c->global_default) ||
+	    object_json_string(&s->json, s->whole, NULL, "preemptionPolicy", "", &policy))
+		return -EINVAL;
+	c->preempts = strcmp(policy, "Never") != 0;
+	return 0;
+}
+
+static int read_priority_class(const struct object_source *s, struct object **out)
+{
+	char *room;
+	struct kube_priority_class *c = new_with_text(s, sizeof(*c), 0, &room);
+
+	return finish(&c->object, fill_priority_class(s, c), out);
+}
+
+/* "requests.x" is "x" by another name. Claims of volumes are not what pods request. */
+static const char *quota_name(const char *name)
+{
+	static const char requests[] = "requests.";
+	size_t len = sizeof(requests) - 1;
+
+	if (strncmp(name, requests, len) == 0 && strcmp(name + len, "storage") != 0)
+		return name + len;
+	return name;
+}
+
+static void fold_names(const struct resources *hard, struct resources *max)
+{
+	const char *name;
+	int64_t amount, other;
+
+	for (size_t at = 0; resources_next(hard, &at, &name, &amount);) {
+		name = quota_name(name);
+		if (!resources_find(max, name, &other) || amount < other)
+			resources_set_named(max, name, amount);
+	}
+}
+
+static int fill_hard(const struct object_source *s, const cJSON *spec, struct kube_quota *q)
+{
+	struct resources hard = RESOURCES_NONE;
+	int err = object_json_resources(&s->json, spec, &OBJECT_SPEC, "hard", &q->has_max, &hard);
+
+	if (!err)
+		fold_names(&hard, &q->max);
+	resources_fini(&hard);
+	return err;
+}
+
+static int fill_quota(const struct object_source *s, struct kube_quota *q)
+{
+	const cJSON *spec;
+	int64_t deletion_ns;
+
+	if (read_part(s, "spec", &spec) || read_times(s, &q->created_ns, &deletion_ns) ||
+	    object_read_annotations(s, object_keep_annotation, &q->annotations))
+		return -EINVAL;
+	if (s->kind == OBJECT_RESOURCE_QUOTA)
+		return fill_hard(s, spec, q);
+	if (object_json_resources(&s->json, spec, &OBJECT_SPEC, "min", &q->has_min, &q->min))
+		return -EINVAL;
+	return object_json_resources(&s->json, spec, &OBJECT_SPEC, "max", &q->has_max, &q->max);
+}
+
+static int read_quota(const struct object_source *s, struct object **out)
+{
+	char *room;
+	struct kube_quota *q = new_with_text(s, sizeof(*q), 0, &room);
+
+	return finish(&q->object, fill_quota(s, q), out);
+}
+
+/* In policy/v1 an empty selector is that of every pod, in v1beta1 that of none. */
+static int fill_selector(const struct object_source *s, struct kube_pdb *b)
+{
+	const cJSON *spec, *json;
+	struct reason why;
+
+	if (read_part(s, "spec", &spec))
+		return -EINVAL;
+	json = object_json_find(spec, "selector");
+	if (!json)
+		return 0;
+	if (selector_read(json, &b->selector, &why))
+		return object_json_fail(&s->json, &OBJECT_SPEC, "selector", "%s", why.text);
+	if (selector_is_empty(b->selector) && strcmp(s->api_version, "policy/v1beta1") == 0) {
+		selector_free(b->selector);
+		b->selector = NULL;
+	}
+	return 0;
+}
+
+static int fill_budget(const struct object_source *s, struct kube_pdb *b)
+{
+	const struct object_path *path = &OBJECT_STATUS;
+	const cJSON *status;
+
+	if (fill_selector(s, b) || read_part(s, "status", &status) ||
+	    object_json_int32(&s->json, status, path, "disruptionsAllowed", 0,
+			      &b->disruptions_allowed) ||
+	    object_json_int32(&s->json, status, path, "expectedPods", 0, &b->expected_pods) ||
+	    object_json_int32(&s->json, status, path, "currentHealthy", 0, &b->current_healthy))
+		return -EINVAL;
+	return object_json_int32(&s->json, status, path, "desiredHealthy", 0, &b->desired_healthy);
+}
+
+static int read_budget(const struct object_source *s, struct object **out)
+{
+	char *room;
+	struct kube_pdb *b = new_with_text(s, sizeof(*b), 0, &room);
+
+	return finish(&b->object, fill_budget(s, b), out);
+}
+
+static read_kind *const readers[OBJECT_KINDS] = {
+	[OBJECT_NODE] = read_node,
+	[OBJECT_NAMESPACE] = read_plain,
+	[OBJECT_PRIORITY_CLASS] = read_priority_class,
+	[OBJECT_REPLICA_SET] = read_workload,
+	[OBJECT_STATEFUL_SET] = read_workload,
+	[OBJECT_DAEMON_SET] = read_workload,
+	[OBJECT_JOB] = read_workload,
+	[OBJECT_REPLICATION_CONTROLLER] = read_workload,
+	[OBJECT_POD_DISRUPTION_BUDGET] = read_budget,
+	[OBJECT_RESOURCE_QUOTA] = read_quota,
+	[OBJECT_ELASTIC_QUOTA] = read_quota,
+	[OBJECT_PERSISTENT_VOLUME] = read_plain,
+	[OBJECT_PERSISTENT_VOLUME_CLAIM] = read_plain,
+	[OBJECT_STORAGE_CLASS] = read_plain,
+	[OBJECT_POD] = object_pod_read,
+};
+
+/* --- the head */
+
+static int check_type(struct object_source *s)
+{
+	const char *name = object_kind_name(s->kind), *kind;
+	enum object_kind found;
+
+	if (object_json_string(&s->json, s->whole, NULL, "apiVersion", object_kind_version(s->kind),
+			       &s->api_version) ||
+	    object_json_string(&s->json, s->whole, NULL, "kind", name, &kind))
+		return -EINVAL;
+	if (strcmp(kind, name) != 0)
+		return object_json_fail(&s->json, NULL, "kind", "must be %s, and not \"%.60s\"",
+					name, kind);
+	if (object_kind_find(s->api_version, kind, &found))
+		return object_json_fail(&s->json, NULL, "apiVersion",
+					"must be of the group of %s, and not \"%.60s\"",
+					object_kind_version(s->kind), s->api_version);
+	return 0;
+}
+
+static int read_names(struct object_source *s)
+{
+	const struct object_path *path = &OBJECT_METADATA;
+
+	if (read_part(s, "metadata", &s->metadata) ||
+	    object_json_string(&s->json, s->metadata, path, "name", "", &s->name) ||
+	    object_json_string(&s->json, s->metadata, path, "namespace", "", &s->namespace) ||
+	    object_json_string(&s->json, s->metadata, path, "uid", "", &s->uid))
+		return -EINVAL;
+	if (!*s->name)
+		return object_json_fail(&s->json, path, "name", "is required");
+	if (!object_kind_namespaced(s->kind))
+		s->namespace = "";
+	return 0;
+}
+
+int object_read(enum object_kind kind, const cJSON *json, struct object **out,
+		char field[OBJECT_FIELD_MAX], struct reason *reason)
+{
+	struct object_source s = {.json = {field, reason}, .kind = kind, .whole = json};
+
+	if (!cJSON_IsObject(json))
+		return object_json_fail(&s.json, NULL, NULL, "must be an object");
+	if (check_type(&s) || read_names(&s))
+		return -EINVAL;
+	return readers[kind](&s, out);
+}
+
+void object_fini(struct object *o)
+{
+	switch (o->kind) {
+	case OBJECT_NODE: {
+		struct kube_node *n = (struct kube_node *)o;
+
+		labels_fini(&n->labels);
+		resources_fini(&n->capacity);
+		resources_fini(&n->allocatable);
+		break;
+	}
+	case OBJECT_REPLICA_SET:
+	case OBJECT_STATEFUL_SET:
+	case OBJECT_DAEMON_SET:
+	case OBJECT_JOB:
+	case OBJECT_REPLICATION_CONTROLLER:
+		labels_fini(&((struct kube_workload *)o)->annotations);
+		break;
+	case OBJECT_RESOURCE_QUOTA:
+	case OBJECT_ELASTIC_QUOTA: {
+		struct kube_quota *q = (struct kube_quota *)o;
+
+		labels_fini(&q->annotations);
+		resources_fini(&q->min);
+		resources_fini(&q->max);
+		break;
+	}
+	case OBJECT_POD_DISRUPTION_BUDGET:
+		selector_free(((struct kube_pdb *)o)->selector);
+		break;
+	default:
+		break;
+	}
+}

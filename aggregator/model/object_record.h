@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How records are made, for the files that read one kind or another: object_read.c, object_pod.c. */
+#ifndef EVENKEEL_AGGREGATOR_MODEL_OBJECT_RECORD_H
+#define EVENKEEL_AGGREGATOR_MODEL_OBJECT_RECORD_H
+
+#include <cjson/cJSON.h>
+
+#include "aggregator/model/object.h"
+#include "aggregator/model/object_json.h"
+#include "shared/buf.h"
+
+/* An object whose head was read; all is borrowed from its tree. */
+struct object_source {
+	struct object_json json;
+	enum object_kind kind;
+	const cJSON *whole, *metadata;
+	const char *api_version, *namespace, *name, *uid;
+};
+
+extern const struct object_path OBJECT_METADATA, OBJECT_SPEC, OBJECT_STATUS;
+
+/*
+ * A record of `size` bytes, all zero behind its head, in one block with its strings: those of the head, `text` (may be NULL), and `extra` bytes
+ * more, at *room, for the caller to put.
+ */
+void *object_new(const struct object_source *s, size_t size, const struct buf *text, size_t extra,
+		 char **room);
+/* Copies the text to *room and moves that behind it; returns the copy. */
+const char *object_put(char **room, const char *text);
+
+int object_read_labels(const struct object_source *s, struct labels *out);
+int object_read_annotations(const struct object_source *s, bool (*kept)(const char *key),
+			    struct labels *out);
+/* The owner that is the controller; borrowed from the tree. */
+int object_read_owner(const struct object_source *s, struct owner_ref *out);
+
+int object_pod_read(const struct object_source *s, struct object **out);
+/* What is beside the block. */
+void object_pod_fini(struct kube_pod *p);
+void object_pod_write(const struct kube_pod *p, struct buf *out);
+/* The resizing that the status tells of. status may be NULL. */
+enum pod_resize object_pod_resize(const cJSON *status);
+
+/* What is beside the block of a record that is no pod. */
+void object_fini(struct object *o);
+
+#endif

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A pod needs as much as it needs at its worst moment, for each resource apart:
+ *
+ *     together  = sum of containers + sum of all sidecars
+ *     start[i]  = init container i + sum of the sidecars before it;  of a sidecar: the sum up to itself
+ *     need      = max(together, start[0], start[1], ..)
+ *     request   = (what spec.resources says of CPU, memory or huge pages, else need) + overhead
+ *
+ * A sidecar is an init container that is always restarted. Limits go the same way, but overhead is added only to a limit
+ * that there is: 0 means none. That is the sum of the kube-scheduler (kubernetes/component-helpers resource/helpers.go). The capacity plugin
+ * knows neither sidecars nor spec.resources, and its status controller loses the overhead.
+ *
+ * Resizing in place: what the container has been granted (allocatedResources) and what it runs with (resources), both of its
+ * status, count as long as they are more than the spec says, since the node still gives them; where the kubelet found that the spec
+ * cannot be met (Infeasible) the spec does not count at all. The pod's own resources have the same pair in its status.
+ */
+#include "aggregator/model/pod_sums.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "aggregator/model/object.h"
+#include "aggregator/model/object_json.h"
+#include "aggregator/model/object_record.h"
+
+struct amounts {
+	struct resources requests, limits;
+};
+
+struct adder {
+	struct object_json json;
+	const cJSON *spec, *status; /* status NULL: it does not count */
+	enum pod_sums_rule rule;
+	bool infeasible;
+	struct amounts together, sidecars, start;
+	struct amounts pod; /* spec.resources and what its status makes of it */
+	uint32_t unlimited_cpu, unlimited_mem;
+};
+
+static const struct object_path SPEC = {NULL, "spec", 0}, STATUS = {NULL, "status", 0};
+
+static void amounts_fini(struct amounts *a)
+{
+	resources_fini(&a->requests);
+	resources_fini(&a->limits);
+}
+
+static void amounts_add(struct amounts *to, const struct amounts *more)
+{
+	resources_add(&to->requests, &more->requests);
+	resources_add(&to->limits, &more->limits);
+}
+
+static void amounts_max(struct amounts *to, const struct amounts *other)
+{
+	resources_max(&to->requests, &other->requests);
+	resources_max(&to->limits, &other->limits);
+}
+
+/* resources {requests, limits} of a container, a pod, or the status of either. */
+static int read_amounts(const struct adder *a, const cJSON *owner, const struct object_path *path,
+			struct amounts *out)
+{
+	const struct object_path here = {path, "resources", 0};
+	const cJSON *json;
+
+	if (object_json_object(&a->json, owner, path, "resources", &json) ||
+	    object_json_resources(&a->json, json, &here, "requests", NULL, &out->requests))
+		return -EINVAL;
+	return object_json_resources(&a->json, json, &here, "limits", NULL, &out->limits);
+}
+
+/* The API server's default: a request that is absent is the limit. */
+static void default_requests(struct amounts *a)
+{
+	const char *name;
+	int64_t limit, request;
+
+	for (size_t at = 0; resources_next(&a->limits, &at, &name, &limit);)
+		if (!resources_find(&a->requests, name, &request))
+			resources_set_named(&a->requests, name, limit);
+}
+
+/*
+ * What a status makes of the amounts of its spec. Kubernetes 1.27 to 1.32 wrote allocatedResources alone; limits have no granted
+ * part.
+ */
+static int apply_status(const struct adder *a, const cJSON *json, const struct object_path *path,
+			struct amounts *amounts)
+{
+	struct amounts actual = {RESOURCES_NONE, RESOURCES_NONE};
+	struct resources granted = RESOURCES_NONE;
+	bool has_granted;
+	int err = object_json_resources(&a->json, json, path, "allocatedResources", &has_granted,
+					&granted);
+
+	if (!err)
+		err = read_amounts(a, json, path, &actual);
+	if (!err && object_json_find(json, "resources")) {
+		if (a->infeasible)
+			resources_fini(&amounts->limits);
+		resources_max(&amounts->limits, &actual.limits);
+	}
+	if (!err && (has_granted || object_json_find(json, "resources"))) {
+		if (a->infeasible)
+			resources_fini(&amounts->requests);
+		resources_max(&amounts->requests, &actual.requests);
+		resources_max(&amounts->requests, &granted);
+	}
+	resources_fini(&granted);
+	amounts_fini(&actual);
+	return err;
+}
+
+/* The status of the container, or NULL. Mostly they stand in the order of the spec; `hint` is the one at its place. */
+static const cJSON *find_status(const cJSON *list, const cJSON *hint, const char *name,
+				size_t *place)
+{
+	const char *got = cJSON_GetStringValue(object_json_find(hint, "name"));
+
+	if (got && strcmp(got, name) == 0)
+		return hint;
+	*place = 0;
+	for (const cJSON *item = list ? list->child : NULL; item; item = item->next, ++*place) {
+		got = cJSON_GetStringValue(object_json_find(item, "name"));
+		if (got && strcmp(got, name) == 0)
+			return item;
+	}
+	return NULL;
+}
+
+struct statuses {
+	struct object_path path;
+	const cJSON *list; /* NULL: none */
+	const cJSON *hint; /* the one at the place of the container */
+};
+
+static int read_container(const struct adder *a, const cJSON *json, const struct object_path *path,
+			  const struct statuses *statuses, struct amounts *out)
+{
+	struct object_path here = {&statuses->path, NULL, path->index};
+	const cJSON *status;
+	const char *name;
+
+	if (!cJSON_IsObject(json))
+		return object_json_fail(&a->json, path, NULL, "must be an object");
+	if (read_amounts(a, json, path, out))
+		return -EINVAL;
+	default_requests(out);
+	if (!statuses->list)
+		return 0;
+	if (object_json_string(&a->json, json, path, "name", "", &name))
+		return -EINVAL;
+	status = find_status(statuses->list, statuses->hint, name, &here.index);
+	return status ? apply_status(a, status, &here, out) : 0;
+}
+
+static int check_count(const struct adder *a, const struct amounts *sum,
+		       const struct object_path *path)
+{
+	if (sum->requests.extended_count <= OBJECT_RESOURCES_MAX &&
+	    sum->limits.extended_count <= OBJECT_RESOURCES_MAX)
+		return 0;
+	return object_json_fail(&a->json, path, NULL,
+				"must not name more than %d resources with those before",
+				OBJECT_RESOURCES_MAX);
+}
+
+static bool is_unlimited(const struct amounts *own, enum resource_id id)
+{
+	return !resources_has(&own->limits, id) || own->limits.of[id] == 0;
+}
+
+static void count_unlimited(struct adder *a, const struct amounts *own)
+{
+	a->unlimited_cpu += is_unlimited(own, RESOURCE_CPU);
+	a->unlimited_mem += is_unlimited(own, RESOURCE_MEMORY);
+}
+
+static int is_sidecar(const struct adder *a, const cJSON *json, const struct object_path *path,
+		      bool *sidecar)
+{
+	const char *policy;
+
+	if (object_json_string(&a->json, json, path, "restartPolicy", "", &policy))
+		return -EINVAL;
+	*sidecar = a->rule == POD_SUMS_SCHEDULER && strcmp(policy, "Always") == 0;
+	return 0;
+}
+
+static int add_container(struct adder *a, const cJSON *json, const struct object_path *path,
+			 const struct statuses *statuses)
+{
+	struct amounts own = {RESOURCES_NONE, RESOURCES_NONE};
+	int err = read_container(a, json, path, statuses, &own);
+
+	if (!err) {
+		amounts_add(&a->together, &own);
+		count_unlimited(a, &own);
+		err = check_count(a, &a->together, path);
+	}
+	amounts_fini(&own);
+	return err;
+}
+
+/* Init containers run to their end before the next one starts, and only sidecars are resized. */
+static int add_init(struct adder *a, const cJSON *json, const struct object_path *path,
+		    const struct statuses *statuses)
+{
+	static const struct statuses none = {{NULL, NULL, 0}, NULL, NULL};
+	struct amounts own = {RESOURCES_NONE, RESOURCES_NONE};
+	bool sidecar = false;
+	int err = is_sidecar(a, json, path, &sidecar);
+
+	if (!err)
+		err = read_container(a, json, path, sidecar ? statuses : &none, &own);
+	if (!err && sidecar) {
+		amounts_add(&a->sidecars, &own);
+		amounts_max(&a->start, &a->sidecars);
+		count_unlimited(a, &own);
+	} else if (!err) {
+		amounts_add(&own, &a->sidecars);
+		amounts_max(&a->start, &own);
+	}
+	if (!err)
+		err = check_count(a, &a->start, path);
+	amounts_fini(&own);
+	return err;
+}
+
+typedef int add_one(struct adder *a, const cJSON *json, const struct object_path *path,
+		    const struct statuses *statuses);
+
+static int add_all(struct adder *a, const char *key, const char *status_key, add_one *add)
+{
+	const struct object_path list = {&SPEC, key, 0};
+	struct statuses statuses = {{&STATUS, status_key, 0}, NULL, NULL};
+	struct object_path here = {&list, NULL, 0};
+	const cJSON *json;
+
+	if (object_json_array(&a->json, a->spec, &SPEC, key, &json) ||
+	    object_json_array(&a->json, a->status, &STATUS, status_key, &statuses.list))
+		return -EINVAL;
+	statuses.hint = statuses.list ? statuses.list->child : NULL;
+	for (const cJSON *item = json ? json->child : NULL; item; item = item->next) {
+		if (add(a, item, &here, &statuses))
+			return -EINVAL;
+		here.index++;
+		if (statuses.hint)
+			statuses.hint = statuses.hint->next;
+	}
+	return 0;
+}
+
+/* What may be said of a pod as a whole. */
+static bool is_pod_level(const char *name)
+{
+	return strcmp(name, "cpu") == 0 || strcmp(name, "memory") == 0 ||
+	       strncmp(name, "hugepages-", 10) == 0;
+}
+
+static void replace(struct resources *sum, const struct resources *stated)
+{
+	const char *name;
+	int64_t amount;
+
+	for (size_t at = 0; resources_next(stated, &at, &name, &amount);)
+		if (is_pod_level(name))
+			resources_set_named(sum, name, amount);
+}
+
+/* A limit for the whole pod stands in for a request of it, unless a container requests that resource. */
+static void default_pod_requests(struct adder *a)
+{
+	struct resources *requests = &a->pod.requests;
+	const char *name;
+	int64_t limit, request;
+
+	for (size_t at = 0; resources_next(&a->pod.limits, &at, &name, &limit);)
+		if (!resources_find(requests, name, &request) &&
+		    !resources_find(&a->together.requests, name, &request) &&
+		    !resources_find(&a->sidecars.requests, name, &request) &&
+		    !resources_find(&a->start.requests, name, &request))
+			resources_set_named(requests, name, limit);
+}
+
+static int read_pod_level(struct adder *a)
+{
+	if (a->rule != POD_SUMS_SCHEDULER)
+		return 0;
+	if (read_amounts(a, a->spec, &SPEC, &a->pod))
+		return -EINVAL;
+	default_pod_requests(a);
+	/* The status of a pod that has no resources of its own repeats the sum of its containers. */
+	if (!a->status || !object_json_find(a->spec, "resources"))
+		return 0;
+	return apply_status(a, a->status, &STATUS, &a->pod);
+}
+
+/* Overhead is for the sandbox: a limit grows by it, and "no limit" stays. */
+static void add_to_limits(struct resources *limits, const struct resources *overhead)
+{
+	struct resources more = RESOURCES_NONE;
+	const char *name;
+	int64_t amount, limit;
+
+	for (size_t at = 0; resources_next(overhead, &at, &name, &amount);)
+		if (resources_find(limits, name, &limit) && limit != 0)
+			resources_set_named(&more, name, amount);
+	resources_add(limits, &more);
+	resources_fini(&more);
+}
+
+static int add_overhead(struct adder *a)
+{
+	struct resources overhead = RESOURCES_NONE;
+	int err = object_json_resources(&a->json, a->spec, &SPEC, "overhead", NULL, &overhead);
+
+	if (!err && a->rule != POD_SUMS_STATUS_UPSTREAM) {
+		resources_add(&a->together.requests, &overhead);
+		add_to_limits(&a->together.limits, &overhead);
+	}
+	resources_fini(&overhead);
+	return err;
+}
+
+static int add_up(struct adder *a)
+{
+	if (add_all(a, "containers", "containerStatuses", add_container) ||
+	    add_all(a, "initContainers", "initContainerStatuses", add_init) || read_pod_level(a))
+		return -EINVAL;
+	amounts_add(&a->together, &a->sidecars);
+	amounts_max(&a->together, &a->start);
+	replace(&a->together.requests, &a->pod.requests);
+	replace(&a->together.limits, &a->pod.limits);
+	if (!is_unlimited(&a->pod, RESOURCE_CPU))
+		a->unlimited_cpu = 0;
+	if (!is_unlimited(&a->pod, RESOURCE_MEMORY))
+		a->unlimited_mem = 0;
+	return add_overhead(a);
+}
+
+int pod_sums_read(const cJSON *spec, const cJSON *status, enum pod_sums_rule rule,
+		  struct pod_sums *out, char *field, struct reason *reason)
+{
+	struct adder a = {
+		.json = {field, reason},
+		.spec = spec,
+		.status = rule == POD_SUMS_SCHEDULER ? status : NULL,
+		.rule = rule,
+	};
+	int err;
+
+	a.infeasible = object_pod_resize(a.status) == POD_RESIZE_INFEASIBLE;
+	err = add_up(&a);
+	amounts_fini(&a.sidecars);
+	amounts_fini(&a.start);
+	amounts_fini(&a.pod);
+	if (err) {
+		amounts_fini(&a.together);
+		return err;
+	}
+	*out = (struct pod_sums){a.together.requests, a.together.limits, a.unlimited_cpu,
+				 a.unlimited_mem};
+	return 0;
+}
+
+void pod_sums_fini(struct pod_sums *s)
+{
+	resources_fini(&s->requests);
+	resources_fini(&s->limits);
+}
