@@ -31,8 +31,8 @@ static int refuse(struct reason *reason, const char *text)
 	return -EINVAL;
 }
 
-/* n digits at *p as a number within [0, most], and past them; -1 when they are not there. */
-static int take_digits(const char **p, int n, int most)
+/* n digits at *p, and past them; -1 when they are not there. */
+static int take_digits(const char **p, int n)
 {
 	int value = 0;
 
@@ -41,7 +41,7 @@ static int take_digits(const char **p, int n, int most)
 			return -1;
 		value = value * 10 + (**p - '0');
 	}
-	return value <= most ? value : -1;
+	return value;
 }
 
 static bool take_char(const char **p, const char *any)
@@ -62,38 +62,42 @@ static bool take_zone(const char **p, long *seconds)
 		return true;
 	if (!take_char(p, "+-"))
 		return false;
-	hours = take_digits(p, 2, 23);
-	if (hours < 0 || !take_char(p, ":"))
+	hours = take_digits(p, 2);
+	if (hours < 0 || hours > 23 || !take_char(p, ":"))
 		return false;
-	minutes = take_digits(p, 2, 59);
+	minutes = take_digits(p, 2);
 	*seconds = sign * (hours * 3600L + minutes * 60L);
-	return minutes >= 0;
+	return minutes >= 0 && minutes <= 59;
 }
 
-/* RFC 3339; parts of a second are cut. */
+/* RFC 3339 within what 64 bits of nanoseconds hold; parts of a second are cut. */
 static bool parse_time(const char *text, int64_t *unix_ns)
 {
 	struct tm tm = {0};
-	long zone = 0;
-	bool good;
+	const struct {
+		const char *before; /* any of these */
+		int digits, least, most;
+		int *to;
+	} parts[] = {
+		{NULL, 4, 1970, 2200, &tm.tm_year}, {"-", 2, 1, 12, &tm.tm_mon},
+		{"-", 2, 1, 31, &tm.tm_mday},	    {"Tt", 2, 0, 23, &tm.tm_hour},
+		{":", 2, 0, 59, &tm.tm_min},	    {":", 2, 0, 60, &tm.tm_sec},
+	};
+	long zone;
 
-	tm.tm_year = take_digits(&text, 4, 2200);
-	good = tm.tm_year >= 1970 && take_char(&text, "-");
-	tm.tm_year -= 1900;
-	tm.tm_mon = good ? take_digits(&text, 2, 12) - 1 : -1;
-	good = good && tm.tm_mon >= 0 && take_char(&text, "-");
-	tm.tm_mday = good ? take_digits(&text, 2, 31) : -1;
-	good = good && tm.tm_mday >= 1 && take_char(&text, "Tt ");
-	tm.tm_hour = good ? take_digits(&text, 2, 23) : -1;
-	good = good && tm.tm_hour >= 0 && take_char(&text, ":");
-	tm.tm_min = good ? take_digits(&text, 2, 59) : -1;
-	good = good && tm.tm_min >= 0 && take_char(&text, ":");
-	tm.tm_sec = good ? take_digits(&text, 2, 60) : -1;
-	good = good && tm.tm_sec >= 0;
-	if (good && take_char(&text, "."))
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		if (parts[i].before && !take_char(&text, parts[i].before))
+			return false;
+		*parts[i].to = take_digits(&text, parts[i].digits);
+		if (*parts[i].to < parts[i].least || *parts[i].to > parts[i].most)
+			return false;
+	}
+	if (take_char(&text, "."))
 		text += strspn(text, "0123456789");
-	if (!good || !take_zone(&text, &zone) || *text)
+	if (!take_zone(&text, &zone) || *text)
 		return false;
+	tm.tm_year -= 1900;
+	tm.tm_mon -= 1;
 	*unix_ns = (timegm(&tm) - zone) * NS_PER_SEC;
 	return true;
 }

@@ -188,6 +188,7 @@ static void set_connection(const struct kube_session *s, CURL *h)
 
 static void set_tls(const struct kube_session *s, CURL *h)
 {
+	const curl_version_info_data *system = curl_version_info(CURLVERSION_NOW);
 	const char *ca = session_tls_ca(&s->credential.tls);
 	const char *pair = session_tls_pair(&s->credential.tls);
 	bool verify = !s->config.insecure_skip_tls_verify;
@@ -198,11 +199,9 @@ static void set_tls(const struct kube_session *s, CURL *h)
 	curl_easy_setopt(h, CURLOPT_SSL_VERIFYHOST, verify ? 2L : 0L);
 	curl_easy_setopt(h, CURLOPT_SSLCERT, pair);
 	curl_easy_setopt(h, CURLOPT_SSLKEY, pair);
-	if (!ca)
-		return;
 	/* The one given, and not the system's folder besides. */
-	curl_easy_setopt(h, CURLOPT_CAINFO, ca);
-	curl_easy_setopt(h, CURLOPT_CAPATH, NULL);
+	curl_easy_setopt(h, CURLOPT_CAINFO, ca ? ca : system->cainfo);
+	curl_easy_setopt(h, CURLOPT_CAPATH, ca ? NULL : system->capath);
 }
 
 int kube_session_prepare(struct kube_session *s, CURL *handle, const char *path, int64_t now_ns,
@@ -227,7 +226,8 @@ int kube_session_prepare(struct kube_session *s, CURL *handle, const char *path,
 	set_tls(s, handle);
 	token = session_credential_token(&s->credential);
 	curl_easy_setopt(handle, CURLOPT_XOAUTH2_BEARER, token);
-	curl_easy_setopt(handle, CURLOPT_HTTPAUTH, (long)(token ? CURLAUTH_BEARER : CURLAUTH_BASIC));
+	curl_easy_setopt(handle, CURLOPT_HTTPAUTH,
+			 (long)(token ? CURLAUTH_BEARER : CURLAUTH_BASIC));
 	return 0;
 }
 
@@ -277,7 +277,8 @@ void kube_session_explain(const struct kube_session *s, CURL *handle, CURLcode c
 	if (code == CURLE_PEER_FAILED_VERIFICATION)
 		explain_certificate(s, handle, reason);
 	else if (code == CURLE_COULDNT_CONNECT && number)
-		reason_set(reason, "cannot be reached: %s", strerror((int)number));
+		reason_set(reason, "%scannot be reached: %s", s->proxy ? "its proxy-url " : "",
+			   strerror((int)number));
 	else if (detail && detail[0])
 		reason_set(reason, "%s", detail);
 	else
