@@ -57,6 +57,8 @@ const struct kube_timing *kube_timing_usual(void)
 		.short_watch_ns = NS_PER_SEC,
 		.watch_least_s = 300,
 		.watch_most_s = 600,
+		.watch_grace_ns = 30 * NS_PER_SEC,
+		.list_silence_s = 60,
 		.source_ns = NS_PER_SEC,
 	};
 

@@ -18,6 +18,8 @@ struct kube_timing {
 	int64_t absent_ns; /* between looks for what the API does not have */
 	int64_t short_watch_ns; /* a watch that ends sooner, without an event, is an error */
 	int watch_least_s, watch_most_s; /* timeoutSeconds is from [least, most) */
+	int64_t watch_grace_ns; /* a watch that the server does not end is cut so long after */
+	int list_silence_s; /* a list that brings nothing for so long is given up */
 	int64_t source_ns; /* between tellings of counters and ages alone */
 };
 
