@@ -240,7 +240,8 @@ static void add_mean_sigma(struct table *t, const cJSON *node, const char *windo
 	units_cpu(stddev, sigma);
 	if (!strchr(mean, 'm') && isfinite(stddev)) /* cores: sigma too */
 		snprintf(sigma, sizeof(sigma), "%.2f", stddev / 1000);
-	snprintf(text, sizeof(text), "%s±%s", mean, sigma);
+	snprintf(text, sizeof(text), "%s%s%s", mean, isnan(stddev) ? "" : "±",
+		 isnan(stddev) ? "" : sigma);
 	table_cell(t, PAINT_PLAIN, isnan(value) ? "-" : text);
 }
 

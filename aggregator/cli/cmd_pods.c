@@ -220,8 +220,10 @@ static void add_cpu(struct table *t, const cJSON *pod, const char *window)
 	usage_row_cpu(t, usage_row_cpu_window(pod, window, "stddev"));
 	usage_row_cpu(t, usage_row_cpu_window(pod, window, "max"));
 	usage_row_cpu(t, document_number(pod, "requests.cpuMillicores"));
-	usage_row_cpu_limit(t, pod,
-			    is_known(pod) ? "limits.cpuMillicores" : "kernelLimits.cpuMillicores");
+	if (is_known(pod))
+		add_limit(t, pod, "cpuMillicores", "cpu", units_cpu);
+	else
+		usage_row_cpu_limit(t, pod, "kernelLimits.cpuMillicores");
 	if (add_mismatch(t, pod, "cpuMillicores", path))
 		usage_row_cpu_limit(t, pod, path);
 	usage_row_micros(t, document_number(pod, "kernelLimits.cpuBurstMicroseconds"));

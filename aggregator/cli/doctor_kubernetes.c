@@ -80,7 +80,7 @@ static void add_trouble(struct doctor *d, const struct resource *r)
 			   r->name,
 			   "It is tried again by itself. Does the API server answer, and is the "
 			   "token still good?",
-			   "changes are missed since %s%s%s", age, r->message[0] ? ": " : "",
+			   "changes have been missed for %s%s%s", age, r->message[0] ? ": " : "",
 			   r->message);
 	else if (is_state(r, "absent") && strcmp(r->name, "elasticquotas") == 0)
 		doctor_add(d, DOCTOR_OK, r->name, NULL, "the cluster has no such resource");

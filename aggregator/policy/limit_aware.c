@@ -67,7 +67,7 @@ static void add_corrected(const struct score_query *q, enum score_resource resou
 			  const struct score_side *side, struct limits *l, struct score_result *r)
 {
 	const struct names *names = &names_of[resource];
-	const struct score_sums *sums = side->sums;
+	const struct pod_load *sums = side->sums;
 	int64_t each =
 		q->args->unlimited[resource] > 0 ? q->args->unlimited[resource] : side->allocatable;
 	struct pod_bound pod = score_pod_bound(q->pod, resource);

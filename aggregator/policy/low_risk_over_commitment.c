@@ -135,7 +135,7 @@ static void commit_upstream(const struct score_query *q, enum score_resource res
 static void commit_corrected(const struct score_query *q, enum score_resource resource,
 			     const struct score_side *side, struct commitment *c)
 {
-	const struct score_sums *sums = side->sums;
+	const struct pod_load *sums = side->sums;
 	struct pod_bound pod = score_pod_bound(q->pod, resource);
 	double request = (double)score_pod_need(q->pod, resource, false, false);
 	double pending = (double)side->pending;

@@ -46,7 +46,7 @@ bool score_plugin_estimates(enum score_plugin_id plugin, enum score_variant vari
 struct score_side {
 	int64_t capacity, allocatable, pending;
 	const struct score_metric *metric;
-	const struct score_sums *sums;
+	const struct pod_load *sums;
 };
 
 static inline struct score_side score_side(const struct score_node *n, enum score_resource resource)

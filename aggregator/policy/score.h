@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "aggregator/model/pod_load.h"
 #include "aggregator/model/pod_spec.h"
 #include "aggregator/state/view.h"
 #include "shared/reason.h"
@@ -65,23 +66,10 @@ struct score_metric {
 	double mean, stddev;
 };
 
-/* One resource over the pods that are on a node; see score_load.h. */
-struct score_sums {
-	int64_t requests; /* as the kube-scheduler counts */
-	int64_t limits; /* of containers that have one, sidecars and overhead included */
-	int64_t unlimited_requests; /* requests of containers without a limit */
-	int64_t requests_trimaran,
-		limits_trimaran; /* as Trimaran counts: limits at least requests */
-	int64_t limits_containers; /* as KEP-217 counts: containers only */
-	uint32_t unlimited; /* containers without a limit */
-	uint32_t
-		unknown; /* containers whose limit could not be read: they may use the whole node */
-};
-
-/* Without the pods that are pending (struct score_node). */
+/* All pods that are on the node, or are about to be; see score_node_assume(). */
 struct score_load {
 	bool requests_known, limits_known;
-	struct score_sums of[SCORE_RESOURCES];
+	struct pod_load of[SCORE_RESOURCES];
 };
 
 /* Where the numbers of a node come from; the ladder, from its foot. See score_input.c. */

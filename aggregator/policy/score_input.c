@@ -60,7 +60,7 @@ static void take_metrics(const struct node_page *page, bool late, enum score_var
 }
 
 /* What the kernel enforces is all that is known of limits without an API, and nothing is of requests. */
-static void take_bounds(const struct page_bound *bound, struct score_sums *sums)
+static void take_bounds(const struct page_bound *bound, struct pod_load *sums)
 {
 	sums->limits = sums->limits_trimaran = sums->limits_containers = bound->limits;
 	sums->unlimited = bound->unlimited;

@@ -548,7 +548,7 @@ static void test_sums(void **state)
 		 .sidecar = true},
 	};
 	struct score_load load = {.of = {{0}}};
-	const struct score_sums *cpu = &load.of[SCORE_CPU];
+	const struct pod_load *cpu = &load.of[SCORE_CPU];
 
 	(void)state;
 	pod = (struct pod_spec){.container_count = 3,
