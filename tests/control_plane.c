@@ -300,10 +300,10 @@ static pid_t start_client(struct control_plane *c, const char *name, const char 
 void control_plane_start_controllers(struct control_plane *c)
 {
 	c->scheduler = start_client(c, "scheduler", "kube-scheduler", NULL);
-	c->controllers =
-		start_client(c, "controllers", "kube-controller-manager",
-			     "--controllers=deployment,replicaset,replicationcontroller,"
-			     "statefulset,daemonset,job,disruption,garbagecollector,namespace");
+	c->controllers = start_client(
+		c, "controllers", "kube-controller-manager",
+		"--controllers=deployment,replicaset,replicationcontroller,"
+		"statefulset,daemonset,job,disruption,garbagecollector,podgc,namespace");
 }
 
 /* --- requests -------------------------------------------------------------------------------- */

@@ -165,27 +165,31 @@ static void test_updated(void **state)
 
 enum { DELETED_NODES = 10 };
 
-static void delete (const char *path)
+static void remove_object(const char *path)
 {
 	control_plane_must(scene->plane, "DELETE", path, NULL);
 }
 
-/* As after a drain: cordoned, emptied of what a controller makes elsewhere, and then gone with its daemon. */
+/*
+ * Cordoned, so that the scheduler leaves it alone, and gone; then its pods, which their controllers make anew elsewhere. A
+ * daemon that came back between the two is collected after a while, as in any cluster.
+ */
 static void delete_node(size_t i)
 {
 	char *node = mem_printf("/api/v1/nodes/node-%03zu", i);
 
 	patch(node, "{\"spec\":{\"unschedulable\":true}}");
+	remove_object(node);
 	kube_world_empty_node(scene->plane, i);
-	delete (node);
 	free(node);
 }
 
 static void test_deleted(void **state)
 {
 	(void)state;
-	delete ("/apis/apps/v1/namespaces/batch/deployments/gpu?propagationPolicy=Background");
-	delete ("/api/v1/namespaces/shop/pods/alone");
+	remove_object(
+		"/apis/apps/v1/namespaces/batch/deployments/gpu?propagationPolicy=Background");
+	remove_object("/api/v1/namespaces/shop/pods/alone");
 	for (size_t i = 0; i < DELETED_NODES; i++)
 		delete_node(WORLD_NODES - 1 - i);
 	bound = bound - 8 - 1 - DELETED_NODES;
@@ -230,9 +234,9 @@ static void test_watch_is_expired(void **state)
 	cJSON_Delete(kube_scene_expect_state(scene, ALL, "pods", "stale"));
 	patch("/api/v1/nodes/node-011", "{\"metadata\":{\"labels\":{\"behind\":\"your-back\"}}}");
 	kube_world_make_node(scene->plane, WORLD_NODES);
-	delete ("/apis/apps/v1/namespaces/shop/statefulsets/cache?propagationPolicy=Orphan");
-	delete ("/api/v1/namespaces/shop/pods/cache-0");
-	delete ("/api/v1/namespaces/shop/pods/cache-1");
+	remove_object("/apis/apps/v1/namespaces/shop/statefulsets/cache?propagationPolicy=Orphan");
+	remove_object("/api/v1/namespaces/shop/pods/cache-0");
+	remove_object("/api/v1/namespaces/shop/pods/cache-1");
 	bound = bound + 1 - 2; /* the daemon on the new node */
 	control_plane_compact(scene->plane);
 	control_plane_start_api(scene->plane, 0, false);
