@@ -22,7 +22,7 @@
 #include <string.h>
 
 #include "shared/mem.h"
-#include "tests/kube_scene.h"
+#include "tests/kube_testbed.h"
 #include "tests/kube_truth.h"
 #include "tests/kube_world.h"
 #include "tests/process.h"
@@ -30,27 +30,27 @@
 
 enum { ALL, RESTRICTED };
 
-static struct kube_scene *scene;
+static struct kube_testbed *bed;
 static size_t bound; /* pods that have a node, as the story goes */
 
 static void patch(const char *path, const char *body)
 {
-	control_plane_must(scene->plane, "PATCH", path, body);
+	control_plane_must(bed->plane, "PATCH", path, body);
 }
 
 static void expect_as_kubectl(void)
 {
-	kube_scene_expect(scene, ALL, bound);
+	kube_testbed_expect(bed, ALL, bound);
 }
 
 static void expect_synced(const char *resource)
 {
-	cJSON_Delete(kube_scene_expect_state(scene, ALL, resource, "synced"));
+	cJSON_Delete(kube_testbed_expect_state(bed, ALL, resource, "synced"));
 }
 
 static double relists_of(const char *resource)
 {
-	cJSON *told = kube_scene_expect_state(scene, ALL, resource, "synced");
+	cJSON *told = kube_testbed_expect_state(bed, ALL, resource, "synced");
 	double relists = json_at(told, "relists")->valuedouble;
 
 	cJSON_Delete(told);
@@ -63,34 +63,34 @@ static double relists_of(const char *resource)
 static void test_created(void **state)
 {
 	(void)state;
-	control_plane_create(scene->plane, "tests/kube/role.yaml");
-	kube_scene_start_aggregator(scene, ALL, scene->plane->admin);
-	kube_scene_start_aggregator(scene, RESTRICTED, scene->plane->restricted);
-	kube_world_make(scene->plane);
+	control_plane_create(bed->plane, "tests/kube/role.yaml");
+	kube_testbed_start_aggregator(bed, ALL, bed->plane->admin);
+	kube_testbed_start_aggregator(bed, RESTRICTED, bed->plane->restricted);
+	kube_world_make(bed->plane);
 	bound = WORLD_PODS;
-	kube_scene_expect(scene, ALL, bound + 1); /* with the one that will have ended */
-	kube_world_run_pods(scene->plane);
+	kube_testbed_expect(bed, ALL, bound + 1); /* with the one that will have ended */
+	kube_world_run_pods(bed->plane);
 	expect_as_kubectl();
-	kube_scene_expect(scene, RESTRICTED, bound);
+	kube_testbed_expect(bed, RESTRICTED, bound);
 }
 
 /* The rule is named as one would write it into a role; then it is there, as is the missing resource. */
 static void test_missing_is_told(void **state)
 {
 	static const char *const words[] = {"list", "poddisruptionbudgets", "policy"};
-	cJSON *told = kube_scene_expect_state(scene, ALL, "elasticquotas", "absent");
+	cJSON *told = kube_testbed_expect_state(bed, ALL, "elasticquotas", "absent");
 	const char *message;
 
 	(void)state;
 	cJSON_Delete(told);
-	told = kube_scene_expect_state(scene, RESTRICTED, "poddisruptionbudgets", "forbidden");
+	told = kube_testbed_expect_state(bed, RESTRICTED, "poddisruptionbudgets", "forbidden");
 	message = cJSON_GetStringValue(json_at(told, "message"));
 	print_message("          told: %s\n", message ? message : "nothing");
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		assert_true(message && strstr(message, words[i]));
 	cJSON_Delete(told);
-	control_plane_create(scene->plane, "tests/kube/role-budgets.yaml");
-	kube_world_make_quotas(scene->plane);
+	control_plane_create(bed->plane, "tests/kube/role-budgets.yaml");
+	kube_world_make_quotas(bed->plane);
 }
 
 /* --- changes --------------------------------------------------------------------------------- */
@@ -124,13 +124,13 @@ static void change_workloads(void)
 	      "{\"metadata\":{\"labels\":{\"role\":\"first\"}}}");
 	/* Its job makes another; what has ended is not told of. */
 	for (int i = 0; i < 3; i++)
-		kube_world_end_pod(scene->plane, "batch", "job-name=report");
+		kube_world_end_pod(bed->plane, "batch", "job-name=report");
 }
 
 /* The old pods of the Deployment are gone, or the comparison could be over before anything happened. */
 static bool api_is_replaced(void *ctx)
 {
-	cJSON *list = control_plane_kubectl_get(scene->plane, "pods");
+	cJSON *list = control_plane_kubectl_get(bed->plane, "pods");
 	const cJSON *pod;
 	size_t old = 0, new = 0;
 
@@ -157,7 +157,7 @@ static void test_updated(void **state)
 	change_workloads();
 	assert_true(await(api_is_replaced, NULL, 60));
 	expect_as_kubectl();
-	kube_world_run_pods(scene->plane);
+	kube_world_run_pods(bed->plane);
 	expect_as_kubectl();
 }
 
@@ -167,7 +167,7 @@ enum { DELETED_NODES = 10 };
 
 static void remove_object(const char *path)
 {
-	control_plane_must(scene->plane, "DELETE", path, NULL);
+	control_plane_must(bed->plane, "DELETE", path, NULL);
 }
 
 /*
@@ -180,7 +180,7 @@ static void delete_node(size_t i)
 
 	patch(node, "{\"spec\":{\"unschedulable\":true}}");
 	remove_object(node);
-	kube_world_empty_node(scene->plane, i);
+	kube_world_empty_node(bed->plane, i);
 	free(node);
 }
 
@@ -201,17 +201,17 @@ static void test_deleted(void **state)
 /* Meanwhile what was known is told on, and that it may be old. */
 static void test_server_is_killed_and_restarted(void **state)
 {
-	cJSON *before = kube_scene_items(scene, ALL, "/v1/pods"), *after;
+	cJSON *before = kube_testbed_items(bed, ALL, "/v1/pods"), *after;
 
 	(void)state;
-	control_plane_kill_api(scene->plane, 0);
-	cJSON_Delete(kube_scene_expect_state(scene, ALL, "pods", "stale"));
-	after = kube_scene_items(scene, ALL, "/v1/pods");
+	control_plane_kill_api(bed->plane, 0);
+	cJSON_Delete(kube_testbed_expect_state(bed, ALL, "pods", "stale"));
+	after = kube_testbed_items(bed, ALL, "/v1/pods");
 	assert_int_equal(cJSON_GetArraySize(after), cJSON_GetArraySize(before));
 	assert_true(cJSON_GetArraySize(after) > 300);
 	cJSON_Delete(before);
 	cJSON_Delete(after);
-	control_plane_start_api(scene->plane, 0, true);
+	control_plane_start_api(bed->plane, 0, true);
 	patch("/api/v1/nodes/node-010", "{\"metadata\":{\"labels\":{\"after\":\"restart\"}}}");
 	patch("/apis/apps/v1/namespaces/batch/deployments/idle", "{\"spec\":{\"replicas\":25}}");
 	bound += 5;
@@ -229,18 +229,18 @@ static void test_watch_is_expired(void **state)
 	double node_lists = relists_of("nodes"), pod_lists = relists_of("pods");
 
 	(void)state;
-	control_plane_start_api(scene->plane, 1, true);
-	control_plane_kill_api(scene->plane, 0);
-	cJSON_Delete(kube_scene_expect_state(scene, ALL, "pods", "stale"));
+	control_plane_start_api(bed->plane, 1, true);
+	control_plane_kill_api(bed->plane, 0);
+	cJSON_Delete(kube_testbed_expect_state(bed, ALL, "pods", "stale"));
 	patch("/api/v1/nodes/node-011", "{\"metadata\":{\"labels\":{\"behind\":\"your-back\"}}}");
-	kube_world_make_node(scene->plane, WORLD_NODES);
+	kube_world_make_node(bed->plane, WORLD_NODES);
 	remove_object("/apis/apps/v1/namespaces/shop/statefulsets/cache?propagationPolicy=Orphan");
 	remove_object("/api/v1/namespaces/shop/pods/cache-0");
 	remove_object("/api/v1/namespaces/shop/pods/cache-1");
 	bound = bound + 1 - 2; /* the daemon on the new node */
-	control_plane_compact(scene->plane);
-	control_plane_start_api(scene->plane, 0, false);
-	control_plane_kill_api(scene->plane, 1);
+	control_plane_compact(bed->plane);
+	control_plane_start_api(bed->plane, 0, false);
+	control_plane_kill_api(bed->plane, 1);
 	expect_as_kubectl();
 	assert_true(relists_of("nodes") > node_lists);
 	assert_true(relists_of("pods") > pod_lists);
@@ -250,7 +250,7 @@ static void test_watch_is_expired(void **state)
 
 static void expect_objects(int aggregator, const char *resource, double count)
 {
-	cJSON *told = kube_scene_expect_state(scene, aggregator, resource, "synced");
+	cJSON *told = kube_testbed_expect_state(bed, aggregator, resource, "synced");
 
 	assert_true(json_at(told, "objects")->valuedouble == count);
 	assert_null(json_at(told, "message"));
@@ -267,14 +267,14 @@ static void test_forbidden_is_granted(void **state)
 {
 	(void)state;
 	expect_objects(RESTRICTED, "poddisruptionbudgets", 1);
-	kube_scene_expect(scene, RESTRICTED, bound);
+	kube_testbed_expect(bed, RESTRICTED, bound);
 }
 
 static void test_stops(void **state)
 {
 	(void)state;
-	assert_int_equal(kube_scene_stop_aggregator(scene, ALL), 0);
-	assert_int_equal(kube_scene_stop_aggregator(scene, RESTRICTED), 0);
+	assert_int_equal(kube_testbed_stop_aggregator(bed, ALL), 0);
+	assert_int_equal(kube_testbed_stop_aggregator(bed, RESTRICTED), 0);
 }
 
 int main(void)
@@ -294,10 +294,10 @@ int main(void)
 
 	if (sodium_init() < 0 || curl_global_init(CURL_GLOBAL_DEFAULT))
 		return 1;
-	scene = kube_scene_new();
-	if (!scene)
+	bed = kube_testbed_new();
+	if (!bed)
 		return 0;
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	kube_scene_free(scene, failed != 0);
+	kube_testbed_free(bed, failed != 0);
 	return failed != 0;
 }

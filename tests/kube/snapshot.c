@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #include "shared/mem.h"
-#include "tests/kube_scene.h"
+#include "tests/kube_testbed.h"
 #include "tests/kube_truth.h"
 #include "tests/kube_usage.h"
 #include "tests/kube_world.h"
@@ -35,7 +35,7 @@ enum { OK = 0, STALE = 4 };
 
 #define POD "tests/kube/pod.yaml"
 
-static struct kube_scene *scene;
+static struct kube_testbed *bed;
 
 /* What is asked: words of the command line, which end with NULL. */
 static const char *const questions[][6] = {
@@ -48,7 +48,7 @@ enum { QUESTIONS = sizeof(questions) / sizeof(questions[0]) };
 
 static char *in_folder(const char *name)
 {
-	return mem_printf("%s/%s", scene->folder, name);
+	return mem_printf("%s/%s", bed->folder, name);
 }
 
 static void write_file(const char *path, const char *data, size_t len)
@@ -167,12 +167,12 @@ static bool is_caught(void *ctx)
 /* Nodes and pods with use, all of them. */
 static void send_usage(void)
 {
-	cJSON *list = control_plane_kubectl_get(scene->plane, "nodes,pods,replicasets,jobs");
-	char *url = mem_printf("tcp://127.0.0.1:%d", scene->aggregators[0].ingest_port);
+	cJSON *list = control_plane_kubectl_get(bed->plane, "nodes,pods,replicasets,jobs");
+	char *url = mem_printf("tcp://127.0.0.1:%d", bed->aggregators[0].ingest_port);
 	struct kube_truth truth;
 
 	kube_truth_read(&truth, list);
-	kube_usage_send(&truth, url, scene->key_path);
+	kube_usage_send(&truth, url, bed->key_path);
 	kube_truth_fini(&truth);
 	cJSON_Delete(list);
 	free(url);
@@ -180,7 +180,7 @@ static void send_usage(void)
 
 static void test_offline_answers_as_live(void **state)
 {
-	struct moment m = {mem_printf("http://127.0.0.1:%d", scene->aggregators[0].http_port),
+	struct moment m = {mem_printf("http://127.0.0.1:%d", bed->aggregators[0].http_port),
 			   in_folder("snapshot.json"),
 			   {NULL}};
 
@@ -309,7 +309,7 @@ static void expect_item_count(const char *text, int count)
 static void test_plain_dump(void **state)
 {
 	cJSON *list = control_plane_kubectl_get(
-		scene->plane, "nodes,pods,replicasets,jobs,pdb,priorityclasses,namespaces");
+		bed->plane, "nodes,pods,replicasets,jobs,pdb,priorityclasses,namespaces");
 	char *text = cJSON_PrintUnformatted(list), *file = in_folder("dump.json");
 	const int counts[] = {WORLD_NODES, WORLD_PODS + 1};
 	struct buf out = BUF_INIT, err = BUF_INIT;
@@ -332,12 +332,12 @@ static void test_plain_dump(void **state)
 static void test_cluster_is_made(void **state)
 {
 	(void)state;
-	kube_world_make(scene->plane);
-	kube_world_make_quotas(scene->plane);
-	kube_scene_start_aggregator(scene, 0, scene->plane->admin);
-	kube_scene_expect(scene, 0, WORLD_PODS + 1);
-	kube_world_run_pods(scene->plane);
-	kube_scene_expect(scene, 0, WORLD_PODS);
+	kube_world_make(bed->plane);
+	kube_world_make_quotas(bed->plane);
+	kube_testbed_start_aggregator(bed, 0, bed->plane->admin);
+	kube_testbed_expect(bed, 0, WORLD_PODS + 1);
+	kube_world_run_pods(bed->plane);
+	kube_testbed_expect(bed, 0, WORLD_PODS);
 }
 
 int main(void)
@@ -352,10 +352,10 @@ int main(void)
 
 	if (sodium_init() < 0 || curl_global_init(CURL_GLOBAL_DEFAULT))
 		return 1;
-	scene = kube_scene_new();
-	if (!scene)
+	bed = kube_testbed_new();
+	if (!bed)
 		return 0;
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	kube_scene_free(scene, failed != 0);
+	kube_testbed_free(bed, failed != 0);
 	return failed != 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Aggregators that follow a real control plane, and what they tell of it. */
-#ifndef EVENKEEL_TESTS_KUBE_SCENE_H
-#define EVENKEEL_TESTS_KUBE_SCENE_H
+#ifndef EVENKEEL_TESTS_KUBE_TESTBED_H
+#define EVENKEEL_TESTS_KUBE_TESTBED_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ struct kube_aggregator {
 
 enum { KUBE_AGGREGATORS = 2 };
 
-struct kube_scene {
+struct kube_testbed {
 	struct control_plane *plane;
 	char *folder; /* key and logs */
 	char *key_path;
@@ -30,31 +30,31 @@ struct kube_scene {
  * A control plane with its controllers, still empty. The programs are those of EVENKEEL_KUBE, or where tests/kube/build puts
  * them; NULL where they are not: then the reason is printed, and the test is to be skipped.
  */
-struct kube_scene *kube_scene_new(void);
+struct kube_testbed *kube_testbed_new(void);
 /* Ends all; when `failed`, prints the logs. */
-void kube_scene_free(struct kube_scene *s, bool failed);
+void kube_testbed_free(struct kube_testbed *s, bool failed);
 
 /* Starts aggregator i with a kubeconfig and awaits that it is ready. */
-void kube_scene_start_aggregator(struct kube_scene *s, int i, const char *kubeconfig);
+void kube_testbed_start_aggregator(struct kube_testbed *s, int i, const char *kubeconfig);
 /* By SIGTERM; its exit status. */
-int kube_scene_stop_aggregator(struct kube_scene *s, int i);
+int kube_testbed_stop_aggregator(struct kube_testbed *s, int i);
 
 /* GET of aggregator i; NULL when it does not answer 200. */
-cJSON *kube_scene_get(const struct kube_scene *s, int i, const char *path);
+cJSON *kube_testbed_get(const struct kube_testbed *s, int i, const char *path);
 /* All items of a list ("/v1/pods"), read page by page; NULL when a page is missing. */
-cJSON *kube_scene_items(const struct kube_scene *s, int i, const char *path);
+cJSON *kube_testbed_items(const struct kube_testbed *s, int i, const char *path);
 
 /*
  * Awaits that kubectl reports so many pods with a node, and that aggregator i tells of nodes and pods exactly what kubectl
  * does (tests/kube_truth.h). The test fails, with the first differences, when that does not come.
  */
-void kube_scene_expect(struct kube_scene *s, int i, size_t bound);
+void kube_testbed_expect(struct kube_testbed *s, int i, size_t bound);
 
 /*
  * Awaits a state of a resource ("poddisruptionbudgets", "forbidden") and returns what /v1/status tells of the resource
  * then; the caller deletes it.
  */
-cJSON *kube_scene_expect_state(const struct kube_scene *s, int i, const char *resource,
-			       const char *state);
+cJSON *kube_testbed_expect_state(const struct kube_testbed *s, int i, const char *resource,
+				 const char *state);
 
 #endif

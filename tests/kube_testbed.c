@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/kube_scene.h"
+#include "tests/kube_testbed.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@
 /* Small, so that lists have several pages. */
 #define PAGE "150"
 
-/* --- scene ----------------------------------------------------------------------------------- */
+/* --- testbed ----------------------------------------------------------------------------------- */
 
 /* The folder of the programs of a control plane; NULL: there is none. */
 static char *find_programs(void)
@@ -61,10 +61,10 @@ static void write_key(const char *path)
 	close(fd);
 }
 
-struct kube_scene *kube_scene_new(void)
+struct kube_testbed *kube_testbed_new(void)
 {
 	char *programs = find_programs();
-	struct kube_scene *s;
+	struct kube_testbed *s;
 
 	if (!programs) {
 		printf("SKIP: no control plane here: tests/kube/build makes one\n");
@@ -80,12 +80,12 @@ struct kube_scene *kube_scene_new(void)
 	return s;
 }
 
-static char *log_path(const struct kube_scene *s, int i)
+static char *log_path(const struct kube_testbed *s, int i)
 {
 	return mem_printf("%s/aggregator-%d.log", s->folder, i);
 }
 
-static void print_log(const struct kube_scene *s, int i)
+static void print_log(const struct kube_testbed *s, int i)
 {
 	char *path = log_path(s, i), line[512];
 	FILE *log = fopen(path, "r");
@@ -97,7 +97,7 @@ static void print_log(const struct kube_scene *s, int i)
 	free(path);
 }
 
-void kube_scene_free(struct kube_scene *s, bool failed)
+void kube_testbed_free(struct kube_testbed *s, bool failed)
 {
 	for (int i = 0; i < KUBE_AGGREGATORS; i++) {
 		if (s->aggregators[i].pid)
@@ -122,7 +122,7 @@ static bool is_ready(void *url)
 	return status == 200;
 }
 
-void kube_scene_start_aggregator(struct kube_scene *s, int i, const char *kubeconfig)
+void kube_testbed_start_aggregator(struct kube_testbed *s, int i, const char *kubeconfig)
 {
 	struct kube_aggregator *a = &s->aggregators[i];
 	char *program = mem_strdup(program_path("evenkeel-aggregator")), *log = log_path(s, i);
@@ -154,7 +154,7 @@ void kube_scene_start_aggregator(struct kube_scene *s, int i, const char *kubeco
 	free(url);
 }
 
-int kube_scene_stop_aggregator(struct kube_scene *s, int i)
+int kube_testbed_stop_aggregator(struct kube_testbed *s, int i)
 {
 	int status = process_stop(s->aggregators[i].pid, SIGTERM);
 
@@ -162,7 +162,7 @@ int kube_scene_stop_aggregator(struct kube_scene *s, int i)
 	return status;
 }
 
-cJSON *kube_scene_get(const struct kube_scene *s, int i, const char *path)
+cJSON *kube_testbed_get(const struct kube_testbed *s, int i, const char *path)
 {
 	char *url = mem_printf("http://127.0.0.1:%d%s", s->aggregators[i].http_port, path);
 	cJSON *json = http_get_json(url);
@@ -181,13 +181,13 @@ static bool take_items(cJSON *items, cJSON *page)
 	return from;
 }
 
-cJSON *kube_scene_items(const struct kube_scene *s, int i, const char *path)
+cJSON *kube_testbed_items(const struct kube_testbed *s, int i, const char *path)
 {
 	char *next = mem_printf("%s?limit=" PAGE, path);
 	cJSON *items = cJSON_CreateArray();
 
 	while (next) {
-		cJSON *page = kube_scene_get(s, i, next);
+		cJSON *page = kube_testbed_get(s, i, next);
 		const char *token = cJSON_GetStringValue(json_at(page, "continue"));
 
 		free(next);
@@ -204,7 +204,7 @@ cJSON *kube_scene_items(const struct kube_scene *s, int i, const char *path)
 /* --- what they tell -------------------------------------------------------------------------- */
 
 struct expected {
-	struct kube_scene *scene;
+	struct kube_testbed *bed;
 	int aggregator;
 	size_t bound;
 	struct buf why; /* of the last look */
@@ -212,7 +212,7 @@ struct expected {
 
 static void compare(struct expected *e, const char *path, const cJSON *truth)
 {
-	cJSON *items = kube_scene_items(e->scene, e->aggregator, path);
+	cJSON *items = kube_testbed_items(e->bed, e->aggregator, path);
 	size_t differences;
 
 	if (!items) {
@@ -229,7 +229,7 @@ static void compare(struct expected *e, const char *path, const cJSON *truth)
 static bool is_told(void *ctx)
 {
 	struct expected *e = ctx;
-	cJSON *list = control_plane_kubectl_get(e->scene->plane, "nodes,pods,replicasets,jobs");
+	cJSON *list = control_plane_kubectl_get(e->bed->plane, "nodes,pods,replicasets,jobs");
 	struct kube_truth truth;
 
 	buf_clear(&e->why);
@@ -249,7 +249,7 @@ static bool is_told(void *ctx)
 	return !e->why.len;
 }
 
-void kube_scene_expect(struct kube_scene *s, int i, size_t bound)
+void kube_testbed_expect(struct kube_testbed *s, int i, size_t bound)
 {
 	struct expected e = {s, i, bound, BUF_INIT};
 
@@ -259,7 +259,7 @@ void kube_scene_expect(struct kube_scene *s, int i, size_t bound)
 }
 
 struct expected_state {
-	const struct kube_scene *scene;
+	const struct kube_testbed *bed;
 	int aggregator;
 	const char *resource, *state;
 	cJSON *found; /* what is told of the resource at the last look */
@@ -268,7 +268,7 @@ struct expected_state {
 static bool is_in_state(void *ctx)
 {
 	struct expected_state *e = ctx;
-	cJSON *status = kube_scene_get(e->scene, e->aggregator, "/v1/status");
+	cJSON *status = kube_testbed_get(e->bed, e->aggregator, "/v1/status");
 	const cJSON *r;
 	const char *state;
 
@@ -286,8 +286,8 @@ static bool is_in_state(void *ctx)
 	return state && strcmp(state, e->state) == 0;
 }
 
-cJSON *kube_scene_expect_state(const struct kube_scene *s, int i, const char *resource,
-			       const char *state)
+cJSON *kube_testbed_expect_state(const struct kube_testbed *s, int i, const char *resource,
+				 const char *state)
 {
 	struct expected_state e = {s, i, resource, state, NULL};
 
