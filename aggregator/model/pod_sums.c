@@ -148,11 +148,8 @@ static int read_container(const struct adder *a, const cJSON *json, const struct
 	if (read_amounts(a, json, path, out))
 		return -EINVAL;
 	default_requests(out);
-	if (!statuses->list)
-		return 0;
-	if (object_json_string(&a->json, json, path, "name", "", &name))
-		return -EINVAL;
-	status = find_status(statuses->list, statuses->hint, name, &here.index);
+	name = cJSON_GetStringValue(object_json_find(json, "name"));
+	status = name ? find_status(statuses->list, statuses->hint, name, &here.index) : NULL;
 	return status ? apply_status(a, status, &here, out) : 0;
 }
 
