@@ -24,8 +24,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/model/pod_sums.h"
-
 /* An entry's key is the address of its object pointer, so that the object may be exchanged for one of the same name. */
 static int compare_keys(const void *a, const void *b)
 {
@@ -115,29 +113,26 @@ static void note_change(struct model *m, struct model_kind *k, struct model_entr
 
 /* --- what is told ------------------------------------------------------------------------------------------------- */
 
-static bool is_same_sums(const struct pod_sums *a, const struct pod_sums *b)
+/* NULL is a text of its own. */
+static bool is_same_text(const char *a, const char *b)
 {
-	if (!a || !b)
-		return a == b;
-	return resources_equal(&a->requests, &b->requests) &&
-	       resources_equal(&a->limits, &b->limits) && a->unlimited_cpu == b->unlimited_cpu &&
-	       a->unlimited_mem == b->unlimited_mem;
+	return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-/* Both have their templates from the model. */
+/* Both have their templates from the model; the sums of a resize follow from its text. */
 static bool is_same_pod(const struct kube_pod *a, const struct kube_pod *b)
 {
 	return a->template == b->template && strcmp(a->node, b->node) == 0 &&
 	       strcmp(a->nominated_node, b->nominated_node) == 0 && strcmp(a->qos, b->qos) == 0 &&
-	       is_same_sums(a->resized, b->resized) && a->created_ns == b->created_ns &&
-	       a->deletion_ns == b->deletion_ns && a->scheduled_ns == b->scheduled_ns &&
-	       a->unschedulable_ns == b->unschedulable_ns && a->disruption_ns == b->disruption_ns &&
-	       a->restarts == b->restarts && a->phase == b->phase && a->resize == b->resize &&
-	       a->ready == b->ready;
+	       is_same_text(a->resized_text, b->resized_text) && a->created_ns == b->created_ns &&
+	       a->deletion_ns == b->deletion_ns && a->started_ns == b->started_ns &&
+	       a->scheduled_ns == b->scheduled_ns && a->unschedulable_ns == b->unschedulable_ns &&
+	       a->disruption_ns == b->disruption_ns && a->restarts == b->restarts &&
+	       a->phase == b->phase && a->resize == b->resize && a->ready == b->ready;
 }
 
 #if UINTPTR_MAX == UINT64_MAX
-_Static_assert(sizeof(struct kube_pod) == sizeof(struct object) + 88,
+_Static_assert(sizeof(struct kube_pod) == sizeof(struct object) + 104,
 	       "a new member must be compared above, or its changes are not seen");
 #endif
 

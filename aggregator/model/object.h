@@ -124,10 +124,6 @@ struct pod_template {
 	bool mirror; /* a static pod's image in the API */
 };
 
-struct pod_template *pod_template_hold(struct pod_template *t);
-/* Any thread; the last user frees it. NULL is allowed. */
-void pod_template_drop(struct pod_template *t);
-
 enum pod_phase { POD_PENDING, POD_RUNNING, POD_SUCCEEDED, POD_FAILED, POD_UNKNOWN };
 
 struct kube_pod {

@@ -107,10 +107,14 @@ static void make_slot(struct join *j, struct slot *old, struct node_page *page,
 		view_node_hold(now->node);
 		return;
 	}
-	now->node = view_node_new(page, model);
+	now->node = view_node_renew(old ? old->node : NULL, page, model);
 	now->page = page;
 	now->model = model;
-	/* The new before the old: an owner that has other pods nowhere is not forgotten in between. */
+	if (old && old->model == model) {
+		now->shares = old->shares;
+		owners_update(j->owners, now->node, &now->shares);
+		return;
+	}
 	owners_add(j->owners, now->node, &now->shares);
 	if (old)
 		owners_subtract(j->owners, &old->shares);

@@ -285,9 +285,7 @@ static void new_pods_are_those_the_window_does_not_cover(void **state)
 		{0, 3600, "Running", -1},
 		{0, 3600, "Pending", 1},
 		{0, 10, "Succeeded", -1},
-		/* Listed for upstream. */
-		{900, 59, "Running", 0},
-		{900, 60, "Running", -1},
+		{50, 55, "Running", 850.0 / 900},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
