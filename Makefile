@@ -51,7 +51,7 @@ PKG_CFLAGS := $(call pkg,$(PKGS))
 AGENT_LIBS      = $(call pkglibs,libbpf libelf zlib nanomsg libsodium libprotobuf-c yaml-0.1 libseccomp libcap-ng) -lm
 AGGREGATOR_LIBS = $(call pkglibs,libuv libmicrohttpd libcurl gnutls nanomsg libsodium libprotobuf-c libcjson \
                   yaml-0.1 sqlite3 zlib) -lm
-CLI_LIBS        = $(call pkglibs,libcurl libcjson yaml-0.1 zlib) -lm
+CLI_LIBS        = $(call pkglibs,libcurl libsodium libcjson yaml-0.1 zlib) -lm
 TEST_LIBS       = $(call pkglibs,cmocka libuv libmicrohttpd libcurl gnutls libcjson libbpf libelf zlib nanomsg libsodium \
                   libprotobuf-c yaml-0.1 sqlite3 libseccomp libcap-ng) -lm -ldl
 

@@ -205,7 +205,8 @@ struct view *cluster_fixture_large(size_t nodes, size_t pods)
 		char *json =
 			mem_printf("{\"metadata\":{\"namespace\":\"ns-%zu\",\"name\":\"pod-%06zu\","
 				   "\"uid\":\"u%zu\",\"labels\":{\"k\":\"%zu\"}},\"spec\":{"
-				   "\"nodeName\":\"node-%05zu\",\"containers\":[{\"name\":\"c\"}]},\"status\":{}}",
+				   "\"nodeName\":\"node-%05zu\",\"containers\":[{\"name\":\"c\"}]},"
+				   "\"status\":{}}",
 				   i % 2, i, i, i % 100, i % nodes);
 
 		put(m, OBJECT_POD, json);

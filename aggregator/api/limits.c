@@ -29,16 +29,19 @@ static int64_t kernel_limit(const struct kernel_limits *l, enum resource_id id)
 	return id == RESOURCE_CPU ? l->cpu_milli : l->mem_bytes;
 }
 
-/* What the pods request that the kernel does not limit. */
+/* What the pods request that the kernel does not limit, by the rule of view_sums. */
 static double kernel_unlimited_requests(const struct view_node *n, enum resource_id id)
 {
 	double sum = 0;
 
 	for (size_t i = 0; i < n->pod_count; i++) {
 		const struct view_pod *p = &n->pods[i];
+		struct page_bounds b;
 
-		if (p->pod && p->use && p->use->limits && kube_pod_is_active(p->pod) &&
-		    kernel_limit(p->use->limits, id) == LIMIT_NONE)
+		if (!p->pod || !p->use || !kube_pod_is_active(p->pod))
+			continue;
+		page_bounds_sum(p->use, 1, n->cpu_allocatable_milli, n->mem_allocatable_bytes, &b);
+		if (id == RESOURCE_CPU ? b.cpu.unlimited : b.mem.unlimited)
 			sum += (double)kube_pod_requests(p->pod)->of[id];
 	}
 	return sum;
@@ -74,6 +77,16 @@ static double kernel_sum(const struct view_node *n, enum resource_id id,
 	return sum;
 }
 
+/* Anything at all of what the kernel enforces there. */
+static bool is_kernel_known(const struct view_node *n, enum resource_id id)
+{
+	const struct view_sums *s = &n->sums;
+	bool some = id == RESOURCE_CPU ? s->kernel_cpu_milli || s->kernel_unlimited_cpu
+				       : s->kernel_mem_bytes || s->kernel_unlimited_mem;
+
+	return n->page->end_ns && (some || !s->kernel_unknown);
+}
+
 void limits_add(struct limits_shares *to, const struct view_node *n, enum limits_unlimited policy)
 {
 	for (int r = 0; r < LIMITS_RESOURCES; r++) {
@@ -84,8 +97,8 @@ void limits_add(struct limits_shares *to, const struct view_node *n, enum limits
 			continue;
 		to->declared.sum[id] += declared_sum(n, id, policy);
 		to->declared.of[id] += of;
-		if (!n->page->end_ns)
-			continue; /* never heard: nothing is known of its kernel */
+		if (!is_kernel_known(n, id))
+			continue;
 		to->kernel.sum[id] += kernel_sum(n, id, policy);
 		to->kernel.of[id] += of;
 	}

@@ -24,7 +24,10 @@ struct limits_shares {
 	struct limits_share kernel; /* of measured pods, as enforced */
 };
 
-/* Adds one node. What is not known adds nothing to either part: no allocatable, no pods of the API, no agent. */
+/*
+ * Adds one node. What is not known adds nothing to either part: no allocatable, no pods of the API, for the kernel's no
+ * agent, or one that tells the limits of none of the pods.
+ */
 void limits_add(struct limits_shares *to, const struct view_node *n, enum limits_unlimited policy);
 /* NaN where nothing is known. */
 double limits_ratio(const struct limits_share *s, enum resource_id id);

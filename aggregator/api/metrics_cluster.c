@@ -11,7 +11,6 @@
 #include <stdio.h>
 
 #include "aggregator/api/limits.h"
-#include "aggregator/api/nodes_total.h"
 #include "aggregator/api/sources.h"
 #include "shared/clock.h"
 
@@ -224,7 +223,7 @@ static void write_counts(struct buf *out, const struct view *v)
 	for (size_t i = 0; i < v->node_count; i++)
 		if (is_known(v->nodes[i]))
 			metrics_write_node_sample(out, pods, v->nodes[i]->name, "",
-						  nodes_count_pods(v->nodes[i]));
+						  v->nodes[i]->sums.pods);
 }
 
 /* --- how pods and measurements fit -------------------------------------------------------------------------------- */

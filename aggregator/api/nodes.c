@@ -3,16 +3,17 @@
  * GET /v1/nodes and /v1/nodes/NAME: what each machine has, what of it is promised, and what is measured on it, how
  * freshly, and by which means.
  *
- * A node is listed when the Kubernetes API knows it or when its agent was heard. source.state none: it never was, so no
- * agent runs there; unknownToApi: its agent gives a name that no Node object has. Without an API, capacity and allocatable
- * are what the agent measured, and members that follow from pods' specs are absent.
+ * A node is listed when the Kubernetes API or one of its pods names it, or when its agent was heard. source.state none:
+ * it never was, so no agent runs there; unknownToApi: no Node object has that name. Without an API, capacity and
+ * allocatable are what the agent measured, and members that follow from pods' specs are absent.
  *
  * limitRatio is the sum of limits by allocatable, by the specs and by the kernel. What containers without a limit count as
  * is the request's choice, unlimited=ignore (the default), allocatable (of their node) or requests (theirs);
  * unlimitedContainers says how many there are.
  *
- * A list ends with "total", the sums over all nodes that match, on whatever page: ready, unschedulable and the members of
- * source count nodes, and usage is of the nodes under "measured", which were heard within 5 minutes.
+ * A list ends with "total", the sums over all nodes that match, on whatever page: knownToApi, ready, unschedulable and the
+ * members of source count nodes; what there is and is promised is summed over nodes that the API knows, where there is
+ * one, and usage over those under "measured", which were heard within 5 minutes.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,8 +77,9 @@ static void write_source(struct jsonw *w, const struct node_page *p, int64_t now
 	jsonw_key(w, "source");
 	jsonw_object_open(w);
 	jsonw_key_string(w, "state", freshness_name(state));
-	if (state != NEVER) {
+	if (state != NEVER)
 		jsonw_key_fixed(w, "ageSeconds", (double)page_age_ns(p, now_ns) / NS_PER_SEC, 3);
+	if (state != NEVER && !p->foreign) {
 		jsonw_key_string(w, "tier", tiers[p->tier]);
 		jsonw_key_fixed(w, "rateHz", p->rate_hz, 3);
 		write_clock(w, p);
@@ -153,7 +155,7 @@ static void write_promises(struct jsonw *w, const struct answer *a, const struct
 	cluster_json_write_limits(w, &n->sums);
 	limits_add(&shares, n, a->policy);
 	cluster_json_write_ratio(w, &shares);
-	jsonw_key_int(w, "pods", nodes_count_pods(n));
+	jsonw_key_int(w, "pods", n->sums.pods);
 }
 
 static void write_members(struct jsonw *w, const struct answer *a, const struct view_node *n)
@@ -185,7 +187,7 @@ static void answer_list(const struct answer *a, const struct list_query *q, stru
 	struct jsonw w;
 
 	list_pick_init(&pick, q);
-	nodes_total_init(&total, a->policy);
+	nodes_total_init(&total, a->policy, a->view->cluster != NULL);
 	for (size_t i = 0; i < a->view->node_count; i++) {
 		if (!matches(a->view->nodes[i], q))
 			continue;

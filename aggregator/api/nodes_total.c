@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is promised is summed over all nodes, what is used only over nodes that were heard within 5 minutes; the
- * capacity of those stands beside it, so that a share of it is one. Means add up; deviations and percentiles of
+ * What there is and what is promised of it is summed over the API's nodes, where one is followed: nobody schedules to
+ * others. What is used is summed over nodes that were heard within 5 minutes, the API's or not; the capacity of those
+ * stands beside it, so that a share of it is one. Means add up; deviations and percentiles of
  * different nodes do not, and are left out.
  */
 #include "aggregator/api/nodes_total.h"
 
 #include "aggregator/api/cluster_json.h"
 
-void nodes_total_init(struct nodes_total *t, enum limits_unlimited policy)
+void nodes_total_init(struct nodes_total *t, enum limits_unlimited policy, bool api)
 {
-	*t = (struct nodes_total){.policy = policy};
+	*t = (struct nodes_total){.policy = policy, .api = api};
 }
 
 void nodes_total_fini(struct nodes_total *t)
@@ -19,15 +20,6 @@ void nodes_total_fini(struct nodes_total *t)
 	resources_fini(&t->allocatable);
 	resources_fini(&t->sums.requests);
 	resources_fini(&t->sums.limits);
-}
-
-uint32_t nodes_count_pods(const struct view_node *n)
-{
-	uint32_t count = 0;
-
-	for (size_t i = 0; n->model && i < n->model->pod_count; i++)
-		count += kube_pod_is_active(n->model->pods[i]);
-	return count;
 }
 
 static void set_if_known(struct resources *r, enum resource_id id, int64_t amount)
@@ -96,28 +88,38 @@ static void add_use(struct nodes_use *to, const struct view_node *n)
 	}
 }
 
-void nodes_total_add(struct nodes_total *t, const struct view_node *n, int64_t now_ns)
+static void add_resources(struct nodes_total *t, const struct view_node *n)
 {
-	const struct kube_node *known = n->model ? n->model->node : NULL;
-	enum freshness state = page_freshness(n->page, now_ns);
 	struct resources capacity, allocatable;
 
-	t->nodes++;
-	t->states[state]++;
-	if (known) {
-		t->known++;
-		t->ready += known->ready;
-		t->unschedulable += known->unschedulable;
-	}
-	t->pods += nodes_count_pods(n);
 	nodes_read_resources(n, &capacity, &allocatable);
 	resources_add(&t->capacity, &capacity);
 	resources_add(&t->allocatable, &allocatable);
 	resources_fini(&capacity);
 	resources_fini(&allocatable);
-	if (n->model)
-		add_sums(&t->sums, &n->sums);
+}
+
+static void add_known(struct nodes_total *t, const struct view_node *n)
+{
+	t->known++;
+	t->ready += n->model->node->ready;
+	t->unschedulable += n->model->node->unschedulable;
+	t->pods += n->sums.pods;
+	add_sums(&t->sums, &n->sums);
 	limits_add(&t->shares, n, t->policy);
+}
+
+void nodes_total_add(struct nodes_total *t, const struct view_node *n, int64_t now_ns)
+{
+	bool known = n->model && n->model->node;
+	enum freshness state = page_freshness(n->page, now_ns);
+
+	t->nodes++;
+	t->states[state]++;
+	if (known)
+		add_known(t, n);
+	if (known || !t->api)
+		add_resources(t, n);
 	if (state == FRESH || state == LATE)
 		add_use(&t->use, n);
 }
@@ -177,14 +179,15 @@ void nodes_total_write(struct jsonw *w, const struct nodes_total *t)
 	jsonw_key(w, "total");
 	jsonw_object_open(w);
 	jsonw_key_int(w, "nodes", (int64_t)t->nodes);
-	if (t->known) {
+	if (t->api) {
+		jsonw_key_int(w, "knownToApi", (int64_t)t->known);
 		jsonw_key_int(w, "ready", (int64_t)t->ready);
 		jsonw_key_int(w, "unschedulable", (int64_t)t->unschedulable);
 	}
 	write_states(w, t);
 	cluster_json_write_resources(w, "capacity", &t->capacity, ABSENT_LEFT_OUT);
 	cluster_json_write_resources(w, "allocatable", &t->allocatable, ABSENT_LEFT_OUT);
-	if (t->known) {
+	if (t->api) {
 		cluster_json_write_resources(w, "requests", &t->sums.requests, ABSENT_ZERO);
 		cluster_json_write_limits(w, &t->sums);
 		cluster_json_write_ratio(w, &t->shares);

@@ -19,8 +19,9 @@ struct nodes_use {
 
 struct nodes_total {
 	enum limits_unlimited policy;
+	bool api; /* one is followed */
 	size_t nodes, states[NEVER + 1]; /* by enum freshness */
-	size_t known, ready, unschedulable; /* to the API */
+	size_t known, ready, unschedulable; /* as the API has it */
 	uint64_t pods;
 	struct resources capacity, allocatable; /* owned, as those in sums */
 	struct view_sums sums;
@@ -28,14 +29,12 @@ struct nodes_total {
 	struct nodes_use use;
 };
 
-void nodes_total_init(struct nodes_total *t, enum limits_unlimited policy);
+void nodes_total_init(struct nodes_total *t, enum limits_unlimited policy, bool api);
 void nodes_total_fini(struct nodes_total *t);
 void nodes_total_add(struct nodes_total *t, const struct view_node *n, int64_t now_ns);
 /* "total":{..}: members as a node's, but ready, unschedulable and source count nodes; see nodes.c. */
 void nodes_total_write(struct jsonw *w, const struct nodes_total *t);
 
-/* How many of the node's pods count: those that are neither done nor failed. */
-uint32_t nodes_count_pods(const struct view_node *n);
 /* Its capacity and allocatable: all the API tells, else CPU and memory as measured. The caller frees both. */
 void nodes_read_resources(const struct view_node *n, struct resources *capacity,
 			  struct resources *allocatable);

@@ -131,7 +131,7 @@ static bool is_stranger(const struct view *v, const struct view_node *n, int64_t
 
 static bool is_by_files(const struct view *v, const struct view_node *n, int64_t now_ns)
 {
-	return is_heard(v, n, now_ns) && n->page->tier == TIER_T3;
+	return is_heard(v, n, now_ns) && n->page->tier == TIER_T3 && !n->page->foreign;
 }
 
 static bool is_off(const struct view *v, const struct view_node *n, int64_t now_ns)
@@ -201,7 +201,7 @@ static void write_tiers(struct jsonw *w, const struct view *v, int64_t now_ns)
 	size_t tiers[TIERS] = {0};
 
 	for (size_t i = 0; i < v->node_count; i++)
-		if (is_heard(v, v->nodes[i], now_ns))
+		if (is_heard(v, v->nodes[i], now_ns) && !v->nodes[i]->page->foreign)
 			tiers[v->nodes[i]->page->tier]++;
 	jsonw_key(w, "tiers");
 	jsonw_object_open(w);

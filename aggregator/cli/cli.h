@@ -27,7 +27,8 @@ enum cli_color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 struct cli_options {
 	bool help, version, no_headers, watch, strict, all_namespaces;
 	bool all, explain;
-	char *server, *namespace, *pod, *variant, *blend;
+	char *server, *namespace, *pod, *variant, *blend, *usage;
+	struct option_list snapshots;
 	char *selector; /* of labels */
 	struct option_list plugins;
 	int output; /* enum cli_output */
@@ -47,6 +48,7 @@ struct cli {
 	struct client *client;
 	char *const *operands; /* what stands after the command */
 	size_t operand_count;
+	const char *no_usage; /* why nothing is measured, where that is known; else NULL */
 	bool color;
 	size_t width; /* columns of the terminal; 0: whatever is needed */
 	struct buf out; /* for stdout, valid with every exit code; owned */

@@ -25,15 +25,6 @@ static int show(struct cli *cli, const struct doctor *d, bool reached)
 	return CLI_OK;
 }
 
-static void add_unreached(struct doctor *d, const struct cli *cli, const struct reason *why)
-{
-	doctor_add(
-		d, DOCTOR_FAIL, "server",
-		"Does evenkeel-aggregator run, and is it there? --server or EVENKEEL_SERVER says "
-		"where; in a cluster, kubectl port-forward brings it here.",
-		"%s: %s", client_server(cli->client), why->text);
-}
-
 static int run(struct cli *cli)
 {
 	struct reason why = {""};
@@ -50,7 +41,9 @@ static int run(struct cli *cli)
 					 "evenkeel-aggregator?");
 	}
 	if (why.text[0]) {
-		add_unreached(&d, cli, &why);
+		doctor_add(&d, DOCTOR_FAIL, "server",
+			   "In a cluster, kubectl port-forward to the aggregator brings it here.",
+			   "%s", why.text);
 	} else {
 		doctor_add(&d, DOCTOR_OK, "server", NULL, "%s answers", client_server(cli->client));
 		doctor_examine(&d, status);

@@ -393,10 +393,11 @@ static bool add_node(void *context, const cJSON *node, double time, double held)
 	return true;
 }
 
-/* How many are ready; "-" where nobody knows. */
-static void add_ready(struct table *t, const cJSON *total, double nodes)
+/* How many of those that the API knows are ready. */
+static void add_ready(struct table *t, const cJSON *total)
 {
-	double ready = document_number(total, "ready");
+	double ready = document_number(total, "ready"),
+	       nodes = document_number(total, "knownToApi");
 	char text[2 * UNITS_LEN];
 
 	snprintf(text, sizeof(text), "%.10g/%.10g Ready", ready, nodes);
@@ -416,7 +417,7 @@ static void add_total(void *context, const cJSON *page)
 	table_row(n->table, "*");
 	table_key(n->table, INFINITY);
 	table_cell(n->table, PAINT_PLAIN, "*");
-	add_ready(n->table, total, nodes);
+	add_ready(n->table, total);
 	add_cells(n, total, ROW_APART, NAN);
 }
 

@@ -102,7 +102,8 @@ static const size_t of_the_api[] = {STATUS,	    CPU_REQUEST,   CPU_KERNEL,
 				    MEMORY_REQUEST, MEMORY_KERNEL, WORKLOAD};
 
 /* What narrow terminals lose first. */
-static const size_t spares[] = {WORKSET, SIGMA, OOM, NODE, MEMORY_LIMIT, CPU_LIMIT};
+static const size_t spares[] = {WORKSET,	SIGMA,	     OOM,	   NODE,
+				MEMORY_REQUEST, CPU_REQUEST, MEMORY_LIMIT, CPU_LIMIT};
 
 /* As far as the API knows. */
 static bool is_running(const cJSON *pod)

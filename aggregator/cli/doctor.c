@@ -224,7 +224,7 @@ static void examine_frames(struct doctor *d, const cJSON *status)
 		if (count == 0)
 			continue;
 		doctor_add(d, applied ? DOCTOR_WARN : DOCTOR_FAIL, "frames", sorts[i].advice,
-			   "%.0f %s since the start", count, sorts[i].says);
+			   "%.0f %s, since the start", count, sorts[i].says);
 		found++;
 	}
 	if (!found && applied)

@@ -107,6 +107,10 @@ int usage_tally_exit(const struct usage_tally *t, struct reason *reason)
 		explain_stale(t, reason);
 		return CLI_STALE;
 	}
+	if (t->cli->no_usage) {
+		reason_set(reason, "%s", t->cli->no_usage);
+		return CLI_STALE;
+	}
 	if (total == 0) {
 		reason_set(reason, "no %s is known: has an evenkeel-agent been started?", t->what);
 		return CLI_STALE;

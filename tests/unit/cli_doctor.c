@@ -99,15 +99,15 @@ static void tells_of_frames(void **state)
 	(void)state;
 	check(STATUS("\"frames\":{\"applied\":1,\"unknownKey\":12,\"refused\":2},"), DOCTOR_WARN,
 	      WELL AGENTS
-	      "warn  frames: 12 sealed with a key that is not known here since the start\n"
+	      "warn  frames: 12 sealed with a key that is not known here, since the start\n"
 	      "      Give agents and aggregator the same --key-file; a directory of keys takes "
 	      "old and new ones.\n"
-	      "warn  frames: 2 refused since the start\n"
+	      "warn  frames: 2 refused, since the start\n"
 	      "      The aggregator's log names node and reason.\n" CLOCKS VALUES DATABASE);
 	/* Nothing else comes through. */
 	check(STATUS("\"frames\":{\"applied\":0,\"forged\":3},"), DOCTOR_FAIL,
 	      WELL AGENTS
-	      "fail  frames: 3 that did not open with the key they name since the start\n"
+	      "fail  frames: 3 that did not open with the key they name, since the start\n"
 	      "      Somebody sends what no agent sealed, or a key file was changed in "
 	      "place.\n" CLOCKS VALUES DATABASE);
 }

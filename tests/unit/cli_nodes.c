@@ -99,7 +99,8 @@ static const char stray_node[] =
 
 /* Of worker-1 to worker-3, of which one is measured. */
 static const char total[] =
-	"{\"nodes\":3,\"ready\":2,\"capacity\":{\"cpuMillicores\":12000,\"memoryBytes\":"
+	"{\"nodes\":3,\"knownToApi\":3,\"ready\":2,\"capacity\":{\"cpuMillicores\":12000,"
+	"\"memoryBytes\":"
 	"51539607552},"
 	"\"allocatable\":{\"cpuMillicores\":11700,\"memoryBytes\":48318382080,\"pods\":330},"
 	"\"requests\":{\"cpuMillicores\":5850,\"memoryBytes\":38654705664},"
