@@ -19,8 +19,7 @@
 #include "tests/interval.h"
 #include "tests/stack.h"
 
-enum { INTERVALS = 3, INTERVAL_SECONDS = 5 };
-
+#define BEFORE_NS   (15 * NS_PER_SEC)
 #define PATIENCE_NS (30 * NS_PER_SEC)
 
 static const char *text_at(const cJSON *json, const char *path)
@@ -36,16 +35,16 @@ static bool runs_on(const cJSON *pod, const char *node)
 }
 
 /* One entry for each pod of the node, by its uid. */
-static struct interval *measure(const struct kube_truth *truth, const char *node, uint64_t sequence,
-				int64_t end_ns)
+static struct interval *measure(const struct kube_truth *truth, const char *node,
+				const struct kube_usage *u, int64_t end_ns)
 {
 	struct interval *interval;
 	size_t count = 0, i = 0;
 	const cJSON *pod;
 
 	cJSON_ArrayForEach(pod, truth->pods) count += runs_on(pod, node);
-	interval = interval_make(sequence, count, 0);
-	interval->start_ns = end_ns - INTERVAL_SECONDS * NS_PER_SEC;
+	interval = interval_make(u->sequence, count, 0);
+	interval->start_ns = u->end_ns;
 	interval->end_ns = end_ns;
 	cJSON_ArrayForEach(pod, truth->pods)
 	{
@@ -75,21 +74,19 @@ static void send_all(struct sender *s, const struct ring *ring)
 	}
 }
 
-static void send_node(const struct kube_truth *truth, const char *node, uint8_t number,
-		      const char *url, const struct keyring *keys)
+static void send_node(struct interval *interval, const char *node, uint8_t number, const char *url,
+		      const struct keyring *keys)
 {
 	struct sender_config config = {.node = node,
 				       .keys = keys,
+				       .first = interval->sequence,
 				       .reply_timeout_ns = 5 * NS_PER_SEC};
 	struct ring *ring = ring_new(RING_BYTES_DEFAULT, PATIENCE_NS);
-	int64_t now_ns = clock_wall_ns();
 	struct reason why = {""};
 	struct sender *sender;
 
 	memset(config.run, number, sizeof(config.run));
-	for (int i = 1; i <= INTERVALS; i++)
-		ring_push(ring, measure(truth, node, (uint64_t)i,
-					now_ns - (INTERVALS - i) * INTERVAL_SECONDS * NS_PER_SEC));
+	ring_push(ring, interval);
 	if (sender_open(&sender, url, &config, &why))
 		fail_msg("%s", why.text);
 	send_all(sender, ring);
@@ -97,8 +94,10 @@ static void send_node(const struct kube_truth *truth, const char *node, uint8_t 
 	ring_free(ring);
 }
 
-void kube_usage_send(const struct kube_truth *truth, const char *url, const char *key_path)
+void kube_usage_send(struct kube_usage *u, const struct kube_truth *truth, const char *url,
+		     const char *key_path)
 {
+	int64_t now_ns = clock_wall_ns();
 	struct reason why = {""};
 	struct keyring keys;
 	uint8_t number = 0;
@@ -106,7 +105,15 @@ void kube_usage_send(const struct kube_truth *truth, const char *url, const char
 
 	if (keyring_load(&keys, key_path, &why))
 		fail_msg("%s", why.text);
+	u->sequence++;
+	if (!u->end_ns)
+		u->end_ns = now_ns - BEFORE_NS;
 	cJSON_ArrayForEach(node, truth->nodes)
-		send_node(truth, text_at(node, "name"), ++number, url, &keys);
+	{
+		const char *name = text_at(node, "name");
+
+		send_node(measure(truth, name, u, now_ns), name, ++number, url, &keys);
+	}
+	u->end_ns = now_ns;
 	keyring_wipe(&keys);
 }
