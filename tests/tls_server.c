@@ -118,7 +118,7 @@ void tls_identity_fini(struct tls_identity *id)
 struct tls_server {
 	struct MHD_Daemon *daemon;
 	int port;
-	bool asks; /* clients for a certificate */
+	char *client_ca; /* NULL: clients are not asked for a certificate */
 	pthread_mutex_t lock;
 	/* under lock */
 	struct tls_request seen;
@@ -146,7 +146,7 @@ static void see_tls(struct tls_server *s, gnutls_session_t session)
 
 	if (gnutls_server_name_get(session, name, &len, &type, 0) == 0)
 		replace(&s->seen.sni, name);
-	chain = s->asks ? gnutls_certificate_get_peers(session, &count) : NULL;
+	chain = s->client_ca ? gnutls_certificate_get_peers(session, &count) : NULL;
 	if (!chain || gnutls_certificate_verify_peers2(session, &status) || status)
 		return;
 	must(gnutls_x509_crt_init(&crt), "client");
@@ -187,7 +187,7 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *c, const cha
 			      const char *method, const char *version, const char *data,
 			      size_t *data_size, void **state)
 {
-	static const char yes[] = "{}", no[] = "{\"code\":401}";
+	static char yes[] = "{}", no[] = "{\"code\":401}";
 	struct tls_server *s = context;
 	struct MHD_Response *response;
 	enum MHD_Result rc;
@@ -207,8 +207,7 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *c, const cha
 	welcome = is_welcome(s);
 	pthread_mutex_unlock(&s->lock);
 	response = MHD_create_response_from_buffer(welcome ? strlen(yes) : strlen(no),
-						   (void *)(uintptr_t)(welcome ? yes : no),
-						   MHD_RESPMEM_PERSISTENT);
+						   welcome ? yes : no, MHD_RESPMEM_PERSISTENT);
 	rc = MHD_queue_response(c, welcome ? MHD_HTTP_OK : MHD_HTTP_UNAUTHORIZED, response);
 	MHD_destroy_response(response);
 	return rc;
@@ -235,15 +234,14 @@ struct tls_server *tls_server_start(const struct tls_identity *id, const char *c
 	size_t n = 0;
 
 	pthread_mutex_init(&s->lock, NULL);
-	s->asks = client_ca != NULL;
+	s->client_ca = client_ca ? mem_strdup(client_ca) : NULL;
 	if (id) {
 		options[n++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_KEY, 0, id->key};
 		options[n++] =
 			(struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_CERT, 0, id->certificate};
 	}
 	if (client_ca)
-		options[n++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_TRUST, 0,
-						       (void *)(uintptr_t)client_ca};
+		options[n++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_TRUST, 0, s->client_ca};
 	options[n] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
 	s->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | (id ? MHD_USE_TLS : 0), 0,
 				     NULL, NULL, answer, s, MHD_OPTION_SOCK_ADDR, &loopback,
@@ -265,6 +263,7 @@ void tls_server_stop(struct tls_server *s)
 	tls_request_fini(&s->seen);
 	free(s->token);
 	free(s->client);
+	free(s->client_ca);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One thread: it accepts, reads the request's head, answers 200, and passes bytes on both ways until a side ends. */
+/*
+ * One thread: it accepts, reads the request's head, which must show no token to a proxy, answers 200, and passes bytes on
+ * both ways until a side ends.
+ */
 #include "tests/tunnel.h"
 
 #include <arpa/inet.h>
@@ -60,7 +63,8 @@ static bool read_head(struct tunnel *t, int client)
 		len += (size_t)got;
 		head[len] = '\0';
 		if (strstr(head, "\r\n\r\n"))
-			return sscanf(head, "CONNECT %255s HTTP/1.1", t->asked) == 1;
+			return !strcasestr(head, "\r\nAuthorization:") &&
+			       sscanf(head, "CONNECT %255s HTTP/1.1", t->asked) == 1;
 	}
 	return false;
 }

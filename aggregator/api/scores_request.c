@@ -59,10 +59,12 @@ static int read_owner(const struct parser *p, const cJSON *pod)
 	if (!list || cJSON_IsNull(list))
 		return 0;
 	if (!cJSON_IsArray(list))
-		return fail(p, "must be a list of objects", "pod.metadata.ownerReferences");
+		return fail(p, "must be a list", "pod.metadata.ownerReferences");
 	for (item = list->child; item; item = item->next, i++) {
 		const cJSON *uid = cJSON_GetObjectItemCaseSensitive(item, "uid");
 
+		if (!cJSON_IsObject(item))
+			return fail(p, "must be an object", "pod.metadata.ownerReferences[%zu]", i);
 		if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(item, "controller")))
 			continue;
 		if (!cJSON_IsString(uid))

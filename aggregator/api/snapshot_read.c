@@ -620,17 +620,35 @@ static void set_sources(struct snapshot *s, int64_t now_ns)
 	}
 }
 
+static int check_objects(const struct snapshot *s, struct reason *reason)
+{
+	if (s->own || s->objects || s->notes.skipped)
+		return 0;
+	reason_set(reason, "nothing of what evenkeel looks at is in the snapshot%s%s",
+		   s->unused ? ", only objects of other kinds: " : "", s->unused_kinds);
+	return -EINVAL;
+}
+
+int snapshot_take_model(struct snapshot *s, struct model **m, struct reason *reason)
+{
+	int rc = check_objects(s, reason);
+
+	if (rc)
+		return rc;
+	set_sources(s, moment(s));
+	*m = s->model;
+	s->model = NULL;
+	return 0;
+}
+
 int snapshot_view(struct snapshot *s, struct view **v, int64_t *now_ns, struct reason *reason)
 {
 	struct node_page **pages;
 	struct join *join;
 	size_t count;
 
-	if (!s->own && !s->objects && !s->notes.skipped) {
-		reason_set(reason, "nothing of what evenkeel looks at is in the snapshot%s%s",
-			   s->unused ? ", only objects of other kinds: " : "", s->unused_kinds);
+	if (check_objects(s, reason))
 		return -EINVAL;
-	}
 	snapshot_use_watcher(s);
 	if (page_json_set_pages(s->pages, &pages, &count, reason))
 		return -EINVAL;

@@ -8,9 +8,9 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/model/object_json.h"
 #include "shared/mem.h"
 #include "shared/quantity.h"
 
@@ -50,16 +50,6 @@ static int get(const struct parser *p, const cJSON *object, const char *path, co
 	return 0;
 }
 
-/* The shortest text that reads back as the number: what its author wrote. */
-static void number_text(double value, char text[32])
-{
-	for (int digits = 15; digits <= 17; digits++) {
-		snprintf(text, 32, "%.*g", digits, value);
-		if (strtod(text, NULL) == value)
-			return;
-	}
-}
-
 int pod_json_quantity(const cJSON *value, int (*parse)(const char *, int64_t *, struct reason *),
 		      int64_t *out, struct reason *reason)
 {
@@ -71,7 +61,7 @@ int pod_json_quantity(const cJSON *value, int (*parse)(const char *, int64_t *, 
 	if (cJSON_IsString(value)) {
 		text = value->valuestring;
 	} else if (cJSON_IsNumber(value)) {
-		number_text(value->valuedouble, number);
+		object_json_number(value->valuedouble, number);
 	} else {
 		reason_set(reason, "must be a quantity such as \"500m\" or \"2Gi\"");
 		return -EINVAL;
@@ -224,7 +214,7 @@ static int parse_spec(const struct parser *p, const cJSON *spec, struct pod_spec
 		err = parse_resources(p, spec, "spec", &out->has_pod_resources, &out->pod_requests,
 				      &out->pod_limits);
 	/* An empty list is a pod that asks for nothing; no list at all is a misspelt one. */
-	if (!err && !cJSON_GetObjectItemCaseSensitive(spec, "containers"))
+	if (!err && !object_json_find(spec, "containers"))
 		err = fail(p, "spec", "containers", "is required");
 	if (!err)
 		default_pod_requests(out);

@@ -112,21 +112,59 @@ static struct owner *find_or_add(struct owners *o, const char *uid, size_t len)
 	return owner;
 }
 
-static void add_pod(struct owners *o, const struct view_pod *p, struct owner_shares *shares)
+/* The pod's owner, or NULL. */
+static struct owner *owner_of(struct owners *o, const struct kube_pod *pod)
 {
-	const char *uid = p->pod->template->owner.uid;
+	const char *uid = pod->template->owner.uid;
 	size_t len = strlen(uid);
-	struct owner_share share;
 
-	if (!len || len > OWNER_UID_MAX || !measure(p->use, &share))
-		return;
-	share.owner = find_or_add(o, uid, len);
-	o->empty -= share.owner->pods == 0;
-	share.owner->pods++;
-	share.owner->cpu_micro += share.cpu_micro;
-	share.owner->working_set_bytes += share.working_set_bytes;
+	if (!len || len > OWNER_UID_MAX || !kube_pod_is_active(pod))
+		return NULL;
+	return find_or_add(o, uid, len);
+}
+
+static void put(struct owners *o, const struct owner_share *share)
+{
+	struct owner *owner = share->owner;
+
+	o->empty -= owner->pods == 0;
+	owner->pods++;
+	owner->cpu_micro += share->cpu_micro;
+	owner->working_set_bytes += share->working_set_bytes;
 	o->changed = true;
-	shares->of[shares->count++] = share;
+}
+
+static void take(struct owners *o, const struct owner_share *share)
+{
+	struct owner *owner = share->owner;
+
+	owner->pods--;
+	owner->cpu_micro -= share->cpu_micro;
+	owner->working_set_bytes -= share->working_set_bytes;
+	o->empty += owner->pods == 0;
+	o->changed = true;
+}
+
+static void update_pod(struct owners *o, const struct view_pod *p, struct owner_share *share)
+{
+	struct owner_share now = {NULL, 0, 0};
+	bool measured = p->use && measure(p->use, &now);
+
+	if (measured)
+		now.owner = share->owner ? share->owner : owner_of(o, p->pod);
+	if (now.owner)
+		put(o, &now);
+	if (share->owner)
+		take(o, share);
+	*share = now;
+}
+
+void owners_update(struct owners *o, const struct view_node *n, struct owner_shares *shares)
+{
+	const struct view_pod *known = n->pods + (n->pod_count - shares->count);
+
+	for (size_t i = 0; i < shares->count; i++)
+		update_pod(o, &known[i], &shares->of[i]);
 }
 
 void owners_add(struct owners *o, const struct view_node *n, struct owner_shares *shares)
@@ -134,23 +172,16 @@ void owners_add(struct owners *o, const struct view_node *n, struct owner_shares
 	*shares = (struct owner_shares){0, NULL};
 	if (!n->model || !n->model->pod_count)
 		return;
-	shares->of = mem_alloc(n->model->pod_count * sizeof(*shares->of));
-	for (size_t i = 0; i < n->pod_count; i++)
-		if (n->pods[i].pod && n->pods[i].use && kube_pod_is_active(n->pods[i].pod))
-			add_pod(o, &n->pods[i], shares);
+	shares->count = n->model->pod_count;
+	shares->of = mem_zalloc(shares->count, sizeof(*shares->of));
+	owners_update(o, n, shares);
 }
 
 void owners_subtract(struct owners *o, struct owner_shares *shares)
 {
-	for (size_t i = 0; i < shares->count; i++) {
-		const struct owner_share *share = &shares->of[i];
-
-		share->owner->pods--;
-		share->owner->cpu_micro -= share->cpu_micro;
-		share->owner->working_set_bytes -= share->working_set_bytes;
-		o->empty += share->owner->pods == 0;
-		o->changed = true;
-	}
+	for (size_t i = 0; i < shares->count; i++)
+		if (shares->of[i].owner)
+			take(o, &shares->of[i]);
 	free(shares->of);
 	*shares = (struct owner_shares){0, NULL};
 }
@@ -169,6 +200,7 @@ static void keep_or_forget(struct owners *o, struct owner *owner, struct owner *
 		to[(*count)++] = owner;
 		return;
 	}
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): it is in the hash, which so is not empty */
 	HASH_DEL(o->hash, owner);
 	free(owner);
 }

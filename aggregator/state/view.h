@@ -92,6 +92,9 @@ struct view {
  * by its uid; a static pod's cgroup has the uid of annotation kubernetes.io/config.hash, which stands for it.
  */
 struct view_node *view_node_new(struct node_page *page, struct model_node *model);
+/* The same, sparing what `before`, the node's last, has worked out already. NULL is allowed. */
+struct view_node *view_node_renew(const struct view_node *before, struct node_page *page,
+				  struct model_node *model);
 struct view_node *view_node_hold(struct view_node *n);
 void view_node_drop(struct view_node *n); /* any thread; NULL is allowed */
 const char *view_pod_namespace(const struct view_pod *p); /* "" */

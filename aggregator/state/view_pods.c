@@ -6,6 +6,9 @@
  *
  * Measured pods are sorted by uid once and searched for each of the API's; where several cgroups claim one uid, the first
  * by name is the pod's, and the others are listed as measured only. Nothing is lost and nothing listed twice.
+ *
+ * The pages of a node share their strings until something starts or ends there (page.h). So where the uids are the same
+ * strings as in the node before, whose model is the same, each pod is where it was.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -115,7 +118,34 @@ static void list_measured(struct view_node *n)
 		n->pods[i].use = &n->page->pods[i];
 }
 
-void view_pods_join(struct view_node *n)
+static bool is_as_before(const struct view_node *n, const struct view_node *before)
+{
+	const struct node_page *now = n->page, *old;
+
+	if (!before || before->model != n->model || !now->names ||
+	    now->names != before->page->names || now->pod_count != before->page->pod_count)
+		return false;
+	old = before->page;
+	for (size_t i = 0; i < now->pod_count; i++)
+		if (now->pods[i].uid != old->pods[i].uid)
+			return false;
+	return true;
+}
+
+static void join_as_before(struct view_node *n, const struct view_node *before)
+{
+	const struct page_pod *now = n->page->pods, *old = before->page->pods;
+
+	n->pod_count = before->pod_count;
+	n->pods = mem_alloc((n->pod_count + 1) * sizeof(*n->pods));
+	for (size_t i = 0; i < n->pod_count; i++) {
+		const struct view_pod *p = &before->pods[i];
+
+		n->pods[i] = (struct view_pod){p->pod, p->use ? &now[p->use - old] : NULL};
+	}
+}
+
+void view_pods_join(struct view_node *n, const struct view_node *before)
 {
 	struct by_uid *index;
 	struct view_pod *known;
@@ -123,6 +153,10 @@ void view_pods_join(struct view_node *n)
 
 	if (!n->model) {
 		list_measured(n);
+		return;
+	}
+	if (is_as_before(n, before)) {
+		join_as_before(n, before);
 		return;
 	}
 	index = mem_alloc((n->page->pod_count + 1) * sizeof(*index));

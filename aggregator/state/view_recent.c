@@ -12,7 +12,8 @@
  * (their images are being pulled) count however old they are.
  *
  * Where a binding is no older than a minute before the window's end, the pod is listed even if nothing of it is
- * uncovered: upstream's variant counts those whole.
+ * uncovered: upstream's variant counts those whole. Of a window that is longer that need not be looked up: who was
+ * measured all along was bound before it.
  */
 #include <stdlib.h>
 
@@ -47,23 +48,43 @@ static int64_t bound_ns(const struct kube_pod *pod)
 	return pod->scheduled_ns ? pod->scheduled_ns : pod->created_ns;
 }
 
-static float uncovered(const struct span *span, const struct view_pod *p, int64_t page_end_ns)
+/* The first measurement of the pod in the window; its end where there is none. */
+static int64_t measured_since(const struct span *span, const struct page_pod *use,
+			      int64_t page_end_ns)
 {
-	int64_t since_ns = span->end_ns, bound = bound_ns(p->pod);
 	struct window_stats own = {0};
 
-	if (p->pod->phase != POD_PENDING && bound && bound <= span->start_ns)
+	if (use)
+		pod_stats_unpack(&use->usage.cpu_milli[span->window], page_end_ns, &own);
+	return own.known ? own.start_ns : span->end_ns;
+}
+
+static float uncovered(const struct span *span, const struct kube_pod *pod, int64_t since_ns)
+{
+	int64_t bound = bound_ns(pod);
+
+	if (pod->phase != POD_PENDING && bound && bound <= span->start_ns)
 		return 0;
-	if (p->use)
-		pod_stats_unpack(&p->use->usage.cpu_milli[span->window], page_end_ns, &own);
-	if (own.known)
-		since_ns = own.start_ns;
 	if (since_ns <= span->start_ns + SLACK_NS)
 		return 0;
 	if (since_ns >= span->end_ns)
 		return 1;
 	return (float)((double)(since_ns - span->start_ns) /
 		       (double)(span->end_ns - span->start_ns));
+}
+
+/* False: it is not recent in any way. */
+static bool read_recent(const struct span *span, const struct view_pod *p, int64_t page_end_ns,
+			struct view_recent *out)
+{
+	int64_t since_ns = measured_since(span, p->use, page_end_ns);
+
+	if (!p->pod ||
+	    (since_ns <= span->start_ns + SLACK_NS && span->end_ns - since_ns > UPSTREAM_NS))
+		return false;
+	*out = (struct view_recent){p->pod, uncovered(span, p->pod, since_ns)};
+	return kube_pod_is_active(p->pod) &&
+	       (out->uncovered > 0 || bound_ns(p->pod) > span->end_ns - UPSTREAM_NS);
 }
 
 void view_recents_find(struct view_node *n)
@@ -74,18 +95,12 @@ void view_recents_find(struct view_node *n)
 	if (!find_span(n->page, &span))
 		return;
 	found = mem_alloc((n->model->pod_count + 1) * sizeof(*found));
-	for (size_t i = 0; i < n->pod_count; i++) {
-		const struct view_pod *p = &n->pods[i];
-		float share;
-
-		if (!p->pod || !kube_pod_is_active(p->pod))
-			continue;
-		share = uncovered(&span, p, n->page->end_ns);
-		if (share > 0 || bound_ns(p->pod) > span.end_ns - UPSTREAM_NS)
-			found[n->recent_count++] = (struct view_recent){p->pod, share};
-	}
-	if (n->recent_count)
+	for (size_t i = 0; i < n->pod_count; i++)
+		n->recent_count +=
+			read_recent(&span, &n->pods[i], n->page->end_ns, &found[n->recent_count]);
+	if (n->recent_count) {
 		n->recents = mem_realloc(found, n->recent_count * sizeof(*found));
-	else
-		free(found);
+		return;
+	}
+	free(found);
 }

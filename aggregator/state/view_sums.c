@@ -45,23 +45,38 @@ static void add_declared(struct view_sums *s, const struct kube_pod *pod)
 	resources_add(&s->limits, kube_pod_limits(pod));
 }
 
-void view_sums_add(struct view_node *n)
+static void sum_declared(struct view_sums *s, const struct model_node *model)
 {
-	struct view_sums *s = &n->sums;
-
-	for (size_t i = 0; i < n->pod_count; i++) {
-		const struct view_pod *p = &n->pods[i];
-		bool active = p->pod && kube_pod_is_active(p->pod);
-
-		if (active)
-			add_declared(s, p->pod);
-		if (p->use && p->use->kind == ENTITY_POD)
-			add_kernel(n, p->use);
-		else if (active)
-			s->kernel_unknown++;
-	}
+	for (size_t i = 0; i < model->pod_count; i++)
+		if (kube_pod_is_active(model->pods[i]))
+			add_declared(s, model->pods[i]);
 	s->unlimited_cpu = s->load[RESOURCE_CPU].unlimited;
 	s->unlimited_mem = s->load[RESOURCE_MEMORY].unlimited;
 	s->unlimited_requests_cpu = s->load[RESOURCE_CPU].unlimited_requests;
 	s->unlimited_requests_mem = s->load[RESOURCE_MEMORY].unlimited_requests;
+}
+
+static void copy_declared(struct view_sums *s, const struct view_sums *from)
+{
+	*s = *from;
+	resources_copy(&s->requests, &from->requests);
+	resources_copy(&s->limits, &from->limits);
+	s->kernel_cpu_milli = s->kernel_mem_bytes = 0;
+	s->kernel_unlimited_cpu = s->kernel_unlimited_mem = s->kernel_unknown = 0;
+}
+
+void view_sums_add(struct view_node *n, const struct view_node *before)
+{
+	if (before && before->model == n->model)
+		copy_declared(&n->sums, &before->sums);
+	else
+		sum_declared(&n->sums, n->model);
+	for (size_t i = 0; i < n->pod_count; i++) {
+		const struct view_pod *p = &n->pods[i];
+
+		if (p->use && p->use->kind == ENTITY_POD)
+			add_kernel(n, p->use);
+		else if (p->pod && kube_pod_is_active(p->pod))
+			n->sums.kernel_unknown++;
+	}
 }

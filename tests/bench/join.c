@@ -91,6 +91,7 @@ static void fill_model(void)
 static void make_page(int node, double cpu)
 {
 	struct page_pod pods[PODS];
+	struct node_page *page;
 	char uids[PODS][40], names[PODS][96], name[32];
 
 	snprintf(name, sizeof(name), "node-%05d", node);
@@ -101,8 +102,10 @@ static void make_page(int node, double cpu)
 		pods[p] = join_fixture_pod(names[p], uids[p], VIEW_FIXTURE_NOW_NS, 900, cpu + p,
 					   1 << 26);
 	}
+	page = pages[node] ? join_fixture_page_after(pages[node], pods)
+			   : join_fixture_page(name, VIEW_FIXTURE_NOW_NS, pods, PODS);
 	page_drop(pages[node]);
-	pages[node] = join_fixture_page(name, VIEW_FIXTURE_NOW_NS, pods, PODS);
+	pages[node] = page;
 }
 
 static struct view *publish(void)

@@ -174,7 +174,7 @@ static void upstream_counts_a_pod_in_full_for_a_minute(void **state)
 		int64_t ago;
 		double measured;
 		int64_t pending;
-	} cases[] = {{-5, 0, 900}, {10, 0, 900}, {59, 900, 900}, {60, 60, 0}, {600, 0, 0}};
+	} cases[] = {{-5, 0, 900}, {10, 0, 900}, {59, 59, 900}, {60, 60, 0}, {600, 0, 0}};
 
 	(void)state;
 	query.variant = SCORE_UPSTREAM;

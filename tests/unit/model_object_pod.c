@@ -396,6 +396,8 @@ static void test_refused(void **state)
 	} cases[] = {
 		{"{'metadata':{'name':'p'}}", "spec", "is required"},
 		{"{'metadata':{'name':'p'},'spec':{}}", "spec.containers", "is required"},
+		{"{'metadata':{'name':'p'},'spec':{'containers':null}}", "spec.containers",
+		 "is required"},
 		{"{'metadata':{'name':'p'},'spec':[]}", "spec", "must be an object"},
 		{"{'metadata':{'name':'p'},'spec':{'containers':{}}}", "spec.containers",
 		 "must be a list"},

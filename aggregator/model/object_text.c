@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Members find their rows by halving, and are written in the order of the rows; members below a row without a table are sorted
+ * here. Of members with the same name the first counts, as it does for readers. A member of which a table leaves nothing is taken back, so
+ * that an object with nothing that is kept is the same as none. So the text of a text is the text itself, as long as no row keeps
+ * something because of what is not kept.
+ *
+ * Nothing here can fail. Depth is that of the parser (a thousand levels), and so are sizes.
+ */
+#include "aggregator/model/object_text.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/model/object_json.h"
+#include "shared/mem.h"
+
+bool object_text_is_nothing(const cJSON *item)
+{
+	return cJSON_IsNull(item) || (cJSON_IsNumber(item) && !isfinite(item->valuedouble));
+}
+
+/* So many are sorted by insertion. */
+enum { FEW_MEMBERS = 16 };
+
+struct member {
+	const cJSON *item;
+	size_t place;
+};
+
+static const struct object_text_row WHOLE = {.name = ""};
+
+static bool write_value(struct object_text *t, const cJSON *item,
+			const struct object_text_row *row);
+
+static bool is_absent(const struct object_text *t, const cJSON *item)
+{
+	if (object_text_is_nothing(item))
+		return true;
+	for (size_t i = 0; i < t->skips; i++)
+		if (t->skip[i] == item)
+			return true;
+	return false;
+}
+
+/* The member; it is taken back when a table leaves nothing of it. */
+static void write_member(struct object_text *t, const cJSON *item,
+			 const struct object_text_row *row)
+{
+	const struct jsonw before = t->json;
+	size_t len = t->json.out->len;
+
+	if (is_absent(t, item))
+		return;
+	jsonw_key(&t->json, item->string);
+	if (write_value(t, item, row))
+		return;
+	t->json = before;
+	t->json.out->len = len;
+}
+
+static size_t count_rows(const struct object_text_row *table)
+{
+	size_t count = 0;
+
+	for (; table[count].name; count++)
+		assert(count == 0 || strcmp(table[count - 1].name, table[count].name) < 0);
+	assert(count <= OBJECT_TEXT_ROWS_MAX);
+	return count;
+}
+
+/* The row of that name, or `count`. */
+static size_t find_row(const struct object_text_row *table, size_t count, const char *name)
+{
+	size_t low = 0, high = count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		int order = strcmp(table[middle].name, name);
+
+		if (order == 0)
+			return middle;
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return count;
+}
+
+/* The members of an object that a table keeps. */
+static void write_rows(struct object_text *t, const cJSON *object,
+		       const struct object_text_row *table)
+{
+	const cJSON *items[OBJECT_TEXT_ROWS_MAX + 1] = {NULL};
+	size_t count = count_rows(table);
+
+	for (const cJSON *item = object->child; item; item = item->next) {
+		size_t row = find_row(table, count, item->string);
+
+		if (!items[row])
+			items[row] = item;
+	}
+	for (size_t row = 0; row < count; row++)
+		if (items[row])
+			write_member(t, items[row], &table[row]);
+}
+
+static int compare_members(const void *a, const void *b)
+{
+	const struct member *x = a, *y = b;
+	int order = strcmp(x->item->string, y->item->string);
+
+	return order ? order : (x->place > y->place) - (x->place < y->place);
+}
+
+/* Insertion, for the few members that most objects have. */
+static void sort_few(struct member *members, size_t count)
+{
+	for (size_t i = 1; i < count; i++) {
+		struct member one = members[i];
+		size_t at = i;
+
+		for (; at > 0 && compare_members(&members[at - 1], &one) > 0; at--)
+			members[at] = members[at - 1];
+		members[at] = one;
+	}
+}
+
+static void write_sorted(struct object_text *t, struct member *members, size_t count)
+{
+	if (count <= FEW_MEMBERS)
+		sort_few(members, count);
+	else
+		qsort(members, count, sizeof(*members), compare_members);
+	for (size_t i = 0; i < count; i++)
+		if (i == 0 || strcmp(members[i - 1].item->string, members[i].item->string) != 0)
+			write_member(t, members[i].item, &WHOLE);
+}
+
+/* All members of an object, or those that are picked. */
+static void write_members(struct object_text *t, const cJSON *object,
+			  bool (*pick)(const char *name))
+{
+	size_t count = (size_t)cJSON_GetArraySize(object), used = 0;
+	struct member few[FEW_MEMBERS];
+	struct member *members = count <= FEW_MEMBERS ? few : mem_zalloc(count, sizeof(*members));
+
+	for (const cJSON *item = object->child; item; item = item->next)
+		if (!pick || pick(item->string)) {
+			members[used] = (struct member){item, used};
+			used++;
+		}
+	write_sorted(t, members, used);
+	if (members != few)
+		free(members);
+}
+
+static bool write_object(struct object_text *t, const cJSON *object,
+			 const struct object_text_row *row)
+{
+	bool whole = !row->below && !row->member; /* is kept when it is empty, too */
+	size_t start;
+	bool any;
+
+	jsonw_object_open(&t->json);
+	start = t->json.out->len;
+	if (row->below)
+		write_rows(t, object, row->below);
+	else
+		write_members(t, object, row->member);
+	any = t->json.out->len > start;
+	jsonw_object_close(&t->json);
+	return any || whole;
+}
+
+/* An element of which a table leaves nothing stays as {}: there are as many containers as there were. */
+static bool write_array(struct object_text *t, const cJSON *array,
+			const struct object_text_row *row)
+{
+	bool any = !row->element;
+
+	jsonw_array_open(&t->json);
+	for (const cJSON *item = array->child; item; item = item->next) {
+		if (row->element && !row->element(item))
+			continue;
+		write_value(t, item, row);
+		any = true;
+	}
+	jsonw_array_close(&t->json);
+	return any;
+}
+
+static void write_number(struct object_text *t, double value)
+{
+	char text[32];
+
+	object_json_number(value, text);
+	if (t->json.comma)
+		buf_add_char(t->json.out, ',');
+	t->json.comma = true;
+	buf_add_str(t->json.out, text);
+}
+
+/* False when a table leaves nothing of it. */
+static bool write_value(struct object_text *t, const cJSON *item, const struct object_text_row *row)
+{
+	switch (item->type & 0xff) {
+	case cJSON_Object:
+		return write_object(t, item, row);
+	case cJSON_Array:
+		return write_array(t, item, row);
+	case cJSON_String:
+		jsonw_string(&t->json, item->valuestring);
+		return true;
+	case cJSON_Number:
+		if (object_text_is_nothing(item))
+			jsonw_null(&t->json);
+		else
+			write_number(t, item->valuedouble);
+		return true;
+	case cJSON_True:
+	case cJSON_False:
+		jsonw_bool(&t->json, cJSON_IsTrue(item));
+		return true;
+	default:
+		jsonw_null(&t->json);
+		return true;
+	}
+}
+
+void object_text_init(struct object_text *t, struct buf *out)
+{
+	jsonw_init(&t->json, out);
+	t->skips = 0;
+}
+
+void object_text_members(struct object_text *t, const cJSON *object,
+			 const struct object_text_row *table)
+{
+	write_rows(t, object, table);
+}
+
+void object_text_object(struct object_text *t, const cJSON *object,
+			const struct object_text_row *table)
+{
+	jsonw_object_open(&t->json);
+	write_rows(t, object, table);
+	jsonw_object_close(&t->json);
+}

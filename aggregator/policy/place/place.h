@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What fits where: one exact simulation of the kube-scheduler's filters over the whole cluster, which can be changed and
+ * undone, for drain, slack and quota alike. Pure and deterministic; ties go by name.
+ *
+ * Pods collapse into classes (equal scheduling fields in one namespace), nodes into signatures (equal labels and taints), so that what
+ * depends on both alone is decided once per pair. What cannot be judged refuses, and says why: never "fits".
+ */
+#ifndef EVENKEEL_AGGREGATOR_POLICY_PLACE_PLACE_H
+#define EVENKEEL_AGGREGATOR_POLICY_PLACE_PLACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "aggregator/state/view.h"
+#include "shared/buf.h"
+#include "shared/reason.h"
+
+/* In the order they are asked; the first that refuses is the one that is told. */
+enum place_filter {
+	PLACE_FITS, /* none refuses */
+	PLACE_GONE, /* the node is removed (place_remove_node()), or in deletion */
+	PLACE_FIT, /* CPU, memory, ephemeral storage, pods, extended resources */
+	PLACE_TAINTS,
+	PLACE_NODE_AFFINITY, /* nodeSelector and required node affinity */
+	PLACE_UNSCHEDULABLE,
+	PLACE_ANTI_AFFINITY, /* of the pod, and of pods that are there */
+	PLACE_AFFINITY,
+	PLACE_SPREAD, /* DoNotSchedule */
+	PLACE_HOST_PORTS,
+	PLACE_VOLUMES,
+	PLACE_USE_CAP, /* real use, not the scheduler's: see struct place_cap */
+	PLACE_SILENT, /* not measured, contended or expired: refuses under the real-use cap */
+	PLACE_UNKNOWN, /* a field that nobody here can judge: resource claims, an operator of tomorrow */
+	PLACE_FILTERS
+};
+
+const char *place_filter_name(
+	enum place_filter f); /* "fits", "NodeResourcesFit", "TaintToleration", .., "RealUseCap" */
+
+/* Sum of means + z * sigma of the sum (independent pods) <= cpu share of allocatable; working-set maxima, and hourly peaks, likewise. */
+struct place_cap {
+	bool on;
+	double cpu_share, mem_share; /* 0.85, 0.90 */
+	double z; /* 2.33 */
+	double contention; /* a node above this share of waiting refuses, 0.1 */
+};
+
+enum place_order {
+	PLACE_FULLEST_FIRST, /* by requested CPU and memory, the larger share; ties by name */
+	PLACE_EMPTIEST_FIRST,
+	PLACE_CYCLIC, /* first fit, from behind the last node that was chosen */
+};
+
+struct place_options {
+	struct place_cap cap;
+	int64_t now_ns;
+};
+
+void place_options_default(struct place_options *o);
+
+struct place;
+typedef uint32_t place_pod; /* handle of a pod in the simulation; stays valid while it lives */
+typedef uint32_t place_node;
+#define PLACE_NONE UINT32_MAX
+
+/* Everything that is in the view, in one pass; the view is held. Pods that are bound are on their nodes, pending ones nowhere. */
+struct place *place_new(struct view *v, const struct place_options *o);
+/* The same as a new one of v, at the cost of what changed. Only outside of marks. */
+void place_update(struct place *p, struct view *v, int64_t now_ns);
+void place_free(struct place *p);
+
+size_t place_node_count(const struct place *p);
+place_node place_find_node(const struct place *p, const char *name); /* PLACE_NONE */
+const char *place_node_name(const struct place *p, place_node n);
+place_pod place_find_pod(const struct place *p, const char *namespace, const char *name);
+/* A pod of which only the record is known (POST /v1/fit, a placeholder); the record is held. Nowhere at first. */
+place_pod place_add_pod(struct place *p, const struct kube_pod *pod);
+place_node place_where(const struct place *p, place_pod pod); /* PLACE_NONE: nowhere */
+const struct kube_pod *place_pod_record(const struct place *p, place_pod pod);
+
+/* --- changes, each of which can be undone */
+
+/* A place in the log of changes. Marks nest. */
+typedef size_t place_mark;
+place_mark place_fork(const struct place *p);
+void place_revert(struct place *p, place_mark m); /* every counter is again what it was */
+void place_commit(struct place *p,
+		  place_mark m); /* forgets how to undo what came after m, where no mark is older */
+/* Without asking any filter. The pod must be nowhere. */
+void place_put(struct place *p, place_pod pod, place_node n);
+void place_take(struct place *p, place_pod pod); /* it must be somewhere */
+/* No destination any more. Its domains still count for topology spread until the mark is reverted (a ghost). Its pods stay. */
+void place_remove_node(struct place *p, place_node n);
+void place_cordon(struct place *p, place_node n, bool on);
+
+/* --- questions */
+
+/* How many nodes each filter refused. */
+struct place_counts {
+	uint32_t of[PLACE_FILTERS];
+};
+
+/* The first filter that refuses; no allocation. */
+enum place_filter place_check(struct place *p, place_pod pod, place_node n);
+/* As place_check(), and one sentence with the numbers. */
+enum place_filter place_explain(struct place *p, place_pod pod, place_node n, struct reason *why);
+/*
+ * Where it would go: the hint if it fits there (PLACE_NONE: no hint), else the first in that order. `allowed` (by node, NULL: all) leaves
+ * nodes out without counting them. PLACE_NONE: nowhere, and counts (may be NULL) say why.
+ */
+place_node place_choose(struct place *p, place_pod pod, enum place_order order, place_node hint,
+			const bool *allowed, struct place_counts *counts);
+
+/* Filter evaluations so far, for benchmarks. */
+uint64_t place_evaluations(const struct place *p);
+/* Every counter recomputed from scratch and compared; for tests. False: the reason says which differs. */
+bool place_is_consistent(const struct place *p, struct reason *why);
+
+#endif
