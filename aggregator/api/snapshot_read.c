@@ -164,6 +164,16 @@ static void pass_over(struct snapshot *s, const char *kind)
 			 len ? ", " : "", kind);
 }
 
+/* Of several versions the last by name, so that the order of items does not matter. A Snapshot tells it in its sources. */
+static void see_kind(struct snapshot *s, enum object_kind kind, const char *version)
+{
+	struct model_source *source = &s->sources[kind];
+
+	s->seen[kind] = true;
+	if (strcmp(version, source->api_version) > 0)
+		snprintf(source->api_version, sizeof(source->api_version), "%s", version);
+}
+
 static int add_object(struct snapshot *s, const struct snapshot_text *t, const char *version,
 		      const char *kind_name, cJSON *item)
 {
@@ -182,10 +192,10 @@ static int add_object(struct snapshot *s, const struct snapshot_text *t, const c
 		pass_over(s, kind_name);
 		return 0;
 	}
-	s->seen[kind] = true;
-	snprintf(s->sources[kind].api_version, sizeof(s->sources[kind].api_version), "%s", version);
+	if (!s->own)
+		see_kind(s, kind, version);
 	see_times(s, item);
-	if (!*text_of(item, "apiVersion")) {
+	if (*version && !*text_of(item, "apiVersion")) {
 		cJSON_DeleteItemFromObjectCaseSensitive(item, "apiVersion");
 		cJSON_AddStringToObject(item, "apiVersion", version);
 	}

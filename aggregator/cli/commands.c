@@ -296,7 +296,7 @@ static int read_files(struct cli *cli)
 static int find_answers(struct cli *cli)
 {
 	const struct cli_options *o = cli->options;
-	const char *conflict = find_conflict(o), *server;
+	const char *conflict = find_conflict(o);
 
 	if (conflict) {
 		reason_set(&cli->reason, "%s", conflict);
@@ -304,9 +304,8 @@ static int find_answers(struct cli *cli)
 	}
 	if (o->snapshots.count)
 		return read_files(cli);
-	/* An empty variable is none; an empty --server is a mistake. */
-	server = o->server && (o->server[0] || is_server_given(o)) ? o->server : SERVER;
-	if (client_new(&cli->client, server, o->timeout_ns, &watch_stop, &cli->reason))
+	if (client_new(&cli->client, o->server ? o->server : SERVER, o->timeout_ns, &watch_stop,
+		       &cli->reason))
 		return CLI_USAGE;
 	return CLI_OK;
 }
