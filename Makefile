@@ -5,6 +5,7 @@
 #   make check   install what is missing, build, and run the tests
 #   make check-faults   run the tests that cause failures: kills, cuts, restarts, shortages
 #   make check-vm   run the tests of the samplers on several kernels, in virtual machines (KERNELS="5.10 7")
+#   make check-kube   build a Kubernetes control plane from Debian's source, once, and run the tests on it
 #   make         build the programs into build/bin
 #
 # CC=clang and SAN=address,undefined choose compiler and sanitizers; each combination has a build directory
@@ -72,6 +73,7 @@ BENCH_C      := $(wildcard tests/bench/*.c)
 FUZZ_C       := $(filter-out tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c))
 CONF_C       := $(wildcard tests/conformance/*.c)
 VM_C         := $(wildcard tests/vm/*.c)
+KUBE_C       := $(wildcard tests/kube/*.c)
 
 PROTO_C := $(GEN)/shared/body.pb-c.c
 BPF_C   := $(wildcard bpf/*.bpf.c)
@@ -95,18 +97,19 @@ FAULTS   := $(patsubst tests/faults/%.c,$(TB)/faults/%,$(FAULTS_C))
 BENCH    := $(patsubst tests/bench/%.c,$(TB)/bench/%,$(BENCH_C))
 REPLAY   := $(patsubst tests/fuzz/%.c,$(TB)/fuzz/%,$(FUZZ_C))
 VM       := $(patsubst tests/vm/%.c,$(TB)/vm/%,$(VM_C))
+KUBE     := $(patsubst tests/kube/%.c,$(TB)/kube/%,$(KUBE_C))
 CONF     := $(if $(CONF_C),$(TB)/conformance)
 FLEET    := $(TB)/fleet
 
 .PHONY: all tests fleet demo deps deps-lint deps-vm deps-bench run check check-built check-vm check-vm-built
-.PHONY: check-faults check-faults-built
+.PHONY: check-faults check-faults-built deps-kube check-kube check-kube-built
 .PHONY: bench bench-built fuzz fuzz-built lint lint-built clean install
 .DELETE_ON_ERROR:
 .SECONDARY:
 .DEFAULT_GOAL := all
 
 all: $(PROGRAMS)
-tests: $(UNIT) $(INTEG) $(VM) $(REPLAY) $(CONF) $(FLEET)
+tests: $(UNIT) $(INTEG) $(VM) $(KUBE) $(REPLAY) $(CONF) $(FLEET)
 fleet: $(FLEET)
 
 $(SHARED_A): $(call obj,$(SHARED_C) $(PROTO_C))
@@ -174,6 +177,8 @@ $(TB)/bench/%: $(O)/tests/bench/%.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
 $(TB)/vm/%: $(O)/tests/vm/%.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
+$(TB)/kube/%: $(O)/tests/kube/%.o $(ALL_A)
+	$(call link,$(TEST_LIBS))
 $(TB)/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/replay.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
 $(FLEET): $(O)/tests/fleet/main.o $(ALL_A)
@@ -191,6 +196,8 @@ deps-lint:
 	@packaging/deps lint
 deps-vm:
 	@packaging/deps vm
+deps-kube:
+	@packaging/deps kube
 deps-bench:
 	@packaging/deps bench
 	@packaging/peer
@@ -223,6 +230,12 @@ check-vm: deps-vm
 	+@$(MAKE) --no-print-directory $(PARALLEL) check-vm-built
 check-vm-built: all $(VM) $(VM_INTEG)
 	@BIN=$(BIN) tests/vm/matrix $(B)/log$(VARIANT)/vm $(VM) $(VM_INTEG)
+
+# What follows the Kubernetes API is tried on a real one; the first run builds it, which takes minutes.
+check-kube: deps-kube
+	+@$(MAKE) --no-print-directory $(PARALLEL) check-kube-built
+check-kube-built: all $(KUBE)
+	@programs=$$(tests/kube/build) && EVENKEEL_KUBE=$$programs BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(KUBE)
 
 bench: deps-bench
 	+@$(MAKE) --no-print-directory $(PARALLEL) bench-built

@@ -436,6 +436,13 @@ static void test_order(void **state)
 			   cJSON_GetStringValue(api_fixture_at(item, "metadata.name")));
 	}
 	assert_string_equal(got.data, want);
+	/* A node that no agent ever told of has no use to tell. */
+	buf_clear(&got);
+	cJSON_ArrayForEach(item, api_fixture_at(json, "usage.nodes"))
+	{
+		buf_printf(&got, "%s ", cJSON_GetStringValue(api_fixture_at(item, "name")));
+	}
+	assert_string_equal(got.data, "alpha bravo stray ");
 	buf_fini(&got);
 	cJSON_Delete(json);
 	free(text);

@@ -147,6 +147,7 @@ static void test_latest_is_the_mean(void **state)
 
 	(void)state;
 	assert_int_equal(l.rc, 0);
+	assert_true(l.view->cluster->sources[OBJECT_NODE].changed_ns == NOW);
 	p = view_find_page(l.view, "node-1");
 	assert_true(p->usage.latest.cpu_milli.known);
 	assert_true(p->usage.latest.cpu_milli.value == 400);

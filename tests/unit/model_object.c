@@ -144,8 +144,8 @@ static void test_node_is_not_ready(void **state)
 		"{'metadata':{'name':'n'}}",
 		"{'metadata':{'name':'n'},'status':{'conditions':[]}}",
 		"{'metadata':{'name':'n'},'status':{'conditions':{'type':'Ready'}}}",
-		"{'metadata':{'name':'n'},'status':{'conditions':[5,{'type':'Ready','status':"
-		"'Unknown'},{'type':'Ready','status':'True'}]}}",
+		"{'metadata':{'name':'n'},'status':{'conditions':[5,{'type':'Ready'}]}}",
+		"{'metadata':{'name':'n'},'status':{'conditions':[{'status':'True'}]}}",
 	};
 
 	(void)state;
