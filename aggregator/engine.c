@@ -345,6 +345,11 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 		engine_close(e);
 		return rc;
 	}
+	if (follower_from(e->follower))
+		log_info("the cluster's objects come from %s", follower_from(e->follower));
+	else
+		log_info("standalone, without a Kubernetes API: workloads carry their cgroups' "
+			 "names");
 	log_info("listening on http://%s, agents report to %s", http_address(e->http),
 		 config->ingest);
 	*out = e;

@@ -29,6 +29,7 @@ struct follower {
 	struct follower_config config;
 	struct kube *kube; /* NULL: from files */
 	const char *mode;
+	char *from; /* owned; what the model is read from, for people */
 
 	/* loop thread */
 	uv_async_t news;
@@ -96,9 +97,8 @@ static int follow(struct follower *f, struct reason *reason)
 		return rc;
 	f->model = model_new();
 	f->mode = f->config.kubeconfig ? "kubeconfig" : "inCluster";
+	f->from = mem_printf("the Kubernetes API at %s (%s)", kube.server, kube.source);
 	rc = start(f, &kube, reason);
-	if (!rc)
-		log_info("following the Kubernetes API at %s (%s)", kube.server, kube.source);
 	kube_config_fini(&kube);
 	return rc;
 }
@@ -129,11 +129,10 @@ static int load(struct follower *f, struct reason *reason)
 	if (!rc && snapshot_notes(s)->skipped)
 		log_warn("%zu objects of the snapshot were skipped: %s", snapshot_notes(s)->skipped,
 			 snapshot_notes(s)->text.data);
-	if (!rc)
-		log_info("the cluster's objects are those of the snapshot");
 	f->mode = "snapshot";
+	f->from = mem_strdup("the snapshot");
 	snapshot_free(s);
-	return rc;
+	return rc == -ENOENT ? -EINVAL : rc;
 }
 
 int follower_open(struct follower **out, const struct follower_config *config,
@@ -148,7 +147,6 @@ int follower_open(struct follower **out, const struct follower_config *config,
 	*out = f;
 	if (rc != -ENOENT)
 		return rc;
-	log_info("standalone, without a Kubernetes API: workloads carry their cgroups' names");
 	free(f);
 	*out = NULL;
 	return 0;
@@ -167,12 +165,18 @@ void follower_free(struct follower *f)
 	if (!f)
 		return;
 	model_free(f->model);
+	free(f->from);
 	free(f);
 }
 
 const char *follower_mode(const struct follower *f)
 {
 	return f ? f->mode : NULL;
+}
+
+const char *follower_from(const struct follower *f)
+{
+	return f ? f->from : NULL;
 }
 
 bool follower_dirty(const struct follower *f)

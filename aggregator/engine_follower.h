@@ -23,7 +23,7 @@ struct follower_config {
 
 struct follower;
 
-/* Starts to follow an API, and logs which, or that there is none: then *f is NULL. The loop is borrowed. */
+/* Starts to follow an API. Where there is none, *f is NULL. The loop is borrowed. */
 int follower_open(struct follower **f, const struct follower_config *config, struct reason *reason);
 /* Ends the edge's thread. What it told and nobody took is forgotten. NULL is allowed, as below. */
 void follower_stop(struct follower *f);
@@ -32,6 +32,8 @@ void follower_free(struct follower *f);
 
 /* Where the model is from: "inCluster", "kubeconfig", "snapshot"; NULL: there is none. */
 const char *follower_mode(const struct follower *f);
+/* The same for people: "the Kubernetes API at https://10.96.0.1:443 (in-cluster)". */
+const char *follower_from(const struct follower *f);
 /* The model changed since the last follower_cluster(). */
 bool follower_dirty(const struct follower *f);
 /* What is known now, to be dropped; NULL without an API. */

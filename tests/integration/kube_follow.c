@@ -195,6 +195,7 @@ static void wrong_options_stop_the_start(void **state)
 	} cases[] = {
 		{"--kubeconfig=/nowhere/config", "--listen=127.0.0.1:0", 1, "/nowhere/config"},
 		{"--kubeconfig=/nowhere/config", "--standalone", 2, "--standalone asks no API"},
+		{"--snapshot=/nowhere/dump", "--listen=127.0.0.1:0", 1, "/nowhere/dump"},
 		{"--context=c", "--listen=127.0.0.1:0", 2, "there is no --kubeconfig"},
 	};
 	struct scene *s = *state;

@@ -9,255 +9,31 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "aggregator/edge/kube/kube.h"
-#include "aggregator/edge/kube/reflector.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
+#include "tests/kube_edge_scene.h"
 #include "tests/kube_peer.h"
 #include "tests/process.h"
 
-enum { AWAIT_SECONDS = 20 };
-
-/* No pause is worth waiting for, no watch is too short, and what is lost is only found by what the test does. */
-static const struct kube_timing fast = {
-	.backoff = {.first_ns = NS_PER_MS, .most_ns = 4 * NS_PER_MS, .reset_ns = NS_PER_SEC},
-	.forbidden_ns = NS_PER_MS,
-	.absent_ns = NS_PER_MS,
-	.watch_least_s = 300,
-	.watch_most_s = 600,
-	.watch_grace_ns = 30 * NS_PER_SEC,
-	.list_silence_s = 60,
-	.source_ns = NS_PER_MS,
-};
-
-struct scene {
-	struct kube_peer *peer;
-	struct kube *kube;
-	struct kube_config config;
-	struct kube_timing timing;
-
-	/* what was handed over */
-	struct buf story[OBJECT_KINDS];
-	struct model_source sources[OBJECT_KINDS];
-
-	pthread_mutex_t lock;
-	pthread_cond_t news;
-	bool ready; /* under lock */
-};
-
-/* --- the loop's part ---------------------------------------------------------------------------------------------- */
-
-static void on_ready(void *ctx)
+static bool is_synced(struct edge_scene *s, const void *what)
 {
-	struct scene *s = ctx;
-
-	pthread_mutex_lock(&s->lock);
-	s->ready = true;
-	pthread_cond_signal(&s->news);
-	pthread_mutex_unlock(&s->lock);
-}
-
-static void write_source(struct scene *s, enum object_kind kind, const struct model_source *source)
-{
-	static const char *const states[] = {"none",	  "listing", "synced",	"stale",
-					     "forbidden", "absent",  "snapshot"};
-	struct model_source *before = &s->sources[kind];
-
-	if (source->state != before->state || strcmp(source->message, before->message) != 0)
-		buf_printf(&s->story[kind], "%s\n", states[source->state]);
-	*before = *source;
-}
-
-static void write_change(struct scene *s, const struct kube_change *c)
-{
-	struct buf *out = &s->story[c->kind];
-
-	switch (c->type) {
-	case KUBE_PUT:
-		assert_int_equal(c->object->kind, c->kind);
-		buf_printf(out, "put %s/%s\n", c->object->namespace, c->object->name);
-		break;
-	case KUBE_REMOVE:
-		buf_printf(out, "remove %s/%s\n", c->namespace, c->name);
-		break;
-	case KUBE_REPLACE_BEGIN:
-		buf_add_str(out, "begin\n");
-		break;
-	case KUBE_REPLACE_END:
-		buf_add_str(out, "end\n");
-		break;
-	case KUBE_CLEAR:
-		buf_add_str(out, "clear\n");
-		break;
-	case KUBE_SOURCE:
-		write_source(s, c->kind, c->source);
-		break;
-	}
-}
-
-static void take_all(struct scene *s)
-{
-	struct kube_batch *b;
-
-	while ((b = kube_take(s->kube)) != NULL) {
-		for (size_t i = 0; i < b->count; i++)
-			write_change(s, &b->changes[i]);
-		kube_batch_free(b);
-	}
-}
-
-/* Takes what comes until it is true, or for too long. */
-static bool await_that(struct scene *s, bool (*is_true)(struct scene *s, const void *what),
-		       const void *what)
-{
-	struct timespec until;
-	int rc = 0;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += AWAIT_SECONDS;
-	for (;;) {
-		take_all(s);
-		if (is_true(s, what))
-			return true;
-		if (rc)
-			return false;
-		pthread_mutex_lock(&s->lock);
-		while (!s->ready && !rc)
-			rc = pthread_cond_timedwait(&s->news, &s->lock, &until);
-		s->ready = false;
-		pthread_mutex_unlock(&s->lock);
-	}
-}
-
-/* --- what is asserted --------------------------------------------------------------------------------------------- */
-
-struct expected {
-	enum object_kind kind;
-	const char *story;
-};
-
-static bool story_is_long_enough(struct scene *s, const void *what)
-{
-	const struct expected *e = what;
-
-	return s->story[e->kind].len >= strlen(e->story);
-}
-
-static bool is_synced(struct scene *s, const void *what)
-{
-	const struct expected *e = what;
+	const struct edge_expected *e = what;
 
 	return s->sources[e->kind].state == SOURCE_SYNCED;
 }
 
-static void forget_story(struct scene *s, enum object_kind kind)
+static bool has_watch_errors(struct edge_scene *s, const void *what)
 {
-	buf_clear(&s->story[kind]);
-	buf_add_str(&s->story[kind], "");
-}
-
-/* What was handed over since the last call. */
-static void assert_story(struct scene *s, enum object_kind kind, const char *story)
-{
-	struct expected e = {kind, story};
-
-	await_that(s, story_is_long_enough, &e);
-	assert_string_equal(s->story[kind].data ? s->story[kind].data : "", story);
-	forget_story(s, kind);
-}
-
-static bool has_message(struct scene *s, const void *what)
-{
-	const struct expected *e = what;
-
-	return strstr(s->sources[e->kind].message, e->story) != NULL;
-}
-
-static void assert_message(struct scene *s, enum object_kind kind, const char *part)
-{
-	struct expected e = {kind, part};
-
-	if (!await_that(s, has_message, &e))
-		fail_msg("\"%s\" is not in \"%s\"", part, s->sources[kind].message);
-}
-
-static bool has_watch_errors(struct scene *s, const void *what)
-{
-	const struct expected *e = what;
+	const struct edge_expected *e = what;
 
 	return s->sources[e->kind].watch_errors > 0;
 }
 
-static bool has_skipped(struct scene *s, const void *what)
-{
-	const struct expected *e = what;
-
-	return strstr(s->sources[e->kind].skipped_last, e->story) != NULL;
-}
-
-static void assert_skipped(struct scene *s, enum object_kind kind, const char *part)
-{
-	struct expected e = {kind, part};
-
-	if (!await_that(s, has_skipped, &e))
-		fail_msg("\"%s\" is not in \"%s\"", part, s->sources[kind].skipped_last);
-}
-
-static void assert_path(struct scene *s, const char *part, size_t i, const char *want)
-{
-	char *path;
-
-	assert_true(kube_peer_await(s->peer, part, i + 1));
-	path = kube_peer_path(s->peer, part, i);
-	if (!strstr(path, want))
-		fail_msg("\"%s\" is not in \"%s\"", want, path);
-	free(path);
-}
-
-/* --- scenes ------------------------------------------------------------------------------------------------------- */
-
-static int setup(void **state)
-{
-	struct scene *s = mem_zalloc(1, sizeof(*s));
-
-	pthread_mutex_init(&s->lock, NULL);
-	pthread_cond_init(&s->news, NULL);
-	s->peer = kube_peer_new();
-	s->config.server = mem_strdup(kube_peer_url(s->peer));
-	s->config.source = mem_strdup("the test");
-	s->timing = fast;
-	*state = s;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	struct scene *s = *state;
-
-	kube_stop(s->kube);
-	kube_peer_free(s->peer);
-	kube_config_fini(&s->config);
-	for (int kind = 0; kind < OBJECT_KINDS; kind++)
-		buf_fini(&s->story[kind]);
-	free(s);
-	return 0;
-}
-
-static void start(struct scene *s)
-{
-	struct reason why;
-
-	if (kube_start_timed(&s->kube, &s->config, &s->timing, on_ready, s, &why))
-		fail_msg("%s", why.text);
-}
-
-static void script(struct scene *s, const char *part, struct peer_answer a)
+static void script(struct edge_scene *s, const char *part, struct peer_answer a)
 {
 	kube_peer_script(s->peer, part, &a);
 }
@@ -276,38 +52,38 @@ static void script(struct scene *s, const char *part, struct peer_answer a)
 #define STATUS(code, message) "{\"kind\":\"Status\",\"code\":" #code ",\"message\":\"" message "\"}"
 
 /* Nodes a and b are listed, as of version 10, and watched. */
-static void start_with_two_nodes(struct scene *s)
+static void start_with_two_nodes(struct edge_scene *s)
 {
 	script(s, LIST,
 	       (struct peer_answer){.body = NODE_LIST("10", NODE("a", "3") "," NODE("b", "4"))});
-	start(s);
-	assert_story(s, OBJECT_NODE, "listing\nbegin\nput /a\nput /b\nend\nsynced\n");
+	edge_scene_start(s);
+	edge_assert_story(s, OBJECT_NODE, "listing\nbegin\nput /a\nput /b\nend\nsynced\n");
 	assert_true(kube_peer_await_held(s->peer, WATCH));
 }
 
 static void every_kind_is_listed_and_watched(void **state)
 {
-	struct scene *s = *state;
+	struct edge_scene *s = *state;
 
-	start(s);
+	edge_scene_start(s);
 	for (int kind = 0; kind < OBJECT_KINDS; kind++) {
 		char *watch = mem_printf("/%s?", object_kind_resource((enum object_kind)kind));
 
-		assert_story(s, (enum object_kind)kind, "listing\nbegin\nend\nsynced\n");
-		assert_path(s, watch, 0, "resourceVersion=0");
-		assert_path(s, watch, 1, "watch=1");
-		assert_path(s, watch, 1, "resourceVersion=100");
+		edge_assert_story(s, (enum object_kind)kind, "listing\nbegin\nend\nsynced\n");
+		edge_assert_path(s, watch, 0, "resourceVersion=0");
+		edge_assert_path(s, watch, 1, "watch=1");
+		edge_assert_path(s, watch, 1, "resourceVersion=100");
 		assert_string_equal(s->sources[kind].api_version,
 				    object_kind_version((enum object_kind)kind));
 		free(watch);
 	}
-	assert_path(s, "/pods?", 0, "fieldSelector=status.phase%21%3DSucceeded%2C");
-	assert_path(s, "/pods?", 1, "fieldSelector=status.phase%21%3DSucceeded%2C");
+	edge_assert_path(s, "/pods?", 0, "fieldSelector=status.phase%21%3DSucceeded%2C");
+	edge_assert_path(s, "/pods?", 1, "fieldSelector=status.phase%21%3DSucceeded%2C");
 }
 
 static void list_is_read_in_chunks_of_every_size(void **state)
 {
-	struct scene *s = *state;
+	struct edge_scene *s = *state;
 
 	for (size_t chunk = 1; chunk < 300; chunk = chunk * 5 + 2)
 		for (int gzip = 0; gzip < 2; gzip++) {
@@ -316,9 +92,9 @@ static void list_is_read_in_chunks_of_every_size(void **state)
 				       .body = NODE_LIST("10", NODE("a", "3") "," NODE("b", "4")),
 				       .chunk = chunk,
 				       .gzip = gzip});
-			start(s);
-			assert_story(s, OBJECT_NODE,
-				     "listing\nbegin\nput /a\nput /b\nend\nsynced\n");
+			edge_scene_start(s);
+			edge_assert_story(s, OBJECT_NODE,
+					  "listing\nbegin\nput /a\nput /b\nend\nsynced\n");
 			kube_stop(s->kube);
 			s->kube = NULL;
 			memset(s->sources, 0, sizeof(s->sources));
@@ -327,57 +103,58 @@ static void list_is_read_in_chunks_of_every_size(void **state)
 
 static void events_are_handed_over_as_they_come(void **state)
 {
-	struct scene *s = *state;
+	struct edge_scene *s = *state;
 
 	start_with_two_nodes(s);
 	kube_peer_send(s->peer, WATCH, EVENT("ADDED", NODE("c", "11")) "{\"type\":\"MODI");
-	assert_story(s, OBJECT_NODE, "put /c\n");
+	edge_assert_story(s, OBJECT_NODE, "put /c\n");
 	kube_peer_send(s->peer, WATCH, "FIED\",\"object\":" NODE("a", "12") "}");
 	kube_peer_send(s->peer, WATCH, "\n" EVENT("DELETED", NODE("b", "13")) BOOKMARK("20"));
-	assert_story(s, OBJECT_NODE, "put /a\nremove /b\n");
+	edge_assert_story(s, OBJECT_NODE, "put /a\nremove /b\n");
 	kube_peer_end(s->peer, WATCH);
 	/* A watch that ends as agreed goes on where the bookmark was, and nobody is told. */
-	assert_path(s, WATCH, 1, "resourceVersion=20&");
+	edge_assert_path(s, WATCH, 1, "resourceVersion=20&");
 	assert_true(kube_peer_await_held(s->peer, WATCH));
 	kube_peer_send(s->peer, WATCH, EVENT("ADDED", NODE("d", "21")));
-	assert_story(s, OBJECT_NODE, "put /d\n");
+	edge_assert_story(s, OBJECT_NODE, "put /d\n");
 	assert_int_equal(atomic_load(&kube_stats_get(s->kube, OBJECT_NODE)->events), 5);
 	assert_int_equal(kube_peer_count(s->peer, LIST), 1);
 }
 
 static void half_a_line_is_told_again(void **state)
 {
-	struct scene *s = *state;
+	struct edge_scene *s = *state;
 
 	start_with_two_nodes(s);
 	kube_peer_send(s->peer, WATCH, EVENT("ADDED", NODE("c", "11")) "{\"type\":\"ADDED\",\"obj");
-	assert_story(s, OBJECT_NODE, "put /c\n");
+	edge_assert_story(s, OBJECT_NODE, "put /c\n");
 	kube_peer_cut(s->peer, WATCH);
-	assert_path(s, WATCH, 1, "resourceVersion=11&");
+	edge_assert_path(s, WATCH, 1, "resourceVersion=11&");
 	assert_true(kube_peer_await_held(s->peer, WATCH));
 	kube_peer_send(s->peer, WATCH, EVENT("ADDED", NODE("d", "12")));
-	assert_story(s, OBJECT_NODE, "put /d\n");
+	edge_assert_story(s, OBJECT_NODE, "put /d\n");
 	assert_int_equal(kube_peer_count(s->peer, LIST), 1);
-	assert_true(await_that(s, has_watch_errors, &(struct expected){.kind = OBJECT_NODE}));
+	assert_true(edge_scene_await(s, has_watch_errors,
+				     &(struct edge_expected){.kind = OBJECT_NODE}));
 }
 
 static void list_that_is_cut_is_begun_again(void **state)
 {
-	struct scene *s = *state;
+	struct edge_scene *s = *state;
 
 	script(s, LIST,
 	       (struct peer_answer){.body = NODE_LIST("10", NODE("a", "3") ",{\"meta"),
 				    .then = PEER_CUT,
 				    .chunk = 50});
 	script(s, LIST, (struct peer_answer){.body = NODE_LIST("11", NODE("b", "3"))});
-	start(s);
-	assert_story(s, OBJECT_NODE,
-		     "listing\nbegin\nput /a\nlisting\nbegin\nput /b\nend\nsynced\n");
+	edge_scene_start(s);
+	edge_assert_story(s, OBJECT_NODE,
+			  "listing\nbegin\nput /a\nlisting\nbegin\nput /b\nend\nsynced\n");
 }
 
 static void what_is_no_list_empties_nothing(void **state)
 {
-	struct scene *s = *state;
+	struct edge_scene *s = *state;
 
 	start_with_two_nodes(s);
 	script(s, NODES, (struct peer_answer){.body = "{\"items\":[]}"});
@@ -386,16 +163,17 @@ static void what_is_no_list_empties_nothing(void **state)
 	script(s, NODES, (struct peer_answer){.body = "{\"kind\":\"NodeList\",\"items\":[]}"});
 	script(s, NODES, (struct peer_answer){.body = NODE_LIST("30", NODE("c", "29"))});
 	kube_peer_send(s->peer, WATCH, EVENT("ERROR", STATUS(410, "too old")));
-	assert_story(s, OBJECT_NODE,
-		     "stale\nbegin\nstale\nbegin\nstale\nbegin\nstale\nbegin\nstale\nbegin\nput "
-		     "/c\nend\n"
-		     "synced\n");
+	edge_assert_story(
+		s, OBJECT_NODE,
+		"stale\nbegin\nstale\nbegin\nstale\nbegin\nstale\nbegin\nstale\nbegin\nput "
+		"/c\nend\n"
+		"synced\n");
 	assert_int_equal(s->sources[OBJECT_NODE].relists, 1);
 }
 
 static void expired_watch_is_listed_anew(void **state)
 {
-	struct scene *s = *state;
+	struct edge_scene *s = *state;
 
 	start_with_two_nodes(s);
 	script(s, NODES, (struct peer_answer){.status = 410, .body = STATUS(410, "too old")});
@@ -403,15 +181,15 @@ static void expired_watch_is_listed_anew(void **state)
 	kube_peer_send(s->peer, WATCH,
 		       EVENT("ADDED", NODE("x", "14")) EVENT("ERROR", STATUS(410, "too old"))
 			       EVENT("ADDED", NODE("never", "15")));
-	assert_story(s, OBJECT_NODE, "put /x\nstale\nbegin\nput /c\nend\nsynced\n");
-	assert_path(s, NODES, 2, "?resourceVersion=14");
-	assert_path(s, NODES, 3, "limit=500&resourceVersion=");
-	assert_path(s, NODES, 4, "resourceVersion=30&timeout");
+	edge_assert_story(s, OBJECT_NODE, "put /x\nstale\nbegin\nput /c\nend\nsynced\n");
+	edge_assert_path(s, NODES, 2, "?resourceVersion=14");
+	edge_assert_path(s, NODES, 3, "limit=500&resourceVersion=");
+	edge_assert_path(s, NODES, 4, "resourceVersion=30&timeout");
 }
 
 static void expired_page_makes_one_list_of_all(void **state)
 {
-	struct scene *s = *state;
+	struct edge_scene *s = *state;
 
 	script(s, LIST,
 	       (struct peer_answer){
@@ -420,65 +198,65 @@ static void expired_page_makes_one_list_of_all(void **state)
 	script(s, "continue=to%2Fken", (struct peer_answer){.status = 410});
 	script(s, "/api/v1/nodes?resourceVersion=0",
 	       (struct peer_answer){.body = NODE_LIST("12", NODE("b", "3"))});
-	start(s);
-	assert_story(s, OBJECT_NODE, "listing\nbegin\nput /a\nbegin\nput /b\nend\nsynced\n");
-	assert_path(s, WATCH, 0, "resourceVersion=12&");
+	edge_scene_start(s);
+	edge_assert_story(s, OBJECT_NODE, "listing\nbegin\nput /a\nbegin\nput /b\nend\nsynced\n");
+	edge_assert_path(s, WATCH, 0, "resourceVersion=12&");
 }
 
 static void pages_are_one_list(void **state)
 {
-	struct scene *s = *state;
+	struct edge_scene *s = *state;
 
 	script(s, LIST,
 	       (struct peer_answer){
 		       .body = "{\"kind\":\"NodeList\",\"metadata\":{\"resourceVersion\":\"10\","
 			       "\"continue\":\"more\"},\"items\":[" NODE("a", "3") "]}"});
 	script(s, "continue=more", (struct peer_answer){.body = NODE_LIST("10", NODE("b", "3"))});
-	start(s);
-	assert_story(s, OBJECT_NODE, "listing\nbegin\nput /a\nput /b\nend\nsynced\n");
-	assert_path(s, WATCH, 0, "resourceVersion=10&");
+	edge_scene_start(s);
+	edge_assert_story(s, OBJECT_NODE, "listing\nbegin\nput /a\nput /b\nend\nsynced\n");
+	edge_assert_path(s, WATCH, 0, "resourceVersion=10&");
 }
 
 static void server_that_is_gone_is_watched_again_without_a_list(void **state)
 {
-	struct scene *s = *state;
+	struct edge_scene *s = *state;
 
 	start_with_two_nodes(s);
 	kube_peer_send(s->peer, WATCH, EVENT("ADDED", NODE("c", "11")));
-	assert_story(s, OBJECT_NODE, "put /c\n");
+	edge_assert_story(s, OBJECT_NODE, "put /c\n");
 	kube_peer_refuse(s->peer, true);
-	assert_message(s, OBJECT_NODE, "cannot be reached");
+	edge_assert_message(s, OBJECT_NODE, "cannot be reached");
 	assert_int_equal(s->sources[OBJECT_NODE].state, SOURCE_STALE);
 	kube_peer_refuse(s->peer, false);
-	assert_true(await_that(s, is_synced, &(struct expected){.kind = OBJECT_NODE}));
-	forget_story(s, OBJECT_NODE);
+	assert_true(edge_scene_await(s, is_synced, &(struct edge_expected){.kind = OBJECT_NODE}));
+	edge_forget_story(s, OBJECT_NODE);
 	assert_true(kube_peer_await_held(s->peer, WATCH));
-	assert_path(s, WATCH, 1, "resourceVersion=11&");
+	edge_assert_path(s, WATCH, 1, "resourceVersion=11&");
 	kube_peer_send(s->peer, WATCH, EVENT("ADDED", NODE("d", "12")));
-	assert_story(s, OBJECT_NODE, "put /d\n");
+	edge_assert_story(s, OBJECT_NODE, "put /d\n");
 	assert_int_equal(kube_peer_count(s->peer, LIST), 1);
 }
 
 static void busy_server_is_watched_again_without_a_list(void **state)
 {
-	struct scene *s = *state;
+	struct edge_scene *s = *state;
 
 	start_with_two_nodes(s);
 	script(s, WATCH, (struct peer_answer){.status = 429, .body = STATUS(429, "slow down")});
 	script(s, WATCH, (struct peer_answer){.status = 503, .body = "<html>"});
 	kube_peer_end(s->peer, WATCH);
-	assert_story(s, OBJECT_NODE, "stale\nstale\nsynced\n");
+	edge_assert_story(s, OBJECT_NODE, "stale\nstale\nsynced\n");
 	kube_peer_send(s->peer, WATCH, EVENT("ERROR", STATUS(429, "slow down")));
-	assert_story(s, OBJECT_NODE, "stale\nsynced\n");
+	edge_assert_story(s, OBJECT_NODE, "stale\nsynced\n");
 	kube_peer_send(s->peer, WATCH, EVENT("ERROR", STATUS(500, "etcd")));
-	assert_story(s, OBJECT_NODE, "stale\nsynced\n");
+	edge_assert_story(s, OBJECT_NODE, "stale\nsynced\n");
 	assert_int_equal(kube_peer_count(s->peer, LIST), 1);
-	assert_path(s, WATCH, 5, "resourceVersion=10&");
+	edge_assert_path(s, WATCH, 5, "resourceVersion=10&");
 }
 
 static void retry_after_is_honoured(void **state)
 {
-	struct scene *s = *state;
+	struct edge_scene *s = *state;
 	int64_t begin_ns;
 
 	start_with_two_nodes(s);
@@ -491,7 +269,7 @@ static void retry_after_is_honoured(void **state)
 
 static void token_is_read_again_when_it_is_refused(void **state)
 {
-	struct scene *s = *state;
+	struct edge_scene *s = *state;
 	char *folder = folder_make();
 	char *headers;
 	FILE *file;
@@ -511,7 +289,7 @@ static void token_is_read_again_when_it_is_refused(void **state)
 	kube_peer_end(s->peer, WATCH);
 	assert_true(kube_peer_await_held(s->peer, WATCH));
 	kube_peer_send(s->peer, WATCH, EVENT("ADDED", NODE("c", "11")));
-	assert_story(s, OBJECT_NODE, "put /c\n");
+	edge_assert_story(s, OBJECT_NODE, "put /c\n");
 	headers = kube_peer_headers(s->peer, WATCH, 1);
 	assert_non_null(strstr(headers, "Authorization: Bearer one\r\n"));
 	free(headers);
@@ -524,77 +302,78 @@ static void token_is_read_again_when_it_is_refused(void **state)
 
 static void refused_token_is_told_until_there_is_a_good_one(void **state)
 {
-	struct scene *s = *state;
+	struct edge_scene *s = *state;
 
 	start_with_two_nodes(s);
 	kube_peer_require_token(s->peer, "another");
 	kube_peer_end(s->peer, WATCH);
-	assert_message(s, OBJECT_NODE, "the API answers 401: who?");
+	edge_assert_message(s, OBJECT_NODE, "the API answers 401: who?");
 	kube_peer_require_token(s->peer, NULL);
-	assert_story(s, OBJECT_NODE, "stale\nsynced\n");
+	edge_assert_story(s, OBJECT_NODE, "stale\nsynced\n");
 }
 
 static void forbidden_kind_is_told_and_comes_back(void **state)
 {
-	struct scene *s = *state;
+	struct edge_scene *s = *state;
 
 	for (int i = 0; i < 3; i++)
 		script(s, "poddisruptionbudgets?",
 		       (struct peer_answer){.status = 403, .body = STATUS(403, "no list for you")});
-	start(s);
-	assert_story(s, OBJECT_POD_DISRUPTION_BUDGET, "listing\nforbidden\nbegin\nend\nsynced\n");
+	edge_scene_start(s);
+	edge_assert_story(s, OBJECT_POD_DISRUPTION_BUDGET,
+			  "listing\nforbidden\nbegin\nend\nsynced\n");
 	assert_true(kube_peer_await(s->peer, "poddisruptionbudgets?", 5));
-	assert_story(s, OBJECT_NODE, "listing\nbegin\nend\nsynced\n");
+	edge_assert_story(s, OBJECT_NODE, "listing\nbegin\nend\nsynced\n");
 }
 
 static void missing_resource_is_looked_for_and_found(void **state)
 {
-	struct scene *s = *state;
+	struct edge_scene *s = *state;
 
 	kube_peer_lack(s->peer, "scheduling.x-k8s.io");
-	start(s);
-	assert_story(s, OBJECT_ELASTIC_QUOTA, "listing\nabsent\n");
-	assert_story(s, OBJECT_NODE, "listing\nbegin\nend\nsynced\n");
+	edge_scene_start(s);
+	edge_assert_story(s, OBJECT_ELASTIC_QUOTA, "listing\nabsent\n");
+	edge_assert_story(s, OBJECT_NODE, "listing\nbegin\nend\nsynced\n");
 	assert_int_equal(kube_peer_count(s->peer, "elasticquotas"), 0);
 	assert_true(kube_peer_await(s->peer, "/apis", 20));
 	kube_peer_lack(s->peer, NULL);
-	assert_story(s, OBJECT_ELASTIC_QUOTA, "listing\nbegin\nend\nsynced\n");
+	edge_assert_story(s, OBJECT_ELASTIC_QUOTA, "listing\nbegin\nend\nsynced\n");
 	/* And gone again: the watch ends, and neither it nor discovery knows the resource. */
 	assert_true(kube_peer_await_held(s->peer, "elasticquotas"));
 	kube_peer_lack(s->peer, "scheduling.x-k8s.io");
 	kube_peer_end(s->peer, "elasticquotas");
-	assert_story(s, OBJECT_ELASTIC_QUOTA, "stale\nclear\nabsent\n");
+	edge_assert_story(s, OBJECT_ELASTIC_QUOTA, "stale\nclear\nabsent\n");
 }
 
 static void discovery_that_fails_is_repeated(void **state)
 {
-	struct scene *s = *state;
+	struct edge_scene *s = *state;
 
 	script(s, "/apis", (struct peer_answer){.status = 403, .body = STATUS(403, "no")});
 	script(s, "/apis", (struct peer_answer){.status = 503});
 	script(s, "/apis", (struct peer_answer){.body = "{}"});
 	script(s, "/apis", (struct peer_answer){.then = PEER_CUT});
-	start(s);
-	assert_story(s, OBJECT_NODE,
-		     "listing\nforbidden\nlisting\nlisting\nlisting\nbegin\nend\nsynced\n");
+	edge_scene_start(s);
+	edge_assert_story(s, OBJECT_NODE,
+			  "listing\nforbidden\nlisting\nlisting\nlisting\nbegin\nend\nsynced\n");
 }
 
 static void objects_that_cannot_be_read_are_passed_over(void **state)
 {
-	struct scene *s = *state;
+	struct edge_scene *s = *state;
 
 	script(s, LIST,
 	       (struct peer_answer){
 		       .body = NODE_LIST("10", NODE("a", "3") ",{\"metadata\":7},3,{\"a\":}," NODE(
 						       "b", "4"))});
-	start(s);
-	assert_story(s, OBJECT_NODE, "listing\nbegin\nput /a\nput /b\nend\nsynced\n");
+	edge_scene_start(s);
+	edge_assert_story(s, OBJECT_NODE, "listing\nbegin\nput /a\nput /b\nend\nsynced\n");
 	assert_true(kube_peer_await_held(s->peer, WATCH));
 	kube_peer_send(s->peer, WATCH,
 		       "nonsense\n{\"type\":\"ADDED\"}\n" EVENT("UNHEARD", NODE("x", "10"))
 			       EVENT("DELETED", "{}") EVENT("MODIFIED", NODE("a", "11")));
-	assert_story(s, OBJECT_NODE, "put /a\n");
-	assert_skipped(s, OBJECT_NODE, "that was deleted");
+	edge_assert_story(s, OBJECT_NODE, "put /a\n");
+	edge_assert_skipped(s, OBJECT_NODE, "that was deleted");
 	assert_int_equal(s->sources[OBJECT_NODE].skipped, 7);
 	assert_int_equal(atomic_load(&kube_stats_get(s->kube, OBJECT_NODE)->skipped), 7);
 	assert_int_equal(s->sources[OBJECT_NODE].state, SOURCE_SYNCED);
@@ -602,7 +381,7 @@ static void objects_that_cannot_be_read_are_passed_over(void **state)
 
 static void huge_object_is_refused_alone(void **state)
 {
-	struct scene *s = *state;
+	struct edge_scene *s = *state;
 	struct buf body = BUF_INIT;
 
 	buf_add_str(&body,
@@ -612,10 +391,10 @@ static void huge_object_is_refused_alone(void **state)
 	body.len += 9 << 20;
 	buf_add_str(&body, "\"}}," NODE("b", "4") "]}");
 	script(s, LIST, (struct peer_answer){.body = body.data});
-	start(s);
-	assert_story(s, OBJECT_NODE, "listing\nbegin\nput /a\nput /b\nend\nsynced\n");
+	edge_scene_start(s);
+	edge_assert_story(s, OBJECT_NODE, "listing\nbegin\nput /a\nput /b\nend\nsynced\n");
 	assert_int_equal(atomic_load(&kube_stats_get(s->kube, OBJECT_NODE)->refused_too_large), 1);
-	assert_skipped(s, OBJECT_NODE, "8 MiB or more");
+	edge_assert_skipped(s, OBJECT_NODE, "8 MiB or more");
 	assert_int_equal(s->sources[OBJECT_NODE].too_large, 1);
 	assert_true(atomic_load(&kube_stats_get(s->kube, OBJECT_NODE)->bytes) > 9 << 20);
 	buf_fini(&body);
@@ -623,31 +402,31 @@ static void huge_object_is_refused_alone(void **state)
 
 static void list_that_falls_silent_is_given_up(void **state)
 {
-	struct scene *s = *state;
+	struct edge_scene *s = *state;
 
 	s->timing.list_silence_s = 1;
 	script(s, LIST,
 	       (struct peer_answer){.body = NODE_LIST("10", NODE("a", "3") ",{\"meta"),
 				    .chunk = 110,
 				    .then = PEER_HOLD});
-	start(s);
-	assert_story(s, OBJECT_NODE, "listing\nbegin\nput /a\nlisting\nbegin\nend\nsynced\n");
+	edge_scene_start(s);
+	edge_assert_story(s, OBJECT_NODE, "listing\nbegin\nput /a\nlisting\nbegin\nend\nsynced\n");
 }
 
 static void watch_that_nobody_ends_is_cut(void **state)
 {
-	struct scene *s = *state;
+	struct edge_scene *s = *state;
 
 	s->timing.watch_least_s = s->timing.watch_most_s = 1;
 	s->timing.watch_grace_ns = 1;
 	start_with_two_nodes(s);
 	assert_true(kube_peer_await(s->peer, WATCH, 3));
-	assert_path(s, WATCH, 1, "timeoutSeconds=1");
+	edge_assert_path(s, WATCH, 1, "timeoutSeconds=1");
 	assert_int_equal(kube_peer_count(s->peer, LIST), 1);
 }
 
 struct stillness {
-	struct scene *scene;
+	struct edge_scene *scene;
 	unsigned long long before;
 };
 
@@ -665,7 +444,7 @@ static bool stands_still(void *ctx)
 enum { NODES_MANY = 512 * 100 };
 
 /* A list of more than the queue holds, and nobody takes any of it until the thread stands still. */
-static void start_and_fall_behind(struct scene *s)
+static void start_and_fall_behind(struct edge_scene *s)
 {
 	struct stillness still = {.scene = s};
 	struct buf body = BUF_INIT;
@@ -676,15 +455,15 @@ static void start_and_fall_behind(struct scene *s)
 		buf_printf(&body, "%s{\"metadata\":{\"name\":\"n%d\"}}", i ? "," : "", i);
 	buf_add_str(&body, "]}");
 	script(s, LIST, (struct peer_answer){.body = body.data});
-	start(s);
-	assert_true(await(stands_still, &still, AWAIT_SECONDS));
+	edge_scene_start(s);
+	assert_true(await(stands_still, &still, EDGE_AWAIT_SECONDS));
 	assert_true(still.before < body.len);
 	buf_fini(&body);
 }
 
 static void loop_that_is_behind_is_waited_for(void **state)
 {
-	struct scene *s = *state;
+	struct edge_scene *s = *state;
 	size_t taken = 0;
 	struct kube_batch *b;
 	bool ended = false;
@@ -702,7 +481,7 @@ static void loop_that_is_behind_is_waited_for(void **state)
 	assert_int_equal(taken, NODES_MANY);
 }
 
-static void assert_stops_at_once(struct scene *s)
+static void assert_stops_at_once(struct edge_scene *s)
 {
 	int64_t begin_ns = clock_mono_ns();
 
@@ -713,7 +492,7 @@ static void assert_stops_at_once(struct scene *s)
 
 static void stops_while_the_loop_is_behind(void **state)
 {
-	struct scene *s = *state;
+	struct edge_scene *s = *state;
 
 	start_and_fall_behind(s);
 	assert_stops_at_once(s);
@@ -722,52 +501,52 @@ static void stops_while_the_loop_is_behind(void **state)
 /* All there is to wait for is a minute away or more. */
 static void stops_when_nothing_happens(void **state)
 {
-	struct scene *s = *state;
+	struct edge_scene *s = *state;
 
 	s->timing = *kube_timing_usual();
-	start(s);
+	edge_scene_start(s);
 	assert_true(kube_peer_await(s->peer, "watch=1", OBJECT_KINDS));
 	for (int kind = 0; kind < OBJECT_KINDS; kind++)
-		assert_story(s, (enum object_kind)kind, "listing\nbegin\nend\nsynced\n");
+		edge_assert_story(s, (enum object_kind)kind, "listing\nbegin\nend\nsynced\n");
 	assert_stops_at_once(s);
 }
 
 static void stops_within_a_second_whatever_it_does(void **state)
 {
 	static const char *const states[] = {"/apis", "/api/v1", LIST, WATCH};
-	struct scene *s = *state;
+	struct edge_scene *s = *state;
 
 	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
 		size_t seen = kube_peer_count(s->peer, states[i]);
 
 		/* The answer never comes. */
 		script(s, states[i], (struct peer_answer){.body = "{", .then = PEER_HOLD});
-		start(s);
+		edge_scene_start(s);
 		assert_true(kube_peer_await(s->peer, states[i], seen + 1));
 		assert_stops_at_once(s);
 	}
 	/* Nor does it wait for a pause to end. */
 	s->timing = *kube_timing_usual();
 	kube_peer_refuse(s->peer, true);
-	start(s);
-	assert_message(s, OBJECT_NODE, "cannot be reached");
+	edge_scene_start(s);
+	edge_assert_message(s, OBJECT_NODE, "cannot be reached");
 	assert_stops_at_once(s);
 	kube_peer_refuse(s->peer, false);
 }
 
 static void api_that_is_not_there_yet_is_waited_for(void **state)
 {
-	struct scene *s = *state;
+	struct edge_scene *s = *state;
 
 	kube_peer_refuse(s->peer, true);
-	start(s);
-	assert_message(s, OBJECT_POD, "cannot be reached");
+	edge_scene_start(s);
+	edge_assert_message(s, OBJECT_POD, "cannot be reached");
 	assert_int_equal(s->sources[OBJECT_POD].state, SOURCE_LISTING);
 	kube_peer_refuse(s->peer, false);
-	assert_story(s, OBJECT_POD, "listing\nlisting\nbegin\nend\nsynced\n");
+	edge_assert_story(s, OBJECT_POD, "listing\nlisting\nbegin\nend\nsynced\n");
 }
 
-#define SCENE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define SCENE(test) cmocka_unit_test_setup_teardown(test, edge_scene_setup, edge_scene_teardown)
 
 int main(void)
 {
