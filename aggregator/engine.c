@@ -290,6 +290,7 @@ static void on_model_changed(void *ctx)
 static int open_follower(struct engine *e, struct reason *reason)
 {
 	struct follower_config config = {
+		.snapshots = &e->config->snapshots,
 		.kubeconfig = e->config->kubeconfig,
 		.context = e->config->kube_context,
 		.standalone = e->config->standalone,
@@ -299,6 +300,7 @@ static int open_follower(struct engine *e, struct reason *reason)
 	};
 	int rc = follower_open(&e->follower, &config, reason);
 
+	e->api_context.kubernetes_mode = follower_mode(e->follower);
 	if (!rc && e->follower)
 		publish(e);
 	return rc;

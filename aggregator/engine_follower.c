@@ -13,17 +13,22 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "aggregator/api/snapshot.h"
 #include "aggregator/edge/kube/config.h"
 #include "aggregator/edge/kube/kube.h"
+#include "shared/file.h"
 #include "shared/log.h"
 #include "shared/mem.h"
+
+#define SNAPSHOT_MOST ((size_t)2 << 30)
 
 enum { BATCHES_PER_TURN = 4 };
 
 struct follower {
 	/* fixed after start */
 	struct follower_config config;
-	struct kube *kube;
+	struct kube *kube; /* NULL: from files */
+	const char *mode;
 
 	/* loop thread */
 	uv_async_t news;
@@ -82,31 +87,71 @@ static int start(struct follower *f, const struct kube_config *kube, struct reas
 	return kube_start(&f->kube, kube, on_ready, f, reason);
 }
 
-int follower_open(struct follower **out, const struct follower_config *config,
-		  struct reason *reason)
+static int follow(struct follower *f, struct reason *reason)
 {
 	struct kube_config kube = {0};
-	struct follower *f;
-	int rc = find_api(config, &kube, reason);
+	int rc = find_api(&f->config, &kube, reason);
 
-	*out = NULL;
-	if (rc == -ENOENT) {
-		log_info("standalone, without a Kubernetes API: workloads carry their cgroups' "
-			 "names");
-		return 0;
-	}
 	if (rc)
 		return rc;
-	f = mem_zalloc(1, sizeof(*f));
-	f->config = *config;
 	f->model = model_new();
-	/* The caller closes the loop's handles and frees us, whatever happens. */
-	*out = f;
+	f->mode = f->config.kubeconfig ? "kubeconfig" : "inCluster";
 	rc = start(f, &kube, reason);
 	if (!rc)
 		log_info("following the Kubernetes API at %s (%s)", kube.server, kube.source);
 	kube_config_fini(&kube);
 	return rc;
+}
+
+static int read_files(struct snapshot *s, const struct option_list *files, struct reason *reason)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < files->count && !rc; i++) {
+		struct buf text = BUF_INIT;
+
+		rc = file_read(files->items[i], SNAPSHOT_MOST, &text, reason);
+		if (!rc)
+			rc = snapshot_add(s, file_name(files->items[i]), text.data, text.len,
+					  reason);
+		buf_fini(&text);
+	}
+	return rc;
+}
+
+static int load(struct follower *f, struct reason *reason)
+{
+	struct snapshot *s = snapshot_new();
+	int rc = read_files(s, f->config.snapshots, reason);
+
+	if (!rc)
+		rc = snapshot_take_model(s, &f->model, reason);
+	if (!rc && snapshot_notes(s)->skipped)
+		log_warn("%zu objects of the snapshot were skipped: %s", snapshot_notes(s)->skipped,
+			 snapshot_notes(s)->text.data);
+	if (!rc)
+		log_info("the cluster's objects are those of the snapshot");
+	f->mode = "snapshot";
+	snapshot_free(s);
+	return rc;
+}
+
+int follower_open(struct follower **out, const struct follower_config *config,
+		  struct reason *reason)
+{
+	struct follower *f = mem_zalloc(1, sizeof(*f));
+	int rc;
+
+	f->config = *config;
+	rc = config->snapshots->count ? load(f, reason) : follow(f, reason);
+	/* The caller closes the loop's handles and frees us, whatever happens. */
+	*out = f;
+	if (rc != -ENOENT)
+		return rc;
+	log_info("standalone, without a Kubernetes API: workloads carry their cgroups' names");
+	free(f);
+	*out = NULL;
+	return 0;
 }
 
 void follower_stop(struct follower *f)
@@ -123,6 +168,11 @@ void follower_free(struct follower *f)
 		return;
 	model_free(f->model);
 	free(f);
+}
+
+const char *follower_mode(const struct follower *f)
+{
+	return f ? f->mode : NULL;
 }
 
 bool follower_dirty(const struct follower *f)

@@ -12,6 +12,7 @@
 struct aggregator_options {
 	char *listen, *ingest, *key_file, *state_dir, *watcher_stddev;
 	char *kubeconfig, *context;
+	struct option_list snapshots;
 	bool standalone;
 	int64_t save_every_ns;
 	int watcher_variant, watcher_denominator;
@@ -65,6 +66,12 @@ static const struct option_spec specs[] = {
 	 .offset = AT(context),
 	 .value = "NAME",
 	 .help = "The context of the kubeconfig to use instead of its current one."},
+	{.name = "snapshot",
+	 .kind = OPTION_LIST,
+	 .offset = AT(snapshots),
+	 .value = "FILE",
+	 .help = "Take the cluster's objects from a file of kubectl get -o json, or of "
+		 "/v1/snapshot, instead of an API. Repeatable."},
 	{.name = "standalone",
 	 .kind = OPTION_FLAG,
 	 .offset = AT(standalone),
@@ -126,7 +133,10 @@ static int parse_smoothing(const char *text, int *smoothed, struct reason *why)
 /* What contradicts each other is not guessed about. */
 static int check_api_options(const struct aggregator_options *o, struct reason *why)
 {
-	if (o->standalone && o->kubeconfig)
+	if (o->snapshots.count && (o->kubeconfig || o->standalone))
+		reason_set(why, "--snapshot stands in for an API: give neither --kubeconfig nor "
+				"--standalone with it");
+	else if (o->standalone && o->kubeconfig)
 		reason_set(why, "--standalone asks no API, --kubeconfig does: give one of them");
 	else if (o->context && !o->kubeconfig)
 		reason_set(why, "--context: there is no --kubeconfig that it could be in");
@@ -144,6 +154,7 @@ static int run(const void *values, struct reason *why)
 		.key_path = o->key_file,
 		.state_dir = o->state_dir,
 		.save_every_ns = o->save_every_ns,
+		.snapshots = o->snapshots,
 		.kubeconfig = o->kubeconfig,
 		.kube_context = o->context,
 		.standalone = o->standalone,

@@ -346,12 +346,13 @@ static int compare_keys(const void *a, const void *b)
 
 static int check_keys(struct converter *c, const struct frame *f)
 {
-	char **keys = c->keys + f->first_key;
 	size_t count = c->key_count - f->first_key;
-	char text[128];
+	char **keys, text[128];
 
-	if (count > 1)
-		qsort(keys, count, sizeof(*keys), compare_keys);
+	if (count < 2)
+		return 0;
+	keys = c->keys + f->first_key;
+	qsort(keys, count, sizeof(*keys), compare_keys);
 	for (size_t i = 1; i < count; i++)
 		if (strcmp(keys[i - 1], keys[i]) == 0) {
 			snprintf(text, sizeof(text),

@@ -133,20 +133,14 @@ static void write_object(struct jsonw *w, const struct answer *a, const struct v
 	jsonw_key_bool(w, "unschedulable", known->unschedulable);
 }
 
-static void write_if_any(struct jsonw *w, const char *key, const struct resources *r)
-{
-	if (r->has || r->extended_count)
-		cluster_json_write_resources(w, key, r, ABSENT_LEFT_OUT);
-}
-
 static void write_promises(struct jsonw *w, const struct answer *a, const struct view_node *n)
 {
 	struct limits_shares shares = {0};
 	struct resources capacity, allocatable;
 
 	nodes_read_resources(n, &capacity, &allocatable);
-	write_if_any(w, "capacity", &capacity);
-	write_if_any(w, "allocatable", &allocatable);
+	nodes_write_resources(w, "capacity", &capacity);
+	nodes_write_resources(w, "allocatable", &allocatable);
 	resources_fini(&capacity);
 	resources_fini(&allocatable);
 	if (!n->model)

@@ -46,6 +46,12 @@ void nodes_read_resources(const struct view_node *n, struct resources *capacity,
 	set_if_known(allocatable, RESOURCE_MEMORY, n->mem_allocatable_bytes);
 }
 
+void nodes_write_resources(struct jsonw *w, const char *key, const struct resources *r)
+{
+	if (r->has || r->extended_count)
+		cluster_json_write_resources(w, key, r, ABSENT_LEFT_OUT);
+}
+
 static void add_sums(struct view_sums *to, const struct view_sums *more)
 {
 	resources_add(&to->requests, &more->requests);
@@ -185,8 +191,8 @@ void nodes_total_write(struct jsonw *w, const struct nodes_total *t)
 		jsonw_key_int(w, "unschedulable", (int64_t)t->unschedulable);
 	}
 	write_states(w, t);
-	cluster_json_write_resources(w, "capacity", &t->capacity, ABSENT_LEFT_OUT);
-	cluster_json_write_resources(w, "allocatable", &t->allocatable, ABSENT_LEFT_OUT);
+	nodes_write_resources(w, "capacity", &t->capacity);
+	nodes_write_resources(w, "allocatable", &t->allocatable);
 	if (t->api) {
 		cluster_json_write_resources(w, "requests", &t->sums.requests, ABSENT_ZERO);
 		cluster_json_write_limits(w, &t->sums);

@@ -38,5 +38,7 @@ void nodes_total_write(struct jsonw *w, const struct nodes_total *t);
 /* Its capacity and allocatable: all the API tells, else CPU and memory as measured. The caller frees both. */
 void nodes_read_resources(const struct view_node *n, struct resources *capacity,
 			  struct resources *allocatable);
+/* key and its object; nothing where nothing is known. */
+void nodes_write_resources(struct jsonw *w, const char *key, const struct resources *r);
 
 #endif

@@ -56,6 +56,8 @@ int snapshot_add_usage(struct snapshot *s, const char *name, const char *text, s
  * creationTimestamp, status.startTime, and lastHeartbeatTime and lastTransitionTime of status.conditions; else 1970.
  */
 int snapshot_view(struct snapshot *s, struct view **v, int64_t *now_ns, struct reason *reason);
+/* The objects alone, and whatever was measured left aside; the caller's. -EINVAL: there are none. */
+int snapshot_take_model(struct snapshot *s, struct model **m, struct reason *reason);
 const struct snapshot_notes *snapshot_notes(const struct snapshot *s);
 
 #endif

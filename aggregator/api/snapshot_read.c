@@ -164,6 +164,16 @@ static void pass_over(struct snapshot *s, const char *kind)
 			 len ? ", " : "", kind);
 }
 
+/* Of several versions the last by name, so that the order of items does not matter. A Snapshot tells it in its sources. */
+static void see_kind(struct snapshot *s, enum object_kind kind, const char *version)
+{
+	struct model_source *source = &s->sources[kind];
+
+	s->seen[kind] = true;
+	if (strcmp(version, source->api_version) > 0)
+		snprintf(source->api_version, sizeof(source->api_version), "%s", version);
+}
+
 static int add_object(struct snapshot *s, const struct snapshot_text *t, const char *version,
 		      const char *kind_name, cJSON *item)
 {
@@ -182,10 +192,10 @@ static int add_object(struct snapshot *s, const struct snapshot_text *t, const c
 		pass_over(s, kind_name);
 		return 0;
 	}
-	s->seen[kind] = true;
-	snprintf(s->sources[kind].api_version, sizeof(s->sources[kind].api_version), "%s", version);
+	if (!s->own)
+		see_kind(s, kind, version);
 	see_times(s, item);
-	if (!*text_of(item, "apiVersion")) {
+	if (*version && !*text_of(item, "apiVersion")) {
 		cJSON_DeleteItemFromObjectCaseSensitive(item, "apiVersion");
 		cJSON_AddStringToObject(item, "apiVersion", version);
 	}
@@ -610,17 +620,35 @@ static void set_sources(struct snapshot *s, int64_t now_ns)
 	}
 }
 
+static int check_objects(const struct snapshot *s, struct reason *reason)
+{
+	if (s->own || s->objects || s->notes.skipped)
+		return 0;
+	reason_set(reason, "nothing of what evenkeel looks at is in the snapshot%s%s",
+		   s->unused ? ", only objects of other kinds: " : "", s->unused_kinds);
+	return -EINVAL;
+}
+
+int snapshot_take_model(struct snapshot *s, struct model **m, struct reason *reason)
+{
+	int rc = check_objects(s, reason);
+
+	if (rc)
+		return rc;
+	set_sources(s, moment(s));
+	*m = s->model;
+	s->model = NULL;
+	return 0;
+}
+
 int snapshot_view(struct snapshot *s, struct view **v, int64_t *now_ns, struct reason *reason)
 {
 	struct node_page **pages;
 	struct join *join;
 	size_t count;
 
-	if (!s->own && !s->objects && !s->notes.skipped) {
-		reason_set(reason, "nothing of what evenkeel looks at is in the snapshot%s%s",
-			   s->unused ? ", only objects of other kinds: " : "", s->unused_kinds);
+	if (check_objects(s, reason))
 		return -EINVAL;
-	}
 	snapshot_use_watcher(s);
 	if (page_json_set_pages(s->pages, &pages, &count, reason))
 		return -EINVAL;

@@ -329,7 +329,7 @@ void snapshot_use_watcher(struct snapshot *s)
 	for (size_t i = 0; i < s->use_count; i++) {
 		const struct watcher_use *use = &s->uses[i];
 		const struct object *node = model_find(s->model, OBJECT_NODE, "", use->node);
-		struct node_page page;
+		struct node_page page = {.generation = 0};
 
 		if (!node) {
 			snapshot_note(s, true, "%s: skipped node %s: the snapshot has no such Node",

@@ -482,7 +482,7 @@ static int run(struct cli *cli)
 const struct command command_nodes = {
 	.name = "nodes",
 	.usage = "[NAME..]",
-	.summary = "Show what each node has, promised and uses, how that varies, and how old it is",
+	.summary = "Show what each node has, promised and uses, and how that varies",
 	.details =
 		"Shows what each node uses. CPU is in millicores (300m) below one core and in "
 		"cores "

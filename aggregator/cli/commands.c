@@ -304,8 +304,8 @@ static int find_answers(struct cli *cli)
 	}
 	if (o->snapshots.count)
 		return read_files(cli);
-	if (client_new(&cli->client, o->server && o->server[0] ? o->server : SERVER, o->timeout_ns,
-		       &watch_stop, &cli->reason))
+	if (client_new(&cli->client, o->server ? o->server : SERVER, o->timeout_ns, &watch_stop,
+		       &cli->reason))
 		return CLI_USAGE;
 	return CLI_OK;
 }

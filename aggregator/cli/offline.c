@@ -11,11 +11,12 @@
 #include <string.h>
 
 #include "aggregator/api/api.h"
+#include "shared/file.h"
 #include "shared/mem.h"
 
 #define FILE_MOST ((size_t)2 << 30)
 
-enum { CHUNK = 1 << 20, PARAMETERS_MOST = 16 };
+enum { PARAMETERS_MOST = 16 };
 
 struct offline {
 	struct api_context ctx;
@@ -35,47 +36,17 @@ static int64_t now_ns(void)
 
 /* --- files ------------------------------------------------------------------------------------------------------ */
 
-static int read_all(FILE *file, const char *name, struct buf *text, struct reason *reason)
-{
-	size_t got;
-
-	do {
-		got = fread(buf_reserve(text, CHUNK), 1, CHUNK, file);
-		text->len += got;
-	} while (got && text->len <= FILE_MOST);
-	if (ferror(file)) {
-		reason_set(reason, "%s: %s", name, strerror(errno));
-		return -EINVAL;
-	}
-	if (text->len > FILE_MOST) {
-		reason_set(reason, "%s: is larger than 2 GiB", name);
-		return -EINVAL;
-	}
-	buf_add_str(text, "");
-	return 0;
-}
-
 typedef int add_text(struct snapshot *s, const char *name, const char *text, size_t len,
 		     struct reason *reason);
 
 static int read_file(struct snapshot *s, const char *path, add_text *add, struct reason *reason)
 {
-	bool standard = strcmp(path, "-") == 0;
-	const char *name = standard ? "standard input" : path;
-	FILE *file = standard ? stdin : fopen(path, "re");
 	struct buf text = BUF_INIT;
-	int rc;
+	int rc = file_read(path, FILE_MOST, &text, reason);
 
-	if (!file) {
-		reason_set(reason, "%s: %s", name, strerror(errno));
-		return -EINVAL;
-	}
-	rc = read_all(file, name, &text, reason);
 	if (!rc)
-		rc = add(s, name, text.data, text.len, reason);
+		rc = add(s, file_name(path), text.data, text.len, reason);
 	buf_fini(&text);
-	if (!standard)
-		fclose(file);
 	return rc;
 }
 
@@ -84,8 +55,7 @@ static char *join_names(const struct option_list *files)
 	struct buf name = BUF_INIT;
 
 	for (size_t i = 0; i < files->count; i++)
-		buf_printf(&name, "%s%s", i ? ", " : "",
-			   strcmp(files->items[i], "-") ? files->items[i] : "standard input");
+		buf_printf(&name, "%s%s", i ? ", " : "", file_name(files->items[i]));
 	return buf_take(&name, NULL);
 }
 

@@ -11,25 +11,26 @@
  * T are times in RFC 3339 with all nanoseconds, I whole numbers (beyond 2^53 strings of digits), D doubles (%.17g), F
  * floats (%.9g). What is in brackets is there where it is known; STATS of pods have F for D and no percentiles.
  *
- *   NODE   {"name"[,"end":T][,"source":SOURCE],"capacity":{"cpuMillicores":I,"memoryBytes":I},"allocatable":{..},
+ *   NODE   {"name"[,"end":T][,"source":SOURCE][,"capacity":{"cpuMillicores":I,"memoryBytes":I}][,"allocatable":{..}]
  *           [,"machine":{"cpuMillicores":{"user":D,"system","iowait","steal"},"memoryAvailableBytes":I}],"totals":{
- *           "missedTicks":I,"cpuNanoseconds":{"user":I,"system","iowait","steal"},"pressureNanoseconds":{["cpu":I]
- *           [,"memory"][,"cpuStalled"][,"memoryStalled"]}},"usage":USAGE}; without "end" it was never heard
+ *           "missedTicks":I,"cpuNanoseconds":{"user":I,"system","iowait","steal"}[,"pressureNanoseconds":{["cpu":I]
+ *           [,"memory"][,"cpuStalled"][,"memoryStalled"]}]},"usage":USAGE}; without "end" it was never heard
  *   SOURCE {"tier":"T0".."T3","rateHz":F,"runId":hex,"missedTicks":I,"overflowCgroups":I,"passNanoseconds":I,
- *           "agentCpuMillicores":D[,"clockAheadNanoseconds":I],"asideNanoseconds":I[,"quarantine":{"count":I,"lastReason",
- *           "lastMessage","lastTime":T}]}; absent where no agent told it
- *   POD    {"node","end":T of the node,"name"[,"uid"],"kind":"Pod|Container|Unit|Slice"[,"qosClass"][,"kernelLimits":
- *           LIMITS],"usage":USAGE[,"hourlyPeaks":{"end":T,"cpuMillicores":[F|null, 24],"workingSetBytes":[..]}]
- *           [,"containers":[CONTAINER..]]}
- *   CONTAINER {"name"[,"id"][,"runtime"][,"kernelLimits"],"usage":LATESTS[,"contention":{["cpu":F]..}]
+ *           "agentCpuMillicores":D[,"clockAheadNanoseconds":I],"asideNanoseconds":I[,"quarantine":{"count":I,
+ *           "lastReason"[,"lastMessage"],"lastTime":T}]}; absent where no agent told it
+ *   POD    {"node"[,"end":T of the node],"name"[,"uid"],"kind":"Pod|Container|Unit|Slice"[,"qosClass"]
+ *           [,"kernelLimits":LIMITS],"usage":USAGE[,"hourlyPeaks":{"end":T,"cpuMillicores":[F|null, 24 of them],
+ *           "workingSetBytes":[..]}][,"containers":[CONTAINER..]]}
+ *   CONTAINER {"name"[,"id"][,"runtime"][,"kernelLimits":LIMITS],"usage":{LATESTS}[,"contention":{["cpu":F]..}]
  *           [,"throttledSeconds":F]}
- *   LIMITS {["cpuMillicores":I|null][,"memoryBytes"][,"memoryHighBytes"][,"swapBytes"][,"pids"][,"cpuBurstNanoseconds"]};
- *           null is no limit
- *   USAGE  LATESTS and "windows":{["5m":{["cpuMillicores":STATS][,"memoryBytes"][,"workingSetBytes"][,"counts":COUNTS]}]..}
+ *   LIMITS {["cpuMillicores":I|null][,"memoryBytes"][,"memoryHighBytes"][,"swapBytes"][,"pids"]
+ *           [,"cpuBurstNanoseconds"]}; null is no limit
+ *   USAGE  {LATESTS,"windows":{["5m":{["cpuMillicores":STATS][,"memoryBytes"][,"workingSetBytes"][,"counts":COUNTS]}]..}}
  *   LATESTS ["cpuMillicores":{"value":F,"ageSeconds":I}][,"memoryBytes"][,"workingSetBytes"][,"swapBytes"][,"pids"]
- *   STATS  {"start":T,"end":T,"samples":I,"mean":D,"stddev":D["p50":D,"p95":D,"p99":D],"min":D|null,"max":D|null}; null is not known
- *   COUNTS {"seconds":D,"throttledSeconds":D|null,"throttledRatio":D|null,"oomKills":I|null,"pressure":{"cpu":D|null,
- *           "memory","cpuStalled","memoryStalled"}}
+ *   STATS  {"start":T,"end":T,"samples":I,"mean":D,"stddev":D[,"p50":D,"p95":D,"p99":D],"min":D|null,"max":D|null};
+ *           null is not known
+ *   COUNTS {"seconds":D[,"throttledSeconds":D],"throttledRatio":D|null[,"oomKills":I],"pressure":{"cpu":D|null,
+ *           "memory","cpuStalled","memoryStalled"}}; null is not measured
  */
 void page_json_write_node(const struct node_page *p, struct jsonw *w);
 void page_json_write_pod(const struct node_page *p, const struct page_pod *pod, struct jsonw *w);

@@ -296,7 +296,7 @@ int page_json_set_pages(struct page_json_set *s, struct node_page ***pages, size
 		memcpy(&from, &s->nodes[i], sizeof(from));
 		while (at < s->pod_count && strcmp(s->pods[at].node, from.name) == 0)
 			at++;
-		(*pages)[i] = make_page(&from, s->pods + first, at - first);
+		(*pages)[i] = make_page(&from, at > first ? &s->pods[first] : NULL, at - first);
 	}
 	*count = s->node_count;
 	return 0;

@@ -48,7 +48,7 @@ static void make_node(const struct cluster *c, uint32_t i, struct cluster_node *
 	n->allocatable_mem_bytes = n->mem_bytes - 2 * GIB;
 	n->system = (struct pattern){
 		.low_milli = 60,
-		.high_milli = n->crowded ? 0.4 * (double)n->cpu_milli
+		.high_milli = n->crowded ? 0.5 * (double)n->cpu_milli
 					 : 120 + 80 * cluster_unit(c, HASH_SYSTEM, i),
 		.period_ns = 7 * NS_PER_SEC,
 		.on_ns = 3 * NS_PER_SEC,

@@ -502,6 +502,8 @@ static void token_is_read_again_when_it_is_refused(void **state)
 	fclose(file);
 	kube_peer_require_token(s->peer, "one");
 	start_with_two_nodes(s);
+	/* All watch, so that nodes are the first to meet the new token. */
+	assert_true(kube_peer_await(s->peer, "watch=1", OBJECT_KINDS));
 	file = fopen(s->config.token_file, "w");
 	fputs("two\n", file);
 	fclose(file);

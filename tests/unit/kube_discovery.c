@@ -27,8 +27,12 @@ struct answer {
 			",{\"name\":\"bindings\",\"verbs\":[\"create\"]}]}",                       \
 			0                                                                          \
 	}
-#define GROUP(name, ...) "{\"name\":\"" name "\",\"versions\":[" __VA_ARGS__ "]}"
-#define VERSION(name)	 "{\"groupVersion\":\"" name "\",\"version\":\"x\"}"
+#define V(name) "{\"groupVersion\":\"" name "\",\"version\":\"x\"},"
+/* Versions in the server's order; whether their groups are apart does not matter. */
+#define GROUPS(versions)                                                                           \
+	{                                                                                          \
+		"/apis", "{\"groups\":[{\"versions\":[" versions "{}]}]}", 0                       \
+	}
 #define RESOURCE(path, of)                                                                         \
 	{                                                                                          \
 		"/apis/" path, "{\"resources\":[{\"name\":\"" of "\"," VERBS "]}", 0               \
@@ -51,6 +55,7 @@ static void discover(struct discovery *d, const struct answer *server, struct bu
 	struct kube_status status;
 	int questions = 0;
 
+	buf_add_str(asked, "");
 	discovery_begin(d);
 	while (discovery_next(d, path)) {
 		const struct answer *a = find(server, path);
@@ -90,17 +95,8 @@ static void assert_fault(const struct discovery *d, enum object_kind kind, int c
 static void new_server_serves_new_versions(void **state)
 {
 	static const struct answer server[] = {
-		{"/apis",
-		 "{\"groups\":[" GROUP("apps", VERSION("apps/v1")) "," GROUP("policy", VERSION("pol"
-											       "icy"
-											       "/v1"
-											       "bet"
-											       "a1") "," VERSION("policy/v1")) "," GROUP(
-			 "other.example",
-			 VERSION("other.example/v1")) "," GROUP("scheduling.sigs.k8s.io",
-								VERSION("scheduling.sigs.k8s.io/"
-									"v1alpha1")) "]}",
-		 0},
+		GROUPS(V("apps/v1") V("policy/v1beta1") V("policy/v1") V("other.example/v1")
+			       V("scheduling.sigs.k8s.io/v1alpha1")),
 		CORE,
 		RESOURCE("apps/v1", "replicasets"),
 		RESOURCE("policy/v1", "poddisruptionbudgets"),
@@ -129,10 +125,7 @@ static void new_server_serves_new_versions(void **state)
 static void old_server_serves_old_versions(void **state)
 {
 	static const struct answer server[] = {
-		{"/apis",
-		 "{\"groups\":[" GROUP("policy", VERSION("policy/v1beta1")) "," GROUP(
-			 "batch", VERSION("batch/v2") "," VERSION("batch/v1")) "]}",
-		 0},
+		GROUPS(V("policy/v1beta1") V("batch/v2") V("batch/v1")),
 		CORE,
 		RESOURCE("policy/v1beta1", "poddisruptionbudgets"),
 		RESOURCE("batch/v1", "cronjobs"),
@@ -154,11 +147,7 @@ static void old_server_serves_old_versions(void **state)
 static void quota_of_either_group_is_found(void **state)
 {
 	static const struct answer server[] = {
-		{"/apis",
-		 "{\"groups\":[" GROUP("scheduling.sigs.k8s.io", VERSION("scheduling.sigs.k8s.io/"
-									 "v1alpha1")) "," GROUP(
-			 "scheduling.x-k8s.io", VERSION("scheduling.x-k8s.io/v1alpha1")) "]}",
-		 0},
+		GROUPS(V("scheduling.sigs.k8s.io/v1alpha1") V("scheduling.x-k8s.io/v1alpha1")),
 		CORE,
 		RESOURCE("scheduling.x-k8s.io/v1alpha1", "podgroups"),
 		RESOURCE("scheduling.sigs.k8s.io/v1alpha1", "elasticquotas"),
@@ -193,17 +182,7 @@ static void resource_that_cannot_be_watched_is_not_served(void **state)
 static void failure_leaves_open_what_depends_on_it(void **state)
 {
 	static const struct answer server[] = {
-		{"/apis",
-		 "{\"groups\":[" GROUP(
-			 "policy",
-			 VERSION("policy/v1beta1") "," VERSION(
-				 "policy/v1")) "," GROUP("apps",
-							 VERSION("apps/v1")) "," GROUP("batch",
-										       VERSION("bat"
-											       "ch/"
-											       "v"
-											       "1")) "]}",
-		 0},
+		GROUPS(V("policy/v1beta1") V("policy/v1") V("apps/v1") V("batch/v1")),
 		CORE,
 		{"/apis/policy/v1", NULL, 503},
 		RESOURCE("policy/v1beta1", "poddisruptionbudgets"),

@@ -18,11 +18,12 @@
 struct row {
 	double after_s;
 	enum reflector_event_type type;
-	const char *version, *token; /* version: also the message of a fault */
 	int code; /* of a fault */
+	const char *version; /* also the message of a fault */
+	const char *token;
 	double retry_after_s;
-	bool unavailable;
 	const char *want; /* as render() has it */
+	bool unavailable;
 };
 
 #define NODES  "/api/v1/nodes?"
@@ -31,41 +32,26 @@ struct row {
 	"GET " NODES "watch=1&allowWatchBookmarks=true&resourceVersion=" v "&timeoutSeconds=450"
 #define REFUSED "connection refused"
 
-#define SERVED(later, v, ...)                                                                      \
+#define ROW(later, what, v, text)                                                                  \
 	{                                                                                          \
-		later, REFLECTOR_SERVED, v, .want = __VA_ARGS__                                    \
+		.after_s = (later), .type = REFLECTOR_##what, .version = (v), .want = (text)       \
 	}
-#define UNSERVED(later, ...)                                                                       \
+#define SERVED(later, v, text) ROW(later, SERVED, v, text)
+#define UNSERVED(later, text)  ROW(later, UNSERVED, NULL, text)
+#define TIME(later, text)      ROW(later, TIME, NULL, text)
+#define OPENED(later, text)    ROW(later, OPENED, NULL, text)
+#define PAGE(later, v, t, text)                                                                    \
 	{                                                                                          \
-		later, REFLECTOR_UNSERVED, .want = __VA_ARGS__                                     \
+		.after_s = (later), .type = REFLECTOR_PAGE, .version = (v), .token = (t),          \
+		.want = (text)                                                                     \
 	}
-#define TIME(later, ...)                                                                           \
+#define CHANGE(later, v, text)	 ROW(later, CHANGE, v, text)
+#define BOOKMARK(later, v, text) ROW(later, BOOKMARK, v, text)
+#define ENDED(later, text)	 ROW(later, ENDED, NULL, text)
+#define FAULT(later, number, v, text)                                                              \
 	{                                                                                          \
-		later, REFLECTOR_TIME, .want = __VA_ARGS__                                         \
-	}
-#define OPENED(later, ...)                                                                         \
-	{                                                                                          \
-		later, REFLECTOR_OPENED, .want = __VA_ARGS__                                       \
-	}
-#define PAGE(later, v, t, ...)                                                                     \
-	{                                                                                          \
-		later, REFLECTOR_PAGE, v, t, .want = __VA_ARGS__                                   \
-	}
-#define CHANGE(later, v, ...)                                                                      \
-	{                                                                                          \
-		later, REFLECTOR_CHANGE, v, .want = __VA_ARGS__                                    \
-	}
-#define BOOKMARK(later, v, ...)                                                                    \
-	{                                                                                          \
-		later, REFLECTOR_BOOKMARK, v, .want = __VA_ARGS__                                  \
-	}
-#define ENDED(later, ...)                                                                          \
-	{                                                                                          \
-		later, REFLECTOR_ENDED, .want = __VA_ARGS__                                        \
-	}
-#define FAULT(later, c, why, ...)                                                                  \
-	{                                                                                          \
-		later, REFLECTOR_FAULT, why, .code = c, .want = __VA_ARGS__                        \
+		.after_s = (later), .type = REFLECTOR_FAULT, .version = (v), .code = (number),     \
+		.want = (text)                                                                     \
 	}
 #define SYNCED                                                                                     \
 	SERVED(0, "v1", LIST_0), OPENED(0, "begin"),                                               \
@@ -241,7 +227,11 @@ static void version_newer_than_the_server_is_given_up(void **state)
 	TELL(OBJECT_NODE, SYNCED, CHANGE(1, "900", ""),
 	     FAULT(9, 410, "", "stale: the API answers 410; wait 1.2"),
 	     TIME(1.2, "GET " NODES "resourceVersion=900"),
-	     {0, REFLECTOR_FAULT, "Too large resource version", .code = 504, .unavailable = true,
+	     {.after_s = 0,
+	      .type = REFLECTOR_FAULT,
+	      .version = "Too large resource version",
+	      .code = 504,
+	      .unavailable = true,
 	      .want = "GET " NODES "limit=500&resourceVersion="},
 	     OPENED(0, "begin"), PAGE(0, "30", NULL, "end; synced; " WATCH("30")));
 }
@@ -291,12 +281,25 @@ static void busy_server_is_left_alone_as_long_as_it_asks(void **state)
 {
 	(void)state;
 	TELL(OBJECT_NODE, SYNCED, CHANGE(1, "7", ""),
-	     {0, REFLECTOR_FAULT, "slow down", .code = 429, .retry_after_s = 17,
+	     {.after_s = 0,
+	      .type = REFLECTOR_FAULT,
+	      .version = "slow down",
+	      .code = 429,
+	      .retry_after_s = 17,
 	      .want = "stale: the API answers 429: slow down; wait 17.0"},
 	     TIME(17, WATCH("7")),
-	     {0, REFLECTOR_FAULT, "slow down", .code = 429, .retry_after_s = 1, .want = "wait 2.4"},
+	     {.after_s = 0,
+	      .type = REFLECTOR_FAULT,
+	      .version = "slow down",
+	      .code = 429,
+	      .retry_after_s = 1,
+	      .want = "wait 2.4"},
 	     TIME(2.4, WATCH("7")),
-	     {0, REFLECTOR_FAULT, "slow down", .code = 429, .retry_after_s = 1e9,
+	     {.after_s = 0,
+	      .type = REFLECTOR_FAULT,
+	      .version = "slow down",
+	      .code = 429,
+	      .retry_after_s = 1e9,
 	      .want = "wait 300.0"},
 	     TIME(300, WATCH("7")), OPENED(0, "synced"));
 }
@@ -393,7 +396,10 @@ static void absent_kind_is_cleared_and_comes_back(void **state)
 	     FAULT(9, 404, "", "stale: the API answers 404"),
 	     UNSERVED(1, "clear; absent: the API has no elasticquotas"), UNSERVED(60, ""));
 	TELL(OBJECT_NODE, SYNCED, FAULT(9, 404, "", "stale: the API answers 404"),
-	     {1, REFLECTOR_UNDISCOVERED, REFUSED, .want = "stale: " REFUSED},
+	     {.after_s = 1,
+	      .type = REFLECTOR_UNDISCOVERED,
+	      .version = REFUSED,
+	      .want = "stale: " REFUSED},
 	     SERVED(9, "v1", "GET " NODES "resourceVersion=100"), OPENED(0, "begin"),
 	     PAGE(0, "102", NULL, "end; synced; " WATCH("102")));
 }
@@ -401,8 +407,15 @@ static void absent_kind_is_cleared_and_comes_back(void **state)
 static void what_discovery_cannot_tell_is_said(void **state)
 {
 	(void)state;
-	TELL(OBJECT_NODE, {0, REFLECTOR_UNDISCOVERED, REFUSED, .want = "listing: " REFUSED},
-	     {9, REFLECTOR_UNDISCOVERED, "no", .code = 403,
+	TELL(OBJECT_NODE,
+	     {.after_s = 0,
+	      .type = REFLECTOR_UNDISCOVERED,
+	      .version = REFUSED,
+	      .want = "listing: " REFUSED},
+	     {.after_s = 9,
+	      .type = REFLECTOR_UNDISCOVERED,
+	      .version = "no",
+	      .code = 403,
 	      .want = "forbidden: the ClusterRole system:discovery is missing: the API does not "
 		      "tell "
 		      "what it serves"},

@@ -35,6 +35,7 @@ struct kube {
 	pthread_t thread;
 
 	/* kube thread */
+	struct kube_json json;
 	struct feed feeds[OBJECT_KINDS];
 	struct discoverer discoverer;
 	struct kube_log log;
@@ -115,7 +116,7 @@ static void init_feeds(struct kube *k, const struct kube_timing *timing)
 {
 	for (int kind = 0; kind < OBJECT_KINDS; kind++)
 		feed_init(&k->feeds[kind], (enum object_kind)kind, timing, random_share, NULL,
-			  k->session, k->multi, &k->outbox, &k->stats[kind]);
+			  k->session, k->multi, &k->json, &k->outbox, &k->stats[kind]);
 	discoverer_init(&k->discoverer, k->feeds, timing, random_share, NULL, k->session, k->multi);
 }
 
@@ -141,6 +142,7 @@ static void free_all(struct kube *k)
 		feed_fini(&k->feeds[kind]);
 	curl_multi_cleanup(k->multi);
 	kube_session_free(k->session);
+	kube_json_fini(&k->json);
 	kube_outbox_fini(&k->outbox);
 	free(k);
 }
@@ -162,6 +164,8 @@ int kube_start_timed(struct kube **out, const struct kube_config *config,
 	if (!k->multi)
 		abort();
 	kube_outbox_init(&k->outbox, ready, ctx);
+	kube_json_setup();
+	kube_json_init(&k->json);
 	init_feeds(k, timing);
 	rc = start_thread(k, reason);
 	if (rc) {

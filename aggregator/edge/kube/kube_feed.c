@@ -51,6 +51,10 @@ static void note_skipped(struct feed *f, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(source->skipped_last, sizeof(source->skipped_last), format, args);
 	va_end(args);
+	/* One line of the log, whatever somebody's name is. */
+	for (char *c = source->skipped_last; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 127)
+			*c = ' ';
 	f->untold = true;
 	if (!f->skip_logged)
 		log_warn("passed over %s", source->skipped_last);
@@ -137,13 +141,13 @@ static void remove_named(struct feed *f, const cJSON *json)
 static void on_item(void *ctx, const char *text, size_t len)
 {
 	struct feed *f = ctx;
-	cJSON *json = cJSON_ParseWithLength(text, len);
+	cJSON *json = kube_json_begin(f->json, text, len);
 
 	if (cJSON_IsObject(json))
 		put(f, json, len);
 	else
 		skip(f, "of a list", "", "no JSON object");
-	cJSON_Delete(json);
+	kube_json_end(f->json);
 }
 
 /* --- events of a watch -------------------------------------------------------------------------------------------- */
@@ -186,13 +190,13 @@ static void on_line(void *ctx, const char *text, size_t len)
 
 	if (f->faulted)
 		return;
-	json = cJSON_ParseWithLength(text, len);
+	json = kube_json_begin(f->json, text, len);
 	object = cJSON_GetObjectItemCaseSensitive(json, "object");
 	if (cJSON_IsObject(object))
 		on_event(f, get_string(json, "type"), object, len);
 	else
 		skip(f, "event", "", "no JSON object");
-	cJSON_Delete(json);
+	kube_json_end(f->json);
 }
 
 /* --- transfers ---------------------------------------------------------------------------------------------------- */
@@ -326,9 +330,10 @@ static void step(struct feed *f, struct reflector_event *e)
 
 void feed_init(struct feed *f, enum object_kind kind, const struct kube_timing *timing,
 	       double (*random)(void *ctx), void *random_ctx, struct kube_session *session,
-	       CURLM *multi, struct kube_outbox *outbox, struct kube_stats *stats)
+	       CURLM *multi, struct kube_json *json, struct kube_outbox *outbox,
+	       struct kube_stats *stats)
 {
-	*f = (struct feed){.outbox = outbox, .stats = stats, .untold = true};
+	*f = (struct feed){.json = json, .outbox = outbox, .stats = stats, .untold = true};
 	reflector_init(&f->reflector, kind, timing, random, random_ctx);
 	transfer_init(&f->transfer, session, multi, &hooks, f);
 }

@@ -3,6 +3,7 @@
 #ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_KUBE_FEED_H
 #define EVENKEEL_AGGREGATOR_EDGE_KUBE_KUBE_FEED_H
 
+#include "aggregator/edge/kube/kube_json.h"
 #include "aggregator/edge/kube/kube_outbox.h"
 #include "aggregator/edge/kube/kube_transfer.h"
 #include "aggregator/edge/kube/reflector.h"
@@ -10,7 +11,8 @@
 
 struct feed {
 	/* fixed after init */
-	struct kube_outbox *outbox; /* borrowed, as is stats */
+	struct kube_json *json; /* borrowed, as are all here */
+	struct kube_outbox *outbox;
 	struct kube_stats *stats;
 
 	struct reflector reflector;
@@ -25,7 +27,8 @@ struct feed {
 
 void feed_init(struct feed *f, enum object_kind kind, const struct kube_timing *timing,
 	       double (*random)(void *ctx), void *random_ctx, struct kube_session *session,
-	       CURLM *multi, struct kube_outbox *outbox, struct kube_stats *stats);
+	       CURLM *multi, struct kube_json *json, struct kube_outbox *outbox,
+	       struct kube_stats *stats);
 void feed_fini(struct feed *f);
 /* What discovery found: SERVED with its apiVersion, UNSERVED, or UNDISCOVERED with the status. */
 void feed_discovered(struct feed *f, enum reflector_event_type type, const char *api_version,

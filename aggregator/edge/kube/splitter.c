@@ -67,28 +67,30 @@ void splitter_fini(struct splitter *s)
 
 /* --- where a value ends ------------------------------------------------------------------------------------------- */
 
-/* Behind the quote that ends the string, or NULL. Each byte is looked at twice at most, however many escapes there are. */
+/* Whether what follows is escaped: the bytes before it end with an odd number of backslashes. */
+static bool ends_escaping(const char *from, const char *to)
+{
+	const char *p = to;
+
+	while (p > from && p[-1] == '\\')
+		p--;
+	return (to - p) % 2 == 1;
+}
+
+/* Behind the quote that ends the string, or NULL. A run of backslashes is looked at once, however far a quote is. */
 static const char *scan_string(struct splitter_scan *s, const char *p, const char *end)
 {
-	const char *quote = NULL, *escape;
+	const char *quote;
 
-	if (s->escaped && p < end) {
-		p++;
-		s->escaped = false;
+	p += s->escaped;
+	while ((quote = memchr(p, '"', (size_t)(end - p))) != NULL) {
+		if (!ends_escaping(p, quote)) {
+			s->escaped = false;
+			return quote + 1;
+		}
+		p = quote + 1;
 	}
-	while (p < end) {
-		if (!quote || quote < p)
-			quote = memchr(p, '"', (size_t)(end - p));
-		if (!quote)
-			quote = end;
-		escape = memchr(p, '\\', (size_t)(quote - p));
-		if (!escape)
-			return quote < end ? quote + 1 : NULL;
-		s->escaped = escape + 1 == end;
-		if (s->escaped)
-			return NULL;
-		p = escape + 2;
-	}
+	s->escaped = ends_escaping(p, end);
 	return NULL;
 }
 
