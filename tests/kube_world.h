@@ -10,7 +10,7 @@
 enum {
 	WORLD_NODES = 100,
 	/* Pods of all workloads, each of which fits; one more stays without a node, and one has ended. */
-	WORLD_PODS = 384,
+	WORLD_PODS = 386,
 };
 
 /* All nodes and workloads; their controllers and the scheduler do the rest. */

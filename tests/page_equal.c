@@ -48,7 +48,7 @@ static_assert(sizeof(struct page_pod) == 376 && sizeof(struct node_page) == 1592
 
 static bool same(double a, double b)
 {
-	return (isnan(a) && isnan(b)) || memcmp(&a, &b, sizeof(a)) == 0;
+	return (isnan(a) && isnan(b)) || (a == b && !signbit(a) == !signbit(b));
 }
 
 static void same_stats(const char *where, const struct window_stats *a,
@@ -139,10 +139,11 @@ static void same_container(const struct page_container *a, const struct page_con
 
 static void same_peaks(const char *where, const struct pod_peaks *a, const struct pod_peaks *b)
 {
-	if (!a != !b)
-		fail_msg("%s: peaks on one side", where);
-	if (!a)
+	if (!a || !b) {
+		if (a || b)
+			fail_msg("%s: peaks on one side", where);
 		return;
+	}
 	SAME(newest);
 	for (int i = 0; i < PEAK_HOURS; i++) {
 		SAME_NUMBER(cpu_milli[i]);

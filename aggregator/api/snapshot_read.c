@@ -7,7 +7,6 @@
  * Nothing here looks at a clock: the moment of a dump is in the dump.
  */
 #include <errno.h>
-#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,177 +68,6 @@ void snapshot_saw_time(int64_t *newest_ns, int64_t unix_ns)
 {
 	if (unix_ns > *newest_ns)
 		*newest_ns = unix_ns;
-}
-
-/* --- objects ---------------------------------------------------------------------------------------------------- */
-
-static const char *text_of(const cJSON *object, const char *member)
-{
-	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, member));
-
-	return text ? text : "";
-}
-
-static void see_time(struct snapshot *s, const cJSON *object, const char *member)
-{
-	int64_t ns;
-
-	if (timefmt_parse(text_of(object, member), &ns, NULL) == 0)
-		snapshot_saw_time(&s->object_ns, ns);
-}
-
-static void see_times(struct snapshot *s, const cJSON *item)
-{
-	const cJSON *status = cJSON_GetObjectItemCaseSensitive(item, "status"), *condition;
-	const cJSON *conditions = cJSON_GetObjectItemCaseSensitive(status, "conditions");
-
-	see_time(s, cJSON_GetObjectItemCaseSensitive(item, "metadata"), "creationTimestamp");
-	see_time(s, status, "startTime");
-	cJSON_ArrayForEach(condition, conditions)
-	{
-		see_time(s, condition, "lastHeartbeatTime");
-		see_time(s, condition, "lastTransitionTime");
-	}
-}
-
-/* "Pod default/web", "Node a", as far as it says. */
-static void name_object(const char *kind, const char *namespace, const char *name, char out[160])
-{
-	snprintf(out, 160, "%.40s %.50s%s%.63s", kind, namespace, *namespace ? "/" : "",
-		 *name ? name : "without a name");
-}
-
-static void skip_object(struct snapshot *s, enum object_kind kind, const char *file,
-			const char *object, const char *field, const char *why)
-{
-	struct model_source *source = &s->sources[kind];
-
-	source->skipped++;
-	snprintf(source->skipped_last, sizeof(source->skipped_last), "%s: %s%s%s", object, field,
-		 *field ? ": " : "", why);
-	snapshot_note(s, true, "%s: skipped %s: %s%s%s", file, object, field, *field ? ": " : "",
-		      why);
-}
-
-/* Whether both say the same. */
-static bool are_equal(const struct object *a, const struct object *b)
-{
-	struct buf x = BUF_INIT, y = BUF_INIT;
-	bool equal;
-
-	object_write(a, &x);
-	object_write(b, &y);
-	equal = x.len == y.len && memcmp(x.data, y.data, x.len) == 0;
-	buf_fini(&x);
-	buf_fini(&y);
-	return equal;
-}
-
-/* Takes the object over. */
-static void put(struct snapshot *s, const char *file, struct object *o)
-{
-	const struct object *there = model_find(s->model, o->kind, o->namespace, o->name);
-	char name[160];
-
-	if (!there) {
-		s->objects++;
-		model_put(s->model, o);
-		return;
-	}
-	if (!are_equal(there, o)) {
-		name_object(object_kind_name(o->kind), o->namespace, o->name, name);
-		skip_object(s, o->kind, file, name, "", "it is there twice, and the first counts");
-	}
-	object_drop(o);
-}
-
-static void pass_over(struct snapshot *s, const char *kind)
-{
-	size_t len = strlen(s->unused_kinds);
-
-	s->unused++;
-	if (*kind && !strstr(s->unused_kinds, kind) &&
-	    len + strlen(kind) + 3 < sizeof(s->unused_kinds))
-		snprintf(s->unused_kinds + len, sizeof(s->unused_kinds) - len, "%s%s",
-			 len ? ", " : "", kind);
-}
-
-/* Of several versions the last by name, so that the order of items does not matter. A Snapshot tells it in its sources. */
-static void see_kind(struct snapshot *s, enum object_kind kind, const char *version)
-{
-	struct model_source *source = &s->sources[kind];
-
-	s->seen[kind] = true;
-	if (strcmp(version, source->api_version) > 0)
-		snprintf(source->api_version, sizeof(source->api_version), "%s", version);
-}
-
-static int add_object(struct snapshot *s, const struct snapshot_text *t, const char *version,
-		      const char *kind_name, cJSON *item)
-{
-	const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(item, "metadata");
-	char field[OBJECT_FIELD_MAX] = "", name[160];
-	struct reason why = {""};
-	enum object_kind kind;
-	struct object *o;
-
-	if (!*kind_name)
-		return snapshot_text_fail(t, "nothing says of what kind this object is");
-	if (object_kind_find(version, kind_name, &kind)) {
-		if (s->own)
-			return snapshot_text_fail(t, "a Snapshot holds no %.64s (%.64s)", kind_name,
-						  version);
-		pass_over(s, kind_name);
-		return 0;
-	}
-	if (!s->own)
-		see_kind(s, kind, version);
-	see_times(s, item);
-	if (*version && !*text_of(item, "apiVersion")) {
-		cJSON_DeleteItemFromObjectCaseSensitive(item, "apiVersion");
-		cJSON_AddStringToObject(item, "apiVersion", version);
-	}
-	if (object_read(kind, item, &o, field, &why)) {
-		name_object(kind_name, text_of(metadata, "namespace"), text_of(metadata, "name"),
-			    name);
-		skip_object(s, kind, t->name, name, field, why.text);
-		return 0;
-	}
-	put(s, t->name, o);
-	return 0;
-}
-
-/* Items of a typed list need not say what they are. */
-static int read_item(struct snapshot *s, struct snapshot_text *t, const char *version,
-		     const char *kind)
-{
-	const struct snapshot_text before = *t;
-	const char *own_kind, *own_version;
-	cJSON *item;
-	int rc;
-
-	if (snapshot_text_parse(t, &item))
-		return -EINVAL;
-	own_kind = text_of(item, "kind");
-	own_version = text_of(item, "apiVersion");
-	if (!cJSON_IsObject(item))
-		rc = snapshot_text_fail(&before, "must be an object of Kubernetes");
-	else
-		rc = add_object(s, &before, *own_kind ? own_version : version,
-				*own_kind ? own_kind : kind, item);
-	cJSON_Delete(item);
-	return rc;
-}
-
-static int read_items(struct snapshot *s, struct snapshot_text *t, const char *version,
-		      const char *kind)
-{
-	bool first = true;
-	int rc = snapshot_text_open(t, '[');
-
-	while (rc == 0 && (rc = snapshot_text_item(t, &first)) == 1)
-		rc = read_item(s, t, version, kind);
-	return rc;
 }
 
 /* --- documents -------------------------------------------------------------------------------------------------- */
@@ -350,24 +178,25 @@ static int read_source(struct snapshot *s, const struct snapshot_text *t, size_t
 	struct model_source source = {.state = SOURCE_NONE};
 	enum object_kind kind;
 
-	if (find_kind(text_of(item, "kind"), &kind))
+	if (find_kind(snapshot_member(item, "kind"), &kind))
 		return snapshot_text_fail(t,
 					  "sources[%zu].kind: there is no such kind as \"%.64s\"",
-					  index, text_of(item, "kind"));
-	if (find_state(text_of(item, "state"), &source.state))
+					  index, snapshot_member(item, "kind"));
+	if (find_state(snapshot_member(item, "state"), &source.state))
 		return snapshot_text_fail(t,
 					  "sources[%zu].state: there is no such state as \"%.64s\"",
-					  index, text_of(item, "state"));
-	if (timefmt_parse(text_of(item, "changed"), &source.changed_ns, NULL))
+					  index, snapshot_member(item, "state"));
+	if (timefmt_parse(snapshot_member(item, "changed"), &source.changed_ns, NULL))
 		return snapshot_text_fail(t, "sources[%zu].changed: must be a time", index);
 	if (source.state == SOURCE_SYNCED)
 		source.state = SOURCE_SNAPSHOT;
 	if (cJSON_IsNumber(skipped) && skipped->valuedouble >= 0 && skipped->valuedouble < 1e15)
 		source.skipped = (uint64_t)skipped->valuedouble;
-	snprintf(source.api_version, sizeof(source.api_version), "%s", text_of(item, "apiVersion"));
-	snprintf(source.message, sizeof(source.message), "%s", text_of(item, "message"));
+	snprintf(source.api_version, sizeof(source.api_version), "%s",
+		 snapshot_member(item, "apiVersion"));
+	snprintf(source.message, sizeof(source.message), "%s", snapshot_member(item, "message"));
 	snprintf(source.skipped_last, sizeof(source.skipped_last), "%s",
-		 text_of(item, "skippedLast"));
+		 snapshot_member(item, "skippedLast"));
 	s->sources[kind] = source;
 	return 0;
 }
@@ -435,7 +264,7 @@ static int read_snapshot(struct snapshot *s, const struct document *d)
 	if (!rc && !inner.items.at)
 		rc = snapshot_text_fail(&inner.whole, "list.items: is missing");
 	if (!rc)
-		rc = read_items(s, &inner.items, "", "");
+		rc = snapshot_read_items(s, &inner.items, "", "");
 	document_fini(&inner);
 	return rc ? rc : snapshot_read_usage(s, &usage, "usage.");
 }
@@ -449,7 +278,7 @@ static int refuse(const struct document *d)
 
 	if (d->error)
 		return snapshot_text_fail(t, "this is an aggregator's error: %.200s",
-					  text_of(d->error, "message"));
+					  snapshot_member(d->error, "message"));
 	if (strcmp(d->kind, "Usage") == 0)
 		return snapshot_text_fail(t, "this is a Usage object: give it with --usage, and "
 					     "the cluster's objects as the snapshot");
@@ -502,9 +331,9 @@ static int read_document(struct snapshot *s, struct snapshot_text *t)
 		rc = read_snapshot(s, &d);
 	} else if (is_list(d.kind) && d.items.at) {
 		name_items(d.kind, kind);
-		rc = read_items(s, &d.items, d.version, kind);
+		rc = snapshot_read_items(s, &d.items, d.version, kind);
 	} else {
-		rc = read_item(s, &single, "", "");
+		rc = snapshot_read_item(s, &single, "", "");
 	}
 free_document:
 	document_fini(&d);
@@ -550,46 +379,62 @@ int snapshot_add(struct snapshot *s, const char *name, const char *text, size_t 
 	return rc;
 }
 
+/* The document at hand; *t is behind it then. */
+static int read_measurements(struct snapshot *s, struct snapshot_text *t)
+{
+	struct document d;
+	cJSON *doc = NULL;
+	int rc = look_through(&d, t);
+
+	if (rc)
+		goto free_document;
+	if (strcmp(d.kind, "Usage") == 0) {
+		rc = snapshot_read_usage(s, &d.whole, "");
+	} else if (d.error) {
+		rc = refuse(&d);
+	} else if (*d.kind) {
+		bool own = strcmp(d.kind, "Snapshot") == 0;
+
+		rc = snapshot_text_fail(
+			&d.whole,
+			"this is a %s; --usage takes a Usage object, or an answer of "
+			"/watcher%s",
+			d.kind, own ? "; give it as the snapshot" : "");
+	} else {
+		struct snapshot_text whole = d.whole;
+
+		rc = snapshot_text_parse(&whole, &doc);
+		if (!rc)
+			rc = snapshot_read_watcher(s, &d.whole, doc);
+	}
+free_document:
+	cJSON_Delete(doc);
+	document_fini(&d);
+	return rc;
+}
+
 int snapshot_add_usage(struct snapshot *s, const char *name, const char *text, size_t len,
 		       struct reason *reason)
 {
 	struct snapshot_text t = {name, text, text, text + len, reason};
 	struct buf json = BUF_INIT;
-	struct document d = {.kind = ""};
-	cJSON *doc = NULL;
-	int rc = as_json(&t, &json);
+	int rc;
 
 	snprintf(s->usage_name, sizeof(s->usage_name), "%s", name);
-	if (!rc && s->own) {
+	if (s->own) {
 		reason_set(reason, "%s: a Snapshot has measurements of its own; give it alone",
 			   name);
-		rc = -EINVAL;
+		return -EINVAL;
 	}
+	rc = as_json(&t, &json);
 	if (!rc && !snapshot_text_more(&t)) {
 		reason_set(reason, "%s: there is nothing in it", name);
 		rc = -EINVAL;
 	}
 	if (!rc)
-		rc = look_through(&d, &t);
-	if (!rc && strcmp(d.kind, "Usage") == 0)
-		rc = snapshot_read_usage(s, &d.whole, "");
-	else if (!rc && d.error)
-		rc = refuse(&d);
-	else if (!rc && *d.kind)
-		rc = snapshot_text_fail(&d.whole,
-					"this is a %s; --usage takes a Usage object, or "
-					"an answer of /watcher%s",
-					d.kind,
-					strcmp(d.kind, "Snapshot") ? ""
-								   : "; give it as the snapshot");
-	else if (!rc && !snapshot_text_parse(&d.whole, &doc))
-		rc = snapshot_read_watcher(s, &d.whole, doc);
-	else if (!rc)
-		rc = -EINVAL;
+		rc = read_measurements(s, &t);
 	if (!rc && snapshot_text_more(&t))
 		rc = snapshot_text_fail(&t, "there is more behind the measurements");
-	cJSON_Delete(doc);
-	document_fini(&d);
 	buf_fini(&json);
 	return rc;
 }

@@ -48,6 +48,22 @@ void snapshot_note(struct snapshot *s, bool skipped, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void snapshot_saw_time(int64_t *newest_ns, int64_t unix_ns);
 
+/* The text of a member, "" where there is none. */
+static inline const char *snapshot_member(const cJSON *object, const char *member)
+{
+	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, member));
+
+	return text ? text : "";
+}
+
+/* --- snapshot_objects.c */
+
+/* The list at hand, of items that need not say what they are where version and kind do. */
+int snapshot_read_items(struct snapshot *s, struct snapshot_text *t, const char *version,
+			const char *kind);
+int snapshot_read_item(struct snapshot *s, struct snapshot_text *t, const char *version,
+		       const char *kind);
+
 /* --- snapshot_usage.c */
 
 /* The object {"apiVersion","kind":"Usage","time","nodes","pods"} at hand; path is where it stands ("" or "usage."). */

@@ -234,9 +234,8 @@ static void test_watch_is_expired(void **state)
 	cJSON_Delete(kube_testbed_expect_state(bed, ALL, "pods", "stale"));
 	patch("/api/v1/nodes/node-011", "{\"metadata\":{\"labels\":{\"behind\":\"your-back\"}}}");
 	kube_world_make_node(bed->plane, WORLD_NODES);
-	remove_object("/apis/apps/v1/namespaces/shop/statefulsets/cache?propagationPolicy=Orphan");
-	remove_object("/api/v1/namespaces/shop/pods/cache-0");
-	remove_object("/api/v1/namespaces/shop/pods/cache-1");
+	remove_object("/api/v1/namespaces/shop/pods/chosen-1");
+	remove_object("/api/v1/namespaces/shop/pods/chosen-2");
 	bound = bound + 1 - 2; /* the daemon on the new node */
 	control_plane_compact(bed->plane);
 	control_plane_start_api(bed->plane, 0, false);

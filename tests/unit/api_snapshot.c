@@ -204,7 +204,7 @@ static void test_parts_in_any_order(void **state)
 	(void)state;
 	for (int reversed = 0; reversed < 2; reversed++) {
 		cJSON *json = parse(text);
-		int64_t now_ns;
+		int64_t now_ns = 0;
 
 		if (reversed) {
 			reverse((cJSON *)api_fixture_at(json, "list.items"));
@@ -233,9 +233,10 @@ static void test_forms_of_a_dump(void **state)
 	char *usage = member_text(json, "usage"), *list = member_text(json, "list");
 	char *yaml = mem_printf("# a comment\n%s", list), *bom = mem_printf("\xEF\xBB\xBF%s", list);
 	struct buf documents = BUF_INIT;
-	int64_t now_ns;
+	int64_t now_ns = 0;
 
 	(void)state;
+	buf_add_str(&documents, "\n");
 	cJSON_ArrayForEach(item, items)
 	{
 		char *printed = cJSON_Print(item);
@@ -265,7 +266,7 @@ static void test_typed_list(void **state)
 				   "\"kind\":\"PodList\","
 				   "\"apiVersion\":\"v1\"}";
 	struct api_fixture f;
-	int64_t now_ns;
+	int64_t now_ns = 0;
 
 	(void)state;
 	api_fixture_open(&f, read_view(list, NULL, &now_ns));
@@ -294,7 +295,7 @@ static void test_newest_time(void **state)
 	static const char usage[] = "{\"apiVersion\":\"evenkeel.io/"
 				    "v1\",\"kind\":\"Usage\",\"time\":\"2025-01-01T00:00:00Z\","
 				    "\"nodes\":[],\"pods\":[]}";
-	int64_t now_ns;
+	int64_t now_ns = 0;
 
 	(void)state;
 	view_drop(read_view(dump, NULL, &now_ns));
@@ -319,7 +320,7 @@ static void test_own_watcher(void **state)
 	char *text = snapshot_of(view_hold(live)), *list, *answer;
 	cJSON *json = parse(text);
 	struct api_fixture a, b;
-	int64_t now_ns;
+	int64_t now_ns = 0;
 
 	(void)state;
 	api_fixture_open(&a, live);
