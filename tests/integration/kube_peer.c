@@ -662,16 +662,13 @@ static bool stands_still(void *ctx)
 	return before && still->before == before;
 }
 
-/* A list of more than the queue holds, and nobody takes any of it. */
-static void loop_that_is_behind_is_waited_for(void **state)
+enum { NODES_MANY = 512 * 100 };
+
+/* A list of more than the queue holds, and nobody takes any of it until the thread stands still. */
+static void start_and_fall_behind(struct scene *s)
 {
-	enum { NODES_MANY = 512 * 100 };
-	struct scene *s = *state;
-	struct buf body = BUF_INIT;
-	size_t taken = 0;
-	struct kube_batch *b;
-	bool ended = false;
 	struct stillness still = {.scene = s};
+	struct buf body = BUF_INIT;
 
 	buf_add_str(&body,
 		    "{\"kind\":\"NodeList\",\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[");
@@ -681,7 +678,18 @@ static void loop_that_is_behind_is_waited_for(void **state)
 	script(s, LIST, (struct peer_answer){.body = body.data});
 	start(s);
 	assert_true(await(stands_still, &still, AWAIT_SECONDS));
-	assert_true(atomic_load(&kube_stats_get(s->kube, OBJECT_NODE)->bytes) < body.len);
+	assert_true(still.before < body.len);
+	buf_fini(&body);
+}
+
+static void loop_that_is_behind_is_waited_for(void **state)
+{
+	struct scene *s = *state;
+	size_t taken = 0;
+	struct kube_batch *b;
+	bool ended = false;
+
+	start_and_fall_behind(s);
 	while (!ended) {
 		b = kube_take(s->kube);
 		for (size_t i = 0; b && i < b->count; i++)
@@ -692,7 +700,36 @@ static void loop_that_is_behind_is_waited_for(void **state)
 		kube_batch_free(b);
 	}
 	assert_int_equal(taken, NODES_MANY);
-	buf_fini(&body);
+}
+
+static void assert_stops_at_once(struct scene *s)
+{
+	int64_t begin_ns = clock_mono_ns();
+
+	kube_stop(s->kube);
+	s->kube = NULL;
+	assert_true(clock_mono_ns() - begin_ns < NS_PER_SEC);
+}
+
+static void stops_while_the_loop_is_behind(void **state)
+{
+	struct scene *s = *state;
+
+	start_and_fall_behind(s);
+	assert_stops_at_once(s);
+}
+
+/* All there is to wait for is a minute away or more. */
+static void stops_when_nothing_happens(void **state)
+{
+	struct scene *s = *state;
+
+	s->timing = *kube_timing_usual();
+	start(s);
+	assert_true(kube_peer_await(s->peer, "watch=1", OBJECT_KINDS));
+	for (int kind = 0; kind < OBJECT_KINDS; kind++)
+		assert_story(s, (enum object_kind)kind, "listing\nbegin\nend\nsynced\n");
+	assert_stops_at_once(s);
 }
 
 static void stops_within_a_second_whatever_it_does(void **state)
@@ -702,24 +739,19 @@ static void stops_within_a_second_whatever_it_does(void **state)
 
 	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
 		size_t seen = kube_peer_count(s->peer, states[i]);
-		int64_t begin_ns;
 
 		/* The answer never comes. */
 		script(s, states[i], (struct peer_answer){.body = "{", .then = PEER_HOLD});
 		start(s);
 		assert_true(kube_peer_await(s->peer, states[i], seen + 1));
-		begin_ns = clock_mono_ns();
-		kube_stop(s->kube);
-		assert_true(clock_mono_ns() - begin_ns < NS_PER_SEC);
-		s->kube = NULL;
+		assert_stops_at_once(s);
 	}
 	/* Nor does it wait for a pause to end. */
 	s->timing = *kube_timing_usual();
 	kube_peer_refuse(s->peer, true);
 	start(s);
 	assert_message(s, OBJECT_NODE, "cannot be reached");
-	kube_stop(s->kube);
-	s->kube = NULL;
+	assert_stops_at_once(s);
 	kube_peer_refuse(s->peer, false);
 }
 
@@ -763,6 +795,8 @@ int main(void)
 		SCENE(watch_that_nobody_ends_is_cut),
 		SCENE(loop_that_is_behind_is_waited_for),
 		SCENE(stops_within_a_second_whatever_it_does),
+		SCENE(stops_while_the_loop_is_behind),
+		SCENE(stops_when_nothing_happens),
 		SCENE(api_that_is_not_there_yet_is_waited_for),
 	};
 

@@ -196,6 +196,7 @@ static void failure_leaves_open_what_depends_on_it(void **state)
 	discover(&d, server, &asked);
 	assert_served(&d, OBJECT_NODE, "v1");
 	assert_fault(&d, OBJECT_POD_DISRUPTION_BUDGET, 503);
+	assert_null(strstr(asked.data, "policy/v1beta1"));
 	assert_fault(&d, OBJECT_REPLICA_SET, 0);
 	/* It went away between two answers. */
 	assert_unserved(&d, OBJECT_JOB);
