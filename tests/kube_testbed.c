@@ -253,8 +253,10 @@ void kube_testbed_expect(struct kube_testbed *s, int i, size_t bound)
 {
 	struct expected e = {s, i, bound, BUF_INIT};
 
-	if (!await(is_told, &e, TELL_SECONDS))
+	if (!await(is_told, &e, s->lost ? 0 : TELL_SECONDS)) {
+		s->lost = true;
 		fail_msg("%s", e.why.data);
+	}
 	buf_fini(&e.why);
 }
 
@@ -286,14 +288,15 @@ static bool is_in_state(void *ctx)
 	return state && strcmp(state, e->state) == 0;
 }
 
-cJSON *kube_testbed_expect_state(const struct kube_testbed *s, int i, const char *resource,
+cJSON *kube_testbed_expect_state(struct kube_testbed *s, int i, const char *resource,
 				 const char *state)
 {
 	struct expected_state e = {s, i, resource, state, NULL};
 
-	if (!await(is_in_state, &e, STATE_SECONDS)) {
+	if (!await(is_in_state, &e, s->lost ? 0 : STATE_SECONDS)) {
 		char *found = e.found ? cJSON_PrintUnformatted(e.found) : NULL;
 
+		s->lost = true;
 		fail_msg("%s is not %s, but %s", resource, state, found ? found : "not told of");
 	}
 	return e.found;

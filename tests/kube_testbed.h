@@ -24,6 +24,7 @@ struct kube_testbed {
 	char *folder; /* key and logs */
 	char *key_path;
 	struct kube_aggregator aggregators[KUBE_AGGREGATORS];
+	bool lost; /* something expected did not come: what is expected after it is not waited for */
 };
 
 /*
@@ -54,7 +55,7 @@ void kube_testbed_expect(struct kube_testbed *s, int i, size_t bound);
  * Awaits a state of a resource ("poddisruptionbudgets", "forbidden") and returns what /v1/status tells of the resource
  * then; the caller deletes it.
  */
-cJSON *kube_testbed_expect_state(const struct kube_testbed *s, int i, const char *resource,
+cJSON *kube_testbed_expect_state(struct kube_testbed *s, int i, const char *resource,
 				 const char *state);
 
 #endif
