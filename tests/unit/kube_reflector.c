@@ -360,8 +360,18 @@ static void forbidden_kind_names_the_rule_that_is_missing(void **state)
 	     PAGE(0, "9", NULL,
 		  "end; synced; GET /apis/policy/v1/poddisruptionbudgets?watch=1&"
 		  "allowWatchBookmarks=true&resourceVersion=9&timeoutSeconds=450"));
-	TELL(OBJECT_NODE, SYNCED,
-	     FAULT(9, 403, "no",
+}
+
+/* Three refusals may be those of a server that does not know its roles yet; the fourth is believed. */
+static void what_was_allowed_is_asked_for_again_before_it_is_forbidden(void **state)
+{
+	(void)state;
+	TELL(OBJECT_NODE, SYNCED, FAULT(9, 403, "no", "stale: the API answers 403: no; wait 1.2"),
+	     TIME(1.2, WATCH("100")), OPENED(0, "synced"),
+	     FAULT(9, 403, "no", "stale: the API answers 403: no; wait 2.4"),
+	     TIME(2.4, WATCH("100")), FAULT(0, 403, "no", "wait 4.8"), TIME(4.8, WATCH("100")),
+	     FAULT(0, 403, "no", "wait 9.6"), TIME(9.6, WATCH("100")),
+	     FAULT(0, 403, "no",
 		   "forbidden: the RBAC rule apiGroups: [\"\"], resources: [\"nodes\"], verbs: "
 		   "[get, list, watch] is missing (no); wait 60.0"),
 	     TIME(60, "GET " NODES "resourceVersion=100"), OPENED(0, "begin"),
@@ -542,6 +552,7 @@ int main(void)
 		cmocka_unit_test(cut_watch_is_opened_at_once),
 		cmocka_unit_test(watch_that_ends_at_once_is_an_error),
 		cmocka_unit_test(forbidden_kind_names_the_rule_that_is_missing),
+		cmocka_unit_test(what_was_allowed_is_asked_for_again_before_it_is_forbidden),
 		cmocka_unit_test(credentials_are_renewed_once_before_waiting),
 		cmocka_unit_test(absent_kind_is_cleared_and_comes_back),
 		cmocka_unit_test(what_discovery_cannot_tell_is_said),

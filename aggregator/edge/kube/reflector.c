@@ -27,7 +27,7 @@
 #include "shared/clock.h"
 #include "shared/mem.h"
 
-enum { PAGE_LIMIT = 500, REWATCHES_MAX = 3 };
+enum { PAGE_LIMIT = 500, REWATCHES_MAX = 3, REFUSALS_DOUBTED = 3 };
 
 #define POD_SELECTOR "status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed"
 
@@ -268,6 +268,18 @@ static void on_no_answer(struct reflector *r, const struct reflector_event *e,
 	pause_backed_off(r, current(r), e);
 }
 
+/* An API server that just started refuses what it allowed, until it knows its roles: one that was allowed asks again. */
+static void on_forbidden(struct reflector *r, const struct reflector_event *e)
+{
+	if (r->synced && r->refusals++ < REFUSALS_DOUBTED) {
+		say_trouble(r, e->status);
+		pause_backed_off(r, current(r), e);
+		return;
+	}
+	say_forbidden(r, e->status);
+	pause_for(r, REFLECTOR_LISTING, r->timing->forbidden_ns, e->now_ns);
+}
+
 static void on_fault(struct reflector *r, const struct reflector_event *e,
 		     struct reflector_update *u)
 {
@@ -282,8 +294,7 @@ static void on_fault(struct reflector *r, const struct reflector_event *e,
 	} else if (s->code == 401) {
 		on_unauthorized(r, e, u);
 	} else if (s->code == 403) {
-		say_forbidden(r, s);
-		pause_for(r, REFLECTOR_LISTING, r->timing->forbidden_ns, e->now_ns);
+		on_forbidden(r, e);
 	} else if (s->code == 404) {
 		say_trouble(r, s);
 		move(r, REFLECTOR_UNKNOWN);
@@ -349,6 +360,7 @@ static void on_opened(struct reflector *r, const struct reflector_event *e,
 		      struct reflector_update *u)
 {
 	r->renewed = false;
+	r->refusals = 0;
 	if (r->state == REFLECTOR_LISTING) {
 		u->replace_begin = !r->continue_token;
 		r->told = true;

@@ -64,6 +64,7 @@ struct reflector {
 	bool synced; /* there was a complete list */
 	bool told; /* objects were told: there is something to clear */
 	bool renewed; /* the credentials, and nothing worked since */
+	int refusals; /* 403 in a row since something worked */
 	int rewatches; /* without success, after errors of the server */
 	int64_t opened_ns; /* monotonic; of the watch */
 	uint64_t watch_events;
