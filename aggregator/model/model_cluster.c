@@ -19,7 +19,7 @@
 
 struct object_table *object_table_new(size_t count, uint64_t generation)
 {
-	struct object_table *t = mem_alloc(sizeof(*t) + count * sizeof(t->of[0]));
+	struct object_table *t = mem_alloc(sizeof(*t) + count * sizeof(struct object *));
 
 	atomic_init(&t->users, 1);
 	t->generation = generation;
@@ -69,7 +69,7 @@ static struct object_table *merge_table(const struct model_kind *k, uint64_t gen
 	while (at < old->count)
 		t->of[count++] = object_hold(old->of[at++]);
 	t->count = count;
-	return mem_realloc(t, sizeof(*t) + count * sizeof(t->of[0]));
+	return mem_realloc(t, sizeof(*t) + count * sizeof(struct object *));
 }
 
 void model_kind_settle(struct model *m, enum object_kind kind)
@@ -255,7 +255,7 @@ const struct object *cluster_find(const struct cluster *c, enum object_kind kind
 	const struct object key = {.kind = kind, .namespace = namespace, .name = name};
 	const struct object_table *t = c->tables[kind];
 	struct object *const *found =
-		bsearch(&key, t->of, t->count, sizeof(t->of[0]), compare_pointed);
+		bsearch(&key, t->of, t->count, sizeof(struct object *), compare_pointed);
 
 	if (found)
 		return *found;

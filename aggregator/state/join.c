@@ -37,9 +37,10 @@ struct join {
 
 /* What is left of the lists of one join_view(). */
 struct walk {
-	struct node_page *const *page, *const *page_end;
-	struct model_node *const *model, *const *model_end;
-	struct slot *slot, *slot_end;
+	struct node_page *const *page;
+	struct model_node *const *model;
+	struct slot *slot;
+	size_t pages, models, slots;
 };
 
 struct join *join_new(void)
@@ -67,36 +68,48 @@ static bool is_same(const struct walk *w)
 {
 	const struct slot *s = w->slot;
 
-	if (s == w->slot_end || (!s->page && w->page < w->page_end) ||
-	    (!s->model && w->model < w->model_end))
-		return false;
-	return (w->page < w->page_end ? *w->page : NULL) == s->page &&
-	       (w->model < w->model_end ? *w->model : NULL) == s->model;
+	return w->slots && (w->pages ? *w->page : NULL) == s->page &&
+	       (w->models ? *w->model : NULL) == s->model;
 }
 
-/* Takes the page and the node of the first name there is off the lists; one of both may be NULL. */
-static void take_next(struct walk *w, struct node_page **page, struct model_node **model)
+static struct node_page *take_page(struct walk *w)
 {
-	int order = 0;
+	w->pages--;
+	return *w->page++;
+}
 
-	if (w->page == w->page_end)
-		order = 1;
-	else if (w->model == w->model_end)
-		order = -1;
-	else
+static struct model_node *take_model(struct walk *w)
+{
+	w->models--;
+	return *w->model++;
+}
+
+static struct slot *take_slot(struct walk *w)
+{
+	w->slots--;
+	return w->slot++;
+}
+
+/* Takes the page and the node of the first name there is off the lists, and returns the name; one of both may be NULL. */
+static const char *take_next(struct walk *w, struct node_page **page, struct model_node **model)
+{
+	int order = w->pages ? -1 : 1;
+
+	if (w->pages && w->models)
 		order = strcmp((*w->page)->name, (*w->model)->name);
-	*page = order <= 0 ? *w->page++ : NULL;
-	*model = order >= 0 ? *w->model++ : NULL;
+	*page = order <= 0 ? take_page(w) : NULL;
+	*model = order >= 0 ? take_model(w) : NULL;
+	return order <= 0 ? (*page)->name : (*model)->name;
 }
 
 /* The old slot of that name, off the list, or NULL; those before it are of nodes that are gone. */
-static struct slot *take_slot(struct join *j, struct walk *w, const char *name)
+static struct slot *find_slot(struct join *j, struct walk *w, const char *name)
 {
 	int order = -1;
 
-	while (w->slot < w->slot_end && (order = strcmp(w->slot->node->name, name)) < 0)
-		owners_subtract(j->owners, &w->slot++->shares);
-	return w->slot < w->slot_end && order == 0 ? w->slot++ : NULL;
+	while (w->slots && (order = strcmp(w->slot->node->name, name)) < 0)
+		owners_subtract(j->owners, &take_slot(w)->shares);
+	return w->slots && order == 0 ? take_slot(w) : NULL;
 }
 
 static void make_slot(struct join *j, struct slot *old, struct node_page *page,
@@ -124,29 +137,31 @@ static void next_slot(struct join *j, struct walk *w, struct slot *now)
 {
 	struct node_page *page;
 	struct model_node *model;
+	const char *name;
 
 	if (is_same(w)) {
-		w->page += w->slot->page != NULL;
-		w->model += w->slot->model != NULL;
-		*now = *w->slot++;
+		*now = *take_slot(w);
+		if (w->pages && now->page)
+			take_page(w);
+		if (w->models && now->model)
+			take_model(w);
 		view_node_hold(now->node);
 		return;
 	}
-	take_next(w, &page, &model);
-	make_slot(j, take_slot(j, w, page ? page->name : model->name), page, model, now);
+	name = take_next(w, &page, &model);
+	make_slot(j, find_slot(j, w, name), page, model, now);
 }
 
 /* The slots as they are now, in place of those before; each node is held once more than before. */
 static void walk(struct join *j, struct walk *w)
 {
-	size_t room = (size_t)(w->page_end - w->page) + (size_t)(w->model_end - w->model);
-	struct slot *slots = mem_alloc((room + 1) * sizeof(*slots));
+	struct slot *slots = mem_alloc((w->pages + w->models + 1) * sizeof(*slots));
 	size_t count = 0;
 
-	while (w->page < w->page_end || w->model < w->model_end)
+	while (w->pages || w->models)
 		next_slot(j, w, &slots[count++]);
-	while (w->slot < w->slot_end)
-		owners_subtract(j->owners, &w->slot++->shares);
+	while (w->slots)
+		owners_subtract(j->owners, &take_slot(w)->shares);
 	free(j->slots);
 	j->slots = slots;
 	j->count = count;
@@ -155,14 +170,13 @@ static void walk(struct join *j, struct walk *w)
 struct view *join_view(struct join *j, struct node_page *const *pages, size_t page_count,
 		       struct cluster *cluster, int64_t now_ns)
 {
-	struct model_node *const *models = cluster ? cluster->nodes : NULL;
 	struct walk w = {
 		.page = pages,
-		.page_end = pages ? pages + page_count : NULL,
-		.model = models,
-		.model_end = cluster ? models + cluster->node_count : NULL,
+		.pages = page_count,
+		.model = cluster ? cluster->nodes : NULL,
+		.models = cluster ? cluster->node_count : 0,
 		.slot = j->slots,
-		.slot_end = j->slots ? j->slots + j->count : NULL,
+		.slots = j->count,
 	};
 	struct view_node **nodes;
 	struct view *v;

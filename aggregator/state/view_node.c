@@ -39,10 +39,15 @@ static void take_amounts(struct view_node *n)
 		amount(allocatable, capacity, RESOURCE_MEMORY, p->mem_allocatable_bytes);
 }
 
-static struct node_page *page_of_nobody(const struct model_node *model)
+/* A node that was never heard has a page that says nothing but its name. */
+static struct node_page *page_of(struct node_page *page, const struct model_node *model)
 {
-	const struct node_page empty = {.name = model->name};
+	struct node_page empty = {0};
 
+	if (page)
+		return page_hold(page);
+	assert(model);
+	empty.name = model->name;
 	return page_new(&empty);
 }
 
@@ -56,10 +61,9 @@ struct view_node *view_node_renew(const struct view_node *before, struct node_pa
 {
 	struct view_node *n = mem_zalloc(1, sizeof(*n));
 
-	assert(page || model);
 	assert(!page || !model || strcmp(page->name, model->name) == 0);
 	atomic_init(&n->users, 1);
-	n->page = page ? page_hold(page) : page_of_nobody(model);
+	n->page = page_of(page, model);
 	n->model = model ? model_node_hold(model) : NULL;
 	n->name = n->page->name;
 	take_amounts(n);
