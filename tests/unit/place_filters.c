@@ -68,7 +68,7 @@ static void put_nodes(void)
 
 #define ASK(amounts)                                                                               \
 	"'containers':[{'name':'c','resources':{'requests':{" amounts "},'limits':{" amounts "}}}" \
-											     "]"
+	"]"
 #define FIT "NodeResourcesFit"
 
 static void amounts_must_be_free(void **state)

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The cap of real use, on nodes of 4 CPUs and 8 GiB: a is measured with pods, b with none, c was never heard, d not for long. Nodes use
+ * 1 CPU +- 0.1 in all, so that beside nothing else a pod has 0.85 * 4 - 1 - 2.33 * 0.1 = 2.167 CPUs.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "shared/clock.h"
+#include "shared/mem.h"
+#include "tests/join_fixture.h"
+#include "tests/model_fixture.h"
+#include "tests/place_fixture.h"
+#include "tests/view_fixture.h"
+
+#define NOW VIEW_FIXTURE_NOW_NS
+#define GIB (1LL << 30)
+
+static struct place_fixture f;
+static struct node_page *pages[3]; /* of a, b, d */
+
+static int setup(void **state)
+{
+	(void)state;
+	place_fixture_init(&f);
+	place_fixture_node(&f, "a", "", "");
+	place_fixture_node(&f, "b", "", "");
+	place_fixture_node(&f, "c", "", "");
+	place_fixture_node(&f, "d", "", "");
+	memset(pages, 0, sizeof(pages));
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	place_fixture_fini(&f);
+	for (int i = 0; i < 3; i++)
+		page_drop(pages[i]);
+	return 0;
+}
+
+/* Its largest working set 2 GiB, and so long lost to neighbours. */
+static struct node_page *page_of(const char *name, int64_t age_seconds, struct page_pod *pods,
+				 size_t count, double contention)
+{
+	struct node_page from =
+		view_fixture_node(name, NOW - age_seconds * NS_PER_SEC, 3600, 1000, 100);
+
+	for (int w = 0; w < WINDOWS; w++) {
+		from.usage.windows[w].working_set_bytes = from.usage.windows[w].mem_bytes;
+		from.usage.windows[w].working_set_bytes.max = (double)(2 * GIB);
+		from.usage.windows[w].counts.pressure[CONTENTION_CPU] = contention;
+		from.usage.windows[w].counts.pressure[CONTENTION_MEMORY] = NAN;
+	}
+	from.pods = pods;
+	from.pod_count = count;
+	return page_new(&from);
+}
+
+static struct place *build(struct page_pod *pods, size_t count, double contention)
+{
+	struct node_page *heard[] = {pages[0] = page_of("a", 1, pods, count, 0),
+				     pages[1] = page_of("b", 1, NULL, 0, contention),
+				     pages[2] = page_of("d", 301, NULL, 0, 0)};
+	struct view *v = place_fixture_view(&f, heard, 3);
+	struct place_options o;
+
+	place_options_default(&o);
+	o.now_ns = NOW;
+	f.place = place_new(v, &o);
+	view_drop(v);
+	assert_true(place_cap_applies(f.place));
+	return f.place;
+}
+
+static void put_pending(const char *name, const char *cpu, const char *memory)
+{
+	model_put(f.model, model_fixture_pod(&(struct model_fixture_pod){
+				   .name = name, .cpu = cpu, .memory = memory}));
+}
+
+static struct page_pod measured(const char *pod, double cpu_milli)
+{
+	static char uid[4][32];
+	static int next;
+	char *own = uid[next++ % 4];
+
+	snprintf(own, sizeof(uid[0]), "uid-%s", pod);
+	return join_fixture_pod(own + 4, own, NOW - NS_PER_SEC, 900, cpu_milli, (double)GIB);
+}
+
+static void means_and_deviation_stay_below_the_cap(void **state)
+{
+	struct place *p;
+
+	(void)state;
+	put_pending("small", "2166m", "1Gi");
+	put_pending("large", "2168m", "1Gi");
+	/* 0.9 * 8 GiB - 2 GiB are 5324.8 MiB. */
+	put_pending("lean", "1m", "5324Mi");
+	put_pending("fat", "1m", "5325Mi");
+	p = build(NULL, 0, 0);
+	assert_string_equal(place_fixture_ask(p, "small", "b"), "fits");
+	assert_string_equal(place_fixture_ask(p, "large", "b"), "RealUseCap");
+	assert_string_equal(place_fixture_ask(p, "lean", "b"), "fits");
+	assert_string_equal(place_fixture_ask(p, "fat", "b"), "RealUseCap");
+}
+
+static void silent_and_contended_nodes_take_nothing(void **state)
+{
+	struct place *p;
+
+	(void)state;
+	put_pending("small", "1m", "1Mi");
+	put_pending("large", "3", "1Gi");
+	p = build(NULL, 0, 0.2);
+	assert_string_equal(place_fixture_ask(p, "small", "a"), "fits");
+	assert_string_equal(place_fixture_ask(p, "small", "b"), "NodeSilent");
+	assert_string_equal(place_fixture_ask(p, "large", "b"), "RealUseCap");
+	assert_string_equal(place_fixture_ask(p, "small", "c"), "NodeSilent");
+	assert_string_equal(place_fixture_ask(p, "small", "d"), "NodeSilent");
+}
+
+static void where_nobody_measures_nothing_is_capped(void **state)
+{
+	struct place *p;
+
+	(void)state;
+	put_pending("large", "3500m", "1Gi");
+	p = place_fixture_build(&f);
+	assert_false(place_cap_applies(p));
+	assert_string_equal(place_fixture_ask(p, "large", "c"), "fits");
+}
+
+/* A pod takes with it what it uses, and the node keeps the rest. */
+static void what_is_measured_moves_with_the_pod(void **state)
+{
+	struct page_pod pods[] = {measured("busy", 900)};
+	struct place *p;
+	place_pod busy;
+	place_mark m;
+
+	(void)state;
+	place_fixture_pod(&f, "busy", "a", "", "");
+	put_pending("less", "1266m", "1Mi");
+	put_pending("more", "1268m", "1Mi");
+	put_pending("most", "3066m", "1Mi");
+	p = build(pods, 1, 0);
+	busy = place_find_pod(p, "default", "busy");
+	/* On b it would be 1000 + 900 of 3400, which leaves 1267 to others. */
+	assert_string_equal(place_fixture_ask(p, "more", "b"), "fits");
+	m = place_fork(p);
+	place_take(p, busy);
+	place_put(p, busy, place_find_node(p, "b"));
+	assert_string_equal(place_fixture_ask(p, "less", "b"), "fits");
+	assert_string_equal(place_fixture_ask(p, "more", "b"), "RealUseCap");
+	/* 100 of 1000 are left on a. */
+	assert_string_equal(place_fixture_ask(p, "most", "a"), "fits");
+	place_revert(p, m);
+	assert_string_equal(place_fixture_ask(p, "more", "b"), "fits");
+	assert_string_equal(place_fixture_ask(p, "most", "a"), "RealUseCap");
+}
+
+static void peaks_of_an_hour_stay_below_the_cap(void **state)
+{
+	struct pod_peaks high, low;
+	struct page_pod pods[] = {measured("high", 100), measured("low", 100)};
+	struct place *p;
+	struct reason why;
+
+	(void)state;
+	for (int h = 0; h < PEAK_HOURS; h++) {
+		high.cpu_milli[h] = low.cpu_milli[h] = NAN;
+		high.working_set_bytes[h] = low.working_set_bytes[h] = NAN;
+	}
+	high.newest = low.newest = NOW / NS_PER_SEC / PEAK_HOUR_SECONDS;
+	high.cpu_milli[5] = 2401;
+	low.cpu_milli[5] = 2400;
+	pods[0].peaks = &high;
+	pods[1].peaks = &low;
+	place_fixture_pod(&f, "high", "a", "", "");
+	place_fixture_pod(&f, "low", "a", "", "");
+	p = build(pods, 2, 0);
+	assert_string_equal(place_fixture_ask(p, "high", "b"), "RealUseCap");
+	assert_string_equal(place_fixture_ask(p, "low", "b"), "fits");
+	place_explain(p, place_find_pod(p, "default", "high"), place_find_node(p, "b"), &why);
+	assert_string_equal(why.text, "RealUseCap: PredictedUse cpu 3.40/3.40 cores by peaks "
+				      "between 05:00 and 06:00 UTC");
+	place_free(p);
+	f.place = NULL;
+}
+
+/* Two of an owner: one is measured, and so the other counts as much. */
+static void a_pod_without_measure_counts_as_its_owner_s_others(void **state)
+{
+	struct page_pod pods[] = {measured("one", 2500)};
+	struct model_fixture_pod pod = {.name = "one",
+					.uid = "uid-one",
+					.node = "a",
+					.cpu = "100m",
+					.owner_kind = "ReplicaSet",
+					.owner_uid = "uid-set"};
+	struct place *p;
+
+	(void)state;
+	model_put(f.model, model_fixture_pod(&pod));
+	pod.name = "two";
+	pod.uid = NULL;
+	pod.node = NULL;
+	model_put(f.model, model_fixture_pod(&pod));
+	pod.name = "stranger";
+	pod.owner_uid = "uid-other";
+	model_put(f.model, model_fixture_pod(&pod));
+	p = build(pods, 1, 0);
+	assert_string_equal(place_fixture_ask(p, "two", "b"), "RealUseCap");
+	assert_string_equal(place_fixture_ask(p, "stranger", "b"), "fits");
+}
+
+#define test(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		test(means_and_deviation_stay_below_the_cap),
+		test(silent_and_contended_nodes_take_nothing),
+		test(where_nobody_measures_nothing_is_capped),
+		test(what_is_measured_moves_with_the_pod),
+		test(peaks_of_an_hour_stay_below_the_cap),
+		test(a_pod_without_measure_counts_as_its_owner_s_others),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
