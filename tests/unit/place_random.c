@@ -149,8 +149,8 @@ static void ask_all(struct place *p, struct answers *out)
 /* Handles of pods are the same in all simulations of one view that were begun with it. */
 static void step(struct place *const *all, size_t count)
 {
-	uint32_t what = pick(10), n = pick(NODES);
-	bool on = pick(2);
+	uint32_t what = pick(40), n = pick(NODES);
+	bool on = pick(4) == 0;
 	place_pod pod = pick(PODS);
 
 	for (size_t i = 0; i < count; i++) {
@@ -158,7 +158,7 @@ static void step(struct place *const *all, size_t count)
 
 		if (what == 0)
 			place_remove_node(p, n);
-		else if (what == 1)
+		else if (what <= 3)
 			place_cordon(p, n, on);
 		else if (place_where(p, pod) == PLACE_NONE)
 			place_put(p, pod, n);
@@ -227,12 +227,19 @@ static void the_tree_finds_what_the_scan_finds(void **state)
 	both[1] = place_new(v, &o);
 	place_set_search(both[1], PLACE_SEARCH_LINEAR);
 	for (int round = 0; round < ROUNDS; round++) {
-		place_mark m = place_fork(both[0]);
+		place_mark m;
+
+		if (round % 10 == 0) {
+			/* Or all nodes would be full or gone soon. */
+			place_revert(both[0], 0);
+			place_revert(both[1], 0);
+		}
+		m = place_fork(both[0]);
 
 		for (uint32_t i = pick(STEPS); i; i--)
 			step(both, 2);
 		compare_choices(both[0], both[1]);
-		if (pick(2)) {
+		if (pick(6)) {
 			place_revert(both[0], m);
 			place_revert(both[1], m);
 		}

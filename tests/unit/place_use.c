@@ -225,6 +225,23 @@ static void a_pod_without_measure_counts_as_its_owner_s_others(void **state)
 	assert_string_equal(place_fixture_ask(p, "stranger", "b"), "fits");
 }
 
+/* The same view, later: what was fresh is not, and nothing else changed. */
+static void silence_is_a_matter_of_time(void **state)
+{
+	struct place *p;
+	struct view *v;
+
+	(void)state;
+	put_pending("small", "1m", "1Mi");
+	p = build(NULL, 0, 0);
+	v = place_fixture_view(&f, pages, 3);
+	place_update(p, v, NOW);
+	assert_string_equal(place_fixture_ask(p, "small", "a"), "fits");
+	place_update(p, v, NOW + 400 * NS_PER_SEC);
+	assert_string_equal(place_fixture_ask(p, "small", "a"), "NodeSilent");
+	view_drop(v);
+}
+
 #define test(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 
 int main(void)
@@ -236,6 +253,7 @@ int main(void)
 		test(what_is_measured_moves_with_the_pod),
 		test(peaks_of_an_hour_stay_below_the_cap),
 		test(a_pod_without_measure_counts_as_its_owner_s_others),
+		test(silence_is_a_matter_of_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
