@@ -242,6 +242,31 @@ static void silence_is_a_matter_of_time(void **state)
 	view_drop(v);
 }
 
+/* The pod itself did not change; what is known of its owner's others did. */
+static void news_of_an_owner_reach_its_pods(void **state)
+{
+	struct page_pod pods[] = {measured("one", 2500)};
+	struct model_fixture_pod pod = {
+		.name = "two", .cpu = "100m", .owner_kind = "ReplicaSet", .owner_uid = "uid-set"};
+	struct place *p;
+	struct view *v;
+
+	(void)state;
+	model_put(f.model, model_fixture_pod(&pod));
+	pod.name = "one";
+	pod.uid = "uid-one";
+	pod.node = "a";
+	model_put(f.model, model_fixture_pod(&pod));
+	p = build(NULL, 0, 0);
+	assert_string_equal(place_fixture_ask(p, "two", "b"), "fits");
+	page_drop(pages[0]);
+	pages[0] = page_of("a", 1, pods, 1, 0);
+	v = place_fixture_view(&f, pages, 3);
+	place_update(p, v, NOW);
+	assert_string_equal(place_fixture_ask(p, "two", "b"), "RealUseCap");
+	view_drop(v);
+}
+
 #define test(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 
 int main(void)
@@ -254,6 +279,7 @@ int main(void)
 		test(peaks_of_an_hour_stay_below_the_cap),
 		test(a_pod_without_measure_counts_as_its_owner_s_others),
 		test(silence_is_a_matter_of_time),
+		test(news_of_an_owner_reach_its_pods),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

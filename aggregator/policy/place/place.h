@@ -104,8 +104,8 @@ const struct kube_pod *place_pod_record(const struct place *p, place_pod pod);
 typedef size_t place_mark;
 place_mark place_fork(const struct place *p);
 void place_revert(struct place *p, place_mark m); /* every counter is again what it was */
-void place_commit(struct place *p,
-		  place_mark m); /* forgets how to undo what came after m, where no mark is older */
+/* Forgets how to undo what came after m, if m is the very first mark (0): an older one may want it back. */
+void place_commit(struct place *p, place_mark m);
 /* Without asking any filter. The pod must be nowhere. */
 void place_put(struct place *p, place_pod pod, place_node n);
 void place_take(struct place *p, place_pod pod); /* it must be somewhere */
