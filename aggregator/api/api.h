@@ -97,7 +97,8 @@ enum api_failure {
 void api_fail(struct api_response *rs, enum api_failure failure, const char *field,
 	      const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* Runs the handler of method and path into *rs (404 and 405 included); what the HTTP edge does per request, and the CLI offline. */
+/* Runs the handler of method and path into *rs (404 and 405 included); what the HTTP edge does per request, and
+ * the CLI offline. */
 void api_route(const struct api_context *ctx, const struct api_request *rq,
 	       struct api_response *rs);
 
