@@ -110,6 +110,18 @@ struct node_page view_fixture_node(const char *name, int64_t end_ns, double hist
 	return p;
 }
 
+struct view_node view_fixture_around(struct node_page *page)
+{
+	return (struct view_node){
+		.name = page->name,
+		.page = page,
+		.cpu_capacity_milli = page->cpu_capacity_milli,
+		.mem_capacity_bytes = page->mem_capacity_bytes,
+		.cpu_allocatable_milli = page->cpu_allocatable_milli,
+		.mem_allocatable_bytes = page->mem_allocatable_bytes,
+	};
+}
+
 static int compare_pages(const void *a, const void *b)
 {
 	const struct node_page *const *page_a = a, *const *page_b = b;

@@ -29,6 +29,8 @@ struct view *view_fixture_new(void);
  * millicores are those of all windows. The result is the caller's to change before page_new(). */
 struct node_page view_fixture_node(const char *name, int64_t end_ns, double history_seconds,
 				   double cpu_mean, double cpu_stddev);
+/* A node made of nothing but that page, which it borrows, like everything else: not for view_node_drop(). */
+struct view_node view_fixture_around(struct node_page *page);
 /* A view of copies of those pages, sorted by name here. */
 struct view *view_fixture_of(const struct node_page *pages, size_t count);
 /* A view of those pages, sorted by name; takes over the array and one hold of each page. */

@@ -9,9 +9,10 @@
  * The reason of a node is that of the plugin that takes most away from its score, by name where there are several;
  * with explain each plugin gives its own, and the terms.
  *
- * Two passes: inputs of all nodes are read from their pages first, since some plugins compare nodes (score_scale.c);
+ * Two passes: inputs of all nodes are read from the view first, since some plugins compare nodes (score_scale.c);
  * then node by node is scored and written, with one set of results on the stack.
  */
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +23,8 @@
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 
-/* How many nodes ahead memory is asked for: pages lie far apart, and to wait for each would be half of the cost. */
+/* How many nodes ahead memory is asked for: nodes and pages lie far apart, and to wait for each would be half of the
+ * cost. */
 enum { AHEAD = 8 };
 
 /* All that scoring one node needs. */
@@ -37,8 +39,8 @@ struct job {
 	struct buf tail; /* the same for every plugin of the node at hand: ,"rung":.. */
 };
 
-/* Marks the pages of the names in chosen; false: *rs says which name is unknown. */
-static bool choose_pages(const struct view *v, const cJSON *names, bool *chosen,
+/* Marks the nodes of the names in chosen; false: *rs says which name is unknown. */
+static bool choose_nodes(const struct view *v, const cJSON *names, bool *chosen,
 			 struct api_response *rs)
 {
 	size_t i = 0;
@@ -49,8 +51,8 @@ static bool choose_pages(const struct view *v, const cJSON *names, bool *chosen,
 		if (found == v->node_count) {
 			char *field = mem_printf("nodes[%zu]", i);
 
-			api_fail(rs, FAIL_BAD_REQUEST, field,
-				 "no agent has reported from a node \"%.253s\"", item->valuestring);
+			api_fail(rs, FAIL_BAD_REQUEST, field, "there is no node \"%.253s\"",
+				 item->valuestring);
 			free(field);
 			return false;
 		}
@@ -59,7 +61,14 @@ static bool choose_pages(const struct view *v, const cJSON *names, bool *chosen,
 	return true;
 }
 
-/* What score_node_from_page() looks at. */
+/* What score_node_from_view() looks at. */
+static void prefetch_node(const struct view_node *n)
+{
+	for (size_t at = 0; at < offsetof(struct view_node, sums.requests); at += 64)
+		__builtin_prefetch((const char *)n + at);
+	__builtin_prefetch(&n->recent_count);
+}
+
 static void prefetch_page(const struct node_page *page)
 {
 	const char *window = (const char *)&page->usage.windows[WINDOW_15M];
@@ -76,15 +85,17 @@ static bool read_nodes(struct job *job, const struct view *v, int64_t now_ns,
 {
 	const struct scores_request *rq = job->rq;
 	bool *chosen = mem_zalloc(v->node_count + 1, sizeof(*chosen));
-	bool ok = !rq->nodes || choose_pages(v, rq->nodes, chosen, rs);
+	bool ok = !rq->nodes || choose_nodes(v, rq->nodes, chosen, rs);
 
 	if (ok) {
 		job->nodes = mem_alloc((v->node_count + 1) * sizeof(*job->nodes));
 		for (size_t i = 0; i < v->node_count; i++) {
+			if (i + 2 * AHEAD < v->node_count)
+				prefetch_node(v->nodes[i + 2 * AHEAD]);
 			if (i + AHEAD < v->node_count)
 				prefetch_page(v->nodes[i + AHEAD]->page);
 			if (!rq->nodes || chosen[i])
-				score_node_from_page(v->nodes[i]->page, now_ns, rq->variant,
+				score_node_from_view(v, v->nodes[i], now_ns, &job->query,
 						     &job->nodes[job->node_count++]);
 		}
 	}
@@ -215,12 +226,23 @@ static void write_node(struct jsonw *w, struct job *job, const struct score_node
 	jsonw_object_close(w);
 }
 
+/* What pods of the same owner use is known where it has any in the view. */
+static struct score_owner find_owner(const struct view *v, const struct scores_request *rq)
+{
+	const struct owner_use *owner = view_owner(v, rq->owner_uid);
+
+	return owner ? (struct score_owner){true, owner->cpu_milli}
+		     : (struct score_owner){false, 0};
+}
+
 static void answer(const struct view *v, const struct scores_request *rq, int64_t now_ns,
 		   struct api_response *rs)
 {
-	struct job job = {
-		.rq = rq,
-		.query = {.variant = rq->variant, .args = &rq->args.values, .pod = &rq->pod}};
+	struct job job = {.rq = rq,
+			  .query = {.variant = rq->variant,
+				    .args = &rq->args.values,
+				    .pod = &rq->pod,
+				    .owner = find_owner(v, rq)}};
 	struct jsonw w;
 
 	if (!read_nodes(&job, v, now_ns, rs))

@@ -49,6 +49,32 @@ static int fail_plugin(const struct parser *p, const char *name, const char *for
 	return -EINVAL;
 }
 
+/* A manifest names no owner, a pod of the API server's its controller among others. */
+static int read_owner(const struct parser *p, const cJSON *pod)
+{
+	const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(pod, "metadata");
+	const cJSON *list = cJSON_GetObjectItemCaseSensitive(metadata, "ownerReferences"), *item;
+	size_t i = 0;
+
+	if (!list || cJSON_IsNull(list))
+		return 0;
+	if (!cJSON_IsArray(list))
+		return fail(p, "must be a list", "pod.metadata.ownerReferences");
+	for (item = list->child; item; item = item->next, i++) {
+		const cJSON *uid = cJSON_GetObjectItemCaseSensitive(item, "uid");
+
+		if (!cJSON_IsObject(item))
+			return fail(p, "must be an object", "pod.metadata.ownerReferences[%zu]", i);
+		if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(item, "controller")))
+			continue;
+		if (!cJSON_IsString(uid))
+			return fail(p, "must be a string", "pod.metadata.ownerReferences[%zu].uid",
+				    i);
+		p->rq->owner_uid = uid->valuestring;
+	}
+	return 0;
+}
+
 static int read_pod(const struct parser *p, const cJSON *item)
 {
 	char inner[POD_JSON_FIELD_MAX];
@@ -57,7 +83,7 @@ static int read_pod(const struct parser *p, const cJSON *item)
 		snprintf(p->field, SCORES_FIELD_MAX, "pod%s%s", *inner ? "." : "", inner);
 		return -EINVAL;
 	}
-	return 0;
+	return read_owner(p, item);
 }
 
 static int read_nodes(const struct parser *p, const cJSON *list)
@@ -264,6 +290,7 @@ int scores_request_parse(const char *body, size_t len, struct scores_request *rq
 	int err;
 
 	memset(rq, 0, sizeof(*rq));
+	rq->owner_uid = "";
 	score_args_default(&rq->args.values, rq->variant);
 	if (strlen(body) == len)
 		rq->tree = cJSON_ParseWithLengthOpts(body, len + 1, NULL, true);

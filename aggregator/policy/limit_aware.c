@@ -21,7 +21,7 @@
  *                          containers are gone when neighbours compete
  *   container without      counts as args->unlimited, by default all of the node's allocatable, but no less than it
  *   a limit                requests: to count it as nothing makes the most dangerous pod the most welcome one
- *   just placed pods       count with their requests, all that is known of them here
+ *   just placed pods       count as any other, and with their requests as long as the API does not tell of them
  *   min-max                with args->quantiles from the 5 % to the 95 % quantile, so that one node at six times its
  *                          allocatable does not make all others equal
  *   truncation             none before the end; then to the nearest, halves away from zero
@@ -39,20 +39,19 @@
 
 /* What the terms of one resource are called. */
 static const struct names {
-	const char *label, *unit, *allocatable, *limits, *unlimited, *unlimited_as, *unknown,
-		*pending, *pod, *before, *after, *raw;
+	const char *label, *unit, *allocatable, *limits, *unlimited, *unlimited_as, *unknown, *pod,
+		*before, *after, *raw;
 } names_of[SCORE_RESOURCES] = {
 	[SCORE_CPU] = {"CPU", "millicores", "cpuAllocatable", "cpuLimits", "cpuUnlimited",
-		       "cpuUnlimitedAs", "cpuLimitUnknown", "pendingCpu", "podCpuLimit",
-		       "cpuLimitRatioBefore", "cpuLimitRatio", "cpuRaw"},
+		       "cpuUnlimitedAs", "cpuLimitUnknown", "podCpuLimit", "cpuLimitRatioBefore",
+		       "cpuLimitRatio", "cpuRaw"},
 	[SCORE_MEMORY] = {"memory", "bytes", "memoryAllocatable", "memoryLimits", "memoryUnlimited",
-			  "memoryUnlimitedAs", "memoryLimitUnknown", "pendingMemory",
-			  "podMemoryLimit", "memoryLimitRatioBefore", "memoryLimitRatio",
-			  "memoryRaw"},
+			  "memoryUnlimitedAs", "memoryLimitUnknown", "podMemoryLimit",
+			  "memoryLimitRatioBefore", "memoryLimitRatio", "memoryRaw"},
 };
 
 struct limits {
-	double allocatable, on_node, pod; /* on_node with pending pods */
+	double allocatable, on_node, pod;
 	double after; /* ratio to the allocatable, with the pod */
 };
 
@@ -67,21 +66,20 @@ static void add_corrected(const struct score_query *q, enum score_resource resou
 			  const struct score_side *side, struct limits *l, struct score_result *r)
 {
 	const struct names *names = &names_of[resource];
-	const struct score_sums *sums = side->sums;
+	const struct pod_load *sums = side->sums;
 	int64_t each =
 		q->args->unlimited[resource] > 0 ? q->args->unlimited[resource] : side->allocatable;
 	struct pod_bound pod = score_pod_bound(q->pod, resource);
 
 	l->on_node = (double)sums->limits +
 		     (double)score_unlimited(sums->unlimited, sums->unlimited_requests, each) +
-		     (double)sums->unknown * (double)side->allocatable + (double)side->pending;
+		     (double)sums->unknown * (double)side->allocatable;
 	l->pod = (double)pod.limit +
 		 (double)score_unlimited(pod.unlimited, pod.unlimited_requests, each);
 	score_term(r, names->unlimited, "containers", (double)sums->unlimited + pod.unlimited);
 	score_term(r, names->unlimited_as, names->unit, (double)each);
 	if (sums->unknown)
 		score_term(r, names->unknown, "containers", (double)sums->unknown);
-	score_term(r, names->pending, names->unit, (double)side->pending);
 }
 
 static bool weigh(const struct score_query *q, const struct score_node *node,

@@ -21,7 +21,7 @@
  * corrected takes the variance as it is (smoothing 1), and P of a steady load is a step; it divides by P(load <= L) only
  * where the measured mean lies below L > 0, since a load beyond all limits is not that of these pods. Load is a share of
  * the machine, and what the machine keeps for itself (capacity - allocatable) adds to the threshold, as daemons use it;
- * pods just placed count on both sides; a container without a limit may use all of C. Requests of the pods must be known
+ * pods just placed count on both sides, by what they request and by what they are expected to use; a container without a limit may use all of C. Requests of the pods must be known
  * (the API), else the node gets 0.
  */
 #include "aggregator/policy/low_risk_over_commitment.h"
@@ -135,10 +135,9 @@ static void commit_upstream(const struct score_query *q, enum score_resource res
 static void commit_corrected(const struct score_query *q, enum score_resource resource,
 			     const struct score_side *side, struct commitment *c)
 {
-	const struct score_sums *sums = side->sums;
+	const struct pod_load *sums = side->sums;
 	struct pod_bound pod = score_pod_bound(q->pod, resource);
 	double request = (double)score_pod_need(q->pod, resource, false, false);
-	double pending = (double)side->pending;
 	double unlimited = (double)score_unlimited(sums->unlimited + sums->unknown,
 						   sums->unlimited_requests, side->allocatable);
 	double pod_unlimited =
@@ -147,12 +146,11 @@ static void commit_corrected(const struct score_query *q, enum score_resource re
 	c->allocatable = (double)side->allocatable;
 	c->machine = fmax((double)side->capacity, c->allocatable);
 	c->reserved = c->machine - c->allocatable;
-	c->request_minus_pod = fmin((double)sums->requests + pending, c->allocatable);
-	c->limit_minus_pod =
-		fmax((double)sums->limits + unlimited, (double)sums->requests) + pending;
-	c->request = fmin((double)sums->requests + pending + request, c->allocatable);
+	c->request_minus_pod = fmin((double)sums->requests, c->allocatable);
+	c->limit_minus_pod = fmax((double)sums->limits + unlimited, (double)sums->requests);
+	c->request = fmin((double)sums->requests + request, c->allocatable);
 	c->limit = c->limit_minus_pod + fmax((double)pod.limit + pod_unlimited, request);
-	measure(side, (double)side->capacity, pending, c);
+	measure(side, (double)side->capacity, (double)side->pending, c);
 }
 
 /* --- the terms --------------------------------------------------------------------------------------------------- */

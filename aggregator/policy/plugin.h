@@ -36,6 +36,9 @@ bool score_before_scale(const struct score_query *q, enum score_plugin_id plugin
 /* Takes a raw value into the extremes. */
 void score_scale_add(struct score_scale *scale, double raw);
 bool score_plugin_normalizes(enum score_plugin_id plugin);
+/* Whether the plugin goes by load and this node's is a guess: it stays below what is measured (score_scale.c). */
+bool score_plugin_guesses(enum score_plugin_id plugin, enum score_variant variant,
+			  const struct score_node *node);
 /* Whether this node is scored by requests in the plugin's place. */
 bool score_plugin_estimates(enum score_plugin_id plugin, enum score_variant variant,
 			    const struct score_node *node);
@@ -46,7 +49,7 @@ bool score_plugin_estimates(enum score_plugin_id plugin, enum score_variant vari
 struct score_side {
 	int64_t capacity, allocatable, pending;
 	const struct score_metric *metric;
-	const struct score_sums *sums;
+	const struct pod_load *sums;
 };
 
 static inline struct score_side score_side(const struct score_node *n, enum score_resource resource)

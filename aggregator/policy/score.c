@@ -6,8 +6,9 @@
  *     make a guess out of it, and takes no part in a normalisation.
  *   - A node that is not measured but whose pods' requests are known (the allocation rung) is packed by them where the
  *     plugin goes by load: its score is how full it would be, 100 * max over CPU and memory of (requests on the node
- *     + pending + pod) / allocatable, and 0 where the pod does not fit. Beside measured nodes it stays below
- *     the best of those (score_scale.c).
+ *     + pod) / allocatable, and 0 where the pod does not fit. A new node, whose use is taken as 0, is scored as if that
+ *     were measured, but by plugins that normalise. Beside measured nodes either stays below the best of those
+ *     (score_scale.c).
  *   - A node where tasks wait for each other, or were killed for want of memory, is worth less (corrected only):
  *
  *         score * (1 - max(0, contention - 0.1) / 0.9) * max(0.5, 1 - 0.1 * OOM kills)
@@ -156,11 +157,19 @@ bool score_plugin_normalizes(enum score_plugin_id plugin)
 	return plugins[plugin].normalize != NULL;
 }
 
-bool score_plugin_estimates(enum score_plugin_id plugin, enum score_variant variant,
-			    const struct score_node *node)
+bool score_plugin_guesses(enum score_plugin_id plugin, enum score_variant variant,
+			  const struct score_node *node)
 {
 	return variant != SCORE_UPSTREAM && plugins[plugin].by_load &&
 	       node->rung == RUNG_ALLOCATION;
+}
+
+/* A new node's use is taken as 0 (score_input.c), but not into a normalisation. */
+bool score_plugin_estimates(enum score_plugin_id plugin, enum score_variant variant,
+			    const struct score_node *node)
+{
+	return score_plugin_guesses(plugin, variant, node) &&
+	       (!node->cpu.known || plugins[plugin].normalize);
 }
 
 /* --- nodes that cannot be judged --------------------------------------------------------------------------------- */
@@ -223,7 +232,7 @@ static double share_with_pod(const struct score_query *q, const struct score_nod
 			     enum score_resource resource)
 {
 	struct score_side side = score_side(node, resource);
-	double sum = (double)side.sums->requests + (double)side.pending +
+	double sum = (double)side.sums->requests +
 		     (double)score_pod_need(q->pod, resource, false, false);
 
 	return sum / (double)side.allocatable;
@@ -240,8 +249,8 @@ static void tell_estimate(double cpu, double mem, struct score_result *r)
 	sentence_add(&s, fmax(cpu, mem) > 1 ? " % of memory, which does not fit" : " % of memory");
 }
 
-static void estimate(const struct score_query *q, const struct score_scale *scale,
-		     const struct score_node *node, struct score_result *r)
+static void estimate(const struct score_query *q, const struct score_node *node,
+		     struct score_result *r)
 {
 	double cpu = share_with_pod(q, node, SCORE_CPU);
 	double mem = share_with_pod(q, node, SCORE_MEMORY);
@@ -252,12 +261,25 @@ static void estimate(const struct score_query *q, const struct score_scale *scal
 	score_term(r, "unrounded", "", full);
 	r->outside = true;
 	r->score = round_away(score_on_paper(full));
-	if (r->score > scale->estimated_most) {
-		r->score = scale->estimated_most;
-		score_term(r, "belowMeasured", "", (double)r->score);
-	}
 	if (score_tells(r))
 		tell_estimate(cpu, mem, r);
+}
+
+static void tell_new(struct score_result *r)
+{
+	struct sentence s = score_reason_more(r);
+
+	sentence_add(&s, "; not measured, and taken to use nothing, as only DaemonSets have pods "
+			 "there");
+}
+
+/* A guess never wins over a measurement. */
+static void stay_below(const struct score_scale *scale, struct score_result *r)
+{
+	if (r->score <= scale->estimated_most)
+		return;
+	r->score = scale->estimated_most;
+	score_term(r, "belowMeasured", "", (double)r->score);
 }
 
 /* --- contention and OOM kills ------------------------------------------------------------------------------------ */
@@ -344,9 +366,13 @@ void score_node_by(const struct score_query *q, enum score_plugin_id plugin,
 	if (!score_before_scale(q, plugin, node, detail, result))
 		return;
 	if (score_plugin_estimates(plugin, q->variant, node))
-		estimate(q, scale, node, result);
+		estimate(q, node, result);
 	else if (plugins[plugin].normalize && !result->outside)
 		plugins[plugin].normalize(q, scale, result);
+	else if (score_tells(result) && score_plugin_guesses(plugin, q->variant, node))
+		tell_new(result);
+	if (score_plugin_guesses(plugin, q->variant, node))
+		stay_below(scale, result);
 	if (q->variant == SCORE_CORRECTED)
 		strain(node, result);
 }

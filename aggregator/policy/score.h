@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "aggregator/model/pod_load.h"
 #include "aggregator/model/pod_spec.h"
 #include "aggregator/state/view.h"
 #include "shared/reason.h"
@@ -65,23 +66,10 @@ struct score_metric {
 	double mean, stddev;
 };
 
-/* One resource over the pods that are on a node; see score_load.h. */
-struct score_sums {
-	int64_t requests; /* as the kube-scheduler counts */
-	int64_t limits; /* of containers that have one, sidecars and overhead included */
-	int64_t unlimited_requests; /* requests of containers without a limit */
-	int64_t requests_trimaran,
-		limits_trimaran; /* as Trimaran counts: limits at least requests */
-	int64_t limits_containers; /* as KEP-217 counts: containers only */
-	uint32_t unlimited; /* containers without a limit */
-	uint32_t
-		unknown; /* containers whose limit could not be read: they may use the whole node */
-};
-
-/* Without the pods that are pending (struct score_node). */
+/* Over all pods that are on the node, or about to be (score_node_assume()). */
 struct score_load {
 	bool requests_known, limits_known;
-	struct score_sums of[SCORE_RESOURCES];
+	struct pod_load of[SCORE_RESOURCES];
 };
 
 /* Where the numbers of a node come from; the ladder, from its foot. See score_input.c. */
@@ -105,8 +93,9 @@ struct score_node {
 	enum score_rung rung;
 	const char *window; /* "15m", "10m", "5m", or "" */
 	double age_seconds; /* of the newest measurement */
-	/* Requests of pods that were just placed and are neither in the measurements nor in load yet. */
+	/* What pods that were just placed are expected to use and the measurements do not show yet. */
 	int64_t pending_cpu_milli, pending_mem_bytes;
+	bool idle; /* never heard, and nothing is bound to it but pods of DaemonSets */
 	struct score_load load;
 	/* Share of the time in which tasks waited because of each other, the larger of CPU and memory; NaN: not measured. */
 	double contention;
@@ -190,17 +179,26 @@ void score_node_by(const struct score_query *q, enum score_plugin_id plugin,
 		   enum score_detail detail, struct score_result *result);
 
 /*
- * The inputs of one node as of now: the longest window that is covered (windows.h), else what the last 5 minutes hold
- * ("since start"); from 30 s to 5 minutes after the last measurement with its sigma widened by (1 + age / 60 s), but as
- * measured for upstream; then nothing known. Limits are those the kernel enforces.
+ * The inputs of one node of the view as of now: the longest window that is covered (windows.h), else what the last 5
+ * minutes hold ("since start"); from 30 s to 5 minutes after the last measurement with its sigma widened by (1 + age /
+ * 60 s), but as measured for upstream; then nothing known. Requests and limits are those that the API tells of the node's
+ * pods, where all pods are known; else limits are those the kernel enforces, and requests unknown. Pods just placed are
+ * pending: see recent_pods.h. Of the query, variant and arguments are read.
  */
-void score_node_from_page(const struct node_page *page, int64_t now_ns, enum score_variant variant,
-			  struct score_node *node);
+void score_node_from_view(const struct view *v, const struct view_node *n, int64_t now_ns,
+			  const struct score_query *q, struct score_node *node);
+/*
+ * A pod that was given this node, and of which the API does not tell so yet: it requests that much in every sum, and is
+ * expected to use cpu_milli. The one place where such pods come in; not for upstream, to which they are invisible.
+ */
+void score_node_assume(struct score_node *node, int64_t request_cpu_milli,
+		       int64_t request_mem_bytes, int64_t cpu_milli);
 /* Whether any node of the view has a measurement that counts as of now. */
 bool score_any_measured(const struct view *v, int64_t now_ns);
 /*
  * The allocation rung: where requests are known, nodes that were never heard take it, and all that are not measured
- * do once no node of the cluster is (any_measured false). Not for upstream, which has no such rung.
+ * do once no node of the cluster is (any_measured false). One that was never heard where others are, and has no pods but
+ * those of DaemonSets, is taken to use nothing. Not for upstream, which has no such rung.
  */
 void score_nodes_estimate(struct score_node *nodes, size_t count, bool any_measured);
 /* Gives nodes their power models; both sorted by name. */

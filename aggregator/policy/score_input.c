@@ -9,14 +9,21 @@
  *     late 42s      any of these, but the node has been silent for 30 s: the numbers are kept, and trusted less
  *                   by widening sigma with the age; not for upstream, which takes late numbers as they are
  *     allocation    no measurement, but the requests of the node's pods are known: estimated. For nodes that never had
- *                   an agent, and for all of them once no node is measured any more
+ *                   an agent, and for all of them once no node is measured any more. A node that never had one among
+ *                   nodes that have, and without any pods but those of DaemonSets, is new: its use is taken as 0
  *     expired       silent for more than 5 minutes: nothing is known any more
  *     none          never heard of
+ *
+ * What pods ask for comes from the API, summed per node when the view was made (view_sums.c). Where it does not know the
+ * node, or not all pods (forbidden, or the list is not complete yet), a sum of 0 would be a guess: requests are unknown
+ * then, and limits are what the kernel enforces.
  */
 
 #include <math.h>
 #include <string.h>
 
+#include "aggregator/policy/arith.h"
+#include "aggregator/policy/recent_pods.h"
 #include "aggregator/policy/score.h"
 #include "aggregator/policy/sentence.h"
 
@@ -50,8 +57,8 @@ static void take_metrics(const struct node_page *page, bool late, enum score_var
 	if (!set)
 		return;
 	node->measured = true;
-	node->cpu = percent_of(&set->cpu_milli, page->cpu_capacity_milli, widen);
-	node->mem = percent_of(&set->mem_bytes, page->mem_capacity_bytes, widen);
+	node->cpu = percent_of(&set->cpu_milli, node->cpu_capacity_milli, widen);
+	node->mem = percent_of(&set->mem_bytes, node->mem_capacity_bytes, widen);
 	node->window = window >= 0 ? window_name[window] : "";
 	node->rung = late ? RUNG_LATE : window >= 0 ? rung_of_window[window] : RUNG_SINCE_START;
 	node->contention =
@@ -60,36 +67,69 @@ static void take_metrics(const struct node_page *page, bool late, enum score_var
 }
 
 /* What the kernel enforces is all that is known of limits without an API, and nothing is of requests. */
-static void take_bounds(const struct page_bound *bound, struct score_sums *sums)
+static void take_bounds(const struct page_bound *bound, struct pod_load *load)
 {
-	sums->limits = sums->limits_trimaran = sums->limits_containers = bound->limits;
-	sums->unlimited = bound->unlimited;
-	sums->unknown = bound->unknown;
+	load->limits = load->limits_trimaran = load->limits_containers = bound->limits;
+	load->unlimited = bound->unlimited;
+	load->unknown = bound->unknown;
 }
 
-void score_node_from_page(const struct node_page *page, int64_t now_ns, enum score_variant variant,
-			  struct score_node *node)
+static void take_load(const struct view *v, const struct view_node *n, enum freshness freshness,
+		      struct score_node *node)
 {
-	enum freshness freshness = page_freshness(page, now_ns);
+	struct score_load *load = &node->load;
+
+	if (n->model && n->model->node && view_knows(v, OBJECT_POD)) {
+		load->requests_known = load->limits_known = true;
+		memcpy(load->of, n->sums.load, sizeof(load->of));
+		node->idle = freshness == NEVER && n->sums.pods == n->sums.daemon_pods;
+	} else if (freshness != NEVER) {
+		load->limits_known = true;
+		take_bounds(&n->page->bounds.cpu, &load->of[SCORE_CPU]);
+		take_bounds(&n->page->bounds.mem, &load->of[SCORE_MEMORY]);
+	}
+}
+
+void score_node_from_view(const struct view *v, const struct view_node *n, int64_t now_ns,
+			  const struct score_query *q, struct score_node *node)
+{
+	enum freshness freshness = page_freshness(n->page, now_ns);
 
 	*node = (struct score_node){
-		.name = page->name,
-		.cpu_capacity_milli = page->cpu_capacity_milli,
-		.mem_capacity_bytes = page->mem_capacity_bytes,
-		.cpu_allocatable_milli = page->cpu_allocatable_milli,
-		.mem_allocatable_bytes = page->mem_allocatable_bytes,
+		.name = n->name,
+		.cpu_capacity_milli = n->cpu_capacity_milli,
+		.mem_capacity_bytes = n->mem_capacity_bytes,
+		.cpu_allocatable_milli = n->cpu_allocatable_milli,
+		.mem_allocatable_bytes = n->mem_allocatable_bytes,
 		.rung = freshness == EXPIRED ? RUNG_EXPIRED : RUNG_NONE,
 		.window = "",
 		.contention = NAN,
 	};
+	take_load(v, n, freshness, node);
 	if (freshness == NEVER)
 		return;
-	node->load.limits_known = true;
-	take_bounds(&page->bounds.cpu, &node->load.of[SCORE_CPU]);
-	take_bounds(&page->bounds.mem, &node->load.of[SCORE_MEMORY]);
-	node->age_seconds = (double)page_age_ns(page, now_ns) / 1e9;
-	if (freshness != EXPIRED)
-		take_metrics(page, freshness == LATE, variant, node);
+	node->age_seconds = (double)page_age_ns(n->page, now_ns) / 1e9;
+	if (freshness == EXPIRED)
+		return;
+	take_metrics(n->page, freshness == LATE, q->variant, node);
+	if (node->measured && node->load.requests_known)
+		recent_pods_expect(v, n, q, &node->pending_cpu_milli, &node->pending_mem_bytes);
+}
+
+static void assume(struct pod_load *load, int64_t request)
+{
+	load->requests = add_saturating(load->requests, request);
+	load->limits = add_saturating(load->limits, request);
+}
+
+void score_node_assume(struct score_node *node, int64_t request_cpu_milli,
+		       int64_t request_mem_bytes, int64_t cpu_milli)
+{
+	assume(&node->load.of[SCORE_CPU], request_cpu_milli);
+	assume(&node->load.of[SCORE_MEMORY], request_mem_bytes);
+	node->pending_cpu_milli = add_saturating(node->pending_cpu_milli, cpu_milli);
+	node->pending_mem_bytes = add_saturating(node->pending_mem_bytes, request_mem_bytes);
+	node->idle = false;
 }
 
 static bool is_measured(const struct node_page *page, int64_t now_ns)
@@ -117,9 +157,12 @@ void score_nodes_estimate(struct score_node *nodes, size_t count, bool any_measu
 	for (size_t i = 0; i < count; i++) {
 		struct score_node *n = &nodes[i];
 
-		if (!n->measured && n->load.requests_known &&
-		    (!any_measured || n->rung == RUNG_NONE))
-			n->rung = RUNG_ALLOCATION;
+		if (n->measured || !n->load.requests_known ||
+		    (any_measured && n->rung != RUNG_NONE))
+			continue;
+		n->rung = RUNG_ALLOCATION;
+		if (any_measured && n->idle)
+			n->cpu = n->mem = (struct score_metric){true, 0, 0};
 	}
 }
 

@@ -1,21 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums over the pods of a node, so that a score costs the same however many there are. Pure. */
+/* Sums over the pods of a node (model/pod_load.h), as plugins ask for them. Pure. */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_SCORE_LOAD_H
 #define EVENKEEL_AGGREGATOR_POLICY_SCORE_LOAD_H
 
 #include "aggregator/policy/score.h"
 
-/* What bounds the use of one resource by one pod while it runs. */
-struct pod_bound {
-	int64_t limit; /* of what has one, overhead included */
-	int64_t unlimited_requests; /* of containers without one */
-	uint32_t unlimited;
-};
+/* Both have CPU first and memory second. */
+static inline enum resource_id score_resource_id(enum score_resource resource)
+{
+	return resource == SCORE_CPU ? RESOURCE_CPU : RESOURCE_MEMORY;
+}
 
-/*
- * Containers and sidecars; other init containers are gone when neighbours compete. A limit of 0 is none, as for the
- * kubelet, and a limit of the whole pod replaces those of its containers.
- */
+/* See pod_load_bound(). */
 struct pod_bound score_pod_bound(const struct pod_spec *pod, enum score_resource resource);
 /* Adds a pod that is on the node; both known flags are the caller's to set. */
 void score_load_add_pod(struct score_load *load, const struct pod_spec *pod);
@@ -26,7 +22,7 @@ struct node_sums {
 
 /* As LowRiskOverCommitment counts upstream: each pod's limit is at least its request; requests, not limits, are cut at
  * what is allocatable. */
-struct node_sums score_sums_with_pod(const struct score_sums *on_node, const struct pod_spec *pod,
+struct node_sums score_sums_with_pod(const struct pod_load *on_node, const struct pod_spec *pod,
 				     enum score_resource resource, int64_t allocatable);
 /* What unlimited containers count as: `each`, but no less than they request. */
 int64_t score_unlimited(uint32_t containers, int64_t requests, int64_t each);

@@ -73,7 +73,7 @@ static int64_t best_measured(const struct score_query *q, enum score_plugin_id p
 	int64_t best = -1;
 
 	for (size_t i = 0; i < count; i++) {
-		if (score_plugin_estimates(plugin, q->variant, &nodes[i]))
+		if (score_plugin_guesses(plugin, q->variant, &nodes[i]))
 			continue;
 		score_node_by(q, plugin, scale, &nodes[i], SCORE_BARE, &r);
 		if (!r.unknown && r.score > best)
@@ -82,11 +82,11 @@ static int64_t best_measured(const struct score_query *q, enum score_plugin_id p
 	return best;
 }
 
-static bool any_estimated(const struct score_query *q, enum score_plugin_id plugin,
-			  const struct score_node *nodes, size_t count)
+static bool any_guessed(const struct score_query *q, enum score_plugin_id plugin,
+			const struct score_node *nodes, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		if (score_plugin_estimates(plugin, q->variant, &nodes[i]))
+		if (score_plugin_guesses(plugin, q->variant, &nodes[i]))
 			return true;
 	return false;
 }
@@ -99,7 +99,7 @@ void score_prepare(const struct score_query *q, enum score_plugin_id plugin,
 	*scale = (struct score_scale){.estimated_most = 100};
 	if (score_plugin_normalizes(plugin))
 		scan_raws(q, plugin, nodes, count, scale);
-	if (!any_estimated(q, plugin, nodes, count))
+	if (!any_guessed(q, plugin, nodes, count))
 		return;
 	best = best_measured(q, plugin, nodes, count, scale);
 	if (best >= 0)

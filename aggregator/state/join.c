@@ -1,21 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A node of the view is made anew when its page or its model is another one than in the view before. */
+/*
+ * Three sorted lists are walked at once: the pages, the cluster's nodes, and the slots of the view before.
+ *
+ *     pages      a   b       d
+ *     cluster        b   c   d
+ *     slots      a   b   c   d      each made of that page and that node: it stays; else it is made anew
+ *
+ * Both are immutable and held by what was made of them, so the same pointer is the same content, and no address comes
+ * back as something else. Where the next of each list are those of the next slot, no name is read.
+ *
+ * The newest view is held, and with it the nodes of all slots. A node that is made anew or goes takes its pods'
+ * contributions to their owners with it (join_owners.c).
+ */
 #include "aggregator/state/join.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/state/join_owners.h"
 #include "shared/mem.h"
+
+struct slot {
+	struct view_node *node; /* borrowed: the newest view holds it */
+	const struct node_page *page; /* what it was made of; NULL: there was none */
+	const struct model_node *model;
+	struct owner_shares shares;
+};
 
 struct join {
 	uint64_t version; /* of the newest view */
-	size_t count, room;
-	struct view_node **nodes; /* each held; those of the newest view */
+	size_t count;
+	struct slot *slots; /* owned; sorted by name */
+	struct view *view; /* held: the newest; NULL: none yet */
+	struct owners *owners;
+};
+
+/* What is left of the lists of one join_view(). */
+struct walk {
+	struct node_page *const *page;
+	struct model_node *const *model;
+	struct slot *slot;
+	size_t pages, models, slots;
 };
 
 struct join *join_new(void)
 {
-	return mem_zalloc(1, sizeof(struct join));
+	struct join *j = mem_zalloc(1, sizeof(*j));
+
+	j->owners = owners_new();
+	return j;
 }
 
 void join_free(struct join *j)
@@ -23,35 +56,137 @@ void join_free(struct join *j)
 	if (!j)
 		return;
 	for (size_t i = 0; i < j->count; i++)
-		view_node_drop(j->nodes[i]);
-	free(j->nodes);
+		owners_subtract(j->owners, &j->slots[i].shares);
+	owners_free(j->owners);
+	view_drop(j->view);
+	free(j->slots);
 	free(j);
 }
 
-static struct view_node *next_node(const struct join *j, size_t *at, struct node_page *page)
+/* Whether what the next slot was made of comes next; then nothing has to be compared. */
+static bool is_same(const struct walk *w)
 {
-	while (*at < j->count && strcmp(j->nodes[*at]->name, page->name) < 0)
-		++*at;
-	if (*at < j->count && j->nodes[*at]->page == page)
-		return view_node_hold(j->nodes[*at]);
-	return view_node_new(page, NULL);
+	const struct slot *s = w->slot;
+
+	return w->slots && (w->pages ? *w->page : NULL) == s->page &&
+	       (w->models ? *w->model : NULL) == s->model;
+}
+
+static struct node_page *take_page(struct walk *w)
+{
+	w->pages--;
+	return *w->page++;
+}
+
+static struct model_node *take_model(struct walk *w)
+{
+	w->models--;
+	return *w->model++;
+}
+
+static struct slot *take_slot(struct walk *w)
+{
+	w->slots--;
+	return w->slot++;
+}
+
+/* Takes the page and the node of the first name there is off the lists, and returns the name; one of both may be NULL. */
+static const char *take_next(struct walk *w, struct node_page **page, struct model_node **model)
+{
+	int order = w->pages ? -1 : 1;
+
+	if (w->pages && w->models)
+		order = strcmp((*w->page)->name, (*w->model)->name);
+	*page = order <= 0 ? take_page(w) : NULL;
+	*model = order >= 0 ? take_model(w) : NULL;
+	return order <= 0 ? (*page)->name : (*model)->name;
+}
+
+/* The old slot of that name, off the list, or NULL; those before it are of nodes that are gone. */
+static struct slot *find_slot(struct join *j, struct walk *w, const char *name)
+{
+	int order = -1;
+
+	while (w->slots && (order = strcmp(w->slot->node->name, name)) < 0)
+		owners_subtract(j->owners, &take_slot(w)->shares);
+	return w->slots && order == 0 ? take_slot(w) : NULL;
+}
+
+static void make_slot(struct join *j, struct slot *old, struct node_page *page,
+		      struct model_node *model, struct slot *now)
+{
+	if (old && old->page == page && old->model == model) {
+		*now = *old;
+		view_node_hold(now->node);
+		return;
+	}
+	now->node = view_node_renew(old ? old->node : NULL, page, model);
+	now->page = page;
+	now->model = model;
+	if (old && old->model == model) {
+		now->shares = old->shares;
+		owners_update(j->owners, now->node, &now->shares);
+		return;
+	}
+	owners_add(j->owners, now->node, &now->shares);
+	if (old)
+		owners_subtract(j->owners, &old->shares);
+}
+
+static void next_slot(struct join *j, struct walk *w, struct slot *now)
+{
+	struct node_page *page;
+	struct model_node *model;
+	const char *name;
+
+	if (is_same(w)) {
+		*now = *take_slot(w);
+		if (now->page)
+			take_page(w);
+		if (now->model)
+			take_model(w);
+		view_node_hold(now->node);
+		return;
+	}
+	name = take_next(w, &page, &model);
+	make_slot(j, find_slot(j, w, name), page, model, now);
+}
+
+/* The slots as they are now, in place of those before; each node is held once more than before. */
+static void walk(struct join *j, struct walk *w)
+{
+	struct slot *slots = mem_alloc((w->pages + w->models + 1) * sizeof(*slots));
+	size_t count = 0;
+
+	while (w->pages || w->models)
+		next_slot(j, w, &slots[count++]);
+	while (w->slots)
+		owners_subtract(j->owners, &take_slot(w)->shares);
+	free(j->slots);
+	j->slots = slots;
+	j->count = count;
 }
 
 struct view *join_view(struct join *j, struct node_page *const *pages, size_t page_count,
 		       struct cluster *cluster, int64_t now_ns)
 {
-	struct view_node **nodes = mem_alloc((page_count + 1) * sizeof(struct view_node *));
-	struct view_node **kept = mem_alloc((page_count + 1) * sizeof(struct view_node *));
-	size_t at = 0;
+	struct walk w = {
+		.page = pages,
+		.pages = page_count,
+		.model = cluster ? cluster->nodes : NULL,
+		.models = cluster ? cluster->node_count : 0,
+		.slot = j->slots,
+		.slots = j->count,
+	};
+	struct view_node **nodes;
+	struct view *v;
 
-	for (size_t i = 0; i < page_count; i++) {
-		nodes[i] = next_node(j, &at, pages[i]);
-		kept[i] = view_node_hold(nodes[i]);
-	}
+	walk(j, &w);
+	nodes = mem_alloc((j->count + 1) * sizeof(struct view_node *));
 	for (size_t i = 0; i < j->count; i++)
-		view_node_drop(j->nodes[i]);
-	free(j->nodes);
-	j->nodes = kept;
-	j->count = page_count;
-	return view_new(++j->version, now_ns, nodes, page_count, cluster, NULL);
+		nodes[i] = j->slots[i].node;
+	v = view_new(++j->version, now_ns, nodes, j->count, cluster, owners_table(j->owners));
+	view_drop(j->view);
+	j->view = view_hold(v);
+	return v;
 }

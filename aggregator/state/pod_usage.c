@@ -95,6 +95,11 @@ void pod_usage_pack(const struct page_usage *u, int64_t end_ns, struct pod_usage
 	out->oom_known = u->windows[WINDOW_5M].counts.oom_known;
 }
 
+void pod_stats_unpack(const struct pod_stats *s, int64_t end_ns, struct window_stats *out)
+{
+	unpack(s, base_of(end_ns), out);
+}
+
 static void unpack_counts(const struct pod_usage *u, struct window_counts *out)
 {
 	const struct pod_counts *c = &u->counts;

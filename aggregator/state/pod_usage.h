@@ -50,6 +50,8 @@ struct pod_usage {
 
 /* end_ns is the page's, for both. Times are rounded away from each other. */
 void pod_usage_pack(const struct page_usage *u, int64_t end_ns, struct pod_usage *out);
+/* One of its windows. */
+void pod_stats_unpack(const struct pod_stats *s, int64_t end_ns, struct window_stats *out);
 /* The counts of the longer windows say not measured. */
 void pod_usage_unpack(const struct pod_usage *u, int64_t end_ns, struct page_usage *out);
 

@@ -56,6 +56,8 @@ void view_drop(struct view *v)
 	for (size_t i = 0; i < v->node_count; i++)
 		view_node_drop(v->nodes[i]);
 	free(v->nodes);
+	cluster_drop(v->cluster);
+	owner_table_drop(v->owners);
 	free(v);
 }
 
@@ -86,6 +88,25 @@ const struct node_page *view_find_page(const struct view *v, const char *node)
 	const struct view_node *n = view_find(v, node);
 
 	return n ? n->page : NULL;
+}
+
+bool view_knows(const struct view *v, enum object_kind kind)
+{
+	enum source_state state = v->cluster ? v->cluster->sources[kind].state : SOURCE_NONE;
+
+	return state == SOURCE_SYNCED || state == SOURCE_STALE || state == SOURCE_SNAPSHOT;
+}
+
+static int compare_owner(const void *uid, const void *owner)
+{
+	return strcmp(uid, ((const struct owner_use *)owner)->uid);
+}
+
+const struct owner_use *view_owner(const struct view *v, const char *uid)
+{
+	const struct owner_table *t = v->owners;
+
+	return t ? bsearch(uid, t->of, t->count, sizeof(t->of[0]), compare_owner) : NULL;
 }
 
 struct view_slot *view_slot_new(void)

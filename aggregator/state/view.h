@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "aggregator/model/model.h"
+#include "aggregator/model/pod_load.h"
 #include "aggregator/state/page.h"
 
 /* A pod of a node: as the API knows it, as it is measured, or both. */
@@ -18,13 +19,23 @@ struct view_pod {
 
 /* What a node's pods ask for together, of those whose requests count (kube_pod_is_active()). */
 struct view_sums {
-	struct resources requests, limits; /* limits of containers that have one */
-	uint32_t unlimited_cpu, unlimited_mem; /* containers without a limit */
+	uint32_t pods; /* how many these are */
+	uint32_t daemon_pods; /* of them, those of DaemonSets */
+	struct pod_load load[POD_LOADS]; /* CPU and memory in every way of counting */
+	/* As kubectl counts: what each pod may need at its worst moment, which may be that of an init container. */
+	struct resources requests, limits;
+	uint32_t unlimited_cpu, unlimited_mem; /* containers and sidecars without a limit */
 	int64_t unlimited_requests_cpu, unlimited_requests_mem; /* what those request */
 	/* The same by what the kernel enforces on measured pods; pods only, no slices and units. */
 	int64_t kernel_cpu_milli, kernel_mem_bytes;
 	uint32_t kernel_unlimited_cpu, kernel_unlimited_mem; /* measured pods without a limit */
 	uint32_t kernel_unknown; /* pods whose limits are not known: not measured, or not read */
+};
+
+/* A pod that came to the node within the window that speaks for it (window_longest()), or is only about to start. */
+struct view_recent {
+	const struct kube_pod *pod;
+	float uncovered; /* share of the window in which it was not measured, 0..1 */
 };
 
 /* One node and its pods. Immutable. */
@@ -43,12 +54,17 @@ struct view_node {
 	 */
 	size_t pod_count;
 	struct view_pod *pods; /* owned; what they point to lives in page and model */
+	size_t recent_count;
+	struct view_recent *recents; /* owned; in the order of pods */
 };
+
+enum { OWNER_UID_MAX = 43 }; /* those of Kubernetes have 36 bytes */
 
 /* The measured use of the pods of one owner, on all nodes. */
 struct owner_use {
-	const char *uid; /* borrowed from a pod of the view */
-	uint32_t pods; /* that are measured long enough to count */
+	char uid[OWNER_UID_MAX +
+		 1]; /* owners with a longer one are not told apart, and so left out */
+	uint32_t pods; /* that are measured long enough to count: over the whole of a window */
 	double cpu_milli; /* mean of each, over the longest covered window */
 	double working_set_bytes;
 };
@@ -58,6 +74,8 @@ struct owner_table {
 	size_t count;
 	struct owner_use of[]; /* sorted by uid */
 };
+
+void owner_table_drop(struct owner_table *t); /* any thread; NULL is allowed */
 
 struct view {
 	atomic_uint users;
@@ -74,6 +92,9 @@ struct view {
  * by its uid; a static pod's cgroup has the uid of annotation kubernetes.io/config.hash, which stands for it.
  */
 struct view_node *view_node_new(struct node_page *page, struct model_node *model);
+/* The same, sparing what `before`, the node's last, has worked out already. NULL is allowed. */
+struct view_node *view_node_renew(const struct view_node *before, struct node_page *page,
+				  struct model_node *model);
 struct view_node *view_node_hold(struct view_node *n);
 void view_node_drop(struct view_node *n); /* any thread; NULL is allowed */
 const char *view_pod_namespace(const struct view_pod *p); /* "" */
@@ -94,6 +115,8 @@ size_t view_index(const struct view *v, const char *node);
 const struct view_node *view_find(const struct view *v, const char *node);
 /* Its page, or NULL where there is no such node. */
 const struct node_page *view_find_page(const struct view *v, const char *node);
+/* Whether all objects of the kind are known, if perhaps as of a while ago. */
+bool view_knows(const struct view *v, enum object_kind kind);
 /* What the pods of an owner use, or NULL. */
 const struct owner_use *view_owner(const struct view *v, const char *uid);
 

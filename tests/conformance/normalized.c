@@ -192,7 +192,7 @@ struct limit_case {
 static bool read_limit_node(const cJSON *item, struct score_node *n, struct reason *why)
 {
 	static const char *const keys[] = {"name", "allocatable", "limits", NULL};
-	struct score_sums *sums = n->load.of;
+	struct pod_load *sums = n->load.of;
 
 	*n = plain_node(cJSON_GetStringValue(values_get(item, "name")));
 	if (!n->name || !values_only(item, keys, why) ||

@@ -233,6 +233,18 @@ static void test_unknown(void **state)
 	assert_int_equal(score(LVRB, SCORE_CORRECTED, &pod, &node).score, 0);
 }
 
+/* The inputs of that page, without an API. */
+static void read_page(struct node_page *page, enum score_variant variant, struct score_node *node)
+{
+	const struct view standalone = {.version = 1};
+	struct view_node n = view_fixture_around(page);
+	struct score_args args;
+	const struct score_query q = {.variant = variant, .args = &args};
+
+	score_args_default(&args, variant);
+	score_node_from_view(&standalone, &n, NOW, &q, node);
+}
+
 /* One rung: how long the node has been measured, how old the newest measurement is. */
 static void test_ladder(void **state)
 {
@@ -257,7 +269,7 @@ static void test_ladder(void **state)
 		struct score_node node;
 		char text[SCORE_RUNG_LEN];
 
-		score_node_from_page(&page, NOW, SCORE_CORRECTED, &node);
+		read_page(&page, SCORE_CORRECTED, &node);
 		score_rung_text(&node, text);
 		if (strcmp(text, cases[i].rung) != 0 || strcmp(node.window, cases[i].window) != 0)
 			fail_msg("case %zu: rung %s, window %s", i, text, node.window);
@@ -283,7 +295,7 @@ static void test_upstream_takes_late_numbers_as_measured(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct score_node node;
 
-		score_node_from_page(&page, NOW, cases[i].variant, &node);
+		read_page(&page, cases[i].variant, &node);
 		assert_int_equal(node.rung, RUNG_LATE);
 		assert_true(node.cpu.mean == 25);
 		assert_true(fabs(node.cpu.stddev - cases[i].stddev) < 1e-12);
@@ -299,14 +311,14 @@ static void test_pages_without_data(void **state)
 	for (int w = 0; w < WINDOWS; w++)
 		page.usage.windows[w].mem_bytes.known = false;
 	page.cpu_capacity_milli = 0;
-	score_node_from_page(&page, NOW, SCORE_CORRECTED, &node);
+	read_page(&page, SCORE_CORRECTED, &node);
 	assert_false(node.cpu.known);
 	assert_false(node.mem.known);
 	memset(&page.usage, 0, sizeof(page.usage));
-	score_node_from_page(&page, NOW, SCORE_CORRECTED, &node);
+	read_page(&page, SCORE_CORRECTED, &node);
 	assert_int_equal(node.rung, RUNG_NONE);
 	page.end_ns = 0;
-	score_node_from_page(&page, NOW, SCORE_CORRECTED, &node);
+	read_page(&page, SCORE_CORRECTED, &node);
 	assert_int_equal(node.rung, RUNG_NONE);
 	assert_true(node.age_seconds == 0);
 }

@@ -129,7 +129,7 @@ static void test_unlimited(void **state)
 	score_all(LIMIT, &node, 1);
 	assert_true(fabs(results[0].raw + 80) < 1e-9);
 	node.load.of[SCORE_CPU].unknown = 0;
-	node.pending_cpu_milli = 1000;
+	score_node_assume(&node, 1000, 0, 0);
 	score_all(LIMIT, &node, 1);
 	assert_true(fabs(results[0].raw - 10) < 1e-9);
 }
@@ -245,7 +245,7 @@ static void test_reserved_share(void **state)
 	assert_int_equal(results[0].score, 50);
 	assert_true(fabs(term(&results[0], "cpuThreshold") - 0.05) < 1e-12);
 	/* Pods just placed count on both sides. */
-	node.pending_cpu_milli = 1000;
+	score_node_assume(&node, 1000, 0, 1000);
 	score_all(LROC, &node, 1);
 	assert_int_equal(results[0].score, 50);
 	assert_true(fabs(term(&results[0], "cpuMu") - 0.16) < 1e-12);
@@ -548,7 +548,7 @@ static void test_sums(void **state)
 		 .sidecar = true},
 	};
 	struct score_load load = {.of = {{0}}};
-	const struct score_sums *cpu = &load.of[SCORE_CPU];
+	const struct pod_load *cpu = &load.of[SCORE_CPU];
 
 	(void)state;
 	pod = (struct pod_spec){.container_count = 3,
@@ -596,13 +596,16 @@ static void test_sums_of_pages(void **state)
 				    .container_count = 1,
 				    .containers = &container};
 	struct node_page page = view_fixture_node("n", VIEW_FIXTURE_NOW_NS, 900, 100, 1), *copy;
+	const struct view standalone = {.version = 1};
+	struct view_node around;
 	struct score_node node;
 
 	(void)state;
 	page.pods = &page_pod;
 	page.pod_count = 1;
 	copy = page_new(&page);
-	score_node_from_page(copy, VIEW_FIXTURE_NOW_NS, SCORE_CORRECTED, &node);
+	around = view_fixture_around(copy);
+	score_node_from_view(&standalone, &around, VIEW_FIXTURE_NOW_NS, &query, &node);
 	assert_true(node.load.limits_known && !node.load.requests_known);
 	assert_int_equal(node.load.of[SCORE_CPU].limits, 250);
 	assert_int_equal(node.load.of[SCORE_CPU].unlimited, 0);

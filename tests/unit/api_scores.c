@@ -8,7 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "aggregator/state/join.h"
 #include "tests/api_fixture.h"
+#include "tests/join_fixture.h"
+#include "tests/model_fixture.h"
+#include "tests/view_fixture.h"
 
 #define TLP   "\"TargetLoadPacking\""
 #define LVRB  "\"LoadVariationRiskBalancing\""
@@ -274,6 +278,64 @@ static void test_no_nodes(void **state)
 	assert_int_equal(post("{\"nodes\":[\"alpha\"]}"), 400);
 }
 
+/* "n" with an agent and a pod of 700 millicores, "silent" without one. */
+static struct view *view_with_api(void)
+{
+	const struct page_pod use =
+		join_fixture_pod("k/x", "uid-x", VIEW_FIXTURE_NOW_NS, 900, 700, 1 << 20);
+	struct node_page *page = join_fixture_page("n", VIEW_FIXTURE_NOW_NS, &use, 1);
+	struct model *m = model_new();
+	struct join *j = join_new();
+	struct view *v;
+
+	model_fixture_sync(m, OBJECT_POD);
+	model_put(m, model_fixture_node("n", 4, 8));
+	model_put(m, model_fixture_node("silent", 4, 8));
+	model_put(m, model_fixture_pod(&(struct model_fixture_pod){.name = "x",
+								   .node = "n",
+								   .uid = "uid-x",
+								   .owner_kind = "ReplicaSet",
+								   .owner_uid = "uid-rs",
+								   .cpu = "1"}));
+	model_put(m, model_fixture_pod(&(
+			     struct model_fixture_pod){.name = "y", .node = "silent", .cpu = "1"}));
+	v = join_view(j, &page, 1, model_cluster(m), VIEW_FIXTURE_NOW_NS);
+	page_drop(page);
+	join_free(j);
+	model_free(m);
+	return v;
+}
+
+#define POD_OF(controller, uid)                                                                    \
+	"{\"explain\":true,\"plugins\":[" TLP "," LROC "],\"pod\":{\"metadata\":{"                 \
+	"\"ownerReferences\":[{\"uid\":\"uid-of-a-friend\"},{\"controller\":" controller           \
+	",\"uid\":\"" uid "\"}]},\"spec\":{\"containers\":[{\"resources\":{\"requests\":{\"cpu\":" \
+	"\"100m\"}}}]}}}"
+
+static void test_with_an_api(void **state)
+{
+	(void)state;
+	api_fixture_close(&f);
+	api_fixture_open(&f, view_with_api());
+	/* Its owner's other pod uses 700; without one 1.5 times the request. */
+	assert_int_equal(post(POD_OF("true", "uid-rs")), 200);
+	assert_string_equal(text("items.0.plugins.0.terms.1.name"), "ownerCpuMean");
+	assert_int_equal(number("items.0.plugins.0.terms.1.value"), 700);
+	assert_string_equal(text("items.0.plugins.0.reason"),
+			    "CPU would be at 56.7 %, above the target of 40.0 % (1000m measured + "
+			    "700m expected of 3000m)" STRAINED);
+	assert_int_equal(post(POD_OF("false", "uid-rs")), 200);
+	assert_string_equal(text("items.0.plugins.0.terms.1.name"), "cpuMean");
+	assert_int_equal(post(POD_OF("true", "uid-of-nobody")), 200);
+	assert_string_equal(text("items.0.plugins.0.terms.1.name"), "cpuMean");
+	assert_true(number("items.0.plugins.1.score") > 0);
+	/* 1100 of 3000, as far as it stays below what is measured. */
+	assert_string_equal(text("items.1.node"), "silent");
+	assert_string_equal(text("items.1.plugins.0.rung"), "allocation");
+	assert_true(cJSON_IsTrue(at("items.1.plugins.0.estimated")));
+	assert_int_equal(number("items.1.plugins.0.score"), 37);
+}
+
 static void test_refused(void **state)
 {
 	static const struct {
@@ -288,6 +350,13 @@ static void test_refused(void **state)
 		{"{\"pod\":{\"spec\":{\"containers\":[{\"resources\":{\"requests\":{\"cpu\":\"1Q\"}"
 		 "}}]}}}",
 		 "pod.spec.containers[0].resources.requests.cpu"},
+		{"{\"pod\":{\"metadata\":{\"ownerReferences\":{}},\"spec\":{\"containers\":[]}}}",
+		 "pod.metadata.ownerReferences"},
+		{"{\"pod\":{\"metadata\":{\"ownerReferences\":[1]},\"spec\":{\"containers\":[]}}}",
+		 "pod.metadata.ownerReferences[0]"},
+		{"{\"pod\":{\"metadata\":{\"ownerReferences\":[{\"controller\":true}]},\"spec\":{"
+		 "\"containers\":[]}}}",
+		 "pod.metadata.ownerReferences[0].uid"},
 		{"{\"nodes\":\"alpha\"}", "nodes"},
 		{"{\"nodes\":[\"alpha\",5]}", "nodes[1]"},
 		{"{\"nodes\":[\"alpha\",\"nobody\"]}", "nodes[1]"},
@@ -410,6 +479,7 @@ int main(void)
 		TEST(test_blends_and_variants),
 		TEST(test_default_requests),
 		TEST(test_no_nodes),
+		TEST(test_with_an_api),
 		TEST(test_refused),
 	};
 

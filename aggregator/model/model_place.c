@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pods by the node they are bound to. A place keeps its pods in no order, so that one comes and goes at the cost of
+ * itself, whatever is on the node; they are sorted when the node is made immutable. A pod knows its index.
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/model/model_state.h"
+
+static struct model_place *find_or_add(struct model *m, const char *name)
+{
+	struct model_place *p;
+
+	HASH_FIND_STR(m->places, name, p);
+	if (p)
+		return p;
+	p = mem_zalloc(1, sizeof(*p));
+	p->name = mem_strdup(name);
+	HASH_ADD_KEYPTR(hh, m->places, p->name, strlen(p->name), p);
+	return p;
+}
+
+static void touch(struct model *m, struct model_place *p)
+{
+	p->generation = m->generation;
+	if (p->changed)
+		return;
+	p->changed = true;
+	if (m->change_count == m->change_room) {
+		m->change_room = m->change_room ? 2 * m->change_room : 64;
+		m->changes = mem_realloc(m->changes, m->change_room * sizeof(struct model_place *));
+	}
+	m->changes[m->change_count++] = p;
+}
+
+static void add_pod(struct model_place *p, struct model_entry *e)
+{
+	assert(p->count < UINT32_MAX);
+	if (p->count == p->room) {
+		p->room = p->room ? 2 * p->room : 16;
+		p->pods = mem_realloc(p->pods, p->room * sizeof(struct model_entry *));
+	}
+	e->at = (uint32_t)p->count;
+	p->pods[p->count++] = e;
+}
+
+static void remove_pod(struct model_place *p, struct model_entry *e)
+{
+	struct model_entry *last = p->pods[--p->count];
+
+	p->pods[e->at] = last;
+	last->at = e->at;
+}
+
+void model_place_enter(struct model *m, struct model_entry *e)
+{
+	struct object *o = e->object;
+
+	if (o->kind == OBJECT_NODE) {
+		e->place = find_or_add(m, o->name);
+		e->place->node = (struct kube_node *)o;
+	} else if (o->kind == OBJECT_POD && *((struct kube_pod *)o)->node) {
+		e->place = find_or_add(m, ((struct kube_pod *)o)->node);
+		add_pod(e->place, e);
+	}
+	if (e->place)
+		touch(m, e->place);
+}
+
+void model_place_leave(struct model *m, struct model_entry *e)
+{
+	if (!e->place)
+		return;
+	if (e->object->kind == OBJECT_NODE)
+		e->place->node = NULL;
+	else
+		remove_pod(e->place, e);
+	touch(m, e->place);
+	e->place = NULL;
+}
+
+bool model_place_is_empty(const struct model_place *p)
+{
+	return !p->node && !p->count;
+}
+
+void model_place_forget(struct model *m, struct model_place *p)
+{
+	HASH_DEL(m->places, p);
+	free(p->pods);
+	free(p->name);
+	free(p);
+}

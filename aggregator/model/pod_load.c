@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "aggregator/model/pod_load.h"
+
+static int64_t add(int64_t a, int64_t b)
+{
+	int64_t sum;
+
+	if (__builtin_add_overflow(a, b, &sum))
+		return b > 0 ? INT64_MAX : INT64_MIN;
+	return sum;
+}
+
+static int64_t amount(const struct resource_list *list, enum resource_id resource)
+{
+	if (resource == RESOURCE_CPU)
+		return list->has_cpu ? list->cpu_milli : 0;
+	return list->has_mem ? list->mem_bytes : 0;
+}
+
+static int64_t need(const struct pod_spec *pod, enum resource_id resource, bool limits,
+		    bool upstream)
+{
+	return resource == RESOURCE_CPU ? pod_spec_cpu_milli(pod, limits, upstream)
+					: pod_spec_mem_bytes(pod, limits, upstream);
+}
+
+static void add_container(struct pod_bound *bound, const struct container_spec *c,
+			  enum resource_id resource)
+{
+	int64_t limit = amount(&c->limits, resource);
+
+	if (limit > 0) {
+		bound->limit = add(bound->limit, limit);
+		return;
+	}
+	bound->unlimited++;
+	bound->unlimited_requests = add(bound->unlimited_requests, amount(&c->requests, resource));
+}
+
+struct pod_bound pod_load_bound(const struct pod_spec *pod, enum resource_id resource)
+{
+	int64_t stated = pod->has_pod_resources ? amount(&pod->pod_limits, resource) : 0;
+	int64_t overhead = amount(&pod->overhead, resource);
+	struct pod_bound bound = {overhead, 0, 0};
+
+	if (stated > 0)
+		return (struct pod_bound){add(stated, overhead), 0, 0};
+	for (size_t i = 0; i < pod->container_count; i++)
+		add_container(&bound, &pod->containers[i], resource);
+	for (size_t i = 0; i < pod->init_count; i++)
+		if (pod->init[i].sidecar)
+			add_container(&bound, &pod->init[i], resource);
+	return bound;
+}
+
+int64_t pod_load_limit_trimaran(const struct pod_spec *pod, enum resource_id resource)
+{
+	int64_t request = need(pod, resource, false, true);
+	int64_t limit = need(pod, resource, true, true);
+
+	return limit > request ? limit : request;
+}
+
+void pod_load_add(struct pod_load *load, const struct pod_spec *pod, enum resource_id resource)
+{
+	struct pod_bound bound = pod_load_bound(pod, resource);
+
+	load->requests = add(load->requests, need(pod, resource, false, false));
+	load->limits = add(load->limits, bound.limit);
+	load->unlimited_requests = add(load->unlimited_requests, bound.unlimited_requests);
+	load->unlimited += bound.unlimited;
+	load->requests_trimaran = add(load->requests_trimaran, need(pod, resource, false, true));
+	load->limits_trimaran = add(load->limits_trimaran, pod_load_limit_trimaran(pod, resource));
+	for (size_t i = 0; i < pod->container_count; i++)
+		load->limits_containers =
+			add(load->limits_containers, amount(&pod->containers[i].limits, resource));
+}
+
+/* A resize changes amounts; which containers have a limit stays as it is. */
+static void add_resize(struct pod_load *load, const struct kube_pod *pod, enum resource_id resource)
+{
+	const struct pod_template *t = pod->template;
+	int64_t requests = kube_pod_requests(pod)->of[resource] - t->requests.of[resource];
+	int64_t limits = kube_pod_limits(pod)->of[resource] - t->limits.of[resource];
+
+	load->requests = add(load->requests, requests);
+	load->requests_trimaran = add(load->requests_trimaran, requests);
+	load->limits = add(load->limits, limits);
+	load->limits_trimaran = add(load->limits_trimaran, limits);
+	load->limits_containers = add(load->limits_containers, limits);
+}
+
+void pod_load_add_record(struct pod_load *load, const struct kube_pod *pod,
+			 enum resource_id resource)
+{
+	pod_load_add(load, &pod->template->spec, resource);
+	if (pod->resized)
+		add_resize(load, pod, resource);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What pods ask for of CPU and memory, counted in each of the ways that scores need, so that a score costs the same
+ * however many pods a node has. Pure.
+ */
+#ifndef EVENKEEL_AGGREGATOR_MODEL_POD_LOAD_H
+#define EVENKEEL_AGGREGATOR_MODEL_POD_LOAD_H
+
+#include "aggregator/model/object.h"
+
+/* One resource over some pods: millicores or bytes. */
+struct pod_load {
+	int64_t requests; /* as the kube-scheduler counts */
+	int64_t limits; /* of containers that have one, sidecars and overhead included */
+	int64_t unlimited_requests; /* requests of containers without a limit */
+	int64_t requests_trimaran,
+		limits_trimaran; /* as Trimaran counts: limits at least requests */
+	int64_t limits_containers; /* as KEP-217 counts: containers only */
+	uint32_t unlimited; /* containers without a limit */
+	uint32_t
+		unknown; /* containers whose limit could not be read: they may use the whole node */
+};
+
+enum { POD_LOADS = RESOURCE_MEMORY + 1 }; /* by RESOURCE_CPU and RESOURCE_MEMORY */
+
+/* What bounds the use of one resource by one pod while it runs. */
+struct pod_bound {
+	int64_t limit; /* of what has one, overhead included */
+	int64_t unlimited_requests; /* of containers without one */
+	uint32_t unlimited;
+};
+
+/*
+ * Containers and sidecars; other init containers are gone when neighbours compete. A limit of 0 is none, as for the
+ * kubelet, and a limit of the whole pod replaces those of its containers.
+ */
+struct pod_bound pod_load_bound(const struct pod_spec *pod, enum resource_id resource);
+/* What Trimaran counts as the limit of a pod. */
+int64_t pod_load_limit_trimaran(const struct pod_spec *pod, enum resource_id resource);
+/* One pod more. Sums saturate. */
+void pod_load_add(struct pod_load *load, const struct pod_spec *pod, enum resource_id resource);
+/* The same of a record: a resize in place, which its spec does not know, counts as the kube-scheduler counts it. */
+void pod_load_add_record(struct pod_load *load, const struct kube_pod *pod,
+			 enum resource_id resource);
+
+#endif

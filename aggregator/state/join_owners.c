@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An owner has the number of its measured pods and their sums, as integers (millionths of a core and bytes): what a node
+ * added is taken away exactly, so that nothing drifts, and the sums do not depend on the order in which nodes came.
+ *
+ * Owners are found by uid in a hash and kept sorted in an array beside it. New ones wait, and those without pods stay,
+ * until the next table, which merges and sweeps them in one pass. A table is a copy: 64 bytes for each owner, made only
+ * when some sum changed.
+ *
+ * A pod counts once it was measured over a whole window; the longest such window is taken.
+ */
+#include "aggregator/state/join_owners.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/mem.h"
+
+#define uthash_malloc(size) mem_alloc(size)
+#include <uthash.h>
+
+#define STEP_NS	       500000LL /* of struct pod_stats */
+#define MILLI_MAX      1e12
+#define BYTES_MAX      1e15
+#define MICRO_OF_MILLI 1000.0
+
+struct owner {
+	char uid[OWNER_UID_MAX + 1];
+	uint32_t pods;
+	int64_t cpu_micro, working_set_bytes; /* of all pods together */
+	UT_hash_handle hh; /* by uid */
+};
+
+struct owners {
+	struct owner *hash;
+	struct owner **sorted; /* owned, as are its owners; may hold some without pods */
+	size_t count;
+	struct owner **fresh; /* owned; not in sorted yet, in no order */
+	size_t fresh_count, fresh_room;
+	size_t empty; /* owners without pods */
+	bool changed;
+	struct owner_table *table; /* held: the last; NULL: none */
+};
+
+struct owners *owners_new(void)
+{
+	return mem_zalloc(1, sizeof(struct owners));
+}
+
+void owners_free(struct owners *o)
+{
+	struct owner *owner, *next;
+
+	if (!o)
+		return;
+	HASH_ITER(hh, o->hash, owner, next)
+	{
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the list is kept by uthash */
+		HASH_DEL(o->hash, owner);
+		free(owner);
+	}
+	owner_table_drop(o->table);
+	free(o->sorted);
+	free(o->fresh);
+	free(o);
+}
+
+/* --- sums --------------------------------------------------------------------------------------------------------- */
+
+static bool is_covered(const struct page_pod *use, enum window w)
+{
+	static const int64_t seconds[WINDOWS] = {300, 600, 900};
+	const struct pod_stats *s = &use->usage.cpu_milli[w];
+	int64_t reach_ns = ((int64_t)s->end - s->start) * STEP_NS;
+
+	return s->samples && use->usage.working_set_bytes[w].samples &&
+	       reach_ns >= (seconds[w] - 2 * POD_BUCKET_SECONDS) * 1000000000LL;
+}
+
+/* False: it is not measured long enough. Means are cut at what no machine has, so that sums cannot overflow. */
+static bool measure(const struct page_pod *use, struct owner_share *share)
+{
+	for (int w = WINDOW_15M; w >= WINDOW_5M; w--) {
+		if (!is_covered(use, (enum window)w))
+			continue;
+		share->cpu_micro = llround(fmin((double)use->usage.cpu_milli[w].mean, MILLI_MAX) *
+					   MICRO_OF_MILLI);
+		share->working_set_bytes =
+			llround(fmin((double)use->usage.working_set_bytes[w].mean, BYTES_MAX));
+		return true;
+	}
+	return false;
+}
+
+static struct owner *find_or_add(struct owners *o, const char *uid, size_t len)
+{
+	struct owner *owner;
+
+	HASH_FIND(hh, o->hash, uid, len, owner);
+	if (owner)
+		return owner;
+	owner = mem_zalloc(1, sizeof(*owner));
+	memcpy(owner->uid, uid, len);
+	HASH_ADD_KEYPTR(hh, o->hash, owner->uid, len, owner);
+	o->empty++;
+	if (o->fresh_count == o->fresh_room) {
+		o->fresh_room = o->fresh_room ? 2 * o->fresh_room : 64;
+		o->fresh = mem_realloc(o->fresh, o->fresh_room * sizeof(struct owner *));
+	}
+	o->fresh[o->fresh_count++] = owner;
+	return owner;
+}
+
+/* The pod's owner, or NULL. */
+static struct owner *owner_of(struct owners *o, const struct kube_pod *pod)
+{
+	const char *uid = pod->template->owner.uid;
+	size_t len = strlen(uid);
+
+	if (!len || len > OWNER_UID_MAX || !kube_pod_is_active(pod))
+		return NULL;
+	return find_or_add(o, uid, len);
+}
+
+static void put(struct owners *o, const struct owner_share *share)
+{
+	struct owner *owner = share->owner;
+
+	o->empty -= owner->pods == 0;
+	owner->pods++;
+	owner->cpu_micro += share->cpu_micro;
+	owner->working_set_bytes += share->working_set_bytes;
+	o->changed = true;
+}
+
+static void take(struct owners *o, const struct owner_share *share)
+{
+	struct owner *owner = share->owner;
+
+	owner->pods--;
+	owner->cpu_micro -= share->cpu_micro;
+	owner->working_set_bytes -= share->working_set_bytes;
+	o->empty += owner->pods == 0;
+	o->changed = true;
+}
+
+static void update_pod(struct owners *o, const struct view_pod *p, struct owner_share *share)
+{
+	struct owner_share now = {NULL, 0, 0};
+	bool measured = p->use && measure(p->use, &now);
+
+	if (measured)
+		now.owner = share->owner ? share->owner : owner_of(o, p->pod);
+	if (now.owner)
+		put(o, &now);
+	if (share->owner)
+		take(o, share);
+	*share = now;
+}
+
+void owners_update(struct owners *o, const struct view_node *n, struct owner_shares *shares)
+{
+	const struct view_pod *known = n->pods + (n->pod_count - shares->count);
+
+	for (size_t i = 0; i < shares->count; i++)
+		update_pod(o, &known[i], &shares->of[i]);
+}
+
+void owners_add(struct owners *o, const struct view_node *n, struct owner_shares *shares)
+{
+	*shares = (struct owner_shares){0, NULL};
+	if (!n->model || !n->model->pod_count)
+		return;
+	shares->count = n->model->pod_count;
+	shares->of = mem_zalloc(shares->count, sizeof(*shares->of));
+	owners_update(o, n, shares);
+}
+
+void owners_subtract(struct owners *o, struct owner_shares *shares)
+{
+	for (size_t i = 0; i < shares->count; i++)
+		if (shares->of[i].owner)
+			take(o, &shares->of[i]);
+	free(shares->of);
+	*shares = (struct owner_shares){0, NULL};
+}
+
+/* --- tables ------------------------------------------------------------------------------------------------------- */
+
+static int compare_owners(const void *a, const void *b)
+{
+	return strcmp((*(struct owner *const *)a)->uid, (*(struct owner *const *)b)->uid);
+}
+
+/* Into *to where it has pods; else it is forgotten. */
+static void keep_or_forget(struct owners *o, struct owner *owner, struct owner **to, size_t *count)
+{
+	if (owner->pods) {
+		to[(*count)++] = owner;
+		return;
+	}
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): it is in the hash, which so is not empty */
+	HASH_DEL(o->hash, owner);
+	free(owner);
+}
+
+static void settle(struct owners *o)
+{
+	struct owner **all = mem_alloc((o->count + o->fresh_count + 1) * sizeof(struct owner *));
+	size_t count = 0, at = 0;
+
+	if (o->fresh_count > 1)
+		qsort(o->fresh, o->fresh_count, sizeof(struct owner *), compare_owners);
+	for (size_t i = 0; i < o->fresh_count; i++) {
+		while (at < o->count && strcmp(o->sorted[at]->uid, o->fresh[i]->uid) < 0)
+			keep_or_forget(o, o->sorted[at++], all, &count);
+		keep_or_forget(o, o->fresh[i], all, &count);
+	}
+	while (at < o->count)
+		keep_or_forget(o, o->sorted[at++], all, &count);
+	free(o->sorted);
+	o->sorted = all;
+	o->count = count;
+	o->fresh_count = o->empty = 0;
+}
+
+static void fill(struct owner_use *use, const struct owner *owner)
+{
+	double pods = owner->pods;
+
+	memcpy(use->uid, owner->uid, sizeof(use->uid));
+	use->pods = owner->pods;
+	use->cpu_milli = (double)owner->cpu_micro / MICRO_OF_MILLI / pods;
+	use->working_set_bytes = (double)owner->working_set_bytes / pods;
+}
+
+static struct owner_table *make_table(const struct owners *o)
+{
+	struct owner_table *t;
+
+	if (!o->count)
+		return NULL;
+	t = mem_alloc(sizeof(*t) + o->count * sizeof(t->of[0]));
+	atomic_init(&t->users, 1);
+	t->count = o->count;
+	for (size_t i = 0; i < o->count; i++)
+		fill(&t->of[i], o->sorted[i]);
+	return t;
+}
+
+struct owner_table *owners_table(struct owners *o)
+{
+	if (o->changed) {
+		if (o->fresh_count || o->empty)
+			settle(o);
+		owner_table_drop(o->table);
+		o->table = make_table(o);
+		o->changed = false;
+	}
+	if (o->table)
+		atomic_fetch_add_explicit(&o->table->users, 1, memory_order_relaxed);
+	return o->table;
+}
+
+void owner_table_drop(struct owner_table *t)
+{
+	if (t && atomic_fetch_sub_explicit(&t->users, 1, memory_order_acq_rel) == 1)
+		free(t);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the pods of each owner are measured to use, kept while nodes come and go. Loop thread. */
+#ifndef EVENKEEL_AGGREGATOR_STATE_JOIN_OWNERS_H
+#define EVENKEEL_AGGREGATOR_STATE_JOIN_OWNERS_H
+
+#include "aggregator/state/view.h"
+
+struct owners;
+struct owner;
+
+/* What one pod adds to its owner's sums. */
+struct owner_share {
+	struct owner *owner; /* NULL: nothing */
+	int64_t cpu_micro, working_set_bytes;
+};
+
+/* All shares of one node, in the order of its model's pods. */
+struct owner_shares {
+	size_t count;
+	struct owner_share *of; /* owned */
+};
+
+struct owners *owners_new(void);
+void owners_free(struct owners *o);
+/* Counts the pods of a node; *shares is what owners_subtract() takes away again, and frees. */
+void owners_add(struct owners *o, const struct view_node *n, struct owner_shares *shares);
+/* The shares are those of a node of the same model, measured before: they become this one's. */
+void owners_update(struct owners *o, const struct view_node *n, struct owner_shares *shares);
+void owners_subtract(struct owners *o, struct owner_shares *shares);
+/* The caller drops it. The one before where nothing changed; NULL where there is no owner. */
+struct owner_table *owners_table(struct owners *o);
+
+#endif

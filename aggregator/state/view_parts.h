@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of view_node_new(), one file each. Pure. */
+#ifndef EVENKEEL_AGGREGATOR_STATE_VIEW_PARTS_H
+#define EVENKEEL_AGGREGATOR_STATE_VIEW_PARTS_H
+
+#include "aggregator/state/view.h"
+
+/* Fills pods and pod_count out of page and model, as view.h orders them. before may be NULL in each. */
+void view_pods_join(struct view_node *n, const struct view_node *before);
+/* Fills sums out of pods and allocatable. There is a model. */
+void view_sums_add(struct view_node *n, const struct view_node *before);
+/* Fills recents out of page and pods. There is a model. */
+void view_recents_find(struct view_node *n);
+
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Joins measured pods with those of the API by uid. The kubelet names a pod's cgroup after its uid; of a static pod, which
+ * it has from a file, the API only has an image with a uid of its own, and the cgroup has the hash of the file, which the
+ * image carries as an annotation.
+ *
+ * Measured pods are sorted by uid once and searched for each of the API's; where several cgroups claim one uid, the first
+ * by name is the pod's, and the others are listed as measured only. Nothing is lost and nothing listed twice.
+ *
+ * The pages of a node share their strings until something starts or ends there (page.h). So where the uids are the same
+ * strings as in the node before, whose model is the same, each pod is where it was.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/state/view_parts.h"
+#include "shared/mem.h"
+
+#define CONFIG_HASH "kubernetes.io/config.hash"
+
+struct by_uid {
+	const struct page_pod *use;
+	bool taken;
+};
+
+/* Equal uids in the order of the page. */
+static int compare_uid(const void *a, const void *b)
+{
+	const struct page_pod *x = ((const struct by_uid *)a)->use;
+	const struct page_pod *y = ((const struct by_uid *)b)->use;
+	int order = strcmp(x->uid, y->uid);
+
+	return order ? order : (x > y) - (x < y);
+}
+
+static size_t index_measured(const struct node_page *page, struct by_uid *index)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < page->pod_count; i++)
+		if (*page->pods[i].uid)
+			index[count++] = (struct by_uid){&page->pods[i], false};
+	if (count > 1)
+		qsort(index, count, sizeof(*index), compare_uid);
+	return count;
+}
+
+/* The first of that uid nobody has taken, or NULL. */
+static const struct page_pod *take(struct by_uid *index, size_t count, const char *uid)
+{
+	size_t low = 0, high = count;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (strcmp(index[middle].use->uid, uid) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < count && strcmp(index[low].use->uid, uid) == 0; low++) {
+		if (index[low].taken)
+			continue;
+		index[low].taken = true;
+		return index[low].use;
+	}
+	return NULL;
+}
+
+static const struct page_pod *take_pod(struct by_uid *index, size_t count,
+				       const struct kube_pod *pod)
+{
+	const struct page_pod *use = *pod->object.uid ? take(index, count, pod->object.uid) : NULL;
+	const char *hash;
+
+	if (use || !pod->template->mirror)
+		return use;
+	hash = labels_find(&pod->template->annotations, CONFIG_HASH);
+	return hash && *hash ? take(index, count, hash) : NULL;
+}
+
+/* The measured ones that nobody took, in the order of the page: *used has a mark for each of the page's pods. */
+static struct view_pod *list_rest(const struct node_page *page, const bool *used,
+				  struct view_pod *at)
+{
+	for (size_t i = 0; i < page->pod_count; i++)
+		if (!used[i])
+			*at++ = (struct view_pod){NULL, &page->pods[i]};
+	return at;
+}
+
+static void join(struct view_node *n, struct by_uid *index, bool *used, struct view_pod *known)
+{
+	const struct node_page *page = n->page;
+	const struct model_node *model = n->model;
+	size_t count = index_measured(page, index), taken = 0;
+	struct view_pod *end;
+
+	for (size_t i = 0; i < model->pod_count; i++) {
+		known[i] =
+			(struct view_pod){model->pods[i], take_pod(index, count, model->pods[i])};
+		if (!known[i].use)
+			continue;
+		used[known[i].use - page->pods] = true;
+		taken++;
+	}
+	n->pod_count = page->pod_count - taken + model->pod_count;
+	n->pods = mem_alloc((n->pod_count + 1) * sizeof(*n->pods));
+	end = list_rest(page, used, n->pods);
+	memcpy(end, known, model->pod_count * sizeof(*known));
+}
+
+static void list_measured(struct view_node *n)
+{
+	n->pod_count = n->page->pod_count;
+	n->pods = mem_zalloc(n->pod_count + 1, sizeof(*n->pods));
+	for (size_t i = 0; i < n->pod_count; i++)
+		n->pods[i].use = &n->page->pods[i];
+}
+
+static bool is_as_before(const struct view_node *n, const struct view_node *before)
+{
+	const struct node_page *now = n->page, *old;
+
+	if (!before || before->model != n->model || !now->names ||
+	    now->names != before->page->names || now->pod_count != before->page->pod_count)
+		return false;
+	old = before->page;
+	for (size_t i = 0; i < now->pod_count; i++)
+		if (now->pods[i].uid != old->pods[i].uid)
+			return false;
+	return true;
+}
+
+static void join_as_before(struct view_node *n, const struct view_node *before)
+{
+	const struct page_pod *now = n->page->pods, *old = before->page->pods;
+
+	n->pod_count = before->pod_count;
+	n->pods = mem_alloc((n->pod_count + 1) * sizeof(*n->pods));
+	for (size_t i = 0; i < n->pod_count; i++) {
+		const struct view_pod *p = &before->pods[i];
+
+		n->pods[i] = (struct view_pod){p->pod, p->use ? &now[p->use - old] : NULL};
+	}
+}
+
+void view_pods_join(struct view_node *n, const struct view_node *before)
+{
+	struct by_uid *index;
+	struct view_pod *known;
+	bool *used;
+
+	if (!n->model) {
+		list_measured(n);
+		return;
+	}
+	if (is_as_before(n, before)) {
+		join_as_before(n, before);
+		return;
+	}
+	index = mem_alloc((n->page->pod_count + 1) * sizeof(*index));
+	used = mem_zalloc(n->page->pod_count + 1, sizeof(*used));
+	known = mem_alloc((n->model->pod_count + 1) * sizeof(*known));
+	join(n, index, used, known);
+	free(known);
+	free(used);
+	free(index);
+}

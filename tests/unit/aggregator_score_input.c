@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What scores read of nodes that the API knows: requests, limits, pods just placed, and nodes without an agent. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "aggregator/policy/score.h"
+#include "aggregator/state/join.h"
+#include "shared/clock.h"
+#include "tests/join_fixture.h"
+#include "tests/model_fixture.h"
+#include "tests/view_fixture.h"
+
+#define NOW VIEW_FIXTURE_NOW_NS
+#define GIB (1LL << 30)
+
+static struct model *model;
+static struct join *join;
+static struct view *view;
+static struct score_args args;
+static struct score_query query;
+
+static int setup(void **state)
+{
+	(void)state;
+	model = model_new();
+	join = join_new();
+	model_fixture_sync(model, OBJECT_NODE);
+	model_fixture_sync(model, OBJECT_POD);
+	model_put(model, model_fixture_node("n", 10, 10));
+	score_args_default(&args, SCORE_CORRECTED);
+	query = (struct score_query){.variant = SCORE_CORRECTED, .args = &args};
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	view_drop(view);
+	view = NULL;
+	join_free(join);
+	model_free(model);
+	return 0;
+}
+
+static void put(struct model_fixture_pod p)
+{
+	if (!p.node)
+		p.node = "n";
+	model_put(model, model_fixture_pod(&p));
+}
+
+/* "n" with these pods measured, then "other" without any. */
+static void look(const struct page_pod *pods, size_t count)
+{
+	struct node_page *pages[] = {join_fixture_page("n", NOW, pods, count),
+				     join_fixture_page("other", NOW, NULL, 0)};
+
+	view_drop(view);
+	view = join_view(join, pages, 2, model_cluster(model), NOW);
+	page_drop(pages[0]);
+	page_drop(pages[1]);
+}
+
+static struct score_node read_node(const char *name)
+{
+	struct score_node node;
+
+	score_node_from_view(view, view_find(view, name), NOW, &query, &node);
+	return node;
+}
+
+static void requests_and_limits_are_the_apis(void **state)
+{
+	struct score_node node;
+
+	(void)state;
+	put((struct model_fixture_pod){.name = "x", .cpu = "1", .memory = "1Gi", .cpu_limit = "2"});
+	put((struct model_fixture_pod){.name = "y", .cpu = "500m"});
+	look(NULL, 0);
+	node = read_node("n");
+	assert_true(node.load.requests_known && node.load.limits_known);
+	assert_int_equal(node.load.of[SCORE_CPU].requests, 1500);
+	assert_int_equal(node.load.of[SCORE_CPU].limits, 2000);
+	assert_int_equal(node.load.of[SCORE_CPU].unlimited, 1);
+	assert_int_equal(node.load.of[SCORE_CPU].unlimited_requests, 500);
+	assert_int_equal(node.load.of[SCORE_MEMORY].requests, GIB);
+	assert_int_equal(node.cpu_capacity_milli, 10000);
+	assert_int_equal(node.cpu_allocatable_milli, 9000);
+	assert_true(node.cpu.mean == 10); /* 1000 of the API's 10000, not of the 4000 measured */
+	node = read_node("other"); /* an agent on a machine that is not in the cluster */
+	assert_true(node.load.limits_known && !node.load.requests_known);
+}
+
+/* A sum over pods that are not all known is no sum. */
+static void without_all_pods_requests_are_unknown(void **state)
+{
+	static const struct {
+		enum source_state source;
+		bool known;
+	} cases[] = {{SOURCE_NONE, false},   {SOURCE_LISTING, false},	{SOURCE_SYNCED, true},
+		     {SOURCE_STALE, true},   {SOURCE_FORBIDDEN, false}, {SOURCE_ABSENT, false},
+		     {SOURCE_SNAPSHOT, true}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct model_source source = {.state = cases[i].source};
+
+		model_set_source(model, OBJECT_POD, &source);
+		look(NULL, 0);
+		assert_int_equal(read_node("n").load.requests_known, cases[i].known);
+		assert_true(read_node("n").load.limits_known);
+	}
+}
+
+/* --- pods just placed --------------------------------------------------------------------------------------------- */
+
+static void a_new_pod_counts_as_far_as_it_is_not_measured(void **state)
+{
+	static const struct {
+		double measured; /* seconds, of 15 minutes */
+		int64_t cpu, mem;
+	} cases[] = {{0, 600, GIB}, {90, 540, GIB / 10 * 9}, {450, 300, GIB / 2}, {900, 0, 0}};
+
+	(void)state;
+	put((struct model_fixture_pod){.name = "x",
+				       .uid = "uid-x",
+				       .cpu = "400m",
+				       .memory = "1Gi",
+				       .scheduled_ns = NOW - 800 * NS_PER_SEC});
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct page_pod pod =
+			join_fixture_pod("k/x", "uid-x", NOW, cases[i].measured, 1, 1);
+		struct score_node node;
+
+		look(&pod, cases[i].measured > 0);
+		node = read_node("n");
+		/* A bucket of the pod's windows keeps its start in steps of 1/16 s. */
+		assert_in_range(node.pending_cpu_milli, cases[i].cpu, cases[i].cpu + 1);
+		assert_in_range(node.pending_mem_bytes - cases[i].mem + 1000000, 0, 2000000);
+		assert_int_equal(node.load.of[SCORE_CPU].requests, 400);
+	}
+}
+
+static void a_new_pod_is_expected_to_use_what_its_owners_others_use(void **state)
+{
+	struct page_pod old = join_fixture_pod("k/o", "uid-o", NOW, 900, 70, 1);
+
+	(void)state;
+	put((struct model_fixture_pod){
+		.name = "o", .uid = "uid-o", .owner_kind = "ReplicaSet", .owner_uid = "uid-rs"});
+	put((struct model_fixture_pod){
+		.name = "x", .owner_kind = "ReplicaSet", .owner_uid = "uid-rs", .cpu = "400m"});
+	put((struct model_fixture_pod){
+		.name = "y", .owner_kind = "ReplicaSet", .owner_uid = "uid-other", .cpu = "400m"});
+	put((struct model_fixture_pod){.name = "z"});
+	look(&old, 1);
+	assert_int_equal(read_node("n").pending_cpu_milli, 70 + 600 + 1000);
+	args.default_requests_cpu_milli = 10;
+	args.default_requests_multiplier = 2;
+	assert_int_equal(read_node("n").pending_cpu_milli, 70 + 800 + 10);
+	query.variant = SCORE_KEP;
+	assert_int_equal(read_node("n").pending_cpu_milli, 70 + 800 + 10);
+}
+
+static void upstream_counts_a_pod_in_full_for_a_minute(void **state)
+{
+	static const struct {
+		int64_t ago;
+		double measured;
+		int64_t pending;
+	} cases[] = {{-5, 0, 900}, {10, 0, 900}, {59, 59, 900}, {60, 60, 0}, {600, 0, 0}};
+
+	(void)state;
+	query.variant = SCORE_UPSTREAM;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct page_pod pod =
+			join_fixture_pod("k/x", "uid-x", NOW, cases[i].measured, 1, 1);
+
+		put((struct model_fixture_pod){.name = "x",
+					       .uid = "uid-x",
+					       .cpu = "100m",
+					       .cpu_limit = "900m",
+					       .memory = "1Gi",
+					       .scheduled_ns = NOW - cases[i].ago * NS_PER_SEC});
+		look(&pod, cases[i].measured > 0);
+		assert_int_equal(read_node("n").pending_cpu_milli, cases[i].pending);
+		assert_int_equal(read_node("n").pending_mem_bytes, 0);
+	}
+}
+
+static void assumed_pods_are_part_of_every_sum(void **state)
+{
+	struct score_node node;
+
+	(void)state;
+	look(NULL, 0);
+	node = read_node("n");
+	score_node_assume(&node, 400, GIB, 600);
+	assert_int_equal(node.pending_cpu_milli, 600);
+	assert_int_equal(node.pending_mem_bytes, GIB);
+	assert_int_equal(node.load.of[SCORE_CPU].requests, 400);
+	assert_int_equal(node.load.of[SCORE_CPU].limits, 400);
+	assert_int_equal(node.load.of[SCORE_MEMORY].requests, GIB);
+	score_node_assume(&node, INT64_MAX, INT64_MAX, INT64_MAX);
+	assert_int_equal(node.pending_cpu_milli, INT64_MAX);
+	assert_int_equal(node.load.of[SCORE_MEMORY].limits, INT64_MAX);
+}
+
+/* --- nodes without an agent --------------------------------------------------------------------------------------- */
+
+static struct score_result score(enum score_plugin_id plugin, struct score_node *nodes,
+				 size_t count, size_t which)
+{
+	static const struct container_spec c = {.requests = {true, true, 1000, GIB},
+						.limits = {true, true, 1000, GIB}};
+	static const struct pod_spec pod = {.container_count = 1,
+					    .containers = (struct container_spec *)&c};
+	struct score_scale scale;
+	struct score_result r;
+
+	query.pod = &pod;
+	score_prepare(&query, plugin, nodes, count, &scale);
+	score_node_by(&query, plugin, &scale, &nodes[which], SCORE_TERMS, &r);
+	return r;
+}
+
+static void a_node_without_an_agent_is_estimated(void **state)
+{
+	struct score_node nodes[2];
+
+	(void)state;
+	model_put(model, model_fixture_node("silent", 9, 9));
+	put((struct model_fixture_pod){.name = "x", .node = "silent", .cpu = "1"});
+	put((struct model_fixture_pod){.name = "y", .node = "n", .cpu = "1"});
+	look(NULL, 0);
+	nodes[0] = read_node("n");
+	nodes[1] = read_node("silent");
+	assert_int_equal(nodes[1].rung, RUNG_NONE);
+	score_nodes_estimate(nodes, 2, true);
+	assert_int_equal(nodes[1].rung, RUNG_ALLOCATION);
+	assert_int_equal(score(PLUGIN_TARGET_LOAD_PACKING, nodes, 2, 1).score, 25); /* 2 of 8 */
+	assert_int_equal(score(PLUGIN_TARGET_LOAD_PACKING, nodes, 2, 0).unknown, false);
+	/* What is declared needs no measurement. */
+	assert_int_equal(score(PLUGIN_LIMIT_AWARE, nodes, 2, 1).unknown, false);
+	assert_int_equal(score(PLUGIN_ALLOCATABLE, nodes, 2, 1).score, 100); /* the smaller */
+}
+
+static void with_daemon_pods_only_its_use_is_0(void **state)
+{
+	struct score_node nodes[2];
+	struct score_result r;
+
+	(void)state;
+	model_put(model, model_fixture_node("new", 9, 9));
+	put((struct model_fixture_pod){
+		.name = "d", .node = "new", .owner_kind = "DaemonSet", .cpu = "1"});
+	look(NULL, 0);
+	nodes[0] = read_node("n");
+	nodes[1] = read_node("new");
+	assert_true(nodes[1].idle && !nodes[0].idle);
+	score_nodes_estimate(nodes, 2, true);
+	assert_int_equal(nodes[1].rung, RUNG_ALLOCATION);
+	/* 1000 + 500 of 8000: (100 - 40) * 18.75 / 40 + 40, as if measured, but less than what is. */
+	r = score(PLUGIN_TARGET_LOAD_PACKING, nodes, 2, 1);
+	assert_int_equal(r.score, 68);
+	assert_non_null(strstr(r.reason, "taken to use nothing, as only DaemonSets"));
+	/* 1 - 1 / 8 for it, which is more than the other's; but a guess never wins. */
+	nodes[0].cpu.mean = 50;
+	assert_int_equal(score(PLUGIN_LOAD_VARIATION_RISK_BALANCING, nodes, 2, 1).score,
+			 score(PLUGIN_LOAD_VARIATION_RISK_BALANCING, nodes, 2, 0).score - 1);
+	/* Where nothing is measured anywhere, nothing is known of its use either. */
+	nodes[1] = read_node("new");
+	score_nodes_estimate(nodes, 2, false);
+	assert_false(nodes[1].cpu.known);
+	/* One more pod, and it is no new node. */
+	put((struct model_fixture_pod){.name = "x", .node = "new"});
+	look(NULL, 0);
+	assert_false(read_node("new").idle);
+}
+
+/* The plugins that need an API work for real: every node is judged by all of them. */
+static void every_plugin_judges_a_node_of_the_api(void **state)
+{
+	static const struct power_model power = {"n", 400, 90, 0.01};
+	struct score_node node;
+
+	(void)state;
+	put((struct model_fixture_pod){
+		.name = "x", .cpu = "1", .memory = "1Gi", .cpu_limit = "2", .memory_limit = "1Gi"});
+	look(NULL, 0);
+	node = read_node("n");
+	node.power = &power;
+	for (int p = 0; p < SCORE_PLUGINS; p++) {
+		struct score_result r = score((enum score_plugin_id)p, &node, 1, 0);
+
+		assert_false(r.outside);
+		assert_in_range(r.score, 1, 100);
+	}
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(requests_and_limits_are_the_apis),
+		TEST(without_all_pods_requests_are_unknown),
+		TEST(a_new_pod_counts_as_far_as_it_is_not_measured),
+		TEST(a_new_pod_is_expected_to_use_what_its_owners_others_use),
+		TEST(upstream_counts_a_pod_in_full_for_a_minute),
+		TEST(assumed_pods_are_part_of_every_sum),
+		TEST(a_node_without_an_agent_is_estimated),
+		TEST(with_daemon_pods_only_its_use_is_0),
+		TEST(every_plugin_judges_a_node_of_the_api),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
