@@ -543,12 +543,23 @@ static bool (*const filters[PLACE_FILTERS])(const struct question *q) = {
 	[PLACE_UNKNOWN] = is_judged,
 };
 
+bool place_verdict_allows(const struct place_verdict *v, enum place_filter other)
+{
+	if (v->certainty == PLACE_UNJUDGED)
+		return other != PLACE_FITS;
+	return other == v->filter || (v->certainty == PLACE_CAUTIOUS && other == PLACE_UNKNOWN &&
+				      (v->filter == PLACE_FITS || v->filter == PLACE_VOLUMES));
+}
+
 struct place_verdict place_checker_ask(const struct place_checker *c, size_t pod, size_t node)
 {
 	struct place_verdict v = {.filter = PLACE_FITS, .why = {""}};
 	const struct question q = {c, pod, node, c->pods[pod], c->nodes[node], &v.why};
 
-	v.certain = is_judged(&q);
+	if (!is_judged(&q))
+		v.certainty = PLACE_UNJUDGED;
+	else if (check_needs_storage(&q))
+		v.certainty = PLACE_CAUTIOUS;
 	for (int f = PLACE_FITS + 1; f < PLACE_FILTERS; f++)
 		if (filters[f] && !filters[f](&q)) {
 			v.filter = (enum place_filter)f;

@@ -28,12 +28,23 @@ struct place_checker {
 	const bool *removed; /* by node: no destination, though its domains still count */
 };
 
+/* How far the verdict binds others. */
+enum place_certainty {
+	PLACE_CERTAIN, /* it is the only right one */
+	/* The kube-scheduler looks for a volume or storage that is not there yet; who does not may say PLACE_UNKNOWN instead of FITS or VOLUMES. */
+	PLACE_CAUTIOUS,
+	/* Something in the pod cannot be judged: any filter may be the one that refuses, but one must. */
+	PLACE_UNJUDGED,
+};
+
 struct place_verdict {
 	enum place_filter filter; /* the first that refuses */
-	/* False: something in the pod cannot be judged, so that any filter may be the one that refuses, but one must. */
-	bool certain;
+	enum place_certainty certainty;
 	struct reason why; /* "" where it fits */
 };
+
+/* Whether somebody else's verdict agrees with this one. */
+bool place_verdict_allows(const struct place_verdict *v, enum place_filter other);
 
 /* May this pod, which is nowhere, go to this node? */
 struct place_verdict place_checker_ask(const struct place_checker *c, size_t pod, size_t node);

@@ -199,3 +199,28 @@ bool check_volumes_allow(const struct question *q)
 	}
 	return true;
 }
+
+static bool waits(const struct question *q, const cJSON *claim)
+{
+	const char *class = check_text_of(check_get(claim, "spec"), "storageClassName", "");
+	const cJSON *found = check_find_other(q->c, "StorageClass", "", class);
+
+	if (!claim || *check_text_of(check_get(claim, "spec"), "volumeName", ""))
+		return false;
+	return !found || check_equal(check_text_of(found, "volumeBindingMode", "Immediate"),
+				     "WaitForFirstConsumer");
+}
+
+bool check_needs_storage(const struct question *q)
+{
+	for (const cJSON *item = check_first_of(check_spec_of(q->pod, "volumes")); item;
+	     item = item->next) {
+		const char *name =
+			check_text_of(check_get(item, "persistentVolumeClaim"), "claimName", "");
+
+		if (waits(q, check_find_other(q->c, "PersistentVolumeClaim",
+					      check_namespace_of(q->pod), name)))
+			return true;
+	}
+	return false;
+}
