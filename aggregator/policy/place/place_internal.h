@@ -241,6 +241,7 @@ struct place_node_info {
 	cJSON *tree; /* owned; of taints; NULL: none */
 	PLACE_LIST(struct place_taint) taints;
 	bool hidden_taints; /* they cannot be read */
+	bool leaving; /* in deletion: by its time, a taint or an annotation */
 };
 
 enum place_change { PLACE_DID_PUT, PLACE_DID_TAKE, PLACE_DID_REMOVE, PLACE_DID_CORDON };
