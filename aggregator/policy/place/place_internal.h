@@ -310,6 +310,7 @@ struct place {
 	bool selects_namespaces; /* some class does */
 
 	PLACE_LIST(struct place_log) log;
+	size_t bottom_marks; /* taken when the log was empty */
 	bool forgot; /* changes of which the log knows nothing any more */
 
 	struct place_tree trees[PLACE_ORDERS];

@@ -301,6 +301,7 @@ static void load_all(struct place *p)
 {
 	p->cap = cap_of(&p->options, p->view);
 	p->log.count = 0;
+	p->bottom_marks = 0;
 	p->forgot = false;
 	p->last_chosen = PLACE_NONE;
 	for (uint32_t i = 0; i < p->pods.count; i++) {
