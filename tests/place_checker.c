@@ -547,8 +547,11 @@ bool place_verdict_allows(const struct place_verdict *v, enum place_filter other
 {
 	if (v->certainty == PLACE_UNJUDGED)
 		return other != PLACE_FITS;
-	return other == v->filter || (v->certainty == PLACE_CAUTIOUS && other == PLACE_UNKNOWN &&
-				      (v->filter == PLACE_FITS || v->filter == PLACE_VOLUMES));
+	if (other == v->filter)
+		return true;
+	return v->certainty == PLACE_CAUTIOUS &&
+	       (other == PLACE_UNKNOWN || other == PLACE_VOLUMES) &&
+	       (v->filter == PLACE_FITS || v->filter == PLACE_VOLUMES);
 }
 
 struct place_verdict place_checker_ask(const struct place_checker *c, size_t pod, size_t node)

@@ -31,7 +31,10 @@ struct place_checker {
 /* How far the verdict binds others. */
 enum place_certainty {
 	PLACE_CERTAIN, /* it is the only right one */
-	/* The kube-scheduler looks for a volume or storage that is not there yet; who does not may say PLACE_UNKNOWN instead of FITS or VOLUMES. */
+	/*
+	 * The kube-scheduler looks for a volume or storage that is not there yet. Who does not may refuse by PLACE_VOLUMES or PLACE_UNKNOWN
+	 * where it fits, and by the other of the two where it does not.
+	 */
 	PLACE_CAUTIOUS,
 	/* Something in the pod cannot be judged: any filter may be the one that refuses, but one must. */
 	PLACE_UNJUDGED,

@@ -56,15 +56,16 @@ static void write_containers(struct place_world *w, struct buf *b)
 		buf_add_char(b, ',');
 		write_container(w, b, "d", false);
 	}
-	buf_add_str(b, "],\"initContainers\":[");
-	for (size_t i = place_world_chance(w, 25) ? 1 + place_world_draw(w, 3) : 0; i > 0; i--) {
-		char name[] = {'i', (char)('0' + i), '\0'};
-
-		write_container(w, b, name, place_world_chance(w, 40));
-		if (i > 1)
-			buf_add_char(b, ',');
-	}
 	buf_add_char(b, ']');
+	if (place_world_chance(w, 25)) {
+		buf_add_str(b, ",\"initContainers\":[");
+		for (size_t i = 1 + place_world_draw(w, 3); i > 0; i--) {
+			char name[] = {'i', (char)('0' + i), '\0'};
+
+			write_container(w, b, name, place_world_chance(w, 40));
+			buf_add_char(b, i > 1 ? ',' : ']');
+		}
+	}
 	if (place_world_chance(w, 10))
 		buf_printf(b, ",\"overhead\":{\"cpu\":\"%s\",\"memory\":\"%s\"}",
 			   PICK(w, "50m", "250m"), PICK(w, "10Mi", "1Gi"));
@@ -205,7 +206,7 @@ static void write_toleration(struct place_world *w, struct buf *b)
 static void write_tolerations(struct place_world *w, struct buf *b)
 {
 	buf_add_str(b, ",\"tolerations\":[");
-	if (place_world_chance(w, 40)) {
+	if (place_world_chance(w, 70)) {
 		write_toleration(w, b);
 		if (place_world_chance(w, 40)) {
 			buf_add_char(b, ',');
@@ -238,7 +239,7 @@ static void write_constraint(struct place_world *w, struct buf *b)
 static void write_spread(struct place_world *w, struct buf *b)
 {
 	buf_add_str(b, ",\"topologySpreadConstraints\":[");
-	if (place_world_chance(w, 30)) {
+	if (place_world_chance(w, 60)) {
 		write_constraint(w, b);
 		if (place_world_chance(w, 30)) {
 			buf_add_char(b, ',');
@@ -251,9 +252,12 @@ static void write_spread(struct place_world *w, struct buf *b)
 void place_world_write_spec(struct place_world *w, struct buf *b)
 {
 	write_containers(w, b);
-	write_affinity(w, b);
-	write_tolerations(w, b);
-	write_spread(w, b);
+	if (place_world_chance(w, 70))
+		write_affinity(w, b);
+	if (place_world_chance(w, 60))
+		write_tolerations(w, b);
+	if (place_world_chance(w, 50))
+		write_spread(w, b);
 	if (place_world_chance(w, 3))
 		buf_add_str(b, ",\"resourceClaims\":[{\"name\":\"gpu\"}]");
 }
