@@ -128,7 +128,7 @@ static void write_allocatable(struct place_world *w, struct buf *b)
 	buf_printf(b,
 		   "\"cpu\":\"%s\",\"memory\":\"%s\",\"ephemeral-storage\":\"%s\",\"pods\":\"%s\"",
 		   PICK(w, "1", "2", "3500m", "8"), PICK(w, "2Gi", "4Gi", "4194305Ki", "16G"),
-		   PICK(w, "10Gi", "1Gi"), PICK(w, "3", "6", "110", "110"));
+		   PICK(w, "10Gi", "1Gi"), PICK(w, "3", "6", "110", "110", "110", "0"));
 	if (place_world_chance(w, 30))
 		buf_printf(b, ",\"example.com/gpu\":\"%s\"", PICK(w, "1", "2"));
 	if (place_world_chance(w, 20))
@@ -295,7 +295,7 @@ static void write_volumes(struct place_world *w, struct buf *b, const struct pla
 	free(claim);
 }
 
-static cJSON *new_pod(struct place_world *w, const struct place_world_kind *k, int node)
+static cJSON *new_pod(struct place_world *w, const struct place_world_kind *k, const char *node)
 {
 	size_t number = w->born++;
 	struct buf b = BUF_INIT;
@@ -304,14 +304,14 @@ static cJSON *new_pod(struct place_world *w, const struct place_world_kind *k, i
 		   "{\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"%s\",\"name\":\"p%zu\","
 		   "\"uid\":\"uid-p%zu\",\"labels\":%s",
 		   k->namespace, number, number, k->labels);
-	if (node >= 0 && place_world_chance(w, 6))
+	if (node && place_world_chance(w, 6))
 		buf_add_str(&b, ",\"deletionTimestamp\":\"2026-01-31T11:59:00Z\"");
 	buf_printf(&b, "},\"spec\":{%s", k->spec);
 	write_volumes(w, &b, k, number);
-	if (node >= 0)
-		buf_printf(&b, ",\"nodeName\":\"n%d\"", node);
+	if (node)
+		buf_printf(&b, ",\"nodeName\":\"%s\"", node);
 	buf_printf(&b, "},\"status\":{\"phase\":\"%s\"}}",
-		   node < 0		      ? "Pending"
+		   !node		      ? "Pending"
 		   : place_world_chance(w, 6) ? PICK(w, "Succeeded", "Failed")
 					      : "Running");
 	return parse_buf(&b);
@@ -320,9 +320,14 @@ static cJSON *new_pod(struct place_world *w, const struct place_world_kind *k, i
 static void add_pod(struct place_world *w, bool bound)
 {
 	const struct place_world_kind *k = &w->kinds[place_world_draw(w, w->kind_count)];
-	int node = bound ? (int)place_world_draw(w, w->node_count) : PLACE_CHECKER_NOWHERE;
+	bool lost = bound && !k->claim && place_world_chance(w, 5);
+	const char *node = lost ? PLACE_WORLD_LOST : NULL;
 
-	w->where[w->pod_count] = node;
+	w->where[w->pod_count] = PLACE_CHECKER_NOWHERE;
+	if (bound && !lost) {
+		w->where[w->pod_count] = (int)place_world_draw(w, w->node_count);
+		node = place_world_name(w->nodes[w->where[w->pod_count]]);
+	}
 	w->pods[w->pod_count++] = new_pod(w, k, node);
 }
 
@@ -482,7 +487,7 @@ static void bind_pod(struct place_world *w, struct model *m, size_t pod)
 	cJSON *spec = cJSON_GetObjectItemCaseSensitive(w->pods[pod], "spec");
 	cJSON *status = cJSON_GetObjectItemCaseSensitive(w->pods[pod], "status");
 
-	if (w->where[pod] != PLACE_CHECKER_NOWHERE) {
+	if (cJSON_GetObjectItemCaseSensitive(spec, "nodeName")) {
 		cJSON_ReplaceItemInObjectCaseSensitive(status, "phase",
 						       cJSON_CreateString("Succeeded"));
 	} else {

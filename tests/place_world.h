@@ -15,6 +15,9 @@
 #include "aggregator/state/view.h"
 #include "tests/place_checker.h"
 
+/* A node that pods name and the API does not know: for the checker they are nowhere. They have no claims, which the kube-scheduler forgets and a careful one does not. It comes after all others. */
+#define PLACE_WORLD_LOST "nowhere"
+
 enum { PLACE_WORLD_NODES = 12, PLACE_WORLD_PODS = 40, PLACE_WORLD_OTHERS = 64 };
 
 struct place_world_kind; /* what pods of one workload have in common */

@@ -8,10 +8,10 @@ static void write_amounts(struct place_world *w, struct buf *b, unsigned int eac
 
 	buf_add_char(b, '{');
 	if (place_world_chance(w, each))
-		buf_printf(b, "\"cpu\":\"%s\"", PICK(w, "0", "100m", "250m", "1", "3")),
+		buf_printf(b, "\"cpu\":\"%s\"", PICK(w, "0", "50m", "100m", "100m", "250m", "1")),
 			comma = ",";
 	if (place_world_chance(w, each))
-		buf_printf(b, "%s\"memory\":\"%s\"", comma, PICK(w, "64Mi", "1Gi", "1500M", "3Gi")),
+		buf_printf(b, "%s\"memory\":\"%s\"", comma, PICK(w, "64Mi", "64Mi", "100M", "1Gi")),
 			comma = ",";
 	if (place_world_chance(w, each / 8))
 		buf_printf(b, "%s\"ephemeral-storage\":\"%s\"", comma, PICK(w, "512Mi", "2Gi")),
@@ -106,6 +106,8 @@ static void write_pod_term(struct place_world *w, struct buf *b)
 			   PICK(w, "{}", "{\"matchLabels\":{\"env\":\"prod\"}}",
 				"{\"matchExpressions\":[{\"key\":\"env\",\"operator\":\"NotIn\","
 				"\"values\":[\"prod\"]}]}"));
+	if (place_world_chance(w, 10))
+		buf_printf(b, ",\"%s\":[\"tier\"]", PICK(w, "matchLabelKeys", "mismatchLabelKeys"));
 	buf_add_char(b, '}');
 }
 
@@ -258,6 +260,10 @@ void place_world_write_spec(struct place_world *w, struct buf *b)
 		write_tolerations(w, b);
 	if (place_world_chance(w, 50))
 		write_spread(w, b);
+	if (place_world_chance(w, 8))
+		buf_printf(b, ",\"resources\":{\"requests\":{\"%s}}",
+			   PICK(w, "cpu\":\"300m\"", "memory\":\"2Gi\"",
+				"cpu\":\"100m\",\"memory\":\"1Gi\""));
 	if (place_world_chance(w, 3))
 		buf_add_str(b, ",\"resourceClaims\":[{\"name\":\"gpu\"}]");
 }
