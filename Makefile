@@ -1,9 +1,11 @@
 # evenkeel: one non-recursive Makefile.
 #
 #   make run     install what is missing, build, and watch this machine live (DURATION=20s to stop by itself)
+#   make demo    install what is missing, build, and serve a made-up cluster of 200 nodes (NODES=50, DURATION=20s)
 #   make check   install what is missing, build, and run the tests
 #   make check-faults   run the tests that cause failures: kills, cuts, restarts, shortages
 #   make check-vm   run the tests of the samplers on several kernels, in virtual machines (KERNELS="5.10 7")
+#   make check-kube   build a Kubernetes control plane from Debian's source, once, and run the tests on it
 #   make         build the programs into build/bin
 #
 # CC=clang and SAN=address,undefined choose compiler and sanitizers; each combination has a build directory
@@ -50,7 +52,7 @@ PKG_CFLAGS := $(call pkg,$(PKGS))
 AGENT_LIBS      = $(call pkglibs,libbpf libelf zlib nanomsg libsodium libprotobuf-c yaml-0.1 libseccomp libcap-ng) -lm
 AGGREGATOR_LIBS = $(call pkglibs,libuv libmicrohttpd libcurl gnutls nanomsg libsodium libprotobuf-c libcjson \
                   yaml-0.1 sqlite3 zlib) -lm
-CLI_LIBS        = $(call pkglibs,libcurl libcjson yaml-0.1 zlib) -lm
+CLI_LIBS        = $(call pkglibs,libcurl libsodium libcjson yaml-0.1 zlib) -lm
 TEST_LIBS       = $(call pkglibs,cmocka libuv libmicrohttpd libcurl gnutls libcjson libbpf libelf zlib nanomsg libsodium \
                   libprotobuf-c yaml-0.1 sqlite3 libseccomp libcap-ng) -lm -ldl
 
@@ -62,7 +64,8 @@ AGGREGATOR_C := $(wildcard aggregator/model/*.c aggregator/state/*.c aggregator/
                 aggregator/edge/*.c aggregator/edge/*/*.c) \
                 $(filter-out aggregator/main.c,$(wildcard aggregator/*.c))
 CLI_C        := $(filter-out aggregator/cli/main.c,$(wildcard aggregator/cli/*.c))
-TESTLIB_C    := $(wildcard tests/*.c)
+FLEET_C      := $(wildcard tests/fleet/*.c)
+TESTLIB_C    := $(wildcard tests/*.c) $(filter-out tests/fleet/main.c,$(FLEET_C))
 UNIT_C       := $(wildcard tests/unit/*.c)
 INTEG_C      := $(wildcard tests/integration/*.c)
 FAULTS_C     := $(wildcard tests/faults/*.c)
@@ -70,6 +73,7 @@ BENCH_C      := $(wildcard tests/bench/*.c)
 FUZZ_C       := $(filter-out tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c))
 CONF_C       := $(wildcard tests/conformance/*.c)
 VM_C         := $(wildcard tests/vm/*.c)
+KUBE_C       := $(wildcard tests/kube/*.c)
 
 PROTO_C := $(GEN)/shared/body.pb-c.c
 BPF_C   := $(wildcard bpf/*.bpf.c)
@@ -93,17 +97,20 @@ FAULTS   := $(patsubst tests/faults/%.c,$(TB)/faults/%,$(FAULTS_C))
 BENCH    := $(patsubst tests/bench/%.c,$(TB)/bench/%,$(BENCH_C))
 REPLAY   := $(patsubst tests/fuzz/%.c,$(TB)/fuzz/%,$(FUZZ_C))
 VM       := $(patsubst tests/vm/%.c,$(TB)/vm/%,$(VM_C))
+KUBE     := $(patsubst tests/kube/%.c,$(TB)/kube/%,$(KUBE_C))
 CONF     := $(if $(CONF_C),$(TB)/conformance)
+FLEET    := $(TB)/fleet
 
-.PHONY: all tests deps deps-lint deps-vm deps-bench run check check-built check-vm check-vm-built
-.PHONY: check-faults check-faults-built
+.PHONY: all tests fleet demo deps deps-lint deps-vm deps-bench run check check-built check-vm check-vm-built
+.PHONY: check-faults check-faults-built deps-kube check-kube check-kube-built
 .PHONY: bench bench-built fuzz fuzz-built lint lint-built clean install
 .DELETE_ON_ERROR:
 .SECONDARY:
 .DEFAULT_GOAL := all
 
 all: $(PROGRAMS)
-tests: $(UNIT) $(INTEG) $(VM) $(REPLAY) $(CONF)
+tests: $(UNIT) $(INTEG) $(VM) $(KUBE) $(REPLAY) $(CONF) $(FLEET)
+fleet: $(FLEET)
 
 $(SHARED_A): $(call obj,$(SHARED_C) $(PROTO_C))
 $(AGENT_A): $(call obj,$(AGENT_C))
@@ -170,7 +177,11 @@ $(TB)/bench/%: $(O)/tests/bench/%.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
 $(TB)/vm/%: $(O)/tests/vm/%.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
+$(TB)/kube/%: $(O)/tests/kube/%.o $(ALL_A)
+	$(call link,$(TEST_LIBS))
 $(TB)/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/replay.o $(ALL_A)
+	$(call link,$(TEST_LIBS))
+$(FLEET): $(O)/tests/fleet/main.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
 $(TB)/conformance: $(call obj,$(CONF_C)) $(ALL_A)
 	$(call link,$(TEST_LIBS))
@@ -185,6 +196,8 @@ deps-lint:
 	@packaging/deps lint
 deps-vm:
 	@packaging/deps vm
+deps-kube:
+	@packaging/deps kube
 deps-bench:
 	@packaging/deps bench
 	@packaging/peer
@@ -195,6 +208,9 @@ check: deps
 run: deps
 	+@$(MAKE) --no-print-directory $(PARALLEL) all
 	@packaging/run
+demo: deps
+	+@$(MAKE) --no-print-directory $(PARALLEL) all fleet
+	@BIN=$(BIN) TB=$(TB) tests/demo
 
 check-built: all tests $(BPF_O)
 	@TB=$(TB) BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(UNIT) $(subst $(space),$(comma),tests/btf/check $(BPF_O)) \
@@ -215,10 +231,16 @@ check-vm: deps-vm
 check-vm-built: all $(VM) $(VM_INTEG)
 	@BIN=$(BIN) tests/vm/matrix $(B)/log$(VARIANT)/vm $(VM) $(VM_INTEG)
 
+# What follows the Kubernetes API is tried on a real one; the first run builds it, which takes minutes.
+check-kube: deps-kube
+	+@$(MAKE) --no-print-directory $(PARALLEL) check-kube-built
+check-kube-built: all $(KUBE)
+	@programs=$$(tests/kube/build) && EVENKEEL_KUBE=$$programs BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(KUBE)
+
 bench: deps-bench
 	+@$(MAKE) --no-print-directory $(PARALLEL) bench-built
-bench-built: all $(BENCH)
-	@for b in $(BENCH); do BIN=$(BIN) $$b || exit 1; done
+bench-built: all $(BENCH) $(FLEET)
+	@for b in $(BENCH); do TB=$(TB) BIN=$(BIN) $$b || exit 1; done
 
 LINT_FLAGS = -std=gnu11 -D_GNU_SOURCE -DEVENKEEL_VERSION='"$(VERSION)"' -I. -I$(GEN) -Wall -Wextra
 SOURCES    = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')

@@ -463,6 +463,7 @@ static bool transmit(struct sender *s, int64_t now)
 	if (f->sequence > s->newest_sent)
 		s->newest_sent = f->sequence;
 	s->stats.sent++;
+	s->stats.sent_bytes += f->frame.len;
 	return true;
 }
 

@@ -23,7 +23,8 @@ struct sender_config {
 };
 
 struct sender_stats {
-	uint64_t sent, acked, refused, timeouts, bad_acks, resends_ordered, skipped;
+	uint64_t sent, sent_bytes; /* frames */
+	uint64_t acked, refused, timeouts, bad_acks, resends_ordered, skipped;
 	uint64_t cursor; /* next sequence to send */
 	int64_t last_ack_ns; /* monotonic; 0: never */
 	uint32_t interval_ms; /* what the last ack orders; 0: nothing */

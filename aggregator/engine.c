@@ -8,7 +8,8 @@
  *   HTTP threads  <------------------------------- take, read, drop ---------------------------+
  *
  * With a state directory, node windows are in a database, too (engine_saver.c); they are back before the first frame is
- * read.
+ * read. Where there is a Kubernetes API, the cluster model is kept after it (engine_follower.c), and a change of that makes
+ * the next view as a frame does.
  *
  * A view is also published when nothing arrived for 10 s: of a cluster that fell silent as a whole the nodes are to be
  * forgotten after a day as any other, and answers made once per view go on ageing.
@@ -27,6 +28,7 @@
 
 #include "aggregator/edge/http/http.h"
 #include "aggregator/edge/ingest.h"
+#include "aggregator/engine_follower.h"
 #include "aggregator/engine_saver.h"
 #include "aggregator/state/counters.h"
 #include "aggregator/state/join.h"
@@ -66,6 +68,7 @@ struct engine {
 	struct usage_state *usage;
 	struct join *join;
 	struct saver *saver; /* NULL: without a state directory */
+	struct follower *follower; /* NULL: standalone */
 	int64_t published_ns; /* monotonic */
 	int64_t refusal_logged_ns; /* Unix time */
 	uint64_t refusals_unlogged;
@@ -131,8 +134,9 @@ static void publish(struct engine *e)
 	int64_t now_ns = clock_wall_ns();
 	size_t count;
 	struct node_page *const *pages = usage_pages(e->usage, now_ns, &count);
+	struct cluster *cluster = follower_cluster(e->follower);
 
-	view_slot_publish(e->views, join_view(e->join, pages, count, NULL, now_ns));
+	view_slot_publish(e->views, join_view(e->join, pages, count, cluster, now_ns));
 	e->published_ns = clock_mono_ns();
 	counter_add(&e->counters.views_published, 1);
 }
@@ -154,8 +158,9 @@ static void on_breath_timer(uv_timer_t *timer)
 static void publish_soon(struct engine *e)
 {
 	int64_t age = clock_mono_ns() - e->published_ns;
+	bool dirty = usage_dirty(e->usage) || follower_dirty(e->follower);
 
-	if (!usage_dirty(e->usage) || uv_is_active((uv_handle_t *)&e->publish_timer))
+	if (!dirty || uv_is_active((uv_handle_t *)&e->publish_timer))
 		return;
 	if (age >= PUBLISH_NS)
 		publish(e);
@@ -276,6 +281,31 @@ static int open_saver(struct engine *e, struct reason *reason)
 	return config.dir ? saver_open(&e->saver, &config, reason) : 0;
 }
 
+static void on_model_changed(void *ctx)
+{
+	publish_soon(ctx);
+}
+
+/* The first view has the cluster, if there is one, so that nobody takes us for standalone and ready. */
+static int open_follower(struct engine *e, struct reason *reason)
+{
+	struct follower_config config = {
+		.snapshots = &e->config->snapshots,
+		.kubeconfig = e->config->kubeconfig,
+		.context = e->config->kube_context,
+		.standalone = e->config->standalone,
+		.loop = &e->loop,
+		.changed = on_model_changed,
+		.ctx = e,
+	};
+	int rc = follower_open(&e->follower, &config, reason);
+
+	e->api_context.kubernetes_mode = follower_mode(e->follower);
+	if (!rc && e->follower)
+		publish(e);
+	return rc;
+}
+
 int engine_open(struct engine **out, const struct engine_config *config, struct reason *reason)
 {
 	struct engine *e = mem_zalloc(1, sizeof(*e));
@@ -308,12 +338,18 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 	if (!rc)
 		rc = open_saver(e, reason);
 	if (!rc)
+		rc = open_follower(e, reason);
+	if (!rc)
 		rc = http_start(&e->http, config->listen, &e->api_context, reason);
 	if (rc) {
 		engine_close(e);
 		return rc;
 	}
-	log_info("standalone, without a Kubernetes API: workloads carry their cgroups' names");
+	if (follower_from(e->follower))
+		log_info("the cluster's objects come from %s", follower_from(e->follower));
+	else
+		log_info("standalone, without a Kubernetes API: workloads carry their cgroups' "
+			 "names");
 	log_info("listening on http://%s, agents report to %s", http_address(e->http),
 		 config->ingest);
 	*out = e;
@@ -343,6 +379,7 @@ void engine_close(struct engine *e)
 		return;
 	http_stop(e->http);
 	saver_finish(e->saver);
+	follower_stop(e->follower);
 	if (e->loop_open) {
 		uv_walk(&e->loop, close_handle, NULL);
 		uv_run(&e->loop, UV_RUN_DEFAULT);
@@ -350,6 +387,7 @@ void engine_close(struct engine *e)
 		assert(rc == 0);
 	}
 	saver_free(e->saver);
+	follower_free(e->follower);
 	ingest_close(e->ingest);
 	watcher_cache_free(e->api_context.watcher_cache);
 	view_slot_free(e->views);

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "shared/options.h"
 #include "shared/reason.h"
 
 struct engine_config {
@@ -14,6 +15,10 @@ struct engine_config {
 	const char *key_path; /* NULL: no key (ipc:// only) */
 	const char *state_dir; /* NULL: nothing is kept */
 	int64_t save_every_ns;
+	struct option_list snapshots; /* files with the cluster's objects; empty: an API, or none */
+	const char *kubeconfig; /* NULL: the API of the cluster this is a pod of, if it is one */
+	const char *kube_context; /* NULL: the kubeconfig's current one */
+	bool standalone; /* no API */
 	bool watcher_upstream;
 	int watcher_smoothed; /* N of "smoothed:N"; 1: raw */
 	bool watcher_allocatable; /* percent of allocatable instead of capacity */

@@ -11,6 +11,9 @@
 
 struct aggregator_options {
 	char *listen, *ingest, *key_file, *state_dir, *watcher_stddev;
+	char *kubeconfig, *context;
+	struct option_list snapshots;
+	bool standalone;
 	int64_t save_every_ns;
 	int watcher_variant, watcher_denominator;
 	struct program_common common;
@@ -52,6 +55,27 @@ static const struct option_spec specs[] = {
 	 .min = 1e9,
 	 .max = 3600e9,
 	 .help = "How often they are saved; a stop saves them, too."},
+	{.name = "kubeconfig",
+	 .kind = OPTION_STRING,
+	 .offset = AT(kubeconfig),
+	 .value = "FILE",
+	 .help = "How to reach the Kubernetes API. Without it a pod asks its own cluster; else "
+		 "there is no API."},
+	{.name = "context",
+	 .kind = OPTION_STRING,
+	 .offset = AT(context),
+	 .value = "NAME",
+	 .help = "The context of the kubeconfig to use instead of its current one."},
+	{.name = "snapshot",
+	 .kind = OPTION_LIST,
+	 .offset = AT(snapshots),
+	 .value = "FILE",
+	 .help = "Take the cluster's objects from a file of kubectl get -o json, or of "
+		 "/v1/snapshot, instead of an API. Repeatable."},
+	{.name = "standalone",
+	 .kind = OPTION_FLAG,
+	 .offset = AT(standalone),
+	 .help = "Ask no Kubernetes API, even in a pod."},
 	{.name = "watcher-variant",
 	 .kind = OPTION_CHOICE,
 	 .offset = AT(watcher_variant),
@@ -106,6 +130,21 @@ static int parse_smoothing(const char *text, int *smoothed, struct reason *why)
 	return -1;
 }
 
+/* What contradicts each other is not guessed about. */
+static int check_api_options(const struct aggregator_options *o, struct reason *why)
+{
+	if (o->snapshots.count && (o->kubeconfig || o->standalone))
+		reason_set(why, "--snapshot stands in for an API: give neither --kubeconfig nor "
+				"--standalone with it");
+	else if (o->standalone && o->kubeconfig)
+		reason_set(why, "--standalone asks no API, --kubeconfig does: give one of them");
+	else if (o->context && !o->kubeconfig)
+		reason_set(why, "--context: there is no --kubeconfig that it could be in");
+	else
+		return 0;
+	return -1;
+}
+
 static int run(const void *values, struct reason *why)
 {
 	const struct aggregator_options *o = values;
@@ -115,13 +154,18 @@ static int run(const void *values, struct reason *why)
 		.key_path = o->key_file,
 		.state_dir = o->state_dir,
 		.save_every_ns = o->save_every_ns,
+		.snapshots = o->snapshots,
+		.kubeconfig = o->kubeconfig,
+		.kube_context = o->context,
+		.standalone = o->standalone,
 		.watcher_upstream = o->watcher_variant == 1,
 		.watcher_allocatable = o->watcher_denominator == 1,
 	};
 	struct engine *engine;
 	int rc;
 
-	if (parse_smoothing(o->watcher_stddev, &config.watcher_smoothed, why))
+	if (parse_smoothing(o->watcher_stddev, &config.watcher_smoothed, why) ||
+	    check_api_options(o, why))
 		return 2;
 	if (engine_open(&engine, &config, why))
 		return 1;

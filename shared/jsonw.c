@@ -262,6 +262,16 @@ void jsonw_exact(struct jsonw *w, double value)
 	buf_printf(w->out, "%.17g", value);
 }
 
+void jsonw_exact_float(struct jsonw *w, float value)
+{
+	if (!isfinite(value)) {
+		jsonw_null(w);
+		return;
+	}
+	begin_value(w);
+	buf_printf(w->out, "%.9g", (double)value);
+}
+
 void jsonw_bool(struct jsonw *w, bool value)
 {
 	begin_value(w);

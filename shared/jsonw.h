@@ -29,6 +29,8 @@ void jsonw_uint(struct jsonw *w, uint64_t value);
 void jsonw_fixed(struct jsonw *w, double value, int decimals);
 /* %.17g: reads back bit for bit. What is not finite writes null. */
 void jsonw_exact(struct jsonw *w, double value);
+/* %.9g: reads back bit for bit as a float. */
+void jsonw_exact_float(struct jsonw *w, float value);
 void jsonw_bool(struct jsonw *w, bool value);
 void jsonw_null(struct jsonw *w);
 

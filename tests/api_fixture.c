@@ -38,6 +38,17 @@ void api_fixture_open(struct api_fixture *f, struct view *v)
 		view_slot_publish(f->ctx.views, v);
 }
 
+/* All of it as a body. */
+static void drain(struct api_response *rs)
+{
+	if (!rs->stream)
+		return;
+	while (rs->stream->next(rs->stream, &rs->body))
+		;
+	rs->stream->free(rs->stream);
+	rs->stream = NULL;
+}
+
 static void forget_answer(struct api_fixture *f)
 {
 	buf_fini(&f->response.body);
@@ -156,6 +167,7 @@ int api_fixture_send(struct api_fixture *f, const char *method, const char *targ
 	}
 	forget_answer(f);
 	api_route(&f->ctx, &rq, &f->response);
+	drain(&f->response);
 	if (f->response.body.len)
 		f->json = cJSON_ParseWithOpts(f->response.body.data, NULL, 1);
 	else if (f->response.shared && !f->response.gzip)

@@ -13,6 +13,7 @@ struct cli_fixture {
 	char *names[CLI_FIXTURE_NAMES];
 	size_t name_count;
 	const char *items[CLI_FIXTURE_ITEMS]; /* JSON; a NULL ends fewer */
+	const char *total; /* JSON of the list's total; NULL: none */
 };
 
 /* Shows the items as one list as of 2026-01-31T12:00:03Z; *out and *reason are replaced, and *out is the caller's. */

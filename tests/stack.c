@@ -94,8 +94,16 @@ void stack_start_aggregator(struct stack *s, int i)
 	key_path = mem_strdup(a->key_path ? a->key_path : s->key_path);
 	url = mem_printf("http://127.0.0.1:%d/readyz", a->http_port);
 	{
-		char *argv[] = {program, (char *)"--listen",   listen,	 (char *)"--ingest",
-				ingest,	 (char *)"--key-file", key_path, NULL};
+		char *argv[] = {program,
+				(char *)"--listen",
+				listen,
+				(char *)"--ingest",
+				ingest,
+				(char *)"--key-file",
+				key_path,
+				a->snapshot_path ? (char *)"--snapshot" : NULL,
+				(char *)a->snapshot_path,
+				NULL};
 
 		a->pid = process_start(log, argv);
 	}

@@ -15,6 +15,7 @@ struct stack_aggregator {
 	int http_port, ingest_port; /* 0: free ones are found */
 	const char *ingest_host; /* borrowed; NULL: 127.0.0.1 */
 	const char *key_path; /* borrowed; NULL: the stack's */
+	const char *snapshot_path; /* borrowed; NULL: it knows no cluster */
 	pid_t pid; /* 0: not running */
 };
 

@@ -26,6 +26,8 @@ struct api_context {
 	int watcher_smoothed; /* --watcher-stddev smoothed:N; 1: raw */
 	bool watcher_allocatable; /* --watcher-denominator allocatable */
 	struct watcher_cache *watcher_cache; /* NULL: every answer is made anew */
+	/* Where the cluster model comes from: "inCluster", "kubeconfig", "snapshot"; NULL: standalone. */
+	const char *kubernetes_mode;
 };
 
 struct api_request {
@@ -42,6 +44,13 @@ struct api_request {
 	void *connection;
 };
 
+/* A body that is made while it is sent, so that nobody ever holds all of it. */
+struct api_stream {
+	/* Appends the next piece, of bounded length, to out; false: there was none left. Any thread, one at a time. */
+	bool (*next)(struct api_stream *s, struct buf *out);
+	void (*free)(struct api_stream *s); /* whether it came to its end or not */
+};
+
 struct api_response {
 	int status; /* 200 unless set */
 	const char *content_type; /* static string; NULL: no Content-Type header */
@@ -49,6 +58,7 @@ struct api_response {
 	uint64_t etag; /* of a 200 to GET: equal means nothing but ages changed; 0: none */
 	struct buf body;
 	struct shared_body *shared; /* held; sent instead of body */
+	struct api_stream *stream; /* owned; sent instead of body; never with a failure */
 	bool gzip; /* shared is compressed */
 	bool negotiated; /* another Accept-Encoding might have had another body */
 };
@@ -61,6 +71,8 @@ api_handler api_nodes; /* GET /v1/nodes, /v1/nodes/NAME */
 api_handler api_pods; /* GET /v1/pods */
 api_handler api_scores; /* POST /v1/scores */
 api_handler api_fit; /* POST /v1/fit */
+api_handler api_snapshot; /* GET /v1/snapshot */
+api_handler api_status; /* GET /v1/status */
 api_handler api_watcher; /* /watcher, /watcher/NAME */
 api_handler api_watcher_health;
 api_handler api_metrics;

@@ -4,7 +4,7 @@
  * anew and there is no state between requests, so a list that is read page by page is as of several moments; each
  * item that exists all along appears exactly once, because pages continue after a name, not after a number.
  *
- * The continue token is base64url of NAME "\n" NODE of the last item: neither can hold a newline.
+ * The continue token is base64url of NAMESPACE "\n" NAME "\n" NODE of the last item, of which none can hold a newline.
  */
 #include "aggregator/api/list.h"
 
@@ -60,8 +60,8 @@ static bool read_sort(const char *text, struct list_query *q, struct api_respons
 
 static bool read_continue(const char *token, struct list_query *q, struct api_response *rs)
 {
+	char *text, *name, *node;
 	size_t most, len;
-	char *split;
 
 	if (!token || !*token)
 		return true;
@@ -71,20 +71,33 @@ static bool read_continue(const char *token, struct list_query *q, struct api_re
 		return false;
 	}
 	most = strlen(token);
-	q->after_name = mem_alloc(most + 1);
-	if (most > TOKEN_MOST || sodium_base642bin((unsigned char *)q->after_name, most, token,
-						   most, NULL, &len, NULL, TOKEN_VARIANT) != 0)
+	text = mem_alloc(most + 1);
+	if (most > TOKEN_MOST || sodium_base642bin((unsigned char *)text, most, token, most, NULL,
+						   &len, NULL, TOKEN_VARIANT) != 0)
 		len = 0;
-	q->after_name[len] = '\0';
-	split = strrchr(q->after_name, '\n');
-	if (!split || strlen(q->after_name) != len) {
-		list_query_fini(q);
+	text[len] = '\0';
+	name = strchr(text, '\n');
+	node = name ? strchr(name + 1, '\n') : NULL;
+	if (!node || strlen(text) != len) {
+		free(text);
 		api_fail(rs, FAIL_BAD_REQUEST, "continue", "this is no token of an earlier answer");
 		return false;
 	}
-	*split = '\0';
-	q->after_node = split + 1;
+	*name = *node = '\0';
+	q->after_namespace = text;
+	q->after_name = name + 1;
+	q->after_node = node + 1;
 	return true;
+}
+
+static bool read_selector(const char *text, struct list_query *q, struct api_response *rs)
+{
+	struct reason reason = {""};
+
+	if (!text || selector_parse(text, &q->selector, &reason) == 0)
+		return true;
+	api_fail(rs, FAIL_BAD_REQUEST, "labelSelector", "%s", reason.text);
+	return false;
 }
 
 /* An empty value is as good as none: scripts pass variables that may be empty. */
@@ -105,45 +118,71 @@ bool list_query_read(const struct api_request *rq, const char *const *known, str
 		api_fail(rs, FAIL_BAD_REQUEST, other, "unknown parameter \"%s\"", other);
 		return false;
 	}
-	if (read_text(rq, "labelSelector")) {
-		api_fail(rs, FAIL_BAD_REQUEST, "labelSelector",
-			 "labels are unknown here: no Kubernetes API is followed");
-		return false;
-	}
 	q->node = read_text(rq, "node");
 	q->namespace = read_text(rq, "namespace");
-	return read_limit(read_text(rq, "limit"), q, rs) &&
-	       read_sort(read_text(rq, "sort"), q, rs) &&
-	       read_continue(read_text(rq, "continue"), q, rs);
+	if (read_limit(read_text(rq, "limit"), q, rs) && read_sort(read_text(rq, "sort"), q, rs) &&
+	    read_continue(read_text(rq, "continue"), q, rs) &&
+	    read_selector(read_text(rq, "labelSelector"), q, rs))
+		return true;
+	list_query_fini(q);
+	return false;
 }
 
 void list_query_fini(struct list_query *q)
 {
-	free(q->after_name);
-	q->after_name = NULL;
-	q->after_node = NULL;
+	free(q->after_namespace);
+	selector_free(q->selector);
+	*q = (struct list_query){0};
+}
+
+bool list_query_check(const struct list_query *q, const struct view *v, struct api_response *rs)
+{
+	if (!q->selector || v->cluster)
+		return true;
+	api_fail(rs, FAIL_BAD_REQUEST, "labelSelector",
+		 "labels are unknown here: no Kubernetes API is followed");
+	return false;
+}
+
+static bool is_pod(const struct list_item *item)
+{
+	return item->pod.pod || item->pod.use;
+}
+
+static const char *item_namespace(const struct list_item *item)
+{
+	return is_pod(item) ? view_pod_namespace(&item->pod) : "";
 }
 
 static const char *item_name(const struct list_item *item)
 {
-	return item->pod ? item->pod->name : item->page->name;
+	return is_pod(item) ? view_pod_name(&item->pod) : item->node->name;
 }
 
-static int compare_names(const struct list_item *a, const char *name, const char *node)
+static const char *item_node(const struct list_item *item)
 {
-	int order = strcmp(item_name(a), name);
+	return item->node ? item->node->name : "";
+}
 
-	return order ? order : strcmp(a->page->name, node);
+static int compare_names(const struct list_item *a, const char *namespace, const char *name,
+			 const char *node)
+{
+	int order = strcmp(item_namespace(a), namespace);
+
+	if (order == 0)
+		order = strcmp(item_name(a), name);
+	return order ? order : strcmp(item_node(a), node);
 }
 
 /* Unknown sorts below any use. */
 static double item_use(const struct list_item *item, enum list_sort sort)
 {
-	const struct page_latest *u =
-		item->pod ? &item->pod->usage.latest : &item->page->usage.latest;
-	const struct latest *l = sort == LIST_BY_CPU ? &u->cpu_milli : &u->mem_bytes;
+	const struct page_latest *u = !is_pod(item)   ? &item->node->page->usage.latest
+				      : item->pod.use ? &item->pod.use->usage.latest
+						      : NULL;
+	const struct latest *l = !u ? NULL : sort == LIST_BY_CPU ? &u->cpu_milli : &u->mem_bytes;
 
-	return l->known && l->value >= 0 ? (double)l->value : -1;
+	return l && l->known && l->value >= 0 ? (double)l->value : -1;
 }
 
 /* Below 0: a comes first. */
@@ -155,7 +194,7 @@ static int compare_items(const struct list_item *a, const struct list_item *b, e
 		if (use_a != use_b)
 			return use_a > use_b ? -1 : 1;
 	}
-	return compare_names(a, item_name(b), b->page->name);
+	return compare_names(a, item_namespace(b), item_name(b), item_node(b));
 }
 
 void list_pick_init(struct list_pick *p, const struct list_query *q)
@@ -210,7 +249,8 @@ void list_pick_offer(struct list_pick *p, struct list_item item)
 {
 	const struct list_query *q = p->query;
 
-	if (q->after_name && compare_names(&item, q->after_name, q->after_node) <= 0)
+	if (q->after_name &&
+	    compare_names(&item, q->after_namespace, q->after_name, q->after_node) <= 0)
 		return;
 	if (p->count < q->limit) {
 		p->items[p->count] = item;
@@ -224,6 +264,12 @@ void list_pick_offer(struct list_pick *p, struct list_item item)
 	sift_down(p, p->count);
 }
 
+bool list_pick_is_past(const struct list_pick *p, const struct list_item *item)
+{
+	return p->more && p->query->sort == LIST_BY_NAME &&
+	       compare_items(item, &p->items[0], LIST_BY_NAME) > 0;
+}
+
 void list_pick_sort(struct list_pick *p)
 {
 	for (size_t left = p->count; left > 1; left--) {
@@ -234,7 +280,8 @@ void list_pick_sort(struct list_pick *p)
 
 static void write_continue(struct jsonw *w, const struct list_item *last)
 {
-	char *plain = mem_printf("%s\n%s", item_name(last), last->page->name);
+	char *plain =
+		mem_printf("%s\n%s\n%s", item_namespace(last), item_name(last), item_node(last));
 	size_t len = strlen(plain);
 	size_t size = sodium_base64_encoded_len(len, TOKEN_VARIANT);
 	char *token = mem_alloc(size);
@@ -260,9 +307,13 @@ void list_write_open(struct jsonw *w, const char *kind, int64_t now_ns)
 	jsonw_array_open(w);
 }
 
-void list_write_close(struct jsonw *w, const struct list_pick *p)
+void list_write_items_end(struct jsonw *w)
 {
 	jsonw_array_close(w);
+}
+
+void list_write_close(struct jsonw *w, const struct list_pick *p)
+{
 	if (p->more && p->query->sort == LIST_BY_NAME)
 		write_continue(w, &p->items[p->count - 1]);
 	jsonw_object_close(w);

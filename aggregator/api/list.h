@@ -8,32 +8,39 @@
 #include <stdint.h>
 
 #include "aggregator/api/api.h"
+#include "aggregator/model/labels.h"
 #include "shared/jsonw.h"
 
 enum { LIST_LIMIT_DEFAULT = 500, LIST_LIMIT_MOST = 5000 };
 
-/* By name: ascending, then by node. By use: the newest value, greatest first, unknown last; then by name and node. */
+/*
+ * By name: by namespace, name and node, ascending. By use: the newest value, greatest first, unknown last; then by
+ * name.
+ */
 enum list_sort { LIST_BY_NAME, LIST_BY_CPU, LIST_BY_MEMORY };
 
 struct list_query {
 	const char *node; /* NULL: any; borrowed from the request */
 	const char *namespace; /* NULL: any; borrowed */
+	struct selector *selector; /* NULL: any labels; owned */
 	size_t limit;
 	enum list_sort sort;
-	/* Where the last answer ended; name NULL: from the start. Owned. */
-	char *after_name;
-	const char *after_node; /* within after_name's block */
+	/* Where the last answer ended; NULL: from the start. Owned, all in the block of the first. */
+	char *after_namespace;
+	const char *after_name, *after_node;
 };
 
 /* Reads the parameters in the NULL-terminated list `known` and refuses all others. False: *rs says why (400). */
 bool list_query_read(const struct api_request *rq, const char *const *known, struct list_query *q,
 		     struct api_response *rs);
 void list_query_fini(struct list_query *q);
+/* False where the query asks for labels and no API tells any: *rs says so (400). */
+bool list_query_check(const struct list_query *q, const struct view *v, struct api_response *rs);
 
 /* A node, or a pod of it. Borrowed from a view. */
 struct list_item {
-	const struct node_page *page;
-	const struct page_pod *pod; /* NULL: the node itself */
+	const struct view_node *node; /* NULL: a pod that has none yet */
+	struct view_pod pod; /* neither pod nor use: the node itself */
 };
 
 /* Keeps the first q->limit of the items offered, in time O(log limit) each. */
@@ -47,11 +54,20 @@ struct list_pick {
 void list_pick_init(struct list_pick *p, const struct list_query *q);
 void list_pick_fini(struct list_pick *p);
 void list_pick_offer(struct list_pick *p, struct list_item item);
+/*
+ * True when neither the item nor any that comes after it by name can change what is picked: the rest of what is
+ * sorted by name need not be offered.
+ */
+bool list_pick_is_past(const struct list_pick *p, const struct list_item *item);
 /* Puts items into order. Offer nothing after it. */
 void list_pick_sort(struct list_pick *p);
 
-/* {"apiVersion","kind","time","items":[ and ],"continue"}: the caller writes the items between them. */
+/*
+ * {"apiVersion","kind","time","items":[ and ] and "continue"}: the caller writes the items after the first, and what else
+ * the list tells after the second.
+ */
 void list_write_open(struct jsonw *w, const char *kind, int64_t now_ns);
+void list_write_items_end(struct jsonw *w);
 void list_write_close(struct jsonw *w, const struct list_pick *p);
 /* "apiVersion","kind","time" of any object. */
 void list_write_header(struct jsonw *w, const char *kind, int64_t now_ns);

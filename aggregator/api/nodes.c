@@ -1,11 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GET /v1/nodes and /v1/nodes/NAME: what is measured on each machine, how fresh that is, and by which means. */
+/*
+ * GET /v1/nodes and /v1/nodes/NAME: what each machine has, what of it is promised, and what is measured on it, how
+ * freshly, and by which means.
+ *
+ * A node is listed when the Kubernetes API or one of its pods names it, or when its agent was heard. source.state none:
+ * it never was, so no agent runs there; unknownToApi: no Node object has that name. Without an API, capacity and
+ * allocatable are what the agent measured, and members that follow from pods' specs are absent.
+ *
+ * limitRatio is the sum of limits by allocatable, by the specs and by the kernel. What containers without a limit count as
+ * is the request's choice, unlimited=ignore (the default), allocatable (of their node) or requests (theirs);
+ * unlimitedContainers says how many there are.
+ *
+ * A list ends with "total", the sums over all nodes that match, on whatever page: knownToApi, ready, unschedulable and the
+ * members of source count nodes; what there is and is promised is summed over nodes that the API knows, where there is
+ * one, and usage over those under "measured", which were heard within 5 minutes.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/api/api.h"
+#include "aggregator/api/cluster_json.h"
 #include "aggregator/api/list.h"
+#include "aggregator/api/nodes_total.h"
+#include "aggregator/api/sources.h"
 #include "aggregator/api/usage_json.h"
 #include "aggregator/state/node_clock.h"
 #include "aggregator/state/usage_check.h"
@@ -59,8 +77,9 @@ static void write_source(struct jsonw *w, const struct node_page *p, int64_t now
 	jsonw_key(w, "source");
 	jsonw_object_open(w);
 	jsonw_key_string(w, "state", freshness_name(state));
-	if (state != NEVER) {
+	if (state != NEVER)
 		jsonw_key_fixed(w, "ageSeconds", (double)page_age_ns(p, now_ns) / NS_PER_SEC, 3);
+	if (state != NEVER && !p->foreign) {
 		jsonw_key_string(w, "tier", tiers[p->tier]);
 		jsonw_key_fixed(w, "rateHz", p->rate_hz, 3);
 		write_clock(w, p);
@@ -91,79 +110,168 @@ static void write_machine(struct jsonw *w, const struct page_machine *m)
 	jsonw_object_close(w);
 }
 
-static void write_members(struct jsonw *w, const struct node_page *p, int64_t now_ns)
+/* What one answer needs throughout. */
+struct answer {
+	const struct view *view;
+	int64_t now_ns;
+	enum limits_unlimited policy;
+};
+
+static void write_object(struct jsonw *w, const struct answer *a, const struct view_node *n)
 {
-	jsonw_key_string(w, "name", p->name);
-	write_source(w, p, now_ns);
-	usage_json_write_resources(w, "capacity", p->cpu_capacity_milli, p->mem_capacity_bytes);
-	usage_json_write_resources(w, "allocatable", p->cpu_allocatable_milli,
-				   p->mem_allocatable_bytes);
+	const struct kube_node *known = n->model ? n->model->node : NULL;
+
+	if (!known) {
+		if (sources_are_complete(a->view, OBJECT_NODE))
+			jsonw_key_bool(w, "unknownToApi", true);
+		return;
+	}
+	if (known->object.uid[0])
+		jsonw_key_string(w, "uid", known->object.uid);
+	cluster_json_write_labels(w, &known->labels);
+	jsonw_key_bool(w, "ready", known->ready);
+	jsonw_key_bool(w, "unschedulable", known->unschedulable);
+}
+
+static void write_promises(struct jsonw *w, const struct answer *a, const struct view_node *n)
+{
+	struct limits_shares shares = {0};
+	struct resources capacity, allocatable;
+
+	nodes_read_resources(n, &capacity, &allocatable);
+	nodes_write_resources(w, "capacity", &capacity);
+	nodes_write_resources(w, "allocatable", &allocatable);
+	resources_fini(&capacity);
+	resources_fini(&allocatable);
+	if (!n->model)
+		return;
+	cluster_json_write_resources(w, "requests", &n->sums.requests, ABSENT_ZERO);
+	cluster_json_write_limits(w, &n->sums);
+	limits_add(&shares, n, a->policy);
+	cluster_json_write_ratio(w, &shares);
+	jsonw_key_int(w, "pods", n->sums.pods);
+}
+
+static void write_members(struct jsonw *w, const struct answer *a, const struct view_node *n)
+{
+	const struct node_page *p = n->page;
+
+	jsonw_key_string(w, "name", n->name);
+	write_object(w, a, n);
+	write_source(w, p, a->now_ns);
+	write_promises(w, a, n);
 	write_machine(w, &p->machine);
 	usage_json_write(w, &p->usage, p->end_ns);
 	usage_json_write_contention(w, p->usage.windows);
 }
 
-static void answer_list(const struct view *v, const struct list_query *q, int64_t now_ns,
-			struct api_response *rs)
+static bool matches(const struct view_node *n, const struct list_query *q)
 {
+	static const struct labels none;
+	const struct kube_node *known = n->model ? n->model->node : NULL;
+
+	return (!q->node || strcmp(n->name, q->node) == 0) &&
+	       (!q->selector || selector_matches(q->selector, known ? &known->labels : &none));
+}
+
+static void answer_list(const struct answer *a, const struct list_query *q, struct api_response *rs)
+{
+	struct nodes_total total;
 	struct list_pick pick;
 	struct jsonw w;
 
 	list_pick_init(&pick, q);
-	for (size_t i = 0; i < v->node_count; i++)
-		if (!q->node || strcmp(v->nodes[i]->page->name, q->node) == 0)
-			list_pick_offer(&pick, (struct list_item){.page = v->nodes[i]->page});
+	nodes_total_init(&total, a->policy, a->view->cluster != NULL);
+	for (size_t i = 0; i < a->view->node_count; i++) {
+		if (!matches(a->view->nodes[i], q))
+			continue;
+		nodes_total_add(&total, a->view->nodes[i], a->now_ns);
+		list_pick_offer(&pick, (struct list_item){.node = a->view->nodes[i]});
+	}
 	list_pick_sort(&pick);
 	jsonw_init(&w, &rs->body);
-	list_write_open(&w, "NodeList", now_ns);
+	list_write_open(&w, "NodeList", a->now_ns);
 	for (size_t i = 0; i < pick.count; i++) {
 		jsonw_object_open(&w);
-		write_members(&w, pick.items[i].page, now_ns);
+		write_members(&w, a, pick.items[i].node);
 		jsonw_object_close(&w);
 	}
+	list_write_items_end(&w);
+	nodes_total_write(&w, &total);
 	list_write_close(&w, &pick);
+	nodes_total_fini(&total);
 	list_pick_fini(&pick);
 }
 
-static void answer_one(const struct view *v, const char *name, int64_t now_ns,
-		       struct api_response *rs)
+static void answer_one(const struct answer *a, const char *name, struct api_response *rs)
 {
-	const struct node_page *p = view_find_page(v, name);
+	const struct view_node *n = view_find(a->view, name);
 	struct jsonw w;
 
-	if (!p) {
-		api_fail(rs, FAIL_NOT_FOUND, NULL, "no agent has reported from a node \"%s\"",
-			 name);
+	if (!n) {
+		api_fail(rs, FAIL_NOT_FOUND, NULL, "no agent has reported from a node \"%s\"%s",
+			 name, a->view->cluster ? ", and the API has none of that name" : "");
 		return;
 	}
 	jsonw_init(&w, &rs->body);
 	jsonw_object_open(&w);
-	list_write_header(&w, "Node", now_ns);
-	write_members(&w, p, now_ns);
+	list_write_header(&w, "Node", a->now_ns);
+	write_members(&w, a, n);
 	jsonw_object_close(&w);
 	buf_add_char(&rs->body, '\n');
+}
+
+static bool read_policy(const struct api_request *rq, enum limits_unlimited *policy,
+			struct api_response *rs)
+{
+	static const char *const names[] = {
+		[UNLIMITED_IGNORE] = "ignore",
+		[UNLIMITED_ALLOCATABLE] = "allocatable",
+		[UNLIMITED_REQUESTS] = "requests",
+	};
+	const char *text = rq->query(rq, "unlimited");
+
+	*policy = UNLIMITED_IGNORE;
+	if (!text || !*text)
+		return true;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(text, names[i]) == 0) {
+			*policy = (enum limits_unlimited)i;
+			return true;
+		}
+	}
+	api_fail(rs, FAIL_BAD_REQUEST, "unlimited",
+		 "unlimited \"%s\" is none of ignore, allocatable, requests", text);
+	return false;
 }
 
 void api_nodes(const struct api_context *ctx, const struct api_request *rq, struct api_response *rs)
 {
 	static const char *const list_parameters[] = {"node",	  "limit",	   "sort",
-						      "continue", "labelSelector", NULL};
-	static const char *const none[] = {NULL};
+						      "continue", "labelSelector", "unlimited",
+						      NULL};
+	static const char *const one_parameters[] = {"unlimited", NULL};
 	const char *name = rq->path + strlen("/v1/nodes");
+	struct answer a = {.now_ns = ctx->now_ns()};
 	struct list_query q;
-	int64_t now_ns = ctx->now_ns();
 	struct view *v;
 
 	name += *name == '/';
-	if (!list_query_read(rq, *name ? none : list_parameters, &q, rs))
+	if (!list_query_read(rq, *name ? one_parameters : list_parameters, &q, rs))
 		return;
-	v = view_slot_take(ctx->views);
-	rs->content_type = "application/json";
-	rs->etag = list_etag(v, now_ns);
+	if (!read_policy(rq, &a.policy, rs)) {
+		list_query_fini(&q);
+		return;
+	}
+	a.view = v = view_slot_take(ctx->views);
 	if (*name)
-		answer_one(v, name, now_ns, rs);
-	else
-		answer_list(v, &q, now_ns, rs);
+		answer_one(&a, name, rs);
+	else if (list_query_check(&q, v, rs))
+		answer_list(&a, &q, rs);
+	if (rs->status == 200) {
+		rs->content_type = "application/json";
+		rs->etag = list_etag(v, a.now_ns);
+	}
 	view_drop(v);
 	list_query_fini(&q);
 }

@@ -1,14 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GET /v1/pods: what is measured of each workload. Where no Kubernetes API is followed a pod's name is its cgroup's path
- * and its namespace is empty; without Kubernetes the workloads are systemd's units and slices. What each used at its
- * peak in each hour of the day is told with peaks=true: it doubles the answer.
+ * GET /v1/pods: what each pod asks for, may take and uses.
+ *
+ * With an API the pods are the API's, on their nodes or waiting for one (no member node), and those that only an agent
+ * sees: unknownToApi, with the cgroup's path for a name. What no agent measures has an empty usage and no contention. Where
+ * the kernel enforces another limit than the spec asks for, limitMismatch tells both (limits.h). limits sums the containers
+ * that have one; null is none, and unlimitedContainers counts those without.
+ *
+ * Without an API a pod's name is its cgroup's path and its namespace is empty; without Kubernetes the workloads are
+ * systemd's units and slices. What each used at its peak in each hour of the day is told with peaks=true: it doubles
+ * the answer.
  */
 #include <string.h>
 
 #include "aggregator/api/api.h"
+#include "aggregator/api/cluster_json.h"
 #include "aggregator/api/list.h"
+#include "aggregator/api/sources.h"
 #include "aggregator/api/usage_json.h"
+#include "aggregator/model/pod_sums.h"
 #include "shared/clock.h"
 #include "shared/jsonw.h"
 
@@ -18,7 +28,13 @@ static void write_if_known(struct jsonw *w, const char *key, const char *value)
 		jsonw_key_string(w, key, value);
 }
 
-static void write_workload(struct jsonw *w, const struct page_pod *pod)
+/* What one answer needs throughout. */
+struct answer {
+	const struct view *view;
+	bool peaks;
+};
+
+static void write_workload(struct jsonw *w, const struct answer *a, const struct view_pod *p)
 {
 	static const char *const kinds[] = {
 		[ENTITY_POD] = "Pod",
@@ -26,11 +42,16 @@ static void write_workload(struct jsonw *w, const struct page_pod *pod)
 		[ENTITY_UNIT] = "Unit",
 		[ENTITY_SLICE] = "Slice",
 	};
+	struct owner_ref owner = {0};
 
+	if (p->pod)
+		owner = cluster_workload_of(a->view->cluster, p->pod);
+	else
+		owner = (struct owner_ref){.kind = kinds[p->use->kind], .name = p->use->name};
 	jsonw_key(w, "workload");
 	jsonw_object_open(w);
-	jsonw_key_string(w, "kind", kinds[pod->kind]);
-	jsonw_key_string(w, "name", pod->name);
+	jsonw_key_string(w, "kind", owner.kind);
+	jsonw_key_string(w, "name", owner.name);
 	jsonw_object_close(w);
 }
 
@@ -77,8 +98,7 @@ static void write_peaks(struct jsonw *w, const struct pod_peaks *p)
 	jsonw_object_close(w);
 }
 
-static void write_pod(struct jsonw *w, const struct node_page *page, const struct page_pod *pod,
-		      bool peaks)
+static const char *qos_class(const struct view_pod *p)
 {
 	static const char *const classes[] = {
 		[QOS_UNKNOWN] = NULL,
@@ -86,43 +106,165 @@ static void write_pod(struct jsonw *w, const struct node_page *page, const struc
 		[QOS_BURSTABLE] = "Burstable",
 		[QOS_BEST_EFFORT] = "BestEffort",
 	};
-	struct page_usage usage;
 
-	page_pod_usage(page, pod, &usage);
-	jsonw_object_open(w);
-	jsonw_key_string(w, "namespace", "");
-	jsonw_key_string(w, "name", pod->name);
-	write_if_known(w, "uid", pod->uid);
-	jsonw_key_string(w, "node", page->name);
-	write_if_known(w, "qosClass", classes[pod->qos]);
-	write_workload(w, pod);
-	usage_json_write_limits(w, pod->limits);
-	usage_json_write(w, &usage, page->end_ns);
-	usage_json_write_contention(w, usage.windows);
-	if (peaks)
-		write_peaks(w, pod->peaks);
+	if (p->pod && p->pod->qos[0])
+		return p->pod->qos;
+	return p->use ? classes[p->use->qos] : NULL;
+}
+
+static void write_names(struct jsonw *w, const struct list_item *item)
+{
+	const struct view_pod *p = &item->pod;
+
+	jsonw_key_string(w, "namespace", view_pod_namespace(p));
+	jsonw_key_string(w, "name", view_pod_name(p));
+	write_if_known(w, "uid", view_pod_uid(p));
+	if (p->pod)
+		cluster_json_write_labels(w, &p->pod->template->labels);
+	if (item->node)
+		jsonw_key_string(w, "node", item->node->name);
+	if (p->pod)
+		jsonw_key_string(w, "phase", pod_phase_name((enum pod_phase)p->pod->phase));
+	write_if_known(w, "qosClass", qos_class(p));
+}
+
+/* What the spec asks for. */
+static void write_wishes(struct jsonw *w, const struct kube_pod *pod)
+{
+	static const char *const resizes[] = {
+		[POD_RESIZE_NONE] = NULL,
+		[POD_RESIZE_PROPOSED] = "Proposed",
+		[POD_RESIZE_DEFERRED] = "Deferred",
+		[POD_RESIZE_INFEASIBLE] = "Infeasible",
+		[POD_RESIZE_IN_PROGRESS] = "InProgress",
+	};
+	const struct pod_sums *resized = pod->resized;
+
+	cluster_json_write_resources(w, "requests", kube_pod_requests(pod), ABSENT_LEFT_OUT);
+	cluster_json_write_resources(w, "limits", kube_pod_limits(pod), ABSENT_NULL);
+	cluster_json_write_unlimited(
+		w, resized ? resized->unlimited_cpu : pod->template->unlimited_cpu,
+		resized ? resized->unlimited_mem : pod->template->unlimited_mem);
+	write_if_known(w, "resize", resizes[pod->resize]);
+}
+
+static void write_containers(struct jsonw *w, const struct page_pod *use, int64_t end_ns)
+{
 	jsonw_key(w, "containers");
 	jsonw_array_open(w);
-	for (size_t i = 0; i < pod->container_count; i++)
-		write_container(w, &pod->containers[i], page->end_ns);
+	for (size_t i = 0; i < use->container_count; i++)
+		write_container(w, &use->containers[i], end_ns);
 	jsonw_array_close(w);
+}
+
+static void write_use(struct jsonw *w, const struct answer *a, const struct node_page *page,
+		      const struct page_pod *use)
+{
+	struct page_usage usage;
+
+	page_pod_usage(page, use, &usage);
+	usage_json_write(w, &usage, page->end_ns);
+	usage_json_write_contention(w, usage.windows);
+	if (a->peaks)
+		write_peaks(w, use->peaks);
+	write_containers(w, use, page->end_ns);
+}
+
+static void write_pod(struct jsonw *w, const struct answer *a, const struct list_item *item)
+{
+	const struct view_pod *p = &item->pod;
+
+	jsonw_object_open(w);
+	write_names(w, item);
+	write_workload(w, a, p);
+	if (p->pod)
+		write_wishes(w, p->pod);
+	else if (p->use->kind == ENTITY_POD && sources_are_complete(a->view, OBJECT_POD))
+		jsonw_key_bool(w, "unknownToApi", true);
+	if (p->use) {
+		usage_json_write_limits(w, p->use->limits);
+		cluster_json_write_mismatch(w, item->node, p);
+		write_use(w, a, item->node->page, p->use);
+	} else {
+		jsonw_key(w, "usage");
+		jsonw_object_open(w);
+		jsonw_object_close(w);
+	}
 	jsonw_object_close(w);
+}
+
+static void offer(struct list_pick *pick, const struct list_item *item)
+{
+	static const struct labels none;
+	const struct list_query *q = pick->query;
+	const struct view_pod *p = &item->pod;
+
+	if (q->namespace && strcmp(view_pod_namespace(p), q->namespace) != 0)
+		return;
+	if (q->selector &&
+	    !selector_matches(q->selector, p->pod ? &p->pod->template->labels : &none))
+		return;
+	list_pick_offer(pick, *item);
+}
+
+static void offer_node(struct list_pick *pick, const struct view_node *n)
+{
+	for (size_t i = 0; i < n->pod_count; i++) {
+		struct list_item item = {.node = n, .pod = n->pods[i]};
+
+		if (list_pick_is_past(pick, &item))
+			return; /* they are sorted */
+		offer(pick, &item);
+	}
+}
+
+static void offer_pending(struct list_pick *pick, const struct cluster *c)
+{
+	const struct object_table *pods = c->tables[OBJECT_POD];
+
+	for (size_t i = 0; i < pods->count; i++) {
+		struct list_item item = {.pod = {.pod = (const struct kube_pod *)pods->of[i]}};
+
+		if (list_pick_is_past(pick, &item))
+			return;
+		offer(pick, &item);
+	}
 }
 
 static void offer_all(struct list_pick *pick, const struct view *v)
 {
-	const struct list_query *q = pick->query;
+	const struct view_node *one;
 
-	if (q->namespace)
-		return; /* no pod's namespace is known */
-	for (size_t i = 0; i < v->node_count; i++) {
-		const struct node_page *page = v->nodes[i]->page;
-
-		if (q->node && strcmp(page->name, q->node) != 0)
-			continue;
-		for (size_t k = 0; k < page->pod_count; k++)
-			list_pick_offer(pick, (struct list_item){page, &page->pods[k]});
+	if (pick->query->node) {
+		one = view_find(v, pick->query->node);
+		if (one)
+			offer_node(pick, one);
+		return;
 	}
+	for (size_t i = 0; i < v->node_count; i++)
+		offer_node(pick, v->nodes[i]);
+	if (v->cluster)
+		offer_pending(pick, v->cluster);
+}
+
+static void answer_list(const struct answer *a, const struct list_query *q, int64_t now_ns,
+			struct api_response *rs)
+{
+	struct list_pick pick;
+	struct jsonw w;
+
+	list_pick_init(&pick, q);
+	offer_all(&pick, a->view);
+	list_pick_sort(&pick);
+	rs->content_type = "application/json";
+	rs->etag = list_etag(a->view, now_ns);
+	jsonw_init(&w, &rs->body);
+	list_write_open(&w, "PodList", now_ns);
+	for (size_t i = 0; i < pick.count; i++)
+		write_pod(&w, a, &pick.items[i]);
+	list_write_items_end(&w);
+	list_write_close(&w, &pick);
+	list_pick_fini(&pick);
 }
 
 /* peaks=true, or false as without; anything else is refused. */
@@ -141,27 +283,15 @@ void api_pods(const struct api_context *ctx, const struct api_request *rq, struc
 {
 	static const char *const parameters[] = {"namespace", "node",	       "limit", "sort",
 						 "continue",  "labelSelector", "peaks", NULL};
-	int64_t now_ns = ctx->now_ns();
+	struct answer a = {0};
 	struct list_query q;
-	struct list_pick pick;
-	struct jsonw w;
 	struct view *v;
-	bool peaks;
 
-	if (!read_peaks(rq, &peaks, rs) || !list_query_read(rq, parameters, &q, rs))
+	if (!read_peaks(rq, &a.peaks, rs) || !list_query_read(rq, parameters, &q, rs))
 		return;
-	v = view_slot_take(ctx->views);
-	list_pick_init(&pick, &q);
-	offer_all(&pick, v);
-	list_pick_sort(&pick);
-	rs->content_type = "application/json";
-	rs->etag = list_etag(v, now_ns);
-	jsonw_init(&w, &rs->body);
-	list_write_open(&w, "PodList", now_ns);
-	for (size_t i = 0; i < pick.count; i++)
-		write_pod(&w, pick.items[i].page, pick.items[i].pod, peaks);
-	list_write_close(&w, &pick);
-	list_pick_fini(&pick);
+	a.view = v = view_slot_take(ctx->views);
+	if (list_query_check(&q, v, rs))
+		answer_list(&a, &q, ctx->now_ns(), rs);
 	view_drop(v);
 	list_query_fini(&q);
 }

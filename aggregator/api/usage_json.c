@@ -40,8 +40,10 @@ static void write_window(struct jsonw *w, const char *key, const struct window_s
 	jsonw_object_open(w);
 	usage_json_write_time(w, "start", s->start_ns);
 	usage_json_write_time(w, "end", s->end_ns);
-	jsonw_key(w, "samples");
-	jsonw_uint(w, s->samples);
+	if (s->samples) {
+		jsonw_key(w, "samples");
+		jsonw_uint(w, s->samples);
+	}
 	jsonw_key_fixed(w, "mean", s->mean, decimals);
 	jsonw_key_fixed(w, "stddev", s->stddev, decimals);
 	if (s->percentiles) {
@@ -49,8 +51,10 @@ static void write_window(struct jsonw *w, const char *key, const struct window_s
 		jsonw_key_fixed(w, "p95", s->p95, decimals);
 		jsonw_key_fixed(w, "p99", s->p99, decimals);
 	}
-	jsonw_key_fixed(w, "min", s->min, decimals);
-	jsonw_key_fixed(w, "max", s->max, decimals);
+	if (!isnan(s->min))
+		jsonw_key_fixed(w, "min", s->min, decimals);
+	if (!isnan(s->max))
+		jsonw_key_fixed(w, "max", s->max, decimals);
 	jsonw_object_close(w);
 }
 

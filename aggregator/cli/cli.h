@@ -15,6 +15,7 @@ enum cli_exit {
 	CLI_OK = 0,
 	CLI_ERROR = 1,
 	CLI_USAGE = 2,
+	CLI_REFUSED = 3, /* a threshold is crossed, what was asked for cannot be */
 	CLI_STALE =
 		4, /* all usage, or an object named in the call, is stale or missing; with --strict any */
 };
@@ -26,12 +27,15 @@ enum cli_color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 struct cli_options {
 	bool help, version, no_headers, watch, strict, all_namespaces;
 	bool all, explain;
-	char *server, *namespace, *pod, *variant, *blend;
+	char *server, *namespace, *pod, *variant, *blend, *usage;
+	struct option_list snapshots;
+	char *selector; /* of labels */
 	struct option_list plugins;
 	int output; /* enum cli_output */
 	int color; /* enum cli_color */
 	int sort; /* index into the command's own keys */
 	int window; /* index into cli_windows */
+	int unlimited; /* what no limit counts as; index into the command's own words */
 	int64_t timeout_ns, limit;
 };
 
@@ -44,6 +48,7 @@ struct cli {
 	struct client *client;
 	char *const *operands; /* what stands after the command */
 	size_t operand_count;
+	const char *no_usage; /* why nothing is measured, where that is known; else NULL */
 	bool color;
 	size_t width; /* columns of the terminal; 0: whatever is needed */
 	struct buf out; /* for stdout, valid with every exit code; owned */
@@ -60,6 +65,7 @@ struct command {
 	int (*run)(struct cli *cli);
 };
 
-extern const struct command command_nodes, command_pods, command_scores, command_version;
+extern const struct command command_doctor, command_nodes, command_pods, command_scores,
+	command_version;
 
 #endif

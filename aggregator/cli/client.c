@@ -30,8 +30,9 @@ struct kept {
 };
 
 struct client {
+	struct offline *offline; /* owned; NULL: there is a server, and all below is for it */
 	CURL *curl; /* owned */
-	char *server; /* owned; without a trailing slash */
+	char *server; /* owned; without a trailing slash; the files' names */
 	char *timeout; /* owned; in words */
 	const volatile sig_atomic_t *stop;
 	struct curl_slist *json_headers; /* owned */
@@ -131,6 +132,15 @@ int client_new(struct client **out, const char *server, int64_t timeout_ns,
 	return 0;
 }
 
+struct client *client_new_offline(struct offline *o)
+{
+	struct client *c = mem_zalloc(1, sizeof(*c));
+
+	c->offline = o;
+	c->server = mem_strdup(offline_name(o));
+	return c;
+}
+
 /* The link to what is kept of path, or the list's end. */
 static struct kept **find_kept(struct client *c, const char *path)
 {
@@ -159,6 +169,7 @@ void client_free(struct client *c)
 		return;
 	while (c->kept)
 		forget(c, &c->kept);
+	offline_close(c->offline);
 	curl_easy_cleanup(c->curl);
 	curl_slist_free_all(c->json_headers);
 	free(c->server);
@@ -227,7 +238,9 @@ static int explain_status(const struct client *c, const char *path, long status,
 
 	if (cJSON_IsString(message) && (status == 404 || strncmp(name, "nodes[", 6) == 0))
 		rc = -ENOENT;
-	if (cJSON_IsString(message))
+	if (cJSON_IsString(message) && c->offline)
+		reason_set(reason, "%s%s%s", name, name[0] ? ": " : "", message->valuestring);
+	else if (cJSON_IsString(message))
 		reason_set(reason, "%s%s%s (says %s)", name, name[0] ? ": " : "",
 			   message->valuestring, c->server);
 	else if (status == 401 || status == 403)
@@ -237,6 +250,18 @@ static int explain_status(const struct client *c, const char *path, long status,
 			   c->server, path, status);
 	cJSON_Delete(doc);
 	return rc;
+}
+
+static int perform_offline(struct client *c, const char *method, const char *path, const char *json,
+			   size_t len, struct buf *body, struct reason *reason)
+{
+	int status;
+
+	buf_clear(body);
+	buf_add_str(body, "");
+	c->body = body;
+	status = offline_request(c->offline, method, path, json, len, body);
+	return status / 100 == 2 ? 0 : explain_status(c, path, status, reason);
 }
 
 /* With k, which is then kept and asked for only if it changed: unchanged, that is what *body gets. */
@@ -276,6 +301,8 @@ void client_keep(struct client *c)
 
 double client_body_age(const struct client *c)
 {
+	if (c->offline)
+		return 0;
 	return (double)(clock_mono_ns() - c->received_ns) / NS_PER_SEC;
 }
 
@@ -321,6 +348,8 @@ int client_get(struct client *c, const char *path, struct buf *body, struct reas
 	struct kept **at = find_kept(c, path), *k = *at;
 	int rc;
 
+	if (c->offline)
+		return perform_offline(c, "GET", path, "", 0, body, reason);
 	headers = condition(k);
 	curl_easy_setopt(c->curl, CURLOPT_HTTPGET, 1L);
 	curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, headers);
@@ -338,6 +367,8 @@ int client_get(struct client *c, const char *path, struct buf *body, struct reas
 int client_post(struct client *c, const char *path, const char *json, size_t len, struct buf *body,
 		struct reason *reason)
 {
+	if (c->offline)
+		return perform_offline(c, "POST", path, json, len, body, reason);
 	curl_easy_setopt(c->curl, CURLOPT_POST, 1L);
 	curl_easy_setopt(c->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)len);
 	curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, json);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests to one aggregator over HTTP, one at a time, with reasons that say what to do. */
+/* Requests to one aggregator over HTTP, or to files in its stead, one at a time, with reasons that say what to do. */
 #ifndef EVENKEEL_AGGREGATOR_CLI_CLIENT_H
 #define EVENKEEL_AGGREGATOR_CLI_CLIENT_H
 
 #include <signal.h>
 #include <stdint.h>
 
+#include "aggregator/cli/offline.h"
 #include "shared/buf.h"
 #include "shared/reason.h"
 
@@ -17,6 +18,8 @@ struct client;
  */
 int client_new(struct client **c, const char *server, int64_t timeout_ns,
 	       const volatile sig_atomic_t *stop, struct reason *reason);
+/* Answers from files, which it closes in the end. */
+struct client *client_new_offline(struct offline *o);
 void client_free(struct client *c);
 /* What server became, for messages. */
 const char *client_server(const struct client *c);

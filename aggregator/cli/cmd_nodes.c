@@ -1,35 +1,66 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * evenkeel nodes: what each machine uses now, how it varied over a window, and how old that is. CPU, MEMORY and WORKSET
- * are the newest interval's; MEAN, SIGMA, P95 and MAX are of the window.
+ * evenkeel nodes: what each machine has, what of it is promised, what it uses now, how that varied over a window, and how
+ * old that is. CPU, MEMORY and WORKSET are the newest interval's; MEAN, SIGMA, P95 and MAX are of the window.
+ *
+ * What only a Kubernetes API knows has columns only where one is followed, and takes the place of WORKSET then: a line
+ * stays within 120 columns. The row "*" is the sum of all nodes, by the server, whatever page or row limit; it has no
+ * deviation and no percentile, since those of several nodes do not add up.
  */
 #include "aggregator/cli/cmd_nodes.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/cli/client.h"
 #include "aggregator/cli/commands.h"
 #include "shared/units.h"
 
-enum sort_key { BY_NAME, BY_CPU, BY_MEMORY, BY_SIGMA, BY_P95, BY_MAX, BY_AGE };
+enum sort_key {
+	BY_NAME,
+	BY_CPU,
+	BY_MEMORY,
+	BY_SIGMA,
+	BY_P95,
+	BY_MAX,
+	BY_AGE,
+	BY_REQUESTS,
+	BY_LIMITS
+};
 
-static const char *const sort_keys[] = {"name", "cpu", "memory", "sigma",
-					"p95",	"max", "age",	 NULL};
+static const char *const sort_keys[] = {"name", "cpu", "memory",   "sigma",  "p95",
+					"max",	"age", "requests", "limits", NULL};
+static const char *const unlimited[] = {"ignore", "allocatable", "requests", NULL};
 
 static const struct option_spec specs[] = {
 	{"window", 0, OPTION_CHOICE, offsetof(struct cli_options, window), NULL, "5m", 0, 0,
 	 cli_windows, "Window of MEAN, SIGMA, P95 and MAX."},
 	{"sort-by", 0, OPTION_CHOICE, offsetof(struct cli_options, sort), "KEY", "name", 0, 0,
-	 sort_keys, "name, or greatest first: cpu, memory, sigma, p95, max, age."},
+	 sort_keys,
+	 "name, or greatest first: cpu, memory, sigma, p95, max, age, requests, limits (the larger "
+	 "share of CPU and memory)."},
+	{"selector", 'l', OPTION_STRING, offsetof(struct cli_options, selector), "LABELS", NULL, 0,
+	 0, NULL, "Only nodes with these labels, as kubectl takes them: a=b,c!=d,e in (f,g),!h."},
+	{"unlimited", 0, OPTION_CHOICE, offsetof(struct cli_options, unlimited), NULL, "ignore", 0,
+	 0, unlimited,
+	 "What a container without a limit counts as in LIM%: nothing (ignore), its node's "
+	 "allocatable, or what it requests."},
 	{0},
 };
 
 enum column {
 	NAME,
+	STATUS,
 	CPU,
 	CPU_SHARE,
+	CPU_ALLOCATABLE,
+	CPU_REQUESTS,
+	CPU_REQUESTS_SHARE,
+	CPU_LIMITS,
+	CPU_LIMITS_SHARE,
+	CPU_KERNEL_SHARE,
 	MEAN,
 	SIGMA,
 	P95,
@@ -39,6 +70,14 @@ enum column {
 	MEAN_15M,
 	MEMORY,
 	MEMORY_SHARE,
+	MEMORY_ALLOCATABLE,
+	MEMORY_REQUESTS,
+	MEMORY_REQUESTS_SHARE,
+	MEMORY_LIMITS,
+	MEMORY_LIMITS_SHARE,
+	MEMORY_KERNEL_SHARE,
+	UNLIMITED,
+	PODS,
 	WORKSET,
 	SWAP,
 	PIDS,
@@ -60,8 +99,15 @@ enum column {
 
 static const struct usage_column columns[COLUMNS] = {
 	[NAME] = {"NAME", .form = FORM_NAME},
+	[STATUS] = {"STATUS", .form = FORM_LEFT},
 	[CPU] = {"CPU", .form = FORM_RIGHT},
 	[CPU_SHARE] = {"CPU%", .form = FORM_RIGHT},
+	[CPU_ALLOCATABLE] = {"ALLOC", .form = FORM_RIGHT, .wide = true},
+	[CPU_REQUESTS] = {"REQUESTS", .form = FORM_RIGHT, .wide = true},
+	[CPU_REQUESTS_SHARE] = {"REQ%", .form = FORM_RIGHT},
+	[CPU_LIMITS] = {"LIMITS", .form = FORM_RIGHT, .wide = true},
+	[CPU_LIMITS_SHARE] = {"LIM%", .form = FORM_RIGHT},
+	[CPU_KERNEL_SHARE] = {"KERNEL%", .form = FORM_RIGHT, .wide = true},
 	[MEAN] = {"MEAN", .form = FORM_RIGHT, .windowed = true},
 	[SIGMA] = {"SIGMA", .form = FORM_RIGHT},
 	[P95] = {"P95", .form = FORM_RIGHT},
@@ -71,6 +117,14 @@ static const struct usage_column columns[COLUMNS] = {
 	[MEAN_15M] = {"(15m)", .form = FORM_RIGHT, .wide = true},
 	[MEMORY] = {"MEMORY", .form = FORM_RIGHT},
 	[MEMORY_SHARE] = {"MEM%", .form = FORM_RIGHT},
+	[MEMORY_ALLOCATABLE] = {"ALLOC", .form = FORM_RIGHT, .wide = true},
+	[MEMORY_REQUESTS] = {"REQUESTS", .form = FORM_RIGHT, .wide = true},
+	[MEMORY_REQUESTS_SHARE] = {"REQ%", .form = FORM_RIGHT},
+	[MEMORY_LIMITS] = {"LIMITS", .form = FORM_RIGHT, .wide = true},
+	[MEMORY_LIMITS_SHARE] = {"LIM%", .form = FORM_RIGHT},
+	[MEMORY_KERNEL_SHARE] = {"KERNEL%", .form = FORM_RIGHT, .wide = true},
+	[UNLIMITED] = {"NO-LIMIT", .form = FORM_RIGHT, .wide = true},
+	[PODS] = {"PODS", .form = FORM_RIGHT, .wide = true},
 	[WORKSET] = {"WORKSET", .form = FORM_RIGHT},
 	[SWAP] = {"SWAP", .form = FORM_RIGHT, .wide = true, .sparse = true},
 	[PIDS] = {"PIDS", .form = FORM_RIGHT, .wide = true, .sparse = true},
@@ -89,8 +143,27 @@ static const struct usage_column columns[COLUMNS] = {
 	[AGENT] = {"AGENT-CPU", .form = FORM_RIGHT, .wide = true},
 };
 
+/* Where no API is followed these know nothing. */
+static const size_t of_the_api[] = {
+	STATUS,
+	CPU_ALLOCATABLE,
+	CPU_REQUESTS,
+	CPU_REQUESTS_SHARE,
+	CPU_LIMITS,
+	CPU_LIMITS_SHARE,
+	CPU_KERNEL_SHARE,
+	MEMORY_ALLOCATABLE,
+	MEMORY_REQUESTS,
+	MEMORY_REQUESTS_SHARE,
+	MEMORY_LIMITS,
+	MEMORY_LIMITS_SHARE,
+	MEMORY_KERNEL_SHARE,
+	UNLIMITED,
+	PODS,
+};
+
 /* What narrow terminals lose first. */
-static const size_t spares[] = {TIER, WORKSET, MAX, CPU_SHARE, MEMORY_SHARE, SIGMA};
+static const size_t spares[] = {TIER, WORKSET, WAITING, MAX, CPU_SHARE, MEMORY_SHARE, SIGMA};
 
 static enum row_state read_state(const cJSON *node)
 {
@@ -103,6 +176,13 @@ static enum row_state read_state(const cJSON *node)
 	if (state && strcmp(state, "expired") == 0)
 		return ROW_EXPIRED;
 	return ROW_NONE;
+}
+
+static double share_of_allocatable(const cJSON *node, const char *path, const char *allocatable)
+{
+	double whole = document_number(node, allocatable);
+
+	return whole > 0 ? document_number(node, path) / whole : NAN;
 }
 
 static double sort_value(const cJSON *node, enum sort_key key, const char *window)
@@ -120,10 +200,34 @@ static double sort_value(const cJSON *node, enum sort_key key, const char *windo
 		return usage_row_cpu_window(node, window, "max");
 	case BY_AGE:
 		return document_number(node, "source.ageSeconds");
+	case BY_REQUESTS:
+		return fmax(share_of_allocatable(node, "requests.cpuMillicores",
+						 "allocatable.cpuMillicores"),
+			    share_of_allocatable(node, "requests.memoryBytes",
+						 "allocatable.memoryBytes"));
+	case BY_LIMITS:
+		return fmax(document_number(node, "limitRatio.declared.cpu"),
+			    document_number(node, "limitRatio.declared.memory"));
 	case BY_NAME:
 		break;
 	}
 	return NAN;
+}
+
+static void add_status(struct table *t, const cJSON *node)
+{
+	const cJSON *ready = document_at(node, "ready");
+	bool cordoned = cJSON_IsTrue(document_at(node, "unschedulable"));
+
+	if (cJSON_IsTrue(document_at(node, "unknownToApi")))
+		table_cell(t, PAINT_WARN, "unknown");
+	else if (cJSON_IsTrue(ready))
+		table_cell(t, cordoned ? PAINT_WARN : PAINT_PLAIN,
+			   cordoned ? "Ready,cordoned" : "Ready");
+	else if (cJSON_IsFalse(ready))
+		table_cell(t, PAINT_BAD, cordoned ? "NotReady,cordoned" : "NotReady");
+	else
+		table_cell(t, PAINT_PLAIN, "-");
 }
 
 static void add_mean_sigma(struct table *t, const cJSON *node, const char *window)
@@ -136,19 +240,54 @@ static void add_mean_sigma(struct table *t, const cJSON *node, const char *windo
 	units_cpu(stddev, sigma);
 	if (!strchr(mean, 'm') && isfinite(stddev)) /* cores: sigma too */
 		snprintf(sigma, sizeof(sigma), "%.2f", stddev / 1000);
-	snprintf(text, sizeof(text), "%s±%s", mean, sigma);
+	snprintf(text, sizeof(text), "%s%s%s", mean, isnan(stddev) ? "" : "±",
+		 isnan(stddev) ? "" : sigma);
 	table_cell(t, PAINT_PLAIN, isnan(value) ? "-" : text);
+}
+
+/* Of the total, what the nodes have that are measured. */
+static double capacity_of(const cJSON *node, const char *resource)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "measured.capacity.%s", resource);
+	if (!document_at(node, path))
+		snprintf(path, sizeof(path), "capacity.%s", resource);
+	return document_number(node, path);
+}
+
+/* Allocatable, requests and limits, and the shares of the last two: of CPU or of memory. */
+static void add_promises(struct table *t, const cJSON *node, const char *resource,
+			 const char *short_name, void (*add)(struct table *t, double amount))
+{
+	double amounts[3];
+	char path[64];
+	static const char *const members[3] = {"allocatable", "requests", "limits"};
+
+	for (size_t i = 0; i < 3; i++) {
+		snprintf(path, sizeof(path), "%s.%s", members[i], resource);
+		amounts[i] = document_number(node, path);
+	}
+	add(t, amounts[0]);
+	add(t, amounts[1]);
+	usage_row_percent(t, amounts[1], amounts[0]);
+	add(t, amounts[2]);
+	snprintf(path, sizeof(path), "limitRatio.declared.%s", short_name);
+	usage_row_limit_ratio(t, document_number(node, path));
+	snprintf(path, sizeof(path), "limitRatio.kernel.%s", short_name);
+	usage_row_limit_ratio(t, document_number(node, path));
 }
 
 static void add_cpu(struct table *t, const cJSON *node, const char *window)
 {
 	double used = document_number(node, "usage.cpuMillicores.latest.value");
-	double capacity = document_number(node, "capacity.cpuMillicores");
+	double capacity = capacity_of(node, "cpuMillicores");
 	char text[UNITS_LEN];
 
 	units_cpu_of(used, capacity, text);
 	table_cell(t, PAINT_PLAIN, text);
 	usage_row_percent(t, used, capacity);
+	add_promises(t, node, "cpuMillicores", "cpu", usage_row_cpu);
 	usage_row_cpu(t, usage_row_cpu_window(node, window, "mean"));
 	usage_row_cpu(t, usage_row_cpu_window(node, window, "stddev"));
 	usage_row_cpu(t, usage_row_cpu_window(node, window, "p95"));
@@ -157,15 +296,29 @@ static void add_cpu(struct table *t, const cJSON *node, const char *window)
 		add_mean_sigma(t, node, cli_windows[i]);
 }
 
+static void add_pods(struct table *t, const cJSON *node)
+{
+	double cpu = document_number(node, "unlimitedContainers.cpu"),
+	       memory = document_number(node, "unlimitedContainers.memory");
+	char text[UNITS_LEN];
+
+	snprintf(text, sizeof(text), "%.10g/%.10g", cpu, memory);
+	table_cell(t, PAINT_PLAIN, isnan(cpu) || isnan(memory) ? "-" : text);
+	usage_row_count_of(t, document_number(node, "pods"),
+			   document_number(node, "allocatable.pods"));
+}
+
 static void add_memory(struct table *t, const cJSON *node)
 {
 	double used = document_number(node, "usage.memoryBytes.latest.value");
-	double capacity = document_number(node, "capacity.memoryBytes");
+	double capacity = capacity_of(node, "memoryBytes");
 	char text[UNITS_LEN];
 
 	units_bytes_of(used, capacity, text);
 	table_cell(t, PAINT_PLAIN, text);
 	usage_row_percent(t, used, capacity);
+	add_promises(t, node, "memoryBytes", "memory", usage_row_bytes);
+	add_pods(t, node);
 	usage_row_bytes(t, document_number(node, "usage.workingSetBytes.latest.value"));
 	usage_row_bytes(t, document_number(node, "usage.swapBytes.latest.value"));
 }
@@ -202,6 +355,21 @@ static void add_source(struct table *t, const cJSON *node, enum row_state state,
 	usage_row_cpu(t, document_number(node, "source.agentCpuMillicores"));
 }
 
+static void add_cells(struct usage_table *n, const cJSON *node, enum row_state state, double age)
+{
+	struct table *t = n->table;
+
+	add_cpu(t, node, cli_windows[n->cli->options->window]);
+	add_memory(t, node);
+	usage_row_count(t, document_number(node, "usage.pids.latest.value"), PAINT_PLAIN);
+	add_cpu_share(t, node, "machine.cpuMillicores.iowait");
+	add_cpu_share(t, node, "machine.cpuMillicores.steal");
+	usage_row_throttled(t, node);
+	usage_row_pressure(t, node);
+	usage_row_oom(t, node);
+	add_source(t, node, state, age);
+}
+
 static bool add_node(void *context, const cJSON *node, double time, double held)
 {
 	struct usage_table *n = context;
@@ -216,30 +384,63 @@ static bool add_node(void *context, const cJSON *node, double time, double held)
 	usage_tally_add(&n->tally, name, state, age);
 	if (n->cli->options->output == OUTPUT_JSON)
 		return true;
+	n->known |= document_at(node, "requests") != NULL;
 	table_row(n->table, name);
 	table_key(n->table, sort_value(node, (enum sort_key)n->cli->options->sort, window));
 	table_cell(n->table, PAINT_PLAIN, name);
-	add_cpu(n->table, node, window);
-	add_memory(n->table, node);
-	usage_row_count(n->table, document_number(node, "usage.pids.latest.value"), PAINT_PLAIN);
-	add_cpu_share(n->table, node, "machine.cpuMillicores.iowait");
-	add_cpu_share(n->table, node, "machine.cpuMillicores.steal");
-	usage_row_throttled(n->table, node);
-	usage_row_pressure(n->table, node);
-	usage_row_oom(n->table, node);
-	add_source(n->table, node, state, age);
+	add_status(n->table, node);
+	add_cells(n, node, state, age);
 	return true;
+}
+
+/* How many of those that the API knows are ready. */
+static void add_ready(struct table *t, const cJSON *total)
+{
+	double ready = document_number(total, "ready"),
+	       nodes = document_number(total, "knownToApi");
+	char text[2 * UNITS_LEN];
+
+	snprintf(text, sizeof(text), "%.10g/%.10g Ready", ready, nodes);
+	table_cell(t, PAINT_PLAIN, isnan(ready) ? "-" : ready < nodes ? text : "Ready");
+}
+
+/* The row of all nodes, first whatever the others are sorted by; once, for more than one node, when none was named. */
+static void add_total(void *context, const cJSON *page)
+{
+	struct usage_table *n = context;
+	const cJSON *total = document_at(page, "total");
+	double nodes = document_number(total, "nodes");
+
+	if (n->pages++ || !(nodes > 1) || n->cli->operand_count > 0 ||
+	    n->cli->options->output == OUTPUT_JSON)
+		return;
+	table_row(n->table, "*");
+	table_key(n->table, INFINITY);
+	table_cell(n->table, PAINT_PLAIN, "*");
+	add_ready(n->table, total);
+	add_cells(n, total, ROW_APART, NAN);
+}
+
+static void hide_columns(struct usage_table *n, const struct cli *cli)
+{
+	static const char *const plain[] = {"Ready", "-", NULL};
+	bool wide = cli->options->output == OUTPUT_WIDE;
+
+	for (size_t i = 0; i < COLUMNS; i++)
+		if (wide ? i == MEAN || i == SIGMA : columns[i].wide && !(i == WAITING && n->known))
+			table_hide(n->table, i);
+	for (size_t i = 0; !n->known && i < sizeof(of_the_api) / sizeof(of_the_api[0]); i++)
+		table_hide(n->table, of_the_api[i]);
+	if (!wide && n->known)
+		table_hide(n->table, WORKSET);
+	if (!wide && table_holds_only(n->table, STATUS, plain))
+		table_hide(n->table, STATUS);
+	usage_table_hide_empty(n, &nodes_kind);
 }
 
 static int finish(struct usage_table *n, struct cli *cli)
 {
-	for (size_t i = 0; i < COLUMNS; i++) {
-		bool wide = cli->options->output == OUTPUT_WIDE;
-
-		if (wide ? i == MEAN || i == SIGMA : columns[i].wide)
-			table_hide(n->table, i);
-	}
-	usage_table_hide_empty(n, &nodes_kind);
+	hide_columns(n, cli);
 	commands_print_table(cli, n->table);
 	return usage_tally_exit(&n->tally, &cli->reason);
 }
@@ -251,18 +452,37 @@ const struct usage_kind nodes_kind = {
 	.spares = spares,
 	.spare_count = sizeof(spares) / sizeof(spares[0]),
 	.item = add_node,
+	.envelope = add_total,
 	.finish = finish,
 };
 
+static char *list_path(const struct cli_options *o)
+{
+	struct buf path = BUF_INIT;
+
+	buf_add_str(&path, "/v1/nodes?limit=500");
+	if (o->unlimited)
+		buf_printf(&path, "&unlimited=%s", unlimited[o->unlimited]);
+	if (o->selector) {
+		buf_add_str(&path, "&labelSelector=");
+		client_escape(o->selector, &path);
+	}
+	return buf_take(&path, NULL);
+}
+
 static int run(struct cli *cli)
 {
-	return usage_table_run(&nodes_kind, cli, "/v1/nodes?limit=500");
+	char *path = list_path(cli->options);
+	int code = usage_table_run(&nodes_kind, cli, path);
+
+	free(path);
+	return code;
 }
 
 const struct command command_nodes = {
 	.name = "nodes",
 	.usage = "[NAME..]",
-	.summary = "Show what each node uses, how that varies, and how old it is",
+	.summary = "Show what each node has, promised and uses, and how that varies",
 	.details =
 		"Shows what each node uses. CPU is in millicores (300m) below one core and in "
 		"cores "
@@ -270,7 +490,14 @@ const struct command command_nodes = {
 		"P95 and "
 		"MAX are of the window. AGE adds \"late\" after 30s without news, \"expired\" "
 		"after 5m. "
-		"TIER is how the agent samples: T0 to T2 by BPF, T3 from cgroup files. Wide adds "
+		"TIER is how the agent samples: T0 to T2 by BPF, T3 from cgroup files. Where a "
+		"Kubernetes API is followed, REQ% and LIM% are what pods request and what limits "
+		"they declare in shares of the allocatable; above 100% limits are over-subscribed. "
+		"STATUS stands where a node is not simply Ready. The row * is the sum of all "
+		"nodes. "
+		"Wide adds "
+		"the amounts, KERNEL%, the limits that the kernel enforces, NO-LIMIT, the "
+		"containers without a limit of CPU/memory, and PODS; "
 		"all windows; SWAP and PIDS; the shares of CPU time in IOWAIT and in STEAL, which "
 		"the hypervisor took; of the last 5m the share of throttled periods, of time that "
 		"some task was WAITING for neighbours and that all were STALLED, for CPU/memory, "

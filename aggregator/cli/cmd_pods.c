@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * evenkeel pods: what each workload uses, against what the kernel lets it use. Without Kubernetes the workloads are
- * systemd's units, and the slices that hold them; a slice would count its units a second time, so the plain table
- * leaves slices out unless one is named. How old a row is follows from its newest interval and the list's time.
+ * evenkeel pods: what each workload uses, against what it requests and may take. LIMIT is what the pod declares, and
+ * KERNEL what the kernel enforces where that is something else; of a pod that no Kubernetes API knows LIMIT is what the
+ * kernel enforces. Without Kubernetes the workloads are systemd's units, and the slices that hold them; a slice would
+ * count its units a second time, so the plain table leaves slices out unless one is named. How old a row is follows from
+ * its newest interval and the list's time; what is not running has no age.
  */
 #include "aggregator/cli/cmd_pods.h"
 
@@ -16,9 +18,9 @@
 #include "shared/units.h"
 #include "shared/mem.h"
 
-enum sort_key { BY_NAME, BY_CPU, BY_MEMORY, BY_THROTTLED };
+enum sort_key { BY_NAME, BY_CPU, BY_MEMORY, BY_THROTTLED, BY_REQUESTS };
 
-static const char *const sort_keys[] = {"name", "cpu", "memory", "throttled", NULL};
+static const char *const sort_keys[] = {"name", "cpu", "memory", "throttled", "requests", NULL};
 
 static const struct option_spec specs[] = {
 	{"all", 'a', OPTION_FLAG, offsetof(struct cli_options, all), NULL, NULL, 0, 0, NULL,
@@ -26,7 +28,11 @@ static const struct option_spec specs[] = {
 	{"window", 0, OPTION_CHOICE, offsetof(struct cli_options, window), NULL, "5m", 0, 0,
 	 cli_windows, "Window of MEAN, SIGMA and MAX."},
 	{"sort-by", 0, OPTION_CHOICE, offsetof(struct cli_options, sort), "KEY", "name", 0, 0,
-	 sort_keys, "name, or greatest first: cpu, memory, throttled."},
+	 sort_keys,
+	 "name, or greatest first: cpu, memory, throttled, requests (the larger share of use in "
+	 "requests of CPU and memory)."},
+	{"selector", 'l', OPTION_STRING, offsetof(struct cli_options, selector), "LABELS", NULL, 0,
+	 0, NULL, "Only pods with these labels, as kubectl takes them: a=b,c!=d,e in (f,g),!h."},
 	{0},
 };
 
@@ -34,15 +40,20 @@ enum column {
 	NAMESPACE,
 	NAME,
 	NODE,
+	STATUS,
 	CPU,
 	MEAN,
 	SIGMA,
 	MAX,
+	CPU_REQUEST,
 	CPU_LIMIT,
+	CPU_KERNEL,
 	BURST,
 	THROTTLED,
 	MEMORY,
+	MEMORY_REQUEST,
 	MEMORY_LIMIT,
+	MEMORY_KERNEL,
 	HIGH,
 	WORKSET,
 	SWAP,
@@ -52,6 +63,7 @@ enum column {
 	STALLED,
 	AGE,
 	QOS,
+	WORKLOAD,
 	COLUMNS
 };
 
@@ -59,15 +71,20 @@ static const struct usage_column columns[COLUMNS] = {
 	[NAMESPACE] = {"NAMESPACE", .form = FORM_NAME},
 	[NAME] = {"NAME", .form = FORM_NAME},
 	[NODE] = {"NODE", .form = FORM_NAME},
+	[STATUS] = {"STATUS", .form = FORM_LEFT},
 	[CPU] = {"CPU", .form = FORM_RIGHT},
 	[MEAN] = {"MEAN", .form = FORM_RIGHT, .wide = true, .windowed = true},
 	[SIGMA] = {"SIGMA", .form = FORM_RIGHT},
 	[MAX] = {"MAX", .form = FORM_RIGHT, .wide = true},
+	[CPU_REQUEST] = {"REQ", .form = FORM_RIGHT},
 	[CPU_LIMIT] = {"LIMIT", .form = FORM_RIGHT},
+	[CPU_KERNEL] = {"KERNEL", .form = FORM_RIGHT},
 	[BURST] = {"BURST", .form = FORM_RIGHT, .wide = true, .sparse = true},
 	[THROTTLED] = {"THROTTLED", .form = FORM_RIGHT},
 	[MEMORY] = {"MEMORY", .form = FORM_RIGHT},
+	[MEMORY_REQUEST] = {"REQ", .form = FORM_RIGHT},
 	[MEMORY_LIMIT] = {"LIMIT", .form = FORM_RIGHT},
+	[MEMORY_KERNEL] = {"KERNEL", .form = FORM_RIGHT},
 	[HIGH] = {"HIGH", .form = FORM_RIGHT, .wide = true, .sparse = true},
 	[WORKSET] = {"WORKSET", .form = FORM_RIGHT},
 	[SWAP] = {"SWAP", .form = FORM_RIGHT, .wide = true, .sparse = true},
@@ -77,10 +94,24 @@ static const struct usage_column columns[COLUMNS] = {
 	[STALLED] = {"STALLED", .form = FORM_RIGHT, .wide = true, .sparse = true},
 	[AGE] = {"AGE", .form = FORM_LEFT, .wide = true},
 	[QOS] = {"QOS", .form = FORM_LEFT, .wide = true},
+	[WORKLOAD] = {"WORKLOAD", .form = FORM_NAME, .wide = true},
 };
 
+/* Where no API is followed these know nothing. */
+static const size_t of_the_api[] = {STATUS,	    CPU_REQUEST,   CPU_KERNEL,
+				    MEMORY_REQUEST, MEMORY_KERNEL, WORKLOAD};
+
 /* What narrow terminals lose first. */
-static const size_t spares[] = {WORKSET, SIGMA, OOM, NODE, MEMORY_LIMIT, CPU_LIMIT};
+static const size_t spares[] = {WORKSET,	SIGMA,	     OOM,	   NODE,
+				MEMORY_REQUEST, CPU_REQUEST, MEMORY_LIMIT, CPU_LIMIT};
+
+/* As far as the API knows. */
+static bool is_running(const cJSON *pod)
+{
+	const char *phase = document_text(pod, "phase");
+
+	return !phase || strcmp(phase, "Running") == 0;
+}
 
 /* By the thresholds of the aggregator: fresh below 30 s, expired above 5 minutes. */
 static enum row_state read_state(const cJSON *pod, double time, double *age)
@@ -89,8 +120,13 @@ static enum row_state read_state(const cJSON *pod, double time, double *age)
 	if (isnan(*age))
 		*age = time - document_time(pod, "usage.memoryBytes.latest.end");
 	if (isnan(*age))
-		return ROW_NONE;
+		return is_running(pod) ? ROW_NONE : ROW_APART;
 	return *age < 30 ? ROW_FRESH : *age <= 300 ? ROW_LATE : ROW_EXPIRED;
+}
+
+static double share(double part, double whole)
+{
+	return whole > 0 ? part / whole : NAN;
 }
 
 static double sort_value(const cJSON *pod, enum sort_key key)
@@ -102,6 +138,11 @@ static double sort_value(const cJSON *pod, enum sort_key key)
 		return document_number(pod, "usage.memoryBytes.latest.value");
 	case BY_THROTTLED:
 		return usage_row_throttled_key(pod);
+	case BY_REQUESTS:
+		return fmax(share(document_number(pod, "usage.cpuMillicores.latest.value"),
+				  document_number(pod, "requests.cpuMillicores")),
+			    share(document_number(pod, "usage.workingSetBytes.latest.value"),
+				  document_number(pod, "requests.memoryBytes")));
 	case BY_NAME:
 		break;
 	}
@@ -123,24 +164,85 @@ static bool is_hidden(const struct usage_table *p, const cJSON *pod)
 	return is_slice(pod) && o->output == OUTPUT_TABLE && !o->all && p->cli->operand_count == 0;
 }
 
+static bool is_known(const cJSON *pod)
+{
+	return document_at(pod, "limits") != NULL;
+}
+
+/* The phase, or that the API does not know it. */
+static void add_status(struct table *t, const cJSON *pod)
+{
+	const char *phase = document_text(pod, "phase");
+
+	if (cJSON_IsTrue(document_at(pod, "unknownToApi")))
+		table_cell(t, PAINT_WARN, "unknown");
+	else if (phase)
+		table_cell(t, is_running(pod) ? PAINT_PLAIN : PAINT_WARN, phase);
+	else
+		table_cell(t, PAINT_PLAIN, "-");
+}
+
+/* The sum of the containers that have a limit: "500m+" where others have none, "none" where all have none. */
+static void add_limit(struct table *t, const cJSON *pod, const char *resource,
+		      const char *unlimited, void (*units)(double amount, char out[UNITS_LEN]))
+{
+	char path[64], text[UNITS_LEN];
+	double amount;
+
+	snprintf(path, sizeof(path), "limits.%s", resource);
+	if (document_is_null(pod, path)) {
+		table_cell(t, PAINT_DIM, "none");
+		return;
+	}
+	amount = document_number(pod, path);
+	units(amount, text);
+	snprintf(path, sizeof(path), "unlimitedContainers.%s", unlimited);
+	if (!isnan(amount) && document_number(pod, path) > 0)
+		strncat(text, "+", sizeof(text) - strlen(text) - 1);
+	table_cell(t, PAINT_PLAIN, text);
+}
+
+/* What the kernel enforces where the pod declares something else. */
+static bool add_mismatch(struct table *t, const cJSON *pod, const char *resource, char path[64])
+{
+	snprintf(path, 64, "limitMismatch.%s.kernel", resource);
+	if (document_at(pod, path))
+		return true;
+	table_cell(t, PAINT_PLAIN, "-");
+	return false;
+}
+
 static void add_cpu(struct table *t, const cJSON *pod, const char *window)
 {
+	char path[64];
+
 	usage_row_cpu(t, document_number(pod, "usage.cpuMillicores.latest.value"));
 	usage_row_cpu(t, usage_row_cpu_window(pod, window, "mean"));
 	usage_row_cpu(t, usage_row_cpu_window(pod, window, "stddev"));
 	usage_row_cpu(t, usage_row_cpu_window(pod, window, "max"));
-	if (document_is_null(pod, "kernelLimits.cpuMillicores"))
-		table_cell(t, PAINT_DIM, "none");
+	usage_row_cpu(t, document_number(pod, "requests.cpuMillicores"));
+	if (is_known(pod))
+		add_limit(t, pod, "cpuMillicores", "cpu", units_cpu);
 	else
-		usage_row_cpu(t, document_number(pod, "kernelLimits.cpuMillicores"));
+		usage_row_cpu_limit(t, pod, "kernelLimits.cpuMillicores");
+	if (add_mismatch(t, pod, "cpuMillicores", path))
+		usage_row_cpu_limit(t, pod, path);
 	usage_row_micros(t, document_number(pod, "kernelLimits.cpuBurstMicroseconds"));
 	usage_row_throttled(t, pod);
 }
 
 static void add_memory(struct table *t, const cJSON *pod)
 {
+	char path[64];
+
 	usage_row_bytes(t, document_number(pod, "usage.memoryBytes.latest.value"));
-	usage_row_byte_limit(t, pod, "kernelLimits.memoryBytes");
+	usage_row_bytes(t, document_number(pod, "requests.memoryBytes"));
+	if (is_known(pod))
+		add_limit(t, pod, "memoryBytes", "memory", units_bytes);
+	else
+		usage_row_byte_limit(t, pod, "kernelLimits.memoryBytes");
+	if (add_mismatch(t, pod, "memoryBytes", path))
+		usage_row_byte_limit(t, pod, path);
 	usage_row_byte_limit(t, pod, "kernelLimits.memoryHighBytes");
 	/* The working set is what cannot be given back: near the limit, a kill is near. */
 	usage_row_bytes_against(t, document_number(pod, "usage.workingSetBytes.latest.value"),
@@ -149,6 +251,16 @@ static void add_memory(struct table *t, const cJSON *pod)
 	usage_row_count_of(t, document_number(pod, "usage.pids.latest.value"),
 			   document_number(pod, "kernelLimits.pids"));
 	usage_row_oom(t, pod);
+}
+
+static void add_workload(struct table *t, const cJSON *pod)
+{
+	const char *kind = document_text(pod, "workload.kind"),
+		   *name = document_text(pod, "workload.name");
+	char *text = kind && name ? mem_printf("%s/%s", kind, name) : NULL;
+
+	table_cell(t, PAINT_PLAIN, text ? text : "-");
+	free(text);
 }
 
 static void add_names(struct table *t, const cJSON *pod, const char *name)
@@ -161,6 +273,7 @@ static void add_names(struct table *t, const cJSON *pod, const char *name)
 	table_cell(t, PAINT_PLAIN, namespace && namespace[0] ? namespace : "-");
 	table_cell(t, PAINT_PLAIN, shown);
 	table_cell(t, PAINT_PLAIN, node ? node : "-");
+	add_status(t, pod);
 	free(shown);
 	free(sorted);
 }
@@ -181,7 +294,8 @@ static bool add_pod(void *context, const cJSON *pod, double time, double held)
 	if (p->cli->options->output == OUTPUT_JSON || is_hidden(p, pod))
 		return true;
 	p->namespaced |= namespace && namespace[0];
-	p->stale |= state != ROW_FRESH;
+	p->stale |= state != ROW_FRESH && state != ROW_APART;
+	p->known |= is_known(pod);
 	add_names(p->table, pod, name);
 	table_key(p->table, sort_value(pod, (enum sort_key)p->cli->options->sort));
 	add_cpu(p->table, pod, cli_windows[p->cli->options->window]);
@@ -189,22 +303,37 @@ static bool add_pod(void *context, const cJSON *pod, double time, double held)
 	usage_row_pressure(p->table, pod);
 	usage_row_age(p->table, state, age);
 	table_cell(p->table, PAINT_PLAIN, qos ? qos : "-");
+	add_workload(p->table, pod);
 	return true;
 }
 
-static int finish(struct usage_table *p, struct cli *cli)
+static void hide_columns(struct usage_table *p, const struct cli *cli)
 {
+	static const char *const running[] = {"Running", "-", NULL}, *const nothing[] = {"-", NULL};
+	bool wide = cli->options->output == OUTPUT_WIDE;
+
 	for (size_t i = 0; i < COLUMNS; i++) {
-		bool shown = !columns[i].wide || cli->options->output == OUTPUT_WIDE;
+		bool shown = !columns[i].wide || wide;
 
 		if (i == NAMESPACE)
 			shown = p->namespaced;
 		if (i == AGE)
 			shown |= p->stale;
+		if (i == STATUS)
+			shown = wide || !table_holds_only(p->table, i, running);
+		if (i == CPU_KERNEL || i == MEMORY_KERNEL)
+			shown = !table_holds_only(p->table, i, nothing);
 		if (!shown)
 			table_hide(p->table, i);
 	}
+	for (size_t i = 0; !p->known && i < sizeof(of_the_api) / sizeof(of_the_api[0]); i++)
+		table_hide(p->table, of_the_api[i]);
 	usage_table_hide_empty(p, &pods_kind);
+}
+
+static int finish(struct usage_table *p, struct cli *cli)
+{
+	hide_columns(p, cli);
 	commands_print_table(cli, p->table);
 	/* A namespace may well be empty. */
 	if (cli->options->namespace && !cli->options->all_namespaces && cli->operand_count == 0 &&
@@ -224,6 +353,10 @@ static char *list_path(const struct cli_options *o)
 	if (o->namespace && !o->all_namespaces) {
 		buf_add_str(&path, "&namespace=");
 		client_escape(o->namespace, &path);
+	}
+	if (o->selector) {
+		buf_add_str(&path, "&labelSelector=");
+		client_escape(o->selector, &path);
 	}
 	return buf_take(&path, NULL);
 }
@@ -252,11 +385,13 @@ const struct command command_pods = {
 	.usage = "[NAME..]",
 	.summary = "Show what each pod (or systemd unit) uses, against its limits",
 	.details =
-		"Shows what each pod uses; without Kubernetes, each systemd unit. LIMIT is what "
-		"the "
-		"kernel enforces, the least of the cgroup and those above it: \"none\" is no "
-		"limit, "
-		"\"-\" not known. THROTTLED is the share of CPU periods in the last 5m that hit "
+		"Shows what each pod uses; without Kubernetes, each systemd unit. REQ and LIMIT "
+		"are "
+		"what the pod declares, and KERNEL stands where the kernel enforces another limit, "
+		"by the least of the cgroup and those above it. What no Kubernetes API knows has "
+		"for its LIMIT what the kernel enforces. \"none\" is no limit, "
+		"\"500m+\" none for some containers, \"-\" not known. THROTTLED is the share of "
+		"CPU periods in the last 5m that hit "
 		"the limit; "
 		"OOM counts kills in the same time. A name that ends in \"/\" is a slice, whose "
 		"units "

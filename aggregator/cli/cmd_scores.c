@@ -15,6 +15,7 @@
 #include "aggregator/cli/client.h"
 #include "aggregator/cli/commands.h"
 #include "aggregator/cli/document.h"
+#include "aggregator/cli/plugin_option.h"
 #include "aggregator/cli/pod_file.h"
 #include "shared/table.h"
 #include "shared/units.h"
@@ -33,9 +34,11 @@ static const struct option_spec specs[] = {
 	 "The pod to place, YAML or JSON; \"-\" reads standard input. Without it a pod that asks "
 	 "for "
 	 "nothing."},
-	{"plugin", 'p', OPTION_LIST, offsetof(struct cli_options, plugins), "NAME", NULL, 0, 0,
-	 NULL,
-	 "Score by this plugin; repeat for several. Without it those of --blend, else "
+	{"plugin", 'p', OPTION_LIST, offsetof(struct cli_options, plugins), "NAME[:ARGS]", NULL, 0,
+	 0, NULL,
+	 "Score by this plugin; repeat for several. ARGS are its arguments by upstream's names, as "
+	 "ARGUMENT=VALUE,.. or as an object {..} in JSON or YAML. Without it those of --blend, "
+	 "else "
 	 "TargetLoadPacking, LoadVariationRiskBalancing and LimitAware."},
 	{"blend", 0, OPTION_STRING, offsetof(struct cli_options, blend), "PLUGIN=N,..", NULL, 0, 0,
 	 NULL, "Weights of the plugins in the score, such as TargetLoadPacking=3,LimitAware=1."},
@@ -50,14 +53,14 @@ static const struct option_spec specs[] = {
 
 /* --- the request -------------------------------------------------------------------------------------------- */
 
-static void write_names(struct jsonw *w, const char *key, char *const *names, size_t count)
+static void write_nodes(struct jsonw *w, const struct cli *cli)
 {
-	if (count == 0)
+	if (cli->operand_count == 0)
 		return;
-	jsonw_key(w, key);
+	jsonw_key(w, "nodes");
 	jsonw_array_open(w);
-	for (size_t i = 0; i < count; i++)
-		jsonw_string(w, names[i]);
+	for (size_t i = 0; i < cli->operand_count; i++)
+		jsonw_string(w, cli->operands[i]);
 	jsonw_array_close(w);
 }
 
@@ -122,8 +125,9 @@ int scores_write_request(const struct cli *cli, const char *pod, size_t pod_len,
 	jsonw_key(&w, "pod");
 	buf_add(out, pod, pod_len);
 	w.comma = true;
-	write_names(&w, "nodes", cli->operands, cli->operand_count);
-	write_names(&w, "plugins", o->plugins.items, o->plugins.count);
+	write_nodes(&w, cli);
+	if (plugin_option_write(&o->plugins, &w, reason))
+		return -EINVAL;
 	if (o->blend && o->blend[0] && write_blend(&w, o->blend, reason))
 		return -EINVAL;
 	if (o->variant && o->variant[0])
@@ -506,7 +510,11 @@ const struct command command_scores = {
 	.details = "Scores nodes for a pod from 0 to 100, best first, by each plugin and blended. "
 		   "Columns: TLP TargetLoadPacking, LVRB LoadVariationRiskBalancing, LROC "
 		   "LowRiskOverCommitment, PEAKS Peaks, ALLOC NodeResourcesAllocatable, LIMITS "
-		   "LimitAware. RUNG says what the score stands on: the window of measurements "
+		   "LimitAware. Arguments look like --plugin "
+		   "TargetLoadPacking:targetUtilization=50,defaultRequestsMultiplier=2, with a dot "
+		   "for what is nested (defaultRequests.cpu=500m), or like --plugin "
+		   "'NodeResourcesAllocatable:{mode: Most, resources: [{name: cpu, weight: 1}]}'. "
+		   "RUNG says what the score stands on: the window of measurements "
 		   "used, how late it is, allocation (no measurement, estimated from requests), "
 		   "expired or none.",
 	.specs = specs,

@@ -18,10 +18,7 @@
 const char *const cli_windows[] = {"5m", "10m", "15m", NULL};
 
 static const struct command *const commands[] = {
-	&command_nodes,
-	&command_pods,
-	&command_scores,
-	&command_version,
+	&command_nodes, &command_pods, &command_scores, &command_doctor, &command_version,
 };
 
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
@@ -29,11 +26,18 @@ enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 static const char *const outputs[] = {"table", "wide", "json", NULL};
 static const char *const colors[] = {"auto", "always", "never", NULL};
 
+#define SERVER "http://127.0.0.1:2020"
+
 #define MEMBER(name) offsetof(struct cli_options, name)
 
 static const struct option_spec global_specs[] = {
-	{"server", 's', OPTION_STRING, MEMBER(server), "URL", "http://127.0.0.1:2020", 0, 0, NULL,
-	 "The aggregator to ask."},
+	{"server", 's', OPTION_STRING, MEMBER(server), "URL", NULL, 0, 0, NULL,
+	 "The aggregator to ask; without it " SERVER "."},
+	{"snapshot", 0, OPTION_LIST, MEMBER(snapshots), "FILE", NULL, 0, 0, NULL,
+	 "Answer from files instead: what kubectl get -o json (or yaml) prints, or GET "
+	 "/v1/snapshot; \"-\" is standard input; repeat for several."},
+	{"usage", 0, OPTION_STRING, MEMBER(usage), "FILE", NULL, 0, 0, NULL,
+	 "Measurements for --snapshot: a Usage object, or what a load watcher's /watcher answers."},
 	{"output", 'o', OPTION_CHOICE, MEMBER(output), "FORM", "table", 0, 0, outputs,
 	 "table, wide (more columns), or json (the API's object, unchanged)."},
 	{"namespace", 'n', OPTION_STRING, MEMBER(namespace), "NAME", NULL, 0, 0, NULL,
@@ -47,7 +51,8 @@ static const struct option_spec global_specs[] = {
 	{"watch", 'w', OPTION_FLAG, MEMBER(watch), NULL, NULL, 0, 0, NULL,
 	 "Ask again every 2s until Ctrl-C."},
 	{"strict", 0, OPTION_FLAG, MEMBER(strict), NULL, NULL, 0, 0, NULL,
-	 "Exit with 4 when anything shown is stale, not only when all is."},
+	 "Exit with 4 when anything shown is stale, not only when all is; and with 1 when "
+	 "anything of --snapshot cannot be used."},
 	{"color", 0, OPTION_CHOICE, MEMBER(color), NULL, "auto", 0, 0, colors,
 	 "Colours; auto: on a terminal and without NO_COLOR."},
 	{"timeout", 0, OPTION_DURATION, MEMBER(timeout_ns), "TIME", "5s", 100e6, 600e9, NULL,
@@ -182,8 +187,9 @@ static void help(const struct option_program *program, const struct command *com
 	if (!command)
 		list_commands(out);
 	buf_add_str(out, options);
-	buf_add_str(out, "\nExit status: 0 success; 1 error; 2 wrong usage; 4 all usage (or what "
-			 "was\nnamed; with --strict any) is stale or missing.\n");
+	buf_add_str(out, "\nExit status: 0 success; 1 error; 2 wrong usage; 3 refused, or a check "
+			 "failed;\n4 all usage (or what was named; with --strict any) is stale or "
+			 "missing.\n");
 	buf_fini(&text);
 }
 
@@ -210,6 +216,100 @@ static int usage_error(const char *text)
 	return CLI_USAGE;
 }
 
+/* --- where answers come from -------------------------------------------------------------------------------------- */
+
+static bool is_standard_input(const char *path)
+{
+	return path && strcmp(path, "-") == 0;
+}
+
+/* By the flag: a server that the environment names is what --snapshot is instead of. */
+static bool is_server_given(const struct cli_options *o)
+{
+	const char *environment = getenv("EVENKEEL_SERVER");
+
+	return o->server && !(environment && strcmp(environment, o->server) == 0);
+}
+
+/* NULL, or what does not go together. */
+static const char *find_conflict(const struct cli_options *o)
+{
+	size_t inputs = is_standard_input(o->usage) + is_standard_input(o->pod);
+
+	for (size_t i = 0; i < o->snapshots.count; i++)
+		inputs += is_standard_input(o->snapshots.items[i]);
+	if (inputs > 1)
+		return "standard input (\"-\") can be read only once";
+	if (!o->snapshots.count)
+		return o->usage ? "--usage goes with --snapshot, which gives the nodes" : NULL;
+	if (is_server_given(o))
+		return "--server and --snapshot: answers come from the one or the other";
+	if (o->watch)
+		return "--watch needs a server: a snapshot does not change";
+	return NULL;
+}
+
+/* What was left out of the files; control characters of theirs do not reach the terminal. */
+static void print_notes(const struct snapshot_notes *notes)
+{
+	const char *text = notes->text.data;
+
+	while (text && *text) {
+		size_t len = strcspn(text, "\n");
+
+		fputs("evenkeel: ", stderr);
+		for (size_t i = 0; i < len; i++)
+			fputc((unsigned char)text[i] < ' ' || text[i] == 127 ? ' ' : text[i],
+			      stderr);
+		fputc('\n', stderr);
+		text += len + (text[len] == '\n');
+	}
+	if (notes->skipped > SNAPSHOT_NOTES_MAX)
+		fprintf(stderr, "evenkeel: and %zu more\n", notes->skipped - SNAPSHOT_NOTES_MAX);
+}
+
+/* CLI_OK with cli->client, or cli->reason. */
+static int read_files(struct cli *cli)
+{
+	const struct cli_options *o = cli->options;
+	struct offline *offline;
+	size_t skipped;
+
+	if (offline_open(&offline, &o->snapshots, o->usage, &cli->reason))
+		return CLI_ERROR;
+	print_notes(offline_notes(offline));
+	skipped = offline_notes(offline)->skipped;
+	if (o->strict && skipped) {
+		reason_set(&cli->reason, "%zu of the objects in %s cannot be used (--strict)",
+			   skipped, offline_name(offline));
+		offline_close(offline);
+		return CLI_ERROR;
+	}
+	if (!offline_has_usage(offline))
+		cli->no_usage = o->usage ? "nothing is measured of any node in the snapshot"
+					 : "no usage is in the snapshot: give measurements with "
+					   "--usage";
+	cli->client = client_new_offline(offline);
+	return CLI_OK;
+}
+
+static int find_answers(struct cli *cli)
+{
+	const struct cli_options *o = cli->options;
+	const char *conflict = find_conflict(o);
+
+	if (conflict) {
+		reason_set(&cli->reason, "%s", conflict);
+		return CLI_USAGE;
+	}
+	if (o->snapshots.count)
+		return read_files(cli);
+	if (client_new(&cli->client, o->server ? o->server : SERVER, o->timeout_ns, &watch_stop,
+		       &cli->reason))
+		return CLI_USAGE;
+	return CLI_OK;
+}
+
 /* operands: the command's name, then what is meant for it. */
 static int run_command(const struct command *command, const struct cli_options *options,
 		       const struct option_list *operands)
@@ -219,10 +319,12 @@ static int run_command(const struct command *command, const struct cli_options *
 		.operands = operands->items + 1,
 		.operand_count = operands->count - 1,
 	};
-	int code;
+	int code = find_answers(&cli);
 
-	if (client_new(&cli.client, options->server, options->timeout_ns, &watch_stop, &cli.reason))
-		return usage_error(cli.reason.text);
+	if (code) {
+		fprintf(stderr, "evenkeel: %s\n", cli.reason.text);
+		return code;
+	}
 	watch_look_at_terminal(&cli);
 	if (options->watch) {
 		watch_catch_signals();

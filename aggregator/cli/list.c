@@ -52,6 +52,8 @@ int list_read_page(struct list *l, struct reason *reason)
 				   "evenkeel-aggregator?");
 		return -EINVAL;
 	}
+	if (l->envelope)
+		l->envelope(l->context, doc);
 	for (item = document_first(items); item; item = item->next) {
 		bool there = document_next_item(&left, &raw);
 

@@ -17,6 +17,8 @@ typedef bool list_item(void *context, const cJSON *item, double time, double hel
 /* What was received so far, for -o json. */
 struct list {
 	list_item *item;
+	/* Called for each page, before its items, with all of it; may be NULL. */
+	void (*envelope)(void *context, const cJSON *page);
 	void *context;
 	struct buf page; /* the newest page, as it came */
 	struct buf items; /* all items that were kept */

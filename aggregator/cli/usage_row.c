@@ -14,10 +14,8 @@
 #include "shared/mem.h"
 
 static const char *const state_words[] = {
-	[ROW_FRESH] = "fresh",
-	[ROW_LATE] = "late",
-	[ROW_EXPIRED] = "expired",
-	[ROW_NONE] = "unknown",
+	[ROW_FRESH] = "fresh",	[ROW_LATE] = "late",	 [ROW_EXPIRED] = "expired",
+	[ROW_NONE] = "unknown", [ROW_APART] = "unknown",
 };
 
 void usage_tally_init(struct usage_tally *t, const struct cli *cli, const char *what)
@@ -58,7 +56,7 @@ void usage_tally_add(struct usage_tally *t, const char *name, enum row_state sta
 			t->met[i] = true;
 			name = t->cli->operands[i];
 		}
-	if (state != ROW_FRESH && !t->stale_name) {
+	if (state != ROW_FRESH && state != ROW_APART && !t->stale_name) {
 		t->stale_name = name;
 		t->stale_state = state;
 		t->stale_age = age;
@@ -94,7 +92,7 @@ size_t usage_tally_total(const struct usage_tally *t)
 {
 	size_t total = 0;
 
-	for (size_t i = ROW_FRESH; i <= ROW_NONE; i++)
+	for (size_t i = ROW_FRESH; i < ROW_STATES; i++)
 		total += t->states[i];
 	return total;
 }
@@ -109,11 +107,16 @@ int usage_tally_exit(const struct usage_tally *t, struct reason *reason)
 		explain_stale(t, reason);
 		return CLI_STALE;
 	}
+	if (t->cli->no_usage) {
+		reason_set(reason, "%s", t->cli->no_usage);
+		return CLI_STALE;
+	}
 	if (total == 0) {
 		reason_set(reason, "no %s is known: has an evenkeel-agent been started?", t->what);
 		return CLI_STALE;
 	}
-	if (fresh == 0) {
+	total -= t->states[ROW_APART];
+	if (fresh == 0 && total > 0) {
 		reason_set(reason,
 			   "no %s is fresh: nothing was heard of the %zu known for "
 			   "30s or more",
@@ -137,6 +140,8 @@ void usage_row_age(struct table *t, enum row_state state, double age_seconds)
 		table_cell(t, PAINT_PLAIN, age);
 	else if (state == ROW_NONE)
 		table_cell(t, PAINT_BAD, "never");
+	else if (state == ROW_APART)
+		table_cell(t, PAINT_DIM, "-");
 	else {
 		snprintf(text, sizeof(text), "%s %s", age, state_words[state]);
 		table_cell(t, state == ROW_LATE ? PAINT_WARN : PAINT_BAD, text);
@@ -197,6 +202,22 @@ void usage_row_pressure(struct table *t, const cJSON *item)
 		       document_number(item, "contention.memory"));
 	add_two_shares(t, document_number(item, "contention.cpuStalledRatio"),
 		       document_number(item, "contention.memoryStalledRatio"));
+}
+
+void usage_row_cpu_limit(struct table *t, const cJSON *item, const char *path)
+{
+	if (document_is_null(item, path))
+		table_cell(t, PAINT_DIM, "none");
+	else
+		usage_row_cpu(t, document_number(item, path));
+}
+
+void usage_row_limit_ratio(struct table *t, double ratio)
+{
+	char text[UNITS_LEN];
+
+	units_percent(ratio, text);
+	table_cell(t, ratio > 2 ? PAINT_BAD : ratio > 1 ? PAINT_WARN : PAINT_PLAIN, text);
 }
 
 void usage_row_count(struct table *t, double count, enum table_paint paint)

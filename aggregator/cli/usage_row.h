@@ -7,13 +7,14 @@
 #include "aggregator/cli/document.h"
 #include "shared/table.h"
 
-enum row_state { ROW_FRESH, ROW_LATE, ROW_EXPIRED, ROW_NONE };
+/* Apart is what cannot be measured, as nothing runs: it is neither fresh nor missing. */
+enum row_state { ROW_FRESH, ROW_LATE, ROW_EXPIRED, ROW_NONE, ROW_APART, ROW_STATES };
 
 /* How many items were met in each state, shown or not, and which names of the call were met. */
 struct usage_tally {
 	const struct cli *cli;
 	const char *what; /* "node", "pod" */
-	size_t states[ROW_NONE + 1];
+	size_t states[ROW_STATES];
 	bool *met; /* owned; for each operand */
 	const char *stale_name; /* borrowed; the first operand found that is not fresh */
 	enum row_state stale_state;
@@ -29,7 +30,7 @@ size_t usage_tally_total(const struct usage_tally *t);
 /* The exit code by what was added, with the reason. */
 int usage_tally_exit(const struct usage_tally *t, struct reason *reason);
 
-/* "3s", "42s late", "6m10s expired", "never" */
+/* "3s", "42s late", "6m10s expired", "never", "-" */
 void usage_row_age(struct table *t, enum row_state state, double age_seconds);
 void usage_row_cpu(struct table *t, double milli);
 void usage_row_bytes(struct table *t, double bytes);
@@ -42,6 +43,10 @@ void usage_row_count(struct table *t, double count, enum table_paint paint);
 void usage_row_count_of(struct table *t, double count, double limit);
 /* Two cells of shares of time, each "12%/3%" for CPU and memory: waiting for neighbours, and stalled. */
 void usage_row_pressure(struct table *t, const cJSON *item);
+/* "none" for a limit that is null, else the CPU. */
+void usage_row_cpu_limit(struct table *t, const cJSON *item, const char *path);
+/* A sum of limits by an allocatable; painted where they are over-subscribed. */
+void usage_row_limit_ratio(struct table *t, double ratio);
 /* Painted when it comes near the limit, if there is one (else NaN). */
 void usage_row_bytes_against(struct table *t, double bytes, double limit);
 /* share of a capacity; painted when it is nearly used up. */

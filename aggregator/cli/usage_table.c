@@ -48,6 +48,7 @@ int usage_table_run(const struct usage_kind *kind, struct cli *cli, const char *
 
 	usage_table_init(&table, kind, cli);
 	list_init(&list, kind->item, &table);
+	list.envelope = kind->envelope;
 	if (list_fetch(&list, cli->client, path, &cli->reason) == 0) {
 		if (cli->options->output == OUTPUT_JSON)
 			list_print_json(&list, &cli->out);

@@ -21,6 +21,8 @@ struct usage_table {
 	struct usage_tally tally;
 	bool namespaced; /* any row has a namespace */
 	bool stale; /* any is not fresh */
+	bool known; /* any is known to a Kubernetes API */
+	size_t pages;
 };
 
 /* What a table shows. */
@@ -31,6 +33,7 @@ struct usage_kind {
 	const size_t *spares; /* columns that narrow terminals lose, the first one first */
 	size_t spare_count;
 	list_item *item; /* the context is the struct usage_table */
+	void (*envelope)(void *context, const cJSON *page); /* see struct list; NULL: none */
 	/* Appends to cli->out; the exit code, with cli->reason. */
 	int (*finish)(struct usage_table *t, struct cli *cli);
 };

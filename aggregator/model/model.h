@@ -32,6 +32,8 @@ struct model_source {
 	int64_t changed_ns; /* Unix time the state began */
 	int64_t event_ns; /* of the newest event or bookmark; 0: none */
 	uint64_t relists, watch_errors, skipped; /* objects that could not be read are skipped */
+	uint64_t events, bytes; /* of watches; of lists and watches, not compressed */
+	uint64_t too_large; /* objects that were refused for their size */
 	char api_version[64]; /* "policy/v1beta1", "" unknown */
 	char message[256]; /* why it is so, "" when all is well */
 	char skipped_last

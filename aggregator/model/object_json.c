@@ -133,8 +133,8 @@ int object_json_int32(const struct object_json *r, const cJSON *object,
 int object_json_time(const struct object_json *r, const cJSON *object,
 		     const struct object_path *path, const char *key, int64_t *out_ns)
 {
+	const char *text = NULL;
 	struct reason why;
-	const char *text;
 
 	if (object_json_string(r, object, path, key, NULL, &text))
 		return -EINVAL;
@@ -156,7 +156,7 @@ int object_json_resources(const struct object_json *r, const cJSON *object,
 			  struct resources *out)
 {
 	const struct object_path here = {path, key, 0};
-	const cJSON *list;
+	const cJSON *list = NULL;
 	struct reason why;
 
 	if (object_json_object(r, object, path, key, &list))

@@ -293,7 +293,7 @@ static bool is_binding(const cJSON *fields, const char *node)
 	const cJSON *values = object_json_find(field, "values");
 	const cJSON *value = cJSON_IsArray(values) ? values->child : NULL;
 
-	return key && op && value && !field->next && !value->next &&
+	return field && key && op && value && !field->next && !value->next &&
 	       strcmp(key, "metadata.name") == 0 && strcmp(op, "In") == 0 &&
 	       cJSON_IsString(value) && strcmp(value->valuestring, node) == 0;
 }

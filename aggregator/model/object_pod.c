@@ -134,7 +134,7 @@ static int read_template(const struct object_source *s, const cJSON *spec, const
 	    object_json_string(&s->json, spec, &OBJECT_SPEC, "priorityClassName", "",
 			       &priority_class))
 		return -EINVAL;
-	bound = *node && strcmp(owner.kind, "DaemonSet") == 0;
+	bound = strcmp(owner.kind, "DaemonSet") == 0;
 	t = new_template(s, bound ? node : NULL, &owner, priority_class);
 	if (fill_template(s, spec, t)) {
 		pod_template_drop(t);

@@ -386,7 +386,14 @@ static int read_names(struct object_source *s)
 int object_read(enum object_kind kind, const cJSON *json, struct object **out,
 		char field[OBJECT_FIELD_MAX], struct reason *reason)
 {
-	struct object_source s = {.json = {field, reason}, .kind = kind, .whole = json};
+	struct object_source s = {
+		.json = {field, reason},
+		.kind = kind,
+		.whole = json,
+		.namespace = "",
+		.name = "",
+		.uid = "",
+	};
 
 	if (!cJSON_IsObject(json))
 		return object_json_fail(&s.json, NULL, NULL, "must be an object");

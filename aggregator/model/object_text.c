@@ -65,8 +65,8 @@ static size_t count_rows(const struct object_text_row *table)
 {
 	size_t count = 0;
 
-	while (table[count].name)
-		count++;
+	for (; table[count].name; count++)
+		assert(count == 0 || strcmp(table[count - 1].name, table[count].name) < 0);
 	assert(count <= OBJECT_TEXT_ROWS_MAX);
 	return count;
 }

@@ -3,7 +3,7 @@
  * A pod needs as much as it needs at its worst moment, for each resource apart:
  *
  *     together  = sum of containers + sum of all sidecars
- *     start[i]  = init container i + sum of the sidecars before it;  of a sidecar: the sum up to itself
+ *     start[i]  = init container i + sum of the sidecars before it
  *     need      = max(together, start[0], start[1], ..)
  *     request   = (what spec.resources says of CPU, memory or huge pages, else need) + overhead
  *
@@ -214,14 +214,13 @@ static int add_init(struct adder *a, const cJSON *json, const struct object_path
 		err = read_container(a, json, path, sidecar ? statuses : &none, &own);
 	if (!err && sidecar) {
 		amounts_add(&a->sidecars, &own);
-		amounts_max(&a->start, &a->sidecars);
 		count_unlimited(a, &own);
 	} else if (!err) {
 		amounts_add(&own, &a->sidecars);
 		amounts_max(&a->start, &own);
 	}
 	if (!err)
-		err = check_count(a, &a->start, path);
+		err = check_count(a, sidecar ? &a->sidecars : &a->start, path);
 	amounts_fini(&own);
 	return err;
 }

@@ -141,9 +141,9 @@ static void next_slot(struct join *j, struct walk *w, struct slot *now)
 
 	if (is_same(w)) {
 		*now = *take_slot(w);
-		if (now->page)
+		if (w->pages && now->page)
 			take_page(w);
-		if (now->model)
+		if (w->models && now->model)
 			take_model(w);
 		view_node_hold(now->node);
 		return;

@@ -4,6 +4,7 @@
 #define EVENKEEL_AGGREGATOR_STATE_PAGE_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -95,6 +96,8 @@ struct node_page {
 	uint32_t overflow;
 	uint64_t pass_ns;
 	double agent_cpu_milli; /* the agent's own use */
+	/* Not told by an agent but by a load watcher's answer: nothing is known of run to quarantine. */
+	bool foreign;
 	bool clock_known;
 	int64_t clock_ahead_ns; /* the node's clock against ours, less the time frames need */
 	struct page_machine machine;

@@ -41,8 +41,9 @@ struct window_stats {
 	bool known; /* false: nothing of this was measured in the window; all else is 0 */
 	bool percentiles; /* p50, p95, p99 are valid (nodes only) */
 	int64_t start_ns, end_ns; /* Unix time */
-	uint64_t samples;
-	double mean, stddev, min, max;
+	uint64_t samples; /* 0: how many is not known, of a load watcher's answer */
+	double mean, stddev;
+	double min, max; /* NaN: not known, of such */
 	double p50, p95, p99;
 };
 

@@ -103,7 +103,7 @@ static bool check_rule(const cJSON *spec, enum pod_sums_rule rule, const cJSON *
 {
 	char field[OBJECT_FIELD_MAX];
 	struct pod_sums sums;
-	struct reason refused;
+	struct reason refused = {""};
 	bool same;
 
 	if (!expect) {

@@ -460,6 +460,60 @@ static void tells_versions(void **state)
 	CHECK_ALL(cases);
 }
 
+#define STATUS(fresh)                                                                              \
+	"{\"version\":\"" EVENKEEL_VERSION "\",\"kubernetes\":{\"mode\":\"standalone\"},"          \
+	"\"agents\":{\"nodes\":2,\"fresh\":" fresh ",\"late\":1,\"examples\":{\"late\":[\"b\"]}}," \
+	"\"view\":{\"version\":3,\"ageSeconds\":1}}"
+
+static void doctor_tells_by_its_exit_code(void **state)
+{
+	static const struct answer warned[] = {{"GET /v1/status", 200, STATUS("1")},
+					       {NULL, 0, NULL}};
+	static const struct answer failed[] = {{"GET /v1/status", 200, STATUS("0")},
+					       {NULL, 0, NULL}};
+	static const struct answer strange[] = {{"GET /v1/status", 200, "[]"}, {NULL, 0, NULL}};
+	static const struct expectation warns[] = {
+		{{"doctor"}, 0, NULL, ""},
+		{{"doctor", "--strict"}, 3, NULL, ""},
+		{{"doctor", "x"}, 2, "", "evenkeel: this command takes no arguments"},
+	};
+	static const struct expectation fails[] = {{{"doctor", "-ojson"}, 3, NULL, ""}};
+	static const struct expectation unreached[] = {
+		{{"doctor"}, 1, NULL, ""},
+		{{"doctor", "-s127.0.0.1:1", "-ojson"}, 1, NULL, ""},
+	};
+	(void)state;
+
+	serve(warned);
+	CHECK_ALL(warns);
+	serve(failed);
+	CHECK_ALL(fails);
+	serve(strange);
+	CHECK_ALL(unreached);
+}
+
+static void selects_by_label(void **state)
+{
+	static const struct answer answers[] = {
+		{"GET "
+		 "/v1/nodes?limit=500&unlimited=requests&labelSelector=a=b,c in (d)",
+		 200, two_nodes},
+		{"GET /v1/pods?limit=5000&namespace=n&labelSelector=!x", 200, "{\"items\":[]}"},
+		{NULL, 0, NULL},
+	};
+	static const struct expectation cases[] = {
+		{{"nodes", "-l", "a=b,c in (d)", "--unlimited=requests", "-ojson"},
+		 0,
+		 two_nodes,
+		 ""},
+		{{"pods", "--selector=!x", "-n", "n"}, 0, NULL, "evenkeel: no pod is known"},
+	};
+	(void)state;
+
+	serve(answers);
+	CHECK_ALL(cases);
+}
+
 static void helps_under_both_names(void **state)
 {
 	static const struct {
@@ -654,6 +708,8 @@ int main(void)
 		cmocka_unit_test(says_when_nobody_answers),
 		cmocka_unit_test(asks_only_loopback_past_the_proxy),
 		cmocka_unit_test(tells_versions),
+		cmocka_unit_test(doctor_tells_by_its_exit_code),
+		cmocka_unit_test(selects_by_label),
 		cmocka_unit_test(helps_under_both_names),
 		cmocka_unit_test(watches_until_interrupted),
 		cmocka_unit_test(watching_asks_only_for_changes),

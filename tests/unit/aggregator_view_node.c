@@ -125,6 +125,50 @@ static void one_uid_in_two_cgroups_is_listed_once_as_the_pod(void **state)
 	n = join(pods, 3);
 	assert_string_equal(describe(n), "-/-=k/b -/-=k/c default/x=k/a ");
 	view_node_drop(n);
+	/* Nor are two pods of the API given one cgroup. */
+	put((struct model_fixture_pod){.name = "y", .uid = "uid-1"});
+	put((struct model_fixture_pod){.name = "z", .uid = "uid-1"});
+	n = join(pods, 2);
+	assert_string_equal(describe(n), "default/x=k/a default/y=k/b default/z=- ");
+	view_node_drop(n);
+}
+
+/* The strings of pages outlive one of them; pods that share them may still be others. */
+static void a_renewed_node_lists_the_pods_of_its_page(void **state)
+{
+	const struct page_pod pods[] = {measured("k/a", "uid-1"), measured("k/b", "uid-2"),
+					measured("k/c", "uid-3")};
+	struct node_page *all = join_fixture_page("n", NOW, pods, 3), *page;
+	struct node_page from = *all;
+	struct page_pod some[] = {all->pods[0], all->pods[1]};
+	struct view_node *n, *before;
+	struct cluster *c;
+
+	(void)state;
+	put((struct model_fixture_pod){.name = "x", .uid = "uid-2"});
+	put((struct model_fixture_pod){.name = "y", .uid = "uid-3", .cpu = "100m"});
+	c = model_cluster(model);
+	from.pods = some;
+	from.pod_count = 2;
+	page = page_new(&from);
+	before = view_node_new(page, c->nodes[0]);
+	page_drop(page);
+	assert_string_equal(describe(before), "-/-=k/a default/x=k/b default/y=- ");
+	some[1] = all->pods[2];
+	page = page_new(&from);
+	n = view_node_renew(before, page, c->nodes[0]);
+	view_node_drop(before);
+	assert_string_equal(describe(n), "-/-=k/a default/x=- default/y=k/c ");
+	assert_int_equal(n->sums.requests.of[RESOURCE_CPU], 100);
+	before = n;
+	n = view_node_renew(before, page, c->nodes[0]);
+	view_node_drop(before);
+	assert_string_equal(describe(n), "-/-=k/a default/x=- default/y=k/c ");
+	assert_int_equal(n->sums.pods, 2);
+	view_node_drop(n);
+	page_drop(page);
+	page_drop(all);
+	cluster_drop(c);
 }
 
 static void a_node_without_an_agent_has_an_empty_page(void **state)
@@ -318,6 +362,7 @@ int main(void)
 		TEST(pods_are_joined_by_uid),
 		TEST(static_pods_are_joined_by_their_hash),
 		TEST(one_uid_in_two_cgroups_is_listed_once_as_the_pod),
+		TEST(a_renewed_node_lists_the_pods_of_its_page),
 		TEST(a_node_without_an_agent_has_an_empty_page),
 		TEST(a_node_without_an_api_is_its_page),
 		TEST(the_apis_capacity_wins),

@@ -13,6 +13,7 @@
 #include "shared/clock.h"
 #include "shared/mem.h"
 #include "tests/api_fixture.h"
+#include "tests/cluster_fixture.h"
 #include "tests/view_fixture.h"
 
 static struct api_fixture f;
@@ -285,6 +286,74 @@ static void test_cardinality(void **state)
 	assert_false(has_text("ssh.service"));
 }
 
+static void test_cluster(void **state)
+{
+	static const char *const lines[] = {
+		"evenkeel_kube_state{resource=\"nodes\",state=\"synced\"} 1",
+		"evenkeel_kube_state{resource=\"poddisruptionbudgets\",state=\"forbidden\"} 1",
+		"evenkeel_kube_state{resource=\"elasticquotas\",state=\"absent\"} 1",
+		"evenkeel_kube_state{resource=\"replicasets\",state=\"stale\"} 1",
+		"evenkeel_kube_objects{resource=\"nodes\"} 3",
+		"evenkeel_kube_objects{resource=\"pods\"} 7",
+		"evenkeel_kube_relists_total{resource=\"replicasets\"} 3",
+		"evenkeel_kube_watch_errors_total{resource=\"replicasets\"} 2",
+		"evenkeel_kube_skipped_objects_total{resource=\"replicasets\"} 1",
+		"evenkeel_kube_event_age_seconds{resource=\"replicasets\"} 41",
+		"evenkeel_kube_state_seconds{resource=\"replicasets\"} 40",
+		"# TYPE evenkeel_kube_relists_total counter",
+		"# TYPE evenkeel_kube_objects gauge",
+		"evenkeel_node_cpu_allocatable_cores{node=\"alpha\"} 3.8",
+		"evenkeel_node_memory_allocatable_bytes{node=\"lima\"} 7516192768",
+		"evenkeel_node_cpu_requests_cores{node=\"alpha\"} 1.725",
+		"evenkeel_node_memory_requests_bytes{node=\"alpha\"} 2784354560",
+		"evenkeel_node_cpu_limits_cores{node=\"bravo\"} 1",
+		"evenkeel_node_memory_limits_bytes{node=\"bravo\"} 1073741824",
+		"evenkeel_node_cpu_kernel_limits_cores{node=\"alpha\"} 2.13",
+		"evenkeel_node_memory_kernel_limits_bytes{node=\"alpha\"} 2247483392",
+		"evenkeel_node_limit_ratio{node=\"lima\",resource=\"cpu\",by=\"declared\"} 0",
+
+		"evenkeel_node_unlimited_containers{node=\"alpha\",resource=\"memory\"} 1",
+		"evenkeel_node_pods{node=\"alpha\"} 3",
+		"evenkeel_pods{state=\"measured\"} 3",
+		"evenkeel_pods{state=\"unmeasured\"} 2",
+		"evenkeel_pods{state=\"pending\"} 1",
+		"evenkeel_pods{state=\"unknown_to_api\"} 1",
+		"evenkeel_pod_limit_mismatches{resource=\"cpu\"} 1",
+		"evenkeel_pod_limit_mismatches{resource=\"memory\"} 0",
+	};
+	/* What has no event has no age; what is unknown to the API or to its agent has no such series. */
+	static const char *const absent[] = {
+		"evenkeel_kube_event_age_seconds{resource=\"elasticquotas\"",
+		"evenkeel_node_cpu_requests_cores{node=\"stray\"",
+		"evenkeel_node_cpu_requests_cores{node=\"ghost\"",
+		"evenkeel_node_cpu_kernel_limits_cores{node=\"lima\"",
+		"evenkeel_node_limit_ratio{node=\"lima\",resource=\"cpu\",by=\"kernel\"",
+		"web-1",
+	};
+	size_t series = 0;
+
+	(void)state;
+	assert_int_equal(api_fixture_get(&f, "/metrics"), 200);
+	assert_false(has_text("evenkeel_kube_"));
+	assert_false(has_text("evenkeel_node_cpu_requests_cores"));
+	view_slot_publish(f.ctx.views, cluster_fixture_new());
+	assert_int_equal(api_fixture_get(&f, "/metrics"), 200);
+	check_format(f.response.body.data);
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		if (!has_line(lines[i]))
+			fail_msg("no line %s", lines[i]);
+	assert_true(
+		has_text("_limit_ratio{node=\"bravo\",resource=\"cpu\",by=\"declared\"} 0.26315"));
+	assert_true(
+		has_text("_limit_ratio{node=\"alpha\",resource=\"cpu\",by=\"kernel\"} 0.56052"));
+	for (size_t i = 0; i < sizeof(absent) / sizeof(absent[0]); i++)
+		if (has_text(absent[i]))
+			fail_msg("%s is there", absent[i]);
+	for (const char *p = f.response.body.data; (p = strstr(p, "{node=\"alpha\"")); p++)
+		series++;
+	assert_in_range(series, 50, 60);
+}
+
 #define TEST(name) API_FIXTURE_TEST(name, &f)
 
 /* Of the database there is nothing without one, and no age of a save before the first. */
@@ -347,6 +416,7 @@ int main(void)
 		TEST(test_counters_of_the_unknown),
 		TEST(test_bad_values_and_clocks),
 		TEST(test_cardinality),
+		TEST(test_cluster),
 		TEST(test_store),
 	};
 

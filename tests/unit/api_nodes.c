@@ -187,10 +187,39 @@ static void test_list_envelope(void **state)
 	(void)state;
 	assert_int_equal(api_fixture_get(&f, "/v1/nodes"), 200);
 	assert_memory_equal(f.response.body.data, want, strlen(want));
-	assert_string_equal(f.response.body.data + f.response.body.len - 4, "}]}\n");
+	assert_string_equal(f.response.body.data + f.response.body.len - 4, "}}}\n");
 	assert_int_equal(api_fixture_get(&f, "/v1/nodes?node=nobody"), 200);
 	assert_string_equal(api_fixture_names(&f), "");
 	assert_true(cJSON_IsArray(api_fixture_at(f.json, "items")));
+	assert_non_null(strstr(f.response.body.data, "\"items\":[],\"total\":{\"nodes\":0,"));
+}
+
+/* Over all that match, whatever the page; use and the capacity beside it are of the nodes heard within 5 minutes. */
+static void test_total(void **state)
+{
+	static const char want[] =
+		"\"total\":{\"nodes\":5,"
+		"\"source\":{\"fresh\":2,\"late\":1,\"expired\":1,\"none\":1},"
+		"\"capacity\":{\"cpuMillicores\":16000,\"memoryBytes\":34359738368},"
+		"\"allocatable\":{\"cpuMillicores\":15200,\"memoryBytes\":30064771072},"
+		"\"measured\":{\"nodes\":3,"
+		"\"capacity\":{\"cpuMillicores\":12000,\"memoryBytes\":25769803776}},"
+		"\"usage\":{\"cpuMillicores\":{\"latest\":{\"value\":4010},\"windows\":{"
+		"\"5m\":{\"mean\":3500},\"10m\":{\"mean\":3600},\"15m\":{\"mean\":3700}}},"
+		"\"memoryBytes\":{\"latest\":{\"value\":6442450944},\"windows\":{"
+		"\"5m\":{\"mean\":6442450944},\"10m\":{\"mean\":6442450944},"
+		"\"15m\":{\"mean\":6442450944}}},"
+		"\"workingSetBytes\":{\"latest\":{\"value\":3221225472},\"windows\":{"
+		"\"5m\":{\"mean\":3221225472},\"10m\":{\"mean\":3221225472},"
+		"\"15m\":{\"mean\":3221225472}}}}}";
+
+	(void)state;
+	assert_int_equal(api_fixture_get(&f, "/v1/nodes?limit=1"), 200);
+	if (!strstr(f.response.body.data, want))
+		fail_msg("%s", strstr(f.response.body.data, "\"total\""));
+	assert_int_equal(api_fixture_get(&f, "/v1/nodes?node=gone"), 200);
+	assert_non_null(strstr(f.response.body.data, "\"measured\":{\"nodes\":0,"));
+	assert_non_null(strstr(f.response.body.data, "\"usage\":{}}}"));
 }
 
 static void test_filter_and_sort(void **state)
@@ -269,6 +298,8 @@ static void test_refusals(void **state)
 		{"/v1/nodes?namespace=x", 400, "badRequest", "namespace"},
 		{"/v1/nodes?Limit=5", 400, "badRequest", "Limit"},
 		{"/v1/nodes/alpha?limit=5", 400, "badRequest", "limit"},
+		{"/v1/nodes?unlimited=all", 400, "badRequest", "unlimited"},
+		{"/v1/nodes/alpha?unlimited=all", 400, "badRequest", "unlimited"},
 	};
 
 	(void)state;
@@ -357,6 +388,7 @@ int main(void)
 		TEST(test_node_never_heard),
 		TEST(test_states),
 		TEST(test_list_envelope),
+		TEST(test_total),
 		TEST(test_filter_and_sort),
 		TEST(test_paging),
 		TEST(test_refusals),

@@ -68,6 +68,49 @@ static const char late_node[] =
 
 static const char silent_node[] = "{\"name\":\"worker-3\",\"source\":{\"state\":\"none\"}}";
 
+/* As the API knows them: of capacity 4 and 16 GiB, 3.9 and 15 GiB allocatable. */
+#define KNOWN(name, ready, unschedulable, source, limits, usage)                                   \
+	"{\"name\":\"" name "\",\"ready\":" ready ",\"unschedulable\":" unschedulable              \
+	",\"source\":{" source                                                                     \
+	"},\"capacity\":{\"cpuMillicores\":4000,\"memoryBytes\":17179869184},"                     \
+	"\"allocatable\":{\"cpuMillicores\":3900,\"memoryBytes\":16106127360,\"pods\":110},"       \
+	"\"requests\":{\"cpuMillicores\":1950,\"memoryBytes\":12884901888},"                       \
+	"\"limits\":{\"cpuMillicores\":7800,\"memoryBytes\":16106127360}," limits ",\"pods\":12,"  \
+	"\"usage\":{" usage "}}"
+
+#define FRESH_SOURCE "\"state\":\"fresh\",\"ageSeconds\":3.2,\"tier\":\"T1\""
+#define RATIOS                                                                                     \
+	"\"unlimitedContainers\":{\"cpu\":3,\"memory\":1},\"limitRatio\":{\"declared\":{\"cpu\":"  \
+	"2.5,"                                                                                     \
+	"\"memory\":1},\"kernel\":{\"cpu\":1.25,\"memory\":0.5}}"
+#define USE                                                                                        \
+	"\"cpuMillicores\":{\"latest\":{\"value\":612.5},\"windows\":{\"5m\":" WINDOW(             \
+		"580.25", "120.5", "1250",                                                         \
+		"2310.75") "}},\"memoryBytes\":{\"latest\":{\"value\":6710886400}}"
+
+static const char known_node[] = KNOWN("worker-1", "true", "false", FRESH_SOURCE, RATIOS, USE);
+static const char cordoned_node[] =
+	KNOWN("worker-2", "true", "true", "\"state\":\"none\"", RATIOS, "");
+static const char broken_node[] =
+	KNOWN("worker-3", "false", "false", "\"state\":\"none\"", RATIOS, "");
+static const char stray_node[] =
+	"{\"name\":\"worker-9\",\"unknownToApi\":true,\"source\":{" FRESH_SOURCE
+	"},\"capacity\":{\"cpuMillicores\":2000},\"usage\":{}}";
+
+/* Of worker-1 to worker-3, of which one is measured. */
+static const char total[] =
+	"{\"nodes\":3,\"knownToApi\":3,\"ready\":2,\"capacity\":{\"cpuMillicores\":12000,"
+	"\"memoryBytes\":"
+	"51539607552},"
+	"\"allocatable\":{\"cpuMillicores\":11700,\"memoryBytes\":48318382080,\"pods\":330},"
+	"\"requests\":{\"cpuMillicores\":5850,\"memoryBytes\":38654705664},"
+	"\"limits\":{\"cpuMillicores\":23400,\"memoryBytes\":48318382080}," RATIOS ",\"pods\":36,"
+	"\"measured\":{\"nodes\":1,\"capacity\":{\"cpuMillicores\":4000,\"memoryBytes\":"
+	"17179869184}},"
+	"\"usage\":{\"cpuMillicores\":{\"latest\":{\"value\":612.5},\"windows\":{\"5m\":{\"mean\":"
+	"580.25}}},"
+	"\"memoryBytes\":{\"latest\":{\"value\":6710886400}}}}";
+
 static void check(const struct cli_fixture *f, int code, const char *text, const char *reason)
 {
 	cli_fixture_check(f, &nodes_kind, code, text, reason);
@@ -143,6 +186,112 @@ static void wide_shows_what_a_machine_tells(void **state)
 	      " "
 	      "T3     1      -       -         -          -\n",
 	      "");
+}
+
+static void shows_what_is_promised(void **state)
+{
+	struct cli_fixture g = {.items = {known_node}};
+	(void)state;
+
+	check(&g, CLI_OK,
+	      "NAME         CPU  CPU%  REQ%  LIM%  MEAN(5m)  SIGMA   P95   MAX    MEMORY  MEM% "
+	      " REQ%  LIM%  WAITING  AGE  TIER\n"
+	      "worker-1  612m/4   15%   50%  250%      580m   120m  1.25  2.31  6.2/16Gi   39% "
+	      "  80%  100%        -  3s   T1\n",
+	      "");
+}
+
+static void shows_what_is_not_ready(void **state)
+{
+	struct cli_fixture g = {.items = {known_node, cordoned_node, broken_node, stray_node},
+				.total = total};
+	(void)state;
+
+	check(&g, CLI_OK,
+	      "NAME      STATUS             CPU  CPU%  REQ%  LIM%  MEAN(5m)  SIGMA   P95   MAX "
+	      "   MEMORY  MEM%  REQ%  LIM%  WAITING  AGE    TIER\n"
+	      "*         2/3 Ready       612m/4   15%   50%  250%      580m      -     -     - "
+	      " 6.2/16Gi   39%   80%  100%        -  -      -\n"
+	      "worker-1  Ready           612m/4   15%   50%  250%      580m   120m  1.25  2.31 "
+	      " 6.2/16Gi   39%   80%  100%        -  3s     T1\n"
+	      "worker-2  Ready,cordoned     -/4     -   50%  250%         -      -     -     - "
+	      " -/16.0Gi     -   80%  100%        -  never  -\n"
+	      "worker-3  NotReady           -/4     -   50%  250%         -      -     -     - "
+	      " -/16.0Gi     -   80%  100%        -  never  -\n"
+	      "worker-9  unknown            -/2     -     -     -         -      -     -     - "
+	      "        -     -     -     -        -  3s     T1\n",
+	      "");
+}
+
+static void wide_shows_amounts(void **state)
+{
+	struct cli_fixture g = {.items = {known_node, cordoned_node},
+				.total = total,
+				.options = {.output = OUTPUT_WIDE}};
+	(void)state;
+
+	check(&g, CLI_OK,
+	      "NAME      STATUS             CPU  CPU%  ALLOC  REQUESTS  REQ%  LIMITS  LIM%  KER"
+	      "NEL%   P95   MAX  MEAN±SIGMA(5m)  (10m)  (15m)    MEMORY  MEM%   ALLOC  REQUESTS"
+	      "  REQ%  LIMITS  LIM%  KERNEL%  NO-LIMIT    PODS  WORKSET  WAITING  OOM  AGE    T"
+	      "IER  HZ  PASS  MISSED  AGENT-CPU\n"
+	      "*         2/3 Ready       612m/4   15%  11.70      5.85   50%   23.40  250%     "
+	      "125%     -     -            580m      -      -  6.2/16Gi   39%  45.0Gi    36.0Gi"
+	      "   80%  45.0Gi  100%      50%       3/1  36/330        -        -    -  -      -"
+	      "      -     -       -          -\n"
+	      "worker-1  Ready           612m/4   15%   3.90      1.95   50%    7.80  250%     "
+	      "125%  1.25  2.31       580m±120m      -      -  6.2/16Gi   39%  15.0Gi    12.0Gi"
+	      "   80%  15.0Gi  100%      50%       3/1  12/110        -        -    -  3s     T"
+	      "1     -     -       -          -\n"
+	      "worker-2  Ready,cordoned     -/4     -   3.90      1.95   50%    7.80  250%     "
+	      "125%     -     -               -      -      -  -/16.0Gi     -  15.0Gi    12.0Gi"
+	      "   80%  15.0Gi  100%      50%       3/1  12/110        -        -    -  never  -"
+	      "      -     -       -          -\n",
+	      "");
+}
+
+/* The total stands first by whatever is sorted, and is not there where single nodes were asked for. */
+static void total_stands_first(void **state)
+{
+	struct cli_fixture sorted = {.items = {cordoned_node, known_node},
+				     .total = total,
+				     .options = {.sort = 8}};
+	struct cli_fixture named = {.items = {known_node},
+				    .total = total,
+				    .names = {"worker-1"},
+				    .name_count = 1,
+				    .options = {.no_headers = true}};
+	struct cli_fixture one = {.items = {known_node},
+				  .total = "{\"nodes\":1,\"usage\":{}}",
+				  .options = {.no_headers = true}};
+	struct reason reason;
+	struct buf out;
+	const char *first;
+	(void)state;
+
+	assert_int_equal(cli_fixture_render(&sorted, &nodes_kind, &out, &reason), CLI_OK);
+	first = strchr(out.data, '\n');
+	assert_memory_equal(first, "\n*  ", 4);
+	buf_fini(&out);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(cli_fixture_render(i ? &one : &named, &nodes_kind, &out, &reason),
+				 CLI_OK);
+		assert_memory_equal(out.data, "worker-1", 8);
+		buf_fini(&out);
+	}
+}
+
+static void paints_over_subscribed_limits(void **state)
+{
+	struct cli_fixture g = {.items = {known_node}, .color = true};
+	struct reason reason;
+	struct buf out;
+	(void)state;
+
+	assert_int_equal(cli_fixture_render(&g, &nodes_kind, &out, &reason), CLI_OK);
+	assert_non_null(strstr(out.data, "\033[31m250%\033[0m"));
+	assert_non_null(strstr(out.data, "  100%"));
+	buf_fini(&out);
 }
 
 static void sorts_and_limits(void **state)
@@ -256,6 +405,11 @@ int main(void)
 		cmocka_unit_test(shows_another_window),
 		cmocka_unit_test(wide_shows_all_windows_and_the_agent),
 		cmocka_unit_test(wide_shows_what_a_machine_tells),
+		cmocka_unit_test(shows_what_is_promised),
+		cmocka_unit_test(shows_what_is_not_ready),
+		cmocka_unit_test(wide_shows_amounts),
+		cmocka_unit_test(total_stands_first),
+		cmocka_unit_test(paints_over_subscribed_limits),
 		cmocka_unit_test(sorts_and_limits),
 		cmocka_unit_test(paints_states_and_pressure),
 		cmocka_unit_test(exit_code_tells_staleness),

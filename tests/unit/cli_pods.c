@@ -64,6 +64,42 @@ static const char late[] = POD("", "user-1.service", "Unit", LATE, "");
 static const char expired[] = POD("", "user-2.service", "Unit", EXPIRED, "");
 static const char bare[] = "{\"name\":\"bare\"}";
 
+/* As a Kubernetes API knows them. */
+#define KNOWN(name, phase, requests, limits, unlimited, more)                                      \
+	"{\"namespace\":\"shop\",\"name\":\"" name "\",\"phase\":\"" phase                         \
+	"\",\"qosClass\":\"Burstable\",\"workload\":{\"kind\":\"Deployment\",\"name\":\"web\"},"   \
+	"\"requests\":{" requests "},\"limits\":{" limits "},\"unlimitedContainers\":{" unlimited  \
+	"}" more "}"
+
+#define MEASURED                                                                                   \
+	",\"node\":\"worker-1\",\"kernelLimits\":{\"cpuMillicores\":500,\"memoryBytes\":"          \
+	"268435456},"                                                                              \
+	"\"usage\":{\"cpuMillicores\":{\"latest\":{\"value\":120,\"end\":\"" NOW                   \
+	"\"},\"windows\":{"                                                                        \
+	"\"5m\":{\"mean\":100,\"stddev\":12.5,\"max\":180}}},\"memoryBytes\":{\"latest\":{"        \
+	"\"value\":"                                                                               \
+	"104857600,\"end\":\"" NOW "\"}}},\"contention\":{\"throttledRatio\":0,\"oomKills\":0}"
+
+static const char known[] =
+	KNOWN("web-1", "Running", "\"cpuMillicores\":250,\"memoryBytes\":134217728",
+	      "\"cpuMillicores\":500,\"memoryBytes\":268435456", "\"cpu\":0,\"memory\":0",
+	      MEASURED);
+static const char mismatched[] =
+	KNOWN("web-2", "Running", "\"cpuMillicores\":250",
+	      "\"cpuMillicores\":1000,\"memoryBytes\":268435456", "\"cpu\":1,\"memory\":0",
+	      MEASURED ",\"limitMismatch\":{\"cpuMillicores\":{\"declared\":1000,\"kernel\":500},"
+		       "\"memoryBytes\":{\"declared\":268435456,\"kernel\":null}}");
+static const char unmeasured[] =
+	KNOWN("web-3", "Running", "", "\"cpuMillicores\":null", "\"cpu\":1,\"memory\":1",
+	      ",\"node\":\"worker-2\",\"usage\":{}");
+static const char pending[] =
+	KNOWN("web-4", "Pending", "\"cpuMillicores\":3000", "", "\"cpu\":1", ",\"usage\":{}");
+static const char stranger[] =
+	"{\"namespace\":\"\",\"name\":\"kubepods/"
+	"podx\",\"node\":\"worker-1\",\"unknownToApi\":true,"
+	"\"workload\":{\"kind\":\"Pod\"},\"usage\":{\"cpuMillicores\":{\"latest\":{\"value\":1,"
+	"\"end\":\"" NOW "\"}}}}";
+
 static void check(const struct cli_fixture *f, int code, const char *text, const char *reason)
 {
 	cli_fixture_check(f, &pods_kind, code, text, reason);
@@ -247,6 +283,78 @@ static void paints_what_is_near_its_limit(void **state)
 	buf_fini(&out);
 }
 
+static void shows_requests_and_limits(void **state)
+{
+	struct cli_fixture g = {.items = {known}};
+	(void)state;
+
+	check(&g, CLI_OK,
+	      "NAMESPACE  NAME   NODE       CPU  SIGMA   REQ  LIMIT  THROTTLED   MEMORY      RE"
+	      "Q    LIMIT  WORKSET  OOM\n"
+	      "shop       web-1  worker-1  120m    12m  250m   500m         0%  100.0Mi  128.0M"
+	      "i  256.0Mi        -    0\n",
+	      "");
+}
+
+/* Where the kernel enforces something else, where some containers have no limit, what is not running or not known. */
+static void shows_what_differs(void **state)
+{
+	struct cli_fixture g = {.items = {known, mismatched, unmeasured, pending, stranger}};
+	(void)state;
+
+	check(&g, CLI_OK,
+	      "NAMESPACE  NAME           NODE      STATUS    CPU  SIGMA   REQ  LIMIT  KERNEL  T"
+	      "HROTTLED   MEMORY      REQ    LIMIT  KERNEL  WORKSET  OOM  AGE\n"
+	      "-          kubepods/podx  worker-1  unknown  1.0m      -     -      -       -   "
+	      "       -        -        -        -       -        -    -  2s\n"
+	      "shop       web-1          worker-1  Running  120m    12m  250m   500m       -   "
+	      "      0%  100.0Mi  128.0Mi  256.0Mi       -        -    0  2s\n"
+	      "shop       web-2          worker-1  Running  120m    12m  250m  1.00+    500m   "
+	      "      0%  100.0Mi        -  256.0Mi    none        -    0  2s\n"
+	      "shop       web-3          worker-2  Running     -      -     -   none       -   "
+	      "       -        -        -        -       -        -    -  never\n"
+	      "shop       web-4          -         Pending     -      -  3.00      -       -   "
+	      "       -        -        -        -       -        -    -  -\n",
+	      "");
+}
+
+static void wide_shows_workloads(void **state)
+{
+	struct cli_fixture g = {.items = {known, stranger}, .options = {.output = OUTPUT_WIDE}};
+	(void)state;
+
+	check(&g, CLI_OK,
+	      "NAMESPACE  NAME           NODE      STATUS    CPU  MEAN(5m)  SIGMA   MAX   REQ  "
+	      "LIMIT  THROTTLED   MEMORY      REQ    LIMIT  WORKSET  OOM  WAITING  AGE  QOS    "
+	      "    WORKLOAD\n"
+	      "-          kubepods/podx  worker-1  unknown  1.0m         -      -     -     -  "
+	      "    -          -        -        -        -        -    -        -  2s   -      "
+	      "    -\n"
+	      "shop       web-1          worker-1  Running  120m      100m    12m  180m  250m  "
+	      " 500m         0%  100.0Mi  128.0Mi  256.0Mi        -    0        -  2s   Burstab"
+	      "le  Deployment/web\n",
+	      "");
+}
+
+/* What does not run cannot be measured: it is no more stale than it is fresh. */
+static void pending_pods_are_not_stale(void **state)
+{
+	static const struct cli_fixture_exit cases[] = {
+		{{.items = {pending}}, CLI_OK, ""},
+		{{.items = {known, pending}, .options = {.strict = true}}, CLI_OK, ""},
+		{{.items = {pending}, .names = {"web-4"}, .name_count = 1}, CLI_OK, ""},
+		{{.items = {unmeasured, pending}},
+		 CLI_STALE,
+		 "no pod is fresh: nothing was heard of the 1 known for 30s or more"},
+		{{.items = {known, unmeasured}, .options = {.strict = true}},
+		 CLI_STALE,
+		 "1 of 2 pods are not fresh (--strict)"},
+	};
+	(void)state;
+
+	cli_fixture_check_exits(cases, sizeof(cases) / sizeof(cases[0]), &pods_kind);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -260,6 +368,10 @@ int main(void)
 		cmocka_unit_test(wide_shows_what_any_row_has),
 		cmocka_unit_test(wide_leaves_out_what_no_row_has),
 		cmocka_unit_test(paints_tasks_near_their_limit),
+		cmocka_unit_test(shows_requests_and_limits),
+		cmocka_unit_test(shows_what_differs),
+		cmocka_unit_test(wide_shows_workloads),
+		cmocka_unit_test(pending_pods_are_not_stale),
 		cmocka_unit_test(exit_code_tells_staleness),
 	};
 

@@ -223,6 +223,8 @@ static void test_long_selector_is_cut_in_the_reason(void **state)
 	text[sizeof(text) - 1] = '\0';
 	assert_int_equal(selector_parse(text, &s, &reason), -EINVAL);
 	assert_non_null(strstr(reason.text, "at character 1"));
+	text[64] = '\0';
+	assert_int_equal(selector_parse(text, &s, NULL), -EINVAL);
 	text[63] = '\0';
 	assert_int_equal(selector_parse(text, &s, &reason), 0);
 	selector_free(s);

@@ -144,8 +144,8 @@ static void test_node_is_not_ready(void **state)
 		"{'metadata':{'name':'n'}}",
 		"{'metadata':{'name':'n'},'status':{'conditions':[]}}",
 		"{'metadata':{'name':'n'},'status':{'conditions':{'type':'Ready'}}}",
-		"{'metadata':{'name':'n'},'status':{'conditions':[5,{'type':'Ready','status':"
-		"'Unknown'},{'type':'Ready','status':'True'}]}}",
+		"{'metadata':{'name':'n'},'status':{'conditions':[5,{'type':'Ready'}]}}",
+		"{'metadata':{'name':'n'},'status':{'conditions':[{'status':'True'}]}}",
 	};
 
 	(void)state;
@@ -176,19 +176,19 @@ static void test_heartbeats_change_nothing(void **state)
 static void test_workloads(void **state)
 {
 	static const struct {
-		enum object_kind kind;
 		const char *text;
+		enum object_kind kind;
 		int32_t replicas;
 	} cases[] = {
-		{OBJECT_REPLICA_SET, "{'metadata':{'name':'w'},'spec':{'replicas':7}}", 7},
-		{OBJECT_REPLICA_SET, "{'metadata':{'name':'w'},'spec':{'replicas':0}}", 0},
-		{OBJECT_STATEFUL_SET, "{'metadata':{'name':'w'},'spec':{'selector':{}}}", 1},
-		{OBJECT_REPLICATION_CONTROLLER, "{'metadata':{'name':'w'}}", 1},
-		{OBJECT_JOB, "{'metadata':{'name':'w'},'spec':{'parallelism':3}}", 3},
-		{OBJECT_JOB, "{'metadata':{'name':'w'},'spec':{}}", 1},
-		{OBJECT_DAEMON_SET,
-		 "{'metadata':{'name':'w'},'spec':{},'status':{'desiredNumberScheduled':5}}", 5},
-		{OBJECT_DAEMON_SET, "{'metadata':{'name':'w'},'spec':{},'status':{}}", -1},
+		{"{'metadata':{'name':'w'},'spec':{'replicas':7}}", OBJECT_REPLICA_SET, 7},
+		{"{'metadata':{'name':'w'},'spec':{'replicas':0}}", OBJECT_REPLICA_SET, 0},
+		{"{'metadata':{'name':'w'},'spec':{'selector':{}}}", OBJECT_STATEFUL_SET, 1},
+		{"{'metadata':{'name':'w'}}", OBJECT_REPLICATION_CONTROLLER, 1},
+		{"{'metadata':{'name':'w'},'spec':{'parallelism':3}}", OBJECT_JOB, 3},
+		{"{'metadata':{'name':'w'},'spec':{}}", OBJECT_JOB, 1},
+		{"{'metadata':{'name':'w'},'spec':{},'status':{'desiredNumberScheduled':5}}",
+		 OBJECT_DAEMON_SET, 5},
+		{"{'metadata':{'name':'w'},'spec':{},'status':{}}", OBJECT_DAEMON_SET, -1},
 	};
 
 	(void)state;
@@ -429,6 +429,25 @@ static void test_canonical_text(void **state)
 	object_drop(o);
 }
 
+static void test_the_first_of_equal_names_counts(void **state)
+{
+	struct object *o =
+		read_object(OBJECT_NODE,
+			    "{'metadata':{'name':'n','name':'m','labels':{'a':null,'a':'1','b':'2',"
+			    "'b':'3'}},'status':{'capacity':{'cpu':null,'cpu':1,'x':2,'x':3},"
+			    "'capacity':{}},'spec':{'unschedulable':true,'unschedulable':false}}");
+	const struct kube_node *n = (const struct kube_node *)o;
+	int64_t amount;
+
+	(void)state;
+	assert_true(n->unschedulable && !resources_has(&n->capacity, RESOURCE_CPU));
+	assert_true(resources_find(&n->capacity, "x", &amount) && amount == 2);
+	assert_int_equal(n->labels.count, 1);
+	check_text(o, "{'apiVersion':'v1','kind':'Node','metadata':{'labels':{'b':'2'},'name':'n'},"
+		      "'spec':{'unschedulable':true},'status':{'capacity':{'x':2}}}");
+	object_drop(o);
+}
+
 /* A hundred members, more than are sorted by insertion. */
 static void test_many_members_are_sorted(void **state)
 {
@@ -575,6 +594,7 @@ int main(void)
 		cmocka_unit_test(test_empty_selectors_of_budgets),
 		cmocka_unit_test(test_plain_kinds),
 		cmocka_unit_test(test_canonical_text),
+		cmocka_unit_test(test_the_first_of_equal_names_counts),
 		cmocka_unit_test(test_many_members_are_sorted),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_a_long_path_is_cut),

@@ -59,7 +59,7 @@ static void check(const char *pod, enum pod_sums_rule rule, const char *expect)
 	struct buf got = BUF_INIT;
 	char field[OBJECT_FIELD_MAX];
 	struct pod_sums sums;
-	struct reason reason;
+	struct reason reason = {""};
 
 	if (read_sums(pod, rule, &sums, field, &reason))
 		fail_msg("%s: %s: %s", pod, field, reason.text);
@@ -130,6 +130,10 @@ static void test_pod_level(void **state)
 	/* A limit is the request where no container, sidecar or init container has one. */
 	check("{'spec':{'containers':[{}],'resources':{'limits':{'cpu':3,'memory':5}},"
 	      "'initContainers':[{'resources':{'requests':{'memory':2}}}]}}",
+	      POD_SUMS_SCHEDULER, "cpu=3000 memory=2 | cpu=3000 memory=5, unlimited 0 0");
+	check("{'spec':{'containers':[{}],'resources':{'limits':{'cpu':3,'memory':5}},"
+	      "'initContainers':[{'restartPolicy':'Always','resources':{'requests':{'memory':2}}"
+	      "}]}}",
 	      POD_SUMS_SCHEDULER, "cpu=3000 memory=2 | cpu=3000 memory=5, unlimited 0 0");
 	check("{'spec':{'containers':[{}],'resources':{'requests':{'cpu':3}}}}",
 	      POD_SUMS_QUOTA_UPSTREAM, "|, unlimited 1 1");
@@ -253,7 +257,7 @@ static void test_what_is_wrong_is_named(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char field[OBJECT_FIELD_MAX];
 		struct pod_sums sums;
-		struct reason reason;
+		struct reason reason = {""};
 
 		assert_int_equal(read_sums(cases[i].pod, POD_SUMS_SCHEDULER, &sums, field, &reason),
 				 -EINVAL);
@@ -268,7 +272,7 @@ static int read_many(unsigned int containers, unsigned int names)
 	cJSON *spec = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(spec, "containers");
 	char field[OBJECT_FIELD_MAX], name[32];
 	struct pod_sums sums;
-	struct reason reason;
+	struct reason reason = {""};
 	int err;
 
 	for (unsigned int c = 0; c < containers; c++) {

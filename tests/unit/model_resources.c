@@ -9,9 +9,10 @@
 
 #include "aggregator/model/resources.h"
 
-#define MAX INT64_MAX
+#define MAX   INT64_MAX
+#define ENDED ((const char *)NULL)
 
-/* Names and amounts, ended by NULL. */
+/* Names and amounts, ended by ENDED. */
 static struct resources list(const char *name, ...)
 {
 	struct resources r = RESOURCES_NONE;
@@ -34,7 +35,7 @@ static int64_t amount(const struct resources *r, const char *name)
 
 static void test_absent_is_not_zero(void **state)
 {
-	struct resources r = list("cpu", (int64_t)0, "x.io/gpu", (int64_t)0, NULL);
+	struct resources r = list("cpu", (int64_t)0, "x.io/gpu", (int64_t)0, ENDED);
 	int64_t value = 77;
 
 	(void)state;
@@ -54,7 +55,7 @@ static void test_extended_are_sorted(void **state)
 {
 	static const char *const order[] = {"a", "b", "c", "d", "e"};
 	struct resources r = list("d", (int64_t)4, "b", (int64_t)2, "e", (int64_t)5, "a",
-				  (int64_t)1, "c", (int64_t)9, "c", (int64_t)3, NULL);
+				  (int64_t)1, "c", (int64_t)9, "c", (int64_t)3, ENDED);
 
 	(void)state;
 	assert_int_equal(r.extended_count, 5);
@@ -83,7 +84,7 @@ static void test_names(void **state)
 static void test_walk(void **state)
 {
 	struct resources r = list("x.io/b", (int64_t)4, "pods", (int64_t)3, "cpu", (int64_t)1, "a",
-				  (int64_t)5, NULL);
+				  (int64_t)5, ENDED);
 	static const char *const expect[] = {"cpu", "pods", "a", "x.io/b"};
 	static const int64_t amounts[] = {1, 3, 5, 4};
 	size_t at = 0, count = 0;
@@ -113,13 +114,14 @@ static void check(struct resources got, struct resources expect)
 
 static struct resources left(void)
 {
-	return list("cpu", (int64_t)5, "pods", (int64_t)1, "b", (int64_t)7, "d", (int64_t)-3, NULL);
+	return list("cpu", (int64_t)5, "pods", (int64_t)1, "b", (int64_t)7, "d", (int64_t)-3,
+		    ENDED);
 }
 
 static struct resources right(void)
 {
 	return list("cpu", (int64_t)2, "memory", (int64_t)-4, "a", (int64_t)1, "b", (int64_t)9, "e",
-		    (int64_t)-8, NULL);
+		    (int64_t)-8, ENDED);
 }
 
 static void test_combinations(void **state)
@@ -130,30 +132,30 @@ static void test_combinations(void **state)
 	to = left();
 	resources_add(&to, &r);
 	check(to, list("cpu", (int64_t)7, "pods", (int64_t)1, "memory", (int64_t)-4, "a",
-		       (int64_t)1, "b", (int64_t)16, "d", (int64_t)-3, "e", (int64_t)-8, NULL));
+		       (int64_t)1, "b", (int64_t)16, "d", (int64_t)-3, "e", (int64_t)-8, ENDED));
 	to = left();
 	resources_max(&to, &r);
 	/* What only the other has is taken also when it is below 0. */
 	check(to, list("cpu", (int64_t)5, "pods", (int64_t)1, "memory", (int64_t)-4, "a",
-		       (int64_t)1, "b", (int64_t)9, "d", (int64_t)-3, "e", (int64_t)-8, NULL));
+		       (int64_t)1, "b", (int64_t)9, "d", (int64_t)-3, "e", (int64_t)-8, ENDED));
 	to = left();
 	resources_subtract(&to, &r);
 	check(to, list("cpu", (int64_t)3, "pods", (int64_t)1, "memory", (int64_t)4, "a",
-		       (int64_t)-1, "b", (int64_t)-2, "d", (int64_t)-3, "e", (int64_t)8, NULL));
+		       (int64_t)-1, "b", (int64_t)-2, "d", (int64_t)-3, "e", (int64_t)8, ENDED));
 	to = RESOURCES_NONE;
 	resources_add(&to, &r);
 	check(to, right());
 	to = left();
 	resources_subtract(&to, &to);
 	check(to,
-	      list("cpu", (int64_t)0, "pods", (int64_t)0, "b", (int64_t)0, "d", (int64_t)0, NULL));
+	      list("cpu", (int64_t)0, "pods", (int64_t)0, "b", (int64_t)0, "d", (int64_t)0, ENDED));
 	resources_fini(&r);
 }
 
 static void test_saturation(void **state)
 {
-	struct resources big = list("cpu", MAX, "x", MAX, NULL);
-	struct resources small = list("cpu", -MAX, "x", -MAX, NULL), to;
+	struct resources big = list("cpu", MAX, "x", MAX, ENDED);
+	struct resources small = list("cpu", -MAX, "x", -MAX, ENDED), to;
 
 	(void)state;
 	resources_copy(&to, &big);

@@ -8,7 +8,9 @@
  *
  * Bounds. Connections: CONNECTIONS_MOST, at most what the limit of open files leaves, and where strangers can
  * connect PER_IP_MOST from one address. Memory: a request's body BODY_MOST, all bodies and unread answers together
- * HELD_MOST (beyond: 503, but answers up to SMALL_ANSWER, such as of health, always pass). Silence: IDLE_SECONDS. What the library refuses by itself (bytes that are not HTTP, headers
+ * HELD_MOST (beyond: 503, but answers up to SMALL_ANSWER, such as of health, always pass). Streams are made piece by piece as the client
+ * reads; each holds what it is made from, so STREAMS_MOST at once (beyond: 503), for STREAM_SECONDS at most, then the
+ * connection is cut. Silence: IDLE_SECONDS. What the library refuses by itself (bytes that are not HTTP, headers
  * beyond CONNECTION_BYTES) never reaches a handler.
  *
  * Shutdown: stopping closes every connection, completes every request that began, and joins the threads.
@@ -23,6 +25,7 @@
 
 #include "aggregator/edge/http/http.h"
 #include "aggregator/edge/http/listen.h"
+#include "shared/clock.h"
 #include "shared/mem.h"
 
 enum {
@@ -38,6 +41,9 @@ enum {
 		16 << 20, /* read and forgotten, so that the client gets to read the refusal */
 	HELD_MOST = 256 << 20,
 	SMALL_ANSWER = 4096,
+	STREAMS_MOST = 4,
+	STREAM_SECONDS = 600,
+	STREAM_BLOCK = 32 << 10,
 };
 
 struct http_server {
@@ -45,6 +51,7 @@ struct http_server {
 	struct MHD_Daemon *daemon;
 	struct listener listener;
 	atomic_size_t held_bytes;
+	atomic_uint streams; /* under way */
 };
 
 /* One request between its first line and its end. */
@@ -61,6 +68,15 @@ struct answer {
 	char *data; /* owned */
 	size_t len;
 	struct shared_body *shared; /* held, and then data is its */
+};
+
+/* A stream the library is sending. */
+struct sending {
+	struct http_server *server;
+	struct api_stream *stream; /* owned */
+	struct buf piece; /* the newest */
+	size_t sent; /* of it */
+	int64_t begun_ns; /* monotonic */
 };
 
 static bool hold(struct http_server *s, size_t len)
@@ -180,6 +196,74 @@ static struct MHD_Response *new_answer(struct http_server *s, struct api_respons
 	return response;
 }
 
+/* --- streams ---------------------------------------------------------------------------------------------------- */
+
+static void end_sending(void *cls)
+{
+	struct sending *d = cls;
+
+	atomic_fetch_sub(&d->server->streams, 1);
+	d->stream->free(d->stream);
+	buf_fini(&d->piece);
+	free(d);
+}
+
+/* The library takes 0 for "ask again at once", so an empty piece is not the end of it. */
+static ssize_t send_piece(void *cls, uint64_t at, char *to, size_t most)
+{
+	struct sending *d = cls;
+	size_t len;
+
+	(void)at;
+	if (clock_mono_ns() - d->begun_ns > STREAM_SECONDS * NS_PER_SEC)
+		return MHD_CONTENT_READER_END_WITH_ERROR;
+	while (d->sent == d->piece.len) {
+		buf_clear(&d->piece);
+		d->sent = 0;
+		if (!d->stream->next(d->stream, &d->piece))
+			return MHD_CONTENT_READER_END_OF_STREAM;
+	}
+	len = d->piece.len - d->sent < most ? d->piece.len - d->sent : most;
+	memcpy(to, d->piece.data + d->sent, len);
+	d->sent += len;
+	return (ssize_t)len;
+}
+
+/* Whether one more may begin, which is counted then until end_sending(). */
+static bool begin_stream(struct http_server *s)
+{
+	if (atomic_fetch_add(&s->streams, 1) < STREAMS_MOST)
+		return true;
+	atomic_fetch_sub(&s->streams, 1);
+	return false;
+}
+
+static void drop_stream(struct api_response *rs)
+{
+	if (rs->stream)
+		rs->stream->free(rs->stream);
+	rs->stream = NULL;
+}
+
+/* Takes the stream over, which has begun. */
+static struct MHD_Response *new_stream(struct http_server *s, struct api_response *rs)
+{
+	struct sending *d = mem_zalloc(1, sizeof(*d));
+	struct MHD_Response *response;
+
+	d->server = s;
+	d->stream = rs->stream;
+	d->begun_ns = clock_mono_ns();
+	rs->stream = NULL;
+	response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, send_piece, d,
+						     end_sending);
+	if (!response)
+		end_sending(d);
+	return response;
+}
+
+/* --- sending ---------------------------------------------------------------------------------------------------- */
+
 /* A client that has this very answer (If-None-Match lists its tag, or is "*") need not get it again. */
 static bool is_unchanged(struct MHD_Connection *connection, const char *tag)
 {
@@ -217,14 +301,19 @@ static enum MHD_Result send_answer(struct http_server *s, struct MHD_Connection 
 
 	if (rs->status == 200 && rs->etag)
 		tag_answer(connection, rs, tag);
-	if (!hold_answer(s, rs)) {
+	if (rs->stream && !begin_stream(s)) {
+		drop_stream(rs);
+		api_fail(rs, FAIL_BUSY, NULL, "%d snapshots are being read; try again",
+			 STREAMS_MOST);
+	}
+	if (!rs->stream && !hold_answer(s, rs)) {
 		drop_shared(rs);
 		tag[0] = '\0';
 		api_fail(rs, FAIL_BUSY, NULL, "too many answers are being read; try again");
 		hold_answer(s, rs);
 	}
 	counter_add(&s->ctx->counters->http_requests[rs->status / 100 % 6], 1);
-	response = new_answer(s, rs);
+	response = rs->stream ? new_stream(s, rs) : new_answer(s, rs);
 	if (!response)
 		return MHD_NO;
 	if (rs->content_type)

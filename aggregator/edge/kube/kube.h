@@ -6,6 +6,7 @@
 #ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_KUBE_H
 #define EVENKEEL_AGGREGATOR_EDGE_KUBE_KUBE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,7 +18,7 @@
 /* What the loop does with the model, in order. */
 enum kube_change_type {
 	KUBE_PUT, /* model_put(object) */
-	KUBE_REMOVE, /* model_remove(namespace and name of object) */
+	KUBE_REMOVE, /* model_remove(namespace, name) */
 	KUBE_REPLACE_BEGIN,
 	KUBE_REPLACE_END,
 	KUBE_CLEAR,
@@ -27,7 +28,8 @@ enum kube_change_type {
 struct kube_change {
 	enum kube_change_type type;
 	enum object_kind kind;
-	struct object *object; /* held; PUT and REMOVE */
+	struct object *object; /* held; PUT */
+	char *namespace, *name; /* owned; REMOVE */
 	struct model_source *source; /* owned; SOURCE */
 };
 
@@ -36,6 +38,7 @@ enum { KUBE_BATCH = 512 };
 struct kube_batch {
 	struct kube_batch *next;
 	size_t count;
+	size_t bytes; /* of JSON that its objects were read from */
 	struct kube_change changes[KUBE_BATCH];
 };
 
@@ -56,7 +59,12 @@ struct kube;
  */
 int kube_start(struct kube **k, const struct kube_config *config, void (*ready)(void *ctx),
 	       void *ctx, struct reason *reason);
-/* Loop thread. The oldest batch, or NULL. The kube thread waits while 64 batches are not taken. */
+/* The same with other times: kube_timing_usual() is what kube_start() takes. timing is borrowed. */
+struct kube_timing;
+int kube_start_timed(struct kube **k, const struct kube_config *config,
+		     const struct kube_timing *timing, void (*ready)(void *ctx), void *ctx,
+		     struct reason *reason);
+/* Loop thread. The oldest batch, or NULL. The kube thread waits while 64 batches, or 16 MiB of JSON, are not taken. */
 struct kube_batch *kube_take(struct kube *k);
 const struct kube_stats *kube_stats_get(const struct kube *k, enum object_kind kind);
 /* Cuts every connection, joins the thread and frees it all. NULL is allowed. */

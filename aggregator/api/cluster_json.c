@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The units stand in the names of the members, as everywhere in the API; ratios are numbers, 1 is all of the allocatable. */
+#include "aggregator/api/cluster_json.h"
+
+#include <math.h>
+
+enum { RATIO_DECIMALS = 6 };
+
+static const char *const amount_keys[RESOURCE_STANDARD] = {
+	[RESOURCE_CPU] = "cpuMillicores",
+	[RESOURCE_MEMORY] = "memoryBytes",
+	[RESOURCE_EPHEMERAL_STORAGE] = "ephemeralStorageBytes",
+	[RESOURCE_PODS] = "pods",
+};
+
+void cluster_json_write_labels(struct jsonw *w, const struct labels *labels)
+{
+	jsonw_key(w, "labels");
+	jsonw_object_open(w);
+	for (size_t i = 0; i < labels->count; i++)
+		jsonw_key_string(w, labels->of[i].key, labels->of[i].value);
+	jsonw_object_close(w);
+}
+
+static void write_amount(struct jsonw *w, const struct resources *r, enum resource_id id,
+			 enum cluster_absent absent)
+{
+	bool basic = id == RESOURCE_CPU || id == RESOURCE_MEMORY;
+
+	if (resources_has(r, id))
+		jsonw_key_int(w, amount_keys[id], r->of[id]);
+	else if (basic && absent == ABSENT_ZERO)
+		jsonw_key_int(w, amount_keys[id], 0);
+	else if (basic && absent == ABSENT_NULL)
+		jsonw_key_null(w, amount_keys[id]);
+}
+
+void cluster_json_write_resources(struct jsonw *w, const char *key, const struct resources *r,
+				  enum cluster_absent absent)
+{
+	jsonw_key(w, key);
+	jsonw_object_open(w);
+	for (int id = 0; id < RESOURCE_STANDARD; id++)
+		write_amount(w, r, (enum resource_id)id, absent);
+	for (uint32_t i = 0; i < r->extended_count; i++)
+		jsonw_key_int(w, r->extended[i].name, r->extended[i].amount);
+	jsonw_object_close(w);
+}
+
+static void write_counts(struct jsonw *w, const char *key, uint32_t cpu, uint32_t memory)
+{
+	jsonw_key(w, key);
+	jsonw_object_open(w);
+	jsonw_key_int(w, "cpu", cpu);
+	jsonw_key_int(w, "memory", memory);
+	jsonw_object_close(w);
+}
+
+void cluster_json_write_unlimited(struct jsonw *w, uint32_t cpu, uint32_t memory)
+{
+	write_counts(w, "unlimitedContainers", cpu, memory);
+}
+
+void cluster_json_write_limits(struct jsonw *w, const struct view_sums *sums)
+{
+	cluster_json_write_resources(w, "limits", &sums->limits, ABSENT_ZERO);
+	cluster_json_write_unlimited(w, sums->unlimited_cpu, sums->unlimited_mem);
+	jsonw_key(w, "kernelLimits");
+	jsonw_object_open(w);
+	jsonw_key_int(w, "cpuMillicores", sums->kernel_cpu_milli);
+	jsonw_key_int(w, "memoryBytes", sums->kernel_mem_bytes);
+	write_counts(w, "unlimitedPods", sums->kernel_unlimited_cpu, sums->kernel_unlimited_mem);
+	jsonw_key_int(w, "unknownPods", sums->kernel_unknown);
+	jsonw_object_close(w);
+}
+
+static void write_ratios(struct jsonw *w, const char *key, const struct limits_share *share)
+{
+	double cpu = limits_ratio(share, RESOURCE_CPU),
+	       memory = limits_ratio(share, RESOURCE_MEMORY);
+
+	if (isnan(cpu) && isnan(memory))
+		return;
+	jsonw_key(w, key);
+	jsonw_object_open(w);
+	if (!isnan(cpu))
+		jsonw_key_fixed(w, "cpu", cpu, RATIO_DECIMALS);
+	if (!isnan(memory))
+		jsonw_key_fixed(w, "memory", memory, RATIO_DECIMALS);
+	jsonw_object_close(w);
+}
+
+void cluster_json_write_ratio(struct jsonw *w, const struct limits_shares *shares)
+{
+	jsonw_key(w, "limitRatio");
+	jsonw_object_open(w);
+	write_ratios(w, "declared", &shares->declared);
+	write_ratios(w, "kernel", &shares->kernel);
+	jsonw_object_close(w);
+}
+
+static void write_limit(struct jsonw *w, const char *key, int64_t limit)
+{
+	if (limit == LIMIT_NONE)
+		jsonw_key_null(w, key);
+	else
+		jsonw_key_int(w, key, limit);
+}
+
+void cluster_json_write_mismatch(struct jsonw *w, const struct view_node *n,
+				 const struct view_pod *p)
+{
+	bool opened = false;
+
+	for (int r = 0; r < LIMITS_RESOURCES; r++) {
+		struct limits_mismatch m;
+
+		if (!limits_find_mismatch(n, p, (enum resource_id)r, &m))
+			continue;
+		if (!opened) {
+			jsonw_key(w, "limitMismatch");
+			jsonw_object_open(w);
+			opened = true;
+		}
+		jsonw_key(w, amount_keys[r]);
+		jsonw_object_open(w);
+		write_limit(w, "declared", m.declared);
+		write_limit(w, "kernel", m.kernel);
+		jsonw_object_close(w);
+	}
+	if (opened)
+		jsonw_object_close(w);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the writers of metrics share: families and samples in the Prometheus text format. */
+#ifndef EVENKEEL_AGGREGATOR_API_METRICS_H
+#define EVENKEEL_AGGREGATOR_API_METRICS_H
+
+#include "aggregator/state/view.h"
+#include "shared/buf.h"
+
+/* "# HELP" and "# TYPE"; a counter when the name ends in "_total", as the format's convention has it, else a gauge. */
+void metrics_write_family(struct buf *out, const char *name, const char *help);
+/* labels: what stands between the braces, with none NULL; no sample where the value is not a number. */
+void metrics_write_sample(struct buf *out, const char *name, const char *labels, double value);
+/* The same of a node; labels: what follows the node, `,key="value"`, or "". */
+void metrics_write_node_sample(struct buf *out, const char *name, const char *node,
+			       const char *labels, double value);
+
+/* What the Kubernetes API tells: nothing where none is followed. */
+void metrics_write_cluster(struct buf *out, const struct view *v, int64_t now_ns);
+
+#endif

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What there is and what is promised of it is summed over the API's nodes, where one is followed: nobody schedules to
+ * others. What is used is summed over nodes that were heard within 5 minutes, the API's or not; the capacity of those
+ * stands beside it, so that a share of it is one. Means add up; deviations and percentiles of
+ * different nodes do not, and are left out.
+ */
+#include "aggregator/api/nodes_total.h"
+
+#include "aggregator/api/cluster_json.h"
+
+void nodes_total_init(struct nodes_total *t, enum limits_unlimited policy, bool api)
+{
+	*t = (struct nodes_total){.policy = policy, .api = api};
+}
+
+void nodes_total_fini(struct nodes_total *t)
+{
+	resources_fini(&t->capacity);
+	resources_fini(&t->allocatable);
+	resources_fini(&t->sums.requests);
+	resources_fini(&t->sums.limits);
+}
+
+static void set_if_known(struct resources *r, enum resource_id id, int64_t amount)
+{
+	if (amount > 0)
+		resources_set(r, id, amount);
+}
+
+void nodes_read_resources(const struct view_node *n, struct resources *capacity,
+			  struct resources *allocatable)
+{
+	const struct kube_node *known = n->model ? n->model->node : NULL;
+
+	*capacity = RESOURCES_NONE;
+	*allocatable = RESOURCES_NONE;
+	if (known) {
+		resources_copy(capacity, &known->capacity);
+		resources_copy(allocatable, &known->allocatable);
+		return;
+	}
+	set_if_known(capacity, RESOURCE_CPU, n->cpu_capacity_milli);
+	set_if_known(capacity, RESOURCE_MEMORY, n->mem_capacity_bytes);
+	set_if_known(allocatable, RESOURCE_CPU, n->cpu_allocatable_milli);
+	set_if_known(allocatable, RESOURCE_MEMORY, n->mem_allocatable_bytes);
+}
+
+void nodes_write_resources(struct jsonw *w, const char *key, const struct resources *r)
+{
+	if (r->has || r->extended_count)
+		cluster_json_write_resources(w, key, r, ABSENT_LEFT_OUT);
+}
+
+static void add_sums(struct view_sums *to, const struct view_sums *more)
+{
+	resources_add(&to->requests, &more->requests);
+	resources_add(&to->limits, &more->limits);
+	to->unlimited_cpu += more->unlimited_cpu;
+	to->unlimited_mem += more->unlimited_mem;
+	to->kernel_cpu_milli += more->kernel_cpu_milli;
+	to->kernel_mem_bytes += more->kernel_mem_bytes;
+	to->kernel_unlimited_cpu += more->kernel_unlimited_cpu;
+	to->kernel_unlimited_mem += more->kernel_unlimited_mem;
+	to->kernel_unknown += more->kernel_unknown;
+}
+
+static void add_latest(double *to, const struct latest *l)
+{
+	if (l->known)
+		*to += (double)l->value;
+}
+
+static void add_mean(double *to, const struct window_stats *s)
+{
+	if (s->known)
+		*to += s->mean;
+}
+
+static void add_use(struct nodes_use *to, const struct view_node *n)
+{
+	const struct page_usage *u = &n->page->usage;
+
+	to->nodes++;
+	to->cpu_capacity_milli += (double)n->cpu_capacity_milli;
+	to->mem_capacity_bytes += (double)n->mem_capacity_bytes;
+	add_latest(&to->cpu_milli, &u->latest.cpu_milli);
+	add_latest(&to->mem_bytes, &u->latest.mem_bytes);
+	add_latest(&to->working_set_bytes, &u->latest.working_set_bytes);
+	for (int i = 0; i < WINDOWS; i++) {
+		add_mean(&to->cpu_mean[i], &u->windows[i].cpu_milli);
+		add_mean(&to->mem_mean[i], &u->windows[i].mem_bytes);
+		add_mean(&to->working_set_mean[i], &u->windows[i].working_set_bytes);
+	}
+}
+
+static void add_resources(struct nodes_total *t, const struct view_node *n)
+{
+	struct resources capacity, allocatable;
+
+	nodes_read_resources(n, &capacity, &allocatable);
+	resources_add(&t->capacity, &capacity);
+	resources_add(&t->allocatable, &allocatable);
+	resources_fini(&capacity);
+	resources_fini(&allocatable);
+}
+
+static void add_known(struct nodes_total *t, const struct view_node *n)
+{
+	t->known++;
+	t->ready += n->model->node->ready;
+	t->unschedulable += n->model->node->unschedulable;
+	t->pods += n->sums.pods;
+	add_sums(&t->sums, &n->sums);
+	limits_add(&t->shares, n, t->policy);
+}
+
+void nodes_total_add(struct nodes_total *t, const struct view_node *n, int64_t now_ns)
+{
+	bool known = n->model && n->model->node;
+	enum freshness state = page_freshness(n->page, now_ns);
+
+	t->nodes++;
+	t->states[state]++;
+	if (known)
+		add_known(t, n);
+	if (known || !t->api)
+		add_resources(t, n);
+	if (state == FRESH || state == LATE)
+		add_use(&t->use, n);
+}
+
+static void write_states(struct jsonw *w, const struct nodes_total *t)
+{
+	jsonw_key(w, "source");
+	jsonw_object_open(w);
+	for (int state = FRESH; state <= NEVER; state++)
+		jsonw_key_int(w, freshness_name((enum freshness)state), (int64_t)t->states[state]);
+	jsonw_object_close(w);
+}
+
+static void write_sum(struct jsonw *w, const char *key, double latest, const double mean[WINDOWS])
+{
+	jsonw_key(w, key);
+	jsonw_object_open(w);
+	jsonw_key(w, "latest");
+	jsonw_object_open(w);
+	jsonw_key_fixed(w, "value", latest, 3);
+	jsonw_object_close(w);
+	jsonw_key(w, "windows");
+	jsonw_object_open(w);
+	for (int i = 0; i < WINDOWS; i++) {
+		jsonw_key(w, window_name[i]);
+		jsonw_object_open(w);
+		jsonw_key_fixed(w, "mean", mean[i], 3);
+		jsonw_object_close(w);
+	}
+	jsonw_object_close(w);
+	jsonw_object_close(w);
+}
+
+static void write_use(struct jsonw *w, const struct nodes_use *u)
+{
+	jsonw_key(w, "measured");
+	jsonw_object_open(w);
+	jsonw_key_int(w, "nodes", (int64_t)u->nodes);
+	jsonw_key(w, "capacity");
+	jsonw_object_open(w);
+	jsonw_key_fixed(w, "cpuMillicores", u->cpu_capacity_milli, 0);
+	jsonw_key_fixed(w, "memoryBytes", u->mem_capacity_bytes, 0);
+	jsonw_object_close(w);
+	jsonw_object_close(w);
+	jsonw_key(w, "usage");
+	jsonw_object_open(w);
+	if (u->nodes) {
+		write_sum(w, "cpuMillicores", u->cpu_milli, u->cpu_mean);
+		write_sum(w, "memoryBytes", u->mem_bytes, u->mem_mean);
+		write_sum(w, "workingSetBytes", u->working_set_bytes, u->working_set_mean);
+	}
+	jsonw_object_close(w);
+}
+
+void nodes_total_write(struct jsonw *w, const struct nodes_total *t)
+{
+	jsonw_key(w, "total");
+	jsonw_object_open(w);
+	jsonw_key_int(w, "nodes", (int64_t)t->nodes);
+	if (t->api) {
+		jsonw_key_int(w, "knownToApi", (int64_t)t->known);
+		jsonw_key_int(w, "ready", (int64_t)t->ready);
+		jsonw_key_int(w, "unschedulable", (int64_t)t->unschedulable);
+	}
+	write_states(w, t);
+	nodes_write_resources(w, "capacity", &t->capacity);
+	nodes_write_resources(w, "allocatable", &t->allocatable);
+	if (t->api) {
+		cluster_json_write_resources(w, "requests", &t->sums.requests, ABSENT_ZERO);
+		cluster_json_write_limits(w, &t->sums);
+		cluster_json_write_ratio(w, &t->shares);
+		jsonw_key_int(w, "pods", (int64_t)t->pods);
+	}
+	write_use(w, &t->use);
+	jsonw_object_close(w);
+}

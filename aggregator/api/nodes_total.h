@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Many nodes as one: what they have, promised and use together. */
+#ifndef EVENKEEL_AGGREGATOR_API_NODES_TOTAL_H
+#define EVENKEEL_AGGREGATOR_API_NODES_TOTAL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "aggregator/api/limits.h"
+#include "shared/jsonw.h"
+
+/* Of the nodes that were heard lately. */
+struct nodes_use {
+	size_t nodes;
+	double cpu_capacity_milli, mem_capacity_bytes;
+	double cpu_milli, mem_bytes, working_set_bytes; /* the newest */
+	double cpu_mean[WINDOWS], mem_mean[WINDOWS], working_set_mean[WINDOWS];
+};
+
+struct nodes_total {
+	enum limits_unlimited policy;
+	bool api; /* one is followed */
+	size_t nodes, states[NEVER + 1]; /* by enum freshness */
+	size_t known, ready, unschedulable; /* as the API has it */
+	uint64_t pods;
+	struct resources capacity, allocatable; /* owned, as those in sums */
+	struct view_sums sums;
+	struct limits_shares shares;
+	struct nodes_use use;
+};
+
+void nodes_total_init(struct nodes_total *t, enum limits_unlimited policy, bool api);
+void nodes_total_fini(struct nodes_total *t);
+void nodes_total_add(struct nodes_total *t, const struct view_node *n, int64_t now_ns);
+/* "total":{..}: members as a node's, but ready, unschedulable and source count nodes; see nodes.c. */
+void nodes_total_write(struct jsonw *w, const struct nodes_total *t);
+
+/* Its capacity and allocatable: all the API tells, else CPU and memory as measured. The caller frees both. */
+void nodes_read_resources(const struct view_node *n, struct resources *capacity,
+			  struct resources *allocatable);
+/* key and its object; nothing where nothing is known. */
+void nodes_write_resources(struct jsonw *w, const char *key, const struct resources *r);
+
+#endif

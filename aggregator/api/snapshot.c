@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * GET /v1/snapshot: all that answers are made from, as one document that the command line answers from as the aggregator
+ * would have at that moment.
+ *
+ * With 150,000 pods it has hundreds of megabytes, so it is a stream: the view is held to its end, and each piece is what
+ * fits in PIECE. What else is held is one pointer for each pod, since pods lie by their nodes and are told by name.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/api/api.h"
+#include "aggregator/api/list.h"
+#include "aggregator/state/page_json.h"
+#include "shared/jsonw.h"
+#include "shared/mem.h"
+#include "shared/timefmt.h"
+
+enum { PIECE = 64 << 10 };
+
+/* What is written next. */
+enum part { PART_HEAD, PART_OBJECTS, PART_USAGE, PART_NODES, PART_PODS, PART_TAIL, PARTS };
+
+struct snapshot_stream {
+	struct api_stream stream;
+	struct view *view; /* held */
+	int64_t now_ns;
+	struct kube_pod **pods; /* owned array; all of the cluster's, in order */
+	size_t pod_count;
+	enum part part;
+	int kind; /* of PART_OBJECTS */
+	size_t at, inner; /* within the kind; the node and its pod */
+	bool comma; /* something stands in the list at hand */
+};
+
+/* --- the pods of the cluster, in order ---------------------------------------------------------------------------- */
+
+static int compare_pods(const void *a, const void *b)
+{
+	return object_compare(&(*(struct kube_pod *const *)a)->object,
+			      &(*(struct kube_pod *const *)b)->object);
+}
+
+static void gather_pods(struct snapshot_stream *s)
+{
+	const struct cluster *c = s->view->cluster;
+	const struct object_table *homeless = c->tables[OBJECT_POD];
+
+	s->pods = mem_alloc((homeless->count + c->pod_count + 1) * sizeof(struct kube_pod *));
+	for (size_t i = 0; i < homeless->count; i++)
+		s->pods[s->pod_count++] = (struct kube_pod *)homeless->of[i];
+	for (size_t i = 0; i < c->node_count; i++) {
+		const struct model_node *n = c->nodes[i];
+
+		memcpy(s->pods + s->pod_count, n->pods, n->pod_count * sizeof(struct kube_pod *));
+		s->pod_count += n->pod_count;
+	}
+	if (s->pod_count > 1)
+		qsort(s->pods, s->pod_count, sizeof(struct kube_pod *), compare_pods);
+}
+
+/* The i-th object of the kind, or NULL. */
+static const struct object *object_at(const struct snapshot_stream *s, int kind, size_t i)
+{
+	const struct object_table *t;
+
+	if (!s->view->cluster)
+		return NULL;
+	if (kind == OBJECT_POD)
+		return i < s->pod_count ? &s->pods[i]->object : NULL;
+	t = s->view->cluster->tables[kind];
+	return i < t->count ? t->of[i] : NULL;
+}
+
+/* --- pieces ------------------------------------------------------------------------------------------------------- */
+
+static void write_exact_time(struct jsonw *w, const char *key, int64_t unix_ns)
+{
+	char text[TIMEFMT_LEN];
+
+	timefmt_rfc3339_exact(unix_ns, text);
+	jsonw_key_string(w, key, text);
+}
+
+static void write_source(struct jsonw *w, enum object_kind kind, const struct model_source *source)
+{
+	jsonw_object_open(w);
+	jsonw_key_string(w, "kind", object_kind_name(kind));
+	if (source->api_version[0])
+		jsonw_key_string(w, "apiVersion", source->api_version);
+	jsonw_key_string(w, "state", source_state_name(source->state));
+	write_exact_time(w, "changed", source->changed_ns);
+	if (source->message[0])
+		jsonw_key_string(w, "message", source->message);
+	if (source->skipped) {
+		jsonw_key(w, "skipped");
+		jsonw_uint(w, source->skipped);
+	}
+	if (source->skipped_last[0])
+		jsonw_key_string(w, "skippedLast", source->skipped_last);
+	jsonw_object_close(w);
+}
+
+static void write_head(const struct snapshot_stream *s, struct buf *out)
+{
+	const struct cluster *c = s->view->cluster;
+	struct jsonw w;
+
+	jsonw_init(&w, out);
+	jsonw_object_open(&w);
+	jsonw_key_string(&w, "apiVersion", "evenkeel.io/v1");
+	jsonw_key_string(&w, "kind", "Snapshot");
+	write_exact_time(&w, "time", s->now_ns);
+	if (c) {
+		jsonw_key(&w, "sources");
+		jsonw_array_open(&w);
+		for (int k = 0; k < OBJECT_KINDS; k++)
+			write_source(&w, (enum object_kind)k, &c->sources[k]);
+		jsonw_array_close(&w);
+	}
+	buf_add_str(out, ",\"list\":{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[");
+}
+
+static void write_usage_head(const struct snapshot_stream *s, struct buf *out)
+{
+	struct jsonw w;
+
+	buf_add_str(out, "]},\"usage\":");
+	jsonw_init(&w, out);
+	jsonw_object_open(&w);
+	jsonw_key_string(&w, "apiVersion", "evenkeel.io/v1");
+	jsonw_key_string(&w, "kind", "Usage");
+	write_exact_time(&w, "time", s->now_ns);
+	buf_add_str(out, ",\"nodes\":[");
+}
+
+static void separate(struct snapshot_stream *s, struct buf *out)
+{
+	if (s->comma)
+		buf_add_char(out, ',');
+	s->comma = true;
+}
+
+static void next_part(struct snapshot_stream *s)
+{
+	s->part++;
+	s->at = s->inner = 0;
+	s->comma = false;
+}
+
+static void write_object(struct snapshot_stream *s, struct buf *out)
+{
+	const struct object *o = object_at(s, s->kind, s->at);
+
+	if (o) {
+		separate(s, out);
+		object_write(o, out);
+		s->at++;
+	} else if (++s->kind == OBJECT_KINDS) {
+		next_part(s);
+	} else {
+		s->at = 0;
+	}
+}
+
+/* A node that only the API knows has an empty page, which it gets again by itself. */
+static bool is_measured(const struct view_node *n)
+{
+	return n->page->end_ns || !n->model;
+}
+
+static void write_node(struct snapshot_stream *s, struct buf *out)
+{
+	const struct view_node *n;
+	struct jsonw w;
+
+	if (s->at == s->view->node_count) {
+		buf_add_str(out, "],\"pods\":[");
+		next_part(s);
+		return;
+	}
+	n = s->view->nodes[s->at++];
+	if (!is_measured(n))
+		return;
+	separate(s, out);
+	jsonw_init(&w, out);
+	page_json_write_node(n->page, &w);
+}
+
+static void write_pod(struct snapshot_stream *s, struct buf *out)
+{
+	const struct node_page *page;
+	struct jsonw w;
+
+	if (s->at == s->view->node_count) {
+		next_part(s);
+		return;
+	}
+	page = s->view->nodes[s->at]->page;
+	if (s->inner == page->pod_count) {
+		s->at++;
+		s->inner = 0;
+		return;
+	}
+	separate(s, out);
+	jsonw_init(&w, out);
+	page_json_write_pod(page, &page->pods[s->inner++], &w);
+}
+
+static void write_some(struct snapshot_stream *s, struct buf *out)
+{
+	switch (s->part) {
+	case PART_HEAD:
+		write_head(s, out);
+		next_part(s);
+		return;
+	case PART_OBJECTS:
+		write_object(s, out);
+		return;
+	case PART_USAGE:
+		write_usage_head(s, out);
+		next_part(s);
+		return;
+	case PART_NODES:
+		write_node(s, out);
+		return;
+	case PART_PODS:
+		write_pod(s, out);
+		return;
+	case PART_TAIL:
+		buf_add_str(out, "]},\"state\":{}}\n");
+		next_part(s);
+		return;
+	case PARTS:
+		return;
+	}
+}
+
+static bool next_piece(struct api_stream *stream, struct buf *out)
+{
+	struct snapshot_stream *s = (struct snapshot_stream *)stream;
+	size_t before = out->len;
+
+	if (s->part == PARTS)
+		return false;
+	while (s->part != PARTS && out->len - before < PIECE)
+		write_some(s, out);
+	return true;
+}
+
+static void free_stream(struct api_stream *stream)
+{
+	struct snapshot_stream *s = (struct snapshot_stream *)stream;
+
+	view_drop(s->view);
+	free(s->pods);
+	free(s);
+}
+
+void api_snapshot(const struct api_context *ctx, const struct api_request *rq,
+		  struct api_response *rs)
+{
+	static const char *const none[] = {NULL};
+	const char *other = rq->query_other(rq, none);
+	struct snapshot_stream *s;
+
+	if (other) {
+		api_fail(rs, FAIL_BAD_REQUEST, other, "unknown parameter \"%s\"", other);
+		return;
+	}
+	s = mem_zalloc(1, sizeof(*s));
+	s->stream = (struct api_stream){next_piece, free_stream};
+	s->view = view_slot_take(ctx->views);
+	s->now_ns = ctx->now_ns();
+	if (s->view->cluster)
+		gather_pods(s);
+	rs->content_type = "application/json";
+	rs->stream = &s->stream;
+}

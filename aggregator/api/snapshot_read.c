@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Why two walks: kubectl sorts members by name, so "items" stands before the "kind" that says what they are. The first walk
+ * over a document's members remembers where the long ones stand, the second reads these item by item. So the memory that
+ * a dump needs is its text, its records, and one item's tree.
+ *
+ * Nothing here looks at a clock: the moment of a dump is in the dump.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/api/snapshot_state.h"
+#include "aggregator/state/join.h"
+#include "shared/mem.h"
+#include "shared/timefmt.h"
+#include "shared/yaml_json.h"
+
+enum { YAML_DEPTH_MAX = 200 };
+
+#define YAML_BYTES_MAX ((size_t)2 << 30)
+#define EVENKEEL       "evenkeel.io/"
+
+struct snapshot *snapshot_new(void)
+{
+	struct snapshot *s = mem_zalloc(1, sizeof(*s));
+
+	s->model = model_new();
+	s->pages = page_json_set_new();
+	return s;
+}
+
+void snapshot_free(struct snapshot *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->use_count; i++)
+		free(s->uses[i].node);
+	free(s->uses);
+	model_free(s->model);
+	page_json_set_free(s->pages);
+	buf_fini(&s->notes.text);
+	free(s);
+}
+
+const struct snapshot_notes *snapshot_notes(const struct snapshot *s)
+{
+	return &s->notes;
+}
+
+void snapshot_note(struct snapshot *s, bool skipped, const char *format, ...)
+{
+	char text[512];
+	va_list args;
+
+	s->notes.skipped += skipped;
+	if (skipped && s->notes.skipped > SNAPSHOT_NOTES_MAX)
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	buf_printf(&s->notes.text, "%s\n", text);
+}
+
+void snapshot_saw_time(int64_t *newest_ns, int64_t unix_ns)
+{
+	if (unix_ns > *newest_ns)
+		*newest_ns = unix_ns;
+}
+
+/* --- documents -------------------------------------------------------------------------------------------------- */
+
+/* A document's short members, and where the long ones stand (at NULL: there is none). */
+struct document {
+	struct snapshot_text whole, items, list, usage;
+	char kind[SNAPSHOT_KEY_MAX], version[SNAPSHOT_KEY_MAX];
+	cJSON *time, *sources, *state, *error; /* owned */
+	bool has_data, has_extra;
+	char extra[SNAPSHOT_KEY_MAX]; /* the first that no Snapshot has */
+};
+
+static void document_fini(struct document *d)
+{
+	cJSON_Delete(d->time);
+	cJSON_Delete(d->sources);
+	cJSON_Delete(d->state);
+	cJSON_Delete(d->error);
+}
+
+static int parse_name(struct snapshot_text *t, char out[SNAPSHOT_KEY_MAX])
+{
+	cJSON *value;
+
+	if (snapshot_text_parse(t, &value))
+		return -EINVAL;
+	if (cJSON_IsString(value))
+		snprintf(out, SNAPSHOT_KEY_MAX, "%s", value->valuestring);
+	cJSON_Delete(value);
+	return 0;
+}
+
+static int parse_once(struct snapshot_text *t, cJSON **value)
+{
+	cJSON_Delete(*value);
+	*value = NULL;
+	return snapshot_text_parse(t, value);
+}
+
+static int look_at(struct document *d, struct snapshot_text *t, const char *key)
+{
+	if (strcmp(key, "kind") == 0)
+		return parse_name(t, d->kind);
+	if (strcmp(key, "apiVersion") == 0)
+		return parse_name(t, d->version);
+	if (strcmp(key, "time") == 0)
+		return parse_once(t, &d->time);
+	if (strcmp(key, "sources") == 0)
+		return parse_once(t, &d->sources);
+	if (strcmp(key, "state") == 0)
+		return parse_once(t, &d->state);
+	if (strcmp(key, "error") == 0)
+		return parse_once(t, &d->error);
+	if (strcmp(key, "items") == 0)
+		d->items = *t;
+	else if (strcmp(key, "list") == 0)
+		d->list = *t;
+	else if (strcmp(key, "usage") == 0)
+		d->usage = *t;
+	else if (strcmp(key, "data") == 0)
+		d->has_data = true;
+	else if (!d->extra[0])
+		snprintf(d->extra, sizeof(d->extra), "%s", key);
+	return snapshot_text_skip(t);
+}
+
+static int look_through(struct document *d, struct snapshot_text *t)
+{
+	char key[SNAPSHOT_KEY_MAX];
+	bool first = true;
+	int rc;
+
+	*d = (struct document){.whole = *t};
+	rc = snapshot_text_open(t, '{');
+	while (rc == 0 && (rc = snapshot_text_member(t, &first, key)) == 1)
+		rc = look_at(d, t, key);
+	return rc;
+}
+
+/* --- a Snapshot ------------------------------------------------------------------------------------------------- */
+
+static int find_kind(const char *name, enum object_kind *kind)
+{
+	for (int k = 0; k < OBJECT_KINDS; k++)
+		if (strcmp(object_kind_name((enum object_kind)k), name) == 0) {
+			*kind = (enum object_kind)k;
+			return 0;
+		}
+	return -ENOENT;
+}
+
+static int find_state(const char *name, enum source_state *state)
+{
+	for (int i = 0; i < SOURCE_STATES; i++)
+		if (strcmp(source_state_name((enum source_state)i), name) == 0) {
+			*state = (enum source_state)i;
+			return 0;
+		}
+	return -ENOENT;
+}
+
+/* What was complete then is what the file has; what was not is as incomplete here. */
+static int read_source(struct snapshot *s, const struct snapshot_text *t, size_t index,
+		       const cJSON *item)
+{
+	const cJSON *skipped = cJSON_GetObjectItemCaseSensitive(item, "skipped");
+	struct model_source source = {.state = SOURCE_NONE};
+	enum object_kind kind;
+
+	if (find_kind(snapshot_member(item, "kind"), &kind))
+		return snapshot_text_fail(t,
+					  "sources[%zu].kind: there is no such kind as \"%.64s\"",
+					  index, snapshot_member(item, "kind"));
+	if (find_state(snapshot_member(item, "state"), &source.state))
+		return snapshot_text_fail(t,
+					  "sources[%zu].state: there is no such state as \"%.64s\"",
+					  index, snapshot_member(item, "state"));
+	if (timefmt_parse(snapshot_member(item, "changed"), &source.changed_ns, NULL))
+		return snapshot_text_fail(t, "sources[%zu].changed: must be a time", index);
+	if (source.state == SOURCE_SYNCED)
+		source.state = SOURCE_SNAPSHOT;
+	if (cJSON_IsNumber(skipped) && skipped->valuedouble >= 0 && skipped->valuedouble < 1e15)
+		source.skipped = (uint64_t)skipped->valuedouble;
+	snprintf(source.api_version, sizeof(source.api_version), "%s",
+		 snapshot_member(item, "apiVersion"));
+	snprintf(source.message, sizeof(source.message), "%s", snapshot_member(item, "message"));
+	snprintf(source.skipped_last, sizeof(source.skipped_last), "%s",
+		 snapshot_member(item, "skippedLast"));
+	s->sources[kind] = source;
+	return 0;
+}
+
+static int read_sources(struct snapshot *s, const struct document *d)
+{
+	const cJSON *item;
+	size_t index = 0;
+
+	s->standalone = !d->sources;
+	if (d->sources && !cJSON_IsArray(d->sources))
+		return snapshot_text_fail(&d->whole, "sources: must be a list");
+	cJSON_ArrayForEach(item, d->sources)
+	{
+		if (read_source(s, &d->whole, index++, item))
+			return -EINVAL;
+	}
+	return 0;
+}
+
+static int check_snapshot(const struct snapshot *s, const struct document *d)
+{
+	const struct snapshot_text *t = &d->whole;
+
+	if (strcmp(d->version, "evenkeel.io/v1") != 0)
+		return snapshot_text_fail(t, "a Snapshot of %.64s; this is evenkeel.io/v1",
+					  d->version);
+	if (s->documents > 1)
+		return snapshot_text_fail(t, "a Snapshot holds everything; give it alone");
+	if (d->extra[0] || d->items.at || d->error || d->has_data)
+		return snapshot_text_fail(t, "%s: is no member of a Snapshot",
+					  d->extra[0]	? d->extra
+					  : d->items.at ? "items"
+					  : d->error	? "error"
+							: "data");
+	if (!d->list.at || !d->usage.at)
+		return snapshot_text_fail(t, "%s: is missing in this Snapshot",
+					  d->list.at ? "usage" : "list");
+	if (!cJSON_IsObject(d->state))
+		return snapshot_text_fail(t, "state: must be an object");
+	if (d->state->child)
+		return snapshot_text_fail(t, "state.%.64s: is unknown here; take a newer evenkeel",
+					  d->state->child->string);
+	return 0;
+}
+
+static int read_snapshot(struct snapshot *s, const struct document *d)
+{
+	const char *time = cJSON_GetStringValue(d->time);
+	struct snapshot_text usage = d->usage, list = d->list;
+	struct document inner = {.kind = ""};
+	int rc;
+
+	if (check_snapshot(s, d))
+		return -EINVAL;
+	if (!time || timefmt_parse(time, &s->time_ns, NULL) || s->time_ns < 0)
+		return snapshot_text_fail(&d->whole, "time: must be a time such as "
+						     "2026-01-31T12:00:00Z");
+	s->own = true;
+	rc = read_sources(s, d);
+	if (!rc)
+		rc = look_through(&inner, &list);
+	if (!rc && strcmp(inner.kind, "List") != 0)
+		rc = snapshot_text_fail(&inner.whole, "list.kind: must be List");
+	if (!rc && !inner.items.at)
+		rc = snapshot_text_fail(&inner.whole, "list.items: is missing");
+	if (!rc)
+		rc = snapshot_read_items(s, &inner.items, "", "");
+	document_fini(&inner);
+	return rc ? rc : snapshot_read_usage(s, &usage, "usage.");
+}
+
+/* --- any document ----------------------------------------------------------------------------------------------- */
+
+/* What people give for a snapshot and is none, with what to do about it. */
+static int refuse(const struct document *d)
+{
+	const struct snapshot_text *t = &d->whole;
+
+	if (d->error)
+		return snapshot_text_fail(t, "this is an aggregator's error: %.200s",
+					  snapshot_member(d->error, "message"));
+	if (strcmp(d->kind, "Usage") == 0)
+		return snapshot_text_fail(t, "this is a Usage object: give it with --usage, and "
+					     "the cluster's objects as the snapshot");
+	if (d->has_data && !*d->kind)
+		return snapshot_text_fail(t, "this is an answer of /watcher: give it with --usage, "
+					     "and the cluster's objects as the snapshot");
+	if (strncmp(d->version, EVENKEEL, strlen(EVENKEEL)) == 0)
+		return snapshot_text_fail(t,
+					  "this is a %s of evenkeel's API, which has no more "
+					  "than was asked for; take GET /v1/snapshot",
+					  d->kind);
+	return snapshot_text_fail(t, "this has no kind: give what kubectl prints with -o json or "
+				     "-o yaml, or what GET /v1/snapshot does");
+}
+
+/* "PodList" is "Pod". */
+static void name_items(const char *kind, char out[SNAPSHOT_KEY_MAX])
+{
+	size_t len = strlen(kind) - strlen("List");
+
+	memcpy(out, kind, len);
+	out[len] = '\0';
+}
+
+static bool is_list(const char *kind)
+{
+	size_t len = strlen(kind);
+
+	return len >= 4 && strcmp(kind + len - 4, "List") == 0;
+}
+
+static int read_document(struct snapshot *s, struct snapshot_text *t)
+{
+	char kind[SNAPSHOT_KEY_MAX];
+	struct snapshot_text single;
+	struct document d;
+	int rc = look_through(&d, t);
+
+	single = d.whole;
+	s->documents++;
+	if (rc)
+		goto free_document;
+	if (s->own) {
+		rc = snapshot_text_fail(&d.whole, "a Snapshot was given, which holds everything; "
+						  "give it alone");
+	} else if (!*d.kind || (strncmp(d.version, EVENKEEL, strlen(EVENKEEL)) == 0 &&
+				strcmp(d.kind, "Snapshot") != 0)) {
+		rc = refuse(&d);
+	} else if (strcmp(d.kind, "Snapshot") == 0) {
+		rc = read_snapshot(s, &d);
+	} else if (is_list(d.kind) && d.items.at) {
+		name_items(d.kind, kind);
+		rc = snapshot_read_items(s, &d.items, d.version, kind);
+	} else {
+		rc = snapshot_read_item(s, &single, "", "");
+	}
+free_document:
+	document_fini(&d);
+	return rc;
+}
+
+/* The text, or what it is as JSON, which then is in *json. */
+static int as_json(struct snapshot_text *t, struct buf *json)
+{
+	const struct yaml_json_limits limits = {YAML_DEPTH_MAX, YAML_BYTES_MAX};
+	struct snapshot_text at = *t;
+	size_t documents;
+
+	if (t->end - t->at >= 3 && memcmp(t->at, "\xEF\xBB\xBF", 3) == 0)
+		at.at += 3;
+	if (snapshot_text_more(&at) && *at.at == '{') {
+		*t = at;
+		return 0;
+	}
+	if (yaml_json_convert(t->name, t->start, (size_t)(t->end - t->start), &limits, json,
+			      &documents, t->reason))
+		return -EINVAL;
+	t->start = t->at = json->data ? json->data : "";
+	t->end = t->start + json->len;
+	return 0;
+}
+
+int snapshot_add(struct snapshot *s, const char *name, const char *text, size_t len,
+		 struct reason *reason)
+{
+	struct snapshot_text t = {name, text, text, text + len, reason};
+	size_t before = s->documents;
+	struct buf json = BUF_INIT;
+	int rc = as_json(&t, &json);
+
+	while (!rc && snapshot_text_more(&t))
+		rc = read_document(s, &t);
+	if (!rc && s->documents == before) {
+		reason_set(reason, "%s: there is nothing in it", name);
+		rc = -EINVAL;
+	}
+	buf_fini(&json);
+	return rc;
+}
+
+/* The document at hand; *t is behind it then. */
+static int read_measurements(struct snapshot *s, struct snapshot_text *t)
+{
+	struct document d;
+	cJSON *doc = NULL;
+	int rc = look_through(&d, t);
+
+	if (rc)
+		goto free_document;
+	if (strcmp(d.kind, "Usage") == 0) {
+		rc = snapshot_read_usage(s, &d.whole, "");
+	} else if (d.error) {
+		rc = refuse(&d);
+	} else if (*d.kind) {
+		bool own = strcmp(d.kind, "Snapshot") == 0;
+
+		rc = snapshot_text_fail(
+			&d.whole,
+			"this is a %s; --usage takes a Usage object, or an answer of "
+			"/watcher%s",
+			d.kind, own ? "; give it as the snapshot" : "");
+	} else {
+		struct snapshot_text whole = d.whole;
+
+		rc = snapshot_text_parse(&whole, &doc);
+		if (!rc)
+			rc = snapshot_read_watcher(s, &d.whole, doc);
+	}
+free_document:
+	cJSON_Delete(doc);
+	document_fini(&d);
+	return rc;
+}
+
+int snapshot_add_usage(struct snapshot *s, const char *name, const char *text, size_t len,
+		       struct reason *reason)
+{
+	struct snapshot_text t = {name, text, text, text + len, reason};
+	struct buf json = BUF_INIT;
+	int rc;
+
+	snprintf(s->usage_name, sizeof(s->usage_name), "%s", name);
+	if (s->own) {
+		reason_set(reason, "%s: a Snapshot has measurements of its own; give it alone",
+			   name);
+		return -EINVAL;
+	}
+	rc = as_json(&t, &json);
+	if (!rc && !snapshot_text_more(&t)) {
+		reason_set(reason, "%s: there is nothing in it", name);
+		rc = -EINVAL;
+	}
+	if (!rc)
+		rc = read_measurements(s, &t);
+	if (!rc && snapshot_text_more(&t))
+		rc = snapshot_text_fail(&t, "there is more behind the measurements");
+	buf_fini(&json);
+	return rc;
+}
+
+/* --- the view --------------------------------------------------------------------------------------------------- */
+
+static int64_t moment(const struct snapshot *s)
+{
+	if (s->own)
+		return s->time_ns;
+	return s->usage_ns ? s->usage_ns : s->object_ns;
+}
+
+static void set_sources(struct snapshot *s, int64_t now_ns)
+{
+	for (int k = 0; k < OBJECT_KINDS; k++) {
+		struct model_source *source = &s->sources[k];
+
+		if (!s->own) {
+			source->state = s->seen[k] ? SOURCE_SNAPSHOT : SOURCE_NONE;
+			source->changed_ns = now_ns;
+			if (!s->seen[k])
+				snprintf(source->message, sizeof(source->message),
+					 "no %s is in the files",
+					 object_kind_name((enum object_kind)k));
+		}
+		model_set_source(s->model, (enum object_kind)k, source);
+	}
+}
+
+static int check_objects(const struct snapshot *s, struct reason *reason)
+{
+	if (s->own || s->objects || s->notes.skipped)
+		return 0;
+	reason_set(reason, "nothing of what evenkeel looks at is in the snapshot%s%s",
+		   s->unused ? ", only objects of other kinds: " : "", s->unused_kinds);
+	return -EINVAL;
+}
+
+int snapshot_take_model(struct snapshot *s, struct model **m, struct reason *reason)
+{
+	int rc = check_objects(s, reason);
+
+	if (rc)
+		return rc;
+	set_sources(s, moment(s));
+	*m = s->model;
+	s->model = NULL;
+	return 0;
+}
+
+int snapshot_view(struct snapshot *s, struct view **v, int64_t *now_ns, struct reason *reason)
+{
+	struct node_page **pages;
+	struct join *join;
+	size_t count;
+
+	if (check_objects(s, reason))
+		return -EINVAL;
+	snapshot_use_watcher(s);
+	if (page_json_set_pages(s->pages, &pages, &count, reason))
+		return -EINVAL;
+	*now_ns = moment(s);
+	set_sources(s, *now_ns);
+	join = join_new();
+	*v = join_view(join, pages, count, s->standalone ? NULL : model_cluster(s->model), *now_ns);
+	join_free(join);
+	for (size_t i = 0; i < count; i++)
+		page_drop(pages[i]);
+	free(pages);
+	return 0;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files that read a snapshot share of its inside. */
+#ifndef EVENKEEL_AGGREGATOR_API_SNAPSHOT_STATE_H
+#define EVENKEEL_AGGREGATOR_API_SNAPSHOT_STATE_H
+
+#include <stdbool.h>
+
+#include "aggregator/api/snapshot.h"
+#include "aggregator/api/snapshot_text.h"
+#include "aggregator/model/model.h"
+#include "aggregator/state/page_json.h"
+
+/* What a load watcher tells of one resource of a node, in percent of its capacity. */
+struct watcher_resource {
+	bool mean_known, stddev_known, latest_known;
+	double mean, stddev, latest;
+};
+
+struct watcher_use {
+	char *node; /* owned */
+	struct watcher_resource cpu, mem;
+	enum window window;
+	int64_t start_ns, end_ns;
+	uint64_t samples; /* 0: not told */
+};
+
+struct snapshot {
+	struct model *model; /* owned */
+	struct page_json_set *pages; /* owned */
+	struct snapshot_notes notes;
+	size_t documents, objects;
+	size_t unused; /* objects of kinds that are not kept */
+	char unused_kinds[128]; /* the first of them: "Service, ConfigMap" */
+	bool own; /* a Snapshot was read */
+	bool standalone; /* and no API was followed when it was made */
+	bool has_usage;
+	int64_t time_ns; /* of the Snapshot */
+	int64_t usage_ns, object_ns; /* the newest time found; 0: none */
+	struct model_source sources[OBJECT_KINDS];
+	bool seen[OBJECT_KINDS];
+	size_t use_count;
+	struct watcher_use *uses; /* owned */
+	char usage_name[128]; /* of the file they are from */
+};
+
+/* A line for people; counted as skipped where something is not used. */
+void snapshot_note(struct snapshot *s, bool skipped, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+void snapshot_saw_time(int64_t *newest_ns, int64_t unix_ns);
+
+/* The text of a member, "" where there is none. */
+static inline const char *snapshot_member(const cJSON *object, const char *member)
+{
+	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, member));
+
+	return text ? text : "";
+}
+
+/* --- snapshot_objects.c */
+
+/* The list at hand, of items that need not say what they are where version and kind do. */
+int snapshot_read_items(struct snapshot *s, struct snapshot_text *t, const char *version,
+			const char *kind);
+int snapshot_read_item(struct snapshot *s, struct snapshot_text *t, const char *version,
+		       const char *kind);
+
+/* --- snapshot_usage.c */
+
+/* The object {"apiVersion","kind":"Usage","time","nodes","pods"} at hand; path is where it stands ("" or "usage."). */
+int snapshot_read_usage(struct snapshot *s, struct snapshot_text *t, const char *path);
+
+/* --- snapshot_watcher.c */
+
+/* An answer of /watcher. */
+int snapshot_read_watcher(struct snapshot *s, const struct snapshot_text *t, const cJSON *doc);
+/* What was read of it becomes pages of the nodes that are known. */
+void snapshot_use_watcher(struct snapshot *s);
+
+#endif

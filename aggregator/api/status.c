@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * GET /v1/status: how the service itself fares, for evenkeel doctor and whoever asks why an answer looks odd.
+ *
+ *   version, clock{flagged, nodes[]}, frames{..}, quarantine{values, nodes[]}
+ *   kubernetes{mode: standalone|inCluster|kubeconfig|snapshot,
+ *              resources[{resource, apiVersion, state, objects, ageSeconds, stateSeconds, relists, watchErrors, skipped,
+ *                         skippedLast, message}]}
+ *   agents{nodes, fresh, late, expired, none, unknownToApi, tiers{T0..T3}, examples{late[], expired[], none[],
+ *          unknownToApi[], T3[]}}
+ *   database{state: none|ok|failing, saves, failures, lastSaveAgeSeconds, bytes, setAside, lostIntervals}
+ *   view{version, ageSeconds, nodes, pods}
+ *
+ * ageSeconds is that of the newest event or bookmark, absent where there was none; stateSeconds is how long the state
+ * lasts. Counters begin when the service does. Nodes are named up to EXAMPLES_MOST of a sort, in the order of their names,
+ * so the answer is small however large the cluster is.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "aggregator/api/api.h"
+#include "aggregator/api/list.h"
+#include "aggregator/api/sources.h"
+#include "aggregator/state/node_clock.h"
+#include "shared/clock.h"
+#include "shared/jsonw.h"
+
+enum { EXAMPLES_MOST = 20, TIERS = TIER_T3 + 1 };
+
+static const char *const tier_names[TIERS] = {
+	[TIER_T0] = "T0",
+	[TIER_T1] = "T1",
+	[TIER_T2] = "T2",
+	[TIER_T3] = "T3",
+};
+
+static void write_age(struct jsonw *w, const char *key, int64_t since_ns, int64_t now_ns)
+{
+	if (since_ns > 0)
+		jsonw_key_fixed(w, key, fmax(0, (double)(now_ns - since_ns) / NS_PER_SEC), 3);
+}
+
+static void write_text(struct jsonw *w, const char *key, const char *text)
+{
+	if (text[0])
+		jsonw_key_string(w, key, text);
+}
+
+static void write_count(struct jsonw *w, const char *key, uint64_t count)
+{
+	jsonw_key(w, key);
+	jsonw_uint(w, count);
+}
+
+/* --- the Kubernetes API ----------------------------------------------------------------------------------------- */
+
+static void write_resource(struct jsonw *w, const struct cluster *c, enum object_kind kind,
+			   int64_t now_ns)
+{
+	const struct model_source *s = &c->sources[kind];
+
+	jsonw_object_open(w);
+	jsonw_key_string(w, "resource", object_kind_resource(kind));
+	write_text(w, "apiVersion", s->api_version);
+	jsonw_key_string(w, "state", source_state_name(s->state));
+	write_count(w, "objects", sources_count(c, kind));
+	write_age(w, "ageSeconds", s->event_ns, now_ns);
+	write_age(w, "stateSeconds", s->changed_ns, now_ns);
+	write_count(w, "relists", s->relists);
+	write_count(w, "watchErrors", s->watch_errors);
+	write_count(w, "skipped", s->skipped);
+	write_text(w, "skippedLast", s->skipped_last);
+	write_text(w, "message", s->message);
+	jsonw_object_close(w);
+}
+
+static void write_kubernetes(struct jsonw *w, const struct api_context *ctx, const struct view *v,
+			     int64_t now_ns)
+{
+	jsonw_key(w, "kubernetes");
+	jsonw_object_open(w);
+	jsonw_key_string(w, "mode", ctx->kubernetes_mode ? ctx->kubernetes_mode : "standalone");
+	jsonw_key(w, "resources");
+	jsonw_array_open(w);
+	for (int kind = 0; v->cluster && kind < OBJECT_KINDS; kind++)
+		write_resource(w, v->cluster, (enum object_kind)kind, now_ns);
+	jsonw_array_close(w);
+	jsonw_object_close(w);
+}
+
+/* --- agents, and what is odd about them --------------------------------------------------------------------------- */
+
+/* A test of one node. */
+typedef bool node_test(const struct view *v, const struct view_node *n, int64_t now_ns);
+
+static bool is_late(const struct view *v, const struct view_node *n, int64_t now_ns)
+{
+	(void)v;
+	return page_freshness(n->page, now_ns) == LATE;
+}
+
+static bool is_expired(const struct view *v, const struct view_node *n, int64_t now_ns)
+{
+	(void)v;
+	return page_freshness(n->page, now_ns) == EXPIRED;
+}
+
+static bool is_fresh(const struct view *v, const struct view_node *n, int64_t now_ns)
+{
+	(void)v;
+	return page_freshness(n->page, now_ns) == FRESH;
+}
+
+static bool is_heard(const struct view *v, const struct view_node *n, int64_t now_ns)
+{
+	(void)v;
+	return page_freshness(n->page, now_ns) != NEVER;
+}
+
+/* Whether there ought to be an agent: a node that only pods still name is gone. */
+static bool is_agentless(const struct view *v, const struct view_node *n, int64_t now_ns)
+{
+	return !is_heard(v, n, now_ns) && !(n->model && !n->model->node);
+}
+
+static bool is_stranger(const struct view *v, const struct view_node *n, int64_t now_ns)
+{
+	return is_heard(v, n, now_ns) && !(n->model && n->model->node) &&
+	       sources_are_complete(v, OBJECT_NODE);
+}
+
+static bool is_by_files(const struct view *v, const struct view_node *n, int64_t now_ns)
+{
+	return is_heard(v, n, now_ns) && n->page->tier == TIER_T3 && !n->page->foreign;
+}
+
+static bool is_off(const struct view *v, const struct view_node *n, int64_t now_ns)
+{
+	(void)v;
+	(void)now_ns;
+	return n->page->clock_known && llabs(n->page->clock_ahead_ns) > NODE_CLOCK_FLAGGED_NS;
+}
+
+static bool is_quarantined(const struct view *v, const struct view_node *n, int64_t now_ns)
+{
+	(void)v;
+	(void)now_ns;
+	return n->page->quarantine.count > 0;
+}
+
+static size_t count_nodes(const struct view *v, node_test *test, int64_t now_ns)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < v->node_count; i++)
+		count += test(v, v->nodes[i], now_ns);
+	return count;
+}
+
+/* key:[..]: the first nodes that pass, each as `write` has it. */
+static void write_nodes(struct jsonw *w, const char *key, const struct view *v, node_test *test,
+			int64_t now_ns, void (*write)(struct jsonw *w, const struct view_node *n))
+{
+	size_t left = EXAMPLES_MOST;
+
+	jsonw_key(w, key);
+	jsonw_array_open(w);
+	for (size_t i = 0; i < v->node_count && left; i++) {
+		if (!test(v, v->nodes[i], now_ns))
+			continue;
+		write(w, v->nodes[i]);
+		left--;
+	}
+	jsonw_array_close(w);
+}
+
+static void write_name(struct jsonw *w, const struct view_node *n)
+{
+	jsonw_string(w, n->name);
+}
+
+static void write_off(struct jsonw *w, const struct view_node *n)
+{
+	jsonw_object_open(w);
+	jsonw_key_string(w, "name", n->name);
+	jsonw_key_fixed(w, "skewSeconds", (double)n->page->clock_ahead_ns / NS_PER_SEC, 3);
+	jsonw_object_close(w);
+}
+
+static void write_quarantined(struct jsonw *w, const struct view_node *n)
+{
+	jsonw_object_open(w);
+	jsonw_key_string(w, "name", n->name);
+	write_count(w, "values", n->page->quarantine.count);
+	jsonw_key_string(w, "lastMessage", n->page->quarantine.message);
+	jsonw_object_close(w);
+}
+
+static void write_tiers(struct jsonw *w, const struct view *v, int64_t now_ns)
+{
+	size_t tiers[TIERS] = {0};
+
+	for (size_t i = 0; i < v->node_count; i++)
+		if (is_heard(v, v->nodes[i], now_ns) && !v->nodes[i]->page->foreign)
+			tiers[v->nodes[i]->page->tier]++;
+	jsonw_key(w, "tiers");
+	jsonw_object_open(w);
+	for (int tier = 0; tier < TIERS; tier++)
+		write_count(w, tier_names[tier], tiers[tier]);
+	jsonw_object_close(w);
+}
+
+struct node_sort {
+	const char *key;
+	node_test *test;
+};
+
+static void write_agents(struct jsonw *w, const struct view *v, int64_t now_ns)
+{
+	static const struct node_sort counted[] = {
+		{"fresh", is_fresh},	       {"late", is_late},
+		{"expired", is_expired},       {"none", is_agentless},
+		{"unknownToApi", is_stranger},
+	};
+	static const struct node_sort named[] = {
+		{"late", is_late},	{"expired", is_expired},
+		{"none", is_agentless}, {"unknownToApi", is_stranger},
+		{"T3", is_by_files},
+	};
+
+	jsonw_key(w, "agents");
+	jsonw_object_open(w);
+	write_count(w, "nodes",
+		    count_nodes(v, is_heard, now_ns) + count_nodes(v, is_agentless, now_ns));
+	for (size_t i = 0; i < sizeof(counted) / sizeof(counted[0]); i++)
+		write_count(w, counted[i].key, count_nodes(v, counted[i].test, now_ns));
+	write_tiers(w, v, now_ns);
+	jsonw_key(w, "examples");
+	jsonw_object_open(w);
+	for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++)
+		write_nodes(w, named[i].key, v, named[i].test, now_ns, write_name);
+	jsonw_object_close(w);
+	jsonw_object_close(w);
+}
+
+static void write_clock(struct jsonw *w, const struct view *v, int64_t now_ns)
+{
+	jsonw_key(w, "clock");
+	jsonw_object_open(w);
+	write_count(w, "flagged", count_nodes(v, is_off, now_ns));
+	write_nodes(w, "nodes", v, is_off, now_ns, write_off);
+	jsonw_object_close(w);
+}
+
+static void write_quarantine(struct jsonw *w, const struct view *v, int64_t now_ns)
+{
+	uint64_t values = 0;
+
+	for (size_t i = 0; i < v->node_count; i++)
+		values += v->nodes[i]->page->quarantine.count;
+	jsonw_key(w, "quarantine");
+	jsonw_object_open(w);
+	write_count(w, "values", values);
+	write_nodes(w, "nodes", v, is_quarantined, now_ns, write_quarantined);
+	jsonw_object_close(w);
+}
+
+/* --- the service -------------------------------------------------------------------------------------------------- */
+
+/* What agents send and what was refused of it. */
+static void write_frames(struct jsonw *w, const struct counters *c)
+{
+	static const struct {
+		const char *key;
+		enum frame_result result;
+	} shown[] = {
+		{"applied", FRAME_RESULT_applied},     {"refused", FRAME_RESULT_refused},
+		{"malformed", FRAME_RESULT_malformed}, {"version", FRAME_RESULT_version},
+		{"oversized", FRAME_RESULT_oversized}, {"unknownKey", FRAME_RESULT_unknown_key},
+		{"forged", FRAME_RESULT_forged},
+	};
+
+	jsonw_key(w, "frames");
+	jsonw_object_open(w);
+	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
+		write_count(w, shown[i].key, counter_get(&c->frames[shown[i].result]));
+	jsonw_object_close(w);
+}
+
+static void write_database(struct jsonw *w, const struct store_counters *c, int64_t now_ns)
+{
+	bool enabled = counter_get(&c->enabled);
+
+	jsonw_key(w, "database");
+	jsonw_object_open(w);
+	jsonw_key_string(w, "state", !enabled ? "none" : counter_get(&c->alarm) ? "failing" : "ok");
+	if (enabled) {
+		write_count(w, "saves", counter_get(&c->saves));
+		write_count(w, "failures", counter_get(&c->failures));
+		write_age(w, "lastSaveAgeSeconds", (int64_t)counter_get(&c->saved_ns), now_ns);
+		write_count(w, "bytes", counter_get(&c->bytes));
+		write_count(w, "setAside", counter_get(&c->aside));
+		write_count(w, "lostIntervals", counter_get(&c->lost_intervals));
+	}
+	jsonw_object_close(w);
+}
+
+static void write_view(struct jsonw *w, const struct view *v, int64_t now_ns)
+{
+	uint64_t pods = v->cluster ? v->cluster->tables[OBJECT_POD]->count : 0;
+
+	for (size_t i = 0; i < v->node_count; i++)
+		pods += v->nodes[i]->pod_count;
+	jsonw_key(w, "view");
+	jsonw_object_open(w);
+	write_count(w, "version", v->version);
+	write_age(w, "ageSeconds", v->time_ns, now_ns);
+	write_count(w, "nodes", v->node_count);
+	write_count(w, "pods", pods);
+	jsonw_object_close(w);
+}
+
+void api_status(const struct api_context *ctx, const struct api_request *rq,
+		struct api_response *rs)
+{
+	static const char *const none[] = {NULL};
+	const char *other = rq->query_other(rq, none);
+	int64_t now_ns = ctx->now_ns();
+	struct jsonw w;
+	struct view *v;
+
+	if (other) {
+		api_fail(rs, FAIL_BAD_REQUEST, other, "unknown parameter \"%s\"", other);
+		return;
+	}
+	v = view_slot_take(ctx->views);
+	rs->content_type = "application/json";
+	jsonw_init(&w, &rs->body);
+	jsonw_object_open(&w);
+	list_write_header(&w, "Status", now_ns);
+	jsonw_key_string(&w, "version", EVENKEEL_VERSION);
+	write_kubernetes(&w, ctx, v, now_ns);
+	write_agents(&w, v, now_ns);
+	write_clock(&w, v, now_ns);
+	write_quarantine(&w, v, now_ns);
+	write_frames(&w, ctx->counters);
+	write_database(&w, &ctx->counters->store, now_ns);
+	write_view(&w, v, now_ns);
+	jsonw_object_close(&w);
+	buf_add_char(&rs->body, '\n');
+	view_drop(v);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * evenkeel doctor: walks the chain from the server back to the agents by what /v1/status tells, and says what to do. A
+ * server that does not answer is the first finding and, since nothing can be known behind it, the last.
+ */
+#include "aggregator/cli/cli.h"
+#include "aggregator/cli/client.h"
+#include "aggregator/cli/doctor.h"
+#include "aggregator/cli/document.h"
+
+static const struct option_spec specs[] = {{0}};
+
+static int show(struct cli *cli, const struct doctor *d, bool reached)
+{
+	enum doctor_verdict verdict = doctor_verdict_of(d);
+
+	if (cli->options->output == OUTPUT_JSON)
+		doctor_print_json(d, &cli->out);
+	else
+		doctor_print(d, cli->color, &cli->out);
+	if (!reached)
+		return CLI_ERROR;
+	if (verdict == DOCTOR_FAIL || (verdict == DOCTOR_WARN && cli->options->strict))
+		return CLI_REFUSED;
+	return CLI_OK;
+}
+
+static int run(struct cli *cli)
+{
+	struct reason why = {""};
+	struct buf body = BUF_INIT;
+	struct doctor d;
+	cJSON *status = NULL;
+	int code;
+
+	doctor_init(&d);
+	if (client_get(cli->client, "/v1/status", &body, &why) == 0) {
+		status = cJSON_ParseWithLength(body.data ? body.data : "", body.len);
+		if (!document_at(status, "view"))
+			reason_set(&why, "the answer is no Status object; is that an "
+					 "evenkeel-aggregator?");
+	}
+	if (why.text[0]) {
+		doctor_add(&d, DOCTOR_FAIL, "server",
+			   "In a cluster, kubectl port-forward to the aggregator brings it here.",
+			   "%s", why.text);
+	} else {
+		doctor_add(&d, DOCTOR_OK, "server", NULL, "%s answers", client_server(cli->client));
+		doctor_examine(&d, status);
+	}
+	code = show(cli, &d, !why.text[0]);
+	cJSON_Delete(status);
+	doctor_fini(&d);
+	buf_fini(&body);
+	return code;
+}
+
+const struct command command_doctor = {
+	.name = "doctor",
+	.usage = "",
+	.summary = "Check the whole chain and say what to do",
+	.details =
+		"Checks the whole chain: the server, the Kubernetes API and what it lets the "
+		"server "
+		"see, the agents, their clocks and what they send, and the database. Each line "
+		"begins with ok, warn (answers say less than they could) or fail (they are wrong "
+		"or missing), and what to do stands below it. Exit status: 0, 3 when something "
+		"fails (with --strict, warns), 1 when no server answers.",
+	.specs = specs,
+	.run = run,
+};

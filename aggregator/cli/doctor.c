@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A finding fails when answers are wrong or missing because of it, and warns when they are less than they could be. The
+ * server says what is; what that means and what to do about it is said here, in one place.
+ */
+#include "aggregator/cli/doctor.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/cli/document.h"
+#include "shared/jsonw.h"
+#include "shared/mem.h"
+#include "shared/units.h"
+
+enum { NAMES_SHOWN = 5 };
+
+#define VIEW_LATE_SECONDS 30 /* one is published every 10 s even when nothing happens */
+#define SAVE_LATE_SECONDS 300 /* once a minute */
+
+static const char *const verdict_names[] = {
+	[DOCTOR_OK] = "ok",
+	[DOCTOR_WARN] = "warn",
+	[DOCTOR_FAIL] = "fail",
+};
+
+void doctor_init(struct doctor *d)
+{
+	*d = (struct doctor){0};
+}
+
+void doctor_fini(struct doctor *d)
+{
+	for (size_t i = 0; i < d->count; i++) {
+		free(d->checks[i].detail);
+		free(d->checks[i].advice);
+	}
+	free(d->checks);
+}
+
+void doctor_add(struct doctor *d, enum doctor_verdict verdict, const char *what, const char *advice,
+		const char *format, ...)
+{
+	char detail[1024];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(detail, sizeof(detail), format, args);
+	va_end(args);
+	if (d->count == d->room) {
+		d->room = 2 * d->room + 8;
+		d->checks = mem_realloc(d->checks, d->room * sizeof(*d->checks));
+	}
+	d->checks[d->count++] = (struct doctor_check){
+		.verdict = verdict,
+		.what = what,
+		.detail = mem_strdup(detail),
+		.advice = advice ? mem_strdup(advice) : NULL,
+	};
+}
+
+enum doctor_verdict doctor_verdict_of(const struct doctor *d)
+{
+	enum doctor_verdict worst = DOCTOR_OK;
+
+	for (size_t i = 0; i < d->count; i++)
+		if (d->checks[i].verdict > worst)
+			worst = d->checks[i].verdict;
+	return worst;
+}
+
+/* --- reading the status ------------------------------------------------------------------------------------------- */
+
+/* 0 where it is absent. */
+static double count_at(const cJSON *status, const char *path)
+{
+	double count = document_number(status, path);
+
+	return count > 0 ? count : 0;
+}
+
+/* "a, b and 3 more": the first of `total` nodes, by what is in the array: names, or objects with a name. */
+static char *list_names(const cJSON *names, double total)
+{
+	struct buf text = BUF_INIT;
+	double shown = 0;
+
+	for (const cJSON *item = document_first(names); item && shown < NAMES_SHOWN;
+	     item = item->next) {
+		const char *name =
+			cJSON_IsString(item) ? item->valuestring : document_text(item, "name");
+
+		if (!name)
+			continue;
+		buf_printf(&text, "%s%s", shown > 0 ? ", " : "", name);
+		shown++;
+	}
+	if (total > shown && shown > 0)
+		buf_printf(&text, " and %.0f more", total - shown);
+	return buf_take(&text, NULL);
+}
+
+static const char *plural(double count)
+{
+	return count == 1 ? "" : "s";
+}
+
+/* --- the checks, in the order of the data's way ------------------------------------------------------------------- */
+
+static void examine_server(struct doctor *d, const cJSON *status)
+{
+	const char *version = document_text(status, "version");
+	double age = document_number(status, "view.ageSeconds");
+	char text[UNITS_LEN];
+
+	if (version && strcmp(version, EVENKEEL_VERSION) != 0)
+		doctor_add(d, DOCTOR_WARN, "version",
+			   "Use the same version for both, or some answers are not understood.",
+			   "the server is %s, this program %s", version, EVENKEEL_VERSION);
+	if (!(document_number(status, "view.version") > 0)) {
+		doctor_add(d, DOCTOR_WARN, "view",
+			   "Nothing was heard since the start: go by what is said of agents below.",
+			   "no state has been published yet");
+		return;
+	}
+	units_age(age, text);
+	if (age > VIEW_LATE_SECONDS)
+		doctor_add(d, DOCTOR_FAIL, "view",
+			   "The aggregator's loop is stuck or starved: look at its log and its "
+			   "CPU limit.",
+			   "what is answered was published %s ago, and should be once in 10s",
+			   text);
+	else
+		doctor_add(d, DOCTOR_OK, "view", NULL, "published %s ago: %.0f nodes, %.0f pods",
+			   isnan(age) ? "0s" : text, count_at(status, "view.nodes"),
+			   count_at(status, "view.pods"));
+}
+
+static void examine_freshness(struct doctor *d, const cJSON *status)
+{
+	double nodes = count_at(status, "agents.nodes"), fresh = count_at(status, "agents.fresh");
+
+	if (nodes == 0)
+		doctor_add(d, DOCTOR_FAIL, "agents",
+			   "Start evenkeel-agent on every node, with --aggregator tcp://HOST:2021 "
+			   "and the aggregator's key as --key-file.",
+			   "no node is known");
+	else if (fresh == 0)
+		doctor_add(d, DOCTOR_FAIL, "agents",
+			   "Do agents run, reach the ingest port (2021), and have the "
+			   "aggregator's key? Their logs say what fails.",
+			   "none of %.0f node%s is heard", nodes, plural(nodes));
+	else
+		doctor_add(d, DOCTOR_OK, "agents", NULL, "%.0f of %.0f node%s heard within 30s",
+			   fresh, nodes, nodes == 1 ? " is" : "s are");
+}
+
+static void examine_agents(struct doctor *d, const cJSON *status)
+{
+	static const struct {
+		const char *count, *examples;
+		enum doctor_verdict verdict;
+		const char *says, *advice;
+	} sorts[] = {
+		{"agents.late", "agents.examples.late", DOCTOR_WARN, "not heard for more than 30s",
+		 "If it lasts: is the node busy, or its network cut? Sigma is widened meanwhile."},
+		{"agents.expired", "agents.examples.expired", DOCTOR_FAIL,
+		 "not heard for more than 5m",
+		 "Their agents stopped, or the nodes are gone. They take no new pods by score."},
+		{"agents.none", "agents.examples.none", DOCTOR_WARN, "never heard",
+		 "Does the agent's DaemonSet tolerate their taints, and does its pod run there? "
+		 "They "
+		 "count as full until then."},
+		{"agents.unknownToApi", "agents.examples.unknownToApi", DOCTOR_WARN,
+		 "heard, but unknown to the API",
+		 "Give their agents --node-name as the Node object has it (spec.nodeName)."},
+		{"agents.tiers.T3", "agents.examples.T3", DOCTOR_WARN,
+		 "sampled from cgroup files, once a second",
+		 "Their agents may not use BPF: give them CAP_BPF and CAP_PERFMON, see their "
+		 "logs."},
+	};
+
+	examine_freshness(d, status);
+	for (size_t i = 0; i < sizeof(sorts) / sizeof(sorts[0]); i++) {
+		double count = count_at(status, sorts[i].count);
+		char *names;
+
+		if (count == 0)
+			continue;
+		names = list_names(document_at(status, sorts[i].examples), count);
+		doctor_add(d, sorts[i].verdict, "agents", sorts[i].advice, "%.0f node%s %s%s%s",
+			   count, plural(count), sorts[i].says, names[0] ? ": " : "", names);
+		free(names);
+	}
+}
+
+static void examine_frames(struct doctor *d, const cJSON *status)
+{
+	static const struct {
+		const char *path, *says, *advice;
+	} sorts[] = {
+		{"frames.unknownKey", "sealed with a key that is not known here",
+		 "Give agents and aggregator the same --key-file; a directory of keys takes old "
+		 "and new ones."},
+		{"frames.forged", "that did not open with the key they name",
+		 "Somebody sends what no agent sealed, or a key file was changed in place."},
+		{"frames.version", "of another version of the format",
+		 "Update agents and aggregator to the same version."},
+		{"frames.malformed", "that are no frames",
+		 "Something else talks to the ingest port: does a probe or a scanner?"},
+		{"frames.oversized", "that are too large",
+		 "Too many workloads on one node, see its agent's log."},
+		{"frames.refused", "refused", "The aggregator's log names node and reason."},
+	};
+	bool applied = count_at(status, "frames.applied") > 0;
+	size_t found = 0;
+
+	for (size_t i = 0; i < sizeof(sorts) / sizeof(sorts[0]); i++) {
+		double count = count_at(status, sorts[i].path);
+
+		if (count == 0)
+			continue;
+		doctor_add(d, applied ? DOCTOR_WARN : DOCTOR_FAIL, "frames", sorts[i].advice,
+			   "%.0f %s, since the start", count, sorts[i].says);
+		found++;
+	}
+	if (!found && applied)
+		doctor_add(d, DOCTOR_OK, "frames", NULL, "all that agents sent could be read");
+}
+
+static void examine_clocks(struct doctor *d, const cJSON *status)
+{
+	double flagged = count_at(status, "clock.flagged");
+	const cJSON *first = document_first(document_at(status, "clock.nodes"));
+	double skew = document_number(first, "skewSeconds");
+	char *names, text[UNITS_LEN];
+
+	if (flagged == 0) {
+		doctor_add(d, DOCTOR_OK, "clocks", NULL, "all within 30s of the aggregator's");
+		return;
+	}
+	units_age(fabs(skew), text);
+	names = list_names(document_at(status, "clock.nodes"), flagged);
+	doctor_add(d, DOCTOR_WARN, "clocks",
+		   "Their times are corrected here; set their clocks right (NTP) all the same.",
+		   "%.0f node%s off by more than 30s: %s; the first is %s %s", flagged,
+		   plural(flagged), names, text, skew < 0 ? "behind" : "ahead");
+	free(names);
+}
+
+static void examine_values(struct doctor *d, const cJSON *status)
+{
+	double values = count_at(status, "quarantine.values");
+	const cJSON *first = document_first(document_at(status, "quarantine.nodes"));
+	const char *node = document_text(first, "name"),
+		   *message = document_text(first, "lastMessage");
+
+	if (values == 0) {
+		doctor_add(d, DOCTOR_OK, "values", NULL, "none had to be left out");
+		return;
+	}
+	doctor_add(d, DOCTOR_WARN, "values",
+		   "They are left out of all answers. Many of them mean a kernel or a machine that "
+		   "lies: evenkeel nodes -o json has the last of each node.",
+		   "%.0f could not be and were left out; %s: %s", values, node ? node : "?",
+		   message ? message : "?");
+}
+
+static void examine_database(struct doctor *d, const cJSON *status)
+{
+	const char *state = document_text(status, "database.state");
+	double age = document_number(status, "database.lastSaveAgeSeconds"),
+	       aside = count_at(status, "database.setAside");
+	char text[UNITS_LEN];
+
+	units_age(age, text);
+	if (state && strcmp(state, "failing") == 0)
+		doctor_add(d, DOCTOR_FAIL, "database",
+			   "Is the state directory full, read-only or another's? The log says why. "
+			   "A restart now would lose what the agents' rings do not have.",
+			   "node windows are not being saved");
+	else if (age > SAVE_LATE_SECONDS)
+		doctor_add(d, DOCTOR_WARN, "database", "Is its disk slow? See the log.",
+			   "saved %s ago, and should be once a minute", text);
+	else if (state && strcmp(state, "ok") == 0)
+		doctor_add(d, DOCTOR_OK, "database", NULL, "%s%s%s",
+			   isnan(age) ? "nothing to save yet" : "saved ", isnan(age) ? "" : text,
+			   isnan(age) ? "" : " ago");
+	else
+		doctor_add(d, DOCTOR_OK, "database", NULL,
+			   "none: after a restart windows come back from the agents' rings "
+			   "(--state-dir keeps them here, too)");
+	if (aside > 0)
+		doctor_add(d, DOCTOR_WARN, "database",
+			   "They are in the state directory: keep or delete them.",
+			   "%.0f damaged or newer database%s set aside", aside,
+			   aside == 1 ? " was" : "s were");
+}
+
+void doctor_examine(struct doctor *d, const cJSON *status)
+{
+	examine_server(d, status);
+	doctor_examine_kubernetes(d, status);
+	examine_agents(d, status);
+	examine_frames(d, status);
+	examine_clocks(d, status);
+	examine_values(d, status);
+	examine_database(d, status);
+}
+
+/* --- showing ------------------------------------------------------------------------------------------------------- */
+
+/* Text from a server may hold anything; a terminal must not be told to do it. */
+static void add_clean(struct buf *out, const char *text)
+{
+	for (; *text; text++)
+		buf_add_char(out, (unsigned char)*text < ' ' || *text == 127 ? '?' : *text);
+}
+
+void doctor_print(const struct doctor *d, bool color, struct buf *out)
+{
+	static const char *const paints[] = {"\033[32m", "\033[33m", "\033[31m"};
+
+	for (size_t i = 0; i < d->count; i++) {
+		const struct doctor_check *c = &d->checks[i];
+
+		buf_printf(out, "%s%s%s%*s", color ? paints[c->verdict] : "",
+			   verdict_names[c->verdict], color ? "\033[0m" : "",
+			   6 - (int)strlen(verdict_names[c->verdict]), "");
+		add_clean(out, c->what);
+		buf_add_str(out, ": ");
+		add_clean(out, c->detail);
+		buf_add_char(out, '\n');
+		if (!c->advice)
+			continue;
+		buf_add_str(out, "      ");
+		add_clean(out, c->advice);
+		buf_add_char(out, '\n');
+	}
+}
+
+void doctor_print_json(const struct doctor *d, struct buf *out)
+{
+	struct jsonw w;
+
+	jsonw_init(&w, out);
+	jsonw_object_open(&w);
+	jsonw_key_string(&w, "apiVersion", "evenkeel.io/v1");
+	jsonw_key_string(&w, "kind", "Diagnosis");
+	jsonw_key_string(&w, "verdict", verdict_names[doctor_verdict_of(d)]);
+	jsonw_key(&w, "checks");
+	jsonw_array_open(&w);
+	for (size_t i = 0; i < d->count; i++) {
+		const struct doctor_check *c = &d->checks[i];
+
+		jsonw_object_open(&w);
+		jsonw_key_string(&w, "verdict", verdict_names[c->verdict]);
+		jsonw_key_string(&w, "what", c->what);
+		jsonw_key_string(&w, "detail", c->detail);
+		if (c->advice)
+			jsonw_key_string(&w, "advice", c->advice);
+		jsonw_object_close(&w);
+	}
+	jsonw_array_close(&w);
+	jsonw_object_close(&w);
+	buf_add_char(out, '\n');
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What evenkeel doctor finds: checks of a Status object, each with a verdict and, where one helps, an advice. */
+#ifndef EVENKEEL_AGGREGATOR_CLI_DOCTOR_H
+#define EVENKEEL_AGGREGATOR_CLI_DOCTOR_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "shared/buf.h"
+
+enum doctor_verdict { DOCTOR_OK, DOCTOR_WARN, DOCTOR_FAIL };
+
+struct doctor_check {
+	enum doctor_verdict verdict;
+	const char *what; /* borrowed: a word */
+	char *detail, *advice; /* owned; advice NULL: none needed */
+};
+
+struct doctor {
+	size_t count, room;
+	struct doctor_check *checks; /* owned */
+};
+
+void doctor_init(struct doctor *d);
+void doctor_fini(struct doctor *d);
+/* what is borrowed, advice copied (NULL: none); the rest is the detail. */
+void doctor_add(struct doctor *d, enum doctor_verdict verdict, const char *what, const char *advice,
+		const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* Checks all that the answer of /v1/status tells. */
+void doctor_examine(struct doctor *d, const cJSON *status);
+/* How it fares with the API, resource by resource; a part of doctor_examine(). */
+void doctor_examine_kubernetes(struct doctor *d, const cJSON *status);
+/* The worst of all. */
+enum doctor_verdict doctor_verdict_of(const struct doctor *d);
+/* "ok    what: detail", and advice indented below it. */
+void doctor_print(const struct doctor *d, bool color, struct buf *out);
+/* {"apiVersion","kind":"Diagnosis","verdict","checks":[{"verdict","what","detail","advice"}]} */
+void doctor_print_json(const struct doctor *d, struct buf *out);
+
+#endif

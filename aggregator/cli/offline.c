@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The aggregator's own handlers answer (aggregator/api), so every command shows offline what it would have shown online at
+ * the snapshot's moment, byte for byte. Time stands still: "now" is that moment. A file is read whole, up to FILE_MOST.
+ */
+#include "aggregator/cli/offline.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/api/api.h"
+#include "shared/file.h"
+#include "shared/mem.h"
+
+#define FILE_MOST ((size_t)2 << 30)
+
+enum { PARAMETERS_MOST = 16 };
+
+struct offline {
+	struct api_context ctx;
+	struct counters counters;
+	struct snapshot *snapshot; /* owned */
+	char *name; /* owned */
+	bool has_usage;
+};
+
+/* The API asks for the time without saying which. */
+static int64_t moment_ns;
+
+static int64_t now_ns(void)
+{
+	return moment_ns;
+}
+
+/* --- files ------------------------------------------------------------------------------------------------------ */
+
+typedef int add_text(struct snapshot *s, const char *name, const char *text, size_t len,
+		     struct reason *reason);
+
+static int read_file(struct snapshot *s, const char *path, add_text *add, struct reason *reason)
+{
+	struct buf text = BUF_INIT;
+	int rc = file_read(path, FILE_MOST, &text, reason);
+
+	if (!rc)
+		rc = add(s, file_name(path), text.data, text.len, reason);
+	buf_fini(&text);
+	return rc;
+}
+
+static char *join_names(const struct option_list *files)
+{
+	struct buf name = BUF_INIT;
+
+	for (size_t i = 0; i < files->count; i++)
+		buf_printf(&name, "%s%s", i ? ", " : "", file_name(files->items[i]));
+	return buf_take(&name, NULL);
+}
+
+static bool is_any_measured(const struct view *v)
+{
+	for (size_t i = 0; i < v->node_count; i++)
+		if (v->nodes[i]->page->end_ns)
+			return true;
+	return false;
+}
+
+int offline_open(struct offline **out, const struct option_list *files, const char *usage,
+		 struct reason *reason)
+{
+	struct offline *o = mem_zalloc(1, sizeof(*o));
+	struct view *v;
+	int rc = 0;
+
+	o->name = join_names(files);
+	o->snapshot = snapshot_new();
+	o->ctx = (struct api_context){
+		.views = view_slot_new(),
+		.counters = &o->counters,
+		.now_ns = now_ns,
+		.watcher_smoothed = 1,
+	};
+	for (size_t i = 0; i < files->count && !rc; i++)
+		rc = read_file(o->snapshot, files->items[i], snapshot_add, reason);
+	if (!rc && usage)
+		rc = read_file(o->snapshot, usage, snapshot_add_usage, reason);
+	if (!rc)
+		rc = snapshot_view(o->snapshot, &v, &moment_ns, reason);
+	if (rc) {
+		offline_close(o);
+		return rc;
+	}
+	o->has_usage = is_any_measured(v);
+	o->ctx.kubernetes_mode = v->cluster ? "snapshot" : NULL;
+	view_slot_publish(o->ctx.views, v);
+	*out = o;
+	return 0;
+}
+
+void offline_close(struct offline *o)
+{
+	if (!o)
+		return;
+	view_slot_free(o->ctx.views);
+	snapshot_free(o->snapshot);
+	free(o->name);
+	free(o);
+}
+
+const char *offline_name(const struct offline *o)
+{
+	return o->name;
+}
+
+const struct snapshot_notes *offline_notes(const struct offline *o)
+{
+	return snapshot_notes(o->snapshot);
+}
+
+bool offline_has_usage(const struct offline *o)
+{
+	return o->has_usage;
+}
+
+/* --- requests --------------------------------------------------------------------------------------------------- */
+
+/* The query of a request, split and unescaped in place. */
+struct parameters {
+	size_t count;
+	const char *names[PARAMETERS_MOST], *values[PARAMETERS_MOST];
+};
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* "%2F" is a slash; what is no escape stays. */
+static void unescape(char *text)
+{
+	char *to = text;
+
+	for (; *text; text++) {
+		int high = *text == '%' ? hex_digit(text[1]) : -1;
+		int low = high >= 0 ? hex_digit(text[2]) : -1;
+
+		if (low >= 0 && high + low > 0) {
+			*to++ = (char)(high << 4 | low);
+			text += 2;
+		} else {
+			*to++ = *text;
+		}
+	}
+	*to = '\0';
+}
+
+static void split_query(char *text, struct parameters *p)
+{
+	char *save, *part;
+
+	for (part = strtok_r(text, "&", &save); part && p->count < PARAMETERS_MOST;
+	     part = strtok_r(NULL, "&", &save)) {
+		char *value = strchr(part, '=');
+
+		if (value)
+			*value++ = '\0';
+		else
+			value = part + strlen(part);
+		unescape(part);
+		unescape(value);
+		p->names[p->count] = part;
+		p->values[p->count++] = value;
+	}
+}
+
+static const char *query(const struct api_request *rq, const char *name)
+{
+	const struct parameters *p = rq->connection;
+
+	for (size_t i = 0; i < p->count; i++)
+		if (strcmp(p->names[i], name) == 0)
+			return p->values[i];
+	return NULL;
+}
+
+static const char *query_other(const struct api_request *rq, const char *const *known)
+{
+	const struct parameters *p = rq->connection;
+
+	for (size_t i = 0; i < p->count; i++) {
+		const char *const *k = known;
+
+		while (*k && strcmp(*k, p->names[i]) != 0)
+			k++;
+		if (!*k)
+			return p->names[i];
+	}
+	return NULL;
+}
+
+/* The body, however the answer has it. */
+static void take_answer(struct api_response *rs, struct buf *out)
+{
+	if (rs->stream) {
+		while (rs->stream->next(rs->stream, out))
+			;
+		rs->stream->free(rs->stream);
+	} else if (rs->shared) {
+		buf_add(out, rs->shared->data, rs->shared->len);
+		shared_body_drop(rs->shared);
+	} else if (rs->body.len) {
+		buf_add(out, rs->body.data, rs->body.len);
+	}
+	buf_fini(&rs->body);
+}
+
+int offline_request(struct offline *o, const char *method, const char *target, const char *body,
+		    size_t body_len, struct buf *out)
+{
+	char *path = mem_strdup(target), *mark = strchr(path, '?');
+	struct parameters parameters = {.count = 0};
+	struct api_response rs = {.status = 200};
+	const struct api_request rq = {
+		.method = method,
+		.path = path,
+		.body = body,
+		.body_len = body_len,
+		.query = query,
+		.query_other = query_other,
+		.connection = &parameters,
+	};
+
+	if (mark) {
+		*mark = '\0';
+		split_query(mark + 1, &parameters);
+	}
+	unescape(path);
+	api_route(&o->ctx, &rq, &rs);
+	take_answer(&rs, out);
+	free(path);
+	return rs.status;
+}

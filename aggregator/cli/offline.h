@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The API over files instead of a server: what --snapshot and --usage name is read, and requests are answered from it. */
+#ifndef EVENKEEL_AGGREGATOR_CLI_OFFLINE_H
+#define EVENKEEL_AGGREGATOR_CLI_OFFLINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "aggregator/api/snapshot.h"
+#include "shared/buf.h"
+#include "shared/options.h"
+#include "shared/reason.h"
+
+struct offline;
+
+/*
+ * Reads the files; "-" is standard input. usage may be NULL. -EINVAL with the reason. There is one at a time, since its
+ * moment is the process's clock for the API.
+ */
+int offline_open(struct offline **o, const struct option_list *files, const char *usage,
+		 struct reason *reason);
+void offline_close(struct offline *o); /* NULL is allowed */
+/* The files, for messages: "a.json, b.json". */
+const char *offline_name(const struct offline *o);
+/* What was left out of them. */
+const struct snapshot_notes *offline_notes(const struct offline *o);
+/* Whether anything was measured at all. */
+bool offline_has_usage(const struct offline *o);
+/*
+ * Answers as the aggregator would: the HTTP status, with the body appended. target is a path with a query, escaped as in
+ * a URL.
+ */
+int offline_request(struct offline *o, const char *method, const char *target, const char *body,
+		    size_t body_len, struct buf *out);
+
+#endif

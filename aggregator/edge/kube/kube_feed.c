@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ *	transfer --bytes--> splitter --object--> cJSON --> object_read() --> outbox
+ *	    ^                  |
+ *	    +-- path --- reflector <-- opened, page, change, bookmark, ended, fault
+ *
+ * An object that cannot be read is passed over, counted and named, whichever way it came: in a list it is as if it were not
+ * there, in an event what was known of it stays. Its version counts all the same, or the watch would go back to it for ever.
+ */
+#include "aggregator/edge/kube/kube_feed.h"
+
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/clock.h"
+#include "shared/log.h"
+#include "shared/mem.h"
+
+static void step(struct feed *f, struct reflector_event *e);
+
+static enum object_kind kind_of(const struct feed *f)
+{
+	return f->reflector.kind;
+}
+
+/* --- telling ------------------------------------------------------------------------------------------------------ */
+
+static void tell_source(struct feed *f, int64_t now_ns)
+{
+	struct model_source *source = mem_alloc(sizeof(*source));
+
+	*source = f->reflector.source;
+	kube_outbox_add(f->outbox, KUBE_SOURCE, kind_of(f), 0)->source = source;
+	f->told_ns = now_ns;
+	f->untold = false;
+}
+
+static void note_skipped(struct feed *f, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* The log has the first of a kind; /metrics counts them, and the source names the newest. */
+static void note_skipped(struct feed *f, const char *format, ...)
+{
+	struct model_source *source = &f->reflector.source;
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(source->skipped_last, sizeof(source->skipped_last), format, args);
+	va_end(args);
+	/* One line of the log, whatever somebody's name is. */
+	for (char *c = source->skipped_last; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 127)
+			*c = ' ';
+	f->untold = true;
+	if (!f->skip_logged)
+		log_warn("passed over %s", source->skipped_last);
+	f->skip_logged = true;
+}
+
+static void skip(struct feed *f, const char *what, const char *field, const char *why)
+{
+	f->reflector.source.skipped++;
+	atomic_fetch_add_explicit(&f->stats->skipped, 1, memory_order_relaxed);
+	note_skipped(f, "%s %s: %s%s%s", object_kind_name(kind_of(f)), what, field,
+		     *field ? ": " : "", why);
+}
+
+static void note_too_large(struct feed *f)
+{
+	struct model_source *source = &f->reflector.source;
+
+	if (!f->splitter.too_large)
+		return;
+	source->too_large += f->splitter.too_large;
+	atomic_fetch_add_explicit(&f->stats->refused_too_large, f->splitter.too_large,
+				  memory_order_relaxed);
+	f->splitter.too_large = 0;
+	note_skipped(f, "%s: an object of %d MiB or more", object_kind_name(kind_of(f)),
+		     SPLITTER_OBJECT_MAX >> 20);
+}
+
+/* --- objects ------------------------------------------------------------------------------------------------------ */
+
+static const char *get_string(const cJSON *json, const char *name)
+{
+	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, name));
+
+	return text ? text : "";
+}
+
+/* Items of a list do not say what they are; the list does. */
+static void add_type(struct feed *f, cJSON *json)
+{
+	if (!cJSON_GetObjectItemCaseSensitive(json, "apiVersion"))
+		cJSON_AddItemToObjectCS(json, "apiVersion",
+					cJSON_CreateStringReference(
+						f->reflector.source.api_version));
+	if (!cJSON_GetObjectItemCaseSensitive(json, "kind"))
+		cJSON_AddItemToObjectCS(json, "kind",
+					cJSON_CreateStringReference(object_kind_name(kind_of(f))));
+}
+
+static void put(struct feed *f, cJSON *json, size_t len)
+{
+	char field[OBJECT_FIELD_MAX] = "";
+	char name[128];
+	const cJSON *metadata;
+	struct object *object;
+	struct reason why;
+
+	add_type(f, json);
+	if (object_read(kind_of(f), json, &object, field, &why) == 0) {
+		kube_outbox_add(f->outbox, KUBE_PUT, kind_of(f), len)->object = object;
+		return;
+	}
+	metadata = cJSON_GetObjectItemCaseSensitive(json, "metadata");
+	snprintf(name, sizeof(name), "%s%s%s", get_string(metadata, "namespace"),
+		 object_kind_namespaced(kind_of(f)) ? "/" : "", get_string(metadata, "name"));
+	skip(f, name, field, why.text);
+}
+
+static void remove_named(struct feed *f, const cJSON *json)
+{
+	const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(json, "metadata");
+	const char *name = get_string(metadata, "name");
+	struct kube_change *c;
+
+	if (!*name) {
+		skip(f, "that was deleted", "metadata.name", "is missing");
+		return;
+	}
+	c = kube_outbox_add(f->outbox, KUBE_REMOVE, kind_of(f), 0);
+	c->namespace = mem_strdup(get_string(metadata, "namespace"));
+	c->name = mem_strdup(name);
+}
+
+static void on_item(void *ctx, const char *text, size_t len)
+{
+	struct feed *f = ctx;
+	cJSON *json = kube_json_begin(f->json, text, len);
+
+	if (cJSON_IsObject(json))
+		put(f, json, len);
+	else
+		skip(f, "of a list", "", "no JSON object");
+	kube_json_end(f->json);
+}
+
+/* --- events of a watch -------------------------------------------------------------------------------------------- */
+
+static void note_news(struct feed *f, enum reflector_event_type type, const cJSON *object)
+{
+	const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(object, "metadata");
+	struct reflector_event e = {.type = type,
+				    .version = get_string(metadata, "resourceVersion")};
+
+	f->reflector.source.events++;
+	atomic_fetch_add_explicit(&f->stats->events, 1, memory_order_relaxed);
+	f->untold = true;
+	step(f, &e);
+}
+
+static void on_event(struct feed *f, const char *type, cJSON *object, size_t len)
+{
+	if (strcmp(type, "ADDED") == 0 || strcmp(type, "MODIFIED") == 0) {
+		put(f, object, len);
+		note_news(f, REFLECTOR_CHANGE, object);
+	} else if (strcmp(type, "DELETED") == 0) {
+		remove_named(f, object);
+		note_news(f, REFLECTOR_CHANGE, object);
+	} else if (strcmp(type, "BOOKMARK") == 0) {
+		note_news(f, REFLECTOR_BOOKMARK, object);
+	} else if (strcmp(type, "ERROR") == 0) {
+		kube_status_set(&f->fault, 400, "");
+		kube_status_read(&f->fault, object);
+		f->faulted = true;
+	} else {
+		skip(f, "event", "type", "unknown");
+	}
+}
+
+static void on_line(void *ctx, const char *text, size_t len)
+{
+	struct feed *f = ctx;
+	cJSON *json, *object;
+
+	if (f->faulted)
+		return;
+	json = kube_json_begin(f->json, text, len);
+	object = cJSON_GetObjectItemCaseSensitive(json, "object");
+	if (cJSON_IsObject(object))
+		on_event(f, get_string(json, "type"), object, len);
+	else
+		skip(f, "event", "", "no JSON object");
+	kube_json_end(f->json);
+}
+
+/* --- transfers ---------------------------------------------------------------------------------------------------- */
+
+static bool is_list(const struct feed *f)
+{
+	return f->reflector.state == REFLECTOR_LISTING;
+}
+
+static void on_open(void *ctx)
+{
+	struct feed *f = ctx;
+	struct reflector_event e = {.type = REFLECTOR_OPENED};
+
+	splitter_fini(&f->splitter);
+	splitter_init(&f->splitter, is_list(f) ? SPLITTER_LIST : SPLITTER_LINES,
+		      is_list(f) ? on_item : on_line, f);
+	f->faulted = false;
+	step(f, &e);
+}
+
+static void set_fault(struct feed *f, const struct reason *why)
+{
+	kube_status_set(&f->fault, 0, why->text);
+	f->faulted = true;
+}
+
+static bool on_data(void *ctx, const char *data, size_t len)
+{
+	struct feed *f = ctx;
+	struct reason why;
+
+	f->reflector.source.bytes += len;
+	atomic_fetch_add_explicit(&f->stats->bytes, len, memory_order_relaxed);
+	if (splitter_feed(&f->splitter, data, len, &why))
+		set_fault(f, &why);
+	note_too_large(f);
+	return !f->faulted && !kube_outbox_is_closed(f->outbox);
+}
+
+/* What else answers 200 with items must not be taken for the kind, and so empty the model. */
+static void check_list(struct feed *f)
+{
+	const char *kind = f->splitter.kind ? f->splitter.kind : "nothing";
+	const char *want = object_kind_name(kind_of(f));
+	struct reason why;
+
+	if (splitter_end(&f->splitter, &why)) {
+		set_fault(f, &why);
+	} else if (strncmp(kind, want, strlen(want)) != 0 ||
+		   strcmp(kind + strlen(want), "List") != 0) {
+		reason_set(&why, "a list of %s was asked for, and %.64s came", want, kind);
+		set_fault(f, &why);
+	}
+}
+
+static void on_end(void *ctx, const struct kube_status *status)
+{
+	struct feed *f = ctx;
+	struct reflector_event e = {.type = is_list(f) ? REFLECTOR_PAGE : REFLECTOR_ENDED};
+
+	if (kube_outbox_is_closed(f->outbox))
+		return;
+	if (!status && !f->faulted && is_list(f))
+		check_list(f);
+	if (!status && f->faulted)
+		status = &f->fault;
+	if (status) {
+		e.type = REFLECTOR_FAULT;
+		e.status = status;
+	}
+	e.version = f->splitter.resource_version;
+	e.continue_token = f->splitter.continue_token;
+	step(f, &e);
+}
+
+static const struct transfer_hooks hooks = {on_open, on_data, on_end};
+
+static void request(struct feed *f, int64_t now_ns)
+{
+	const struct reflector *r = &f->reflector;
+	struct buf path = BUF_INIT;
+	struct transfer_request rq = {.gzip = is_list(f)};
+
+	reflector_path(r, &path);
+	rq.path = path.data;
+	if (is_list(f))
+		rq.silence_s = r->timing->list_silence_s;
+	else
+		rq.total_ms = (long)(r->watch_s * 1000L + r->timing->watch_grace_ns / NS_PER_MS);
+	transfer_start(&f->transfer, &rq, now_ns);
+	buf_fini(&path);
+}
+
+/* --- the reflector's orders --------------------------------------------------------------------------------------- */
+
+static void copy_counters(struct feed *f)
+{
+	const struct model_source *s = &f->reflector.source;
+
+	atomic_store_explicit(&f->stats->relists, s->relists, memory_order_relaxed);
+	atomic_store_explicit(&f->stats->watch_errors, s->watch_errors, memory_order_relaxed);
+}
+
+static void step(struct feed *f, struct reflector_event *e)
+{
+	struct reflector_update u;
+
+	e->now_ns = clock_mono_ns();
+	e->wall_ns = clock_wall_ns();
+	u = reflector_step(&f->reflector, e);
+	if (u.replace_begin)
+		kube_outbox_add(f->outbox, KUBE_REPLACE_BEGIN, kind_of(f), 0);
+	if (u.replace_end)
+		kube_outbox_add(f->outbox, KUBE_REPLACE_END, kind_of(f), 0);
+	if (u.clear)
+		kube_outbox_add(f->outbox, KUBE_CLEAR, kind_of(f), 0);
+	if (e->type == REFLECTOR_FAULT || u.replace_end) {
+		copy_counters(f);
+		f->untold = true;
+	}
+	if (u.source)
+		tell_source(f, e->now_ns);
+	if (u.unauthorized)
+		kube_session_unauthorized(f->transfer.session);
+	if (u.request != REFLECTOR_NOTHING)
+		request(f, e->now_ns);
+}
+
+/* --- life --------------------------------------------------------------------------------------------------------- */
+
+void feed_init(struct feed *f, enum object_kind kind, const struct kube_timing *timing,
+	       double (*random)(void *ctx), void *random_ctx, struct kube_session *session,
+	       CURLM *multi, struct kube_json *json, struct kube_outbox *outbox,
+	       struct kube_stats *stats)
+{
+	*f = (struct feed){.json = json, .outbox = outbox, .stats = stats, .untold = true};
+	reflector_init(&f->reflector, kind, timing, random, random_ctx);
+	transfer_init(&f->transfer, session, multi, &hooks, f);
+}
+
+void feed_fini(struct feed *f)
+{
+	transfer_fini(&f->transfer);
+	splitter_fini(&f->splitter);
+	reflector_fini(&f->reflector);
+}
+
+void feed_discovered(struct feed *f, enum reflector_event_type type, const char *api_version,
+		     const struct kube_status *status)
+{
+	struct reflector_event e = {.type = type, .version = api_version, .status = status};
+
+	step(f, &e);
+}
+
+int64_t feed_wake(struct feed *f, int64_t now_ns)
+{
+	struct reflector_event e = {.type = REFLECTOR_TIME};
+	int64_t tell_ns = f->told_ns + f->reflector.timing->source_ns;
+
+	if (reflector_wake_ns(&f->reflector) <= now_ns)
+		step(f, &e);
+	if (f->untold && tell_ns <= now_ns)
+		tell_source(f, now_ns);
+	if (f->untold && tell_ns < reflector_wake_ns(&f->reflector))
+		return tell_ns;
+	return reflector_wake_ns(&f->reflector);
+}
+
+bool feed_is_unknown(const struct feed *f)
+{
+	return f->reflector.state == REFLECTOR_UNKNOWN;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The bound is on two things, since a batch may hold 512 small objects or as many large ones. What is queued was read once
+ * and will be the model's; the bound is what a list may be ahead of the loop by.
+ */
+#include "aggregator/edge/kube/kube_outbox.h"
+
+#include "shared/mem.h"
+
+enum {
+	QUEUE_BATCHES = 64,
+	QUEUE_BYTES = 16 << 20,
+	BATCH_BYTES = 512 << 10, /* a batch with so much is handed over before it is full */
+};
+
+void kube_outbox_init(struct kube_outbox *o, void (*ready)(void *ctx), void *ctx)
+{
+	*o = (struct kube_outbox){.ready = ready, .ctx = ctx};
+	o->last = &o->first;
+	pthread_mutex_init(&o->lock, NULL);
+	pthread_cond_init(&o->room, NULL);
+}
+
+void kube_outbox_fini(struct kube_outbox *o)
+{
+	struct kube_batch *b;
+
+	while ((b = kube_outbox_take(o)) != NULL)
+		kube_batch_free(b);
+	kube_batch_free(o->open);
+	pthread_cond_destroy(&o->room);
+	pthread_mutex_destroy(&o->lock);
+}
+
+static bool is_full(const struct kube_outbox *o)
+{
+	return o->count >= QUEUE_BATCHES || o->bytes >= QUEUE_BYTES;
+}
+
+void kube_outbox_flush(struct kube_outbox *o)
+{
+	struct kube_batch *b = o->open;
+	bool closed;
+
+	if (!b)
+		return;
+	o->open = NULL;
+	pthread_mutex_lock(&o->lock);
+	while (is_full(o) && !o->closed)
+		pthread_cond_wait(&o->room, &o->lock);
+	closed = o->closed;
+	if (!closed) {
+		*o->last = b;
+		o->last = &b->next;
+		o->count++;
+		o->bytes += b->bytes;
+	}
+	pthread_mutex_unlock(&o->lock);
+	if (closed)
+		kube_batch_free(b);
+	else
+		o->ready(o->ctx);
+}
+
+struct kube_change *kube_outbox_add(struct kube_outbox *o, enum kube_change_type type,
+				    enum object_kind kind, size_t json_len)
+{
+	struct kube_change *c;
+
+	if (o->open && (o->open->count == KUBE_BATCH || o->open->bytes >= BATCH_BYTES))
+		kube_outbox_flush(o);
+	if (!o->open) {
+		o->open = mem_alloc(sizeof(*o->open));
+		o->open->next = NULL;
+		o->open->count = o->open->bytes = 0;
+	}
+	o->open->bytes += json_len;
+	c = &o->open->changes[o->open->count++];
+	*c = (struct kube_change){.type = type, .kind = kind};
+	return c;
+}
+
+struct kube_batch *kube_outbox_take(struct kube_outbox *o)
+{
+	struct kube_batch *b;
+
+	pthread_mutex_lock(&o->lock);
+	b = o->first;
+	if (b) {
+		o->first = b->next;
+		if (!o->first)
+			o->last = &o->first;
+		b->next = NULL;
+		o->count--;
+		o->bytes -= b->bytes;
+		pthread_cond_signal(&o->room);
+	}
+	pthread_mutex_unlock(&o->lock);
+	return b;
+}
+
+void kube_outbox_close(struct kube_outbox *o)
+{
+	pthread_mutex_lock(&o->lock);
+	o->closed = true;
+	pthread_cond_broadcast(&o->room);
+	pthread_mutex_unlock(&o->lock);
+}
+
+bool kube_outbox_is_closed(struct kube_outbox *o)
+{
+	bool closed;
+
+	pthread_mutex_lock(&o->lock);
+	closed = o->closed;
+	pthread_mutex_unlock(&o->lock);
+	return closed;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * {"kind": "Status", "code": 410, "reason": "Expired", "message": "..", "details": {"retryAfterSeconds": 1, "causes": [..]}}
+ *
+ * That a version is newer than the server's is told as 504 Timeout with a cause of its own; before 1.19 by the message alone.
+ */
+#include "aggregator/edge/kube/reflector_status.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "shared/clock.h"
+
+#define RETRY_AFTER_MAX_S 300.0
+
+static const char too_large_cause[] = "ResourceVersionTooLarge";
+static const char too_large_message[] = "Too large resource version";
+
+static const char *get_string(const cJSON *json, const char *name)
+{
+	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, name));
+
+	return text ? text : "";
+}
+
+void kube_status_set(struct kube_status *s, int code, const char *message)
+{
+	*s = (struct kube_status){.code = code};
+	s->version_unavailable = code == 410;
+	snprintf(s->message, sizeof(s->message), "%s", message);
+	/* One line for the log, whatever was sent. */
+	for (char *c = s->message; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 127)
+			*c = ' ';
+}
+
+void kube_status_retry_after(struct kube_status *s, double seconds)
+{
+	int64_t wait_ns;
+
+	if (!(seconds > 0))
+		return;
+	wait_ns =
+		(int64_t)((seconds < RETRY_AFTER_MAX_S ? seconds : RETRY_AFTER_MAX_S) * NS_PER_SEC);
+	if (wait_ns > s->retry_after_ns)
+		s->retry_after_ns = wait_ns;
+}
+
+static bool is_too_large(const cJSON *json, const cJSON *details)
+{
+	const cJSON *cause;
+
+	cJSON_ArrayForEach(cause, cJSON_GetObjectItemCaseSensitive(
+					  details,
+					  "causes")) if (strcmp(get_string(cause, "reason"),
+								too_large_cause) == 0) return true;
+	return strncmp(get_string(json, "message"), too_large_message,
+		       sizeof(too_large_message) - 1) == 0;
+}
+
+void kube_status_read(struct kube_status *s, const cJSON *json)
+{
+	const cJSON *details = cJSON_GetObjectItemCaseSensitive(json, "details");
+	const cJSON *code = cJSON_GetObjectItemCaseSensitive(json, "code");
+	const cJSON *seconds = cJSON_GetObjectItemCaseSensitive(details, "retryAfterSeconds");
+	const char *message = get_string(json, "message");
+	const char *reason = get_string(json, "reason");
+	int64_t retry_after_ns = s->retry_after_ns;
+	int number = s->code;
+
+	if (cJSON_IsNumber(code) && code->valueint >= 300 && code->valueint < 600)
+		number = code->valueint;
+	else if (strcmp(reason, "Expired") == 0 || strcmp(reason, "Gone") == 0)
+		number = 410;
+	kube_status_set(s, number, message[0] ? message : reason);
+	s->retry_after_ns = retry_after_ns;
+	s->version_unavailable |= is_too_large(json, details);
+	if (cJSON_IsNumber(seconds))
+		kube_status_retry_after(s, seconds->valuedouble);
+}
+
+void kube_status_parse(struct kube_status *s, int code, const char *body, size_t len)
+{
+	cJSON *json = len ? cJSON_ParseWithLength(body, len) : NULL;
+
+	kube_status_set(s, code, "");
+	if (json && strcmp(get_string(json, "kind"), "Status") == 0)
+		kube_status_read(s, json);
+	/* What HTTP says counts: a Status inside may be another's, as of a proxied request. */
+	s->code = code;
+	cJSON_Delete(json);
+}

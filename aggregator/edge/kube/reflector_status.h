@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why a request did not get what it asked for: the API's Status object, an HTTP status without one, or no answer at all. */
+#ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_REFLECTOR_STATUS_H
+#define EVENKEEL_AGGREGATOR_EDGE_KUBE_REFLECTOR_STATUS_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct kube_status {
+	int code; /* HTTP's; 0: there was no answer */
+	bool version_unavailable; /* the resource version asked for is too old, or newer than the server */
+	int64_t retry_after_ns; /* the least wait the server asks for; 0: none */
+	char message[192];
+};
+
+/* No answer, or none that can be used. */
+void kube_status_set(struct kube_status *s, int code, const char *message);
+/* A Status object, in an event or an answer. What is missing or odd stays as it is. */
+void kube_status_read(struct kube_status *s, const cJSON *json);
+/* An answer other than 200; the body may be anything. */
+void kube_status_parse(struct kube_status *s, int code, const char *body, size_t len);
+/* Keeps the longer of both; seconds may be nonsense. */
+void kube_status_retry_after(struct kube_status *s, double seconds);
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ *	kube thread --batches--> queue --wake--> on_news: batch by batch into the model --> changed()
+ *
+ * A list of a large cluster is hundreds of batches. They are done a few per turn of the loop, so that frames and timers
+ * come in between; the edge waits meanwhile, since its queue is bounded.
+ *
+ * An API that cannot be reached is no failure here: the model is empty or old, its sources say so, and the edge goes on
+ * trying. Only what an operator wrote (a kubeconfig that cannot be read) and half a pod (no token) stop a start.
+ */
+#include "aggregator/engine_follower.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "aggregator/api/snapshot.h"
+#include "aggregator/edge/kube/config.h"
+#include "aggregator/edge/kube/kube.h"
+#include "shared/file.h"
+#include "shared/log.h"
+#include "shared/mem.h"
+
+#define SNAPSHOT_MOST ((size_t)2 << 30)
+
+enum { BATCHES_PER_TURN = 4 };
+
+struct follower {
+	/* fixed after start */
+	struct follower_config config;
+	struct kube *kube; /* NULL: from files */
+	const char *mode;
+	char *from; /* owned; what the model is read from, for people */
+
+	/* loop thread */
+	uv_async_t news;
+	struct model *model;
+	uint64_t seen; /* generation of the last cluster that was asked for */
+};
+
+/* Kube thread. */
+static void on_ready(void *ctx)
+{
+	struct follower *f = ctx;
+
+	uv_async_send(&f->news);
+}
+
+static void on_news(uv_async_t *news)
+{
+	struct follower *f = news->data;
+	struct kube_batch *batch;
+	bool changed = false;
+	int done = 0;
+
+	while (done < BATCHES_PER_TURN && (batch = kube_take(f->kube)) != NULL) {
+		changed |= kube_batch_apply(batch, f->model);
+		done++;
+	}
+	if (done == BATCHES_PER_TURN)
+		uv_async_send(&f->news);
+	if (changed)
+		f->config.changed(f->config.ctx);
+}
+
+/* 0 with the API's place; -ENOENT: there is none, and nobody asked for one. */
+static int find_api(const struct follower_config *config, struct kube_config *kube,
+		    struct reason *reason)
+{
+	int rc;
+
+	if (config->standalone)
+		return -ENOENT;
+	if (!config->kubeconfig)
+		return kube_config_in_cluster(kube, NULL, reason);
+	rc = kube_config_read(kube, config->kubeconfig, config->context, reason);
+	return rc == -ENOENT ? -EINVAL : rc;
+}
+
+static int start(struct follower *f, const struct kube_config *kube, struct reason *reason)
+{
+	int rc = uv_async_init(f->config.loop, &f->news, on_news);
+
+	if (rc) {
+		reason_set(reason, "the event loop does not start: %s", uv_strerror(rc));
+		return rc;
+	}
+	f->news.data = f;
+	return kube_start(&f->kube, kube, on_ready, f, reason);
+}
+
+static int follow(struct follower *f, struct reason *reason)
+{
+	struct kube_config kube = {0};
+	int rc = find_api(&f->config, &kube, reason);
+
+	if (rc)
+		return rc;
+	f->model = model_new();
+	f->mode = f->config.kubeconfig ? "kubeconfig" : "inCluster";
+	f->from = mem_printf("the Kubernetes API at %s (%s)", kube.server, kube.source);
+	rc = start(f, &kube, reason);
+	kube_config_fini(&kube);
+	return rc;
+}
+
+static int read_files(struct snapshot *s, const struct option_list *files, struct reason *reason)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < files->count && !rc; i++) {
+		struct buf text = BUF_INIT;
+
+		rc = file_read(files->items[i], SNAPSHOT_MOST, &text, reason);
+		if (!rc)
+			rc = snapshot_add(s, file_name(files->items[i]), text.data, text.len,
+					  reason);
+		buf_fini(&text);
+	}
+	return rc;
+}
+
+static int load(struct follower *f, struct reason *reason)
+{
+	struct snapshot *s = snapshot_new();
+	int rc = read_files(s, f->config.snapshots, reason);
+
+	if (!rc)
+		rc = snapshot_take_model(s, &f->model, reason);
+	if (!rc && snapshot_notes(s)->skipped)
+		log_warn("%zu objects of the snapshot were skipped: %s", snapshot_notes(s)->skipped,
+			 snapshot_notes(s)->text.data);
+	f->mode = "snapshot";
+	f->from = mem_strdup("the snapshot");
+	snapshot_free(s);
+	return rc == -ENOENT ? -EINVAL : rc;
+}
+
+int follower_open(struct follower **out, const struct follower_config *config,
+		  struct reason *reason)
+{
+	struct follower *f = mem_zalloc(1, sizeof(*f));
+	int rc;
+
+	f->config = *config;
+	rc = config->snapshots->count ? load(f, reason) : follow(f, reason);
+	/* The caller closes the loop's handles and frees us, whatever happens. */
+	*out = f;
+	if (rc != -ENOENT)
+		return rc;
+	free(f);
+	*out = NULL;
+	return 0;
+}
+
+void follower_stop(struct follower *f)
+{
+	if (!f)
+		return;
+	kube_stop(f->kube);
+	f->kube = NULL;
+}
+
+void follower_free(struct follower *f)
+{
+	if (!f)
+		return;
+	model_free(f->model);
+	free(f->from);
+	free(f);
+}
+
+const char *follower_mode(const struct follower *f)
+{
+	return f ? f->mode : NULL;
+}
+
+const char *follower_from(const struct follower *f)
+{
+	return f ? f->from : NULL;
+}
+
+bool follower_dirty(const struct follower *f)
+{
+	return f && model_generation(f->model) != f->seen;
+}
+
+struct cluster *follower_cluster(struct follower *f)
+{
+	if (!f)
+		return NULL;
+	f->seen = model_generation(f->model);
+	return model_cluster(f->model);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keeps the cluster model: what the Kubernetes edge tells is done to it on the loop, or files gave it once. */
+#ifndef EVENKEEL_AGGREGATOR_ENGINE_FOLLOWER_H
+#define EVENKEEL_AGGREGATOR_ENGINE_FOLLOWER_H
+
+#include <stdbool.h>
+#include <uv.h>
+
+#include "aggregator/model/model.h"
+#include "shared/options.h"
+#include "shared/reason.h"
+
+struct follower_config {
+	const struct option_list
+		*snapshots; /* files to take it from instead of an API; may be empty */
+	const char *kubeconfig; /* NULL: in-cluster, or standalone where this is no pod */
+	const char *context; /* of the kubeconfig; NULL: its current one */
+	bool standalone; /* no API, whatever there is */
+	uv_loop_t *loop;
+	void (*changed)(void *ctx); /* loop thread: the model is another one */
+	void *ctx;
+};
+
+struct follower;
+
+/* Starts to follow an API. Where there is none, *f is NULL. The loop is borrowed. */
+int follower_open(struct follower **f, const struct follower_config *config, struct reason *reason);
+/* Ends the edge's thread. What it told and nobody took is forgotten. NULL is allowed, as below. */
+void follower_stop(struct follower *f);
+/* After follower_stop(), once the loop closed its handles. */
+void follower_free(struct follower *f);
+
+/* Where the model is from: "inCluster", "kubeconfig", "snapshot"; NULL: there is none. */
+const char *follower_mode(const struct follower *f);
+/* The same for people: "the Kubernetes API at https://10.96.0.1:443 (in-cluster)". */
+const char *follower_from(const struct follower *f);
+/* The model changed since the last follower_cluster(). */
+bool follower_dirty(const struct follower *f);
+/* What is known now, to be dropped; NULL without an API. */
+struct cluster *follower_cluster(struct follower *f);
+
+#endif

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each part of a page is one function that names its members once, for both directions (page_json_io.h). Writing, it gets
+ * a copy of the part, so that nothing of the page is ever touched.
+ *
+ * A pod's packed times count from its page's end, so every pod item tells that end, too: items stand for themselves,
+ * and may come before their node's.
+ */
+#include "aggregator/state/page_json.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/state/page_json_parts.h"
+#include "aggregator/state/usage_check.h"
+
+#define HOUR_NS (PEAK_HOUR_SECONDS * 1000000000LL)
+
+static const char *const tiers[] = {
+	[TIER_T0] = "T0",
+	[TIER_T1] = "T1",
+	[TIER_T2] = "T2",
+	[TIER_T3] = "T3",
+};
+
+static const char *const kinds[] = {
+	[ENTITY_POD] = "Pod",
+	[ENTITY_CONTAINER] = "Container",
+	[ENTITY_UNIT] = "Unit",
+	[ENTITY_SLICE] = "Slice",
+};
+
+static const char *const classes[] = {
+	[QOS_UNKNOWN] = NULL,
+	[QOS_GUARANTEED] = "Guaranteed",
+	[QOS_BURSTABLE] = "Burstable",
+	[QOS_BEST_EFFORT] = "BestEffort",
+};
+
+static const char *const runtimes[] = {
+	[RUNTIME_UNKNOWN] = NULL,    [RUNTIME_CONTAINERD] = "containerd", [RUNTIME_CRIO] = "cri-o",
+	[RUNTIME_DOCKER] = "docker", [RUNTIME_PODMAN] = "podman",
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static void choose(struct page_json_io *io, const char *key, uint8_t *value,
+		   const char *const *names, size_t count)
+{
+	int at = *value;
+
+	if (page_json_has(io, key, names[at] != NULL))
+		page_json_choice(io, key, &at, names, count);
+	*value = (uint8_t)at;
+}
+
+static void text_if_any(struct page_json_io *io, const char *key, const char **value, size_t most)
+{
+	if (page_json_has(io, key, *value && **value))
+		page_json_text(io, key, value, most);
+}
+
+/* --- nodes ------------------------------------------------------------------------------------------------------ */
+
+static void do_quarantine(struct page_json_io *io, struct page_quarantine *q)
+{
+	struct page_json_level level;
+	const char *message = q->message;
+	int reason = q->reason;
+
+	if (!page_json_enter(io, "quarantine", q->count > 0, &level))
+		return;
+	page_json_u64(io, "count", &q->count, UINT64_MAX);
+	page_json_choice(io, "lastReason", &reason, quarantine_reason_name,
+			 QUARANTINE_REASON_COUNT);
+	text_if_any(io, "lastMessage", &message, sizeof(q->message) - 1);
+	page_json_time(io, "lastTime", &q->last_ns);
+	page_json_leave(io, &level);
+	q->reason = (uint8_t)reason;
+	if (message != q->message)
+		memcpy(q->message, message, strlen(message) + 1);
+}
+
+static void do_source(struct page_json_io *io, struct node_page *p)
+{
+	const int64_t clock_most = PAGE_JSON_WHOLE_MAX * 1000;
+	struct page_json_level level;
+	int tier = (int)p->tier;
+
+	p->foreign = !page_json_enter(io, "source", !p->foreign, &level);
+	if (p->foreign)
+		return;
+	page_json_choice(io, "tier", &tier, tiers, COUNT(tiers));
+	p->tier = (enum sampler_tier)tier;
+	page_json_float(io, "rateHz", &p->rate_hz);
+	page_json_hex(io, "runId", p->run, sizeof(p->run));
+	page_json_u32(io, "missedTicks", &p->missed_ticks, UINT32_MAX);
+	page_json_u32(io, "overflowCgroups", &p->overflow, UINT32_MAX);
+	page_json_u64(io, "passNanoseconds", &p->pass_ns, UINT64_MAX);
+	page_json_double(io, "agentCpuMillicores", &p->agent_cpu_milli);
+	p->clock_known = page_json_has(io, "clockAheadNanoseconds", p->clock_known);
+	if (p->clock_known)
+		page_json_i64(io, "clockAheadNanoseconds", &p->clock_ahead_ns, -clock_most,
+			      clock_most);
+	page_json_i64(io, "asideNanoseconds", &p->aside_ns, 0, PAGE_JSON_WHOLE_MAX);
+	do_quarantine(io, &p->quarantine);
+	page_json_leave(io, &level);
+}
+
+static void do_resources(struct page_json_io *io, const char *key, int64_t *cpu_milli,
+			 int64_t *mem_bytes)
+{
+	struct page_json_level level;
+
+	if (!page_json_enter(io, key, *cpu_milli || *mem_bytes, &level))
+		return;
+	page_json_i64(io, "cpuMillicores", cpu_milli, 0, PAGE_JSON_WHOLE_MAX);
+	page_json_i64(io, "memoryBytes", mem_bytes, 0, PAGE_JSON_WHOLE_MAX);
+	page_json_leave(io, &level);
+}
+
+static void do_machine(struct page_json_io *io, struct page_machine *m)
+{
+	struct page_json_level level, inner;
+
+	m->known = page_json_enter(io, "machine", m->known, &level);
+	if (!m->known)
+		return;
+	if (page_json_into(io, "cpuMillicores", &inner)) {
+		page_json_double(io, "user", &m->user_milli);
+		page_json_double(io, "system", &m->system_milli);
+		page_json_double(io, "iowait", &m->iowait_milli);
+		page_json_double(io, "steal", &m->steal_milli);
+		page_json_leave(io, &inner);
+	}
+	page_json_i64(io, "memoryAvailableBytes", &m->mem_available_bytes, 0, PAGE_JSON_WHOLE_MAX);
+	page_json_leave(io, &level);
+}
+
+static void do_totals(struct page_json_io *io, struct page_totals *t)
+{
+	struct page_json_level level, inner;
+
+	if (!page_json_into(io, "totals", &level))
+		return;
+	page_json_u64(io, "missedTicks", &t->missed_ticks, UINT64_MAX);
+	if (page_json_into(io, "cpuNanoseconds", &inner)) {
+		page_json_u64(io, "user", &t->cpu.user_ns, UINT64_MAX);
+		page_json_u64(io, "system", &t->cpu.system_ns, UINT64_MAX);
+		page_json_u64(io, "iowait", &t->cpu.iowait_ns, UINT64_MAX);
+		page_json_u64(io, "steal", &t->cpu.steal_ns, UINT64_MAX);
+		page_json_leave(io, &inner);
+	}
+	if (page_json_enter(io, "pressureNanoseconds", t->pressure_have, &inner)) {
+		for (enum pressure p = 0; p < PRESSURES; p++) {
+			bool have = t->pressure_have & pressure_bit(p);
+
+			if (!page_json_has(io, page_json_pressures[p], have))
+				continue;
+			page_json_u64(io, page_json_pressures[p], &t->pressure_ns[p], UINT64_MAX);
+			t->pressure_have |= pressure_bit(p);
+		}
+		page_json_leave(io, &inner);
+	}
+	page_json_leave(io, &level);
+}
+
+void page_json_do_node(struct page_json_io *io, struct node_page *p)
+{
+	page_json_text(io, "name", &p->name, NODE_NAME_MAX);
+	if (page_json_has(io, "end", p->end_ns))
+		page_json_time(io, "end", &p->end_ns);
+	do_source(io, p);
+	do_resources(io, "capacity", &p->cpu_capacity_milli, &p->mem_capacity_bytes);
+	do_resources(io, "allocatable", &p->cpu_allocatable_milli, &p->mem_allocatable_bytes);
+	do_machine(io, &p->machine);
+	do_totals(io, &p->totals);
+	page_json_do_usage(io, &p->usage);
+}
+
+/* --- pods ------------------------------------------------------------------------------------------------------- */
+
+static void do_limit(struct page_json_io *io, const char *key, int64_t *limit)
+{
+	if (!page_json_has(io, key, *limit != LIMIT_UNKNOWN))
+		return;
+	page_json_i64_or_null(io, key, limit, LIMIT_NONE);
+}
+
+static void do_limits(struct page_json_io *io, struct kernel_limits *l)
+{
+	const struct kernel_limits unknown = KERNEL_LIMITS_UNKNOWN;
+	bool known = l->cpu_milli != unknown.cpu_milli || l->mem_bytes != unknown.mem_bytes ||
+		     l->mem_high_bytes != unknown.mem_high_bytes ||
+		     l->swap_bytes != unknown.swap_bytes || l->pids != unknown.pids ||
+		     l->cpu_burst_ns != unknown.cpu_burst_ns;
+	struct page_json_level level;
+
+	if (!page_json_enter(io, "kernelLimits", known, &level))
+		return;
+	do_limit(io, "cpuMillicores", &l->cpu_milli);
+	do_limit(io, "memoryBytes", &l->mem_bytes);
+	do_limit(io, "memoryHighBytes", &l->mem_high_bytes);
+	do_limit(io, "swapBytes", &l->swap_bytes);
+	do_limit(io, "pids", &l->pids);
+	do_limit(io, "cpuBurstNanoseconds", &l->cpu_burst_ns);
+	page_json_leave(io, &level);
+}
+
+static void do_contention(struct page_json_io *io, struct page_container *c)
+{
+	struct page_json_level level;
+
+	if (!page_json_enter(io, "contention", c->pressure_have, &level))
+		return;
+	for (enum pressure p = 0; p < PRESSURES; p++) {
+		bool have = c->pressure_have & pressure_bit(p);
+
+		if (!page_json_has(io, page_json_pressures[p], have))
+			continue;
+		page_json_float(io, page_json_pressures[p], &c->pressure[p]);
+		c->pressure_have |= (uint16_t)pressure_bit(p);
+	}
+	page_json_leave(io, &level);
+}
+
+static void do_container(struct page_json_io *io, struct page_container *c,
+			 struct kernel_limits *limits)
+{
+	struct page_json_level level;
+
+	page_json_text(io, "name", &c->name, ENTITY_NAME_MAX);
+	text_if_any(io, "id", &c->id, CONTAINER_ID_LEN);
+	choose(io, "runtime", &c->runtime, runtimes, COUNT(runtimes));
+	do_limits(io, limits);
+	if (page_json_into(io, "usage", &level)) {
+		page_json_do_latest(io, &c->latest);
+		page_json_leave(io, &level);
+	}
+	do_contention(io, c);
+	c->throttle_known = page_json_has(io, "throttledSeconds", c->throttle_known);
+	if (c->throttle_known)
+		page_json_float(io, "throttledSeconds", &c->throttled_seconds);
+}
+
+/* Oldest hour first, as in the API. */
+static void do_hours(struct page_json_io *io, const char *key, float hours[PEAK_HOURS],
+		     int64_t newest)
+{
+	float ordered[PEAK_HOURS];
+
+	for (int i = 0; i < PEAK_HOURS; i++)
+		ordered[i] = hours[(newest + 1 + i) % PEAK_HOURS];
+	page_json_floats(io, key, ordered, PEAK_HOURS);
+	for (int i = 0; i < PEAK_HOURS; i++)
+		hours[(newest + 1 + i) % PEAK_HOURS] = ordered[i];
+}
+
+static void do_peaks(struct page_json_io *io, struct pod_peaks *peaks)
+{
+	int64_t end_ns = (peaks->newest + 1) * HOUR_NS;
+
+	page_json_time(io, "end", &end_ns);
+	if (end_ns % HOUR_NS || end_ns < HOUR_NS)
+		page_json_fail(io, "end", "is not the end of an hour");
+	else
+		peaks->newest = end_ns / HOUR_NS - 1;
+	do_hours(io, "cpuMillicores", peaks->cpu_milli, peaks->newest);
+	do_hours(io, "workingSetBytes", peaks->working_set_bytes, peaks->newest);
+}
+
+void page_json_do_pod(struct page_json_io *io, struct page_json_pod *p)
+{
+	struct page_json_level level;
+	int kind = p->pod.kind;
+
+	page_json_text(io, "node", &p->node, NODE_NAME_MAX);
+	if (page_json_has(io, "end", p->end_ns))
+		page_json_time(io, "end", &p->end_ns);
+	page_json_text(io, "name", &p->pod.name, ENTITY_NAME_MAX);
+	text_if_any(io, "uid", &p->pod.uid, POD_UID_LEN);
+	page_json_choice(io, "kind", &kind, kinds, COUNT(kinds));
+	p->pod.kind = (uint8_t)kind;
+	choose(io, "qosClass", &p->pod.qos, classes, COUNT(classes));
+	do_limits(io, &p->limits);
+	io->single = true;
+	page_json_do_usage(io, &p->usage);
+	io->single = false;
+	p->has_peaks = page_json_enter(io, "hourlyPeaks", p->has_peaks, &level);
+	if (p->has_peaks) {
+		do_peaks(io, &p->peaks);
+		page_json_leave(io, &level);
+	}
+}
+
+/* Entered once for each of count containers. */
+void page_json_do_container(struct page_json_io *io, size_t index, struct page_container *c,
+			    struct kernel_limits *limits)
+{
+	struct page_json_level level;
+
+	page_json_item(io, index, &level);
+	do_container(io, c, limits);
+	page_json_leave(io, &level);
+}
+
+/* --- writing ---------------------------------------------------------------------------------------------------- */
+
+void page_json_write_node(const struct node_page *p, struct jsonw *w)
+{
+	struct node_page copy;
+	struct page_json_io io;
+
+	memcpy(&copy, p, sizeof(copy));
+	page_json_io_write(&io, w);
+	jsonw_object_open(w);
+	page_json_do_node(&io, &copy);
+	jsonw_object_close(w);
+}
+
+static void write_containers(struct page_json_io *io, const struct page_pod *pod)
+{
+	size_t count = pod->container_count;
+	struct page_json_level level;
+
+	if (!page_json_list(io, "containers", &count, PAGE_JSON_CONTAINERS_MAX, &level))
+		return;
+	for (size_t i = 0; i < count; i++) {
+		struct page_container copy = pod->containers[i];
+		struct kernel_limits limits = *copy.limits;
+
+		page_json_do_container(io, i, &copy, &limits);
+	}
+	page_json_list_leave(io, &level);
+}
+
+void page_json_write_pod(const struct node_page *p, const struct page_pod *pod, struct jsonw *w)
+{
+	struct page_json_pod copy = {.node = p->name, .end_ns = p->end_ns, .pod = *pod};
+	struct page_json_io io;
+
+	copy.limits = *pod->limits;
+	copy.has_peaks = pod->peaks != NULL;
+	if (pod->peaks)
+		copy.peaks = *pod->peaks;
+	page_pod_usage(p, pod, &copy.usage);
+	page_json_io_write(&io, w);
+	jsonw_object_open(w);
+	page_json_do_pod(&io, &copy);
+	write_containers(&io, pod);
+	jsonw_object_close(w);
+}

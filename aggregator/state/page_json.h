@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pages to and from JSON, bit for bit: what a snapshot says of use. Pure. */
+#ifndef EVENKEEL_AGGREGATOR_STATE_PAGE_JSON_H
+#define EVENKEEL_AGGREGATOR_STATE_PAGE_JSON_H
+
+#include "aggregator/state/page.h"
+#include "aggregator/state/page_json_io.h"
+
+/*
+ * A node and a pod of a Usage object {"apiVersion":"evenkeel.io/v1","kind":"Usage","time":T,"nodes":[NODE..],"pods":[POD..]}.
+ * T are times in RFC 3339 with all nanoseconds, I whole numbers (beyond 2^53 strings of digits), D doubles (%.17g), F
+ * floats (%.9g). What is in brackets is there where it is known; STATS of pods have F for D and no percentiles.
+ *
+ *   NODE   {"name"[,"end":T][,"source":SOURCE][,"capacity":{"cpuMillicores":I,"memoryBytes":I}][,"allocatable":{..}]
+ *           [,"machine":{"cpuMillicores":{"user":D,"system","iowait","steal"},"memoryAvailableBytes":I}],"totals":{
+ *           "missedTicks":I,"cpuNanoseconds":{"user":I,"system","iowait","steal"}[,"pressureNanoseconds":{["cpu":I]
+ *           [,"memory"][,"cpuStalled"][,"memoryStalled"]}]},"usage":USAGE}; without "end" it was never heard
+ *   SOURCE {"tier":"T0".."T3","rateHz":F,"runId":hex,"missedTicks":I,"overflowCgroups":I,"passNanoseconds":I,
+ *           "agentCpuMillicores":D[,"clockAheadNanoseconds":I],"asideNanoseconds":I[,"quarantine":{"count":I,
+ *           "lastReason"[,"lastMessage"],"lastTime":T}]}; absent where no agent told it
+ *   POD    {"node"[,"end":T of the node],"name"[,"uid"],"kind":"Pod|Container|Unit|Slice"[,"qosClass"]
+ *           [,"kernelLimits":LIMITS],"usage":USAGE[,"hourlyPeaks":{"end":T,"cpuMillicores":[F|null, 24 of them],
+ *           "workingSetBytes":[..]}][,"containers":[CONTAINER..]]}
+ *   CONTAINER {"name"[,"id"][,"runtime"][,"kernelLimits":LIMITS],"usage":{LATESTS}[,"contention":{["cpu":F]..}]
+ *           [,"throttledSeconds":F]}
+ *   LIMITS {["cpuMillicores":I|null][,"memoryBytes"][,"memoryHighBytes"][,"swapBytes"][,"pids"]
+ *           [,"cpuBurstNanoseconds"]}; null is no limit
+ *   USAGE  {LATESTS,"windows":{["5m":{["cpuMillicores":STATS][,"memoryBytes"][,"workingSetBytes"][,"counts":COUNTS]}]..}}
+ *   LATESTS ["cpuMillicores":{"value":F,"ageSeconds":I}][,"memoryBytes"][,"workingSetBytes"][,"swapBytes"][,"pids"]
+ *   STATS  {"start":T,"end":T,"samples":I,"mean":D,"stddev":D[,"p50":D,"p95":D,"p99":D],"min":D|null,"max":D|null};
+ *           null is not known
+ *   COUNTS {"seconds":D[,"throttledSeconds":D],"throttledRatio":D|null[,"oomKills":I],"pressure":{"cpu":D|null,
+ *           "memory","cpuStalled","memoryStalled"}}; null is not measured
+ */
+void page_json_write_node(const struct node_page *p, struct jsonw *w);
+void page_json_write_pod(const struct node_page *p, const struct page_pod *pod, struct jsonw *w);
+
+enum {
+	PAGE_JSON_NODES_MAX = 100000,
+	PAGE_JSON_PODS_MAX = 4000000,
+	PAGE_JSON_CONTAINERS_MAX = 16384
+};
+
+/* Pages in the making: nodes and pods in any order. */
+struct page_json_set;
+
+struct page_json_set *page_json_set_new(void);
+void page_json_set_free(struct page_json_set *s); /* NULL is allowed */
+/*
+ * Each takes over an item of "nodes" or "pods", which it frees. -EINVAL: field is the path in the item ("" the item itself),
+ * and nothing was added. Everything unknown is refused.
+ */
+int page_json_add_node(struct page_json_set *s, cJSON *item, char field[PAGE_JSON_FIELD_MAX],
+		       struct reason *reason);
+int page_json_add_pod(struct page_json_set *s, cJSON *item, char field[PAGE_JSON_FIELD_MAX],
+		      struct reason *reason);
+/* A page without pods from elsewhere, copied. */
+void page_json_add_page(struct page_json_set *s, const struct node_page *page);
+/*
+ * The pages, sorted by name; the caller drops each and frees the array. -EINVAL: two nodes of one name, a pod of a node that
+ * is not there, or that says another end than its node.
+ */
+int page_json_set_pages(struct page_json_set *s, struct node_page ***pages, size_t *count,
+			struct reason *reason);
+
+#endif

@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Taking members out makes reading as strict as it is cheap: members in the order they were written in are always the
+ * first of what is left, and what nobody took is found without a mark. cJSON holds numbers as doubles, so whole numbers
+ * beyond 2^53 travel as strings of digits, as in the JSON form of protocol buffers.
+ */
+#include "aggregator/state/page_json_io.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/timefmt.h"
+
+void page_json_io_read(struct page_json_io *io, cJSON *item, struct reason *reason)
+{
+	*io = (struct page_json_io){.at = item, .taken = cJSON_CreateArray(), .reason = reason};
+	cJSON_AddItemToArray(io->taken, item);
+	if (!cJSON_IsObject(item)) {
+		reason_set(reason, "must be an object");
+		io->bad = true;
+	}
+}
+
+void page_json_io_write(struct page_json_io *io, struct jsonw *out)
+{
+	*io = (struct page_json_io){.out = out};
+}
+
+void page_json_io_end(struct page_json_io *io)
+{
+	cJSON_Delete(io->taken);
+	io->taken = NULL;
+}
+
+/* Appends to the path; what does not fit is cut. */
+static void add_path(struct page_json_io *io, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void add_path(struct page_json_io *io, const char *format, ...)
+{
+	size_t room = sizeof(io->path) - io->path_len;
+	va_list args;
+	int len;
+
+	va_start(args, format);
+	len = vsnprintf(io->path + io->path_len, room, format, args);
+	va_end(args);
+	if (len > 0)
+		io->path_len += (size_t)len < room ? (size_t)len : room - 1;
+}
+
+static void add_member(struct page_json_io *io, const char *key)
+{
+	add_path(io, "%s%.64s", io->path_len ? "." : "", key);
+}
+
+void page_json_fail(struct page_json_io *io, const char *key, const char *format, ...)
+{
+	char text[256];
+	va_list args;
+
+	if (io->bad)
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	add_member(io, key);
+	reason_set(io->reason, "%s", text);
+	io->bad = true;
+}
+
+static cJSON *find(const struct page_json_io *io, const char *key)
+{
+	return io->bad ? NULL : cJSON_GetObjectItemCaseSensitive(io->at, key);
+}
+
+/* Out of the object, so that it is known to be read. NULL: not there, which is an error where it is required. */
+static cJSON *take(struct page_json_io *io, const char *key, bool required)
+{
+	cJSON *item = find(io, key);
+
+	if (!item) {
+		if (required)
+			page_json_fail(io, key, "is missing");
+		return NULL;
+	}
+	cJSON_DetachItemViaPointer(io->at, item);
+	cJSON_AddItemToArray(io->taken, item);
+	return item;
+}
+
+void page_json_io_finish(struct page_json_io *io)
+{
+	if (!io->out && !io->bad && io->at->child)
+		page_json_fail(io, io->at->child->string, "is unknown here, or stands twice");
+}
+
+bool page_json_has(const struct page_json_io *io, const char *key, bool present)
+{
+	return io->out ? present : find(io, key) != NULL;
+}
+
+/* --- nesting ---------------------------------------------------------------------------------------------------- */
+
+bool page_json_enter(struct page_json_io *io, const char *key, bool present,
+		     struct page_json_level *level)
+{
+	cJSON *item;
+
+	if (io->out) {
+		if (present) {
+			jsonw_key(io->out, key);
+			jsonw_object_open(io->out);
+		}
+		return present;
+	}
+	item = take(io, key, false);
+	if (!item)
+		return false;
+	if (!cJSON_IsObject(item)) {
+		page_json_fail(io, key, "must be an object");
+		return false;
+	}
+	*level = (struct page_json_level){io->at, io->path_len};
+	io->at = item;
+	add_member(io, key);
+	return true;
+}
+
+bool page_json_into(struct page_json_io *io, const char *key, struct page_json_level *level)
+{
+	if (!io->out && !find(io, key))
+		page_json_fail(io, key, "is missing");
+	return page_json_enter(io, key, true, level);
+}
+
+static void restore(struct page_json_io *io, const struct page_json_level *level)
+{
+	if (io->bad)
+		return;
+	io->at = level->at;
+	io->path_len = level->path_len;
+	io->path[io->path_len] = '\0';
+}
+
+void page_json_leave(struct page_json_io *io, const struct page_json_level *level)
+{
+	if (io->out) {
+		jsonw_object_close(io->out);
+		return;
+	}
+	page_json_io_finish(io);
+	restore(io, level);
+}
+
+bool page_json_list(struct page_json_io *io, const char *key, size_t *count, size_t most,
+		    struct page_json_level *level)
+{
+	cJSON *item;
+
+	if (io->out) {
+		if (*count) {
+			jsonw_key(io->out, key);
+			jsonw_array_open(io->out);
+		}
+		return *count > 0;
+	}
+	*count = 0;
+	item = take(io, key, false);
+	if (!item)
+		return false;
+	if (!cJSON_IsArray(item)) {
+		page_json_fail(io, key, "must be a list");
+		return false;
+	}
+	if ((size_t)cJSON_GetArraySize(item) > most) {
+		page_json_fail(io, key, "has more than %zu items", most);
+		return false;
+	}
+	*count = (size_t)cJSON_GetArraySize(item);
+	*level = (struct page_json_level){io->at, io->path_len};
+	io->at = item;
+	add_member(io, key);
+	return true;
+}
+
+void page_json_item(struct page_json_io *io, size_t index, struct page_json_level *level)
+{
+	cJSON *item;
+
+	if (io->out) {
+		jsonw_object_open(io->out);
+		return;
+	}
+	*level = (struct page_json_level){io->at, io->path_len};
+	if (io->bad)
+		return;
+	item = cJSON_DetachItemViaPointer(io->at, io->at->child);
+	cJSON_AddItemToArray(io->taken, item);
+	add_path(io, "[%zu]", index);
+	io->at = item;
+	if (!cJSON_IsObject(item)) {
+		reason_set(io->reason, "must be an object");
+		io->bad = true;
+	}
+}
+
+void page_json_list_leave(struct page_json_io *io, const struct page_json_level *level)
+{
+	if (io->out)
+		jsonw_array_close(io->out);
+	else
+		restore(io, level);
+}
+
+/* --- numbers ---------------------------------------------------------------------------------------------------- */
+
+/* False: an error. null is NaN where that is allowed. */
+static bool read_number(struct page_json_io *io, const char *key, const cJSON *item, bool nan,
+			double *value)
+{
+	if (!item)
+		return false;
+	if (nan && cJSON_IsNull(item)) {
+		*value = NAN;
+		return true;
+	}
+	if (!cJSON_IsNumber(item) || !isfinite(item->valuedouble)) {
+		page_json_fail(io, key, nan ? "must be a number or null" : "must be a number");
+		return false;
+	}
+	*value = item->valuedouble;
+	return true;
+}
+
+static void write_double(struct page_json_io *io, const char *key, double value)
+{
+	jsonw_key(io->out, key);
+	if (io->single)
+		jsonw_exact_float(io->out, (float)value);
+	else
+		jsonw_exact(io->out, value);
+}
+
+void page_json_double(struct page_json_io *io, const char *key, double *value)
+{
+	if (io->out)
+		write_double(io, key, *value);
+	else
+		read_number(io, key, take(io, key, true), false, value);
+}
+
+void page_json_double_or_nan(struct page_json_io *io, const char *key, double *value)
+{
+	if (io->out)
+		write_double(io, key, *value);
+	else
+		read_number(io, key, take(io, key, true), true, value);
+}
+
+/* What a float cannot hold is an error, not infinite. */
+static void read_float(struct page_json_io *io, const char *key, const cJSON *item, bool nan,
+		       float *value)
+{
+	double wide;
+
+	if (!read_number(io, key, item, nan, &wide))
+		return;
+	if (isfinite(wide) && !isfinite((float)wide))
+		page_json_fail(io, key, "is too large");
+	else
+		*value = (float)wide;
+}
+
+void page_json_float(struct page_json_io *io, const char *key, float *value)
+{
+	if (io->out) {
+		jsonw_key(io->out, key);
+		jsonw_exact_float(io->out, *value);
+	} else {
+		read_float(io, key, take(io, key, true), false, value);
+	}
+}
+
+void page_json_float_or_nan(struct page_json_io *io, const char *key, float *value)
+{
+	if (io->out)
+		page_json_float(io, key, value);
+	else
+		read_float(io, key, take(io, key, true), true, value);
+}
+
+void page_json_floats(struct page_json_io *io, const char *key, float *values, size_t count)
+{
+	const cJSON *list;
+
+	if (io->out) {
+		jsonw_key(io->out, key);
+		jsonw_array_open(io->out);
+		for (size_t i = 0; i < count; i++)
+			jsonw_exact_float(io->out, values[i]);
+		jsonw_array_close(io->out);
+		return;
+	}
+	list = take(io, key, true);
+	if (!list)
+		return;
+	if (!cJSON_IsArray(list) || (size_t)cJSON_GetArraySize(list) != count) {
+		page_json_fail(io, key, "must be a list of %zu numbers", count);
+		return;
+	}
+	for (const cJSON *item = list->child; item; item = item->next)
+		read_float(io, key, item, true, values++);
+}
+
+/* Digits, with a sign in front or without; nothing else. */
+static bool read_digits(const char *text, bool *negative, uint64_t *magnitude)
+{
+	char *end;
+
+	*negative = *text == '-';
+	text += *negative;
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	*magnitude = strtoull(text, &end, 10);
+	return !errno && !*end;
+}
+
+/* A whole number as a number up to 2^53, or as a string. */
+static bool read_whole(struct page_json_io *io, const char *key, bool *negative,
+		       uint64_t *magnitude)
+{
+	const cJSON *item = take(io, key, true);
+
+	if (!item)
+		return false;
+	if (cJSON_IsString(item) && read_digits(item->valuestring, negative, magnitude))
+		return true;
+	if (cJSON_IsNumber(item) && fabs(item->valuedouble) <= (double)PAGE_JSON_WHOLE_MAX &&
+	    item->valuedouble == trunc(item->valuedouble)) {
+		*negative = item->valuedouble < 0;
+		*magnitude = (uint64_t)fabs(item->valuedouble);
+		return true;
+	}
+	if (cJSON_IsNumber(item) && fabs(item->valuedouble) > (double)PAGE_JSON_WHOLE_MAX)
+		page_json_fail(io, key, "must be a string of digits: it is beyond 2^53");
+	else
+		page_json_fail(io, key, "must be a whole number");
+	return false;
+}
+
+static void write_whole(struct page_json_io *io, const char *key, bool negative, uint64_t magnitude)
+{
+	char text[32];
+
+	jsonw_key(io->out, key);
+	snprintf(text, sizeof(text), "%s%llu", negative ? "-" : "", (unsigned long long)magnitude);
+	if (magnitude > (uint64_t)PAGE_JSON_WHOLE_MAX)
+		jsonw_string(io->out, text);
+	else if (negative)
+		jsonw_int(io->out, -(int64_t)magnitude);
+	else
+		jsonw_uint(io->out, magnitude);
+}
+
+void page_json_i64(struct page_json_io *io, const char *key, int64_t *value, int64_t least,
+		   int64_t most)
+{
+	uint64_t magnitude;
+	bool negative;
+	int64_t got;
+
+	if (io->out) {
+		magnitude = *value < 0 ? 0 - (uint64_t)*value : (uint64_t)*value;
+		write_whole(io, key, *value < 0, magnitude);
+		return;
+	}
+	if (!read_whole(io, key, &negative, &magnitude))
+		return;
+	got = magnitude > INT64_MAX ? INT64_MAX : (int64_t)magnitude;
+	got = negative ? -got : got;
+	if (magnitude > INT64_MAX || got < least || got > most)
+		page_json_fail(io, key, "must be from %lld to %lld", (long long)least,
+			       (long long)most);
+	else
+		*value = got;
+}
+
+void page_json_i64_or_null(struct page_json_io *io, const char *key, int64_t *value, int64_t none)
+{
+	if (io->out && *value == none) {
+		jsonw_key_null(io->out, key);
+	} else if (!io->out && cJSON_IsNull(find(io, key))) {
+		take(io, key, true);
+		*value = none;
+	} else {
+		page_json_i64(io, key, value, 0, INT64_MAX);
+	}
+}
+
+void page_json_u64(struct page_json_io *io, const char *key, uint64_t *value, uint64_t most)
+{
+	uint64_t magnitude;
+	bool negative;
+
+	if (io->out)
+		write_whole(io, key, false, *value);
+	else if (!read_whole(io, key, &negative, &magnitude))
+		return;
+	else if ((negative && magnitude) || magnitude > most)
+		page_json_fail(io, key, "must be from 0 to %llu", (unsigned long long)most);
+	else
+		*value = magnitude;
+}
+
+void page_json_u32(struct page_json_io *io, const char *key, uint32_t *value, uint32_t most)
+{
+	uint64_t wide = *value;
+
+	page_json_u64(io, key, &wide, most);
+	*value = (uint32_t)wide;
+}
+
+/* --- text ------------------------------------------------------------------------------------------------------- */
+
+void page_json_text(struct page_json_io *io, const char *key, const char **value, size_t most)
+{
+	const cJSON *item;
+
+	if (io->out) {
+		jsonw_key_string(io->out, key, *value);
+		return;
+	}
+	item = take(io, key, true);
+	if (!item)
+		return;
+	if (!cJSON_IsString(item) || !item->valuestring[0])
+		page_json_fail(io, key, "must be a text");
+	else if (strlen(item->valuestring) > most)
+		page_json_fail(io, key, "is longer than %zu bytes", most);
+	else
+		*value = item->valuestring;
+}
+
+void page_json_time(struct page_json_io *io, const char *key, int64_t *unix_ns)
+{
+	char text[TIMEFMT_LEN];
+	const char *got = NULL;
+	int64_t ns;
+
+	if (io->out) {
+		timefmt_rfc3339_exact(*unix_ns, text);
+		jsonw_key_string(io->out, key, text);
+		return;
+	}
+	page_json_text(io, key, &got, sizeof(text));
+	if (!got)
+		return;
+	if (timefmt_parse(got, &ns, NULL) || ns < 0)
+		page_json_fail(io, key, "\"%s\" is not a time such as 2026-01-31T12:00:00Z", got);
+	else
+		*unix_ns = ns;
+}
+
+void page_json_choice(struct page_json_io *io, const char *key, int *value,
+		      const char *const *names, size_t count)
+{
+	const char *got = NULL;
+
+	if (io->out) {
+		jsonw_key_string(io->out, key, names[*value]);
+		return;
+	}
+	page_json_text(io, key, &got, PAGE_JSON_FIELD_MAX);
+	if (!got)
+		return;
+	for (size_t i = 0; i < count; i++)
+		if (names[i] && strcmp(names[i], got) == 0) {
+			*value = (int)i;
+			return;
+		}
+	page_json_fail(io, key, "\"%.64s\" is none of those there are", got);
+}
+
+void page_json_hex(struct page_json_io *io, const char *key, uint8_t *bytes, size_t len)
+{
+	static const char digits[] = "0123456789abcdef";
+	char text[PAGE_JSON_FIELD_MAX];
+	const char *got = NULL;
+
+	if (io->out) {
+		for (size_t i = 0; i < len; i++) {
+			text[2 * i] = digits[bytes[i] >> 4];
+			text[2 * i + 1] = digits[bytes[i] & 15];
+		}
+		text[2 * len] = '\0';
+		jsonw_key_string(io->out, key, text);
+		return;
+	}
+	page_json_text(io, key, &got, PAGE_JSON_FIELD_MAX);
+	if (!got)
+		return;
+	if (strlen(got) != 2 * len || strspn(got, digits) != 2 * len) {
+		page_json_fail(io, key, "must be %zu hexadecimal digits", 2 * len);
+		return;
+	}
+	for (size_t i = 0; i < len; i++)
+		bytes[i] = (uint8_t)((strchr(digits, got[2 * i]) - digits) << 4 |
+				     (strchr(digits, got[2 * i + 1]) - digits));
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Items are kept with strings of their own until all are there; then the pods are sorted below their nodes, and each
+ * page is made of its part of them.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/state/page_json.h"
+#include "aggregator/state/page_json_parts.h"
+#include "shared/mem.h"
+
+/* A pod that was read, packed, with all that its pointers lead to. */
+struct kept_pod {
+	char *node;
+	int64_t end_ns;
+	size_t order; /* of adding: keeps pods of one name as they came */
+	struct page_pod pod;
+	struct kernel_limits limits;
+	struct pod_peaks *peaks; /* NULL: none */
+	struct kernel_limits *container_limits;
+};
+
+struct page_json_set {
+	size_t node_count, node_room, pod_count, pod_room;
+	struct node_page *nodes; /* names are owned */
+	struct kept_pod *pods;
+};
+
+struct page_json_set *page_json_set_new(void)
+{
+	return mem_zalloc(1, sizeof(struct page_json_set));
+}
+
+static void free_containers(const struct page_container *containers, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		free((char *)containers[i].name);
+		free((char *)containers[i].id);
+	}
+	free((struct page_container *)containers);
+}
+
+static void free_pod(struct kept_pod *p)
+{
+	free_containers(p->pod.containers, p->pod.container_count);
+	free(p->container_limits);
+	free(p->peaks);
+	free((char *)p->pod.name);
+	free((char *)p->pod.uid);
+	free(p->node);
+}
+
+void page_json_set_free(struct page_json_set *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->node_count; i++)
+		free((char *)s->nodes[i].name);
+	for (size_t i = 0; i < s->pod_count; i++)
+		free_pod(&s->pods[i]);
+	free(s->nodes);
+	free(s->pods);
+	free(s);
+}
+
+/* Room for one more, doubling. */
+static void *grow(void *array, size_t count, size_t *room, size_t size)
+{
+	if (count < *room)
+		return array;
+	*room = *room ? 2 * *room : 64;
+	return mem_realloc(array, *room * size);
+}
+
+/* Ends reading; 0, or -EINVAL and the path. */
+static int end_reading(struct page_json_io *io, char field[PAGE_JSON_FIELD_MAX])
+{
+	int rc = io->bad ? -EINVAL : 0;
+
+	if (rc)
+		memcpy(field, io->path, PAGE_JSON_FIELD_MAX);
+	page_json_io_end(io);
+	return rc;
+}
+
+void page_json_add_page(struct page_json_set *s, const struct node_page *page)
+{
+	struct node_page *p;
+
+	s->nodes = grow(s->nodes, s->node_count, &s->node_room, sizeof(*s->nodes));
+	p = &s->nodes[s->node_count++];
+	memcpy(p, page, sizeof(*p));
+	p->name = mem_strdup(page->name);
+}
+
+int page_json_add_node(struct page_json_set *s, cJSON *item, char field[PAGE_JSON_FIELD_MAX],
+		       struct reason *reason)
+{
+	struct node_page page = {.generation = 1};
+	struct page_json_io io;
+
+	page_json_io_read(&io, item, reason);
+	page_json_do_node(&io, &page);
+	page_json_io_finish(&io);
+	if (!io.bad && s->node_count >= PAGE_JSON_NODES_MAX)
+		page_json_fail(&io, "name", "there are more than %d nodes", PAGE_JSON_NODES_MAX);
+	if (!io.bad)
+		page_json_add_page(s, &page);
+	return end_reading(&io, field);
+}
+
+/* --- pods ------------------------------------------------------------------------------------------------------- */
+
+static void read_containers(struct page_json_io *io, struct kept_pod *kept)
+{
+	struct page_container *containers;
+	struct page_json_level level;
+	size_t count = 0;
+
+	if (!page_json_list(io, "containers", &count, PAGE_JSON_CONTAINERS_MAX, &level))
+		return;
+	containers = mem_zalloc(count, sizeof(*containers));
+	kept->container_limits = mem_zalloc(count, sizeof(*kept->container_limits));
+	for (size_t i = 0; i < count; i++) {
+		struct page_container *c = &containers[i];
+
+		kept->container_limits[i] = KERNEL_LIMITS_UNKNOWN;
+		page_json_do_container(io, i, c, &kept->container_limits[i]);
+		c->name = mem_strdup(c->name ? c->name : "");
+		c->id = mem_strdup(c->id ? c->id : "");
+		c->limits = &kept->container_limits[i];
+	}
+	kept->pod.containers = containers;
+	kept->pod.container_count = (uint32_t)count;
+	page_json_list_leave(io, &level);
+}
+
+static int compare_containers(const void *a, const void *b)
+{
+	return strcmp(((const struct page_container *)a)->name,
+		      ((const struct page_container *)b)->name);
+}
+
+/* What was read becomes ours. */
+static void keep_pod(struct kept_pod *kept, const struct page_json_pod *p)
+{
+	struct page_container *containers = (struct page_container *)kept->pod.containers;
+	uint32_t count = kept->pod.container_count;
+
+	if (count > 1)
+		qsort(containers, count, sizeof(*containers), compare_containers);
+	kept->pod = p->pod;
+	kept->pod.containers = containers;
+	kept->pod.container_count = count;
+	kept->node = mem_strdup(p->node ? p->node : "");
+	kept->pod.name = mem_strdup(p->pod.name ? p->pod.name : "");
+	kept->pod.uid = mem_strdup(p->pod.uid ? p->pod.uid : "");
+	kept->end_ns = p->end_ns;
+	kept->limits = p->limits;
+	if (p->has_peaks) {
+		kept->peaks = mem_alloc(sizeof(*kept->peaks));
+		*kept->peaks = p->peaks;
+	}
+	pod_usage_pack(&p->usage, p->end_ns, &kept->pod.usage);
+}
+
+int page_json_add_pod(struct page_json_set *s, cJSON *item, char field[PAGE_JSON_FIELD_MAX],
+		      struct reason *reason)
+{
+	struct page_json_pod pod = {.limits = KERNEL_LIMITS_UNKNOWN};
+	struct kept_pod kept = {.order = s->pod_count};
+	struct page_json_io io;
+
+	page_json_io_read(&io, item, reason);
+	page_json_do_pod(&io, &pod);
+	read_containers(&io, &kept);
+	page_json_io_finish(&io);
+	if (!io.bad && s->pod_count >= PAGE_JSON_PODS_MAX)
+		page_json_fail(&io, "name", "there are more than %d pods", PAGE_JSON_PODS_MAX);
+	if (!io.bad) {
+		keep_pod(&kept, &pod);
+		s->pods = grow(s->pods, s->pod_count, &s->pod_room, sizeof(*s->pods));
+		s->pods[s->pod_count++] = kept;
+	} else {
+		free_containers(kept.pod.containers, kept.pod.container_count);
+		free(kept.container_limits);
+	}
+	return end_reading(&io, field);
+}
+
+/* --- pages ------------------------------------------------------------------------------------------------------ */
+
+static int compare_nodes(const void *a, const void *b)
+{
+	return strcmp(((const struct node_page *)a)->name, ((const struct node_page *)b)->name);
+}
+
+static int compare_pods(const void *a, const void *b)
+{
+	const struct kept_pod *x = a, *y = b;
+	int order = strcmp(x->node, y->node);
+
+	if (!order)
+		order = strcmp(x->pod.name, y->pod.name);
+	if (order)
+		return order;
+	return x->order < y->order ? -1 : x->order > y->order;
+}
+
+/* Pods of a node are where the node is; every pod has its node. */
+static int check(const struct page_json_set *s, struct reason *reason)
+{
+	for (size_t i = 1; i < s->node_count; i++)
+		if (strcmp(s->nodes[i - 1].name, s->nodes[i].name) == 0) {
+			reason_set(reason, "the node \"%s\" stands twice", s->nodes[i].name);
+			return -EINVAL;
+		}
+	for (size_t i = 0, at = 0; i < s->pod_count; i++) {
+		const struct kept_pod *p = &s->pods[i];
+
+		while (at < s->node_count && strcmp(s->nodes[at].name, p->node) < 0)
+			at++;
+		if (at == s->node_count || strcmp(s->nodes[at].name, p->node) != 0) {
+			reason_set(reason, "the pod \"%s\" is of a node \"%s\", which is not there",
+				   p->pod.name, p->node);
+			return -EINVAL;
+		}
+		if (s->nodes[at].end_ns != p->end_ns) {
+			reason_set(reason, "the pod \"%s\" has another end than its node \"%s\"",
+				   p->pod.name, p->node);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+/* The peaks of those pods, to which they point then; NULL: none has any. */
+static struct page_peaks *gather_peaks(const struct kept_pod *kept, struct page_pod *pods,
+				       size_t count)
+{
+	struct page_peaks *peaks;
+	uint32_t with = 0;
+
+	for (size_t i = 0; i < count; i++)
+		with += kept[i].peaks != NULL;
+	if (!with)
+		return NULL;
+	peaks = mem_zalloc(1, sizeof(*peaks) + with * sizeof(peaks->pods[0]));
+	atomic_init(&peaks->users, 1);
+	peaks->room = with;
+	for (size_t i = 0; i < count; i++)
+		if (kept[i].peaks) {
+			peaks->pods[peaks->count] = *kept[i].peaks;
+			pods[i].peaks = &peaks->pods[peaks->count++];
+		}
+	return peaks;
+}
+
+static struct node_page *make_page(struct node_page *from, const struct kept_pod *kept,
+				   size_t count)
+{
+	struct page_pod *pods = mem_zalloc(count + 1, sizeof(*pods));
+	struct node_page *page;
+
+	for (size_t i = 0; i < count; i++) {
+		pods[i] = kept[i].pod;
+		pods[i].limits = &kept[i].limits;
+	}
+	from->peaks = gather_peaks(kept, pods, count);
+	from->pods = pods;
+	from->pod_count = count;
+	page = page_new(from);
+	page_peaks_drop(from->peaks);
+	free(pods);
+	return page;
+}
+
+int page_json_set_pages(struct page_json_set *s, struct node_page ***pages, size_t *count,
+			struct reason *reason)
+{
+	size_t at = 0;
+
+	if (s->node_count > 1)
+		qsort(s->nodes, s->node_count, sizeof(*s->nodes), compare_nodes);
+	if (s->pod_count > 1)
+		qsort(s->pods, s->pod_count, sizeof(*s->pods), compare_pods);
+	if (check(s, reason))
+		return -EINVAL;
+	*pages = mem_zalloc(s->node_count + 1, sizeof(struct node_page *));
+	for (size_t i = 0; i < s->node_count; i++) {
+		struct node_page from;
+		size_t first = at;
+
+		memcpy(&from, &s->nodes[i], sizeof(from));
+		while (at < s->pod_count && strcmp(s->pods[at].node, from.name) == 0)
+			at++;
+		(*pages)[i] = make_page(&from, at > first ? &s->pods[first] : NULL, at - first);
+	}
+	*count = s->node_count;
+	return 0;
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Newest values and windows in JSON, of nodes and pods alike. */
+#include <math.h>
+#include <string.h>
+
+#include "aggregator/state/page_json_parts.h"
+
+const char *const page_json_pressures[PRESSURES] = {
+	[CONTENTION_CPU] = "cpu",
+	[CONTENTION_MEMORY] = "memory",
+	[STALL_CPU] = "cpuStalled",
+	[STALL_MEMORY] = "memoryStalled",
+};
+
+static void do_value(struct page_json_io *io, const char *key, struct latest *l)
+{
+	struct page_json_level level;
+	uint32_t age = l->age_seconds;
+
+	l->known = page_json_enter(io, key, l->known, &level);
+	if (!l->known)
+		return;
+	page_json_float(io, "value", &l->value);
+	page_json_u32(io, "ageSeconds", &age, UINT16_MAX);
+	page_json_leave(io, &level);
+	l->age_seconds = (uint16_t)age;
+}
+
+void page_json_do_latest(struct page_json_io *io, struct page_latest *l)
+{
+	do_value(io, "cpuMillicores", &l->cpu_milli);
+	do_value(io, "memoryBytes", &l->mem_bytes);
+	do_value(io, "workingSetBytes", &l->working_set_bytes);
+	do_value(io, "swapBytes", &l->swap_bytes);
+	do_value(io, "pids", &l->pids);
+}
+
+static void do_stats(struct page_json_io *io, const char *key, struct window_stats *s)
+{
+	struct page_json_level level;
+
+	s->known = page_json_enter(io, key, s->known, &level);
+	if (!s->known)
+		return;
+	page_json_time(io, "start", &s->start_ns);
+	page_json_time(io, "end", &s->end_ns);
+	page_json_u64(io, "samples", &s->samples, UINT64_MAX);
+	page_json_double(io, "mean", &s->mean);
+	page_json_double(io, "stddev", &s->stddev);
+	s->percentiles = page_json_has(io, "p50", s->percentiles);
+	if (s->percentiles) {
+		page_json_double(io, "p50", &s->p50);
+		page_json_double(io, "p95", &s->p95);
+		page_json_double(io, "p99", &s->p99);
+	}
+	page_json_double_or_nan(io, "min", &s->min);
+	page_json_double_or_nan(io, "max", &s->max);
+	page_json_leave(io, &level);
+}
+
+/* As it is where nothing was counted. */
+static void forget_counts(struct window_counts *c)
+{
+	*c = (struct window_counts){.throttled_ratio = NAN};
+	for (int p = 0; p < PRESSURES; p++)
+		c->pressure[p] = NAN;
+}
+
+static bool are_counted(const struct window_counts *c)
+{
+	bool counted = c->seconds != 0 || c->throttled_seconds != 0 || c->oom_kills ||
+		       c->throttle_known || c->oom_known || !isnan(c->throttled_ratio);
+
+	for (int p = 0; p < PRESSURES; p++)
+		counted |= !isnan(c->pressure[p]);
+	return counted;
+}
+
+static void do_counts(struct page_json_io *io, struct window_counts *c)
+{
+	struct page_json_level level, inner;
+
+	if (!page_json_enter(io, "counts", are_counted(c), &level))
+		return;
+	page_json_double(io, "seconds", &c->seconds);
+	c->throttle_known = page_json_has(io, "throttledSeconds", c->throttle_known);
+	if (c->throttle_known)
+		page_json_double(io, "throttledSeconds", &c->throttled_seconds);
+	page_json_double_or_nan(io, "throttledRatio", &c->throttled_ratio);
+	c->oom_known = page_json_has(io, "oomKills", c->oom_known);
+	if (c->oom_known)
+		page_json_u64(io, "oomKills", &c->oom_kills, UINT64_MAX);
+	if (page_json_into(io, "pressure", &inner)) {
+		for (int p = 0; p < PRESSURES; p++)
+			page_json_double_or_nan(io, page_json_pressures[p], &c->pressure[p]);
+		page_json_leave(io, &inner);
+	}
+	page_json_leave(io, &level);
+}
+
+static void do_window(struct page_json_io *io, const char *key, struct window_set *set)
+{
+	bool known = set->cpu_milli.known || set->mem_bytes.known || set->working_set_bytes.known ||
+		     are_counted(&set->counts);
+	struct page_json_level level;
+
+	if (!page_json_enter(io, key, known, &level))
+		return;
+	do_stats(io, "cpuMillicores", &set->cpu_milli);
+	do_stats(io, "memoryBytes", &set->mem_bytes);
+	do_stats(io, "workingSetBytes", &set->working_set_bytes);
+	do_counts(io, &set->counts);
+	page_json_leave(io, &level);
+}
+
+void page_json_do_usage(struct page_json_io *io, struct page_usage *u)
+{
+	struct page_json_level level, inner;
+
+	if (!io->out)
+		for (int w = 0; w < WINDOWS; w++)
+			forget_counts(&u->windows[w].counts);
+	if (!page_json_into(io, "usage", &level))
+		return;
+	page_json_do_latest(io, &u->latest);
+	if (page_json_into(io, "windows", &inner)) {
+		for (int w = 0; w < WINDOWS; w++)
+			do_window(io, window_name[w], &u->windows[w]);
+		page_json_leave(io, &inner);
+	}
+	page_json_leave(io, &level);
+}

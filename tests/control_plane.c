@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Why: what a client of the Kubernetes API must stand, and whether it has understood what it heard, only a real API
+ * server can say. How: the programs that tests/kube/build made run as children of the test, on free ports of the
+ * loopback, with everything they write in one temporary folder:
+ *
+ *     etcd  <-  API server 0  <-  scheduler, controllers, kubectl, the aggregator under test
+ *           <-  API server 1      a second door to the same objects, for what happens behind a client's back
+ *
+ * There is no kubelet: nodes are objects of the API, and what it would report the test writes to their status. So the
+ * admission plugins and controllers that wait for a kubelet, or for tokens, are off. The API server's own certificate is its
+ * authority, as clients see it, and its key signs the tokens nobody here uses.
+ *
+ * A free port is free when it is asked for; another program may take it before its child does. Then the child ends, and
+ * the test says so. On shutdown children are killed, in the reverse order; all they know lies in the folder that goes, too.
+ */
+#include "tests/control_plane.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shared/mem.h"
+#include "tests/process.h"
+
+#define ADMIN_TOKEN	 "admin-token"
+#define RESTRICTED_TOKEN "restricted-token"
+/* Generous: a machine with two busy cores takes 20 s at times. */
+#define READY_SECONDS 120
+
+enum { LOG_LINES = 25, LOG_LINE_MAX = 240 };
+
+/* --- logs ------------------------------------------------------------------------------------ */
+
+static char *log_path(const struct control_plane *c, const char *name)
+{
+	return mem_printf("%s/%s.log", c->folder, name);
+}
+
+/* The last lines, of which those of these programs can be very long. */
+static void print_log(const struct control_plane *c, const char *name)
+{
+	char *path = log_path(c, name), *line = NULL, lines[LOG_LINES][LOG_LINE_MAX];
+	FILE *log = fopen(path, "r");
+	size_t count = 0, room = 0;
+
+	while (log && getline(&line, &room, log) >= 0) {
+		line[strcspn(line, "\n")] = '\0';
+		snprintf(lines[count++ % LOG_LINES], LOG_LINE_MAX, "%s", line);
+	}
+	for (size_t i = count > LOG_LINES ? count - LOG_LINES : 0; i < count; i++)
+		fprintf(stderr, "    %s: %s\n", name, lines[i % LOG_LINES]);
+	if (log)
+		fclose(log);
+	free(line);
+	free(path);
+}
+
+static void print_logs(const struct control_plane *c)
+{
+	static const char *const names[] = {"etcd", "api-0", "api-1", "scheduler", "controllers"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		print_log(c, names[i]);
+}
+
+static void give_up(struct control_plane *c, const char *what)
+{
+	fprintf(stderr, "control plane: %s\n", what);
+	control_plane_free(c, true);
+	abort();
+}
+
+/* --- files ----------------------------------------------------------------------------------- */
+
+static char *in_folder(const struct control_plane *c, const char *name)
+{
+	return mem_printf("%s/%s", c->folder, name);
+}
+
+static void write_file(struct control_plane *c, const char *name, const char *text)
+{
+	char *path = in_folder(c, name);
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	size_t len = strlen(text);
+
+	if (fd < 0 || write(fd, text, len) != (ssize_t)len)
+		give_up(c, strerror(errno));
+	close(fd);
+	free(path);
+}
+
+static char *write_kubeconfig(struct control_plane *c, const char *name, const char *token)
+{
+	char *text =
+		mem_printf("apiVersion: v1\n"
+			   "kind: Config\n"
+			   "clusters: [{name: test, cluster: {server: \"https://127.0.0.1:%d\", "
+			   "certificate-authority: \"api-0/apiserver.crt\"}}]\n"
+			   "users: [{name: test, user: {token: %s}}]\n"
+			   "contexts: [{name: test, context: {cluster: test, user: test}}]\n"
+			   "current-context: test\n",
+			   c->apis[0].port, token);
+
+	write_file(c, name, text);
+	free(text);
+	return in_folder(c, name);
+}
+
+/* --- children -------------------------------------------------------------------------------- */
+
+/* argv without the program's folder, ending with NULL; the strings of argv from 1 on are freed. */
+static pid_t start(struct control_plane *c, const char *log_name, const char *program, char **argv)
+{
+	char *log = log_path(c, log_name);
+	pid_t pid;
+
+	argv[0] = mem_printf("%s/%s", c->bin, program);
+	pid = process_start(log, argv);
+	if (pid <= 0)
+		give_up(c, "cannot start a child");
+	for (; *argv; argv++)
+		free(*argv);
+	free(log);
+	return pid;
+}
+
+static void stop(pid_t *pid, int signal_number)
+{
+	if (*pid > 0)
+		process_stop(*pid, signal_number);
+	*pid = 0;
+}
+
+/* Leaves it to be reaped. */
+static bool has_ended(pid_t pid)
+{
+	siginfo_t info = {0};
+
+	return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid;
+}
+
+/* What answers 200 once it is ready, and the process it belongs to, which must not end meanwhile. */
+struct server {
+	struct control_plane *plane;
+	pid_t pid;
+	char *url, *certificate; /* owned; NULL: not TLS */
+};
+
+static size_t collect(char *data, size_t size, size_t count, void *ctx)
+{
+	buf_add(ctx, data, size * count);
+	return size * count;
+}
+
+/* Without a certificate it is etcd, which has no use for a token. The status, 0 when nothing answers. */
+static long request(CURL *curl, const char *method, const char *url, const char *certificate,
+		    const char *body, struct buf *answer)
+{
+	bool patch = strcmp(method, "PATCH") == 0;
+	struct curl_slist *headers =
+		curl_slist_append(NULL, patch ? "Content-Type: application/merge-patch+json"
+					      : "Content-Type: application/json");
+	long status = 0;
+
+	if (certificate)
+		headers = curl_slist_append(headers, "Authorization: Bearer " ADMIN_TOKEN);
+	curl_easy_reset(curl);
+	curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
+	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+	if (body)
+		curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
+	curl_easy_setopt(curl, CURLOPT_URL, url);
+	curl_easy_setopt(curl, CURLOPT_CAINFO, certificate);
+	curl_easy_setopt(curl, CURLOPT_TIMEOUT, 60L);
+	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(curl, CURLOPT_NOPROXY, "*");
+	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, collect);
+	curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
+	if (curl_easy_perform(curl) == CURLE_OK)
+		curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+	curl_slist_free_all(headers);
+	return status;
+}
+
+static bool is_ready(void *ctx)
+{
+	struct server *s = ctx;
+	struct buf answer = BUF_INIT;
+	long status;
+
+	if (has_ended(s->pid))
+		give_up(s->plane, "a child ended by itself");
+	status = request(s->plane->curl, "GET", s->url, s->certificate, NULL, &answer);
+	buf_fini(&answer);
+	return status == 200;
+}
+
+/* url and certificate are taken over. */
+static void await_ready(struct control_plane *c, pid_t pid, char *url, char *certificate)
+{
+	struct server s = {c, pid, url, certificate};
+
+	if (!await(is_ready, &s, READY_SECONDS))
+		give_up(c, "a server does not become ready");
+	free(url);
+	free(certificate);
+}
+
+static void start_etcd(struct control_plane *c)
+{
+	int peer_port = free_port();
+	char *argv[8] = {NULL};
+
+	c->etcd_port = free_port();
+	argv[1] = mem_printf("--data-dir=%s/etcd", c->folder);
+	argv[2] = mem_printf("--listen-client-urls=http://127.0.0.1:%d", c->etcd_port);
+	argv[3] = mem_printf("--advertise-client-urls=http://127.0.0.1:%d", c->etcd_port);
+	argv[4] = mem_printf("--listen-peer-urls=http://127.0.0.1:%d", peer_port);
+	argv[5] = mem_printf("--initial-advertise-peer-urls=http://127.0.0.1:%d", peer_port);
+	argv[6] = mem_printf("--initial-cluster=default=http://127.0.0.1:%d", peer_port);
+	c->etcd = start(c, "etcd", "etcd", argv);
+	await_ready(c, c->etcd, mem_printf("http://127.0.0.1:%d/health", c->etcd_port), NULL);
+}
+
+void control_plane_start_api(struct control_plane *c, int i, bool watch_cache)
+{
+	struct control_api *api = &c->apis[i];
+	char name[16], *argv[24] = {NULL};
+	size_t n = 1;
+
+	if (!api->port)
+		api->port = free_port();
+	snprintf(name, sizeof(name), "api-%d", i);
+	argv[n++] = mem_printf("--etcd-servers=http://127.0.0.1:%d", c->etcd_port);
+	argv[n++] = mem_printf("--secure-port=%d", api->port);
+	argv[n++] = mem_strdup("--bind-address=127.0.0.1");
+	argv[n++] = mem_strdup("--advertise-address=127.0.0.1");
+	argv[n++] = mem_strdup("--endpoint-reconciler-type=none");
+	argv[n++] = mem_printf("--cert-dir=%s/%s", c->folder, name);
+	argv[n++] = mem_printf("--token-auth-file=%s/tokens", c->folder);
+	argv[n++] = mem_strdup("--authorization-mode=RBAC");
+	argv[n++] = mem_strdup("--service-cluster-ip-range=10.96.0.0/24");
+	argv[n++] = mem_strdup("--service-account-issuer=https://kubernetes.default.svc");
+	argv[n++] = mem_printf("--service-account-key-file=%s/%s/apiserver.key", c->folder, name);
+	argv[n++] = mem_printf("--service-account-signing-key-file=%s/%s/apiserver.key", c->folder,
+			       name);
+	argv[n++] = mem_strdup("--disable-admission-plugins=ServiceAccount,TaintNodesByCondition,"
+			       "DefaultTolerationSeconds");
+	argv[n++] = mem_printf("--watch-cache=%s", watch_cache ? "true" : "false");
+	/* Objects come from a test as fast as it can write. */
+	argv[n++] = mem_strdup("--max-requests-inflight=800");
+	argv[n++] = mem_strdup("--max-mutating-requests-inflight=400");
+	api->pid = start(c, name, "kube-apiserver", argv);
+	await_ready(c, api->pid, mem_printf("https://127.0.0.1:%d/readyz", api->port),
+		    mem_printf("%s/%s/apiserver.crt", c->folder, name));
+}
+
+void control_plane_kill_api(struct control_plane *c, int i)
+{
+	stop(&c->apis[i].pid, SIGKILL);
+}
+
+/* A client of API server 0 that tells its health without TLS; one option `more`, or NULL. */
+static pid_t start_client(struct control_plane *c, const char *name, const char *program,
+			  const char *more)
+{
+	char *argv[12] = {NULL};
+	int port = free_port();
+	size_t n = 1;
+	pid_t pid;
+
+	argv[n++] = mem_printf("--kubeconfig=%s", c->admin);
+	argv[n++] = mem_strdup("--leader-elect=false");
+	argv[n++] = mem_strdup("--kube-api-qps=500");
+	argv[n++] = mem_strdup("--kube-api-burst=1000");
+	argv[n++] = mem_strdup("--secure-port=0");
+	argv[n++] = mem_printf("--port=%d", port);
+	argv[n++] = mem_strdup("--address=127.0.0.1");
+	if (more)
+		argv[n++] = mem_strdup(more);
+	pid = start(c, name, program, argv);
+	await_ready(c, pid, mem_printf("http://127.0.0.1:%d/healthz", port), NULL);
+	return pid;
+}
+
+void control_plane_start_controllers(struct control_plane *c)
+{
+	c->scheduler = start_client(c, "scheduler", "kube-scheduler", NULL);
+	c->controllers = start_client(
+		c, "controllers", "kube-controller-manager",
+		"--controllers=deployment,replicaset,replicationcontroller,"
+		"statefulset,daemonset,job,disruption,garbagecollector,podgc,namespace");
+}
+
+/* --- requests -------------------------------------------------------------------------------- */
+
+long control_plane_send(struct control_plane *c, const char *method, const char *path,
+			const char *body, struct buf *answer)
+{
+	struct buf unwanted = BUF_INIT, *into = answer ? answer : &unwanted;
+	int i = 0;
+	char *url, *certificate;
+	long status;
+
+	while (i + 1 < CONTROL_APIS && !c->apis[i].pid)
+		i++;
+	url = mem_printf("https://127.0.0.1:%d%s", c->apis[i].port, path);
+	certificate = mem_printf("%s/api-%d/apiserver.crt", c->folder, i);
+	buf_clear(into);
+	status = request(c->curl, method, url, certificate, body, into);
+	free(url);
+	free(certificate);
+	buf_fini(&unwanted);
+	return status;
+}
+
+void control_plane_must(struct control_plane *c, const char *method, const char *path,
+			const char *body)
+{
+	struct buf answer = BUF_INIT;
+	long status = control_plane_send(c, method, path, body, &answer);
+
+	if (status != 200 && status != 201)
+		fail_msg("%s %s: %ld: %s", method, path, status, answer.data ? answer.data : "");
+	buf_fini(&answer);
+}
+
+/* The gateway of etcd speaks JSON: a read tells the revision, and all before it is forgotten. */
+void control_plane_compact(struct control_plane *c)
+{
+	char *range = mem_printf("http://127.0.0.1:%d/v3/kv/range", c->etcd_port);
+	char *compaction = mem_printf("http://127.0.0.1:%d/v3/kv/compaction", c->etcd_port);
+	struct buf answer = BUF_INIT;
+	const char *revision;
+	cJSON *json;
+	char *body;
+
+	if (request(c->curl, "POST", range, NULL, "{\"key\":\"AA==\"}", &answer) != 200)
+		give_up(c, "etcd does not tell its revision");
+	json = cJSON_Parse(answer.data);
+	revision = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(
+		cJSON_GetObjectItemCaseSensitive(json, "header"), "revision"));
+	if (!revision)
+		give_up(c, "etcd does not tell its revision");
+	body = mem_printf("{\"revision\":\"%s\",\"physical\":true}", revision);
+	buf_clear(&answer);
+	if (request(c->curl, "POST", compaction, NULL, body, &answer) != 200)
+		give_up(c, answer.data);
+	cJSON_Delete(json);
+	free(body);
+	buf_fini(&answer);
+	free(range);
+	free(compaction);
+}
+
+/* kubectl with words that end with NULL; what it prints to *out. What it complains of fails the test. */
+static void run_kubectl(struct control_plane *c, const char *const *words, struct buf *out)
+{
+	char *program = mem_printf("%s/kubectl", c->bin), *argv[16] = {program};
+	char *cache = mem_printf("--cache-dir=%s/cache", c->folder);
+	struct buf err = BUF_INIT;
+	size_t n = 1;
+
+	argv[n++] = (char *)"--kubeconfig";
+	argv[n++] = c->admin;
+	argv[n++] = cache;
+	for (; *words; words++)
+		argv[n++] = (char *)*words;
+	if (process_run(argv, out, &err) != 0)
+		fail_msg("kubectl %s %s: %s", argv[4], argv[5], err.data ? err.data : "no word");
+	buf_fini(&err);
+	free(program);
+	free(cache);
+}
+
+void control_plane_create(struct control_plane *c, const char *file)
+{
+	const char *const words[] = {"create", "-f", file, NULL};
+	struct buf out = BUF_INIT;
+
+	run_kubectl(c, words, &out);
+	buf_fini(&out);
+}
+
+cJSON *control_plane_kubectl_get(struct control_plane *c, const char *resource)
+{
+	const char *const words[] = {"get", resource, "--all-namespaces", "-o", "json", NULL};
+	struct buf out = BUF_INIT;
+	cJSON *json;
+
+	run_kubectl(c, words, &out);
+	json = cJSON_Parse(out.data);
+	if (!json)
+		fail_msg("kubectl get %s: no JSON", resource);
+	buf_fini(&out);
+	return json;
+}
+
+/* --- all of it ------------------------------------------------------------------------------- */
+
+struct control_plane *control_plane_new(const char *bin)
+{
+	struct control_plane *c = mem_zalloc(1, sizeof(*c));
+
+	c->bin = mem_strdup(bin);
+	c->folder = folder_make();
+	c->curl = curl_easy_init();
+	write_file(c, "tokens",
+		   ADMIN_TOKEN ",admin,1,system:masters\n" RESTRICTED_TOKEN
+			       "," CONTROL_RESTRICTED_USER ",2\n");
+	start_etcd(c);
+	control_plane_start_api(c, 0, true);
+	c->admin = write_kubeconfig(c, "admin.conf", ADMIN_TOKEN);
+	c->restricted = write_kubeconfig(c, "restricted.conf", RESTRICTED_TOKEN);
+	return c;
+}
+
+void control_plane_free(struct control_plane *c, bool failed)
+{
+	if (!c)
+		return;
+	stop(&c->controllers, SIGKILL);
+	stop(&c->scheduler, SIGKILL);
+	for (int i = 0; i < CONTROL_APIS; i++)
+		stop(&c->apis[i].pid, SIGKILL);
+	stop(&c->etcd, SIGKILL);
+	if (failed)
+		print_logs(c);
+	curl_easy_cleanup(c->curl);
+	folder_remove(c->folder);
+	free(c->admin);
+	free(c->restricted);
+	free(c->bin);
+	free(c);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A real Kubernetes control plane on this machine's loopback, for tests: etcd, API server, scheduler and controllers. */
+#ifndef EVENKEEL_TESTS_CONTROL_PLANE_H
+#define EVENKEEL_TESTS_CONTROL_PLANE_H
+
+#include <curl/curl.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include <cjson/cJSON.h>
+
+#include "shared/buf.h"
+
+/* One API server; all of them share the etcd. */
+struct control_api {
+	int port; /* 0: never started */
+	pid_t pid; /* 0: not running */
+};
+
+enum { CONTROL_APIS = 2 };
+
+struct control_plane {
+	char *bin; /* folder of the programs */
+	char *folder; /* data, certificates, kubeconfigs, logs */
+	int etcd_port;
+	pid_t etcd, scheduler, controllers; /* 0: not running */
+	struct control_api apis[CONTROL_APIS];
+	char *admin,
+		*restricted; /* kubeconfigs of API server 0: may do everything; may do nothing until a role says so */
+	CURL *curl;
+};
+
+/* The name that roles bind for the restricted user. */
+#define CONTROL_RESTRICTED_USER "evenkeel-restricted"
+
+/*
+ * Starts etcd and API server 0 and awaits readiness; bin is what tests/kube/build printed. What fails is printed with the
+ * logs, and aborts: without it there is no test. Children die with the test, however it ends.
+ */
+struct control_plane *control_plane_new(const char *bin);
+/* Stops all that runs, prints the ends of their logs when `failed`, removes the folder. NULL is allowed. */
+void control_plane_free(struct control_plane *c, bool failed);
+
+/* The scheduler, and the controllers of workloads and disruption budgets; none of nodes: theirs is what a test says. */
+void control_plane_start_controllers(struct control_plane *c);
+/*
+ * Starts API server i, on the port and with the certificate it had before if it ran. Without its watch cache every list and
+ * watch is etcd's own, so that a watch from before a compaction is refused with 410. Awaits readiness.
+ */
+void control_plane_start_api(struct control_plane *c, int i, bool watch_cache);
+void control_plane_kill_api(struct control_plane *c, int i); /* SIGKILL */
+/* Lets etcd forget every version but the newest of every object. */
+void control_plane_compact(struct control_plane *c);
+
+/*
+ * One request as admin to the first API server that runs: "PATCH", "/api/v1/nodes/a/status", a body of JSON or NULL (a
+ * PATCH is a merge). The status; the answer replaces *answer unless that is NULL.
+ */
+long control_plane_send(struct control_plane *c, const char *method, const char *path,
+			const char *body, struct buf *answer);
+/* The same; anything but 200 or 201 fails the test with what the server said. */
+void control_plane_must(struct control_plane *c, const char *method, const char *path,
+			const char *body);
+/* `kubectl create -f FILE` as admin of API server 0. */
+void control_plane_create(struct control_plane *c, const char *file);
+/* `kubectl get RESOURCE --all-namespaces -o json` as admin of API server 0; the caller deletes it. */
+cJSON *control_plane_kubectl_get(struct control_plane *c, const char *resource);
+
+#endif

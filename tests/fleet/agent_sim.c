@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is the agent's own: when intervals end (agent/schedule.h), what is kept (agent/ring.h), how it is told and
+ * told again (agent/sender.h), with a socket and a run of its own. What is not: a publisher, which would add three
+ * descriptors and its own copy of the keys to each of thousands; a sender for one address needs none.
+ *
+ * Latency is measured from the step that sends an interval to the step that sees its ack, for those with nothing
+ * unanswered before them and without the first, which may have to wait for the connection. It includes what this
+ * process was busy with in between, so it is never less than what the aggregator took.
+ */
+#include "tests/fleet/agent_sim.h"
+
+#include <sodium.h>
+#include <stdlib.h>
+
+#include "agent/ring.h"
+#include "agent/schedule.h"
+#include "agent/sender.h"
+#include "shared/clock.h"
+#include "shared/mem.h"
+#include "tests/fleet/machine_sim.h"
+
+#define LATE_NS (100 * NS_PER_MS)
+
+struct agent_sim {
+	const struct agent_sim_config *config; /* fixed after open, as are those down to sender */
+	char name[CLUSTER_NAME_MAX];
+	struct machine_sim *machine;
+	struct ring *ring;
+	struct sender *sender;
+
+	struct schedule schedule;
+	uint64_t sequence; /* of the last interval */
+	int64_t sent_ns; /* when the one was sent whose ack is to be measured; 0: none */
+	uint64_t acked; /* as of the last step */
+};
+
+int agent_sim_open(struct agent_sim **out, const struct agent_sim_config *config, uint32_t node,
+		   struct reason *reason)
+{
+	struct agent_sim *a = mem_zalloc(1, sizeof(*a));
+	struct sender_config sender = {
+		.node = a->name,
+		.keys = config->keys,
+		.first = 1,
+		.boot_ns = clock_boot_ns,
+	};
+	int rc;
+
+	a->config = config;
+	cluster_node_name(node, a->name);
+	randombytes_buf(sender.run, sizeof(sender.run));
+	rc = sender_open(&a->sender, config->url, &sender, reason);
+	if (rc) {
+		free(a);
+		return rc;
+	}
+	a->ring = ring_new(config->ring_bytes, config->ring_span_ns);
+	a->machine = machine_sim_new(config->cluster, node);
+	schedule_start(&a->schedule, a->name, config->interval_ns, clock_mono_ns(),
+		       clock_wall_ns());
+	*out = a;
+	return 0;
+}
+
+void agent_sim_close(struct agent_sim *a)
+{
+	if (!a)
+		return;
+	sender_close(a->sender);
+	ring_free(a->ring);
+	machine_sim_free(a->machine);
+	free(a);
+}
+
+int agent_sim_fd(const struct agent_sim *a)
+{
+	return sender_fd(a->sender);
+}
+
+static void end_interval(struct agent_sim *a, int64_t mono_ns, struct tally *tally)
+{
+	int64_t start, end, boot_ns = clock_boot_ns();
+	struct interval *interval;
+
+	tally->late_intervals += mono_ns - a->schedule.due_mono_ns > LATE_NS;
+	schedule_end(&a->schedule, mono_ns, clock_wall_ns(), &start, &end);
+	if (end <= start)
+		return;
+	interval = machine_sim_take(a->machine, ++a->sequence, start, end);
+	interval->end_boot_ns = boot_ns;
+	tally->intervals++;
+	tally->entries += interval->entry_count;
+	if (a->acked && mono_ns >= a->config->warm_ns && sender_idle(a->sender, a->ring))
+		a->sent_ns = clock_mono_ns();
+	ring_push(a->ring, interval);
+}
+
+static void obey(struct agent_sim *a, struct tally *tally)
+{
+	uint64_t cursors[SENDER_CURSORS];
+	struct sender_stats stats;
+
+	sender_get_stats(a->sender, &stats);
+	if (stats.acked != a->acked && a->sent_ns) {
+		tally_add_latency(tally, clock_mono_ns() - a->sent_ns);
+		a->sent_ns = 0;
+	}
+	a->acked = stats.acked;
+	schedule_set_interval(&a->schedule, stats.interval_ms ? stats.interval_ms * NS_PER_MS
+							      : a->config->interval_ns);
+	ring_set_cursors(a->ring, cursors, sender_get_cursors(a->sender, cursors));
+}
+
+int64_t agent_sim_step(struct agent_sim *a, int64_t mono_ns, bool last, struct tally *tally)
+{
+	int64_t due;
+
+	if (!last && schedule_due(&a->schedule, mono_ns))
+		end_interval(a, mono_ns, tally);
+	due = sender_step(a->sender, a->ring, clock_mono_ns());
+	obey(a, tally);
+	return last || due < a->schedule.due_mono_ns ? due : a->schedule.due_mono_ns;
+}
+
+bool agent_sim_idle(const struct agent_sim *a)
+{
+	return sender_idle(a->sender, a->ring);
+}
+
+void agent_sim_tell(const struct agent_sim *a, struct tally *tally)
+{
+	uint64_t cursors[SENDER_CURSORS];
+	struct sender_stats stats;
+
+	sender_get_stats(a->sender, &stats);
+	sender_get_cursors(a->sender, cursors);
+	tally_add_sender(tally, &stats, a->sequence + 1 - cursors[0]);
+}

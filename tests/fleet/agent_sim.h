@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One simulated agent: the real schedule, ring and sender, with a made-up machine in place of a sampler. */
+#ifndef EVENKEEL_TESTS_FLEET_AGENT_SIM_H
+#define EVENKEEL_TESTS_FLEET_AGENT_SIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shared/keyring.h"
+#include "shared/reason.h"
+#include "tests/fleet/cluster.h"
+#include "tests/fleet/tally.h"
+
+/* All borrowed. */
+struct agent_sim_config {
+	const struct cluster *cluster;
+	const struct keyring *keys;
+	const char *url;
+	int64_t interval_ns; /* unless the aggregator orders another */
+	int64_t ring_span_ns;
+	size_t ring_bytes;
+	int64_t warm_ns; /* monotonic; latencies of what is made before are not counted */
+};
+
+struct agent_sim;
+
+/* Begins to connect. */
+int agent_sim_open(struct agent_sim **a, const struct agent_sim_config *config, uint32_t node,
+		   struct reason *reason);
+void agent_sim_close(struct agent_sim *a); /* NULL is allowed */
+/* Readable when an ack may be there. */
+int agent_sim_fd(const struct agent_sim *a);
+/*
+ * Ends the interval that is due, unless `last` says that no more are wanted, and sends what can be sent. Returns the
+ * monotonic time at which to call again at the latest. What it measured is added to the tally.
+ */
+int64_t agent_sim_step(struct agent_sim *a, int64_t mono_ns, bool last, struct tally *tally);
+/* Everything was answered. */
+bool agent_sim_idle(const struct agent_sim *a);
+/* What its sender did in all, to be called once. */
+void agent_sim_tell(const struct agent_sim *a, struct tally *tally);
+
+#endif

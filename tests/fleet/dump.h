@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The made-up cluster as `kubectl get .. -A -o json` would print it: one v1 List. */
+#ifndef EVENKEEL_TESTS_FLEET_DUMP_H
+#define EVENKEEL_TESTS_FLEET_DUMP_H
+
+#include "shared/reason.h"
+#include "tests/fleet/cluster.h"
+
+/* The same cluster makes the same bytes. 0, or -errno with the reason; what was begun of the file is then no JSON. */
+int dump_write(const struct cluster *c, const char *path, struct reason *reason);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Starts the fleet against an aggregator of a stack, and reads its report at the end. */
+#ifndef EVENKEEL_TESTS_FLEET_LAUNCH_H
+#define EVENKEEL_TESTS_FLEET_LAUNCH_H
+
+#include <sys/types.h>
+
+#include <cjson/cJSON.h>
+
+#include "tests/stack.h"
+
+/*
+ * build/tests/fleet, or below what TB says, reporting to aggregator 0; `more` options end with NULL. Ends the program
+ * where it cannot start.
+ */
+pid_t fleet_start(const struct stack *s, const char *const *more);
+/* Tells it to stop, awaits the end of it and returns its report, which the caller deletes; NULL: it failed. */
+cJSON *fleet_stop(const struct stack *s, pid_t fleet);
+/* Its log, to standard error. */
+void fleet_print_log(const struct stack *s);
+
+#endif

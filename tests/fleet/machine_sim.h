@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an agent on one node of the made-up cluster would measure: patterns in, intervals out. */
+#ifndef EVENKEEL_TESTS_FLEET_MACHINE_SIM_H
+#define EVENKEEL_TESTS_FLEET_MACHINE_SIM_H
+
+#include <stdint.h>
+
+#include "shared/interval.h"
+#include "tests/fleet/cluster.h"
+
+struct machine_sim;
+
+/* The cluster is borrowed. The node's workloads have their identities from now on. */
+struct machine_sim *machine_sim_new(const struct cluster *c, uint32_t node);
+void machine_sim_free(struct machine_sim *m); /* NULL is allowed */
+/*
+ * What was used between two Unix times, sampled at 10 Hz; each begins where the one before ended. The first is fresh
+ * throughout. The caller owns it.
+ */
+struct interval *machine_sim_take(struct machine_sim *m, uint64_t sequence, int64_t start_ns,
+				  int64_t end_ns);
+
+#endif

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fleet: thousands of simulated agents with real sockets, seals and frames against a real aggregator. nanomsg allows
+ * 512 sockets in a process, so the fleet is as many processes as that takes; this one only waits for them and adds up
+ * what they tell in memory they share. Exit: 0 ok, 1 error, 2 usage.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shared/clock.h"
+#include "shared/endpoint.h"
+#include "shared/keyring.h"
+#include "shared/log.h"
+#include "shared/options.h"
+#include "shared/program.h"
+#include "tests/fleet/dump.h"
+#include "tests/fleet/worker.h"
+
+enum { WORKERS_MAX = CLUSTER_NODES_MAX / WORKER_AGENTS_MAX };
+
+struct fleet_options {
+	int64_t nodes, pods_per_node, containers, seed, ring_kib;
+	int64_t interval_ns, duration_ns, warmup_ns, ring_span_ns;
+	char *aggregator, *key_file, *dump, *report;
+	struct program_common common;
+};
+
+#define AT(member) offsetof(struct fleet_options, member)
+static const struct option_spec specs[] = {
+	{.name = "nodes",
+	 .kind = OPTION_INTEGER,
+	 .offset = AT(nodes),
+	 .value = "N",
+	 .initial = "100",
+	 .min = 1,
+	 .max = CLUSTER_NODES_MAX,
+	 .help = "Nodes of the cluster, each with an agent."},
+	{.name = "pods-per-node",
+	 .kind = OPTION_INTEGER,
+	 .offset = AT(pods_per_node),
+	 .value = "N",
+	 .initial = "30",
+	 .min = 1,
+	 .max = CLUSTER_PODS_PER_NODE_MAX,
+	 .help = "Pods per node on average; large nodes have more than small ones."},
+	{.name = "containers",
+	 .kind = OPTION_INTEGER,
+	 .offset = AT(containers),
+	 .value = "N",
+	 .initial = "2",
+	 .min = 1,
+	 .max = CLUSTER_CONTAINERS_MAX,
+	 .help = "Containers per pod."},
+	{.name = "seed",
+	 .kind = OPTION_INTEGER,
+	 .offset = AT(seed),
+	 .value = "N",
+	 .initial = "1",
+	 .min = 0,
+	 .max = 1e15,
+	 .help = "Another number, another cluster; the same number and sizes, the same cluster."},
+	{.name = "interval",
+	 .kind = OPTION_DURATION,
+	 .offset = AT(interval_ns),
+	 .value = "DURATION",
+	 .initial = "5s",
+	 .min = 1e9,
+	 .max = 15e9,
+	 .help = "Length of a published interval."},
+	{.name = "ring-span",
+	 .kind = OPTION_DURATION,
+	 .offset = AT(ring_span_ns),
+	 .value = "DURATION",
+	 .initial = "60s",
+	 .min = 1e9,
+	 .max = 900e9,
+	 .help = "How long each agent keeps intervals; the real one does for 15m."},
+	{.name = "ring-kib",
+	 .kind = OPTION_INTEGER,
+	 .offset = AT(ring_kib),
+	 .value = "KIB",
+	 .initial = "7168",
+	 .min = 16,
+	 .max = 65536,
+	 .help = "Memory in which each agent keeps them."},
+	{.name = "duration",
+	 .kind = OPTION_DURATION,
+	 .offset = AT(duration_ns),
+	 .value = "DURATION",
+	 .help = "Stop after so long; without it, at SIGINT or SIGTERM."},
+	{.name = "warmup",
+	 .kind = OPTION_DURATION,
+	 .offset = AT(warmup_ns),
+	 .value = "DURATION",
+	 .help = "Leave acks of the first so long out of the latencies."},
+	{.name = "aggregator",
+	 .kind = OPTION_STRING,
+	 .offset = AT(aggregator),
+	 .value = "URL",
+	 .help = "Where to send intervals: tcp://ADDRESS:PORT or ipc:///PATH. Without it nothing "
+		 "runs."},
+	{.name = "key-file",
+	 .kind = OPTION_STRING,
+	 .offset = AT(key_file),
+	 .value = "FILE",
+	 .help = "Key that seals frames: a file of 32 random bytes, or a directory of such files."},
+	{.name = "dump",
+	 .kind = OPTION_STRING,
+	 .offset = AT(dump),
+	 .value = "FILE",
+	 .help = "Write the cluster as a Kubernetes List in JSON before anything else."},
+	{.name = "report",
+	 .kind = OPTION_STRING,
+	 .offset = AT(report),
+	 .value = "FILE",
+	 .help = "Write what was sent and answered as JSON at the end; \"-\" is standard output."},
+	PROGRAM_COMMON_OPTIONS(AT(common)),
+};
+
+static const struct option_program program = {
+	.name = "fleet",
+	.summary = "Simulates the agents of a whole cluster.",
+	.usage = "[OPTION..]",
+	.specs = specs,
+	.env_prefix = NULL,
+	.config_name = "config",
+};
+
+struct fleet {
+	const struct fleet_options *options; /* borrowed */
+	struct cluster *cluster;
+	struct keyring keys;
+	struct agent_sim_config agents;
+	struct tally *tallies; /* shared with the workers, one for each */
+	pid_t workers[WORKERS_MAX]; /* 0: ended */
+	uint32_t worker_count;
+};
+
+static int fail(struct reason *why, const char *what)
+{
+	int error = errno;
+
+	reason_set(why, "%s: %s", what, strerror(error));
+	return -error;
+}
+
+/* --- workers -------------------------------------------------------------------------------------------------- */
+
+static void __attribute__((noreturn))
+be_worker(const struct fleet *f, uint32_t index, uint32_t first, uint32_t count, int64_t stop_ns)
+{
+	struct reason why;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (!worker_run(&f->agents, first, count, stop_ns, &f->tallies[index], &why))
+		_exit(0);
+	log_error("agents %u to %u: %s", first, first + count - 1, why.text);
+	_exit(1);
+}
+
+/* Nodes are dealt out evenly. */
+static int start_workers(struct fleet *f, int64_t stop_ns, struct reason *why)
+{
+	uint32_t nodes = f->cluster->config.nodes, first = 0;
+	uint32_t workers = (nodes + WORKER_AGENTS_MAX - 1) / WORKER_AGENTS_MAX;
+
+	for (uint32_t i = 0; i < workers; i++) {
+		uint32_t count = nodes / workers + (i < nodes % workers);
+		pid_t pid = fork();
+
+		if (pid < 0)
+			return fail(why, "cannot start a process");
+		if (pid == 0)
+			be_worker(f, i, first, count, stop_ns);
+		f->workers[f->worker_count++] = pid;
+		first += count;
+	}
+	return 0;
+}
+
+static void signal_workers(const struct fleet *f, int signal_number)
+{
+	for (uint32_t i = 0; i < f->worker_count; i++) {
+		if (f->workers[i])
+			kill(f->workers[i], signal_number);
+	}
+}
+
+/* Of a worker that ended: 0, or 1 when it should not have. */
+static int note_end(struct fleet *f, pid_t pid, int status)
+{
+	for (uint32_t i = 0; i < f->worker_count; i++) {
+		if (f->workers[i] == pid)
+			f->workers[i] = 0;
+	}
+	if (WIFSIGNALED(status))
+		log_error("a process was ended by signal %d", WTERMSIG(status));
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : 1;
+}
+
+/*
+ * Until all have ended; a signal to stop is passed on, and when one fails the others are stopped. The signals are
+ * blocked and taken here, one by one, so that none comes between a look and a wait.
+ */
+static int await_workers(struct fleet *f, const sigset_t *signals)
+{
+	int failed = 0, status, taken;
+	pid_t pid;
+
+	for (;;) {
+		while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+			if (note_end(f, pid, status) && !failed++)
+				signal_workers(f, SIGTERM);
+		}
+		if (pid < 0)
+			return failed ? -ECHILD : 0;
+		taken = sigwaitinfo(signals, NULL);
+		if (taken == SIGINT || taken == SIGTERM)
+			signal_workers(f, SIGTERM);
+	}
+}
+
+/* --- before and after ----------------------------------------------------------------------------------------- */
+
+static int check_target(struct fleet *f, struct reason *why)
+{
+	const struct fleet_options *o = f->options;
+	struct endpoint endpoint;
+	int rc = endpoint_parse(&endpoint, o->aggregator, why);
+
+	if (!rc && endpoint.kind == ENDPOINT_TCP && !endpoint_is_address(&endpoint)) {
+		reason_set(why, "--aggregator: %s names no address; names are not looked up here",
+			   o->aggregator);
+		rc = -EINVAL;
+	}
+	if (!rc && o->key_file)
+		rc = keyring_load(&f->keys, o->key_file, why);
+	return rc;
+}
+
+static void raise_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static int write_report(const struct fleet *f, double seconds, struct reason *why)
+{
+	const char *path = f->options->report;
+	bool standard = !strcmp(path, "-");
+	FILE *file = standard ? stdout : fopen(path, "we");
+	struct buf text = BUF_INIT;
+	struct tally sum = {0};
+	int rc = 0;
+
+	if (!file)
+		return fail(why, path);
+	for (uint32_t i = 0; i < f->worker_count; i++)
+		tally_merge(&sum, &f->tallies[i]);
+	tally_write(&sum, seconds, &text);
+	if (fwrite(text.data, 1, text.len, file) != text.len || fflush(file))
+		rc = fail(why, path);
+	if (!standard)
+		fclose(file);
+	buf_fini(&text);
+	return rc;
+}
+
+static int run_agents(struct fleet *f, struct reason *why)
+{
+	const struct fleet_options *o = f->options;
+	int64_t begin = clock_mono_ns();
+	sigset_t signals;
+	int rc = check_target(f, why);
+
+	if (rc)
+		return rc;
+	f->tallies = mmap(NULL, WORKERS_MAX * sizeof(*f->tallies), PROT_READ | PROT_WRITE,
+			  /* cppcheck-suppress invalidFunctionArg */
+			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (f->tallies == MAP_FAILED)
+		return fail(why, "no memory to share");
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	raise_descriptors();
+	rc = start_workers(f, o->duration_ns ? begin + o->duration_ns : 0, why);
+	if (rc) {
+		signal_workers(f, SIGTERM);
+		await_workers(f, &signals);
+		return rc;
+	}
+	log_info("%lld agents in %u processes", (long long)o->nodes, f->worker_count);
+	rc = await_workers(f, &signals);
+	if (rc)
+		reason_set(why, "not all agents ran to the end");
+	if (!rc && o->report)
+		rc = write_report(f, (double)(clock_mono_ns() - begin) / 1e9, why);
+	return rc;
+}
+
+static int run(const void *values, struct reason *why)
+{
+	const struct fleet_options *o = values;
+	struct cluster_config config = {
+		.nodes = (uint32_t)o->nodes,
+		.pods_per_node = (uint32_t)o->pods_per_node,
+		.containers = (uint32_t)o->containers,
+		.seed = (uint64_t)o->seed,
+	};
+	struct fleet f = {.options = o};
+	int rc = 0;
+
+	if (!o->aggregator && !o->dump) {
+		reason_set(why, "nothing to do: give --aggregator, --dump or both");
+		return 2;
+	}
+	f.cluster = cluster_new(&config);
+	f.agents = (struct agent_sim_config){
+		.cluster = f.cluster,
+		.keys = &f.keys,
+		.url = o->aggregator,
+		.interval_ns = o->interval_ns,
+		.ring_span_ns = o->ring_span_ns,
+		.ring_bytes = (size_t)o->ring_kib * 1024,
+		.warm_ns = clock_mono_ns() + o->warmup_ns,
+	};
+	if (o->dump)
+		rc = dump_write(f.cluster, o->dump, why);
+	if (!rc && o->aggregator)
+		rc = run_agents(&f, why);
+	keyring_wipe(&f.keys);
+	cluster_free(f.cluster);
+	return rc ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct fleet_options options = {0};
+
+	return program_main(&program, &options, &options.common, run, argc, argv);
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/kube_testbed.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shared/mem.h"
+#include "tests/kube_truth.h"
+#include "tests/process.h"
+#include "tests/stack.h"
+
+/* Changes go through controllers, the scheduler and a watch, on a machine that may be busy with other tests. */
+#define TELL_SECONDS 90
+/* A right or a resource that is missing is looked for once a minute. */
+#define STATE_SECONDS 100
+/* Small, so that lists have several pages. */
+#define PAGE "150"
+
+/* --- testbed ----------------------------------------------------------------------------------- */
+
+/* The folder of the programs of a control plane; NULL: there is none. */
+static char *find_programs(void)
+{
+	const char *given = getenv("EVENKEEL_KUBE"), *cache = getenv("EVENKEEL_CACHE"),
+		   *home = getenv("HOME");
+	char *folder = given   ? mem_strdup(given)
+		       : cache ? mem_printf("%s/kube/bin", cache)
+			       : mem_printf("%s/.cache/evenkeel/kube/bin", home ? home : "");
+	char *program = mem_printf("%s/kube-apiserver", folder);
+
+	if (access(program, X_OK)) {
+		free(folder);
+		folder = NULL;
+	}
+	free(program);
+	return folder;
+}
+
+static void write_key(const char *path)
+{
+	unsigned char key[KEY_LEN];
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+	randombytes_buf(key, sizeof(key));
+	if (fd < 0 || write(fd, key, sizeof(key)) != sizeof(key)) {
+		perror(path);
+		abort();
+	}
+	close(fd);
+}
+
+struct kube_testbed *kube_testbed_new(void)
+{
+	char *programs = find_programs();
+	struct kube_testbed *s;
+
+	if (!programs) {
+		printf("SKIP: no control plane here: tests/kube/build makes one\n");
+		return NULL;
+	}
+	s = mem_zalloc(1, sizeof(*s));
+	s->folder = folder_make();
+	s->key_path = mem_printf("%s/key", s->folder);
+	write_key(s->key_path);
+	s->plane = control_plane_new(programs);
+	control_plane_start_controllers(s->plane);
+	free(programs);
+	return s;
+}
+
+static char *log_path(const struct kube_testbed *s, int i)
+{
+	return mem_printf("%s/aggregator-%d.log", s->folder, i);
+}
+
+static void print_log(const struct kube_testbed *s, int i)
+{
+	char *path = log_path(s, i), line[512];
+	FILE *log = fopen(path, "r");
+
+	while (log && fgets(line, sizeof(line), log))
+		fprintf(stderr, "    aggregator %d: %s", i, line);
+	if (log)
+		fclose(log);
+	free(path);
+}
+
+void kube_testbed_free(struct kube_testbed *s, bool failed)
+{
+	for (int i = 0; i < KUBE_AGGREGATORS; i++) {
+		if (s->aggregators[i].pid)
+			process_stop(s->aggregators[i].pid, SIGKILL);
+		if (failed)
+			print_log(s, i);
+	}
+	control_plane_free(s->plane, failed);
+	folder_remove(s->folder);
+	free(s->key_path);
+	free(s);
+}
+
+/* --- aggregators ----------------------------------------------------------------------------- */
+
+static bool is_ready(void *url)
+{
+	struct buf body = BUF_INIT;
+	long status = http_get(url, &body);
+
+	buf_fini(&body);
+	return status == 200;
+}
+
+void kube_testbed_start_aggregator(struct kube_testbed *s, int i, const char *kubeconfig)
+{
+	struct kube_aggregator *a = &s->aggregators[i];
+	char *program = mem_strdup(program_path("evenkeel-aggregator")), *log = log_path(s, i);
+	char *config = mem_strdup(kubeconfig), *listen, *ingest, *url;
+
+	a->http_port = free_port();
+	a->ingest_port = free_port();
+	listen = mem_printf("127.0.0.1:%d", a->http_port);
+	ingest = mem_printf("tcp://127.0.0.1:%d", a->ingest_port);
+	url = mem_printf("http://%s/readyz", listen);
+	{
+		char *argv[] = {program,     (char *)"--listen",
+				listen,	     (char *)"--ingest",
+				ingest,	     (char *)"--key-file",
+				s->key_path, (char *)"--kubeconfig",
+				config,	     NULL};
+
+		a->pid = process_start(log, argv);
+	}
+	if (a->pid <= 0 || !await(is_ready, url, TELL_SECONDS)) {
+		print_log(s, i);
+		fail_msg("aggregator %d does not become ready", i);
+	}
+	free(program);
+	free(log);
+	free(config);
+	free(listen);
+	free(ingest);
+	free(url);
+}
+
+int kube_testbed_stop_aggregator(struct kube_testbed *s, int i)
+{
+	int status = process_stop(s->aggregators[i].pid, SIGTERM);
+
+	s->aggregators[i].pid = 0;
+	return status;
+}
+
+cJSON *kube_testbed_get(const struct kube_testbed *s, int i, const char *path)
+{
+	char *url = mem_printf("http://127.0.0.1:%d%s", s->aggregators[i].http_port, path);
+	cJSON *json = http_get_json(url);
+
+	free(url);
+	return json;
+}
+
+/* Moves the items of a page to the others; false when there is no page. */
+static bool take_items(cJSON *items, cJSON *page)
+{
+	cJSON *from = cJSON_GetObjectItemCaseSensitive(page, "items");
+
+	while (from && from->child)
+		cJSON_AddItemToArray(items, cJSON_DetachItemViaPointer(from, from->child));
+	return from;
+}
+
+cJSON *kube_testbed_items(const struct kube_testbed *s, int i, const char *path)
+{
+	char *next = mem_printf("%s?limit=" PAGE, path);
+	cJSON *items = cJSON_CreateArray();
+
+	while (next) {
+		cJSON *page = kube_testbed_get(s, i, next);
+		const char *token = cJSON_GetStringValue(json_at(page, "continue"));
+
+		free(next);
+		next = token ? mem_printf("%s?limit=" PAGE "&continue=%s", path, token) : NULL;
+		if (!take_items(items, page)) {
+			cJSON_Delete(items);
+			items = NULL;
+		}
+		cJSON_Delete(page);
+	}
+	return items;
+}
+
+/* --- what they tell -------------------------------------------------------------------------- */
+
+struct expected {
+	struct kube_testbed *bed;
+	int aggregator;
+	size_t bound;
+	struct buf why; /* of the last look */
+};
+
+static void compare(struct expected *e, const char *path, const cJSON *truth)
+{
+	cJSON *items = kube_testbed_items(e->bed, e->aggregator, path);
+	size_t differences;
+
+	if (!items) {
+		buf_printf(&e->why, "%s: no answer\n", path);
+		return;
+	}
+	differences = kube_truth_compare(truth, items, &e->why);
+	if (differences)
+		buf_printf(&e->why, "%s: %zu of %d items differ\n", path, differences,
+			   cJSON_GetArraySize(truth));
+	cJSON_Delete(items);
+}
+
+static bool is_told(void *ctx)
+{
+	struct expected *e = ctx;
+	cJSON *list = control_plane_kubectl_get(e->bed->plane, "nodes,pods,replicasets,jobs");
+	struct kube_truth truth;
+
+	buf_clear(&e->why);
+	kube_truth_read(&truth, list);
+	if (truth.bound != e->bound) {
+		buf_printf(&e->why, "kubectl reports %zu pods with a node, not %zu\n", truth.bound,
+			   e->bound);
+	} else {
+		compare(e, "/v1/nodes", truth.nodes);
+		compare(e, "/v1/pods", truth.pods);
+	}
+	if (!e->why.len)
+		print_message("          %d nodes and %d pods are told as kubectl reports them\n",
+			      cJSON_GetArraySize(truth.nodes), cJSON_GetArraySize(truth.pods));
+	kube_truth_fini(&truth);
+	cJSON_Delete(list);
+	return !e->why.len;
+}
+
+void kube_testbed_expect(struct kube_testbed *s, int i, size_t bound)
+{
+	struct expected e = {s, i, bound, BUF_INIT};
+
+	if (!await(is_told, &e, s->lost ? 0 : TELL_SECONDS)) {
+		s->lost = true;
+		fail_msg("%s", e.why.data);
+	}
+	buf_fini(&e.why);
+}
+
+struct expected_state {
+	const struct kube_testbed *bed;
+	int aggregator;
+	const char *resource, *state;
+	cJSON *found; /* what is told of the resource at the last look */
+};
+
+static bool is_in_state(void *ctx)
+{
+	struct expected_state *e = ctx;
+	cJSON *status = kube_testbed_get(e->bed, e->aggregator, "/v1/status");
+	const cJSON *r;
+	const char *state;
+
+	cJSON_Delete(e->found);
+	e->found = NULL;
+	cJSON_ArrayForEach(r, json_at(status, "kubernetes.resources"))
+	{
+		const char *name = cJSON_GetStringValue(json_at(r, "resource"));
+
+		if (name && strcmp(name, e->resource) == 0)
+			e->found = cJSON_Duplicate(r, true);
+	}
+	cJSON_Delete(status);
+	state = cJSON_GetStringValue(json_at(e->found, "state"));
+	return state && strcmp(state, e->state) == 0;
+}
+
+cJSON *kube_testbed_expect_state(struct kube_testbed *s, int i, const char *resource,
+				 const char *state)
+{
+	struct expected_state e = {s, i, resource, state, NULL};
+
+	if (!await(is_in_state, &e, s->lost ? 0 : STATE_SECONDS)) {
+		char *found = e.found ? cJSON_PrintUnformatted(e.found) : NULL;
+
+		s->lost = true;
+		fail_msg("%s is not %s, but %s", resource, state, found ? found : "not told of");
+	}
+	return e.found;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Aggregators that follow a real control plane, and what they tell of it. */
+#ifndef EVENKEEL_TESTS_KUBE_TESTBED_H
+#define EVENKEEL_TESTS_KUBE_TESTBED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include <cjson/cJSON.h>
+
+#include "shared/keyring.h"
+#include "tests/control_plane.h"
+
+struct kube_aggregator {
+	pid_t pid; /* 0: not running */
+	int http_port, ingest_port;
+};
+
+enum { KUBE_AGGREGATORS = 2 };
+
+struct kube_testbed {
+	struct control_plane *plane;
+	char *folder; /* key and logs */
+	char *key_path;
+	struct kube_aggregator aggregators[KUBE_AGGREGATORS];
+	bool lost; /* something expected did not come: what is expected after it is not waited for */
+};
+
+/*
+ * A control plane with its controllers, still empty. The programs are those of EVENKEEL_KUBE, or where tests/kube/build puts
+ * them; NULL where they are not: then the reason is printed, and the test is to be skipped.
+ */
+struct kube_testbed *kube_testbed_new(void);
+/* Ends all; when `failed`, prints the logs. */
+void kube_testbed_free(struct kube_testbed *s, bool failed);
+
+/* Starts aggregator i with a kubeconfig and awaits that it is ready. */
+void kube_testbed_start_aggregator(struct kube_testbed *s, int i, const char *kubeconfig);
+/* By SIGTERM; its exit status. */
+int kube_testbed_stop_aggregator(struct kube_testbed *s, int i);
+
+/* GET of aggregator i; NULL when it does not answer 200. */
+cJSON *kube_testbed_get(const struct kube_testbed *s, int i, const char *path);
+/* All items of a list ("/v1/pods"), read page by page; NULL when a page is missing. */
+cJSON *kube_testbed_items(const struct kube_testbed *s, int i, const char *path);
+
+/*
+ * Awaits that kubectl reports so many pods with a node, and that aggregator i tells of nodes and pods exactly what kubectl
+ * does (tests/kube_truth.h). The test fails, with the first differences, when that does not come.
+ */
+void kube_testbed_expect(struct kube_testbed *s, int i, size_t bound);
+
+/*
+ * Awaits a state of a resource ("poddisruptionbudgets", "forbidden") and returns what /v1/status tells of the resource
+ * then; the caller deletes it.
+ */
+cJSON *kube_testbed_expect_state(struct kube_testbed *s, int i, const char *resource,
+				 const char *state);
+
+#endif

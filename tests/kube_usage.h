@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Agents that are not there: what they would have measured of a cluster's nodes and pods, told to an aggregator. */
+#ifndef EVENKEEL_TESTS_KUBE_USAGE_H
+#define EVENKEEL_TESTS_KUBE_USAGE_H
+
+#include <stdint.h>
+
+#include "tests/kube_truth.h"
+
+/* Where the agents of all nodes stand; zeroed, they have not begun. */
+struct kube_usage {
+	uint64_t sequence;
+	int64_t end_ns; /* of the last interval */
+};
+
+/*
+ * For each node of the truth, which must stay the same, the time since the last call (at first the last 15 seconds), with
+ * an entry for each of its pods, sealed and sent as an agent does, until it is acknowledged. Values are those of
+ * interval_make(). The test fails where that takes too long.
+ */
+void kube_usage_send(struct kube_usage *u, const struct kube_truth *truth, const char *url,
+		     const char *key_path);
+
+#endif

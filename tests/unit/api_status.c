@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "shared/clock.h"
+#include "tests/api_fixture.h"
+#include "tests/cluster_fixture.h"
+#include "tests/view_fixture.h"
+
+static struct api_fixture f;
+
+static void ask(void)
+{
+	assert_int_equal(api_fixture_get(&f, "/v1/status"), 200);
+	assert_string_equal(f.response.content_type, "application/json");
+	assert_non_null(f.json);
+}
+
+static void check(const char *path, const char *want)
+{
+	char *text = cJSON_PrintUnformatted(api_fixture_at(f.json, path));
+
+	assert_non_null(text);
+	assert_string_equal(text, want);
+	cJSON_free(text);
+}
+
+static void test_standalone(void **state)
+{
+	static const char begin[] = "{\"apiVersion\":\"evenkeel.io/v1\",\"kind\":\"Status\","
+				    "\"time\":\"2026-01-31T12:00:00Z\",\"version\":"
+				    "\"" EVENKEEL_VERSION "\",\"kubernetes\":{\"mode\":"
+				    "\"standalone\",\"resources\":[]},";
+
+	(void)state;
+	ask();
+	assert_memory_equal(f.response.body.data, begin, strlen(begin));
+	check("agents", "{\"nodes\":5,\"fresh\":2,\"late\":1,\"expired\":1,\"none\":1,"
+			"\"unknownToApi\":0,\"tiers\":{\"T0\":0,\"T1\":4,\"T2\":0,\"T3\":0},"
+			"\"examples\":{\"late\":[\"bravo\"],\"expired\":[\"gone\"],"
+			"\"none\":[\"mute\"],\"unknownToApi\":[],\"T3\":[]}}");
+	check("database", "{\"state\":\"none\"}");
+	check("view", "{\"version\":7,\"ageSeconds\":0,\"nodes\":5,\"pods\":4}");
+	check("clock", "{\"flagged\":0,\"nodes\":[]}");
+	check("quarantine", "{\"values\":0,\"nodes\":[]}");
+	/* Nothing published yet has no age. */
+	view_slot_publish(f.ctx.views, view_new(0, 0, NULL, 0, NULL, NULL));
+	ask();
+	check("view", "{\"version\":0,\"nodes\":0,\"pods\":0}");
+}
+
+static const cJSON *resource(const char *name)
+{
+	const cJSON *item;
+
+	cJSON_ArrayForEach(item, api_fixture_at(f.json, "kubernetes.resources")) if (
+		strcmp(cJSON_GetStringValue(api_fixture_at(item, "resource")), name) ==
+		0) return item;
+	fail_msg("no resource %s", name);
+	return NULL;
+}
+
+static void check_resource(const char *name, const char *want)
+{
+	char *text = cJSON_PrintUnformatted(resource(name));
+
+	assert_string_equal(text, want);
+	cJSON_free(text);
+}
+
+static void test_resources(void **state)
+{
+	(void)state;
+	view_slot_publish(f.ctx.views, cluster_fixture_new());
+	f.ctx.kubernetes_mode = "inCluster";
+	ask();
+	assert_string_equal(cJSON_GetStringValue(api_fixture_at(f.json, "kubernetes.mode")),
+			    "inCluster");
+	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "kubernetes.resources")),
+			 OBJECT_KINDS);
+	check_resource("nodes",
+		       "{\"resource\":\"nodes\",\"apiVersion\":\"v1\",\"state\":\"synced\","
+		       "\"objects\":3,\"ageSeconds\":5,\"stateSeconds\":600,"
+		       "\"relists\":1,\"watchErrors\":0,\"skipped\":0}");
+	/* All of them, with a node or without. */
+	check_resource("pods", "{\"resource\":\"pods\",\"apiVersion\":\"v1\",\"state\":\"synced\","
+			       "\"objects\":7,\"ageSeconds\":5,\"stateSeconds\":600,\"relists\":1,"
+			       "\"watchErrors\":0,\"skipped\":0}");
+	check_resource("replicasets",
+		       "{\"resource\":\"replicasets\",\"apiVersion\":\"apps/v1\",\"state\":"
+		       "\"stale\",\"objects\":1,\"ageSeconds\":41,\"stateSeconds\":40,"
+		       "\"relists\":3,\"watchErrors\":2,\"skipped\":1,\"skippedLast\":"
+		       "\"ReplicaSet shop/odd: spec.replicas: not a number\","
+		       "\"message\":\"connection refused\"}");
+	check_resource("poddisruptionbudgets",
+		       "{\"resource\":\"poddisruptionbudgets\",\"apiVersion\":\"policy/v1\","
+		       "\"state\":\"forbidden\",\"objects\":0,\"stateSeconds\":600,\"relists\":0,"
+		       "\"watchErrors\":0,\"skipped\":0,\"message\":"
+		       "\"poddisruptionbudgets.policy is forbidden\"}");
+	check_resource("elasticquotas", "{\"resource\":\"elasticquotas\",\"state\":\"absent\","
+					"\"objects\":0,\"stateSeconds\":600,\"relists\":0,"
+					"\"watchErrors\":0,\"skipped\":0}");
+}
+
+/* ghost, which only a pod names, is no node without an agent: there is no node. */
+static void test_agents_against_nodes(void **state)
+{
+	(void)state;
+	view_slot_publish(f.ctx.views, cluster_fixture_new());
+	ask();
+	check("agents", "{\"nodes\":4,\"fresh\":2,\"late\":1,\"expired\":0,\"none\":1,"
+			"\"unknownToApi\":1,\"tiers\":{\"T0\":0,\"T1\":3,\"T2\":0,\"T3\":0},"
+			"\"examples\":{\"late\":[\"bravo\"],\"expired\":[],\"none\":[\"lima\"],"
+			"\"unknownToApi\":[\"stray\"],\"T3\":[]}}");
+	check("view", "{\"version\":1,\"ageSeconds\":0,\"nodes\":5,\"pods\":8}");
+	view_slot_publish(f.ctx.views, cluster_fixture_with(SOURCE_LISTING, ""));
+	ask();
+	check("agents.unknownToApi", "0");
+}
+
+static void test_what_is_odd(void **state)
+{
+	struct node_page page = view_fixture_node("n", VIEW_FIXTURE_NOW_NS, 900, 1000, 10);
+
+	(void)state;
+	page.tier = TIER_T3;
+	page.clock_known = true;
+	page.clock_ahead_ns = -31 * NS_PER_SEC;
+	page.quarantine.count = 3;
+	snprintf(page.quarantine.message, sizeof(page.quarantine.message), "too much");
+	view_slot_publish(f.ctx.views, view_fixture_of(&page, 1));
+	ask();
+	check("agents.tiers", "{\"T0\":0,\"T1\":0,\"T2\":0,\"T3\":1}");
+	check("agents.examples.T3", "[\"n\"]");
+	check("clock", "{\"flagged\":1,\"nodes\":[{\"name\":\"n\",\"skewSeconds\":-31}]}");
+	check("quarantine", "{\"values\":3,\"nodes\":[{\"name\":\"n\",\"values\":3,"
+			    "\"lastMessage\":\"too much\"}]}");
+}
+
+static void test_service(void **state)
+{
+	struct store_counters *c = &f.counters.store;
+
+	(void)state;
+	counter_set(&c->enabled, 1);
+	counter_add(&f.counters.frames[FRAME_RESULT_applied], 12);
+	counter_add(&f.counters.frames[FRAME_RESULT_unknown_key], 5);
+	ask();
+	check("frames", "{\"applied\":12,\"refused\":0,\"malformed\":0,\"version\":0,"
+			"\"oversized\":0,\"unknownKey\":5,\"forged\":0}");
+	check("database", "{\"state\":\"ok\",\"saves\":0,\"failures\":0,\"bytes\":0,"
+			  "\"setAside\":0,\"lostIntervals\":0}");
+	counter_set(&c->alarm, 1);
+	counter_set(&c->failures, 2);
+	counter_set(&c->saved_ns, (uint64_t)(VIEW_FIXTURE_NOW_NS - 90 * NS_PER_SEC));
+	ask();
+	check("database", "{\"state\":\"failing\",\"saves\":0,\"failures\":2,"
+			  "\"lastSaveAgeSeconds\":90,\"bytes\":0,\"setAside\":0,"
+			  "\"lostIntervals\":0}");
+	assert_int_equal(api_fixture_get(&f, "/v1/status?x=1"), 400);
+	assert_string_equal(http_fixture_error_field(&f), "x");
+	assert_int_equal(api_fixture_send(&f, "POST", "/v1/status", ""), 405);
+}
+
+/* As many nodes as a large cluster has make no larger an answer. */
+static void test_examples_are_few(void **state)
+{
+	enum { NODES = 100 };
+	static struct node_page pages[NODES];
+	static char names[NODES][16];
+
+	(void)state;
+	for (int i = 0; i < NODES; i++) {
+		snprintf(names[i], sizeof(names[i]), "node-%03d", i);
+		pages[i] = (struct node_page){.name = names[i]};
+	}
+	view_slot_publish(f.ctx.views, view_fixture_of(pages, NODES));
+	ask();
+	check("agents.none", "100");
+	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "agents.examples.none")), 20);
+	assert_in_range(f.response.body.len, 500, 2000);
+}
+
+#define TEST(name) API_FIXTURE_TEST(name, &f)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_standalone),	TEST(test_resources), TEST(test_agents_against_nodes),
+		TEST(test_what_is_odd), TEST(test_service),   TEST(test_examples_are_few),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

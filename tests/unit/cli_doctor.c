@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* evenkeel doctor, from the Status object to findings and advice. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+
+#include "aggregator/cli/doctor.h"
+
+/* A Status object of parts; each may be overridden by standing first: cJSON finds the first of a name. */
+#define STATUS(parts)                                                                              \
+	"{" parts "\"version\":\"" EVENKEEL_VERSION "\",\"kubernetes\":{\"mode\":\"standalone\","  \
+	"\"resources\":[]},\"agents\":{\"nodes\":3,\"fresh\":3,\"late\":0,\"expired\":0,\"none\":" \
+	"0,"                                                                                       \
+	"\"unknownToApi\":0,\"tiers\":{\"T1\":3,\"T3\":0},\"examples\":{}},"                       \
+	"\"clock\":{\"flagged\":0,\"nodes\":[]},\"quarantine\":{\"values\":0,\"nodes\":[]},"       \
+	"\"frames\":{\"applied\":100},\"database\":{\"state\":\"ok\",\"lastSaveAgeSeconds\":12.5," \
+	"\"setAside\":0},\"view\":{\"version\":9,\"ageSeconds\":0.4,\"nodes\":3,\"pods\":40}}"
+
+#define WELL                                                                                       \
+	"ok    view: published 0s ago: 3 nodes, 40 pods\n"                                         \
+	"ok    kubernetes: standalone: no API is followed, workloads carry their cgroups' names "  \
+	"(--kubeconfig follows one)\n"
+#define AGENTS	 "ok    agents: 3 of 3 nodes are heard within 30s\n"
+#define FRAMES	 "ok    frames: all that agents sent could be read\n"
+#define CLOCKS	 "ok    clocks: all within 30s of the aggregator's\n"
+#define VALUES	 "ok    values: none had to be left out\n"
+#define DATABASE "ok    database: saved 12s ago\n"
+
+static void check(const char *status, enum doctor_verdict verdict, const char *want)
+{
+	cJSON *doc = cJSON_Parse(status);
+	struct buf out = BUF_INIT;
+	struct doctor d;
+
+	assert_non_null(doc);
+	doctor_init(&d);
+	doctor_examine(&d, doc);
+	doctor_print(&d, false, &out);
+	assert_string_equal(out.data, want);
+	assert_int_equal(doctor_verdict_of(&d), verdict);
+	doctor_fini(&d);
+	buf_fini(&out);
+	cJSON_Delete(doc);
+}
+
+static void all_is_well(void **state)
+{
+	(void)state;
+	check(STATUS(""), DOCTOR_OK, WELL AGENTS FRAMES CLOCKS VALUES DATABASE);
+}
+
+/* --- each part alone ---------------------------------------------------------------------------------------------- */
+
+static void tells_of_agents(void **state)
+{
+	(void)state;
+	check(STATUS("\"agents\":{\"nodes\":9,\"fresh\":1,\"late\":1,\"expired\":1,\"none\":7,"
+		     "\"unknownToApi\":1,\"tiers\":{\"T3\":1},\"examples\":{\"late\":[\"l\"],"
+		     "\"expired\":[\"e\"],\"none\":[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\"],"
+		     "\"unknownToApi\":[\"u\"],\"T3\":[\"t\"]}},"),
+	      DOCTOR_FAIL,
+	      WELL
+	      "ok    agents: 1 of 9 nodes are heard within 30s\n"
+	      "warn  agents: 1 node not heard for more than 30s: l\n"
+	      "      If it lasts: is the node busy, or its network cut? Sigma is widened "
+	      "meanwhile.\n"
+	      "fail  agents: 1 node not heard for more than 5m: e\n"
+	      "      Their agents stopped, or the nodes are gone. They take no new pods by "
+	      "score.\n"
+	      "warn  agents: 7 nodes never heard: a, b, c, d, e and 2 more\n"
+	      "      Does the agent's DaemonSet tolerate their taints, and does its pod run "
+	      "there? They count as full until then.\n"
+	      "warn  agents: 1 node heard, but unknown to the API: u\n"
+	      "      Give their agents --node-name as the Node object has it (spec.nodeName).\n"
+	      "warn  agents: 1 node sampled from cgroup files, once a second: t\n"
+	      "      Their agents may not use BPF: give them CAP_BPF and CAP_PERFMON, see their "
+	      "logs.\n" FRAMES CLOCKS VALUES DATABASE);
+	check(STATUS("\"agents\":{\"nodes\":1,\"fresh\":0,\"late\":0,\"expired\":0,\"none\":0},"),
+	      DOCTOR_FAIL,
+	      WELL
+	      "fail  agents: none of 1 node is heard\n"
+	      "      Do agents run, reach the ingest port (2021), and have the aggregator's key? "
+	      "Their logs say what fails.\n" FRAMES CLOCKS VALUES DATABASE);
+	check(STATUS("\"agents\":{},"), DOCTOR_FAIL,
+	      WELL "fail  agents: no node is known\n"
+		   "      Start evenkeel-agent on every node, with --aggregator tcp://HOST:2021 "
+		   "and the aggregator's key as --key-file.\n" FRAMES CLOCKS VALUES DATABASE);
+}
+
+static void tells_of_frames(void **state)
+{
+	(void)state;
+	check(STATUS("\"frames\":{\"applied\":1,\"unknownKey\":12,\"refused\":2},"), DOCTOR_WARN,
+	      WELL AGENTS
+	      "warn  frames: 12 sealed with a key that is not known here, since the start\n"
+	      "      Give agents and aggregator the same --key-file; a directory of keys takes "
+	      "old and new ones.\n"
+	      "warn  frames: 2 refused, since the start\n"
+	      "      The aggregator's log names node and reason.\n" CLOCKS VALUES DATABASE);
+	/* Nothing else comes through. */
+	check(STATUS("\"frames\":{\"applied\":0,\"forged\":3},"), DOCTOR_FAIL,
+	      WELL AGENTS
+	      "fail  frames: 3 that did not open with the key they name, since the start\n"
+	      "      Somebody sends what no agent sealed, or a key file was changed in "
+	      "place.\n" CLOCKS VALUES DATABASE);
+}
+
+static void tells_of_clocks_and_values(void **state)
+{
+	(void)state;
+	check(STATUS("\"clock\":{\"flagged\":2,\"nodes\":[{\"name\":\"a\",\"skewSeconds\":-95.2},"
+		     "{\"name\":\"b\",\"skewSeconds\":40}]},\"quarantine\":{\"values\":7,\"nodes\":"
+		     "[{\"name\":\"n\",\"values\":7,\"lastMessage\":\"odd\\u001b[2J\"}]},"),
+	      DOCTOR_WARN,
+	      WELL AGENTS FRAMES
+	      "warn  clocks: 2 nodes off by more than 30s: a, b; the first is 1m35s behind\n"
+	      "      Their times are corrected here; set their clocks right (NTP) all the "
+	      "same.\n"
+	      "warn  values: 7 could not be and were left out; n: odd?[2J\n"
+	      "      They are left out of all answers. Many of them mean a kernel or a machine "
+	      "that lies: evenkeel nodes -o json has the last of each node.\n" DATABASE);
+}
+
+static void tells_of_the_database(void **state)
+{
+	static const struct {
+		const char *part;
+		enum doctor_verdict verdict;
+		const char *want;
+	} cases[] = {
+		{STATUS("\"database\":{\"state\":\"none\"},"), DOCTOR_OK,
+		 "ok    database: none: after a restart windows come back from the agents' rings "
+		 "(--state-dir keeps them here, too)\n"},
+		{STATUS("\"database\":{\"state\":\"ok\"},"), DOCTOR_OK,
+		 "ok    database: nothing to save yet\n"},
+		{STATUS("\"database\":{\"state\":\"failing\",\"setAside\":1},"), DOCTOR_FAIL,
+		 "fail  database: node windows are not being saved\n"
+		 "      Is the state directory full, read-only or another's? The log says why. A "
+		 "restart now would lose what the agents' rings do not have.\n"
+		 "warn  database: 1 damaged or newer database was set aside\n"
+		 "      They are in the state directory: keep or delete them.\n"},
+		{STATUS("\"database\":{\"state\":\"ok\",\"lastSaveAgeSeconds\":301},"), DOCTOR_WARN,
+		 "warn  database: saved 5m01s ago, and should be once a minute\n"
+		 "      Is its disk slow? See the log.\n"},
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char want[2048];
+
+		snprintf(want, sizeof(want), "%s%s", WELL AGENTS FRAMES CLOCKS VALUES,
+			 cases[i].want);
+		check(cases[i].part, cases[i].verdict, want);
+	}
+}
+
+static void tells_of_late_views(void **state)
+{
+	static const char rest[] =
+		"ok    kubernetes: standalone: no API is followed, workloads carry their cgroups' "
+		"names (--kubeconfig follows one)\n" AGENTS FRAMES CLOCKS VALUES DATABASE;
+	char want[2048];
+	(void)state;
+
+	snprintf(want, sizeof(want), "%s%s",
+		 "fail  view: what is answered was published 31s ago, and should be once in 10s\n"
+		 "      The aggregator's loop is stuck or starved: look at its log and its CPU "
+		 "limit.\n",
+		 rest);
+	check(STATUS("\"view\":{\"version\":9,\"ageSeconds\":31},"), DOCTOR_FAIL, want);
+	snprintf(want, sizeof(want), "%s%s",
+		 "warn  version: the server is 99, this program " EVENKEEL_VERSION "\n"
+		 "      Use the same version for both, or some answers are not understood.\n"
+		 "warn  view: no state has been published yet\n"
+		 "      Nothing was heard since the start: go by what is said of agents "
+		 "below.\n",
+		 rest);
+	check(STATUS("\"version\":\"99\",\"view\":{\"version\":0},"), DOCTOR_WARN, want);
+}
+
+/* --- the Kubernetes API ------------------------------------------------------------------------------------------- */
+
+static void check_kubernetes(const char *resources, enum doctor_verdict verdict, const char *want)
+{
+	struct buf text = BUF_INIT, out = BUF_INIT;
+	struct doctor d;
+	cJSON *doc;
+
+	buf_printf(&text, "{\"kubernetes\":{\"mode\":\"inCluster\",\"resources\":[%s]}}",
+		   resources);
+	doc = cJSON_Parse(text.data);
+	assert_non_null(doc);
+	doctor_init(&d);
+	doctor_examine_kubernetes(&d, doc);
+	doctor_print(&d, false, &out);
+	assert_string_equal(out.data, want);
+	assert_int_equal(doctor_verdict_of(&d), verdict);
+	doctor_fini(&d);
+	buf_fini(&out);
+	buf_fini(&text);
+	cJSON_Delete(doc);
+}
+
+#define RESOURCE(name, state, seconds, more)                                                       \
+	"{\"resource\":\"" name "\",\"state\":\"" state                                            \
+	"\",\"objects\":5,\"stateSeconds\":" seconds more "}"
+#define NODES	"{\"resource\":\"nodes\",\"state\":\"synced\",\"objects\":3}"
+#define SUMMARY "ok    kubernetes: inCluster, 1 of 2 resources in sync: 3 nodes, "
+
+static void tells_which_rule_is_missing(void **state)
+{
+	(void)state;
+	check_kubernetes(NODES "," RESOURCE("poddisruptionbudgets", "forbidden", "9",
+					    ",\"message\":\"no permission\""),
+			 DOCTOR_WARN,
+			 SUMMARY
+			 "0 pods\n"
+			 "warn  poddisruptionbudgets: the API does not show them: no permission\n"
+			 "      Add to the aggregator's ClusterRole, under rules: - {apiGroups: "
+			 "[\"policy\"], resources: [\"poddisruptionbudgets\"], verbs: [\"get\", "
+			 "\"list\", \"watch\"]}\n");
+	check_kubernetes(NODES "," RESOURCE("pods", "forbidden", "9", ""), DOCTOR_FAIL,
+			 SUMMARY
+			 "5 pods\n"
+			 "fail  pods: the API does not show them\n"
+			 "      Add to the aggregator's ClusterRole, under rules: - {apiGroups: "
+			 "[\"\"], resources: [\"pods\"], verbs: [\"get\", \"list\", "
+			 "\"watch\"]}\n");
+}
+
+static void tells_what_is_not_in_sync(void **state)
+{
+	static const struct {
+		const char *resource;
+		enum doctor_verdict verdict;
+		const char *begins;
+	} cases[] = {
+		{RESOURCE("jobs", "listing", "999", ""), DOCTOR_WARN,
+		 "warn  jobs: being listed for 16m39s, 5 so far\n"},
+		{RESOURCE("pods", "listing", "120", ""), DOCTOR_WARN,
+		 "warn  pods: being listed for 2m00s, 5 so far\n"},
+		{RESOURCE("pods", "listing", "121", ",\"message\":\"refused\""), DOCTOR_FAIL,
+		 "fail  pods: being listed for 2m01s, 5 so far: refused\n"},
+		{RESOURCE("jobs", "stale", "999", ""), DOCTOR_WARN,
+		 "warn  jobs: changes have been missed for 16m39s\n"},
+		{RESOURCE("pods", "stale", "300", ",\"message\":\"timed out\""), DOCTOR_WARN,
+		 "warn  pods: changes have been missed for 5m00s: timed out\n"},
+		{RESOURCE("pods", "stale", "301", ""), DOCTOR_FAIL,
+		 "fail  pods: changes have been missed for 5m01s\n"},
+		{RESOURCE("elasticquotas", "absent", "9", ""), DOCTOR_OK,
+		 "ok    elasticquotas: the cluster has no such resource\n"},
+		{RESOURCE("jobs", "absent", "9", ""), DOCTOR_WARN,
+		 "warn  jobs: the cluster has no such resource\n"},
+		{RESOURCE("jobs", "synced", "9",
+			  ",\"skipped\":2,\"skippedLast\":\"Job a/b: spec: odd\""),
+		 DOCTOR_WARN, "warn  jobs: 2 could not be read; the last: Job a/b: spec: odd\n"},
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct buf text = BUF_INIT, out = BUF_INIT;
+		struct doctor d;
+		cJSON *doc;
+
+		buf_printf(&text,
+			   "{\"kubernetes\":{\"mode\":\"kubeconfig\",\"resources\":[" NODES
+			   ",%s]}}",
+			   cases[i].resource);
+		doc = cJSON_Parse(text.data);
+		doctor_init(&d);
+		doctor_examine_kubernetes(&d, doc);
+		doctor_print(&d, false, &out);
+		assert_memory_equal(strchr(out.data, '\n') + 1, cases[i].begins,
+				    strlen(cases[i].begins));
+		assert_int_equal(doctor_verdict_of(&d), cases[i].verdict);
+		doctor_fini(&d);
+		cJSON_Delete(doc);
+		buf_fini(&out);
+		buf_fini(&text);
+	}
+}
+
+static void tells_of_an_unheard_api(void **state)
+{
+	(void)state;
+	check_kubernetes(
+		"", DOCTOR_FAIL,
+		"fail  kubernetes: inCluster, but nothing has been heard of the API yet\n"
+		"      Can the aggregator reach the API server? Its log says what fails.\n");
+}
+
+/* --- forms -------------------------------------------------------------------------------------------------------- */
+
+static void writes_json(void **state)
+{
+	struct buf out = BUF_INIT;
+	struct doctor d;
+	(void)state;
+
+	doctor_init(&d);
+	doctor_add(&d, DOCTOR_OK, "view", NULL, "fine");
+	doctor_add(&d, DOCTOR_WARN, "jobs", "do \"this\"", "%d odd", 2);
+	doctor_print_json(&d, &out);
+	assert_string_equal(
+		out.data, "{\"apiVersion\":\"evenkeel.io/v1\",\"kind\":\"Diagnosis\","
+			  "\"verdict\":\"warn\",\"checks\":[{\"verdict\":\"ok\",\"what\":\"view\","
+			  "\"detail\":\"fine\"},{\"verdict\":\"warn\",\"what\":\"jobs\","
+			  "\"detail\":\"2 odd\",\"advice\":\"do \\\"this\\\"\"}]}\n");
+	buf_clear(&out);
+	doctor_print(&d, true, &out);
+	assert_string_equal(out.data, "\033[32mok\033[0m    view: fine\n"
+				      "\033[33mwarn\033[0m  jobs: 2 odd\n"
+				      "      do \"this\"\n");
+	doctor_fini(&d);
+	buf_fini(&out);
+}
+
+/* A server may say anything. */
+static void survives_odd_shapes(void **state)
+{
+	static const char *const odd[] = {
+		"{}",
+		"[]",
+		"{\"view\":1,\"agents\":[],\"clock\":\"x\",\"frames\":null,\"database\":{\"state\":"
+		"7}}",
+		"{\"kubernetes\":{\"mode\":\"x\",\"resources\":[1,null,{},[],{\"resource\":3,"
+		"\"state\":\"stale\",\"stateSeconds\":\"y\"}]}}",
+		"{\"agents\":{\"nodes\":-1,\"late\":1e300,\"examples\":{\"late\":[1,{\"name\":2}]}}"
+		","
+		"\"clock\":{\"flagged\":1},\"quarantine\":{\"values\":3}}",
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+		cJSON *doc = cJSON_Parse(odd[i]);
+		struct buf out = BUF_INIT;
+		struct doctor d;
+
+		assert_non_null(doc);
+		doctor_init(&d);
+		doctor_examine(&d, doc);
+		doctor_print(&d, false, &out);
+		assert_true(out.len > 0);
+		doctor_fini(&d);
+		buf_fini(&out);
+		cJSON_Delete(doc);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_is_well),
+		cmocka_unit_test(tells_of_agents),
+		cmocka_unit_test(tells_of_frames),
+		cmocka_unit_test(tells_of_clocks_and_values),
+		cmocka_unit_test(tells_of_the_database),
+		cmocka_unit_test(tells_of_late_views),
+		cmocka_unit_test(tells_which_rule_is_missing),
+		cmocka_unit_test(tells_what_is_not_in_sync),
+		cmocka_unit_test(tells_of_an_unheard_api),
+		cmocka_unit_test(writes_json),
+		cmocka_unit_test(survives_odd_shapes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

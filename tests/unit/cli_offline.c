@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests of the command line answered from files, in one process; and arguments of plugins as --plugin takes them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "aggregator/cli/client.h"
+#include "aggregator/cli/plugin_option.h"
+#include "shared/mem.h"
+#include "tests/process.h"
+
+static const char dump[] =
+	"{\"kind\":\"List\",\"apiVersion\":\"v1\",\"items\":[{\"kind\":\"Node\",\"apiVersion\":"
+	"\"v1\","
+	"\"metadata\":{\"name\":\"n "
+	"1/a\"},\"status\":{\"capacity\":{\"cpu\":\"4\",\"memory\":\"8Gi\"}}},"
+	"{\"kind\":\"Node\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"n2\"}}]}";
+
+struct scene {
+	char *folder, *file;
+	struct client *client;
+};
+
+static struct scene scene;
+
+static int setup(void **state)
+{
+	struct option_list files = {&scene.file, 1};
+	struct reason reason = {""};
+	struct offline *offline;
+	FILE *f;
+
+	(void)state;
+	scene.folder = folder_make();
+	scene.file = mem_printf("%s/dump.json", scene.folder);
+	f = fopen(scene.file, "w");
+	if (!f || fputs(dump, f) < 0 || fclose(f))
+		return -1;
+	if (offline_open(&offline, &files, NULL, &reason)) {
+		print_error("%s\n", reason.text);
+		return -1;
+	}
+	assert_false(offline_has_usage(offline));
+	assert_int_equal(offline_notes(offline)->skipped, 0);
+	assert_string_equal(offline_name(offline), scene.file);
+	scene.client = client_new_offline(offline);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	client_free(scene.client);
+	folder_remove(scene.folder);
+	free(scene.file);
+	return 0;
+}
+
+static void test_requests(void **state)
+{
+	static const struct {
+		const char *path;
+		int rc;
+		const char *want; /* in the answer, or the reason */
+	} cases[] = {
+		{"/v1/nodes", 0, "\"name\":\"n 1/a\""},
+		{"/v1/nodes?limit=1", 0, "\"continue\""},
+		{"/v1/nodes/n%201%2Fa", 0, "\"kind\":\"Node\""},
+		{"/v1/nodes/n%201%2fa", 0, "\"kind\":\"Node\""},
+		{"/v1/nodes?node=n%201%2Fa&limit=5", 0, "\"name\":\"n 1/a\""},
+		{"/v1/nodes?limit", 0, "\"items\":["},
+		{"/v1/nodes?%6cimit=1", 0, "\"continue\""},
+		{"/v1/snapshot", 0, "\"kind\":\"Snapshot\""},
+		{"/metrics", 0, "evenkeel_build_info"},
+		{"/v1/nodes/nobody", -ENOENT, "\"nobody\""},
+		{"/v1/nodes?limit=x", -EIO,
+		 "limit: limit \"x\" is not a whole number from 1 to 5000"},
+		{"/v1/nodes?bad=1", -EIO, "bad: unknown parameter \"bad\""},
+		{"/v1/nodes?a%zz=1", -EIO, "a%zz: unknown parameter \"a%zz\""},
+		{"/nothing", -ENOENT, "there is nothing at /nothing"},
+	};
+	struct buf body = BUF_INIT;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct reason reason = {""};
+		int rc = client_get(scene.client, cases[i].path, &body, &reason);
+
+		assert_int_equal(rc, cases[i].rc);
+		if (!strstr(rc ? reason.text : body.data, cases[i].want))
+			fail_msg("%s: %s", cases[i].path, rc ? reason.text : body.data);
+	}
+	assert_true(client_body_age(scene.client) == 0);
+	buf_fini(&body);
+}
+
+static void test_posts(void **state)
+{
+	struct reason reason = {""};
+	struct buf body = BUF_INIT;
+
+	(void)state;
+	assert_int_equal(client_post(scene.client, "/v1/scores", "{}", 2, &body, &reason), 0);
+	assert_non_null(strstr(body.data, "\"kind\":\"ScoreList\""));
+	assert_int_equal(client_post(scene.client, "/v1/scores", "{\"nodes\":[\"x\"]}", 15, &body,
+				     &reason),
+			 -ENOENT);
+	assert_memory_equal(reason.text, "nodes[0]: ", 10);
+	buf_fini(&body);
+}
+
+/* What is in the files decides, and nothing else: two openings answer in the same bytes. */
+static void test_same_bytes(void **state)
+{
+	struct buf first = BUF_INIT, second = BUF_INIT;
+	struct reason reason;
+
+	(void)state;
+	assert_int_equal(client_get(scene.client, "/v1/snapshot", &first, &reason), 0);
+	teardown(state);
+	assert_int_equal(setup(state), 0);
+	assert_int_equal(client_get(scene.client, "/v1/snapshot", &second, &reason), 0);
+	assert_string_equal(first.data, second.data);
+	assert_non_null(strstr(first.data, "\"time\":\"1970-01-01T00:00:00Z\""));
+	buf_fini(&first);
+	buf_fini(&second);
+}
+
+static int write_plugins(char **items, size_t count, struct buf *out, struct reason *reason)
+{
+	const struct option_list plugins = {items, count};
+	struct jsonw w;
+	int rc;
+
+	jsonw_init(&w, out);
+	jsonw_object_open(&w);
+	rc = plugin_option_write(&plugins, &w, reason);
+	jsonw_object_close(&w);
+	return rc;
+}
+
+static void test_plugin_arguments(void **state)
+{
+	static const struct {
+		char *items[3];
+		const char *want;
+	} cases[] = {
+		{{NULL}, "{}"},
+		{{"A", "B"}, "{\"plugins\":[\"A\",\"B\"]}"},
+		{{"A:x=50,y=1.5", "B", "C:z=true"},
+		 "{\"plugins\":[\"A\",\"B\",\"C\"],\"args\":{\"A\":{\"x\":50,\"y\":1.5},\"C\":{"
+		 "\"z\":true}}}"},
+		{{"A:cpu=500m,mode=Most,a=\"5\""},
+		 "{\"plugins\":[\"A\"],\"args\":{\"A\":{\"cpu\":\"500m\",\"mode\":\"Most\",\"a\":"
+		 "\"5\"}}}"},
+		{{"A:d.cpu=1,d.mem=2Gi,d.e.f=g=h"},
+		 "{\"plugins\":[\"A\"],\"args\":{\"A\":{\"d\":{\"cpu\":1,\"mem\":\"2Gi\",\"e\":{"
+		 "\"f\":"
+		 "\"g=h\"}}}}}"},
+		{{"A:{\"a\":[1,{\"b\":2}]}"},
+		 "{\"plugins\":[\"A\"],\"args\":{\"A\":{\"a\":[1,{\"b\":2}]}}}"},
+		{{"A:{mode: Most, resources: [{name: cpu, weight: 1}]}"},
+		 "{\"plugins\":[\"A\"],\"args\":{\"A\":{\"mode\":\"Most\",\"resources\":[{\"name\":"
+		 "\"cpu\","
+		 "\"weight\":1}]}}}"},
+		{{"A:{}"}, "{\"plugins\":[\"A\"],\"args\":{\"A\":{}}}"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct reason reason = {""};
+		struct buf got = BUF_INIT;
+		size_t count = 0;
+
+		while (count < 3 && cases[i].items[count])
+			count++;
+		if (write_plugins((char **)cases[i].items, count, &got, &reason))
+			fail_msg("%s", reason.text);
+		assert_string_equal(got.data, cases[i].want);
+		buf_fini(&got);
+	}
+}
+
+#define FORM " is not of the form NAME, NAME:ARGUMENT=VALUE,.. or NAME:{..}"
+
+static void test_bad_plugin_arguments(void **state)
+{
+	static const struct {
+		char *item;
+		const char *want;
+	} cases[] = {
+		{"", "--plugin: \"\"" FORM},
+		{":x=1", "--plugin: \":x=1\"" FORM},
+		{"A:", "--plugin: \"A:\"" FORM},
+		{"A:x", "--plugin: \"A:x\"" FORM},
+		{"A:x=", "--plugin: \"A:x=\"" FORM},
+		{"A:=1", "--plugin: \"A:=1\"" FORM},
+		{"A:x=1,", "--plugin: \"A:x=1,\"" FORM},
+		{"A:x.=1", "--plugin: \"A:x.=1\"" FORM},
+		{"A:x=1,x.y=2", "--plugin: \"A:x=1,x.y=2\"" FORM},
+		{"A:x=1,x=2", "--plugin: x is given twice in \"A:x=1,x=2\""},
+		{"A:x=[1", "--plugin: \"[1\": did not find expected ',' or ']'"},
+		{"A:x=.inf", "--plugin: \".inf\": JSON has no infinite numbers"},
+		{"A:x=null", "--plugin: \"null\": it is not one value"},
+		{"A:{a: 1", "--plugin: \"{a: 1\": did not find expected ',' or '}'"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *item = cases[i].item;
+		struct reason reason = {""};
+		struct buf got = BUF_INIT;
+
+		assert_int_equal(write_plugins(&item, 1, &got, &reason), -EINVAL);
+		assert_string_equal(reason.text, cases[i].want);
+		buf_fini(&got);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_requests, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_posts, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_same_bytes, setup, teardown),
+		cmocka_unit_test(test_plugin_arguments),
+		cmocka_unit_test(test_bad_plugin_arguments),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
