@@ -20,7 +20,7 @@ static uint32_t count_at(const struct place *p, uint32_t counter, place_node n)
 	const struct place_counter *c = &p->counters.of[counter];
 	uint32_t domain = p->keys.of[c->key].domain_of[n];
 
-	return domain == PLACE_NONE ? 0 : c->count[domain];
+	return domain == PLACE_NONE ? 0 : place_tally_get(&c->count, domain);
 }
 
 uint32_t place_check_anti_affinity(const struct place *p, const struct place_class *c, place_node n)

@@ -170,7 +170,7 @@ bool place_group_matches(const struct place *p, const struct place_group *g,
 
 /* --- nodes that spread counts */
 
-bool place_eligible_judge(const struct place *p, const struct place_eligible *e, place_node n)
+static bool is_eligible(const struct place *p, const struct place_eligible *e, place_node n)
 {
 	if (!p->nodes[n].object)
 		return false;
@@ -181,6 +181,22 @@ bool place_eligible_judge(const struct place *p, const struct place_eligible *e,
 		return false;
 	return !e->taints ||
 	       (!p->nodes[n].hidden_taints && !place_rules_untolerated(p, e->taints, n));
+}
+
+static uint32_t count_domains(const struct place *p, const struct place_eligible *e, uint32_t key)
+{
+	const struct place_key *k = &p->keys.of[key];
+	bool *seen = mem_zalloc((size_t)k->domain_count + 1, sizeof(*seen));
+	uint32_t domains = 0;
+
+	for (place_node n = 0; n < p->node_count; n++) {
+		if (!e->of[n] || seen[k->domain_of[n]])
+			continue;
+		seen[k->domain_of[n]] = true;
+		domains++;
+	}
+	free(seen);
+	return domains;
 }
 
 /* Rules that ask for nothing choose the same nodes, whatever else they say. */
@@ -213,37 +229,33 @@ struct place_eligible *place_eligible_intern(struct place *p, const struct place
 		PLACE_LIST_ADD(&e->keys, keys[i]);
 	e->of = mem_zalloc((size_t)p->node_count + 1, sizeof(*e->of));
 	for (place_node n = 0; n < p->node_count; n++)
-		e->of[n] = place_eligible_judge(p, e, n);
+		e->of[n] = is_eligible(p, e, n);
+	for (uint32_t i = 0; i < count; i++)
+		PLACE_LIST_ADD(&e->domains, count_domains(p, e, keys[i]));
 	HASH_ADD_KEYPTR(hh, p->eligibles, e->text, strlen(e->text), e);
 	return e;
 }
 
 /* --- counters */
 
-void place_counter_reset(struct place *p, struct place_counter *c)
+/* Sizes by domains; zero counts. */
+static void counter_init(const struct place *p, struct place_counter *c)
 {
-	const struct place_key *k = &p->keys.of[c->key];
-
-	place_counter_fini(c);
-	c->count = mem_zalloc((size_t)k->domain_count + 1, sizeof(*c->count));
-	c->total = c->min = c->domains = 0;
+	place_tally_init(&c->count, p->keys.of[c->key].domain_count);
 	if (c->kind != PLACE_COUNT_SPREAD)
 		return;
-	c->nodes = mem_zalloc((size_t)k->domain_count + 1, sizeof(*c->nodes));
-	for (place_node n = 0; n < p->node_count; n++)
-		if (c->eligible->of[n] && c->nodes[k->domain_of[n]]++ == 0)
-			c->domains++;
+	for (uint32_t i = 0; i < c->eligible->keys.count; i++)
+		if (c->eligible->keys.of[i] == c->key)
+			c->domains = c->eligible->domains.of[i];
 	c->at_room = 8;
 	c->at = mem_zalloc(c->at_room, sizeof(*c->at));
 	c->at[0] = c->domains;
 }
 
-void place_counter_fini(struct place_counter *c)
+static void counter_fini(struct place_counter *c)
 {
-	free(c->count);
-	free(c->nodes);
+	place_tally_fini(&c->count);
 	free(c->at);
-	c->count = c->nodes = c->at = NULL;
 }
 
 uint32_t place_counter_intern(struct place *p, enum place_counted kind, struct place_group *g,
@@ -257,7 +269,7 @@ uint32_t place_counter_intern(struct place *p, enum place_counted kind, struct p
 		if (have->kind == kind && have->key == key && have->eligible == e)
 			return g->counters.of[i];
 	}
-	place_counter_reset(p, &c);
+	counter_init(p, &c);
 	PLACE_LIST_ADD(&g->counters, p->counters.count);
 	PLACE_LIST_ADD(&p->counters, c);
 	return p->counters.count - 1;
@@ -265,14 +277,13 @@ uint32_t place_counter_intern(struct place *p, enum place_counted kind, struct p
 
 static void step_spread(struct place_counter *c, uint32_t domain, int by)
 {
-	uint32_t before = c->count[domain], after = before + (uint32_t)by;
+	uint32_t after = place_tally_add(&c->count, domain, by), before = after - (uint32_t)by;
 
 	if (after >= c->at_room) {
 		c->at = mem_realloc(c->at, sizeof(*c->at) * c->at_room * 2);
 		memset(c->at + c->at_room, 0, sizeof(*c->at) * c->at_room);
 		c->at_room *= 2;
 	}
-	c->count[domain] = after;
 	c->at[before]--;
 	c->at[after]++;
 	if (after < c->min || (before == c->min && c->at[before] == 0))
@@ -291,7 +302,7 @@ static void count_in(struct place *p, struct place_counter *c, const struct plac
 			return;
 		step_spread(c, domain, by);
 	} else {
-		c->count[domain] += (uint32_t)by;
+		place_tally_add(&c->count, domain, by);
 	}
 	c->total += (uint32_t)by;
 }
@@ -388,12 +399,13 @@ void place_counters_free(struct place *p)
 	{
 		HASH_DEL(p->eligibles, e);
 		free(e->keys.of);
+		free(e->domains.of);
 		free(e->text);
 		free(e->of);
 		free(e);
 	}
 	for (uint32_t k = 0; k < p->counters.count; k++)
-		place_counter_fini(&p->counters.of[k]);
+		counter_fini(&p->counters.of[k]);
 	for (uint32_t k = 0; k < p->keys.count; k++)
 		free_key(&p->keys.of[k]);
 	p->unindexed = NULL;

@@ -98,7 +98,7 @@ static void tell_anti(const struct place *p, const struct place_slot *s, place_n
 {
 	const struct place_counter *k = &p->counters.of[place_check_anti_affinity(p, s->class, n)];
 	const struct place_key *key = &p->keys.of[k->key];
-	uint32_t count = k->count[key->domain_of[n]];
+	uint32_t count = place_tally_get(&k->count, key->domain_of[n]);
 	char where[200];
 
 	tell_domain(p, k, n, where);
@@ -130,18 +130,20 @@ static void tell_spread(const struct place *p, const struct place_slot *s, place
 	const struct place_spread *spread = place_check_spread(p, s->class, n);
 	const struct place_counter *k = &p->counters.of[spread->counter];
 	const struct place_key *key = &p->keys.of[k->key];
+	uint32_t count;
 	char where[200];
 
-	tell_domain(p, k, n, where);
-	if (key->domain_of[n] == PLACE_NONE)
+	if (key->domain_of[n] == PLACE_NONE) {
 		reason_set(why, "the node has no label %s, over which pods are spread", key->name);
-	else
-		reason_set(why,
-			   "%u pods at %s would become %u, the least of %u domains counts as %u, "
-			   "maxSkew is %d",
-			   k->count[key->domain_of[n]], where,
-			   k->count[key->domain_of[n]] + spread->self, k->domains,
-			   place_spread_least(k, spread), spread->max_skew);
+		return;
+	}
+	tell_domain(p, k, n, where);
+	count = place_tally_get(&k->count, key->domain_of[n]);
+	reason_set(why,
+		   "%u pods at %s would become %u, the least of %u domains counts as %u, "
+		   "maxSkew is %d",
+		   count, where, count + spread->self, k->domains, place_spread_least(k, spread),
+		   spread->max_skew);
 }
 
 static void tell_ports(const struct place *p, const struct place_slot *s, place_node n,

@@ -5,7 +5,7 @@
  *   place_terms.c    node selector terms, read and matched
  *   place_rules.c    what a pod asks of labels and taints, interned, with a cached verdict per node signature
  *   place_class.c    pods with one template in one namespace: everything else that is read of them, once
- *   place_counter.c  pods counted by selector and topology domain
+ *   place_counter.c  pods counted by selector and topology domain (place_tally.h)
  *   place_volumes.c  claims of a class, resolved against volumes and storage classes
  *   place_use.c      real use, in whole numbers so that undoing is exact
  *   place_order.c    nodes in the order they are tried, with the most that is free below each
@@ -20,6 +20,7 @@
 #include <uthash.h>
 
 #include "aggregator/policy/place/place.h"
+#include "aggregator/policy/place/place_tally.h"
 #include "aggregator/policy/place/place_terms.h"
 
 enum { PLACE_HOURS = PEAK_HOURS };
@@ -127,6 +128,7 @@ struct place_eligible {
 	char *text; /* owned; key */
 	const struct place_rules *affinity, *taints; /* NULL: ignored */
 	PLACE_LIST(uint32_t) keys;
+	PLACE_LIST(uint32_t) domains; /* by place in keys: how many domains have such nodes */
 	bool *of; /* by node */
 };
 
@@ -141,10 +143,9 @@ struct place_counter {
 	uint32_t key;
 	struct place_group *group;
 	struct place_eligible *eligible; /* SPREAD */
-	uint32_t *count; /* by domain */
+	struct place_tally count; /* by domain */
 	uint32_t total;
-	/* SPREAD: domains are those with eligible nodes */
-	uint32_t *nodes; /* by domain: eligible ones */
+	/* SPREAD: domains are those with eligible nodes, and min the least of them */
 	uint32_t domains, min;
 	uint32_t *at; /* how many domains have a count */
 	uint32_t at_room;
@@ -379,13 +380,9 @@ bool place_group_matches(const struct place *p, const struct place_group *g,
 struct place_eligible *place_eligible_intern(struct place *p, const struct place_rules *affinity,
 					     const struct place_rules *taints, const uint32_t *keys,
 					     uint32_t count);
-bool place_eligible_judge(const struct place *p, const struct place_eligible *e, place_node n);
 /* Tells new classes and new counters of each other, and counts what is there already. */
 void place_link(struct place *p);
 void place_count_pod(struct place *p, const struct place_slot *s, place_node n, int by);
-/* Sizes by domains, zero counts, eligible nodes; no pods. */
-void place_counter_reset(struct place *p, struct place_counter *c);
-void place_counter_fini(struct place_counter *c);
 void place_counters_free(struct place *p);
 
 /* --- place_volumes.c */

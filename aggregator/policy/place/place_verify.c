@@ -92,18 +92,35 @@ static void recount(const struct place *p, const struct place_counter *c, uint32
 	free(weights);
 }
 
+/* In which domains there are eligible nodes. */
+static bool *find_domains(const struct place *p, const struct place_counter *c)
+{
+	const struct place_key *k = &p->keys.of[c->key];
+	bool *there = mem_zalloc((size_t)k->domain_count + 1, sizeof(*there));
+
+	for (place_node n = 0; n < p->node_count; n++)
+		if (c->eligible->of[n])
+			there[k->domain_of[n]] = true;
+	return there;
+}
+
 static bool check_least(const struct place *p, const struct place_counter *c, struct reason *why)
 {
 	const struct place_key *k = &p->keys.of[c->key];
 	uint32_t domains = 0, least = 0;
+	bool *there;
 
-	for (uint32_t d = 0; c->kind == PLACE_COUNT_SPREAD && d < k->domain_count; d++) {
-		if (!c->nodes[d])
-			continue;
-		if (domains++ == 0 || c->count[d] < least)
-			least = c->count[d];
+	if (c->kind != PLACE_COUNT_SPREAD)
+		return true;
+	there = find_domains(p, c);
+	for (uint32_t d = 0; d < k->domain_count; d++) {
+		uint32_t count = place_tally_get(&c->count, d);
+
+		if (there[d] && (domains++ == 0 || count < least))
+			least = count;
 	}
-	if (c->kind != PLACE_COUNT_SPREAD || (domains == c->domains && least == c->min))
+	free(there);
+	if (domains == c->domains && (least == c->min || !domains))
 		return true;
 	reason_set(why, "spread over %s: the least of %u domains is %u, and not %u of %u", k->name,
 		   domains, least, c->min, c->domains);
@@ -120,10 +137,11 @@ static bool check_counter(const struct place *p, const struct place_counter *c, 
 	recount(p, c, count);
 	for (uint32_t d = 0; d < k->domain_count; d++) {
 		total += count[d];
-		if (same && count[d] != c->count[d]) {
+		if (same && count[d] != place_tally_get(&c->count, d)) {
 			same = false;
 			reason_set(why, "a counter of %s: %u pods counted, %u there (%.200s)",
-				   k->name, c->count[d], count[d], c->group->text);
+				   k->name, place_tally_get(&c->count, d), count[d],
+				   c->group->text);
 		}
 	}
 	if (same && total != c->total) {
