@@ -117,7 +117,7 @@ static bool read_request(const struct api_request *from, struct fit_request *rq,
 {
 	if (strlen(from->body) == from->body_len)
 		rq->tree = cJSON_ParseWithLengthOpts(from->body, from->body_len + 1, NULL, true);
-	if (!cJSON_IsObject(rq->tree)) {
+	if (!rq->tree || !cJSON_IsObject(rq->tree)) {
 		api_fail(rs, FAIL_BAD_REQUEST, NULL, "the body must be a JSON object");
 		return false;
 	}

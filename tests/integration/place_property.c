@@ -275,7 +275,7 @@ static void change_node(struct scene *s)
 
 static void test_changes(struct scene *s)
 {
-	struct saved saved[MARKS_MAX];
+	struct saved saved[MARKS_MAX] = {0};
 	size_t marks = 0;
 
 	for (int step = 0; step < STEPS; step++) {
