@@ -70,6 +70,7 @@ typedef void api_handler(const struct api_context *ctx, const struct api_request
 api_handler api_nodes; /* GET /v1/nodes, /v1/nodes/NAME */
 api_handler api_pods; /* GET /v1/pods */
 api_handler api_scores; /* POST /v1/scores */
+api_handler api_fit; /* POST /v1/fit */
 api_handler api_snapshot; /* GET /v1/snapshot */
 api_handler api_status; /* GET /v1/status */
 api_handler api_watcher; /* /watcher, /watcher/NAME */
