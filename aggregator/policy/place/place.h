@@ -102,7 +102,7 @@ const struct kube_pod *place_pod_record(const struct place *p, place_pod pod);
 
 /* A place in the log of changes. Marks nest. */
 typedef size_t place_mark;
-place_mark place_fork(const struct place *p);
+place_mark place_fork(struct place *p);
 void place_revert(struct place *p, place_mark m); /* every counter is again what it was */
 /* Forgets how to undo what came after m, if m is the very first mark (0): an older one may want it back. */
 void place_commit(struct place *p, place_mark m);

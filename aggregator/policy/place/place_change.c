@@ -96,8 +96,10 @@ void place_cordon(struct place *p, place_node n, bool on)
 	p->cordoned[n] = on;
 }
 
-place_mark place_fork(const struct place *p)
+/* At the bottom of the log all marks look alike, and so are counted; one that was reverted still counts, which forgets too late, not too soon. */
+place_mark place_fork(struct place *p)
 {
+	p->bottom_marks += p->log.count == 0;
 	return p->log.count;
 }
 
@@ -132,6 +134,11 @@ void place_commit(struct place *p, place_mark m)
 	assert(m <= p->log.count);
 	if (m > 0)
 		return; /* an older mark may want it back */
+	if (p->bottom_marks > 1) {
+		p->bottom_marks--;
+		return;
+	}
 	p->forgot |= p->log.count > 0;
 	p->log.count = 0;
+	p->bottom_marks = 0;
 }

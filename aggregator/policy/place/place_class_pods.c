@@ -323,6 +323,17 @@ static bool is_honored(struct reading *r, const cJSON *json, const char *member,
 	return false;
 }
 
+/* One that requires nothing counts nobody, as the kube-scheduler has it, though it means the pod itself. */
+static bool is_empty(struct reading *r)
+{
+	if (!r->which.selector || !selector_is_empty(r->which.selector))
+		return false;
+	selector_free(r->which.selector);
+	r->which.selector = NULL;
+	buf_add_str(&r->text, "nobody ");
+	return true;
+}
+
 /* Whether it must hold. */
 static bool is_hard(struct reading *r, const cJSON *json)
 {
@@ -351,6 +362,7 @@ static void read_constraint(struct reading *r, const cJSON *json, const struct k
 				 .min_domains = read_int(r, json, "minDomains", 1)};
 	struct place_eligible *eligible;
 	struct place_group *g;
+	bool empty;
 
 	check_members(r, json, members);
 	read_selector(r, json);
@@ -363,8 +375,9 @@ static void read_constraint(struct reading *r, const cJSON *json, const struct k
 	eligible =
 		place_eligible_intern(r->p, affinity ? r->c->rules : NULL,
 				      taints ? r->c->rules : NULL, keys->list.of, keys->list.count);
+	empty = is_empty(r);
 	g = group_of(r);
-	s.self = place_group_matches(r->p, g, r->c);
+	s.self = empty || place_group_matches(r->p, g, r->c);
 	s.counter = place_counter_intern(r->p, PLACE_COUNT_SPREAD, g,
 					 place_key_intern(r->p, r->topology_key), eligible);
 	PLACE_LIST_ADD(&r->c->spread, s);

@@ -40,7 +40,7 @@ static void tell_gone(const struct place *p, place_node n, struct reason *why)
 
 	if (!node)
 		reason_set(why, "the API knows no node %s", place_node_name(p, n));
-	else if (node->deletion_ns)
+	else if (p->nodes[n].leaving)
 		reason_set(why, "node %s is in deletion", place_node_name(p, n));
 	else
 		reason_set(why, "node %s is removed", place_node_name(p, n));

@@ -242,6 +242,7 @@ struct place_node_info {
 	cJSON *tree; /* owned; of taints; NULL: none */
 	PLACE_LIST(struct place_taint) taints;
 	bool hidden_taints; /* they cannot be read */
+	bool leaving; /* in deletion: by its time, a taint or an annotation */
 };
 
 enum place_change { PLACE_DID_PUT, PLACE_DID_TAKE, PLACE_DID_REMOVE, PLACE_DID_CORDON };
@@ -310,6 +311,7 @@ struct place {
 	bool selects_namespaces; /* some class does */
 
 	PLACE_LIST(struct place_log) log;
+	size_t bottom_marks; /* taken when the log was empty */
 	bool forgot; /* changes of which the log knows nothing any more */
 
 	struct place_tree trees[PLACE_ORDERS];

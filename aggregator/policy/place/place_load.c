@@ -88,7 +88,7 @@ static void load_node(struct place *p, place_node n)
 	const struct kube_node *node = p->nodes[n].object;
 
 	offer(p, n);
-	p->gone[n] = !node || node->deletion_ns;
+	p->gone[n] = !node || p->nodes[n].leaving;
 	p->cordoned[n] = node && node->unschedulable;
 	place_use_of_node(p, n);
 	place_trees_touch(p, n);
@@ -304,6 +304,7 @@ static void load_all(struct place *p)
 {
 	p->cap = cap_of(&p->options, p->view);
 	p->log.count = 0;
+	p->bottom_marks = 0;
 	p->forgot = false;
 	p->last_chosen = PLACE_NONE;
 	for (uint32_t i = 0; i < p->pods.count; i++) {

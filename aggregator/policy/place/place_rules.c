@@ -260,17 +260,33 @@ static void read_taint(struct place_node_info *n, const cJSON *json)
 }
 
 /* Few nodes have any, and so their text is read again only where it speaks of them. */
+/* Others know by these that the node will be gone soon; who tolerates every taint is no reason to go there. */
+static bool is_leaving(const struct place_node_info *n)
+{
+	const cJSON *metadata = object_json_find(n->tree, "metadata");
+
+	for (uint32_t i = 0; i < n->taints.count; i++)
+		if (strcmp(n->taints.of[i].key, "ToBeDeletedByClusterAutoscaler") == 0 ||
+		    strcmp(n->taints.of[i].key, "karpenter.sh/disrupted") == 0)
+			return true;
+	return n->object->deletion_ns ||
+	       object_json_find(object_json_find(metadata, "annotations"), "evenkeel.io/draining");
+}
+
 void place_node_read_taints(struct place_node_info *n)
 {
+	const char *text = n->object ? n->object->object.text : "";
 	const cJSON *list;
 
-	if (!n->object || !strstr(n->object->object.text, "\"taints\":"))
+	n->leaving = n->object && n->object->deletion_ns;
+	if (!strstr(text, "\"taints\":") && !strstr(text, "\"evenkeel.io/draining\":"))
 		return;
 	n->tree = cJSON_Parse(n->object->object.text);
 	list = object_json_find(object_json_find(n->tree, "spec"), "taints");
 	n->hidden_taints = list && !cJSON_IsArray(list);
 	for (const cJSON *t = place_first(list); t; t = t->next)
 		read_taint(n, t);
+	n->leaving = is_leaving(n);
 }
 
 struct signature {
