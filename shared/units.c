@@ -54,6 +54,8 @@ static const char *const suffixes[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
 
 enum { SUFFIXES = sizeof(suffixes) / sizeof(suffixes[0]) };
 
+#define TEBIBYTE 1099511627776.0
+
 /* The unit in which bytes print with one decimal below 1024.0; *scaled is the value in it. */
 static const char *scale(double bytes, double *scaled)
 {
@@ -77,11 +79,20 @@ void units_bytes(double bytes, char out[UNITS_LEN])
 	snprintf(out, UNITS_LEN, "%.*f%s", suffix[0] ? 1 : 0, bytes, suffix);
 }
 
+/* A tenth of a Ti says too little of what is below one: it gets its own unit, and three digits. */
+static void write_small_part(double bytes, char out[UNITS_LEN])
+{
+	double scaled;
+	const char *suffix = scale(bytes, &scaled);
+
+	snprintf(out, UNITS_LEN, "%.*f%s", suffix[0] && scaled < 99.95 ? 1 : 0, scaled, suffix);
+}
+
 void units_bytes_of(double bytes, double capacity_bytes, char out[UNITS_LEN])
 {
 	const char *suffix;
 	char capacity[UNITS_LEN];
-	double scaled;
+	double scaled, part;
 
 	if (!isfinite(capacity_bytes) || !isfinite(bytes) || capacity_bytes <= 0) {
 		units_bytes(bytes, out);
@@ -93,7 +104,12 @@ void units_bytes_of(double bytes, double capacity_bytes, char out[UNITS_LEN])
 	snprintf(capacity, sizeof(capacity), "%.1f", scaled);
 	if (strcmp(capacity + strlen(capacity) - 2, ".0") == 0)
 		capacity[strlen(capacity) - 2] = '\0';
-	snprintf(out, UNITS_LEN, "%.1f/%s%s", bytes * (scaled / capacity_bytes), capacity, suffix);
+	part = bytes * (scaled / capacity_bytes);
+	if (bytes > 0 && part < 0.95 && capacity_bytes >= TEBIBYTE)
+		write_small_part(bytes, out);
+	else
+		snprintf(out, UNITS_LEN, "%.1f", part);
+	snprintf(out + strlen(out), UNITS_LEN - strlen(out), "/%s%s", capacity, suffix);
 }
 
 void units_percent(double share, char out[UNITS_LEN])

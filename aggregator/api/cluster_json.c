@@ -47,18 +47,13 @@ void cluster_json_write_resources(struct jsonw *w, const char *key, const struct
 	jsonw_object_close(w);
 }
 
-static void write_counts(struct jsonw *w, const char *key, uint32_t cpu, uint32_t memory)
+void cluster_json_write_unlimited(struct jsonw *w, uint32_t cpu, uint32_t memory)
 {
-	jsonw_key(w, key);
+	jsonw_key(w, "unlimitedContainers");
 	jsonw_object_open(w);
 	jsonw_key_int(w, "cpu", cpu);
 	jsonw_key_int(w, "memory", memory);
 	jsonw_object_close(w);
-}
-
-void cluster_json_write_unlimited(struct jsonw *w, uint32_t cpu, uint32_t memory)
-{
-	write_counts(w, "unlimitedContainers", cpu, memory);
 }
 
 void cluster_json_write_limits(struct jsonw *w, const struct view_sums *sums)
@@ -69,7 +64,7 @@ void cluster_json_write_limits(struct jsonw *w, const struct view_sums *sums)
 	jsonw_object_open(w);
 	jsonw_key_int(w, "cpuMillicores", sums->kernel_cpu_milli);
 	jsonw_key_int(w, "memoryBytes", sums->kernel_mem_bytes);
-	write_counts(w, "unlimitedPods", sums->kernel_unlimited_cpu, sums->kernel_unlimited_mem);
+	cluster_json_write_unlimited(w, sums->kernel_unlimited_cpu, sums->kernel_unlimited_mem);
 	jsonw_key_int(w, "unknownPods", sums->kernel_unknown);
 	jsonw_object_close(w);
 }

@@ -22,8 +22,8 @@ void cluster_json_write_resources(struct jsonw *w, const char *key, const struct
 void cluster_json_write_unlimited(struct jsonw *w, uint32_t cpu, uint32_t memory);
 /*
  * What the pods of a node, or of several, have for limits:
- * "limits":{..},"unlimitedContainers":{"cpu","memory"},"kernelLimits":{"cpuMillicores","memoryBytes","unlimitedPods":{
- * "cpu","memory"},"unknownPods"}
+ * "limits":{..},"unlimitedContainers":{"cpu","memory"},"kernelLimits":{"cpuMillicores","memoryBytes",
+ * "unlimitedContainers":{"cpu","memory"},"unknownPods"}
  */
 void cluster_json_write_limits(struct jsonw *w, const struct view_sums *sums);
 /* "limitRatio":{"declared":{"cpu","memory"},"kernel":{..}}, without what is not known. */

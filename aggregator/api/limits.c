@@ -29,24 +29,6 @@ static int64_t kernel_limit(const struct kernel_limits *l, enum resource_id id)
 	return id == RESOURCE_CPU ? l->cpu_milli : l->mem_bytes;
 }
 
-/* What the pods request that the kernel does not limit, by the rule of view_sums. */
-static double kernel_unlimited_requests(const struct view_node *n, enum resource_id id)
-{
-	double sum = 0;
-
-	for (size_t i = 0; i < n->pod_count; i++) {
-		const struct view_pod *p = &n->pods[i];
-		struct page_bounds b;
-
-		if (!p->pod || !p->use || !kube_pod_is_active(p->pod))
-			continue;
-		page_bounds_sum(p->use, 1, n->cpu_allocatable_milli, n->mem_allocatable_bytes, &b);
-		if (id == RESOURCE_CPU ? b.cpu.unlimited : b.mem.unlimited)
-			sum += (double)kube_pod_requests(p->pod)->of[id];
-	}
-	return sum;
-}
-
 static double declared_sum(const struct view_node *n, enum resource_id id,
 			   enum limits_unlimited policy)
 {
@@ -73,7 +55,8 @@ static double kernel_sum(const struct view_node *n, enum resource_id id,
 		sum += (double)(cpu ? s->kernel_unlimited_cpu : s->kernel_unlimited_mem) *
 		       (double)allocatable(n, id);
 	if (policy == UNLIMITED_REQUESTS)
-		sum += kernel_unlimited_requests(n, id);
+		sum += (double)(cpu ? s->kernel_unlimited_requests_cpu
+				    : s->kernel_unlimited_requests_mem);
 	return sum;
 }
 

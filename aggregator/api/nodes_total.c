@@ -2,7 +2,8 @@
 /*
  * What there is and what is promised of it is summed over the API's nodes, where one is followed: nobody schedules to
  * others. What is used is summed over nodes that were heard within 5 minutes, the API's or not; the capacity of those
- * stands beside it, so that a share of it is one. Means add up; deviations and percentiles of
+ * whose newest use is known stands beside it, so that a share of it is one. What no node tells is left out, rather than
+ * 0: another program's answer may have no newest use, or only one window. Means add up; deviations and percentiles of
  * different nodes do not, and are left out.
  */
 #include "aggregator/api/nodes_total.h"
@@ -65,16 +66,28 @@ static void add_sums(struct view_sums *to, const struct view_sums *more)
 	to->kernel_unknown += more->kernel_unknown;
 }
 
-static void add_latest(double *to, const struct latest *l)
+static void add_amount(struct nodes_sum *to, double amount)
 {
-	if (l->known)
-		*to += (double)l->value;
+	to->value += amount;
+	to->addends++;
 }
 
-static void add_mean(double *to, const struct window_stats *s)
+static void add_latest(struct nodes_sum *to, const struct latest *l)
+{
+	if (l->known)
+		add_amount(to, (double)l->value);
+}
+
+static void add_mean(struct nodes_sum *to, const struct window_stats *s)
 {
 	if (s->known)
-		*to += s->mean;
+		add_amount(to, s->mean);
+}
+
+static void add_capacity(struct nodes_sum *to, int64_t capacity, const struct latest *use)
+{
+	if (use->known && capacity > 0)
+		add_amount(to, (double)capacity);
 }
 
 static void add_use(struct nodes_use *to, const struct view_node *n)
@@ -82,8 +95,8 @@ static void add_use(struct nodes_use *to, const struct view_node *n)
 	const struct page_usage *u = &n->page->usage;
 
 	to->nodes++;
-	to->cpu_capacity_milli += (double)n->cpu_capacity_milli;
-	to->mem_capacity_bytes += (double)n->mem_capacity_bytes;
+	add_capacity(&to->cpu_capacity_milli, n->cpu_capacity_milli, &u->latest.cpu_milli);
+	add_capacity(&to->mem_capacity_bytes, n->mem_capacity_bytes, &u->latest.mem_bytes);
 	add_latest(&to->cpu_milli, &u->latest.cpu_milli);
 	add_latest(&to->mem_bytes, &u->latest.mem_bytes);
 	add_latest(&to->working_set_bytes, &u->latest.working_set_bytes);
@@ -139,23 +152,45 @@ static void write_states(struct jsonw *w, const struct nodes_total *t)
 	jsonw_object_close(w);
 }
 
-static void write_sum(struct jsonw *w, const char *key, double latest, const double mean[WINDOWS])
+static void write_known(struct jsonw *w, const char *key, const struct nodes_sum *sum, int decimals)
 {
-	jsonw_key(w, key);
-	jsonw_object_open(w);
-	jsonw_key(w, "latest");
-	jsonw_object_open(w);
-	jsonw_key_fixed(w, "value", latest, 3);
-	jsonw_object_close(w);
+	if (sum->addends)
+		jsonw_key_fixed(w, key, sum->value, decimals);
+}
+
+static void write_windows(struct jsonw *w, const struct nodes_sum mean[WINDOWS])
+{
 	jsonw_key(w, "windows");
 	jsonw_object_open(w);
 	for (int i = 0; i < WINDOWS; i++) {
+		if (!mean[i].addends)
+			continue;
 		jsonw_key(w, window_name[i]);
 		jsonw_object_open(w);
-		jsonw_key_fixed(w, "mean", mean[i], 3);
+		write_known(w, "mean", &mean[i], 3);
 		jsonw_object_close(w);
 	}
 	jsonw_object_close(w);
+}
+
+static void write_sum(struct jsonw *w, const char *key, const struct nodes_sum *latest,
+		      const struct nodes_sum mean[WINDOWS])
+{
+	bool known = latest->addends > 0;
+
+	for (int i = 0; i < WINDOWS; i++)
+		known |= mean[i].addends > 0;
+	if (!known)
+		return;
+	jsonw_key(w, key);
+	jsonw_object_open(w);
+	if (latest->addends) {
+		jsonw_key(w, "latest");
+		jsonw_object_open(w);
+		write_known(w, "value", latest, 3);
+		jsonw_object_close(w);
+	}
+	write_windows(w, mean);
 	jsonw_object_close(w);
 }
 
@@ -166,17 +201,15 @@ static void write_use(struct jsonw *w, const struct nodes_use *u)
 	jsonw_key_int(w, "nodes", (int64_t)u->nodes);
 	jsonw_key(w, "capacity");
 	jsonw_object_open(w);
-	jsonw_key_fixed(w, "cpuMillicores", u->cpu_capacity_milli, 0);
-	jsonw_key_fixed(w, "memoryBytes", u->mem_capacity_bytes, 0);
+	write_known(w, "cpuMillicores", &u->cpu_capacity_milli, 0);
+	write_known(w, "memoryBytes", &u->mem_capacity_bytes, 0);
 	jsonw_object_close(w);
 	jsonw_object_close(w);
 	jsonw_key(w, "usage");
 	jsonw_object_open(w);
-	if (u->nodes) {
-		write_sum(w, "cpuMillicores", u->cpu_milli, u->cpu_mean);
-		write_sum(w, "memoryBytes", u->mem_bytes, u->mem_mean);
-		write_sum(w, "workingSetBytes", u->working_set_bytes, u->working_set_mean);
-	}
+	write_sum(w, "cpuMillicores", &u->cpu_milli, u->cpu_mean);
+	write_sum(w, "memoryBytes", &u->mem_bytes, u->mem_mean);
+	write_sum(w, "workingSetBytes", &u->working_set_bytes, u->working_set_mean);
 	jsonw_object_close(w);
 }
 

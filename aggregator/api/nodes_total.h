@@ -9,12 +9,18 @@
 #include "aggregator/api/limits.h"
 #include "shared/jsonw.h"
 
+/* What some nodes have together; without any addend it is not known. */
+struct nodes_sum {
+	double value;
+	size_t addends;
+};
+
 /* Of the nodes that were heard lately. */
 struct nodes_use {
 	size_t nodes;
-	double cpu_capacity_milli, mem_capacity_bytes;
-	double cpu_milli, mem_bytes, working_set_bytes; /* the newest */
-	double cpu_mean[WINDOWS], mem_mean[WINDOWS], working_set_mean[WINDOWS];
+	struct nodes_sum cpu_capacity_milli, mem_capacity_bytes; /* where the newest use is known */
+	struct nodes_sum cpu_milli, mem_bytes, working_set_bytes; /* the newest */
+	struct nodes_sum cpu_mean[WINDOWS], mem_mean[WINDOWS], working_set_mean[WINDOWS];
 };
 
 struct nodes_total {

@@ -245,14 +245,17 @@ static void add_mean_sigma(struct table *t, const cJSON *node, const char *windo
 	table_cell(t, PAINT_PLAIN, isnan(value) ? "-" : text);
 }
 
-/* Of the total, what the nodes have that are measured. */
+/* Of the total, what the nodes have whose use is known; all nodes, where none is. */
 static double capacity_of(const cJSON *node, const char *resource)
 {
+	double measured;
 	char path[64];
 
 	snprintf(path, sizeof(path), "measured.capacity.%s", resource);
-	if (!document_at(node, path))
-		snprintf(path, sizeof(path), "capacity.%s", resource);
+	measured = document_number(node, path);
+	if (measured > 0)
+		return measured;
+	snprintf(path, sizeof(path), "capacity.%s", resource);
 	return document_number(node, path);
 }
 

@@ -26,10 +26,16 @@ struct view_sums {
 	struct resources requests, limits;
 	uint32_t unlimited_cpu, unlimited_mem; /* containers and sidecars without a limit */
 	int64_t unlimited_requests_cpu, unlimited_requests_mem; /* what those request */
-	/* The same by what the kernel enforces on measured pods; pods only, no slices and units. */
+	/*
+	 * The same by what the kernel enforces on measured pods, counted alike; pods only, no slices and units. Known limits and
+	 * missing ones count beside unknown ones. A pod whose containers are not seen counts as one.
+	 */
 	int64_t kernel_cpu_milli, kernel_mem_bytes;
-	uint32_t kernel_unlimited_cpu, kernel_unlimited_mem; /* measured pods without a limit */
-	uint32_t kernel_unknown; /* pods whose limits are not known: not measured, or not read */
+	uint32_t kernel_unlimited_cpu, kernel_unlimited_mem; /* containers without a limit */
+	int64_t kernel_unlimited_requests_cpu,
+		kernel_unlimited_requests_mem; /* what those of the API's pods request */
+	uint32_t
+		kernel_unknown; /* pods some of whose limits are not known: not measured, or not read */
 };
 
 /* A pod that came to the node within the window that speaks for it (window_longest()), or is only about to start. */

@@ -3,6 +3,12 @@
  * Summed once when a node is built, since every score, table and quota asks for it. What the kernel enforces on a pod is
  * the tighter of its own limit and those of its containers together (page_bounds.h); a limit of the node's whole
  * allocatable or more is none.
+ *
+ * Declared and enforced limits count alike, so that their sums differ only where the kernel enforces others: limits of
+ * the containers that have one, and how many have none. Cgroups do not tell which container of the spec they are, so
+ * - those beyond the containers of the spec are the sandbox and ephemeral ones, which no spec gives a limit,
+ * - where as many are unlimited as declared, these are the same; what more or fewer of them request is their share of
+ *   what containers of their sort request.
  */
 #include <string.h>
 
@@ -14,24 +20,77 @@ static void add_saturating(int64_t *sum, int64_t more)
 		*sum = INT64_MAX;
 }
 
-static void add_bound(const struct page_bound *b, int64_t *limits, uint32_t *unlimited)
+/* Containers of a spec that have a limit of their own while the pod runs. */
+static uint32_t count_running(const struct pod_spec *spec)
 {
-	if (b->unknown)
-		return;
-	if (b->unlimited)
-		++*unlimited;
-	else
-		add_saturating(limits, b->limits);
+	uint32_t count = (uint32_t)spec->container_count;
+
+	for (size_t i = 0; i < spec->init_count; i++)
+		count += spec->init[i].sidecar;
+	return count;
 }
 
-static void add_kernel(struct view_node *n, const struct page_pod *use)
+static int64_t part_of(int64_t amount, uint32_t part, uint32_t whole)
+{
+	return part == whole ? amount : (int64_t)((double)amount * part / whole);
+}
+
+/* What `unlimited` of the containers that a pod runs request. */
+static int64_t unlimited_requests(const struct kube_pod *pod, enum resource_id id,
+				  uint32_t unlimited, uint32_t running)
+{
+	struct pod_bound declared = pod_load_bound(&pod->template->spec, id);
+	int64_t others = kube_pod_requests(pod)->of[id] - declared.unlimited_requests;
+
+	if (unlimited > running)
+		unlimited = running;
+	if (!unlimited)
+		return 0;
+	if (unlimited <= declared.unlimited)
+		return part_of(declared.unlimited_requests, unlimited, declared.unlimited);
+	if (others < 0)
+		others = 0;
+	return declared.unlimited_requests +
+	       part_of(others, unlimited - declared.unlimited, running - declared.unlimited);
+}
+
+struct kernel_sum {
+	int64_t *limits, *requests;
+	uint32_t *unlimited;
+};
+
+static void add_bound(const struct kernel_sum *to, const struct page_bound *b,
+		      const struct view_pod *p, enum resource_id id)
+{
+	uint32_t unlimited = b->unlimited, seen = p->use->container_count;
+
+	add_saturating(to->limits, b->limits);
+	if (p->pod && unlimited) {
+		uint32_t running = count_running(&p->pod->template->spec);
+		uint32_t beyond = seen > running ? seen - running : 0;
+
+		unlimited -= beyond < unlimited ? beyond : unlimited;
+		/* A pod whose containers are not seen is unlimited with all of them. */
+		if (kube_pod_is_active(p->pod))
+			add_saturating(to->requests,
+				       unlimited_requests(p->pod, id, seen ? unlimited : running,
+							  running));
+	}
+	*to->unlimited += unlimited;
+}
+
+static void add_kernel(struct view_node *n, const struct view_pod *p)
 {
 	struct view_sums *s = &n->sums;
+	const struct kernel_sum cpu = {&s->kernel_cpu_milli, &s->kernel_unlimited_requests_cpu,
+				       &s->kernel_unlimited_cpu};
+	const struct kernel_sum mem = {&s->kernel_mem_bytes, &s->kernel_unlimited_requests_mem,
+				       &s->kernel_unlimited_mem};
 	struct page_bounds b;
 
-	page_bounds_sum(use, 1, n->cpu_allocatable_milli, n->mem_allocatable_bytes, &b);
-	add_bound(&b.cpu, &s->kernel_cpu_milli, &s->kernel_unlimited_cpu);
-	add_bound(&b.mem, &s->kernel_mem_bytes, &s->kernel_unlimited_mem);
+	page_bounds_sum(p->use, 1, n->cpu_allocatable_milli, n->mem_allocatable_bytes, &b);
+	add_bound(&cpu, &b.cpu, p, RESOURCE_CPU);
+	add_bound(&mem, &b.mem, p, RESOURCE_MEMORY);
 	s->kernel_unknown += b.cpu.unknown || b.mem.unknown;
 }
 
@@ -62,6 +121,7 @@ static void copy_declared(struct view_sums *s, const struct view_sums *from)
 	resources_copy(&s->requests, &from->requests);
 	resources_copy(&s->limits, &from->limits);
 	s->kernel_cpu_milli = s->kernel_mem_bytes = 0;
+	s->kernel_unlimited_requests_cpu = s->kernel_unlimited_requests_mem = 0;
 	s->kernel_unlimited_cpu = s->kernel_unlimited_mem = s->kernel_unknown = 0;
 }
 
@@ -75,7 +135,7 @@ void view_sums_add(struct view_node *n, const struct view_node *before)
 		const struct view_pod *p = &n->pods[i];
 
 		if (p->use && p->use->kind == ENTITY_POD)
-			add_kernel(n, p->use);
+			add_kernel(n, p);
 		else if (p->pod && kube_pod_is_active(p->pod))
 			n->sums.kernel_unknown++;
 	}

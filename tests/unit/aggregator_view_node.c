@@ -307,6 +307,42 @@ static void what_the_kernel_enforces_is_summed(void **state)
 	view_node_drop(n);
 }
 
+/* What is known of a pod counts beside what is not, as in the declared sums. */
+static void the_kernels_limits_count_by_container(void **state)
+{
+	const struct kernel_limits limits[] = {
+		{500, GIB, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, 0},
+		{LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, 0},
+		{LIMIT_UNKNOWN, LIMIT_UNKNOWN, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, 0},
+	};
+	const struct page_container containers[] = {{.name = "a", .limits = &limits[0]},
+						    {.name = "b", .limits = &limits[1]},
+						    {.name = "c", .limits = &limits[1]},
+						    {.name = "d", .limits = &limits[2]}};
+	struct page_pod pods[] = {measured("k/a", "uid-1"), measured("k/b", "uid-2"),
+				  measured("k/c", "uid-3")};
+	struct view_node *n;
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++)
+		pods[i].limits = &limits[1];
+	pods[0].containers = containers; /* not the API's */
+	pods[0].container_count = 4;
+	pods[1].containers = containers; /* its sandbox is none of its one container */
+	pods[1].container_count = 2;
+	put((struct model_fixture_pod){
+		.name = "limited", .uid = "uid-2", .cpu = "100m", .cpu_limit = "500m"});
+	put((struct model_fixture_pod){.name = "unseen", .uid = "uid-3", .cpu = "70m"});
+	n = join(pods, 3);
+	assert_int_equal(n->sums.kernel_cpu_milli, 1000);
+	assert_int_equal(n->sums.kernel_mem_bytes, 2 * GIB);
+	assert_int_equal(n->sums.kernel_unlimited_cpu, 2 + 0 + 1);
+	assert_int_equal(n->sums.kernel_unlimited_mem, 2 + 0 + 1);
+	assert_int_equal(n->sums.kernel_unlimited_requests_cpu, 70);
+	assert_int_equal(n->sums.kernel_unknown, 1);
+	view_node_drop(n);
+}
+
 /* --- pods that the node's mean does not show ---------------------------------------------------------------------- */
 
 static void new_pods_are_those_the_window_does_not_cover(void **state)
@@ -368,6 +404,7 @@ int main(void)
 		TEST(the_apis_capacity_wins),
 		TEST(what_pods_declare_is_summed),
 		TEST(what_the_kernel_enforces_is_summed),
+		TEST(the_kernels_limits_count_by_container),
 		TEST(new_pods_are_those_the_window_does_not_cover),
 	};
 

@@ -10,10 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/state/join.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 #include "tests/api_fixture.h"
 #include "tests/cluster_fixture.h"
+#include "tests/join_fixture.h"
+#include "tests/model_fixture.h"
+#include "tests/view_fixture.h"
 
 static struct api_fixture f;
 
@@ -76,7 +80,7 @@ static void test_node_of_both(void **state)
 		  "\"limits\":{\"cpuMillicores\":2125,\"memoryBytes\":3321225472},"
 		  "\"unlimitedContainers\":{\"cpu\":1,\"memory\":1},"
 		  "\"kernelLimits\":{\"cpuMillicores\":2130,\"memoryBytes\":2247483392,"
-		  "\"unlimitedPods\":{\"cpu\":2,\"memory\":2},\"unknownPods\":0},"
+		  "\"unlimitedContainers\":{\"cpu\":2,\"memory\":2},\"unknownPods\":0},"
 		  "\"limitRatio\":{\"declared\":{\"cpu\":0.559211,\"memory\":0.441876},"
 		  "\"kernel\":{\"cpu\":0.560526,\"memory\":0.299019}},\"pods\":3}");
 	assert_true(number("usage.cpuMillicores.latest.value") == 1100);
@@ -96,7 +100,7 @@ static void test_node_without_an_agent(void **state)
 		  "\"limits\":{\"cpuMillicores\":0,\"memoryBytes\":0},"
 		  "\"unlimitedContainers\":{\"cpu\":0,\"memory\":0},"
 		  "\"kernelLimits\":{\"cpuMillicores\":0,\"memoryBytes\":0,"
-		  "\"unlimitedPods\":{\"cpu\":0,\"memory\":0},\"unknownPods\":0},"
+		  "\"unlimitedContainers\":{\"cpu\":0,\"memory\":0},\"unknownPods\":0},"
 		  "\"limitRatio\":{\"declared\":{\"cpu\":0,\"memory\":0}},\"pods\":0}");
 }
 
@@ -157,6 +161,100 @@ static void test_what_no_limit_counts_as(void **state)
 	}
 }
 
+#define MIB 1048576LL
+#define LIMITED                                                                                    \
+	"{\"resources\":{\"requests\":{\"cpu\":\"200m\",\"memory\":\"64Mi\"},"                     \
+	"\"limits\":{\"cpu\":\"400m\",\"memory\":\"128Mi\"}}}"
+#define UNLIMITED "{\"resources\":{\"requests\":{\"cpu\":\"70m\",\"memory\":\"32Mi\"}}}"
+
+static const struct {
+	const char *uid, *containers;
+	size_t limited, unlimited; /* cgroups seen */
+} mixed_pods[] = {
+	{"u0", LIMITED "," LIMITED, 2, 0},
+	{"u1", LIMITED "," UNLIMITED, 1, 1},
+	{"u2", UNLIMITED "," LIMITED "," UNLIMITED, 1, 2},
+	{"u3", UNLIMITED, 0, 1},
+	{"u4", UNLIMITED "," LIMITED, 1, 2}, /* with its sandbox */
+};
+
+enum { MIXED_PODS = sizeof(mixed_pods) / sizeof(mixed_pods[0]), MIXED_MOST = 4 };
+
+/* A node of 4 CPUs and 4 GiB allocatable whose kernel enforces what its pods declare. */
+static struct view *view_of_mixed_pods(void)
+{
+	static const struct kernel_limits limited = {400,	 128 * MIB,  LIMIT_NONE,
+						     LIMIT_NONE, LIMIT_NONE, 0},
+					  both = {800,	      256 * MIB,  LIMIT_NONE,
+						  LIMIT_NONE, LIMIT_NONE, 0},
+					  none = {LIMIT_NONE, LIMIT_NONE, LIMIT_NONE,
+						  LIMIT_NONE, LIMIT_NONE, 0};
+	static const char *const names[MIXED_MOST] = {"a", "b", "c", "d"};
+	struct page_container containers[MIXED_PODS][MIXED_MOST] = {0};
+	struct page_pod pods[MIXED_PODS];
+	struct model *m = model_new();
+	struct join *j = join_new();
+	struct node_page *page;
+	struct view *v;
+
+	model_put(m, model_fixture_node("n", 5, 5));
+	for (size_t i = 0; i < MIXED_PODS; i++) {
+		size_t count = mixed_pods[i].limited + mixed_pods[i].unlimited;
+		char *json =
+			mem_printf("{\"metadata\":{\"namespace\":\"d\",\"name\":\"%s\","
+				   "\"uid\":\"%s\"},\"spec\":{\"nodeName\":\"n\","
+				   "\"containers\":[%s]},\"status\":{\"phase\":\"Running\"}}",
+				   mixed_pods[i].uid, mixed_pods[i].uid, mixed_pods[i].containers);
+
+		model_put(m, model_fixture_object(OBJECT_POD, json));
+		free(json);
+		pods[i] = join_fixture_pod(mixed_pods[i].uid, mixed_pods[i].uid,
+					   VIEW_FIXTURE_NOW_NS, 900, 10, 1024);
+		for (size_t c = 0; c < count; c++)
+			containers[i][c] = (struct page_container){
+				.name = names[c],
+				.limits = c < mixed_pods[i].limited ? &limited : &none,
+			};
+		pods[i].containers = containers[i];
+		pods[i].container_count = (uint32_t)count;
+		pods[i].limits = mixed_pods[i].unlimited ? &none : &both;
+	}
+	page = join_fixture_page("n", VIEW_FIXTURE_NOW_NS, pods, MIXED_PODS);
+	v = join_view(j, &page, 1, model_cluster(m), VIEW_FIXTURE_NOW_NS);
+	page_drop(page);
+	join_free(j);
+	model_free(m);
+	return v;
+}
+
+/* Where the kernel enforces what is declared, both ratios are one, whatever no limit counts as. */
+static void test_ratios_agree(void **state)
+{
+	static const struct {
+		const char *target;
+		double cpu, memory;
+	} cases[] = {
+		/* 5 limited containers of 400m and 128 MiB, 5 others of 70m and 32 MiB. */
+		{"/v1/nodes?unlimited=ignore", 2000.0 / 4000, 640.0 / 4096},
+		{"/v1/nodes?unlimited=allocatable", 2000.0 / 4000 + 5, 640.0 / 4096 + 5},
+		{"/v1/nodes?unlimited=requests", 2350.0 / 4000, 800.0 / 4096},
+	};
+
+	(void)state;
+	view_slot_publish(f.ctx.views, view_of_mixed_pods());
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(api_fixture_get(&f, cases[i].target), 200);
+		assert_float_equal(number("items.0.limitRatio.declared.cpu"), cases[i].cpu, 1e-6);
+		assert_float_equal(number("items.0.limitRatio.kernel.cpu"), cases[i].cpu, 1e-6);
+		assert_float_equal(number("items.0.limitRatio.declared.memory"), cases[i].memory,
+				   1e-6);
+		assert_float_equal(number("items.0.limitRatio.kernel.memory"), cases[i].memory,
+				   1e-6);
+		assert_true(number("total.kernelLimits.unlimitedContainers.cpu") == 5);
+		assert_true(number("total.kernelLimits.cpuMillicores") == 2000);
+	}
+}
+
 static void test_total(void **state)
 {
 	(void)state;
@@ -172,7 +270,7 @@ static void test_total(void **state)
 	      "\"limits\":{\"cpuMillicores\":3125,\"memoryBytes\":4394967296},"
 	      "\"unlimitedContainers\":{\"cpu\":2,\"memory\":2},"
 	      "\"kernelLimits\":{\"cpuMillicores\":2130,\"memoryBytes\":2247483392,"
-	      "\"unlimitedPods\":{\"cpu\":2,\"memory\":2},\"unknownPods\":1},"
+	      "\"unlimitedContainers\":{\"cpu\":2,\"memory\":2},\"unknownPods\":1},"
 	      "\"limitRatio\":{\"declared\":{\"cpu\":0.274123,\"memory\":0.194911},"
 	      "\"kernel\":{\"cpu\":0.560526,\"memory\":0.299019}},\"pods\":4}");
 	assert_int_equal(api_fixture_get(&f, "/v1/nodes?labelSelector=zone=b"), 200);
@@ -371,6 +469,7 @@ int main(void)
 		TEST(test_kernel_unknown),
 		TEST(test_node_unknown_to_the_api),
 		TEST(test_what_no_limit_counts_as),
+		TEST(test_ratios_agree),
 		TEST(test_total),
 		TEST(test_nodes_by_label),
 		TEST(test_pods_in_order),

@@ -222,6 +222,47 @@ static void test_total(void **state)
 	assert_non_null(strstr(f.response.body.data, "\"usage\":{}}}"));
 }
 
+static void forget_latest(struct page_latest *l)
+{
+	l->cpu_milli.known = l->mem_bytes.known = l->working_set_bytes.known = false;
+}
+
+/* What no node tells is left out, and capacity is of the nodes whose use is known. */
+static void test_total_of_the_known(void **state)
+{
+	struct node_page pages[] = {view_fixture_node("a", VIEW_FIXTURE_NOW_NS, 900, 1000, 100),
+				    view_fixture_node("b", VIEW_FIXTURE_NOW_NS, 900, 1000, 100)};
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		forget_latest(&pages[i].usage.latest);
+		for (int w = 0; w < WINDOWS; w++) {
+			pages[i].usage.windows[w].cpu_milli.known = w == WINDOWS - 1;
+			pages[i].usage.windows[w].mem_bytes.known = false;
+		}
+	}
+	view_slot_publish(f.ctx.views, view_fixture_of(pages, 2));
+	assert_int_equal(api_fixture_get(&f, "/v1/nodes"), 200);
+	assert_int_equal(api_fixture_at(f.json, "total.measured.nodes")->valueint, 2);
+	assert_null(api_fixture_at(f.json, "total.measured.capacity")->child);
+	assert_null(api_fixture_at(f.json, "total.usage.cpuMillicores.latest"));
+	assert_null(api_fixture_at(f.json, "total.usage.cpuMillicores.windows.5m"));
+	assert_null(api_fixture_at(f.json, "total.usage.memoryBytes"));
+	assert_float_equal(
+		api_fixture_at(f.json, "total.usage.cpuMillicores.windows.15m.mean")->valuedouble,
+		2000, 1e-6);
+
+	pages[1].usage.latest.cpu_milli = (struct latest){.known = true, .value = 0};
+	view_slot_publish(f.ctx.views, view_fixture_of(pages, 2));
+	assert_int_equal(api_fixture_get(&f, "/v1/nodes"), 200);
+	/* A use of 0 is known. */
+	assert_true(api_fixture_at(f.json, "total.usage.cpuMillicores.latest.value")->valuedouble ==
+		    0);
+	assert_int_equal(api_fixture_at(f.json, "total.measured.capacity.cpuMillicores")->valueint,
+			 4000);
+	assert_null(api_fixture_at(f.json, "total.measured.capacity.memoryBytes"));
+}
+
 static void test_filter_and_sort(void **state)
 {
 	static const struct {
@@ -389,6 +430,7 @@ int main(void)
 		TEST(test_states),
 		TEST(test_list_envelope),
 		TEST(test_total),
+		TEST(test_total_of_the_known),
 		TEST(test_filter_and_sort),
 		TEST(test_paging),
 		TEST(test_refusals),

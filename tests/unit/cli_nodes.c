@@ -250,6 +250,42 @@ static void wide_shows_amounts(void **state)
 	      "");
 }
 
+#define TOTAL(measured, usage)                                                                     \
+	"{\"nodes\":2,\"capacity\":{\"cpuMillicores\":352000,\"memoryBytes\":1511828488192},"      \
+	"\"measured\":{" measured "},\"usage\":{" usage "}}"
+
+/* What the row of all nodes begins with, and that it has this of memory. */
+static void check_total(const char *all, const char *cpu, const char *memory)
+{
+	struct cli_fixture g = {.items = {silent_node},
+				.total = all,
+				.options = {.no_headers = true}};
+	struct reason reason;
+	struct buf out;
+
+	assert_int_equal(cli_fixture_render(&g, &nodes_kind, &out, &reason), CLI_STALE);
+	*strchr(out.data, '\n') = '\0';
+	assert_int_equal(out.data[0], '*');
+	if (!strstr(out.data, cpu) || !strstr(out.data, memory))
+		fail_msg("%s", out.data);
+	buf_fini(&out);
+}
+
+/* Where the use is not known, it is of all there is. */
+static void total_of_large_nodes(void **state)
+{
+	(void)state;
+	check_total(TOTAL("\"nodes\":0,\"capacity\":{}", ""), " -/352  ", " -/1.4Ti  ");
+	check_total(TOTAL("\"nodes\":0,\"capacity\":{\"cpuMillicores\":0,\"memoryBytes\":0}", ""),
+		    " -/352  ", " -/1.4Ti  ");
+	check_total(TOTAL("\"nodes\":2,\"capacity\":{}",
+			  "\"cpuMillicores\":{\"windows\":{\"5m\":{\"mean\":900}}}"),
+		    " -/352  -  900m ", " -/1.4Ti  ");
+	check_total(TOTAL("\"nodes\":2,\"capacity\":{\"memoryBytes\":1511828488192}",
+			  "\"memoryBytes\":{\"latest\":{\"value\":263066746880}}"),
+		    " -/352  ", " 245Gi/1.4Ti  17%  ");
+}
+
 /* The total stands first by whatever is sorted, and is not there where single nodes were asked for. */
 static void total_stands_first(void **state)
 {
@@ -408,6 +444,7 @@ int main(void)
 		cmocka_unit_test(shows_what_is_promised),
 		cmocka_unit_test(shows_what_is_not_ready),
 		cmocka_unit_test(wide_shows_amounts),
+		cmocka_unit_test(total_of_large_nodes),
 		cmocka_unit_test(total_stands_first),
 		cmocka_unit_test(paints_over_subscribed_limits),
 		cmocka_unit_test(sorts_and_limits),

@@ -104,6 +104,8 @@ static void micros(void **state)
 	check(cases, COUNT(cases), units_micros);
 }
 
+#define GIBI 1073741824.0
+
 static void parts_of_a_capacity(void **state)
 {
 	static const struct {
@@ -117,6 +119,12 @@ static void parts_of_a_capacity(void **state)
 		{NAN, NAN, "-", "-"},
 		{512, 2048, "512m/2.05", "0.5/2Ki"},
 		{0, 0, "0m/0", "0/0"},
+		/* Of much, a small part keeps its digits. */
+		{245 * GIBI, 1408 * GIBI, "263066746.88/1511828488.19", "245Gi/1.4Ti"},
+		{51.2 * GIBI, 2048 * GIBI, "54975581.39/2199023255.55", "51.2Gi/2Ti"},
+		{1500 * GIBI, 2048 * GIBI, "1610612736.00/2199023255.55", "1.5/2Ti"},
+		{0, 2048 * GIBI, "0m/2199023255.55", "0.0/2Ti"},
+		{32 * GIBI, 320 * GIBI, "34359738.37/343597383.68", "32.0/320Gi"},
 	};
 	(void)state;
 
