@@ -506,7 +506,10 @@ static void selects_by_label(void **state)
 		 0,
 		 two_nodes,
 		 ""},
-		{{"pods", "--selector=!x", "-n", "n"}, 0, NULL, "evenkeel: no pod is known"},
+		{{"pods", "--selector=!x", "-n", "n"},
+		 0,
+		 NULL,
+		 "evenkeel: no pod with labels !x in namespace n\n"},
 	};
 	(void)state;
 

@@ -344,6 +344,63 @@ static void tells_of_an_unheard_api(void **state)
 		"      Can the aggregator reach the API server? Its log says what fails.\n");
 }
 
+/* --- a snapshot --------------------------------------------------------------------------------------------------- */
+
+static void check_snapshot(const char *status, const char *no_usage, enum doctor_verdict verdict,
+			   const char *want)
+{
+	cJSON *doc = cJSON_Parse(status);
+	struct buf out = BUF_INIT;
+	struct doctor d;
+
+	assert_non_null(doc);
+	doctor_init(&d);
+	doctor_examine_snapshot(&d, doc, no_usage);
+	doctor_print(&d, false, &out);
+	assert_string_equal(out.data, want);
+	assert_int_equal(doctor_verdict_of(&d), verdict);
+	doctor_fini(&d);
+	buf_fini(&out);
+	cJSON_Delete(doc);
+}
+
+#define IN_SNAPSHOT(resource)                                                                      \
+	"\"kubernetes\":{\"mode\":\"snapshot\",\"resources\":[{\"resource\":\"nodes\",\"state\":"  \
+	"\"snapshot\",\"objects\":3}," resource "]},"
+
+/* Nothing of agents, clocks, frames and the database: there are none. */
+static void tells_what_a_snapshot_holds(void **state)
+{
+	static const char half[] =
+		"ok    kubernetes: snapshot, 1 of 2 resources in it: 3 nodes, 0 pods\n";
+	char want[1024];
+	(void)state;
+
+	snprintf(want, sizeof(want), "%s%s", half, "warn  usage: none: give --usage\n");
+	check_snapshot(STATUS(IN_SNAPSHOT("{\"resource\":\"jobs\",\"state\":\"none\",\"message\":"
+					  "\"no Job is in the files\"}")),
+		       "none: give --usage", DOCTOR_WARN, want);
+	check_snapshot(STATUS(""), NULL, DOCTOR_OK,
+		       "ok    kubernetes: no API was followed when the snapshot was taken\n"
+		       "ok    usage: 3 of 3 nodes are measured\n" VALUES);
+	snprintf(want, sizeof(want), "%s%s", half,
+		 "warn  jobs: being listed for 3s, 1 so far\n"
+		 "      The snapshot was taken before that was done: take another.\n"
+		 "ok    usage: 2 of 4 nodes are measured\n"
+		 "warn  usage: 1 node measured more than 5m before the snapshot's moment: e\n"
+		 "      They take no new pods by score.\n"
+		 "warn  usage: 2 nodes not measured: a, b\n"
+		 "      They count as full: give measurements that have them.\n" VALUES);
+	check_snapshot(
+		STATUS(IN_SNAPSHOT(
+			"{\"resource\":\"jobs\",\"state\":\"listing\","
+			"\"objects\":1,\"stateSeconds\":3}") "\"agents\":{\"nodes\":4,\"fresh\":1,"
+							     "\"expired\":1,\"none\":2,"
+							     "\"examples\":{\"expired\":[\"e\"],"
+							     "\"none\":[\"a\",\"b\"]}},"),
+		NULL, DOCTOR_WARN, want);
+}
+
 /* --- forms -------------------------------------------------------------------------------------------------------- */
 
 static void writes_json(void **state)
@@ -415,6 +472,7 @@ int main(void)
 		cmocka_unit_test(tells_what_is_not_in_sync),
 		cmocka_unit_test(tells_once_what_is_alike),
 		cmocka_unit_test(tells_of_an_unheard_api),
+		cmocka_unit_test(tells_what_a_snapshot_holds),
 		cmocka_unit_test(writes_json),
 		cmocka_unit_test(survives_odd_shapes),
 	};
