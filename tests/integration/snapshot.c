@@ -264,9 +264,8 @@ static void test_exit_codes(void **state)
 		{{"nodes", "--snapshot", "EMPTY"}, 1, ": there is nothing in it\n"},
 		{{"nodes", "--snapshot", "USAGE"},
 		 1,
-		 ":1: this is an answer of /watcher: give it with --usage, and the cluster's "
-		 "objects "
-		 "as the snapshot\n"},
+		 ":1: this is an answer of /watcher, which only the command evenkeel takes, as "
+		 "--usage; a snapshot is the cluster's objects\n"},
 		{{"nodes", "--snapshot", "SNAPSHOT", "--snapshot", "DUMP"},
 		 1,
 		 ":1: a Snapshot was given, which holds everything; give it alone\n"},
