@@ -130,7 +130,7 @@ int scores_write_request(const struct cli *cli, const char *pod, size_t pod_len,
 		return -EINVAL;
 	if (o->blend && write_blend(&w, o->blend, reason))
 		return -EINVAL;
-	if (o->variant && o->variant[0])
+	if (o->variant)
 		jsonw_key_string(&w, "variant", o->variant);
 	if (o->explain)
 		jsonw_key_bool(&w, "explain", true);

@@ -6,7 +6,6 @@
 #include "aggregator/cli/usage_table.h"
 
 #include <errno.h>
-
 #include <stdio.h>
 
 void usage_table_init(struct usage_table *t, const struct usage_kind *kind, const struct cli *cli)

@@ -288,14 +288,14 @@ static void test_exit_codes(void **state)
 		 2,
 		 "evenkeel: standard input (\"-\") can be read only once\n"},
 		{{"scores", "--snapshot", "DUMP", "--plugin", "Peak"},
-		 1,
+		 2,
 		 "evenkeel: plugins[0]: there is no plugin \"Peak\"; there are TargetLoadPacking, "
 		 "LoadVariationRiskBalancing, LowRiskOverCommitment, Peaks, "
 		 "NodeResourcesAllocatable, "
 		 "LimitAware\n"},
 		{{"scores", "--snapshot", "DUMP", "--plugin",
 		  "TargetLoadPacking:targetUtilization=500"},
-		 1,
+		 2,
 		 "evenkeel: args.TargetLoadPacking.targetUtilization: 500 is not allowed: above 0 "
 		 "and at "
 		 "most 100\n"},
