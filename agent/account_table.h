@@ -23,7 +23,8 @@ struct account_table {
 	uint64_t generation; /* of the topology at the last sync */
 	struct track_id *by_id; /* owned, sorted; made by the first find after a sync */
 	size_t by_id_count;
-	/* Cgroups that vanished with the last sync and whose departure may still be told; owned. Their carry was passed on. */
+	/* Cgroups that vanished with the last sync and whose departure may still be told; owned. Their carry was
+	 * passed on. */
 	struct track *vanished;
 	size_t vanished_count;
 	struct apart *apart; /* owned; the containers that are not below their pods, pod by pod */

@@ -42,7 +42,8 @@ struct track {
 	uint64_t last[COUNTERS];
 	uint64_t stale_cpu_ns; /* once departed: its last reading, which the topology still shows */
 	struct remainder carry; /* of what was below and departed */
-	/* Its own index, but for a pod with containers apart (agent/account_apart.c): that of the nearest track above all. */
+	/* Its own index, but for a pod with containers apart (agent/account_apart.c): that of the nearest track
+	 * above all. */
 	int holder;
 	uint64_t pod_id; /* of a container apart: that of its pod, or of the last it had; else 0 */
 	struct remainder

@@ -12,10 +12,10 @@
  *
  * What is lost on the way costs time only: without an ack it goes out again (the aggregator knows duplicates by run
  * and sequence), at once when the connection was replaced, else after the reply timeout. On the same connection these
- * are the same bytes, so that a late ack of the first still counts; on a new one it is sealed anew with its age. A second
- * timeout in a row, or as long without any connection, gives the connection up: TCP alone would back off for minutes
- * after a cut. What the ring no longer has, and what it merged across the cursor and so cannot be told apart from what
- * was applied, is skipped and counted.
+ * are the same bytes, so that a late ack of the first still counts; on a new one it is sealed anew with its age. A
+ * second timeout in a row, or as long without any connection, gives the connection up: TCP alone would back off for
+ * minutes after a cut. What the ring no longer has, and what it merged across the cursor and so cannot be told apart
+ * from what was applied, is skipped and counted.
  *
  * On shutdown the caller steps until sender_idle(), then closes; what is unacknowledged then is lost.
  */

@@ -7,9 +7,9 @@
  *                                                                                              |
  *   HTTP threads  <------------------------------- take, read, drop ---------------------------+
  *
- * With a state directory, node windows are in a database, too (engine_saver.c); they are back before the first frame is
- * read. Where there is a Kubernetes API, the cluster model is kept after it (engine_follower.c), and a change of that makes
- * the next view as a frame does.
+ * With a state directory, node windows are in a database, too (engine_saver.c); they are back before the first frame
+ * is read. Where there is a Kubernetes API, the cluster model is kept after it (engine_follower.c), and a change of
+ * that makes the next view as a frame does.
  *
  * A view is also published when nothing arrived for 10 s: of a cluster that fell silent as a whole the nodes are to be
  * forgotten after a day as any other, and answers made once per view go on ageing.

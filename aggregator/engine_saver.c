@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A save goes over the nodes in slices: the loop packs a few, the store writes them, and its answer lets the loop pack the
- * next. So the loop is never away for longer than a slice takes, no more than a slice is in memory twice, and a slow disk
- * slows down the save alone:
+ * A save goes over the nodes in slices: the loop packs a few, the store writes them, and its answer lets the loop
+ * pack the next. So the loop is never away for longer than a slice takes, no more than a slice is in memory twice,
+ * and a slow disk slows down the save alone:
  *
  *	timer --> begin --> pack a slice --> store --> written --> pack a slice .. the last --> saved
  *	                                      +-----> failed --> alarm, again after RETRY_NS
  *
- * Nodes that change meanwhile are in the next save. The service does not need the database: without it, it goes on, the
- * alarm is up, and every change of that is one line in the log. A process that ends makes a last save; one that is killed
- * leaves the one before, and usage.c says why that is enough.
+ * Nodes that change meanwhile are in the next save. The service does not need the database: without it, it goes on,
+ * the alarm is up, and every change of that is one line in the log. A process that ends makes a last save; one that
+ * is killed leaves the one before, and usage.c says why that is enough.
  */
 #include "aggregator/engine_saver.h"
 

@@ -24,8 +24,8 @@ struct saver_config {
 struct saver;
 
 /*
- * Starts the store and waits, for some seconds at most, for what is in the database: the state has it before anything can
- * be heard. Whatever is wrong with the database is logged and shown, not returned.
+ * Starts the store and waits, for some seconds at most, for what is in the database: the state has it before anything
+ * can be heard. Whatever is wrong with the database is logged and shown, not returned.
  */
 int saver_open(struct saver **s, const struct saver_config *config, struct reason *reason);
 /* Once the loop stands still: saves what changed and ends the store. NULL is allowed, as below. */

@@ -142,7 +142,8 @@ struct node_sample {
 	enum sampler_tier tier;
 	float rate_hz; /* fast passes that were made, per second */
 	uint32_t missed_ticks;
-	/* Cgroups without room: beyond the record array in the worst pass, or removed with a use that no workload has. */
+	/* Cgroups without room: beyond the record array in the worst pass, or removed with a use that no workload
+	 * has. */
 	uint32_t overflow;
 	uint64_t pass_ns; /* mean wall time of a fast pass */
 	uint64_t agent_cpu_ns; /* CPU the agent itself used in the interval */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libyaml's events are written as they come, so that a list of a whole cluster needs no tree: what is remembered is a frame
- * for each open mapping or sequence, the keys of open mappings, and where in the JSON each anchored value stands. An
- * alias copies that text. Depth and size count what aliases add, which also bounds what they can blow up to.
+ * libyaml's events are written as they come, so that a list of a whole cluster needs no tree: what is remembered is a
+ * frame for each open mapping or sequence, the keys of open mappings, and where in the JSON each anchored value
+ * stands. An alias copies that text. Depth and size count what aliases add, which also bounds what they can blow up
+ * to.
  */
 #include "shared/yaml_json.h"
 

@@ -8,11 +8,12 @@
  *           <-  API server 1      a second door to the same objects, for what happens behind a client's back
  *
  * There is no kubelet: nodes are objects of the API, and what it would report the test writes to their status. So the
- * admission plugins and controllers that wait for a kubelet, or for tokens, are off. The API server's own certificate is its
- * authority, as clients see it, and its key signs the tokens nobody here uses.
+ * admission plugins and controllers that wait for a kubelet, or for tokens, are off. The API server's own certificate
+ * is its authority, as clients see it, and its key signs the tokens nobody here uses.
  *
- * A free port is free when it is asked for; another program may take it before its child does. Then the child ends, and
- * the test says so. On shutdown children are killed, in the reverse order; all they know lies in the folder that goes, too.
+ * A free port is free when it is asked for; another program may take it before its child does. Then the child ends,
+ * and the test says so. On shutdown children are killed, in the reverse order; all they know lies in the folder that
+ * goes, too.
  */
 #include "tests/control_plane.h"
 

@@ -34,8 +34,8 @@ struct control_plane {
 #define CONTROL_RESTRICTED_USER "evenkeel-restricted"
 
 /*
- * Starts etcd and API server 0 and awaits readiness; bin is what tests/kube/build printed. What fails is printed with the
- * logs, and aborts: without it there is no test. Children die with the test, however it ends.
+ * Starts etcd and API server 0 and awaits readiness; bin is what tests/kube/build printed. What fails is printed with
+ * the logs, and aborts: without it there is no test. Children die with the test, however it ends.
  */
 struct control_plane *control_plane_new(const char *bin);
 /* Stops all that runs, prints the ends of their logs when `failed`, removes the folder. NULL is allowed. */
@@ -44,8 +44,8 @@ void control_plane_free(struct control_plane *c, bool failed);
 /* The scheduler, and the controllers of workloads and disruption budgets; none of nodes: theirs is what a test says. */
 void control_plane_start_controllers(struct control_plane *c);
 /*
- * Starts API server i, on the port and with the certificate it had before if it ran. Without its watch cache every list and
- * watch is etcd's own, so that a watch from before a compaction is refused with 410. Awaits readiness.
+ * Starts API server i, on the port and with the certificate it had before if it ran. Without its watch cache every
+ * list and watch is etcd's own, so that a watch from before a compaction is refused with 410. Awaits readiness.
  */
 void control_plane_start_api(struct control_plane *c, int i, bool watch_cache);
 void control_plane_kill_api(struct control_plane *c, int i); /* SIGKILL */

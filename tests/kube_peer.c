@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections' threads answer; the test's thread scripts, sends more into held answers, and looks at what was asked. One mutex
- * guards it all. A held answer leaves its connection's thread reading, so that it sees the client go.
+ * Connections' threads answer; the test's thread scripts, sends more into held answers, and looks at what was asked.
+ * One mutex guards it all. A held answer leaves its connection's thread reading, so that it sees the client go.
  */
 #include "tests/kube_peer.h"
 

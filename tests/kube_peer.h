@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An API server that does what it is told: a healthy, empty one, until a script says what a request gets instead. HTTP/1.1 on the
- * loopback, a thread per connection.
+ * An API server that does what it is told: a healthy, empty one, until a script says what a request gets instead.
+ * HTTP/1.1 on the loopback, a thread per connection.
  */
 #ifndef EVENKEEL_TESTS_KUBE_PEER_H
 #define EVENKEEL_TESTS_KUBE_PEER_H

@@ -14,8 +14,8 @@ struct kube_usage {
 };
 
 /*
- * For each node of the truth, which must stay the same, the time since the last call (at first the last 15 seconds), with
- * an entry for each of its pods, sealed and sent as an agent does, until it is acknowledged. Values are those of
+ * For each node of the truth, which must stay the same, the time since the last call (at first the last 15 seconds),
+ * with an entry for each of its pods, sealed and sent as an agent does, until it is acknowledged. Values are those of
  * interval_make(). The test fails where that takes too long.
  */
 void kube_usage_send(struct kube_usage *u, const struct kube_truth *truth, const char *url,

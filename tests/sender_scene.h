@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sender against a socket, a ring and a clock that the test holds in its hands. They take the place of the agent's own
- * in the program of the one test that includes this.
+ * The sender against a socket, a ring and a clock that the test holds in its hands. They take the place of the
+ * agent's own in the program of the one test that includes this.
  */
 #ifndef EVENKEEL_TESTS_SENDER_SCENE_H
 #define EVENKEEL_TESTS_SENDER_SCENE_H

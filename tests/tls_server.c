@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libmicrohttpd does the serving on a thread of its own; GnuTLS makes the certificates, on the elliptic curve that is made fastest. */
+/* libmicrohttpd does the serving on a thread of its own; GnuTLS makes the certificates, on the elliptic curve that
+ * is made fastest. */
 #include "tests/tls_server.h"
 
 #include <arpa/inet.h>

@@ -24,8 +24,8 @@ double undisturbed_samples_of(const cJSON *list);
 /* Until the undisturbed one has so many, for so many seconds at most. */
 bool undisturbed_await_samples(const struct undisturbed *u, double samples, double seconds);
 /*
- * Asks both for path once they stand at the same interval, within so many seconds, and compares all that was measured: to the
- * last digit, for every item of the list. Says what differs.
+ * Asks both for path once they stand at the same interval, within so many seconds, and compares all that was
+ * measured: to the last digit, for every item of the list. Says what differs.
  */
 bool undisturbed_equal(const struct undisturbed *u, const char *path, double seconds);
 

@@ -70,6 +70,7 @@ typedef void api_handler(const struct api_context *ctx, const struct api_request
 api_handler api_nodes; /* GET /v1/nodes, /v1/nodes/NAME */
 api_handler api_pods; /* GET /v1/pods */
 api_handler api_scores; /* POST /v1/scores */
+api_handler api_fit; /* POST /v1/fit */
 api_handler api_snapshot; /* GET /v1/snapshot */
 api_handler api_status; /* GET /v1/status */
 api_handler api_watcher; /* /watcher, /watcher/NAME */
@@ -97,7 +98,8 @@ enum api_failure {
 void api_fail(struct api_response *rs, enum api_failure failure, const char *field,
 	      const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* Runs the handler of method and path into *rs (404 and 405 included); what the HTTP edge does per request, and the CLI offline. */
+/* Runs the handler of method and path into *rs (404 and 405 included); what the HTTP edge does per request, and
+ * the CLI offline. */
 void api_route(const struct api_context *ctx, const struct api_request *rq,
 	       struct api_response *rs);
 

@@ -2,8 +2,8 @@
 /*
  * /metrics: Prometheus text format 0.0.4, base units, one table of families for what is said of each node.
  *
- * The number of series is bounded: about 45 per node, 15 more where an API is followed (metrics_cluster.c), none per pod.
- * A node that is too old keeps its age, what it told that could not be and how its clock was off, and loses its
+ * The number of series is bounded: about 45 per node, 15 more where an API is followed (metrics_cluster.c), none per
+ * pod. A node that is too old keeps its age, what it told that could not be and how its clock was off, and loses its
  * measurements, so that a graph ends instead of going flat; what was never measured has no series rather than a 0.
  * Counters of a node begin at 0 when this process first hears of it.
  */

@@ -19,9 +19,9 @@
  *    "usage":{"apiVersion":"evenkeel.io/v1","kind":"Usage","time":T,"nodes":[..],"pods":[..]},
  *    "state":{}}
  *
- * Objects stand in the order of enum object_kind, then of namespace and name; nodes and pods of usage (page_json.h) by node
- * and name. "sources" is there where an API is followed and tells how complete each kind was. "state" is for what
- * policies remember.
+ * Objects stand in the order of enum object_kind, then of namespace and name; nodes and pods of usage (page_json.h)
+ * by node and name. "sources" is there where an API is followed and tells how complete each kind was. "state" is for
+ * what policies remember.
  */
 
 /* What was left out while reading. */
@@ -38,9 +38,10 @@ struct snapshot;
 struct snapshot *snapshot_new(void);
 void snapshot_free(struct snapshot *s); /* NULL is allowed */
 /*
- * Reads a file, in memory: JSON or YAML, any number of documents, each of them a v1 List, a typed list (PodList), a single
- * object, or a Snapshot, which is then alone. Objects of kinds that are not kept (object.h) are passed over; one that
- * cannot be read is skipped and noted; of two of one name the first counts. -EINVAL with the reason, which names the file.
+ * Reads a file, in memory: JSON or YAML, any number of documents, each of them a v1 List, a typed list (PodList), a
+ * single object, or a Snapshot, which is then alone. Objects of kinds that are not kept (object.h) are passed over;
+ * one that cannot be read is skipped and noted; of two of one name the first counts. -EINVAL with the reason, which
+ * names the file.
  */
 int snapshot_add(struct snapshot *s, const char *name, const char *text, size_t len,
 		 struct reason *reason);
@@ -52,8 +53,9 @@ int snapshot_add(struct snapshot *s, const char *name, const char *text, size_t 
 int snapshot_add_usage(struct snapshot *s, const char *name, const char *text, size_t len,
 		       struct reason *reason);
 /*
- * All of it as a view, and its moment: the Snapshot's time; else the newest time in the measurements; else the newest among
- * creationTimestamp, status.startTime, and lastHeartbeatTime and lastTransitionTime of status.conditions; else 1970.
+ * All of it as a view, and its moment: the Snapshot's time; else the newest time in the measurements; else the newest
+ * among creationTimestamp, status.startTime, and lastHeartbeatTime and lastTransitionTime of status.conditions; else
+ * 1970.
  */
 int snapshot_view(struct snapshot *s, struct view **v, int64_t *now_ns, struct reason *reason);
 /* The objects alone, and whatever was measured left aside; the caller's. -EINVAL: there are none. */

@@ -12,8 +12,8 @@
  *   view{version, ageSeconds, nodes, pods}
  *
  * ageSeconds is that of the newest event or bookmark, absent where there was none; stateSeconds is how long the state
- * lasts. Counters begin when the service does. Nodes are named up to EXAMPLES_MOST of a sort, in the order of their names,
- * so the answer is small however large the cluster is.
+ * lasts. Counters begin when the service does. Nodes are named up to EXAMPLES_MOST of a sort, in the order of their
+ * names, so the answer is small however large the cluster is.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -31,12 +31,13 @@ const char *labels_find(const struct labels *l, const char *key);
 
 struct selector;
 /* {matchLabels, matchExpressions} with In, NotIn, Exists, DoesNotExist; {} matches everything. -EINVAL for another operator,
- * for values where there must be none, none where there must be some, and a member nobody knows: a selector read in part would match
+ * for values where there must be none, none where there must be some, and a member nobody knows: a selector read in
+ * part would match
  * what it should not. NotIn and DoesNotExist match where there is no such label. */
 int selector_read(const cJSON *json, struct selector **out, struct reason *reason);
 /*
- * kubectl's -l: "a=b,c==d,e!=f,g in (h,i),j notin (k),l,!m", with white space anywhere between words. "" matches everything, "a="
- * and "a in (,b)" know the empty value. -EINVAL with the reason quoting the text and the place.
+ * kubectl's -l: "a=b,c==d,e!=f,g in (h,i),j notin (k),l,!m", with white space anywhere between words. "" matches
+ * everything, "a=" and "a in (,b)" know the empty value. -EINVAL with the reason quoting the text and the place.
  */
 int selector_parse(const char *text, struct selector **out, struct reason *reason);
 void selector_free(struct selector *s);

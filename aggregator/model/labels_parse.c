@@ -7,8 +7,8 @@
  *     list        = [ value ] { "," [ value ] }, and not ""
  *
  * "in" and "notin" are operators behind a key and values elsewhere. The text is cut into words that point into it; the parser
- * looks one word ahead. Keys and values must be ones that an object can have, since a selector that never matches because of a slip
- * of the pen reads like an empty cluster.
+ * looks one word ahead. Keys and values must be ones that an object can have, since a selector that never matches
+ * because of a slip of the pen reads like an empty cluster.
  */
 #include <ctype.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cluster as the Kubernetes API tells it: every kept object, by name, and pods by their node. Owned by the loop thread;
- * readers get immutable tables of it.
+ * The cluster as the Kubernetes API tells it: every kept object, by name, and pods by their node. Owned by the loop
+ * thread; readers get immutable tables of it.
  */
 #ifndef EVENKEEL_AGGREGATOR_MODEL_MODEL_H
 #define EVENKEEL_AGGREGATOR_MODEL_MODEL_H

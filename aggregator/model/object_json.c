@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The same few questions are asked of hundreds of members: is it there, is it of the right kind, and if not, where is it?
- * Paths are chains of stack frames, so that reading a pod that is well costs nothing for them.
+ * The same few questions are asked of hundreds of members: is it there, is it of the right kind, and if not, where is
+ * it? Paths are chains of stack frames, so that reading a pod that is well costs nothing for them.
  */
 #include "aggregator/model/object_json.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From the JSON of an object to its record, for every kind but pods (object_pod.c). The head is read and checked once; then the
- * reader of the kind makes its record, with all text in one block, and fills in what is not text. A reader that
- * fails drops the half-built record: what is zero needs no freeing. The tree is not kept.
+ * From the JSON of an object to its record, for every kind but pods (object_pod.c). The head is read and checked
+ * once; then the reader of the kind makes its record, with all text in one block, and fills in what is not text. A
+ * reader that fails drops the half-built record: what is zero needs no freeing. The tree is not kept.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -20,8 +20,8 @@ struct object_source {
 extern const struct object_path OBJECT_METADATA, OBJECT_SPEC, OBJECT_STATUS;
 
 /*
- * A record of `size` bytes, all zero behind its head, in one block with its strings: those of the head, `text` (may be NULL), and `extra` bytes
- * more, at *room, for the caller to put.
+ * A record of `size` bytes, all zero behind its head, in one block with its strings: those of the head, `text` (may
+ * be NULL), and `extra` bytes more, at *room, for the caller to put.
  */
 void *object_new(const struct object_source *s, size_t size, const struct buf *text, size_t extra,
 		 char **room);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Members find their rows by halving, and are written in the order of the rows; members below a row without a table are sorted
- * here. Of members with the same name the first counts, as it does for readers. A member of which a table leaves nothing is taken back, so
- * that an object with nothing that is kept is the same as none. So the text of a text is the text itself, as long as no row keeps
- * something because of what is not kept.
+ * Members find their rows by halving, and are written in the order of the rows; members below a row without a table
+ * are sorted here. Of members with the same name the first counts, as it does for readers. A member of which a table
+ * leaves nothing is taken back, so that an object with nothing that is kept is the same as none. So the text of a
+ * text is the text itself, as long as no row keeps something because of what is not kept.
  *
  * Nothing here can fail. Depth is that of the parser (a thousand levels), and so are sizes.
  */

@@ -18,11 +18,11 @@
  * no risk of load; pods that ask for nothing get 0 on every node; percentages of the capacity are read as such of the
  * allocatable; a container without a limit adds its request only.
  *
- * corrected takes the variance as it is (smoothing 1), and P of a steady load is a step; it divides by P(load <= L) only
- * where the measured mean lies below L > 0, since a load beyond all limits is not that of these pods. Load is a share of
- * the machine, and what the machine keeps for itself (capacity - allocatable) adds to the threshold, as daemons use it;
- * pods just placed count on both sides, by what they request and by what they are expected to use; a container without a limit may use all of C. Requests of the pods must be known
- * (the API), else the node gets 0.
+ * corrected takes the variance as it is (smoothing 1), and P of a steady load is a step; it divides by P(load <= L)
+ * only where the measured mean lies below L > 0, since a load beyond all limits is not that of these pods. Load is a
+ * share of the machine, and what the machine keeps for itself (capacity - allocatable) adds to the threshold, as
+ * daemons use it; pods just placed count on both sides, by what they request and by what they are expected to use; a
+ * container without a limit may use all of C. Requests of the pods must be known (the API), else the node gets 0.
  */
 #include "aggregator/policy/low_risk_over_commitment.h"
 

@@ -7,8 +7,8 @@
  *
  * Default weights 2^20 for CPU (in millicores) and 1 for memory (in bytes) make a core count as about a GiB.
  *
- * upstream truncates raw and score to integers, wraps around in 64 bits, and gives all nodes 0 where all are equal, which
- * is also what it gives to a node it knows nothing about. corrected rounds, and gives equal nodes 100: none is
+ * upstream truncates raw and score to integers, wraps around in 64 bits, and gives all nodes 0 where all are equal,
+ * which is also what it gives to a node it knows nothing about. corrected rounds, and gives equal nodes 100: none is
  * worse than another.
  */
 #include "aggregator/policy/plugin.h"

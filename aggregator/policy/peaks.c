@@ -9,8 +9,8 @@
  * k0 cancels. C is the capacity, which the model is measured on.
  *
  * upstream keeps its quirks: raw is counted in 1e-15 W and cut to an integer; 0 also stands for "no measurement", "no
- * model" and "would be above 100 %", and so is often the best of all; if all raws are 0 all scores are, if they are equal
- * otherwise all are 100; an overhead counts only for a pod that requests CPU.
+ * model" and "would be above 100 %", and so is often the best of all; if all raws are 0 all scores are, if they are
+ * equal otherwise all are 100; an overhead counts only for a pod that requests CPU.
  *
  * corrected keeps a node without a model or with a jump that is no number out of the normalisation, with 0, and so one
  * where the pod does not fit in what is allocatable; x contains pods that were just placed; equal nodes get 100.

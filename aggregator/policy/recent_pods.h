@@ -22,8 +22,8 @@ size_t recent_pods_expired(const int64_t *placed_s, size_t count, int64_t now_s,
 
 /*
  * What the node's recent pods (struct view_recent) are expected to use beyond what its window shows: CPU by what
- * TargetLoadPacking expects of them (their owner's measured mean, else by their requests), memory by their requests, each
- * times the share of the window in which the pod was not measured. upstream: CPU only, of pods placed as
+ * TargetLoadPacking expects of them (their owner's measured mean, else by their requests), memory by their requests,
+ * each times the share of the window in which the pod was not measured. upstream: CPU only, of pods placed as
  * recent_pod_counts() says, in full.
  */
 void recent_pods_expect(const struct view *v, const struct view_node *n,

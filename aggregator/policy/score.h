@@ -97,7 +97,8 @@ struct score_node {
 	int64_t pending_cpu_milli, pending_mem_bytes;
 	bool idle; /* never heard, and nothing is bound to it but pods of DaemonSets */
 	struct score_load load;
-	/* Share of the time in which tasks waited because of each other, the larger of CPU and memory; NaN: not measured. */
+	/* Share of the time in which tasks waited because of each other, the larger of CPU and memory; NaN: not
+	 * measured. */
 	double contention;
 	uint64_t oom_kills; /* in the window */
 	const struct power_model *power; /* borrowed; NULL: none */
@@ -180,10 +181,10 @@ void score_node_by(const struct score_query *q, enum score_plugin_id plugin,
 
 /*
  * The inputs of one node of the view as of now: the longest window that is covered (windows.h), else what the last 5
- * minutes hold ("since start"); from 30 s to 5 minutes after the last measurement with its sigma widened by (1 + age /
- * 60 s), but as measured for upstream; then nothing known. Requests and limits are those that the API tells of the node's
- * pods, where all pods are known; else limits are those the kernel enforces, and requests unknown. Pods just placed are
- * pending: see recent_pods.h. Of the query, variant and arguments are read.
+ * minutes hold ("since start"); from 30 s to 5 minutes after the last measurement with its sigma widened by (1 + age
+ * / 60 s), but as measured for upstream; then nothing known. Requests and limits are those that the API tells of the
+ * node's pods, where all pods are known; else limits are those the kernel enforces, and requests unknown. Pods just
+ * placed are pending: see recent_pods.h. Of the query, variant and arguments are read.
  */
 void score_node_from_view(const struct view *v, const struct view_node *n, int64_t now_ns,
 			  const struct score_query *q, struct score_node *node);

@@ -90,7 +90,8 @@ static struct slot *take_slot(struct walk *w)
 	return w->slot++;
 }
 
-/* Takes the page and the node of the first name there is off the lists, and returns the name; one of both may be NULL. */
+/* Takes the page and the node of the first name there is off the lists, and returns the name; one of both may be
+ * NULL. */
 static const char *take_next(struct walk *w, struct node_page **page, struct model_node **model)
 {
 	int order = w->pages ? -1 : 1;

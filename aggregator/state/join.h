@@ -12,8 +12,8 @@ struct join;
 struct join *join_new(void);
 void join_free(struct join *j);
 /*
- * The next view. pages are sorted by name and borrowed; cluster is taken over (NULL: standalone). A node of either is in it.
- * Versions grow by one.
+ * The next view. pages are sorted by name and borrowed; cluster is taken over (NULL: standalone). A node of either is
+ * in it. Versions grow by one.
  */
 struct view *join_view(struct join *j, struct node_page *const *pages, size_t page_count,
 		       struct cluster *cluster, int64_t now_ns);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each part of a page is one function that names its members once, for both directions (page_json_io.h). Writing, it gets
- * a copy of the part, so that nothing of the page is ever touched.
+ * Each part of a page is one function that names its members once, for both directions (page_json_io.h). Writing, it
+ * gets a copy of the part, so that nothing of the page is ever touched.
  *
  * A pod's packed times count from its page's end, so every pod item tells that end, too: items stand for themselves,
  * and may come before their node's.

@@ -234,7 +234,8 @@ static uint64_t durable_of(const struct usage_state *u, const struct usage_node 
 	return usage_mark_is(m, run) ? m->sequence : 0;
 }
 
-/* Moves the interval, a copy of what was told, to our clock; *clock, which was the node's, then knows what it teaches. */
+/* Moves the interval, a copy of what was told, to our clock; *clock, which was the node's, then knows what it
+ * teaches. */
 static enum usage_verdict take_times(const struct usage_node *n, const uint8_t run[FRAME_RUN_LEN],
 				     struct interval *i, int64_t now_ns, struct node_clock *clock,
 				     struct usage_answer *answer)

@@ -43,14 +43,14 @@ struct usage_state *usage_new(const struct usage_limits *limits);
 void usage_free(struct usage_state *u);
 
 /*
- * One interval of one run of one node's agent. Order and duplicates are told by (run, sequence); a run not yet
- * heard in this process is asked once for everything its agent still has (resend_from 1) and then taken as it comes; a run that
- * starts more than 5 s before the node's last applied end is refused, and so is one told from its middle while the
- * node's run was heard within 30 s (two agents of one name), and an interval that ends more than 5 minutes after
+ * One interval of one run of one node's agent. Order and duplicates are told by (run, sequence); a run not yet heard
+ * in this process is asked once for everything its agent still has (resend_from 1) and then taken as it comes; a run
+ * that starts more than 5 s before the node's last applied end is refused, and so is one told from its middle while
+ * the node's run was heard within 30 s (two agents of one name), and an interval that ends more than 5 minutes after
  * now. Times are corrected by what is known of the node's clock (node_clock.h). Values that cannot be are put aside
- * (usage_check.h), also in `told`, and the rest counts. nonce is that of the frame: one that was asked for everything and
- * comes a second time is asked again; NULL: it is none. Takes nothing over. told->sequence must be > 0, its entries
- * sorted by ref.
+ * (usage_check.h), also in `told`, and the rest counts. nonce is that of the frame: one that was asked for everything
+ * and comes a second time is asked again; NULL: it is none. Takes nothing over. told->sequence must be > 0, its
+ * entries sorted by ref.
  */
 void usage_apply(struct usage_state *u, const char *node, const uint8_t run[FRAME_RUN_LEN],
 		 const uint8_t nonce[FRAME_NONCE_LEN], struct interval *told, int64_t now_ns,
@@ -89,8 +89,8 @@ void usage_row_fini(struct usage_row *row);
 int64_t usage_forget_before_ns(int64_t now_ns);
 
 /*
- * A node out of the database, taken over and, unless 0, freed. -EEXIST: it was heard meanwhile; -ESTALE: a day ago for the
- * last time; -ERANGE: in a future by more than intervals may be; -ENOSPC: beyond nodes_max.
+ * A node out of the database, taken over and, unless 0, freed. -EEXIST: it was heard meanwhile; -ESTALE: a day ago
+ * for the last time; -ERANGE: in a future by more than intervals may be; -ENOSPC: beyond nodes_max.
  */
 int usage_restore(struct usage_state *u, struct usage_node *n, int64_t now_ns);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An agent reads counters of a kernel, and both have bugs: a counter that starts anew, a page counter that went below 0,
- * a tick that was read twice. One such value must not cost the interval of a whole node, and must not be in any
- * average. So every value is judged alone, by what the node can have done in the time, and put aside for the first reason
- * that holds.
+ * An agent reads counters of a kernel, and both have bugs: a counter that starts anew, a page counter that went below
+ * 0, a tick that was read twice. One such value must not cost the interval of a whole node, and must not be in any
+ * average. So every value is judged alone, by what the node can have done in the time, and put aside for the first
+ * reason that holds.
  */
 #include "aggregator/state/usage_check.h"
 

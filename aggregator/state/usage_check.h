@@ -50,8 +50,8 @@ int usage_check(const struct interval *interval, char *reason, size_t reason_siz
 
 /*
  * Clears what cannot be out of usage.have, of the node and of every entry, and marks it as put aside; the node's
- * histograms go with its CPU and memory. Its split of CPU time and available memory, of which either may be wrong, become
- * 0 together, as if not told. *q is filled.
+ * histograms go with its CPU and memory. Its split of CPU time and available memory, of which either may be wrong,
+ * become 0 together, as if not told. *q is filled.
  *
  * CPU: finite, not negative, weight within the interval, mean above capacity by at most 5 % over at least one second (a
  * single short tick that was read late may show more), maximum below 1000 times the capacity, deviation within the

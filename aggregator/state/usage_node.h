@@ -118,9 +118,9 @@ bool usage_node_knows(const struct usage_node *n, bool same_run, const struct in
 		      uint32_t *missing, size_t *pods);
 
 /*
- * Applies an interval that was checked. pods_max bounds what is kept beside the entries of the interval. An interval that
- * the node's windows have (counted) goes to the pods alone; one that an agent merged of some that they have and some that
- * they have not, too: of how many they are then without is returned, else 0.
+ * Applies an interval that was checked. pods_max bounds what is kept beside the entries of the interval. An interval
+ * that the node's windows have (counted) goes to the pods alone; one that an agent merged of some that they have and
+ * some that they have not, too: of how many they are then without is returned, else 0.
  */
 uint64_t usage_node_apply(struct usage_node *n, const uint8_t run[FRAME_RUN_LEN],
 			  const struct interval *interval, uint64_t generation, size_t pods_max);

@@ -41,8 +41,8 @@ void usage_node_pack(const struct usage_node *n, struct buf *out);
 /* Appends the sum: apart, since packing happens on the loop thread and this need not. */
 void usage_pack_seal(const char *name, struct buf *packed);
 /*
- * A node as usage_restore() takes it; it was never heard in this process. -EPROTO: of another version; -EBADMSG: not what
- * was packed for this name, the reason says what is wrong.
+ * A node as usage_restore() takes it; it was never heard in this process. -EPROTO: of another version; -EBADMSG: not
+ * what was packed for this name, the reason says what is wrong.
  */
 int usage_node_unpack(const char *name, const void *data, size_t len, struct usage_node **n,
 		      struct reason *reason);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Builds a node's page from what is current. Entries of one name are one pod: a unit that was restarted within
- * the interval has two references, and both count; what can have but one value is the newest one's. A container goes to
- * the pod its parent reference became; one whose parent is not in the interval is not shown. Where a newest value was put
- * aside (usage_check.h) the page before is asked for the last good one.
+ * Builds a node's page from what is current. Entries of one name are one pod: a unit that was restarted within the
+ * interval has two references, and both count; what can have but one value is the newest one's. A container goes to
+ * the pod its parent reference became; one whose parent is not in the interval is not shown. Where a newest value was
+ * put aside (usage_check.h) the page before is asked for the last good one.
  */
 #include "aggregator/state/usage_node.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Joins measured pods with those of the API by uid. The kubelet names a pod's cgroup after its uid; of a static pod, which
- * it has from a file, the API only has an image with a uid of its own, and the cgroup has the hash of the file, which the
- * image carries as an annotation.
+ * Joins measured pods with those of the API by uid. The kubelet names a pod's cgroup after its uid; of a static pod,
+ * which it has from a file, the API only has an image with a uid of its own, and the cgroup has the hash of the file,
+ * which the image carries as an annotation.
  *
- * Measured pods are sorted by uid once and searched for each of the API's; where several cgroups claim one uid, the first
- * by name is the pod's, and the others are listed as measured only. Nothing is lost and nothing listed twice.
+ * Measured pods are sorted by uid once and searched for each of the API's; where several cgroups claim one uid, the
+ * first by name is the pod's, and the others are listed as measured only. Nothing is lost and nothing listed twice.
  *
  * The pages of a node share their strings until something starts or ends there (page.h). So where the uids are the same
  * strings as in the node before, whose model is the same, each pod is where it was.

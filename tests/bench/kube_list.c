@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What it costs to read a large cluster from its API: 150,000 pods listed over TLS on the loopback into the model, with a server
- * in another process that needs the other core, and then events of their watch. Memory is what was resident at most, less what
- * is when the model is all there is.
+ * What it costs to read a large cluster from its API: 150,000 pods listed over TLS on the loopback into the model,
+ * with a server in another process that needs the other core, and then events of their watch. Memory is what was
+ * resident at most, less what is when the model is all there is.
  */
 #include <malloc.h>
 #include <math.h>

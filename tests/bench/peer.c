@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The agent beside what people run today on the same cgroups: netdata, whose cgroups plugin reads the files of every
- * cgroup once a second, its finest period. One after the other each watches 500 cgroups, at its own finest period, on the v1
- * hierarchies and on the unified tree; everything else that netdata could do is switched off. One cgroup holds a load of
- * 200 ms in every second: a period of 1 s cannot know that it varies. Truth is the kernel's file, read every 100 ms.
+ * cgroup once a second, its finest period. One after the other each watches 500 cgroups, at its own finest period, on
+ * the v1 hierarchies and on the unified tree; everything else that netdata could do is switched off. One cgroup holds
+ * a load of 200 ms in every second: a period of 1 s cannot know that it varies. Truth is the kernel's file, read
+ * every 100 ms.
  *
  * It runs from where packaging/peer unpacked it, on a loopback port, with all its files in a folder of the bench. The
  * node_exporter of the same Debian counts cgroups but tells nothing of any, so there is nothing to compare.

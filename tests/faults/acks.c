@@ -315,8 +315,9 @@ static void test_bad_answers(void **state)
 }
 
 /*
- * Longer than an ack can be: nanomsg closes the connection, and takes what it has read of it for the beginning of the next one,
- * so that one fails too, and so on. The sender gets out of that by an endpoint of its own, and sends the same again.
+ * Longer than an ack can be: nanomsg closes the connection, and takes what it has read of it for the beginning of the
+ * next one, so that one fails too, and so on. The sender gets out of that by an endpoint of its own, and sends the
+ * same again.
  */
 static void test_oversized_answer(void **state)
 {

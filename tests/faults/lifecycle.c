@@ -216,7 +216,8 @@ static void remove_key(const char *folder, const char *name)
 	free(path);
 }
 
-/* The aggregator takes both keys, the agent changes over, the aggregator forgets the old one: nothing is lost on the way. */
+/* The aggregator takes both keys, the agent changes over, the aggregator forgets the old one: nothing is lost on
+ * the way. */
 static void test_key_rotation(void **state)
 {
 	struct scene *s = *state;
@@ -298,8 +299,9 @@ static bool is_measured(void *ctx)
 }
 
 /*
- * A workload of one busy task, and an agent that is killed and started again. Its second run finds counters that stand at
- * some seconds: were they taken for the use of one tick, or counted twice, the workload would exceed the one CPU it has.
+ * A workload of one busy task, and an agent that is killed and started again. Its second run finds counters that
+ * stand at some seconds: were they taken for the use of one tick, or counted twice, the workload would exceed the one
+ * CPU it has.
  */
 static void test_killed_and_restarted(void **state)
 {

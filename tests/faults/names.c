@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A name behind which aggregators come and go: real aggregators on addresses of the loopback network, a publisher whose lookups
- * answer what the test says, and a clock that the test may put forward to the next lookup.
+ * A name behind which aggregators come and go: real aggregators on addresses of the loopback network, a publisher
+ * whose lookups answer what the test says, and a clock that the test may put forward to the next lookup.
  */
 #include <setjmp.h>
 #include <stdarg.h>

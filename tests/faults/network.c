@@ -6,8 +6,9 @@
  *	agent i   10.77.i.2 ---- the link that fails ---- 10.77.i.1   aggregator 0
  *	          10.78.i.2 ---------------------------- 10.78.i.1   aggregator 1
  *
- * Within 30 s after the links are whole again both aggregators must say the same of every node: nothing lost, nothing twice.
- * In the second round aggregator 0 dies while it cannot be reached, so that the agents hold connections to nobody.
+ * Within 30 s after the links are whole again both aggregators must say the same of every node: nothing lost, nothing
+ * twice. In the second round aggregator 0 dies while it cannot be reached, so that the agents hold connections to
+ * nobody.
  */
 #include <setjmp.h>
 #include <stdarg.h>

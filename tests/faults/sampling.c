@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sampling of this machine under a budget that is too small, and while files cannot be opened or read: it goes on, and the
- * CPU time of a workload is exact in the end.
+ * The sampling of this machine under a budget that is too small, and while files cannot be opened or read: it goes
+ * on, and the CPU time of a workload is exact in the end.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -250,8 +250,8 @@ static bool knows_more(const struct scene *s, size_t than)
 }
 
 /*
- * Neither directories nor a pass can be opened: new cgroups are not seen, nothing is published, the tier stays. What was used
- * meanwhile comes afterwards.
+ * Neither directories nor a pass can be opened: new cgroups are not seen, nothing is published, the tier stays. What
+ * was used meanwhile comes afterwards.
  */
 static void test_no_descriptors(void **state)
 {

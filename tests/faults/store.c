@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Aggregators with a state directory, killed, stopped and started again: node windows are back at once, and once the agent
- * told again what it kept, all windows equal those of an aggregator that was never disturbed. Then what an operator may
- * meet in that directory: the service runs, and says so.
+ * Aggregators with a state directory, killed, stopped and started again: node windows are back at once, and once the
+ * agent told again what it kept, all windows equal those of an aggregator that was never disturbed. Then what an
+ * operator may meet in that directory: the service runs, and says so.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -114,7 +114,8 @@ static double samples(const struct undisturbed *u, int i)
 	return n;
 }
 
-/* As of an interval that is yet to come: node windows may stand at the newest while pods are still being told of again. */
+/* As of an interval that is yet to come: node windows may stand at the newest while pods are still being told of
+ * again. */
 static void expect_equal(const struct undisturbed *u)
 {
 	assert_true(undisturbed_await_samples(u, samples(u, UNDISTURBED) + 1, 60));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What answers a list of pods. The first byte is the size of chunks: in whatever chunks it comes, it means the same. Its bytes
- * also are an answer of discovery, and a refusal.
+ * What answers a list of pods. The first byte is the size of chunks: in whatever chunks it comes, it means the same.
+ * Its bytes also are an answer of discovery, and a refusal.
  */
 #include <assert.h>
 #include <stddef.h>

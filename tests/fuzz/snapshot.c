@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any file given as a snapshot is refused with a reason, or becomes a view whose own snapshot is read, again and again. */
+/* Any file given as a snapshot is refused with a reason, or becomes a view whose own snapshot is read, again and
+ * again. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>

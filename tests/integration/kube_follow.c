@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The aggregator as a process that follows a scripted API server: when it is ready, what it says of trouble, how it ends. */
+/* The aggregator as a process that follows a scripted API server: when it is ready, what it says of trouble, how
+ * it ends. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

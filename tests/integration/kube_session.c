@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions against an HTTPS server on the loopback: who is trusted, who we say we are, and what we say when neither works. */
+/* Sessions against an HTTPS server on the loopback: who is trusted, who we say we are, and what we say when
+ * neither works. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ten thousand cgroups on the v2 tree that come and go three times: each is listed, none is left over, and the memory for
- * them does not grow from one time to the next.
+ * Ten thousand cgroups on the v2 tree that come and go three times: each is listed, none is left over, and the memory
+ * for them does not grow from one time to the next.
  */
 #include <setjmp.h>
 #include <stdarg.h>

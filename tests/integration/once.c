@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * evenkeel-agent --once on the real kernel: what it prints of a task under a quota and of one that holds memory, against the
- * kernel's own files; and what it does where it cannot print.
+ * evenkeel-agent --once on the real kernel: what it prints of a task under a quota and of one that holds memory,
+ * against the kernel's own files; and what it does where it cannot print.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A publisher and the aggregators' own usage state, with real sockets between them and a clock that the test may put forward:
- * what aggregators order, and an outage that is longer than the ring.
+ * A publisher and the aggregators' own usage state, with real sockets between them and a clock that the test may put
+ * forward: what aggregators order, and an outage that is longer than the ring.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes that live for some milliseconds, against what the kernel says each of them used: a pod in which they come and go
- * between two samples must show their sum, on the v2 tree by every tier that works here, and on v1.
+ * Processes that live for some milliseconds, against what the kernel says each of them used: a pod in which they come
+ * and go between two samples must show their sum, on the v2 tree by every tier that works here, and on v1.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -79,8 +79,8 @@ static void burn(int64_t ns)
 }
 
 /*
- * Moves into a cgroup where a process cannot be born there. Returns what it used elsewhere: the kernel changes the account
- * at the beginning of the move, whose cost is the new cgroup's.
+ * Moves into a cgroup where a process cannot be born there. Returns what it used elsewhere: the kernel changes the
+ * account at the beginning of the move, whose cost is the new cgroup's.
  */
 static int64_t move_into(const struct scene *s, const char *sub)
 {

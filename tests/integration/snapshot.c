@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Snapshots from end to end: streamed by the real server to readers of every pace, and the evenkeel program over files, which
- * prints what it printed over the server, byte for byte.
+ * Snapshots from end to end: streamed by the real server to readers of every pace, and the evenkeel program over
+ * files, which prints what it printed over the server, byte for byte.
  */
 #include <setjmp.h>
 #include <stdarg.h>

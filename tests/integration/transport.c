@@ -528,7 +528,8 @@ static void test_strange_frames(void **state)
 	buf_fini(&frame);
 }
 
-/* Up to 1 MiB it is refused by name, if its seal is right; beyond, nanomsg closes the connection, and the next one works. */
+/* Up to 1 MiB it is refused by name, if its seal is right; beyond, nanomsg closes the connection, and the next one
+ * works. */
 static void test_oversized(void **state)
 {
 	struct scene *s = *state;

@@ -171,8 +171,8 @@ static void remove_object(const char *path)
 }
 
 /*
- * Cordoned, so that the scheduler leaves it alone, and gone; then its pods, which their controllers make anew elsewhere. A
- * daemon that came back between the two is collected after a while, as in any cluster.
+ * Cordoned, so that the scheduler leaves it alone, and gone; then its pods, which their controllers make anew
+ * elsewhere. A daemon that came back between the two is collected after a while, as in any cluster.
  */
 static void delete_node(size_t i)
 {
@@ -221,8 +221,8 @@ static void test_server_is_killed_and_restarted(void **state)
 }
 
 /*
- * What happened meanwhile came through another door, and etcd has forgotten how: the watches cannot go on from where they
- * were, so only new lists can tell that nodes and pods are gone.
+ * What happened meanwhile came through another door, and etcd has forgotten how: the watches cannot go on from where
+ * they were, so only new lists can tell that nodes and pods are gone.
  */
 static void test_watch_is_expired(void **state)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an aggregator knows of a real cluster as one file: with it the command line must answer offline, byte for byte, as the
- * aggregator did, in whatever order the file lists its objects. And what kubectl prints is a file of that kind, too, which
- * knows nothing of use.
+ * What an aggregator knows of a real cluster as one file: with it the command line must answer offline, byte for
+ * byte, as the aggregator did, in whatever order the file lists its objects. And what kubectl prints is a file of
+ * that kind, too, which knows nothing of use.
  *
  * Time passes between two answers, and with it the age of what was measured. So the time of an answer and the ages in it
  * are taken out of both before they are compared; and since views go on, the aggregator is asked before and after its

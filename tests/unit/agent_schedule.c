@@ -106,8 +106,8 @@ static void test_interval_ordered(void **state)
 }
 
 /*
- * An interval ends at the tick that is nearest to its due time. However slow the ticks, and wherever they fall, there are as
- * many intervals as there should be, each as long as it should be within a tick.
+ * An interval ends at the tick that is nearest to its due time. However slow the ticks, and wherever they fall, there
+ * are as many intervals as there should be, each as long as it should be within a tick.
  */
 static void test_slow_ticks(void **state)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stories of an aggregator that was killed: what it saved, what it had heard beyond that, and from where on the agent tells
- * again. Each ends with a comparison to states that were never disturbed: one that heard what the node's windows must
- * hold, one that heard what the pods' must. Equal means every number of every window, to the bit.
+ * Stories of an aggregator that was killed: what it saved, what it had heard beyond that, and from where on the agent
+ * tells again. Each ends with a comparison to states that were never disturbed: one that heard what the node's
+ * windows must hold, one that heard what the pods' must. Equal means every number of every window, to the bit.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -352,7 +352,8 @@ static void killed_while_catching_up(void **state)
 	}
 }
 
-/* The agent began anew, too: the node's windows go on, with the gap that there was; its pods know what the new run told. */
+/* The agent began anew, too: the node's windows go on, with the gap that there was; its pods know what the new run
+ * told. */
 static void agent_restarted_as_well(void **state)
 {
 	struct usage_state *u = new_state(), *node = new_state(), *pods = new_state();

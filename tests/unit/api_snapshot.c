@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Snapshots: what is streamed, what is read again, and that both answer alike. "Live" is a view as the aggregator has it,
+ * Snapshots: what is streamed, what is read again, and that both answer alike. "Live" is a view as the aggregator has
+ * it,
  * "read" the same out of its snapshot, or out of the parts that kubectl and curl would have printed.
  */
 #include <setjmp.h>

@@ -51,7 +51,8 @@ static void assert_refused(const char *text, const char *says)
 	assert_memory_equal(&c, &untouched, sizeof(c));
 }
 
-/* A kubeconfig whose cluster and user have these members, each in a line of its own: lines 5 and 7, from column 10 on. */
+/* A kubeconfig whose cluster and user have these members, each in a line of its own: lines 5 and 7, from column 10
+ * on. */
 static char *wrap(const char *cluster, const char *user)
 {
 	return mem_printf("current-context: a\n"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stories of one kind's lists and watches, told as rows: so much later this happens, and that is what must be done. Random is
+ * Stories of one kind's lists and watches, told as rows: so much later this happens, and that is what must be done.
+ * Random is
  * 0.5: a wait is 1.5 times its base (1.2, 2.4 .. 45 s), a watch lasts 450 s.
  */
 #include <setjmp.h>

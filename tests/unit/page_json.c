@@ -132,7 +132,8 @@ static void test_pages_by_hand(void **state)
 	view_drop(v);
 }
 
-/* Numbers with all their digits: hours of use as agents tell it, with peaks, on a node that starts, goes on and stays away. */
+/* Numbers with all their digits: hours of use as agents tell it, with peaks, on a node that starts, goes on and
+ * stays away. */
 static void test_pages_as_measured(void **state)
 {
 	struct usage_state *u = usage_new(&(struct usage_limits){4, 64});

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The store and its thread on real files: what is saved is read by the next, what was begun is not, and whatever stands
- * where the database should be, the store says so and goes on when it can. Disks that are full or read-only need a mount:
- * see tests/integration/store_disk.c.
+ * The store and its thread on real files: what is saved is read by the next, what was begun is not, and whatever
+ * stands where the database should be, the store says so and goes on when it can. Disks that are full or read-only
+ * need a mount: see tests/integration/store_disk.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -542,7 +542,8 @@ static void not_for_ever(void **state)
 	assert_int_equal(access(s->path, F_OK), 0);
 }
 
-/* --- what is in the way ---------------------------------------------------------------------------------------------- */
+/* --- what is in the way
+ * ---------------------------------------------------------------------------------------------- */
 
 static void make_dir_a_file(struct scene *s)
 {

@@ -6,12 +6,12 @@
  * to the last and never blocks: a handler takes a view, writes its answer into memory and drops the view. What a
  * slow client has not yet sent or read waits in memory, not on a thread.
  *
- * Bounds. Connections: CONNECTIONS_MOST, at most what the limit of open files leaves, and where strangers can
- * connect PER_IP_MOST from one address. Memory: a request's body BODY_MOST, all bodies and unread answers together
- * HELD_MOST (beyond: 503, but answers up to SMALL_ANSWER, such as of health, always pass). Streams are made piece by piece as the client
- * reads; each holds what it is made from, so STREAMS_MOST at once (beyond: 503), for STREAM_SECONDS at most, then the
- * connection is cut. Silence: IDLE_SECONDS. What the library refuses by itself (bytes that are not HTTP, headers
- * beyond CONNECTION_BYTES) never reaches a handler.
+ * Bounds. Connections: CONNECTIONS_MOST, at most what the limit of open files leaves, and where strangers can connect
+ * PER_IP_MOST from one address. Memory: a request's body BODY_MOST, all bodies and unread answers together HELD_MOST
+ * (beyond: 503, but answers up to SMALL_ANSWER, such as of health, always pass). Streams are made piece by piece as
+ * the client reads; each holds what it is made from, so STREAMS_MOST at once (beyond: 503), for STREAM_SECONDS at
+ * most, then the connection is cut. Silence: IDLE_SECONDS. What the library refuses by itself (bytes that are not
+ * HTTP, headers beyond CONNECTION_BYTES) never reaches a handler.
  *
  * Shutdown: stopping closes every connection, completes every request that began, and joins the threads.
  */
@@ -174,7 +174,8 @@ static bool hold_answer(struct http_server *s, const struct api_response *rs)
 	return true;
 }
 
-/* Takes the body over, which is counted as held. A shared one counts as held for every answer: who reads slowly may be its last user. */
+/* Takes the body over, which is counted as held. A shared one counts as held for every answer: who reads slowly
+ * may be its last user. */
 static struct MHD_Response *new_answer(struct http_server *s, struct api_response *rs)
 {
 	struct answer *a = mem_zalloc(1, sizeof(*a));

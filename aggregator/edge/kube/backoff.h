@@ -17,8 +17,8 @@ struct backoff {
 };
 
 /*
- * The next wait: base * (1 + random) with random in [0, 1), where base doubles from first_ns to most_ns. So many clients of
- * one server come back spread out.
+ * The next wait: base * (1 + random) with random in [0, 1), where base doubles from first_ns to most_ns. So many
+ * clients of one server come back spread out.
  */
 int64_t backoff_next(struct backoff *b, const struct backoff_limits *limits, double random,
 		     int64_t now_ns);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A configuration is a bag of strings, so that tables can copy, wipe and fill it. It comes from a file that a person wrote
- * (kubeconfig.c), or from what the kubelet puts into a pod: two variables, and a folder of three files. The token there is named,
- * not read: it is exchanged about every hour.
+ * A configuration is a bag of strings, so that tables can copy, wipe and fill it. It comes from a file that a person
+ * wrote (kubeconfig.c), or from what the kubelet puts into a pod: two variables, and a folder of three files. The
+ * token there is named, not read: it is exchanged about every hour.
  */
 #include "aggregator/edge/kube/config.h"
 

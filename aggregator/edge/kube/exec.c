@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * posix_spawn() is safe in a process of many threads: between fork and exec nothing of ours runs. The child starts with the default
- * signals and no descriptor but its three. Its end is looked for every SLICE_MS while its pipes are awaited: neither
- * says the other, since a grandchild may hold the pipes when the child is gone, and the child may close them and stay. Where the child
- * is gone, what the pipes hold counts, and nobody waits for more.
+ * posix_spawn() is safe in a process of many threads: between fork and exec nothing of ours runs. The child starts
+ * with the default signals and no descriptor but its three. Its end is looked for every SLICE_MS while its pipes are
+ * awaited: neither says the other, since a grandchild may hold the pipes when the child is gone, and the child may
+ * close them and stay. Where the child is gone, what the pipes hold counts, and nobody waits for more.
  */
 #include "aggregator/edge/kube/exec.h"
 

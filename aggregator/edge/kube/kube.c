@@ -3,11 +3,12 @@
  *	kube thread: one libcurl multi handle                                loop thread
  *	  discoverer --kinds and versions--> feed of each kind --changes--> outbox --batches--> kube_take()
  *
- * Every list and watch has a handle and, on HTTP/1.1, a connection of its own, so that none waits for another. All run on
- * this one thread, since reading objects is what costs, and a list is read once. No lock is held while others are called.
+ * Every list and watch has a handle and, on HTTP/1.1, a connection of its own, so that none waits for another. All
+ * run on this one thread, since reading objects is what costs, and a list is read once. No lock is held while others
+ * are called.
  *
- * The thread waits in two places: for its sockets and timers, and for room in the outbox when the loop is behind. kube_stop()
- * ends both waits at once; an exec plugin that is running is the one thing it has to wait for.
+ * The thread waits in two places: for its sockets and timers, and for room in the outbox when the loop is behind.
+ * kube_stop() ends both waits at once; an exec plugin that is running is the one thing it has to wait for.
  */
 #include "aggregator/edge/kube/kube.h"
 

@@ -54,8 +54,9 @@ struct kube_stats {
 struct kube;
 
 /*
- * Starts the thread. config is copied. `ready` is called on the kube thread whenever kube_take() has something new; it must only
- * wake the loop. 0, or -errno with the reason. That the API cannot be reached is not an error: it is tried again for ever.
+ * Starts the thread. config is copied. `ready` is called on the kube thread whenever kube_take() has something new;
+ * it must only wake the loop. 0, or -errno with the reason. That the API cannot be reached is not an error: it is
+ * tried again for ever.
  */
 int kube_start(struct kube **k, const struct kube_config *config, void (*ready)(void *ctx),
 	       void *ctx, struct reason *reason);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A run takes a request per version of our groups, one after the other on one connection. There is one at the start, and
- * then one a minute as long as a kind is not there; a kind that stays lost (404 of a list) asks for no more of them. What failed
- * is asked for again as lists are: backed off, once a minute if forbidden, and once at once after a 401.
+ * A run takes a request per version of our groups, one after the other on one connection. There is one at the start,
+ * and then one a minute as long as a kind is not there; a kind that stays lost (404 of a list) asks for no more of
+ * them. What failed is asked for again as lists are: backed off, once a minute if forbidden, and once at once after a
+ * 401.
  */
 #include "aggregator/edge/kube/kube_discoverer.h"
 

@@ -4,8 +4,9 @@
  *	    ^                  |
  *	    +-- path --- reflector <-- opened, page, change, bookmark, ended, fault
  *
- * An object that cannot be read is passed over, counted and named, whichever way it came: in a list it is as if it were not
- * there, in an event what was known of it stays. Its version counts all the same, or the watch would go back to it for ever.
+ * An object that cannot be read is passed over, counted and named, whichever way it came: in a list it is as if it
+ * were not there, in an event what was known of it stays. Its version counts all the same, or the watch would go back
+ * to it for ever.
  */
 #include "aggregator/edge/kube/kube_feed.h"
 

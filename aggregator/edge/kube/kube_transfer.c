@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libcurl gives the body of any answer to the same callback, so this keeps apart what the API has to say (200) from why it
- * will not (all else). A handle may not be taken from the multi handle inside of its callbacks: a receiver that has enough
- * says so, libcurl then calls the transfer failed, and that is no fault.
+ * libcurl gives the body of any answer to the same callback, so this keeps apart what the API has to say (200) from
+ * why it will not (all else). A handle may not be taken from the multi handle inside of its callbacks: a receiver
+ * that has enough says so, libcurl then calls the transfer failed, and that is no fault.
  */
 #include "aggregator/edge/kube/kube_transfer.h"
 

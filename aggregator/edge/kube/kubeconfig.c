@@ -7,10 +7,11 @@
  *	clusters: [{name: c, cluster: {server: "https://10.96.0.1:443", certificate-authority-data: BASE64}}]
  *	users:    [{name: u, user: {token: T}}]
  *
- * Only what the chosen context leads to is looked at, so that another, half-written entry does no harm. Two tables say which members
- * become which strings. Members that this file does not know are passed over, with one exception: what would make us
- * another user than the file says (impersonation, passwords, auth-provider) is refused. The rules of what excludes what are kubectl's;
- * on top, an exec plugin is the only credential where it is given. A token file wins over a token, as in kubectl.
+ * Only what the chosen context leads to is looked at, so that another, half-written entry does no harm. Two tables
+ * say which members become which strings. Members that this file does not know are passed over, with one exception:
+ * what would make us another user than the file says (impersonation, passwords, auth-provider) is refused. The rules
+ * of what excludes what are kubectl's; on top, an exec plugin is the only credential where it is given. A token file
+ * wins over a token, as in kubectl.
  */
 #include "aggregator/edge/kube/kubeconfig.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libyaml builds the document; a pass over its events comes first and refuses what would make that expensive: more than
- * EVENTS_MAX events, nesting deeper than DEPTH_MAX, more than ANCHORS_MAX anchors (libyaml looks for them one by one). An alias is
- * the same node again, so it costs nothing, and since readers go down by names they cannot be led round in circles. Merge keys
- * are refused: what they add would be missed otherwise. JSON is YAML, so both are read.
+ * libyaml builds the document; a pass over its events comes first and refuses what would make that expensive: more
+ * than EVENTS_MAX events, nesting deeper than DEPTH_MAX, more than ANCHORS_MAX anchors (libyaml looks for them one by
+ * one). An alias is the same node again, so it costs nothing, and since readers go down by names they cannot be led
+ * round in circles. Merge keys are refused: what they add would be missed otherwise. JSON is YAML, so both are read.
  *
  * A document holds tokens and keys. Its scalars are wiped before they are freed; libyaml's buffers are out of reach.
  */

@@ -2,19 +2,20 @@
 /*
  * The rules are those of client-go's reflector, which every API server is tried with.
  *
- * A first list asks for version 0: whatever the server's cache has. Later ones ask for nothing older than what was seen,
- * so that time does not run backward when another server answers. A server that cannot give that (410, or it is itself
- * behind) is asked for the newest, in pages. A watch goes on where the list or the last event was; bookmarks move that on, but
- * none need come.
+ * A first list asks for version 0: whatever the server's cache has. Later ones ask for nothing older than what was
+ * seen, so that time does not run backward when another server answers. A server that cannot give that (410, or it is
+ * itself behind) is asked for the newest, in pages. A watch goes on where the list or the last event was; bookmarks
+ * move that on, but none need come.
  *
- * What went wrong decides how much is done again. Least for what says nothing about our version: a refused or cut connection,
- * 429, an error inside of the server: the same watch again. A version that is gone, or an answer nobody understands: a list.
- * 404: the resource itself may be gone, which discovery tells. Every repetition waits (backoff.c), except for those that cannot
- * become a loop: the watch that ended as agreed, or was cut after events; the two steps from an expired list to one that
- * cannot expire; and the first 401, after which credentials are read anew.
+ * What went wrong decides how much is done again. Least for what says nothing about our version: a refused or cut
+ * connection, 429, an error inside of the server: the same watch again. A version that is gone, or an answer nobody
+ * understands: a list. 404: the resource itself may be gone, which discovery tells. Every repetition waits
+ * (backoff.c), except for those that cannot become a loop: the watch that ended as agreed, or was cut after events;
+ * the two steps from an expired list to one that cannot expire; and the first 401, after which credentials are read
+ * anew.
  *
- * Nothing here knows of connections or clocks. Objects that were told stay valid through every fault, with a source that says
- * since when changes may be missing; only that the API has no such resource clears them.
+ * Nothing here knows of connections or clocks. Objects that were told stay valid through every fault, with a source
+ * that says since when changes may be missing; only that the API has no such resource clears them.
  */
 #include "aggregator/edge/kube/reflector.h"
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A session is an address and a credential; prepare() puts both into a libcurl handle. It holds no connection: those are the
- * handle's, or those of the multi handle it is added to.
+ * A session is an address and a credential; prepare() puts both into a libcurl handle. It holds no connection: those
+ * are the handle's, or those of the multi handle it is added to.
  *
- * tls-server-name: libcurl takes the name to ask for (SNI) and to verify from the URL, so the URL gets that name, CURLOPT_CONNECT_TO
- * leads the connection, or the proxy's tunnel, to the true address, and the Host header names that one, as in kubectl.
+ * tls-server-name: libcurl takes the name to ask for (SNI) and to verify from the URL, so the URL gets that name,
+ * CURLOPT_CONNECT_TO leads the connection, or the proxy's tunnel, to the true address, and the Host header names that
+ * one, as in kubectl.
  *
- * A peer that vanished is noticed by keepalive probes on an idle watch, and by TCP_USER_TIMEOUT where something was sent: within
- * PEER_TIMEOUT either way. TLS sessions are not resumed, since a resumed one keeps the client certificate it began with.
+ * A peer that vanished is noticed by keepalive probes on an idle watch, and by TCP_USER_TIMEOUT where something was
+ * sent: within PEER_TIMEOUT either way. TLS sessions are not resumed, since a resumed one keeps the client
+ * certificate it began with.
  */
 #include "aggregator/edge/kube/session_internal.h"
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is in files is read again once a minute, and at once when the server said 401. Files that cannot be read then leave the former
- * credential in use, with one line in the log: it may be good for long, and the next minute may bring the file back. Only when the
- * server has refused it is that an error.
+ * What is in files is read again once a minute, and at once when the server said 401. Files that cannot be read then
+ * leave the former credential in use, with one line in the log: it may be good for long, and the next minute may
+ * bring the file back. Only when the server has refused it is that an error.
  *
- * An exec plugin's credential is kept until a minute before its end (half its life where that is shorter). The plugin runs on the
- * caller's thread, which waits, EXEC_LIMIT at most: nothing can be asked of the server without it anyway. While its former credential is
- * good a failing plugin does no harm; and one that failed rests for EXEC_PAUSE, so that ten requests that are waiting for a
- * credential do not make it fail ten times. The end comes as wall time, and is turned into the caller's clock when it arrives.
+ * An exec plugin's credential is kept until a minute before its end (half its life where that is shorter). The plugin
+ * runs on the caller's thread, which waits, EXEC_LIMIT at most: nothing can be asked of the server without it anyway.
+ * While its former credential is good a failing plugin does no harm; and one that failed rests for EXEC_PAUSE, so
+ * that ten requests that are waiting for a credential do not make it fail ten times. The end comes as wall time, and
+ * is turned into the caller's clock when it arrives.
  */
 #include "aggregator/edge/kube/session_credential.h"
 
@@ -137,7 +138,8 @@ static bool is_among(const char *variable, char **list)
 	return false;
 }
 
-/* Our own environment, over it that of the configuration, over it the info. The array is the caller's, not its strings. */
+/* Our own environment, over it that of the configuration, over it the info. The array is the caller's, not its
+ * strings. */
 static char **make_environment(const struct kube_config *config, char *info)
 {
 	size_t count = 0, room = 2;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libcurl on GnuTLS takes certificates as files only (its *_BLOB options are for other TLS libraries), and reads them when it
- * connects, which may be after they were exchanged, when certificate and key may not belong together yet. So each set is
- * checked as a whole and then lies in anonymous files in memory, named through /proc/self/fd.
+ * libcurl on GnuTLS takes certificates as files only (its *_BLOB options are for other TLS libraries), and reads them
+ * when it connects, which may be after they were exchanged, when certificate and key may not belong together yet. So
+ * each set is checked as a whole and then lies in anonymous files in memory, named through /proc/self/fd.
  *
- * libcurl reuses a connection for a request with the same paths. A new set gets new descriptors, hence other paths, and so a
- * connection of its own; the older ones are kept open for a while, so that a request prepared with one of them can still connect, and
- * their numbers are not given to others.
+ * libcurl reuses a connection for a request with the same paths. A new set gets new descriptors, hence other paths,
+ * and so a connection of its own; the older ones are kept open for a while, so that a request prepared with one of
+ * them can still connect, and their numbers are not given to others.
  */
 #include "aggregator/edge/kube/session_tls.h"
 

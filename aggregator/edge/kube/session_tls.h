@@ -28,8 +28,9 @@ void session_tls_init(struct session_tls *t);
 void session_tls_fini(struct session_tls *t);
 
 /*
- * Texts are PEM and stay the caller's; NULL: none, and certificate and key come together. Nothing happens when they are the newest
- * already. -EINVAL with the reason (no certificate in it, a key that is another's, ..), and the newest stays what it was.
+ * Texts are PEM and stay the caller's; NULL: none, and certificate and key come together. Nothing happens when they
+ * are the newest already. -EINVAL with the reason (no certificate in it, a key that is another's, ..), and the newest
+ * stays what it was.
  */
 int session_tls_put(struct session_tls *t, const char *ca, const char *certificate, const char *key,
 		    struct reason *reason);

@@ -10,11 +10,11 @@
  *	                                 v                             | ']'
  *	                                ITEM value NEXT_ITEM ',' ITEM .. NEXT_ITEM
  *
- * What is inside of a value is not judged here: whoever parses it does. A watch is easier, since the API server ends every
- * event with a newline and has none inside.
+ * What is inside of a value is not judged here: whoever parses it does. A watch is easier, since the API server ends
+ * every event with a newline and has none inside.
  *
- * Bounds: an object of `most` bytes or more is skipped and counted, and what follows it is found all the same; the list's
- * own members may have MEMBER_MAX bytes. Nothing recurses.
+ * Bounds: an object of `most` bytes or more is skipped and counted, and what follows it is found all the same; the
+ * list's own members may have MEMBER_MAX bytes. Nothing recurses.
  */
 #include "aggregator/edge/kube/splitter.h"
 

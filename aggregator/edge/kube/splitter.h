@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the objects in what a list or a watch sends, wherever its chunks begin and end, one object in memory at a time. */
+/* Finds the objects in what a list or a watch sends, wherever its chunks begin and end, one object in memory at a
+ * time. */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_SPLITTER_H
 #define EVENKEEL_AGGREGATOR_EDGE_KUBE_SPLITTER_H
 

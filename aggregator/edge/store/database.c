@@ -9,17 +9,17 @@
  * migrates what it knows; one that this program does not know is not touched but set aside.
  *
  * A save is one transaction, so a reader finds all of it or nothing, wherever the process died. It is written to the
- * write-ahead log without waiting for the disk (synchronous NORMAL): after a power cut the last saves may be missing, but
- * never half there, and since every row is complete in itself and agents tell again what is behind it, an older save
- * costs a longer catch-up at most. Waiting for the disk with each save would buy nothing for that.
+ * write-ahead log without waiting for the disk (synchronous NORMAL): after a power cut the last saves may be missing,
+ * but never half there, and since every row is complete in itself and agents tell again what is behind it, an older
+ * save costs a longer catch-up at most. Waiting for the disk with each save would buy nothing for that.
  *
- * The file is locked for this process alone (locking_mode EXCLUSIVE). Two aggregators on one directory would overwrite each
- * other's rows; so the second finds it busy. It also keeps the log's index in memory, so that no shared memory file is
- * needed. A killed process leaves no lock behind.
+ * The file is locked for this process alone (locking_mode EXCLUSIVE). Two aggregators on one directory would
+ * overwrite each other's rows; so the second finds it busy. It also keeps the log's index in memory, so that no
+ * shared memory file is needed. A killed process leaves no lock behind.
  *
- * What makes a database unusable, and is set aside, is what reading it once more would not change: SQLite calls it corrupt or
- * no database, its check fails, a table is missing or another, a row's sum is wrong. What may pass (busy, full, no
- * permission, an I/O error) is reported and tried again.
+ * What makes a database unusable, and is set aside, is what reading it once more would not change: SQLite calls it
+ * corrupt or no database, its check fails, a table is missing or another, a row's sum is wrong. What may pass (busy,
+ * full, no permission, an I/O error) is reported and tried again.
  */
 #include "aggregator/edge/store/database.h"
 

@@ -25,9 +25,9 @@ struct database_config {
 };
 
 /*
- * Opens or makes it, locked for this process alone. One that is damaged, of another program, or of a newer version is set
- * aside and a new one made; *note then says so (else it is ""), and rows that were taken before the damage was met stay
- * taken. *empty: it has no rows. Errors: -EBUSY another process has it; -EROFS, -ENOSPC, -EACCES, -EIO, ..
+ * Opens or makes it, locked for this process alone. One that is damaged, of another program, or of a newer version is
+ * set aside and a new one made; *note then says so (else it is ""), and rows that were taken before the damage was
+ * met stay taken. *empty: it has no rows. Errors: -EBUSY another process has it; -EROFS, -ENOSPC, -EACCES, -EIO, ..
  */
 int database_open(struct database **d, const struct database_config *config, bool *empty,
 		  struct reason *note, struct reason *reason);

@@ -39,7 +39,15 @@ enum place_filter {
 const char *place_filter_name(
 	enum place_filter f); /* "fits", "NodeResourcesFit", "TaintToleration", .., "RealUseCap" */
 
-/* Sum of means + z * sigma of the sum (independent pods) <= cpu share of allocatable; working-set maxima, and hourly peaks, likewise. */
+/*
+ * Real use may forbid what requests allow, never the other way round:
+ *   CPU       sum of means + z * sqrt(sum of variances) <= cpu_share * allocatable, as if pods were independent
+ *   memory    sum of working-set maxima <= mem_share * allocatable
+ *   by hour   sum of the pods' peaks in each hour of the day (where a pod has none, its mean or maximum) likewise, both
+ * A node's sums are what its pods use, and what the node uses beyond its measured pods (window_longest() of the node, 15 minutes of
+ * pods; at least 0 each). A pod that is not measured counts as its owner's mean, else as its requests. The cap is off where no node of the
+ * view is measured at all (place_cap_applies()).
+ */
 struct place_cap {
 	bool on;
 	double cpu_share, mem_share; /* 0.85, 0.90 */
@@ -65,11 +73,21 @@ typedef uint32_t place_pod; /* handle of a pod in the simulation; stays valid wh
 typedef uint32_t place_node;
 #define PLACE_NONE UINT32_MAX
 
-/* Everything that is in the view, in one pass; the view is held. Pods that are bound are on their nodes, pending ones nowhere. */
+/*
+ * Everything that is in the view, in one pass; the view is held. Pods that are bound are on their nodes, pending ones nowhere, and
+ * those that ended (Succeeded, Failed) are left out. Nodes are numbered in the order of their names, as in the view. One that the API does not
+ * know is there for its pods only (PLACE_GONE).
+ */
 struct place *place_new(struct view *v, const struct place_options *o);
-/* The same as a new one of v, at the cost of what changed. Only outside of marks. */
+/*
+ * The same as a new one of v, at the cost of what changed: what was moved or added in between is undone. Handles of pods that are in both
+ * views stay; those of nodes do as long as no node comes or goes. Only outside of marks.
+ */
 void place_update(struct place *p, struct view *v, int64_t now_ns);
 void place_free(struct place *p);
+
+/* Whether real use is asked for: the option is on, and some node is measured. */
+bool place_cap_applies(const struct place *p);
 
 size_t place_node_count(const struct place *p);
 place_node place_find_node(const struct place *p, const char *name); /* PLACE_NONE */
@@ -84,7 +102,7 @@ const struct kube_pod *place_pod_record(const struct place *p, place_pod pod);
 
 /* A place in the log of changes. Marks nest. */
 typedef size_t place_mark;
-place_mark place_fork(const struct place *p);
+place_mark place_fork(struct place *p);
 void place_revert(struct place *p, place_mark m); /* every counter is again what it was */
 void place_commit(struct place *p,
 		  place_mark m); /* forgets how to undo what came after m, where no mark is older */
@@ -102,16 +120,23 @@ struct place_counts {
 	uint32_t of[PLACE_FILTERS];
 };
 
-/* The first filter that refuses; no allocation. */
+/*
+ * The first filter that refuses; no allocation. A pod that is somewhere counts there like any other: take it first to ask where else it
+ * fits. One that is bound and of a DaemonSet is for no other node (PLACE_NODE_AFFINITY); one with scheduling gates is PLACE_UNKNOWN.
+ */
 enum place_filter place_check(struct place *p, place_pod pod, place_node n);
 /* As place_check(), and one sentence with the numbers. */
 enum place_filter place_explain(struct place *p, place_pod pod, place_node n, struct reason *why);
 /*
  * Where it would go: the hint if it fits there (PLACE_NONE: no hint), else the first in that order. `allowed` (by node, NULL: all) leaves
- * nodes out without counting them. PLACE_NONE: nowhere, and counts (may be NULL) say why.
+ * nodes out without counting them. PLACE_NONE: nowhere, and counts (may be NULL) say why; they are 0 where it fits.
  */
 place_node place_choose(struct place *p, place_pod pod, enum place_order order, place_node hint,
 			const bool *allowed, struct place_counts *counts);
+
+/* Two ways to the same answer: a tree that passes over what has no room, or each node in turn, for comparison. */
+enum place_search { PLACE_SEARCH_TREE, PLACE_SEARCH_LINEAR };
+void place_set_search(struct place *p, enum place_search search);
 
 /* Filter evaluations so far, for benchmarks. */
 uint64_t place_evaluations(const struct place *p);

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Changes, and the log by which they are undone: a put is undone by a take, and a take by a put. Since every sum is of whole numbers, and
+ * every minimum depends on its counts alone, what was there before is there again, exactly.
+ */
+#include <assert.h>
+
+#include "aggregator/policy/place/place_internal.h"
+
+static void link_pod(struct place *p, struct place_slot *s, place_node n)
+{
+	place_pod first = p->first[n];
+
+	s->node = n;
+	s->previous = PLACE_NONE;
+	s->next = first;
+	if (first != PLACE_NONE)
+		place_slot(p, first)->previous = s->id;
+	p->first[n] = s->id;
+}
+
+static void unlink_pod(struct place *p, struct place_slot *s)
+{
+	if (s->previous == PLACE_NONE)
+		p->first[s->node] = s->next;
+	else
+		place_slot(p, s->previous)->next = s->next;
+	if (s->next != PLACE_NONE)
+		place_slot(p, s->next)->previous = s->previous;
+	s->node = PLACE_NONE;
+}
+
+static void add(struct place *p, const struct place_slot *s, place_node n, int by)
+{
+	const struct place_shape *shape = place_slot_shape(s);
+	size_t at = (size_t)n * p->dim_room;
+
+	p->used[at + RESOURCE_PODS] += by;
+	for (uint32_t i = 0; i < shape->count; i++)
+		p->used[at + shape->of[i].dim] += by * shape->of[i].amount;
+	for (uint32_t i = 0; i < s->class->claims.count; i++)
+		s->class->claims.of[i]->users += (uint32_t)by;
+	if (p->cap)
+		place_use_add(&p->use[n], &s->use, by);
+	place_count_pod(p, s, n, by);
+	place_trees_touch(p, n);
+}
+
+void place_do_put(struct place *p, struct place_slot *s, place_node n)
+{
+	link_pod(p, s, n);
+	add(p, s, n, 1);
+}
+
+void place_do_take(struct place *p, struct place_slot *s)
+{
+	add(p, s, s->node, -1);
+	unlink_pod(p, s);
+}
+
+static void note(struct place *p, enum place_change what, uint32_t id, place_node node, bool before)
+{
+	struct place_log entry = {.id = id, .node = node, .what = (uint8_t)what, .before = before};
+
+	PLACE_LIST_ADD(&p->log, entry);
+}
+
+void place_put(struct place *p, place_pod pod, place_node n)
+{
+	struct place_slot *s = place_slot(p, pod);
+
+	assert(s->node == PLACE_NONE && n < p->node_count);
+	note(p, PLACE_DID_PUT, pod, n, false);
+	place_do_put(p, s, n);
+}
+
+void place_take(struct place *p, place_pod pod)
+{
+	struct place_slot *s = place_slot(p, pod);
+
+	assert(s->node != PLACE_NONE);
+	note(p, PLACE_DID_TAKE, pod, s->node, false);
+	place_do_take(p, s);
+}
+
+void place_remove_node(struct place *p, place_node n)
+{
+	note(p, PLACE_DID_REMOVE, n, n, p->gone[n]);
+	p->gone[n] = true;
+	place_trees_touch(p, n);
+}
+
+void place_cordon(struct place *p, place_node n, bool on)
+{
+	note(p, PLACE_DID_CORDON, n, n, p->cordoned[n]);
+	p->cordoned[n] = on;
+}
+
+/* At the bottom of the log all marks look alike, and so are counted; one that was reverted still counts, which forgets too late, not too soon. */
+place_mark place_fork(struct place *p)
+{
+	p->bottom_marks += p->log.count == 0;
+	return p->log.count;
+}
+
+static void undo(struct place *p, const struct place_log *e)
+{
+	switch ((enum place_change)e->what) {
+	case PLACE_DID_PUT:
+		place_do_take(p, place_slot(p, e->id));
+		break;
+	case PLACE_DID_TAKE:
+		place_do_put(p, place_slot(p, e->id), e->node);
+		break;
+	case PLACE_DID_REMOVE:
+		p->gone[e->id] = e->before;
+		place_trees_touch(p, e->id);
+		break;
+	case PLACE_DID_CORDON:
+		p->cordoned[e->id] = e->before;
+		break;
+	}
+}
+
+void place_revert(struct place *p, place_mark m)
+{
+	assert(m <= p->log.count);
+	while (p->log.count > m)
+		undo(p, &p->log.of[--p->log.count]);
+}
+
+void place_commit(struct place *p, place_mark m)
+{
+	assert(m <= p->log.count);
+	if (m > 0)
+		return; /* an older mark may want it back */
+	if (p->bottom_marks > 1) {
+		p->bottom_marks--;
+		return;
+	}
+	p->forgot |= p->log.count > 0;
+	p->log.count = 0;
+	p->bottom_marks = 0;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The filters, each as the kube-scheduler asks it, in the order of enum place_filter. Nothing here allocates or changes anything. */
+#include <string.h>
+
+#include "aggregator/policy/place/place_check.h"
+
+static bool has_room(const struct place *p, const struct place_shape *shape, place_node n)
+{
+	if (place_free_of(p, n, RESOURCE_PODS) < 1)
+		return false;
+	for (uint32_t i = 0; i < shape->count; i++)
+		if (shape->of[i].amount > place_free_of(p, n, shape->of[i].dim))
+			return false;
+	return true;
+}
+
+/* How many it counts in the node's domain; 0 where it has none. */
+static uint32_t count_at(const struct place *p, uint32_t counter, place_node n)
+{
+	const struct place_counter *c = &p->counters.of[counter];
+	uint32_t domain = p->keys.of[c->key].domain_of[n];
+
+	return domain == PLACE_NONE ? 0 : place_tally_get(&c->count, domain);
+}
+
+uint32_t place_check_anti_affinity(const struct place *p, const struct place_class *c, place_node n)
+{
+	for (uint32_t i = 0; i < c->anti.count; i++)
+		if (count_at(p, c->anti.of[i], n))
+			return c->anti.of[i];
+	for (uint32_t i = 0; i < c->feared.count; i++)
+		if (count_at(p, c->feared.of[i], n))
+			return c->feared.of[i];
+	return PLACE_NONE;
+}
+
+/* The first of its kind may go anywhere that has the keys. */
+static bool is_first(const struct place *p, const struct place_class *c)
+{
+	for (uint32_t i = 0; i < c->affinity.count; i++)
+		if (p->counters.of[c->affinity.of[i]].total)
+			return false;
+	return c->affinity_self;
+}
+
+uint32_t place_check_affinity(const struct place *p, const struct place_class *c, place_node n)
+{
+	uint32_t missing = PLACE_NONE;
+
+	for (uint32_t i = 0; i < c->affinity.count; i++) {
+		const struct place_counter *k = &p->counters.of[c->affinity.of[i]];
+
+		if (p->keys.of[k->key].domain_of[n] == PLACE_NONE)
+			return c->affinity.of[i];
+		if (missing == PLACE_NONE && !count_at(p, c->affinity.of[i], n))
+			missing = c->affinity.of[i];
+	}
+	return missing != PLACE_NONE && is_first(p, c) ? PLACE_NONE : missing;
+}
+
+uint32_t place_spread_least(const struct place_counter *k, const struct place_spread *s)
+{
+	return k->domains == 0 || k->domains < (uint32_t)s->min_domains ? 0 : k->min;
+}
+
+const struct place_spread *place_check_spread(const struct place *p, const struct place_class *c,
+					      place_node n)
+{
+	for (uint32_t i = 0; i < c->spread.count; i++) {
+		const struct place_spread *s = &c->spread.of[i];
+		const struct place_counter *k = &p->counters.of[s->counter];
+		int64_t here;
+
+		if (p->keys.of[k->key].domain_of[n] == PLACE_NONE)
+			return s;
+		here = (int64_t)count_at(p, s->counter, n) + s->self;
+		if (here - place_spread_least(k, s) > s->max_skew)
+			return s;
+	}
+	return NULL;
+}
+
+static bool ports_overlap(const struct place_port *a, const struct place_port *b)
+{
+	return a->port == b->port && strcmp(a->protocol, b->protocol) == 0 &&
+	       (!*a->ip || !*b->ip || strcmp(a->ip, b->ip) == 0);
+}
+
+const struct place_slot *place_check_ports(const struct place *p, const struct place_class *c,
+					   place_node n, const struct place_port **port)
+{
+	if (!c->ports.count)
+		return NULL;
+	for (place_pod at = p->first[n]; at != PLACE_NONE; at = place_slot(p, at)->next) {
+		const struct place_class *there = place_slot(p, at)->class;
+
+		for (uint32_t i = 0; i < there->ports.count; i++)
+			for (uint32_t k = 0; k < c->ports.count; k++)
+				if (ports_overlap(&there->ports.of[i], &c->ports.of[k])) {
+					*port = &c->ports.of[k];
+					return place_slot(p, at);
+				}
+	}
+	return NULL;
+}
+
+/* Those of the scheduler that need more than the node alone. */
+static enum place_filter check_others(const struct place *p, const struct place_slot *s,
+				      place_node n)
+{
+	const struct place_class *c = s->class;
+	const struct place_port *port;
+
+	if (place_check_anti_affinity(p, c, n) != PLACE_NONE)
+		return PLACE_ANTI_AFFINITY;
+	if (place_check_affinity(p, c, n) != PLACE_NONE)
+		return PLACE_AFFINITY;
+	if (place_check_spread(p, c, n))
+		return PLACE_SPREAD;
+	if (place_check_ports(p, c, n, &port))
+		return PLACE_HOST_PORTS;
+	if (c->claim_names.count &&
+	    (c->volumes_missing || place_volumes_taken(c) || place_volumes_refuse(p, c, n)))
+		return PLACE_VOLUMES;
+	return PLACE_FITS;
+}
+
+static enum place_filter check_use(const struct place *p, const struct place_slot *s, place_node n)
+{
+	if (!p->cap)
+		return PLACE_FITS;
+	if (p->silent[n])
+		return PLACE_SILENT;
+	if (!place_use_fits(p, n, &s->use, NULL))
+		return PLACE_USE_CAP;
+	return p->contention[n] > p->options.cap.contention ? PLACE_SILENT : PLACE_FITS;
+}
+
+enum place_filter place_check(struct place *p, place_pod pod, place_node n)
+{
+	const struct place_slot *s = place_slot(p, pod);
+	enum place_filter f;
+
+	p->evaluations++;
+	if (p->gone[n])
+		return PLACE_GONE;
+	if (!has_room(p, place_slot_shape(s), n))
+		return PLACE_FIT;
+	f = place_rules_ask(p, s->class->rules, n);
+	if (f != PLACE_FITS)
+		return f;
+	if (s->bound_to && strcmp(s->bound_to, place_node_name(p, n)) != 0)
+		return PLACE_NODE_AFFINITY;
+	if (p->cordoned[n] && !s->class->rules->tolerates_cordon)
+		return PLACE_UNSCHEDULABLE;
+	f = check_others(p, s, n);
+	if (f == PLACE_FITS)
+		f = check_use(p, s, n);
+	if (f == PLACE_FITS && (s->class->unknown || s->class->volumes_unknown))
+		f = PLACE_UNKNOWN;
+	return f;
+}

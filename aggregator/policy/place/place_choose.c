@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where a pod would go. The tree and the scan ask the same filters in the same order, and so find the same node; the tree leaves out
+ * nodes without room for CPU, memory or one more pod, of which it is known without asking which filter refuses.
+ */
+#include <string.h>
+
+#include "aggregator/policy/place/place_internal.h"
+
+struct asked {
+	struct place *p;
+	place_pod pod;
+	const bool *allowed;
+	struct place_counts counts;
+	uint32_t reached;
+};
+
+static bool ask(void *context, place_node n)
+{
+	struct asked *a = context;
+	enum place_filter f;
+
+	if (a->allowed && !a->allowed[n])
+		return false;
+	a->reached++;
+	f = place_check(a->p, a->pod, n);
+	a->counts.of[f]++;
+	return f == PLACE_FITS;
+}
+
+/* Who was passed over: gone, or too full. */
+static void count_others(struct asked *a)
+{
+	const struct place *p = a->p;
+	uint32_t all = 0, gone = 0;
+
+	for (place_node n = 0; n < p->node_count; n++) {
+		if (a->allowed && !a->allowed[n])
+			continue;
+		all++;
+		gone += p->gone[n];
+	}
+	a->counts.of[PLACE_GONE] = gone;
+	a->counts.of[PLACE_FIT] += all - gone - a->reached;
+}
+
+static place_node by_tree(struct asked *a, enum place_order order, place_node start)
+{
+	const struct place_shape *shape = place_slot_shape(place_slot(a->p, a->pod));
+	place_node n = place_tree_first(a->p, order, shape, start, PLACE_NONE, ask, a);
+
+	if (n == PLACE_NONE && start)
+		n = place_tree_first(a->p, order, shape, 0, start, ask, a);
+	return n;
+}
+
+static place_node scan_cyclic(struct asked *a, place_node start)
+{
+	uint32_t count = a->p->node_count;
+
+	for (uint32_t i = 0; i < count; i++)
+		if (ask(a, (start + i) % count))
+			return (start + i) % count;
+	return PLACE_NONE;
+}
+
+/* Whoever would come behind the best so far need not be asked. */
+static place_node scan_by_share(struct asked *a, enum place_order order)
+{
+	place_node best = PLACE_NONE;
+	double best_share = 0;
+
+	for (place_node n = 0; n < a->p->node_count; n++) {
+		double share = place_share(a->p, n);
+
+		if (order == PLACE_FULLEST_FIRST)
+			share = -share;
+		if ((best == PLACE_NONE || share < best_share) && ask(a, n)) {
+			best = n;
+			best_share = share;
+		}
+	}
+	return best;
+}
+
+static place_node by_scan(struct asked *a, enum place_order order, place_node start)
+{
+	return order == PLACE_CYCLIC ? scan_cyclic(a, start) : scan_by_share(a, order);
+}
+
+place_node place_choose(struct place *p, place_pod pod, enum place_order order, place_node hint,
+			const bool *allowed, struct place_counts *counts)
+{
+	struct asked a = {.p = p, .pod = pod, .allowed = allowed};
+	place_node start = 0, n;
+
+	if (counts)
+		*counts = (struct place_counts){{0}};
+	if (hint != PLACE_NONE && (!allowed || allowed[hint]) &&
+	    place_check(p, pod, hint) == PLACE_FITS)
+		return hint;
+	if (order == PLACE_CYCLIC && p->last_chosen != PLACE_NONE &&
+	    p->last_chosen + 1 < p->node_count)
+		start = p->last_chosen + 1;
+	n = p->search == PLACE_SEARCH_TREE ? by_tree(&a, order, start) : by_scan(&a, order, start);
+	if (n != PLACE_NONE) {
+		if (order == PLACE_CYCLIC)
+			p->last_chosen = n;
+		return n;
+	}
+	if (counts) {
+		if (p->search == PLACE_SEARCH_TREE)
+			count_others(&a);
+		*counts = a.counts;
+	}
+	return PLACE_NONE;
+}

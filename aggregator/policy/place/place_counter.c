@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pods counted by who matches and where: a counter is a group of pods, a topology key, and a number for each value of that key. Putting a
+ * pod somewhere changes the few counters its class is known to count in, and taking it away changes them back, so nothing is ever counted
+ * anew while a plan is made.
+ *
+ * Spread also needs the least of all domains: beside the counts stands how many domains have each count, and one step of one
+ * domain moves the least by at most one.
+ *
+ * Thirty thousand workloads with a selector each would be a billion questions. So groups are found by a label that they require, and only
+ * those that require none are asked one by one.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/policy/place/place_internal.h"
+#include "shared/buf.h"
+#include "shared/mem.h"
+
+/* --- topology keys */
+
+void place_key_label(struct place *p, struct place_key *k, place_node n)
+{
+	const struct kube_node *node = p->nodes[n].object;
+	const char *value = node ? labels_find(&node->labels, k->name) : NULL;
+	struct place_domain *d;
+
+	k->domain_of[n] = PLACE_NONE;
+	if (!value)
+		return;
+	HASH_FIND_STR(k->domains, value, d);
+	if (!d) {
+		d = mem_zalloc(1, sizeof(*d));
+		d->value = mem_strdup(value);
+		d->id = k->domain_count++;
+		HASH_ADD_KEYPTR(hh, k->domains, d->value, strlen(d->value), d);
+	}
+	k->domain_of[n] = d->id;
+}
+
+uint32_t place_key_intern(struct place *p, const char *name)
+{
+	struct place_key k = {.name = NULL};
+
+	for (uint32_t i = 0; i < p->keys.count; i++)
+		if (strcmp(p->keys.of[i].name, name) == 0)
+			return i;
+	k.name = mem_strdup(name);
+	k.domain_of = mem_zalloc((size_t)p->node_count + 1, sizeof(*k.domain_of));
+	for (place_node n = 0; n < p->node_count; n++)
+		place_key_label(p, &k, n);
+	PLACE_LIST_ADD(&p->keys, k);
+	return p->keys.count - 1;
+}
+
+static void free_key(struct place_key *k)
+{
+	struct place_domain *d, *next;
+
+	HASH_ITER(hh, k->domains, d, next)
+	{
+		HASH_DEL(k->domains, d);
+		free(d->value);
+		free(d);
+	}
+	free(k->domain_of);
+	free(k->name);
+}
+
+/* --- groups */
+
+void place_which_fini(struct place_which *w)
+{
+	for (uint32_t i = 0; i < w->namespaces.count; i++)
+		free(w->namespaces.of[i]);
+	free(w->namespaces.of);
+	selector_free(w->namespace_selector);
+	selector_free(w->selector);
+	*w = (struct place_which){0};
+}
+
+void place_group_free(struct place_group *g)
+{
+	for (uint32_t i = 0; i < g->which.count; i++)
+		place_which_fini(&g->which.of[i]);
+	free(g->which.of);
+	free(g->counters.of);
+	free(g->index);
+	free(g->text);
+	free(g);
+}
+
+static void index_group(struct place *p, struct place_group *g)
+{
+	struct place_indexed *i;
+
+	if (!g->index) {
+		g->next_indexed = p->unindexed;
+		p->unindexed = g;
+		return;
+	}
+	HASH_FIND_STR(p->indexed, g->index, i);
+	if (!i) {
+		i = mem_zalloc(1, sizeof(*i));
+		i->label = g->index;
+		HASH_ADD_KEYPTR(hh, p->indexed, i->label, strlen(i->label), i);
+	}
+	g->next_indexed = i->first;
+	i->first = g;
+}
+
+struct place_group *place_group_intern(struct place *p, struct place_group *g)
+{
+	struct place_group *found;
+
+	HASH_FIND_STR(p->groups, g->text, found);
+	if (found) {
+		place_group_free(g);
+		return found;
+	}
+	HASH_ADD_KEYPTR(hh, p->groups, g->text, strlen(g->text), g);
+	index_group(p, g);
+	return g;
+}
+
+/* Labels of a namespace that nobody knows are none. Few selectors ask, and so the object's text is read when one does. */
+static bool namespace_matches(const struct place *p, const struct selector *s,
+			      const char *namespace)
+{
+	const struct object *o =
+		p->view->cluster ? cluster_find(p->view->cluster, OBJECT_NAMESPACE, "", namespace)
+				 : NULL;
+	cJSON *json = o ? cJSON_Parse(o->text) : NULL;
+	const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(json, "metadata");
+	struct labels labels = {0};
+	bool matches = false;
+
+	if (json &&
+	    !labels_read(cJSON_GetObjectItemCaseSensitive(metadata, "labels"), &labels, NULL)) {
+		matches = selector_matches(s, &labels);
+		labels_fini(&labels);
+	}
+	cJSON_Delete(json);
+	return matches;
+}
+
+static bool which_matches(const struct place *p, const struct place_which *w,
+			  const struct place_class *c)
+{
+	if (w->any)
+		return true;
+	if (!w->selector || !selector_matches(w->selector, &c->template->labels))
+		return false;
+	if (w->any_namespace)
+		return true;
+	for (uint32_t i = 0; i < w->namespaces.count; i++)
+		if (strcmp(w->namespaces.of[i], c->namespace) == 0)
+			return true;
+	return w->namespace_selector && namespace_matches(p, w->namespace_selector, c->namespace);
+}
+
+bool place_group_matches(const struct place *p, const struct place_group *g,
+			 const struct place_class *c)
+{
+	for (uint32_t i = 0; i < g->which.count; i++)
+		if (!which_matches(p, &g->which.of[i], c))
+			return false;
+	return true;
+}
+
+/* --- nodes that spread counts */
+
+static bool is_eligible(const struct place *p, const struct place_eligible *e, place_node n)
+{
+	if (!p->nodes[n].object)
+		return false;
+	for (uint32_t i = 0; i < e->keys.count; i++)
+		if (p->keys.of[e->keys.of[i]].domain_of[n] == PLACE_NONE)
+			return false;
+	if (e->affinity && !place_rules_select(p, e->affinity, n))
+		return false;
+	return !e->taints ||
+	       (!p->nodes[n].hidden_taints && !place_rules_untolerated(p, e->taints, n));
+}
+
+static uint32_t count_domains(const struct place *p, const struct place_eligible *e, uint32_t key)
+{
+	const struct place_key *k = &p->keys.of[key];
+	bool *seen = mem_zalloc((size_t)k->domain_count + 1, sizeof(*seen));
+	uint32_t domains = 0;
+
+	for (place_node n = 0; n < p->node_count; n++) {
+		if (!e->of[n] || seen[k->domain_of[n]])
+			continue;
+		seen[k->domain_of[n]] = true;
+		domains++;
+	}
+	free(seen);
+	return domains;
+}
+
+/* Rules that ask for nothing choose the same nodes, whatever else they say. */
+static const struct place_rules *that_select(const struct place_rules *r)
+{
+	return r && (r->selector.count || r->has_affinity) ? r : NULL;
+}
+
+struct place_eligible *place_eligible_intern(struct place *p, const struct place_rules *affinity,
+					     const struct place_rules *taints, const uint32_t *keys,
+					     uint32_t count)
+{
+	struct place_eligible *e;
+	struct buf b = BUF_INIT;
+	char *text;
+
+	affinity = that_select(affinity);
+	buf_printf(&b, "%p %p", (const void *)affinity, (const void *)taints);
+	for (uint32_t i = 0; i < count; i++)
+		buf_printf(&b, " %u", keys[i]);
+	text = buf_take(&b, NULL);
+	HASH_FIND_STR(p->eligibles, text, e);
+	if (e) {
+		free(text);
+		return e;
+	}
+	e = mem_zalloc(1, sizeof(*e));
+	*e = (struct place_eligible){.text = text, .affinity = affinity, .taints = taints};
+	for (uint32_t i = 0; i < count; i++)
+		PLACE_LIST_ADD(&e->keys, keys[i]);
+	e->of = mem_zalloc((size_t)p->node_count + 1, sizeof(*e->of));
+	for (place_node n = 0; n < p->node_count; n++)
+		e->of[n] = is_eligible(p, e, n);
+	for (uint32_t i = 0; i < count; i++)
+		PLACE_LIST_ADD(&e->domains, count_domains(p, e, keys[i]));
+	HASH_ADD_KEYPTR(hh, p->eligibles, e->text, strlen(e->text), e);
+	return e;
+}
+
+/* --- counters */
+
+/* Sizes by domains; zero counts. */
+static void counter_init(const struct place *p, struct place_counter *c)
+{
+	place_tally_init(&c->count, p->keys.of[c->key].domain_count);
+	if (c->kind != PLACE_COUNT_SPREAD)
+		return;
+	for (uint32_t i = 0; i < c->eligible->keys.count; i++)
+		if (c->eligible->keys.of[i] == c->key)
+			c->domains = c->eligible->domains.of[i];
+	c->at_room = 8;
+	c->at = mem_zalloc(c->at_room, sizeof(*c->at));
+	c->at[0] = c->domains;
+}
+
+static void counter_fini(struct place_counter *c)
+{
+	place_tally_fini(&c->count);
+	free(c->at);
+}
+
+uint32_t place_counter_intern(struct place *p, enum place_counted kind, struct place_group *g,
+			      uint32_t key, struct place_eligible *e)
+{
+	struct place_counter c = {.kind = kind, .key = key, .group = g, .eligible = e};
+
+	for (uint32_t i = 0; i < g->counters.count; i++) {
+		const struct place_counter *have = &p->counters.of[g->counters.of[i]];
+
+		if (have->kind == kind && have->key == key && have->eligible == e)
+			return g->counters.of[i];
+	}
+	counter_init(p, &c);
+	PLACE_LIST_ADD(&g->counters, p->counters.count);
+	PLACE_LIST_ADD(&p->counters, c);
+	return p->counters.count - 1;
+}
+
+static void step_spread(struct place_counter *c, uint32_t domain, int by)
+{
+	uint32_t after = place_tally_add(&c->count, domain, by), before = after - (uint32_t)by;
+
+	if (after >= c->at_room) {
+		c->at = mem_realloc(c->at, sizeof(*c->at) * c->at_room * 2);
+		memset(c->at + c->at_room, 0, sizeof(*c->at) * c->at_room);
+		c->at_room *= 2;
+	}
+	c->at[before]--;
+	c->at[after]++;
+	if (after < c->min || (before == c->min && c->at[before] == 0))
+		c->min = after;
+}
+
+static void count_in(struct place *p, struct place_counter *c, const struct place_slot *s,
+		     place_node n, int by)
+{
+	uint32_t domain = p->keys.of[c->key].domain_of[n];
+
+	if (domain == PLACE_NONE)
+		return;
+	if (c->kind == PLACE_COUNT_SPREAD) {
+		if (s->leaving || !c->eligible->of[n])
+			return;
+		step_spread(c, domain, by);
+	} else {
+		place_tally_add(&c->count, domain, by);
+	}
+	c->total += (uint32_t)by;
+}
+
+void place_count_pod(struct place *p, const struct place_slot *s, place_node n, int by)
+{
+	for (uint32_t i = 0; i < s->class->counted.count; i++)
+		count_in(p, &p->counters.of[s->class->counted.of[i]], s, n, by);
+}
+
+/* --- who counts where */
+
+static void link_counter(struct place *p, struct place_class *c, uint32_t counter)
+{
+	if (p->counters.of[counter].kind == PLACE_COUNT_CARRIERS)
+		PLACE_LIST_ADD(&c->feared, counter);
+	else
+		PLACE_LIST_ADD(&c->counted, counter);
+}
+
+static void link_groups(struct place *p, struct place_class *c, const struct place_group *first)
+{
+	for (const struct place_group *g = first; g; g = g->next_indexed)
+		if (place_group_matches(p, g, c))
+			for (uint32_t i = 0; i < g->counters.count; i++)
+				link_counter(p, c, g->counters.of[i]);
+}
+
+static void link_class(struct place *p, struct place_class *c)
+{
+	struct buf b = BUF_INIT;
+
+	link_groups(p, c, p->unindexed);
+	for (size_t i = 0; i < c->template->labels.count && p->indexed; i++) {
+		struct place_indexed *found;
+
+		buf_clear(&b);
+		buf_printf(&b, "%s=%s", c->template->labels.of[i].key,
+			   c->template->labels.of[i].value);
+		HASH_FIND_STR(p->indexed, b.data, found);
+		if (found)
+			link_groups(p, c, found->first);
+	}
+	buf_fini(&b);
+}
+
+static void count_pods_in(struct place *p, uint32_t from)
+{
+	for (uint32_t i = 0; i < p->pods.count; i++) {
+		const struct place_slot *s = p->pods.of[i];
+
+		if (!s || s->node == PLACE_NONE)
+			continue;
+		for (uint32_t k = 0; k < s->class->counted.count; k++)
+			if (s->class->counted.of[k] >= from)
+				count_in(p, &p->counters.of[s->class->counted.of[k]], s, s->node,
+					 1);
+	}
+}
+
+void place_link(struct place *p)
+{
+	uint32_t from = p->linked_counters;
+
+	for (uint32_t k = from; k < p->counters.count; k++)
+		for (uint32_t c = 0; c < p->linked_classes; c++)
+			if (place_group_matches(p, p->counters.of[k].group, p->classes.of[c]))
+				link_counter(p, p->classes.of[c], k);
+	for (uint32_t c = p->linked_classes; c < p->classes.count; c++)
+		link_class(p, p->classes.of[c]);
+	p->linked_classes = p->classes.count;
+	p->linked_counters = p->counters.count;
+	if (from < p->counters.count)
+		count_pods_in(p, from);
+}
+
+void place_counters_free(struct place *p)
+{
+	struct place_group *g, *next_group;
+	struct place_indexed *i, *next_indexed;
+	struct place_eligible *e, *next_eligible;
+
+	HASH_ITER(hh, p->indexed, i, next_indexed)
+	{
+		HASH_DEL(p->indexed, i);
+		free(i);
+	}
+	HASH_ITER(hh, p->groups, g, next_group)
+	{
+		HASH_DEL(p->groups, g);
+		place_group_free(g);
+	}
+	HASH_ITER(hh, p->eligibles, e, next_eligible)
+	{
+		HASH_DEL(p->eligibles, e);
+		free(e->keys.of);
+		free(e->domains.of);
+		free(e->text);
+		free(e->of);
+		free(e);
+	}
+	for (uint32_t k = 0; k < p->counters.count; k++)
+		counter_fini(&p->counters.of[k]);
+	for (uint32_t k = 0; k < p->keys.count; k++)
+		free_key(&p->keys.of[k]);
+	p->unindexed = NULL;
+	p->counters.count = p->keys.count = 0;
+	p->linked_classes = p->linked_counters = 0;
+}

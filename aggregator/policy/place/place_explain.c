@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One sentence for each refusal, with the numbers it was made by. */
+#include <stdio.h>
+#include <string.h>
+
+#include "aggregator/policy/place/place_check.h"
+#include "shared/mem.h"
+
+const char *place_filter_name(enum place_filter f)
+{
+	static const char *const names[PLACE_FILTERS] = {
+		[PLACE_FITS] = "fits",
+		[PLACE_GONE] = "NodeGone",
+		[PLACE_FIT] = "NodeResourcesFit",
+		[PLACE_TAINTS] = "TaintToleration",
+		[PLACE_NODE_AFFINITY] = "NodeAffinity",
+		[PLACE_UNSCHEDULABLE] = "NodeUnschedulable",
+		[PLACE_ANTI_AFFINITY] = "InterPodAntiAffinity",
+		[PLACE_AFFINITY] = "InterPodAffinity",
+		[PLACE_SPREAD] = "PodTopologySpread",
+		[PLACE_HOST_PORTS] = "NodePorts",
+		[PLACE_VOLUMES] = "VolumeBinding",
+		[PLACE_USE_CAP] = "RealUseCap",
+		[PLACE_SILENT] = "NodeSilent",
+		[PLACE_UNKNOWN] = "Unknown",
+	};
+
+	return names[f];
+}
+
+static const char *dim_name(const struct place *p, uint32_t dim)
+{
+	return dim < RESOURCE_STANDARD ? resource_name((enum resource_id)dim)
+				       : p->dim_names[dim - RESOURCE_STANDARD];
+}
+
+static void tell_gone(const struct place *p, place_node n, struct reason *why)
+{
+	const struct kube_node *node = p->nodes[n].object;
+
+	if (!node)
+		reason_set(why, "the API knows no node %s", place_node_name(p, n));
+	else if (p->nodes[n].leaving)
+		reason_set(why, "node %s is in deletion", place_node_name(p, n));
+	else
+		reason_set(why, "node %s is removed", place_node_name(p, n));
+}
+
+static void tell_fit(const struct place *p, const struct place_slot *s, place_node n,
+		     struct reason *why)
+{
+	const struct place_shape *shape = place_slot_shape(s);
+	size_t at = (size_t)n * p->dim_room;
+
+	if (place_free_of(p, n, RESOURCE_PODS) < 1) {
+		reason_set(why, "%lld of %lld pods are on the node",
+			   (long long)p->used[at + RESOURCE_PODS],
+			   (long long)p->available[at + RESOURCE_PODS]);
+		return;
+	}
+	for (uint32_t i = 0; i < shape->count; i++) {
+		uint32_t dim = shape->of[i].dim;
+
+		if (shape->of[i].amount <= place_free_of(p, n, dim))
+			continue;
+		reason_set(why, "%s%s: %lld requested, %lld free of %lld", dim_name(p, dim),
+			   dim == RESOURCE_CPU ? " (millicores)" : "",
+			   (long long)shape->of[i].amount, (long long)place_free_of(p, n, dim),
+			   (long long)p->available[at + dim]);
+		return;
+	}
+}
+
+static void tell_taint(const struct place *p, const struct place_slot *s, place_node n,
+		       struct reason *why)
+{
+	const struct place_taint *t = place_rules_untolerated(p, s->class->rules, n);
+
+	if (t)
+		reason_set(why, "taint %.120s=%.120s:%s is not tolerated", t->key, t->value,
+			   t->effect);
+	else
+		reason_set(why, "the node has a taint whose effect is not known");
+}
+
+/* "at zone=a": where a counter counts for the node. */
+static void tell_domain(const struct place *p, const struct place_counter *k, place_node n,
+			char text[200])
+{
+	const struct place_key *key = &p->keys.of[k->key];
+	const char *value = labels_find(&p->nodes[n].object->labels, key->name);
+
+	snprintf(text, 200, "%.90s=%.90s", key->name, value ? value : "");
+}
+
+static void tell_anti(const struct place *p, const struct place_slot *s, place_node n,
+		      struct reason *why)
+{
+	const struct place_counter *k = &p->counters.of[place_check_anti_affinity(p, s->class, n)];
+	const struct place_key *key = &p->keys.of[k->key];
+	uint32_t count = place_tally_get(&k->count, key->domain_of[n]);
+	char where[200];
+
+	tell_domain(p, k, n, where);
+	if (k->kind == PLACE_COUNT_CARRIERS)
+		reason_set(why, "%u pods at %s will not have it beside them", count, where);
+	else
+		reason_set(why, "%u pods at %s that it will not be beside", count, where);
+}
+
+static void tell_affinity(const struct place *p, const struct place_slot *s, place_node n,
+			  struct reason *why)
+{
+	const struct place_counter *k = &p->counters.of[place_check_affinity(p, s->class, n)];
+	const struct place_key *key = &p->keys.of[k->key];
+	char where[200];
+
+	tell_domain(p, k, n, where);
+	if (key->domain_of[n] == PLACE_NONE)
+		reason_set(why, "the node has no label %s, by which pods should be together",
+			   key->name);
+	else
+		reason_set(why, "none of the pods it must be with is at %s; %u are elsewhere",
+			   where, k->total);
+}
+
+static void tell_spread(const struct place *p, const struct place_slot *s, place_node n,
+			struct reason *why)
+{
+	const struct place_spread *spread = place_check_spread(p, s->class, n);
+	const struct place_counter *k = &p->counters.of[spread->counter];
+	const struct place_key *key = &p->keys.of[k->key];
+	uint32_t count;
+	char where[200];
+
+	if (key->domain_of[n] == PLACE_NONE) {
+		reason_set(why, "the node has no label %s, over which pods are spread", key->name);
+		return;
+	}
+	tell_domain(p, k, n, where);
+	count = place_tally_get(&k->count, key->domain_of[n]);
+	reason_set(why,
+		   "%u pods at %s would become %u, the least of %u domains counts as %u, "
+		   "maxSkew is %d",
+		   count, where, count + spread->self, k->domains, place_spread_least(k, spread),
+		   spread->max_skew);
+}
+
+static void tell_ports(const struct place *p, const struct place_slot *s, place_node n,
+		       struct reason *why)
+{
+	const struct place_port *port = NULL;
+	const struct place_slot *has = place_check_ports(p, s->class, n, &port);
+
+	reason_set(why, "port %d/%s of the host is taken by %s/%s", port->port, port->protocol,
+		   has->record->object.namespace, has->record->object.name);
+}
+
+static void tell_volumes(const struct place *p, const struct place_slot *s, place_node n,
+			 struct reason *why)
+{
+	const struct place_claim *taken = place_volumes_taken(s->class);
+	const struct place_volume *volume;
+
+	if (s->class->volumes_missing) {
+		reason_set(why, "%s", s->class->volumes_missing);
+	} else if (taken) {
+		reason_set(why, "claim %s is for one pod only (ReadWriteOncePod) and in use",
+			   taken->name);
+	} else {
+		volume = place_volumes_refuse(p, s->class, n);
+		reason_set(why, "the volume of claim %s cannot be used on this node", volume->name);
+	}
+}
+
+static void tell_use(const struct place *p, const struct place_slot *s, place_node n,
+		     struct reason *why)
+{
+	struct place_use_limits l;
+	const char *of = "measured use";
+	char hour[48];
+
+	place_use_fits(p, n, &s->use, &l);
+	if (l.hour >= 0) {
+		snprintf(hour, sizeof(hour), "peaks between %02d:00 and %02d:00 UTC", l.hour,
+			 (l.hour + 1) % PLACE_HOURS);
+		of = hour;
+	}
+	if (l.cpu > l.cpu_limit)
+		reason_set(why, "PredictedUse cpu %.2f/%.2f cores by %s", l.cpu / 1000,
+			   l.cpu_limit / 1000, of);
+	else
+		reason_set(why, "PredictedUse memory %.0f/%.0f MiB by %s", l.mem / 1048576,
+			   l.mem_limit / 1048576, of);
+}
+
+static void tell_silent(const struct place *p, place_node n, struct reason *why)
+{
+	if (p->silent[n])
+		reason_set(why, "the node's real use is not known (%s)",
+			   freshness_name(
+				   page_freshness(p->nodes[n].view->page, p->options.now_ns)));
+	else
+		reason_set(why,
+			   "the node's pods wait %.1f %% of the time, and more than %.1f %% "
+			   "is too much",
+			   100 * p->contention[n], 100 * p->options.cap.contention);
+}
+
+static void tell(const struct place *p, const struct place_slot *s, place_node n,
+		 enum place_filter f, struct reason *why)
+{
+	switch (f) {
+	case PLACE_GONE:
+		tell_gone(p, n, why);
+		break;
+	case PLACE_FIT:
+		tell_fit(p, s, n, why);
+		break;
+	case PLACE_TAINTS:
+		tell_taint(p, s, n, why);
+		break;
+	case PLACE_NODE_AFFINITY:
+		reason_set(why, "%s",
+			   s->bound_to ? "a DaemonSet's pod is for its own node"
+				       : "nodeSelector or required node affinity does not match");
+		break;
+	case PLACE_UNSCHEDULABLE:
+		reason_set(why, "the node is cordoned");
+		break;
+	case PLACE_ANTI_AFFINITY:
+		tell_anti(p, s, n, why);
+		break;
+	case PLACE_AFFINITY:
+		tell_affinity(p, s, n, why);
+		break;
+	case PLACE_SPREAD:
+		tell_spread(p, s, n, why);
+		break;
+	case PLACE_HOST_PORTS:
+		tell_ports(p, s, n, why);
+		break;
+	case PLACE_VOLUMES:
+		tell_volumes(p, s, n, why);
+		break;
+	case PLACE_USE_CAP:
+		tell_use(p, s, n, why);
+		break;
+	case PLACE_SILENT:
+		tell_silent(p, n, why);
+		break;
+	case PLACE_UNKNOWN:
+		reason_set(why, "%s",
+			   s->class->unknown ? s->class->unknown : s->class->volumes_unknown);
+		break;
+	default:
+		reason_set(why, "it fits");
+	}
+}
+
+enum place_filter place_explain(struct place *p, place_pod pod, place_node n, struct reason *why)
+{
+	enum place_filter f = place_check(p, pod, n);
+
+	tell(p, place_slot(p, pod), n, f, why);
+	reason_prefix(why, "%s", place_filter_name(f));
+	return f;
+}

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of the placement core share: the compact arrays, and who fills them.
+ *
+ *   place_terms.c    node selector terms, read and matched
+ *   place_rules.c    what a pod asks of labels and taints, interned, with a cached verdict per node signature
+ *   place_class.c    pods with one template in one namespace: everything else that is read of them, once
+ *   place_counter.c  pods counted by selector and topology domain (place_tally.h)
+ *   place_volumes.c  claims of a class, resolved against volumes and storage classes
+ *   place_use.c      real use, in whole numbers so that undoing is exact
+ *   place_order.c    nodes in the order they are tried, with the most that is free below each
+ *   place_check.c    the filters; place_explain.c their sentences; place_choose.c the search
+ *   place_change.c   changes and their log
+ *   place_load.c     building from a view and following the next one
+ */
+#ifndef EVENKEEL_AGGREGATOR_POLICY_PLACE_PLACE_INTERNAL_H
+#define EVENKEEL_AGGREGATOR_POLICY_PLACE_PLACE_INTERNAL_H
+
+#include <cjson/cJSON.h>
+#include <uthash.h>
+
+#include "aggregator/policy/place/place.h"
+#include "aggregator/policy/place/place_tally.h"
+#include "aggregator/policy/place/place_terms.h"
+
+enum { PLACE_HOURS = PEAK_HOURS };
+
+/* An array that grows; T *of. */
+#define PLACE_LIST(T)                                                                              \
+	struct {                                                                                   \
+		T *of;                                                                             \
+		uint32_t count, room;                                                              \
+	}
+#define PLACE_LIST_ADD(list, value)                                                                \
+	do {                                                                                       \
+		(list)->of =                                                                       \
+			place_grow((list)->of, (list)->count, &(list)->room, sizeof(*(list)->of)); \
+		(list)->of[(list)->count++] = (value);                                             \
+	} while (0)
+void *place_grow(void *array, uint32_t count, uint32_t *room, size_t size);
+
+/* --- resources: 0..3 are enum resource_id, then every extended one that anybody asks for or offers */
+
+struct place_amount {
+	uint32_t dim;
+	int64_t amount;
+};
+
+/* What a pod asks for: only what is not 0, and never pods, of which it is one. */
+struct place_shape {
+	int64_t cpu, mem;
+	uint32_t count;
+	struct place_amount *of; /* owned */
+};
+
+/* --- labels and taints */
+
+struct place_taint {
+	const char *key, *value; /* borrowed from the node's tree */
+	const char *effect;
+};
+
+struct place_toleration {
+	const char *key, *value, *effect; /* borrowed from the rules' tree; "" any */
+	bool exists;
+};
+
+/* nodeSelector, required node affinity and tolerations. Equal text is the same rules. */
+struct place_rules {
+	UT_hash_handle hh;
+	char *text; /* owned; key */
+	cJSON *tree; /* owned; what toleration points into */
+	struct labels selector;
+	struct place_terms affinity;
+	bool has_affinity;
+	PLACE_LIST(struct place_toleration) tolerations;
+	bool tolerates_cordon;
+	bool own_names; /* asks for a node's name or hostname: no signature tells */
+	char *unknown; /* owned; a field that cannot be judged, and why; NULL */
+	uint8_t *verdict; /* by signature: 0 not asked yet, else enum place_filter + 1 */
+	uint32_t verdict_room;
+};
+
+/* --- pods that are counted */
+
+/* Which pods: all of the terms must match. Equal text is the same group. */
+struct place_which {
+	bool any; /* it cannot be read, and so is feared to match whatever there is */
+	bool any_namespace;
+	PLACE_LIST(char *) namespaces; /* owned */
+	struct selector *namespace_selector; /* owned; NULL: none */
+	struct selector *selector; /* owned; NULL: matches nothing */
+};
+
+struct place_group {
+	UT_hash_handle hh;
+	char *text; /* owned; key */
+	PLACE_LIST(struct place_which) which;
+	char *index; /* owned; "key=value" that every matching pod has; NULL: none is known */
+	struct place_group *next_indexed;
+	PLACE_LIST(uint32_t) counters;
+};
+
+/* Groups by a label that their pods must have. */
+struct place_indexed {
+	UT_hash_handle hh;
+	const char *label; /* key; borrowed from the first group */
+	struct place_group *first;
+};
+
+struct place_domain {
+	UT_hash_handle hh;
+	char *value; /* owned; key */
+	uint32_t id;
+};
+
+/* A topology key. */
+struct place_key {
+	char *name; /* owned */
+	uint32_t *domain_of; /* by node; PLACE_NONE: the node has no such label */
+	struct place_domain *domains; /* owned */
+	uint32_t domain_count;
+};
+
+/* Which nodes topology spread counts: those with all keys that pass the policies. */
+struct place_eligible {
+	UT_hash_handle hh;
+	char *text; /* owned; key */
+	const struct place_rules *affinity, *taints; /* NULL: ignored */
+	PLACE_LIST(uint32_t) keys;
+	PLACE_LIST(uint32_t) domains; /* by place in keys: how many domains have such nodes */
+	bool *of; /* by node */
+};
+
+enum place_counted {
+	PLACE_COUNT_MATCHES, /* pods that the group matches */
+	PLACE_COUNT_CARRIERS, /* pods with an anti-affinity term of that group */
+	PLACE_COUNT_SPREAD, /* matching pods that are not in deletion, on eligible nodes */
+};
+
+struct place_counter {
+	enum place_counted kind;
+	uint32_t key;
+	struct place_group *group;
+	struct place_eligible *eligible; /* SPREAD */
+	struct place_tally count; /* by domain */
+	uint32_t total;
+	/* SPREAD: domains are those with eligible nodes, and min the least of them */
+	uint32_t domains, min;
+	uint32_t *at; /* how many domains have a count */
+	uint32_t at_room;
+};
+
+/* --- classes */
+
+struct place_spread {
+	uint32_t counter;
+	int32_t max_skew, min_domains;
+	bool self;
+};
+
+struct place_port {
+	char *ip; /* owned; "" any */
+	char protocol[8];
+	int32_t port;
+};
+
+struct place_claim {
+	UT_hash_handle hh;
+	char *name; /* owned; key: namespace/name */
+	uint32_t users; /* pods that are somewhere */
+	bool exclusive; /* ReadWriteOncePod */
+};
+
+/* One volume's demand on its node. */
+struct place_volume {
+	char *name; /* owned; of the claim */
+	struct place_terms terms;
+	bool has_terms;
+	struct place_terms zones; /* as place_terms; nodes without any zone label pass */
+	bool has_zones;
+};
+
+struct place_class {
+	UT_hash_handle hh;
+	struct pod_template *template; /* held; key */
+	struct place_class *next; /* the same template in another namespace */
+	uint32_t id;
+	char *namespace; /* owned */
+	struct place_rules *rules;
+	struct place_shape shape;
+	char *unknown; /* owned; NULL: all can be judged */
+	PLACE_LIST(uint32_t) affinity; /* counters, a term each */
+	bool affinity_self; /* matches its own terms */
+	PLACE_LIST(uint32_t) anti; /* counters of pods that its terms match */
+	PLACE_LIST(uint32_t) feared; /* counters of carriers whose terms match it */
+	PLACE_LIST(struct place_spread) spread;
+	PLACE_LIST(uint32_t) counted; /* counters that it is counted by */
+	PLACE_LIST(struct place_port) ports;
+	PLACE_LIST(char *) claim_names; /* owned */
+	PLACE_LIST(struct place_claim *) claims;
+	PLACE_LIST(struct place_volume) volumes;
+	char *volumes_missing; /* owned; what refuses everywhere: PLACE_VOLUMES */
+	char *volumes_unknown; /* owned; PLACE_UNKNOWN */
+};
+
+/* --- use. CPU in thousandths of a millicore, its variance in thousandths of a square millicore, memory in bytes. */
+
+struct place_use {
+	int64_t cpu, variance, mem;
+	const struct pod_peaks
+		*peaks; /* borrowed from the view; NULL: the mean stands for each hour */
+	bool measured;
+};
+
+struct place_node_use {
+	int64_t cpu, variance, mem;
+	int64_t peak_cpu[PLACE_HOURS], peak_mem[PLACE_HOURS];
+};
+
+/* --- pods and nodes */
+
+struct place_slot {
+	UT_hash_handle hh;
+	char *key; /* owned; "namespace/name"; NULL: added by place_add_pod() */
+	place_pod id;
+	const struct kube_pod *record; /* of the view; held where it was added */
+	struct place_class *class;
+	struct place_shape *resized; /* owned; NULL: the class's */
+	struct place_use use;
+	const char *bound_to; /* borrowed: the only node a bound pod of a DaemonSet is for; NULL */
+	place_node home; /* where the view has it */
+	place_node node;
+	place_pod next, previous; /* neighbours on the node */
+	bool leaving; /* in deletion */
+	bool seen; /* by the update that is under way */
+};
+
+struct place_node_info {
+	const struct view_node *view; /* of the held view */
+	const struct kube_node *object; /* NULL: no destination */
+	cJSON *tree; /* owned; of taints; NULL: none */
+	PLACE_LIST(struct place_taint) taints;
+	bool hidden_taints; /* they cannot be read */
+	bool leaving; /* in deletion: by its time, a taint or an annotation */
+};
+
+enum place_change { PLACE_DID_PUT, PLACE_DID_TAKE, PLACE_DID_REMOVE, PLACE_DID_CORDON };
+
+struct place_log {
+	uint32_t id; /* of the pod or node */
+	place_node node; /* DID_TAKE: where it was */
+	uint8_t what, before; /* DID_CORDON, DID_REMOVE: the flag */
+};
+
+struct place_order_node {
+	double share;
+	uint32_t left, right, priority;
+	/* The most that is free in the tree below; -INT64_MAX where there is no destination. */
+	int64_t cpu, mem, pods;
+};
+
+/* A search tree of nodes; ties go by name. */
+struct place_tree {
+	bool ready;
+	uint32_t root;
+	struct place_order_node *of; /* by node */
+	bool *stale;
+	PLACE_LIST(uint32_t) stales;
+};
+
+enum { PLACE_ORDERS = PLACE_CYCLIC + 1 };
+
+struct place {
+	struct place_options options;
+	struct view *view; /* held */
+	bool cap; /* is on, and some node has usage */
+
+	uint32_t node_count;
+	struct place_node_info *nodes;
+	bool *gone, *cordoned; /* by node; changes are logged */
+	int64_t *available, *used; /* node * dims + dim */
+	uint32_t *signature; /* by node */
+	place_pod *first; /* pod on the node */
+	bool *silent; /* under the cap */
+	double *contention;
+	struct place_node_use *use;
+	uint32_t signature_count;
+	PLACE_LIST(char *) label_keys; /* owned: of labels that signatures are made of */
+	uint32_t keys_signed; /* of them, those in today's signatures */
+
+	uint32_t dims, dim_room;
+	char **dim_names; /* owned; of the extended ones */
+
+	PLACE_LIST(struct place_slot *) pods; /* NULL: free */
+	PLACE_LIST(place_pod) free_pods;
+	struct place_slot *by_name;
+
+	PLACE_LIST(struct place_class *) classes;
+	struct place_class *by_template;
+	struct place_rules *rules;
+	struct place_group *groups;
+	struct place_indexed *indexed;
+	struct place_group *unindexed;
+	struct place_claim *claims;
+	struct place_eligible *eligibles;
+	PLACE_LIST(struct place_key) keys;
+	PLACE_LIST(struct place_counter) counters;
+	uint32_t linked_classes, linked_counters;
+	uint32_t classes_loaded; /* how many there were when all was built last */
+	bool selects_namespaces; /* some class does */
+
+	PLACE_LIST(struct place_log) log;
+	size_t bottom_marks; /* taken when the log was empty */
+	bool forgot; /* changes of which the log knows nothing any more */
+
+	struct place_tree trees[PLACE_ORDERS];
+	enum place_search search;
+	place_node last_chosen;
+	uint64_t evaluations;
+};
+
+static inline struct place_slot *place_slot(const struct place *p, place_pod pod)
+{
+	return p->pods.of[pod];
+}
+
+static inline const struct place_shape *place_slot_shape(const struct place_slot *s)
+{
+	return s->resized ? s->resized : &s->class->shape;
+}
+
+static inline int64_t place_free_of(const struct place *p, place_node n, uint32_t dim)
+{
+	size_t at = (size_t)n * p->dim_room + dim;
+
+	return p->available[at] - p->used[at];
+}
+
+/* --- place_rules.c */
+
+/* Of the pod's spec; the class's unknown field is told by the rules. */
+struct place_rules *place_rules_intern(struct place *p, const cJSON *spec);
+void place_rules_free(struct place_rules *r);
+/* FITS, TAINTS or NODE_AFFINITY. */
+enum place_filter place_rules_ask(const struct place *p, struct place_rules *r, place_node n);
+bool place_rules_select(const struct place *p, const struct place_rules *r, place_node n);
+const struct place_taint *place_rules_untolerated(const struct place *p,
+						  const struct place_rules *r, place_node n);
+void place_node_read_taints(struct place_node_info *n);
+/* Makes signatures new where a key was added, and room for verdicts. */
+void place_sign_nodes(struct place *p, bool anew);
+
+/* --- place_class.c */
+
+struct place_class *place_class_of(struct place *p, const struct kube_pod *pod);
+void place_class_free(struct place_class *c);
+void place_shape_read(struct place *p, const struct resources *r, struct place_shape *out);
+uint32_t place_dim(struct place *p, const char *name);
+/* Keeps the first thing that is not known. */
+__attribute__((format(printf, 2, 3))) void place_note(char **note, const char *format, ...);
+/* place_class_pods.c: affinity to pods, and spread. */
+void place_class_read_pods(struct place *p, struct place_class *c, const cJSON *spec);
+/* Names a member that is not in the list (ended by NULL) and not null. */
+bool place_only_members(const cJSON *object, const char *const *names, char **note,
+			const char *where);
+
+/* --- place_counter.c */
+
+uint32_t place_key_intern(struct place *p, const char *name);
+void place_key_label(struct place *p, struct place_key *k, place_node n);
+uint32_t place_counter_intern(struct place *p, enum place_counted kind, struct place_group *g,
+			      uint32_t key, struct place_eligible *e);
+/* Takes over the group; the one that is kept is returned. */
+struct place_group *place_group_intern(struct place *p, struct place_group *g);
+void place_group_free(struct place_group *g);
+void place_which_fini(struct place_which *w);
+bool place_group_matches(const struct place *p, const struct place_group *g,
+			 const struct place_class *c);
+struct place_eligible *place_eligible_intern(struct place *p, const struct place_rules *affinity,
+					     const struct place_rules *taints, const uint32_t *keys,
+					     uint32_t count);
+/* Tells new classes and new counters of each other, and counts what is there already. */
+void place_link(struct place *p);
+void place_count_pod(struct place *p, const struct place_slot *s, place_node n, int by);
+void place_counters_free(struct place *p);
+
+/* --- place_volumes.c */
+
+void place_class_read_volumes(struct place_class *c, const cJSON *spec);
+/* Anew from the view's claims. */
+void place_class_resolve_volumes(struct place *p, struct place_class *c);
+void place_class_forget_volumes(struct place_class *c);
+/* The one that refuses, or NULL. */
+const struct place_volume *place_volumes_refuse(const struct place *p, const struct place_class *c,
+						place_node n);
+const struct place_claim *place_volumes_taken(const struct place_class *c);
+
+/* --- place_use.c */
+
+/* vp: NULL where it is not measured. */
+void place_use_of_pod(const struct place *p, const struct view_pod *vp,
+		      const struct kube_pod *record, struct place_use *out);
+/* Only how fresh it is. */
+void place_use_age(struct place *p, place_node n);
+/* What the node uses beyond its measured pods. */
+void place_use_base(const struct place *p, place_node n, struct place_node_use *out);
+/* That, and how fresh and contended it is; its pods are not on it yet. */
+void place_use_of_node(struct place *p, place_node n);
+void place_use_add(struct place_node_use *u, const struct place_use *pod, int by);
+struct place_use_limits {
+	double cpu, cpu_limit, mem, mem_limit; /* millicores, bytes */
+	int hour; /* of the peak that is told; -1: the mean and sigma */
+};
+bool place_use_fits(const struct place *p, place_node n, const struct place_use *pod,
+		    struct place_use_limits *told);
+
+/* --- place_order.c */
+
+void place_trees_free(struct place *p);
+void place_trees_touch(struct place *p, place_node n);
+double place_share(const struct place *p, place_node n);
+/* True: the search may end. */
+typedef bool (*place_visit)(void *context, place_node n);
+/* Calls back for nodes with room for the shape, in order, from and to a node (cyclic order only) until one is taken. */
+place_node place_tree_first(struct place *p, enum place_order order,
+			    const struct place_shape *shape, place_node from, place_node to,
+			    place_visit visit, void *context);
+
+/* --- place_change.c: without the log */
+
+void place_do_put(struct place *p, struct place_slot *s, place_node n);
+void place_do_take(struct place *p, struct place_slot *s);
+
+#endif

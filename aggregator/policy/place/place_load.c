@@ -1,0 +1,603 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From a view to arrays, and on to the next view. What a view says of a node is one immutable record, so an equal pointer is an equal
+ * node, and an update takes off the pods of the others and puts on those they have now.
+ *
+ * What everything hangs on (which nodes there are, their labels and taints, the labels of namespaces where a selector asks for them) changes
+ * seldom; then all is built anew, in the same arrays and with the same handles of pods. So it is when half of the classes are of
+ * workloads that are no more.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/model/pod_sums.h"
+#include "aggregator/policy/place/place_internal.h"
+#include "shared/mem.h"
+
+void place_options_default(struct place_options *o)
+{
+	*o = (struct place_options){.cap = {.on = true,
+					    .cpu_share = 0.85,
+					    .mem_share = 0.90,
+					    .z = 2.33,
+					    .contention = 0.1}};
+}
+
+/* --- nodes */
+
+static void node_info_fini(struct place_node_info *n)
+{
+	cJSON_Delete(n->tree);
+	free(n->taints.of);
+	*n = (struct place_node_info){0};
+}
+
+static void read_node_info(const struct view_node *v, struct place_node_info *out)
+{
+	*out = (struct place_node_info){.view = v, .object = v->model ? v->model->node : NULL};
+	place_node_read_taints(out);
+}
+
+/* Rows as long as there are resources. */
+static void fit_dims(struct place *p)
+{
+	uint32_t before = p->dim_room;
+	int64_t *available, *used;
+
+	if (p->dims <= before)
+		return;
+	p->dim_room = p->dims < 8 ? 8 : p->dims * 2;
+	available = mem_zalloc((size_t)p->node_count * p->dim_room + 1, sizeof(*available));
+	used = mem_zalloc((size_t)p->node_count * p->dim_room + 1, sizeof(*used));
+	for (size_t n = 0; before && n < p->node_count; n++) {
+		memcpy(available + n * p->dim_room, p->available + n * before,
+		       before * sizeof(*available));
+		memcpy(used + n * p->dim_room, p->used + n * before, before * sizeof(*used));
+	}
+	free(p->available);
+	free(p->used);
+	p->available = available;
+	p->used = used;
+}
+
+static void offer(struct place *p, place_node n)
+{
+	const struct kube_node *node = p->nodes[n].object;
+	size_t at, walk = 0;
+	const char *name;
+	int64_t amount;
+
+	for (uint32_t i = 0; node && i < node->allocatable.extended_count; i++)
+		place_dim(p, node->allocatable.extended[i].name);
+	fit_dims(p);
+	at = (size_t)n * p->dim_room;
+	memset(p->available + at, 0, p->dim_room * sizeof(*p->available));
+	while (node && resources_next(&node->allocatable, &walk, &name, &amount)) {
+		uint32_t dim = 0;
+
+		while (dim < RESOURCE_STANDARD &&
+		       strcmp(resource_name((enum resource_id)dim), name) != 0)
+			dim++;
+		p->available[at + (dim < RESOURCE_STANDARD ? dim : place_dim(p, name))] = amount;
+	}
+}
+
+/* All but its pods. */
+static void load_node(struct place *p, place_node n)
+{
+	const struct kube_node *node = p->nodes[n].object;
+
+	offer(p, n);
+	p->gone[n] = !node || p->nodes[n].leaving;
+	p->cordoned[n] = node && node->unschedulable;
+	place_use_of_node(p, n);
+	place_trees_touch(p, n);
+}
+
+static bool is_measured(const struct view_node *v)
+{
+	int window;
+	const struct window_set *set = window_longest(v->page->usage.windows, &window);
+
+	return set && set->cpu_milli.known;
+}
+
+static bool cap_of(const struct place_options *o, const struct view *v)
+{
+	for (size_t n = 0; o->cap.on && n < v->node_count; n++)
+		if (is_measured(v->nodes[n]))
+			return true;
+	return false;
+}
+
+static void free_nodes(struct place *p)
+{
+	for (place_node n = 0; n < p->node_count; n++)
+		node_info_fini(&p->nodes[n]);
+	free(p->nodes);
+	free(p->gone);
+	free(p->cordoned);
+	free(p->available);
+	free(p->used);
+	free(p->signature);
+	free(p->first);
+	free(p->silent);
+	free(p->contention);
+	free(p->use);
+	p->available = p->used = NULL;
+	p->dim_room = 0;
+	place_trees_free(p);
+}
+
+static void load_nodes(struct place *p)
+{
+	size_t count = p->view->node_count;
+
+	p->node_count = (uint32_t)count;
+	p->nodes = mem_zalloc(count + 1, sizeof(*p->nodes));
+	p->gone = mem_zalloc(count + 1, sizeof(*p->gone));
+	p->cordoned = mem_zalloc(count + 1, sizeof(*p->cordoned));
+	p->signature = mem_zalloc(count + 1, sizeof(*p->signature));
+	p->first = mem_zalloc(count + 1, sizeof(*p->first));
+	p->silent = mem_zalloc(count + 1, sizeof(*p->silent));
+	p->contention = mem_zalloc(count + 1, sizeof(*p->contention));
+	p->use = mem_zalloc(count + 1, sizeof(*p->use));
+	fit_dims(p);
+	for (place_node n = 0; n < p->node_count; n++) {
+		read_node_info(p->view->nodes[n], &p->nodes[n]);
+		p->first[n] = PLACE_NONE;
+		load_node(p, n);
+	}
+}
+
+/* --- pods */
+
+static struct place_slot *new_slot(struct place *p, char *key)
+{
+	struct place_slot *s = mem_zalloc(1, sizeof(*s));
+
+	s->key = key;
+	s->node = s->home = PLACE_NONE;
+	if (p->free_pods.count) {
+		s->id = p->free_pods.of[--p->free_pods.count];
+		p->pods.of[s->id] = s;
+	} else {
+		s->id = p->pods.count;
+		PLACE_LIST_ADD(&p->pods, s);
+	}
+	if (key)
+		HASH_ADD_KEYPTR(hh, p->by_name, s->key, strlen(s->key), s);
+	return s;
+}
+
+static void forget_resized(struct place_slot *s)
+{
+	if (s->resized)
+		free(s->resized->of);
+	free(s->resized);
+	s->resized = NULL;
+}
+
+static void free_slot(struct place *p, struct place_slot *s)
+{
+	if (s->key)
+		HASH_DEL(p->by_name, s);
+	else
+		object_drop((struct object *)(uintptr_t)&s->record->object);
+	forget_resized(s);
+	p->pods.of[s->id] = NULL;
+	PLACE_LIST_ADD(&p->free_pods, s->id);
+	free(s->key);
+	free(s);
+}
+
+/* What is read of the record; the pod is nowhere. */
+static void read_slot(struct place *p, struct place_slot *s, const struct kube_pod *pod,
+		      const struct view_pod *vp)
+{
+	bool daemon = strcmp(pod->template->owner.kind, "DaemonSet") == 0;
+
+	s->record = pod;
+	s->class = place_class_of(p, pod);
+	s->leaving = pod->deletion_ns != 0;
+	s->bound_to = daemon && *pod->node ? pod->node : NULL;
+	forget_resized(s);
+	if (pod->resized) {
+		s->resized = mem_zalloc(1, sizeof(*s->resized));
+		place_shape_read(p, &pod->resized->requests, s->resized);
+	}
+	place_use_of_pod(p, vp, pod, &s->use);
+}
+
+static void meet(struct place *p, const struct kube_pod *pod, const struct view_pod *vp,
+		 place_node home)
+{
+	char *key = mem_printf("%s/%s", pod->object.namespace, pod->object.name);
+	struct place_slot *s;
+
+	HASH_FIND_STR(p->by_name, key, s);
+	if (s)
+		free(key);
+	else
+		s = new_slot(p, key);
+	s->seen = true;
+	s->home = home;
+	read_slot(p, s, pod, vp);
+}
+
+static void meet_node(struct place *p, place_node n)
+{
+	const struct view_node *v = p->nodes[n].view;
+
+	for (size_t i = 0; i < v->pod_count; i++)
+		if (v->pods[i].pod && kube_pod_is_active(v->pods[i].pod))
+			meet(p, v->pods[i].pod, &v->pods[i], n);
+}
+
+static void meet_pending(struct place *p)
+{
+	const struct object_table *t =
+		p->view->cluster ? p->view->cluster->tables[OBJECT_POD] : NULL;
+
+	for (size_t i = 0; t && i < t->count; i++) {
+		const struct kube_pod *pod = (const struct kube_pod *)t->of[i];
+
+		if (kube_pod_is_active(pod))
+			meet(p, pod, NULL, PLACE_NONE);
+	}
+}
+
+/* Pods of which the view says nothing any more go; the others go home. */
+static void settle(struct place *p)
+{
+	place_sign_nodes(p, false);
+	fit_dims(p);
+	place_link(p);
+	for (uint32_t i = 0; i < p->pods.count; i++) {
+		struct place_slot *s = p->pods.of[i];
+
+		if (!s)
+			continue;
+		if (!s->seen)
+			free_slot(p, s);
+		else if (s->node == PLACE_NONE && s->home != PLACE_NONE)
+			place_do_put(p, s, s->home);
+	}
+}
+
+/* --- everything */
+
+static void free_classes(struct place *p)
+{
+	struct place_rules *r, *next_rules;
+	struct place_claim *claim, *next_claim;
+
+	HASH_CLEAR(hh, p->by_template);
+	for (uint32_t i = 0; i < p->classes.count; i++)
+		place_class_free(p->classes.of[i]);
+	p->classes.count = 0;
+	place_counters_free(p);
+	HASH_ITER(hh, p->rules, r, next_rules)
+	{
+		HASH_DEL(p->rules, r);
+		place_rules_free(r);
+	}
+	HASH_ITER(hh, p->claims, claim, next_claim)
+	{
+		HASH_DEL(p->claims, claim);
+		free(claim->name);
+		free(claim);
+	}
+	for (uint32_t i = 0; i < p->label_keys.count; i++)
+		free(p->label_keys.of[i]);
+	p->label_keys.count = p->keys_signed = 0;
+	for (uint32_t d = RESOURCE_STANDARD; d < p->dims; d++)
+		free(p->dim_names[d - RESOURCE_STANDARD]);
+	p->dims = RESOURCE_STANDARD;
+	p->selects_namespaces = false;
+}
+
+static void load_all(struct place *p)
+{
+	p->cap = cap_of(&p->options, p->view);
+	p->log.count = 0;
+	p->bottom_marks = 0;
+	p->forgot = false;
+	p->last_chosen = PLACE_NONE;
+	for (uint32_t i = 0; i < p->pods.count; i++) {
+		if (p->pods.of[i] && !p->pods.of[i]->key)
+			free_slot(p, p->pods.of[i]);
+		if (!p->pods.of[i])
+			continue;
+		p->pods.of[i]->seen = false;
+		p->pods.of[i]->node = PLACE_NONE;
+	}
+	load_nodes(p);
+	for (place_node n = 0; n < p->node_count; n++)
+		meet_node(p, n);
+	meet_pending(p);
+	place_sign_nodes(p, true);
+	settle(p);
+	p->classes_loaded = p->classes.count;
+}
+
+struct place *place_new(struct view *v, const struct place_options *o)
+{
+	struct place *p = mem_zalloc(1, sizeof(*p));
+
+	p->options = *o;
+	p->view = view_hold(v);
+	p->dims = RESOURCE_STANDARD;
+	load_all(p);
+	return p;
+}
+
+void place_free(struct place *p)
+{
+	if (!p)
+		return;
+	HASH_CLEAR(hh, p->by_name);
+	for (uint32_t i = 0; i < p->pods.count; i++) {
+		struct place_slot *s = p->pods.of[i];
+
+		if (!s)
+			continue;
+		if (!s->key)
+			object_drop((struct object *)(uintptr_t)&s->record->object);
+		forget_resized(s);
+		free(s->key);
+		free(s);
+	}
+	free_classes(p);
+	free_nodes(p);
+	free(p->dim_names);
+	free(p->pods.of);
+	free(p->free_pods.of);
+	free(p->classes.of);
+	free(p->keys.of);
+	free(p->counters.of);
+	free(p->label_keys.of);
+	free(p->log.of);
+	view_drop(p->view);
+	free(p);
+}
+
+/* --- the next view */
+
+static bool same_labels(const struct labels *a, const struct labels *b)
+{
+	if (a->count != b->count)
+		return false;
+	for (size_t i = 0; i < a->count; i++)
+		if (strcmp(a->of[i].key, b->of[i].key) != 0 ||
+		    strcmp(a->of[i].value, b->of[i].value) != 0)
+			return false;
+	return true;
+}
+
+static bool same_taints(const struct place_node_info *a, const struct place_node_info *b)
+{
+	if (a->taints.count != b->taints.count || a->hidden_taints != b->hidden_taints)
+		return false;
+	for (uint32_t i = 0; i < a->taints.count; i++)
+		if (strcmp(a->taints.of[i].key, b->taints.of[i].key) != 0 ||
+		    strcmp(a->taints.of[i].value, b->taints.of[i].value) != 0 ||
+		    strcmp(a->taints.of[i].effect, b->taints.of[i].effect) != 0)
+			return false;
+	return true;
+}
+
+/* Nothing of it changed that signatures or domains are made of. */
+static bool same_place(const struct place_node_info *a, const struct view_node *v)
+{
+	struct place_node_info b;
+	bool same;
+
+	if (a->view == v)
+		return true;
+	if (strcmp(a->view->name, v->name) != 0)
+		return false;
+	read_node_info(v, &b);
+	same = a->object == b.object ||
+	       (a->object && b.object && same_labels(&a->object->labels, &b.object->labels) &&
+		same_taints(a, &b));
+	node_info_fini(&b);
+	return same;
+}
+
+static const struct object_table *table_of(const struct view *v, enum object_kind kind)
+{
+	return v->cluster ? v->cluster->tables[kind] : NULL;
+}
+
+static bool same_table(const struct view *a, const struct view *b, enum object_kind kind)
+{
+	return table_of(a, kind) == table_of(b, kind) && view_knows(a, kind) == view_knows(b, kind);
+}
+
+/* Whether what changed can be taken over piece by piece. */
+static bool can_follow(const struct place *p, const struct view *v)
+{
+	if (p->forgot || v->node_count != p->node_count || p->cap != cap_of(&p->options, v) ||
+	    p->classes.count > 2 * p->classes_loaded + 1000)
+		return false;
+	if (p->selects_namespaces && !same_table(p->view, v, OBJECT_NAMESPACE))
+		return false;
+	if (view_knows(p->view, OBJECT_PERSISTENT_VOLUME_CLAIM) !=
+	    view_knows(v, OBJECT_PERSISTENT_VOLUME_CLAIM))
+		return false;
+	for (place_node n = 0; n < p->node_count; n++)
+		if (!same_place(&p->nodes[n], v->nodes[n]))
+			return false;
+	return true;
+}
+
+static void leave_node(struct place *p, place_node n)
+{
+	while (p->first[n] != PLACE_NONE) {
+		struct place_slot *s = place_slot(p, p->first[n]);
+
+		place_do_take(p, s);
+		s->seen = false;
+		s->home = PLACE_NONE;
+	}
+}
+
+/* What was added goes; of the others it is not known yet whether they stay. */
+static void leave_pending(struct place *p, bool changed)
+{
+	for (uint32_t i = 0; i < p->pods.count; i++) {
+		struct place_slot *s = p->pods.of[i];
+
+		if (!s)
+			continue;
+		if (!s->key)
+			s->seen = false;
+		else if (changed && s->home == PLACE_NONE)
+			s->seen = false;
+	}
+}
+
+static void follow_volumes(struct place *p, const struct view *before)
+{
+	if (same_table(before, p->view, OBJECT_PERSISTENT_VOLUME_CLAIM) &&
+	    same_table(before, p->view, OBJECT_PERSISTENT_VOLUME) &&
+	    same_table(before, p->view, OBJECT_STORAGE_CLASS))
+		return;
+	for (uint32_t i = 0; i < p->classes.count; i++)
+		if (p->classes.of[i]->claim_names.count)
+			place_class_resolve_volumes(p, p->classes.of[i]);
+}
+
+/* Pods that are not measured count as their owners' others, of which there may be news. */
+static void follow_owners(struct place *p)
+{
+	for (uint32_t i = 0; i < p->pods.count; i++) {
+		struct place_slot *s = p->pods.of[i];
+
+		if (!s || s->use.measured)
+			continue;
+		if (p->cap && s->node != PLACE_NONE)
+			place_use_add(&p->use[s->node], &s->use, -1);
+		place_use_of_pod(p, NULL, s->record, &s->use);
+		if (p->cap && s->node != PLACE_NONE)
+			place_use_add(&p->use[s->node], &s->use, 1);
+	}
+}
+
+static void follow(struct place *p, const struct view *before)
+{
+	bool *changed = mem_zalloc((size_t)p->node_count + 1, sizeof(*changed));
+	bool pending = table_of(before, OBJECT_POD) != table_of(p->view, OBJECT_POD);
+
+	place_revert(p, 0);
+	p->last_chosen = PLACE_NONE;
+	for (place_node n = 0; n < p->node_count; n++) {
+		changed[n] = p->nodes[n].view != p->view->nodes[n];
+		if (!changed[n])
+			continue;
+		leave_node(p, n);
+		node_info_fini(&p->nodes[n]);
+		read_node_info(p->view->nodes[n], &p->nodes[n]);
+	}
+	leave_pending(p, pending);
+	follow_volumes(p, before);
+	for (place_node n = 0; n < p->node_count; n++) {
+		if (changed[n]) {
+			load_node(p, n);
+			meet_node(p, n);
+		} else {
+			place_use_age(p, n);
+		}
+	}
+	if (pending)
+		meet_pending(p);
+	settle(p);
+	if (before->owners != p->view->owners)
+		follow_owners(p);
+	free(changed);
+}
+
+void place_update(struct place *p, struct view *v, int64_t now_ns)
+{
+	struct view *before = p->view;
+	bool can = can_follow(p, v);
+
+	p->options.now_ns = now_ns;
+	p->view = view_hold(v);
+	if (can) {
+		follow(p, before);
+	} else {
+		free_classes(p);
+		free_nodes(p);
+		load_all(p);
+	}
+	view_drop(before);
+}
+
+/* --- names and handles */
+
+bool place_cap_applies(const struct place *p)
+{
+	return p->cap;
+}
+
+size_t place_node_count(const struct place *p)
+{
+	return p->node_count;
+}
+
+place_node place_find_node(const struct place *p, const char *name)
+{
+	size_t n = view_index(p->view, name);
+
+	return n < p->node_count ? (place_node)n : PLACE_NONE;
+}
+
+const char *place_node_name(const struct place *p, place_node n)
+{
+	return p->nodes[n].view->name;
+}
+
+place_pod place_find_pod(const struct place *p, const char *namespace, const char *name)
+{
+	char *key = mem_printf("%s/%s", namespace, name);
+	struct place_slot *s;
+
+	HASH_FIND_STR(p->by_name, key, s);
+	free(key);
+	return s ? s->id : PLACE_NONE;
+}
+
+place_pod place_add_pod(struct place *p, const struct kube_pod *pod)
+{
+	struct place_slot *s = new_slot(p, NULL);
+
+	object_hold((struct object *)(uintptr_t)&pod->object);
+	s->seen = true;
+	read_slot(p, s, pod, NULL);
+	place_sign_nodes(p, false);
+	fit_dims(p);
+	place_link(p);
+	return s->id;
+}
+
+place_node place_where(const struct place *p, place_pod pod)
+{
+	return place_slot(p, pod)->node;
+}
+
+const struct kube_pod *place_pod_record(const struct place *p, place_pod pod)
+{
+	return place_slot(p, pod)->record;
+}
+
+void place_set_search(struct place *p, enum place_search search)
+{
+	p->search = search;
+}
+
+uint64_t place_evaluations(const struct place *p)
+{
+	return p->evaluations;
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Nodes in the order in which they are tried, as a search tree (a treap, whose shape only depends on the order) that knows of each subtree
+ * how much is free at most. What asks for more than that passes over the whole subtree, so that "nothing fits anywhere" costs a look at the
+ * root. A node that changes is only noted; it finds its new place when somebody asks, so that thirty pods taken off a node move it once.
+ */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "aggregator/policy/place/place_internal.h"
+#include "shared/mem.h"
+
+static double share_of(int64_t used, int64_t available)
+{
+	if (available > 0)
+		return (double)used / (double)available;
+	return used > 0 ? 1 : 0;
+}
+
+double place_share(const struct place *p, place_node n)
+{
+	size_t at = (size_t)n * p->dim_room;
+	double cpu = share_of(p->used[at + RESOURCE_CPU], p->available[at + RESOURCE_CPU]);
+	double mem = share_of(p->used[at + RESOURCE_MEMORY], p->available[at + RESOURCE_MEMORY]);
+
+	return cpu > mem ? cpu : mem;
+}
+
+static double key_of(const struct place *p, enum place_order order, place_node n)
+{
+	if (order == PLACE_CYCLIC)
+		return 0;
+	return order == PLACE_FULLEST_FIRST ? -place_share(p, n) : place_share(p, n);
+}
+
+static bool is_before(const struct place_tree *t, place_node a, double share, place_node b)
+{
+	if (t->of[a].share < share)
+		return true;
+	return !(t->of[a].share > share) && a < b;
+}
+
+static int64_t most(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* What is free on the node and below it. */
+static void pull(const struct place *p, struct place_tree *t, place_node n)
+{
+	struct place_order_node *o = &t->of[n];
+	bool gone = p->gone[n];
+
+	o->cpu = gone ? -INT64_MAX : place_free_of(p, n, RESOURCE_CPU);
+	o->mem = gone ? -INT64_MAX : place_free_of(p, n, RESOURCE_MEMORY);
+	o->pods = gone ? -INT64_MAX : place_free_of(p, n, RESOURCE_PODS);
+	for (int side = 0; side < 2; side++) {
+		uint32_t child = side ? o->right : o->left;
+
+		if (child == PLACE_NONE)
+			continue;
+		o->cpu = most(o->cpu, t->of[child].cpu);
+		o->mem = most(o->mem, t->of[child].mem);
+		o->pods = most(o->pods, t->of[child].pods);
+	}
+}
+
+/* Everything before (share, n) goes left. */
+static void split(const struct place *p, struct place_tree *t, uint32_t root, double share,
+		  place_node n, uint32_t *left, uint32_t *right)
+{
+	if (root == PLACE_NONE) {
+		*left = *right = PLACE_NONE;
+	} else if (is_before(t, root, share, n)) {
+		*left = root;
+		split(p, t, t->of[root].right, share, n, &t->of[root].right, right);
+		pull(p, t, root);
+	} else {
+		*right = root;
+		split(p, t, t->of[root].left, share, n, left, &t->of[root].left);
+		pull(p, t, root);
+	}
+}
+
+static uint32_t merge(const struct place *p, struct place_tree *t, uint32_t a, uint32_t b)
+{
+	if (a == PLACE_NONE || b == PLACE_NONE)
+		return a == PLACE_NONE ? b : a;
+	if (t->of[a].priority > t->of[b].priority) {
+		t->of[a].right = merge(p, t, t->of[a].right, b);
+		pull(p, t, a);
+		return a;
+	}
+	t->of[b].left = merge(p, t, a, t->of[b].left);
+	pull(p, t, b);
+	return b;
+}
+
+static uint32_t insert(const struct place *p, struct place_tree *t, uint32_t root, place_node n)
+{
+	struct place_order_node *o = &t->of[n];
+
+	if (root == PLACE_NONE || o->priority > t->of[root].priority) {
+		split(p, t, root, o->share, n, &o->left, &o->right);
+		root = n;
+	} else if (is_before(t, n, t->of[root].share, root)) {
+		t->of[root].left = insert(p, t, t->of[root].left, n);
+	} else {
+		t->of[root].right = insert(p, t, t->of[root].right, n);
+	}
+	pull(p, t, root);
+	return root;
+}
+
+static uint32_t erase(const struct place *p, struct place_tree *t, uint32_t root, place_node n)
+{
+	assert(root != PLACE_NONE); /* it is in the tree */
+	if (root == n)
+		return merge(p, t, t->of[n].left, t->of[n].right);
+	if (is_before(t, n, t->of[root].share, root))
+		t->of[root].left = erase(p, t, t->of[root].left, n);
+	else
+		t->of[root].right = erase(p, t, t->of[root].right, n);
+	pull(p, t, root);
+	return root;
+}
+
+/* The node stays where it is; what is free there changed. */
+static void refresh(const struct place *p, struct place_tree *t, uint32_t root, place_node n)
+{
+	if (root != n) {
+		bool left = is_before(t, n, t->of[root].share, root);
+
+		refresh(p, t, left ? t->of[root].left : t->of[root].right, n);
+	}
+	pull(p, t, root);
+}
+
+/* Spreads the bits of a number: a fixed permutation, so that equal nodes make equal trees. */
+static uint32_t priority_of(place_node n)
+{
+	uint32_t x = n + 0x9E3779B9U;
+
+	x = (x ^ (x >> 16)) * 0x85EBCA6BU;
+	x = (x ^ (x >> 13)) * 0xC2B2AE35U;
+	return x ^ (x >> 16);
+}
+
+static void build(const struct place *p, enum place_order order, struct place_tree *t)
+{
+	t->of = mem_zalloc((size_t)p->node_count + 1, sizeof(*t->of));
+	t->stale = mem_zalloc((size_t)p->node_count + 1, sizeof(*t->stale));
+	t->root = PLACE_NONE;
+	for (place_node n = 0; n < p->node_count; n++) {
+		t->of[n] = (struct place_order_node){.share = key_of(p, order, n),
+						     .left = PLACE_NONE,
+						     .right = PLACE_NONE,
+						     .priority = priority_of(n)};
+		t->root = insert(p, t, t->root, n);
+	}
+	t->ready = true;
+}
+
+static void catch_up(const struct place *p, enum place_order order, struct place_tree *t)
+{
+	for (uint32_t i = 0; i < t->stales.count; i++) {
+		place_node n = t->stales.of[i];
+		double key = key_of(p, order, n);
+
+		t->stale[n] = false;
+		if (!(key < t->of[n].share) && !(key > t->of[n].share)) {
+			refresh(p, t, t->root, n);
+			continue;
+		}
+		t->root = erase(p, t, t->root, n);
+		t->of[n].share = key;
+		t->of[n].left = t->of[n].right = PLACE_NONE;
+		t->root = insert(p, t, t->root, n);
+	}
+	t->stales.count = 0;
+}
+
+void place_trees_touch(struct place *p, place_node n)
+{
+	for (int order = 0; order < PLACE_ORDERS; order++) {
+		struct place_tree *t = &p->trees[order];
+
+		if (!t->ready || t->stale[n])
+			continue;
+		t->stale[n] = true;
+		PLACE_LIST_ADD(&t->stales, n);
+	}
+}
+
+void place_trees_free(struct place *p)
+{
+	for (int order = 0; order < PLACE_ORDERS; order++) {
+		struct place_tree *t = &p->trees[order];
+
+		free(t->of);
+		free(t->stale);
+		free(t->stales.of);
+		*t = (struct place_tree){.ready = false};
+	}
+}
+
+struct search {
+	const struct place *p;
+	const struct place_tree *t;
+	const struct place_shape *shape;
+	place_node from, to;
+	place_visit visit;
+	void *context;
+};
+
+static bool has_room(const struct place_shape *s, int64_t cpu, int64_t mem, int64_t pods)
+{
+	return pods >= 1 && (s->cpu == 0 || cpu >= s->cpu) && (s->mem == 0 || mem >= s->mem);
+}
+
+static bool has_room_itself(const struct search *s, place_node n)
+{
+	return !s->p->gone[n] && has_room(s->shape, place_free_of(s->p, n, RESOURCE_CPU),
+					  place_free_of(s->p, n, RESOURCE_MEMORY),
+					  place_free_of(s->p, n, RESOURCE_PODS));
+}
+
+static place_node search(const struct search *s, uint32_t root)
+{
+	const struct place_order_node *o;
+	place_node found;
+
+	if (root == PLACE_NONE)
+		return PLACE_NONE;
+	o = &s->t->of[root];
+	if (!has_room(s->shape, o->cpu, o->mem, o->pods))
+		return PLACE_NONE;
+	if (root < s->from)
+		return search(s, o->right);
+	if (root >= s->to)
+		return search(s, o->left);
+	found = search(s, o->left);
+	if (found != PLACE_NONE)
+		return found;
+	if (has_room_itself(s, root) && s->visit(s->context, root))
+		return root;
+	return search(s, o->right);
+}
+
+/* As search(), for orders in which numbers are no order. */
+static place_node search_all(const struct search *s, uint32_t root)
+{
+	const struct place_order_node *o;
+	place_node found;
+
+	if (root == PLACE_NONE)
+		return PLACE_NONE;
+	o = &s->t->of[root];
+	if (!has_room(s->shape, o->cpu, o->mem, o->pods))
+		return PLACE_NONE;
+	found = search_all(s, o->left);
+	if (found != PLACE_NONE)
+		return found;
+	if (has_room_itself(s, root) && s->visit(s->context, root))
+		return root;
+	return search_all(s, o->right);
+}
+
+place_node place_tree_first(struct place *p, enum place_order order,
+			    const struct place_shape *shape, place_node from, place_node to,
+			    place_visit visit, void *context)
+{
+	struct place_tree *t = &p->trees[order];
+	struct search s = {p, t, shape, from, to, visit, context};
+
+	if (t->ready)
+		catch_up(p, order, t);
+	else
+		build(p, order, t);
+	return order == PLACE_CYCLIC ? search(&s, t->root) : search_all(&s, t->root);
+}

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a pod asks of a node's labels and taints depends on nothing else, and most pods ask for nothing: so it is interned by its text, nodes
+ * with equal taints and equal values of the labels that any rules name share a signature, and a verdict is worked out once for each pair.
+ * Names and hostnames are of one node each; rules that name them are asked each time, or there would be a signature per node.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/model/object_json.h"
+#include "aggregator/policy/place/place_internal.h"
+#include "shared/buf.h"
+#include "shared/mem.h"
+
+#define HOSTNAME "kubernetes.io/hostname"
+
+static const char *text_of(const cJSON *json, const char *key)
+{
+	const char *text = cJSON_GetStringValue(object_json_find(json, key));
+
+	return text ? text : "";
+}
+
+/* --- reading */
+
+static char *text_of_rules(const cJSON *spec)
+{
+	const cJSON *parts[] = {object_json_find(spec, "nodeSelector"),
+				object_json_find(object_json_find(spec, "affinity"),
+						 "nodeAffinity"),
+				object_json_find(spec, "tolerations")};
+	struct buf b = BUF_INIT;
+
+	buf_add_char(&b, '[');
+	for (size_t i = 0; i < 3; i++) {
+		char *text = parts[i] ? cJSON_PrintUnformatted(parts[i]) : NULL;
+
+		buf_add_str(&b, i ? "," : "");
+		buf_add_str(&b, text ? text : "null");
+		cJSON_free(text);
+	}
+	buf_add_char(&b, ']');
+	return buf_take(&b, NULL);
+}
+
+static void read_selector(struct place_rules *r, const cJSON *json)
+{
+	struct reason why;
+
+	if (json && labels_read(json, &r->selector, &why)) {
+		place_note(&r->unknown, "spec.nodeSelector: %s", why.text);
+		r->selector = (struct labels){0};
+	}
+}
+
+static void read_affinity(struct place_rules *r, const cJSON *json)
+{
+	static const char *const members[] = {"requiredDuringSchedulingIgnoredDuringExecution",
+					      "preferredDuringSchedulingIgnoredDuringExecution",
+					      NULL};
+	static const char *const required_members[] = {"nodeSelectorTerms", NULL};
+	static const char path[] = "spec.affinity.nodeAffinity";
+	const cJSON *required = object_json_find(json, members[0]);
+	struct reason why;
+
+	if (!json || !place_only_members(json, members, &r->unknown, path) || !required)
+		return;
+	if (!place_only_members(required, required_members, &r->unknown,
+				"spec.affinity.nodeAffinity.required"))
+		return;
+	if (place_terms_read(object_json_find(required, "nodeSelectorTerms"), &r->affinity, &why))
+		place_note(&r->unknown, "%s.%s.nodeSelectorTerms%s", path, members[0], why.text);
+	else
+		r->has_affinity = true;
+}
+
+static bool is_known_effect(const char *effect)
+{
+	return !*effect || strcmp(effect, "NoSchedule") == 0 ||
+	       strcmp(effect, "PreferNoSchedule") == 0 || strcmp(effect, "NoExecute") == 0;
+}
+
+static void read_toleration(struct place_rules *r, const cJSON *json, size_t at)
+{
+	static const char *const members[] = {"key",	"operator",	     "value",
+					      "effect", "tolerationSeconds", NULL};
+	const char *op = text_of(json, "operator");
+	struct place_toleration t = {.key = text_of(json, "key"),
+				     .value = text_of(json, "value"),
+				     .effect = text_of(json, "effect"),
+				     .exists = strcmp(op, "Exists") == 0};
+	char where[48];
+
+	snprintf(where, sizeof(where), "spec.tolerations[%zu]", at);
+	if (!place_only_members(json, members, &r->unknown, where))
+		return;
+	if (!t.exists && *op && strcmp(op, "Equal") != 0)
+		place_note(&r->unknown, "%s.operator: \"%.60s\" is not known", where, op);
+	else if (!is_known_effect(t.effect))
+		place_note(&r->unknown, "%s.effect: \"%.60s\" is not known", where, t.effect);
+	else if (!t.exists && !*t.key)
+		place_note(&r->unknown, "%s.key: must not be empty unless operator is Exists",
+			   where);
+	else
+		PLACE_LIST_ADD(&r->tolerations, t);
+}
+
+static void read_tolerations(struct place_rules *r, const cJSON *list)
+{
+	size_t at = 0;
+
+	if (!cJSON_IsNull(list) && !cJSON_IsArray(list))
+		place_note(&r->unknown, "spec.tolerations: must be a list");
+	for (const cJSON *t = cJSON_IsArray(list) ? list->child : NULL; t; t = t->next)
+		read_toleration(r, t, at++);
+}
+
+static bool tolerates(const struct place_rules *r, const struct place_taint *taint)
+{
+	for (uint32_t i = 0; i < r->tolerations.count; i++) {
+		const struct place_toleration *t = &r->tolerations.of[i];
+
+		if (*t->effect && strcmp(t->effect, taint->effect) != 0)
+			continue;
+		if (*t->key && strcmp(t->key, taint->key) != 0)
+			continue;
+		if (t->exists || strcmp(t->value, taint->value) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* --- labels that signatures are made of */
+
+static void sign_key(struct place *p, struct place_rules *r, const char *key)
+{
+	if (strcmp(key, HOSTNAME) == 0) {
+		r->own_names = true;
+		return;
+	}
+	for (uint32_t i = 0; i < p->label_keys.count; i++)
+		if (strcmp(p->label_keys.of[i], key) == 0)
+			return;
+	PLACE_LIST_ADD(&p->label_keys, mem_strdup(key));
+}
+
+static void sign_keys(struct place *p, struct place_rules *r)
+{
+	for (size_t i = 0; i < r->selector.count; i++)
+		sign_key(p, r, r->selector.of[i].key);
+	for (uint32_t t = 0; t < r->affinity.count; t++) {
+		for (uint32_t i = 0; i < r->affinity.of[t].count; i++) {
+			const struct place_requirement *q = &r->affinity.of[t].of[i];
+
+			if (q->field)
+				r->own_names = true;
+			else
+				sign_key(p, r, q->key);
+		}
+	}
+}
+
+struct place_rules *place_rules_intern(struct place *p, const cJSON *spec)
+{
+	static const struct place_taint cordon = {"node.kubernetes.io/unschedulable", "",
+						  "NoSchedule"};
+	char *text = text_of_rules(spec);
+	struct place_rules *r;
+
+	HASH_FIND_STR(p->rules, text, r);
+	if (r) {
+		free(text);
+		return r;
+	}
+	r = mem_zalloc(1, sizeof(*r));
+	r->text = text;
+	r->tree = cJSON_Parse(text);
+	read_selector(r, object_json_find(spec, "nodeSelector"));
+	read_affinity(r, object_json_find(object_json_find(spec, "affinity"), "nodeAffinity"));
+	read_tolerations(r, cJSON_GetArrayItem(r->tree, 2));
+	r->tolerates_cordon = tolerates(r, &cordon);
+	sign_keys(p, r);
+	HASH_ADD_KEYPTR(hh, p->rules, r->text, strlen(r->text), r);
+	return r;
+}
+
+void place_rules_free(struct place_rules *r)
+{
+	labels_fini(&r->selector);
+	place_terms_fini(&r->affinity);
+	cJSON_Delete(r->tree);
+	free(r->tolerations.of);
+	free(r->unknown);
+	free(r->verdict);
+	free(r->text);
+	free(r);
+}
+
+/* --- asking */
+
+const struct place_taint *place_rules_untolerated(const struct place *p,
+						  const struct place_rules *r, place_node n)
+{
+	const struct place_node_info *node = &p->nodes[n];
+
+	for (uint32_t i = 0; i < node->taints.count; i++)
+		if (!tolerates(r, &node->taints.of[i]))
+			return &node->taints.of[i];
+	return NULL;
+}
+
+bool place_rules_select(const struct place *p, const struct place_rules *r, place_node n)
+{
+	const struct kube_node *node = p->nodes[n].object;
+
+	if (!node)
+		return false;
+	for (size_t i = 0; i < r->selector.count; i++) {
+		const char *value = labels_find(&node->labels, r->selector.of[i].key);
+
+		if (!value || strcmp(value, r->selector.of[i].value) != 0)
+			return false;
+	}
+	return !r->has_affinity ||
+	       place_terms_match(&r->affinity, &node->labels, node->object.name);
+}
+
+static enum place_filter judge(const struct place *p, const struct place_rules *r, place_node n)
+{
+	if (p->nodes[n].hidden_taints || place_rules_untolerated(p, r, n))
+		return PLACE_TAINTS;
+	return place_rules_select(p, r, n) ? PLACE_FITS : PLACE_NODE_AFFINITY;
+}
+
+enum place_filter place_rules_ask(const struct place *p, struct place_rules *r, place_node n)
+{
+	uint32_t signature = p->signature[n];
+
+	if (r->own_names || signature >= r->verdict_room)
+		return judge(p, r, n);
+	if (!r->verdict[signature])
+		r->verdict[signature] = (uint8_t)(judge(p, r, n) + 1);
+	return (enum place_filter)(r->verdict[signature] - 1);
+}
+
+/* --- nodes */
+
+static void read_taint(struct place_node_info *n, const cJSON *json)
+{
+	struct place_taint t = {text_of(json, "key"), text_of(json, "value"),
+				text_of(json, "effect")};
+
+	if (strcmp(t.effect, "PreferNoSchedule") == 0)
+		return;
+	if (strcmp(t.effect, "NoSchedule") != 0 && strcmp(t.effect, "NoExecute") != 0)
+		n->hidden_taints = true;
+	else
+		PLACE_LIST_ADD(&n->taints, t);
+}
+
+/* Few nodes have any, and so their text is read again only where it speaks of them. */
+/* Others know by these that the node will be gone soon; who tolerates every taint is no reason to go there. */
+static bool is_leaving(const struct place_node_info *n)
+{
+	const cJSON *metadata = object_json_find(n->tree, "metadata");
+
+	for (uint32_t i = 0; i < n->taints.count; i++)
+		if (strcmp(n->taints.of[i].key, "ToBeDeletedByClusterAutoscaler") == 0 ||
+		    strcmp(n->taints.of[i].key, "karpenter.sh/disrupted") == 0)
+			return true;
+	return n->object->deletion_ns ||
+	       object_json_find(object_json_find(metadata, "annotations"), "evenkeel.io/draining");
+}
+
+void place_node_read_taints(struct place_node_info *n)
+{
+	const char *text = n->object ? n->object->object.text : "";
+	const cJSON *list;
+
+	n->leaving = n->object && n->object->deletion_ns;
+	if (!strstr(text, "\"taints\":") && !strstr(text, "\"evenkeel.io/draining\":"))
+		return;
+	n->tree = cJSON_Parse(n->object->object.text);
+	list = object_json_find(object_json_find(n->tree, "spec"), "taints");
+	n->hidden_taints = list && !cJSON_IsArray(list);
+	for (const cJSON *t = cJSON_IsArray(list) ? list->child : NULL; t; t = t->next)
+		read_taint(n, t);
+	n->leaving = is_leaving(n);
+}
+
+struct signature {
+	UT_hash_handle hh;
+	char *text; /* owned; key */
+	uint32_t id;
+};
+
+/* Lengths part what might run into each other. */
+static void write_part(struct buf *b, const char *text)
+{
+	if (text)
+		buf_printf(b, "%zu:%s", strlen(text), text);
+	else
+		buf_add_char(b, '-');
+}
+
+static void write_signature(const struct place *p, place_node n, struct buf *b)
+{
+	const struct place_node_info *node = &p->nodes[n];
+
+	buf_clear(b);
+	buf_add_str(b, !node->object ? "none" : node->hidden_taints ? "hidden" : "");
+	for (uint32_t i = 0; i < p->label_keys.count; i++)
+		write_part(b, node->object ? labels_find(&node->object->labels, p->label_keys.of[i])
+					   : NULL);
+	buf_add_char(b, '|');
+	for (uint32_t i = 0; i < node->taints.count; i++) {
+		write_part(b, node->taints.of[i].key);
+		write_part(b, node->taints.of[i].value);
+		write_part(b, node->taints.of[i].effect);
+	}
+}
+
+static uint32_t find_signature(struct place *p, struct signature **all, const struct buf *b)
+{
+	struct signature *s;
+
+	HASH_FIND(hh, *all, b->data, b->len, s);
+	if (!s) {
+		s = mem_zalloc(1, sizeof(*s));
+		s->text = mem_strdup(b->data);
+		s->id = p->signature_count++;
+		HASH_ADD_KEYPTR(hh, *all, s->text, b->len, s);
+	}
+	return s->id;
+}
+
+static void sign_all(struct place *p)
+{
+	struct signature *all = NULL, *s, *next;
+	struct buf b = BUF_INIT;
+
+	p->signature_count = 0;
+	for (place_node n = 0; n < p->node_count; n++) {
+		write_signature(p, n, &b);
+		p->signature[n] = find_signature(p, &all, &b);
+	}
+	HASH_ITER(hh, all, s, next)
+	{
+		HASH_DEL(all, s);
+		free(s->text);
+		free(s);
+	}
+	buf_fini(&b);
+	p->keys_signed = p->label_keys.count;
+}
+
+void place_sign_nodes(struct place *p, bool anew)
+{
+	anew |= p->keys_signed != p->label_keys.count;
+	if (anew)
+		sign_all(p);
+	for (struct place_rules *r = p->rules; r; r = r->hh.next) {
+		if (!anew && r->verdict_room == p->signature_count)
+			continue;
+		free(r->verdict);
+		r->verdict = mem_zalloc(p->signature_count + 1, 1);
+		r->verdict_room = p->signature_count;
+	}
+}

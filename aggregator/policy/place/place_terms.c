@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The same language is spoken in three places: a pod's required node affinity, a volume's node affinity, and, with other names and In
+ * only, a storage class's topologies. What is not understood is an error: a term read in part would let in what it should not.
+ */
+#include "aggregator/policy/place/place_terms.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/model/object_json.h"
+#include "shared/mem.h"
+
+static const char *const operators[PLACE_OPERATORS] = {
+	[PLACE_IN] = "In",	   [PLACE_NOT_IN] = "NotIn",
+	[PLACE_EXISTS] = "Exists", [PLACE_DOES_NOT_EXIST] = "DoesNotExist",
+	[PLACE_GT] = "Gt",	   [PLACE_LT] = "Lt",
+};
+
+/* Decimal, with a sign perhaps, and nothing else: as Go's strconv.ParseInt() takes it. */
+static bool read_number(const char *text, int64_t *out)
+{
+	const char *digits = *text == '-' || *text == '+' ? text + 1 : text;
+
+	if (!*digits || digits[strspn(digits, "0123456789")])
+		return false;
+	errno = 0;
+	*out = strtoll(text, NULL, 10);
+	return errno == 0;
+}
+
+static int bad(struct reason *reason, const char *what)
+{
+	reason_set(reason, "%s", what);
+	return -EINVAL;
+}
+
+static int read_values(const cJSON *list, struct place_requirement *r, struct reason *reason)
+{
+	if (list && !cJSON_IsArray(list))
+		return bad(reason, "values: must be a list of strings");
+	r->values = mem_zalloc((size_t)cJSON_GetArraySize(list) + 1, sizeof(*r->values));
+	for (const cJSON *v = list ? list->child : NULL; v; v = v->next) {
+		if (!cJSON_IsString(v))
+			return bad(reason, "values: must be a list of strings");
+		r->values[r->value_count++] = mem_strdup(v->valuestring);
+	}
+	return 0;
+}
+
+static int check_values(struct place_requirement *r, struct reason *reason)
+{
+	switch (r->op) {
+	case PLACE_IN:
+	case PLACE_NOT_IN:
+		if (!r->value_count)
+			return bad(reason, "values: must not be empty with In and NotIn");
+		if (r->field && r->value_count != 1)
+			return bad(reason, "values: must be one in matchFields");
+		return 0;
+	case PLACE_GT:
+	case PLACE_LT:
+		if (r->value_count != 1 || !read_number(r->values[0], &r->number))
+			return bad(reason, "values: must be one whole number with Gt and Lt");
+		break;
+	default:
+		if (r->value_count)
+			return bad(reason, "values: must be empty with Exists and DoesNotExist");
+	}
+	return r->field ? bad(reason, "operator: must be In or NotIn in matchFields") : 0;
+}
+
+static int read_operator(const cJSON *json, struct place_requirement *r, struct reason *reason)
+{
+	const char *name = cJSON_GetStringValue(object_json_find(json, "operator"));
+
+	for (unsigned int i = 0; name && i < PLACE_OPERATORS; i++) {
+		if (strcmp(name, operators[i]) == 0) {
+			r->op = (enum place_operator)i;
+			return 0;
+		}
+	}
+	reason_set(reason, "operator: \"%.60s\" is not known", name ? name : "");
+	return -EINVAL;
+}
+
+static int check_members(const cJSON *json, const char *const *known, struct reason *reason)
+{
+	if (!cJSON_IsObject(json))
+		return bad(reason, "must be an object");
+	for (const cJSON *m = json->child; m; m = m->next) {
+		const char *const *k = known;
+
+		while (*k && strcmp(*k, m->string) != 0)
+			k++;
+		if (!*k) {
+			reason_set(reason, "%.60s: is not known", m->string);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+static int read_requirement(const cJSON *json, bool topology, struct place_requirement *r,
+			    struct reason *reason)
+{
+	static const char *const members[] = {"key", "operator", "values", NULL};
+	const char *key = cJSON_GetStringValue(object_json_find(json, "key"));
+
+	if (check_members(json, members, reason))
+		return -EINVAL;
+	if (!key || !*key)
+		return bad(reason, "key: must be a string");
+	if (r->field && strcmp(key, "metadata.name") != 0) {
+		reason_set(reason, "key: \"%.60s\" is not known in matchFields", key);
+		return -EINVAL;
+	}
+	r->key = mem_strdup(key);
+	if (!topology && read_operator(json, r, reason))
+		return -EINVAL;
+	if (read_values(object_json_find(json, "values"), r, reason))
+		return -EINVAL;
+	return check_values(r, reason);
+}
+
+static int read_list(const cJSON *term, const char *member, struct place_one_term *out,
+		     struct reason *reason)
+{
+	const cJSON *list = object_json_find(term, member);
+	bool topology = strcmp(member, "matchLabelExpressions") == 0;
+	size_t at = 0;
+
+	if (list && !cJSON_IsArray(list)) {
+		reason_set(reason, "%s: must be a list", member);
+		return -EINVAL;
+	}
+	out->of = mem_realloc(out->of, (out->count + (size_t)cJSON_GetArraySize(list) + 1) *
+					       sizeof(*out->of));
+	for (const cJSON *json = list ? list->child : NULL; json; json = json->next, at++) {
+		struct place_requirement *r = &out->of[out->count++];
+
+		*r = (struct place_requirement){.field = strcmp(member, "matchFields") == 0};
+		if (read_requirement(json, topology, r, reason)) {
+			reason_prefix(reason, "%s[%zu]", member, at);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+static int read_terms(const cJSON *list, const char *const *members, struct place_terms *out,
+		      struct reason *reason)
+{
+	size_t at = 0;
+
+	*out = (struct place_terms){0};
+	if (list && !cJSON_IsArray(list))
+		return bad(reason, "must be a list");
+	out->of = mem_zalloc((size_t)cJSON_GetArraySize(list) + 1, sizeof(*out->of));
+	for (const cJSON *term = list ? list->child : NULL; term; term = term->next, at++) {
+		struct place_one_term *t = &out->of[out->count++];
+		int err = check_members(term, members, reason);
+
+		for (const char *const *m = members; !err && *m; m++)
+			err = read_list(term, *m, t, reason);
+		if (err) {
+			reason_prefix(reason, "[%zu]", at);
+			place_terms_fini(out);
+			return err;
+		}
+	}
+	return 0;
+}
+
+int place_terms_read(const cJSON *list, struct place_terms *out, struct reason *reason)
+{
+	static const char *const members[] = {"matchExpressions", "matchFields", NULL};
+
+	return read_terms(list, members, out, reason);
+}
+
+int place_terms_read_topologies(const cJSON *list, struct place_terms *out, struct reason *reason)
+{
+	static const char *const members[] = {"matchLabelExpressions", NULL};
+
+	return read_terms(list, members, out, reason);
+}
+
+void place_terms_fini(struct place_terms *t)
+{
+	for (uint32_t i = 0; i < t->count; i++) {
+		for (uint32_t k = 0; k < t->of[i].count; k++) {
+			struct place_requirement *r = &t->of[i].of[k];
+
+			for (uint32_t v = 0; v < r->value_count; v++)
+				free(r->values[v]);
+			free(r->values);
+			free(r->key);
+		}
+		free(t->of[i].of);
+	}
+	free(t->of);
+	*t = (struct place_terms){0};
+}
+
+static uint32_t count_parts(const char *values)
+{
+	uint32_t parts = 1;
+
+	for (const char *at = strstr(values, "__"); at; at = strstr(at + 2, "__"))
+		parts++;
+	return parts;
+}
+
+void place_terms_add_zones(struct place_terms *t, const char *key, const char *values)
+{
+	struct place_requirement *r = mem_zalloc(1, sizeof(*r));
+
+	*r = (struct place_requirement){.key = mem_strdup(key), .op = PLACE_IN};
+	r->values = mem_zalloc(count_parts(values), sizeof(*r->values));
+	for (;;) {
+		const char *end = strstr(values, "__");
+
+		r->values[r->value_count++] =
+			end ? mem_strndup(values, (size_t)(end - values)) : mem_strdup(values);
+		if (!end)
+			break;
+		values = end + 2;
+	}
+	t->of = mem_realloc(t->of, (t->count + 1) * sizeof(*t->of));
+	t->of[t->count++] = (struct place_one_term){.count = 1, .of = r};
+}
+
+static bool has_value(const struct place_requirement *r, const char *value)
+{
+	for (uint32_t i = 0; i < r->value_count; i++)
+		if (strcmp(r->values[i], value) == 0)
+			return true;
+	return false;
+}
+
+bool place_requirement_match(const struct place_requirement *r, const struct labels *labels,
+			     const char *name)
+{
+	const char *value = r->field ? name : labels_find(labels, r->key);
+	int64_t number;
+
+	switch (r->op) {
+	case PLACE_IN:
+		return value && has_value(r, value);
+	case PLACE_NOT_IN:
+		return !value || !has_value(r, value);
+	case PLACE_EXISTS:
+		return value != NULL;
+	case PLACE_DOES_NOT_EXIST:
+		return value == NULL;
+	case PLACE_GT:
+		return value && read_number(value, &number) && number > r->number;
+	case PLACE_LT:
+		return value && read_number(value, &number) && number < r->number;
+	default:
+		return false;
+	}
+}
+
+static bool match_one(const struct place_one_term *t, const struct labels *labels, const char *name)
+{
+	for (uint32_t i = 0; i < t->count; i++)
+		if (!place_requirement_match(&t->of[i], labels, name))
+			return false;
+	return t->count > 0;
+}
+
+bool place_terms_match(const struct place_terms *t, const struct labels *labels, const char *name)
+{
+	for (uint32_t i = 0; i < t->count; i++)
+		if (match_one(&t->of[i], labels, name))
+			return true;
+	return false;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Node selector terms as node affinity, volumes and storage classes write them: any of the terms, all of a term. Pure. */
+#ifndef EVENKEEL_AGGREGATOR_POLICY_PLACE_PLACE_TERMS_H
+#define EVENKEEL_AGGREGATOR_POLICY_PLACE_PLACE_TERMS_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "aggregator/model/labels.h"
+#include "shared/reason.h"
+
+enum place_operator {
+	PLACE_IN,
+	PLACE_NOT_IN,
+	PLACE_EXISTS,
+	PLACE_DOES_NOT_EXIST,
+	PLACE_GT,
+	PLACE_LT,
+	PLACE_OPERATORS
+};
+
+struct place_requirement {
+	char *key; /* owned */
+	enum place_operator op;
+	bool field; /* metadata.name */
+	uint32_t value_count;
+	char **values; /* owned */
+	int64_t number; /* Gt, Lt */
+};
+
+/* One without requirements matches nothing. */
+struct place_one_term {
+	uint32_t count;
+	struct place_requirement *of; /* owned */
+};
+
+struct place_terms {
+	uint32_t count;
+	struct place_one_term *of; /* owned */
+};
+
+/* nodeSelectorTerms. 0, or -EINVAL with the reason naming the field below the list; *out is to be freed only after 0. */
+int place_terms_read(const cJSON *list, struct place_terms *out, struct reason *reason);
+/* allowedTopologies of a StorageClass. */
+int place_terms_read_topologies(const cJSON *list, struct place_terms *out, struct reason *reason);
+void place_terms_fini(struct place_terms *t);
+bool place_terms_match(const struct place_terms *t, const struct labels *labels, const char *name);
+/* One more term that asks for one key to have one of the values in a text that "__" parts. */
+void place_terms_add_zones(struct place_terms *t, const char *key, const char *values);
+bool place_requirement_match(const struct place_requirement *r, const struct labels *labels,
+			     const char *name);
+
+#endif

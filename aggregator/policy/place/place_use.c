@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Real use on a node, and what one more pod would make of it. Sums are whole numbers, so that adding a pod and taking it away again leaves
+ * exactly what was there before, in whatever order.
+ *
+ * A node uses more than its measured pods: the kubelet, the kernel, pods that the API does not know. What is beyond them, at least 0, stays
+ * on the node whoever moves; of the variance it holds what the pods do together, too.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "aggregator/policy/place/place_internal.h"
+
+#define MILLI_PARTS 1000.0
+/* Sums of thousands of these stay far below INT64_MAX. */
+#define AMOUNT_MAX 1e15
+
+static int64_t whole(double value)
+{
+	return isnan(value) || value <= 0 ? 0 : llrint(fmin(value, AMOUNT_MAX));
+}
+
+/* The longest window: it contains the others, and so is known if any is. */
+static const struct pod_stats *known_stats(const struct pod_stats stats[WINDOWS])
+{
+	for (int w = WINDOW_15M; w >= WINDOW_5M; w--)
+		if (stats[w].samples)
+			return &stats[w];
+	return NULL;
+}
+
+static bool read_measured(const struct page_pod *use, struct place_use *out)
+{
+	const struct pod_stats *cpu = known_stats(use->usage.cpu_milli);
+	const struct pod_stats *mem = known_stats(use->usage.working_set_bytes);
+
+	if (!mem)
+		mem = known_stats(use->usage.mem_bytes);
+	if (!cpu || !mem)
+		return false;
+	*out = (struct place_use){.cpu = whole((double)cpu->mean * MILLI_PARTS),
+				  .variance = whole((double)cpu->stddev * (double)cpu->stddev *
+						    MILLI_PARTS),
+				  .mem = whole((double)mem->max),
+				  .peaks = use->peaks,
+				  .measured = true};
+	return true;
+}
+
+void place_use_of_pod(const struct place *p, const struct view_pod *vp,
+		      const struct kube_pod *record, struct place_use *out)
+{
+	const struct resources *asked = kube_pod_requests(record);
+	const char *uid = record->template->owner.uid;
+	const struct owner_use *owner;
+
+	if (vp && vp->use && read_measured(vp->use, out))
+		return;
+	owner = *uid ? view_owner(p->view, uid) : NULL;
+	*out = (struct place_use){0};
+	if (owner && owner->pods) {
+		out->cpu = whole(owner->cpu_milli * MILLI_PARTS);
+		out->mem = whole(owner->working_set_bytes);
+		return;
+	}
+	out->cpu = whole((double)asked->of[RESOURCE_CPU] * MILLI_PARTS);
+	out->mem = whole((double)asked->of[RESOURCE_MEMORY]);
+}
+
+static int64_t hour_cpu(const struct place_use *u, int hour)
+{
+	float peak = u->peaks ? u->peaks->cpu_milli[hour] : NAN;
+
+	return isnan(peak) ? u->cpu : whole((double)peak * MILLI_PARTS);
+}
+
+static int64_t hour_mem(const struct place_use *u, int hour)
+{
+	float peak = u->peaks ? u->peaks->working_set_bytes[hour] : NAN;
+
+	return isnan(peak) ? u->mem : whole((double)peak);
+}
+
+void place_use_add(struct place_node_use *u, const struct place_use *pod, int by)
+{
+	u->cpu += by * pod->cpu;
+	u->variance += by * pod->variance;
+	u->mem += by * pod->mem;
+	for (int h = 0; h < PLACE_HOURS; h++) {
+		u->peak_cpu[h] += by * hour_cpu(pod, h);
+		u->peak_mem[h] += by * hour_mem(pod, h);
+	}
+}
+
+static int64_t beyond(int64_t node, int64_t pods)
+{
+	return node > pods ? node - pods : 0;
+}
+
+/* What its measured pods that are in the simulation use together. */
+static void sum_measured(const struct view_node *v, struct place_use *sum)
+{
+	*sum = (struct place_use){0};
+	for (size_t i = 0; i < v->pod_count; i++) {
+		const struct view_pod *vp = &v->pods[i];
+		struct place_use one;
+
+		if (!vp->pod || !kube_pod_is_active(vp->pod) || !vp->use ||
+		    !read_measured(vp->use, &one))
+			continue;
+		sum->cpu += one.cpu;
+		sum->variance += one.variance;
+		sum->mem += one.mem;
+	}
+}
+
+static double worst_contention(const struct window_counts *c)
+{
+	double worst = 0;
+
+	for (int i = CONTENTION_CPU; i <= CONTENTION_MEMORY; i++)
+		if (!isnan(c->pressure[i]))
+			worst = fmax(worst, c->pressure[i]);
+	return worst;
+}
+
+static const struct window_stats *memory_of(const struct window_set *set)
+{
+	return set->working_set_bytes.known ? &set->working_set_bytes : &set->mem_bytes;
+}
+
+void place_use_age(struct place *p, place_node n)
+{
+	const struct node_page *page = p->nodes[n].view->page;
+	enum freshness fresh = page_freshness(page, p->options.now_ns);
+	int window;
+	const struct window_set *set = window_longest(page->usage.windows, &window);
+
+	p->silent[n] = fresh == EXPIRED || fresh == NEVER || !set || !set->cpu_milli.known ||
+		       !memory_of(set)->known;
+}
+
+void place_use_base(const struct place *p, place_node n, struct place_node_use *out)
+{
+	const struct view_node *v = p->nodes[n].view;
+	int window;
+	const struct window_set *set = window_longest(v->page->usage.windows, &window);
+	const struct window_stats *mem = set ? memory_of(set) : NULL;
+	struct place_use pods;
+
+	memset(out, 0, sizeof(*out));
+	if (!set || !set->cpu_milli.known || !mem->known)
+		return;
+	sum_measured(v, &pods);
+	out->cpu = beyond(whole(set->cpu_milli.mean * MILLI_PARTS), pods.cpu);
+	out->variance = beyond(whole(set->cpu_milli.stddev * set->cpu_milli.stddev * MILLI_PARTS),
+			       pods.variance);
+	out->mem = beyond(whole(mem->max), pods.mem);
+	for (int h = 0; h < PLACE_HOURS; h++) {
+		out->peak_cpu[h] = out->cpu;
+		out->peak_mem[h] = out->mem;
+	}
+}
+
+void place_use_of_node(struct place *p, place_node n)
+{
+	const struct node_page *page = p->nodes[n].view->page;
+
+	place_use_age(p, n);
+	p->contention[n] = worst_contention(&page->usage.windows[WINDOW_5M].counts);
+	place_use_base(p, n, &p->use[n]);
+}
+
+bool place_use_fits(const struct place *p, place_node n, const struct place_use *pod,
+		    struct place_use_limits *told)
+{
+	const struct place_node_use *u = &p->use[n];
+	const struct view_node *v = p->nodes[n].view;
+	const struct place_cap *cap = &p->options.cap;
+	double variance = (double)(u->variance + pod->variance) / MILLI_PARTS;
+	struct place_use_limits l = {.cpu = (double)(u->cpu + pod->cpu) / MILLI_PARTS +
+					    cap->z * sqrt(variance),
+				     .cpu_limit = cap->cpu_share * (double)v->cpu_allocatable_milli,
+				     .mem = (double)(u->mem + pod->mem),
+				     .mem_limit = cap->mem_share * (double)v->mem_allocatable_bytes,
+				     .hour = -1};
+
+	for (int h = 0; l.cpu <= l.cpu_limit && l.mem <= l.mem_limit && h < PLACE_HOURS; h++) {
+		l.cpu = (double)(u->peak_cpu[h] + hour_cpu(pod, h)) / MILLI_PARTS;
+		l.mem = (double)(u->peak_mem[h] + hour_mem(pod, h));
+		l.hour = h;
+	}
+	if (told)
+		*told = l;
+	return l.cpu <= l.cpu_limit && l.mem <= l.mem_limit;
+}

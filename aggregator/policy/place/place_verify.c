@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Everything that is kept up step by step, worked out anew from where the pods are, and compared: for tests. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/policy/place/place_internal.h"
+#include "shared/mem.h"
+
+static bool check_amounts(const struct place *p, struct reason *why)
+{
+	int64_t *used = mem_zalloc((size_t)p->node_count * p->dim_room + 1, sizeof(*used));
+	bool same = true;
+
+	for (uint32_t i = 0; i < p->pods.count; i++) {
+		const struct place_slot *s = p->pods.of[i];
+		const struct place_shape *shape;
+
+		if (!s || s->node == PLACE_NONE)
+			continue;
+		shape = place_slot_shape(s);
+		used[(size_t)s->node * p->dim_room + RESOURCE_PODS]++;
+		for (uint32_t k = 0; k < shape->count; k++)
+			used[(size_t)s->node * p->dim_room + shape->of[k].dim] +=
+				shape->of[k].amount;
+	}
+	for (size_t i = 0; same && i < (size_t)p->node_count * p->dim_room; i++) {
+		same = used[i] == p->used[i];
+		if (!same)
+			reason_set(why, "node %s: amount %zu is %" PRId64 " and not %" PRId64,
+				   place_node_name(p, (place_node)(i / p->dim_room)),
+				   i % p->dim_room, p->used[i], used[i]);
+	}
+	free(used);
+	return same;
+}
+
+static bool check_lists(const struct place *p, struct reason *why)
+{
+	for (place_node n = 0; n < p->node_count; n++) {
+		int64_t length = 0;
+
+		for (place_pod at = p->first[n]; at != PLACE_NONE; at = place_slot(p, at)->next) {
+			length++;
+			if (place_slot(p, at)->node != n) {
+				reason_set(why, "a pod in the list of node %s is not there",
+					   place_node_name(p, n));
+				return false;
+			}
+		}
+		if (length != p->used[(size_t)n * p->dim_room + RESOURCE_PODS]) {
+			reason_set(why, "the list of node %s has %" PRId64 " pods",
+				   place_node_name(p, n), length);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* How often a pod of the class counts, not by what was linked but by what it says: an anti-affinity term that is there twice counts twice. */
+static uint32_t weight_in(const struct place *p, const struct place_counter *c,
+			  const struct place_class *class)
+{
+	uint32_t weight = 0;
+
+	if (c->kind != PLACE_COUNT_CARRIERS)
+		return place_group_matches(p, c->group, class);
+	for (uint32_t i = 0; i < class->anti.count; i++) {
+		const struct place_counter *own = &p->counters.of[class->anti.of[i]];
+
+		weight += own->group == c->group && own->key == c->key;
+	}
+	return weight;
+}
+
+static void recount(const struct place *p, const struct place_counter *c, uint32_t *count)
+{
+	uint32_t *weights = mem_zalloc((size_t)p->classes.count + 1, sizeof(*weights));
+	const uint32_t *domain_of = p->keys.of[c->key].domain_of;
+
+	for (uint32_t i = 0; i < p->classes.count; i++)
+		weights[i] = weight_in(p, c, p->classes.of[i]);
+	for (uint32_t i = 0; i < p->pods.count; i++) {
+		const struct place_slot *s = p->pods.of[i];
+
+		if (!s || s->node == PLACE_NONE || domain_of[s->node] == PLACE_NONE)
+			continue;
+		if (c->kind == PLACE_COUNT_SPREAD && (s->leaving || !c->eligible->of[s->node]))
+			continue;
+		count[domain_of[s->node]] += weights[s->class->id];
+	}
+	free(weights);
+}
+
+/* In which domains there are eligible nodes. */
+static bool *find_domains(const struct place *p, const struct place_counter *c)
+{
+	const struct place_key *k = &p->keys.of[c->key];
+	bool *there = mem_zalloc((size_t)k->domain_count + 1, sizeof(*there));
+
+	for (place_node n = 0; n < p->node_count; n++)
+		if (c->eligible->of[n])
+			there[k->domain_of[n]] = true;
+	return there;
+}
+
+static bool check_least(const struct place *p, const struct place_counter *c, struct reason *why)
+{
+	const struct place_key *k = &p->keys.of[c->key];
+	uint32_t domains = 0, least = 0;
+	bool *there;
+
+	if (c->kind != PLACE_COUNT_SPREAD)
+		return true;
+	there = find_domains(p, c);
+	for (uint32_t d = 0; d < k->domain_count; d++) {
+		uint32_t count = place_tally_get(&c->count, d);
+
+		if (there[d] && (domains++ == 0 || count < least))
+			least = count;
+	}
+	free(there);
+	if (domains == c->domains && (least == c->min || !domains))
+		return true;
+	reason_set(why, "spread over %s: the least of %u domains is %u, and not %u of %u", k->name,
+		   domains, least, c->min, c->domains);
+	return false;
+}
+
+static bool check_counter(const struct place *p, const struct place_counter *c, struct reason *why)
+{
+	const struct place_key *k = &p->keys.of[c->key];
+	uint32_t *count = mem_zalloc((size_t)k->domain_count + 1, sizeof(*count));
+	uint32_t total = 0;
+	bool same = true;
+
+	recount(p, c, count);
+	for (uint32_t d = 0; d < k->domain_count; d++) {
+		total += count[d];
+		if (same && count[d] != place_tally_get(&c->count, d)) {
+			same = false;
+			reason_set(why, "a counter of %s: %u pods counted, %u there (%.200s)",
+				   k->name, place_tally_get(&c->count, d), count[d],
+				   c->group->text);
+		}
+	}
+	if (same && total != c->total) {
+		same = false;
+		reason_set(why, "a counter of %s: %u in all, %u there", k->name, c->total, total);
+	}
+	free(count);
+	return same && check_least(p, c, why);
+}
+
+static bool check_use(const struct place *p, struct reason *why)
+{
+	for (place_node n = 0; p->cap && n < p->node_count; n++) {
+		struct place_node_use sum = p->use[n], base;
+
+		for (place_pod at = p->first[n]; at != PLACE_NONE; at = place_slot(p, at)->next)
+			place_use_add(&sum, &place_slot(p, at)->use, -1);
+		place_use_base(p, n, &base);
+		if (memcmp(&sum, &base, sizeof(sum)) != 0) {
+			reason_set(why, "node %s: the use of its pods does not add up",
+				   place_node_name(p, n));
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool check_claims(const struct place *p, struct reason *why)
+{
+	for (const struct place_claim *claim = p->claims; claim; claim = claim->hh.next) {
+		uint32_t users = 0;
+
+		for (uint32_t i = 0; i < p->pods.count; i++) {
+			const struct place_slot *s = p->pods.of[i];
+
+			for (uint32_t k = 0;
+			     s && s->node != PLACE_NONE && k < s->class->claims.count; k++)
+				users += s->class->claims.of[k] == claim;
+		}
+		if (users != claim->users) {
+			reason_set(why, "claim %s: %u users counted, %u there", claim->name,
+				   claim->users, users);
+			return false;
+		}
+	}
+	return true;
+}
+
+bool place_is_consistent(const struct place *p, struct reason *why)
+{
+	if (!check_amounts(p, why) || !check_lists(p, why) || !check_use(p, why) ||
+	    !check_claims(p, why))
+		return false;
+	for (uint32_t i = 0; i < p->counters.count; i++)
+		if (!check_counter(p, &p->counters.of[i], why))
+			return false;
+	return true;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Random specs of pods, for place_world.c. */
+#ifndef EVENKEEL_TESTS_PLACE_WORLD_SPEC_H
+#define EVENKEEL_TESTS_PLACE_WORLD_SPEC_H
+
+#include "shared/buf.h"
+#include "tests/place_world.h"
+
+/* One of these strings. */
+#define PICK(w, ...)                                                                               \
+	((const char *const[]){__VA_ARGS__}[place_world_draw(                                      \
+		(w), sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))])
+
+/* The members of a pod's spec, without braces, volumes and nodeName. */
+void place_world_write_spec(struct place_world *w, struct buf *b);
+
+#endif

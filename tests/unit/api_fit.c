@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "aggregator/model/model.h"
+#include "aggregator/state/join.h"
+#include "tests/api_fixture.h"
+#include "tests/model_fixture.h"
+#include "tests/view_fixture.h"
+
+static struct api_fixture f;
+
+#define NODE(name, cpu, more)                                                                      \
+	"{\"metadata\":{\"name\":\"" name "\"},\"spec\":{" more "},\"status\":{\"allocatable\":{"  \
+	"\"cpu\":\"" cpu "\",\"memory\":\"8Gi\",\"pods\":\"10\"},\"conditions\":[{\"type\":"       \
+	"\"Ready\",\"status\":\"True\"}]}}"
+#define WANTS(amount)                                                                              \
+	"\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":\"" amount \
+	"\"}}}]}"
+
+static struct model *new_model(void)
+{
+	static const struct model_fixture_pod web = {.name = "web", .node = "bravo", .cpu = "3"};
+	struct model *m = model_new();
+
+	/* Put in another order than that of their names. */
+	model_put(m, model_fixture_object(
+			     OBJECT_NODE,
+			     NODE("charlie", "4",
+				  "\"taints\":[{\"key\":\"team\",\"value\":\"a\",\"effect\":"
+				  "\"NoSchedule\"}]")));
+	model_put(m, model_fixture_object(OBJECT_NODE, NODE("bravo", "4", "")));
+	model_put(m, model_fixture_object(OBJECT_NODE, NODE("alpha", "4", "")));
+	model_put(m, model_fixture_pod(&web));
+	for (int kind = 0; kind < OBJECT_KINDS; kind++)
+		model_fixture_sync(m, (enum object_kind)kind);
+	return m;
+}
+
+static struct view *view_of(struct model *m)
+{
+	struct join *j = join_new();
+	struct view *v = join_view(j, NULL, 0, model_cluster(m), VIEW_FIXTURE_NOW_NS);
+
+	join_free(j);
+	model_free(m);
+	return v;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	api_fixture_open(&f, view_of(new_model()));
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	api_fixture_close(&f);
+	return 0;
+}
+
+static int post(const char *body)
+{
+	return api_fixture_send(&f, "POST", "/v1/fit", body);
+}
+
+static const cJSON *at(const char *path)
+{
+	const cJSON *item = api_fixture_at(f.json, path);
+
+	if (!item)
+		fail_msg("nothing at %s in %s", path, f.response.body.data);
+	return item;
+}
+
+static const char *text(const char *path)
+{
+	const char *value = cJSON_GetStringValue(at(path));
+
+	assert_non_null(value);
+	return value;
+}
+
+static void each_node_says_whether_and_why_not(void **state)
+{
+	(void)state;
+	assert_int_equal(post("{\"pod\":{" WANTS("2") "}}"), 200);
+	assert_string_equal(f.response.content_type, "application/json");
+	assert_string_equal(text("kind"), "FitList");
+	assert_string_equal(text("time"), "2026-01-31T12:00:00Z");
+	assert_string_equal(text("useCap"), "off: no usage data");
+	assert_int_equal(at("fits")->valueint, 1);
+	assert_int_equal(at("refused.NodeResourcesFit")->valueint, 1);
+	assert_int_equal(at("refused.TaintToleration")->valueint, 1);
+	assert_int_equal(cJSON_GetArraySize(at("refused")), 2);
+	assert_int_equal(cJSON_GetArraySize(at("items")), 3);
+	assert_string_equal(text("items.0.node"), "alpha");
+	assert_true(cJSON_IsTrue(at("items.0.fits")));
+	assert_null(api_fixture_at(f.json, "items.0.filter"));
+	assert_null(api_fixture_at(f.json, "items.0.reason"));
+	assert_string_equal(text("items.1.node"), "bravo");
+	assert_true(cJSON_IsFalse(at("items.1.fits")));
+	assert_string_equal(text("items.1.filter"), "NodeResourcesFit");
+	assert_non_null(strstr(text("items.1.reason"), "2000"));
+	assert_non_null(strstr(text("items.1.reason"), "1000"));
+	assert_string_equal(text("items.2.node"), "charlie");
+	assert_string_equal(text("items.2.filter"), "TaintToleration");
+	assert_non_null(strstr(text("items.2.reason"), "team"));
+}
+
+static void some_nodes_are_listed_and_all_are_counted(void **state)
+{
+	(void)state;
+	assert_int_equal(post("{\"pod\":{" WANTS("2") "},\"nodes\":[\"charlie\",\"alpha\"]}"), 200);
+	assert_int_equal(cJSON_GetArraySize(at("items")), 2);
+	assert_string_equal(text("items.0.node"), "alpha");
+	assert_string_equal(text("items.1.node"), "charlie");
+	assert_int_equal(at("refused.NodeResourcesFit")->valueint, 1);
+	assert_int_equal(post("{\"pod\":{" WANTS("2") "},\"nodes\":[]}"), 200);
+	assert_int_equal(cJSON_GetArraySize(at("items")), 0);
+	assert_int_equal(at("fits")->valueint, 1);
+}
+
+/* As kubectl get -o json prints it: bound, and with the uid that the cluster knows. */
+static void a_pod_of_the_cluster_is_not_in_its_own_way(void **state)
+{
+	(void)state;
+	assert_int_equal(
+		post("{\"pod\":{\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"default\","
+		     "\"name\":\"web\",\"uid\":\"uid-default-web\"},\"spec\":{"
+		     "\"nodeName\":\"bravo\",\"containers\":[{\"resources\":{\"requests\":{"
+		     "\"cpu\":\"4\"}}}]},\"status\":{\"phase\":\"Running\"}}}"),
+		200);
+	assert_int_equal(at("fits")->valueint, 2);
+	assert_true(cJSON_IsTrue(at("items.1.fits")));
+	/* A namesake that came later does not replace it. */
+	assert_int_equal(
+		post("{\"pod\":{\"metadata\":{\"name\":\"web\",\"uid\":\"uid-other\"}," WANTS(
+			"4") "}}"),
+		200);
+	assert_int_equal(at("fits")->valueint, 1);
+	assert_true(cJSON_IsFalse(at("items.1.fits")));
+}
+
+static void what_is_wrong_is_named(void **state)
+{
+	static const struct {
+		const char *body, *field, *message;
+	} rows[] = {
+		{"[]", "", "the body must be a JSON object"},
+		{"{\"pod\":", "", "the body must be a JSON object"},
+		{"{}", "pod", "is required"},
+		{"{\"pod\":3}", "pod", "must be a Pod object"},
+		{"{\"pod\":{}}", "pod.spec", "is required"},
+		{"{\"pod\":{\"metadata\":3}}", "pod.metadata", NULL},
+		{"{\"pod\":{\"metadata\":{\"name\":4},\"spec\":{}}}", "pod.metadata.name", NULL},
+		{"{\"pod\":{" WANTS("many") "}}", "pod.spec.containers[0].resources.requests.cpu",
+		 NULL},
+		{"{\"pod\":{" WANTS("1") "},\"nodes\":{}}", "nodes",
+		 "must be a list of node names"},
+		{"{\"pod\":{" WANTS("1") "},\"nodes\":[\"alpha\",1]}", "nodes[1]",
+		 "must be the name of a node"},
+		{"{\"pod\":{" WANTS("1") "},\"nodes\":[\"alpha\",\"zulu\"]}", "nodes[1]",
+		 "there is no node \"zulu\""},
+		{"{\"pod\":{" WANTS("1") "},\"node\":[]}", "node",
+		 "is not a member of this request"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_int_equal(post(rows[i].body), 400);
+		assert_string_equal(api_fixture_error(&f), "badRequest");
+		assert_string_equal(http_fixture_error_field(&f), rows[i].field);
+		if (rows[i].message)
+			assert_string_equal(text("error.message"), rows[i].message);
+	}
+	assert_int_equal(api_fixture_send(&f, "GET", "/v1/fit", ""), 405);
+}
+
+static void without_an_api_there_is_no_answer(void **state)
+{
+	struct api_fixture none;
+
+	(void)state;
+	api_fixture_open(&none, view_fixture_new());
+	assert_int_equal(api_fixture_send(&none, "POST", "/v1/fit", "{\"pod\":{" WANTS("1") "}}"),
+			 503);
+	assert_string_equal(api_fixture_error(&none), "noData");
+	api_fixture_close(&none);
+}
+
+static void what_may_not_be_read_is_said(void **state)
+{
+	const struct model_source forbidden = {.state = SOURCE_FORBIDDEN,
+					       .message = "list pods is not allowed"};
+	struct model *m = new_model();
+	struct api_fixture blind;
+
+	(void)state;
+	model_set_source(m, OBJECT_POD, &forbidden);
+	api_fixture_open(&blind, view_of(m));
+	assert_int_equal(api_fixture_send(&blind, "POST", "/v1/fit", "{\"pod\":{" WANTS("1") "}}"),
+			 503);
+	assert_non_null(strstr(cJSON_GetStringValue(api_fixture_at(blind.json, "error.message")),
+			       "pods are not known: forbidden: list pods is not allowed"));
+	api_fixture_close(&blind);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_node_says_whether_and_why_not),
+		cmocka_unit_test(some_nodes_are_listed_and_all_are_counted),
+		cmocka_unit_test(a_pod_of_the_cluster_is_not_in_its_own_way),
+		cmocka_unit_test(what_is_wrong_is_named),
+		cmocka_unit_test(without_an_api_there_is_no_answer),
+		cmocka_unit_test(what_may_not_be_read_is_said),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each filter by a table: one pending pod, asked on one node of a small cluster. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/place_fixture.h"
+
+static struct place_fixture f;
+
+static int setup(void **state)
+{
+	(void)state;
+	place_fixture_init(&f);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	place_fixture_fini(&f);
+	return 0;
+}
+
+/* What the pod's spec says, and the first filter that refuses it on each of the nodes a, b and c. */
+struct row {
+	const char *labels, *spec, *a, *b, *c;
+};
+
+#define FITS	    "fits"
+#define ON(a, b, c) (a), (b), (c)
+
+static void check_rows(const struct row *rows, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		const char *want[] = {rows[i].a, rows[i].b, rows[i].c};
+		static const char *const nodes[] = {"a", "b", "c"};
+		struct reason why;
+
+		place_fixture_pod(&f, "asked", "", rows[i].labels, rows[i].spec);
+		place_fixture_build(&f);
+		for (int n = 0; n < 3; n++) {
+			const char *got = place_fixture_ask(f.place, "asked", nodes[n]);
+
+			if (strcmp(got, want[n]) != 0)
+				fail_msg("row %zu on %s: %s and not %s", i, nodes[n], got, want[n]);
+		}
+		assert_true(place_is_consistent(f.place, &why));
+	}
+}
+
+#define CHECK(rows) check_rows(rows, sizeof(rows) / sizeof((rows)[0]))
+
+/* a and b in zone 1, c in zone 2. */
+static void put_nodes(void)
+{
+	place_fixture_node(&f, "a", "'zone':'1','size':'5','odd':'x'", "");
+	place_fixture_node(&f, "b", "'zone':'1','size':'12'", "");
+	place_fixture_node(&f, "c", "'zone':'2','size':'-3'", "");
+}
+
+/* --- amounts */
+
+#define ASK(amounts)                                                                               \
+	"'containers':[{'name':'c','resources':{'requests':{" amounts "},'limits':{" amounts "}}}" \
+											     "]"
+#define FIT "NodeResourcesFit"
+
+static void amounts_must_be_free(void **state)
+{
+	static const struct row rows[] = {
+		{"", ASK("'cpu':'4'"), ON(FITS, FIT, FIT)},
+		{"", ASK("'cpu':'4001m'"), ON(FIT, FIT, FIT)},
+		{"", ASK("'cpu':'3900m'"), ON(FITS, FITS, FIT)},
+		{"", ASK("'cpu':'3901m'"), ON(FITS, FIT, FIT)},
+		{"", ASK("'memory':'8Gi'"), ON(FITS, FIT, FIT)},
+		{"", ASK("'memory':'8193Mi'"), ON(FIT, FIT, FIT)},
+		/* Whoever asks for nothing finds room on a node that is given away twice, as long as it takes pods. */
+		{"", ASK(""), ON(FITS, FITS, FIT)},
+		{"", ASK("'ephemeral-storage':'1'"), ON(FIT, FIT, FIT)},
+		{"", ASK("'example.com/x':'2'"), ON(FIT, FITS, FIT)},
+		{"", ASK("'example.com/x':'3'"), ON(FIT, FIT, FIT)},
+		{"", ASK("'example.com/y':'1'"), ON(FIT, FIT, FIT)},
+		{"", ASK("'example.com/x':'0'"), ON(FITS, FITS, FIT)},
+		{"", "'overhead':{'cpu':'3900m'}", ON(FITS, FIT, FIT)},
+	};
+
+	(void)state;
+	put_nodes();
+	place_fixture_put(&f, OBJECT_NODE,
+			  "{'metadata':{'name':'b'},'status':{'allocatable':{'cpu':'4',"
+			  "'memory':'8Gi','pods':'110','example.com/x':'3'}}}");
+	place_fixture_put(&f, OBJECT_NODE,
+			  "{'metadata':{'name':'c'},'status':{'allocatable':{'cpu':'4',"
+			  "'memory':'8Gi','pods':'1'}}}");
+	place_fixture_pod(&f, "has", "b", "", ASK("'cpu':'100m','memory':'1','example.com/x':'1'"));
+	place_fixture_pod(&f, "alone", "c", "", "");
+	CHECK(rows);
+}
+
+static void a_node_given_away_twice_takes_what_asks_for_nothing(void **state)
+{
+	static const struct row rows[] = {
+		{"", ASK(""), ON(FITS, FITS, FITS)},
+		{"", ASK("'memory':'1'"), ON(FITS, FITS, FITS)},
+		{"", ASK("'cpu':'1m'"), ON(FIT, FITS, FITS)},
+	};
+
+	(void)state;
+	put_nodes();
+	place_fixture_pod(&f, "huge", "a", "", ASK("'cpu':'10'"));
+	CHECK(rows);
+}
+
+static void pods_that_ended_take_nothing(void **state)
+{
+	static const struct row rows[] = {{"", ASK("'cpu':'4'"), ON(FITS, FITS, FITS)}};
+
+	(void)state;
+	put_nodes();
+	place_fixture_put(&f, OBJECT_POD,
+			  "{'metadata':{'namespace':'default','name':'done'},'spec':{'nodeName':'a'"
+			  "," ASK("'cpu':'4'") "},'status':{'phase':'Succeeded'}}");
+	CHECK(rows);
+	assert_int_equal(place_find_pod(f.place, "default", "done"), PLACE_NONE);
+}
+
+/* --- taints */
+
+#define TAINT		  "TaintToleration"
+#define TOLERATE(members) "'tolerations':[{" members "}]"
+
+static void taints_must_be_tolerated(void **state)
+{
+	static const struct row rows[] = {
+		{"", "", ON(TAINT, TAINT, FITS)},
+		{"", TOLERATE("'key':'k','value':'v'"), ON(FITS, TAINT, FITS)},
+		{"", TOLERATE("'key':'k','operator':'Equal','value':'v'"), ON(FITS, TAINT, FITS)},
+		{"", TOLERATE("'key':'k','value':'w'"), ON(TAINT, TAINT, FITS)},
+		{"", TOLERATE("'key':'k'"), ON(TAINT, TAINT, FITS)},
+		{"", TOLERATE("'key':'k','operator':'Exists'"), ON(FITS, TAINT, FITS)},
+		{"", TOLERATE("'key':'k','operator':'Exists','effect':'NoSchedule'"),
+		 ON(FITS, TAINT, FITS)},
+		{"", TOLERATE("'key':'k','operator':'Exists','effect':'NoExecute'"),
+		 ON(TAINT, TAINT, FITS)},
+		{"", TOLERATE("'operator':'Exists'"), ON(FITS, FITS, FITS)},
+		{"", TOLERATE("'operator':'Exists','effect':'NoExecute'"), ON(TAINT, TAINT, FITS)},
+		/* Both of b's. */
+		{"",
+		 "'tolerations':[{'key':'k','operator':'Exists'},"
+		 "{'key':'gpu','operator':'Exists','tolerationSeconds':3}]",
+		 ON(FITS, FITS, FITS)},
+		{"", TOLERATE("'key':'k','operator':'Gt','value':'1'"),
+		 ON(TAINT, TAINT, "Unknown")},
+		{"", TOLERATE("'key':'k','value':'v','tomorrow':1"), ON(TAINT, TAINT, "Unknown")},
+		{"", TOLERATE("'value':'v'"), ON(TAINT, TAINT, "Unknown")},
+	};
+
+	(void)state;
+	place_fixture_node(&f, "a", "", "'taints':[{'key':'k','value':'v','effect':'NoSchedule'}]");
+	place_fixture_node(&f, "b", "",
+			   "'taints':[{'key':'k','value':'v','effect':'NoSchedule'},"
+			   "{'key':'gpu','effect':'NoExecute'}]");
+	place_fixture_node(&f, "c", "", "'taints':[{'key':'z','effect':'PreferNoSchedule'}]");
+	CHECK(rows);
+}
+
+static void cordoned_nodes_are_for_those_that_tolerate_it(void **state)
+{
+	static const struct row rows[] = {
+		{"", "", ON("NodeUnschedulable", FITS, FITS)},
+		{"", TOLERATE("'key':'node.kubernetes.io/unschedulable','operator':'Exists'"),
+		 ON(FITS, FITS, FITS)},
+		{"",
+		 TOLERATE("'key':'node.kubernetes.io/unschedulable','operator':'Exists',"
+			  "'effect':'NoExecute'"),
+		 ON("NodeUnschedulable", FITS, FITS)},
+	};
+
+	(void)state;
+	put_nodes();
+	place_fixture_node(&f, "a", "", "'unschedulable':true");
+	CHECK(rows);
+}
+
+/* --- node affinity */
+
+#define AFFINITY "NodeAffinity"
+#define REQUIRE(terms)                                                                             \
+	"'affinity':{'nodeAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':{"           \
+	"'nodeSelectorTerms':[" terms "]}}}"
+#define EXPR(key, op, values)                                                                      \
+	"{'matchExpressions':[{'key':'" key "','operator':'" op "','values':[" values "]}]}"
+#define FIELD(op, values)                                                                          \
+	"{'matchFields':[{'key':'metadata.name','operator':'" op "','values':[" values "]}]}"
+
+static void labels_must_match(void **state)
+{
+	static const struct row rows[] = {
+		{"", "'nodeSelector':{'zone':'1'}", ON(FITS, FITS, AFFINITY)},
+		{"", "'nodeSelector':{'zone':'1','odd':'x'}", ON(FITS, AFFINITY, AFFINITY)},
+		{"", "'nodeSelector':{'kubernetes.io/hostname':'b'}", ON(AFFINITY, FITS, AFFINITY)},
+		{"", REQUIRE(EXPR("zone", "In", "'2','3'")), ON(AFFINITY, AFFINITY, FITS)},
+		{"", REQUIRE(EXPR("zone", "NotIn", "'2'")), ON(FITS, FITS, AFFINITY)},
+		{"", REQUIRE(EXPR("odd", "NotIn", "'x'")), ON(AFFINITY, FITS, FITS)},
+		{"", REQUIRE(EXPR("odd", "Exists", "")), ON(FITS, AFFINITY, AFFINITY)},
+		{"", REQUIRE(EXPR("odd", "DoesNotExist", "")), ON(AFFINITY, FITS, FITS)},
+		{"", REQUIRE(EXPR("size", "Gt", "'5'")), ON(AFFINITY, FITS, AFFINITY)},
+		{"", REQUIRE(EXPR("size", "Lt", "'5'")), ON(AFFINITY, AFFINITY, FITS)},
+		{"", REQUIRE(EXPR("odd", "Gt", "'0'")), ON(AFFINITY, AFFINITY, AFFINITY)},
+		{"", REQUIRE(EXPR("nothing", "Lt", "'9'")), ON(AFFINITY, AFFINITY, AFFINITY)},
+		/* Terms are alternatives, expressions are not. */
+		{"", REQUIRE(EXPR("zone", "In", "'2'") "," EXPR("odd", "Exists", "")),
+		 ON(FITS, AFFINITY, FITS)},
+		{"",
+		 REQUIRE("{'matchExpressions':[{'key':'zone','operator':'In','values':['1']},"
+			 "{'key':'odd','operator':'DoesNotExist'}]}"),
+		 ON(AFFINITY, FITS, AFFINITY)},
+		{"", REQUIRE(FIELD("In", "'c'")), ON(AFFINITY, AFFINITY, FITS)},
+		{"", REQUIRE(FIELD("NotIn", "'c'")), ON(FITS, FITS, AFFINITY)},
+		/* What asks for nothing matches nothing. */
+		{"", REQUIRE("{}"), ON(AFFINITY, AFFINITY, AFFINITY)},
+		{"", REQUIRE(""), ON(AFFINITY, AFFINITY, AFFINITY)},
+		{"", REQUIRE("{}," EXPR("zone", "In", "'2'")), ON(AFFINITY, AFFINITY, FITS)},
+		/* Both must hold. */
+		{"", "'nodeSelector':{'zone':'1'}," REQUIRE(EXPR("odd", "DoesNotExist", "")),
+		 ON(AFFINITY, FITS, AFFINITY)},
+		{"", REQUIRE(EXPR("zone", "Like", "'1'")), ON("Unknown", "Unknown", "Unknown")},
+		{"", REQUIRE(EXPR("size", "Gt", "'five'")), ON("Unknown", "Unknown", "Unknown")},
+		{"", REQUIRE(EXPR("zone", "In", "")), ON("Unknown", "Unknown", "Unknown")},
+		{"", "'nodeSelector':{'zone':1}", ON("Unknown", "Unknown", "Unknown")},
+		{"", "'affinity':{'moonAffinity':{}}", ON("Unknown", "Unknown", "Unknown")},
+		{"",
+		 "'affinity':{'nodeAffinity':{'preferredDuringSchedulingIgnoredDuringExecution':"
+		 "[{'weight':1}]}}",
+		 ON(FITS, FITS, FITS)},
+	};
+
+	(void)state;
+	put_nodes();
+	CHECK(rows);
+}
+
+/* --- what nobody here can judge */
+
+static void the_field_that_cannot_be_judged_is_named(void **state)
+{
+	static const struct {
+		const char *spec, *named;
+	} rows[] = {
+		{"'resourceClaims':[{'name':'gpu'}]", "spec.resourceClaims"},
+		{"'schedulingGates':[{'name':'wait'}]", "spec.schedulingGates"},
+		{TOLERATE("'key':'k','operator':'Lt'"), "spec.tolerations[0].operator"},
+		{REQUIRE(EXPR("zone", "Like", "'1'")),
+		 "nodeSelectorTerms[0]: matchExpressions[0]: operator"},
+		{"'topologySpreadConstraints':[{'maxSkew':1,'topologyKey':'zone',"
+		 "'whenUnsatisfiable':'Maybe'}]",
+		 "spec.topologySpreadConstraints[0].whenUnsatisfiable"},
+		{"'volumes':[{'name':'v','rbd':{'image':'i'}}]", "spec.volumes[0].rbd"},
+	};
+
+	(void)state;
+	put_nodes();
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct reason why;
+
+		place_fixture_pod(&f, "asked", "", "", rows[i].spec);
+		place_fixture_build(&f);
+		assert_int_equal(place_explain(f.place, place_find_pod(f.place, "default", "asked"),
+					       0, &why),
+				 PLACE_UNKNOWN);
+		if (!strstr(why.text, rows[i].named))
+			fail_msg("%s does not name %s", why.text, rows[i].named);
+	}
+}
+
+/* --- ports */
+
+#define PORTS(list) "'containers':[{'name':'c','ports':[" list "]}]"
+#define PORT	    "NodePorts"
+
+static void ports_of_the_host_are_taken_once(void **state)
+{
+	static const struct row rows[] = {
+		{"", PORTS("{'hostPort':80}"), ON(PORT, PORT, FITS)},
+		{"", PORTS("{'hostPort':80,'protocol':'UDP'}"), ON(FITS, FITS, FITS)},
+		{"", PORTS("{'hostPort':81}"), ON(FITS, FITS, FITS)},
+		{"", PORTS("{'hostPort':80,'hostIP':'10.0.0.1'}"), ON(PORT, PORT, FITS)},
+		{"", PORTS("{'hostPort':80,'hostIP':'10.0.0.2'}"), ON(PORT, FITS, FITS)},
+		{"", PORTS("{'hostPort':80,'hostIP':'0.0.0.0'}"), ON(PORT, PORT, FITS)},
+		{"", PORTS("{'containerPort':80}"), ON(FITS, FITS, FITS)},
+		{"", "'initContainers':[{'name':'i','ports':[{'hostPort':80}]}]",
+		 ON(FITS, FITS, FITS)},
+		{"",
+		 "'initContainers':[{'name':'i','restartPolicy':'Always','ports':[{'hostPort':80}]}"
+		 "]",
+		 ON(PORT, PORT, FITS)},
+	};
+
+	(void)state;
+	put_nodes();
+	place_fixture_pod(&f, "any", "a", "", PORTS("{'hostPort':80,'protocol':'TCP'}"));
+	place_fixture_pod(&f, "one", "b", "", PORTS("{'hostPort':80,'hostIP':'10.0.0.1'}"));
+	CHECK(rows);
+}
+
+static void nodes_that_are_no_more_are_no_destination(void **state)
+{
+	static const struct row rows[] = {{"", "", ON("NodeGone", "NodeGone", FITS)}};
+
+	(void)state;
+	place_fixture_put(&f, OBJECT_NODE,
+			  "{'metadata':{'name':'a','deletionTimestamp':'2026-01-01T00:00:00Z'},"
+			  "'status':{'allocatable':{'cpu':'4','memory':'8Gi','pods':'110'}}}");
+	place_fixture_pod(&f, "orphan", "b", "", "");
+	place_fixture_node(&f, "c", "", "");
+	CHECK(rows);
+}
+
+#define test(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		test(amounts_must_be_free),
+		test(a_node_given_away_twice_takes_what_asks_for_nothing),
+		test(pods_that_ended_take_nothing),
+		test(taints_must_be_tolerated),
+		test(cordoned_nodes_are_for_those_that_tolerate_it),
+		test(labels_must_match),
+		test(the_field_that_cannot_be_judged_is_named),
+		test(ports_of_the_host_are_taken_once),
+		test(nodes_that_are_no_more_are_no_destination),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
