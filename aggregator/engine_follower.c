@@ -111,6 +111,8 @@ static int read_files(struct snapshot *s, const struct option_list *files, struc
 		struct buf text = BUF_INIT;
 
 		rc = file_read(files->items[i], SNAPSHOT_MOST, &text, reason);
+		if (rc && !files->items[i][0])
+			reason_prefix(reason, "--snapshot");
 		if (!rc)
 			rc = snapshot_add(s, file_name(files->items[i]), text.data, text.len,
 					  reason);

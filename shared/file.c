@@ -41,9 +41,14 @@ static int read_all(FILE *file, const char *name, size_t most, struct buf *text,
 
 int file_read(const char *path, size_t most, struct buf *text, struct reason *reason)
 {
-	FILE *file = is_standard(path) ? stdin : fopen(path, "re");
+	FILE *file;
 	int rc;
 
+	if (!path[0]) {
+		reason_set(reason, "the name of a file to read is empty");
+		return -EINVAL;
+	}
+	file = is_standard(path) ? stdin : fopen(path, "re");
 	if (!file) {
 		reason_set(reason, "%s: %s", path, strerror(errno));
 		return -EINVAL;

@@ -113,8 +113,6 @@ static int add_object(struct snapshot *s, const struct snapshot_text *t, const c
 	enum object_kind kind;
 	struct object *o;
 
-	if (!*kind_name)
-		return snapshot_text_fail(t, "nothing says of what kind this object is");
 	if (object_kind_find(version, kind_name, &kind)) {
 		if (s->own)
 			return snapshot_text_fail(t, "a Snapshot holds no %.64s (%.64s)", kind_name,
@@ -139,24 +137,41 @@ static int add_object(struct snapshot *s, const struct snapshot_text *t, const c
 	return 0;
 }
 
+/* What is not even an object of Kubernetes has no name but its place; a typed list says what it should have been. */
+static void skip_item(struct snapshot *s, const char *file, const char *version,
+		      const char *kind_name, size_t index, const char *why)
+{
+	enum object_kind kind;
+	char place[32];
+
+	snprintf(place, sizeof(place), "items[%zu]", index);
+	if (object_kind_find(version, kind_name, &kind) == 0)
+		skip_object(s, kind, file, place, "", why);
+	else
+		snapshot_note(s, true, "%s: skipped %s: %s", file, place, why);
+}
+
 /* Items of a typed list need not say what they are. */
 int snapshot_read_item(struct snapshot *s, struct snapshot_text *t, const char *version,
-		       const char *kind)
+		       const char *kind, size_t index)
 {
 	const struct snapshot_text before = *t;
-	const char *own_kind, *own_version;
+	const char *own_kind;
 	cJSON *item;
-	int rc;
+	int rc = 0;
 
 	if (snapshot_text_parse(t, &item))
 		return -EINVAL;
 	own_kind = snapshot_member(item, "kind");
-	own_version = snapshot_member(item, "apiVersion");
 	if (!cJSON_IsObject(item))
-		rc = snapshot_text_fail(&before, "must be an object of Kubernetes");
+		skip_item(s, t->name, version, kind, index, "must be an object of Kubernetes");
+	else if (*own_kind)
+		rc = add_object(s, &before, snapshot_member(item, "apiVersion"), own_kind, item);
+	else if (*kind)
+		rc = add_object(s, &before, version, kind, item);
 	else
-		rc = add_object(s, &before, *own_kind ? own_version : version,
-				*own_kind ? own_kind : kind, item);
+		skip_item(s, t->name, version, kind, index,
+			  "nothing says of what kind this object is");
 	cJSON_Delete(item);
 	return rc;
 }
@@ -165,9 +180,10 @@ int snapshot_read_items(struct snapshot *s, struct snapshot_text *t, const char 
 			const char *kind)
 {
 	bool first = true;
+	size_t index = 0;
 	int rc = snapshot_text_open(t, '[');
 
 	while (rc == 0 && (rc = snapshot_text_item(t, &first)) == 1)
-		rc = snapshot_read_item(s, t, version, kind);
+		rc = snapshot_read_item(s, t, version, kind, index++);
 	return rc;
 }

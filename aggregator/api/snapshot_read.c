@@ -271,6 +271,10 @@ static int read_snapshot(struct snapshot *s, const struct document *d)
 
 /* --- any document ----------------------------------------------------------------------------------------------- */
 
+/* Right for the aggregator, too, which has no --usage. */
+#define MEASUREMENTS                                                                               \
+	"which only the command evenkeel takes, as --usage; a snapshot is the cluster's objects"
+
 /* What people give for a snapshot and is none, with what to do about it. */
 static int refuse(const struct document *d)
 {
@@ -280,11 +284,9 @@ static int refuse(const struct document *d)
 		return snapshot_text_fail(t, "this is an aggregator's error: %.200s",
 					  snapshot_member(d->error, "message"));
 	if (strcmp(d->kind, "Usage") == 0)
-		return snapshot_text_fail(t, "this is a Usage object: give it with --usage, and "
-					     "the cluster's objects as the snapshot");
+		return snapshot_text_fail(t, "this is a Usage object, " MEASUREMENTS);
 	if (d->has_data && !*d->kind)
-		return snapshot_text_fail(t, "this is an answer of /watcher: give it with --usage, "
-					     "and the cluster's objects as the snapshot");
+		return snapshot_text_fail(t, "this is an answer of /watcher, " MEASUREMENTS);
 	if (strncmp(d->version, EVENKEEL, strlen(EVENKEEL)) == 0)
 		return snapshot_text_fail(t,
 					  "this is a %s of evenkeel's API, which has no more "
@@ -333,7 +335,7 @@ static int read_document(struct snapshot *s, struct snapshot_text *t)
 		name_items(d.kind, kind);
 		rc = snapshot_read_items(s, &d.items, d.version, kind);
 	} else {
-		rc = snapshot_read_item(s, &single, "", "");
+		rc = snapshot_read_item(s, &single, "", "", 0);
 	}
 free_document:
 	document_fini(&d);

@@ -61,8 +61,9 @@ static inline const char *snapshot_member(const cJSON *object, const char *membe
 /* The list at hand, of items that need not say what they are where version and kind do. */
 int snapshot_read_items(struct snapshot *s, struct snapshot_text *t, const char *version,
 			const char *kind);
+/* index is its place in the list, by which it is named where it has no name. */
 int snapshot_read_item(struct snapshot *s, struct snapshot_text *t, const char *version,
-		       const char *kind);
+		       const char *kind, size_t index);
 
 /* --- snapshot_usage.c */
 

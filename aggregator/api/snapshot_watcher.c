@@ -88,15 +88,15 @@ static int read_head(struct answer *a, const cJSON *doc)
 
 /* --- metrics ---------------------------------------------------------------------------------------------------- */
 
-static void set_value(struct watcher_resource *r, const char *operator, double value)
+static void set_value(struct watcher_resource *r, const char *what, double value)
 {
-	if (strcmp(operator, "AVG") == 0) {
+	if (strcmp(what, "AVG") == 0) {
 		r->mean_known = true;
 		r->mean = value;
-	} else if (strcmp(operator, "STD") == 0) {
+	} else if (strcmp(what, "STD") == 0) {
 		r->stddev_known = true;
 		r->stddev = value;
-	} else if (strcmp(operator, "Latest") == 0 || !*operator) {
+	} else if (strcmp(what, "Latest") == 0 || !*what) {
 		r->latest_known = true;
 		r->latest = value;
 	}
@@ -108,7 +108,7 @@ static int read_metric(const struct answer *a, const cJSON *item, struct watcher
 {
 	static const char *const operators[] = {"AVG", "STD", "Latest"};
 	const char *type = cJSON_GetStringValue(member(item, "type"));
-	const char *operator= cJSON_GetStringValue(member(item, "operator"));
+	const char *what = cJSON_GetStringValue(member(item, "operator"));
 	const char *rollup = cJSON_GetStringValue(member(item, "rollup"));
 	const cJSON *value = member(item, "value");
 	char field[320];
@@ -116,16 +116,16 @@ static int read_metric(const struct answer *a, const cJSON *item, struct watcher
 	snprintf(field, sizeof(field), "data of \"%.253s\": metrics[%zu]", use->node, index);
 	if (!type)
 		return fail(a, field, "has no type");
-	for (size_t i = 0; !operator&& rollup && i<3; i++)
+	for (size_t i = 0; !what && rollup && i < sizeof(operators) / sizeof(operators[0]); i++)
 		if (strcmp(rollup, operators[i]) == 0)
-			operator= operators[i];
+			what = operators[i];
 	if (!cJSON_IsNumber(value) || !(value->valuedouble >= 0) ||
 	    value->valuedouble > PERCENT_MOST)
 		return fail(a, field, "the value must be a percentage, 0 or more");
 	if (strcasecmp(type, "CPU") == 0)
-		set_value(&use->cpu, operator? operator: "", value->valuedouble);
+		set_value(&use->cpu, what ? what : "", value->valuedouble);
 	else if (strcasecmp(type, "Memory") == 0)
-		set_value(&use->mem, operator? operator: "", value->valuedouble);
+		set_value(&use->mem, what ? what : "", value->valuedouble);
 	return 0;
 }
 

@@ -224,6 +224,21 @@ static int explain_failure(const struct client *c, CURLcode code, struct reason 
 	return -EIO;
 }
 
+/* Whether the field of a request is what an option of the command line says, and not the pod of a file: "args.Peaks.x". */
+static bool is_of_option(const char *field)
+{
+	static const char *const names[] = {"labelSelector", "plugins", "args", "variant", "blend"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		size_t len = strlen(names[i]);
+
+		if (strncmp(field, names[i], len) == 0 &&
+		    (!field[len] || field[len] == '.' || field[len] == '['))
+			return true;
+	}
+	return false;
+}
+
 /* {"error": {"code", "message", "field"}}, or something that is not an aggregator. A node that the request names and the
  * server does not know is "not there", wherever it was named. */
 static int explain_status(const struct client *c, const char *path, long status,
@@ -238,6 +253,8 @@ static int explain_status(const struct client *c, const char *path, long status,
 
 	if (cJSON_IsString(message) && (status == 404 || strncmp(name, "nodes[", 6) == 0))
 		rc = -ENOENT;
+	else if (cJSON_IsString(message) && status == 400 && is_of_option(name))
+		rc = -EBADRQC;
 	if (cJSON_IsString(message) && c->offline)
 		reason_set(reason, "%s%s%s", name, name[0] ? ": " : "", message->valuestring);
 	else if (cJSON_IsString(message))

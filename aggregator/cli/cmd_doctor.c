@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * evenkeel doctor: walks the chain from the server back to the agents by what /v1/status tells, and says what to do. A
- * server that does not answer is the first finding and, since nothing can be known behind it, the last.
+ * server that does not answer is the first finding and, since nothing can be known behind it, the last. Of a snapshot there
+ * is no chain: what can be told is what it holds.
  */
 #include "aggregator/cli/cli.h"
 #include "aggregator/cli/client.h"
@@ -27,6 +28,7 @@ static int show(struct cli *cli, const struct doctor *d, bool reached)
 
 static int run(struct cli *cli)
 {
+	bool offline = cli->options->snapshots.count > 0;
 	struct reason why = {""};
 	struct buf body = BUF_INIT;
 	struct doctor d;
@@ -40,7 +42,13 @@ static int run(struct cli *cli)
 			reason_set(&why, "the answer is no Status object; is that an "
 					 "evenkeel-aggregator?");
 	}
-	if (why.text[0]) {
+	if (why.text[0] && offline) {
+		doctor_add(&d, DOCTOR_FAIL, "snapshot", NULL, "%s", why.text);
+	} else if (offline) {
+		doctor_add(&d, DOCTOR_OK, "snapshot", NULL, "%s was read",
+			   client_server(cli->client));
+		doctor_examine_snapshot(&d, status, cli->no_usage);
+	} else if (why.text[0]) {
 		doctor_add(&d, DOCTOR_FAIL, "server",
 			   "In a cluster, kubectl port-forward to the aggregator brings it here.",
 			   "%s", why.text);
@@ -64,7 +72,8 @@ const struct command command_doctor = {
 		"server "
 		"see, the agents, their clocks and what they send, and the database. Each line "
 		"begins with ok, warn (answers say less than they could) or fail (they are wrong "
-		"or missing), and what to do stands below it. Exit status: 0, 3 when something "
+		"or missing), and what to do stands below it. With --snapshot it checks what the "
+		"files hold. Exit status: 0, 3 when something "
 		"fails (with --strict, warns), 1 when no server answers.",
 	.specs = specs,
 	.run = run,

@@ -338,7 +338,10 @@ static int finish(struct usage_table *p, struct cli *cli)
 	/* A namespace may well be empty. */
 	if (cli->options->namespace && !cli->options->all_namespaces && cli->operand_count == 0 &&
 	    usage_tally_total(&p->tally) == 0) {
-		reason_set(&cli->reason, "no pod is known in namespace %s",
+		const char *selector = cli->options->selector;
+
+		reason_set(&cli->reason, "no pod %s%s in namespace %s",
+			   selector ? "with labels " : "is known", selector ? selector : "",
 			   cli->options->namespace);
 		return CLI_OK;
 	}

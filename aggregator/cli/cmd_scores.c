@@ -128,9 +128,9 @@ int scores_write_request(const struct cli *cli, const char *pod, size_t pod_len,
 	write_nodes(&w, cli);
 	if (plugin_option_write(&o->plugins, &w, reason))
 		return -EINVAL;
-	if (o->blend && o->blend[0] && write_blend(&w, o->blend, reason))
+	if (o->blend && write_blend(&w, o->blend, reason))
 		return -EINVAL;
-	if (o->variant && o->variant[0])
+	if (o->variant)
 		jsonw_key_string(&w, "variant", o->variant);
 	if (o->explain)
 		jsonw_key_bool(&w, "explain", true);
@@ -493,7 +493,7 @@ static int run(struct cli *cli)
 	if (rc == 0) {
 		rc = client_post(cli->client, "/v1/scores", request.data, request.len, &answer,
 				 &cli->reason);
-		code = rc == -ENOENT ? CLI_STALE : CLI_ERROR;
+		code = rc == -ENOENT ? CLI_STALE : rc == -EBADRQC ? CLI_USAGE : CLI_ERROR;
 	}
 	if (rc == 0)
 		code = scores_render(cli, answer.data, answer.len);

@@ -231,13 +231,18 @@ static bool is_server_given(const struct cli_options *o)
 	return o->server && !(environment && strcmp(environment, o->server) == 0);
 }
 
-/* NULL, or what does not go together. */
+/* NULL, or what does not go together or cannot be meant. */
 static const char *find_conflict(const struct cli_options *o)
 {
 	size_t inputs = is_standard_input(o->usage) + is_standard_input(o->pod);
 
-	for (size_t i = 0; i < o->snapshots.count; i++)
+	for (size_t i = 0; i < o->snapshots.count; i++) {
 		inputs += is_standard_input(o->snapshots.items[i]);
+		if (!o->snapshots.items[i][0])
+			return "--snapshot: the name of the file is empty";
+	}
+	if (o->usage && !o->usage[0])
+		return "--usage: the name of the file is empty";
 	if (inputs > 1)
 		return "standard input (\"-\") can be read only once";
 	if (!o->snapshots.count)

@@ -311,6 +311,57 @@ void doctor_examine(struct doctor *d, const cJSON *status)
 	examine_database(d, status);
 }
 
+/* --- a snapshot --------------------------------------------------------------------------------------------------- */
+
+/* Ages are as of the snapshot's moment, and no agent is there to be looked after. */
+static void examine_usage(struct doctor *d, const cJSON *status)
+{
+	static const struct {
+		const char *count, *examples, *says, *advice;
+	} sorts[] = {
+		{"agents.late", "agents.examples.late",
+		 "measured more than 30s before the snapshot's moment",
+		 "Sigma is widened for them."},
+		{"agents.expired", "agents.examples.expired",
+		 "measured more than 5m before the snapshot's moment",
+		 "They take no new pods by score."},
+		{"agents.none", "agents.examples.none", "not measured",
+		 "They count as full: give measurements that have them."},
+	};
+	double nodes = count_at(status, "agents.nodes");
+
+	doctor_add(d, DOCTOR_OK, "usage", NULL, "%.0f of %.0f node%s measured",
+		   nodes - count_at(status, "agents.none"), nodes, nodes == 1 ? " is" : "s are");
+	for (size_t i = 0; i < sizeof(sorts) / sizeof(sorts[0]); i++) {
+		double count = count_at(status, sorts[i].count);
+		char *names;
+
+		if (count == 0)
+			continue;
+		names = list_names(document_at(status, sorts[i].examples), count);
+		doctor_add(d, DOCTOR_WARN, "usage", sorts[i].advice, "%.0f node%s %s%s%s", count,
+			   plural(count), sorts[i].says, names[0] ? ": " : "", names);
+		free(names);
+	}
+}
+
+void doctor_examine_snapshot(struct doctor *d, const cJSON *status, const char *no_usage)
+{
+	const char *mode = document_text(status, "kubernetes.mode");
+
+	if (mode && strcmp(mode, "snapshot") == 0)
+		doctor_examine_kubernetes(d, status);
+	else
+		doctor_add(d, DOCTOR_OK, "kubernetes", NULL,
+			   "no API was followed when the snapshot was taken");
+	if (no_usage) {
+		doctor_add(d, DOCTOR_WARN, "usage", NULL, "%s", no_usage);
+		return;
+	}
+	examine_usage(d, status);
+	examine_values(d, status);
+}
+
 /* --- showing ------------------------------------------------------------------------------------------------------- */
 
 /* Text from a server may hold anything; a terminal must not be told to do it. */

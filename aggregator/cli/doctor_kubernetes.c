@@ -2,10 +2,13 @@
 /*
  * The API, resource by resource. Nodes and pods are what every answer needs, so what keeps them away fails; without another
  * resource some answers say less, which is a warning. ElasticQuotas are a CRD that most clusters do not have.
+ *
+ * What goes wrong with the connection goes wrong with every resource, and is told once.
  */
 #include "aggregator/cli/doctor.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +16,8 @@
 #include "aggregator/model/object.h"
 #include "shared/mem.h"
 #include "shared/units.h"
+
+enum { NAMES_SHOWN = 3 };
 
 #define LISTING_LATE_SECONDS 120
 #define STALE_LATE_SECONDS   300
@@ -22,6 +27,21 @@ struct resource {
 	double objects, state_seconds;
 	bool required;
 };
+
+static struct resource read_resource(const cJSON *item)
+{
+	const char *name = document_text(item, "resource"), *state = document_text(item, "state"),
+		   *message = document_text(item, "message");
+
+	return (struct resource){
+		.name = name ? name : "?",
+		.state = state ? state : "?",
+		.message = message ? message : "",
+		.objects = document_number(item, "objects"),
+		.state_seconds = document_number(item, "stateSeconds"),
+		.required = name && (strcmp(name, "nodes") == 0 || strcmp(name, "pods") == 0),
+	};
+}
 
 static bool is_state(const struct resource *r, const char *state)
 {
@@ -60,39 +80,159 @@ static void add_forbidden(struct doctor *d, const struct resource *r)
 	free(group);
 }
 
-/* Everything that is not as it should be. */
-static void add_trouble(struct doctor *d, const struct resource *r)
-{
-	char age[UNITS_LEN];
+/* --- what several resources have in common ------------------------------------------------------------------------ */
 
-	units_age(r->state_seconds, age);
-	if (is_state(r, "forbidden"))
-		add_forbidden(d, r);
-	else if (is_state(r, "listing"))
-		doctor_add(d, severe_if(r->required && r->state_seconds > LISTING_LATE_SECONDS),
-			   r->name,
-			   "Answers are incomplete until it is done. If it lasts, the API server "
-			   "cannot be reached: see the aggregator's log.",
-			   "being listed for %s, %.0f so far%s%s", age, r->objects,
-			   r->message[0] ? ": " : "", r->message);
-	else if (is_state(r, "stale"))
-		doctor_add(d, severe_if(r->required && r->state_seconds > STALE_LATE_SECONDS),
-			   r->name,
-			   "It is tried again by itself. Does the API server answer, and is the "
-			   "token still good?",
-			   "changes have been missed for %s%s%s", age, r->message[0] ? ": " : "",
-			   r->message);
-	else if (is_state(r, "absent") && strcmp(r->name, "elasticquotas") == 0)
+/* Resources of one state for one reason: an API that cannot be reached is one finding, not one for each of them. */
+struct group {
+	struct resource first;
+	size_t count;
+	struct buf names; /* the first few: "nodes, pods" */
+	double objects, state_seconds; /* of all; the longest */
+	bool required, required_empty; /* nodes or pods are among them; without one object */
+};
+
+static bool are_alike(const struct resource *a, const struct resource *b)
+{
+	return strcmp(a->state, b->state) == 0 && strcmp(a->message, b->message) == 0;
+}
+
+static void group_add(struct group *g, const struct resource *r)
+{
+	if (g->count < NAMES_SHOWN)
+		buf_printf(&g->names, "%s%s", g->count ? ", " : "", r->name);
+	g->count++;
+	if (r->objects > 0)
+		g->objects += r->objects;
+	g->state_seconds = fmax(g->state_seconds, r->state_seconds);
+	g->required |= r->required;
+	g->required_empty |= r->required && !(r->objects > 0);
+}
+
+/* Of the item and all alike behind it. names is to be freed. */
+static struct group group_from(const cJSON *item, const struct resource *first)
+{
+	struct group g = {.first = *first, .state_seconds = NAN};
+
+	for (; item; item = item->next) {
+		struct resource r = read_resource(item);
+
+		if (are_alike(&r, first))
+			group_add(&g, &r);
+	}
+	return g;
+}
+
+static bool is_told_before(const cJSON *resources, const cJSON *item, const struct resource *r)
+{
+	for (const cJSON *other = document_first(resources); other != item; other = other->next) {
+		struct resource o = read_resource(other);
+
+		if (are_alike(&o, r))
+			return true;
+	}
+	return false;
+}
+
+/* One by its own name, several as "15 resources (nodes, pods and 13 more)". */
+static void add_group(struct doctor *d, const struct group *g, enum doctor_verdict verdict,
+		      const char *advice, const char *says)
+{
+	const char *message = g->first.message, *colon = message[0] ? ": " : "";
+	char more[32] = "";
+
+	if (g->count > NAMES_SHOWN)
+		snprintf(more, sizeof(more), " and %zu more", g->count - NAMES_SHOWN);
+	if (g->count == 1)
+		doctor_add(d, verdict, g->first.name, advice, "%s%s%s", says, colon, message);
+	else
+		doctor_add(d, verdict, "kubernetes", advice, "%zu resources (%s%s) %s%s%s",
+			   g->count, g->names.data, more, says, colon, message);
+}
+
+/* What a failure is about only its message knows: it is quoted, and this says where to look. */
+static const char *advise_on_listing(const struct group *g, const char *mode)
+{
+	if (strcmp(mode, "snapshot") == 0)
+		return "The snapshot was taken before that was done: take another.";
+	if (!g->first.message[0])
+		return "Answers are incomplete until it is done. If it lasts, see the aggregator's "
+		       "log.";
+	if (strcmp(mode, "inCluster") == 0)
+		return "It is tried again by itself. By what the message says, check the "
+		       "aggregator's service account and whether it reaches the API server.";
+	return "It is tried again by itself. By what the message says, check the kubeconfig, with "
+	       "the programs and files it names, and the API server.";
+}
+
+/* An API that says why it cannot be listed, and has not shown anything, will not be listed by waiting. */
+static void add_listing(struct doctor *d, const struct group *g, const char *mode)
+{
+	bool failing = g->first.message[0] && g->required_empty;
+	bool late = g->required && g->state_seconds > LISTING_LATE_SECONDS;
+	char age[UNITS_LEN], says[UNITS_LEN + 64];
+
+	units_age(g->state_seconds, age);
+	snprintf(says, sizeof(says), "being listed for %s, %.0f so far", age, g->objects);
+	add_group(d, g, severe_if(failing || late), advise_on_listing(g, mode), says);
+}
+
+static void add_stale(struct doctor *d, const struct group *g, const char *mode)
+{
+	bool late = g->required && g->state_seconds > STALE_LATE_SECONDS;
+	char age[UNITS_LEN], says[UNITS_LEN + 64];
+
+	units_age(g->state_seconds, age);
+	snprintf(says, sizeof(says), "changes have been missed for %s", age);
+	add_group(d, g, severe_if(late),
+		  strcmp(mode, "snapshot") == 0
+			  ? "They were missed when the snapshot was taken: take another."
+			  : "It is tried again by itself. Does the API server answer, and is the "
+			    "token still good?",
+		  says);
+}
+
+static bool is_grouped(const struct resource *r)
+{
+	return is_state(r, "listing") || is_state(r, "stale");
+}
+
+/* --- resource by resource ----------------------------------------------------------------------------------------- */
+
+static void add_absent(struct doctor *d, const struct resource *r)
+{
+	if (strcmp(r->name, "elasticquotas") == 0)
 		doctor_add(d, DOCTOR_OK, r->name, NULL, "the cluster has no such resource");
-	else if (is_state(r, "absent"))
+	else
 		doctor_add(d, severe_if(r->required), r->name,
 			   "Is it served by the API under another version?",
 			   "the cluster has no such resource%s%s", r->message[0] ? ": " : "",
 			   r->message);
 }
 
-static void add_skipped(struct doctor *d, const cJSON *item, const char *name)
+/* Everything that is not as it should be. What is alike is told where the first of it stands. */
+static void add_trouble(struct doctor *d, const cJSON *resources, const cJSON *item,
+			const char *mode)
 {
+	struct resource r = read_resource(item);
+
+	if (is_state(&r, "forbidden")) {
+		add_forbidden(d, &r);
+	} else if (is_state(&r, "absent")) {
+		add_absent(d, &r);
+	} else if (is_grouped(&r) && !is_told_before(resources, item, &r)) {
+		struct group g = group_from(item, &r);
+
+		if (is_state(&r, "listing"))
+			add_listing(d, &g, mode);
+		else
+			add_stale(d, &g, mode);
+		buf_fini(&g.names);
+	}
+}
+
+static void add_skipped(struct doctor *d, const cJSON *item)
+{
+	const char *name = read_resource(item).name;
 	double skipped = document_number(item, "skipped");
 	const char *last = document_text(item, "skippedLast");
 
@@ -100,21 +240,6 @@ static void add_skipped(struct doctor *d, const cJSON *item, const char *name)
 		doctor_add(d, DOCTOR_WARN, name,
 			   "They are left out of every answer: correct the field, or report it.",
 			   "%.0f could not be read; the last: %s", skipped, last ? last : "?");
-}
-
-static struct resource read_resource(const cJSON *item)
-{
-	const char *name = document_text(item, "resource"), *state = document_text(item, "state"),
-		   *message = document_text(item, "message");
-
-	return (struct resource){
-		.name = name ? name : "?",
-		.state = state ? state : "?",
-		.message = message ? message : "",
-		.objects = document_number(item, "objects"),
-		.state_seconds = document_number(item, "stateSeconds"),
-		.required = name && (strcmp(name, "nodes") == 0 || strcmp(name, "pods") == 0),
-	};
 }
 
 /* One line for all that is well. */
@@ -133,9 +258,12 @@ static void add_summary(struct doctor *d, const cJSON *resources, const char *mo
 		if (strcmp(r.name, "pods") == 0)
 			pods = r.objects;
 	}
-	doctor_add(d, synced ? DOCTOR_OK : DOCTOR_WARN, "kubernetes", NULL,
-		   "%s, %zu of %zu resources in sync: %.0f nodes, %.0f pods", mode, synced, all,
-		   nodes, pods);
+	doctor_add(d, synced ? DOCTOR_OK : DOCTOR_WARN, "kubernetes",
+		   synced ? NULL
+			  : "Nothing is known of the cluster's objects until one is: what keeps "
+			    "them away is said below.",
+		   "%s, %zu of %zu resources %s: %.0f nodes, %.0f pods", mode, synced, all,
+		   strcmp(mode, "snapshot") == 0 ? "in it" : "in sync", nodes, pods);
 }
 
 void doctor_examine_kubernetes(struct doctor *d, const cJSON *status)
@@ -157,9 +285,7 @@ void doctor_examine_kubernetes(struct doctor *d, const cJSON *status)
 	}
 	add_summary(d, resources, mode);
 	for (const cJSON *item = document_first(resources); item; item = item->next) {
-		struct resource r = read_resource(item);
-
-		add_trouble(d, &r);
-		add_skipped(d, item, r.name);
+		add_trouble(d, resources, item, mode);
+		add_skipped(d, item);
 	}
 }

@@ -107,6 +107,11 @@ int usage_tally_exit(const struct usage_tally *t, struct reason *reason)
 		explain_stale(t, reason);
 		return CLI_STALE;
 	}
+	/* Nothing that has such labels may well be what there is. */
+	if (total == 0 && t->cli->options->selector) {
+		reason_set(reason, "no %s has labels %s", t->what, t->cli->options->selector);
+		return CLI_OK;
+	}
 	if (t->cli->no_usage) {
 		reason_set(reason, "%s", t->cli->no_usage);
 		return CLI_STALE;

@@ -5,6 +5,7 @@
  */
 #include "aggregator/cli/usage_table.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 void usage_table_init(struct usage_table *t, const struct usage_kind *kind, const struct cli *cli)
@@ -44,12 +45,14 @@ int usage_table_run(const struct usage_kind *kind, struct cli *cli, const char *
 {
 	struct usage_table table;
 	struct list list;
-	int code = CLI_ERROR;
+	int rc, code;
 
 	usage_table_init(&table, kind, cli);
 	list_init(&list, kind->item, &table);
 	list.envelope = kind->envelope;
-	if (list_fetch(&list, cli->client, path, &cli->reason) == 0) {
+	rc = list_fetch(&list, cli->client, path, &cli->reason);
+	code = rc == -EBADRQC ? CLI_USAGE : CLI_ERROR;
+	if (rc == 0) {
 		if (cli->options->output == OUTPUT_JSON)
 			list_print_json(&list, &cli->out);
 		code = kind->finish(&table, cli);

@@ -289,6 +289,12 @@ static void asks_for_scores(void **state)
 		 "text\",\"field\":\"plugins[0]\"}}"},
 		{NULL, 0, NULL},
 	};
+	static const struct answer pod_refused[] = {
+		{"POST /v1/scores", 400,
+		 "{\"error\":{\"code\":\"badRequest\",\"message\":\"must be text\",\"field\":"
+		 "\"pod.spec\"}}"},
+		{NULL, 0, NULL},
+	};
 	static const struct answer no_node[] = {
 		{"POST /v1/scores", 400,
 		 "{\"error\":{\"code\":\"badRequest\",\"message\":\"unheard\",\"field\":\"nodes[0]"
@@ -309,7 +315,8 @@ static void asks_for_scores(void **state)
 		"",
 		"evenkeel: --pod: cannot read /does/not/exist: No such file or directory\n"};
 	const struct expectation refused = {
-		{"scores", "--variant=x"}, 1, "", "evenkeel: plugins[0]: must be  text (says http"};
+		{"scores", "--variant=x"}, 2, "", "evenkeel: plugins[0]: must be  text (says http"};
+	const struct expectation bad_pod = {{"scores"}, 1, "", "evenkeel: pod.spec: must be text"};
 	const struct expectation unheard = {{"scores", "z"}, 4, "", "evenkeel: nodes[0]: unheard"};
 	const struct expectation twice = {
 		{"scores", "-w", "--pod", "-"}, 2, "", "evenkeel: --watch cannot read --pod -"};
@@ -327,6 +334,8 @@ static void asks_for_scores(void **state)
 	check(&twice);
 	serve(refusals);
 	check(&refused);
+	serve(pod_refused);
+	check(&bad_pod);
 	serve(no_node);
 	check(&unheard);
 	free(file);
@@ -360,6 +369,9 @@ static void says_what_is_wrong(void **state)
 		{{"nodes", "--plugin=x"}, 2, "", "evenkeel: unknown option --plugin"},
 		{{"nodes", "--window=7m"}, 2, "", "evenkeel: --window: \"7m\" is not known; it is"},
 		{{"nodes", "--timeout=5"}, 2, "", "evenkeel: --timeout: \"5\" needs a unit"},
+		{{"nodes", "--snapshot", ""}, 2, "", "evenkeel: --snapshot: the name of the file"},
+		{{"nodes", "--snapshot=x", "--usage="}, 2, "", "evenkeel: --usage: the name of"},
+		{{"scores", "--blend", ""}, 2, "", "evenkeel: --blend: \"\" is not of the form"},
 		{{"version", "x"}, 2, "", "evenkeel: this command takes no arguments"},
 		{{NULL}, 2, "", "Usage: evenkeel COMMAND"},
 	};
@@ -499,6 +511,9 @@ static void selects_by_label(void **state)
 		 "/v1/nodes?limit=500&unlimited=requests&labelSelector=a=b,c in (d)",
 		 200, two_nodes},
 		{"GET /v1/pods?limit=5000&namespace=n&labelSelector=!x", 200, "{\"items\":[]}"},
+		{"GET /v1/pods?limit=5000&labelSelector=a b", 400,
+		 "{\"error\":{\"code\":\"badRequest\",\"message\":\"odd\",\"field\":"
+		 "\"labelSelector\"}}"},
 		{NULL, 0, NULL},
 	};
 	static const struct expectation cases[] = {
@@ -506,7 +521,11 @@ static void selects_by_label(void **state)
 		 0,
 		 two_nodes,
 		 ""},
-		{{"pods", "--selector=!x", "-n", "n"}, 0, NULL, "evenkeel: no pod is known"},
+		{{"pods", "-l", "a b"}, 2, "", "evenkeel: labelSelector: odd (says http"},
+		{{"pods", "--selector=!x", "-n", "n"},
+		 0,
+		 NULL,
+		 "evenkeel: no pod with labels !x in namespace n\n"},
 	};
 	(void)state;
 

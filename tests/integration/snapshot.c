@@ -264,9 +264,8 @@ static void test_exit_codes(void **state)
 		{{"nodes", "--snapshot", "EMPTY"}, 1, ": there is nothing in it\n"},
 		{{"nodes", "--snapshot", "USAGE"},
 		 1,
-		 ":1: this is an answer of /watcher: give it with --usage, and the cluster's "
-		 "objects "
-		 "as the snapshot\n"},
+		 ":1: this is an answer of /watcher, which only the command evenkeel takes, as "
+		 "--usage; a snapshot is the cluster's objects\n"},
 		{{"nodes", "--snapshot", "SNAPSHOT", "--snapshot", "DUMP"},
 		 1,
 		 ":1: a Snapshot was given, which holds everything; give it alone\n"},
@@ -289,14 +288,14 @@ static void test_exit_codes(void **state)
 		 2,
 		 "evenkeel: standard input (\"-\") can be read only once\n"},
 		{{"scores", "--snapshot", "DUMP", "--plugin", "Peak"},
-		 1,
+		 2,
 		 "evenkeel: plugins[0]: there is no plugin \"Peak\"; there are TargetLoadPacking, "
 		 "LoadVariationRiskBalancing, LowRiskOverCommitment, Peaks, "
 		 "NodeResourcesAllocatable, "
 		 "LimitAware\n"},
 		{{"scores", "--snapshot", "DUMP", "--plugin",
 		  "TargetLoadPacking:targetUtilization=500"},
-		 1,
+		 2,
 		 "evenkeel: args.TargetLoadPacking.targetUtilization: 500 is not allowed: above 0 "
 		 "and at "
 		 "most 100\n"},

@@ -287,6 +287,54 @@ static void tells_what_is_not_in_sync(void **state)
 	}
 }
 
+#define UNREACHED(name, seconds)                                                                   \
+	"{\"resource\":\"" name "\",\"state\":\"listing\",\"objects\":0,\"stateSeconds\":" seconds \
+	",\"message\":\"exec: tool not found\"}"
+#define NONE_IN_SYNC                                                                               \
+	"      Nothing is known of the cluster's objects until one is: what keeps them away is "   \
+	"said below.\n"
+#define IN_CLUSTER_ADVICE                                                                          \
+	"      It is tried again by itself. By what the message says, check the aggregator's "     \
+	"service account and whether it reaches the API server.\n"
+
+/* What keeps every resource away is one finding; what keeps others away is another. */
+static void tells_once_what_is_alike(void **state)
+{
+	(void)state;
+	check_kubernetes(
+		UNREACHED("jobs", "2") "," UNREACHED("nodes", "5") "," UNREACHED(
+			"pods", "4") "," RESOURCE("services", "stale", "9",
+						  "") "," UNREACHED("namespaces", "3"),
+		DOCTOR_FAIL,
+		"warn  kubernetes: inCluster, 0 of 5 resources in sync: 0 nodes, 0 "
+		"pods\n" NONE_IN_SYNC
+		"fail  kubernetes: 4 resources (jobs, nodes, pods and 1 more) being listed "
+		"for 5s, 0 so far: exec: tool not found\n" IN_CLUSTER_ADVICE
+		"warn  services: changes have been missed for 9s\n"
+		"      It is tried again by itself. Does the API server answer, and is the "
+		"token still good?\n");
+	/* Without nodes and pods answers are less than they could be, but there are some. */
+	check_kubernetes(NODES "," UNREACHED("jobs", "2") "," UNREACHED("services", "2"),
+			 DOCTOR_WARN,
+			 "ok    kubernetes: inCluster, 1 of 3 resources in sync: 3 nodes, 0 pods\n"
+			 "warn  kubernetes: 2 resources (jobs, services) being listed for 2s, 0 so "
+			 "far: exec: tool not found\n" IN_CLUSTER_ADVICE);
+	/* A list that merely takes its time, from the first second on. */
+	check_kubernetes(NODES ",{\"resource\":\"pods\",\"state\":\"listing\",\"objects\":0,"
+			       "\"stateSeconds\":1}",
+			 DOCTOR_WARN,
+			 SUMMARY "0 pods\n"
+				 "warn  pods: being listed for 1s, 0 so far\n"
+				 "      Answers are incomplete until it is done. If it lasts, see "
+				 "the aggregator's log.\n");
+	/* Some came before it failed. */
+	check_kubernetes(NODES "," RESOURCE("pods", "listing", "1", ",\"message\":\"reset\""),
+			 DOCTOR_WARN,
+			 SUMMARY
+			 "5 pods\n"
+			 "warn  pods: being listed for 1s, 5 so far: reset\n" IN_CLUSTER_ADVICE);
+}
+
 static void tells_of_an_unheard_api(void **state)
 {
 	(void)state;
@@ -294,6 +342,63 @@ static void tells_of_an_unheard_api(void **state)
 		"", DOCTOR_FAIL,
 		"fail  kubernetes: inCluster, but nothing has been heard of the API yet\n"
 		"      Can the aggregator reach the API server? Its log says what fails.\n");
+}
+
+/* --- a snapshot --------------------------------------------------------------------------------------------------- */
+
+static void check_snapshot(const char *status, const char *no_usage, enum doctor_verdict verdict,
+			   const char *want)
+{
+	cJSON *doc = cJSON_Parse(status);
+	struct buf out = BUF_INIT;
+	struct doctor d;
+
+	assert_non_null(doc);
+	doctor_init(&d);
+	doctor_examine_snapshot(&d, doc, no_usage);
+	doctor_print(&d, false, &out);
+	assert_string_equal(out.data, want);
+	assert_int_equal(doctor_verdict_of(&d), verdict);
+	doctor_fini(&d);
+	buf_fini(&out);
+	cJSON_Delete(doc);
+}
+
+#define IN_SNAPSHOT(resource)                                                                      \
+	"\"kubernetes\":{\"mode\":\"snapshot\",\"resources\":[{\"resource\":\"nodes\",\"state\":"  \
+	"\"snapshot\",\"objects\":3}," resource "]},"
+
+/* Nothing of agents, clocks, frames and the database: there are none. */
+static void tells_what_a_snapshot_holds(void **state)
+{
+	static const char half[] =
+		"ok    kubernetes: snapshot, 1 of 2 resources in it: 3 nodes, 0 pods\n";
+	char want[1024];
+	(void)state;
+
+	snprintf(want, sizeof(want), "%s%s", half, "warn  usage: none: give --usage\n");
+	check_snapshot(STATUS(IN_SNAPSHOT("{\"resource\":\"jobs\",\"state\":\"none\",\"message\":"
+					  "\"no Job is in the files\"}")),
+		       "none: give --usage", DOCTOR_WARN, want);
+	check_snapshot(STATUS(""), NULL, DOCTOR_OK,
+		       "ok    kubernetes: no API was followed when the snapshot was taken\n"
+		       "ok    usage: 3 of 3 nodes are measured\n" VALUES);
+	snprintf(want, sizeof(want), "%s%s", half,
+		 "warn  jobs: being listed for 3s, 1 so far\n"
+		 "      The snapshot was taken before that was done: take another.\n"
+		 "ok    usage: 2 of 4 nodes are measured\n"
+		 "warn  usage: 1 node measured more than 5m before the snapshot's moment: e\n"
+		 "      They take no new pods by score.\n"
+		 "warn  usage: 2 nodes not measured: a, b\n"
+		 "      They count as full: give measurements that have them.\n" VALUES);
+	check_snapshot(
+		STATUS(IN_SNAPSHOT(
+			"{\"resource\":\"jobs\",\"state\":\"listing\","
+			"\"objects\":1,\"stateSeconds\":3}") "\"agents\":{\"nodes\":4,\"fresh\":1,"
+							     "\"expired\":1,\"none\":2,"
+							     "\"examples\":{\"expired\":[\"e\"],"
+							     "\"none\":[\"a\",\"b\"]}},"),
+		NULL, DOCTOR_WARN, want);
 }
 
 /* --- forms -------------------------------------------------------------------------------------------------------- */
@@ -365,7 +470,9 @@ int main(void)
 		cmocka_unit_test(tells_of_late_views),
 		cmocka_unit_test(tells_which_rule_is_missing),
 		cmocka_unit_test(tells_what_is_not_in_sync),
+		cmocka_unit_test(tells_once_what_is_alike),
 		cmocka_unit_test(tells_of_an_unheard_api),
+		cmocka_unit_test(tells_what_a_snapshot_holds),
 		cmocka_unit_test(writes_json),
 		cmocka_unit_test(survives_odd_shapes),
 	};

@@ -83,6 +83,7 @@ static void test_requests(void **state)
 		{"/v1/nodes/nobody", -ENOENT, "\"nobody\""},
 		{"/v1/nodes?limit=x", -EIO,
 		 "limit: limit \"x\" is not a whole number from 1 to 5000"},
+		{"/v1/nodes?labelSelector=a%20b", -EBADRQC, "labelSelector: "},
 		{"/v1/nodes?bad=1", -EIO, "bad: unknown parameter \"bad\""},
 		{"/v1/nodes?a%zz=1", -EIO, "a%zz: unknown parameter \"a%zz\""},
 		{"/nothing", -ENOENT, "there is nothing at /nothing"},
@@ -114,6 +115,15 @@ static void test_posts(void **state)
 				     &reason),
 			 -ENOENT);
 	assert_memory_equal(reason.text, "nodes[0]: ", 10);
+	assert_int_equal(client_post(scene.client, "/v1/scores", "{\"plugins\":[\"x\"]}", 17, &body,
+				     &reason),
+			 -EBADRQC);
+	assert_memory_equal(reason.text, "plugins[0]: ", 12);
+	/* What is in a file of a pod is not how the program was called. */
+	assert_int_equal(client_post(scene.client, "/v1/scores", "{\"pod\":{\"spec\":7}}", 18,
+				     &body, &reason),
+			 -EIO);
+	assert_memory_equal(reason.text, "pod", 3);
 	buf_fini(&body);
 }
 

@@ -62,6 +62,8 @@ static void test_refusals_name_the_file(void **state)
 	(void)state;
 	assert_int_equal(file_read("/nowhere/f.json", 9, &got, &why), -EINVAL);
 	assert_string_equal(why.text, "/nowhere/f.json: No such file or directory");
+	assert_int_equal(file_read("", 9, &got, &why), -EINVAL);
+	assert_string_equal(why.text, "the name of a file to read is empty");
 	assert_int_equal(file_read("/tmp", 9, &got, &why), -EINVAL);
 	assert_string_equal(why.text, "/tmp: Is a directory");
 	write_file(path, "12345", 5);
