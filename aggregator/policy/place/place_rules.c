@@ -259,7 +259,6 @@ static void read_taint(struct place_node_info *n, const cJSON *json)
 		PLACE_LIST_ADD(&n->taints, t);
 }
 
-/* Few nodes have any, and so their text is read again only where it speaks of them. */
 /* Others know by these that the node will be gone soon; who tolerates every taint is no reason to go there. */
 static bool is_leaving(const struct place_node_info *n)
 {
@@ -273,15 +272,20 @@ static bool is_leaving(const struct place_node_info *n)
 	       object_json_find(object_json_find(metadata, "annotations"), "evenkeel.io/draining");
 }
 
+/* Few nodes have any, and so their text is read again only where it speaks of them. */
 void place_node_read_taints(struct place_node_info *n)
 {
-	const char *text = n->object ? n->object->object.text : "";
+	const char *text;
 	const cJSON *list;
 
-	n->leaving = n->object && n->object->deletion_ns;
+	n->leaving = false;
+	if (!n->object)
+		return;
+	n->leaving = n->object->deletion_ns;
+	text = n->object->object.text;
 	if (!strstr(text, "\"taints\":") && !strstr(text, "\"evenkeel.io/draining\":"))
 		return;
-	n->tree = cJSON_Parse(n->object->object.text);
+	n->tree = cJSON_Parse(text);
 	list = object_json_find(object_json_find(n->tree, "spec"), "taints");
 	n->hidden_taints = list && !cJSON_IsArray(list);
 	for (const cJSON *t = place_first(list); t; t = t->next)
