@@ -9,7 +9,9 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
+
+#include "shared/clock.h"
+#include "shared/timefmt.h"
 
 enum { MEMBER_MAX = 64 };
 
@@ -57,25 +59,10 @@ bool document_is_null(const cJSON *root, const char *path)
 double document_time(const cJSON *root, const char *path)
 {
 	const char *text = document_text(root, path);
-	struct tm tm = {0};
-	double fraction = 0;
-	int used = 0;
+	int64_t unix_ns;
 
-	if (!text || sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday,
-			    &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &used) != 6)
-		return NAN;
-	text += used;
-	if (*text == '.') {
-		double unit = 0.1;
-
-		for (text++; *text >= '0' && *text <= '9'; text++, unit /= 10)
-			fraction += (*text - '0') * unit;
-	}
-	if (strcmp(text, "Z") != 0)
-		return NAN;
-	tm.tm_year -= 1900;
-	tm.tm_mon -= 1;
-	return (double)timegm(&tm) + fraction;
+	return text && timefmt_parse(text, &unix_ns, NULL) == 0 ? (double)unix_ns / NS_PER_SEC
+								: NAN;
 }
 
 /* --- raw items ---------------------------------------------------------------------------------------------- */

@@ -31,13 +31,13 @@ static void ends_of_credentials_are_read(void **state)
 {
 	static const struct {
 		const char *time;
-		int64_t unix_s; /* -1: refused */
+		int64_t unix_ms; /* -1: refused */
 	} rows[] = {
-		{"2026-01-31T12:00:00Z", 1769860800},
-		{"2026-01-31T12:00:00.999Z", 1769860800},
-		{"2026-01-31T14:00:00+02:00", 1769860800},
-		{"2026-01-31T06:30:00-05:30", 1769860800},
-		{"2026-01-31t12:00:00z", 1769860800},
+		{"2026-01-31T12:00:00Z", 1769860800000},
+		{"2026-01-31T12:00:00.999Z", 1769860800999},
+		{"2026-01-31T14:00:00+02:00", 1769860800000},
+		{"2026-01-31T06:30:00-05:30", 1769860800000},
+		{"2026-01-31t12:00:00z", 1769860800000},
 		{"1970-01-01T00:00:00Z", 0},
 		{"", -1},
 		{"2026-01-31", -1},
@@ -61,12 +61,12 @@ static void ends_of_credentials_are_read(void **state)
 		struct reason why = {""};
 		int rc = parse_answer(&cred, status, &why);
 
-		if (rc != (rows[i].unix_s < 0 ? -EINVAL : 0))
+		if (rc != (rows[i].unix_ms < 0 ? -EINVAL : 0))
 			fail_msg("%s: %d", rows[i].time, rc);
 		if (rc)
 			assert_string_equal(why.text, "expirationTimestamp is not a time");
 		else
-			assert_int_equal(cred.expires_ns, rows[i].unix_s * 1000000000);
+			assert_int_equal(cred.expires_ns, rows[i].unix_ms * 1000000);
 		exec_credential_fini(&cred);
 		free(status);
 	}

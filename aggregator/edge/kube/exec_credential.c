@@ -15,13 +15,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "aggregator/edge/kube/config_file.h"
 #include "aggregator/edge/kube/token.h"
-#include "shared/clock.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
+#include "shared/timefmt.h"
 
 /* --- answer ------------------------------------------------------------------------------------------------- */
 
@@ -29,77 +28,6 @@ static int refuse(struct reason *reason, const char *text)
 {
 	reason_set(reason, "%s", text);
 	return -EINVAL;
-}
-
-/* n digits at *p, and past them; -1 when they are not there. */
-static int take_digits(const char **p, int n)
-{
-	int value = 0;
-
-	for (; n > 0; n--, (*p)++) {
-		if (**p < '0' || **p > '9')
-			return -1;
-		value = value * 10 + (**p - '0');
-	}
-	return value;
-}
-
-static bool take_char(const char **p, const char *any)
-{
-	if (!**p || !strchr(any, **p))
-		return false;
-	(*p)++;
-	return true;
-}
-
-/* "Z" or "+02:00" as seconds. */
-static bool take_zone(const char **p, long *seconds)
-{
-	int sign = **p == '-' ? -1 : 1, hours, minutes;
-
-	*seconds = 0;
-	if (take_char(p, "Zz"))
-		return true;
-	if (!take_char(p, "+-"))
-		return false;
-	hours = take_digits(p, 2);
-	if (hours < 0 || hours > 23 || !take_char(p, ":"))
-		return false;
-	minutes = take_digits(p, 2);
-	*seconds = sign * (hours * 3600L + minutes * 60L);
-	return minutes >= 0 && minutes <= 59;
-}
-
-/* RFC 3339 within what 64 bits of nanoseconds hold; parts of a second are cut. */
-static bool parse_time(const char *text, int64_t *unix_ns)
-{
-	struct tm tm = {0};
-	const struct {
-		const char *before; /* any of these */
-		int digits, least, most;
-		int *to;
-	} parts[] = {
-		{NULL, 4, 1970, 2200, &tm.tm_year}, {"-", 2, 1, 12, &tm.tm_mon},
-		{"-", 2, 1, 31, &tm.tm_mday},	    {"Tt", 2, 0, 23, &tm.tm_hour},
-		{":", 2, 0, 59, &tm.tm_min},	    {":", 2, 0, 60, &tm.tm_sec},
-	};
-	long zone;
-
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		if (parts[i].before && !take_char(&text, parts[i].before))
-			return false;
-		*parts[i].to = take_digits(&text, parts[i].digits);
-		if (*parts[i].to < parts[i].least || *parts[i].to > parts[i].most)
-			return false;
-	}
-	if (take_char(&text, "."))
-		text += strspn(text, "0123456789");
-	if (!take_zone(&text, &zone) || *text)
-		return false;
-	tm.tm_year -= 1900;
-	tm.tm_mon -= 1;
-	*unix_ns = (timegm(&tm) - zone) * NS_PER_SEC;
-	return true;
 }
 
 static char *text_of(const cJSON *object, const char *key)
@@ -139,7 +67,7 @@ static int take_status(struct exec_credential *cred, const cJSON *status, struct
 		return refuse(reason, "neither a token nor a certificate");
 	if (!time || cJSON_IsNull(time))
 		return 0;
-	if (!cJSON_IsString(time) || !parse_time(time->valuestring, &cred->expires_ns))
+	if (!cJSON_IsString(time) || timefmt_parse(time->valuestring, &cred->expires_ns, NULL))
 		return refuse(reason, "expirationTimestamp is not a time");
 	cred->expires = true;
 	return 0;
