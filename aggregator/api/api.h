@@ -17,6 +17,11 @@
 #include "shared/buf.h"
 #include "shared/reason.h"
 
+struct extender_options;
+struct ledger;
+struct place_pool;
+struct quota_options;
+
 /* What handlers answer from; fixed after start, borrowed. */
 struct api_context {
 	struct view_slot *views;
@@ -28,6 +33,10 @@ struct api_context {
 	struct watcher_cache *watcher_cache; /* NULL: every answer is made anew */
 	/* Where the cluster model comes from: "inCluster", "kubeconfig", "snapshot"; NULL: standalone. */
 	const char *kubernetes_mode;
+	struct ledger *ledger; /* NULL: nothing is reserved (offline) */
+	struct place_pool *places; /* placement cores to ask */
+	const struct quota_options *quota;
+	const struct extender_options *extender;
 };
 
 struct api_request {

@@ -83,6 +83,32 @@ struct owner_table {
 
 void owner_table_drop(struct owner_table *t); /* any thread; NULL is allowed */
 
+/* What the measured pods of a namespace use together. */
+struct namespace_use {
+	uint32_t pods; /* that are measured; 0: nothing below is known */
+	double cpu_mean_milli; /* sum of the pods' means over window_longest() of each */
+	double working_set_bytes; /* sum of their means likewise */
+	/* Over the sums of all its pods in each of the last 30 whole buckets of 30 s; NaN: fewer than 10 of them are known. */
+	double cpu_p50_milli, cpu_p95_milli;
+};
+
+/* What the pods of a namespace request, as the kube-scheduler sums it (kube_pod_requests()); active pods only. */
+struct namespace_sums {
+	const char *name; /* owned by the table */
+	uint32_t bound_pods, pending_pods; /* with a node; without one */
+	struct resources bound, pending;
+	struct namespace_use use;
+};
+
+/* All namespaces that have pods. */
+struct namespace_table {
+	atomic_uint users;
+	size_t count;
+	struct namespace_sums of[]; /* sorted by name */
+};
+
+void namespace_table_drop(struct namespace_table *t); /* any thread; NULL is allowed */
+
 struct view {
 	atomic_uint users;
 	uint64_t version; /* +1 per publication */
@@ -91,6 +117,7 @@ struct view {
 	struct view_node **nodes; /* each held; sorted by name */
 	struct cluster *cluster; /* held; NULL: standalone, nobody asks an API */
 	struct owner_table *owners; /* held; NULL: none known */
+	struct namespace_table *namespaces; /* held; NULL: no API, or no pods */
 };
 
 /*
@@ -123,6 +150,8 @@ const struct view_node *view_find(const struct view *v, const char *node);
 const struct node_page *view_find_page(const struct view *v, const char *node);
 /* Whether all objects of the kind are known, if perhaps as of a while ago. */
 bool view_knows(const struct view *v, enum object_kind kind);
+/* What the pods of a namespace ask for and use, or NULL. */
+const struct namespace_sums *view_namespace(const struct view *v, const char *name);
 /* What the pods of an owner use, or NULL. */
 const struct owner_use *view_owner(const struct view *v, const char *uid);
 

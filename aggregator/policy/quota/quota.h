@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Elastic quotas: what a namespace is guaranteed (min), what it may borrow of others' unused guarantees (up to max), and whether a pod may start.
+ * Pure: a book of all quotas is made from a view, or from a test's numbers, and can be changed and undone by adding and subtracting pods.
+ *
+ * Two variants of one engine:
+ *   upstream   scheduler-plugins' CapacityScheduling, quirk for quirk (reference/quota-and-extender.md, 1.2 to 1.5): where a map is there but lacks cpu,
+ *              memory or ephemeral-storage, that is 0; extended resources are unbounded above and 0 below; one resource over its sum of
+ *              mins refuses every pod of every quota
+ *   corrected  a quota governs the resources it names: what max does not name is unbounded, what min does not name is not guaranteed. A resource that no quota
+ *              guarantees has no gate of sums; of one that some do, only quotas naming it are in both sums, and only pods asking for it are held up
+ */
+#ifndef EVENKEEL_AGGREGATOR_POLICY_QUOTA_QUOTA_H
+#define EVENKEEL_AGGREGATOR_POLICY_QUOTA_QUOTA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "aggregator/model/resources.h"
+#include "aggregator/state/ledger.h"
+#include "aggregator/state/view.h"
+#include "shared/reason.h"
+
+enum quota_variant { QUOTA_CORRECTED, QUOTA_UPSTREAM };
+
+struct quota_options {
+	enum quota_variant variant;
+	/* Pods of at least this priority are not held up by quotas, and may preempt without one (2000000000, system-cluster-critical). */
+	int32_t critical_priority;
+	/* What namespaces without a quota get; has_default false: they are in no sum and under no gate. */
+	bool has_default;
+	struct resources default_min, default_max;
+};
+
+void quota_options_default(struct quota_options *o);
+
+/* One namespace's. */
+struct quota {
+	const char *namespace, *name; /* name "" for the default quota */
+	struct resources min, max; /* as the object has them */
+	bool has_min, has_max;
+	struct resources
+		used; /* bound pods, those that are being deleted too, and reservations that no view shows yet */
+	struct resources pending; /* active pods without a node */
+	uint32_t used_pods, pending_pods, assumed_pods;
+	double weight; /* evenkeel.io/weight, 1: for shares of what others leave */
+	int64_t min_runtime_ns; /* evenkeel.io/min-runtime, 0: younger pods are no victims */
+	uint32_t
+		evictions_max; /* evenkeel.io/max-evictions "5/1h": at most 5 victims in an hour; 0 without evictions_ns: no bound */
+	int64_t evictions_ns;
+	const struct namespace_use *use; /* NULL: not measured */
+};
+
+struct quota_book;
+
+/* Quotas of the view (of two in a namespace the oldest counts, then the first by name), with what the ledger adds. Copy may be NULL. The view is held. */
+struct quota_book *quota_book_new(struct view *v, const struct ledger_copy *ledger,
+				  const struct quota_options *o);
+/* Without a view, for tests and what-if: quotas are copied, in any order. */
+struct quota_book *quota_book_of(const struct quota *quotas, size_t count,
+				 const struct quota_options *o);
+void quota_book_free(struct quota_book *b);
+size_t quota_book_count(const struct quota_book *b);
+const struct quota *quota_book_at(const struct quota_book *b, size_t i); /* by namespace */
+/* The namespace's quota, or NULL. */
+const struct quota *quota_book_find(const struct quota_book *b, const char *namespace);
+/* A pod starts or is gone; exact, so that one undoes the other. Namespaces without a quota are passed over. */
+void quota_book_add(struct quota_book *b, const char *namespace, const struct resources *requests);
+void quota_book_subtract(struct quota_book *b, const char *namespace,
+			 const struct resources *requests);
+
+/* Comparisons that preemption needs, by the book's variant. `more` may be NULL; false for a namespace without a quota. */
+bool quota_over_min(const struct quota_book *b, const char *namespace,
+		    const struct resources *more);
+bool quota_over_max(const struct quota_book *b, const char *namespace,
+		    const struct resources *more);
+/* Whether all quotas together, and `more` for a pod of that namespace, are over the sum of mins. */
+bool quota_over_sum(const struct quota_book *b, const char *namespace,
+		    const struct resources *more);
+
+enum quota_gate {
+	QUOTA_ADMITTED,
+	QUOTA_NO_QUOTA, /* admitted: the namespace has none */
+	QUOTA_CRITICAL, /* admitted: by its priority */
+	QUOTA_NEVER, /* alone it asks for more than max: nothing can help */
+	QUOTA_OVER_MAX,
+	QUOTA_OVER_SUM, /* what is guaranteed to all is used up, and here not by others who could give it back */
+};
+
+const char *quota_gate_name(enum quota_gate g); /* "admitted", "overMax", "overSumMin", .. */
+
+/* A pod that has a node nominated: it counts for those of its namespace that are not more important, and if its quota is within its min for others. */
+struct quota_nominated {
+	const char *uid, *namespace;
+	int32_t priority;
+	const struct resources *requests;
+};
+
+struct quota_ask {
+	const char *uid, *namespace;
+	int32_t priority;
+	const struct resources *requests;
+	const struct quota_nominated *nominated; /* all there are */
+	size_t nominated_count;
+};
+
+/* The deciding resource and its numbers, in its own unit (resources.h). */
+struct quota_verdict {
+	enum quota_gate gate;
+	bool admitted;
+	const char *
+		resource; /* of the gate that refused, borrowed from the request or the book; NULL: none did */
+	int64_t used, asked, nominated,
+		bound; /* used + nominated + asked > bound: max of the quota, or the sum of mins */
+	struct reason why; /* one sentence with the numbers, and what would unblock it */
+};
+
+/* O(resources), no allocation. In the order of upstream: max first. */
+void quota_admit(const struct quota_book *b, const struct quota_ask *ask, struct quota_verdict *v);
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What was promised to pods and no view shows yet. Between an extender's answer and the watch event that tells where the pod went, other pods are
+ * asked about; without this they would all be sent to the same node, and past the same quota.
+ *
+ *     filter            prioritize        the API's event        a view that has it is published
+ *    ---------> ASKED ------------> CHARGED ------------> BOUND ------------------------------> gone
+ *   quota only       the node it ranks first     the node it got
+ *
+ * A pod that is deleted, found unschedulable later than its reservation was made, or not bound within the TTL is gone at once. The only state that
+ * threads other than the loop's may change: one mutex, held for O(resources) of work on one pod and never across I/O or a policy's call.
+ */
+#ifndef EVENKEEL_AGGREGATOR_STATE_LEDGER_H
+#define EVENKEEL_AGGREGATOR_STATE_LEDGER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "aggregator/model/resources.h"
+#include "shared/reason.h"
+
+#define LEDGER_TTL_NS (30 * 1000000000LL)
+
+enum { LEDGER_PODS_MAX = 100000 };
+
+enum ledger_state { LEDGER_ASKED, LEDGER_CHARGED, LEDGER_BOUND };
+
+/* A reservation. Immutable where readers see it. */
+struct ledger_entry {
+	const char *uid, *namespace, *name;
+	const char *node; /* "" until it is charged to one */
+	struct resources requests; /* as the kube-scheduler sums them */
+	int64_t expected_cpu_milli; /* what the pod is expected to use */
+	int32_t priority;
+	enum ledger_state state;
+	int64_t made_ns, expires_ns; /* Unix time */
+	uint64_t
+		generation; /* of the first cluster (model.h) that has the pod on its node; 0: none yet */
+};
+
+struct ledger;
+struct ledger *ledger_new(void);
+void ledger_free(struct ledger *l);
+
+/* --- by threads that answer schedulers */
+
+/*
+ * Reserves for the pod, in place of what was reserved for its uid before (one that is bound stays as it is). Strings and requests are copied; `node` may
+ * be "". -EINVAL without a uid: nobody could release it. -ENOSPC above LEDGER_PODS_MAX.
+ */
+int ledger_reserve(struct ledger *l, const struct ledger_entry *entry, int64_t now_ns);
+/* Charges what is reserved to that node, and lets it live as long anew. -ENOENT: nothing is, or the pod is bound. */
+int ledger_charge(struct ledger *l, const char *uid, const char *node, int64_t now_ns);
+
+/* --- by the loop thread, at events of the API */
+
+/* The pod is on that node in clusters from this generation on. What was not reserved is not charged. */
+void ledger_bind(struct ledger *l, const char *uid, const char *node, uint64_t generation);
+void ledger_release(struct ledger *l, const char *uid); /* deleted, or ended */
+/* PodScheduled became False then, in whole seconds as the API tells it. */
+void ledger_unschedulable(struct ledger *l, const char *uid, int64_t since_ns);
+/* A view of this cluster is published: what it shows is not reserved any more. Also what has expired goes. */
+void ledger_settle(struct ledger *l, uint64_t generation, int64_t now_ns);
+
+/* --- by readers, any thread */
+
+/*
+ * What is reserved now, without what has expired: immutable, held by whoever took it, the same for all until something changes. Take it BEFORE the view it
+ * is added to: then nothing falls between the two, and ledger_counts() keeps from counting twice what both have.
+ */
+struct ledger_copy {
+	size_t count;
+	const struct ledger_entry *const *of; /* sorted by namespace, then name, then uid */
+};
+
+struct ledger_copy *ledger_take(struct ledger *l, int64_t now_ns);
+void ledger_copy_drop(struct ledger_copy *c); /* NULL is allowed */
+/* Whether the entry is to be added to a view of the cluster of that generation (0: standalone). */
+bool ledger_counts(const struct ledger_entry *e, uint64_t generation);
+
+/* How many reservations were made, and how they went; since start. */
+struct ledger_counters {
+	uint64_t reserved, charged, bound, released, unschedulable, expired, refused;
+	uint64_t moved; /* bound to another node than they were charged to */
+};
+
+void ledger_read_counters(struct ledger *l, struct ledger_counters *out);
+/* Every sum that is kept beside the entries recomputed and compared; for tests. */
+bool ledger_is_consistent(struct ledger *l, struct reason *why);
+
+#endif
