@@ -60,7 +60,7 @@ static bool may_start(const struct run *r, int64_t e, int64_t d)
 {
 	if (r->par >= e + d && r->dr >= d)
 		return true;
-	return r->may_overflow && !is_spent(r, r->par) && !(d > 0 && is_spent(r, r->dr));
+	return r->may_overflow && !(e > 0 && is_spent(r, r->par)) && !(d > 0 && is_spent(r, r->dr));
 }
 
 static void start_atomic(struct run *r, uint32_t group, int64_t e, int64_t d)

@@ -14,8 +14,8 @@ int drain_groups_check(const struct drain_group_rule *rules, size_t count, struc
 		const struct drain_group_rule *r = &rules[i];
 
 		if (r->min < 0 || (r->max >= 0 && r->min > r->max)) {
-			reason_set(reason, "group \"%s\": min %" PRId64 " must be 0 to max", r->name,
-				   r->min);
+			reason_set(reason, "group \"%s\": min %" PRId64 " must be 0 to max",
+				   r->name, r->min);
 			return -EINVAL;
 		}
 		for (size_t j = 0; j < i; j++) {
@@ -159,7 +159,8 @@ enum drain_reason drain_groups_accept(struct drain_groups *g, uint32_t group,
 	of = &g->of[group];
 	remain = of->size - of->in_deletion - of->leaving;
 	if (remain <= of->min) {
-		reason_set(why, "group \"%s\" must keep %" PRId64 " nodes, and has %" PRId64 " left",
+		reason_set(why,
+			   "group \"%s\" must keep %" PRId64 " nodes, and has %" PRId64 " left",
 			   of->name, of->min, remain);
 		return DRAIN_GROUP_MIN_SIZE;
 	}

@@ -19,7 +19,8 @@ struct drain_options {
 	enum drain_variant variant;
 
 	/* eligibility */
-	double utilization, gpu_utilization; /* 0.5: above it a ready node is needed; equal passes */
+	double utilization,
+		gpu_utilization; /* 0.5: above it a ready node is needed; equal passes */
 	bool drain_unready; /* true: nodes that are not ready may go, too */
 	bool ignore_daemon_sets, ignore_mirror; /* false: their requests count */
 	const char *const *gpu_labels; /* borrowed; labels that tell a node with GPUs */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "aggregator/policy/drain/drain_order.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,6 +63,12 @@ void drain_order_by_scores(const double *scores, size_t width, size_t count, siz
 	free(rows);
 }
 
+/* What is no number costs the most. */
+static double cheap(double cost)
+{
+	return isnan(cost) ? -INFINITY : -cost;
+}
+
 static size_t score(enum drain_variant variant, const struct drain_rank *r,
 		    double out[DRAIN_SCORES])
 {
@@ -73,8 +80,8 @@ static size_t score(enum drain_variant variant, const struct drain_rank *r,
 	out[width++] = r->before;
 	if (variant == DRAIN_CORRECTED) {
 		out[width++] = -(double)r->movable;
-		out[width++] = -r->cpu_milli;
-		out[width++] = -r->working_set_bytes;
+		out[width++] = cheap(r->cpu_milli);
+		out[width++] = cheap(r->working_set_bytes);
 	}
 	return width;
 }

@@ -19,10 +19,12 @@
 struct drain_rank {
 	const char *node;
 	bool known; /* there is a node of that name; else it counts as one with pods */
-	size_t movable, waiting; /* pods that move (a blocked one, too), and pods whose end is waited for */
+	size_t movable,
+		waiting; /* pods that move (a blocked one, too), and pods whose end is waited for */
 	bool before; /* it was a candidate of the run before */
 	bool bursting; /* some pod uses more CPU now than it usually does */
-	double cpu_milli, working_set_bytes; /* in use by the pods that move; 0 where it is not measured */
+	double cpu_milli,
+		working_set_bytes; /* in use by the pods that move; 0 where it is not measured */
 };
 
 enum { DRAIN_SCORES = 6 };

@@ -108,17 +108,20 @@ void drain_pdbs_free(struct drain_pdbs *p)
 
 	if (!p)
 		return;
-	HASH_ITER(hh, p->homes, h, next_home) {
+	HASH_ITER(hh, p->homes, h, next_home)
+	{
 		HASH_DEL(p->homes, h);
 		free(h->which);
 		free(h);
 	}
-	HASH_ITER(hh, p->matches, m, next_match) {
+	HASH_ITER(hh, p->matches, m, next_match)
+	{
 		HASH_DEL(p->matches, m);
 		free(m->which);
 		free(m);
 	}
-	HASH_ITER(hh, p->taken, t, next_taken) {
+	HASH_ITER(hh, p->taken, t, next_taken)
+	{
 		HASH_DEL(p->taken, t);
 		free(t);
 	}

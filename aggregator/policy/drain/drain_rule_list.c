@@ -139,7 +139,8 @@ static void judge_replicas(const struct drain_context *c, const struct object *o
 	if (w->replicas >= c->options->min_replicas)
 		return;
 	block(out, DRAIN_MIN_REPLICAS);
-	reason_set(why, "its %s %s wants %" PRId32 " replicas, fewer than the %" PRId32 " it must have",
+	reason_set(why,
+		   "its %s %s wants %" PRId32 " replicas, fewer than the %" PRId32 " it must have",
 		   object_kind_name(owner->kind), owner->name, w->replicas,
 		   c->options->min_replicas);
 }
@@ -249,9 +250,11 @@ static void ask_system(const struct drain_context *c, const struct kube_pod *pod
 		return;
 	}
 	block(out, DRAIN_KUBE_SYSTEM_POD);
-	reason_set(why, "it is in kube-system, has no PodDisruptionBudget, and is not older than %" PRId64
-			" s",
-		   c->options->system_timeout_ns / SECOND_NS);
+	reason_set(
+		why,
+		"it is in kube-system, has no PodDisruptionBudget, and is not older than %" PRId64
+		" s",
+		c->options->system_timeout_ns / SECOND_NS);
 }
 
 /* "true" that is not honoured comes here because of the other annotation. */
@@ -270,8 +273,9 @@ static void ask_not_safe_to_evict(const struct drain_context *c, const struct ku
 		reason_set(why, "it is annotated " ANNOTATION("safe-to-evict") "=false");
 	} else if (is_corrected(c) && word && !is_known_word(word)) {
 		block(out, DRAIN_NOT_SAFE_TO_EVICT);
-		reason_set(why, "nobody knows what its annotation " ANNOTATION(
-					"safe-to-evict") "=%.40s means",
+		reason_set(why,
+			   "nobody knows what its annotation " ANNOTATION(
+				   "safe-to-evict") "=%.40s means",
 			   word);
 	} else if (is_corrected(c) && must_not_be_disrupted(pod)) {
 		block(out, DRAIN_NOT_SAFE_TO_EVICT);

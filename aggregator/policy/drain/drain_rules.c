@@ -13,8 +13,8 @@
 const char *drain_outcome_name(enum drain_outcome o)
 {
 	static const char *const names[] = {
-		[DRAIN_POD_UNDEFINED] = "Undefined",  [DRAIN_POD_OK] = "DrainOk",
-		[DRAIN_POD_BLOCK] = "BlockDrain",     [DRAIN_POD_SKIP] = "SkipDrain",
+		[DRAIN_POD_UNDEFINED] = "Undefined",	[DRAIN_POD_OK] = "DrainOk",
+		[DRAIN_POD_BLOCK] = "BlockDrain",	[DRAIN_POD_SKIP] = "SkipDrain",
 		[DRAIN_POD_WAIT] = "WaitForCompletion",
 	};
 

@@ -41,8 +41,9 @@ void drain_select_due(const struct drain_options *o, struct drain_removable *n, 
 	}
 	n->reason = drain_timer_due(n->timer, o, now_ns);
 	if (!may_go(n))
-		reason_set(&n->why, "it is unneeded since %" PRId64 " s, and must be for more than %" PRId64
-				    " s",
+		reason_set(&n->why,
+			   "it is unneeded since %" PRId64 " s, and must be for more than %" PRId64
+			   " s",
 			   (now_ns - n->timer->since_ns) / SECOND_NS,
 			   (drain_timer_due_ns(n->timer, o) - n->timer->since_ns) / SECOND_NS);
 }
@@ -126,8 +127,8 @@ void drain_select_atomic(const struct drain_groups *g, struct drain_removable *n
 			   !drain_group_is_covered(&g->of[n->group], left[n->group])) {
 			n->reason = DRAIN_ATOMIC_FAILED;
 			reason_set(&n->why,
-				   "group \"%.60s\" goes as a whole, and %" PRId64 " of its %" PRId64
-				   " nodes could",
+				   "group \"%.60s\" goes as a whole, and %" PRId64
+				   " of its %" PRId64 " nodes could",
 				   g->of[n->group].name, left[n->group],
 				   g->of[n->group].registered);
 		}
