@@ -26,10 +26,9 @@ static const struct drain_case {
 	{"naked", "", "", "", DRAIN_POD_BLOCK, DRAIN_POD_BLOCK, DRAIN_NOT_REPLICATED,
 	 DRAIN_NOT_REPLICATED, "no controller would make it anew"},
 	{"custom owner", "", "", CUSTOM, DRAIN_POD_BLOCK, DRAIN_POD_BLOCK, DRAIN_NOT_REPLICATED,
-	 DRAIN_NOT_REPLICATED,
-	 "its controller, Thing t, is of a kind that need not make it anew"},
-	{"misspelt annotation", "'annotations':{'" SAFE "':'False'}", "", NULL,
-	 DRAIN_POD_UNDEFINED, DRAIN_POD_BLOCK, DRAIN_NONE, DRAIN_NOT_SAFE_TO_EVICT,
+	 DRAIN_NOT_REPLICATED, "its controller, Thing t, is of a kind that need not make it anew"},
+	{"misspelt annotation", "'annotations':{'" SAFE "':'False'}", "", NULL, DRAIN_POD_UNDEFINED,
+	 DRAIN_POD_BLOCK, DRAIN_NONE, DRAIN_NOT_SAFE_TO_EVICT,
 	 "nobody knows what its annotation " SAFE "=False means"},
 	{"empty annotation", "'annotations':{'" SAFE "':''}", "", NULL, DRAIN_POD_UNDEFINED,
 	 DRAIN_POD_BLOCK, DRAIN_NONE, DRAIN_NOT_SAFE_TO_EVICT,
@@ -42,9 +41,8 @@ static const struct drain_case {
 	 "it is annotated karpenter.sh/do-not-disrupt=5m"},
 	{"karpenter, not", "'annotations':{'karpenter.sh/do-not-disrupt':'false'}", "", NULL,
 	 DRAIN_POD_UNDEFINED, DRAIN_POD_UNDEFINED, DRAIN_NONE, DRAIN_NONE, ""},
-	{"contradiction",
-	 "'annotations':{'karpenter.sh/do-not-disrupt':'true','" SAFE "':'true'}", "", NULL,
-	 DRAIN_POD_OK, DRAIN_POD_BLOCK, DRAIN_NONE, DRAIN_NOT_SAFE_TO_EVICT,
+	{"contradiction", "'annotations':{'karpenter.sh/do-not-disrupt':'true','" SAFE "':'true'}",
+	 "", NULL, DRAIN_POD_OK, DRAIN_POD_BLOCK, DRAIN_NONE, DRAIN_NOT_SAFE_TO_EVICT,
 	 "it is annotated karpenter.sh/do-not-disrupt=true"},
 	{"safe", "'annotations':{'" SAFE "':'true'}", "", "", DRAIN_POD_OK, DRAIN_POD_OK,
 	 DRAIN_NONE, DRAIN_NONE, ""},
@@ -56,20 +54,18 @@ static const struct drain_case {
 	{"huge pages", "", "'volumes':[{'name':'v','emptyDir':{'medium':'HugePages'}}]", NULL,
 	 DRAIN_POD_BLOCK, DRAIN_POD_BLOCK, DRAIN_LOCAL_STORAGE, DRAIN_LOCAL_STORAGE,
 	 "its volume v (emptyDir) is lost with the node"},
-	{"a list with an empty name",
-	 "'annotations':{'" SAFE "-local-volumes':',v,'}",
+	{"a list with an empty name", "'annotations':{'" SAFE "-local-volumes':',v,'}",
 	 "'volumes':[{'name':'v','emptyDir':{}}]", NULL, DRAIN_POD_UNDEFINED, DRAIN_POD_UNDEFINED,
 	 DRAIN_NONE, DRAIN_NONE, ""},
 	{"the beginning of a listed name", "'annotations':{'" SAFE "-local-volumes':'v-1,v-2'}",
 	 "'volumes':[{'name':'v','emptyDir':{}}]", NULL, DRAIN_POD_BLOCK, DRAIN_POD_BLOCK,
-	 DRAIN_LOCAL_STORAGE, DRAIN_LOCAL_STORAGE,
-	 "its volume v (emptyDir) is lost with the node"},
+	 DRAIN_LOCAL_STORAGE, DRAIN_LOCAL_STORAGE, "its volume v (emptyDir) is lost with the node"},
 	{"volumes nobody can read", "", "'volumes':'x'", NULL, DRAIN_POD_BLOCK, DRAIN_POD_BLOCK,
 	 DRAIN_LOCAL_STORAGE, DRAIN_LOCAL_STORAGE, "its volume  (unknown) is lost with the node"},
 };
 
-static void judge(enum drain_variant variant, const struct kube_pod *pod,
-		  struct drain_status *out, struct reason *why)
+static void judge(enum drain_variant variant, const struct kube_pod *pod, struct drain_status *out,
+		  struct reason *why)
 {
 	struct drain_options o;
 	const struct drain_context c = {.options = &o, .now_ns = DRAIN_NOW_NS};
@@ -84,8 +80,7 @@ static void test_cases(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct drain_case *c = &cases[i];
-		struct kube_pod *pod =
-			drain_fixture_pod("p", c->owner, c->metadata, c->spec, "");
+		struct kube_pod *pod = drain_fixture_pod("p", c->owner, c->metadata, c->spec, "");
 		struct drain_status up, good;
 		struct reason why;
 
@@ -133,8 +128,7 @@ static void test_old_system_pods_are_asked_further(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(pods) / sizeof(pods[0]); i++) {
-		struct kube_pod *pod =
-			system_pod(pods[i].metadata, pods[i].spec, pods[i].created);
+		struct kube_pod *pod = system_pod(pods[i].metadata, pods[i].spec, pods[i].created);
 		struct drain_status up, good;
 
 		judge(DRAIN_UPSTREAM, pod, &up, NULL);
@@ -160,8 +154,8 @@ static struct cluster *cluster_with(const char *replica_set, bool synced)
 	return c;
 }
 
-static enum drain_reason ask_owner(const char *replica_set, bool synced,
-				   enum drain_variant variant, struct reason *why)
+static enum drain_reason ask_owner(const char *replica_set, bool synced, enum drain_variant variant,
+				   struct reason *why)
 {
 	struct kube_pod *pod = drain_fixture_pod("p", NULL, "", "", "");
 	struct cluster *cluster = cluster_with(replica_set, synced);
@@ -193,18 +187,17 @@ static void test_owners(void **state)
 	(void)state;
 	assert_int_equal(ask_owner(same, true, DRAIN_CORRECTED, &why), DRAIN_NONE);
 	assert_int_equal(ask_owner(other, true, DRAIN_UPSTREAM, &why), DRAIN_NONE);
-	assert_int_equal(ask_owner(other, true, DRAIN_CORRECTED, &why),
-			 DRAIN_CONTROLLER_NOT_FOUND);
-	assert_string_equal(why.text, "its owner, ReplicaSet web, is not there: another has its name");
+	assert_int_equal(ask_owner(other, true, DRAIN_CORRECTED, &why), DRAIN_CONTROLLER_NOT_FOUND);
+	assert_string_equal(why.text,
+			    "its owner, ReplicaSet web, is not there: another has its name");
 	assert_int_equal(ask_owner(elsewhere, true, DRAIN_CORRECTED, &why),
 			 DRAIN_CONTROLLER_NOT_FOUND);
 	assert_string_equal(why.text, "its owner, ReplicaSet web, is not there");
 	/* Nobody may list ReplicaSets: it is not asked. */
 	assert_int_equal(ask_owner(elsewhere, false, DRAIN_CORRECTED, &why), DRAIN_NONE);
 	assert_int_equal(ask_owner(small, true, DRAIN_CORRECTED, &why), DRAIN_MIN_REPLICAS);
-	assert_string_equal(
-		why.text,
-		"its ReplicaSet web wants 1 replicas, fewer than the 2 it must have");
+	assert_string_equal(why.text,
+			    "its ReplicaSet web wants 1 replicas, fewer than the 2 it must have");
 }
 
 static void test_all_blockers_are_counted(void **state)
