@@ -79,7 +79,7 @@ static size_t score(enum drain_variant variant, const struct drain_rank *r,
 		out[width++] = !r->bursting;
 	out[width++] = r->before;
 	if (variant == DRAIN_CORRECTED) {
-		out[width++] = -(double)r->movable;
+		out[width++] = r->known ? -(double)r->movable : -INFINITY;
 		out[width++] = cheap(r->cpu_milli);
 		out[width++] = cheap(r->working_set_bytes);
 	}

@@ -18,7 +18,7 @@
 /* What is known of a candidate. */
 struct drain_rank {
 	const char *node;
-	bool known; /* there is a node of that name; else it counts as one with pods */
+	bool known; /* there is a node of that name; else it counts as one with pods, corrected: with the most */
 	size_t movable,
 		waiting; /* pods that move (a blocked one, too), and pods whose end is waited for */
 	bool before; /* it was a candidate of the run before */
