@@ -126,7 +126,7 @@ static void read_local_volumes(const cJSON *spec, struct pod_template *t)
 
 	if (list && !cJSON_IsArray(list) && !cJSON_IsNull(list))
 		cJSON_AddStringToObject(found, "", "unknown");
-	for (const cJSON *item = cJSON_IsArray(list) ? list->child : NULL; item;
+	for (const cJSON *item = list && cJSON_IsArray(list) ? list->child : NULL; item;
 	     item = item->next) {
 		const char *name = cJSON_GetStringValue(object_json_find(item, "name"));
 		const char *kind = local_kind(item);

@@ -274,7 +274,7 @@ enum outcome run_order_scores(const cJSON *c, struct reason *why)
 {
 	const cJSON *rows = values_get(c, "scores"), *want = values_get(c, "want_order");
 	size_t count = (size_t)cJSON_GetArraySize(rows), at = 0;
-	size_t width = count ? (size_t)cJSON_GetArraySize(rows->child) : 0;
+	size_t width = rows && count ? (size_t)cJSON_GetArraySize(rows->child) : 0;
 	double *scores = mem_zalloc(count * width + 1, sizeof(*scores));
 	size_t *order = mem_zalloc(count + 1, sizeof(*order));
 	bool same = (size_t)cJSON_GetArraySize(want) == count;

@@ -72,14 +72,17 @@ void drain_owners_free(struct drain_owners *o)
 
 	if (!o)
 		return;
-	HASH_ITER(hh, o->owners, owner, next_owner)
-	{
-		HASH_DEL(o->owners, owner);
+	/* Elements stay linked when their table is cleared. */
+	owner = o->owners;
+	HASH_CLEAR(hh, o->owners);
+	for (; owner; owner = next_owner) {
+		next_owner = owner->hh.next;
 		free(owner);
 	}
-	HASH_ITER(hh, o->taken, t, next_taken)
-	{
-		HASH_DEL(o->taken, t);
+	t = o->taken;
+	HASH_CLEAR(hh, o->taken);
+	for (; t; t = next_taken) {
+		next_taken = t->hh.next;
 		free(t);
 	}
 	free(o);

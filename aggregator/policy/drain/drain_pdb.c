@@ -88,7 +88,7 @@ struct drain_pdbs *drain_pdbs_new(enum drain_variant variant, struct object *con
 
 	p->variant = variant;
 	p->count = count;
-	p->budgets = mem_zalloc(count + 1, sizeof(*p->budgets));
+	p->budgets = mem_zalloc(count + 1, sizeof(struct kube_pdb *));
 	p->remaining = mem_zalloc(count + 1, sizeof(*p->remaining));
 	p->asked = mem_zalloc(count + 1, sizeof(*p->asked));
 	for (size_t i = 0; i < count; i++) {
@@ -100,31 +100,37 @@ struct drain_pdbs *drain_pdbs_new(enum drain_variant variant, struct object *con
 	return p;
 }
 
-void drain_pdbs_free(struct drain_pdbs *p)
+/* Elements stay linked when their table is cleared. */
+static void free_tables(struct drain_pdbs *p)
 {
-	struct home *h, *next_home;
-	struct match *m, *next_match;
-	struct taken *t, *next_taken;
+	struct home *h = p->homes, *next_home;
+	struct match *m = p->matches, *next_match;
+	struct taken *t = p->taken, *next_taken;
 
-	if (!p)
-		return;
-	HASH_ITER(hh, p->homes, h, next_home)
-	{
-		HASH_DEL(p->homes, h);
+	HASH_CLEAR(hh, p->homes);
+	HASH_CLEAR(hh, p->matches);
+	HASH_CLEAR(hh, p->taken);
+	for (; h; h = next_home) {
+		next_home = h->hh.next;
 		free(h->which);
 		free(h);
 	}
-	HASH_ITER(hh, p->matches, m, next_match)
-	{
-		HASH_DEL(p->matches, m);
+	for (; m; m = next_match) {
+		next_match = m->hh.next;
 		free(m->which);
 		free(m);
 	}
-	HASH_ITER(hh, p->taken, t, next_taken)
-	{
-		HASH_DEL(p->taken, t);
+	for (; t; t = next_taken) {
+		next_taken = t->hh.next;
 		free(t);
 	}
+}
+
+void drain_pdbs_free(struct drain_pdbs *p)
+{
+	if (!p)
+		return;
+	free_tables(p);
 	free(p->budgets);
 	free(p->remaining);
 	free(p->asked);

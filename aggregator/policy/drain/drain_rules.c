@@ -73,7 +73,7 @@ static void append(const struct kube_pod ***list, size_t *count, size_t room,
 		   const struct kube_pod *pod)
 {
 	if (!*list)
-		*list = mem_zalloc(room, sizeof(**list));
+		*list = mem_zalloc(room, sizeof(struct kube_pod *));
 	(*list)[(*count)++] = pod;
 }
 
