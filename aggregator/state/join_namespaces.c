@@ -495,28 +495,25 @@ static void end_bucket(struct space *s, int64_t end_ns)
 	s->seen_ns = 0;
 }
 
-/* After a leap of the clock all buckets are of the time since, in which nothing changed. */
-static void leap(struct namespaces *n, int64_t to_ns)
+/* Nobody watched in between: what was used then is not known, in this bucket and those that end before. */
+static void leap(struct namespaces *n, int64_t now_ns)
 {
 	for (struct space *s = n->hash; s; s = s->hh.next) {
 		s->area = 0;
 		s->seen_ns = 0;
-		s->since_ns = to_ns;
+		s->since_ns = now_ns;
 	}
-	n->now_ns = to_ns;
 }
 
 bool namespaces_advance(struct namespaces *n, int64_t now_ns)
 {
 	int64_t at = n->now_ns / BUCKET_NS, to = now_ns / BUCKET_NS;
-	bool ended = to > at;
+	bool ended = to != at;
 
-	if (now_ns <= n->now_ns)
-		return false;
-	if (to - at > BUCKETS) {
+	if (now_ns < n->now_ns || now_ns - n->now_ns > EXPIRED_NS)
+		leap(n, now_ns);
+	if (to - at > BUCKETS)
 		at = to - BUCKETS;
-		leap(n, at * BUCKET_NS);
-	}
 	for (; at < to; at++)
 		for (struct space *s = n->hash; s; s = s->hh.next)
 			end_bucket(s, (at + 1) * BUCKET_NS);
