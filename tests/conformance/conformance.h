@@ -46,6 +46,10 @@ run_case run_watcher_http;
 run_case run_watcher_encode;
 run_case run_cgroup_path;
 run_case run_pod_request;
+run_case run_quota_math;
+run_case run_quota_prefilter;
+run_case run_quota_cache;
+run_case run_quota_status;
 
 run_case run_drainability_rule;
 run_case run_rule_combination;

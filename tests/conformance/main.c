@@ -57,6 +57,10 @@ static const struct schema {
 	{"load_watcher", "decode_body", NULL, DECODER},
 	{"cgroup_paths", NULL, run_cgroup_path, NULL},
 	{"pod_request", NULL, run_pod_request, NULL},
+	{"quota_math", NULL, run_quota_math, NULL},
+	{"prefilter", NULL, run_quota_prefilter, NULL},
+	{"cache_events", NULL, run_quota_cache, NULL},
+	{"status_controller", NULL, run_quota_status, NULL},
 
 	{"drainability_rules", NULL, run_drainability_rule, NULL},
 	{"rule_combination", NULL, run_rule_combination, NULL},
@@ -87,12 +91,11 @@ static const struct schema {
 };
 
 static const char *const not_built[] = {
-	"buffer_quota",	     "buffer_quota_scope", "buffer_replicas", "cluster_sim",
-	"node_order",	     "planner_update",	   "slack_examples",  "topology_after_taint",
-	"try_schedule",	     "usage_classify",	   "anchors",	      "cache_events",
-	"cross_node",	     "extender_wire",	   "kep_stories",     "node_choice",
-	"preemption",	     "prefilter",	   "quota_math",      "simulation",
-	"status_controller",
+	"buffer_quota",	 "buffer_quota_scope", "buffer_replicas", "cluster_sim",
+	"node_order",	 "planner_update",     "slack_examples",  "topology_after_taint",
+	"try_schedule",	 "usage_classify",     "anchors",	  "cross_node",
+	"extender_wire", "kep_stories",	       "node_choice",	  "preemption",
+	"simulation",
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
