@@ -43,5 +43,6 @@ run_case run_watcher_http;
 run_case run_watcher_encode;
 run_case run_cgroup_path;
 run_case run_pod_request;
+run_case run_extender_wire;
 
 #endif

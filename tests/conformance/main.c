@@ -56,6 +56,7 @@ static const struct schema {
 	{"load_watcher", "decode_body", NULL, DECODER},
 	{"cgroup_paths", NULL, run_cgroup_path, NULL},
 	{"pod_request", NULL, run_pod_request, NULL},
+	{"extender_wire", NULL, run_extender_wire, NULL},
 };
 
 static const char *const not_built[] = {
@@ -69,10 +70,9 @@ static const char *const not_built[] = {
 	"slack_examples",     "soft_taint",	    "topology_after_taint",
 	"try_schedule",	      "unneeded",	    "unremovable",
 	"usage_classify",     "utilization",	    "anchors",
-	"cache_events",	      "cross_node",	    "extender_wire",
-	"kep_stories",	      "node_choice",	    "preemption",
-	"prefilter",	      "quota_math",	    "simulation",
-	"status_controller",
+	"cache_events",	      "cross_node",	    "kep_stories",
+	"node_choice",	      "preemption",	    "prefilter",
+	"quota_math",	      "simulation",	    "status_controller",
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
