@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "aggregator/api/api.h"
+#include "aggregator/state/ledger.h"
 #include "shared/file.h"
 #include "shared/mem.h"
 
@@ -94,6 +95,7 @@ int offline_open(struct offline **out, const struct option_list *files, const ch
 	}
 	o->has_usage = is_any_measured(v);
 	o->ctx.kubernetes_mode = v->cluster ? "snapshot" : NULL;
+	o->ctx.ledger = snapshot_take_ledger(o->snapshot);
 	view_slot_publish(o->ctx.views, v);
 	*out = o;
 	return 0;
@@ -104,6 +106,7 @@ void offline_close(struct offline *o)
 	if (!o)
 		return;
 	view_slot_free(o->ctx.views);
+	ledger_free(o->ctx.ledger);
 	snapshot_free(o->snapshot);
 	free(o->name);
 	free(o);

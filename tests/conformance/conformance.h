@@ -73,5 +73,6 @@ run_case run_window_active;
 run_case run_window_allowed;
 run_case run_window_by_reason;
 run_case run_controller_replicas;
+run_case run_extender_wire;
 
 #endif

@@ -88,14 +88,15 @@ static const struct schema {
 	{"pods_to_evict", NULL, NULL, ACTS},
 	{"evict_priority", NULL, NULL, ACTS},
 	{"soft_taint", NULL, NULL, ACTS},
+
+	{"extender_wire", NULL, run_extender_wire, NULL},
 };
 
 static const char *const not_built[] = {
-	"buffer_quota",	 "buffer_quota_scope", "buffer_replicas", "cluster_sim",
-	"node_order",	 "planner_update",     "slack_examples",  "topology_after_taint",
-	"try_schedule",	 "usage_classify",     "anchors",	  "cross_node",
-	"extender_wire", "kep_stories",	       "node_choice",	  "preemption",
-	"simulation",
+	"buffer_quota", "buffer_quota_scope", "buffer_replicas", "cluster_sim",
+	"node_order",	"planner_update",     "slack_examples",	 "topology_after_taint",
+	"try_schedule", "usage_classify",     "anchors",	 "cross_node",
+	"kep_stories",	"node_choice",	      "preemption",	 "simulation",
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
