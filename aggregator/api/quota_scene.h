@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every answer about quotas is made from: a view, what the ledger adds to it, and the book of both. */
+#ifndef EVENKEEL_AGGREGATOR_API_QUOTA_SCENE_H
+#define EVENKEEL_AGGREGATOR_API_QUOTA_SCENE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "aggregator/api/api.h"
+#include "aggregator/policy/quota/quota.h"
+
+struct quota_scene {
+	struct quota_options options; /* the context's, with the variant of the request; borrowed */
+	struct ledger_copy *ledger; /* owned; NULL: nothing is reserved */
+	struct view *view; /* held */
+	struct quota_book *book; /* owned */
+	size_t nominated_count;
+	struct quota_nominated *nominated; /* owned; borrows from the view */
+};
+
+/* variant: a name, or NULL for the context's. False: *rs says that there is no such variant (400). */
+bool quota_scene_open(struct quota_scene *s, const struct api_context *ctx, const char *variant,
+		      struct api_response *rs);
+void quota_scene_close(struct quota_scene *s);
+
+/* What stands in the way of an answer, as one sentence: elasticquotas are not known (or only so far); "" when nothing does. */
+void quota_scene_gap(const struct quota_scene *s, struct reason *why);
+/*
+ * What the pod asks the gates, as the scene sees it: what is counted of it already, by a reservation or because it is `bound` (the same pod, on
+ * its node; NULL: it is on none), is not counted twice. Borrows from all three.
+ */
+struct quota_ask quota_scene_ask(const struct quota_scene *s, const struct kube_pod *pod,
+				 const struct kube_pod *bound);
+/* The pod as the view has it on a node, by its name, and by its uid where it has one; NULL: it is on none. */
+const struct kube_pod *quota_scene_find_bound(const struct quota_scene *s,
+					      const struct kube_pod *pod);
+
+#endif
