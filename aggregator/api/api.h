@@ -82,7 +82,6 @@ api_handler api_scores; /* POST /v1/scores */
 api_handler api_fit; /* POST /v1/fit */
 api_handler api_quotas; /* GET /v1/quotas, /v1/quotas/NAMESPACE */
 api_handler api_quotas_admit; /* POST /v1/quotas/admit */
-api_handler api_quotas_preempt; /* POST /v1/quotas/preempt */
 api_handler api_snapshot; /* GET /v1/snapshot */
 api_handler api_status; /* GET /v1/status */
 api_handler api_watcher; /* /watcher, /watcher/NAME */

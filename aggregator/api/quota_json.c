@@ -216,8 +216,9 @@ static void write_verdict(struct jsonw *w, const struct quota *q, const struct q
 	jsonw_array_close(w);
 }
 
-void quota_json_write_members(struct jsonw *w, const struct quota *q, const struct quota_totals *totals,
-		      const struct quota_findings *findings)
+void quota_json_write_members(struct jsonw *w, const struct quota *q,
+			      const struct quota_totals *totals,
+			      const struct quota_findings *findings)
 {
 	struct quota_balance b;
 

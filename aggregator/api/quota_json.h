@@ -13,8 +13,9 @@
  * The members of one quota (quotas.c says what they mean), into an object that is open. Of the findings those of its namespace are
  * written; NULL: none were looked for.
  */
-void quota_json_write_members(struct jsonw *w, const struct quota *q, const struct quota_totals *totals,
-		      const struct quota_findings *findings);
+void quota_json_write_members(struct jsonw *w, const struct quota *q,
+			      const struct quota_totals *totals,
+			      const struct quota_findings *findings);
 /* "findings":[{"code","severity","kind","namespace","name","field","text"[,"resource","value","bound"]},..]: those of the namespace; NULL: all. */
 void quota_json_write_findings(struct jsonw *w, const struct quota_findings *findings,
 			       const char *namespace);

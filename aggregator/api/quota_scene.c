@@ -109,6 +109,32 @@ bool quota_scene_open(struct quota_scene *s, const struct api_context *ctx, cons
 	return true;
 }
 
+/* The classes of priorities are those of the view that is answered from, or of one a moment older. */
+static bool read_body(struct pod_body *body, const struct api_context *ctx,
+		      const struct api_request *rq, const char *const *members,
+		      struct api_response *rs)
+{
+	struct view *v = view_slot_take(ctx->views);
+	bool ok = pod_body_read(rq, members, v->cluster, body, rs);
+
+	view_drop(v);
+	return ok;
+}
+
+bool quota_scene_read(struct quota_scene *s, struct pod_body *body, const struct api_context *ctx,
+		      const struct api_request *rq, const char *const *members,
+		      struct api_response *rs)
+{
+	const char *variant;
+
+	if (!read_body(body, ctx, rq, members, rs))
+		return false;
+	if (pod_body_string(body, "variant", &variant, rs) && quota_scene_open(s, ctx, variant, rs))
+		return true;
+	pod_body_fini(body);
+	return false;
+}
+
 void quota_scene_close(struct quota_scene *s)
 {
 	quota_book_free(s->book);

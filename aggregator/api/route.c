@@ -17,23 +17,14 @@ struct route {
 };
 
 static const struct route routes[] = {
-	{"/watcher", NULL, api_watcher},
-	{"/watcher/health", NULL, api_watcher_health},
-	{"/watcher/", NULL, api_watcher},
-	{"/v1/nodes", "GET", api_nodes},
-	{"/v1/nodes/", "GET", api_nodes},
-	{"/v1/pods", "GET", api_pods},
-	{"/v1/quotas", "GET", api_quotas},
-	{"/v1/quotas/admit", "POST", api_quotas_admit},
-	{"/v1/quotas/preempt", "POST", api_quotas_preempt},
-	{"/v1/quotas/", "GET", api_quotas},
-	{"/v1/scores", "POST", api_scores},
-	{"/v1/fit", "POST", api_fit},
-	{"/v1/snapshot", "GET", api_snapshot},
-	{"/v1/status", "GET", api_status},
-	{"/metrics", "GET", api_metrics},
-	{"/healthz", "GET", api_healthz},
-	{"/readyz", "GET", api_readyz},
+	{"/watcher", NULL, api_watcher},    {"/watcher/health", NULL, api_watcher_health},
+	{"/watcher/", NULL, api_watcher},   {"/v1/nodes", "GET", api_nodes},
+	{"/v1/nodes/", "GET", api_nodes},   {"/v1/pods", "GET", api_pods},
+	{"/v1/quotas", "GET", api_quotas},  {"/v1/quotas/admit", "POST", api_quotas_admit},
+	{"/v1/quotas/", "GET", api_quotas}, {"/v1/scores", "POST", api_scores},
+	{"/v1/fit", "POST", api_fit},	    {"/v1/snapshot", "GET", api_snapshot},
+	{"/v1/status", "GET", api_status},  {"/metrics", "GET", api_metrics},
+	{"/healthz", "GET", api_healthz},   {"/readyz", "GET", api_readyz},
 };
 
 /* First match; exact paths stand before the folder they are in. */

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#include "aggregator/model/resources_text.h"
+#include "aggregator/policy/quota/quota_text.h"
 
 bool quota_names(const struct quota *q, const char *resource)
 {
@@ -147,19 +147,19 @@ enum quota_state quota_state_of(const struct quota *q, const struct quota_balanc
 }
 
 struct numbers {
-	char used[RESOURCES_TEXT_MAX], min[RESOURCES_TEXT_MAX], max[RESOURCES_TEXT_MAX],
-		pending[RESOURCES_TEXT_MAX], borrowed[RESOURCES_TEXT_MAX], lent[RESOURCES_TEXT_MAX];
+	char used[QUOTA_TEXT_MAX], min[QUOTA_TEXT_MAX], max[QUOTA_TEXT_MAX],
+		pending[QUOTA_TEXT_MAX], borrowed[QUOTA_TEXT_MAX], lent[QUOTA_TEXT_MAX];
 };
 
 static void write_numbers(const struct quota *q, const struct quota_balance *b, const char *name,
 			  struct numbers *n)
 {
-	resources_amount_text(name, amount_of(&q->used, name), n->used);
-	resources_amount_text(name, amount_of(&q->min, name), n->min);
-	resources_amount_text(name, amount_of(&q->max, name), n->max);
-	resources_amount_text(name, amount_of(&q->pending, name), n->pending);
-	resources_amount_text(name, amount_of(&b->borrowed, name), n->borrowed);
-	resources_amount_text(name, amount_of(&b->lent, name), n->lent);
+	quota_amount_text(name, amount_of(&q->used, name), n->used);
+	quota_amount_text(name, amount_of(&q->min, name), n->min);
+	quota_amount_text(name, amount_of(&q->max, name), n->max);
+	quota_amount_text(name, amount_of(&q->pending, name), n->pending);
+	quota_amount_text(name, amount_of(&b->borrowed, name), n->borrowed);
+	quota_amount_text(name, amount_of(&b->lent, name), n->lent);
 }
 
 void quota_state_tell(const struct quota *q, const struct quota_balance *b, const char *resource,

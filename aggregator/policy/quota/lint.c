@@ -16,7 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/model/resources_text.h"
+#include "aggregator/policy/quota/quota_annotations.h"
+#include "aggregator/policy/quota/quota_text.h"
 #include "shared/mem.h"
 
 /* --- the table */
@@ -124,14 +125,18 @@ static struct about about_quota(const struct kube_quota *q, const char *part, co
 
 /* --- one quota by itself */
 
-static bool is_requested_by_pods(const char *name)
+/* Upstream counts no pods: no request has that key. */
+static bool is_counted(const struct lint *l, const char *name)
 {
 	static const char *const prefixes[] = {"requests.", "limits.", "count/"};
 
 	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
 		if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
 			return false;
-	return strchr(name, '/') || strcmp(name, "cpu") == 0 || resources_are_bytes(name);
+	if (strcmp(name, "pods") == 0)
+		return !l->upstream;
+	return strchr(name, '/') || strcmp(name, "cpu") == 0 || strcmp(name, "memory") == 0 ||
+	       strcmp(name, "ephemeral-storage") == 0 || strncmp(name, "hugepages-", 10) == 0;
 }
 
 /* One of min and max. */
@@ -144,7 +149,7 @@ static void check_names(struct lint *l, const struct kube_quota *q, const char *
 	for (size_t at = 0; resources_next(amounts, &at, &name, &amount);) {
 		struct about a = about_quota(q, part, name, amount, 0);
 
-		if (!is_requested_by_pods(name))
+		if (!is_counted(l, name))
 			found(l, QUOTA_LINT_CODE_NOT_REQUESTED, &a,
 			      "no pod requests \"%.200s\", so it bounds and guarantees nothing%s",
 			      name,
@@ -161,7 +166,7 @@ static void check_names(struct lint *l, const struct kube_quota *q, const char *
 
 static void check_min_and_max(struct lint *l, const struct kube_quota *q)
 {
-	char low[RESOURCES_TEXT_MAX], high[RESOURCES_TEXT_MAX];
+	char low[QUOTA_TEXT_MAX], high[QUOTA_TEXT_MAX];
 	const char *name;
 	int64_t min, max;
 
@@ -171,8 +176,8 @@ static void check_min_and_max(struct lint *l, const struct kube_quota *q)
 		if (!resources_find(&q->max, name, &max) || min <= max)
 			continue;
 		a = about_quota(q, "spec.min", name, min, max);
-		resources_amount_text(name, min, low);
-		resources_amount_text(name, max, high);
+		quota_amount_text(name, min, low);
+		quota_amount_text(name, max, high);
 		found(l, QUOTA_LINT_CODE_MIN_OVER_MAX, &a,
 		      "%.200s: min %s is above max %s, and what is above max is never had", name,
 		      low, high);
@@ -188,7 +193,7 @@ static void check_zeros(struct lint *l, const struct kube_quota *q)
 	for (size_t at = 0; resources_next(&q->max, &at, &name, &max);) {
 		struct about a = about_quota(q, "spec.max", name, 0, 0);
 
-		if (max == 0 && is_requested_by_pods(name))
+		if (max == 0 && is_counted(l, name))
 			found(l, QUOTA_LINT_CODE_ZERO_MAX, &a,
 			      "max of %.200s is 0: no pod that requests any starts", name);
 	}
@@ -213,7 +218,7 @@ static void check_unnamed_is_zero(struct lint *l, const struct kube_quota *q)
 
 static void check_one_sided(struct lint *l, const struct kube_quota *q)
 {
-	char text[RESOURCES_TEXT_MAX];
+	char text[QUOTA_TEXT_MAX];
 	int64_t amount, other;
 	const char *name;
 
@@ -223,7 +228,7 @@ static void check_one_sided(struct lint *l, const struct kube_quota *q)
 
 		if (amount == 0 || zero || resources_find(&q->max, name, &other))
 			continue;
-		resources_amount_text(name, amount, text);
+		quota_amount_text(name, amount, text);
 		found(l, QUOTA_LINT_CODE_NOT_BOUNDED, &a,
 		      "min guarantees %s of %.200s and max does not name it: any amount more may "
 		      "be "
@@ -236,11 +241,31 @@ static void check_one_sided(struct lint *l, const struct kube_quota *q)
 		if (resources_find(&q->min, name, &other) ||
 		    !resources_find(&l->guaranteed, name, &other) || !other || !amount)
 			continue;
-		resources_amount_text(name, amount, text);
+		quota_amount_text(name, amount, text);
 		found(l, QUOTA_LINT_CODE_NOT_GUARANTEED, &a,
 		      "min does not name %.200s: all of max %s is borrowed from those who have it "
 		      "guaranteed",
 		      name, text);
+	}
+}
+
+static void check_annotations(struct lint *l, const struct kube_quota *q)
+{
+	struct quota_annotation_notes notes;
+	struct quota_annotations read;
+
+	if (!quota_annotations_read(&q->annotations, &read, &notes))
+		return;
+	for (int i = 0; i < QUOTA_ANNOTATIONS; i++) {
+		const char *key = quota_annotation_key((enum quota_annotation)i);
+		struct about a = about_quota(q, "metadata.annotations", NULL, 0, 0);
+		char *field = mem_printf("metadata.annotations[%s]", key);
+
+		a.part = field;
+		if (notes.of[i].text[0])
+			found(l, QUOTA_LINT_CODE_BAD_ANNOTATION, &a, "%s: %s", key,
+			      notes.of[i].text);
+		free(field);
 	}
 }
 
@@ -257,6 +282,7 @@ static void check_quota(struct lint *l, const struct kube_quota *q)
 		found(l, QUOTA_LINT_CODE_NO_BOUNDS, &whole,
 		      "neither min nor max names a resource: nothing is guaranteed, and nothing "
 		      "bounded");
+	check_annotations(l, q);
 	check_names(l, q, "spec.min", &q->min);
 	check_names(l, q, "spec.max", &q->max);
 	check_min_and_max(l, q);
@@ -268,11 +294,10 @@ static void check_quota(struct lint *l, const struct kube_quota *q)
 
 /* --- beside others of its namespace */
 
-static bool is_before(const struct kube_quota *a, const struct kube_quota *b)
+/* A quota that nobody dates is younger than all that are; they come by name. */
+static bool is_older(const struct kube_quota *a, const struct kube_quota *b)
 {
-	if (a->created_ns != b->created_ns)
-		return a->created_ns < b->created_ns;
-	return strcmp(a->object.name, b->object.name) < 0;
+	return a->created_ns && (!b->created_ns || a->created_ns < b->created_ns);
 }
 
 /* All of one namespace: of[0] to of[count - 1]. */
@@ -281,7 +306,7 @@ static void check_duplicates(struct lint *l, struct object *const *of, size_t co
 	const struct kube_quota *first = (const struct kube_quota *)of[0];
 
 	for (size_t i = 1; i < count; i++)
-		if (is_before((const struct kube_quota *)of[i], first))
+		if (is_older((const struct kube_quota *)of[i], first))
 			first = (const struct kube_quota *)of[i];
 	for (size_t i = 0; i < count; i++) {
 		const struct kube_quota *q = (const struct kube_quota *)of[i];
@@ -291,9 +316,8 @@ static void check_duplicates(struct lint *l, struct object *const *of, size_t co
 			found(l, QUOTA_LINT_CODE_DUPLICATE, &a,
 			      "does not count: %.63s/%.200s is there, too, and is %s",
 			      q->object.namespace, first->object.name,
-			      first->created_ns < q->created_ns
-				      ? "older"
-				      : "the first by name of equally old ones");
+			      is_older(first, q) ? "older"
+						 : "the first by name of equally old ones");
 	}
 }
 
@@ -314,19 +338,19 @@ static void compare_with_hard(struct lint *l, const struct kube_quota *q, const 
 			      enum quota_lint_code code, const struct resources *amounts,
 			      const struct kube_quota *hard)
 {
-	char text[RESOURCES_TEXT_MAX], limit[RESOURCES_TEXT_MAX];
+	char text[QUOTA_TEXT_MAX], limit[QUOTA_TEXT_MAX];
 	int64_t amount, bound;
 	const char *name;
 
 	for (size_t at = 0; resources_next(amounts, &at, &name, &amount);) {
 		struct about a;
 
-		if (!is_requested_by_pods(name) || !resources_find(&hard->max, name, &bound) ||
+		if (!is_counted(l, name) || !resources_find(&hard->max, name, &bound) ||
 		    amount <= bound)
 			continue;
 		a = about_quota(q, part, name, amount, bound);
-		resources_amount_text(name, amount, text);
-		resources_amount_text(name, bound, limit);
+		quota_amount_text(name, amount, text);
+		quota_amount_text(name, bound, limit);
 		found(l, code, &a,
 		      "%.200s: %s %s is above hard %s of ResourceQuota %.200s, which no pod gets "
 		      "past",
@@ -393,11 +417,11 @@ static void check_sum(struct lint *l, enum quota_lint_code code, const char *nam
 		      int64_t have, const char *whose)
 {
 	struct about a = {"Cluster", NULL, NULL, NULL, name, sum, have};
-	char texts[3][RESOURCES_TEXT_MAX];
+	char texts[3][QUOTA_TEXT_MAX];
 
-	resources_amount_text(name, sum, texts[0]);
-	resources_amount_text(name, have, texts[1]);
-	resources_amount_text(name, sum - have, texts[2]);
+	quota_amount_text(name, sum, texts[0]);
+	quota_amount_text(name, have, texts[1]);
+	quota_amount_text(name, sum - have, texts[2]);
 	found(l, code, &a,
 	      "%.200s: %s is guaranteed by all quotas together and %s allocatable on %s: %s too "
 	      "much",
@@ -412,7 +436,7 @@ static void check_sums(struct lint *l)
 	if (!view_knows(l->view, OBJECT_NODE))
 		return;
 	for (size_t at = 0; resources_next(&l->guaranteed, &at, &name, &sum);) {
-		if (!resources_find(&l->capacity, name, &have) || !is_requested_by_pods(name))
+		if (!resources_find(&l->capacity, name, &have) || !is_counted(l, name))
 			continue;
 		ready = 0;
 		resources_find(&l->ready, name, &ready);
