@@ -46,6 +46,33 @@ static void make_pending(cJSON *pod)
 	cJSON_DeleteItemFromObjectCaseSensitive(member(pod, "status"), "phase");
 }
 
+/* As kubectl's -n: for a pod that names none, and no other than the one it names. */
+static bool apply_namespace(const cJSON *tree, cJSON *pod, struct api_response *rs)
+{
+	const cJSON *wanted = member(tree, "namespace");
+	cJSON *metadata = member(pod, "metadata");
+	const cJSON *own = member(metadata, "namespace");
+
+	if (is_absent(wanted))
+		return true;
+	if (!cJSON_IsString(wanted) || !*wanted->valuestring) {
+		api_fail(rs, FAIL_BAD_REQUEST, "namespace", "must be the name of a namespace");
+		return false;
+	}
+	if (cJSON_IsString(own) && strcmp(own->valuestring, wanted->valuestring) != 0) {
+		api_fail(rs, FAIL_BAD_REQUEST, "namespace",
+			 "\"%.253s\" is not the pod's, which is \"%.253s\"", wanted->valuestring,
+			 own->valuestring);
+		return false;
+	}
+	if (is_absent(metadata)) {
+		cJSON_DeleteItemFromObjectCaseSensitive(pod, "metadata");
+		metadata = cJSON_AddObjectToObject(pod, "metadata");
+	}
+	default_to(metadata, "namespace", wanted->valuestring);
+	return true;
+}
+
 /* The two that every API server has, whether a dump of its classes is there or not. */
 static const struct kube_priority_class *find_builtin(const char *name)
 {
@@ -128,6 +155,8 @@ static bool read_pod(struct pod_body *body, const struct cluster *c, struct api_
 			 is_absent(pod) ? "is required" : "must be a Pod object");
 		return false;
 	}
+	if (!apply_namespace(body->tree, pod, rs))
+		return false;
 	make_pending(pod);
 	if (!resolve_priority(pod, c, rs))
 		return false;

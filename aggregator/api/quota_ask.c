@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * POST /v1/quotas/admit {"pod":POD[,"variant":"corrected"]}: whether the quotas would let the pod start now, and if not, by which numbers and what
+ * POST /v1/quotas/admit {"pod":POD[,"namespace":NS][,"variant":"corrected"]}: whether the quotas would let the pod start now, and if not, by which numbers and what
  * would unblock it. Nothing is reserved by asking.
  *
  *   {"apiVersion","kind":"QuotaAdmission","time","variant"[,"gap"],"namespace","name","priority","requests":{..},
@@ -78,7 +78,7 @@ static void answer(const struct api_context *ctx, const struct quota_scene *s,
 void api_quotas_admit(const struct api_context *ctx, const struct api_request *rq,
 		      struct api_response *rs)
 {
-	static const char *const members[] = {"pod", "variant", NULL};
+	static const char *const members[] = {"pod", "namespace", "variant", NULL};
 	struct quota_scene scene;
 	struct pod_body body;
 
