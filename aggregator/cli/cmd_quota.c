@@ -32,14 +32,14 @@ static const struct option_spec specs[] = {
 	 pdbs,
 	 "preempt: PodDisruptionBudgets are kept (hard), or broken where nothing else helps "
 	 "(soft); hard unless the server was told otherwise."},
-	{"default-min", 0, OPTION_STRING, offsetof(struct cli_options, quota_min), "LIST", NULL, 0,
-	 0, NULL,
+	{"quota-default-min", 0, OPTION_STRING, offsetof(struct cli_options, quota_min), "LIST",
+	 NULL, 0, 0, NULL,
 	 "With --snapshot: what namespaces without a quota are guaranteed, such as "
 	 "cpu=2,memory=4Gi."},
-	{"default-max", 0, OPTION_STRING, offsetof(struct cli_options, quota_max), "LIST", NULL, 0,
-	 0, NULL, "With --snapshot: what they may have at most."},
-	{"critical-priority", 0, OPTION_INTEGER, offsetof(struct cli_options, critical_priority),
-	 "N", NULL, 1, 2147483647, NULL,
+	{"quota-default-max", 0, OPTION_STRING, offsetof(struct cli_options, quota_max), "LIST",
+	 NULL, 0, 0, NULL, "With --snapshot: what they may have at most."},
+	{"quota-critical-priority", 0, OPTION_INTEGER,
+	 offsetof(struct cli_options, critical_priority), "N", NULL, 1, 2147483647, NULL,
 	 "With --snapshot: pods of this priority and above are held up by no quota; 2000000000 "
 	 "without it."},
 	{0},
@@ -56,8 +56,9 @@ static int set_rules(struct cli *cli, struct quota_options *rules)
 	if (!cli->offline) {
 		if (!o->quota_min && !o->quota_max && !o->critical_priority)
 			return CLI_OK;
-		reason_set(&cli->reason, "--default-min, --default-max and --critical-priority go "
-					 "with --snapshot; a server has its own (--quota-..)");
+		reason_set(&cli->reason,
+			   "--quota-default-min, --quota-default-max and "
+			   "--quota-critical-priority go with --snapshot; a server has its own");
 		return CLI_USAGE;
 	}
 	if (o->critical_priority)

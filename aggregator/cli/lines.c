@@ -7,6 +7,9 @@
 #include "shared/mem.h"
 #include "shared/table.h"
 
+/* How far lines stand behind the one they go on from. */
+enum { LINES_HANG = 4 };
+
 /* Through a table, which takes care of control characters. */
 void lines_add(const struct cli *cli, const char *text, struct buf *out)
 {
@@ -44,7 +47,8 @@ void lines_add_wrapped(const struct cli *cli, size_t indent, const char *head, c
 		lines_add(cli, line, out);
 		free(line);
 		text += len;
-		indent += strlen(head);
+		if (*head)
+			indent += LINES_HANG;
 		head = "";
 	}
 }

@@ -82,7 +82,7 @@ static void print_numbers(struct cli *cli, const cJSON *doc)
 	table_column(t, "MIN", FORM_RIGHT);
 	table_column(t, "MAX", FORM_RIGHT);
 	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
-		const cJSON *amount = document_first(document_at(doc, members[i]));
+		const cJSON *amount = quota_first_amount(doc, members[i]);
 
 		for (; amount; amount = amount->next) {
 			const char *resource = quota_resource(amount->string);

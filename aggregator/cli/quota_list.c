@@ -67,7 +67,7 @@ static struct table *start_table(void)
 
 static void hide_columns(const struct cli *cli, struct table *t)
 {
-	static const char *const empty[] = {"-", "0", "0m", NULL};
+	static const char *const empty[] = {"-", "0", NULL};
 	bool wide = cli->options->output == OUTPUT_WIDE;
 
 	for (size_t i = 0; i < COLUMNS; i++)
@@ -244,16 +244,26 @@ static char *subject(const cJSON *finding)
 	return mem_printf("%s%s%s", namespace, *name ? "/" : "", name);
 }
 
-static void print_findings(struct cli *cli, const cJSON *findings)
+static void print_finding(struct cli *cli, const cJSON *finding)
 {
+	char *about = subject(finding);
+	char *head = mem_printf("%-7s  %s  %s: ", text_or(finding, "severity", "-"), about,
+				text_or(finding, "code", "-"));
+
+	lines_add_wrapped(cli, 0, head, text_or(finding, "text", "-"), &cli->out);
+	free(head);
+	free(about);
+}
+
+/* One for each line; sentences make narrow terminals no table. */
+static void print_finding_table(struct cli *cli, const cJSON *findings)
+{
+	static const char *const titles[] = {"SEVERITY", "QUOTA", "CODE", "FIELD", "FINDING"};
 	struct table *t = table_new();
 	size_t place = 0;
 
-	table_column(t, "SEVERITY", FORM_LEFT);
-	table_column(t, "QUOTA", FORM_NAME);
-	table_column(t, "CODE", FORM_LEFT);
-	table_column(t, "FIELD", FORM_LEFT);
-	table_column(t, "FINDING", FORM_LEFT);
+	for (size_t i = 0; i < sizeof(titles) / sizeof(titles[0]); i++)
+		table_column(t, titles[i], i == 1 ? FORM_NAME : FORM_LEFT);
 	for (const cJSON *f = document_first(findings); f; f = f->next) {
 		const char *severity = text_or(f, "severity", "-");
 		char *about = subject(f);
@@ -267,11 +277,21 @@ static void print_findings(struct cli *cli, const cJSON *findings)
 		table_cell(t, PAINT_PLAIN, text_or(f, "text", "-"));
 		free(about);
 	}
-	if (cli->options->output != OUTPUT_WIDE)
-		table_hide(t, 3);
 	if (place)
 		commands_print_table(cli, t);
 	table_free(t);
+}
+
+static void print_findings(struct cli *cli, const cJSON *findings)
+{
+	size_t left = cli->options->limit > 0 ? (size_t)cli->options->limit : SIZE_MAX;
+
+	if (cli->options->output == OUTPUT_WIDE) {
+		print_finding_table(cli, findings);
+		return;
+	}
+	for (const cJSON *f = document_first(findings); f && left > 0; f = f->next, left--)
+		print_finding(cli, f);
 }
 
 /* --- answers */
@@ -313,7 +333,7 @@ static void print_list(struct cli *cli, const cJSON *doc)
 	bool several = item && item->next;
 	size_t place = 0;
 
-	for (amount = document_first(document_at(doc, "total.used")); several && amount;
+	for (amount = quota_first_amount(doc, "total.used"); several && amount;
 	     amount = amount->next)
 		add_total(t, doc, quota_resource(amount->string), place++);
 	for (; item; item = item->next)

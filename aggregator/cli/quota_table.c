@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "aggregator/cli/document.h"
+
 static const char *const keys[][2] = {
 	{"cpu", "cpuMillicores"},
 	{"memory", "memoryBytes"},
@@ -34,6 +36,13 @@ double quota_amount(const cJSON *object, const char *resource)
 	return cJSON_IsNumber(item) ? item->valuedouble : NAN;
 }
 
+const cJSON *quota_first_amount(const cJSON *root, const char *path)
+{
+	const cJSON *object = document_at(root, path);
+
+	return cJSON_IsObject(object) ? object->child : NULL;
+}
+
 const char *quota_resource(const char *key)
 {
 	for (size_t i = 0; i < KEYS; i++)
@@ -46,6 +55,8 @@ void quota_amount_print(const char *resource, double amount, char out[UNITS_LEN]
 {
 	if (!isfinite(amount))
 		snprintf(out, UNITS_LEN, "-");
+	else if (amount == 0)
+		snprintf(out, UNITS_LEN, "0");
 	else if (strcmp(resource, "cpu") == 0)
 		print_cpu(amount, out);
 	else if (strcmp(resource, "memory") == 0 || strcmp(resource, "ephemeral-storage") == 0 ||

@@ -226,7 +226,8 @@ static void check_one_sided(struct lint *l, const struct kube_quota *q)
 		struct about a = about_quota(q, "spec.max", name, amount, 0);
 		bool zero = l->upstream && !strchr(name, '/');
 
-		if (amount == 0 || zero || resources_find(&q->max, name, &other))
+		if (amount == 0 || zero || !is_counted(l, name) ||
+		    resources_find(&q->max, name, &other))
 			continue;
 		quota_amount_text(name, amount, text);
 		found(l, QUOTA_LINT_CODE_NOT_BOUNDED, &a,
