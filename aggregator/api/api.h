@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The API without a network: requests are answered from views, by the aggregator's HTTP threads and by the CLI over a
- * snapshot alike. Nothing here changes state.
+ * snapshot alike. Of the state, nothing here changes but the ledger.
  */
 #ifndef EVENKEEL_AGGREGATOR_API_API_H
 #define EVENKEEL_AGGREGATOR_API_API_H
@@ -82,6 +82,8 @@ api_handler api_scores; /* POST /v1/scores */
 api_handler api_fit; /* POST /v1/fit */
 api_handler api_quotas; /* GET /v1/quotas, /v1/quotas/NAMESPACE */
 api_handler api_quotas_admit; /* POST /v1/quotas/admit */
+api_handler api_extender_filter; /* POST /extender/filter */
+api_handler api_extender_prioritize; /* POST /extender/prioritize */
 api_handler api_snapshot; /* GET /v1/snapshot */
 api_handler api_status; /* GET /v1/status */
 api_handler api_watcher; /* /watcher, /watcher/NAME */
@@ -113,5 +115,7 @@ void api_fail(struct api_response *rs, enum api_failure failure, const char *fie
  * the CLI offline. */
 void api_route(const struct api_context *ctx, const struct api_request *rq,
 	       struct api_response *rs);
+/* How many bytes a body sent to that path may have. */
+size_t api_body_most(const char *path);
 
 #endif

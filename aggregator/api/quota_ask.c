@@ -25,17 +25,17 @@
 
 static void write_quota(struct jsonw *w, const struct quota_scene *s, const char *namespace)
 {
-	const struct quota *q = quota_book_find(s->book, namespace);
-	struct quota_totals totals;
+	size_t at = quota_scene_index(s, namespace);
+	struct quota_balances balances;
 
-	if (!q)
+	if (at == quota_book_count(s->book))
 		return;
-	quota_totals_of(s->book, &totals);
+	quota_scene_balances(s, &balances);
 	jsonw_key(w, "quota");
 	jsonw_object_open(w);
-	quota_json_write_members(w, q, &totals, NULL);
+	quota_json_write_members(w, s->book, at, &balances, NULL);
 	jsonw_object_close(w);
-	quota_totals_fini(&totals);
+	quota_balances_fini(&balances);
 }
 
 static void write_answer(struct jsonw *w, const struct quota_scene *s, const struct kube_pod *pod)

@@ -2,6 +2,7 @@
 #include "aggregator/api/quota_json.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "aggregator/api/cluster_json.h"
@@ -216,13 +217,14 @@ static void write_verdict(struct jsonw *w, const struct quota *q, const struct q
 	jsonw_array_close(w);
 }
 
-void quota_json_write_members(struct jsonw *w, const struct quota *q,
-			      const struct quota_totals *totals,
+void quota_json_write_members(struct jsonw *w, const struct quota_book *book, size_t i,
+			      const struct quota_balances *all,
 			      const struct quota_findings *findings)
 {
+	const struct quota *q = quota_book_at(book, i);
 	struct quota_balance b;
 
-	quota_balance_of(q, totals, &b);
+	quota_balance_of(book, i, all, &b);
 	write_names(w, q);
 	cluster_json_write_resources(w, "min", &q->min, ABSENT_LEFT_OUT);
 	cluster_json_write_resources(w, "max", &q->max, ABSENT_LEFT_OUT);
@@ -230,6 +232,7 @@ void quota_json_write_members(struct jsonw *w, const struct quota *q,
 	cluster_json_write_resources(w, "pending", &q->pending, ABSENT_ZERO);
 	cluster_json_write_resources(w, "borrowed", &b.borrowed, ABSENT_LEFT_OUT);
 	cluster_json_write_resources(w, "lent", &b.lent, ABSENT_LEFT_OUT);
+	cluster_json_write_resources(w, "share", &b.fair, ABSENT_LEFT_OUT);
 	write_real_use(w, q);
 	write_pods(w, q);
 	write_knobs(w, q);
@@ -237,6 +240,33 @@ void quota_json_write_members(struct jsonw *w, const struct quota *q,
 	if (findings)
 		quota_json_write_findings(w, findings, q->namespace);
 	quota_balance_fini(&b);
+}
+
+/* The sums of one kind, of every resource. */
+static void write_total(struct jsonw *w, const char *key, const struct quota_balances *all,
+			size_t offset)
+{
+	struct resources sums = RESOURCES_NONE;
+
+	for (size_t i = 0; i < all->count; i++)
+		resources_set_named(&sums, all->of[i].resource,
+				    *(const int64_t *)((const char *)&all->of[i].sum + offset));
+	cluster_json_write_resources(w, key, &sums, ABSENT_LEFT_OUT);
+	resources_fini(&sums);
+}
+
+void quota_json_write_totals(struct jsonw *w, const struct quota_balances *all)
+{
+	jsonw_key(w, "total");
+	jsonw_object_open(w);
+	write_total(w, "min", all, offsetof(struct quota_share_sum, min));
+	write_total(w, "guaranteed", all, offsetof(struct quota_share_sum, guaranteed));
+	write_total(w, "used", all, offsetof(struct quota_share_sum, used));
+	cluster_json_write_resources(w, "pending", &all->pending, ABSENT_LEFT_OUT);
+	write_total(w, "borrowed", all, offsetof(struct quota_share_sum, borrowed));
+	write_total(w, "lent", all, offsetof(struct quota_share_sum, lent));
+	write_total(w, "unused", all, offsetof(struct quota_share_sum, unused));
+	jsonw_object_close(w);
 }
 
 /* --- the gate */

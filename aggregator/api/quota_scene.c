@@ -193,3 +193,29 @@ struct quota_ask quota_scene_ask(const struct quota_scene *s, const struct kube_
 		.nominated_count = s->nominated_count,
 	};
 }
+
+size_t quota_scene_index(const struct quota_scene *s, const char *namespace)
+{
+	size_t low = 0, count = quota_book_count(s->book), high = count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (strcmp(quota_book_at(s->book, middle)->namespace, namespace) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low < count && strcmp(quota_book_at(s->book, low)->namespace, namespace) == 0)
+		return low;
+	return count;
+}
+
+void quota_scene_balances(const struct quota_scene *s, struct quota_balances *out)
+{
+	struct resources capacity;
+	bool known = quota_capacity_of(s->view, false, &capacity);
+
+	quota_balances_of(s->book, known ? &capacity : NULL, out);
+	resources_fini(&capacity);
+}

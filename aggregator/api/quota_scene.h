@@ -8,7 +8,7 @@
 
 #include "aggregator/api/api.h"
 #include "aggregator/api/pod_body.h"
-#include "aggregator/policy/quota/quota.h"
+#include "aggregator/policy/quota/balance.h"
 
 struct quota_scene {
 	struct quota_options options; /* the context's, with the variant of the request; borrowed */
@@ -39,6 +39,10 @@ void quota_scene_gap(const struct quota_scene *s, struct reason *why);
  */
 struct quota_ask quota_scene_ask(const struct quota_scene *s, const struct kube_pod *pod,
 				 const struct kube_pod *bound);
+/* The place of the namespace's quota in the book, or quota_book_count(). */
+size_t quota_scene_index(const struct quota_scene *s, const char *namespace);
+/* Who has how much of whose; the caller ends it with quota_balances_fini(). */
+void quota_scene_balances(const struct quota_scene *s, struct quota_balances *out);
 /* The pod as the view has it on a node, by its name, and by its uid where it has one; NULL: it is on none. */
 const struct kube_pod *quota_scene_find_bound(const struct quota_scene *s,
 					      const struct kube_pod *pod);

@@ -3,7 +3,7 @@
  * GET /v1/quotas, /v1/quotas/NAMESPACE: what each namespace is guaranteed, may have, requests and really uses.
  *
  *   {"apiVersion","kind":"QuotaList","time","variant":"corrected"[,"reason"],"items":[QUOTA,..],
- *    "total":{"min","used","pending","borrowed","unused"},"findings":[..]}
+ *    "total":{"min","guaranteed","used","pending","borrowed","lent","unused"},"findings":[..]}
  *
  * One item for each namespace with a quota, by name, and all of them: their sums are what the gates are made of. Where the API has no elastic
  * quotas the list is empty and `reason` says why it is. The query's variant ("corrected", "upstream") stands in for the server's; namespace=NS
@@ -13,7 +13,9 @@
  *          min, max        as the object has them; a resource that is not named is not there
  *          used            requests of its pods that have a node, whether they run or are being deleted, and of those that were promised one
  *          pending         requests of its pods without a node
- *          borrowed        used beyond min; lent: the part of its unused min that others have (balance.h)
+ *          borrowed        used beyond min; lent: the part of its unused min that others have
+ *          share           what it could use if all took as much as they want (quota_share.h); in total, guaranteed is min, or less
+ *                          where the nodes have less than all min together
  *          realUse         {cpuMillicores{mean,p50,p95},workingSetBytes} of its measured pods; absent where none is
  *          idle            what is requested and not really used: used - p95 of CPU, used - working set; at least 0
  *          pods            {used,assumed,pending,measured}: how many those are; assumed are those of used that no view has on a node yet
@@ -36,22 +38,10 @@
 /* What one answer needs throughout. */
 struct answer {
 	const struct quota_scene *scene;
-	struct quota_totals totals;
+	struct quota_balances balances;
 	struct quota_findings findings;
 	int64_t now_ns;
 };
-
-static void write_totals(struct jsonw *w, const struct quota_totals *t)
-{
-	jsonw_key(w, "total");
-	jsonw_object_open(w);
-	cluster_json_write_resources(w, "min", &t->min, ABSENT_LEFT_OUT);
-	cluster_json_write_resources(w, "used", &t->used, ABSENT_LEFT_OUT);
-	cluster_json_write_resources(w, "pending", &t->pending, ABSENT_LEFT_OUT);
-	cluster_json_write_resources(w, "borrowed", &t->borrowed, ABSENT_LEFT_OUT);
-	cluster_json_write_resources(w, "unused", &t->unused, ABSENT_LEFT_OUT);
-	jsonw_object_close(w);
-}
 
 static void write_head(struct jsonw *w, const struct answer *a, const char *kind)
 {
@@ -79,11 +69,11 @@ static void write_list(const struct answer *a, const char *namespace, struct api
 		if (namespace && strcmp(q->namespace, namespace) != 0)
 			continue;
 		jsonw_object_open(&w);
-		quota_json_write_members(&w, q, &a->totals, &a->findings);
+		quota_json_write_members(&w, a->scene->book, i, &a->balances, &a->findings);
 		jsonw_object_close(&w);
 	}
 	jsonw_array_close(&w);
-	write_totals(&w, &a->totals);
+	quota_json_write_totals(&w, &a->balances);
 	quota_json_write_findings(&w, &a->findings, namespace);
 	if (a->findings.dropped)
 		jsonw_key_int(&w, "findingsLeftOut", (int64_t)a->findings.dropped);
@@ -94,11 +84,11 @@ static void write_list(const struct answer *a, const char *namespace, struct api
 /* False: the namespace has no quota. */
 static bool write_one(const struct answer *a, const char *namespace, struct api_response *rs)
 {
-	const struct quota *q = quota_book_find(a->scene->book, namespace);
+	size_t at = quota_scene_index(a->scene, namespace);
 	struct reason gap;
 	struct jsonw w;
 
-	if (!q) {
+	if (at == quota_book_count(a->scene->book)) {
 		quota_scene_gap(a->scene, &gap);
 		api_fail(rs, FAIL_NOT_FOUND, NULL, "namespace \"%.253s\" has no quota%s%.200s",
 			 namespace, gap.text[0] ? ": " : "", gap.text);
@@ -107,7 +97,7 @@ static bool write_one(const struct answer *a, const char *namespace, struct api_
 	jsonw_init(&w, &rs->body);
 	jsonw_object_open(&w);
 	write_head(&w, a, "Quota");
-	quota_json_write_members(&w, q, &a->totals, &a->findings);
+	quota_json_write_members(&w, a->scene->book, at, &a->balances, &a->findings);
 	jsonw_object_close(&w);
 	buf_add_char(&rs->body, '\n');
 	return true;
@@ -120,7 +110,7 @@ static void answer(const struct api_context *ctx, const struct quota_scene *scen
 		strncmp(rq->path, FOLDER, strlen(FOLDER)) == 0 ? rq->path + strlen(FOLDER) : NULL;
 	struct answer a = {.scene = scene, .now_ns = ctx->now_ns()};
 
-	quota_totals_of(scene->book, &a.totals);
+	quota_scene_balances(scene, &a.balances);
 	quota_lint(scene->view, scene->book, &scene->options, &a.findings);
 	rs->content_type = "application/json";
 	if (name && *name)
@@ -128,7 +118,7 @@ static void answer(const struct api_context *ctx, const struct quota_scene *scen
 	else
 		write_list(&a, rq->query(rq, "namespace"), rs);
 	quota_findings_fini(&a.findings);
-	quota_totals_fini(&a.totals);
+	quota_balances_fini(&a.balances);
 }
 
 void api_quotas(const struct api_context *ctx, const struct api_request *rq,

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pods are not borrowed from anybody in particular, so what a quota has lent is a share: of each resource
- *
- *   lent = unused * min(all borrowed, all unused) / all unused        of the quota, of all quotas
- *
- * which sums up to what is borrowed, but for rounding. Only resources that a quota names are looked at; what is not in min has a min of 0.
+ * Shares are worked out for one resource and all quotas at a time (quota_share.h), so those of a list cost O(resources * quotas), and each quota then
+ * reads its own. Only resources that a quota names are told of it; what is not in min has a min of 0.
  */
 #include "aggregator/policy/quota/balance.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/policy/quota/quota_text.h"
+#include "shared/mem.h"
 
 bool quota_names(const struct quota *q, const char *resource)
 {
@@ -55,65 +54,78 @@ static void each_named(const struct quota *q, visit *call, void *context)
 			call(q, name, context);
 }
 
-static void add_totals(const struct quota *q, const char *name, void *context)
+static void add_pending(const struct quota *q, const char *name, void *context)
 {
-	int64_t min = amount_of(&q->min, name), used = amount_of(&q->used, name);
-	struct quota_totals *t = context;
-
-	add_named(&t->min, name, min);
-	add_named(&t->used, name, used);
-	add_named(&t->pending, name, amount_of(&q->pending, name));
-	add_named(&t->borrowed, name, used > min ? used - min : 0);
-	add_named(&t->unused, name, used < min ? min - used : 0);
+	add_named(context, name, amount_of(&q->pending, name));
 }
 
-void quota_totals_of(const struct quota_book *b, struct quota_totals *t)
+/* All names are in what is pending of all. */
+void quota_balances_of(const struct quota_book *b, const struct resources *capacity,
+		       struct quota_balances *out)
 {
-	*t = (struct quota_totals){.min = RESOURCES_NONE};
-	for (size_t i = 0; i < quota_book_count(b); i++)
-		each_named(quota_book_at(b, i), add_totals, t);
+	size_t count = quota_book_count(b);
+	const char *name;
+	int64_t amount;
+
+	*out = (struct quota_balances){0};
+	for (size_t i = 0; i < count; i++)
+		each_named(quota_book_at(b, i), add_pending, &out->pending);
+	out->of = mem_zalloc(QUOTA_BALANCES_MAX, sizeof(*out->of));
+	for (size_t at = 0; out->count < QUOTA_BALANCES_MAX &&
+			    resources_next(&out->pending, &at, &name, &amount);) {
+		struct quota_balance_row *row = &out->of[out->count++];
+
+		row->resource = name;
+		row->of = mem_zalloc(count + 1, sizeof(*row->of));
+		quota_share_read(b, name, capacity ? amount_of(capacity, name) : -1, row->of,
+				 &row->sum);
+	}
 }
 
-void quota_totals_fini(struct quota_totals *t)
+void quota_balances_fini(struct quota_balances *b)
 {
-	resources_fini(&t->min);
-	resources_fini(&t->used);
-	resources_fini(&t->pending);
-	resources_fini(&t->borrowed);
-	resources_fini(&t->unused);
+	for (size_t i = 0; i < b->count; i++)
+		free(b->of[i].of);
+	free(b->of);
+	resources_fini(&b->pending);
 }
 
-struct balancing {
-	const struct quota_totals *totals;
-	struct quota_balance *out;
-};
-
-static void balance(const struct quota *q, const char *name, void *context)
+bool quota_capacity_of(const struct view *v, bool ready, struct resources *out)
 {
-	const struct balancing *job = context;
-	int64_t min = amount_of(&q->min, name), used = amount_of(&q->used, name);
-	int64_t all_borrowed = amount_of(&job->totals->borrowed, name),
-		all_unused = amount_of(&job->totals->unused, name);
-	int64_t given = all_borrowed < all_unused ? all_borrowed : all_unused;
+	const struct cluster *c = v->cluster;
 
-	resources_set_named(&job->out->borrowed, name, used > min ? used - min : 0);
-	resources_set_named(&job->out->lent, name,
-			    used < min ? (int64_t)((__int128)(min - used) * given / all_unused)
-				       : 0);
+	*out = RESOURCES_NONE;
+	if (!view_knows(v, OBJECT_NODE))
+		return false;
+	for (size_t i = 0; i < c->node_count; i++) {
+		const struct kube_node *n = c->nodes[i]->node;
+
+		if (n && !n->deletion_ns && (!ready || (n->ready && !n->unschedulable)))
+			resources_add(out, &n->allocatable);
+	}
+	return true;
 }
 
-void quota_balance_of(const struct quota *q, const struct quota_totals *t, struct quota_balance *b)
+void quota_balance_of(const struct quota_book *b, size_t i, const struct quota_balances *all,
+		      struct quota_balance *out)
 {
-	struct balancing job = {t, b};
+	*out = (struct quota_balance){.borrowed = RESOURCES_NONE};
+	for (size_t k = 0; k < all->count; k++) {
+		const struct quota_balance_row *row = &all->of[k];
 
-	*b = (struct quota_balance){.borrowed = RESOURCES_NONE};
-	each_named(q, balance, &job);
+		if (!quota_names(quota_book_at(b, i), row->resource))
+			continue;
+		resources_set_named(&out->borrowed, row->resource, row->of[i].borrowed);
+		resources_set_named(&out->lent, row->resource, row->of[i].lent);
+		resources_set_named(&out->fair, row->resource, row->of[i].fair);
+	}
 }
 
 void quota_balance_fini(struct quota_balance *b)
 {
 	resources_fini(&b->borrowed);
 	resources_fini(&b->lent);
+	resources_fini(&b->fair);
 }
 
 /* --- states */

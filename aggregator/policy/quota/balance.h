@@ -3,25 +3,39 @@
 #ifndef EVENKEEL_AGGREGATOR_POLICY_QUOTA_BALANCE_H
 #define EVENKEEL_AGGREGATOR_POLICY_QUOTA_BALANCE_H
 
-#include "aggregator/policy/quota/quota.h"
+#include "aggregator/policy/quota/quota_share.h"
 
-/* Over all quotas of a book, of the resources that each names. */
-struct quota_totals {
-	struct resources min, used, pending;
-	struct resources borrowed; /* used beyond min */
-	struct resources unused; /* min that is not used: what there is to lend */
+/* More resources than these that quotas name are left out of what is told: nobody has them, and each is looked at for every quota. */
+enum { QUOTA_BALANCES_MAX = 256 };
+
+/* One resource over all quotas of a book. */
+struct quota_balance_row {
+	const char *resource; /* borrowed from the book */
+	struct quota_share_sum sum;
+	struct quota_share *of; /* owned; in the order of quota_book_at() */
 };
 
-void quota_totals_of(const struct quota_book *b, struct quota_totals *t);
-void quota_totals_fini(struct quota_totals *t);
+/* All resources that quotas name. */
+struct quota_balances {
+	size_t count;
+	struct quota_balance_row *of; /* owned */
+	struct resources pending; /* over all quotas, of the resources that each names */
+};
 
+/* capacity: what the nodes have; NULL: not known, and every min counts as it is. */
+void quota_balances_of(const struct quota_book *b, const struct resources *capacity,
+		       struct quota_balances *out);
+void quota_balances_fini(struct quota_balances *b);
+/* What the nodes of a view have allocatable; `ready`: those only that take pods now. False: the view does not know its nodes. */
+bool quota_capacity_of(const struct view *v, bool ready, struct resources *out);
+
+/* One quota's part, of the resources that it names (struct quota_share). */
 struct quota_balance {
-	struct resources borrowed; /* used beyond min */
-	/* Of what is unused of min, the part that others have: all that is borrowed comes from all that is unused, evenly (rounded down). */
-	struct resources lent;
+	struct resources borrowed, lent, fair;
 };
 
-void quota_balance_of(const struct quota *q, const struct quota_totals *t, struct quota_balance *b);
+void quota_balance_of(const struct quota_book *b, size_t i, const struct quota_balances *all,
+		      struct quota_balance *out);
 void quota_balance_fini(struct quota_balance *b);
 
 /* How a quota is doing in one resource; the first that holds. */

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/policy/quota/balance.h"
 #include "aggregator/policy/quota/quota_annotations.h"
 #include "aggregator/policy/quota/quota_text.h"
 #include "shared/mem.h"
@@ -399,21 +400,6 @@ static void check_hard(struct lint *l, struct object *const *of, size_t count)
 
 /* --- all together */
 
-static void add_capacity(struct lint *l)
-{
-	const struct cluster *c = l->view->cluster;
-
-	for (size_t i = 0; i < c->node_count; i++) {
-		const struct kube_node *n = c->nodes[i]->node;
-
-		if (!n || n->deletion_ns)
-			continue;
-		resources_add(&l->capacity, &n->allocatable);
-		if (n->ready && !n->unschedulable)
-			resources_add(&l->ready, &n->allocatable);
-	}
-}
-
 static void check_sum(struct lint *l, enum quota_lint_code code, const char *name, int64_t sum,
 		      int64_t have, const char *whose)
 {
@@ -619,7 +605,8 @@ void quota_lint(const struct view *v, const struct quota_book *b, const struct q
 	*out = (struct quota_findings){0};
 	if (!v->cluster)
 		return;
-	add_capacity(&l);
+	quota_capacity_of(v, false, &l.capacity);
+	quota_capacity_of(v, true, &l.ready);
 	for (size_t i = 0; i < quota_book_count(b); i++)
 		resources_add(&l.guaranteed, &quota_book_at(b, i)->min);
 	check_unreadable(&l);
