@@ -29,6 +29,7 @@
 #include <sys/resource.h>
 #include <uv.h>
 
+#include "aggregator/api/place_pool.h"
 #include "aggregator/edge/http/http.h"
 #include "aggregator/edge/ingest.h"
 #include "aggregator/engine_follower.h"
@@ -147,6 +148,7 @@ static void publish(struct engine *e)
 	ledger_settle(e->ledger, generation, now_ns);
 	e->published_ns = clock_mono_ns();
 	counter_add(&e->counters.views_published, 1);
+	place_pool_tidy(e->api_context.places, now_ns);
 }
 
 static void on_publish_timer(uv_timer_t *timer)
@@ -316,6 +318,14 @@ static int open_follower(struct engine *e, struct reason *reason)
 	return rc;
 }
 
+static struct place_pool *open_places(void)
+{
+	struct place_options o;
+
+	place_options_default(&o);
+	return place_pool_new(&o);
+}
+
 int engine_open(struct engine **out, const struct engine_config *config, struct reason *reason)
 {
 	struct engine *e = mem_zalloc(1, sizeof(*e));
@@ -336,6 +346,7 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 		.watcher_smoothed = config->watcher_smoothed,
 		.watcher_allocatable = config->watcher_allocatable,
 		.watcher_cache = watcher_cache_new(),
+		.places = open_places(),
 		.ledger = e->ledger,
 		.extender = &config->extender,
 	};
@@ -402,6 +413,7 @@ void engine_close(struct engine *e)
 	saver_free(e->saver);
 	follower_free(e->follower);
 	ingest_close(e->ingest);
+	place_pool_free(e->api_context.places);
 	watcher_cache_free(e->api_context.watcher_cache);
 	view_slot_free(e->views);
 	ledger_free(e->ledger);
