@@ -92,20 +92,41 @@ static bool read_variant(const char *name, enum quota_variant *out, struct api_r
 	return false;
 }
 
-bool quota_scene_open(struct quota_scene *s, const struct api_context *ctx, const char *variant,
-		      struct api_response *rs)
+static void fill(struct quota_scene *s, struct ledger_copy *ledger, struct view *v)
+{
+	s->ledger = ledger;
+	s->view = v;
+	s->book = quota_book_new(v, ledger, &s->options);
+	find_nominated(s);
+}
+
+static void set_options(struct quota_scene *s, const struct api_context *ctx)
 {
 	*s = (struct quota_scene){0};
 	if (ctx->quota)
 		s->options = *ctx->quota;
 	else
 		quota_options_default(&s->options);
+}
+
+void quota_scene_of(struct quota_scene *s, const struct api_context *ctx,
+		    struct ledger_copy *ledger, struct view *v)
+{
+	set_options(s, ctx);
+	fill(s, ledger, view_hold(v));
+}
+
+bool quota_scene_open(struct quota_scene *s, const struct api_context *ctx, const char *variant,
+		      struct api_response *rs)
+{
+	struct ledger_copy *ledger;
+
+	set_options(s, ctx);
 	if (variant && !read_variant(variant, &s->options.variant, rs))
 		return false;
-	s->ledger = ctx->ledger ? ledger_take(ctx->ledger, ctx->now_ns()) : NULL;
-	s->view = view_slot_take(ctx->views);
-	s->book = quota_book_new(s->view, s->ledger, &s->options);
-	find_nominated(s);
+	ledger = ctx->ledger ? ledger_take(ctx->ledger, ctx->now_ns()) : NULL;
+	s->owns_ledger = true;
+	fill(s, ledger, view_slot_take(ctx->views));
 	return true;
 }
 
@@ -139,7 +160,8 @@ void quota_scene_close(struct quota_scene *s)
 {
 	quota_book_free(s->book);
 	view_drop(s->view);
-	ledger_copy_drop(s->ledger);
+	if (s->owns_ledger)
+		ledger_copy_drop(s->ledger);
 	free(s->nominated);
 	*s = (struct quota_scene){0};
 }
@@ -159,6 +181,29 @@ void quota_scene_gap(const struct quota_scene *s, struct reason *why)
 		reason_set(why, "the cluster's elasticquotas are not known: %s%s%.250s",
 			   source_state_name(source->state), *source->message ? ": " : "",
 			   source->message);
+}
+
+bool quota_scene_knows_pods(const struct quota_scene *s, struct api_response *rs)
+{
+	static const enum object_kind needed[] = {OBJECT_NODE, OBJECT_POD};
+
+	if (!s->view->cluster) {
+		api_fail(rs, FAIL_NO_DATA, NULL,
+			 "nothing is known of the cluster's nodes and pods: there is no Kubernetes "
+			 "API and no snapshot to ask");
+		return false;
+	}
+	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
+		const struct model_source *source = &s->view->cluster->sources[needed[i]];
+
+		if (view_knows(s->view, needed[i]))
+			continue;
+		api_fail(rs, FAIL_NO_DATA, NULL, "the cluster's %s are not known: %s%s%.200s",
+			 object_kind_resource(needed[i]), source_state_name(source->state),
+			 *source->message ? ": " : "", source->message);
+		return false;
+	}
+	return true;
 }
 
 const struct kube_pod *quota_scene_find_bound(const struct quota_scene *s,

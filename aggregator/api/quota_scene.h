@@ -12,13 +12,17 @@
 
 struct quota_scene {
 	struct quota_options options; /* the context's, with the variant of the request; borrowed */
-	struct ledger_copy *ledger; /* owned; NULL: nothing is reserved */
+	struct ledger_copy *ledger; /* NULL: nothing is reserved */
+	bool owns_ledger;
 	struct view *view; /* held */
 	struct quota_book *book; /* owned */
 	size_t nominated_count;
 	struct quota_nominated *nominated; /* owned; borrows from the view */
 };
 
+/* Of a view and a copy of the ledger that are there already, and outlive the scene; the copy may be NULL. */
+void quota_scene_of(struct quota_scene *s, const struct api_context *ctx,
+		    struct ledger_copy *ledger, struct view *v);
 /* variant: a name, or NULL for the context's. False: *rs says that there is no such variant (400). */
 bool quota_scene_open(struct quota_scene *s, const struct api_context *ctx, const char *variant,
 		      struct api_response *rs);
@@ -33,6 +37,8 @@ void quota_scene_close(struct quota_scene *s);
 
 /* What stands in the way of an answer, as one sentence: elasticquotas are not known (or only so far); "" when nothing does. */
 void quota_scene_gap(const struct quota_scene *s, struct reason *why);
+/* Whether nodes and pods are known, without which nobody's place can be told. False: *rs says which is not (503). */
+bool quota_scene_knows_pods(const struct quota_scene *s, struct api_response *rs);
 /*
  * What the pod asks the gates, as the scene sees it: what is counted of it already, by a reservation or because it is `bound` (the same pod, on
  * its node; NULL: it is on none), is not counted twice. Borrows from all three.

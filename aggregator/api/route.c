@@ -34,6 +34,7 @@ static const struct route routes[] = {
 	{"/v1/pods", "GET", api_pods, 0},
 	{"/v1/quotas", "GET", api_quotas, 0},
 	{"/v1/quotas/admit", "POST", api_quotas_admit, 0},
+	{"/v1/quotas/preempt", "POST", api_quotas_preempt, 0},
 	{"/v1/quotas/", "GET", api_quotas, 0},
 	{"/v1/scores", "POST", api_scores, 0},
 	{"/v1/fit", "POST", api_fit, 0},

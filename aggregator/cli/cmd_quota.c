@@ -143,7 +143,7 @@ static void write_request(const struct cli *cli, const struct buf *pod, bool pre
 	if (o->variant)
 		jsonw_key_string(&w, "variant", o->variant);
 	if (preempt && o->node)
-		jsonw_key_string(&w, "node", o->node);
+		jsonw_key_string(&w, "nominatedNode", o->node);
 	if (preempt && o->pdb != PDB_DEFAULT)
 		jsonw_key_string(&w, "pdb", pdbs[o->pdb]);
 	jsonw_object_close(&w);
