@@ -380,6 +380,70 @@ static void test_preempt_needs_pods(void **state)
 	api_fixture_close(&bare);
 }
 
+/* --- metrics */
+
+static bool has_line(const char *line)
+{
+	char *framed = mem_printf("\n%s\n", line);
+	bool found = strstr(f.response.body.data, framed) != NULL;
+
+	free(framed);
+	return found;
+}
+
+static void test_metrics(void **state)
+{
+	static const char *const lines[] = {
+		"evenkeel_quotas 2",
+		"evenkeel_quotas_left_out 0",
+		"evenkeel_quota_min{namespace=\"team-a\",resource=\"cpu\"} 4",
+		"evenkeel_quota_min{namespace=\"team-a\",resource=\"memory\"} 1073741824",
+		"evenkeel_quota_max{namespace=\"team-b\",resource=\"cpu\"} 10",
+		"evenkeel_quota_used{namespace=\"team-a\",resource=\"cpu\"} 6",
+		"evenkeel_quota_pending{namespace=\"team-b\",resource=\"cpu\"} 7",
+		"evenkeel_quota_borrowed{namespace=\"team-a\",resource=\"cpu\"} 2",
+		"evenkeel_quota_lent{namespace=\"team-b\",resource=\"cpu\"} 2",
+		"evenkeel_quota_gate_total{gate=\"overMax\"} 0",
+		"evenkeel_quota_preempt_total{result=\"victims\"} 0",
+	};
+
+	(void)state;
+	assert_int_equal(api_fixture_get(&f, "/metrics"), 200);
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		if (!has_line(lines[i]))
+			fail_msg("%s is not in the metrics", lines[i]);
+	assert_null(strstr(f.response.body.data, "{namespace=\"free\""));
+	assert_null(strstr(f.response.body.data, "namespace=\"team-b\",resource=\"memory\""));
+}
+
+/* As many series as are worth it, whatever quotas name. */
+static void test_metrics_are_bounded(void **state)
+{
+	struct buf items = BUF_INIT;
+	size_t lines = 0;
+
+	(void)state;
+	for (int i = 0; i < 1100; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "n%04d", i);
+		buf_add_str(&items,
+			    quota_fixture_quota(
+				    name, "q",
+				    "cpu: 1, a.b/1: 1, a.b/2: 1, a.b/3: 1, a.b/4: 1, a.b/5: 1, "
+				    "a.b/6: 1, a.b/7: 1, a.b/8: 1, a.b/9: 1",
+				    NULL));
+	}
+	view_slot_publish(f.ctx.views, quota_fixture_view(items.data));
+	buf_fini(&items);
+	assert_int_equal(api_fixture_get(&f, "/metrics"), 200);
+	for (const char *p = f.response.body.data; (p = strstr(p, "\nevenkeel_quota_min{")); p++)
+		lines++;
+	assert_int_equal(lines, 1000 * 9);
+	assert_true(has_line("evenkeel_quotas 1100"));
+	assert_true(has_line("evenkeel_quotas_left_out 101"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_fixture, close_fixture)
 
 int main(void)
@@ -397,6 +461,8 @@ int main(void)
 		TEST(test_preempt_verdicts),
 		TEST(test_preempt_parameters),
 		TEST(test_preempt_needs_pods),
+		TEST(test_metrics),
+		TEST(test_metrics_are_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
