@@ -43,5 +43,9 @@ run_case run_watcher_http;
 run_case run_watcher_encode;
 run_case run_cgroup_path;
 run_case run_pod_request;
+run_case run_preemption;
+run_case run_node_choice;
+run_case run_kep_story;
+run_case run_simulation;
 
 #endif

@@ -56,6 +56,10 @@ static const struct schema {
 	{"load_watcher", "decode_body", NULL, DECODER},
 	{"cgroup_paths", NULL, run_cgroup_path, NULL},
 	{"pod_request", NULL, run_pod_request, NULL},
+	{"preemption", NULL, run_preemption, NULL},
+	{"node_choice", NULL, run_node_choice, NULL},
+	{"kep_stories", NULL, run_kep_story, NULL},
+	{"simulation", NULL, run_simulation, NULL},
 };
 
 static const char *const not_built[] = {
@@ -70,9 +74,8 @@ static const char *const not_built[] = {
 	"try_schedule",	      "unneeded",	    "unremovable",
 	"usage_classify",     "utilization",	    "anchors",
 	"cache_events",	      "cross_node",	    "extender_wire",
-	"kep_stories",	      "node_choice",	    "preemption",
-	"prefilter",	      "quota_math",	    "simulation",
-	"status_controller",
+
+	"prefilter",	      "quota_math",	    "status_controller",
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
