@@ -151,6 +151,8 @@ void preempt_run_take(struct preempt_run *r, struct preempt_payer *p);
 void preempt_run_put(struct preempt_run *r, struct preempt_payer *p);
 /* Finds the budgets that count the pod; by the variant's rule. */
 void preempt_run_match(struct preempt_run *r, struct preempt_payer *p);
+/* Corrected: budgets kept somebody, alone or together with others, and may be broken. */
+bool preempt_run_may_break(const struct preempt_run *r);
 void *preempt_grow(void *array, uint32_t count, uint32_t *room, size_t size);
 
 static inline int64_t preempt_started(const struct kube_pod *pod)
@@ -212,6 +214,7 @@ bool preempt_upstream_node(struct preempt_run *r, place_node n, struct preempt_c
 
 void preempt_tell_ask(const struct preempt_run *r, const struct quota_verdict *gate,
 		      struct buf *out);
+void preempt_tell_rule(const struct preempt_run *r, struct buf *out);
 void preempt_tell_payers(const struct preempt_run *r, struct buf *out);
 void preempt_tell_unblock(struct preempt_run *r, const struct quota_verdict *gate, struct buf *out);
 /* The sentence of a victim; to be freed. In the moment before it is taken. */
