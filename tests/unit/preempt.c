@@ -172,9 +172,10 @@ static void borrower_gives_back(void **unused)
 static void one_borrower_in_place_of_two(void **unused)
 {
 	(void)unused;
-	node("n", 6);
+	node("n", 5);
 	quota("a", "{'cpu':3000}", "{'cpu':6000}");
 	quota("b", "{'cpu':0}", "{'cpu':6000}");
+	quota("c", "{'cpu':3000}", "{'cpu':3000}");
 	bound("b/b0", "n", 10, 3000, 0, "");
 	bound("b/b1", "n", 0, 1000, 0, "");
 	bound("b/b2", "n", 0, 1000, 60, "");
@@ -214,7 +215,7 @@ static void exact_where_greed_fails(void **unused)
 	/* b may give 3 CPUs: the youngest first would leave no room for the other. */
 	bound("b/old", "n", 0, 3000, 0, "");
 	bound("b/young", "n", 0, 2000, 600, "");
-	bound("b/rest", "n", 100, 1000, 0, "");
+	bound("b/rest", "n", 2000000000, 1000, 0, "");
 	asks("a", 0, "{'cpu':3000}", "");
 	expect(PREEMPT_VICTIMS, "n old");
 }
