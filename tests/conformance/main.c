@@ -56,10 +56,15 @@ static const struct schema {
 	{"load_watcher", "decode_body", NULL, DECODER},
 	{"cgroup_paths", NULL, run_cgroup_path, NULL},
 	{"pod_request", NULL, run_pod_request, NULL},
+	{"quota_math", NULL, run_quota_math, NULL},
+	{"prefilter", NULL, run_quota_prefilter, NULL},
+	{"cache_events", NULL, run_quota_cache, NULL},
+	{"status_controller", NULL, run_quota_status, NULL},
 	{"preemption", NULL, run_preemption, NULL},
 	{"node_choice", NULL, run_node_choice, NULL},
 	{"kep_stories", NULL, run_kep_story, NULL},
 	{"simulation", NULL, run_simulation, NULL},
+	{"cross_node", NULL, run_cross_node, NULL},
 };
 
 static const char *const not_built[] = {
@@ -73,9 +78,7 @@ static const char *const not_built[] = {
 	"slack_examples",     "soft_taint",	    "topology_after_taint",
 	"try_schedule",	      "unneeded",	    "unremovable",
 	"usage_classify",     "utilization",	    "anchors",
-	"cache_events",	      "cross_node",	    "extender_wire",
-
-	"prefilter",	      "quota_math",	    "status_controller",
+	"extender_wire",
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

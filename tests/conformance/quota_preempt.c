@@ -218,6 +218,66 @@ enum outcome run_preemption(const cJSON *c, struct reason *why)
 	return passed ? PASSED : FAILED;
 }
 
+/* --- several nodes, for what a rule about neighbours counts */
+
+static cJSON *term_of(const cJSON *constraint)
+{
+	cJSON *term = cJSON_CreateObject(), *expression = cJSON_CreateObject();
+
+	cJSON_AddStringToObject(term, "topologyKey", quota_world_text(constraint, "key"));
+	cJSON_AddItemToArray(cJSON_AddArrayToObject(cJSON_AddObjectToObject(term, "labelSelector"),
+						    "matchExpressions"),
+			     expression);
+	cJSON_AddStringToObject(expression, "key", quota_world_text(constraint, "selector_exists"));
+	cJSON_AddStringToObject(expression, "operator", "Exists");
+	return term;
+}
+
+static void add_constraint(cJSON *pod, const cJSON *constraint)
+{
+	cJSON *spec = cJSON_AddObjectToObject(pod, "spec"), *term = term_of(constraint), *at;
+	const cJSON *skew = values_get(constraint, "max_skew");
+
+	if (strcmp(quota_world_text(constraint, "type"), "topology_spread") == 0) {
+		at = cJSON_AddArrayToObject(spec, "topologySpreadConstraints");
+		cJSON_AddNumberToObject(term, "maxSkew", skew ? skew->valuedouble : 1);
+		cJSON_AddStringToObject(term, "whenUnsatisfiable", "DoNotSchedule");
+	} else {
+		at = cJSON_AddObjectToObject(cJSON_AddObjectToObject(spec, "affinity"),
+					     "podAntiAffinity");
+		at = cJSON_AddArrayToObject(at, "requiredDuringSchedulingIgnoredDuringExecution");
+	}
+	cJSON_AddItemToArray(at, term);
+}
+
+/* Of the candidates upstream lists, the one that is chosen here; no quota is in play. */
+static bool same_listed(const cJSON *expect, const struct preempt_plan *got, struct reason *why)
+{
+	for (const cJSON *one = expect ? expect->child : NULL; one; one = one->next)
+		if (got->chosen.node &&
+		    strcmp(quota_world_text(one, "node"), got->chosen.node) == 0)
+			return same_candidate(one, &got->chosen, why);
+	values_fail(why, "the pod goes to %s", got->chosen.node ? got->chosen.node : "none");
+	return false;
+}
+
+enum outcome run_cross_node(const cJSON *c, struct reason *why)
+{
+	cJSON *copy = cJSON_Duplicate(c, true);
+	struct preempt_plan got;
+	struct question q;
+	bool same;
+
+	add_constraint(cJSON_GetObjectItem(copy, "preemptor"), values_get(c, "constraint"));
+	question_init(&q, copy, QUOTA_CORRECTED);
+	plan(&q, &got);
+	same = same_listed(values_get(c, "expect"), &got, why);
+	preempt_plan_fini(&got);
+	question_fini(&q);
+	cJSON_Delete(copy);
+	return same ? PASSED : FAILED;
+}
+
 /* --- the choice among nodes */
 
 static void read_candidate(const cJSON *c, struct preempt_candidate *out)

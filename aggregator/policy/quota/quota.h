@@ -82,6 +82,16 @@ size_t quota_book_count(const struct quota_book *b);
 const struct quota *quota_book_at(const struct quota_book *b, size_t i); /* by namespace */
 /* The namespace's quota, or NULL. */
 const struct quota *quota_book_find(const struct quota_book *b, const char *namespace);
+/* What-if: another quota comes (false: the namespace has one already), gets other bounds and keeps what is used, or goes (false: there was none). */
+bool quota_book_insert(struct quota_book *b, const struct quota *q);
+bool quota_book_set_bounds(struct quota_book *b, const struct quota *q);
+bool quota_book_remove(struct quota_book *b, const char *namespace);
+/*
+ * What min and max come to for that resource: where a quota does not govern it, or upstream compares no bound of that name, 0 and INT64_MAX. False: no such
+ * quota.
+ */
+bool quota_bounds(const struct quota_book *b, const char *namespace, const char *resource,
+		  int64_t *min, int64_t *max);
 /*
  * A pod starts or is gone: used and used_pods. One undoes the other exactly, whatever the amounts, as sums are kept in 128 bits and only what is told is cut
  * at INT64_MAX; names that came in stay, with 0. Namespaces without a quota are passed over, or get the default one. For one thread.

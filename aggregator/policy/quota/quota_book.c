@@ -56,7 +56,7 @@ static void fill_rows(struct quota_entry *e)
 	}
 }
 
-/* Every pod is one of `pods` for quotas that name that. */
+/* Every pod is one of `pods` for quotas that name that; where pods are not told, they are what is counted. */
 static void count_pods(struct quota_entry *e, enum quota_variant v)
 {
 	struct quota_row *row = &e->rows.of[RESOURCE_PODS];
@@ -152,7 +152,8 @@ static bool is_in_sums(enum quota_variant v, const struct quota_row *row)
 	return v == QUOTA_UPSTREAM || quota_governs(row);
 }
 
-static void add_to_sums(struct quota_book *b, const struct quota_rows *rows)
+/* sign -1 takes them out again; names stay. */
+static void add_to_sums(struct quota_book *b, const struct quota_rows *rows, int sign)
 {
 	for (size_t i = 0; i < rows->count; i++) {
 		const struct quota_row *row = &rows->of[i];
@@ -163,8 +164,8 @@ static void add_to_sums(struct quota_book *b, const struct quota_rows *rows)
 		sum = quota_rows_put(&b->sum, row->name);
 		sum->in_min |= row->in_min;
 		sum->in_used |= row->in_used;
-		sum->min += row->min;
-		sum->used += row->used;
+		sum->min += row->min * sign;
+		sum->used += row->used * sign;
 	}
 }
 
@@ -187,12 +188,11 @@ static size_t place_of(const struct quota_book *b, const char *namespace)
 	return low;
 }
 
-struct quota_entry *quota_book_put(struct quota_book *b, const struct quota *q)
+static void link_entry(struct quota_book *b, struct quota_entry *e)
 {
-	struct quota_entry *e = entry_new(q, b->options.variant);
-	size_t at = place_of(b, q->namespace);
+	size_t at = place_of(b, e->quota.namespace);
 
-	assert(at == b->count || strcmp(b->sorted[at]->quota.namespace, q->namespace) != 0);
+	assert(at == b->count || strcmp(b->sorted[at]->quota.namespace, e->quota.namespace) != 0);
 	if (b->count == b->room) {
 		b->room = b->room ? 2 * b->room : 16;
 		b->sorted = mem_realloc(b->sorted, b->room * sizeof(struct quota_entry *));
@@ -201,7 +201,14 @@ struct quota_entry *quota_book_put(struct quota_book *b, const struct quota *q)
 	b->sorted[at] = e;
 	b->count++;
 	HASH_ADD_KEYPTR(hh, b->hash, e->quota.namespace, strlen(e->quota.namespace), e);
-	add_to_sums(b, &e->rows);
+	add_to_sums(b, &e->rows, 1);
+}
+
+struct quota_entry *quota_book_put(struct quota_book *b, const struct quota *q)
+{
+	struct quota_entry *e = entry_new(q, b->options.variant);
+
+	link_entry(b, e);
 	return e;
 }
 
@@ -217,6 +224,66 @@ struct quota_book *quota_book_of(const struct quota *quotas, size_t count,
 			quota_book_put(b, &quotas[i]);
 	}
 	return b;
+}
+
+bool quota_book_insert(struct quota_book *b, const struct quota *q)
+{
+	struct quota_entry *have;
+
+	HASH_FIND_STR(b->hash, q->namespace, have);
+	if (have)
+		return false;
+	quota_book_put(b, q);
+	return true;
+}
+
+bool quota_book_remove(struct quota_book *b, const char *namespace)
+{
+	struct quota_entry *e;
+	size_t at;
+
+	HASH_FIND_STR(b->hash, namespace, e);
+	if (!e)
+		return false;
+	for (at = 0; b->sorted[at] != e;)
+		at++;
+	memmove(b->sorted + at, b->sorted + at + 1,
+		(b->count - at - 1) * sizeof(struct quota_entry *));
+	b->count--;
+	HASH_DEL(b->hash, e);
+	add_to_sums(b, &e->rows, -1);
+	entry_free(e);
+	return true;
+}
+
+/* To the last unit, also of what is more than can be told. */
+static void keep_used(struct quota_entry *to, const struct quota_entry *from)
+{
+	for (size_t i = 0; i < from->rows.count; i++)
+		if (from->rows.of[i].in_used)
+			quota_rows_put(&to->rows, from->rows.of[i].name)->used =
+				from->rows.of[i].used;
+}
+
+bool quota_book_set_bounds(struct quota_book *b, const struct quota *q)
+{
+	struct quota_entry *e, *now;
+	struct quota with;
+
+	HASH_FIND_STR(b->hash, q->namespace, e);
+	if (!e)
+		return false;
+	with = e->quota;
+	with.name = q->name;
+	with.min = q->min;
+	with.max = q->max;
+	with.has_min = q->has_min;
+	with.has_max = q->has_max;
+	now = entry_new(&with, b->options.variant);
+	keep_used(now, e);
+	quota_book_remove(b, q->namespace);
+	link_entry(b, now);
+	return true;
 }
 
 size_t quota_book_count(const struct quota_book *b)
