@@ -52,5 +52,6 @@ run_case run_node_choice;
 run_case run_kep_story;
 run_case run_simulation;
 run_case run_cross_node;
+run_case run_extender_wire;
 
 #endif

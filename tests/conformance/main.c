@@ -65,6 +65,7 @@ static const struct schema {
 	{"kep_stories", NULL, run_kep_story, NULL},
 	{"simulation", NULL, run_simulation, NULL},
 	{"cross_node", NULL, run_cross_node, NULL},
+	{"extender_wire", NULL, run_extender_wire, NULL},
 };
 
 static const char *const not_built[] = {
@@ -78,7 +79,6 @@ static const char *const not_built[] = {
 	"slack_examples",     "soft_taint",	    "topology_after_taint",
 	"try_schedule",	      "unneeded",	    "unremovable",
 	"usage_classify",     "utilization",	    "anchors",
-	"extender_wire",
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

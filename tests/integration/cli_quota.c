@@ -142,7 +142,7 @@ static void test_tables(void **state)
 		{"quota lint", 3,
 		 "error    shop/second  minOverMax: cpu: min 8.0 is above max 6.0, and what is "
 		 "above "
-		 "max is never\n    had\n"
+		 "max is never had\n"
 		 "error    shop/second  duplicate: does not count: shop/quota is there, too, and "
 		 "is the "
 		 "first by name\n    of equally old ones\n",
