@@ -372,7 +372,7 @@ static void explain_fits(const struct cli *cli, const cJSON *item, struct buf *o
 	if (!tells_fits(item))
 		return;
 	line = refusal ? mem_printf("does not fit: %s", refusal) : mem_strdup("fits");
-	add_wrapped(cli, line, out);
+	lines_add_wrapped(cli, EXPLAIN_INDENT, "", line, out);
 	free(line);
 }
 
@@ -393,7 +393,7 @@ static void explain_counts(struct cli *cli, const cJSON *doc)
 		all += item->valuedouble;
 	}
 	line = mem_printf("The pod fits on %.0f of %.0f nodes%s.", fits, all, filters.data);
-	add_line(cli, line, &cli->out);
+	lines_add(cli, line, &cli->out);
 	buf_add_char(&cli->out, '\n');
 	free(line);
 	buf_fini(&filters);
