@@ -175,7 +175,8 @@ static void write_labelled(struct buf *out, const char *name, const char *label,
 static void write_counters(struct buf *out, const struct quota_counters *c)
 {
 	static const char gates[] = "evenkeel_quota_gate_total",
-			  plans[] = "evenkeel_quota_preempt_total";
+			  plans[] = "evenkeel_quota_preempt_total",
+			  writes[] = "evenkeel_quota_status_writes_total";
 
 	metrics_write_family(out, gates,
 			     "Pods that schedulers asked about, by what the quotas said.");
@@ -188,6 +189,9 @@ static void write_counters(struct buf *out, const struct quota_counters *c)
 	write_labelled(out, plans, "result", "victims", &c->preempt_victims);
 	write_labelled(out, plans, "result", "none", &c->preempt_none);
 	write_labelled(out, plans, "result", "repeated", &c->preempt_repeated);
+	metrics_write_family(out, writes, "Changes of status.used (--write-quota-status).");
+	write_labelled(out, writes, "result", "written", &c->status_written);
+	write_labelled(out, writes, "result", "failed", &c->status_failed);
 }
 
 void metrics_write_quotas(struct buf *out, const struct api_context *ctx)
