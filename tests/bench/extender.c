@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "aggregator/api/extender.h"
@@ -164,6 +165,15 @@ static int dial(const char *address)
 	exit(1);
 }
 
+/* Of this thread, so that what else the machine does while the lock is held does not count. */
+static int64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return t.tv_sec * NS_PER_SEC + t.tv_nsec;
+}
+
 static int64_t fixture_now(void)
 {
 	return VIEW_FIXTURE_NOW_NS;
@@ -296,7 +306,7 @@ int main(void)
 	extender_options_default(&options);
 	ctx.views = view_slot_new();
 	ctx.ledger = ledger_new();
-	ledger_measure_lock(ctx.ledger, clock_mono_ns);
+	ledger_measure_lock(ctx.ledger, cpu_ns);
 	view_slot_publish(ctx.views, make_view());
 	if (http_start(&server, "127.0.0.1:0", &ctx, &reason)) {
 		fprintf(stderr, "http: %s\n", reason.text);
@@ -307,7 +317,7 @@ int main(void)
 	options.limits.use_cap[SCORE_CPU] = options.limits.use_cap[SCORE_MEMORY] = 0.9;
 	bench_verb(http_address(server), "filter", "filter of 5000 names, capped use", NAN);
 	bench_among_others(http_address(server));
-	bench_row("longest time the ledger's lock was held", "ms", NAN, 0,
+	bench_row("most CPU time under the ledger's lock", "ms", NAN, 0,
 		  (double)ledger_longest_lock_ns(ctx.ledger) / 1e6);
 	http_stop(server);
 	ledger_free(ctx.ledger);
