@@ -149,6 +149,13 @@ bool status_writer_request(const struct object *object, const struct quota *q, s
 
 /* --- who is to be left alone ---------------------------------------------------------------------------------------- */
 
+static void forget(struct status_writer *w, struct others *o)
+{
+	HASH_DEL(w->others, o);
+	free(o->key);
+	free(o);
+}
+
 static bool is_left_alone(struct status_writer *w, const char *key, int64_t now_ns)
 {
 	struct others *o;
@@ -156,9 +163,7 @@ static bool is_left_alone(struct status_writer *w, const char *key, int64_t now_
 	HASH_FIND_STR(w->others, key, o);
 	if (!o || o->until_ns > now_ns)
 		return o;
-	HASH_DEL(w->others, o);
-	free(o->key);
-	free(o);
+	forget(w, o);
 	return false;
 }
 
@@ -322,12 +327,7 @@ static void free_all(struct status_writer *w)
 {
 	struct others *o, *next;
 
-	HASH_ITER(hh, w->others, o, next)
-	{
-		HASH_DEL(w->others, o);
-		free(o->key);
-		free(o);
-	}
+	HASH_ITER(hh, w->others, o, next) forget(w, o);
 	curl_easy_cleanup(w->handle);
 	kube_session_free(w->session);
 	pthread_cond_destroy(&w->stop);
