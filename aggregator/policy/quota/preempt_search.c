@@ -189,15 +189,14 @@ static bool violates(const struct preempt_run *r, const struct preempt_payer *p,
 	return over;
 }
 
-static void reckon(struct attempt *a, struct preempt_cost *cost)
+static void reckon(const struct preempt_run *r, struct preempt_set *s)
 {
-	const struct preempt_run *r = a->run;
 	uint32_t budgets = r->index->budget_count;
 	int32_t *left = NULL;
 
-	preempt_cost_start(cost);
-	for (uint32_t i = 0; i < a->taken_count; i++) {
-		const struct preempt_payer *p = &r->payers[a->taken[i]];
+	preempt_cost_start(&s->cost);
+	for (uint32_t i = 0; i < s->count; i++) {
+		const struct preempt_payer *p = &r->payers[s->of[i]];
 		const struct kube_pod *pod = preempt_run_pod(r, p)->pod;
 
 		if (p->match_count && !left) {
@@ -205,7 +204,7 @@ static void reckon(struct attempt *a, struct preempt_cost *cost)
 			for (uint32_t b = 0; b < budgets; b++)
 				left[b] = r->index->budgets[b].pdb->disruptions_allowed;
 		}
-		preempt_cost_add(cost, pod->template->priority, pod->started_ns, p->use,
+		preempt_cost_add(&s->cost, pod->template->priority, pod->started_ns, p->use,
 				 p->match_count && violates(r, p, left), p->waste);
 	}
 	free(left);
@@ -221,9 +220,9 @@ static void settle(struct attempt *a, struct preempt_set *out)
 	}
 	*out = (struct preempt_set){.at = a->at, .count = a->taken_count};
 	out->of = mem_zalloc((size_t)a->taken_count + 1, sizeof(*out->of));
-	for (uint32_t i = 0; i < a->taken_count; i++)
-		out->of[i] = a->taken[i];
-	reckon(a, &out->cost);
+	if (a->taken)
+		memcpy(out->of, a->taken, a->taken_count * sizeof(*out->of));
+	reckon(a->run, out);
 }
 
 static void put_all(struct attempt *a)
