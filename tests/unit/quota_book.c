@@ -396,6 +396,7 @@ static void status_tells_what_is_idle_and_lent(void **state)
 	struct node_page *page = join_fixture_page("n1", NOW, &measured, 1);
 	struct quota_status s[8];
 	const struct quota_status *cpu, *memory;
+	struct quota_loans *loans;
 	struct quota_options o;
 	struct quota_book *b;
 	struct view *v;
@@ -411,9 +412,10 @@ static void status_tells_what_is_idle_and_lent(void **state)
 	v = view_of(page);
 	quota_options_default(&o);
 	b = quota_book_new(v, NULL, &o);
-	count = quota_status_read(b, 0, s, 8);
+	loans = quota_loans_new(b);
+	count = quota_status_read(b, loans, 0, s, 8);
 	assert_int_equal(count, 3);
-	assert_int_equal(quota_status_read(b, 0, s, 1), 3);
+	assert_int_equal(quota_status_read(b, loans, 0, s, 1), 3);
 	cpu = find_status(s, count, "cpu");
 	assert_int_equal(cpu->used, 500);
 	assert_int_equal(cpu->pending, 500);
@@ -430,8 +432,10 @@ static void status_tells_what_is_idle_and_lent(void **state)
 	assert_int_equal(find_status(s, count, "pods")->used, 1);
 	assert_int_equal(find_status(s, count, "pods")->pending, 1);
 	assert_true(isnan(find_status(s, count, "pods")->idle));
-	count = quota_status_read(b, 1, s, 8);
+	count = quota_status_read(b, loans, 1, s, 8);
 	assert_int_equal(find_status(s, count, "cpu")->borrowed, 250);
+	assert_int_equal(find_status(s, count, "cpu")->lent, 0);
+	quota_loans_free(loans);
 	quota_book_free(b);
 	view_drop(v);
 	page_drop(page);
