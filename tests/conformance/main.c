@@ -99,7 +99,6 @@ static const char *const not_built[] = {
 	"buffer_quota", "buffer_quota_scope", "buffer_replicas", "cluster_sim",
 	"node_order",	"planner_update",     "slack_examples",	 "topology_after_taint",
 	"try_schedule", "usage_classify",     "anchors",	 "extender_wire",
-
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
