@@ -479,6 +479,44 @@ static void max_evictions(void **unused)
 	expect(PREEMPT_VICTIMS, "n b1 b0");
 }
 
+/* --- nominated pods */
+
+static void nominated(const char *name, const char *at, int priority, int milli)
+{
+	char *more = mem_printf(",'nominated_node':'%s'", at);
+
+	bound(name, "", priority, milli, 0, more);
+	free(more);
+}
+
+static void room_of_the_nominated_is_theirs(void **unused)
+{
+	(void)unused;
+	node("n", 3);
+	quota("a", "{'cpu':2000}", "{'cpu':3000}");
+	quota("b", "{'cpu':1000}", "{'cpu':3000}");
+	bound("b/b0", "n", 0, 1000, 0, "");
+	bound("b/b1", "n", 0, 1000, 1, "");
+	nominated("a/first", "n", 100, 1000);
+	asks("a", 100, "{'cpu':1000}", "");
+	expect(PREEMPT_VICTIMS, "n b1");
+	/* Less important, it stands back. */
+	object_drop(&self->object);
+	asks("a", 200, "{'cpu':1000}", "");
+	expect(PREEMPT_NOT_NEEDED, "n");
+}
+
+static void who_would_borrow_has_no_claim(void **unused)
+{
+	(void)unused;
+	node("n", 2);
+	quota("a", "{'cpu':1000}", "{'cpu':2000}");
+	quota("c", "{'cpu':0}", "{'cpu':2000}");
+	nominated("c/c0", "elsewhere", 100, 1000);
+	asks("a", 0, "{'cpu':1000}", "");
+	expect(PREEMPT_NOT_NEEDED, "n");
+}
+
 /* --- no victims */
 
 static void what_goes_already_is_enough(void **unused)
@@ -603,6 +641,8 @@ int main(void)
 		STORY(two_budgets_keep_a_pod),
 		STORY(min_runtime),
 		STORY(max_evictions),
+		STORY(room_of_the_nominated_is_theirs),
+		STORY(who_would_borrow_has_no_claim),
 		STORY(what_goes_already_is_enough),
 		STORY(never_means_none),
 		STORY(more_than_max_is_beyond_help),

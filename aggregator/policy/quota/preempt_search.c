@@ -41,6 +41,19 @@ void preempt_set_fini(struct preempt_set *s)
 	*s = (struct preempt_set){.at = PLACE_NONE};
 }
 
+/* One of them is kept, and the other is empty then. */
+static void keep_cheaper(struct preempt_set *best, struct preempt_set *set)
+{
+	if (best->at == PLACE_NONE ||
+	    preempt_cost_compare(&set->cost, &best->cost, QUOTA_CORRECTED) < 0) {
+		struct preempt_set worse = *best;
+
+		*best = *set;
+		*set = worse;
+	}
+	preempt_set_fini(set);
+}
+
 static void take(struct attempt *a, uint32_t payer)
 {
 	preempt_run_take(a->run, &a->run->payers[payer]);
@@ -176,15 +189,14 @@ static bool violates(const struct preempt_run *r, const struct preempt_payer *p,
 	return over;
 }
 
-static void reckon(struct attempt *a, struct preempt_cost *cost)
+static void reckon(const struct preempt_run *r, struct preempt_set *s)
 {
-	const struct preempt_run *r = a->run;
 	uint32_t budgets = r->index->budget_count;
 	int32_t *left = NULL;
 
-	preempt_cost_start(cost);
-	for (uint32_t i = 0; i < a->taken_count; i++) {
-		const struct preempt_payer *p = &r->payers[a->taken[i]];
+	preempt_cost_start(&s->cost);
+	for (uint32_t i = 0; i < s->count; i++) {
+		const struct preempt_payer *p = &r->payers[s->of[i]];
 		const struct kube_pod *pod = preempt_run_pod(r, p)->pod;
 
 		if (p->match_count && !left) {
@@ -192,7 +204,7 @@ static void reckon(struct attempt *a, struct preempt_cost *cost)
 			for (uint32_t b = 0; b < budgets; b++)
 				left[b] = r->index->budgets[b].pdb->disruptions_allowed;
 		}
-		preempt_cost_add(cost, pod->template->priority, pod->started_ns, p->use,
+		preempt_cost_add(&s->cost, pod->template->priority, pod->started_ns, p->use,
 				 p->match_count && violates(r, p, left), p->waste);
 	}
 	free(left);
@@ -201,13 +213,16 @@ static void reckon(struct attempt *a, struct preempt_cost *cost)
 /* What is taken suffices: makes it minimal, tells it, and puts all back. */
 static void settle(struct attempt *a, struct preempt_set *out)
 {
-	qsort(a->taken, a->taken_count, sizeof(*a->taken), by_number);
-	while (walk_back(a))
-		;
+	if (a->taken) {
+		qsort(a->taken, a->taken_count, sizeof(*a->taken), by_number);
+		while (walk_back(a))
+			;
+	}
 	*out = (struct preempt_set){.at = a->at, .count = a->taken_count};
 	out->of = mem_zalloc((size_t)a->taken_count + 1, sizeof(*out->of));
-	memcpy(out->of, a->taken, a->taken_count * sizeof(*out->of));
-	reckon(a, &out->cost);
+	if (a->taken)
+		memcpy(out->of, a->taken, a->taken_count * sizeof(*out->of));
+	reckon(a->run, out);
 }
 
 static void put_all(struct attempt *a)
@@ -357,18 +372,12 @@ static bool visit(struct several *s, place_node n,
 {
 	struct attempt a = attempt_at(s->run, n);
 	place_mark m = place_fork(s->run->place);
-	struct preempt_set set;
+	struct preempt_set set = {.at = PLACE_NONE};
 	bool found = attempt(s, &a);
 
 	if (found) {
 		settle(&a, &set);
-		if (s->best->at == PLACE_NONE ||
-		    preempt_cost_compare(&set.cost, &s->best->cost, QUOTA_CORRECTED) < 0) {
-			preempt_set_fini(s->best);
-			*s->best = set;
-		} else {
-			preempt_set_fini(&set);
-		}
+		keep_cheaper(s->best, &set);
 	}
 	put_all(&a);
 	place_revert(s->run->place, m);
@@ -409,19 +418,12 @@ out:
 
 void preempt_search(struct preempt_run *r, struct preempt_set *out)
 {
-	struct preempt_set set;
-
 	*out = (struct preempt_set){.at = PLACE_NONE};
 	for (place_node n = 0; n < r->index->view->node_count; n++) {
-		if (!preempt_run_allows(r, n) || !preempt_search_node(r, n, &set))
-			continue;
-		if (out->at == PLACE_NONE ||
-		    preempt_cost_compare(&set.cost, &out->cost, QUOTA_CORRECTED) < 0) {
-			preempt_set_fini(out);
-			*out = set;
-		} else {
-			preempt_set_fini(&set);
-		}
+		struct preempt_set set = {.at = PLACE_NONE};
+
+		if (preempt_run_allows(r, n) && preempt_search_node(r, n, &set))
+			keep_cheaper(out, &set);
 	}
 	if (out->at == PLACE_NONE && r->payer_count)
 		search_several(r, out);

@@ -220,7 +220,7 @@ bool preempt_upstream_node(struct preempt_run *r, place_node n, struct preempt_c
 
 	s.of = mem_zalloc((size_t)pods + 1, sizeof(*s.of));
 	s.violates = mem_zalloc((size_t)pods + 1, sizeof(*s.violates));
-	s.victims = mem_zalloc((size_t)pods + 1, sizeof(*s.victims));
+	s.victims = mem_zalloc((size_t)pods + 1, sizeof(struct preempt_payer *));
 	r->match_count = 0;
 	outcome = r->nodes[n].outcome = search(&s);
 	if (outcome == PREEMPT_NODE_SUFFICES || outcome == PREEMPT_NODE_ERROR)
