@@ -134,7 +134,7 @@ static bool is_held_to_limits(const struct extender_call *c)
 static const struct score_node **spread_nodes(const struct score_job *job, const bool *chosen)
 {
 	size_t count = job->ask->view->node_count, next = 0;
-	const struct score_node **at = mem_zalloc(count + 1, sizeof(*at));
+	const struct score_node **at = mem_zalloc(count + 1, sizeof(struct score_node *));
 
 	for (size_t i = 0; i < count; i++)
 		if (chosen[i])

@@ -162,7 +162,7 @@ static int parse_node(struct parser *p, struct extender_args *args)
 	struct extender_text text;
 	const char *name;
 	cJSON *node = NULL;
-	int rc;
+	int rc = 0;
 
 	snapshot_text_more(&p->text);
 	text.at = p->text.at;
@@ -171,10 +171,10 @@ static int parse_node(struct parser *p, struct extender_args *args)
 	text.len = (size_t)(p->text.at - text.at);
 	metadata = cJSON_GetObjectItemCaseSensitive(node, "metadata");
 	name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(metadata, "name"));
-	rc = name && *name ? 0
-			   : fail(p, "must be the name of a node", "Nodes.items[%zu].metadata.name",
-				  args->count);
-	if (!rc && !args->named)
+	if (!name || !*name)
+		rc = fail(p, "must be the name of a node", "Nodes.items[%zu].metadata.name",
+			  args->count);
+	else if (!args->named)
 		add_node(args, name, strlen(name), text);
 	cJSON_Delete(node);
 	return rc;

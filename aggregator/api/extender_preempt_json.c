@@ -59,12 +59,13 @@ static int read_victim(const struct parser *p, const struct place *at, const cJS
 	const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(item, "metadata");
 	const cJSON *uid =
 		whole ? cJSON_GetObjectItemCaseSensitive(metadata, "uid") : find(item, "UID");
+	const char *text = cJSON_GetStringValue(uid);
 
 	if (!cJSON_IsObject(item))
 		return fail_at(p, at, "", "must be an object");
-	if (uid && !cJSON_IsNull(uid) && !cJSON_IsString(uid))
+	if (uid && !cJSON_IsNull(uid) && !text)
 		return fail_at(p, at, whole ? ".metadata.uid" : ".UID", "must be a string");
-	v->uid = cJSON_IsString(uid) ? uid->valuestring : "";
+	v->uid = text ? text : "";
 	v->pod = whole ? item : NULL;
 	return 0;
 }

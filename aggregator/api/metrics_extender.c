@@ -70,7 +70,7 @@ static void write_verbs(struct buf *out, const char *name, const char *help,
 void metrics_write_extender(struct buf *out, const struct api_context *ctx)
 {
 	static const char *const refusals[EXTENDER_REFUSALS] = {
-#define X(name, label) [EXTENDER_##name] = label,
+#define X(name, label) [EXTENDER_##name] = (label),
 		EXTENDER_REFUSALS_TABLE(X)
 #undef X
 	};

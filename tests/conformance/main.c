@@ -94,6 +94,8 @@ static const struct schema {
 	{"pods_to_evict", NULL, NULL, ACTS},
 	{"evict_priority", NULL, NULL, ACTS},
 	{"soft_taint", NULL, NULL, ACTS},
+
+	{"extender_wire", NULL, run_extender_wire, NULL},
 };
 
 static const char *const not_built[] = {

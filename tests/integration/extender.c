@@ -257,9 +257,11 @@ static void huge_questions_are_answered_or_refused(void **state)
 	struct client c;
 
 	client_open(&c, s);
-	memset(body, '[', DEEP);
-	memcpy(body, "{\"Pod\":", 7);
-	assert_int_equal(ask(&c, "/extender/filter", body, DEEP), 400);
+	buf_add_str(&names, "{\"Pod\":");
+	for (int i = 0; i < DEEP; i++)
+		buf_add_char(&names, '[');
+	assert_int_equal(ask(&c, "/extender/filter", names.data, names.len), 400);
+	buf_clear(&names);
 	memset(body, ' ', LARGE);
 	assert_int_equal(ask(&c, "/extender/filter", body, LARGE), 413);
 	assert_int_equal(ask(&c, "/v1/scores", body, 2 * MIB), 413);

@@ -207,7 +207,8 @@ static void assumed_pods_are_part_of_every_sum(void **state)
 	assert_int_equal(node.load.of[SCORE_CPU].requests, 400);
 	assert_int_equal(node.load.of[SCORE_CPU].limits, 400);
 	assert_int_equal(node.load.of[SCORE_MEMORY].requests, GIB);
-	score_node_assume(&node, &(struct score_assumed){1, INT64_MAX, INT64_MAX, INT64_MAX, "", "p"});
+	score_node_assume(&node,
+			  &(struct score_assumed){1, INT64_MAX, INT64_MAX, INT64_MAX, "", "p"});
 	assert_int_equal(node.pending_cpu_milli, INT64_MAX);
 	assert_int_equal(node.load.of[SCORE_MEMORY].limits, INT64_MAX);
 }

@@ -451,8 +451,8 @@ static void a_snapshot_has_what_is_reserved(void **state)
 	struct reason why = {""};
 	char *online, *entries;
 	struct ledger *ledger;
-	struct view *v;
-	int64_t now_ns;
+	struct view *v = NULL;
+	int64_t now_ns = 0;
 
 	(void)state;
 	post("filter", ASK("a", ALL));
@@ -481,13 +481,16 @@ static void a_snapshot_has_what_is_reserved(void **state)
 
 static void a_snapshot_with_a_bad_reservation_is_refused(void **state)
 {
+	static const char requests[] =
+		"[{\"uid\":\"u\",\"name\":\"n\",\"expectedCpuMillicores\":1,\"priority\":0,"
+		"\"requests\":{\"cpu\":\"x\"}}]";
 	static const char *const bad[] = {
 		"{}",
 		"[1]",
 		"[{\"uid\":\"u\"}]",
 		"[{\"uid\":\"u\",\"name\":\"n\",\"expectedCpuMillicores\":-1,\"priority\":0}]",
-		"[{\"uid\":\"u\",\"name\":\"n\",\"expectedCpuMillicores\":1,\"priority\":0,"
-		"\"requests\":{\"cpu\":\"x\"}}]",
+		"[{\"uid\":\"u\",\"name\":\"n\",\"expectedCpuMillicores\":1,\"priority\":1e10}]",
+		requests,
 	};
 
 	(void)state;
