@@ -132,6 +132,11 @@ bool offline_has_usage(const struct offline *o)
 	return o->has_usage;
 }
 
+void offline_set_quota(struct offline *o, const struct quota_options *options)
+{
+	o->ctx.quota = options;
+}
+
 /* --- requests --------------------------------------------------------------------------------------------------- */
 
 /* The query of a request, split and unescaped in place. */

@@ -61,6 +61,12 @@ static const struct schema {
 	{"prefilter", NULL, run_quota_prefilter, NULL},
 	{"cache_events", NULL, run_quota_cache, NULL},
 	{"status_controller", NULL, run_quota_status, NULL},
+	{"preemption", NULL, run_preemption, NULL},
+	{"node_choice", NULL, run_node_choice, NULL},
+	{"kep_stories", NULL, run_kep_story, NULL},
+	{"simulation", NULL, run_simulation, NULL},
+	{"cross_node", NULL, run_cross_node, NULL},
+	{"extender_wire", NULL, run_extender_wire, NULL},
 
 	{"drainability_rules", NULL, run_drainability_rule, NULL},
 	{"rule_combination", NULL, run_rule_combination, NULL},
@@ -95,8 +101,7 @@ static const struct schema {
 static const char *const not_built[] = {
 	"buffer_quota", "buffer_quota_scope", "buffer_replicas", "cluster_sim",
 	"node_order",	"planner_update",     "slack_examples",	 "topology_after_taint",
-	"try_schedule", "usage_classify",     "anchors",	 "cross_node",
-	"kep_stories",	"node_choice",	      "preemption",	 "simulation",
+	"try_schedule", "usage_classify",     "anchors",
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
