@@ -32,6 +32,7 @@ static const char *const pod_prefixes[] = {
 static const char *const other_prefixes[] = {
 	"delay-deletion.cluster-autoscaler.kubernetes.io/",
 	"node.kubernetes.io/",
+	"pv.kubernetes.io/bind-completed",
 	"quota.scheduling.koordinator.sh/",
 	"storageclass.kubernetes.io/is-default-class",
 	"storageclass.beta.kubernetes.io/is-default-class",

@@ -71,6 +71,8 @@ void place_put(struct place *p, place_pod pod, place_node n)
 
 	assert(s->node == PLACE_NONE && n < p->node_count);
 	note(p, PLACE_DID_PUT, pod, n, false);
+	if (s->class->claims.count)
+		place_volumes_bind(p, s->class, n);
 	place_do_put(p, s, n);
 }
 
@@ -118,6 +120,9 @@ static void undo(struct place *p, const struct place_log *e)
 		break;
 	case PLACE_DID_CORDON:
 		p->cordoned[e->id] = e->before;
+		break;
+	case PLACE_DID_BIND:
+		place_volumes_undo(p, e->id);
 		break;
 	}
 }

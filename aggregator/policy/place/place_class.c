@@ -140,7 +140,7 @@ static void read_class(struct place *p, struct place_class *c, const cJSON *spec
 	place_class_read_pods(p, c, spec);
 	read_ports(c, object_json_find(spec, "containers"), false);
 	read_ports(c, object_json_find(spec, "initContainers"), true);
-	place_class_read_volumes(c, spec);
+	place_class_read_volumes(p, c, spec);
 	read_refused(c, spec);
 }
 
@@ -157,7 +157,6 @@ static struct place_class *new_class(struct place *p, const struct kube_pod *pod
 		place_note(&c->unknown, "spec: cannot be read");
 	read_class(p, c, spec);
 	cJSON_Delete(spec);
-	place_class_resolve_volumes(p, c);
 	/* NOLINTNEXTLINE(bugprone-sizeof-expression): it is a list of pointers */
 	PLACE_LIST_ADD(&p->classes, c);
 	return c;
@@ -185,13 +184,8 @@ void place_class_free(struct place_class *c)
 {
 	for (uint32_t i = 0; i < c->ports.count; i++)
 		free(c->ports.of[i].ip);
-	for (uint32_t i = 0; i < c->claim_names.count; i++)
-		free(c->claim_names.of[i]);
-	place_class_forget_volumes(c);
 	free(c->ports.of);
-	free(c->claim_names.of);
 	free(c->claims.of);
-	free(c->volumes.of);
 	free(c->affinity.of);
 	free(c->anti.of);
 	free(c->feared.of);

@@ -271,7 +271,6 @@ static void settle(struct place *p)
 static void free_classes(struct place *p)
 {
 	struct place_rules *r, *next_rules;
-	struct place_claim *claim, *next_claim;
 
 	HASH_CLEAR(hh, p->by_template);
 	for (uint32_t i = 0; i < p->classes.count; i++)
@@ -284,13 +283,7 @@ static void free_classes(struct place *p)
 		next_rules = r->hh.next;
 		place_rules_free(r);
 	}
-	claim = p->claims;
-	HASH_CLEAR(hh, p->claims);
-	for (; claim; claim = next_claim) {
-		next_claim = claim->hh.next;
-		free(claim->name);
-		free(claim);
-	}
+	place_claims_free(p);
 	for (uint32_t i = 0; i < p->label_keys.count; i++)
 		free(p->label_keys.of[i]);
 	p->label_keys.count = p->keys_signed = 0;
@@ -360,6 +353,7 @@ void place_free(struct place *p)
 	free(p->keys.of);
 	free(p->counters.of);
 	free(p->label_keys.of);
+	free(p->claim_of.of);
 	free(p->log.of);
 	view_drop(p->view);
 	free(p);
@@ -426,9 +420,6 @@ static bool can_follow(const struct place *p, const struct view *v)
 		return false;
 	if (p->selects_namespaces && !same_table(p->view, v, OBJECT_NAMESPACE))
 		return false;
-	if (view_knows(p->view, OBJECT_PERSISTENT_VOLUME_CLAIM) !=
-	    view_knows(v, OBJECT_PERSISTENT_VOLUME_CLAIM))
-		return false;
 	for (place_node n = 0; n < p->node_count; n++)
 		if (!same_place(&p->nodes[n], v->nodes[n]))
 			return false;
@@ -455,17 +446,6 @@ static void leave_pending(struct place *p, bool changed)
 		if (s && (!s->key || (changed && s->home == PLACE_NONE)))
 			s->seen = false;
 	}
-}
-
-static void follow_volumes(struct place *p, const struct view *before)
-{
-	if (same_table(before, p->view, OBJECT_PERSISTENT_VOLUME_CLAIM) &&
-	    same_table(before, p->view, OBJECT_PERSISTENT_VOLUME) &&
-	    same_table(before, p->view, OBJECT_STORAGE_CLASS))
-		return;
-	for (uint32_t i = 0; i < p->classes.count; i++)
-		if (p->classes.of[i]->claim_names.count)
-			place_class_resolve_volumes(p, p->classes.of[i]);
 }
 
 /* Pods that are not measured count as their owners' others, of which there may be news. */
@@ -500,7 +480,7 @@ static void follow(struct place *p, const struct view *before)
 		read_node_info(p->view->nodes[n], &p->nodes[n]);
 	}
 	leave_pending(p, pending);
-	follow_volumes(p, before);
+	place_claims_follow(p, before);
 	for (place_node n = 0; n < p->node_count; n++) {
 		if (changed[n]) {
 			load_node(p, n);
