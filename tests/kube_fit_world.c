@@ -9,6 +9,7 @@
  *     and where a label is empty, of those that have no such label;
  *   - an empty selector of topology spread means every pod to it;
  *   - of the labels of a volume it does not take the old name of a zone for the new one; and it does not know of lost claims.
+ * One case is left out that is the same today: for a claim that waits and is named twice by a pod, it looks for two volumes.
  */
 #include "tests/kube_fit_world.h"
 
@@ -134,7 +135,7 @@ static struct amount_list write_container(struct kube_fit_world *w, struct buf *
 	buf_add_str(b, ",\"limits\":");
 	write_amounts(b, &a, GPU);
 	buf_add_char(b, '}');
-	if (name != 'i' && chance(w, 10))
+	if (name == 'a' && chance(w, 15))
 		write_ports(w, b);
 	buf_add_char(b, '}');
 	return a;
@@ -232,7 +233,7 @@ static void write_node_expression(struct kube_fit_world *w, struct buf *b)
 	next(b);
 	if (*op == 'G' || *op == 'L')
 		buf_printf(b, "{\"key\":\"gen\",\"operator\":\"%s\",\"values\":[\"%s\"]}", op,
-			   ANY(w, "-4", "1", "4", "7"));
+			   ANY(w, "-4", "x", "0", "1", "4", "7"));
 	else if (*op == 'E' || *op == 'D')
 		buf_printf(b, "{\"key\":\"%s\",\"operator\":\"%s\"}", ANY(w, "disk", "gen"), op);
 	else
@@ -350,15 +351,22 @@ static void write_spread(struct kube_fit_world *w, struct buf *b, bool asks_of_n
 	buf_add_char(b, ']');
 }
 
+static void write_claim_volume(struct buf *b, size_t claim)
+{
+	buf_printf(b, ",{\"name\":\"v%zu\",\"persistentVolumeClaim\":{\"claimName\":\"c%02zu\"}}",
+		   claim, claim);
+}
+
+/* One claim or two; the last does not exist. */
 static void write_volumes(struct kube_fit_world *w, struct buf *b)
 {
+	size_t claim = draw(w, CLAIMS + 1);
+
 	buf_add_str(b, ",\"volumes\":[{\"name\":\"tmp\",\"emptyDir\":{}},"
 		       "{\"name\":\"etc\",\"configMap\":{\"name\":\"etc\"}}");
-	for (size_t i = 1 + draw(w, 3) / 2; i > 0; i--)
-		buf_printf(b,
-			   ",{\"name\":\"v%zu\",\"persistentVolumeClaim\":{\"claimName\":"
-			   "\"c%02zu\"}}",
-			   i, draw(w, CLAIMS + 1));
+	write_claim_volume(b, claim);
+	if (chance(w, 40))
+		write_claim_volume(b, (claim + 1 + draw(w, CLAIMS)) % (CLAIMS + 1));
 	buf_add_char(b, ']');
 }
 
@@ -431,7 +439,7 @@ static void write_taint(struct buf *b, const char *key, const char *value, const
 
 static void write_node_spec(struct kube_fit_world *w, struct buf *b)
 {
-	bool cordoned = chance(w, 10);
+	bool cordoned = chance(w, 20);
 
 	buf_printf(b, "{\"unschedulable\":%s,\"taints\":[", cordoned ? "true" : "false");
 	if (cordoned && chance(w, 50))
