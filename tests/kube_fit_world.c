@@ -180,9 +180,10 @@ static void make_runtime_class(struct control_plane *c)
 
 /* --- rules of pods --------------------------------------------------------------------------- */
 
+/* The last is of pods without a node only: the first of its kind may be near itself anywhere. */
 static const char *any_app(struct kube_fit_world *w)
 {
-	return ANY(w, "a", "b", "c", "d", "e", "f");
+	return ANY(w, "a", "b", "c", "d", "e", "f", "new", "new");
 }
 
 /* Among the pods of a namespace or more. One that is missing means nobody, an empty one everybody. */
@@ -285,7 +286,7 @@ static bool write_placement(struct kube_fit_world *w, struct buf *b)
 		write_node_terms(w, b);
 	if (chance(w, 15))
 		write_pod_terms(w, b, "podAntiAffinity");
-	if (chance(w, 12))
+	if (chance(w, 15))
 		write_pod_terms(w, b, "podAffinity");
 	buf_add_char(b, '}');
 	return terms || selector;
@@ -378,7 +379,7 @@ static struct amount_list write_pod(struct kube_fit_world *w, struct buf *b, con
 	bool asks_of_nodes;
 
 	buf_printf(b, "{\"metadata\":{\"name\":\"%s\",\"labels\":{\"app\":\"%s\"", name,
-		   any_app(w));
+		   where < 0 ? any_app(w) : ANY(w, "a", "b", "c", "d", "e", "f"));
 	if (chance(w, 50))
 		buf_printf(b, ",\"tier\":\"%s\"", ANY(w, "x", "y"));
 	buf_add_str(b, "}},\"spec\":{");
@@ -591,7 +592,7 @@ static void make_volume(struct kube_fit_world *w, struct control_plane *c, const
 		write_volume_affinity(w, &b);
 	buf_add_str(&b, "}}");
 	post(c, "/api/v1/persistentvolumes", &b);
-	if (chance(w, 85))
+	if (chance(w, 60))
 		control_plane_must(c, "PATCH", path, "{\"status\":{\"phase\":\"Available\"}}");
 	free(path);
 }
