@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "aggregator/api/extender.h"
 #include "shared/options.h"
 #include "shared/reason.h"
 
@@ -22,6 +23,7 @@ struct engine_config {
 	bool watcher_upstream;
 	int watcher_smoothed; /* N of "smoothed:N"; 1: raw */
 	bool watcher_allocatable; /* percent of allocatable instead of capacity */
+	struct extender_options extender;
 };
 
 struct engine;

@@ -10,6 +10,8 @@
 #include "shared/options.h"
 #include "shared/reason.h"
 
+struct ledger;
+
 struct follower_config {
 	const struct option_list
 		*snapshots; /* files to take it from instead of an API; may be empty */
@@ -19,6 +21,7 @@ struct follower_config {
 	uv_loop_t *loop;
 	void (*changed)(void *ctx); /* loop thread: the model is another one */
 	void *ctx;
+	struct ledger *ledger; /* borrowed; told of what becomes of pods */
 };
 
 struct follower;

@@ -16,6 +16,8 @@ struct aggregator_options {
 	bool standalone;
 	int64_t save_every_ns;
 	int watcher_variant, watcher_denominator;
+	struct extender_options extender;
+	char *extender_blend;
 	struct program_common common;
 };
 
@@ -97,6 +99,52 @@ static const struct option_spec specs[] = {
 	 .initial = "raw",
 	 .help = "STD of /watcher: of the samples, or divided by sqrt(N) for plugins that expect "
 		 "means."},
+	{.name = "extender-use-cap-cpu",
+	 .kind = OPTION_NUMBER,
+	 .offset = AT(extender.limits.use_cap[SCORE_CPU]),
+	 .value = "SHARE",
+	 .initial = "0",
+	 .max = 100,
+	 .help = "/extender/filter refuses a node whose real CPU use may exceed this share of its "
+		 "allocatable with the pod (0.85). 0: it does not."},
+	{.name = "extender-use-cap-memory",
+	 .kind = OPTION_NUMBER,
+	 .offset = AT(extender.limits.use_cap[SCORE_MEMORY]),
+	 .value = "SHARE",
+	 .initial = "0",
+	 .max = 100,
+	 .help = "The same of memory (0.90)."},
+	{.name = "extender-use-z",
+	 .kind = OPTION_NUMBER,
+	 .offset = AT(extender.limits.z),
+	 .value = "Z",
+	 .initial = "2.33",
+	 .max = 10,
+	 .help = "How many deviations above its mean real use is taken to be: 2.33 is exceeded "
+		 "once in a hundred."},
+	{.name = "extender-limit-ratio-cpu",
+	 .kind = OPTION_NUMBER,
+	 .offset = AT(extender.limits.ratio[SCORE_CPU]),
+	 .value = "RATIO",
+	 .initial = "0",
+	 .max = 1e6,
+	 .help = "/extender/filter refuses a node whose pods' CPU limits would sum up to more than "
+		 "this many times its allocatable; a missing limit counts as the whole node. 0: it "
+		 "does not."},
+	{.name = "extender-limit-ratio-memory",
+	 .kind = OPTION_NUMBER,
+	 .offset = AT(extender.limits.ratio[SCORE_MEMORY]),
+	 .value = "RATIO",
+	 .initial = "0",
+	 .max = 1e6,
+	 .help = "The same of memory."},
+	{.name = "extender-blend",
+	 .kind = OPTION_STRING,
+	 .offset = AT(extender_blend),
+	 .value = "PLUGIN=WEIGHT,..",
+	 .initial = "",
+	 .help = "Plugins that /extender/prioritize scores by, each with its weight; empty: the "
+		 "default blend of /v1/scores."},
 	PROGRAM_COMMON_OPTIONS(AT(common)),
 };
 
@@ -127,6 +175,16 @@ static int parse_smoothing(const char *text, int *smoothed, struct reason *why)
 	reason_set(why,
 		   "--watcher-stddev: \"%s\" is neither raw nor smoothed:N with N from 1 to 1000",
 		   text);
+	return -1;
+}
+
+static int parse_blend(const struct aggregator_options *o, struct extender_options *extender,
+		       struct reason *why)
+{
+	*extender = o->extender;
+	if (!extender_options_parse_blend(extender, o->extender_blend, why))
+		return 0;
+	reason_prefix(why, "--extender-blend");
 	return -1;
 }
 
@@ -165,7 +223,7 @@ static int run(const void *values, struct reason *why)
 	int rc;
 
 	if (parse_smoothing(o->watcher_stddev, &config.watcher_smoothed, why) ||
-	    check_api_options(o, why))
+	    parse_blend(o, &config.extender, why) || check_api_options(o, why))
 		return 2;
 	if (engine_open(&engine, &config, why))
 		return 1;

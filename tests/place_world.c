@@ -272,6 +272,7 @@ void place_world_init(struct place_world *w, uint64_t seed)
 	w->random = seed;
 	w->now_ns = VIEW_FIXTURE_NOW_NS;
 	w->node_count = 1 + place_world_draw(w, 8);
+	w->nodes_born = w->node_count;
 	for (size_t i = 0; i < w->node_count; i++) {
 		char *name = mem_printf("n%zu", i);
 
@@ -445,11 +446,27 @@ static void change_node(struct place_world *w, struct model *m, size_t node)
 
 static void add_node(struct place_world *w, struct model *m)
 {
-	char *name = mem_printf("n%zu", w->node_count);
+	char *name = mem_printf("n%zu", w->nodes_born++);
 
 	w->nodes[w->node_count] = new_node(w, name);
 	put(m, w->nodes[w->node_count++]);
 	free(name);
+}
+
+/* Its pods stay, bound to what nobody knows. */
+static void remove_node(struct place_world *w, struct model *m, size_t node)
+{
+	int last = (int)--w->node_count;
+
+	model_remove(m, OBJECT_NODE, "", place_world_name(w->nodes[node]));
+	cJSON_Delete(w->nodes[node]);
+	w->nodes[node] = w->nodes[last];
+	for (size_t i = 0; i < w->pod_count; i++) {
+		if (w->where[i] == (int)node)
+			w->where[i] = PLACE_CHECKER_LOST;
+		else if (w->where[i] == last)
+			w->where[i] = (int)node;
+	}
 }
 
 static void change_namespace(struct place_world *w, struct model *m, size_t at)
@@ -473,7 +490,7 @@ static void give_birth(struct place_world *w, struct model *m)
 
 void place_world_change(struct place_world *w, struct model *m)
 {
-	size_t what = place_world_draw(w, 10);
+	size_t what = place_world_draw(w, 12);
 
 	if (what < 3 && w->pod_count < PLACE_WORLD_PODS)
 		give_birth(w, m);
@@ -483,6 +500,8 @@ void place_world_change(struct place_world *w, struct model *m)
 		bind_pod(w, m, place_world_draw(w, w->pod_count));
 	else if (what == 7 && w->node_count < PLACE_WORLD_NODES)
 		add_node(w, m);
+	else if (what == 10 && w->node_count > 1)
+		remove_node(w, m, place_world_draw(w, w->node_count));
 	else if (what == 8)
 		change_namespace(w, m, place_world_draw(w, 2));
 	else

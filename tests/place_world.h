@@ -30,7 +30,7 @@ struct place_world {
 	cJSON *others[PLACE_WORLD_OTHERS];
 	int where[PLACE_WORLD_PODS]; /* at first as spec.nodeName says */
 	bool removed[PLACE_WORLD_NODES];
-	size_t kind_count, born; /* pods so far */
+	size_t kind_count, born, nodes_born; /* pods and nodes so far */
 	struct place_world_kind *kinds; /* owned */
 	size_t bound_count;
 	struct place_world_bound {
@@ -61,7 +61,7 @@ struct model *place_world_model(const struct place_world *w, uint64_t order);
 /* The view of a model without measurements. */
 struct view *place_world_view(const struct place_world *w, struct model *m);
 /*
- * Something happens: a pod is born, bound, ended or deleted, a node is cordoned, relabelled, tainted or shrunk, a namespace gets other labels. The
+ * Something happens: a pod is born, bound, ended or deleted, a node comes, goes, is cordoned, relabelled, tainted or shrunk, a namespace gets other labels. The
  * world and the model change alike; where pods are is again what their specs say.
  */
 void place_world_change(struct place_world *w, struct model *m);

@@ -19,8 +19,8 @@
 
 #include "aggregator/api/api.h"
 #include "aggregator/api/list.h"
+#include "aggregator/api/place_pool.h"
 #include "aggregator/model/object.h"
-#include "aggregator/policy/place/place.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 
@@ -220,16 +220,13 @@ static void write_answer(struct place *p, place_pod pod, const bool *chosen, int
 	buf_add_char(&rs->body, '\n');
 }
 
-static void answer(struct view *v, const struct fit_request *rq, int64_t now_ns,
+static void answer(const struct api_context *ctx, struct view *v, const struct fit_request *rq,
 		   struct api_response *rs)
 {
-	struct place_options options;
+	int64_t now_ns = ctx->now_ns();
+	struct place *p = place_pool_take(ctx->places, v, now_ns);
 	bool *chosen = NULL;
-	struct place *p;
 
-	place_options_default(&options);
-	options.now_ns = now_ns;
-	p = place_new(v, &options);
 	if (rq->nodes)
 		chosen = mem_zalloc(place_node_count(p) + 1, sizeof(*chosen));
 	if (!chosen || choose_nodes(p, rq->nodes, chosen, rs)) {
@@ -237,7 +234,7 @@ static void answer(struct view *v, const struct fit_request *rq, int64_t now_ns,
 		write_answer(p, place_add_pod(p, rq->pod), chosen, now_ns, rs);
 	}
 	free(chosen);
-	place_free(p);
+	place_pool_give(ctx->places, p);
 }
 
 /* False: *rs says what is not known. */
@@ -272,7 +269,7 @@ void api_fit(const struct api_context *ctx, const struct api_request *rq, struct
 	if (read_request(rq, &request, rs)) {
 		v = view_slot_take(ctx->views);
 		if (knows_cluster(v, rs))
-			answer(v, &request, ctx->now_ns(), rs);
+			answer(ctx, v, &request, rs);
 		view_drop(v);
 	}
 	request_fini(&request);

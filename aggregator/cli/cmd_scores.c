@@ -15,6 +15,7 @@
 #include "aggregator/cli/client.h"
 #include "aggregator/cli/commands.h"
 #include "aggregator/cli/document.h"
+#include "aggregator/cli/lines.h"
 #include "aggregator/cli/plugin_option.h"
 #include "aggregator/cli/pod_file.h"
 #include "shared/table.h"
@@ -25,7 +26,7 @@
 
 enum sort_key { BY_SCORE, BY_NAME };
 
-enum { EXPLAIN_WIDTH = 100, EXPLAIN_INDENT = 4 };
+enum { EXPLAIN_INDENT = 4 };
 
 static const char *const sort_keys[] = {"score", "name", NULL};
 
@@ -317,43 +318,6 @@ static void explain_terms(const struct cli *cli, const cJSON *plugin, struct buf
 	buf_fini(&unit_text);
 }
 
-/* One line through a table, which takes care of control characters. */
-static void add_line(const struct cli *cli, const char *text, struct buf *out)
-{
-	struct table_style style = {.headers = false, .color = cli->color};
-	struct table *t = table_new();
-
-	table_column(t, "", FORM_LEFT);
-	table_row(t, "");
-	table_cell(t, PAINT_PLAIN, text);
-	table_print(t, &style, out);
-	table_free(t);
-}
-
-/* Bytes of the next line: up to a space, and as many words as fit, but one at least. */
-static size_t line_len(const char *text)
-{
-	size_t len = strlen(text), i = EXPLAIN_WIDTH - EXPLAIN_INDENT;
-
-	if (len <= i)
-		return len;
-	while (i > 0 && text[i] != ' ')
-		i--;
-	return i > 0 ? i : strcspn(text, " ");
-}
-
-static void add_wrapped(const struct cli *cli, const char *text, struct buf *out)
-{
-	for (text += strspn(text, " "); *text; text += strspn(text, " ")) {
-		size_t len = line_len(text);
-		char *line = mem_printf("%*s%.*s", EXPLAIN_INDENT, "", (int)len, text);
-
-		add_line(cli, line, out);
-		free(line);
-		text += len;
-	}
-}
-
 static void explain_plugin(const struct cli *cli, const cJSON *plugin, struct buf *out)
 {
 	const char *name = document_text(plugin, "name"),
@@ -363,10 +327,10 @@ static void explain_plugin(const struct cli *cli, const cJSON *plugin, struct bu
 				document_number(plugin, "score"), variant ? variant : "-",
 				rung ? rung : "-");
 
-	add_line(cli, line, out);
+	lines_add(cli, line, out);
 	free(line);
 	if (reason)
-		add_wrapped(cli, reason, out);
+		lines_add_wrapped(cli, EXPLAIN_INDENT, "", reason, out);
 	explain_terms(cli, plugin, out);
 }
 
@@ -377,7 +341,7 @@ static void explain_node(struct cli *cli, const cJSON *item)
 		mem_printf("%s  score %.0f", node ? node : "-", document_number(item, "score"));
 	const cJSON *plugin;
 
-	add_line(cli, line, &cli->out);
+	lines_add(cli, line, &cli->out);
 	free(line);
 	for (plugin = document_first(document_at(item, "plugins")); plugin; plugin = plugin->next)
 		explain_plugin(cli, plugin, &cli->out);

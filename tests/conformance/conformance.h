@@ -43,5 +43,9 @@ run_case run_watcher_http;
 run_case run_watcher_encode;
 run_case run_cgroup_path;
 run_case run_pod_request;
+run_case run_quota_math;
+run_case run_quota_prefilter;
+run_case run_quota_cache;
+run_case run_quota_status;
 
 #endif

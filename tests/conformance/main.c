@@ -56,6 +56,10 @@ static const struct schema {
 	{"load_watcher", "decode_body", NULL, DECODER},
 	{"cgroup_paths", NULL, run_cgroup_path, NULL},
 	{"pod_request", NULL, run_pod_request, NULL},
+	{"quota_math", NULL, run_quota_math, NULL},
+	{"prefilter", NULL, run_quota_prefilter, NULL},
+	{"cache_events", NULL, run_quota_cache, NULL},
+	{"status_controller", NULL, run_quota_status, NULL},
 };
 
 static const char *const not_built[] = {
@@ -69,10 +73,8 @@ static const char *const not_built[] = {
 	"slack_examples",     "soft_taint",	    "topology_after_taint",
 	"try_schedule",	      "unneeded",	    "unremovable",
 	"usage_classify",     "utilization",	    "anchors",
-	"cache_events",	      "cross_node",	    "extender_wire",
-	"kep_stories",	      "node_choice",	    "preemption",
-	"prefilter",	      "quota_math",	    "simulation",
-	"status_controller",
+	"cross_node",	      "extender_wire",	    "kep_stories",
+	"node_choice",	      "preemption",	    "simulation",
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

@@ -557,7 +557,7 @@ static void disturb(struct scene *s)
 
 static void test_update(struct scene *s)
 {
-	for (int round = 0; round < 4; round++) {
+	for (int round = 0; round < 6; round++) {
 		struct place *fresh;
 		struct view *v;
 
@@ -579,7 +579,7 @@ static void test_update(struct scene *s)
 static void an_update_equals_a_new_one(void **state)
 {
 	(void)state;
-	for_all(test_update, SEEDS / 2);
+	for_all(test_update, SEEDS);
 }
 
 int main(int argc, char **argv)

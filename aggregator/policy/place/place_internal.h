@@ -12,7 +12,7 @@
  *   place_order.c    nodes in the order they are tried, with the most that is free below each
  *   place_check.c    the filters; place_explain.c their sentences; place_choose.c the search
  *   place_change.c   changes and their log
- *   place_load.c     building from a view and following the next one
+ *   place_load.c     building from a view; place_follow.c the next one
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_PLACE_PLACE_INTERNAL_H
 #define EVENKEEL_AGGREGATOR_POLICY_PLACE_PLACE_INTERNAL_H
@@ -130,6 +130,8 @@ struct place_eligible {
 	const struct place_rules *affinity, *taints; /* NULL: ignored */
 	PLACE_LIST(uint32_t) keys;
 	PLACE_LIST(uint32_t) domains; /* by place in keys: how many domains have such nodes */
+	PLACE_LIST(struct place_tally) nodes; /* by place in keys: such nodes in each domain */
+	PLACE_LIST(uint32_t) counters;
 	bool *of; /* by node */
 };
 
@@ -276,6 +278,7 @@ struct place_slot {
 	place_pod next, previous; /* neighbours on the node */
 	bool leaving; /* in deletion */
 	bool seen; /* by the update that is under way */
+	bool moved; /* is in place.moved */
 };
 
 struct place_node_info {
@@ -293,6 +296,7 @@ enum place_change {
 	PLACE_DID_REMOVE,
 	PLACE_DID_CORDON,
 	PLACE_DID_BIND,
+	PLACE_DID_MARK,
 };
 
 struct place_log {
@@ -334,6 +338,7 @@ struct place {
 	double *contention;
 	struct place_node_use *use;
 	uint32_t signature_count;
+	struct place_signature *signatures;
 	PLACE_LIST(char *) label_keys; /* owned: of labels that signatures are made of */
 	uint32_t keys_signed; /* of them, those in today's signatures */
 
@@ -363,8 +368,14 @@ struct place {
 	bool selects_namespaces; /* some class does */
 
 	PLACE_LIST(struct place_log) log;
-	size_t bottom_marks; /* taken when the log was empty */
-	bool forgot; /* changes of which the log knows nothing any more */
+	PLACE_LIST(size_t) marks; /* that are open, each above the one before */
+	/* What changed of which the log knows nothing any more. */
+	PLACE_LIST(place_pod) moved;
+	bool moved_nodes, moved_claims;
+
+	PLACE_LIST(place_pod) added; /* by place_add_pod() */
+	PLACE_LIST(place_pod) waiting; /* those that the view has on no node */
+	PLACE_LIST(place_pod) loose; /* met or left by the update that is under way */
 
 	struct place_tree trees[PLACE_ORDERS];
 	enum place_search search;
@@ -406,6 +417,9 @@ bool place_rules_select(const struct place *p, const struct place_rules *r, plac
 const struct place_taint *place_rules_untolerated(const struct place *p,
 						  const struct place_rules *r, place_node n);
 void place_node_read_taints(struct place_node_info *n);
+/* One node's, after its labels or taints changed. */
+void place_sign_node(struct place *p, place_node n);
+void place_signatures_free(struct place *p);
 /* Makes signatures new where a key was added, and room for verdicts. */
 void place_sign_nodes(struct place *p, bool anew);
 
@@ -442,6 +456,9 @@ struct place_eligible *place_eligible_intern(struct place *p, const struct place
 void place_link(struct place *p);
 void place_count_pod(struct place *p, const struct place_slot *s, place_node n, int by);
 void place_counters_free(struct place *p);
+/* Takes a node without pods out of all domains, by its labels and taints of before, and puts it into those of now. */
+void place_unlabel_node(struct place *p, place_node n);
+void place_label_node(struct place *p, place_node n);
 
 /* --- place_volumes.c */
 
@@ -497,6 +514,22 @@ typedef bool (*place_visit)(void *context, place_node n);
 place_node place_tree_first(struct place *p, enum place_order order,
 			    const struct place_shape *shape, place_node from, place_node to,
 			    place_visit visit, void *context);
+
+/* --- place_load.c */
+
+void place_node_info_read(const struct view_node *v, struct place_node_info *out);
+void place_node_info_fini(struct place_node_info *n);
+bool place_cap_of(const struct place_options *o, const struct view *v);
+/* All but its pods. */
+void place_load_node(struct place *p, place_node n);
+/* Their slots are loose, and seen. */
+void place_meet_node(struct place *p, place_node n);
+void place_meet_pending(struct place *p);
+/* Loose pods that were not seen go; the others go home. */
+void place_settle(struct place *p);
+void place_slot_free(struct place *p, struct place_slot *s);
+/* Everything of the view that is held. */
+void place_load_anew(struct place *p);
 
 /* --- place_change.c: without the log */
 
