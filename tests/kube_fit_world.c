@@ -392,7 +392,7 @@ static struct amount_list write_pod(struct kube_fit_world *w, struct buf *b, con
 	write_tolerations(w, b);
 	if (chance(w, 18))
 		write_spread(w, b, asks_of_nodes);
-	if (chance(w, where < 0 ? 25 : 5))
+	if (chance(w, where < 0 ? 35 : 5))
 		write_volumes(w, b);
 	buf_add_str(b, "}}");
 	return need;
@@ -588,7 +588,7 @@ static void make_volume(struct kube_fit_world *w, struct control_plane *c, const
 			",\"claimRef\":{\"kind\":\"PersistentVolumeClaim\",\"namespace\":\"one\","
 			"\"name\":\"%s\"}",
 			claim);
-	if (chance(w, 60))
+	if (chance(w, claim ? 60 : 90))
 		write_volume_affinity(w, &b);
 	buf_add_str(&b, "}}");
 	post(c, "/api/v1/persistentvolumes", &b);
@@ -632,7 +632,7 @@ static void make_claim(struct kube_fit_world *w, struct control_plane *c, size_t
 {
 	static const char path[] = "/api/v1/namespaces/one/persistentvolumeclaims";
 	const char *class = ANY(w, "dynamic", "dynamic", "zonal", "zonal", "static", "static",
-				"static", "atonce", "", "unknown");
+				"static", "static", "static", "atonce", "", "unknown");
 	enum claim_state s = draw_state(w);
 	char *name = mem_printf("c%02zu", i), *volume = mem_printf("v-%s", name);
 	struct buf b = BUF_INIT;
