@@ -38,6 +38,7 @@
 #include "aggregator/state/join.h"
 #include "aggregator/state/ledger.h"
 #include "aggregator/state/usage.h"
+#include "aggregator/state/victim_log.h"
 #include "aggregator/state/view.h"
 #include "shared/clock.h"
 #include "shared/keyring.h"
@@ -349,6 +350,9 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 		.places = open_places(),
 		.ledger = e->ledger,
 		.extender = &config->extender,
+		.quota = &config->quota,
+		.preempt = &config->preempt,
+		.victims = victim_log_new(),
 	};
 	if (config->key_path)
 		rc = keyring_open(&e->key_place, config->key_path, reason);
@@ -414,6 +418,7 @@ void engine_close(struct engine *e)
 	follower_free(e->follower);
 	ingest_close(e->ingest);
 	place_pool_free(e->api_context.places);
+	victim_log_free(e->api_context.victims);
 	watcher_cache_free(e->api_context.watcher_cache);
 	view_slot_free(e->views);
 	ledger_free(e->ledger);

@@ -29,5 +29,7 @@ void assumed_read(struct assumed *a, const struct view *v, const struct ledger_c
 void assumed_fini(struct assumed *a);
 /* What is assumed on the node at that place, or NULL. */
 const struct score_assumed *assumed_find(const struct assumed *a, size_t node);
+/* Of all that is assumed; 0 where nothing is. */
+uint64_t assumed_hash(const struct assumed *a);
 
 #endif

@@ -21,7 +21,7 @@
 #include <string.h>
 
 #include "aggregator/api/extender_call.h"
-#include "aggregator/api/extender_gate.h"
+#include "aggregator/api/extender_quota.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 
@@ -29,6 +29,7 @@ enum { CRITICAL_PRIORITY = 2000000000 };
 
 /* Each looks at every pod; the first that refuses decides. */
 static extender_gate *const gates[] = {
+	extender_quota_gate,
 	NULL,
 };
 
@@ -250,7 +251,8 @@ static void answer(const struct extender_call *c, struct api_response *rs)
 		.full = c->args.full,
 		.passed_count = s.passed_count,
 		.passed = s.passed,
-		.failed_count = unresolvable ? 0 : s.failed_count,
+		/* Unresolvable wins where a node is in both; schedulers before 1.22 know FailedNodes only. */
+		.failed_count = s.failed_count,
 		.failed = s.failed,
 		.unresolvable_count = unresolvable ? s.failed_count : 0,
 		.unresolvable = s.failed,

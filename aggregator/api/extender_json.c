@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A question is walked member by member (extender_scan.h). The pod and the names become trees. A list of whole nodes,
+ * A question is walked member by member (snapshot_text.h). The pod and the names become trees. A list of whole nodes,
  * which may be a hundred megabytes, does not: of each item a tree is made for its name and thrown away, and what
  * passes is answered with the text it was sent as.
  */
@@ -13,15 +13,16 @@
 #include <string.h>
 #include <strings.h>
 
-#include "aggregator/api/extender_scan.h"
+#include "aggregator/api/snapshot_text.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 
 struct parser {
+	struct snapshot_text text; /* where it stands */
 	char *field;
-	struct reason *reason;
 };
 
+/* The field, and unless why is NULL, which leaves what the text said of itself, the reason. */
 static int fail(const struct parser *p, const char *why, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
@@ -32,85 +33,59 @@ static int fail(const struct parser *p, const char *why, const char *format, ...
 	va_start(args, format);
 	vsnprintf(p->field, EXTENDER_FIELD_MAX, format, args);
 	va_end(args);
-	reason_set(p->reason, "%s", why);
+	if (why)
+		reason_set(p->text.reason, "%s", why);
 	return -EINVAL;
 }
 
-static bool is_null(const struct extender_text *t)
+/* Passes a value that may be null; *value is NULL then. */
+static int parse_value(struct parser *p, const char *field, cJSON **value)
 {
-	return t->len == 0 || (t->len == 4 && memcmp(t->at, "null", 4) == 0);
+	cJSON_Delete(*value);
+	*value = NULL;
+	if (snapshot_text_parse(&p->text, value))
+		return fail(p, NULL, "%s", field);
+	if (!cJSON_IsNull(*value))
+		return 0;
+	cJSON_Delete(*value);
+	*value = NULL;
+	return 0;
 }
 
-/* Of a key with its quotes. */
-static bool is_key(const char *key, size_t len, const char *name)
+static bool is_null(const struct parser *p)
 {
-	return len == strlen(name) + 2 && strncasecmp(key + 1, name, len - 2) == 0;
+	struct snapshot_text at = p->text;
+
+	return snapshot_text_more(&at) && at.end - at.at >= 4 && memcmp(at.at, "null", 4) == 0;
 }
 
-/* --- members of an object, whatever their case ---------------------------------------------------------------------- */
-
-struct member {
-	const char *name;
-	struct extender_text *text;
-};
-
-/* One that nobody asked for must be JSON all the same. */
-static int check_other(const struct parser *p, const char *path, const char *key, size_t key_len,
-		       const struct extender_text *t)
+/* One that nobody asks for must be JSON all the same. */
+static int pass_value(struct parser *p, const char *field)
 {
-	cJSON *tree = extender_scan_parse(t->at, t->len), *name = extender_scan_parse(key, key_len);
-	bool ok = tree && cJSON_IsString(name);
+	cJSON *value = NULL;
+	int rc = parse_value(p, field, &value);
 
-	cJSON_Delete(tree);
-	cJSON_Delete(name);
-	return ok ? 0
-		  : fail(p, "is not JSON", "%s%.*s", path, (int)(key_len < 66 ? key_len : 66), key);
-}
-
-static int find_members(const struct parser *p, const char *path, struct extender_text object,
-			const struct member *members, size_t count)
-{
-	struct extender_scan s;
-	struct extender_text t;
-	const char *key;
-	size_t key_len;
-	int rc = 0;
-
-	if (!extender_scan_open(&s, object.at, object.len, '{'))
-		return fail(p, "must be a JSON object", "%s", path);
-	while (!rc && extender_scan_member(&s, &key, &key_len, &t.at, &t.len)) {
-		size_t i = 0;
-
-		while (i < count && !is_key(key, key_len, members[i].name))
-			i++;
-		if (i < count)
-			*members[i].text = t;
-		else
-			rc = check_other(p, path, key, key_len, &t);
-	}
-	return !rc && s.broken ? fail(p, "is not JSON", "%s", path) : rc;
-}
-
-static int parse_pod(const struct parser *p, const struct extender_text *t, cJSON **pod)
-{
-	if (is_null(t))
-		return fail(p, "is missing", "Pod");
-	*pod = extender_scan_parse(t->at, t->len);
-	if (!*pod)
-		return fail(p, "is not JSON", "Pod");
-	return cJSON_IsObject(*pod) ? 0 : fail(p, "must be an object", "Pod");
+	cJSON_Delete(value);
+	return rc;
 }
 
 /* --- filter and prioritize ------------------------------------------------------------------------------------------ */
 
-static int parse_names(const struct parser *p, const struct extender_text *t,
-		       struct extender_args *args)
+static void forget_nodes(struct extender_args *args)
+{
+	for (size_t i = 0; args->full && i < args->count; i++)
+		free((char *)(uintptr_t)args->nodes[i].name);
+	free(args->nodes);
+	args->nodes = NULL;
+	args->count = args->room = 0;
+}
+
+static int read_names(const struct parser *p, struct extender_args *args)
 {
 	const cJSON *item;
 
-	args->names = extender_scan_parse(t->at, t->len);
-	if (!args->names)
-		return fail(p, "is not JSON", "NodeNames");
+	forget_nodes(args);
+	args->full = false;
 	if (!cJSON_IsArray(args->names))
 		return fail(p, "must be a list of node names", "NodeNames");
 	args->nodes = mem_zalloc((size_t)cJSON_GetArraySize(args->names) + 1, sizeof(*args->nodes));
@@ -122,95 +97,115 @@ static int parse_names(const struct parser *p, const struct extender_text *t,
 	return 0;
 }
 
-/* The name goes to the arena, which may move: until all are there, a name's place in it stands for it. */
-static int parse_node(const struct parser *p, const struct extender_text *t,
-		      struct extender_args *args, size_t *place)
+static void add_node(struct extender_args *args, const char *name, struct extender_text text)
 {
-	cJSON *node = extender_scan_parse(t->at, t->len);
-	const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(node, "metadata");
-	const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(metadata, "name"));
-	size_t i = args->count;
-	int rc = 0;
+	if (args->count == args->room) {
+		args->room = args->room ? 2 * args->room : 64;
+		args->nodes = mem_realloc(args->nodes, args->room * sizeof(*args->nodes));
+	}
+	args->nodes[args->count++] = (struct extender_asked){mem_strdup(name), text};
+}
 
-	*place = args->arena.len;
-	if (!node)
-		rc = fail(p, "is not JSON", "Nodes.items[%zu]", i);
-	else if (!name || !*name)
-		rc = fail(p, "must be a node with a name", "Nodes.items[%zu].metadata.name", i);
-	else
-		buf_add(&args->arena, name, strlen(name) + 1);
+static int parse_node(struct parser *p, struct extender_args *args)
+{
+	const cJSON *metadata;
+	struct extender_text text;
+	const char *name;
+	cJSON *node = NULL;
+	int rc;
+
+	snapshot_text_more(&p->text);
+	text.at = p->text.at;
+	if (snapshot_text_parse(&p->text, &node))
+		return fail(p, NULL, "Nodes.items[%zu]", args->count);
+	text.len = (size_t)(p->text.at - text.at);
+	metadata = cJSON_GetObjectItemCaseSensitive(node, "metadata");
+	name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(metadata, "name"));
+	rc = name && *name ? 0
+			   : fail(p, "must be the name of a node", "Nodes.items[%zu].metadata.name",
+				  args->count);
+	if (!rc)
+		add_node(args, name, text);
 	cJSON_Delete(node);
 	return rc;
 }
 
-static int parse_items(const struct parser *p, const struct extender_text *items,
-		       struct extender_args *args)
+static int parse_items(struct parser *p, struct extender_args *args)
 {
-	struct extender_text t;
-	size_t room = 0, *places = NULL;
-	struct extender_scan s;
-	int rc = 0;
+	bool first = true;
+	int rc;
 
-	if (!extender_scan_open(&s, items->at, items->len, '['))
+	if (is_null(p))
+		return pass_value(p, "Nodes.items");
+	if (snapshot_text_open(&p->text, '['))
 		return fail(p, "must be a list of nodes", "Nodes.items");
-	while (!rc && extender_scan_item(&s, &t.at, &t.len)) {
-		if (args->count == room) {
-			room = room ? 2 * room : 64;
-			args->nodes = mem_realloc(args->nodes, room * sizeof(*args->nodes));
-			places = mem_realloc(places, room * sizeof(*places));
-		}
-		rc = parse_node(p, &t, args, &places[args->count]);
-		if (!rc)
-			args->nodes[args->count++].text = t;
-	}
-	if (!rc && s.broken)
-		rc = fail(p, "is not JSON", "Nodes.items");
-	for (size_t i = 0; i < args->count; i++)
-		args->nodes[i].name = args->arena.data + places[i];
-	free(places);
-	return rc;
+	while ((rc = snapshot_text_item(&p->text, &first)) == 1)
+		if (parse_node(p, args))
+			return -EINVAL;
+	return rc ? fail(p, NULL, "Nodes.items") : 0;
 }
 
-static int parse_nodes(const struct parser *p, const struct extender_text *t,
-		       struct extender_args *args)
+static int parse_nodes(struct parser *p, struct extender_args *args)
 {
-	struct extender_text items = {NULL, 0};
-	const struct member members[] = {{"items", &items}};
-	int rc = find_members(p, "Nodes", *t, members, 1);
+	char key[SNAPSHOT_KEY_MAX];
+	bool first = true;
+	int rc;
 
-	args->full = true;
-	if (rc || is_null(&items))
-		return rc;
-	return parse_items(p, &items, args);
+	forget_nodes(args);
+	args->full = !is_null(p);
+	if (!args->full)
+		return pass_value(p, "Nodes");
+	if (snapshot_text_open(&p->text, '{'))
+		return fail(p, "must be a NodeList", "Nodes");
+	while ((rc = snapshot_text_member(&p->text, &first, key)) == 1)
+		if (strcasecmp(key, "items") == 0 ? parse_items(p, args) : pass_value(p, "Nodes"))
+			return -EINVAL;
+	return rc ? fail(p, NULL, "Nodes") : 0;
 }
 
-static int parse_args(const struct parser *p, struct extender_text body, struct extender_args *args)
+static int parse_member(struct parser *p, const char *key, struct extender_args *args)
 {
-	struct extender_text pod = {NULL, 0}, nodes = {NULL, 0}, names = {NULL, 0};
-	const struct member members[] = {{"Pod", &pod}, {"Nodes", &nodes}, {"NodeNames", &names}};
-	int rc = 0;
+	if (strcasecmp(key, "Pod") == 0)
+		return parse_value(p, "Pod", &args->pod);
+	if (strcasecmp(key, "NodeNames") == 0)
+		return parse_value(p, "NodeNames", &args->names);
+	if (strcasecmp(key, "Nodes") == 0)
+		return parse_nodes(p, args);
+	return pass_value(p, key);
+}
 
-	if (memchr(body.at, '\0', body.len))
+static int parse_args(struct parser *p, struct extender_args *args)
+{
+	char key[SNAPSHOT_KEY_MAX];
+	bool first = true;
+	int rc;
+
+	if (memchr(p->text.at, '\0', (size_t)(p->text.end - p->text.at)) ||
+	    snapshot_text_open(&p->text, '{'))
 		return fail(p, "the body must be a JSON object", "%s", "");
-	rc = find_members(p, "", body, members, sizeof(members) / sizeof(members[0]));
-	if (!rc)
-		rc = parse_pod(p, &pod, &args->pod);
+	while ((rc = snapshot_text_member(&p->text, &first, key)) == 1)
+		if (parse_member(p, key, args))
+			return -EINVAL;
 	if (rc)
-		return rc;
-	if (!is_null(&names))
-		return parse_names(p, &names, args);
-	return is_null(&nodes) ? 0 : parse_nodes(p, &nodes, args);
+		return fail(p, NULL, "%s", "");
+	if (snapshot_text_more(&p->text))
+		return fail(p, "there is more behind the object", "%s", "");
+	if (!args->pod)
+		return fail(p, "is missing", "Pod");
+	if (!cJSON_IsObject(args->pod))
+		return fail(p, "must be an object", "Pod");
+	return args->names ? read_names(p, args) : 0;
 }
 
 int extender_args_parse(const char *body, size_t len, struct extender_args *args,
 			char field[EXTENDER_FIELD_MAX], struct reason *reason)
 {
-	const struct parser p = {field, reason};
+	struct parser p = {{"body", body, body, body + len, reason}, field};
 	int rc;
 
-	*args = (struct extender_args){.arena = BUF_INIT};
+	*args = (struct extender_args){.pod = NULL};
 	field[0] = '\0';
-	rc = parse_args(&p, (struct extender_text){body, len}, args);
+	rc = parse_args(&p, args);
 	if (rc)
 		extender_args_fini(args);
 	return rc;
@@ -218,11 +213,10 @@ int extender_args_parse(const char *body, size_t len, struct extender_args *args
 
 void extender_args_fini(struct extender_args *args)
 {
+	forget_nodes(args);
 	cJSON_Delete(args->pod);
 	cJSON_Delete(args->names);
-	free(args->nodes);
-	buf_fini(&args->arena);
-	*args = (struct extender_args){.arena = BUF_INIT};
+	*args = (struct extender_args){.pod = NULL};
 }
 
 static void write_passed(struct jsonw *w, const struct extender_filter_result *r)

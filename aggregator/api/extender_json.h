@@ -27,7 +27,7 @@ struct extender_text {
 
 /* A node that is asked about. */
 struct extender_asked {
-	const char *name; /* borrowed from the question */
+	const char *name; /* of the question's names; of a full list owned */
 	struct extender_text text; /* of a full list; else empty */
 };
 
@@ -36,8 +36,8 @@ struct extender_args {
 	bool full; /* asked with Nodes, a whole NodeList; else with NodeNames, or neither */
 	size_t count;
 	struct extender_asked *nodes; /* owned; in the order they were sent */
-	cJSON *names; /* owned; what names point into, unless full */
-	struct buf arena; /* what names point into, if full */
+	size_t room;
+	cJSON *names; /* owned; NodeNames */
 };
 
 /*

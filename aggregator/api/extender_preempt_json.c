@@ -8,7 +8,6 @@
 #include <strings.h>
 
 #include "aggregator/api/extender_json.h"
-#include "aggregator/api/extender_scan.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 
@@ -131,8 +130,8 @@ int extender_preemption_parse(const char *body, size_t len, struct extender_pree
 
 	*out = (struct extender_preemption){.tree = NULL};
 	field[0] = '\0';
-	if (!memchr(body, '\0', len))
-		out->tree = extender_scan_parse(body, len);
+	if (strlen(body) == len)
+		out->tree = cJSON_ParseWithLengthOpts(body, len + 1, NULL, true);
 	rc = read_members(&p, out);
 	if (rc)
 		extender_preemption_fini(out);

@@ -3,7 +3,7 @@
 #ifndef EVENKEEL_AGGREGATOR_API_METRICS_H
 #define EVENKEEL_AGGREGATOR_API_METRICS_H
 
-#include "aggregator/state/view.h"
+#include "aggregator/api/api.h"
 #include "shared/buf.h"
 
 /* "# HELP" and "# TYPE"; a counter when the name ends in "_total", as the format's convention has it, else a gauge. */
@@ -16,5 +16,7 @@ void metrics_write_node_sample(struct buf *out, const char *name, const char *no
 
 /* What the Kubernetes API tells: nothing where none is followed. */
 void metrics_write_cluster(struct buf *out, const struct view *v, int64_t now_ns);
+/* The ledger, and what schedulers asked. */
+void metrics_write_extender(struct buf *out, const struct api_context *ctx);
 
 #endif

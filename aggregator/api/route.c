@@ -29,6 +29,7 @@ static const struct route routes[] = {
 	{"/watcher/", NULL, api_watcher, 0},
 	{"/extender/filter", "POST", api_extender_filter, EXTENDER_BODY_MOST},
 	{"/extender/prioritize", "POST", api_extender_prioritize, EXTENDER_BODY_MOST},
+	{"/extender/preempt", "POST", api_extender_preempt, EXTENDER_BODY_MOST},
 	{"/v1/nodes", "GET", api_nodes, 0},
 	{"/v1/nodes/", "GET", api_nodes, 0},
 	{"/v1/pods", "GET", api_pods, 0},

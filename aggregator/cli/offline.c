@@ -12,6 +12,7 @@
 
 #include "aggregator/api/api.h"
 #include "aggregator/api/place_pool.h"
+#include "aggregator/state/ledger.h"
 #include "shared/file.h"
 #include "shared/mem.h"
 
@@ -98,6 +99,7 @@ int offline_open(struct offline **out, const struct option_list *files, const ch
 	}
 	o->has_usage = is_any_measured(v);
 	o->ctx.kubernetes_mode = v->cluster ? "snapshot" : NULL;
+	o->ctx.ledger = snapshot_take_ledger(o->snapshot);
 	view_slot_publish(o->ctx.views, v);
 	*out = o;
 	return 0;
@@ -109,6 +111,7 @@ void offline_close(struct offline *o)
 		return;
 	place_pool_free(o->ctx.places);
 	view_slot_free(o->ctx.views);
+	ledger_free(o->ctx.ledger);
 	snapshot_free(o->snapshot);
 	free(o->name);
 	free(o);
