@@ -294,8 +294,8 @@ static void change_use(struct namespaces *n, const struct namespace_share *share
 	struct space *s = share->space;
 
 	settle_area(s, n->now_ns);
-	s->pods += sign * share->pods;
-	s->latest_pods += sign * share->latest_pods;
+	s->pods += (uint32_t)sign * share->pods;
+	s->latest_pods += (uint32_t)sign * share->latest_pods;
 	s->cpu_micro += sign * share->cpu_micro;
 	s->working_set_bytes += sign * share->working_set_bytes;
 	s->latest_micro += sign * share->latest_micro;
@@ -317,7 +317,7 @@ static int window_of(const struct pod_usage *u)
 /* Means are cut at what no machine has, so that sums cannot overflow. */
 static int64_t micro_of(double milli)
 {
-	return llround(fmin(fmax(milli, 0), MILLI_MAX) * MICRO_OF_MILLI);
+	return (int64_t)(fmin(fmax(milli, 0), MILLI_MAX) * MICRO_OF_MILLI + 0.5);
 }
 
 static void measure_pod(const struct page_pod *use, struct namespace_share *share)
@@ -335,7 +335,7 @@ static void measure_pod(const struct page_pod *use, struct namespace_share *shar
 	share->cpu_micro += micro_of((double)u->cpu_milli[w].mean);
 	if (u->working_set_bytes[w].samples)
 		share->working_set_bytes +=
-			llround(fmin((double)u->working_set_bytes[w].mean, BYTES_MAX));
+			(int64_t)fmin(fmax((double)u->working_set_bytes[w].mean, 0), BYTES_MAX);
 }
 
 /* Of the share's pods, the first of which is at p. */
@@ -344,7 +344,7 @@ static void measure_share(const struct view_pod *p, bool expired, struct namespa
 	share->pods = share->latest_pods = 0;
 	share->cpu_micro = share->working_set_bytes = share->latest_micro = 0;
 	for (size_t i = 0; !expired && i < share->count; i++)
-		if (p[i].use && kube_pod_is_active(p[i].pod))
+		if (p[i].use && (!share->ended || kube_pod_is_active(p[i].pod)))
 			measure_pod(p[i].use, share);
 }
 
@@ -377,7 +377,7 @@ static void measure_node(struct namespaces *n, const struct view_node *node,
 	bool expired;
 
 	shares->until_ns = expiry_of(node->page, n->now_ns, &expired);
-	if (!shares->count)
+	if (!shares->count || !node->model)
 		return;
 	p = known_pods(node);
 	for (size_t i = 0; i < shares->count; i++) {
@@ -408,7 +408,9 @@ static void make_shares(struct namespaces *n, const struct model_node *model,
 		}
 		if (s != last)
 			shares->of[shares->count++] = (struct namespace_share){.space = s};
+		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): the first pod has made one, as no space is NULL */
 		shares->of[shares->count - 1].count++;
+		shares->of[shares->count - 1].ended += !kube_pod_is_active(model->pods[i]);
 		last = s;
 	}
 }
@@ -419,7 +421,9 @@ static void drop_shares(struct namespaces *n, struct namespace_shares *shares)
 		if (shares->of[i].pods || shares->of[i].latest_pods)
 			change_use(n, &shares->of[i], -1);
 	free(shares->of);
-	*shares = (struct namespace_shares){.until_ns = INT64_MAX};
+	shares->of = NULL;
+	shares->count = 0;
+	shares->until_ns = INT64_MAX;
 }
 
 void namespaces_change(struct namespaces *n, const struct view_node *before,
@@ -495,28 +499,25 @@ static void end_bucket(struct space *s, int64_t end_ns)
 	s->seen_ns = 0;
 }
 
-/* After a leap of the clock all buckets are of the time since, in which nothing changed. */
-static void leap(struct namespaces *n, int64_t to_ns)
+/* Nobody watched in between: what was used then is not known, in this bucket and those that end before. */
+static void leap(struct namespaces *n, int64_t now_ns)
 {
 	for (struct space *s = n->hash; s; s = s->hh.next) {
 		s->area = 0;
 		s->seen_ns = 0;
-		s->since_ns = to_ns;
+		s->since_ns = now_ns;
 	}
-	n->now_ns = to_ns;
 }
 
 bool namespaces_advance(struct namespaces *n, int64_t now_ns)
 {
 	int64_t at = n->now_ns / BUCKET_NS, to = now_ns / BUCKET_NS;
-	bool ended = to > at;
+	bool ended = to != at;
 
-	if (now_ns <= n->now_ns)
-		return false;
-	if (to - at > BUCKETS) {
+	if (now_ns < n->now_ns || now_ns - n->now_ns > EXPIRED_NS)
+		leap(n, now_ns);
+	if (to - at > BUCKETS)
 		at = to - BUCKETS;
-		leap(n, at * BUCKET_NS);
-	}
 	for (; at < to; at++)
 		for (struct space *s = n->hash; s; s = s->hh.next)
 			end_bucket(s, (at + 1) * BUCKET_NS);

@@ -141,7 +141,7 @@ static void delete_quota(struct cache *k, const cJSON *c)
 		if (strcmp(text(k->quota[i], "namespace"), text(c, "namespace")) != 0 ||
 		    strcmp(text(k->quota[i], "name"), text(c, "name")) != 0)
 			continue;
-		memmove(&k->quota[i], &k->quota[i + 1], (--k->quotas - i) * sizeof(k->quota[0]));
+		memmove(&k->quota[i], &k->quota[i + 1], (--k->quotas - i) * sizeof(const cJSON *));
 		break;
 	}
 	if (quota_book_remove(k->book, text(c, "namespace")))

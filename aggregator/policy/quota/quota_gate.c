@@ -134,13 +134,14 @@ static void tell_sum(struct sentence *s, const struct quota *q, const struct quo
 	sentence_add(s, borrows ? " would borrow" : " is within its min");
 }
 
+/* q NULL: there is none. */
 static void tell_admitted(const struct quota_ask *ask, const struct quota *q,
 			  struct quota_verdict *v)
 {
 	struct sentence s;
 
 	sentence_start(&s, v->why.text, sizeof(v->why.text));
-	if (v->gate == QUOTA_NO_QUOTA) {
+	if (!q) {
 		sentence_add(&s, "namespace ");
 		sentence_add(&s, ask->namespace);
 		sentence_add(&s, " has no quota");

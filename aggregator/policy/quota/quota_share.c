@@ -14,6 +14,7 @@
  */
 #include "aggregator/policy/quota/quota_share.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +50,7 @@ static void apportion(int64_t total, struct part *parts, size_t count)
 
 	for (size_t i = 0; i < count; i++)
 		weights += parts[i].weight;
+	assert(weights > 0);
 	for (size_t i = 0; i < count; i++) {
 		/* 63 bits of total times 63 of weight fit. */
 		quota_amount exact = (quota_amount)total * parts[i].weight;

@@ -13,7 +13,6 @@
 
 #include "aggregator/model/pod_sums.h"
 #include "aggregator/policy/quota/quota_internal.h"
-#include "aggregator/policy/quota/quota_share.h"
 
 static void name_all(const struct resources *named, struct resources *out)
 {
@@ -72,19 +71,69 @@ static void read_use(const struct namespace_use *use, struct quota_status *s)
 	s->idle = fmax((double)s->used - s->real_mean, 0);
 }
 
-static void read_loan(const struct quota_book *b, size_t i, struct quota_status *s)
-{
-	struct quota_share *shares = mem_alloc((b->count + 1) * sizeof(*shares));
-	struct quota_share_sum sum;
+/* used: what is borrowed; min: what is left unused. */
+struct quota_loans {
+	struct quota_rows rows;
+};
 
-	quota_share_read(b, s->resource, -1, shares, &sum);
-	s->borrowed = shares[i].borrowed;
-	s->lent = shares[i].lent;
-	free(shares);
+static quota_amount over(quota_amount a, quota_amount b)
+{
+	return a > b ? a - b : 0;
 }
 
-static void read_status(const struct quota_book *b, size_t i, const struct quota_row *row,
-			struct quota_status *s)
+/* Whether it can lend or borrow of that resource. */
+static bool takes_part(const struct quota_book *b, const struct quota_row *row)
+{
+	return b->options.variant == QUOTA_UPSTREAM || quota_governs(row);
+}
+
+struct quota_loans *quota_loans_new(const struct quota_book *b)
+{
+	struct quota_loans *l = mem_alloc(sizeof(*l));
+
+	quota_rows_init(&l->rows);
+	for (size_t i = 0; i < b->count; i++) {
+		const struct quota_rows *rows = &b->sorted[i]->rows;
+
+		for (size_t k = 0; k < rows->count; k++) {
+			const struct quota_row *row = &rows->of[k];
+			struct quota_row *sum;
+
+			if (!takes_part(b, row))
+				continue;
+			sum = quota_rows_put(&l->rows, row->name);
+			sum->used += over(row->used, over(row->min, 0));
+			sum->min += over(over(row->min, 0), over(row->used, 0));
+		}
+	}
+	return l;
+}
+
+void quota_loans_free(struct quota_loans *l)
+{
+	if (!l)
+		return;
+	quota_rows_fini(&l->rows);
+	free(l);
+}
+
+/* All that is borrowed is lent, as far as it is there. */
+static void read_loan(const struct quota_book *b, const struct quota_row *row,
+		      const struct quota_row *sum, struct quota_status *s)
+{
+	quota_amount unused = over(over(row->min, 0), over(row->used, 0));
+
+	if (!takes_part(b, row))
+		return;
+	s->borrowed = quota_clamp(over(row->used, over(row->min, 0)));
+	if (!unused || sum->used >= sum->min)
+		s->lent = quota_clamp(sum->used ? unused : 0);
+	else /* 63 bits times 63 bits: it is one quota's */
+		s->lent = (int64_t)((quota_amount)quota_clamp(sum->used) * unused / sum->min);
+}
+
+static void read_status(const struct quota_book *b, const struct quota_loans *loans, size_t i,
+			const struct quota_row *row, struct quota_status *s)
 {
 	const struct quota *q = &b->sorted[i]->quota;
 
@@ -98,12 +147,12 @@ static void read_status(const struct quota_book *b, size_t i, const struct quota
 	resources_find(&q->pending, row->name, &s->pending);
 	if (row == &b->sorted[i]->rows.of[RESOURCE_PODS])
 		s->pending = q->pending_pods;
-	read_loan(b, i, s);
+	read_loan(b, row, quota_rows_find(&loans->rows, row->name), s);
 	read_use(q->use, s);
 }
 
-size_t quota_status_read(const struct quota_book *b, size_t i, struct quota_status *out,
-			 size_t room)
+size_t quota_status_read(const struct quota_book *b, const struct quota_loans *loans, size_t i,
+			 struct quota_status *out, size_t room)
 {
 	const struct quota_rows *rows = &b->sorted[i]->rows;
 	size_t count = 0;
@@ -114,7 +163,7 @@ size_t quota_status_read(const struct quota_book *b, size_t i, struct quota_stat
 		if (!row->in_min && !row->in_max && !row->in_used)
 			continue;
 		if (count < room)
-			read_status(b, i, row, &out[count]);
+			read_status(b, loans, i, row, &out[count]);
 		count++;
 	}
 	return count;

@@ -23,17 +23,22 @@ struct quota_status {
 	int64_t used; /* by bound pods, and what is reserved */
 	int64_t pending;
 	int64_t borrowed; /* what is used over min */
-	int64_t lent; /* of the unused min, what others borrow: in proportion, where they do not borrow all of it */
+	int64_t lent; /* of the unused min, what others borrow: in proportion, where they do not borrow all of it; whole units, cut */
 	/* Measured, of CPU (millicores) and memory (working set in bytes) only; NaN: not known. */
 	double real_mean, real_p50, real_p95;
 	double idle; /* of what is used, what was not in fact: used - real_mean; at least 0 */
 };
 
+/* What is borrowed and left unused of each resource by all quotas together, for as long as the book does not change. */
+struct quota_loans;
+struct quota_loans *quota_loans_new(const struct quota_book *b);
+void quota_loans_free(struct quota_loans *l);
+
 /*
  * All resources that the quota or its pods name, in the order of resources_next(). Returns how many there are, and fills at most `room`. i as in
- * quota_book_at().
+ * quota_book_at(). quota_share.h has fair shares, and mins scaled down to a capacity.
  */
-size_t quota_status_read(const struct quota_book *b, size_t i, struct quota_status *out,
-			 size_t room);
+size_t quota_status_read(const struct quota_book *b, const struct quota_loans *loans, size_t i,
+			 struct quota_status *out, size_t room);
 
 #endif
