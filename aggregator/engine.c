@@ -310,6 +310,9 @@ static int open_follower(struct engine *e, struct reason *reason)
 		.changed = on_model_changed,
 		.ctx = e,
 		.ledger = e->ledger,
+		.status_counters = e->config->write_quota_status ? &e->counters.quota : NULL,
+		.views = e->views,
+		.quota = &e->config->quota,
 	};
 	int rc = follower_open(&e->follower, &config, reason);
 

@@ -27,6 +27,7 @@ struct engine_config {
 	struct extender_options extender;
 	struct quota_options quota; /* borrowed with what it owns */
 	struct preempt_options preempt;
+	bool write_quota_status; /* into the objects of the API */
 };
 
 struct engine;

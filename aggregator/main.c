@@ -22,6 +22,7 @@ struct aggregator_options {
 	char *quota_min, *quota_max;
 	int64_t quota_critical;
 	int quota_variant, quota_pdb;
+	bool write_quota_status;
 	struct program_common common;
 };
 
@@ -185,6 +186,11 @@ static const struct option_spec specs[] = {
 	 .initial = "hard",
 	 .choices = quota_pdbs,
 	 .help = "Victims never break a PodDisruptionBudget, or do where nothing else helps."},
+	{.name = "write-quota-status",
+	 .kind = OPTION_FLAG,
+	 .offset = AT(write_quota_status),
+	 .help = "Write what quotas use into status.used of their objects; needs the rule in "
+		 "packaging/kubernetes/clusterrole-quota-status.yaml."},
 	PROGRAM_COMMON_OPTIONS(AT(common)),
 };
 
@@ -270,6 +276,7 @@ static int run(const void *values, struct reason *why)
 		.standalone = o->standalone,
 		.watcher_upstream = o->watcher_variant == 1,
 		.watcher_allocatable = o->watcher_denominator == 1,
+		.write_quota_status = o->write_quota_status,
 	};
 	struct engine *engine;
 	int rc;

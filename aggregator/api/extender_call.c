@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/api/node_index.h"
 #include "aggregator/policy/target_load_packing.h"
 #include "shared/mem.h"
 
@@ -41,9 +42,13 @@ static bool read_question(struct extender_call *c, const struct api_request *rq,
 
 static void find_places(struct extender_call *c)
 {
+	struct node_index index;
+
 	c->places = mem_alloc((c->args.count + 1) * sizeof(*c->places));
+	node_index_init(&index, c->view, c->args.count);
 	for (size_t i = 0; i < c->args.count; i++)
-		c->places[i] = view_index(c->view, c->args.nodes[i].name);
+		c->places[i] = node_index_find(&index, c->args.nodes[i].name);
+	node_index_fini(&index);
 }
 
 /* The options' blend, else the default one. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A question is walked member by member (snapshot_text.h). The pod and the names become trees. A list of whole nodes,
- * which may be a hundred megabytes, does not: of each item a tree is made for its name and thrown away, and what
- * passes is answered with the text it was sent as.
+ * A question is walked member by member (snapshot_text.h). The pod becomes a tree, names go to one arena. Of a list of
+ * whole nodes, which may be tens of megabytes, each item becomes a tree for its name and is thrown away; what passes is
+ * answered with the text it was sent as.
  */
 #include "aggregator/api/extender_json.h"
 
@@ -73,37 +73,87 @@ static int pass_value(struct parser *p, const char *field)
 
 static void forget_nodes(struct extender_args *args)
 {
-	for (size_t i = 0; args->full && i < args->count; i++)
-		free((char *)(uintptr_t)args->nodes[i].name);
 	free(args->nodes);
 	args->nodes = NULL;
 	args->count = args->room = 0;
+	buf_fini(&args->names);
 }
 
-static int read_names(const struct parser *p, struct extender_args *args)
+/* A name needs no more room than the text it is read from, so that the arena never moves. */
+static void make_room_for_names(const struct parser *p, struct extender_args *args)
 {
-	const cJSON *item;
-
-	forget_nodes(args);
-	args->full = false;
-	if (!cJSON_IsArray(args->names))
-		return fail(p, "must be a list of node names", "NodeNames");
-	args->nodes = mem_zalloc((size_t)cJSON_GetArraySize(args->names) + 1, sizeof(*args->nodes));
-	for (item = args->names->child; item; item = item->next) {
-		if (!cJSON_IsString(item))
-			return fail(p, "must be the name of a node", "NodeNames[%zu]", args->count);
-		args->nodes[args->count++].name = item->valuestring;
-	}
-	return 0;
+	buf_reserve(&args->names, (size_t)(p->text.end - p->text.at) + 1);
 }
 
-static void add_node(struct extender_args *args, const char *name, struct extender_text text)
+static void add_node(struct extender_args *args, const char *name, size_t len,
+		     struct extender_text text)
 {
+	const char *own = args->names.data + args->names.len;
+
 	if (args->count == args->room) {
 		args->room = args->room ? 2 * args->room : 64;
 		args->nodes = mem_realloc(args->nodes, args->room * sizeof(*args->nodes));
 	}
-	args->nodes[args->count++] = (struct extender_asked){mem_strdup(name), text};
+	buf_add(&args->names, name, len);
+	buf_add_char(&args->names, '\0');
+	args->nodes[args->count++] = (struct extender_asked){own, text};
+}
+
+/* Most names are what stands between two quotes: thousands of trees for them would cost more than all the rest. */
+static bool pass_plain_name(struct parser *p, struct extender_args *args)
+{
+	const char *at, *end = p->text.end;
+
+	snapshot_text_more(&p->text);
+	at = p->text.at;
+	if (at == end || *at != '"')
+		return false;
+	for (at++; at < end && *at != '"'; at++)
+		if (*at == '\\' || (unsigned char)*at < ' ')
+			return false;
+	if (at == end)
+		return false;
+	add_node(args, p->text.at + 1, (size_t)(at - p->text.at) - 1,
+		 (struct extender_text){NULL, 0});
+	p->text.at = at + 1;
+	return true;
+}
+
+static int parse_name(struct parser *p, struct extender_args *args)
+{
+	cJSON *name = NULL;
+	int rc = 0;
+
+	if (pass_plain_name(p, args))
+		return 0;
+	if (snapshot_text_parse(&p->text, &name))
+		return fail(p, NULL, "NodeNames[%zu]", args->count);
+	if (cJSON_IsString(name))
+		add_node(args, name->valuestring, strlen(name->valuestring),
+			 (struct extender_text){NULL, 0});
+	else
+		rc = fail(p, "must be the name of a node", "NodeNames[%zu]", args->count);
+	cJSON_Delete(name);
+	return rc;
+}
+
+static int parse_names(struct parser *p, struct extender_args *args)
+{
+	bool first = true;
+	int rc;
+
+	if (is_null(p))
+		return pass_value(p, "NodeNames");
+	if (snapshot_text_open(&p->text, '['))
+		return fail(p, "must be a list of node names", "NodeNames");
+	forget_nodes(args);
+	args->full = false;
+	args->named = true;
+	make_room_for_names(p, args);
+	while ((rc = snapshot_text_item(&p->text, &first)) == 1)
+		if (parse_name(p, args))
+			return -EINVAL;
+	return rc ? fail(p, NULL, "NodeNames") : 0;
 }
 
 static int parse_node(struct parser *p, struct extender_args *args)
@@ -124,8 +174,8 @@ static int parse_node(struct parser *p, struct extender_args *args)
 	rc = name && *name ? 0
 			   : fail(p, "must be the name of a node", "Nodes.items[%zu].metadata.name",
 				  args->count);
-	if (!rc)
-		add_node(args, name, text);
+	if (!rc && !args->named)
+		add_node(args, name, strlen(name), text);
 	cJSON_Delete(node);
 	return rc;
 }
@@ -145,18 +195,22 @@ static int parse_items(struct parser *p, struct extender_args *args)
 	return rc ? fail(p, NULL, "Nodes.items") : 0;
 }
 
+/* With NodeNames before it, it is passed and does not count. */
 static int parse_nodes(struct parser *p, struct extender_args *args)
 {
 	char key[SNAPSHOT_KEY_MAX];
 	bool first = true;
 	int rc;
 
-	forget_nodes(args);
-	args->full = !is_null(p);
-	if (!args->full)
+	if (is_null(p))
 		return pass_value(p, "Nodes");
 	if (snapshot_text_open(&p->text, '{'))
 		return fail(p, "must be a NodeList", "Nodes");
+	if (!args->named) {
+		forget_nodes(args);
+		args->full = true;
+		make_room_for_names(p, args);
+	}
 	while ((rc = snapshot_text_member(&p->text, &first, key)) == 1)
 		if (strcasecmp(key, "items") == 0 ? parse_items(p, args) : pass_value(p, "Nodes"))
 			return -EINVAL;
@@ -168,7 +222,7 @@ static int parse_member(struct parser *p, const char *key, struct extender_args 
 	if (strcasecmp(key, "Pod") == 0)
 		return parse_value(p, "Pod", &args->pod);
 	if (strcasecmp(key, "NodeNames") == 0)
-		return parse_value(p, "NodeNames", &args->names);
+		return parse_names(p, args);
 	if (strcasecmp(key, "Nodes") == 0)
 		return parse_nodes(p, args);
 	return pass_value(p, key);
@@ -192,9 +246,7 @@ static int parse_args(struct parser *p, struct extender_args *args)
 		return fail(p, "there is more behind the object", "%s", "");
 	if (!args->pod)
 		return fail(p, "is missing", "Pod");
-	if (!cJSON_IsObject(args->pod))
-		return fail(p, "must be an object", "Pod");
-	return args->names ? read_names(p, args) : 0;
+	return cJSON_IsObject(args->pod) ? 0 : fail(p, "must be an object", "Pod");
 }
 
 int extender_args_parse(const char *body, size_t len, struct extender_args *args,
@@ -215,7 +267,6 @@ void extender_args_fini(struct extender_args *args)
 {
 	forget_nodes(args);
 	cJSON_Delete(args->pod);
-	cJSON_Delete(args->names);
 	*args = (struct extender_args){.pod = NULL};
 }
 

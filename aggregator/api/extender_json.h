@@ -27,7 +27,7 @@ struct extender_text {
 
 /* A node that is asked about. */
 struct extender_asked {
-	const char *name; /* of the question's names; of a full list owned */
+	const char *name; /* in the question's names */
 	struct extender_text text; /* of a full list; else empty */
 };
 
@@ -37,7 +37,8 @@ struct extender_args {
 	size_t count;
 	struct extender_asked *nodes; /* owned; in the order they were sent */
 	size_t room;
-	cJSON *names; /* owned; NodeNames */
+	bool named; /* there were NodeNames, which count before Nodes */
+	struct buf names; /* all of them, each with its end */
 };
 
 /*

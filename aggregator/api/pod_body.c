@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The tree is changed before it is read: what the API server would have filled in is filled in there, so that one reader
- * (object_read) has all of the rules of a pod.
+ * (fit_pod_read) has all of the rules of a pod.
  */
 #include "aggregator/api/pod_body.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/api/fit_ask.h"
 #include "shared/mem.h"
 
 static cJSON *member(const cJSON *object, const char *name)
@@ -29,21 +29,6 @@ static void default_to(cJSON *object, const char *key, const char *value)
 		return; /* what is of another kind is refused when it is read */
 	cJSON_DeleteItemFromObjectCaseSensitive(object, key);
 	cJSON_AddStringToObject(object, key, value);
-}
-
-static void make_pending(cJSON *pod)
-{
-	cJSON *metadata = member(pod, "metadata");
-
-	if (is_absent(metadata)) {
-		cJSON_DeleteItemFromObjectCaseSensitive(pod, "metadata");
-		metadata = cJSON_AddObjectToObject(pod, "metadata");
-	}
-	default_to(metadata, "name", "pod");
-	default_to(metadata, "namespace", "default");
-	cJSON_DeleteItemFromObjectCaseSensitive(metadata, "deletionTimestamp");
-	cJSON_DeleteItemFromObjectCaseSensitive(member(pod, "spec"), "nodeName");
-	cJSON_DeleteItemFromObjectCaseSensitive(member(pod, "status"), "phase");
 }
 
 /* As kubectl's -n: for a pod that names none, and no other than the one it names. */
@@ -142,30 +127,27 @@ static bool resolve_priority(cJSON *pod, const struct cluster *c, struct api_res
 
 /* --- reading */
 
+/* Members that are no objects are refused by fit_pod_read(), which reads the pod after this. */
+static bool complete_pod(const cJSON *tree, cJSON *pod, const struct cluster *c,
+			 struct api_response *rs)
+{
+	return !cJSON_IsObject(pod) ||
+	       (apply_namespace(tree, pod, rs) && resolve_priority(pod, c, rs));
+}
+
 static bool read_pod(struct pod_body *body, const struct cluster *c, struct api_response *rs)
 {
-	char inner[OBJECT_FIELD_MAX] = "", field[OBJECT_FIELD_MAX + 8];
 	cJSON *pod = member(body->tree, "pod");
-	struct reason reason = {""};
-	struct object *record;
+	char field[FIT_FIELD_MAX] = "";
+	struct reason why = {""};
 	const char *policy;
 
-	if (!cJSON_IsObject(pod)) {
-		api_fail(rs, FAIL_BAD_REQUEST, "pod",
-			 is_absent(pod) ? "is required" : "must be a Pod object");
+	if (!complete_pod(body->tree, pod, c, rs))
+		return false;
+	if (fit_pod_read(is_absent(pod) ? NULL : pod, &body->pod, field, &why)) {
+		api_fail(rs, FAIL_BAD_REQUEST, field, "%s", why.text);
 		return false;
 	}
-	if (!apply_namespace(body->tree, pod, rs))
-		return false;
-	make_pending(pod);
-	if (!resolve_priority(pod, c, rs))
-		return false;
-	if (object_read(OBJECT_POD, pod, &record, inner, &reason)) {
-		snprintf(field, sizeof(field), "pod%s%s", *inner ? "." : "", inner);
-		api_fail(rs, FAIL_BAD_REQUEST, field, "%s", reason.text);
-		return false;
-	}
-	body->pod = (struct kube_pod *)record;
 	policy = cJSON_GetStringValue(member(member(pod, "spec"), "preemptionPolicy"));
 	body->never_preempts = policy && strcmp(policy, "Never") == 0;
 	return true;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/api/fit_ask.h"
 #include "aggregator/api/sources.h"
 #include "shared/mem.h"
 
@@ -185,25 +186,12 @@ void quota_scene_gap(const struct quota_scene *s, struct reason *why)
 
 bool quota_scene_knows_pods(const struct quota_scene *s, struct api_response *rs)
 {
-	static const enum object_kind needed[] = {OBJECT_NODE, OBJECT_POD};
+	struct reason why;
 
-	if (!s->view->cluster) {
-		api_fail(rs, FAIL_NO_DATA, NULL,
-			 "nothing is known of the cluster's nodes and pods: there is no Kubernetes "
-			 "API and no snapshot to ask");
-		return false;
-	}
-	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
-		const struct model_source *source = &s->view->cluster->sources[needed[i]];
-
-		if (view_knows(s->view, needed[i]))
-			continue;
-		api_fail(rs, FAIL_NO_DATA, NULL, "the cluster's %s are not known: %s%s%.200s",
-			 object_kind_resource(needed[i]), source_state_name(source->state),
-			 *source->message ? ": " : "", source->message);
-		return false;
-	}
-	return true;
+	if (fit_knows_cluster(s->view, &why))
+		return true;
+	api_fail(rs, FAIL_NO_DATA, NULL, "%s", why.text);
+	return false;
 }
 
 const struct kube_pod *quota_scene_find_bound(const struct quota_scene *s,

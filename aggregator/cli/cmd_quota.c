@@ -9,7 +9,7 @@
 #include "aggregator/cli/cmd_quota.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/api/quota_options.h"
@@ -47,6 +47,21 @@ static const struct option_spec specs[] = {
 
 /* --- options ------------------------------------------------------------------------------------------------------ */
 
+/* By a flag: what the environment says is meant for a daemon, too, that is started with it. */
+static bool is_given(const char *value, const char *variable)
+{
+	const char *environment = getenv(variable);
+
+	return value && !(environment && strcmp(environment, value) == 0);
+}
+
+static bool are_rules_given(const struct cli_options *o)
+{
+	return is_given(o->quota_min, "EVENKEEL_QUOTA_DEFAULT_MIN") ||
+	       is_given(o->quota_max, "EVENKEEL_QUOTA_DEFAULT_MAX") ||
+	       (o->critical_priority && !getenv("EVENKEEL_QUOTA_CRITICAL_PRIORITY"));
+}
+
 /* What only the server can be told, unless there is none. The rules are those of this one call of the command. */
 static int set_rules(struct cli *cli, struct quota_options *rules)
 {
@@ -54,7 +69,7 @@ static int set_rules(struct cli *cli, struct quota_options *rules)
 
 	quota_options_default(rules);
 	if (!cli->offline) {
-		if (!o->quota_min && !o->quota_max && !o->critical_priority)
+		if (!are_rules_given(o))
 			return CLI_OK;
 		reason_set(&cli->reason,
 			   "--quota-default-min, --quota-default-max and "

@@ -180,7 +180,7 @@ static void print_victims(struct cli *cli, const cJSON *doc)
 	} columns[] = {{"VICTIM", FORM_NAME}, {"NODE", FORM_NAME},    {"PRIORITY", FORM_RIGHT},
 		       {"CPU", FORM_RIGHT},   {"MEMORY", FORM_RIGHT}, {"USE", FORM_LEFT},
 		       {"PDB", FORM_LEFT},    {"WHY", FORM_LEFT}};
-	static const char *const kept[] = {"kept", NULL};
+	static const char *const kept[] = {"kept", NULL}, *const unknown[] = {"unknown", NULL};
 	const cJSON *v = document_first(document_at(doc, "victims"));
 	struct table *t = table_new();
 	size_t place = 0;
@@ -189,6 +189,8 @@ static void print_victims(struct cli *cli, const cJSON *doc)
 		table_column(t, columns[i].title, columns[i].form);
 	for (; v; v = v->next)
 		add_victim(t, v, place++);
+	if (table_holds_only(t, 5, unknown))
+		table_hide(t, 5);
 	if (table_holds_only(t, 6, kept))
 		table_hide(t, 6);
 	if (cli->options->output != OUTPUT_WIDE)

@@ -25,6 +25,7 @@ enum column {
 	MAX,
 	BORROWED,
 	LENT,
+	SHARE,
 	PENDING,
 	REAL,
 	IDLE,
@@ -48,6 +49,7 @@ static const struct {
 	[MAX] = {"MAX", FORM_RIGHT, false, false},
 	[BORROWED] = {"BORROWED", FORM_RIGHT, false, false},
 	[LENT] = {"LENT", FORM_RIGHT, false, false},
+	[SHARE] = {"SHARE", FORM_RIGHT, true, false},
 	[PENDING] = {"PENDING", FORM_RIGHT, false, true},
 	[REAL] = {"REAL", FORM_RIGHT, false, true},
 	[IDLE] = {"IDLE", FORM_RIGHT, true, true},
@@ -136,6 +138,7 @@ static void add_amounts(struct table *t, const cJSON *item, const char *resource
 		table_cell(t, PAINT_PLAIN, "none");
 	quota_amount_cell(t, PAINT_PLAIN, resource, amount_at(item, "borrowed", resource));
 	quota_amount_cell(t, PAINT_PLAIN, resource, amount_at(item, "lent", resource));
+	quota_amount_cell(t, PAINT_PLAIN, resource, amount_at(item, "share", resource));
 	quota_amount_cell(t, pending > 0 ? PAINT_WARN : PAINT_PLAIN, resource,
 			  isfinite(pending) ? pending : 0);
 	quota_amount_cell(t, PAINT_PLAIN, resource, real_use(item, resource));
@@ -181,6 +184,7 @@ static void add_total(struct table *t, const cJSON *doc, const char *resource, s
 	static const char *const members[COLUMNS] = {[USED] = "total.used",
 						     [MIN] = "total.min",
 						     [BORROWED] = "total.borrowed",
+						     [LENT] = "total.lent",
 						     [PENDING] = "total.pending"};
 
 	table_row(t, "*");
@@ -229,8 +233,9 @@ static void mention_findings(struct cli *cli, const cJSON *findings)
 	       warnings = count_severity(findings, "warning");
 
 	if (errors + warnings)
-		reason_set(&cli->reason, "%zu error%s and %zu warning%s: evenkeel quota lint",
-			   errors, errors == 1 ? "" : "s", warnings, warnings == 1 ? "" : "s");
+		reason_set(&cli->reason,
+			   "%zu finding%s, %zu of severity error: evenkeel quota lint",
+			   errors + warnings, errors + warnings == 1 ? "" : "s", errors);
 }
 
 /* What a finding is about: "team-a/quota", or the kind where it is about no object. */

@@ -76,6 +76,7 @@ struct quota_counters {
 	atomic_uint_least64_t preempt_victims,
 		preempt_none; /* searches that found some, and none */
 	atomic_uint_least64_t preempt_repeated; /* what was told before, or is going already */
+	atomic_uint_least64_t status_written, status_failed; /* of quota objects, where asked for */
 };
 
 struct counters {

@@ -47,5 +47,11 @@ run_case run_quota_math;
 run_case run_quota_prefilter;
 run_case run_quota_cache;
 run_case run_quota_status;
+run_case run_preemption;
+run_case run_node_choice;
+run_case run_kep_story;
+run_case run_simulation;
+run_case run_cross_node;
+run_case run_extender_wire;
 
 #endif

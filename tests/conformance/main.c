@@ -60,6 +60,12 @@ static const struct schema {
 	{"prefilter", NULL, run_quota_prefilter, NULL},
 	{"cache_events", NULL, run_quota_cache, NULL},
 	{"status_controller", NULL, run_quota_status, NULL},
+	{"preemption", NULL, run_preemption, NULL},
+	{"node_choice", NULL, run_node_choice, NULL},
+	{"kep_stories", NULL, run_kep_story, NULL},
+	{"simulation", NULL, run_simulation, NULL},
+	{"cross_node", NULL, run_cross_node, NULL},
+	{"extender_wire", NULL, run_extender_wire, NULL},
 };
 
 static const char *const not_built[] = {
@@ -73,8 +79,6 @@ static const char *const not_built[] = {
 	"slack_examples",     "soft_taint",	    "topology_after_taint",
 	"try_schedule",	      "unneeded",	    "unremovable",
 	"usage_classify",     "utilization",	    "anchors",
-	"cross_node",	      "extender_wire",	    "kep_stories",
-	"node_choice",	      "preemption",	    "simulation",
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

@@ -136,6 +136,12 @@ static void filter_answers_as_it_was_asked(void **state)
 		"new that the next event of it will do\"}}");
 	assert_string_equal(post("filter", "{\"Pod\":" POD("p") ",\"Nodes\":{\"items\":null}}"),
 			    "{\"Nodes\":{\"metadata\":{},\"items\":[]}}");
+	assert_string_equal(post("filter", ASK("p", "[ \"br\\u0061vo\" , \"alpha\"\n]")),
+			    "{\"NodeNames\":[\"bravo\",\"alpha\"]}");
+	assert_string_equal(post("filter",
+				 "{\"NodeNames\":[\"alpha\"],\"Nodes\":{\"items\":[{"
+				 "\"metadata\":{\"name\":\"bravo\"}}]},\"Pod\":" POD("p") "}"),
+			    "{\"NodeNames\":[\"alpha\"]}");
 	assert_string_equal(post("filter", ASK("p", "[\"bravo\",\"alpha\",\"bravo\"]")),
 			    "{\"NodeNames\":[\"bravo\",\"alpha\"]}");
 }
@@ -531,7 +537,9 @@ static void bad_questions_are_refused_with_the_place(void **state)
 		 "Pod.spec.containers[0].resources.requests.cpu"},
 		{ASK("p", "{}"), "NodeNames"},
 		{ASK("p", "[\"a\",1]"), "NodeNames[1]"},
-		{ASK("p", "[\"a\",]"), "NodeNames"},
+		{ASK("p", "[\"a\",]"), "NodeNames[1]"},
+		{ASK("p", "[\"a\" \"b\"]"), "NodeNames"},
+		{ASK("p", "[\"a"), "NodeNames[0]"},
 		{"{\"Pod\":" POD("p") ",\"Nodes\":[]}", "Nodes"},
 		{"{\"Pod\":" POD("p") ",\"Nodes\":{\"items\":{}}}", "Nodes.items"},
 		{"{\"Pod\":" POD("p") ",\"Nodes\":{\"items\":[{}]}}",

@@ -85,22 +85,42 @@ void place_shape_read(struct place *p, const struct resources *r, struct place_s
 
 /* --- host ports */
 
+/* Absent: what stands for it. NULL: it is no string. */
+static const char *text_or(const cJSON *json, const char *key, const char *absent)
+{
+	const cJSON *item = object_json_find(json, key);
+
+	return item ? cJSON_GetStringValue(item) : absent;
+}
+
+static bool is_protocol(const char *text)
+{
+	return text &&
+	       (strcmp(text, "TCP") == 0 || strcmp(text, "UDP") == 0 || strcmp(text, "SCTP") == 0);
+}
+
 static void read_port(struct place_class *c, const cJSON *json)
 {
 	const cJSON *number = object_json_find(json, "hostPort");
-	const char *ip = cJSON_GetStringValue(object_json_find(json, "hostIP"));
-	const char *protocol = cJSON_GetStringValue(object_json_find(json, "protocol"));
+	const char *ip = text_or(json, "hostIP", "");
+	const char *protocol = text_or(json, "protocol", "TCP");
 	struct place_port port = {.port = 0};
 
 	if (!cJSON_IsNumber(number) || number->valuedouble < 1 || number->valuedouble > 65535 ||
-	    (protocol && strlen(protocol) >= sizeof(port.protocol))) {
-		place_note(&c->unknown, "spec.containers.ports: a host port that cannot be read");
+	    number->valuedouble != (double)(int32_t)number->valuedouble) {
+		place_note(&c->unknown, "spec.containers.ports.hostPort: must be from 1 to 65535");
+		return;
+	}
+	if (protocol && !*protocol)
+		protocol = "TCP";
+	if (!ip || !is_protocol(protocol)) {
+		place_note(&c->unknown, "spec.containers.ports.%s",
+			   ip ? "protocol: must be TCP, UDP or SCTP" : "hostIP: must be a string");
 		return;
 	}
 	port.port = (int32_t)number->valuedouble;
-	port.ip = mem_strdup(!ip || strcmp(ip, "0.0.0.0") == 0 ? "" : ip);
-	snprintf(port.protocol, sizeof(port.protocol), "%s",
-		 protocol && *protocol ? protocol : "TCP");
+	port.ip = mem_strdup(strcmp(ip, "0.0.0.0") == 0 ? "" : ip);
+	snprintf(port.protocol, sizeof(port.protocol), "%s", protocol);
 	PLACE_LIST_ADD(&c->ports, port);
 }
 

@@ -81,6 +81,20 @@ static bool is_known_effect(const char *effect)
 	       strcmp(effect, "PreferNoSchedule") == 0 || strcmp(effect, "NoExecute") == 0;
 }
 
+/* The first of a toleration's members that should be a string and is none; NULL: all are. */
+static const char *no_string(const cJSON *json)
+{
+	static const char *const members[] = {"key", "operator", "value", "effect"};
+
+	for (size_t i = 0; i < 4; i++) {
+		const cJSON *item = object_json_find(json, members[i]);
+
+		if (item && !cJSON_IsString(item))
+			return members[i];
+	}
+	return NULL;
+}
+
 static void read_toleration(struct place_rules *r, const cJSON *json, size_t at)
 {
 	static const char *const members[] = {"key",	"operator",	     "value",
@@ -95,7 +109,9 @@ static void read_toleration(struct place_rules *r, const cJSON *json, size_t at)
 	snprintf(where, sizeof(where), "spec.tolerations[%zu]", at);
 	if (!place_only_members(json, members, &r->unknown, where))
 		return;
-	if (!t.exists && *op && strcmp(op, "Equal") != 0)
+	if (no_string(json))
+		place_note(&r->unknown, "%s.%s: must be a string", where, no_string(json));
+	else if (!t.exists && *op && strcmp(op, "Equal") != 0)
 		place_note(&r->unknown, "%s.operator: \"%.60s\" is not known", where, op);
 	else if (!is_known_effect(t.effect))
 		place_note(&r->unknown, "%s.effect: \"%.60s\" is not known", where, t.effect);

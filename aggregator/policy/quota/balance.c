@@ -215,7 +215,12 @@ void quota_state_tell(const struct quota *q, const struct quota_balance *b, cons
 		reason_set(why, "%.100s: nothing is used of the guaranteed %s", resource, n.min);
 		break;
 	default:
-		reason_set(why, "%.100s: %s is used of the guaranteed %s", resource, n.used, n.min);
+		if (amount_of(&q->min, resource) > 0)
+			reason_set(why, "%.100s: %s is used of the guaranteed %s", resource, n.used,
+				   n.min);
+		else
+			reason_set(why, "%.100s: %s is used, and nothing guaranteed", resource,
+				   n.used);
 		break;
 	}
 }

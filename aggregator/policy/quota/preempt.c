@@ -128,7 +128,7 @@ static void dry_run_corrected(struct preempt_run *r, struct preempt_candidates *
 	preempt_run_leave(r);
 	preempt_payers_collect(r);
 	dry_run(r, out);
-	if (out->count || r->options->pdb_hard)
+	if (out->count || !preempt_run_may_break(r))
 		return;
 	r->soft = true;
 	preempt_payers_collect(r);
@@ -309,9 +309,10 @@ static bool plan_corrected(struct preempt_run *r, struct preempt_plan *plan)
 		return true;
 	if (plan->gate.gate == QUOTA_NEVER)
 		return false; /* no victim can help */
+	preempt_tell_rule(r, &plan->narration);
 	if (finds_victims(r, plan))
 		return true;
-	if (r->options->pdb_hard || !r->refused[PREEMPT_PDB])
+	if (!preempt_run_may_break(r))
 		return false;
 	buf_add_str(&plan->narration,
 		    "Nothing helps that keeps every PodDisruptionBudget: they may be broken.\n");
@@ -330,6 +331,7 @@ static bool plan_upstream(struct preempt_run *r, struct preempt_plan *plan)
 		plan->chosen.node = r->record->nominated_node;
 		return decide(plan, PREEMPT_WAIT);
 	}
+	preempt_tell_rule(r, &plan->narration);
 	dry_run(r, &all);
 	chosen = preempt_choose(all.of, all.count, QUOTA_UPSTREAM);
 	if (chosen < all.count) {

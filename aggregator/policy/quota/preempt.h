@@ -93,7 +93,7 @@ enum preempt_refusal {
 };
 
 const char *preempt_refusal_name(enum preempt_refusal r); /* "withinMin", .. */
-const char *preempt_refusal_text(enum preempt_refusal r); /* "belong to quotas within their min" */
+const char *preempt_refusal_text(enum preempt_refusal r); /* "of quotas within their min" */
 
 enum preempt_use { PREEMPT_IDLE, PREEMPT_UNKNOWN, PREEMPT_BUSY };
 

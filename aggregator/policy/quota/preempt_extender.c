@@ -134,8 +134,7 @@ void preempt_for_extender(const struct preempt *x, struct place *p, struct quota
 		if (o->variant == QUOTA_CORRECTED)
 			preempt_run_leave(&r);
 		answer(&r, offers, offer_count, out);
-		if (!out->count && o->variant == QUOTA_CORRECTED && !o->pdb_hard &&
-		    r.refused[PREEMPT_PDB]) {
+		if (!out->count && preempt_run_may_break(&r)) {
 			r.soft = true;
 			answer(&r, offers, offer_count, out);
 		}

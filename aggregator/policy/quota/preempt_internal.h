@@ -67,6 +67,8 @@ enum preempt_rule {
 	PREEMPT_CRITICAL, /* everybody, by priority */
 };
 
+#define PREEMPT_NOT_LOOKED_UP (PLACE_NONE - 1)
+
 /* A pod that can be taken. */
 struct preempt_payer {
 	uint32_t pod; /* of the index */
@@ -74,7 +76,6 @@ struct preempt_payer {
 	uint32_t first_match, match_count; /* budgets that it counts for */
 	bool over_budget; /* alone it would break one */
 	bool taken;
-	bool seen; /* by the search that is under way */
 	enum preempt_use use;
 	double share; /* NaN: not known */
 	double waste; /* what it frees beyond what is asked, in pods asked for */
@@ -84,6 +85,7 @@ struct preempt_payer {
 struct preempt_purse {
 	const struct quota_entry *entry; /* NULL: no quota */
 	bool own; /* it is the pod's namespace */
+	bool borrows; /* it uses more than its min of something that is asked for */
 	uint32_t evictions; /* left in the window */
 	bool bounded; /* there is a window */
 	int64_t window_ends_ns; /* when the oldest of it is forgotten */
@@ -151,6 +153,8 @@ void preempt_run_take(struct preempt_run *r, struct preempt_payer *p);
 void preempt_run_put(struct preempt_run *r, struct preempt_payer *p);
 /* Finds the budgets that count the pod; by the variant's rule. */
 void preempt_run_match(struct preempt_run *r, struct preempt_payer *p);
+/* Corrected: budgets kept somebody, alone or together with others, and may be broken. */
+bool preempt_run_may_break(const struct preempt_run *r);
 void *preempt_grow(void *array, uint32_t count, uint32_t *room, size_t size);
 
 static inline int64_t preempt_started(const struct kube_pod *pod)
@@ -164,7 +168,9 @@ static inline int64_t preempt_started(const struct kube_pod *pod)
 void preempt_payers_collect(struct preempt_run *r);
 void preempt_payers_forget(struct preempt_run *r);
 /* Whether it may be one more victim, as things are now. */
-bool preempt_payers_may_take(const struct preempt_run *r, const struct preempt_payer *p);
+bool preempt_payers_may_take(const struct preempt_run *r, struct preempt_payer *p);
+/* Looks it up when it is first tried. False: the simulation does not have it on its node. */
+bool preempt_payers_is_there(const struct preempt_run *r, struct preempt_payer *p);
 /* The resource of which the quota would be below its min without the pod; NULL: none. */
 const char *preempt_payers_below_min(const struct preempt_run *r, const struct preempt_pod *p,
 				     int64_t *used, int64_t *amount, int64_t *min);
@@ -212,6 +218,7 @@ bool preempt_upstream_node(struct preempt_run *r, place_node n, struct preempt_c
 
 void preempt_tell_ask(const struct preempt_run *r, const struct quota_verdict *gate,
 		      struct buf *out);
+void preempt_tell_rule(const struct preempt_run *r, struct buf *out);
 void preempt_tell_payers(const struct preempt_run *r, struct buf *out);
 void preempt_tell_unblock(struct preempt_run *r, const struct quota_verdict *gate, struct buf *out);
 /* The sentence of a victim; to be freed. In the moment before it is taken. */

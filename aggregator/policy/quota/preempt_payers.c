@@ -64,11 +64,13 @@ static int64_t share_of(const struct kube_pod *pod, const char *name)
 	return amount;
 }
 
-/* Of something that is asked for, and guaranteed to somebody, its quota uses more than its min, and the pod some. */
+/* Its quota uses more than its min of something that is asked for and guaranteed to somebody, and the pod has some of it. */
 static bool is_borrower(const struct preempt_run *r, const struct preempt_pod *p)
 {
 	const struct quota_entry *e = r->purses[p->space].entry;
 
+	if (!r->purses[p->space].borrows)
+		return false;
 	for (size_t i = 0; i < r->claims.count; i++) {
 		const struct quota_claim *c = &r->claims.of[i];
 		const struct quota_row *row, *sum;
@@ -78,6 +80,22 @@ static bool is_borrower(const struct preempt_run *r, const struct preempt_pod *p
 		sum = quota_rows_find(&r->book->sum, c->name);
 		row = quota_rows_find(&e->rows, c->name);
 		if (sum && sum->min > 0 && row && row->used > row->min)
+			return true;
+	}
+	return false;
+}
+
+/* Somebody in it might be a borrower. */
+static bool may_borrow(const struct preempt_run *r, const struct quota_entry *e)
+{
+	for (size_t i = 0; e && i < r->claims.count; i++) {
+		const struct quota_claim *c = &r->claims.of[i];
+		const struct quota_row *row;
+
+		if (c->asked <= 0)
+			continue;
+		row = quota_rows_find(&e->rows, c->name);
+		if (row && row->used > row->min)
 			return true;
 	}
 	return false;
@@ -194,8 +212,11 @@ static void weigh(const struct preempt_run *r, struct preempt_payer *p)
 	}
 }
 
+/* What decides nearly always lies beside the payer. */
 struct ranked {
 	const struct preempt_run *run;
+	int32_t priority;
+	int64_t started_ns;
 	struct preempt_payer payer;
 };
 
@@ -208,28 +229,31 @@ static int by_rank(const void *left, const void *right)
 {
 	const struct ranked *l = left, *k = right;
 	const struct preempt_payer *a = &l->payer, *b = &k->payer;
-	const struct kube_pod *p = preempt_run_pod(l->run, a)->pod;
-	const struct kube_pod *q = preempt_run_pod(l->run, b)->pod;
 	int order = (int)a->over_budget - (int)b->over_budget;
 
 	if (!order)
 		order = (int)a->use - (int)b->use;
 	if (!order)
-		order = (p->template->priority > q->template->priority) -
-			(p->template->priority < q->template->priority);
+		order = (l->priority > k->priority) - (l->priority < k->priority);
 	if (!order)
-		order = compare_time(preempt_started(q), preempt_started(p));
+		order = compare_time(k->started_ns, l->started_ns);
 	if (!order)
 		order = (a->waste > b->waste) - (a->waste < b->waste);
-	return order ? order : object_compare(&p->object, &q->object);
+	return order ? order
+		     : object_compare(&preempt_run_pod(l->run, a)->pod->object,
+				      &preempt_run_pod(l->run, b)->pod->object);
 }
 
 static void sort(struct preempt_run *r)
 {
 	struct ranked *all = mem_zalloc((size_t)r->payer_count + 1, sizeof(*all));
 
-	for (uint32_t i = 0; i < r->payer_count; i++)
-		all[i] = (struct ranked){r, r->payers[i]};
+	for (uint32_t i = 0; i < r->payer_count; i++) {
+		const struct kube_pod *pod = preempt_run_pod(r, &r->payers[i])->pod;
+
+		all[i] = (struct ranked){r, pod->template->priority, preempt_started(pod),
+					 r->payers[i]};
+	}
 	qsort(all, r->payer_count, sizeof(*all), by_rank);
 	for (uint32_t i = 0; i < r->payer_count; i++)
 		r->payers[i] = all[i].payer;
@@ -272,7 +296,7 @@ void preempt_payers_forget(struct preempt_run *r)
 static void collect(struct preempt_run *r, uint32_t i)
 {
 	const struct preempt_pod *pod = &r->index->pods[i];
-	struct preempt_payer p = {.pod = i};
+	struct preempt_payer p = {.pod = i, .handle = PREEMPT_NOT_LOOKED_UP};
 	enum preempt_refusal why = judge(r, pod);
 
 	if (!why) {
@@ -285,9 +309,6 @@ static void collect(struct preempt_run *r, uint32_t i)
 	r->refused[why]++;
 	if (why)
 		return;
-	p.handle = place_find_pod(r->place, pod->pod->object.namespace, pod->pod->object.name);
-	if (p.handle == PLACE_NONE || place_where(r->place, p.handle) != pod->node)
-		return; /* the simulation has it elsewhere: it is not this view's */
 	measure(r, &p);
 	weigh(r, &p);
 	r->payers = preempt_grow(r->payers, r->payer_count, &r->payer_room, sizeof(*r->payers));
@@ -298,13 +319,25 @@ static void collect(struct preempt_run *r, uint32_t i)
 void preempt_payers_collect(struct preempt_run *r)
 {
 	preempt_payers_forget(r);
+	for (uint32_t s = 0; s < r->index->space_count; s++)
+		r->purses[s].borrows = may_borrow(r, r->purses[s].entry);
 	for (uint32_t i = 0; i < r->index->pod_count; i++)
 		collect(r, i);
 	sort(r);
 	file_by_node(r);
 }
 
-bool preempt_payers_may_take(const struct preempt_run *r, const struct preempt_payer *p)
+bool preempt_payers_is_there(const struct preempt_run *r, struct preempt_payer *p)
+{
+	const struct preempt_pod *pod = preempt_run_pod(r, p);
+
+	if (p->handle == PREEMPT_NOT_LOOKED_UP)
+		p->handle =
+			place_find_pod(r->place, pod->pod->object.namespace, pod->pod->object.name);
+	return p->handle != PLACE_NONE && place_where(r->place, p->handle) == pod->node;
+}
+
+bool preempt_payers_may_take(const struct preempt_run *r, struct preempt_payer *p)
 {
 	const struct preempt_pod *pod = preempt_run_pod(r, p);
 	const struct preempt_purse *purse = &r->purses[pod->space];
@@ -314,5 +347,5 @@ bool preempt_payers_may_take(const struct preempt_run *r, const struct preempt_p
 	for (uint32_t i = 0; !r->soft && i < p->match_count; i++)
 		if (r->budget_left[r->matches[p->first_match + i]] <= 0)
 			return false;
-	return !goes_below_min(r, pod);
+	return !goes_below_min(r, pod) && preempt_payers_is_there(r, p);
 }

@@ -424,3 +424,9 @@ void preempt_run_match(struct preempt_run *r, struct preempt_payer *p)
 	if (r->options->variant == QUOTA_CORRECTED && p->match_count > 1)
 		p->over_budget = true;
 }
+
+bool preempt_run_may_break(const struct preempt_run *r)
+{
+	return r->options->variant == QUOTA_CORRECTED && !r->options->pdb_hard && !r->soft &&
+	       (r->match_count || r->refused[PREEMPT_PDB]);
+}

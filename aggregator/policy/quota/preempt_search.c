@@ -65,7 +65,7 @@ static bool suffices(const struct attempt *a)
 
 static bool may_take(const struct attempt *a, uint32_t payer)
 {
-	const struct preempt_payer *p = &a->run->payers[payer];
+	struct preempt_payer *p = &a->run->payers[payer];
 
 	return !p->taken && preempt_payers_may_take(a->run, p);
 }
@@ -92,9 +92,12 @@ static enum preempt_outcome without_all(struct attempt *a, enum place_filter *f)
 	uint32_t before = a->taken_count;
 	bool gates;
 
-	for (uint32_t i = 0; i < a->count; i++)
-		if (!a->run->payers[a->of[i]].taken)
+	for (uint32_t i = 0; i < a->count; i++) {
+		struct preempt_payer *p = &a->run->payers[a->of[i]];
+
+		if (!p->taken && preempt_payers_is_there(a->run, p))
 			take(a, a->of[i]);
+	}
 	*f = preempt_run_fits(a->run, a->at);
 	gates = preempt_run_gates(a->run);
 	while (a->taken_count > before)

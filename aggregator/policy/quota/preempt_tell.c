@@ -25,19 +25,18 @@ const char *preempt_verdict_name(enum preempt_verdict v)
 static const struct {
 	const char *name, *text;
 } refusals[PREEMPT_REFUSALS] = {
-	[PREEMPT_MAY_PAY] = {"mayPay", "may be victims"},
-	[PREEMPT_GOING] = {"going", "are going already"},
-	[PREEMPT_STATIC] = {"static", "are static"},
-	[PREEMPT_ISOLATED] = {"isolated",
-			      "are on the other side of having a quota and having none"},
-	[PREEMPT_OTHER_QUOTA] = {"otherQuota", "belong to other namespaces"},
-	[PREEMPT_OWN_QUOTA] = {"ownQuota", "belong to its own quota"},
-	[PREEMPT_WITHIN_MIN] = {"withinMin", "belong to quotas within their min"},
-	[PREEMPT_BELOW_MIN] = {"belowMin", "would leave their quotas below min"},
-	[PREEMPT_PRIORITY] = {"priority", "have no lower priority"},
-	[PREEMPT_MIN_RUNTIME] = {"minRuntime", "have not run for the min runtime of their quotas"},
-	[PREEMPT_MAX_EVICTIONS] = {"maxEvictions", "belong to quotas that had their evictions"},
-	[PREEMPT_PDB] = {"disruptionBudget", "are kept by PodDisruptionBudgets"},
+	[PREEMPT_MAY_PAY] = {"mayPay", "that may be victims"},
+	[PREEMPT_GOING] = {"going", "going already"},
+	[PREEMPT_STATIC] = {"static", "static"},
+	[PREEMPT_ISOLATED] = {"isolated", "with a quota where the pod has none, or without one"},
+	[PREEMPT_OTHER_QUOTA] = {"otherQuota", "of other namespaces"},
+	[PREEMPT_OWN_QUOTA] = {"ownQuota", "of its own quota"},
+	[PREEMPT_WITHIN_MIN] = {"withinMin", "of quotas within their min"},
+	[PREEMPT_BELOW_MIN] = {"belowMin", "whose quota would be below its min"},
+	[PREEMPT_PRIORITY] = {"priority", "without a lower priority"},
+	[PREEMPT_MIN_RUNTIME] = {"minRuntime", "short of the min runtime of its quota"},
+	[PREEMPT_MAX_EVICTIONS] = {"maxEvictions", "of quotas that had their evictions"},
+	[PREEMPT_PDB] = {"disruptionBudget", "kept by PodDisruptionBudgets"},
 };
 
 const char *preempt_refusal_name(enum preempt_refusal r)
@@ -98,7 +97,7 @@ static const char *plural(uint32_t count)
 
 /* --- the question */
 
-static void tell_rule(const struct preempt_run *r, struct buf *out)
+void preempt_tell_rule(const struct preempt_run *r, struct buf *out)
 {
 	switch (r->rule) {
 	case PREEMPT_BORROWED:
@@ -109,7 +108,7 @@ static void tell_rule(const struct preempt_run *r, struct buf *out)
 		break;
 	case PREEMPT_OWN:
 		buf_printf(out,
-			   "Quota %s would be over its min with it: only pods of its own namespace "
+			   "Quota %s would borrow for it: only pods of its own namespace "
 			   "with a priority below %d may have to pay.\n",
 			   r->namespace, r->priority);
 		break;
@@ -136,20 +135,23 @@ void preempt_tell_ask(const struct preempt_run *r, const struct quota_verdict *g
 	add_requests(out, r->requests);
 	buf_add_str(out, ".\n");
 	buf_printf(out, "Quotas %s it: %s.\n", gate->admitted ? "admit" : "refuse", gate->why.text);
-	tell_rule(r, out);
 }
 
 void preempt_tell_payers(const struct preempt_run *r, struct buf *out)
 {
+	const char *separator = "; not: ";
 	uint32_t all = 0;
 
 	for (int i = 0; i < PREEMPT_REFUSALS; i++)
 		all += r->refused[i];
 	buf_printf(out, "Of %u bound pod%s %u may be victims", all, plural(all),
 		   r->refused[PREEMPT_MAY_PAY]);
-	for (int i = PREEMPT_MAY_PAY + 1; i < PREEMPT_REFUSALS; i++)
-		if (r->refused[i])
-			buf_printf(out, "; %u %s", r->refused[i], refusals[i].text);
+	for (int i = PREEMPT_MAY_PAY + 1; i < PREEMPT_REFUSALS; i++) {
+		if (!r->refused[i])
+			continue;
+		buf_printf(out, "%s%u %s", separator, r->refused[i], refusals[i].text);
+		separator = ", ";
+	}
 	buf_add_str(out, ".\n");
 }
 
@@ -221,33 +223,54 @@ char *preempt_tell_victim(const struct preempt_run *r, const struct preempt_paye
 
 /* --- what would help */
 
+/* What refuses on the node without all of its pods that may go; PLACE_FITS: no filter. */
+static enum place_filter filter_of(const struct preempt_run *r, place_node n)
+{
+	if (r->nodes[n].outcome == PREEMPT_NODE_NO_ROOM)
+		return r->nodes[n].filter;
+	if (r->nodes[n].outcome == PREEMPT_NODE_NO_VICTIM)
+		return place_check(r->place, r->pod, n);
+	return PLACE_FITS;
+}
+
 static void tell_filters(const struct preempt_run *r, struct buf *out)
 {
 	uint32_t of[PLACE_FILTERS] = {0}, all = 0;
-	const char *comma = ": ";
+	const char *separator = ": ";
 
-	for (size_t n = 0; n < r->index->view->node_count; n++) {
-		enum place_filter f = PLACE_FITS;
+	for (place_node n = 0; n < r->index->view->node_count; n++) {
+		enum place_filter f = preempt_run_allows(r, n) ? filter_of(r, n) : PLACE_FITS;
 
-		if (!preempt_run_allows(r, (place_node)n))
-			continue;
-		if (r->nodes[n].outcome == PREEMPT_NODE_NO_ROOM)
-			f = r->nodes[n].filter;
-		else if (r->nodes[n].outcome == PREEMPT_NODE_NO_VICTIM)
-			f = place_check(r->place, r->pod, (place_node)n);
 		of[f]++;
 		all += f != PLACE_FITS;
 	}
 	if (!all)
 		return;
-	buf_printf(out, "%u node%s would refuse it without any of their victims", all, plural(all));
+	buf_printf(out, "%u node%s would refuse it without all of %s pods that may go", all,
+		   plural(all), all == 1 ? "its" : "their");
 	for (int f = PLACE_FITS + 1; f < PLACE_FILTERS; f++) {
 		if (!of[f])
 			continue;
-		buf_printf(out, "%s%s %u", comma, place_filter_name((enum place_filter)f), of[f]);
-		comma = ", ";
+		buf_printf(out, "%s%s %u", separator, place_filter_name((enum place_filter)f),
+			   of[f]);
+		separator = ", ";
 	}
 	buf_add_str(out, ".\n");
+}
+
+/* Each may go, but not all that would have to. */
+static void tell_guarded(const struct preempt_run *r, struct buf *out)
+{
+	uint32_t guarded = 0;
+
+	for (place_node n = 0; n < r->index->view->node_count; n++)
+		guarded += r->nodes[n].outcome == PREEMPT_NODE_GUARDED;
+	if (guarded)
+		buf_printf(out,
+			   "%u node%s would do without all of %s pods that may go, but together "
+			   "they must not: a min, a PodDisruptionBudget or a window of evictions "
+			   "keeps some.\n",
+			   guarded, plural(guarded), guarded == 1 ? "its" : "their");
 }
 
 static void tell_retry(const struct preempt_run *r, struct buf *out)
@@ -265,11 +288,11 @@ static const char *advice_of(enum preempt_refusal why)
 {
 	switch (why) {
 	case PREEMPT_BELOW_MIN:
-		return "a lower min, or smaller pods, would let them";
+		return "a lower min, or smaller pods there, would free some";
 	case PREEMPT_PRIORITY:
-		return "a higher priority of the pod would let them";
+		return "a higher one of the pod would free some";
 	case PREEMPT_PDB:
-		return "more replicas, or a looser budget, would let them";
+		return "more replicas, or looser budgets, would free some";
 	default:
 		return NULL;
 	}
@@ -280,6 +303,7 @@ void preempt_tell_unblock(struct preempt_run *r, const struct quota_verdict *gat
 	if (!gate->admitted)
 		buf_printf(out, "Without victims: %s.\n", gate->why.text);
 	tell_filters(r, out);
+	tell_guarded(r, out);
 	for (int i = 0; i < PREEMPT_REFUSALS; i++) {
 		const char *advice = advice_of((enum preempt_refusal)i);
 
