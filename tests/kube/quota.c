@@ -6,6 +6,7 @@
  *   bound      the scheduler binds it, and the quotas are used as the story says
  *   rejected   it stays pending; the condition says which quota is short, and POST /v1/quotas/preempt that no victims would help
  *   preempted  victims go, exactly those of the story, and it is bound
+ *   raised     it is rejected; its quota gets more, and it is bound
  *
  * A stock scheduler looks for victims by priority alone, and asks extenders only where it found some; the release of the tests never asks. So the
  * test does what whoever reclaims for the quotas has to do: it asks the aggregator for victims, deletes them, and wakes the pod; and in the last
@@ -29,6 +30,7 @@
 #include <string.h>
 
 #include "shared/mem.h"
+#include "tests/kube_quota_world.h"
 #include "tests/kube_testbed.h"
 #include "tests/process.h"
 #include "tests/stack.h"
@@ -80,6 +82,16 @@ static const char story_of_extender[] =
 	"'request':{'nvidia.com/gpu':3},'start':5},"
 	"'expect':{'result':'preempted','reason':'over_sum_min','candidate':'b1','victims':['a3'],"
 	"'used':{'a':{'nvidia.com/gpu':4},'b':{'nvidia.com/gpu':6}}}}]}";
+
+/* No event of a quota makes a stock scheduler ask again. */
+static const char story_of_raise[] =
+	"{'id':'a max is raised',"
+	"'nodes':[{'name':'n1','allocatable':{'pods':110,'nvidia.com/gpu':10}}],"
+	"'quotas':[{'namespace':'a','min':{'nvidia.com/gpu':9},'max':{'nvidia.com/gpu':2}}],"
+	"'pods':[{'pod':'a1','namespace':'a','node':'n1','request':{'nvidia.com/"
+	"gpu':2},'start':1}],"
+	"'steps':[{'submit':{'pod':'a2','namespace':'a','request':{'nvidia.com/gpu':1},'start':2},"
+	"'expect':{'result':'raised','reason':'over_max','used':{'a':{'nvidia.com/gpu':3}}}}]}";
 
 /* Victims by these rules, where they are not the aggregator's own; NULL. */
 static const char *variant;
@@ -133,307 +145,6 @@ static const cJSON *find_story(const char *id)
 	return NULL;
 }
 
-static cJSON *get(const char *path)
-{
-	struct buf answer = BUF_INIT;
-	cJSON *json = NULL;
-
-	if (control_plane_send(bed->plane, "GET", path, NULL, &answer) == 200)
-		json = cJSON_Parse(answer.data);
-	buf_fini(&answer);
-	return json;
-}
-
-/* --- making the cluster of a story ----------------------------------------------------------- */
-
-/* CPU of the stories is in millicores, all else in what it is counted in. */
-static void write_amounts(struct buf *b, const cJSON *amounts)
-{
-	const cJSON *a;
-
-	buf_add_char(b, '{');
-	cJSON_ArrayForEach(a, amounts)
-	{
-		buf_printf(b, "%s\"%s\":\"%.0f%s\"", a != amounts->child ? "," : "", a->string,
-			   a->valuedouble, strcmp(a->string, "cpu") == 0 ? "m" : "");
-	}
-	buf_add_char(b, '}');
-}
-
-static void post(const char *path, struct buf *body)
-{
-	control_plane_must(bed->plane, "POST", path, body->data);
-	buf_fini(body);
-}
-
-static void make_node(const cJSON *node)
-{
-	struct buf b = BUF_INIT;
-
-	buf_printf(&b, "{\"metadata\":{\"name\":\"%s\"},\"status\":{\"allocatable\":",
-		   text_at(node, "name"));
-	write_amounts(&b, json_at(node, "allocatable"));
-	buf_add_str(&b, ",\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}");
-	post("/api/v1/nodes", &b);
-}
-
-/* It may be there from another story; what can be wrong with that, the next request tells. */
-static void make_namespace(const char *name)
-{
-	char *body = mem_printf("{\"metadata\":{\"name\":\"%s\"}}", name);
-
-	control_plane_send(bed->plane, "POST", "/api/v1/namespaces", body, NULL);
-	free(body);
-}
-
-#define QUOTA_GROUP "/apis/scheduling.x-k8s.io/v1alpha1"
-
-static void make_quota(const cJSON *quota)
-{
-	char *path =
-		mem_printf(QUOTA_GROUP "/namespaces/%s/elasticquotas", text_at(quota, "namespace"));
-	struct buf b = BUF_INIT;
-
-	make_namespace(text_at(quota, "namespace"));
-	buf_add_str(&b, "{\"apiVersion\":\"scheduling.x-k8s.io/v1alpha1\",\"kind\":"
-			"\"ElasticQuota\",\"metadata\":{\"name\":\"quota\"},\"spec\":{\"min\":");
-	write_amounts(&b, json_at(quota, "min"));
-	buf_add_str(&b, ",\"max\":");
-	write_amounts(&b, json_at(quota, "max"));
-	buf_add_str(&b, "}}");
-	post(path, &b);
-	free(path);
-}
-
-static void write_priority(struct buf *b, const cJSON *pod)
-{
-	double priority = number_at(pod, "priority");
-	char *body;
-
-	if (priority == 0)
-		return;
-	body = mem_printf("{\"metadata\":{\"name\":\"p%.0f\"},\"value\":%.0f}", priority, priority);
-	control_plane_send(bed->plane, "POST", "/apis/scheduling.k8s.io/v1/priorityclasses", body,
-			   NULL);
-	free(body);
-	buf_printf(b, "\"priorityClassName\":\"p%.0f\",", priority);
-}
-
-static char *pod_path(const cJSON *pod, const char *below)
-{
-	return mem_printf("/api/v1/namespaces/%s/pods/%s%s", text_at(pod, "namespace"),
-			  text_at(pod, "pod"), below);
-}
-
-/* What a kubelet would say; the times of starts are those of the story, in seconds. */
-static void run_pod(const cJSON *pod)
-{
-	char *path = pod_path(pod, "/status");
-	char *body = mem_printf("{\"status\":{\"phase\":\"Running\",\"startTime\":"
-				"\"2026-01-01T00:00:%02.0fZ\"}}",
-				number_at(pod, "start"));
-
-	control_plane_must(bed->plane, "PATCH", path, body);
-	free(path);
-	free(body);
-}
-
-static void make_pod(const cJSON *pod)
-{
-	char *path = mem_printf("/api/v1/namespaces/%s/pods", text_at(pod, "namespace"));
-	const char *node = text_at(pod, "node");
-	struct buf b = BUF_INIT;
-
-	make_namespace(text_at(pod, "namespace"));
-	buf_printf(&b, "{\"metadata\":{\"name\":\"%s\"},\"spec\":{", text_at(pod, "pod"));
-	if (*node)
-		buf_printf(&b, "\"nodeName\":\"%s\",", node);
-	write_priority(&b, pod);
-	buf_add_str(&b, "\"terminationGracePeriodSeconds\":0,\"containers\":[{\"name\":\"c\","
-			"\"image\":\"none\",\"resources\":{\"requests\":");
-	write_amounts(&b, json_at(pod, "request"));
-	buf_add_str(&b, ",\"limits\":");
-	write_amounts(&b, json_at(pod, "request"));
-	buf_add_str(&b, "}}]}}");
-	post(path, &b);
-	free(path);
-	if (*node)
-		run_pod(pod);
-}
-
-/* Frees the path. */
-static void delete_at(char *path)
-{
-	control_plane_must(bed->plane, "DELETE", path, NULL);
-	free(path);
-}
-
-/* --- what the cluster is like ---------------------------------------------------------------- */
-
-/* All pods of the API; only the stories make any. */
-static cJSON *list_pods(void)
-{
-	cJSON *list = get("/api/v1/pods");
-
-	if (!list)
-		fail_msg("the API does not list pods");
-	return list;
-}
-
-static size_t count(const cJSON *list)
-{
-	return (size_t)cJSON_GetArraySize(json_at(list, "items"));
-}
-
-static size_t count_bound(const cJSON *list)
-{
-	const cJSON *pod;
-	size_t bound = 0;
-
-	cJSON_ArrayForEach(pod, json_at(list, "items"))
-	{
-		bound += *text_at(pod, "spec.nodeName") != '\0';
-	}
-	return bound;
-}
-
-/* The aggregator's view shows the nodes and pods of the API, and tells the quotas: it is published once a second. */
-static bool is_seen(void *ctx)
-{
-	cJSON *list = list_pods(), *nodes = get("/api/v1/nodes"),
-	      *quotas = get(QUOTA_GROUP "/elasticquotas");
-	cJSON *seen_pods = kube_testbed_get(bed, 0, "/v1/pods"),
-	      *seen_nodes = kube_testbed_get(bed, 0, "/v1/nodes"),
-	      *seen_quotas = kube_testbed_get(bed, 0, "/v1/quotas");
-	bool seen = count(seen_pods) == count_bound(list) && count(seen_nodes) == count(nodes) &&
-		    count(seen_quotas) == count(quotas);
-
-	(void)ctx;
-	cJSON_Delete(list);
-	cJSON_Delete(nodes);
-	cJSON_Delete(quotas);
-	cJSON_Delete(seen_pods);
-	cJSON_Delete(seen_nodes);
-	cJSON_Delete(seen_quotas);
-	return seen;
-}
-
-static void expect_seen(void)
-{
-	if (!await(is_seen, NULL, SECONDS))
-		fail_msg("the aggregator does not see the cluster as it is");
-}
-
-static void expect_known(void)
-{
-	cJSON *list = list_pods(), *nodes = get("/api/v1/nodes");
-
-	expect_seen();
-	control_plane_await_scheduler(bed->plane, count(nodes), count_bound(list));
-	cJSON_Delete(list);
-	cJSON_Delete(nodes);
-}
-
-struct expected_quotas {
-	const cJSON *story, *used;
-	struct buf told; /* at the last look */
-};
-
-static double used_of(const cJSON *quota, const char *resource)
-{
-	cJSON *used = cJSON_GetObjectItemCaseSensitive(quota, "used");
-	const char *name = strcmp(resource, "cpu") == 0 ? "cpuMillicores" : resource;
-
-	return cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(used, name));
-}
-
-/* The namespaces that the story speaks of use what it says. */
-static bool quotas_are_used(void *ctx)
-{
-	struct expected_quotas *e = ctx;
-	const cJSON *namespace, *amount;
-	bool same = true;
-
-	buf_clear(&e->told);
-	cJSON_ArrayForEach(namespace, e->used)
-	{
-		char *path = mem_printf("/v1/quotas/%s", namespace->string);
-		cJSON *quota = kube_testbed_get(bed, 0, path);
-
-		cJSON_ArrayForEach(amount, namespace)
-		{
-			double used = used_of(quota, amount->string);
-
-			buf_printf(&e->told, "%s%s uses %g of %s", e->told.len ? ", " : "",
-				   namespace->string, used, amount->string);
-			same &= used == amount->valuedouble;
-		}
-		cJSON_Delete(quota);
-		free(path);
-	}
-	return same;
-}
-
-static void expect_used(const cJSON *used)
-{
-	struct expected_quotas e = {.used = used};
-
-	if (!used)
-		return;
-	if (!await(quotas_are_used, &e, SECONDS))
-		fail_msg("quotas are not used as they should be: %s", e.told.data);
-	print_message("            %s\n", e.told.data);
-	buf_fini(&e.told);
-}
-
-static void begin(const cJSON *story)
-{
-	const cJSON *item;
-
-	print_message("          %s\n", text_at(story, "id"));
-	cJSON_ArrayForEach(item, json_at(story, "nodes"))
-	{
-		make_node(item);
-	}
-	cJSON_ArrayForEach(item, json_at(story, "quotas"))
-	{
-		make_quota(item);
-	}
-	cJSON_ArrayForEach(item, json_at(story, "pods"))
-	{
-		make_pod(item);
-	}
-	expect_known();
-}
-
-/* Every object of a list, below the path of its kind in its namespace if it has one. */
-static void delete_all(const char *list_path, const char *group, const char *kind)
-{
-	cJSON *list = get(list_path);
-	const cJSON *item;
-
-	cJSON_ArrayForEach(item, json_at(list, "items"))
-	{
-		const char *namespace = text_at(item, "metadata.namespace");
-
-		delete_at(mem_printf("%s%s%s/%s/%s", group, *namespace ? "/namespaces/" : "",
-				     namespace, kind, text_at(item, "metadata.name")));
-	}
-	cJSON_Delete(list);
-}
-
-/* However a story ended, the next one begins with nothing. */
-static int clear(void **state)
-{
-	(void)state;
-	variant = NULL;
-	delete_all("/api/v1/pods", "/api/v1", "pods");
-	delete_all(QUOTA_GROUP "/elasticquotas", QUOTA_GROUP, "elasticquotas");
-	delete_all("/api/v1/nodes", "/api/v1", "nodes");
-	expect_known();
-	return 0;
-}
-
 /* --- what becomes of a pod ------------------------------------------------------------------- */
 
 struct outcome {
@@ -455,10 +166,10 @@ static const cJSON *judgement(const cJSON *pod)
 
 static void look(struct outcome *o)
 {
-	char *path = pod_path(o->pod, "");
+	char *path = kube_quota_world_pod_path(o->pod, "");
 
 	cJSON_Delete(o->seen);
-	o->seen = get(path);
+	o->seen = kube_quota_world_get(bed, path);
 	free(path);
 }
 
@@ -484,7 +195,7 @@ static void submit(struct outcome *o)
 	print_message("            pod %s of %s asks for %s, priority %g\n", text_at(o->pod, "pod"),
 		      text_at(o->pod, "namespace"), request, number_at(o->pod, "priority"));
 	cJSON_free(request);
-	make_pod(o->pod);
+	kube_quota_world_make_pod(bed, o->pod);
 	if (!await(is_decided, o, SECONDS))
 		fail_msg("the scheduler does not decide");
 }
@@ -492,7 +203,7 @@ static void submit(struct outcome *o)
 static void say_bound(const struct outcome *o)
 {
 	print_message("            bound to %s\n", text_at(o->seen, "spec.nodeName"));
-	run_pod(o->pod);
+	kube_quota_world_run_pod(bed, o->pod);
 }
 
 static void expect_bound(struct outcome *o)
@@ -598,8 +309,9 @@ static void delete_victims(const cJSON *victims, const cJSON *expected)
 		print_message("            deleted: %s of %s on %s: %s\n", text_at(v, "name"),
 			      text_at(v, "namespace"), text_at(v, "node"), text_at(v, "reason"));
 		assert_true(is_named(expected, text_at(v, "name")));
-		delete_at(mem_printf("/api/v1/namespaces/%s/pods/%s", text_at(v, "namespace"),
-				     text_at(v, "name")));
+		kube_quota_world_delete(bed,
+					mem_printf("/api/v1/namespaces/%s/pods/%s",
+						   text_at(v, "namespace"), text_at(v, "name")));
 	}
 }
 
@@ -615,8 +327,8 @@ static bool is_bound_when_woken(void *ctx)
 
 	if (is_bound(ctx))
 		return true;
-	print_message("            woken: %s\n", text_at(judgement(o->seen), "message"));
-	path = pod_path(o->pod, "");
+	print_message("            is woken\n");
+	path = kube_quota_world_pod_path(o->pod, "");
 	body = mem_printf("{\"metadata\":{\"annotations\":{\"example.com/woken\":\"%d\"}}}",
 			  ++calls);
 	control_plane_must(bed->plane, "PATCH", path, body);
@@ -639,7 +351,7 @@ static cJSON *victims_on(const char *node, const char *uid)
 static void expect_answer(const struct outcome *o, const cJSON *candidate, const cJSON *victims)
 {
 	const cJSON *offered = NULL, *pod;
-	cJSON *list = list_pods(), *args = cJSON_CreateObject(), *answer, *expected;
+	cJSON *list = kube_quota_world_pods(bed), *args = cJSON_CreateObject(), *answer, *expected;
 	char *text;
 
 	cJSON_ArrayForEach(pod, json_at(list, "items"))
@@ -678,7 +390,7 @@ static void expect_preempted(struct outcome *o, const cJSON *expect)
 		expect_answer(o, json_at(expect, "candidate"), json_at(answer, "victims"));
 	delete_victims(json_at(answer, "victims"), json_at(expect, "victims"));
 	cJSON_Delete(answer);
-	expect_seen();
+	kube_quota_world_expect_seen(bed);
 	if (!await(is_bound_when_woken, o, SECONDS))
 		fail_msg("%s is not bound: %s", text_at(o->pod, "pod"),
 			 text_at(judgement(o->seen), "message"));
@@ -688,7 +400,7 @@ static void expect_preempted(struct outcome *o, const cJSON *expect)
 /* Nobody else is gone. */
 static void expect_gone(const cJSON *before, const cJSON *victims)
 {
-	cJSON *after = list_pods();
+	cJSON *after = kube_quota_world_pods(bed);
 	const cJSON *pod, *left;
 
 	cJSON_ArrayForEach(pod, json_at(before, "items"))
@@ -730,7 +442,22 @@ static void expect_rejected(struct outcome *o, const cJSON *expect)
 	expect_refused(o, gate_of(expect));
 	if (json_at(expect, "victims"))
 		cJSON_Delete(ask(o, NULL, "impossible", gate_of(expect)));
-	delete_at(pod_path(o->pod, ""));
+	kube_quota_world_delete(bed, kube_quota_world_pod_path(o->pod, ""));
+}
+
+/* The quota is another; and so is the answer, once the pod is asked about again. */
+static void expect_raised(struct outcome *o, const cJSON *expect)
+{
+	expect_refused(o, gate_of(expect));
+	control_plane_must(bed->plane, "PATCH",
+			   "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/a/elasticquotas/quota",
+			   "{\"spec\":{\"max\":{\"nvidia.com/gpu\":\"3\"}}}");
+	print_message("            max is raised to 3\n");
+	cJSON_Delete(ask(o, NULL, "notNeeded", ""));
+	if (!await(is_bound_when_woken, o, SECONDS))
+		fail_msg("%s is not bound: %s", text_at(o->pod, "pod"),
+			 text_at(judgement(o->seen), "message"));
+	say_bound(o);
 }
 
 static void do_step(const cJSON *story, const cJSON *step)
@@ -739,18 +466,20 @@ static void do_step(const cJSON *story, const cJSON *step)
 	const cJSON *expect = better ? better : json_at(step, "expect");
 	const char *result = text_at(expect, "result");
 	struct outcome o = {.pod = pod_of(story, step)};
-	cJSON *before = list_pods();
+	cJSON *before = kube_quota_world_pods(bed);
 
-	expect_seen();
+	kube_quota_world_expect_seen(bed);
 	submit(&o);
 	if (strcmp(result, "bound") == 0)
 		expect_bound(&o);
 	else if (strcmp(result, "rejected") == 0)
 		expect_rejected(&o, expect);
+	else if (strcmp(result, "raised") == 0)
+		expect_raised(&o, expect);
 	else
 		expect_preempted(&o, expect);
 	expect_gone(before, json_at(expect, "victims"));
-	expect_used(json_at(expect, "used"));
+	kube_quota_world_expect_used(bed, json_at(expect, "used"));
 	cJSON_Delete(before);
 	cJSON_Delete(o.seen);
 }
@@ -759,7 +488,7 @@ static void tell(const cJSON *story)
 {
 	const cJSON *step;
 
-	begin(story);
+	kube_quota_world_begin(bed, story);
 	cJSON_ArrayForEach(step, json_at(story, "steps"))
 	{
 		do_step(story, step);
@@ -789,6 +518,15 @@ static void test_bed_is_made(void **state)
 			    bed->aggregators[0].http_port);
 	control_plane_start_scheduler(bed->plane, config);
 	free(config);
+}
+
+/* However a story ended, the next one begins with nothing. */
+static int clear(void **state)
+{
+	(void)state;
+	variant = NULL;
+	kube_quota_world_clear(bed);
+	return 0;
 }
 
 static void test_story_1(void **state)
@@ -856,6 +594,12 @@ static void test_resources_no_quota_names(void **state)
 	tell(find_story("issue/683-gpu-and-cpu-pods"));
 }
 
+static void test_raised_max(void **state)
+{
+	(void)state;
+	tell_text(story_of_raise);
+}
+
 static void test_extender(void **state)
 {
 	(void)state;
@@ -874,6 +618,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_cross_node, clear),
 		cmocka_unit_test_teardown(test_demo, clear),
 		cmocka_unit_test_teardown(test_resources_no_quota_names, clear),
+		cmocka_unit_test_teardown(test_raised_max, clear),
 		cmocka_unit_test_teardown(test_extender, clear),
 	};
 	int failed;
