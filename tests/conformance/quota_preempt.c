@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/mem.h"
 #include "tests/conformance/quota_world.h"
 #include "tests/view_fixture.h"
 
@@ -287,7 +288,7 @@ static void read_candidate(const cJSON *c, struct preempt_candidate *out)
 	*out = (struct preempt_candidate){.node = quota_world_text(c, "node"),
 					  .violations = count ? (uint32_t)count->valuedouble : 0,
 					  .victim_count = (size_t)cJSON_GetArraySize(list)};
-	out->victims = calloc(out->victim_count + 1, sizeof(*out->victims));
+	out->victims = mem_zalloc(out->victim_count + 1, sizeof(*out->victims));
 	for (size_t i = 0; i < out->victim_count; i++) {
 		const cJSON *v = cJSON_GetArrayItem(list, (int)i);
 		const cJSON *start = values_get(v, "start");
@@ -304,7 +305,7 @@ enum outcome run_node_choice(const cJSON *c, struct reason *why)
 					   "expect", "note",   "name", NULL};
 	const cJSON *list = values_get(c, "candidates");
 	size_t count = (size_t)cJSON_GetArraySize(list), chosen;
-	struct preempt_candidate *of = calloc(count + 1, sizeof(*of));
+	struct preempt_candidate *of = mem_zalloc(count + 1, sizeof(*of));
 	const char *got;
 	enum outcome outcome = PASSED;
 

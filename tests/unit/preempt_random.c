@@ -23,7 +23,7 @@
 #include "tests/view_fixture.h"
 
 enum {
-	WORLDS = 10000,
+	WORLDS = 4000,
 	NODES = 4,
 	PODS = 10,
 	SPACES = 5,
@@ -635,6 +635,8 @@ static void check_undone(const struct world *w, struct preempt_fixture *f)
 	}
 }
 
+/* Told when a check fails; SEED=N runs that one alone. */
+static uint64_t at_seed;
 static unsigned int verdicts[PREEMPT_VERDICTS], several, broken, long_sets;
 
 static void run_world(uint64_t seed)
@@ -675,10 +677,10 @@ static void every_answer_keeps_the_rules(void **unused)
 	(void)unused;
 	for (uint64_t seed = only ? strtoull(only, NULL, 10) : 1;
 	     seed <= (only ? strtoull(only, NULL, 10) : WORLDS); seed++) {
-		print_message("\rseed %llu", (unsigned long long)seed);
+		at_seed = seed;
 		run_world(seed);
 	}
-	print_message("\nnot needed %u, wait %u, victims %u (several nodes %u, over two %u, "
+	print_message("not needed %u, wait %u, victims %u (several nodes %u, over two %u, "
 		      "budgets broken %u), impossible %u\n",
 		      verdicts[PREEMPT_NOT_NEEDED], verdicts[PREEMPT_WAIT],
 		      verdicts[PREEMPT_VICTIMS], several, long_sets, broken,
@@ -686,13 +688,21 @@ static void every_answer_keeps_the_rules(void **unused)
 	if (only)
 		return;
 	/* The worlds are worth the while. */
-	assert_true(verdicts[PREEMPT_VICTIMS] > WORLDS / 20 && several > 10 && broken > 10);
+	assert_true(verdicts[PREEMPT_VICTIMS] > WORLDS / 20 && several > 10 && broken > 5);
 	assert_true(verdicts[PREEMPT_WAIT] > 10 && verdicts[PREEMPT_IMPOSSIBLE] > WORLDS / 10);
+}
+
+static int tell_seed(void **unused)
+{
+	(void)unused;
+	print_message("last seed %llu\n", (unsigned long long)at_seed);
+	return 0;
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(every_answer_keeps_the_rules)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(every_answer_keeps_the_rules, tell_seed)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

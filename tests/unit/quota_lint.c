@@ -136,6 +136,13 @@ static const struct {
 	 "warning Cluster / [] sumMinOverReady: cpu: 9.0 is guaranteed by all quotas together "
 	 "and "
 	 "8.0 allocatable on nodes that are ready and not cordoned: 1.0 too much\n"},
+	/* All of it is not too much. */
+	{NODES QUOTA("x", "a", "spec: {min: {cpu: 8}}") QUOTA("y", "a", "spec: {min: {cpu: 4}}"),
+	 "warning Cluster / [] sumMinOverReady: cpu: 12.0 is guaranteed by all quotas together and "
+	 "8.0 allocatable on nodes that are ready and not cordoned: 4.0 too much\n"},
+	{NODES QUOTA("x", "q", "spec: {min: {cpu: 5}, max: {cpu: 7}}")
+		 HARD("x", "rq", "hard: {cpu: 7}"),
+	 ""},
 	/* The smallest of the namespace's hard bounds; one with scopes is for some pods only. */
 	{NODES QUOTA("x", "q", "spec: {min: {cpu: 5}, max: {cpu: 7}}")
 		 HARD("x", "rq", "hard: {requests.cpu: 6, limits.cpu: 1}")

@@ -327,7 +327,14 @@ static void free_all(struct status_writer *w)
 {
 	struct others *o, *next;
 
-	HASH_ITER(hh, w->others, o, next) forget(w, o);
+	/* The list outlives the table that it is threaded on. */
+	next = w->others;
+	HASH_CLEAR(hh, w->others);
+	while ((o = next) != NULL) {
+		next = o->hh.next;
+		free(o->key);
+		free(o);
+	}
 	curl_easy_cleanup(w->handle);
 	kube_session_free(w->session);
 	pthread_cond_destroy(&w->stop);

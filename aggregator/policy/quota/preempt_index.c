@@ -89,7 +89,7 @@ static void fill_node(struct preempt *x, struct met *all, place_node n)
 
 static void fill_pods(struct preempt *x)
 {
-	struct met *all = NULL, *next;
+	struct met *all = NULL, *m, *next;
 	uint32_t pods = 0;
 
 	meet_all(x->view, &all, &pods);
@@ -99,9 +99,10 @@ static void fill_pods(struct preempt *x)
 	for (place_node n = 0; n < x->view->node_count; n++)
 		fill_node(x, all, n);
 	x->first[x->view->node_count] = x->pod_count;
-	for (struct met *m = all; m; m = next) {
+	m = all;
+	HASH_CLEAR(hh, all);
+	for (; m; m = next) {
 		next = m->hh.next;
-		HASH_DEL(all, m);
 		free(m);
 	}
 }
