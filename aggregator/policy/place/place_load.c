@@ -297,10 +297,12 @@ static void loosen(struct place *p)
 	for (uint32_t i = 0; i < p->pods.count; i++) {
 		struct place_slot *s = p->pods.of[i];
 
-		if (s && !s->key)
-			place_slot_free(p, s);
-		if (!p->pods.of[i])
+		if (!s)
 			continue;
+		if (!s->key) {
+			place_slot_free(p, s);
+			continue;
+		}
 		s->seen = s->moved = false;
 		s->node = s->home = PLACE_NONE;
 		PLACE_LIST_ADD(&p->loose, i);
