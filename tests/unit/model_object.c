@@ -218,9 +218,10 @@ static void test_owner_of_a_workload(void **state)
 	assert_string_equal(w->owner.kind, "Deployment");
 	assert_string_equal(w->owner.name, "web");
 	assert_string_equal(w->owner.uid, "2");
-	assert_int_equal(w->annotations.count, 1);
+	assert_int_equal(w->annotations.count, 2);
 	check_text(o, "{'apiVersion':'apps/v1','kind':'ReplicaSet','metadata':{'annotations':{"
-		      "'evenkeel.io/slack':'2'},'name':'web-1','namespace':'shop',"
+		      "'deployment.kubernetes.io/revision':'1','evenkeel.io/"
+		      "slack':'2'},'name':'web-1','namespace':'shop',"
 		      "'ownerReferences':[{'kind':'X','name':'other','uid':'1'},{'apiVersion':"
 		      "'apps/v1','controller':true,'kind':'Deployment','name':'web','uid':'2'}],"
 		      "'uid':'u'},'spec':{'replicas':2},'status':{'replicas':2}}");
