@@ -43,5 +43,10 @@ run_case run_watcher_http;
 run_case run_watcher_encode;
 run_case run_cgroup_path;
 run_case run_pod_request;
+run_case run_slack_v1_seed;
+run_case run_slack_v2_seed;
+run_case run_slack_target;
+run_case run_slack_slots;
+run_case run_buffer_replicas;
 
 #endif
