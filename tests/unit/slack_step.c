@@ -94,6 +94,19 @@ static void pods_of_daemon_sets_make_nodes_smaller(void **state)
 	assert_int_equal(f.result.unit.cpu_milli, 3800);
 }
 
+static void balloons_are_no_demand(void **state)
+{
+	(void)state;
+	slack_fixture_pod(&f, "b1", "n1", "3", "1Gi",
+			  ",'ownerReferences':[{'kind':'ReplicaSet','name':'evenkeel-slack-unit-x',"
+			  "'uid':'u','controller':true}]");
+	f.options.rate_ppm = 500000;
+	slack_fixture_step(&f);
+	assert_int_equal(f.result.requested.cpu_milli, 2000);
+	expect_counts("unit", 2, 2, 2);
+	assert_int_equal(slack_fixture_class(&f, "unit")->slots, 1 + 2);
+}
+
 static void options_out_of_range_change_nothing(void **state)
 {
 	static const int64_t rates[] = {-1, 1000000, INT64_MAX, INT64_MIN + 1};
@@ -570,6 +583,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		test(units_make_up_for_the_rate),
 		test(pods_of_daemon_sets_make_nodes_smaller),
+		test(balloons_are_no_demand),
 		test(options_out_of_range_change_nothing),
 		test(a_workload_is_mirrored_with_what_it_asks_of_nodes),
 		test(a_share_is_of_the_replicas_rounded_up),

@@ -20,6 +20,13 @@ bool slack_is_of_node(const struct kube_pod *pod)
 	return pod->template->mirror || strcmp(pod->template->owner.kind, "DaemonSet") == 0;
 }
 
+/* A balloon (slack_yaml.h) is slack itself, if of another make: it takes room, and is no demand to keep slack for. */
+static bool is_balloon(const struct kube_pod *pod)
+{
+	return strncmp(pod->template->owner.name, SLACK_REPLICA_SET "-",
+		       strlen(SLACK_REPLICA_SET "-")) == 0;
+}
+
 static void survey_pods(struct slack_survey *s, const struct view_node *v, size_t n)
 {
 	struct slack_amount of_node = {0, 0}, of_others = {0, 0};
@@ -34,8 +41,11 @@ static void survey_pods(struct slack_survey *s, const struct view_node *v, size_
 			continue;
 		asks = kube_pod_requests(pod);
 		amount = (struct slack_amount){asks->of[RESOURCE_CPU], asks->of[RESOURCE_MEMORY]};
-		slack_amount_add(slack_is_of_node(pod) ? &of_node : &of_others, &amount, 1);
 		pods++;
+		if (is_balloon(pod))
+			slack_amount_add(&s->free[n], &amount, -1);
+		else
+			slack_amount_add(slack_is_of_node(pod) ? &of_node : &of_others, &amount, 1);
 	}
 	slack_amount_add(&s->gives[n], &of_node, -1);
 	slack_amount_add(&s->free[n], &of_node, -1);
