@@ -74,8 +74,22 @@ struct slack_entry {
 	place_pod probe; /* nowhere */
 };
 
+/* What was read of a node's pods; as long as the model has the same record of it, it need not be read again. */
+struct slack_seen {
+	struct model_node *model; /* held; NULL: the API does not know it */
+	const char *name; /* of the record, or NULL */
+	struct slack_amount of_node, of_others, balloons;
+	int64_t pods;
+	int64_t newest_ns; /* creation of the youngest */
+	size_t asking_count;
+	const struct kube_pod **asking; /* owned array: pods of workloads that ask for slack */
+};
+
 struct slack_state {
 	struct slack_entry *entries;
+	size_t seen_count;
+	struct slack_seen *seen; /* owned; by name */
+	uint64_t seen_controllers; /* fingerprint of those by whom pods were found to ask */
 	struct slack_arrivals arrivals;
 	struct slack_pattern plain; /* asks for nothing: tells where a plain pod may go */
 };
@@ -104,10 +118,16 @@ struct slack_survey {
 	struct slack_amount requested, allocatable;
 };
 
-void slack_survey_init(struct slack_survey *s, const struct view *v, int64_t now_ns,
-		       const struct slack_options *o);
+/* After slack_seen_follow(). */
+void slack_survey_init(struct slack_survey *s, const struct slack_state *state,
+		       const struct view *v, int64_t now_ns, const struct slack_options *o);
 void slack_survey_fini(struct slack_survey *s);
 
+typedef bool (*slack_asks)(void *context, const struct kube_pod *pod);
+/* Reads the pods of nodes that changed, and of all where `controllers` differs from the last time. Afterwards state->seen is as the view's nodes. */
+void slack_seen_follow(struct slack_state *s, const struct view *v, uint64_t controllers,
+		       slack_asks asks, void *context);
+void slack_seen_fini(struct slack_state *s);
 /* A pod that belongs to its node (of a DaemonSet, static), and is no demand. */
 bool slack_is_of_node(const struct kube_pod *pod);
 
@@ -143,14 +163,18 @@ struct slack_run {
 	struct slack_class *reports; /* by class */
 };
 
-/* slack_wanted.c: entries of annotated workloads get their target; shapes of those that share are collected. */
+/* slack_wanted.c: first who asks, and what the view's pods are by that; then entries of annotated workloads get their target; shapes of those that share are collected. */
 struct slack_shared {
 	size_t count, room;
 	struct slack_amount *shapes; /* owned */
 	char **who; /* owned, with the strings */
 };
 
-void slack_wanted_find(struct slack_run *r, struct slack_shared *shared);
+struct slack_search;
+struct slack_search *slack_search_new(struct slack_state *state, const struct view *v);
+/* Frees the search. */
+void slack_wanted_find(struct slack_run *r, struct slack_search *search,
+		       struct slack_shared *shared);
 void slack_shared_fini(struct slack_shared *s);
 
 /* slack_place.c */

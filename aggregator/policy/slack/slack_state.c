@@ -47,6 +47,7 @@ void slack_state_free(struct slack_state *s)
 	HASH_ITER(hh, s->entries, e, next)
 	slack_state_remove(s, e);
 	slack_pattern_fini(&s->plain);
+	slack_seen_fini(s);
 	slack_arrivals_fini(&s->arrivals);
 	free(s);
 }

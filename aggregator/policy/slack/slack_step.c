@@ -13,7 +13,7 @@
  * Placements follow requests, as the kube-scheduler does. Where the simulation has a cap of real use, new placeholders keep to it; those that stand
  * are not moved by it, since use changes with every measurement and slack that wanders would keep drains from ever finishing.
  *
- * Cost: a pass over the view's pods, then what there are of placeholders; searching is by the placement core's tree.
+ * Cost: the pods of nodes that changed, nodes times classes, and what there are of placeholders; searching is by the placement core's tree.
  */
 #include <assert.h>
 #include <errno.h>
@@ -51,10 +51,14 @@ static void meet_arrivals(struct slack_run *r)
 		slack_arrivals_init(a, r->options->node_start_ns, r->options->arrivals_keep_ns);
 	}
 	slack_arrivals_begin(a, r->now_ns);
-	for (size_t n = 0; n < r->view->node_count; n++)
-		for (size_t i = 0; i < r->view->nodes[n]->pod_count; i++)
-			if (r->view->nodes[n]->pods[i].pod)
-				meet_arrival(a, r->view->nodes[n]->pods[i].pod);
+	for (size_t n = 0; n < r->state->seen_count; n++) {
+		const struct slack_seen *seen = &r->state->seen[n];
+
+		if (seen->newest_ns <= a->seen_ns)
+			continue;
+		for (size_t i = 0; i < seen->model->pod_count; i++)
+			meet_arrival(a, seen->model->pods[i]);
+	}
 	for (size_t i = 0; pending && i < pending->count; i++)
 		meet_arrival(a, (const struct kube_pod *)pending->of[i]);
 	slack_arrivals_end(a, r->now_ns);
@@ -167,7 +171,7 @@ static int compare_entries(struct slack_entry *a, struct slack_entry *b)
 	return strcmp(a->key, b->key);
 }
 
-static void find_targets(struct slack_run *r)
+static void find_targets(struct slack_run *r, struct slack_search *search)
 {
 	struct slack_shared shared;
 	struct slack_target target;
@@ -179,7 +183,7 @@ static void find_targets(struct slack_run *r)
 		e->found = false;
 		e->target = 0;
 	}
-	slack_wanted_find(r, &shared);
+	slack_wanted_find(r, search, &shared);
 	HASH_SORT(r->state->entries, compare_entries);
 	find_extra(r);
 	nodes = plain_nodes(r, &in.node_count);
@@ -453,7 +457,10 @@ static void run_fini(struct slack_run *r)
 
 static void run_step(struct slack_run *r)
 {
-	find_targets(r);
+	struct slack_search *search = slack_search_new(r->state, r->view);
+
+	slack_survey_init(&r->survey, r->state, r->view, r->now_ns, r->options);
+	find_targets(r, search);
 	leave_classes(r);
 	list_classes(r);
 	follow_targets(r);
@@ -488,7 +495,6 @@ int slack_step(struct slack_state *s, struct place *p, struct view *v, int64_t n
 	if (slack_options_check(o, reason))
 		return -EINVAL;
 	*out = (struct slack_result){.view = view_hold(v)};
-	slack_survey_init(&r.survey, v, now_ns, o);
 	run_step(&r);
 	run_fini(&r);
 	return 0;

@@ -100,7 +100,7 @@ struct controller {
 	struct group *group;
 };
 
-struct search {
+struct slack_search {
 	const struct view *view;
 	struct group *groups, *owners;
 	struct controller *controllers;
@@ -109,7 +109,8 @@ struct search {
 static const enum object_kind kinds[] = {OBJECT_REPLICA_SET, OBJECT_STATEFUL_SET, OBJECT_DAEMON_SET,
 					 OBJECT_JOB, OBJECT_REPLICATION_CONTROLLER};
 
-static struct group *group_of(struct search *s, const char *namespace, const struct owner_ref *who)
+static struct group *group_of(struct slack_search *s, const char *namespace,
+			      const struct owner_ref *who)
 {
 	char *key = mem_printf("%s/%s/%s", namespace, who->kind, who->name);
 	struct group *g;
@@ -164,7 +165,7 @@ static bool is_newer(const struct kube_workload *a, const struct kube_workload *
 	return strcmp(a->object.name, b->object.name) > 0;
 }
 
-static void meet_controller(struct search *s, struct group *g, const struct kube_workload *w)
+static void meet_controller(struct slack_search *s, struct group *g, const struct kube_workload *w)
 {
 	struct controller *c;
 
@@ -184,7 +185,7 @@ static void meet_controller(struct search *s, struct group *g, const struct kube
 		g->current = w;
 }
 
-static void find_controllers(struct search *s, bool all)
+static void find_controllers(struct slack_search *s, bool all)
 {
 	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
 		const struct object_table *t = s->view->cluster->tables[kinds[k]];
@@ -222,14 +223,12 @@ static bool is_better(const struct group *g, const struct kube_pod *a, const str
 	return strcmp(a->object.name, b->object.name) < 0;
 }
 
-static void meet_pod(struct search *s, const struct kube_pod *pod)
+static void meet_pod(struct slack_search *s, const struct kube_pod *pod)
 {
 	const struct pod_template *t = pod->template;
 	struct controller *c = NULL;
 	struct group *g;
 
-	if (!kube_pod_is_active(pod))
-		return;
 	if (s->controllers && *t->owner.uid)
 		HASH_FIND_STR(s->controllers, t->owner.uid, c);
 	if (!c && !labels_find(&t->annotations, SLACK_ANNOTATION))
@@ -246,16 +245,31 @@ static void meet_pod(struct search *s, const struct kube_pod *pod)
 		g->newest = pod;
 }
 
-static void find_pods(struct search *s)
+/* By its controller, or by its own template. */
+static bool asks(void *context, const struct kube_pod *pod)
+{
+	const struct slack_search *s = context;
+	const struct pod_template *t = pod->template;
+	struct controller *c = NULL;
+
+	if (s->controllers && *t->owner.uid)
+		HASH_FIND_STR(s->controllers, t->owner.uid, c);
+	return c || labels_find(&t->annotations, SLACK_ANNOTATION);
+}
+
+static void find_pods(struct slack_search *s, const struct slack_state *state)
 {
 	const struct object_table *pending = s->view->cluster->tables[OBJECT_POD];
 
-	for (size_t n = 0; n < s->view->node_count; n++)
-		for (size_t i = 0; i < s->view->nodes[n]->pod_count; i++)
-			if (s->view->nodes[n]->pods[i].pod)
-				meet_pod(s, s->view->nodes[n]->pods[i].pod);
-	for (size_t i = 0; i < pending->count; i++)
-		meet_pod(s, (const struct kube_pod *)pending->of[i]);
+	for (size_t n = 0; n < state->seen_count; n++)
+		for (size_t i = 0; i < state->seen[n].asking_count; i++)
+			meet_pod(s, state->seen[n].asking[i]);
+	for (size_t i = 0; i < pending->count; i++) {
+		const struct kube_pod *pod = (const struct kube_pod *)pending->of[i];
+
+		if (kube_pod_is_active(pod))
+			meet_pod(s, pod);
+	}
 }
 
 /* --- what it comes to */
@@ -445,7 +459,7 @@ static int compare_groups(struct group *a, struct group *b)
 	return strcmp(a->key, b->key);
 }
 
-static void free_search(struct search *s)
+static void free_search(struct slack_search *s)
 {
 	struct group *g, *next;
 	struct controller *c, *next_controller;
@@ -462,22 +476,47 @@ static void free_search(struct search *s)
 		HASH_DEL(s->controllers, c);
 		free(c);
 	}
+	free(s);
 }
 
-void slack_wanted_find(struct slack_run *r, struct slack_shared *shared)
+/* Of a set of uids, in whatever order. */
+static uint64_t fingerprint(const struct slack_search *s)
 {
-	struct search s = {.view = r->view};
+	uint64_t sum = 0;
 
+	for (const struct controller *c = s->controllers; c; c = c->hh.next) {
+		uint64_t hash = 14695981039346656037ULL;
+
+		for (const char *at = c->uid; *at; at++)
+			hash = (hash ^ (unsigned char)*at) * 1099511628211ULL;
+		sum += hash;
+	}
+	return sum;
+}
+
+struct slack_search *slack_search_new(struct slack_state *state, const struct view *v)
+{
+	struct slack_search *s = mem_zalloc(1, sizeof(*s));
+
+	s->view = v;
+	if (v->cluster) {
+		find_controllers(s, false);
+		find_controllers(s, true);
+	}
+	slack_seen_follow(state, v, fingerprint(s), asks, s);
+	return s;
+}
+
+void slack_wanted_find(struct slack_run *r, struct slack_search *search,
+		       struct slack_shared *shared)
+{
 	*shared = (struct slack_shared){0};
-	if (!r->view->cluster)
-		return;
-	find_controllers(&s, false);
-	find_controllers(&s, true);
-	find_pods(&s);
-	HASH_SORT(s.groups, compare_groups);
-	for (const struct group *g = s.groups; g; g = g->hh.next)
+	if (r->view->cluster)
+		find_pods(search, r->state);
+	HASH_SORT(search->groups, compare_groups);
+	for (const struct group *g = search->groups; g; g = g->hh.next)
 		conclude(r, g, shared);
-	free_search(&s);
+	free_search(search);
 }
 
 void slack_shared_fini(struct slack_shared *s)
