@@ -17,15 +17,22 @@ static int64_t next_due(const struct schedule *s, int64_t mono_ns, int64_t wall_
 	return mono_ns + s->interval_ns - since;
 }
 
+uint64_t schedule_node_hash(const char *node)
+{
+	static const unsigned char key[crypto_shorthash_KEYBYTES];
+	unsigned char bytes[crypto_shorthash_BYTES];
+	uint64_t hash;
+
+	crypto_shorthash(bytes, (const unsigned char *)node, strlen(node), key);
+	memcpy(&hash, bytes, sizeof(hash));
+	return hash;
+}
+
 void schedule_start(struct schedule *s, const char *node, int64_t interval_ns, int64_t mono_ns,
 		    int64_t wall_ns)
 {
-	static const unsigned char key[crypto_shorthash_KEYBYTES];
-	unsigned char hash[crypto_shorthash_BYTES];
-
 	*s = (struct schedule){.interval_ns = interval_ns, .begin_mono_ns = mono_ns};
-	crypto_shorthash(hash, (const unsigned char *)node, strlen(node), key);
-	memcpy(&s->node_hash, hash, sizeof(s->node_hash));
+	s->node_hash = schedule_node_hash(node);
 	s->due_mono_ns = next_due(s, mono_ns, wall_ns);
 }
 

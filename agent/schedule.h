@@ -19,6 +19,8 @@ struct schedule {
 	int64_t due_mono_ns; /* when the interval ends */
 };
 
+/* SipHash-2-4 of the name: the same on every machine. */
+uint64_t schedule_node_hash(const char *node);
 void schedule_start(struct schedule *s, const char *node, int64_t interval_ns, int64_t mono_ns,
 		    int64_t wall_ns);
 /* Takes effect with the next end. */

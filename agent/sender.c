@@ -25,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/schedule.h"
 #include "agent/sender_socket.h"
 #include "shared/body.h"
 #include "shared/clock.h"
@@ -69,7 +70,7 @@ struct sender {
 	uint64_t newest_sent;
 	uint64_t full_through; /* ordered: all identities up to this sequence */
 	bool full_needed; /* until a full one is applied */
-	int64_t full_ns; /* when one was */
+	int64_t full_due_ns; /* when the next one is to be sent even so */
 	unsigned int orders; /* since an interval was last applied */
 	int64_t pause_ns; /* nothing is sent before */
 	int64_t unready_ns; /* since when there is no connection; 0: there is one */
@@ -220,6 +221,17 @@ static void go_back(struct sender *s, uint64_t to, int64_t now)
 	note_order(s, now);
 }
 
+/*
+ * Until all identities are told again. An aggregator that starts anew has just asked all nodes for them: each then picks a moment of its
+ * own for the next time, lest they come in one burst every minute from then on.
+ */
+static int64_t full_wait(const struct sender *s)
+{
+	uint64_t every = (uint64_t)s->config.full_every_ns;
+
+	return (int64_t)(s->full_needed ? schedule_node_hash(s->config.node) % every : every);
+}
+
 static void applied(struct sender *s, const struct ack *ack, const struct ring *ring, int64_t now)
 {
 	uint64_t through = s->flight.sequence, newest = ring_newest(ring);
@@ -227,8 +239,8 @@ static void applied(struct sender *s, const struct ack *ack, const struct ring *
 
 	s->stats.acked++;
 	if (s->flight.full) {
+		s->full_due_ns = now + full_wait(s);
 		s->full_needed = false;
-		s->full_ns = now;
 	}
 	if (!ack->resend_from)
 		s->orders = 0;
@@ -393,8 +405,7 @@ static bool begin_flight(struct sender *s, const struct ring *ring, int64_t now)
 			return false;
 		f->sequence = i->sequence;
 		f->end_boot_ns = i->end_boot_ns;
-		f->full = s->full_needed || i->sequence <= s->full_through ||
-			  now - s->full_ns >= s->config.full_every_ns;
+		f->full = s->full_needed || i->sequence <= s->full_through || now >= s->full_due_ns;
 		parts = body_encode_interval(i, f->full, f->parts, &why);
 		if (parts > 0) {
 			f->part_count = (size_t)parts;
