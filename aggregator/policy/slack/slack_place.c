@@ -74,9 +74,10 @@ static uint32_t count_domains(const struct slack_run *r, const char *key)
 		HASH_ADD_KEYPTR(hh, values, v->text, strlen(v->text), v);
 		count++;
 	}
-	HASH_ITER(hh, values, v, next)
-	{
-		HASH_DEL(values, v);
+	v = values;
+	HASH_CLEAR(hh, values);
+	for (; v; v = next) {
+		next = v->hh.next;
 		free(v);
 	}
 	return count;

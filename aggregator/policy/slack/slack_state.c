@@ -28,14 +28,19 @@ void slack_entry_forget_standing(struct slack_entry *e)
 	e->standing_count = 0;
 }
 
-void slack_state_remove(struct slack_state *s, struct slack_entry *e)
+static void free_entry(struct slack_entry *e)
 {
-	HASH_DEL(s->entries, e);
 	slack_entry_forget_standing(e);
 	slack_pattern_fini(&e->pattern);
 	free(e->owner_uid);
 	free(e->key);
 	free(e);
+}
+
+void slack_state_remove(struct slack_state *s, struct slack_entry *e)
+{
+	HASH_DEL(s->entries, e);
+	free_entry(e);
 }
 
 void slack_state_free(struct slack_state *s)
@@ -44,8 +49,12 @@ void slack_state_free(struct slack_state *s)
 
 	if (!s)
 		return;
-	HASH_ITER(hh, s->entries, e, next)
-	slack_state_remove(s, e);
+	e = s->entries;
+	HASH_CLEAR(hh, s->entries);
+	for (; e; e = next) {
+		next = e->hh.next;
+		free_entry(e);
+	}
 	slack_pattern_fini(&s->plain);
 	slack_seen_fini(s);
 	slack_arrivals_fini(&s->arrivals);

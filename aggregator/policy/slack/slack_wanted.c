@@ -465,15 +465,17 @@ static void free_search(struct slack_search *s)
 	struct controller *c, *next_controller;
 
 	HASH_CLEAR(by_owner, s->owners);
-	HASH_ITER(hh, s->groups, g, next)
-	{
-		HASH_DEL(s->groups, g);
+	g = s->groups;
+	HASH_CLEAR(hh, s->groups);
+	for (; g; g = next) {
+		next = g->hh.next;
 		free(g->key);
 		free(g);
 	}
-	HASH_ITER(hh, s->controllers, c, next_controller)
-	{
-		HASH_DEL(s->controllers, c);
+	c = s->controllers;
+	HASH_CLEAR(hh, s->controllers);
+	for (; c; c = next_controller) {
+		next_controller = c->hh.next;
 		free(c);
 	}
 	free(s);
