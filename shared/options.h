@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "shared/buf.h"
+#include "shared/duration.h"
 #include "shared/reason.h"
 
 enum option_kind {
@@ -61,8 +62,5 @@ void options_free(const struct option_program *program, void *values);
 void option_list_free(struct option_list *list);
 /* The text of --help. */
 void options_help(const struct option_program *program, struct buf *out);
-
-/* "300ms", "5s", "1m30s", "2h" -> ns; -EINVAL with a reason. */
-int duration_parse(const char *text, int64_t *ns, struct reason *reason);
 
 #endif

@@ -10,13 +10,14 @@
  * back as something else. Where the next of each list are those of the next slot, no name is read.
  *
  * The newest view is held, and with it the nodes of all slots. A node that is made anew or goes takes its pods'
- * contributions to their owners with it (join_owners.c).
+ * contributions to their owners and namespaces with it (join_owners.c, join_namespaces.c).
  */
 #include "aggregator/state/join.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/state/join_namespaces.h"
 #include "aggregator/state/join_owners.h"
 #include "shared/mem.h"
 
@@ -25,6 +26,7 @@ struct slot {
 	const struct node_page *page; /* what it was made of; NULL: there was none */
 	const struct model_node *model;
 	struct owner_shares shares;
+	struct namespace_shares spaces;
 };
 
 struct join {
@@ -33,6 +35,7 @@ struct join {
 	struct slot *slots; /* owned; sorted by name */
 	struct view *view; /* held: the newest; NULL: none yet */
 	struct owners *owners;
+	struct namespaces *namespaces;
 };
 
 /* What is left of the lists of one join_view(). */
@@ -48,7 +51,15 @@ struct join *join_new(void)
 	struct join *j = mem_zalloc(1, sizeof(*j));
 
 	j->owners = owners_new();
+	j->namespaces = namespaces_new();
 	return j;
+}
+
+/* What the node gave to others goes with it. */
+static void drop_slot(struct join *j, struct slot *s)
+{
+	owners_subtract(j->owners, &s->shares);
+	namespaces_change(j->namespaces, s->node, NULL, &s->spaces);
 }
 
 void join_free(struct join *j)
@@ -56,7 +67,8 @@ void join_free(struct join *j)
 	if (!j)
 		return;
 	for (size_t i = 0; i < j->count; i++)
-		owners_subtract(j->owners, &j->slots[i].shares);
+		drop_slot(j, &j->slots[i]);
+	namespaces_free(j->namespaces);
 	owners_free(j->owners);
 	view_drop(j->view);
 	free(j->slots);
@@ -109,7 +121,7 @@ static struct slot *find_slot(struct join *j, struct walk *w, const char *name)
 	int order = -1;
 
 	while (w->slots && (order = strcmp(w->slot->node->name, name)) < 0)
-		owners_subtract(j->owners, &take_slot(w)->shares);
+		drop_slot(j, take_slot(w));
 	return w->slots && order == 0 ? take_slot(w) : NULL;
 }
 
@@ -124,6 +136,8 @@ static void make_slot(struct join *j, struct slot *old, struct node_page *page,
 	now->node = view_node_renew(old ? old->node : NULL, page, model);
 	now->page = page;
 	now->model = model;
+	now->spaces = old ? old->spaces : (struct namespace_shares){0, NULL, 0};
+	namespaces_change(j->namespaces, old ? old->node : NULL, now->node, &now->spaces);
 	if (old && old->model == model) {
 		now->shares = old->shares;
 		owners_update(j->owners, now->node, &now->shares);
@@ -162,10 +176,21 @@ static void walk(struct join *j, struct walk *w)
 	while (w->pages || w->models)
 		next_slot(j, w, &slots[count++]);
 	while (w->slots)
-		owners_subtract(j->owners, &take_slot(w)->shares);
+		drop_slot(j, take_slot(w));
 	free(j->slots);
 	j->slots = slots;
 	j->count = count;
+}
+
+static void expire(struct join *j)
+{
+	for (size_t i = 0; i < j->count; i++)
+		namespaces_expire(j->namespaces, j->slots[i].node, &j->slots[i].spaces);
+}
+
+static const struct object_table *pending_pods(const struct cluster *c)
+{
+	return c ? c->tables[OBJECT_POD] : NULL;
 }
 
 struct view *join_view(struct join *j, struct node_page *const *pages, size_t page_count,
@@ -182,11 +207,16 @@ struct view *join_view(struct join *j, struct node_page *const *pages, size_t pa
 	struct view_node **nodes;
 	struct view *v;
 
+	if (namespaces_advance(j->namespaces, now_ns))
+		expire(j);
+	namespaces_pending(j->namespaces, j->view ? pending_pods(j->view->cluster) : NULL,
+			   pending_pods(cluster));
 	walk(j, &w);
 	nodes = mem_alloc((j->count + 1) * sizeof(struct view_node *));
 	for (size_t i = 0; i < j->count; i++)
 		nodes[i] = j->slots[i].node;
 	v = view_new(++j->version, now_ns, nodes, j->count, cluster, owners_table(j->owners));
+	v->namespaces = namespaces_table(j->namespaces);
 	view_drop(j->view);
 	j->view = view_hold(v);
 	return v;

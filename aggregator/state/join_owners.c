@@ -20,7 +20,6 @@
 #define uthash_malloc(size) mem_alloc(size)
 #include <uthash.h>
 
-#define STEP_NS	       500000LL /* of struct pod_stats */
 #define MILLI_MAX      1e12
 #define BYTES_MAX      1e15
 #define MICRO_OF_MILLI 1000.0
@@ -68,21 +67,11 @@ void owners_free(struct owners *o)
 
 /* --- sums --------------------------------------------------------------------------------------------------------- */
 
-static bool is_covered(const struct page_pod *use, enum window w)
-{
-	static const int64_t seconds[WINDOWS] = {300, 600, 900};
-	const struct pod_stats *s = &use->usage.cpu_milli[w];
-	int64_t reach_ns = ((int64_t)s->end - s->start) * STEP_NS;
-
-	return s->samples && use->usage.working_set_bytes[w].samples &&
-	       reach_ns >= (seconds[w] - 2 * POD_BUCKET_SECONDS) * 1000000000LL;
-}
-
 /* False: it is not measured long enough. Means are cut at what no machine has, so that sums cannot overflow. */
 static bool measure(const struct page_pod *use, struct owner_share *share)
 {
 	for (int w = WINDOW_15M; w >= WINDOW_5M; w--) {
-		if (!is_covered(use, (enum window)w))
+		if (!pod_usage_covers(&use->usage, (enum window)w))
 			continue;
 		share->cpu_micro = llround(fmin((double)use->usage.cpu_milli[w].mean, MILLI_MAX) *
 					   MICRO_OF_MILLI);

@@ -8,7 +8,7 @@
  *   quota only       the node it ranks first     the node it got
  *
  * A pod that is deleted, found unschedulable later than its reservation was made, or not bound within the TTL is gone at once. The only state that
- * threads other than the loop's may change: one mutex, held for O(resources) of work on one pod and never across I/O or a policy's call.
+ * threads other than the loop's may change: one mutex, held for work on one pod and copies of pointers, never across I/O or a policy's call.
  */
 #ifndef EVENKEEL_AGGREGATOR_STATE_LEDGER_H
 #define EVENKEEL_AGGREGATOR_STATE_LEDGER_H
@@ -22,9 +22,12 @@
 
 #define LEDGER_TTL_NS (30 * 1000000000LL)
 
-enum { LEDGER_PODS_MAX = 100000 };
+/* Bounds of what outsiders can make it hold: pods, bytes of each text, resources beside the standard ones. */
+enum { LEDGER_PODS_MAX = 100000, LEDGER_TEXT_MAX = 253, LEDGER_EXTENDED_MAX = 64 };
 
-enum ledger_state { LEDGER_ASKED, LEDGER_CHARGED, LEDGER_BOUND };
+enum ledger_state { LEDGER_ASKED, LEDGER_CHARGED, LEDGER_BOUND, LEDGER_STATES };
+
+const char *ledger_state_name(enum ledger_state state); /* "asked", "charged", "bound" */
 
 /* A reservation. Immutable where readers see it. */
 struct ledger_entry {
@@ -34,9 +37,9 @@ struct ledger_entry {
 	int64_t expected_cpu_milli; /* what the pod is expected to use */
 	int32_t priority;
 	enum ledger_state state;
-	int64_t made_ns, expires_ns; /* Unix time */
-	uint64_t
-		generation; /* of the first cluster (model.h) that has the pod on its node; 0: none yet */
+	int64_t made_ns, expires_ns; /* Unix time; one that is bound does not expire */
+	/* Of the first cluster (model.h) that has the pod on its node; 0: none, when this was written. Ask ledger_counts(). */
+	uint64_t generation;
 };
 
 struct ledger;
@@ -47,7 +50,8 @@ void ledger_free(struct ledger *l);
 
 /*
  * Reserves for the pod, in place of what was reserved for its uid before (one that is bound stays as it is). Strings and requests are copied; `node` may
- * be "". -EINVAL without a uid: nobody could release it. -ENOSPC above LEDGER_PODS_MAX.
+ * be "", else it is charged to that at once. Of the entry, state, times and generation are not read. -EINVAL without a uid, since nobody could release it,
+ * and for what is above the bounds. -ENOSPC above LEDGER_PODS_MAX.
  */
 int ledger_reserve(struct ledger *l, const struct ledger_entry *entry, int64_t now_ns);
 /* Charges what is reserved to that node, and lets it live as long anew. -ENOENT: nothing is, or the pod is bound. */
@@ -58,16 +62,17 @@ int ledger_charge(struct ledger *l, const char *uid, const char *node, int64_t n
 /* The pod is on that node in clusters from this generation on. What was not reserved is not charged. */
 void ledger_bind(struct ledger *l, const char *uid, const char *node, uint64_t generation);
 void ledger_release(struct ledger *l, const char *uid); /* deleted, or ended */
-/* PodScheduled became False then, in whole seconds as the API tells it. */
+/* PodScheduled became False then, in whole seconds as the API tells it: one of the second in which it was reserved may be older, and changes nothing. */
 void ledger_unschedulable(struct ledger *l, const char *uid, int64_t since_ns);
-/* A view of this cluster is published: what it shows is not reserved any more. Also what has expired goes. */
+/* A view of this cluster is published (0: standalone): what it shows is not reserved any more. Also what has expired goes, whoever asks or does not. */
 void ledger_settle(struct ledger *l, uint64_t generation, int64_t now_ns);
 
 /* --- by readers, any thread */
 
 /*
  * What is reserved now, without what has expired: immutable, held by whoever took it, the same for all until something changes. Take it BEFORE the view it
- * is added to: then nothing falls between the two, and ledger_counts() keeps from counting twice what both have.
+ * is added to: then nothing falls between the two, and ledger_counts() keeps from counting twice what both have, also what was bound after the copy
+ * was taken. Entries are a ledger's; nobody makes them by himself.
  */
 struct ledger_copy {
 	size_t count;
@@ -79,14 +84,21 @@ void ledger_copy_drop(struct ledger_copy *c); /* NULL is allowed */
 /* Whether the entry is to be added to a view of the cluster of that generation (0: standalone). */
 bool ledger_counts(const struct ledger_entry *e, uint64_t generation);
 
-/* How many reservations were made, and how they went; since start. */
+/* How many reservations were made, and how they went; since start. Every one that was made is there, or went by one of four ways. */
 struct ledger_counters {
-	uint64_t reserved, charged, bound, released, unschedulable, expired, refused;
+	uint64_t reserved, released, unschedulable, expired;
+	uint64_t settled; /* gone since a view shows the pod */
+	uint64_t charged, bound;
 	uint64_t moved; /* bound to another node than they were charged to */
+	uint64_t refused; /* not made: there were too many */
+	uint64_t entries[LEDGER_STATES]; /* that are there now */
 };
 
 void ledger_read_counters(struct ledger *l, struct ledger_counters *out);
-/* Every sum that is kept beside the entries recomputed and compared; for tests. */
+/* Every sum and order that is kept beside the entries recomputed and compared; for tests. */
 bool ledger_is_consistent(struct ledger *l, struct reason *why);
+/* From now on the lock's longest time is measured by that clock; before any other thread knows the ledger. For tests. */
+void ledger_measure_lock(struct ledger *l, int64_t (*mono_ns)(void));
+int64_t ledger_longest_lock_ns(struct ledger *l);
 
 #endif

@@ -140,3 +140,13 @@ void pod_usage_unpack(const struct pod_usage *u, int64_t end_ns, struct page_usa
 			unknown_counts(&set->counts);
 	}
 }
+
+bool pod_usage_covers(const struct pod_usage *u, enum window window)
+{
+	static const int64_t seconds[WINDOWS] = {300, 600, 900};
+	const struct pod_stats *s = &u->cpu_milli[window];
+	int64_t reach_ns = ((int64_t)s->end - s->start) * STEP_NS;
+
+	return s->samples && u->working_set_bytes[window].samples &&
+	       reach_ns >= (seconds[window] - 2 * POD_BUCKET_SECONDS) * 1000000000LL;
+}

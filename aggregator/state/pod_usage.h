@@ -52,6 +52,8 @@ struct pod_usage {
 void pod_usage_pack(const struct page_usage *u, int64_t end_ns, struct pod_usage *out);
 /* One of its windows. */
 void pod_stats_unpack(const struct pod_stats *s, int64_t end_ns, struct window_stats *out);
+/* Whether CPU and working set were measured over the whole of that window, give or take two buckets. */
+bool pod_usage_covers(const struct pod_usage *u, enum window window);
 /* The counts of the longer windows say not measured. */
 void pod_usage_unpack(const struct pod_usage *u, int64_t end_ns, struct page_usage *out);
 

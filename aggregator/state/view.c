@@ -32,6 +32,7 @@ struct view *view_new(uint64_t version, int64_t time_ns, struct view_node **node
 	v->nodes = nodes;
 	v->cluster = cluster;
 	v->owners = owners;
+	v->namespaces = NULL;
 	return v;
 }
 
@@ -58,6 +59,7 @@ void view_drop(struct view *v)
 	free(v->nodes);
 	cluster_drop(v->cluster);
 	owner_table_drop(v->owners);
+	namespace_table_drop(v->namespaces);
 	free(v);
 }
 
@@ -107,6 +109,18 @@ const struct owner_use *view_owner(const struct view *v, const char *uid)
 	const struct owner_table *t = v->owners;
 
 	return t ? bsearch(uid, t->of, t->count, sizeof(t->of[0]), compare_owner) : NULL;
+}
+
+static int compare_namespace(const void *name, const void *sums)
+{
+	return strcmp(name, ((const struct namespace_sums *)sums)->name);
+}
+
+const struct namespace_sums *view_namespace(const struct view *v, const char *name)
+{
+	const struct namespace_table *t = v->namespaces;
+
+	return t ? bsearch(name, t->of, t->count, sizeof(t->of[0]), compare_namespace) : NULL;
 }
 
 struct view_slot *view_slot_new(void)

@@ -7,8 +7,23 @@
  *   upstream   scheduler-plugins' CapacityScheduling, quirk for quirk (reference/quota-and-extender.md, 1.2 to 1.5): where a map is there but lacks cpu,
  *              memory or ephemeral-storage, that is 0; extended resources are unbounded above and 0 below; one resource over its sum of
  *              mins refuses every pod of every quota
- *   corrected  a quota governs the resources it names: what max does not name is unbounded, what min does not name is not guaranteed. A resource that no quota
- *              guarantees has no gate of sums; of one that some do, only quotas naming it are in both sums, and only pods asking for it are held up
+ *   corrected  a quota governs the resources it names in min or max: what max does not name is unbounded, what min does not name is not guaranteed (as a min
+ *              of 0). A resource that no quota guarantees has no gate of sums; of one that some do, only quotas naming it are in both sums, and only pods
+ *              asking for it are held up
+ *
+ * What the corrected variant does where upstream is at fault:
+ *   max or min names only some       what is not named is not governed: `max: {cpu: 2}` does not forbid memory, and a quota of GPUs does not forbid CPUs
+ *   an amount of 0 is compared, too  only what the pod asks for is compared: one over its max of memory by a resize may still start a pod without memory
+ *   one resource over the sum of     the gate is of each resource, and of quotas naming it: a GPU that no min names holds up nobody
+ *   mins refuses every pod
+ *   quotas with a max only refuse    what nobody guarantees cannot be borrowed, so it has no gate of sums
+ *   all pods (sum of mins is 0)
+ *   `pods` is accepted and inert     every pod is one of `pods`: a request without that key counts as 1
+ *   pods that ran before the quota   used is summed from the pods there are at any moment, as they are now: nothing drifts, nothing is missed, and of two
+ *   came, resizes, a deleted second  quotas in a namespace one stays when the other goes
+ *   quota
+ *   critical pods are refused        quota_options.critical_priority
+ * Victims are another file's (quota_preempt.h): per resource, never below min, and what else there is at fault.
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_QUOTA_QUOTA_H
 #define EVENKEEL_AGGREGATOR_POLICY_QUOTA_QUOTA_H
@@ -24,9 +39,11 @@
 
 enum quota_variant { QUOTA_CORRECTED, QUOTA_UPSTREAM };
 
+const char *quota_variant_name(enum quota_variant v); /* "corrected" */
+
 struct quota_options {
 	enum quota_variant variant;
-	/* Pods of at least this priority are not held up by quotas, and may preempt without one (2000000000, system-cluster-critical). */
+	/* Pods of at least this priority are not held up by quotas, and may preempt without one (2000000000, system-cluster-critical). Corrected only. */
 	int32_t critical_priority;
 	/* What namespaces without a quota get; has_default false: they are in no sum and under no gate. */
 	bool has_default;
@@ -57,7 +74,7 @@ struct quota_book;
 /* Quotas of the view (of two in a namespace the oldest counts, then the first by name), with what the ledger adds. Copy may be NULL. The view is held. */
 struct quota_book *quota_book_new(struct view *v, const struct ledger_copy *ledger,
 				  const struct quota_options *o);
-/* Without a view, for tests and what-if: quotas are copied, in any order. */
+/* Without a view, for tests and what-if: quotas are copied, in any order; of two in a namespace the first counts. What `use` points to is borrowed. */
 struct quota_book *quota_book_of(const struct quota *quotas, size_t count,
 				 const struct quota_options *o);
 void quota_book_free(struct quota_book *b);
@@ -65,16 +82,36 @@ size_t quota_book_count(const struct quota_book *b);
 const struct quota *quota_book_at(const struct quota_book *b, size_t i); /* by namespace */
 /* The namespace's quota, or NULL. */
 const struct quota *quota_book_find(const struct quota_book *b, const char *namespace);
-/* A pod starts or is gone; exact, so that one undoes the other. Namespaces without a quota are passed over. */
+/* What-if: another quota comes (false: the namespace has one already), gets other bounds and keeps what is used, or goes (false: there was none). */
+bool quota_book_insert(struct quota_book *b, const struct quota *q);
+bool quota_book_set_bounds(struct quota_book *b, const struct quota *q);
+bool quota_book_remove(struct quota_book *b, const char *namespace);
+/*
+ * What min and max come to for that resource: where a quota does not govern it, or upstream compares no bound of that name, 0 and INT64_MAX. False: no such
+ * quota.
+ */
+bool quota_bounds(const struct quota_book *b, const char *namespace, const char *resource,
+		  int64_t *min, int64_t *max);
+/*
+ * A pod starts or is gone: used and used_pods. One undoes the other exactly, whatever the amounts, as sums are kept in 128 bits and only what is told is cut
+ * at INT64_MAX; names that came in stay, with 0. Namespaces without a quota are passed over, or get the default one. For one thread.
+ */
 void quota_book_add(struct quota_book *b, const char *namespace, const struct resources *requests);
 void quota_book_subtract(struct quota_book *b, const char *namespace,
 			 const struct resources *requests);
 
-/* Comparisons that preemption needs, by the book's variant. `more` may be NULL; false for a namespace without a quota. */
+/*
+ * Comparisons that preemption needs, by the book's variant: strictly more than the bound, so that equal is not over. `more` is one pod's requests, or several
+ * pods' with the key `pods`, and may be NULL; false for a namespace without a quota. Corrected: with `more` only resources it asks for are compared, without
+ * it all that the quota names.
+ */
 bool quota_over_min(const struct quota_book *b, const char *namespace,
 		    const struct resources *more);
 bool quota_over_max(const struct quota_book *b, const char *namespace,
 		    const struct resources *more);
+/* Over min without more in at least one of the resources that `wanted` asks for: the quota could give some of that back. Upstream: in any resource. */
+bool quota_over_min_of(const struct quota_book *b, const char *namespace,
+		       const struct resources *wanted);
 /* Whether all quotas together, and `more` for a pod of that namespace, are over the sum of mins. */
 bool quota_over_sum(const struct quota_book *b, const char *namespace,
 		    const struct resources *more);
@@ -90,7 +127,10 @@ enum quota_gate {
 
 const char *quota_gate_name(enum quota_gate g); /* "admitted", "overMax", "overSumMin", .. */
 
-/* A pod that has a node nominated: it counts for those of its namespace that are not more important, and if its quota is within its min for others. */
+/*
+ * A pod that has a node nominated: it counts for those of its namespace that are not more important, and if its quota is within its min for others. The one
+ * that asks is passed over, by its uid. Those that the ledger has reservations of do not belong here: they are in `used`.
+ */
 struct quota_nominated {
 	const char *uid, *namespace;
 	int32_t priority;
@@ -101,6 +141,8 @@ struct quota_ask {
 	const char *uid, *namespace;
 	int32_t priority;
 	const struct resources *requests;
+	/* What the book counts for this very pod already, as it was asked about before (its reservation in the ledger); NULL: nothing. */
+	const struct resources *reserved;
 	const struct quota_nominated *nominated; /* all there are */
 	size_t nominated_count;
 };
@@ -116,7 +158,10 @@ struct quota_verdict {
 	struct reason why; /* one sentence with the numbers, and what would unblock it */
 };
 
-/* O(resources), no allocation. In the order of upstream: max first. */
+/*
+ * O(resources) and a look at each nominated pod; no allocation, unless more than 28 extended resources are asked for in all. Any thread, as long as nobody
+ * changes the book. In the order of upstream: max first. Upstream knows no QUOTA_NEVER, and no QUOTA_CRITICAL.
+ */
 void quota_admit(const struct quota_book *b, const struct quota_ask *ask, struct quota_verdict *v);
 
 #endif

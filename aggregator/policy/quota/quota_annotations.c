@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Anybody who may edit a quota writes these, so each is read strictly and for itself: what is wrong with one is a note that quotes it and says what is
+ * allowed, and the others count. Nothing here depends on the locale.
+ */
+#include "aggregator/policy/quota/quota_annotations.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/duration.h"
+#include "shared/mem.h"
+#include "shared/quantity.h"
+
+#define SECOND_NS     1000000000LL
+#define DAYS_30_NS    (30 * 86400 * SECOND_NS)
+#define WEIGHT_MAX    1000000
+#define EVICTIONS_MAX 1000000
+
+/* How much of a bad value is quoted. */
+enum { QUOTED = 40 };
+
+typedef bool read_annotation(const char *text, struct quota_annotations *out, struct reason *why);
+
+/* A plain decimal number: as a quantity in thousandths it is exact. */
+static bool is_decimal(const char *text)
+{
+	return text[0] && text[strspn(text, "0123456789.")] == '\0';
+}
+
+static bool read_weight(const char *text, struct quota_annotations *out, struct reason *why)
+{
+	int64_t milli;
+
+	if (!is_decimal(text) || quantity_parse_milli(text, &milli, NULL) || milli < 1 ||
+	    milli > WEIGHT_MAX * 1000LL) {
+		reason_set(why, "\"%.*s\" is not a number from 0.001 to %d, like \"2\" or \"0.5\"",
+			   QUOTED, text, WEIGHT_MAX);
+		return false;
+	}
+	out->weight = (double)milli / 1000;
+	return true;
+}
+
+static bool read_min_runtime(const char *text, struct quota_annotations *out, struct reason *why)
+{
+	int64_t ns;
+
+	if (duration_parse(text, &ns, NULL) || ns < 0 || ns > DAYS_30_NS) {
+		reason_set(why, "\"%.*s\" is not a duration up to 720h, like \"30m\"", QUOTED,
+			   text);
+		return false;
+	}
+	out->min_runtime_ns = ns;
+	return true;
+}
+
+/* The digits up to the slash, at most 7 of them. */
+static bool read_count(const char *text, const char *slash, uint32_t *count)
+{
+	size_t len = (size_t)(slash - text);
+	unsigned long value = 0;
+
+	if (!len || len > 7)
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		if (text[i] < '0' || text[i] > '9')
+			return false;
+		value = 10 * value + (unsigned long)(text[i] - '0');
+	}
+	*count = (uint32_t)value;
+	return value <= EVICTIONS_MAX;
+}
+
+static bool read_max_evictions(const char *text, struct quota_annotations *out, struct reason *why)
+{
+	const char *slash = strchr(text, '/');
+	uint32_t count;
+	int64_t ns;
+
+	if (!slash || !read_count(text, slash, &count) || duration_parse(slash + 1, &ns, NULL) ||
+	    ns < SECOND_NS || ns > DAYS_30_NS) {
+		reason_set(
+			why,
+			"\"%.*s\" is not how many in which time, like \"5/1h\": at most %d, in 1s "
+			"to 720h",
+			QUOTED, text, EVICTIONS_MAX);
+		return false;
+	}
+	out->evictions_max = count;
+	out->evictions_ns = ns;
+	return true;
+}
+
+static const struct {
+	const char *key;
+	read_annotation *read;
+} annotations_known[QUOTA_ANNOTATIONS] = {
+	[QUOTA_WEIGHT] = {"evenkeel.io/weight", read_weight},
+	[QUOTA_MIN_RUNTIME] = {"evenkeel.io/min-runtime", read_min_runtime},
+	[QUOTA_MAX_EVICTIONS] = {"evenkeel.io/max-evictions", read_max_evictions},
+};
+
+const char *quota_annotation_key(enum quota_annotation a)
+{
+	return annotations_known[a].key;
+}
+
+unsigned int quota_annotations_read(const struct labels *annotations, struct quota_annotations *out,
+				    struct quota_annotation_notes *notes)
+{
+	unsigned int bad = 0;
+
+	*out = (struct quota_annotations){.weight = 1};
+	for (unsigned int i = 0; i < QUOTA_ANNOTATIONS; i++) {
+		const char *text = labels_find(annotations, annotations_known[i].key);
+		struct reason *why = notes ? &notes->of[i] : NULL;
+
+		if (why)
+			why->text[0] = '\0';
+		bad += text && !annotations_known[i].read(text, out, why);
+	}
+	return bad;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What people write on an ElasticQuota beyond min and max. Pure. */
+#ifndef EVENKEEL_AGGREGATOR_POLICY_QUOTA_QUOTA_ANNOTATIONS_H
+#define EVENKEEL_AGGREGATOR_POLICY_QUOTA_QUOTA_ANNOTATIONS_H
+
+#include <stdint.h>
+
+#include "aggregator/model/labels.h"
+#include "shared/reason.h"
+
+enum quota_annotation {
+	QUOTA_WEIGHT, /* evenkeel.io/weight: "2", "0.5"; above 0, to 1000000 */
+	QUOTA_MIN_RUNTIME, /* evenkeel.io/min-runtime: "30m", "1h30m"; to 30 days */
+	QUOTA_MAX_EVICTIONS, /* evenkeel.io/max-evictions: "5/1h"; 0 to 1000000, in 1s to 30 days */
+	QUOTA_ANNOTATIONS
+};
+
+const char *quota_annotation_key(enum quota_annotation a); /* "evenkeel.io/weight" */
+
+struct quota_annotations {
+	double weight; /* 1 */
+	int64_t min_runtime_ns; /* 0 */
+	uint32_t evictions_max; /* 0, and */
+	int64_t evictions_ns; /* 0: no bound */
+};
+
+/* What is wrong with each, "" where nothing is. */
+struct quota_annotation_notes {
+	struct reason of[QUOTA_ANNOTATIONS];
+};
+
+/* One that cannot be read counts as absent. Returns how many these are; notes may be NULL. */
+unsigned int quota_annotations_read(const struct labels *annotations, struct quota_annotations *out,
+				    struct quota_annotation_notes *notes);
+
+#endif

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A book has an entry for each namespace with a quota, found by name in a hash and kept sorted beside it, and the sums over all of them. Adding or subtracting a
+ * pod changes its quota's rows and the sums alike, so that admission never walks over quotas or pods.
+ *
+ * Sums are kept in 128 bits: no number of pods can overflow them, so nothing has to be cut while summing, and subtracting undoes adding to the last unit. What
+ * is told and compared is cut at INT64_MAX.
+ *
+ * What is in the sums over all:
+ *   upstream   used and min of every quota, of every resource
+ *   corrected  of each resource those of the quotas that name it; a quota without a min of it adds what it uses, and guarantees nothing
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/policy/quota/quota_internal.h"
+
+void quota_options_default(struct quota_options *o)
+{
+	*o = (struct quota_options){.critical_priority = 2000000000};
+}
+
+const char *quota_variant_name(enum quota_variant v)
+{
+	static const char *const names[] = {
+		[QUOTA_CORRECTED] = "corrected", [QUOTA_UPSTREAM] = "upstream"};
+
+	return names[v];
+}
+
+/* --- entries ------------------------------------------------------------------------------------------------------ */
+
+static void fill_rows(struct quota_entry *e)
+{
+	const struct quota *q = &e->quota;
+	const char *name;
+	int64_t amount;
+	struct quota_row *row;
+
+	quota_rows_init(&e->rows);
+	for (size_t at = 0; resources_next(&q->min, &at, &name, &amount);) {
+		row = quota_rows_put(&e->rows, name);
+		row->in_min = true;
+		row->min = amount;
+	}
+	for (size_t at = 0; resources_next(&q->max, &at, &name, &amount);) {
+		row = quota_rows_put(&e->rows, name);
+		row->in_max = true;
+		row->max = amount;
+	}
+	for (size_t at = 0; resources_next(&q->used, &at, &name, &amount);) {
+		row = quota_rows_put(&e->rows, name);
+		row->in_used = true;
+		row->used = amount;
+	}
+}
+
+/* Every pod is one of `pods` for quotas that name that; where pods are not told, they are what is counted. */
+static void count_pods(struct quota_entry *e, enum quota_variant v)
+{
+	struct quota_row *row = &e->rows.of[RESOURCE_PODS];
+
+	if (v != QUOTA_CORRECTED || !quota_governs(row))
+		return;
+	if (!row->in_used)
+		row->used = e->quota.used_pods;
+	row->in_used = true;
+	resources_set(&e->quota.used, RESOURCE_PODS, quota_clamp(row->used));
+}
+
+static struct quota_entry *entry_new(const struct quota *q, enum quota_variant v)
+{
+	struct quota_entry *e = mem_zalloc(1, sizeof(*e));
+
+	e->quota = *q;
+	e->quota.namespace = mem_strdup(q->namespace);
+	e->quota.name = mem_strdup(q->name ? q->name : "");
+	resources_copy(&e->quota.min, &q->min);
+	resources_copy(&e->quota.max, &q->max);
+	resources_copy(&e->quota.used, &q->used);
+	resources_copy(&e->quota.pending, &q->pending);
+	fill_rows(e);
+	count_pods(e, v);
+	return e;
+}
+
+static void entry_free(struct quota_entry *e)
+{
+	if (!e)
+		return;
+	free((char *)e->quota.namespace);
+	free((char *)e->quota.name);
+	resources_fini(&e->quota.min);
+	resources_fini(&e->quota.max);
+	resources_fini(&e->quota.used);
+	resources_fini(&e->quota.pending);
+	quota_rows_fini(&e->rows);
+	free(e);
+}
+
+/* --- the book ----------------------------------------------------------------------------------------------------- */
+
+/* Both at once, and weight 1: nothing else is known of it. */
+static struct quota default_quota(const struct quota_options *o, const char *namespace)
+{
+	return (struct quota){
+		.namespace = namespace,
+		.name = "",
+		.min = o->default_min,
+		.max = o->default_max,
+		.has_min = true,
+		.has_max = true,
+		.weight = 1,
+	};
+}
+
+struct quota_book *quota_book_alloc(const struct quota_options *o)
+{
+	struct quota_book *b = mem_zalloc(1, sizeof(*b));
+	struct quota fallback;
+
+	b->options = *o;
+	resources_copy(&b->options.default_min, &o->default_min);
+	resources_copy(&b->options.default_max, &o->default_max);
+	quota_rows_init(&b->sum);
+	if (o->has_default) {
+		fallback = default_quota(&b->options, "");
+		b->fallback = entry_new(&fallback, o->variant);
+	}
+	return b;
+}
+
+void quota_book_free(struct quota_book *b)
+{
+	if (!b)
+		return;
+	HASH_CLEAR(hh, b->hash);
+	for (size_t i = 0; i < b->count; i++)
+		entry_free(b->sorted[i]);
+	free(b->sorted);
+	entry_free(b->fallback);
+	quota_rows_fini(&b->sum);
+	resources_fini(&b->options.default_min);
+	resources_fini(&b->options.default_max);
+	view_drop(b->view);
+	free(b);
+}
+
+static bool is_in_sums(enum quota_variant v, const struct quota_row *row)
+{
+	return v == QUOTA_UPSTREAM || quota_governs(row);
+}
+
+/* sign -1 takes them out again; names stay. */
+static void add_to_sums(struct quota_book *b, const struct quota_rows *rows, int sign)
+{
+	for (size_t i = 0; i < rows->count; i++) {
+		const struct quota_row *row = &rows->of[i];
+		struct quota_row *sum;
+
+		if (!is_in_sums(b->options.variant, row))
+			continue;
+		sum = quota_rows_put(&b->sum, row->name);
+		sum->in_min |= row->in_min;
+		sum->in_used |= row->in_used;
+		sum->min += row->min * sign;
+		sum->used += row->used * sign;
+	}
+}
+
+/* Where the namespace's entry is, or belongs. */
+static size_t place_of(const struct quota_book *b, const char *namespace)
+{
+	size_t low = 0, high = b->count;
+
+	/* Who puts them in order puts each behind the last. */
+	if (high && strcmp(b->sorted[high - 1]->quota.namespace, namespace) < 0)
+		return high;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (strcmp(b->sorted[middle]->quota.namespace, namespace) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static void link_entry(struct quota_book *b, struct quota_entry *e)
+{
+	size_t at = place_of(b, e->quota.namespace);
+
+	assert(at == b->count || strcmp(b->sorted[at]->quota.namespace, e->quota.namespace) != 0);
+	if (b->count == b->room) {
+		b->room = b->room ? 2 * b->room : 16;
+		b->sorted = mem_realloc(b->sorted, b->room * sizeof(struct quota_entry *));
+	}
+	memmove(b->sorted + at + 1, b->sorted + at, (b->count - at) * sizeof(struct quota_entry *));
+	b->sorted[at] = e;
+	b->count++;
+	HASH_ADD_KEYPTR(hh, b->hash, e->quota.namespace, strlen(e->quota.namespace), e);
+	add_to_sums(b, &e->rows, 1);
+}
+
+struct quota_entry *quota_book_put(struct quota_book *b, const struct quota *q)
+{
+	struct quota_entry *e = entry_new(q, b->options.variant);
+
+	link_entry(b, e);
+	return e;
+}
+
+struct quota_book *quota_book_of(const struct quota *quotas, size_t count,
+				 const struct quota_options *o)
+{
+	struct quota_book *b = quota_book_alloc(o);
+	struct quota_entry *have;
+
+	for (size_t i = 0; i < count; i++) {
+		HASH_FIND_STR(b->hash, quotas[i].namespace, have);
+		if (!have)
+			quota_book_put(b, &quotas[i]);
+	}
+	return b;
+}
+
+bool quota_book_insert(struct quota_book *b, const struct quota *q)
+{
+	struct quota_entry *have;
+
+	HASH_FIND_STR(b->hash, q->namespace, have);
+	if (have)
+		return false;
+	quota_book_put(b, q);
+	return true;
+}
+
+bool quota_book_remove(struct quota_book *b, const char *namespace)
+{
+	struct quota_entry *e;
+	size_t at;
+
+	HASH_FIND_STR(b->hash, namespace, e);
+	if (!e)
+		return false;
+	for (at = 0; b->sorted[at] != e;)
+		at++;
+	memmove(b->sorted + at, b->sorted + at + 1,
+		(b->count - at - 1) * sizeof(struct quota_entry *));
+	b->count--;
+	HASH_DEL(b->hash, e);
+	add_to_sums(b, &e->rows, -1);
+	entry_free(e);
+	return true;
+}
+
+/* To the last unit, also of what is more than can be told. */
+static void keep_used(struct quota_entry *to, const struct quota_entry *from)
+{
+	for (size_t i = 0; i < from->rows.count; i++)
+		if (from->rows.of[i].in_used)
+			quota_rows_put(&to->rows, from->rows.of[i].name)->used =
+				from->rows.of[i].used;
+}
+
+bool quota_book_set_bounds(struct quota_book *b, const struct quota *q)
+{
+	struct quota_entry *e, *now;
+	struct quota with;
+
+	HASH_FIND_STR(b->hash, q->namespace, e);
+	if (!e)
+		return false;
+	with = e->quota;
+	with.name = q->name;
+	with.min = q->min;
+	with.max = q->max;
+	with.has_min = q->has_min;
+	with.has_max = q->has_max;
+	now = entry_new(&with, b->options.variant);
+	keep_used(now, e);
+	quota_book_remove(b, q->namespace);
+	link_entry(b, now);
+	return true;
+}
+
+size_t quota_book_count(const struct quota_book *b)
+{
+	return b->count;
+}
+
+const struct quota *quota_book_at(const struct quota_book *b, size_t i)
+{
+	assert(i < b->count);
+	return &b->sorted[i]->quota;
+}
+
+const struct quota_entry *quota_book_entry(const struct quota_book *b, const char *namespace)
+{
+	struct quota_entry *e;
+
+	HASH_FIND_STR(b->hash, namespace, e);
+	return e ? e : b->fallback;
+}
+
+const struct quota *quota_book_find(const struct quota_book *b, const char *namespace)
+{
+	const struct quota_entry *e = quota_book_entry(b, namespace);
+
+	return e ? &e->quota : NULL;
+}
+
+/* --- pods --------------------------------------------------------------------------------------------------------- */
+
+static void change_amount(struct quota_book *b, struct quota_entry *e, const char *name,
+			  quota_amount change)
+{
+	struct quota_row *row = quota_rows_put(&e->rows, name), *sum;
+
+	row->in_used = true;
+	row->used += change;
+	resources_set_named(&e->quota.used, name, quota_clamp(row->used));
+	if (!is_in_sums(b->options.variant, row))
+		return;
+	sum = quota_rows_put(&b->sum, name);
+	sum->in_used = true;
+	sum->used += change;
+}
+
+static void change_by(struct quota_book *b, struct quota_entry *e, const struct resources *requests,
+		      int sign)
+{
+	const char *name;
+	int64_t amount;
+
+	for (size_t at = 0; resources_next(requests, &at, &name, &amount);)
+		change_amount(b, e, name, (quota_amount)amount * sign);
+	if (b->options.variant == QUOTA_CORRECTED && !resources_has(requests, RESOURCE_PODS) &&
+	    quota_governs(&e->rows.of[RESOURCE_PODS]))
+		change_amount(b, e, resource_name(RESOURCE_PODS), sign);
+}
+
+/* The one that may be changed: a namespace that has only the fallback gets its own. */
+static struct quota_entry *own_entry(struct quota_book *b, const char *namespace)
+{
+	struct quota_entry *e;
+	struct quota q;
+
+	HASH_FIND_STR(b->hash, namespace, e);
+	if (e || !b->fallback)
+		return e;
+	q = default_quota(&b->options, namespace);
+	return quota_book_put(b, &q);
+}
+
+void quota_book_add(struct quota_book *b, const char *namespace, const struct resources *requests)
+{
+	struct quota_entry *e = own_entry(b, namespace);
+
+	if (!e)
+		return;
+	e->quota.used_pods++;
+	change_by(b, e, requests, 1);
+}
+
+void quota_book_subtract(struct quota_book *b, const char *namespace,
+			 const struct resources *requests)
+{
+	struct quota_entry *e = own_entry(b, namespace);
+
+	if (!e)
+		return;
+	e->quota.used_pods--; /* below 0 it wraps, and comes back by adding */
+	change_by(b, e, requests, -1);
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whether a pod may start, and in numbers why not.
+ *
+ *     no quota --> critical --> asks alone for more than max --> over max --> over the sum of mins --> admitted
+ *      admitted     admitted       never (nothing helps)          refused        refused
+ *
+ * Max bounds what the pod's namespace uses with the pods nominated for it; the sum of mins bounds what all quotas use together, with the pods of other quotas,
+ * too, that have a node nominated and do not borrow. What was reserved for this very pod when it was asked about before is taken off what is used.
+ */
+#include <string.h>
+
+#include "aggregator/policy/quota/quota_internal.h"
+#include "aggregator/policy/quota/quota_text.h"
+
+const char *quota_gate_name(enum quota_gate g)
+{
+	static const char *const names[] = {
+		[QUOTA_ADMITTED] = "admitted", [QUOTA_NO_QUOTA] = "noQuota",
+		[QUOTA_CRITICAL] = "critical", [QUOTA_NEVER] = "never",
+		[QUOTA_OVER_MAX] = "overMax",  [QUOTA_OVER_SUM] = "overSumMin",
+	};
+
+	return names[g];
+}
+
+/* --- what is claimed ---------------------------------------------------------------------------------------------- */
+
+static bool is_over_min(const struct quota_book *b, const struct quota_entry *e)
+{
+	static const struct quota_claims nothing = {.all = true};
+	struct quota_excess excess;
+
+	return quota_excess_of_min(b->options.variant, e, &nothing, &excess);
+}
+
+static void add_nominated(const struct quota_book *b, const struct quota_ask *ask,
+			  const struct quota_nominated *n, struct quota_claims *c)
+{
+	enum quota_variant v = b->options.variant;
+	const struct quota_entry *e;
+
+	if (strcmp(n->uid, ask->uid) == 0)
+		return;
+	if (strcmp(n->namespace, ask->namespace) == 0) {
+		if (n->priority >= ask->priority)
+			quota_claims_add(c, v, QUOTA_OWN, 1, n->requests);
+		return;
+	}
+	e = quota_book_entry(b, n->namespace);
+	if (e && !is_over_min(b, e))
+		quota_claims_add(c, v, QUOTA_TOTAL, 1, n->requests);
+}
+
+static void read_claims(const struct quota_book *b, const struct quota_ask *ask,
+			struct quota_claims *c)
+{
+	enum quota_variant v = b->options.variant;
+
+	quota_claims_init(c, v, ask->requests);
+	for (size_t i = 0; i < ask->nominated_count; i++)
+		add_nominated(b, ask, &ask->nominated[i], c);
+	if (ask->reserved)
+		quota_claims_add(c, v, QUOTA_OWN, -1, ask->reserved);
+}
+
+/* --- sentences ---------------------------------------------------------------------------------------------------- */
+
+static void add_name(struct sentence *s, const struct quota *q, const char *namespace)
+{
+	sentence_add(s, namespace);
+	sentence_add(s, q->name[0] ? "/" : " (the default one)");
+	sentence_add(s, q->name);
+}
+
+static void add_part(struct sentence *s, const struct quota_verdict *v, int64_t amount,
+		     const char *what)
+{
+	quota_add_amount(s, v->resource, amount);
+	sentence_add(s, what);
+}
+
+/* "cpu: 4.0 used + 1.0 nominated + 2.0 asked is over " */
+static void add_sum(struct sentence *s, const struct quota_verdict *v, const char *used)
+{
+	sentence_add(s, v->resource);
+	sentence_add(s, ": ");
+	add_part(s, v, v->used, used);
+	if (v->nominated)
+		add_part(s, v, v->nominated, " nominated + ");
+	add_part(s, v, v->asked, " asked is over ");
+}
+
+/* What is too much. */
+static int64_t missing(const struct quota_verdict *v)
+{
+	return quota_clamp((quota_amount)v->used + v->nominated + v->asked - v->bound);
+}
+
+static void tell_never(struct sentence *s, const struct quota *q, const struct quota_ask *ask,
+		       const struct quota_verdict *v)
+{
+	sentence_add(s, v->resource);
+	sentence_add(s, ": ");
+	add_part(s, v, v->asked, " asked is alone over max ");
+	add_part(s, v, v->bound, " of quota ");
+	add_name(s, q, ask->namespace);
+	sentence_add(s, ": waiting does not help; ask for less, or raise max");
+}
+
+static void tell_max(struct sentence *s, const struct quota *q, const struct quota_ask *ask,
+		     const struct quota_verdict *v)
+{
+	add_sum(s, v, " used + ");
+	sentence_add(s, "max ");
+	add_part(s, v, v->bound, " of quota ");
+	add_name(s, q, ask->namespace);
+	sentence_add(s, ": wait for ");
+	add_part(s, v, missing(v), " to be freed, or raise max");
+}
+
+/* One within its min is held up by those who borrow it: they are to give it back. */
+static void tell_sum(struct sentence *s, const struct quota *q, const struct quota_ask *ask,
+		     const struct quota_verdict *v, bool borrows)
+{
+	add_sum(s, v, " used by all quotas + ");
+	add_part(s, v, v->bound, ", the sum of their min: wait for ");
+	add_part(s, v, missing(v), " to be freed, ");
+	if (!borrows)
+		sentence_add(s, "by itself or by preempting those who borrow, as quota ");
+	else
+		sentence_add(s, "or raise a min; quota ");
+	add_name(s, q, ask->namespace);
+	sentence_add(s, borrows ? " would borrow" : " is within its min");
+}
+
+/* q NULL: there is none. */
+static void tell_admitted(const struct quota_ask *ask, const struct quota *q,
+			  struct quota_verdict *v)
+{
+	struct sentence s;
+
+	sentence_start(&s, v->why.text, sizeof(v->why.text));
+	if (!q) {
+		sentence_add(&s, "namespace ");
+		sentence_add(&s, ask->namespace);
+		sentence_add(&s, " has no quota");
+		return;
+	}
+	if (v->gate == QUOTA_CRITICAL) {
+		sentence_add(&s, "priority ");
+		sentence_add_int(&s, ask->priority);
+		sentence_add(&s, " is critical: not held up by quota ");
+		add_name(&s, q, ask->namespace);
+		return;
+	}
+	sentence_add(&s, "within max of quota ");
+	add_name(&s, q, ask->namespace);
+	sentence_add(&s, " and the sum of all min");
+}
+
+/* --- the gates ---------------------------------------------------------------------------------------------------- */
+
+static void admit(struct quota_verdict *v, enum quota_gate gate, const struct quota_ask *ask,
+		  const struct quota *q)
+{
+	v->gate = gate;
+	v->admitted = true;
+	tell_admitted(ask, q, v);
+}
+
+/* How much of what is used is this very pod's. */
+static int64_t reserved_of(const struct resources *reserved, const char *name)
+{
+	int64_t amount = strcmp(name, resource_name(RESOURCE_PODS)) == 0; /* one, where unsaid */
+
+	resources_find(reserved, name, &amount);
+	return amount;
+}
+
+static void refuse(struct quota_verdict *v, enum quota_gate gate, const struct quota_excess *x,
+		   const struct resources *reserved)
+{
+	int64_t taken = 0;
+
+	if (reserved)
+		taken = reserved_of(reserved, x->name);
+	v->gate = gate;
+	v->admitted = false;
+	v->resource = x->name;
+	v->used = quota_clamp(x->used - taken);
+	v->asked = quota_clamp(x->asked);
+	v->nominated = quota_clamp(x->claimed + taken - x->asked);
+	v->bound = quota_clamp(x->bound);
+}
+
+/* Only max, and what the pod itself asks for. */
+static bool asks_too_much(const struct quota_entry *e, const struct quota_ask *ask,
+			  struct quota_excess *x)
+{
+	const char *name;
+	int64_t amount;
+
+	for (size_t at = 0; resources_next(ask->requests, &at, &name, &amount);) {
+		const struct quota_row *row = quota_rows_find(&e->rows, name);
+
+		if (!row || !row->in_max || amount <= 0 || amount <= row->max)
+			continue;
+		*x = (struct quota_excess){name, 0, amount, amount, row->max};
+		return true;
+	}
+	return false;
+}
+
+static void judge(const struct quota_book *b, const struct quota_entry *e,
+		  const struct quota_ask *ask, const struct quota_claims *c,
+		  struct quota_verdict *v)
+{
+	enum quota_variant variant = b->options.variant;
+	struct quota_excess x, borrowed;
+	struct sentence s;
+
+	sentence_start(&s, v->why.text, sizeof(v->why.text));
+	if (variant == QUOTA_CORRECTED && asks_too_much(e, ask, &x)) {
+		refuse(v, QUOTA_NEVER, &x, NULL);
+		tell_never(&s, &e->quota, ask, v);
+	} else if (quota_excess_of_max(variant, e, c, &x)) {
+		refuse(v, QUOTA_OVER_MAX, &x, ask->reserved);
+		tell_max(&s, &e->quota, ask, v);
+	} else if (quota_excess_of_sum(b, e, c, &x)) {
+		refuse(v, QUOTA_OVER_SUM, &x, ask->reserved);
+		tell_sum(&s, &e->quota, ask, v, quota_excess_of_min(variant, e, c, &borrowed));
+	} else {
+		admit(v, QUOTA_ADMITTED, ask, &e->quota);
+	}
+}
+
+void quota_admit(const struct quota_book *b, const struct quota_ask *ask, struct quota_verdict *v)
+{
+	const struct quota_entry *e = quota_book_entry(b, ask->namespace);
+	struct quota_claims c;
+
+	*v = (struct quota_verdict){.gate = QUOTA_ADMITTED};
+	if (!e) {
+		admit(v, QUOTA_NO_QUOTA, ask, NULL);
+		return;
+	}
+	if (b->options.variant == QUOTA_CORRECTED &&
+	    ask->priority >= b->options.critical_priority) {
+		admit(v, QUOTA_CRITICAL, ask, &e->quota);
+		return;
+	}
+	read_claims(b, ask, &c);
+	judge(b, e, ask, &c, v);
+	quota_claims_fini(&c);
+}

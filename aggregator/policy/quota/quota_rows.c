@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The amounts of a quota: min, max and used of each resource side by side, so that a comparison looks at one row. The four standard resources are always there
+ * and found by their number; the others are sorted by name, and there are as many as the quota and its pods name.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/policy/quota/quota_internal.h"
+
+void quota_rows_init(struct quota_rows *r)
+{
+	r->count = RESOURCE_STANDARD;
+	r->of = mem_zalloc(r->count, sizeof(*r->of));
+	for (unsigned int id = 0; id < RESOURCE_STANDARD; id++)
+		r->of[id].name = resource_name((enum resource_id)id);
+}
+
+void quota_rows_fini(struct quota_rows *r)
+{
+	for (size_t i = RESOURCE_STANDARD; i < r->count; i++)
+		free((char *)r->of[i].name);
+	free(r->of);
+	*r = (struct quota_rows){0, NULL};
+}
+
+/* Where it is, or belongs. */
+static size_t place_of(const struct quota_rows *r, const char *name, bool *found)
+{
+	size_t low = RESOURCE_STANDARD, high = r->count;
+
+	*found = true;
+	for (size_t id = 0; id < RESOURCE_STANDARD; id++)
+		if (r->of[id].name == name || strcmp(r->of[id].name, name) == 0)
+			return id;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		int order = strcmp(r->of[middle].name, name);
+
+		if (order == 0)
+			return middle;
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	*found = false;
+	return low;
+}
+
+const struct quota_row *quota_rows_find(const struct quota_rows *r, const char *name)
+{
+	bool found;
+	size_t at = place_of(r, name, &found);
+
+	return found ? &r->of[at] : NULL;
+}
+
+struct quota_row *quota_rows_put(struct quota_rows *r, const char *name)
+{
+	bool found;
+	size_t at = place_of(r, name, &found);
+
+	if (found)
+		return &r->of[at];
+	r->of = mem_realloc(r->of, (r->count + 1) * sizeof(*r->of));
+	memmove(r->of + at + 1, r->of + at, (r->count - at) * sizeof(*r->of));
+	r->count++;
+	r->of[at] = (struct quota_row){.name = mem_strdup(name)};
+	return &r->of[at];
+}
+
+int64_t quota_clamp(quota_amount a)
+{
+	if (a > INT64_MAX)
+		return INT64_MAX;
+	return a < -INT64_MAX ? -INT64_MAX : (int64_t)a;
+}

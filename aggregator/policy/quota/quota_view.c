@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The book of a cluster as it is: the quotas of the API, what the pods of their namespaces request (view_namespace(), which the loop keeps), and what the
+ * ledger has promised and the view does not show yet. So what is used is never counted on from what was: pods that ran before their quota came, and pods that
+ * were resized, are in it as they are now.
+ *
+ * Both variants count requests as the kube-scheduler does; upstream's plugin would leave sidecars and the pod's own resources out.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/policy/quota/quota_annotations.h"
+#include "aggregator/policy/quota/quota_internal.h"
+
+/* A quota that nobody dates is younger than all that are. */
+static int64_t age_order(const struct kube_quota *q)
+{
+	return q->created_ns ? q->created_ns : INT64_MAX;
+}
+
+/* The oldest of those from `at` on that share a namespace, which stand together by name; *at moves behind them. */
+static const struct kube_quota *next_quota(const struct object_table *t, size_t *at)
+{
+	const struct kube_quota *best = (const struct kube_quota *)t->of[(*at)++];
+
+	for (; *at < t->count; ++*at) {
+		const struct kube_quota *q = (const struct kube_quota *)t->of[*at];
+
+		if (strcmp(q->object.namespace, best->object.namespace) != 0)
+			break;
+		if (age_order(q) < age_order(best))
+			best = q;
+	}
+	return best;
+}
+
+/* What the namespace's pods ask for; lists are borrowed. */
+static void add_sums(struct quota *q, const struct view *v)
+{
+	const struct namespace_sums *sums = view_namespace(v, q->namespace);
+
+	if (!sums)
+		return;
+	q->used = sums->bound;
+	q->pending = sums->pending;
+	q->used_pods = sums->bound_pods;
+	q->pending_pods = sums->pending_pods;
+	q->use = sums->use.pods ? &sums->use : NULL;
+}
+
+static void put_quotas(struct quota_book *b, const struct view *v)
+{
+	const struct object_table *t = v->cluster->tables[OBJECT_ELASTIC_QUOTA];
+
+	for (size_t at = 0; at < t->count;) {
+		const struct kube_quota *object = next_quota(t, &at);
+		struct quota_annotations notes;
+		struct quota q = {
+			.namespace = object->object.namespace,
+			.name = object->object.name,
+			.min = object->min,
+			.max = object->max,
+			.has_min = object->has_min,
+			.has_max = object->has_max,
+		};
+
+		quota_annotations_read(&object->annotations, &notes, NULL);
+		q.weight = notes.weight;
+		q.min_runtime_ns = notes.min_runtime_ns;
+		q.evictions_max = notes.evictions_max;
+		q.evictions_ns = notes.evictions_ns;
+		add_sums(&q, v);
+		quota_book_put(b, &q);
+	}
+}
+
+static void put_default(struct quota_book *b, const struct view *v, const char *namespace)
+{
+	struct quota_entry *have;
+	struct quota q = b->fallback->quota;
+
+	HASH_FIND_STR(b->hash, namespace, have);
+	if (have)
+		return;
+	q.namespace = namespace;
+	add_sums(&q, v);
+	quota_book_put(b, &q);
+}
+
+/* Every namespace there is, by its object or by its pods, that has no quota of its own. */
+static void put_defaults(struct quota_book *b, const struct view *v)
+{
+	const struct object_table *objects = v->cluster->tables[OBJECT_NAMESPACE];
+
+	for (size_t i = 0; i < objects->count; i++)
+		put_default(b, v, objects->of[i]->name);
+	for (size_t i = 0; v->namespaces && i < v->namespaces->count; i++)
+		put_default(b, v, v->namespaces->of[i].name);
+}
+
+static void add_reservations(struct quota_book *b, const struct ledger_copy *ledger,
+			     uint64_t generation)
+{
+	for (size_t i = 0; i < ledger->count; i++) {
+		const struct ledger_entry *r = ledger->of[i];
+		struct quota_entry *e;
+
+		if (!ledger_counts(r, generation))
+			continue;
+		quota_book_add(b, r->namespace, &r->requests);
+		HASH_FIND_STR(b->hash, r->namespace, e);
+		if (e)
+			e->quota.assumed_pods++;
+	}
+}
+
+struct quota_book *quota_book_new(struct view *v, const struct ledger_copy *ledger,
+				  const struct quota_options *o)
+{
+	struct quota_book *b = quota_book_alloc(o);
+
+	b->view = view_hold(v);
+	if (v->cluster)
+		put_quotas(b, v);
+	if (v->cluster && b->fallback)
+		put_defaults(b, v);
+	if (ledger)
+		add_reservations(b, ledger, v->cluster ? v->cluster->generation : 0);
+	return b;
+}

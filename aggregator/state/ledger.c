@@ -1,0 +1,685 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A reservation is found by uid in a hash, has its place in an array sorted for readers, and its turn in one of two
+ * lists: what may expire, soonest first, and what is bound, by the generation that shows it. What readers see of it is
+ * a record, never changed: a change puts another in its place.
+ *
+ *     hash by uid --> reservation --> record <-- sorted --(copied)--> copy <-- readers
+ *                          |             |
+ *     expiring, bound  <---+             +--> life: the generation that has the pod on its node
+ *
+ * A copy is an array of held records, made when one is asked for and there is none as of the last change. So readers
+ * wait at most for pointers being copied, and never for each other.
+ *
+ * Nothing lost, nothing twice. A reader takes a copy first and the view after it, and meanwhile a pod may be bound and
+ * a view that shows it be published. The copy has it, so it is not lost; that it is not counted twice is due to the
+ * life, which all records of a reservation share: the generation is written there before that view is published, and
+ * read by who has taken the view from under the slot's lock.
+ *
+ * A clock that is set back must not keep reservations for hours: what seems to live longer than twice the TTL has
+ * expired. Once, since threads that read the clock one after the other may come here in another order.
+ *
+ * Whoever changes something under the lock collects what is not needed any more and frees it outside. Nothing but the
+ * bounds can fail.
+ */
+#include "aggregator/state/ledger.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/mem.h"
+
+#define uthash_malloc(size) mem_alloc(size)
+#include <uthash.h>
+#include <utlist.h>
+
+#define NS_PER_S 1000000000LL
+
+/* What all records of one reservation share. */
+struct life {
+	atomic_uint users;
+	atomic_uint_least64_t generation; /* 0: not bound */
+	char uid[];
+};
+
+struct record {
+	struct ledger_entry entry; /* first: readers have its address */
+	atomic_uint users;
+	struct life *life; /* held */
+};
+
+struct copy {
+	struct ledger_copy head; /* first */
+	atomic_uint users;
+	const struct ledger_entry *of[]; /* each record held */
+};
+
+struct reservation {
+	struct record *record; /* held */
+	struct reservation *prev, *next; /* in the list of its state */
+	bool gone; /* taken out, but still in the array */
+	UT_hash_handle hh; /* by the life's uid */
+};
+
+struct ledger {
+	pthread_mutex_t lock;
+	int64_t (*mono_ns)(void); /* fixed after start; NULL: not measured */
+
+	/* under lock */
+	struct reservation *by_uid; /* hash */
+	struct reservation *expiring, *bound; /* lists */
+	struct reservation **sorted; /* owned; by compare_entries() */
+	size_t count, room;
+	struct ledger_copy *copy; /* held; NULL: something has changed since */
+	struct ledger_counters counters;
+	int64_t locked_ns, longest_ns;
+};
+
+/* What a change left over, to be freed outside the lock. */
+struct garbage {
+	struct ledger_copy *copy;
+	struct record *record;
+	struct reservation *reservations; /* by next */
+};
+
+const char *ledger_state_name(enum ledger_state state)
+{
+	static const char *const names[LEDGER_STATES] = {
+		[LEDGER_ASKED] = "asked",
+		[LEDGER_CHARGED] = "charged",
+		[LEDGER_BOUND] = "bound",
+	};
+
+	return names[state];
+}
+
+/* --- records and copies --------------------------------------------------------------------------------------------- */
+
+static struct life *life_new(const char *uid)
+{
+	size_t len = strlen(uid);
+	struct life *life = mem_alloc(sizeof(*life) + len + 1);
+
+	atomic_init(&life->users, 1);
+	atomic_init(&life->generation, 0);
+	memcpy(life->uid, uid, len + 1);
+	return life;
+}
+
+static struct life *life_hold(struct life *life)
+{
+	atomic_fetch_add_explicit(&life->users, 1, memory_order_relaxed);
+	return life;
+}
+
+static void life_drop(struct life *life)
+{
+	if (atomic_fetch_sub_explicit(&life->users, 1, memory_order_acq_rel) == 1)
+		free(life);
+}
+
+/* Takes over one hold of the life. */
+static struct record *record_new(const struct ledger_entry *from, struct life *life)
+{
+	size_t namespace_len = strlen(from->namespace) + 1, name_len = strlen(from->name) + 1;
+	size_t node_len = strlen(from->node) + 1;
+	struct record *r = mem_alloc(sizeof(*r) + namespace_len + name_len + node_len);
+	char *text = (char *)(r + 1);
+
+	r->entry = *from;
+	r->entry.uid = life->uid;
+	r->entry.namespace = memcpy(text, from->namespace, namespace_len);
+	r->entry.name = memcpy(text + namespace_len, from->name, name_len);
+	r->entry.node = memcpy(text + namespace_len + name_len, from->node, node_len);
+	resources_copy(&r->entry.requests, &from->requests);
+	atomic_init(&r->users, 1);
+	r->life = life;
+	return r;
+}
+
+static void record_drop(struct record *r)
+{
+	if (!r || atomic_fetch_sub_explicit(&r->users, 1, memory_order_acq_rel) > 1)
+		return;
+	resources_fini(&r->entry.requests);
+	life_drop(r->life);
+	free(r);
+}
+
+/* All entries there are were made by record_new(). */
+static struct record *record_of(const struct ledger_entry *e)
+{
+	return (struct record *)(uintptr_t)e;
+}
+
+static struct ledger_copy *copy_make(struct ledger *l)
+{
+	struct copy *c = mem_alloc(sizeof(*c) + l->count * sizeof(c->of[0]));
+
+	for (size_t i = 0; i < l->count; i++) {
+		struct record *r = l->sorted[i]->record;
+
+		atomic_fetch_add_explicit(&r->users, 1, memory_order_relaxed);
+		c->of[i] = &r->entry;
+	}
+	c->head = (struct ledger_copy){l->count, c->of};
+	atomic_init(&c->users, 1);
+	return &c->head;
+}
+
+void ledger_copy_drop(struct ledger_copy *head)
+{
+	struct copy *c = (struct copy *)head;
+
+	if (!c || atomic_fetch_sub_explicit(&c->users, 1, memory_order_acq_rel) > 1)
+		return;
+	for (size_t i = 0; i < c->head.count; i++)
+		record_drop(record_of(c->of[i]));
+	free(c);
+}
+
+bool ledger_counts(const struct ledger_entry *e, uint64_t generation)
+{
+	uint64_t shown =
+		atomic_load_explicit(&record_of(e)->life->generation, memory_order_acquire);
+
+	return shown == 0 || shown > generation;
+}
+
+/* --- the lock ------------------------------------------------------------------------------------------------------- */
+
+static void lock(struct ledger *l)
+{
+	pthread_mutex_lock(&l->lock);
+	if (l->mono_ns)
+		l->locked_ns = l->mono_ns();
+}
+
+/* Frees what is left over, too. */
+static void unlock(struct ledger *l, struct garbage *g)
+{
+	struct reservation *r, *next;
+
+	if (l->mono_ns) {
+		int64_t held_ns = l->mono_ns() - l->locked_ns;
+
+		l->longest_ns = held_ns > l->longest_ns ? held_ns : l->longest_ns;
+	}
+	pthread_mutex_unlock(&l->lock);
+	ledger_copy_drop(g->copy);
+	record_drop(g->record);
+	for (r = g->reservations; r; r = next) {
+		next = r->next;
+		record_drop(r->record);
+		free(r);
+	}
+}
+
+struct ledger *ledger_new(void)
+{
+	struct ledger *l = mem_zalloc(1, sizeof(*l));
+
+	pthread_mutex_init(&l->lock, NULL);
+	return l;
+}
+
+void ledger_measure_lock(struct ledger *l, int64_t (*mono_ns)(void))
+{
+	l->mono_ns = mono_ns;
+}
+
+int64_t ledger_longest_lock_ns(struct ledger *l)
+{
+	struct garbage none = {0};
+	int64_t longest_ns;
+
+	lock(l);
+	longest_ns = l->longest_ns;
+	unlock(l, &none);
+	return longest_ns;
+}
+
+/* --- the array of readers: under lock ------------------------------------------------------------------------------- */
+
+static int compare_entries(const struct ledger_entry *a, const struct ledger_entry *b)
+{
+	int order = strcmp(a->namespace, b->namespace);
+
+	if (!order)
+		order = strcmp(a->name, b->name);
+	return order ? order : strcmp(a->uid, b->uid);
+}
+
+/* The place of the entry, or where it belongs. */
+static size_t sorted_place(const struct ledger *l, const struct ledger_entry *e)
+{
+	size_t low = 0, high = l->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (compare_entries(&l->sorted[middle]->record->entry, e) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static void sorted_insert(struct ledger *l, struct reservation *r)
+{
+	size_t at = sorted_place(l, &r->record->entry);
+
+	if (l->count == l->room) {
+		l->room = l->room ? 2 * l->room : 64;
+		l->sorted = mem_realloc(l->sorted, l->room * sizeof(struct reservation *));
+	}
+	memmove(&l->sorted[at + 1], &l->sorted[at], (l->count - at) * sizeof(l->sorted[0]));
+	l->sorted[at] = r;
+	l->count++;
+}
+
+static void sorted_remove(struct ledger *l, const struct reservation *r)
+{
+	size_t at = sorted_place(l, &r->record->entry);
+
+	assert(at < l->count && l->sorted[at] == r);
+	l->count--;
+	memmove(&l->sorted[at], &l->sorted[at + 1], (l->count - at) * sizeof(l->sorted[0]));
+}
+
+/* All that are gone at once, or a thousand that go together would each move the rest. */
+static void sorted_sweep(struct ledger *l)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < l->count; i++)
+		if (!l->sorted[i]->gone)
+			l->sorted[kept++] = l->sorted[i];
+	l->count = kept;
+}
+
+/* --- the lists of states: under lock -------------------------------------------------------------------------------- */
+
+static void list_enter(struct ledger *l, struct reservation *r)
+{
+	const struct ledger_entry *e = &r->record->entry;
+	struct reservation *after = l->expiring ? l->expiring->prev : NULL;
+
+	l->counters.entries[e->state]++;
+	if (e->state == LEDGER_BOUND) {
+		DL_APPEND(l->bound, r);
+		return;
+	}
+	/* Nearly always the last one. */
+	while (after && after->record->entry.expires_ns > e->expires_ns)
+		after = after == l->expiring ? NULL : after->prev;
+	if (after)
+		DL_APPEND_ELEM(l->expiring, after, r);
+	else
+		DL_PREPEND(l->expiring, r);
+}
+
+static void list_leave(struct ledger *l, struct reservation *r)
+{
+	enum ledger_state state = r->record->entry.state;
+
+	l->counters.entries[state]--;
+	if (state == LEDGER_BOUND)
+		DL_DELETE(l->bound, r);
+	else
+		DL_DELETE(l->expiring, r);
+}
+
+/* --- reservations: under lock --------------------------------------------------------------------------------------- */
+
+static struct reservation *find(const struct ledger *l, const char *uid)
+{
+	struct reservation *r;
+
+	HASH_FIND(hh, l->by_uid, uid, strlen(uid), r);
+	return r;
+}
+
+static void changed(struct ledger *l, struct garbage *g)
+{
+	if (!l->copy)
+		return;
+	assert(!g->copy);
+	g->copy = l->copy;
+	l->copy = NULL;
+}
+
+/* Out of all but the array. */
+static void take_out(struct ledger *l, struct reservation *r, struct garbage *g)
+{
+	changed(l, g);
+	list_leave(l, r);
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): it is in the hash, which so is not empty */
+	HASH_DEL(l->by_uid, r);
+	r->gone = true;
+	r->next = g->reservations;
+	g->reservations = r;
+}
+
+static void forget(struct ledger *l, struct reservation *r, struct garbage *g)
+{
+	sorted_remove(l, r);
+	take_out(l, r, g);
+}
+
+/* Gives it another record, of the same life. */
+static void replace(struct ledger *l, struct reservation *r, const struct ledger_entry *entry,
+		    struct garbage *g)
+{
+	struct record *record = record_new(entry, life_hold(r->record->life));
+	bool moves = compare_entries(&r->record->entry, &record->entry) != 0;
+
+	assert(!g->record);
+	changed(l, g);
+	list_leave(l, r);
+	if (moves)
+		sorted_remove(l, r);
+	g->record = r->record;
+	r->record = record;
+	if (moves)
+		sorted_insert(l, r);
+	list_enter(l, r);
+}
+
+static void add(struct ledger *l, const struct ledger_entry *entry, struct garbage *g)
+{
+	struct reservation *r = mem_zalloc(1, sizeof(*r));
+	struct life *life = life_new(entry->uid);
+
+	changed(l, g);
+	r->record = record_new(entry, life);
+	HASH_ADD_KEYPTR(hh, l->by_uid, life->uid, strlen(life->uid), r);
+	sorted_insert(l, r);
+	list_enter(l, r);
+	l->counters.reserved++;
+}
+
+static bool has_expired(const struct reservation *r, int64_t now_ns)
+{
+	int64_t left_ns;
+
+	if (__builtin_sub_overflow(r->record->entry.expires_ns, now_ns, &left_ns))
+		return true;
+	return left_ns <= 0 || left_ns > 2 * LEDGER_TTL_NS;
+}
+
+/* Soonest first; what a clock that was set back left far in the future is at the other end. */
+static void expire(struct ledger *l, int64_t now_ns, struct garbage *g)
+{
+	uint64_t before = l->counters.expired;
+
+	while (l->expiring && has_expired(l->expiring, now_ns)) {
+		take_out(l, l->expiring, g);
+		l->counters.expired++;
+	}
+	while (l->expiring && has_expired(l->expiring->prev, now_ns)) {
+		take_out(l, l->expiring->prev, g);
+		l->counters.expired++;
+	}
+	if (l->counters.expired != before)
+		sorted_sweep(l);
+}
+
+/* --- what others call ----------------------------------------------------------------------------------------------- */
+
+static bool is_bounded(const struct ledger_entry *e)
+{
+	if (strlen(e->uid) > LEDGER_TEXT_MAX || strlen(e->namespace) > LEDGER_TEXT_MAX ||
+	    strlen(e->name) > LEDGER_TEXT_MAX || strlen(e->node) > LEDGER_TEXT_MAX ||
+	    e->requests.extended_count > LEDGER_EXTENDED_MAX)
+		return false;
+	for (uint32_t i = 0; i < e->requests.extended_count; i++)
+		if (strlen(e->requests.extended[i].name) > 2 * LEDGER_TEXT_MAX)
+			return false;
+	return true;
+}
+
+static int64_t end_of_life(int64_t now_ns)
+{
+	int64_t end_ns;
+
+	return __builtin_add_overflow(now_ns, LEDGER_TTL_NS, &end_ns) ? INT64_MAX : end_ns;
+}
+
+int ledger_reserve(struct ledger *l, const struct ledger_entry *entry, int64_t now_ns)
+{
+	struct ledger_entry own = *entry;
+	struct garbage g = {0};
+	struct reservation *r;
+	int rc = 0;
+
+	if (!*entry->uid || !is_bounded(entry))
+		return -EINVAL;
+	own.state = *entry->node ? LEDGER_CHARGED : LEDGER_ASKED;
+	own.made_ns = now_ns;
+	own.expires_ns = end_of_life(now_ns);
+	own.generation = 0;
+	lock(l);
+	expire(l, now_ns, &g);
+	r = find(l, entry->uid);
+	if (!r && l->count >= LEDGER_PODS_MAX) {
+		l->counters.refused++;
+		rc = -ENOSPC;
+	} else if (!r) {
+		add(l, &own, &g);
+	} else if (r->record->entry.state != LEDGER_BOUND) {
+		replace(l, r, &own, &g);
+	}
+	unlock(l, &g);
+	return rc;
+}
+
+int ledger_charge(struct ledger *l, const char *uid, const char *node, int64_t now_ns)
+{
+	struct garbage g = {0};
+	struct reservation *r;
+	struct ledger_entry own;
+	int rc = -ENOENT;
+
+	if (strlen(node) > LEDGER_TEXT_MAX)
+		return -ENOENT;
+	lock(l);
+	expire(l, now_ns, &g);
+	r = find(l, uid);
+	if (r && r->record->entry.state != LEDGER_BOUND) {
+		own = r->record->entry;
+		own.state = LEDGER_CHARGED;
+		own.node = node;
+		own.expires_ns = end_of_life(now_ns);
+		replace(l, r, &own, &g);
+		l->counters.charged++;
+		rc = 0;
+	}
+	unlock(l, &g);
+	return rc;
+}
+
+void ledger_bind(struct ledger *l, const char *uid, const char *node, uint64_t generation)
+{
+	struct garbage g = {0};
+	struct reservation *r;
+	struct ledger_entry own;
+
+	lock(l);
+	r = find(l, uid);
+	if (r && r->record->entry.state != LEDGER_BOUND) {
+		own = r->record->entry;
+		l->counters.moved += own.state == LEDGER_CHARGED && strcmp(own.node, node) != 0;
+		l->counters.bound++;
+		own.state = LEDGER_BOUND;
+		own.node = node;
+		own.generation = generation;
+		replace(l, r, &own, &g);
+		atomic_store_explicit(&r->record->life->generation, generation,
+				      memory_order_release);
+	}
+	unlock(l, &g);
+}
+
+void ledger_release(struct ledger *l, const char *uid)
+{
+	struct garbage g = {0};
+	struct reservation *r;
+
+	lock(l);
+	r = find(l, uid);
+	if (r) {
+		forget(l, r, &g);
+		l->counters.released++;
+	}
+	unlock(l, &g);
+}
+
+void ledger_unschedulable(struct ledger *l, const char *uid, int64_t since_ns)
+{
+	struct garbage g = {0};
+	struct reservation *r;
+
+	lock(l);
+	r = find(l, uid);
+	if (r && r->record->entry.state != LEDGER_BOUND &&
+	    since_ns / NS_PER_S > r->record->entry.made_ns / NS_PER_S) {
+		forget(l, r, &g);
+		l->counters.unschedulable++;
+	}
+	unlock(l, &g);
+}
+
+void ledger_settle(struct ledger *l, uint64_t generation, int64_t now_ns)
+{
+	struct garbage g = {0};
+	uint64_t before;
+
+	lock(l);
+	before = l->counters.settled;
+	while (l->bound && l->bound->record->entry.generation <= generation) {
+		take_out(l, l->bound, &g);
+		l->counters.settled++;
+	}
+	if (l->counters.settled != before)
+		sorted_sweep(l);
+	expire(l, now_ns, &g);
+	unlock(l, &g);
+}
+
+struct ledger_copy *ledger_take(struct ledger *l, int64_t now_ns)
+{
+	struct garbage g = {0};
+	struct ledger_copy *copy;
+
+	lock(l);
+	expire(l, now_ns, &g);
+	if (!l->copy)
+		l->copy = copy_make(l);
+	copy = l->copy;
+	atomic_fetch_add_explicit(&((struct copy *)copy)->users, 1, memory_order_relaxed);
+	unlock(l, &g);
+	return copy;
+}
+
+void ledger_read_counters(struct ledger *l, struct ledger_counters *out)
+{
+	struct garbage none = {0};
+
+	lock(l);
+	*out = l->counters;
+	unlock(l, &none);
+}
+
+/* --- for tests ------------------------------------------------------------------------------------------------------ */
+
+static bool is_sorted(const struct ledger *l, struct reason *why)
+{
+	for (size_t i = 0; i < l->count; i++) {
+		const struct ledger_entry *e = &l->sorted[i]->record->entry;
+
+		if (i > 0 && compare_entries(&l->sorted[i - 1]->record->entry, e) >= 0) {
+			reason_set(why, "entry %zu (%s/%s) does not follow the one before", i,
+				   e->namespace, e->name);
+			return false;
+		}
+		if (find(l, e->uid) != l->sorted[i] || l->sorted[i]->gone) {
+			reason_set(why, "entry %zu (%s/%s) is not found by its uid", i,
+				   e->namespace, e->name);
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool are_lists_right(const struct ledger *l, struct reason *why)
+{
+	uint64_t counts[LEDGER_STATES] = {0};
+	const struct reservation *r;
+
+	DL_FOREACH(l->expiring, r)
+	{
+		counts[r->record->entry.state]++;
+		if (r->next && r->next->record->entry.expires_ns < r->record->entry.expires_ns)
+			reason_set(why, "%s expires before its turn", r->next->record->entry.name);
+	}
+	DL_FOREACH(l->bound, r)
+	{
+		counts[r->record->entry.state]++;
+		if (r->next && r->next->record->entry.generation < r->record->entry.generation)
+			reason_set(why, "%s is settled after its turn",
+				   r->next->record->entry.name);
+	}
+	for (int s = 0; s < LEDGER_STATES; s++)
+		if (counts[s] != l->counters.entries[s])
+			reason_set(why, "%" PRIu64 " entries are %s, %" PRIu64 " are counted",
+				   counts[s], ledger_state_name((enum ledger_state)s),
+				   l->counters.entries[s]);
+	return !why->text[0];
+}
+
+static bool are_counters_right(const struct ledger *l, struct reason *why)
+{
+	const struct ledger_counters *c = &l->counters;
+	uint64_t gone = c->released + c->unschedulable + c->expired + c->settled;
+
+	if (HASH_COUNT(l->by_uid) == l->count && c->reserved == gone + l->count)
+		return true;
+	reason_set(why, "%" PRIu64 " were reserved, %" PRIu64 " are gone, %zu there, %u by uid",
+		   c->reserved, gone, l->count, HASH_COUNT(l->by_uid));
+	return false;
+}
+
+bool ledger_is_consistent(struct ledger *l, struct reason *why)
+{
+	struct garbage none = {0};
+	bool ok;
+
+	reason_set(why, "%s", "");
+	lock(l);
+	ok = is_sorted(l, why) && are_lists_right(l, why) && are_counters_right(l, why);
+	unlock(l, &none);
+	return ok;
+}
+
+void ledger_free(struct ledger *l)
+{
+	struct garbage g = {0};
+
+	if (!l)
+		return;
+	lock(l);
+	changed(l, &g);
+	for (size_t i = 0; i < l->count; i++)
+		take_out(l, l->sorted[i], &g);
+	free(l->sorted);
+	unlock(l, &g);
+	pthread_mutex_destroy(&l->lock);
+	free(l);
+}
