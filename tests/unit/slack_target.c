@@ -146,18 +146,14 @@ struct cluster {
 
 static void make_cluster(struct cluster *c)
 {
-	int64_t types = 1 + draw(4);
+	struct slack_amount types[4];
 
+	for (size_t i = 0; i < 4; i++)
+		types[i] = (struct slack_amount){500 + draw(32000), GIB / 3 + draw(64 * GIB)};
 	c->in = (struct slack_target_input){.nodes = c->nodes, .shapes = c->shapes};
 	c->in.node_count = (size_t)draw(NODES + 1);
-	for (size_t i = 0; i < c->in.node_count; i++) {
-		uint64_t kept = seed;
-
-		/* Nodes of a type are alike. */
-		seed = (uint64_t)(draw(types) + 1) * 77777;
-		c->nodes[i] = (struct slack_amount){500 + draw(32000), GIB / 3 + draw(64 * GIB)};
-		seed = kept + i * 2 + 1;
-	}
+	for (size_t i = 0; i < c->in.node_count; i++)
+		c->nodes[i] = types[draw(4)];
 	c->in.shape_count = (size_t)draw(SHAPES + 1);
 	for (size_t i = 0; i < c->in.shape_count; i++)
 		c->shapes[i] = (struct slack_amount){draw(16000), draw(40 * GIB)};
