@@ -134,6 +134,8 @@ struct place_counts {
  * fits. One that is bound and of a DaemonSet is for no other node (PLACE_NODE_AFFINITY); one with scheduling gates is PLACE_UNKNOWN.
  */
 enum place_filter place_check(struct place *p, place_pod pod, place_node n);
+/* Labels, taints and cordon alone: whether it may ever go there, whatever room there is and whoever is there. */
+bool place_admits(struct place *p, place_pod pod, place_node n);
 /* As place_check(), and one sentence with the numbers. */
 enum place_filter place_explain(struct place *p, place_pod pod, place_node n, struct reason *why);
 /*

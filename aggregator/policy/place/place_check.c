@@ -134,6 +134,15 @@ static enum place_filter check_use(const struct place *p, const struct place_slo
 	return p->contention[n] > p->options.cap.contention ? PLACE_SILENT : PLACE_FITS;
 }
 
+bool place_admits(struct place *p, place_pod pod, place_node n)
+{
+	const struct place_slot *s = place_slot(p, pod);
+
+	return !p->gone[n] && place_rules_ask(p, s->class->rules, n) == PLACE_FITS &&
+	       (!s->bound_to || strcmp(s->bound_to, place_node_name(p, n)) == 0) &&
+	       (!p->cordoned[n] || s->class->rules->tolerates_cordon);
+}
+
 enum place_filter place_check(struct place *p, place_pod pod, place_node n)
 {
 	const struct place_slot *s = place_slot(p, pod);
