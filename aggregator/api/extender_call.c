@@ -42,13 +42,11 @@ static bool read_question(struct extender_call *c, const struct api_request *rq,
 
 static void find_places(struct extender_call *c)
 {
-	struct node_index index;
+	const struct node_index *index = node_index_of(c->view);
 
 	c->places = mem_alloc((c->args.count + 1) * sizeof(*c->places));
-	node_index_init(&index, c->view, c->args.count);
 	for (size_t i = 0; i < c->args.count; i++)
-		c->places[i] = node_index_find(&index, c->args.nodes[i].name);
-	node_index_fini(&index);
+		c->places[i] = node_index_find(index, c->args.nodes[i].name);
 }
 
 /* The options' blend, else the default one. */
