@@ -132,7 +132,10 @@ void extender_call_reserve(const struct extender_call *c, const char *node)
 		.expected_cpu_milli = target_load_packing_expect(&q),
 		.priority = c->pod->template->priority,
 	};
+	int rc = -EINVAL;
 
-	if (!extender_call_may_reserve(c) || ledger_reserve(c->ctx->ledger, &entry, c->now_ns))
+	if (extender_call_may_reserve(c))
+		rc = ledger_reserve(c->ctx->ledger, &entry, c->now_ns);
+	if (rc && rc != -EALREADY)
 		counter_add(&counters_of(c)->unreserved, 1);
 }
