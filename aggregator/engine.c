@@ -36,6 +36,7 @@
 #include <uv.h>
 
 #include "aggregator/api/place_pool.h"
+#include "aggregator/api/quota_shelf.h"
 #include "aggregator/edge/http/http.h"
 #include "aggregator/edge/ingest.h"
 #include "aggregator/engine_follower.h"
@@ -162,6 +163,7 @@ static void publish(struct engine *e)
 	uv_timer_stop(&e->publish_timer);
 	counter_add(&e->counters.views_published, 1);
 	place_pool_tidy(e->api_context.places, now_ns);
+	quota_shelf_tidy(e->api_context.books, now_ns);
 }
 
 static void on_publish_timer(uv_timer_t *timer)
@@ -372,6 +374,7 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 		.watcher_allocatable = config->watcher_allocatable,
 		.watcher_cache = watcher_cache_new(),
 		.places = open_places(),
+		.books = quota_shelf_new(&config->quota),
 		.ledger = e->ledger,
 		.extender = &config->extender,
 		.quota = &config->quota,
@@ -442,6 +445,7 @@ void engine_close(struct engine *e)
 	follower_free(e->follower);
 	ingest_close(e->ingest);
 	place_pool_free(e->api_context.places);
+	quota_shelf_free(e->api_context.books);
 	victim_log_free(e->api_context.victims);
 	watcher_cache_free(e->api_context.watcher_cache);
 	view_slot_free(e->views);
