@@ -61,7 +61,7 @@ static void write_key(const char *path)
 	close(fd);
 }
 
-struct kube_testbed *kube_testbed_new(void)
+struct kube_testbed *kube_testbed_new_bare(void)
 {
 	char *programs = find_programs();
 	struct kube_testbed *s;
@@ -75,8 +75,16 @@ struct kube_testbed *kube_testbed_new(void)
 	s->key_path = mem_printf("%s/key", s->folder);
 	write_key(s->key_path);
 	s->plane = control_plane_new(programs);
-	control_plane_start_controllers(s->plane);
 	free(programs);
+	return s;
+}
+
+struct kube_testbed *kube_testbed_new(void)
+{
+	struct kube_testbed *s = kube_testbed_new_bare();
+
+	if (s)
+		control_plane_start_controllers(s->plane);
 	return s;
 }
 

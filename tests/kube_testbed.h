@@ -32,6 +32,8 @@ struct kube_testbed {
  * tests/kube/build puts them; NULL where they are not: then the reason is printed, and the test is to be skipped.
  */
 struct kube_testbed *kube_testbed_new(void);
+/* The same without scheduler and controllers. */
+struct kube_testbed *kube_testbed_new_bare(void);
 /* Ends all; when `failed`, prints the logs. */
 void kube_testbed_free(struct kube_testbed *s, bool failed);
 
