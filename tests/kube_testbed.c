@@ -130,24 +130,31 @@ static bool is_ready(void *url)
 	return status == 200;
 }
 
-void kube_testbed_start_aggregator(struct kube_testbed *s, int i, const char *kubeconfig)
+void kube_testbed_start_aggregator_with(struct kube_testbed *s, int i, const char *kubeconfig,
+					const char *const *more)
 {
 	struct kube_aggregator *a = &s->aggregators[i];
 	char *program = mem_strdup(program_path("evenkeel-aggregator")), *log = log_path(s, i);
 	char *config = mem_strdup(kubeconfig), *listen, *ingest, *url;
 
-	a->http_port = free_port();
-	a->ingest_port = free_port();
+	if (!a->http_port) {
+		a->http_port = free_port();
+		a->ingest_port = free_port();
+	}
 	listen = mem_printf("127.0.0.1:%d", a->http_port);
 	ingest = mem_printf("tcp://127.0.0.1:%d", a->ingest_port);
 	url = mem_printf("http://%s/readyz", listen);
 	{
-		char *argv[] = {program,     (char *)"--listen",
-				listen,	     (char *)"--ingest",
-				ingest,	     (char *)"--key-file",
-				s->key_path, (char *)"--kubeconfig",
-				config,	     NULL};
+		char *argv[24] = {program,     (char *)"--listen",
+				  listen,      (char *)"--ingest",
+				  ingest,      (char *)"--key-file",
+				  s->key_path, (char *)"--kubeconfig",
+				  config,      NULL};
 
+		for (size_t n = 9; *more; n++, more++) {
+			assert_true(n < 23);
+			argv[n] = (char *)*more;
+		}
 		a->pid = process_start(log, argv);
 	}
 	if (a->pid <= 0 || !await(is_ready, url, TELL_SECONDS)) {
@@ -160,6 +167,19 @@ void kube_testbed_start_aggregator(struct kube_testbed *s, int i, const char *ku
 	free(listen);
 	free(ingest);
 	free(url);
+}
+
+void kube_testbed_start_aggregator(struct kube_testbed *s, int i, const char *kubeconfig)
+{
+	static const char *const none[] = {NULL};
+
+	kube_testbed_start_aggregator_with(s, i, kubeconfig, none);
+}
+
+void kube_testbed_kill_aggregator(struct kube_testbed *s, int i)
+{
+	process_stop(s->aggregators[i].pid, SIGKILL);
+	s->aggregators[i].pid = 0;
 }
 
 int kube_testbed_stop_aggregator(struct kube_testbed *s, int i)
