@@ -14,6 +14,9 @@
  * While we have no such list (standalone, not listed yet, the watch broken) it is we who are behind: it passes, and no
  * limit is applied, as to any node of which nothing is measured.
  *
+ * The scheduler puts the number of nodes before a reason ("1 node(s) had taints .."), so every sentence begins with who
+ * says it, or a number of nodes would be read as one of cores.
+ *
  * What passes is reserved: quota, and where one node is left, for which the scheduler does not ask to prioritize,
  * that node. What passes nowhere is released.
  */
@@ -153,7 +156,7 @@ static void judge_by_limits(struct sieve *s, const struct score_job *job, size_t
 		return;
 	}
 	count_refusal(s, refusal_of(why));
-	refuse_with(s, i, mem_strdup(text));
+	refuse_with(s, i, mem_printf("evenkeel: %s", text));
 }
 
 static void sieve_by_limits(struct sieve *s)
@@ -207,7 +210,7 @@ static bool is_refused(struct sieve *s, bool *unresolvable)
 	for (extender_gate *const *gate = gates; *gate; gate++) {
 		if ((*gate)(s->call, why, unresolvable))
 			continue;
-		s->texts[s->text_count++] = mem_strdup(why);
+		s->texts[s->text_count++] = mem_printf("evenkeel: %s", why);
 		for (size_t i = 0; i < s->call->args.count; i++)
 			if (!is_repeated(s, i))
 				refuse(s, i, s->texts[0]);
