@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "shared/mem.h"
+#include "shared/timefmt.h"
 #include "tests/process.h"
 #include "tests/stack.h"
 
@@ -27,52 +28,11 @@ const char sched_small_pod[] = "{\"requests\":{\"cpu\":\"160m\",\"memory\":\"640
 const char sched_large_pod[] = "{\"requests\":{\"cpu\":\"320m\",\"memory\":\"1280Mi\"},"
 			       "\"limits\":{\"cpu\":\"640m\",\"memory\":\"2560Mi\"}}";
 
-/* --- the aggregator, and what it is told ----------------------------------------------------- */
-
 void sched_use(struct sched_world *w, size_t i, double cpu_milli, double sigma_milli)
 {
 	w->loads[i].cpu_milli = cpu_milli;
 	w->loads[i].sigma_milli = sigma_milli;
 	w->loads[i].mem_bytes = 8.0 * (1 << 30);
-}
-
-/* The newest view has them all, over the longest window. */
-static bool is_heard(void *ctx)
-{
-	struct sched_world *w = ctx;
-	cJSON *nodes = kube_testbed_items(w->bed, 0, "/v1/nodes");
-	const cJSON *node;
-	size_t heard = 0;
-
-	cJSON_ArrayForEach(node, nodes)
-	{
-		const cJSON *age = json_at(node, "source.ageSeconds");
-
-		heard += json_at(node, "usage.cpuMillicores.windows.15m") && age &&
-			 age->valuedouble < 10;
-	}
-	cJSON_Delete(nodes);
-	return heard == NODES;
-}
-
-/* Everything that was measured until now, by an aggregator that has just started, or has heard the rest. */
-void sched_await_heard(struct sched_world *w)
-{
-	char *url = mem_printf("tcp://127.0.0.1:%d", w->bed->aggregators[0].ingest_port);
-
-	kube_usage_send_loads(&w->usage, w->loads, NODES, url, w->bed->key_path);
-	free(url);
-	if (!await(is_heard, w, PATIENCE))
-		fail_msg("what was measured is not shown");
-}
-
-void sched_restart_aggregator(struct sched_world *w, const char *const *options)
-{
-	if (w->bed->aggregators[0].pid)
-		kube_testbed_stop_aggregator(w->bed, 0);
-	kube_testbed_start_aggregator_with(w->bed, 0, w->bed->plane->admin, options);
-	memset(&w->usage, 0, sizeof(w->usage));
-	sched_await_heard(w);
 }
 
 /* --- the scheduler --------------------------------------------------------------------------- */
@@ -235,6 +195,54 @@ size_t sched_node(const struct sched_world *w, const char *name)
 		i++;
 	assert_true(i < NODES);
 	return i;
+}
+
+/* --- the aggregator -------------------------------------------------------------------------- */
+
+/*
+ * The newest view has what was measured last, over the longest window, and the pods that the API has: so it cannot be
+ * older than the call.
+ */
+static bool is_heard(void *ctx)
+{
+	struct look l = {.world = ctx, .prefix = ""};
+	cJSON *nodes = kube_testbed_items(l.world->bed, 0, "/v1/nodes");
+	char end[TIMEFMT_LEN];
+	const cJSON *node;
+	size_t heard = 0, pods = 0;
+
+	timefmt_rfc3339(l.world->usage.end_ns, end);
+	cJSON_ArrayForEach(node, nodes)
+	{
+		const cJSON *told = json_at(node, "usage.cpuMillicores.latest.end");
+
+		heard += told && strcmp(told->valuestring, end) == 0 &&
+			 json_at(node, "usage.cpuMillicores.windows.15m");
+		pods += (size_t)json_at(node, "pods")->valueint;
+	}
+	cJSON_Delete(nodes);
+	are_placed(&l);
+	return heard == NODES && pods == NODES + l.seen;
+}
+
+/* Everything that was measured until now, by an aggregator that has just started, or has heard the rest. */
+void sched_await_heard(struct sched_world *w)
+{
+	char *url = mem_printf("tcp://127.0.0.1:%d", w->bed->aggregators[0].ingest_port);
+
+	kube_usage_send_loads(&w->usage, w->loads, NODES, url, w->bed->key_path);
+	free(url);
+	if (!await(is_heard, w, PATIENCE))
+		fail_msg("what was measured is not shown");
+}
+
+void sched_restart_aggregator(struct sched_world *w, const char *const *options)
+{
+	if (w->bed->aggregators[0].pid)
+		kube_testbed_stop_aggregator(w->bed, 0);
+	kube_testbed_start_aggregator_with(w->bed, 0, w->bed->plane->admin, options);
+	memset(&w->usage, 0, sizeof(w->usage));
+	sched_await_heard(w);
 }
 
 /* --- the ledger ------------------------------------------------------------------------------ */
