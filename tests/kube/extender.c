@@ -242,7 +242,7 @@ static void test_ignorable_fails_open(void **state)
 	sched_await_placed(world, "open", FEW);
 }
 
-/* What comes back is no event of the cluster: the scheduler looks again at the next one, or after a minute. */
+/* What comes back is no event of the cluster: the scheduler looks again at the next one, or within minutes. */
 static void test_not_ignorable_fails_closed(void **state)
 {
 	struct events e;

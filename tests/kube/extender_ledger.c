@@ -38,7 +38,7 @@ struct ranks {
 static struct ranks ranks_from(const cJSON *items, const char *node_key, const char *score_key,
 			       int divisor)
 {
-	struct ranks r;
+	struct ranks r = {{0}};
 	const cJSON *item;
 
 	assert_int_equal(cJSON_GetArraySize(items), SCHED_NODES);
