@@ -29,6 +29,7 @@
 #include <sys/resource.h>
 #include <uv.h>
 
+#include "aggregator/api/place_pool.h"
 #include "aggregator/edge/http/http.h"
 #include "aggregator/edge/ingest.h"
 #include "aggregator/engine_follower.h"
@@ -37,6 +38,7 @@
 #include "aggregator/state/join.h"
 #include "aggregator/state/ledger.h"
 #include "aggregator/state/usage.h"
+#include "aggregator/state/victim_log.h"
 #include "aggregator/state/view.h"
 #include "shared/clock.h"
 #include "shared/keyring.h"
@@ -147,6 +149,7 @@ static void publish(struct engine *e)
 	ledger_settle(e->ledger, generation, now_ns);
 	e->published_ns = clock_mono_ns();
 	counter_add(&e->counters.views_published, 1);
+	place_pool_tidy(e->api_context.places, now_ns);
 }
 
 static void on_publish_timer(uv_timer_t *timer)
@@ -307,6 +310,9 @@ static int open_follower(struct engine *e, struct reason *reason)
 		.changed = on_model_changed,
 		.ctx = e,
 		.ledger = e->ledger,
+		.status_counters = e->config->write_quota_status ? &e->counters.quota : NULL,
+		.views = e->views,
+		.quota = &e->config->quota,
 	};
 	int rc = follower_open(&e->follower, &config, reason);
 
@@ -314,6 +320,14 @@ static int open_follower(struct engine *e, struct reason *reason)
 	if (!rc && e->follower)
 		publish(e);
 	return rc;
+}
+
+static struct place_pool *open_places(void)
+{
+	struct place_options o;
+
+	place_options_default(&o);
+	return place_pool_new(&o);
 }
 
 int engine_open(struct engine **out, const struct engine_config *config, struct reason *reason)
@@ -336,8 +350,12 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 		.watcher_smoothed = config->watcher_smoothed,
 		.watcher_allocatable = config->watcher_allocatable,
 		.watcher_cache = watcher_cache_new(),
+		.places = open_places(),
 		.ledger = e->ledger,
 		.extender = &config->extender,
+		.quota = &config->quota,
+		.preempt = &config->preempt,
+		.victims = victim_log_new(),
 	};
 	if (config->key_path)
 		rc = keyring_open(&e->key_place, config->key_path, reason);
@@ -402,6 +420,8 @@ void engine_close(struct engine *e)
 	saver_free(e->saver);
 	follower_free(e->follower);
 	ingest_close(e->ingest);
+	place_pool_free(e->api_context.places);
+	victim_log_free(e->api_context.victims);
 	watcher_cache_free(e->api_context.watcher_cache);
 	view_slot_free(e->views);
 	ledger_free(e->ledger);

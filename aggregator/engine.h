@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "aggregator/api/extender.h"
+#include "aggregator/policy/quota/preempt.h"
 #include "shared/options.h"
 #include "shared/reason.h"
 
@@ -24,6 +25,9 @@ struct engine_config {
 	int watcher_smoothed; /* N of "smoothed:N"; 1: raw */
 	bool watcher_allocatable; /* percent of allocatable instead of capacity */
 	struct extender_options extender;
+	struct quota_options quota; /* borrowed with what it owns */
+	struct preempt_options preempt;
+	bool write_quota_status; /* into the objects of the API */
 };
 
 struct engine;

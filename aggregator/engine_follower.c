@@ -18,6 +18,7 @@
 #include "aggregator/api/snapshot.h"
 #include "aggregator/edge/kube/config.h"
 #include "aggregator/edge/kube/kube.h"
+#include "aggregator/edge/kube/status_writer.h"
 #include "aggregator/state/ledger.h"
 #include "shared/file.h"
 #include "shared/log.h"
@@ -31,6 +32,7 @@ struct follower {
 	/* fixed after start */
 	struct follower_config config;
 	struct kube *kube; /* NULL: from files */
+	struct status_writer *writer; /* NULL: nothing is written */
 	const char *mode;
 	char *from; /* owned; what the model is read from, for people */
 
@@ -123,6 +125,9 @@ static int follow(struct follower *f, struct reason *reason)
 	f->mode = f->config.kubeconfig ? "kubeconfig" : "inCluster";
 	f->from = mem_printf("the Kubernetes API at %s (%s)", kube.server, kube.source);
 	rc = start(f, &kube, reason);
+	if (!rc && f->config.status_counters)
+		rc = status_writer_start(&f->writer, &kube, f->config.views, f->config.quota,
+					 f->config.status_counters, reason);
 	kube_config_fini(&kube);
 	return rc;
 }
@@ -182,6 +187,8 @@ void follower_stop(struct follower *f)
 {
 	if (!f)
 		return;
+	status_writer_stop(f->writer);
+	f->writer = NULL;
 	kube_stop(f->kube);
 	f->kube = NULL;
 }

@@ -22,8 +22,15 @@ struct follower_config {
 	void (*changed)(void *ctx); /* loop thread: the model is another one */
 	void *ctx;
 	struct ledger *ledger; /* borrowed; told of what becomes of pods */
+	/* What quotas use is written into their status; NULL: it is not. Of what is borrowed so: */
+	struct quota_counters *status_counters;
+	struct view_slot *views;
+	const struct quota_options *quota;
 };
 
+struct quota_counters;
+struct quota_options;
+struct view_slot;
 struct follower;
 
 /* Starts to follow an API. Where there is none, *f is NULL. The loop is borrowed. */

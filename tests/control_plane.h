@@ -52,7 +52,7 @@ void control_plane_start_controllers(struct control_plane *c);
 void control_plane_start_scheduler(struct control_plane *c, const char *config);
 void control_plane_stop_scheduler(struct control_plane *c);
 /*
- * Awaits that the scheduler counts so many nodes, and pods on nodes that have not ended: what it decides after that, it decides knowing them.
+ * Awaits that the scheduler counts so many nodes, those that only pods name among them, and pods on them that have not ended: what it decides after that, it decides knowing them.
  * It looks once a second.
  */
 void control_plane_await_scheduler(struct control_plane *c, size_t nodes, size_t pods);

@@ -199,6 +199,19 @@ cJSON *kube_testbed_get(const struct kube_testbed *s, int i, const char *path)
 	return json;
 }
 
+long kube_testbed_post(const struct kube_testbed *s, int i, const char *path, const char *json,
+		       cJSON **answer)
+{
+	char *url = mem_printf("http://127.0.0.1:%d%s", s->aggregators[i].http_port, path);
+	struct buf body = BUF_INIT;
+	long status = http_post(url, json, &body);
+
+	*answer = body.data ? cJSON_Parse(body.data) : NULL;
+	buf_fini(&body);
+	free(url);
+	return status;
+}
+
 /* Moves the items of a page to the others; false when there is no page. */
 static bool take_items(cJSON *items, cJSON *page)
 {

@@ -48,6 +48,9 @@ int kube_testbed_stop_aggregator(struct kube_testbed *s, int i);
 
 /* GET of aggregator i; NULL when it does not answer 200. */
 cJSON *kube_testbed_get(const struct kube_testbed *s, int i, const char *path);
+/* POST of JSON to aggregator i; the status, and the answer or NULL, which the caller deletes. */
+long kube_testbed_post(const struct kube_testbed *s, int i, const char *path, const char *json,
+		       cJSON **answer);
 /* All items of a list ("/v1/pods"), read page by page; NULL when a page is missing. */
 cJSON *kube_testbed_items(const struct kube_testbed *s, int i, const char *path);
 

@@ -14,8 +14,8 @@
  * While we have no such list (standalone, not listed yet, the watch broken) it is we who are behind: it passes, and no
  * limit is applied, as to any node of which nothing is measured.
  *
- * The scheduler puts the number of nodes before a reason ("1 node(s) had taints .."), so every sentence begins with who
- * says it, or a number of nodes would be read as one of cores.
+ * The scheduler puts the number of nodes before a reason ("1 node(s) had taints .."), so no sentence begins with a
+ * resource, or a number of nodes would be read as one of cores.
  *
  * What passes is reserved: quota, and where one node is left, for which the scheduler does not ask to prioritize,
  * that node. What passes nowhere is released.
@@ -24,7 +24,7 @@
 #include <string.h>
 
 #include "aggregator/api/extender_call.h"
-#include "aggregator/api/extender_gate.h"
+#include "aggregator/api/extender_quota.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 
@@ -32,6 +32,7 @@ enum { CRITICAL_PRIORITY = 2000000000 };
 
 /* Each looks at every pod; the first that refuses decides. */
 static extender_gate *const gates[] = {
+	extender_quota_gate,
 	NULL,
 };
 
@@ -210,7 +211,7 @@ static bool is_refused(struct sieve *s, bool *unresolvable)
 	for (extender_gate *const *gate = gates; *gate; gate++) {
 		if ((*gate)(s->call, why, unresolvable))
 			continue;
-		s->texts[s->text_count++] = mem_printf("evenkeel: %s", why);
+		s->texts[s->text_count++] = mem_strdup(why);
 		for (size_t i = 0; i < s->call->args.count; i++)
 			if (!is_repeated(s, i))
 				refuse(s, i, s->texts[0]);
@@ -253,7 +254,8 @@ static void answer(const struct extender_call *c, struct api_response *rs)
 		.full = c->args.full,
 		.passed_count = s.passed_count,
 		.passed = s.passed,
-		.failed_count = unresolvable ? 0 : s.failed_count,
+		/* Unresolvable wins where a node is in both; schedulers before 1.22 know FailedNodes only. */
+		.failed_count = s.failed_count,
 		.failed = s.failed,
 		.unresolvable_count = unresolvable ? s.failed_count : 0,
 		.unresolvable = s.failed,

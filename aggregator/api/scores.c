@@ -6,6 +6,8 @@
  *   {"apiVersion","kind":"ScoreList","time","items":[{"node","score","plugins":[{"name","variant","score","rung"
  *   [,"estimated":true][,"reason","terms":[{"name","unit","value"},..]]},..],"reason"[,"refused"][,"useCap"]},..]}
  *
+ * Asked for explain or fits it also tells whether the pod fits: scores_fit.h.
+ *
  * The reason of a node is that of the plugin that takes most away from its score, by name where there are several;
  * with explain each plugin gives its own, and the terms.
  *
@@ -19,6 +21,7 @@
 #include "aggregator/api/extender.h"
 #include "aggregator/api/list.h"
 #include "aggregator/api/score_job.h"
+#include "aggregator/api/scores_fit.h"
 #include "aggregator/api/scores_request.h"
 #include "aggregator/policy/sentence.h"
 #include "shared/jsonw.h"
@@ -32,6 +35,7 @@ struct answer {
 	const struct score_mix *mix;
 	struct score_job job;
 	const struct node_limits *limits; /* of the extender, where they apply; NULL: none */
+	struct scores_fit *fit; /* owned; NULL: not to be told */
 	struct buf heads
 		[SCORE_PLUGINS]; /* the same for every node: {"name":..,"variant":..,"score": */
 	struct buf tail; /* the same for every plugin of the node at hand: ,"rung":.. */
@@ -183,6 +187,7 @@ static void write_node(struct jsonw *w, struct answer *a, size_t at)
 	jsonw_array_close(w);
 	write_reason(w, a, node, scores);
 	write_limits(w, a, node);
+	scores_fit_write_node(a->fit, w, node->name);
 	jsonw_object_close(w);
 }
 
@@ -193,7 +198,11 @@ static void write_answer(struct answer *a, int64_t now_ns, struct api_response *
 	write_heads(a);
 	rs->content_type = "application/json";
 	jsonw_init(&w, &rs->body);
-	list_write_open(&w, "ScoreList", now_ns);
+	jsonw_object_open(&w);
+	list_write_header(&w, "ScoreList", now_ns);
+	scores_fit_write_counts(a->fit, &w);
+	jsonw_key(&w, "items");
+	jsonw_array_open(&w);
 	for (size_t i = 0; i < a->job.node_count; i++) {
 		if (i + AHEAD < a->job.node_count)
 			__builtin_prefetch(a->job.nodes[i + AHEAD].name);
@@ -217,7 +226,7 @@ static const struct node_limits *limits_of(const struct api_context *ctx,
 }
 
 static void answer(const struct api_context *ctx, const struct scores_request *rq,
-		   const struct ledger_copy *ledger, const struct view *v, struct api_response *rs)
+		   const struct ledger_copy *ledger, struct view *v, struct api_response *rs)
 {
 	const struct score_ask ask = {
 		.view = v,
@@ -233,9 +242,14 @@ static void answer(const struct api_context *ctx, const struct scores_request *r
 	bool *chosen = rq->nodes ? mem_zalloc(v->node_count + 1, sizeof(*chosen)) : NULL;
 
 	if (!chosen || choose_nodes(v, rq->nodes, chosen, rs)) {
+		if (rq->explain || rq->fits)
+			a.fit = scores_fit_open(ctx->places, v,
+						cJSON_GetObjectItemCaseSensitive(rq->tree, "pod"),
+						ask.now_ns);
 		score_job_init(&a.job, &ask, chosen);
 		write_answer(&a, ask.now_ns, rs);
 		score_job_fini(&a.job);
+		scores_fit_close(a.fit);
 	}
 	free(chosen);
 }

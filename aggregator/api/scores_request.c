@@ -138,6 +138,14 @@ static int read_explain(const struct parser *p, const cJSON *item)
 	return 0;
 }
 
+static int read_fits(const struct parser *p, const cJSON *item)
+{
+	if (!cJSON_IsBool(item))
+		return fail(p, "must be true or false", "fits");
+	p->rq->fits = cJSON_IsTrue(item);
+	return 0;
+}
+
 static size_t find_chosen(const struct scores_request *rq, enum score_plugin_id plugin)
 {
 	size_t i = 0;
@@ -256,7 +264,7 @@ static const struct member {
 } members[] = {
 	{"variant", read_variant}, {"plugins", read_plugins}, {"blend", read_blend},
 	{"args", read_args},	   {"nodes", read_nodes},     {"explain", read_explain},
-	{"pod", read_pod},
+	{"pod", read_pod},	   {"fits", read_fits},
 };
 
 enum { MEMBERS = sizeof(members) / sizeof(members[0]) };

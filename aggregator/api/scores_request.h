@@ -17,10 +17,11 @@ struct scores_request {
 	struct score_mix mix;
 	struct scores_args args;
 	bool explain;
+	bool fits; /* tell whether the pod fits, also without explain */
 };
 
 /*
- * {pod?, nodes?: [NAME..], plugins?: [PLUGIN..], variant?, blend?: {PLUGIN: WEIGHT..}, explain?: BOOL,
+ * {pod?, nodes?: [NAME..], plugins?: [PLUGIN..], variant?, blend?: {PLUGIN: WEIGHT..}, explain?: BOOL, fits?: BOOL,
  *  args?: {PLUGIN: {ARGUMENT: VALUE..}}}
  *
  * pod: see pod_json.h; also its metadata.uid and ownerReferences are read: the uid of its controller.

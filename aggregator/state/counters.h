@@ -68,9 +68,21 @@ struct extender_counters {
 	atomic_uint_least64_t unreserved; /* answers that the ledger does not know of */
 };
 
+/* What quotas said to schedulers. */
+enum { QUOTA_GATES_MAX = 8 };
+
+struct quota_counters {
+	atomic_uint_least64_t gates[QUOTA_GATES_MAX]; /* by enum quota_gate (quota.h) */
+	atomic_uint_least64_t preempt_victims,
+		preempt_none; /* searches that found some, and none */
+	atomic_uint_least64_t preempt_repeated; /* what was told before, or is going already */
+	atomic_uint_least64_t status_written, status_failed; /* of quota objects, where asked for */
+};
+
 struct counters {
 	struct store_counters store;
 	struct extender_counters extender;
+	struct quota_counters quota;
 	atomic_uint_least64_t frames[FRAME_RESULT_COUNT];
 	atomic_uint_least64_t frame_bytes;
 	atomic_uint_least64_t quarantined[QUARANTINE_REASON_COUNT]; /* values left out */

@@ -46,10 +46,21 @@ run_case run_watcher_http;
 run_case run_watcher_encode;
 run_case run_cgroup_path;
 run_case run_pod_request;
+run_case run_slack_v1_seed;
+run_case run_slack_v2_seed;
+run_case run_slack_target;
+run_case run_slack_slots;
+run_case run_buffer_replicas;
 run_case run_quota_math;
 run_case run_quota_prefilter;
 run_case run_quota_cache;
 run_case run_quota_status;
+run_case run_preemption;
+run_case run_node_choice;
+run_case run_kep_story;
+run_case run_simulation;
+run_case run_cross_node;
+run_case run_extender_wire;
 
 run_case run_drainability_rule;
 run_case run_rule_combination;
@@ -73,6 +84,5 @@ run_case run_window_active;
 run_case run_window_allowed;
 run_case run_window_by_reason;
 run_case run_controller_replicas;
-run_case run_extender_wire;
 
 #endif
