@@ -87,7 +87,8 @@ static void test_stock_scheduler_does_not_see_use(void **state)
 
 /*
  * Who does not know of use puts a third of the pods on the hot nodes, at random 20 with a deviation of 3.7: 5 or fewer
- * once in 200,000 times. Of those who know hot nodes only, half of the rest goes to the bursty ones.
+ * once in 200,000 times. How many go to the bursty nodes is not judged here: LimitAware is a third of the blend, and with
+ * it their number depends on when views come.
  */
 static void test_real_use_decides(void **state)
 {
@@ -98,7 +99,6 @@ static void test_real_use_decides(void **state)
 	sched_start(world, world->bed->aggregators[0].http_port, true, 0);
 	kinds = place_pool("evenkeel");
 	assert_in_range(kinds.of[HOT], 0, 5);
-	assert_true(kinds.of[BURSTY] < kinds.of[CALM]);
 	sched_await_empty_ledger(world);
 	sched_remove_pods(world);
 }
