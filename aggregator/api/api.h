@@ -125,5 +125,7 @@ void api_route(const struct api_context *ctx, const struct api_request *rq,
 	       struct api_response *rs);
 /* How many bytes a body sent to that path may have. */
 size_t api_body_most(const char *path);
+/* Whether an answer may take seconds in a large cluster: then it is not to be made where schedulers' requests wait. */
+bool api_takes_long(const char *path);
 
 #endif
