@@ -249,8 +249,9 @@ static void count_answer(const struct preempting *p, bool repeated)
 static void reserve(const struct preempting *p)
 {
 	struct score_args usual;
-	const struct score_query query = {
-		.variant = SCORE_CORRECTED, .args = &usual, .pod = &p->pod->template->spec};
+	const struct score_query query = {.variant = SCORE_CORRECTED,
+					  .args = &usual,
+					  .pod = &p->pod->template->spec};
 	struct ledger_entry entry = {
 		.uid = p->pod->object.uid,
 		.namespace = p->pod->object.namespace,
