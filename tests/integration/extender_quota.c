@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include <curl/curl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -210,6 +211,75 @@ static void test_burst_stays_within_quota(void **state)
 	assert_string_equal(filter(s, "team-b", "b3", "1"), PASSED);
 	assert_int_equal(counter_get(&s->counters.quota.gates[QUOTA_OVER_SUM]), 1);
 	assert_int_equal(counter_get(&s->counters.quota.gates[QUOTA_ADMITTED]), 4);
+}
+
+/* --- asked at once */
+
+enum { AT_ONCE = 8, ROUNDS = 20, OTHERS = 400 };
+
+struct asker {
+	struct scene scene; /* its own answer; all else is shared */
+	pthread_t thread;
+	pthread_barrier_t *gate;
+	char uid[16];
+	bool passed;
+};
+
+static void *ask(void *ctx)
+{
+	struct asker *a = ctx;
+
+	pthread_barrier_wait(a->gate);
+	a->passed = strcmp(filter(&a->scene, "team-b", a->uid, "2"), PASSED) == 0;
+	return NULL;
+}
+
+/* The view with so many quotas beside it that to decide takes its time. */
+static struct view *make_long_view(void)
+{
+	struct buf more = BUF_INIT;
+	struct view *v;
+	char name[16];
+
+	for (int i = 0; i < OTHERS; i++) {
+		snprintf(name, sizeof(name), "other-%d", i);
+		buf_add_str(&more, quota_fixture_quota(name, "q", "cpu: 0", "cpu: 1"));
+	}
+	v = make_view_of(NULL, NULL, NULL, more.data);
+	buf_fini(&more);
+	return v;
+}
+
+/* Room is there for one of them. */
+static void test_burst_at_once(void **state)
+{
+	struct asker askers[AT_ONCE];
+	struct scene *s = *state;
+	pthread_barrier_t gate;
+
+	view_slot_publish(s->ctx.views, make_long_view());
+	pthread_barrier_init(&gate, NULL, AT_ONCE);
+	for (int round = 0; round < ROUNDS; round++) {
+		int passed = 0;
+
+		for (int i = 0; i < AT_ONCE; i++) {
+			struct asker *a = &askers[i];
+
+			*a = (struct asker){.scene = *s, .gate = &gate};
+			a->scene.answer = (struct buf)BUF_INIT;
+			snprintf(a->uid, sizeof(a->uid), "b%d", i);
+			pthread_create(&a->thread, NULL, ask, a);
+		}
+		for (int i = 0; i < AT_ONCE; i++) {
+			pthread_join(askers[i].thread, NULL);
+			passed += askers[i].passed;
+			buf_fini(&askers[i].scene.answer);
+		}
+		for (int i = 0; i < AT_ONCE; i++)
+			ledger_release(s->ctx.ledger, askers[i].uid);
+		assert_int_equal(passed, 1);
+	}
+	pthread_barrier_destroy(&gate);
 }
 
 /* A promise that nobody keeps ends by itself. */
@@ -477,6 +547,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_burst_stays_within_quota),
+		TEST(test_burst_at_once),
 		TEST(test_promises_expire),
 		TEST(test_hopeless_pods),
 		TEST(test_others_pass),
