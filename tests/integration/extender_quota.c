@@ -290,6 +290,38 @@ static void test_idempotent(void **state)
 	assert_string_equal(preempt(s, "v", "6", OFFER_B), ANSWER(META("b", "uid-team-a-p3")));
 }
 
+/* What its victims leave is the preemptor's, also when they are gone and nobody nominated it yet: no borrower gets it. */
+static void test_room_of_victims_is_kept(void **state)
+{
+	struct scene *s = *state;
+
+	assert_string_equal(preempt(s, "v", "4", OFFER_B), ANSWER(META("b", "uid-team-a-p2")));
+	view_slot_publish(s->ctx.views, make_view("p2", NULL));
+	assert_non_null(strstr(filter(s, "team-a", "a1", "2"), "ElasticQuota overSumMin"));
+	assert_string_equal(filter(s, "team-b", "v", "4"), PASSED);
+	/* It does not come: the room is anybody's again. */
+	atomic_store(&now, VIEW_FIXTURE_NOW_NS + LEDGER_TTL_NS);
+	assert_string_equal(filter(s, "team-a", "a1", "2"), PASSED);
+}
+
+/* A scheduler that did not learn of its own success asks about a pod that runs: it is in the numbers, and nothing more is promised. */
+static void test_late_questions_promise_nothing(void **state)
+{
+	struct scene *s = *state;
+	struct ledger_copy *copy;
+
+	assert_non_null(strstr(filter(s, "team-a", "uid-team-a-p0", "2"), "overMax"));
+	assert_true(ledger_remember(s->ctx.ledger, "uid-team-a-p0"));
+	assert_false(ledger_remember(s->ctx.ledger, "uid-team-a-p0"));
+	assert_string_equal(filter(s, "team-a", "uid-team-a-p0", "2"), PASSED);
+	copy = ledger_take(s->ctx.ledger, now_ns());
+	assert_int_equal(copy->count, 0);
+	ledger_copy_drop(copy);
+	assert_int_equal(counter_get(&s->counters.extender.unreserved), 0);
+	ledger_forget(s->ctx.ledger, "uid-team-a-p0");
+	assert_non_null(strstr(filter(s, "team-a", "uid-team-a-p0", "2"), "overMax"));
+}
+
 /* What goes for one pod is not asked of the next as well. */
 static void test_two_preemptors(void **state)
 {
@@ -365,6 +397,8 @@ int main(void)
 		TEST(test_whole_pods),
 		TEST(test_idempotent),
 		TEST(test_two_preemptors),
+		TEST(test_room_of_victims_is_kept),
+		TEST(test_late_questions_promise_nothing),
 		TEST(test_forgets),
 		TEST(test_confirms_what_it_cannot_judge),
 		TEST(test_bad_questions),
