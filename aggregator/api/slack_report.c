@@ -197,7 +197,7 @@ static void by_class_init(struct by_class *b, const struct slack_result *s)
 {
 	size_t *next = mem_zalloc(s->class_count + 2, sizeof(*next));
 
-	b->of = mem_zalloc(s->placed_count + 1, sizeof(*b->of));
+	b->of = mem_zalloc(s->placed_count + 1, sizeof(const struct slack_placed *));
 	for (size_t i = 0; i < s->placed_count; i++)
 		next[s->placed[i].class + 2]++;
 	for (size_t c = 2; c < s->class_count + 2; c++)
