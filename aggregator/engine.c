@@ -55,9 +55,10 @@
 #include "shared/log.h"
 #include "shared/mem.h"
 
-#define FRAMES_NS      NS_PER_SEC
-#define EVENTS_NS      (100 * NS_PER_MS)
-#define PUBLISH_SHARE  20 /* publications at the API's pace take at most one part in so many of the loop's time */
+#define FRAMES_NS NS_PER_SEC
+#define EVENTS_NS (100 * NS_PER_MS)
+#define PUBLISH_SHARE                                                                              \
+	20 /* publications at the API's pace take at most one part in so many of the loop's time */
 #define REFUSAL_LOG_NS (10 * NS_PER_SEC)
 #define BREATH_MS      10000
 
