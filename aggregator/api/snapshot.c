@@ -97,6 +97,24 @@ static void write_exact_time(struct jsonw *w, const char *key, int64_t unix_ns)
 	jsonw_key_string(w, key, text);
 }
 
+static void write_unreadable(struct jsonw *w, const struct unreadables *u)
+{
+	if (!u->count)
+		return;
+	jsonw_key(w, "unreadable");
+	jsonw_array_open(w);
+	for (uint32_t i = 0; i < u->count; i++) {
+		jsonw_object_open(w);
+		jsonw_key_string(w, "namespace", u->of[i].namespace);
+		jsonw_key_string(w, "name", u->of[i].name);
+		jsonw_key_string(w, "reason", u->of[i].why);
+		jsonw_object_close(w);
+	}
+	jsonw_array_close(w);
+	if (u->more)
+		jsonw_key_bool(w, "moreUnreadable", true);
+}
+
 static void write_source(struct jsonw *w, enum object_kind kind, const struct model_source *source)
 {
 	jsonw_object_open(w);
@@ -113,6 +131,7 @@ static void write_source(struct jsonw *w, enum object_kind kind, const struct mo
 	}
 	if (source->skipped_last[0])
 		jsonw_key_string(w, "skippedLast", source->skipped_last);
+	write_unreadable(w, &source->unreadable);
 	jsonw_object_close(w);
 }
 

@@ -174,6 +174,18 @@ static int find_state(const char *name, enum source_state *state)
 	return -ENOENT;
 }
 
+static void read_unreadable(const cJSON *source, struct unreadables *out)
+{
+	const cJSON *item;
+
+	cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(source, "unreadable"))
+	{
+		unreadables_put(out, snapshot_member(item, "namespace"),
+				snapshot_member(item, "name"), snapshot_member(item, "reason"));
+	}
+	out->more |= cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(source, "moreUnreadable"));
+}
+
 /* What was complete then is what the file has; what was not is as incomplete here. */
 static int read_source(struct snapshot *s, const struct snapshot_text *t, size_t index,
 		       const cJSON *item)
@@ -201,6 +213,7 @@ static int read_source(struct snapshot *s, const struct snapshot_text *t, size_t
 	snprintf(source.message, sizeof(source.message), "%s", snapshot_member(item, "message"));
 	snprintf(source.skipped_last, sizeof(source.skipped_last), "%s",
 		 snapshot_member(item, "skippedLast"));
+	read_unreadable(item, &source.unreadable);
 	s->sources[kind] = source;
 	return 0;
 }

@@ -259,6 +259,24 @@ static void test_asked_at_once(void **state)
 	assert_true(refused >= 2);
 }
 
+/* A nominated pod counts once, whether it has a reservation or not. */
+static void test_nominated_count_once(void **state)
+{
+	struct scene *s = *state;
+
+	view_slot_publish(
+		s->ctx.views,
+		make_view_of(NULL, NULL, NULL,
+			     "- {apiVersion: v1, kind: Pod, metadata: {namespace: team-b, name: "
+			     "nom, uid: nom}, spec: {priority: 10, containers: [{name: c, "
+			     "resources: {requests: {cpu: 1}}}]}, status: {phase: Pending, "
+			     "nominatedNodeName: b}}\n"));
+	assert_non_null(strstr(filter(s, "team-b", "b1", "2"), "overSumMin"));
+	assert_string_equal(filter(s, "team-b", "nom", "1"), PASSED);
+	assert_non_null(strstr(filter(s, "team-b", "b1", "2"), "overSumMin"));
+	assert_string_equal(filter(s, "team-b", "b1", "1"), PASSED);
+}
+
 /* A promise that nobody keeps ends by itself. */
 static void test_promises_expire(void **state)
 {
@@ -557,6 +575,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_burst_stays_within_quota),
 		TEST(test_asked_at_once),
+		TEST(test_nominated_count_once),
 		TEST(test_promises_expire),
 		TEST(test_hopeless_pods),
 		TEST(test_others_pass),

@@ -466,6 +466,13 @@ static void take_body(struct http_server *s, struct pending *p, const char *data
 		buf_add(&p->body, data, len);
 }
 
+/* A text with a NUL in it would be another one, cut; nothing has a name that has "%00" in it. */
+static size_t unescape(void *cls, struct MHD_Connection *connection, char *text)
+{
+	(void)cls, (void)connection;
+	return strstr(text, "%00") ? strlen(text) : MHD_http_unescape(text);
+}
+
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *path,
 				  const char *method, const char *version, const char *upload,
 				  size_t *upload_len, void **state)
@@ -543,9 +550,10 @@ int http_start(struct http_server **out, const char *listen, const struct api_co
 		MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request,
 		s, MHD_OPTION_LISTEN_SOCKET, s->listener.fd, MHD_OPTION_THREAD_POOL_SIZE, THREADS,
 		MHD_OPTION_CONNECTION_LIMIT, connection_limit(), MHD_OPTION_PER_IP_CONNECTION_LIMIT,
-		s->listener.loopback ? 0U : PER_IP_MOST, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-		(size_t)CONNECTION_BYTES, MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS,
-		MHD_OPTION_NOTIFY_COMPLETED, on_completed, s, MHD_OPTION_END);
+		s->listener.loopback ? 0U : PER_IP_MOST, MHD_OPTION_UNESCAPE_CALLBACK, unescape,
+		NULL, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
+		MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, MHD_OPTION_NOTIFY_COMPLETED,
+		on_completed, s, MHD_OPTION_END);
 	if (!s->daemon) {
 		rc = errno ? -errno : -EIO;
 		reason_set(reason, "cannot start the HTTP server on %s: %s", s->listener.address,

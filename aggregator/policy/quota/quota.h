@@ -23,7 +23,7 @@
  *   came, resizes, a deleted second  quotas in a namespace one stays when the other goes
  *   quota
  *   critical pods are refused        quota_options.critical_priority
- * Victims are another file's (quota_preempt.h): per resource, never below min, and what else there is at fault.
+ * Victims are another file's (preempt.h): per resource, never below min, and what else there is at fault.
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_QUOTA_QUOTA_H
 #define EVENKEEL_AGGREGATOR_POLICY_QUOTA_QUOTA_H
