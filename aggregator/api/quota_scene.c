@@ -14,13 +14,6 @@
 
 /* --- reservations */
 
-static int compare_entry(const struct ledger_entry *e, const struct kube_pod *pod)
-{
-	int order = strcmp(e->namespace, pod->object.namespace);
-
-	return order ? order : strcmp(e->name, pod->object.name);
-}
-
 static bool is_same(const char *uid, const struct kube_pod *pod)
 {
 	return !*pod->object.uid || strcmp(uid, pod->object.uid) == 0;
@@ -30,22 +23,10 @@ static bool is_same(const char *uid, const struct kube_pod *pod)
 static const struct ledger_entry *find_reserved(const struct quota_scene *s,
 						const struct kube_pod *pod)
 {
-	uint64_t generation = s->view->cluster ? s->view->cluster->generation : 0;
-	size_t low = 0, high = s->ledger ? s->ledger->count : 0, end = high;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (compare_entry(s->ledger->of[middle], pod) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (; low < end && compare_entry(s->ledger->of[low], pod) == 0; low++)
-		if (is_same(s->ledger->of[low]->uid, pod) &&
-		    ledger_counts(s->ledger->of[low], generation))
-			return s->ledger->of[low];
-	return NULL;
+	if (!s->ledger)
+		return NULL;
+	return ledger_copy_find(s->ledger, pod->object.namespace, pod->object.name, pod->object.uid,
+				s->view->cluster ? s->view->cluster->generation : 0);
 }
 
 /* --- nominated pods */
