@@ -201,7 +201,8 @@ static void never_below_min(void **unused)
 		"Without victims: cpu: 6.0 used by all quotas + 1.0 asked is over 6.0, the sum of "
 		"their min: wait for 1.0 to be freed, by itself or by preempting those who borrow, "
 		"as quota a/q is within its min.\n"
-		"1 node would refuse it without all of its pods that may go: NodeResourcesFit 1.\n"
+		"1 node refuses it, and none of its pods may go: NodeResourcesFit 1.\n"
+		"1 pod of its own quota: deleting some would free what it needs.\n"
 		"1 pod whose quota would be below its min: a lower min, or smaller pods there, "
 		"would free some.\n");
 }

@@ -114,6 +114,31 @@ static void add_reservations(struct quota_book *b, const struct ledger_copy *led
 	}
 }
 
+bool quota_capacity_of(const struct view *v, bool ready, struct resources *out)
+{
+	const struct cluster *c = v->cluster;
+
+	*out = RESOURCES_NONE;
+	if (!view_knows(v, OBJECT_NODE))
+		return false;
+	for (size_t i = 0; i < c->node_count; i++) {
+		const struct kube_node *n = c->nodes[i]->node;
+
+		if (n && !n->deletion_ns && (!ready || (n->ready && !n->unschedulable)))
+			resources_add(out, &n->allocatable);
+	}
+	return true;
+}
+
+static void read_capacity(struct quota_book *b, const struct view *v)
+{
+	struct resources capacity;
+
+	if (quota_capacity_of(v, false, &capacity))
+		quota_book_set_capacity(b, &capacity);
+	resources_fini(&capacity);
+}
+
 struct quota_book *quota_book_new(struct view *v, const struct ledger_copy *ledger,
 				  const struct quota_options *o)
 {
@@ -124,6 +149,7 @@ struct quota_book *quota_book_new(struct view *v, const struct ledger_copy *ledg
 		put_quotas(b, v);
 	if (v->cluster && b->fallback)
 		put_defaults(b, v);
+	read_capacity(b, v);
 	if (ledger)
 		add_reservations(b, ledger, v->cluster ? v->cluster->generation : 0);
 	return b;
