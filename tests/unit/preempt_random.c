@@ -644,22 +644,22 @@ static bool in_debt(const struct world *w, uint32_t without)
 static void check_victims(const struct world *w, const struct preempt_plan *plan)
 {
 	uint32_t set = mask_of(w, &plan->chosen), going = going_of(w);
-	bool broken = plan->chosen.violations > 0;
+	bool breaks = plan->chosen.violations > 0;
 
 	assert_true(plan->chosen.victim_count > 0);
 	assert_true(may_all_go(w, set, w->soft));
-	assert_int_equal(broken, !keeps_budgets(w, set));
+	assert_int_equal(breaks, !keeps_budgets(w, set));
 	assert_true(starts(w, set | going, plan->chosen.node, true));
 	assert_true(quotas_allow(w, set | going));
 	for (int i = 0; i < w->pod_count; i++)
 		if (set & 1U << i)
 			assert_false(fits_anywhere(w, (set & ~(1U << i)) | going));
-	if (broken)
+	if (breaks)
 		assert_false(some_set_does(w, false, false, false));
 	elsewhere += plan->several && has_room(w, going_of(w));
 	forgiven += is_owed(w) && in_debt(w, set | going);
 	if (plan->several && !has_room(w, going_of(w)))
-		assert_false(some_set_does(w, broken, true, false));
+		assert_false(some_set_does(w, breaks, true, false));
 }
 
 static void check_plan(const struct world *w, const struct preempt_plan *plan)
