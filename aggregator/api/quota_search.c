@@ -18,10 +18,12 @@ static void read_log(struct quota_search *q)
 
 	if (!l)
 		return;
+	q->version = victim_log_version(l);
 	q->ask.in_flight_count =
 		victim_log_in_flight(l, *uid ? uid : NULL, q->ask.now_ns, &q->in_flight);
 	q->ask.in_flight = q->in_flight;
-	q->ask.past_count = victim_log_past(l, q->ask.now_ns - PAST_NS, &q->told);
+	q->ask.past_count =
+		victim_log_past(l, *uid ? uid : NULL, q->ask.now_ns - PAST_NS, &q->told);
 	q->past = mem_alloc((q->ask.past_count + 1) * sizeof(*q->past));
 	for (size_t i = 0; i < q->ask.past_count; i++)
 		q->past[i] = (struct preempt_past){q->told[i].namespace, q->told[i].at_ns};

@@ -18,6 +18,7 @@ struct quota_search {
 	struct preempt_past *past; /* owned, as is what it points to in `told` */
 	struct victim_past *told;
 	const char *const *in_flight; /* owned, one block */
+	uint64_t version; /* of the log, when it was read */
 };
 
 /* The scene's book is the search's alone until it is closed: searching changes it, and changes it back. */

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include <curl/curl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,10 +44,11 @@ static int64_t now_ns(void)
 /* --- the cluster */
 
 /*
- * 16 CPUs, 12 of them guaranteed: team-a has borrowed 4 in pods of 2, and so has nothing more to get; team-b uses 2 of its 8. "gone" leaves a pod out, "going"
- * has it in deletion; NULL: none.
+ * 16 CPUs, 12 of them guaranteed: team-a has borrowed 4 in pods of 2, and so has nothing more to get; team-b uses 2 of its 8. "gone" leaves pods out, "going"
+ * has one in deletion, "cheap" gives one the least priority; NULL: none. "more" are other objects.
  */
-static struct view *make_view(const char *gone, const char *going)
+static struct view *make_view_of(const char *gone, const char *going, const char *cheap,
+				 const char *more)
 {
 	static const char *const nodes[] = {"a", "a", "b", "b"};
 	struct buf items = BUF_INIT;
@@ -61,8 +63,9 @@ static struct view *make_view(const char *gone, const char *going)
 		const char *line;
 
 		snprintf(name, sizeof(name), "p%d", i);
-		line = quota_fixture_pod("team-a", name, nodes[i], 10 * i, "cpu: 2");
-		if (gone && strcmp(name, gone) == 0)
+		line = quota_fixture_pod("team-a", name, nodes[i],
+					 cheap && strcmp(name, cheap) == 0 ? -5 : 10 * i, "cpu: 2");
+		if (gone && strstr(gone, name))
 			continue;
 		if (going && strcmp(name, going) == 0)
 			buf_printf(&items, "%.*s, deletionTimestamp: \"2026-01-31T12:00:30Z\"%s",
@@ -71,9 +74,15 @@ static struct view *make_view(const char *gone, const char *going)
 			buf_add_str(&items, line);
 	}
 	buf_add_str(&items, quota_fixture_pod("team-b", "p", "b", 0, "cpu: 2"));
+	buf_add_str(&items, more);
 	v = quota_fixture_view(items.data);
 	buf_fini(&items);
 	return v;
+}
+
+static struct view *make_view(const char *gone, const char *going)
+{
+	return make_view_of(gone, going, NULL, "");
 }
 
 static int setup(void **state)
@@ -204,6 +213,75 @@ static void test_burst_stays_within_quota(void **state)
 	assert_int_equal(counter_get(&s->counters.quota.gates[QUOTA_ADMITTED]), 4);
 }
 
+/* --- asked at once */
+
+enum { AT_ONCE = 8, ROUNDS = 20, OTHERS = 400 };
+
+struct asker {
+	struct scene scene; /* its own answer; all else is shared */
+	pthread_t thread;
+	pthread_barrier_t *gate;
+	char uid[16];
+	bool passed;
+};
+
+static void *ask(void *ctx)
+{
+	struct asker *a = ctx;
+
+	pthread_barrier_wait(a->gate);
+	a->passed = strcmp(filter(&a->scene, "team-b", a->uid, "2"), PASSED) == 0;
+	return NULL;
+}
+
+/* The view with so many quotas beside it that to decide takes its time. */
+static struct view *make_long_view(void)
+{
+	struct buf more = BUF_INIT;
+	struct view *v;
+	char name[16];
+
+	for (int i = 0; i < OTHERS; i++) {
+		snprintf(name, sizeof(name), "other-%d", i);
+		buf_add_str(&more, quota_fixture_quota(name, "q", "cpu: 0", "cpu: 1"));
+	}
+	v = make_view_of(NULL, NULL, NULL, more.data);
+	buf_fini(&more);
+	return v;
+}
+
+/* Room is there for one of them. */
+static void test_burst_at_once(void **state)
+{
+	struct asker askers[AT_ONCE];
+	struct scene *s = *state;
+	pthread_barrier_t gate;
+
+	view_slot_publish(s->ctx.views, make_long_view());
+	pthread_barrier_init(&gate, NULL, AT_ONCE);
+	for (int round = 0; round < ROUNDS; round++) {
+		int passed = 0;
+
+		for (int i = 0; i < AT_ONCE; i++) {
+			struct asker *a = &askers[i];
+
+			*a = (struct asker){.scene = *s, .gate = &gate};
+			a->scene.answer = (struct buf)BUF_INIT;
+			snprintf(a->uid, sizeof(a->uid), "b%d", i);
+			pthread_create(&a->thread, NULL, ask, a);
+		}
+		for (int i = 0; i < AT_ONCE; i++) {
+			pthread_join(askers[i].thread, NULL);
+			passed += askers[i].passed;
+			buf_fini(&askers[i].scene.answer);
+		}
+		for (int i = 0; i < AT_ONCE; i++)
+			ledger_release(s->ctx.ledger, askers[i].uid);
+		assert_int_equal(passed, 1);
+	}
+	pthread_barrier_destroy(&gate);
+}
+
 /* A promise that nobody keeps ends by itself. */
 static void test_promises_expire(void **state)
 {
@@ -251,13 +329,16 @@ static void test_others_pass(void **state)
 	"\"NodeNameToVictims\":null,\"NodeNameToMetaVictims\":{\"a\":{\"Pods\":[{\"UID\":"         \
 	"\"uid-team-a-p0\"}]},\"b\":{\"Pods\":null}}"
 
-/* On each node by our rules: the borrower with the lowest priority there, whoever the scheduler offered. */
+#define OFFER_TWICE                                                                                \
+	"\"NodeNameToMetaVictims\":{\"a\":{\"Pods\":[{\"UID\":\"uid-team-a-p0\"}]},"               \
+	"\"a\":{\"Pods\":[{\"UID\":\"uid-team-a-p0\"}]}}"
+
+/* On the cheapest node alone, by our rules: the borrower with the lowest priority there, whoever the scheduler offered. */
 static void test_victims(void **state)
 {
 	struct scene *s = *state;
 
-	assert_string_equal(preempt(s, "v", "4", OFFER_BOTH),
-			    ANSWER(META("a", "uid-team-a-p0") "," META("b", "uid-team-a-p2")));
+	assert_string_equal(preempt(s, "v", "4", OFFER_BOTH), ANSWER(META("a", "uid-team-a-p0")));
 	assert_string_equal(preempt(s, "w", "4", "\"NodeNameToMetaVictims\":{}"), ANSWER(""));
 	assert_string_equal(preempt(s, "x", "4", "\"NodeNameToMetaVictims\":{\"nobody\":{}}"),
 			    ANSWER(""));
@@ -290,6 +371,113 @@ static void test_idempotent(void **state)
 	assert_string_equal(preempt(s, "v", "6", OFFER_B), ANSWER(META("b", "uid-team-a-p3")));
 }
 
+/* What was told is looked at anew: it is told again only while it is needed and may go. */
+static void test_repeats_only_what_still_holds(void **state)
+{
+	struct scene *s = *state;
+
+	assert_string_equal(preempt(s, "v", "4", OFFER_B), ANSWER(META("b", "uid-team-a-p2")));
+	assert_string_equal(preempt(s, "v", "100m", OFFER_B), ANSWER(""));
+	/* team-a is at its min now. */
+	view_slot_publish(s->ctx.views, make_view("p0 p3", NULL));
+	assert_string_equal(preempt(s, "v", "6", OFFER_B), ANSWER(""));
+	assert_string_equal(preempt(s, "v", "4", OFFER_B), ANSWER(""));
+	assert_int_equal(counter_get(&s->counters.quota.preempt_repeated), 0);
+}
+
+/* Somebody cheaper, there or on another node, is no reason to evict him as well. */
+static void test_prefers_who_was_told(void **state)
+{
+	struct scene *s = *state;
+
+	assert_string_equal(preempt(s, "v", "4", OFFER_B), ANSWER(META("b", "uid-team-a-p2")));
+	view_slot_publish(s->ctx.views, make_view_of(NULL, NULL, "p3", ""));
+	assert_string_equal(preempt(s, "v", "4", OFFER_B), ANSWER(META("b", "uid-team-a-p2")));
+	view_slot_publish(s->ctx.views, make_view_of(NULL, NULL, "p0", ""));
+	assert_string_equal(preempt(s, "v", "4", OFFER_BOTH), ANSWER(META("b", "uid-team-a-p2")));
+	assert_int_equal(counter_get(&s->counters.quota.preempt_repeated), 2);
+}
+
+/* The budgets that are broken are told each time. */
+static void test_tells_broken_budgets_again(void **state)
+{
+	struct preempt_options soft;
+	struct scene *s = *state;
+
+	preempt_options_default(&soft);
+	soft.pdb_hard = false;
+	s->ctx.preempt = &soft;
+	view_slot_publish(
+		s->ctx.views,
+		make_view_of(NULL, NULL, NULL,
+			     "- {apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: "
+			     "{namespace: team-a, name: all}, spec: {minAvailable: 4, selector: "
+			     "{}}, status: {disruptionsAllowed: 0}}\n"));
+	for (int i = 0; i < 2; i++)
+		assert_string_equal(preempt(s, "v", "4", OFFER_B),
+				    ANSWER("\"b\":{\"Pods\":[{\"UID\":\"uid-team-a-p2\"}],"
+					   "\"NumPDBViolations\":1}"));
+	s->ctx.preempt = NULL;
+}
+
+/* Nodes a and b are full of team-a's pods of one CPU, of which so many are there; team-a is guaranteed 2, team-b 6. */
+static struct view *make_crowd(int on_a, int on_b, const char *annotations)
+{
+	struct buf items = BUF_INIT;
+	struct view *v;
+	char text[32];
+
+	for (int i = 0; i < on_a + on_b; i++) {
+		snprintf(text, sizeof(text), "p%d", i);
+		buf_add_str(&items,
+			    quota_fixture_pod("team-a", text, i < on_a ? "a" : "b", 0, "cpu: 1"));
+	}
+	snprintf(text, sizeof(text), "cpu: %d", on_a);
+	buf_add_str(&items, quota_fixture_node("a", text));
+	snprintf(text, sizeof(text), "cpu: %d", on_b);
+	buf_add_str(&items, quota_fixture_node("b", text));
+	buf_printf(&items,
+		   "- {apiVersion: scheduling.x-k8s.io/v1alpha1, kind: ElasticQuota, metadata: "
+		   "{namespace: team-a, name: q, annotations: {%s}}, spec: {min: {cpu: 2}}}\n",
+		   annotations);
+	buf_add_str(&items, quota_fixture_quota("team-b", "q", "cpu: 6", NULL));
+	v = quota_fixture_view(items.data);
+	buf_fini(&items);
+	return v;
+}
+
+static size_t count_victims(const char *answer)
+{
+	size_t count = 0;
+
+	for (const char *at = answer; (at = strstr(at, "\"UID\"")) != NULL; at++)
+		count++;
+	return count;
+}
+
+/* An answer is counted when it is given, also where more nodes were offered; told again it is no other. */
+static void test_max_evictions_of_many_nodes(void **state)
+{
+	struct scene *s = *state;
+
+	view_slot_publish(s->ctx.views, make_crowd(4, 4, "evenkeel.io/max-evictions: \"1/1h\""));
+	assert_int_equal(count_victims(preempt(s, "v", "1", OFFER_BOTH)), 1);
+	assert_string_equal(preempt(s, "w", "1", OFFER_BOTH), ANSWER(""));
+	assert_int_equal(count_victims(preempt(s, "v", "1", OFFER_BOTH)), 1);
+	assert_string_equal(preempt(s, "x", "1", OFFER_BOTH), ANSWER(""));
+}
+
+/* One pod may go before team-a is at its min: not one for each who asks. */
+static void test_min_among_preemptors(void **state)
+{
+	struct scene *s = *state;
+
+	view_slot_publish(s->ctx.views, make_crowd(2, 1, ""));
+	assert_int_equal(count_victims(preempt(s, "v", "1", OFFER_BOTH)), 1);
+	assert_string_equal(preempt(s, "w", "1", OFFER_BOTH), ANSWER(""));
+	assert_string_equal(preempt(s, "x", "1", OFFER_BOTH), ANSWER(""));
+}
+
 /* What goes for one pod is not asked of the next as well. */
 static void test_two_preemptors(void **state)
 {
@@ -319,6 +507,7 @@ static void test_confirms_what_it_cannot_judge(void **state)
 
 	view_slot_publish(s->ctx.views, view_new(1, VIEW_FIXTURE_NOW_NS, NULL, 0, NULL, NULL));
 	assert_string_equal(preempt(s, "v", "4", OFFER_BOTH), ANSWER(META("a", "uid-team-a-p0")));
+	assert_string_equal(preempt(s, "v", "4", OFFER_TWICE), ANSWER(META("a", "uid-team-a-p0")));
 }
 
 static void test_bad_questions(void **state)
@@ -358,12 +547,18 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_burst_stays_within_quota),
+		TEST(test_burst_at_once),
 		TEST(test_promises_expire),
 		TEST(test_hopeless_pods),
 		TEST(test_others_pass),
 		TEST(test_victims),
 		TEST(test_whole_pods),
 		TEST(test_idempotent),
+		TEST(test_repeats_only_what_still_holds),
+		TEST(test_prefers_who_was_told),
+		TEST(test_tells_broken_budgets_again),
+		TEST(test_max_evictions_of_many_nodes),
+		TEST(test_min_among_preemptors),
 		TEST(test_two_preemptors),
 		TEST(test_forgets),
 		TEST(test_confirms_what_it_cannot_judge),

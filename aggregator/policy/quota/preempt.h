@@ -67,6 +67,9 @@ struct preempt_ask {
 	/* Victims that were told before and are not seen in deletion yet: as if they were. */
 	const char *const *in_flight; /* uids */
 	size_t in_flight_count;
+	/* Victims that were told for this very pod before: taken first, where they still may be and help. Corrected only. */
+	const char *const *preferred; /* uids */
+	size_t preferred_count;
 	const bool *allowed; /* by place_node; NULL: every node */
 };
 

@@ -75,6 +75,7 @@ struct preempt_payer {
 	place_pod handle;
 	uint32_t first_match, match_count; /* budgets that it counts for */
 	bool over_budget; /* alone it would break one */
+	bool preferred; /* told for the pod before */
 	bool taken;
 	enum preempt_use use;
 	double share; /* NaN: not known */
