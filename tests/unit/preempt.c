@@ -301,6 +301,42 @@ static void nobody_pays_for_room_there_is(void **unused)
 						    "None of them is on that node.\n"));
 }
 
+/* The node that could pay alone has dearer pods than one where there is no room. */
+static void the_cheapest_pay_wherever_they_are(void **unused)
+{
+	(void)unused;
+	node("n1", 8);
+	node("n2", 4);
+	place_fixture_put(&f.cluster, OBJECT_NODE,
+			  "{'metadata':{'name':'n3'},'spec':{'unschedulable':true},'status':{"
+			  "'allocatable':{'cpu':'3','pods':'20'}}}");
+	quota("a", "{'cpu':4000}", "{'cpu':6000}");
+	quota("b", "{'cpu':2000}", "{'cpu':6000}");
+	bound("b/b0", "n2", 500, 1500, 0, "");
+	bound("b/b1", "n2", 500, 1500, 1, "");
+	bound("b/c0", "n3", 0, 1500, 2, "");
+	bound("b/c1", "n3", 0, 1500, 3, "");
+	asks("a", 0, "{'cpu':3000}", "");
+	expect(PREEMPT_VICTIMS, "n1 c1 c0");
+}
+
+/* A neighbour alone keeps it off a node with room; its own node would cost one more. */
+static void no_more_than_the_neighbour_goes(void **unused)
+{
+	static const char *const apart =
+		",'spec':{'affinity':{'podAntiAffinity':{"
+		"'requiredDuringSchedulingIgnoredDuringExecution':[{'topologyKey':'zone',"
+		"'labelSelector':{'matchLabels':{'app':'db'}}}]}}}";
+
+	(void)unused;
+	node("n1", 2);
+	node("n2", 2);
+	bound("x/db", "n2", 0, 100, 0, ",'labels':{'app':'db'}");
+	bound("x/web", "n2", 0, 1900, 1, "");
+	asks("x", 100, "{'cpu':1000}", apart);
+	expect(PREEMPT_VICTIMS, "n1 db");
+}
+
 /* --- what a quota does not name */
 
 static void an_unrelated_quota_makes_no_borrower(void **unused)
@@ -765,6 +801,8 @@ int main(void)
 		STORY(two_nodes_pay),
 		STORY(room_here_quota_there),
 		STORY(nobody_pays_for_room_there_is),
+		STORY(the_cheapest_pay_wherever_they_are),
+		STORY(no_more_than_the_neighbour_goes),
 		STORY(an_unrelated_quota_makes_no_borrower),
 		STORY(old_debts_are_not_paid_again),
 		STORY(a_min_is_its_part_of_what_there_is),

@@ -182,6 +182,43 @@ static void bounds_change_and_what_is_used_stays(void **state)
 	quota_book_free(b);
 }
 
+static int64_t min_of(const struct quota_book *b, const char *namespace)
+{
+	int64_t min = -1, max;
+
+	quota_bounds(b, namespace, "cpu", &min, &max);
+	return min;
+}
+
+/* 2 and 1 CPUs are named, and there are 2. */
+static void parts_follow_the_quotas(void **state)
+{
+	struct quota_book *b = two(QUOTA_CORRECTED);
+	struct resources there = list(2000, -1, -1);
+	struct quota more = {.namespace = "c", .name = "eq", .has_min = true};
+	int64_t named = quota_book_find(b, "a")->min.of[RESOURCE_CPU] +
+			quota_book_find(b, "b")->min.of[RESOURCE_CPU];
+
+	(void)state;
+	resources_set(&there, RESOURCE_CPU, named / 2);
+	quota_book_set_capacity(b, &there);
+	assert_int_equal(min_of(b, "a") + min_of(b, "b"), named / 2);
+	more.min = list(named, -1, -1);
+	assert_true(quota_book_insert(b, &more));
+	assert_int_equal(min_of(b, "c"), named / 4);
+	assert_int_equal(min_of(b, "a") + min_of(b, "b"), named / 4);
+	more.min = list(0, -1, -1);
+	assert_true(quota_book_set_bounds(b, &more));
+	assert_int_equal(min_of(b, "c"), 0);
+	assert_int_equal(min_of(b, "a") + min_of(b, "b"), named / 2);
+	assert_true(quota_book_remove(b, "b"));
+	assert_int_equal(min_of(b, "a"), quota_book_find(b, "a")->min.of[RESOURCE_CPU] < named / 2
+						 ? quota_book_find(b, "a")->min.of[RESOURCE_CPU]
+						 : named / 2);
+	resources_fini(&there);
+	quota_book_free(b);
+}
+
 /* --- random pods against a recount -------------------------------------------------------------------------------- */
 
 enum { PODS = 60, ROUNDS = 4000 };
@@ -512,6 +549,7 @@ int main(void)
 		cmocka_unit_test(subtracting_undoes_adding),
 		cmocka_unit_test(comparisons_are_strict_and_masked),
 		cmocka_unit_test(bounds_change_and_what_is_used_stays),
+		cmocka_unit_test(parts_follow_the_quotas),
 		cmocka_unit_test(random_pods_never_drift),
 		cmocka_unit_test_setup_teardown(the_oldest_quota_of_a_namespace_counts, setup,
 						teardown),

@@ -172,6 +172,11 @@ static const struct lending {
 	 {{"a", 4000, 0, 0, 0, 1}, {"b", 6000, 0, 0, 0, 1}},
 	 {{4000, 0, 0, 0, 0, 0}, {6000, 0, 0, 0, 0, 0}},
 	 false},
+	/* 3999.6 and 5999.4 of it: the larger rest gets what is left. */
+	{9999,
+	 {{"a", 4000, 0, 0, 0, 1}, {"b", 6000, 0, 0, 0, 1}},
+	 {{4000, 0, 0, 0, 0, 0}, {5999, 0, 0, 0, 0, 0}},
+	 true},
 };
 
 static void same_share(size_t at, const char *namespace, const struct quota_share *got,
