@@ -22,6 +22,7 @@ struct ledger;
 struct place_pool;
 struct preempt_options;
 struct quota_options;
+struct quota_shelf;
 struct victim_log;
 
 /* What handlers answer from; fixed after start, borrowed. */
@@ -37,6 +38,7 @@ struct api_context {
 	const char *kubernetes_mode;
 	struct ledger *ledger; /* NULL: nothing is reserved (offline) */
 	struct place_pool *places; /* placement cores to ask */
+	struct quota_shelf *books; /* of quotas; NULL: each answer makes its own */
 	const struct quota_options *quota; /* NULL: the usual ones, as the next */
 	const struct preempt_options *preempt;
 	struct victim_log *victims; /* that schedulers were told of; NULL: nobody asks for any */

@@ -42,13 +42,11 @@ static bool read_question(struct extender_call *c, const struct api_request *rq,
 
 static void find_places(struct extender_call *c)
 {
-	struct node_index index;
+	const struct node_index *index = node_index_of(c->view);
 
 	c->places = mem_alloc((c->args.count + 1) * sizeof(*c->places));
-	node_index_init(&index, c->view, c->args.count);
 	for (size_t i = 0; i < c->args.count; i++)
-		c->places[i] = node_index_find(&index, c->args.nodes[i].name);
-	node_index_fini(&index);
+		c->places[i] = node_index_find(index, c->args.nodes[i].name);
 }
 
 /* The options' blend, else the default one. */
@@ -134,7 +132,10 @@ void extender_call_reserve(const struct extender_call *c, const char *node)
 		.expected_cpu_milli = target_load_packing_expect(&q),
 		.priority = c->pod->template->priority,
 	};
+	int rc = -EINVAL;
 
-	if (!extender_call_may_reserve(c) || ledger_reserve(c->ctx->ledger, &entry, c->now_ns))
+	if (extender_call_may_reserve(c))
+		rc = ledger_reserve(c->ctx->ledger, &entry, c->now_ns);
+	if (rc && rc != -EALREADY)
 		counter_add(&counters_of(c)->unreserved, 1);
 }

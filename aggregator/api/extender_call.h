@@ -34,7 +34,7 @@ bool *extender_call_chosen(const struct extender_call *c);
 
 /*
  * Whether the ledger is to know of the pod. One without a uid could never be released, and one that has a node is the
- * view's business.
+ * view's business: also where the question does not know of it yet (ledger_remember()).
  */
 bool extender_call_may_reserve(const struct extender_call *c);
 /* Reserves for the pod, on that node ("": on none yet). What cannot be is counted. */

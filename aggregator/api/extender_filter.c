@@ -14,6 +14,9 @@
  * While we have no such list (standalone, not listed yet, the watch broken) it is we who are behind: it passes, and no
  * limit is applied, as to any node of which nothing is measured.
  *
+ * A pod with a nominated node waits for its victims to go: what was reserved for it when they were chosen (extender_preempt.c) stays, although the
+ * filter refuses it meanwhile.
+ *
  * What passes is reserved: quota, and where one node is left, for which the scheduler does not ask to prioritize,
  * that node. What passes nowhere is released.
  */
@@ -224,7 +227,7 @@ static void settle_with_ledger(const struct sieve *s)
 
 	if (s->passed_count)
 		extender_call_reserve(c, s->passed_count == 1 ? s->passed[0].name : "");
-	else if (extender_call_may_reserve(c))
+	else if (extender_call_may_reserve(c) && !*c->pod->nominated_node)
 		ledger_release(c->ctx->ledger, c->pod->object.uid);
 }
 

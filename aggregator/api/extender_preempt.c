@@ -11,6 +11,8 @@
  *                   all of them are there yet             the same as then, on the nodes that are offered now
  *                   none is there any more                found anew
  *
+ * What is answered is reserved for the pod, so that nobody else starts in the room of its victims.
+ *
  * Where nodes and pods are not known (no API, not listed yet) the scheduler's own choice is confirmed, as without an extender.
  */
 #include <stdio.h>
@@ -21,6 +23,8 @@
 #include "aggregator/api/extender_json.h"
 #include "aggregator/api/quota_search.h"
 #include "aggregator/model/object.h"
+#include "aggregator/policy/target_load_packing.h"
+#include "aggregator/state/ledger.h"
 #include "aggregator/state/victim_log.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
@@ -238,6 +242,32 @@ static void count_answer(const struct preempting *p, bool repeated)
 		    1);
 }
 
+/*
+ * What the victims leave is the pod's: until the API tells that it is nominated, and its victims are gone, others would take it, first of all those who
+ * borrow. Where several nodes are answered nobody knows which one the scheduler takes, and only the quota is spoken for.
+ */
+static void reserve(const struct preempting *p)
+{
+	struct score_args usual;
+	const struct score_query query = {
+		.variant = SCORE_CORRECTED, .args = &usual, .pod = &p->pod->template->spec};
+	struct ledger_entry entry = {
+		.uid = p->pod->object.uid,
+		.namespace = p->pod->object.namespace,
+		.name = p->pod->object.name,
+		.node = p->count == 1 ? p->answer[0].node : "",
+		.requests = *kube_pod_requests(p->pod),
+		.priority = p->pod->template->priority,
+	};
+
+	if (!p->count || !p->ctx->ledger || *p->pod->node)
+		return;
+	score_args_default(&usual, SCORE_CORRECTED);
+	entry.expected_cpu_milli = target_load_packing_expect(&query);
+	if (ledger_reserve(p->ctx->ledger, &entry, p->ctx->now_ns()))
+		counter_add(&p->ctx->counters->extender.unreserved, 1);
+}
+
 /* *told is the caller's to free after the answer was written. */
 static void decide(struct preempting *p, struct victim_answer *told)
 {
@@ -255,6 +285,7 @@ static void decide(struct preempting *p, struct victim_answer *told)
 		repeat(p, told);
 	else if (state == TOLD_NOTHING)
 		search(p);
+	reserve(p);
 	count_answer(p, state != TOLD_NOTHING);
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "aggregator/api/place_pool.h"
+#include "aggregator/api/reserved_pods.h"
 #include "aggregator/state/victim_log.h"
 #include "shared/mem.h"
 
@@ -37,15 +38,21 @@ void quota_search_open(struct quota_search *q, const struct api_context *ctx,
 		preempt_options_default(&q->options);
 	q->options.variant = s->options.variant;
 	q->options.critical_priority = s->options.critical_priority;
-	q->ask = (struct preempt_ask){.pod = pod, .never = never, .now_ns = ctx->now_ns()};
+	q->ask = (struct preempt_ask){.pod = pod,
+				      .never = never,
+				      .reserved = quota_scene_ask(s, pod, NULL).reserved,
+				      .ledger = s->ledger,
+				      .now_ns = ctx->now_ns()};
 	read_log(q);
 	q->place = place_pool_take(ctx->places, s->view, q->ask.now_ns);
+	q->unseen = reserved_pods_put(q->place, s->view, s->ledger, pod->object.uid, &q->mark);
 	q->index = preempt_new(s->view);
 }
 
 void quota_search_close(struct quota_search *q)
 {
 	preempt_free(q->index);
+	place_revert(q->place, q->mark);
 	place_pool_give(q->ctx->places, q->place);
 	free(q->past);
 	free(q->told);

@@ -8,7 +8,9 @@
 
 struct quota_search {
 	const struct api_context *ctx; /* borrowed */
-	struct place *place; /* taken of the pool */
+	struct place *place; /* taken of the pool; what is reserved on nodes is there */
+	place_mark mark; /* before that */
+	size_t unseen; /* pods on nodes that the view does not show yet: nobody's victims */
 	struct preempt *index; /* owned */
 	struct preempt_options options;
 	struct preempt_ask

@@ -32,6 +32,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/state/uid_set.h"
 #include "shared/mem.h"
 
 #define uthash_malloc(size) mem_alloc(size)
@@ -76,6 +77,7 @@ struct ledger {
 	struct reservation **sorted; /* owned; by compare_entries() */
 	size_t count, room;
 	struct ledger_copy *copy; /* held; NULL: something has changed since */
+	struct uid_set placed; /* pods that have a node */
 	struct ledger_counters counters;
 	int64_t locked_ns, longest_ns;
 };
@@ -172,6 +174,12 @@ static struct ledger_copy *copy_make(struct ledger *l)
 	return &c->head;
 }
 
+struct ledger_copy *ledger_copy_hold(struct ledger_copy *head)
+{
+	atomic_fetch_add_explicit(&((struct copy *)head)->users, 1, memory_order_relaxed);
+	return head;
+}
+
 void ledger_copy_drop(struct ledger_copy *head)
 {
 	struct copy *c = (struct copy *)head;
@@ -189,6 +197,33 @@ bool ledger_counts(const struct ledger_entry *e, uint64_t generation)
 		atomic_load_explicit(&record_of(e)->life->generation, memory_order_acquire);
 
 	return shown == 0 || shown > generation;
+}
+
+static int compare_name(const struct ledger_entry *e, const char *namespace, const char *name)
+{
+	int order = strcmp(e->namespace, namespace);
+
+	return order ? order : strcmp(e->name, name);
+}
+
+const struct ledger_entry *ledger_copy_find(const struct ledger_copy *c, const char *namespace,
+					    const char *name, const char *uid, uint64_t generation)
+{
+	size_t low = 0, high = c->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (compare_name(c->of[middle], namespace, name) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < c->count && compare_name(c->of[low], namespace, name) == 0; low++)
+		if ((!*uid || strcmp(c->of[low]->uid, uid) == 0) &&
+		    ledger_counts(c->of[low], generation))
+			return c->of[low];
+	return NULL;
 }
 
 /* --- the lock ------------------------------------------------------------------------------------------------------- */
@@ -468,7 +503,9 @@ int ledger_reserve(struct ledger *l, const struct ledger_entry *entry, int64_t n
 	lock(l);
 	expire(l, now_ns, &g);
 	r = find(l, entry->uid);
-	if (!r && l->count >= LEDGER_PODS_MAX) {
+	if (!r && uid_set_has(&l->placed, entry->uid)) {
+		rc = -EALREADY;
+	} else if (!r && l->count >= LEDGER_PODS_MAX) {
 		l->counters.refused++;
 		rc = -ENOSPC;
 	} else if (!r) {
@@ -503,6 +540,37 @@ int ledger_charge(struct ledger *l, const char *uid, const char *node, int64_t n
 	}
 	unlock(l, &g);
 	return rc;
+}
+
+bool ledger_remember(struct ledger *l, const char *uid)
+{
+	struct garbage none = {0};
+	bool added;
+
+	lock(l);
+	added = uid_set_add(&l->placed, uid);
+	unlock(l, &none);
+	return added;
+}
+
+void ledger_forget(struct ledger *l, const char *uid)
+{
+	struct garbage none = {0};
+
+	lock(l);
+	uid_set_remove(&l->placed, uid);
+	unlock(l, &none);
+}
+
+bool ledger_remembers(struct ledger *l, const char *uid)
+{
+	struct garbage none = {0};
+	bool has;
+
+	lock(l);
+	has = uid_set_has(&l->placed, uid);
+	unlock(l, &none);
+	return has;
 }
 
 void ledger_bind(struct ledger *l, const char *uid, const char *node, uint64_t generation)
@@ -676,6 +744,7 @@ void ledger_free(struct ledger *l)
 	for (size_t i = 0; i < l->count; i++)
 		take_out(l, l->sorted[i], &g);
 	free(l->sorted);
+	uid_set_fini(&l->placed);
 	unlock(l, &g);
 	pthread_mutex_destroy(&l->lock);
 	free(l);

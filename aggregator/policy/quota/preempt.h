@@ -55,6 +55,8 @@ struct preempt_ask {
 	bool never; /* preemptionPolicy Never, where the caller knows more than the pod's spec says (its PriorityClass) */
 	const struct resources *
 		reserved; /* what the book counts for this very pod already (quota_ask); NULL: nothing */
+	/* What the book counts reservations of, and the placement core has where they have a node; NULL: nothing is reserved. */
+	const struct ledger_copy *ledger;
 	int64_t now_ns;
 	const struct preempt_past *past; /* in any order */
 	size_t past_count;
