@@ -19,8 +19,8 @@
  * A clock that is set back must not keep reservations for hours: what seems to live longer than twice the TTL has
  * expired. Once, since threads that read the clock one after the other may come here in another order.
  *
- * Whoever changes something under the lock collects what is not needed any more and frees it outside. Nothing but the
- * bounds can fail.
+ * Whoever changes something under the lock collects what is not needed any more and frees it outside. Many that go at
+ * once go in parts, with the lock free in between. Nothing but the bounds can fail.
  */
 #include "aggregator/state/ledger.h"
 
@@ -36,10 +36,14 @@
 #include "shared/mem.h"
 
 #define uthash_malloc(size) mem_alloc(size)
+/* What a full ledger needs from the start: to grow would be to move all of it under the lock. */
+#define HASH_INITIAL_NUM_BUCKETS      4096U
+#define HASH_INITIAL_NUM_BUCKETS_LOG2 12U
 #include <uthash.h>
 #include <utlist.h>
 
-#define NS_PER_S 1000000000LL
+/* How many go under one hold of the lock; the others wait for the next one. */
+enum { GO_AT_ONCE = 1024 };
 
 /* What all records of one reservation share. */
 struct life {
@@ -450,20 +454,60 @@ static bool has_expired(const struct reservation *r, int64_t now_ns)
 }
 
 /* Soonest first; what a clock that was set back left far in the future is at the other end. */
-static void expire(struct ledger *l, int64_t now_ns, struct garbage *g)
+static struct reservation *find_expired(const struct ledger *l, int64_t now_ns)
 {
-	uint64_t before = l->counters.expired;
+	if (l->expiring && has_expired(l->expiring, now_ns))
+		return l->expiring;
+	if (l->expiring && has_expired(l->expiring->prev, now_ns))
+		return l->expiring->prev;
+	return NULL;
+}
 
-	while (l->expiring && has_expired(l->expiring, now_ns)) {
-		take_out(l, l->expiring, g);
-		l->counters.expired++;
+/* False: more have expired than may go at once. */
+static bool expire_some(struct ledger *l, int64_t now_ns, struct garbage *g)
+{
+	struct reservation *r;
+	int gone = 0;
+
+	while (gone < GO_AT_ONCE && (r = find_expired(l, now_ns)) != NULL) {
+		take_out(l, r, g);
+		gone++;
 	}
-	while (l->expiring && has_expired(l->expiring->prev, now_ns)) {
-		take_out(l, l->expiring->prev, g);
-		l->counters.expired++;
-	}
-	if (l->counters.expired != before)
+	l->counters.expired += (uint64_t)gone;
+	if (gone)
 		sorted_sweep(l);
+	return gone < GO_AT_ONCE;
+}
+
+/* False: a view shows more of them than may go at once. */
+static bool settle_some(struct ledger *l, uint64_t generation, struct garbage *g)
+{
+	int gone = 0;
+
+	while (gone < GO_AT_ONCE && l->bound && l->bound->record->entry.generation <= generation) {
+		take_out(l, l->bound, g);
+		gone++;
+	}
+	l->counters.settled += (uint64_t)gone;
+	if (gone)
+		sorted_sweep(l);
+	return gone < GO_AT_ONCE;
+}
+
+/* Others may have the lock in between, and what is left over is freed. */
+static void relock(struct ledger *l, struct garbage *g)
+{
+	unlock(l, g);
+	*g = (struct garbage){0};
+	lock(l);
+}
+
+/* The lock, when nothing is there any more that has expired. */
+static void lock_fresh(struct ledger *l, int64_t now_ns, struct garbage *g)
+{
+	lock(l);
+	while (!expire_some(l, now_ns, g))
+		relock(l, g);
 }
 
 /* --- what others call ----------------------------------------------------------------------------------------------- */
@@ -500,8 +544,7 @@ int ledger_reserve(struct ledger *l, const struct ledger_entry *entry, int64_t n
 	own.made_ns = now_ns;
 	own.expires_ns = end_of_life(now_ns);
 	own.generation = 0;
-	lock(l);
-	expire(l, now_ns, &g);
+	lock_fresh(l, now_ns, &g);
 	r = find(l, entry->uid);
 	if (!r && uid_set_has(&l->placed, entry->uid)) {
 		rc = -EALREADY;
@@ -526,8 +569,7 @@ int ledger_charge(struct ledger *l, const char *uid, const char *node, int64_t n
 
 	if (strlen(node) > LEDGER_TEXT_MAX)
 		return -ENOENT;
-	lock(l);
-	expire(l, now_ns, &g);
+	lock_fresh(l, now_ns, &g);
 	r = find(l, uid);
 	if (r && r->record->entry.state != LEDGER_BOUND) {
 		own = r->record->entry;
@@ -609,15 +651,14 @@ void ledger_release(struct ledger *l, const char *uid)
 	unlock(l, &g);
 }
 
-void ledger_unschedulable(struct ledger *l, const char *uid, int64_t since_ns)
+void ledger_unschedulable(struct ledger *l, const char *uid)
 {
 	struct garbage g = {0};
 	struct reservation *r;
 
 	lock(l);
 	r = find(l, uid);
-	if (r && r->record->entry.state != LEDGER_BOUND &&
-	    since_ns / NS_PER_S > r->record->entry.made_ns / NS_PER_S) {
+	if (r && r->record->entry.state != LEDGER_BOUND) {
 		forget(l, r, &g);
 		l->counters.unschedulable++;
 	}
@@ -627,17 +668,10 @@ void ledger_unschedulable(struct ledger *l, const char *uid, int64_t since_ns)
 void ledger_settle(struct ledger *l, uint64_t generation, int64_t now_ns)
 {
 	struct garbage g = {0};
-	uint64_t before;
 
-	lock(l);
-	before = l->counters.settled;
-	while (l->bound && l->bound->record->entry.generation <= generation) {
-		take_out(l, l->bound, &g);
-		l->counters.settled++;
-	}
-	if (l->counters.settled != before)
-		sorted_sweep(l);
-	expire(l, now_ns, &g);
+	lock_fresh(l, now_ns, &g);
+	while (!settle_some(l, generation, &g))
+		relock(l, &g);
 	unlock(l, &g);
 }
 
@@ -646,8 +680,7 @@ struct ledger_copy *ledger_take(struct ledger *l, int64_t now_ns)
 	struct garbage g = {0};
 	struct ledger_copy *copy;
 
-	lock(l);
-	expire(l, now_ns, &g);
+	lock_fresh(l, now_ns, &g);
 	if (!l->copy)
 		l->copy = copy_make(l);
 	copy = l->copy;

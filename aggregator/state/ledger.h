@@ -7,7 +7,7 @@
  *    ---------> ASKED ------------> CHARGED ------------> BOUND ------------------------------> gone
  *   quota only       the node it ranks first     the node it got
  *
- * A pod that is deleted, found unschedulable later than its reservation was made, or not bound within the TTL is gone at once. The only state that
+ * A pod that is deleted, found unschedulable, or not bound within the TTL is gone at once. The only state that
  * threads other than the loop's may change: one mutex, held for work on one pod and copies of pointers, never across I/O or a policy's call.
  */
 #ifndef EVENKEEL_AGGREGATOR_STATE_LEDGER_H
@@ -22,8 +22,12 @@
 
 #define LEDGER_TTL_NS (30 * 1000000000LL)
 
-/* Bounds of what outsiders can make it hold: pods, bytes of each text, resources beside the standard ones. */
-enum { LEDGER_PODS_MAX = 100000, LEDGER_TEXT_MAX = 253, LEDGER_EXTENDED_MAX = 64 };
+/*
+ * Bounds of what outsiders can make it hold: pods, bytes of each text, resources beside the standard
+ * ones. So many pods are 300 new ones a second for as long as each may stay; each question that
+ * follows a change copies a pointer for each.
+ */
+enum { LEDGER_PODS_MAX = 10000, LEDGER_TEXT_MAX = 253, LEDGER_EXTENDED_MAX = 64 };
 
 enum ledger_state { LEDGER_ASKED, LEDGER_CHARGED, LEDGER_BOUND, LEDGER_STATES };
 
@@ -70,8 +74,11 @@ bool ledger_remembers(struct ledger *l, const char *uid);
 /* The pod is on that node in clusters from this generation on. What was not reserved is not charged. */
 void ledger_bind(struct ledger *l, const char *uid, const char *node, uint64_t generation);
 void ledger_release(struct ledger *l, const char *uid); /* deleted, or ended */
-/* PodScheduled became False then, in whole seconds as the API tells it: one of the second in which it was reserved may be older, and changes nothing. */
-void ledger_unschedulable(struct ledger *l, const char *uid, int64_t since_ns);
+/*
+ * The scheduler was seen to give the pod up. No times are compared: a round takes milliseconds, the
+ * API tells whole seconds, and they are of another machine's clock.
+ */
+void ledger_unschedulable(struct ledger *l, const char *uid);
 /* A view of this cluster is published (0: standalone): what it shows is not reserved any more. Also what has expired goes, whoever asks or does not. */
 void ledger_settle(struct ledger *l, uint64_t generation, int64_t now_ns);
 
