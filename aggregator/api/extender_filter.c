@@ -42,7 +42,6 @@ struct sieve {
 	struct extender_asked *passed; /* owned, as are */
 	struct extender_refused *failed;
 	size_t passed_count, failed_count;
-	bool *seen; /* by place in the view: told already */
 	char **texts; /* each owned; what failed points into */
 	size_t text_count;
 };
@@ -67,16 +66,6 @@ static void refuse_with(struct sieve *s, size_t i, char *why)
 static void count_refusal(const struct sieve *s, enum extender_refusal why)
 {
 	counter_add(&s->call->ctx->counters->extender.refused[why], 1);
-}
-
-/* A question may name a node twice; it is answered once. */
-static bool is_repeated(struct sieve *s, size_t i)
-{
-	size_t place = s->call->places[i];
-	bool repeated = place < s->call->view->node_count && s->seen[place];
-
-	s->seen[place] = true;
-	return repeated;
 }
 
 /* --- nodes that are not in the view --------------------------------------------------------------------------------- */
@@ -175,8 +164,6 @@ static void sieve_by_limits(struct sieve *s)
 	for (size_t i = 0; i < c->args.count; i++) {
 		size_t place = c->places[i];
 
-		if (is_repeated(s, i))
-			continue;
 		if (place == c->view->node_count)
 			judge_unknown(s, i);
 		else
@@ -192,8 +179,6 @@ static void sieve_by_name(struct sieve *s)
 	const struct extender_call *c = s->call;
 
 	for (size_t i = 0; i < c->args.count; i++) {
-		if (is_repeated(s, i))
-			continue;
 		if (c->places[i] == c->view->node_count)
 			judge_unknown(s, i);
 		else
@@ -213,8 +198,7 @@ static bool is_refused(struct sieve *s, bool *unresolvable)
 			continue;
 		s->texts[s->text_count++] = mem_strdup(why);
 		for (size_t i = 0; i < s->call->args.count; i++)
-			if (!is_repeated(s, i))
-				refuse(s, i, s->texts[0]);
+			refuse(s, i, s->texts[0]);
 		count_refusal(s, EXTENDER_GATE);
 		return true;
 	}
@@ -239,7 +223,6 @@ static void answer(const struct extender_call *c, struct api_response *rs)
 		.call = c,
 		.passed = mem_alloc(room * sizeof(*s.passed)),
 		.failed = mem_alloc(room * sizeof(*s.failed)),
-		.seen = mem_zalloc(c->view->node_count + 1, sizeof(*s.seen)),
 		.texts = mem_alloc(room * sizeof(char *)),
 	};
 	struct extender_filter_result result;
@@ -266,7 +249,6 @@ static void answer(const struct extender_call *c, struct api_response *rs)
 	for (size_t i = 0; i < s.text_count; i++)
 		free(s.texts[i]);
 	free(s.texts);
-	free(s.seen);
 	free(s.failed);
 	free(s.passed);
 }

@@ -28,7 +28,8 @@ static char *read_pod(struct scores_fit *f, const cJSON *pod)
 	return text;
 }
 
-struct scores_fit *scores_fit_open(struct place_pool *pool, struct view *v, const cJSON *pod,
+struct scores_fit *scores_fit_open(struct place_pool *pool, struct view *v,
+				   const struct ledger_copy *ledger, const cJSON *pod,
 				   int64_t now_ns)
 {
 	struct reason reason;
@@ -40,7 +41,7 @@ struct scores_fit *scores_fit_open(struct place_pool *pool, struct view *v, cons
 	f->node_count = v->node_count;
 	f->unreadable = read_pod(f, pod);
 	if (!f->unreadable)
-		fit_ask_open(&f->ask, pool, v, f->pod, now_ns);
+		fit_ask_open(&f->ask, pool, v, ledger, f->pod, now_ns);
 	return f;
 }
 

@@ -9,6 +9,7 @@
 #include <cjson/cJSON.h>
 
 #include "aggregator/api/place_pool.h"
+#include "aggregator/state/ledger.h"
 #include "shared/jsonw.h"
 
 struct scores_fit;
@@ -16,7 +17,8 @@ struct scores_fit;
  * NULL: nothing is to be told, as nothing is known of nodes and pods. The pod is that of the request, NULL: one that asks for nothing. A pod that
  * scores can be told of and fitness cannot is refused everywhere, by Unknown.
  */
-struct scores_fit *scores_fit_open(struct place_pool *pool, struct view *v, const cJSON *pod,
+struct scores_fit *scores_fit_open(struct place_pool *pool, struct view *v,
+				   const struct ledger_copy *ledger, const cJSON *pod,
 				   int64_t now_ns);
 void scores_fit_close(
 	struct scores_fit *f); /* NULL is allowed, here and below: nothing is written */
