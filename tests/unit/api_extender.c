@@ -487,6 +487,16 @@ static void the_blend_is_the_options(void **state)
 	assert_int_equal(extender_options_parse_blend(&options, "LimitAware", &why), 0);
 	post("prioritize", ASK("p", ALL));
 	assert_int_equal(score_of("alpha"), score_of("bravo")); /* measurements do not count */
+	/* What people are told is what the scheduler was. */
+	assert_int_equal(api_fixture_send(&f, "POST", "/v1/scores", "{\"pod\":" POD("p") "}"), 200);
+	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "items.0.plugins")), 1);
+	assert_string_equal(cJSON_GetStringValue(api_fixture_at(f.json, "items.0.plugins.0.name")),
+			    "LimitAware");
+	assert_int_equal(api_fixture_at(f.json, "items.0.score")->valueint,
+			 api_fixture_at(f.json, "items.1.score")->valueint);
+	assert_int_equal(api_fixture_send(&f, "POST", "/v1/scores", "{\"variant\":\"upstream\"}"),
+			 200);
+	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "items.0.plugins")), 3);
 	assert_int_equal(extender_options_parse_blend(&options, "", &why), 0);
 	post("prioritize", ASK("p", ALL));
 	assert_true(score_of("alpha") > score_of("bravo"));
