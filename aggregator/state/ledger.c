@@ -81,6 +81,7 @@ struct ledger {
 	struct reservation **sorted; /* owned; by compare_entries() */
 	size_t count, room;
 	struct ledger_copy *copy; /* held; NULL: something has changed since */
+	uint64_t version; /* of the reservations; not of what becomes of them */
 	struct uid_set placed; /* pods that have a node */
 	struct ledger_counters counters;
 	int64_t locked_ns, longest_ns;
@@ -173,7 +174,7 @@ static struct ledger_copy *copy_make(struct ledger *l)
 		atomic_fetch_add_explicit(&r->users, 1, memory_order_relaxed);
 		c->of[i] = &r->entry;
 	}
-	c->head = (struct ledger_copy){l->count, c->of};
+	c->head = (struct ledger_copy){l->count, c->of, l->version};
 	atomic_init(&c->users, 1);
 	return &c->head;
 }
@@ -531,12 +532,35 @@ static int64_t end_of_life(int64_t now_ns)
 	return __builtin_add_overflow(now_ns, LEDGER_TTL_NS, &end_ns) ? INT64_MAX : end_ns;
 }
 
-int ledger_reserve(struct ledger *l, const struct ledger_entry *entry, int64_t now_ns)
+static int reserve(struct ledger *l, const struct ledger_entry *own, const uint64_t *seen,
+		   struct garbage *g)
+{
+	struct reservation *r = find(l, own->uid);
+
+	if (!r && uid_set_has(&l->placed, own->uid))
+		return -EALREADY;
+	if (r && r->record->entry.state == LEDGER_BOUND)
+		return 0;
+	if (seen && *seen != l->version)
+		return -EAGAIN;
+	if (!r && l->count >= LEDGER_PODS_MAX) {
+		l->counters.refused++;
+		return -ENOSPC;
+	}
+	l->version += !r || !resources_equal(&r->record->entry.requests, &own->requests);
+	if (r)
+		replace(l, r, own, g);
+	else
+		add(l, own, g);
+	return 0;
+}
+
+static int try_to_reserve(struct ledger *l, const struct ledger_entry *entry, const uint64_t *seen,
+			  int64_t now_ns)
 {
 	struct ledger_entry own = *entry;
 	struct garbage g = {0};
-	struct reservation *r;
-	int rc = 0;
+	int rc;
 
 	if (!*entry->uid || !is_bounded(entry))
 		return -EINVAL;
@@ -545,19 +569,20 @@ int ledger_reserve(struct ledger *l, const struct ledger_entry *entry, int64_t n
 	own.expires_ns = end_of_life(now_ns);
 	own.generation = 0;
 	lock_fresh(l, now_ns, &g);
-	r = find(l, entry->uid);
-	if (!r && uid_set_has(&l->placed, entry->uid)) {
-		rc = -EALREADY;
-	} else if (!r && l->count >= LEDGER_PODS_MAX) {
-		l->counters.refused++;
-		rc = -ENOSPC;
-	} else if (!r) {
-		add(l, &own, &g);
-	} else if (r->record->entry.state != LEDGER_BOUND) {
-		replace(l, r, &own, &g);
-	}
+	rc = reserve(l, &own, seen, &g);
 	unlock(l, &g);
 	return rc;
+}
+
+int ledger_reserve(struct ledger *l, const struct ledger_entry *entry, int64_t now_ns)
+{
+	return try_to_reserve(l, entry, NULL, now_ns);
+}
+
+int ledger_reserve_seen(struct ledger *l, const struct ledger_entry *entry,
+			const struct ledger_copy *seen, int64_t now_ns)
+{
+	return try_to_reserve(l, entry, &seen->version, now_ns);
 }
 
 int ledger_charge(struct ledger *l, const char *uid, const char *node, int64_t now_ns)

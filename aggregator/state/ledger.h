@@ -58,6 +58,10 @@ void ledger_free(struct ledger *l);
  * and for what is above the bounds. -ENOSPC above LEDGER_PODS_MAX.
  */
 int ledger_reserve(struct ledger *l, const struct ledger_entry *entry, int64_t now_ns);
+struct ledger_copy;
+/* The same, for who admitted the pod by that copy. -EAGAIN: more was reserved for other pods since then; take another copy, and decide again. */
+int ledger_reserve_seen(struct ledger *l, const struct ledger_entry *entry,
+			const struct ledger_copy *seen, int64_t now_ns);
 /* Charges what is reserved to that node, and lets it live as long anew. -ENOENT: nothing is, or the pod is bound. */
 int ledger_charge(struct ledger *l, const char *uid, const char *node, int64_t now_ns);
 
@@ -92,6 +96,7 @@ void ledger_settle(struct ledger *l, uint64_t generation, int64_t now_ns);
 struct ledger_copy {
 	size_t count;
 	const struct ledger_entry *const *of; /* sorted by namespace, then name, then uid */
+	uint64_t version; /* grows with each reservation that asks for something new */
 };
 
 struct ledger_copy *ledger_take(struct ledger *l, int64_t now_ns);

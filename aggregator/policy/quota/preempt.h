@@ -63,6 +63,9 @@ struct preempt_ask {
 	/* Victims that were told before and are not seen in deletion yet: as if they were. */
 	const char *const *in_flight; /* uids */
 	size_t in_flight_count;
+	/* Victims that were told for this very pod before: taken first, where they still may be and help. Corrected only. */
+	const char *const *preferred; /* uids */
+	size_t preferred_count;
 	const bool *allowed; /* by place_node; NULL: every node */
 };
 
@@ -158,10 +161,12 @@ struct preempt_plan {
 
 void preempt_plan_fini(struct preempt_plan *plan);
 
-/* The pods of a view by node, their namespaces, budgets and nominations, for any number of questions by one thread at a time. Holds the view. */
+/* The pods of a view by node, their namespaces, budgets and nominations, for any number of questions. Immutable. Holds the view. */
 struct preempt;
 struct preempt *preempt_new(struct view *v);
 void preempt_free(struct preempt *x);
+/* The same, made by the first who asks and kept with the view, from which it is borrowed: it reads memory all over 150k pods. Any thread. */
+const struct preempt *preempt_of(const struct view *v);
 
 /* Place and book must be of the index's view. *out is overwritten; borrowed pointers in it live as long as the view. */
 void preempt_make_plan(const struct preempt *x, struct place *p, struct quota_book *b,

@@ -35,7 +35,8 @@ static const struct object_table *table_of(const struct view *v, enum object_kin
 
 static bool are_quotas_same(const struct quota_book *b, const struct view *v)
 {
-	return b->view && table_of(b->view, OBJECT_ELASTIC_QUOTA) == table_of(v, OBJECT_ELASTIC_QUOTA);
+	return b->view &&
+	       table_of(b->view, OBJECT_ELASTIC_QUOTA) == table_of(v, OBJECT_ELASTIC_QUOTA);
 }
 
 static bool is_same_sum(const struct namespace_sums *a, const struct namespace_sums *b)

@@ -51,7 +51,8 @@ struct quota_book {
 	struct view *view; /* held; NULL: none */
 	struct ledger_copy *ledger; /* held; NULL: none */
 	size_t counted_count;
-	const struct ledger_entry **counted; /* owned; of the copy: those that are in `used`, in its order */
+	const struct ledger_entry *
+		*counted; /* owned; of the copy: those that are in `used`, in its order */
 };
 
 /* --- quota_view.c */
@@ -67,7 +68,6 @@ struct quota_counted quota_view_counted(const struct ledger_copy *c, uint64_t ge
 void quota_view_renew(struct quota_book *b, const char *namespace);
 
 /* --- quota_book.c */
-
 
 struct quota_book *quota_book_alloc(const struct quota_options *o);
 /* Copies it into the book; the namespace must not have one. */
