@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * POST /v1/fit {"pod":POD[,"nodes":[NAME,..]]}: where a pod could go now, and for each node where it
- * could not, why.
+ * POST /v1/fit {"pod":POD[,"nodes":[NAME,..]]}: where a pod could go now, and for each node where
+ * it could not, why.
  *
  *   {"apiVersion","kind":"FitList","time","useCap":"on","fits":3,"refused":{"NodeResourcesFit":4,..},
  *    "items":[{"node","fits":true},{"node","fits":false,"filter","reason"},..]}
  *
  * Nodes are in the order of their names; "fits" and "refused" count all of the cluster, also where
- * `nodes` asks for some. The filter is the first that refuses, in the order of enum place_filter, and
- * the reason its sentence.
+ * `nodes` asks for some. The filter is the first that refuses, in the order of enum place_filter,
+ * and the reason its sentence.
  *
- * The pod is a manifest, or a pod as the API tells it: then the question is where else it could be. What
- * the cluster knows under its uid, or under its name where a manifest has a name and no uid, is taken
- * away first, so that it is not in its own way. Where a pod of the API is bound to is not asked; a
- * manifest that says so is refused, since no scheduler would be asked about it. What the ledger has
- * promised to others is room they have (ledger.h).
+ * The pod is a manifest, or a pod as the API tells it: then the question is where else it could be.
+ * What the cluster knows under its uid, or under its name where a manifest has a name and no uid,
+ * is taken away first, so that it is not in its own way. Where a pod of the API is bound to is not
+ * asked; a manifest that says so is refused, since no scheduler would be asked about it. What the
+ * ledger has promised to others is room they have (ledger.h).
  *
- * Without an API or a snapshot nothing is known of taints, labels and requests, and no answer would be
- * true: 503.
+ * Without an API or a snapshot nothing is known of taints, labels and requests, and no answer would
+ * be true: 503.
  */
 #include <stdlib.h>
 #include <string.h>

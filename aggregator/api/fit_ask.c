@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pod that is asked about is read as the API tells pods, so that a manifest and a running pod are the
- * same question: where could it be? The core is of the pool, and given back as it is: the next who takes
- * it brings it up to the view of then.
+ * A pod that is asked about is read as the API tells pods, so that a manifest and a running pod are
+ * the same question: where could it be? The core is of the pool, and given back as it is: the next
+ * who takes it brings it up to the view of then.
  */
 #include "aggregator/api/fit_ask.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A record of a pod keeps what is known to be asked for and drops the rest, which is right for pods that an
- * API server has checked. A manifest was checked by nobody, and what is dropped of it could have forbidden
- * a node: so members of a kind that no API has, and those of tomorrow, are refused here. It never "fits"
- * because of what was not understood.
+ * A record of a pod keeps what is known to be asked for and drops the rest, which is right for pods
+ * that an API server has checked. A manifest was checked by nobody, and what is dropped of it could
+ * have forbidden a node: so members of a kind that no API has, and those of tomorrow, are refused
+ * here. It never "fits" because of what was not understood.
  */
 #include "aggregator/api/fit_pod_check.h"
 
@@ -107,7 +107,9 @@ static int check_members(const struct check *c, const cJSON *spec)
 	return 0;
 }
 
-/* Who has a node already was not left to a scheduler: of a pod of the API it is what became of it. */
+/*
+ * Who has a node already was not left to a scheduler: of a pod of the API it is what became of it.
+ */
 static int check_node_name(const struct check *c, const cJSON *pod, const cJSON *spec)
 {
 	const cJSON *name = object_json_find(spec, "nodeName");

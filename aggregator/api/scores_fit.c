@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A copy of the pod is asked about, since what is filled in for a manifest is not for the plugins to see. */
+/*
+ * A copy of the pod is asked about, since what is filled in for a manifest is not for the plugins
+ * to see.
+ */
 #include "aggregator/api/scores_fit.h"
 
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A class is what all pods of one template in one namespace have in common; the text of the template is read once for it. What cannot
- * be read, or is of tomorrow, becomes a note that names the field: such a pod fits nowhere, and loses nothing else.
+ * A class is what all pods of one template in one namespace have in common; the text of the
+ * template is read once for it. What cannot be read, or is of tomorrow, becomes a note that names
+ * the field: such a pod fits nowhere, and loses nothing else.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -125,8 +126,8 @@ static void read_port(struct place_class *c, const cJSON *json, const char *wher
 }
 
 /*
- * Ports of init containers are held only while those run, but for sidecars. Only host ports are kept of a
- * template, so that the place of one among all of its container's is not known.
+ * Ports of init containers are held only while those run, but for sidecars. Only host ports are
+ * kept of a template, so that the place of one among all of its container's is not known.
  */
 static void read_ports(struct place_class *c, const cJSON *spec, const char *key, bool init)
 {
