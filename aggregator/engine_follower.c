@@ -43,22 +43,48 @@ struct follower {
 	struct model_pod_watch watch;
 };
 
+static void end_pod(struct ledger *l, const char *uid)
+{
+	ledger_release(l, uid);
+	ledger_forget(l, uid);
+}
+
+/* One that waits for its victims is not given up. */
+static bool is_given_up(const struct kube_pod *pod)
+{
+	return pod->unschedulable_ns && !*pod->nominated_node;
+}
+
+/*
+ * A change to it, since the event may be of anything: a pod that was given up once and is asked
+ * about again says so all the while.
+ */
+static bool has_been_given_up(const struct kube_pod *was, const struct kube_pod *pod)
+{
+	return is_given_up(pod) &&
+	       !(was && is_given_up(was) && was->unschedulable_ns == pod->unschedulable_ns);
+}
+
 /* What was promised to a pod ends, or moves to where it went. */
-static void on_pod(void *ctx, const struct kube_pod *pod, uint64_t generation)
+static void on_pod(void *ctx, const struct kube_pod *was, const struct kube_pod *pod,
+		   uint64_t generation)
 {
 	struct ledger *l = ctx;
+	const char *uid = pod->object.uid;
 
-	if (!kube_pod_is_active(pod))
-		ledger_release(l, pod->object.uid);
-	else if (*pod->node)
-		ledger_bind(l, pod->object.uid, pod->node, generation);
-	else if (pod->unschedulable_ns)
-		ledger_unschedulable(l, pod->object.uid, pod->unschedulable_ns);
+	if (!kube_pod_is_active(pod)) {
+		end_pod(l, uid);
+	} else if (*pod->node) {
+		ledger_bind(l, uid, pod->node, generation);
+		ledger_remember(l, uid);
+	} else if (has_been_given_up(was, pod)) {
+		ledger_unschedulable(l, uid);
+	}
 }
 
 static void on_pod_gone(void *ctx, const struct kube_pod *pod)
 {
-	ledger_release(ctx, pod->object.uid);
+	end_pod(ctx, pod->object.uid);
 }
 
 /* Kube thread. */

@@ -40,31 +40,102 @@ static bool read_question(struct extender_call *c, const struct api_request *rq,
 	return true;
 }
 
-static void find_places(struct extender_call *c)
-{
-	struct node_index index;
+/* --- names that are there twice: each counts once, where it came first */
 
-	c->places = mem_alloc((c->args.count + 1) * sizeof(*c->places));
-	node_index_init(&index, c->view, c->args.count);
-	for (size_t i = 0; i < c->args.count; i++)
-		c->places[i] = node_index_find(&index, c->args.nodes[i].name);
-	node_index_fini(&index);
+static int compare_asked(const void *a, const void *b)
+{
+	const struct extender_asked *const *one = a, *const *other = b;
+	int order = strcmp((*one)->name, (*other)->name);
+
+	if (order)
+		return order;
+	return *one < *other ? -1 : *one > *other;
 }
 
-/* The options' blend, else the default one. */
-static void choose_mix(struct extender_call *c)
+/* Of names that are not in the view, which no place tells apart. */
+static void mark_unknown(const struct extender_call *c, size_t count, bool *repeated)
 {
-	const struct extender_options *o = c->ctx->extender;
+	const struct extender_asked **of = mem_alloc((count + 1) * sizeof(struct extender_asked *));
+	size_t next = 0;
 
-	c->mix = (struct score_mix){.variant = SCORE_CORRECTED};
-	for (int id = 0; o && id < SCORE_PLUGINS; id++) {
-		if (o->weights[id] <= 0)
-			continue;
-		c->mix.plugins[c->mix.count] = (enum score_plugin_id)id;
-		c->mix.weights[c->mix.count++] = o->weights[id];
+	for (size_t i = 0; i < c->args.count; i++)
+		if (c->places[i] == c->view->node_count)
+			of[next++] = &c->args.nodes[i];
+	qsort(of, count, sizeof(struct extender_asked *), compare_asked);
+	for (size_t i = 1; i < count; i++)
+		if (strcmp(of[i - 1]->name, of[i]->name) == 0)
+			repeated[of[i] - c->args.nodes] = true;
+	free(of);
+}
+
+static bool mark_repeated(const struct extender_call *c, bool *repeated)
+{
+	bool *seen = mem_zalloc(c->view->node_count + 1, sizeof(*seen)), any = false;
+	size_t unknown = 0;
+
+	for (size_t i = 0; i < c->args.count; i++) {
+		size_t place = c->places[i];
+
+		unknown += place == c->view->node_count;
+		repeated[i] = place < c->view->node_count && seen[place];
+		any |= repeated[i];
+		seen[place] = true;
 	}
-	if (!c->mix.count)
-		score_mix_default(&c->mix, SCORE_CORRECTED);
+	free(seen);
+	if (unknown > 1)
+		mark_unknown(c, unknown, repeated);
+	return any || unknown > 1;
+}
+
+static void drop_repeated(struct extender_call *c)
+{
+	bool *repeated = mem_zalloc(c->args.count + 1, sizeof(*repeated));
+	size_t kept = 0;
+
+	if (mark_repeated(c, repeated)) {
+		for (size_t i = 0; i < c->args.count; i++) {
+			if (repeated[i])
+				continue;
+			c->args.nodes[kept] = c->args.nodes[i];
+			c->places[kept++] = c->places[i];
+		}
+		c->args.count = kept;
+	}
+	free(repeated);
+}
+
+static void find_places(struct extender_call *c)
+{
+	const struct node_index *index = node_index_of(c->view);
+
+	c->places = mem_alloc((c->args.count + 1) * sizeof(*c->places));
+	for (size_t i = 0; i < c->args.count; i++)
+		c->places[i] = node_index_find(index, c->args.nodes[i].name);
+	drop_repeated(c);
+}
+
+/* --- the call */
+
+static void take_world(struct extender_call *c)
+{
+	c->ledger = c->ctx->ledger ? ledger_take(c->ctx->ledger, c->now_ns) : NULL;
+	c->view = view_slot_take(c->ctx->views);
+	find_places(c);
+}
+
+static void drop_world(struct extender_call *c)
+{
+	free(c->places);
+	view_drop(c->view);
+	ledger_copy_drop(c->ledger);
+}
+
+void extender_call_renew(struct extender_call *c)
+{
+	drop_world(c);
+	take_world(c);
+	c->ask.view = c->view;
+	c->ask.ledger = c->ledger;
 }
 
 bool extender_call_open(struct extender_call *c, enum extender_verb verb,
@@ -77,10 +148,8 @@ bool extender_call_open(struct extender_call *c, enum extender_verb verb,
 		counter_add(&counters_of(c)->malformed, 1);
 		return false;
 	}
-	c->ledger = ctx->ledger ? ledger_take(ctx->ledger, c->now_ns) : NULL;
-	c->view = view_slot_take(ctx->views);
-	find_places(c);
-	choose_mix(c);
+	take_world(c);
+	extender_options_mix(ctx->extender, SCORE_CORRECTED, &c->mix);
 	score_args_default(&c->score_args, SCORE_CORRECTED);
 	c->ask = (struct score_ask){
 		.view = c->view,
@@ -101,9 +170,7 @@ void extender_call_close(struct extender_call *c)
 
 	if (took_ns > 0)
 		counter_add(&counters_of(c)->took_ns[c->verb], (uint64_t)took_ns);
-	free(c->places);
-	view_drop(c->view);
-	ledger_copy_drop(c->ledger);
+	drop_world(c);
 	object_drop(&c->pod->object);
 	extender_args_fini(&c->args);
 }
@@ -122,7 +189,7 @@ bool extender_call_may_reserve(const struct extender_call *c)
 	return c->ctx->ledger && *c->pod->object.uid && !*c->pod->node;
 }
 
-void extender_call_reserve(const struct extender_call *c, const char *node)
+static int reserve(const struct extender_call *c, const char *node, const struct ledger_copy *seen)
 {
 	const struct score_query q = score_ask_query(&c->ask);
 	const struct ledger_entry entry = {
@@ -134,7 +201,23 @@ void extender_call_reserve(const struct extender_call *c, const char *node)
 		.expected_cpu_milli = target_load_packing_expect(&q),
 		.priority = c->pod->template->priority,
 	};
+	struct ledger *l = c->ctx->ledger;
+	int rc = -EINVAL;
 
-	if (!extender_call_may_reserve(c) || ledger_reserve(c->ctx->ledger, &entry, c->now_ns))
+	if (extender_call_may_reserve(c))
+		rc = seen ? ledger_reserve_seen(l, &entry, seen, c->now_ns)
+			  : ledger_reserve(l, &entry, c->now_ns);
+	if (rc && rc != -EALREADY && rc != -EAGAIN)
 		counter_add(&counters_of(c)->unreserved, 1);
+	return rc;
+}
+
+void extender_call_reserve(const struct extender_call *c, const char *node)
+{
+	reserve(c, node, NULL);
+}
+
+bool extender_call_reserve_seen(const struct extender_call *c, const char *node)
+{
+	return reserve(c, node, c->ledger) != -EAGAIN;
 }

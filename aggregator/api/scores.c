@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "aggregator/api/api.h"
+#include "aggregator/api/asked_nodes.h"
 #include "aggregator/api/extender.h"
 #include "aggregator/api/list.h"
 #include "aggregator/api/score_job.h"
@@ -37,31 +38,10 @@ struct answer {
 	const struct node_limits *limits; /* of the extender, where they apply; NULL: none */
 	struct scores_fit *fit; /* owned; NULL: not to be told */
 	struct buf heads
-		[SCORE_PLUGINS]; /* the same for every node: {"name":..,"variant":..,"score": */
-	struct buf tail; /* the same for every plugin of the node at hand: ,"rung":.. */
+		[SCORE_PLUGINS]; /* the same for every node: [,]{"name":..,"variant":..,"score": */
+	struct buf tail; /* the same for every plugin of the node at hand: ,"rung":..[}] */
+	enum score_rung tail_rung; /* that the tail tells */
 };
-
-/* Marks the nodes of the names in chosen; false: *rs says which name is unknown. */
-static bool choose_nodes(const struct view *v, const cJSON *names, bool *chosen,
-			 struct api_response *rs)
-{
-	size_t i = 0;
-
-	for (const cJSON *item = names->child; item; item = item->next, i++) {
-		size_t found = view_index(v, item->valuestring);
-
-		if (found == v->node_count) {
-			char *field = mem_printf("nodes[%zu]", i);
-
-			api_fail(rs, FAIL_BAD_REQUEST, field, "there is no node \"%.253s\"",
-				 item->valuestring);
-			free(field);
-			return false;
-		}
-		chosen[found] = true;
-	}
-	return true;
-}
 
 /* What is the same for every node is written once. */
 static void write_heads(struct answer *a)
@@ -69,6 +49,8 @@ static void write_heads(struct answer *a)
 	for (size_t i = 0; i < a->mix->count; i++) {
 		struct jsonw w;
 
+		if (i > 0)
+			buf_add_char(&a->heads[i], ',');
 		jsonw_init(&w, &a->heads[i]);
 		jsonw_object_open(&w);
 		jsonw_key_string(&w, "name", score_plugin_name(a->mix->plugins[i]));
@@ -97,6 +79,10 @@ static void write_tail(struct answer *a, const struct score_node *node)
 	struct jsonw w;
 	char rung[SCORE_RUNG_LEN];
 
+	/* Nearly all nodes are on the same one; only that of late nodes has a number in it. */
+	if (a->tail.len && a->tail_rung == node->rung && node->rung != RUNG_LATE)
+		return;
+	a->tail_rung = node->rung;
 	score_rung_text(node, rung);
 	buf_clear(&a->tail);
 	jsonw_init(&w, &a->tail);
@@ -104,21 +90,21 @@ static void write_tail(struct answer *a, const struct score_node *node)
 	jsonw_key_string(&w, "rung", rung);
 	if (node->rung == RUNG_ALLOCATION)
 		jsonw_key_bool(&w, "estimated", true);
+	if (!a->rq->explain)
+		jsonw_object_close(&w);
 }
 
 static void write_plugin(struct jsonw *w, const struct answer *a, size_t i,
 			 const struct score_result *r)
 {
-	if (i > 0)
-		buf_add_char(w->out, ',');
 	buf_add(w->out, a->heads[i].data, a->heads[i].len);
 	w->comma = false;
 	jsonw_int(w, r->score);
 	buf_add(w->out, a->tail.data, a->tail.len);
-	if (a->rq->explain) {
-		jsonw_key_string(w, "reason", r->reason);
-		write_terms(w, r);
-	}
+	if (!a->rq->explain)
+		return;
+	jsonw_key_string(w, "reason", r->reason);
+	write_terms(w, r);
 	jsonw_object_close(w);
 }
 
@@ -191,12 +177,23 @@ static void write_node(struct jsonw *w, struct answer *a, size_t at)
 	jsonw_object_close(w);
 }
 
+/* What a node is written in without terms, and a name: more than is needed, so that an answer of megabytes is not moved while it grows. */
+static size_t room_for(const struct answer *a)
+{
+	size_t one = 512;
+
+	for (size_t i = 0; i < a->mix->count; i++)
+		one += a->heads[i].len + 32;
+	return a->job.node_count * one;
+}
+
 static void write_answer(struct answer *a, int64_t now_ns, struct api_response *rs)
 {
 	struct jsonw w;
 
 	write_heads(a);
 	rs->content_type = "application/json";
+	buf_reserve(&rs->body, room_for(a));
 	jsonw_init(&w, &rs->body);
 	jsonw_object_open(&w);
 	list_write_header(&w, "ScoreList", now_ns);
@@ -239,18 +236,22 @@ static void answer(const struct api_context *ctx, const struct scores_request *r
 		.owner_uid = rq->owner_uid,
 	};
 	struct answer a = {.rq = rq, .mix = &rq->mix, .limits = limits_of(ctx, rq)};
-	bool *chosen = rq->nodes ? mem_zalloc(v->node_count + 1, sizeof(*chosen)) : NULL;
+	char field[ASKED_NODES_FIELD_MAX];
+	struct reason reason = {""};
+	bool *chosen;
 
-	if (!chosen || choose_nodes(v, rq->nodes, chosen, rs)) {
-		if (rq->explain || rq->fits)
-			a.fit = scores_fit_open(ctx->places, v,
-						cJSON_GetObjectItemCaseSensitive(rq->tree, "pod"),
-						ask.now_ns);
-		score_job_init(&a.job, &ask, chosen);
-		write_answer(&a, ask.now_ns, rs);
-		score_job_fini(&a.job);
-		scores_fit_close(a.fit);
+	if (asked_nodes_choose(rq->nodes, v, &chosen, field, &reason)) {
+		api_fail(rs, FAIL_BAD_REQUEST, field, "%s", reason.text);
+		return;
 	}
+	if (rq->explain || rq->fits)
+		a.fit = scores_fit_open(ctx->places, v, ledger,
+					cJSON_GetObjectItemCaseSensitive(rq->tree, "pod"),
+					ask.now_ns);
+	score_job_init(&a.job, &ask, chosen);
+	write_answer(&a, ask.now_ns, rs);
+	score_job_fini(&a.job);
+	scores_fit_close(a.fit);
 	free(chosen);
 }
 
@@ -263,7 +264,7 @@ void api_scores(const struct api_context *ctx, const struct api_request *rq,
 	struct ledger_copy *ledger;
 	struct view *v;
 
-	if (scores_request_parse(rq->body, rq->body_len, &request, field, &reason)) {
+	if (scores_request_parse(rq->body, rq->body_len, ctx->extender, &request, field, &reason)) {
 		api_fail(rs, FAIL_BAD_REQUEST, *field ? field : NULL, "%s", reason.text);
 		return;
 	}

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "aggregator/model/object.h"
+#include "aggregator/model/unreadable.h"
 
 /* How complete what we know of one kind is. */
 enum source_state {
@@ -38,6 +39,7 @@ struct model_source {
 	char message[256]; /* why it is so, "" when all is well */
 	char skipped_last
 		[256]; /* kind, namespace, name, field and reason of the newest skipped object */
+	struct unreadables unreadable; /* now; skipped counts since the start */
 };
 
 /* Immutable; sorted by namespace and name. */
@@ -72,8 +74,9 @@ struct cluster {
 
 /* Told of every change of a pod, while it is made; must not touch the model. */
 struct model_pod_watch {
-	/* Added, or another than before. Clusters from this generation on have it so. */
-	void (*put)(void *ctx, const struct kube_pod *pod, uint64_t generation);
+	/* Added (was is NULL), or another than it was. Clusters from this generation on have it so. */
+	void (*put)(void *ctx, const struct kube_pod *was, const struct kube_pod *pod,
+		    uint64_t generation);
 	/* Removed, missing in a new list, or replaced by one of the same name and another uid. */
 	void (*gone)(void *ctx, const struct kube_pod *pod);
 	void *ctx;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one pod may ask for and be judged, and that what was only asked about leaves nothing behind. */
+/*
+ * What one pod may ask for and be judged, and that what was only asked about leaves nothing behind.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

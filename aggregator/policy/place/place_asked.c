@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pod that is only asked about brings a class, and that its terms, their groups and counters, topology keys, claims and resources: whatever
- * somebody cares to name. A core lives as long as the view does, and answers thousands of questions; so what a question brought goes before the
- * next one.
+ * A pod that is only asked about brings a class, and that its terms, their groups and counters,
+ * topology keys, claims and resources: whatever somebody cares to name. A core lives as long as the
+ * view does, and answers thousands of questions; so what a question brought goes before the next
+ * one.
  *
- * Everything is interned in the order it comes, and nothing of the view comes after the first pod that was added. So all that is newer than the
- * view is a tail of each list and hash, known by how long these were, and goes from the newest to the oldest, users before what they use. The classes of
- * the view keep the counters they were told of last at the ends of their lists; asked_links says which.
+ * Everything is interned in the order it comes, and nothing of the view comes after the first pod
+ * that was added. So all that is newer than the view is a tail of each list and hash, known by how
+ * long these were, and goes from the newest to the oldest, users before what they use. The classes
+ * of the view keep the counters they were told of last at the ends of their lists; asked_links says
+ * which.
  */
 #include <assert.h>
 

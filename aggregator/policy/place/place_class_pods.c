@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a class asks of the pods that are there: required affinity and anti-affinity, and topology spread that must hold. Each asks how many
- * pods of a group are in the node's domain of a topology key, and so becomes a counter.
+ * What a class asks of the pods that are there: required affinity and anti-affinity, and topology
+ * spread that must hold. Each asks how many pods of a group are in the node's domain of a topology
+ * key, and so becomes a counter.
  *
- * An anti-affinity term that cannot be read is feared by everybody: it may match any pod. So is each of a list that is too long to be judged,
- * by what names its topology key; of such keys the first PLACE_TERMS_MAX.
+ * An anti-affinity term that cannot be read is feared by everybody: it may match any pod. So is
+ * each of a list that is too long to be judged, by what names its topology key; of such keys the
+ * first PLACE_TERMS_MAX.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -297,7 +299,10 @@ static void fear_any(struct reading *r)
 
 #define ANTI "spec.affinity.podAntiAffinity." REQUIRED
 
-/* Too much to be judged: it fits nowhere, and nobody is to be beside one that is there, by each of its keys. */
+/*
+ * Too much to be judged: it fits nowhere, and nobody is to be beside one that is there, by each of
+ * its keys.
+ */
 static void read_too_many(struct place *p, struct place_class *c, const cJSON *list)
 {
 	struct keys keys = {0};
@@ -383,7 +388,10 @@ static bool is_honored(struct reading *r, const cJSON *json, const char *member,
 	return false;
 }
 
-/* One that requires nothing counts nobody, as the kube-scheduler has it, though it means the pod itself. */
+/*
+ * One that requires nothing counts nobody, as the kube-scheduler has it, though it means the pod
+ * itself.
+ */
 static bool is_empty(struct reading *r)
 {
 	if (!r->which.selector || !selector_is_empty(r->which.selector))
@@ -447,7 +455,10 @@ static void read_spread(struct place *p, struct place_class *c, const cJSON *lis
 
 	if (!place_is_judged(list, PLACE_TERMS_MAX, "constraints", &c->unknown, SPREAD))
 		return;
-	/* A node that lacks one of the keys counts for none of the constraints: so all keys come first. */
+	/*
+	 * A node that lacks one of the keys counts for none of the constraints: so all keys come
+	 * first.
+	 */
 	for (int pass = 0; pass < 2; pass++) {
 		size_t at = 0;
 

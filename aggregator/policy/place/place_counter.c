@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pods counted by who matches and where: a counter is a group of pods, a topology key, and a number for each value of that key. Putting a
- * pod somewhere changes the few counters its class is known to count in, and taking it away changes them back, so nothing is ever counted
- * anew while a plan is made.
+ * Pods counted by who matches and where: a counter is a group of pods, a topology key, and a number
+ * for each value of that key. Putting a pod somewhere changes the few counters its class is known
+ * to count in, and taking it away changes them back, so nothing is ever counted anew while a plan
+ * is made.
  *
- * Spread also needs the least of all domains: beside the counts stands how many domains have each count, and one step of one
- * domain moves the least by at most one.
+ * Spread also needs the least of all domains: beside the counts stands how many domains have each
+ * count, and one step of one domain moves the least by at most one.
  */
 #include <stdlib.h>
 #include <string.h>

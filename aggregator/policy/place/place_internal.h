@@ -28,7 +28,10 @@
 
 enum { PLACE_HOURS = PEAK_HOURS };
 
-/* What one pod may ask for and still be judged: each of its terms is matched with thousands of workloads, and each value with labels of those. */
+/*
+ * What one pod may ask for and still be judged: each of its terms is matched with thousands of
+ * workloads, and each value with labels of those.
+ */
 enum {
 	PLACE_TERMS_MAX = 64, /* of one list: affinity terms, spread constraints, claims */
 	PLACE_VALUES_MAX = 2048, /* texts and numbers in one field; host ports */
@@ -50,7 +53,9 @@ enum {
 #define PLACE_NEWEST(head) ELMT_FROM_HH((head)->hh.tbl, (head)->hh.tbl->tail)
 void *place_grow(void *array, uint32_t count, uint32_t *room, size_t size);
 
-/* --- resources: 0..3 are enum resource_id, then every extended one that anybody asks for or offers */
+/*
+ * --- resources: 0..3 are enum resource_id, then every extended one that anybody asks for or offers
+ */
 
 struct place_amount {
 	uint32_t dim;
@@ -129,6 +134,7 @@ struct place_namespace {
 	PLACE_LIST(struct place_class *) classes; /* none everywhere */
 	struct labels labels; /* of the object, once they are read */
 	bool has_labels; /* they are read */
+	bool bad_labels; /* they cannot be */
 };
 
 struct place_domain {
@@ -221,7 +227,9 @@ struct place_stock {
 	PLACE_LIST(struct place_volume *) volumes; /* owned */
 };
 
-/* A claim: it cannot be used, stands where its volume is, or waits for the first pod to say where. */
+/*
+ * A claim: it cannot be used, stands where its volume is, or waits for the first pod to say where.
+ */
 struct place_claim {
 	UT_hash_handle hh;
 	char *key; /* owned; namespace/name */
@@ -273,7 +281,10 @@ struct place_class {
 	PLACE_LIST(struct place_claim *) claims; /* smallest first */
 };
 
-/* --- use. CPU in thousandths of a millicore, its variance in thousandths of a square millicore, memory in bytes. */
+/*
+ * --- use. CPU in thousandths of a millicore, its variance in thousandths of a square millicore,
+ * memory in bytes.
+ */
 
 struct place_use {
 	int64_t cpu, variance, mem;
@@ -473,14 +484,20 @@ void place_class_free(struct place_class *c);
 void place_class_forget(struct place *p);
 /* Moves the pod from the class it is of, if any, to the other; NULL: none. */
 void place_class_join(struct place *p, struct place_slot *s, struct place_class *c);
-/* Of resources that no node offers and nobody asked for before, a pod that is only asked about has one: it refuses everywhere. */
+/*
+ * Of resources that no node offers and nobody asked for before, a pod that is only asked about has
+ * one: it refuses everywhere.
+ */
 void place_shape_read(struct place *p, const struct resources *r, struct place_shape *out);
 uint32_t place_dim(struct place *p, const char *name);
 /* Keeps the first thing that is not known. */
 __attribute__((format(printf, 2, 3))) void place_note(char **note, const char *format, ...);
 /* place_class_pods.c: affinity to pods, and spread. */
 void place_class_read_pods(struct place *p, struct place_class *c, const cJSON *spec);
-/* Whether the list is no longer than max, and it and all below it hold no more than PLACE_VALUES_MAX texts and numbers; else the note tells. */
+/*
+ * Whether the list is no longer than max, and it and all below it hold no more than
+ * PLACE_VALUES_MAX texts and numbers; else the note tells.
+ */
 bool place_is_judged(const cJSON *json, uint32_t max, const char *what, char **note,
 		     const char *where);
 /* Names a member that is not in the list (ended by NULL) and not null. */
@@ -509,7 +526,10 @@ void place_counter_forget(struct place *p);
 void place_group_forget(struct place *p);
 void place_eligible_forget(struct place *p);
 void place_counters_free(struct place *p);
-/* Takes a node without pods out of all domains, by its labels and taints of before, and puts it into those of now. */
+/*
+ * Takes a node without pods out of all domains, by its labels and taints of before, and puts it
+ * into those of now.
+ */
 void place_unlabel_node(struct place *p, place_node n);
 void place_label_node(struct place *p, place_node n);
 
@@ -524,7 +544,10 @@ bool place_group_matches(const struct place *p, const struct place_group *g,
 void place_group_index(struct place *p, struct place_group *g);
 /* It is the newest. */
 void place_group_unindex(struct place_group *g);
-/* Tells new classes and new counters of each other, and counts what is there already. Pods of new classes are nowhere yet. */
+/*
+ * Tells new classes and new counters of each other, and counts what is there already. Pods of new
+ * classes are nowhere yet.
+ */
 void place_link(struct place *p);
 /* The newest namespace, of which no group and no class is. */
 void place_namespace_forget(struct place *p);
@@ -587,7 +610,10 @@ void place_trees_touch(struct place *p, place_node n);
 double place_share(const struct place *p, place_node n);
 /* True: the search may end. */
 typedef bool (*place_visit)(void *context, place_node n);
-/* Calls back for nodes with room for the shape, in order, from and to a node (cyclic order only) until one is taken. */
+/*
+ * Calls back for nodes with room for the shape, in order, from and to a node (cyclic order only)
+ * until one is taken.
+ */
 place_node place_tree_first(struct place *p, enum place_order order,
 			    const struct place_shape *shape, place_node from, place_node to,
 			    place_visit visit, void *context);

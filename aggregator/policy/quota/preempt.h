@@ -11,8 +11,12 @@
  * Variant upstream is scheduler-plugins' search, with its faults. Variant corrected:
  *   - No quota is taken below its min, in any resource that the victim asks for. Only who uses more than its min of something that the pod
  *     asks for and that somebody is guaranteed is a borrower; a resource nobody is guaranteed makes nobody one.
- *   - A set is minimal: without any of its victims the pod could not start.
- *   - One node if one suffices, else victims on several: those that free room where the pod goes, and borrowers elsewhere until the quotas allow it.
+ *   - Who uses more than its min of something that its quota does not name is no borrower, and who asks for such a thing does not borrow by that.
+ *   - A pod within its min does not pay off what others use beyond all mins together since before: without its victims, and with it, the sum is no more than all
+ *     mins, or than it was.
+ *   - A set is minimal: if any of its victims stayed, the pod could start on no node.
+ *   - Where no node has room, one node pays if one suffices, else several: those that free room where the pod goes, and borrowers elsewhere until the quotas allow
+ *     it. Where one has room as it is and just the quotas refuse, whoever is the cheapest.
  *   - PodDisruptionBudgets are counted once per victim, and kept (pdb_hard), or broken only where nothing else helps.
  *   - Pods that are being deleted are no victims again: what they hold is coming free.
  *   - evenkeel.io/min-runtime and evenkeel.io/max-evictions of the victim's quota are kept.
@@ -55,12 +59,17 @@ struct preempt_ask {
 	bool never; /* preemptionPolicy Never, where the caller knows more than the pod's spec says (its PriorityClass) */
 	const struct resources *
 		reserved; /* what the book counts for this very pod already (quota_ask); NULL: nothing */
+	/* What the book counts reservations of, and the placement core has where they have a node; NULL: nothing is reserved. */
+	const struct ledger_copy *ledger;
 	int64_t now_ns;
 	const struct preempt_past *past; /* in any order */
 	size_t past_count;
 	/* Victims that were told before and are not seen in deletion yet: as if they were. */
 	const char *const *in_flight; /* uids */
 	size_t in_flight_count;
+	/* Victims that were told for this very pod before: taken first, where they still may be and help. Corrected only. */
+	const char *const *preferred; /* uids */
+	size_t preferred_count;
 	const bool *allowed; /* by place_node; NULL: every node */
 };
 
@@ -142,7 +151,7 @@ struct preempt_node {
 
 struct preempt_plan {
 	enum preempt_verdict verdict;
-	bool several; /* victims are on more than one node, or not on the destination */
+	bool several; /* not all victims are on the destination */
 	bool exhausted; /* PREEMPT_IMPOSSIBLE: all sets were tried, or none can do; false: none was found within the effort */
 	struct quota_verdict gate; /* what the quotas say without any victim */
 	struct preempt_candidate chosen; /* node: the destination, NULL where there is none */
@@ -156,37 +165,23 @@ struct preempt_plan {
 
 void preempt_plan_fini(struct preempt_plan *plan);
 
-/* The pods of a view by node, their namespaces, budgets and nominations, for any number of questions by one thread at a time. Holds the view. */
+/* The pods of a view by node, their namespaces, budgets and nominations, for any number of questions. Immutable. Holds the view. */
 struct preempt;
 struct preempt *preempt_new(struct view *v);
 void preempt_free(struct preempt *x);
+/* The same, made by the first who asks and kept with the view, from which it is borrowed: it reads memory all over 150k pods. Any thread. */
+const struct preempt *preempt_of(const struct view *v);
 
 /* Place and book must be of the index's view. *out is overwritten; borrowed pointers in it live as long as the view. */
 void preempt_make_plan(const struct preempt *x, struct place *p, struct quota_book *b,
 		       const struct preempt_options *o, const struct preempt_ask *ask,
 		       struct preempt_plan *out);
 
-/* What each node would cost on its own: those that suffice, and those upstream lost; by name. */
-struct preempt_candidates {
-	size_t count;
-	struct preempt_candidate *of; /* owned */
-};
-
-void preempt_dry_run(const struct preempt *x, struct place *p, struct quota_book *b,
-		     const struct preempt_options *o, const struct preempt_ask *ask,
-		     struct preempt_candidates *out);
-void preempt_candidates_fini(struct preempt_candidates *c);
-
 /*
  * The cheapest, or count where there is none. Upstream: fewest budgets broken, lowest priority of the top victim, lowest sum of priorities + 2^31, fewest
  * victims, latest start of the earliest of its top victims. Corrected: fewest budgets broken, the least busy, then as upstream. Ties: the first.
  */
 size_t preempt_choose(const struct preempt_candidate *of, size_t count, enum quota_variant v);
-
-/* Upstream's PodEligibleToPreemptOthers. unresolvable: its nominated node is UnschedulableAndUnresolvable. */
-bool preempt_is_eligible(const struct preempt *x, struct place *p, struct quota_book *b,
-			 const struct preempt_options *o, const struct preempt_ask *ask,
-			 bool unresolvable);
 
 /* --- the preempt verb of an extender */
 

@@ -18,6 +18,7 @@
 
 #include "aggregator/policy/quota/preempt.h"
 #include "aggregator/policy/quota/quota_internal.h"
+#include "aggregator/state/view_kept.h"
 
 /* --- preempt_index.c */
 
@@ -46,7 +47,8 @@ struct preempt_nominee {
 };
 
 struct preempt {
-	struct view *view; /* held */
+	struct view_kept kept; /* first; of preempt_of() */
+	const struct view *view; /* held, or the one it is kept with */
 	uint32_t pod_count, space_count, budget_count, nominee_count;
 	struct preempt_pod *pods; /* by node, then as in the view: by namespace and name */
 	uint32_t *first; /* by node: its first pod; one more at the end */
@@ -75,6 +77,7 @@ struct preempt_payer {
 	place_pod handle;
 	uint32_t first_match, match_count; /* budgets that it counts for */
 	bool over_budget; /* alone it would break one */
+	bool preferred; /* told for the pod before */
 	bool taken;
 	enum preempt_use use;
 	double share; /* NaN: not known */
@@ -104,8 +107,10 @@ struct preempt_run {
 	int32_t priority;
 	bool has_quota;
 	enum preempt_rule rule;
-	struct quota_claims
-		claims; /* the pod's requests, and those of nominated pods that count before it */
+	struct quota_ask question; /* what admission is asked */
+	struct quota_nominated *nominated; /* owned; the question's */
+	/* The pod's requests, and those of nominated pods that count before it. */
+	struct quota_claims claims;
 	place_pod pod;
 
 	struct preempt_purse *purses; /* by space */
@@ -213,6 +218,17 @@ void preempt_cost_add(struct preempt_cost *c, int32_t priority, int64_t started_
 
 /* The node's outcome is set; where it suffices or errs, *out. */
 bool preempt_upstream_node(struct preempt_run *r, place_node n, struct preempt_candidate *out);
+
+/* What each node would cost on its own: those that suffice, and those that were lost; by name. */
+struct preempt_candidates {
+	size_t count;
+	struct preempt_candidate *of; /* owned */
+};
+
+void preempt_upstream_candidates(struct preempt_run *r, struct preempt_candidates *out);
+void preempt_candidates_fini(struct preempt_candidates *c);
+/* unresolvable: its nominated node is UnschedulableAndUnresolvable. */
+bool preempt_upstream_is_eligible(const struct preempt_run *r, bool unresolvable);
 
 /* --- preempt_tell.c */
 

@@ -5,7 +5,8 @@
  *
  *     rule        others' namespaces                                     own namespace
  *     BORROWED    with a quota: who uses more than its min of what       nobody: they are not what is owed
- *                 is asked for and guaranteed, whatever its priority
+ *                 is asked for, guaranteed and named by that quota,
+ *                 whatever its priority
  *     OWN         nobody                                                 lower priority
  *     FREE        without a quota: lower priority                        lower priority
  *     CRITICAL    lower priority                                         lower priority
@@ -79,7 +80,7 @@ static bool is_borrower(const struct preempt_run *r, const struct preempt_pod *p
 			continue;
 		sum = quota_rows_find(&r->book->sum, c->name);
 		row = quota_rows_find(&e->rows, c->name);
-		if (sum && sum->min > 0 && row && row->used > row->min)
+		if (sum && sum->min > 0 && quota_governs(row) && row->used > row->min)
 			return true;
 	}
 	return false;
@@ -95,7 +96,7 @@ static bool may_borrow(const struct preempt_run *r, const struct quota_entry *e)
 		if (c->asked <= 0)
 			continue;
 		row = quota_rows_find(&e->rows, c->name);
-		if (row && row->used > row->min)
+		if (quota_governs(row) && row->used > row->min)
 			return true;
 	}
 	return false;
@@ -232,6 +233,8 @@ static int by_rank(const void *left, const void *right)
 	int order = (int)a->over_budget - (int)b->over_budget;
 
 	if (!order)
+		order = (int)b->preferred - (int)a->preferred;
+	if (!order)
 		order = (int)a->use - (int)b->use;
 	if (!order)
 		order = (l->priority > k->priority) - (l->priority < k->priority);
@@ -293,6 +296,14 @@ void preempt_payers_forget(struct preempt_run *r)
 		r->nodes[n].may_pay = 0;
 }
 
+static bool is_preferred(const struct preempt_run *r, const char *uid)
+{
+	for (size_t i = 0; i < r->ask->preferred_count; i++)
+		if (strcmp(r->ask->preferred[i], uid) == 0)
+			return true;
+	return false;
+}
+
 static void collect(struct preempt_run *r, uint32_t i)
 {
 	const struct preempt_pod *pod = &r->index->pods[i];
@@ -311,6 +322,7 @@ static void collect(struct preempt_run *r, uint32_t i)
 		return;
 	measure(r, &p);
 	weigh(r, &p);
+	p.preferred = is_preferred(r, pod->pod->object.uid);
 	r->payers = preempt_grow(r->payers, r->payer_count, &r->payer_room, sizeof(*r->payers));
 	r->payers[r->payer_count++] = p;
 	r->nodes[pod->node].may_pay++;
