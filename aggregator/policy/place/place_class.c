@@ -271,6 +271,7 @@ void place_class_forget(struct place *p)
 
 	assert(c->first == PLACE_NONE);
 	HASH_FIND_PTR(p->by_template, &c->template, head);
+	assert(head);
 	if (head == c)
 		HASH_DEL(p->by_template, c);
 	else
