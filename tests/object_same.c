@@ -114,6 +114,8 @@ static bool same_node(const struct kube_node *a, const struct kube_node *b, cons
 {
 	const struct check checks[] = {
 		SAME_BY(same_labels, labels),
+		SAME_BY(same_labels, annotations),
+		SAME_BY(taints_equal, taints),
 		SAME_BY(resources_equal, capacity),
 		SAME_BY(resources_equal, allocatable),
 		SAME(ready),
@@ -136,6 +138,7 @@ static bool same_template(const struct pod_template *a, const struct pod_templat
 		SAME_BY(same_labels, labels),
 		SAME_BY(same_labels, annotations),
 		SAME_BY(same_owner, owner),
+		SAME_TEXT(owner_api),
 		SAME_BY(same_spec, spec),
 		SAME_BY(resources_equal, requests),
 		SAME_BY(resources_equal, limits),
@@ -144,6 +147,9 @@ static bool same_template(const struct pod_template *a, const struct pod_templat
 		SAME(priority),
 		SAME_TEXT(priority_class),
 		SAME(mirror),
+		SAME(restart),
+		SAME(grace_sec),
+		SAME_BY(same_labels, local_volumes),
 	};
 
 	return ALL(checks, what);
@@ -181,6 +187,10 @@ static bool same_workload(const struct kube_workload *a, const struct kube_workl
 	const struct check checks[] = {
 		SAME_BY(same_owner, owner),
 		SAME(replicas),
+		SAME(present),
+		SAME(current_revision),
+		SAME(completions),
+		SAME(succeeded),
 		SAME_BY(same_labels, annotations),
 	};
 
@@ -218,6 +228,8 @@ static bool same_budget(const struct kube_pdb *a, const struct kube_pdb *b, cons
 		SAME(expected_pods),
 		SAME(current_healthy),
 		SAME(desired_healthy),
+		SAME(stale),
+		SAME(frees_unhealthy),
 	};
 
 	return ALL(checks, what);

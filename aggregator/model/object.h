@@ -19,6 +19,7 @@
 #include "aggregator/model/labels.h"
 #include "aggregator/model/resources.h"
 #include "aggregator/model/pod_spec.h"
+#include "aggregator/model/taints.h"
 #include "shared/buf.h"
 #include "shared/reason.h"
 
@@ -92,7 +93,8 @@ void object_write(const struct object *o, struct buf *out);
 
 struct kube_node {
 	struct object object;
-	struct labels labels;
+	struct labels labels, annotations; /* annotations: those kept */
+	struct taints taints;
 	struct resources capacity, allocatable;
 	bool ready; /* condition Ready is True */
 	bool unschedulable; /* cordoned */
@@ -105,6 +107,8 @@ struct owner_ref {
 	const char *kind, *name, *uid; /* the controller; "" where there is none */
 };
 
+enum pod_restart { POD_RESTART_ALWAYS, POD_RESTART_ON_FAILURE, POD_RESTART_NEVER };
+
 /* What pods of one owner have in common. Shared by them once model_put() has met it. */
 struct pod_template {
 	atomic_uint users;
@@ -116,6 +120,7 @@ struct pod_template {
 	size_t spec_at; /* where in text the object of "spec" begins */
 	struct labels labels, annotations; /* annotations: those kept */
 	struct owner_ref owner;
+	const char *owner_api; /* "apps/v1"; "" where there is no owner, or it does not say */
 	struct pod_spec spec; /* for scores: CPU and memory by container */
 	struct resources requests,
 		limits; /* of the pod: sidecars, init, overhead, pod level (pod_sums.h) */
@@ -123,6 +128,10 @@ struct pod_template {
 	int32_t priority;
 	const char *priority_class; /* "" */
 	bool mirror; /* a static pod's image in the API */
+	uint8_t restart; /* enum pod_restart */
+	int32_t grace_sec; /* terminationGracePeriodSeconds; -1 where it is not said */
+	/* Names of volumes whose data are lost with the pod's place: hostPath, and emptyDir that is not in memory. */
+	struct labels local_volumes; /* by name; the value is "hostPath" or "emptyDir" */
 };
 
 enum pod_phase { POD_PENDING, POD_RUNNING, POD_SUCCEEDED, POD_FAILED, POD_UNKNOWN };
@@ -176,6 +185,10 @@ struct kube_workload {
 	struct object object;
 	struct owner_ref owner; /* a Deployment, a CronJob */
 	int32_t replicas; /* wanted: spec.replicas, desiredNumberScheduled, parallelism; -1 unknown */
+	int32_t present; /* status: replicas, currentNumberScheduled, active */
+	int32_t current_revision; /* status.currentReplicas of a StatefulSet: those of one revision */
+	int32_t completions; /* of a Job, -1 where it is not said */
+	int32_t succeeded; /* of a Job */
 	struct labels annotations; /* those kept */
 };
 
@@ -202,6 +215,8 @@ struct kube_pdb {
 	struct object object;
 	struct selector *selector; /* owned; NULL: selects nothing (v1beta1: nor does {}) */
 	int32_t disruptions_allowed, expected_pods, current_healthy, desired_healthy;
+	bool stale; /* the status is that of an older spec: the API refuses evictions until it is not */
+	bool frees_unhealthy; /* unhealthyPodEvictionPolicy is AlwaysAllow */
 };
 
 #endif

@@ -111,6 +111,7 @@ static const struct object_text_row WORKLOAD_STATUS[] = {
 	ALL("availableReplicas"),
 	ALL("completionTime"),
 	ALL("currentNumberScheduled"),
+	ALL("currentReplicas"),
 	ALL("desiredNumberScheduled"),
 	ALL("failed"),
 	ALL("numberAvailable"),

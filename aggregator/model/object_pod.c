@@ -56,6 +56,7 @@ void pod_template_drop(struct pod_template *t)
 		return;
 	labels_fini(&t->labels);
 	labels_fini(&t->annotations);
+	labels_fini(&t->local_volumes);
 	pod_spec_free_members(&t->spec);
 	resources_fini(&t->requests);
 	resources_fini(&t->limits);
@@ -79,7 +80,8 @@ static uint64_t hash_text(const char *text, size_t len)
 }
 
 static struct pod_template *new_template(const struct object_source *s, const char *bound_to,
-					 const struct owner_ref *owner, const char *priority_class)
+					 const struct owner_ref *owner, const char *owner_api,
+					 const char *priority_class)
 {
 	struct buf text = BUF_INIT;
 	struct pod_template *t;
@@ -88,7 +90,7 @@ static struct pod_template *new_template(const struct object_source *s, const ch
 
 	object_keep_template(s->whole, bound_to, &text, &spec_at);
 	t = mem_alloc(sizeof(*t) + text.len + strlen(owner->kind) + strlen(owner->name) +
-		      strlen(owner->uid) + strlen(priority_class) + 5);
+		      strlen(owner->uid) + strlen(owner_api) + strlen(priority_class) + 6);
 	memset(t, 0, sizeof(*t));
 	room = (char *)(t + 1);
 	atomic_init(&t->users, 1);
@@ -99,9 +101,54 @@ static struct pod_template *new_template(const struct object_source *s, const ch
 	t->owner.kind = object_put(&room, owner->kind);
 	t->owner.name = object_put(&room, owner->name);
 	t->owner.uid = object_put(&room, owner->uid);
+	t->owner_api = object_put(&room, owner_api);
 	t->priority_class = object_put(&room, priority_class);
 	buf_fini(&text);
 	return t;
+}
+
+/* The medium "Memory" is gone with any restart of the pod, so that nobody keeps anything there. */
+static const char *local_kind(const cJSON *volume)
+{
+	const cJSON *empty = object_json_find(volume, "emptyDir");
+	const char *medium = cJSON_GetStringValue(object_json_find(empty, "medium"));
+
+	if (object_json_find(volume, "hostPath"))
+		return "hostPath";
+	return empty && !(medium && strcmp(medium, "Memory") == 0) ? "emptyDir" : NULL;
+}
+
+/* What cannot be read as volumes may be any: it is one that holds data. */
+static void read_local_volumes(const cJSON *spec, struct pod_template *t)
+{
+	const cJSON *list = object_json_find(spec, "volumes");
+	cJSON *found = cJSON_CreateObject();
+
+	if (list && !cJSON_IsArray(list) && !cJSON_IsNull(list))
+		cJSON_AddStringToObject(found, "", "unknown");
+	for (const cJSON *item = list && cJSON_IsArray(list) ? list->child : NULL; item;
+	     item = item->next) {
+		const char *name = cJSON_GetStringValue(object_json_find(item, "name"));
+		const char *kind = local_kind(item);
+
+		if (kind)
+			cJSON_AddStringToObject(found, name ? name : "", kind);
+	}
+	labels_read(found, &t->local_volumes, NULL);
+	cJSON_Delete(found);
+}
+
+/* These decide only about leaving, and so an odd one is as none: no pod is lost for it. */
+static void read_ending(const cJSON *spec, struct pod_template *t)
+{
+	const char *policy = cJSON_GetStringValue(object_json_find(spec, "restartPolicy"));
+	const cJSON *grace = object_json_find(spec, "terminationGracePeriodSeconds");
+
+	t->restart = policy && strcmp(policy, "Never") == 0	  ? POD_RESTART_NEVER
+		     : policy && strcmp(policy, "OnFailure") == 0 ? POD_RESTART_ON_FAILURE
+								  : POD_RESTART_ALWAYS;
+	t->grace_sec = cJSON_IsNumber(grace) && grace->valuedouble >= 0 ? grace->valueint : -1;
+	read_local_volumes(spec, t);
 }
 
 static int fill_template(const struct object_source *s, const cJSON *spec, struct pod_template *t)
@@ -113,6 +160,7 @@ static int fill_template(const struct object_source *s, const cJSON *spec, struc
 	    object_read_annotations(s, object_keep_pod_annotation, &t->annotations) ||
 	    pod_json_parse(s->whole, &t->spec, s->json.field, s->json.reason))
 		return -EINVAL;
+	read_ending(spec, t);
 	t->spec.name = NULL; /* it is the pod's, and belongs to the tree */
 	if (pod_sums_read(spec, NULL, POD_SUMS_SCHEDULER, &sums, s->json.field, s->json.reason))
 		return -EINVAL;
@@ -127,17 +175,17 @@ static int fill_template(const struct object_source *s, const cJSON *spec, struc
 static int read_template(const struct object_source *s, const cJSON *spec, const char *node,
 			 struct pod_template **out)
 {
-	const char *priority_class;
+	const char *priority_class, *owner_api;
 	struct pod_template *t;
 	struct owner_ref owner;
 	bool bound;
 
-	if (object_read_owner(s, &owner) ||
+	if (object_read_owner(s, &owner, &owner_api) ||
 	    object_json_string(&s->json, spec, &OBJECT_SPEC, "priorityClassName", "",
 			       &priority_class))
 		return -EINVAL;
 	bound = strcmp(owner.kind, "DaemonSet") == 0;
-	t = new_template(s, bound ? node : NULL, &owner, priority_class);
+	t = new_template(s, bound ? node : NULL, &owner, owner_api, priority_class);
 	if (fill_template(s, spec, t)) {
 		pod_template_drop(t);
 		return -EINVAL;

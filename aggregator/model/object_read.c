@@ -80,27 +80,33 @@ int object_read_annotations(const struct object_source *s, bool (*kept)(const ch
 }
 
 static int read_owner_at(const struct object_source *s, const cJSON *json,
-			 const struct object_path *path, struct owner_ref *out)
+			 const struct object_path *path, struct owner_ref *out,
+			 const char **api_version)
 {
+	if (api_version && object_json_string(&s->json, json, path, "apiVersion", "", api_version))
+		return -EINVAL;
 	if (object_json_string(&s->json, json, path, "kind", "", &out->kind) ||
 	    object_json_string(&s->json, json, path, "name", "", &out->name))
 		return -EINVAL;
 	return object_json_string(&s->json, json, path, "uid", "", &out->uid);
 }
 
-int object_read_owner(const struct object_source *s, struct owner_ref *out)
+int object_read_owner(const struct object_source *s, struct owner_ref *out,
+		      const char **api_version)
 {
 	const struct object_path list = {&OBJECT_METADATA, "ownerReferences", 0};
 	struct object_path path = {&list, NULL, 0};
 	const cJSON *owners;
 
 	*out = (struct owner_ref){"", "", ""};
+	if (api_version)
+		*api_version = "";
 	if (object_json_array(&s->json, s->metadata, &OBJECT_METADATA, list.key, &owners))
 		return -EINVAL;
 	for (const cJSON *item = owners ? owners->child : NULL; item;
 	     item = item->next, path.index++)
 		if (cJSON_IsTrue(object_json_find(item, "controller")))
-			return read_owner_at(s, item, &path, out);
+			return read_owner_at(s, item, &path, out, api_version);
 	return 0;
 }
 
@@ -157,11 +163,14 @@ static int fill_node(const struct object_source *s, struct kube_node *n)
 	const cJSON *spec, *status;
 
 	if (read_part(s, "spec", &spec) || read_part(s, "status", &status) ||
-	    object_read_labels(s, &n->labels) || read_times(s, &n->created_ns, &n->deletion_ns) ||
+	    object_read_labels(s, &n->labels) ||
+	    object_read_annotations(s, object_keep_annotation, &n->annotations) ||
+	    read_times(s, &n->created_ns, &n->deletion_ns) ||
 	    object_json_bool(&s->json, spec, &OBJECT_SPEC, "unschedulable", &n->unschedulable) ||
 	    object_json_resources(&s->json, status, &OBJECT_STATUS, "capacity", NULL, &n->capacity))
 		return -EINVAL;
 	n->ready = is_ready(status);
+	taints_read(object_json_find(spec, "taints"), &n->taints);
 	return object_json_resources(&s->json, status, &OBJECT_STATUS, "allocatable", NULL,
 				     &n->allocatable);
 }
@@ -189,13 +198,30 @@ static int read_replicas(const struct object_source *s, int32_t *out)
 				 daemons ? -1 : 1, out);
 }
 
+/* How many there are, each kind in its own words. */
+static int read_present(const struct object_source *s, struct kube_workload *w)
+{
+	const char *key = s->kind == OBJECT_DAEMON_SET ? "currentNumberScheduled"
+			  : s->kind == OBJECT_JOB      ? "active"
+						       : "replicas";
+	const cJSON *spec, *status;
+
+	if (read_part(s, "spec", &spec) || read_part(s, "status", &status) ||
+	    object_json_int32(&s->json, status, &OBJECT_STATUS, key, 0, &w->present) ||
+	    object_json_int32(&s->json, status, &OBJECT_STATUS, "currentReplicas", 0,
+			      &w->current_revision) ||
+	    object_json_int32(&s->json, status, &OBJECT_STATUS, "succeeded", 0, &w->succeeded))
+		return -EINVAL;
+	return object_json_int32(&s->json, spec, &OBJECT_SPEC, "completions", -1, &w->completions);
+}
+
 static int read_workload(const struct object_source *s, struct object **out)
 {
 	struct kube_workload *w;
 	struct owner_ref owner;
 	char *room;
 
-	if (object_read_owner(s, &owner))
+	if (object_read_owner(s, &owner, NULL))
 		return -EINVAL;
 	w = new_with_text(s, sizeof(*w),
 			  strlen(owner.kind) + strlen(owner.name) + strlen(owner.uid) + 3, &room);
@@ -203,7 +229,7 @@ static int read_workload(const struct object_source *s, struct object **out)
 	w->owner.name = object_put(&room, owner.name);
 	w->owner.uid = object_put(&room, owner.uid);
 	return finish(&w->object,
-		      read_replicas(s, &w->replicas)
+		      read_replicas(s, &w->replicas) || read_present(s, w)
 			      ? -EINVAL
 			      : object_read_annotations(s, object_keep_annotation, &w->annotations),
 		      out);
@@ -306,12 +332,31 @@ static int fill_selector(const struct object_source *s, struct kube_pdb *b)
 	return 0;
 }
 
+/* A status without a generation is taken as that of the spec: not every dump has it. */
+static int fill_eviction(const struct object_source *s, const cJSON *status, struct kube_pdb *b)
+{
+	const cJSON *spec = object_json_find(s->whole, "spec");
+	const char *policy;
+	int32_t generation, observed;
+
+	if (object_json_string(&s->json, spec, &OBJECT_SPEC, "unhealthyPodEvictionPolicy", "",
+			       &policy) ||
+	    object_json_int32(&s->json, s->metadata, &OBJECT_METADATA, "generation", 0,
+			      &generation) ||
+	    object_json_int32(&s->json, status, &OBJECT_STATUS, "observedGeneration", generation,
+			      &observed))
+		return -EINVAL;
+	b->frees_unhealthy = strcmp(policy, "AlwaysAllow") == 0;
+	b->stale = observed < generation;
+	return 0;
+}
+
 static int fill_budget(const struct object_source *s, struct kube_pdb *b)
 {
 	const struct object_path *path = &OBJECT_STATUS;
 	const cJSON *status;
 
-	if (fill_selector(s, b) || read_part(s, "status", &status) ||
+	if (fill_selector(s, b) || read_part(s, "status", &status) || fill_eviction(s, status, b) ||
 	    object_json_int32(&s->json, status, path, "disruptionsAllowed", 0,
 			      &b->disruptions_allowed) ||
 	    object_json_int32(&s->json, status, path, "expectedPods", 0, &b->expected_pods) ||
@@ -409,6 +454,8 @@ void object_fini(struct object *o)
 		struct kube_node *n = (struct kube_node *)o;
 
 		labels_fini(&n->labels);
+		labels_fini(&n->annotations);
+		taints_fini(&n->taints);
 		resources_fini(&n->capacity);
 		resources_fini(&n->allocatable);
 		break;

@@ -31,8 +31,9 @@ const char *object_put(char **room, const char *text);
 int object_read_labels(const struct object_source *s, struct labels *out);
 int object_read_annotations(const struct object_source *s, bool (*kept)(const char *key),
 			    struct labels *out);
-/* The owner that is the controller; borrowed from the tree. */
-int object_read_owner(const struct object_source *s, struct owner_ref *out);
+/* The owner that is the controller, and its apiVersion (may be NULL); borrowed from the tree. */
+int object_read_owner(const struct object_source *s, struct owner_ref *out,
+		      const char **api_version);
 
 int object_pod_read(const struct object_source *s, struct object **out);
 /* What is beside the block. */

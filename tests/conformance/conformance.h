@@ -15,6 +15,9 @@ enum outcome { PASSED, FAILED, SKIPPED };
  * check, has failed. */
 typedef enum outcome run_case(const cJSON *c, struct reason *why);
 
+/* The file that the case is of, for what all of its cases share. */
+const cJSON *conformance_file(void);
+
 run_case run_target_load_packing_score;
 run_case run_load_variation_score;
 run_case run_load_variation_compute;
@@ -47,5 +50,28 @@ run_case run_quota_math;
 run_case run_quota_prefilter;
 run_case run_quota_cache;
 run_case run_quota_status;
+
+run_case run_drainability_rule;
+run_case run_rule_combination;
+run_case run_get_pods_to_move;
+run_case run_pdb_tracker;
+run_case run_utilization;
+run_case run_eligibility;
+run_case run_unremovable;
+run_case run_unneeded_limit;
+run_case run_order_empty_first;
+run_case run_order_previous_first;
+run_case run_order_scores;
+run_case run_unneeded_update;
+run_case run_unneeded_taints;
+run_case run_unneeded_count;
+run_case run_unneeded_reason;
+run_case run_atomic_filter;
+run_case run_nodes_to_delete;
+run_case run_budget;
+run_case run_window_active;
+run_case run_window_allowed;
+run_case run_window_by_reason;
+run_case run_controller_replicas;
 
 #endif

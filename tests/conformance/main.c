@@ -17,6 +17,7 @@
 #include "tests/conformance/conformance.h"
 
 static const char NOT_BUILT[] = "area not built yet";
+static const char ACTS[] = "carrying out plans is not built";
 static const char DECODER[] = "what a client's decoder makes of a document";
 
 /* Rows of one file stand together. kind NULL: the cases of the file have none. */
@@ -60,24 +61,51 @@ static const struct schema {
 	{"prefilter", NULL, run_quota_prefilter, NULL},
 	{"cache_events", NULL, run_quota_cache, NULL},
 	{"status_controller", NULL, run_quota_status, NULL},
+
+	{"drainability_rules", NULL, run_drainability_rule, NULL},
+	{"rule_combination", NULL, run_rule_combination, NULL},
+	{"get_pods_to_move", NULL, run_get_pods_to_move, NULL},
+	{"pdb_tracker", NULL, run_pdb_tracker, NULL},
+	{"utilization", NULL, run_utilization, NULL},
+	{"eligibility", NULL, run_eligibility, NULL},
+	{"unremovable", NULL, run_unremovable, NULL},
+	{"planner_unneeded_limit", NULL, run_unneeded_limit, NULL},
+	{"candidate_order", "empty_first", run_order_empty_first, NULL},
+	{"candidate_order", "previous_first", run_order_previous_first, NULL},
+	{"candidate_order", "lexicographic_scores_desc", run_order_scores, NULL},
+	{"unneeded", "update", run_unneeded_update, NULL},
+	{"unneeded", "load_from_taints", run_unneeded_taints, NULL},
+	{"unneeded", "removable_at_count", run_unneeded_count, NULL},
+	{"unneeded", "removable_at_reason", run_unneeded_reason, NULL},
+	{"atomic_filter", NULL, run_atomic_filter, NULL},
+	{"nodes_to_delete", NULL, run_nodes_to_delete, NULL},
+	{"budgets", NULL, run_budget, NULL},
+	{"karpenter_budget", "active", run_window_active, NULL},
+	{"karpenter_budget", "allowed", run_window_allowed, NULL},
+	{"karpenter_budget", "by_reason", run_window_by_reason, NULL},
+	{"controller_replicas", NULL, run_controller_replicas, NULL},
+	{"actuation", NULL, NULL, ACTS},
+	{"pods_to_evict", NULL, NULL, ACTS},
+	{"evict_priority", NULL, NULL, ACTS},
+	{"soft_taint", NULL, NULL, ACTS},
 };
 
 static const char *const not_built[] = {
-	"actuation",	      "atomic_filter",	    "budgets",
-	"buffer_quota",	      "buffer_quota_scope", "buffer_replicas",
-	"candidate_order",    "cluster_sim",	    "controller_replicas",
-	"drainability_rules", "eligibility",	    "evict_priority",
-	"get_pods_to_move",   "karpenter_budget",   "node_order",
-	"nodes_to_delete",    "pdb_tracker",	    "planner_unneeded_limit",
-	"planner_update",     "pods_to_evict",	    "rule_combination",
-	"slack_examples",     "soft_taint",	    "topology_after_taint",
-	"try_schedule",	      "unneeded",	    "unremovable",
-	"usage_classify",     "utilization",	    "anchors",
-	"cross_node",	      "extender_wire",	    "kep_stories",
-	"node_choice",	      "preemption",	    "simulation",
+	"buffer_quota",	 "buffer_quota_scope", "buffer_replicas", "cluster_sim",
+	"node_order",	 "planner_update",     "slack_examples",  "topology_after_taint",
+	"try_schedule",	 "usage_classify",     "anchors",	  "cross_node",
+	"extender_wire", "kep_stories",	       "node_choice",	  "preemption",
+	"simulation",
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static const cJSON *current_file;
+
+const cJSON *conformance_file(void)
+{
+	return current_file;
+}
 
 struct tally {
 	unsigned int count[SKIPPED + 1];
@@ -201,8 +229,10 @@ static void run_file(struct tally *t, const char *path)
 	} else if (!cJSON_IsArray(cases)) {
 		report(t, FAILED, path, "file", "is not JSON with a list of cases");
 	} else {
+		current_file = tree;
 		for (const cJSON *c = cases->child; c; c = c->next)
 			run_one(t, path, base, c);
+		current_file = NULL;
 	}
 	cJSON_Delete(tree);
 	free(text);

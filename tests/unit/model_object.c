@@ -138,6 +138,32 @@ static void test_node(void **state)
 	object_drop(o);
 }
 
+static void test_marks_of_a_node(void **state)
+{
+	struct object *o = read_object(
+		OBJECT_NODE,
+		"{'metadata':{'name':'n','annotations':{'x':'1','karpenter.sh/"
+		"do-not-disrupt':'true',"
+		"'cluster-autoscaler.kubernetes.io/scale-down-disabled':'true'}},'spec':{'taints':["
+		"{'key':'a','effect':'NoSchedule'},5,{'value':'x'},{'key':'b','value':'7','effect':"
+		"'NoExecute','timeAdded':'t'},{'key':'a','value':'second'}]}}");
+	const struct kube_node *n = (const struct kube_node *)o;
+
+	(void)state;
+	assert_int_equal(n->annotations.count, 2);
+	assert_string_equal(labels_find(&n->annotations, "karpenter.sh/do-not-disrupt"), "true");
+	/* Who must judge all of them reads the text. */
+	assert_int_equal(n->taints.count, 3);
+	assert_string_equal(taints_find(&n->taints, "a")->value, "");
+	assert_string_equal(taints_find(&n->taints, "a")->effect, "NoSchedule");
+	assert_string_equal(taints_find(&n->taints, "b")->value, "7");
+	assert_null(taints_find(&n->taints, "c"));
+	object_drop(o);
+	o = read_object(OBJECT_NODE, "{'metadata':{'name':'n'},'spec':{'taints':'x'}}");
+	assert_int_equal(((const struct kube_node *)o)->taints.count, 0);
+	object_drop(o);
+}
+
 static void test_node_is_not_ready(void **state)
 {
 	static const char *const nodes[] = {
@@ -197,6 +223,70 @@ static void test_workloads(void **state)
 
 		if (((struct kube_workload *)o)->replicas != cases[i].replicas)
 			fail_msg("%s: %d", cases[i].text, ((struct kube_workload *)o)->replicas);
+		object_drop(o);
+	}
+}
+
+static void test_what_workloads_have(void **state)
+{
+	static const struct {
+		enum object_kind kind;
+		const char *text;
+		int32_t present, current_revision, completions, succeeded;
+	} cases[] = {
+		{OBJECT_REPLICA_SET, "{'metadata':{'name':'w'},'status':{'replicas':3}}", 3, 0, -1,
+		 0},
+		{OBJECT_STATEFUL_SET,
+		 "{'metadata':{'name':'w'},'status':{'replicas':3,'currentReplicas':1}}", 3, 1, -1,
+		 0},
+		{OBJECT_DAEMON_SET,
+		 "{'metadata':{'name':'w'},'status':{'currentNumberScheduled':4,'replicas':9}}", 4,
+		 0, -1, 0},
+		{OBJECT_JOB,
+		 "{'metadata':{'name':'w'},'spec':{'completions':5},'status':{'active':2,"
+		 "'succeeded':1}}",
+		 2, 0, 5, 1},
+		{OBJECT_JOB, "{'metadata':{'name':'w'}}", 0, 0, -1, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct object *o = read_object(cases[i].kind, cases[i].text);
+		const struct kube_workload *w = (const struct kube_workload *)o;
+
+		assert_int_equal(w->present, cases[i].present);
+		assert_int_equal(w->current_revision, cases[i].current_revision);
+		assert_int_equal(w->completions, cases[i].completions);
+		assert_int_equal(w->succeeded, cases[i].succeeded);
+		object_drop(o);
+	}
+}
+
+static void test_evictions_by_a_budget(void **state)
+{
+	static const struct {
+		const char *text;
+		bool stale, frees;
+	} cases[] = {
+		{"{'metadata':{'name':'b','generation':3},'spec':{},'status':{"
+		 "'observedGeneration':2}}",
+		 true, false},
+		{"{'metadata':{'name':'b','generation':3},'spec':{'unhealthyPodEvictionPolicy':"
+		 "'AlwaysAllow'},'status':{'observedGeneration':3}}",
+		 false, true},
+		{"{'metadata':{'name':'b','generation':3},'spec':{'unhealthyPodEvictionPolicy':"
+		 "'IfHealthyBudget'},'status':{}}",
+		 false, false},
+		{"{'metadata':{'name':'b'}}", false, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct object *o = read_object(OBJECT_POD_DISRUPTION_BUDGET, cases[i].text);
+		const struct kube_pdb *b = (const struct kube_pdb *)o;
+
+		assert_int_equal(b->stale, cases[i].stale);
+		assert_int_equal(b->frees_unhealthy, cases[i].frees);
 		object_drop(o);
 	}
 }
@@ -583,9 +673,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_kinds),
 		cmocka_unit_test(test_node),
+		cmocka_unit_test(test_marks_of_a_node),
 		cmocka_unit_test(test_node_is_not_ready),
 		cmocka_unit_test(test_heartbeats_change_nothing),
 		cmocka_unit_test(test_workloads),
+		cmocka_unit_test(test_what_workloads_have),
+		cmocka_unit_test(test_evictions_by_a_budget),
 		cmocka_unit_test(test_owner_of_a_workload),
 		cmocka_unit_test(test_priority_class),
 		cmocka_unit_test(test_elastic_quota),

@@ -447,6 +447,36 @@ static void test_refused(void **state)
 }
 
 /* What nobody knows never fails. */
+/* What decides whether the pod may leave its node. */
+static void test_leaving(void **state)
+{
+	struct kube_pod *p = read_pod(
+		"{'metadata':{'name':'p','ownerReferences':[{'apiVersion':'apps/v1','kind':'X',"
+		"'name':'o','uid':'u','controller':true}]},'spec':{'containers':[],"
+		"'restartPolicy':'OnFailure','terminationGracePeriodSeconds':0,'volumes':[{'name':"
+		"'host','hostPath':{'path':'/'}},{'name':'empty','emptyDir':{}},{'name':'mem',"
+		"'emptyDir':{'medium':'Memory'}},{'name':'claim','persistentVolumeClaim':{"
+		"'claimName':'c'}},{'name':'config','configMap':{}}]}}");
+	const struct pod_template *t = p->template;
+
+	(void)state;
+	assert_string_equal(t->owner_api, "apps/v1");
+	assert_int_equal(t->restart, POD_RESTART_ON_FAILURE);
+	assert_int_equal(t->grace_sec, 0);
+	assert_int_equal(t->local_volumes.count, 2);
+	assert_string_equal(labels_find(&t->local_volumes, "host"), "hostPath");
+	assert_string_equal(labels_find(&t->local_volumes, "empty"), "emptyDir");
+	object_drop(&p->object);
+	p = read_pod("{'metadata':{'name':'p'},'spec':{'containers':[],'restartPolicy':5,"
+		     "'terminationGracePeriodSeconds':'x','volumes':null}}");
+	t = p->template;
+	assert_string_equal(t->owner_api, "");
+	assert_int_equal(t->restart, POD_RESTART_ALWAYS);
+	assert_int_equal(t->grace_sec, -1);
+	assert_int_equal(t->local_volumes.count, 0);
+	object_drop(&p->object);
+}
+
 static void test_odd_members_are_kept_as_they_are(void **state)
 {
 	struct kube_pod *p = read_pod("{'metadata':{'name':'p','finalizers':5},'spec':{"
@@ -454,6 +484,8 @@ static void test_odd_members_are_kept_as_they_are(void **state)
 				      "'tolerations':5,'affinity':[],'newThing':{}},'other':[]}");
 
 	(void)state;
+	/* What nobody can read as volumes may hold data. */
+	assert_int_equal(p->template->local_volumes.count, 1);
 	check_quoted(p->template->text, "{'metadata':{},'spec':{'affinity':[],'containers':[{"
 					"'name':5,'ports':7}],'tolerations':5,'volumes':'x'}}");
 	object_drop(&p->object);
@@ -495,6 +527,7 @@ int main(void)
 		cmocka_unit_test(test_mirror),
 		cmocka_unit_test(test_restarts_are_bounded),
 		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_leaving),
 		cmocka_unit_test(test_odd_members_are_kept_as_they_are),
 		cmocka_unit_test(test_depth),
 	};

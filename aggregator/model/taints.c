@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Taints in one block: the array, and the strings behind it. */
+#include "aggregator/model/taints.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/model/object_json.h"
+#include "shared/mem.h"
+
+static const char *text_of(const cJSON *item, const char *key)
+{
+	const char *text = cJSON_GetStringValue(object_json_find(item, key));
+
+	return text ? text : "";
+}
+
+static bool is_taint(const cJSON *item)
+{
+	return *text_of(item, "key") != '\0';
+}
+
+static size_t size_of(const cJSON *item)
+{
+	return strlen(text_of(item, "key")) + strlen(text_of(item, "value")) +
+	       strlen(text_of(item, "effect")) + 3;
+}
+
+static const char *put(char **room, const char *text)
+{
+	size_t size = strlen(text) + 1;
+	char *copy = memcpy(*room, text, size);
+
+	*room += size;
+	return copy;
+}
+
+void taints_read(const cJSON *json, struct taints *out)
+{
+	const cJSON *first = cJSON_IsArray(json) ? json->child : NULL;
+	size_t count = 0, bytes = 0;
+	char *room;
+
+	*out = (struct taints){0};
+	for (const cJSON *item = first; item; item = item->next) {
+		if (is_taint(item)) {
+			count++;
+			bytes += size_of(item);
+		}
+	}
+	if (count == 0)
+		return;
+	out->of = mem_alloc(count * sizeof(*out->of) + bytes);
+	room = (char *)(out->of + count);
+	for (const cJSON *item = first; item; item = item->next) {
+		struct taint *t = &out->of[out->count];
+
+		if (!is_taint(item))
+			continue;
+		t->key = put(&room, text_of(item, "key"));
+		t->value = put(&room, text_of(item, "value"));
+		t->effect = put(&room, text_of(item, "effect"));
+		out->count++;
+	}
+}
+
+void taints_fini(struct taints *t)
+{
+	free(t->of);
+	*t = (struct taints){0};
+}
+
+const struct taint *taints_find(const struct taints *t, const char *key)
+{
+	for (size_t i = 0; i < t->count; i++)
+		if (strcmp(t->of[i].key, key) == 0)
+			return &t->of[i];
+	return NULL;
+}
+
+bool taints_equal(const struct taints *a, const struct taints *b)
+{
+	if (a->count != b->count)
+		return false;
+	for (size_t i = 0; i < a->count; i++)
+		if (strcmp(a->of[i].key, b->of[i].key) != 0 ||
+		    strcmp(a->of[i].value, b->of[i].value) != 0 ||
+		    strcmp(a->of[i].effect, b->of[i].effect) != 0)
+			return false;
+	return true;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The taints of a node, as its spec has them. Pure. */
+#ifndef EVENKEEL_AGGREGATOR_MODEL_TAINTS_H
+#define EVENKEEL_AGGREGATOR_MODEL_TAINTS_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct taint {
+	const char *key, *value, *effect; /* "" where there is none */
+};
+
+/* In the order of the node. */
+struct taints {
+	size_t count;
+	struct taint *of; /* owned with its strings, in one block */
+};
+
+/* From a JSON list. What is no list has none, and elements without a key are passed over: who must judge every one of
+ * them reads the node's text. */
+void taints_read(const cJSON *json, struct taints *out);
+void taints_fini(struct taints *t);
+/* The first with that key, or NULL. */
+const struct taint *taints_find(const struct taints *t, const char *key);
+bool taints_equal(const struct taints *a, const struct taints *b);
+
+#endif

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "aggregator/policy/drain/drain_eligibility.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const int64_t SECOND_NS = 1000000000;
+/* cluster-autoscaler takes a node that is older in deletion for one whose deletion failed. */
+static const int64_t DELETION_MAX_SEC = 300;
+
+int drain_taint_time(const struct kube_node *node, const char *key, int64_t *out_ns)
+{
+	const struct taint *t = taints_find(&node->taints, key);
+	long long value;
+	char *end;
+
+	if (!t)
+		return -ENOENT;
+	errno = 0;
+	value = strtoll(t->value, &end, 10);
+	if (errno || end == t->value || *end || value < 0 || value > INT64_MAX / SECOND_NS)
+		return -EINVAL;
+	*out_ns = value * SECOND_NS;
+	return 0;
+}
+
+static bool has_taint(const struct kube_node *node, const char *key, struct reason *why)
+{
+	if (!taints_find(&node->taints, key))
+		return false;
+	reason_set(why, "it has the taint %s", key);
+	return true;
+}
+
+static bool is_draining(const struct kube_node *node, struct reason *why)
+{
+	const char *draining = labels_find(&node->annotations, "evenkeel.io/draining");
+
+	if (!draining || strcmp(draining, "false") == 0)
+		return false;
+	reason_set(why, "it is annotated evenkeel.io/draining");
+	return true;
+}
+
+bool drain_is_in_deletion(enum drain_variant variant, const struct kube_node *node, int64_t now_ns,
+			  struct reason *why)
+{
+	int64_t since_ns;
+
+	if (variant == DRAIN_UPSTREAM) {
+		reason_set(why, "it has the taint " DRAIN_TAINT_DELETION);
+		return drain_taint_time(node, DRAIN_TAINT_DELETION, &since_ns) == 0 &&
+		       now_ns - since_ns < DELETION_MAX_SEC * SECOND_NS;
+	}
+	if (node->deletion_ns != 0) {
+		reason_set(why, "the node object is being deleted");
+		return true;
+	}
+	return has_taint(node, DRAIN_TAINT_DELETION, why) ||
+	       has_taint(node, "karpenter.sh/disrupted", why) ||
+	       has_taint(node, "karpenter.sh/disruption", why) || is_draining(node, why);
+}
+
+/* --- the steps, in their order; false: the reason is set */
+
+static bool refuse(struct drain_eligible *out, enum drain_reason reason)
+{
+	out->reason = reason;
+	return false;
+}
+
+static bool check_recent(const struct drain_options *o, const struct drain_candidate *c,
+			 const struct drain_unremovable *failed, struct drain_eligible *out)
+{
+	const struct drain_failure *f =
+		failed ? drain_unremovable_recent(failed, c->node->object.name) : NULL;
+
+	if (!f)
+		return true;
+	out->recent = true;
+	reason_set(&out->why, "%s", f->why ? f->why : "");
+	return refuse(out, o->variant == DRAIN_UPSTREAM || f->reason == DRAIN_NONE
+				   ? DRAIN_RECENTLY_UNREMOVABLE
+				   : f->reason);
+}
+
+static bool is_forbidden(const struct drain_options *o, const struct kube_node *node,
+			 const char *key, struct reason *why)
+{
+	const char *value = labels_find(&node->annotations, key);
+
+	if (!value || strcmp(value, "false") == 0 ||
+	    (o->variant == DRAIN_UPSTREAM && strcmp(value, "true") != 0))
+		return false;
+	reason_set(why, "it is annotated %s=%.40s", key, value);
+	return true;
+}
+
+bool drain_is_disabled(const struct drain_options *o, const struct kube_node *node,
+		       struct reason *why)
+{
+	return is_forbidden(o, node, "cluster-autoscaler.kubernetes.io/scale-down-disabled", why) ||
+	       (o->variant == DRAIN_CORRECTED &&
+		is_forbidden(o, node, "karpenter.sh/do-not-disrupt", why));
+}
+
+static bool check_marks(const struct drain_options *o, const struct drain_candidate *c,
+			int64_t now_ns, struct drain_eligible *out)
+{
+	if (drain_is_in_deletion(o->variant, c->node, now_ns, &out->why))
+		return refuse(out, DRAIN_BEING_DELETED);
+	if (drain_is_disabled(o, c->node, &out->why))
+		return refuse(out, DRAIN_DISABLED_ANNOTATION);
+	if (!c->grouped) {
+		reason_set(&out->why, "it is in no group");
+		return refuse(out, DRAIN_NOT_AUTOSCALED);
+	}
+	return true;
+}
+
+static bool check_use(const struct drain_options *o, const struct drain_candidate *c,
+		      int64_t now_ns, struct drain_eligible *out)
+{
+	const struct drain_utilization *u = &out->utilization;
+	double threshold;
+
+	if (drain_utilization(o, c->node, c->pods, c->pod_count, c->devices, c->gpu, now_ns,
+			      &out->utilization, &out->why))
+		return refuse(out, DRAIN_UNEXPECTED);
+	out->measured = true;
+	if (!c->node->ready && !o->drain_unready) {
+		reason_set(&out->why, "it is not ready");
+		return refuse(out, DRAIN_UNREADY_DISABLED);
+	}
+	threshold = u->gpu ? o->gpu_utilization : o->utilization;
+	if (c->node->ready && u->share > threshold) {
+		reason_set(&out->why, "pods request %.1f%% of its allocatable %s, more than %.1f%%",
+			   u->share * 100, u->resource, threshold * 100);
+		return refuse(out, DRAIN_NOT_UNDERUTILIZED);
+	}
+	return true;
+}
+
+void drain_eligibility(const struct drain_options *o, const struct drain_candidate *c,
+		       const struct drain_unremovable *failed, int64_t now_ns,
+		       struct drain_eligible *out)
+{
+	memset(out, 0, sizeof(*out));
+	out->reason = DRAIN_NONE;
+	if (!c->node) {
+		reason_set(&out->why, "the Kubernetes API does not know the node");
+		refuse(out, o->variant == DRAIN_UPSTREAM ? DRAIN_UNEXPECTED : DRAIN_NO_NODE_INFO);
+		return;
+	}
+	if (o->variant == DRAIN_UPSTREAM && !check_recent(o, c, failed, out))
+		return;
+	if (!check_marks(o, c, now_ns, out) || !check_use(o, c, now_ns, out))
+		return;
+	if (o->variant == DRAIN_CORRECTED && !check_recent(o, c, failed, out))
+		return;
+	reason_set(&out->why, "%s", "");
+	if (c->silent && o->variant == DRAIN_CORRECTED) {
+		reason_set(&out->why, "its agent is silent: it is not known to be idle");
+		refuse(out, DRAIN_NOT_MEASURED);
+	}
+}

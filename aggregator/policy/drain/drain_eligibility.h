@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The first look at a candidate, before any simulation; the first reason that applies is told:
+ *
+ *   NoNodeInfo or UnexpectedError, RecentlyUnremovable, CurrentlyBeingDeleted, ScaleDownDisabledAnnotation, NotAutoscaled,
+ *   UnexpectedError (no utilisation), ScaleDownUnreadyDisabled, NotUnderutilized (of ready nodes only)
+ *
+ *   upstream   a node is in deletion while its taint ToBeDeletedByClusterAutoscaler is younger than 5 minutes
+ *   corrected  - in deletion are also nodes with a deletionTimestamp, tainted by Karpenter, or annotated evenkeel.io/draining, whatever the
+ *                age of a taint: somebody is at it, or left it behind
+ *              - a node that failed lately is told with the reason of then (drain_unremovable.h), and only where nothing else is told now
+ *              - karpenter.sh/do-not-disrupt forbids, too; and of scale-down-disabled any value but "false"
+ *              - a node whose agent is silent, where others report, is not known to be idle (NotMeasured)
+ */
+#ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_ELIGIBILITY_H
+#define EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_ELIGIBILITY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "aggregator/model/object.h"
+#include "aggregator/policy/drain/drain_options.h"
+#include "aggregator/policy/drain/drain_reason.h"
+#include "aggregator/policy/drain/drain_unremovable.h"
+#include "aggregator/policy/drain/drain_utilization.h"
+#include "shared/reason.h"
+
+struct drain_candidate {
+	const struct kube_node *node; /* NULL: the API does not know it */
+	const struct kube_pod *const *pods;
+	size_t pod_count;
+	bool grouped; /* it is in a group (drain_groups.h) */
+	bool silent; /* others are measured, and this one is not */
+	const struct drain_devices *devices; /* NULL: none */
+	enum drain_gpu gpu;
+};
+
+struct drain_eligible {
+	enum drain_reason reason; /* DRAIN_NONE: it may be simulated */
+	bool recent; /* the reason is that of an earlier simulation */
+	bool measured; /* utilization is set */
+	struct drain_utilization utilization;
+	struct reason why; /* one sentence */
+};
+
+/* failed may be NULL. */
+void drain_eligibility(const struct drain_options *o, const struct drain_candidate *c,
+		       const struct drain_unremovable *failed, int64_t now_ns,
+		       struct drain_eligible *out);
+
+/* Whether somebody takes the node away already; why (may be NULL) says how one knows. */
+bool drain_is_in_deletion(enum drain_variant variant, const struct kube_node *node, int64_t now_ns,
+			  struct reason *why);
+/* Whether an annotation of the node forbids to drain it. */
+bool drain_is_disabled(const struct drain_options *o, const struct kube_node *node,
+		       struct reason *why);
+/* The value of a taint of cluster-autoscaler's as Unix time; -ENOENT without it, -EINVAL for one that is no time. */
+int drain_taint_time(const struct kube_node *node, const char *key, int64_t *out_ns);
+
+#define DRAIN_TAINT_DELETION  "ToBeDeletedByClusterAutoscaler"
+#define DRAIN_TAINT_CANDIDATE "DeletionCandidateOfClusterAutoscaler"
+
+#endif

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "aggregator/policy/drain/drain_groups.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/mem.h"
+
+int drain_groups_check(const struct drain_group_rule *rules, size_t count, struct reason *reason)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct drain_group_rule *r = &rules[i];
+
+		if (r->min < 0 || (r->max >= 0 && r->min > r->max)) {
+			reason_set(reason, "group \"%s\": min %" PRId64 " must be 0 to max",
+				   r->name, r->min);
+			return -EINVAL;
+		}
+		for (size_t j = 0; j < i; j++) {
+			if (strcmp(rules[j].name, r->name) == 0) {
+				reason_set(reason, "group \"%s\" is there twice", r->name);
+				return -EINVAL;
+			}
+		}
+	}
+	return 0;
+}
+
+void drain_groups_init(struct drain_groups *g, const struct drain_group_rule *rules, size_t count)
+{
+	memset(g, 0, sizeof(*g));
+	g->left = (struct drain_floor){-1, -1, -1};
+	for (size_t i = 0; i < count; i++) {
+		uint32_t at = drain_groups_add(g, rules[i].name);
+		struct drain_group *group = &g->of[at];
+
+		group->min = rules[i].min;
+		group->max = rules[i].max;
+		group->atomic = rules[i].atomic;
+	}
+}
+
+void drain_groups_fini(struct drain_groups *g)
+{
+	for (size_t i = 0; i < g->count; i++)
+		free(g->of[i].name);
+	free(g->of);
+	memset(g, 0, sizeof(*g));
+}
+
+const char *drain_group_name(const struct kube_node *node, const char *const *labels, size_t count)
+{
+	if (labels_find(&node->labels, "node-role.kubernetes.io/control-plane") ||
+	    labels_find(&node->labels, "node-role.kubernetes.io/master"))
+		return NULL;
+	for (size_t i = 0; i < count; i++) {
+		const char *value = labels_find(&node->labels, labels[i]);
+
+		if (value)
+			return value;
+	}
+	return "";
+}
+
+static size_t place_of(const struct drain_groups *g, const char *name, bool *found)
+{
+	size_t low = 0, high = g->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (strcmp(g->of[middle].name, name) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	*found = low < g->count && strcmp(g->of[low].name, name) == 0;
+	return low;
+}
+
+uint32_t drain_groups_find(const struct drain_groups *g, const char *name)
+{
+	bool found;
+	size_t at = place_of(g, name, &found);
+
+	return found ? (uint32_t)at : DRAIN_NO_GROUP;
+}
+
+uint32_t drain_groups_add(struct drain_groups *g, const char *name)
+{
+	bool found;
+	size_t at = place_of(g, name, &found);
+
+	if (found)
+		return (uint32_t)at;
+	if (g->count == g->room) {
+		g->room = g->room ? 2 * g->room : 8;
+		g->of = mem_realloc(g->of, g->room * sizeof(*g->of));
+	}
+	memmove(&g->of[at + 1], &g->of[at], (g->count - at) * sizeof(*g->of));
+	g->count++;
+	g->of[at] = (struct drain_group){.name = mem_strdup(name), .max = -1};
+	return (uint32_t)at;
+}
+
+void drain_groups_count(struct drain_groups *g, uint32_t group, bool in_deletion)
+{
+	struct drain_group *of = &g->of[group];
+
+	of->registered++;
+	of->size++;
+	of->in_deletion += in_deletion;
+}
+
+static int64_t above(int64_t sum, int64_t min)
+{
+	if (min < 0)
+		return -1;
+	return sum > min ? sum - min : 0;
+}
+
+void drain_groups_set_floor(struct drain_groups *g, const struct drain_floor *sums,
+			    const struct drain_floor *min)
+{
+	g->left = (struct drain_floor){
+		.nodes = above(sums->nodes, min->nodes),
+		.cpu_milli = above(sums->cpu_milli, min->cpu_milli),
+		.mem_bytes = above(sums->mem_bytes, min->mem_bytes),
+	};
+}
+
+static bool fits(int64_t left, int64_t amount, const char *what, struct reason *why)
+{
+	if (left < 0 || amount <= left)
+		return true;
+	reason_set(why, "%" PRId64 " %s would go, and only %" PRId64 " more may", amount, what,
+		   left);
+	return false;
+}
+
+static void use(int64_t *left, int64_t amount)
+{
+	if (*left >= 0)
+		*left -= amount;
+}
+
+enum drain_reason drain_groups_accept(struct drain_groups *g, uint32_t group,
+				      const struct drain_floor *node, struct reason *why)
+{
+	struct drain_group *of;
+	int64_t remain;
+
+	if (group == DRAIN_NO_GROUP) {
+		reason_set(why, "it is in no group");
+		return DRAIN_NOT_AUTOSCALED;
+	}
+	of = &g->of[group];
+	remain = of->size - of->in_deletion - of->leaving;
+	if (remain <= of->min) {
+		reason_set(why,
+			   "group \"%s\" must keep %" PRId64 " nodes, and has %" PRId64 " left",
+			   of->name, of->min, remain);
+		return DRAIN_GROUP_MIN_SIZE;
+	}
+	if (!fits(g->left.nodes, node->nodes, "node", why) ||
+	    !fits(g->left.cpu_milli, node->cpu_milli, "millicores", why) ||
+	    !fits(g->left.mem_bytes, node->mem_bytes, "bytes of memory", why))
+		return DRAIN_MINIMAL_LIMIT;
+	of->leaving++;
+	use(&g->left.nodes, node->nodes);
+	use(&g->left.cpu_milli, node->cpu_milli);
+	use(&g->left.mem_bytes, node->mem_bytes);
+	return DRAIN_NONE;
+}
+
+void drain_groups_release(struct drain_groups *g, uint32_t group, const struct drain_floor *node)
+{
+	g->of[group].leaving--;
+	use(&g->left.nodes, -node->nodes);
+	use(&g->left.cpu_milli, -node->cpu_milli);
+	use(&g->left.mem_bytes, -node->mem_bytes);
+}
+
+bool drain_group_is_covered(const struct drain_group *g, int64_t nodes)
+{
+	return nodes == g->size || nodes == g->registered;
+}

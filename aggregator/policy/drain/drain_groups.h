@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Groups of nodes that grow and shrink together, the least they may shrink to, and whether one more node may go now.
+ *
+ * A node is of the group that the first of drain.groupLabels it carries names; a node with none is of the group "". Nodes of the control plane
+ * are of no group: nobody drains them. What drain.groups says of a name that no node has is kept, and harmless.
+ *
+ *     room of a group     size - in deletion - min
+ *     room of the cluster max(0, sum over nodes - drain.clusterMin), of each resource, all or nothing
+ */
+#ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_GROUPS_H
+#define EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_GROUPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "aggregator/model/object.h"
+#include "aggregator/policy/drain/drain_reason.h"
+#include "shared/reason.h"
+
+/* A row of drain.groups. */
+struct drain_group_rule {
+	const char *name;
+	int64_t min, max; /* max -1: none */
+	bool atomic; /* all of its nodes go at once, or none */
+};
+
+struct drain_group {
+	char *name; /* owned */
+	int64_t min, max;
+	bool atomic;
+	int64_t size; /* nodes it is meant to have */
+	int64_t registered; /* nodes the API knows */
+	int64_t in_deletion; /* of them, those on their way */
+	int64_t leaving; /* of them, those that this run accepted: drain_groups_accept() */
+};
+
+#define DRAIN_NO_GROUP UINT32_MAX
+
+/* drain.clusterMin, or what is left above it; -1: not limited. */
+struct drain_floor {
+	int64_t nodes, cpu_milli, mem_bytes;
+};
+
+/* Sorted by name. */
+struct drain_groups {
+	struct drain_group *of; /* owned */
+	size_t count, room;
+	struct drain_floor left; /* what may go yet */
+};
+
+/* -EINVAL for a rule with min < 0, min above max, or a name twice; the reason names it. */
+int drain_groups_check(const struct drain_group_rule *rules, size_t count, struct reason *reason);
+/* No nodes yet; what is left is unlimited. */
+void drain_groups_init(struct drain_groups *g, const struct drain_group_rule *rules, size_t count);
+void drain_groups_fini(struct drain_groups *g);
+/* NULL: the node is of none. The value of a label of the node, or "". */
+const char *drain_group_name(const struct kube_node *node, const char *const *labels, size_t count);
+/* The group's number, which later ones may shift; it is made where there is none. */
+uint32_t drain_groups_add(struct drain_groups *g, const char *name);
+uint32_t drain_groups_find(const struct drain_groups *g, const char *name); /* DRAIN_NO_GROUP */
+/* One node more that the API knows. */
+void drain_groups_count(struct drain_groups *g, uint32_t group, bool in_deletion);
+/* Sums over the nodes that stay counted (not in deletion), and the least that must remain. */
+void drain_groups_set_floor(struct drain_groups *g, const struct drain_floor *sums,
+			    const struct drain_floor *min);
+
+/*
+ * One more node of the group goes, where the group's and the cluster's room allow it: NONE, and the room is used. Else
+ * GROUP_MIN_SIZE, MINIMAL_LIMIT, or NOT_AUTOSCALED for DRAIN_NO_GROUP, with the numbers in why (may be NULL). `node` is what the
+ * node gives (nodes 1).
+ */
+enum drain_reason drain_groups_accept(struct drain_groups *g, uint32_t group,
+				      const struct drain_floor *node, struct reason *why);
+/* Takes an acceptance back. */
+void drain_groups_release(struct drain_groups *g, uint32_t group, const struct drain_floor *node);
+
+/* Whether that many nodes are all of the group: its size, or all that ever registered (others failed to). */
+bool drain_group_is_covered(const struct drain_group *g, int64_t nodes);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "aggregator/policy/drain/drain_options.h"
+
+static const int64_t SECOND_NS = 1000000000;
+
+static const char *const gpu_labels[] = {
+	"cloud.google.com/gke-accelerator",
+	"k8s.amazonaws.com/accelerator",
+	"accelerator",
+};
+
+void drain_options_default(struct drain_options *o)
+{
+	*o = (struct drain_options){
+		.variant = DRAIN_CORRECTED,
+		.utilization = 0.5,
+		.gpu_utilization = 0.5,
+		.drain_unready = true,
+		.gpu_labels = gpu_labels,
+		.gpu_label_count = sizeof(gpu_labels) / sizeof(gpu_labels[0]),
+		.gpu_resource = "nvidia.com/gpu",
+		.skip_system = true,
+		.skip_local_storage = true,
+		.skip_custom_controllers = true,
+		.system_timeout_ns = 3600 * SECOND_NS,
+		.unneeded_ns = 600 * SECOND_NS,
+		.unready_ns = 1200 * SECOND_NS,
+		.recheck_ns = 300 * SECOND_NS,
+		.eviction_ttl_ns = 180 * SECOND_NS,
+		.simulation_ns = SECOND_NS,
+		.simulation_min_nodes = 10,
+		.max_parallelism = 10,
+		.max_drain_parallelism = 10,
+		.owner_share = 0.25,
+	};
+}
+
+void drain_options_upstream(struct drain_options *o)
+{
+	drain_options_default(o);
+	o->variant = DRAIN_UPSTREAM;
+	o->max_drain_parallelism = 1;
+	o->simulation_ns = 30 * SECOND_NS;
+	o->simulation_min_nodes = 0;
+	o->eviction_ttl_ns = 0;
+}

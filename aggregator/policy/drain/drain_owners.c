@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "aggregator/policy/drain/drain_owners.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+#include "shared/mem.h"
+
+int drain_replicas_of(const struct object *workload, enum drain_variant variant,
+		      struct drain_replicas *out)
+{
+	const struct kube_workload *w = (const struct kube_workload *)workload;
+	int64_t target;
+
+	if (!workload)
+		return -ENOENT;
+	if (workload->kind != OBJECT_REPLICA_SET && workload->kind != OBJECT_STATEFUL_SET &&
+	    workload->kind != OBJECT_REPLICATION_CONTROLLER && workload->kind != OBJECT_JOB)
+		return -ENOTSUP;
+	out->current = w->present;
+	if (workload->kind == OBJECT_STATEFUL_SET && variant == DRAIN_UPSTREAM)
+		out->current = w->current_revision;
+	target = w->replicas;
+	if (workload->kind == OBJECT_JOB && w->completions >= 0 &&
+	    (int64_t)w->completions - w->succeeded < target)
+		target = (int64_t)w->completions - w->succeeded;
+	if (target < 0 && variant == DRAIN_CORRECTED)
+		target = 0;
+	out->target = (int32_t)target;
+	return 0;
+}
+
+/* --- shares */
+
+struct owner {
+	const char *uid; /* borrowed */
+	const char *kind, *name; /* borrowed */
+	int64_t wanted; /* -1: not known */
+	int64_t pods, ready, taken;
+	UT_hash_handle hh;
+};
+
+struct taken {
+	const struct kube_pod *pod;
+	struct owner *owner;
+	UT_hash_handle hh;
+};
+
+struct drain_owners {
+	double share;
+	const struct cluster *cluster; /* borrowed */
+	struct owner *owners;
+	struct taken *taken;
+};
+
+struct drain_owners *drain_owners_new(double share, const struct cluster *cluster)
+{
+	struct drain_owners *o = mem_zalloc(1, sizeof(*o));
+
+	o->share = share;
+	o->cluster = cluster;
+	return o;
+}
+
+void drain_owners_free(struct drain_owners *o)
+{
+	struct owner *owner, *next_owner;
+	struct taken *t, *next_taken;
+
+	if (!o)
+		return;
+	/* Elements stay linked when their table is cleared. */
+	owner = o->owners;
+	HASH_CLEAR(hh, o->owners);
+	for (; owner; owner = next_owner) {
+		next_owner = owner->hh.next;
+		free(owner);
+	}
+	t = o->taken;
+	HASH_CLEAR(hh, o->taken);
+	for (; t; t = next_taken) {
+		next_taken = t->hh.next;
+		free(t);
+	}
+	free(o);
+}
+
+/* NULL where it has none that can be told from others. */
+static struct owner *find_owner(const struct drain_owners *o, const struct kube_pod *pod)
+{
+	const char *uid = pod->template->owner.uid;
+	struct owner *found = NULL;
+
+	if (*uid)
+		HASH_FIND_STR(o->owners, uid, found);
+	return found;
+}
+
+static int64_t wanted_by(const struct drain_owners *o, const struct kube_pod *pod)
+{
+	const struct owner_ref *ref = &pod->template->owner;
+	struct drain_replicas replicas;
+	const struct object *workload;
+	enum object_kind kind;
+
+	if (!o->cluster || object_kind_find(pod->template->owner_api, ref->kind, &kind))
+		return -1;
+	workload = cluster_find(o->cluster, kind, pod->object.namespace, ref->name);
+	if (!workload || strcmp(workload->uid, ref->uid) != 0 ||
+	    drain_replicas_of(workload, DRAIN_CORRECTED, &replicas))
+		return -1;
+	return replicas.target;
+}
+
+void drain_owners_count(struct drain_owners *o, const struct kube_pod *pod)
+{
+	struct owner *owner = find_owner(o, pod);
+
+	if (!*pod->template->owner.uid || !kube_pod_is_active(pod) || pod->deletion_ns != 0)
+		return;
+	if (!owner) {
+		owner = mem_zalloc(1, sizeof(*owner));
+		owner->uid = pod->template->owner.uid;
+		owner->kind = pod->template->owner.kind;
+		owner->name = pod->template->owner.name;
+		owner->wanted = wanted_by(o, pod);
+		HASH_ADD_KEYPTR(hh, o->owners, owner->uid, strlen(owner->uid), owner);
+	}
+	owner->pods++;
+	owner->ready += pod->ready;
+}
+
+static bool is_taken(const struct drain_owners *o, const struct kube_pod *pod)
+{
+	struct taken *t;
+
+	HASH_FIND_PTR(o->taken, &pod, t);
+	return t != NULL;
+}
+
+static int64_t allowed_of(const struct drain_owners *o, int64_t wanted)
+{
+	int64_t allowed = (int64_t)(o->share * (double)wanted);
+
+	return allowed < 1 ? 1 : allowed;
+}
+
+/* Whether one more of its ready pods may go. */
+static bool has_room(const struct drain_owners *o, const struct owner *owner, struct reason *why)
+{
+	int64_t wanted = owner->wanted < 0 ? owner->pods : owner->wanted;
+	int64_t missing = wanted > owner->ready ? wanted - owner->ready : 0;
+	int64_t allowed = allowed_of(o, wanted);
+
+	if (owner->taken + missing + 1 <= allowed)
+		return true;
+	reason_set(why,
+		   "%s %.60s wants %" PRId64 " replicas, of which %" PRId64 " may be away: %" PRId64
+		   " are not ready, and %" PRId64 " would move already",
+		   owner->kind, owner->name, wanted, allowed, missing, owner->taken);
+	return false;
+}
+
+static bool costs(const struct drain_owners *o, const struct kube_pod *pod)
+{
+	return pod->ready && pod->deletion_ns == 0 && kube_pod_is_active(pod) && !is_taken(o, pod);
+}
+
+static void take(struct drain_owners *o, const struct kube_pod *pod, struct owner *owner)
+{
+	struct taken *t = mem_zalloc(1, sizeof(*t));
+
+	t->pod = pod;
+	t->owner = owner;
+	HASH_ADD_PTR(o->taken, pod, t);
+	owner->taken++;
+}
+
+static void give(struct drain_owners *o, const struct kube_pod *pod)
+{
+	struct taken *t;
+
+	HASH_FIND_PTR(o->taken, &pod, t);
+	if (!t)
+		return;
+	t->owner->taken--;
+	HASH_DEL(o->taken, t);
+	free(t);
+}
+
+void drain_owners_give(struct drain_owners *o, const struct kube_pod *const *pods, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		give(o, pods[i]);
+}
+
+enum drain_reason drain_owners_take(struct drain_owners *o, const struct kube_pod *const *pods,
+				    size_t count, const struct kube_pod **pod, struct reason *why)
+{
+	bool *mine = mem_zalloc(count + 1, sizeof(*mine));
+	enum drain_reason reason = DRAIN_NONE;
+
+	for (size_t i = 0; i < count && reason == DRAIN_NONE; i++) {
+		struct owner *owner = find_owner(o, pods[i]);
+
+		if (!owner || !costs(o, pods[i]))
+			continue;
+		if (has_room(o, owner, why)) {
+			take(o, pods[i], owner);
+			mine[i] = true;
+			continue;
+		}
+		reason = DRAIN_OWNER_SHARE;
+		if (pod)
+			*pod = pods[i];
+	}
+	/* What was taken by an earlier call stays taken. */
+	for (size_t i = 0; i < count && reason != DRAIN_NONE; i++)
+		if (mine[i])
+			give(o, pods[i]);
+	free(mine);
+	return reason;
+}

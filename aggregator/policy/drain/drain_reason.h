@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Why a node or a pod stays where it is: one code for each reason, its name as answers tell it, and what would change it.
+ *
+ * Names up to NoNodeInfo, and those of pods, are cluster-autoscaler's, letter by letter: dashboards and people know them. The others are ours.
+ */
+#ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_REASON_H
+#define EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_REASON_H
+
+/* clang-format off */
+/* X(constant, name, what would unblock it) */
+#define DRAIN_REASON_TABLE(X)                                                                                                       \
+	/* of nodes, upstream's */                                                                                                  \
+	X(NONE, "NoReason", "")                                                                                                     \
+	X(DISABLED_ANNOTATION, "ScaleDownDisabledAnnotation", "remove the node's annotation that forbids to drain it")              \
+	X(UNREADY_DISABLED, "ScaleDownUnreadyDisabled", "the node becomes ready, or unready nodes may be drained")                  \
+	X(NOT_AUTOSCALED, "NotAutoscaled", "put the node into a group")                                                             \
+	X(NOT_UNNEEDED_LONG_ENOUGH, "NotUnneededLongEnough", "wait until it was unneeded for drain.unneededTime")                   \
+	X(NOT_UNREADY_LONG_ENOUGH, "NotUnreadyLongEnough", "wait until it was unneeded for drain.unreadyTime")                      \
+	X(GROUP_MIN_SIZE, "NodeGroupMinSizeReached", "lower the group's min, or add a node to the group")                           \
+	X(GROUP_MAX_DELETIONS, "NodeGroupMaxDeletionCountReached", "wait for deletions in the group to end")                        \
+	X(ATOMIC_FAILED, "AtomicScaleDownFailed", "all nodes of the group must be removable at once")                               \
+	X(MINIMAL_LIMIT, "MinimalResourceLimitExceeded", "lower drain.clusterMin, or add capacity elsewhere")                       \
+	X(BEING_DELETED, "CurrentlyBeingDeleted", "it is on its way")                                                               \
+	X(NOT_UNDERUTILIZED, "NotUnderutilized", "requests on it fall below drain.utilization")                                     \
+	X(NOT_UNNEEDED_OTHER, "NotUnneededOtherReason", "")                                                                         \
+	X(RECENTLY_UNREMOVABLE, "RecentlyUnremovable", "it is asked again after drain.recheckTime")                                 \
+	X(NO_PLACE, "NoPlaceToMovePods", "free room on other nodes for the pods that fit nowhere")                                  \
+	X(BLOCKED_BY_POD, "BlockedByPod", "see the reason of the pod")                                                              \
+	X(ON_COMPLETION, "BlockedByOnCompletionPod", "pods that are safe to evict on completion end")                               \
+	X(UNEXPECTED, "UnexpectedError", "make the named field readable")                                                           \
+	X(NO_NODE_INFO, "NoNodeInfo", "the Kubernetes API knows the node")                                                          \
+	/* of pods, upstream's */                                                                                                   \
+	X(CONTROLLER_NOT_FOUND, "ControllerNotFound", "delete the pod by hand: its owner is gone, and nobody would make it anew")   \
+	X(MIN_REPLICAS, "MinReplicasReached", "give the owner more replicas")                                                       \
+	X(NOT_REPLICATED, "NotReplicated", "delete the pod by hand, or annotate it as safe to evict: nobody would make it anew")    \
+	X(LOCAL_STORAGE, "LocalStorageRequested", "name the volumes in the annotation safe-to-evict-local-volumes")                 \
+	X(NOT_SAFE_TO_EVICT, "NotSafeToEvictAnnotation", "remove the pod's annotation that forbids to evict it")                    \
+	X(KUBE_SYSTEM_POD, "UnmovableKubeSystemPod", "give the pod a PodDisruptionBudget")                                          \
+	X(NOT_ENOUGH_PDB, "NotEnoughPdb", "its PodDisruptionBudget allows disruptions: more pods become ready, or minAvailable falls") \
+	/* ours */                                                                                                                  \
+	X(SEVERAL_PDBS, "SeveralPdbs", "leave one PodDisruptionBudget for the pod: the API evicts no pod that has more")            \
+	X(OWNER_SHARE, "OwnerShareReached", "wait until the owner's other pods are ready again elsewhere")                          \
+	X(THROTTLED, "ScaleDownThrottled", "wait until nodes in deletion are gone")                                                 \
+	X(BUDGET_CLOSED, "DisruptionBudgetReached", "wait until the schedule of the budget ends, or nodes in deletion are gone")    \
+	X(SLACK_DROPS, "SlackWouldDrop", "lower the extra capacity, or add a node")                                                 \
+	X(NOT_EXAMINED, "NotExamined", "time for the simulation was up; it is asked in the next run")                               \
+	X(NOT_MEASURED, "NotMeasured", "its agent reports again")                                                                   \
+	X(DESTINATION, "DestinationInWave", "pods of nodes drained now would come here; it is asked again after them")              \
+	X(DELETIONS_UNPLACED, "DeletionsUnplaced", "free room for pods of nodes that are being drained already")
+/* clang-format on */
+
+enum drain_reason {
+#define X(name, text, unblock) DRAIN_##name,
+	DRAIN_REASON_TABLE(X)
+#undef X
+		DRAIN_REASONS
+};
+
+const char *drain_reason_name(enum drain_reason r); /* "NotUnderutilized" */
+const char *drain_reason_unblock(enum drain_reason r); /* "" where nothing would */
+
+#endif

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The twelve rules (drain_rules.h). Each looks at one thing, and says nothing where that thing is not there. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "aggregator/policy/drain/drain_rules.h"
+
+#define ANNOTATION(name) "cluster-autoscaler.kubernetes.io/" name
+
+static const int64_t SECOND_NS = 1000000000;
+
+enum { GRACE_DEFAULT_SEC = 30, OVERDUE_SEC = 30 };
+
+static const char *annotation(const struct kube_pod *pod, const char *key)
+{
+	return labels_find(&pod->template->annotations, key);
+}
+
+static bool annotation_is(const struct kube_pod *pod, const char *key, const char *value)
+{
+	const char *got = annotation(pod, key);
+
+	return got && strcmp(got, value) == 0;
+}
+
+/* Karpenter takes "true" or a duration, for so long since the pod started; what else it may come to mean holds, too. */
+static bool must_not_be_disrupted(const struct kube_pod *pod)
+{
+	const char *got = annotation(pod, "karpenter.sh/do-not-disrupt");
+
+	return got && strcmp(got, "false") != 0;
+}
+
+static bool is_corrected(const struct drain_context *c)
+{
+	return c->options->variant == DRAIN_CORRECTED;
+}
+
+static bool has_owner(const struct kube_pod *pod)
+{
+	return *pod->template->owner.kind != '\0';
+}
+
+bool drain_is_daemon_pod(const struct kube_pod *pod)
+{
+	return strcmp(pod->template->owner.kind, "DaemonSet") == 0 ||
+	       annotation_is(pod, ANNOTATION("daemonset-pod"), "true");
+}
+
+bool drain_is_long_terminating(const struct kube_pod *pod, int64_t now_ns)
+{
+	int32_t grace = pod->template->grace_sec;
+
+	if (pod->deletion_ns == 0)
+		return false;
+	if (grace < 0)
+		grace = GRACE_DEFAULT_SEC;
+	return now_ns - pod->deletion_ns > ((int64_t)grace + OVERDUE_SEC) * SECOND_NS;
+}
+
+static void block(struct drain_status *out, enum drain_reason reason)
+{
+	out->outcome = DRAIN_POD_BLOCK;
+	out->reason = reason;
+}
+
+/* --- 1, 2: nothing to do */
+
+static void ask_mirror(const struct drain_context *c, const struct kube_pod *pod,
+		       struct drain_status *out, struct reason *why)
+{
+	(void)c;
+	(void)why;
+	if (pod->template->mirror)
+		out->outcome = DRAIN_POD_SKIP;
+}
+
+static void ask_long_terminating(const struct drain_context *c, const struct kube_pod *pod,
+				 struct drain_status *out, struct reason *why)
+{
+	(void)why;
+	if (drain_is_long_terminating(pod, c->now_ns))
+		out->outcome = DRAIN_POD_SKIP;
+}
+
+/* --- 3: the owner */
+
+/* "apps" of "apps/v1"; the core group has no name. */
+static bool api_group_is(const struct pod_template *t, const char *group)
+{
+	size_t len = strlen(group);
+
+	return strncmp(t->owner_api, group, len) == 0 && t->owner_api[len] == '/';
+}
+
+/* The kinds whose existence is asked for; of those with others of the same name elsewhere, only in the group apps. */
+static bool find_owner_kind(const struct kube_pod *pod, enum object_kind *kind)
+{
+	static const struct {
+		const char *name;
+		enum object_kind kind;
+		bool only_in_apps;
+	} kinds[] = {
+		{"ReplicationController", OBJECT_REPLICATION_CONTROLLER, false},
+		{"DaemonSet", OBJECT_DAEMON_SET, true},
+		{"Job", OBJECT_JOB, false},
+		{"ReplicaSet", OBJECT_REPLICA_SET, false},
+		{"StatefulSet", OBJECT_STATEFUL_SET, true},
+	};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (strcmp(pod->template->owner.kind, kinds[i].name) != 0)
+			continue;
+		*kind = kinds[i].kind;
+		return !kinds[i].only_in_apps || api_group_is(pod->template, "apps");
+	}
+	return false;
+}
+
+static bool is_known(const struct cluster *cluster, enum object_kind kind)
+{
+	enum source_state state = cluster->sources[kind].state;
+
+	return state == SOURCE_SYNCED || state == SOURCE_STALE || state == SOURCE_SNAPSHOT;
+}
+
+static bool is_other(const struct object *found, const struct owner_ref *wanted)
+{
+	return *found->uid && *wanted->uid && strcmp(found->uid, wanted->uid) != 0;
+}
+
+static void judge_replicas(const struct drain_context *c, const struct object *owner,
+			   struct drain_status *out, struct reason *why)
+{
+	const struct kube_workload *w = (const struct kube_workload *)owner;
+
+	if (owner->kind != OBJECT_REPLICA_SET && owner->kind != OBJECT_REPLICATION_CONTROLLER)
+		return;
+	if (w->replicas >= c->options->min_replicas)
+		return;
+	block(out, DRAIN_MIN_REPLICAS);
+	reason_set(why,
+		   "its %s %s wants %" PRId32 " replicas, fewer than the %" PRId32 " it must have",
+		   object_kind_name(owner->kind), owner->name, w->replicas,
+		   c->options->min_replicas);
+}
+
+static void ask_replica_count(const struct drain_context *c, const struct kube_pod *pod,
+			      struct drain_status *out, struct reason *why)
+{
+	const struct owner_ref *ref = &pod->template->owner;
+	const struct object *owner;
+	enum object_kind kind;
+
+	/* What is only said to be like a DaemonSet's has an owner that nobody lists. */
+	if (!c->cluster || !find_owner_kind(pod, &kind) ||
+	    (kind != OBJECT_DAEMON_SET && kind != OBJECT_REPLICATION_CONTROLLER &&
+	     drain_is_daemon_pod(pod)) ||
+	    !is_known(c->cluster, kind))
+		return;
+	owner = cluster_find(c->cluster, kind, pod->object.namespace, ref->name);
+	if (!owner || (is_corrected(c) && is_other(owner, ref))) {
+		block(out, DRAIN_CONTROLLER_NOT_FOUND);
+		reason_set(why, "its owner, %s %s, is not there%s", ref->kind, ref->name,
+			   owner ? ": another has its name" : "");
+		return;
+	}
+	judge_replicas(c, owner, out, why);
+}
+
+/* --- 4 to 7: it goes */
+
+static void ask_daemon_set(const struct drain_context *c, const struct kube_pod *pod,
+			   struct drain_status *out, struct reason *why)
+{
+	(void)c;
+	(void)why;
+	if (drain_is_daemon_pod(pod))
+		out->outcome = DRAIN_POD_OK;
+}
+
+static void ask_safe_to_evict(const struct drain_context *c, const struct kube_pod *pod,
+			      struct drain_status *out, struct reason *why)
+{
+	(void)why;
+	if (!annotation_is(pod, ANNOTATION("safe-to-evict"), "true"))
+		return;
+	if (!is_corrected(c) || !must_not_be_disrupted(pod))
+		out->outcome = DRAIN_POD_OK;
+}
+
+static void ask_terminal(const struct drain_context *c, const struct kube_pod *pod,
+			 struct drain_status *out, struct reason *why)
+{
+	(void)c;
+	(void)why;
+	if (pod->phase == POD_FAILED ||
+	    (pod->phase == POD_SUCCEEDED && pod->template->restart != POD_RESTART_ALWAYS))
+		out->outcome = DRAIN_POD_OK;
+}
+
+static void ask_on_completion(const struct drain_context *c, const struct kube_pod *pod,
+			      struct drain_status *out, struct reason *why)
+{
+	(void)c;
+	(void)why;
+	if (annotation_is(pod, ANNOTATION("safe-to-evict"), "on-completion"))
+		out->outcome = DRAIN_POD_WAIT;
+}
+
+/* --- 8 to 12: it stays */
+
+static bool is_replicated_kind(const char *kind)
+{
+	static const char *const kinds[] = {"ReplicationController", "Job", "ReplicaSet",
+					    "StatefulSet"};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (strcmp(kinds[i], kind) == 0)
+			return true;
+	return false;
+}
+
+static void ask_replicated(const struct drain_context *c, const struct kube_pod *pod,
+			   struct drain_status *out, struct reason *why)
+{
+	const struct owner_ref *owner = &pod->template->owner;
+
+	if (!has_owner(pod)) {
+		block(out, DRAIN_NOT_REPLICATED);
+		reason_set(why, "no controller would make it anew");
+	} else if (c->options->skip_custom_controllers && !is_replicated_kind(owner->kind)) {
+		block(out, DRAIN_NOT_REPLICATED);
+		reason_set(why, "its controller, %s %s, is of a kind that need not make it anew",
+			   owner->kind, owner->name);
+	}
+}
+
+static void ask_system(const struct drain_context *c, const struct kube_pod *pod,
+		       struct drain_status *out, struct reason *why)
+{
+	const uint32_t *which;
+
+	if (strcmp(pod->object.namespace, "kube-system") != 0 ||
+	    (c->pdbs && drain_pdbs_match(c->pdbs, pod, &which) > 0))
+		return;
+	if (pod->created_ns != 0 && c->now_ns - pod->created_ns > c->options->system_timeout_ns) {
+		if (!is_corrected(c))
+			out->outcome = DRAIN_POD_OK;
+		return;
+	}
+	block(out, DRAIN_KUBE_SYSTEM_POD);
+	reason_set(
+		why,
+		"it is in kube-system, has no PodDisruptionBudget, and is not older than %" PRId64
+		" s",
+		c->options->system_timeout_ns / SECOND_NS);
+}
+
+/* "true" that is not honoured comes here because of the other annotation. */
+static bool is_known_word(const char *word)
+{
+	return strcmp(word, "true") == 0 || strcmp(word, "on-completion") == 0;
+}
+
+static void ask_not_safe_to_evict(const struct drain_context *c, const struct kube_pod *pod,
+				  struct drain_status *out, struct reason *why)
+{
+	const char *word = annotation(pod, ANNOTATION("safe-to-evict"));
+
+	if (word && strcmp(word, "false") == 0) {
+		block(out, DRAIN_NOT_SAFE_TO_EVICT);
+		reason_set(why, "it is annotated " ANNOTATION("safe-to-evict") "=false");
+	} else if (is_corrected(c) && word && !is_known_word(word)) {
+		block(out, DRAIN_NOT_SAFE_TO_EVICT);
+		reason_set(why,
+			   "nobody knows what its annotation " ANNOTATION(
+				   "safe-to-evict") "=%.40s means",
+			   word);
+	} else if (is_corrected(c) && must_not_be_disrupted(pod)) {
+		block(out, DRAIN_NOT_SAFE_TO_EVICT);
+		reason_set(why, "it is annotated karpenter.sh/do-not-disrupt=%.40s",
+			   annotation(pod, "karpenter.sh/do-not-disrupt"));
+	}
+}
+
+/* A list of names between commas, to the letter. */
+static bool is_listed(const char *list, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (const char *at = list; at; at = strchr(at, ',')) {
+		if (*at == ',')
+			at++;
+		if (strncmp(at, name, len) == 0 && (at[len] == ',' || at[len] == '\0'))
+			return len > 0;
+	}
+	return false;
+}
+
+static void ask_local_storage(const struct drain_context *c, const struct kube_pod *pod,
+			      struct drain_status *out, struct reason *why)
+{
+	const char *list = annotation(pod, ANNOTATION("safe-to-evict-local-volumes"));
+	const struct labels *volumes = &pod->template->local_volumes;
+
+	(void)c;
+	for (size_t i = 0; i < volumes->count; i++) {
+		if (list && is_listed(list, volumes->of[i].key))
+			continue;
+		block(out, DRAIN_LOCAL_STORAGE);
+		reason_set(why, "its volume %.60s (%s) is lost with the node", volumes->of[i].key,
+			   volumes->of[i].value);
+		return;
+	}
+}
+
+static void ask_pdb(const struct drain_context *c, const struct kube_pod *pod,
+		    struct drain_status *out, struct reason *why)
+{
+	struct drain_pdb_verdict v;
+
+	if (!c->pdbs)
+		return;
+	drain_pdbs_ask(c->pdbs, &pod, 1, &v);
+	if (v.reason == DRAIN_NONE)
+		return;
+	block(out, v.reason);
+	if (v.reason == DRAIN_SEVERAL_PDBS)
+		reason_set(why, "more than one PodDisruptionBudget selects it, also %s",
+			   v.budget->object.name);
+	else
+		reason_set(why, "PodDisruptionBudget %s allows %" PRId64 " more disruptions",
+			   v.budget->object.name, v.remaining);
+}
+
+/* --- the table */
+
+static bool skips_custom_controllers(const struct drain_options *o)
+{
+	return o->skip_custom_controllers;
+}
+
+static bool skips_system(const struct drain_options *o)
+{
+	return o->skip_system;
+}
+
+static bool skips_local_storage(const struct drain_options *o)
+{
+	return o->skip_local_storage;
+}
+
+static const struct drain_rule rules[] = {
+	{"Mirror", NULL, ask_mirror},
+	{"LongTerminating", NULL, ask_long_terminating},
+	{"ReplicaCount", skips_custom_controllers, ask_replica_count},
+	{"DaemonSet", NULL, ask_daemon_set},
+	{"SafeToEvict", NULL, ask_safe_to_evict},
+	{"Terminal", NULL, ask_terminal},
+	{"OnCompletion", NULL, ask_on_completion},
+	{"Replicated", NULL, ask_replicated},
+	{"System", skips_system, ask_system},
+	{"NotSafeToEvict", NULL, ask_not_safe_to_evict},
+	{"LocalStorage", skips_local_storage, ask_local_storage},
+	{"PDB", NULL, ask_pdb},
+};
+
+const struct drain_rule *drain_rules(size_t *count)
+{
+	*count = sizeof(rules) / sizeof(rules[0]);
+	return rules;
+}
