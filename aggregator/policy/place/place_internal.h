@@ -245,7 +245,13 @@ struct place_node_info {
 	bool leaving; /* in deletion: by its time, a taint or an annotation */
 };
 
-enum place_change { PLACE_DID_PUT, PLACE_DID_TAKE, PLACE_DID_REMOVE, PLACE_DID_CORDON };
+enum place_change {
+	PLACE_DID_PUT,
+	PLACE_DID_TAKE,
+	PLACE_DID_REMOVE,
+	PLACE_DID_CORDON,
+	PLACE_DID_DRAIN
+};
 
 struct place_log {
 	uint32_t id; /* of the pod or node */
@@ -390,6 +396,9 @@ struct place_eligible *place_eligible_intern(struct place *p, const struct place
 void place_link(struct place *p);
 void place_count_pod(struct place *p, const struct place_slot *s, place_node n, int by);
 void place_counters_free(struct place *p);
+/* Spread that honours taints counts the node no more; false: none did. Pods may come and go before it returns. */
+bool place_ghost_leave(struct place *p, place_node n);
+void place_ghost_return(struct place *p, place_node n);
 
 /* --- place_volumes.c */
 
