@@ -479,8 +479,10 @@ static void follow_owners(struct place *p)
 		if (p->cap && s->node != PLACE_NONE)
 			place_use_add(&p->use[s->node], &s->use, -1);
 		place_use_of_pod(p, NULL, s->record, &s->use);
-		if (p->cap && s->node != PLACE_NONE)
+		if (p->cap && s->node != PLACE_NONE) {
 			place_use_add(&p->use[s->node], &s->use, 1);
+			place_trees_touch(p, s->node);
+		}
 	}
 }
 
