@@ -23,7 +23,7 @@
 #include "tests/place_world.h"
 #include "tests/view_fixture.h"
 
-enum { SEEDS = 5000, BUDGETS = 4 };
+enum { SEEDS = 3000, BUDGETS = 4 };
 
 static const char *const apps[] = {"a", "b", "c"};
 static const char *const namespaces[] = {"one", "two"};
@@ -537,8 +537,8 @@ static void every_plan_keeps_what_it_promises(void **state)
 		      "%zu destinations under the cap\n",
 		      waves, moved, robust, exact, capped);
 	if (!only_seed)
-		assert_true(waves > 1000 && moved > 500 && robust > 200 && exact > 100 &&
-			    capped > 100);
+		assert_true(waves > 1000 && moved > 300 && robust > 150 && exact > 60 &&
+			    capped > 50);
 }
 
 int main(int argc, char **argv)
