@@ -11,6 +11,9 @@
  * is read. Where there is a Kubernetes API, the cluster model is kept after it (engine_follower.c), and a change of
  * that makes the next view as a frame does.
  *
+ * What the HTTP threads promise to pods is in the ledger: the follower tells it what became of them, and each publication
+ * settles it.
+ *
  * A view is also published when nothing arrived for 10 s: of a cluster that fell silent as a whole the nodes are to be
  * forgotten after a day as any other, and answers made once per view go on ageing.
  *
@@ -26,13 +29,16 @@
 #include <sys/resource.h>
 #include <uv.h>
 
+#include "aggregator/api/place_pool.h"
 #include "aggregator/edge/http/http.h"
 #include "aggregator/edge/ingest.h"
 #include "aggregator/engine_follower.h"
 #include "aggregator/engine_saver.h"
 #include "aggregator/state/counters.h"
 #include "aggregator/state/join.h"
+#include "aggregator/state/ledger.h"
 #include "aggregator/state/usage.h"
+#include "aggregator/state/victim_log.h"
 #include "aggregator/state/view.h"
 #include "shared/clock.h"
 #include "shared/keyring.h"
@@ -53,6 +59,7 @@ struct engine {
 	struct api_context api_context;
 	struct http_server *http;
 	struct view_slot *views;
+	struct ledger *ledger;
 	struct ingest *ingest;
 
 	/* loop thread */
@@ -136,9 +143,13 @@ static void publish(struct engine *e)
 	struct node_page *const *pages = usage_pages(e->usage, now_ns, &count);
 	struct cluster *cluster = follower_cluster(e->follower);
 
+	uint64_t generation = cluster ? cluster->generation : 0;
+
 	view_slot_publish(e->views, join_view(e->join, pages, count, cluster, now_ns));
+	ledger_settle(e->ledger, generation, now_ns);
 	e->published_ns = clock_mono_ns();
 	counter_add(&e->counters.views_published, 1);
+	place_pool_tidy(e->api_context.places, now_ns);
 }
 
 static void on_publish_timer(uv_timer_t *timer)
@@ -152,6 +163,7 @@ static void on_breath_timer(uv_timer_t *timer)
 
 	if (clock_mono_ns() - e->published_ns >= BREATH_MS / 2 * NS_PER_MS)
 		publish(e);
+	ledger_settle(e->ledger, 0, clock_wall_ns());
 }
 
 /* At once when the last view is a second old, else as soon as it will be. */
@@ -297,6 +309,10 @@ static int open_follower(struct engine *e, struct reason *reason)
 		.loop = &e->loop,
 		.changed = on_model_changed,
 		.ctx = e,
+		.ledger = e->ledger,
+		.status_counters = e->config->write_quota_status ? &e->counters.quota : NULL,
+		.views = e->views,
+		.quota = &e->config->quota,
 	};
 	int rc = follower_open(&e->follower, &config, reason);
 
@@ -304,6 +320,14 @@ static int open_follower(struct engine *e, struct reason *reason)
 	if (!rc && e->follower)
 		publish(e);
 	return rc;
+}
+
+static struct place_pool *open_places(void)
+{
+	struct place_options o;
+
+	place_options_default(&o);
+	return place_pool_new(&o);
 }
 
 int engine_open(struct engine **out, const struct engine_config *config, struct reason *reason)
@@ -317,6 +341,7 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 	e->usage = usage_new(&usage_limits);
 	e->join = join_new();
 	e->views = view_slot_new();
+	e->ledger = ledger_new();
 	e->api_context = (struct api_context){
 		.views = e->views,
 		.counters = &e->counters,
@@ -325,6 +350,12 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 		.watcher_smoothed = config->watcher_smoothed,
 		.watcher_allocatable = config->watcher_allocatable,
 		.watcher_cache = watcher_cache_new(),
+		.places = open_places(),
+		.ledger = e->ledger,
+		.extender = &config->extender,
+		.quota = &config->quota,
+		.preempt = &config->preempt,
+		.victims = victim_log_new(),
 	};
 	if (config->key_path)
 		rc = keyring_open(&e->key_place, config->key_path, reason);
@@ -389,8 +420,11 @@ void engine_close(struct engine *e)
 	saver_free(e->saver);
 	follower_free(e->follower);
 	ingest_close(e->ingest);
+	place_pool_free(e->api_context.places);
+	victim_log_free(e->api_context.victims);
 	watcher_cache_free(e->api_context.watcher_cache);
 	view_slot_free(e->views);
+	ledger_free(e->ledger);
 	join_free(e->join);
 	usage_free(e->usage);
 	keyring_wipe(&e->keys);

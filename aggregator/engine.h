@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "aggregator/api/extender.h"
+#include "aggregator/policy/quota/preempt.h"
 #include "shared/options.h"
 #include "shared/reason.h"
 
@@ -22,6 +24,10 @@ struct engine_config {
 	bool watcher_upstream;
 	int watcher_smoothed; /* N of "smoothed:N"; 1: raw */
 	bool watcher_allocatable; /* percent of allocatable instead of capacity */
+	struct extender_options extender;
+	struct quota_options quota; /* borrowed with what it owns */
+	struct preempt_options preempt;
+	bool write_quota_status; /* into the objects of the API */
 };
 
 struct engine;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  *	kube thread --batches--> queue --wake--> on_news: batch by batch into the model --> changed()
+ *	                                                                   |
+ *	                                                                   +--pod by pod--> ledger
  *
  * A list of a large cluster is hundreds of batches. They are done a few per turn of the loop, so that frames and timers
  * come in between; the edge waits meanwhile, since its queue is bounded.
@@ -16,6 +18,8 @@
 #include "aggregator/api/snapshot.h"
 #include "aggregator/edge/kube/config.h"
 #include "aggregator/edge/kube/kube.h"
+#include "aggregator/edge/kube/status_writer.h"
+#include "aggregator/state/ledger.h"
 #include "shared/file.h"
 #include "shared/log.h"
 #include "shared/mem.h"
@@ -28,6 +32,7 @@ struct follower {
 	/* fixed after start */
 	struct follower_config config;
 	struct kube *kube; /* NULL: from files */
+	struct status_writer *writer; /* NULL: nothing is written */
 	const char *mode;
 	char *from; /* owned; what the model is read from, for people */
 
@@ -35,7 +40,26 @@ struct follower {
 	uv_async_t news;
 	struct model *model;
 	uint64_t seen; /* generation of the last cluster that was asked for */
+	struct model_pod_watch watch;
 };
+
+/* What was promised to a pod ends, or moves to where it went. */
+static void on_pod(void *ctx, const struct kube_pod *pod, uint64_t generation)
+{
+	struct ledger *l = ctx;
+
+	if (!kube_pod_is_active(pod))
+		ledger_release(l, pod->object.uid);
+	else if (*pod->node)
+		ledger_bind(l, pod->object.uid, pod->node, generation);
+	else if (pod->unschedulable_ns)
+		ledger_unschedulable(l, pod->object.uid, pod->unschedulable_ns);
+}
+
+static void on_pod_gone(void *ctx, const struct kube_pod *pod)
+{
+	ledger_release(ctx, pod->object.uid);
+}
 
 /* Kube thread. */
 static void on_ready(void *ctx)
@@ -96,9 +120,14 @@ static int follow(struct follower *f, struct reason *reason)
 	if (rc)
 		return rc;
 	f->model = model_new();
+	f->watch = (struct model_pod_watch){on_pod, on_pod_gone, f->config.ledger};
+	model_watch_pods(f->model, &f->watch);
 	f->mode = f->config.kubeconfig ? "kubeconfig" : "inCluster";
 	f->from = mem_printf("the Kubernetes API at %s (%s)", kube.server, kube.source);
 	rc = start(f, &kube, reason);
+	if (!rc && f->config.status_counters)
+		rc = status_writer_start(&f->writer, &kube, f->config.views, f->config.quota,
+					 f->config.status_counters, reason);
 	kube_config_fini(&kube);
 	return rc;
 }
@@ -158,6 +187,8 @@ void follower_stop(struct follower *f)
 {
 	if (!f)
 		return;
+	status_writer_stop(f->writer);
+	f->writer = NULL;
 	kube_stop(f->kube);
 	f->kube = NULL;
 }

@@ -10,6 +10,8 @@
 #include "shared/options.h"
 #include "shared/reason.h"
 
+struct ledger;
+
 struct follower_config {
 	const struct option_list
 		*snapshots; /* files to take it from instead of an API; may be empty */
@@ -19,8 +21,16 @@ struct follower_config {
 	uv_loop_t *loop;
 	void (*changed)(void *ctx); /* loop thread: the model is another one */
 	void *ctx;
+	struct ledger *ledger; /* borrowed; told of what becomes of pods */
+	/* What quotas use is written into their status; NULL: it is not. Of what is borrowed so: */
+	struct quota_counters *status_counters;
+	struct view_slot *views;
+	const struct quota_options *quota;
 };
 
+struct quota_counters;
+struct quota_options;
+struct view_slot;
 struct follower;
 
 /* Starts to follow an API. Where there is none, *f is NULL. The loop is borrowed. */

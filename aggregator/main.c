@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/api/quota_options.h"
 #include "aggregator/engine.h"
 #include "shared/options.h"
 #include "shared/program.h"
@@ -16,11 +17,20 @@ struct aggregator_options {
 	bool standalone;
 	int64_t save_every_ns;
 	int watcher_variant, watcher_denominator;
+	struct extender_options extender;
+	char *extender_blend;
+	char *quota_min, *quota_max;
+	int64_t quota_critical;
+	int quota_variant, quota_pdb;
+	bool write_quota_status;
 	struct program_common common;
 };
 
 static const char *const watcher_variants[] = {"corrected", "upstream", NULL};
 static const char *const watcher_denominators[] = {"capacity", "allocatable", NULL};
+
+static const char *const quota_variants[] = {"corrected", "upstream", NULL};
+static const char *const quota_pdbs[] = {"hard", "soft", NULL};
 
 #define AT(member) offsetof(struct aggregator_options, member)
 static const struct option_spec specs[] = {
@@ -97,6 +107,90 @@ static const struct option_spec specs[] = {
 	 .initial = "raw",
 	 .help = "STD of /watcher: of the samples, or divided by sqrt(N) for plugins that expect "
 		 "means."},
+	{.name = "extender-use-cap-cpu",
+	 .kind = OPTION_NUMBER,
+	 .offset = AT(extender.limits.use_cap[SCORE_CPU]),
+	 .value = "SHARE",
+	 .initial = "0",
+	 .max = 100,
+	 .help = "/extender/filter refuses a node whose real CPU use may exceed this share of its "
+		 "allocatable with the pod (0.85). 0: it does not."},
+	{.name = "extender-use-cap-memory",
+	 .kind = OPTION_NUMBER,
+	 .offset = AT(extender.limits.use_cap[SCORE_MEMORY]),
+	 .value = "SHARE",
+	 .initial = "0",
+	 .max = 100,
+	 .help = "The same of memory (0.90)."},
+	{.name = "extender-use-z",
+	 .kind = OPTION_NUMBER,
+	 .offset = AT(extender.limits.z),
+	 .value = "Z",
+	 .initial = "2.33",
+	 .max = 10,
+	 .help = "How many deviations above its mean real use is taken to be: 2.33 is exceeded "
+		 "once in a hundred."},
+	{.name = "extender-limit-ratio-cpu",
+	 .kind = OPTION_NUMBER,
+	 .offset = AT(extender.limits.ratio[SCORE_CPU]),
+	 .value = "RATIO",
+	 .initial = "0",
+	 .max = 1e6,
+	 .help = "/extender/filter refuses a node whose pods' CPU limits would sum up to more than "
+		 "this many times its allocatable; a missing limit counts as the whole node. 0: it "
+		 "does not."},
+	{.name = "extender-limit-ratio-memory",
+	 .kind = OPTION_NUMBER,
+	 .offset = AT(extender.limits.ratio[SCORE_MEMORY]),
+	 .value = "RATIO",
+	 .initial = "0",
+	 .max = 1e6,
+	 .help = "The same of memory."},
+	{.name = "extender-blend",
+	 .kind = OPTION_STRING,
+	 .offset = AT(extender_blend),
+	 .value = "PLUGIN=WEIGHT,..",
+	 .initial = "",
+	 .help = "Plugins that /extender/prioritize scores by, each with its weight; empty: the "
+		 "default blend of /v1/scores."},
+	{.name = "quota-default-min",
+	 .kind = OPTION_STRING,
+	 .offset = AT(quota_min),
+	 .value = "LIST",
+	 .help = "What namespaces without an ElasticQuota are guaranteed, such as "
+		 "cpu=2,memory=4Gi. Without this and the next they are in no quota."},
+	{.name = "quota-default-max",
+	 .kind = OPTION_STRING,
+	 .offset = AT(quota_max),
+	 .value = "LIST",
+	 .help = "What they may have at most."},
+	{.name = "quota-critical-priority",
+	 .kind = OPTION_INTEGER,
+	 .offset = AT(quota_critical),
+	 .value = "N",
+	 .initial = "2000000000",
+	 .min = 1,
+	 .max = 2147483647,
+	 .help = "Pods of this priority and above are held up by no quota."},
+	{.name = "quota-variant",
+	 .kind = OPTION_CHOICE,
+	 .offset = AT(quota_variant),
+	 .value = "VARIANT",
+	 .initial = "corrected",
+	 .choices = quota_variants,
+	 .help = "The rules of quotas: as they are meant, or as scheduler-plugins has them."},
+	{.name = "quota-pdb",
+	 .kind = OPTION_CHOICE,
+	 .offset = AT(quota_pdb),
+	 .value = "hard|soft",
+	 .initial = "hard",
+	 .choices = quota_pdbs,
+	 .help = "Victims never break a PodDisruptionBudget, or do where nothing else helps."},
+	{.name = "write-quota-status",
+	 .kind = OPTION_FLAG,
+	 .offset = AT(write_quota_status),
+	 .help = "Write what quotas use into status.used of their objects; needs the rule in "
+		 "packaging/kubernetes/clusterrole-quota-status.yaml."},
 	PROGRAM_COMMON_OPTIONS(AT(common)),
 };
 
@@ -130,6 +224,28 @@ static int parse_smoothing(const char *text, int *smoothed, struct reason *why)
 	return -1;
 }
 
+static int parse_blend(const struct aggregator_options *o, struct extender_options *extender,
+		       struct reason *why)
+{
+	*extender = o->extender;
+	if (!extender_options_parse_blend(extender, o->extender_blend, why))
+		return 0;
+	reason_prefix(why, "--extender-blend");
+	return -1;
+}
+
+/* What config owns then is freed with quota_options_fini(). */
+static int read_quota(const struct aggregator_options *o, struct engine_config *config,
+		      struct reason *why)
+{
+	quota_options_default(&config->quota);
+	preempt_options_default(&config->preempt);
+	config->quota.variant = o->quota_variant == 1 ? QUOTA_UPSTREAM : QUOTA_CORRECTED;
+	config->quota.critical_priority = (int32_t)o->quota_critical;
+	config->preempt.pdb_hard = o->quota_pdb == 0;
+	return quota_options_set_default(&config->quota, o->quota_min, o->quota_max, why);
+}
+
 /* What contradicts each other is not guessed about. */
 static int check_api_options(const struct aggregator_options *o, struct reason *why)
 {
@@ -160,17 +276,21 @@ static int run(const void *values, struct reason *why)
 		.standalone = o->standalone,
 		.watcher_upstream = o->watcher_variant == 1,
 		.watcher_allocatable = o->watcher_denominator == 1,
+		.write_quota_status = o->write_quota_status,
 	};
 	struct engine *engine;
 	int rc;
 
 	if (parse_smoothing(o->watcher_stddev, &config.watcher_smoothed, why) ||
-	    check_api_options(o, why))
+	    parse_blend(o, &config.extender, why) || check_api_options(o, why) ||
+	    read_quota(o, &config, why))
 		return 2;
-	if (engine_open(&engine, &config, why))
-		return 1;
-	rc = engine_run(engine, why);
-	engine_close(engine);
+	rc = engine_open(&engine, &config, why);
+	if (!rc) {
+		rc = engine_run(engine, why);
+		engine_close(engine);
+	}
+	quota_options_fini(&config.quota);
 	return rc ? 1 : 0;
 }
 

@@ -275,36 +275,101 @@ void control_plane_kill_api(struct control_plane *c, int i)
 	stop(&c->apis[i].pid, SIGKILL);
 }
 
-/* A client of API server 0 that tells its health without TLS; one option `more`, or NULL. */
-static pid_t start_client(struct control_plane *c, const char *name, const char *program,
-			  const char *more)
+/*
+ * Starts a client of API server 0 and awaits that it tells its health on the port, without TLS. The words of argv from 1
+ * on say the rest, and are freed.
+ */
+static pid_t start_client(struct control_plane *c, const char *name, const char *program, int port,
+			  char **argv)
 {
-	char *argv[12] = {NULL};
-	int port = free_port();
-	size_t n = 1;
-	pid_t pid;
+	pid_t pid = start(c, name, program, argv);
 
-	argv[n++] = mem_printf("--kubeconfig=%s", c->admin);
-	argv[n++] = mem_strdup("--leader-elect=false");
-	argv[n++] = mem_strdup("--kube-api-qps=500");
-	argv[n++] = mem_strdup("--kube-api-burst=1000");
-	argv[n++] = mem_strdup("--secure-port=0");
-	argv[n++] = mem_printf("--port=%d", port);
-	argv[n++] = mem_strdup("--address=127.0.0.1");
-	if (more)
-		argv[n++] = mem_strdup(more);
-	pid = start(c, name, program, argv);
 	await_ready(c, pid, mem_printf("http://127.0.0.1:%d/healthz", port), NULL);
 	return pid;
 }
 
+/* With a file of configuration the scheduler heeds no option that says the same. */
+void control_plane_start_scheduler(struct control_plane *c, const char *config)
+{
+	char *argv[4] = {NULL}, *text;
+
+	control_plane_stop_scheduler(c);
+	c->scheduler_port = free_port();
+	text = mem_printf("apiVersion: kubescheduler.config.k8s.io/v1beta1\n"
+			  "kind: KubeSchedulerConfiguration\n"
+			  "clientConnection: {kubeconfig: \"%s\", qps: 500, burst: 1000}\n"
+			  "leaderElection: {leaderElect: false}\n"
+			  "healthzBindAddress: \"127.0.0.1:%d\"\n"
+			  "metricsBindAddress: \"127.0.0.1:%d\"\n"
+			  "%s",
+			  c->admin, c->scheduler_port, c->scheduler_port, config ? config : "");
+	write_file(c, "scheduler.yaml", text);
+	free(text);
+	argv[1] = mem_printf("--config=%s/scheduler.yaml", c->folder);
+	argv[2] = mem_strdup("--secure-port=0");
+	c->scheduler = start_client(c, "scheduler", "kube-scheduler", c->scheduler_port, argv);
+}
+
+void control_plane_stop_scheduler(struct control_plane *c)
+{
+	stop(&c->scheduler, SIGKILL);
+}
+
 void control_plane_start_controllers(struct control_plane *c)
 {
-	c->scheduler = start_client(c, "scheduler", "kube-scheduler", NULL);
-	c->controllers = start_client(
-		c, "controllers", "kube-controller-manager",
-		"--controllers=deployment,replicaset,replicationcontroller,"
-		"statefulset,daemonset,job,disruption,garbagecollector,podgc,namespace");
+	char *argv[10] = {NULL};
+	int port = free_port();
+
+	control_plane_start_scheduler(c, NULL);
+	argv[1] = mem_printf("--kubeconfig=%s", c->admin);
+	argv[2] = mem_strdup("--leader-elect=false");
+	argv[3] = mem_strdup("--kube-api-qps=500");
+	argv[4] = mem_strdup("--kube-api-burst=1000");
+	argv[5] = mem_strdup("--secure-port=0");
+	argv[6] = mem_printf("--port=%d", port);
+	argv[7] = mem_strdup("--address=127.0.0.1");
+	argv[8] = mem_strdup("--controllers=deployment,replicaset,replicationcontroller,"
+			     "statefulset,daemonset,job,disruption,garbagecollector,podgc,"
+			     "namespace");
+	c->controllers = start_client(c, "controllers", "kube-controller-manager", port, argv);
+}
+
+struct known {
+	const struct control_plane *plane;
+	size_t nodes, pods;
+};
+
+/* The value of a sample without a time; -1: it is not there. */
+static double sample_of(const char *metrics, const char *name)
+{
+	const char *at = strstr(metrics, name);
+
+	return at ? strtod(at + strlen(name), NULL) : -1;
+}
+
+static bool scheduler_knows(void *ctx)
+{
+	const struct known *k = ctx;
+	char *url = mem_printf("http://127.0.0.1:%d/metrics", k->plane->scheduler_port);
+	struct buf body = BUF_INIT;
+	bool knows = false;
+
+	if (http_get(url, &body) == 200)
+		knows = sample_of(body.data, "\nscheduler_scheduler_cache_size{type=\"nodes\"} ") ==
+				(double)k->nodes &&
+			sample_of(body.data, "\nscheduler_scheduler_cache_size{type=\"pods\"} ") ==
+				(double)k->pods;
+	buf_fini(&body);
+	free(url);
+	return knows;
+}
+
+void control_plane_await_scheduler(struct control_plane *c, size_t nodes, size_t pods)
+{
+	struct known k = {c, nodes, pods};
+
+	if (!await(scheduler_knows, &k, READY_SECONDS))
+		fail_msg("the scheduler does not count %zu nodes and %zu pods", nodes, pods);
 }
 
 /* --- requests -------------------------------------------------------------------------------- */
@@ -435,7 +500,7 @@ void control_plane_free(struct control_plane *c, bool failed)
 	if (!c)
 		return;
 	stop(&c->controllers, SIGKILL);
-	stop(&c->scheduler, SIGKILL);
+	control_plane_stop_scheduler(c);
 	for (int i = 0; i < CONTROL_APIS; i++)
 		stop(&c->apis[i].pid, SIGKILL);
 	stop(&c->etcd, SIGKILL);

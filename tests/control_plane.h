@@ -5,6 +5,7 @@
 
 #include <curl/curl.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 #include <cjson/cJSON.h>
@@ -23,6 +24,7 @@ struct control_plane {
 	char *bin; /* folder of the programs */
 	char *folder; /* data, certificates, kubeconfigs, logs */
 	int etcd_port;
+	int scheduler_port; /* its health and metrics, without TLS */
 	pid_t etcd, scheduler, controllers; /* 0: not running */
 	struct control_api apis[CONTROL_APIS];
 	char *admin,
@@ -43,6 +45,17 @@ void control_plane_free(struct control_plane *c, bool failed);
 
 /* The scheduler, and the controllers of workloads and disruption budgets; none of nodes: theirs is what a test says. */
 void control_plane_start_controllers(struct control_plane *c);
+/*
+ * Starts the scheduler, in place of one that runs, and awaits its health. `config` is YAML: what a KubeSchedulerConfiguration of v1beta1 holds
+ * beside its connection and leader election, say profiles and extenders; NULL: nothing.
+ */
+void control_plane_start_scheduler(struct control_plane *c, const char *config);
+void control_plane_stop_scheduler(struct control_plane *c);
+/*
+ * Awaits that the scheduler counts so many nodes, those that only pods name among them, and pods on them that have not ended: what it decides after that, it decides knowing them.
+ * It looks once a second.
+ */
+void control_plane_await_scheduler(struct control_plane *c, size_t nodes, size_t pods);
 /*
  * Starts API server i, on the port and with the certificate it had before if it ran. Without its watch cache every
  * list and watch is etcd's own, so that a watch from before a compaction is refused with 410. Awaits readiness.

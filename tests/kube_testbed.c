@@ -61,7 +61,7 @@ static void write_key(const char *path)
 	close(fd);
 }
 
-struct kube_testbed *kube_testbed_new(void)
+struct kube_testbed *kube_testbed_new_bare(void)
 {
 	char *programs = find_programs();
 	struct kube_testbed *s;
@@ -75,8 +75,16 @@ struct kube_testbed *kube_testbed_new(void)
 	s->key_path = mem_printf("%s/key", s->folder);
 	write_key(s->key_path);
 	s->plane = control_plane_new(programs);
-	control_plane_start_controllers(s->plane);
 	free(programs);
+	return s;
+}
+
+struct kube_testbed *kube_testbed_new(void)
+{
+	struct kube_testbed *s = kube_testbed_new_bare();
+
+	if (s)
+		control_plane_start_controllers(s->plane);
 	return s;
 }
 
@@ -169,6 +177,19 @@ cJSON *kube_testbed_get(const struct kube_testbed *s, int i, const char *path)
 
 	free(url);
 	return json;
+}
+
+long kube_testbed_post(const struct kube_testbed *s, int i, const char *path, const char *json,
+		       cJSON **answer)
+{
+	char *url = mem_printf("http://127.0.0.1:%d%s", s->aggregators[i].http_port, path);
+	struct buf body = BUF_INIT;
+	long status = http_post(url, json, &body);
+
+	*answer = body.data ? cJSON_Parse(body.data) : NULL;
+	buf_fini(&body);
+	free(url);
+	return status;
 }
 
 /* Moves the items of a page to the others; false when there is no page. */

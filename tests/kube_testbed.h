@@ -32,6 +32,8 @@ struct kube_testbed {
  * tests/kube/build puts them; NULL where they are not: then the reason is printed, and the test is to be skipped.
  */
 struct kube_testbed *kube_testbed_new(void);
+/* The same without scheduler and controllers. */
+struct kube_testbed *kube_testbed_new_bare(void);
 /* Ends all; when `failed`, prints the logs. */
 void kube_testbed_free(struct kube_testbed *s, bool failed);
 
@@ -42,6 +44,9 @@ int kube_testbed_stop_aggregator(struct kube_testbed *s, int i);
 
 /* GET of aggregator i; NULL when it does not answer 200. */
 cJSON *kube_testbed_get(const struct kube_testbed *s, int i, const char *path);
+/* POST of JSON to aggregator i; the status, and the answer or NULL, which the caller deletes. */
+long kube_testbed_post(const struct kube_testbed *s, int i, const char *path, const char *json,
+		       cJSON **answer);
 /* All items of a list ("/v1/pods"), read page by page; NULL when a page is missing. */
 cJSON *kube_testbed_items(const struct kube_testbed *s, int i, const char *path);
 

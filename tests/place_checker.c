@@ -27,8 +27,7 @@ const cJSON *check_find_other(const struct place_checker *c, const char *kind,
 /* The pod counts where it is, and is not the one that is asked about. */
 bool check_is_there(const struct question *q, size_t pod)
 {
-	return pod != q->pod_at && q->c->where[pod] != PLACE_CHECKER_NOWHERE &&
-	       !check_has_ended(q->c->pods[pod]);
+	return pod != q->pod_at && q->c->where[pod] >= 0 && !check_has_ended(q->c->pods[pod]);
 }
 
 static const cJSON *node_of(const struct question *q, size_t pod)
@@ -547,11 +546,7 @@ bool place_verdict_allows(const struct place_verdict *v, enum place_filter other
 {
 	if (v->certainty == PLACE_UNJUDGED)
 		return other != PLACE_FITS;
-	if (other == v->filter)
-		return true;
-	return v->certainty == PLACE_CAUTIOUS &&
-	       (other == PLACE_UNKNOWN || other == PLACE_VOLUMES) &&
-	       (v->filter == PLACE_FITS || v->filter == PLACE_VOLUMES);
+	return other == v->filter;
 }
 
 struct place_verdict place_checker_ask(const struct place_checker *c, size_t pod, size_t node)
@@ -561,8 +556,6 @@ struct place_verdict place_checker_ask(const struct place_checker *c, size_t pod
 
 	if (!is_judged(&q))
 		v.certainty = PLACE_UNJUDGED;
-	else if (check_needs_storage(&q))
-		v.certainty = PLACE_CAUTIOUS;
 	for (int f = PLACE_FITS + 1; f < PLACE_FILTERS; f++)
 		if (filters[f] && !filters[f](&q)) {
 			v.filter = (enum place_filter)f;
@@ -585,8 +578,7 @@ bool place_checker_is_legal(const struct place_checker *c, const bool *marked, s
 		struct reason inner = {""};
 		struct question q = {.c = c, .pod_at = i, .pod = c->pods[i], .why = &inner};
 
-		if (c->where[i] == PLACE_CHECKER_NOWHERE || check_has_ended(q.pod) ||
-		    (marked && !marked[i]))
+		if (c->where[i] < 0 || check_has_ended(q.pod) || (marked && !marked[i]))
 			continue;
 		q.node_at = (size_t)c->where[i];
 		q.node = c->nodes[q.node_at];

@@ -15,7 +15,12 @@
 #include "aggregator/policy/place/place.h"
 #include "shared/reason.h"
 
-enum { PLACE_CHECKER_NOWHERE = -1 };
+enum {
+	PLACE_CHECKER_NOWHERE = -1,
+	PLACE_CHECKER_LOST =
+		-2, /* on a node that nobody knows: it holds its claims, and counts for nothing else */
+	PLACE_CHECKER_CLAIMS = 8, /* of a pod, at most */
+};
 
 /* A cluster and where its pods are. All is borrowed. */
 struct place_checker {
@@ -31,11 +36,6 @@ struct place_checker {
 /* How far the verdict binds others. */
 enum place_certainty {
 	PLACE_CERTAIN, /* it is the only right one */
-	/*
-	 * The kube-scheduler looks for a volume or storage that is not there yet. Who does not may refuse by PLACE_VOLUMES or PLACE_UNKNOWN
-	 * where it fits, and by the other of the two where it does not.
-	 */
-	PLACE_CAUTIOUS,
 	/* Something in the pod cannot be judged: any filter may be the one that refuses, but one must. */
 	PLACE_UNJUDGED,
 };
@@ -51,6 +51,15 @@ bool place_verdict_allows(const struct place_verdict *v, enum place_filter other
 
 /* May this pod, which is nowhere, go to this node? */
 struct place_verdict place_checker_ask(const struct place_checker *c, size_t pod, size_t node);
+/* What a claim that waits is bound to when its pod comes to a node. */
+struct place_binding {
+	const cJSON *claim;
+	const cJSON *volume; /* NULL: one is made there */
+};
+
+/* Those of the pod on that node; 0: none waits, or the volumes refuse. */
+size_t place_checker_bindings(const struct place_checker *c, size_t pod, size_t node,
+			      struct place_binding out[PLACE_CHECKER_CLAIMS]);
 /*
  * Whether all that was placed may stand together: for each pod that is marked (NULL: all that are somewhere) those filters are asked again, as
  * if it came last, whose answer cannot turn by what comes later: all but cordons, affinity and spread. False: the reason names pod,

@@ -2,6 +2,7 @@
 /*
  * Objects as an API server gives them are taken to be valid: what it would refuse aborts the test or means nothing. null is the same as absent.
  */
+#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -219,6 +220,21 @@ bool check_same_labels(const cJSON *keys, const cJSON *pod, const cJSON *other)
 
 /* --- node selectors */
 
+/* One that asks for what cannot be a label's value is not understood. */
+static bool asks_for_labels(const cJSON *expression)
+{
+	const cJSON *value = check_first_of(check_get(expression, "values"));
+	regex_t valid;
+	bool all = true;
+
+	regcomp(&valid, "^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$", REG_EXTENDED | REG_NOSUB);
+	for (; value; value = value->next)
+		all &= strlen(value->valuestring) <= 63 &&
+		       regexec(&valid, value->valuestring, 0, NULL, 0) == 0;
+	regfree(&valid);
+	return all;
+}
+
 static bool node_term_matches(const cJSON *term, const cJSON *node)
 {
 	const cJSON *labels = check_first_of(check_get(term, "matchExpressions"));
@@ -227,7 +243,8 @@ static bool node_term_matches(const cJSON *term, const cJSON *node)
 	if (!labels && !fields)
 		return false;
 	for (; labels; labels = labels->next)
-		if (!expression_holds(labels,
+		if (!asks_for_labels(labels) ||
+		    !expression_holds(labels,
 				      check_label_of(node, check_text_of(labels, "key", ""))))
 			return false;
 	for (; fields; fields = fields->next)

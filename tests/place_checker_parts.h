@@ -58,7 +58,5 @@ bool check_is_there(const struct question *q, size_t pod);
 /* --- place_checker_volumes.c */
 
 bool check_volumes_allow(const struct question *q);
-/* Some claim of the pod is still to be bound, once the pod has a node. */
-bool check_needs_storage(const struct question *q);
 
 #endif

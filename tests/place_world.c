@@ -16,6 +16,7 @@
 #include "shared/buf.h"
 #include "shared/mem.h"
 #include "tests/place_world_spec.h"
+#include "tests/place_world_volumes.h"
 #include "tests/view_fixture.h"
 
 enum { KINDS_MAX = 5 };
@@ -24,6 +25,7 @@ struct place_world_kind {
 	char *namespace, *labels, *spec; /* owned; spec without braces and volumes */
 	char *claim; /* of all its pods; owned, NULL: none */
 	bool claim_each; /* "CLAIM-POD" instead: one for every pod */
+	bool claim_two; /* and "CLAIM-2" of all, too */
 };
 
 /* --- chance */
@@ -47,7 +49,7 @@ bool place_world_chance(struct place_world *w, unsigned int percent)
 	return place_world_draw(w, 100) < percent;
 }
 
-static cJSON *parse(const char *text)
+cJSON *place_world_parse(const char *text)
 {
 	cJSON *json = cJSON_Parse(text);
 
@@ -59,15 +61,15 @@ static cJSON *parse(const char *text)
 }
 
 /* Reads what the buffer holds, and frees it. */
-static cJSON *parse_buf(struct buf *b)
+cJSON *place_world_parse_buf(struct buf *b)
 {
-	cJSON *json = parse(b->data);
+	cJSON *json = place_world_parse(b->data);
 
 	buf_fini(b);
 	return json;
 }
 
-static void add_other(struct place_world *w, cJSON *object)
+void place_world_add_other(struct place_world *w, cJSON *object)
 {
 	if (w->other_count == PLACE_WORLD_OTHERS) {
 		fprintf(stderr, "the world has no room for another object\n");
@@ -152,104 +154,20 @@ static cJSON *new_node(struct place_world *w, const char *name)
 	buf_add_str(&b, "},\"status\":{\"allocatable\":{");
 	write_allocatable(w, &b);
 	buf_add_str(&b, "},\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}");
-	return parse_buf(&b);
+	return place_world_parse_buf(&b);
 }
 
-/* --- namespaces, volumes and claims */
+/* --- namespaces */
 
 static cJSON *new_namespace(struct place_world *w, const char *name)
 {
 	char *text = mem_printf("{\"kind\":\"Namespace\",\"metadata\":{\"name\":\"%s\",\"labels\":"
 				"{\"kubernetes.io/metadata.name\":\"%s\",\"env\":\"%s\"}}}",
 				name, name, PICK(w, "prod", "test"));
-	cJSON *json = parse(text);
+	cJSON *json = place_world_parse(text);
 
 	free(text);
 	return json;
-}
-
-/* A class of its own for each claim: so no two claims want one volume. */
-static void add_class(struct place_world *w, const char *claim)
-{
-	struct buf b = BUF_INIT;
-
-	buf_printf(&b,
-		   "{\"kind\":\"StorageClass\",\"metadata\":{\"name\":\"class-%s\"},"
-		   "\"provisioner\":\"%s\",\"volumeBindingMode\":\"%s\"",
-		   claim, PICK(w, "csi.example.com", "kubernetes.io/no-provisioner"),
-		   PICK(w, "WaitForFirstConsumer", "WaitForFirstConsumer", "WaitForFirstConsumer",
-			"Immediate"));
-	if (place_world_chance(w, 40))
-		buf_printf(&b,
-			   ",\"allowedTopologies\":[{\"matchLabelExpressions\":[{\"key\":"
-			   "\"topology.kubernetes.io/zone\",\"values\":[\"%s\",\"%s\"]}]}]",
-			   PICK(w, "a", "b"), PICK(w, "b", "c"));
-	buf_add_char(&b, '}');
-	add_other(w, parse_buf(&b));
-}
-
-static void add_volume(struct place_world *w, const char *name, const char *namespace,
-		       const char *claim, bool bound)
-{
-	struct buf b = BUF_INIT;
-
-	buf_printf(&b, "{\"kind\":\"PersistentVolume\",\"metadata\":{\"name\":\"%s\",\"labels\":{",
-		   name);
-	if (bound && place_world_chance(w, 30))
-		buf_printf(&b, "\"%s\":\"%s\"",
-			   PICK(w, "topology.kubernetes.io/zone",
-				"failure-domain.beta.kubernetes.io/zone"),
-			   PICK(w, "a", "b", "a__b"));
-	buf_printf(&b,
-		   "}},\"spec\":{\"capacity\":{\"storage\":\"%s\"},\"accessModes\":[%s],"
-		   "\"storageClassName\":\"class-%s\"",
-		   PICK(w, "1Gi", "5Gi", "10Gi"),
-		   PICK(w, "\"ReadWriteOnce\"", "\"ReadWriteMany\",\"ReadWriteOnce\""), claim);
-	if (bound)
-		buf_printf(&b, ",\"claimRef\":{\"name\":\"%s\",\"namespace\":\"%s\"}", claim,
-			   namespace);
-	if (place_world_chance(w, 60))
-		buf_printf(&b,
-			   ",\"nodeAffinity\":{\"required\":{\"nodeSelectorTerms\":[{"
-			   "\"matchExpressions\":[{\"key\":\"%s\",\"operator\":\"%s\",\"values\":"
-			   "[\"%s\",\"%s\"]}]}]}}",
-			   PICK(w, "topology.kubernetes.io/zone", "kubernetes.io/hostname"),
-			   PICK(w, "In", "In", "NotIn"), PICK(w, "a", "b", "n1"),
-			   PICK(w, "c", "n2", "n3"));
-	buf_printf(&b, "},\"status\":{\"phase\":\"%s\"}}", bound ? "Bound" : "Available");
-	add_other(w, parse_buf(&b));
-}
-
-static void add_claim(struct place_world *w, const char *namespace, const char *name)
-{
-	bool bound = place_world_chance(w, 50), lost = place_world_chance(w, 5);
-	struct buf b = BUF_INIT;
-
-	buf_printf(&b,
-		   "{\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"name\":\"%s\","
-		   "\"namespace\":\"%s\"},\"spec\":{\"accessModes\":[\"%s\"],\"resources\":"
-		   "{\"requests\":{\"storage\":\"%s\"}},\"storageClassName\":\"class-%s\"",
-		   name, namespace, PICK(w, "ReadWriteOnce", "ReadWriteMany", "ReadWriteOncePod"),
-		   PICK(w, "1Gi", "5Gi"), name);
-	if (bound)
-		buf_printf(&b, ",\"volumeName\":\"pv-%s\"", name);
-	buf_printf(&b, "},\"status\":{\"phase\":\"%s\"}}",
-		   !bound ? "Pending"
-		   : lost ? "Lost"
-			  : "Bound");
-	add_other(w, parse_buf(&b));
-	if (place_world_chance(w, 95))
-		add_class(w, name);
-	for (size_t i = place_world_draw(w, 3); bound || i > 0; i--) {
-		char *volume =
-			bound ? mem_printf("pv-%s", name) : mem_printf("free-%zu-%s", i, name);
-
-		if (!bound || place_world_chance(w, 92))
-			add_volume(w, volume, namespace, name, bound);
-		free(volume);
-		if (bound)
-			break;
-	}
 }
 
 /* --- kinds of pods */
@@ -271,7 +189,14 @@ static void init_kind(struct place_world *w, struct place_world_kind *k, size_t 
 	if (place_world_chance(w, 25))
 		k->claim = mem_printf("claim-%zu", number);
 	if (k->claim && !k->claim_each && place_world_chance(w, 93))
-		add_claim(w, k->namespace, k->claim);
+		place_world_add_claim(w, k->namespace, k->claim);
+	k->claim_two = k->claim && place_world_chance(w, 60);
+	if (k->claim_two) {
+		char *second = mem_printf("%s-two", k->claim);
+
+		place_world_add_claim(w, k->namespace, second);
+		free(second);
+	}
 }
 
 /* --- pods */
@@ -287,11 +212,17 @@ static void write_volumes(struct place_world *w, struct buf *b, const struct pla
 	}
 	claim = k->claim_each ? mem_printf("%s-%zu", k->claim, number) : mem_strdup(k->claim);
 	if (k->claim_each && w->other_count + 6 < PLACE_WORLD_OTHERS)
-		add_claim(w, k->namespace, claim);
+		place_world_add_claim(w, k->namespace, claim);
 	buf_printf(b,
 		   ",\"volumes\":[{\"name\":\"data\",\"persistentVolumeClaim\":{\"claimName\":"
-		   "\"%s\"}}]",
+		   "\"%s\"}}",
 		   claim);
+	if (k->claim_two)
+		buf_printf(b,
+			   ",{\"name\":\"more\",\"persistentVolumeClaim\":{\"claimName\":"
+			   "\"%s-two\"}}",
+			   k->claim);
+	buf_add_char(b, ']');
 	free(claim);
 }
 
@@ -314,16 +245,16 @@ static cJSON *new_pod(struct place_world *w, const struct place_world_kind *k, c
 		   !node		      ? "Pending"
 		   : place_world_chance(w, 6) ? PICK(w, "Succeeded", "Failed")
 					      : "Running");
-	return parse_buf(&b);
+	return place_world_parse_buf(&b);
 }
 
 static void add_pod(struct place_world *w, bool bound)
 {
 	const struct place_world_kind *k = &w->kinds[place_world_draw(w, w->kind_count)];
-	bool lost = bound && !k->claim && place_world_chance(w, 5);
+	bool lost = bound && place_world_chance(w, 5);
 	const char *node = lost ? PLACE_WORLD_LOST : NULL;
 
-	w->where[w->pod_count] = PLACE_CHECKER_NOWHERE;
+	w->where[w->pod_count] = lost ? PLACE_CHECKER_LOST : PLACE_CHECKER_NOWHERE;
 	if (bound && !lost) {
 		w->where[w->pod_count] = (int)place_world_draw(w, w->node_count);
 		node = place_world_name(w->nodes[w->where[w->pod_count]]);
@@ -341,14 +272,16 @@ void place_world_init(struct place_world *w, uint64_t seed)
 	w->random = seed;
 	w->now_ns = VIEW_FIXTURE_NOW_NS;
 	w->node_count = 1 + place_world_draw(w, 8);
+	w->nodes_born = w->node_count;
 	for (size_t i = 0; i < w->node_count; i++) {
 		char *name = mem_printf("n%zu", i);
 
 		w->nodes[i] = new_node(w, name);
 		free(name);
 	}
-	add_other(w, new_namespace(w, "one"));
-	add_other(w, new_namespace(w, "two"));
+	place_world_add_other(w, new_namespace(w, "one"));
+	place_world_add_other(w, new_namespace(w, "two"));
+	place_world_add_stock(w);
 	w->kind_count = 2 + place_world_draw(w, KINDS_MAX - 1);
 	w->kinds = mem_zalloc(w->kind_count, sizeof(*w->kinds));
 	for (size_t i = 0; i < w->kind_count; i++)
@@ -361,6 +294,7 @@ void place_world_init(struct place_world *w, uint64_t seed)
 
 void place_world_fini(struct place_world *w)
 {
+	place_world_unbind(w, 0);
 	for (size_t i = 0; i < w->node_count; i++)
 		cJSON_Delete(w->nodes[i]);
 	for (size_t i = 0; i < w->pod_count; i++)
@@ -512,11 +446,27 @@ static void change_node(struct place_world *w, struct model *m, size_t node)
 
 static void add_node(struct place_world *w, struct model *m)
 {
-	char *name = mem_printf("n%zu", w->node_count);
+	char *name = mem_printf("n%zu", w->nodes_born++);
 
 	w->nodes[w->node_count] = new_node(w, name);
 	put(m, w->nodes[w->node_count++]);
 	free(name);
+}
+
+/* Its pods stay, bound to what nobody knows. */
+static void remove_node(struct place_world *w, struct model *m, size_t node)
+{
+	int last = (int)--w->node_count;
+
+	model_remove(m, OBJECT_NODE, "", place_world_name(w->nodes[node]));
+	cJSON_Delete(w->nodes[node]);
+	w->nodes[node] = w->nodes[last];
+	for (size_t i = 0; i < w->pod_count; i++) {
+		if (w->where[i] == (int)node)
+			w->where[i] = PLACE_CHECKER_LOST;
+		else if (w->where[i] == last)
+			w->where[i] = (int)node;
+	}
 }
 
 static void change_namespace(struct place_world *w, struct model *m, size_t at)
@@ -540,7 +490,7 @@ static void give_birth(struct place_world *w, struct model *m)
 
 void place_world_change(struct place_world *w, struct model *m)
 {
-	size_t what = place_world_draw(w, 10);
+	size_t what = place_world_draw(w, 12);
 
 	if (what < 3 && w->pod_count < PLACE_WORLD_PODS)
 		give_birth(w, m);
@@ -550,6 +500,8 @@ void place_world_change(struct place_world *w, struct model *m)
 		bind_pod(w, m, place_world_draw(w, w->pod_count));
 	else if (what == 7 && w->node_count < PLACE_WORLD_NODES)
 		add_node(w, m);
+	else if (what == 10 && w->node_count > 1)
+		remove_node(w, m, place_world_draw(w, w->node_count));
 	else if (what == 8)
 		change_namespace(w, m, place_world_draw(w, 2));
 	else

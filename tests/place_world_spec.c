@@ -128,7 +128,7 @@ static void write_node_expression(struct place_world *w, struct buf *b)
 
 	if (*op == 'G' || *op == 'L')
 		buf_printf(b, "{\"key\":\"gen\",\"operator\":\"%s\",\"values\":[\"%s\"]}", op,
-			   PICK(w, "-4", "1", "4", "7"));
+			   PICK(w, "-4", "0", "1", "4", "7"));
 	else if (*op == 'E' || *op == 'D')
 		buf_printf(b, "{\"key\":\"%s\",\"operator\":\"%s\"}", PICK(w, "disk", "gen"), op);
 	else

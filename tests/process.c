@@ -161,8 +161,9 @@ static size_t collect(char *data, size_t size, size_t count, void *ctx)
 	return size * count;
 }
 
-long http_get(const char *url, struct buf *body)
+static long request(const char *url, const char *json, struct buf *body)
 {
+	struct curl_slist *headers = curl_slist_append(NULL, "Content-Type: application/json");
 	CURL *curl = curl_easy_init();
 	long status = 0;
 
@@ -171,10 +172,25 @@ long http_get(const char *url, struct buf *body)
 	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, collect);
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, body);
+	if (json) {
+		curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+		curl_easy_setopt(curl, CURLOPT_POSTFIELDS, json);
+	}
 	if (curl_easy_perform(curl) == CURLE_OK)
 		curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
 	curl_easy_cleanup(curl);
+	curl_slist_free_all(headers);
 	return status;
+}
+
+long http_get(const char *url, struct buf *body)
+{
+	return request(url, NULL, body);
+}
+
+long http_post(const char *url, const char *json, struct buf *body)
+{
+	return request(url, json, body);
 }
 
 cJSON *http_get_json(const char *url)

@@ -29,6 +29,8 @@ int free_port(void);
 
 /* GET; the status code, or 0 when nothing answers. */
 long http_get(const char *url, struct buf *body);
+/* POST of JSON; as above. */
+long http_post(const char *url, const char *json, struct buf *body);
 /* GET that must answer 200 with JSON; the caller deletes it. NULL otherwise. */
 cJSON *http_get_json(const char *url);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The API without a network: requests are answered from views, by the aggregator's HTTP threads and by the CLI over a
- * snapshot alike. Nothing here changes state.
+ * snapshot alike. Of the state, nothing here changes but the ledger.
  */
 #ifndef EVENKEEL_AGGREGATOR_API_API_H
 #define EVENKEEL_AGGREGATOR_API_API_H
@@ -20,7 +20,9 @@
 struct extender_options;
 struct ledger;
 struct place_pool;
+struct preempt_options;
 struct quota_options;
+struct victim_log;
 
 /* What handlers answer from; fixed after start, borrowed. */
 struct api_context {
@@ -35,7 +37,9 @@ struct api_context {
 	const char *kubernetes_mode;
 	struct ledger *ledger; /* NULL: nothing is reserved (offline) */
 	struct place_pool *places; /* placement cores to ask */
-	const struct quota_options *quota;
+	const struct quota_options *quota; /* NULL: the usual ones, as the next */
+	const struct preempt_options *preempt;
+	struct victim_log *victims; /* that schedulers were told of; NULL: nobody asks for any */
 	const struct extender_options *extender;
 };
 
@@ -80,6 +84,12 @@ api_handler api_nodes; /* GET /v1/nodes, /v1/nodes/NAME */
 api_handler api_pods; /* GET /v1/pods */
 api_handler api_scores; /* POST /v1/scores */
 api_handler api_fit; /* POST /v1/fit */
+api_handler api_quotas; /* GET /v1/quotas, /v1/quotas/NAMESPACE */
+api_handler api_quotas_admit; /* POST /v1/quotas/admit */
+api_handler api_quotas_preempt; /* POST /v1/quotas/preempt */
+api_handler api_extender_filter; /* POST /extender/filter */
+api_handler api_extender_prioritize; /* POST /extender/prioritize */
+api_handler api_extender_preempt; /* POST /extender/preempt */
 api_handler api_snapshot; /* GET /v1/snapshot */
 api_handler api_status; /* GET /v1/status */
 api_handler api_watcher; /* /watcher, /watcher/NAME */
@@ -111,5 +121,7 @@ void api_fail(struct api_response *rs, enum api_failure failure, const char *fie
  * the CLI offline. */
 void api_route(const struct api_context *ctx, const struct api_request *rq,
 	       struct api_response *rs);
+/* How many bytes a body sent to that path may have. */
+size_t api_body_most(const char *path);
 
 #endif

@@ -3,21 +3,20 @@
 #ifndef EVENKEEL_AGGREGATOR_API_EXTENDER_H
 #define EVENKEEL_AGGREGATOR_API_EXTENDER_H
 
-#include <stdbool.h>
-
+#include "aggregator/policy/node_limits.h"
 #include "aggregator/policy/score.h"
+#include "shared/reason.h"
 
 struct extender_options {
-	/* Hard limits of a node with the pod on it; 0: none. */
-	double limit_ratio_cpu,
-		limit_ratio_memory; /* sum of limits / allocatable, unlimited containers as for LimitAware */
-	double use_cap_cpu,
-		use_cap_memory; /* mean + z * sigma of measured use and expected pods / allocatable */
-	double z; /* 2.33: one in a hundred, if use is normal */
-	/* The blend of prioritize; weights of 0: the default blend. */
+	struct node_limits limits;
+	/* The blend of prioritize, by plugin; weights of 0: not in it. All 0: the default blend. */
 	double weights[SCORE_PLUGINS];
 };
 
+/* No limits, the default blend. */
 void extender_options_default(struct extender_options *o);
+/* "TargetLoadPacking=3,LimitAware=1", or "" for the default blend. -EINVAL with the reason, and *o is as it was. */
+int extender_options_parse_blend(struct extender_options *o, const char *text,
+				 struct reason *reason);
 
 #endif

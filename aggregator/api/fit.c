@@ -13,14 +13,12 @@
  *
  * Without an API or a snapshot nothing is known of taints, labels and requests, and no answer would be true: 503.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/api/api.h"
+#include "aggregator/api/fit_ask.h"
 #include "aggregator/api/list.h"
-#include "aggregator/model/object.h"
-#include "aggregator/policy/place/place.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 
@@ -44,50 +42,15 @@ static cJSON *member(const cJSON *object, const char *name)
 
 /* --- the body */
 
-static void default_to(cJSON *object, const char *key, const char *value)
-{
-	const cJSON *item = member(object, key);
-
-	if (!cJSON_IsObject(object) || (item && !cJSON_IsNull(item)))
-		return; /* what is of another kind is refused when it is read */
-	cJSON_DeleteItemFromObjectCaseSensitive(object, key);
-	cJSON_AddStringToObject(object, key, value);
-}
-
-/* What a manifest may leave out is filled in; what a pod has become is forgotten. */
-static void make_pending(cJSON *pod)
-{
-	cJSON *metadata = member(pod, "metadata");
-
-	if (!metadata || cJSON_IsNull(metadata)) {
-		cJSON_DeleteItemFromObjectCaseSensitive(pod, "metadata");
-		metadata = cJSON_AddObjectToObject(pod, "metadata");
-	}
-	default_to(metadata, "name", "pod");
-	default_to(metadata, "namespace", "default");
-	cJSON_DeleteItemFromObjectCaseSensitive(metadata, "deletionTimestamp");
-	cJSON_DeleteItemFromObjectCaseSensitive(member(pod, "spec"), "nodeName");
-	cJSON_DeleteItemFromObjectCaseSensitive(member(pod, "status"), "phase");
-}
-
 static bool read_pod(cJSON *pod, struct fit_request *rq, struct api_response *rs)
 {
-	char inner[OBJECT_FIELD_MAX] = "", field[OBJECT_FIELD_MAX + 8];
+	char field[FIT_FIELD_MAX];
 	struct reason reason = {""};
-	struct object *record;
 
-	if (!cJSON_IsObject(pod)) {
-		api_fail(rs, FAIL_BAD_REQUEST, "pod", pod ? "must be a Pod object" : "is required");
-		return false;
-	}
-	make_pending(pod);
-	if (object_read(OBJECT_POD, pod, &record, inner, &reason)) {
-		snprintf(field, sizeof(field), "pod%s%s", *inner ? "." : "", inner);
-		api_fail(rs, FAIL_BAD_REQUEST, field, "%s", reason.text);
-		return false;
-	}
-	rq->pod = (struct kube_pod *)record;
-	return true;
+	if (!fit_pod_read(pod, &rq->pod, field, &reason))
+		return true;
+	api_fail(rs, FAIL_BAD_REQUEST, field, "%s", reason.text);
+	return false;
 }
 
 static bool read_nodes(const cJSON *list, struct fit_request *rq, struct api_response *rs)
@@ -157,40 +120,13 @@ static bool choose_nodes(const struct place *p, const cJSON *names, bool *chosen
 	return true;
 }
 
-/* The pod as the cluster has it is not in its own way. */
-static void take_itself(struct place *p, const struct kube_pod *pod)
-{
-	place_pod known = place_find_pod(p, pod->object.namespace, pod->object.name);
-	const char *uid = pod->object.uid;
-
-	if (known == PLACE_NONE || place_where(p, known) == PLACE_NONE)
-		return;
-	if (!*uid || strcmp(uid, place_pod_record(p, known)->object.uid) == 0)
-		place_take(p, known);
-}
-
-static void write_counts(struct jsonw *w, struct place *p, place_pod pod)
-{
-	struct place_counts counts = {{0}};
-
-	for (place_node n = 0; n < place_node_count(p); n++)
-		counts.of[place_check(p, pod, n)]++;
-	jsonw_key_int(w, "fits", counts.of[PLACE_FITS]);
-	jsonw_key(w, "refused");
-	jsonw_object_open(w);
-	for (int f = PLACE_FITS + 1; f < PLACE_FILTERS; f++)
-		if (counts.of[f])
-			jsonw_key_int(w, place_filter_name((enum place_filter)f), counts.of[f]);
-	jsonw_object_close(w);
-}
-
-static void write_node(struct jsonw *w, struct place *p, place_pod pod, place_node n)
+static void write_node(struct jsonw *w, const struct fit_ask *a, place_node n)
 {
 	struct reason why = {""};
-	enum place_filter filter = place_explain(p, pod, n, &why);
+	enum place_filter filter = place_explain(a->place, a->pod, n, &why);
 
 	jsonw_object_open(w);
-	jsonw_key_string(w, "node", place_node_name(p, n));
+	jsonw_key_string(w, "node", place_node_name(a->place, n));
 	jsonw_key_bool(w, "fits", filter == PLACE_FITS);
 	if (filter != PLACE_FITS) {
 		jsonw_key_string(w, "filter", place_filter_name(filter));
@@ -199,7 +135,7 @@ static void write_node(struct jsonw *w, struct place *p, place_pod pod, place_no
 	jsonw_object_close(w);
 }
 
-static void write_answer(struct place *p, place_pod pod, const bool *chosen, int64_t now_ns,
+static void write_answer(const struct fit_ask *a, const bool *chosen, int64_t now_ns,
 			 struct api_response *rs)
 {
 	struct jsonw w;
@@ -208,71 +144,46 @@ static void write_answer(struct place *p, place_pod pod, const bool *chosen, int
 	jsonw_init(&w, &rs->body);
 	jsonw_object_open(&w);
 	list_write_header(&w, "FitList", now_ns);
-	jsonw_key_string(&w, "useCap", place_cap_applies(p) ? "on" : "off: no usage data");
-	write_counts(&w, p, pod);
+	jsonw_key_string(&w, "useCap", place_cap_applies(a->place) ? "on" : "off: no usage data");
+	fit_ask_write_counts(a, &w);
 	jsonw_key(&w, "items");
 	jsonw_array_open(&w);
-	for (place_node n = 0; n < place_node_count(p); n++)
+	for (place_node n = 0; n < place_node_count(a->place); n++)
 		if (!chosen || chosen[n])
-			write_node(&w, p, pod, n);
+			write_node(&w, a, n);
 	jsonw_array_close(&w);
 	jsonw_object_close(&w);
 	buf_add_char(&rs->body, '\n');
 }
 
-static void answer(struct view *v, const struct fit_request *rq, int64_t now_ns,
+static void answer(const struct api_context *ctx, struct view *v, const struct fit_request *rq,
 		   struct api_response *rs)
 {
-	struct place_options options;
+	int64_t now_ns = ctx->now_ns();
+	struct fit_ask a;
 	bool *chosen = NULL;
-	struct place *p;
 
-	place_options_default(&options);
-	options.now_ns = now_ns;
-	p = place_new(v, &options);
+	fit_ask_open(&a, ctx->places, v, rq->pod, now_ns);
 	if (rq->nodes)
-		chosen = mem_zalloc(place_node_count(p) + 1, sizeof(*chosen));
-	if (!chosen || choose_nodes(p, rq->nodes, chosen, rs)) {
-		take_itself(p, rq->pod);
-		write_answer(p, place_add_pod(p, rq->pod), chosen, now_ns, rs);
-	}
+		chosen = mem_zalloc(place_node_count(a.place) + 1, sizeof(*chosen));
+	if (!chosen || choose_nodes(a.place, rq->nodes, chosen, rs))
+		write_answer(&a, chosen, now_ns, rs);
 	free(chosen);
-	place_free(p);
-}
-
-/* False: *rs says what is not known. */
-static bool knows_cluster(const struct view *v, struct api_response *rs)
-{
-	static const enum object_kind needed[] = {OBJECT_NODE, OBJECT_POD};
-
-	if (!v->cluster) {
-		api_fail(rs, FAIL_NO_DATA, NULL,
-			 "nothing is known of the cluster's nodes and pods: there is no Kubernetes "
-			 "API and no snapshot to ask");
-		return false;
-	}
-	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
-		const struct model_source *s = &v->cluster->sources[needed[i]];
-
-		if (view_knows(v, needed[i]))
-			continue;
-		api_fail(rs, FAIL_NO_DATA, NULL, "the cluster's %s are not known: %s%s%.200s",
-			 object_kind_resource(needed[i]), source_state_name(s->state),
-			 *s->message ? ": " : "", s->message);
-		return false;
-	}
-	return true;
+	fit_ask_close(&a);
 }
 
 void api_fit(const struct api_context *ctx, const struct api_request *rq, struct api_response *rs)
 {
 	struct fit_request request = {0};
+	struct reason reason = {""};
 	struct view *v;
 
 	if (read_request(rq, &request, rs)) {
 		v = view_slot_take(ctx->views);
-		if (knows_cluster(v, rs))
-			answer(v, &request, ctx->now_ns(), rs);
+		if (fit_knows_cluster(v, &reason))
+			answer(ctx, v, &request, rs);
+		else
+			api_fail(rs, FAIL_NO_DATA, NULL, "%s", reason.text);
 		view_drop(v);
 	}
 	request_fini(&request);

@@ -32,8 +32,7 @@ void metrics_write_family(struct buf *out, const char *name, const char *help)
 	buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type_of(name));
 }
 
-/* In a label's value the format escapes backslash, quote and newline. */
-static void add_label(struct buf *out, const char *text)
+void metrics_write_label(struct buf *out, const char *text)
 {
 	for (; *text; text++) {
 		if (*text == '\n') {
@@ -46,7 +45,7 @@ static void add_label(struct buf *out, const char *text)
 	}
 }
 
-static void add_value(struct buf *out, double value)
+void metrics_write_value(struct buf *out, double value)
 {
 	struct jsonw w;
 
@@ -63,7 +62,7 @@ void metrics_write_sample(struct buf *out, const char *name, const char *labels,
 	buf_add_str(out, name);
 	if (labels)
 		buf_printf(out, "{%s}", labels);
-	add_value(out, value);
+	metrics_write_value(out, value);
 }
 
 void metrics_write_node_sample(struct buf *out, const char *name, const char *node,
@@ -73,11 +72,11 @@ void metrics_write_node_sample(struct buf *out, const char *name, const char *no
 		return;
 	buf_add_str(out, name);
 	buf_add_str(out, "{node=\"");
-	add_label(out, node);
+	metrics_write_label(out, node);
 	buf_add_char(out, '"');
 	buf_add_str(out, labels);
 	buf_add_char(out, '}');
-	add_value(out, value);
+	metrics_write_value(out, value);
 }
 
 static void add_node_sample(struct buf *out, const char *name, const struct node_page *p,
@@ -505,6 +504,7 @@ void api_metrics(const struct api_context *ctx, const struct api_request *rq,
 	rs->content_type = "text/plain; version=0.0.4; charset=utf-8";
 	write_service(&rs->body, ctx);
 	write_store(&rs->body, &ctx->counters->store, now_ns);
+	metrics_write_extender(&rs->body, ctx);
 	write_states(&rs->body, v, now_ns);
 	write_ages(&rs->body, v, now_ns);
 	write_node_families(&rs->body, v, now_ns);
@@ -513,5 +513,6 @@ void api_metrics(const struct api_context *ctx, const struct api_request *rq,
 	write_windows(&rs->body, v, now_ns, false);
 	write_tiers(&rs->body, v, now_ns);
 	metrics_write_cluster(&rs->body, v, now_ns);
+	metrics_write_quotas(&rs->body, ctx);
 	view_drop(v);
 }

@@ -3,7 +3,7 @@
 #ifndef EVENKEEL_AGGREGATOR_API_METRICS_H
 #define EVENKEEL_AGGREGATOR_API_METRICS_H
 
-#include "aggregator/state/view.h"
+#include "aggregator/api/api.h"
 #include "shared/buf.h"
 
 /* "# HELP" and "# TYPE"; a counter when the name ends in "_total", as the format's convention has it, else a gauge. */
@@ -14,7 +14,16 @@ void metrics_write_sample(struct buf *out, const char *name, const char *labels,
 void metrics_write_node_sample(struct buf *out, const char *name, const char *node,
 			       const char *labels, double value);
 
+/* A label's value between its quotes, in which the format escapes backslash, quote and newline. */
+void metrics_write_label(struct buf *out, const char *text);
+/* What ends a sample: a blank, the value and a newline. */
+void metrics_write_value(struct buf *out, double value);
+
 /* What the Kubernetes API tells: nothing where none is followed. */
 void metrics_write_cluster(struct buf *out, const struct view *v, int64_t now_ns);
+/* The ledger, and what schedulers asked. */
+void metrics_write_extender(struct buf *out, const struct api_context *ctx);
+/* Quotas of the cluster, and what they said to schedulers. */
+void metrics_write_quotas(struct buf *out, const struct api_context *ctx);
 
 #endif

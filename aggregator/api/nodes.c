@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "aggregator/api/api.h"
+#include "aggregator/api/assumed.h"
 #include "aggregator/api/cluster_json.h"
 #include "aggregator/api/list.h"
 #include "aggregator/api/nodes_total.h"
@@ -115,6 +116,7 @@ struct answer {
 	const struct view *view;
 	int64_t now_ns;
 	enum limits_unlimited policy;
+	struct assumed assumed;
 };
 
 static void write_object(struct jsonw *w, const struct answer *a, const struct view_node *n)
@@ -152,6 +154,29 @@ static void write_promises(struct jsonw *w, const struct answer *a, const struct
 	jsonw_key_int(w, "pods", n->sums.pods);
 }
 
+/* What was promised there to pods of which the API does not tell yet. */
+static void write_assumed(struct jsonw *w, const struct answer *a, const struct view_node *n)
+{
+	const struct score_assumed *s =
+		a->assumed.count ? assumed_find(&a->assumed, view_index(a->view, n->name)) : NULL;
+
+	if (!s)
+		return;
+	jsonw_key(w, "assumed");
+	jsonw_object_open(w);
+	jsonw_key_int(w, "pods", s->pods);
+	jsonw_key(w, "requests");
+	jsonw_object_open(w);
+	jsonw_key_int(w, "cpuMillicores", s->request_cpu_milli);
+	jsonw_key_int(w, "memoryBytes", s->request_mem_bytes);
+	jsonw_object_close(w);
+	jsonw_key(w, "usage");
+	jsonw_object_open(w);
+	jsonw_key_int(w, "cpuMillicores", s->cpu_milli);
+	jsonw_object_close(w);
+	jsonw_object_close(w);
+}
+
 static void write_members(struct jsonw *w, const struct answer *a, const struct view_node *n)
 {
 	const struct node_page *p = n->page;
@@ -160,6 +185,7 @@ static void write_members(struct jsonw *w, const struct answer *a, const struct 
 	write_object(w, a, n);
 	write_source(w, p, a->now_ns);
 	write_promises(w, a, n);
+	write_assumed(w, a, n);
 	write_machine(w, &p->machine);
 	usage_json_write(w, &p->usage, p->end_ns);
 	usage_json_write_contention(w, p->usage.windows);
@@ -253,6 +279,7 @@ void api_nodes(const struct api_context *ctx, const struct api_request *rq, stru
 	static const char *const one_parameters[] = {"unlimited", NULL};
 	const char *name = rq->path + strlen("/v1/nodes");
 	struct answer a = {.now_ns = ctx->now_ns()};
+	struct ledger_copy *ledger;
 	struct list_query q;
 	struct view *v;
 
@@ -263,15 +290,19 @@ void api_nodes(const struct api_context *ctx, const struct api_request *rq, stru
 		list_query_fini(&q);
 		return;
 	}
+	ledger = ctx->ledger ? ledger_take(ctx->ledger, a.now_ns) : NULL;
 	a.view = v = view_slot_take(ctx->views);
+	assumed_read(&a.assumed, v, ledger, "");
 	if (*name)
 		answer_one(&a, name, rs);
 	else if (list_query_check(&q, v, rs))
 		answer_list(&a, &q, rs);
 	if (rs->status == 200) {
 		rs->content_type = "application/json";
-		rs->etag = list_etag(v, a.now_ns);
+		rs->etag = list_etag(v, a.now_ns) ^ assumed_hash(&a.assumed);
 	}
+	assumed_fini(&a.assumed);
 	view_drop(v);
+	ledger_copy_drop(ledger);
 	list_query_fini(&q);
 }

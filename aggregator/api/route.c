@@ -10,20 +10,40 @@
 #include "aggregator/api/api.h"
 #include "shared/jsonw.h"
 
+enum {
+	BODY_MOST = 1 << 20,
+	/* Names of all nodes, or all nodes whole: 5000 with what a kubelet tells have about 60 MiB. */
+	EXTENDER_BODY_MOST = 64 << 20,
+};
+
 struct route {
 	const char *path;
 	const char *method; /* NULL: any, as load-watcher; GET includes HEAD */
 	api_handler *handler;
+	size_t body_most; /* 0: BODY_MOST */
 };
 
 static const struct route routes[] = {
-	{"/watcher", NULL, api_watcher},       {"/watcher/health", NULL, api_watcher_health},
-	{"/watcher/", NULL, api_watcher},      {"/v1/nodes", "GET", api_nodes},
-	{"/v1/nodes/", "GET", api_nodes},      {"/v1/pods", "GET", api_pods},
-	{"/v1/scores", "POST", api_scores},    {"/v1/fit", "POST", api_fit},
-	{"/v1/snapshot", "GET", api_snapshot}, {"/v1/status", "GET", api_status},
-	{"/metrics", "GET", api_metrics},      {"/healthz", "GET", api_healthz},
-	{"/readyz", "GET", api_readyz},
+	{"/watcher", NULL, api_watcher, 0},
+	{"/watcher/health", NULL, api_watcher_health, 0},
+	{"/watcher/", NULL, api_watcher, 0},
+	{"/extender/filter", "POST", api_extender_filter, EXTENDER_BODY_MOST},
+	{"/extender/prioritize", "POST", api_extender_prioritize, EXTENDER_BODY_MOST},
+	{"/extender/preempt", "POST", api_extender_preempt, EXTENDER_BODY_MOST},
+	{"/v1/nodes", "GET", api_nodes, 0},
+	{"/v1/nodes/", "GET", api_nodes, 0},
+	{"/v1/pods", "GET", api_pods, 0},
+	{"/v1/quotas", "GET", api_quotas, 0},
+	{"/v1/quotas/admit", "POST", api_quotas_admit, 0},
+	{"/v1/quotas/preempt", "POST", api_quotas_preempt, 0},
+	{"/v1/quotas/", "GET", api_quotas, 0},
+	{"/v1/scores", "POST", api_scores, 0},
+	{"/v1/fit", "POST", api_fit, 0},
+	{"/v1/snapshot", "GET", api_snapshot, 0},
+	{"/v1/status", "GET", api_status, 0},
+	{"/metrics", "GET", api_metrics, 0},
+	{"/healthz", "GET", api_healthz, 0},
+	{"/readyz", "GET", api_readyz, 0},
 };
 
 /* First match; exact paths stand before the folder they are in. */
@@ -38,6 +58,21 @@ static const struct route *find_route(const char *path)
 			return &routes[i];
 	}
 	return NULL;
+}
+
+/* An address configured with a slash at its end makes clients ask for "//watcher". */
+static const char *skip_slashes(const char *path)
+{
+	while (path[0] == '/' && path[1] == '/')
+		path++;
+	return path;
+}
+
+size_t api_body_most(const char *path)
+{
+	const struct route *route = find_route(skip_slashes(path));
+
+	return route && route->body_most ? route->body_most : BODY_MOST;
 }
 
 static bool method_fits(const struct route *route, const char *method)
@@ -85,12 +120,9 @@ void api_fail(struct api_response *rs, enum api_failure failure, const char *fie
 void api_route(const struct api_context *ctx, const struct api_request *rq, struct api_response *rs)
 {
 	const struct route *route;
-
-	/* An address configured with a slash at its end makes clients ask for "//watcher". */
 	struct api_request plain = *rq;
 
-	while (plain.path[0] == '/' && plain.path[1] == '/')
-		plain.path++;
+	plain.path = skip_slashes(rq->path);
 	rs->status = 200;
 	route = find_route(plain.path);
 	if (!route) {

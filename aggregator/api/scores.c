@@ -4,36 +4,38 @@
  * nodes by name; its score is the blend of the plugins' scores.
  *
  *   {"apiVersion","kind":"ScoreList","time","items":[{"node","score","plugins":[{"name","variant","score","rung"
- *   [,"estimated":true][,"reason","terms":[{"name","unit","value"},..]]},..],"reason"},..]}
+ *   [,"estimated":true][,"reason","terms":[{"name","unit","value"},..]]},..],"reason"[,"refused"][,"useCap"]},..]}
+ *
+ * Asked for explain or fits it also tells whether the pod fits: scores_fit.h.
  *
  * The reason of a node is that of the plugin that takes most away from its score, by name where there are several;
  * with explain each plugin gives its own, and the terms.
  *
- * Two passes: inputs of all nodes are read from the view first, since some plugins compare nodes (score_scale.c);
- * then node by node is scored and written, with one set of results on the stack.
+ * With limits of the extender, refused says why its filter refuses the node, and useCap where a cap does not apply.
+ * Numbers come from score_job.h; node by node is scored and written, with one set of results on the stack.
  */
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/api/api.h"
+#include "aggregator/api/extender.h"
 #include "aggregator/api/list.h"
+#include "aggregator/api/score_job.h"
+#include "aggregator/api/scores_fit.h"
 #include "aggregator/api/scores_request.h"
 #include "aggregator/policy/sentence.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 
-/* How many nodes ahead memory is asked for: nodes and pages lie far apart, and to wait for each would be half of the
- * cost. */
-enum { AHEAD = 8 };
+enum { AHEAD = 8 }; /* nodes whose names are fetched ahead */
 
-/* All that scoring one node needs. */
-struct job {
+/* All that writing one node needs. */
+struct answer {
 	const struct scores_request *rq;
-	struct score_query query;
-	struct score_node *nodes; /* owned */
-	size_t node_count;
-	struct score_scale scales[SCORE_PLUGINS];
+	const struct score_mix *mix;
+	struct score_job job;
+	const struct node_limits *limits; /* of the extender, where they apply; NULL: none */
+	struct scores_fit *fit; /* owned; NULL: not to be told */
 	struct buf heads
 		[SCORE_PLUGINS]; /* the same for every node: {"name":..,"variant":..,"score": */
 	struct buf tail; /* the same for every plugin of the node at hand: ,"rung":.. */
@@ -61,64 +63,16 @@ static bool choose_nodes(const struct view *v, const cJSON *names, bool *chosen,
 	return true;
 }
 
-/* What score_node_from_view() looks at. */
-static void prefetch_node(const struct view_node *n)
+/* What is the same for every node is written once. */
+static void write_heads(struct answer *a)
 {
-	for (size_t at = 0; at < offsetof(struct view_node, sums.requests); at += 64)
-		__builtin_prefetch((const char *)n + at);
-	__builtin_prefetch(&n->recent_count);
-}
-
-static void prefetch_page(const struct node_page *page)
-{
-	const char *window = (const char *)&page->usage.windows[WINDOW_15M];
-
-	__builtin_prefetch(&page->end_ns);
-	__builtin_prefetch(&page->cpu_capacity_milli);
-	__builtin_prefetch(&page->bounds);
-	for (size_t at = 0; at < sizeof(page->usage.windows[0]); at += 64)
-		__builtin_prefetch(window + at);
-}
-
-static bool read_nodes(struct job *job, const struct view *v, int64_t now_ns,
-		       struct api_response *rs)
-{
-	const struct scores_request *rq = job->rq;
-	bool *chosen = mem_zalloc(v->node_count + 1, sizeof(*chosen));
-	bool ok = !rq->nodes || choose_nodes(v, rq->nodes, chosen, rs);
-
-	if (ok) {
-		job->nodes = mem_alloc((v->node_count + 1) * sizeof(*job->nodes));
-		for (size_t i = 0; i < v->node_count; i++) {
-			if (i + 2 * AHEAD < v->node_count)
-				prefetch_node(v->nodes[i + 2 * AHEAD]);
-			if (i + AHEAD < v->node_count)
-				prefetch_page(v->nodes[i + AHEAD]->page);
-			if (!rq->nodes || chosen[i])
-				score_node_from_view(v, v->nodes[i], now_ns, &job->query,
-						     &job->nodes[job->node_count++]);
-		}
-	}
-	free(chosen);
-	return ok;
-}
-
-static void prepare(struct job *job, const struct view *v, int64_t now_ns)
-{
-	const struct scores_request *rq = job->rq;
-
-	if (rq->variant != SCORE_UPSTREAM)
-		score_nodes_estimate(job->nodes, job->node_count, score_any_measured(v, now_ns));
-	score_nodes_power(job->nodes, job->node_count, &rq->args.values);
-	for (size_t i = 0; i < rq->plugin_count; i++) {
+	for (size_t i = 0; i < a->mix->count; i++) {
 		struct jsonw w;
 
-		score_prepare(&job->query, rq->plugins[i], job->nodes, job->node_count,
-			      &job->scales[i]);
-		jsonw_init(&w, &job->heads[i]);
+		jsonw_init(&w, &a->heads[i]);
 		jsonw_object_open(&w);
-		jsonw_key_string(&w, "name", score_plugin_name(rq->plugins[i]));
-		jsonw_key_string(&w, "variant", score_variant_name(rq->variant));
+		jsonw_key_string(&w, "name", score_plugin_name(a->mix->plugins[i]));
+		jsonw_key_string(&w, "variant", score_variant_name(a->mix->variant));
 		jsonw_key(&w, "score");
 	}
 }
@@ -138,30 +92,30 @@ static void write_terms(struct jsonw *w, const struct score_result *r)
 	jsonw_array_close(w);
 }
 
-static void write_tail(struct job *job, const struct score_node *node)
+static void write_tail(struct answer *a, const struct score_node *node)
 {
 	struct jsonw w;
 	char rung[SCORE_RUNG_LEN];
 
 	score_rung_text(node, rung);
-	buf_clear(&job->tail);
-	jsonw_init(&w, &job->tail);
+	buf_clear(&a->tail);
+	jsonw_init(&w, &a->tail);
 	w.comma = true;
 	jsonw_key_string(&w, "rung", rung);
 	if (node->rung == RUNG_ALLOCATION)
 		jsonw_key_bool(&w, "estimated", true);
 }
 
-static void write_plugin(struct jsonw *w, const struct job *job, size_t i,
+static void write_plugin(struct jsonw *w, const struct answer *a, size_t i,
 			 const struct score_result *r)
 {
 	if (i > 0)
 		buf_add_char(w->out, ',');
-	buf_add(w->out, job->heads[i].data, job->heads[i].len);
+	buf_add(w->out, a->heads[i].data, a->heads[i].len);
 	w->comma = false;
 	jsonw_int(w, r->score);
-	buf_add(w->out, job->tail.data, job->tail.len);
-	if (job->rq->explain) {
+	buf_add(w->out, a->tail.data, a->tail.len);
+	if (a->rq->explain) {
 		jsonw_key_string(w, "reason", r->reason);
 		write_terms(w, r);
 	}
@@ -169,30 +123,30 @@ static void write_plugin(struct jsonw *w, const struct job *job, size_t i,
 }
 
 /* The plugin that takes most away from the blend; the first of equals. */
-static size_t decider(const struct scores_request *rq, const int64_t *scores)
+static size_t decider(const struct score_mix *mix, const int64_t *scores)
 {
 	size_t worst = 0;
 
-	for (size_t i = 1; i < rq->plugin_count; i++)
-		if (rq->weights[i] * (double)(100 - scores[i]) >
-		    rq->weights[worst] * (double)(100 - scores[worst]))
+	for (size_t i = 1; i < mix->count; i++)
+		if (mix->weights[i] * (double)(100 - scores[i]) >
+		    mix->weights[worst] * (double)(100 - scores[worst]))
 			worst = i;
 	return worst;
 }
 
-static void write_reason(struct jsonw *w, const struct job *job, const struct score_node *node,
+static void write_reason(struct jsonw *w, const struct answer *a, const struct score_node *node,
 			 const int64_t *scores)
 {
-	const struct scores_request *rq = job->rq;
-	size_t i = decider(rq, scores);
+	const struct score_mix *mix = a->mix;
+	size_t i = decider(mix, scores);
 	struct score_result r;
 	char text[sizeof(r.reason) + 64];
 	struct sentence s;
 
-	score_node_by(&job->query, rq->plugins[i], &job->scales[i], node, SCORE_REASON, &r);
+	score_node_by(&a->job.query, mix->plugins[i], &a->job.scales[i], node, SCORE_REASON, &r);
 	sentence_start(&s, text, sizeof(text));
-	if (rq->plugin_count > 1 && !r.unknown) {
-		sentence_add(&s, score_plugin_name(rq->plugins[i]));
+	if (mix->count > 1 && !r.unknown) {
+		sentence_add(&s, score_plugin_name(mix->plugins[i]));
 		sentence_add(&s, " ");
 		sentence_add_int(&s, r.score);
 		sentence_add(&s, ": ");
@@ -201,68 +155,103 @@ static void write_reason(struct jsonw *w, const struct job *job, const struct sc
 	jsonw_key_string(w, "reason", text);
 }
 
-static void write_node(struct jsonw *w, struct job *job, const struct score_node *node)
+/* What the extender's filter says of it. */
+static void write_limits(struct jsonw *w, const struct answer *a, const struct score_node *node)
 {
-	const struct scores_request *rq = job->rq;
-	enum score_detail detail = rq->explain ? SCORE_TERMS : SCORE_BARE;
-	struct score_result results[SCORE_PLUGINS];
-	int64_t scores[SCORE_PLUGINS] = {0};
+	char text[NODE_REFUSAL_TEXT];
 
-	write_tail(job, node);
-	for (size_t i = 0; i < rq->plugin_count; i++) {
-		score_node_by(&job->query, rq->plugins[i], &job->scales[i], node, detail,
-			      &results[i]);
-		scores[i] = results[i].score;
-	}
+	if (!a->limits)
+		return;
+	if (node_limits_check(a->limits, &a->job.query, node, text))
+		jsonw_key_string(w, "refused", text);
+	if (!node_limits_use_known(a->limits, node))
+		jsonw_key_string(w, "useCap", "off: no usage data");
+}
+
+static void write_node(struct jsonw *w, struct answer *a, size_t at)
+{
+	enum score_detail detail = a->rq->explain ? SCORE_TERMS : SCORE_BARE;
+	const struct score_node *node = &a->job.nodes[at];
+	struct score_result results[SCORE_PLUGINS];
+	int64_t scores[SCORE_PLUGINS] = {0}, score;
+
+	write_tail(a, node);
+	score = score_job_score(&a->job, at, detail, results, scores);
 	jsonw_object_open(w);
 	jsonw_key_string(w, "node", node->name);
-	jsonw_key_int(w, "score", score_blend(scores, rq->weights, rq->plugin_count));
+	jsonw_key_int(w, "score", score);
 	jsonw_key(w, "plugins");
 	jsonw_array_open(w);
-	for (size_t i = 0; i < rq->plugin_count; i++)
-		write_plugin(w, job, i, &results[i]);
+	for (size_t i = 0; i < a->mix->count; i++)
+		write_plugin(w, a, i, &results[i]);
 	jsonw_array_close(w);
-	write_reason(w, job, node, scores);
+	write_reason(w, a, node, scores);
+	write_limits(w, a, node);
+	scores_fit_write_node(a->fit, w, node->name);
 	jsonw_object_close(w);
 }
 
-/* What pods of the same owner use is known where it has any in the view. */
-static struct score_owner find_owner(const struct view *v, const struct scores_request *rq)
+static void write_answer(struct answer *a, int64_t now_ns, struct api_response *rs)
 {
-	const struct owner_use *owner = view_owner(v, rq->owner_uid);
-
-	return owner ? (struct score_owner){true, owner->cpu_milli}
-		     : (struct score_owner){false, 0};
-}
-
-static void answer(const struct view *v, const struct scores_request *rq, int64_t now_ns,
-		   struct api_response *rs)
-{
-	struct job job = {.rq = rq,
-			  .query = {.variant = rq->variant,
-				    .args = &rq->args.values,
-				    .pod = &rq->pod,
-				    .owner = find_owner(v, rq)}};
 	struct jsonw w;
 
-	if (!read_nodes(&job, v, now_ns, rs))
-		return;
-	prepare(&job, v, now_ns);
+	write_heads(a);
 	rs->content_type = "application/json";
 	jsonw_init(&w, &rs->body);
-	list_write_open(&w, "ScoreList", now_ns);
-	for (size_t i = 0; i < job.node_count; i++) {
-		if (i + AHEAD < job.node_count)
-			__builtin_prefetch(job.nodes[i + AHEAD].name);
-		write_node(&w, &job, &job.nodes[i]);
+	jsonw_object_open(&w);
+	list_write_header(&w, "ScoreList", now_ns);
+	scores_fit_write_counts(a->fit, &w);
+	jsonw_key(&w, "items");
+	jsonw_array_open(&w);
+	for (size_t i = 0; i < a->job.node_count; i++) {
+		if (i + AHEAD < a->job.node_count)
+			__builtin_prefetch(a->job.nodes[i + AHEAD].name);
+		write_node(&w, a, i);
 	}
 	jsonw_array_close(&w);
 	jsonw_object_close(&w);
 	buf_add_char(&rs->body, '\n');
-	for (size_t i = 0; i < rq->plugin_count; i++)
-		buf_fini(&job.heads[i]);
-	buf_fini(&job.tail);
-	free(job.nodes);
+	for (size_t i = 0; i < a->mix->count; i++)
+		buf_fini(&a->heads[i]);
+	buf_fini(&a->tail);
+}
+
+static const struct node_limits *limits_of(const struct api_context *ctx,
+					   const struct scores_request *rq)
+{
+	if (!ctx->extender || !node_limits_any(&ctx->extender->limits) ||
+	    rq->mix.variant == SCORE_UPSTREAM)
+		return NULL;
+	return &ctx->extender->limits;
+}
+
+static void answer(const struct api_context *ctx, const struct scores_request *rq,
+		   const struct ledger_copy *ledger, struct view *v, struct api_response *rs)
+{
+	const struct score_ask ask = {
+		.view = v,
+		.ledger = ledger,
+		.now_ns = ctx->now_ns(),
+		.mix = &rq->mix,
+		.args = &rq->args.values,
+		.pod = &rq->pod,
+		.pod_uid = rq->pod_uid,
+		.owner_uid = rq->owner_uid,
+	};
+	struct answer a = {.rq = rq, .mix = &rq->mix, .limits = limits_of(ctx, rq)};
+	bool *chosen = rq->nodes ? mem_zalloc(v->node_count + 1, sizeof(*chosen)) : NULL;
+
+	if (!chosen || choose_nodes(v, rq->nodes, chosen, rs)) {
+		if (rq->explain || rq->fits)
+			a.fit = scores_fit_open(ctx->places, v,
+						cJSON_GetObjectItemCaseSensitive(rq->tree, "pod"),
+						ask.now_ns);
+		score_job_init(&a.job, &ask, chosen);
+		write_answer(&a, ask.now_ns, rs);
+		score_job_fini(&a.job);
+		scores_fit_close(a.fit);
+	}
+	free(chosen);
 }
 
 void api_scores(const struct api_context *ctx, const struct api_request *rq,
@@ -271,14 +260,17 @@ void api_scores(const struct api_context *ctx, const struct api_request *rq,
 	char field[SCORES_FIELD_MAX];
 	struct scores_request request = {0};
 	struct reason reason = {""};
+	struct ledger_copy *ledger;
 	struct view *v;
 
 	if (scores_request_parse(rq->body, rq->body_len, &request, field, &reason)) {
 		api_fail(rs, FAIL_BAD_REQUEST, *field ? field : NULL, "%s", reason.text);
 		return;
 	}
+	ledger = ctx->ledger ? ledger_take(ctx->ledger, ctx->now_ns()) : NULL;
 	v = view_slot_take(ctx->views);
-	answer(v, &request, ctx->now_ns(), rs);
+	answer(ctx, &request, ledger, v, rs);
 	view_drop(v);
+	ledger_copy_drop(ledger);
 	scores_request_fini(&request);
 }

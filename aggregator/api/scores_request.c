@@ -75,6 +75,20 @@ static int read_owner(const struct parser *p, const cJSON *pod)
 	return 0;
 }
 
+/* A manifest has none. */
+static int read_uid(const struct parser *p, const cJSON *pod)
+{
+	const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(pod, "metadata");
+	const cJSON *uid = cJSON_GetObjectItemCaseSensitive(metadata, "uid");
+
+	if (!uid || cJSON_IsNull(uid))
+		return 0;
+	if (!cJSON_IsString(uid))
+		return fail(p, "must be a string", "pod.metadata.uid");
+	p->rq->pod_uid = uid->valuestring;
+	return 0;
+}
+
 static int read_pod(const struct parser *p, const cJSON *item)
 {
 	char inner[POD_JSON_FIELD_MAX];
@@ -83,7 +97,7 @@ static int read_pod(const struct parser *p, const cJSON *item)
 		snprintf(p->field, SCORES_FIELD_MAX, "pod%s%s", *inner ? "." : "", inner);
 		return -EINVAL;
 	}
-	return read_owner(p, item);
+	return read_uid(p, item) ? -EINVAL : read_owner(p, item);
 }
 
 static int read_nodes(const struct parser *p, const cJSON *list)
@@ -106,13 +120,13 @@ static int read_variant(const struct parser *p, const cJSON *item)
 {
 	if (!cJSON_IsString(item))
 		return fail(p, "must be a string", "variant");
-	if (score_variant_find(item->valuestring, &p->rq->variant)) {
+	if (score_variant_find(item->valuestring, &p->rq->mix.variant)) {
 		fail(p, "", "variant");
 		reason_set(p->reason, "there is no variant \"%.64s\"; there are %s",
 			   item->valuestring, score_variant_names());
 		return -EINVAL;
 	}
-	score_args_default(&p->rq->args.values, p->rq->variant);
+	score_args_default(&p->rq->args.values, p->rq->mix.variant);
 	return 0;
 }
 
@@ -124,29 +138,37 @@ static int read_explain(const struct parser *p, const cJSON *item)
 	return 0;
 }
 
+static int read_fits(const struct parser *p, const cJSON *item)
+{
+	if (!cJSON_IsBool(item))
+		return fail(p, "must be true or false", "fits");
+	p->rq->fits = cJSON_IsTrue(item);
+	return 0;
+}
+
 static size_t find_chosen(const struct scores_request *rq, enum score_plugin_id plugin)
 {
 	size_t i = 0;
 
-	while (i < rq->plugin_count && rq->plugins[i] != plugin)
+	while (i < rq->mix.count && rq->mix.plugins[i] != plugin)
 		i++;
 	return i;
 }
 
 static void choose(struct scores_request *rq, enum score_plugin_id plugin)
 {
-	assert(rq->plugin_count < SCORE_PLUGINS);
-	rq->plugins[rq->plugin_count] = plugin;
-	rq->weights[rq->plugin_count++] = 1;
+	assert(rq->mix.count < SCORE_PLUGINS);
+	rq->mix.plugins[rq->mix.count] = plugin;
+	rq->mix.weights[rq->mix.count++] = 1;
 }
 
 static int check_variant(const struct parser *p, enum score_plugin_id plugin)
 {
-	if (score_plugin_has(plugin, p->rq->variant))
+	if (score_plugin_has(plugin, p->rq->mix.variant))
 		return 0;
 	fail(p, "", "variant");
 	reason_set(p->reason, "%s has no variant %s", score_plugin_name(plugin),
-		   score_variant_name(p->rq->variant));
+		   score_variant_name(p->rq->mix.variant));
 	return -EINVAL;
 }
 
@@ -164,7 +186,7 @@ static int read_plugins(const struct parser *p, const cJSON *list)
 			return fail(p, "must be the name of a plugin", "plugins[%zu]", i);
 		if (score_plugin_find(item->valuestring, &plugin))
 			return fail_plugin(p, item->valuestring, "plugins[%zu]", i);
-		if (find_chosen(p->rq, plugin) < p->rq->plugin_count)
+		if (find_chosen(p->rq, plugin) < p->rq->mix.count)
 			return fail(p, "is named twice", "plugins[%zu]", i);
 		if (check_variant(p, plugin))
 			return -EINVAL;
@@ -183,7 +205,7 @@ static int read_weight(const struct parser *p, const cJSON *item, bool may_choos
 	if (score_plugin_find(item->string, &plugin))
 		return fail_plugin(p, item->string, "blend.%.64s", item->string);
 	at = find_chosen(rq, plugin);
-	if (at == rq->plugin_count && !may_choose)
+	if (at == rq->mix.count && !may_choose)
 		return fail(p, "is not among the plugins of this request", "blend.%s",
 			    item->string);
 	if (!cJSON_IsNumber(item) || !(item->valuedouble > 0 && item->valuedouble <= 1e6))
@@ -191,15 +213,15 @@ static int read_weight(const struct parser *p, const cJSON *item, bool may_choos
 			    item->string);
 	if (check_variant(p, plugin))
 		return -EINVAL;
-	if (at == rq->plugin_count)
+	if (at == rq->mix.count)
 		choose(rq, plugin);
-	rq->weights[at] = item->valuedouble;
+	rq->mix.weights[at] = item->valuedouble;
 	return 0;
 }
 
 static int read_blend(const struct parser *p, const cJSON *object)
 {
-	bool may_choose = p->rq->plugin_count == 0;
+	bool may_choose = p->rq->mix.count == 0;
 	const cJSON *item;
 
 	if (!cJSON_IsObject(object) || !object->child)
@@ -217,7 +239,7 @@ static int read_plugin_args(const struct parser *p, const cJSON *object)
 
 	if (score_plugin_find(object->string, &plugin))
 		return fail_plugin(p, object->string, "args.%.64s", object->string);
-	if (!scores_args_parse(&p->rq->args, plugin, p->rq->variant, object, below, p->reason))
+	if (!scores_args_parse(&p->rq->args, plugin, p->rq->mix.variant, object, below, p->reason))
 		return 0;
 	snprintf(p->field, SCORES_FIELD_MAX, "args.%s%s%.200s", object->string, *below ? "." : "",
 		 below);
@@ -242,7 +264,7 @@ static const struct member {
 } members[] = {
 	{"variant", read_variant}, {"plugins", read_plugins}, {"blend", read_blend},
 	{"args", read_args},	   {"nodes", read_nodes},     {"explain", read_explain},
-	{"pod", read_pod},
+	{"pod", read_pod},	   {"fits", read_fits},
 };
 
 enum { MEMBERS = sizeof(members) / sizeof(members[0]) };
@@ -275,14 +297,6 @@ static int read_members(const struct parser *p, const cJSON *tree)
 	return 0;
 }
 
-static void choose_default(struct scores_request *rq)
-{
-	for (int id = 0; id < SCORE_PLUGINS; id++)
-		if (score_plugin_blended((enum score_plugin_id)id) &&
-		    score_plugin_has((enum score_plugin_id)id, rq->variant))
-			choose(rq, (enum score_plugin_id)id);
-}
-
 int scores_request_parse(const char *body, size_t len, struct scores_request *rq,
 			 char field[SCORES_FIELD_MAX], struct reason *reason)
 {
@@ -290,8 +304,8 @@ int scores_request_parse(const char *body, size_t len, struct scores_request *rq
 	int err;
 
 	memset(rq, 0, sizeof(*rq));
-	rq->owner_uid = "";
-	score_args_default(&rq->args.values, rq->variant);
+	rq->pod_uid = rq->owner_uid = "";
+	score_args_default(&rq->args.values, rq->mix.variant);
 	if (strlen(body) == len)
 		rq->tree = cJSON_ParseWithLengthOpts(body, len + 1, NULL, true);
 	if (!cJSON_IsObject(rq->tree))
@@ -300,8 +314,8 @@ int scores_request_parse(const char *body, size_t len, struct scores_request *rq
 		err = read_members(&p, rq->tree);
 	if (err)
 		scores_request_fini(rq);
-	else if (!rq->plugin_count)
-		choose_default(rq);
+	else if (!rq->mix.count)
+		score_mix_default(&rq->mix, rq->mix.variant);
 	return err;
 }
 

@@ -5,27 +5,26 @@
 
 #include <cjson/cJSON.h>
 
+#include "aggregator/api/score_job.h"
 #include "aggregator/api/scores_args.h"
-#include "aggregator/policy/score.h"
 
 struct scores_request {
 	cJSON *tree; /* owned; what strings point into */
 	struct pod_spec pod; /* empty when there was none */
+	const char *pod_uid; /* "" in a manifest */
 	const char *owner_uid; /* of the pod's controller; "" where it names none */
 	const cJSON *nodes; /* list of names in the view, or NULL: all */
-	enum score_variant variant;
-	size_t plugin_count;
-	enum score_plugin_id plugins[SCORE_PLUGINS];
-	double weights[SCORE_PLUGINS];
+	struct score_mix mix;
 	struct scores_args args;
 	bool explain;
+	bool fits; /* tell whether the pod fits, also without explain */
 };
 
 /*
- * {pod?, nodes?: [NAME..], plugins?: [PLUGIN..], variant?, blend?: {PLUGIN: WEIGHT..}, explain?: BOOL,
+ * {pod?, nodes?: [NAME..], plugins?: [PLUGIN..], variant?, blend?: {PLUGIN: WEIGHT..}, explain?: BOOL, fits?: BOOL,
  *  args?: {PLUGIN: {ARGUMENT: VALUE..}}}
  *
- * pod: see pod_json.h; also its metadata.ownerReferences are read: the uid of its controller.
+ * pod: see pod_json.h; also its metadata.uid and ownerReferences are read: the uid of its controller.
  * plugins: default the members of blend, else the default blend (TargetLoadPacking, LoadVariationRiskBalancing,
  * LimitAware) as far as they have the variant. Weights default to 1. Arguments: scores_args.h. Everything unknown is
  * refused.

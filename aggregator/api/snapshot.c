@@ -11,6 +11,7 @@
 
 #include "aggregator/api/api.h"
 #include "aggregator/api/list.h"
+#include "aggregator/api/snapshot_state.h"
 #include "aggregator/state/page_json.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
@@ -19,10 +20,21 @@
 enum { PIECE = 64 << 10 };
 
 /* What is written next. */
-enum part { PART_HEAD, PART_OBJECTS, PART_USAGE, PART_NODES, PART_PODS, PART_TAIL, PARTS };
+enum part {
+	PART_HEAD,
+	PART_OBJECTS,
+	PART_USAGE,
+	PART_NODES,
+	PART_PODS,
+	PART_STATE,
+	PART_LEDGER,
+	PART_TAIL,
+	PARTS
+};
 
 struct snapshot_stream {
 	struct api_stream stream;
+	struct ledger_copy *ledger; /* held; taken before the view; NULL: there is none */
 	struct view *view; /* held */
 	int64_t now_ns;
 	struct kube_pod **pods; /* owned array; all of the cluster's, in order */
@@ -207,6 +219,29 @@ static void write_pod(struct snapshot_stream *s, struct buf *out)
 	page_json_write_pod(page, &page->pods[s->inner++], &w);
 }
 
+static bool has_ledger(const struct snapshot_stream *s)
+{
+	return s->ledger && s->ledger->count;
+}
+
+static void write_reservation(struct snapshot_stream *s, struct buf *out)
+{
+	const struct cluster *c = s->view->cluster;
+	const struct ledger_entry *e;
+	struct jsonw w;
+
+	if (!has_ledger(s) || s->at == s->ledger->count) {
+		next_part(s);
+		return;
+	}
+	e = s->ledger->of[s->at++];
+	if (!ledger_counts(e, c ? c->generation : 0))
+		return;
+	separate(s, out);
+	jsonw_init(&w, out);
+	snapshot_write_ledger_entry(&w, e);
+}
+
 static void write_some(struct snapshot_stream *s, struct buf *out)
 {
 	switch (s->part) {
@@ -227,8 +262,16 @@ static void write_some(struct snapshot_stream *s, struct buf *out)
 	case PART_PODS:
 		write_pod(s, out);
 		return;
+	case PART_STATE:
+		buf_add_str(out, "]},\"state\":{");
+		buf_add_str(out, has_ledger(s) ? "\"ledger\":[" : "");
+		next_part(s);
+		return;
+	case PART_LEDGER:
+		write_reservation(s, out);
+		return;
 	case PART_TAIL:
-		buf_add_str(out, "]},\"state\":{}}\n");
+		buf_add_str(out, has_ledger(s) ? "]}}\n" : "}}\n");
 		next_part(s);
 		return;
 	case PARTS:
@@ -253,6 +296,7 @@ static void free_stream(struct api_stream *stream)
 	struct snapshot_stream *s = (struct snapshot_stream *)stream;
 
 	view_drop(s->view);
+	ledger_copy_drop(s->ledger);
 	free(s->pods);
 	free(s);
 }
@@ -270,8 +314,9 @@ void api_snapshot(const struct api_context *ctx, const struct api_request *rq,
 	}
 	s = mem_zalloc(1, sizeof(*s));
 	s->stream = (struct api_stream){next_piece, free_stream};
-	s->view = view_slot_take(ctx->views);
 	s->now_ns = ctx->now_ns();
+	s->ledger = ctx->ledger ? ledger_take(ctx->ledger, s->now_ns) : NULL;
+	s->view = view_slot_take(ctx->views);
 	if (s->view->cluster)
 		gather_pods(s);
 	rs->content_type = "application/json";

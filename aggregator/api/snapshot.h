@@ -17,11 +17,11 @@
  *    "sources":[{"kind":K,"apiVersion":S,"state":S,"changed":T[,"message":S][,"skipped":I][,"skippedLast":S]}..],
  *    "list":{"apiVersion":"v1","kind":"List","items":[OBJECT..]},
  *    "usage":{"apiVersion":"evenkeel.io/v1","kind":"Usage","time":T,"nodes":[..],"pods":[..]},
- *    "state":{}}
+ *    "state":{["ledger":[..]]}}
  *
  * Objects stand in the order of enum object_kind, then of namespace and name; nodes and pods of usage (page_json.h)
- * by node and name. "sources" is there where an API is followed and tells how complete each kind was. "state" is for
- * what policies remember.
+ * by node and name. "sources" is there where an API is followed and tells how complete each kind was. "state" is
+ * what is remembered: ledger, what was promised to pods and is not among the objects yet (snapshot_ledger.c).
  */
 
 /* What was left out while reading. */
@@ -33,6 +33,7 @@ struct snapshot_notes {
 
 enum { SNAPSHOT_NOTES_MAX = 20 };
 
+struct ledger;
 struct snapshot;
 
 struct snapshot *snapshot_new(void);
@@ -60,6 +61,8 @@ int snapshot_add_usage(struct snapshot *s, const char *name, const char *text, s
 int snapshot_view(struct snapshot *s, struct view **v, int64_t *now_ns, struct reason *reason);
 /* The objects alone, and whatever was measured left aside; the caller's. -EINVAL: there are none. */
 int snapshot_take_model(struct snapshot *s, struct model **m, struct reason *reason);
+/* What was reserved at that moment, as a ledger; the caller's. Once. */
+struct ledger *snapshot_take_ledger(struct snapshot *s);
 const struct snapshot_notes *snapshot_notes(const struct snapshot *s);
 
 #endif

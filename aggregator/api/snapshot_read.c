@@ -29,6 +29,7 @@ struct snapshot *snapshot_new(void)
 
 	s->model = model_new();
 	s->pages = page_json_set_new();
+	s->ledger = ledger_new();
 	return s;
 }
 
@@ -41,6 +42,7 @@ void snapshot_free(struct snapshot *s)
 	free(s->uses);
 	model_free(s->model);
 	page_json_set_free(s->pages);
+	ledger_free(s->ledger);
 	buf_fini(&s->notes.text);
 	free(s);
 }
@@ -237,9 +239,11 @@ static int check_snapshot(const struct snapshot *s, const struct document *d)
 					  d->list.at ? "usage" : "list");
 	if (!cJSON_IsObject(d->state))
 		return snapshot_text_fail(t, "state: must be an object");
-	if (d->state->child)
-		return snapshot_text_fail(t, "state.%.64s: is unknown here; take a newer evenkeel",
-					  d->state->child->string);
+	for (const cJSON *item = d->state->child; item; item = item->next)
+		if (strcmp(item->string, "ledger") != 0)
+			return snapshot_text_fail(
+				t, "state.%.64s: is unknown here; take a newer evenkeel",
+				item->string);
 	return 0;
 }
 
@@ -257,6 +261,9 @@ static int read_snapshot(struct snapshot *s, const struct document *d)
 						     "2026-01-31T12:00:00Z");
 	s->own = true;
 	rc = read_sources(s, d);
+	if (!rc)
+		rc = snapshot_read_ledger(s, &d->whole,
+					  cJSON_GetObjectItemCaseSensitive(d->state, "ledger"));
 	if (!rc)
 		rc = look_through(&inner, &list);
 	if (!rc && strcmp(inner.kind, "List") != 0)
@@ -486,6 +493,14 @@ int snapshot_take_model(struct snapshot *s, struct model **m, struct reason *rea
 	*m = s->model;
 	s->model = NULL;
 	return 0;
+}
+
+struct ledger *snapshot_take_ledger(struct snapshot *s)
+{
+	struct ledger *l = s->ledger;
+
+	s->ledger = NULL;
+	return l;
 }
 
 int snapshot_view(struct snapshot *s, struct view **v, int64_t *now_ns, struct reason *reason)

@@ -8,6 +8,7 @@
 #include "aggregator/api/snapshot.h"
 #include "aggregator/api/snapshot_text.h"
 #include "aggregator/model/model.h"
+#include "aggregator/state/ledger.h"
 #include "aggregator/state/page_json.h"
 
 /* What a load watcher tells of one resource of a node, in percent of its capacity. */
@@ -27,6 +28,7 @@ struct watcher_use {
 struct snapshot {
 	struct model *model; /* owned */
 	struct page_json_set *pages; /* owned */
+	struct ledger *ledger; /* owned; NULL: taken */
 	struct snapshot_notes notes;
 	size_t documents, objects;
 	size_t unused; /* objects of kinds that are not kept */
@@ -64,6 +66,13 @@ int snapshot_read_items(struct snapshot *s, struct snapshot_text *t, const char 
 /* index is its place in the list, by which it is named where it has no name. */
 int snapshot_read_item(struct snapshot *s, struct snapshot_text *t, const char *version,
 		       const char *kind, size_t index);
+
+/* --- snapshot_ledger.c */
+
+struct jsonw;
+void snapshot_write_ledger_entry(struct jsonw *w, const struct ledger_entry *e);
+/* state.ledger of the Snapshot that t is; NULL: it has none. Its time must be known. */
+int snapshot_read_ledger(struct snapshot *s, const struct snapshot_text *t, const cJSON *list);
 
 /* --- snapshot_usage.c */
 

@@ -36,6 +36,10 @@ struct cli_options {
 	int sort; /* index into the command's own keys */
 	int window; /* index into cli_windows */
 	int unlimited; /* what no limit counts as; index into the command's own words */
+	char *quota_min, *quota_max; /* what namespaces without a quota get, in a snapshot */
+	char *node; /* nominated */
+	int pdb; /* index into the command's own words */
+	int64_t critical_priority; /* in a snapshot; 0: the usual one */
 	int64_t timeout_ns, limit;
 };
 
@@ -48,6 +52,7 @@ struct cli {
 	struct client *client;
 	char *const *operands; /* what stands after the command */
 	size_t operand_count;
+	struct offline *offline; /* what answers, in place of a server; else NULL */
 	const char *no_usage; /* why nothing is measured, where that is known; else NULL */
 	bool color;
 	size_t width; /* columns of the terminal; 0: whatever is needed */
@@ -65,7 +70,7 @@ struct command {
 	int (*run)(struct cli *cli);
 };
 
-extern const struct command command_doctor, command_nodes, command_pods, command_scores,
-	command_version;
+extern const struct command command_doctor, command_nodes, command_pods, command_quota,
+	command_scores, command_version;
 
 #endif

@@ -227,7 +227,8 @@ static int explain_failure(const struct client *c, CURLcode code, struct reason 
 /* Whether the field of a request is what an option of the command line says, and not the pod of a file: "args.Peaks.x". */
 static bool is_of_option(const char *field)
 {
-	static const char *const names[] = {"labelSelector", "plugins", "args", "variant", "blend"};
+	static const char *const names[] = {"labelSelector", "plugins",	  "args", "variant",
+					    "blend",	     "namespace", "pdb"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		size_t len = strlen(names[i]);

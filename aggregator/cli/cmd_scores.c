@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * evenkeel scores: what each node is worth for a pod, best first. The plugins that the first node was scored by
- * are the columns, under short names, so that all of them fit in 80 columns. --explain prints the arithmetic instead: for each node and plugin every input and term in the order
+ * are the columns, under short names, so that all of them fit in 80 columns; FITS is there where the server knows the cluster's objects. --explain prints the arithmetic instead: for each node and plugin every input and term in the order
  * it entered, so that a score can be followed by hand.
  */
 #include "aggregator/cli/cmd_scores.h"
@@ -15,6 +15,7 @@
 #include "aggregator/cli/client.h"
 #include "aggregator/cli/commands.h"
 #include "aggregator/cli/document.h"
+#include "aggregator/cli/lines.h"
 #include "aggregator/cli/plugin_option.h"
 #include "aggregator/cli/pod_file.h"
 #include "shared/table.h"
@@ -25,7 +26,7 @@
 
 enum sort_key { BY_SCORE, BY_NAME };
 
-enum { EXPLAIN_WIDTH = 100, EXPLAIN_INDENT = 4 };
+enum { EXPLAIN_INDENT = 4 };
 
 static const char *const sort_keys[] = {"score", "name", NULL};
 
@@ -134,6 +135,8 @@ int scores_write_request(const struct cli *cli, const char *pod, size_t pod_len,
 		jsonw_key_string(&w, "variant", o->variant);
 	if (o->explain)
 		jsonw_key_bool(&w, "explain", true);
+	else if (o->pod && *o->pod)
+		jsonw_key_bool(&w, "fits", true);
 	jsonw_object_close(&w);
 	return 0;
 }
@@ -211,25 +214,48 @@ static const char *short_name(const char *plugin)
 	return plugin ? plugin : "-";
 }
 
-static struct table *start_table(const cJSON *plugins, bool wide)
+/* Whether the answer tells if the pod fits; it does where the cluster's objects are known. */
+static bool tells_fits(const cJSON *item)
+{
+	return cJSON_IsBool(document_at(item, "fits"));
+}
+
+static void add_fits(struct table *t, const cJSON *item)
+{
+	const cJSON *fits = document_at(item, "fits");
+
+	if (!cJSON_IsBool(fits))
+		table_cell(t, PAINT_PLAIN, "-");
+	else if (cJSON_IsTrue(fits))
+		table_cell(t, PAINT_PLAIN, "yes");
+	else
+		table_cell(t, PAINT_BAD, "no");
+}
+
+static struct table *start_table(const cJSON *plugins, bool fits, bool wide)
 {
 	struct table *t = table_new();
 	const cJSON *plugin;
 
 	table_column(t, "NODE", FORM_NAME);
 	table_column(t, "SCORE", FORM_RIGHT);
+	if (fits)
+		table_column(t, "FITS", FORM_LEFT);
 	for (plugin = document_first(plugins); plugin; plugin = plugin->next)
 		table_column(t, short_name(document_text(plugin, "name")), FORM_RIGHT);
 	table_column(t, "RUNG", FORM_LEFT);
 	if (wide)
 		table_column(t, "REASON", FORM_LEFT);
+	if (wide && fits)
+		table_column(t, "REFUSED BY", FORM_LEFT);
 	return t;
 }
 
 static void add_row(struct table *t, const cJSON *item, const cJSON *plugins, const char *rungs,
-		    bool wide)
+		    bool fits, bool wide)
 {
 	const char *node = document_text(item, "node"), *reason = document_text(item, "reason");
+	const char *refusal = document_text(item, "fitReason");
 	const enum table_paint paints[] = {
 		[ROW_FRESH] = PAINT_PLAIN,
 		[ROW_LATE] = PAINT_WARN,
@@ -240,18 +266,23 @@ static void add_row(struct table *t, const cJSON *item, const cJSON *plugins, co
 
 	table_cell(t, PAINT_PLAIN, node ? node : "-");
 	add_score(t, document_number(item, "score"));
+	if (fits)
+		add_fits(t, item);
 	for (plugin = document_first(plugins); plugin; plugin = plugin->next)
 		add_score(t, plugin_score(item, document_text(plugin, "name")));
 	table_cell(t, paints[read_state(rungs)], rungs);
 	if (wide)
 		table_cell(t, PAINT_PLAIN, reason ? reason : "-");
+	if (wide && fits)
+		table_cell(t, PAINT_PLAIN, refusal ? refusal : "-");
 }
 
 static void print_table(struct cli *cli, cJSON *const *items, size_t count)
 {
 	bool wide = cli->options->output == OUTPUT_WIDE;
 	const cJSON *plugins = count ? document_at(items[0], "plugins") : NULL;
-	struct table *t = start_table(plugins, wide);
+	bool fits = count && tells_fits(items[0]);
+	struct table *t = start_table(plugins, fits, wide);
 	struct buf rungs = BUF_INIT;
 
 	for (size_t i = 0; i < count; i++) {
@@ -261,7 +292,7 @@ static void print_table(struct cli *cli, cJSON *const *items, size_t count)
 		table_row(t, node ? node : "");
 		/* They come in order already. */
 		table_key(t, -(double)i);
-		add_row(t, items[i], plugins, rungs.data, wide);
+		add_row(t, items[i], plugins, rungs.data, fits, wide);
 	}
 	commands_print_table(cli, t);
 	table_free(t);
@@ -317,43 +348,6 @@ static void explain_terms(const struct cli *cli, const cJSON *plugin, struct buf
 	buf_fini(&unit_text);
 }
 
-/* One line through a table, which takes care of control characters. */
-static void add_line(const struct cli *cli, const char *text, struct buf *out)
-{
-	struct table_style style = {.headers = false, .color = cli->color};
-	struct table *t = table_new();
-
-	table_column(t, "", FORM_LEFT);
-	table_row(t, "");
-	table_cell(t, PAINT_PLAIN, text);
-	table_print(t, &style, out);
-	table_free(t);
-}
-
-/* Bytes of the next line: up to a space, and as many words as fit, but one at least. */
-static size_t line_len(const char *text)
-{
-	size_t len = strlen(text), i = EXPLAIN_WIDTH - EXPLAIN_INDENT;
-
-	if (len <= i)
-		return len;
-	while (i > 0 && text[i] != ' ')
-		i--;
-	return i > 0 ? i : strcspn(text, " ");
-}
-
-static void add_wrapped(const struct cli *cli, const char *text, struct buf *out)
-{
-	for (text += strspn(text, " "); *text; text += strspn(text, " ")) {
-		size_t len = line_len(text);
-		char *line = mem_printf("%*s%.*s", EXPLAIN_INDENT, "", (int)len, text);
-
-		add_line(cli, line, out);
-		free(line);
-		text += len;
-	}
-}
-
 static void explain_plugin(const struct cli *cli, const cJSON *plugin, struct buf *out)
 {
 	const char *name = document_text(plugin, "name"),
@@ -363,11 +357,46 @@ static void explain_plugin(const struct cli *cli, const cJSON *plugin, struct bu
 				document_number(plugin, "score"), variant ? variant : "-",
 				rung ? rung : "-");
 
-	add_line(cli, line, out);
+	lines_add(cli, line, out);
 	free(line);
 	if (reason)
-		add_wrapped(cli, reason, out);
+		lines_add_wrapped(cli, EXPLAIN_INDENT, "", reason, out);
 	explain_terms(cli, plugin, out);
+}
+
+static void explain_fits(const struct cli *cli, const cJSON *item, struct buf *out)
+{
+	const char *refusal = document_text(item, "fitReason");
+	char *line;
+
+	if (!tells_fits(item))
+		return;
+	line = refusal ? mem_printf("does not fit: %s", refusal) : mem_strdup("fits");
+	lines_add_wrapped(cli, EXPLAIN_INDENT, "", line, out);
+	free(line);
+}
+
+/* "The pod fits on 3 of 5 nodes; refused by NodeResourcesFit on 1, TaintToleration on 1." */
+static void explain_counts(struct cli *cli, const cJSON *doc)
+{
+	double fits = document_number(doc, "fits"), all = fits;
+	const cJSON *refused = document_at(doc, "refused");
+	struct buf filters = BUF_INIT;
+	char *line;
+
+	if (isnan(fits))
+		return;
+	buf_add_str(&filters, "");
+	for (const cJSON *item = refused ? refused->child : NULL; item; item = item->next) {
+		buf_printf(&filters, "%s%s on %.0f", filters.len ? ", " : "; refused by ",
+			   item->string ? item->string : "-", item->valuedouble);
+		all += item->valuedouble;
+	}
+	line = mem_printf("The pod fits on %.0f of %.0f nodes%s.", fits, all, filters.data);
+	lines_add(cli, line, &cli->out);
+	buf_add_char(&cli->out, '\n');
+	free(line);
+	buf_fini(&filters);
 }
 
 static void explain_node(struct cli *cli, const cJSON *item)
@@ -377,15 +406,18 @@ static void explain_node(struct cli *cli, const cJSON *item)
 		mem_printf("%s  score %.0f", node ? node : "-", document_number(item, "score"));
 	const cJSON *plugin;
 
-	add_line(cli, line, &cli->out);
+	lines_add(cli, line, &cli->out);
 	free(line);
+	explain_fits(cli, item, &cli->out);
 	for (plugin = document_first(document_at(item, "plugins")); plugin; plugin = plugin->next)
 		explain_plugin(cli, plugin, &cli->out);
 }
 
-static void print_explanation(struct cli *cli, cJSON *const *items, size_t count)
+static void print_explanation(struct cli *cli, const cJSON *doc, cJSON *const *items, size_t count)
 {
 	size_t most = cli->options->limit > 0 ? (size_t)cli->options->limit : count;
+
+	explain_counts(cli, doc);
 
 	for (size_t i = 0; i < count && i < most; i++) {
 		if (i)
@@ -461,7 +493,7 @@ int scores_render(struct cli *cli, const char *json, size_t len)
 		if (!len || json[len - 1] != '\n')
 			buf_add_char(&cli->out, '\n');
 	} else if (cli->options->explain) {
-		print_explanation(cli, items, count);
+		print_explanation(cli, doc, items, count);
 	} else {
 		print_table(cli, items, count);
 	}
@@ -514,7 +546,9 @@ const struct command command_scores = {
 		   "TargetLoadPacking:targetUtilization=50,defaultRequestsMultiplier=2, with a dot "
 		   "for what is nested (defaultRequests.cpu=500m), or like --plugin "
 		   "'NodeResourcesAllocatable:{mode: Most, resources: [{name: cpu, weight: 1}]}'. "
-		   "RUNG says what the score stands on: the window of measurements "
+		   "FITS says whether the pod could go to the node by the kube-scheduler's "
+		   "filters and the real-use cap; -o wide and --explain name the first that "
+		   "refuses. RUNG says what the score stands on: the window of measurements "
 		   "used, how late it is, allocation (no measurement, estimated from requests), "
 		   "expired or none.",
 	.specs = specs,

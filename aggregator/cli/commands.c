@@ -18,7 +18,8 @@
 const char *const cli_windows[] = {"5m", "10m", "15m", NULL};
 
 static const struct command *const commands[] = {
-	&command_nodes, &command_pods, &command_scores, &command_doctor, &command_version,
+	&command_nodes, &command_pods,	 &command_scores,
+	&command_quota, &command_doctor, &command_version,
 };
 
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
@@ -294,6 +295,7 @@ static int read_files(struct cli *cli)
 		cli->no_usage = o->usage ? "nothing is measured of any node in the snapshot"
 					 : "no usage is in the snapshot: give measurements with "
 					   "--usage";
+	cli->offline = offline;
 	cli->client = client_new_offline(offline);
 	return CLI_OK;
 }

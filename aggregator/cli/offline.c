@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "aggregator/api/api.h"
+#include "aggregator/api/place_pool.h"
+#include "aggregator/state/ledger.h"
 #include "shared/file.h"
 #include "shared/mem.h"
 
@@ -71,9 +73,11 @@ int offline_open(struct offline **out, const struct option_list *files, const ch
 		 struct reason *reason)
 {
 	struct offline *o = mem_zalloc(1, sizeof(*o));
+	struct place_options places;
 	struct view *v;
 	int rc = 0;
 
+	place_options_default(&places);
 	o->name = join_names(files);
 	o->snapshot = snapshot_new();
 	o->ctx = (struct api_context){
@@ -81,6 +85,7 @@ int offline_open(struct offline **out, const struct option_list *files, const ch
 		.counters = &o->counters,
 		.now_ns = now_ns,
 		.watcher_smoothed = 1,
+		.places = place_pool_new(&places),
 	};
 	for (size_t i = 0; i < files->count && !rc; i++)
 		rc = read_file(o->snapshot, files->items[i], snapshot_add, reason);
@@ -94,6 +99,7 @@ int offline_open(struct offline **out, const struct option_list *files, const ch
 	}
 	o->has_usage = is_any_measured(v);
 	o->ctx.kubernetes_mode = v->cluster ? "snapshot" : NULL;
+	o->ctx.ledger = snapshot_take_ledger(o->snapshot);
 	view_slot_publish(o->ctx.views, v);
 	*out = o;
 	return 0;
@@ -103,7 +109,9 @@ void offline_close(struct offline *o)
 {
 	if (!o)
 		return;
+	place_pool_free(o->ctx.places);
 	view_slot_free(o->ctx.views);
+	ledger_free(o->ctx.ledger);
 	snapshot_free(o->snapshot);
 	free(o->name);
 	free(o);
@@ -122,6 +130,11 @@ const struct snapshot_notes *offline_notes(const struct offline *o)
 bool offline_has_usage(const struct offline *o)
 {
 	return o->has_usage;
+}
+
+void offline_set_quota(struct offline *o, const struct quota_options *options)
+{
+	o->ctx.quota = options;
 }
 
 /* --- requests --------------------------------------------------------------------------------------------------- */

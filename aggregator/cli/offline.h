@@ -12,6 +12,7 @@
 #include "shared/reason.h"
 
 struct offline;
+struct quota_options;
 
 /*
  * Reads the files; "-" is standard input. usage may be NULL. -EINVAL with the reason. There is one at a time, since its
@@ -26,6 +27,8 @@ const char *offline_name(const struct offline *o);
 const struct snapshot_notes *offline_notes(const struct offline *o);
 /* Whether anything was measured at all. */
 bool offline_has_usage(const struct offline *o);
+/* Rules of quotas other than the usual ones; borrowed until the next, or the end. */
+void offline_set_quota(struct offline *o, const struct quota_options *options);
 /*
  * Answers as the aggregator would: the HTTP status, with the body appended. target is a path with a query, escaped as in
  * a URL.

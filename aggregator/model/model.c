@@ -56,6 +56,11 @@ struct model *model_new(void)
 	return m;
 }
 
+void model_watch_pods(struct model *m, const struct model_pod_watch *watch)
+{
+	m->watch = watch;
+}
+
 /* --- entries ------------------------------------------------------------------------------------------------------ */
 
 static unsigned int hash_key(const struct object *o)
@@ -154,6 +159,18 @@ static void leave(struct model *m, struct model_entry *e)
 	e->template = NULL;
 }
 
+static void tell_put(const struct model *m, const struct object *o)
+{
+	if (m->watch && o->kind == OBJECT_POD)
+		m->watch->put(m->watch->ctx, (const struct kube_pod *)o, m->generation);
+}
+
+static void tell_gone(const struct model *m, const struct object *o)
+{
+	if (m->watch && o->kind == OBJECT_POD)
+		m->watch->gone(m->watch->ctx, (const struct kube_pod *)o);
+}
+
 void model_put(struct model *m, struct object *o)
 {
 	struct model_kind *k = &m->kinds[o->kind];
@@ -172,6 +189,8 @@ void model_put(struct model *m, struct object *o)
 	if (!e) {
 		e = add_entry(k, o);
 	} else {
+		if (!e->gone && strcmp(e->object->uid, o->uid) != 0)
+			tell_gone(m, e->object);
 		if (!e->gone)
 			leave(m, e);
 		object_drop(e->object);
@@ -182,12 +201,14 @@ void model_put(struct model *m, struct object *o)
 	e->template = t;
 	m->pod_count += o->kind == OBJECT_POD;
 	model_place_enter(m, e);
+	tell_put(m, o);
 	note_change(m, k, e);
 }
 
 static void remove_entry(struct model *m, struct model_kind *k, struct model_entry *e)
 {
 	m->generation++;
+	tell_gone(m, e->object);
 	leave(m, e);
 	e->gone = true;
 	if (e->in_table || e->changed)

@@ -70,9 +70,20 @@ struct cluster {
 	struct model_source sources[OBJECT_KINDS];
 };
 
+/* Told of every change of a pod, while it is made; must not touch the model. */
+struct model_pod_watch {
+	/* Added, or another than before. Clusters from this generation on have it so. */
+	void (*put)(void *ctx, const struct kube_pod *pod, uint64_t generation);
+	/* Removed, missing in a new list, or replaced by one of the same name and another uid. */
+	void (*gone)(void *ctx, const struct kube_pod *pod);
+	void *ctx;
+};
+
 struct model;
 struct model *model_new(void);
 void model_free(struct model *m);
+/* At most one; borrowed as long as the model is. */
+void model_watch_pods(struct model *m, const struct model_pod_watch *watch);
 
 /* Added or modified: takes the object over. Equal templates become one. */
 void model_put(struct model *m, struct object *o);

@@ -59,6 +59,7 @@ struct model {
 	struct model_template *templates; /* hash */
 	struct model_source sources[OBJECT_KINDS];
 	struct cluster *cluster; /* held: the last one; NULL: none yet */
+	const struct model_pod_watch *watch; /* borrowed; NULL: nobody */
 };
 
 /* --- model.c */

@@ -31,7 +31,9 @@ static const char *const pod_prefixes[] = {
 
 static const char *const other_prefixes[] = {
 	"delay-deletion.cluster-autoscaler.kubernetes.io/",
+	"deployment.kubernetes.io/revision",
 	"node.kubernetes.io/",
+	"pv.kubernetes.io/bind-completed",
 	"quota.scheduling.koordinator.sh/",
 	"storageclass.kubernetes.io/is-default-class",
 	"storageclass.beta.kubernetes.io/is-default-class",
@@ -274,6 +276,44 @@ static const struct object_text_row RESIZE[] = {
 	END,
 };
 
+/*
+ * Of a workload that asks for slack, what its next pod would be, since it may have none; templates of all the others, and of their old
+ * revisions, would be more than all else that is kept.
+ */
+static const struct object_text_row POD_TEMPLATE[] = {SOME("metadata", POD_METADATA),
+						      SOME("spec", POD_SPEC), END};
+static const struct object_text_row SLACK_SPEC[] = {
+	ALL("completionMode"),
+	ALL("completions"),
+	ALL("minReadySeconds"),
+	ALL("parallelism"),
+	ALL("replicas"),
+	ALL("suspend"),
+	SOME("template", POD_TEMPLATE),
+	END,
+};
+static const struct object_text_row SLACK_WORKLOAD[] = {SOME("metadata", METADATA),
+							SOME("spec", SLACK_SPEC),
+							SOME("status", WORKLOAD_STATUS), END};
+
+static bool asks_for_slack(const cJSON *json)
+{
+	const cJSON *metadata = object_json_find(json, "metadata");
+
+	return object_json_find(object_json_find(metadata, "annotations"), "evenkeel.io/slack") !=
+	       NULL;
+}
+
+static const struct object_text_row *table_of(enum object_kind kind, const cJSON *json)
+{
+	const cJSON *template = object_json_find(object_json_find(json, "spec"), "template");
+
+	if (tables[kind] == WORKLOAD && kind != OBJECT_DAEMON_SET &&
+	    (asks_for_slack(json) || asks_for_slack(template)))
+		return SLACK_WORKLOAD;
+	return tables[kind];
+}
+
 void object_keep_write(enum object_kind kind, const char *api_version, const cJSON *json,
 		       struct buf *out)
 {
@@ -283,7 +323,7 @@ void object_keep_write(enum object_kind kind, const char *api_version, const cJS
 	jsonw_object_open(&t.json);
 	jsonw_key_string(&t.json, "apiVersion", api_version);
 	jsonw_key_string(&t.json, "kind", object_kind_name(kind));
-	object_text_members(&t, json, tables[kind]);
+	object_text_members(&t, json, table_of(kind, json));
 	jsonw_object_close(&t.json);
 }
 

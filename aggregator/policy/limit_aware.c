@@ -71,11 +71,8 @@ static void add_corrected(const struct score_query *q, enum score_resource resou
 		q->args->unlimited[resource] > 0 ? q->args->unlimited[resource] : side->allocatable;
 	struct pod_bound pod = score_pod_bound(q->pod, resource);
 
-	l->on_node = (double)sums->limits +
-		     (double)score_unlimited(sums->unlimited, sums->unlimited_requests, each) +
-		     (double)sums->unknown * (double)side->allocatable;
-	l->pod = (double)pod.limit +
-		 (double)score_unlimited(pod.unlimited, pod.unlimited_requests, each);
+	l->on_node = score_limits_on_node(sums, each, side->allocatable);
+	l->pod = score_limits_of_pod(q->pod, resource, each);
 	score_term(r, names->unlimited, "containers", (double)sums->unlimited + pod.unlimited);
 	score_term(r, names->unlimited_as, names->unit, (double)each);
 	if (sums->unknown)

@@ -322,6 +322,31 @@ static void strain(const struct score_node *node, struct score_result *r)
 		tell_strain(node, waiting, factor, r);
 }
 
+/* --- pods on their way ------------------------------------------------------------------------------------------- */
+
+static void tell_assumed(const struct score_node *node, struct score_result *r)
+{
+	struct sentence s;
+
+	if (!node->assumed_pods)
+		return;
+	score_term(r, "assumedPods", "", (double)node->assumed_pods);
+	score_term(r, "assumedCpu", "millicores", (double)node->assumed_cpu_milli);
+	if (!score_tells(r))
+		return;
+	s = score_reason_more(r);
+	sentence_add(&s, "; with ");
+	sentence_add(&s, node->assumed_namespace);
+	sentence_add(&s, "/");
+	sentence_add(&s, node->assumed_name);
+	if (node->assumed_pods > 1) {
+		sentence_add(&s, " and ");
+		sentence_add_int(&s, (int64_t)node->assumed_pods - 1);
+		sentence_add(&s, node->assumed_pods == 2 ? " other pod" : " other pods");
+	}
+	sentence_add(&s, " on the way here");
+}
+
 /* --- one node ---------------------------------------------------------------------------------------------------- */
 
 static void start(struct score_result *r, enum score_detail detail)
@@ -375,6 +400,7 @@ void score_node_by(const struct score_query *q, enum score_plugin_id plugin,
 		stay_below(scale, result);
 	if (q->variant == SCORE_CORRECTED)
 		strain(node, result);
+	tell_assumed(node, result);
 }
 
 int64_t score_blend(const int64_t *scores, const double *weights, size_t count)

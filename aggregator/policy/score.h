@@ -95,6 +95,10 @@ struct score_node {
 	double age_seconds; /* of the newest measurement */
 	/* What pods that were just placed are expected to use and the measurements do not show yet. */
 	int64_t pending_cpu_milli, pending_mem_bytes;
+	/* Of these, pods of which the API does not tell yet (score_node_assume()): how many, and the CPU expected of them. */
+	uint32_t assumed_pods;
+	int64_t assumed_cpu_milli;
+	const char *assumed_namespace, *assumed_name; /* of the first one; borrowed */
 	bool idle; /* never heard, and nothing is bound to it but pods of DaemonSets */
 	struct score_load load;
 	/* Share of the time in which tasks waited because of each other, the larger of CPU and memory; NaN: not
@@ -125,7 +129,7 @@ struct score_scale {
 	int64_t estimated_most; /* what a node on the allocation rung can get: less than any measured one's best */
 };
 
-enum { SCORE_TERMS_MAX = 40, SCORE_RUNG_LEN = 32 };
+enum { SCORE_TERMS_MAX = 44, SCORE_RUNG_LEN = 32 };
 
 /* One input or intermediate of the arithmetic, in order of evaluation. */
 struct score_term {
@@ -188,12 +192,17 @@ void score_node_by(const struct score_query *q, enum score_plugin_id plugin,
  */
 void score_node_from_view(const struct view *v, const struct view_node *n, int64_t now_ns,
 			  const struct score_query *q, struct score_node *node);
-/*
- * A pod that was given this node, and of which the API does not tell so yet: it requests that much in every sum, and is
- * expected to use cpu_milli. The one place where such pods come in; not for upstream, to which they are invisible.
- */
-void score_node_assume(struct score_node *node, int64_t request_cpu_milli,
-		       int64_t request_mem_bytes, int64_t cpu_milli);
+/* Pods that were given one node, and of which the API does not tell so yet. */
+struct score_assumed {
+	uint32_t pods; /* above 0 */
+	int64_t request_cpu_milli, request_mem_bytes; /* of all together, as are */
+	int64_t cpu_milli; /* what they are expected to use */
+	const char *namespace, *name; /* of one of them, to tell; borrowed */
+};
+
+/* They count with their requests in every sum. The one place where such pods come in; not for upstream, to which they
+ * are invisible. Once per node. */
+void score_node_assume(struct score_node *node, const struct score_assumed *assumed);
 /* Whether any node of the view has a measurement that counts as of now. */
 bool score_any_measured(const struct view *v, int64_t now_ns);
 /*

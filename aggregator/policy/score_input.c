@@ -122,13 +122,18 @@ static void assume(struct pod_load *load, int64_t request)
 	load->limits = add_saturating(load->limits, request);
 }
 
-void score_node_assume(struct score_node *node, int64_t request_cpu_milli,
-		       int64_t request_mem_bytes, int64_t cpu_milli)
+void score_node_assume(struct score_node *node, const struct score_assumed *assumed)
 {
-	assume(&node->load.of[SCORE_CPU], request_cpu_milli);
-	assume(&node->load.of[SCORE_MEMORY], request_mem_bytes);
-	node->pending_cpu_milli = add_saturating(node->pending_cpu_milli, cpu_milli);
-	node->pending_mem_bytes = add_saturating(node->pending_mem_bytes, request_mem_bytes);
+	int64_t mem_bytes = assumed->request_mem_bytes;
+
+	assume(&node->load.of[SCORE_CPU], assumed->request_cpu_milli);
+	assume(&node->load.of[SCORE_MEMORY], mem_bytes);
+	node->pending_cpu_milli = add_saturating(node->pending_cpu_milli, assumed->cpu_milli);
+	node->pending_mem_bytes = add_saturating(node->pending_mem_bytes, mem_bytes);
+	node->assumed_pods = assumed->pods;
+	node->assumed_cpu_milli = assumed->cpu_milli;
+	node->assumed_namespace = assumed->namespace;
+	node->assumed_name = assumed->name;
 	node->idle = false;
 }
 

@@ -39,6 +39,21 @@ struct node_sums score_sums_with_pod(const struct pod_load *on_node, const struc
 	};
 }
 
+double score_limits_on_node(const struct pod_load *on_node, int64_t each, int64_t allocatable)
+{
+	return (double)on_node->limits +
+	       (double)score_unlimited(on_node->unlimited, on_node->unlimited_requests, each) +
+	       (double)on_node->unknown * (double)allocatable;
+}
+
+double score_limits_of_pod(const struct pod_spec *pod, enum score_resource resource, int64_t each)
+{
+	struct pod_bound bound = score_pod_bound(pod, resource);
+
+	return (double)bound.limit +
+	       (double)score_unlimited(bound.unlimited, bound.unlimited_requests, each);
+}
+
 void score_load_add_pod(struct score_load *load, const struct pod_spec *pod)
 {
 	for (enum score_resource r = 0; r < SCORE_RESOURCES; r++)

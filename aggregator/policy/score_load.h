@@ -26,5 +26,9 @@ struct node_sums score_sums_with_pod(const struct pod_load *on_node, const struc
 				     enum score_resource resource, int64_t allocatable);
 /* What unlimited containers count as: `each`, but no less than they request. */
 int64_t score_unlimited(uint32_t containers, int64_t requests, int64_t each);
+/* What all that is on a node counts as a limit, and what a pod does, where a container without one counts as `each`, and
+ * one whose limit could not be read as the whole node. */
+double score_limits_on_node(const struct pod_load *on_node, int64_t each, int64_t allocatable);
+double score_limits_of_pod(const struct pod_spec *pod, enum score_resource resource, int64_t each);
 
 #endif

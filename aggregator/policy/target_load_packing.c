@@ -100,13 +100,17 @@ static void tell(struct score_result *r, double u, double target, int64_t used, 
 	sentence_add(&s, "m)");
 }
 
-/* What the pods of its owner use is the best guess, where it is known. */
-static int64_t expect(const struct score_query *q, struct score_result *r)
+static bool goes_by_owner(const struct score_query *q)
 {
-	if (q->variant == SCORE_UPSTREAM || !q->owner.known)
-		return target_load_packing_predict(q->pod, q->args, q->variant == SCORE_UPSTREAM);
-	score_term(r, "ownerCpuMean", "millicores", q->owner.cpu_milli);
-	return round_saturating(q->owner.cpu_milli);
+	return q->variant != SCORE_UPSTREAM && q->owner.known;
+}
+
+/* What the pods of its owner use is the best guess, where it is known. */
+int64_t target_load_packing_expect(const struct score_query *q)
+{
+	if (goes_by_owner(q))
+		return round_saturating(q->owner.cpu_milli);
+	return target_load_packing_predict(q->pod, q->args, q->variant == SCORE_UPSTREAM);
 }
 
 void target_load_packing(const struct score_query *q, const struct score_node *node,
@@ -117,12 +121,14 @@ void target_load_packing(const struct score_query *q, const struct score_node *n
 	double capacity = (double)node->cpu_capacity_milli;
 	int64_t of = upstream ? node->cpu_capacity_milli : node->cpu_allocatable_milli;
 	double used = node->cpu.mean / 100 * capacity;
-	int64_t expected = expect(q, r);
+	int64_t expected = target_load_packing_expect(q);
 	double u = 0, score;
 
 	if (of != 0)
 		u = 100 * (used + (double)expected + (double)node->pending_cpu_milli) / (double)of;
 	score = unrounded(u, args->target_utilization);
+	if (goes_by_owner(q))
+		score_term(r, "ownerCpuMean", "millicores", q->owner.cpu_milli);
 	score_term(r, "cpuMean", "percent", node->cpu.mean);
 	score_term(r, "cpuCapacity", "millicores", capacity);
 	score_term(r, "cpuUsed", "millicores", used);

@@ -12,5 +12,7 @@
  */
 int64_t target_load_packing_predict(const struct pod_spec *pod, const struct score_args *args,
 				    bool upstream);
+/* The same, but where it is known what the pods of its owner use, that. */
+int64_t target_load_packing_expect(const struct score_query *q);
 
 #endif

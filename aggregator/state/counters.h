@@ -42,8 +42,47 @@ struct store_counters {
 	atomic_uint_least64_t lost_intervals;
 };
 
+enum extender_verb { EXTENDER_FILTER, EXTENDER_PRIORITIZE, EXTENDER_PREEMPT, EXTENDER_VERBS };
+
+/* X(name, metric label). Why a node was refused; GATE: the pod was, for all nodes, and counts once. */
+#define EXTENDER_REFUSALS_TABLE(X)                                                                 \
+	X(UNKNOWN_NODE, "unknownNode")                                                             \
+	X(USE_CAP_CPU, "useCapCpu")                                                                \
+	X(USE_CAP_MEMORY, "useCapMemory")                                                          \
+	X(LIMIT_RATIO_CPU, "limitRatioCpu")                                                        \
+	X(LIMIT_RATIO_MEMORY, "limitRatioMemory")                                                  \
+	X(GATE, "pod")
+
+enum extender_refusal {
+#define X(name, label) EXTENDER_##name,
+	EXTENDER_REFUSALS_TABLE(X)
+#undef X
+		EXTENDER_REFUSALS
+};
+
+struct extender_counters {
+	atomic_uint_least64_t requests[EXTENDER_VERBS];
+	atomic_uint_least64_t took_ns[EXTENDER_VERBS];
+	atomic_uint_least64_t refused[EXTENDER_REFUSALS];
+	atomic_uint_least64_t malformed;
+	atomic_uint_least64_t unreserved; /* answers that the ledger does not know of */
+};
+
+/* What quotas said to schedulers. */
+enum { QUOTA_GATES_MAX = 8 };
+
+struct quota_counters {
+	atomic_uint_least64_t gates[QUOTA_GATES_MAX]; /* by enum quota_gate (quota.h) */
+	atomic_uint_least64_t preempt_victims,
+		preempt_none; /* searches that found some, and none */
+	atomic_uint_least64_t preempt_repeated; /* what was told before, or is going already */
+	atomic_uint_least64_t status_written, status_failed; /* of quota objects, where asked for */
+};
+
 struct counters {
 	struct store_counters store;
+	struct extender_counters extender;
+	struct quota_counters quota;
 	atomic_uint_least64_t frames[FRAME_RESULT_COUNT];
 	atomic_uint_least64_t frame_bytes;
 	atomic_uint_least64_t quarantined[QUARANTINE_REASON_COUNT]; /* values left out */

@@ -154,12 +154,12 @@ static void record_drop(struct record *r)
 /* All entries there are were made by record_new(). */
 static struct record *record_of(const struct ledger_entry *e)
 {
-	return (struct record *)(uintptr_t)e;
+	return (struct record *)e; /* entry is its first member */
 }
 
 static struct ledger_copy *copy_make(struct ledger *l)
 {
-	struct copy *c = mem_alloc(sizeof(*c) + l->count * sizeof(c->of[0]));
+	struct copy *c = mem_alloc(sizeof(*c) + l->count * sizeof(struct ledger_entry *));
 
 	for (size_t i = 0; i < l->count; i++) {
 		struct record *r = l->sorted[i]->record;
@@ -279,7 +279,7 @@ static void sorted_insert(struct ledger *l, struct reservation *r)
 		l->room = l->room ? 2 * l->room : 64;
 		l->sorted = mem_realloc(l->sorted, l->room * sizeof(struct reservation *));
 	}
-	memmove(&l->sorted[at + 1], &l->sorted[at], (l->count - at) * sizeof(l->sorted[0]));
+	memmove(&l->sorted[at + 1], &l->sorted[at], (l->count - at) * sizeof(struct reservation *));
 	l->sorted[at] = r;
 	l->count++;
 }
@@ -290,7 +290,7 @@ static void sorted_remove(struct ledger *l, const struct reservation *r)
 
 	assert(at < l->count && l->sorted[at] == r);
 	l->count--;
-	memmove(&l->sorted[at], &l->sorted[at + 1], (l->count - at) * sizeof(l->sorted[0]));
+	memmove(&l->sorted[at], &l->sorted[at + 1], (l->count - at) * sizeof(struct reservation *));
 }
 
 /* All that are gone at once, or a thousand that go together would each move the rest. */
@@ -621,16 +621,13 @@ static bool is_sorted(const struct ledger *l, struct reason *why)
 static bool are_lists_right(const struct ledger *l, struct reason *why)
 {
 	uint64_t counts[LEDGER_STATES] = {0};
-	const struct reservation *r;
 
-	DL_FOREACH(l->expiring, r)
-	{
+	for (const struct reservation *r = l->expiring; r; r = r->next) {
 		counts[r->record->entry.state]++;
 		if (r->next && r->next->record->entry.expires_ns < r->record->entry.expires_ns)
 			reason_set(why, "%s expires before its turn", r->next->record->entry.name);
 	}
-	DL_FOREACH(l->bound, r)
-	{
+	for (const struct reservation *r = l->bound; r; r = r->next) {
 		counts[r->record->entry.state]++;
 		if (r->next && r->next->record->entry.generation < r->record->entry.generation)
 			reason_set(why, "%s is settled after its turn",

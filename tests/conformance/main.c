@@ -57,10 +57,22 @@ static const struct schema {
 	{"load_watcher", "decode_body", NULL, DECODER},
 	{"cgroup_paths", NULL, run_cgroup_path, NULL},
 	{"pod_request", NULL, run_pod_request, NULL},
+	{"slack_examples", "v1_seed", run_slack_v1_seed, NULL},
+	{"slack_examples", "v1", run_slack_target, NULL},
+	{"slack_examples", "v2_seed", run_slack_v2_seed, NULL},
+	{"slack_examples", "v2", run_slack_target, NULL},
+	{"slack_examples", "slots", run_slack_slots, NULL},
+	{"buffer_replicas", NULL, run_buffer_replicas, NULL},
 	{"quota_math", NULL, run_quota_math, NULL},
 	{"prefilter", NULL, run_quota_prefilter, NULL},
 	{"cache_events", NULL, run_quota_cache, NULL},
 	{"status_controller", NULL, run_quota_status, NULL},
+	{"preemption", NULL, run_preemption, NULL},
+	{"node_choice", NULL, run_node_choice, NULL},
+	{"kep_stories", NULL, run_kep_story, NULL},
+	{"simulation", NULL, run_simulation, NULL},
+	{"cross_node", NULL, run_cross_node, NULL},
+	{"extender_wire", NULL, run_extender_wire, NULL},
 
 	{"drainability_rules", NULL, run_drainability_rule, NULL},
 	{"rule_combination", NULL, run_rule_combination, NULL},
@@ -93,12 +105,15 @@ static const struct schema {
 	{"pods_to_evict", NULL, NULL, ACTS},
 	{"evict_priority", NULL, NULL, ACTS},
 	{"soft_taint", NULL, NULL, ACTS},
+
+	{"extender_wire", NULL, run_extender_wire, NULL},
 };
 
 static const char *const not_built[] = {
-	"buffer_quota", "buffer_quota_scope", "buffer_replicas", "slack_examples", "usage_classify",
-	"anchors",	"cross_node",	      "extender_wire",	 "kep_stories",	   "node_choice",
-	"preemption",	"simulation",
+	"buffer_quota",
+	"buffer_quota_scope",
+	"usage_classify",
+	"anchors",
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

@@ -40,9 +40,10 @@ static void check_request(const char *text, size_t len)
 		assert(reason.text[0] && strlen(field) < sizeof(field));
 		return;
 	}
-	assert(rq.plugin_count > 0 && rq.plugin_count <= SCORE_PLUGINS);
-	for (size_t i = 0; i < rq.plugin_count; i++)
-		assert(rq.weights[i] > 0 && score_plugin_has(rq.plugins[i], rq.variant));
+	assert(rq.mix.count > 0 && rq.mix.count <= SCORE_PLUGINS);
+	for (size_t i = 0; i < rq.mix.count; i++)
+		assert(rq.mix.weights[i] > 0 &&
+		       score_plugin_has(rq.mix.plugins[i], rq.mix.variant));
 	scores_request_fini(&rq);
 }
 

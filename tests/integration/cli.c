@@ -327,9 +327,10 @@ static void asks_for_scores(void **state)
 	fclose(f);
 	serve(answers);
 	check(&by_file);
-	assert_string_equal(server.log.data,
-			    "{\"pod\":{\"metadata\":{\"name\":\"x\"},\"spec\":{\"cpu\":\"500m\"}},"
-			    "\"nodes\":[\"a\"],\"plugins\":[\"P\",\"Q\"]}\nPOST /v1/scores\n");
+	assert_string_equal(
+		server.log.data,
+		"{\"pod\":{\"metadata\":{\"name\":\"x\"},\"spec\":{\"cpu\":\"500m\"}},"
+		"\"nodes\":[\"a\"],\"plugins\":[\"P\",\"Q\"],\"fits\":true}\nPOST /v1/scores\n");
 	check(&missing);
 	check(&twice);
 	serve(refusals);

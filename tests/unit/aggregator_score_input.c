@@ -201,13 +201,14 @@ static void assumed_pods_are_part_of_every_sum(void **state)
 	(void)state;
 	look(NULL, 0);
 	node = read_node("n");
-	score_node_assume(&node, 400, GIB, 600);
+	score_node_assume(&node, &(struct score_assumed){1, 400, GIB, 600, "", "p"});
 	assert_int_equal(node.pending_cpu_milli, 600);
 	assert_int_equal(node.pending_mem_bytes, GIB);
 	assert_int_equal(node.load.of[SCORE_CPU].requests, 400);
 	assert_int_equal(node.load.of[SCORE_CPU].limits, 400);
 	assert_int_equal(node.load.of[SCORE_MEMORY].requests, GIB);
-	score_node_assume(&node, INT64_MAX, INT64_MAX, INT64_MAX);
+	score_node_assume(&node,
+			  &(struct score_assumed){1, INT64_MAX, INT64_MAX, INT64_MAX, "", "p"});
 	assert_int_equal(node.pending_cpu_milli, INT64_MAX);
 	assert_int_equal(node.load.of[SCORE_MEMORY].limits, INT64_MAX);
 }

@@ -129,7 +129,7 @@ static void test_unlimited(void **state)
 	score_all(LIMIT, &node, 1);
 	assert_true(fabs(results[0].raw + 80) < 1e-9);
 	node.load.of[SCORE_CPU].unknown = 0;
-	score_node_assume(&node, 1000, 0, 0);
+	score_node_assume(&node, &(struct score_assumed){1, 1000, 0, 0, "", "p"});
 	score_all(LIMIT, &node, 1);
 	assert_true(fabs(results[0].raw - 10) < 1e-9);
 }
@@ -245,7 +245,7 @@ static void test_reserved_share(void **state)
 	assert_int_equal(results[0].score, 50);
 	assert_true(fabs(term(&results[0], "cpuThreshold") - 0.05) < 1e-12);
 	/* Pods just placed count on both sides. */
-	score_node_assume(&node, 1000, 0, 1000);
+	score_node_assume(&node, &(struct score_assumed){1, 1000, 0, 1000, "", "p"});
 	score_all(LROC, &node, 1);
 	assert_int_equal(results[0].score, 50);
 	assert_true(fabs(term(&results[0], "cpuMu") - 0.16) < 1e-12);

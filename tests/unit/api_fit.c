@@ -5,10 +5,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/model/model.h"
 #include "aggregator/state/join.h"
+#include "shared/mem.h"
 #include "tests/api_fixture.h"
 #include "tests/model_fixture.h"
 #include "tests/view_fixture.h"
@@ -213,6 +215,71 @@ static void what_may_not_be_read_is_said(void **state)
 	api_fixture_close(&blind);
 }
 
+static int score(const char *body)
+{
+	return api_fixture_send(&f, "POST", "/v1/scores", body);
+}
+
+/* By the same filters as here, beside the scores. */
+static void scores_tell_whether_the_pod_fits(void **state)
+{
+	static const char *const asks[] = {"explain", "fits"};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		char *body = mem_printf("{\"%s\":true,\"nodes\":[\"alpha\",\"charlie\"],"
+					"\"pod\":{" WANTS("2") "}}",
+					asks[i]);
+
+		assert_int_equal(score(body), 200);
+		free(body);
+		assert_string_equal(text("kind"), "ScoreList");
+		assert_int_equal(at("fits")->valueint, 1);
+		assert_int_equal(at("refused.NodeResourcesFit")->valueint, 1);
+		assert_int_equal(at("refused.TaintToleration")->valueint, 1);
+		assert_int_equal(cJSON_GetArraySize(at("items")), 2);
+		assert_true(cJSON_IsTrue(at("items.0.fits")));
+		assert_null(api_fixture_at(f.json, "items.0.filter"));
+		assert_true(cJSON_IsFalse(at("items.1.fits")));
+		assert_string_equal(text("items.1.filter"), "TaintToleration");
+		assert_non_null(strstr(text("items.1.fitReason"), "team"));
+	}
+	/* The plugins' pod is not the one that was filled in. */
+	assert_int_equal(score("{\"explain\":true}"), 200);
+	assert_int_equal(at("fits")->valueint, 2);
+	assert_int_equal(score("{\"pod\":{" WANTS("2") "}}"), 200);
+	assert_null(api_fixture_at(f.json, "fits"));
+	assert_null(api_fixture_at(f.json, "items.0.fits"));
+	assert_int_equal(score("{\"fits\":1}"), 400);
+	assert_string_equal(http_fixture_error_field(&f), "fits");
+}
+
+static void a_pod_that_scores_alone_can_read_fits_nowhere(void **state)
+{
+	(void)state;
+	assert_int_equal(score("{\"explain\":true,\"pod\":{\"spec\":{\"containers\":[],"
+			       "\"volumes\":7}}}"),
+			 200);
+	assert_int_equal(at("fits")->valueint, 0);
+	assert_int_equal(at("refused.Unknown")->valueint, 3);
+	assert_true(cJSON_IsFalse(at("items.0.fits")));
+	assert_string_equal(text("items.0.filter"), "Unknown");
+	assert_string_equal(text("items.0.fitReason"), "Unknown: pod.spec.volumes: must be a list");
+}
+
+static void scores_tell_nothing_of_fitness_without_an_api(void **state)
+{
+	struct api_fixture none;
+
+	(void)state;
+	api_fixture_open(&none, view_fixture_new());
+	assert_int_equal(api_fixture_send(&none, "POST", "/v1/scores", "{\"explain\":true}"), 200);
+	assert_null(api_fixture_at(none.json, "fits"));
+	assert_null(api_fixture_at(none.json, "items.0.fits"));
+	assert_null(api_fixture_at(none.json, "items.0.filter"));
+	api_fixture_close(&none);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -222,6 +289,9 @@ int main(void)
 		cmocka_unit_test(what_is_wrong_is_named),
 		cmocka_unit_test(without_an_api_there_is_no_answer),
 		cmocka_unit_test(what_may_not_be_read_is_said),
+		cmocka_unit_test(scores_tell_whether_the_pod_fits),
+		cmocka_unit_test(a_pod_that_scores_alone_can_read_fits_nowhere),
+		cmocka_unit_test(scores_tell_nothing_of_fitness_without_an_api),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

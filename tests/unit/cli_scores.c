@@ -104,6 +104,44 @@ static void explains_every_term(void **state)
 	      "");
 }
 
+static const char fitting[] =
+	"{\"fits\":1,\"refused\":{\"NodeResourcesFit\":1,\"TaintToleration\":2},\"items\":["
+	"{\"node\":\"a\",\"score\":50,\"plugins\":[{\"name\":\"Other\",\"score\":50,\"rung\":"
+	"\"window 15m\"}],\"reason\":\"r\",\"fits\":true},"
+	"{\"node\":\"b\",\"score\":40,\"plugins\":[{\"name\":\"Other\",\"score\":40,\"rung\":"
+	"\"window 15m\"}],\"reason\":\"r\",\"fits\":false,\"filter\":\"NodeResourcesFit\","
+	"\"fitReason\":\"NodeResourcesFit: cpu\"}]}";
+
+static void tells_whether_the_pod_fits(void **state)
+{
+	struct given table = {.options = {.sort = 0}}, wide = {.options = {.output = OUTPUT_WIDE}};
+	struct given explain = {.options = {.explain = true}};
+
+	(void)state;
+	check(&table, fitting, CLI_OK,
+	      "NODE  SCORE  FITS  Other  RUNG\n"
+	      "a        50  yes      50  window 15m\n"
+	      "b        40  no       40  window 15m\n",
+	      "");
+	check(&wide, fitting, CLI_OK,
+	      "NODE  SCORE  FITS  Other  RUNG        REASON  REFUSED BY\n"
+	      "a        50  yes      50  window 15m  r       -\n"
+	      "b        40  no       40  window 15m  r       NodeResourcesFit: cpu\n",
+	      "");
+	check(&explain, fitting, CLI_OK,
+	      "The pod fits on 1 of 4 nodes; refused by NodeResourcesFit on 1, TaintToleration on "
+	      "2.\n"
+	      "\n"
+	      "a  score 50\n"
+	      "    fits\n"
+	      "  Other 50  (-, window 15m)\n"
+	      "\n"
+	      "b  score 40\n"
+	      "    does not fit: NodeResourcesFit: cpu\n"
+	      "  Other 40  (-, window 15m)\n",
+	      "");
+}
+
 static void json_is_untouched(void **state)
 {
 	struct given g = {.options = {.output = OUTPUT_JSON}};
@@ -213,6 +251,10 @@ static void writes_the_request(void **state)
 	cli = (struct cli){.options = &none};
 	assert_int_equal(scores_write_request(&cli, "{}", 2, &got, &reason), 0);
 	assert_string_equal(got.data, "{\"pod\":{}}");
+	buf_clear(&got);
+	none.pod = "pod.yaml";
+	assert_int_equal(scores_write_request(&cli, "{}", 2, &got, &reason), 0);
+	assert_string_equal(got.data, "{\"pod\":{},\"fits\":true}");
 	buf_fini(&got);
 }
 
@@ -239,11 +281,16 @@ static void refuses_bad_blends(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(shows_the_best_first),	     cmocka_unit_test(wide_shows_reasons),
-		cmocka_unit_test(explains_every_term),	     cmocka_unit_test(json_is_untouched),
-		cmocka_unit_test(exit_code_tells_staleness), cmocka_unit_test(survives_odd_shapes),
-		cmocka_unit_test(writes_the_request),	     cmocka_unit_test(six_plugins_fit),
+		cmocka_unit_test(shows_the_best_first),
+		cmocka_unit_test(wide_shows_reasons),
+		cmocka_unit_test(explains_every_term),
+		cmocka_unit_test(json_is_untouched),
+		cmocka_unit_test(exit_code_tells_staleness),
+		cmocka_unit_test(survives_odd_shapes),
+		cmocka_unit_test(writes_the_request),
+		cmocka_unit_test(six_plugins_fit),
 		cmocka_unit_test(refuses_bad_blends),
+		cmocka_unit_test(tells_whether_the_pod_fits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

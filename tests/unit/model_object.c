@@ -7,9 +7,11 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/model/object.h"
+#include "shared/mem.h"
 #include "tests/object_same.h"
 
 #define SEC 1000000000LL
@@ -308,9 +310,10 @@ static void test_owner_of_a_workload(void **state)
 	assert_string_equal(w->owner.kind, "Deployment");
 	assert_string_equal(w->owner.name, "web");
 	assert_string_equal(w->owner.uid, "2");
-	assert_int_equal(w->annotations.count, 1);
+	assert_int_equal(w->annotations.count, 2);
 	check_text(o, "{'apiVersion':'apps/v1','kind':'ReplicaSet','metadata':{'annotations':{"
-		      "'evenkeel.io/slack':'2'},'name':'web-1','namespace':'shop',"
+		      "'deployment.kubernetes.io/revision':'1','evenkeel.io/"
+		      "slack':'2'},'name':'web-1','namespace':'shop',"
 		      "'ownerReferences':[{'kind':'X','name':'other','uid':'1'},{'apiVersion':"
 		      "'apps/v1','controller':true,'kind':'Deployment','name':'web','uid':'2'}],"
 		      "'uid':'u'},'spec':{'replicas':2},'status':{'replicas':2}}");
@@ -318,6 +321,39 @@ static void test_owner_of_a_workload(void **state)
 	o = read_object(OBJECT_JOB, "{'metadata':{'name':'j','ownerReferences':[{'kind':'X'}]}}");
 	assert_string_equal(((struct kube_workload *)o)->owner.kind, "");
 	object_drop(o);
+}
+
+/* Only where it asks for slack: by its own annotation, or by its template's. */
+static void test_template_of_a_workload(void **state)
+{
+	static const struct {
+		const char *metadata, *template, *kept;
+	} cases[] = {
+		{"'annotations':{'evenkeel.io/slack':'2'},", "",
+		 ",'template':{'spec':{'nodeSelector':{'a':'b'}}}"},
+		{"", "'metadata':{'annotations':{'evenkeel.io/slack':'2','x':'y'}},",
+		 ",'template':{'metadata':{'annotations':{'evenkeel.io/slack':'2'}},'spec':{"
+		 "'nodeSelector':{'a':'b'}}}"},
+		{"'annotations':{'evenkeel.io/other':'2'},", "", ""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *json = mem_printf("{'metadata':{%s'name':'db'},'spec':{'replicas':0,"
+					"'template':{%s'spec':{'nodeSelector':{'a':'b'},"
+					"'hostname':'h'}}}}",
+					cases[i].metadata, cases[i].template);
+		char *want = mem_printf("\"spec\":{\"replicas\":0%s}}", cases[i].kept);
+		struct object *o = read_object(OBJECT_STATEFUL_SET, json);
+
+		for (char *at = want; *at; at++)
+			*at = *at == '\'' ? '"' : *at;
+		if (!strstr(o->text, want))
+			fail_msg("%s\n%s", o->text, want);
+		object_drop(o);
+		free(json);
+		free(want);
+	}
 }
 
 static void test_priority_class(void **state)
@@ -680,6 +716,7 @@ int main(void)
 		cmocka_unit_test(test_what_workloads_have),
 		cmocka_unit_test(test_evictions_by_a_budget),
 		cmocka_unit_test(test_owner_of_a_workload),
+		cmocka_unit_test(test_template_of_a_workload),
 		cmocka_unit_test(test_priority_class),
 		cmocka_unit_test(test_elastic_quota),
 		cmocka_unit_test(test_resource_quota),

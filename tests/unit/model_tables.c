@@ -598,6 +598,70 @@ static void changes_are_bounded(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+/* --- who watches pods ----------------------------------------------------------------------------------------------- */
+
+struct diary {
+	char text[512];
+	size_t len;
+};
+
+static void on_put(void *ctx, const struct kube_pod *pod, uint64_t generation)
+{
+	struct diary *d = ctx;
+
+	d->len += (size_t)snprintf(d->text + d->len, sizeof(d->text) - d->len, "put %s@%s %d;",
+				   pod->object.uid, pod->node, (int)generation);
+}
+
+static void on_gone(void *ctx, const struct kube_pod *pod)
+{
+	struct diary *d = ctx;
+
+	d->len += (size_t)snprintf(d->text + d->len, sizeof(d->text) - d->len, "gone %s;",
+				   pod->object.uid);
+}
+
+static void put_watched(struct model *m, const char *name, const char *uid, const char *node)
+{
+	model_put(m, model_fixture_pod(
+			     &(struct model_fixture_pod){.name = name, .uid = uid, .node = node}));
+}
+
+/* Each change once, at the generation from which clusters have it; what is told again as it was is no change. */
+static void pods_are_told_as_they_change(void **state)
+{
+	struct model *m = model_new();
+	struct diary diary = {.text = ""};
+	const struct model_pod_watch watch = {on_put, on_gone, &diary};
+	struct cluster *c;
+
+	(void)state;
+	model_watch_pods(m, &watch);
+	put_watched(m, "a", "1", "");
+	put_watched(m, "a", "1", "");
+	put_watched(m, "a", "1", "n");
+	c = model_cluster(m);
+	assert_int_equal(c->generation, 2);
+	cluster_drop(c);
+	put_watched(m, "a", "2", "n"); /* of a StatefulSet: the name again */
+	put_watched(m, "b", "3", "n");
+	model_put(m, model_fixture_node("n", 4, 8));
+	assert_string_equal(diary.text, "put 1@ 1;put 1@n 2;gone 1;put 2@n 3;put 3@n 4;");
+	diary = (struct diary){.text = ""};
+	model_replace_begin(m, OBJECT_POD);
+	put_watched(m, "b", "3", "n");
+	model_replace_end(m, OBJECT_POD);
+	assert_string_equal(diary.text, "gone 2;");
+	diary = (struct diary){.text = ""};
+	put_watched(m, "a", "2", "n");
+	model_remove(m, OBJECT_POD, "default", "b");
+	model_remove(m, OBJECT_POD, "default", "b");
+	model_clear(m, OBJECT_POD);
+	assert_string_equal(diary.text, "put 2@n 7;gone 3;gone 2;");
+	model_free(m);
+	assert_string_equal(diary.text, "put 2@n 7;gone 3;gone 2;");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -615,6 +679,7 @@ int main(void)
 		TEST(random_events_equal_a_recount),
 		TEST(order_does_not_matter),
 		TEST(changes_are_bounded),
+		cmocka_unit_test(pods_are_told_as_they_change),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -335,9 +335,12 @@ static const struct row rows[] = {
 	  "no-provisioner','volumeBindingMode':'WaitForFirstConsumer'}",
 	  "{'kind':'PersistentVolume','metadata':{'name':'v'},'spec':{'storageClassName':'s',"
 	  "'accessModes':['ReadWriteOnce'],'capacity':{'storage':'2Gi'},'nodeAffinity':{'required':"
-	  "{'nodeSelectorTerms':[" EXPRESSION(ZONE_KEY, "In", "'b'") "]}}}}",
+	  "{'nodeSelectorTerms':[" EXPRESSION(ZONE_KEY, "In",
+					      "'b'") "]}}},"
+						     "'status':{'phase':'Available'}}",
 	  "{'kind':'PersistentVolume','metadata':{'name':'w'},'spec':{'storageClassName':'s',"
-	  "'accessModes':['ReadWriteOnce'],'capacity':{'storage':'1Gi'}}}"}},
+	  "'accessModes':['ReadWriteOnce'],'capacity':{'storage':'1Gi'}},'status':{'phase':'"
+	  "Available'}}"}},
 	{"volumes: one pod of all",
 	 "{" WEB ",'spec':{" OPEN "," CLAIM "}}",
 	 {"{" WEB ",'spec':{" CLAIM "}}"},

@@ -310,25 +310,173 @@ static void volumes_bind_pods_to_places(void **state)
 	CHECK(rows, "VolumeBinding");
 }
 
-static void volumes_nobody_can_judge_refuse(void **state)
+#define NEED(size) "'resources':{'requests':{'storage':'" size "'}}"
+#define ONCE	   "'accessModes':['ReadWriteOnce']"
+
+static void put_class(const char *name, const char *provisioner, const char *mode)
+{
+	char json[256];
+
+	snprintf(json, sizeof(json),
+		 "{'metadata':{'name':'%s'},'provisioner':'%s','volumeBindingMode':'%s'}", name,
+		 provisioner, mode);
+	place_fixture_put(&f, OBJECT_STORAGE_CLASS, json);
+}
+
+/* Of class "none"; host: "" for one that can be used anywhere. */
+static void put_volume(const char *name, const char *host, const char *size, const char *more)
+{
+	char json[768], reach[256] = "";
+
+	if (*host)
+		snprintf(reach, sizeof(reach),
+			 ",'nodeAffinity':{'required':{'nodeSelectorTerms':[{'matchExpressions':"
+			 "[{'key':'" HOST "','operator':'In','values':['%s']}]}]}}",
+			 host);
+	snprintf(json, sizeof(json),
+		 "{'metadata':{'name':'%s','labels':{'disk':'%s'}},'spec':{'storageClassName':"
+		 "'none'," ONCE ",'capacity':{'storage':'%s'}%s%s},'status':{'phase':'Available'}}",
+		 name, name, size, reach, more);
+	place_fixture_put(&f, OBJECT_PERSISTENT_VOLUME, json);
+}
+
+static void put_local_volumes(void)
+{
+	put_class("none", "kubernetes.io/no-provisioner", "WaitForFirstConsumer");
+	put_volume("small-b", "b", "1Gi", "");
+	put_volume("large-c", "c", "5Gi", "");
+	put_volume("theirs", "d", "9Gi", ",'claimRef':{'namespace':'default','name':'reserved'}");
+	put_volume("raw", "a", "9Gi", ",'volumeMode':'Block'");
+	put_volume("released", "a", "9Gi", "");
+	place_fixture_put(&f, OBJECT_PERSISTENT_VOLUME,
+			  "{'metadata':{'name':'released'},'spec':{'storageClassName':'none'," ONCE
+			  ",'capacity':{'storage':'9Gi'}},'status':{'phase':'Released'}}");
+}
+
+static void a_claim_that_waits_needs_a_volume_that_suits_or_one_that_can_be_made(void **state)
 {
 	static const struct row rows[] = {
-		{"", CLAIM("searching"), "----"},
-		{"", CLAIM("silent"), "----"},
-		{"", CLAIM("strange"), "----"},
+		{"", CLAIM("little"), "-bc-"},	  {"", CLAIM("much"), "--c-"},
+		{"", CLAIM("too-much"), "----"},  {"", CLAIM("reserved"), "---d"},
+		{"", CLAIM("raw"), "a---"},	  {"", CLAIM("labelled"), "--c-"},
+		{"", CLAIM("many"), "----"},	  {"", CLAIM("made"), "abcd"},
+		{"", CLAIM("chosen"), "-b--"},	  {"", CLAIM("no-class"), "----"},
+		{"", CLAIM("strange"), "----"},	  {"", CLAIM("early"), "----"},
+		{"", CLAIM("annotated"), "-bc-"}, {"", CLAIM("done"), "--c-"},
 	};
 
 	(void)state;
-	place_fixture_put(&f, OBJECT_STORAGE_CLASS,
-			  "{'metadata':{'name':'none'},'provisioner':'kubernetes.io/no-provisioner'"
-			  ",'volumeBindingMode':'WaitForFirstConsumer'}");
-	place_fixture_put(&f, OBJECT_STORAGE_CLASS,
-			  "{'metadata':{'name':'wait'},'provisioner':'p','volumeBindingMode':"
-			  "'WaitForFirstConsumer'}");
-	put_claim("searching", "'storageClassName':'none'", "");
-	put_claim("silent", "'storageClassName':'wait'", "");
+	put_local_volumes();
+	put_class("made", "csi.example.com", "WaitForFirstConsumer");
+	put_claim("little", "'storageClassName':'none'," ONCE "," NEED("1Gi"), "");
+	put_claim("much", "'storageClassName':'none'," ONCE "," NEED("2Gi"), "");
+	put_claim("too-much", "'storageClassName':'none'," ONCE "," NEED("6Gi"), "");
+	put_claim("reserved", "'storageClassName':'none'," ONCE "," NEED("1Gi"), "");
+	put_claim("raw", "'storageClassName':'none','volumeMode':'Block'," ONCE, "");
+	put_claim("labelled",
+		  "'storageClassName':'none','selector':{'matchLabels':{'disk':'large-c'}}," ONCE,
+		  "");
+	put_claim("many", "'storageClassName':'none','accessModes':['ReadWriteMany']", "");
+	put_claim("made", "'storageClassName':'made'", "");
+	put_claim("no-class", NEED("1Gi"), "");
 	put_claim("strange", "'storageClassName':'unheard of'", "");
+	put_claim("early", "'storageClassName':'none','volumeName':'large-c'", "'phase':'Pending'");
+	place_fixture_put(&f, OBJECT_PERSISTENT_VOLUME_CLAIM,
+			  "{'metadata':{'namespace':'default','name':'chosen','annotations':{"
+			  "'volume.kubernetes.io/selected-node':'b'}},'spec':{'storageClassName':"
+			  "'made'}}");
+	place_fixture_put(&f, OBJECT_PERSISTENT_VOLUME_CLAIM,
+			  "{'metadata':{'namespace':'default','name':'annotated','annotations':{"
+			  "'volume.beta.kubernetes.io/storage-class':'none'}},'spec':{" ONCE "}}");
+	place_fixture_put(&f, OBJECT_PERSISTENT_VOLUME_CLAIM,
+			  "{'metadata':{'namespace':'default','name':'done','annotations':{"
+			  "'pv.kubernetes.io/bind-completed':'yes'}},'spec':{'volumeName':"
+			  "'large-c'},'status':{'phase':'Pending'}}");
+	CHECK(rows, "VolumeBinding");
+}
+
+static void volumes_nobody_can_judge_refuse(void **state)
+{
+	static const struct model_source away = {.state = SOURCE_FORBIDDEN};
+	static const struct row rows[] = {
+		{"", CLAIM("searching"), "----"},
+		{"", CLAIM("bound"), "----"},
+		{"", CLAIM("strange"), "----"},
+		{"", CLAIM("many"), "----"},
+	};
+
+	(void)state;
+	put_class("none", "kubernetes.io/no-provisioner", "WaitForFirstConsumer");
+	put_class("made", "csi.example.com", "WaitForFirstConsumer");
+	put_claim("searching", "'storageClassName':'none'", "");
+	put_claim("bound", "'volumeName':'pv'", "'phase':'Bound'");
+	put_claim("strange", "'storageClassName':'made'," NEED("much"), "");
+	put_claim("many", "'storageClassName':'made','accessModes':['Tomorrow']", "");
+	model_set_source(f.model, OBJECT_PERSISTENT_VOLUME, &away);
 	CHECK(rows, "Unknown");
+}
+
+static void the_smallest_volume_is_taken_and_nobody_else_gets_it(void **state)
+{
+	struct place *p;
+	place_mark m;
+
+	(void)state;
+	put_local_volumes();
+	put_volume("large-b", "b", "5Gi", "");
+	put_claim("one", "'storageClassName':'none'," ONCE "," NEED("1Gi"), "");
+	put_claim("two", "'storageClassName':'none'," ONCE "," NEED("1Gi"), "");
+	put_claim("three", "'storageClassName':'none'," ONCE "," NEED("1Gi"), "");
+	place_fixture_pod(&f, "one", "", "", CLAIM("one"));
+	place_fixture_pod(&f, "mate", "", "", CLAIM("one"));
+	place_fixture_pod(&f, "two", "", "", CLAIM("two"));
+	place_fixture_pod(&f, "three", "", "", CLAIM("three"));
+	p = place_fixture_build(&f);
+	m = place_fork(p);
+	place_put(p, place_find_pod(p, "default", "one"), place_find_node(p, "b"));
+	assert_string_equal(place_fixture_ask(p, "mate", "b"), "fits");
+	assert_string_equal(place_fixture_ask(p, "mate", "c"), "VolumeBinding");
+	assert_string_equal(place_fixture_ask(p, "two", "b"), "fits");
+	place_put(p, place_find_pod(p, "default", "two"), place_find_node(p, "b"));
+	assert_string_equal(place_fixture_ask(p, "three", "b"), "VolumeBinding");
+	assert_string_equal(place_fixture_ask(p, "three", "c"), "fits");
+	/* Who goes leaves the claim bound. */
+	place_take(p, place_find_pod(p, "default", "two"));
+	assert_string_equal(place_fixture_ask(p, "three", "b"), "VolumeBinding");
+	assert_string_equal(place_fixture_ask(p, "two", "c"), "VolumeBinding");
+	place_revert(p, m);
+	assert_string_equal(place_fixture_ask(p, "three", "b"), "fits");
+	assert_string_equal(place_fixture_ask(p, "mate", "c"), "fits");
+}
+
+static void a_volume_that_is_made_stays_where_its_first_pod_went(void **state)
+{
+	struct place *p;
+
+	(void)state;
+	put_class("made", "csi.example.com", "WaitForFirstConsumer");
+	put_claim("made", "'storageClassName':'made'", "");
+	place_fixture_pod(&f, "first", "", "", CLAIM("made"));
+	place_fixture_pod(&f, "second", "", "", CLAIM("made"));
+	p = place_fixture_build(&f);
+	place_put(p, place_find_pod(p, "default", "first"), place_find_node(p, "c"));
+	assert_string_equal(place_fixture_ask(p, "second", "c"), "fits");
+	assert_string_equal(place_fixture_ask(p, "second", "a"), "VolumeBinding");
+	place_revert(p, 0);
+	assert_string_equal(place_fixture_ask(p, "second", "a"), "fits");
+}
+
+static void a_claim_for_one_pod_is_taken_also_on_a_node_that_nobody_knows(void **state)
+{
+	struct place *p;
+
+	(void)state;
+	place_fixture_put(&f, OBJECT_PERSISTENT_VOLUME, "{'metadata':{'name':'pv'},'spec':{}}");
+	put_claim("mine", "'volumeName':'pv','accessModes':['ReadWriteOncePod']", "");
+	place_fixture_pod(&f, "user", "zz-unheard-of", "", CLAIM("mine"));
+	place_fixture_pod(&f, "asked", "", "", CLAIM("mine"));
+	p = place_fixture_build(&f);
+	assert_string_equal(place_fixture_ask(p, "asked", "a"), "VolumeBinding");
 }
 
 static void a_claim_for_one_pod_is_free_when_that_pod_goes(void **state)
@@ -415,7 +563,11 @@ int main(void)
 		test(pods_are_spread),
 		test(tainted_nodes_are_domains_unless_taints_are_honored),
 		test(volumes_bind_pods_to_places),
+		test(a_claim_that_waits_needs_a_volume_that_suits_or_one_that_can_be_made),
 		test(volumes_nobody_can_judge_refuse),
+		test(the_smallest_volume_is_taken_and_nobody_else_gets_it),
+		test(a_volume_that_is_made_stays_where_its_first_pod_went),
+		test(a_claim_for_one_pod_is_taken_also_on_a_node_that_nobody_knows),
 		test(a_claim_for_one_pod_is_free_when_that_pod_goes),
 		test(a_removed_node_is_still_a_domain_until_it_is_reverted),
 		test(a_daemon_set_s_pod_is_for_its_own_node),

@@ -235,7 +235,7 @@ static void the_tree_finds_what_the_scan_finds(void **state)
 			place_revert(both[1], 0);
 		}
 		m = place_fork(both[0]);
-
+		assert_int_equal(place_fork(both[1]), m);
 		for (uint32_t i = pick(STEPS); i; i--)
 			step(both, 2);
 		compare_choices(both[0], both[1]);

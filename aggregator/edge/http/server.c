@@ -7,7 +7,7 @@
  * slow client has not yet sent or read waits in memory, not on a thread.
  *
  * Bounds. Connections: CONNECTIONS_MOST, at most what the limit of open files leaves, and where strangers can connect
- * PER_IP_MOST from one address. Memory: a request's body BODY_MOST, all bodies and unread answers together HELD_MOST
+ * PER_IP_MOST from one address. Memory: a request's body what its route takes (api_body_most()), all bodies and unread answers together HELD_MOST
  * (beyond: 503, but answers up to SMALL_ANSWER, such as of health, always pass). Streams are made piece by piece as
  * the client reads; each holds what it is made from, so STREAMS_MOST at once (beyond: 503), for STREAM_SECONDS at
  * most, then the connection is cut. Silence: IDLE_SECONDS. What the library refuses by itself (bytes that are not
@@ -36,7 +36,6 @@ enum {
 	PER_IP_MOST = 2048,
 	CONNECTION_BYTES = 16384,
 	IDLE_SECONDS = 45, /* longer than the 30 s at which schedulers poll */
-	BODY_MOST = 1 << 20,
 	BODY_SWALLOWED =
 		16 << 20, /* read and forgotten, so that the client gets to read the refusal */
 	HELD_MOST = 256 << 20,
@@ -58,6 +57,7 @@ struct http_server {
 struct pending {
 	struct buf body;
 	size_t seen; /* bytes of the body that arrived, kept or not */
+	size_t body_most;
 	bool too_large;
 	bool busy;
 };
@@ -348,7 +348,8 @@ static enum MHD_Result answer_request(struct http_server *s, struct MHD_Connecti
 	struct api_response rs = {.status = 200};
 
 	if (p->too_large)
-		api_fail(&rs, FAIL_TOO_LARGE, NULL, "the body is larger than %d bytes", BODY_MOST);
+		api_fail(&rs, FAIL_TOO_LARGE, NULL, "the body is larger than %zu bytes",
+			 p->body_most);
 	else if (p->busy)
 		api_fail(&rs, FAIL_BUSY, NULL, "too many requests at once; try again");
 	else
@@ -358,8 +359,13 @@ static enum MHD_Result answer_request(struct http_server *s, struct MHD_Connecti
 
 /* --- requests --------------------------------------------------------------------------------------------------- */
 
+static size_t swallowed(size_t most)
+{
+	return most > BODY_SWALLOWED ? most : BODY_SWALLOWED;
+}
+
 /* A body that will be refused and that the client has not begun to send, or that is not worth reading to its end. */
-static bool refuse_at_once(struct MHD_Connection *connection)
+static bool refuse_at_once(struct MHD_Connection *connection, size_t most)
 {
 	const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
 							 MHD_HTTP_HEADER_CONTENT_LENGTH);
@@ -367,13 +373,13 @@ static bool refuse_at_once(struct MHD_Connection *connection)
 		MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_EXPECT);
 	unsigned long long announced = length ? strtoull(length, NULL, 10) : 0;
 
-	return announced > (expect ? BODY_MOST : BODY_SWALLOWED);
+	return announced > (expect ? most : swallowed(most));
 }
 
 static void take_body(struct http_server *s, struct pending *p, const char *data, size_t len)
 {
 	p->seen += len;
-	if (p->seen > BODY_MOST)
+	if (p->seen > p->body_most)
 		p->too_large = true;
 	if (p->too_large || p->busy)
 		return;
@@ -393,13 +399,14 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
 	(void)version;
 	if (!p) {
 		*state = p = mem_zalloc(1, sizeof(*p));
-		p->too_large = refuse_at_once(connection);
+		p->body_most = api_body_most(path);
+		p->too_large = refuse_at_once(connection, p->body_most);
 		return p->too_large ? answer_request(s, connection, method, path, p) : MHD_YES;
 	}
 	if (*upload_len) {
 		take_body(s, p, upload, *upload_len);
 		*upload_len = 0;
-		return p->seen > BODY_SWALLOWED ? MHD_NO : MHD_YES;
+		return p->seen > swallowed(p->body_most) ? MHD_NO : MHD_YES;
 	}
 	return answer_request(s, connection, method, path, p);
 }

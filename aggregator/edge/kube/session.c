@@ -42,6 +42,8 @@ struct kube_session {
 	char *base; /* of request URLs: scheme, the name to verify, port, path */
 	char *proxy; /* NULL: what the environment says */
 	struct curl_slist *headers, *connect_to; /* NULL: none */
+	struct curl_slist
+		*apply_headers; /* the same, and the type of a body; NULL: not needed yet */
 	struct session_credential credential;
 };
 
@@ -145,6 +147,7 @@ void kube_session_free(struct kube_session *s)
 		return;
 	session_credential_fini(&s->credential);
 	curl_slist_free_all(s->headers);
+	curl_slist_free_all(s->apply_headers);
 	curl_slist_free_all(s->connect_to);
 	kube_text_wipe(s->proxy);
 	free(s->base);
@@ -286,4 +289,19 @@ void kube_session_explain(const struct kube_session *s, CURL *handle, CURLcode c
 	else
 		reason_set(reason, "%s", curl_easy_strerror(code));
 	reason_prefix(reason, "%s", s->config.server);
+}
+
+void kube_session_apply(struct kube_session *s, CURL *handle, const char *body, size_t len)
+{
+	if (!s->apply_headers) {
+		for (const struct curl_slist *h = s->headers; h; h = h->next)
+			s->apply_headers = list_of(s->apply_headers, mem_strdup(h->data));
+		s->apply_headers =
+			list_of(s->apply_headers,
+				mem_strdup("Content-Type: application/apply-patch+yaml"));
+	}
+	curl_easy_setopt(handle, CURLOPT_HTTPHEADER, s->apply_headers);
+	curl_easy_setopt(handle, CURLOPT_CUSTOMREQUEST, "PATCH");
+	curl_easy_setopt(handle, CURLOPT_POSTFIELDS, body);
+	curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)len);
 }

@@ -32,6 +32,11 @@ void kube_session_free(struct kube_session *s);
 int kube_session_prepare(struct kube_session *s, CURL *handle, const char *path, int64_t now_ns,
 			 struct reason *reason);
 /*
+ * Makes what was prepared a server-side apply of that body, which must outlive the request: PATCH instead of GET. Not for a handle that is to make another
+ * kind of request later.
+ */
+void kube_session_apply(struct kube_session *s, CURL *handle, const char *body, size_t len);
+/*
  * The server said 401: the next kube_session_prepare() reads every credential anew, and what cannot be read is an error
  * then. A plugin's that is less than 10 s old is kept: it is what the other requests under way were not made with.
  */

@@ -149,7 +149,7 @@ static void wait_for_pods(struct drain_removable *nodes, size_t count)
 	}
 }
 
-/* An atomic group that another pipeline step thinned out is dealt with by drain_select_atomic(); this names the true cause. */
+/* Without this its other nodes would be told that the group is not complete, and not what it waits for. */
 static void wait_for_groups(const struct drain_groups *g, struct drain_removable *nodes,
 			    size_t count)
 {

@@ -29,6 +29,11 @@ enum place_filter {
 	PLACE_AFFINITY,
 	PLACE_SPREAD, /* DoNotSchedule */
 	PLACE_HOST_PORTS,
+	/*
+	 * What the kube-scheduler (1.20 to today) says of claims, bound ones and those that wait for their first pod. place_put() binds what waits: no
+	 * volume is for two claims, and until the put is reverted (not by place_take()) the claim stands there. Attach limits
+	 * and free capacity of drivers are not known.
+	 */
 	PLACE_VOLUMES,
 	PLACE_USE_CAP, /* real use, not the scheduler's: see struct place_cap */
 	PLACE_SILENT, /* not measured, contended or expired: refuses under the real-use cap */
@@ -113,13 +118,17 @@ bool place_predict(const struct place *p, place_node n, struct place_prediction 
 
 /* --- changes, each of which can be undone */
 
-/* A place in the log of changes. Marks nest. */
+/* A place in the log of changes. Marks nest: who closes one closes all that were taken after it. */
 typedef size_t place_mark;
 place_mark place_fork(struct place *p);
-void place_revert(struct place *p, place_mark m); /* every counter is again what it was */
-/* Forgets how to undo what came after m, if m is the very first mark (0): an older one may want it back. */
+/* Every counter is again what it was, and the mark is closed. 0 goes back to the view, as long as nothing was forgotten. */
+void place_revert(struct place *p, place_mark m);
+/*
+ * Keeps what came after m, and closes the mark: an older one that is open can still undo it. When none is open any more, how to undo is forgotten,
+ * and so a core that commits or reverts whatever it tries holds no more than the changes of one plan. place_update() undoes all the same.
+ */
 void place_commit(struct place *p, place_mark m);
-/* Without asking any filter. The pod must be nowhere. */
+/* Without asking any filter. The pod must be nowhere. Claims of its that wait are bound, if they can be: see PLACE_VOLUMES. */
 void place_put(struct place *p, place_pod pod, place_node n);
 void place_take(struct place *p, place_pod pod); /* it must be somewhere */
 /* No destination any more. Its domains still count for topology spread until the mark is reverted (a ghost). Its pods stay. */
@@ -140,6 +149,8 @@ struct place_counts {
  * fits. One that is bound and of a DaemonSet is for no other node (PLACE_NODE_AFFINITY); one with scheduling gates is PLACE_UNKNOWN.
  */
 enum place_filter place_check(struct place *p, place_pod pod, place_node n);
+/* Labels, taints and cordon alone: whether it may ever go there, whatever room there is and whoever is there. */
+bool place_admits(struct place *p, place_pod pod, place_node n);
 /* As place_check(), and one sentence with the numbers. */
 enum place_filter place_explain(struct place *p, place_pod pod, place_node n, struct reason *why);
 /*

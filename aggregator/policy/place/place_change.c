@@ -71,6 +71,8 @@ void place_put(struct place *p, place_pod pod, place_node n)
 
 	assert(s->node == PLACE_NONE && n < p->node_count);
 	note(p, PLACE_DID_PUT, pod, n, false);
+	if (s->class->claims.count)
+		place_volumes_bind(p, s->class, n);
 	place_do_put(p, s, n);
 }
 
@@ -103,11 +105,20 @@ void place_cordon(struct place *p, place_node n, bool on)
 	p->cordoned[n] = on;
 }
 
-/* At the bottom of the log all marks look alike, and so are counted; one that was reverted still counts, which forgets too late, not too soon. */
+/* A mark is an entry of its own, so that no two that are open are alike. */
 place_mark place_fork(struct place *p)
 {
-	p->bottom_marks += p->log.count == 0;
-	return p->log.count;
+	place_mark m = p->log.count;
+
+	note(p, PLACE_DID_MARK, 0, PLACE_NONE, false);
+	PLACE_LIST_ADD(&p->marks, m);
+	return m;
+}
+
+static void close_marks(struct place *p, place_mark m)
+{
+	while (p->marks.count && p->marks.of[p->marks.count - 1] >= m)
+		p->marks.count--;
 }
 
 static void undo(struct place *p, const struct place_log *e)
@@ -129,6 +140,11 @@ static void undo(struct place *p, const struct place_log *e)
 	case PLACE_DID_CORDON:
 		p->cordoned[e->id] = e->before;
 		break;
+	case PLACE_DID_BIND:
+		place_volumes_undo(p, e->id);
+		break;
+	case PLACE_DID_MARK:
+		break;
 	}
 }
 
@@ -137,18 +153,44 @@ void place_revert(struct place *p, place_mark m)
 	assert(m <= p->log.count);
 	while (p->log.count > m)
 		undo(p, &p->log.of[--p->log.count]);
+	close_marks(p, m);
+}
+
+/* What an update must know to undo without the log; each pod once, however often it moved. */
+static void remember(struct place *p, const struct place_log *e)
+{
+	struct place_slot *s;
+
+	switch ((enum place_change)e->what) {
+	case PLACE_DID_PUT:
+	case PLACE_DID_TAKE:
+		s = place_slot(p, e->id);
+		if (!s->moved)
+			PLACE_LIST_ADD(&p->moved, e->id);
+		s->moved = true;
+		break;
+	case PLACE_DID_REMOVE:
+	case PLACE_DID_CORDON:
+		p->moved_nodes = true;
+		break;
+	case PLACE_DID_DRAIN:
+		p->moved_ghosts = true;
+		break;
+	case PLACE_DID_BIND:
+		p->moved_claims = true;
+		break;
+	case PLACE_DID_MARK:
+		break;
+	}
 }
 
 void place_commit(struct place *p, place_mark m)
 {
 	assert(m <= p->log.count);
-	if (m > 0)
-		return; /* an older mark may want it back */
-	if (p->bottom_marks > 1) {
-		p->bottom_marks--;
-		return;
-	}
-	p->forgot |= p->log.count > 0;
+	close_marks(p, m);
+	if (p->marks.count)
+		return; /* an older one may want it back */
+	for (uint32_t i = 0; i < p->log.count; i++)
+		remember(p, &p->log.of[i]);
 	p->log.count = 0;
-	p->bottom_marks = 0;
 }

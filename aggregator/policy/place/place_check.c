@@ -105,8 +105,7 @@ const struct place_slot *place_check_ports(const struct place *p, const struct p
 }
 
 /* Those of the scheduler that need more than the node alone. */
-static enum place_filter check_others(const struct place *p, const struct place_slot *s,
-				      place_node n)
+static enum place_filter check_others(struct place *p, const struct place_slot *s, place_node n)
 {
 	const struct place_class *c = s->class;
 	const struct place_port *port;
@@ -119,8 +118,7 @@ static enum place_filter check_others(const struct place *p, const struct place_
 		return PLACE_SPREAD;
 	if (place_check_ports(p, c, n, &port))
 		return PLACE_HOST_PORTS;
-	if (c->claim_names.count &&
-	    (c->volumes_missing || place_volumes_taken(c) || place_volumes_refuse(p, c, n)))
+	if (c->claims.count && place_volumes_refuse(p, c, n))
 		return PLACE_VOLUMES;
 	return PLACE_FITS;
 }
@@ -134,6 +132,15 @@ static enum place_filter check_use(const struct place *p, const struct place_slo
 	if (!place_use_fits(p, n, &s->use, NULL))
 		return PLACE_USE_CAP;
 	return p->contention[n] > p->options.cap.contention ? PLACE_SILENT : PLACE_FITS;
+}
+
+bool place_admits(struct place *p, place_pod pod, place_node n)
+{
+	const struct place_slot *s = place_slot(p, pod);
+
+	return !p->gone[n] && place_rules_ask(p, s->class->rules, n) == PLACE_FITS &&
+	       (!s->bound_to || strcmp(s->bound_to, place_node_name(p, n)) == 0) &&
+	       (!p->cordoned[n] || s->class->rules->tolerates_cordon);
 }
 
 enum place_filter place_check(struct place *p, place_pod pod, place_node n)
@@ -156,7 +163,7 @@ enum place_filter place_check(struct place *p, place_pod pod, place_node n)
 	f = check_others(p, s, n);
 	if (f == PLACE_FITS)
 		f = check_use(p, s, n);
-	if (f == PLACE_FITS && (s->class->unknown || s->class->volumes_unknown))
+	if (f == PLACE_FITS && (s->class->unknown || place_volumes_unknown(s->class)))
 		f = PLACE_UNKNOWN;
 	return f;
 }

@@ -85,22 +85,42 @@ void place_shape_read(struct place *p, const struct resources *r, struct place_s
 
 /* --- host ports */
 
+/* Absent: what stands for it. NULL: it is no string. */
+static const char *text_or(const cJSON *json, const char *key, const char *absent)
+{
+	const cJSON *item = object_json_find(json, key);
+
+	return item ? cJSON_GetStringValue(item) : absent;
+}
+
+static bool is_protocol(const char *text)
+{
+	return text &&
+	       (strcmp(text, "TCP") == 0 || strcmp(text, "UDP") == 0 || strcmp(text, "SCTP") == 0);
+}
+
 static void read_port(struct place_class *c, const cJSON *json)
 {
 	const cJSON *number = object_json_find(json, "hostPort");
-	const char *ip = cJSON_GetStringValue(object_json_find(json, "hostIP"));
-	const char *protocol = cJSON_GetStringValue(object_json_find(json, "protocol"));
+	const char *ip = text_or(json, "hostIP", "");
+	const char *protocol = text_or(json, "protocol", "TCP");
 	struct place_port port = {.port = 0};
 
 	if (!cJSON_IsNumber(number) || number->valuedouble < 1 || number->valuedouble > 65535 ||
-	    (protocol && strlen(protocol) >= sizeof(port.protocol))) {
-		place_note(&c->unknown, "spec.containers.ports: a host port that cannot be read");
+	    number->valuedouble != (double)(int32_t)number->valuedouble) {
+		place_note(&c->unknown, "spec.containers.ports.hostPort: must be from 1 to 65535");
+		return;
+	}
+	if (protocol && !*protocol)
+		protocol = "TCP";
+	if (!ip || !is_protocol(protocol)) {
+		place_note(&c->unknown, "spec.containers.ports.%s",
+			   ip ? "protocol: must be TCP, UDP or SCTP" : "hostIP: must be a string");
 		return;
 	}
 	port.port = (int32_t)number->valuedouble;
-	port.ip = mem_strdup(!ip || strcmp(ip, "0.0.0.0") == 0 ? "" : ip);
-	snprintf(port.protocol, sizeof(port.protocol), "%s",
-		 protocol && *protocol ? protocol : "TCP");
+	port.ip = mem_strdup(strcmp(ip, "0.0.0.0") == 0 ? "" : ip);
+	snprintf(port.protocol, sizeof(port.protocol), "%s", protocol);
 	PLACE_LIST_ADD(&c->ports, port);
 }
 
@@ -140,7 +160,7 @@ static void read_class(struct place *p, struct place_class *c, const cJSON *spec
 	place_class_read_pods(p, c, spec);
 	read_ports(c, object_json_find(spec, "containers"), false);
 	read_ports(c, object_json_find(spec, "initContainers"), true);
-	place_class_read_volumes(c, spec);
+	place_class_read_volumes(p, c, spec);
 	read_refused(c, spec);
 }
 
@@ -157,7 +177,6 @@ static struct place_class *new_class(struct place *p, const struct kube_pod *pod
 		place_note(&c->unknown, "spec: cannot be read");
 	read_class(p, c, spec);
 	cJSON_Delete(spec);
-	place_class_resolve_volumes(p, c);
 	/* NOLINTNEXTLINE(bugprone-sizeof-expression): it is a list of pointers */
 	PLACE_LIST_ADD(&p->classes, c);
 	return c;
@@ -185,13 +204,8 @@ void place_class_free(struct place_class *c)
 {
 	for (uint32_t i = 0; i < c->ports.count; i++)
 		free(c->ports.of[i].ip);
-	for (uint32_t i = 0; i < c->claim_names.count; i++)
-		free(c->claim_names.of[i]);
-	place_class_forget_volumes(c);
 	free(c->ports.of);
-	free(c->claim_names.of);
 	free(c->claims.of);
-	free(c->volumes.of);
 	free(c->affinity.of);
 	free(c->anti.of);
 	free(c->feared.of);

@@ -350,6 +350,15 @@ struct keys {
 	PLACE_LIST(uint32_t) list;
 };
 
+/* Each once. */
+static void add_key(struct keys *keys, uint32_t key)
+{
+	for (uint32_t i = 0; i < keys->list.count; i++)
+		if (keys->list.of[i] == key)
+			return;
+	PLACE_LIST_ADD(&keys->list, key);
+}
+
 static void read_constraint(struct reading *r, const cJSON *json, const struct keys *keys)
 {
 	static const char *const members[] = {
@@ -402,8 +411,7 @@ static void read_spread(struct place *p, struct place_class *c, const cJSON *lis
 				if (pass)
 					read_constraint(&r, json, &keys);
 				else if (r.topology_key)
-					PLACE_LIST_ADD(&keys.list,
-						       place_key_intern(p, r.topology_key));
+					add_key(&keys, place_key_intern(p, r.topology_key));
 			}
 			reading_fini(&r);
 		}

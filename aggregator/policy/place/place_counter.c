@@ -184,20 +184,76 @@ static bool is_eligible(const struct place *p, const struct place_eligible *e, p
 	       (!p->nodes[n].hidden_taints && !place_rules_untolerated(p, e->taints, n));
 }
 
-static uint32_t count_domains(const struct place *p, const struct place_eligible *e, uint32_t key)
+/* A domain without pods is one more or one less to spread over. */
+static void change_domains(struct place_counter *c, bool comes)
 {
-	const struct place_key *k = &p->keys.of[key];
-	bool *seen = mem_zalloc((size_t)k->domain_count + 1, sizeof(*seen));
-	uint32_t domains = 0;
-
-	for (place_node n = 0; n < p->node_count; n++) {
-		if (!e->of[n] || seen[k->domain_of[n]])
-			continue;
-		seen[k->domain_of[n]] = true;
-		domains++;
+	if (comes) {
+		c->domains++;
+		c->at[0]++;
+		c->min = 0;
+		return;
 	}
-	free(seen);
-	return domains;
+	c->domains--;
+	c->at[0]--;
+	while (c->domains && c->at[c->min] == 0)
+		c->min++;
+	if (!c->domains)
+		c->min = 0;
+}
+
+static void tell_counters(struct place *p, const struct place_eligible *e, uint32_t key, bool comes)
+{
+	for (uint32_t i = 0; i < e->counters.count; i++) {
+		struct place_counter *c = &p->counters.of[e->counters.of[i]];
+
+		if (c->key == key)
+			change_domains(c, comes);
+	}
+}
+
+/* The node is one of those that count; it has no pods. */
+static void admit(struct place *p, struct place_eligible *e, place_node n)
+{
+	e->of[n] = true;
+	for (uint32_t i = 0; i < e->keys.count; i++) {
+		uint32_t domain = p->keys.of[e->keys.of[i]].domain_of[n];
+
+		if (place_tally_add(&e->nodes.of[i], domain, 1) > 1)
+			continue;
+		e->domains.of[i]++;
+		tell_counters(p, e, e->keys.of[i], true);
+	}
+}
+
+static void dismiss(struct place *p, struct place_eligible *e, place_node n)
+{
+	e->of[n] = false;
+	for (uint32_t i = 0; i < e->keys.count; i++) {
+		uint32_t domain = p->keys.of[e->keys.of[i]].domain_of[n];
+
+		if (place_tally_add(&e->nodes.of[i], domain, -1) > 0)
+			continue;
+		e->domains.of[i]--;
+		tell_counters(p, e, e->keys.of[i], false);
+	}
+}
+
+void place_unlabel_node(struct place *p, place_node n)
+{
+	for (struct place_eligible *e = p->eligibles; e; e = e->hh.next)
+		if (e->of[n])
+			dismiss(p, e, n);
+	for (uint32_t k = 0; k < p->keys.count; k++)
+		p->keys.of[k].domain_of[n] = PLACE_NONE;
+}
+
+void place_label_node(struct place *p, place_node n)
+{
+	for (uint32_t k = 0; k < p->keys.count; k++)
+		place_key_label(p, &p->keys.of[k], n);
+	for (struct place_eligible *e = p->eligibles; e; e = e->hh.next)
+		if (is_eligible(p, e, n))
+			admit(p, e, n);
 }
 
 /* Rules that ask for nothing choose the same nodes, whatever else they say. */
@@ -228,11 +284,17 @@ struct place_eligible *place_eligible_intern(struct place *p, const struct place
 	*e = (struct place_eligible){.text = text, .affinity = affinity, .taints = taints};
 	for (uint32_t i = 0; i < count; i++)
 		PLACE_LIST_ADD(&e->keys, keys[i]);
+	for (uint32_t i = 0; i < count; i++) {
+		struct place_tally nodes;
+
+		place_tally_init(&nodes, p->keys.of[keys[i]].domain_count);
+		PLACE_LIST_ADD(&e->nodes, nodes);
+		PLACE_LIST_ADD(&e->domains, 0);
+	}
 	e->of = mem_zalloc((size_t)p->node_count + 1, sizeof(*e->of));
 	for (place_node n = 0; n < p->node_count; n++)
-		e->of[n] = is_eligible(p, e, n);
-	for (uint32_t i = 0; i < count; i++)
-		PLACE_LIST_ADD(&e->domains, count_domains(p, e, keys[i]));
+		if (is_eligible(p, e, n))
+			admit(p, e, n);
 	HASH_ADD_KEYPTR(hh, p->eligibles, e->text, strlen(e->text), e);
 	return e;
 }
@@ -271,6 +333,8 @@ uint32_t place_counter_intern(struct place *p, enum place_counted kind, struct p
 			return g->counters.of[i];
 	}
 	counter_init(p, &c);
+	if (e)
+		PLACE_LIST_ADD(&e->counters, p->counters.count);
 	PLACE_LIST_ADD(&g->counters, p->counters.count);
 	PLACE_LIST_ADD(&p->counters, c);
 	return p->counters.count - 1;
@@ -487,6 +551,10 @@ void place_counters_free(struct place *p)
 	HASH_CLEAR(hh, p->eligibles);
 	for (; e; e = next_eligible) {
 		next_eligible = e->hh.next;
+		for (uint32_t k = 0; k < e->nodes.count; k++)
+			place_tally_fini(&e->nodes.of[k]);
+		free(e->nodes.of);
+		free(e->counters.of);
 		free(e->keys.of);
 		free(e->domains.of);
 		free(e->text);

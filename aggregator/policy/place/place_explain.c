@@ -156,21 +156,35 @@ static void tell_ports(const struct place *p, const struct place_slot *s, place_
 		   has->record->object.namespace, has->record->object.name);
 }
 
-static void tell_volumes(const struct place *p, const struct place_slot *s, place_node n,
+static void tell_volumes(struct place *p, const struct place_slot *s, place_node n,
 			 struct reason *why)
 {
-	const struct place_claim *taken = place_volumes_taken(s->class);
-	const struct place_volume *volume;
+	const struct place_claim *claim = place_volumes_refuse(p, s->class, n);
 
-	if (s->class->volumes_missing) {
-		reason_set(why, "%s", s->class->volumes_missing);
-	} else if (taken) {
+	if (claim->missing)
+		reason_set(why, "%s", claim->missing);
+	else if (place_claim_is_taken(claim))
 		reason_set(why, "claim %s is for one pod only (ReadWriteOncePod) and in use",
-			   taken->name);
-	} else {
-		volume = place_volumes_refuse(p, s->class, n);
-		reason_set(why, "the volume of claim %s cannot be used on this node", volume->name);
-	}
+			   claim->key);
+	else if (!claim->waits || claim->given)
+		reason_set(why, "volume %s of claim %s cannot be used on this node",
+			   claim->given ? claim->given->name : claim->bound->name, claim->key);
+	else if (claim->made_on || claim->given_on != PLACE_NONE)
+		reason_set(why, "the volume of claim %s is made on node %s", claim->key,
+			   claim->made_on ? claim->made_on : place_node_name(p, claim->given_on));
+	else if (claim->provisioned)
+		reason_set(why, "storage class %s makes no volume for claim %s on this node",
+			   claim->class, claim->key);
+	else
+		reason_set(why, "no free volume of class %s suits claim %s on this node",
+			   claim->class, claim->key);
+}
+
+static void tell_unknown(const struct place_class *c, struct reason *why)
+{
+	const struct place_claim *claim = place_volumes_unknown(c);
+
+	reason_set(why, "%s", c->unknown ? c->unknown : claim->unknown);
 }
 
 static void tell_use(const struct place *p, const struct place_slot *s, place_node n,
@@ -207,8 +221,8 @@ static void tell_silent(const struct place *p, place_node n, struct reason *why)
 			   100 * p->contention[n], 100 * p->options.cap.contention);
 }
 
-static void tell(const struct place *p, const struct place_slot *s, place_node n,
-		 enum place_filter f, struct reason *why)
+static void tell(struct place *p, const struct place_slot *s, place_node n, enum place_filter f,
+		 struct reason *why)
 {
 	switch (f) {
 	case PLACE_GONE:
@@ -250,8 +264,7 @@ static void tell(const struct place *p, const struct place_slot *s, place_node n
 		tell_silent(p, n, why);
 		break;
 	case PLACE_UNKNOWN:
-		reason_set(why, "%s",
-			   s->class->unknown ? s->class->unknown : s->class->volumes_unknown);
+		tell_unknown(s->class, why);
 		break;
 	default:
 		reason_set(why, "it fits");

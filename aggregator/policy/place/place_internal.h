@@ -6,12 +6,13 @@
  *   place_rules.c    what a pod asks of labels and taints, interned, with a cached verdict per node signature
  *   place_class.c    pods with one template in one namespace: everything else that is read of them, once
  *   place_counter.c  pods counted by selector and topology domain (place_tally.h)
- *   place_volumes.c  claims of a class, resolved against volumes and storage classes
+ *   place_volumes.c  what the claims of a class say of a node
+ *   place_claims.c   claims, resolved against volumes and storage classes
  *   place_use.c      real use, in whole numbers so that undoing is exact
  *   place_order.c    nodes in the order they are tried, with the most that is free below each
  *   place_check.c    the filters; place_explain.c their sentences; place_choose.c the search
  *   place_change.c   changes and their log
- *   place_load.c     building from a view and following the next one
+ *   place_load.c     building from a view; place_follow.c the next one
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_PLACE_PLACE_INTERNAL_H
 #define EVENKEEL_AGGREGATOR_POLICY_PLACE_PLACE_INTERNAL_H
@@ -129,6 +130,8 @@ struct place_eligible {
 	const struct place_rules *affinity, *taints; /* NULL: ignored */
 	PLACE_LIST(uint32_t) keys;
 	PLACE_LIST(uint32_t) domains; /* by place in keys: how many domains have such nodes */
+	PLACE_LIST(struct place_tally) nodes; /* by place in keys: such nodes in each domain */
+	PLACE_LIST(uint32_t) counters;
 	bool *of; /* by node */
 };
 
@@ -165,20 +168,65 @@ struct place_port {
 	int32_t port;
 };
 
-struct place_claim {
-	UT_hash_handle hh;
-	char *name; /* owned; key: namespace/name */
-	uint32_t users; /* pods that are somewhere */
-	bool exclusive; /* ReadWriteOncePod */
+enum place_mode { /* bits */
+		  PLACE_MODE_ONCE = 1,
+		  PLACE_MODE_ONLY = 2,
+		  PLACE_MODE_MANY = 4,
+		  PLACE_MODE_POD = 8,
 };
 
-/* One volume's demand on its node. */
+/* A PersistentVolume: that of a bound claim, or one that is in stock. */
 struct place_volume {
-	char *name; /* owned; of the claim */
+	char *name; /* owned */
 	struct place_terms terms;
 	bool has_terms;
 	struct place_terms zones; /* as place_terms; nodes without any zone label pass */
 	bool has_zones;
+	/* in stock */
+	char *wanted_by, *wanted_uid; /* owned; claimRef; NULL: anybody's */
+	int64_t size;
+	unsigned int modes;
+	bool block, available;
+	struct labels labels;
+	struct place_claim *given_to; /* in the simulation */
+	uint64_t chosen; /* the last question in which it was, for an earlier claim of the pod */
+};
+
+/* The volumes of one storage class, smallest first; equal ones by name. */
+struct place_stock {
+	UT_hash_handle hh;
+	char *class; /* owned; key */
+	PLACE_LIST(struct place_volume *) volumes; /* owned */
+};
+
+/* A claim: it cannot be used, stands where its volume is, or waits for the first pod to say where. */
+struct place_claim {
+	UT_hash_handle hh;
+	char *key; /* owned; namespace/name */
+	uint32_t id;
+	uint32_t users; /* pods that are somewhere */
+	bool exclusive; /* ReadWriteOncePod */
+	char *missing; /* owned; what refuses everywhere; NULL */
+	char *unknown; /* owned; what cannot be judged; NULL */
+	struct place_volume *bound; /* owned; NULL */
+	bool waits;
+	/* that waits */
+	int64_t size;
+	unsigned int modes;
+	bool block;
+	struct selector *selector; /* owned; NULL: any */
+	char *class; /* owned */
+	char *made_on; /* owned; the node that was chosen; NULL */
+	bool provisioned; /* the class makes volumes */
+	struct place_terms topologies;
+	bool has_topologies;
+	const struct place_stock *stock; /* NULL: none */
+	struct place_volume *wanted; /* in stock, for this claim; NULL */
+	/* that waited, in the simulation: logged */
+	struct place_volume *given;
+	place_node given_on; /* where one is made */
+	/* what it was read of; borrowed from the view */
+	const struct object *of[3];
 };
 
 struct place_class {
@@ -197,11 +245,7 @@ struct place_class {
 	PLACE_LIST(struct place_spread) spread;
 	PLACE_LIST(uint32_t) counted; /* counters that it is counted by */
 	PLACE_LIST(struct place_port) ports;
-	PLACE_LIST(char *) claim_names; /* owned */
-	PLACE_LIST(struct place_claim *) claims;
-	PLACE_LIST(struct place_volume) volumes;
-	char *volumes_missing; /* owned; what refuses everywhere: PLACE_VOLUMES */
-	char *volumes_unknown; /* owned; PLACE_UNKNOWN */
+	PLACE_LIST(struct place_claim *) claims; /* smallest first */
 };
 
 /* --- use. CPU in thousandths of a millicore, its variance in thousandths of a square millicore, memory in bytes. */
@@ -234,6 +278,7 @@ struct place_slot {
 	place_pod next, previous; /* neighbours on the node */
 	bool leaving; /* in deletion */
 	bool seen; /* by the update that is under way */
+	bool moved; /* is in place.moved */
 };
 
 struct place_node_info {
@@ -250,11 +295,13 @@ enum place_change {
 	PLACE_DID_TAKE,
 	PLACE_DID_REMOVE,
 	PLACE_DID_CORDON,
-	PLACE_DID_DRAIN
+	PLACE_DID_DRAIN,
+	PLACE_DID_BIND,
+	PLACE_DID_MARK,
 };
 
 struct place_log {
-	uint32_t id; /* of the pod or node */
+	uint32_t id; /* of the pod, node or claim */
 	place_node node; /* DID_TAKE: where it was */
 	uint8_t what, before; /* DID_CORDON, DID_REMOVE: the flag */
 };
@@ -294,6 +341,7 @@ struct place {
 	double *contention;
 	struct place_node_use *use;
 	uint32_t signature_count;
+	struct place_signature *signatures;
 	PLACE_LIST(char *) label_keys; /* owned: of labels that signatures are made of */
 	uint32_t keys_signed; /* of them, those in today's signatures */
 
@@ -311,6 +359,10 @@ struct place {
 	struct place_indexed *indexed;
 	struct place_group *unindexed;
 	struct place_claim *claims;
+	PLACE_LIST(struct place_claim *) claim_of; /* by id */
+	struct place_stock *stocks; /* NULL until a claim waits */
+	bool stocked;
+	uint64_t question; /* about claims, so far: see struct place_volume */
 	struct place_eligible *eligibles;
 	PLACE_LIST(struct place_key) keys;
 	PLACE_LIST(struct place_counter) counters;
@@ -319,8 +371,15 @@ struct place {
 	bool selects_namespaces; /* some class does */
 
 	PLACE_LIST(struct place_log) log;
-	size_t bottom_marks; /* taken when the log was empty */
-	bool forgot; /* changes of which the log knows nothing any more */
+	PLACE_LIST(size_t) marks; /* that are open, each above the one before */
+	/* What changed of which the log knows nothing any more. */
+	PLACE_LIST(place_pod) moved;
+	bool moved_nodes, moved_claims;
+	bool moved_ghosts; /* drained ones: only a load anew makes them whole */
+
+	PLACE_LIST(place_pod) added; /* by place_add_pod() */
+	PLACE_LIST(place_pod) waiting; /* those that the view has on no node */
+	PLACE_LIST(place_pod) loose; /* met or left by the update that is under way */
 
 	struct place_tree trees[PLACE_ORDERS];
 	enum place_search search;
@@ -362,6 +421,9 @@ bool place_rules_select(const struct place *p, const struct place_rules *r, plac
 const struct place_taint *place_rules_untolerated(const struct place *p,
 						  const struct place_rules *r, place_node n);
 void place_node_read_taints(struct place_node_info *n);
+/* One node's, after its labels or taints changed. */
+void place_sign_node(struct place *p, place_node n);
+void place_signatures_free(struct place *p);
 /* Makes signatures new where a key was added, and room for verdicts. */
 void place_sign_nodes(struct place *p, bool anew);
 
@@ -401,17 +463,33 @@ void place_counters_free(struct place *p);
 /* Spread that honours taints counts the node no more; false: none did. Pods may come and go before it returns. */
 bool place_ghost_leave(struct place *p, place_node n);
 void place_ghost_return(struct place *p, place_node n);
+/* Takes a node without pods out of all domains, by its labels and taints of before, and puts it into those of now. */
+void place_unlabel_node(struct place *p, place_node n);
+void place_label_node(struct place *p, place_node n);
 
 /* --- place_volumes.c */
 
-void place_class_read_volumes(struct place_class *c, const cJSON *spec);
-/* Anew from the view's claims. */
-void place_class_resolve_volumes(struct place *p, struct place_class *c);
-void place_class_forget_volumes(struct place_class *c);
-/* The one that refuses, or NULL. */
-const struct place_volume *place_volumes_refuse(const struct place *p, const struct place_class *c,
-						place_node n);
-const struct place_claim *place_volumes_taken(const struct place_class *c);
+void place_class_read_volumes(struct place *p, struct place_class *c, const cJSON *spec);
+/* Of the volume's labels. */
+void place_volume_read_zones(struct place_volume *v, const cJSON *labels);
+/* The claim that refuses, or NULL. */
+const struct place_claim *place_volumes_refuse(struct place *p, const struct place_class *c,
+					       place_node n);
+/* The claim that cannot be judged, or NULL. */
+const struct place_claim *place_volumes_unknown(const struct place_class *c);
+bool place_claim_is_taken(const struct place_claim *claim);
+/* Claims that wait get what they would get there; all of them or none. Logged. */
+void place_volumes_bind(struct place *p, const struct place_class *c, place_node n);
+void place_volumes_undo(struct place *p, uint32_t claim);
+
+/* --- place_claims.c */
+
+struct place_claim *place_claim_intern(struct place *p, const char *namespace, const char *name);
+/* Smallest first. */
+void place_claims_sort(struct place_class *c);
+/* Nothing is given in the simulation. What is not as it was in the view `before` is read anew. */
+void place_claims_follow(struct place *p, const struct view *before);
+void place_claims_free(struct place *p);
 
 /* --- place_use.c */
 
@@ -445,6 +523,22 @@ typedef bool (*place_visit)(void *context, place_node n);
 place_node place_tree_first(struct place *p, enum place_order order,
 			    const struct place_shape *shape, const struct place_use *use,
 			    place_node from, place_node to, place_visit visit, void *context);
+
+/* --- place_load.c */
+
+void place_node_info_read(const struct view_node *v, struct place_node_info *out);
+void place_node_info_fini(struct place_node_info *n);
+bool place_cap_of(const struct place_options *o, const struct view *v);
+/* All but its pods. */
+void place_load_node(struct place *p, place_node n);
+/* Their slots are loose, and seen. */
+void place_meet_node(struct place *p, place_node n);
+void place_meet_pending(struct place *p);
+/* Loose pods that were not seen go; the others go home. */
+void place_settle(struct place *p);
+void place_slot_free(struct place *p, struct place_slot *s);
+/* Everything of the view that is held. */
+void place_load_anew(struct place *p);
 
 /* --- place_change.c: without the log */
 

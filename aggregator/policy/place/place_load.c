@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * From a view to arrays, and on to the next view. What a view says of a node is one immutable record, so an equal pointer is an equal
- * node, and an update takes off the pods of the others and puts on those they have now.
- *
- * What everything hangs on (which nodes there are, their labels and taints, the labels of namespaces where a selector asks for them) changes
- * seldom; then all is built anew, in the same arrays and with the same handles of pods. So it is when half of the classes are of
- * workloads that are no more.
- */
+/* From a view to arrays: nodes, then the pods that are on them, then those that are on none. place_follow.c goes on to the next view. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,14 +18,14 @@ void place_options_default(struct place_options *o)
 
 /* --- nodes */
 
-static void node_info_fini(struct place_node_info *n)
+void place_node_info_fini(struct place_node_info *n)
 {
 	cJSON_Delete(n->tree);
 	free(n->taints.of);
 	*n = (struct place_node_info){0};
 }
 
-static void read_node_info(const struct view_node *v, struct place_node_info *out)
+void place_node_info_read(const struct view_node *v, struct place_node_info *out)
 {
 	*out = (struct place_node_info){.view = v, .object = v->model ? v->model->node : NULL};
 	place_node_read_taints(out);
@@ -82,8 +75,7 @@ static void offer(struct place *p, place_node n)
 	}
 }
 
-/* All but its pods. */
-static void load_node(struct place *p, place_node n)
+void place_load_node(struct place *p, place_node n)
 {
 	const struct kube_node *node = p->nodes[n].object;
 
@@ -102,7 +94,7 @@ static bool is_measured(const struct view_node *v)
 	return set && set->cpu_milli.known;
 }
 
-static bool cap_of(const struct place_options *o, const struct view *v)
+bool place_cap_of(const struct place_options *o, const struct view *v)
 {
 	for (size_t n = 0; o->cap.on && n < v->node_count; n++)
 		if (is_measured(v->nodes[n]))
@@ -113,7 +105,7 @@ static bool cap_of(const struct place_options *o, const struct view *v)
 static void free_nodes(struct place *p)
 {
 	for (place_node n = 0; n < p->node_count; n++)
-		node_info_fini(&p->nodes[n]);
+		place_node_info_fini(&p->nodes[n]);
 	free(p->nodes);
 	free(p->gone);
 	free(p->cordoned);
@@ -144,9 +136,9 @@ static void load_nodes(struct place *p)
 	p->use = mem_zalloc(count + 1, sizeof(*p->use));
 	fit_dims(p);
 	for (place_node n = 0; n < p->node_count; n++) {
-		read_node_info(p->view->nodes[n], &p->nodes[n]);
+		place_node_info_read(p->view->nodes[n], &p->nodes[n]);
 		p->first[n] = PLACE_NONE;
-		load_node(p, n);
+		place_load_node(p, n);
 	}
 }
 
@@ -179,7 +171,7 @@ static void forget_resized(struct place_slot *s)
 	s->resized = NULL;
 }
 
-static void free_slot(struct place *p, struct place_slot *s)
+void place_slot_free(struct place *p, struct place_slot *s)
 {
 	if (s->key)
 		HASH_DEL(p->by_name, s);
@@ -210,23 +202,26 @@ static void read_slot(struct place *p, struct place_slot *s, const struct kube_p
 	place_use_of_pod(p, vp, pod, &s->use);
 }
 
-static void meet(struct place *p, const struct kube_pod *pod, const struct view_pod *vp,
-		 place_node home)
+static place_pod meet(struct place *p, const struct kube_pod *pod, const struct view_pod *vp,
+		      place_node home)
 {
 	char *key = mem_printf("%s/%s", pod->object.namespace, pod->object.name);
 	struct place_slot *s;
 
 	HASH_FIND_STR(p->by_name, key, s);
-	if (s)
+	if (s) {
 		free(key);
-	else
+	} else {
 		s = new_slot(p, key);
+		PLACE_LIST_ADD(&p->loose, s->id);
+	}
 	s->seen = true;
 	s->home = home;
 	read_slot(p, s, pod, vp);
+	return s->id;
 }
 
-static void meet_node(struct place *p, place_node n)
+void place_meet_node(struct place *p, place_node n)
 {
 	const struct view_node *v = p->nodes[n].view;
 
@@ -235,35 +230,36 @@ static void meet_node(struct place *p, place_node n)
 			meet(p, v->pods[i].pod, &v->pods[i], n);
 }
 
-static void meet_pending(struct place *p)
+void place_meet_pending(struct place *p)
 {
 	const struct object_table *t =
 		p->view->cluster ? p->view->cluster->tables[OBJECT_POD] : NULL;
 
+	p->waiting.count = 0;
 	for (size_t i = 0; t && i < t->count; i++) {
 		const struct kube_pod *pod = (const struct kube_pod *)t->of[i];
 
 		if (kube_pod_is_active(pod))
-			meet(p, pod, NULL, PLACE_NONE);
+			PLACE_LIST_ADD(&p->waiting, meet(p, pod, NULL, PLACE_NONE));
 	}
 }
 
-/* Pods of which the view says nothing any more go; the others go home. */
-static void settle(struct place *p)
+void place_settle(struct place *p)
 {
 	place_sign_nodes(p, false);
 	fit_dims(p);
 	place_link(p);
-	for (uint32_t i = 0; i < p->pods.count; i++) {
-		struct place_slot *s = p->pods.of[i];
+	for (uint32_t i = 0; i < p->loose.count; i++) {
+		struct place_slot *s = p->pods.of[p->loose.of[i]];
 
 		if (!s)
 			continue;
 		if (!s->seen)
-			free_slot(p, s);
+			place_slot_free(p, s);
 		else if (s->node == PLACE_NONE && s->home != PLACE_NONE)
 			place_do_put(p, s, s->home);
 	}
+	p->loose.count = 0;
 }
 
 /* --- everything */
@@ -271,7 +267,6 @@ static void settle(struct place *p)
 static void free_classes(struct place *p)
 {
 	struct place_rules *r, *next_rules;
-	struct place_claim *claim, *next_claim;
 
 	HASH_CLEAR(hh, p->by_template);
 	for (uint32_t i = 0; i < p->classes.count; i++)
@@ -284,44 +279,58 @@ static void free_classes(struct place *p)
 		next_rules = r->hh.next;
 		place_rules_free(r);
 	}
-	claim = p->claims;
-	HASH_CLEAR(hh, p->claims);
-	for (; claim; claim = next_claim) {
-		next_claim = claim->hh.next;
-		free(claim->name);
-		free(claim);
-	}
+	place_claims_free(p);
 	for (uint32_t i = 0; i < p->label_keys.count; i++)
 		free(p->label_keys.of[i]);
 	p->label_keys.count = p->keys_signed = 0;
+	place_signatures_free(p);
 	for (uint32_t d = RESOURCE_STANDARD; d < p->dims; d++)
 		free(p->dim_names[d - RESOURCE_STANDARD]);
 	p->dims = RESOURCE_STANDARD;
 	p->selects_namespaces = false;
 }
 
+/* Every pod that has a name may be there again, as what it was. */
+static void loosen(struct place *p)
+{
+	p->loose.count = p->added.count = p->moved.count = p->waiting.count = 0;
+	for (uint32_t i = 0; i < p->pods.count; i++) {
+		struct place_slot *s = p->pods.of[i];
+
+		if (!s)
+			continue;
+		if (!s->key) {
+			place_slot_free(p, s);
+			continue;
+		}
+		s->seen = s->moved = false;
+		s->node = s->home = PLACE_NONE;
+		PLACE_LIST_ADD(&p->loose, i);
+	}
+}
+
 static void load_all(struct place *p)
 {
-	p->cap = cap_of(&p->options, p->view);
+	p->cap = place_cap_of(&p->options, p->view);
 	p->log.count = 0;
-	p->bottom_marks = 0;
-	p->forgot = false;
+	p->marks.count = 0;
+	p->moved_nodes = p->moved_claims = p->moved_ghosts = false;
 	p->last_chosen = PLACE_NONE;
-	for (uint32_t i = 0; i < p->pods.count; i++) {
-		if (p->pods.of[i] && !p->pods.of[i]->key)
-			free_slot(p, p->pods.of[i]);
-		if (!p->pods.of[i])
-			continue;
-		p->pods.of[i]->seen = false;
-		p->pods.of[i]->node = PLACE_NONE;
-	}
+	loosen(p);
 	load_nodes(p);
 	for (place_node n = 0; n < p->node_count; n++)
-		meet_node(p, n);
-	meet_pending(p);
+		place_meet_node(p, n);
+	place_meet_pending(p);
 	place_sign_nodes(p, true);
-	settle(p);
+	place_settle(p);
 	p->classes_loaded = p->classes.count;
+}
+
+void place_load_anew(struct place *p)
+{
+	free_classes(p);
+	free_nodes(p);
+	load_all(p);
 }
 
 struct place *place_new(struct view *v, const struct place_options *o)
@@ -356,184 +365,19 @@ void place_free(struct place *p)
 	free(p->dim_names);
 	free(p->pods.of);
 	free(p->free_pods.of);
+	free(p->loose.of);
+	free(p->added.of);
+	free(p->moved.of);
+	free(p->waiting.of);
 	free(p->classes.of);
 	free(p->keys.of);
 	free(p->counters.of);
 	free(p->label_keys.of);
+	free(p->claim_of.of);
+	free(p->marks.of);
 	free(p->log.of);
 	view_drop(p->view);
 	free(p);
-}
-
-/* --- the next view */
-
-static bool same_labels(const struct labels *a, const struct labels *b)
-{
-	if (a->count != b->count)
-		return false;
-	for (size_t i = 0; i < a->count; i++)
-		if (strcmp(a->of[i].key, b->of[i].key) != 0 ||
-		    strcmp(a->of[i].value, b->of[i].value) != 0)
-			return false;
-	return true;
-}
-
-static bool same_taints(const struct place_node_info *a, const struct place_node_info *b)
-{
-	if (a->taints.count != b->taints.count || a->hidden_taints != b->hidden_taints)
-		return false;
-	for (uint32_t i = 0; i < a->taints.count; i++)
-		if (strcmp(a->taints.of[i].key, b->taints.of[i].key) != 0 ||
-		    strcmp(a->taints.of[i].value, b->taints.of[i].value) != 0 ||
-		    strcmp(a->taints.of[i].effect, b->taints.of[i].effect) != 0)
-			return false;
-	return true;
-}
-
-/* Nothing of it changed that signatures or domains are made of. */
-static bool same_place(const struct place_node_info *a, const struct view_node *v)
-{
-	struct place_node_info b;
-	bool same;
-
-	if (a->view == v)
-		return true;
-	if (strcmp(a->view->name, v->name) != 0)
-		return false;
-	read_node_info(v, &b);
-	same = a->object == b.object ||
-	       (a->object && b.object && same_labels(&a->object->labels, &b.object->labels) &&
-		same_taints(a, &b));
-	node_info_fini(&b);
-	return same;
-}
-
-static const struct object_table *table_of(const struct view *v, enum object_kind kind)
-{
-	return v->cluster ? v->cluster->tables[kind] : NULL;
-}
-
-static bool same_table(const struct view *a, const struct view *b, enum object_kind kind)
-{
-	return table_of(a, kind) == table_of(b, kind) && view_knows(a, kind) == view_knows(b, kind);
-}
-
-/* Whether what changed can be taken over piece by piece. */
-static bool can_follow(const struct place *p, const struct view *v)
-{
-	if (p->forgot || v->node_count != p->node_count || p->cap != cap_of(&p->options, v) ||
-	    p->classes.count > 2 * p->classes_loaded + 1000)
-		return false;
-	if (p->selects_namespaces && !same_table(p->view, v, OBJECT_NAMESPACE))
-		return false;
-	if (view_knows(p->view, OBJECT_PERSISTENT_VOLUME_CLAIM) !=
-	    view_knows(v, OBJECT_PERSISTENT_VOLUME_CLAIM))
-		return false;
-	for (place_node n = 0; n < p->node_count; n++)
-		if (!same_place(&p->nodes[n], v->nodes[n]))
-			return false;
-	return true;
-}
-
-static void leave_node(struct place *p, place_node n)
-{
-	while (p->first[n] != PLACE_NONE) {
-		struct place_slot *s = place_slot(p, p->first[n]);
-
-		place_do_take(p, s);
-		s->seen = false;
-		s->home = PLACE_NONE;
-	}
-}
-
-/* What was added goes; of the others it is not known yet whether they stay. */
-static void leave_pending(struct place *p, bool changed)
-{
-	for (uint32_t i = 0; i < p->pods.count; i++) {
-		struct place_slot *s = p->pods.of[i];
-
-		if (s && (!s->key || (changed && s->home == PLACE_NONE)))
-			s->seen = false;
-	}
-}
-
-static void follow_volumes(struct place *p, const struct view *before)
-{
-	if (same_table(before, p->view, OBJECT_PERSISTENT_VOLUME_CLAIM) &&
-	    same_table(before, p->view, OBJECT_PERSISTENT_VOLUME) &&
-	    same_table(before, p->view, OBJECT_STORAGE_CLASS))
-		return;
-	for (uint32_t i = 0; i < p->classes.count; i++)
-		if (p->classes.of[i]->claim_names.count)
-			place_class_resolve_volumes(p, p->classes.of[i]);
-}
-
-/* Pods that are not measured count as their owners' others, of which there may be news. */
-static void follow_owners(struct place *p)
-{
-	for (uint32_t i = 0; i < p->pods.count; i++) {
-		struct place_slot *s = p->pods.of[i];
-
-		if (!s || s->use.measured)
-			continue;
-		if (p->cap && s->node != PLACE_NONE)
-			place_use_add(&p->use[s->node], &s->use, -1);
-		place_use_of_pod(p, NULL, s->record, &s->use);
-		if (p->cap && s->node != PLACE_NONE) {
-			place_use_add(&p->use[s->node], &s->use, 1);
-			place_trees_touch(p, s->node);
-		}
-	}
-}
-
-static void follow(struct place *p, const struct view *before)
-{
-	bool *changed = mem_zalloc((size_t)p->node_count + 1, sizeof(*changed));
-	bool pending = table_of(before, OBJECT_POD) != table_of(p->view, OBJECT_POD);
-
-	place_revert(p, 0);
-	p->last_chosen = PLACE_NONE;
-	for (place_node n = 0; n < p->node_count; n++) {
-		changed[n] = p->nodes[n].view != p->view->nodes[n];
-		if (!changed[n])
-			continue;
-		leave_node(p, n);
-		node_info_fini(&p->nodes[n]);
-		read_node_info(p->view->nodes[n], &p->nodes[n]);
-	}
-	leave_pending(p, pending);
-	follow_volumes(p, before);
-	for (place_node n = 0; n < p->node_count; n++) {
-		if (changed[n]) {
-			load_node(p, n);
-			meet_node(p, n);
-		} else {
-			place_use_age(p, n);
-		}
-	}
-	if (pending)
-		meet_pending(p);
-	settle(p);
-	if (before->owners != p->view->owners)
-		follow_owners(p);
-	free(changed);
-}
-
-void place_update(struct place *p, struct view *v, int64_t now_ns)
-{
-	struct view *before = p->view;
-	bool can = can_follow(p, v);
-
-	p->options.now_ns = now_ns;
-	p->view = view_hold(v);
-	if (can) {
-		follow(p, before);
-	} else {
-		free_classes(p);
-		free_nodes(p);
-		load_all(p);
-	}
-	view_drop(before);
 }
 
 /* --- names and handles */
@@ -575,6 +419,7 @@ place_pod place_add_pod(struct place *p, const struct kube_pod *pod)
 	struct place_slot *s = new_slot(p, NULL);
 
 	object_hold((struct object *)&pod->object);
+	PLACE_LIST_ADD(&p->added, s->id);
 	s->seen = true;
 	read_slot(p, s, pod, NULL);
 	place_sign_nodes(p, false);

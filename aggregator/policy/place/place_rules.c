@@ -81,6 +81,20 @@ static bool is_known_effect(const char *effect)
 	       strcmp(effect, "PreferNoSchedule") == 0 || strcmp(effect, "NoExecute") == 0;
 }
 
+/* The first of a toleration's members that should be a string and is none; NULL: all are. */
+static const char *no_string(const cJSON *json)
+{
+	static const char *const members[] = {"key", "operator", "value", "effect"};
+
+	for (size_t i = 0; i < 4; i++) {
+		const cJSON *item = object_json_find(json, members[i]);
+
+		if (item && !cJSON_IsString(item))
+			return members[i];
+	}
+	return NULL;
+}
+
 static void read_toleration(struct place_rules *r, const cJSON *json, size_t at)
 {
 	static const char *const members[] = {"key",	"operator",	     "value",
@@ -95,7 +109,9 @@ static void read_toleration(struct place_rules *r, const cJSON *json, size_t at)
 	snprintf(where, sizeof(where), "spec.tolerations[%zu]", at);
 	if (!place_only_members(json, members, &r->unknown, where))
 		return;
-	if (!t.exists && *op && strcmp(op, "Equal") != 0)
+	if (no_string(json))
+		place_note(&r->unknown, "%s.%s: must be a string", where, no_string(json));
+	else if (!t.exists && *op && strcmp(op, "Equal") != 0)
 		place_note(&r->unknown, "%s.operator: \"%.60s\" is not known", where, op);
 	else if (!is_known_effect(t.effect))
 		place_note(&r->unknown, "%s.effect: \"%.60s\" is not known", where, t.effect);
@@ -293,7 +309,7 @@ void place_node_read_taints(struct place_node_info *n)
 	n->leaving = is_leaving(n);
 }
 
-struct signature {
+struct place_signature {
 	UT_hash_handle hh;
 	char *text; /* owned; key */
 	uint32_t id;
@@ -325,39 +341,60 @@ static void write_signature(const struct place *p, place_node n, struct buf *b)
 	}
 }
 
-static uint32_t find_signature(struct place *p, struct signature **all, const struct buf *b)
+static uint32_t find_signature(struct place *p, const struct buf *b)
 {
-	struct signature *s;
+	struct place_signature *s;
 
-	HASH_FIND(hh, *all, b->data, b->len, s);
+	HASH_FIND(hh, p->signatures, b->data, b->len, s);
 	if (!s) {
 		s = mem_zalloc(1, sizeof(*s));
 		s->text = mem_strdup(b->data);
 		s->id = p->signature_count++;
-		HASH_ADD_KEYPTR(hh, *all, s->text, b->len, s);
+		HASH_ADD_KEYPTR(hh, p->signatures, s->text, b->len, s);
 	}
 	return s->id;
 }
 
-static void sign_all(struct place *p)
+void place_signatures_free(struct place *p)
 {
-	struct signature *all = NULL, *s, *next;
-	struct buf b = BUF_INIT;
+	struct place_signature *s = p->signatures, *next;
 
-	p->signature_count = 0;
-	for (place_node n = 0; n < p->node_count; n++) {
-		write_signature(p, n, &b);
-		p->signature[n] = find_signature(p, &all, &b);
-	}
-	s = all;
-	HASH_CLEAR(hh, all);
+	HASH_CLEAR(hh, p->signatures);
 	for (; s; s = next) {
 		next = s->hh.next;
 		free(s->text);
 		free(s);
 	}
+	p->signature_count = 0;
+}
+
+void place_sign_node(struct place *p, place_node n)
+{
+	struct buf b = BUF_INIT;
+
+	write_signature(p, n, &b);
+	p->signature[n] = find_signature(p, &b);
 	buf_fini(&b);
+}
+
+static void sign_all(struct place *p)
+{
+	place_signatures_free(p);
+	for (place_node n = 0; n < p->node_count; n++)
+		place_sign_node(p, n);
 	p->keys_signed = p->label_keys.count;
+}
+
+/* Verdicts that were made stay, as long as signatures mean what they meant. */
+static void fit_verdicts(const struct place *p, struct place_rules *r, bool anew)
+{
+	uint32_t keep = anew ? 0 : r->verdict_room, room = p->signature_count;
+
+	if (!anew && keep >= room)
+		return;
+	r->verdict = mem_realloc(r->verdict, (size_t)room + 1);
+	memset(r->verdict + keep, 0, (size_t)room + 1 - keep);
+	r->verdict_room = room;
 }
 
 void place_sign_nodes(struct place *p, bool anew)
@@ -365,11 +402,6 @@ void place_sign_nodes(struct place *p, bool anew)
 	anew |= p->keys_signed != p->label_keys.count;
 	if (anew)
 		sign_all(p);
-	for (struct place_rules *r = p->rules; r; r = r->hh.next) {
-		if (!anew && r->verdict_room == p->signature_count)
-			continue;
-		free(r->verdict);
-		r->verdict = mem_zalloc(p->signature_count + 1, 1);
-		r->verdict_room = p->signature_count;
-	}
+	for (struct place_rules *r = p->rules; r; r = r->hh.next)
+		fit_verdicts(p, r, anew);
 }

@@ -43,7 +43,7 @@ uint32_t place_tally_get(const struct place_tally *t, uint32_t domain)
 	const struct place_tally_entry *e;
 
 	if (t->dense)
-		return t->dense[domain];
+		return domain < DENSE_MAX ? t->dense[domain] : 0;
 	if (!t->of)
 		return 0;
 	e = find(t, domain);
@@ -69,10 +69,24 @@ static void grow(struct place_tally *t)
 	free(old.of);
 }
 
+/* There are more domains than there were once. */
+static void leave_dense(struct place_tally *t)
+{
+	uint32_t *dense = t->dense;
+
+	t->dense = NULL;
+	for (uint32_t domain = 0; domain < DENSE_MAX; domain++)
+		if (dense[domain])
+			place_tally_add(t, domain, (int)dense[domain]);
+	free(dense);
+}
+
 uint32_t place_tally_add(struct place_tally *t, uint32_t domain, int by)
 {
 	struct place_tally_entry *e;
 
+	if (t->dense && domain >= DENSE_MAX)
+		leave_dense(t);
 	if (t->dense)
 		return t->dense[domain] += (uint32_t)by;
 	if ((t->taken + 1) * 2 > t->room)

@@ -20,6 +20,7 @@ struct place_tally {
 		taken; /* room: 0 or a power of two; taken: entries that are not free, counts of 0 among them */
 };
 
+/* domains: how many there are; more may come. */
 void place_tally_init(struct place_tally *t, uint32_t domains);
 void place_tally_fini(struct place_tally *t);
 uint32_t place_tally_get(const struct place_tally *t, uint32_t domain);

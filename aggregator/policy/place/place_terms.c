@@ -12,6 +12,8 @@
 #include "aggregator/model/object_json.h"
 #include "shared/mem.h"
 
+enum { LABEL_VALUE_MAX = 63 };
+
 static const char *const operators[PLACE_OPERATORS] = {
 	[PLACE_IN] = "In",	   [PLACE_NOT_IN] = "NotIn",
 	[PLACE_EXISTS] = "Exists", [PLACE_DOES_NOT_EXIST] = "DoesNotExist",
@@ -61,14 +63,48 @@ static int check_values(struct place_requirement *r, struct reason *reason)
 		return 0;
 	case PLACE_GT:
 	case PLACE_LT:
-		if (r->value_count != 1 || !read_number(r->values[0], &r->number))
-			return bad(reason, "values: must be one whole number with Gt and Lt");
+		if (r->value_count != 1)
+			return bad(reason, "values: must be one with Gt and Lt");
 		break;
 	default:
 		if (r->value_count)
 			return bad(reason, "values: must be empty with Exists and DoesNotExist");
 	}
 	return r->field ? bad(reason, "operator: must be In or NotIn in matchFields") : 0;
+}
+
+static bool is_alphanumeric(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+/* What the API lets a label have as its value. */
+static bool is_label_value(const char *text)
+{
+	size_t len = strlen(text);
+
+	if (!len)
+		return true;
+	if (len > LABEL_VALUE_MAX || !is_alphanumeric(text[0]) || !is_alphanumeric(text[len - 1]))
+		return false;
+	for (size_t i = 0; i < len; i++)
+		if (!is_alphanumeric(text[i]) && !strchr("-_.", text[i]))
+			return false;
+	return true;
+}
+
+/*
+ * The API lets affinity ask for any text, such as Gt five, or Gt -1. Then the kube-scheduler does not understand the whole
+ * term, and so it matches no node; other terms may.
+ */
+static bool has_impossible_value(struct place_requirement *r)
+{
+	if ((r->op == PLACE_GT || r->op == PLACE_LT) && !read_number(r->values[0], &r->number))
+		return true;
+	for (uint32_t i = 0; !r->field && i < r->value_count; i++)
+		if (!is_label_value(r->values[i]))
+			return true;
+	return false;
 }
 
 static int read_operator(const cJSON *json, struct place_requirement *r, struct reason *reason)
@@ -121,7 +157,10 @@ static int read_requirement(const cJSON *json, bool topology, struct place_requi
 		return -EINVAL;
 	if (read_values(object_json_find(json, "values"), r, reason))
 		return -EINVAL;
-	return check_values(r, reason);
+	if (check_values(r, reason))
+		return -EINVAL;
+	r->never = has_impossible_value(r);
+	return 0;
 }
 
 static int read_list(const cJSON *term, const char *member, struct place_one_term *out,
@@ -246,6 +285,8 @@ bool place_requirement_match(const struct place_requirement *r, const struct lab
 	const char *value = r->field ? name : labels_find(labels, r->key);
 	int64_t number;
 
+	if (r->never)
+		return false;
 	switch (r->op) {
 	case PLACE_IN:
 		return value && has_value(r, value);

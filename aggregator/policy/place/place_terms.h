@@ -24,6 +24,7 @@ struct place_requirement {
 	char *key; /* owned */
 	enum place_operator op;
 	bool field; /* metadata.name */
+	bool never; /* for a value that makes no sense: nothing matches, not even NotIn */
 	uint32_t value_count;
 	char **values; /* owned */
 	int64_t number; /* Gt, Lt */

@@ -182,9 +182,29 @@ static bool check_claims(const struct place *p, struct reason *why)
 				users += s->class->claims.of[k] == claim;
 		}
 		if (users != claim->users) {
-			reason_set(why, "claim %s: %u users counted, %u there", claim->name,
+			reason_set(why, "claim %s: %u users counted, %u there", claim->key,
 				   claim->users, users);
 			return false;
+		}
+		if (claim->given && claim->given->given_to != claim) {
+			reason_set(why, "claim %s has a volume that is another's", claim->key);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* What is given away is somebody's. */
+static bool check_stocks(const struct place *p, struct reason *why)
+{
+	for (const struct place_stock *s = p->stocks; s; s = s->hh.next) {
+		for (uint32_t i = 0; i < s->volumes.count; i++) {
+			const struct place_volume *v = s->volumes.of[i];
+
+			if (v->given_to && v->given_to->given != v) {
+				reason_set(why, "volume %s is given to nobody", v->name);
+				return false;
+			}
 		}
 	}
 	return true;
@@ -193,7 +213,7 @@ static bool check_claims(const struct place *p, struct reason *why)
 bool place_is_consistent(const struct place *p, struct reason *why)
 {
 	if (!check_amounts(p, why) || !check_lists(p, why) || !check_use(p, why) ||
-	    !check_claims(p, why))
+	    !check_claims(p, why) || !check_stocks(p, why))
 		return false;
 	for (uint32_t i = 0; i < p->counters.count; i++)
 		if (!check_counter(p, &p->counters.of[i], why))

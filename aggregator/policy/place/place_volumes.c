@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Volumes bind pods to places. A claim that is bound stands where its volume is: the volume's node affinity, and the zone in its labels. One
- * that waits for its first consumer may be made wherever the storage class's topologies say; where they say nothing, or a volume must be found
- * among those there are, nobody here can tell, and the pod is refused as unknown. What is missing, lost, in deletion or should have
- * been bound at once refuses as the kube-scheduler does.
+ * that waits for its first consumer takes the smallest volume in stock that suits it and can be used on the node, as the kube-scheduler does; where
+ * there is none, a storage class with a provisioner makes one, wherever its topologies allow. The claims of one pod choose one after the other, the
+ * smallest first, and never the same volume. What is missing, lost, in deletion or should have been bound at once refuses.
  *
- * How many volumes a node's driver attaches is not known to the model, and so not judged.
+ * A pod that is put somewhere binds what waits: the volume is gone for other claims, and the claim stands where it is, until the put is reverted. Taking
+ * the pod away does not bring it back, as it does not in a cluster. A put where the volumes refuse binds nothing.
+ *
+ * How many volumes a node's driver attaches and how much storage it has to make them of (CSINode, CSIStorageCapacity) is not known to the
+ * model, and so not judged.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/model/object_json.h"
 #include "aggregator/policy/place/place_internal.h"
-#include "shared/mem.h"
 
 /* Nothing about them depends on the node. */
 static const char *const harmless[] = {
@@ -49,22 +51,40 @@ static bool is_harmless(const char *member)
 	return false;
 }
 
-static void read_volume(struct place_class *c, const cJSON *volume, size_t at)
+static void add_claim(struct place *p, struct place_class *c, const char *name)
 {
+	struct place_claim *claim = place_claim_intern(p, c->namespace, name);
+
+	for (uint32_t i = 0; i < c->claims.count; i++)
+		if (c->claims.of[i] == claim)
+			return;
+	/* NOLINTNEXTLINE(bugprone-sizeof-expression): it is a list of pointers */
+	PLACE_LIST_ADD(&c->claims, claim);
+}
+
+static void read_volume(struct place *p, struct place_class *c, const cJSON *volume, size_t at)
+{
+	if (!cJSON_IsObject(volume))
+		place_note(&c->unknown, "spec.volumes[%zu]: must be an object", at);
 	for (const cJSON *m = volume->child; m; m = m->next) {
 		const char *claim = cJSON_GetStringValue(object_json_find(m, "claimName"));
 
 		if (cJSON_IsNull(m) || is_harmless(m->string))
 			continue;
-		if (strcmp(m->string, "persistentVolumeClaim") == 0 && claim)
-			PLACE_LIST_ADD(&c->claim_names, mem_strdup(claim));
-		else
+		if (strcmp(m->string, "persistentVolumeClaim") != 0)
 			place_note(&c->unknown, "spec.volumes[%zu].%.60s: cannot be judged", at,
 				   m->string);
+		else if (!claim || !*claim)
+			place_note(&c->unknown,
+				   "spec.volumes[%zu].persistentVolumeClaim.claimName: must be the "
+				   "name of a claim",
+				   at);
+		else
+			add_claim(p, c, claim);
 	}
 }
 
-void place_class_read_volumes(struct place_class *c, const cJSON *spec)
+void place_class_read_volumes(struct place *p, struct place_class *c, const cJSON *spec)
 {
 	const cJSON *list = object_json_find(spec, "volumes");
 	size_t at = 0;
@@ -72,54 +92,11 @@ void place_class_read_volumes(struct place_class *c, const cJSON *spec)
 	if (list && !cJSON_IsArray(list))
 		place_note(&c->unknown, "spec.volumes: must be a list");
 	for (const cJSON *v = place_first(list); v; v = v->next)
-		read_volume(c, v, at++);
+		read_volume(p, c, v, at++);
+	place_claims_sort(c);
 }
 
-/* --- claims */
-
-/* The object's tree, or NULL where there is no such object. */
-static cJSON *find_tree(const struct place *p, enum object_kind kind, const char *namespace,
-			const char *name)
-{
-	const struct object *o =
-		p->view->cluster ? cluster_find(p->view->cluster, kind, namespace, name) : NULL;
-
-	return o ? cJSON_Parse(o->text) : NULL;
-}
-
-static const char *text_of(const cJSON *json, const char *key)
-{
-	const char *text = cJSON_GetStringValue(object_json_find(json, key));
-
-	return text ? text : "";
-}
-
-static struct place_claim *intern_claim(struct place *p, const struct place_class *c,
-					const char *name)
-{
-	char *key = mem_printf("%s/%s", c->namespace, name);
-	struct place_claim *claim;
-
-	HASH_FIND_STR(p->claims, key, claim);
-	if (claim) {
-		free(key);
-		return claim;
-	}
-	claim = mem_zalloc(1, sizeof(*claim));
-	claim->name = key;
-	HASH_ADD_KEYPTR(hh, p->claims, claim->name, strlen(claim->name), claim);
-	return claim;
-}
-
-static bool has_mode(const cJSON *spec, const char *mode)
-{
-	const cJSON *list = object_json_find(spec, "accessModes");
-
-	for (const cJSON *m = place_first(list); m; m = m->next)
-		if (cJSON_IsString(m) && strcmp(m->valuestring, mode) == 0)
-			return true;
-	return false;
-}
+/* --- asking */
 
 static const char *const zone_labels[] = {
 	"topology.kubernetes.io/zone",
@@ -128,120 +105,16 @@ static const char *const zone_labels[] = {
 	"failure-domain.beta.kubernetes.io/region",
 };
 
-static void resolve_volume(struct place_class *c, struct place_volume *v, const cJSON *volume)
+void place_volume_read_zones(struct place_volume *v, const cJSON *labels)
 {
-	const cJSON *affinity = object_json_find(object_json_find(volume, "spec"), "nodeAffinity");
-	const cJSON *required = object_json_find(affinity, "required");
-	const cJSON *labels = object_json_find(object_json_find(volume, "metadata"), "labels");
-	struct reason why;
-
-	if (required &&
-	    place_terms_read(object_json_find(required, "nodeSelectorTerms"), &v->terms, &why))
-		place_note(&c->volumes_unknown,
-			   "the volume of claim %s: spec.nodeAffinity.required.nodeSelectorTerms%s",
-			   v->name, why.text);
-	else
-		v->has_terms = required != NULL;
 	for (size_t i = 0; i < 4; i++) {
-		const char *value = text_of(labels, zone_labels[i]);
+		const char *value = cJSON_GetStringValue(object_json_find(labels, zone_labels[i]));
 
-		if (*value)
+		if (value && *value)
 			place_terms_add_zones(&v->zones, zone_labels[i], value);
 	}
 	v->has_zones = v->zones.count > 0;
 }
-
-static void resolve_unbound(struct place *p, struct place_class *c, struct place_volume *v,
-			    const char *class_name)
-{
-	cJSON *class = find_tree(p, OBJECT_STORAGE_CLASS, "", class_name);
-	const cJSON *topologies = object_json_find(class, "allowedTopologies");
-	struct reason why;
-
-	if (!class)
-		place_note(&c->volumes_unknown,
-			   "claim %s is not bound, and nothing is known of storage class \"%s\"",
-			   v->name, class_name);
-	else if (strcmp(text_of(class, "volumeBindingMode"), "WaitForFirstConsumer") != 0)
-		place_note(&c->volumes_missing, "claim %s should be bound by now, and is not",
-			   v->name);
-	else if (!cJSON_GetArraySize(topologies) ||
-		 strcmp(text_of(class, "provisioner"), "kubernetes.io/no-provisioner") == 0)
-		place_note(
-			&c->volumes_unknown,
-			"claim %s is not bound, and storage class %s does not say where it may be",
-			v->name, class_name);
-	else if (place_terms_read_topologies(topologies, &v->terms, &why))
-		place_note(&c->volumes_unknown, "storage class %s: allowedTopologies%s", class_name,
-			   why.text);
-	else
-		v->has_terms = true;
-	cJSON_Delete(class);
-}
-
-static void resolve_bound(struct place *p, struct place_class *c, struct place_volume *v,
-			  const char *name)
-{
-	cJSON *volume = find_tree(p, OBJECT_PERSISTENT_VOLUME, "", name);
-
-	if (!volume)
-		place_note(&c->volumes_missing,
-			   "claim %s is bound to volume %s, which is not there", v->name, name);
-	else
-		resolve_volume(c, v, volume);
-	cJSON_Delete(volume);
-}
-
-static void resolve_claim(struct place *p, struct place_class *c, const char *name)
-{
-	cJSON *tree = find_tree(p, OBJECT_PERSISTENT_VOLUME_CLAIM, c->namespace, name);
-	const cJSON *spec = object_json_find(tree, "spec");
-	const char *volume = text_of(spec, "volumeName");
-	struct place_claim *claim = intern_claim(p, c, name);
-	struct place_volume v = {.name = mem_strdup(name)};
-
-	claim->exclusive = has_mode(spec, "ReadWriteOncePod");
-	/* NOLINTNEXTLINE(bugprone-sizeof-expression): it is a list of pointers */
-	PLACE_LIST_ADD(&c->claims, claim);
-	if (!tree)
-		place_note(&c->volumes_missing, "claim %s is not there", name);
-	else if (object_json_find(object_json_find(tree, "metadata"), "deletionTimestamp"))
-		place_note(&c->volumes_missing, "claim %s is in deletion", name);
-	else if (strcmp(text_of(object_json_find(tree, "status"), "phase"), "Lost") == 0)
-		place_note(&c->volumes_missing, "claim %s has lost its volume", name);
-	else if (*volume)
-		resolve_bound(p, c, &v, volume);
-	else
-		resolve_unbound(p, c, &v, text_of(spec, "storageClassName"));
-	PLACE_LIST_ADD(&c->volumes, v);
-	cJSON_Delete(tree);
-}
-
-void place_class_forget_volumes(struct place_class *c)
-{
-	for (uint32_t i = 0; i < c->volumes.count; i++) {
-		place_terms_fini(&c->volumes.of[i].terms);
-		place_terms_fini(&c->volumes.of[i].zones);
-		free(c->volumes.of[i].name);
-	}
-	c->volumes.count = c->claims.count = 0;
-	free(c->volumes_missing);
-	free(c->volumes_unknown);
-	c->volumes_missing = c->volumes_unknown = NULL;
-}
-
-void place_class_resolve_volumes(struct place *p, struct place_class *c)
-{
-	place_class_forget_volumes(c);
-	if (c->claim_names.count && !view_knows(p->view, OBJECT_PERSISTENT_VOLUME_CLAIM)) {
-		place_note(&c->volumes_unknown, "claims of volumes are not known");
-		return;
-	}
-	for (uint32_t i = 0; i < c->claim_names.count; i++)
-		resolve_claim(p, c, c->claim_names.of[i]);
-}
-
-/* --- asking */
 
 static bool has_zone_label(const struct labels *labels)
 {
@@ -266,27 +139,151 @@ static bool zones_match(const struct place_terms *zones, const struct labels *la
 	return true;
 }
 
-const struct place_volume *place_volumes_refuse(const struct place *p, const struct place_class *c,
-						place_node n)
+/* By its node affinity, which asks for labels only. */
+static bool reaches(const struct place_volume *v, const struct kube_node *node)
 {
-	const struct kube_node *node = p->nodes[n].object;
+	return !v->has_terms || place_terms_match(&v->terms, &node->labels, NULL);
+}
 
-	for (uint32_t i = 0; i < c->volumes.count; i++) {
-		const struct place_volume *v = &c->volumes.of[i];
+static bool is_usable(const struct place_volume *v, const struct kube_node *node)
+{
+	return reaches(v, node) && (!v->has_zones || !has_zone_label(&node->labels) ||
+				    zones_match(&v->zones, &node->labels));
+}
 
-		if (v->has_terms && !place_terms_match(&v->terms, &node->labels, node->object.name))
-			return v;
-		if (v->has_zones && has_zone_label(&node->labels) &&
-		    !zones_match(&v->zones, &node->labels))
+/* Whether the claim may be bound to it, wherever that is. */
+static bool suits(const struct place_volume *v, const struct place_claim *claim)
+{
+	return v->available && !v->wanted_by && v->size >= claim->size &&
+	       v->block == claim->block && (v->modes & claim->modes) == claim->modes &&
+	       (!claim->selector || selector_matches(claim->selector, &v->labels));
+}
+
+/* The volume in stock that it would get there, or NULL. */
+static struct place_volume *find_volume(const struct place_claim *claim,
+					const struct kube_node *node, uint64_t question)
+{
+	if (claim->wanted)
+		return claim->wanted->chosen != question && reaches(claim->wanted, node)
+			       ? claim->wanted
+			       : NULL;
+	for (uint32_t i = 0; claim->stock && i < claim->stock->volumes.count; i++) {
+		struct place_volume *v = claim->stock->volumes.of[i];
+
+		if (!v->given_to && v->chosen != question && suits(v, claim) && reaches(v, node))
 			return v;
 	}
 	return NULL;
 }
 
-const struct place_claim *place_volumes_taken(const struct place_class *c)
+bool place_claim_is_taken(const struct place_claim *claim)
 {
+	return claim->exclusive && claim->users;
+}
+
+/* Whether one can be made there. */
+static bool is_made(const struct place *p, const struct place_claim *claim, place_node n)
+{
+	const struct kube_node *node = p->nodes[n].object;
+
+	return claim->provisioned && (!claim->has_topologies ||
+				      place_terms_match(&claim->topologies, &node->labels, NULL));
+}
+
+/* A claim that waits, asked in turn with the others of its pod. */
+static bool can_get(const struct place *p, const struct place_claim *claim, place_node n,
+		    uint64_t question)
+{
+	const struct kube_node *node = p->nodes[n].object;
+	struct place_volume *v;
+
+	if (claim->given)
+		return is_usable(claim->given, node);
+	if (claim->given_on != PLACE_NONE)
+		return claim->given_on == n;
+	if (claim->made_on)
+		return strcmp(claim->made_on, node->object.name) == 0 && is_made(p, claim, n);
+	v = find_volume(claim, node, question);
+	if (v)
+		v->chosen = question;
+	return v || is_made(p, claim, n);
+}
+
+static bool allows(const struct place *p, const struct place_claim *claim, place_node n,
+		   uint64_t question)
+{
+	if (claim->missing || place_claim_is_taken(claim))
+		return false;
+	if (claim->unknown)
+		return true; /* asked in the end */
+	if (claim->waits)
+		return can_get(p, claim, n, question);
+	return is_usable(claim->bound, p->nodes[n].object);
+}
+
+const struct place_claim *place_volumes_refuse(struct place *p, const struct place_class *c,
+					       place_node n)
+{
+	uint64_t question = ++p->question;
+
 	for (uint32_t i = 0; i < c->claims.count; i++)
-		if (c->claims.of[i]->exclusive && c->claims.of[i]->users)
+		if (!allows(p, c->claims.of[i], n, question))
 			return c->claims.of[i];
 	return NULL;
+}
+
+const struct place_claim *place_volumes_unknown(const struct place_class *c)
+{
+	for (uint32_t i = 0; i < c->claims.count; i++)
+		if (c->claims.of[i]->unknown)
+			return c->claims.of[i];
+	return NULL;
+}
+
+/* --- binding */
+
+static void note_bound(struct place *p, const struct place_claim *claim)
+{
+	const struct place_log entry = {.id = claim->id, .what = PLACE_DID_BIND};
+
+	PLACE_LIST_ADD(&p->log, entry);
+}
+
+static void bind(struct place *p, struct place_claim *claim, place_node n, uint64_t question)
+{
+	struct place_volume *v = find_volume(claim, p->nodes[n].object, question);
+
+	if (v) {
+		v->given_to = claim;
+		claim->given = v;
+	} else {
+		claim->given_on = n;
+	}
+	note_bound(p, claim);
+}
+
+void place_volumes_bind(struct place *p, const struct place_class *c, place_node n)
+{
+	uint64_t question;
+
+	if (!p->nodes[n].object || place_volumes_refuse(p, c, n))
+		return;
+	question = ++p->question;
+	for (uint32_t i = 0; i < c->claims.count; i++) {
+		struct place_claim *claim = c->claims.of[i];
+
+		if (claim->waits && !claim->unknown && !claim->made_on && !claim->given &&
+		    claim->given_on == PLACE_NONE)
+			bind(p, claim, n, question);
+	}
+}
+
+void place_volumes_undo(struct place *p, uint32_t id)
+{
+	struct place_claim *claim = p->claim_of.of[id];
+
+	if (claim->given)
+		claim->given->given_to = NULL;
+	claim->given = NULL;
+	claim->given_on = PLACE_NONE;
 }

@@ -26,12 +26,19 @@ const char *quota_gate_name(enum quota_gate g)
 
 /* --- what is claimed ---------------------------------------------------------------------------------------------- */
 
-static bool is_over_min(const struct quota_book *b, const struct quota_entry *e)
+/* Upstream: already. Corrected: with the nominated pod, as one that would borrow has no claim before one that is owed. */
+static bool is_over_min(const struct quota_book *b, const struct quota_entry *e,
+			const struct resources *more)
 {
-	static const struct quota_claims nothing = {.all = true};
+	enum quota_variant v = b->options.variant;
 	struct quota_excess excess;
+	struct quota_claims c;
+	bool over;
 
-	return quota_excess_of_min(b->options.variant, e, &nothing, &excess);
+	quota_claims_init(&c, v, v == QUOTA_UPSTREAM ? NULL : more);
+	over = quota_excess_of_min(v, e, &c, &excess);
+	quota_claims_fini(&c);
+	return over;
 }
 
 static void add_nominated(const struct quota_book *b, const struct quota_ask *ask,
@@ -48,7 +55,7 @@ static void add_nominated(const struct quota_book *b, const struct quota_ask *as
 		return;
 	}
 	e = quota_book_entry(b, n->namespace);
-	if (e && !is_over_min(b, e))
+	if (e && !is_over_min(b, e, n->requests))
 		quota_claims_add(c, v, QUOTA_TOTAL, 1, n->requests);
 }
 

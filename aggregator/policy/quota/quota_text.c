@@ -51,3 +51,11 @@ void quota_add_amount(struct sentence *s, const char *resource, int64_t amount)
 	else
 		sentence_add_int(s, amount);
 }
+
+void quota_amount_text(const char *resource, int64_t amount, char out[QUOTA_TEXT_MAX])
+{
+	struct sentence s;
+
+	sentence_start(&s, out, QUOTA_TEXT_MAX);
+	quota_add_amount(&s, resource, amount);
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The pod is read into the record that the model would have of it, so that requests, owner and priority are counted here
+ * as everywhere else. The ledger is taken before the view (ledger.h).
+ */
+#include "aggregator/api/extender_call.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/api/node_index.h"
+#include "aggregator/policy/target_load_packing.h"
+#include "shared/mem.h"
+
+static struct extender_counters *counters_of(const struct extender_call *c)
+{
+	return &c->ctx->counters->extender;
+}
+
+static bool read_question(struct extender_call *c, const struct api_request *rq,
+			  struct api_response *rs)
+{
+	char field[EXTENDER_FIELD_MAX], below[OBJECT_FIELD_MAX] = "", *path;
+	struct reason reason = {""};
+	struct object *pod;
+
+	if (extender_args_parse(rq->body, rq->body_len, &c->args, field, &reason)) {
+		api_fail(rs, FAIL_BAD_REQUEST, *field ? field : NULL, "%s", reason.text);
+		return false;
+	}
+	if (object_read(OBJECT_POD, c->args.pod, &pod, below, &reason)) {
+		path = mem_printf("Pod%s%s", *below ? "." : "", below);
+		api_fail(rs, FAIL_BAD_REQUEST, path, "%s", reason.text);
+		free(path);
+		extender_args_fini(&c->args);
+		return false;
+	}
+	c->pod = (struct kube_pod *)pod;
+	return true;
+}
+
+static void find_places(struct extender_call *c)
+{
+	struct node_index index;
+
+	c->places = mem_alloc((c->args.count + 1) * sizeof(*c->places));
+	node_index_init(&index, c->view, c->args.count);
+	for (size_t i = 0; i < c->args.count; i++)
+		c->places[i] = node_index_find(&index, c->args.nodes[i].name);
+	node_index_fini(&index);
+}
+
+/* The options' blend, else the default one. */
+static void choose_mix(struct extender_call *c)
+{
+	const struct extender_options *o = c->ctx->extender;
+
+	c->mix = (struct score_mix){.variant = SCORE_CORRECTED};
+	for (int id = 0; o && id < SCORE_PLUGINS; id++) {
+		if (o->weights[id] <= 0)
+			continue;
+		c->mix.plugins[c->mix.count] = (enum score_plugin_id)id;
+		c->mix.weights[c->mix.count++] = o->weights[id];
+	}
+	if (!c->mix.count)
+		score_mix_default(&c->mix, SCORE_CORRECTED);
+}
+
+bool extender_call_open(struct extender_call *c, enum extender_verb verb,
+			const struct api_context *ctx, const struct api_request *rq,
+			struct api_response *rs)
+{
+	*c = (struct extender_call){.ctx = ctx, .verb = verb, .now_ns = ctx->now_ns()};
+	counter_add(&counters_of(c)->requests[verb], 1);
+	if (!read_question(c, rq, rs)) {
+		counter_add(&counters_of(c)->malformed, 1);
+		return false;
+	}
+	c->ledger = ctx->ledger ? ledger_take(ctx->ledger, c->now_ns) : NULL;
+	c->view = view_slot_take(ctx->views);
+	find_places(c);
+	choose_mix(c);
+	score_args_default(&c->score_args, SCORE_CORRECTED);
+	c->ask = (struct score_ask){
+		.view = c->view,
+		.ledger = c->ledger,
+		.now_ns = c->now_ns,
+		.mix = &c->mix,
+		.args = &c->score_args,
+		.pod = &c->pod->template->spec,
+		.pod_uid = c->pod->object.uid,
+		.owner_uid = c->pod->template->owner.uid,
+	};
+	return true;
+}
+
+void extender_call_close(struct extender_call *c)
+{
+	int64_t took_ns = c->ctx->now_ns() - c->now_ns;
+
+	if (took_ns > 0)
+		counter_add(&counters_of(c)->took_ns[c->verb], (uint64_t)took_ns);
+	free(c->places);
+	view_drop(c->view);
+	ledger_copy_drop(c->ledger);
+	object_drop(&c->pod->object);
+	extender_args_fini(&c->args);
+}
+
+bool *extender_call_chosen(const struct extender_call *c)
+{
+	bool *chosen = mem_zalloc(c->view->node_count + 1, sizeof(*chosen));
+
+	for (size_t i = 0; i < c->args.count; i++)
+		chosen[c->places[i]] = true; /* those that are not there: behind the last */
+	return chosen;
+}
+
+bool extender_call_may_reserve(const struct extender_call *c)
+{
+	return c->ctx->ledger && *c->pod->object.uid && !*c->pod->node;
+}
+
+void extender_call_reserve(const struct extender_call *c, const char *node)
+{
+	const struct score_query q = score_ask_query(&c->ask);
+	const struct ledger_entry entry = {
+		.uid = c->pod->object.uid,
+		.namespace = c->pod->object.namespace,
+		.name = c->pod->object.name,
+		.node = node,
+		.requests = *kube_pod_requests(c->pod),
+		.expected_cpu_milli = target_load_packing_expect(&q),
+		.priority = c->pod->template->priority,
+	};
+
+	if (!extender_call_may_reserve(c) || ledger_reserve(c->ctx->ledger, &entry, c->now_ns))
+		counter_add(&counters_of(c)->unreserved, 1);
+}

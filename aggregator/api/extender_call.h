@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One question of a kube-scheduler, with all that its verbs need to answer it. */
+#ifndef EVENKEEL_AGGREGATOR_API_EXTENDER_CALL_H
+#define EVENKEEL_AGGREGATOR_API_EXTENDER_CALL_H
+
+#include "aggregator/api/api.h"
+#include "aggregator/api/extender.h"
+#include "aggregator/api/extender_json.h"
+#include "aggregator/api/score_job.h"
+#include "aggregator/state/ledger.h"
+
+struct extender_call {
+	const struct api_context *ctx; /* borrowed */
+	enum extender_verb verb;
+	int64_t now_ns;
+	struct extender_args args;
+	struct kube_pod *pod; /* held */
+	struct ledger_copy *ledger; /* held; taken before the view */
+	struct view *view; /* held */
+	size_t *places; /* owned; of the nodes asked about in the view, node_count: not there */
+	struct score_mix mix;
+	struct score_args score_args;
+	struct score_ask ask; /* of the members above */
+};
+
+/* Reads the question. False: *rs says what is wrong with it, and nothing is left to close. */
+bool extender_call_open(struct extender_call *c, enum extender_verb verb,
+			const struct api_context *ctx, const struct api_request *rq,
+			struct api_response *rs);
+/* Counts the time it took, too. */
+void extender_call_close(struct extender_call *c);
+/* Marks the nodes of the view that are asked about; the caller frees it. */
+bool *extender_call_chosen(const struct extender_call *c);
+
+/*
+ * Whether the ledger is to know of the pod. One without a uid could never be released, and one that has a node is the
+ * view's business.
+ */
+bool extender_call_may_reserve(const struct extender_call *c);
+/* Reserves for the pod, on that node ("": on none yet). What cannot be is counted. */
+void extender_call_reserve(const struct extender_call *c, const char *node);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/api/extender.h"
+#include "shared/mem.h"
+
+enum { WEIGHT_MOST = 1000000 };
+
+void extender_options_default(struct extender_options *o)
+{
+	*o = (struct extender_options){.limits = {.z = NODE_LIMITS_Z}};
+}
+
+static int parse_weight(char *item, double weights[SCORE_PLUGINS], struct reason *reason)
+{
+	char *equals = strchr(item, '='), *end;
+	enum score_plugin_id plugin;
+	double weight;
+
+	if (equals)
+		*equals = '\0';
+	if (score_plugin_find(item, &plugin)) {
+		reason_set(reason, "there is no plugin \"%.64s\"; there are %s", item,
+			   score_plugin_names());
+		return -EINVAL;
+	}
+	weight = equals ? strtod(equals + 1, &end) : 1;
+	if (equals && (end == equals + 1 || *end || !(weight > 0 && weight <= WEIGHT_MOST))) {
+		reason_set(reason, "the weight \"%.32s\" of %s is no number above 0 and at most %d",
+			   equals + 1, item, WEIGHT_MOST);
+		return -EINVAL;
+	}
+	if (weights[plugin] > 0) {
+		reason_set(reason, "%s is named twice", item);
+		return -EINVAL;
+	}
+	weights[plugin] = weight;
+	return 0;
+}
+
+int extender_options_parse_blend(struct extender_options *o, const char *text,
+				 struct reason *reason)
+{
+	double weights[SCORE_PLUGINS] = {0};
+	char *copy = mem_strdup(text), *rest = copy, *item;
+	int rc = 0;
+
+	while (!rc && *text && (item = strsep(&rest, ",")) != NULL)
+		rc = parse_weight(item, weights, reason);
+	if (!rc)
+		memcpy(o->weights, weights, sizeof(weights));
+	free(copy);
+	return rc;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whether quotas let the pod start, with what other pods were promised since the view: a pod that passes is reserved by filter, and counts as used from
+ * then on (ledger.h). A question that is asked again does not count its own reservation. The sentence says which resource of which quota is short, by
+ * which numbers, and what would help; it begins with the name of the gate, so that `kubectl describe pod` tells a refusal by quota from a lack of nodes.
+ *
+ * Victims can help against every refusal but one: a pod that alone asks for more than the max of its quota.
+ *
+ * Where the API has no elastic quotas, or they are not known yet, every pod passes: nobody who installs the extender first shall find his cluster stopped.
+ */
+#include "aggregator/api/extender_quota.h"
+
+#include <stdio.h>
+
+#include "aggregator/api/quota_scene.h"
+
+bool extender_quota_gate(const struct extender_call *call, char why[EXTENDER_GATE_TEXT],
+			 bool *unresolvable)
+{
+	struct quota_verdict verdict;
+	struct quota_scene scene;
+	struct quota_ask ask;
+
+	quota_scene_of(&scene, call->ctx, call->ledger, call->view);
+	ask = quota_scene_ask(&scene, call->pod, NULL);
+	quota_admit(scene.book, &ask, &verdict);
+	if (call->ctx->counters)
+		counter_add(&call->ctx->counters->quota.gates[verdict.gate], 1);
+	if (!verdict.admitted) {
+		snprintf(why, EXTENDER_GATE_TEXT, "ElasticQuota %.20s: %.470s",
+			 quota_gate_name(verdict.gate), verdict.why.text);
+		*unresolvable = verdict.gate == QUOTA_NEVER;
+	}
+	quota_scene_close(&scene);
+	return verdict.admitted;
+}

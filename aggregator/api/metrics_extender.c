@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Metrics of what kube-schedulers ask and what was promised to them. About 30 series, whatever the cluster. */
+#include <stdio.h>
+
+#include "aggregator/api/metrics.h"
+#include "aggregator/state/ledger.h"
+#include "shared/clock.h"
+
+enum { LABELS_MOST = 64 };
+
+static void write_one(struct buf *out, const char *name, const char *help, uint64_t value)
+{
+	metrics_write_family(out, name, help);
+	metrics_write_sample(out, name, NULL, (double)value);
+}
+
+static void write_labelled(struct buf *out, const char *name, const char *label, const char *of,
+			   double value)
+{
+	char labels[LABELS_MOST];
+
+	snprintf(labels, sizeof(labels), "%s=\"%s\"", label, of);
+	metrics_write_sample(out, name, labels, value);
+}
+
+static void write_ledger(struct buf *out, struct ledger *l)
+{
+	struct ledger_counters c;
+
+	ledger_read_counters(l, &c);
+	metrics_write_family(out, "evenkeel_ledger_entries",
+			     "Pods that something is promised to and no view shows yet.");
+	for (int s = 0; s < LEDGER_STATES; s++)
+		write_labelled(out, "evenkeel_ledger_entries", "state",
+			       ledger_state_name((enum ledger_state)s), (double)c.entries[s]);
+	write_one(out, "evenkeel_ledger_reserved_total", "Reservations that were made.",
+		  c.reserved);
+	write_one(out, "evenkeel_ledger_charged_total", "Pods that were charged to a node.",
+		  c.charged);
+	write_one(out, "evenkeel_ledger_bound_total", "Reserved pods that got a node.", c.bound);
+	write_one(out, "evenkeel_ledger_moved_total",
+		  "Of these, pods that got another node than they were charged to.", c.moved);
+	write_one(out, "evenkeel_ledger_refused_total",
+		  "Reservations that were not made, since there were too many.", c.refused);
+	metrics_write_family(
+		out, "evenkeel_ledger_gone_total",
+		"Reservations that ended, by why: a view shows the pod, it was "
+		"deleted or refused, the API calls it unschedulable, or time ran out.");
+	write_labelled(out, "evenkeel_ledger_gone_total", "why", "settled", (double)c.settled);
+	write_labelled(out, "evenkeel_ledger_gone_total", "why", "released", (double)c.released);
+	write_labelled(out, "evenkeel_ledger_gone_total", "why", "unschedulable",
+		       (double)c.unschedulable);
+	write_labelled(out, "evenkeel_ledger_gone_total", "why", "expired", (double)c.expired);
+}
+
+static void write_verbs(struct buf *out, const char *name, const char *help,
+			const atomic_uint_least64_t of[EXTENDER_VERBS], double unit)
+{
+	static const char *const verbs[EXTENDER_VERBS] = {
+		[EXTENDER_FILTER] = "filter",
+		[EXTENDER_PRIORITIZE] = "prioritize",
+		[EXTENDER_PREEMPT] = "preempt",
+	};
+
+	metrics_write_family(out, name, help);
+	for (int v = 0; v < EXTENDER_VERBS; v++)
+		write_labelled(out, name, "verb", verbs[v], (double)counter_get(&of[v]) * unit);
+}
+
+void metrics_write_extender(struct buf *out, const struct api_context *ctx)
+{
+	static const char *const refusals[EXTENDER_REFUSALS] = {
+#define X(name, label) [EXTENDER_##name] = (label),
+		EXTENDER_REFUSALS_TABLE(X)
+#undef X
+	};
+	static const char refused[] = "evenkeel_extender_refusals_total";
+	const struct extender_counters *c = &ctx->counters->extender;
+
+	if (!ctx->ledger)
+		return;
+	write_verbs(out, "evenkeel_extender_requests_total", "What kube-schedulers asked.",
+		    c->requests, 1);
+	write_verbs(out, "evenkeel_extender_seconds_total", "Time that answering took.", c->took_ns,
+		    1.0 / NS_PER_SEC);
+	metrics_write_family(out, refused,
+			     "Nodes that filter refused, by why; \"pod\": a pod, on every node.");
+	for (int r = 0; r < EXTENDER_REFUSALS; r++)
+		write_labelled(out, refused, "reason", refusals[r],
+			       (double)counter_get(&c->refused[r]));
+	write_one(out, "evenkeel_extender_malformed_total", "Questions that were none.",
+		  counter_get(&c->malformed));
+	write_one(
+		out, "evenkeel_extender_unreserved_total",
+		"Answers that the ledger does not know of: the pod had no uid, or a node already, "
+		"or there was no room.",
+		counter_get(&c->unreserved));
+	write_ledger(out, ctx->ledger);
+}

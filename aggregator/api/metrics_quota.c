@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Metrics of elastic quotas: what each has, and what they said to schedulers. Of each quota cpu, memory and the first few other resources that quotas name, by
+ * their names, and no more than so many quotas: names come from outside, and each is a series. What is left out is counted. CPU is in cores and
+ * memory in bytes, as the label `resource` says; everything else in its own unit.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "aggregator/api/metrics.h"
+#include "aggregator/api/quota_scene.h"
+
+enum { QUOTAS_MOST = 1000, OTHERS_MOST = 8, LABELS_MOST = 64 };
+
+/* The rows that are told, of each quota. */
+struct told {
+	const struct quota_book *book;
+	struct quota_balances balances;
+	size_t count;
+	const struct quota_balance_row *rows[OTHERS_MOST + 2];
+};
+
+static bool is_usual(const char *resource)
+{
+	return strcmp(resource, "cpu") == 0 || strcmp(resource, "memory") == 0;
+}
+
+/* The balances come sorted, and the usual ones first. */
+static void choose_rows(struct told *t)
+{
+	size_t others = 0;
+
+	for (size_t i = 0; i < t->balances.count; i++) {
+		const struct quota_balance_row *row = &t->balances.of[i];
+
+		if (!is_usual(row->resource) && others++ >= OTHERS_MOST)
+			continue;
+		t->rows[t->count++] = row;
+	}
+}
+
+typedef double amount_of(const struct quota *q, const struct quota_share *s, const char *resource);
+
+static double amount_in(const struct resources *r, const char *resource, double absent)
+{
+	int64_t amount;
+
+	return resources_find(r, resource, &amount) ? (double)amount : absent;
+}
+
+static double min_of(const struct quota *q, const struct quota_share *s, const char *resource)
+{
+	(void)s;
+	return amount_in(&q->min, resource, 0);
+}
+
+static double max_of(const struct quota *q, const struct quota_share *s, const char *resource)
+{
+	(void)s;
+	return amount_in(&q->max, resource, (double)NAN);
+}
+
+static double used_of(const struct quota *q, const struct quota_share *s, const char *resource)
+{
+	(void)s;
+	return amount_in(&q->used, resource, 0);
+}
+
+static double pending_of(const struct quota *q, const struct quota_share *s, const char *resource)
+{
+	(void)s;
+	return amount_in(&q->pending, resource, 0);
+}
+
+static double borrowed_of(const struct quota *q, const struct quota_share *s, const char *resource)
+{
+	(void)q;
+	(void)resource;
+	return (double)s->borrowed;
+}
+
+static double lent_of(const struct quota *q, const struct quota_share *s, const char *resource)
+{
+	(void)q;
+	(void)resource;
+	return (double)s->lent;
+}
+
+static double share_of(const struct quota *q, const struct quota_share *s, const char *resource)
+{
+	(void)q;
+	(void)resource;
+	return (double)s->fair;
+}
+
+static const struct {
+	const char *name, *help;
+	amount_of *amount;
+} families[] = {
+	{"evenkeel_quota_min", "What is guaranteed (cpu in cores, memory in bytes).", min_of},
+	{"evenkeel_quota_max", "What may be used at most; none where there is no bound.", max_of},
+	{"evenkeel_quota_used", "Requests of pods with a node, and of those promised one.",
+	 used_of},
+	{"evenkeel_quota_pending", "Requests of pods without a node.", pending_of},
+	{"evenkeel_quota_borrowed", "What is used beyond min.", borrowed_of},
+	{"evenkeel_quota_lent", "What others use of an unused min.", lent_of},
+	{"evenkeel_quota_share", "What it could use if all took as much as they want.", share_of},
+};
+
+static void write_sample(struct buf *out, const char *family, const struct quota *q,
+			 const char *resource, double amount)
+{
+	if (isnan(amount))
+		return;
+	buf_printf(out, "%s{namespace=\"", family);
+	metrics_write_label(out, q->namespace);
+	buf_add_str(out, "\",resource=\"");
+	metrics_write_label(out, resource);
+	buf_add_str(out, "\"}");
+	metrics_write_value(out, strcmp(resource, "cpu") == 0 ? amount / 1000 : amount);
+}
+
+static void write_family(struct buf *out, const struct told *t, size_t family)
+{
+	size_t quotas = quota_book_count(t->book);
+
+	metrics_write_family(out, families[family].name, families[family].help);
+	for (size_t i = 0; i < quotas && i < QUOTAS_MOST; i++)
+		for (size_t k = 0; k < t->count; k++) {
+			const struct quota_balance_row *row = t->rows[k];
+			const struct quota *q = quota_book_at(t->book, i);
+
+			if (quota_names(q, row->resource))
+				write_sample(out, families[family].name, q, row->resource,
+					     families[family].amount(q, &row->of[i],
+								     row->resource));
+		}
+}
+
+/* Rows that no series tells of. */
+static size_t count_left_out(const struct told *t)
+{
+	size_t quotas = quota_book_count(t->book);
+	size_t hidden = t->balances.count - t->count;
+
+	return (quotas > QUOTAS_MOST ? quotas - QUOTAS_MOST : 0) + hidden;
+}
+
+static void write_quotas(struct buf *out, const struct quota_scene *scene)
+{
+	struct told t = {.book = scene->book};
+
+	quota_scene_balances(scene, &t.balances);
+	choose_rows(&t);
+	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
+		write_family(out, &t, i);
+	metrics_write_family(out, "evenkeel_quotas", "Namespaces with a quota.");
+	metrics_write_sample(out, "evenkeel_quotas", NULL, (double)quota_book_count(scene->book));
+	metrics_write_family(out, "evenkeel_quotas_left_out",
+			     "Quotas and resources beyond those that have series.");
+	metrics_write_sample(out, "evenkeel_quotas_left_out", NULL, (double)count_left_out(&t));
+	quota_balances_fini(&t.balances);
+}
+
+static void write_labelled(struct buf *out, const char *name, const char *label, const char *of,
+			   const atomic_uint_least64_t *value)
+{
+	char labels[LABELS_MOST];
+
+	snprintf(labels, sizeof(labels), "%s=\"%s\"", label, of);
+	metrics_write_sample(out, name, labels, (double)counter_get(value));
+}
+
+static void write_counters(struct buf *out, const struct quota_counters *c)
+{
+	static const char gates[] = "evenkeel_quota_gate_total",
+			  plans[] = "evenkeel_quota_preempt_total",
+			  writes[] = "evenkeel_quota_status_writes_total";
+
+	metrics_write_family(out, gates,
+			     "Pods that schedulers asked about, by what the quotas said.");
+	for (int g = QUOTA_ADMITTED; g <= QUOTA_OVER_SUM; g++)
+		write_labelled(out, gates, "gate", quota_gate_name((enum quota_gate)g),
+			       &c->gates[g]);
+	metrics_write_family(out, plans,
+			     "Answers to schedulers that asked for victims: found, none, or the "
+			     "same as before.");
+	write_labelled(out, plans, "result", "victims", &c->preempt_victims);
+	write_labelled(out, plans, "result", "none", &c->preempt_none);
+	write_labelled(out, plans, "result", "repeated", &c->preempt_repeated);
+	metrics_write_family(out, writes, "Changes of status.used (--write-quota-status).");
+	write_labelled(out, writes, "result", "written", &c->status_written);
+	write_labelled(out, writes, "result", "failed", &c->status_failed);
+}
+
+void metrics_write_quotas(struct buf *out, const struct api_context *ctx)
+{
+	struct quota_scene scene;
+	struct api_response unused = {0};
+
+	if (ctx->ledger)
+		write_counters(out, &ctx->counters->quota);
+	if (!quota_scene_open(&scene, ctx, NULL, &unused))
+		return;
+	if (scene.view->cluster)
+		write_quotas(out, &scene);
+	quota_scene_close(&scene);
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "aggregator/api/quota_json.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "aggregator/api/cluster_json.h"
+
+/* --- findings */
+
+static void write_finding(struct jsonw *w, const struct quota_finding *f)
+{
+	jsonw_object_open(w);
+	jsonw_key_string(w, "code", quota_lint_code(f->code));
+	jsonw_key_string(w, "severity", quota_severity_name(quota_lint_severity(f->code)));
+	jsonw_key_string(w, "kind", f->kind);
+	if (*f->namespace)
+		jsonw_key_string(w, "namespace", f->namespace);
+	if (*f->name)
+		jsonw_key_string(w, "name", f->name);
+	if (*f->field)
+		jsonw_key_string(w, "field", f->field);
+	jsonw_key_string(w, "text", f->text);
+	jsonw_key_string(w, "behaviour", quota_lint_behaviour(f->code));
+	if (*f->resource) {
+		jsonw_key_string(w, "resource", f->resource);
+		jsonw_key_int(w, "value", f->value);
+		jsonw_key_int(w, "bound", f->bound);
+	}
+	jsonw_object_close(w);
+}
+
+/* The first of the namespace, or count: they are sorted by it. */
+static size_t find_findings(const struct quota_findings *f, const char *namespace)
+{
+	size_t low = 0, high = f->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (strcmp(f->of[middle].namespace, namespace) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+void quota_json_write_findings(struct jsonw *w, const struct quota_findings *findings,
+			       const char *namespace)
+{
+	size_t at = namespace ? find_findings(findings, namespace) : 0;
+
+	jsonw_key(w, "findings");
+	jsonw_array_open(w);
+	for (; at < findings->count; at++) {
+		if (namespace && strcmp(findings->of[at].namespace, namespace) != 0)
+			break;
+		write_finding(w, &findings->of[at]);
+	}
+	jsonw_array_close(w);
+}
+
+/* --- a quota */
+
+static void write_names(struct jsonw *w, const struct quota *q)
+{
+	jsonw_key_string(w, "namespace", q->namespace);
+	if (*q->name)
+		jsonw_key_string(w, "name", q->name);
+	else
+		jsonw_key_bool(w, "default", true);
+}
+
+static void write_knobs(struct jsonw *w, const struct quota *q)
+{
+	jsonw_key_fixed(w, "weight", q->weight, 6);
+	if (q->min_runtime_ns)
+		jsonw_key_fixed(w, "minRuntimeSeconds", (double)q->min_runtime_ns / 1e9, 3);
+	if (q->evictions_ns) {
+		jsonw_key(w, "maxEvictions");
+		jsonw_object_open(w);
+		jsonw_key_int(w, "count", q->evictions_max);
+		jsonw_key_fixed(w, "seconds", (double)q->evictions_ns / 1e9, 3);
+		jsonw_object_close(w);
+	}
+}
+
+static void write_pods(struct jsonw *w, const struct quota *q)
+{
+	jsonw_key(w, "pods");
+	jsonw_object_open(w);
+	jsonw_key_int(w, "used", q->used_pods);
+	jsonw_key_int(w, "assumed", q->assumed_pods);
+	jsonw_key_int(w, "pending", q->pending_pods);
+	if (q->use)
+		jsonw_key_int(w, "measured", q->use->pods);
+	jsonw_object_close(w);
+}
+
+static void write_if_finite(struct jsonw *w, const char *key, double value, int decimals)
+{
+	if (isfinite(value))
+		jsonw_key_fixed(w, key, value, decimals);
+}
+
+/* What is requested and not used: what the namespace could do without. */
+static void write_idle(struct jsonw *w, const struct quota *q)
+{
+	double cpu =
+		isfinite(q->use->cpu_p95_milli) ? q->use->cpu_p95_milli : q->use->cpu_mean_milli;
+
+	jsonw_key(w, "idle");
+	jsonw_object_open(w);
+	if (isfinite(cpu))
+		jsonw_key_fixed(w, "cpuMillicores", fmax(0, (double)q->used.of[RESOURCE_CPU] - cpu),
+				3);
+	if (isfinite(q->use->working_set_bytes))
+		jsonw_key_fixed(w, "memoryBytes",
+				fmax(0, (double)q->used.of[RESOURCE_MEMORY] -
+						q->use->working_set_bytes),
+				0);
+	jsonw_object_close(w);
+}
+
+static void write_real_use(struct jsonw *w, const struct quota *q)
+{
+	if (!q->use || !q->use->pods)
+		return;
+	jsonw_key(w, "realUse");
+	jsonw_object_open(w);
+	jsonw_key(w, "cpuMillicores");
+	jsonw_object_open(w);
+	write_if_finite(w, "mean", q->use->cpu_mean_milli, 3);
+	write_if_finite(w, "p50", q->use->cpu_p50_milli, 3);
+	write_if_finite(w, "p95", q->use->cpu_p95_milli, 3);
+	jsonw_object_close(w);
+	write_if_finite(w, "workingSetBytes", q->use->working_set_bytes, 0);
+	jsonw_object_close(w);
+	write_idle(w, q);
+}
+
+static int64_t amount_of(const struct resources *r, const char *name)
+{
+	int64_t amount = 0;
+
+	resources_find(r, name, &amount);
+	return amount;
+}
+
+static void write_reason(struct jsonw *w, const struct quota *q, const struct quota_balance *b,
+			 const char *resource)
+{
+	struct reason why;
+	int64_t max;
+
+	quota_state_tell(q, b, resource, &why);
+	jsonw_object_open(w);
+	jsonw_key_string(w, "code", quota_state_name(quota_state_of(q, b, resource)));
+	jsonw_key_string(w, "text", why.text);
+	jsonw_key_string(w, "resource", resource);
+	jsonw_key(w, "numbers");
+	jsonw_object_open(w);
+	jsonw_key_int(w, "used", amount_of(&q->used, resource));
+	jsonw_key_int(w, "min", amount_of(&q->min, resource));
+	if (resources_find(&q->max, resource, &max))
+		jsonw_key_int(w, "max", max);
+	jsonw_key_int(w, "pending", amount_of(&q->pending, resource));
+	jsonw_object_close(w);
+	jsonw_object_close(w);
+}
+
+struct telling {
+	struct jsonw *w;
+	const struct quota *quota;
+	const struct quota_balance *balance;
+	enum quota_state worst;
+};
+
+/* Calls for every resource that the quota names, in the order of resources_next(). */
+static void each_named(struct telling *t, void (*call)(struct telling *t, const char *name))
+{
+	struct resources both;
+	const char *name;
+	int64_t amount;
+
+	resources_copy(&both, &t->quota->min);
+	resources_max(&both, &t->quota->max);
+	for (size_t at = 0; resources_next(&both, &at, &name, &amount);)
+		call(t, name);
+	resources_fini(&both);
+}
+
+static void see_state(struct telling *t, const char *name)
+{
+	enum quota_state s = quota_state_of(t->quota, t->balance, name);
+
+	if (s < t->worst)
+		t->worst = s;
+}
+
+static void tell_state(struct telling *t, const char *name)
+{
+	write_reason(t->w, t->quota, t->balance, name);
+}
+
+static void write_verdict(struct jsonw *w, const struct quota *q, const struct quota_balance *b)
+{
+	struct telling t = {w, q, b, QUOTA_STATE_WITHIN};
+
+	each_named(&t, see_state);
+	jsonw_key_string(w, "verdict", quota_state_name(t.worst));
+	jsonw_key(w, "reasons");
+	jsonw_array_open(w);
+	each_named(&t, tell_state);
+	jsonw_array_close(w);
+}
+
+void quota_json_write_members(struct jsonw *w, const struct quota_book *book, size_t i,
+			      const struct quota_balances *all,
+			      const struct quota_findings *findings)
+{
+	const struct quota *q = quota_book_at(book, i);
+	struct quota_balance b;
+
+	quota_balance_of(book, i, all, &b);
+	write_names(w, q);
+	cluster_json_write_resources(w, "min", &q->min, ABSENT_LEFT_OUT);
+	cluster_json_write_resources(w, "max", &q->max, ABSENT_LEFT_OUT);
+	cluster_json_write_resources(w, "used", &q->used, ABSENT_ZERO);
+	cluster_json_write_resources(w, "pending", &q->pending, ABSENT_ZERO);
+	cluster_json_write_resources(w, "borrowed", &b.borrowed, ABSENT_LEFT_OUT);
+	cluster_json_write_resources(w, "lent", &b.lent, ABSENT_LEFT_OUT);
+	cluster_json_write_resources(w, "share", &b.fair, ABSENT_LEFT_OUT);
+	write_real_use(w, q);
+	write_pods(w, q);
+	write_knobs(w, q);
+	write_verdict(w, q, &b);
+	if (findings)
+		quota_json_write_findings(w, findings, q->namespace);
+	quota_balance_fini(&b);
+}
+
+/* The sums of one kind, of every resource. */
+static void write_total(struct jsonw *w, const char *key, const struct quota_balances *all,
+			size_t offset)
+{
+	struct resources sums = RESOURCES_NONE;
+
+	for (size_t i = 0; i < all->count; i++)
+		resources_set_named(&sums, all->of[i].resource,
+				    *(const int64_t *)((const char *)&all->of[i].sum + offset));
+	cluster_json_write_resources(w, key, &sums, ABSENT_LEFT_OUT);
+	resources_fini(&sums);
+}
+
+void quota_json_write_totals(struct jsonw *w, const struct quota_balances *all)
+{
+	jsonw_key(w, "total");
+	jsonw_object_open(w);
+	write_total(w, "min", all, offsetof(struct quota_share_sum, min));
+	write_total(w, "guaranteed", all, offsetof(struct quota_share_sum, guaranteed));
+	write_total(w, "used", all, offsetof(struct quota_share_sum, used));
+	cluster_json_write_resources(w, "pending", &all->pending, ABSENT_LEFT_OUT);
+	write_total(w, "borrowed", all, offsetof(struct quota_share_sum, borrowed));
+	write_total(w, "lent", all, offsetof(struct quota_share_sum, lent));
+	write_total(w, "unused", all, offsetof(struct quota_share_sum, unused));
+	jsonw_object_close(w);
+}
+
+/* --- the gate */
+
+void quota_json_write_gate(struct jsonw *w, const struct quota_verdict *v)
+{
+	jsonw_key_string(w, "gate", quota_gate_name(v->gate));
+	jsonw_key(w, "reasons");
+	jsonw_array_open(w);
+	jsonw_object_open(w);
+	jsonw_key_string(w, "code", quota_gate_name(v->gate));
+	jsonw_key_string(w, "text", v->why.text);
+	if (v->resource) {
+		jsonw_key_string(w, "resource", v->resource);
+		jsonw_key(w, "numbers");
+		jsonw_object_open(w);
+		jsonw_key_int(w, "used", v->used);
+		jsonw_key_int(w, "asked", v->asked);
+		jsonw_key_int(w, "nominated", v->nominated);
+		jsonw_key_int(w, "bound", v->bound);
+		jsonw_object_close(w);
+	}
+	jsonw_object_close(w);
+	jsonw_array_close(w);
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * POST /v1/quotas/preempt {"pod":POD[,"namespace":NS][,"nominatedNode":NODE][,"variant":V][,"pdb":"hard"|"soft"]}: whose pods would have to go so that
+ * this one may start, where it would run then, and why those. Nobody is evicted by asking.
+ *
+ *   {"apiVersion","kind":"QuotaPreemption","time","variant"[,"gap"],"useCap","namespace","name","priority","requests":{..},
+ *    "verdict","reason","gate","reasons":[..] (the quotas without any victim, as POST /v1/quotas/admit has them)
+ *    [,"node"][,"several":true][,"exhausted":false][,"retryAfterSeconds"],
+ *    "victims":[{"namespace","name","uid","node","priority"[,"started"],"requests","use":"idle"|"unknown"|"busy"[,"useShare"],"violatesPdb","reason"}],
+ *    "nodes":[{"node","outcome"[,"filter"],"pods","mayPay"}],"refused":{WHY:COUNT},"narration":[..],"unblock":[..]}
+ *
+ *   verdict    notNeeded    it may start as it is
+ *              wait         it may when pods that are going are gone
+ *              victims      it may when the victims are gone; `several` where these are not all on `node`
+ *              impossible   no set of victims would do; `exhausted` false: none was found, though not all were tried
+ *              never        its preemptionPolicy forbids it, and it cannot start as it is
+ *
+ * nominatedNode: only that node may be the destination. The placement of pods is simulated as POST /v1/fit does it, so nodes and pods must be known
+ * (503 otherwise).
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/api/api.h"
+#include "aggregator/api/cluster_json.h"
+#include "aggregator/api/list.h"
+#include "aggregator/api/pod_body.h"
+#include "aggregator/api/quota_json.h"
+#include "aggregator/api/quota_search.h"
+#include "aggregator/api/usage_json.h"
+#include "shared/jsonw.h"
+#include "shared/mem.h"
+
+/* --- the plan */
+
+static void write_victim(struct jsonw *w, const struct preempt_victim *v)
+{
+	static const char *const uses[] = {
+		[PREEMPT_IDLE] = "idle",
+		[PREEMPT_UNKNOWN] = "unknown",
+		[PREEMPT_BUSY] = "busy",
+	};
+
+	jsonw_object_open(w);
+	jsonw_key_string(w, "namespace", v->pod->object.namespace);
+	jsonw_key_string(w, "name", v->pod->object.name);
+	jsonw_key_string(w, "uid", v->pod->object.uid);
+	jsonw_key_string(w, "node", v->node);
+	jsonw_key_int(w, "priority", v->priority);
+	if (v->started_ns)
+		usage_json_write_time(w, "started", v->started_ns);
+	cluster_json_write_resources(w, "requests", kube_pod_requests(v->pod), ABSENT_LEFT_OUT);
+	jsonw_key_string(w, "use", uses[v->use]);
+	if (isfinite(v->use_share))
+		jsonw_key_fixed(w, "useShare", v->use_share, 6);
+	jsonw_key_bool(w, "violatesPdb", v->violates_pdb);
+	jsonw_key_string(w, "reason", v->why);
+	jsonw_object_close(w);
+}
+
+static void write_victims(struct jsonw *w, const struct preempt_candidate *c)
+{
+	jsonw_key(w, "victims");
+	jsonw_array_open(w);
+	for (size_t i = 0; i < c->victim_count; i++)
+		write_victim(w, &c->victims[i]);
+	jsonw_array_close(w);
+}
+
+static void write_nodes(struct jsonw *w, const struct preempt_plan *plan)
+{
+	jsonw_key(w, "nodes");
+	jsonw_array_open(w);
+	for (size_t i = 0; i < plan->node_count; i++) {
+		const struct preempt_node *n = &plan->nodes[i];
+
+		jsonw_object_open(w);
+		jsonw_key_string(w, "node", n->name);
+		jsonw_key_string(w, "outcome", preempt_outcome_name(n->outcome));
+		if (n->outcome == PREEMPT_NODE_NO_ROOM)
+			jsonw_key_string(w, "filter", place_filter_name(n->filter));
+		jsonw_key_int(w, "pods", n->pods);
+		jsonw_key_int(w, "mayPay", n->may_pay);
+		jsonw_object_close(w);
+	}
+	jsonw_array_close(w);
+}
+
+static void write_refused(struct jsonw *w, const struct preempt_plan *plan)
+{
+	jsonw_key(w, "refused");
+	jsonw_object_open(w);
+	for (int r = PREEMPT_MAY_PAY + 1; r < PREEMPT_REFUSALS; r++)
+		if (plan->refused[r])
+			jsonw_key_int(w, preempt_refusal_name((enum preempt_refusal)r),
+				      plan->refused[r]);
+	jsonw_object_close(w);
+}
+
+static void write_lines(struct jsonw *w, const char *key, const struct buf *lines)
+{
+	const char *line = lines->data, *end;
+
+	jsonw_key(w, key);
+	jsonw_array_open(w);
+	for (; line && *line; line = end + (*end == '\n')) {
+		char *text;
+
+		end = strchrnul(line, '\n');
+		text = mem_strndup(line, (size_t)(end - line));
+		jsonw_string(w, text);
+		free(text);
+	}
+	jsonw_array_close(w);
+}
+
+static char *tell_victims(const struct preempt_plan *plan)
+{
+	size_t count = plan->chosen.victim_count;
+
+	return mem_printf("it runs on node %s when %zu pod%s %s gone%s", plan->chosen.node, count,
+			  count == 1 ? "" : "s", count == 1 ? "is" : "are",
+			  plan->several ? ", not all of them there" : "");
+}
+
+/* The verdict in a sentence; the caller frees it. */
+static char *tell_verdict(const struct preempt_plan *plan)
+{
+	switch (plan->verdict) {
+	case PREEMPT_NOT_NEEDED:
+		return mem_strdup("it may start as it is: quotas admit it, and a node has room");
+	case PREEMPT_WAIT:
+		return mem_strdup("it may start when pods that are going already are gone");
+	case PREEMPT_VICTIMS:
+		return tell_victims(plan);
+	case PREEMPT_NEVER:
+		return mem_strdup("its preemptionPolicy is Never, and it cannot start as it is");
+	default:
+		return mem_strdup(plan->exhausted ? "no pods that may go would let it start"
+						  : "no pods that may go were found which would "
+						    "let it start; not all sets were tried");
+	}
+}
+
+static void write_plan(struct jsonw *w, const struct preempt_plan *plan, int64_t now_ns)
+{
+	char *reason = tell_verdict(plan);
+
+	jsonw_key_string(w, "verdict", preempt_verdict_name(plan->verdict));
+	jsonw_key_string(w, "reason", reason);
+	quota_json_write_gate(w, &plan->gate);
+	if (plan->chosen.node)
+		jsonw_key_string(w, "node", plan->chosen.node);
+	if (plan->several)
+		jsonw_key_bool(w, "several", true);
+	if (plan->verdict == PREEMPT_IMPOSSIBLE)
+		jsonw_key_bool(w, "exhausted", plan->exhausted);
+	if (plan->retry_ns > now_ns)
+		jsonw_key_fixed(w, "retryAfterSeconds", (double)(plan->retry_ns - now_ns) / 1e9, 3);
+	write_victims(w, &plan->chosen);
+	write_nodes(w, plan);
+	write_refused(w, plan);
+	write_lines(w, "narration", &plan->narration);
+	write_lines(w, "unblock", &plan->unblock);
+	free(reason);
+}
+
+/* --- the answer */
+
+struct wishes {
+	const char *node; /* NULL: any */
+	const char *pdb; /* NULL: as the server was told */
+};
+
+static void write_head(struct jsonw *w, const struct quota_scene *s, const struct kube_pod *pod,
+		       const struct quota_search *q)
+{
+	struct reason gap;
+
+	list_write_header(w, "QuotaPreemption", q->ask.now_ns);
+	jsonw_key_string(w, "variant", quota_variant_name(s->options.variant));
+	quota_scene_gap(s, &gap);
+	if (gap.text[0])
+		jsonw_key_string(w, "gap", gap.text);
+	jsonw_key_string(w, "useCap", place_cap_applies(q->place) ? "on" : "off: no usage data");
+	jsonw_key_string(w, "namespace", pod->object.namespace);
+	jsonw_key_string(w, "name", pod->object.name);
+	jsonw_key_int(w, "priority", pod->template->priority);
+	cluster_json_write_resources(w, "requests", kube_pod_requests(pod), ABSENT_LEFT_OUT);
+}
+
+static void search(struct quota_search *q, const struct quota_scene *s, struct api_response *rs)
+{
+	struct preempt_plan plan;
+	struct jsonw w;
+
+	preempt_make_plan(q->index, q->place, s->book, &q->options, &q->ask, &plan);
+	rs->content_type = "application/json";
+	jsonw_init(&w, &rs->body);
+	jsonw_object_open(&w);
+	write_head(&w, s, q->ask.pod, q);
+	write_plan(&w, &plan, q->ask.now_ns);
+	jsonw_object_close(&w);
+	buf_add_char(&rs->body, '\n');
+	preempt_plan_fini(&plan);
+}
+
+/* Only that node; false: *rs says that there is none. */
+static bool choose_node(struct quota_search *q, const char *name, bool **allowed,
+			struct api_response *rs)
+{
+	place_node n;
+
+	*allowed = NULL;
+	if (!name)
+		return true;
+	n = place_find_node(q->place, name);
+	if (n == PLACE_NONE) {
+		api_fail(rs, FAIL_NOT_FOUND, "nominatedNode", "there is no node \"%.253s\"", name);
+		return false;
+	}
+	*allowed = mem_zalloc(place_node_count(q->place), sizeof(**allowed));
+	(*allowed)[n] = true;
+	q->ask.allowed = *allowed;
+	return true;
+}
+
+static void answer(const struct api_context *ctx, const struct quota_scene *s,
+		   const struct pod_body *body, const struct wishes *wishes,
+		   struct api_response *rs)
+{
+	const struct kube_pod *bound = quota_scene_find_bound(s, body->pod);
+	struct quota_search q;
+	bool *allowed;
+
+	if (bound) {
+		api_fail(rs, FAIL_BAD_REQUEST, "pod", "is on node \"%.253s\" already", bound->node);
+		return;
+	}
+	quota_search_open(&q, ctx, s, body->pod, body->never_preempts);
+	if (wishes->pdb)
+		q.options.pdb_hard = strcmp(wishes->pdb, "hard") == 0;
+	if (choose_node(&q, wishes->node, &allowed, rs))
+		search(&q, s, rs);
+	free(allowed);
+	quota_search_close(&q);
+}
+
+static bool read_wishes(const struct pod_body *body, struct wishes *wishes, struct api_response *rs)
+{
+	if (!pod_body_string(body, "nominatedNode", &wishes->node, rs) ||
+	    !pod_body_string(body, "pdb", &wishes->pdb, rs))
+		return false;
+	if (!wishes->pdb || strcmp(wishes->pdb, "hard") == 0 || strcmp(wishes->pdb, "soft") == 0)
+		return true;
+	api_fail(rs, FAIL_BAD_REQUEST, "pdb", "\"%.64s\" is none of hard, soft", wishes->pdb);
+	return false;
+}
+
+void api_quotas_preempt(const struct api_context *ctx, const struct api_request *rq,
+			struct api_response *rs)
+{
+	static const char *const members[] = {"pod",	 "namespace", "nominatedNode",
+					      "variant", "pdb",	      NULL};
+	struct quota_scene scene;
+	struct wishes wishes;
+	struct pod_body body;
+
+	if (!quota_scene_read(&scene, &body, ctx, rq, members, rs))
+		return;
+	if (read_wishes(&body, &wishes, rs) && quota_scene_knows_pods(&scene, rs))
+		answer(ctx, &scene, &body, &wishes, rs);
+	quota_scene_close(&scene);
+	pod_body_fini(&body);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "aggregator/api/quota_search.h"
+
+#include <stdlib.h>
+
+#include "aggregator/api/place_pool.h"
+#include "aggregator/state/victim_log.h"
+#include "shared/mem.h"
+
+/* The longest window of evictions that a quota may have (quota_annotations.h). */
+#define PAST_NS (30 * 86400 * 1000000000LL)
+
+static void read_log(struct quota_search *q)
+{
+	struct victim_log *l = q->ctx->victims;
+	const char *uid = q->ask.pod->object.uid;
+
+	if (!l)
+		return;
+	q->ask.in_flight_count =
+		victim_log_in_flight(l, *uid ? uid : NULL, q->ask.now_ns, &q->in_flight);
+	q->ask.in_flight = q->in_flight;
+	q->ask.past_count = victim_log_past(l, q->ask.now_ns - PAST_NS, &q->told);
+	q->past = mem_alloc((q->ask.past_count + 1) * sizeof(*q->past));
+	for (size_t i = 0; i < q->ask.past_count; i++)
+		q->past[i] = (struct preempt_past){q->told[i].namespace, q->told[i].at_ns};
+	q->ask.past = q->past;
+}
+
+void quota_search_open(struct quota_search *q, const struct api_context *ctx,
+		       const struct quota_scene *s, const struct kube_pod *pod, bool never)
+{
+	*q = (struct quota_search){.ctx = ctx};
+	if (ctx->preempt)
+		q->options = *ctx->preempt;
+	else
+		preempt_options_default(&q->options);
+	q->options.variant = s->options.variant;
+	q->options.critical_priority = s->options.critical_priority;
+	q->ask = (struct preempt_ask){.pod = pod, .never = never, .now_ns = ctx->now_ns()};
+	read_log(q);
+	q->place = place_pool_take(ctx->places, s->view, q->ask.now_ns);
+	q->index = preempt_new(s->view);
+}
+
+void quota_search_close(struct quota_search *q)
+{
+	preempt_free(q->index);
+	place_pool_give(q->ctx->places, q->place);
+	free(q->past);
+	free(q->told);
+	free((void *)q->in_flight);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Scores of nodes of a view for one pod: the one way from a view and a ledger to numbers, for /v1/scores and the extender. */
+#ifndef EVENKEEL_AGGREGATOR_API_SCORE_JOB_H
+#define EVENKEEL_AGGREGATOR_API_SCORE_JOB_H
+
+#include "aggregator/policy/score.h"
+#include "aggregator/state/ledger.h"
+#include "aggregator/state/view.h"
+
+/* A blend of plugins: at least one plugin, all of which have the variant. */
+struct score_mix {
+	enum score_variant variant;
+	size_t count;
+	enum score_plugin_id plugins[SCORE_PLUGINS];
+	double weights[SCORE_PLUGINS];
+};
+
+/* The plugins that are in it when none are named, as far as they have the variant; each with weight 1. */
+void score_mix_default(struct score_mix *b, enum score_variant variant);
+
+/* What is asked. All borrowed. */
+struct score_ask {
+	const struct view *view;
+	const struct ledger_copy *ledger; /* taken before the view; NULL: nothing is reserved */
+	int64_t now_ns;
+	const struct score_mix *mix;
+	const struct score_args *args;
+	const struct pod_spec *pod;
+	const char *pod_uid, *owner_uid; /* "" where there are none */
+};
+
+struct score_job {
+	const struct score_ask *ask; /* borrowed */
+	struct score_query query;
+	size_t node_count;
+	struct score_node *nodes; /* owned; in the order of the view */
+	struct score_scale scales[SCORE_PLUGINS]; /* by place in the blend */
+};
+
+/* The query that the ask makes: the pod, and what pods of its owner use where the view has any. */
+struct score_query score_ask_query(const struct score_ask *ask);
+/* Reads and prepares the nodes that are chosen, by place in the view; NULL: all. */
+void score_job_init(struct score_job *job, const struct score_ask *ask, const bool *chosen);
+void score_job_fini(struct score_job *job);
+/* The blended score of the i-th node; also that of each plugin, and of these all that the detail asks for. */
+int64_t score_job_score(const struct score_job *job, size_t i, enum score_detail detail,
+			struct score_result results[SCORE_PLUGINS], int64_t scores[SCORE_PLUGINS]);
+
+#endif

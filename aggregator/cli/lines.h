@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sentences of an answer on a terminal: wrapped, and with control characters made harmless. */
+#ifndef EVENKEEL_AGGREGATOR_CLI_LINES_H
+#define EVENKEEL_AGGREGATOR_CLI_LINES_H
+
+#include <stddef.h>
+
+#include "aggregator/cli/cli.h"
+
+enum { LINES_WIDTH = 100 };
+
+/* One line as it is. */
+void lines_add(const struct cli *cli, const char *text, struct buf *out);
+/* As many lines as it takes, each within LINES_WIDTH and behind so many blanks; the first begins with `head` ("" for none). */
+void lines_add_wrapped(const struct cli *cli, size_t indent, const char *head, const char *text,
+		       struct buf *out);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "aggregator/cli/quota_table.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "aggregator/cli/document.h"
+
+static const char *const keys[][2] = {
+	{"cpu", "cpuMillicores"},
+	{"memory", "memoryBytes"},
+	{"ephemeral-storage", "ephemeralStorageBytes"},
+};
+
+enum { KEYS = sizeof(keys) / sizeof(keys[0]) };
+
+/* Whole cores have no decimals: that is how most bounds are written. */
+static void print_cpu(double milli, char out[UNITS_LEN])
+{
+	if (milli >= 1000 && fmod(milli, 1000) == 0)
+		snprintf(out, UNITS_LEN, "%.0f", milli / 1000);
+	else
+		units_cpu(milli, out);
+}
+
+double quota_amount(const cJSON *object, const char *resource)
+{
+	const char *key = resource;
+	const cJSON *item;
+
+	for (size_t i = 0; i < KEYS; i++)
+		if (strcmp(keys[i][0], resource) == 0)
+			key = keys[i][1];
+	item = cJSON_GetObjectItemCaseSensitive(object, key);
+	return cJSON_IsNumber(item) ? item->valuedouble : NAN;
+}
+
+const cJSON *quota_first_amount(const cJSON *root, const char *path)
+{
+	const cJSON *object = document_at(root, path);
+
+	return cJSON_IsObject(object) ? object->child : NULL;
+}
+
+const char *quota_resource(const char *key)
+{
+	for (size_t i = 0; i < KEYS; i++)
+		if (strcmp(keys[i][1], key) == 0)
+			return keys[i][0];
+	return key;
+}
+
+void quota_amount_print(const char *resource, double amount, char out[UNITS_LEN])
+{
+	if (!isfinite(amount))
+		snprintf(out, UNITS_LEN, "-");
+	else if (amount == 0)
+		snprintf(out, UNITS_LEN, "0");
+	else if (strcmp(resource, "cpu") == 0)
+		print_cpu(amount, out);
+	else if (strcmp(resource, "memory") == 0 || strcmp(resource, "ephemeral-storage") == 0 ||
+		 strncmp(resource, "hugepages-", 10) == 0)
+		units_bytes(amount, out);
+	else
+		snprintf(out, UNITS_LEN, "%.0f", amount);
+}
+
+void quota_amount_cell(struct table *t, enum table_paint paint, const char *resource, double amount)
+{
+	char text[UNITS_LEN];
+
+	quota_amount_print(resource, amount, text);
+	table_cell(t, paint, text);
+}

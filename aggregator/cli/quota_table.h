@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Amounts of resources in tables about quotas, from the API's objects. */
+#ifndef EVENKEEL_AGGREGATOR_CLI_QUOTA_TABLE_H
+#define EVENKEEL_AGGREGATOR_CLI_QUOTA_TABLE_H
+
+#include <cjson/cJSON.h>
+
+#include "shared/table.h"
+#include "shared/units.h"
+
+/* An amount by its resource ("cpu") in an object like "used" of a quota; NaN where it names none. object may be NULL. */
+double quota_amount(const cJSON *object, const char *resource);
+/* The first member of an object like that, NULL where there is none; ->next is the next. */
+const cJSON *quota_first_amount(const cJSON *root, const char *path);
+/* Its name as a resource: "cpuMillicores" is "cpu". */
+const char *quota_resource(const char *key);
+/* As people read it: "1.50", "20.0Gi", "3"; "-" where it is not known. */
+void quota_amount_print(const char *resource, double amount, char out[UNITS_LEN]);
+void quota_amount_cell(struct table *t, enum table_paint paint, const char *resource,
+		       double amount);
+
+#endif

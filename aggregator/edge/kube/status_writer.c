@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ *	every 5 s: the newest view --> quotas whose status.used is not what they use --PATCH, one by one--> the API
+ *
+ * Server-side apply as field manager "evenkeel", without force: only status.used is ours, and where another manager has it (the controller of
+ * scheduler-plugins), the API answers 409 and nothing is changed; that quota is left to it for ten minutes. Who wants evenkeel to have it stops
+ * that controller and removes its entry of metadata.managedFields.
+ *
+ * Written is what the scheduler counts: requests of pods with a node, overhead and sidecars included, and 0 for what min and max name besides; not
+ * what is only promised. Only of a model that is in sync: an old one would write what was. A change that is not seen is written five seconds later, and
+ * the watch tells the status back, so nothing is remembered but who is to be left alone.
+ *
+ * A missing rule (403) is logged and tried again once a minute. The thread blocks in one request, at most ten seconds, which a stop cuts.
+ */
+#include "aggregator/edge/kube/status_writer.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/edge/kube/session.h"
+#include "aggregator/model/object_json.h"
+#include "aggregator/policy/quota/quota_status.h"
+#include "aggregator/policy/quota/quota_text.h"
+#include "shared/clock.h"
+#include "shared/jsonw.h"
+#include "shared/log.h"
+#include "shared/mem.h"
+
+#define uthash_malloc(size) mem_alloc(size)
+#include <uthash.h>
+
+#define EVERY_NS   (5 * NS_PER_SEC)
+#define PACE_NS	   (50 * NS_PER_MS) /* between two requests */
+#define DENIED_NS  (60 * NS_PER_SEC)
+#define OTHERS_NS  (600 * NS_PER_SEC)
+#define TIMEOUT_MS 10000L
+
+enum { ANSWER_MAX = 16 << 10 };
+
+/* A quota that is another manager's. */
+struct others {
+	char *key; /* owned: "NAMESPACE/NAME" */
+	int64_t until_ns;
+	UT_hash_handle hh;
+};
+
+struct status_writer {
+	/* fixed after start */
+	struct kube_session *session;
+	struct view_slot *views;
+	const struct quota_options *options;
+	struct quota_counters *counters;
+	pthread_t thread;
+
+	/* the thread's */
+	CURL *handle;
+	struct buf answer;
+	struct others *others;
+	bool denied; /* the last request was, and that is logged */
+
+	atomic_bool stopping;
+	pthread_mutex_t lock;
+	pthread_cond_t stop; /* with the lock */
+};
+
+/* --- the request ---------------------------------------------------------------------------------------------------- */
+
+static bool is_same(const cJSON *used, const struct resources *wanted)
+{
+	const struct object_path path = {NULL, "used", 0};
+	char field[OBJECT_FIELD_MAX];
+	struct reason why;
+	const struct object_json reader = {field, &why};
+	struct resources there = RESOURCES_NONE;
+	bool same = !object_json_resources(&reader, used, &path, "used", NULL, &there) &&
+		    resources_equal(&there, wanted);
+
+	resources_fini(&there);
+	return same;
+}
+
+/* Quantities as the API server would write them: "4.0" is a "4" to it, but not to who compares texts. */
+static void write_amount(struct jsonw *w, const char *name, int64_t amount)
+{
+	char text[QUOTA_TEXT_MAX];
+
+	if (strcmp(name, "cpu") != 0)
+		quota_amount_text(name, amount, text);
+	else if (amount % 1000)
+		snprintf(text, sizeof(text), "%lldm", (long long)amount);
+	else
+		snprintf(text, sizeof(text), "%lld", (long long)(amount / 1000));
+	jsonw_key_string(w, name, text);
+}
+
+static void write_body(struct jsonw *w, const cJSON *json, const struct object *object,
+		       const struct resources *used)
+{
+	const char *name;
+	int64_t amount;
+
+	jsonw_object_open(w);
+	jsonw_key_string(w, "apiVersion",
+			 cJSON_GetStringValue(object_json_find(json, "apiVersion")));
+	jsonw_key_string(w, "kind", "ElasticQuota");
+	jsonw_key(w, "metadata");
+	jsonw_object_open(w);
+	jsonw_key_string(w, "namespace", object->namespace);
+	jsonw_key_string(w, "name", object->name);
+	jsonw_object_close(w);
+	jsonw_key(w, "status");
+	jsonw_object_open(w);
+	jsonw_key(w, "used");
+	jsonw_object_open(w);
+	for (size_t at = 0; resources_next(used, &at, &name, &amount);)
+		write_amount(w, name, amount);
+	jsonw_object_close(w);
+	jsonw_object_close(w);
+	jsonw_object_close(w);
+}
+
+bool status_writer_request(const struct object *object, const struct quota *q, struct buf *path,
+			   struct buf *body)
+{
+	cJSON *json = cJSON_Parse(object->text);
+	const char *version = cJSON_GetStringValue(object_json_find(json, "apiVersion"));
+	struct resources used;
+	struct jsonw w;
+	bool differs;
+
+	quota_status_begin(q, &used);
+	resources_add(&used, &q->used);
+	differs = version && !is_same(object_json_find(json, "status"), &used);
+	if (differs) {
+		buf_printf(path,
+			   "/apis/%s/namespaces/%s/elasticquotas/%s/status?fieldManager=evenkeel",
+			   version, object->namespace, object->name);
+		jsonw_init(&w, body);
+		write_body(&w, json, object, &used);
+	}
+	resources_fini(&used);
+	cJSON_Delete(json);
+	return differs;
+}
+
+/* --- who is to be left alone ---------------------------------------------------------------------------------------- */
+
+static void forget(struct status_writer *w, struct others *o)
+{
+	HASH_DEL(w->others, o);
+	free(o->key);
+	free(o);
+}
+
+static bool is_left_alone(struct status_writer *w, const char *key, int64_t now_ns)
+{
+	struct others *o;
+
+	HASH_FIND_STR(w->others, key, o);
+	if (!o || o->until_ns > now_ns)
+		return o;
+	forget(w, o);
+	return false;
+}
+
+static void leave_alone(struct status_writer *w, const char *key, int64_t now_ns)
+{
+	struct others *o = mem_zalloc(1, sizeof(*o));
+
+	o->key = mem_strdup(key);
+	o->until_ns = now_ns + OTHERS_NS;
+	HASH_ADD_KEYPTR(hh, w->others, o->key, strlen(o->key), o);
+	log_warn("the status of quota %s is another's: %s", key,
+		 w->answer.data ? w->answer.data : "");
+}
+
+/* --- the thread ------------------------------------------------------------------------------------------------------ */
+
+/* False: the writer stops. */
+static bool wait_for(struct status_writer *w, int64_t ns)
+{
+	struct timespec until;
+	int64_t at_ns = clock_mono_ns() + ns;
+
+	until.tv_sec = (time_t)(at_ns / NS_PER_SEC);
+	until.tv_nsec = (long)(at_ns % NS_PER_SEC);
+	pthread_mutex_lock(&w->lock);
+	while (!atomic_load(&w->stopping) &&
+	       pthread_cond_timedwait(&w->stop, &w->lock, &until) != ETIMEDOUT)
+		;
+	pthread_mutex_unlock(&w->lock);
+	return !atomic_load(&w->stopping);
+}
+
+static size_t on_data(char *data, size_t size, size_t count, void *ctx)
+{
+	struct status_writer *w = ctx;
+
+	if (w->answer.len < ANSWER_MAX)
+		buf_add(&w->answer, data, size * count);
+	return size * count;
+}
+
+static int on_progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
+{
+	const struct status_writer *w = ctx;
+
+	(void)a, (void)b, (void)c, (void)d;
+	return atomic_load(&w->stopping);
+}
+
+/* What the API says of it; 0: it was not reached, and the reason is logged. */
+static long apply(struct status_writer *w, const char *path, const struct buf *body)
+{
+	struct reason why = {""};
+	long status = 0;
+	CURLcode code;
+
+	buf_clear(&w->answer);
+	if (kube_session_prepare(w->session, w->handle, path, clock_mono_ns(), &why)) {
+		log_warn("the status of quotas is not written: %s", why.text);
+		return 0;
+	}
+	kube_session_apply(w->session, w->handle, body->data, body->len);
+	code = curl_easy_perform(w->handle);
+	buf_add_str(&w->answer, "");
+	if (code == CURLE_OK) {
+		curl_easy_getinfo(w->handle, CURLINFO_RESPONSE_CODE, &status);
+	} else if (!atomic_load(&w->stopping)) {
+		kube_session_explain(w->session, w->handle, code, NULL, &why);
+		log_warn("the status of quotas is not written: %s", why.text);
+	}
+	if (status == 401)
+		kube_session_unauthorized(w->session);
+	return status;
+}
+
+/* False: there is no use in going on now. */
+static bool write_status(struct status_writer *w, const struct object *object,
+			 const struct quota *q)
+{
+	char *key = mem_printf("%s/%s", object->namespace, object->name);
+	struct buf path = BUF_INIT, body = BUF_INIT;
+	int64_t now_ns = clock_mono_ns();
+	long status = 200;
+
+	if (!is_left_alone(w, key, now_ns) && status_writer_request(object, q, &path, &body)) {
+		status = apply(w, path.data, &body);
+		counter_add(status == 200 ? &w->counters->status_written
+					  : &w->counters->status_failed,
+			    1);
+		if (status == 409)
+			leave_alone(w, key, now_ns);
+		else if (status == 200)
+			wait_for(w, PACE_NS);
+	}
+	buf_fini(&path);
+	buf_fini(&body);
+	free(key);
+	return status == 200 || status == 409 || status == 404;
+}
+
+static bool is_in_sync(const struct view *v)
+{
+	return v->cluster && v->cluster->sources[OBJECT_ELASTIC_QUOTA].state == SOURCE_SYNCED &&
+	       v->cluster->sources[OBJECT_POD].state == SOURCE_SYNCED;
+}
+
+/* False: the API does not want it now. */
+static bool write_all(struct status_writer *w, struct view *v)
+{
+	struct quota_book *b = quota_book_new(v, NULL, w->options);
+	bool going = true;
+
+	for (size_t i = 0; i < quota_book_count(b) && going && !atomic_load(&w->stopping); i++) {
+		const struct quota *q = quota_book_at(b, i);
+		const struct object *object =
+			cluster_find(v->cluster, OBJECT_ELASTIC_QUOTA, q->namespace, q->name);
+
+		going = !object || write_status(w, object, q);
+	}
+	quota_book_free(b);
+	return going;
+}
+
+static void *run(void *arg)
+{
+	struct status_writer *w = arg;
+	int64_t wait_ns = EVERY_NS;
+
+	while (wait_for(w, wait_ns)) {
+		struct view *v = view_slot_take(w->views);
+		bool accepted = !is_in_sync(v) || write_all(w, v);
+
+		view_drop(v);
+		if (!accepted && !w->denied && !atomic_load(&w->stopping))
+			log_warn("the status of quotas is not written, and tried again in a "
+				 "minute: %s",
+				 w->answer.data ? w->answer.data : "");
+		w->denied = !accepted;
+		wait_ns = accepted ? EVERY_NS : DENIED_NS;
+	}
+	return NULL;
+}
+
+/* --- start and stop --------------------------------------------------------------------------------------------------- */
+
+static void prepare_handle(struct status_writer *w)
+{
+	w->handle = curl_easy_init();
+	if (!w->handle)
+		abort();
+	curl_easy_setopt(w->handle, CURLOPT_WRITEFUNCTION, on_data);
+	curl_easy_setopt(w->handle, CURLOPT_WRITEDATA, w);
+	curl_easy_setopt(w->handle, CURLOPT_XFERINFOFUNCTION, on_progress);
+	curl_easy_setopt(w->handle, CURLOPT_XFERINFODATA, w);
+	curl_easy_setopt(w->handle, CURLOPT_NOPROGRESS, 0L);
+	curl_easy_setopt(w->handle, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(w->handle, CURLOPT_TIMEOUT_MS, TIMEOUT_MS);
+}
+
+static void free_all(struct status_writer *w)
+{
+	struct others *o, *next;
+
+	/* The list outlives the table that it is threaded on. */
+	next = w->others;
+	HASH_CLEAR(hh, w->others);
+	while ((o = next) != NULL) {
+		next = o->hh.next;
+		free(o->key);
+		free(o);
+	}
+	curl_easy_cleanup(w->handle);
+	kube_session_free(w->session);
+	pthread_cond_destroy(&w->stop);
+	pthread_mutex_destroy(&w->lock);
+	buf_fini(&w->answer);
+	free(w);
+}
+
+/* Signals are the loop's. */
+static int start_thread(struct status_writer *w, struct reason *reason)
+{
+	sigset_t all, before;
+	int rc;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(&w->thread, NULL, run, w);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (rc)
+		reason_set(reason, "no thread for the status of quotas: %s", strerror(rc));
+	return -rc;
+}
+
+int status_writer_start(struct status_writer **out, const struct kube_config *config,
+			struct view_slot *views, const struct quota_options *options,
+			struct quota_counters *counters, struct reason *reason)
+{
+	struct status_writer *w = mem_zalloc(1, sizeof(*w));
+	pthread_condattr_t attributes;
+	int rc = kube_session_new(&w->session, config, reason);
+
+	if (rc) {
+		free(w);
+		return rc;
+	}
+	w->views = views;
+	w->options = options;
+	w->counters = counters;
+	pthread_mutex_init(&w->lock, NULL);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&w->stop, &attributes);
+	pthread_condattr_destroy(&attributes);
+	prepare_handle(w);
+	rc = start_thread(w, reason);
+	if (rc)
+		free_all(w);
+	else
+		*out = w;
+	return rc;
+}
+
+void status_writer_stop(struct status_writer *w)
+{
+	if (!w)
+		return;
+	pthread_mutex_lock(&w->lock);
+	atomic_store(&w->stopping, true);
+	pthread_cond_signal(&w->stop);
+	pthread_mutex_unlock(&w->lock);
+	pthread_join(w->thread, NULL);
+	free_all(w);
+}

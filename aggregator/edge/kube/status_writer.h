@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes what quotas use into their status.used, for those who look with kubectl and for tools made for scheduler-plugins. Off unless asked for. */
+#ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_STATUS_WRITER_H
+#define EVENKEEL_AGGREGATOR_EDGE_KUBE_STATUS_WRITER_H
+
+#include "aggregator/edge/kube/config.h"
+#include "aggregator/policy/quota/quota.h"
+#include "aggregator/state/counters.h"
+#include "aggregator/state/view.h"
+#include "shared/buf.h"
+#include "shared/reason.h"
+
+struct status_writer;
+
+/* Starts the thread. config is copied, the others are borrowed until the stop. 0, or -errno with the reason. */
+int status_writer_start(struct status_writer **w, const struct kube_config *config,
+			struct view_slot *views, const struct quota_options *options,
+			struct quota_counters *counters, struct reason *reason);
+/* Cuts what is under way. NULL is allowed. */
+void status_writer_stop(struct status_writer *w);
+
+/*
+ * The path and the body with which the status of a quota object is to be written, so that it is what q uses; for tests alone. False: it is that already,
+ * and nothing is appended.
+ */
+bool status_writer_request(const struct object *object, const struct quota *q, struct buf *path,
+			   struct buf *body);
+
+#endif

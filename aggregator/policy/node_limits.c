@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two rules, each for CPU and for memory:
+ *
+ *     real use      used + expected + z * sigma > cap * allocatable        refuses
+ *     limits        (limits on the node + the pod's) / allocatable > ratio refuses
+ *
+ * used and sigma are measured. Expected is what does not show in the measurements yet: pods just placed, pods on
+ * their way, and the pod itself, CPU as TargetLoadPacking predicts it, memory as requested. Deviations of pods that
+ * nobody has measured are not added: sigma of the node stands for what it was seen to do. Exactly on the cap passes.
+ *
+ * A rule without its numbers does not apply. A node that is silent for long, or never had an agent, is the business
+ * of scores, which rank it low; to refuse it would let a monitoring failure stop the placement of pods.
+ */
+#include "aggregator/policy/node_limits.h"
+
+#include "aggregator/policy/plugin.h"
+#include "aggregator/policy/score_load.h"
+#include "aggregator/policy/target_load_packing.h"
+
+#define GIB 1073741824.0
+
+static const struct names {
+	const char *label, *unit, *flag;
+	double scale; /* of the unit */
+	enum node_refusal over_cap, over_ratio;
+} names_of[SCORE_RESOURCES] = {
+	[SCORE_CPU] = {"CPU", " cores", "cpu", 1000, NODE_OVER_USE_CAP_CPU,
+		       NODE_OVER_LIMIT_RATIO_CPU},
+	[SCORE_MEMORY] = {"memory", " GiB", "memory", GIB, NODE_OVER_USE_CAP_MEMORY,
+			  NODE_OVER_LIMIT_RATIO_MEMORY},
+};
+
+const char *node_refusal_name(enum node_refusal refusal)
+{
+	static const char *const names[NODE_REFUSALS] = {
+		[NODE_PASSES] = "",
+		[NODE_OVER_USE_CAP_CPU] = "useCapCpu",
+		[NODE_OVER_USE_CAP_MEMORY] = "useCapMemory",
+		[NODE_OVER_LIMIT_RATIO_CPU] = "limitRatioCpu",
+		[NODE_OVER_LIMIT_RATIO_MEMORY] = "limitRatioMemory",
+	};
+
+	return names[refusal];
+}
+
+bool node_limits_cap_use(const struct node_limits *l)
+{
+	return l->use_cap[SCORE_CPU] > 0 || l->use_cap[SCORE_MEMORY] > 0;
+}
+
+bool node_limits_any(const struct node_limits *l)
+{
+	return node_limits_cap_use(l) || l->ratio[SCORE_CPU] > 0 || l->ratio[SCORE_MEMORY] > 0;
+}
+
+static bool is_use_known(const struct score_node *node, enum score_resource resource)
+{
+	struct score_side side = score_side(node, resource);
+
+	return node->measured && side.metric->known && side.allocatable > 0;
+}
+
+bool node_limits_use_known(const struct node_limits *l, const struct score_node *node)
+{
+	for (enum score_resource r = 0; r < SCORE_RESOURCES; r++)
+		if (l->use_cap[r] > 0 && !is_use_known(node, r))
+			return false;
+	return true;
+}
+
+/* --- real use ----------------------------------------------------------------------------------------------------- */
+
+struct use {
+	double used, sigma, expected, highest, cap;
+};
+
+static struct use use_of(const struct node_limits *l, const struct score_query *q,
+			 const struct score_node *node, enum score_resource resource)
+{
+	struct score_side side = score_side(node, resource);
+	int64_t own = resource == SCORE_CPU ? target_load_packing_expect(q)
+					    : score_pod_need(q->pod, SCORE_MEMORY, false, false);
+	struct use u = {
+		.used = side.metric->mean / 100 * (double)side.capacity,
+		.sigma = side.metric->stddev / 100 * (double)side.capacity,
+		.expected = (double)side.pending + (double)own,
+		.cap = l->use_cap[resource] * (double)side.allocatable,
+	};
+
+	u.highest = u.used + u.expected + l->z * u.sigma;
+	return u;
+}
+
+static void add_amount(struct sentence *s, const struct names *names, double amount)
+{
+	sentence_add_fixed(s, amount / names->scale, 2);
+}
+
+static void tell_use(const struct node_limits *l, const struct score_node *node,
+		     enum score_resource resource, const struct use *u,
+		     char text[NODE_REFUSAL_TEXT])
+{
+	const struct names *names = &names_of[resource];
+	double room = u->cap - u->expected - l->z * u->sigma;
+	struct sentence s;
+
+	sentence_start(&s, text, NODE_REFUSAL_TEXT);
+	sentence_add(&s, names->label);
+	sentence_add(&s, " in use ");
+	add_amount(&s, names, u->used);
+	sentence_add(&s, "+");
+	add_amount(&s, names, u->expected);
+	sentence_add(&s, names->unit);
+	sentence_add(&s, " with sigma ");
+	add_amount(&s, names, u->sigma);
+	sentence_add(&s, " is over ");
+	sentence_add_fixed(&s, l->use_cap[resource], 2);
+	sentence_add(&s, " of ");
+	add_amount(&s, names, (double)score_side(node, resource).allocatable);
+	if (room > 0) {
+		sentence_add(&s, ": there is room once less than ");
+		add_amount(&s, names, room);
+		sentence_add(&s, names->unit);
+		sentence_add(&s, " is in use");
+	} else {
+		sentence_add(&s, ": the pod needs a larger or steadier node");
+	}
+	sentence_add(&s, ", or with a higher --extender-use-cap-");
+	sentence_add(&s, names->flag);
+}
+
+static bool is_over_cap(const struct node_limits *l, const struct score_query *q,
+			const struct score_node *node, enum score_resource resource,
+			char text[NODE_REFUSAL_TEXT])
+{
+	struct use u;
+
+	if (l->use_cap[resource] <= 0 || !is_use_known(node, resource))
+		return false;
+	u = use_of(l, q, node, resource);
+	if (u.highest <= u.cap)
+		return false;
+	tell_use(l, node, resource, &u, text);
+	return true;
+}
+
+/* --- limits ------------------------------------------------------------------------------------------------------- */
+
+static void tell_ratio(const struct node_limits *l, enum score_resource resource, double on_node,
+		       double pod, double allocatable, char text[NODE_REFUSAL_TEXT])
+{
+	const struct names *names = &names_of[resource];
+	struct sentence s;
+
+	sentence_start(&s, text, NODE_REFUSAL_TEXT);
+	sentence_add(&s, names->label);
+	sentence_add(&s, " limits ");
+	add_amount(&s, names, on_node);
+	sentence_add(&s, "+");
+	add_amount(&s, names, pod);
+	sentence_add(&s, names->unit);
+	sentence_add(&s, " are over ");
+	sentence_add_fixed(&s, l->ratio[resource], 2);
+	sentence_add(&s, " times ");
+	add_amount(&s, names, allocatable);
+	sentence_add(&s,
+		     ": lower the pod's limit, where a missing one counts as the whole node, or "
+		     "set a higher --extender-limit-ratio-");
+	sentence_add(&s, names->flag);
+}
+
+static bool is_over_ratio(const struct node_limits *l, const struct score_query *q,
+			  const struct score_node *node, enum score_resource resource,
+			  char text[NODE_REFUSAL_TEXT])
+{
+	struct score_side side = score_side(node, resource);
+	int64_t each =
+		q->args->unlimited[resource] > 0 ? q->args->unlimited[resource] : side.allocatable;
+	double allocatable = (double)side.allocatable, on_node, pod;
+
+	if (l->ratio[resource] <= 0 || !node->load.limits_known || allocatable <= 0)
+		return false;
+	on_node = score_limits_on_node(side.sums, each, side.allocatable);
+	pod = score_limits_of_pod(q->pod, resource, each);
+	if (on_node + pod <= l->ratio[resource] * allocatable)
+		return false;
+	tell_ratio(l, resource, on_node, pod, allocatable, text);
+	return true;
+}
+
+enum node_refusal node_limits_check(const struct node_limits *l, const struct score_query *q,
+				    const struct score_node *node, char text[NODE_REFUSAL_TEXT])
+{
+	for (enum score_resource r = 0; r < SCORE_RESOURCES; r++)
+		if (is_over_cap(l, q, node, r, text))
+			return names_of[r].over_cap;
+	for (enum score_resource r = 0; r < SCORE_RESOURCES; r++)
+		if (is_over_ratio(l, q, node, r, text))
+			return names_of[r].over_ratio;
+	return NODE_PASSES;
+}

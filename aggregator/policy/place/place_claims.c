@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is known of a claim, read from three objects: the claim, its volume or its storage class. Claims are shared by all classes of pods that
+ * name them, and read anew only where one of the three is another object than before; volumes in stock are read when the first claim waits, and again
+ * when any volume changed.
+ *
+ * As the kube-scheduler has it, a claim is bound when the controller says that binding is done (the annotation, and with it the phase); one that names
+ * its volume before that must wait for the controller and not for a pod. One without a storage class, or of a class that is not there, never waits.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/model/object_json.h"
+#include "aggregator/model/pod_json.h"
+#include "aggregator/policy/place/place_internal.h"
+#include "shared/mem.h"
+#include "shared/quantity.h"
+
+#define BIND_COMPLETED "pv.kubernetes.io/bind-completed"
+#define SELECTED_NODE  "volume.kubernetes.io/selected-node"
+#define BETA_CLASS     "volume.beta.kubernetes.io/storage-class"
+#define NO_PROVISIONER "kubernetes.io/no-provisioner"
+
+static const char *text_of(const cJSON *json, const char *key)
+{
+	const char *text = cJSON_GetStringValue(object_json_find(json, key));
+
+	return text ? text : "";
+}
+
+static const cJSON *annotations_of(const cJSON *tree)
+{
+	return object_json_find(object_json_find(tree, "metadata"), "annotations");
+}
+
+/* Of claims and volumes alike. */
+static const char *class_of(const cJSON *tree)
+{
+	const char *beta = text_of(annotations_of(tree), BETA_CLASS);
+
+	return *beta ? beta : text_of(object_json_find(tree, "spec"), "storageClassName");
+}
+
+static bool is_deleted(const cJSON *tree)
+{
+	return object_json_find(object_json_find(tree, "metadata"), "deletionTimestamp") != NULL;
+}
+
+/* False: one of them is not known. */
+static bool read_modes(const cJSON *spec, unsigned int *out)
+{
+	static const char *const names[] = {"ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany",
+					    "ReadWriteOncePod"};
+	const cJSON *list = object_json_find(spec, "accessModes");
+
+	*out = 0;
+	for (const cJSON *m = place_first(list); m; m = m->next) {
+		unsigned int i = 0;
+
+		while (i < 4 && !(cJSON_IsString(m) && strcmp(m->valuestring, names[i]) == 0))
+			i++;
+		if (i == 4)
+			return false;
+		*out |= 1U << i;
+	}
+	return true;
+}
+
+static bool read_size(const cJSON *amounts, int64_t *out)
+{
+	const cJSON *value = object_json_find(amounts, "storage");
+	struct reason why;
+
+	*out = 0;
+	return !value || !pod_json_quantity(value, quantity_parse_units, out, &why);
+}
+
+static bool is_block(const cJSON *spec)
+{
+	return strcmp(text_of(spec, "volumeMode"), "Block") == 0;
+}
+
+/* --- volumes */
+
+static void free_volume(struct place_volume *v)
+{
+	if (!v)
+		return;
+	place_terms_fini(&v->terms);
+	place_terms_fini(&v->zones);
+	labels_fini(&v->labels);
+	free(v->wanted_by);
+	free(v->wanted_uid);
+	free(v->name);
+	free(v);
+}
+
+/* Where it can be used. NULL: it cannot be read, and *note says why. */
+static struct place_volume *read_volume(const cJSON *tree, const char *name, char **note)
+{
+	const cJSON *affinity = object_json_find(object_json_find(tree, "spec"), "nodeAffinity");
+	const cJSON *required = object_json_find(affinity, "required");
+	struct place_volume *v = mem_zalloc(1, sizeof(*v));
+	struct reason why;
+
+	v->name = mem_strdup(name);
+	if (required &&
+	    place_terms_read(object_json_find(required, "nodeSelectorTerms"), &v->terms, &why)) {
+		place_note(note, "volume %s: spec.nodeAffinity.required.nodeSelectorTerms%s", name,
+			   why.text);
+		free_volume(v);
+		return NULL;
+	}
+	v->has_terms = required != NULL;
+	place_volume_read_zones(v, object_json_find(object_json_find(tree, "metadata"), "labels"));
+	return v;
+}
+
+static void read_claim_ref(struct place_volume *v, const cJSON *ref)
+{
+	if (!ref)
+		return;
+	v->wanted_by = mem_printf("%s/%s", text_of(ref, "namespace"), text_of(ref, "name"));
+	v->wanted_uid = mem_strdup(text_of(ref, "uid"));
+}
+
+/* One that a claim could be bound to, or NULL; what cannot be read is bound to none. */
+static struct place_volume *read_stock(const struct object *o, const cJSON *tree)
+{
+	const cJSON *spec = object_json_find(tree, "spec");
+	const cJSON *labels = object_json_find(object_json_find(tree, "metadata"), "labels");
+	struct place_volume *v = NULL;
+	char *note = NULL;
+
+	if (tree && !is_deleted(tree))
+		v = read_volume(tree, o->name, &note);
+	free(note);
+	if (!v)
+		return NULL;
+	v->block = is_block(spec);
+	v->available = strcmp(text_of(object_json_find(tree, "status"), "phase"), "Available") == 0;
+	read_claim_ref(v, object_json_find(spec, "claimRef"));
+	if (!read_size(object_json_find(spec, "capacity"), &v->size) ||
+	    (labels && labels_read(labels, &v->labels, NULL))) {
+		v->labels = (struct labels){0};
+		free_volume(v);
+		return NULL;
+	}
+	read_modes(spec, &v->modes);
+	return v;
+}
+
+/* --- the stock */
+
+static struct place_stock *find_stock(struct place *p, const char *class)
+{
+	struct place_stock *s;
+
+	HASH_FIND_STR(p->stocks, class, s);
+	return s;
+}
+
+static int compare_volumes(const void *a, const void *b)
+{
+	const struct place_volume *x = *(struct place_volume *const *)a;
+	const struct place_volume *y = *(struct place_volume *const *)b;
+
+	if (x->size != y->size)
+		return x->size < y->size ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+static void stock_volume(struct place *p, const char *class, struct place_volume *v)
+{
+	struct place_stock *s = find_stock(p, class);
+
+	if (!s) {
+		s = mem_zalloc(1, sizeof(*s));
+		s->class = mem_strdup(class);
+		HASH_ADD_KEYPTR(hh, p->stocks, s->class, strlen(s->class), s);
+	}
+	/* NOLINTNEXTLINE(bugprone-sizeof-expression): it is a list of pointers */
+	PLACE_LIST_ADD(&s->volumes, v);
+}
+
+static void fill_stock(struct place *p)
+{
+	const struct object_table *t =
+		p->view->cluster ? p->view->cluster->tables[OBJECT_PERSISTENT_VOLUME] : NULL;
+
+	if (p->stocked)
+		return;
+	p->stocked = true;
+	for (size_t i = 0; t && i < t->count; i++) {
+		cJSON *tree = cJSON_Parse(t->of[i]->text);
+		struct place_volume *v = read_stock(t->of[i], tree);
+
+		if (v)
+			stock_volume(p, class_of(tree), v);
+		cJSON_Delete(tree);
+	}
+	for (struct place_stock *s = p->stocks; s; s = s->hh.next)
+		qsort(s->volumes.of, s->volumes.count, sizeof(struct place_volume *),
+		      compare_volumes);
+}
+
+static void clear_stock(struct place *p)
+{
+	struct place_stock *s = p->stocks, *next;
+
+	HASH_CLEAR(hh, p->stocks);
+	for (; s; s = next) {
+		next = s->hh.next;
+		for (uint32_t i = 0; i < s->volumes.count; i++)
+			free_volume(s->volumes.of[i]);
+		free(s->volumes.of);
+		free(s->class);
+		free(s);
+	}
+	p->stocked = false;
+}
+
+/* The one that is there for this claim alone. */
+static struct place_volume *find_wanted(const struct place_claim *claim, const char *uid)
+{
+	for (uint32_t i = 0; claim->stock && i < claim->stock->volumes.count; i++) {
+		struct place_volume *v = claim->stock->volumes.of[i];
+
+		if (v->wanted_by && strcmp(v->wanted_by, claim->key) == 0 &&
+		    (!*v->wanted_uid || strcmp(v->wanted_uid, uid) == 0) &&
+		    v->size >= claim->size && v->block == claim->block)
+			return v;
+	}
+	return NULL;
+}
+
+/* --- claims */
+
+static const struct object *find_object(const struct view *v, enum object_kind kind,
+					const char *namespace, const char *name)
+{
+	return v->cluster ? cluster_find(v->cluster, kind, namespace, name) : NULL;
+}
+
+static void read_bound(struct place *p, struct place_claim *claim, const char *name)
+{
+	const struct object *o = find_object(p->view, OBJECT_PERSISTENT_VOLUME, "", name);
+	cJSON *tree = o ? cJSON_Parse(o->text) : NULL;
+
+	claim->of[1] = o;
+	if (!view_knows(p->view, OBJECT_PERSISTENT_VOLUME))
+		place_note(&claim->unknown, "volumes are not known, and so not that of claim %s",
+			   claim->key);
+	else if (!tree)
+		place_note(&claim->missing, "claim %s is bound to volume %s, which is not there",
+			   claim->key, name);
+	else
+		claim->bound = read_volume(tree, name, &claim->unknown);
+	cJSON_Delete(tree);
+}
+
+static void read_wishes(struct place *p, struct place_claim *claim, const cJSON *tree)
+{
+	const cJSON *spec = object_json_find(tree, "spec");
+	const cJSON *selector = object_json_find(spec, "selector");
+	const cJSON *asked = object_json_find(object_json_find(spec, "resources"), "requests");
+	const char *node = text_of(annotations_of(tree), SELECTED_NODE);
+	struct reason why;
+
+	claim->waits = true;
+	claim->block = is_block(spec);
+	claim->made_on = *node ? mem_strdup(node) : NULL;
+	if (!read_size(asked, &claim->size))
+		place_note(&claim->unknown,
+			   "claim %s: spec.resources.requests.storage: cannot be read", claim->key);
+	if (!read_modes(spec, &claim->modes))
+		place_note(&claim->unknown, "claim %s: spec.accessModes: one is not known",
+			   claim->key);
+	if (selector && selector_read(selector, &claim->selector, &why)) {
+		claim->selector = NULL;
+		place_note(&claim->unknown, "claim %s: spec.selector: %s", claim->key, why.text);
+	}
+	fill_stock(p);
+	claim->stock = find_stock(p, claim->class);
+	claim->wanted = find_wanted(claim, text_of(object_json_find(tree, "metadata"), "uid"));
+}
+
+static void read_provisioner(struct place *p, struct place_claim *claim, const cJSON *class)
+{
+	const cJSON *topologies = object_json_find(class, "allowedTopologies");
+	const char *provisioner = text_of(class, "provisioner");
+	struct reason why;
+
+	claim->provisioned = *provisioner && strcmp(provisioner, NO_PROVISIONER) != 0;
+	if (!claim->provisioned && !view_knows(p->view, OBJECT_PERSISTENT_VOLUME))
+		place_note(&claim->unknown, "volumes are not known, and claim %s needs one",
+			   claim->key);
+	if (!cJSON_GetArraySize(topologies) && (!topologies || cJSON_IsArray(topologies)))
+		return;
+	if (place_terms_read_topologies(topologies, &claim->topologies, &why)) {
+		claim->topologies = (struct place_terms){0};
+		place_note(&claim->unknown, "storage class %s: allowedTopologies%s", claim->class,
+			   why.text);
+	} else {
+		claim->has_topologies = true;
+	}
+}
+
+static void read_unbound(struct place *p, struct place_claim *claim, const cJSON *tree)
+{
+	const struct object *o = find_object(p->view, OBJECT_STORAGE_CLASS, "", claim->class);
+	cJSON *class = o ? cJSON_Parse(o->text) : NULL;
+	bool prebound = *text_of(object_json_find(tree, "spec"), "volumeName");
+
+	claim->of[2] = o;
+	if (*claim->class && !prebound && !view_knows(p->view, OBJECT_STORAGE_CLASS)) {
+		place_note(&claim->unknown,
+			   "claim %s is not bound, and storage classes are not known", claim->key);
+	} else if (prebound ||
+		   strcmp(text_of(class, "volumeBindingMode"), "WaitForFirstConsumer") != 0) {
+		place_note(&claim->missing, "claim %s should be bound by now, and is not",
+			   claim->key);
+	} else {
+		read_wishes(p, claim, tree);
+		read_provisioner(p, claim, class);
+	}
+	cJSON_Delete(class);
+}
+
+/* What was never written is bound: a snapshot keeps the annotation only since it is asked for. */
+static bool is_bound(const cJSON *tree)
+{
+	return *text_of(object_json_find(tree, "spec"), "volumeName") &&
+	       (object_json_find(annotations_of(tree), BIND_COMPLETED) ||
+		strcmp(text_of(object_json_find(tree, "status"), "phase"), "Pending") != 0);
+}
+
+static void read_claim(struct place *p, struct place_claim *claim, const char *name,
+		       const cJSON *tree)
+{
+	const cJSON *spec = object_json_find(tree, "spec");
+	unsigned int modes;
+
+	read_modes(spec, &modes);
+	claim->exclusive = modes & PLACE_MODE_POD;
+	claim->class = mem_strdup(class_of(tree));
+	if (!view_knows(p->view, OBJECT_PERSISTENT_VOLUME_CLAIM))
+		place_note(&claim->unknown, "claims of volumes are not known");
+	else if (!tree)
+		place_note(&claim->missing, "claim %s is not there", name);
+	else if (is_deleted(tree))
+		place_note(&claim->missing, "claim %s is in deletion", name);
+	else if (strcmp(text_of(object_json_find(tree, "status"), "phase"), "Lost") == 0)
+		place_note(&claim->missing, "claim %s has lost its volume", name);
+	else if (is_bound(tree))
+		read_bound(p, claim, text_of(spec, "volumeName"));
+	else
+		read_unbound(p, claim, tree);
+}
+
+/* All but who it is and who uses it. */
+static void forget(struct place_claim *claim)
+{
+	free(claim->missing);
+	free(claim->unknown);
+	free_volume(claim->bound);
+	selector_free(claim->selector);
+	free(claim->class);
+	free(claim->made_on);
+	place_terms_fini(&claim->topologies);
+	*claim = (struct place_claim){.hh = claim->hh,
+				      .key = claim->key,
+				      .id = claim->id,
+				      .users = claim->users,
+				      .given_on = PLACE_NONE};
+}
+
+static const struct object *object_of(const struct view *v, const struct place_claim *claim)
+{
+	const char *slash = strchr(claim->key, '/');
+	char *namespace = mem_strndup(claim->key, (size_t)(slash - claim->key));
+	const struct object *o =
+		find_object(v, OBJECT_PERSISTENT_VOLUME_CLAIM, namespace, slash + 1);
+
+	free(namespace);
+	return o;
+}
+
+static void resolve(struct place *p, struct place_claim *claim)
+{
+	const struct object *o = object_of(p->view, claim);
+	cJSON *tree = o ? cJSON_Parse(o->text) : NULL;
+
+	forget(claim);
+	claim->of[0] = o;
+	read_claim(p, claim, strchr(claim->key, '/') + 1, tree);
+	cJSON_Delete(tree);
+}
+
+struct place_claim *place_claim_intern(struct place *p, const char *namespace, const char *name)
+{
+	char *key = mem_printf("%s/%s", namespace, name);
+	struct place_claim *claim;
+
+	HASH_FIND_STR(p->claims, key, claim);
+	if (claim) {
+		free(key);
+		return claim;
+	}
+	claim = mem_zalloc(1, sizeof(*claim));
+	claim->key = key;
+	claim->id = p->claim_of.count;
+	/* NOLINTNEXTLINE(bugprone-sizeof-expression): it is a list of pointers */
+	PLACE_LIST_ADD(&p->claim_of, claim);
+	HASH_ADD_KEYPTR(hh, p->claims, claim->key, strlen(claim->key), claim);
+	resolve(p, claim);
+	return claim;
+}
+
+static int compare_claims(const void *a, const void *b)
+{
+	const struct place_claim *x = *(struct place_claim *const *)a;
+	const struct place_claim *y = *(struct place_claim *const *)b;
+
+	if (x->size != y->size)
+		return x->size < y->size ? -1 : 1;
+	return strcmp(x->key, y->key);
+}
+
+void place_claims_sort(struct place_class *c)
+{
+	if (c->claims.count > 1)
+		qsort(c->claims.of, c->claims.count, sizeof(struct place_claim *), compare_claims);
+}
+
+/* --- the next view */
+
+static const struct object_table *table_of(const struct view *v, enum object_kind kind)
+{
+	return v->cluster ? v->cluster->tables[kind] : NULL;
+}
+
+static bool is_same(const struct view *a, const struct view *b, enum object_kind kind)
+{
+	return table_of(a, kind) == table_of(b, kind) && view_knows(a, kind) == view_knows(b, kind);
+}
+
+/* Of the view that is held now. */
+static bool is_as_before(const struct place *p, const struct place_claim *claim)
+{
+	const struct object *volume = claim->of[1], *class = claim->of[2];
+
+	return object_of(p->view, claim) == claim->of[0] &&
+	       (!volume ||
+		find_object(p->view, OBJECT_PERSISTENT_VOLUME, "", volume->name) == volume) &&
+	       (!class || find_object(p->view, OBJECT_STORAGE_CLASS, "", class->name) == class);
+}
+
+/* What was not there may have come. */
+static bool may_stay(const struct place *p, const struct place_claim *claim, bool same_volumes)
+{
+	return !claim->missing && !claim->unknown && (same_volumes || !claim->waits) &&
+	       is_as_before(p, claim);
+}
+
+static bool knows_alike(const struct view *a, const struct view *b)
+{
+	return view_knows(a, OBJECT_PERSISTENT_VOLUME_CLAIM) ==
+		       view_knows(b, OBJECT_PERSISTENT_VOLUME_CLAIM) &&
+	       view_knows(a, OBJECT_PERSISTENT_VOLUME) == view_knows(b, OBJECT_PERSISTENT_VOLUME) &&
+	       view_knows(a, OBJECT_STORAGE_CLASS) == view_knows(b, OBJECT_STORAGE_CLASS);
+}
+
+void place_claims_follow(struct place *p, const struct view *before)
+{
+	bool same_volumes = is_same(before, p->view, OBJECT_PERSISTENT_VOLUME);
+	bool alike = knows_alike(before, p->view);
+
+	if (same_volumes && is_same(before, p->view, OBJECT_PERSISTENT_VOLUME_CLAIM) &&
+	    is_same(before, p->view, OBJECT_STORAGE_CLASS))
+		return;
+	if (!same_volumes)
+		clear_stock(p);
+	for (uint32_t i = 0; i < p->claim_of.count; i++)
+		if (!alike || !may_stay(p, p->claim_of.of[i], same_volumes))
+			resolve(p, p->claim_of.of[i]);
+	for (uint32_t i = 0; i < p->classes.count; i++)
+		place_claims_sort(p->classes.of[i]);
+}
+
+void place_claims_free(struct place *p)
+{
+	HASH_CLEAR(hh, p->claims);
+	for (uint32_t i = 0; i < p->claim_of.count; i++) {
+		forget(p->claim_of.of[i]);
+		free(p->claim_of.of[i]->key);
+		free(p->claim_of.of[i]);
+	}
+	p->claim_of.count = 0;
+	clear_stock(p);
+}

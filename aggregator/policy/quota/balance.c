@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Shares are worked out for one resource and all quotas at a time (quota_share.h), so those of a list cost O(resources * quotas), and each quota then
+ * reads its own. Only resources that a quota names are told of it; what is not in min has a min of 0.
+ */
+#include "aggregator/policy/quota/balance.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/policy/quota/quota_text.h"
+#include "shared/mem.h"
+
+bool quota_names(const struct quota *q, const char *resource)
+{
+	int64_t amount;
+
+	return resources_find(&q->min, resource, &amount) ||
+	       resources_find(&q->max, resource, &amount);
+}
+
+/* 0 where there is no such key. */
+static int64_t amount_of(const struct resources *r, const char *name)
+{
+	int64_t amount = 0;
+
+	resources_find(r, name, &amount);
+	return amount;
+}
+
+static void add_named(struct resources *to, const char *name, int64_t amount)
+{
+	int64_t sum, before = amount_of(to, name);
+
+	if (__builtin_add_overflow(before, amount, &sum))
+		sum = INT64_MAX;
+	resources_set_named(to, name, sum);
+}
+
+/* --- amounts */
+
+/* Calls back for every resource that the quota names, once. */
+typedef void visit(const struct quota *q, const char *name, void *context);
+
+static void each_named(const struct quota *q, visit *call, void *context)
+{
+	const char *name;
+	int64_t amount, other;
+
+	for (size_t at = 0; resources_next(&q->min, &at, &name, &amount);)
+		call(q, name, context);
+	for (size_t at = 0; resources_next(&q->max, &at, &name, &amount);)
+		if (!resources_find(&q->min, name, &other))
+			call(q, name, context);
+}
+
+static void add_pending(const struct quota *q, const char *name, void *context)
+{
+	add_named(context, name, amount_of(&q->pending, name));
+}
+
+/* All names are in what is pending of all. */
+void quota_balances_of(const struct quota_book *b, const struct resources *capacity,
+		       struct quota_balances *out)
+{
+	size_t count = quota_book_count(b);
+	const char *name;
+	int64_t amount;
+
+	*out = (struct quota_balances){0};
+	for (size_t i = 0; i < count; i++)
+		each_named(quota_book_at(b, i), add_pending, &out->pending);
+	out->of = mem_zalloc(QUOTA_BALANCES_MAX, sizeof(*out->of));
+	for (size_t at = 0; out->count < QUOTA_BALANCES_MAX &&
+			    resources_next(&out->pending, &at, &name, &amount);) {
+		struct quota_balance_row *row = &out->of[out->count++];
+
+		row->resource = name;
+		row->of = mem_zalloc(count + 1, sizeof(*row->of));
+		quota_share_read(b, name, capacity ? amount_of(capacity, name) : -1, row->of,
+				 &row->sum);
+	}
+}
+
+void quota_balances_fini(struct quota_balances *b)
+{
+	for (size_t i = 0; i < b->count; i++)
+		free(b->of[i].of);
+	free(b->of);
+	resources_fini(&b->pending);
+}
+
+bool quota_capacity_of(const struct view *v, bool ready, struct resources *out)
+{
+	const struct cluster *c = v->cluster;
+
+	*out = RESOURCES_NONE;
+	if (!view_knows(v, OBJECT_NODE))
+		return false;
+	for (size_t i = 0; i < c->node_count; i++) {
+		const struct kube_node *n = c->nodes[i]->node;
+
+		if (n && !n->deletion_ns && (!ready || (n->ready && !n->unschedulable)))
+			resources_add(out, &n->allocatable);
+	}
+	return true;
+}
+
+void quota_balance_of(const struct quota_book *b, size_t i, const struct quota_balances *all,
+		      struct quota_balance *out)
+{
+	*out = (struct quota_balance){.borrowed = RESOURCES_NONE};
+	for (size_t k = 0; k < all->count; k++) {
+		const struct quota_balance_row *row = &all->of[k];
+
+		if (!quota_names(quota_book_at(b, i), row->resource))
+			continue;
+		resources_set_named(&out->borrowed, row->resource, row->of[i].borrowed);
+		resources_set_named(&out->lent, row->resource, row->of[i].lent);
+		resources_set_named(&out->fair, row->resource, row->of[i].fair);
+	}
+}
+
+void quota_balance_fini(struct quota_balance *b)
+{
+	resources_fini(&b->borrowed);
+	resources_fini(&b->lent);
+	resources_fini(&b->fair);
+}
+
+/* --- states */
+
+const char *quota_state_name(enum quota_state s)
+{
+	static const char *const names[QUOTA_STATES] = {
+		[QUOTA_STATE_OVER_MAX] = "overMax", [QUOTA_STATE_STARVED] = "starved",
+		[QUOTA_STATE_WAITING] = "waiting",  [QUOTA_STATE_BORROWING] = "borrowing",
+		[QUOTA_STATE_LENDING] = "lending",  [QUOTA_STATE_UNUSED] = "unused",
+		[QUOTA_STATE_WITHIN] = "within",
+	};
+
+	return names[s];
+}
+
+enum quota_state quota_state_of(const struct quota *q, const struct quota_balance *b,
+				const char *resource)
+{
+	int64_t min = amount_of(&q->min, resource), used = amount_of(&q->used, resource), max;
+
+	if (resources_find(&q->max, resource, &max) && used > max)
+		return QUOTA_STATE_OVER_MAX;
+	if (amount_of(&q->pending, resource) > 0)
+		return used < min ? QUOTA_STATE_STARVED : QUOTA_STATE_WAITING;
+	if (used > min)
+		return QUOTA_STATE_BORROWING;
+	if (amount_of(&b->lent, resource) > 0)
+		return QUOTA_STATE_LENDING;
+	return min > 0 && used == 0 ? QUOTA_STATE_UNUSED : QUOTA_STATE_WITHIN;
+}
+
+struct numbers {
+	char used[QUOTA_TEXT_MAX], min[QUOTA_TEXT_MAX], max[QUOTA_TEXT_MAX],
+		pending[QUOTA_TEXT_MAX], borrowed[QUOTA_TEXT_MAX], lent[QUOTA_TEXT_MAX];
+};
+
+static void write_numbers(const struct quota *q, const struct quota_balance *b, const char *name,
+			  struct numbers *n)
+{
+	quota_amount_text(name, amount_of(&q->used, name), n->used);
+	quota_amount_text(name, amount_of(&q->min, name), n->min);
+	quota_amount_text(name, amount_of(&q->max, name), n->max);
+	quota_amount_text(name, amount_of(&q->pending, name), n->pending);
+	quota_amount_text(name, amount_of(&b->borrowed, name), n->borrowed);
+	quota_amount_text(name, amount_of(&b->lent, name), n->lent);
+}
+
+void quota_state_tell(const struct quota *q, const struct quota_balance *b, const char *resource,
+		      struct reason *why)
+{
+	struct numbers n;
+
+	write_numbers(q, b, resource, &n);
+	switch (quota_state_of(q, b, resource)) {
+	case QUOTA_STATE_OVER_MAX:
+		reason_set(why,
+			   "%.100s: %s is used of max %s; no pod that asks for it starts until "
+			   "others have ended",
+			   resource, n.used, n.max);
+		break;
+	case QUOTA_STATE_STARVED:
+		reason_set(why,
+			   "%.100s: pending pods ask for %s, and only %s is used of the "
+			   "guaranteed %s",
+			   resource, n.pending, n.used, n.min);
+		break;
+	case QUOTA_STATE_WAITING:
+		reason_set(why,
+			   "%.100s: pending pods ask for %s beyond the guaranteed %s, of which %s "
+			   "is used: they wait for what others leave",
+			   resource, n.pending, n.min, n.used);
+		break;
+	case QUOTA_STATE_BORROWING:
+		reason_set(why,
+			   "%.100s: %s is used, %s of it borrowed beyond the guaranteed %s: others "
+			   "may take that back",
+			   resource, n.used, n.borrowed, n.min);
+		break;
+	case QUOTA_STATE_LENDING:
+		reason_set(
+			why,
+			"%.100s: %s is used of the guaranteed %s, and others have %s of the rest",
+			resource, n.used, n.min, n.lent);
+		break;
+	case QUOTA_STATE_UNUSED:
+		reason_set(why, "%.100s: nothing is used of the guaranteed %s", resource, n.min);
+		break;
+	default:
+		if (amount_of(&q->min, resource) > 0)
+			reason_set(why, "%.100s: %s is used of the guaranteed %s", resource, n.used,
+				   n.min);
+		else
+			reason_set(why, "%.100s: %s is used, and nothing guaranteed", resource,
+				   n.used);
+		break;
+	}
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who has how much of whose: what each quota uses beyond its min, what others use of it, and how that is called. Pure. */
+#ifndef EVENKEEL_AGGREGATOR_POLICY_QUOTA_BALANCE_H
+#define EVENKEEL_AGGREGATOR_POLICY_QUOTA_BALANCE_H
+
+#include "aggregator/policy/quota/quota_share.h"
+
+/* More resources than these that quotas name are left out of what is told: nobody has them, and each is looked at for every quota. */
+enum { QUOTA_BALANCES_MAX = 256 };
+
+/* One resource over all quotas of a book. */
+struct quota_balance_row {
+	const char *resource; /* borrowed from the book */
+	struct quota_share_sum sum;
+	struct quota_share *of; /* owned; in the order of quota_book_at() */
+};
+
+/* All resources that quotas name. */
+struct quota_balances {
+	size_t count;
+	struct quota_balance_row *of; /* owned */
+	struct resources pending; /* over all quotas, of the resources that each names */
+};
+
+/* capacity: what the nodes have; NULL: not known, and every min counts as it is. */
+void quota_balances_of(const struct quota_book *b, const struct resources *capacity,
+		       struct quota_balances *out);
+void quota_balances_fini(struct quota_balances *b);
+/* What the nodes of a view have allocatable; `ready`: those only that take pods now. False: the view does not know its nodes. */
+bool quota_capacity_of(const struct view *v, bool ready, struct resources *out);
+
+/* One quota's part, of the resources that it names (struct quota_share). */
+struct quota_balance {
+	struct resources borrowed, lent, fair;
+};
+
+void quota_balance_of(const struct quota_book *b, size_t i, const struct quota_balances *all,
+		      struct quota_balance *out);
+void quota_balance_fini(struct quota_balance *b);
+
+/* How a quota is doing in one resource; the first that holds. */
+enum quota_state {
+	QUOTA_STATE_OVER_MAX, /* max was lowered, or pods grew: nothing more starts */
+	QUOTA_STATE_STARVED, /* pods wait for what is guaranteed and not used */
+	QUOTA_STATE_WAITING, /* pods wait for more than is guaranteed */
+	QUOTA_STATE_BORROWING, /* more than min is used: it can be taken back */
+	QUOTA_STATE_LENDING, /* others use what it does not */
+	QUOTA_STATE_UNUSED, /* nothing of min is used */
+	QUOTA_STATE_WITHIN, /* up to min, or min is not named */
+	QUOTA_STATES
+};
+
+const char *quota_state_name(enum quota_state s); /* "overMax" */
+/* Whether the quota says anything of the resource. */
+bool quota_names(const struct quota *q, const char *resource);
+enum quota_state quota_state_of(const struct quota *q, const struct quota_balance *b,
+				const char *resource);
+/* The same in a sentence with the numbers. */
+void quota_state_tell(const struct quota *q, const struct quota_balance *b, const char *resource,
+		      struct reason *why);
+
+#endif

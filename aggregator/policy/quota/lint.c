@@ -1,0 +1,635 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each quota object is looked at by itself, then beside the others of its namespace and its ResourceQuotas, and what all guarantee together
+ * beside what the nodes have. A quota that does not count (the second in its namespace) is looked at, too: it may be the one that was
+ * meant. What object_read() refused is no object here; the model's source has its number, and a sentence on the last.
+ *
+ * Severities: an error is a promise that cannot be kept or an object that does not do what it says; a warning does what it says, which is
+ * hardly what was meant; an info is how the rules are.
+ */
+#include "aggregator/policy/quota/lint.h"
+
+#include <assert.h>
+#include <cjson/cJSON.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/policy/quota/balance.h"
+#include "aggregator/policy/quota/quota_annotations.h"
+#include "aggregator/policy/quota/quota_text.h"
+#include "shared/mem.h"
+
+/* --- the table */
+
+static const struct {
+	const char *code, *behaviour;
+	enum quota_severity severity;
+} codes[QUOTA_LINT_CODES] = {
+#define X(name, text, level, told)                                                                 \
+	[QUOTA_LINT_CODE_##                                                                        \
+		name] = {.code = (text), .behaviour = (told), .severity = QUOTA_LINT_##level},
+	QUOTA_LINTS(X)
+#undef X
+};
+
+const char *quota_lint_code(enum quota_lint_code c)
+{
+	return codes[c].code;
+}
+
+enum quota_severity quota_lint_severity(enum quota_lint_code c)
+{
+	return codes[c].severity;
+}
+
+const char *quota_lint_behaviour(enum quota_lint_code c)
+{
+	return codes[c].behaviour;
+}
+
+const char *quota_severity_name(enum quota_severity s)
+{
+	static const char *const names[QUOTA_SEVERITIES] = {
+		[QUOTA_LINT_ERROR] = "error",
+		[QUOTA_LINT_WARNING] = "warning",
+		[QUOTA_LINT_INFO] = "info",
+	};
+
+	return names[s];
+}
+
+/* --- findings */
+
+struct lint {
+	const struct view *view;
+	const struct quota_book *book;
+	bool upstream;
+	struct resources capacity, ready; /* of all nodes, and of those that take pods now */
+	struct resources guaranteed; /* by all quotas that count */
+	struct quota_findings *out;
+	size_t room;
+};
+
+/* What a finding is about; all may be NULL but kind. */
+struct about {
+	const char *kind, *namespace, *name;
+	const char *part, *resource; /* "spec.min", "cpu" */
+	int64_t value, bound;
+};
+
+static void found(struct lint *l, enum quota_lint_code code, const struct about *a,
+		  const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+static void found(struct lint *l, enum quota_lint_code code, const struct about *a,
+		  const char *format, ...)
+{
+	struct quota_findings *out = l->out;
+	struct quota_finding *f;
+	char text[1024];
+	va_list args;
+
+	out->by_severity[codes[code].severity]++;
+	if (out->count == QUOTA_FINDINGS_MAX) {
+		out->dropped++;
+		return;
+	}
+	if (out->count == l->room) {
+		l->room = l->room ? 2 * l->room : 16;
+		out->of = mem_realloc(out->of, l->room * sizeof(*out->of));
+	}
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	f = &out->of[out->count++];
+	*f = (struct quota_finding){
+		.code = code,
+		.kind = a->kind,
+		.namespace = mem_strdup(a->namespace ? a->namespace : ""),
+		.name = mem_strdup(a->name ? a->name : ""),
+		.field = a->part && a->resource ? mem_printf("%s.%s", a->part, a->resource)
+						: mem_strdup(a->part ? a->part : ""),
+		.resource = mem_strdup(a->resource ? a->resource : ""),
+		.value = a->value,
+		.bound = a->bound,
+		.text = mem_strdup(text),
+	};
+}
+
+static struct about about_quota(const struct kube_quota *q, const char *part, const char *resource,
+				int64_t value, int64_t bound)
+{
+	return (struct about){
+		"ElasticQuota", q->object.namespace, q->object.name, part, resource, value, bound};
+}
+
+/* --- one quota by itself */
+
+/* Upstream counts no pods: no request has that key. */
+static bool is_counted(const struct lint *l, const char *name)
+{
+	static const char *const prefixes[] = {"requests.", "limits.", "count/"};
+
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+		if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+			return false;
+	if (strcmp(name, "pods") == 0)
+		return !l->upstream;
+	return strchr(name, '/') || strcmp(name, "cpu") == 0 || strcmp(name, "memory") == 0 ||
+	       strcmp(name, "ephemeral-storage") == 0 || strncmp(name, "hugepages-", 10) == 0;
+}
+
+/* One of min and max. */
+static void check_names(struct lint *l, const struct kube_quota *q, const char *part,
+			const struct resources *amounts)
+{
+	const char *name;
+	int64_t amount, other;
+
+	for (size_t at = 0; resources_next(amounts, &at, &name, &amount);) {
+		struct about a = about_quota(q, part, name, amount, 0);
+
+		if (!is_counted(l, name))
+			found(l, QUOTA_LINT_CODE_NOT_REQUESTED, &a,
+			      "no pod requests \"%.200s\", so it bounds and guarantees nothing%s",
+			      name,
+			      strncmp(name, "requests.", 9) == 0
+				      ? ": an ElasticQuota names what a ResourceQuota calls "
+					"requests.cpu just cpu"
+				      : "; a ResourceQuota can bound it");
+		else if (amount > 0 && view_knows(l->view, OBJECT_NODE) &&
+			 !resources_find(&l->capacity, name, &other))
+			found(l, QUOTA_LINT_CODE_NO_SUCH_RESOURCE, &a,
+			      "no node of the cluster has any %.200s", name);
+	}
+}
+
+static void check_min_and_max(struct lint *l, const struct kube_quota *q)
+{
+	char low[QUOTA_TEXT_MAX], high[QUOTA_TEXT_MAX];
+	const char *name;
+	int64_t min, max;
+
+	for (size_t at = 0; resources_next(&q->min, &at, &name, &min);) {
+		struct about a;
+
+		if (!resources_find(&q->max, name, &max) || min <= max)
+			continue;
+		a = about_quota(q, "spec.min", name, min, max);
+		quota_amount_text(name, min, low);
+		quota_amount_text(name, max, high);
+		found(l, QUOTA_LINT_CODE_MIN_OVER_MAX, &a,
+		      "%.200s: min %s is above max %s, and what is above max is never had", name,
+		      low, high);
+	}
+}
+
+/* Pods that ask for it are refused, which a quota of 0 may well mean. */
+static void check_zeros(struct lint *l, const struct kube_quota *q)
+{
+	const char *name;
+	int64_t max;
+
+	for (size_t at = 0; resources_next(&q->max, &at, &name, &max);) {
+		struct about a = about_quota(q, "spec.max", name, 0, 0);
+
+		if (max == 0 && is_counted(l, name))
+			found(l, QUOTA_LINT_CODE_ZERO_MAX, &a,
+			      "max of %.200s is 0: no pod that requests any starts", name);
+	}
+}
+
+/* Upstream counts what a map does not name as 0, for these. */
+static void check_unnamed_is_zero(struct lint *l, const struct kube_quota *q)
+{
+	static const enum resource_id ids[] = {RESOURCE_CPU, RESOURCE_MEMORY};
+
+	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+		const char *name = resource_name(ids[i]);
+		struct about a = about_quota(q, "spec.max", name, 0, 0);
+
+		if (q->has_max && !resources_has(&q->max, ids[i]))
+			found(l, QUOTA_LINT_CODE_UNNAMED_IS_ZERO, &a,
+			      "max does not name %s, which upstream reads as 0: no pod that "
+			      "requests any %s starts",
+			      name, name);
+	}
+}
+
+static void check_one_sided(struct lint *l, const struct kube_quota *q)
+{
+	char text[QUOTA_TEXT_MAX];
+	int64_t amount, other;
+	const char *name;
+
+	for (size_t at = 0; q->has_max && resources_next(&q->min, &at, &name, &amount);) {
+		struct about a = about_quota(q, "spec.max", name, amount, 0);
+		bool zero = l->upstream && !strchr(name, '/');
+
+		if (amount == 0 || zero || !is_counted(l, name) ||
+		    resources_find(&q->max, name, &other))
+			continue;
+		quota_amount_text(name, amount, text);
+		found(l, QUOTA_LINT_CODE_NOT_BOUNDED, &a,
+		      "min guarantees %s of %.200s and max does not name it: any amount more may "
+		      "be "
+		      "borrowed",
+		      text, name);
+	}
+	for (size_t at = 0; resources_next(&q->max, &at, &name, &amount);) {
+		struct about a = about_quota(q, "spec.min", name, 0, amount);
+
+		if (resources_find(&q->min, name, &other) ||
+		    !resources_find(&l->guaranteed, name, &other) || !other || !amount)
+			continue;
+		quota_amount_text(name, amount, text);
+		found(l, QUOTA_LINT_CODE_NOT_GUARANTEED, &a,
+		      "min does not name %.200s: all of max %s is borrowed from those who have it "
+		      "guaranteed",
+		      name, text);
+	}
+}
+
+static void check_annotations(struct lint *l, const struct kube_quota *q)
+{
+	struct quota_annotation_notes notes;
+	struct quota_annotations read;
+
+	if (!quota_annotations_read(&q->annotations, &read, &notes))
+		return;
+	for (int i = 0; i < QUOTA_ANNOTATIONS; i++) {
+		const char *key = quota_annotation_key((enum quota_annotation)i);
+		struct about a = about_quota(q, "metadata.annotations", NULL, 0, 0);
+		char *field = mem_printf("metadata.annotations[%s]", key);
+
+		a.part = field;
+		if (notes.of[i].text[0])
+			found(l, QUOTA_LINT_CODE_BAD_ANNOTATION, &a, "%s: %s", key,
+			      notes.of[i].text);
+		free(field);
+	}
+}
+
+static bool is_empty(const struct resources *r)
+{
+	return !r->has && !r->extended_count;
+}
+
+static void check_quota(struct lint *l, const struct kube_quota *q)
+{
+	const struct about whole = about_quota(q, "spec", NULL, 0, 0);
+
+	if (is_empty(&q->min) && is_empty(&q->max))
+		found(l, QUOTA_LINT_CODE_NO_BOUNDS, &whole,
+		      "neither min nor max names a resource: nothing is guaranteed, and nothing "
+		      "bounded");
+	check_annotations(l, q);
+	check_names(l, q, "spec.min", &q->min);
+	check_names(l, q, "spec.max", &q->max);
+	check_min_and_max(l, q);
+	check_zeros(l, q);
+	if (l->upstream)
+		check_unnamed_is_zero(l, q);
+	check_one_sided(l, q);
+}
+
+/* --- beside others of its namespace */
+
+/* A quota that nobody dates is younger than all that are; they come by name. */
+static bool is_older(const struct kube_quota *a, const struct kube_quota *b)
+{
+	return a->created_ns && (!b->created_ns || a->created_ns < b->created_ns);
+}
+
+/* All of one namespace: of[0] to of[count - 1]. */
+static void check_duplicates(struct lint *l, struct object *const *of, size_t count)
+{
+	const struct kube_quota *first = (const struct kube_quota *)of[0];
+
+	for (size_t i = 1; i < count; i++)
+		if (is_older((const struct kube_quota *)of[i], first))
+			first = (const struct kube_quota *)of[i];
+	for (size_t i = 0; i < count; i++) {
+		const struct kube_quota *q = (const struct kube_quota *)of[i];
+		struct about a = about_quota(q, NULL, NULL, 0, 0);
+
+		if (q != first)
+			found(l, QUOTA_LINT_CODE_DUPLICATE, &a,
+			      "does not count: %.63s/%.200s is there, too, and is %s",
+			      q->object.namespace, first->object.name,
+			      is_older(first, q) ? "older"
+						 : "the first by name of equally old ones");
+	}
+}
+
+/* One with scopes bounds only some of the pods. */
+static bool has_scopes(const struct object *resource_quota)
+{
+	cJSON *json = cJSON_Parse(resource_quota->text);
+	const cJSON *spec = cJSON_GetObjectItemCaseSensitive(json, "spec");
+	const cJSON *scopes = cJSON_GetObjectItemCaseSensitive(spec, "scopes");
+	bool scoped = cJSON_GetArraySize(scopes) > 0 ||
+		      cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(spec, "scopeSelector"));
+
+	cJSON_Delete(json);
+	return scoped;
+}
+
+static void compare_with_hard(struct lint *l, const struct kube_quota *q, const char *part,
+			      enum quota_lint_code code, const struct resources *amounts,
+			      const struct kube_quota *hard)
+{
+	char text[QUOTA_TEXT_MAX], limit[QUOTA_TEXT_MAX];
+	int64_t amount, bound;
+	const char *name;
+
+	for (size_t at = 0; resources_next(amounts, &at, &name, &amount);) {
+		struct about a;
+
+		if (!is_counted(l, name) || !resources_find(&hard->max, name, &bound) ||
+		    amount <= bound)
+			continue;
+		a = about_quota(q, part, name, amount, bound);
+		quota_amount_text(name, amount, text);
+		quota_amount_text(name, bound, limit);
+		found(l, code, &a,
+		      "%.200s: %s %s is above hard %s of ResourceQuota %.200s, which no pod gets "
+		      "past",
+		      name, part + strlen("spec."), text, limit, hard->object.name);
+	}
+}
+
+/* Where the objects of a namespace begin in a table, or end (after). */
+static size_t find_namespace(const struct object_table *t, const char *namespace, bool after)
+{
+	size_t low = 0, high = t->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		int order = strcmp(t->of[middle]->namespace, namespace);
+
+		if (order < 0 || (after && order == 0))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static void check_hard(struct lint *l, struct object *const *of, size_t count)
+{
+	const struct object_table *hards = l->view->cluster->tables[OBJECT_RESOURCE_QUOTA];
+	size_t end = find_namespace(hards, of[0]->namespace, true);
+
+	for (size_t k = find_namespace(hards, of[0]->namespace, false); k < end; k++) {
+		const struct kube_quota *hard = (const struct kube_quota *)hards->of[k];
+
+		if (has_scopes(hards->of[k]))
+			continue;
+		for (size_t i = 0; i < count; i++) {
+			const struct kube_quota *q = (const struct kube_quota *)of[i];
+
+			compare_with_hard(l, q, "spec.min", QUOTA_LINT_CODE_MIN_OVER_HARD, &q->min,
+					  hard);
+			compare_with_hard(l, q, "spec.max", QUOTA_LINT_CODE_MAX_OVER_HARD, &q->max,
+					  hard);
+		}
+	}
+}
+
+/* --- all together */
+
+static void check_sum(struct lint *l, enum quota_lint_code code, const char *name, int64_t sum,
+		      int64_t have, const char *whose)
+{
+	struct about a = {"Cluster", NULL, NULL, NULL, name, sum, have};
+	char texts[3][QUOTA_TEXT_MAX];
+
+	quota_amount_text(name, sum, texts[0]);
+	quota_amount_text(name, have, texts[1]);
+	quota_amount_text(name, sum - have, texts[2]);
+	found(l, code, &a,
+	      "%.200s: %s is guaranteed by all quotas together and %s allocatable on %s: %s too "
+	      "much",
+	      name, texts[0], texts[1], whose, texts[2]);
+}
+
+static void check_sums(struct lint *l)
+{
+	int64_t sum, have, ready;
+	const char *name;
+
+	if (!view_knows(l->view, OBJECT_NODE))
+		return;
+	for (size_t at = 0; resources_next(&l->guaranteed, &at, &name, &sum);) {
+		if (!resources_find(&l->capacity, name, &have) || !is_counted(l, name))
+			continue;
+		ready = 0;
+		resources_find(&l->ready, name, &ready);
+		if (sum > have)
+			check_sum(l, QUOTA_LINT_CODE_SUM_OVER_CAPACITY, name, sum, have,
+				  "all nodes");
+		else if (sum > ready)
+			check_sum(l, QUOTA_LINT_CODE_SUM_OVER_READY, name, sum, ready,
+				  "nodes that are ready and not cordoned");
+	}
+}
+
+static void check_guaranteed(struct lint *l)
+{
+	static const enum resource_id ids[] = {RESOURCE_CPU, RESOURCE_MEMORY};
+
+	for (size_t i = 0; l->upstream && i < sizeof(ids) / sizeof(ids[0]); i++) {
+		struct about a = {"Cluster", NULL, NULL, NULL, resource_name(ids[i]), 0, 0};
+
+		if (quota_book_count(l->book) && l->guaranteed.of[ids[i]] == 0)
+			found(l, QUOTA_LINT_CODE_NOTHING_GUARANTEED, &a,
+			      "%s: no quota guarantees any, so that upstream refuses every pod "
+			      "with a "
+			      "quota that requests some",
+			      resource_name(ids[i]));
+	}
+}
+
+/* The sources count what was left out; the model has none of it. */
+static void check_unreadable(struct lint *l)
+{
+	static const enum object_kind kinds[] = {OBJECT_ELASTIC_QUOTA, OBJECT_RESOURCE_QUOTA};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		const struct model_source *s = &l->view->cluster->sources[kinds[i]];
+		struct about a = {object_kind_name(kinds[i]), NULL, NULL, NULL, NULL, 0, 0};
+
+		if (s->skipped)
+			found(l, QUOTA_LINT_CODE_UNREADABLE, &a,
+			      "%llu could not be read and were left out since the start; the last: "
+			      "%s",
+			      (unsigned long long)s->skipped, s->skipped_last);
+	}
+}
+
+/* --- pods that quotas do not see */
+
+static const enum resource_id seen_ids[] = {RESOURCE_CPU, RESOURCE_MEMORY};
+
+enum { SEEN = sizeof(seen_ids) / sizeof(seen_ids[0]) };
+
+struct unseen {
+	uint32_t pods, without[SEEN];
+};
+
+/* The place of the namespace's quota in the book, or its count. Pods come sorted, so that mostly it is the same again. */
+static size_t find_quota(const struct quota_book *b, const char *namespace, size_t last)
+{
+	size_t low = 0, high = quota_book_count(b), count = high;
+
+	if (last < count && strcmp(quota_book_at(b, last)->namespace, namespace) == 0)
+		return last;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		int order = strcmp(quota_book_at(b, middle)->namespace, namespace);
+
+		if (order == 0)
+			return middle;
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return count;
+}
+
+static void count_pod(const struct lint *l, const struct kube_pod *p, struct unseen *counts,
+		      size_t *last)
+{
+	size_t at;
+
+	if (!p || !kube_pod_is_active(p))
+		return;
+	at = find_quota(l->book, p->object.namespace, *last);
+	if (at == quota_book_count(l->book))
+		return;
+	*last = at;
+	counts[at].pods++;
+	for (size_t i = 0; i < SEEN; i++)
+		counts[at].without[i] += kube_pod_requests(p)->of[seen_ids[i]] == 0;
+}
+
+static void count_pods(const struct lint *l, struct unseen *counts)
+{
+	const struct object_table *pending = l->view->cluster->tables[OBJECT_POD];
+	const struct view *v = l->view;
+	size_t last = 0;
+
+	for (size_t i = 0; i < v->node_count; i++)
+		for (size_t k = 0; k < v->nodes[i]->pod_count; k++)
+			count_pod(l, v->nodes[i]->pods[k].pod, counts, &last);
+	for (size_t i = 0; i < pending->count; i++)
+		count_pod(l, (const struct kube_pod *)pending->of[i], counts, &last);
+}
+
+static void check_unseen(struct lint *l, const struct quota *q, const struct unseen *u)
+{
+	for (size_t i = 0; i < SEEN; i++) {
+		const char *name = resource_name(seen_ids[i]);
+		struct about a = {"ElasticQuota", q->namespace,	 q->name, NULL,
+				  name,		  u->without[i], u->pods};
+
+		if (u->without[i] &&
+		    (resources_has(&q->min, seen_ids[i]) || resources_has(&q->max, seen_ids[i])))
+			found(l, QUOTA_LINT_CODE_NO_REQUESTS, &a,
+			      "%u of %u pods request no %s: what they use of it is in no quota",
+			      u->without[i], u->pods, name);
+	}
+}
+
+static void check_pods(struct lint *l)
+{
+	size_t count = quota_book_count(l->book);
+	struct unseen *counts;
+
+	if (!count || !view_knows(l->view, OBJECT_POD))
+		return;
+	counts = mem_zalloc(count, sizeof(*counts));
+	count_pods(l, counts);
+	for (size_t i = 0; i < count; i++)
+		check_unseen(l, quota_book_at(l->book, i), &counts[i]);
+	free(counts);
+}
+
+/* --- everything */
+
+static void check_namespaces(struct lint *l)
+{
+	const struct object_table *quotas = l->view->cluster->tables[OBJECT_ELASTIC_QUOTA];
+	size_t end;
+
+	for (size_t at = 0; at < quotas->count; at = end) {
+		end = find_namespace(quotas, quotas->of[at]->namespace, true);
+		for (size_t i = at; i < end; i++)
+			check_quota(l, (const struct kube_quota *)quotas->of[i]);
+		check_duplicates(l, quotas->of + at, end - at);
+		check_hard(l, quotas->of + at, end - at);
+	}
+}
+
+static int compare_findings(const void *one, const void *two)
+{
+	const struct quota_finding *a = one, *b = two;
+	int order = strcmp(a->namespace, b->namespace);
+
+	if (!order)
+		order = strcmp(a->name, b->name);
+	if (!order)
+		order = (int)codes[a->code].severity - (int)codes[b->code].severity;
+	if (!order)
+		order = (int)a->code - (int)b->code;
+	if (!order)
+		order = strcmp(a->field, b->field);
+	if (!order)
+		order = strcmp(a->kind, b->kind);
+	return order ? order : strcmp(a->text, b->text);
+}
+
+void quota_lint(const struct view *v, const struct quota_book *b, const struct quota_options *o,
+		struct quota_findings *out)
+{
+	struct lint l = {
+		.view = v,
+		.book = b,
+		.upstream = o->variant == QUOTA_UPSTREAM,
+		.out = out,
+	};
+
+	*out = (struct quota_findings){0};
+	if (!v->cluster)
+		return;
+	quota_capacity_of(v, false, &l.capacity);
+	quota_capacity_of(v, true, &l.ready);
+	for (size_t i = 0; i < quota_book_count(b); i++)
+		resources_add(&l.guaranteed, &quota_book_at(b, i)->min);
+	check_unreadable(&l);
+	check_sums(&l);
+	check_guaranteed(&l);
+	check_namespaces(&l);
+	check_pods(&l);
+	if (out->count > 1)
+		qsort(out->of, out->count, sizeof(*out->of), compare_findings);
+	resources_fini(&l.capacity);
+	resources_fini(&l.ready);
+	resources_fini(&l.guaranteed);
+}
+
+void quota_findings_fini(struct quota_findings *f)
+{
+	for (size_t i = 0; i < f->count; i++) {
+		free(f->of[i].namespace);
+		free(f->of[i].name);
+		free(f->of[i].field);
+		free(f->of[i].resource);
+		free(f->of[i].text);
+	}
+	free(f->of);
+	*f = (struct quota_findings){0};
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is wrong with the elastic quotas of a cluster, and what will surprise their authors, each in one sentence with numbers. Pure. */
+#ifndef EVENKEEL_AGGREGATOR_POLICY_QUOTA_LINT_H
+#define EVENKEEL_AGGREGATOR_POLICY_QUOTA_LINT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "aggregator/policy/quota/quota.h"
+
+/*
+ * X(name, code, severity, behaviour): every finding there is, and how such a quota works nevertheless.
+ */
+#define QUOTA_LINTS(X)                                                                             \
+	X(UNREADABLE, "unreadable", ERROR, "the object is left out, as if it were not there")      \
+	X(MIN_OVER_MAX, "minOverMax", ERROR,                                                       \
+	  "max decides who starts, min who is guaranteed: what is above max cannot be used")       \
+	X(DUPLICATE, "duplicate", ERROR,                                                           \
+	  "the oldest counts, of equally old ones the first by name")                              \
+	X(SUM_OVER_CAPACITY, "sumMinOverCapacity", ERROR,                                          \
+	  "pods are admitted up to the sum, and then wait for a node")                             \
+	X(MIN_OVER_HARD, "minOverHard", ERROR,                                                     \
+	  "the ResourceQuota refuses the pods before any quota of evenkeel is asked")              \
+	X(BAD_ANNOTATION, "badAnnotation", ERROR, "the annotation is as if it were not there")     \
+	X(NOTHING_GUARANTEED, "nothingGuaranteed", ERROR,                                          \
+	  "upstream: the sum of all min is 0, so that every pod with a quota is refused")          \
+	X(UNNAMED_IS_ZERO, "unnamedIsZero", ERROR,                                                 \
+	  "upstream: what max does not name counts as 0 for cpu, memory and ephemeral-storage")    \
+	X(SUM_OVER_READY, "sumMinOverReady", WARNING,                                              \
+	  "as sumMinOverCapacity, until nodes are ready and uncordoned again")                     \
+	X(MAX_OVER_HARD, "maxOverHard", WARNING,                                                   \
+	  "the ResourceQuota refuses the pods before max is reached")                              \
+	X(NO_SUCH_RESOURCE, "noSuchResource", WARNING, "it counts like any other resource")        \
+	X(NOT_REQUESTED, "notRequested", WARNING, "no pod requests it, and so it bounds nothing")  \
+	X(ZERO_MAX, "zeroMax", WARNING, "no pod that requests any of it starts")                   \
+	X(NO_BOUNDS, "noBounds", WARNING, "nothing is guaranteed and nothing bounded")             \
+	X(NOT_BOUNDED, "notBounded", WARNING, "more than min may be borrowed without bound")       \
+	X(NO_REQUESTS, "noRequests", WARNING, "such pods count as nothing, and are never refused") \
+	X(NOT_GUARANTEED, "notGuaranteed", INFO,                                                   \
+	  "all of it is borrowed, and may be taken back by those it is guaranteed to")
+
+enum quota_severity { QUOTA_LINT_ERROR, QUOTA_LINT_WARNING, QUOTA_LINT_INFO, QUOTA_SEVERITIES };
+
+enum quota_lint_code {
+#define X(name, code, severity, behaviour) QUOTA_LINT_CODE_##name,
+	QUOTA_LINTS(X)
+#undef X
+		QUOTA_LINT_CODES
+};
+
+const char *quota_lint_code(enum quota_lint_code c); /* "minOverMax" */
+enum quota_severity quota_lint_severity(enum quota_lint_code c);
+const char *quota_severity_name(enum quota_severity s); /* "error", "warning", "info" */
+const char *quota_lint_behaviour(enum quota_lint_code c);
+
+struct quota_finding {
+	enum quota_lint_code code;
+	/* "ElasticQuota"; "Cluster" with neither namespace nor name: of all quotas together. */
+	const char *kind;
+	char *namespace, *name; /* owned; "" */
+	char *field; /* owned: "spec.min.cpu"; "" where it is the object as a whole */
+	char *resource; /* owned; "" where it is about none, and the numbers have no meaning */
+	int64_t value, bound; /* what is told to be too much, and of what; in the resource's unit */
+	char *text; /* owned: one sentence */
+};
+
+/* Sorted: all quotas together first, then by namespace and name, the worse before the better, then by field. */
+struct quota_findings {
+	size_t count;
+	struct quota_finding *of; /* owned */
+	size_t by_severity[QUOTA_SEVERITIES]; /* how many, those that were dropped, too */
+	size_t dropped; /* found beyond QUOTA_FINDINGS_MAX */
+};
+
+enum { QUOTA_FINDINGS_MAX = 10000 };
+
+/* Of the quotas that the view has, and of the guarantees that the book made of it (its default quotas, too). */
+void quota_lint(const struct view *v, const struct quota_book *b, const struct quota_options *o,
+		struct quota_findings *out);
+void quota_findings_fini(struct quota_findings *f);
+
+#endif

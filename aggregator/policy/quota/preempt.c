@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From a question to a plan:
+ *
+ *     fits and admitted as it is -----------------------------------> notNeeded
+ *     must not preempt ---------------------------------------------> never
+ *     fits and admitted when those in deletion are gone ------------> wait
+ *     victims on one node, else on several -------------------------> victims
+ *     the same with PodDisruptionBudgets broken, where that is allowed
+ *     ---------------------------------------------------------------> impossible
+ *
+ * Nothing can fail. The plan owns its lists and texts and borrows names and records from the view.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/policy/quota/preempt_internal.h"
+#include "shared/mem.h"
+
+void preempt_options_default(struct preempt_options *o)
+{
+	*o = (struct preempt_options){.critical_priority = 2000000000,
+				      .pdb_hard = true,
+				      .idle_share = 0.10,
+				      .effort = 200000};
+}
+
+/* --- candidates */
+
+void preempt_candidate_fini(struct preempt_candidate *c)
+{
+	for (size_t i = 0; i < c->victim_count; i++)
+		free(c->victims[i].why);
+	free(c->victims);
+	*c = (struct preempt_candidate){0};
+}
+
+void preempt_candidates_fini(struct preempt_candidates *c)
+{
+	for (size_t i = 0; i < c->count; i++)
+		preempt_candidate_fini(&c->of[i]);
+	free(c->of);
+	*c = (struct preempt_candidates){0};
+}
+
+void preempt_victim_of(const struct preempt_run *r, const struct preempt_payer *p,
+		       struct preempt_victim *out)
+{
+	const struct preempt_pod *pod = preempt_run_pod(r, p);
+
+	*out = (struct preempt_victim){.pod = pod->pod,
+				       .node = r->nodes[pod->node].name,
+				       .quota = r->purses[pod->space].entry
+							? pod->pod->object.namespace
+							: "",
+				       .priority = pod->pod->template->priority,
+				       .started_ns = pod->pod->started_ns,
+				       .use = p->use,
+				       .use_share = p->share};
+}
+
+/* Budgets are counted as the victims go, in their order. */
+static bool breaks_budget(const struct preempt_run *r, const struct preempt_payer *p)
+{
+	bool breaks = p->match_count > 1;
+
+	for (uint32_t i = 0; i < p->match_count; i++)
+		breaks |= r->budget_left[r->matches[p->first_match + i]] <= 0;
+	return breaks;
+}
+
+void preempt_candidate_of_set(struct preempt_run *r, const struct preempt_set *s,
+			      struct preempt_candidate *out)
+{
+	place_mark m = place_fork(r->place);
+
+	*out = (struct preempt_candidate){.node = r->nodes[s->at].name, .victim_count = s->count};
+	out->victims = mem_zalloc((size_t)s->count + 1, sizeof(*out->victims));
+	for (uint32_t i = 0; i < s->count; i++) {
+		struct preempt_payer *p = &r->payers[s->of[i]];
+		struct preempt_victim *v = &out->victims[i];
+
+		preempt_victim_of(r, p, v);
+		v->violates_pdb = breaks_budget(r, p);
+		v->why = preempt_tell_victim(r, p, v->violates_pdb);
+		out->violations += v->violates_pdb;
+		preempt_run_take(r, p);
+	}
+	for (uint32_t i = 0; i < s->count; i++)
+		preempt_run_put(r, &r->payers[s->of[i]]);
+	place_revert(r->place, m);
+}
+
+/* --- dry run */
+
+static void add_candidate(struct preempt_candidates *c, uint32_t *room,
+			  const struct preempt_candidate *one)
+{
+	c->of = preempt_grow(c->of, (uint32_t)c->count, room, sizeof(*c->of));
+	c->of[c->count++] = *one;
+}
+
+static void dry_run(struct preempt_run *r, struct preempt_candidates *out)
+{
+	uint32_t room = 0;
+
+	*out = (struct preempt_candidates){0};
+	for (place_node n = 0; n < r->index->view->node_count; n++) {
+		struct preempt_candidate one;
+		struct preempt_set set;
+
+		if (!preempt_run_allows(r, n))
+			continue;
+		if (r->options->variant == QUOTA_UPSTREAM) {
+			if (preempt_upstream_node(r, n, &one))
+				add_candidate(out, &room, &one);
+		} else if (preempt_search_node(r, n, &set)) {
+			preempt_candidate_of_set(r, &set, &one);
+			preempt_set_fini(&set);
+			add_candidate(out, &room, &one);
+		}
+	}
+}
+
+/* Nodes are asked again with budgets that may be broken where none suffices. */
+static void dry_run_corrected(struct preempt_run *r, struct preempt_candidates *out)
+{
+	preempt_run_leave(r);
+	preempt_payers_collect(r);
+	dry_run(r, out);
+	if (out->count || !preempt_run_may_break(r))
+		return;
+	r->soft = true;
+	preempt_payers_collect(r);
+	preempt_candidates_fini(out);
+	dry_run(r, out);
+}
+
+void preempt_dry_run(const struct preempt *x, struct place *p, struct quota_book *b,
+		     const struct preempt_options *o, const struct preempt_ask *ask,
+		     struct preempt_candidates *out)
+{
+	struct preempt_run r;
+
+	preempt_run_init(&r, x, p, b, o, ask);
+	if (o->variant == QUOTA_UPSTREAM)
+		dry_run(&r, out);
+	else
+		dry_run_corrected(&r, out);
+	preempt_run_fini(&r);
+}
+
+/* --- eligible, as upstream has it */
+
+bool preempt_says_never(const struct preempt_ask *ask)
+{
+	const struct pod_template *t = ask->pod->template;
+	cJSON *spec;
+	const char *policy;
+	bool never;
+
+	if (ask->never || !strstr(t->text + t->spec_at, "\"preemptionPolicy\""))
+		return ask->never;
+	spec = cJSON_ParseWithOpts(t->text + t->spec_at, NULL, 0);
+	policy = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(spec, "preemptionPolicy"));
+	never = policy && strcmp(policy, "Never") == 0;
+	cJSON_Delete(spec);
+	return never;
+}
+
+/* A pod on the nominated node that is going, and by its going makes the room that was won before. */
+static bool makes_room(const struct preempt_run *r, const struct preempt_pod *p)
+{
+	const struct preempt_purse *purse = &r->purses[p->space];
+	bool lower = p->pod->template->priority < r->priority;
+
+	if (!p->pod->deletion_ns)
+		return false;
+	if (!r->has_quota)
+		return !purse->entry && lower;
+	if (!purse->entry)
+		return false;
+	if (purse->own)
+		return lower;
+	return r->rule == PREEMPT_BORROWED &&
+	       quota_over_min(r->book, p->pod->object.namespace, NULL);
+}
+
+static bool is_eligible(const struct preempt_run *r, bool unresolvable)
+{
+	const struct preempt *x = r->index;
+	size_t n = view_index(x->view, r->record->nominated_node);
+
+	if (preempt_says_never(r->ask))
+		return false;
+	if (!*r->record->nominated_node || unresolvable || n == x->view->node_count)
+		return true;
+	for (uint32_t i = x->first[n]; i < x->first[n + 1]; i++)
+		if (makes_room(r, &x->pods[i]))
+			return false;
+	return true;
+}
+
+bool preempt_is_eligible(const struct preempt *x, struct place *p, struct quota_book *b,
+			 const struct preempt_options *o, const struct preempt_ask *ask,
+			 bool unresolvable)
+{
+	struct preempt_run r;
+	bool eligible;
+
+	preempt_run_init(&r, x, p, b, o, ask);
+	eligible = is_eligible(&r, unresolvable);
+	preempt_run_fini(&r);
+	return eligible;
+}
+
+/* --- the plan */
+
+void preempt_plan_fini(struct preempt_plan *plan)
+{
+	preempt_candidate_fini(&plan->chosen);
+	free(plan->nodes);
+	buf_fini(&plan->narration);
+	buf_fini(&plan->unblock);
+	*plan = (struct preempt_plan){0};
+}
+
+/* Where it fits as things are; PLACE_NONE. */
+static place_node find_room(struct preempt_run *r)
+{
+	place_node n;
+
+	if (!preempt_run_gates(r))
+		return PLACE_NONE;
+	n = place_choose(r->place, r->pod, PLACE_FULLEST_FIRST, PLACE_NONE, r->ask->allowed, NULL);
+	if (n == PLACE_NONE || preempt_run_fits(r, n) == PLACE_FITS)
+		return n;
+	for (n = 0; n < r->index->view->node_count; n++)
+		if (preempt_run_allows(r, n) && preempt_run_fits(r, n) == PLACE_FITS)
+			return n;
+	return PLACE_NONE;
+}
+
+static bool decide(struct preempt_plan *plan, enum preempt_verdict v)
+{
+	plan->verdict = v;
+	return true;
+}
+
+static bool finds_room(struct preempt_run *r, struct preempt_plan *plan, enum preempt_verdict v)
+{
+	place_node n = find_room(r);
+
+	if (n == PLACE_NONE)
+		return false;
+	plan->chosen.node = r->nodes[n].name;
+	if (v == PREEMPT_WAIT)
+		buf_printf(&plan->narration,
+			   "It fits on %s when %u pod%s that %s going %s gone: no victims.\n",
+			   plan->chosen.node, r->going_count, r->going_count == 1 ? "" : "s",
+			   r->going_count == 1 ? "is" : "are", r->going_count == 1 ? "is" : "are");
+	else
+		buf_printf(&plan->narration, "It fits on %s as it is: no victims.\n",
+			   plan->chosen.node);
+	return decide(plan, v);
+}
+
+static void tell_chosen(struct preempt_plan *plan)
+{
+	const struct preempt_candidate *c = &plan->chosen;
+
+	for (size_t i = 0; i < c->victim_count; i++) {
+		plan->several |= strcmp(c->victims[i].node, c->node) != 0;
+		buf_printf(&plan->narration, "Victim %s.\n", c->victims[i].why);
+	}
+	buf_printf(&plan->narration, "The pod then goes to %s.\n", c->node);
+	if (plan->several)
+		buf_add_str(&plan->narration, "No node had victims enough of its own.\n");
+}
+
+static bool finds_victims(struct preempt_run *r, struct preempt_plan *plan)
+{
+	struct preempt_set set;
+
+	preempt_payers_collect(r);
+	preempt_tell_payers(r, &plan->narration);
+	preempt_search(r, &set);
+	if (set.at == PLACE_NONE)
+		return false;
+	preempt_candidate_of_set(r, &set, &plan->chosen);
+	preempt_set_fini(&set);
+	tell_chosen(plan);
+	return decide(plan, PREEMPT_VICTIMS);
+}
+
+static void give_up(struct preempt_run *r, struct preempt_plan *plan)
+{
+	plan->verdict = PREEMPT_IMPOSSIBLE;
+	plan->exhausted = !r->cut;
+	buf_add_str(&plan->narration, r->cut ? "No set of victims was found.\n"
+					     : "No set of victims that may go would help.\n");
+	preempt_tell_unblock(r, &plan->gate, &plan->unblock);
+}
+
+static bool plan_corrected(struct preempt_run *r, struct preempt_plan *plan)
+{
+	preempt_run_leave(r);
+	if (r->going_count && finds_room(r, plan, PREEMPT_WAIT))
+		return true;
+	if (plan->gate.gate == QUOTA_NEVER)
+		return false; /* no victim can help */
+	preempt_tell_rule(r, &plan->narration);
+	if (finds_victims(r, plan))
+		return true;
+	if (!preempt_run_may_break(r))
+		return false;
+	buf_add_str(&plan->narration,
+		    "Nothing helps that keeps every PodDisruptionBudget: they may be broken.\n");
+	r->soft = true;
+	return finds_victims(r, plan);
+}
+
+static bool plan_upstream(struct preempt_run *r, struct preempt_plan *plan)
+{
+	struct preempt_candidates all;
+	size_t chosen;
+
+	if (!is_eligible(r, false)) {
+		buf_add_str(&plan->narration,
+			    "A pod on its nominated node is going: no victims.\n");
+		plan->chosen.node = r->record->nominated_node;
+		return decide(plan, PREEMPT_WAIT);
+	}
+	preempt_tell_rule(r, &plan->narration);
+	dry_run(r, &all);
+	chosen = preempt_choose(all.of, all.count, QUOTA_UPSTREAM);
+	if (chosen < all.count) {
+		plan->chosen = all.of[chosen];
+		all.of[chosen] = (struct preempt_candidate){0};
+		tell_chosen(plan);
+		plan->verdict = PREEMPT_VICTIMS;
+	}
+	preempt_candidates_fini(&all);
+	return plan->verdict == PREEMPT_VICTIMS;
+}
+
+static void make_plan(struct preempt_run *r, struct preempt_plan *plan)
+{
+	plan->verdict = PREEMPT_IMPOSSIBLE;
+	preempt_run_admit(r, &plan->gate);
+	preempt_tell_ask(r, &plan->gate, &plan->narration);
+	if (finds_room(r, plan, PREEMPT_NOT_NEEDED))
+		return;
+	if (preempt_says_never(r->ask)) {
+		buf_add_str(&plan->narration, "Its preemptionPolicy is Never: no victims.\n");
+		preempt_tell_unblock(r, &plan->gate, &plan->unblock);
+		decide(plan, PREEMPT_NEVER);
+		return;
+	}
+	if (!(r->options->variant == QUOTA_UPSTREAM ? plan_upstream : plan_corrected)(r, plan))
+		give_up(r, plan);
+}
+
+void preempt_make_plan(const struct preempt *x, struct place *p, struct quota_book *b,
+		       const struct preempt_options *o, const struct preempt_ask *ask,
+		       struct preempt_plan *out)
+{
+	struct preempt_run r;
+
+	*out = (struct preempt_plan){0};
+	preempt_run_init(&r, x, p, b, o, ask);
+	make_plan(&r, out);
+	memcpy(out->refused, r.refused, sizeof(out->refused));
+	out->retry_ns = r.retry_ns;
+	out->node_count = x->view->node_count;
+	out->nodes = r.nodes;
+	r.nodes = mem_zalloc(out->node_count + 1, sizeof(*r.nodes));
+	preempt_run_fini(&r);
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Victims: which pods have to go so that a pod may start within the quotas, and on which node it starts then. Pure: the placement core and
+ * the quota book are changed to try things and are afterwards what they were.
+ *
+ * Who may have to pay, in both variants (seed of capacity scheduling, "PostFilter"):
+ *   the pod's quota stays within its min   others borrow what it is owed: pods of quotas over their min, whatever their priority
+ *   it would be over its min               it borrows itself: pods of its own namespace with a lower priority
+ *   its namespace has no quota             pods of other namespaces without one, with a lower priority
+ *
+ * Variant upstream is scheduler-plugins' search, with its faults. Variant corrected:
+ *   - No quota is taken below its min, in any resource that the victim asks for. Only who uses more than its min of something that the pod
+ *     asks for and that somebody is guaranteed is a borrower; a resource nobody is guaranteed makes nobody one.
+ *   - A set is minimal: without any of its victims the pod could not start.
+ *   - One node if one suffices, else victims on several: those that free room where the pod goes, and borrowers elsewhere until the quotas allow it.
+ *   - PodDisruptionBudgets are counted once per victim, and kept (pdb_hard), or broken only where nothing else helps.
+ *   - Pods that are being deleted are no victims again: what they hold is coming free.
+ *   - evenkeel.io/min-runtime and evenkeel.io/max-evictions of the victim's quota are kept.
+ *   - Critical pods (by priority) may take the place of any pod with a lower priority, with or without a quota, but of no guarantee; they are
+ *     victims of higher priorities only.
+ *   - Whose place is taken first: where others borrow, measured idle pods, then pods whose use is not known, then busy ones; then the lowest
+ *     priority, the youngest, the one that frees the least in vain, by name. In the own namespace use does not matter: priorities are what its owners said.
+ */
+#ifndef EVENKEEL_AGGREGATOR_POLICY_QUOTA_PREEMPT_H
+#define EVENKEEL_AGGREGATOR_POLICY_QUOTA_PREEMPT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "aggregator/policy/place/place.h"
+#include "aggregator/policy/quota/quota.h"
+#include "aggregator/state/view.h"
+#include "shared/buf.h"
+
+struct preempt_options {
+	enum quota_variant variant; /* that of the book, too */
+	int32_t critical_priority; /* as quota_options */
+	bool pdb_hard; /* true; false: budgets are broken where nothing else helps, as upstream does */
+	double idle_share; /* 0.10: below it of what it requests of CPU a pod is idle */
+	uint32_t
+		effort; /* 200000: pods taken and put back, at most, in search of sets that the first way of trying misses */
+};
+
+void preempt_options_default(struct preempt_options *o);
+
+/* A victim of the past, for evenkeel.io/max-evictions. */
+struct preempt_past {
+	const char *namespace;
+	int64_t at_ns;
+};
+
+struct preempt_ask {
+	const struct kube_pod *pod; /* pending; need not be in the view */
+	bool never; /* preemptionPolicy Never, where the caller knows more than the pod's spec says (its PriorityClass) */
+	const struct resources *
+		reserved; /* what the book counts for this very pod already (quota_ask); NULL: nothing */
+	int64_t now_ns;
+	const struct preempt_past *past; /* in any order */
+	size_t past_count;
+	/* Victims that were told before and are not seen in deletion yet: as if they were. */
+	const char *const *in_flight; /* uids */
+	size_t in_flight_count;
+	const bool *allowed; /* by place_node; NULL: every node */
+};
+
+enum preempt_verdict {
+	PREEMPT_NOT_NEEDED, /* it fits, and the quotas allow it: as it is */
+	PREEMPT_WAIT, /* it will when pods that are going are gone */
+	PREEMPT_VICTIMS,
+	PREEMPT_IMPOSSIBLE,
+	PREEMPT_NEVER, /* the pod must not preempt, and cannot start as it is */
+	PREEMPT_VERDICTS
+};
+
+const char *preempt_verdict_name(enum preempt_verdict v); /* "notNeeded", .. */
+
+/* Why a pod is no victim; the first that applies is told. */
+enum preempt_refusal {
+	PREEMPT_MAY_PAY, /* it may be one */
+	PREEMPT_GOING, /* in deletion, or told before */
+	PREEMPT_STATIC, /* a static pod: deleting its image stops nothing */
+	PREEMPT_ISOLATED, /* its namespace has no quota, and the pod's has, or the other way round */
+	PREEMPT_OTHER_QUOTA, /* only the own namespace may pay */
+	PREEMPT_OWN_QUOTA, /* only borrowers may pay, and those are others */
+	PREEMPT_WITHIN_MIN, /* its quota uses no more than its min of what is asked for */
+	PREEMPT_BELOW_MIN, /* without it its quota would be below its min */
+	PREEMPT_PRIORITY, /* not lower */
+	PREEMPT_MIN_RUNTIME,
+	PREEMPT_MAX_EVICTIONS,
+	PREEMPT_PDB,
+	PREEMPT_REFUSALS
+};
+
+const char *preempt_refusal_name(enum preempt_refusal r); /* "withinMin", .. */
+const char *preempt_refusal_text(enum preempt_refusal r); /* "of quotas within their min" */
+
+enum preempt_use { PREEMPT_IDLE, PREEMPT_UNKNOWN, PREEMPT_BUSY };
+
+/* What it points to is borrowed from the view. */
+struct preempt_victim {
+	const struct kube_pod *pod;
+	const char *node;
+	const char *quota; /* the namespace whose quota it is counted in; "" */
+	int32_t priority;
+	int64_t started_ns; /* 0: not yet */
+	bool violates_pdb;
+	enum preempt_use use;
+	double use_share; /* of the CPU it requests; NaN: not known */
+	char *why; /* owned; a sentence with the numbers */
+};
+
+/* What a node would cost. */
+struct preempt_candidate {
+	const char *node; /* where the pod goes */
+	bool error; /* upstream lost the node (a victim was removed twice); there are no victims then */
+	uint32_t violations; /* budgets broken */
+	size_t victim_count;
+	struct preempt_victim *victims; /* owned */
+};
+
+/* What was found on a node, of its own pods alone. */
+enum preempt_outcome {
+	PREEMPT_NODE_NOT_ASKED, /* left out, or an answer was found before */
+	PREEMPT_NODE_SUFFICES,
+	PREEMPT_NODE_NO_VICTIM, /* nobody there may be one */
+	PREEMPT_NODE_NO_ROOM, /* the pod would not fit without them all; `filter` says why */
+	PREEMPT_NODE_QUOTA, /* it would, but the quotas would refuse it still */
+	PREEMPT_NODE_GUARDED, /* all together would do, but no set that is allowed */
+	PREEMPT_NODE_ERROR, /* upstream's */
+	PREEMPT_OUTCOMES
+};
+
+const char *preempt_outcome_name(enum preempt_outcome o);
+
+struct preempt_node {
+	const char *name;
+	enum preempt_outcome outcome;
+	enum place_filter filter;
+	uint32_t pods, may_pay; /* bound there; of them, those that may be victims */
+};
+
+struct preempt_plan {
+	enum preempt_verdict verdict;
+	bool several; /* victims are on more than one node, or not on the destination */
+	bool exhausted; /* PREEMPT_IMPOSSIBLE: all sets were tried, or none can do; false: none was found within the effort */
+	struct quota_verdict gate; /* what the quotas say without any victim */
+	struct preempt_candidate chosen; /* node: the destination, NULL where there is none */
+	size_t node_count;
+	struct preempt_node *nodes; /* owned; by name */
+	uint32_t refused[PREEMPT_REFUSALS]; /* pods of the nodes asked */
+	int64_t retry_ns; /* when a min runtime or a window of evictions ends that holds victims back; 0: none does */
+	struct buf narration; /* sentences, a line each */
+	struct buf unblock; /* what would help, a line each; empty where there is nothing to say */
+};
+
+void preempt_plan_fini(struct preempt_plan *plan);
+
+/* The pods of a view by node, their namespaces, budgets and nominations, for any number of questions by one thread at a time. Holds the view. */
+struct preempt;
+struct preempt *preempt_new(struct view *v);
+void preempt_free(struct preempt *x);
+
+/* Place and book must be of the index's view. *out is overwritten; borrowed pointers in it live as long as the view. */
+void preempt_make_plan(const struct preempt *x, struct place *p, struct quota_book *b,
+		       const struct preempt_options *o, const struct preempt_ask *ask,
+		       struct preempt_plan *out);
+
+/* What each node would cost on its own: those that suffice, and those upstream lost; by name. */
+struct preempt_candidates {
+	size_t count;
+	struct preempt_candidate *of; /* owned */
+};
+
+void preempt_dry_run(const struct preempt *x, struct place *p, struct quota_book *b,
+		     const struct preempt_options *o, const struct preempt_ask *ask,
+		     struct preempt_candidates *out);
+void preempt_candidates_fini(struct preempt_candidates *c);
+
+/*
+ * The cheapest, or count where there is none. Upstream: fewest budgets broken, lowest priority of the top victim, lowest sum of priorities + 2^31, fewest
+ * victims, latest start of the earliest of its top victims. Corrected: fewest budgets broken, the least busy, then as upstream. Ties: the first.
+ */
+size_t preempt_choose(const struct preempt_candidate *of, size_t count, enum quota_variant v);
+
+/* Upstream's PodEligibleToPreemptOthers. unresolvable: its nominated node is UnschedulableAndUnresolvable. */
+bool preempt_is_eligible(const struct preempt *x, struct place *p, struct quota_book *b,
+			 const struct preempt_options *o, const struct preempt_ask *ask,
+			 bool unresolvable);
+
+/* --- the preempt verb of an extender */
+
+/* A candidate of the kube-scheduler's. Its victims are by priority alone, and may be none. */
+struct preempt_offer {
+	const char *node;
+	const char *const *uids;
+	size_t uid_count;
+};
+
+/* The answer for a node: its victims by descending priority. */
+struct preempt_answer {
+	size_t count;
+	struct preempt_candidate
+		*of; /* owned; in the order of offers, each with at least one victim */
+	struct buf narration;
+};
+
+/*
+ * Which of the offered nodes suffice with victims of their own, and which those are: by our rules, not by the kube-scheduler's choice, which is told where
+ * it differs. Nodes that nobody knows, that need no victim, or that need victims elsewhere are left out: no answer of the verb could say so.
+ *
+ * To be idempotent per preemptor, a caller keeps what it answered, for its uid, until the pod is bound or gone, and passes those victims as
+ * ask->in_flight of the next call: while they are going the answer is empty, and nobody else is evicted for the same pod.
+ */
+void preempt_for_extender(const struct preempt *x, struct place *p, struct quota_book *b,
+			  const struct preempt_options *o, const struct preempt_ask *ask,
+			  const struct preempt_offer *offers, size_t offer_count,
+			  struct preempt_answer *out);
+void preempt_answer_fini(struct preempt_answer *a);
+
+#endif

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kube-scheduler asks for victims with the candidates it found by priorities alone, and takes what is answered: per node at least one pod of that
+ * node, by descending priority. Each offered node is searched by our rules; what it offered of pods is not needed for that, and only compared with.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/policy/quota/preempt_internal.h"
+#include "shared/mem.h"
+
+void preempt_answer_fini(struct preempt_answer *a)
+{
+	for (size_t i = 0; i < a->count; i++)
+		preempt_candidate_fini(&a->of[i]);
+	free(a->of);
+	buf_fini(&a->narration);
+	*a = (struct preempt_answer){0};
+}
+
+static int by_priority(const void *left, const void *right)
+{
+	const struct preempt_victim *a = left, *b = right;
+
+	if (a->priority != b->priority)
+		return a->priority > b->priority ? -1 : 1;
+	return object_compare(&a->pod->object, &b->pod->object);
+}
+
+static bool is_offered(const struct preempt_offer *o, const char *uid)
+{
+	for (size_t i = 0; i < o->uid_count; i++)
+		if (strcmp(o->uids[i], uid) == 0)
+			return true;
+	return false;
+}
+
+static bool is_same(const struct preempt_offer *o, const struct preempt_candidate *c)
+{
+	if (o->uid_count != c->victim_count)
+		return false;
+	for (size_t i = 0; i < c->victim_count; i++)
+		if (!is_offered(o, c->victims[i].pod->object.uid))
+			return false;
+	return true;
+}
+
+static void tell_answer(const struct preempt_offer *o, const struct preempt_candidate *c,
+			struct buf *out)
+{
+	buf_printf(out, "Node %s: %zu victim%s%s.\n", c->node, c->victim_count,
+		   c->victim_count == 1 ? "" : "s",
+		   is_same(o, c) ? ", as offered" : ", other than offered");
+	for (size_t i = 0; i < c->victim_count; i++)
+		buf_printf(out, "Victim %s.\n", c->victims[i].why);
+}
+
+/* By its own pods, first with every budget kept. False: the narration says why. */
+static bool search_offer(struct preempt_run *r, const struct preempt_offer *o,
+			 struct preempt_candidate *out, struct buf *narration)
+{
+	size_t n = view_index(r->index->view, o->node);
+	struct preempt_set set;
+
+	if (n == r->index->view->node_count) {
+		buf_printf(narration, "Node %s is not known.\n", o->node);
+		return false;
+	}
+	if (preempt_run_gates(r) && preempt_run_fits(r, (place_node)n) == PLACE_FITS) {
+		buf_printf(narration, "Node %s needs no victim%s.\n", o->node,
+			   r->going_count ? " besides those that are going" : "");
+		return false;
+	}
+	if (!preempt_search_node(r, (place_node)n, &set)) {
+		enum place_filter f = r->nodes[n].filter;
+
+		buf_printf(narration, "Node %s: %s%s%s.\n", o->node,
+			   preempt_outcome_name(r->nodes[n].outcome), f ? " " : "",
+			   f ? place_filter_name(f) : "");
+		return false;
+	}
+	preempt_candidate_of_set(r, &set, out);
+	preempt_set_fini(&set);
+	qsort(out->victims, out->victim_count, sizeof(*out->victims), by_priority);
+	tell_answer(o, out, narration);
+	return true;
+}
+
+static bool upstream_offer(struct preempt_run *r, const struct preempt_offer *o,
+			   struct preempt_candidate *out, struct buf *narration)
+{
+	size_t n = view_index(r->index->view, o->node);
+
+	if (n == r->index->view->node_count || !preempt_upstream_node(r, (place_node)n, out)) {
+		buf_printf(narration, "Node %s: no victims.\n", o->node);
+		return false;
+	}
+	if (out->error || !out->victim_count) {
+		buf_printf(narration, "Node %s: no victims.\n", o->node);
+		preempt_candidate_fini(out);
+		return false;
+	}
+	qsort(out->victims, out->victim_count, sizeof(*out->victims), by_priority);
+	tell_answer(o, out, narration);
+	return true;
+}
+
+static void answer(struct preempt_run *r, const struct preempt_offer *offers, size_t count,
+		   struct preempt_answer *out)
+{
+	bool (*search)(struct preempt_run *, const struct preempt_offer *,
+		       struct preempt_candidate *, struct buf *) =
+		r->options->variant == QUOTA_UPSTREAM ? upstream_offer : search_offer;
+
+	if (r->options->variant == QUOTA_CORRECTED)
+		preempt_payers_collect(r);
+	for (size_t i = 0; i < count; i++)
+		out->count += search(r, &offers[i], &out->of[out->count], &out->narration);
+}
+
+void preempt_for_extender(const struct preempt *x, struct place *p, struct quota_book *b,
+			  const struct preempt_options *o, const struct preempt_ask *ask,
+			  const struct preempt_offer *offers, size_t offer_count,
+			  struct preempt_answer *out)
+{
+	struct preempt_run r;
+
+	*out = (struct preempt_answer){0};
+	out->of = mem_zalloc(offer_count + 1, sizeof(*out->of));
+	preempt_run_init(&r, x, p, b, o, ask);
+	if (preempt_says_never(ask)) {
+		buf_add_str(&out->narration, "Its preemptionPolicy is Never: no victims.\n");
+	} else {
+		if (o->variant == QUOTA_CORRECTED)
+			preempt_run_leave(&r);
+		answer(&r, offers, offer_count, out);
+		if (!out->count && preempt_run_may_break(&r)) {
+			r.soft = true;
+			answer(&r, offers, offer_count, out);
+		}
+	}
+	preempt_run_fini(&r);
+}

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who may be a victim, in the corrected variant, and in which order. What can be said of a pod alone is said once, when the payers are collected; what depends on
+ * which others go, too (min, windows, budgets), is asked again each time one is taken. As pods only go, who is refused at first is refused for good.
+ *
+ *     rule        others' namespaces                                     own namespace
+ *     BORROWED    with a quota: who uses more than its min of what       nobody: they are not what is owed
+ *                 is asked for and guaranteed, whatever its priority
+ *     OWN         nobody                                                 lower priority
+ *     FREE        without a quota: lower priority                        lower priority
+ *     CRITICAL    lower priority                                         lower priority
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/policy/quota/preempt_internal.h"
+#include "shared/mem.h"
+
+/* --- min */
+
+const char *preempt_payers_below_min(const struct preempt_run *r, const struct preempt_pod *p,
+				     int64_t *used, int64_t *amount, int64_t *min)
+{
+	const struct preempt_purse *purse = &r->purses[p->space];
+	const char *name;
+
+	if (!purse->entry || purse->own)
+		return NULL; /* in its own namespace nobody else gains by it */
+	for (size_t at = 0; resources_next(kube_pod_requests(p->pod), &at, &name, amount);) {
+		const struct quota_row *row = quota_rows_find(&purse->entry->rows, name);
+
+		if (*amount <= 0 || !row || !row->in_min || row->used - *amount >= row->min)
+			continue;
+		*used = quota_clamp(row->used);
+		*min = quota_clamp(row->min);
+		return row->name;
+	}
+	*amount = 1;
+	if (quota_governs(&purse->entry->rows.of[RESOURCE_PODS]) &&
+	    !resources_has(kube_pod_requests(p->pod), RESOURCE_PODS)) {
+		const struct quota_row *row = &purse->entry->rows.of[RESOURCE_PODS];
+
+		*used = quota_clamp(row->used);
+		*min = quota_clamp(row->min);
+		return row->in_min && row->used - 1 < row->min ? row->name : NULL;
+	}
+	return NULL;
+}
+
+static bool goes_below_min(const struct preempt_run *r, const struct preempt_pod *p)
+{
+	int64_t used, amount, min;
+
+	return preempt_payers_below_min(r, p, &used, &amount, &min) != NULL;
+}
+
+/* How much the pod has of what is claimed; each is one pod. */
+static int64_t share_of(const struct kube_pod *pod, const char *name)
+{
+	int64_t amount = strcmp(name, resource_name(RESOURCE_PODS)) == 0;
+
+	resources_find(kube_pod_requests(pod), name, &amount);
+	return amount;
+}
+
+/* Its quota uses more than its min of something that is asked for and guaranteed to somebody, and the pod has some of it. */
+static bool is_borrower(const struct preempt_run *r, const struct preempt_pod *p)
+{
+	const struct quota_entry *e = r->purses[p->space].entry;
+
+	if (!r->purses[p->space].borrows)
+		return false;
+	for (size_t i = 0; i < r->claims.count; i++) {
+		const struct quota_claim *c = &r->claims.of[i];
+		const struct quota_row *row, *sum;
+
+		if (c->asked <= 0 || share_of(p->pod, c->name) <= 0)
+			continue;
+		sum = quota_rows_find(&r->book->sum, c->name);
+		row = quota_rows_find(&e->rows, c->name);
+		if (sum && sum->min > 0 && row && row->used > row->min)
+			return true;
+	}
+	return false;
+}
+
+/* Somebody in it might be a borrower. */
+static bool may_borrow(const struct preempt_run *r, const struct quota_entry *e)
+{
+	for (size_t i = 0; e && i < r->claims.count; i++) {
+		const struct quota_claim *c = &r->claims.of[i];
+		const struct quota_row *row;
+
+		if (c->asked <= 0)
+			continue;
+		row = quota_rows_find(&e->rows, c->name);
+		if (row && row->used > row->min)
+			return true;
+	}
+	return false;
+}
+
+/* --- one pod */
+
+static enum preempt_refusal by_quota(const struct preempt_run *r, const struct preempt_pod *p)
+{
+	const struct preempt_purse *purse = &r->purses[p->space];
+
+	switch (r->rule) {
+	case PREEMPT_FREE:
+		return purse->entry ? PREEMPT_ISOLATED : PREEMPT_MAY_PAY;
+	case PREEMPT_OWN:
+		return purse->own ? PREEMPT_MAY_PAY : PREEMPT_OTHER_QUOTA;
+	case PREEMPT_BORROWED:
+		if (purse->own)
+			return PREEMPT_OWN_QUOTA;
+		if (!purse->entry)
+			return PREEMPT_ISOLATED;
+		return is_borrower(r, p) ? PREEMPT_MAY_PAY : PREEMPT_WITHIN_MIN;
+	case PREEMPT_CRITICAL:
+		break;
+	}
+	return PREEMPT_MAY_PAY;
+}
+
+/* Among borrowers priorities do not count, but critical pods are nobody's to take. */
+static bool is_too_important(const struct preempt_run *r, int32_t priority)
+{
+	if (priority < r->priority)
+		return false;
+	return r->rule != PREEMPT_BORROWED || priority >= r->options->critical_priority;
+}
+
+static void retry_at(struct preempt_run *r, int64_t at_ns)
+{
+	if (at_ns && (!r->retry_ns || at_ns < r->retry_ns))
+		r->retry_ns = at_ns;
+}
+
+static enum preempt_refusal by_time(struct preempt_run *r, const struct preempt_pod *p)
+{
+	const struct preempt_purse *purse = &r->purses[p->space];
+	int64_t started = p->pod->started_ns ? p->pod->started_ns : r->ask->now_ns;
+	int64_t min_runtime;
+
+	if (!purse->entry)
+		return PREEMPT_MAY_PAY;
+	min_runtime = purse->entry->quota.min_runtime_ns;
+	if (r->ask->now_ns - started < min_runtime) {
+		retry_at(r, started + min_runtime);
+		return PREEMPT_MIN_RUNTIME;
+	}
+	if (purse->bounded && !purse->evictions) {
+		retry_at(r, purse->window_ends_ns);
+		return PREEMPT_MAX_EVICTIONS;
+	}
+	return PREEMPT_MAY_PAY;
+}
+
+static enum preempt_refusal judge(struct preempt_run *r, const struct preempt_pod *p)
+{
+	enum preempt_refusal why;
+
+	if (preempt_run_is_going(r, p->pod))
+		return PREEMPT_GOING;
+	if (p->pod->template->mirror)
+		return PREEMPT_STATIC;
+	why = by_quota(r, p);
+	if (why)
+		return why;
+	if (is_too_important(r, p->pod->template->priority))
+		return PREEMPT_PRIORITY;
+	if (goes_below_min(r, p))
+		return PREEMPT_BELOW_MIN;
+	return by_time(r, p);
+}
+
+/* --- their order */
+
+static void measure(const struct preempt_run *r, struct preempt_payer *p)
+{
+	const struct preempt_pod *pod = preempt_run_pod(r, p);
+	int64_t requested = kube_pod_requests(pod->pod)->of[RESOURCE_CPU];
+
+	p->share = NAN;
+	p->use = PREEMPT_UNKNOWN;
+	for (int w = WINDOW_15M; pod->use && requested > 0 && w >= WINDOW_5M; w--) {
+		const struct pod_stats *cpu = &pod->use->usage.cpu_milli[w];
+
+		if (!cpu->samples)
+			continue;
+		p->share = (double)cpu->mean / (double)requested;
+		break;
+	}
+	if (r->rule == PREEMPT_BORROWED && !isnan(p->share))
+		p->use = p->share < r->options->idle_share ? PREEMPT_IDLE : PREEMPT_BUSY;
+}
+
+static void weigh(const struct preempt_run *r, struct preempt_payer *p)
+{
+	const struct kube_pod *pod = preempt_run_pod(r, p)->pod;
+	const char *name;
+	int64_t amount;
+
+	p->waste = 0;
+	for (size_t at = 0; resources_next(r->requests, &at, &name, &amount);) {
+		int64_t freed = share_of(pod, name);
+
+		if (amount > 0 && freed > amount)
+			p->waste += (double)(freed - amount) / (double)amount;
+	}
+}
+
+/* What decides nearly always lies beside the payer. */
+struct ranked {
+	const struct preempt_run *run;
+	int32_t priority;
+	int64_t started_ns;
+	struct preempt_payer payer;
+};
+
+static int compare_time(int64_t a, int64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+static int by_rank(const void *left, const void *right)
+{
+	const struct ranked *l = left, *k = right;
+	const struct preempt_payer *a = &l->payer, *b = &k->payer;
+	int order = (int)a->over_budget - (int)b->over_budget;
+
+	if (!order)
+		order = (int)a->use - (int)b->use;
+	if (!order)
+		order = (l->priority > k->priority) - (l->priority < k->priority);
+	if (!order)
+		order = compare_time(k->started_ns, l->started_ns);
+	if (!order)
+		order = (a->waste > b->waste) - (a->waste < b->waste);
+	return order ? order
+		     : object_compare(&preempt_run_pod(l->run, a)->pod->object,
+				      &preempt_run_pod(l->run, b)->pod->object);
+}
+
+static void sort(struct preempt_run *r)
+{
+	struct ranked *all = mem_zalloc((size_t)r->payer_count + 1, sizeof(*all));
+
+	for (uint32_t i = 0; i < r->payer_count; i++) {
+		const struct kube_pod *pod = preempt_run_pod(r, &r->payers[i])->pod;
+
+		all[i] = (struct ranked){r, pod->template->priority, preempt_started(pod),
+					 r->payers[i]};
+	}
+	qsort(all, r->payer_count, sizeof(*all), by_rank);
+	for (uint32_t i = 0; i < r->payer_count; i++)
+		r->payers[i] = all[i].payer;
+	free(all);
+}
+
+/* Each node's payers, in the order of rank. */
+static void file_by_node(struct preempt_run *r)
+{
+	size_t nodes = r->index->view->node_count;
+	uint32_t sum = 0;
+
+	r->local = mem_zalloc((size_t)r->payer_count + 1, sizeof(*r->local));
+	r->local_first = mem_zalloc(nodes + 1, sizeof(*r->local_first));
+	for (size_t n = 0; n < nodes; n++) {
+		r->local_first[n] = sum;
+		sum += r->nodes[n].may_pay;
+	}
+	r->local_first[nodes] = sum;
+	for (uint32_t i = 0; i < r->payer_count; i++)
+		r->local[r->local_first[preempt_run_pod(r, &r->payers[i])->node]++] = i;
+	for (size_t n = nodes; n > 0; n--)
+		r->local_first[n] = r->local_first[n - 1];
+	r->local_first[0] = 0;
+}
+
+/* --- all of them */
+
+void preempt_payers_forget(struct preempt_run *r)
+{
+	free(r->local);
+	free(r->local_first);
+	r->local = r->local_first = NULL;
+	r->payer_count = r->match_count = 0;
+	memset(r->refused, 0, sizeof(r->refused));
+	for (size_t n = 0; n < r->index->view->node_count; n++)
+		r->nodes[n].may_pay = 0;
+}
+
+static void collect(struct preempt_run *r, uint32_t i)
+{
+	const struct preempt_pod *pod = &r->index->pods[i];
+	struct preempt_payer p = {.pod = i, .handle = PREEMPT_NOT_LOOKED_UP};
+	enum preempt_refusal why = judge(r, pod);
+
+	if (!why) {
+		preempt_run_match(r, &p);
+		if (p.over_budget && !r->soft) {
+			why = PREEMPT_PDB;
+			r->match_count = p.first_match;
+		}
+	}
+	r->refused[why]++;
+	if (why)
+		return;
+	measure(r, &p);
+	weigh(r, &p);
+	r->payers = preempt_grow(r->payers, r->payer_count, &r->payer_room, sizeof(*r->payers));
+	r->payers[r->payer_count++] = p;
+	r->nodes[pod->node].may_pay++;
+}
+
+void preempt_payers_collect(struct preempt_run *r)
+{
+	preempt_payers_forget(r);
+	for (uint32_t s = 0; s < r->index->space_count; s++)
+		r->purses[s].borrows = may_borrow(r, r->purses[s].entry);
+	for (uint32_t i = 0; i < r->index->pod_count; i++)
+		collect(r, i);
+	sort(r);
+	file_by_node(r);
+}
+
+bool preempt_payers_is_there(const struct preempt_run *r, struct preempt_payer *p)
+{
+	const struct preempt_pod *pod = preempt_run_pod(r, p);
+
+	if (p->handle == PREEMPT_NOT_LOOKED_UP)
+		p->handle =
+			place_find_pod(r->place, pod->pod->object.namespace, pod->pod->object.name);
+	return p->handle != PLACE_NONE && place_where(r->place, p->handle) == pod->node;
+}
+
+bool preempt_payers_may_take(const struct preempt_run *r, struct preempt_payer *p)
+{
+	const struct preempt_pod *pod = preempt_run_pod(r, p);
+	const struct preempt_purse *purse = &r->purses[pod->space];
+
+	if (purse->bounded && !purse->evictions)
+		return false;
+	for (uint32_t i = 0; !r->soft && i < p->match_count; i++)
+		if (r->budget_left[r->matches[p->first_match + i]] <= 0)
+			return false;
+	return !goes_below_min(r, pod) && preempt_payers_is_there(r, p);
+}

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One question. Pods are taken from the simulation and from the book at once, and put back into both, so that fit and quotas are always asked of the
+ * same world. Whatever was done, preempt_run_fini() leaves both as they were found: the simulation by its own log, the book by adding again what was
+ * subtracted.
+ *
+ * Nominated pods that are not less important are on their nodes while the question lasts: the room is theirs. As a pod must fit with and without them (they may yet
+ * go elsewhere, and then nobody can keep to their affinity), their node is asked twice.
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/policy/quota/preempt_internal.h"
+#include "shared/mem.h"
+
+void *preempt_grow(void *array, uint32_t count, uint32_t *room, size_t size)
+{
+	if (count < *room)
+		return array;
+	*room = *room ? 2 * *room : 16;
+	return mem_realloc(array, *room * size);
+}
+
+const struct preempt_pod *preempt_run_pod(const struct preempt_run *r,
+					  const struct preempt_payer *p)
+{
+	return &r->index->pods[p->pod];
+}
+
+bool preempt_run_allows(const struct preempt_run *r, place_node n)
+{
+	return !r->ask->allowed || r->ask->allowed[n];
+}
+
+/* --- what is claimed */
+
+/* Upstream asks whether the other quota is over its min already; a pod that would borrow has no claim before one that does not. */
+static bool claims_before(const struct preempt_run *r, const struct kube_pod *pod)
+{
+	const struct quota_entry *e = quota_book_entry(r->book, pod->object.namespace);
+	enum quota_variant v = r->options->variant;
+	struct quota_claims own;
+	struct quota_excess excess;
+	bool over;
+
+	if (!e)
+		return false;
+	quota_claims_init(&own, v, v == QUOTA_UPSTREAM ? NULL : kube_pod_requests(pod));
+	over = quota_excess_of_min(v, e, &own, &excess);
+	quota_claims_fini(&own);
+	return !over;
+}
+
+static bool is_self(const struct preempt_run *r, const struct kube_pod *pod)
+{
+	return strcmp(pod->object.namespace, r->namespace) == 0 &&
+	       strcmp(pod->object.name, r->record->object.name) == 0;
+}
+
+static void read_claims(struct preempt_run *r)
+{
+	const struct preempt *x = r->index;
+
+	quota_claims_init(&r->claims, r->options->variant, r->requests);
+	for (uint32_t i = 0; i < x->nominee_count; i++) {
+		const struct kube_pod *pod = x->nominees[i].pod;
+		bool same = strcmp(pod->object.namespace, r->namespace) == 0;
+
+		if (is_self(r, pod) ||
+		    (same ? pod->template->priority < r->priority : !claims_before(r, pod)))
+			continue;
+		quota_claims_add(&r->claims, r->options->variant, same ? QUOTA_OWN : QUOTA_TOTAL, 1,
+				 kube_pod_requests(pod));
+	}
+	if (r->ask->reserved)
+		quota_claims_add(&r->claims, r->options->variant, QUOTA_OWN, -1, r->ask->reserved);
+}
+
+/* --- whose turn it is to pay */
+
+static bool is_guaranteed(const struct preempt_run *r, const char *name)
+{
+	const struct quota_row *sum = quota_rows_find(&r->book->sum, name);
+
+	return sum && sum->min > 0;
+}
+
+/* Something is asked for that somebody is guaranteed, and all of it that is stays within the quota's own min. */
+static bool is_owed(const struct preempt_run *r, const struct quota_entry *e)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < r->claims.count; i++) {
+		const struct quota_claim *c = &r->claims.of[i];
+		const struct quota_row *row = quota_rows_find(&e->rows, c->name);
+
+		if (c->asked <= 0 || !is_guaranteed(r, c->name))
+			continue;
+		if (!row || row->used + c->own > row->min)
+			return false;
+		any = true;
+	}
+	return any;
+}
+
+static enum preempt_rule rule_of(const struct preempt_run *r)
+{
+	const struct quota_entry *e = quota_book_entry(r->book, r->namespace);
+	struct quota_excess excess;
+
+	if (r->options->variant == QUOTA_CORRECTED && r->priority >= r->options->critical_priority)
+		return PREEMPT_CRITICAL;
+	if (!e)
+		return PREEMPT_FREE;
+	if (r->options->variant == QUOTA_CORRECTED)
+		return is_owed(r, e) ? PREEMPT_BORROWED : PREEMPT_OWN;
+	return quota_excess_of_min(r->options->variant, e, &r->claims, &excess) ? PREEMPT_OWN
+										: PREEMPT_BORROWED;
+}
+
+static uint32_t past_of(const struct preempt_run *r, const struct quota *q, int64_t *oldest)
+{
+	uint32_t count = 0;
+
+	*oldest = INT64_MAX;
+	for (size_t i = 0; i < r->ask->past_count; i++) {
+		const struct preempt_past *past = &r->ask->past[i];
+
+		if (past->at_ns <= r->ask->now_ns - q->evictions_ns ||
+		    strcmp(past->namespace, q->namespace) != 0)
+			continue;
+		count++;
+		if (past->at_ns < *oldest)
+			*oldest = past->at_ns;
+	}
+	return count;
+}
+
+static void open_purse(struct preempt_run *r, uint32_t space)
+{
+	struct preempt_purse *purse = &r->purses[space];
+	const char *name = r->index->spaces[space].name;
+	const struct quota *q;
+	int64_t oldest;
+	uint32_t past;
+
+	purse->entry = quota_book_entry(r->book, name);
+	purse->own = strcmp(name, r->namespace) == 0;
+	if (!purse->entry || !purse->entry->quota.evictions_ns)
+		return;
+	q = &purse->entry->quota;
+	past = past_of(r, q, &oldest);
+	purse->bounded = true;
+	purse->evictions = past < q->evictions_max ? q->evictions_max - past : 0;
+	if (past)
+		purse->window_ends_ns = oldest + q->evictions_ns;
+}
+
+/* --- pods on their nodes */
+
+static void seat_nominees(struct preempt_run *r)
+{
+	const struct preempt *x = r->index;
+
+	for (uint32_t i = 0; i < x->nominee_count; i++) {
+		const struct preempt_nominee *n = &x->nominees[i];
+		place_pod pod;
+
+		r->nominees[i] = PLACE_NONE;
+		if (n->node == PLACE_NONE || is_self(r, n->pod) ||
+		    n->pod->template->priority < r->priority)
+			continue;
+		pod = place_find_pod(r->place, n->pod->object.namespace, n->pod->object.name);
+		if (pod == PLACE_NONE || place_where(r->place, pod) != PLACE_NONE)
+			continue;
+		place_put(r->place, pod, n->node);
+		r->nominees[i] = pod;
+		r->nominees_on[n->node]++;
+	}
+}
+
+static place_pod find_self(struct preempt_run *r)
+{
+	const struct kube_pod *pod = r->record;
+	place_pod known = place_find_pod(r->place, pod->object.namespace, pod->object.name);
+
+	if (known != PLACE_NONE && place_pod_record(r->place, known) == pod)
+		return known;
+	return place_add_pod(r->place, pod);
+}
+
+bool preempt_run_is_going(const struct preempt_run *r, const struct kube_pod *pod)
+{
+	if (pod->deletion_ns)
+		return true;
+	for (size_t i = 0; i < r->ask->in_flight_count; i++)
+		if (strcmp(r->ask->in_flight[i], pod->object.uid) == 0)
+			return true;
+	return false;
+}
+
+void preempt_run_leave(struct preempt_run *r)
+{
+	const struct preempt *x = r->index;
+
+	for (uint32_t i = 0; i < x->pod_count; i++) {
+		const struct kube_pod *pod = x->pods[i].pod;
+		place_pod handle;
+
+		if (!preempt_run_is_going(r, pod))
+			continue;
+		handle = place_find_pod(r->place, pod->object.namespace, pod->object.name);
+		if (handle == PLACE_NONE || place_where(r->place, handle) == PLACE_NONE)
+			continue;
+		place_take(r->place, handle);
+		quota_book_subtract(r->book, pod->object.namespace, kube_pod_requests(pod));
+		r->going =
+			preempt_grow(r->going, r->going_count, &r->going_room, sizeof(*r->going));
+		r->going[r->going_count++] = i;
+	}
+	/* Who pays depends on what the quotas use, and so does which nominated pods count. */
+	quota_claims_fini(&r->claims);
+	read_claims(r);
+	r->rule = rule_of(r);
+}
+
+/* --- life */
+
+void preempt_run_init(struct preempt_run *r, const struct preempt *x, struct place *p,
+		      struct quota_book *b, const struct preempt_options *o,
+		      const struct preempt_ask *ask)
+{
+	*r = (struct preempt_run){.index = x,
+				  .place = p,
+				  .book = b,
+				  .options = o,
+				  .ask = ask,
+				  .record = ask->pod,
+				  .namespace = ask->pod->object.namespace,
+				  .requests = kube_pod_requests(ask->pod),
+				  .priority = ask->pod->template->priority,
+				  .effort = o->effort};
+	assert(b->options.variant == o->variant);
+	r->pod = find_self(r);
+	r->mark = place_fork(p);
+	r->has_quota = quota_book_entry(b, r->namespace) != NULL;
+	read_claims(r);
+	r->rule = rule_of(r);
+	r->purses = mem_zalloc((size_t)x->space_count + 1, sizeof(*r->purses));
+	for (uint32_t s = 0; s < x->space_count; s++)
+		open_purse(r, s);
+	r->budget_left = mem_zalloc((size_t)x->budget_count + 1, sizeof(*r->budget_left));
+	for (uint32_t i = 0; i < x->budget_count; i++)
+		r->budget_left[i] = x->budgets[i].pdb->disruptions_allowed;
+	r->nodes = mem_zalloc(x->view->node_count + 1, sizeof(*r->nodes));
+	for (place_node n = 0; n < x->view->node_count; n++) {
+		r->nodes[n].name = x->view->nodes[n]->name;
+		r->nodes[n].pods = x->first[n + 1] - x->first[n];
+	}
+	r->nominees_on = mem_zalloc(x->view->node_count + 1, sizeof(*r->nominees_on));
+	r->nominees = mem_zalloc((size_t)x->nominee_count + 1, sizeof(*r->nominees));
+	seat_nominees(r);
+}
+
+void preempt_run_fini(struct preempt_run *r)
+{
+	for (uint32_t i = 0; i < r->payer_count; i++)
+		assert(!r->payers[i].taken);
+	place_revert(r->place, r->mark);
+	for (uint32_t i = 0; i < r->going_count; i++) {
+		const struct kube_pod *pod = r->index->pods[r->going[i]].pod;
+
+		quota_book_add(r->book, pod->object.namespace, kube_pod_requests(pod));
+	}
+	preempt_payers_forget(r);
+	quota_claims_fini(&r->claims);
+	free(r->payers);
+	free(r->matches);
+	free(r->purses);
+	free(r->budget_left);
+	free(r->nodes);
+	free(r->going);
+	free(r->nominees_on);
+	free(r->nominees);
+}
+
+/* --- questions */
+
+bool preempt_run_gates(const struct preempt_run *r)
+{
+	const struct quota_entry *e = quota_book_entry(r->book, r->namespace);
+	enum quota_variant v = r->options->variant;
+	struct quota_excess excess;
+
+	if (!e || r->rule == PREEMPT_CRITICAL)
+		return true;
+	return !quota_excess_of_max(v, e, &r->claims, &excess) &&
+	       !quota_excess_of_sum(r->book, e, &r->claims, &excess);
+}
+
+/* In the words of admission, which counts nominated pods itself: it gets those that count here. */
+void preempt_run_admit(const struct preempt_run *r, struct quota_verdict *v)
+{
+	const struct preempt *x = r->index;
+	struct quota_nominated *n = mem_zalloc((size_t)x->nominee_count + 1, sizeof(*n));
+	struct quota_ask ask = {.uid = r->record->object.uid,
+				.namespace = r->namespace,
+				.priority = r->priority,
+				.requests = r->requests,
+				.reserved = r->ask->reserved,
+				.nominated = n};
+
+	for (uint32_t i = 0; i < x->nominee_count; i++) {
+		const struct kube_pod *pod = x->nominees[i].pod;
+
+		if (is_self(r, pod) ||
+		    (strcmp(pod->object.namespace, r->namespace) != 0 && !claims_before(r, pod)))
+			continue;
+		n[ask.nominated_count++] =
+			(struct quota_nominated){.uid = pod->object.uid,
+						 .namespace = pod->object.namespace,
+						 .priority = pod->template->priority,
+						 .requests = kube_pod_requests(pod)};
+	}
+	quota_admit(r->book, &ask, v);
+	free(n);
+}
+
+static void move_nominees(struct preempt_run *r, place_node n, bool there)
+{
+	for (uint32_t i = 0; i < r->index->nominee_count; i++) {
+		if (r->nominees[i] == PLACE_NONE || r->index->nominees[i].node != n)
+			continue;
+		if (there)
+			place_put(r->place, r->nominees[i], n);
+		else
+			place_take(r->place, r->nominees[i]);
+	}
+}
+
+enum place_filter preempt_run_fits(struct preempt_run *r, place_node n)
+{
+	enum place_filter f = place_check(r->place, r->pod, n);
+	place_mark m;
+
+	if (f != PLACE_FITS || !r->nominees_on[n])
+		return f;
+	m = place_fork(r->place);
+	move_nominees(r, n, false);
+	f = place_check(r->place, r->pod, n);
+	place_revert(r->place, m);
+	return f;
+}
+
+/* --- taking and putting back */
+
+void preempt_run_take(struct preempt_run *r, struct preempt_payer *p)
+{
+	const struct preempt_pod *pod = preempt_run_pod(r, p);
+	struct preempt_purse *purse = &r->purses[pod->space];
+
+	assert(!p->taken);
+	p->taken = true;
+	r->effort -= r->effort > 0;
+	place_take(r->place, p->handle);
+	quota_book_subtract(r->book, pod->pod->object.namespace, kube_pod_requests(pod->pod));
+	if (purse->entry && purse->entry == r->book->fallback)
+		purse->entry = quota_book_entry(r->book, pod->pod->object.namespace);
+	purse->evictions -= purse->bounded;
+	for (uint32_t i = 0; i < p->match_count; i++)
+		r->budget_left[r->matches[p->first_match + i]]--;
+}
+
+void preempt_run_put(struct preempt_run *r, struct preempt_payer *p)
+{
+	const struct preempt_pod *pod = preempt_run_pod(r, p);
+	struct preempt_purse *purse = &r->purses[pod->space];
+
+	assert(p->taken);
+	p->taken = false;
+	place_put(r->place, p->handle, pod->node);
+	quota_book_add(r->book, pod->pod->object.namespace, kube_pod_requests(pod->pod));
+	purse->evictions += purse->bounded;
+	for (uint32_t i = 0; i < p->match_count; i++)
+		r->budget_left[r->matches[p->first_match + i]]++;
+}
+
+/* --- budgets */
+
+/* An eviction of a pod that is not ready is granted without counting where enough others are. */
+static bool counts_for(const struct preempt_run *r, const struct preempt_budget *b,
+		       const struct kube_pod *pod)
+{
+	const struct kube_pdb *pdb = b->pdb;
+
+	if (!pdb->selector || !selector_matches(pdb->selector, &pod->template->labels) ||
+	    preempt_is_disrupted(b, pod))
+		return false;
+	if (r->options->variant == QUOTA_UPSTREAM)
+		return pod->template->labels.count && !selector_is_empty(pdb->selector);
+	return pod->ready || pdb->desired_healthy <= 0 ||
+	       pdb->current_healthy < pdb->desired_healthy;
+}
+
+void preempt_run_match(struct preempt_run *r, struct preempt_payer *p)
+{
+	const struct preempt_pod *pod = preempt_run_pod(r, p);
+	const struct preempt_space *space = &r->index->spaces[pod->space];
+
+	p->first_match = r->match_count;
+	for (uint32_t i = 0; i < space->budget_count; i++) {
+		uint32_t budget = space->first_budget + i;
+
+		if (!counts_for(r, &r->index->budgets[budget], pod->pod))
+			continue;
+		r->matches = preempt_grow(r->matches, r->match_count, &r->match_room,
+					  sizeof(*r->matches));
+		r->matches[r->match_count++] = budget;
+		p->over_budget |= r->budget_left[budget] <= 0;
+	}
+	p->match_count = r->match_count - p->first_match;
+	/* The API server evicts no pod that two budgets select. */
+	if (r->options->variant == QUOTA_CORRECTED && p->match_count > 1)
+		p->over_budget = true;
+}
+
+bool preempt_run_may_break(const struct preempt_run *r)
+{
+	return r->options->variant == QUOTA_CORRECTED && !r->options->pdb_hard && !r->soft &&
+	       (r->match_count || r->refused[PREEMPT_PDB]);
+}

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sets of victims, in the corrected variant. A set suffices for a node when the quotas allow the pod without them and it fits there.
+ *
+ *     greedy   one after the other by rank, who may go, until it suffices
+ *     exact    where that fails though all together would do (a min, a window or a budget kept somebody): the same with steps back, within the effort
+ *     walk     put back whom it takes no more, the dearest first, until nobody can be: the set is minimal
+ *
+ * First each node by its own pods. Only where none suffices, by pods of several: those of the node until the pod fits; where its own are not the reason (affinity
+ * and spread count other nodes' pods), others', too; then anybody who borrows, until the quotas allow it.
+ *
+ * More victims never make room or quotas worse, so a node that would not do without all its payers is left at once. Affinity and spread can
+ * become worse; there the exact search tries what the first way misses.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/policy/quota/preempt_internal.h"
+#include "shared/mem.h"
+
+enum {
+	EXACT_PAYERS = 24, /* of a node, or of all: the first by rank */
+	EXACT_STEPS = 4096, /* pods taken for one node */
+	FILTER_NODES = 64, /* tried with others' pods where a filter and no room refuses */
+	FILTER_PAYERS = 2048,
+	SCANS = 2000000, /* payers looked at in search of several nodes' */
+};
+
+/* Payers to try, in order, and those that are taken. */
+struct attempt {
+	struct preempt_run *run;
+	place_node at;
+	uint32_t count, *of; /* borrowed */
+	uint32_t taken_count, room, *taken; /* owned; in the order they were taken */
+	uint32_t steps;
+};
+
+void preempt_set_fini(struct preempt_set *s)
+{
+	free(s->of);
+	*s = (struct preempt_set){.at = PLACE_NONE};
+}
+
+/* One of them is kept, and the other is empty then. */
+static void keep_cheaper(struct preempt_set *best, struct preempt_set *set)
+{
+	if (best->at == PLACE_NONE ||
+	    preempt_cost_compare(&set->cost, &best->cost, QUOTA_CORRECTED) < 0) {
+		struct preempt_set worse = *best;
+
+		*best = *set;
+		*set = worse;
+	}
+	preempt_set_fini(set);
+}
+
+static void take(struct attempt *a, uint32_t payer)
+{
+	preempt_run_take(a->run, &a->run->payers[payer]);
+	a->taken = preempt_grow(a->taken, a->taken_count, &a->room, sizeof(*a->taken));
+	a->taken[a->taken_count++] = payer;
+}
+
+static void put_last(struct attempt *a)
+{
+	preempt_run_put(a->run, &a->run->payers[a->taken[--a->taken_count]]);
+}
+
+static bool fits(const struct attempt *a)
+{
+	return preempt_run_fits(a->run, a->at) == PLACE_FITS;
+}
+
+static bool suffices(const struct attempt *a)
+{
+	return preempt_run_gates(a->run) && fits(a);
+}
+
+static bool may_take(const struct attempt *a, uint32_t payer)
+{
+	struct preempt_payer *p = &a->run->payers[payer];
+
+	return !p->taken && preempt_payers_may_take(a->run, p);
+}
+
+/* --- greedy */
+
+static bool take_until(struct attempt *a, bool (*done)(const struct attempt *))
+{
+	if (done(a))
+		return true;
+	for (uint32_t i = 0; i < a->count; i++) {
+		if (!may_take(a, a->of[i]))
+			continue;
+		take(a, a->of[i]);
+		if (done(a))
+			return true;
+	}
+	return false;
+}
+
+/* What refuses without all of them, whether they may go or not; at most PLACE_FITS. */
+static enum preempt_outcome without_all(struct attempt *a, enum place_filter *f)
+{
+	uint32_t before = a->taken_count;
+	bool gates;
+
+	for (uint32_t i = 0; i < a->count; i++) {
+		struct preempt_payer *p = &a->run->payers[a->of[i]];
+
+		if (!p->taken && preempt_payers_is_there(a->run, p))
+			take(a, a->of[i]);
+	}
+	*f = preempt_run_fits(a->run, a->at);
+	gates = preempt_run_gates(a->run);
+	while (a->taken_count > before)
+		put_last(a);
+	if (*f != PLACE_FITS)
+		return PREEMPT_NODE_NO_ROOM;
+	return gates ? PREEMPT_NODE_SUFFICES : PREEMPT_NODE_QUOTA;
+}
+
+/* --- exact */
+
+static bool step(struct attempt *a, uint32_t from)
+{
+	for (uint32_t i = from; i < a->count; i++) {
+		if (!may_take(a, a->of[i]))
+			continue;
+		if (!a->steps || !a->run->effort) {
+			a->run->cut = true;
+			return false;
+		}
+		a->steps--;
+		take(a, a->of[i]);
+		if (suffices(a) || step(a, i + 1))
+			return true;
+		put_last(a);
+	}
+	return false;
+}
+
+static bool exact(struct attempt *a)
+{
+	if (a->count > EXACT_PAYERS) {
+		a->count = EXACT_PAYERS;
+		a->run->cut = true;
+	}
+	a->steps = EXACT_STEPS;
+	return step(a, 0);
+}
+
+/* --- minimal */
+
+static int by_number(const void *left, const void *right)
+{
+	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+
+	return (a > b) - (a < b);
+}
+
+/* The dearest first. True: somebody was put back for good. */
+static bool walk_back(struct attempt *a)
+{
+	bool any = false;
+
+	for (uint32_t i = a->taken_count; i-- > 0;) {
+		struct preempt_payer *p = &a->run->payers[a->taken[i]];
+
+		preempt_run_put(a->run, p);
+		if (!suffices(a)) {
+			preempt_run_take(a->run, p);
+			continue;
+		}
+		a->taken_count--;
+		memmove(a->taken + i, a->taken + i + 1, (a->taken_count - i) * sizeof(*a->taken));
+		any = true;
+	}
+	return any;
+}
+
+/* Of those that a budget counts, the ones beyond what it has left, by rank; whom two select always. */
+static bool violates(const struct preempt_run *r, const struct preempt_payer *p, int32_t *left)
+{
+	bool over = p->match_count > 1;
+
+	for (uint32_t i = 0; i < p->match_count; i++)
+		over |= --left[r->matches[p->first_match + i]] < 0;
+	return over;
+}
+
+static void reckon(const struct preempt_run *r, struct preempt_set *s)
+{
+	uint32_t budgets = r->index->budget_count;
+	int32_t *left = NULL;
+
+	preempt_cost_start(&s->cost);
+	for (uint32_t i = 0; i < s->count; i++) {
+		const struct preempt_payer *p = &r->payers[s->of[i]];
+		const struct kube_pod *pod = preempt_run_pod(r, p)->pod;
+
+		if (p->match_count && !left) {
+			left = mem_zalloc((size_t)budgets + 1, sizeof(*left));
+			for (uint32_t b = 0; b < budgets; b++)
+				left[b] = r->index->budgets[b].pdb->disruptions_allowed;
+		}
+		preempt_cost_add(&s->cost, pod->template->priority, pod->started_ns, p->use,
+				 p->match_count && violates(r, p, left), p->waste);
+	}
+	free(left);
+}
+
+/* What is taken suffices: makes it minimal, tells it, and puts all back. */
+static void settle(struct attempt *a, struct preempt_set *out)
+{
+	if (a->taken) {
+		qsort(a->taken, a->taken_count, sizeof(*a->taken), by_number);
+		while (walk_back(a))
+			;
+	}
+	*out = (struct preempt_set){.at = a->at, .count = a->taken_count};
+	out->of = mem_zalloc((size_t)a->taken_count + 1, sizeof(*out->of));
+	if (a->taken)
+		memcpy(out->of, a->taken, a->taken_count * sizeof(*out->of));
+	reckon(a->run, out);
+}
+
+static void put_all(struct attempt *a)
+{
+	while (a->taken_count)
+		put_last(a);
+}
+
+/* --- a node by its own pods */
+
+static enum preempt_outcome try_node(struct attempt *a, enum place_filter *f)
+{
+	enum preempt_outcome outcome;
+
+	if (!a->count)
+		return PREEMPT_NODE_NO_VICTIM;
+	if (take_until(a, suffices))
+		return PREEMPT_NODE_SUFFICES;
+	outcome = without_all(a, f);
+	put_all(a);
+	if (outcome == PREEMPT_NODE_QUOTA || (outcome == PREEMPT_NODE_NO_ROOM && *f == PLACE_FIT))
+		return outcome;
+	if (exact(a))
+		return PREEMPT_NODE_SUFFICES;
+	return outcome == PREEMPT_NODE_SUFFICES ? PREEMPT_NODE_GUARDED : outcome;
+}
+
+static struct attempt attempt_at(struct preempt_run *r, place_node n)
+{
+	return (struct attempt){.run = r,
+				.at = n,
+				.count = r->local_first[n + 1] - r->local_first[n],
+				.of = r->local + r->local_first[n]};
+}
+
+bool preempt_search_node(struct preempt_run *r, place_node n, struct preempt_set *out)
+{
+	struct attempt a = attempt_at(r, n);
+	place_mark m = place_fork(r->place);
+	enum place_filter f = PLACE_FITS;
+	bool found;
+
+	r->nodes[n].outcome = try_node(&a, &f);
+	r->nodes[n].filter = f;
+	found = r->nodes[n].outcome == PREEMPT_NODE_SUFFICES;
+	if (found)
+		settle(&a, out);
+	put_all(&a);
+	place_revert(r->place, m);
+	free(a.taken);
+	return found;
+}
+
+/* --- a node with the help of others */
+
+/* What no pod's going can change. */
+static bool is_final(enum place_filter f)
+{
+	return f == PLACE_GONE || f == PLACE_TAINTS || f == PLACE_NODE_AFFINITY ||
+	       f == PLACE_UNSCHEDULABLE || f == PLACE_UNKNOWN || f == PLACE_FIT ||
+	       f == PLACE_USE_CAP || f == PLACE_SILENT;
+}
+
+static bool gates(const struct attempt *a)
+{
+	return preempt_run_gates(a->run);
+}
+
+/* What a search over several nodes shares. */
+struct several {
+	struct preempt_run *run;
+	uint32_t *all; /* owned; every payer, by rank */
+	uint32_t filter_nodes; /* left */
+	uint64_t scans; /* left */
+	bool gates_open; /* taking by rank the quotas can be satisfied */
+	struct preempt_set *best;
+};
+
+static void several_init(struct several *s, struct preempt_run *r, struct preempt_set *best)
+{
+	struct attempt a = {.run = r};
+	place_mark m = place_fork(r->place);
+
+	*s = (struct several){.run = r, .filter_nodes = FILTER_NODES, .scans = SCANS, .best = best};
+	s->all = mem_zalloc((size_t)r->payer_count + 1, sizeof(*s->all));
+	for (uint32_t i = 0; i < r->payer_count; i++)
+		s->all[i] = i;
+	a.of = s->all;
+	a.count = r->payer_count;
+	s->gates_open = take_until(&a, gates);
+	put_all(&a);
+	place_revert(r->place, m);
+	free(a.taken);
+}
+
+/* Room by its own pods; by others' only where not room, but a rule about neighbours is what refuses. */
+static bool make_room(struct several *s, struct attempt *a)
+{
+	if (take_until(a, fits))
+		return true;
+	if (is_final(preempt_run_fits(a->run, a->at)) || !s->filter_nodes)
+		return false;
+	s->filter_nodes--;
+	a->of = s->all;
+	a->count = a->run->payer_count < FILTER_PAYERS ? a->run->payer_count : FILTER_PAYERS;
+	return take_until(a, fits);
+}
+
+static bool try_several(struct several *s, struct attempt *a)
+{
+	if (!make_room(s, a))
+		return false;
+	a->of = s->all;
+	a->count = a->run->payer_count;
+	for (uint32_t i = 0; i < a->count && !gates(a); i++) {
+		s->scans -= s->scans > 0;
+		if (may_take(a, i))
+			take(a, i);
+	}
+	return suffices(a);
+}
+
+/* Its own first, then the others by rank. */
+static bool try_exactly(struct several *s, struct attempt *a)
+{
+	uint32_t own = a->count, of[EXACT_PAYERS + 1];
+	const uint32_t *local = a->of;
+	enum place_filter f = PLACE_FITS;
+	bool found;
+
+	if (without_all(a, &f) == PREEMPT_NODE_NO_ROOM && is_final(f))
+		return false;
+	a->count = 0;
+	for (uint32_t i = 0; i < own && a->count <= EXACT_PAYERS; i++)
+		of[a->count++] = local[i];
+	for (uint32_t i = 0; i < a->run->payer_count && a->count <= EXACT_PAYERS; i++)
+		if (preempt_run_pod(a->run, &a->run->payers[i])->node != a->at)
+			of[a->count++] = i;
+	a->of = of;
+	found = exact(a);
+	a->of = s->all;
+	return found;
+}
+
+static bool visit(struct several *s, place_node n,
+		  bool (*attempt)(struct several *s, struct attempt *a))
+{
+	struct attempt a = attempt_at(s->run, n);
+	place_mark m = place_fork(s->run->place);
+	struct preempt_set set = {.at = PLACE_NONE};
+	bool found = attempt(s, &a);
+
+	if (found) {
+		settle(&a, &set);
+		keep_cheaper(s->best, &set);
+	}
+	put_all(&a);
+	place_revert(s->run->place, m);
+	free(a.taken);
+	return found;
+}
+
+/* Where there is room all need the same victims, elsewhere: the first will do. */
+static bool search_room(struct several *s)
+{
+	for (place_node n = 0; n < s->run->index->view->node_count; n++)
+		if (preempt_run_allows(s->run, n) && preempt_run_fits(s->run, n) == PLACE_FITS &&
+		    visit(s, n, try_several))
+			return true;
+	return false;
+}
+
+static void search_several(struct preempt_run *r, struct preempt_set *best)
+{
+	size_t nodes = r->index->view->node_count;
+	struct several s;
+
+	several_init(&s, r, best);
+	if (s.gates_open && search_room(&s))
+		goto out;
+	for (place_node n = 0; s.gates_open && n < nodes; n++) {
+		if (!s.scans)
+			r->cut = true;
+		else if (preempt_run_allows(r, n))
+			visit(&s, n, try_several);
+	}
+	for (place_node n = 0; best->at == PLACE_NONE && n < nodes; n++)
+		if (preempt_run_allows(r, n))
+			visit(&s, n, try_exactly);
+out:
+	free(s.all);
+}
+
+void preempt_search(struct preempt_run *r, struct preempt_set *out)
+{
+	*out = (struct preempt_set){.at = PLACE_NONE};
+	for (place_node n = 0; n < r->index->view->node_count; n++) {
+		struct preempt_set set = {.at = PLACE_NONE};
+
+		if (preempt_run_allows(r, n) && preempt_search_node(r, n, &set))
+			keep_cheaper(out, &set);
+	}
+	if (out->at == PLACE_NONE && r->payer_count)
+		search_several(r, out);
+}

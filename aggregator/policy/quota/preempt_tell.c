@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is said about a search for victims: who asks, who pays and why, who is spared, and what would help where nothing was found. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/policy/quota/preempt_internal.h"
+#include "aggregator/policy/quota/quota_text.h"
+#include "shared/mem.h"
+#include "shared/units.h"
+
+#define NS_PER_SECOND 1e9
+
+const char *preempt_verdict_name(enum preempt_verdict v)
+{
+	static const char *const names[PREEMPT_VERDICTS] = {
+		[PREEMPT_NOT_NEEDED] = "notNeeded", [PREEMPT_WAIT] = "wait",
+		[PREEMPT_VICTIMS] = "victims",	    [PREEMPT_IMPOSSIBLE] = "impossible",
+		[PREEMPT_NEVER] = "never",
+	};
+
+	return names[v];
+}
+
+static const struct {
+	const char *name, *text;
+} refusals[PREEMPT_REFUSALS] = {
+	[PREEMPT_MAY_PAY] = {"mayPay", "that may be victims"},
+	[PREEMPT_GOING] = {"going", "going already"},
+	[PREEMPT_STATIC] = {"static", "static"},
+	[PREEMPT_ISOLATED] = {"isolated", "with a quota where the pod has none, or without one"},
+	[PREEMPT_OTHER_QUOTA] = {"otherQuota", "of other namespaces"},
+	[PREEMPT_OWN_QUOTA] = {"ownQuota", "of its own quota"},
+	[PREEMPT_WITHIN_MIN] = {"withinMin", "of quotas within their min"},
+	[PREEMPT_BELOW_MIN] = {"belowMin", "whose quota would be below its min"},
+	[PREEMPT_PRIORITY] = {"priority", "without a lower priority"},
+	[PREEMPT_MIN_RUNTIME] = {"minRuntime", "short of the min runtime of its quota"},
+	[PREEMPT_MAX_EVICTIONS] = {"maxEvictions", "of quotas that had their evictions"},
+	[PREEMPT_PDB] = {"disruptionBudget", "kept by PodDisruptionBudgets"},
+};
+
+const char *preempt_refusal_name(enum preempt_refusal r)
+{
+	return refusals[r].name;
+}
+
+const char *preempt_refusal_text(enum preempt_refusal r)
+{
+	return refusals[r].text;
+}
+
+const char *preempt_outcome_name(enum preempt_outcome o)
+{
+	static const char *const names[PREEMPT_OUTCOMES] = {
+		[PREEMPT_NODE_NOT_ASKED] = "notAsked", [PREEMPT_NODE_SUFFICES] = "suffices",
+		[PREEMPT_NODE_NO_VICTIM] = "noVictim", [PREEMPT_NODE_NO_ROOM] = "noRoom",
+		[PREEMPT_NODE_QUOTA] = "quota",	       [PREEMPT_NODE_GUARDED] = "guarded",
+		[PREEMPT_NODE_ERROR] = "error",
+	};
+
+	return names[o];
+}
+
+/* --- amounts */
+
+static void add_amount(struct buf *out, const char *resource, int64_t amount)
+{
+	char text[UNITS_LEN];
+	struct sentence s;
+
+	sentence_start(&s, text, sizeof(text));
+	quota_add_amount(&s, resource, amount);
+	buf_add_str(out, text);
+}
+
+/* "cpu 1.0, memory 2Gi" */
+static void add_requests(struct buf *out, const struct resources *r)
+{
+	const char *name, *comma = "";
+	int64_t amount;
+
+	for (size_t at = 0; resources_next(r, &at, &name, &amount);) {
+		if (amount <= 0)
+			continue;
+		buf_printf(out, "%s%s ", comma, name);
+		add_amount(out, name, amount);
+		comma = ", ";
+	}
+	if (!*comma)
+		buf_add_str(out, "nothing");
+}
+
+static const char *plural(uint32_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
+/* --- the question */
+
+void preempt_tell_rule(const struct preempt_run *r, struct buf *out)
+{
+	switch (r->rule) {
+	case PREEMPT_BORROWED:
+		buf_printf(out,
+			   "Quota %s stays within its min with it: quotas over their min may have "
+			   "to pay.\n",
+			   r->namespace);
+		break;
+	case PREEMPT_OWN:
+		buf_printf(out,
+			   "Quota %s would borrow for it: only pods of its own namespace "
+			   "with a priority below %d may have to pay.\n",
+			   r->namespace, r->priority);
+		break;
+	case PREEMPT_FREE:
+		buf_printf(out,
+			   "Namespace %s has no quota: only pods of such namespaces with a "
+			   "priority below %d may have to pay.\n",
+			   r->namespace, r->priority);
+		break;
+	case PREEMPT_CRITICAL:
+		buf_printf(out,
+			   "Priority %d is critical: any pod with a lower one may have to pay, as "
+			   "long as its quota keeps its min.\n",
+			   r->priority);
+		break;
+	}
+}
+
+void preempt_tell_ask(const struct preempt_run *r, const struct quota_verdict *gate,
+		      struct buf *out)
+{
+	buf_printf(out, "Pod %s/%s with priority %d asks for ", r->namespace,
+		   r->record->object.name, r->priority);
+	add_requests(out, r->requests);
+	buf_add_str(out, ".\n");
+	buf_printf(out, "Quotas %s it: %s.\n", gate->admitted ? "admit" : "refuse", gate->why.text);
+}
+
+void preempt_tell_payers(const struct preempt_run *r, struct buf *out)
+{
+	const char *separator = "; not: ";
+	uint32_t all = 0;
+
+	for (int i = 0; i < PREEMPT_REFUSALS; i++)
+		all += r->refused[i];
+	buf_printf(out, "Of %u bound pod%s %u may be victims", all, plural(all),
+		   r->refused[PREEMPT_MAY_PAY]);
+	for (int i = PREEMPT_MAY_PAY + 1; i < PREEMPT_REFUSALS; i++) {
+		if (!r->refused[i])
+			continue;
+		buf_printf(out, "%s%u %s", separator, r->refused[i], refusals[i].text);
+		separator = ", ";
+	}
+	buf_add_str(out, ".\n");
+}
+
+/* --- a victim */
+
+static void tell_use(const struct preempt_run *r, const struct preempt_payer *p, struct buf *out)
+{
+	char share[UNITS_LEN], age[UNITS_LEN];
+	const struct kube_pod *pod = preempt_run_pod(r, p)->pod;
+
+	if (!isnan(p->share)) {
+		units_percent(p->share, share);
+		buf_printf(out, ", uses %s of its CPU request", share);
+	}
+	if (pod->started_ns && pod->started_ns <= r->ask->now_ns) {
+		units_age((double)(r->ask->now_ns - pod->started_ns) / NS_PER_SECOND, age);
+		buf_printf(out, ", runs for %s", age);
+	}
+}
+
+static void tell_amount(const struct quota_row *row, int64_t amount, const char *comma,
+			struct buf *out)
+{
+	buf_printf(out, "%s%s from ", comma, row->name);
+	add_amount(out, row->name, quota_clamp(row->used));
+	buf_add_str(out, " to ");
+	add_amount(out, row->name, quota_clamp(row->used - amount));
+	if (!row->in_min)
+		return;
+	buf_add_str(out, " (min ");
+	add_amount(out, row->name, quota_clamp(row->min));
+	buf_add_char(out, ')');
+}
+
+static void tell_quota(const struct preempt_run *r, const struct preempt_pod *pod, struct buf *out)
+{
+	const struct quota_entry *e = r->purses[pod->space].entry;
+	const char *name, *comma = ": its quota goes ";
+	int64_t amount;
+
+	if (!e)
+		return;
+	for (size_t at = 0; resources_next(kube_pod_requests(pod->pod), &at, &name, &amount);) {
+		const struct quota_row *row = quota_rows_find(&e->rows, name);
+
+		if (amount <= 0 || !quota_governs(row))
+			continue;
+		tell_amount(row, amount, comma, out);
+		comma = ", ";
+	}
+}
+
+char *preempt_tell_victim(const struct preempt_run *r, const struct preempt_payer *p, bool violates)
+{
+	const struct preempt_pod *pod = preempt_run_pod(r, p);
+	struct buf b = BUF_INIT;
+
+	buf_printf(&b, "%s/%s on %s (", pod->pod->object.namespace, pod->pod->object.name,
+		   r->nodes[pod->node].name);
+	add_requests(&b, kube_pod_requests(pod->pod));
+	buf_printf(&b, "; priority %d", pod->pod->template->priority);
+	tell_use(r, p, &b);
+	buf_add_char(&b, ')');
+	tell_quota(r, pod, &b);
+	if (violates)
+		buf_add_str(&b, "; breaks a PodDisruptionBudget");
+	return buf_take(&b, NULL);
+}
+
+/* --- what would help */
+
+/* What refuses on the node without all of its pods that may go; PLACE_FITS: no filter. */
+static enum place_filter filter_of(const struct preempt_run *r, place_node n)
+{
+	if (r->nodes[n].outcome == PREEMPT_NODE_NO_ROOM)
+		return r->nodes[n].filter;
+	if (r->nodes[n].outcome == PREEMPT_NODE_NO_VICTIM)
+		return place_check(r->place, r->pod, n);
+	return PLACE_FITS;
+}
+
+static void tell_filters(const struct preempt_run *r, struct buf *out)
+{
+	uint32_t of[PLACE_FILTERS] = {0}, all = 0;
+	const char *separator = ": ";
+
+	for (place_node n = 0; n < r->index->view->node_count; n++) {
+		enum place_filter f = preempt_run_allows(r, n) ? filter_of(r, n) : PLACE_FITS;
+
+		of[f]++;
+		all += f != PLACE_FITS;
+	}
+	if (!all)
+		return;
+	buf_printf(out, "%u node%s would refuse it without all of %s pods that may go", all,
+		   plural(all), all == 1 ? "its" : "their");
+	for (int f = PLACE_FITS + 1; f < PLACE_FILTERS; f++) {
+		if (!of[f])
+			continue;
+		buf_printf(out, "%s%s %u", separator, place_filter_name((enum place_filter)f),
+			   of[f]);
+		separator = ", ";
+	}
+	buf_add_str(out, ".\n");
+}
+
+/* Each may go, but not all that would have to. */
+static void tell_guarded(const struct preempt_run *r, struct buf *out)
+{
+	uint32_t guarded = 0;
+
+	for (place_node n = 0; n < r->index->view->node_count; n++)
+		guarded += r->nodes[n].outcome == PREEMPT_NODE_GUARDED;
+	if (guarded)
+		buf_printf(out,
+			   "%u node%s would do without all of %s pods that may go, but together "
+			   "they must not: a min, a PodDisruptionBudget or a window of evictions "
+			   "keeps some.\n",
+			   guarded, plural(guarded), guarded == 1 ? "its" : "their");
+}
+
+static void tell_retry(const struct preempt_run *r, struct buf *out)
+{
+	char wait[UNITS_LEN];
+
+	if (!r->retry_ns)
+		return;
+	units_age((double)(r->retry_ns - r->ask->now_ns) / NS_PER_SECOND, wait);
+	buf_printf(out, "In %s the first of those that a min runtime or a window keeps may go.\n",
+		   wait);
+}
+
+static const char *advice_of(enum preempt_refusal why)
+{
+	switch (why) {
+	case PREEMPT_BELOW_MIN:
+		return "a lower min, or smaller pods there, would free some";
+	case PREEMPT_PRIORITY:
+		return "a higher one of the pod would free some";
+	case PREEMPT_PDB:
+		return "more replicas, or looser budgets, would free some";
+	default:
+		return NULL;
+	}
+}
+
+void preempt_tell_unblock(struct preempt_run *r, const struct quota_verdict *gate, struct buf *out)
+{
+	if (!gate->admitted)
+		buf_printf(out, "Without victims: %s.\n", gate->why.text);
+	tell_filters(r, out);
+	tell_guarded(r, out);
+	for (int i = 0; i < PREEMPT_REFUSALS; i++) {
+		const char *advice = advice_of((enum preempt_refusal)i);
+
+		if (advice && r->refused[i])
+			buf_printf(out, "%u pod%s %s: %s.\n", r->refused[i], plural(r->refused[i]),
+				   refusals[i].text, advice);
+	}
+	tell_retry(r, out);
+	if (r->cut)
+		buf_add_str(out, "Not every set of victims was tried.\n");
+}

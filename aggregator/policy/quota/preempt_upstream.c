@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Victims as scheduler-plugins' CapacityScheduling finds them on one node (SelectVictimsOnNode), faults included:
+ *
+ *   overshoot        a quota over its min gives pods until it is not: the last may take it far below
+ *   other resources  a quota over its min of memory pays for CPU
+ *   budgets          counted over the candidates there happen to be, and a victim that only the quotas want is no violation
+ *   double removal   a victim that neither fits nor is allowed is removed twice, which is an error, and the node is lost
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/policy/quota/preempt_internal.h"
+#include "shared/mem.h"
+
+struct scene {
+	struct preempt_run *run;
+	place_node at;
+	uint32_t count; /* candidates */
+	struct preempt_payer *of; /* owned; all pods of the node, then the candidates alone */
+	bool *violates; /* owned; by candidate */
+	uint32_t victim_count;
+	struct preempt_payer **victims; /* owned */
+	uint32_t violations;
+};
+
+/* > 0: a is more important. Ties, which upstream leaves to chance, by name. */
+static int importance(const struct preempt_run *r, const struct preempt_payer *a,
+		      const struct preempt_payer *b)
+{
+	const struct kube_pod *p = preempt_run_pod(r, a)->pod, *q = preempt_run_pod(r, b)->pod;
+	int order = (p->template->priority > q->template->priority) -
+		    (p->template->priority < q->template->priority);
+
+	if (!order)
+		order = (preempt_started(p) < preempt_started(q)) -
+			(preempt_started(p) > preempt_started(q));
+	return order;
+}
+
+/* Stable, and nodes have few pods. */
+static void sort(const struct preempt_run *r, struct preempt_payer *of, uint32_t count, int sign)
+{
+	for (uint32_t i = 1; i < count; i++) {
+		struct preempt_payer p = of[i];
+		uint32_t k = i;
+
+		for (; k > 0 && sign * importance(r, &of[k - 1], &p) > 0; k--)
+			of[k] = of[k - 1];
+		of[k] = p;
+	}
+}
+
+/* As things are now: who was taken before is not in its quota any more. */
+static bool is_candidate(const struct preempt_run *r, const struct preempt_payer *p)
+{
+	const struct preempt_pod *pod = preempt_run_pod(r, p);
+	const struct preempt_purse *purse = &r->purses[pod->space];
+	bool lower = pod->pod->template->priority < r->priority;
+
+	switch (r->rule) {
+	case PREEMPT_OWN:
+		return purse->own && lower;
+	case PREEMPT_BORROWED:
+		return !purse->own && purse->entry &&
+		       quota_over_min(r->book, pod->pod->object.namespace, NULL);
+	case PREEMPT_FREE:
+		return !purse->entry && lower;
+	case PREEMPT_CRITICAL: /* it knows no such */
+		break;
+	}
+	return false;
+}
+
+static void scan(struct scene *s)
+{
+	struct preempt_run *r = s->run;
+	uint32_t pods = 0;
+
+	for (uint32_t i = r->index->first[s->at]; i < r->index->first[s->at + 1]; i++) {
+		const struct kube_pod *pod = r->index->pods[i].pod;
+		place_pod handle =
+			place_find_pod(r->place, pod->object.namespace, pod->object.name);
+
+		if (handle != PLACE_NONE && place_where(r->place, handle) == s->at)
+			s->of[pods++] = (struct preempt_payer){
+				.pod = i, .handle = handle, .use = PREEMPT_UNKNOWN, .share = NAN};
+	}
+	sort(r, s->of, pods, 1);
+	for (uint32_t i = 0; i < pods; i++) {
+		if (!is_candidate(r, &s->of[i]))
+			continue;
+		s->of[s->count] = s->of[i];
+		preempt_run_take(r, &s->of[s->count++]);
+	}
+}
+
+/* The pod alone, without those nominated. */
+static bool is_over_bare(const struct preempt_run *r)
+{
+	const struct quota_entry *e = quota_book_entry(r->book, r->namespace);
+	struct quota_claims bare;
+	struct quota_excess excess;
+	bool over;
+
+	if (!e)
+		return false;
+	quota_claims_init(&bare, QUOTA_UPSTREAM, r->requests);
+	over = quota_excess_of_max(QUOTA_UPSTREAM, e, &bare, &excess) ||
+	       quota_excess_of_sum(r->book, e, &bare, &excess);
+	quota_claims_fini(&bare);
+	return over;
+}
+
+/* Most important first, each counts for its budgets; who finds one used up would break it. */
+static void split_by_budgets(struct scene *s)
+{
+	struct preempt_run *r = s->run;
+	uint32_t budgets = r->index->budget_count;
+	int32_t *left = mem_zalloc((size_t)budgets + 1, sizeof(*left));
+
+	sort(r, s->of, s->count, -1);
+	for (uint32_t b = 0; b < budgets; b++)
+		left[b] = r->index->budgets[b].pdb->disruptions_allowed;
+	for (uint32_t i = 0; i < s->count; i++) {
+		preempt_run_match(r, &s->of[i]);
+		for (uint32_t k = 0; k < s->of[i].match_count; k++)
+			s->violates[i] |= --left[r->matches[s->of[i].first_match + k]] < 0;
+		s->of[i].match_count = 0;
+	}
+	free(left);
+}
+
+/* Puts it back unless the pod then does not fit, or the quotas refuse it. False: it would have to go twice. */
+static bool reprieve(struct scene *s, uint32_t i)
+{
+	struct preempt_run *r = s->run;
+	struct preempt_payer *p = &s->of[i];
+	bool stays;
+
+	preempt_run_put(r, p);
+	stays = preempt_run_fits(r, s->at) == PLACE_FITS;
+	if (!stays) {
+		preempt_run_take(r, p);
+		s->victims[s->victim_count++] = p;
+	}
+	if (r->has_quota && !preempt_run_gates(r)) {
+		if (!stays)
+			return false;
+		preempt_run_take(r, p);
+		s->victims[s->victim_count++] = p;
+	}
+	s->violations += s->violates[i] && !stays;
+	return true;
+}
+
+static bool reprieve_all(struct scene *s)
+{
+	split_by_budgets(s);
+	for (int violating = 1; violating >= 0; violating--)
+		for (uint32_t i = 0; i < s->count; i++)
+			if (s->violates[i] == violating && !reprieve(s, i))
+				return false;
+	return true;
+}
+
+static void put_back(struct scene *s)
+{
+	for (uint32_t i = 0; i < s->count; i++)
+		if (s->of[i].taken)
+			preempt_run_put(s->run, &s->of[i]);
+}
+
+/* They go once more, one after the other, so that each sentence tells what it does to its quota. */
+static void tell(struct scene *s, struct preempt_candidate *out)
+{
+	enum preempt_outcome outcome = s->run->nodes[s->at].outcome;
+
+	*out = (struct preempt_candidate){.node = s->run->nodes[s->at].name,
+					  .error = outcome == PREEMPT_NODE_ERROR};
+	put_back(s);
+	if (out->error)
+		return;
+	out->violations = s->violations;
+	out->victim_count = s->victim_count;
+	out->victims = mem_zalloc((size_t)s->victim_count + 1, sizeof(*out->victims));
+	for (uint32_t i = 0; i < s->victim_count; i++) {
+		bool violates = s->violates[s->victims[i] - s->of];
+
+		preempt_victim_of(s->run, s->victims[i], &out->victims[i]);
+		out->victims[i].violates_pdb = violates;
+		out->victims[i].why = preempt_tell_victim(s->run, s->victims[i], violates);
+		preempt_run_take(s->run, s->victims[i]);
+	}
+}
+
+static enum preempt_outcome search(struct scene *s)
+{
+	struct preempt_node *node = &s->run->nodes[s->at];
+
+	scan(s);
+	node->may_pay = s->count;
+	if (!s->count)
+		return PREEMPT_NODE_NO_VICTIM;
+	node->filter = preempt_run_fits(s->run, s->at);
+	if (node->filter != PLACE_FITS)
+		return PREEMPT_NODE_NO_ROOM;
+	if (is_over_bare(s->run))
+		return PREEMPT_NODE_QUOTA;
+	return reprieve_all(s) ? PREEMPT_NODE_SUFFICES : PREEMPT_NODE_ERROR;
+}
+
+bool preempt_upstream_node(struct preempt_run *r, place_node n, struct preempt_candidate *out)
+{
+	uint32_t pods = r->index->first[n + 1] - r->index->first[n];
+	place_mark m = place_fork(r->place);
+	struct scene s = {.run = r, .at = n};
+	enum preempt_outcome outcome;
+
+	s.of = mem_zalloc((size_t)pods + 1, sizeof(*s.of));
+	s.violates = mem_zalloc((size_t)pods + 1, sizeof(*s.violates));
+	s.victims = mem_zalloc((size_t)pods + 1, sizeof(struct preempt_payer *));
+	r->match_count = 0;
+	outcome = r->nodes[n].outcome = search(&s);
+	if (outcome == PREEMPT_NODE_SUFFICES || outcome == PREEMPT_NODE_ERROR)
+		tell(&s, out);
+	put_back(&s);
+	place_revert(r->place, m);
+	free(s.of);
+	free(s.violates);
+	free(s.victims);
+	return outcome == PREEMPT_NODE_SUFFICES || outcome == PREEMPT_NODE_ERROR;
+}

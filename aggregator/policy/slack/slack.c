@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Options and their bounds, the result of a step, and what the planner of drains asks of it. */
+#include "aggregator/policy/slack/slack.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "aggregator/policy/slack/slack_internal.h"
+
+#define SECOND 1000000000LL
+#define DAY    (24 * 3600 * SECOND)
+
+void slack_options_default(struct slack_options *o)
+{
+	*o = (struct slack_options){
+		.rate_ppm = SLACK_PPM / 10,
+		.base = SLACK_BASE_REQUESTED,
+		.granularity = 5,
+		.unneeded_ns = 600 * SECOND,
+		.node_start_ns = 180 * SECOND,
+		.arrivals_keep_ns = 14 * DAY,
+		.cpu_share = 0.85,
+		.mem_share = 0.90,
+		.class_max = 5000,
+		.placeholders_max = 50000,
+		.displace_max = 20000,
+	};
+}
+
+static bool is_share(double share)
+{
+	return share > 0 && share <= 1;
+}
+
+int slack_options_check(const struct slack_options *o, struct reason *reason)
+{
+	if (slack_rate_check(o->rate_ppm, reason))
+		return -EINVAL;
+	if (o->granularity < 1 || o->granularity > SLACK_GRANULARITY_MAX)
+		reason_set(reason, "a slack granularity of %u is not in 1..%d", o->granularity,
+			   SLACK_GRANULARITY_MAX);
+	else if (o->unneeded_ns < 0)
+		reason_set(reason, "the time after which slack is unneeded is negative");
+	else if (o->from_arrivals && (o->node_start_ns < SECOND || o->node_start_ns > DAY))
+		reason_set(reason, "the time that a node needs to start is not in 1s..24h");
+	else if (o->from_arrivals && o->arrivals_keep_ns < DAY)
+		reason_set(reason, "arrivals are kept for less than a day");
+	else if (!is_share(o->cpu_share) || !is_share(o->mem_share))
+		reason_set(reason,
+			   "the shares of CPU and memory that may be used are not in (0, 1]");
+	else
+		return 0;
+	return -EINVAL;
+}
+
+const char *slack_cause_name(enum slack_cause c)
+{
+	static const char *const names[SLACK_CAUSES] = {
+		[SLACK_PUSHED_OUT] = "PushedOut", [SLACK_NODE_LEFT] = "NodeLeft",
+		[SLACK_SURPLUS] = "Surplus",	  [SLACK_CLASS_LEFT] = "ClassLeft",
+		[SLACK_DISPLACED] = "Displaced",  [SLACK_PLACED] = "Placed",
+	};
+
+	return names[c];
+}
+
+void slack_result_fini(struct slack_result *r)
+{
+	for (size_t i = 0; i < r->class_count; i++)
+		object_drop((struct object *)&r->classes[i].record->object);
+	for (size_t i = 0; i < r->issue_count; i++) {
+		free(r->issues[i].who);
+		free(r->issues[i].text);
+	}
+	for (size_t i = 0; i < r->name_count; i++)
+		free(r->names[i]);
+	free(r->classes);
+	free(r->moves);
+	free(r->placed);
+	free(r->demand);
+	free(r->issues);
+	free(r->names);
+	buf_fini(&r->narration);
+	view_drop(r->view);
+	*r = (struct slack_result){0};
+}
+
+/* --- for who plans drains */
+
+const struct slack_class *slack_class_of(const struct slack_result *r, place_pod pod)
+{
+	for (size_t i = 0; i < r->placed_count; i++)
+		if (r->placed[i].pod == pod)
+			return &r->classes[r->placed[i].class];
+	return NULL;
+}
+
+static size_t first_from(const struct slack_result *r, place_node n)
+{
+	size_t low = 0, high = r->placed_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (r->placed[middle].node < n)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+const struct slack_placed *slack_on_node(const struct slack_result *r, place_node n, size_t *count)
+{
+	size_t first = first_from(r, n);
+
+	*count = 0;
+	while (first + *count < r->placed_count && r->placed[first + *count].node == n)
+		++*count;
+	return *count ? &r->placed[first] : NULL;
+}
+
+void slack_put(const struct slack_result *r, struct place *p, place_pod *pods)
+{
+	for (size_t i = 0; i < r->placed_count; i++) {
+		place_pod pod = place_add_pod(p, r->classes[r->placed[i].class].record);
+
+		place_put(p, pod, r->placed[i].node);
+		if (pods)
+			pods[i] = pod;
+	}
+}
+
+void slack_tell_drop(const struct slack_class *c, uint32_t missing, struct reason *why)
+{
+	struct buf each = BUF_INIT;
+
+	slack_write_amount(&each, &c->shape);
+	reason_set(why, "%u of %u placeholders of slack class %.200s (%s each) would find no place",
+		   missing, c->wanted, c->key, each.data);
+	buf_fini(&each);
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Time is cut into spans as long as a node needs to start. Of each span is kept how many pods of which shape were created in it; a span
+ * in which nobody came needs no room and still counts.
+ *
+ * Pods are met again at every look. What is new is told by creation times: later than all that the looks before have seen. API servers write
+ * whole seconds, and a pod is seen a moment after its second, so a look counts those created until SETTLED_NS ago; later ones are the next
+ * look's. A pod that came and went between two looks is not counted.
+ */
+#include "aggregator/policy/slack/slack_arrivals.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/mem.h"
+
+#define SETTLED_NS 5000000000LL
+
+void slack_arrivals_init(struct slack_arrivals *a, int64_t span_ns, int64_t keep_ns)
+{
+	*a = (struct slack_arrivals){.span_ns = span_ns, .keep_ns = keep_ns};
+}
+
+void slack_arrivals_fini(struct slack_arrivals *a)
+{
+	free(a->of);
+	*a = (struct slack_arrivals){0};
+}
+
+static int compare(const void *left, const void *right)
+{
+	const struct slack_arrival *a = left, *b = right;
+
+	if (a->span != b->span)
+		return a->span < b->span ? -1 : 1;
+	if (a->shape.cpu_milli != b->shape.cpu_milli)
+		return a->shape.cpu_milli < b->shape.cpu_milli ? -1 : 1;
+	return (a->shape.mem_bytes > b->shape.mem_bytes) -
+	       (a->shape.mem_bytes < b->shape.mem_bytes);
+}
+
+void slack_arrivals_begin(struct slack_arrivals *a, int64_t now_ns)
+{
+	a->until_ns = now_ns - SETTLED_NS;
+	a->merged = a->count;
+	if (a->started)
+		return;
+	a->started = true;
+	a->seen_ns = a->until_ns;
+	/* The span that is under way was not watched from its beginning. */
+	a->first_span = a->seen_ns / a->span_ns + 1;
+}
+
+void slack_arrivals_add(struct slack_arrivals *a, int64_t created_ns,
+			const struct slack_amount *shape)
+{
+	if (created_ns <= a->seen_ns || created_ns > a->until_ns)
+		return;
+	if (a->count == a->room) {
+		a->room = a->room ? a->room * 2 : 64;
+		a->of = mem_realloc(a->of, a->room * sizeof(*a->of));
+	}
+	a->of[a->count++] = (struct slack_arrival){created_ns / a->span_ns, *shape, 1};
+}
+
+static void merge(struct slack_arrivals *a)
+{
+	size_t kept = 0;
+
+	qsort(a->of, a->count, sizeof(*a->of), compare);
+	for (size_t i = 0; i < a->count; i++)
+		if (kept > 0 && compare(&a->of[kept - 1], &a->of[i]) == 0)
+			a->of[kept - 1].count += a->of[i].count;
+		else
+			a->of[kept++] = a->of[i];
+	a->count = kept;
+}
+
+/* Spans that are too old, and whole ones while there are too many. */
+static void forget(struct slack_arrivals *a, int64_t now_ns)
+{
+	int64_t oldest = (now_ns - a->keep_ns) / a->span_ns;
+	size_t at = 0;
+
+	if (a->count > SLACK_ARRIVALS_MAX) {
+		int64_t last = a->of[a->count - SLACK_ARRIVALS_MAX - 1].span;
+
+		oldest = last >= oldest ? last + 1 : oldest;
+	}
+	if (oldest <= a->first_span)
+		return;
+	a->first_span = oldest;
+	while (at < a->count && a->of[at].span < oldest)
+		at++;
+	a->count -= at;
+	memmove(a->of, a->of + at, a->count * sizeof(*a->of));
+}
+
+void slack_arrivals_end(struct slack_arrivals *a, int64_t now_ns)
+{
+	if (a->count > a->merged)
+		merge(a);
+	if (a->until_ns > a->seen_ns)
+		a->seen_ns = a->until_ns;
+	forget(a, now_ns);
+}
+
+/* The span that has not ended, or not settled, is not among them. */
+int64_t slack_arrivals_spans(const struct slack_arrivals *a, int64_t now_ns)
+{
+	int64_t spans = (now_ns - SETTLED_NS) / a->span_ns - a->first_span;
+
+	return a->started && spans > 0 ? spans : 0;
+}
+
+/* --- percentiles */
+
+static int compare_int(const void *left, const void *right)
+{
+	const int64_t *a = left, *b = right;
+
+	return (*a > *b) - (*a < *b);
+}
+
+/* Nearest rank over so many spans, of which only those that are not 0 are given. */
+static int64_t p95(int64_t *sums, size_t count, int64_t spans)
+{
+	int64_t rank = (spans * 95 + 99) / 100, zeros = spans - (int64_t)count;
+
+	qsort(sums, count, sizeof(*sums), compare_int);
+	return rank <= zeros ? 0 : sums[rank - zeros - 1];
+}
+
+enum measure { CPU, MEMORY, PODS };
+
+static int64_t measure(const struct slack_arrival *one, enum measure what)
+{
+	struct slack_amount sum = {0, 0};
+
+	slack_amount_add(&sum, &one->shape, one->count);
+	return what == CPU ? sum.cpu_milli : what == MEMORY ? sum.mem_bytes : one->count;
+}
+
+static bool same_shape(const struct slack_amount *a, const struct slack_amount *b)
+{
+	return a->cpu_milli == b->cpu_milli && a->mem_bytes == b->mem_bytes;
+}
+
+/* shape NULL: of all. */
+static int64_t p95_of(const struct slack_arrivals *a, int64_t spans,
+		      const struct slack_amount *shape, enum measure what)
+{
+	int64_t *sums = mem_zalloc(a->count + 1, sizeof(*sums)), last = a->first_span - 1, result;
+	size_t count = 0;
+
+	for (size_t i = 0; i < a->count; i++) {
+		const struct slack_arrival *one = &a->of[i];
+
+		if (one->span < a->first_span || one->span >= a->first_span + spans ||
+		    (shape && !same_shape(shape, &one->shape)))
+			continue;
+		count += one->span != last;
+		last = one->span;
+		sums[count - 1] += measure(one, what);
+	}
+	result = p95(sums, count, spans);
+	free(sums);
+	return result;
+}
+
+bool slack_arrivals_p95(const struct slack_arrivals *a, int64_t now_ns, struct slack_amount *out)
+{
+	int64_t spans = slack_arrivals_spans(a, now_ns);
+
+	if (!spans)
+		return false;
+	*out = (struct slack_amount){p95_of(a, spans, NULL, CPU), p95_of(a, spans, NULL, MEMORY)};
+	return true;
+}
+
+bool slack_arrivals_p95_of(const struct slack_arrivals *a, int64_t now_ns,
+			   const struct slack_amount *shape, uint32_t *out)
+{
+	int64_t spans = slack_arrivals_spans(a, now_ns);
+
+	if (!spans)
+		return false;
+	*out = (uint32_t)p95_of(a, spans, shape, PODS);
+	return true;
+}

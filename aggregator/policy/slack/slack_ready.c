@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What slack is worth: how many pods of a class could start now, and which nodes would hold those that cannot.
+ *
+ *   slots          sum over nodes that count and admit it of min over resources of floor(free / shape), free being what real pods leave
+ *   slots by use   of these, as many as fit in the headroom of real use, each with the use that its workload's pods have (else its requests)
+ *   fragmentation  1 - slots * shape / free
+ *
+ * A class that minds other pods, or asks for more than CPU and memory, is tried pod by pod, up to twice what is wanted and at least
+ * SLOTS_TRIED; its fragmentation is still that of its size, since rules do not break up what is free. A node that is 40 % requested and 97 % used has slots by requests only: slack on paper.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/policy/slack/slack_internal.h"
+#include "shared/mem.h"
+
+enum { SLOTS_TRIED = 16 };
+
+#define INSTANCE_TYPE "node.kubernetes.io/instance-type"
+
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int64_t at_least_0(int64_t value)
+{
+	return value > 0 ? value : 0;
+}
+
+static bool may_go(const struct slack_run *r, place_pod probe, size_t n)
+{
+	return r->survey.counts[n] && place_admits(r->place, probe, (place_node)n);
+}
+
+bool slack_fits_some_node(const struct slack_run *r, place_pod probe,
+			  const struct slack_amount *shape)
+{
+	for (size_t n = 0; n < r->survey.count; n++)
+		if (slack_amount_fits(shape, &r->survey.gives[n]) && may_go(r, probe, n))
+			return true;
+	return false;
+}
+
+/* --- slots */
+
+struct slots {
+	int64_t by_requests, by_use;
+	bool more;
+	struct slack_amount free; /* on nodes that admit it */
+};
+
+static struct slack_amount expected_use(const struct slack_run *r, const struct slack_entry *e)
+{
+	const struct owner_use *owner =
+		e->owner_uid && *e->owner_uid ? view_owner(r->view, e->owner_uid) : NULL;
+
+	if (!owner || !owner->pods)
+		return e->pattern.shape;
+	return (struct slack_amount){(int64_t)ceil(at_least_0((int64_t)owner->cpu_milli)),
+				     at_least_0((int64_t)owner->working_set_bytes)};
+}
+
+static int64_t slots_by_use(const struct slack_run *r, size_t n, const struct slack_amount *use)
+{
+	return r->survey.measured[n] ? slack_slots(&r->survey.headroom[n], 1, use) : 0;
+}
+
+static void add_free(struct slack_amount *sum, const struct slack_amount *free)
+{
+	struct slack_amount some = {at_least_0(free->cpu_milli), at_least_0(free->mem_bytes)};
+
+	slack_amount_add(sum, &some, 1);
+}
+
+static void count_slots(const struct slack_run *r, const struct slack_entry *e, struct slots *s)
+{
+	struct slack_amount use = expected_use(r, e);
+
+	for (size_t n = 0; n < r->survey.count; n++) {
+		int64_t here;
+
+		if (!may_go(r, e->probe, n))
+			continue;
+		add_free(&s->free, &r->survey.free[n]);
+		here = least(slack_slots(&r->survey.free[n], 1, &e->pattern.shape),
+			     at_least_0(r->survey.free_pods[n]));
+		s->by_requests += here;
+		s->by_use += least(here, slots_by_use(r, n, &use));
+	}
+}
+
+/* Pods of the class, put one after the other where the core lets them. Undone. */
+static void try_slots(struct slack_run *r, uint32_t class, struct slots *s)
+{
+	const struct slack_entry *e = r->classes[class];
+	int64_t most = (int64_t)e->wanted * 2 > SLOTS_TRIED ? (int64_t)e->wanted * 2 : SLOTS_TRIED;
+	struct slack_amount use = expected_use(r, e);
+	uint32_t *here = mem_zalloc(r->survey.count + 1, sizeof(*here));
+	place_mark m = place_fork(r->place);
+	place_node n = 0;
+
+	while (s->by_requests < most && n != PLACE_NONE) {
+		uint32_t h = slack_holder_new(r, class); /* may move the holders */
+		place_pod pod = r->holders[h].pod;
+
+		n = place_choose(r->place, pod, PLACE_EMPTIEST_FIRST, PLACE_NONE, r->survey.counts,
+				 NULL);
+		if (n == PLACE_NONE)
+			break;
+		place_put(r->place, pod, n);
+		here[n]++;
+		s->by_requests++;
+	}
+	place_revert(r->place, m);
+	s->more = n != PLACE_NONE;
+	for (size_t i = 0; i < r->survey.count; i++)
+		if (here[i])
+			s->by_use += least(here[i], slots_by_use(r, i, &use));
+	free(here);
+}
+
+/* Whoever was tried is nowhere again. */
+static void spare_all(struct slack_run *r, uint32_t class)
+{
+	r->spare[class] = UINT32_MAX;
+	for (size_t h = r->holder_count; h-- > 0 && r->holders[h].class == class;) {
+		r->holders[h].next = r->spare[class];
+		r->spare[class] = (uint32_t)h;
+	}
+}
+
+static int64_t waste_ppm(int64_t slots, int64_t shape, int64_t free)
+{
+	__int128 used = (__int128)slots * shape;
+
+	if (free <= 0 || used >= free)
+		return 0;
+	return (int64_t)((free - used) * SLACK_PPM / free);
+}
+
+/* Of the resource of which the shape takes the larger share. */
+static int64_t fragmentation(const struct slots *s, const struct slack_amount *shape)
+{
+	bool by_cpu = (__int128)shape->cpu_milli * s->free.mem_bytes >=
+		      (__int128)shape->mem_bytes * s->free.cpu_milli;
+
+	return by_cpu ? waste_ppm(s->by_requests, shape->cpu_milli, s->free.cpu_milli)
+		      : waste_ppm(s->by_requests, shape->mem_bytes, s->free.mem_bytes);
+}
+
+void slack_ready_slots(struct slack_run *r)
+{
+	for (uint32_t c = 0; c < r->class_count; c++) {
+		const struct slack_entry *e = r->classes[c];
+		struct slack_class *report = &r->reports[c];
+		struct slots s = {0};
+
+		count_slots(r, e, &s);
+		report->fragmentation_ppm = fragmentation(&s, &e->pattern.shape);
+		if (e->pattern.minds_others || e->pattern.other_resources) {
+			s = (struct slots){0};
+			try_slots(r, c, &s);
+			spare_all(r, c);
+		}
+		report->slots = s.by_requests;
+		report->slots_more = s.more;
+		report->slots_by_use = r->survey.any_measured ? s.by_use : -1;
+	}
+}
+
+/* --- nodes to add */
+
+/* Nodes of one size and instance type. */
+struct type {
+	place_node like;
+	const char *instance_type;
+	struct slack_amount gives;
+	int64_t pods;
+	uint32_t count;
+};
+
+/* A node to add, and who is on it last: of classes that mind others one is on each. */
+struct bin {
+	size_t type;
+	struct slack_amount left;
+	int64_t pods;
+};
+
+struct packing {
+	struct slack_run *run;
+	size_t type_count, bin_count, bin_room;
+	struct type *types; /* by size */
+	struct bin *bins;
+};
+
+static int compare_types(const void *left, const void *right)
+{
+	const struct type *a = left, *b = right;
+	int name;
+
+	if (a->gives.cpu_milli != b->gives.cpu_milli)
+		return a->gives.cpu_milli < b->gives.cpu_milli ? -1 : 1;
+	if (a->gives.mem_bytes != b->gives.mem_bytes)
+		return a->gives.mem_bytes < b->gives.mem_bytes ? -1 : 1;
+	name = strcmp(a->instance_type, b->instance_type);
+	return name ? name : (a->like > b->like) - (a->like < b->like);
+}
+
+/* Every node that counts, by size; equal ones stay apart, as their labels and taints may differ. */
+static void find_types(struct packing *p)
+{
+	const struct slack_run *r = p->run;
+
+	p->types = mem_zalloc(r->survey.count + 1, sizeof(*p->types));
+	for (place_node n = 0; n < r->survey.count; n++) {
+		const struct kube_node *node;
+		const char *instance;
+
+		if (!r->survey.counts[n])
+			continue;
+		node = r->view->nodes[n]->model->node;
+		instance = labels_find(&node->labels, INSTANCE_TYPE);
+		p->types[p->type_count++] = (struct type){
+			.like = n,
+			.instance_type = instance ? instance : "",
+			.gives = r->survey.gives[n],
+			.pods = node->allocatable.of[RESOURCE_PODS],
+		};
+	}
+	qsort(p->types, p->type_count, sizeof(*p->types), compare_types);
+}
+
+static int64_t fits_in(const struct slack_entry *e, const struct slack_amount *left, int64_t pods)
+{
+	int64_t fit = least(slack_slots(left, 1, &e->pattern.shape), at_least_0(pods));
+
+	return e->pattern.minds_others ? least(fit, 1) : fit;
+}
+
+static void fill(struct bin *b, const struct slack_entry *e, int64_t count)
+{
+	slack_amount_add(&b->left, &e->pattern.shape, -count);
+	b->pods -= count;
+}
+
+/* The smallest that takes one, or type_count. */
+static size_t find_type(const struct packing *p, const struct slack_entry *e)
+{
+	for (size_t t = 0; t < p->type_count; t++)
+		if (fits_in(e, &p->types[t].gives, p->types[t].pods) > 0 &&
+		    place_admits(p->run->place, e->probe, p->types[t].like))
+			return t;
+	return p->type_count;
+}
+
+static void add_bin(struct packing *p, size_t type)
+{
+	if (p->bin_count == p->bin_room) {
+		p->bin_room = p->bin_room ? p->bin_room * 2 : 16;
+		p->bins = mem_realloc(p->bins, p->bin_room * sizeof(*p->bins));
+	}
+	p->bins[p->bin_count++] = (struct bin){type, p->types[type].gives, p->types[type].pods};
+	p->types[type].count++;
+}
+
+static void pack(struct packing *p, const struct slack_entry *e, int64_t count)
+{
+	size_t type = p->type_count;
+
+	for (size_t b = 0; count > 0 && b < p->bin_count; b++) {
+		int64_t some = least(count, fits_in(e, &p->bins[b].left, p->bins[b].pods));
+
+		if (some <= 0 ||
+		    !place_admits(p->run->place, e->probe, p->types[p->bins[b].type].like))
+			continue;
+		fill(&p->bins[b], e, some);
+		count -= some;
+	}
+	if (count > 0)
+		type = find_type(p, e);
+	while (count > 0 && type < p->type_count) {
+		struct bin *b;
+		int64_t some;
+
+		add_bin(p, type);
+		b = &p->bins[p->bin_count - 1];
+		some = least(count, fits_in(e, &b->left, b->pods));
+		fill(b, e, some);
+		count -= some;
+	}
+}
+
+static bool same_type(const struct type *a, const struct type *b)
+{
+	return a->gives.cpu_milli == b->gives.cpu_milli &&
+	       a->gives.mem_bytes == b->gives.mem_bytes &&
+	       strcmp(a->instance_type, b->instance_type) == 0;
+}
+
+static void report_types(const struct packing *p)
+{
+	struct slack_result *out = p->run->result;
+	const struct type *last = NULL;
+
+	out->demand = mem_zalloc(p->type_count + 1, sizeof(*out->demand));
+	for (size_t t = 0; t < p->type_count; t++) {
+		const struct type *type = &p->types[t];
+
+		if (!type->count)
+			continue;
+		if (!last || !same_type(last, type))
+			out->demand[out->demand_count++] = (struct slack_demand){
+				.like = place_node_name(p->run->place, type->like),
+				.instance_type = type->instance_type,
+				.gives = type->gives,
+			};
+		out->demand[out->demand_count - 1].count += type->count;
+		last = type;
+	}
+}
+
+void slack_ready_demand(struct slack_run *r)
+{
+	struct packing p = {.run = r};
+
+	find_types(&p);
+	for (size_t i = 0; i < r->class_count; i++) {
+		const struct slack_class *report = &r->reports[r->order[i]];
+
+		if (report->unplaced && !report->fits_no_node)
+			pack(&p, r->classes[r->order[i]], report->unplaced);
+	}
+	report_types(&p);
+	free(p.types);
+	free(p.bins);
+}

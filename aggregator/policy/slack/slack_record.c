@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A placeholder as a pod: the record that the placement core judges. It is made of a pod's template, of the template that a workload's object
+ * holds, or of a size alone, and read by the same reader as every pod.
+ *
+ * What is one replica's own is left out: what tells replicas of a StatefulSet apart, and claims that were made for one pod, since the next one
+ * gets its own. Its labels are the workload's, by which others keep near it or apart. A record is made once and kept, since the core knows
+ * classes of pods by their templates.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/model/object_json.h"
+#include "aggregator/policy/slack/slack_internal.h"
+#include "shared/mem.h"
+
+#define REQUIRED "requiredDuringSchedulingIgnoredDuringExecution"
+
+void slack_pattern_fini(struct slack_pattern *p)
+{
+	if (p->record)
+		object_drop(&p->record->object);
+	pod_template_drop(p->template);
+	object_drop(p->workload);
+	free(p->signature);
+	for (size_t i = 0; i < p->key_count; i++)
+		free(p->keys[i]);
+	*p = (struct slack_pattern){0};
+}
+
+/* --- what it asks of others */
+
+static const cJSON *first_of(const cJSON *list)
+{
+	return cJSON_IsArray(list) ? list->child : NULL;
+}
+
+static void add_key(struct slack_pattern *p, const cJSON *term)
+{
+	const char *key = cJSON_GetStringValue(object_json_find(term, "topologyKey"));
+
+	p->minds_others = true;
+	for (size_t i = 0; key && i < p->key_count; i++)
+		if (strcmp(p->keys[i], key) == 0)
+			return;
+	if (key && p->key_count < SLACK_KEYS_MAX)
+		p->keys[p->key_count++] = mem_strdup(key);
+}
+
+static void read_terms(struct slack_pattern *p, const cJSON *affinity, const char *member)
+{
+	const cJSON *list = object_json_find(object_json_find(affinity, member), REQUIRED);
+
+	for (const cJSON *term = first_of(list); term; term = term->next)
+		add_key(p, term);
+}
+
+static void read_ports(struct slack_pattern *p, const cJSON *containers)
+{
+	for (const cJSON *c = first_of(containers); c; c = c->next)
+		for (const cJSON *port = first_of(object_json_find(c, "ports")); port;
+		     port = port->next)
+			p->minds_others |= object_json_find(port, "hostPort") != NULL;
+}
+
+static void read_minding(struct slack_pattern *p, const cJSON *spec)
+{
+	const cJSON *affinity = object_json_find(spec, "affinity");
+	const cJSON *spread = object_json_find(spec, "topologySpreadConstraints");
+
+	read_terms(p, affinity, "podAffinity");
+	read_terms(p, affinity, "podAntiAffinity");
+	for (const cJSON *c = first_of(spread); c; c = c->next) {
+		const char *when = cJSON_GetStringValue(object_json_find(c, "whenUnsatisfiable"));
+
+		if (!when || strcmp(when, "ScheduleAnyway") != 0)
+			add_key(p, c);
+	}
+	read_ports(p, object_json_find(spec, "containers"));
+	read_ports(p, object_json_find(spec, "initContainers"));
+}
+
+static char *signature_of(const cJSON *spec)
+{
+	static const char *const members[] = {"affinity", "nodeSelector", "tolerations",
+					      "topologySpreadConstraints"};
+	cJSON *out = cJSON_CreateObject();
+	char *text, *copy;
+
+	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+		const cJSON *m = object_json_find(spec, members[i]);
+
+		if (m)
+			cJSON_AddItemToObject(out, members[i], cJSON_Duplicate(m, true));
+	}
+	text = out->child ? cJSON_PrintUnformatted(out) : NULL;
+	copy = mem_strdup(text ? text : "");
+	cJSON_free(text);
+	cJSON_Delete(out);
+	return copy;
+}
+
+/* --- the pod */
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t len = strlen(text), end_len = strlen(end);
+
+	return len > end_len && strcmp(text + len - end_len, end) == 0;
+}
+
+/* Made for one pod only: a generic ephemeral volume, and a claim of a StatefulSet's template ("data-web-0"). */
+static bool is_own_volume(const cJSON *volume, const char *pod)
+{
+	const cJSON *claim = object_json_find(volume, "persistentVolumeClaim");
+	const char *name = cJSON_GetStringValue(object_json_find(claim, "claimName"));
+	char *end;
+	bool own;
+
+	if (object_json_find(volume, "ephemeral"))
+		return true;
+	if (!name || !*pod)
+		return false;
+	end = mem_printf("-%s", pod);
+	own = ends_with(name, end);
+	free(end);
+	return own;
+}
+
+static void drop_own_volumes(cJSON *spec, const char *pod)
+{
+	cJSON *list = cJSON_GetObjectItemCaseSensitive(spec, "volumes"), *next;
+
+	for (cJSON *v = cJSON_IsArray(list) ? list->child : NULL; v; v = next) {
+		next = v->next;
+		if (is_own_volume(v, pod))
+			cJSON_Delete(cJSON_DetachItemViaPointer(list, v));
+	}
+}
+
+/* By its class: names of pods have no slashes. */
+static void add_names(cJSON *metadata, const char *key, const char *namespace)
+{
+	char *name = mem_printf("%s-%s", SLACK_REPLICA_SET, key);
+	cJSON *owners = cJSON_CreateArray(), *owner = cJSON_CreateObject();
+
+	for (char *at = name; *at; at++)
+		if (*at == '/')
+			*at = '-';
+	cJSON_AddStringToObject(metadata, "namespace", namespace);
+	cJSON_AddStringToObject(metadata, "name", name);
+	cJSON_AddStringToObject(metadata, "uid", SLACK_REPLICA_SET);
+	cJSON_AddStringToObject(owner, "apiVersion", "apps/v1");
+	cJSON_AddStringToObject(owner, "kind", "ReplicaSet");
+	cJSON_AddStringToObject(owner, "name", SLACK_REPLICA_SET);
+	cJSON_AddStringToObject(owner, "uid", SLACK_REPLICA_SET);
+	cJSON_AddTrueToObject(owner, "controller");
+	cJSON_AddItemToArray(owners, owner);
+	cJSON_AddItemToObject(metadata, "ownerReferences", owners);
+	free(name);
+}
+
+/* {"metadata":{labels},"spec"} becomes a pod's; takes over both. */
+static cJSON *make_pod(cJSON *labels, cJSON *spec, const char *key, const char *namespace)
+{
+	static const char *const own[] = {"statefulset.kubernetes.io/pod-name",
+					  "apps.kubernetes.io/pod-index",
+					  "batch.kubernetes.io/job-completion-index"};
+	cJSON *pod = cJSON_CreateObject(), *metadata = cJSON_CreateObject();
+
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		cJSON_DeleteItemFromObjectCaseSensitive(labels, own[i]);
+	if (labels)
+		cJSON_AddItemToObject(metadata, "labels", labels);
+	add_names(metadata, key, namespace);
+	cJSON_AddItemToObject(pod, "metadata", metadata);
+	cJSON_AddItemToObject(pod, "spec", spec ? spec : cJSON_CreateObject());
+	return pod;
+}
+
+/* Takes over the tree. */
+static int read_pod(struct slack_pattern *p, cJSON *pod, struct reason *reason)
+{
+	struct slack_pattern made = {0};
+	const cJSON *spec = object_json_find(pod, "spec");
+	char field[OBJECT_FIELD_MAX];
+	const struct resources *asks;
+	struct object *o;
+
+	if (object_read(OBJECT_POD, pod, &o, field, reason)) {
+		reason_prefix(reason, "%s", field);
+		cJSON_Delete(pod);
+		return -EINVAL;
+	}
+	made.record = (struct kube_pod *)o;
+	asks = &made.record->template->requests;
+	made.shape = (struct slack_amount){asks->of[RESOURCE_CPU], asks->of[RESOURCE_MEMORY]};
+	made.other_resources = asks->extended_count || asks->of[RESOURCE_EPHEMERAL_STORAGE];
+	made.signature = signature_of(spec);
+	read_minding(&made, spec);
+	cJSON_Delete(pod);
+	slack_pattern_fini(p);
+	*p = made;
+	return 0;
+}
+
+static cJSON *detach(cJSON *object, const char *member)
+{
+	return cJSON_DetachItemFromObjectCaseSensitive(object, member);
+}
+
+int slack_pattern_of_pod(struct slack_pattern *p, const char *key, const struct kube_pod *pod,
+			 struct reason *reason)
+{
+	cJSON *tree, *labels, *spec;
+	int err;
+
+	if (p->record && p->template == pod->template)
+		return 0;
+	tree = cJSON_Parse(pod->template->text);
+	labels = detach(cJSON_GetObjectItemCaseSensitive(tree, "metadata"), "labels");
+	spec = detach(tree, "spec");
+	drop_own_volumes(spec, pod->object.name);
+	err = read_pod(p, make_pod(labels, spec, key, pod->object.namespace), reason);
+	cJSON_Delete(tree);
+	if (!err)
+		p->template = pod_template_hold(pod->template);
+	return err;
+}
+
+int slack_pattern_of_workload(struct slack_pattern *p, const char *key,
+			      const struct object *workload, struct reason *reason)
+{
+	cJSON *tree, *template, *labels, *spec;
+	int err;
+
+	if (p->record && p->workload == workload)
+		return 0;
+	tree = cJSON_Parse(workload->text);
+	template = cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(tree, "spec"),
+						    "template");
+	spec = detach(template, "spec");
+	if (!spec) {
+		cJSON_Delete(tree);
+		return -ENOENT;
+	}
+	labels = detach(cJSON_GetObjectItemCaseSensitive(template, "metadata"), "labels");
+	drop_own_volumes(spec, "");
+	err = read_pod(p, make_pod(labels, spec, key, workload->namespace), reason);
+	cJSON_Delete(tree);
+	if (!err)
+		p->workload = object_hold((struct object *)workload);
+	return err;
+}
+
+void slack_pattern_of_shape(struct slack_pattern *p, const char *key,
+			    const struct slack_amount *shape)
+{
+	cJSON *spec, *containers, *container, *requests;
+	struct reason reason;
+	char text[32];
+	int err;
+
+	if (p->record && p->shape.cpu_milli == shape->cpu_milli &&
+	    p->shape.mem_bytes == shape->mem_bytes)
+		return;
+	spec = cJSON_CreateObject();
+	containers = cJSON_AddArrayToObject(spec, "containers");
+	container = cJSON_CreateObject();
+	cJSON_AddItemToArray(containers, container);
+	cJSON_AddStringToObject(container, "name", "placeholder");
+	requests = cJSON_AddObjectToObject(cJSON_AddObjectToObject(container, "resources"),
+					   "requests");
+	snprintf(text, sizeof(text), "%lldm", (long long)shape->cpu_milli);
+	cJSON_AddStringToObject(requests, "cpu", text);
+	snprintf(text, sizeof(text), "%lld", (long long)shape->mem_bytes);
+	cJSON_AddStringToObject(requests, "memory", text);
+	err = read_pod(p, make_pod(NULL, spec, key, SLACK_NAMESPACE), &reason);
+	assert(!err); /* it is of our own making */
+	(void)err;
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is remembered from step to step: for each class where its placeholders stand, and since when fewer would do.
+ *
+ * A target is raised at once and lowered late, to the most that was wanted in between: else slack itself would start nodes and stop them.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/policy/slack/slack_internal.h"
+#include "shared/mem.h"
+
+struct slack_state *slack_state_new(void)
+{
+	static const struct slack_amount nothing = {0, 0};
+	struct slack_state *s = mem_zalloc(1, sizeof(*s));
+
+	slack_pattern_of_shape(&s->plain, "plain", &nothing);
+	return s;
+}
+
+void slack_entry_forget_standing(struct slack_entry *e)
+{
+	for (size_t i = 0; i < e->standing_count; i++)
+		free(e->standing[i].node);
+	free(e->standing);
+	e->standing = NULL;
+	e->standing_count = 0;
+}
+
+static void free_entry(struct slack_entry *e)
+{
+	slack_entry_forget_standing(e);
+	slack_pattern_fini(&e->pattern);
+	free(e->owner_uid);
+	free(e->key);
+	free(e);
+}
+
+void slack_state_remove(struct slack_state *s, struct slack_entry *e)
+{
+	HASH_DEL(s->entries, e);
+	free_entry(e);
+}
+
+void slack_state_free(struct slack_state *s)
+{
+	struct slack_entry *e, *next;
+
+	if (!s)
+		return;
+	e = s->entries;
+	HASH_CLEAR(hh, s->entries);
+	for (; e; e = next) {
+		next = e->hh.next;
+		free_entry(e);
+	}
+	slack_pattern_fini(&s->plain);
+	slack_seen_fini(s);
+	slack_arrivals_fini(&s->arrivals);
+	free(s);
+}
+
+struct slack_entry *slack_state_entry(struct slack_state *s, const char *key, enum slack_kind kind)
+{
+	struct slack_entry *e;
+
+	HASH_FIND_STR(s->entries, key, e);
+	if (!e) {
+		e = mem_zalloc(1, sizeof(*e));
+		e->key = mem_strdup(key);
+		HASH_ADD_KEYPTR(hh, s->entries, e->key, strlen(e->key), e);
+	}
+	e->kind = kind;
+	return e;
+}
+
+/* Behind the last one: who adds them comes in the order of names. */
+void slack_entry_stand(struct slack_entry *e, const char *node, uint32_t count)
+{
+	size_t at = e->standing_count;
+
+	if (at > 0 && strcmp(e->standing[at - 1].node, node) == 0) {
+		e->standing[at - 1].count += count;
+		return;
+	}
+	if ((at & (at - 1)) == 0)
+		e->standing = mem_realloc(e->standing, (at ? at * 2 : 1) * sizeof(*e->standing));
+	e->standing[at] = (struct slack_standing){mem_strdup(node), count};
+	e->standing_count++;
+}
+
+void slack_entry_follow(struct slack_entry *e, int64_t now_ns, int64_t unneeded_ns)
+{
+	if (e->target >= e->wanted) {
+		e->wanted = e->target;
+		e->lower_since_ns = 0;
+		return;
+	}
+	/* A time to come is of another clock. */
+	if (!e->lower_since_ns || e->lower_since_ns > now_ns) {
+		e->lower_since_ns = now_ns;
+		e->lower_target = e->target;
+	}
+	if (e->target > e->lower_target)
+		e->lower_target = e->target;
+	if (now_ns - e->lower_since_ns < unneeded_ns)
+		return;
+	e->wanted = e->lower_target < e->wanted ? e->lower_target : e->wanted;
+	/* What was wanted less of still begins its own time. */
+	e->lower_since_ns = e->wanted > e->target ? now_ns : 0;
+	e->lower_target = e->target;
+}
+
+/* --- to outlive a restart */
+
+static int compare_keys(struct slack_entry *a, struct slack_entry *b)
+{
+	return strcmp(a->key, b->key);
+}
+
+struct slack_record *slack_state_records(const struct slack_state *s, size_t *count)
+{
+	size_t room = 0, at = 0;
+	struct slack_record *of;
+
+	for (const struct slack_entry *e = s->entries; e; e = e->hh.next)
+		room += 1 + e->standing_count;
+	of = mem_zalloc(room + 1, sizeof(*of));
+	for (const struct slack_entry *e = s->entries; e; e = e->hh.next) {
+		of[at++] = (struct slack_record){e->key, "", e->wanted, e->lower_since_ns,
+						 e->lower_target};
+		for (size_t i = 0; i < e->standing_count; i++)
+			of[at++] = (struct slack_record){e->key, e->standing[i].node,
+							 e->standing[i].count, 0, 0};
+	}
+	*count = at;
+	return of;
+}
+
+static enum slack_kind kind_of(const char *key)
+{
+	if (strchr(key, '/'))
+		return SLACK_WORKLOAD;
+	return strcmp(key, "unit") == 0 ? SLACK_UNIT : SLACK_COVER;
+}
+
+void slack_state_restore(struct slack_state *s, const struct slack_record *records, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct slack_record *r = &records[i];
+		struct slack_entry *e = slack_state_entry(s, r->class, kind_of(r->class));
+
+		if (*r->node) {
+			slack_entry_stand(e, r->node, r->count);
+			continue;
+		}
+		e->wanted = r->count;
+		e->lower_since_ns = r->lower_since_ns > 0 ? r->lower_since_ns : 0;
+		e->lower_target = r->lower_target;
+	}
+	HASH_SORT(s->entries, compare_keys);
+}
+
+struct slack_arrivals *slack_state_arrivals(struct slack_state *s)
+{
+	return &s->arrivals;
+}

@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One step:
+ *
+ *   survey     what nodes give and real pods leave free
+ *   targets    classes of workloads, the cover of those that share, units for what is missing to the rate
+ *   verify     placeholders stand where they stood; each is asked again as if it came now, the largest of a node first, and pushed out where the
+ *              scheduler would refuse it: real pods always win
+ *   surplus    what is no longer wanted goes where nodes are emptiest, which helps draining them
+ *   missing    slack_place.c
+ *   report     slots, nodes to add, narration; where all stand is remembered
+ *
+ * Placements follow requests, as the kube-scheduler does. Where the simulation has a cap of real use, new placeholders keep to it; those that stand
+ * are not moved by it, since use changes with every measurement and slack that wanders would keep drains from ever finishing.
+ *
+ * Cost: the pods of nodes that changed, nodes times classes, and what there are of placeholders; searching is by the placement core's tree.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/policy/slack/slack_internal.h"
+#include "shared/mem.h"
+
+#define NONE UINT32_MAX
+
+/* A day of spans, before arrivals are a better guess than a rate. */
+#define ARRIVALS_WATCHED_NS (24 * 3600 * 1000000000LL)
+
+/* --- targets */
+
+static void meet_arrival(struct slack_arrivals *a, const struct kube_pod *pod)
+{
+	const struct resources *asks = &pod->template->requests;
+	struct slack_amount shape = {asks->of[RESOURCE_CPU], asks->of[RESOURCE_MEMORY]};
+
+	if (!slack_is_of_node(pod))
+		slack_arrivals_add(a, pod->created_ns, &shape);
+}
+
+static void meet_arrivals(struct slack_run *r)
+{
+	struct slack_arrivals *a = &r->state->arrivals;
+	const struct object_table *pending =
+		r->view->cluster ? r->view->cluster->tables[OBJECT_POD] : NULL;
+
+	if (a->span_ns != r->options->node_start_ns || a->keep_ns != r->options->arrivals_keep_ns) {
+		slack_arrivals_fini(a);
+		slack_arrivals_init(a, r->options->node_start_ns, r->options->arrivals_keep_ns);
+	}
+	slack_arrivals_begin(a, r->now_ns);
+	for (size_t n = 0; n < r->state->seen_count; n++) {
+		const struct slack_seen *seen = &r->state->seen[n];
+
+		if (seen->newest_ns <= a->seen_ns)
+			continue;
+		for (size_t i = 0; i < seen->model->pod_count; i++)
+			meet_arrival(a, seen->model->pods[i]);
+	}
+	for (size_t i = 0; pending && i < pending->count; i++)
+		meet_arrival(a, (const struct kube_pod *)pending->of[i]);
+	slack_arrivals_end(a, r->now_ns);
+}
+
+static void find_extra(struct slack_run *r)
+{
+	const struct slack_options *o = r->options;
+	struct slack_result *out = r->result;
+	int64_t watched_ns;
+
+	out->nodes = r->survey.counting;
+	out->requested = r->survey.requested;
+	out->allocatable = r->survey.allocatable;
+	out->extra =
+		slack_extra(o->base == SLACK_BASE_REQUESTED ? &out->requested : &out->allocatable,
+			    o->rate_ppm);
+	if (!o->from_arrivals)
+		return;
+	meet_arrivals(r);
+	out->arrival_spans = slack_arrivals_spans(&r->state->arrivals, r->now_ns);
+	watched_ns = out->arrival_spans * o->node_start_ns;
+	out->by_arrivals = watched_ns >= ARRIVALS_WATCHED_NS &&
+			   slack_arrivals_p95(&r->state->arrivals, r->now_ns, &out->extra);
+}
+
+/* Nodes that take a pod which tolerates and selects nothing: what covers and units are made for. */
+static struct slack_amount *plain_nodes(struct slack_run *r, size_t *count)
+{
+	struct slack_amount *of = mem_zalloc(r->survey.count + 1, sizeof(*of));
+	place_pod probe = place_add_pod(r->place, r->state->plain.record);
+
+	*count = 0;
+	for (place_node n = 0; n < r->survey.count; n++)
+		if (r->survey.counts[n] && place_admits(r->place, probe, n))
+			of[(*count)++] = r->survey.gives[n];
+	return of;
+}
+
+/* What workloads hold of it by themselves, unless there is no node for it. */
+static struct slack_amount reserve(struct slack_run *r)
+{
+	struct slack_amount sum = {0, 0};
+	struct slack_entry *e;
+
+	for (e = r->state->entries; e; e = e->hh.next) {
+		if (!e->found || e->kind != SLACK_WORKLOAD)
+			continue;
+		e->probe = place_add_pod(r->place, e->pattern.record);
+		e->fits_no_node = !slack_fits_some_node(r, e->probe, &e->pattern.shape);
+		if (!e->fits_no_node)
+			slack_amount_add(&sum, &e->pattern.shape, e->target);
+		else if (e->target)
+			slack_add_issue(r->result, e->key,
+					"no node that counts and admits it could hold one, were it "
+					"empty");
+	}
+	return sum;
+}
+
+static void want_shape(struct slack_run *r, const char *key, enum slack_kind kind,
+		       const struct slack_amount *shape, int64_t count)
+{
+	struct slack_entry *e = slack_state_entry(r->state, key, kind);
+
+	slack_pattern_of_shape(&e->pattern, key, shape);
+	e->found = true;
+	e->fits_no_node = false;
+	e->probe = place_add_pod(r->place, e->pattern.record);
+	e->target = (uint32_t)count;
+}
+
+static void name_dropped(struct slack_run *r, const struct slack_shared *shared,
+			 const struct slack_target *t)
+{
+	for (size_t i = 0; i < shared->count; i++)
+		for (size_t d = 0; d < t->dropped_count; d++)
+			if (memcmp(&shared->shapes[i], &t->dropped[d], sizeof(t->dropped[d])) ==
+			    0) {
+				slack_add_issue(r->result, shared->who[i],
+						"no node that counts could hold a pod of it, were "
+						"it empty");
+				break;
+			}
+}
+
+static void want_default(struct slack_run *r, const struct slack_target *t)
+{
+	int64_t units = t->unit_count;
+	char key[32];
+
+	for (size_t i = 0; i < t->cover_count; i++) {
+		snprintf(key, sizeof(key), "cover-%zu", i + 1);
+		want_shape(r, key, SLACK_COVER, &t->cover[i], 1);
+	}
+	if (units > r->options->placeholders_max) {
+		slack_add_issue(r->result, "unit", "%lld are more than the %u that there may be",
+				(long long)units, r->options->placeholders_max);
+		units = r->options->placeholders_max;
+	}
+	if (t->unit.cpu_milli || t->unit.mem_bytes)
+		want_shape(r, "unit", SLACK_UNIT, &t->unit, units);
+	else if (t->remaining.cpu_milli || t->remaining.mem_bytes)
+		slack_add_issue(r->result, "unit", "there is no node to make units of");
+	r->result->unit = t->unit;
+}
+
+static int compare_entries(struct slack_entry *a, struct slack_entry *b)
+{
+	return strcmp(a->key, b->key);
+}
+
+static void find_targets(struct slack_run *r, struct slack_search *search)
+{
+	struct slack_shared shared;
+	struct slack_target target;
+	struct slack_target_input in = {.granularity = r->options->granularity};
+	struct slack_amount *nodes;
+	int err;
+
+	for (struct slack_entry *e = r->state->entries; e; e = e->hh.next) {
+		e->found = false;
+		e->target = 0;
+	}
+	slack_wanted_find(r, search, &shared);
+	HASH_SORT(r->state->entries, compare_entries);
+	find_extra(r);
+	nodes = plain_nodes(r, &in.node_count);
+	in.nodes = nodes;
+	in.extra = r->result->extra;
+	in.reserved = reserve(r);
+	in.shapes = shared.shapes;
+	in.shape_count = shared.count;
+	err = slack_target_make(&in, &target, NULL);
+	assert(!err); /* options were checked */
+	(void)err;
+	name_dropped(r, &shared, &target);
+	want_default(r, &target);
+	slack_target_fini(&target);
+	slack_shared_fini(&shared);
+	free(nodes);
+	HASH_SORT(r->state->entries, compare_entries);
+}
+
+/* --- classes of this step */
+
+static void leave_classes(struct slack_run *r)
+{
+	struct slack_entry *e, *next;
+
+	HASH_ITER(hh, r->state->entries, e, next)
+	{
+		struct slack_move move = {.cause = SLACK_CLASS_LEFT};
+
+		if (e->found)
+			continue;
+		move.class = slack_result_name(r->result, e->key);
+		for (size_t i = 0; i < e->standing_count; i++) {
+			move.from = slack_result_name(r->result, e->standing[i].node);
+			for (uint32_t k = 0; k < e->standing[i].count; k++)
+				slack_add_move(r, &move);
+		}
+		slack_state_remove(r->state, e);
+	}
+}
+
+/* All together within the bound: who comes later by name gets less. */
+static void follow_targets(struct slack_run *r)
+{
+	uint32_t room = r->options->placeholders_max;
+
+	for (size_t c = 0; c < r->class_count; c++) {
+		struct slack_entry *e = r->classes[c];
+
+		slack_entry_follow(e, r->now_ns, r->options->unneeded_ns);
+		if (e->wanted > room) {
+			slack_add_issue(r->result, e->key,
+					"%u are more than what is left of the %u that there may be",
+					e->wanted, r->options->placeholders_max);
+			e->wanted = room;
+		}
+		room -= e->wanted;
+	}
+}
+
+static void list_classes(struct slack_run *r)
+{
+	size_t count = HASH_COUNT(r->state->entries), nodes = r->survey.count;
+
+	r->classes = mem_zalloc(count + 1, sizeof(struct slack_entry *));
+	for (struct slack_entry *e = r->state->entries; e; e = e->hh.next) {
+		e->index = (uint32_t)r->class_count;
+		r->classes[r->class_count++] = e;
+	}
+	r->order = mem_zalloc(count + 1, sizeof(*r->order));
+	r->rank = mem_zalloc(count + 1, sizeof(*r->rank));
+	r->placed = mem_zalloc(count + 1, sizeof(*r->placed));
+	r->spare = mem_zalloc(count + 1, sizeof(*r->spare));
+	r->reports = mem_zalloc(count + 1, sizeof(*r->reports));
+	r->left = mem_zalloc(nodes + 1, sizeof(*r->left));
+	r->first = mem_zalloc(nodes + 1, sizeof(*r->first));
+	for (uint32_t c = 0; c < r->class_count; c++)
+		r->reports[c].key = slack_result_name(r->result, r->classes[c]->key);
+	memset(r->spare, 0xff, (count + 1) * sizeof(*r->spare));
+	memset(r->first, 0xff, (nodes + 1) * sizeof(*r->first));
+	memcpy(r->left, r->survey.free, nodes * sizeof(*r->left));
+}
+
+/* --- verify */
+
+static void stand(struct slack_run *r, struct slack_entry *e, const struct slack_standing *s)
+{
+	place_node n = place_find_node(r->place, s->node);
+	bool counts = n != PLACE_NONE && r->survey.counts[n];
+	struct slack_move move = {.class = r->reports[e->index].key, .cause = SLACK_NODE_LEFT};
+
+	for (uint32_t i = 0; i < s->count && r->placed[e->index] < r->options->placeholders_max;
+	     i++) {
+		if (counts) {
+			slack_holder_put(r, slack_holder_new(r, e->index), n);
+			continue;
+		}
+		move.from = slack_result_name(r->result, s->node);
+		slack_add_move(r, &move);
+	}
+}
+
+struct standing {
+	const struct slack_run *run;
+	uint32_t holder;
+};
+
+/* By node, the largest first. */
+static int compare_standing(const void *left, const void *right)
+{
+	const struct standing *a = left, *b = right;
+	const struct slack_holder *x = &a->run->holders[a->holder];
+	const struct slack_holder *y = &b->run->holders[b->holder];
+	int size;
+
+	if (x->node != y->node)
+		return x->node < y->node ? -1 : 1;
+	size = slack_compare_size(a->run, y->class, x->class);
+	if (size)
+		return size;
+	if (x->class != y->class)
+		return x->class < y->class ? -1 : 1;
+	return (a->holder > b->holder) - (a->holder < b->holder);
+}
+
+/* The first filters are the scheduler's; those behind them are ours, and move nobody who stands. */
+static bool may_stand(enum place_filter f)
+{
+	return f == PLACE_FITS || f >= PLACE_USE_CAP;
+}
+
+static void ask_again(struct slack_run *r, uint32_t holder)
+{
+	const struct slack_holder *h = &r->holders[holder];
+	struct slack_move move = {.class = r->reports[h->class].key,
+				  .from = place_node_name(r->place, h->node),
+				  .cause = SLACK_PUSHED_OUT};
+	place_mark m = place_fork(r->place);
+
+	place_take(r->place, h->pod);
+	move.filter = place_check(r->place, h->pod, h->node);
+	place_revert(r->place, m);
+	if (may_stand(move.filter))
+		return;
+	slack_holder_take(r, holder);
+	slack_add_move(r, &move);
+}
+
+static void verify(struct slack_run *r)
+{
+	struct standing *list;
+	size_t count = 0;
+
+	for (size_t c = 0; c < r->class_count; c++)
+		for (size_t i = 0; i < r->classes[c]->standing_count; i++)
+			stand(r, r->classes[c], &r->classes[c]->standing[i]);
+	list = mem_zalloc(r->holder_count + 1, sizeof(*list));
+	for (uint32_t h = 0; h < r->holder_count; h++)
+		if (r->holders[h].node != PLACE_NONE)
+			list[count++] = (struct standing){r, h};
+	qsort(list, count, sizeof(*list), compare_standing);
+	for (size_t i = 0; i < count; i++)
+		ask_again(r, list[i].holder);
+	free(list);
+}
+
+/* --- surplus */
+
+static int compare_surplus(const void *left, const void *right)
+{
+	const struct standing *a = left, *b = right;
+	place_node x = a->run->holders[a->holder].node, y = b->run->holders[b->holder].node;
+	int fuller = x == y ? 0 : slack_compare_share(a->run, x, y);
+
+	if (fuller)
+		return fuller;
+	if (x != y)
+		return x < y ? -1 : 1;
+	return (a->holder > b->holder) - (a->holder < b->holder);
+}
+
+/* Where nodes are emptiest. Taking one makes its node emptier still, and so the next is of the same node: the order stays. */
+static void remove_surplus(struct slack_run *r, uint32_t class)
+{
+	uint32_t surplus = r->placed[class] - r->classes[class]->wanted;
+	struct standing *list = mem_zalloc(r->holder_count + 1, sizeof(*list));
+	size_t count = 0;
+
+	for (uint32_t h = 0; h < r->holder_count; h++)
+		if (r->holders[h].class == class && r->holders[h].node != PLACE_NONE)
+			list[count++] = (struct standing){r, h};
+	qsort(list, count, sizeof(*list), compare_surplus);
+	for (size_t i = 0; i < surplus; i++) {
+		struct slack_move move = {.class = r->reports[class].key,
+					  .from = place_node_name(r->place,
+								  r->holders[list[i].holder].node),
+					  .cause = SLACK_SURPLUS};
+
+		slack_holder_take(r, list[i].holder);
+		slack_add_move(r, &move);
+	}
+	free(list);
+}
+
+/* --- the result */
+
+static void report_class(struct slack_run *r, uint32_t class)
+{
+	const struct slack_entry *e = r->classes[class];
+	struct slack_class *out = &r->reports[class];
+
+	out->kind = e->kind;
+	out->record = (const struct kube_pod *)object_hold(&e->pattern.record->object);
+	out->shape = e->pattern.shape;
+	out->signature = slack_result_name(r->result, e->pattern.signature);
+	out->target = e->target;
+	out->wanted = e->wanted;
+	out->lower_ns = e->lower_since_ns ? e->lower_since_ns + r->options->unneeded_ns : 0;
+	out->placed = r->placed[class];
+	out->unplaced = e->wanted - r->placed[class];
+	out->fits_no_node = e->fits_no_node;
+}
+
+static int compare_placed(const void *left, const void *right)
+{
+	const struct slack_placed *a = left, *b = right;
+
+	if (a->node != b->node)
+		return a->node < b->node ? -1 : 1;
+	if (a->class != b->class)
+		return a->class < b->class ? -1 : 1;
+	return (a->pod > b->pod) - (a->pod < b->pod);
+}
+
+static void report_placed(struct slack_run *r)
+{
+	struct slack_result *out = r->result;
+
+	out->placed = mem_zalloc(r->holder_count + 1, sizeof(*out->placed));
+	for (size_t h = 0; h < r->holder_count; h++)
+		if (r->holders[h].node != PLACE_NONE)
+			out->placed[out->placed_count++] =
+				(struct slack_placed){r->holders[h].pod, r->holders[h].class,
+						      r->holders[h].node};
+	qsort(out->placed, out->placed_count, sizeof(*out->placed), compare_placed);
+}
+
+static void remember(struct slack_run *r)
+{
+	const struct slack_result *out = r->result;
+
+	for (size_t c = 0; c < r->class_count; c++)
+		slack_entry_forget_standing(r->classes[c]);
+	for (size_t i = 0; i < out->placed_count; i++)
+		slack_entry_stand(r->classes[out->placed[i].class],
+				  place_node_name(r->place, out->placed[i].node), 1);
+}
+
+static void run_fini(struct slack_run *r)
+{
+	slack_survey_fini(&r->survey);
+	free(r->classes);
+	free(r->order);
+	free(r->rank);
+	free(r->placed);
+	free(r->spare);
+	free(r->left);
+	free(r->first);
+	free(r->holders);
+}
+
+static void run_step(struct slack_run *r)
+{
+	struct slack_search *search = slack_search_new(r->state, r->view);
+
+	slack_survey_init(&r->survey, r->state, r->view, r->now_ns, r->options);
+	find_targets(r, search);
+	leave_classes(r);
+	list_classes(r);
+	follow_targets(r);
+	slack_order_classes(r);
+	slack_ready_slots(r);
+	verify(r);
+	for (uint32_t c = 0; c < r->class_count; c++)
+		if (r->placed[c] > r->classes[c]->wanted)
+			remove_surplus(r, c);
+	slack_place_missing(r);
+	for (uint32_t c = 0; c < r->class_count; c++)
+		report_class(r, c);
+	slack_ready_demand(r);
+	report_placed(r);
+	remember(r);
+	r->result->classes = r->reports;
+	r->result->class_count = r->class_count;
+	slack_tell(r);
+}
+
+int slack_step(struct slack_state *s, struct place *p, struct view *v, int64_t now_ns,
+	       const struct slack_options *o, struct slack_result *out, struct reason *reason)
+{
+	struct slack_run r = {.state = s,
+			      .place = p,
+			      .view = v,
+			      .now_ns = now_ns,
+			      .options = o,
+			      .result = out,
+			      .tries = o->displace_max};
+
+	if (slack_options_check(o, reason))
+		return -EINVAL;
+	*out = (struct slack_result){.view = view_hold(v)};
+	run_step(&r);
+	run_fini(&r);
+	return 0;
+}

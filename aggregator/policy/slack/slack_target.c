@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The corrected formulas of resource slack.
+ *
+ *   E      = rate * requested (or * allocatable)
+ *   unit   = average node / granularity, scaled by min(1, A_k / unit) for the node k nearest to the average
+ *   count  = max over resources of ceil(remaining / unit)
+ *   cover  = Pareto front of the shapes, walked by CPU, neighbours joined where a node can hold the join
+ *
+ * Products are made in 128 bits: of two amounts below 2^63 they do not overflow. Fractions are compared crosswise.
+ */
+#include "aggregator/policy/slack/slack_target.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/mem.h"
+
+typedef __int128 wide;
+
+static int64_t narrow(wide value)
+{
+	return value > INT64_MAX ? INT64_MAX : (int64_t)value;
+}
+
+static int64_t divide_up(wide value, wide by)
+{
+	return narrow((value + by - 1) / by);
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int64_t most(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+bool slack_amount_fits(const struct slack_amount *a, const struct slack_amount *b)
+{
+	return a->cpu_milli <= b->cpu_milli && a->mem_bytes <= b->mem_bytes;
+}
+
+void slack_amount_add(struct slack_amount *to, const struct slack_amount *more, int64_t count)
+{
+	to->cpu_milli = narrow((wide)to->cpu_milli + (wide)more->cpu_milli * count);
+	to->mem_bytes = narrow((wide)to->mem_bytes + (wide)more->mem_bytes * count);
+}
+
+/* --- the rate */
+
+int slack_rate_check(int64_t rate_ppm, struct reason *reason)
+{
+	if (rate_ppm >= 0 && rate_ppm < SLACK_PPM)
+		return 0;
+	reason_set(reason, "a slack rate of %s%lld.%06lld is not in [0, 1)",
+		   rate_ppm < 0 ? "-" : "", llabs((long long)rate_ppm) / SLACK_PPM,
+		   llabs((long long)rate_ppm) % SLACK_PPM);
+	return -EINVAL;
+}
+
+/* Digits with at most one point. False: there is no number, or one of too many digits; *fine: finer than a unit. */
+static bool read_decimal(const char **at, int64_t unit, int64_t *value, bool *fine)
+{
+	bool point = false, digit = false;
+
+	for (*value = 0; (**at >= '0' && **at <= '9') || (**at == '.' && !point); ++*at) {
+		if (**at == '.') {
+			point = true;
+			continue;
+		}
+		digit = true;
+		if (point)
+			unit /= 10;
+		*fine |= unit == 0 && **at != '0';
+		if (*value > INT64_MAX / 20)
+			return false;
+		if (point)
+			*value += (**at - '0') * unit;
+		else
+			*value = *value * 10 + (**at - '0') * unit;
+	}
+	return digit;
+}
+
+int slack_rate_parse(const char *text, int64_t *rate_ppm, struct reason *reason)
+{
+	const char *at = text + strspn(text, " \t");
+	int64_t unit = strchr(text, '%') ? SLACK_PPM / 100 : SLACK_PPM, value;
+	bool negative = *at == '-', fine = false, read;
+
+	at += negative;
+	read = read_decimal(&at, unit, &value, &fine);
+	at += strspn(at, " \t");
+	at += *at == '%';
+	at += strspn(at, " \t");
+	if (!read || *at) {
+		reason_set(reason, "\"%.60s\" is no rate: one is like 0.1 or 10%%", text);
+		return -EINVAL;
+	}
+	if (fine) {
+		reason_set(reason, "\"%.60s\" is finer than a millionth", text);
+		return -EINVAL;
+	}
+	if (slack_rate_check(negative ? -value : value, NULL)) {
+		reason_set(reason, "\"%.60s\" is not in [0, 1)", text);
+		return -EINVAL;
+	}
+	*rate_ppm = value;
+	return 0;
+}
+
+struct slack_amount slack_extra(const struct slack_amount *base, int64_t rate_ppm)
+{
+	return (struct slack_amount){divide_up((wide)base->cpu_milli * rate_ppm, SLACK_PPM),
+				     divide_up((wide)base->mem_bytes * rate_ppm, SLACK_PPM)};
+}
+
+/* --- the unit */
+
+struct wide_amount {
+	wide cpu, mem;
+};
+
+static struct wide_amount sum_nodes(const struct slack_target_input *in)
+{
+	struct wide_amount sum = {0, 0};
+
+	for (size_t i = 0; i < in->node_count; i++) {
+		sum.cpu += in->nodes[i].cpu_milli;
+		sum.mem += in->nodes[i].mem_bytes;
+	}
+	sum.cpu = sum.cpu > INT64_MAX ? INT64_MAX : sum.cpu;
+	sum.mem = sum.mem > INT64_MAX ? INT64_MAX : sum.mem;
+	return sum;
+}
+
+/* The smaller of a node's shares of the unit, as a fraction; a resource that the unit lacks is no bound. */
+struct share {
+	wide part, whole;
+};
+
+static struct share share_of(const struct slack_amount *node, const struct slack_amount *unit)
+{
+	struct share cpu = {node->cpu_milli, unit->cpu_milli},
+		     mem = {node->mem_bytes, unit->mem_bytes};
+
+	if (!cpu.whole || !mem.whole)
+		return cpu.whole ? cpu : mem;
+	return cpu.part * mem.whole <= mem.part * cpu.whole ? cpu : mem;
+}
+
+static bool share_is_less(const struct share *a, const struct share *b)
+{
+	return a->part * b->whole < b->part * a->whole;
+}
+
+/* Down to what the node holds of it that holds most. */
+static void scale_to_fit(const struct slack_target_input *in, struct slack_amount *unit)
+{
+	struct share best = {0, 1};
+	size_t chosen = 0;
+
+	if (!unit->cpu_milli && !unit->mem_bytes)
+		return;
+	for (size_t i = 0; i < in->node_count; i++) {
+		struct share share = share_of(&in->nodes[i], unit);
+
+		if (slack_amount_fits(unit, &in->nodes[i]))
+			return;
+		if (share_is_less(&best, &share)) {
+			best = share;
+			chosen = i;
+		}
+	}
+	/* Rounding up would make it too large by one again. */
+	unit->cpu_milli = least(narrow(unit->cpu_milli * best.part / best.whole),
+				in->nodes[chosen].cpu_milli);
+	unit->mem_bytes = least(narrow(unit->mem_bytes * best.part / best.whole),
+				in->nodes[chosen].mem_bytes);
+}
+
+static struct slack_amount largest_shape(const struct slack_target_input *in)
+{
+	struct slack_amount max = {0, 0};
+
+	for (size_t i = 0; i < in->shape_count; i++) {
+		max.cpu_milli = most(max.cpu_milli, in->shapes[i].cpu_milli);
+		max.mem_bytes = most(max.mem_bytes, in->shapes[i].mem_bytes);
+	}
+	return max;
+}
+
+static struct slack_amount make_unit(const struct slack_target_input *in)
+{
+	struct wide_amount sum = sum_nodes(in);
+	struct slack_amount unit, cap = largest_shape(in);
+	wide parts = (wide)in->node_count * in->granularity;
+
+	if (!in->node_count)
+		return (struct slack_amount){0, 0};
+	unit = (struct slack_amount){divide_up(sum.cpu, parts), divide_up(sum.mem, parts)};
+	scale_to_fit(in, &unit);
+	if (cap.cpu_milli)
+		unit.cpu_milli = least(unit.cpu_milli, cap.cpu_milli);
+	if (cap.mem_bytes)
+		unit.mem_bytes = least(unit.mem_bytes, cap.mem_bytes);
+	return unit;
+}
+
+static int64_t count_units(const struct slack_amount *unit, const struct slack_amount *remaining)
+{
+	int64_t cpu = unit->cpu_milli ? divide_up(remaining->cpu_milli, unit->cpu_milli) : 0;
+	int64_t mem = unit->mem_bytes ? divide_up(remaining->mem_bytes, unit->mem_bytes) : 0;
+
+	return most(cpu, mem);
+}
+
+/* --- the cover */
+
+static bool some_node_holds(const struct slack_target_input *in, const struct slack_amount *shape)
+{
+	for (size_t i = 0; i < in->node_count; i++)
+		if (slack_amount_fits(shape, &in->nodes[i]))
+			return true;
+	return false;
+}
+
+/* By CPU; of equal CPU the one with more memory first, which dominates the others. */
+static int compare_shapes(const void *left, const void *right)
+{
+	const struct slack_amount *a = left, *b = right;
+
+	if (a->cpu_milli != b->cpu_milli)
+		return a->cpu_milli < b->cpu_milli ? -1 : 1;
+	return (a->mem_bytes < b->mem_bytes) - (a->mem_bytes > b->mem_bytes);
+}
+
+/* Keeps of the sorted shapes those that no other dominates: seen from the largest CPU, each must have more memory than all before. */
+static size_t pareto_front(struct slack_amount *shapes, size_t count)
+{
+	int64_t mem = -1;
+	size_t kept = count;
+
+	for (size_t i = count; i-- > 0;) {
+		bool again = i > 0 && shapes[i - 1].cpu_milli == shapes[i].cpu_milli;
+
+		if (again || shapes[i].mem_bytes <= mem)
+			continue;
+		mem = shapes[i].mem_bytes;
+		shapes[--kept] = shapes[i];
+	}
+	memmove(shapes, shapes + kept, (count - kept) * sizeof(*shapes));
+	return count - kept;
+}
+
+/* Walks the front in place: what joins is one member. */
+static size_t join_neighbours(const struct slack_target_input *in, struct slack_amount *front,
+			      size_t count)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		struct slack_amount join = front[i];
+
+		if (kept > 0) {
+			join.cpu_milli = most(join.cpu_milli, front[kept - 1].cpu_milli);
+			join.mem_bytes = most(join.mem_bytes, front[kept - 1].mem_bytes);
+			if (some_node_holds(in, &join)) {
+				front[kept - 1] = join;
+				continue;
+			}
+		}
+		front[kept++] = front[i];
+	}
+	return kept;
+}
+
+static void make_cover(const struct slack_target_input *in, struct slack_target *out)
+{
+	size_t count = 0;
+
+	out->cover = mem_zalloc(in->shape_count + 1, sizeof(*out->cover));
+	out->dropped = mem_zalloc(in->shape_count + 1, sizeof(*out->dropped));
+	for (size_t i = 0; i < in->shape_count; i++)
+		if (some_node_holds(in, &in->shapes[i]))
+			out->cover[count++] = in->shapes[i];
+		else
+			out->dropped[out->dropped_count++] = in->shapes[i];
+	qsort(out->cover, count, sizeof(*out->cover), compare_shapes);
+	count = pareto_front(out->cover, count);
+	out->cover_count = join_neighbours(in, out->cover, count);
+}
+
+/* --- all of it */
+
+int slack_target_make(const struct slack_target_input *in, struct slack_target *out,
+		      struct reason *reason)
+{
+	struct slack_amount covered = in->reserved;
+
+	if (in->granularity < 1 || in->granularity > SLACK_GRANULARITY_MAX) {
+		reason_set(reason, "a slack granularity of %u is not in 1..%d", in->granularity,
+			   SLACK_GRANULARITY_MAX);
+		return -EINVAL;
+	}
+	*out = (struct slack_target){.unit = make_unit(in)};
+	make_cover(in, out);
+	for (size_t i = 0; i < out->cover_count; i++) {
+		slack_amount_add(&covered, &out->cover[i], 1);
+		slack_amount_add(&out->total, &out->cover[i], 1);
+	}
+	out->remaining.cpu_milli = most(0, in->extra.cpu_milli - covered.cpu_milli);
+	out->remaining.mem_bytes = most(0, in->extra.mem_bytes - covered.mem_bytes);
+	out->unit_count = count_units(&out->unit, &out->remaining);
+	slack_amount_add(&out->total, &out->unit, out->unit_count);
+	return 0;
+}
+
+void slack_target_fini(struct slack_target *t)
+{
+	free(t->cover);
+	free(t->dropped);
+	*t = (struct slack_target){0};
+}
+
+static int64_t slots_in(int64_t free, int64_t asked)
+{
+	if (!asked)
+		return INT64_MAX;
+	return free > 0 ? free / asked : 0;
+}
+
+int64_t slack_slots(const struct slack_amount *free, size_t count, const struct slack_amount *shape)
+{
+	wide sum = 0;
+
+	for (size_t i = 0; i < count; i++)
+		sum += least(slots_in(free[i].cpu_milli, shape->cpu_milli),
+			     slots_in(free[i].mem_bytes, shape->mem_bytes));
+	return narrow(sum);
+}

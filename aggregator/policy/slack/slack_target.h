@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How much slack, and of which sizes: the target of placeholders for a rate of the cluster and for the shapes that must find room. Pure, in whole
+ * numbers: 10 % of 40000m is 4000m. Whatever is rounded is rounded up, since a target is the least there shall be.
+ */
+#ifndef EVENKEEL_AGGREGATOR_POLICY_SLACK_SLACK_TARGET_H
+#define EVENKEEL_AGGREGATOR_POLICY_SLACK_SLACK_TARGET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shared/reason.h"
+
+enum { SLACK_PPM = 1000000, SLACK_GRANULARITY_MAX = 1000 };
+
+struct slack_amount {
+	int64_t cpu_milli, mem_bytes;
+};
+
+/* Both resources of a are at most those of b. */
+bool slack_amount_fits(const struct slack_amount *a, const struct slack_amount *b);
+/* to += count * more, saturating. */
+void slack_amount_add(struct slack_amount *to, const struct slack_amount *more, int64_t count);
+
+/*
+ * "0.1", ".1", "10%", "12.5 %" as millionths. 0, or -EINVAL: no such number, finer than a millionth, or outside of [0, 1); the reason
+ * quotes the text.
+ */
+int slack_rate_parse(const char *text, int64_t *rate_ppm, struct reason *reason);
+/* The same test for a rate that is a number already. */
+int slack_rate_check(int64_t rate_ppm, struct reason *reason);
+/* rate * base, each resource rounded up. */
+struct slack_amount slack_extra(const struct slack_amount *base, int64_t rate_ppm);
+
+struct slack_target_input {
+	/* What each node that counts can give to pods: allocatable without what DaemonSets take. */
+	const struct slack_amount *nodes;
+	size_t node_count;
+	struct slack_amount extra; /* E: what there shall be at least */
+	struct slack_amount reserved; /* what classes of their own hold of it already */
+	uint32_t granularity; /* units an average node is cut into, 1..SLACK_GRANULARITY_MAX */
+	const struct slack_amount *shapes; /* that must find room, one at a time */
+	size_t shape_count;
+};
+
+/*
+ * Total = cover + unit_count * unit, and cover + units + reserved >= extra.
+ *
+ * cover: every shape that some node can hold is dominated by a member. A member is a shape, or the maximum of neighbours on the Pareto
+ * front where some node can hold that too: no phantom that fits nowhere, no need for a larger node than there are. Sorted by CPU.
+ * unit: average node / granularity; where no node holds it, scaled down until one does; at most the largest shape in each resource that any
+ * shape asks for.
+ */
+struct slack_target {
+	size_t cover_count, dropped_count;
+	struct slack_amount *cover; /* owned */
+	struct slack_amount *dropped; /* owned; shapes that no node can hold, in the order given */
+	struct slack_amount remaining; /* of extra, for units */
+	struct slack_amount unit; /* 0, 0 where there is no node */
+	int64_t unit_count; /* 0 where there is no unit, whatever remains */
+	struct slack_amount total;
+};
+
+/* 0, or -EINVAL for a granularity out of range. */
+int slack_target_make(const struct slack_target_input *in, struct slack_target *out,
+		      struct reason *reason);
+void slack_target_fini(struct slack_target *t);
+
+/* How many pods of that shape could start in what is free on each node; INT64_MAX for a shape that asks for nothing. */
+int64_t slack_slots(const struct slack_amount *free, size_t count,
+		    const struct slack_amount *shape);
+
+#endif

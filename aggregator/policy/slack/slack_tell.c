@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a step says: plain sentences, one a line. Moves of the same kind that follow each other are one sentence, and long lists are cut, so
+ * that the text of a large cluster stays readable; the result has every move.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/policy/slack/slack_internal.h"
+#include "shared/mem.h"
+
+enum { NODES_TOLD = 8, SENTENCES_TOLD = 200, MOVES_ROOM = 64 };
+
+#define MIB (1024LL * 1024)
+
+/* Room for one more, doubled when a power of two is full. */
+static void *grow(void *array, size_t count, size_t size)
+{
+	if (count & (count - 1))
+		return array;
+	return count == 0 ? mem_realloc(array, size) : mem_realloc(array, count * 2 * size);
+}
+
+void slack_add_issue(struct slack_result *r, const char *who, const char *format, ...)
+{
+	struct reason text;
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text.text, sizeof(text.text), format, args);
+	va_end(args);
+	r->issues = grow(r->issues, r->issue_count, sizeof(*r->issues));
+	r->issues[r->issue_count++] = (struct slack_issue){mem_strdup(who), mem_strdup(text.text)};
+}
+
+const char *slack_result_name(struct slack_result *r, const char *name)
+{
+	/* Names come in runs. */
+	if (r->name_count && strcmp(r->names[r->name_count - 1], name) == 0)
+		return r->names[r->name_count - 1];
+	r->names = grow(r->names, r->name_count, sizeof(char *));
+	r->names[r->name_count] = mem_strdup(name);
+	return r->names[r->name_count++];
+}
+
+void slack_add_move(struct slack_run *r, const struct slack_move *move)
+{
+	struct slack_result *out = r->result;
+
+	out->moves = grow(out->moves, out->move_count, sizeof(*out->moves));
+	out->moves[out->move_count++] = *move;
+}
+
+void slack_write_amount(struct buf *out, const struct slack_amount *a)
+{
+	buf_printf(out, "%lldm and %lld MiB", (long long)a->cpu_milli,
+		   (long long)(a->mem_bytes / MIB + (a->mem_bytes % MIB > 0)));
+}
+
+/* --- moves */
+
+static bool same_text(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static bool same_sentence(const struct slack_move *a, const struct slack_move *b)
+{
+	return a->cause == b->cause && a->filter == b->filter && same_text(a->class, b->class) &&
+	       same_text(a->by, b->by);
+}
+
+/* "n1, n2 (2), n7", of where they were, or where they went. */
+static void write_nodes(struct buf *out, const struct slack_move *moves, size_t count, bool to)
+{
+	size_t told = 0;
+
+	for (size_t i = 0, same; i < count; i += same) {
+		const char *node = to ? moves[i].to : moves[i].from;
+
+		for (same = 1; i + same < count; same++)
+			if (!same_text(node, to ? moves[i + same].to : moves[i + same].from))
+				break;
+		if (told++ == NODES_TOLD) {
+			buf_printf(out, " and %zu more", count - i);
+			return;
+		}
+		buf_printf(out, "%s%s", i ? ", " : "", node);
+		if (same > 1)
+			buf_printf(out, " (%zu)", same);
+	}
+}
+
+static void write_moves(struct buf *out, const struct slack_move *m, size_t count)
+{
+	buf_printf(out, "%s ", m->class);
+	switch (m->cause) {
+	case SLACK_PUSHED_OUT:
+		buf_printf(out, "is pushed out (%s): ", place_filter_name(m->filter));
+		break;
+	case SLACK_NODE_LEFT:
+		buf_add_str(out, "loses nodes: ");
+		break;
+	case SLACK_SURPLUS:
+		buf_add_str(out, "is given up: ");
+		break;
+	case SLACK_CLASS_LEFT:
+		buf_add_str(out, "is not asked for any more: ");
+		break;
+	case SLACK_DISPLACED:
+		buf_printf(out, "makes way for %s: from ", m->by);
+		break;
+	case SLACK_PLACED:
+		buf_add_str(out, "is placed: ");
+		break;
+	case SLACK_CAUSES:
+		break;
+	}
+	write_nodes(out, m, count, m->cause == SLACK_PLACED);
+	if (m->cause == SLACK_DISPLACED) {
+		buf_add_str(out, " to ");
+		write_nodes(out, m, count, true);
+	}
+	buf_add_char(out, '\n');
+}
+
+static void tell_moves(const struct slack_result *r, struct buf *out)
+{
+	size_t sentences = 0;
+
+	for (size_t i = 0, same; i < r->move_count; i += same) {
+		for (same = 1; i + same < r->move_count; same++)
+			if (!same_sentence(&r->moves[i], &r->moves[i + same]))
+				break;
+		if (sentences++ == SENTENCES_TOLD) {
+			buf_printf(out, "%zu more moves are not told\n", r->move_count - i);
+			return;
+		}
+		write_moves(out, &r->moves[i], same);
+	}
+}
+
+/* --- the rest */
+
+/* "12.5 %" */
+static void write_rate(struct buf *out, int64_t ppm)
+{
+	int digits = 4;
+
+	buf_printf(out, "%lld", (long long)ppm / 10000);
+	for (ppm %= 10000; ppm && ppm % 10 == 0; ppm /= 10)
+		digits--;
+	if (ppm)
+		buf_printf(out, ".%0*lld", digits, (long long)ppm);
+	buf_add_str(out, " %");
+}
+
+static void tell_target(const struct slack_run *r, struct buf *out)
+{
+	const struct slack_result *res = r->result;
+
+	buf_printf(out, "%u nodes give ", res->nodes);
+	slack_write_amount(out, &res->allocatable);
+	buf_add_str(out, ", of which ");
+	slack_write_amount(out, &res->requested);
+	buf_add_str(out, " are requested; slack shall be ");
+	slack_write_amount(out, &res->extra);
+	if (res->by_arrivals) {
+		buf_printf(out, ", what arrived while a node starts in 95 %% of %lld such times\n",
+			   (long long)res->arrival_spans);
+		return;
+	}
+	buf_add_str(out, ", ");
+	write_rate(out, r->options->rate_ppm);
+	buf_printf(out, " of what is %s\n",
+		   r->options->base == SLACK_BASE_REQUESTED ? "requested" : "allocatable");
+}
+
+static void tell_class(const struct slack_run *r, const struct slack_class *c, struct buf *out)
+{
+	if (!c->wanted)
+		return;
+	buf_printf(out, "%s (", c->key);
+	slack_write_amount(out, &c->shape);
+	buf_printf(out, "): %u of %u placed, ", c->placed, c->wanted);
+	buf_printf(out, "%s%lld could start by requests", c->slots_more ? "at least " : "",
+		   (long long)c->slots);
+	if (c->slots_by_use >= 0)
+		buf_printf(out, ", %lld by real use", (long long)c->slots_by_use);
+	buf_printf(out, ", %lld.%lld %% fragmented", (long long)c->fragmentation_ppm / 10000,
+		   (long long)c->fragmentation_ppm / 1000 % 10);
+	if (c->target < c->wanted)
+		buf_printf(out, "; %u would do, in %lld s fewer are kept", c->target,
+			   (long long)(c->lower_ns - r->now_ns) / 1000000000);
+	if (c->fits_no_node)
+		buf_add_str(out, "; no node there is could hold one");
+	else if (c->unplaced)
+		buf_printf(out, "; %u find no place: %s", c->unplaced, c->why.text);
+	buf_add_char(out, '\n');
+}
+
+static int compare_issues(const void *left, const void *right)
+{
+	const struct slack_issue *a = left, *b = right;
+	int who = strcmp(a->who, b->who);
+
+	return who ? who : strcmp(a->text, b->text);
+}
+
+void slack_tell(struct slack_run *r)
+{
+	struct slack_result *res = r->result;
+	struct buf *out = &res->narration;
+
+	if (res->issue_count)
+		qsort(res->issues, res->issue_count, sizeof(*res->issues), compare_issues);
+	tell_target(r, out);
+	tell_moves(res, out);
+	for (size_t c = 0; c < res->class_count; c++)
+		tell_class(r, &res->classes[c], out);
+	for (size_t i = 0; i < res->demand_count; i++) {
+		const struct slack_demand *d = &res->demand[i];
+
+		buf_printf(out, "%u more node%s like %s would hold what finds no place%s%s%s\n",
+			   d->count, d->count == 1 ? "" : "s", d->like,
+			   *d->instance_type ? " (" : "", d->instance_type,
+			   *d->instance_type ? ")" : "");
+	}
+	if (r->out_of_tries)
+		buf_printf(out, "making way was tried on %u nodes, and not on all\n",
+			   r->options->displace_max);
+	for (size_t i = 0; i < res->issue_count; i++)
+		buf_printf(out, "%s: %s\n", res->issues[i].who, res->issues[i].text);
+}

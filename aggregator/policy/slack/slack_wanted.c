@@ -1,0 +1,531 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Workloads that ask for slack by the annotation evenkeel.io/slack:
+ *
+ *   "2"        room for two more pods like theirs          "shared"   room for one, which those who share may be next to take
+ *   "10%"      for a tenth of their replicas, rounded up
+ *
+ * It is read along the chain of owners, as far as the model has it: of a pod's template; of its controller (ReplicaSet, StatefulSet, Job,
+ * ReplicationController); and of a Deployment by its ReplicaSet, to which the Deployment's controller copies annotations. Of several ReplicaSets of one
+ * Deployment (or Jobs of one CronJob) the newest revision speaks, even if it has no pods; what older ones said is past. Where both template and
+ * controller speak, and differ, the larger counts and the workload is named.
+ *
+ * What a new pod will be is told by the newest pod of that controller, else by the template in the controller's object, else by an older pod. A workload of
+ * which none of these is known is named, and keeps what it was before.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/policy/slack/slack_internal.h"
+#include "shared/mem.h"
+
+/* --- the annotation */
+
+enum asks { ASKS_NOTHING, ASKS_COUNT, ASKS_SHARE, ASKS_SHARED };
+
+struct ask {
+	enum asks what;
+	int64_t amount; /* COUNT; SHARE: millionths of the replicas */
+};
+
+enum { ASK_MAX = 1000000000, SHARE_MAX = 100 };
+
+/* Digits, at most one point, and "%". */
+static bool read_share(const char *text, int64_t *ppm)
+{
+	int64_t value = 0, unit = SLACK_PPM / 100;
+	bool point = false, digit = false;
+
+	for (; *text == '.' || (*text >= '0' && *text <= '9'); text++) {
+		if (*text == '.') {
+			if (point)
+				return false;
+			point = true;
+			continue;
+		}
+		digit = true;
+		if (point)
+			unit /= 10;
+		value = point ? value + (*text - '0') * unit : value * 10 + (*text - '0') * unit;
+		if (value > (int64_t)SHARE_MAX * SLACK_PPM)
+			return false;
+	}
+	*ppm = value;
+	return digit && strcmp(text, "%") == 0;
+}
+
+static bool read_count(const char *text, int64_t *count)
+{
+	int64_t value = 0;
+
+	if (!*text)
+		return false;
+	for (; *text >= '0' && *text <= '9'; text++)
+		if ((value = value * 10 + (*text - '0')) > ASK_MAX)
+			return false;
+	*count = value;
+	return !*text;
+}
+
+static bool read_ask(const char *text, struct ask *out)
+{
+	out->what = ASKS_COUNT;
+	if (strcmp(text, "shared") == 0)
+		out->what = ASKS_SHARED;
+	else if (read_share(text, &out->amount))
+		out->what = ASKS_SHARE;
+	else if (!read_count(text, &out->amount))
+		return false;
+	return true;
+}
+
+/* --- workloads: what is known of each that asks */
+
+struct group {
+	UT_hash_handle hh, by_owner;
+	char *key; /* owned: "shop/Deployment/web" */
+	const char *owner_uid; /* borrowed; "" */
+	bool daemons;
+	const struct kube_workload *current; /* the controller that speaks; NULL: none is known */
+	int64_t replicas; /* -1: unknown */
+	uint32_t pods;
+	const struct kube_pod *newest;
+};
+
+/* A controller of a workload that asks, by its uid. */
+struct controller {
+	UT_hash_handle hh;
+	const char *uid; /* borrowed */
+	struct group *group;
+};
+
+struct slack_search {
+	const struct view *view;
+	struct group *groups, *owners;
+	struct controller *controllers;
+};
+
+static const enum object_kind kinds[] = {OBJECT_REPLICA_SET, OBJECT_STATEFUL_SET, OBJECT_DAEMON_SET,
+					 OBJECT_JOB, OBJECT_REPLICATION_CONTROLLER};
+
+static struct group *group_of(struct slack_search *s, const char *namespace,
+			      const struct owner_ref *who)
+{
+	char *key = mem_printf("%s/%s/%s", namespace, who->kind, who->name);
+	struct group *g;
+
+	HASH_FIND_STR(s->groups, key, g);
+	if (g) {
+		free(key);
+		return g;
+	}
+	g = mem_zalloc(1, sizeof(*g));
+	g->key = key;
+	g->owner_uid = who->uid;
+	g->daemons = strcmp(who->kind, "DaemonSet") == 0;
+	g->replicas = -1;
+	HASH_ADD_KEYPTR(hh, s->groups, g->key, strlen(g->key), g);
+	if (*g->owner_uid) {
+		struct group *other;
+
+		HASH_FIND(by_owner, s->owners, g->owner_uid, strlen(g->owner_uid), other);
+		if (!other)
+			HASH_ADD_KEYPTR(by_owner, s->owners, g->owner_uid, strlen(g->owner_uid), g);
+	}
+	return g;
+}
+
+/* Its own, or in the template that is kept of it. */
+static bool speaks(const struct kube_workload *w)
+{
+	return labels_find(&w->annotations, SLACK_ANNOTATION) ||
+	       strstr(w->object.text, "\"" SLACK_ANNOTATION "\"");
+}
+
+static long long revision_of(const struct kube_workload *w)
+{
+	const char *text = labels_find(&w->annotations, "deployment.kubernetes.io/revision");
+
+	return text ? strtoll(text, NULL, 10) : 0;
+}
+
+/* By revision, then those that want pods, then by name, in which Jobs of a CronJob carry their time. */
+static bool is_newer(const struct kube_workload *a, const struct kube_workload *b)
+{
+	long long left = revision_of(a), right = revision_of(b);
+	size_t left_len = strlen(a->object.name), right_len = strlen(b->object.name);
+
+	if (left != right)
+		return left > right;
+	if ((a->replicas > 0) != (b->replicas > 0))
+		return a->replicas > 0;
+	if (left_len != right_len)
+		return left_len > right_len;
+	return strcmp(a->object.name, b->object.name) > 0;
+}
+
+static void meet_controller(struct slack_search *s, struct group *g, const struct kube_workload *w)
+{
+	struct controller *c;
+
+	HASH_FIND_STR(s->controllers, w->object.uid, c);
+	if (c)
+		return;
+	c = mem_zalloc(1, sizeof(*c));
+	c->uid = w->object.uid;
+	c->group = g;
+	HASH_ADD_KEYPTR(hh, s->controllers, c->uid, strlen(c->uid), c);
+	if (w->object.kind == OBJECT_JOB)
+		g->replicas =
+			-1; /* those that ran want nothing any more: the current one is asked below */
+	else if (w->replicas >= 0)
+		g->replicas = (g->replicas > 0 ? g->replicas : 0) + w->replicas;
+	if (!g->current || is_newer(w, g->current))
+		g->current = w;
+}
+
+static void find_controllers(struct slack_search *s, bool all)
+{
+	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+		const struct object_table *t = s->view->cluster->tables[kinds[k]];
+
+		for (size_t i = 0; i < t->count; i++) {
+			const struct kube_workload *w = (const struct kube_workload *)t->of[i];
+			struct owner_ref self = {object_kind_name(w->object.kind), w->object.name,
+						 w->object.uid};
+			bool owned = *w->owner.kind && *w->owner.uid;
+			struct group *g = NULL;
+
+			if (all && owned)
+				HASH_FIND(by_owner, s->owners, w->owner.uid, strlen(w->owner.uid),
+					  g);
+			else if (!all && speaks(w))
+				g = group_of(s, w->object.namespace, owned ? &w->owner : &self);
+			if (g && all == owned)
+				meet_controller(s, g, w);
+		}
+	}
+}
+
+/* --- pods */
+
+static bool is_better(const struct group *g, const struct kube_pod *a, const struct kube_pod *b)
+{
+	const char *uid = g->current ? g->current->object.uid : "";
+	bool left = strcmp(a->template->owner.uid, uid) == 0;
+	bool right = strcmp(b->template->owner.uid, uid) == 0;
+
+	if (left != right)
+		return left;
+	if (a->created_ns != b->created_ns)
+		return a->created_ns > b->created_ns;
+	return strcmp(a->object.name, b->object.name) < 0;
+}
+
+static void meet_pod(struct slack_search *s, const struct kube_pod *pod)
+{
+	const struct pod_template *t = pod->template;
+	struct controller *c = NULL;
+	struct group *g;
+
+	if (s->controllers && *t->owner.uid)
+		HASH_FIND_STR(s->controllers, t->owner.uid, c);
+	if (!c && !labels_find(&t->annotations, SLACK_ANNOTATION))
+		return;
+	if (c) {
+		g = c->group;
+	} else {
+		struct owner_ref who = cluster_workload_of(s->view->cluster, pod);
+
+		g = group_of(s, pod->object.namespace, &who);
+	}
+	g->pods++;
+	if (!g->newest || is_better(g, pod, g->newest))
+		g->newest = pod;
+}
+
+/* By its controller, or by its own template. */
+static bool asks(void *context, const struct kube_pod *pod)
+{
+	const struct slack_search *s = context;
+	const struct pod_template *t = pod->template;
+	struct controller *c = NULL;
+
+	if (s->controllers && *t->owner.uid)
+		HASH_FIND_STR(s->controllers, t->owner.uid, c);
+	return c || labels_find(&t->annotations, SLACK_ANNOTATION);
+}
+
+static void find_pods(struct slack_search *s, const struct slack_state *state)
+{
+	const struct object_table *pending = s->view->cluster->tables[OBJECT_POD];
+
+	for (size_t n = 0; n < state->seen_count; n++)
+		for (size_t i = 0; i < state->seen[n].asking_count; i++)
+			meet_pod(s, state->seen[n].asking[i]);
+	for (size_t i = 0; i < pending->count; i++) {
+		const struct kube_pod *pod = (const struct kube_pod *)pending->of[i];
+
+		if (kube_pod_is_active(pod))
+			meet_pod(s, pod);
+	}
+}
+
+/* --- what it comes to */
+
+static bool is_of_current(const struct group *g)
+{
+	return g->newest &&
+	       (!g->current || strcmp(g->newest->template->owner.uid, g->current->object.uid) == 0);
+}
+
+static int64_t replicas_of(const struct group *g)
+{
+	if (g->current && g->current->object.kind == OBJECT_JOB && g->current->replicas >= 0)
+		return g->current->replicas;
+	return g->replicas >= 0 ? g->replicas : g->pods;
+}
+
+static int64_t amount_of(const struct group *g, const struct ask *a)
+{
+	if (a->what != ASKS_SHARE)
+		return a->what == ASKS_COUNT ? a->amount : 0;
+	return (int64_t)(((__int128)a->amount * replicas_of(g) + SLACK_PPM - 1) / SLACK_PPM);
+}
+
+/* One more that speaks for the workload. */
+static void hear(struct slack_run *r, const struct group *g, const char *text, const char *who,
+		 struct ask *said)
+{
+	struct ask ask = {ASKS_NOTHING, 0};
+	int64_t more, before = amount_of(g, said);
+
+	if (!text)
+		return;
+	if (!read_ask(text, &ask)) {
+		slack_add_issue(r->result, g->key,
+				SLACK_ANNOTATION ": \"%.60s\" of the %s is no count (\"2\"), no "
+						 "share (\"10%%\") and not \"shared\"",
+				text, who);
+		return;
+	}
+	more = amount_of(g, &ask);
+	if (said->what != ASKS_NOTHING &&
+	    (more != before || (ask.what == ASKS_SHARED) != (said->what == ASKS_SHARED)))
+		slack_add_issue(
+			r->result, g->key,
+			SLACK_ANNOTATION
+			": the %s says \"%.60s\", its controller something else; the larger counts",
+			who, text);
+	if (said->what == ASKS_NOTHING || said->what == ASKS_SHARED || more > before)
+		*said = ask;
+}
+
+/* Of the pod's template as its controller's object holds it. */
+static char *annotation_of_template(const struct kube_workload *w)
+{
+	cJSON *tree, *found;
+	char *copy = NULL;
+
+	if (!w || !strstr(w->object.text, "\"" SLACK_ANNOTATION "\""))
+		return NULL;
+	tree = cJSON_Parse(w->object.text);
+	found = cJSON_GetObjectItemCaseSensitive(tree, "spec");
+	found = cJSON_GetObjectItemCaseSensitive(found, "template");
+	found = cJSON_GetObjectItemCaseSensitive(found, "metadata");
+	found = cJSON_GetObjectItemCaseSensitive(found, "annotations");
+	found = cJSON_GetObjectItemCaseSensitive(found, SLACK_ANNOTATION);
+	if (cJSON_IsString(found))
+		copy = mem_strdup(found->valuestring);
+	cJSON_Delete(tree);
+	return copy;
+}
+
+static struct ask hear_all(struct slack_run *r, const struct group *g)
+{
+	struct ask said = {ASKS_NOTHING, 0};
+	char *kept = NULL;
+
+	if (g->current)
+		hear(r, g, labels_find(&g->current->annotations, SLACK_ANNOTATION), "controller",
+		     &said);
+	if (is_of_current(g))
+		hear(r, g, labels_find(&g->newest->template->annotations, SLACK_ANNOTATION),
+		     "pod's template", &said);
+	else
+		kept = annotation_of_template(g->current);
+	hear(r, g, kept, "pod's template", &said);
+	free(kept);
+	return said;
+}
+
+/* 0, -ENOENT where nothing is known, -EINVAL where it cannot be read. */
+static int make_pattern(const struct group *g, struct slack_pattern *p, struct reason *why)
+{
+	int err = -ENOENT;
+
+	if (is_of_current(g))
+		return slack_pattern_of_pod(p, g->key, g->newest, why);
+	if (g->current)
+		err = slack_pattern_of_workload(p, g->key, &g->current->object, why);
+	if (err == -ENOENT && g->newest)
+		return slack_pattern_of_pod(p, g->key, g->newest, why);
+	return err;
+}
+
+/* Whether there is anything to mirror; what is missing is told by name. */
+static bool has_pattern(struct slack_run *r, const struct group *g, struct slack_pattern *p)
+{
+	struct reason why = {""};
+	int err = make_pattern(g, p, &why);
+
+	if (err == -EINVAL)
+		slack_add_issue(r->result, g->key, SLACK_ANNOTATION ": its pods cannot be read: %s",
+				why.text);
+	else if (err)
+		slack_add_issue(r->result, g->key,
+				SLACK_ANNOTATION ": it has no pods, and its object no template%s",
+				p->record ? "; what its last pods were is kept"
+					  : ": nothing is known of what a pod of it would ask for");
+	return p->record != NULL;
+}
+
+static void share(struct slack_run *r, const struct group *g, struct slack_shared *shared)
+{
+	struct slack_pattern p = {0};
+
+	if (has_pattern(r, g, &p)) {
+		if (shared->count == shared->room) {
+			shared->room = shared->room ? shared->room * 2 : 16;
+			shared->shapes =
+				mem_realloc(shared->shapes, shared->room * sizeof(*shared->shapes));
+			shared->who = mem_realloc(shared->who, shared->room * sizeof(*shared->who));
+		}
+		shared->shapes[shared->count] = p.shape;
+		shared->who[shared->count++] = mem_strdup(g->key);
+	}
+	slack_pattern_fini(&p);
+}
+
+static void set_owner(struct slack_entry *e, const struct group *g)
+{
+	const char *uid = g->current  ? g->current->object.uid
+			  : g->newest ? g->newest->template->owner.uid
+				      : "";
+
+	if (e->owner_uid && strcmp(e->owner_uid, uid) == 0)
+		return;
+	free(e->owner_uid);
+	e->owner_uid = mem_strdup(uid);
+}
+
+static void mirror(struct slack_run *r, const struct group *g, const struct ask *said)
+{
+	struct slack_entry *e = slack_state_entry(r->state, g->key, SLACK_WORKLOAD);
+	int64_t amount = amount_of(g, said);
+
+	e->found = has_pattern(r, g, &e->pattern);
+	set_owner(e, g);
+	if (e->found && amount > r->options->class_max) {
+		slack_add_issue(r->result, g->key,
+				SLACK_ANNOTATION
+				": %lld are more than the %u that one workload may have",
+				(long long)amount, r->options->class_max);
+		amount = r->options->class_max;
+	}
+	e->target = (uint32_t)amount;
+}
+
+static void conclude(struct slack_run *r, const struct group *g, struct slack_shared *shared)
+{
+	struct ask said = hear_all(r, g);
+
+	if (said.what == ASKS_NOTHING)
+		return;
+	if (g->daemons)
+		slack_add_issue(
+			r->result, g->key,
+			SLACK_ANNOTATION
+			": pods of a DaemonSet are bound to their nodes, and need no slack");
+	else if (said.what == ASKS_SHARED)
+		share(r, g, shared);
+	else
+		mirror(r, g, &said);
+}
+
+static int compare_groups(struct group *a, struct group *b)
+{
+	return strcmp(a->key, b->key);
+}
+
+static void free_search(struct slack_search *s)
+{
+	struct group *g, *next;
+	struct controller *c, *next_controller;
+
+	HASH_CLEAR(by_owner, s->owners);
+	g = s->groups;
+	HASH_CLEAR(hh, s->groups);
+	for (; g; g = next) {
+		next = g->hh.next;
+		free(g->key);
+		free(g);
+	}
+	c = s->controllers;
+	HASH_CLEAR(hh, s->controllers);
+	for (; c; c = next_controller) {
+		next_controller = c->hh.next;
+		free(c);
+	}
+	free(s);
+}
+
+/* Of a set of uids, in whatever order. */
+static uint64_t fingerprint(const struct slack_search *s)
+{
+	uint64_t sum = 0;
+
+	for (const struct controller *c = s->controllers; c; c = c->hh.next) {
+		uint64_t hash = 14695981039346656037ULL;
+
+		for (const char *at = c->uid; *at; at++)
+			hash = (hash ^ (unsigned char)*at) * 1099511628211ULL;
+		sum += hash;
+	}
+	return sum;
+}
+
+struct slack_search *slack_search_new(struct slack_state *state, const struct view *v)
+{
+	struct slack_search *s = mem_zalloc(1, sizeof(*s));
+
+	s->view = v;
+	if (v->cluster) {
+		find_controllers(s, false);
+		find_controllers(s, true);
+	}
+	slack_seen_follow(state, v, fingerprint(s), asks, s);
+	return s;
+}
+
+void slack_wanted_find(struct slack_run *r, struct slack_search *search,
+		       struct slack_shared *shared)
+{
+	*shared = (struct slack_shared){0};
+	if (r->view->cluster)
+		find_pods(search, r->state);
+	HASH_SORT(search->groups, compare_groups);
+	for (const struct group *g = search->groups; g; g = g->hh.next)
+		conclude(r, g, shared);
+	free_search(search);
+}
+
+void slack_shared_fini(struct slack_shared *s)
+{
+	for (size_t i = 0; i < s->count; i++)
+		free(s->who[i]);
+	free(s->who);
+	free(s->shapes);
+	*s = (struct slack_shared){0};
+}

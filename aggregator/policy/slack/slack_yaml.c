@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Objects are made as trees and written by libyaml, whose only choice that matters is made here: a string is plain only where no reader of YAML
+ * can take it for anything else.
+ *
+ * A balloon must not look like the workload it stands for: with its labels it would get the traffic of its Service, and count for its disruption
+ * budgets. So it has one label of its own, and each rule that keeps pods of the workload apart is there twice: as it is, against the workload's
+ * pods, and with the balloons' label, against each other. Spread over domains is the balloons' own. Host ports and claims are left out: a balloon
+ * holds neither. What a PodTemplate of a CapacityBuffer describes never runs, and so has the workload's labels.
+ */
+#include "aggregator/policy/slack/slack_yaml.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+#include <yaml.h>
+
+#include "aggregator/model/object_json.h"
+#include "shared/mem.h"
+
+#define CLASS_LABEL "evenkeel.io/slack-class"
+#define REQUIRED    "requiredDuringSchedulingIgnoredDuringExecution"
+
+enum { NAME_MAX_LEN = 63, NAME_KEPT = 54 };
+
+void slack_yaml_options_default(struct slack_yaml_options *o)
+{
+	*o = (struct slack_yaml_options){.kind = SLACK_YAML_BALLOONS,
+					 .image = "registry.k8s.io/pause:3.9",
+					 .priority = -10};
+}
+
+/* --- YAML */
+
+/* Letters first, then what no type of a scalar has in it; and no word that means a value. */
+static bool is_plain(const char *text)
+{
+	static const char *const words[] = {"true", "false", "null", "yes", "no",
+					    "on",   "off",   "y",    "n"};
+
+	if (!isalpha((unsigned char)*text))
+		return false;
+	for (const char *at = text; *at; at++)
+		if (!isalnum((unsigned char)*at) && !strchr("-_./", *at))
+			return false;
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strcasecmp(words[i], text) == 0)
+			return false;
+	return true;
+}
+
+static int append(void *context, unsigned char *data, size_t len)
+{
+	buf_add(context, data, len);
+	return 1;
+}
+
+/* It fails for lack of memory only, and on events out of order. */
+static void emit(yaml_emitter_t *e, yaml_event_t *event)
+{
+	int ok = yaml_emitter_emit(e, event);
+
+	assert(ok);
+	(void)ok;
+}
+
+static void emit_text(yaml_emitter_t *e, const char *text, bool plain)
+{
+	yaml_event_t event;
+
+	yaml_scalar_event_initialize(&event, NULL, NULL, (const yaml_char_t *)text,
+				     (int)strlen(text), 1, 1,
+				     plain ? YAML_PLAIN_SCALAR_STYLE
+					   : YAML_DOUBLE_QUOTED_SCALAR_STYLE);
+	emit(e, &event);
+}
+
+static void emit_value(yaml_emitter_t *e, const cJSON *value);
+
+static void emit_members(yaml_emitter_t *e, const cJSON *value)
+{
+	yaml_event_t event;
+
+	yaml_mapping_start_event_initialize(&event, NULL, NULL, 1, YAML_BLOCK_MAPPING_STYLE);
+	emit(e, &event);
+	for (const cJSON *m = value->child; m; m = m->next) {
+		emit_text(e, m->string, is_plain(m->string));
+		emit_value(e, m);
+	}
+	yaml_mapping_end_event_initialize(&event);
+	emit(e, &event);
+}
+
+static void emit_elements(yaml_emitter_t *e, const cJSON *value)
+{
+	yaml_event_t event;
+
+	yaml_sequence_start_event_initialize(&event, NULL, NULL, 1, YAML_BLOCK_SEQUENCE_STYLE);
+	emit(e, &event);
+	for (const cJSON *m = value->child; m; m = m->next)
+		emit_value(e, m);
+	yaml_sequence_end_event_initialize(&event);
+	emit(e, &event);
+}
+
+/* As deep as cJSON lets it be. */
+static void emit_value(yaml_emitter_t *e, const cJSON *value) /* NOLINT(misc-no-recursion) */
+{
+	if (cJSON_IsObject(value)) {
+		emit_members(e, value);
+	} else if (cJSON_IsArray(value)) {
+		emit_elements(e, value);
+	} else if (cJSON_IsString(value)) {
+		emit_text(e, value->valuestring, is_plain(value->valuestring));
+	} else {
+		char *text = cJSON_PrintUnformatted(value);
+
+		emit_text(e, text, true);
+		cJSON_free(text);
+	}
+}
+
+/* Takes over the tree. */
+static void write_document(struct buf *out, cJSON *tree)
+{
+	yaml_emitter_t e;
+	yaml_event_t event;
+
+	yaml_emitter_initialize(&e);
+	yaml_emitter_set_output(&e, append, out);
+	yaml_emitter_set_unicode(&e, 1);
+	yaml_emitter_set_width(&e, -1);
+	yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING);
+	emit(&e, &event);
+	yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 0);
+	emit(&e, &event);
+	emit_value(&e, tree);
+	yaml_document_end_event_initialize(&event, 1);
+	emit(&e, &event);
+	yaml_stream_end_event_initialize(&event);
+	emit(&e, &event);
+	yaml_emitter_delete(&e);
+	cJSON_Delete(tree);
+}
+
+/* --- names */
+
+static uint32_t hash_of(const char *text)
+{
+	uint32_t hash = 2166136261U;
+
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * 16777619U;
+	return hash;
+}
+
+/* A DNS label. Where letters are lost, or the kind and the name could be cut elsewhere, a hash of the key tells classes apart. */
+static void name_of(const struct slack_class *c, char name[NAME_MAX_LEN + 1])
+{
+	const char *slash = strchr(c->key, '/'), *from = slash ? slash + 1 : c->key;
+	size_t len = (size_t)snprintf(name, NAME_MAX_LEN + 1, "%s-", SLACK_REPLICA_SET);
+	bool exact = true;
+
+	for (; *from && len < NAME_KEPT; from++) {
+		char letter = (char)tolower((unsigned char)*from);
+
+		exact &= isalnum((unsigned char)letter) || letter == '-' || letter == '/';
+		name[len++] = isalnum((unsigned char)letter) ? letter : '-';
+	}
+	while (name[len - 1] == '-')
+		len--;
+	name[len] = '\0';
+	if (!exact || *from)
+		snprintf(name + len, NAME_MAX_LEN + 1 - len, "-%08x", hash_of(c->key));
+}
+
+static cJSON *add_object(cJSON *to, const char *member)
+{
+	return cJSON_AddObjectToObject(to, member);
+}
+
+static cJSON *new_object(const char *api_version, const char *kind, const char *namespace,
+			 const char *name)
+{
+	cJSON *object = cJSON_CreateObject(), *metadata;
+
+	cJSON_AddStringToObject(object, "apiVersion", api_version);
+	cJSON_AddStringToObject(object, "kind", kind);
+	metadata = add_object(object, "metadata");
+	cJSON_AddStringToObject(metadata, "name", name);
+	if (*namespace)
+		cJSON_AddStringToObject(metadata, "namespace", namespace);
+	cJSON_AddStringToObject(add_object(metadata, "labels"), "app.kubernetes.io/part-of",
+				"evenkeel");
+	return object;
+}
+
+static cJSON *own_selector(const char *name)
+{
+	cJSON *selector = cJSON_CreateObject();
+
+	cJSON_AddStringToObject(add_object(selector, "matchLabels"), CLASS_LABEL, name);
+	return selector;
+}
+
+static void own_label(cJSON *metadata, const char *name)
+{
+	cJSON_DeleteItemFromObjectCaseSensitive(metadata, "labels");
+	cJSON_AddStringToObject(add_object(metadata, "labels"), CLASS_LABEL, name);
+}
+
+/* --- what a pod asks for */
+
+static void add_amount(cJSON *list, const char *name, int64_t amount)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%lld%s", (long long)amount,
+		 strcmp(name, "cpu") == 0 ? "m" : "");
+	cJSON_AddStringToObject(list, name, text);
+}
+
+/* Extended resources need limits equal to what is requested. */
+static cJSON *container_of(const struct slack_class *c, const char *image)
+{
+	const struct resources *asks = &c->record->template->requests;
+	cJSON *container = cJSON_CreateObject(), *resources, *requests, *limits = NULL;
+	const char *name;
+	int64_t amount;
+	size_t at = 0;
+
+	cJSON_AddStringToObject(container, "name", "placeholder");
+	cJSON_AddStringToObject(container, "image", image);
+	resources = add_object(container, "resources");
+	requests = add_object(resources, "requests");
+	while (resources_next(asks, &at, &name, &amount)) {
+		if (strcmp(name, "pods") == 0)
+			continue;
+		add_amount(requests, name, amount);
+		if (strcmp(name, "cpu") == 0 || strcmp(name, "memory") == 0 ||
+		    strcmp(name, "ephemeral-storage") == 0)
+			continue;
+		limits = limits ? limits : add_object(resources, "limits");
+		add_amount(limits, name, amount);
+	}
+	return container;
+}
+
+/* Each rule against the workload's pods is one against balloons, too. */
+static void keep_apart(cJSON *affinity, const char *name)
+{
+	cJSON *apart = cJSON_GetObjectItemCaseSensitive(affinity, "podAntiAffinity");
+	cJSON *list = cJSON_GetObjectItemCaseSensitive(apart, REQUIRED);
+	int count = cJSON_IsArray(list) ? cJSON_GetArraySize(list) : 0;
+
+	for (int i = 0; i < count; i++) {
+		const cJSON *key = object_json_find(cJSON_GetArrayItem(list, i), "topologyKey");
+		cJSON *term = cJSON_CreateObject();
+
+		cJSON_AddItemToObject(term, "labelSelector", own_selector(name));
+		cJSON_AddItemToObject(term, "topologyKey", cJSON_Duplicate(key, true));
+		cJSON_AddItemToArray(list, term);
+	}
+}
+
+static void spread_own(cJSON *constraints, const char *name)
+{
+	cJSON *c;
+
+	cJSON_ArrayForEach(c, constraints)
+	{
+		cJSON_DeleteItemFromObjectCaseSensitive(c, "labelSelector");
+		cJSON_DeleteItemFromObjectCaseSensitive(c, "matchLabelKeys");
+		cJSON_AddItemToObject(c, "labelSelector", own_selector(name));
+	}
+}
+
+/* {"metadata":{"labels"},"spec"}; balloon: the name of those that run, NULL of a template that only describes. */
+static cJSON *template_of(const struct slack_class *c, const char *image, const char *balloon)
+{
+	static const char *const kept[] = {"affinity", "nodeSelector", "tolerations",
+					   "topologySpreadConstraints"};
+	cJSON *tree = cJSON_Parse(c->record->template->text), *out = cJSON_CreateObject();
+	cJSON *metadata = add_object(out, "metadata"), *spec = add_object(out, "spec");
+	cJSON *from = cJSON_GetObjectItemCaseSensitive(tree, "spec"), *labels, *containers;
+
+	labels = cJSON_DetachItemFromObjectCaseSensitive(
+		cJSON_GetObjectItemCaseSensitive(tree, "metadata"), "labels");
+	if (labels)
+		cJSON_AddItemToObject(metadata, "labels", labels);
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+		cJSON *m = cJSON_DetachItemFromObjectCaseSensitive(from, kept[i]);
+
+		if (m)
+			cJSON_AddItemToObject(spec, kept[i], m);
+	}
+	containers = cJSON_AddArrayToObject(spec, "containers");
+	cJSON_AddItemToArray(containers, container_of(c, image));
+	if (balloon) {
+		own_label(metadata, balloon);
+		keep_apart(cJSON_GetObjectItemCaseSensitive(spec, "affinity"), balloon);
+		spread_own(cJSON_GetObjectItemCaseSensitive(spec, "topologySpreadConstraints"),
+			   balloon);
+	}
+	cJSON_Delete(tree);
+	return out;
+}
+
+/* --- balloons */
+
+static cJSON *balloon(const struct slack_class *c, const struct slack_yaml_options *o)
+{
+	const char *namespace = c->record->object.namespace;
+	cJSON *object, *spec, *template, *pod;
+	char name[NAME_MAX_LEN + 1];
+
+	name_of(c, name);
+	object = new_object("apps/v1", "Deployment", namespace, name);
+	spec = add_object(object, "spec");
+	cJSON_AddNumberToObject(spec, "replicas", c->wanted);
+	cJSON_AddItemToObject(spec, "selector", own_selector(name));
+	template = template_of(c, o->image, name);
+	pod = cJSON_GetObjectItemCaseSensitive(template, "spec");
+	cJSON_AddStringToObject(pod, "priorityClassName", SLACK_REPLICA_SET);
+	cJSON_AddNumberToObject(pod, "terminationGracePeriodSeconds", 0);
+	cJSON_AddFalseToObject(pod, "automountServiceAccountToken");
+	cJSON_AddItemToObject(spec, "template", template);
+	return object;
+}
+
+static cJSON *priority_class(const struct slack_yaml_options *o)
+{
+	cJSON *object = new_object("scheduling.k8s.io/v1", "PriorityClass", "", SLACK_REPLICA_SET);
+
+	cJSON_AddNumberToObject(object, "value", o->priority);
+	cJSON_AddFalseToObject(object, "globalDefault");
+	cJSON_AddStringToObject(object, "preemptionPolicy", "Never");
+	cJSON_AddStringToObject(
+		object, "description",
+		"Placeholders for pods to come: whoever needs the room preempts them.");
+	return object;
+}
+
+/* --- buffers */
+
+/* The API group of what has a scale subresource; NULL: refer to a template. */
+static const char *scalable_group(const char *kind)
+{
+	static const char *const apps[] = {"Deployment", "ReplicaSet", "StatefulSet"};
+
+	for (size_t i = 0; i < sizeof(apps) / sizeof(apps[0]); i++)
+		if (strcmp(apps[i], kind) == 0)
+			return "apps";
+	return strcmp(kind, "ReplicationController") == 0 ? "" : NULL;
+}
+
+/* What the class's key says: "shop/Deployment/web". False: there is nothing to scale. */
+static bool add_scalable(cJSON *spec, const struct slack_class *c)
+{
+	const char *slash = strchr(c->key, '/'), *name = slash ? strchr(slash + 1, '/') : NULL;
+	const char *group;
+	cJSON *ref;
+	char *kind;
+
+	if (!name)
+		return false;
+	kind = mem_strndup(slash + 1, (size_t)(name - slash - 1));
+	group = scalable_group(kind);
+	if (group) {
+		ref = add_object(spec, "scalableRef");
+		cJSON_AddStringToObject(ref, "apiGroup", group);
+		cJSON_AddStringToObject(ref, "kind", kind);
+		cJSON_AddStringToObject(ref, "name", name + 1);
+	}
+	free(kind);
+	return group != NULL;
+}
+
+static void write_buffer(const struct slack_class *c, const struct slack_yaml_options *o,
+			 struct buf *out)
+{
+	const char *namespace = c->record->object.namespace;
+	char name[NAME_MAX_LEN + 1];
+	cJSON *object, *spec;
+
+	name_of(c, name);
+	object = new_object("autoscaling.x-k8s.io/v1beta1", "CapacityBuffer", namespace, name);
+	spec = add_object(object, "spec");
+	if (!add_scalable(spec, c)) {
+		cJSON *template = new_object("v1", "PodTemplate", namespace, name);
+
+		cJSON_AddItemToObject(template, "template", template_of(c, o->image, NULL));
+		write_document(out, template);
+		cJSON_AddStringToObject(add_object(spec, "podTemplateRef"), "name", name);
+	}
+	cJSON_AddNumberToObject(spec, "replicas", c->wanted);
+	write_document(out, object);
+}
+
+/* --- all of it */
+
+void slack_yaml_write(const struct slack_result *r, const struct slack_yaml_options *o,
+		      struct buf *out)
+{
+	bool own_namespace = false;
+
+	for (size_t i = 0; i < r->class_count; i++)
+		own_namespace |= r->classes[i].wanted && r->classes[i].kind != SLACK_WORKLOAD;
+	if (own_namespace)
+		write_document(out, new_object("v1", "Namespace", "", SLACK_NAMESPACE));
+	if (o->kind == SLACK_YAML_BALLOONS)
+		write_document(out, priority_class(o));
+	for (size_t i = 0; i < r->class_count; i++) {
+		if (!r->classes[i].wanted)
+			continue;
+		if (o->kind == SLACK_YAML_BALLOONS)
+			write_document(out, balloon(&r->classes[i], o));
+		else
+			write_buffer(&r->classes[i], o, out);
+	}
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A hash of preemptors in the order in which they were told, which is the order in which they expire, and a ring of past evictions. What is given
+ * out is copied under the lock, strings included, so that nobody holds it while he thinks.
+ */
+#include "aggregator/state/victim_log.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/mem.h"
+
+#define uthash_malloc(size) mem_alloc(size)
+#include <uthash.h>
+
+struct entry {
+	char *preemptor; /* owned */
+	struct victim_answer answer; /* owned, one block */
+	bool sure; /* on one node: the scheduler has no choice */
+	UT_hash_handle hh;
+};
+
+struct past {
+	int64_t at_ns;
+	char *namespace; /* owned */
+};
+
+struct victim_log {
+	pthread_mutex_t lock;
+	/* under lock */
+	struct entry *entries; /* the oldest first */
+	struct past *past; /* a ring of VICTIM_LOG_PAST_MAX */
+	size_t past_first, past_count;
+};
+
+struct victim_log *victim_log_new(void)
+{
+	struct victim_log *l = mem_zalloc(1, sizeof(*l));
+
+	pthread_mutex_init(&l->lock, NULL);
+	l->past = mem_zalloc(VICTIM_LOG_PAST_MAX, sizeof(*l->past));
+	return l;
+}
+
+static void drop(struct victim_log *l, struct entry *e)
+{
+	HASH_DEL(l->entries, e);
+	free(e->preemptor);
+	free(e->answer.of);
+	free(e);
+}
+
+void victim_log_free(struct victim_log *l)
+{
+	struct entry *e, *next;
+
+	if (!l)
+		return;
+	HASH_ITER(hh, l->entries, e, next) drop(l, e);
+	for (size_t i = 0; i < l->past_count; i++)
+		free(l->past[(l->past_first + i) % VICTIM_LOG_PAST_MAX].namespace);
+	free(l->past);
+	pthread_mutex_destroy(&l->lock);
+	free(l);
+}
+
+/* --- copies ------------------------------------------------------------------------------------------------------- */
+
+static size_t text_len(const struct victim *v)
+{
+	return strlen(v->uid) + strlen(v->namespace) + strlen(v->node) + 3;
+}
+
+static const char *put_text(char **room, const char *text)
+{
+	size_t size = strlen(text) + 1;
+	char *copy = memcpy(*room, text, size);
+
+	*room += size;
+	return copy;
+}
+
+/* The array, and behind it its strings. */
+static struct victim *copy_victims(const struct victim *of, size_t count)
+{
+	size_t size = (count + 1) * sizeof(*of);
+	struct victim *copy;
+	char *room;
+
+	for (size_t i = 0; i < count; i++)
+		size += text_len(&of[i]);
+	copy = mem_alloc(size);
+	room = (char *)(copy + count + 1);
+	for (size_t i = 0; i < count; i++)
+		copy[i] = (struct victim){put_text(&room, of[i].uid),
+					  put_text(&room, of[i].namespace),
+					  put_text(&room, of[i].node)};
+	return copy;
+}
+
+/* --- what is told ------------------------------------------------------------------------------------------------- */
+
+static bool are_on_one_node(const struct victim *of, size_t count)
+{
+	for (size_t i = 1; i < count; i++)
+		if (strcmp(of[i].node, of[0].node) != 0)
+			return false;
+	return count > 0;
+}
+
+static void add_past(struct victim_log *l, const char *namespace, int64_t now_ns)
+{
+	struct past *p;
+
+	if (l->past_count == VICTIM_LOG_PAST_MAX) {
+		free(l->past[l->past_first].namespace);
+		l->past_first = (l->past_first + 1) % VICTIM_LOG_PAST_MAX;
+		l->past_count--;
+	}
+	p = &l->past[(l->past_first + l->past_count++) % VICTIM_LOG_PAST_MAX];
+	*p = (struct past){now_ns, mem_strdup(namespace)};
+}
+
+static struct entry *find(struct victim_log *l, const char *preemptor)
+{
+	struct entry *e;
+
+	HASH_FIND_STR(l->entries, preemptor, e);
+	return e;
+}
+
+static bool was_told(const struct entry *e, const char *uid)
+{
+	for (size_t i = 0; e && i < e->answer.count; i++)
+		if (strcmp(e->answer.of[i].uid, uid) == 0)
+			return true;
+	return false;
+}
+
+/* Those that were told before are no evictions anew. */
+static void count_evictions(struct victim_log *l, const struct entry *before,
+			    const struct victim *of, size_t count, int64_t now_ns)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!before || !before->sure || !was_told(before, of[i].uid))
+			add_past(l, of[i].namespace, now_ns);
+}
+
+static void expire(struct victim_log *l, int64_t now_ns)
+{
+	while (l->entries && (l->entries->answer.told_ns + VICTIM_LOG_TTL_NS <= now_ns ||
+			      HASH_COUNT(l->entries) > VICTIM_LOG_PREEMPTORS_MAX))
+		drop(l, l->entries);
+}
+
+bool victim_log_put(struct victim_log *l, const char *preemptor, const struct victim *of,
+		    size_t count, int64_t now_ns)
+{
+	struct entry *e, *before;
+
+	if (!*preemptor || !count || count > VICTIM_LOG_VICTIMS_MAX)
+		return false;
+	e = mem_zalloc(1, sizeof(*e));
+	e->preemptor = mem_strdup(preemptor);
+	e->answer = (struct victim_answer){now_ns, count, copy_victims(of, count)};
+	e->sure = are_on_one_node(of, count);
+	pthread_mutex_lock(&l->lock);
+	before = find(l, preemptor);
+	if (e->sure)
+		count_evictions(l, before, of, count, now_ns);
+	if (before)
+		drop(l, before);
+	HASH_ADD_KEYPTR(hh, l->entries, e->preemptor, strlen(e->preemptor), e);
+	expire(l, now_ns);
+	pthread_mutex_unlock(&l->lock);
+	return true;
+}
+
+bool victim_log_find(struct victim_log *l, const char *preemptor, int64_t now_ns,
+		     struct victim_answer *out)
+{
+	struct entry *e;
+
+	pthread_mutex_lock(&l->lock);
+	expire(l, now_ns);
+	e = find(l, preemptor);
+	if (e) {
+		*out = e->answer;
+		out->of = copy_victims(e->answer.of, e->answer.count);
+	}
+	pthread_mutex_unlock(&l->lock);
+	return e != NULL;
+}
+
+void victim_log_forget(struct victim_log *l, const char *preemptor)
+{
+	struct entry *e;
+
+	pthread_mutex_lock(&l->lock);
+	e = find(l, preemptor);
+	if (e)
+		drop(l, e);
+	pthread_mutex_unlock(&l->lock);
+}
+
+static bool is_in_flight(const struct entry *e, const char *besides, int64_t now_ns)
+{
+	return e->sure && e->answer.told_ns + VICTIM_LOG_FLIGHT_NS > now_ns &&
+	       (!besides || strcmp(e->preemptor, besides) != 0);
+}
+
+size_t victim_log_in_flight(struct victim_log *l, const char *besides, int64_t now_ns,
+			    const char *const **out)
+{
+	size_t count = 0, size = 0, at = 0;
+	const char **uids;
+	struct entry *e;
+	char *room;
+
+	pthread_mutex_lock(&l->lock);
+	for (e = l->entries; e; e = e->hh.next)
+		for (size_t i = 0; is_in_flight(e, besides, now_ns) && i < e->answer.count; i++) {
+			count++;
+			size += strlen(e->answer.of[i].uid) + 1;
+		}
+	uids = mem_alloc((count + 1) * sizeof(*uids) + size);
+	room = (char *)(uids + count + 1);
+	for (e = l->entries; e; e = e->hh.next)
+		for (size_t i = 0; is_in_flight(e, besides, now_ns) && i < e->answer.count; i++)
+			uids[at++] = put_text(&room, e->answer.of[i].uid);
+	pthread_mutex_unlock(&l->lock);
+	*out = uids;
+	return count;
+}
+
+size_t victim_log_past(struct victim_log *l, int64_t since_ns, struct victim_past **out)
+{
+	size_t first, size = 0;
+	struct victim_past *past;
+	size_t count;
+	char *room;
+
+	pthread_mutex_lock(&l->lock);
+	for (first = l->past_count; first > 0; first--) {
+		const struct past *p = &l->past[(l->past_first + first - 1) % VICTIM_LOG_PAST_MAX];
+
+		if (p->at_ns < since_ns)
+			break;
+		size += strlen(p->namespace) + 1;
+	}
+	count = l->past_count - first;
+	past = mem_alloc((count + 1) * sizeof(*past) + size);
+	room = (char *)(past + count + 1);
+	for (size_t i = 0; i < count; i++) {
+		const struct past *p = &l->past[(l->past_first + first + i) % VICTIM_LOG_PAST_MAX];
+
+		past[i] = (struct victim_past){p->at_ns, put_text(&room, p->namespace)};
+	}
+	pthread_mutex_unlock(&l->lock);
+	*out = past;
+	return count;
+}
+
+size_t victim_log_count(struct victim_log *l)
+{
+	size_t count;
+
+	pthread_mutex_lock(&l->lock);
+	count = HASH_COUNT(l->entries);
+	pthread_mutex_unlock(&l->lock);
+	return count;
+}

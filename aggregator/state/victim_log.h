@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which victims a scheduler was told of, for which pod. It asks again for the same pod as long as that is pending, sees the victims go only
+ * some time after we do, and may never have got the first answer; so what was answered is kept.
+ *
+ * Any thread; one mutex, held for copies only. Everything has a bound: the oldest preemptors go first.
+ */
+#ifndef EVENKEEL_AGGREGATOR_STATE_VICTIM_LOG_H
+#define EVENKEEL_AGGREGATOR_STATE_VICTIM_LOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	VICTIM_LOG_PREEMPTORS_MAX = 4096,
+	VICTIM_LOG_VICTIMS_MAX = 4096, /* of one preemptor */
+	VICTIM_LOG_PAST_MAX = 65536,
+};
+
+/* After that a preemptor is as if it had never asked. */
+#define VICTIM_LOG_TTL_NS (300 * 1000000000LL)
+/* So long a victim that was told counts as going, although nobody sees it go yet. */
+#define VICTIM_LOG_FLIGHT_NS (10 * 1000000000LL)
+
+struct victim {
+	const char *uid, *namespace, *node;
+};
+
+/* Copies, in one block each that the caller frees with free(). */
+struct victim_answer {
+	int64_t told_ns;
+	size_t count;
+	struct victim *of; /* in the order they were told: by node */
+};
+
+struct victim_past {
+	int64_t at_ns;
+	const char *namespace;
+};
+
+struct victim_log;
+struct victim_log *victim_log_new(void);
+void victim_log_free(struct victim_log *l); /* NULL is allowed */
+
+/*
+ * These were told for the pod with that uid, in place of what was before. Where they are all on one node they are taken for evicted: else nobody
+ * knows yet which node the scheduler will choose. False: there are too many, or no uid, and nothing is kept.
+ */
+bool victim_log_put(struct victim_log *l, const char *preemptor, const struct victim *of,
+		    size_t count, int64_t now_ns);
+/* False: nothing was, or too long ago. */
+bool victim_log_find(struct victim_log *l, const char *preemptor, int64_t now_ns,
+		     struct victim_answer *out);
+void victim_log_forget(struct victim_log *l, const char *preemptor);
+/* Victims taken for evicted in the last VICTIM_LOG_FLIGHT_NS, for other preemptors than that one (NULL: any). Uids, in one block to free. */
+size_t victim_log_in_flight(struct victim_log *l, const char *besides, int64_t now_ns,
+			    const char *const **out);
+/* All evictions known since then, oldest first, in one block to free. */
+size_t victim_log_past(struct victim_log *l, int64_t since_ns, struct victim_past **out);
+/* How many preemptors are kept; for tests and metrics. */
+size_t victim_log_count(struct victim_log *l);
+
+#endif

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A kube-scheduler's questions about pods under quotas, over the real HTTP server: a burst that must not get past a quota before any view shows it, and
+ * preemption that is asked for again and again.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <curl/curl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/api/extender.h"
+#include "aggregator/edge/http/http.h"
+#include "aggregator/policy/quota/preempt.h"
+#include "aggregator/state/ledger.h"
+#include "aggregator/state/victim_log.h"
+#include "shared/mem.h"
+#include "tests/quota_fixture.h"
+#include "tests/view_fixture.h"
+
+struct scene {
+	struct api_context ctx;
+	struct counters counters;
+	struct extender_options extender;
+	struct http_server *server;
+	struct buf answer;
+};
+
+static atomic_llong now;
+
+static int64_t now_ns(void)
+{
+	return atomic_load(&now);
+}
+
+/* --- the cluster */
+
+/*
+ * 16 CPUs, 12 of them guaranteed: team-a has borrowed 4 in pods of 2, and so has nothing more to get; team-b uses 2 of its 8. "gone" leaves a pod out, "going"
+ * has it in deletion; NULL: none.
+ */
+static struct view *make_view(const char *gone, const char *going)
+{
+	static const char *const nodes[] = {"a", "a", "b", "b"};
+	struct buf items = BUF_INIT;
+	struct view *v;
+
+	buf_add_str(&items, quota_fixture_node("a", "cpu: 8, memory: 32Gi"));
+	buf_add_str(&items, quota_fixture_node("b", "cpu: 8, memory: 32Gi"));
+	buf_add_str(&items, quota_fixture_quota("team-a", "q", "cpu: 4", "cpu: 8"));
+	buf_add_str(&items, quota_fixture_quota("team-b", "q", "cpu: 8", "cpu: 10"));
+	for (int i = 0; i < 4; i++) {
+		char name[8];
+		const char *line;
+
+		snprintf(name, sizeof(name), "p%d", i);
+		line = quota_fixture_pod("team-a", name, nodes[i], 10 * i, "cpu: 2");
+		if (gone && strcmp(name, gone) == 0)
+			continue;
+		if (going && strcmp(name, going) == 0)
+			buf_printf(&items, "%.*s, deletionTimestamp: \"2026-01-31T12:00:30Z\"%s",
+				   (int)(strchr(line, '}') - line), line, strchr(line, '}'));
+		else
+			buf_add_str(&items, line);
+	}
+	buf_add_str(&items, quota_fixture_pod("team-b", "p", "b", 0, "cpu: 2"));
+	v = quota_fixture_view(items.data);
+	buf_fini(&items);
+	return v;
+}
+
+static int setup(void **state)
+{
+	struct scene *s = mem_zalloc(1, sizeof(*s));
+	struct reason reason;
+
+	atomic_store(&now, VIEW_FIXTURE_NOW_NS);
+	extender_options_default(&s->extender);
+	s->ctx = (struct api_context){
+		.views = view_slot_new(),
+		.counters = &s->counters,
+		.now_ns = now_ns,
+		.watcher_smoothed = 1,
+		.ledger = ledger_new(),
+		.victims = victim_log_new(),
+		.extender = &s->extender,
+	};
+	view_slot_publish(s->ctx.views, make_view(NULL, NULL));
+	if (http_start(&s->server, "127.0.0.1:0", &s->ctx, &reason)) {
+		print_error("%s\n", reason.text);
+		return -1;
+	}
+	*state = s;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct scene *s = *state;
+
+	http_stop(s->server);
+	view_slot_free(s->ctx.views);
+	ledger_free(s->ctx.ledger);
+	victim_log_free(s->ctx.victims);
+	buf_fini(&s->answer);
+	free(s);
+	return 0;
+}
+
+/* --- the scheduler */
+
+static size_t on_data(char *data, size_t size, size_t count, void *to)
+{
+	buf_add(to, data, size * count);
+	return size * count;
+}
+
+static long post(struct scene *s, const char *path, const char *body)
+{
+	char *url = mem_printf("http://%s%s", http_address(s->server), path);
+	CURL *curl = curl_easy_init();
+	long status = 0;
+
+	buf_clear(&s->answer);
+	curl_easy_setopt(curl, CURLOPT_URL, url);
+	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(curl, CURLOPT_TIMEOUT, 30L);
+	curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
+	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_data);
+	curl_easy_setopt(curl, CURLOPT_WRITEDATA, &s->answer);
+	assert_int_equal(curl_easy_perform(curl), CURLE_OK);
+	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+	curl_easy_cleanup(curl);
+	buf_add_str(&s->answer, "");
+	free(url);
+	return status;
+}
+
+static char *pod(const char *namespace, const char *uid, const char *cpu)
+{
+	return mem_printf("{\"metadata\":{\"namespace\":\"%s\",\"name\":\"%s\",\"uid\":\"%s\"},"
+			  "\"spec\":{\"priority\":5,\"containers\":[{\"name\":\"c\",\"resources\":{"
+			  "\"requests\":{\"cpu\":\"%s\"}}}]}}",
+			  namespace, uid, uid, cpu);
+}
+
+/* The answer, to be compared as text. */
+static const char *filter(struct scene *s, const char *namespace, const char *uid, const char *cpu)
+{
+	char *asked = pod(namespace, uid, cpu);
+	char *body = mem_printf("{\"Pod\":%s,\"NodeNames\":[\"a\",\"b\"]}", asked);
+
+	assert_int_equal(post(s, "/extender/filter", body), 200);
+	free(body);
+	free(asked);
+	return s->answer.data;
+}
+
+static const char *preempt(struct scene *s, const char *uid, const char *cpu, const char *offer)
+{
+	char *asked = pod("team-b", uid, cpu);
+	char *body = mem_printf("{\"Pod\":%s,%s}", asked, offer);
+
+	assert_int_equal(post(s, "/extender/preempt", body), 200);
+	free(body);
+	free(asked);
+	return s->answer.data;
+}
+
+#define PASSED "{\"NodeNames\":[\"a\",\"b\"]}"
+
+/* --- filter */
+
+/* Each is admitted with what those before were promised, though no view has them; in nodes' refusals, never in Error. */
+static void test_burst_stays_within_quota(void **state)
+{
+	struct scene *s = *state;
+
+	assert_string_equal(filter(s, "team-b", "b1", "1"), PASSED);
+	assert_string_equal(filter(s, "team-b", "b2", "1"), PASSED);
+	assert_string_equal(
+		filter(s, "team-b", "b3", "1"),
+		"{\"NodeNames\":[],\"FailedNodes\":{\"a\":\"ElasticQuota overSumMin: cpu: 12.0 "
+		"used by "
+		"all quotas + 1.0 asked is over 12.0, the sum of their min: wait for 1.0 to be "
+		"freed, "
+		"by itself or by preempting those who borrow, as quota team-b/q is within its "
+		"min\","
+		"\"b\":\"ElasticQuota overSumMin: cpu: 12.0 used by all quotas + 1.0 asked is over "
+		"12.0, the sum of their min: wait for 1.0 to be freed, by itself or by preempting "
+		"those who borrow, as quota team-b/q is within its min\"}}");
+	/* Asked again it does not stand in its own way, and one that is gone makes room. */
+	assert_string_equal(filter(s, "team-b", "b2", "1"), PASSED);
+	ledger_release(s->ctx.ledger, "b1");
+	assert_string_equal(filter(s, "team-b", "b3", "1"), PASSED);
+	assert_int_equal(counter_get(&s->counters.quota.gates[QUOTA_OVER_SUM]), 1);
+	assert_int_equal(counter_get(&s->counters.quota.gates[QUOTA_ADMITTED]), 4);
+}
+
+/* A promise that nobody keeps ends by itself. */
+static void test_promises_expire(void **state)
+{
+	struct scene *s = *state;
+
+	assert_string_equal(filter(s, "team-b", "b1", "2"), PASSED);
+	assert_null(strstr(filter(s, "team-b", "b2", "2"), "\"NodeNames\":[\"a\""));
+	atomic_store(&now, VIEW_FIXTURE_NOW_NS + LEDGER_TTL_NS);
+	assert_string_equal(filter(s, "team-b", "b2", "2"), PASSED);
+}
+
+/* Nothing helps a pod that alone asks for too much: also by the member that only newer schedulers know. */
+static void test_hopeless_pods(void **state)
+{
+	struct scene *s = *state;
+	const char *both = filter(s, "team-a", "a1", "9");
+
+	assert_non_null(
+		strstr(both, "\"FailedNodes\":{\"a\":\"ElasticQuota never: cpu: 9.0 asked"));
+	assert_non_null(strstr(both, "\"FailedAndUnresolvableNodes\":{\"a\":\"ElasticQuota never"));
+	assert_null(strstr(both, "Error"));
+	both = filter(s, "team-a", "a2", "1");
+	assert_non_null(strstr(both, "ElasticQuota overMax: cpu: 8.0 used + 1.0 asked"));
+	assert_null(strstr(both, "Unresolvable"));
+}
+
+static void test_others_pass(void **state)
+{
+	struct scene *s = *state;
+
+	assert_string_equal(filter(s, "free", "f1", "500"), PASSED);
+	view_slot_publish(s->ctx.views,
+			  quota_fixture_view(
+				  "- {apiVersion: v1, kind: Node, metadata: {name: a}}\n"
+				  "- {apiVersion: v1, kind: Node, metadata: {name: b}}\n"));
+	assert_string_equal(filter(s, "team-a", "a1", "500"), PASSED);
+}
+
+/* --- preempt */
+
+#define META(node, uid) "\"" node "\":{\"Pods\":[{\"UID\":\"" uid "\"}],\"NumPDBViolations\":0}"
+#define ANSWER(nodes)	"{\"NodeNameToMetaVictims\":{" nodes "}}"
+#define OFFER_B		"\"NodeNameToMetaVictims\":{\"b\":{\"Pods\":[],\"NumPDBViolations\":0}}"
+#define OFFER_BOTH                                                                                 \
+	"\"NodeNameToVictims\":null,\"NodeNameToMetaVictims\":{\"a\":{\"Pods\":[{\"UID\":"         \
+	"\"uid-team-a-p0\"}]},\"b\":{\"Pods\":null}}"
+
+/* On each node by our rules: the borrower with the lowest priority there, whoever the scheduler offered. */
+static void test_victims(void **state)
+{
+	struct scene *s = *state;
+
+	assert_string_equal(preempt(s, "v", "4", OFFER_BOTH),
+			    ANSWER(META("a", "uid-team-a-p0") "," META("b", "uid-team-a-p2")));
+	assert_string_equal(preempt(s, "w", "4", "\"NodeNameToMetaVictims\":{}"), ANSWER(""));
+	assert_string_equal(preempt(s, "x", "4", "\"NodeNameToMetaVictims\":{\"nobody\":{}}"),
+			    ANSWER(""));
+	assert_int_equal(counter_get(&s->counters.quota.preempt_victims), 1);
+	assert_int_equal(counter_get(&s->counters.quota.preempt_none), 2);
+}
+
+/* With whole pods, as a scheduler without nodeCacheCapable asks; the answer has uids all the same. */
+static void test_whole_pods(void **state)
+{
+	assert_string_equal(
+		preempt(*state, "v", "4",
+			"\"NodeNameToVictims\":{\"b\":{\"Pods\":[{\"metadata\":{\"name\":"
+			"\"p3\",\"uid\":\"uid-team-a-p3\"}}],\"NumPDBViolations\":0}}"),
+		ANSWER(META("b", "uid-team-a-p2")));
+}
+
+/* An answer that got lost is given again; while its victim goes there is none; when it is gone, and it did not help, there is another. */
+static void test_idempotent(void **state)
+{
+	struct scene *s = *state;
+
+	assert_string_equal(preempt(s, "v", "4", OFFER_B), ANSWER(META("b", "uid-team-a-p2")));
+	assert_string_equal(preempt(s, "v", "4", OFFER_B), ANSWER(META("b", "uid-team-a-p2")));
+	assert_int_equal(counter_get(&s->counters.quota.preempt_repeated), 1);
+	view_slot_publish(s->ctx.views, make_view(NULL, "p2"));
+	assert_string_equal(preempt(s, "v", "4", OFFER_B), ANSWER(""));
+	view_slot_publish(s->ctx.views, make_view("p2", NULL));
+	assert_string_equal(preempt(s, "v", "4", OFFER_B), ANSWER(""));
+	assert_string_equal(preempt(s, "v", "6", OFFER_B), ANSWER(META("b", "uid-team-a-p3")));
+}
+
+/* What goes for one pod is not asked of the next as well. */
+static void test_two_preemptors(void **state)
+{
+	struct scene *s = *state;
+	const char *second;
+
+	assert_string_equal(preempt(s, "v", "4", OFFER_B), ANSWER(META("b", "uid-team-a-p2")));
+	second = preempt(s, "w", "4", OFFER_B);
+	assert_null(strstr(second, "p2"));
+}
+
+/* Told long ago is not told. */
+static void test_forgets(void **state)
+{
+	struct scene *s = *state;
+
+	preempt(s, "v", "4", OFFER_B);
+	atomic_store(&now, VIEW_FIXTURE_NOW_NS + VICTIM_LOG_TTL_NS);
+	assert_string_equal(preempt(s, "v", "4", OFFER_B), ANSWER(META("b", "uid-team-a-p2")));
+	assert_int_equal(counter_get(&s->counters.quota.preempt_repeated), 0);
+}
+
+/* Nobody knows better than the scheduler then. */
+static void test_confirms_what_it_cannot_judge(void **state)
+{
+	struct scene *s = *state;
+
+	view_slot_publish(s->ctx.views, view_new(1, VIEW_FIXTURE_NOW_NS, NULL, 0, NULL, NULL));
+	assert_string_equal(preempt(s, "v", "4", OFFER_BOTH), ANSWER(META("a", "uid-team-a-p0")));
+}
+
+static void test_bad_questions(void **state)
+{
+	static const struct {
+		const char *body, *field;
+	} cases[] = {
+		{"[]", NULL},
+		{"{}", "Pod"},
+		{"{\"Pod\":3}", "Pod"},
+		{"{\"Pod\":{\"spec\":{}}}", "Pod.metadata.name"},
+		{"{\"Pod\":{\"metadata\":{\"name\":\"p\"},\"spec\":{\"priority\":\"x\"}}}",
+		 "Pod.spec.priority"},
+		{"{\"Pod\":{\"metadata\":{\"name\":\"p\"}},\"NodeNameToMetaVictims\":[]}",
+		 "NodeNameToMetaVictims"},
+		{"{\"Pod\":{\"metadata\":{\"name\":\"p\"}},\"NodeNameToMetaVictims\":{\"a\":{"
+		 "\"Pods\":"
+		 "[{\"UID\":3}]}}}",
+		 "NodeNameToMetaVictims.a.Pods[0].UID"},
+	};
+	struct scene *s = *state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *field = cases[i].field ? mem_printf("\"field\":\"%s\"", cases[i].field)
+					     : mem_strdup("\"code\":\"badRequest\"");
+
+		assert_int_equal(post(s, "/extender/preempt", cases[i].body), 400);
+		if (!strstr(s->answer.data, field))
+			fail_msg("%s: %s", cases[i].body, s->answer.data);
+		free(field);
+	}
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_burst_stays_within_quota),
+		TEST(test_promises_expire),
+		TEST(test_hopeless_pods),
+		TEST(test_others_pass),
+		TEST(test_victims),
+		TEST(test_whole_pods),
+		TEST(test_idempotent),
+		TEST(test_two_preemptors),
+		TEST(test_forgets),
+		TEST(test_confirms_what_it_cannot_judge),
+		TEST(test_bad_questions),
+	};
+	int failed;
+
+	curl_global_init(CURL_GLOBAL_DEFAULT);
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	curl_global_cleanup();
+	return failed;
+}

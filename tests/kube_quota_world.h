@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The clusters of the stories of quotas (tests/vectors/quota/kep_stories.json) in a real API server, followed by aggregator 0. */
+#ifndef EVENKEEL_TESTS_KUBE_QUOTA_WORLD_H
+#define EVENKEEL_TESTS_KUBE_QUOTA_WORLD_H
+
+#include <cjson/cJSON.h>
+
+#include "tests/kube_testbed.h"
+
+/* Nodes, quotas and pods of a story, until the aggregator and the scheduler know them. */
+void kube_quota_world_begin(struct kube_testbed *bed, const cJSON *story);
+/* Whatever nodes, quotas and pods there are go, until both know it. */
+void kube_quota_world_clear(struct kube_testbed *bed);
+
+/* A pod as a story writes it: {"pod","namespace","node","priority","request","start"}. */
+void kube_quota_world_make_pod(struct kube_testbed *bed, const cJSON *pod);
+/* What a kubelet would say of it; it started in the second that the story says. */
+void kube_quota_world_run_pod(struct kube_testbed *bed, const cJSON *pod);
+/* Its path in the API, and what is below ("/status"); the caller frees it. */
+char *kube_quota_world_pod_path(const cJSON *pod, const char *below);
+
+/* An object of the API, or NULL; the caller deletes it. */
+cJSON *kube_quota_world_get(struct kube_testbed *bed, const char *path);
+/* The list of all pods. */
+cJSON *kube_quota_world_pods(struct kube_testbed *bed);
+/* Frees the path. */
+void kube_quota_world_delete(struct kube_testbed *bed, char *path);
+
+/* Awaits that the aggregator's view shows the nodes, pods and quotas that the API has: it is published once a second. */
+void kube_quota_world_expect_seen(struct kube_testbed *bed);
+/* Awaits that it tells these amounts as used, by namespace and resource, and prints them. NULL: nothing is expected. */
+void kube_quota_world_expect_used(struct kube_testbed *bed, const cJSON *used);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/quota_fixture.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/api/snapshot.h"
+#include "shared/mem.h"
+
+struct view *quota_fixture_view(const char *items)
+{
+	char *text = mem_printf("apiVersion: v1\nkind: List\nitems:\n%s", items);
+	struct snapshot *s = snapshot_new();
+	struct reason why = {""};
+	struct view *v = NULL;
+	int64_t now_ns;
+
+	if (snapshot_add(s, "fixture", text, strlen(text), &why) ||
+	    snapshot_view(s, &v, &now_ns, &why)) {
+		fprintf(stderr, "the fixture's objects are refused: %s\n%s\n", why.text, text);
+		abort();
+	}
+	snapshot_free(s);
+	free(text);
+	return v;
+}
+
+static const char *line(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static const char *line(const char *format, ...)
+{
+	static char texts[16][1024];
+	static unsigned int next;
+	char *text = texts[next++ % 16];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(texts[0]), format, args);
+	va_end(args);
+	return text;
+}
+
+const char *quota_fixture_node(const char *name, const char *allocatable)
+{
+	return line(
+		"- {apiVersion: v1, kind: Node, metadata: {name: %s}, status: {allocatable: {pods: "
+		"\"110\", %s}, capacity: {pods: \"110\", %s}, conditions: [{type: Ready, status: "
+		"\"True\"}]}}\n",
+		name, allocatable, allocatable);
+}
+
+static const char *amounts(const char *name, const char *text)
+{
+	return text ? line("%s: {%s}, ", name, text) : "";
+}
+
+const char *quota_fixture_quota(const char *namespace, const char *name, const char *min,
+				const char *max)
+{
+	return line("- {apiVersion: scheduling.x-k8s.io/v1alpha1, kind: ElasticQuota, metadata: "
+		    "{namespace: %s, name: %s}, spec: {%s%s}}\n",
+		    namespace, name, amounts("min", min), amounts("max", max));
+}
+
+const char *quota_fixture_pod(const char *namespace, const char *name, const char *node,
+			      int priority, const char *requests)
+{
+	return line("- {apiVersion: v1, kind: Pod, metadata: {namespace: %s, name: %s, uid: "
+		    "uid-%s-%s}, "
+		    "spec: {%s%s%s priority: %d, containers: [{name: c, resources: {requests: "
+		    "{%s}}}]}, status: {phase: %s}}\n",
+		    namespace, name, namespace, name, *node ? "nodeName: " : "", node,
+		    *node ? "," : "", priority, requests, *node ? "Running" : "Pending");
+}

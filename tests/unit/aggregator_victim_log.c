@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/state/victim_log.h"
+
+#define SECOND 1000000000LL
+
+static const struct victim one_node[] = {{"u1", "x", "a"}, {"u2", "y", "a"}};
+static const struct victim two_nodes[] = {{"u3", "x", "a"}, {"u4", "y", "b"}};
+
+static size_t flight(struct victim_log *l, const char *besides, int64_t now_ns)
+{
+	const char *const *uids;
+	size_t count = victim_log_in_flight(l, besides, now_ns, &uids);
+
+	free((void *)uids);
+	return count;
+}
+
+static size_t past(struct victim_log *l, int64_t since_ns)
+{
+	struct victim_past *of;
+	size_t count = victim_log_past(l, since_ns, &of);
+
+	for (size_t i = 1; i < count; i++)
+		assert_true(of[i - 1].at_ns <= of[i].at_ns);
+	free(of);
+	return count;
+}
+
+static void test_keeps_what_was_told(void **state)
+{
+	struct victim_log *l = victim_log_new();
+	struct victim_answer a;
+
+	(void)state;
+	assert_false(victim_log_find(l, "p", SECOND, &a));
+	assert_true(victim_log_put(l, "p", one_node, 2, SECOND));
+	assert_true(victim_log_find(l, "p", 2 * SECOND, &a));
+	assert_int_equal(a.count, 2);
+	assert_int_equal(a.told_ns, SECOND);
+	assert_string_equal(a.of[1].uid, "u2");
+	assert_string_equal(a.of[1].namespace, "y");
+	assert_string_equal(a.of[1].node, "a");
+	free(a.of);
+	assert_false(victim_log_find(l, "other", 2 * SECOND, &a));
+	victim_log_forget(l, "p");
+	victim_log_forget(l, "p");
+	assert_false(victim_log_find(l, "p", 2 * SECOND, &a));
+	victim_log_free(l);
+}
+
+static void test_expires(void **state)
+{
+	struct victim_log *l = victim_log_new();
+	struct victim_answer a;
+
+	(void)state;
+	victim_log_put(l, "p", one_node, 2, SECOND);
+	assert_true(victim_log_find(l, "p", SECOND + VICTIM_LOG_TTL_NS - 1, &a));
+	free(a.of);
+	assert_false(victim_log_find(l, "p", SECOND + VICTIM_LOG_TTL_NS, &a));
+	assert_int_equal(victim_log_count(l), 0);
+	victim_log_free(l);
+}
+
+/* Of several nodes the scheduler takes one: what is on the others stays. */
+static void test_only_one_node_is_sure(void **state)
+{
+	struct victim_log *l = victim_log_new();
+
+	(void)state;
+	victim_log_put(l, "q", two_nodes, 2, SECOND);
+	assert_int_equal(flight(l, NULL, SECOND), 0);
+	assert_int_equal(past(l, 0), 0);
+	victim_log_put(l, "p", one_node, 2, SECOND);
+	assert_int_equal(flight(l, NULL, SECOND), 2);
+	assert_int_equal(flight(l, "q", SECOND), 2);
+	assert_int_equal(flight(l, "p", SECOND), 0);
+	assert_int_equal(flight(l, NULL, SECOND + VICTIM_LOG_FLIGHT_NS), 0);
+	assert_int_equal(past(l, 0), 2);
+	assert_int_equal(past(l, SECOND + 1), 0);
+	victim_log_free(l);
+}
+
+/* Told again is not evicted again. */
+static void test_repeated_answers_count_once(void **state)
+{
+	const struct victim more[] = {{"u1", "x", "a"}, {"u9", "z", "a"}};
+	struct victim_log *l = victim_log_new();
+
+	(void)state;
+	victim_log_put(l, "p", one_node, 2, SECOND);
+	victim_log_put(l, "p", one_node, 2, 2 * SECOND);
+	assert_int_equal(past(l, 0), 2);
+	victim_log_put(l, "p", more, 2, 3 * SECOND);
+	assert_int_equal(past(l, 0), 3);
+	assert_int_equal(victim_log_count(l), 1);
+	victim_log_free(l);
+}
+
+static void test_refuses(void **state)
+{
+	struct victim many[VICTIM_LOG_VICTIMS_MAX + 1];
+	struct victim_log *l = victim_log_new();
+
+	(void)state;
+	for (size_t i = 0; i <= VICTIM_LOG_VICTIMS_MAX; i++)
+		many[i] = one_node[0];
+	assert_false(victim_log_put(l, "", one_node, 2, SECOND));
+	assert_false(victim_log_put(l, "p", one_node, 0, SECOND));
+	assert_false(victim_log_put(l, "p", many, VICTIM_LOG_VICTIMS_MAX + 1, SECOND));
+	assert_int_equal(victim_log_count(l), 0);
+	assert_true(victim_log_put(l, "p", many, VICTIM_LOG_VICTIMS_MAX, SECOND));
+	victim_log_free(l);
+}
+
+/* The oldest make room. */
+static void test_bounded(void **state)
+{
+	struct victim_log *l = victim_log_new();
+	struct victim_answer a;
+	char name[32];
+
+	(void)state;
+	for (int i = 0; i < VICTIM_LOG_PREEMPTORS_MAX + 3; i++) {
+		snprintf(name, sizeof(name), "p%d", i);
+		victim_log_put(l, name, one_node, 2, SECOND + i);
+	}
+	assert_int_equal(victim_log_count(l), VICTIM_LOG_PREEMPTORS_MAX);
+	assert_false(victim_log_find(l, "p2", 2 * SECOND, &a));
+	assert_true(victim_log_find(l, "p3", 2 * SECOND, &a));
+	free(a.of);
+	for (int i = 0; i < VICTIM_LOG_PAST_MAX; i++) {
+		snprintf(name, sizeof(name), "r%d", i);
+		victim_log_put(l, name, one_node, 1, 2 * SECOND + i);
+	}
+	assert_int_equal(past(l, 0), VICTIM_LOG_PAST_MAX);
+	assert_int_equal(past(l, 2 * SECOND + 5), VICTIM_LOG_PAST_MAX - 5);
+	victim_log_free(l);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_keeps_what_was_told),
+		cmocka_unit_test(test_expires),
+		cmocka_unit_test(test_only_one_node_is_sure),
+		cmocka_unit_test(test_repeated_answers_count_once),
+		cmocka_unit_test(test_refuses),
+		cmocka_unit_test(test_bounded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

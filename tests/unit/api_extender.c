@@ -1,0 +1,599 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "aggregator/api/extender.h"
+#include "aggregator/api/snapshot.h"
+#include "aggregator/state/join.h"
+#include "aggregator/state/ledger.h"
+#include "shared/mem.h"
+#include "tests/api_fixture.h"
+#include "tests/join_fixture.h"
+#include "tests/model_fixture.h"
+#include "tests/view_fixture.h"
+
+static struct api_fixture f;
+static struct extender_options options;
+
+/* Pods of 1 CPU and 1 GiB, so 1.5 CPU expected where no owner is known. */
+#define POD(uid)                                                                                   \
+	"{\"metadata\":{\"name\":\"" uid "\",\"namespace\":\"shop\",\"uid\":\"" uid "\"},"         \
+	"\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":\"1\","    \
+	"\"memory\":\"1Gi\"},\"limits\":{\"cpu\":\"2\",\"memory\":\"2Gi\"}}}]}}"
+#define ASK(uid, names) "{\"Pod\":" POD(uid) ",\"Nodes\":null,\"NodeNames\":" names "}"
+#define ALL		"[\"alpha\",\"bravo\",\"charlie\"]"
+
+/* Measured at so many of 4 CPUs, and 2 GiB of 8. */
+static struct node_page *page_of(const char *name, double cpu_milli, double sigma)
+{
+	struct node_page page =
+		view_fixture_node(name, VIEW_FIXTURE_NOW_NS - 1000000000, 3600, cpu_milli, sigma);
+
+	return page_new(&page);
+}
+
+/* alpha at 1, bravo at 3 CPUs, 3 and 7 allocatable; charlie known to the API and not measured. */
+static struct view *make_view(enum source_state nodes)
+{
+	struct node_page *pages[] = {page_of("alpha", 1000, 100), page_of("bravo", 3000, 100)};
+	const struct model_source source = {.state = nodes};
+	struct model *m = model_new();
+	struct join *j = join_new();
+	struct view *v;
+
+	model_put(m, model_fixture_node("alpha", 5, 9));
+	model_put(m, model_fixture_node("bravo", 5, 9));
+	model_put(m, model_fixture_node("charlie", 5, 9));
+	for (int kind = 0; kind < OBJECT_KINDS; kind++)
+		model_fixture_sync(m, (enum object_kind)kind);
+	model_set_source(m, OBJECT_NODE, &source);
+	v = join_view(j, pages, 2, model_cluster(m), VIEW_FIXTURE_NOW_NS);
+	page_drop(pages[0]);
+	page_drop(pages[1]);
+	join_free(j);
+	model_free(m);
+	return v;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	api_fixture_open(&f, make_view(SOURCE_SYNCED));
+	extender_options_default(&options);
+	f.ctx.ledger = ledger_new();
+	f.ctx.extender = &options;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct reason why;
+
+	(void)state;
+	if (!ledger_is_consistent(f.ctx.ledger, &why))
+		fail_msg("%s", why.text);
+	ledger_free(f.ctx.ledger);
+	api_fixture_close(&f);
+	return 0;
+}
+
+static const char *post(const char *verb, const char *body)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/extender/%s", verb);
+	if (api_fixture_send(&f, "POST", path, body) != 200)
+		fail_msg("%s", f.response.body.data);
+	return f.response.body.data;
+}
+
+/* "p1@alpha p2": what is reserved, and where. */
+static const char *reserved(void)
+{
+	static char text[256];
+	struct ledger_copy *c = ledger_take(f.ctx.ledger, VIEW_FIXTURE_NOW_NS);
+	int len = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < c->count; i++)
+		len += snprintf(text + len, sizeof(text) - (size_t)len, "%s%s%s%s", i ? " " : "",
+				c->of[i]->name, *c->of[i]->node ? "@" : "", c->of[i]->node);
+	ledger_copy_drop(c);
+	return text;
+}
+
+static uint64_t refused(enum extender_refusal why)
+{
+	return counter_get(&f.counters.extender.refused[why]);
+}
+
+/* --- filter --------------------------------------------------------------------------------------------------------- */
+
+static void filter_answers_as_it_was_asked(void **state)
+{
+	(void)state;
+	assert_string_equal(post("filter", ASK("p", ALL)), "{\"NodeNames\":" ALL "}");
+	assert_string_equal(post("filter", ASK("p", "[]")), "{\"NodeNames\":[]}");
+	assert_string_equal(post("filter", ASK("p", "null")), "{\"NodeNames\":[]}");
+	assert_string_equal(post("filter", "{\"pod\":" POD("p") ",\"nodenames\":[\"alpha\"]}"),
+			    "{\"NodeNames\":[\"alpha\"]}");
+	assert_string_equal(
+		post("filter", " { \"Other\" : [1,{\"a\":\"]}\\\"\"}] ,\"Pod\":" POD(
+				       "p") ",\"Nodes\" : {\"kind\":\"NodeList\",\"items\":[ "
+					    "{\"metadata\":{\"name\":\"bravo\",\"x\":\"}\\\\\"} , "
+					    "\"spec\":{}}"
+					    " ,{\"metadata\":{\"name\":\"nobody\"}}]}} "),
+		"{\"Nodes\":{\"metadata\":{},\"items\":[{\"metadata\":{\"name\":\"bravo\",\"x\":"
+		"\"}\\\\\"} , \"spec\":{}}]},\"FailedNodes\":{\"nobody\":\"evenkeel knows no node "
+		"\\\"nobody\\\" as of 0.0 s ago, and had all of the API's then: it is gone, or so "
+		"new that the next event of it will do\"}}");
+	assert_string_equal(post("filter", "{\"Pod\":" POD("p") ",\"Nodes\":{\"items\":null}}"),
+			    "{\"Nodes\":{\"metadata\":{},\"items\":[]}}");
+	assert_string_equal(post("filter", ASK("p", "[ \"br\\u0061vo\" , \"alpha\"\n]")),
+			    "{\"NodeNames\":[\"bravo\",\"alpha\"]}");
+	assert_string_equal(post("filter",
+				 "{\"NodeNames\":[\"alpha\"],\"Nodes\":{\"items\":[{"
+				 "\"metadata\":{\"name\":\"bravo\"}}]},\"Pod\":" POD("p") "}"),
+			    "{\"NodeNames\":[\"alpha\"]}");
+	assert_string_equal(post("filter", ASK("p", "[\"bravo\",\"alpha\",\"bravo\"]")),
+			    "{\"NodeNames\":[\"bravo\",\"alpha\"]}");
+}
+
+static void a_node_we_do_not_know_passes_while_we_are_behind(void **state)
+{
+	static const enum source_state behind[] = {SOURCE_LISTING, SOURCE_STALE, SOURCE_FORBIDDEN};
+
+	(void)state;
+	post("filter", ASK("p", "[\"zulu\",\"alpha\"]"));
+	assert_non_null(api_fixture_at(f.json, "FailedNodes.zulu"));
+	assert_int_equal(refused(EXTENDER_UNKNOWN_NODE), 1);
+	for (size_t i = 0; i < 3; i++) {
+		view_slot_publish(f.ctx.views, make_view(behind[i]));
+		assert_string_equal(post("filter", ASK("p", "[\"zulu\",\"alpha\"]")),
+				    "{\"NodeNames\":[\"zulu\",\"alpha\"]}");
+	}
+	view_slot_publish(f.ctx.views, view_fixture_new()); /* standalone */
+	assert_string_equal(post("filter", ASK("p", "[\"zulu\"]")), "{\"NodeNames\":[\"zulu\"]}");
+	view_slot_publish(f.ctx.views, view_new(9, 0, NULL, 0, NULL, NULL)); /* just started */
+	assert_string_equal(post("filter", ASK("p", "[\"zulu\"]")), "{\"NodeNames\":[\"zulu\"]}");
+	assert_string_equal(post("prioritize", ASK("p", "[\"zulu\"]")),
+			    "[{\"Host\":\"zulu\",\"Score\":0}]");
+}
+
+static void real_use_above_the_cap_refuses(void **state)
+{
+	(void)state;
+	options.limits.use_cap[SCORE_CPU] = 0.85;
+	assert_string_equal(
+		post("filter", ASK("p", ALL)),
+		"{\"NodeNames\":[\"alpha\",\"charlie\"],\"FailedNodes\":{\"bravo\":\"CPU in use "
+		"3.00+1.50 cores with sigma 0.10 is over 0.85 of 4.00: there is room once less "
+		"than "
+		"1.67 cores is in use, or with a higher --extender-use-cap-cpu\"}}");
+	assert_int_equal(refused(EXTENDER_USE_CAP_CPU), 1);
+	options.limits.use_cap[SCORE_CPU] = 2;
+	assert_string_equal(post("filter", ASK("p", ALL)), "{\"NodeNames\":" ALL "}");
+}
+
+static void what_was_promised_counts_against_the_cap(void **state)
+{
+	(void)state;
+	options.limits.use_cap[SCORE_CPU] = 0.85;
+	post("filter", ASK("p1", "[\"alpha\"]"));
+	assert_string_equal(reserved(), "p1@alpha");
+	post("filter", ASK("p1", "[\"alpha\"]")); /* not against itself */
+	assert_string_equal(reserved(), "p1@alpha");
+	post("filter", ASK("p2", "[\"alpha\"]"));
+	assert_non_null(strstr(f.response.body.data, "CPU in use 1.00+3.00 cores"));
+	assert_string_equal(reserved(), "p1@alpha");
+}
+
+static void pods_with_nowhere_else_to_go_are_not_held_to_limits(void **state)
+{
+	(void)state;
+	options.limits.use_cap[SCORE_CPU] = 0.01;
+	assert_non_null(strstr(post("filter", ASK("p", "[\"alpha\"]")), "FailedNodes"));
+	assert_string_equal(
+		post("filter",
+		     "{\"Pod\":{\"metadata\":{\"name\":\"d\",\"uid\":\"d\",\"ownerReferences\":[{"
+		     "\"kind\":\"DaemonSet\",\"name\":\"cni\",\"uid\":\"x\",\"controller\":true}]},"
+		     "\"spec\":{\"containers\":[{\"name\":\"c\"}]}},\"NodeNames\":[\"alpha\"]}"),
+		"{\"NodeNames\":[\"alpha\"]}");
+	assert_string_equal(
+		post("filter",
+		     "{\"Pod\":{\"metadata\":{\"name\":\"d\",\"uid\":\"d\"},\"spec\":{\"priority\":"
+		     "2000001000,\"containers\":[{\"name\":\"c\"}]}},\"NodeNames\":[\"alpha\"]}"),
+		"{\"NodeNames\":[\"alpha\"]}");
+}
+
+static void filter_reserves_what_passes_and_releases_what_does_not(void **state)
+{
+	(void)state;
+	post("filter", ASK("p", ALL));
+	assert_string_equal(reserved(), "p");
+	post("filter", ASK("p", "[\"bravo\"]"));
+	assert_string_equal(reserved(), "p@bravo");
+	post("filter", ASK("q", "[\"alpha\",\"none\"]"));
+	assert_string_equal(reserved(), "p@bravo q@alpha");
+	post("filter", ASK("p", "[\"none\"]"));
+	assert_string_equal(reserved(), "q@alpha");
+	post("filter", ASK("q", "[]"));
+	assert_string_equal(reserved(), "");
+}
+
+static void what_cannot_be_released_is_not_reserved(void **state)
+{
+	(void)state;
+	post("filter", "{\"Pod\":{\"metadata\":{\"name\":\"n\"},\"spec\":{\"containers\":[]}},"
+		       "\"NodeNames\":" ALL "}");
+	post("prioritize", "{\"Pod\":{\"metadata\":{\"name\":\"n\"},\"spec\":{\"containers\":[]}},"
+			   "\"NodeNames\":" ALL "}");
+	post("prioritize",
+	     "{\"Pod\":{\"metadata\":{\"name\":\"d\",\"uid\":\"d\"},\"spec\":{\"nodeName\":"
+	     "\"alpha\",\"containers\":[{\"name\":\"c\"}]}},\"NodeNames\":[\"alpha\"]}");
+	assert_string_equal(reserved(), "");
+	assert_int_equal(counter_get(&f.counters.extender.unreserved), 3);
+	ledger_free(f.ctx.ledger);
+	f.ctx.ledger = NULL;
+	assert_string_equal(post("filter", ASK("p", ALL)), "{\"NodeNames\":" ALL "}");
+	post("prioritize", ASK("p", ALL));
+	f.ctx.ledger = ledger_new();
+}
+
+/* --- prioritize ----------------------------------------------------------------------------------------------------- */
+
+static int64_t score_of(const char *host)
+{
+	for (const cJSON *item = f.json->child; item; item = item->next)
+		if (strcmp(api_fixture_at(item, "Host")->valuestring, host) == 0)
+			return (int64_t)api_fixture_at(item, "Score")->valuedouble;
+	fail_msg("%s is not in the answer", host);
+	return 0;
+}
+
+static void prioritize_gives_a_tenth_of_the_score(void **state)
+{
+	static const char *const names[] = {"alpha", "bravo", "charlie"};
+	int64_t scores[3];
+
+	(void)state;
+	assert_int_equal(api_fixture_send(&f, "POST", "/v1/scores", "{\"pod\":" POD("p") "}"), 200);
+	for (int i = 0; i < 3; i++) {
+		char path[32];
+
+		snprintf(path, sizeof(path), "items.%d.score", i);
+		scores[i] = (int64_t)api_fixture_at(f.json, path)->valuedouble;
+	}
+	assert_true(scores[0] > scores[1]);
+	post("prioritize", ASK("p", "[\"charlie\",\"alpha\",\"zulu\",\"bravo\"]"));
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(score_of(names[i]), (scores[i] + 5) / 10);
+	assert_int_equal(score_of("zulu"), 0);
+	assert_string_equal(api_fixture_at(f.json, "0.Host")->valuestring, "charlie");
+}
+
+static void prioritize_charges_the_first_by_score_then_name(void **state)
+{
+	(void)state;
+	post("filter", ASK("p", ALL));
+	post("prioritize", ASK("p", ALL));
+	assert_string_equal(reserved(), "p@alpha");
+	post("prioritize", ASK("q", "[\"zulu\",\"yankee\",\"xray\"]")); /* no filter; all 0 */
+	assert_string_equal(reserved(), "p@alpha q@xray");
+	post("prioritize", ASK("p", "[\"bravo\"]"));
+	assert_string_equal(reserved(), "p@bravo q@xray");
+	assert_string_equal(post("prioritize", ASK("r", "[]")), "[]");
+	assert_string_equal(reserved(), "p@bravo q@xray");
+}
+
+static void a_pod_does_not_compete_with_itself(void **state)
+{
+	char *first;
+
+	(void)state;
+	first = mem_strdup(post("prioritize", ASK("p", ALL)));
+	assert_string_equal(post("prioritize", ASK("p", ALL)), first);
+	assert_string_not_equal(post("prioritize", ASK("q", ALL)), first);
+	free(first);
+}
+
+/* Between two views nothing is measured anew: only the ledger can keep the third pod from where the first two are. */
+static void a_burst_does_not_stack(void **state)
+{
+	char body[1024], name[8];
+	int on_alpha = 0, on_bravo = 0;
+	struct ledger_copy *c;
+
+	(void)state;
+	view_slot_publish(f.ctx.views, make_view(SOURCE_SYNCED));
+	for (int i = 0; i < 6; i++) {
+		snprintf(name, sizeof(name), "p%d", i);
+		snprintf(body, sizeof(body),
+			 "{\"Pod\":{\"metadata\":{\"name\":\"%s\",\"uid\":\"%s\"},\"spec\":{"
+			 "\"containers\":[{\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":"
+			 "\"500m\",\"memory\":\"256Mi\"}}}]}},\"NodeNames\":[\"alpha\",\"bravo\"]}",
+			 name, name);
+		post("filter", body);
+		post("prioritize", body);
+	}
+	c = ledger_take(f.ctx.ledger, VIEW_FIXTURE_NOW_NS);
+	assert_int_equal(c->count, 6);
+	for (size_t i = 0; i < c->count; i++) {
+		assert_int_equal(c->of[i]->expected_cpu_milli, 750);
+		on_alpha += strcmp(c->of[i]->node, "alpha") == 0;
+		on_bravo += strcmp(c->of[i]->node, "bravo") == 0;
+	}
+	assert_int_equal(on_alpha + on_bravo, 6);
+	assert_true(on_alpha >= 3 && on_bravo >= 1); /* alpha has more room */
+	ledger_copy_drop(c);
+}
+
+static void scores_tell_of_pods_on_their_way(void **state)
+{
+	const char *text;
+
+	(void)state;
+	post("filter", ASK("p2", "[\"alpha\"]"));
+	post("filter", ASK("p1", "[\"alpha\"]"));
+	assert_int_equal(
+		api_fixture_send(&f, "POST", "/v1/scores",
+				 "{\"pod\":" POD("q") ",\"plugins\":[\"TargetLoadPacking\"],"
+						      "\"nodes\":[\"alpha\"],\"explain\":true}"),
+		200);
+	text = f.response.body.data;
+	assert_non_null(strstr(text, "; with shop/p1 and 1 other pod on the way here"));
+	assert_non_null(strstr(text, "{\"name\":\"assumedPods\",\"unit\":\"\",\"value\":2}"));
+	assert_non_null(
+		strstr(text, "{\"name\":\"assumedCpu\",\"unit\":\"millicores\",\"value\":3000}"));
+	assert_non_null(
+		strstr(text, "{\"name\":\"pendingCpu\",\"unit\":\"millicores\",\"value\":3000}"));
+	api_fixture_send(&f, "POST", "/v1/scores",
+			 "{\"variant\":\"upstream\",\"explain\":true,\"nodes\":[\"alpha\"]}");
+	assert_null(strstr(f.response.body.data, "assumed"));
+}
+
+static void scores_tell_what_the_filter_would_refuse(void **state)
+{
+	(void)state;
+	options.limits.use_cap[SCORE_CPU] = 0.85;
+	api_fixture_send(&f, "POST", "/v1/scores", "{\"pod\":" POD("p") "}");
+	assert_null(api_fixture_at(f.json, "items.0.refused"));
+	assert_null(api_fixture_at(f.json, "items.0.useCap"));
+	assert_non_null(strstr(api_fixture_at(f.json, "items.1.refused")->valuestring,
+			       "CPU in use 3.00+1.50"));
+	assert_string_equal(api_fixture_at(f.json, "items.2.useCap")->valuestring,
+			    "off: no usage data");
+}
+
+static void the_blend_is_the_options(void **state)
+{
+	struct reason why;
+
+	(void)state;
+	assert_int_equal(extender_options_parse_blend(&options, "LimitAware=2,Peaks", &why), 0);
+	assert_true(options.weights[PLUGIN_LIMIT_AWARE] == 2);
+	assert_true(options.weights[PLUGIN_PEAKS] == 1);
+	assert_true(extender_options_parse_blend(&options, "LimitAware=0", &why) < 0);
+	assert_true(extender_options_parse_blend(&options, "LimitAware=x", &why) < 0);
+	assert_true(extender_options_parse_blend(&options, "LimitAware,LimitAware", &why) < 0);
+	assert_true(extender_options_parse_blend(&options, "LimitAware,", &why) < 0);
+	assert_true(extender_options_parse_blend(&options, "Nobody=1", &why) < 0);
+	assert_non_null(strstr(why.text, "\"Nobody\""));
+	assert_true(options.weights[PLUGIN_LIMIT_AWARE] == 2);
+	assert_int_equal(extender_options_parse_blend(&options, "LimitAware", &why), 0);
+	post("prioritize", ASK("p", ALL));
+	assert_int_equal(score_of("alpha"), score_of("bravo")); /* measurements do not count */
+	assert_int_equal(extender_options_parse_blend(&options, "", &why), 0);
+	post("prioritize", ASK("p", ALL));
+	assert_true(score_of("alpha") > score_of("bravo"));
+}
+
+/* --- what others show of it ----------------------------------------------------------------------------------------- */
+
+static void nodes_show_what_is_assumed(void **state)
+{
+	uint64_t tag;
+
+	(void)state;
+	api_fixture_get(&f, "/v1/nodes");
+	assert_null(api_fixture_at(f.json, "items.0.assumed"));
+	tag = f.response.etag;
+	post("filter", ASK("p", "[\"alpha\"]"));
+	api_fixture_get(&f, "/v1/nodes");
+	assert_true(f.response.etag != tag);
+	assert_true(api_fixture_at(f.json, "items.0.assumed.pods")->valuedouble == 1);
+	assert_true(api_fixture_at(f.json, "items.0.assumed.requests.cpuMillicores")->valuedouble ==
+		    1000);
+	assert_true(api_fixture_at(f.json, "items.0.assumed.requests.memoryBytes")->valuedouble ==
+		    1 << 30);
+	assert_true(api_fixture_at(f.json, "items.0.assumed.usage.cpuMillicores")->valuedouble ==
+		    1500);
+	assert_null(api_fixture_at(f.json, "items.1.assumed"));
+	api_fixture_get(&f, "/v1/nodes/alpha");
+	assert_true(api_fixture_at(f.json, "assumed.pods")->valuedouble == 1);
+}
+
+static void metrics_count_it(void **state)
+{
+	static const char *const samples[] = {
+		"evenkeel_extender_requests_total{verb=\"filter\"} 2\n",
+		"evenkeel_extender_requests_total{verb=\"prioritize\"} 1\n",
+		"evenkeel_extender_refusals_total{reason=\"unknownNode\"} 1\n",
+		"evenkeel_ledger_entries{state=\"asked\"} 1\n",
+		"evenkeel_ledger_entries{state=\"charged\"} 1\n",
+		"evenkeel_ledger_reserved_total 2\n",
+		"evenkeel_ledger_charged_total 1\n",
+		"evenkeel_ledger_gone_total{why=\"expired\"} 0\n",
+	};
+
+	(void)state;
+	post("filter", ASK("p", ALL));
+	post("prioritize", ASK("p", ALL));
+	post("filter", ASK("q", "[\"alpha\",\"bravo\",\"zulu\"]"));
+	api_fixture_get(&f, "/metrics");
+	for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++)
+		if (!strstr(f.response.body.data, samples[i]))
+			fail_msg("%s in %s", samples[i], f.response.body.data);
+}
+
+/* Scores from the snapshot are those of the moment, with what was reserved then. */
+static void a_snapshot_has_what_is_reserved(void **state)
+{
+	static const char ask[] = "{\"pod\":" POD("q") ",\"explain\":true}";
+	struct snapshot *s = snapshot_new();
+	struct reason why = {""};
+	char *online, *entries;
+	struct ledger *ledger;
+	struct view *v = NULL;
+	int64_t now_ns = 0;
+
+	(void)state;
+	post("filter", ASK("a", ALL));
+	post("filter", ASK("p", "[\"alpha\"]"));
+	ledger_bind(f.ctx.ledger, "p", "bravo", 1000000); /* no view shows that */
+	api_fixture_send(&f, "POST", "/v1/scores", ask);
+	online = mem_strdup(f.response.body.data);
+	assert_non_null(strstr(online, "with shop/p on the way here"));
+	api_fixture_get(&f, "/v1/snapshot");
+	if (snapshot_add(s, "s", f.response.body.data, f.response.body.len, &why) ||
+	    snapshot_view(s, &v, &now_ns, &why))
+		fail_msg("%s", why.text);
+	assert_int_equal(now_ns, VIEW_FIXTURE_NOW_NS);
+	view_slot_publish(f.ctx.views, v);
+	entries = mem_strdup(reserved());
+	ledger = f.ctx.ledger;
+	f.ctx.ledger = snapshot_take_ledger(s);
+	assert_string_equal(reserved(), entries);
+	ledger_free(ledger);
+	api_fixture_send(&f, "POST", "/v1/scores", ask);
+	assert_string_equal(f.response.body.data, online);
+	snapshot_free(s);
+	free(entries);
+	free(online);
+}
+
+static void a_snapshot_with_a_bad_reservation_is_refused(void **state)
+{
+	static const char requests[] =
+		"[{\"uid\":\"u\",\"name\":\"n\",\"expectedCpuMillicores\":1,\"priority\":0,"
+		"\"requests\":{\"cpu\":\"x\"}}]";
+	static const char *const bad[] = {
+		"{}",
+		"[1]",
+		"[{\"uid\":\"u\"}]",
+		"[{\"uid\":\"u\",\"name\":\"n\",\"expectedCpuMillicores\":-1,\"priority\":0}]",
+		"[{\"uid\":\"u\",\"name\":\"n\",\"expectedCpuMillicores\":1,\"priority\":1e10}]",
+		requests,
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct snapshot *s = snapshot_new();
+		struct reason why = {""};
+		char *text = mem_printf(
+			"{\"apiVersion\":\"evenkeel.io/v1\",\"kind\":\"Snapshot\",\"time\":"
+			"\"2026-01-31T12:00:00Z\",\"list\":{\"apiVersion\":\"v1\",\"kind\":"
+			"\"List\","
+			"\"items\":[]},\"usage\":{\"apiVersion\":\"evenkeel.io/v1\",\"kind\":"
+			"\"Usage\",\"time\":\"2026-01-31T12:00:00Z\",\"nodes\":[],\"pods\":[]},"
+			"\"state\":{\"ledger\":%s}}",
+			bad[i]);
+
+		assert_true(snapshot_add(s, "s", text, strlen(text), &why) < 0);
+		if (!strstr(why.text, "state.ledger"))
+			fail_msg("%s: %s", bad[i], why.text);
+		free(text);
+		snapshot_free(s);
+	}
+}
+
+/* --- what is no question -------------------------------------------------------------------------------------------- */
+
+static void bad_questions_are_refused_with_the_place(void **state)
+{
+	static const struct {
+		const char *body, *field;
+	} cases[] = {
+		{"", ""},
+		{"[]", ""},
+		{"{", ""},
+		{"{}x", ""},
+		{"{\"Pod\":" POD("p") "", ""},
+		{"{\"Pod\":" POD("p") ",}", ""},
+		{"{\"Pod\" " POD("p") "}", ""},
+		{"{}", "Pod"},
+		{"{\"Pod\":null,\"NodeNames\":[]}", "Pod"},
+		{"{\"Pod\":[],\"NodeNames\":[]}", "Pod"},
+		{"{\"Pod\":{\"a\" 1},\"NodeNames\":[]}", "Pod"},
+		{"{\"Pod\":{]},\"NodeNames\":[]}", "Pod"},
+		{"{\"Pod\":{},\"NodeNames\":[]}", "Pod.metadata.name"},
+		{"{\"Pod\":{\"metadata\":{\"name\":\"p\"},\"spec\":{\"containers\":[{\"name\":"
+		 "\"c\","
+		 "\"resources\":{\"requests\":{\"cpu\":\"x\"}}}]}}}",
+		 "Pod.spec.containers[0].resources.requests.cpu"},
+		{ASK("p", "{}"), "NodeNames"},
+		{ASK("p", "[\"a\",1]"), "NodeNames[1]"},
+		{ASK("p", "[\"a\",]"), "NodeNames[1]"},
+		{ASK("p", "[\"a\" \"b\"]"), "NodeNames"},
+		{ASK("p", "[\"a"), "NodeNames[0]"},
+		{"{\"Pod\":" POD("p") ",\"Nodes\":[]}", "Nodes"},
+		{"{\"Pod\":" POD("p") ",\"Nodes\":{\"items\":{}}}", "Nodes.items"},
+		{"{\"Pod\":" POD("p") ",\"Nodes\":{\"items\":[{}]}}",
+		 "Nodes.items[0].metadata.name"},
+		{"{\"Pod\":" POD(
+			 "p") ",\"Nodes\":{\"items\":[{\"metadata\":{\"name\":\"a\"}},[}]}}",
+		 "Nodes.items[1]"},
+		{"{\"Pod\":" POD("p") ",\"x\":tru}", "x"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(api_fixture_send(&f, "POST",
+						  i % 2 ? "/extender/filter"
+							: "/extender/prioritize",
+						  cases[i].body),
+				 400);
+		assert_string_equal(api_fixture_error(&f), "badRequest");
+		if (strcmp(http_fixture_error_field(&f), cases[i].field) != 0)
+			fail_msg("%s: %s", cases[i].body, f.response.body.data);
+	}
+	assert_int_equal(counter_get(&f.counters.extender.malformed),
+			 sizeof(cases) / sizeof(cases[0]));
+	assert_string_equal(reserved(), "");
+	assert_int_equal(api_fixture_get(&f, "/extender/filter"), 405);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(filter_answers_as_it_was_asked),
+		T(a_node_we_do_not_know_passes_while_we_are_behind),
+		T(real_use_above_the_cap_refuses),
+		T(what_was_promised_counts_against_the_cap),
+		T(pods_with_nowhere_else_to_go_are_not_held_to_limits),
+		T(filter_reserves_what_passes_and_releases_what_does_not),
+		T(what_cannot_be_released_is_not_reserved),
+		T(prioritize_gives_a_tenth_of_the_score),
+		T(prioritize_charges_the_first_by_score_then_name),
+		T(a_pod_does_not_compete_with_itself),
+		T(a_burst_does_not_stack),
+		T(scores_tell_of_pods_on_their_way),
+		T(scores_tell_what_the_filter_would_refuse),
+		T(the_blend_is_the_options),
+		T(nodes_show_what_is_assumed),
+		T(metrics_count_it),
+		T(a_snapshot_has_what_is_reserved),
+		T(a_snapshot_with_a_bad_reservation_is_refused),
+		T(bad_questions_are_refused_with_the_place),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/policy/quota/quota.h"
+#include "aggregator/state/ledger.h"
+#include "shared/mem.h"
+#include "tests/api_fixture.h"
+#include "tests/quota_fixture.h"
+#include "tests/view_fixture.h"
+
+static struct api_fixture f;
+
+/*
+ * 16 CPUs of two nodes, 12 of them guaranteed. team-a has borrowed 2 of the 6 that team-b leaves; free is in no quota.
+ */
+static struct view *make_view(void)
+{
+	struct buf items = BUF_INIT;
+	struct view *v;
+
+	buf_add_str(&items, quota_fixture_node("a", "cpu: 8, memory: 32Gi"));
+	buf_add_str(&items, quota_fixture_node("b", "cpu: 8, memory: 32Gi"));
+	buf_add_str(&items, quota_fixture_quota("team-a", "q", "cpu: 4, memory: 1Gi",
+						"cpu: 8, memory: 32Gi"));
+	buf_add_str(&items, quota_fixture_quota("team-b", "q", "cpu: 8", "cpu: 10"));
+	for (int i = 0; i < 3; i++) {
+		char name[8];
+
+		snprintf(name, sizeof(name), "p%d", i);
+		buf_add_str(&items, quota_fixture_pod("team-a", name, i < 2 ? "a" : "b", i,
+						      "cpu: 2, memory: 1Gi"));
+	}
+	buf_add_str(&items, quota_fixture_pod("team-b", "p", "b", 0, "cpu: 2"));
+	buf_add_str(&items, quota_fixture_pod("team-b", "waits", "", 0, "cpu: 7"));
+	buf_add_str(&items, quota_fixture_pod("free", "p", "b", 0, "cpu: 1"));
+	buf_add_str(&items, "- {apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: "
+			    "{name: high}, value: 1000, preemptionPolicy: Never}\n"
+			    "- {apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: "
+			    "{name: usual}, value: 7, globalDefault: true}\n");
+	v = quota_fixture_view(items.data);
+	buf_fini(&items);
+	return v;
+}
+
+static int open_fixture(void **state)
+{
+	(void)state;
+	api_fixture_open(&f, make_view());
+	f.ctx.ledger = ledger_new();
+	return 0;
+}
+
+static int close_fixture(void **state)
+{
+	(void)state;
+	ledger_free(f.ctx.ledger);
+	api_fixture_close(&f);
+	return 0;
+}
+
+static double number(const char *path)
+{
+	const cJSON *item = api_fixture_at(f.json, path);
+
+	if (!cJSON_IsNumber(item))
+		fail_msg("%s is no number: %s", path, f.response.body.data);
+	return item->valuedouble;
+}
+
+static const char *text(const char *path)
+{
+	const char *value = cJSON_GetStringValue(api_fixture_at(f.json, path));
+
+	return value ? value : "";
+}
+
+/* --- the list */
+
+static void test_list(void **state)
+{
+	(void)state;
+	assert_int_equal(api_fixture_get(&f, "/v1/quotas"), 200);
+	assert_string_equal(text("kind"), "QuotaList");
+	assert_string_equal(text("variant"), "corrected");
+	assert_null(api_fixture_at(f.json, "reason"));
+	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "items")), 2);
+	assert_string_equal(text("items.0.namespace"), "team-a");
+	assert_string_equal(text("items.0.name"), "q");
+	assert_true(number("items.0.min.cpuMillicores") == 4000);
+	assert_true(number("items.0.max.memoryBytes") == 32 * 1073741824.0);
+	assert_true(number("items.0.used.cpuMillicores") == 6000);
+	assert_true(number("items.0.borrowed.cpuMillicores") == 2000);
+	assert_true(number("items.0.lent.cpuMillicores") == 0);
+	assert_true(number("items.0.share.cpuMillicores") == 4000);
+	assert_true(number("items.0.pods.used") == 3);
+	assert_string_equal(text("items.0.verdict"), "borrowing");
+	assert_null(api_fixture_at(f.json, "items.0.realUse"));
+	assert_true(number("items.1.lent.cpuMillicores") == 2000);
+	assert_true(number("items.1.pending.cpuMillicores") == 7000);
+	assert_true(number("items.1.pods.pending") == 1);
+	assert_string_equal(text("items.1.verdict"), "starved");
+	assert_string_equal(text("items.1.reasons.0.text"),
+			    "cpu: pending pods ask for 7.0, and only 2.0 is used of the guaranteed "
+			    "8.0");
+	assert_true(number("items.1.reasons.0.numbers.max") == 10000);
+	assert_null(api_fixture_at(f.json, "items.1.max.memoryBytes"));
+	assert_true(number("total.min.cpuMillicores") == 12000);
+	assert_true(number("total.used.cpuMillicores") == 8000);
+	assert_true(number("total.borrowed.cpuMillicores") == 2000);
+	assert_true(number("total.pending.cpuMillicores") == 7000);
+}
+
+static void test_one(void **state)
+{
+	(void)state;
+	assert_int_equal(api_fixture_get(&f, "/v1/quotas/team-b"), 200);
+	assert_string_equal(text("kind"), "Quota");
+	assert_string_equal(text("namespace"), "team-b");
+	assert_string_equal(text("verdict"), "starved");
+	assert_int_equal(api_fixture_get(&f, "/v1/quotas/free"), 404);
+	assert_string_equal(text("error.message"), "namespace \"free\" has no quota");
+	assert_int_equal(api_fixture_get(&f, "/v1/quotas?namespace=team-b"), 200);
+	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "items")), 1);
+	assert_int_equal(api_fixture_get(&f, "/v1/quotas?namespace=free"), 200);
+	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "items")), 0);
+}
+
+static void test_parameters(void **state)
+{
+	(void)state;
+	assert_int_equal(api_fixture_get(&f, "/v1/quotas?variant=upstream"), 200);
+	assert_string_equal(text("variant"), "upstream");
+	assert_int_equal(api_fixture_get(&f, "/v1/quotas?variant=kep"), 400);
+	assert_string_equal(http_fixture_error_field(&f), "variant");
+	assert_int_equal(api_fixture_get(&f, "/v1/quotas?nodes=a"), 400);
+	assert_string_equal(http_fixture_error_field(&f), "nodes");
+	assert_int_equal(api_fixture_send(&f, "POST", "/v1/quotas", "{}"), 405);
+}
+
+/* A dump without any, and no cluster at all: a list all the same, which says why it is empty. */
+static void test_no_quotas(void **state)
+{
+	struct api_fixture bare;
+
+	(void)state;
+	api_fixture_open(&bare, quota_fixture_view(quota_fixture_node("a", "cpu: 8")));
+	assert_int_equal(api_fixture_get(&bare, "/v1/quotas"), 200);
+	assert_int_equal(cJSON_GetArraySize(api_fixture_at(bare.json, "items")), 0);
+	assert_string_equal(
+		cJSON_GetStringValue(api_fixture_at(bare.json, "reason")),
+		"the cluster's elasticquotas are not known: none: no ElasticQuota is in "
+		"the files");
+	assert_int_equal(api_fixture_get(&bare, "/v1/quotas/x"), 404);
+	api_fixture_close(&bare);
+	api_fixture_open(&bare, NULL);
+	assert_int_equal(api_fixture_get(&bare, "/v1/quotas"), 200);
+	assert_non_null(strstr(bare.response.body.data, "there is no Kubernetes API"));
+	api_fixture_close(&bare);
+}
+
+/* What nobody has said anything about is as it is without default quotas; the others are told beside those with a name. */
+static void test_default_quota(void **state)
+{
+	struct quota_options o;
+
+	(void)state;
+	quota_options_default(&o);
+	o.has_default = true;
+	resources_set(&o.default_max, RESOURCE_CPU, 3000);
+	f.ctx.quota = &o;
+	assert_int_equal(api_fixture_get(&f, "/v1/quotas/free"), 200);
+	assert_true(cJSON_IsTrue(api_fixture_at(f.json, "default")));
+	assert_null(api_fixture_at(f.json, "name"));
+	assert_true(number("max.cpuMillicores") == 3000);
+	assert_true(number("used.cpuMillicores") == 1000);
+}
+
+/* --- admission */
+
+#define POD(namespace, more, cpu)                                                                  \
+	"{\"metadata\":{\"namespace\":\"" namespace "\",\"name\":\"new\"},\"spec\":{" more         \
+						    "\"containers\":[{\"name\":\"c\","             \
+						    "\"resources\":{\"requests\":{\"cpu\":\"" cpu  \
+						    "\"}}}]}}"
+
+static void admit(const char *pod)
+{
+	char *body = mem_printf("{\"pod\":%s}", pod);
+
+	if (api_fixture_send(&f, "POST", "/v1/quotas/admit", body) != 200)
+		fail_msg("%s: %s", body, f.response.body.data);
+	free(body);
+}
+
+static void test_admit(void **state)
+{
+	static const struct {
+		const char *pod, *verdict, *gate, *text;
+	} cases[] = {
+		{POD("team-a", "", "2"), "admitted", "admitted",
+		 "within max of quota team-a/q and the sum of all min"},
+		{POD("team-a", "", "2001m"), "refused", "overMax",
+		 "cpu: 6.0 used + 2.001 asked is over max 8.0 of quota team-a/q: wait for 0.001 to "
+		 "be "
+		 "freed, or raise max"},
+		{POD("team-a", "", "9"), "refused", "never",
+		 "cpu: 9.0 asked is alone over max 8.0 of quota team-a/q: waiting does not help; "
+		 "ask "
+		 "for less, or raise max"},
+		{POD("team-b", "", "5"), "refused", "overSumMin",
+		 "cpu: 8.0 used by all quotas + 5.0 asked is over 12.0, the sum of their min: wait "
+		 "for "
+		 "1.0 to be freed, by itself or by preempting those who borrow, as quota team-b/q "
+		 "is "
+		 "within its min"},
+		{POD("free", "", "500"), "admitted", "noQuota", "namespace free has no quota"},
+		{POD("team-a", "\"priorityClassName\":\"system-node-critical\",", "50"), "admitted",
+		 "critical", "priority 2000001000 is critical: not held up by quota team-a/q"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		admit(cases[i].pod);
+		assert_string_equal(text("verdict"), cases[i].verdict);
+		assert_string_equal(text("gate"), cases[i].gate);
+		assert_string_equal(text("reasons.0.text"), cases[i].text);
+	}
+	admit(cases[3].pod);
+	assert_true(number("reasons.0.numbers.used") == 8000);
+	assert_true(number("reasons.0.numbers.asked") == 5000);
+	assert_true(number("reasons.0.numbers.bound") == 12000);
+	assert_true(number("quota.used.cpuMillicores") == 2000);
+	assert_true(number("priority") == 7);
+}
+
+/* What is promised to others is used; what is promised to the pod itself is not counted twice, nor is one that runs. */
+static void test_admit_counts_reservations(void **state)
+{
+	struct ledger_entry promised = {
+		.uid = "uid-x", .namespace = "team-a", .name = "x", .node = ""};
+
+	(void)state;
+	resources_set(&promised.requests, RESOURCE_CPU, 1000);
+	assert_int_equal(ledger_reserve(f.ctx.ledger, &promised, VIEW_FIXTURE_NOW_NS), 0);
+	admit(POD("team-a", "", "2"));
+	assert_string_equal(text("gate"), "overMax");
+	assert_true(number("reasons.0.numbers.used") == 7000);
+	assert_true(number("quota.pods.assumed") == 1);
+	admit("{\"metadata\":{\"namespace\":\"team-a\",\"name\":\"x\",\"uid\":\"uid-x\"},\"spec\":{"
+	      "\"containers\":[{\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":\"2\"}}}]}}");
+	assert_string_equal(text("gate"), "admitted");
+	ledger_release(f.ctx.ledger, "uid-x");
+	admit("{\"metadata\":{\"namespace\":\"team-a\",\"name\":\"p0\"},\"spec\":{\"containers\":[{"
+	      "\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":\"4\"}}}]}}");
+	assert_string_equal(text("gate"), "admitted");
+	assert_string_equal(text("node"), "a");
+}
+
+static void test_bad_bodies(void **state)
+{
+	static const char *const paths[] = {"/v1/quotas/admit", "/v1/quotas/preempt"};
+	static const struct {
+		const char *body, *field;
+	} cases[] = {
+		{"", ""},
+		{"[]", ""},
+		{"{}{}", ""},
+		{"{}", "pod"},
+		{"{\"pod\":null}", "pod"},
+		{"{\"pod\":3}", "pod"},
+		{"{\"pod\":{},\"pods\":1}", "pods"},
+		{"{\"pod\":{\"spec\":3}}", "pod.spec"},
+		{"{\"pod\":{\"metadata\":[]}}", "pod.metadata"},
+		{"{\"pod\":{\"kind\":\"Node\"}}", "pod.kind"},
+		{"{\"pod\":{\"spec\":{\"priorityClassName\":\"none\"}}}",
+		 "pod.spec.priorityClassName"},
+		{"{\"pod\":{\"spec\":{\"containers\":[{\"resources\":{\"requests\":{\"cpu\":\"x\"}}"
+		 "}]}}}",
+		 "pod.spec.containers[0].resources.requests.cpu"},
+		{"{\"pod\":{\"spec\":{\"containers\":[]}},\"variant\":\"kep\"}", "variant"},
+		{"{\"pod\":{\"spec\":{\"containers\":[]}},\"variant\":3}", "variant"},
+		{"{\"pod\":{\"spec\":{\"containers\":[]}},\"namespace\":\"\"}", "namespace"},
+		{"{\"pod\":{\"metadata\":{\"namespace\":\"x\"}},\"namespace\":\"y\"}", "namespace"},
+	};
+
+	(void)state;
+	for (size_t p = 0; p < 2; p++)
+		for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+			if (api_fixture_send(&f, "POST", paths[p], cases[i].body) != 400)
+				fail_msg("%s %s: %s", paths[p], cases[i].body,
+					 f.response.body.data);
+			assert_string_equal(http_fixture_error_field(&f), cases[i].field);
+			assert_true(*text("error.message"));
+		}
+}
+
+/* --- preemption */
+
+static int preempt(const char *pod, const char *more)
+{
+	char *body = mem_printf("{\"pod\":%s%s}", pod, more);
+	int status = api_fixture_send(&f, "POST", "/v1/quotas/preempt", body);
+
+	free(body);
+	return status;
+}
+
+/* team-b is owed 6 CPUs, so one that borrows goes: the one that matters least, and no more of them than it takes. */
+static void test_preempt(void **state)
+{
+	(void)state;
+	assert_int_equal(preempt(POD("team-b", "", "5"), ""), 200);
+	assert_string_equal(text("kind"), "QuotaPreemption");
+	assert_string_equal(text("verdict"), "victims");
+	assert_string_equal(text("gate"), "overSumMin");
+	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "victims")), 1);
+	assert_string_equal(text("victims.0.namespace"), "team-a");
+	assert_true(*text("victims.0.reason"));
+	assert_true(number("victims.0.requests.cpuMillicores") == 2000);
+	assert_true(*text("node"));
+	assert_true(cJSON_GetArraySize(api_fixture_at(f.json, "narration")) > 0);
+	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "nodes")), 2);
+}
+
+static void test_preempt_verdicts(void **state)
+{
+	(void)state;
+	assert_int_equal(preempt(POD("team-a", "", "1"), ""), 200);
+	assert_string_equal(text("verdict"), "notNeeded");
+	/* Over its own max, and nobody of its own is less important than 0. */
+	assert_int_equal(preempt(POD("team-a", "\"priority\":0,", "3"), ""), 200);
+	assert_string_equal(text("verdict"), "impossible");
+	assert_int_equal(preempt(POD("team-b", "\"priorityClassName\":\"high\",", "5"), ""), 200);
+	assert_string_equal(text("verdict"), "never");
+	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "victims")), 0);
+}
+
+static void test_preempt_parameters(void **state)
+{
+	(void)state;
+	assert_int_equal(preempt(POD("team-b", "", "5"), ",\"nominatedNode\":\"b\""), 200);
+	assert_string_equal(text("node"), "b");
+	assert_int_equal(preempt(POD("team-b", "", "5"), ",\"nominatedNode\":\"c\""), 404);
+	assert_string_equal(http_fixture_error_field(&f), "nominatedNode");
+	assert_int_equal(preempt(POD("team-b", "", "5"), ",\"pdb\":\"none\""), 400);
+	assert_string_equal(http_fixture_error_field(&f), "pdb");
+	assert_int_equal(preempt(POD("team-b", "", "5"), ",\"pdb\":\"soft\""), 200);
+	assert_int_equal(
+		preempt("{\"metadata\":{\"namespace\":\"team-a\",\"name\":\"p0\"},\"spec\":{"
+			"\"containers\":[]}}",
+			""),
+		400);
+	assert_string_equal(http_fixture_error_field(&f), "pod");
+}
+
+static void test_preempt_needs_pods(void **state)
+{
+	struct api_fixture bare;
+
+	(void)state;
+	api_fixture_open(&bare, NULL);
+	assert_int_equal(api_fixture_send(&bare, "POST", "/v1/quotas/preempt",
+					  "{\"pod\":{\"spec\":{\"containers\":[]}}}"),
+			 503);
+	api_fixture_close(&bare);
+	api_fixture_open(&bare, quota_fixture_view(quota_fixture_node("a", "cpu: 8")));
+	assert_int_equal(api_fixture_send(&bare, "POST", "/v1/quotas/preempt",
+					  "{\"pod\":{\"spec\":{\"containers\":[]}}}"),
+			 503);
+	assert_non_null(strstr(bare.response.body.data, "pods are not known"));
+	api_fixture_close(&bare);
+}
+
+/* --- metrics */
+
+static bool has_line(const char *line)
+{
+	char *framed = mem_printf("\n%s\n", line);
+	bool found = strstr(f.response.body.data, framed) != NULL;
+
+	free(framed);
+	return found;
+}
+
+static void test_metrics(void **state)
+{
+	static const char *const lines[] = {
+		"evenkeel_quotas 2",
+		"evenkeel_quotas_left_out 0",
+		"evenkeel_quota_min{namespace=\"team-a\",resource=\"cpu\"} 4",
+		"evenkeel_quota_min{namespace=\"team-a\",resource=\"memory\"} 1073741824",
+		"evenkeel_quota_max{namespace=\"team-b\",resource=\"cpu\"} 10",
+		"evenkeel_quota_used{namespace=\"team-a\",resource=\"cpu\"} 6",
+		"evenkeel_quota_pending{namespace=\"team-b\",resource=\"cpu\"} 7",
+		"evenkeel_quota_borrowed{namespace=\"team-a\",resource=\"cpu\"} 2",
+		"evenkeel_quota_lent{namespace=\"team-b\",resource=\"cpu\"} 2",
+		"evenkeel_quota_gate_total{gate=\"overMax\"} 0",
+		"evenkeel_quota_preempt_total{result=\"victims\"} 0",
+	};
+
+	(void)state;
+	assert_int_equal(api_fixture_get(&f, "/metrics"), 200);
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		if (!has_line(lines[i]))
+			fail_msg("%s is not in the metrics", lines[i]);
+	assert_null(strstr(f.response.body.data, "{namespace=\"free\""));
+	assert_null(strstr(f.response.body.data, "namespace=\"team-b\",resource=\"memory\""));
+}
+
+/* As many series as are worth it, whatever quotas name. */
+static void test_metrics_are_bounded(void **state)
+{
+	struct buf items = BUF_INIT;
+	size_t lines = 0;
+
+	(void)state;
+	for (int i = 0; i < 1100; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "n%04d", i);
+		buf_add_str(&items,
+			    quota_fixture_quota(
+				    name, "q",
+				    "cpu: 1, a.b/1: 1, a.b/2: 1, a.b/3: 1, a.b/4: 1, a.b/5: 1, "
+				    "a.b/6: 1, a.b/7: 1, a.b/8: 1, a.b/9: 1",
+				    NULL));
+	}
+	view_slot_publish(f.ctx.views, quota_fixture_view(items.data));
+	buf_fini(&items);
+	assert_int_equal(api_fixture_get(&f, "/metrics"), 200);
+	for (const char *p = f.response.body.data; (p = strstr(p, "\nevenkeel_quota_min{")); p++)
+		lines++;
+	assert_int_equal(lines, 1000 * 9);
+	assert_true(has_line("evenkeel_quotas 1100"));
+	assert_true(has_line("evenkeel_quotas_left_out 101"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_fixture, close_fixture)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_list),
+		TEST(test_one),
+		TEST(test_parameters),
+		TEST(test_no_quotas),
+		TEST(test_default_quota),
+		TEST(test_admit),
+		TEST(test_admit_counts_reservations),
+		TEST(test_bad_bodies),
+		TEST(test_preempt),
+		TEST(test_preempt_verdicts),
+		TEST(test_preempt_parameters),
+		TEST(test_preempt_needs_pods),
+		TEST(test_metrics),
+		TEST(test_metrics_are_bounded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When the status of a quota is written, and as what; against a real API server it is tested in tests/kube. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/edge/kube/status_writer.h"
+#include "shared/mem.h"
+#include "tests/model_fixture.h"
+
+/* A quota of 2 to 4 CPUs in that group which uses what test_written() says; status: its member of the object. */
+static bool request(const char *version, const char *status, const struct resources *used,
+		    struct buf *path, struct buf *body)
+{
+	char *json = mem_printf("{\"apiVersion\":\"%s\",\"kind\":\"ElasticQuota\",\"metadata\":{"
+				"\"namespace\":\"x\",\"name\":\"q\"},\"spec\":{\"min\":{\"cpu\":2},"
+				"\"max\":{\"cpu\":4,\"memory\":\"1Gi\"}}%s}",
+				version, status);
+	struct object *object = model_fixture_object(OBJECT_ELASTIC_QUOTA, json);
+	const struct kube_quota *k = (const struct kube_quota *)object;
+	const struct quota q = {
+		.namespace = "x", .name = "q", .min = k->min, .max = k->max, .used = *used};
+	bool differs;
+
+	buf_clear(path);
+	buf_clear(body);
+	differs = status_writer_request(object, &q, path, body);
+	buf_add_str(path, "");
+	buf_add_str(body, "");
+	object_drop(object);
+	free(json);
+	return differs;
+}
+
+#define HEAD                                                                                       \
+	"{\"apiVersion\":\"scheduling.x-k8s.io/"                                                   \
+	"v1alpha1\",\"kind\":\"ElasticQuota\",\"metadata\":{"                                      \
+	"\"namespace\":\"x\",\"name\":\"q\"},\"status\":{\"used\":"
+
+static void test_written(void **state)
+{
+	static const struct {
+		int64_t cpu;
+		const char *status;
+		const char *used; /* NULL: nothing is written */
+	} cases[] = {
+		{1500, "", "{\"cpu\":\"1500m\",\"memory\":\"1536Mi\"}"},
+		{3000, ",\"status\":{}", "{\"cpu\":\"3\",\"memory\":\"1536Mi\"}"},
+		{1500, ",\"status\":{\"used\":{\"cpu\":\"1\",\"memory\":\"1536Mi\"}}",
+		 "{\"cpu\":\"1500m\",\"memory\":\"1536Mi\"}"},
+		/* The same in other words is the same. */
+		{1500, ",\"status\":{\"used\":{\"cpu\":\"1.5\",\"memory\":\"1.5Gi\"}}", NULL},
+		{1500, ",\"status\":{\"used\":{\"cpu\":\"1.5\"}}",
+		 "{\"cpu\":\"1500m\",\"memory\":\"1536Mi\"}"},
+		/* What is no longer used nor named goes. */
+		{1500,
+		 ",\"status\":{\"used\":{\"cpu\":\"1.5\",\"memory\":\"1.5Gi\",\"a.b/c\":\"1\"}}",
+		 "{\"cpu\":\"1500m\",\"memory\":\"1536Mi\"}"},
+		{1500, ",\"status\":{\"used\":{\"cpu\":\"many\"}}",
+		 "{\"cpu\":\"1500m\",\"memory\":\"1536Mi\"}"},
+	};
+	struct buf path = BUF_INIT, body = BUF_INIT;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct resources used = RESOURCES_NONE;
+		bool written;
+
+		resources_set(&used, RESOURCE_CPU, cases[i].cpu);
+		resources_set(&used, RESOURCE_MEMORY, 1536LL << 20);
+		written = request("scheduling.x-k8s.io/v1alpha1", cases[i].status, &used, &path,
+				  &body);
+		assert_int_equal(written, cases[i].used != NULL);
+		if (written) {
+			char *wanted = mem_printf(HEAD "%s}}", cases[i].used);
+
+			assert_string_equal(body.data, wanted);
+			free(wanted);
+		}
+		resources_fini(&used);
+	}
+	buf_fini(&path);
+	buf_fini(&body);
+}
+
+/* What is named and not used is 0, and the object is found in its own group. */
+static void test_nothing_used(void **state)
+{
+	struct buf path = BUF_INIT, body = BUF_INIT;
+	struct resources used = RESOURCES_NONE;
+
+	(void)state;
+	assert_true(request("scheduling.sigs.k8s.io/v1alpha1", "", &used, &path, &body));
+	assert_string_equal(path.data, "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/x/"
+				       "elasticquotas/q/status?fieldManager=evenkeel");
+	assert_non_null(strstr(body.data, "\"used\":{\"cpu\":\"0\",\"memory\":\"0\"}"));
+	buf_fini(&path);
+	buf_fini(&body);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_written),
+		cmocka_unit_test(test_nothing_used),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,708 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Thousands of small seeded clusters, each asked for victims; what is answered is held against rules that are written down here once more, in plain numbers:
+ *
+ *   - a set only has pods that may go, all together: no quota below its min, no budget broken, no window and no min runtime ignored
+ *   - without them, in a cluster built anew, the quotas admit the pod and it fits on the node that was named; without all but one of them it does not
+ *   - where none is found, none of all the sets that may go would do; where several nodes pay, none of one node would
+ *   - budgets that may be broken are broken only where nothing else helps
+ *   - simulation and book are what they were, and objects told in another order lead to the same words
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "shared/mem.h"
+#include "tests/preempt_fixture.h"
+#include "tests/view_fixture.h"
+
+enum {
+	WORLDS = 4000,
+	NODES = 4,
+	PODS = 10,
+	SPACES = 5,
+	BUDGETS = 3,
+	BRUTE = 8, /* pods that may go, at most, where all sets are tried */
+	CRITICAL = 2000000000,
+	NOW_SECONDS = 3600,
+};
+
+enum amount { CPU, GPU, AMOUNTS };
+
+static const char *const amount_name[AMOUNTS] = {"cpu", "example.com/gpu"};
+static const char *const space_name[SPACES] = {"a", "b", "c", "d", "free"};
+
+struct toy_pod {
+	char name[16];
+	int space, node, priority, start; /* start -1: not yet */
+	int asks[AMOUNTS];
+	bool db, going;
+};
+
+struct toy_quota {
+	bool there, names[AMOUNTS]; /* in min; max names the same */
+	int min[AMOUNTS], max[AMOUNTS];
+	int min_runtime, evictions, window; /* seconds; window 0: no bound */
+};
+
+struct world {
+	int node_count, pod_count, past_count, rule;
+	int room[NODES][AMOUNTS], pods_max[NODES];
+	struct toy_quota quotas[SPACES];
+	struct toy_pod pods[PODS], self;
+	int budget_space[BUDGETS], budget_allowed[BUDGETS], budget_count;
+	struct preempt_past past[3];
+	bool soft;
+};
+
+static uint64_t state;
+
+static int draw(int below)
+{
+	state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (int)((state >> 33) % (uint64_t)below);
+}
+
+static bool chance(int percent)
+{
+	return draw(100) < percent;
+}
+
+/* --- making one */
+
+static void draw_quota(struct toy_quota *q)
+{
+	q->there = true;
+	for (int r = 0; r < AMOUNTS; r++) {
+		q->names[r] = chance(r == CPU ? 85 : 50);
+		q->min[r] = draw(4) * 1000;
+		q->max[r] = q->min[r] + draw(6) * 1000;
+	}
+	q->min_runtime = chance(15) ? 1000 : 0;
+	q->window = chance(20) ? 600 : 0;
+	q->evictions = 1 + draw(2);
+}
+
+static void draw_pod(struct world *w, struct toy_pod *p, int number)
+{
+	snprintf(p->name, sizeof(p->name), "p%d", number);
+	p->space = draw(SPACES);
+	p->node = draw(w->node_count);
+	p->priority = chance(5) ? CRITICAL : draw(3) * 100;
+	p->start = chance(15) ? -1 : draw(NOW_SECONDS);
+	p->asks[CPU] = chance(92) ? (1 + draw(4)) * 500 : 0;
+	p->asks[GPU] = chance(30) ? (1 + draw(2)) * 1000 : 0;
+	p->db = chance(50);
+	p->going = number >= 0 && chance(8);
+}
+
+/* Most that ask are owed something: others may have borrowed it. */
+static void owe(struct toy_quota *q, int r)
+{
+	q->min[r] += 3000;
+	q->max[r] += 3000;
+}
+
+static void draw_world(struct world *w, uint64_t seed)
+{
+	state = seed * 2654435761ULL + 12345;
+	*w = (struct world){.node_count = 1 + draw(NODES), .rule = draw(5), .soft = chance(40)};
+	w->pod_count = 2 + draw(PODS - 1);
+	for (int n = 0; n < w->node_count; n++) {
+		w->room[n][CPU] = (1 + draw(4)) * 1000;
+		w->room[n][GPU] = draw(4) * 1000;
+		w->pods_max[n] = chance(20) ? 1 + draw(3) : 20;
+	}
+	for (int s = 0; s < SPACES - 1; s++)
+		if (chance(90))
+			draw_quota(&w->quotas[s]);
+	for (int i = 0; i < w->pod_count; i++)
+		draw_pod(w, &w->pods[i], i);
+	draw_pod(w, &w->self, -1);
+	snprintf(w->self.name, sizeof(w->self.name), "self");
+	w->self.node = -1;
+	if (chance(60))
+		for (int r = 0; r < AMOUNTS; r++)
+			owe(&w->quotas[w->self.space], r);
+	w->budget_count = draw(BUDGETS + 1);
+	for (int b = 0; b < w->budget_count; b++) {
+		w->budget_space[b] = draw(SPACES);
+		w->budget_allowed[b] = draw(3);
+	}
+	w->past_count = draw(4);
+	for (int i = 0; i < w->past_count; i++)
+		w->past[i] = (struct preempt_past){space_name[draw(SPACES)],
+						   VIEW_FIXTURE_NOW_NS -
+							   (int64_t)draw(1200) * 1000000000LL};
+}
+
+/* --- telling it to the product */
+
+static const char *rule_of(const struct world *w)
+{
+	if (w->rule == 0)
+		return "{'affinity':{'podAntiAffinity':{"
+		       "'requiredDuringSchedulingIgnoredDuringExecution':[{'topologyKey':'zone',"
+		       "'namespaceSelector':{},'labelSelector':{'matchLabels':{'app':'db'}}}]}}}";
+	if (w->rule == 1)
+		return "{'topologySpreadConstraints':[{'maxSkew':1,'topologyKey':'zone',"
+		       "'whenUnsatisfiable':'DoNotSchedule','labelSelector':{'matchLabels':{"
+		       "'app':'db'}}}]}";
+	return "{}";
+}
+
+static cJSON *parse(const char *text)
+{
+	char *json = mem_strdup(text);
+	cJSON *tree;
+
+	for (char *at = json; *at; at++)
+		if (*at == '\'')
+			*at = '"';
+	tree = cJSON_Parse(json);
+	assert_non_null(tree);
+	free(json);
+	return tree;
+}
+
+static cJSON *flat_of(const struct world *w, const struct toy_pod *p)
+{
+	char *text = mem_printf("{'pod':'%s','namespace':'%s','uid':'uid-%s','priority':%d,"
+				"'labels':{'app':'%s'},'request':{'cpu':%d,'%s':%d}}",
+				p->name, space_name[p->space], p->name, p->priority,
+				p->db ? "db" : "web", p->asks[CPU], amount_name[GPU],
+				p->asks[GPU] / 1000);
+	cJSON *flat = parse(text);
+
+	if (p->node >= 0) {
+		char node[16];
+
+		snprintf(node, sizeof(node), "n%d", p->node);
+		cJSON_AddStringToObject(flat, "node", node);
+	} else {
+		cJSON_AddItemToObject(flat, "spec", parse(rule_of(w)));
+	}
+	if (p->start >= 0)
+		cJSON_AddNumberToObject(flat, "start", p->start);
+	cJSON_AddBoolToObject(flat, "terminating", p->going);
+	free(text);
+	return flat;
+}
+
+static void put_pod(struct preempt_fixture *f, const struct world *w, const struct toy_pod *p)
+{
+	cJSON *flat = flat_of(w, p), *pod = preempt_fixture_pod(flat);
+
+	preempt_fixture_put(f, OBJECT_POD, pod);
+	cJSON_Delete(flat);
+	cJSON_Delete(pod);
+}
+
+static void put_node(struct preempt_fixture *f, const struct world *w, int n)
+{
+	char *text = mem_printf("{'metadata':{'name':'n%d','labels':{'zone':'z%d'}},'status':{"
+				"'allocatable':{'cpu':'%dm','%s':'%d','pods':'%d'}}}",
+				n, n % 2, w->room[n][CPU], amount_name[GPU], w->room[n][GPU] / 1000,
+				w->pods_max[n]);
+
+	place_fixture_put(&f->cluster, OBJECT_NODE, text);
+	free(text);
+}
+
+static void put_budget(struct preempt_fixture *f, const struct world *w, int b)
+{
+	char *text = mem_printf("{'metadata':{'name':'b%d','namespace':'%s'},'spec':{'selector':{"
+				"'matchLabels':{'app':'db'}}},'status':{'disruptionsAllowed':%d}}",
+				b, space_name[w->budget_space[b]], w->budget_allowed[b]);
+
+	place_fixture_put(&f->cluster, OBJECT_POD_DISRUPTION_BUDGET, text);
+	free(text);
+}
+
+static void put_quota(struct preempt_fixture *f, const struct toy_quota *toy, int space)
+{
+	struct quota *q = preempt_fixture_quota(f, space_name[space], "{}", "{}");
+
+	for (int r = 0; r < AMOUNTS; r++) {
+		int unit = r == CPU ? 1 : 1000;
+
+		if (!toy->names[r])
+			continue;
+		resources_set_named(&q->min, amount_name[r], toy->min[r] / unit);
+		resources_set_named(&q->max, amount_name[r], toy->max[r] / unit);
+	}
+	q->min_runtime_ns = toy->min_runtime * 1000000000LL;
+	q->evictions_max = (uint32_t)toy->evictions;
+	q->evictions_ns = toy->window * 1000000000LL;
+}
+
+/* Without the pods of the mask. */
+static void build(struct preempt_fixture *f, const struct world *w, uint32_t without,
+		  bool backwards)
+{
+	preempt_fixture_init(f, QUOTA_CORRECTED);
+	f->options.pdb_hard = !w->soft;
+	for (int i = 0; i < w->node_count; i++)
+		put_node(f, w, backwards ? w->node_count - 1 - i : i);
+	for (int i = 0; i < w->pod_count; i++) {
+		int at = backwards ? w->pod_count - 1 - i : i;
+
+		if (!(without & 1U << at))
+			put_pod(f, w, &w->pods[at]);
+	}
+	for (int b = 0; b < w->budget_count; b++)
+		put_budget(f, w, b);
+	for (int i = 0; i < SPACES; i++) {
+		int s = backwards ? SPACES - 1 - i : i;
+
+		if (w->quotas[s].there)
+			put_quota(f, &w->quotas[s], s);
+	}
+	preempt_fixture_build(f, true);
+}
+
+static struct kube_pod *record_of(const struct world *w)
+{
+	cJSON *flat = flat_of(w, &w->self);
+	struct kube_pod *pod = preempt_fixture_record(flat);
+
+	cJSON_Delete(flat);
+	return pod;
+}
+
+/* --- the rules, once more */
+
+static int used_of(const struct world *w, int space, int r, uint32_t without)
+{
+	int used = 0;
+
+	for (int i = 0; i < w->pod_count; i++)
+		if (w->pods[i].space == space && !(without & 1U << i))
+			used += w->pods[i].asks[r];
+	return used;
+}
+
+static uint32_t going_of(const struct world *w)
+{
+	uint32_t going = 0;
+
+	for (int i = 0; i < w->pod_count; i++)
+		going |= w->pods[i].going ? 1U << i : 0;
+	return going;
+}
+
+static int min_of(const struct world *w, int space, int r)
+{
+	const struct toy_quota *q = &w->quotas[space];
+
+	return q->there && q->names[r] ? q->min[r] : 0;
+}
+
+static bool somebody_is_guaranteed(const struct world *w, int r)
+{
+	for (int s = 0; s < SPACES; s++)
+		if (min_of(w, s, r) > 0)
+			return true;
+	return false;
+}
+
+static bool is_owed(const struct world *w)
+{
+	bool any = false;
+
+	for (int r = 0; r < AMOUNTS; r++) {
+		if (!w->self.asks[r] || !somebody_is_guaranteed(w, r))
+			continue;
+		if (!w->quotas[w->self.space].names[r] ||
+		    used_of(w, w->self.space, r, going_of(w)) + w->self.asks[r] >
+			    min_of(w, w->self.space, r))
+			return false;
+		any = true;
+	}
+	return any;
+}
+
+static bool borrows(const struct world *w, const struct toy_pod *p)
+{
+	for (int r = 0; r < AMOUNTS; r++)
+		if (w->self.asks[r] && p->asks[r] && somebody_is_guaranteed(w, r) &&
+		    used_of(w, p->space, r, going_of(w)) > min_of(w, p->space, r))
+			return true;
+	return false;
+}
+
+/* By what it is alone, but budgets. */
+static bool may_go(const struct world *w, const struct toy_pod *p)
+{
+	bool lower = p->priority < w->self.priority, own = p->space == w->self.space;
+	bool quota = w->quotas[p->space].there, mine = w->quotas[w->self.space].there;
+	int age = p->start < 0 ? 0 : NOW_SECONDS - p->start;
+
+	if (p->going || (quota && age < w->quotas[p->space].min_runtime))
+		return false;
+	if (w->self.priority >= CRITICAL)
+		return lower;
+	if (!mine)
+		return !quota && lower;
+	if (!is_owed(w))
+		return own && lower;
+	return !own && quota && p->priority < CRITICAL && borrows(w, p);
+}
+
+static bool keeps_budgets(const struct world *w, uint32_t set)
+{
+	int selecting[SPACES] = {0}, gone[SPACES] = {0};
+
+	for (int b = 0; b < w->budget_count; b++)
+		selecting[w->budget_space[b]]++;
+	for (int i = 0; i < w->pod_count; i++)
+		if (set & 1U << i && w->pods[i].db)
+			gone[w->pods[i].space]++;
+	for (int b = 0; b < w->budget_count; b++) {
+		int s = w->budget_space[b];
+
+		if (gone[s] && (gone[s] > w->budget_allowed[b] || selecting[s] > 1))
+			return false;
+	}
+	return true;
+}
+
+static int evicted_before(const struct world *w, int space)
+{
+	int count = 0;
+
+	for (int i = 0; i < w->past_count; i++)
+		count += strcmp(w->past[i].namespace, space_name[space]) == 0 &&
+			 VIEW_FIXTURE_NOW_NS - w->past[i].at_ns <
+				 w->quotas[space].window * 1000000000LL;
+	return count;
+}
+
+static bool keeps_quotas(const struct world *w, uint32_t set)
+{
+	for (int s = 0; s < SPACES; s++) {
+		const struct toy_quota *q = &w->quotas[s];
+		int going = 0;
+
+		for (int i = 0; i < w->pod_count; i++)
+			going += set & 1U << i && w->pods[i].space == s;
+		if (!q->there || !going)
+			continue;
+		if (q->window && going + evicted_before(w, s) > q->evictions)
+			return false;
+		for (int r = 0; s != w->self.space && r < AMOUNTS; r++) {
+			int used = used_of(w, s, r, going_of(w) | set);
+
+			if (q->names[r] && used < q->min[r] &&
+			    used != used_of(w, s, r, going_of(w)))
+				return false;
+		}
+	}
+	return true;
+}
+
+static bool may_all_go(const struct world *w, uint32_t set, bool soft)
+{
+	for (int i = 0; i < w->pod_count; i++)
+		if (set & 1U << i && !may_go(w, &w->pods[i]))
+			return false;
+	return keeps_quotas(w, set) && (soft || keeps_budgets(w, set));
+}
+
+static bool is_admitted(const struct quota_book *b, const struct kube_pod *pod)
+{
+	struct quota_ask ask = {.uid = pod->object.uid,
+				.namespace = pod->object.namespace,
+				.priority = pod->template->priority,
+				.requests = kube_pod_requests(pod)};
+	struct quota_verdict v;
+
+	quota_admit(b, &ask, &v);
+	return v.admitted;
+}
+
+/* In a cluster that never had those pods. */
+static bool starts(const struct world *w, uint32_t without, const char *node)
+{
+	struct kube_pod *pod = record_of(w);
+	struct preempt_fixture f;
+	place_pod self;
+	bool can;
+
+	build(&f, w, without, false);
+	self = place_add_pod(f.place, pod);
+	can = is_admitted(f.book, pod) &&
+	      place_check(f.place, self, place_find_node(f.place, node)) == PLACE_FITS;
+	preempt_fixture_fini(&f);
+	object_drop(&pod->object);
+	return can;
+}
+
+/* --- all sets */
+
+struct brute {
+	const struct world *w;
+	struct preempt_fixture *f;
+	struct kube_pod *pod;
+	place_pod self, handle[PODS];
+	uint32_t out; /* taken now */
+};
+
+static void toggle(struct brute *b, int i, bool out)
+{
+	const struct kube_pod *pod = place_pod_record(b->f->place, b->handle[i]);
+
+	if (out) {
+		place_take(b->f->place, b->handle[i]);
+		quota_book_subtract(b->f->book, pod->object.namespace, kube_pod_requests(pod));
+	} else {
+		place_put(b->f->place, b->handle[i], (place_node)b->w->pods[i].node);
+		quota_book_add(b->f->book, pod->object.namespace, kube_pod_requests(pod));
+	}
+	b->out ^= 1U << i;
+}
+
+static void leave_out(struct brute *b, uint32_t set)
+{
+	for (int i = 0; i < b->w->pod_count; i++)
+		if ((b->out ^ set) & 1U << i)
+			toggle(b, i, set & 1U << i);
+}
+
+/* On any node; local: on the node of all of them. */
+static bool starts_somewhere(struct brute *b, uint32_t set, bool local)
+{
+	leave_out(b, set | going_of(b->w));
+	if (!is_admitted(b->f->book, b->pod))
+		return false;
+	for (int n = 0; n < b->w->node_count; n++) {
+		bool here = true;
+
+		for (int i = 0; local && i < b->w->pod_count; i++)
+			here &= !(set & 1U << i) || b->w->pods[i].node == n;
+		if (here && place_check(b->f->place, b->self, (place_node)n) == PLACE_FITS)
+			return true;
+	}
+	return false;
+}
+
+static uint32_t all_that_may_go(const struct world *w, int *count)
+{
+	uint32_t set = 0;
+
+	*count = 0;
+	for (int i = 0; i < w->pod_count; i++) {
+		if (!may_go(w, &w->pods[i]))
+			continue;
+		set |= 1U << i;
+		++*count;
+	}
+	return set;
+}
+
+/* Whether any set that may go would do; true also where there are too many to try. */
+static bool some_set_does(const struct world *w, bool soft, bool local, bool if_many)
+{
+	int count;
+	uint32_t all = all_that_may_go(w, &count), set = all;
+	struct preempt_fixture f;
+	struct brute b = {.w = w, .f = &f};
+	bool found = false;
+
+	if (count > BRUTE)
+		return if_many;
+	build(&f, w, 0, false);
+	b.pod = record_of(w);
+	b.self = place_add_pod(f.place, b.pod);
+	for (int i = 0; i < w->pod_count; i++)
+		b.handle[i] =
+			place_find_pod(f.place, space_name[w->pods[i].space], w->pods[i].name);
+	for (;; set = (set - 1) & all) {
+		found = may_all_go(w, set, soft) && starts_somewhere(&b, set, local);
+		if (found || !set)
+			break;
+	}
+	preempt_fixture_fini(&f);
+	object_drop(&b.pod->object);
+	return found;
+}
+
+/* --- one world */
+
+static uint32_t mask_of(const struct world *w, const struct preempt_candidate *c)
+{
+	uint32_t set = 0;
+
+	for (size_t k = 0; k < c->victim_count; k++)
+		for (int i = 0; i < w->pod_count; i++)
+			if (strcmp(w->pods[i].name, c->victims[k].pod->object.name) == 0)
+				set |= 1U << i;
+	return set;
+}
+
+static void check_victims(const struct world *w, const struct preempt_plan *plan)
+{
+	uint32_t set = mask_of(w, &plan->chosen), going = going_of(w);
+	bool broken = plan->chosen.violations > 0;
+
+	assert_true(plan->chosen.victim_count > 0);
+	assert_true(may_all_go(w, set, w->soft));
+	assert_int_equal(broken, !keeps_budgets(w, set));
+	assert_true(starts(w, set | going, plan->chosen.node));
+	for (int i = 0; i < w->pod_count; i++)
+		if (set & 1U << i)
+			assert_false(starts(w, (set & ~(1U << i)) | going, plan->chosen.node));
+	if (broken)
+		assert_false(some_set_does(w, false, false, false));
+	if (plan->several)
+		assert_false(some_set_does(w, broken, true, false));
+}
+
+static bool fits_anywhere(const struct world *w, uint32_t without)
+{
+	for (int n = 0; n < w->node_count; n++) {
+		char node[16];
+
+		snprintf(node, sizeof(node), "n%d", n);
+		if (starts(w, without, node))
+			return true;
+	}
+	return false;
+}
+
+static void check_plan(const struct world *w, const struct preempt_plan *plan)
+{
+	switch (plan->verdict) {
+	case PREEMPT_NOT_NEEDED:
+		assert_true(starts(w, 0, plan->chosen.node));
+		return;
+	case PREEMPT_WAIT:
+		assert_true(starts(w, going_of(w), plan->chosen.node));
+		assert_false(fits_anywhere(w, 0));
+		return;
+	case PREEMPT_VICTIMS:
+		assert_false(fits_anywhere(w, going_of(w)));
+		check_victims(w, plan);
+		return;
+	default:
+		assert_int_equal(plan->verdict, PREEMPT_IMPOSSIBLE);
+		assert_true(plan->exhausted);
+		assert_false(some_set_does(w, w->soft, false, false));
+		assert_true(plan->unblock.len > 0);
+	}
+}
+
+static void ask(const struct world *w, struct preempt_fixture *f, bool backwards,
+		struct preempt_plan *plan)
+{
+	struct kube_pod *pod = record_of(w);
+	struct preempt_ask question = {.pod = pod,
+				       .now_ns = VIEW_FIXTURE_NOW_NS,
+				       .past = w->past,
+				       .past_count = (size_t)w->past_count};
+
+	build(f, w, 0, backwards);
+	preempt_make_plan(f->index, f->place, f->book, &f->options, &question, plan);
+	object_drop(&pod->object);
+}
+
+static void check_undone(const struct world *w, struct preempt_fixture *f)
+{
+	struct reason why = {""};
+
+	if (!place_is_consistent(f->place, &why))
+		fail_msg("%s", why.text);
+	for (int i = 0; i < w->pod_count; i++)
+		assert_int_equal(place_where(f->place,
+					     place_find_pod(f->place, space_name[w->pods[i].space],
+							    w->pods[i].name)),
+				 w->pods[i].node);
+	for (int s = 0; s < SPACES; s++) {
+		const struct quota *q = quota_book_find(f->book, space_name[s]);
+
+		for (int r = 0; q && r < AMOUNTS; r++) {
+			int64_t used = 0;
+
+			resources_find(&q->used, amount_name[r], &used);
+			assert_int_equal(used * (r == CPU ? 1 : 1000), used_of(w, s, r, 0));
+		}
+	}
+}
+
+/* Told when a check fails; SEED=N runs that one alone. */
+static uint64_t at_seed;
+static unsigned int verdicts[PREEMPT_VERDICTS], several, broken, long_sets;
+
+static void run_world(uint64_t seed)
+{
+	struct preempt_plan plan, again;
+	struct preempt_fixture f;
+	struct world w;
+
+	draw_world(&w, seed);
+	ask(&w, &f, false, &plan);
+	if (getenv("SEED"))
+		print_message("\n%s%s", plan.narration.data,
+			      plan.unblock.len ? plan.unblock.data : "");
+	check_undone(&w, &f);
+	check_plan(&w, &plan);
+	verdicts[plan.verdict]++;
+	several += plan.several;
+	broken += plan.chosen.violations > 0;
+	long_sets += plan.chosen.victim_count > 2;
+	if (seed % 4 == 0) {
+		struct preempt_fixture other;
+
+		ask(&w, &other, true, &again);
+		assert_string_equal(plan.narration.data, again.narration.data);
+		assert_string_equal(plan.chosen.node ? plan.chosen.node : "",
+				    again.chosen.node ? again.chosen.node : "");
+		preempt_plan_fini(&again);
+		preempt_fixture_fini(&other);
+	}
+	preempt_plan_fini(&plan);
+	preempt_fixture_fini(&f);
+}
+
+static void every_answer_keeps_the_rules(void **unused)
+{
+	const char *only = getenv("SEED");
+
+	(void)unused;
+	for (uint64_t seed = only ? strtoull(only, NULL, 10) : 1;
+	     seed <= (only ? strtoull(only, NULL, 10) : WORLDS); seed++) {
+		at_seed = seed;
+		run_world(seed);
+	}
+	print_message("not needed %u, wait %u, victims %u (several nodes %u, over two %u, "
+		      "budgets broken %u), impossible %u\n",
+		      verdicts[PREEMPT_NOT_NEEDED], verdicts[PREEMPT_WAIT],
+		      verdicts[PREEMPT_VICTIMS], several, long_sets, broken,
+		      verdicts[PREEMPT_IMPOSSIBLE]);
+	if (only)
+		return;
+	/* The worlds are worth the while. */
+	assert_true(verdicts[PREEMPT_VICTIMS] > WORLDS / 20 && several > 10 && broken > 5);
+	assert_true(verdicts[PREEMPT_WAIT] > 10 && verdicts[PREEMPT_IMPOSSIBLE] > WORLDS / 10);
+}
+
+static int tell_seed(void **unused)
+{
+	(void)unused;
+	print_message("last seed %llu\n", (unsigned long long)at_seed);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(every_answer_keeps_the_rules, tell_seed)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
