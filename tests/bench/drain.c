@@ -105,7 +105,7 @@ static void put_pod(struct model *m, const struct shape *s, int i)
 /* Nodes use a little beside their pods, which count as what they request. */
 static struct node_page **pages(const struct shape *s)
 {
-	struct node_page **all = mem_zalloc((size_t)s->nodes + 1, sizeof(*all));
+	struct node_page **all = mem_zalloc((size_t)s->nodes + 1, sizeof(struct node_page *));
 
 	for (int i = 0; i < s->nodes; i++) {
 		char name[32];

@@ -192,7 +192,7 @@ static struct view *build_view(struct scene *s, uint64_t order)
 	put_budgets(s, m);
 	for (size_t i = 0; i < s->w.node_count; i++)
 		pages[i] = page_of(place_world_name(s->w.nodes[i]));
-	qsort(pages, s->w.node_count, sizeof(pages[0]), compare_pages);
+	qsort(pages, s->w.node_count, sizeof(struct node_page *), compare_pages);
 	v = join_view(j, pages, s->measured ? s->w.node_count : 0, model_cluster(m), s->w.now_ns);
 	for (size_t i = 0; i < s->w.node_count; i++)
 		page_drop(pages[i]);

@@ -299,6 +299,26 @@ static void a_silent_node_is_never_idle(void **unused)
 	assert_verdict("b", "unneeded");
 }
 
+/* b could move on to c, and its guest with it: a pod would move twice. */
+static void a_destination_is_not_drained(void **unused)
+{
+	(void)unused;
+	put_node("a", "", "");
+	put_node("b", "", "");
+	put_node("c", "", "");
+	put_owner("web", 20);
+	put_pod("web-1", "web", "a", 100);
+	put_pod("web-2", "web", "b", 200);
+	put_pod("web-3", "web", "b", 200);
+	put_pod("web-4", "web", "c", 100);
+	put_pod("web-5", "web", "c", 100);
+	put_pod("web-6", "web", "c", 100);
+	step(NOW);
+	assert_verdict("a", "unneeded");
+	assert_string_equal(node("a")->moves[0].to, "b");
+	assert_reason("b", 0, "DestinationInWave", "1 pods of nodes that could go would come here");
+}
+
 static void a_budget_lets_one_wave_go_after_the_other(void **unused)
 {
 	(void)unused;
@@ -631,6 +651,7 @@ int main(void)
 		STORY(use_says_drain_and_requests_say_no),
 		STORY(a_destination_is_told_what_it_will_use),
 		STORY(a_silent_node_is_never_idle),
+		STORY(a_destination_is_not_drained),
 		STORY(a_budget_lets_one_wave_go_after_the_other),
 		STORY(a_share_of_an_owner_may_be_away),
 		STORY(what_is_on_its_way_comes_first),

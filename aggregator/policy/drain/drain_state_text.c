@@ -88,12 +88,12 @@ static int compare_hints(const void *left, const void *right)
 static void write_hints(struct jsonw *w, struct drain_hint *hints)
 {
 	size_t count = HASH_COUNT(hints), at = 0;
-	const struct drain_hint **sorted = mem_zalloc(count + 1, sizeof(*sorted));
+	const struct drain_hint **sorted = mem_zalloc(count + 1, sizeof(struct drain_hint *));
 
 	for (struct drain_hint *h = hints; h; h = h->hh.next)
 		sorted[at++] = h;
 	if (count)
-		qsort(sorted, count, sizeof(*sorted), compare_hints);
+		qsort(sorted, count, sizeof(struct drain_hint *), compare_hints);
 	jsonw_key(w, "hints");
 	jsonw_object_open(w);
 	for (size_t i = 0; i < count; i++)

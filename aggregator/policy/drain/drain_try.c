@@ -24,7 +24,7 @@ static bool contains(const struct kube_pod *const *list, size_t count, const str
 
 	if (count == 0)
 		return false;
-	found = bsearch(&pod, list, count, sizeof(*list), compare_pods);
+	found = bsearch(&pod, list, count, sizeof(struct kube_pod *), compare_pods);
 	return found && *found == pod;
 }
 
