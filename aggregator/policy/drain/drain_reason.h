@@ -47,7 +47,8 @@
 	X(NOT_EXAMINED, "NotExamined", "time for the simulation was up; it is asked in the next run")                               \
 	X(NOT_MEASURED, "NotMeasured", "its agent reports again")                                                                   \
 	X(DESTINATION, "DestinationInWave", "pods of nodes drained now would come here; it is asked again after them")              \
-	X(DELETIONS_UNPLACED, "DeletionsUnplaced", "free room for pods of nodes that are being drained already")
+	X(DELETIONS_UNPLACED, "DeletionsUnplaced", "free room for pods of nodes that are being drained already")                    \
+	X(NOT_ROBUST, "NotRobust", "free room, so that its pods fit wherever the scheduler puts the others")
 /* clang-format on */
 
 enum drain_reason {

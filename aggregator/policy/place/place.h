@@ -103,6 +103,19 @@ place_pod place_add_pod(struct place *p, const struct kube_pod *pod);
 place_node place_where(const struct place *p, place_pod pod); /* PLACE_NONE: nowhere */
 const struct kube_pod *place_pod_record(const struct place *p, place_pod pod);
 
+/* Pods that are on the node now, in no order that means anything; PLACE_NONE behind the last. */
+place_pod place_first_on(const struct place *p, place_node n);
+place_pod place_next_on(const struct place *p, place_pod pod);
+
+/* What the real-use cap sums up of a node as its pods are now. */
+struct place_prediction {
+	double cpu_milli,
+		cpu_limit_milli; /* mean + z * sigma, or the largest hour where that is more */
+	double mem_bytes, mem_limit_bytes; /* likewise of working-set maxima */
+};
+/* False where the cap is off, or the node is silent. */
+bool place_predict(const struct place *p, place_node n, struct place_prediction *out);
+
 /* --- changes, each of which can be undone */
 
 /* A place in the log of changes. Marks nest: who closes one closes all that were taken after it. */
@@ -120,6 +133,8 @@ void place_put(struct place *p, place_pod pod, place_node n);
 void place_take(struct place *p, place_pod pod); /* it must be somewhere */
 /* No destination any more. Its domains still count for topology spread until the mark is reverted (a ghost). Its pods stay. */
 void place_remove_node(struct place *p, place_node n);
+/* The same for a node that is cordoned and drained: spread that honours taints does not count it any more. */
+void place_drain_node(struct place *p, place_node n);
 void place_cordon(struct place *p, place_node n, bool on);
 
 /* --- questions */

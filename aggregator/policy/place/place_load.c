@@ -438,6 +438,16 @@ const struct kube_pod *place_pod_record(const struct place *p, place_pod pod)
 	return place_slot(p, pod)->record;
 }
 
+place_pod place_first_on(const struct place *p, place_node n)
+{
+	return p->first[n];
+}
+
+place_pod place_next_on(const struct place *p, place_pod pod)
+{
+	return place_slot(p, pod)->next;
+}
+
 void place_set_search(struct place *p, enum place_search search)
 {
 	p->search = search;
