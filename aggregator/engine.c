@@ -14,6 +14,8 @@
  * What the HTTP threads promise to pods is in the ledger: the follower tells it what became of them, and each publication
  * settles it.
  *
+ * Plans (slack, drains) are made on a thread of their own, of the newest view, and lie in a slot for the HTTP threads (engine_planner.c).
+ *
  * A view is also published when nothing arrived for 10 s: of a cluster that fell silent as a whole the nodes are to be
  * forgotten after a day as any other, and answers made once per view go on ageing.
  *
@@ -33,6 +35,7 @@
 #include "aggregator/edge/http/http.h"
 #include "aggregator/edge/ingest.h"
 #include "aggregator/engine_follower.h"
+#include "aggregator/engine_planner.h"
 #include "aggregator/engine_saver.h"
 #include "aggregator/state/counters.h"
 #include "aggregator/state/join.h"
@@ -59,6 +62,8 @@ struct engine {
 	struct api_context api_context;
 	struct http_server *http;
 	struct view_slot *views;
+	struct plan_slot *plans;
+	struct planner *planner;
 	struct ledger *ledger;
 	struct ingest *ingest;
 
@@ -277,6 +282,26 @@ static void on_restored(void *ctx)
 	publish(ctx);
 }
 
+static void on_recalled(void *ctx, const char *name, const char *text, size_t len)
+{
+	struct engine *e = ctx;
+
+	planner_remember(e->planner, name, text, len);
+}
+
+static struct planner *make_planner(struct engine *e)
+{
+	const struct planner_config config = {
+		.views = e->views,
+		.plans = e->plans,
+		.counters = &e->counters.planner,
+		.every_ns = e->config->plan_every_ns,
+		.slack = &e->config->slack,
+	};
+
+	return planner_new(&config);
+}
+
 static int open_saver(struct engine *e, struct reason *reason)
 {
 	struct saver_config config = {
@@ -286,7 +311,9 @@ static int open_saver(struct engine *e, struct reason *reason)
 		.loop = &e->loop,
 		.usage = e->usage,
 		.counters = &e->counters,
+		.plans = e->plans,
 		.restored = on_restored,
+		.recalled = on_recalled,
 		.ctx = e,
 	};
 
@@ -342,6 +369,8 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 	e->join = join_new();
 	e->views = view_slot_new();
 	e->ledger = ledger_new();
+	e->plans = plan_slot_new();
+	e->planner = make_planner(e);
 	e->api_context = (struct api_context){
 		.views = e->views,
 		.counters = &e->counters,
@@ -356,6 +385,8 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 		.quota = &config->quota,
 		.preempt = &config->preempt,
 		.victims = victim_log_new(),
+		.plans = e->plans,
+		.slack = &config->slack,
 	};
 	if (config->key_path)
 		rc = keyring_open(&e->key_place, config->key_path, reason);
@@ -370,6 +401,8 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 		rc = open_saver(e, reason);
 	if (!rc)
 		rc = open_follower(e, reason);
+	if (!rc)
+		rc = planner_start(e->planner, reason);
 	if (!rc)
 		rc = http_start(&e->http, config->listen, &e->api_context, reason);
 	if (rc) {
@@ -409,6 +442,7 @@ void engine_close(struct engine *e)
 	if (!e)
 		return;
 	http_stop(e->http);
+	planner_stop(e->planner);
 	saver_finish(e->saver);
 	follower_stop(e->follower);
 	if (e->loop_open) {
@@ -423,6 +457,8 @@ void engine_close(struct engine *e)
 	place_pool_free(e->api_context.places);
 	victim_log_free(e->api_context.victims);
 	watcher_cache_free(e->api_context.watcher_cache);
+	planner_free(e->planner);
+	plan_slot_free(e->plans);
 	view_slot_free(e->views);
 	ledger_free(e->ledger);
 	join_free(e->join);

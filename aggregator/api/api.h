@@ -20,8 +20,12 @@
 struct extender_options;
 struct ledger;
 struct place_pool;
+struct plan_drain;
+struct plan_memory;
+struct plan_slot;
 struct preempt_options;
 struct quota_options;
+struct slack_options;
 struct victim_log;
 
 /* What handlers answer from; fixed after start, borrowed. */
@@ -41,6 +45,11 @@ struct api_context {
 	const struct preempt_options *preempt;
 	struct victim_log *victims; /* that schedulers were told of; NULL: nobody asks for any */
 	const struct extender_options *extender;
+	struct plan_slot *
+		plans; /* of the planner; NULL: none runs, and plans are made when they are asked for, .. */
+	const struct slack_options *slack; /* .. by these (NULL: the usual ones), .. */
+	const struct plan_drain *drain; /* .. with drains (NULL: without), .. */
+	const struct plan_memory *memory; /* .. from what was remembered (NULL: nothing) */
 };
 
 struct api_request {
@@ -90,6 +99,7 @@ api_handler api_quotas_preempt; /* POST /v1/quotas/preempt */
 api_handler api_extender_filter; /* POST /extender/filter */
 api_handler api_extender_prioritize; /* POST /extender/prioritize */
 api_handler api_extender_preempt; /* POST /extender/preempt */
+api_handler api_slack; /* GET /v1/slack */
 api_handler api_snapshot; /* GET /v1/snapshot */
 api_handler api_status; /* GET /v1/status */
 api_handler api_watcher; /* /watcher, /watcher/NAME */
