@@ -38,6 +38,7 @@ static const struct route routes[] = {
 	{"/v1/quotas/preempt", "POST", api_quotas_preempt, 0},
 	{"/v1/quotas/", "GET", api_quotas, 0},
 	{"/v1/scores", "POST", api_scores, 0},
+	{"/v1/drain", "GET", api_drain, 0},
 	{"/v1/fit", "POST", api_fit, 0},
 	{"/v1/slack", "GET", api_slack, 0},
 	{"/v1/snapshot", "GET", api_snapshot, 0},

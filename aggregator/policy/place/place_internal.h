@@ -295,12 +295,9 @@ enum place_change {
 	PLACE_DID_TAKE,
 	PLACE_DID_REMOVE,
 	PLACE_DID_CORDON,
-<<<<<<< HEAD
 	PLACE_DID_BIND,
 	PLACE_DID_MARK,
-=======
 	PLACE_DID_DRAIN
->>>>>>> drain2
 };
 
 struct place_log {
@@ -460,15 +457,12 @@ struct place_eligible *place_eligible_intern(struct place *p, const struct place
 void place_link(struct place *p);
 void place_count_pod(struct place *p, const struct place_slot *s, place_node n, int by);
 void place_counters_free(struct place *p);
-<<<<<<< HEAD
 /* Takes a node without pods out of all domains, by its labels and taints of before, and puts it into those of now. */
 void place_unlabel_node(struct place *p, place_node n);
 void place_label_node(struct place *p, place_node n);
-=======
 /* Spread that honours taints counts the node no more; false: none did. Pods may come and go before it returns. */
 bool place_ghost_leave(struct place *p, place_node n);
 void place_ghost_return(struct place *p, place_node n);
->>>>>>> drain2
 
 /* --- place_volumes.c */
 
