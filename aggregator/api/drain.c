@@ -30,9 +30,9 @@
  *          refused: how many nodes each filter kept the pod from; unblock: what would change it. Codes are in drain_reason.h
  *   WAVE   {"emptyNodes","drainedNodes","pods","robust"[,"notRobust"],"nodes":[{"name","moves":[MOVE,..]},..],
  *           "destinations":[{"node","pods"[,"cpuMillicores":{"before","after","limit"},"memoryBytes":{..}]},..],
- *           "disruptions":[{"kind","namespace","name","pods","allowed"[,"oneAfterTheOther":true]},..]}
+ *           "disruptions":[{"kind","namespace","name","pods"[,"allowed"][,"oneAfterTheOther":true]},..]}
  *          in the order in which nodes should go; robust: there is room as well if the scheduler puts the pods elsewhere; destinations: real use as it is
- *          predicted; disruptions: what leaves PodDisruptionBudgets, and owners, whose "allowed" is 0
+ *          predicted; disruptions: what leaves PodDisruptionBudgets, and owners
  *   MOVE   {"namespace","name"[,"to"],"cpuMillicores","memoryBytes"}: requests; without "to" it has nowhere to go, or ended
  */
 #include <stdlib.h>

@@ -105,10 +105,10 @@ static void add_times(struct table *t, const cJSON *item, double planned)
 	double due = document_time(item, "due") - planned;
 
 	add_age(t, planned - document_time(item, "since"));
-	if (is_verdict(item, "unneeded"))
-		add_age(t, due < 0 ? 0 : due);
+	if (is_verdict(item, "unneeded") && due > 0)
+		add_age(t, due);
 	else
-		table_cell(t, PAINT_PLAIN, "-");
+		table_cell(t, PAINT_PLAIN, is_verdict(item, "unneeded") ? "due" : "-");
 }
 
 static void add_pods(struct table *t, const cJSON *item)
@@ -155,6 +155,35 @@ static void add_shares(struct table *t, const cJSON *item)
 	add_share(t, PAINT_PLAIN, document_number(item, "utilization.rightSized"));
 }
 
+/* Which pod's, where it is one that holds the node. */
+static void add_reasons(struct table *t, const cJSON *item)
+{
+	const cJSON *first = document_first(document_at(item, "reasons"));
+	const cJSON *second = first ? first->next : NULL;
+	bool pod = second && strcmp(text_or(first, "code", ""), "BlockedByPod") == 0;
+	char *code = mem_printf("%s%s%s", text_or(first, "code", "-"), pod ? ": " : "",
+				pod ? text_or(second, "code", "-") : "");
+	char *text = mem_printf("%s%s%s", text_or(first, "text", "-"), pod ? ": " : "",
+				pod ? text_or(second, "text", "-") : "");
+
+	table_cell(t, PAINT_PLAIN, code);
+	table_cell(t, PAINT_PLAIN, text);
+	free(code);
+	free(text);
+}
+
+/* Of equal verdicts: as the wave goes, else those that have waited the longest first. Below 1. */
+static double rank_within(const cJSON *doc, const cJSON *item)
+{
+	double age = document_time(doc, "planned") - document_time(item, "since"), at = 0;
+	const cJSON *node = document_first(document_at(doc, "wave.nodes"));
+
+	for (; node && is_verdict(item, "drain"); node = node->next, at++)
+		if (strcmp(text_or(node, "name", ""), text_or(item, "name", "-")) == 0)
+			return 1 / (at + 2);
+	return age > 0 ? age / (age + 1e6) : 0;
+}
+
 static double key_of(const struct cli *cli, const cJSON *item, double rank)
 {
 	switch ((enum drain_sort)cli->options->sort) {
@@ -170,35 +199,32 @@ static double key_of(const struct cli *cli, const cJSON *item, double rank)
 	return 0;
 }
 
-static void add_node(const struct cli *cli, struct table *t, const cJSON *item, double planned)
+static void add_node(const struct cli *cli, struct table *t, const cJSON *doc, const cJSON *item)
 {
 	const char *name = text_or(item, "name", "-");
-	const cJSON *reason = document_first(document_at(item, "reasons"));
 	double rank;
 
 	table_row(t, name);
 	table_cell(t, PAINT_PLAIN, name);
 	add_verdict(t, item, &rank);
 	table_cell(t, PAINT_PLAIN, text_or(item, "group", "-"));
-	add_times(t, item, planned);
+	add_times(t, item, document_time(doc, "planned"));
 	add_pods(t, item);
 	add_shares(t, item);
-	table_cell(t, PAINT_PLAIN, text_or(reason, "code", "-"));
-	table_cell(t, PAINT_PLAIN, text_or(reason, "text", "-"));
-	table_key(t, key_of(cli, item, rank));
+	add_reasons(t, item);
+	table_key(t, key_of(cli, item, rank + rank_within(doc, item)));
 }
 
 static void print_nodes(struct cli *cli, const cJSON *doc)
 {
 	static const char *const empty[] = {"-", NULL};
 	bool wide = cli->options->output == OUTPUT_WIDE;
-	double planned = document_time(doc, "planned");
 	struct table *t = table_new();
 
 	for (size_t i = 0; i < COLUMNS; i++)
 		table_column(t, columns[i].title, columns[i].form);
 	for (const cJSON *item = document_first(document_at(doc, "items")); item; item = item->next)
-		add_node(cli, t, item, planned);
+		add_node(cli, t, doc, item);
 	for (size_t i = 0; i < COLUMNS; i++)
 		if ((columns[i].wide && !wide) ||
 		    (columns[i].sparse && table_holds_only(t, i, empty)))
@@ -362,11 +388,20 @@ static void add_count(struct buf *line, double count, const char *one, const cha
 	buf_printf(line, "%.0f %s", count, count > 0 && count < 2 ? one : more);
 }
 
+static void say_robust(const cJSON *wave, struct buf *line)
+{
+	const char *fragile = document_text(wave, "notRobust");
+
+	if (cJSON_IsTrue(document_at(wave, "robust")))
+		buf_add_str(line, "There is room as well if the scheduler puts them elsewhere.");
+	else if (fragile)
+		buf_printf(line, "It depends on where the scheduler puts them: %s.", fragile);
+}
+
 static void say_wave(struct cli *cli, const cJSON *wave)
 {
 	const cJSON *node = document_first(document_at(wave, "nodes"));
 	double empty = document_number(wave, "emptyNodes"), pods = document_number(wave, "pods");
-	const char *fragile = document_text(wave, "notRobust");
 	struct buf line = BUF_INIT;
 
 	buf_add_str(&line, "Now, in this order:");
@@ -377,10 +412,8 @@ static void say_wave(struct cli *cli, const cJSON *wave)
 	buf_add_str(&line, ", ");
 	add_count(&line, pods, "pod moves", "pods move");
 	buf_add_str(&line, ". ");
-	if (pods > 0 && cJSON_IsTrue(document_at(wave, "robust")))
-		buf_add_str(&line, "There is room as well if the scheduler puts them elsewhere.");
-	else if (fragile)
-		buf_printf(&line, "It depends on where the scheduler puts them: %s", fragile);
+	if (pods > 0)
+		say_robust(wave, &line);
 	buf_add_char(&cli->out, '\n');
 	say(cli, &line);
 	buf_fini(&line);
@@ -460,19 +493,6 @@ static void print_summary(struct cli *cli, const cJSON *doc)
 	buf_add_char(&cli->out, '\n');
 }
 
-static void add_refused(struct buf *line, const cJSON *refused)
-{
-	const char *before = " Refused by ";
-
-	for (const cJSON *f = refused ? refused->child : NULL; f; f = f->next) {
-		buf_printf(line, "%s%s on ", before, f->string);
-		add_count(line, f->valuedouble, "node", "nodes");
-		before = ", ";
-	}
-	if (refused && refused->child)
-		buf_add_char(line, '.');
-}
-
 static void explain_reason(struct cli *cli, const cJSON *reason)
 {
 	char *head = mem_printf("%s: ", text_or(reason, "code", "-"));
@@ -482,7 +502,6 @@ static void explain_reason(struct cli *cli, const cJSON *reason)
 	buf_add_str(&line, text_or(reason, "text", ""));
 	if (line.len && line.data[line.len - 1] != '.')
 		buf_add_char(&line, '.');
-	add_refused(&line, document_at(reason, "refused"));
 	lines_add_wrapped(cli, 2, head, line.data, &cli->out);
 	if (unblock)
 		lines_add_wrapped(cli, 6, "what helps: ", unblock, &cli->out);
@@ -502,9 +521,47 @@ static void add_right_sized(struct buf *line, const cJSON *item)
 		   requested, sized);
 }
 
-static void explain_node(struct cli *cli, const cJSON *item)
+/* The node in the wave, or NULL. */
+static const cJSON *find_in_wave(const cJSON *doc, const cJSON *item)
+{
+	const cJSON *node = document_first(document_at(doc, "wave.nodes"));
+
+	while (node && strcmp(text_or(node, "name", ""), text_or(item, "name", "-")) != 0)
+		node = node->next;
+	return node;
+}
+
+static void say_going(struct cli *cli, const cJSON *doc, const cJSON *node)
+{
+	int pods = cJSON_GetArraySize(document_at(node, "moves"));
+	struct buf line = BUF_INIT;
+
+	if (pods) {
+		buf_add_str(&line, "it goes now, and ");
+		add_count(&line, pods, "pod moves. ", "pods move. ");
+		say_robust(document_at(doc, "wave"), &line);
+	} else {
+		buf_add_str(&line, "it goes now; nothing on it has to move.");
+	}
+	lines_add_wrapped(cli, 2, "", line.data, &cli->out);
+	buf_fini(&line);
+}
+
+static void print_moves(struct cli *cli, const cJSON *node)
+{
+	struct table *t;
+
+	if (!document_first(document_at(node, "moves")))
+		return;
+	t = start_moves();
+	add_moves(t, node);
+	print_part(cli, t);
+}
+
+static void explain_node(struct cli *cli, const cJSON *doc, const cJSON *item)
 {
 	const cJSON *reason = document_first(document_at(item, "reasons"));
+	const cJSON *going = find_in_wave(doc, item);
 	char *title =
 		mem_printf("%s: %s", text_or(item, "name", "-"), text_or(item, "verdict", "-"));
 	struct buf line = BUF_INIT;
@@ -512,6 +569,8 @@ static void explain_node(struct cli *cli, const cJSON *item)
 	buf_add_char(&cli->out, '\n');
 	lines_add(cli, title, &cli->out);
 	free(title);
+	if (going)
+		say_going(cli, doc, going);
 	for (; reason; reason = reason->next)
 		explain_reason(cli, reason);
 	if (isfinite(document_number(item, "utilization.rightSized"))) {
@@ -519,74 +578,39 @@ static void explain_node(struct cli *cli, const cJSON *item)
 		lines_add_wrapped(cli, 2, "", line.data, &cli->out);
 	}
 	buf_fini(&line);
+	print_moves(cli, going ? going : item);
 }
 
-static bool is_in_wave(const cJSON *doc, const char *name)
-{
-	const cJSON *node = document_first(document_at(doc, "wave.nodes"));
-
-	for (; node; node = node->next)
-		if (strcmp(text_or(node, "name", ""), name) == 0)
-			return true;
-	return false;
-}
-
-/* Of those that do not go now: the wave tells the others. */
-static void explain_moves(struct cli *cli, const cJSON *doc, const cJSON *item)
-{
-	struct table *t;
-
-	if (is_in_wave(doc, text_or(item, "name", "")) ||
-	    !document_first(document_at(item, "moves")))
-		return;
-	t = start_moves();
-	add_moves(t, item);
-	print_part(cli, t);
-}
-
-static void print_explanation(struct cli *cli, const cJSON *doc)
+static void print_narration(struct cli *cli, const cJSON *doc)
 {
 	const cJSON *line = document_first(document_at(doc, "narration"));
-	const cJSON *item = document_first(document_at(doc, "items"));
 
-	if (!cli->operand_count) {
-		buf_add_char(&cli->out, '\n');
-		for (; line; line = line->next)
-			if (cJSON_IsString(line))
-				lines_add_wrapped(cli, 0, "", line->valuestring, &cli->out);
-		return;
-	}
-	for (; item; item = item->next) {
-		explain_node(cli, item);
-		if (cli->options->explain)
-			explain_moves(cli, doc, item);
-	}
+	buf_add_char(&cli->out, '\n');
+	for (; line; line = line->next)
+		if (cJSON_IsString(line))
+			lines_add_wrapped(cli, 0, "", line->valuestring, &cli->out);
 }
 
 /* --- the answer --------------------------------------------------------------------------------------------------- */
 
-/* With names only where one of them is in it. */
-static bool is_wave_shown(const struct cli *cli, const cJSON *doc)
+/* Of nodes that are named each by itself, else the plan. */
+static void print_tables(struct cli *cli, const cJSON *doc)
 {
 	const cJSON *item = document_first(document_at(doc, "items"));
 
-	if (!cJSON_IsObject(document_at(doc, "wave")))
-		return false;
-	for (; cli->operand_count && item; item = item->next)
-		if (is_in_wave(doc, text_or(item, "name", "")))
-			return true;
-	return cli->operand_count == 0;
-}
-
-static void print_tables(struct cli *cli, const cJSON *doc)
-{
-	if (!cli->options->no_headers && !cli->operand_count)
+	if (cli->operand_count) {
+		print_nodes(cli, doc);
+		for (; item; item = item->next)
+			explain_node(cli, doc, item);
+		return;
+	}
+	if (!cli->options->no_headers)
 		print_summary(cli, doc);
 	print_nodes(cli, doc);
-	if (is_wave_shown(cli, doc))
+	if (cJSON_IsObject(document_at(doc, "wave")))
 		print_wave(cli, document_at(doc, "wave"));
-	if (cli->options->explain || cli->operand_count)
-		print_explanation(cli, doc);
+	if (cli->options->explain)
+		print_narration(cli, doc);
 }
 
 /* The first node that is named and stays. */
@@ -607,7 +631,8 @@ static int judge(struct cli *cli, const cJSON *doc)
 
 	if (held) {
 		reason_set(&cli->reason, "node %.253s does not go now: %.64s",
-			   text_or(held, "name", "-"), text_or(held, "reasons.0.code", "-"));
+			   text_or(held, "name", "-"),
+			   text_or(document_first(document_at(held, "reasons")), "code", "-"));
 		return CLI_REFUSED;
 	}
 	if (!stale && strcmp(cap, "off: no usage data") != 0)
