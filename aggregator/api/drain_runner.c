@@ -157,6 +157,14 @@ static void free_plan(struct drain_plan *plan)
 	drain_plan_free(plan);
 }
 
+static void note_time(struct drain_runner *r, int64_t took_ns)
+{
+	if (!r->counters)
+		return;
+	counter_add(&r->counters->steps, 1);
+	counter_add(&r->counters->took_ns, (uint64_t)took_ns);
+}
+
 static void step(void *state, struct place *place, const struct plan_input *in,
 		 struct plan_result *out)
 {
@@ -172,12 +180,14 @@ static void step(void *state, struct place *place, const struct plan_input *in,
 		.context = r,
 	};
 	struct buf memory = BUF_INIT;
+	int64_t start_ns = clock_mono_ns();
 
 	take_saved(r, in->now_ns);
 	r->in = in;
-	r->deadline_ns = clock_mono_ns() + r->setup->config.rules.simulation_ns;
+	r->deadline_ns = start_ns + r->setup->config.rules.simulation_ns;
 	out->drain = drain_step(r->state, &input, &r->setup->config);
 	out->drain_free = free_plan;
+	note_time(r, clock_mono_ns() - start_ns);
 	count_gone(r, in->view);
 	keep_leavers(r, out->drain);
 	drain_state_write(r->state, in->now_ns, &memory);

@@ -44,6 +44,18 @@ static int fail(const struct record *r, struct reason *reason, const char *what,
 	return -EINVAL;
 }
 
+static int fail_key(const struct record *r, struct reason *reason, const char *part)
+{
+	struct buf known = BUF_INIT;
+
+	for (int i = 0; r->keys[i]; i++)
+		buf_printf(&known, "%s%s", i ? ", " : "", r->keys[i]);
+	reason_set(reason, "%s \"%.200s\": \"%.60s\" is none of %s", r->option, r->text, part,
+		   known.data);
+	buf_fini(&known);
+	return -EINVAL;
+}
+
 static int find_key(const struct record *r, const char *part, size_t len)
 {
 	for (int i = 0; r->keys[i]; i++)
@@ -74,7 +86,7 @@ static int cut(struct record *r, char *at, struct reason *reason)
 
 		if (key < 0) {
 			at[len] = '\0';
-			return fail(r, reason, "there is no", at);
+			return fail_key(r, reason, at);
 		}
 		if (r->values[key])
 			return fail(r, reason, "given twice is", r->keys[key]);
@@ -83,7 +95,7 @@ static int cut(struct record *r, char *at, struct reason *reason)
 		if (end)
 			*end++ = '\0';
 		else if (at[len] == ',')
-			return fail(r, reason, "there is no", at + len + 1);
+			return fail_key(r, reason, at + len + 1);
 		at = end;
 	}
 	return 0;

@@ -243,6 +243,7 @@ static void measure_again(struct place *p, place_node n)
 	size_t hint = v->pod_count ? v->pod_count - 1 : 0;
 
 	place_use_of_node(p, n);
+	place_trees_touch(p, n);
 	for (place_pod at = p->first[n]; at != PLACE_NONE; at = place_slot(p, at)->next) {
 		struct place_slot *s = place_slot(p, at);
 		const struct view_pod *vp = NULL;
@@ -345,8 +346,10 @@ static void follow_owners(struct place *p)
 		if (s->node != PLACE_NONE)
 			place_use_add(&p->use[s->node], &s->use, -1);
 		place_use_of_pod(p, NULL, s->record, &s->use);
-		if (s->node != PLACE_NONE)
+		if (s->node != PLACE_NONE) {
 			place_use_add(&p->use[s->node], &s->use, 1);
+			place_trees_touch(p, s->node);
+		}
 	}
 }
 

@@ -311,6 +311,8 @@ struct place_order_node {
 	uint32_t left, right, priority;
 	/* The most that is free in the tree below; -INT64_MAX where there is no destination. */
 	int64_t cpu, mem, pods;
+	/* Likewise what the real-use cap leaves for one more pod, of the node alone and of the tree; INT64_MAX without a cap. */
+	int64_t own_use_cpu, own_use_mem, use_cpu, use_mem;
 };
 
 /* A search tree of nodes; ties go by name. */
@@ -506,6 +508,8 @@ struct place_use_limits {
 };
 bool place_use_fits(const struct place *p, place_node n, const struct place_use *pod,
 		    struct place_use_limits *told);
+/* Whatever uses more than that does not fit; of what uses less place_use_fits() tells. */
+void place_use_room(const struct place *p, place_node n, int64_t *cpu, int64_t *mem);
 
 /* --- place_order.c */
 
@@ -516,8 +520,8 @@ double place_share(const struct place *p, place_node n);
 typedef bool (*place_visit)(void *context, place_node n);
 /* Calls back for nodes with room for the shape, in order, from and to a node (cyclic order only) until one is taken. */
 place_node place_tree_first(struct place *p, enum place_order order,
-			    const struct place_shape *shape, place_node from, place_node to,
-			    place_visit visit, void *context);
+			    const struct place_shape *shape, const struct place_use *use,
+			    place_node from, place_node to, place_visit visit, void *context);
 
 /* --- place_load.c */
 

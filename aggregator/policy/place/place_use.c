@@ -195,6 +195,20 @@ bool place_use_fits(const struct place *p, place_node n, const struct place_use 
 	return l.cpu <= l.cpu_limit && l.mem <= l.mem_limit;
 }
 
+void place_use_room(const struct place *p, place_node n, int64_t *cpu, int64_t *mem)
+{
+	const struct place_node_use *u = &p->use[n];
+	const struct view_node *v = p->nodes[n].view;
+	const struct place_cap *cap = &p->options.cap;
+	double sigma = sqrt((double)u->variance / MILLI_PARTS);
+
+	/* One more than it is, for what is lost in rounding. */
+	*cpu = (int64_t)ceil((cap->cpu_share * (double)v->cpu_allocatable_milli - cap->z * sigma) *
+			     MILLI_PARTS) -
+	       u->cpu + 1;
+	*mem = (int64_t)ceil(cap->mem_share * (double)v->mem_allocatable_bytes) - u->mem + 1;
+}
+
 bool place_predict(const struct place *p, place_node n, struct place_prediction *out)
 {
 	const struct view_node *v = p->nodes[n].view;
