@@ -3,6 +3,8 @@
  * Reading is strict, since these are bytes from outside: a file that somebody may have edited, a snapshot out of a bug report. Counts are bounded
  * before the step sees them, and sums of arrivals so that none of a part of them can overflow. Either all of it is taken over, or nothing.
  *
+ * So what is written is within those bounds, too, whatever pods ask for: a class or an arrival beyond them is left out, and all else is kept.
+ *
  * Whole numbers are within 2^53, which every reader of JSON has exactly; times are text, to the nanosecond.
  */
 #include "aggregator/api/slack_memory.h"
@@ -19,6 +21,8 @@
 #include "shared/mem.h"
 #include "shared/timefmt.h"
 
+enum { COUNT_MAX = 1000000 };
+
 #define EXACT_MAX    9007199254740992.0 /* 2^53 */
 #define ARRIVALS_SUM (INT64_MAX / 2)
 #define SECOND	     1000000000LL
@@ -33,11 +37,14 @@ static void write_time(struct jsonw *w, const char *key, int64_t unix_ns)
 	jsonw_key_string(w, key, text);
 }
 
-/* The class at hand, and its nodes behind it; how many records that is. */
-static size_t write_class(struct jsonw *w, const struct slack_record *of, size_t count)
+static int64_t least(int64_t a, int64_t b)
 {
-	size_t i = 1;
+	return a < b ? a : b;
+}
 
+/* The class, and its nodes behind it. */
+static void write_class(struct jsonw *w, const struct slack_record *of, size_t count)
+{
 	jsonw_object_open(w);
 	jsonw_key_string(w, "class", of->class);
 	jsonw_key_int(w, "wanted", of->count);
@@ -47,7 +54,7 @@ static size_t write_class(struct jsonw *w, const struct slack_record *of, size_t
 	}
 	jsonw_key(w, "nodes");
 	jsonw_array_open(w);
-	for (; i < count && *of[i].node; i++) {
+	for (size_t i = 1; i < count; i++) {
 		jsonw_object_open(w);
 		jsonw_key_string(w, "node", of[i].node);
 		jsonw_key_int(w, "count", of[i].count);
@@ -55,25 +62,53 @@ static size_t write_class(struct jsonw *w, const struct slack_record *of, size_t
 	}
 	jsonw_array_close(w);
 	jsonw_object_close(w);
+}
+
+/* How many records the class at hand has. */
+static size_t count_records(const struct slack_record *of, size_t count)
+{
+	size_t i = 1;
+
+	while (i < count && *of[i].node)
+		i++;
 	return i;
+}
+
+/* Whether it can be read again behind what is in sum, to which it is added. */
+static bool is_within(const struct slack_arrival *a, struct slack_amount *sum)
+{
+	struct slack_amount with = *sum;
+
+	if (a->shape.cpu_milli < 0 || a->shape.cpu_milli > EXACT_MAX || a->shape.mem_bytes < 0 ||
+	    a->shape.mem_bytes > EXACT_MAX)
+		return false;
+	slack_amount_add(&with, &a->shape, least(a->count, COUNT_MAX));
+	if (with.cpu_milli > ARRIVALS_SUM || with.mem_bytes > ARRIVALS_SUM)
+		return false;
+	*sum = with;
+	return true;
 }
 
 static void write_arrivals(struct jsonw *w, const struct slack_arrivals *a)
 {
+	struct slack_amount sum = {0, 0};
+
 	jsonw_key(w, "arrivals");
 	jsonw_object_open(w);
 	jsonw_key_int(w, "spanNanoseconds", a->span_ns);
 	jsonw_key_int(w, "keepNanoseconds", a->keep_ns);
 	jsonw_key_int(w, "firstSpan", a->first_span);
-	write_time(w, "seen", a->seen_ns);
+	write_time(w, "seen", a->seen_ns > 0 ? a->seen_ns : 0);
 	jsonw_key(w, "items");
 	jsonw_array_open(w);
 	for (size_t i = 0; i < a->count; i++) {
+		if (!is_within(&a->of[i], &sum))
+			continue;
 		jsonw_object_open(w);
 		jsonw_key_int(w, "span", a->of[i].span);
 		jsonw_key_int(w, "cpuMillicores", a->of[i].shape.cpu_milli);
 		jsonw_key_int(w, "memoryBytes", a->of[i].shape.mem_bytes);
-		jsonw_key_int(w, "count", a->of[i].count);
+		jsonw_key_int(w, "count", least(a->of[i].count, COUNT_MAX));
 		jsonw_object_close(w);
 	}
 	jsonw_array_close(w);
@@ -91,8 +126,11 @@ void slack_memory_write(struct slack_state *s, struct buf *out)
 	jsonw_object_open(&w);
 	jsonw_key(&w, "classes");
 	jsonw_array_open(&w);
-	for (size_t i = 0; i < count;)
-		i += write_class(&w, &records[i], count - i);
+	for (size_t i = 0, len; i < count; i += len) {
+		len = count_records(&records[i], count - i);
+		if (strlen(records[i].class) <= SLACK_MEMORY_NAME_MAX)
+			write_class(&w, &records[i], len);
+	}
 	jsonw_array_close(&w);
 	if (arrivals->started)
 		write_arrivals(&w, arrivals);
@@ -257,7 +295,7 @@ static int read_arrival(struct memory *m, const cJSON *item, struct slack_arriva
 	if (read_number(m, item, path, "span", EXACT_MAX, &out->span) ||
 	    read_number(m, item, path, "cpuMillicores", EXACT_MAX, &out->shape.cpu_milli) ||
 	    read_number(m, item, path, "memoryBytes", EXACT_MAX, &out->shape.mem_bytes) ||
-	    read_number(m, item, path, "count", 1e6, &count))
+	    read_number(m, item, path, "count", COUNT_MAX, &count))
 		return -EINVAL;
 	out->count = (uint32_t)count;
 	slack_amount_add(&m->arrived, &out->shape, count);

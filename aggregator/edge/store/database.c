@@ -35,8 +35,8 @@
 #include "shared/clock.h"
 #include "shared/mem.h"
 
-/* The longest row is a memo (STORE_MEMO_BYTES_MAX). */
-enum { SCHEMA_VERSION = 2, ROW_BYTES_MAX = 17 << 20 };
+/* Of a node, and of what is remembered (STORE_MEMO_BYTES_MAX, and its name). */
+enum { SCHEMA_VERSION = 2, NODE_BYTES_MAX = 1 << 20, MEMO_BYTES_MAX = 17 << 20 };
 
 struct database {
 	const struct database_config *config; /* borrowed while it is opened */
@@ -132,7 +132,7 @@ static void distrust(sqlite3 *db)
 	sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
 	sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
 	sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-	sqlite3_limit(db, SQLITE_LIMIT_LENGTH, ROW_BYTES_MAX);
+	sqlite3_limit(db, SQLITE_LIMIT_LENGTH, MEMO_BYTES_MAX);
 }
 
 static int connect_file(struct database *d, struct reason *reason)
@@ -250,6 +250,8 @@ static int take_row(struct database *d, sqlite3_stmt *row, database_taker *take,
 	const void *state = sqlite3_column_blob(row, 1);
 	int rc;
 
+	if (sqlite3_column_type(row, 1) == SQLITE_BLOB && !state)
+		state = ""; /* that is how SQLite tells an empty one */
 	if (!name || !state) {
 		reason_set(reason, "is damaged (a row without name or state)");
 		return -EBADMSG;
@@ -281,6 +283,16 @@ static int read_rows(struct database *d, const char *sql, database_taker *take,
 	return rc;
 }
 
+static int read_nodes(struct database *d, struct reason *reason)
+{
+	int rc;
+
+	sqlite3_limit(d->db, SQLITE_LIMIT_LENGTH, NODE_BYTES_MAX);
+	rc = read_rows(d, "SELECT name, state FROM node LIMIT ?1", d->config->take, reason);
+	sqlite3_limit(d->db, SQLITE_LIMIT_LENGTH, MEMO_BYTES_MAX);
+	return rc;
+}
+
 /* -EBADMSG: the reason is what is wrong with the file, to follow its name. */
 static int open_once(struct database *d, bool *empty, struct reason *reason)
 {
@@ -300,7 +312,7 @@ static int open_once(struct database *d, bool *empty, struct reason *reason)
 	if (!rc)
 		rc = ask(d, "SELECT EXISTS(SELECT 1 FROM node)", &rows, NULL, reason);
 	if (!rc)
-		rc = read_rows(d, "SELECT name, state FROM node LIMIT ?1", d->config->take, reason);
+		rc = read_nodes(d, reason);
 	if (!rc)
 		rc = read_rows(d, "SELECT name, state FROM plan_state ORDER BY name LIMIT ?1",
 			       d->config->take_memo, reason);
