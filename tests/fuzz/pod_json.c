@@ -42,7 +42,8 @@ static void check_request(const char *text, size_t len)
 	}
 	assert(rq.mix.count > 0 && rq.mix.count <= SCORE_PLUGINS);
 	for (size_t i = 0; i < rq.mix.count; i++)
-		assert(rq.mix.weights[i] > 0 && score_plugin_has(rq.mix.plugins[i], rq.mix.variant));
+		assert(rq.mix.weights[i] > 0 &&
+		       score_plugin_has(rq.mix.plugins[i], rq.mix.variant));
 	scores_request_fini(&rq);
 }
 
