@@ -33,7 +33,8 @@
  *           "disruptions":[{"kind","namespace","name","pods"[,"allowed"][,"oneAfterTheOther":true]},..]}
  *          in the order in which nodes should go; robust: there is room as well if the scheduler puts the pods elsewhere; destinations: real use as it is
  *          predicted; disruptions: what leaves PodDisruptionBudgets, and owners
- *   MOVE   {"namespace","name"[,"to"],"cpuMillicores","memoryBytes"}: requests; without "to" it has nowhere to go, or ended
+ *   MOVE   {"namespace","name"[,"to"][,"placeholder":true],"cpuMillicores","memoryBytes"}: requests; a placeholder is room that is kept for pods to
+ *          come (/v1/slack); without "to" it has nowhere to go, or ended
  */
 #include <stdlib.h>
 #include <string.h>

@@ -4,9 +4,17 @@
 #include <string.h>
 
 #include "aggregator/api/usage_json.h"
+#include "aggregator/policy/slack/slack.h"
 #include "aggregator/state/windows.h"
 
 /* --- pods that move */
+
+/* Room that is kept for pods to come: its pod is nobody's. */
+static bool is_placeholder(const struct kube_pod *pod)
+{
+	return strcmp(pod->object.namespace, SLACK_NAMESPACE) == 0 &&
+	       strcmp(pod->template->owner.name, SLACK_REPLICA_SET) == 0;
+}
 
 static void write_move(struct jsonw *w, const struct drain_move *m)
 {
@@ -17,6 +25,8 @@ static void write_move(struct jsonw *w, const struct drain_move *m)
 	jsonw_key_string(w, "name", m->pod->object.name);
 	if (m->to)
 		jsonw_key_string(w, "to", m->to);
+	if (is_placeholder(m->pod))
+		jsonw_key_bool(w, "placeholder", true);
 	jsonw_key_int(w, "cpuMillicores", r->of[RESOURCE_CPU]);
 	jsonw_key_int(w, "memoryBytes", r->of[RESOURCE_MEMORY]);
 	jsonw_object_close(w);

@@ -15,6 +15,8 @@
 
 static const char *const sorts[] = {"verdict", "requests", "use", "name", NULL};
 
+#define AT_SLACK(member) offsetof(struct cli_options, slack.member)
+
 /* clang-format off */
 static const struct option_spec specs[] = {
 	{"explain", 0, OPTION_FLAG, offsetof(struct cli_options, explain), NULL, NULL, 0, 0, NULL,
@@ -25,6 +27,7 @@ static const struct option_spec specs[] = {
 	 DRAIN_WEEK_NS, NULL,
 	 "With --snapshot: a dump has no past, so take nodes that could go for unneeded since so long."},
 	DRAIN_SETTINGS_OPTIONS(offsetof(struct cli_options, drain)),
+	SLACK_OPTION_SPECS(AT_SLACK, ""),
 	{0},
 };
 /* clang-format on */
@@ -34,8 +37,13 @@ static const struct option_spec specs[] = {
 /* By a flag: what the environment says is meant for a daemon, too, that is started with it. */
 static int refuse_rules(struct cli *cli)
 {
+	const char *given = slack_options_given(&cli->options->slack);
 	struct drain_settings usual;
-	const char *given;
+
+	if (given) {
+		reason_set(&cli->reason, "%s goes with --snapshot; a server has its own", given);
+		return CLI_USAGE;
+	}
 
 	if (drain_settings_from_environment(&usual, &cli->reason))
 		return CLI_USAGE;
@@ -83,15 +91,19 @@ static int ask(struct cli *cli)
 
 static int ask_files(struct cli *cli)
 {
+	struct slack_options slack;
 	struct drain_setup setup;
 	int code;
 
-	if (drain_setup_init(&setup, &cli->options->drain, &cli->reason))
+	if (slack_options_read(&cli->options->slack, &slack, &cli->reason) ||
+	    drain_setup_init(&setup, &cli->options->drain, &cli->reason))
 		return CLI_USAGE;
+	offline_set_slack(cli->offline, &slack);
 	setup.config.assume_unneeded_ns = cli->options->assume_unneeded_ns;
 	offline_set_drain(cli->offline, &setup);
 	code = ask(cli);
 	offline_set_drain(cli->offline, NULL);
+	offline_set_slack(cli->offline, NULL);
 	drain_setup_fini(&setup);
 	return code;
 }

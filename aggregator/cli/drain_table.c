@@ -268,7 +268,10 @@ static void add_bytes(struct table *t, double bytes)
 
 static void add_move(struct table *t, const char *node, const cJSON *move)
 {
-	char *pod = mem_printf("%s/%s", text_or(move, "namespace", ""), text_or(move, "name", "-"));
+	bool placeholder = cJSON_IsTrue(document_at(move, "placeholder"));
+	char *pod = mem_printf("%s%s%s%s", placeholder ? "" : text_or(move, "namespace", ""),
+			       placeholder ? "" : "/", text_or(move, "name", "-"),
+			       placeholder ? " (room)" : "");
 
 	table_row(t, node);
 	table_cell(t, PAINT_PLAIN, node);
@@ -533,9 +536,12 @@ static const cJSON *find_in_wave(const cJSON *doc, const cJSON *item)
 
 static void say_going(struct cli *cli, const cJSON *doc, const cJSON *node)
 {
-	int pods = cJSON_GetArraySize(document_at(node, "moves"));
+	const cJSON *move = document_first(document_at(node, "moves"));
 	struct buf line = BUF_INIT;
+	int pods = 0;
 
+	for (; move; move = move->next)
+		pods += !cJSON_IsTrue(document_at(move, "placeholder"));
 	if (pods) {
 		buf_add_str(&line, "it goes now, and ");
 		add_count(&line, pods, "pod moves. ", "pods move. ");
