@@ -44,7 +44,8 @@ const char drain_scene_dump[] =
 	"selector: {matchLabels: {app: web}}}, status: {disruptionsAllowed: 1, expectedPods: 3, currentHealthy: 3, desiredHealthy: 2}}\n";
 
 #define USE(name) "\"" name "\":{\"metrics\":[{\"type\":\"CPU\",\"operator\":\"AVG\",\"value\":10}," \
-	"{\"type\":\"Memory\",\"operator\":\"AVG\",\"value\":10}]}"
+	"{\"type\":\"CPU\",\"operator\":\"STD\",\"value\":1}," \
+	"{\"type\":\"Memory\",\"operator\":\"AVG\",\"value\":10},{\"type\":\"Memory\",\"operator\":\"STD\",\"value\":1}]}"
 
 const char drain_scene_usage[] =
 	"{\"timestamp\":1767268800,\"window\":{\"duration\":\"15m\",\"start\":1767267900,\"end\":1767268800},\"source\":\"test\",\"data\":{"

@@ -283,12 +283,22 @@ static void write_verdicts(struct jsonw *w, const struct drain_plan *p)
 	jsonw_object_close(w);
 }
 
+static const char *use_cap_of(const struct drain_plan *p)
+{
+	if (p->capped)
+		return "on";
+	for (size_t i = 0; i < p->view->node_count; i++)
+		if (p->view->nodes[i]->page->end_ns)
+			return "off: it is switched off";
+	return "off: no usage data";
+}
+
 void drain_json_write_head(struct jsonw *w, const struct drain_plan *p)
 {
 	usage_json_write_time(w, "planned", p->time_ns);
 	jsonw_key_int(w, "viewVersion", (int64_t)p->view->version);
 	jsonw_key_string(w, "variant", p->variant == DRAIN_UPSTREAM ? "upstream" : "corrected");
-	jsonw_key_string(w, "useCap", p->capped ? "on" : "off: no usage data");
+	jsonw_key_string(w, "useCap", use_cap_of(p));
 	jsonw_key_bool(w, "complete", p->complete);
 	write_verdicts(w, p);
 	write_throttle(w, &p->throttle);

@@ -84,6 +84,14 @@ static void forget_leavers(struct drain_runner *r)
 	r->leaver_count = 0;
 }
 
+/* The API knows it, and not just pods that name it. */
+static const struct kube_node *find_object(const struct view *v, const char *name)
+{
+	const struct view_node *n = view_find(v, name);
+
+	return n && n->model ? n->model->node : NULL;
+}
+
 static bool is_empty(const struct view_node *n)
 {
 	return n->sums.pods <= n->sums.daemon_pods;
@@ -95,14 +103,14 @@ static void keep_leavers(struct drain_runner *r, const struct drain_plan *p)
 	r->leavers = mem_zalloc(p->node_count + 1, sizeof(*r->leavers));
 	for (size_t i = 0; i < p->node_count; i++) {
 		const struct drain_plan_node *n = &p->nodes[i];
-		const struct view_node *v = view_find(p->view, n->name);
+		const struct kube_node *object = find_object(p->view, n->name);
 
-		if ((n->verdict != DRAIN_ON_ITS_WAY && n->verdict != DRAIN_GOES) || !v || !v->model)
+		if ((n->verdict != DRAIN_ON_ITS_WAY && n->verdict != DRAIN_GOES) || !object)
 			continue;
 		r->leavers[r->leaver_count++] = (struct leaver){
 			.name = mem_strdup(n->name),
-			.empty = is_empty(v),
-			.gpu = has_gpu(&r->setup->config.rules, v->model->node),
+			.empty = is_empty(view_find(p->view, n->name)),
+			.gpu = has_gpu(&r->setup->config.rules, object),
 		};
 	}
 }
@@ -117,12 +125,9 @@ static void count_one(struct drain_counters *c, const struct leaver *l)
 /* Both are sorted by name. */
 static void count_gone(struct drain_runner *r, const struct view *v)
 {
-	for (size_t i = 0; i < r->leaver_count && r->counters; i++) {
-		const struct view_node *n = view_find(v, r->leavers[i].name);
-
-		if (!n || !n->model)
+	for (size_t i = 0; i < r->leaver_count && r->counters; i++)
+		if (!find_object(v, r->leavers[i].name))
 			count_one(r->counters, &r->leavers[i]);
-	}
 }
 
 /* --- a step */
