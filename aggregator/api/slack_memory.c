@@ -217,7 +217,7 @@ static int read_node(struct memory *m, const cJSON *item, const char *of, size_t
 		     const char *class, const char **last)
 {
 	struct slack_record r = {.class = class};
-	int64_t count;
+	int64_t count = 0;
 	char path[64];
 
 	snprintf(path, sizeof(path), "%s.nodes[%zu]", of, index);
@@ -236,7 +236,7 @@ static int read_class(struct memory *m, const cJSON *item, size_t index, const c
 {
 	const cJSON *nodes = member(item, "nodes");
 	struct slack_record r = {.node = ""};
-	int64_t wanted, lower = 0;
+	int64_t wanted = 0, lower = 0;
 	const char *last_node = "";
 	size_t at = 0;
 	char path[32];
@@ -288,7 +288,7 @@ static bool follows(const struct slack_arrival *before, const struct slack_arriv
 static int read_arrival(struct memory *m, const cJSON *item, struct slack_arrival *out)
 {
 	struct slack_arrivals *a = &m->arrivals;
-	int64_t count;
+	int64_t count = 0;
 	char path[48];
 
 	snprintf(path, sizeof(path), "arrivals.items[%zu]", a->count);

@@ -3,10 +3,22 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { BASE_DEFAULT, BASE_REQUESTED, BASE_ALLOCATABLE };
-
-const char *const slack_option_bases[] = {"default", "requested", "allocatable", NULL};
+static int read_base(const char *text, enum slack_base *base, struct reason *reason)
+{
+	if (strcmp(text, "requested") == 0)
+		*base = SLACK_BASE_REQUESTED;
+	else if (strcmp(text, "allocatable") == 0)
+		*base = SLACK_BASE_ALLOCATABLE;
+	else {
+		reason_set(reason,
+			   "--extra-capacity-base: \"%.64s\" is neither requested nor allocatable",
+			   text);
+		return -EINVAL;
+	}
+	return 0;
+}
 
 int slack_options_read(const struct slack_option_values *given, struct slack_options *o,
 		       struct reason *reason)
@@ -16,8 +28,8 @@ int slack_options_read(const struct slack_option_values *given, struct slack_opt
 		reason_prefix(reason, "--extra-capacity-min-rate");
 		return -EINVAL;
 	}
-	if (given->base == BASE_ALLOCATABLE)
-		o->base = SLACK_BASE_ALLOCATABLE;
+	if (given->base && read_base(given->base, &o->base, reason))
+		return -EINVAL;
 	if (given->granularity)
 		o->granularity = (uint32_t)given->granularity;
 	if (given->unneeded_ns)
@@ -39,7 +51,7 @@ const char *slack_options_given(const struct slack_option_values *v)
 		const char *option, *variable;
 	} all[] = {
 		{v->rate, "--extra-capacity-min-rate", "EVENKEEL_EXTRA_CAPACITY_MIN_RATE"},
-		{v->base != BASE_DEFAULT, "--extra-capacity-base", "EVENKEEL_EXTRA_CAPACITY_BASE"},
+		{v->base, "--extra-capacity-base", "EVENKEEL_EXTRA_CAPACITY_BASE"},
 		{v->granularity, "--slack-granularity", "EVENKEEL_SLACK_GRANULARITY"},
 		{v->unneeded_ns, "--slack-unneeded-time", "EVENKEEL_SLACK_UNNEEDED_TIME"},
 		{v->from_arrivals, "--slack-from-arrivals", "EVENKEEL_SLACK_FROM_ARRIVALS"},

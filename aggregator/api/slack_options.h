@@ -11,14 +11,11 @@
 
 /* As they were given; 0 and NULL: not given. */
 struct slack_option_values {
-	char *rate;
-	int base; /* into slack_option_bases */
+	char *rate, *base;
 	int64_t granularity, unneeded_ns, node_start_ns;
 	bool from_arrivals;
 	double cpu_share, mem_share;
 };
-
-extern const char *const slack_option_bases[]; /* "default", "requested", "allocatable", NULL */
 
 /* Rows for a table of options; at(member) is the offset of that member of the struct above in the caller's, when: words that stand before each help. */
 #define SLACK_OPTION_SPECS(at, when)                                                               \
@@ -29,13 +26,12 @@ extern const char *const slack_option_bases[]; /* "default", "requested", "alloc
 	 .help = when "How much slack there shall be at least, as a share: 0.1 or 10%; 0.1 "       \
 		      "without it, and 0 keeps what workloads ask for alone."},                    \
 		{.name = "extra-capacity-base",                                                    \
-		 .kind = OPTION_CHOICE,                                                            \
+		 .kind = OPTION_STRING,                                                            \
 		 .offset = at(base),                                                               \
 		 .value = "requested|allocatable",                                                 \
-		 .initial = "default",                                                             \
-		 .choices = slack_option_bases,                                                    \
-		 .help = when "What that is a share of: what pods request (the default), or what " \
-			      "nodes can give."},                                                  \
+		 .help = when                                                                      \
+		 "What that is a share of: what pods request (so without it), or what "            \
+		 "nodes can give."},                                                               \
 		{.name = "slack-granularity",                                                      \
 		 .kind = OPTION_INTEGER,                                                           \
 		 .offset = at(granularity),                                                        \

@@ -118,7 +118,7 @@ static int run(struct cli *cli)
 const struct command command_slack = {
 	.name = "slack",
 	.usage = "[CLASS]",
-	.summary = "Show the room that is kept for pods to come, and what could start now",
+	.summary = "Show the room kept for pods to come, and what could start now",
 	.details =
 		"One row for each class of placeholders: a workload with the annotation "
 		"evenkeel.io/slack (\"2\" or \"10%\" of its replicas, or \"shared\"); cover-N, "

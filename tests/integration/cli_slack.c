@@ -109,12 +109,16 @@ static void test_dump(void **state)
 		 "pods request. 10 nodes\n"
 		 "are ready, and can give pods 40 CPU and 160.0Gi.\n",
 		 NO_USAGE},
-		{"slack DUMP --extra-capacity-min-rate 90% --extra-capacity-base allocatable", 3,
-		 NULL, "evenkeel: 25 placeholders find no place; 5 more nodes would help\n"},
+		{"slack DUMP --extra-capacity-min-rate 90% --extra-capacity-base allocatable "
+		 "--slack-granularity 4",
+		 3, NULL, "evenkeel: 26 placeholders find no place; 7 more nodes would help\n"},
 		{"slack DUMP unit --node node-0 --slack-granularity 10", 4, NULL, NO_USAGE},
 		{"slack DUMP -o yaml", 0, NULL, ""},
 		{"slack DUMP --extra-capacity-min-rate 1", 2, "",
-		 "evenkeel: --extra-capacity-min-rate: rate \"1\" is not in [0, 1)\n"},
+		 "evenkeel: --extra-capacity-min-rate: \"1\" is not in [0, 1)\n"},
+		{"slack DUMP --extra-capacity-base free", 2, "",
+		 "evenkeel: --extra-capacity-base: \"free\" is neither requested nor "
+		 "allocatable\n"},
 		{"slack DUMP a b", 2, "",
 		 "evenkeel: slack takes one class, and not \"b\" as well\n"},
 		{"slack DUMP unit -o yaml", 2, "",
