@@ -23,7 +23,7 @@
 #include "tests/place_world.h"
 #include "tests/view_fixture.h"
 
-enum { SEEDS = 700, BUDGETS = 4 };
+enum { SEEDS = 3000, BUDGETS = 4 };
 
 static const char *const apps[] = {"a", "b", "c"};
 static const char *const namespaces[] = {"one", "two"};
@@ -102,7 +102,7 @@ static void prepare_budgets(struct scene *s)
 	for (size_t i = 0; i < s->budget_count; i++)
 		s->budgets[i] = (struct budget){namespaces[place_world_draw(&s->w, 2)],
 						apps[place_world_draw(&s->w, 3)],
-						(int)place_world_draw(&s->w, 4)};
+						(int)place_world_draw(&s->w, 6)};
 }
 
 static void open_scene(struct scene *s, uint64_t seed)
@@ -118,7 +118,7 @@ static void open_scene(struct scene *s, uint64_t seed)
 	s->config.rules.skip_local_storage = false;
 	s->config.rules.max_parallelism = 1 + (uint32_t)(seed % 6);
 	s->config.rules.max_drain_parallelism = 1 + (uint32_t)(seed % 5);
-	s->config.rules.owner_share = seed % 4 ? 0.5 : 0.25;
+	s->config.rules.owner_share = seed % 4 ? 1 : 0.34;
 	s->config.assume_unneeded_ns = 3600 * NS_PER_SEC;
 }
 
@@ -537,7 +537,8 @@ static void every_plan_keeps_what_it_promises(void **state)
 		      "%zu destinations under the cap\n",
 		      waves, moved, robust, exact, capped);
 	if (!only_seed)
-		assert_true(waves > 100 && moved > 100 && robust > 20 && exact > 20 && capped > 20);
+		assert_true(waves > 1000 && moved > 300 && robust > 150 && exact > 60 &&
+			    capped > 50);
 }
 
 int main(int argc, char **argv)

@@ -26,9 +26,9 @@ struct drain_case {
 	struct drain_pods sorted; /* move: without pods that ended */
 	bool risky; /* its budgets do not allow all at once */
 	size_t received; /* pods of candidates that came here */
-	struct drain_item
-		*items; /* owned; where all went in the simulation: pods, then placeholders */
-	size_t item_count, real_count;
+	/* Owned; where all went in the simulation: own pods, guests that are owed a place (no node has them yet), placeholders. */
+	struct drain_item *items;
+	size_t item_count, own_count, real_count; /* real: own and guests */
 	struct drain_plan_node *out; /* in the plan */
 };
 
@@ -87,8 +87,8 @@ struct drain_trial {
 		*class_name; /* of placeholders; and how many fit nowhere, with what they ask for */
 	size_t missing;
 	int64_t missing_cpu_milli, missing_mem_bytes;
-	struct drain_item *items; /* the caller frees them */
-	size_t count, real_count;
+	struct drain_item *items; /* the caller frees them; as in struct drain_case */
+	size_t count, own_count, real_count;
 };
 
 /*

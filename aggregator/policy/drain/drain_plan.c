@@ -380,9 +380,9 @@ static void record_moves(struct drain_run *r, struct drain_case *c)
 {
 	struct drain_plan_node *n = c->out;
 
-	n->moves = mem_zalloc(c->item_count + 1, sizeof(*n->moves));
-	n->move_count = c->item_count;
-	for (size_t i = 0; i < c->item_count; i++)
+	n->moves = mem_zalloc(c->own_count + 1, sizeof(*n->moves));
+	n->move_count = c->own_count;
+	for (size_t i = 0; i < c->own_count; i++)
 		n->moves[i] = (struct drain_move){
 			.pod = place_pod_record(r->place, c->items[i].pod),
 			.to = place_node_name(r->place, c->items[i].to),
@@ -393,8 +393,9 @@ static void accept(struct drain_run *r, struct drain_case *c, struct drain_trial
 {
 	c->items = t->items;
 	c->item_count = t->count;
+	c->own_count = t->own_count;
 	c->real_count = t->real_count;
-	for (size_t i = 0; i < c->real_count; i++)
+	for (size_t i = 0; i < c->own_count; i++)
 		r->cases[c->items[i].to].received++;
 	record_moves(r, c);
 	if (!r->corrected)

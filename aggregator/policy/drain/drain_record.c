@@ -22,7 +22,7 @@ static void record_node(struct drain_run *r, const struct drain_picked *p)
 	n->verdict = DRAIN_GOES;
 	n->robust = r->plan->wave.robust;
 	drain_state_note(r->state, r->now_ns, DRAIN_EVENT_WAVE, n->name,
-			 "chosen with its %zu pods%s", p->real_count,
+			 "chosen with its %zu pods%s", p->count,
 			 n->robust ? "" : "; the wave is not robust");
 }
 
@@ -36,7 +36,7 @@ static void record_destinations(struct drain_run *r, const struct drain_picked *
 	size_t at = 0;
 
 	for (size_t i = 0; i < count; i++)
-		for (size_t j = 0; j < picked[i].real_count; j++)
+		for (size_t j = 0; j < picked[i].count; j++)
 			w->destination_count += pods[picked[i].items[j].to]++ == 0;
 	w->destinations = mem_zalloc(w->destination_count + 1, sizeof(*w->destinations));
 	for (place_node n = 0; n < r->count; n++) {
@@ -176,8 +176,8 @@ void drain_record_wave(struct drain_run *r, const struct drain_picked *picked, s
 	for (size_t i = 0; i < count; i++) {
 		record_node(r, &picked[i]);
 		w->nodes[w->node_count++] = picked[i].c->out;
-		w->empty_count += picked[i].real_count == 0;
-		w->pods += picked[i].real_count;
+		w->empty_count += picked[i].count == 0;
+		w->pods += picked[i].count;
 	}
 	record_destinations(r, picked, count, before);
 	record_costs(r, picked, count, allowed);

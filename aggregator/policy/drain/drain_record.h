@@ -7,8 +7,8 @@
 
 struct drain_picked {
 	struct drain_case *c;
-	const struct drain_item *items;
-	size_t count, real_count;
+	const struct drain_item *items; /* its own pods */
+	size_t count;
 };
 
 /* The wave is in the simulation, which is taken back to `before`, its start. allowed: by budget, before the wave. */

@@ -117,6 +117,34 @@ struct drain_item *drain_leavers(const struct drain_run *r, const struct drain_c
 	return items;
 }
 
+/* Placed by drain_owed.c: in the cluster it is not on any node that stays. */
+static bool is_guest(const struct drain_run *r, place_pod pod)
+{
+	const char *node = place_pod_record(r->place, pod)->node;
+	place_node n;
+
+	if (drain_extra_of(r, pod) != DRAIN_EXTRA_NONE || !*node)
+		return true;
+	n = place_find_node(r->place, node);
+	return n == PLACE_NONE || r->cases[n].in_deletion;
+}
+
+/* Guests behind the others, both in the order they were placed. */
+static void part_guests(const struct drain_run *r, struct drain_trial *t)
+{
+	struct drain_item *guests = mem_zalloc(t->real_count + 1, sizeof(*guests));
+	size_t count = 0;
+
+	for (size_t i = 0; i < t->real_count; i++) {
+		if (is_guest(r, t->items[i].pod))
+			guests[count++] = t->items[i];
+		else
+			t->items[t->own_count++] = t->items[i];
+	}
+	memcpy(t->items + t->own_count, guests, count * sizeof(*guests));
+	free(guests);
+}
+
 /* Placeholders that fit nowhere. */
 static void miss_slack(const struct drain_run *r, struct drain_trial *t)
 {
@@ -171,6 +199,8 @@ void drain_try_node(struct drain_run *r, const struct drain_case *c, const bool 
 	place_all(r, allowed, out);
 	if (out->reason != DRAIN_NONE)
 		place_revert(r->place, m);
+	else
+		part_guests(r, out);
 }
 
 void drain_describe_counts(const struct place_counts *counts, struct reason *out)

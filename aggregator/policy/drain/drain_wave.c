@@ -494,7 +494,7 @@ static void replay(struct wave *w)
 static bool has_drains(const struct wave *w)
 {
 	for (size_t i = 0; i < w->pick_count; i++)
-		if (w->picks[i].trial.real_count)
+		if (w->picks[i].trial.own_count)
 			return true;
 	return false;
 }
@@ -582,7 +582,7 @@ static void tell_throttle(struct wave *w)
 	t->drains_used = w->budget.drain_in_progress;
 	t->used = t->drains_used + w->budget.empty_in_progress + (int64_t)w->pick_count;
 	for (size_t i = 0; i < w->pick_count; i++)
-		t->drains_used += w->picks[i].trial.real_count > 0;
+		t->drains_used += w->picks[i].trial.own_count > 0;
 	t->held = w->held;
 	t->throttled = w->held > 0;
 }
@@ -593,8 +593,7 @@ static struct drain_picked *picked(const struct wave *w)
 
 	for (size_t i = 0; i < w->pick_count; i++)
 		of[i] = (struct drain_picked){case_of(w, w->picks[i].number),
-					      w->picks[i].trial.items, w->picks[i].trial.count,
-					      w->picks[i].trial.real_count};
+					      w->picks[i].trial.items, w->picks[i].trial.own_count};
 	return of;
 }
 
@@ -629,7 +628,7 @@ static void read_removables(struct wave *w)
 		w->of[i].group = c->group;
 		w->of[i].gives = (struct drain_floor){1, c->view->cpu_capacity_milli,
 						      c->view->mem_capacity_bytes};
-		w->of[i].movable = c->real_count;
+		w->of[i].movable = c->own_count;
 		w->of[i].waiting = c->sorted.wait_count;
 		w->of[i].risky = c->risky;
 		w->allowed[r->set[i]] = false;
