@@ -212,7 +212,8 @@ static void explain_node(struct cli *cli, const cJSON *doc, const cJSON *item)
 		say_going(cli, doc, going);
 	for (; reason; reason = reason->next)
 		explain_reason(cli, reason);
-	if (isfinite(document_number(item, "utilization.rightSized"))) {
+	if (document_number(item, "utilization.rightSized") <
+	    document_number(item, "utilization.requested")) {
 		add_right_sized(&line, item);
 		lines_add_wrapped(cli, 2, "", line.data, &cli->out);
 	}
