@@ -238,7 +238,7 @@ static int read_budget(struct drain_setup *s, const char *text, struct drain_win
 	enum { NODES, SCHEDULE, DURATION, REASONS };
 	static const char *const keys[] = {"nodes", "schedule", "duration", "reasons", NULL};
 	struct record r = {.option = "--drain-budget", .text = text, .keys = keys};
-	int64_t duration_ns;
+	int64_t duration_ns = 0;
 	int32_t allowed;
 	int rc;
 
