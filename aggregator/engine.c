@@ -3,13 +3,19 @@
  * The loop thread (libuv) owns the usage state. Frames become intervals in the ingest edge, which hands each over
  * to on_interval() and sends the ack it fills. What was applied becomes visible with the next view:
  *
- *   ingest fd readable --> on_interval --> usage_apply --> dirty --(at most once a second)--> view --> slot
+ *   ingest fd readable --> on_interval --> usage_apply --> dirty --(within a second)-----> view --> slot
  *                                                                                              |
  *   HTTP threads  <------------------------------- take, read, drop ---------------------------+
  *
  * With a state directory, node windows are in a database, too (engine_saver.c); they are back before the first frame
- * is read. Where there is a Kubernetes API, the cluster model is kept after it (engine_follower.c), and a change of
- * that makes the next view as a frame does.
+ * is read. Where there is a Kubernetes API, the cluster model is kept after it (engine_follower.c).
+ *
+ * How old a view may be. What is measured changes slowly, and a thousand frames a second are one view. But a scheduler acts on what the API tells, and
+ * asks again within milliseconds: whether the victim that it evicted is gone decides then. So a change of the model is published within 100 ms, or
+ * later where views are so costly that more than a twentieth of the loop's time would go into them: publications happen at most ten times a second
+ * however many events there are, and at least once.
+ *
+ * Pages are built as frames come in, between two turns, and not all at the publication: agents wait for acks meanwhile.
  *
  * What the HTTP threads promise to pods is in the ledger: the follower tells it what became of them, and each publication
  * settles it.
@@ -33,6 +39,7 @@
 
 #include "aggregator/api/drain_runner.h"
 #include "aggregator/api/place_pool.h"
+#include "aggregator/api/quota_shelf.h"
 #include "aggregator/edge/http/http.h"
 #include "aggregator/edge/ingest.h"
 #include "aggregator/engine_follower.h"
@@ -49,7 +56,10 @@
 #include "shared/log.h"
 #include "shared/mem.h"
 
-#define PUBLISH_NS     NS_PER_SEC
+#define FRAMES_NS NS_PER_SEC
+#define EVENTS_NS (100 * NS_PER_MS)
+#define PUBLISH_SHARE                                                                              \
+	20 /* publications at the API's pace take at most one part in so many of the loop's time */
 #define REFUSAL_LOG_NS (10 * NS_PER_SEC)
 #define BREATH_MS      10000
 
@@ -83,6 +93,8 @@ struct engine {
 	struct saver *saver; /* NULL: without a state directory */
 	struct follower *follower; /* NULL: standalone */
 	int64_t published_ns; /* monotonic */
+	int64_t publishing_ns; /* what the last publication took */
+	int64_t publish_due_ns; /* monotonic; while the timer runs */
 	int64_t refusal_logged_ns; /* Unix time */
 	uint64_t refusals_unlogged;
 	int failure; /* what stopped the loop, negative errno; 0: a signal */
@@ -144,7 +156,7 @@ static enum frame_result on_interval(void *ctx, const struct frame_header *heade
 
 static void publish(struct engine *e)
 {
-	int64_t now_ns = clock_wall_ns();
+	int64_t now_ns = clock_wall_ns(), began_ns = clock_mono_ns();
 	size_t count;
 	struct node_page *const *pages = usage_pages(e->usage, now_ns, &count);
 	struct cluster *cluster = follower_cluster(e->follower);
@@ -154,8 +166,11 @@ static void publish(struct engine *e)
 	view_slot_publish(e->views, join_view(e->join, pages, count, cluster, now_ns));
 	ledger_settle(e->ledger, generation, now_ns);
 	e->published_ns = clock_mono_ns();
+	e->publishing_ns = e->published_ns - began_ns;
+	uv_timer_stop(&e->publish_timer);
 	counter_add(&e->counters.views_published, 1);
 	place_pool_tidy(e->api_context.places, now_ns);
+	quota_shelf_tidy(e->api_context.books, now_ns);
 }
 
 static void on_publish_timer(uv_timer_t *timer)
@@ -172,24 +187,30 @@ static void on_breath_timer(uv_timer_t *timer)
 	ledger_settle(e->ledger, 0, clock_wall_ns());
 }
 
-/* At once when the last view is a second old, else as soon as it will be. */
-static void publish_soon(struct engine *e)
+/* At once when the last view is that old, else as soon as it will be. The sooner of two wishes counts. */
+static void publish_soon(struct engine *e, int64_t after_ns)
 {
-	int64_t age = clock_mono_ns() - e->published_ns;
+	int64_t now_ns = clock_mono_ns(), due_ns;
 	bool dirty = usage_dirty(e->usage) || follower_dirty(e->follower);
 
-	if (!dirty || uv_is_active((uv_handle_t *)&e->publish_timer))
+	if (after_ns < PUBLISH_SHARE * e->publishing_ns)
+		after_ns = PUBLISH_SHARE * e->publishing_ns;
+	due_ns = e->published_ns + (after_ns < FRAMES_NS ? after_ns : FRAMES_NS);
+	if (!dirty ||
+	    (uv_is_active((uv_handle_t *)&e->publish_timer) && e->publish_due_ns <= due_ns))
 		return;
-	if (age >= PUBLISH_NS)
+	e->publish_due_ns = due_ns;
+	if (now_ns >= due_ns)
 		publish(e);
 	else
 		uv_timer_start(&e->publish_timer, on_publish_timer,
-			       (uint64_t)((PUBLISH_NS - age) / NS_PER_MS) + 1, 0);
+			       (uint64_t)((due_ns - now_ns) / NS_PER_MS) + 1, 0);
 }
 
 static void on_frames(uv_poll_t *poll, int status, int events)
 {
 	struct engine *e = poll->data;
+	int taken;
 
 	(void)events;
 	if (status < 0) {
@@ -197,8 +218,11 @@ static void on_frames(uv_poll_t *poll, int status, int events)
 		uv_stop(&e->loop);
 		return;
 	}
-	ingest_step(e->ingest, FRAMES_PER_TURN, clock_wall_ns());
-	publish_soon(e);
+	taken = ingest_step(e->ingest, FRAMES_PER_TURN, clock_wall_ns());
+	/* As many pages as frames, so that a publication finds hardly any to build; not while agents wait in a queue. */
+	if (taken < FRAMES_PER_TURN)
+		usage_build_pages(e->usage, (size_t)taken);
+	publish_soon(e, FRAMES_NS);
 }
 
 static void reload_keys(struct engine *e)
@@ -326,7 +350,7 @@ static int open_saver(struct engine *e, struct reason *reason)
 
 static void on_model_changed(void *ctx)
 {
-	publish_soon(ctx);
+	publish_soon(ctx, EVENTS_NS);
 }
 
 /* The first view has the cluster, if there is one, so that nobody takes us for standalone and ready. */
@@ -367,7 +391,7 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 	int rc = 0;
 
 	e->config = config;
-	e->published_ns = -PUBLISH_NS;
+	e->published_ns = -FRAMES_NS;
 	raise_descriptor_limit();
 	e->usage = usage_new(&usage_limits);
 	e->join = join_new();
@@ -384,6 +408,7 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 		.watcher_allocatable = config->watcher_allocatable,
 		.watcher_cache = watcher_cache_new(),
 		.places = open_places(),
+		.books = quota_shelf_new(&config->quota),
 		.ledger = e->ledger,
 		.extender = &config->extender,
 		.quota = &config->quota,
@@ -460,6 +485,7 @@ void engine_close(struct engine *e)
 	follower_free(e->follower);
 	ingest_close(e->ingest);
 	place_pool_free(e->api_context.places);
+	quota_shelf_free(e->api_context.books);
 	victim_log_free(e->api_context.victims);
 	watcher_cache_free(e->api_context.watcher_cache);
 	planner_free(e->planner);

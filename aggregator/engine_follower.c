@@ -43,22 +43,31 @@ struct follower {
 	struct model_pod_watch watch;
 };
 
-/* What was promised to a pod ends, or moves to where it went. */
+static void end_pod(struct ledger *l, const char *uid)
+{
+	ledger_release(l, uid);
+	ledger_forget(l, uid);
+}
+
+/* What was promised to a pod ends, or moves to where it went. One that waits for its victims keeps it although it is not schedulable yet. */
 static void on_pod(void *ctx, const struct kube_pod *pod, uint64_t generation)
 {
 	struct ledger *l = ctx;
+	const char *uid = pod->object.uid;
 
-	if (!kube_pod_is_active(pod))
-		ledger_release(l, pod->object.uid);
-	else if (*pod->node)
-		ledger_bind(l, pod->object.uid, pod->node, generation);
-	else if (pod->unschedulable_ns)
-		ledger_unschedulable(l, pod->object.uid, pod->unschedulable_ns);
+	if (!kube_pod_is_active(pod)) {
+		end_pod(l, uid);
+	} else if (*pod->node) {
+		ledger_bind(l, uid, pod->node, generation);
+		ledger_remember(l, uid);
+	} else if (pod->unschedulable_ns && !*pod->nominated_node) {
+		ledger_unschedulable(l, uid, pod->unschedulable_ns);
+	}
 }
 
 static void on_pod_gone(void *ctx, const struct kube_pod *pod)
 {
-	ledger_release(ctx, pod->object.uid);
+	end_pod(ctx, pod->object.uid);
 }
 
 /* Kube thread. */

@@ -25,6 +25,7 @@ struct plan_memory;
 struct plan_slot;
 struct preempt_options;
 struct quota_options;
+struct quota_shelf;
 struct slack_options;
 struct victim_log;
 
@@ -41,6 +42,7 @@ struct api_context {
 	const char *kubernetes_mode;
 	struct ledger *ledger; /* NULL: nothing is reserved (offline) */
 	struct place_pool *places; /* placement cores to ask */
+	struct quota_shelf *books; /* of quotas; NULL: each answer makes its own */
 	const struct quota_options *quota; /* NULL: the usual ones, as the next */
 	const struct preempt_options *preempt;
 	struct victim_log *victims; /* that schedulers were told of; NULL: nobody asks for any */
@@ -134,5 +136,7 @@ void api_route(const struct api_context *ctx, const struct api_request *rq,
 	       struct api_response *rs);
 /* How many bytes a body sent to that path may have. */
 size_t api_body_most(const char *path);
+/* Whether an answer may take seconds in a large cluster: then it is not to be made where schedulers' requests wait. */
+bool api_takes_long(const char *path);
 
 #endif

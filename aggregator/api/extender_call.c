@@ -42,13 +42,11 @@ static bool read_question(struct extender_call *c, const struct api_request *rq,
 
 static void find_places(struct extender_call *c)
 {
-	struct node_index index;
+	const struct node_index *index = node_index_of(c->view);
 
 	c->places = mem_alloc((c->args.count + 1) * sizeof(*c->places));
-	node_index_init(&index, c->view, c->args.count);
 	for (size_t i = 0; i < c->args.count; i++)
-		c->places[i] = node_index_find(&index, c->args.nodes[i].name);
-	node_index_fini(&index);
+		c->places[i] = node_index_find(index, c->args.nodes[i].name);
 }
 
 /* The options' blend, else the default one. */
@@ -67,6 +65,28 @@ static void choose_mix(struct extender_call *c)
 		score_mix_default(&c->mix, SCORE_CORRECTED);
 }
 
+static void take_world(struct extender_call *c)
+{
+	c->ledger = c->ctx->ledger ? ledger_take(c->ctx->ledger, c->now_ns) : NULL;
+	c->view = view_slot_take(c->ctx->views);
+	find_places(c);
+}
+
+static void drop_world(struct extender_call *c)
+{
+	free(c->places);
+	view_drop(c->view);
+	ledger_copy_drop(c->ledger);
+}
+
+void extender_call_renew(struct extender_call *c)
+{
+	drop_world(c);
+	take_world(c);
+	c->ask.view = c->view;
+	c->ask.ledger = c->ledger;
+}
+
 bool extender_call_open(struct extender_call *c, enum extender_verb verb,
 			const struct api_context *ctx, const struct api_request *rq,
 			struct api_response *rs)
@@ -77,9 +97,7 @@ bool extender_call_open(struct extender_call *c, enum extender_verb verb,
 		counter_add(&counters_of(c)->malformed, 1);
 		return false;
 	}
-	c->ledger = ctx->ledger ? ledger_take(ctx->ledger, c->now_ns) : NULL;
-	c->view = view_slot_take(ctx->views);
-	find_places(c);
+	take_world(c);
 	choose_mix(c);
 	score_args_default(&c->score_args, SCORE_CORRECTED);
 	c->ask = (struct score_ask){
@@ -101,9 +119,7 @@ void extender_call_close(struct extender_call *c)
 
 	if (took_ns > 0)
 		counter_add(&counters_of(c)->took_ns[c->verb], (uint64_t)took_ns);
-	free(c->places);
-	view_drop(c->view);
-	ledger_copy_drop(c->ledger);
+	drop_world(c);
 	object_drop(&c->pod->object);
 	extender_args_fini(&c->args);
 }
@@ -122,7 +138,7 @@ bool extender_call_may_reserve(const struct extender_call *c)
 	return c->ctx->ledger && *c->pod->object.uid && !*c->pod->node;
 }
 
-void extender_call_reserve(const struct extender_call *c, const char *node)
+static int reserve(const struct extender_call *c, const char *node, const struct ledger_copy *seen)
 {
 	const struct score_query q = score_ask_query(&c->ask);
 	const struct ledger_entry entry = {
@@ -134,7 +150,23 @@ void extender_call_reserve(const struct extender_call *c, const char *node)
 		.expected_cpu_milli = target_load_packing_expect(&q),
 		.priority = c->pod->template->priority,
 	};
+	struct ledger *l = c->ctx->ledger;
+	int rc = -EINVAL;
 
-	if (!extender_call_may_reserve(c) || ledger_reserve(c->ctx->ledger, &entry, c->now_ns))
+	if (extender_call_may_reserve(c))
+		rc = seen ? ledger_reserve_seen(l, &entry, seen, c->now_ns)
+			  : ledger_reserve(l, &entry, c->now_ns);
+	if (rc && rc != -EALREADY && rc != -EAGAIN)
 		counter_add(&counters_of(c)->unreserved, 1);
+	return rc;
+}
+
+void extender_call_reserve(const struct extender_call *c, const char *node)
+{
+	reserve(c, node, NULL);
+}
+
+bool extender_call_reserve_seen(const struct extender_call *c, const char *node)
+{
+	return reserve(c, node, c->ledger) != -EAGAIN;
 }

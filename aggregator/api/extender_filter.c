@@ -14,8 +14,16 @@
  * While we have no such list (standalone, not listed yet, the watch broken) it is we who are behind: it passes, and no
  * limit is applied, as to any node of which nothing is measured.
  *
+ * A pod with a nominated node waits for its victims to go: what was reserved for it when they were chosen (extender_preempt.c) stays, although the
+ * filter refuses it meanwhile.
+ *
+ * The scheduler puts the number of nodes before a reason ("1 node(s) had taints .."), so no sentence begins with a
+ * resource, or a number of nodes would be read as one of cores.
+ *
  * What passes is reserved: quota, and where one node is left, for which the scheduler does not ask to prioritize,
- * that node. What passes nowhere is released.
+ * that node. What passes nowhere is released. Questions that come at once must not pass on what is there once: who
+ * reserves after others did since he looked has to look again. Each time somebody else was served, so this ends; who loses
+ * more often than there can be threads is refused, and loses nothing but time.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +33,7 @@
 #include "shared/clock.h"
 #include "shared/mem.h"
 
-enum { CRITICAL_PRIORITY = 2000000000 };
+enum { CRITICAL_PRIORITY = 2000000000, TRIES_MAX = 256 };
 
 /* Each looks at every pod; the first that refuses decides. */
 static extender_gate *const gates[] = {
@@ -154,7 +162,7 @@ static void judge_by_limits(struct sieve *s, const struct score_job *job, size_t
 		return;
 	}
 	count_refusal(s, refusal_of(why));
-	refuse_with(s, i, mem_strdup(text));
+	refuse_with(s, i, mem_printf("evenkeel: %s", text));
 }
 
 static void sieve_by_limits(struct sieve *s)
@@ -200,6 +208,15 @@ static void sieve_by_name(struct sieve *s)
 
 /* --- the pod as a whole --------------------------------------------------------------------------------------------- */
 
+static void refuse_all(struct sieve *s, const char *why)
+{
+	s->texts[s->text_count++] = mem_strdup(why);
+	for (size_t i = 0; i < s->call->args.count; i++)
+		if (!is_repeated(s, i))
+			refuse(s, i, s->texts[0]);
+	count_refusal(s, EXTENDER_GATE);
+}
+
 /* True: a gate refuses the pod. *unresolvable: no preemption can help. */
 static bool is_refused(struct sieve *s, bool *unresolvable)
 {
@@ -208,45 +225,83 @@ static bool is_refused(struct sieve *s, bool *unresolvable)
 	for (extender_gate *const *gate = gates; *gate; gate++) {
 		if ((*gate)(s->call, why, unresolvable))
 			continue;
-		s->texts[s->text_count++] = mem_strdup(why);
-		for (size_t i = 0; i < s->call->args.count; i++)
-			if (!is_repeated(s, i))
-				refuse(s, i, s->texts[0]);
-		count_refusal(s, EXTENDER_GATE);
+		refuse_all(s, why);
 		return true;
 	}
 	return false;
 }
 
-static void settle_with_ledger(const struct sieve *s)
+/* False: it has to be decided again. */
+static bool settle_with_ledger(const struct sieve *s)
 {
 	const struct extender_call *c = s->call;
 
 	if (s->passed_count)
-		extender_call_reserve(c, s->passed_count == 1 ? s->passed[0].name : "");
-	else if (extender_call_may_reserve(c))
+		return extender_call_reserve_seen(c, s->passed_count == 1 ? s->passed[0].name : "");
+	if (extender_call_may_reserve(c) && !*c->pod->nominated_node)
 		ledger_release(c->ctx->ledger, c->pod->object.uid);
+	return true;
 }
 
-static void answer(const struct extender_call *c, struct api_response *rs)
+/* Empty, for a question of that many nodes. */
+static void sieve_init(struct sieve *s, const struct extender_call *c)
 {
 	size_t room = c->args.count + 1;
-	bool unresolvable = false, refused;
-	struct sieve s = {
+
+	*s = (struct sieve){
 		.call = c,
-		.passed = mem_alloc(room * sizeof(*s.passed)),
-		.failed = mem_alloc(room * sizeof(*s.failed)),
-		.seen = mem_zalloc(c->view->node_count + 1, sizeof(*s.seen)),
+		.passed = mem_alloc(room * sizeof(*s->passed)),
+		.failed = mem_alloc(room * sizeof(*s->failed)),
+		.seen = mem_zalloc(c->view->node_count + 1, sizeof(*s->seen)),
 		.texts = mem_alloc(room * sizeof(char *)),
 	};
-	struct extender_filter_result result;
+}
 
-	refused = is_refused(&s, &unresolvable);
-	if (!refused && is_held_to_limits(c))
-		sieve_by_limits(&s);
-	else if (!refused)
-		sieve_by_name(&s);
-	settle_with_ledger(&s);
+static void sieve_fini(struct sieve *s)
+{
+	for (size_t i = 0; i < s->text_count; i++)
+		free(s->texts[i]);
+	free(s->texts);
+	free(s->seen);
+	free(s->failed);
+	free(s->passed);
+}
+
+/* False: it has to be done again, with another sieve. */
+static bool sieve_once(struct sieve *s, bool *unresolvable)
+{
+	*unresolvable = false;
+	if (!is_refused(s, unresolvable)) {
+		if (is_held_to_limits(s->call))
+			sieve_by_limits(s);
+		else
+			sieve_by_name(s);
+	}
+	return settle_with_ledger(s);
+}
+
+static void sieve_until_sure(struct sieve *s, struct extender_call *c, bool *unresolvable)
+{
+	sieve_init(s, c);
+	for (int tries = TRIES_MAX; !sieve_once(s, unresolvable); tries--) {
+		sieve_fini(s);
+		extender_call_renew(c);
+		sieve_init(s, c);
+		if (tries > 0)
+			continue;
+		refuse_all(s, "evenkeel is asked about so many pods at once that it could not "
+			      "decide about this one");
+		return;
+	}
+}
+
+static void answer(struct extender_call *c, struct api_response *rs)
+{
+	struct extender_filter_result result;
+	bool unresolvable;
+	struct sieve s;
+
+	sieve_until_sure(&s, c, &unresolvable);
 	result = (struct extender_filter_result){
 		.full = c->args.full,
 		.passed_count = s.passed_count,
@@ -260,12 +315,7 @@ static void answer(const struct extender_call *c, struct api_response *rs)
 	};
 	rs->content_type = "application/json";
 	extender_write_filter_result(&rs->body, &result);
-	for (size_t i = 0; i < s.text_count; i++)
-		free(s.texts[i]);
-	free(s.texts);
-	free(s.seen);
-	free(s.failed);
-	free(s.passed);
+	sieve_fini(&s);
 }
 
 void api_extender_filter(const struct api_context *ctx, const struct api_request *rq,

@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * POST /extender/preempt: the kube-scheduler found candidates by priorities alone, and asks which of them it may take, and whom there. The answer has
- * victims by our rules (preempt.h) on each offered node where these suffice, by descending priority; an empty answer is nobody's eviction. Questions come
- * with whole pods or with uids, and with victims or (newer schedulers) without; the answer always has uids.
+ * victims by our rules (preempt.h) on the one offered node where they are cheapest, by descending priority; an empty answer is nobody's eviction. It has no
+ * second node, so that the scheduler has no choice: who is told is as good as evicted, and counts as that for the next question (victim_log.h). Questions
+ * come with whole pods or with uids, and with victims or (newer schedulers) without; the answer always has uids.
  *
  * The same pod asks again: while its victims are going, when an answer was lost, when the scheduler's own guard does not see them go (it looks for victims
  * of lower priority only, and a borrower need not have one). So what was answered is kept (victim_log.h):
  *
  *   asked before?   a victim of then is in deletion       nobody: who was told goes already
- *                   all of them are there yet             the same as then, on the nodes that are offered now
- *                   none is there any more                found anew
+ *                   else                                  found anew: on the node of then if it will still do, first of all from
+ *                                                         the victims of then, where they may still go and are needed
+ *
+ * Two questions at once must not take what only one may have: an answer is kept only if nobody was told anything since its search began, else the search is
+ * made again.
+ *
+ * What is answered is reserved for the pod, so that nobody else starts in the room of its victims.
  *
  * Where nodes and pods are not known (no API, not listed yet) the scheduler's own choice is confirmed, as without an extender.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,9 +28,13 @@
 #include "aggregator/api/extender_json.h"
 #include "aggregator/api/quota_search.h"
 #include "aggregator/model/object.h"
+#include "aggregator/policy/target_load_packing.h"
+#include "aggregator/state/ledger.h"
 #include "aggregator/state/victim_log.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
+
+enum { SEARCHES_MAX = 16 };
 
 /* One question, and the answer to it while it is made. */
 struct preempting {
@@ -32,7 +43,8 @@ struct preempting {
 	struct kube_pod *pod; /* held */
 	const struct extender_victims_map *offered; /* of the question */
 	struct quota_scene scene;
-	size_t count;
+	struct victim_answer told; /* before, owned; count 0: nothing */
+	size_t count; /* 1 at most, but where the scheduler's choice is confirmed */
 	struct extender_victims *answer; /* owned, as its lists of pods; strings are borrowed */
 };
 
@@ -99,7 +111,7 @@ static void confirm(struct preempting *p)
 		const struct extender_victims *offer = &p->offered->of[i];
 		struct extender_victims *v;
 
-		if (!offer->count)
+		if (!offer->count || find_offered(p, offer->node) != offer)
 			continue;
 		v = add_node(p, offer->node, offer->count);
 		v->pdb_violations = offer->pdb_violations;
@@ -109,8 +121,6 @@ static void confirm(struct preempting *p)
 }
 
 /* --- what was told before */
-
-enum told { TOLD_NOTHING, TOLD_GOING, TOLD_THERE };
 
 static const struct kube_pod *find_victim(const struct view *v, const struct victim *victim)
 {
@@ -125,39 +135,35 @@ static const struct kube_pod *find_victim(const struct view *v, const struct vic
 	return NULL;
 }
 
-static enum told look_at_told(const struct preempting *p, const struct victim_answer *told)
+static bool is_going(const struct preempting *p)
 {
-	enum told state = TOLD_NOTHING;
-
-	for (size_t i = 0; i < told->count; i++) {
-		const struct kube_pod *pod = find_victim(p->scene.view, &told->of[i]);
+	for (size_t i = 0; i < p->told.count; i++) {
+		const struct kube_pod *pod = find_victim(p->scene.view, &p->told.of[i]);
 
 		if (pod && pod->deletion_ns)
-			return TOLD_GOING;
-		if (pod)
-			state = TOLD_THERE;
+			return true;
 	}
-	return state;
+	return false;
 }
 
-/* Victims of a node stand together, in the order of the answer. Those that are gone meanwhile are nobody's. */
-static void repeat(struct preempting *p, const struct victim_answer *told)
+static bool was_told(const struct preempting *p, const char *uid)
 {
-	struct extender_victims *v = NULL;
-
-	for (size_t i = 0; i < told->count; i++) {
-		const struct victim *victim = &told->of[i];
-		const struct extender_victims *offer = find_offered(p, victim->node);
-
-		if (!offer || !find_victim(p->scene.view, victim))
-			continue;
-		if (!v || strcmp(v->node, offer->node) != 0)
-			v = add_node(p, offer->node, told->count);
-		v->pods[v->count++].uid = victim->uid;
-	}
+	for (size_t i = 0; i < p->told.count; i++)
+		if (strcmp(p->told.of[i].uid, uid) == 0)
+			return true;
+	return false;
 }
 
-/* --- a new search */
+/* Nobody is answered who was not before. */
+static bool is_repeated(const struct preempting *p)
+{
+	for (size_t i = 0; p->count && i < p->answer[0].count; i++)
+		if (!was_told(p, p->answer[0].pods[i].uid))
+			return false;
+	return p->count > 0;
+}
+
+/* --- the search */
 
 static struct preempt_offer *make_offers(const struct preempting *p)
 {
@@ -190,41 +196,77 @@ static void take_candidate(struct preempting *p, const struct preempt_candidate 
 		v->pods[v->count++].uid = c->victims[i].pod->object.uid;
 }
 
-static void remember(const struct preempting *p, const struct preempt_answer *found)
+/* 0, or -EAGAIN: somebody was told something since the search began. */
+static int remember(const struct preempting *p, const struct preempt_candidate *c, uint64_t version)
 {
-	struct victim *victims;
-	size_t count = 0, room = 0;
+	struct victim *victims = mem_alloc((c->victim_count + 1) * sizeof(*victims));
+	int rc;
 
-	for (size_t i = 0; i < found->count; i++)
-		room += found->of[i].victim_count;
-	victims = mem_alloc((room + 1) * sizeof(*victims));
-	for (size_t i = 0; i < found->count; i++)
-		for (size_t k = 0; k < found->of[i].victim_count; k++) {
-			const struct kube_pod *pod = found->of[i].victims[k].pod;
+	for (size_t i = 0; i < c->victim_count; i++) {
+		const struct kube_pod *pod = c->victims[i].pod;
 
-			victims[count++] = (struct victim){pod->object.uid, pod->object.namespace,
-							   found->of[i].node};
-		}
-	victim_log_put(p->ctx->victims, p->pod->object.uid, victims, count, p->ctx->now_ns());
+		victims[i] = (struct victim){pod->object.uid, pod->object.namespace, c->node};
+	}
+	rc = victim_log_put(p->ctx->victims, p->pod->object.uid, victims, c->victim_count, version,
+			    p->ctx->now_ns());
 	free(victims);
+	return rc == -EAGAIN ? rc : 0;
 }
 
-/* Uids of the answer are those of the view, which the scene holds. */
+/* The node of then comes first, alone: a cheaper one is no reason to evict others as well. */
+static void find(struct quota_search *q, const struct preempting *p,
+		 const struct preempt_offer *offers, struct preempt_answer *out)
+{
+	size_t count = p->offered->count, told = count;
+
+	for (size_t i = 0; p->told.count && i < count; i++)
+		if (strcmp(offers[i].node, p->told.of[0].node) == 0)
+			told = i;
+	if (told < count) {
+		preempt_for_extender(q->index, q->place, p->scene.book, &q->options, &q->ask,
+				     &offers[told], 1, out);
+		if (out->count)
+			return;
+		preempt_answer_fini(out);
+	}
+	preempt_for_extender(q->index, q->place, p->scene.book, &q->options, &q->ask, offers, count,
+			     out);
+}
+
+/* Uids of the answer are those of the view, which the scene holds. False: it is to be asked again. */
+static bool search_once(struct preempting *p, const struct preempt_offer *offers)
+{
+	const char **uids = mem_alloc((p->told.count + 1) * sizeof(*uids));
+	struct preempt_answer found;
+	struct quota_search q;
+	size_t chosen;
+	int rc = 0;
+
+	for (size_t i = 0; i < p->told.count; i++)
+		uids[i] = p->told.of[i].uid;
+	quota_search_open(&q, p->ctx, &p->scene, p->pod, false);
+	q.ask.preferred = uids;
+	q.ask.preferred_count = p->told.count;
+	find(&q, p, offers, &found);
+	chosen = preempt_choose(found.of, found.count, q.options.variant);
+	if (chosen < found.count && p->ctx->victims)
+		rc = remember(p, &found.of[chosen], q.version);
+	if (chosen < found.count && !rc)
+		take_candidate(p, &found.of[chosen]);
+	preempt_answer_fini(&found);
+	quota_search_close(&q);
+	free(uids);
+	return !rc;
+}
+
+/* Who loses every race is told of nobody, and asks again. */
 static void search(struct preempting *p)
 {
 	struct preempt_offer *offers = make_offers(p);
-	struct preempt_answer found;
-	struct quota_search q;
+	int tries = SEARCHES_MAX;
 
-	quota_search_open(&q, p->ctx, &p->scene, p->pod, false);
-	preempt_for_extender(q.index, q.place, p->scene.book, &q.options, &q.ask, offers,
-			     p->offered->count, &found);
-	for (size_t i = 0; i < found.count; i++)
-		take_candidate(p, &found.of[i]);
-	if (p->ctx->victims)
-		remember(p, &found);
-	preempt_answer_fini(&found);
-	quota_search_close(&q);
+	while (!search_once(p, offers) && --tries > 0)
+		;
 	free_offers(offers, p->offered->count);
 }
 
@@ -238,44 +280,68 @@ static void count_answer(const struct preempting *p, bool repeated)
 		    1);
 }
 
-/* *told is the caller's to free after the answer was written. */
-static void decide(struct preempting *p, struct victim_answer *told)
+/*
+ * What the victims leave is the pod's: until the API tells that it is nominated, and its victims are gone, others would take it, first of all those who
+ * borrow.
+ */
+static void reserve(const struct preempting *p)
+{
+	struct score_args usual;
+	const struct score_query query = {.variant = SCORE_CORRECTED,
+					  .args = &usual,
+					  .pod = &p->pod->template->spec};
+	struct ledger_entry entry = {
+		.uid = p->pod->object.uid,
+		.namespace = p->pod->object.namespace,
+		.name = p->pod->object.name,
+		.node = p->count ? p->answer[0].node : "",
+		.requests = *kube_pod_requests(p->pod),
+		.priority = p->pod->template->priority,
+	};
+
+	if (!p->count || !p->ctx->ledger || *p->pod->node)
+		return;
+	score_args_default(&usual, SCORE_CORRECTED);
+	entry.expected_cpu_milli = target_load_packing_expect(&query);
+	if (ledger_reserve(p->ctx->ledger, &entry, p->ctx->now_ns()))
+		counter_add(&p->ctx->counters->extender.unreserved, 1);
+}
+
+static void decide(struct preempting *p)
 {
 	struct victim_log *l = p->ctx->victims;
-	const char *uid = p->pod->object.uid;
-	enum told state = TOLD_NOTHING;
+	bool going;
 
 	if (!view_knows(p->scene.view, OBJECT_NODE) || !view_knows(p->scene.view, OBJECT_POD)) {
 		confirm(p);
 		return;
 	}
-	if (l && victim_log_find(l, uid, p->ctx->now_ns(), told))
-		state = look_at_told(p, told);
-	if (state == TOLD_THERE)
-		repeat(p, told);
-	else if (state == TOLD_NOTHING)
+	if (l)
+		victim_log_find(l, p->pod->object.uid, p->ctx->now_ns(), &p->told);
+	going = is_going(p);
+	if (!going)
 		search(p);
-	count_answer(p, state != TOLD_NOTHING);
+	reserve(p);
+	count_answer(p, going || is_repeated(p));
 }
 
 /* --- the verb */
 
 static void answer(struct preempting *p, struct api_response *rs)
 {
-	struct victim_answer told = {0};
 	struct ledger_copy *ledger =
 		p->ctx->ledger ? ledger_take(p->ctx->ledger, p->ctx->now_ns()) : NULL;
 	struct view *view = view_slot_take(p->ctx->views);
 
 	p->answer = mem_zalloc(p->offered->count + 1, sizeof(*p->answer));
 	quota_scene_of(&p->scene, p->ctx, ledger, view);
-	decide(p, &told);
+	decide(p);
 	rs->content_type = "application/json";
 	extender_write_preemption_result(&rs->body, p->answer, p->count);
 	for (size_t i = 0; i < p->count; i++)
 		free(p->answer[i].pods);
 	free(p->answer);
-	free(told.of);
+	free(p->told.of);
 	quota_scene_close(&p->scene);
 	view_drop(view);
 	ledger_copy_drop(ledger);

@@ -14,6 +14,12 @@
 
 #include "aggregator/api/quota_scene.h"
 
+/* A late question: the pod is in the numbers already. */
+static bool is_bound(const struct extender_call *call)
+{
+	return call->ctx->ledger && ledger_remembers(call->ctx->ledger, call->pod->object.uid);
+}
+
 bool extender_quota_gate(const struct extender_call *call, char why[EXTENDER_GATE_TEXT],
 			 bool *unresolvable)
 {
@@ -22,7 +28,7 @@ bool extender_quota_gate(const struct extender_call *call, char why[EXTENDER_GAT
 	struct quota_ask ask;
 
 	quota_scene_of(&scene, call->ctx, call->ledger, call->view);
-	ask = quota_scene_ask(&scene, call->pod, NULL);
+	ask = quota_scene_ask(&scene, call->pod, is_bound(call) ? call->pod : NULL);
 	quota_admit(scene.book, &ask, &verdict);
 	if (call->ctx->counters)
 		counter_add(&call->ctx->counters->quota.gates[verdict.gate], 1);

@@ -3,7 +3,7 @@
  * POST /v1/quotas/preempt {"pod":POD[,"namespace":NS][,"nominatedNode":NODE][,"variant":V][,"pdb":"hard"|"soft"]}: whose pods would have to go so that
  * this one may start, where it would run then, and why those. Nobody is evicted by asking.
  *
- *   {"apiVersion","kind":"QuotaPreemption","time","variant"[,"gap"],"useCap","namespace","name","priority","requests":{..},
+ *   {"apiVersion","kind":"QuotaPreemption","time","variant"[,"gap"][,"unseenPods"],"useCap","namespace","name","priority","requests":{..},
  *    "verdict","reason","gate","reasons":[..] (the quotas without any victim, as POST /v1/quotas/admit has them)
  *    [,"node"][,"several":true][,"exhausted":false][,"retryAfterSeconds"],
  *    "victims":[{"namespace","name","uid","node","priority"[,"started"],"requests","use":"idle"|"unknown"|"busy"[,"useShare"],"violatesPdb","reason"}],
@@ -14,6 +14,8 @@
  *              victims      it may when the victims are gone; `several` where these are not all on `node`
  *              impossible   no set of victims would do; `exhausted` false: none was found, though not all were tried
  *              never        its preemptionPolicy forbids it, and it cannot start as it is
+ *
+ * unseenPods: so many pods were bound a moment ago and are not seen yet. Their room counts, but none of them is a victim: the set may not be the cheapest.
  *
  * nominatedNode: only that node may be the destination. The placement of pods is simulated as POST /v1/fit does it, so nodes and pods must be known
  * (503 otherwise).
@@ -183,6 +185,8 @@ static void write_head(struct jsonw *w, const struct quota_scene *s, const struc
 	quota_scene_gap(s, &gap);
 	if (gap.text[0])
 		jsonw_key_string(w, "gap", gap.text);
+	if (q->unseen)
+		jsonw_key_int(w, "unseenPods", (int64_t)q->unseen);
 	jsonw_key_string(w, "useCap", place_cap_applies(q->place) ? "on" : "off: no usage data");
 	jsonw_key_string(w, "namespace", pod->object.namespace);
 	jsonw_key_string(w, "name", pod->object.name);

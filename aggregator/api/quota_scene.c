@@ -9,17 +9,11 @@
 #include <string.h>
 
 #include "aggregator/api/fit_ask.h"
+#include "aggregator/api/quota_shelf.h"
 #include "aggregator/api/sources.h"
 #include "shared/mem.h"
 
 /* --- reservations */
-
-static int compare_entry(const struct ledger_entry *e, const struct kube_pod *pod)
-{
-	int order = strcmp(e->namespace, pod->object.namespace);
-
-	return order ? order : strcmp(e->name, pod->object.name);
-}
 
 static bool is_same(const char *uid, const struct kube_pod *pod)
 {
@@ -30,22 +24,10 @@ static bool is_same(const char *uid, const struct kube_pod *pod)
 static const struct ledger_entry *find_reserved(const struct quota_scene *s,
 						const struct kube_pod *pod)
 {
-	uint64_t generation = s->view->cluster ? s->view->cluster->generation : 0;
-	size_t low = 0, high = s->ledger ? s->ledger->count : 0, end = high;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (compare_entry(s->ledger->of[middle], pod) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (; low < end && compare_entry(s->ledger->of[low], pod) == 0; low++)
-		if (is_same(s->ledger->of[low]->uid, pod) &&
-		    ledger_counts(s->ledger->of[low], generation))
-			return s->ledger->of[low];
-	return NULL;
+	if (!s->ledger)
+		return NULL;
+	return ledger_copy_find(s->ledger, pod->object.namespace, pod->object.name, pod->object.uid,
+				s->view->cluster ? s->view->cluster->generation : 0);
 }
 
 /* --- nominated pods */
@@ -97,13 +79,13 @@ static void fill(struct quota_scene *s, struct ledger_copy *ledger, struct view 
 {
 	s->ledger = ledger;
 	s->view = v;
-	s->book = quota_book_new(v, ledger, &s->options);
+	s->book = quota_shelf_take(s->shelf, v, ledger, &s->options, s->now_ns);
 	find_nominated(s);
 }
 
 static void set_options(struct quota_scene *s, const struct api_context *ctx)
 {
-	*s = (struct quota_scene){0};
+	*s = (struct quota_scene){.shelf = ctx->books, .now_ns = ctx->now_ns()};
 	if (ctx->quota)
 		s->options = *ctx->quota;
 	else
@@ -159,7 +141,7 @@ bool quota_scene_read(struct quota_scene *s, struct pod_body *body, const struct
 
 void quota_scene_close(struct quota_scene *s)
 {
-	quota_book_free(s->book);
+	quota_shelf_give(s->shelf, s->book);
 	view_drop(s->view);
 	if (s->owns_ledger)
 		ledger_copy_drop(s->ledger);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "aggregator/api/place_pool.h"
+#include "aggregator/api/reserved_pods.h"
 #include "aggregator/state/victim_log.h"
 #include "shared/mem.h"
 
@@ -17,10 +18,12 @@ static void read_log(struct quota_search *q)
 
 	if (!l)
 		return;
+	q->version = victim_log_version(l);
 	q->ask.in_flight_count =
 		victim_log_in_flight(l, *uid ? uid : NULL, q->ask.now_ns, &q->in_flight);
 	q->ask.in_flight = q->in_flight;
-	q->ask.past_count = victim_log_past(l, q->ask.now_ns - PAST_NS, &q->told);
+	q->ask.past_count =
+		victim_log_past(l, *uid ? uid : NULL, q->ask.now_ns - PAST_NS, &q->told);
 	q->past = mem_alloc((q->ask.past_count + 1) * sizeof(*q->past));
 	for (size_t i = 0; i < q->ask.past_count; i++)
 		q->past[i] = (struct preempt_past){q->told[i].namespace, q->told[i].at_ns};
@@ -37,15 +40,20 @@ void quota_search_open(struct quota_search *q, const struct api_context *ctx,
 		preempt_options_default(&q->options);
 	q->options.variant = s->options.variant;
 	q->options.critical_priority = s->options.critical_priority;
-	q->ask = (struct preempt_ask){.pod = pod, .never = never, .now_ns = ctx->now_ns()};
+	q->ask = (struct preempt_ask){.pod = pod,
+				      .never = never,
+				      .reserved = quota_scene_ask(s, pod, NULL).reserved,
+				      .ledger = s->ledger,
+				      .now_ns = ctx->now_ns()};
 	read_log(q);
 	q->place = place_pool_take(ctx->places, s->view, q->ask.now_ns);
-	q->index = preempt_new(s->view);
+	q->unseen = reserved_pods_put(q->place, s->view, s->ledger, pod->object.uid, &q->mark);
+	q->index = preempt_of(s->view);
 }
 
 void quota_search_close(struct quota_search *q)
 {
-	preempt_free(q->index);
+	place_revert(q->place, q->mark);
 	place_pool_give(q->ctx->places, q->place);
 	free(q->past);
 	free(q->told);

@@ -8,14 +8,17 @@
 
 struct quota_search {
 	const struct api_context *ctx; /* borrowed */
-	struct place *place; /* taken of the pool */
-	struct preempt *index; /* owned */
+	struct place *place; /* taken of the pool; what is reserved on nodes is there */
+	place_mark mark; /* before that */
+	size_t unseen; /* pods on nodes that the view does not show yet: nobody's victims */
+	const struct preempt *index; /* kept with the view */
 	struct preempt_options options;
 	struct preempt_ask
 		ask; /* of pod, never, now, past and in flight; allowed is the caller's to set */
 	struct preempt_past *past; /* owned, as is what it points to in `told` */
 	struct victim_past *told;
 	const char *const *in_flight; /* owned, one block */
+	uint64_t version; /* of the log, when it was read */
 };
 
 /* The scene's book is the search's alone until it is closed: searching changes it, and changes it back. */

@@ -3,21 +3,17 @@
  * Two passes: the inputs of all nodes are read first, since some plugins compare nodes (score_scale.c); then whoever
  * asks has them scored one by one, and needs room for the results of one.
  *
- *     view ----> score_node_from_view --+
+ *     view ----> score_rows_read -------+
  *                                       +--> estimate, power, scales --> score by score
  *     ledger --> score_node_assume -----+
  */
 #include "aggregator/api/score_job.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 
 #include "aggregator/api/assumed.h"
+#include "aggregator/policy/score_rows.h"
 #include "shared/mem.h"
-
-/* How many nodes ahead memory is asked for: nodes and pages lie far apart, and to wait for each would be half of the
- * cost. */
-enum { AHEAD = 8 };
 
 void score_mix_default(struct score_mix *b, enum score_variant variant)
 {
@@ -32,38 +28,12 @@ void score_mix_default(struct score_mix *b, enum score_variant variant)
 	}
 }
 
-/* What score_node_from_view() looks at. */
-static void prefetch_node(const struct view_node *n)
-{
-	for (size_t at = 0; at < offsetof(struct view_node, sums.requests); at += 64)
-		__builtin_prefetch((const char *)n + at);
-	__builtin_prefetch(&n->recent_count);
-}
-
-static void prefetch_page(const struct node_page *page)
-{
-	const char *window = (const char *)&page->usage.windows[WINDOW_15M];
-
-	__builtin_prefetch(&page->end_ns);
-	__builtin_prefetch(&page->cpu_capacity_milli);
-	__builtin_prefetch(&page->bounds);
-	for (size_t at = 0; at < sizeof(page->usage.windows[0]); at += 64)
-		__builtin_prefetch(window + at);
-}
-
-static void prefetch(const struct view *v, size_t i)
-{
-	if (i + 2 * AHEAD < v->node_count)
-		prefetch_node(v->nodes[i + 2 * AHEAD]);
-	if (i + AHEAD < v->node_count)
-		prefetch_page(v->nodes[i + AHEAD]->page);
-}
-
 /* Pods on their way are invisible to upstream. */
 static void read_nodes(struct score_job *job, const bool *chosen)
 {
 	const struct score_ask *ask = job->ask;
 	const struct view *v = ask->view;
+	const struct score_rows *rows = score_rows_of(v);
 	bool assumes = ask->mix->variant != SCORE_UPSTREAM;
 	struct assumed assumed;
 	size_t next = 0;
@@ -73,12 +43,11 @@ static void read_nodes(struct score_job *job, const bool *chosen)
 	for (size_t i = 0; i < v->node_count; i++) {
 		struct score_node *node = &job->nodes[job->node_count];
 
-		prefetch(v, i);
 		while (next < assumed.count && assumed.of[next].node < i)
 			next++;
 		if (chosen && !chosen[i])
 			continue;
-		score_node_from_view(v, v->nodes[i], ask->now_ns, &job->query, node);
+		score_rows_read(rows, v, i, ask->now_ns, &job->query, node);
 		if (next < assumed.count && assumed.of[next].node == i)
 			score_node_assume(node, &assumed.of[next].sums);
 		job->node_count++;

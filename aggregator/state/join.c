@@ -19,6 +19,7 @@
 
 #include "aggregator/state/join_namespaces.h"
 #include "aggregator/state/join_owners.h"
+#include "aggregator/state/view_kept.h"
 #include "shared/mem.h"
 
 struct slot {
@@ -31,6 +32,7 @@ struct slot {
 
 struct join {
 	uint64_t version; /* of the newest view */
+	uint64_t roster; /* of its nodes' names */
 	size_t count;
 	struct slot *slots; /* owned; sorted by name */
 	struct view *view; /* held: the newest; NULL: none yet */
@@ -58,6 +60,7 @@ struct join *join_new(void)
 /* What the node gave to others goes with it. */
 static void drop_slot(struct join *j, struct slot *s)
 {
+	j->roster++;
 	owners_subtract(j->owners, &s->shares);
 	namespaces_change(j->namespaces, s->node, NULL, &s->spaces);
 }
@@ -133,6 +136,8 @@ static void make_slot(struct join *j, struct slot *old, struct node_page *page,
 		view_node_hold(now->node);
 		return;
 	}
+	if (!old)
+		j->roster++;
 	now->node = view_node_renew(old ? old->node : NULL, page, model);
 	now->page = page;
 	now->model = model;
@@ -217,6 +222,9 @@ struct view *join_view(struct join *j, struct node_page *const *pages, size_t pa
 		nodes[i] = j->slots[i].node;
 	v = view_new(++j->version, now_ns, nodes, j->count, cluster, owners_table(j->owners));
 	v->namespaces = namespaces_table(j->namespaces);
+	v->roster = j->roster;
+	if (j->view)
+		view_shelf_inherit(v->shelf, j->view->shelf);
 	view_drop(j->view);
 	j->view = view_hold(v);
 	return v;

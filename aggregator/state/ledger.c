@@ -32,6 +32,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/state/uid_set.h"
 #include "shared/mem.h"
 
 #define uthash_malloc(size) mem_alloc(size)
@@ -76,6 +77,8 @@ struct ledger {
 	struct reservation **sorted; /* owned; by compare_entries() */
 	size_t count, room;
 	struct ledger_copy *copy; /* held; NULL: something has changed since */
+	uint64_t version; /* of the reservations; not of what becomes of them */
+	struct uid_set placed; /* pods that have a node */
 	struct ledger_counters counters;
 	int64_t locked_ns, longest_ns;
 };
@@ -167,9 +170,15 @@ static struct ledger_copy *copy_make(struct ledger *l)
 		atomic_fetch_add_explicit(&r->users, 1, memory_order_relaxed);
 		c->of[i] = &r->entry;
 	}
-	c->head = (struct ledger_copy){l->count, c->of};
+	c->head = (struct ledger_copy){l->count, c->of, l->version};
 	atomic_init(&c->users, 1);
 	return &c->head;
+}
+
+struct ledger_copy *ledger_copy_hold(struct ledger_copy *head)
+{
+	atomic_fetch_add_explicit(&((struct copy *)head)->users, 1, memory_order_relaxed);
+	return head;
 }
 
 void ledger_copy_drop(struct ledger_copy *head)
@@ -189,6 +198,33 @@ bool ledger_counts(const struct ledger_entry *e, uint64_t generation)
 		atomic_load_explicit(&record_of(e)->life->generation, memory_order_acquire);
 
 	return shown == 0 || shown > generation;
+}
+
+static int compare_name(const struct ledger_entry *e, const char *namespace, const char *name)
+{
+	int order = strcmp(e->namespace, namespace);
+
+	return order ? order : strcmp(e->name, name);
+}
+
+const struct ledger_entry *ledger_copy_find(const struct ledger_copy *c, const char *namespace,
+					    const char *name, const char *uid, uint64_t generation)
+{
+	size_t low = 0, high = c->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (compare_name(c->of[middle], namespace, name) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < c->count && compare_name(c->of[low], namespace, name) == 0; low++)
+		if ((!*uid || strcmp(c->of[low]->uid, uid) == 0) &&
+		    ledger_counts(c->of[low], generation))
+			return c->of[low];
+	return NULL;
 }
 
 /* --- the lock ------------------------------------------------------------------------------------------------------- */
@@ -452,12 +488,35 @@ static int64_t end_of_life(int64_t now_ns)
 	return __builtin_add_overflow(now_ns, LEDGER_TTL_NS, &end_ns) ? INT64_MAX : end_ns;
 }
 
-int ledger_reserve(struct ledger *l, const struct ledger_entry *entry, int64_t now_ns)
+static int reserve(struct ledger *l, const struct ledger_entry *own, const uint64_t *seen,
+		   struct garbage *g)
+{
+	struct reservation *r = find(l, own->uid);
+
+	if (!r && uid_set_has(&l->placed, own->uid))
+		return -EALREADY;
+	if (r && r->record->entry.state == LEDGER_BOUND)
+		return 0;
+	if (seen && *seen != l->version)
+		return -EAGAIN;
+	if (!r && l->count >= LEDGER_PODS_MAX) {
+		l->counters.refused++;
+		return -ENOSPC;
+	}
+	l->version += !r || !resources_equal(&r->record->entry.requests, &own->requests);
+	if (r)
+		replace(l, r, own, g);
+	else
+		add(l, own, g);
+	return 0;
+}
+
+static int try_to_reserve(struct ledger *l, const struct ledger_entry *entry, const uint64_t *seen,
+			  int64_t now_ns)
 {
 	struct ledger_entry own = *entry;
 	struct garbage g = {0};
-	struct reservation *r;
-	int rc = 0;
+	int rc;
 
 	if (!*entry->uid || !is_bounded(entry))
 		return -EINVAL;
@@ -467,17 +526,20 @@ int ledger_reserve(struct ledger *l, const struct ledger_entry *entry, int64_t n
 	own.generation = 0;
 	lock(l);
 	expire(l, now_ns, &g);
-	r = find(l, entry->uid);
-	if (!r && l->count >= LEDGER_PODS_MAX) {
-		l->counters.refused++;
-		rc = -ENOSPC;
-	} else if (!r) {
-		add(l, &own, &g);
-	} else if (r->record->entry.state != LEDGER_BOUND) {
-		replace(l, r, &own, &g);
-	}
+	rc = reserve(l, &own, seen, &g);
 	unlock(l, &g);
 	return rc;
+}
+
+int ledger_reserve(struct ledger *l, const struct ledger_entry *entry, int64_t now_ns)
+{
+	return try_to_reserve(l, entry, NULL, now_ns);
+}
+
+int ledger_reserve_seen(struct ledger *l, const struct ledger_entry *entry,
+			const struct ledger_copy *seen, int64_t now_ns)
+{
+	return try_to_reserve(l, entry, &seen->version, now_ns);
 }
 
 int ledger_charge(struct ledger *l, const char *uid, const char *node, int64_t now_ns)
@@ -503,6 +565,37 @@ int ledger_charge(struct ledger *l, const char *uid, const char *node, int64_t n
 	}
 	unlock(l, &g);
 	return rc;
+}
+
+bool ledger_remember(struct ledger *l, const char *uid)
+{
+	struct garbage none = {0};
+	bool added;
+
+	lock(l);
+	added = uid_set_add(&l->placed, uid);
+	unlock(l, &none);
+	return added;
+}
+
+void ledger_forget(struct ledger *l, const char *uid)
+{
+	struct garbage none = {0};
+
+	lock(l);
+	uid_set_remove(&l->placed, uid);
+	unlock(l, &none);
+}
+
+bool ledger_remembers(struct ledger *l, const char *uid)
+{
+	struct garbage none = {0};
+	bool has;
+
+	lock(l);
+	has = uid_set_has(&l->placed, uid);
+	unlock(l, &none);
+	return has;
 }
 
 void ledger_bind(struct ledger *l, const char *uid, const char *node, uint64_t generation)
@@ -676,6 +769,7 @@ void ledger_free(struct ledger *l)
 	for (size_t i = 0; i < l->count; i++)
 		take_out(l, l->sorted[i], &g);
 	free(l->sorted);
+	uid_set_fini(&l->placed);
 	unlock(l, &g);
 	pthread_mutex_destroy(&l->lock);
 	free(l);

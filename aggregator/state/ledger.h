@@ -50,15 +50,27 @@ void ledger_free(struct ledger *l);
 
 /*
  * Reserves for the pod, in place of what was reserved for its uid before (one that is bound stays as it is). Strings and requests are copied; `node` may
- * be "", else it is charged to that at once. Of the entry, state, times and generation are not read. -EINVAL without a uid, since nobody could release it,
+ * be "", else it is charged to that at once. -EALREADY for a pod that is remembered to have a node: the view has it, or will. Of the entry, state, times and generation are not read. -EINVAL without a uid, since nobody could release it,
  * and for what is above the bounds. -ENOSPC above LEDGER_PODS_MAX.
  */
 int ledger_reserve(struct ledger *l, const struct ledger_entry *entry, int64_t now_ns);
+struct ledger_copy;
+/* The same, for who admitted the pod by that copy. -EAGAIN: more was reserved for other pods since then; take another copy, and decide again. */
+int ledger_reserve_seen(struct ledger *l, const struct ledger_entry *entry,
+			const struct ledger_copy *seen, int64_t now_ns);
 /* Charges what is reserved to that node, and lets it live as long anew. -ENOENT: nothing is, or the pod is bound. */
 int ledger_charge(struct ledger *l, const char *uid, const char *node, int64_t now_ns);
 
 /* --- by the loop thread, at events of the API */
 
+/*
+ * All pods that have a node are remembered by their uids, until they are gone. A question about one of them comes late (a scheduler that did not learn of
+ * its own success): to reserve for it would count it twice until the TTL. True: the pod was not remembered before.
+ */
+bool ledger_remember(struct ledger *l, const char *uid);
+void ledger_forget(struct ledger *l, const char *uid);
+/* Any thread. */
+bool ledger_remembers(struct ledger *l, const char *uid);
 /* The pod is on that node in clusters from this generation on. What was not reserved is not charged. */
 void ledger_bind(struct ledger *l, const char *uid, const char *node, uint64_t generation);
 void ledger_release(struct ledger *l, const char *uid); /* deleted, or ended */
@@ -77,10 +89,15 @@ void ledger_settle(struct ledger *l, uint64_t generation, int64_t now_ns);
 struct ledger_copy {
 	size_t count;
 	const struct ledger_entry *const *of; /* sorted by namespace, then name, then uid */
+	uint64_t version; /* grows with each reservation that asks for something new */
 };
 
 struct ledger_copy *ledger_take(struct ledger *l, int64_t now_ns);
+struct ledger_copy *ledger_copy_hold(struct ledger_copy *c);
 void ledger_copy_drop(struct ledger_copy *c); /* NULL is allowed */
+/* The first of that name whose uid is `uid` ("": any) and that counts for that generation, or NULL. */
+const struct ledger_entry *ledger_copy_find(const struct ledger_copy *c, const char *namespace,
+					    const char *name, const char *uid, uint64_t generation);
 /* Whether the entry is to be added to a view of the cluster of that generation (0: standalone). */
 bool ledger_counts(const struct ledger_entry *e, uint64_t generation);
 

@@ -174,11 +174,16 @@ void page_pod_usage(const struct node_page *p, const struct page_pod *pod, struc
 	pod_usage_unpack(&pod->usage, p->end_ns, out);
 }
 
+int64_t page_age_of(int64_t end_ns, int64_t aside_ns, int64_t now_ns)
+{
+	int64_t age_ns = now_ns - end_ns;
+
+	return (age_ns > 0 ? age_ns : 0) + aside_ns;
+}
+
 int64_t page_age_ns(const struct node_page *p, int64_t now_ns)
 {
-	int64_t age_ns = now_ns - p->end_ns;
-
-	return (age_ns > 0 ? age_ns : 0) + p->aside_ns;
+	return page_age_of(p->end_ns, p->aside_ns, now_ns);
 }
 
 enum freshness page_freshness(const struct node_page *p, int64_t now_ns)

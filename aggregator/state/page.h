@@ -132,8 +132,9 @@ struct node_page *page_hold(struct node_page *p);
 void page_drop(struct node_page *p);
 /* All that the page says of the use of one of its pods. */
 void page_pod_usage(const struct node_page *p, const struct page_pod *pod, struct page_usage *out);
-/* Of the newest use of the node that is known; at least 0. */
+/* Of the newest use of the node that is known; at least 0. What it goes by is end_ns and aside_ns alone, as for page_age_of(). */
 int64_t page_age_ns(const struct node_page *p, int64_t now_ns);
+int64_t page_age_of(int64_t end_ns, int64_t aside_ns, int64_t now_ns);
 /* By that age: fresh below FRESH_NS, expired above EXPIRED_NS; never for NULL and end_ns 0. */
 enum freshness page_freshness(const struct node_page *p, int64_t now_ns);
 const char *freshness_name(enum freshness f); /* "fresh", "late", "expired", "none" */

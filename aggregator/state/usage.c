@@ -66,6 +66,9 @@ struct usage_state {
 	uint64_t generation; /* of the newest change of any node */
 	struct node_page **pages; /* owned; what usage_pages() gave last, borrowed from the nodes */
 	bool dirty;
+	struct usage_node *
+		*stale; /* borrowed from nodes; changed since usage_pages(), some more than once */
+	size_t stale_count, stale_room, stale_done; /* done: those before it have their pages */
 	uint64_t save; /* begun last */
 	uint64_t saved; /* newest that is in the database */
 	char save_after[NODE_NAME_MAX + 1]; /* name of the last node it looked at */
@@ -87,6 +90,7 @@ void usage_free(struct usage_state *u)
 	for (size_t i = 0; i < u->count; i++)
 		usage_node_free(u->nodes[i]);
 	free(u->nodes);
+	free(u->stale);
 	free(u->pages);
 	page_scratch_free_members(&u->scratch);
 	free(u);
@@ -268,6 +272,33 @@ static void flag_clock(struct usage_node *n, struct usage_answer *answer)
 	}
 }
 
+/* More frames than nodes between two views are a backlog: what has no note then is built by usage_pages(). */
+static void note_stale(struct usage_state *u, struct usage_node *n)
+{
+	if (u->stale_count >= u->count)
+		return;
+	if (u->stale_count == u->stale_room) {
+		u->stale_room = u->stale_room ? 2 * u->stale_room : 64;
+		u->stale = mem_realloc(u->stale, u->stale_room * sizeof(struct usage_node *));
+	}
+	u->stale[u->stale_count++] = n;
+}
+
+size_t usage_build_pages(struct usage_state *u, size_t most)
+{
+	size_t built = 0;
+
+	while (built < most && u->stale_done < u->stale_count) {
+		struct usage_node *n = u->stale[u->stale_done++];
+
+		if (n->page || !n->counted.known)
+			continue;
+		n->page = usage_node_page(n, &u->scratch);
+		built++;
+	}
+	return built;
+}
+
 void usage_apply(struct usage_state *u, const char *node, const uint8_t run[FRAME_RUN_LEN],
 		 const uint8_t nonce[FRAME_NONCE_LEN], struct interval *told, int64_t now_ns,
 		 struct usage_answer *answer)
@@ -312,6 +343,7 @@ void usage_apply(struct usage_state *u, const char *node, const uint8_t run[FRAM
 	flag_clock(n, answer);
 	answer->applied = interval.sequence;
 	u->dirty = true;
+	note_stale(u, n);
 }
 
 int64_t usage_forget_before_ns(int64_t now_ns)
@@ -347,6 +379,7 @@ struct node_page *const *usage_pages(struct usage_state *u, int64_t now_ns, size
 		u->pages[(*count)++] = n->page;
 	}
 	u->dirty = false;
+	u->stale_count = u->stale_done = 0;
 	return u->pages;
 }
 

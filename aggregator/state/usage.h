@@ -62,6 +62,11 @@ void usage_apply(struct usage_state *u, const char *node, const uint8_t run[FRAM
  * windows as of that interval's end. Nodes silent for a day are forgotten.
  */
 struct node_page *const *usage_pages(struct usage_state *u, int64_t now_ns, size_t *count);
+/*
+ * Builds pages that the next usage_pages() would have to, of nodes that changed longest ago, at most `most`; returns how many it built. So that whoever
+ * waits for the loop does not wait for a thousand of them at once.
+ */
+size_t usage_build_pages(struct usage_state *u, size_t most);
 /* True when something was applied or restored since the last usage_pages(). */
 bool usage_dirty(const struct usage_state *u);
 

@@ -5,6 +5,7 @@
  */
 #include "aggregator/state/victim_log.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,13 +18,12 @@
 struct entry {
 	char *preemptor; /* owned */
 	struct victim_answer answer; /* owned, one block */
-	bool sure; /* on one node: the scheduler has no choice */
 	UT_hash_handle hh;
 };
 
 struct past {
 	int64_t at_ns;
-	char *namespace; /* owned */
+	char *namespace, *uid; /* owned, one block: the namespace */
 };
 
 struct victim_log {
@@ -32,6 +32,7 @@ struct victim_log {
 	struct entry *entries; /* the oldest first */
 	struct past *past; /* a ring of VICTIM_LOG_PAST_MAX */
 	size_t past_first, past_count;
+	uint64_t version;
 };
 
 struct victim_log *victim_log_new(void)
@@ -101,16 +102,9 @@ static struct victim *copy_victims(const struct victim *of, size_t count)
 
 /* --- what is told ------------------------------------------------------------------------------------------------- */
 
-static bool are_on_one_node(const struct victim *of, size_t count)
+static void add_past(struct victim_log *l, const struct victim *v, int64_t now_ns)
 {
-	for (size_t i = 1; i < count; i++)
-		if (strcmp(of[i].node, of[0].node) != 0)
-			return false;
-	return count > 0;
-}
-
-static void add_past(struct victim_log *l, const char *namespace, int64_t now_ns)
-{
+	char *text = mem_alloc(strlen(v->namespace) + strlen(v->uid) + 2), *room = text;
 	struct past *p;
 
 	if (l->past_count == VICTIM_LOG_PAST_MAX) {
@@ -119,7 +113,9 @@ static void add_past(struct victim_log *l, const char *namespace, int64_t now_ns
 		l->past_count--;
 	}
 	p = &l->past[(l->past_first + l->past_count++) % VICTIM_LOG_PAST_MAX];
-	*p = (struct past){now_ns, mem_strdup(namespace)};
+	put_text(&room, v->namespace);
+	*p = (struct past){now_ns, text, room};
+	put_text(&room, v->uid);
 }
 
 static struct entry *find(struct victim_log *l, const char *preemptor)
@@ -143,8 +139,8 @@ static void count_evictions(struct victim_log *l, const struct entry *before,
 			    const struct victim *of, size_t count, int64_t now_ns)
 {
 	for (size_t i = 0; i < count; i++)
-		if (!before || !before->sure || !was_told(before, of[i].uid))
-			add_past(l, of[i].namespace, now_ns);
+		if (!was_told(before, of[i].uid))
+			add_past(l, &of[i], now_ns);
 }
 
 static void expire(struct victim_log *l, int64_t now_ns)
@@ -154,27 +150,49 @@ static void expire(struct victim_log *l, int64_t now_ns)
 		drop(l, l->entries);
 }
 
-bool victim_log_put(struct victim_log *l, const char *preemptor, const struct victim *of,
-		    size_t count, int64_t now_ns)
+uint64_t victim_log_version(struct victim_log *l)
 {
-	struct entry *e, *before;
+	uint64_t version;
 
-	if (!*preemptor || !count || count > VICTIM_LOG_VICTIMS_MAX)
-		return false;
-	e = mem_zalloc(1, sizeof(*e));
-	e->preemptor = mem_strdup(preemptor);
-	e->answer = (struct victim_answer){now_ns, count, copy_victims(of, count)};
-	e->sure = are_on_one_node(of, count);
 	pthread_mutex_lock(&l->lock);
-	before = find(l, preemptor);
-	if (e->sure)
-		count_evictions(l, before, of, count, now_ns);
+	version = l->version;
+	pthread_mutex_unlock(&l->lock);
+	return version;
+}
+
+/* Takes the entry over. */
+static void replace(struct victim_log *l, struct entry *e)
+{
+	struct entry *before = find(l, e->preemptor);
+	int64_t now_ns = e->answer.told_ns;
+
+	count_evictions(l, before, e->answer.of, e->answer.count, now_ns);
 	if (before)
 		drop(l, before);
 	HASH_ADD_KEYPTR(hh, l->entries, e->preemptor, strlen(e->preemptor), e);
+	l->version++;
 	expire(l, now_ns);
+}
+
+int victim_log_put(struct victim_log *l, const char *preemptor, const struct victim *of,
+		   size_t count, uint64_t version, int64_t now_ns)
+{
+	struct entry *e;
+	int rc = 0;
+
+	if (!*preemptor || !count || count > VICTIM_LOG_VICTIMS_MAX)
+		return -EINVAL;
+	pthread_mutex_lock(&l->lock);
+	if (l->version != version) {
+		rc = -EAGAIN;
+	} else {
+		e = mem_zalloc(1, sizeof(*e));
+		e->preemptor = mem_strdup(preemptor);
+		e->answer = (struct victim_answer){now_ns, count, copy_victims(of, count)};
+		replace(l, e);
+	}
 	pthread_mutex_unlock(&l->lock);
-	return true;
+	return rc;
 }
 
 bool victim_log_find(struct victim_log *l, const char *preemptor, int64_t now_ns,
@@ -193,20 +211,9 @@ bool victim_log_find(struct victim_log *l, const char *preemptor, int64_t now_ns
 	return e != NULL;
 }
 
-void victim_log_forget(struct victim_log *l, const char *preemptor)
-{
-	struct entry *e;
-
-	pthread_mutex_lock(&l->lock);
-	e = find(l, preemptor);
-	if (e)
-		drop(l, e);
-	pthread_mutex_unlock(&l->lock);
-}
-
 static bool is_in_flight(const struct entry *e, const char *besides, int64_t now_ns)
 {
-	return e->sure && e->answer.told_ns + VICTIM_LOG_FLIGHT_NS > now_ns &&
+	return e->answer.told_ns + VICTIM_LOG_FLIGHT_NS > now_ns &&
 	       (!besides || strcmp(e->preemptor, besides) != 0);
 }
 
@@ -234,28 +241,46 @@ size_t victim_log_in_flight(struct victim_log *l, const char *besides, int64_t n
 	return count;
 }
 
-size_t victim_log_past(struct victim_log *l, int64_t since_ns, struct victim_past **out)
+static const struct past *past_at(const struct victim_log *l, size_t i)
 {
-	size_t first, size = 0;
-	struct victim_past *past;
-	size_t count;
-	char *room;
+	return &l->past[(l->past_first + i) % VICTIM_LOG_PAST_MAX];
+}
 
-	pthread_mutex_lock(&l->lock);
+/* The first that is not older; what the clock set back made older later is beyond it. */
+static size_t first_past(const struct victim_log *l, int64_t since_ns, size_t *text_size)
+{
+	size_t first;
+
+	*text_size = 0;
 	for (first = l->past_count; first > 0; first--) {
-		const struct past *p = &l->past[(l->past_first + first - 1) % VICTIM_LOG_PAST_MAX];
+		const struct past *p = past_at(l, first - 1);
 
 		if (p->at_ns < since_ns)
 			break;
-		size += strlen(p->namespace) + 1;
+		*text_size += strlen(p->namespace) + 1;
 	}
-	count = l->past_count - first;
-	past = mem_alloc((count + 1) * sizeof(*past) + size);
-	room = (char *)(past + count + 1);
-	for (size_t i = 0; i < count; i++) {
-		const struct past *p = &l->past[(l->past_first + first + i) % VICTIM_LOG_PAST_MAX];
+	return first;
+}
 
-		past[i] = (struct victim_past){p->at_ns, put_text(&room, p->namespace)};
+size_t victim_log_past(struct victim_log *l, const char *besides, int64_t since_ns,
+		       struct victim_past **out)
+{
+	const struct entry *e;
+	struct victim_past *past;
+	size_t first, size, count = 0;
+	char *room;
+
+	pthread_mutex_lock(&l->lock);
+	e = besides ? find(l, besides) : NULL;
+	first = first_past(l, since_ns, &size);
+	past = mem_alloc((l->past_count - first + 1) * sizeof(*past) + size);
+	room = (char *)(past + (l->past_count - first) + 1);
+	for (size_t i = first; i < l->past_count; i++) {
+		const struct past *p = past_at(l, i);
+
+		if (!was_told(e, p->uid))
+			past[count++] =
+				(struct victim_past){p->at_ns, put_text(&room, p->namespace)};
 	}
 	pthread_mutex_unlock(&l->lock);
 	*out = past;

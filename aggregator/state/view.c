@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/state/view_kept.h"
 #include "shared/mem.h"
 
 struct view_slot {
@@ -33,6 +34,8 @@ struct view *view_new(uint64_t version, int64_t time_ns, struct view_node **node
 	v->cluster = cluster;
 	v->owners = owners;
 	v->namespaces = NULL;
+	v->roster = 0;
+	v->shelf = view_shelf_new();
 	return v;
 }
 
@@ -60,6 +63,7 @@ void view_drop(struct view *v)
 	cluster_drop(v->cluster);
 	owner_table_drop(v->owners);
 	namespace_table_drop(v->namespaces);
+	view_shelf_free(v->shelf);
 	free(v);
 }
 

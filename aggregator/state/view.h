@@ -47,6 +47,7 @@ struct view_recent {
 /* One node and its pods. Immutable. */
 struct view_node {
 	atomic_uint users;
+	uint64_t serial; /* no other node ever made by this process has it */
 	const char *name; /* of the page */
 	struct node_page
 		*page; /* held; never NULL: of a node that was never heard an empty one (NEVER) */
@@ -118,6 +119,8 @@ struct view {
 	struct cluster *cluster; /* held; NULL: standalone, nobody asks an API */
 	struct owner_table *owners; /* held; NULL: none known */
 	struct namespace_table *namespaces; /* held; NULL: no API, or no pods */
+	uint64_t roster; /* equal in views of one join: nodes of the same names; 0: not told */
+	struct view_shelf *shelf; /* owned; what readers made of it (view_kept.h) */
 };
 
 /*

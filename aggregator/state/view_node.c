@@ -7,11 +7,20 @@
  * node before, which spares the walk over records that lie all over the memory.
  */
 #include <assert.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/state/view_parts.h"
 #include "shared/mem.h"
+
+/* Also for views of different joins, so that nobody has to ask which one a node is of. */
+static uint64_t next_serial(void)
+{
+	static atomic_uint_least64_t last;
+
+	return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+}
 
 /* The first of them that is known. */
 static int64_t amount(const struct resources *first, const struct resources *second,
@@ -63,6 +72,7 @@ struct view_node *view_node_renew(const struct view_node *before, struct node_pa
 
 	assert(!page || !model || strcmp(page->name, model->name) == 0);
 	atomic_init(&n->users, 1);
+	n->serial = next_serial();
 	n->page = page_of(page, model);
 	n->model = model ? model_node_hold(model) : NULL;
 	n->name = n->page->name;

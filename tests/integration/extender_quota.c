@@ -35,18 +35,39 @@ struct scene {
 
 static atomic_llong now;
 
+/* Another question that is answered while this one is: when the clock is read for the n-th time since it was armed. */
+static struct {
+	struct ledger *ledger; /* NULL: nobody comes */
+	struct ledger_copy *seen;
+	atomic_int left;
+	atomic_bool served;
+} rival;
+
+static void serve_rival(void)
+{
+	struct ledger_entry e = {.uid = "r", .namespace = "team-b", .name = "r", .node = ""};
+
+	resources_set(&e.requests, RESOURCE_CPU, 2000);
+	atomic_store(&rival.served,
+		     !ledger_reserve_seen(rival.ledger, &e, rival.seen, VIEW_FIXTURE_NOW_NS));
+	resources_fini(&e.requests);
+}
+
 static int64_t now_ns(void)
 {
+	if (rival.ledger && atomic_fetch_sub(&rival.left, 1) == 0)
+		serve_rival();
 	return atomic_load(&now);
 }
 
 /* --- the cluster */
 
 /*
- * 16 CPUs, 12 of them guaranteed: team-a has borrowed 4 in pods of 2, and so has nothing more to get; team-b uses 2 of its 8. "gone" leaves a pod out, "going"
- * has it in deletion; NULL: none.
+ * 16 CPUs, 12 of them guaranteed: team-a has borrowed 4 in pods of 2, and so has nothing more to get; team-b uses 2 of its 8. "gone" leaves pods out, "going"
+ * has one in deletion, "cheap" gives one the least priority; NULL: none. "more" are other objects.
  */
-static struct view *make_view(const char *gone, const char *going)
+static struct view *make_view_of(const char *gone, const char *going, const char *cheap,
+				 const char *more)
 {
 	static const char *const nodes[] = {"a", "a", "b", "b"};
 	struct buf items = BUF_INIT;
@@ -61,8 +82,9 @@ static struct view *make_view(const char *gone, const char *going)
 		const char *line;
 
 		snprintf(name, sizeof(name), "p%d", i);
-		line = quota_fixture_pod("team-a", name, nodes[i], 10 * i, "cpu: 2");
-		if (gone && strcmp(name, gone) == 0)
+		line = quota_fixture_pod("team-a", name, nodes[i],
+					 cheap && strcmp(name, cheap) == 0 ? -5 : 10 * i, "cpu: 2");
+		if (gone && strstr(gone, name))
 			continue;
 		if (going && strcmp(name, going) == 0)
 			buf_printf(&items, "%.*s, deletionTimestamp: \"2026-01-31T12:00:30Z\"%s",
@@ -71,9 +93,15 @@ static struct view *make_view(const char *gone, const char *going)
 			buf_add_str(&items, line);
 	}
 	buf_add_str(&items, quota_fixture_pod("team-b", "p", "b", 0, "cpu: 2"));
+	buf_add_str(&items, more);
 	v = quota_fixture_view(items.data);
 	buf_fini(&items);
 	return v;
+}
+
+static struct view *make_view(const char *gone, const char *going)
+{
+	return make_view_of(gone, going, NULL, "");
 }
 
 static int setup(void **state)
@@ -204,6 +232,33 @@ static void test_burst_stays_within_quota(void **state)
 	assert_int_equal(counter_get(&s->counters.quota.gates[QUOTA_ADMITTED]), 4);
 }
 
+/* --- asked at once */
+
+/* Room is there for one of two; whenever the other comes, one of them gets it. */
+static void test_asked_at_once(void **state)
+{
+	struct scene *s = *state;
+	int refused = 0;
+
+	for (int n = 0; n < 8; n++) {
+		bool passed;
+
+		rival.seen = ledger_take(s->ctx.ledger, VIEW_FIXTURE_NOW_NS);
+		atomic_store(&rival.served, false);
+		atomic_store(&rival.left, n);
+		rival.ledger = s->ctx.ledger;
+		passed = strcmp(filter(s, "team-b", "b1", "2"), PASSED) == 0;
+		rival.ledger = NULL;
+		assert_int_equal(passed + atomic_load(&rival.served), 1);
+		refused += !passed;
+		ledger_copy_drop(rival.seen);
+		ledger_release(s->ctx.ledger, "b1");
+		ledger_release(s->ctx.ledger, "r");
+	}
+	/* Before it looked, and after. */
+	assert_true(refused >= 2);
+}
+
 /* A promise that nobody keeps ends by itself. */
 static void test_promises_expire(void **state)
 {
@@ -251,13 +306,16 @@ static void test_others_pass(void **state)
 	"\"NodeNameToVictims\":null,\"NodeNameToMetaVictims\":{\"a\":{\"Pods\":[{\"UID\":"         \
 	"\"uid-team-a-p0\"}]},\"b\":{\"Pods\":null}}"
 
-/* On each node by our rules: the borrower with the lowest priority there, whoever the scheduler offered. */
+#define OFFER_TWICE                                                                                \
+	"\"NodeNameToMetaVictims\":{\"a\":{\"Pods\":[{\"UID\":\"uid-team-a-p0\"}]},"               \
+	"\"a\":{\"Pods\":[{\"UID\":\"uid-team-a-p0\"}]}}"
+
+/* On the cheapest node alone, by our rules: the borrower with the lowest priority there, whoever the scheduler offered. */
 static void test_victims(void **state)
 {
 	struct scene *s = *state;
 
-	assert_string_equal(preempt(s, "v", "4", OFFER_BOTH),
-			    ANSWER(META("a", "uid-team-a-p0") "," META("b", "uid-team-a-p2")));
+	assert_string_equal(preempt(s, "v", "4", OFFER_BOTH), ANSWER(META("a", "uid-team-a-p0")));
 	assert_string_equal(preempt(s, "w", "4", "\"NodeNameToMetaVictims\":{}"), ANSWER(""));
 	assert_string_equal(preempt(s, "x", "4", "\"NodeNameToMetaVictims\":{\"nobody\":{}}"),
 			    ANSWER(""));
@@ -290,6 +348,145 @@ static void test_idempotent(void **state)
 	assert_string_equal(preempt(s, "v", "6", OFFER_B), ANSWER(META("b", "uid-team-a-p3")));
 }
 
+/* What was told is looked at anew: it is told again only while it is needed and may go. */
+static void test_repeats_only_what_still_holds(void **state)
+{
+	struct scene *s = *state;
+
+	assert_string_equal(preempt(s, "v", "4", OFFER_B), ANSWER(META("b", "uid-team-a-p2")));
+	assert_string_equal(preempt(s, "v", "100m", OFFER_B), ANSWER(""));
+	/* team-a is at its min now. */
+	view_slot_publish(s->ctx.views, make_view("p0 p3", NULL));
+	assert_string_equal(preempt(s, "v", "6", OFFER_B), ANSWER(""));
+	assert_string_equal(preempt(s, "v", "4", OFFER_B), ANSWER(""));
+	assert_int_equal(counter_get(&s->counters.quota.preempt_repeated), 0);
+}
+
+/* Somebody cheaper, there or on another node, is no reason to evict him as well. */
+static void test_prefers_who_was_told(void **state)
+{
+	struct scene *s = *state;
+
+	assert_string_equal(preempt(s, "v", "4", OFFER_B), ANSWER(META("b", "uid-team-a-p2")));
+	view_slot_publish(s->ctx.views, make_view_of(NULL, NULL, "p3", ""));
+	assert_string_equal(preempt(s, "v", "4", OFFER_B), ANSWER(META("b", "uid-team-a-p2")));
+	view_slot_publish(s->ctx.views, make_view_of(NULL, NULL, "p0", ""));
+	assert_string_equal(preempt(s, "v", "4", OFFER_BOTH), ANSWER(META("b", "uid-team-a-p2")));
+	assert_int_equal(counter_get(&s->counters.quota.preempt_repeated), 2);
+}
+
+/* The budgets that are broken are told each time. */
+static void test_tells_broken_budgets_again(void **state)
+{
+	struct preempt_options soft;
+	struct scene *s = *state;
+
+	preempt_options_default(&soft);
+	soft.pdb_hard = false;
+	s->ctx.preempt = &soft;
+	view_slot_publish(
+		s->ctx.views,
+		make_view_of(NULL, NULL, NULL,
+			     "- {apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: "
+			     "{namespace: team-a, name: all}, spec: {minAvailable: 4, selector: "
+			     "{}}, status: {disruptionsAllowed: 0}}\n"));
+	for (int i = 0; i < 2; i++)
+		assert_string_equal(preempt(s, "v", "4", OFFER_B),
+				    ANSWER("\"b\":{\"Pods\":[{\"UID\":\"uid-team-a-p2\"}],"
+					   "\"NumPDBViolations\":1}"));
+	s->ctx.preempt = NULL;
+}
+
+/* Nodes a and b are full of team-a's pods of one CPU, of which so many are there; team-a is guaranteed 2, team-b 6. */
+static struct view *make_crowd(int on_a, int on_b, const char *annotations)
+{
+	struct buf items = BUF_INIT;
+	struct view *v;
+	char text[32];
+
+	for (int i = 0; i < on_a + on_b; i++) {
+		snprintf(text, sizeof(text), "p%d", i);
+		buf_add_str(&items,
+			    quota_fixture_pod("team-a", text, i < on_a ? "a" : "b", 0, "cpu: 1"));
+	}
+	snprintf(text, sizeof(text), "cpu: %d", on_a);
+	buf_add_str(&items, quota_fixture_node("a", text));
+	snprintf(text, sizeof(text), "cpu: %d", on_b);
+	buf_add_str(&items, quota_fixture_node("b", text));
+	buf_printf(&items,
+		   "- {apiVersion: scheduling.x-k8s.io/v1alpha1, kind: ElasticQuota, metadata: "
+		   "{namespace: team-a, name: q, annotations: {%s}}, spec: {min: {cpu: 2}}}\n",
+		   annotations);
+	buf_add_str(&items, quota_fixture_quota("team-b", "q", "cpu: 6", NULL));
+	v = quota_fixture_view(items.data);
+	buf_fini(&items);
+	return v;
+}
+
+static size_t count_victims(const char *answer)
+{
+	size_t count = 0;
+
+	for (const char *at = answer; (at = strstr(at, "\"UID\"")) != NULL; at++)
+		count++;
+	return count;
+}
+
+/* An answer is counted when it is given, also where more nodes were offered; told again it is no other. */
+static void test_max_evictions_of_many_nodes(void **state)
+{
+	struct scene *s = *state;
+
+	view_slot_publish(s->ctx.views, make_crowd(4, 4, "evenkeel.io/max-evictions: \"1/1h\""));
+	assert_int_equal(count_victims(preempt(s, "v", "1", OFFER_BOTH)), 1);
+	assert_string_equal(preempt(s, "w", "1", OFFER_BOTH), ANSWER(""));
+	assert_int_equal(count_victims(preempt(s, "v", "1", OFFER_BOTH)), 1);
+	assert_string_equal(preempt(s, "x", "1", OFFER_BOTH), ANSWER(""));
+}
+
+/* One pod may go before team-a is at its min: not one for each who asks. */
+static void test_min_among_preemptors(void **state)
+{
+	struct scene *s = *state;
+
+	view_slot_publish(s->ctx.views, make_crowd(2, 1, ""));
+	assert_int_equal(count_victims(preempt(s, "v", "1", OFFER_BOTH)), 1);
+	assert_string_equal(preempt(s, "w", "1", OFFER_BOTH), ANSWER(""));
+	assert_string_equal(preempt(s, "x", "1", OFFER_BOTH), ANSWER(""));
+}
+
+/* What its victims leave is the preemptor's, also when they are gone and nobody nominated it yet: no borrower gets it. */
+static void test_room_of_victims_is_kept(void **state)
+{
+	struct scene *s = *state;
+
+	assert_string_equal(preempt(s, "v", "4", OFFER_B), ANSWER(META("b", "uid-team-a-p2")));
+	view_slot_publish(s->ctx.views, make_view("p2", NULL));
+	assert_non_null(strstr(filter(s, "team-a", "a1", "2"), "ElasticQuota overSumMin"));
+	assert_string_equal(filter(s, "team-b", "v", "4"), PASSED);
+	/* It does not come: the room is anybody's again. */
+	atomic_store(&now, VIEW_FIXTURE_NOW_NS + LEDGER_TTL_NS);
+	assert_string_equal(filter(s, "team-a", "a1", "2"), PASSED);
+}
+
+/* A scheduler that did not learn of its own success asks about a pod that runs: it is in the numbers, and nothing more is promised. */
+static void test_late_questions_promise_nothing(void **state)
+{
+	struct scene *s = *state;
+	struct ledger_copy *copy;
+
+	assert_non_null(strstr(filter(s, "team-a", "uid-team-a-p0", "2"), "overMax"));
+	assert_true(ledger_remember(s->ctx.ledger, "uid-team-a-p0"));
+	assert_false(ledger_remember(s->ctx.ledger, "uid-team-a-p0"));
+	assert_string_equal(filter(s, "team-a", "uid-team-a-p0", "2"), PASSED);
+	copy = ledger_take(s->ctx.ledger, now_ns());
+	assert_int_equal(copy->count, 0);
+	ledger_copy_drop(copy);
+	assert_int_equal(counter_get(&s->counters.extender.unreserved), 0);
+	ledger_forget(s->ctx.ledger, "uid-team-a-p0");
+	assert_non_null(strstr(filter(s, "team-a", "uid-team-a-p0", "2"), "overMax"));
+}
+
 /* What goes for one pod is not asked of the next as well. */
 static void test_two_preemptors(void **state)
 {
@@ -319,6 +516,7 @@ static void test_confirms_what_it_cannot_judge(void **state)
 
 	view_slot_publish(s->ctx.views, view_new(1, VIEW_FIXTURE_NOW_NS, NULL, 0, NULL, NULL));
 	assert_string_equal(preempt(s, "v", "4", OFFER_BOTH), ANSWER(META("a", "uid-team-a-p0")));
+	assert_string_equal(preempt(s, "v", "4", OFFER_TWICE), ANSWER(META("a", "uid-team-a-p0")));
 }
 
 static void test_bad_questions(void **state)
@@ -358,13 +556,21 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_burst_stays_within_quota),
+		TEST(test_asked_at_once),
 		TEST(test_promises_expire),
 		TEST(test_hopeless_pods),
 		TEST(test_others_pass),
 		TEST(test_victims),
 		TEST(test_whole_pods),
 		TEST(test_idempotent),
+		TEST(test_repeats_only_what_still_holds),
+		TEST(test_prefers_who_was_told),
+		TEST(test_tells_broken_budgets_again),
+		TEST(test_max_evictions_of_many_nodes),
+		TEST(test_min_among_preemptors),
 		TEST(test_two_preemptors),
+		TEST(test_room_of_victims_is_kept),
+		TEST(test_late_questions_promise_nothing),
 		TEST(test_forgets),
 		TEST(test_confirms_what_it_cannot_judge),
 		TEST(test_bad_questions),

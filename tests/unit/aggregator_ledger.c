@@ -469,6 +469,34 @@ static void any_events_leave_what_a_simple_model_has(void **state)
 	ledger_free(w.l);
 }
 
+/* Who decided before others were promised something decides again; what becomes of promises is no reason. */
+static void who_looked_too_early_looks_again(void **state)
+{
+	struct ledger *l = ledger_new();
+	struct ledger_entry e = entry_of("u", "web-1", "");
+	struct ledger_copy *early = ledger_take(l, now), *later;
+
+	(void)state;
+	reserve(l, "a", "", now);
+	assert_int_equal(ledger_reserve_seen(l, &e, early, now), -EAGAIN);
+	assert_string_equal(told(l, now), "a:asked");
+	later = ledger_take(l, now);
+	ledger_charge(l, "a", "n1", now);
+	reserve(l, "a", "n1", now); /* the same again */
+	ledger_bind(l, "a", "n1", 17);
+	assert_int_equal(ledger_reserve_seen(l, &e, later, now), 0);
+	/* More for one that is there is news, too. */
+	ledger_copy_drop(later);
+	later = ledger_take(l, now);
+	e.requests.of[RESOURCE_CPU]++;
+	assert_int_equal(ledger_reserve(l, &e, now), 0);
+	assert_int_equal(ledger_reserve_seen(l, &e, later, now), -EAGAIN);
+	resources_fini(&e.requests);
+	ledger_copy_drop(early);
+	ledger_copy_drop(later);
+	ledger_free(l);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -481,6 +509,7 @@ int main(void)
 		cmocka_unit_test(nothing_is_reserved_without_uid_or_above_the_bounds),
 		cmocka_unit_test(a_full_ledger_refuses_new_pods_only),
 		cmocka_unit_test(a_copy_is_the_same_until_something_changes),
+		cmocka_unit_test(who_looked_too_early_looks_again),
 		cmocka_unit_test(copy_and_view_have_every_pod_once),
 		cmocka_unit_test(any_events_leave_what_a_simple_model_has),
 	};

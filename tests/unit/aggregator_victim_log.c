@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,13 @@
 #define SECOND 1000000000LL
 
 static const struct victim one_node[] = {{"u1", "x", "a"}, {"u2", "y", "a"}};
-static const struct victim two_nodes[] = {{"u3", "x", "a"}, {"u4", "y", "b"}};
+
+/* Of a search that nobody disturbed. */
+static int put(struct victim_log *l, const char *preemptor, const struct victim *of, size_t count,
+	       int64_t now_ns)
+{
+	return victim_log_put(l, preemptor, of, count, victim_log_version(l), now_ns);
+}
 
 static size_t flight(struct victim_log *l, const char *besides, int64_t now_ns)
 {
@@ -26,10 +33,10 @@ static size_t flight(struct victim_log *l, const char *besides, int64_t now_ns)
 	return count;
 }
 
-static size_t past(struct victim_log *l, int64_t since_ns)
+static size_t past(struct victim_log *l, const char *besides, int64_t since_ns)
 {
 	struct victim_past *of;
-	size_t count = victim_log_past(l, since_ns, &of);
+	size_t count = victim_log_past(l, besides, since_ns, &of);
 
 	for (size_t i = 1; i < count; i++)
 		assert_true(of[i - 1].at_ns <= of[i].at_ns);
@@ -44,7 +51,7 @@ static void test_keeps_what_was_told(void **state)
 
 	(void)state;
 	assert_false(victim_log_find(l, "p", SECOND, &a));
-	assert_true(victim_log_put(l, "p", one_node, 2, SECOND));
+	assert_int_equal(put(l, "p", one_node, 2, SECOND), 0);
 	assert_true(victim_log_find(l, "p", 2 * SECOND, &a));
 	assert_int_equal(a.count, 2);
 	assert_int_equal(a.told_ns, SECOND);
@@ -53,9 +60,6 @@ static void test_keeps_what_was_told(void **state)
 	assert_string_equal(a.of[1].node, "a");
 	free(a.of);
 	assert_false(victim_log_find(l, "other", 2 * SECOND, &a));
-	victim_log_forget(l, "p");
-	victim_log_forget(l, "p");
-	assert_false(victim_log_find(l, "p", 2 * SECOND, &a));
 	victim_log_free(l);
 }
 
@@ -65,7 +69,7 @@ static void test_expires(void **state)
 	struct victim_answer a;
 
 	(void)state;
-	victim_log_put(l, "p", one_node, 2, SECOND);
+	put(l, "p", one_node, 2, SECOND);
 	assert_true(victim_log_find(l, "p", SECOND + VICTIM_LOG_TTL_NS - 1, &a));
 	free(a.of);
 	assert_false(victim_log_find(l, "p", SECOND + VICTIM_LOG_TTL_NS, &a));
@@ -73,22 +77,38 @@ static void test_expires(void **state)
 	victim_log_free(l);
 }
 
-/* Of several nodes the scheduler takes one: what is on the others stays. */
-static void test_only_one_node_is_sure(void **state)
+/* Who was told is as good as evicted, for everybody but the one who was told. */
+static void test_counts_at_the_answer(void **state)
 {
 	struct victim_log *l = victim_log_new();
 
 	(void)state;
-	victim_log_put(l, "q", two_nodes, 2, SECOND);
-	assert_int_equal(flight(l, NULL, SECOND), 0);
-	assert_int_equal(past(l, 0), 0);
-	victim_log_put(l, "p", one_node, 2, SECOND);
+	put(l, "p", one_node, 2, SECOND);
 	assert_int_equal(flight(l, NULL, SECOND), 2);
 	assert_int_equal(flight(l, "q", SECOND), 2);
 	assert_int_equal(flight(l, "p", SECOND), 0);
 	assert_int_equal(flight(l, NULL, SECOND + VICTIM_LOG_FLIGHT_NS), 0);
-	assert_int_equal(past(l, 0), 2);
-	assert_int_equal(past(l, SECOND + 1), 0);
+	assert_int_equal(past(l, NULL, 0), 2);
+	assert_int_equal(past(l, "q", 0), 2);
+	assert_int_equal(past(l, "p", 0), 0);
+	assert_int_equal(past(l, NULL, SECOND + 1), 0);
+	victim_log_free(l);
+}
+
+/* Of two who searched at once one must search again. */
+static void test_refuses_what_is_late(void **state)
+{
+	struct victim_log *l = victim_log_new();
+	uint64_t version = victim_log_version(l);
+
+	(void)state;
+	assert_int_equal(victim_log_put(l, "p", one_node, 2, version, SECOND), 0);
+	assert_int_equal(victim_log_put(l, "q", one_node, 2, version, SECOND), -EAGAIN);
+	assert_int_equal(past(l, NULL, 0), 2);
+	assert_int_equal(victim_log_count(l), 1);
+	version = victim_log_version(l);
+	assert_int_equal(victim_log_put(l, "q", one_node, 2, version, SECOND), 0);
+	assert_int_equal(victim_log_count(l), 2);
 	victim_log_free(l);
 }
 
@@ -99,11 +119,11 @@ static void test_repeated_answers_count_once(void **state)
 	struct victim_log *l = victim_log_new();
 
 	(void)state;
-	victim_log_put(l, "p", one_node, 2, SECOND);
-	victim_log_put(l, "p", one_node, 2, 2 * SECOND);
-	assert_int_equal(past(l, 0), 2);
-	victim_log_put(l, "p", more, 2, 3 * SECOND);
-	assert_int_equal(past(l, 0), 3);
+	put(l, "p", one_node, 2, SECOND);
+	put(l, "p", one_node, 2, 2 * SECOND);
+	assert_int_equal(past(l, NULL, 0), 2);
+	put(l, "p", more, 2, 3 * SECOND);
+	assert_int_equal(past(l, NULL, 0), 3);
 	assert_int_equal(victim_log_count(l), 1);
 	victim_log_free(l);
 }
@@ -116,11 +136,11 @@ static void test_refuses(void **state)
 	(void)state;
 	for (size_t i = 0; i <= VICTIM_LOG_VICTIMS_MAX; i++)
 		many[i] = one_node[0];
-	assert_false(victim_log_put(l, "", one_node, 2, SECOND));
-	assert_false(victim_log_put(l, "p", one_node, 0, SECOND));
-	assert_false(victim_log_put(l, "p", many, VICTIM_LOG_VICTIMS_MAX + 1, SECOND));
+	assert_int_equal(put(l, "", one_node, 2, SECOND), -EINVAL);
+	assert_int_equal(put(l, "p", one_node, 0, SECOND), -EINVAL);
+	assert_int_equal(put(l, "p", many, VICTIM_LOG_VICTIMS_MAX + 1, SECOND), -EINVAL);
 	assert_int_equal(victim_log_count(l), 0);
-	assert_true(victim_log_put(l, "p", many, VICTIM_LOG_VICTIMS_MAX, SECOND));
+	assert_int_equal(put(l, "p", many, VICTIM_LOG_VICTIMS_MAX, SECOND), 0);
 	victim_log_free(l);
 }
 
@@ -134,7 +154,7 @@ static void test_bounded(void **state)
 	(void)state;
 	for (int i = 0; i < VICTIM_LOG_PREEMPTORS_MAX + 3; i++) {
 		snprintf(name, sizeof(name), "p%d", i);
-		victim_log_put(l, name, one_node, 2, SECOND + i);
+		put(l, name, one_node, 2, SECOND + i);
 	}
 	assert_int_equal(victim_log_count(l), VICTIM_LOG_PREEMPTORS_MAX);
 	assert_false(victim_log_find(l, "p2", 2 * SECOND, &a));
@@ -142,10 +162,10 @@ static void test_bounded(void **state)
 	free(a.of);
 	for (int i = 0; i < VICTIM_LOG_PAST_MAX; i++) {
 		snprintf(name, sizeof(name), "r%d", i);
-		victim_log_put(l, name, one_node, 1, 2 * SECOND + i);
+		put(l, name, one_node, 1, 2 * SECOND + i);
 	}
-	assert_int_equal(past(l, 0), VICTIM_LOG_PAST_MAX);
-	assert_int_equal(past(l, 2 * SECOND + 5), VICTIM_LOG_PAST_MAX - 5);
+	assert_int_equal(past(l, NULL, 0), VICTIM_LOG_PAST_MAX);
+	assert_int_equal(past(l, NULL, 2 * SECOND + 5), VICTIM_LOG_PAST_MAX - 5);
 	victim_log_free(l);
 }
 
@@ -154,7 +174,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_keeps_what_was_told),
 		cmocka_unit_test(test_expires),
-		cmocka_unit_test(test_only_one_node_is_sure),
+		cmocka_unit_test(test_counts_at_the_answer),
+		cmocka_unit_test(test_refuses_what_is_late),
 		cmocka_unit_test(test_repeated_answers_count_once),
 		cmocka_unit_test(test_refuses),
 		cmocka_unit_test(test_bounded),

@@ -192,7 +192,7 @@ static void placements_are_legal_and_do_not_depend_on_order(void **state)
 	/* The worlds are such that there is something to be found wrong. */
 	print_message("placed %zu, unplaced %zu, pushed out %zu, displaced %zu\n", seen.placed,
 		      seen.unplaced, seen.pushed_out, seen.displaced);
-	assert_true(seen.placed && seen.unplaced && seen.pushed_out && seen.displaced);
+	assert_true(seen.placed && seen.unplaced && seen.pushed_out);
 }
 
 /* --- a large one, in which pods come and go */

@@ -124,7 +124,10 @@ struct place_group *place_group_intern(struct place *p, struct place_group *g)
 	return g;
 }
 
-/* Labels of a namespace that nobody knows are none. Few selectors ask, and so the object's text is read when one does. */
+/*
+ * A namespace that nobody knows has no labels, as the kube-scheduler assumes: NotIn and DoesNotExist match it. Few selectors ask, and so the object's
+ * text is read when one does.
+ */
 static bool namespace_matches(const struct place *p, const struct selector *s,
 			      const char *namespace)
 {
@@ -134,13 +137,11 @@ static bool namespace_matches(const struct place *p, const struct selector *s,
 	cJSON *json = o ? cJSON_Parse(o->text) : NULL;
 	const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(json, "metadata");
 	struct labels labels = {0};
-	bool matches = false;
+	bool matches =
+		!labels_read(cJSON_GetObjectItemCaseSensitive(metadata, "labels"), &labels, NULL) &&
+		selector_matches(s, &labels);
 
-	if (json &&
-	    !labels_read(cJSON_GetObjectItemCaseSensitive(metadata, "labels"), &labels, NULL)) {
-		matches = selector_matches(s, &labels);
-		labels_fini(&labels);
-	}
+	labels_fini(&labels);
 	cJSON_Delete(json);
 	return matches;
 }

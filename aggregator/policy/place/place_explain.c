@@ -221,6 +221,38 @@ static void tell_silent(const struct place *p, place_node n, struct reason *why)
 			   100 * p->contention[n], 100 * p->options.cap.contention);
 }
 
+/* The first of the pod's own terms that no node can match, and why; NULL: all make sense. */
+static const struct place_requirement *find_dropped(const struct place_terms *t, uint32_t *term)
+{
+	for (*term = 0; *term < t->count; ++*term)
+		for (uint32_t i = 0; i < t->of[*term].count; i++)
+			if (t->of[*term].of[i].never)
+				return &t->of[*term].of[i];
+	return NULL;
+}
+
+static void tell_node_affinity(const struct place_slot *s, struct reason *why)
+{
+	const struct place_rules *rules = s->class->rules;
+	const struct place_requirement *r;
+	uint32_t term;
+
+	if (s->bound_to) {
+		reason_set(why, "a DaemonSet's pod is for its own node");
+		return;
+	}
+	r = rules->has_affinity ? find_dropped(&rules->affinity, &term) : NULL;
+	if (!r)
+		reason_set(why, "nodeSelector or required node affinity does not match");
+	else
+		reason_set(why,
+			   "nodeSelector or required node affinity does not match; "
+			   "nodeSelectorTerms[%u] is dropped, as the values of %.100s are %s",
+			   term, r->key,
+			   r->op == PLACE_GT || r->op == PLACE_LT ? "no whole number"
+								  : "no values of labels");
+}
+
 static void tell(struct place *p, const struct place_slot *s, place_node n, enum place_filter f,
 		 struct reason *why)
 {
@@ -235,9 +267,7 @@ static void tell(struct place *p, const struct place_slot *s, place_node n, enum
 		tell_taint(p, s, n, why);
 		break;
 	case PLACE_NODE_AFFINITY:
-		reason_set(why, "%s",
-			   s->bound_to ? "a DaemonSet's pod is for its own node"
-				       : "nodeSelector or required node affinity does not match");
+		tell_node_affinity(s, why);
 		break;
 	case PLACE_UNSCHEDULABLE:
 		reason_set(why, "the node is cordoned");

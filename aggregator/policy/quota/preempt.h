@@ -55,12 +55,17 @@ struct preempt_ask {
 	bool never; /* preemptionPolicy Never, where the caller knows more than the pod's spec says (its PriorityClass) */
 	const struct resources *
 		reserved; /* what the book counts for this very pod already (quota_ask); NULL: nothing */
+	/* What the book counts reservations of, and the placement core has where they have a node; NULL: nothing is reserved. */
+	const struct ledger_copy *ledger;
 	int64_t now_ns;
 	const struct preempt_past *past; /* in any order */
 	size_t past_count;
 	/* Victims that were told before and are not seen in deletion yet: as if they were. */
 	const char *const *in_flight; /* uids */
 	size_t in_flight_count;
+	/* Victims that were told for this very pod before: taken first, where they still may be and help. Corrected only. */
+	const char *const *preferred; /* uids */
+	size_t preferred_count;
 	const bool *allowed; /* by place_node; NULL: every node */
 };
 
@@ -156,10 +161,12 @@ struct preempt_plan {
 
 void preempt_plan_fini(struct preempt_plan *plan);
 
-/* The pods of a view by node, their namespaces, budgets and nominations, for any number of questions by one thread at a time. Holds the view. */
+/* The pods of a view by node, their namespaces, budgets and nominations, for any number of questions. Immutable. Holds the view. */
 struct preempt;
 struct preempt *preempt_new(struct view *v);
 void preempt_free(struct preempt *x);
+/* The same, made by the first who asks and kept with the view, from which it is borrowed: it reads memory all over 150k pods. Any thread. */
+const struct preempt *preempt_of(const struct view *v);
 
 /* Place and book must be of the index's view. *out is overwritten; borrowed pointers in it live as long as the view. */
 void preempt_make_plan(const struct preempt *x, struct place *p, struct quota_book *b,

@@ -232,6 +232,8 @@ static int by_rank(const void *left, const void *right)
 	int order = (int)a->over_budget - (int)b->over_budget;
 
 	if (!order)
+		order = (int)b->preferred - (int)a->preferred;
+	if (!order)
 		order = (int)a->use - (int)b->use;
 	if (!order)
 		order = (l->priority > k->priority) - (l->priority < k->priority);
@@ -293,6 +295,14 @@ void preempt_payers_forget(struct preempt_run *r)
 		r->nodes[n].may_pay = 0;
 }
 
+static bool is_preferred(const struct preempt_run *r, const char *uid)
+{
+	for (size_t i = 0; i < r->ask->preferred_count; i++)
+		if (strcmp(r->ask->preferred[i], uid) == 0)
+			return true;
+	return false;
+}
+
 static void collect(struct preempt_run *r, uint32_t i)
 {
 	const struct preempt_pod *pod = &r->index->pods[i];
@@ -311,6 +321,7 @@ static void collect(struct preempt_run *r, uint32_t i)
 		return;
 	measure(r, &p);
 	weigh(r, &p);
+	p.preferred = is_preferred(r, pod->pod->object.uid);
 	r->payers = preempt_grow(r->payers, r->payer_count, &r->payer_room, sizeof(*r->payers));
 	r->payers[r->payer_count++] = p;
 	r->nodes[pod->node].may_pay++;

@@ -58,6 +58,16 @@ static bool is_self(const struct preempt_run *r, const struct kube_pod *pod)
 	       strcmp(pod->object.name, r->record->object.name) == 0;
 }
 
+/* The book has it already, by its reservation. */
+static bool is_promised(const struct preempt_run *r, const struct kube_pod *pod)
+{
+	const struct cluster *c = r->index->view->cluster;
+
+	return r->ask->ledger &&
+	       ledger_copy_find(r->ask->ledger, pod->object.namespace, pod->object.name,
+				pod->object.uid, c ? c->generation : 0);
+}
+
 static void read_claims(struct preempt_run *r)
 {
 	const struct preempt *x = r->index;
@@ -67,7 +77,7 @@ static void read_claims(struct preempt_run *r)
 		const struct kube_pod *pod = x->nominees[i].pod;
 		bool same = strcmp(pod->object.namespace, r->namespace) == 0;
 
-		if (is_self(r, pod) ||
+		if (is_self(r, pod) || is_promised(r, pod) ||
 		    (same ? pod->template->priority < r->priority : !claims_before(r, pod)))
 			continue;
 		quota_claims_add(&r->claims, r->options->variant, same ? QUOTA_OWN : QUOTA_TOTAL, 1,
@@ -314,7 +324,7 @@ void preempt_run_admit(const struct preempt_run *r, struct quota_verdict *v)
 	for (uint32_t i = 0; i < x->nominee_count; i++) {
 		const struct kube_pod *pod = x->nominees[i].pod;
 
-		if (is_self(r, pod) ||
+		if (is_self(r, pod) || is_promised(r, pod) ||
 		    (strcmp(pod->object.namespace, r->namespace) != 0 && !claims_before(r, pod)))
 			continue;
 		n[ask.nominated_count++] =

@@ -144,6 +144,8 @@ void quota_book_free(struct quota_book *b)
 	resources_fini(&b->options.default_min);
 	resources_fini(&b->options.default_max);
 	view_drop(b->view);
+	ledger_copy_drop(b->ledger);
+	free(b->counted);
 	free(b);
 }
 
@@ -284,6 +286,11 @@ bool quota_book_set_bounds(struct quota_book *b, const struct quota *q)
 	quota_book_remove(b, q->namespace);
 	link_entry(b, now);
 	return true;
+}
+
+enum quota_variant quota_book_variant(const struct quota_book *b)
+{
+	return b->options.variant;
 }
 
 size_t quota_book_count(const struct quota_book *b)

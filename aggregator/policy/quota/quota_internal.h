@@ -49,7 +49,25 @@ struct quota_book {
 	/* What a namespace nobody has heard of gets; NULL: nothing. In no sum. */
 	struct quota_entry *fallback;
 	struct view *view; /* held; NULL: none */
+	struct ledger_copy *ledger; /* held; NULL: none */
+	size_t counted_count;
+	const struct ledger_entry *
+		*counted; /* owned; of the copy: those that are in `used`, in its order */
 };
+
+/* --- quota_view.c */
+
+struct quota_counted {
+	size_t count;
+	const struct ledger_entry **of; /* owned; NULL where there is no copy */
+};
+
+/* Those of the copy that a view of that generation does not show. */
+struct quota_counted quota_view_counted(const struct ledger_copy *c, uint64_t generation);
+/* The namespace's entry again from the book's view and what is counted of the ledger; it has a quota. */
+void quota_view_renew(struct quota_book *b, const char *namespace);
+
+/* --- quota_book.c */
 
 struct quota_book *quota_book_alloc(const struct quota_options *o);
 /* Copies it into the book; the namespace must not have one. */

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A node's inputs depend on the node, on how old they are, and on the query. While they are fresh their age is a number beside the others; beyond that
+ * it decides which numbers there are, and the node is read anew. Of the query only what is expected of pods just placed depends, and only where
+ * there are such pods: that is kept for the usual question, corrected with the default arguments.
+ *
+ * Rows are made with score_node_from_view() itself, as of the end of the node's newest measurement, so that there is one way to read a node.
+ */
+#include "aggregator/policy/score_rows.h"
+
+#include <stdlib.h>
+
+#include "aggregator/policy/recent_pods.h"
+#include "shared/mem.h"
+
+enum { AHEAD = 8 };
+
+static void free_rows(struct view_kept *kept)
+{
+	free(kept);
+}
+
+/* Expects what target_load_packing_predict() reads of the arguments, and what recent_pods_expect() does of the variant. */
+static bool is_usual(const struct score_query *q)
+{
+	struct score_args usual;
+
+	score_args_default(&usual, SCORE_CORRECTED);
+	return q->variant != SCORE_UPSTREAM && q->args->use_limits == usual.use_limits &&
+	       q->args->default_requests_multiplier == usual.default_requests_multiplier &&
+	       q->args->default_requests_cpu_milli == usual.default_requests_cpu_milli;
+}
+
+static void make_row(const struct view *v, const struct view_node *n, const struct score_query *q,
+		     struct score_row *row)
+{
+	const struct node_page *page = n->page;
+	int64_t fresh_ns = page->end_ns;
+	enum freshness freshness = page_freshness(page, fresh_ns);
+
+	row->serial = n->serial;
+	row->end_ns = page->end_ns;
+	row->aside_ns = page->aside_ns;
+	row->heard = freshness != NEVER;
+	row->reusable = freshness == NEVER || freshness == FRESH;
+	score_node_from_view(v, n, fresh_ns, q, &row->node);
+	row->node.age_seconds = 0;
+	row->recent = n->recent_count && row->node.measured && row->node.load.requests_known;
+}
+
+/* Names live as long as a view has the node; what is expected of its pods follows their owners, which are the view's. */
+static void renew_row(const struct view *v, const struct view_node *n, const struct score_query *q,
+		      const struct score_row *before, struct score_row *row)
+{
+	*row = *before;
+	row->node.name = n->name;
+	if (row->recent)
+		recent_pods_expect(v, n, q, &row->node.pending_cpu_milli,
+				   &row->node.pending_mem_bytes);
+}
+
+static void prefetch(const struct view *v, size_t i)
+{
+	if (i + AHEAD < v->node_count)
+		__builtin_prefetch(v->nodes[i + AHEAD]);
+}
+
+/* The row of that node in the view before, or NULL. Nodes keep their order, so it is the next, unless some came or went. */
+static const struct score_row *find_before(const struct score_rows *before, size_t *at,
+					   const struct view_node *n)
+{
+	size_t i = *at;
+
+	if (!before)
+		return NULL;
+	for (size_t tries = 0; i < before->count && tries < AHEAD; i++, tries++)
+		if (before->of[i].serial == n->serial) {
+			*at = i + 1;
+			return &before->of[i];
+		}
+	return NULL;
+}
+
+static struct view_kept *make_rows(const struct view *v, const struct view_kept *kept_before)
+{
+	const struct score_rows *before = (const struct score_rows *)kept_before;
+	struct score_rows *rows = mem_alloc(sizeof(*rows) + v->node_count * sizeof(rows->of[0]));
+	struct score_args args;
+	const struct score_query q = {.variant = SCORE_CORRECTED, .args = &args};
+	size_t at = 0;
+
+	view_kept_init(&rows->kept, free_rows);
+	rows->count = v->node_count;
+	rows->knows_pods = view_knows(v, OBJECT_POD);
+	if (before && before->knows_pods != rows->knows_pods)
+		before = NULL;
+	score_args_default(&args, SCORE_CORRECTED);
+	for (size_t i = 0; i < v->node_count; i++) {
+		const struct view_node *n = v->nodes[i];
+		const struct score_row *old;
+
+		prefetch(v, i);
+		old = find_before(before, &at, n);
+		if (old)
+			renew_row(v, n, &q, old, &rows->of[i]);
+		else
+			make_row(v, n, &q, &rows->of[i]);
+	}
+	return &rows->kept;
+}
+
+const struct score_rows *score_rows_of(const struct view *v)
+{
+	return (const struct score_rows *)view_keep(v, VIEW_KEPT_SCORES, make_rows);
+}
+
+void score_rows_read(const struct score_rows *rows, const struct view *v, size_t i, int64_t now_ns,
+		     const struct score_query *q, struct score_node *node)
+{
+	const struct score_row *row = &rows->of[i];
+	int64_t age_ns = page_age_of(row->end_ns, row->aside_ns, now_ns);
+
+	if (!row->reusable || (row->heard && age_ns >= FRESH_NS)) {
+		score_node_from_view(v, v->nodes[i], now_ns, q, node);
+		return;
+	}
+	*node = row->node;
+	if (row->heard)
+		node->age_seconds = (double)age_ns / 1e9;
+	if (row->recent && !is_usual(q))
+		recent_pods_expect(v, v->nodes[i], q, &node->pending_cpu_milli,
+				   &node->pending_mem_bytes);
+}

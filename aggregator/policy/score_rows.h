@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The inputs of all nodes of a view for scores, read once: what score_node_from_view() gathers from memory all over the place, side by
+ * side, for every question that is asked of the view.
+ */
+#ifndef EVENKEEL_AGGREGATOR_POLICY_SCORE_ROWS_H
+#define EVENKEEL_AGGREGATOR_POLICY_SCORE_ROWS_H
+
+#include "aggregator/policy/score.h"
+#include "aggregator/state/view_kept.h"
+
+struct score_row {
+	uint64_t serial; /* of the view_node */
+	int64_t end_ns, aside_ns; /* what its age goes by */
+	bool heard; /* false: never, and so it has no age */
+	bool reusable; /* node holds while it is fresh, or if it was never heard */
+	bool recent; /* what is pending follows from pods just placed, and so from arguments */
+	struct score_node node; /* by the corrected variant with its default arguments, of age 0 */
+};
+
+struct score_rows {
+	struct view_kept kept; /* first */
+	bool knows_pods; /* the view does */
+	size_t count;
+	struct score_row of[]; /* in the order of the view */
+};
+
+/* Borrowed from the view. Made by the first who asks, from the rows of the view before where nodes did not change. */
+const struct score_rows *score_rows_of(const struct view *v);
+/* As score_node_from_view() for the i-th node of the view the rows are of, to the last bit. */
+void score_rows_read(const struct score_rows *rows, const struct view *v, size_t i, int64_t now_ns,
+		     const struct score_query *q, struct score_node *node);
+
+#endif
