@@ -109,8 +109,12 @@ static const struct schema {
 	{"extender_wire", NULL, run_extender_wire, NULL},
 };
 
-static const char *const not_built[] = {"buffer_quota", "buffer_quota_scope", "usage_classify",
-					"anchors"};
+static const char *const not_built[] = {
+	"buffer_quota",
+	"buffer_quota_scope",
+	"usage_classify",
+	"anchors",
+};
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -182,7 +182,7 @@ static int compare_pages(const void *a, const void *b)
 static struct view *build_view(struct scene *s, uint64_t order)
 {
 	struct model *m = place_world_model(&s->w, order);
-	struct node_page *pages[PLACE_WORLD_NODES];
+	struct node_page *pages[PLACE_WORLD_NODES] = {NULL};
 	struct join *j = join_new();
 	struct view *v;
 

@@ -197,10 +197,12 @@ void drain_try_node(struct drain_run *r, const struct drain_case *c, const bool 
 	for (size_t i = 0; i < out->count; i++)
 		place_take(r->place, out->items[i].pod);
 	place_all(r, allowed, out);
-	if (out->reason != DRAIN_NONE)
+	if (out->reason != DRAIN_NONE) {
 		place_revert(r->place, m);
-	else
-		part_guests(r, out);
+		return;
+	}
+	place_commit(r->place, m); /* the step's own mark still undoes it */
+	part_guests(r, out);
 }
 
 void drain_describe_counts(const struct place_counts *counts, struct reason *out)

@@ -171,8 +171,10 @@ static void remember(struct place *p, const struct place_log *e)
 		break;
 	case PLACE_DID_REMOVE:
 	case PLACE_DID_CORDON:
-	case PLACE_DID_DRAIN:
 		p->moved_nodes = true;
+		break;
+	case PLACE_DID_DRAIN:
+		p->moved_ghosts = true;
 		break;
 	case PLACE_DID_BIND:
 		p->moved_claims = true;

@@ -87,7 +87,7 @@ static bool is_too_many(uint32_t count, uint32_t needed)
 /* Whether what changed can be taken over piece by piece. */
 static bool can_follow(const struct place *p, const struct view *v)
 {
-	if (p->cap != place_cap_of(&p->options, v) ||
+	if (p->moved_ghosts || p->cap != place_cap_of(&p->options, v) ||
 	    is_too_many(p->classes.count, p->classes_loaded) ||
 	    is_too_many(p->signature_count, p->node_count))
 		return false;

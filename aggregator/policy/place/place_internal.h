@@ -295,9 +295,9 @@ enum place_change {
 	PLACE_DID_TAKE,
 	PLACE_DID_REMOVE,
 	PLACE_DID_CORDON,
+	PLACE_DID_DRAIN,
 	PLACE_DID_BIND,
 	PLACE_DID_MARK,
-	PLACE_DID_DRAIN
 };
 
 struct place_log {
@@ -375,6 +375,7 @@ struct place {
 	/* What changed of which the log knows nothing any more. */
 	PLACE_LIST(place_pod) moved;
 	bool moved_nodes, moved_claims;
+	bool moved_ghosts; /* drained ones: only a load anew makes them whole */
 
 	PLACE_LIST(place_pod) added; /* by place_add_pod() */
 	PLACE_LIST(place_pod) waiting; /* those that the view has on no node */
@@ -459,12 +460,12 @@ struct place_eligible *place_eligible_intern(struct place *p, const struct place
 void place_link(struct place *p);
 void place_count_pod(struct place *p, const struct place_slot *s, place_node n, int by);
 void place_counters_free(struct place *p);
-/* Takes a node without pods out of all domains, by its labels and taints of before, and puts it into those of now. */
-void place_unlabel_node(struct place *p, place_node n);
-void place_label_node(struct place *p, place_node n);
 /* Spread that honours taints counts the node no more; false: none did. Pods may come and go before it returns. */
 bool place_ghost_leave(struct place *p, place_node n);
 void place_ghost_return(struct place *p, place_node n);
+/* Takes a node without pods out of all domains, by its labels and taints of before, and puts it into those of now. */
+void place_unlabel_node(struct place *p, place_node n);
+void place_label_node(struct place *p, place_node n);
 
 /* --- place_volumes.c */
 

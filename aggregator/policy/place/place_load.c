@@ -314,7 +314,7 @@ static void load_all(struct place *p)
 	p->cap = place_cap_of(&p->options, p->view);
 	p->log.count = 0;
 	p->marks.count = 0;
-	p->moved_nodes = p->moved_claims = false;
+	p->moved_nodes = p->moved_claims = p->moved_ghosts = false;
 	p->last_chosen = PLACE_NONE;
 	loosen(p);
 	load_nodes(p);
