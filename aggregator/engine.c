@@ -20,6 +20,8 @@
  * What the HTTP threads promise to pods is in the ledger: the follower tells it what became of them, and each publication
  * settles it.
  *
+ * Plans (slack, drains) are made on a thread of their own, of the newest view, and lie in a slot for the HTTP threads (engine_planner.c).
+ *
  * A view is also published when nothing arrived for 10 s: of a cluster that fell silent as a whole the nodes are to be
  * forgotten after a day as any other, and answers made once per view go on ageing.
  *
@@ -36,9 +38,11 @@
 #include <uv.h>
 
 #include "aggregator/api/place_pool.h"
+#include "aggregator/api/quota_shelf.h"
 #include "aggregator/edge/http/http.h"
 #include "aggregator/edge/ingest.h"
 #include "aggregator/engine_follower.h"
+#include "aggregator/engine_planner.h"
 #include "aggregator/engine_saver.h"
 #include "aggregator/state/counters.h"
 #include "aggregator/state/join.h"
@@ -51,9 +55,10 @@
 #include "shared/log.h"
 #include "shared/mem.h"
 
-#define FRAMES_NS      NS_PER_SEC
-#define EVENTS_NS      (100 * NS_PER_MS)
-#define PUBLISH_SHARE  20 /* publications at the API's pace take at most one part in so many of the loop's time */
+#define FRAMES_NS NS_PER_SEC
+#define EVENTS_NS (100 * NS_PER_MS)
+#define PUBLISH_SHARE                                                                              \
+	20 /* publications at the API's pace take at most one part in so many of the loop's time */
 #define REFUSAL_LOG_NS (10 * NS_PER_SEC)
 #define BREATH_MS      10000
 
@@ -67,6 +72,8 @@ struct engine {
 	struct api_context api_context;
 	struct http_server *http;
 	struct view_slot *views;
+	struct plan_slot *plans;
+	struct planner *planner;
 	struct ledger *ledger;
 	struct ingest *ingest;
 
@@ -162,6 +169,7 @@ static void publish(struct engine *e)
 	uv_timer_stop(&e->publish_timer);
 	counter_add(&e->counters.views_published, 1);
 	place_pool_tidy(e->api_context.places, now_ns);
+	quota_shelf_tidy(e->api_context.books, now_ns);
 }
 
 static void on_publish_timer(uv_timer_t *timer)
@@ -298,6 +306,26 @@ static void on_restored(void *ctx)
 	publish(ctx);
 }
 
+static void on_recalled(void *ctx, const char *name, const char *text, size_t len)
+{
+	struct engine *e = ctx;
+
+	planner_remember(e->planner, name, text, len);
+}
+
+static struct planner *make_planner(struct engine *e)
+{
+	const struct planner_config config = {
+		.views = e->views,
+		.plans = e->plans,
+		.counters = &e->counters.planner,
+		.every_ns = e->config->plan_every_ns,
+		.slack = &e->config->slack,
+	};
+
+	return planner_new(&config);
+}
+
 static int open_saver(struct engine *e, struct reason *reason)
 {
 	struct saver_config config = {
@@ -307,7 +335,9 @@ static int open_saver(struct engine *e, struct reason *reason)
 		.loop = &e->loop,
 		.usage = e->usage,
 		.counters = &e->counters,
+		.plans = e->plans,
 		.restored = on_restored,
+		.recalled = on_recalled,
 		.ctx = e,
 	};
 
@@ -363,6 +393,8 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 	e->join = join_new();
 	e->views = view_slot_new();
 	e->ledger = ledger_new();
+	e->plans = plan_slot_new();
+	e->planner = make_planner(e);
 	e->api_context = (struct api_context){
 		.views = e->views,
 		.counters = &e->counters,
@@ -372,11 +404,14 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 		.watcher_allocatable = config->watcher_allocatable,
 		.watcher_cache = watcher_cache_new(),
 		.places = open_places(),
+		.books = quota_shelf_new(&config->quota),
 		.ledger = e->ledger,
 		.extender = &config->extender,
 		.quota = &config->quota,
 		.preempt = &config->preempt,
 		.victims = victim_log_new(),
+		.plans = e->plans,
+		.slack = &config->slack,
 	};
 	if (config->key_path)
 		rc = keyring_open(&e->key_place, config->key_path, reason);
@@ -391,6 +426,8 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 		rc = open_saver(e, reason);
 	if (!rc)
 		rc = open_follower(e, reason);
+	if (!rc)
+		rc = planner_start(e->planner, reason);
 	if (!rc)
 		rc = http_start(&e->http, config->listen, &e->api_context, reason);
 	if (rc) {
@@ -430,6 +467,7 @@ void engine_close(struct engine *e)
 	if (!e)
 		return;
 	http_stop(e->http);
+	planner_stop(e->planner);
 	saver_finish(e->saver);
 	follower_stop(e->follower);
 	if (e->loop_open) {
@@ -442,8 +480,11 @@ void engine_close(struct engine *e)
 	follower_free(e->follower);
 	ingest_close(e->ingest);
 	place_pool_free(e->api_context.places);
+	quota_shelf_free(e->api_context.books);
 	victim_log_free(e->api_context.victims);
 	watcher_cache_free(e->api_context.watcher_cache);
+	planner_free(e->planner);
+	plan_slot_free(e->plans);
 	view_slot_free(e->views);
 	ledger_free(e->ledger);
 	join_free(e->join);

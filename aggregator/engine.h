@@ -8,6 +8,7 @@
 
 #include "aggregator/api/extender.h"
 #include "aggregator/policy/quota/preempt.h"
+#include "aggregator/policy/slack/slack.h"
 #include "shared/options.h"
 #include "shared/reason.h"
 
@@ -27,6 +28,8 @@ struct engine_config {
 	struct extender_options extender;
 	struct quota_options quota; /* borrowed with what it owns */
 	struct preempt_options preempt;
+	struct slack_options slack;
+	int64_t plan_every_ns;
 	bool write_quota_status; /* into the objects of the API */
 };
 

@@ -7,6 +7,8 @@
  *	timer --> begin --> pack a slice --> store --> written --> pack a slice .. the last --> saved
  *	                                      +-----> failed --> alarm, again after RETRY_NS
  *
+ * What plans remember is with the first slice, if it changed since it was saved: in the same transaction, so that one file has one moment.
+ *
  * Nodes that change meanwhile are in the next save. The service does not need the database: without it, it goes on,
  * the alarm is up, and every change of that is one line in the log. A process that ends makes a last save; one that
  * is killed leaves the one before, and usage.c says why that is enough.
@@ -42,6 +44,9 @@ struct saver {
 	bool was_open;
 	bool failing;
 	struct reason why; /* of the failure that was logged last */
+	/* What the database has of plans, and what the save under way brings; held. */
+	struct shared_body *saved[PLAN_PARTS], *saving[PLAN_PARTS];
+	bool too_long; /* one was, and that was logged */
 };
 
 /* Any thread. */
@@ -82,10 +87,61 @@ static void note_success(struct saver *s)
 
 /* --- saving ------------------------------------------------------------------------------------------------------- */
 
-static void put_slice(struct saver *s)
+static void forget_bodies(struct shared_body *of[PLAN_PARTS])
+{
+	for (int p = 0; p < PLAN_PARTS; p++) {
+		shared_body_drop(of[p]);
+		of[p] = NULL;
+	}
+}
+
+static bool is_to_be_saved(struct saver *s, enum plan_part p, const struct shared_body *text)
+{
+	if (!text || text == s->saved[p])
+		return false;
+	if (text->len <= STORE_MEMO_BYTES_MAX)
+		return true;
+	if (!s->too_long)
+		log_warn("what %s remembers is not saved: it has %zu bytes, more than %d",
+			 plan_part_name(p), text->len, STORE_MEMO_BYTES_MAX);
+	s->too_long = true;
+	return false;
+}
+
+static void add_memos(struct saver *s, struct store_batch *batch)
+{
+	struct plan_result *r = plan_slot_take(s->config.plans);
+
+	forget_bodies(s->saving);
+	batch->saved_ns = clock_wall_ns();
+	for (int p = 0; r && p < PLAN_PARTS; p++) {
+		if (!is_to_be_saved(s, (enum plan_part)p, r->memory[p]))
+			continue;
+		s->saving[p] = shared_body_hold(r->memory[p]);
+		batch->memos[batch->memo_count++] =
+			(struct store_memo){plan_part_name((enum plan_part)p),
+					    shared_body_hold(r->memory[p])};
+	}
+	plan_result_drop(r);
+}
+
+static void note_memos(struct saver *s)
+{
+	for (int p = 0; p < PLAN_PARTS; p++) {
+		if (!s->saving[p])
+			continue;
+		shared_body_drop(s->saved[p]);
+		s->saved[p] = s->saving[p];
+		s->saving[p] = NULL;
+	}
+}
+
+static void put_slice(struct saver *s, bool first)
 {
 	struct store_batch *batch = store_batch_new(s->save);
 
+	if (first)
+		add_memos(s, batch);
 	batch->count = usage_save_next(s->config.usage, batch->rows, STORE_BATCH_ROWS);
 	batch->last = batch->count < STORE_BATCH_ROWS;
 	batch->forget_before_ns = usage_forget_before_ns(clock_wall_ns());
@@ -95,7 +151,7 @@ static void put_slice(struct saver *s)
 static void begin_save(struct saver *s)
 {
 	s->save = usage_save_begin(s->config.usage);
-	put_slice(s);
+	put_slice(s, true);
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -109,6 +165,7 @@ static void on_timer(uv_timer_t *timer)
 static void on_saved(struct saver *s, const struct store_event *e)
 {
 	usage_save_done(s->config.usage, e->save);
+	note_memos(s);
 	s->save = 0;
 	counter_add(&s->counters->saves, 1);
 	counter_set(&s->counters->saved_ns, (uint64_t)clock_wall_ns());
@@ -156,8 +213,13 @@ static void on_opened(struct saver *s, struct store_event *e)
 	if (e->note.text[0])
 		log_error("%s", e->note.text);
 	/* One that is opened again may be another file. */
-	if (e->empty || s->was_open)
+	if (e->empty || s->was_open) {
 		usage_save_reset(s->config.usage);
+		forget_bodies(s->saved);
+	}
+	for (size_t i = 0; i < e->memo_count; i++)
+		s->config.recalled(s->config.ctx, e->memos[i].name, e->memos[i].text,
+				   e->memos[i].len);
 	s->was_open = true;
 	counter_set(&s->counters->bytes, e->bytes);
 	counter_set(&s->counters->aside, e->aside);
@@ -185,7 +247,7 @@ static void on_event(struct saver *s, struct store_event *e)
 		break;
 	case STORE_WRITTEN:
 		if (e->save == s->save)
-			put_slice(s);
+			put_slice(s, false);
 		break;
 	case STORE_SAVED:
 		if (e->save == s->save)
@@ -277,5 +339,9 @@ void saver_finish(struct saver *s)
 
 void saver_free(struct saver *s)
 {
+	if (!s)
+		return;
+	forget_bodies(s->saved);
+	forget_bodies(s->saving);
 	free(s);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps the usage state in a database: reads it at start, saves what changed again and again, tells what is wrong. */
+/* Keeps the usage state, and what plans remember, in a database: reads it at start, saves what changed again and again, tells what is wrong. */
 #ifndef EVENKEEL_AGGREGATOR_ENGINE_SAVER_H
 #define EVENKEEL_AGGREGATOR_ENGINE_SAVER_H
 
 #include <stdint.h>
 #include <uv.h>
 
+#include "aggregator/api/plan_slot.h"
 #include "aggregator/state/counters.h"
 #include "aggregator/state/usage.h"
 #include "shared/reason.h"
@@ -17,7 +18,10 @@ struct saver_config {
 	uv_loop_t *loop;
 	struct usage_state *usage;
 	struct counters *counters;
+	struct plan_slot *plans; /* what they remember is saved, too */
 	void (*restored)(void *ctx); /* nodes came back while the loop runs */
+	/* What was remembered under a name is back; called like restored, and before saver_open() returns. */
+	void (*recalled)(void *ctx, const char *name, const char *text, size_t len);
 	void *ctx;
 };
 

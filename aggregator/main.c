@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "aggregator/api/quota_options.h"
+#include "aggregator/api/slack_options.h"
 #include "aggregator/engine.h"
 #include "shared/options.h"
 #include "shared/program.h"
@@ -22,6 +23,8 @@ struct aggregator_options {
 	char *quota_min, *quota_max;
 	int64_t quota_critical;
 	int quota_variant, quota_pdb;
+	struct slack_option_values slack;
+	int64_t plan_every_ns;
 	bool write_quota_status;
 	struct program_common common;
 };
@@ -32,7 +35,8 @@ static const char *const watcher_denominators[] = {"capacity", "allocatable", NU
 static const char *const quota_variants[] = {"corrected", "upstream", NULL};
 static const char *const quota_pdbs[] = {"hard", "soft", NULL};
 
-#define AT(member) offsetof(struct aggregator_options, member)
+#define AT(member)	 offsetof(struct aggregator_options, member)
+#define AT_SLACK(member) AT(slack.member)
 static const struct option_spec specs[] = {
 	{.name = "listen",
 	 .kind = OPTION_STRING,
@@ -55,8 +59,8 @@ static const struct option_spec specs[] = {
 	 .kind = OPTION_STRING,
 	 .offset = AT(state_dir),
 	 .value = "DIR",
-	 .help = "Where the windows of nodes are kept, so that a restart has them at once. One "
-		 "aggregator for each."},
+	 .help = "Where the windows of nodes, and what plans remember, are kept, so that a restart "
+		 "has them at once. One aggregator for each."},
 	{.name = "save-every",
 	 .kind = OPTION_DURATION,
 	 .offset = AT(save_every_ns),
@@ -186,6 +190,15 @@ static const struct option_spec specs[] = {
 	 .initial = "hard",
 	 .choices = quota_pdbs,
 	 .help = "Victims never break a PodDisruptionBudget, or do where nothing else helps."},
+	{.name = "plan-every",
+	 .kind = OPTION_DURATION,
+	 .offset = AT(plan_every_ns),
+	 .value = "DURATION",
+	 .initial = "10s",
+	 .min = 1e9,
+	 .max = 3600e9,
+	 .help = "How often plans (/v1/slack) are made."},
+	SLACK_OPTION_SPECS(AT_SLACK, ""),
 	{.name = "write-quota-status",
 	 .kind = OPTION_FLAG,
 	 .offset = AT(write_quota_status),
@@ -277,13 +290,14 @@ static int run(const void *values, struct reason *why)
 		.watcher_upstream = o->watcher_variant == 1,
 		.watcher_allocatable = o->watcher_denominator == 1,
 		.write_quota_status = o->write_quota_status,
+		.plan_every_ns = o->plan_every_ns,
 	};
 	struct engine *engine;
 	int rc;
 
 	if (parse_smoothing(o->watcher_stddev, &config.watcher_smoothed, why) ||
 	    parse_blend(o, &config.extender, why) || check_api_options(o, why) ||
-	    read_quota(o, &config, why))
+	    slack_options_read(&o->slack, &config.slack, why) || read_quota(o, &config, why))
 		return 2;
 	rc = engine_open(&engine, &config, why);
 	if (!rc) {

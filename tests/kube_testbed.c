@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "shared/mem.h"
@@ -121,45 +122,95 @@ void kube_testbed_free(struct kube_testbed *s, bool failed)
 
 /* --- aggregators ----------------------------------------------------------------------------- */
 
-static bool is_ready(void *url)
+/* An aggregator that starts. */
+struct start {
+	pid_t pid;
+	const char *url; /* of its /readyz */
+	bool ended;
+};
+
+static bool is_ready(void *ctx)
 {
+	struct start *s = ctx;
+	siginfo_t info = {0};
 	struct buf body = BUF_INIT;
-	long status = http_get(url, &body);
+	long status = http_get(s->url, &body);
 
 	buf_fini(&body);
-	return status == 200;
+	s->ended = waitid(P_PID, (id_t)s->pid, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid;
+	return status == 200 || s->ended;
+}
+
+/* False: it does not become ready, or ends, and is gone. */
+static bool start_on_ports(struct kube_testbed *s, int i, const char *kubeconfig,
+			   const char *const *more)
+{
+	struct kube_aggregator *a = &s->aggregators[i];
+	char *program = mem_strdup(program_path("evenkeel-aggregator")), *log = log_path(s, i);
+	char *listen = mem_printf("127.0.0.1:%d", a->http_port);
+	char *ingest = mem_printf("tcp://127.0.0.1:%d", a->ingest_port);
+	char *url = mem_printf("http://%s/readyz", listen);
+	char *argv[24] = {program,
+			  (char *)"--listen",
+			  listen,
+			  (char *)"--ingest",
+			  ingest,
+			  (char *)"--key-file",
+			  s->key_path,
+			  (char *)"--kubeconfig",
+			  (char *)kubeconfig};
+	struct start start = {.url = url};
+	bool ready;
+
+	for (size_t n = 9; *more; n++, more++) {
+		assert_true(n < 23);
+		argv[n] = (char *)*more;
+	}
+	start.pid = a->pid = process_start(log, argv);
+	ready = a->pid > 0 && await(is_ready, &start, TELL_SECONDS) && !start.ended;
+	if (!ready && a->pid > 0) {
+		process_stop(a->pid, SIGKILL);
+		a->pid = 0;
+	}
+	free(program);
+	free(log);
+	free(listen);
+	free(ingest);
+	free(url);
+	return ready;
+}
+
+/* Ports that were free a moment ago may be another test's by now: then others are tried, where any will do. */
+void kube_testbed_start_aggregator_with(struct kube_testbed *s, int i, const char *kubeconfig,
+					const char *const *more)
+{
+	struct kube_aggregator *a = &s->aggregators[i];
+	bool anew = !a->http_port, ready = false;
+
+	for (int attempts = anew ? 3 : 1; attempts > 0 && !ready; attempts--) {
+		if (anew) {
+			a->http_port = free_port();
+			a->ingest_port = free_port();
+		}
+		ready = start_on_ports(s, i, kubeconfig, more);
+	}
+	if (!ready) {
+		print_log(s, i);
+		fail_msg("aggregator %d does not become ready", i);
+	}
 }
 
 void kube_testbed_start_aggregator(struct kube_testbed *s, int i, const char *kubeconfig)
 {
-	struct kube_aggregator *a = &s->aggregators[i];
-	char *program = mem_strdup(program_path("evenkeel-aggregator")), *log = log_path(s, i);
-	char *config = mem_strdup(kubeconfig), *listen, *ingest, *url;
+	static const char *const none[] = {NULL};
 
-	a->http_port = free_port();
-	a->ingest_port = free_port();
-	listen = mem_printf("127.0.0.1:%d", a->http_port);
-	ingest = mem_printf("tcp://127.0.0.1:%d", a->ingest_port);
-	url = mem_printf("http://%s/readyz", listen);
-	{
-		char *argv[] = {program,     (char *)"--listen",
-				listen,	     (char *)"--ingest",
-				ingest,	     (char *)"--key-file",
-				s->key_path, (char *)"--kubeconfig",
-				config,	     NULL};
+	kube_testbed_start_aggregator_with(s, i, kubeconfig, none);
+}
 
-		a->pid = process_start(log, argv);
-	}
-	if (a->pid <= 0 || !await(is_ready, url, TELL_SECONDS)) {
-		print_log(s, i);
-		fail_msg("aggregator %d does not become ready", i);
-	}
-	free(program);
-	free(log);
-	free(config);
-	free(listen);
-	free(ingest);
-	free(url);
+void kube_testbed_kill_aggregator(struct kube_testbed *s, int i)
+{
+	process_stop(s->aggregators[i].pid, SIGKILL);
+	s->aggregators[i].pid = 0;
 }
 
 int kube_testbed_stop_aggregator(struct kube_testbed *s, int i)

@@ -39,6 +39,10 @@ void kube_testbed_free(struct kube_testbed *s, bool failed);
 
 /* Starts aggregator i with a kubeconfig and awaits that it is ready. */
 void kube_testbed_start_aggregator(struct kube_testbed *s, int i, const char *kubeconfig);
+/* The same with more of its options, which end with NULL; on the ports it had before if it ran. */
+void kube_testbed_start_aggregator_with(struct kube_testbed *s, int i, const char *kubeconfig,
+					const char *const *more);
+void kube_testbed_kill_aggregator(struct kube_testbed *s, int i); /* SIGKILL */
 /* By SIGTERM; its exit status. */
 int kube_testbed_stop_aggregator(struct kube_testbed *s, int i);
 

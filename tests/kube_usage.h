@@ -3,6 +3,7 @@
 #ifndef EVENKEEL_TESTS_KUBE_USAGE_H
 #define EVENKEEL_TESTS_KUBE_USAGE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "tests/kube_truth.h"
@@ -20,5 +21,18 @@ struct kube_usage {
  */
 void kube_usage_send(struct kube_usage *u, const struct kube_truth *truth, const char *url,
 		     const char *key_path);
+
+/* What a node of 16 CPUs and 64 GiB uses, steadily or in bursts, by the one pod it has. */
+struct kube_load {
+	const char *node, *pod_uid;
+	double cpu_milli, sigma_milli, mem_bytes;
+};
+
+/*
+ * The same of nodes that use as said: at first for the last 15 minutes, so that every window is covered. Intervals are
+ * 15 s at most. An aggregator that was restarted is told by a kube_usage of its own.
+ */
+void kube_usage_send_loads(struct kube_usage *u, const struct kube_load *loads, size_t count,
+			   const char *url, const char *key_path);
 
 #endif

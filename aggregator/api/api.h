@@ -20,8 +20,13 @@
 struct extender_options;
 struct ledger;
 struct place_pool;
+struct plan_drain;
+struct plan_memory;
+struct plan_slot;
 struct preempt_options;
 struct quota_options;
+struct quota_shelf;
+struct slack_options;
 struct victim_log;
 
 /* What handlers answer from; fixed after start, borrowed. */
@@ -37,10 +42,16 @@ struct api_context {
 	const char *kubernetes_mode;
 	struct ledger *ledger; /* NULL: nothing is reserved (offline) */
 	struct place_pool *places; /* placement cores to ask */
+	struct quota_shelf *books; /* of quotas; NULL: each answer makes its own */
 	const struct quota_options *quota; /* NULL: the usual ones, as the next */
 	const struct preempt_options *preempt;
 	struct victim_log *victims; /* that schedulers were told of; NULL: nobody asks for any */
 	const struct extender_options *extender;
+	struct plan_slot *
+		plans; /* of the planner; NULL: none runs, and plans are made when they are asked for, .. */
+	const struct slack_options *slack; /* .. by these (NULL: the usual ones), .. */
+	const struct plan_drain *drain; /* .. with drains (NULL: without), .. */
+	const struct plan_memory *memory; /* .. from what was remembered (NULL: nothing) */
 };
 
 struct api_request {
@@ -90,6 +101,7 @@ api_handler api_quotas_preempt; /* POST /v1/quotas/preempt */
 api_handler api_extender_filter; /* POST /extender/filter */
 api_handler api_extender_prioritize; /* POST /extender/prioritize */
 api_handler api_extender_preempt; /* POST /extender/preempt */
+api_handler api_slack; /* GET /v1/slack */
 api_handler api_snapshot; /* GET /v1/snapshot */
 api_handler api_status; /* GET /v1/status */
 api_handler api_watcher; /* /watcher, /watcher/NAME */
@@ -123,5 +135,7 @@ void api_route(const struct api_context *ctx, const struct api_request *rq,
 	       struct api_response *rs);
 /* How many bytes a body sent to that path may have. */
 size_t api_body_most(const char *path);
+/* Whether an answer may take seconds in a large cluster: then it is not to be made where schedulers' requests wait. */
+bool api_takes_long(const char *path);
 
 #endif

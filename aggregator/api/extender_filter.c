@@ -17,6 +17,9 @@
  * A pod with a nominated node waits for its victims to go: what was reserved for it when they were chosen (extender_preempt.c) stays, although the
  * filter refuses it meanwhile.
  *
+ * The scheduler puts the number of nodes before a reason ("1 node(s) had taints .."), so no sentence begins with a
+ * resource, or a number of nodes would be read as one of cores.
+ *
  * What passes is reserved: quota, and where one node is left, for which the scheduler does not ask to prioritize,
  * that node. What passes nowhere is released. Questions that come at once must not pass on what is there once: who
  * reserves after others did since he looked has to look again. Each time somebody else was served, so this ends; who loses
@@ -159,7 +162,7 @@ static void judge_by_limits(struct sieve *s, const struct score_job *job, size_t
 		return;
 	}
 	count_refusal(s, refusal_of(why));
-	refuse_with(s, i, mem_strdup(text));
+	refuse_with(s, i, mem_printf("evenkeel: %s", text));
 }
 
 static void sieve_by_limits(struct sieve *s)

@@ -26,4 +26,7 @@ void metrics_write_extender(struct buf *out, const struct api_context *ctx);
 /* Quotas of the cluster, and what they said to schedulers. */
 void metrics_write_quotas(struct buf *out, const struct api_context *ctx);
 
+/* Slack, and what planning costs; nothing where there is no planner. */
+void metrics_write_plan(struct buf *out, const struct api_context *ctx);
+
 #endif

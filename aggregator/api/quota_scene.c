@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "aggregator/api/fit_ask.h"
+#include "aggregator/api/quota_shelf.h"
 #include "aggregator/api/sources.h"
 #include "shared/mem.h"
 
@@ -78,13 +79,13 @@ static void fill(struct quota_scene *s, struct ledger_copy *ledger, struct view 
 {
 	s->ledger = ledger;
 	s->view = v;
-	s->book = quota_book_new(v, ledger, &s->options);
+	s->book = quota_shelf_take(s->shelf, v, ledger, &s->options, s->now_ns);
 	find_nominated(s);
 }
 
 static void set_options(struct quota_scene *s, const struct api_context *ctx)
 {
-	*s = (struct quota_scene){0};
+	*s = (struct quota_scene){.shelf = ctx->books, .now_ns = ctx->now_ns()};
 	if (ctx->quota)
 		s->options = *ctx->quota;
 	else
@@ -140,7 +141,7 @@ bool quota_scene_read(struct quota_scene *s, struct pod_body *body, const struct
 
 void quota_scene_close(struct quota_scene *s)
 {
-	quota_book_free(s->book);
+	quota_shelf_give(s->shelf, s->book);
 	view_drop(s->view);
 	if (s->owns_ledger)
 		ledger_copy_drop(s->ledger);

@@ -14,8 +14,10 @@ struct quota_scene {
 	struct quota_options options; /* the context's, with the variant of the request; borrowed */
 	struct ledger_copy *ledger; /* NULL: nothing is reserved */
 	bool owns_ledger;
+	int64_t now_ns;
 	struct view *view; /* held */
-	struct quota_book *book; /* owned */
+	struct quota_shelf *shelf; /* that the book is given back to; borrowed */
+	struct quota_book *book; /* the scene's alone */
 	size_t nominated_count;
 	struct quota_nominated *nominated; /* owned; borrows from the view */
 };

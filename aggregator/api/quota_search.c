@@ -48,12 +48,11 @@ void quota_search_open(struct quota_search *q, const struct api_context *ctx,
 	read_log(q);
 	q->place = place_pool_take(ctx->places, s->view, q->ask.now_ns);
 	q->unseen = reserved_pods_put(q->place, s->view, s->ledger, pod->object.uid, &q->mark);
-	q->index = preempt_new(s->view);
+	q->index = preempt_of(s->view);
 }
 
 void quota_search_close(struct quota_search *q)
 {
-	preempt_free(q->index);
 	place_revert(q->place, q->mark);
 	place_pool_give(q->ctx->places, q->place);
 	free(q->past);

@@ -11,7 +11,7 @@ struct quota_search {
 	struct place *place; /* taken of the pool; what is reserved on nodes is there */
 	place_mark mark; /* before that */
 	size_t unseen; /* pods on nodes that the view does not show yet: nobody's victims */
-	struct preempt *index; /* owned */
+	const struct preempt *index; /* kept with the view */
 	struct preempt_options options;
 	struct preempt_ask
 		ask; /* of pod, never, now, past and in flight; allowed is the caller's to set */

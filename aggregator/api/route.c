@@ -21,29 +21,31 @@ struct route {
 	const char *method; /* NULL: any, as load-watcher; GET includes HEAD */
 	api_handler *handler;
 	size_t body_most; /* 0: BODY_MOST */
+	bool takes_long; /* simulates the whole cluster, or may */
 };
 
 static const struct route routes[] = {
-	{"/watcher", NULL, api_watcher, 0},
-	{"/watcher/health", NULL, api_watcher_health, 0},
-	{"/watcher/", NULL, api_watcher, 0},
-	{"/extender/filter", "POST", api_extender_filter, EXTENDER_BODY_MOST},
-	{"/extender/prioritize", "POST", api_extender_prioritize, EXTENDER_BODY_MOST},
-	{"/extender/preempt", "POST", api_extender_preempt, EXTENDER_BODY_MOST},
-	{"/v1/nodes", "GET", api_nodes, 0},
-	{"/v1/nodes/", "GET", api_nodes, 0},
-	{"/v1/pods", "GET", api_pods, 0},
-	{"/v1/quotas", "GET", api_quotas, 0},
-	{"/v1/quotas/admit", "POST", api_quotas_admit, 0},
-	{"/v1/quotas/preempt", "POST", api_quotas_preempt, 0},
-	{"/v1/quotas/", "GET", api_quotas, 0},
-	{"/v1/scores", "POST", api_scores, 0},
-	{"/v1/fit", "POST", api_fit, 0},
-	{"/v1/snapshot", "GET", api_snapshot, 0},
-	{"/v1/status", "GET", api_status, 0},
-	{"/metrics", "GET", api_metrics, 0},
-	{"/healthz", "GET", api_healthz, 0},
-	{"/readyz", "GET", api_readyz, 0},
+	{"/watcher", NULL, api_watcher, 0, false},
+	{"/watcher/health", NULL, api_watcher_health, 0, false},
+	{"/watcher/", NULL, api_watcher, 0, false},
+	{"/extender/filter", "POST", api_extender_filter, EXTENDER_BODY_MOST, false},
+	{"/extender/prioritize", "POST", api_extender_prioritize, EXTENDER_BODY_MOST, false},
+	{"/extender/preempt", "POST", api_extender_preempt, EXTENDER_BODY_MOST, true},
+	{"/v1/nodes", "GET", api_nodes, 0, false},
+	{"/v1/nodes/", "GET", api_nodes, 0, false},
+	{"/v1/pods", "GET", api_pods, 0, false},
+	{"/v1/quotas", "GET", api_quotas, 0, false},
+	{"/v1/quotas/admit", "POST", api_quotas_admit, 0, false},
+	{"/v1/quotas/preempt", "POST", api_quotas_preempt, 0, true},
+	{"/v1/quotas/", "GET", api_quotas, 0, false},
+	{"/v1/scores", "POST", api_scores, 0, true},
+	{"/v1/fit", "POST", api_fit, 0, true},
+	{"/v1/slack", "GET", api_slack, 0, false},
+	{"/v1/snapshot", "GET", api_snapshot, 0, false},
+	{"/v1/status", "GET", api_status, 0, false},
+	{"/metrics", "GET", api_metrics, 0, false},
+	{"/healthz", "GET", api_healthz, 0, false},
+	{"/readyz", "GET", api_readyz, 0, false},
 };
 
 /* First match; exact paths stand before the folder they are in. */
@@ -73,6 +75,13 @@ size_t api_body_most(const char *path)
 	const struct route *route = find_route(skip_slashes(path));
 
 	return route && route->body_most ? route->body_most : BODY_MOST;
+}
+
+bool api_takes_long(const char *path)
+{
+	const struct route *route = find_route(skip_slashes(path));
+
+	return route && route->takes_long;
 }
 
 static bool method_fits(const struct route *route, const char *method)

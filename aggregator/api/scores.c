@@ -37,8 +37,9 @@ struct answer {
 	const struct node_limits *limits; /* of the extender, where they apply; NULL: none */
 	struct scores_fit *fit; /* owned; NULL: not to be told */
 	struct buf heads
-		[SCORE_PLUGINS]; /* the same for every node: {"name":..,"variant":..,"score": */
-	struct buf tail; /* the same for every plugin of the node at hand: ,"rung":.. */
+		[SCORE_PLUGINS]; /* the same for every node: [,]{"name":..,"variant":..,"score": */
+	struct buf tail; /* the same for every plugin of the node at hand: ,"rung":..[}] */
+	enum score_rung tail_rung; /* that the tail tells */
 };
 
 /* Marks the nodes of the names in chosen; false: *rs says which name is unknown. */
@@ -69,6 +70,8 @@ static void write_heads(struct answer *a)
 	for (size_t i = 0; i < a->mix->count; i++) {
 		struct jsonw w;
 
+		if (i > 0)
+			buf_add_char(&a->heads[i], ',');
 		jsonw_init(&w, &a->heads[i]);
 		jsonw_object_open(&w);
 		jsonw_key_string(&w, "name", score_plugin_name(a->mix->plugins[i]));
@@ -97,6 +100,10 @@ static void write_tail(struct answer *a, const struct score_node *node)
 	struct jsonw w;
 	char rung[SCORE_RUNG_LEN];
 
+	/* Nearly all nodes are on the same one; only that of late nodes has a number in it. */
+	if (a->tail.len && a->tail_rung == node->rung && node->rung != RUNG_LATE)
+		return;
+	a->tail_rung = node->rung;
 	score_rung_text(node, rung);
 	buf_clear(&a->tail);
 	jsonw_init(&w, &a->tail);
@@ -104,21 +111,21 @@ static void write_tail(struct answer *a, const struct score_node *node)
 	jsonw_key_string(&w, "rung", rung);
 	if (node->rung == RUNG_ALLOCATION)
 		jsonw_key_bool(&w, "estimated", true);
+	if (!a->rq->explain)
+		jsonw_object_close(&w);
 }
 
 static void write_plugin(struct jsonw *w, const struct answer *a, size_t i,
 			 const struct score_result *r)
 {
-	if (i > 0)
-		buf_add_char(w->out, ',');
 	buf_add(w->out, a->heads[i].data, a->heads[i].len);
 	w->comma = false;
 	jsonw_int(w, r->score);
 	buf_add(w->out, a->tail.data, a->tail.len);
-	if (a->rq->explain) {
-		jsonw_key_string(w, "reason", r->reason);
-		write_terms(w, r);
-	}
+	if (!a->rq->explain)
+		return;
+	jsonw_key_string(w, "reason", r->reason);
+	write_terms(w, r);
 	jsonw_object_close(w);
 }
 
@@ -191,12 +198,23 @@ static void write_node(struct jsonw *w, struct answer *a, size_t at)
 	jsonw_object_close(w);
 }
 
+/* What a node is written in without terms, and a name: more than is needed, so that an answer of megabytes is not moved while it grows. */
+static size_t room_for(const struct answer *a)
+{
+	size_t one = 512;
+
+	for (size_t i = 0; i < a->mix->count; i++)
+		one += a->heads[i].len + 32;
+	return a->job.node_count * one;
+}
+
 static void write_answer(struct answer *a, int64_t now_ns, struct api_response *rs)
 {
 	struct jsonw w;
 
 	write_heads(a);
 	rs->content_type = "application/json";
+	buf_reserve(&rs->body, room_for(a));
 	jsonw_init(&w, &rs->body);
 	jsonw_object_open(&w);
 	list_write_header(&w, "ScoreList", now_ns);

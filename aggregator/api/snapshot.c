@@ -11,6 +11,7 @@
 
 #include "aggregator/api/api.h"
 #include "aggregator/api/list.h"
+#include "aggregator/api/plan_slot.h"
 #include "aggregator/api/snapshot_state.h"
 #include "aggregator/state/page_json.h"
 #include "shared/jsonw.h"
@@ -28,6 +29,7 @@ enum part {
 	PART_PODS,
 	PART_STATE,
 	PART_LEDGER,
+	PART_PLAN,
 	PART_TAIL,
 	PARTS
 };
@@ -35,6 +37,7 @@ enum part {
 struct snapshot_stream {
 	struct api_stream stream;
 	struct ledger_copy *ledger; /* held; taken before the view; NULL: there is none */
+	struct plan_result *plan; /* held; NULL: there is none */
 	struct view *view; /* held */
 	int64_t now_ns;
 	struct kube_pod **pods; /* owned array; all of the cluster's, in order */
@@ -94,6 +97,24 @@ static void write_exact_time(struct jsonw *w, const char *key, int64_t unix_ns)
 	jsonw_key_string(w, key, text);
 }
 
+static void write_unreadable(struct jsonw *w, const struct unreadables *u)
+{
+	if (!u->count)
+		return;
+	jsonw_key(w, "unreadable");
+	jsonw_array_open(w);
+	for (uint32_t i = 0; i < u->count; i++) {
+		jsonw_object_open(w);
+		jsonw_key_string(w, "namespace", u->of[i].namespace);
+		jsonw_key_string(w, "name", u->of[i].name);
+		jsonw_key_string(w, "reason", u->of[i].why);
+		jsonw_object_close(w);
+	}
+	jsonw_array_close(w);
+	if (u->more)
+		jsonw_key_bool(w, "moreUnreadable", true);
+}
+
 static void write_source(struct jsonw *w, enum object_kind kind, const struct model_source *source)
 {
 	jsonw_object_open(w);
@@ -110,6 +131,7 @@ static void write_source(struct jsonw *w, enum object_kind kind, const struct mo
 	}
 	if (source->skipped_last[0])
 		jsonw_key_string(w, "skippedLast", source->skipped_last);
+	write_unreadable(w, &source->unreadable);
 	jsonw_object_close(w);
 }
 
@@ -242,6 +264,20 @@ static void write_reservation(struct snapshot_stream *s, struct buf *out)
 	snapshot_write_ledger_entry(&w, e);
 }
 
+/* As it is kept: an object of JSON, of some megabytes at most. */
+static void write_plan(struct snapshot_stream *s, struct buf *out)
+{
+	const struct shared_body *slack = s->plan ? s->plan->memory[PLAN_SLACK] : NULL;
+
+	if (has_ledger(s))
+		buf_add_char(out, ']');
+	if (slack) {
+		buf_printf(out, "%s\"%s\":", has_ledger(s) ? "," : "", plan_part_name(PLAN_SLACK));
+		buf_add(out, slack->data, slack->len);
+	}
+	next_part(s);
+}
+
 static void write_some(struct snapshot_stream *s, struct buf *out)
 {
 	switch (s->part) {
@@ -270,8 +306,11 @@ static void write_some(struct snapshot_stream *s, struct buf *out)
 	case PART_LEDGER:
 		write_reservation(s, out);
 		return;
+	case PART_PLAN:
+		write_plan(s, out);
+		return;
 	case PART_TAIL:
-		buf_add_str(out, has_ledger(s) ? "]}}\n" : "}}\n");
+		buf_add_str(out, "}}\n");
 		next_part(s);
 		return;
 	case PARTS:
@@ -297,6 +336,7 @@ static void free_stream(struct api_stream *stream)
 
 	view_drop(s->view);
 	ledger_copy_drop(s->ledger);
+	plan_result_drop(s->plan);
 	free(s->pods);
 	free(s);
 }
@@ -316,6 +356,7 @@ void api_snapshot(const struct api_context *ctx, const struct api_request *rq,
 	s->stream = (struct api_stream){next_piece, free_stream};
 	s->now_ns = ctx->now_ns();
 	s->ledger = ctx->ledger ? ledger_take(ctx->ledger, s->now_ns) : NULL;
+	s->plan = ctx->plans ? plan_slot_take(ctx->plans) : NULL;
 	s->view = view_slot_take(ctx->views);
 	if (s->view->cluster)
 		gather_pods(s);

@@ -14,14 +14,15 @@
  * A Snapshot, as GET /v1/snapshot streams it:
  *
  *   {"apiVersion":"evenkeel.io/v1","kind":"Snapshot","time":T,
- *    "sources":[{"kind":K,"apiVersion":S,"state":S,"changed":T[,"message":S][,"skipped":I][,"skippedLast":S]}..],
+ *    "sources":[{"kind":K,"apiVersion":S,"state":S,"changed":T[,"message":S][,"skipped":I][,"skippedLast":S][,"unreadable":[{"namespace","name","reason"}..][,"moreUnreadable":true]]}..],
  *    "list":{"apiVersion":"v1","kind":"List","items":[OBJECT..]},
  *    "usage":{"apiVersion":"evenkeel.io/v1","kind":"Usage","time":T,"nodes":[..],"pods":[..]},
- *    "state":{["ledger":[..]]}}
+ *    "state":{["ledger":[..]][,"slack":{..}]}}
  *
  * Objects stand in the order of enum object_kind, then of namespace and name; nodes and pods of usage (page_json.h)
  * by node and name. "sources" is there where an API is followed and tells how complete each kind was. "state" is
- * what is remembered: ledger, what was promised to pods and is not among the objects yet (snapshot_ledger.c).
+ * what is remembered: ledger, what was promised to pods and is not among the objects yet (snapshot_ledger.c); slack, where
+ * placeholders stand (slack_memory.h).
  */
 
 /* What was left out while reading. */
@@ -34,6 +35,7 @@ struct snapshot_notes {
 enum { SNAPSHOT_NOTES_MAX = 20 };
 
 struct ledger;
+struct plan_memory;
 struct snapshot;
 
 struct snapshot *snapshot_new(void);
@@ -63,6 +65,8 @@ int snapshot_view(struct snapshot *s, struct view **v, int64_t *now_ns, struct r
 int snapshot_take_model(struct snapshot *s, struct model **m, struct reason *reason);
 /* What was reserved at that moment, as a ledger; the caller's. Once. */
 struct ledger *snapshot_take_ledger(struct snapshot *s);
+/* What was remembered of plans at that moment; the caller's, for plan_memory_fini(). Once. */
+void snapshot_take_memory(struct snapshot *s, struct plan_memory *m);
 const struct snapshot_notes *snapshot_notes(const struct snapshot *s);
 
 #endif

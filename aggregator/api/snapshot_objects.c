@@ -5,9 +5,11 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/api/snapshot_state.h"
+#include "shared/mem.h"
 #include "shared/timefmt.h"
 
 static void see_time(struct snapshot *s, const cJSON *object, const char *member)
@@ -49,6 +51,17 @@ static void skip_object(struct snapshot *s, enum object_kind kind, const char *f
 		 *field ? ": " : "", why);
 	snapshot_note(s, true, "%s: skipped %s: %s%s%s", file, object, field, *field ? ": " : "",
 		      why);
+}
+
+static void note_unreadable(struct snapshot *s, enum object_kind kind, const cJSON *metadata,
+			    const char *field, const char *why)
+{
+	const char *name = snapshot_member(metadata, "name");
+	char *text = mem_printf("%s%s%s", field, *field ? ": " : "", why);
+
+	unreadables_put(&s->sources[kind].unreadable, snapshot_member(metadata, "namespace"),
+			*name ? name : "without a name", text);
+	free(text);
 }
 
 /* Whether both say the same. */
@@ -131,6 +144,7 @@ static int add_object(struct snapshot *s, const struct snapshot_text *t, const c
 		name_object(kind_name, snapshot_member(metadata, "namespace"),
 			    snapshot_member(metadata, "name"), name);
 		skip_object(s, kind, t->name, name, field, why.text);
+		note_unreadable(s, kind, metadata, field, why.text);
 		return 0;
 	}
 	put(s, t->name, o);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/api/slack_memory.h"
 #include "aggregator/api/snapshot_state.h"
 #include "aggregator/state/join.h"
 #include "shared/mem.h"
@@ -43,6 +44,7 @@ void snapshot_free(struct snapshot *s)
 	model_free(s->model);
 	page_json_set_free(s->pages);
 	ledger_free(s->ledger);
+	plan_memory_fini(&s->memory);
 	buf_fini(&s->notes.text);
 	free(s);
 }
@@ -172,6 +174,18 @@ static int find_state(const char *name, enum source_state *state)
 	return -ENOENT;
 }
 
+static void read_unreadable(const cJSON *source, struct unreadables *out)
+{
+	const cJSON *item;
+
+	cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(source, "unreadable"))
+	{
+		unreadables_put(out, snapshot_member(item, "namespace"),
+				snapshot_member(item, "name"), snapshot_member(item, "reason"));
+	}
+	out->more |= cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(source, "moreUnreadable"));
+}
+
 /* What was complete then is what the file has; what was not is as incomplete here. */
 static int read_source(struct snapshot *s, const struct snapshot_text *t, size_t index,
 		       const cJSON *item)
@@ -199,6 +213,7 @@ static int read_source(struct snapshot *s, const struct snapshot_text *t, size_t
 	snprintf(source.message, sizeof(source.message), "%s", snapshot_member(item, "message"));
 	snprintf(source.skipped_last, sizeof(source.skipped_last), "%s",
 		 snapshot_member(item, "skippedLast"));
+	read_unreadable(item, &source.unreadable);
 	s->sources[kind] = source;
 	return 0;
 }
@@ -240,11 +255,30 @@ static int check_snapshot(const struct snapshot *s, const struct document *d)
 	if (!cJSON_IsObject(d->state))
 		return snapshot_text_fail(t, "state: must be an object");
 	for (const cJSON *item = d->state->child; item; item = item->next)
-		if (strcmp(item->string, "ledger") != 0)
+		if (strcmp(item->string, "ledger") != 0 && strcmp(item->string, "slack") != 0)
 			return snapshot_text_fail(
 				t, "state.%.64s: is unknown here; take a newer evenkeel",
 				item->string);
 	return 0;
+}
+
+/* Read here as it will be again, so that what is wrong is told with the file's name. */
+static int read_slack(struct snapshot *s, const struct document *d)
+{
+	const cJSON *memory = cJSON_GetObjectItemCaseSensitive(d->state, "slack");
+	struct slack_state *trial;
+	struct reason why = {""};
+	int rc;
+
+	if (!memory)
+		return 0;
+	trial = slack_state_new();
+	free(s->memory.of[PLAN_SLACK]);
+	s->memory.of[PLAN_SLACK] = cJSON_PrintUnformatted(memory);
+	rc = slack_memory_read(trial, s->memory.of[PLAN_SLACK], strlen(s->memory.of[PLAN_SLACK]),
+			       &why);
+	slack_state_free(trial);
+	return rc ? snapshot_text_fail(&d->whole, "state.slack: %s", why.text) : 0;
 }
 
 static int read_snapshot(struct snapshot *s, const struct document *d)
@@ -264,6 +298,8 @@ static int read_snapshot(struct snapshot *s, const struct document *d)
 	if (!rc)
 		rc = snapshot_read_ledger(s, &d->whole,
 					  cJSON_GetObjectItemCaseSensitive(d->state, "ledger"));
+	if (!rc)
+		rc = read_slack(s, d);
 	if (!rc)
 		rc = look_through(&inner, &list);
 	if (!rc && strcmp(inner.kind, "List") != 0)
@@ -501,6 +537,12 @@ struct ledger *snapshot_take_ledger(struct snapshot *s)
 
 	s->ledger = NULL;
 	return l;
+}
+
+void snapshot_take_memory(struct snapshot *s, struct plan_memory *m)
+{
+	*m = s->memory;
+	s->memory = (struct plan_memory){0};
 }
 
 int snapshot_view(struct snapshot *s, struct view **v, int64_t *now_ns, struct reason *reason)

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "aggregator/api/plan_ask.h"
 #include "aggregator/api/snapshot.h"
 #include "aggregator/api/snapshot_text.h"
 #include "aggregator/model/model.h"
@@ -29,6 +30,7 @@ struct snapshot {
 	struct model *model; /* owned */
 	struct page_json_set *pages; /* owned */
 	struct ledger *ledger; /* owned; NULL: taken */
+	struct plan_memory memory; /* owned */
 	struct snapshot_notes notes;
 	size_t documents, objects;
 	size_t unused; /* objects of kinds that are not kept */

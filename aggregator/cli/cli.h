@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "aggregator/api/slack_options.h"
 #include "shared/buf.h"
 #include "shared/options.h"
 #include "shared/reason.h"
@@ -20,7 +21,7 @@ enum cli_exit {
 		4, /* all usage, or an object named in the call, is stale or missing; with --strict any */
 };
 
-enum cli_output { OUTPUT_TABLE, OUTPUT_WIDE, OUTPUT_JSON };
+enum cli_output { OUTPUT_TABLE, OUTPUT_WIDE, OUTPUT_JSON, OUTPUT_YAML };
 enum cli_color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
 /* Filled from the option tables: one struct for all commands, each command knows its own members and the global ones. */
@@ -39,6 +40,8 @@ struct cli_options {
 	char *quota_min, *quota_max; /* what namespaces without a quota get, in a snapshot */
 	char *node; /* nominated */
 	int pdb; /* index into the command's own words */
+	struct slack_option_values slack; /* in a snapshot */
+	int format; /* of YAML; index into the command's own words */
 	int64_t critical_priority; /* in a snapshot; 0: the usual one */
 	int64_t timeout_ns, limit;
 };
@@ -66,11 +69,12 @@ struct command {
 	const char *summary; /* one line for the list of commands */
 	const char *details; /* further lines of its help, or NULL */
 	const struct option_spec *specs; /* its own options; ended by a NULL name */
+	bool yaml; /* it has something to print with -o yaml */
 	/* Appends to cli->out; returns enum cli_exit, and cli->reason says why it is not CLI_OK. */
 	int (*run)(struct cli *cli);
 };
 
 extern const struct command command_doctor, command_nodes, command_pods, command_quota,
-	command_scores, command_version;
+	command_scores, command_slack, command_version;
 
 #endif

@@ -248,11 +248,14 @@ static int explain_status(const struct client *c, const char *path, long status,
 	cJSON *doc = cJSON_ParseWithLength(c->body->data ? c->body->data : "", c->body->len);
 	const cJSON *error = cJSON_GetObjectItemCaseSensitive(doc, "error");
 	const cJSON *message = cJSON_GetObjectItemCaseSensitive(error, "message");
+	const cJSON *code = cJSON_GetObjectItemCaseSensitive(error, "code");
 	const cJSON *field = cJSON_GetObjectItemCaseSensitive(error, "field");
 	const char *name = cJSON_IsString(field) ? field->valuestring : "";
 	int rc = -EIO;
 
-	if (cJSON_IsString(message) && (status == 404 || strncmp(name, "nodes[", 6) == 0))
+	if (status == 503 && cJSON_IsString(code) && strcmp(code->valuestring, "noData") == 0)
+		rc = -ENODATA;
+	else if (cJSON_IsString(message) && (status == 404 || strncmp(name, "nodes[", 6) == 0))
 		rc = -ENOENT;
 	else if (cJSON_IsString(message) && status == 400 && is_of_option(name))
 		rc = -EBADRQC;

@@ -33,7 +33,8 @@ double client_body_age(const struct client *c);
 /*
  * path begins with "/" and is escaped already. 0 with the whole body of a 2xx answer in *body (replaced);
  * -EHOSTUNREACH nobody answers, -ETIMEDOUT, -EINTR stopped, -ENOENT the server knows no such
- * thing, -EBADRQC it refuses what an option of the command line says, -EIO any other failure.
+ * thing, -ENODATA what the answer needs is not known yet, -EBADRQC it refuses what an option of the command line says,
+ * -EIO any other failure.
  */
 int client_get(struct client *c, const char *path, struct buf *body, struct reason *reason);
 int client_post(struct client *c, const char *path, const char *json, size_t len, struct buf *body,

@@ -18,13 +18,13 @@
 const char *const cli_windows[] = {"5m", "10m", "15m", NULL};
 
 static const struct command *const commands[] = {
-	&command_nodes, &command_pods,	 &command_scores,
-	&command_quota, &command_doctor, &command_version,
+	&command_nodes, &command_pods,	 &command_scores,  &command_quota,
+	&command_slack, &command_doctor, &command_version,
 };
 
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
-static const char *const outputs[] = {"table", "wide", "json", NULL};
+static const char *const outputs[] = {"table", "wide", "json", "yaml", NULL};
 static const char *const colors[] = {"auto", "always", "never", NULL};
 
 #define SERVER "http://127.0.0.1:2020"
@@ -40,7 +40,8 @@ static const struct option_spec global_specs[] = {
 	{"usage", 0, OPTION_STRING, MEMBER(usage), "FILE", NULL, 0, 0, NULL,
 	 "Measurements for --snapshot: a Usage object, or what a load watcher's /watcher answers."},
 	{"output", 'o', OPTION_CHOICE, MEMBER(output), "FORM", "table", 0, 0, outputs,
-	 "table, wide (more columns), or json (the API's object, unchanged)."},
+	 "table, wide (more columns), json (the API's object, unchanged), or yaml (slack: objects "
+	 "for kubectl apply)."},
 	{"namespace", 'n', OPTION_STRING, MEMBER(namespace), "NAME", NULL, 0, 0, NULL,
 	 "Only pods of this namespace."},
 	{"all-namespaces", 'A', OPTION_FLAG, MEMBER(all_namespaces), NULL, NULL, 0, 0, NULL,
@@ -203,7 +204,7 @@ void commands_print_table(struct cli *cli, struct table *t)
 		.width = cli->width,
 	};
 
-	if (cli->options->output == OUTPUT_JSON)
+	if (cli->options->output > OUTPUT_WIDE)
 		return;
 	table_sort(t);
 	if (cli->options->limit > 0)
@@ -336,7 +337,7 @@ static int run_command(const struct command *command, const struct cli_options *
 	if (options->watch) {
 		watch_catch_signals();
 		/* Tables follow their age; an object shown unchanged would be an old one. */
-		if (options->output != OUTPUT_JSON)
+		if (options->output <= OUTPUT_WIDE)
 			client_keep(cli.client);
 		code = watch_loop(&cli, command);
 	} else {
@@ -371,6 +372,8 @@ static int dispatch(const struct option_program *program, const struct command *
 		help(program, command, &text);
 		return print_text(&text, asked ? stdout : stderr, asked ? CLI_OK : CLI_USAGE);
 	}
+	if (options->output == OUTPUT_YAML && !command->yaml)
+		return usage_error("-o yaml goes with slack; take -o json here");
 	if (!command->usage[0] && operands->count > 1)
 		return usage_error("this command takes no arguments; --help shows the usage");
 	return run_command(command, options, operands);

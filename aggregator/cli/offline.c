@@ -12,6 +12,7 @@
 
 #include "aggregator/api/api.h"
 #include "aggregator/api/place_pool.h"
+#include "aggregator/api/plan_ask.h"
 #include "aggregator/state/ledger.h"
 #include "shared/file.h"
 #include "shared/mem.h"
@@ -24,6 +25,7 @@ struct offline {
 	struct api_context ctx;
 	struct counters counters;
 	struct snapshot *snapshot; /* owned */
+	struct plan_memory memory; /* owned */
 	char *name; /* owned */
 	bool has_usage;
 };
@@ -100,6 +102,8 @@ int offline_open(struct offline **out, const struct option_list *files, const ch
 	o->has_usage = is_any_measured(v);
 	o->ctx.kubernetes_mode = v->cluster ? "snapshot" : NULL;
 	o->ctx.ledger = snapshot_take_ledger(o->snapshot);
+	snapshot_take_memory(o->snapshot, &o->memory);
+	o->ctx.memory = &o->memory;
 	view_slot_publish(o->ctx.views, v);
 	*out = o;
 	return 0;
@@ -112,6 +116,7 @@ void offline_close(struct offline *o)
 	place_pool_free(o->ctx.places);
 	view_slot_free(o->ctx.views);
 	ledger_free(o->ctx.ledger);
+	plan_memory_fini(&o->memory);
 	snapshot_free(o->snapshot);
 	free(o->name);
 	free(o);
@@ -135,6 +140,11 @@ bool offline_has_usage(const struct offline *o)
 void offline_set_quota(struct offline *o, const struct quota_options *options)
 {
 	o->ctx.quota = options;
+}
+
+void offline_set_slack(struct offline *o, const struct slack_options *options)
+{
+	o->ctx.slack = options;
 }
 
 /* --- requests --------------------------------------------------------------------------------------------------- */

@@ -13,6 +13,7 @@
 
 struct offline;
 struct quota_options;
+struct slack_options;
 
 /*
  * Reads the files; "-" is standard input. usage may be NULL. -EINVAL with the reason. There is one at a time, since its
@@ -29,6 +30,8 @@ const struct snapshot_notes *offline_notes(const struct offline *o);
 bool offline_has_usage(const struct offline *o);
 /* Rules of quotas other than the usual ones; borrowed until the next, or the end. */
 void offline_set_quota(struct offline *o, const struct quota_options *options);
+/* The same of slack. */
+void offline_set_slack(struct offline *o, const struct slack_options *options);
 /*
  * Answers as the aggregator would: the HTTP status, with the body appended. target is a path with a query, escaped as in
  * a URL.

@@ -51,8 +51,20 @@ const char *quota_resource(const char *key)
 	return key;
 }
 
+/* What a ResourceQuota calls requests.cpu is counted as cpu is, also where it was misplaced. */
+static const char *unit_of(const char *resource)
+{
+	static const char *const prefixes[] = {"requests.", "limits."};
+
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+		if (strncmp(resource, prefixes[i], strlen(prefixes[i])) == 0)
+			return resource + strlen(prefixes[i]);
+	return resource;
+}
+
 void quota_amount_print(const char *resource, double amount, char out[UNITS_LEN])
 {
+	resource = unit_of(resource);
 	if (!isfinite(amount))
 		snprintf(out, UNITS_LEN, "-");
 	else if (amount == 0)

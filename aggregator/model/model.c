@@ -280,7 +280,8 @@ void model_set_source(struct model *m, enum object_kind kind, const struct model
 	    own->watch_errors == source->watch_errors && own->skipped == source->skipped &&
 	    strcmp(own->api_version, source->api_version) == 0 &&
 	    strcmp(own->message, source->message) == 0 &&
-	    strcmp(own->skipped_last, source->skipped_last) == 0)
+	    strcmp(own->skipped_last, source->skipped_last) == 0 &&
+	    memcmp(&own->unreadable, &source->unreadable, sizeof(own->unreadable)) == 0)
 		return;
 	*own = *source;
 	m->generation++;

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "aggregator/model/object.h"
+#include "aggregator/model/unreadable.h"
 
 /* How complete what we know of one kind is. */
 enum source_state {
@@ -38,6 +39,7 @@ struct model_source {
 	char message[256]; /* why it is so, "" when all is well */
 	char skipped_last
 		[256]; /* kind, namespace, name, field and reason of the newest skipped object */
+	struct unreadables unreadable; /* now; skipped counts since the start */
 };
 
 /* Immutable; sorted by namespace and name. */

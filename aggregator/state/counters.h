@@ -79,7 +79,15 @@ struct quota_counters {
 	atomic_uint_least64_t status_written, status_failed; /* of quota objects, where asked for */
 };
 
+/* Of plans; nothing counts where none are made. */
+struct planner_counters {
+	atomic_uint_least64_t steps;
+	atomic_uint_least64_t late; /* that took longer than their period */
+	atomic_uint_least64_t took_ns, last_ns; /* of all steps, and of the last */
+};
+
 struct counters {
+	struct planner_counters planner;
 	struct store_counters store;
 	struct extender_counters extender;
 	struct quota_counters quota;

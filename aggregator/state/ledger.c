@@ -175,6 +175,12 @@ static struct ledger_copy *copy_make(struct ledger *l)
 	return &c->head;
 }
 
+struct ledger_copy *ledger_copy_hold(struct ledger_copy *head)
+{
+	atomic_fetch_add_explicit(&((struct copy *)head)->users, 1, memory_order_relaxed);
+	return head;
+}
+
 void ledger_copy_drop(struct ledger_copy *head)
 {
 	struct copy *c = (struct copy *)head;

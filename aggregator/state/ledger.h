@@ -93,6 +93,7 @@ struct ledger_copy {
 };
 
 struct ledger_copy *ledger_take(struct ledger *l, int64_t now_ns);
+struct ledger_copy *ledger_copy_hold(struct ledger_copy *c);
 void ledger_copy_drop(struct ledger_copy *c); /* NULL is allowed */
 /* The first of that name whose uid is `uid` ("": any) and that counts for that generation, or NULL. */
 const struct ledger_entry *ledger_copy_find(const struct ledger_copy *c, const char *namespace,

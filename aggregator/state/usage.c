@@ -66,7 +66,8 @@ struct usage_state {
 	uint64_t generation; /* of the newest change of any node */
 	struct node_page **pages; /* owned; what usage_pages() gave last, borrowed from the nodes */
 	bool dirty;
-	struct usage_node **stale; /* borrowed from nodes; changed since usage_pages(), some more than once */
+	struct usage_node *
+		*stale; /* borrowed from nodes; changed since usage_pages(), some more than once */
 	size_t stale_count, stale_room, stale_done; /* done: those before it have their pages */
 	uint64_t save; /* begun last */
 	uint64_t saved; /* newest that is in the database */

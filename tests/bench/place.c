@@ -105,7 +105,7 @@ static void drop_pages(struct cluster_of *c)
 static void measure_cluster(struct cluster_of *c, double cpu_milli)
 {
 	drop_pages(c);
-	c->pages = mem_zalloc((size_t)c->nodes, sizeof(*c->pages));
+	c->pages = mem_zalloc((size_t)c->nodes, sizeof(struct node_page *));
 	for (int i = 0; i < c->nodes; i++) {
 		struct page_pod pods[PODS];
 		char names[PODS][24], uids[PODS][24], node[24];

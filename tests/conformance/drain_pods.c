@@ -251,6 +251,8 @@ static bool check_move(struct scene *s, const cJSON *c, struct reason *why)
 	       same_pods(s, c, "want_on_completion", p.wait, p.wait_count, why) &&
 	       same_blocking(s, values_get(c, "want_blocking"), &p, why);
 	drain_pods_fini(&p);
+	s->context.first = NULL;
+	s->context.first_count = 0;
 	return same;
 }
 

@@ -218,6 +218,28 @@ static void test_preempt(void **state)
 	buf_fini(&err);
 }
 
+/* CPU is told in CPUs, whatever its key. */
+static void test_misplaced_names(void **state)
+{
+	static const char text[] =
+		"{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[{\"apiVersion\":"
+		"\"scheduling.x-k8s.io/v1alpha1\",\"kind\":\"ElasticQuota\",\"metadata\":{"
+		"\"namespace\":\"x\",\"name\":\"q\"},\"spec\":{\"min\":{\"requests.cpu\":8,"
+		"\"limits.memory\":\"1Gi\"}}}]}";
+	struct buf out = BUF_INIT, err = BUF_INIT;
+	char *path = write_file("misplaced", text);
+
+	(void)state;
+	assert_int_equal(run("quota", path, &out, &err), 0);
+	remove(path);
+	free(path);
+	assert_non_null(strstr(out.data, " 1.0Gi "));
+	assert_non_null(strstr(out.data, " 8 "));
+	assert_null(strstr(out.data, "8000"));
+	buf_fini(&out);
+	buf_fini(&err);
+}
+
 /* A cluster without quotas is none to complain of. */
 static void test_no_quotas(void **state)
 {
@@ -269,6 +291,7 @@ int main(void)
 		cmocka_unit_test(test_tables),
 		cmocka_unit_test(test_preempt),
 		cmocka_unit_test(test_no_quotas),
+		cmocka_unit_test(test_misplaced_names),
 		cmocka_unit_test(test_json_is_the_answer),
 	};
 

@@ -11,7 +11,6 @@
 #include <cmocka.h>
 
 #include <curl/curl.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,8 +35,28 @@ struct scene {
 
 static atomic_llong now;
 
+/* Another question that is answered while this one is: when the clock is read for the n-th time since it was armed. */
+static struct {
+	struct ledger *ledger; /* NULL: nobody comes */
+	struct ledger_copy *seen;
+	atomic_int left;
+	atomic_bool served;
+} rival;
+
+static void serve_rival(void)
+{
+	struct ledger_entry e = {.uid = "r", .namespace = "team-b", .name = "r", .node = ""};
+
+	resources_set(&e.requests, RESOURCE_CPU, 2000);
+	atomic_store(&rival.served,
+		     !ledger_reserve_seen(rival.ledger, &e, rival.seen, VIEW_FIXTURE_NOW_NS));
+	resources_fini(&e.requests);
+}
+
 static int64_t now_ns(void)
 {
+	if (rival.ledger && atomic_fetch_sub(&rival.left, 1) == 0)
+		serve_rival();
 	return atomic_load(&now);
 }
 
@@ -215,71 +234,47 @@ static void test_burst_stays_within_quota(void **state)
 
 /* --- asked at once */
 
-enum { AT_ONCE = 8, ROUNDS = 20, OTHERS = 400 };
-
-struct asker {
-	struct scene scene; /* its own answer; all else is shared */
-	pthread_t thread;
-	pthread_barrier_t *gate;
-	char uid[16];
-	bool passed;
-};
-
-static void *ask(void *ctx)
+/* Room is there for one of two; whenever the other comes, one of them gets it. */
+static void test_asked_at_once(void **state)
 {
-	struct asker *a = ctx;
-
-	pthread_barrier_wait(a->gate);
-	a->passed = strcmp(filter(&a->scene, "team-b", a->uid, "2"), PASSED) == 0;
-	return NULL;
-}
-
-/* The view with so many quotas beside it that to decide takes its time. */
-static struct view *make_long_view(void)
-{
-	struct buf more = BUF_INIT;
-	struct view *v;
-	char name[16];
-
-	for (int i = 0; i < OTHERS; i++) {
-		snprintf(name, sizeof(name), "other-%d", i);
-		buf_add_str(&more, quota_fixture_quota(name, "q", "cpu: 0", "cpu: 1"));
-	}
-	v = make_view_of(NULL, NULL, NULL, more.data);
-	buf_fini(&more);
-	return v;
-}
-
-/* Room is there for one of them. */
-static void test_burst_at_once(void **state)
-{
-	struct asker askers[AT_ONCE];
 	struct scene *s = *state;
-	pthread_barrier_t gate;
+	int refused = 0;
 
-	view_slot_publish(s->ctx.views, make_long_view());
-	pthread_barrier_init(&gate, NULL, AT_ONCE);
-	for (int round = 0; round < ROUNDS; round++) {
-		int passed = 0;
+	for (int n = 0; n < 8; n++) {
+		bool passed;
 
-		for (int i = 0; i < AT_ONCE; i++) {
-			struct asker *a = &askers[i];
-
-			*a = (struct asker){.scene = *s, .gate = &gate};
-			a->scene.answer = (struct buf)BUF_INIT;
-			snprintf(a->uid, sizeof(a->uid), "b%d", i);
-			pthread_create(&a->thread, NULL, ask, a);
-		}
-		for (int i = 0; i < AT_ONCE; i++) {
-			pthread_join(askers[i].thread, NULL);
-			passed += askers[i].passed;
-			buf_fini(&askers[i].scene.answer);
-		}
-		for (int i = 0; i < AT_ONCE; i++)
-			ledger_release(s->ctx.ledger, askers[i].uid);
-		assert_int_equal(passed, 1);
+		rival.seen = ledger_take(s->ctx.ledger, VIEW_FIXTURE_NOW_NS);
+		atomic_store(&rival.served, false);
+		atomic_store(&rival.left, n);
+		rival.ledger = s->ctx.ledger;
+		passed = strcmp(filter(s, "team-b", "b1", "2"), PASSED) == 0;
+		rival.ledger = NULL;
+		assert_int_equal(passed + atomic_load(&rival.served), 1);
+		refused += !passed;
+		ledger_copy_drop(rival.seen);
+		ledger_release(s->ctx.ledger, "b1");
+		ledger_release(s->ctx.ledger, "r");
 	}
-	pthread_barrier_destroy(&gate);
+	/* Before it looked, and after. */
+	assert_true(refused >= 2);
+}
+
+/* A nominated pod counts once, whether it has a reservation or not. */
+static void test_nominated_count_once(void **state)
+{
+	struct scene *s = *state;
+
+	view_slot_publish(
+		s->ctx.views,
+		make_view_of(NULL, NULL, NULL,
+			     "- {apiVersion: v1, kind: Pod, metadata: {namespace: team-b, name: "
+			     "nom, uid: nom}, spec: {priority: 10, containers: [{name: c, "
+			     "resources: {requests: {cpu: 1}}}]}, status: {phase: Pending, "
+			     "nominatedNodeName: b}}\n"));
+	assert_non_null(strstr(filter(s, "team-b", "b1", "2"), "overSumMin"));
+	assert_string_equal(filter(s, "team-b", "nom", "1"), PASSED);
+	assert_non_null(strstr(filter(s, "team-b", "b1", "2"), "overSumMin"));
+	assert_string_equal(filter(s, "team-b", "b1", "1"), PASSED);
 }
 
 /* A promise that nobody keeps ends by itself. */
@@ -480,6 +475,38 @@ static void test_min_among_preemptors(void **state)
 	assert_string_equal(preempt(s, "x", "1", OFFER_BOTH), ANSWER(""));
 }
 
+/* What its victims leave is the preemptor's, also when they are gone and nobody nominated it yet: no borrower gets it. */
+static void test_room_of_victims_is_kept(void **state)
+{
+	struct scene *s = *state;
+
+	assert_string_equal(preempt(s, "v", "4", OFFER_B), ANSWER(META("b", "uid-team-a-p2")));
+	view_slot_publish(s->ctx.views, make_view("p2", NULL));
+	assert_non_null(strstr(filter(s, "team-a", "a1", "2"), "ElasticQuota overSumMin"));
+	assert_string_equal(filter(s, "team-b", "v", "4"), PASSED);
+	/* It does not come: the room is anybody's again. */
+	atomic_store(&now, VIEW_FIXTURE_NOW_NS + LEDGER_TTL_NS);
+	assert_string_equal(filter(s, "team-a", "a1", "2"), PASSED);
+}
+
+/* A scheduler that did not learn of its own success asks about a pod that runs: it is in the numbers, and nothing more is promised. */
+static void test_late_questions_promise_nothing(void **state)
+{
+	struct scene *s = *state;
+	struct ledger_copy *copy;
+
+	assert_non_null(strstr(filter(s, "team-a", "uid-team-a-p0", "2"), "overMax"));
+	assert_true(ledger_remember(s->ctx.ledger, "uid-team-a-p0"));
+	assert_false(ledger_remember(s->ctx.ledger, "uid-team-a-p0"));
+	assert_string_equal(filter(s, "team-a", "uid-team-a-p0", "2"), PASSED);
+	copy = ledger_take(s->ctx.ledger, now_ns());
+	assert_int_equal(copy->count, 0);
+	ledger_copy_drop(copy);
+	assert_int_equal(counter_get(&s->counters.extender.unreserved), 0);
+	ledger_forget(s->ctx.ledger, "uid-team-a-p0");
+	assert_non_null(strstr(filter(s, "team-a", "uid-team-a-p0", "2"), "overMax"));
+}
+
 /* What goes for one pod is not asked of the next as well. */
 static void test_two_preemptors(void **state)
 {
@@ -549,7 +576,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_burst_stays_within_quota),
-		TEST(test_burst_at_once),
+		TEST(test_asked_at_once),
+		TEST(test_nominated_count_once),
 		TEST(test_promises_expire),
 		TEST(test_hopeless_pods),
 		TEST(test_others_pass),
@@ -562,6 +590,8 @@ int main(void)
 		TEST(test_max_evictions_of_many_nodes),
 		TEST(test_min_among_preemptors),
 		TEST(test_two_preemptors),
+		TEST(test_room_of_victims_is_kept),
+		TEST(test_late_questions_promise_nothing),
 		TEST(test_forgets),
 		TEST(test_confirms_what_it_cannot_judge),
 		TEST(test_bad_questions),

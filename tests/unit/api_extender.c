@@ -173,7 +173,8 @@ static void real_use_above_the_cap_refuses(void **state)
 	options.limits.use_cap[SCORE_CPU] = 0.85;
 	assert_string_equal(
 		post("filter", ASK("p", ALL)),
-		"{\"NodeNames\":[\"alpha\",\"charlie\"],\"FailedNodes\":{\"bravo\":\"CPU in use "
+		"{\"NodeNames\":[\"alpha\",\"charlie\"],\"FailedNodes\":{\"bravo\":\"evenkeel: CPU "
+		"in use "
 		"3.00+1.50 cores with sigma 0.10 is over 0.85 of 4.00: there is room once less "
 		"than "
 		"1.67 cores is in use, or with a higher --extender-use-cap-cpu\"}}");

@@ -344,6 +344,38 @@ static void test_preempt_verdicts(void **state)
 	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "victims")), 0);
 }
 
+/* Room that is promised is no room, whether a view shows the pod that has it or not; and nobody is a victim whom no view shows. */
+static void test_preempt_counts_what_is_charged(void **state)
+{
+	struct ledger_entry promised = {
+		.uid = "uid-x", .namespace = "free", .name = "x", .node = "b"};
+
+	(void)state;
+	resources_set(&promised.requests, RESOURCE_CPU, 3000);
+	assert_int_equal(preempt(POD("free", "", "4"), ""), 200);
+	assert_string_equal(text("verdict"), "notNeeded"); /* on a */
+	assert_int_equal(preempt(POD("free", "", "3"), ",\"nominatedNode\":\"b\""), 200);
+	assert_string_equal(text("verdict"), "notNeeded");
+	assert_int_equal(ledger_reserve(f.ctx.ledger, &promised, VIEW_FIXTURE_NOW_NS), 0);
+	assert_int_equal(preempt(POD("free", "", "3"), ",\"nominatedNode\":\"b\""), 200);
+	assert_string_equal(text("verdict"), "impossible");
+	assert_null(api_fixture_at(f.json, "unseenPods"));
+	/* That pod itself finds its own room. */
+	assert_int_equal(preempt("{\"metadata\":{\"namespace\":\"free\",\"name\":\"x\",\"uid\":"
+				 "\"uid-x\"},\"spec\":{\"containers\":[{\"name\":\"c\","
+				 "\"resources\":{\"requests\":{\"cpu\":\"3\"}}}]}}",
+				 ",\"nominatedNode\":\"b\""),
+			 200);
+	assert_string_equal(text("verdict"), "notNeeded");
+	ledger_bind(f.ctx.ledger, "uid-x", "a", UINT64_MAX);
+	assert_int_equal(preempt(POD("free", "", "3"), ",\"nominatedNode\":\"b\""), 200);
+	assert_string_equal(text("verdict"), "notNeeded");
+	assert_int_equal(preempt(POD("free", "", "4"), ",\"nominatedNode\":\"a\""), 200);
+	assert_string_equal(text("verdict"), "impossible");
+	assert_true(number("unseenPods") == 1);
+	resources_fini(&promised.requests);
+}
+
 static void test_preempt_parameters(void **state)
 {
 	(void)state;
@@ -459,6 +491,7 @@ int main(void)
 		TEST(test_bad_bodies),
 		TEST(test_preempt),
 		TEST(test_preempt_verdicts),
+		TEST(test_preempt_counts_what_is_charged),
 		TEST(test_preempt_parameters),
 		TEST(test_preempt_needs_pods),
 		TEST(test_metrics),

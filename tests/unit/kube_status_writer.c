@@ -10,8 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/edge/kube/left_alone.h"
 #include "aggregator/edge/kube/status_writer.h"
 #include "aggregator/policy/quota/quota_status.h"
+#include "shared/clock.h"
 #include "shared/mem.h"
 #include "tests/model_fixture.h"
 
@@ -113,11 +115,58 @@ static void test_nothing_used(void **state)
 	buf_fini(&body);
 }
 
+/* What is of one quota keeps no other from being written. */
+static void test_refused(void **state)
+{
+	static const struct {
+		long status;
+		int64_t rest_ns;
+	} cases[] = {
+		{200, 0},
+		{404, 0},
+		{409, 600 * NS_PER_SEC},
+		{403, 60 * NS_PER_SEC},
+		{422, 60 * NS_PER_SEC},
+		{500, 60 * NS_PER_SEC},
+		{0, -1},
+		{401, -1},
+		{429, -1},
+		{503, -1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_int_equal(status_writer_rest_ns(cases[i].status), cases[i].rest_ns);
+}
+
+/* A conflict is tried again when its time has come, and what is deleted meanwhile is not kept. */
+static void test_left_alone(void **state)
+{
+	struct left_alone l = {NULL};
+
+	(void)state;
+	assert_false(left_alone_has(&l, "x/q", 0));
+	left_alone_add(&l, "x/q", 10);
+	left_alone_add(&l, "y/q", 20);
+	assert_true(left_alone_has(&l, "x/q", 9));
+	assert_false(left_alone_has(&l, "x/q", 10));
+	assert_false(left_alone_has(&l, "z/q", 9));
+	left_alone_expire(&l, 10);
+	assert_int_equal(left_alone_count(&l), 1);
+	assert_true(left_alone_has(&l, "y/q", 19));
+	left_alone_add(&l, "y/q", 30);
+	assert_true(left_alone_has(&l, "y/q", 29));
+	assert_int_equal(left_alone_count(&l), 1);
+	left_alone_fini(&l);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_written),
 		cmocka_unit_test(test_nothing_used),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_left_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

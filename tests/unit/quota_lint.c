@@ -156,13 +156,14 @@ static const struct {
 	 "ResourceQuota rq, which no pod gets past\n"},
 	/* Refused when it was read, and told all the same. */
 	{NODES QUOTA("x", "q", "spec: {min: {cpu: \"-1\"}}"),
-	 "error ElasticQuota / [] unreadable: 1 could not be read and were left out since the "
-	 "start; "
-	 "the last: ElasticQuota x/q: spec.min.cpu: must not be negative\n"},
+	 "error ElasticQuota x/q [] unreadable: is left out: spec.min.cpu: must not be negative\n"},
+	/* Each of them. */
+	{NODES QUOTA("x", "q", "spec: {min: {cpu: \"-1\"}}") QUOTA("y", "q", "spec: {max: 3}"),
+	 "error ElasticQuota x/q [] unreadable: is left out: spec.min.cpu: must not be negative\n"
+	 "error ElasticQuota y/q [] unreadable: is left out: spec.max: must be an object\n"},
 	{NODES QUOTA("x", "q", "spec: {min: {cpu: many}}"),
-	 "error ElasticQuota / [] unreadable: 1 could not be read and were left out since the "
-	 "start; "
-	 "the last: ElasticQuota x/q: spec.min.cpu: \"many\" is not a quantity: a number like "
+	 "error ElasticQuota x/q [] unreadable: is left out: spec.min.cpu: \"many\" is not a "
+	 "quantity: a number like "
 	 "250m, "
 	 "1.5Gi or 12e6 is expected\n"},
 	/* Only of what the quota names, only of active pods. */

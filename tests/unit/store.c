@@ -401,7 +401,7 @@ static void damage_value(const char *path)
 
 static void make_newer(const char *path)
 {
-	sql(path, "PRAGMA user_version = 2; ALTER TABLE node ADD COLUMN more INTEGER");
+	sql(path, "PRAGMA user_version = 3; ALTER TABLE node ADD COLUMN more INTEGER");
 }
 
 static void make_foreign(const char *path)
@@ -412,6 +412,11 @@ static void make_foreign(const char *path)
 static void drop_column(const char *path)
 {
 	sql(path, "DROP INDEX node_heard; ALTER TABLE node DROP COLUMN heard_ns");
+}
+
+static void drop_plans(const char *path)
+{
+	sql(path, "DROP TABLE plan_state");
 }
 
 static void name_strangely(const char *path)
@@ -447,9 +452,10 @@ static void unusable_databases_are_set_aside(void **state)
 		{damage_rows, "is damaged (", ""},
 		{damage_index, "is damaged (", ""},
 		{damage_value, "is damaged (the row of node \"b\"): its checksum is wrong", "a1 "},
-		{make_newer, "is of version 2, newer than this program, which knows 1", ""},
+		{make_newer, "is of version 3, newer than this program, which knows 2", ""},
 		{make_foreign, "is a database of something else", ""},
 		{drop_column, "is damaged (", ""},
+		{drop_plans, "is damaged (no such table: plan_state)", ""},
 		{name_strangely, "is damaged (the row of node \"a/b\"): no node has such a name",
 		 "a1 "},
 		{make_huge, "is damaged (string or blob too big)", "a1 "},

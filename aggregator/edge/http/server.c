@@ -6,6 +6,12 @@
  * to the last and never blocks: a handler takes a view, writes its answer into memory and drops the view. What a
  * slow client has not yet sent or read waits in memory, not on a thread.
  *
+ * Requests that may take seconds (api_takes_long(): simulations of a whole cluster) are made elsewhere, so that none of
+ * a scheduler waits behind them:
+ *
+ *     library's thread: request complete --> connection suspended --> workers: api_route() --> resumed
+ *     library's thread: on_request() once more <----------------------------------------------'  --> answer sent
+ *
  * Bounds. Connections: CONNECTIONS_MOST, at most what the limit of open files leaves, and where strangers can connect
  * PER_IP_MOST from one address. Memory: a request's body what its route takes (api_body_most()), all bodies and unread answers together HELD_MOST
  * (beyond: 503, but answers up to SMALL_ANSWER, such as of health, always pass). Streams are made piece by piece as
@@ -13,18 +19,22 @@
  * most, then the connection is cut. Silence: IDLE_SECONDS. What the library refuses by itself (bytes that are not
  * HTTP, headers beyond CONNECTION_BYTES) never reaches a handler.
  *
- * Shutdown: stopping closes every connection, completes every request that began, and joins the threads.
+ * Shutdown: long requests that have not begun are refused; then stopping closes every connection, completes every
+ * request that began, and joins the threads.
  */
 #include <errno.h>
 #include <microhttpd.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "aggregator/edge/http/http.h"
 #include "aggregator/edge/http/listen.h"
+#include "aggregator/edge/http/workers.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 
@@ -43,12 +53,15 @@ enum {
 	STREAMS_MOST = 4,
 	STREAM_SECONDS = 600,
 	STREAM_BLOCK = 32 << 10,
+	WORKERS = 2,
+	LONG_MOST = 64, /* long requests that wait */
 };
 
 struct http_server {
 	const struct api_context *ctx; /* fixed after start; borrowed */
 	struct MHD_Daemon *daemon;
 	struct listener listener;
+	struct workers *workers;
 	atomic_size_t held_bytes;
 	atomic_uint streams; /* under way */
 };
@@ -60,6 +73,14 @@ struct pending {
 	size_t body_most;
 	bool too_large;
 	bool busy;
+
+	/* of a request that takes long; from its suspension to its resumption the worker's */
+	struct work work;
+	struct http_server *server;
+	struct MHD_Connection *connection;
+	const char *method, *path; /* the connection's */
+	bool routed; /* rs is the answer, not sent yet */
+	struct api_response rs;
 };
 
 /* An answer the library is sending. */
@@ -332,8 +353,8 @@ static enum MHD_Result send_answer(struct http_server *s, struct MHD_Connection 
 	return result;
 }
 
-static enum MHD_Result answer_request(struct http_server *s, struct MHD_Connection *connection,
-				      const char *method, const char *path, struct pending *p)
+static void route(struct http_server *s, struct MHD_Connection *connection, const char *method,
+		  const char *path, const struct pending *p, struct api_response *rs)
 {
 	const struct api_request rq = {
 		.method = method,
@@ -345,6 +366,13 @@ static enum MHD_Result answer_request(struct http_server *s, struct MHD_Connecti
 		.header = header,
 		.connection = connection,
 	};
+
+	api_route(s->ctx, &rq, rs);
+}
+
+static enum MHD_Result answer_request(struct http_server *s, struct MHD_Connection *connection,
+				      const char *method, const char *path, struct pending *p)
+{
 	struct api_response rs = {.status = 200};
 
 	if (p->too_large)
@@ -353,8 +381,57 @@ static enum MHD_Result answer_request(struct http_server *s, struct MHD_Connecti
 	else if (p->busy)
 		api_fail(&rs, FAIL_BUSY, NULL, "too many requests at once; try again");
 	else
-		api_route(s->ctx, &rq, &rs);
+		route(s, connection, method, path, p, &rs);
 	return send_answer(s, connection, &rs);
+}
+
+/* --- requests that take long ------------------------------------------------------------------------------------ */
+
+/* A worker's thread, or the one that stops the server. Behind the resumption nothing of it may be touched. */
+static void run_long(struct work *w, bool stopping)
+{
+	struct pending *p = (struct pending *)((char *)w - offsetof(struct pending, work));
+
+	p->rs.status = 200;
+	if (stopping)
+		api_fail(&p->rs, FAIL_BUSY, NULL, "the server is stopping");
+	else
+		route(p->server, p->connection, p->method, p->path, p, &p->rs);
+	p->routed = true;
+	MHD_resume_connection(p->connection);
+}
+
+/* False: too many wait already. */
+static bool answer_later(struct http_server *s, struct MHD_Connection *connection,
+			 const char *method, const char *path, struct pending *p)
+{
+	p->work.run = run_long;
+	p->server = s;
+	p->connection = connection;
+	p->method = method;
+	p->path = path;
+	MHD_suspend_connection(connection);
+	if (workers_give(s->workers, &p->work))
+		return true;
+	MHD_resume_connection(connection);
+	return false;
+}
+
+static enum MHD_Result answer_routed(struct pending *p)
+{
+	struct api_response rs = p->rs;
+
+	p->routed = false;
+	p->rs = (struct api_response){0};
+	return send_answer(p->server, p->connection, &rs);
+}
+
+static void drop_response(struct api_response *rs)
+{
+	if (rs->shared)
+		drop_shared(rs);
+	drop_stream(rs);
+	buf_fini(&rs->body);
 }
 
 /* --- requests --------------------------------------------------------------------------------------------------- */
@@ -389,6 +466,13 @@ static void take_body(struct http_server *s, struct pending *p, const char *data
 		buf_add(&p->body, data, len);
 }
 
+/* A text with a NUL in it would be another one, cut; nothing has a name that has "%00" in it. */
+static size_t unescape(void *cls, struct MHD_Connection *connection, char *text)
+{
+	(void)cls, (void)connection;
+	return strstr(text, "%00") ? strlen(text) : MHD_http_unescape(text);
+}
+
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *path,
 				  const char *method, const char *version, const char *upload,
 				  size_t *upload_len, void **state)
@@ -408,6 +492,14 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
 		*upload_len = 0;
 		return p->seen > swallowed(p->body_most) ? MHD_NO : MHD_YES;
 	}
+	if (p->routed)
+		return answer_routed(p);
+	if (api_takes_long(path) && !p->too_large && !p->busy) {
+		if (answer_later(s, connection, method, path, p))
+			return MHD_YES;
+		p->busy = true;
+		return MHD_YES; /* it was resumed, and is asked about once more */
+	}
 	return answer_request(s, connection, method, path, p);
 }
 
@@ -422,6 +514,7 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **st
 		return;
 	release(cls, p->body.len);
 	buf_fini(&p->body);
+	drop_response(&p->rs);
 	free(p);
 	*state = NULL;
 }
@@ -449,22 +542,32 @@ int http_start(struct http_server **out, const char *listen, const struct api_co
 	if (rc)
 		goto free_server;
 	s->ctx = ctx;
+	rc = workers_start(&s->workers, WORKERS, LONG_MOST, reason);
+	if (rc)
+		goto close_listener;
 	/* The socket is the daemon's from here on. */
 	s->daemon = MHD_start_daemon(
-		MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, on_request, s,
-		MHD_OPTION_LISTEN_SOCKET, s->listener.fd, MHD_OPTION_THREAD_POOL_SIZE, THREADS,
+		MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request,
+		s, MHD_OPTION_LISTEN_SOCKET, s->listener.fd, MHD_OPTION_THREAD_POOL_SIZE, THREADS,
 		MHD_OPTION_CONNECTION_LIMIT, connection_limit(), MHD_OPTION_PER_IP_CONNECTION_LIMIT,
-		s->listener.loopback ? 0U : PER_IP_MOST, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-		(size_t)CONNECTION_BYTES, MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS,
-		MHD_OPTION_NOTIFY_COMPLETED, on_completed, s, MHD_OPTION_END);
+		s->listener.loopback ? 0U : PER_IP_MOST, MHD_OPTION_UNESCAPE_CALLBACK, unescape,
+		NULL, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
+		MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, MHD_OPTION_NOTIFY_COMPLETED,
+		on_completed, s, MHD_OPTION_END);
 	if (!s->daemon) {
 		rc = errno ? -errno : -EIO;
 		reason_set(reason, "cannot start the HTTP server on %s: %s", s->listener.address,
 			   strerror(-rc));
-		goto free_server;
+		goto stop_workers;
 	}
 	*out = s;
 	return 0;
+stop_workers:
+	workers_stop(s->workers);
+	workers_free(s->workers);
+	goto free_server;
+close_listener:
+	close(s->listener.fd);
 free_server:
 	free(s);
 	return rc;
@@ -474,7 +577,9 @@ void http_stop(struct http_server *s)
 {
 	if (!s)
 		return;
+	workers_stop(s->workers);
 	MHD_stop_daemon(s->daemon); /* closes the listening socket, too */
+	workers_free(s->workers);
 	free(s);
 }
 

@@ -4,9 +4,9 @@
  *	    ^                  |
  *	    +-- path --- reflector <-- opened, page, change, bookmark, ended, fault
  *
- * An object that cannot be read is passed over, counted and named, whichever way it came: in a list it is as if it
- * were not there, in an event what was known of it stays. Its version counts all the same, or the watch would go back
- * to it for ever.
+ * An object that cannot be read is passed over, counted and named, whichever way it came: it is as if it were not there.
+ * What was known of it goes, since it is not that any more. It is named with its reason until it can be read or is gone; a
+ * new list names anew. Its version counts all the same, or the watch would go back to it for ever.
  */
 #include "aggregator/edge/kube/kube_feed.h"
 
@@ -105,38 +105,59 @@ static void add_type(struct feed *f, cJSON *json)
 					cJSON_CreateStringReference(object_kind_name(kind_of(f))));
 }
 
+static void remove_named(struct feed *f, const char *namespace, const char *name)
+{
+	struct kube_change *c = kube_outbox_add(f->outbox, KUBE_REMOVE, kind_of(f), 0);
+
+	c->namespace = mem_strdup(namespace);
+	c->name = mem_strdup(name);
+}
+
+static void note_unreadable(struct feed *f, const cJSON *json, const char *field, const char *why)
+{
+	const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(json, "metadata");
+	const char *namespace = get_string(metadata, "namespace");
+	const char *name = get_string(metadata, "name");
+	char full[128], *text;
+
+	snprintf(full, sizeof(full), "%s%s%s", namespace,
+		 object_kind_namespaced(kind_of(f)) ? "/" : "", name);
+	skip(f, full, field, why);
+	if (!*name)
+		return;
+	text = mem_printf("%s%s%s", field, *field ? ": " : "", why);
+	unreadables_put(&f->reflector.source.unreadable, namespace, name, text);
+	free(text);
+	remove_named(f, namespace, name);
+}
+
 static void put(struct feed *f, cJSON *json, size_t len)
 {
 	char field[OBJECT_FIELD_MAX] = "";
-	char name[128];
-	const cJSON *metadata;
 	struct object *object;
 	struct reason why;
 
 	add_type(f, json);
-	if (object_read(kind_of(f), json, &object, field, &why) == 0) {
-		kube_outbox_add(f->outbox, KUBE_PUT, kind_of(f), len)->object = object;
+	if (object_read(kind_of(f), json, &object, field, &why)) {
+		note_unreadable(f, json, field, why.text);
 		return;
 	}
-	metadata = cJSON_GetObjectItemCaseSensitive(json, "metadata");
-	snprintf(name, sizeof(name), "%s%s%s", get_string(metadata, "namespace"),
-		 object_kind_namespaced(kind_of(f)) ? "/" : "", get_string(metadata, "name"));
-	skip(f, name, field, why.text);
+	unreadables_remove(&f->reflector.source.unreadable, object->namespace, object->name);
+	kube_outbox_add(f->outbox, KUBE_PUT, kind_of(f), len)->object = object;
 }
 
-static void remove_named(struct feed *f, const cJSON *json)
+static void remove_deleted(struct feed *f, const cJSON *json)
 {
 	const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(json, "metadata");
+	const char *namespace = get_string(metadata, "namespace");
 	const char *name = get_string(metadata, "name");
-	struct kube_change *c;
 
 	if (!*name) {
 		skip(f, "that was deleted", "metadata.name", "is missing");
 		return;
 	}
-	c = kube_outbox_add(f->outbox, KUBE_REMOVE, kind_of(f), 0);
-	c->namespace = mem_strdup(get_string(metadata, "namespace"));
-	c->name = mem_strdup(name);
+	unreadables_remove(&f->reflector.source.unreadable, namespace, name);
+	remove_named(f, namespace, name);
 }
 
 static void on_item(void *ctx, const char *text, size_t len)
@@ -171,7 +192,7 @@ static void on_event(struct feed *f, const char *type, cJSON *object, size_t len
 		put(f, object, len);
 		note_news(f, REFLECTOR_CHANGE, object);
 	} else if (strcmp(type, "DELETED") == 0) {
-		remove_named(f, object);
+		remove_deleted(f, object);
 		note_news(f, REFLECTOR_CHANGE, object);
 	} else if (strcmp(type, "BOOKMARK") == 0) {
 		note_news(f, REFLECTOR_BOOKMARK, object);
@@ -309,6 +330,8 @@ static void step(struct feed *f, struct reflector_event *e)
 	e->now_ns = clock_mono_ns();
 	e->wall_ns = clock_wall_ns();
 	u = reflector_step(&f->reflector, e);
+	if (u.replace_begin || u.clear)
+		f->reflector.source.unreadable = (struct unreadables){0};
 	if (u.replace_begin)
 		kube_outbox_add(f->outbox, KUBE_REPLACE_BEGIN, kind_of(f), 0);
 	if (u.replace_end)

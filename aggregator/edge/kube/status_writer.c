@@ -7,10 +7,12 @@
  * that controller and removes its entry of metadata.managedFields.
  *
  * Written is what the scheduler counts: requests of pods with a node, overhead and sidecars included, and 0 for what min and max name besides; not
- * what is only promised (quota_status.h has the other variant). Only of a model that is in sync: an old one would write what was. A change that is not seen is written five seconds later, and
- * the watch tells the status back, so nothing is remembered but who is to be left alone.
+ * what is only promised (quota_status.h has the other variant). Only of a model that is in sync: an old one would write what was. A change that is not
+ * seen is written five seconds later, and the watch tells the status back, so nothing is remembered but who is to be left alone.
  *
- * A missing rule (403) is logged and tried again once a minute. The thread blocks in one request, at most ten seconds, which a stop cuts.
+ * What the API says of one quota is of that quota: refused for any other reason (a rule that is missing in one namespace, a webhook that fails) it is left
+ * alone for a minute, and the next is written. Only where the API is not reached, does not know us, or wants us to wait, nobody is written for a minute. Each
+ * kind of failure is logged once in a row. The thread blocks in one request, at most ten seconds, which a stop cuts.
  */
 #include "aggregator/edge/kube/status_writer.h"
 
@@ -21,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/edge/kube/left_alone.h"
 #include "aggregator/edge/kube/session.h"
 #include "aggregator/model/object_json.h"
 #include "aggregator/policy/quota/quota_status.h"
@@ -30,9 +33,6 @@
 #include "shared/log.h"
 #include "shared/mem.h"
 
-#define uthash_malloc(size) mem_alloc(size)
-#include <uthash.h>
-
 #define EVERY_NS   (5 * NS_PER_SEC)
 #define PACE_NS	   (50 * NS_PER_MS) /* between two requests */
 #define DENIED_NS  (60 * NS_PER_SEC)
@@ -40,13 +40,6 @@
 #define TIMEOUT_MS 10000L
 
 enum { ANSWER_MAX = 16 << 10 };
-
-/* A quota that is another manager's. */
-struct others {
-	char *key; /* owned: "NAMESPACE/NAME" */
-	int64_t until_ns;
-	UT_hash_handle hh;
-};
 
 struct status_writer {
 	/* fixed after start */
@@ -59,8 +52,9 @@ struct status_writer {
 	/* the thread's */
 	CURL *handle;
 	struct buf answer;
-	struct others *others;
-	bool denied; /* the last request was, and that is logged */
+	struct left_alone others; /* quotas by "NAMESPACE/NAME" */
+	bool denied; /* the last round was, and that is logged */
+	bool refused; /* one of the last round was, and that is logged */
 
 	atomic_bool stopping;
 	pthread_mutex_t lock;
@@ -144,33 +138,37 @@ bool status_writer_request(const struct object *object, const struct resources *
 
 /* --- who is to be left alone ---------------------------------------------------------------------------------------- */
 
-static void forget(struct status_writer *w, struct others *o)
+int64_t status_writer_rest_ns(long status)
 {
-	HASH_DEL(w->others, o);
-	free(o->key);
-	free(o);
+	switch (status) {
+	case 0: /* not reached */
+	case 401:
+	case 429:
+	case 503:
+		return -1;
+	case 200:
+	case 404: /* deleted meanwhile */
+		return 0;
+	case 409:
+		return OTHERS_NS;
+	default:
+		return DENIED_NS;
+	}
 }
 
-static bool is_left_alone(struct status_writer *w, const char *key, int64_t now_ns)
+static void leave_alone(struct status_writer *w, const char *key, long status, int64_t now_ns)
 {
-	struct others *o;
+	const char *answer = w->answer.data ? w->answer.data : "";
 
-	HASH_FIND_STR(w->others, key, o);
-	if (!o || o->until_ns > now_ns)
-		return o;
-	forget(w, o);
-	return false;
-}
-
-static void leave_alone(struct status_writer *w, const char *key, int64_t now_ns)
-{
-	struct others *o = mem_zalloc(1, sizeof(*o));
-
-	o->key = mem_strdup(key);
-	o->until_ns = now_ns + OTHERS_NS;
-	HASH_ADD_KEYPTR(hh, w->others, o->key, strlen(o->key), o);
-	log_warn("the status of quota %s is another's: %s", key,
-		 w->answer.data ? w->answer.data : "");
+	left_alone_add(&w->others, key, now_ns + status_writer_rest_ns(status));
+	if (status == 409) {
+		log_warn("the status of quota %s is another's: %s", key, answer);
+		return;
+	}
+	if (!w->refused)
+		log_warn("the status of quota %s is refused (%ld), and tried again in a minute: %s",
+			 key, status, answer);
+	w->refused = true;
 }
 
 /* --- the thread ------------------------------------------------------------------------------------------------------ */
@@ -243,20 +241,21 @@ static bool write_status(struct status_writer *w, const struct object *object,
 	int64_t now_ns = clock_mono_ns();
 	long status = 200;
 
-	if (!is_left_alone(w, key, now_ns) && status_writer_request(object, used, &path, &body)) {
+	if (!left_alone_has(&w->others, key, now_ns) &&
+	    status_writer_request(object, used, &path, &body)) {
 		status = apply(w, path.data, &body);
 		counter_add(status == 200 ? &w->counters->status_written
 					  : &w->counters->status_failed,
 			    1);
-		if (status == 409)
-			leave_alone(w, key, now_ns);
-		else if (status == 200)
+		if (status_writer_rest_ns(status) > 0)
+			leave_alone(w, key, status, now_ns);
+		if (status_writer_rest_ns(status) >= 0)
 			wait_for(w, PACE_NS);
 	}
 	buf_fini(&path);
 	buf_fini(&body);
 	free(key);
-	return status == 200 || status == 409 || status == 404;
+	return status_writer_rest_ns(status) >= 0;
 }
 
 static bool is_in_sync(const struct view *v)
@@ -272,6 +271,8 @@ static bool write_all(struct status_writer *w, struct view *v)
 	struct resources *used = quota_status_new(b, v);
 	bool going = true;
 
+	left_alone_expire(&w->others, clock_mono_ns());
+	w->refused = w->refused && left_alone_count(&w->others);
 	for (size_t i = 0; i < quota_book_count(b) && going && !atomic_load(&w->stopping); i++) {
 		const struct quota *q = quota_book_at(b, i);
 		const struct object *object =
@@ -322,16 +323,7 @@ static void prepare_handle(struct status_writer *w)
 
 static void free_all(struct status_writer *w)
 {
-	struct others *o, *next;
-
-	/* The list outlives the table that it is threaded on. */
-	next = w->others;
-	HASH_CLEAR(hh, w->others);
-	while ((o = next) != NULL) {
-		next = o->hh.next;
-		free(o->key);
-		free(o);
-	}
+	left_alone_fini(&w->others);
 	curl_easy_cleanup(w->handle);
 	kube_session_free(w->session);
 	pthread_cond_destroy(&w->stop);

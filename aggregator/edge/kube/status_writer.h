@@ -26,4 +26,7 @@ void status_writer_stop(struct status_writer *w);
 bool status_writer_request(const struct object *object, const struct resources *used,
 			   struct buf *path, struct buf *body);
 
+/* How long a quota is left alone of which the API said that (0: it was not reached); < 0: there is no use in going on with others, either. */
+int64_t status_writer_rest_ns(long status);
+
 #endif

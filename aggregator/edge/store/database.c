@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Schema, user_version 1:
+ * Schema, user_version 2:
  *
  *	CREATE TABLE node(name TEXT PRIMARY KEY NOT NULL, heard_ns INTEGER NOT NULL, state BLOB NOT NULL) STRICT;
  *	CREATE INDEX node_heard ON node(heard_ns);
+ *	CREATE TABLE plan_state(name TEXT PRIMARY KEY NOT NULL, saved_ns INTEGER NOT NULL, state BLOB NOT NULL) STRICT;
  *
- * name is the node's, heard_ns when it was last heard (Unix nanoseconds), state what usage_pack.h says. A later version
- * migrates what it knows; one that this program does not know is not touched but set aside.
+ * In node, name is the node's, heard_ns when it was last heard (Unix nanoseconds), state what usage_pack.h says. In plan_state, name says what
+ * remembers ("slack", "drain"), saved_ns when it was last saved, and state is its JSON (slack_memory.h). Version 1 had no plan_state, and is
+ * given one; a version that this program does not know is not touched but set aside.
  *
  * A save is one transaction, so a reader finds all of it or nothing, wherever the process died. It is written to the
  * write-ahead log without waiting for the disk (synchronous NORMAL): after a power cut the last saves may be missing,
@@ -33,13 +35,14 @@
 #include "shared/clock.h"
 #include "shared/mem.h"
 
-enum { SCHEMA_VERSION = 1, ROW_BYTES_MAX = 1024 * 1024 };
+/* Of a node, and of what is remembered (STORE_MEMO_BYTES_MAX, and its name). */
+enum { SCHEMA_VERSION = 2, NODE_BYTES_MAX = 1 << 20, MEMO_BYTES_MAX = 17 << 20 };
 
 struct database {
 	const struct database_config *config; /* borrowed while it is opened */
 	char *dir, *path;
 	sqlite3 *db;
-	sqlite3_stmt *put, *forget;
+	sqlite3_stmt *put, *forget, *put_memo;
 	bool in_save;
 };
 
@@ -129,7 +132,7 @@ static void distrust(sqlite3 *db)
 	sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
 	sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
 	sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-	sqlite3_limit(db, SQLITE_LIMIT_LENGTH, ROW_BYTES_MAX);
+	sqlite3_limit(db, SQLITE_LIMIT_LENGTH, MEMO_BYTES_MAX);
 }
 
 static int connect_file(struct database *d, struct reason *reason)
@@ -201,15 +204,23 @@ static int check_content(struct database *d, struct reason *reason)
 	return rc;
 }
 
+#define PLAN_TABLE                                                                                 \
+	"CREATE TABLE plan_state(name TEXT PRIMARY KEY NOT NULL, saved_ns INTEGER NOT NULL, "      \
+	"state BLOB NOT NULL) STRICT;"                                                             \
+	"PRAGMA user_version=2;"
+
+static int migrate(struct database *d, struct reason *reason)
+{
+	return run(d, "BEGIN IMMEDIATE;" PLAN_TABLE "COMMIT", reason);
+}
+
 static int make_schema(struct database *d, struct reason *reason)
 {
 	return run(d,
 		   "BEGIN IMMEDIATE;"
 		   "CREATE TABLE node(name TEXT PRIMARY KEY NOT NULL, heard_ns INTEGER NOT NULL, "
 		   "state BLOB NOT NULL) STRICT;"
-		   "CREATE INDEX node_heard ON node(heard_ns);"
-		   "PRAGMA user_version=1;"
-		   "COMMIT",
+		   "CREATE INDEX node_heard ON node(heard_ns);" PLAN_TABLE "COMMIT",
 		   reason);
 }
 
@@ -223,43 +234,62 @@ static int prepare(struct database *d, struct reason *reason)
 	if (code == SQLITE_OK)
 		code = sqlite3_prepare_v3(d->db, "DELETE FROM node WHERE heard_ns < ?1", -1,
 					  SQLITE_PREPARE_PERSISTENT, &d->forget, NULL);
+	if (code == SQLITE_OK)
+		code = sqlite3_prepare_v3(
+			d->db,
+			"INSERT INTO plan_state(name, saved_ns, state) VALUES(?1, ?2, ?3) "
+			"ON CONFLICT(name) DO UPDATE SET saved_ns = ?2, state = ?3",
+			-1, SQLITE_PREPARE_PERSISTENT, &d->put_memo, NULL);
 	return code == SQLITE_OK ? 0 : fail(d, code, reason);
 }
 
-static int take_row(struct database *d, sqlite3_stmt *row, struct reason *reason)
+static int take_row(struct database *d, sqlite3_stmt *row, database_taker *take,
+		    struct reason *reason)
 {
 	const char *name = (const char *)sqlite3_column_text(row, 0);
 	const void *state = sqlite3_column_blob(row, 1);
 	int rc;
 
+	if (sqlite3_column_type(row, 1) == SQLITE_BLOB && !state)
+		state = ""; /* that is how SQLite tells an empty one */
 	if (!name || !state) {
 		reason_set(reason, "is damaged (a row without name or state)");
 		return -EBADMSG;
 	}
-	rc = d->config->take(d->config->ctx, name, state, (size_t)sqlite3_column_bytes(row, 1),
-			     reason);
+	rc = take(d->config->ctx, name, state, (size_t)sqlite3_column_bytes(row, 1), reason);
 	if (!rc)
 		return 0;
 	reason_prefix(reason, "is damaged (the row of node \"%.253s\")", name);
 	return -EBADMSG;
 }
 
-static int read_rows(struct database *d, struct reason *reason)
+static int read_rows(struct database *d, const char *sql, database_taker *take,
+		     struct reason *reason)
 {
 	sqlite3_stmt *row = NULL;
 	int code, rc = 0;
 
-	if (!d->config->take)
+	if (!take)
 		return 0;
-	code = sqlite3_prepare_v2(d->db, "SELECT name, state FROM node LIMIT ?1", -1, &row, NULL);
+	code = sqlite3_prepare_v2(d->db, sql, -1, &row, NULL);
 	if (code == SQLITE_OK)
 		code = sqlite3_bind_int64(row, 1, (sqlite3_int64)d->config->rows_max);
 	if (code == SQLITE_OK)
 		while (!rc && (code = sqlite3_step(row)) == SQLITE_ROW)
-			rc = take_row(d, row, reason);
+			rc = take_row(d, row, take, reason);
 	if (!rc && code != SQLITE_DONE && code != SQLITE_ROW)
 		rc = fail(d, code, reason);
 	sqlite3_finalize(row);
+	return rc;
+}
+
+static int read_nodes(struct database *d, struct reason *reason)
+{
+	int rc;
+
+	sqlite3_limit(d->db, SQLITE_LIMIT_LENGTH, NODE_BYTES_MAX);
+	rc = read_rows(d, "SELECT name, state FROM node LIMIT ?1", d->config->take, reason);
+	sqlite3_limit(d->db, SQLITE_LIMIT_LENGTH, MEMO_BYTES_MAX);
 	return rc;
 }
 
@@ -275,12 +305,17 @@ static int open_once(struct database *d, bool *empty, struct reason *reason)
 		rc = use_log(d, reason);
 	if (!rc)
 		rc = version ? check_content(d, reason) : make_schema(d, reason);
+	if (!rc && version == 1)
+		rc = migrate(d, reason);
 	if (!rc)
 		rc = prepare(d, reason);
 	if (!rc)
 		rc = ask(d, "SELECT EXISTS(SELECT 1 FROM node)", &rows, NULL, reason);
 	if (!rc)
-		rc = read_rows(d, reason);
+		rc = read_nodes(d, reason);
+	if (!rc)
+		rc = read_rows(d, "SELECT name, state FROM plan_state ORDER BY name LIMIT ?1",
+			       d->config->take_memo, reason);
 	*empty = rows == 0;
 	return rc;
 }
@@ -289,8 +324,9 @@ static void disconnect(struct database *d)
 {
 	sqlite3_finalize(d->put);
 	sqlite3_finalize(d->forget);
+	sqlite3_finalize(d->put_memo);
 	sqlite3_close(d->db);
-	d->put = d->forget = NULL;
+	d->put = d->forget = d->put_memo = NULL;
 	d->db = NULL;
 	d->in_save = false;
 }
@@ -394,6 +430,20 @@ int database_write(struct database *d, struct usage_row *rows, size_t count, str
 
 	for (size_t i = 0; i < count && !rc; i++)
 		rc = put_row(d, &rows[i], reason);
+	return rc ? undo(d, rc, reason) : 0;
+}
+
+int database_write_memo(struct database *d, const char *name, const void *text, size_t len,
+			int64_t saved_ns, struct reason *reason)
+{
+	int rc = begin(d, reason);
+
+	if (!rc) {
+		sqlite3_bind_text(d->put_memo, 1, name, -1, SQLITE_STATIC);
+		sqlite3_bind_int64(d->put_memo, 2, saved_ns);
+		sqlite3_bind_blob64(d->put_memo, 3, text, len, SQLITE_STATIC);
+		rc = step(d, d->put_memo, reason);
+	}
 	return rc ? undo(d, rc, reason) : 0;
 }
 

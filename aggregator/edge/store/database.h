@@ -21,6 +21,8 @@ struct database_config {
 	size_t rows_max; /* more are not read */
 	int busy_ms; /* how long to wait for another process to let go of it */
 	database_taker *take; /* NULL: rows are not read */
+	database_taker *
+		take_memo; /* the same of what planners remember, by name; damaged is nothing of that */
 	void *ctx;
 };
 
@@ -38,6 +40,9 @@ void database_close(struct database *d);
  * full; -EBADMSG damaged; -ESTALE the file was taken away; -EROFS, -EIO, ..
  */
 int database_write(struct database *d, struct usage_row *rows, size_t count, struct reason *reason);
+/* One memo, in the same transaction, in place of what there is of that name. */
+int database_write_memo(struct database *d, const char *name, const void *text, size_t len,
+			int64_t saved_ns, struct reason *reason);
 /* Ends it: from now on its rows are what the next process reads. Rows last heard before are deleted. */
 int database_commit(struct database *d, int64_t forget_before_ns, struct reason *reason);
 void database_rollback(struct database *d);

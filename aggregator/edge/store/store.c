@@ -69,6 +69,8 @@ void store_batch_free(struct store_batch *b)
 		return;
 	for (size_t i = 0; i < b->count; i++)
 		usage_row_fini(&b->rows[i]);
+	for (size_t i = 0; i < b->memo_count; i++)
+		shared_body_drop(b->memos[i].text);
 	free(b);
 }
 
@@ -89,11 +91,23 @@ static void drop_nodes(struct store_event *e)
 	e->node_count = 0;
 }
 
+static void drop_memos(struct store_event *e)
+{
+	for (size_t i = 0; i < e->memo_count; i++) {
+		free(e->memos[i].name);
+		free(e->memos[i].text);
+	}
+	free(e->memos);
+	e->memos = NULL;
+	e->memo_count = 0;
+}
+
 void store_event_free(struct store_event *e)
 {
 	if (!e)
 		return;
 	drop_nodes(e);
+	drop_memos(e);
 	free(e);
 }
 
@@ -160,6 +174,21 @@ static int take_row(void *ctx, const char *name, const void *state, size_t len,
 	return 0;
 }
 
+/* Whoever wrote it knows whether it is whole. */
+static int take_memo(void *ctx, const char *name, const void *state, size_t len,
+		     struct reason *reason)
+{
+	struct store_event *e = ctx;
+
+	(void)reason;
+	if (e->memo_count == STORE_MEMOS_MAX)
+		return 0;
+	e->memos = mem_realloc(e->memos, (e->memo_count + 1) * sizeof(*e->memos));
+	e->memos[e->memo_count++] =
+		(struct store_recalled){mem_strdup(name), mem_strndup(state, len), len};
+	return 0;
+}
+
 static int compare_names(const void *a, const void *b)
 {
 	return strcmp((*(struct usage_node *const *)a)->name,
@@ -180,6 +209,7 @@ static void open_database(struct store *s)
 		.rows_max = s->config.nodes_max,
 		.busy_ms = s->config.busy_ms,
 		.take = s->opened ? NULL : take_row,
+		.take_memo = s->opened ? NULL : take_memo,
 		.ctx = e,
 	};
 	int64_t start_ns = clock_mono_ns();
@@ -192,8 +222,10 @@ static void open_database(struct store *s)
 		s->opened = true;
 		count_files(s, e);
 	}
-	if (e->kind == STORE_NOT_OPENED)
-		drop_nodes(e); /* they will be read again */
+	if (e->kind == STORE_NOT_OPENED) { /* they will be read again */
+		drop_nodes(e);
+		drop_memos(e);
+	}
 	if (e->node_count)
 		qsort(e->nodes, e->node_count, sizeof(struct usage_node *), compare_names);
 	e->took_ns = clock_mono_ns() - start_ns;
@@ -222,6 +254,9 @@ static int write_batch(struct store *s, struct store_batch *b, struct reason *re
 		s->begun_ns = clock_mono_ns();
 	}
 	rc = database_write(s->database, b->rows, b->count, reason);
+	for (size_t i = 0; i < b->memo_count && !rc; i++)
+		rc = database_write_memo(s->database, b->memos[i].name, b->memos[i].text->data,
+					 b->memos[i].text->len, b->saved_ns, reason);
 	if (!rc && b->last)
 		rc = database_commit(s->database, b->forget_before_ns, reason);
 	return rc;

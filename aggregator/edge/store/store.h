@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "aggregator/api/shared_body.h"
 #include "aggregator/state/usage.h"
 #include "shared/reason.h"
 
@@ -20,7 +21,13 @@ struct store_config {
 	void *ctx;
 };
 
-enum { STORE_BATCH_ROWS = 32 };
+enum { STORE_BATCH_ROWS = 32, STORE_MEMOS_MAX = 4, STORE_MEMO_BYTES_MAX = 16 << 20 };
+
+/* What a planner remembers, under its name. */
+struct store_memo {
+	const char *name; /* static */
+	struct shared_body *text; /* held */
+};
 
 /* Part of a save. The first of a new save undoes one that did not come to its last. */
 struct store_batch {
@@ -29,6 +36,10 @@ struct store_batch {
 	int64_t forget_before_ns; /* .. and rows last heard before are to be deleted */
 	size_t count;
 	struct usage_row rows[STORE_BATCH_ROWS]; /* owned */
+	size_t memo_count;
+	struct store_memo
+		memos[STORE_MEMOS_MAX]; /* those that changed; each replaces the one of its name */
+	int64_t saved_ns; /* Unix time, of memos */
 	struct store_batch *next; /* for the store */
 };
 
@@ -47,6 +58,11 @@ struct store_event {
 	struct reason note; /* what was set aside and why, or "" */
 	size_t node_count; /* when it is opened for the first time: what was in it, sorted by name, */
 	struct usage_node **nodes; /* owned; whoever takes one out leaves NULL */
+	size_t memo_count; /* likewise, by name */
+	struct store_recalled {
+		char *name, *text; /* owned */
+		size_t len;
+	} * memos; /* owned */
 	/* STORE_WRITTEN, STORE_SAVED, STORE_FAILED */
 	uint64_t save;
 	/* STORE_OPENED, STORE_SAVED */

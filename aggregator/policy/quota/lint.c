@@ -452,20 +452,24 @@ static void check_guaranteed(struct lint *l)
 	}
 }
 
-/* The sources count what was left out; the model has none of it. */
+/* The sources know what was left out; the model has none of it. */
 static void check_unreadable(struct lint *l)
 {
 	static const enum object_kind kinds[] = {OBJECT_ELASTIC_QUOTA, OBJECT_RESOURCE_QUOTA};
 
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		const struct model_source *s = &l->view->cluster->sources[kinds[i]];
-		struct about a = {object_kind_name(kinds[i]), NULL, NULL, NULL, NULL, 0, 0};
+	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+		const struct unreadables *u = &l->view->cluster->sources[kinds[k]].unreadable;
+		struct about a = {object_kind_name(kinds[k]), NULL, NULL, NULL, NULL, 0, 0};
 
-		if (s->skipped)
+		for (uint32_t i = 0; i < u->count; i++) {
+			a.namespace = u->of[i].namespace;
+			a.name = u->of[i].name;
+			found(l, QUOTA_LINT_CODE_UNREADABLE, &a, "is left out: %s", u->of[i].why);
+		}
+		a.namespace = a.name = NULL;
+		if (u->more)
 			found(l, QUOTA_LINT_CODE_UNREADABLE, &a,
-			      "%llu could not be read and were left out since the start; the last: "
-			      "%s",
-			      (unsigned long long)s->skipped, s->skipped_last);
+			      "more are left out than the %u that are named", u->count);
 	}
 }
 

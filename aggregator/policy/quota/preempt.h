@@ -165,10 +165,12 @@ struct preempt_plan {
 
 void preempt_plan_fini(struct preempt_plan *plan);
 
-/* The pods of a view by node, their namespaces, budgets and nominations, for any number of questions by one thread at a time. Holds the view. */
+/* The pods of a view by node, their namespaces, budgets and nominations, for any number of questions. Immutable. Holds the view. */
 struct preempt;
 struct preempt *preempt_new(struct view *v);
 void preempt_free(struct preempt *x);
+/* The same, made by the first who asks and kept with the view, from which it is borrowed: it reads memory all over 150k pods. Any thread. */
+const struct preempt *preempt_of(const struct view *v);
 
 /* Place and book must be of the index's view. *out is overwritten; borrowed pointers in it live as long as the view. */
 void preempt_make_plan(const struct preempt *x, struct place *p, struct quota_book *b,

@@ -158,21 +158,24 @@ static void fill_nominees(struct preempt *x)
 	}
 }
 
-struct preempt *preempt_new(struct view *v)
+static struct preempt *make_index(const struct view *v)
 {
 	struct preempt *x = mem_zalloc(1, sizeof(*x));
 
-	x->view = view_hold(v);
+	x->view = v;
 	fill_pods(x);
 	fill_budgets(x);
 	fill_nominees(x);
 	return x;
 }
 
-void preempt_free(struct preempt *x)
+struct preempt *preempt_new(struct view *v)
 {
-	if (!x)
-		return;
+	return make_index(view_hold(v));
+}
+
+static void free_index(struct preempt *x)
+{
 	for (uint32_t i = 0; i < x->budget_count; i++)
 		cJSON_Delete(x->budgets[i].disrupted);
 	free(x->budgets);
@@ -180,8 +183,37 @@ void preempt_free(struct preempt *x)
 	free(x->spaces);
 	free(x->first);
 	free(x->pods);
-	view_drop(x->view);
 	free(x);
+}
+
+void preempt_free(struct preempt *x)
+{
+	struct view *v = x ? (struct view *)x->view : NULL;
+
+	if (!x)
+		return;
+	free_index(x);
+	view_drop(v);
+}
+
+static void free_kept(struct view_kept *kept)
+{
+	free_index((struct preempt *)kept);
+}
+
+/* Pods, budgets and names are the view's: nothing of an earlier one can be used. */
+static struct view_kept *make_kept(const struct view *v, const struct view_kept *before)
+{
+	struct preempt *x = make_index(v);
+
+	(void)before;
+	view_kept_init(&x->kept, free_kept);
+	return &x->kept;
+}
+
+const struct preempt *preempt_of(const struct view *v)
+{
+	return (const struct preempt *)view_keep(v, VIEW_KEPT_PODS, make_kept);
 }
 
 bool preempt_is_disrupted(const struct preempt_budget *b, const struct kube_pod *pod)

@@ -18,6 +18,7 @@
 
 #include "aggregator/policy/quota/preempt.h"
 #include "aggregator/policy/quota/quota_internal.h"
+#include "aggregator/state/view_kept.h"
 
 /* --- preempt_index.c */
 
@@ -46,7 +47,8 @@ struct preempt_nominee {
 };
 
 struct preempt {
-	struct view *view; /* held */
+	struct view_kept kept; /* first; of preempt_of() */
+	const struct view *view; /* held, or the one it is kept with */
 	uint32_t pod_count, space_count, budget_count, nominee_count;
 	struct preempt_pod *pods; /* by node, then as in the view: by namespace and name */
 	uint32_t *first; /* by node: its first pod; one more at the end */

@@ -71,16 +71,22 @@ struct quota {
 
 struct quota_book;
 
-/* Quotas of the view (of two in a namespace the oldest counts, then the first by name), with what the ledger adds. Copy may be NULL. The view is held. */
-struct quota_book *quota_book_new(struct view *v, const struct ledger_copy *ledger,
+/* Quotas of the view (of two in a namespace the oldest counts, then the first by name), with what the ledger adds. Copy may be NULL. Both are held. */
+struct quota_book *quota_book_new(struct view *v, struct ledger_copy *ledger,
 				  const struct quota_options *o);
 /* Without a view, for tests and what-if: quotas are copied, in any order; of two in a namespace the first counts. What `use` points to is borrowed. */
 struct quota_book *quota_book_of(const struct quota *quotas, size_t count,
 				 const struct quota_options *o);
+/*
+ * As quota_book_new() of that view and that copy, at the cost of what changed since; the book is as it was made, and what was added since is subtracted. False: nothing
+ * is changed, and a new one has to be made. Copies are held.
+ */
+bool quota_book_update(struct quota_book *b, struct view *v, struct ledger_copy *ledger);
+enum quota_variant quota_book_variant(const struct quota_book *b);
 void quota_book_free(struct quota_book *b);
 /*
  * What the cluster's nodes have allocatable, which quota_book_new() reads from the view. Corrected: of a resource that they have less of than all min together
- * each min counts as its part of that, everywhere but in struct quota, which has what the object says. A book without it takes every min as it is.
+ * each min counts as its part of that, everywhere but in struct quota, which has what the object says. Of what is not in it every min is taken as it is.
  */
 void quota_book_set_capacity(struct quota_book *b, const struct resources *capacity);
 /* What the nodes of a view have allocatable, those in deletion left out; `ready`: those only that take pods now. False: the view does not know its nodes. */

@@ -48,30 +48,49 @@ static void add_sums(struct quota *q, const struct view *v)
 	q->use = sums->use.pods ? &sums->use : NULL;
 }
 
+static void put_quota(struct quota_book *b, const struct view *v, const struct kube_quota *object)
+{
+	struct quota_annotations notes;
+	struct quota q = {
+		.namespace = object->object.namespace,
+		.name = object->object.name,
+		.min = object->min,
+		.max = object->max,
+		.has_min = object->has_min,
+		.has_max = object->has_max,
+	};
+
+	quota_annotations_read(&object->annotations, &notes, NULL);
+	q.weight = notes.weight;
+	q.min_runtime_ns = notes.min_runtime_ns;
+	q.evictions_max = notes.evictions_max;
+	q.evictions_ns = notes.evictions_ns;
+	add_sums(&q, v);
+	quota_book_put(b, &q);
+}
+
 static void put_quotas(struct quota_book *b, const struct view *v)
 {
 	const struct object_table *t = v->cluster->tables[OBJECT_ELASTIC_QUOTA];
 
-	for (size_t at = 0; at < t->count;) {
-		const struct kube_quota *object = next_quota(t, &at);
-		struct quota_annotations notes;
-		struct quota q = {
-			.namespace = object->object.namespace,
-			.name = object->object.name,
-			.min = object->min,
-			.max = object->max,
-			.has_min = object->has_min,
-			.has_max = object->has_max,
-		};
+	for (size_t at = 0; at < t->count;)
+		put_quota(b, v, next_quota(t, &at));
+}
 
-		quota_annotations_read(&object->annotations, &notes, NULL);
-		q.weight = notes.weight;
-		q.min_runtime_ns = notes.min_runtime_ns;
-		q.evictions_max = notes.evictions_max;
-		q.evictions_ns = notes.evictions_ns;
-		add_sums(&q, v);
-		quota_book_put(b, &q);
+/* The first of the table that is not before the namespace. */
+static size_t find_quota(const struct object_table *t, const char *namespace)
+{
+	size_t low = 0, high = t->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (strcmp(t->of[middle]->namespace, namespace) < 0)
+			low = middle + 1;
+		else
+			high = middle;
 	}
+	return low;
 }
 
 static void put_default(struct quota_book *b, const struct view *v, const char *namespace)
@@ -98,21 +117,61 @@ static void put_defaults(struct quota_book *b, const struct view *v)
 		put_default(b, v, v->namespaces->of[i].name);
 }
 
-static void add_reservations(struct quota_book *b, const struct ledger_copy *ledger,
-			     uint64_t generation)
-{
-	for (size_t i = 0; i < ledger->count; i++) {
-		const struct ledger_entry *r = ledger->of[i];
-		struct quota_entry *e;
+/* --- reservations */
 
-		if (!ledger_counts(r, generation))
-			continue;
-		quota_book_add(b, r->namespace, &r->requests);
-		HASH_FIND_STR(b->hash, r->namespace, e);
-		if (e)
-			e->quota.assumed_pods++;
-	}
+static void add_reservation(struct quota_book *b, const struct ledger_entry *r)
+{
+	struct quota_entry *e;
+
+	quota_book_add(b, r->namespace, &r->requests);
+	HASH_FIND_STR(b->hash, r->namespace, e);
+	if (e)
+		e->quota.assumed_pods++;
 }
+
+struct quota_counted quota_view_counted(const struct ledger_copy *c, uint64_t generation)
+{
+	struct quota_counted counted = {0, NULL};
+
+	if (!c || !c->count)
+		return counted;
+	counted.of = mem_alloc(c->count * sizeof(*counted.of));
+	for (size_t i = 0; i < c->count; i++)
+		if (ledger_counts(c->of[i], generation))
+			counted.of[counted.count++] = c->of[i];
+	return counted;
+}
+
+/* The place of the first that is not before the namespace. */
+static size_t find_counted(const struct quota_book *b, const char *namespace)
+{
+	size_t low = 0, high = b->counted_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (strcmp(b->counted[middle]->namespace, namespace) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+void quota_view_renew(struct quota_book *b, const char *namespace)
+{
+	const struct object_table *t = b->view->cluster->tables[OBJECT_ELASTIC_QUOTA];
+	size_t at = find_quota(t, namespace);
+
+	if (!quota_book_drop(b, namespace))
+		return; /* reservations where there is no quota */
+	put_quota(b, b->view, next_quota(t, &at));
+	for (size_t i = find_counted(b, namespace);
+	     i < b->counted_count && strcmp(b->counted[i]->namespace, namespace) == 0; i++)
+		add_reservation(b, b->counted[i]);
+}
+
+/* --- what the nodes have */
 
 bool quota_capacity_of(const struct view *v, bool ready, struct resources *out)
 {
@@ -130,27 +189,34 @@ bool quota_capacity_of(const struct view *v, bool ready, struct resources *out)
 	return true;
 }
 
-static void read_capacity(struct quota_book *b, const struct view *v)
+void quota_view_read_capacity(struct quota_book *b)
 {
 	struct resources capacity;
 
-	if (quota_capacity_of(v, false, &capacity))
-		quota_book_set_capacity(b, &capacity);
+	quota_capacity_of(b->view, false, &capacity);
+	quota_book_set_capacity(b, &capacity);
 	resources_fini(&capacity);
 }
 
-struct quota_book *quota_book_new(struct view *v, const struct ledger_copy *ledger,
+/* --- the book */
+
+struct quota_book *quota_book_new(struct view *v, struct ledger_copy *ledger,
 				  const struct quota_options *o)
 {
 	struct quota_book *b = quota_book_alloc(o);
+	struct quota_counted counted =
+		quota_view_counted(ledger, v->cluster ? v->cluster->generation : 0);
 
 	b->view = view_hold(v);
+	b->ledger = ledger ? ledger_copy_hold(ledger) : NULL;
+	b->counted = counted.of;
+	b->counted_count = counted.count;
 	if (v->cluster)
 		put_quotas(b, v);
 	if (v->cluster && b->fallback)
 		put_defaults(b, v);
-	read_capacity(b, v);
-	if (ledger)
-		add_reservations(b, ledger, v->cluster ? v->cluster->generation : 0);
+	quota_view_read_capacity(b);
+	for (size_t i = 0; i < b->counted_count; i++)
+		add_reservation(b, b->counted[i]);
 	return b;
 }

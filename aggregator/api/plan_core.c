@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ *	view --> place_update --> slack_step --> place_update --> drain --> result
+ *	                           state                          state
+ *
+ * The core is brought up to date twice: slack leaves its placeholders on it, and drains put them there by themselves, as pods that move. The second
+ * costs what the placeholders do. The same step makes the plan of the aggregator again and again, and that of a snapshot once.
+ *
+ * What is remembered is written out with every step, and compared as text: so whoever saves it knows by a pointer whether there is anything to save.
+ */
+#include "aggregator/api/plan_core.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/api/slack_memory.h"
+#include "shared/mem.h"
+
+struct plan_core {
+	struct slack_options options;
+	struct plan_drain drain; /* step NULL: none */
+	struct slack_state *slack; /* owned */
+	struct place *place; /* owned; NULL before the first step */
+	struct shared_body *memory[PLAN_PARTS]; /* held; of the step before */
+};
+
+struct plan_core *plan_core_new(const struct slack_options *slack, const struct plan_drain *drain)
+{
+	struct plan_core *c = mem_zalloc(1, sizeof(*c));
+
+	c->options = *slack;
+	if (drain)
+		c->drain = *drain;
+	c->slack = slack_state_new();
+	return c;
+}
+
+void plan_core_free(struct plan_core *c)
+{
+	if (!c)
+		return;
+	if (c->drain.step)
+		c->drain.free(c->drain.state);
+	for (int p = 0; p < PLAN_PARTS; p++)
+		shared_body_drop(c->memory[p]);
+	slack_state_free(c->slack);
+	place_free(c->place);
+	free(c);
+}
+
+int plan_core_remember(struct plan_core *c, enum plan_part part, const char *text, size_t len,
+		       struct reason *reason)
+{
+	if (part == PLAN_SLACK)
+		return slack_memory_read(c->slack, text, len, reason);
+	if (part == PLAN_DRAIN && c->drain.step)
+		return c->drain.restore(c->drain.state, text, len, reason);
+	return 0;
+}
+
+static void follow(struct plan_core *c, const struct plan_input *in)
+{
+	struct place_options o;
+
+	if (c->place) {
+		place_update(c->place, in->view, in->now_ns);
+		return;
+	}
+	place_options_default(&o);
+	o.now_ns = in->now_ns;
+	c->place = place_new(in->view, &o);
+}
+
+static bool same_text(const struct shared_body *a, const struct shared_body *b)
+{
+	return a && b && a->len == b->len && memcmp(a->data, b->data, a->len) == 0;
+}
+
+/* What did not change is told by the same body as before. */
+static void keep_memory(struct plan_core *c, struct plan_result *r)
+{
+	for (int p = 0; p < PLAN_PARTS; p++) {
+		if (same_text(c->memory[p], r->memory[p])) {
+			shared_body_drop(r->memory[p]);
+			r->memory[p] = shared_body_hold(c->memory[p]);
+		} else if (r->memory[p]) {
+			shared_body_drop(c->memory[p]);
+			c->memory[p] = shared_body_hold(r->memory[p]);
+		}
+	}
+}
+
+int plan_core_step(struct plan_core *c, const struct plan_input *in, struct plan_result **out,
+		   struct reason *reason)
+{
+	struct plan_result *r = plan_result_new();
+	struct buf memory = BUF_INIT;
+	int rc;
+
+	follow(c, in);
+	r->time_ns = in->now_ns;
+	r->slack_options = c->options;
+	r->use_cap = place_cap_applies(c->place);
+	slack_state_set_limit(c->slack, in->out_of_time, in->ctx);
+	rc = slack_step(c->slack, c->place, in->view, in->now_ns, &c->options, &r->slack, reason);
+	if (rc) {
+		plan_result_drop(r);
+		return rc;
+	}
+	slack_memory_write(c->slack, &memory);
+	r->memory[PLAN_SLACK] = shared_body_new(&memory);
+	if (c->drain.step) {
+		follow(c, in);
+		c->drain.step(c->drain.state, c->place, in, r);
+	}
+	keep_memory(c, r);
+	*out = r;
+	return 0;
+}

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading is strict, since these are bytes from outside: a file that somebody may have edited, a snapshot out of a bug report. Counts are bounded
+ * before the step sees them, and sums of arrivals so that none of a part of them can overflow. Either all of it is taken over, or nothing.
+ *
+ * So what is written is within those bounds, too, whatever pods ask for: a class or an arrival beyond them is left out, and all else is kept.
+ *
+ * Whole numbers are within 2^53, which every reader of JSON has exactly; times are text, to the nanosecond.
+ */
+#include "aggregator/api/slack_memory.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cjson/cJSON.h>
+
+#include "shared/jsonw.h"
+#include "shared/mem.h"
+#include "shared/timefmt.h"
+
+enum { COUNT_MAX = 1000000 };
+
+#define EXACT_MAX    9007199254740992.0 /* 2^53 */
+#define ARRIVALS_SUM (INT64_MAX / 2)
+#define SECOND	     1000000000LL
+
+/* --- writing ------------------------------------------------------------------------------------------------------ */
+
+static void write_time(struct jsonw *w, const char *key, int64_t unix_ns)
+{
+	char text[TIMEFMT_LEN];
+
+	timefmt_rfc3339_exact(unix_ns, text);
+	jsonw_key_string(w, key, text);
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* The class, and its nodes behind it. */
+static void write_class(struct jsonw *w, const struct slack_record *of, size_t count)
+{
+	jsonw_object_open(w);
+	jsonw_key_string(w, "class", of->class);
+	jsonw_key_int(w, "wanted", of->count);
+	if (of->lower_since_ns) {
+		write_time(w, "lowerSince", of->lower_since_ns);
+		jsonw_key_int(w, "lowerTarget", of->lower_target);
+	}
+	jsonw_key(w, "nodes");
+	jsonw_array_open(w);
+	for (size_t i = 1; i < count; i++) {
+		jsonw_object_open(w);
+		jsonw_key_string(w, "node", of[i].node);
+		jsonw_key_int(w, "count", of[i].count);
+		jsonw_object_close(w);
+	}
+	jsonw_array_close(w);
+	jsonw_object_close(w);
+}
+
+/* How many records the class at hand has. */
+static size_t count_records(const struct slack_record *of, size_t count)
+{
+	size_t i = 1;
+
+	while (i < count && *of[i].node)
+		i++;
+	return i;
+}
+
+/* Whether it can be read again behind what is in sum, to which it is added. */
+static bool is_within(const struct slack_arrival *a, struct slack_amount *sum)
+{
+	struct slack_amount with = *sum;
+
+	if (a->shape.cpu_milli < 0 || a->shape.cpu_milli > EXACT_MAX || a->shape.mem_bytes < 0 ||
+	    a->shape.mem_bytes > EXACT_MAX)
+		return false;
+	slack_amount_add(&with, &a->shape, least(a->count, COUNT_MAX));
+	if (with.cpu_milli > ARRIVALS_SUM || with.mem_bytes > ARRIVALS_SUM)
+		return false;
+	*sum = with;
+	return true;
+}
+
+static void write_arrivals(struct jsonw *w, const struct slack_arrivals *a)
+{
+	struct slack_amount sum = {0, 0};
+
+	jsonw_key(w, "arrivals");
+	jsonw_object_open(w);
+	jsonw_key_int(w, "spanNanoseconds", a->span_ns);
+	jsonw_key_int(w, "keepNanoseconds", a->keep_ns);
+	jsonw_key_int(w, "firstSpan", a->first_span);
+	write_time(w, "seen", a->seen_ns > 0 ? a->seen_ns : 0);
+	jsonw_key(w, "items");
+	jsonw_array_open(w);
+	for (size_t i = 0; i < a->count; i++) {
+		if (!is_within(&a->of[i], &sum))
+			continue;
+		jsonw_object_open(w);
+		jsonw_key_int(w, "span", a->of[i].span);
+		jsonw_key_int(w, "cpuMillicores", a->of[i].shape.cpu_milli);
+		jsonw_key_int(w, "memoryBytes", a->of[i].shape.mem_bytes);
+		jsonw_key_int(w, "count", least(a->of[i].count, COUNT_MAX));
+		jsonw_object_close(w);
+	}
+	jsonw_array_close(w);
+	jsonw_object_close(w);
+}
+
+void slack_memory_write(struct slack_state *s, struct buf *out)
+{
+	const struct slack_arrivals *arrivals = slack_state_arrivals(s);
+	size_t count;
+	struct slack_record *records = slack_state_records(s, &count);
+	struct jsonw w;
+
+	jsonw_init(&w, out);
+	jsonw_object_open(&w);
+	jsonw_key(&w, "classes");
+	jsonw_array_open(&w);
+	for (size_t i = 0, len; i < count; i += len) {
+		len = count_records(&records[i], count - i);
+		if (strlen(records[i].class) <= SLACK_MEMORY_NAME_MAX)
+			write_class(&w, &records[i], len);
+	}
+	jsonw_array_close(&w);
+	if (arrivals->started)
+		write_arrivals(&w, arrivals);
+	jsonw_object_close(&w);
+	free(records);
+}
+
+/* --- reading ------------------------------------------------------------------------------------------------------ */
+
+/* What is read, until all of it is known to be good. */
+struct memory {
+	struct reason *reason;
+	size_t count, room;
+	struct slack_record *records; /* owned; its strings are the tree's */
+	uint32_t placeholders;
+	struct slack_arrivals arrivals; /* owned; not started: there are none */
+	struct slack_amount arrived;
+};
+
+__attribute__((format(printf, 2, 3))) static int fail(struct memory *m, const char *format, ...)
+{
+	char text[256];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	reason_set(m->reason, "%s", text);
+	return -EINVAL;
+}
+
+static const cJSON *member(const cJSON *object, const char *name)
+{
+	return cJSON_GetObjectItemCaseSensitive(object, name);
+}
+
+/* A whole number of the object at path. */
+static int read_number(struct memory *m, const cJSON *object, const char *path, const char *name,
+		       double most, int64_t *out)
+{
+	const cJSON *item = member(object, name);
+	double value = cJSON_IsNumber(item) ? item->valuedouble : -1;
+
+	if (!(value >= 0 && value <= most) || value != (double)(int64_t)value)
+		return fail(m, "%s.%s: must be a whole number of 0 to %.0f", path, name, most);
+	*out = (int64_t)value;
+	return 0;
+}
+
+static int read_time(struct memory *m, const cJSON *object, const char *path, const char *name,
+		     int64_t *out)
+{
+	const char *text = cJSON_GetStringValue(member(object, name));
+
+	if (!text || timefmt_parse(text, out, NULL) || *out < 0)
+		return fail(m, "%s.%s: must be a time such as 2026-01-31T12:00:00Z", path, name);
+	return 0;
+}
+
+/* One that comes behind the last. */
+static int read_name(struct memory *m, const cJSON *object, const char *path, const char *name,
+		     const char *last, const char **out)
+{
+	const char *text = cJSON_GetStringValue(member(object, name));
+
+	if (!text || !*text || strlen(text) > SLACK_MEMORY_NAME_MAX)
+		return fail(m, "%s.%s: must be a name", path, name);
+	if (strcmp(last, text) >= 0)
+		return fail(m, "%s.%s: \"%.100s\" is out of order", path, name, text);
+	*out = text;
+	return 0;
+}
+
+static void add_record(struct memory *m, const struct slack_record *r)
+{
+	if (m->count == m->room) {
+		m->room = m->room ? m->room * 2 : 64;
+		m->records = mem_realloc(m->records, m->room * sizeof(*m->records));
+	}
+	m->records[m->count++] = *r;
+}
+
+static int read_node(struct memory *m, const cJSON *item, const char *of, size_t index,
+		     const char *class, const char **last)
+{
+	struct slack_record r = {.class = class, .node = ""};
+	int64_t count = 0;
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s.nodes[%zu]", of, index);
+	if (read_name(m, item, path, "node", *last, &r.node) ||
+	    read_number(m, item, path, "count",
+			(double)SLACK_MEMORY_PLACEHOLDERS_MAX - m->placeholders, &count))
+		return -EINVAL;
+	m->placeholders += (uint32_t)count;
+	r.count = (uint32_t)count;
+	add_record(m, &r);
+	*last = r.node;
+	return 0;
+}
+
+static int read_class(struct memory *m, const cJSON *item, size_t index, const char **last)
+{
+	const cJSON *nodes = member(item, "nodes");
+	struct slack_record r = {.class = "", .node = ""};
+	int64_t wanted = 0, lower = 0;
+	const char *last_node = "";
+	size_t at = 0;
+	char path[32];
+
+	snprintf(path, sizeof(path), "classes[%zu]", index);
+	if (index >= SLACK_MEMORY_CLASSES_MAX)
+		return fail(m, "%s: there are more than %d", path, SLACK_MEMORY_CLASSES_MAX);
+	if (read_name(m, item, path, "class", *last, &r.class) ||
+	    read_number(m, item, path, "wanted", SLACK_MEMORY_PLACEHOLDERS_MAX, &wanted))
+		return -EINVAL;
+	if (member(item, "lowerSince") &&
+	    (read_time(m, item, path, "lowerSince", &r.lower_since_ns) ||
+	     read_number(m, item, path, "lowerTarget", SLACK_MEMORY_PLACEHOLDERS_MAX, &lower)))
+		return -EINVAL;
+	if (!cJSON_IsArray(nodes))
+		return fail(m, "%s.nodes: must be a list", path);
+	r.count = (uint32_t)wanted;
+	r.lower_target = (uint32_t)lower;
+	add_record(m, &r);
+	for (const cJSON *node = nodes->child; node; node = node->next)
+		if (read_node(m, node, path, at++, r.class, &last_node))
+			return -EINVAL;
+	*last = r.class;
+	return 0;
+}
+
+static int read_classes(struct memory *m, const cJSON *list)
+{
+	const char *last = "";
+	size_t index = 0;
+
+	if (!cJSON_IsArray(list))
+		return fail(m, "classes: must be a list");
+	for (const cJSON *item = list->child; item; item = item->next)
+		if (read_class(m, item, index++, &last))
+			return -EINVAL;
+	return 0;
+}
+
+static bool follows(const struct slack_arrival *before, const struct slack_arrival *a)
+{
+	if (before->span != a->span)
+		return before->span < a->span;
+	if (before->shape.cpu_milli != a->shape.cpu_milli)
+		return before->shape.cpu_milli < a->shape.cpu_milli;
+	return before->shape.mem_bytes < a->shape.mem_bytes;
+}
+
+static int read_arrival(struct memory *m, const cJSON *item, struct slack_arrival *out)
+{
+	struct slack_arrivals *a = &m->arrivals;
+	int64_t count = 0;
+	char path[48];
+
+	snprintf(path, sizeof(path), "arrivals.items[%zu]", a->count);
+	if (read_number(m, item, path, "span", EXACT_MAX, &out->span) ||
+	    read_number(m, item, path, "cpuMillicores", EXACT_MAX, &out->shape.cpu_milli) ||
+	    read_number(m, item, path, "memoryBytes", EXACT_MAX, &out->shape.mem_bytes) ||
+	    read_number(m, item, path, "count", COUNT_MAX, &count))
+		return -EINVAL;
+	out->count = (uint32_t)count;
+	slack_amount_add(&m->arrived, &out->shape, count);
+	if (m->arrived.cpu_milli > ARRIVALS_SUM || m->arrived.mem_bytes > ARRIVALS_SUM)
+		return fail(m, "%s: no cluster has that much", path);
+	if (a->count && !follows(out - 1, out))
+		return fail(m, "%s: is out of order", path);
+	return 0;
+}
+
+static int read_arrivals(struct memory *m, const cJSON *from)
+{
+	const cJSON *items = member(from, "items");
+	struct slack_arrivals *a = &m->arrivals;
+	static const char path[] = "arrivals";
+	int count = cJSON_GetArraySize(items);
+
+	if (!from)
+		return 0;
+	if (read_number(m, from, path, "spanNanoseconds", 86400e9, &a->span_ns) ||
+	    read_number(m, from, path, "keepNanoseconds", EXACT_MAX, &a->keep_ns) ||
+	    read_number(m, from, path, "firstSpan", EXACT_MAX, &a->first_span) ||
+	    read_time(m, from, path, "seen", &a->seen_ns))
+		return -EINVAL;
+	if (a->span_ns < SECOND)
+		return fail(m, "arrivals.spanNanoseconds: is less than a second");
+	if (!cJSON_IsArray(items) || count > SLACK_ARRIVALS_MAX)
+		return fail(m, "arrivals.items: must be a list of %d at most", SLACK_ARRIVALS_MAX);
+	a->room = (size_t)count;
+	a->of = mem_zalloc((size_t)count + 1, sizeof(*a->of));
+	for (const cJSON *item = items->child; item; item = item->next) {
+		if (read_arrival(m, item, &a->of[a->count]))
+			return -EINVAL;
+		a->count++;
+	}
+	a->started = true;
+	return 0;
+}
+
+static void take_over(struct slack_state *s, struct memory *m)
+{
+	slack_state_restore(s, m->records, m->count);
+	if (!m->arrivals.started)
+		return;
+	slack_arrivals_fini(slack_state_arrivals(s));
+	*slack_state_arrivals(s) = m->arrivals;
+	m->arrivals = (struct slack_arrivals){0};
+}
+
+int slack_memory_read(struct slack_state *s, const char *text, size_t len, struct reason *reason)
+{
+	struct memory m = {.reason = reason};
+	cJSON *tree = cJSON_ParseWithLength(text, len);
+	int rc;
+
+	if (!cJSON_IsObject(tree))
+		rc = fail(&m, "must be an object of JSON");
+	else
+		rc = read_classes(&m, member(tree, "classes"));
+	if (!rc)
+		rc = read_arrivals(&m, member(tree, "arrivals"));
+	if (!rc)
+		take_over(s, &m);
+	slack_arrivals_fini(&m.arrivals);
+	free(m.records);
+	cJSON_Delete(tree);
+	return rc;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Options of slack: one table for the aggregator and for the command line. */
+#ifndef EVENKEEL_AGGREGATOR_API_SLACK_OPTIONS_H
+#define EVENKEEL_AGGREGATOR_API_SLACK_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "aggregator/policy/slack/slack.h"
+#include "shared/options.h"
+
+/* As they were given; 0 and NULL: not given. */
+struct slack_option_values {
+	char *rate, *base;
+	int64_t granularity, unneeded_ns, node_start_ns;
+	bool from_arrivals;
+	double cpu_share, mem_share;
+};
+
+/* Rows for a table of options; at(member) is the offset of that member of the struct above in the caller's, when: words that stand before each help. */
+#define SLACK_OPTION_SPECS(at, when)                                                               \
+	{.name = "extra-capacity-min-rate",                                                        \
+	 .kind = OPTION_STRING,                                                                    \
+	 .offset = at(rate),                                                                       \
+	 .value = "RATE",                                                                          \
+	 .help = when "How much slack there shall be at least, as a share: 0.1 or 10%; 0.1 "       \
+		      "without it, and 0 keeps what workloads ask for alone."},                    \
+		{.name = "extra-capacity-base",                                                    \
+		 .kind = OPTION_STRING,                                                            \
+		 .offset = at(base),                                                               \
+		 .value = "requested|allocatable",                                                 \
+		 .help = when                                                                      \
+		 "What that is a share of: what pods request (so without it), or what "            \
+		 "nodes can give."},                                                               \
+		{.name = "slack-granularity",                                                      \
+		 .kind = OPTION_INTEGER,                                                           \
+		 .offset = at(granularity),                                                        \
+		 .value = "N",                                                                     \
+		 .min = 1,                                                                         \
+		 .max = SLACK_GRANULARITY_MAX,                                                     \
+		 .help = when "Units of slack that an average node is cut into; 5 without it."},   \
+		{.name = "slack-unneeded-time",                                                    \
+		 .kind = OPTION_DURATION,                                                          \
+		 .offset = at(unneeded_ns),                                                        \
+		 .value = "DURATION",                                                              \
+		 .min = 1e9,                                                                       \
+		 .max = 86400e9,                                                                   \
+		 .help = when "How long less slack must do before less is kept; 10m without it."}, \
+		{.name = "slack-from-arrivals",                                                    \
+		 .kind = OPTION_FLAG,                                                              \
+		 .offset = at(from_arrivals),                                                      \
+		 .help = when                                                                      \
+		 "In place of the rate: what arrives while a node starts, in 95 of a "             \
+		 "hundred such times, once that was watched for a day."},                          \
+		{.name = "slack-node-start-time",                                                  \
+		 .kind = OPTION_DURATION,                                                          \
+		 .offset = at(node_start_ns),                                                      \
+		 .value = "DURATION",                                                              \
+		 .min = 1e9,                                                                       \
+		 .max = 86400e9,                                                                   \
+		 .help = when "How long a new node needs to start; 3m without it."},               \
+		{.name = "slack-use-cap-cpu",                                                      \
+		 .kind = OPTION_NUMBER,                                                            \
+		 .offset = at(cpu_share),                                                          \
+		 .value = "SHARE",                                                                 \
+		 .min = 0.01,                                                                      \
+		 .max = 1,                                                                         \
+		 .help = when                                                                      \
+		 "Slots by real use: how much of its CPU a node may use; 0.85 without "            \
+		 "it."},                                                                           \
+	{                                                                                          \
+		.name = "slack-use-cap-memory", .kind = OPTION_NUMBER, .offset = at(mem_share),    \
+		.value = "SHARE", .min = 0.01, .max = 1,                                           \
+		.help = when "The same of memory; 0.90 without it.",                               \
+	}
+
+/* What was given over the usual ones. -EINVAL: the reason names the option. */
+int slack_options_read(const struct slack_option_values *given, struct slack_options *o,
+		       struct reason *reason);
+/* The first option that was given and is not what the environment says, which a daemon may have been started with, too; NULL: none. */
+const char *slack_options_given(const struct slack_option_values *v);
+
+#endif

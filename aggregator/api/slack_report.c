@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * GET /v1/slack: room that is kept for pods to come: how much, of which sizes, where, and what could start now.
+ *
+ *   {"apiVersion","kind":"SlackList","time","planned":T,"version":I,"viewVersion":I[,"stale":S],"useCap":"on",
+ *    "target":{"nodes":I,"allocatable":A,"requested":A,"extra":A,"from":"rate|arrivals","rate":0.1,"base":"requested|allocatable",
+ *              "arrivalSpans":I,"granularity":I,"unit":A},
+ *    "total":{"wanted","placed","unplaced","nodesToAdd"},
+ *    "items":[CLASS,..],
+ *    "nodesToAdd":[{"like":NODE[,"instanceType":S],"gives":A,"count":I},..],
+ *    "moves":{"Placed":I,..},
+ *    "notes":[{"about":S,"text":S},..][,"narration":[S,..]]}
+ *
+ *   A      {"cpuMillicores","memoryBytes"}
+ *   CLASS  name       "shop/Deployment/web", a workload with annotation evenkeel.io/slack; "cover-1", ..: sizes that hold any pod of those that
+ *                     share ("shared"); "unit": what is missing to the target
+ *          kind       workload, cover, unit
+ *          verdict    placed; lowering (fewer would do, and are kept until lowerAt); unplaced (nodes are missing); impossible (no node there is
+ *                     could hold one, were it empty)
+ *          reason     why some are unplaced; refused: how many nodes each filter refused
+ *          shape      A of one
+ *          target     by today's numbers; wanted: with what is not given up yet; placed + unplaced are that
+ *          slots      {byRequests,byUse}: how many could start now in what real pods leave free, placeholders being no obstacle: as the scheduler
+ *                     sees it, and of these where the CPU and memory are really there (absent where no node is measured). "atLeast": more may fit
+ *          fragmentation  share of what is free that no such pod can use, 0..1
+ *          asks       with explain: what it asks of nodes and other pods, canonical JSON
+ *          nodes      [{node,count}]: where they are
+ *
+ * target: nodes are those that count (ready, not cordoned, not in deletion), and all amounts without DaemonSets; extra is E = rate * base, or what
+ * arrives while a node starts. nodesToAdd would hold what is unplaced. moves counts what this step did, by cause. notes are annotations that
+ * cannot be followed, and what does not fit within a bound.
+ *
+ * Parameters: class=NAME, node=NAME: only that class; only classes with something there, and only that node of theirs (totals stay those of
+ * all); explain=true: narration, the step's own sentences, and "asks"; format=balloons|capacitybuffer: YAML for kubectl apply in place of all that.
+ *
+ * The planner made it at "planned", every --plan-every; over a snapshot the step is made at once. Without nodes and pods of an API or snapshot: 503.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/api/api.h"
+#include "aggregator/api/list.h"
+#include "aggregator/api/plan_ask.h"
+#include "aggregator/policy/slack/slack_yaml.h"
+#include "shared/jsonw.h"
+#include "shared/mem.h"
+#include "shared/timefmt.h"
+
+struct slack_request {
+	const char *class, *node; /* NULL: all; borrowed */
+	bool explain;
+	bool yaml;
+	struct slack_yaml_options yaml_options;
+};
+
+/* --- the request -------------------------------------------------------------------------------------------------- */
+
+static bool read_format(const char *format, struct slack_request *q, struct api_response *rs)
+{
+	slack_yaml_options_default(&q->yaml_options);
+	if (!format || strcmp(format, "json") == 0)
+		return true;
+	q->yaml = true;
+	if (strcmp(format, "balloons") == 0)
+		q->yaml_options.kind = SLACK_YAML_BALLOONS;
+	else if (strcmp(format, "capacitybuffer") == 0)
+		q->yaml_options.kind = SLACK_YAML_BUFFERS;
+	else
+		api_fail(rs, FAIL_BAD_REQUEST, "format",
+			 "format \"%.64s\" is not one of json, balloons, capacitybuffer", format);
+	return rs->status == 200;
+}
+
+static bool read_request(const struct api_request *rq, struct slack_request *q,
+			 struct api_response *rs)
+{
+	static const char *const parameters[] = {"class", "node", "explain", "format", NULL};
+	const char *other = rq->query_other(rq, parameters), *explain = rq->query(rq, "explain");
+
+	*q = (struct slack_request){.class = rq->query(rq, "class"), .node = rq->query(rq, "node")};
+	if (other) {
+		api_fail(rs, FAIL_BAD_REQUEST, other, "unknown parameter \"%s\"", other);
+		return false;
+	}
+	if (explain && strcmp(explain, "true") != 0 && strcmp(explain, "false") != 0) {
+		api_fail(rs, FAIL_BAD_REQUEST, "explain", "explain must be true or false");
+		return false;
+	}
+	q->explain = explain && strcmp(explain, "true") == 0;
+	return read_format(rq->query(rq, "format"), q, rs);
+}
+
+/* --- parts of the answer ------------------------------------------------------------------------------------------ */
+
+static void write_amount(struct jsonw *w, const char *key, const struct slack_amount *a)
+{
+	jsonw_key(w, key);
+	jsonw_object_open(w);
+	jsonw_key_int(w, "cpuMillicores", a->cpu_milli);
+	jsonw_key_int(w, "memoryBytes", a->mem_bytes);
+	jsonw_object_close(w);
+}
+
+static void write_time(struct jsonw *w, const char *key, int64_t unix_ns)
+{
+	char text[TIMEFMT_LEN];
+
+	timefmt_rfc3339(unix_ns, text);
+	jsonw_key_string(w, key, text);
+}
+
+static void write_target(struct jsonw *w, const struct plan_result *r)
+{
+	const struct slack_options *o = &r->slack_options;
+	const struct slack_result *s = &r->slack;
+
+	jsonw_key(w, "target");
+	jsonw_object_open(w);
+	jsonw_key_int(w, "nodes", s->nodes);
+	write_amount(w, "allocatable", &s->allocatable);
+	write_amount(w, "requested", &s->requested);
+	write_amount(w, "extra", &s->extra);
+	jsonw_key_string(w, "from", s->by_arrivals ? "arrivals" : "rate");
+	jsonw_key_fixed(w, "rate", (double)o->rate_ppm / SLACK_PPM, 6);
+	jsonw_key_string(w, "base",
+			 o->base == SLACK_BASE_ALLOCATABLE ? "allocatable" : "requested");
+	if (o->from_arrivals)
+		jsonw_key_int(w, "arrivalSpans", s->arrival_spans);
+	jsonw_key_int(w, "granularity", o->granularity);
+	write_amount(w, "unit", &s->unit);
+	jsonw_object_close(w);
+}
+
+static void write_total(struct jsonw *w, const struct slack_result *s)
+{
+	int64_t wanted = 0, placed = 0, add = 0;
+
+	for (size_t i = 0; i < s->class_count; i++) {
+		wanted += s->classes[i].wanted;
+		placed += s->classes[i].placed;
+	}
+	for (size_t i = 0; i < s->demand_count; i++)
+		add += s->demand[i].count;
+	jsonw_key(w, "total");
+	jsonw_object_open(w);
+	jsonw_key_int(w, "wanted", wanted);
+	jsonw_key_int(w, "placed", placed);
+	jsonw_key_int(w, "unplaced", wanted - placed);
+	jsonw_key_int(w, "nodesToAdd", add);
+	jsonw_object_close(w);
+}
+
+static const char *verdict_of(const struct slack_class *c)
+{
+	if (c->unplaced)
+		return c->fits_no_node ? "impossible" : "unplaced";
+	return c->target < c->wanted ? "lowering" : "placed";
+}
+
+static void write_slots(struct jsonw *w, const struct slack_class *c)
+{
+	jsonw_key(w, "slots");
+	jsonw_object_open(w);
+	jsonw_key_int(w, "byRequests", c->slots);
+	if (c->slots_more)
+		jsonw_key_bool(w, "atLeast", true);
+	if (c->slots_by_use >= 0)
+		jsonw_key_int(w, "byUse", c->slots_by_use);
+	jsonw_object_close(w);
+}
+
+static void write_refusals(struct jsonw *w, const struct slack_class *c)
+{
+	if (!c->unplaced)
+		return;
+	if (c->why.text[0])
+		jsonw_key_string(w, "reason", c->why.text);
+	else if (c->fits_no_node)
+		jsonw_key_string(w, "reason",
+				 "no node there is could hold one, were it empty: more nodes of "
+				 "these sizes do not help");
+	jsonw_key(w, "refused");
+	jsonw_object_open(w);
+	for (int f = PLACE_FITS + 1; f < PLACE_FILTERS; f++)
+		if (c->refused.of[f])
+			jsonw_key_int(w, place_filter_name((enum place_filter)f), c->refused.of[f]);
+	jsonw_object_close(w);
+}
+
+/* Placeholders by class, and for each by node, as they come by node: what is to be written would else be looked for once for every class. */
+struct by_class {
+	size_t *start; /* owned; by class, and one behind the last */
+	const struct slack_placed **of; /* owned */
+};
+
+static void by_class_init(struct by_class *b, const struct slack_result *s)
+{
+	size_t *next = mem_zalloc(s->class_count + 2, sizeof(*next));
+
+	b->of = mem_zalloc(s->placed_count + 1, sizeof(const struct slack_placed *));
+	for (size_t i = 0; i < s->placed_count; i++)
+		next[s->placed[i].class + 2]++;
+	for (size_t c = 2; c < s->class_count + 2; c++)
+		next[c] += next[c - 1];
+	for (size_t i = 0; i < s->placed_count; i++)
+		b->of[next[s->placed[i].class + 1]++] = &s->placed[i];
+	b->start = next;
+}
+
+static void by_class_fini(struct by_class *b)
+{
+	free(b->start);
+	free(b->of);
+}
+
+static const char *node_of(const struct slack_result *s, const struct slack_placed *p)
+{
+	return s->view->nodes[p->node]->name;
+}
+
+static void write_nodes(struct jsonw *w, const struct slack_result *s, const struct by_class *b,
+			size_t class, const char *node)
+{
+	const struct slack_placed *const *p = b->of + b->start[class];
+	size_t count = b->start[class + 1] - b->start[class];
+
+	jsonw_key(w, "nodes");
+	jsonw_array_open(w);
+	for (size_t i = 0, same; i < count; i += same) {
+		for (same = 1; i + same < count && p[i + same]->node == p[i]->node; same++)
+			;
+		if (node && strcmp(node, node_of(s, p[i])) != 0)
+			continue;
+		jsonw_object_open(w);
+		jsonw_key_string(w, "node", node_of(s, p[i]));
+		jsonw_key_int(w, "count", (int64_t)same);
+		jsonw_object_close(w);
+	}
+	jsonw_array_close(w);
+}
+
+static void write_class(struct jsonw *w, const struct slack_result *s, const struct by_class *b,
+			size_t class, const struct slack_request *q)
+{
+	static const char *const kinds[] = {
+		[SLACK_WORKLOAD] = "workload", [SLACK_COVER] = "cover", [SLACK_UNIT] = "unit"};
+	const struct slack_class *c = &s->classes[class];
+
+	jsonw_object_open(w);
+	jsonw_key_string(w, "name", c->key);
+	jsonw_key_string(w, "kind", kinds[c->kind]);
+	jsonw_key_string(w, "verdict", verdict_of(c));
+	write_refusals(w, c);
+	write_amount(w, "shape", &c->shape);
+	jsonw_key_int(w, "target", c->target);
+	jsonw_key_int(w, "wanted", c->wanted);
+	if (c->lower_ns)
+		write_time(w, "lowerAt", c->lower_ns);
+	jsonw_key_int(w, "placed", c->placed);
+	jsonw_key_int(w, "unplaced", c->unplaced);
+	write_slots(w, c);
+	jsonw_key_fixed(w, "fragmentation", (double)c->fragmentation_ppm / SLACK_PPM, 6);
+	if (q->explain && *c->signature)
+		jsonw_key_string(w, "asks", c->signature);
+	write_nodes(w, s, b, class, q->node);
+	jsonw_object_close(w);
+}
+
+static bool is_on_node(const struct slack_result *s, const struct by_class *b, size_t class,
+		       const char *node)
+{
+	for (size_t i = b->start[class]; i < b->start[class + 1]; i++)
+		if (strcmp(node_of(s, b->of[i]), node) == 0)
+			return true;
+	return false;
+}
+
+static void write_classes(struct jsonw *w, const struct slack_result *s,
+			  const struct slack_request *q)
+{
+	struct by_class b;
+
+	by_class_init(&b, s);
+	jsonw_key(w, "items");
+	jsonw_array_open(w);
+	for (size_t c = 0; c < s->class_count; c++) {
+		if (q->class && strcmp(q->class, s->classes[c].key) != 0)
+			continue;
+		if (!q->node || is_on_node(s, &b, c, q->node))
+			write_class(w, s, &b, c, q);
+	}
+	jsonw_array_close(w);
+	by_class_fini(&b);
+}
+
+static void write_demand(struct jsonw *w, const struct slack_result *s)
+{
+	jsonw_key(w, "nodesToAdd");
+	jsonw_array_open(w);
+	for (size_t i = 0; i < s->demand_count; i++) {
+		const struct slack_demand *d = &s->demand[i];
+
+		jsonw_object_open(w);
+		jsonw_key_string(w, "like", d->like);
+		if (*d->instance_type)
+			jsonw_key_string(w, "instanceType", d->instance_type);
+		write_amount(w, "gives", &d->gives);
+		jsonw_key_int(w, "count", d->count);
+		jsonw_object_close(w);
+	}
+	jsonw_array_close(w);
+}
+
+static void write_moves(struct jsonw *w, const struct slack_result *s)
+{
+	int64_t of[SLACK_CAUSES] = {0};
+
+	for (size_t i = 0; i < s->move_count; i++)
+		of[s->moves[i].cause]++;
+	jsonw_key(w, "moves");
+	jsonw_object_open(w);
+	for (int c = 0; c < SLACK_CAUSES; c++)
+		if (of[c])
+			jsonw_key_int(w, slack_cause_name((enum slack_cause)c), of[c]);
+	jsonw_object_close(w);
+}
+
+static void write_notes(struct jsonw *w, const struct slack_result *s)
+{
+	jsonw_key(w, "notes");
+	jsonw_array_open(w);
+	for (size_t i = 0; i < s->issue_count; i++) {
+		jsonw_object_open(w);
+		jsonw_key_string(w, "about", s->issues[i].who);
+		jsonw_key_string(w, "text", s->issues[i].text);
+		jsonw_object_close(w);
+	}
+	jsonw_array_close(w);
+}
+
+static void write_narration(struct jsonw *w, const struct slack_result *s)
+{
+	const char *text = s->narration.data ? s->narration.data : "";
+	struct buf line = BUF_INIT;
+
+	jsonw_key(w, "narration");
+	jsonw_array_open(w);
+	while (*text) {
+		size_t len = strcspn(text, "\n");
+
+		buf_clear(&line);
+		buf_add(&line, text, len);
+		jsonw_string(w, line.data);
+		text += len + (text[len] == '\n');
+	}
+	jsonw_array_close(w);
+	buf_fini(&line);
+}
+
+/* --- the answer --------------------------------------------------------------------------------------------------- */
+
+static void write_answer(const struct plan_result *r, const struct slack_request *q, int64_t now_ns,
+			 struct buf *out)
+{
+	struct reason stale;
+	struct jsonw w;
+
+	plan_ask_stale(r, now_ns, &stale);
+	jsonw_init(&w, out);
+	jsonw_object_open(&w);
+	list_write_header(&w, "SlackList", now_ns);
+	write_time(&w, "planned", r->time_ns);
+	jsonw_key_int(&w, "version", (int64_t)r->version);
+	jsonw_key_int(&w, "viewVersion", (int64_t)r->slack.view->version);
+	if (stale.text[0])
+		jsonw_key_string(&w, "stale", stale.text);
+	jsonw_key_string(&w, "useCap", r->use_cap ? "on" : "off: no usage data");
+	write_target(&w, r);
+	write_total(&w, &r->slack);
+	write_classes(&w, &r->slack, q);
+	write_demand(&w, &r->slack);
+	write_moves(&w, &r->slack);
+	write_notes(&w, &r->slack);
+	if (q->explain)
+		write_narration(&w, &r->slack);
+	jsonw_object_close(&w);
+	buf_add_char(out, '\n');
+}
+
+void api_slack(const struct api_context *ctx, const struct api_request *rq, struct api_response *rs)
+{
+	struct slack_request q;
+	struct plan_result *r;
+
+	if (!read_request(rq, &q, rs))
+		return;
+	r = plan_ask(ctx, rs);
+	if (!r)
+		return;
+	if (q.yaml) {
+		rs->content_type = "application/yaml";
+		slack_yaml_write(&r->slack, &q.yaml_options, &rs->body);
+	} else {
+		rs->content_type = "application/json";
+		write_answer(r, &q, ctx->now_ns(), &rs->body);
+	}
+	plan_result_drop(r);
+}

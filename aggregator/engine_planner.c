@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ *	views --> newest --> plan_core_step() --> plans --> HTTP threads, metrics, the saver
+ *	            ^                                |
+ *	            +------------ every_ns ----------+
+ *
+ * The loop is never asked for anything and never waits for this thread. Before nodes and pods are known there is no plan: that is looked at more often, so
+ * that the first is there soon after them. A step that takes longer than the period is counted, and the next waits for a whole one, so that planning
+ * never takes all of a CPU.
+ *
+ * A stop is seen by whatever asks out_of_time(). Slack that was ended so comes to nothing, and the plan before is the last; a drain plan that was cut short
+ * is as true as any, and published.
+ */
+#include "aggregator/engine_planner.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/api/fit_ask.h"
+#include "shared/clock.h"
+#include "shared/log.h"
+#include "shared/mem.h"
+
+#define LOOK_NS (NS_PER_SEC / 4) /* between looks for a first view that can be planned for */
+
+struct planner {
+	/* fixed after start */
+	struct planner_config config;
+	pthread_t thread;
+	bool started;
+
+	/* planner thread, and before start who starts it */
+	struct plan_core *core;
+	bool planned; /* once */
+	bool failing;
+
+	pthread_mutex_t lock;
+	pthread_cond_t stopping;
+	/* under lock */
+	bool stop;
+};
+
+struct planner *planner_new(const struct planner_config *config)
+{
+	struct planner *p = mem_zalloc(1, sizeof(*p));
+	pthread_condattr_t monotonic;
+
+	p->config = *config;
+	p->core = plan_core_new(config->slack, config->drain);
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&p->stopping, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	return p;
+}
+
+void planner_remember(struct planner *p, const char *name, const char *text, size_t len)
+{
+	struct reason why = {""};
+	int part = 0;
+
+	while (part < PLAN_PARTS && strcmp(plan_part_name((enum plan_part)part), name) != 0)
+		part++;
+	if (part == PLAN_PARTS)
+		return; /* of another version, which may come back to it */
+	if (p->started)
+		log_warn("what was remembered of %s came too late: plans were made without it",
+			 name);
+	else if (plan_core_remember(p->core, (enum plan_part)part, text, len, &why))
+		log_error("what was remembered of %s cannot be read and is left out: %s", name,
+			  why.text);
+}
+
+/* --- a turn ------------------------------------------------------------------------------------------------------- */
+
+static bool is_stopping(void *ctx)
+{
+	struct planner *p = ctx;
+	bool stop;
+
+	pthread_mutex_lock(&p->lock);
+	stop = p->stop;
+	pthread_mutex_unlock(&p->lock);
+	return stop;
+}
+
+static void note_failure(struct planner *p, const struct reason *why)
+{
+	if (!p->failing)
+		log_error("there is no plan: %s", why->text);
+	p->failing = true;
+}
+
+static void note_time(struct planner *p, int64_t took_ns)
+{
+	struct planner_counters *c = p->config.counters;
+
+	counter_add(&c->steps, 1);
+	counter_add(&c->took_ns, (uint64_t)took_ns);
+	counter_set(&c->last_ns, (uint64_t)took_ns);
+	if (took_ns <= p->config.every_ns)
+		return;
+	if (!counter_get(&c->late))
+		log_warn("a plan took %.1f s, more than the %.1f s of --plan-every: this is logged "
+			 "once, and counted",
+			 (double)took_ns / NS_PER_SEC, (double)p->config.every_ns / NS_PER_SEC);
+	counter_add(&c->late, 1);
+}
+
+static void plan(struct planner *p, struct view *v)
+{
+	struct plan_input in = {v, clock_wall_ns(), is_stopping, p};
+	int64_t start_ns = clock_mono_ns();
+	struct reason why = {""};
+	struct plan_result *r;
+	int rc;
+
+	rc = plan_core_step(p->core, &in, &r, &why);
+	if (rc) {
+		if (rc != -EINTR)
+			note_failure(p, &why);
+		return;
+	}
+	p->planned = true;
+	p->failing = false;
+	r->every_ns = p->config.every_ns;
+	plan_slot_publish(p->config.plans, r);
+	note_time(p, clock_mono_ns() - start_ns);
+}
+
+/* Before nodes and pods are known a plan would be about an empty cluster, and move everything there is. */
+static void turn(struct planner *p)
+{
+	struct view *v = view_slot_take(p->config.views);
+
+	if (fit_knows_cluster(v, NULL))
+		plan(p, v);
+	view_drop(v);
+}
+
+/* --- the thread --------------------------------------------------------------------------------------------------- */
+
+/* False: it is to stop. */
+static bool wait_until(struct planner *p, int64_t mono_ns)
+{
+	const struct timespec until = {mono_ns / NS_PER_SEC, mono_ns % NS_PER_SEC};
+	bool stop;
+
+	pthread_mutex_lock(&p->lock);
+	while (!p->stop && pthread_cond_timedwait(&p->stopping, &p->lock, &until) != ETIMEDOUT)
+		continue;
+	stop = p->stop;
+	pthread_mutex_unlock(&p->lock);
+	return !stop;
+}
+
+static int64_t next_ns(const struct planner *p, int64_t began_ns)
+{
+	int64_t now_ns = clock_mono_ns(), every_ns = p->config.every_ns;
+
+	if (!p->planned)
+		return now_ns + LOOK_NS;
+	return began_ns + every_ns > now_ns ? began_ns + every_ns : now_ns + every_ns;
+}
+
+static void *work(void *arg)
+{
+	struct planner *p = arg;
+	int64_t began_ns;
+
+	do {
+		began_ns = clock_mono_ns();
+		turn(p);
+	} while (wait_until(p, next_ns(p, began_ns)));
+	return NULL;
+}
+
+int planner_start(struct planner *p, struct reason *reason)
+{
+	sigset_t all, before;
+	int rc;
+
+	/* Signals are for the loop thread. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = -pthread_create(&p->thread, NULL, work, p);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (rc)
+		reason_set(reason, "no thread for plans: %s", strerror(-rc));
+	p->started = !rc;
+	return rc;
+}
+
+void planner_stop(struct planner *p)
+{
+	if (!p || !p->started)
+		return;
+	pthread_mutex_lock(&p->lock);
+	p->stop = true;
+	pthread_cond_signal(&p->stopping);
+	pthread_mutex_unlock(&p->lock);
+	pthread_join(p->thread, NULL);
+	p->started = false;
+}
+
+void planner_free(struct planner *p)
+{
+	if (!p)
+		return;
+	planner_stop(p);
+	plan_core_free(p->core);
+	pthread_cond_destroy(&p->stopping);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The thread that plans: slack, and drains behind it, of the newest view again and again. */
+#ifndef EVENKEEL_AGGREGATOR_ENGINE_PLANNER_H
+#define EVENKEEL_AGGREGATOR_ENGINE_PLANNER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "aggregator/api/plan_core.h"
+#include "aggregator/state/counters.h"
+#include "aggregator/state/view.h"
+
+struct planner_config {
+	struct view_slot *views; /* borrowed, as is all here, for the planner's life */
+	struct plan_slot *plans; /* where plans go */
+	struct planner_counters *counters;
+	int64_t every_ns;
+	const struct slack_options *slack;
+	const struct plan_drain *drain; /* its state is taken over; NULL: no drains are planned */
+};
+
+struct planner;
+
+struct planner *planner_new(const struct planner_config *config);
+/*
+ * Something that was saved under that name, before planner_start(). What cannot be read is told and left out, and so is what comes later: then
+ * plans were made without it.
+ */
+void planner_remember(struct planner *p, const char *name, const char *text, size_t len);
+/* -EAGAIN with the reason: no thread. */
+int planner_start(struct planner *p, struct reason *reason);
+/* Ends the thread; what it published stays in the slot. NULL is allowed, as below. */
+void planner_stop(struct planner *p);
+void planner_free(struct planner *p);
+
+#endif

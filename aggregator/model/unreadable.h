@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which objects of a kind are there and cannot be read, and why: they are not in the model. Bounded; of more it is only known that there are. */
+#ifndef EVENKEEL_AGGREGATOR_MODEL_UNREADABLE_H
+#define EVENKEEL_AGGREGATOR_MODEL_UNREADABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { UNREADABLE_MAX = 8 };
+
+/* Texts are cut when they are longer. */
+struct unreadable {
+	char namespace[64], name[256];
+	char why[192]; /* "spec.min.cpu: must not be negative" */
+};
+
+/* Empty when all is zero. What is not used is zero, so that equal ones are equal in memory. */
+struct unreadables {
+	uint32_t count;
+	bool more; /* some did not find a place, and may be there still */
+	struct unreadable of[UNREADABLE_MAX]; /* in the order they came */
+};
+
+/* In place of what was known of that name. */
+void unreadables_put(struct unreadables *u, const char *namespace, const char *name,
+		     const char *why);
+/* It can be read, or is gone. */
+void unreadables_remove(struct unreadables *u, const char *namespace, const char *name);
+
+#endif

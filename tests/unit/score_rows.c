@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rows that are kept with a view say the same as the view itself, to the last bit: for random clusters that change from view to view, at any time, in
+ * every variant, with usual arguments and others.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "aggregator/api/node_index.h"
+#include "aggregator/policy/score_rows.h"
+#include "aggregator/state/join.h"
+#include "shared/clock.h"
+#include "tests/join_fixture.h"
+#include "tests/model_fixture.h"
+#include "tests/usage_fixture.h"
+#include "tests/view_fixture.h"
+
+#define NOW VIEW_FIXTURE_NOW_NS
+
+enum { NODES = 24, VIEWS = 120, TIMES = 4 };
+
+static uint32_t seed = 7;
+
+static int any(int below)
+{
+	return (int)(fixture_random(&seed) * below);
+}
+
+static bool maybe(int percent)
+{
+	return any(100) < percent;
+}
+
+static void name_of(int node, char name[16])
+{
+	snprintf(name, 16, "node-%02d", node);
+}
+
+/* A page of any age, with any windows, also without some. */
+static struct node_page *any_page(const char *name, int64_t now_ns)
+{
+	static const int ages[] = {0, 1, 29, 30, 31, 200, 301, -3};
+	int64_t end_ns = now_ns - ages[any(8)] * NS_PER_SEC - any(1000);
+	struct node_page page = view_fixture_node(name, end_ns, maybe(80) ? 3600 : 40 + any(900),
+						  any(4000), any(500));
+	struct page_pod pod = join_fixture_pod("p", "uid-p", end_ns, 900, any(100), 1e8);
+
+	page.aside_ns = maybe(10) ? any(40) * NS_PER_SEC : 0;
+	if (maybe(10))
+		for (int w = 0; w < WINDOWS; w++)
+			page.usage.windows[w].mem_bytes.known = false;
+	page.pods = &pod;
+	page.pod_count = 1;
+	return page_new(&page);
+}
+
+static void put_any_pod(struct model *m, int64_t now_ns)
+{
+	char node[16], name[16], owner[16];
+
+	name_of(any(NODES), node);
+	snprintf(name, sizeof(name), "pod-%d", any(60));
+	snprintf(owner, sizeof(owner), "owner-%d", any(3));
+	model_put(m, model_fixture_pod(&(struct model_fixture_pod){
+			     .name = name,
+			     .uid = maybe(20) ? "uid-p" : NULL,
+			     .node = node,
+			     .owner_kind = maybe(30) ? "DaemonSet" : "ReplicaSet",
+			     .owner_name = owner,
+			     .owner_uid = owner,
+			     .cpu = maybe(80) ? "300m" : NULL,
+			     .memory = "1Gi",
+			     .cpu_limit = maybe(50) ? "1" : NULL,
+			     .scheduled_ns = now_ns - any(1200) * NS_PER_SEC}));
+}
+
+/* What may change between two views. */
+static void change_any(struct model *m, struct node_page **pages, int64_t now_ns)
+{
+	const struct model_source source = {.state = maybe(80) ? SOURCE_SYNCED : SOURCE_LISTING};
+	char name[16];
+	int node;
+
+	for (int i = any(6); i > 0; i--) {
+		node = any(NODES);
+		name_of(node, name);
+		page_drop(pages[node]);
+		pages[node] = maybe(85) ? any_page(name, now_ns) : NULL;
+	}
+	for (int i = any(4); i > 0; i--)
+		put_any_pod(m, now_ns);
+	name_of(any(NODES), name);
+	if (maybe(30))
+		model_put(m, model_fixture_node(name, 2 + any(8), 4 + any(20)));
+	else if (maybe(10))
+		model_remove(m, OBJECT_NODE, "", name);
+	if (maybe(10))
+		model_set_source(m, OBJECT_POD, &source);
+}
+
+static bool same(double a, double b)
+{
+	return memcmp(&a, &b, sizeof(a)) == 0;
+}
+
+static void assert_metric(const struct score_metric *a, const struct score_metric *b)
+{
+	assert_int_equal(a->known, b->known);
+	assert_true(same(a->mean, b->mean) && same(a->stddev, b->stddev));
+}
+
+static void assert_same(const struct score_node *a, const struct score_node *b)
+{
+	assert_ptr_equal(a->name, b->name);
+	assert_int_equal(a->cpu_capacity_milli, b->cpu_capacity_milli);
+	assert_int_equal(a->mem_capacity_bytes, b->mem_capacity_bytes);
+	assert_int_equal(a->cpu_allocatable_milli, b->cpu_allocatable_milli);
+	assert_int_equal(a->mem_allocatable_bytes, b->mem_allocatable_bytes);
+	assert_int_equal(a->measured, b->measured);
+	assert_metric(&a->cpu, &b->cpu);
+	assert_metric(&a->mem, &b->mem);
+	assert_int_equal(a->rung, b->rung);
+	assert_string_equal(a->window, b->window);
+	assert_true(same(a->age_seconds, b->age_seconds));
+	assert_int_equal(a->pending_cpu_milli, b->pending_cpu_milli);
+	assert_int_equal(a->pending_mem_bytes, b->pending_mem_bytes);
+	assert_int_equal(a->assumed_pods, b->assumed_pods);
+	assert_int_equal(a->idle, b->idle);
+	assert_int_equal(a->load.requests_known, b->load.requests_known);
+	assert_int_equal(a->load.limits_known, b->load.limits_known);
+	assert_memory_equal(a->load.of, b->load.of, sizeof(a->load.of));
+	assert_true(same(a->contention, b->contention));
+	assert_int_equal(a->oom_kills, b->oom_kills);
+	assert_ptr_equal(a->power, b->power);
+}
+
+static void compare(const struct view *v, int64_t now_ns, const struct score_query *q)
+{
+	const struct score_rows *rows = score_rows_of(v);
+
+	for (size_t i = 0; i < v->node_count; i++) {
+		struct score_node kept, direct;
+
+		score_rows_read(rows, v, i, now_ns, q, &kept);
+		score_node_from_view(v, v->nodes[i], now_ns, q, &direct);
+		assert_same(&kept, &direct);
+	}
+}
+
+static void compare_any(const struct view *v, int64_t now_ns)
+{
+	struct score_args args;
+	struct score_query q = {.args = &args};
+
+	for (int variant = SCORE_CORRECTED; variant <= SCORE_KEP; variant++) {
+		q.variant = (enum score_variant)variant;
+		score_args_default(&args, q.variant);
+		compare(v, now_ns, &q);
+		args.use_limits = true;
+		compare(v, now_ns, &q);
+		score_args_default(&args, q.variant);
+		args.default_requests_cpu_milli = 250;
+		compare(v, now_ns, &q);
+		args.default_requests_multiplier = 3;
+		compare(v, now_ns, &q);
+	}
+}
+
+static struct view *next_view(struct join *j, struct model *m, struct node_page *const *pages,
+			      int64_t now_ns)
+{
+	struct node_page *there[NODES];
+	size_t count = 0;
+
+	for (int i = 0; i < NODES; i++)
+		if (pages[i])
+			there[count++] = pages[i];
+	return join_view(j, there, count, model_cluster(m), now_ns);
+}
+
+static void kept_rows_are_what_the_view_says(void **state)
+{
+	struct node_page *pages[NODES] = {NULL};
+	struct model *m = model_new();
+	struct join *j = join_new();
+	int64_t now_ns = NOW;
+
+	(void)state;
+	model_fixture_sync(m, OBJECT_NODE);
+	model_fixture_sync(m, OBJECT_POD);
+	for (int i = 0; i < VIEWS; i++) {
+		struct view *v;
+
+		change_any(m, pages, now_ns);
+		v = next_view(j, m, pages, now_ns);
+		/* Of some nobody asks, so that the next is made of an older one. */
+		for (int t = 0; t < TIMES && i % 3; t++)
+			compare_any(v, now_ns + (any(400) - 50) * NS_PER_SEC + any(1000));
+		view_drop(v);
+		now_ns += any(5) * NS_PER_SEC;
+	}
+	for (int i = 0; i < NODES; i++)
+		page_drop(pages[i]);
+	join_free(j);
+	model_free(m);
+}
+
+static void names_are_found_whoever_comes_and_goes(void **state)
+{
+	struct node_page *pages[NODES] = {NULL};
+	struct model *m = model_new();
+	struct join *j = join_new();
+	const struct node_index *last = NULL;
+	size_t kept = 0;
+
+	(void)state;
+	model_fixture_sync(m, OBJECT_NODE);
+	for (int i = 0; i < VIEWS; i++) {
+		const struct node_index *x;
+		struct view *v;
+
+		if (i % 2)
+			change_any(m, pages, NOW);
+		v = next_view(j, m, pages, NOW);
+		x = node_index_of(v);
+		for (size_t n = 0; n < v->node_count; n++)
+			assert_int_equal(node_index_find(x, v->nodes[n]->name), n);
+		assert_int_equal(node_index_find(x, "node-"), v->node_count);
+		assert_int_equal(node_index_find(x, ""), v->node_count);
+		kept += x == last;
+		last = x;
+		view_drop(v);
+	}
+	assert_true(kept > VIEWS / 3); /* the join holds the view before */
+	for (int i = 0; i < NODES; i++)
+		page_drop(pages[i]);
+	join_free(j);
+	model_free(m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(kept_rows_are_what_the_view_says),
+		cmocka_unit_test(names_are_found_whoever_comes_and_goes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
