@@ -8,8 +8,8 @@
  * that the first is there soon after them. A step that takes longer than the period is counted, and the next waits for a whole one, so that planning
  * never takes all of a CPU.
  *
- * A stop is seen by whatever asks out_of_time(), which a step does that may take long; slack is a fraction of a second at most. A plan that was cut
- * short so is published all the same: it is as true as any, and what it remembers is to be saved.
+ * A stop is seen by whatever asks out_of_time(). Slack that was ended so comes to nothing, and the plan before is the last; a drain plan that was cut short
+ * is as true as any, and published. Building the placement core, once, and bringing it up to date are not ended.
  */
 #include "aggregator/engine_planner.h"
 
@@ -118,9 +118,12 @@ static void plan(struct planner *p, struct view *v)
 	int64_t start_ns = clock_mono_ns();
 	struct reason why = {""};
 	struct plan_result *r;
+	int rc;
 
-	if (plan_core_step(p->core, &in, &r, &why)) {
-		note_failure(p, &why);
+	rc = plan_core_step(p->core, &in, &r, &why);
+	if (rc) {
+		if (rc != -EINTR)
+			note_failure(p, &why);
 		return;
 	}
 	p->planned = true;

@@ -16,6 +16,7 @@ struct plan_input {
 
 /* What plans drains behind slack, in the same core. */
 struct plan_drain {
+	struct place_options places; /* of the core; now_ns does not matter */
 	void *state; /* of whoever fills this; the core calls nothing at once from two threads */
 	/* The text is what a step put into memory[PLAN_DRAIN], perhaps in another process. 0, or -EINVAL and the state is as it was. */
 	int (*restore)(void *state, const char *text, size_t len, struct reason *reason);
@@ -36,7 +37,7 @@ void plan_core_free(struct plan_core *c); /* NULL is allowed */
 /* Before the first step. -EINVAL: the reason says what is wrong with it, and the core begins without it. A part that nobody plans is passed over. */
 int plan_core_remember(struct plan_core *c, enum plan_part part, const char *text, size_t len,
 		       struct reason *reason);
-/* 0 and the caller's plan; or -EINVAL for an option out of range, named. */
+/* 0 and the caller's plan; -EINVAL for an option out of range, named; -EINTR where slack ran out of time, and the core is as it was. */
 int plan_core_step(struct plan_core *c, const struct plan_input *in, struct plan_result **out,
 		   struct reason *reason);
 

@@ -216,7 +216,7 @@ static void add_record(struct memory *m, const struct slack_record *r)
 static int read_node(struct memory *m, const cJSON *item, const char *of, size_t index,
 		     const char *class, const char **last)
 {
-	struct slack_record r = {.class = class};
+	struct slack_record r = {.class = class, .node = ""};
 	int64_t count = 0;
 	char path[64];
 
@@ -235,7 +235,7 @@ static int read_node(struct memory *m, const cJSON *item, const char *of, size_t
 static int read_class(struct memory *m, const cJSON *item, size_t index, const char **last)
 {
 	const cJSON *nodes = member(item, "nodes");
-	struct slack_record r = {.node = ""};
+	struct slack_record r = {.class = "", .node = ""};
 	int64_t wanted = 0, lower = 0;
 	const char *last_node = "";
 	size_t at = 0;

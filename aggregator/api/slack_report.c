@@ -43,6 +43,7 @@
 #include "aggregator/api/plan_ask.h"
 #include "aggregator/policy/slack/slack_yaml.h"
 #include "shared/jsonw.h"
+#include "shared/mem.h"
 #include "shared/timefmt.h"
 
 struct slack_request {
@@ -186,31 +187,60 @@ static void write_refusals(struct jsonw *w, const struct slack_class *c)
 	jsonw_object_close(w);
 }
 
-/* Where the class stands: placements come by node, and for each by class. */
-static void write_nodes(struct jsonw *w, const struct slack_result *s, size_t class,
-			const char *node)
+/* Placeholders by class, and for each by node, as they come by node: what is to be written would else be looked for once for every class. */
+struct by_class {
+	size_t *start; /* owned; by class, and one behind the last */
+	const struct slack_placed **of; /* owned */
+};
+
+static void by_class_init(struct by_class *b, const struct slack_result *s)
 {
+	size_t *next = mem_zalloc(s->class_count + 2, sizeof(*next));
+
+	b->of = mem_zalloc(s->placed_count + 1, sizeof(const struct slack_placed *));
+	for (size_t i = 0; i < s->placed_count; i++)
+		next[s->placed[i].class + 2]++;
+	for (size_t c = 2; c < s->class_count + 2; c++)
+		next[c] += next[c - 1];
+	for (size_t i = 0; i < s->placed_count; i++)
+		b->of[next[s->placed[i].class + 1]++] = &s->placed[i];
+	b->start = next;
+}
+
+static void by_class_fini(struct by_class *b)
+{
+	free(b->start);
+	free(b->of);
+}
+
+static const char *node_of(const struct slack_result *s, const struct slack_placed *p)
+{
+	return s->view->nodes[p->node]->name;
+}
+
+static void write_nodes(struct jsonw *w, const struct slack_result *s, const struct by_class *b,
+			size_t class, const char *node)
+{
+	const struct slack_placed *const *p = b->of + b->start[class];
+	size_t count = b->start[class + 1] - b->start[class];
+
 	jsonw_key(w, "nodes");
 	jsonw_array_open(w);
-	for (size_t i = 0, same; i < s->placed_count; i += same) {
-		const struct slack_placed *p = &s->placed[i];
-		const char *name = s->view->nodes[p->node]->name;
-
-		for (same = 1; i + same < s->placed_count; same++)
-			if (p[same].node != p->node || p[same].class != p->class)
-				break;
-		if (p->class != class || (node && strcmp(node, name) != 0))
+	for (size_t i = 0, same; i < count; i += same) {
+		for (same = 1; i + same < count && p[i + same]->node == p[i]->node; same++)
+			;
+		if (node && strcmp(node, node_of(s, p[i])) != 0)
 			continue;
 		jsonw_object_open(w);
-		jsonw_key_string(w, "node", name);
+		jsonw_key_string(w, "node", node_of(s, p[i]));
 		jsonw_key_int(w, "count", (int64_t)same);
 		jsonw_object_close(w);
 	}
 	jsonw_array_close(w);
 }
 
-static void write_class(struct jsonw *w, const struct slack_result *s, size_t class,
-			const struct slack_request *q)
+static void write_class(struct jsonw *w, const struct slack_result *s, const struct by_class *b,
+			size_t class, const struct slack_request *q)
 {
 	static const char *const kinds[] = {
 		[SLACK_WORKLOAD] = "workload", [SLACK_COVER] = "cover", [SLACK_UNIT] = "unit"};
@@ -232,15 +262,15 @@ static void write_class(struct jsonw *w, const struct slack_result *s, size_t cl
 	jsonw_key_fixed(w, "fragmentation", (double)c->fragmentation_ppm / SLACK_PPM, 6);
 	if (q->explain && *c->signature)
 		jsonw_key_string(w, "asks", c->signature);
-	write_nodes(w, s, class, q->node);
+	write_nodes(w, s, b, class, q->node);
 	jsonw_object_close(w);
 }
 
-static bool is_on_node(const struct slack_result *s, size_t class, const char *node)
+static bool is_on_node(const struct slack_result *s, const struct by_class *b, size_t class,
+		       const char *node)
 {
-	for (size_t i = 0; i < s->placed_count; i++)
-		if (s->placed[i].class == class &&
-		    strcmp(s->view->nodes[s->placed[i].node]->name, node) == 0)
+	for (size_t i = b->start[class]; i < b->start[class + 1]; i++)
+		if (strcmp(node_of(s, b->of[i]), node) == 0)
 			return true;
 	return false;
 }
@@ -248,15 +278,19 @@ static bool is_on_node(const struct slack_result *s, size_t class, const char *n
 static void write_classes(struct jsonw *w, const struct slack_result *s,
 			  const struct slack_request *q)
 {
+	struct by_class b;
+
+	by_class_init(&b, s);
 	jsonw_key(w, "items");
 	jsonw_array_open(w);
 	for (size_t c = 0; c < s->class_count; c++) {
 		if (q->class && strcmp(q->class, s->classes[c].key) != 0)
 			continue;
-		if (!q->node || is_on_node(s, c, q->node))
-			write_class(w, s, c, q);
+		if (!q->node || is_on_node(s, &b, c, q->node))
+			write_class(w, s, &b, c, q);
 	}
 	jsonw_array_close(w);
+	by_class_fini(&b);
 }
 
 static void write_demand(struct jsonw *w, const struct slack_result *s)

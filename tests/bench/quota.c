@@ -106,6 +106,49 @@ static void bench_book(struct view *v)
 	bench_row("book of 1000 quotas out of a view", "ms", NAN, 0, bench_median(ms, REPEAT));
 }
 
+/* What an answer does before it may ask: one reservation came since the last, and then another view. */
+static void bench_following(struct view *v)
+{
+	struct ledger *l = ledger_new();
+	struct quota_options o;
+	struct quota_book *b;
+	struct view *now = view_hold(v);
+	double us[REPEAT], ms[REPEAT];
+
+	quota_options_default(&o);
+	b = quota_book_new(v, NULL, &o);
+	for (int i = 0; i < REPEAT; i++) {
+		char namespace[32], uid[32];
+		struct ledger_entry e = {
+			.uid = uid, .namespace = namespace, .name = uid, .node = ""};
+		struct ledger_copy *copy;
+		struct view *next;
+		int64_t start;
+
+		namespace_name(i * 13, namespace);
+		snprintf(uid, sizeof(uid), "uid-%d", i);
+		resources_set(&e.requests, RESOURCE_CPU, 500);
+		ledger_reserve(l, &e, VIEW_FIXTURE_NOW_NS);
+		copy = ledger_take(l, VIEW_FIXTURE_NOW_NS);
+		start = cpu_ns();
+		quota_book_update(b, now, copy);
+		us[i] = (double)(cpu_ns() - start) / 1e3;
+		put_pod(i * 37 % NODES, PODS + i, VIEW_FIXTURE_NOW_NS - (i + 1) * NS_PER_SEC);
+		next = publish();
+		start = cpu_ns();
+		quota_book_update(b, next, copy);
+		ms[i] = (double)(cpu_ns() - start) / 1e6;
+		view_drop(now);
+		now = next;
+		ledger_copy_drop(copy);
+	}
+	view_drop(now);
+	bench_row("the book after a reservation", "us", NAN, 0, bench_median(us, REPEAT));
+	bench_row("the book after a publication", "ms", NAN, 0, bench_median(ms, REPEAT));
+	quota_book_free(b);
+	ledger_free(l);
+}
+
 /* Half of them are refused, with a sentence. */
 static void bench_admission(const struct quota_book *b, const char *row, size_t nominated)
 {
@@ -172,7 +215,7 @@ static void bench_shares(const struct quota_book *b)
 	for (int i = 0; i < REPEAT; i++) {
 		int64_t start = cpu_ns();
 
-		quota_share_read(b, "cpu", 20000000, out, &sum);
+		quota_share_read(b, "cpu", out, &sum);
 		ms[i] = (double)(cpu_ns() - start) / 1e6;
 	}
 	bench_row("loans and fair shares of one resource", "ms", NAN, 0, bench_median(ms, REPEAT));
@@ -198,6 +241,7 @@ int main(void)
 	bench_publication("publish, a pod changed on one node, 1000 namespaces", 1, 1);
 	bench_publication("publish, a pod changed on each of 100 nodes", NAN, 100);
 	bench_book(v);
+	bench_following(v);
 	quota_options_default(&o);
 	b = quota_book_new(v, NULL, &o);
 	bench_admission(b, "admission, nobody nominated", 0);

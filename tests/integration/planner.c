@@ -204,7 +204,7 @@ static void test_a_stop_ends_a_long_step(void **state)
 	start();
 	assert_true(await(is_entered, NULL, 60));
 	planner_stop(s.planner);
-	/* What it has is published, so that it can be saved. */
+	/* What slack has is published, so that it can be saved. */
 	assert_string_equal(where(), "n2");
 }
 

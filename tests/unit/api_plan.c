@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,6 +174,51 @@ static void test_options_out_of_range(void **state)
 	view_drop(in.view);
 }
 
+struct countdown {
+	int left;
+};
+
+static bool is_counted_down(void *ctx)
+{
+	struct countdown *c = ctx;
+
+	return c->left == 0 || c->left-- == 0;
+}
+
+/* Wherever a step is ended, the next goes on from the plan before. */
+static void test_ended_anywhere(void **state)
+{
+	struct plan_core *c = plan_core_new(&options, NULL);
+	struct plan_result *first = step(c), *r = NULL;
+	struct plan_input in = {.now_ns = VIEW_FIXTURE_NOW_NS, .out_of_time = is_counted_down};
+	struct reason why = {""};
+	int ended = 0, rc;
+
+	(void)state;
+	slack_fixture_node(&world, "n0", "z1", "4", "16Gi", "");
+	slack_fixture_workload(&world, "web", "2", 0, "500m", "1Gi", "");
+	in.view = place_fixture_view(&world.world, NULL, 0);
+	for (;; ended++) {
+		struct countdown countdown = {ended};
+
+		in.ctx = &countdown;
+		rc = plan_core_step(c, &in, &r, &why);
+		if (!rc)
+			break;
+		assert_int_equal(rc, -EINTR);
+		assert_string_equal(why.text, "the step was ended before it was done");
+		assert_null(r);
+	}
+	assert_true(ended > 5);
+	assert_int_equal(r->slack.placed_count, 3);
+	/* What stood on n1 stands there still. */
+	assert_int_equal(r->slack.move_count, 2);
+	plan_result_drop(first);
+	plan_result_drop(r);
+	view_drop(in.view);
+	plan_core_free(c);
+}
+
 /* --- drains behind it */
 
 struct drain_plan {
@@ -266,6 +312,7 @@ int main(void)
 		TEST(test_memory_is_the_same_body_until_it_changes),
 		TEST(test_remembers),
 		TEST(test_options_out_of_range),
+		TEST(test_ended_anywhere),
 		TEST(test_drains_find_the_cluster_as_it_is),
 	};
 

@@ -249,8 +249,8 @@ static void test_snapshot_remembers(void **state)
 	struct plan_memory memory;
 	struct reason why = {""};
 	struct api_fixture offline;
-	struct view *v;
-	int64_t now_ns;
+	struct view *v = NULL;
+	int64_t now_ns = 0;
 
 	(void)state;
 	options.rate_ppm = 0;

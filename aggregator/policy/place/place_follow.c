@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From one view to the next, at the cost of what changed. What a view says of a node is one immutable record, so an equal pointer is an
- * equal node. Of the others
+ * From one view to the next, at the cost of what changed. What a view says of a node is one
+ * immutable record, so an equal pointer is an equal node. Of the others
  *
  *   - one of which only measurements are new keeps its pods, and sums up their use anew;
  *   - one whose object or pods changed leaves all of its pods and meets those it has now;
  *   - one with other labels or taints also leaves its domains and its signature, while it has no pods, and finds new ones;
  *   - one that comes is met as one that was empty, and one that goes is left; the arrays by node are moved together.
  *
- * Pods that were left and not met are gone. All of this ends where a new one would have begun, but for the numbers of pods, domains and
- * signatures, which nobody sees; those numbers only grow, and when they are twice what is needed all is built anew, with the same handles of
- * pods. So it is when real use begins or ceases to be asked for, and when a namespace with pods has other labels and some selector asks
- * for labels of namespaces.
+ * Pods that were left and not met are gone. All of this ends where a new one would have begun, but
+ * for the numbers of pods, domains and signatures, which nobody sees; those numbers only grow, and
+ * when they are twice what is needed all is built anew, with the same handles of pods. So it is
+ * when real use begins or ceases to be asked for, and when a namespace with pods has other labels
+ * and some selector asks for labels of namespaces.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -87,7 +88,7 @@ static bool is_too_many(uint32_t count, uint32_t needed)
 /* Whether what changed can be taken over piece by piece. */
 static bool can_follow(const struct place *p, const struct view *v)
 {
-	if (p->cap != place_cap_of(&p->options, v) ||
+	if (p->moved_ghosts || p->cap != place_cap_of(&p->options, v) ||
 	    is_too_many(p->classes.count, p->classes_loaded) ||
 	    is_too_many(p->signature_count, p->node_count))
 		return false;
@@ -129,6 +130,7 @@ static void undo_all(struct place *p)
 	for (uint32_t i = 0; i < p->added.count; i++)
 		place_slot_free(p, place_slot(p, p->added.of[i]));
 	p->added.count = 0;
+	place_asked_forget(p);
 	p->last_chosen = PLACE_NONE;
 }
 
@@ -184,7 +186,9 @@ struct move {
 	uint32_t before, now;
 };
 
-/* The array with its elements where their nodes are now; those of new nodes are all of that byte. */
+/*
+ * The array with its elements where their nodes are now; those of new nodes are all of that byte.
+ */
 static void *moved(void *array, size_t size, int byte, const struct move *m)
 {
 	char *next = mem_alloc(((size_t)m->now + 1) * size);
@@ -243,6 +247,7 @@ static void measure_again(struct place *p, place_node n)
 	size_t hint = v->pod_count ? v->pod_count - 1 : 0;
 
 	place_use_of_node(p, n);
+	place_trees_touch(p, n);
 	for (place_pod at = p->first[n]; at != PLACE_NONE; at = place_slot(p, at)->next) {
 		struct place_slot *s = place_slot(p, at);
 		const struct view_pod *vp = NULL;
@@ -289,7 +294,10 @@ static enum fate fate_of(const struct place_node_info *before, const struct view
 	return before->view && now->model && before->view->model == now->model ? MEASURED : CHANGED;
 }
 
-/* All that are to be met again are left before any is met: a pod may have gone from one to the other. */
+/*
+ * All that are to be met again are left before any is met: a pod may have gone from one to the
+ * other.
+ */
 static void leave_changed(struct place *p, uint8_t *fate)
 {
 	for (place_node n = 0; n < p->node_count; n++) {
@@ -345,8 +353,10 @@ static void follow_owners(struct place *p)
 		if (s->node != PLACE_NONE)
 			place_use_add(&p->use[s->node], &s->use, -1);
 		place_use_of_pod(p, NULL, s->record, &s->use);
-		if (s->node != PLACE_NONE)
+		if (s->node != PLACE_NONE) {
 			place_use_add(&p->use[s->node], &s->use, 1);
+			place_trees_touch(p, s->node);
+		}
 	}
 }
 
@@ -355,6 +365,8 @@ static void follow(struct place *p, const struct view *before)
 	bool pending = table_of(before, OBJECT_POD) != table_of(p->view, OBJECT_POD);
 	uint8_t *fate;
 
+	if (table_of(before, OBJECT_NAMESPACE) != table_of(p->view, OBJECT_NAMESPACE))
+		place_namespaces_reread(p);
 	if (!same_nodes(p, p->view))
 		move_nodes(p, p->view);
 	if (pending)

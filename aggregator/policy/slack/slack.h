@@ -141,10 +141,13 @@ struct slack_state;
 
 struct slack_state *slack_state_new(void);
 void slack_state_free(struct slack_state *s);
+/* Asked again and again by steps, from then on: true ends one early, and must stay so until then. NULL: never. */
+void slack_state_set_limit(struct slack_state *s, bool (*out_of_time)(void *ctx), void *ctx);
 /*
  * One step. The simulation is of this view (place_new() or place_update()), with nobody added; afterwards all placeholders are on it, as changes
  * that place_update() or a place_revert() to before undoes. 0 and a result for slack_result_fini(); or -EINVAL for an option out of range,
- * named, and nothing is changed.
+ * named, and nothing is changed; or
+ * -EINTR where its time was over: placeholders stand where they stood, and the next step begins anew.
  */
 int slack_step(struct slack_state *s, struct place *p, struct view *v, int64_t now_ns,
 	       const struct slack_options *o, struct slack_result *out, struct reason *reason);

@@ -92,6 +92,8 @@ struct slack_state {
 	uint64_t seen_controllers; /* fingerprint of those by whom pods were found to ask */
 	struct slack_arrivals arrivals;
 	struct slack_pattern plain; /* asks for nothing: tells where a plain pod may go */
+	bool (*out_of_time)(void *ctx); /* NULL: never */
+	void *out_of_time_ctx;
 };
 
 /* Made where it is not there yet. */
@@ -176,6 +178,14 @@ struct slack_search *slack_search_new(struct slack_state *state, const struct vi
 void slack_wanted_find(struct slack_run *r, struct slack_search *search,
 		       struct slack_shared *shared);
 void slack_shared_fini(struct slack_shared *s);
+
+/* Between classes, as each may take milliseconds: what was begun then comes to nothing (slack_step.c). */
+static inline bool slack_is_out_of_time(const struct slack_run *r)
+{
+	const struct slack_state *s = r->state;
+
+	return s->out_of_time && s->out_of_time(s->out_of_time_ctx);
+}
 
 /* slack_place.c */
 void slack_order_classes(struct slack_run *r);

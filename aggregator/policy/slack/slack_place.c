@@ -122,7 +122,8 @@ void slack_order_classes(struct slack_run *r)
 	struct ordered *list = mem_zalloc(r->class_count + 1, sizeof(*list));
 
 	for (uint32_t c = 0; c < r->class_count; c++)
-		list[c] = (struct ordered){r, c, count_choices(r, r->classes[c])};
+		list[c] = (struct ordered){
+			r, c, slack_is_out_of_time(r) ? 0 : count_choices(r, r->classes[c])};
 	qsort(list, r->class_count, sizeof(*list), compare_ordered);
 	for (uint32_t i = 0; i < r->class_count; i++) {
 		r->order[i] = list[i].class;
@@ -423,7 +424,7 @@ static void place_class(struct slack_run *r, uint32_t class)
 
 void slack_place_missing(struct slack_run *r)
 {
-	for (size_t i = 0; i < r->class_count; i++)
+	for (size_t i = 0; i < r->class_count && !slack_is_out_of_time(r); i++)
 		if (missing_of(r, r->order[i]))
 			place_class(r, r->order[i]);
 }

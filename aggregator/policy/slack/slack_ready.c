@@ -153,7 +153,7 @@ static int64_t fragmentation(const struct slots *s, const struct slack_amount *s
 
 void slack_ready_slots(struct slack_run *r)
 {
-	for (uint32_t c = 0; c < r->class_count; c++) {
+	for (uint32_t c = 0; c < r->class_count && !slack_is_out_of_time(r); c++) {
 		const struct slack_entry *e = r->classes[c];
 		struct slack_class *report = &r->reports[c];
 		struct slots s = {0};
@@ -327,7 +327,7 @@ void slack_ready_demand(struct slack_run *r)
 	struct packing p = {.run = r};
 
 	find_types(&p);
-	for (size_t i = 0; i < r->class_count; i++) {
+	for (size_t i = 0; i < r->class_count && !slack_is_out_of_time(r); i++) {
 		const struct slack_class *report = &r->reports[r->order[i]];
 
 		if (report->unplaced && !report->fits_no_node)

@@ -19,6 +19,12 @@ struct slack_state *slack_state_new(void)
 	return s;
 }
 
+void slack_state_set_limit(struct slack_state *s, bool (*out_of_time)(void *ctx), void *ctx)
+{
+	s->out_of_time = out_of_time;
+	s->out_of_time_ctx = ctx;
+}
+
 void slack_entry_forget_standing(struct slack_entry *e)
 {
 	for (size_t i = 0; i < e->standing_count; i++)

@@ -455,7 +455,8 @@ static void run_fini(struct slack_run *r)
 	free(r->holders);
 }
 
-static void run_step(struct slack_run *r)
+/* False: its time was over, and nothing is to be remembered. */
+static bool run_step(struct slack_run *r)
 {
 	struct slack_search *search = slack_search_new(r->state, r->view);
 
@@ -466,19 +467,26 @@ static void run_step(struct slack_run *r)
 	follow_targets(r);
 	slack_order_classes(r);
 	slack_ready_slots(r);
+	if (slack_is_out_of_time(r))
+		return false;
 	verify(r);
 	for (uint32_t c = 0; c < r->class_count; c++)
 		if (r->placed[c] > r->classes[c]->wanted)
 			remove_surplus(r, c);
 	slack_place_missing(r);
+	if (slack_is_out_of_time(r))
+		return false;
 	for (uint32_t c = 0; c < r->class_count; c++)
 		report_class(r, c);
-	slack_ready_demand(r);
-	report_placed(r);
-	remember(r);
 	r->result->classes = r->reports;
 	r->result->class_count = r->class_count;
+	slack_ready_demand(r);
+	if (slack_is_out_of_time(r))
+		return false;
+	report_placed(r);
+	remember(r);
 	slack_tell(r);
+	return true;
 }
 
 int slack_step(struct slack_state *s, struct place *p, struct view *v, int64_t now_ns,
@@ -491,11 +499,18 @@ int slack_step(struct slack_state *s, struct place *p, struct view *v, int64_t n
 			      .options = o,
 			      .result = out,
 			      .tries = o->displace_max};
+	bool whole;
 
 	if (slack_options_check(o, reason))
 		return -EINVAL;
 	*out = (struct slack_result){.view = view_hold(v)};
-	run_step(&r);
+	whole = run_step(&r);
 	run_fini(&r);
-	return 0;
+	if (whole)
+		return 0;
+	if (!out->classes)
+		free(r.reports);
+	slack_result_fini(out);
+	reason_set(reason, "the step was ended before it was done");
+	return -EINTR;
 }
