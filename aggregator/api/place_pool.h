@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Placement cores that requests share. To build one of 150k pods takes 0.2 s, to bring one up to
- * date only what changed; and one that is being asked and changed belongs to one thread. So there
- * are a few, each taken whole and given back.
+ * Placement cores that requests share. To build one of 5000 nodes and 150k pods takes 0.2 s of CPU where these are of 3000 workloads, and above 1 s where they
+ * are of 40,000, each of which is read once; to bring one up to date takes only what changed, and a question leaves nothing behind. One that is
+ * being asked and changed belongs to one thread. So there are a few, each taken whole and given back.
  */
 #ifndef EVENKEEL_AGGREGATOR_API_PLACE_POOL_H
 #define EVENKEEL_AGGREGATOR_API_PLACE_POOL_H

@@ -312,6 +312,7 @@ void place_class_free(struct place_class *c)
 	free(c->claims.of);
 	free(c->affinity.of);
 	free(c->anti.of);
+	free(c->carried.of);
 	free(c->feared.of);
 	free(c->spread.of);
 	free(c->counted.of);

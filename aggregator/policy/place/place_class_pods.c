@@ -268,14 +268,22 @@ static bool add_key(struct keys *keys, uint32_t key)
 	return true;
 }
 
+/* Others keep away from who has the term. */
+static void add_carrier(struct reading *r, struct place_group *g, uint32_t key)
+{
+	uint32_t counter = place_counter_intern(r->p, PLACE_COUNT_CARRIERS, g, key, NULL);
+
+	PLACE_LIST_ADD(&r->c->carried, counter);
+	PLACE_LIST_ADD(&r->c->counted, counter);
+}
+
 static void add_anti(struct reading *r)
 {
 	uint32_t key = place_key_intern(r->p, r->topology_key);
 	struct place_group *g = group_of(r);
 
 	PLACE_LIST_ADD(&r->c->anti, place_counter_intern(r->p, PLACE_COUNT_MATCHES, g, key, NULL));
-	PLACE_LIST_ADD(&r->c->counted,
-		       place_counter_intern(r->p, PLACE_COUNT_CARRIERS, g, key, NULL));
+	add_carrier(r, g, key);
 }
 
 static void fear_any(struct reading *r)
@@ -290,7 +298,7 @@ static void fear_any(struct reading *r)
 
 #define ANTI "spec.affinity.podAntiAffinity." REQUIRED
 
-/* Too much to be judged: whoever it is of is not to be beside anybody, by each of its keys. */
+/* Too much to be judged: it fits nowhere, and nobody is to be beside one that is there, by each of its keys. */
 static void read_too_many(struct place *p, struct place_class *c, const cJSON *list)
 {
 	struct keys keys = {0};
@@ -303,7 +311,7 @@ static void read_too_many(struct place *p, struct place_class *c, const cJSON *l
 		read_topology_key(&r, json);
 		fear_any(&r);
 		if (r.topology_key && add_key(&keys, place_key_intern(p, r.topology_key)))
-			add_anti(&r);
+			add_carrier(&r, group_of(&r), keys.list.of[keys.list.count - 1]);
 		reading_fini(&r);
 	}
 	free(keys.list.of);

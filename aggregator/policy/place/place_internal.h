@@ -267,6 +267,7 @@ struct place_class {
 	PLACE_LIST(uint32_t) affinity; /* counters, a term each */
 	bool affinity_self; /* matches its own terms */
 	PLACE_LIST(uint32_t) anti; /* counters of pods that its terms match */
+	PLACE_LIST(uint32_t) carried; /* counters of carriers of its terms, a term each */
 	PLACE_LIST(uint32_t) feared; /* counters of carriers whose terms match it */
 	PLACE_LIST(struct place_spread) spread;
 	PLACE_LIST(uint32_t) counted; /* counters that it is counted by */

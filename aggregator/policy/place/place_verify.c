@@ -71,11 +71,8 @@ static uint32_t weight_in(const struct place *p, const struct place_counter *c,
 
 	if (c->kind != PLACE_COUNT_CARRIERS)
 		return place_group_matches(p, c->group, class);
-	for (uint32_t i = 0; i < class->anti.count; i++) {
-		const struct place_counter *own = &p->counters.of[class->anti.of[i]];
-
-		weight += own->group == c->group && own->key == c->key;
-	}
+	for (uint32_t i = 0; i < class->carried.count; i++)
+		weight += &p->counters.of[class->carried.of[i]] == c;
 	return weight;
 }
 
