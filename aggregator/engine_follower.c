@@ -49,8 +49,25 @@ static void end_pod(struct ledger *l, const char *uid)
 	ledger_forget(l, uid);
 }
 
-/* What was promised to a pod ends, or moves to where it went. One that waits for its victims keeps it although it is not schedulable yet. */
-static void on_pod(void *ctx, const struct kube_pod *pod, uint64_t generation)
+/* One that waits for its victims is not given up. */
+static bool is_given_up(const struct kube_pod *pod)
+{
+	return pod->unschedulable_ns && !*pod->nominated_node;
+}
+
+/*
+ * A change to it, since the event may be of anything: a pod that was given up once and is asked
+ * about again says so all the while.
+ */
+static bool has_been_given_up(const struct kube_pod *was, const struct kube_pod *pod)
+{
+	return is_given_up(pod) &&
+	       !(was && is_given_up(was) && was->unschedulable_ns == pod->unschedulable_ns);
+}
+
+/* What was promised to a pod ends, or moves to where it went. */
+static void on_pod(void *ctx, const struct kube_pod *was, const struct kube_pod *pod,
+		   uint64_t generation)
 {
 	struct ledger *l = ctx;
 	const char *uid = pod->object.uid;
@@ -60,8 +77,8 @@ static void on_pod(void *ctx, const struct kube_pod *pod, uint64_t generation)
 	} else if (*pod->node) {
 		ledger_bind(l, uid, pod->node, generation);
 		ledger_remember(l, uid);
-	} else if (pod->unschedulable_ns && !*pod->nominated_node) {
-		ledger_unschedulable(l, uid, pod->unschedulable_ns);
+	} else if (has_been_given_up(was, pod)) {
+		ledger_unschedulable(l, uid);
 	}
 }
 

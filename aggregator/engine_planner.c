@@ -9,7 +9,7 @@
  * never takes all of a CPU.
  *
  * A stop is seen by whatever asks out_of_time(). Slack that was ended so comes to nothing, and the plan before is the last; a drain plan that was cut short
- * is as true as any, and published.
+ * is as true as any, and published. Building the placement core, once, and bringing it up to date are not ended.
  */
 #include "aggregator/engine_planner.h"
 

@@ -7,6 +7,8 @@
 #include "aggregator/policy/score.h"
 #include "shared/reason.h"
 
+struct score_mix;
+
 struct extender_options {
 	struct node_limits limits;
 	/* The blend of prioritize, by plugin; weights of 0: not in it. All 0: the default blend. */
@@ -18,5 +20,12 @@ void extender_options_default(struct extender_options *o);
 /* "TargetLoadPacking=3,LimitAware=1", or "" for the default blend. -EINVAL with the reason, and *o is as it was. */
 int extender_options_parse_blend(struct extender_options *o, const char *text,
 				 struct reason *reason);
+/*
+ * How nodes are ranked where a question does not say: in the corrected variant by the weights of the options
+ * (NULL: none), else by the default blend: TargetLoadPacking, LoadVariationRiskBalancing and LimitAware as
+ * far as they have the variant.
+ */
+void extender_options_mix(const struct extender_options *o, enum score_variant variant,
+			  struct score_mix *mix);
 
 #endif

@@ -40,6 +40,70 @@ static bool read_question(struct extender_call *c, const struct api_request *rq,
 	return true;
 }
 
+/* --- names that are there twice: each counts once, where it came first */
+
+static int compare_asked(const void *a, const void *b)
+{
+	const struct extender_asked *const *one = a, *const *other = b;
+	int order = strcmp((*one)->name, (*other)->name);
+
+	if (order)
+		return order;
+	return *one < *other ? -1 : *one > *other;
+}
+
+/* Of names that are not in the view, which no place tells apart. */
+static void mark_unknown(const struct extender_call *c, size_t count, bool *repeated)
+{
+	const struct extender_asked **of = mem_alloc((count + 1) * sizeof(struct extender_asked *));
+	size_t next = 0;
+
+	for (size_t i = 0; i < c->args.count; i++)
+		if (c->places[i] == c->view->node_count)
+			of[next++] = &c->args.nodes[i];
+	qsort(of, count, sizeof(struct extender_asked *), compare_asked);
+	for (size_t i = 1; i < count; i++)
+		if (strcmp(of[i - 1]->name, of[i]->name) == 0)
+			repeated[of[i] - c->args.nodes] = true;
+	free(of);
+}
+
+static bool mark_repeated(const struct extender_call *c, bool *repeated)
+{
+	bool *seen = mem_zalloc(c->view->node_count + 1, sizeof(*seen)), any = false;
+	size_t unknown = 0;
+
+	for (size_t i = 0; i < c->args.count; i++) {
+		size_t place = c->places[i];
+
+		unknown += place == c->view->node_count;
+		repeated[i] = place < c->view->node_count && seen[place];
+		any |= repeated[i];
+		seen[place] = true;
+	}
+	free(seen);
+	if (unknown > 1)
+		mark_unknown(c, unknown, repeated);
+	return any || unknown > 1;
+}
+
+static void drop_repeated(struct extender_call *c)
+{
+	bool *repeated = mem_zalloc(c->args.count + 1, sizeof(*repeated));
+	size_t kept = 0;
+
+	if (mark_repeated(c, repeated)) {
+		for (size_t i = 0; i < c->args.count; i++) {
+			if (repeated[i])
+				continue;
+			c->args.nodes[kept] = c->args.nodes[i];
+			c->places[kept++] = c->places[i];
+		}
+		c->args.count = kept;
+	}
+	free(repeated);
+}
+
 static void find_places(struct extender_call *c)
 {
 	const struct node_index *index = node_index_of(c->view);
@@ -47,23 +111,10 @@ static void find_places(struct extender_call *c)
 	c->places = mem_alloc((c->args.count + 1) * sizeof(*c->places));
 	for (size_t i = 0; i < c->args.count; i++)
 		c->places[i] = node_index_find(index, c->args.nodes[i].name);
+	drop_repeated(c);
 }
 
-/* The options' blend, else the default one. */
-static void choose_mix(struct extender_call *c)
-{
-	const struct extender_options *o = c->ctx->extender;
-
-	c->mix = (struct score_mix){.variant = SCORE_CORRECTED};
-	for (int id = 0; o && id < SCORE_PLUGINS; id++) {
-		if (o->weights[id] <= 0)
-			continue;
-		c->mix.plugins[c->mix.count] = (enum score_plugin_id)id;
-		c->mix.weights[c->mix.count++] = o->weights[id];
-	}
-	if (!c->mix.count)
-		score_mix_default(&c->mix, SCORE_CORRECTED);
-}
+/* --- the call */
 
 static void take_world(struct extender_call *c)
 {
@@ -98,7 +149,7 @@ bool extender_call_open(struct extender_call *c, enum extender_verb verb,
 		return false;
 	}
 	take_world(c);
-	choose_mix(c);
+	extender_options_mix(ctx->extender, SCORE_CORRECTED, &c->mix);
 	score_args_default(&c->score_args, SCORE_CORRECTED);
 	c->ask = (struct score_ask){
 		.view = c->view,

@@ -47,7 +47,6 @@ struct sieve {
 	struct extender_asked *passed; /* owned, as are */
 	struct extender_refused *failed;
 	size_t passed_count, failed_count;
-	bool *seen; /* by place in the view: told already */
 	char **texts; /* each owned; what failed points into */
 	size_t text_count;
 };
@@ -72,16 +71,6 @@ static void refuse_with(struct sieve *s, size_t i, char *why)
 static void count_refusal(const struct sieve *s, enum extender_refusal why)
 {
 	counter_add(&s->call->ctx->counters->extender.refused[why], 1);
-}
-
-/* A question may name a node twice; it is answered once. */
-static bool is_repeated(struct sieve *s, size_t i)
-{
-	size_t place = s->call->places[i];
-	bool repeated = place < s->call->view->node_count && s->seen[place];
-
-	s->seen[place] = true;
-	return repeated;
 }
 
 /* --- nodes that are not in the view --------------------------------------------------------------------------------- */
@@ -180,8 +169,6 @@ static void sieve_by_limits(struct sieve *s)
 	for (size_t i = 0; i < c->args.count; i++) {
 		size_t place = c->places[i];
 
-		if (is_repeated(s, i))
-			continue;
 		if (place == c->view->node_count)
 			judge_unknown(s, i);
 		else
@@ -197,8 +184,6 @@ static void sieve_by_name(struct sieve *s)
 	const struct extender_call *c = s->call;
 
 	for (size_t i = 0; i < c->args.count; i++) {
-		if (is_repeated(s, i))
-			continue;
 		if (c->places[i] == c->view->node_count)
 			judge_unknown(s, i);
 		else
@@ -212,8 +197,7 @@ static void refuse_all(struct sieve *s, const char *why)
 {
 	s->texts[s->text_count++] = mem_strdup(why);
 	for (size_t i = 0; i < s->call->args.count; i++)
-		if (!is_repeated(s, i))
-			refuse(s, i, s->texts[0]);
+		refuse(s, i, s->texts[0]);
 	count_refusal(s, EXTENDER_GATE);
 }
 
@@ -252,7 +236,6 @@ static void sieve_init(struct sieve *s, const struct extender_call *c)
 		.call = c,
 		.passed = mem_alloc(room * sizeof(*s->passed)),
 		.failed = mem_alloc(room * sizeof(*s->failed)),
-		.seen = mem_zalloc(c->view->node_count + 1, sizeof(*s->seen)),
 		.texts = mem_alloc(room * sizeof(char *)),
 	};
 }
@@ -262,7 +245,6 @@ static void sieve_fini(struct sieve *s)
 	for (size_t i = 0; i < s->text_count; i++)
 		free(s->texts[i]);
 	free(s->texts);
-	free(s->seen);
 	free(s->failed);
 	free(s->passed);
 }

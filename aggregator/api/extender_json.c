@@ -20,6 +20,7 @@
 struct parser {
 	struct snapshot_text text; /* where it stands */
 	char *field;
+	const char *nodes_at; /* the last value of Nodes; NULL: none, or null */
 };
 
 /* The field, and unless why is NULL, which leaves what the text said of itself, the reason. */
@@ -137,13 +138,34 @@ static int parse_name(struct parser *p, struct extender_args *args)
 	return rc;
 }
 
+static int parse_nodes(struct parser *p, struct extender_args *args);
+
+/* It takes back what was there before it: then Nodes count, and were passed if they came later. */
+static int take_names_back(struct parser *p, struct extender_args *args)
+{
+	struct snapshot_text behind;
+	int rc = pass_value(p, "NodeNames");
+
+	if (rc || !args->named)
+		return rc;
+	forget_nodes(args);
+	args->named = false;
+	if (!p->nodes_at)
+		return 0;
+	behind = p->text;
+	p->text.at = p->nodes_at;
+	rc = parse_nodes(p, args);
+	p->text = behind;
+	return rc;
+}
+
 static int parse_names(struct parser *p, struct extender_args *args)
 {
 	bool first = true;
 	int rc;
 
 	if (is_null(p))
-		return pass_value(p, "NodeNames");
+		return take_names_back(p, args);
 	if (snapshot_text_open(&p->text, '['))
 		return fail(p, "must be a list of node names", "NodeNames");
 	forget_nodes(args);
@@ -185,6 +207,10 @@ static int parse_items(struct parser *p, struct extender_args *args)
 	bool first = true;
 	int rc;
 
+	if (!args->named) {
+		forget_nodes(args);
+		make_room_for_names(p, args);
+	}
 	if (is_null(p))
 		return pass_value(p, "Nodes.items");
 	if (snapshot_text_open(&p->text, '['))
@@ -202,15 +228,15 @@ static int parse_nodes(struct parser *p, struct extender_args *args)
 	bool first = true;
 	int rc;
 
-	if (is_null(p))
+	p->nodes_at = is_null(p) ? NULL : p->text.at;
+	if (!args->named) {
+		forget_nodes(args);
+		args->full = p->nodes_at != NULL;
+	}
+	if (!p->nodes_at)
 		return pass_value(p, "Nodes");
 	if (snapshot_text_open(&p->text, '{'))
 		return fail(p, "must be a NodeList", "Nodes");
-	if (!args->named) {
-		forget_nodes(args);
-		args->full = true;
-		make_room_for_names(p, args);
-	}
 	while ((rc = snapshot_text_member(&p->text, &first, key)) == 1)
 		if (strcasecmp(key, "items") == 0 ? parse_items(p, args) : pass_value(p, "Nodes"))
 			return -EINVAL;
@@ -252,7 +278,7 @@ static int parse_args(struct parser *p, struct extender_args *args)
 int extender_args_parse(const char *body, size_t len, struct extender_args *args,
 			char field[EXTENDER_FIELD_MAX], struct reason *reason)
 {
-	struct parser p = {{"body", body, body, body + len, reason}, field};
+	struct parser p = {{"body", body, body, body + len, reason}, field, NULL};
 	int rc;
 
 	*args = (struct extender_args){.pod = NULL};

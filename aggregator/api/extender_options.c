@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "aggregator/api/extender.h"
+#include "aggregator/api/score_job.h"
 #include "shared/mem.h"
 
 enum { WEIGHT_MOST = 1000000 };
@@ -53,4 +54,18 @@ int extender_options_parse_blend(struct extender_options *o, const char *text,
 		memcpy(o->weights, weights, sizeof(weights));
 	free(copy);
 	return rc;
+}
+
+void extender_options_mix(const struct extender_options *o, enum score_variant variant,
+			  struct score_mix *mix)
+{
+	*mix = (struct score_mix){.variant = variant};
+	for (int id = 0; o && variant == SCORE_CORRECTED && id < SCORE_PLUGINS; id++) {
+		if (o->weights[id] <= 0)
+			continue;
+		mix->plugins[mix->count] = (enum score_plugin_id)id;
+		mix->weights[mix->count++] = o->weights[id];
+	}
+	if (!mix->count)
+		score_mix_default(mix, variant);
 }

@@ -1,22 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * POST /v1/fit {"pod":POD[,"nodes":[NAME,..]]}: where a pod could go now, and for each node where it could not, why.
+ * POST /v1/fit {"pod":POD[,"nodes":[NAME,..]]}: where a pod could go now, and for each node where
+ * it could not, why.
  *
  *   {"apiVersion","kind":"FitList","time","useCap":"on","fits":3,"refused":{"NodeResourcesFit":4,..},
  *    "items":[{"node","fits":true},{"node","fits":false,"filter","reason"},..]}
  *
- * Nodes are in the order of their names; "fits" and "refused" count all of the cluster, also where `nodes` asks for some. The filter is the
- * first that refuses, in the order of enum place_filter, and the reason its sentence.
+ * Nodes are in the order of their names; "fits" and "refused" count all of the cluster, also where
+ * `nodes` asks for some. The filter is the first that refuses, in the order of enum place_filter,
+ * and the reason its sentence.
  *
- * The pod is a manifest, or a pod as the API tells it: then the question is where else it could be. What the cluster knows under its uid, or under
- * its name where a manifest has no uid, is taken away first, so that it is not in its own way; where it is bound to is not asked.
+ * The pod is a manifest, or a pod as the API tells it: then the question is where else it could be.
+ * What the cluster knows under its uid, or under its name where a manifest has a name and no uid,
+ * is taken away first, so that it is not in its own way. Where a pod of the API is bound to is not
+ * asked; a manifest that says so is refused, since no scheduler would be asked about it. What the
+ * ledger has promised to others is room they have (ledger.h).
  *
- * Without an API or a snapshot nothing is known of taints, labels and requests, and no answer would be true: 503.
+ * Without an API or a snapshot nothing is known of taints, labels and requests, and no answer would
+ * be true: 503.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/api/api.h"
+#include "aggregator/api/asked_nodes.h"
 #include "aggregator/api/fit_ask.h"
 #include "aggregator/api/list.h"
 #include "shared/jsonw.h"
@@ -35,11 +42,6 @@ static void request_fini(struct fit_request *rq)
 	cJSON_Delete(rq->tree);
 }
 
-static cJSON *member(const cJSON *object, const char *name)
-{
-	return cJSON_GetObjectItemCaseSensitive(object, name);
-}
-
 /* --- the body */
 
 static bool read_pod(cJSON *pod, struct fit_request *rq, struct api_response *rs)
@@ -55,22 +57,15 @@ static bool read_pod(cJSON *pod, struct fit_request *rq, struct api_response *rs
 
 static bool read_nodes(const cJSON *list, struct fit_request *rq, struct api_response *rs)
 {
-	size_t i = 0;
+	char field[ASKED_NODES_FIELD_MAX];
+	struct reason reason = {""};
 
 	if (!list || cJSON_IsNull(list))
 		return true;
-	if (!cJSON_IsArray(list)) {
-		api_fail(rs, FAIL_BAD_REQUEST, "nodes", "must be a list of node names");
+	if (asked_nodes_check(list, field, &reason)) {
+		api_fail(rs, FAIL_BAD_REQUEST, field, "%s", reason.text);
 		return false;
 	}
-	for (const cJSON *item = list->child; item; item = item->next, i++)
-		if (!cJSON_IsString(item)) {
-			char *field = mem_printf("nodes[%zu]", i);
-
-			api_fail(rs, FAIL_BAD_REQUEST, field, "must be the name of a node");
-			free(field);
-			return false;
-		}
 	rq->nodes = list;
 	return true;
 }
@@ -92,33 +87,11 @@ static bool read_request(const struct api_request *from, struct fit_request *rq,
 			free(field);
 			return false;
 		}
-	return read_nodes(member(rq->tree, "nodes"), rq, rs) &&
-	       read_pod(member(rq->tree, "pod"), rq, rs);
+	return read_nodes(cJSON_GetObjectItemCaseSensitive(rq->tree, "nodes"), rq, rs) &&
+	       read_pod(cJSON_GetObjectItemCaseSensitive(rq->tree, "pod"), rq, rs);
 }
 
 /* --- the answer */
-
-/* Marks the nodes that are asked for; false: *rs says which name is unknown. */
-static bool choose_nodes(const struct place *p, const cJSON *names, bool *chosen,
-			 struct api_response *rs)
-{
-	size_t i = 0;
-
-	for (const cJSON *item = names->child; item; item = item->next, i++) {
-		place_node n = place_find_node(p, item->valuestring);
-
-		if (n == PLACE_NONE) {
-			char *field = mem_printf("nodes[%zu]", i);
-
-			api_fail(rs, FAIL_BAD_REQUEST, field, "there is no node \"%.253s\"",
-				 item->valuestring);
-			free(field);
-			return false;
-		}
-		chosen[n] = true;
-	}
-	return true;
-}
 
 static void write_node(struct jsonw *w, const struct fit_ask *a, place_node n)
 {
@@ -156,35 +129,41 @@ static void write_answer(const struct fit_ask *a, const bool *chosen, int64_t no
 	buf_add_char(&rs->body, '\n');
 }
 
-static void answer(const struct api_context *ctx, struct view *v, const struct fit_request *rq,
-		   struct api_response *rs)
+static void answer(const struct api_context *ctx, const struct ledger_copy *ledger, struct view *v,
+		   const struct fit_request *rq, struct api_response *rs)
 {
 	int64_t now_ns = ctx->now_ns();
+	char field[ASKED_NODES_FIELD_MAX];
+	struct reason reason = {""};
 	struct fit_ask a;
-	bool *chosen = NULL;
+	bool *chosen;
 
-	fit_ask_open(&a, ctx->places, v, rq->pod, now_ns);
-	if (rq->nodes)
-		chosen = mem_zalloc(place_node_count(a.place) + 1, sizeof(*chosen));
-	if (!chosen || choose_nodes(a.place, rq->nodes, chosen, rs))
-		write_answer(&a, chosen, now_ns, rs);
-	free(chosen);
+	if (asked_nodes_choose(rq->nodes, v, &chosen, field, &reason)) {
+		api_fail(rs, FAIL_BAD_REQUEST, field, "%s", reason.text);
+		return;
+	}
+	fit_ask_open(&a, ctx->places, v, ledger, rq->pod, now_ns);
+	write_answer(&a, chosen, now_ns, rs);
 	fit_ask_close(&a);
+	free(chosen);
 }
 
 void api_fit(const struct api_context *ctx, const struct api_request *rq, struct api_response *rs)
 {
 	struct fit_request request = {0};
 	struct reason reason = {""};
+	struct ledger_copy *ledger;
 	struct view *v;
 
 	if (read_request(rq, &request, rs)) {
+		ledger = ctx->ledger ? ledger_take(ctx->ledger, ctx->now_ns()) : NULL;
 		v = view_slot_take(ctx->views);
 		if (fit_knows_cluster(v, &reason))
-			answer(ctx, v, &request, rs);
+			answer(ctx, ledger, v, &request, rs);
 		else
 			api_fail(rs, FAIL_NO_DATA, NULL, "%s", reason.text);
 		view_drop(v);
+		ledger_copy_drop(ledger);
 	}
 	request_fini(&request);
 }

@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pod that is asked about is read as the API tells pods, so that a manifest and a running pod are the same question: where could it be?
- * The core is of the pool, and given back as it is: the next who takes it brings it up to the view of then.
+ * A pod that is asked about is read as the API tells pods, so that a manifest and a running pod are
+ * the same question: where could it be? The core is of the pool, and given back as it is: the next
+ * who takes it brings it up to the view of then.
  */
 #include "aggregator/api/fit_ask.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "aggregator/api/fit_pod_check.h"
+#include "aggregator/api/reserved_pods.h"
+
+/* No API server takes a pod of that name: a manifest without one is no pod that is known. */
+#define UNNAMED "(unnamed)"
 
 static cJSON *member(const cJSON *object, const char *name)
 {
@@ -16,17 +23,31 @@ static cJSON *member(const cJSON *object, const char *name)
 
 /* --- the pod */
 
+static bool is_absent(const cJSON *item)
+{
+	return !item || cJSON_IsNull(item);
+}
+
 static void default_to(cJSON *object, const char *key, const char *value)
 {
-	const cJSON *item = member(object, key);
-
-	if (!cJSON_IsObject(object) || (item && !cJSON_IsNull(item)))
+	if (!cJSON_IsObject(object) || !is_absent(member(object, key)))
 		return; /* what is of another kind is refused when it is read */
 	cJSON_DeleteItemFromObjectCaseSensitive(object, key);
 	cJSON_AddStringToObject(object, key, value);
 }
 
 /* Ports of a pod in its node's network are the node's, which a manifest need not say twice. */
+static void open_port(cJSON *port)
+{
+	const cJSON *number = member(port, "containerPort"), *host = member(port, "hostPort");
+
+	if (!cJSON_IsNumber(number) ||
+	    !(is_absent(host) || (cJSON_IsNumber(host) && host->valuedouble == 0)))
+		return;
+	cJSON_DeleteItemFromObjectCaseSensitive(port, "hostPort");
+	cJSON_AddNumberToObject(port, "hostPort", number->valuedouble);
+}
+
 static void open_ports(cJSON *containers)
 {
 	for (cJSON *one = cJSON_IsArray(containers) ? containers->child : NULL; one;
@@ -34,12 +55,8 @@ static void open_ports(cJSON *containers)
 		const cJSON *ports = member(one, "ports");
 
 		for (cJSON *port = cJSON_IsArray(ports) ? ports->child : NULL; port;
-		     port = port->next) {
-			const cJSON *number = member(port, "containerPort");
-
-			if (cJSON_IsNumber(number) && !member(port, "hostPort"))
-				cJSON_AddNumberToObject(port, "hostPort", number->valuedouble);
-		}
+		     port = port->next)
+			open_port(port);
 	}
 }
 
@@ -52,7 +69,7 @@ static void make_pending(cJSON *pod)
 		cJSON_DeleteItemFromObjectCaseSensitive(pod, "metadata");
 		metadata = cJSON_AddObjectToObject(pod, "metadata");
 	}
-	default_to(metadata, "name", "pod");
+	default_to(metadata, "name", UNNAMED);
 	default_to(metadata, "namespace", "default");
 	cJSON_DeleteItemFromObjectCaseSensitive(metadata, "deletionTimestamp");
 	cJSON_DeleteItemFromObjectCaseSensitive(member(pod, "spec"), "nodeName");
@@ -61,56 +78,6 @@ static void make_pending(cJSON *pod)
 		open_ports(member(member(pod, "spec"), "initContainers"));
 	}
 	cJSON_DeleteItemFromObjectCaseSensitive(member(pod, "status"), "phase");
-}
-
-/* A list of objects, or nothing; else field is what is wrong. The records of objects leave out what is of another kind. */
-static int check_list(const cJSON *list, const char *path, char field[FIT_FIELD_MAX],
-		      struct reason *reason)
-{
-	size_t at = 0;
-
-	if (!list || cJSON_IsNull(list))
-		return 0;
-	if (!cJSON_IsArray(list)) {
-		snprintf(field, FIT_FIELD_MAX, "%s", path);
-		reason_set(reason, "must be a list");
-		return -EINVAL;
-	}
-	for (const cJSON *item = list->child; item; item = item->next, at++) {
-		if (cJSON_IsObject(item))
-			continue;
-		snprintf(field, FIT_FIELD_MAX, "%s[%zu]", path, at);
-		reason_set(reason, "must be an object");
-		return -EINVAL;
-	}
-	return 0;
-}
-
-static int check_ports(const cJSON *spec, const char *containers, char field[FIT_FIELD_MAX],
-		       struct reason *reason)
-{
-	const cJSON *list = member(spec, containers);
-	size_t at = 0;
-
-	for (const cJSON *one = cJSON_IsArray(list) ? list->child : NULL; one;
-	     one = one->next, at++) {
-		char path[64];
-
-		snprintf(path, sizeof(path), "pod.spec.%s[%zu].ports", containers, at);
-		if (check_list(member(one, "ports"), path, field, reason))
-			return -EINVAL;
-	}
-	return 0;
-}
-
-static int check_shapes(const cJSON *pod, char field[FIT_FIELD_MAX], struct reason *reason)
-{
-	const cJSON *spec = member(pod, "spec");
-
-	if (check_list(member(spec, "volumes"), "pod.spec.volumes", field, reason) ||
-	    check_ports(spec, "containers", field, reason))
-		return -EINVAL;
-	return check_ports(spec, "initContainers", field, reason);
 }
 
 int fit_pod_read(cJSON *pod, struct kube_pod **out, char field[FIT_FIELD_MAX],
@@ -124,7 +91,7 @@ int fit_pod_read(cJSON *pod, struct kube_pod **out, char field[FIT_FIELD_MAX],
 		reason_set(reason, "%s", pod ? "must be a Pod object" : "is required");
 		return -EINVAL;
 	}
-	if (check_shapes(pod, field, reason))
+	if (fit_pod_check(pod, field, reason))
 		return -EINVAL;
 	make_pending(pod);
 	if (object_read(OBJECT_POD, pod, &record, inner, reason)) {
@@ -171,17 +138,32 @@ static void take_itself(struct place *p, const struct kube_pod *pod)
 		place_take(p, known);
 }
 
+/* Nor is what was promised to it; "" where that is nothing. */
+static const char *reserved_uid(const struct view *v, const struct ledger_copy *ledger,
+				const struct kube_pod *pod)
+{
+	const struct ledger_entry *own;
+
+	if (*pod->object.uid || !ledger)
+		return pod->object.uid;
+	own = ledger_copy_find(ledger, pod->object.namespace, pod->object.name, "",
+			       v->cluster->generation);
+	return own ? own->uid : "";
+}
+
 void fit_ask_open(struct fit_ask *a, struct place_pool *pool, struct view *v,
-		  const struct kube_pod *pod, int64_t now_ns)
+		  const struct ledger_copy *ledger, const struct kube_pod *pod, int64_t now_ns)
 {
 	a->pool = pool;
 	a->place = place_pool_take(pool, v, now_ns);
+	reserved_pods_put(a->place, v, ledger, reserved_uid(v, ledger, pod), &a->mark);
 	take_itself(a->place, pod);
 	a->pod = place_add_pod(a->place, pod);
 }
 
 void fit_ask_close(struct fit_ask *a)
 {
+	place_revert(a->place, a->mark);
 	place_pool_give(a->pool, a->place);
 }
 

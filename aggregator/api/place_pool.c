@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A few slots under one lock. The lock is held for choosing a slot only: a core is built, brought up to date and asked by the one who took
- * it. The core that was taken last is taken first, so that it has the least to catch up with, and the second is only built when two ask at
- * once. Whoever comes third waits; answers take milliseconds.
+ * A few slots under one lock. The lock is held for choosing a slot only: a core is built, brought
+ * up to date and asked by the one who took it. The core that was taken last is taken first, so that
+ * it has the least to catch up with, and the second is only built when two ask at once. Whoever
+ * comes third waits; answers take milliseconds.
  *
- * Nothing can fail. At shutdown nobody asks any more, and place_pool_free() finds all cores given back.
+ * Nothing can fail. At shutdown nobody asks any more, and place_pool_free() finds all cores given
+ * back.
  */
 #include "aggregator/api/place_pool.h"
 

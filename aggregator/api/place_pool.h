@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Placement cores that requests share. To build one of 150k pods takes 0.2 s, to bring one up to date only what changed; and one that is being asked
- * and changed belongs to one thread. So there are a few, each taken whole and given back.
+ * Placement cores that requests share. To build one of 150k pods takes 0.2 s, to bring one up to
+ * date only what changed; and one that is being asked and changed belongs to one thread. So there
+ * are a few, each taken whole and given back.
  */
 #ifndef EVENKEEL_AGGREGATOR_API_PLACE_POOL_H
 #define EVENKEEL_AGGREGATOR_API_PLACE_POOL_H
@@ -14,13 +15,17 @@ struct place_pool;
 struct place_pool *place_pool_new(const struct place_options *o); /* now_ns does not matter */
 void place_pool_free(struct place_pool *pool); /* NULL is allowed; all are given back */
 /*
- * A core that is as a new one of the view, and the caller's alone until place_pool_give(). Waits while PLACE_POOL_MAX are taken. What the caller changes
- * needs not be undone. None is built before the first is asked for, and one that nobody took for ten minutes is let go at the next call. Without a
- * pool (NULL) one is built with the default options, and freed when it is given back.
+ * A core that is as a new one of the view, and the caller's alone until place_pool_give(). Waits
+ * while PLACE_POOL_MAX are taken. What the caller changes needs not be undone. None is built before
+ * the first is asked for, and one that nobody took for ten minutes is let go at the next call.
+ * Without a pool (NULL) one is built with the default options, and freed when it is given back.
  */
 struct place *place_pool_take(struct place_pool *pool, struct view *v, int64_t now_ns);
 void place_pool_give(struct place_pool *pool, struct place *p);
-/* Lets go of those that nobody took for ten minutes: each holds the view it was brought up to. Never waits for a core. NULL is allowed. */
+/*
+ * Lets go of those that nobody took for ten minutes: each holds the view it was brought up to.
+ * Never waits for a core. NULL is allowed.
+ */
 void place_pool_tidy(struct place_pool *pool, int64_t now_ns);
 
 #endif

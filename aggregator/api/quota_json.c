@@ -164,6 +164,7 @@ static void write_reason(struct jsonw *w, const struct quota *q, const struct qu
 	jsonw_object_open(w);
 	jsonw_key_int(w, "used", amount_of(&q->used, resource));
 	jsonw_key_int(w, "min", amount_of(&q->min, resource));
+	jsonw_key_int(w, "guaranteed", amount_of(&b->guaranteed, resource));
 	if (resources_find(&q->max, resource, &max))
 		jsonw_key_int(w, "max", max);
 	jsonw_key_int(w, "pending", amount_of(&q->pending, resource));
@@ -173,47 +174,35 @@ static void write_reason(struct jsonw *w, const struct quota *q, const struct qu
 
 struct telling {
 	struct jsonw *w;
-	const struct quota *quota;
 	const struct quota_balance *balance;
 	enum quota_state worst;
 };
 
-/* Calls for every resource that the quota names, in the order of resources_next(). */
-static void each_named(struct telling *t, void (*call)(struct telling *t, const char *name))
+static void see_state(const struct quota *q, const char *name, void *context)
 {
-	struct resources both;
-	const char *name;
-	int64_t amount;
-
-	resources_copy(&both, &t->quota->min);
-	resources_max(&both, &t->quota->max);
-	for (size_t at = 0; resources_next(&both, &at, &name, &amount);)
-		call(t, name);
-	resources_fini(&both);
-}
-
-static void see_state(struct telling *t, const char *name)
-{
-	enum quota_state s = quota_state_of(t->quota, t->balance, name);
+	struct telling *t = context;
+	enum quota_state s = quota_state_of(q, t->balance, name);
 
 	if (s < t->worst)
 		t->worst = s;
 }
 
-static void tell_state(struct telling *t, const char *name)
+static void tell_state(const struct quota *q, const char *name, void *context)
 {
-	write_reason(t->w, t->quota, t->balance, name);
+	const struct telling *t = context;
+
+	write_reason(t->w, q, t->balance, name);
 }
 
 static void write_verdict(struct jsonw *w, const struct quota *q, const struct quota_balance *b)
 {
-	struct telling t = {w, q, b, QUOTA_STATE_WITHIN};
+	struct telling t = {w, b, QUOTA_STATE_WITHIN};
 
-	each_named(&t, see_state);
+	quota_each_named(q, see_state, &t);
 	jsonw_key_string(w, "verdict", quota_state_name(t.worst));
 	jsonw_key(w, "reasons");
 	jsonw_array_open(w);
-	each_named(&t, tell_state);
+	quota_each_named(q, tell_state, &t);
 	jsonw_array_close(w);
 }
 
@@ -228,6 +217,7 @@ void quota_json_write_members(struct jsonw *w, const struct quota_book *book, si
 	write_names(w, q);
 	cluster_json_write_resources(w, "min", &q->min, ABSENT_LEFT_OUT);
 	cluster_json_write_resources(w, "max", &q->max, ABSENT_LEFT_OUT);
+	cluster_json_write_resources(w, "guaranteed", &b.guaranteed, ABSENT_LEFT_OUT);
 	cluster_json_write_resources(w, "used", &q->used, ABSENT_ZERO);
 	cluster_json_write_resources(w, "pending", &q->pending, ABSENT_ZERO);
 	cluster_json_write_resources(w, "borrowed", &b.borrowed, ABSENT_LEFT_OUT);
@@ -255,6 +245,16 @@ static void write_total(struct jsonw *w, const char *key, const struct quota_bal
 	resources_fini(&sums);
 }
 
+static void write_alarms(struct jsonw *w, const struct quota_balances *all)
+{
+	jsonw_key(w, "alarms");
+	jsonw_array_open(w);
+	for (size_t i = 0; i < all->count; i++)
+		if (*all->of[i].sum.alarm.text)
+			jsonw_string(w, all->of[i].sum.alarm.text);
+	jsonw_array_close(w);
+}
+
 void quota_json_write_totals(struct jsonw *w, const struct quota_balances *all)
 {
 	jsonw_key(w, "total");
@@ -266,6 +266,7 @@ void quota_json_write_totals(struct jsonw *w, const struct quota_balances *all)
 	write_total(w, "borrowed", all, offsetof(struct quota_share_sum, borrowed));
 	write_total(w, "lent", all, offsetof(struct quota_share_sum, lent));
 	write_total(w, "unused", all, offsetof(struct quota_share_sum, unused));
+	write_alarms(w, all);
 	jsonw_object_close(w);
 }
 

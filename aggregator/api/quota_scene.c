@@ -204,6 +204,7 @@ struct quota_ask quota_scene_ask(const struct quota_scene *s, const struct kube_
 		.priority = pod->template->priority,
 		.requests = kube_pod_requests(pod),
 		.reserved = counted,
+		.promised = *pod->nominated_node != '\0',
 		.nominated = s->nominated,
 		.nominated_count = s->nominated_count,
 	};
@@ -228,9 +229,5 @@ size_t quota_scene_index(const struct quota_scene *s, const char *namespace)
 
 void quota_scene_balances(const struct quota_scene *s, struct quota_balances *out)
 {
-	struct resources capacity;
-	bool known = quota_capacity_of(s->view, false, &capacity);
-
-	quota_balances_of(s->book, known ? &capacity : NULL, out);
-	resources_fini(&capacity);
+	quota_balances_of(s->book, out);
 }

@@ -3,7 +3,7 @@
  * GET /v1/quotas, /v1/quotas/NAMESPACE: what each namespace is guaranteed, may have, requests and really uses.
  *
  *   {"apiVersion","kind":"QuotaList","time","variant":"corrected"[,"reason"],"items":[QUOTA,..],
- *    "total":{"min","guaranteed","used","pending","borrowed","lent","unused"},"findings":[..]}
+ *    "total":{"min","guaranteed","used","pending","borrowed","lent","unused","alarms":["cpu: quotas guarantee ..",..]},"findings":[..]}
  *
  * One item for each namespace with a quota, by name, and all of them: their sums are what the gates are made of. Where the API has no elastic
  * quotas the list is empty and `reason` says why it is. The query's variant ("corrected", "upstream") stands in for the server's; namespace=NS
@@ -11,17 +11,17 @@
  *
  *   QUOTA  namespace, name (absent, and "default":true, where it is the one of namespaces without),
  *          min, max        as the object has them; a resource that is not named is not there
+ *          guaranteed      min, or its part of what the nodes have where all min together are more
  *          used            requests of its pods that have a node, whether they run or are being deleted, and of those that were promised one
  *          pending         requests of its pods without a node
  *          borrowed        used beyond min; lent: the part of its unused min that others have
- *          share           what it could use if all took as much as they want (quota_share.h); in total, guaranteed is min, or less
- *                          where the nodes have less than all min together
+ *          share           what it could use if all took as much as they want (quota_share.h)
  *          realUse         {cpuMillicores{mean,p50,p95},workingSetBytes} of its measured pods; absent where none is
  *          idle            what is requested and not really used: used - p95 of CPU, used - working set; at least 0
  *          pods            {used,assumed,pending,measured}: how many those are; assumed are those of used that no view has on a node yet
  *          weight, minRuntimeSeconds, maxEvictions{count,seconds}: its annotations
  *          verdict         the most urgent state of its resources: overMax, starved, waiting, borrowing, lending, unused, within
- *          reasons         [{code,text,resource,numbers{used,min,max,pending}}], one for each resource it names
+ *          reasons         [{code,text,resource,numbers{used,min,guaranteed,max,pending}}], one for each resource it names
  *          findings        what is wrong with it (lint.h); in "findings" of the list those of all
  */
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The view knows most of them, as pending; others came after it. Of those the ledger has sums and a name, from which a record is made by the one
- * way there is to make one: of an object's JSON.
+ * The view knows most of them, as pending; others came after it. Of those the ledger has sums and a
+ * name, from which a record is made by the one way there is to make one: of an object's JSON.
  */
 #include "aggregator/api/reserved_pods.h"
 

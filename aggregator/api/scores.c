@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "aggregator/api/api.h"
+#include "aggregator/api/asked_nodes.h"
 #include "aggregator/api/extender.h"
 #include "aggregator/api/list.h"
 #include "aggregator/api/score_job.h"
@@ -41,28 +42,6 @@ struct answer {
 	struct buf tail; /* the same for every plugin of the node at hand: ,"rung":..[}] */
 	enum score_rung tail_rung; /* that the tail tells */
 };
-
-/* Marks the nodes of the names in chosen; false: *rs says which name is unknown. */
-static bool choose_nodes(const struct view *v, const cJSON *names, bool *chosen,
-			 struct api_response *rs)
-{
-	size_t i = 0;
-
-	for (const cJSON *item = names->child; item; item = item->next, i++) {
-		size_t found = view_index(v, item->valuestring);
-
-		if (found == v->node_count) {
-			char *field = mem_printf("nodes[%zu]", i);
-
-			api_fail(rs, FAIL_BAD_REQUEST, field, "there is no node \"%.253s\"",
-				 item->valuestring);
-			free(field);
-			return false;
-		}
-		chosen[found] = true;
-	}
-	return true;
-}
 
 /* What is the same for every node is written once. */
 static void write_heads(struct answer *a)
@@ -257,18 +236,22 @@ static void answer(const struct api_context *ctx, const struct scores_request *r
 		.owner_uid = rq->owner_uid,
 	};
 	struct answer a = {.rq = rq, .mix = &rq->mix, .limits = limits_of(ctx, rq)};
-	bool *chosen = rq->nodes ? mem_zalloc(v->node_count + 1, sizeof(*chosen)) : NULL;
+	char field[ASKED_NODES_FIELD_MAX];
+	struct reason reason = {""};
+	bool *chosen;
 
-	if (!chosen || choose_nodes(v, rq->nodes, chosen, rs)) {
-		if (rq->explain || rq->fits)
-			a.fit = scores_fit_open(ctx->places, v,
-						cJSON_GetObjectItemCaseSensitive(rq->tree, "pod"),
-						ask.now_ns);
-		score_job_init(&a.job, &ask, chosen);
-		write_answer(&a, ask.now_ns, rs);
-		score_job_fini(&a.job);
-		scores_fit_close(a.fit);
+	if (asked_nodes_choose(rq->nodes, v, &chosen, field, &reason)) {
+		api_fail(rs, FAIL_BAD_REQUEST, field, "%s", reason.text);
+		return;
 	}
+	if (rq->explain || rq->fits)
+		a.fit = scores_fit_open(ctx->places, v, ledger,
+					cJSON_GetObjectItemCaseSensitive(rq->tree, "pod"),
+					ask.now_ns);
+	score_job_init(&a.job, &ask, chosen);
+	write_answer(&a, ask.now_ns, rs);
+	score_job_fini(&a.job);
+	scores_fit_close(a.fit);
 	free(chosen);
 }
 
@@ -281,7 +264,7 @@ void api_scores(const struct api_context *ctx, const struct api_request *rq,
 	struct ledger_copy *ledger;
 	struct view *v;
 
-	if (scores_request_parse(rq->body, rq->body_len, &request, field, &reason)) {
+	if (scores_request_parse(rq->body, rq->body_len, ctx->extender, &request, field, &reason)) {
 		api_fail(rs, FAIL_BAD_REQUEST, *field ? field : NULL, "%s", reason.text);
 		return;
 	}

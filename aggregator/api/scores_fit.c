@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A copy of the pod is asked about, since what is filled in for a manifest is not for the plugins to see. */
+/*
+ * A copy of the pod is asked about, since what is filled in for a manifest is not for the plugins
+ * to see.
+ */
 #include "aggregator/api/scores_fit.h"
 
 #include <stdlib.h>
@@ -28,7 +31,8 @@ static char *read_pod(struct scores_fit *f, const cJSON *pod)
 	return text;
 }
 
-struct scores_fit *scores_fit_open(struct place_pool *pool, struct view *v, const cJSON *pod,
+struct scores_fit *scores_fit_open(struct place_pool *pool, struct view *v,
+				   const struct ledger_copy *ledger, const cJSON *pod,
 				   int64_t now_ns)
 {
 	struct reason reason;
@@ -40,7 +44,7 @@ struct scores_fit *scores_fit_open(struct place_pool *pool, struct view *v, cons
 	f->node_count = v->node_count;
 	f->unreadable = read_pod(f, pod);
 	if (!f->unreadable)
-		fit_ask_open(&f->ask, pool, v, f->pod, now_ns);
+		fit_ask_open(&f->ask, pool, v, ledger, f->pod, now_ns);
 	return f;
 }
 

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "aggregator/api/asked_nodes.h"
 #include "aggregator/model/pod_json.h"
 
 struct parser {
@@ -102,16 +103,8 @@ static int read_pod(const struct parser *p, const cJSON *item)
 
 static int read_nodes(const struct parser *p, const cJSON *list)
 {
-	const cJSON *item;
-	size_t i = 0;
-
-	if (!cJSON_IsArray(list))
-		return fail(p, "must be a list of node names", "nodes");
-	for (item = list->child; item; item = item->next) {
-		if (!cJSON_IsString(item))
-			return fail(p, "must be the name of a node", "nodes[%zu]", i);
-		i++;
-	}
+	if (asked_nodes_check(list, p->field, p->reason))
+		return -EINVAL;
 	p->rq->nodes = list;
 	return 0;
 }
@@ -297,8 +290,9 @@ static int read_members(const struct parser *p, const cJSON *tree)
 	return 0;
 }
 
-int scores_request_parse(const char *body, size_t len, struct scores_request *rq,
-			 char field[SCORES_FIELD_MAX], struct reason *reason)
+int scores_request_parse(const char *body, size_t len, const struct extender_options *extender,
+			 struct scores_request *rq, char field[SCORES_FIELD_MAX],
+			 struct reason *reason)
 {
 	struct parser p = {rq, field, reason};
 	int err;
@@ -315,7 +309,7 @@ int scores_request_parse(const char *body, size_t len, struct scores_request *rq
 	if (err)
 		scores_request_fini(rq);
 	else if (!rq->mix.count)
-		score_mix_default(&rq->mix, rq->mix.variant);
+		extender_options_mix(extender, rq->mix.variant, &rq->mix);
 	return err;
 }
 

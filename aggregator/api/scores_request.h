@@ -5,6 +5,7 @@
 
 #include <cjson/cJSON.h>
 
+#include "aggregator/api/extender.h"
 #include "aggregator/api/score_job.h"
 #include "aggregator/api/scores_args.h"
 
@@ -25,13 +26,14 @@ struct scores_request {
  *  args?: {PLUGIN: {ARGUMENT: VALUE..}}}
  *
  * pod: see pod_json.h; also its metadata.uid and ownerReferences are read: the uid of its controller.
- * plugins: default the members of blend, else the default blend (TargetLoadPacking, LoadVariationRiskBalancing,
- * LimitAware) as far as they have the variant. Weights default to 1. Arguments: scores_args.h. Everything unknown is
+ * plugins: default the members of blend, else what extender_options_mix() says (extender may be NULL).
+ * Weights default to 1. Arguments: scores_args.h. Everything unknown is
  * refused.
  * 0, or -EINVAL: field is the path of what is wrong ("" the body itself), nothing is left to free.
  */
-int scores_request_parse(const char *body, size_t len, struct scores_request *rq,
-			 char field[SCORES_FIELD_MAX], struct reason *reason);
+int scores_request_parse(const char *body, size_t len, const struct extender_options *extender,
+			 struct scores_request *rq, char field[SCORES_FIELD_MAX],
+			 struct reason *reason);
 void scores_request_fini(struct scores_request *rq);
 
 #endif

@@ -347,6 +347,8 @@ static void print_list(struct cli *cli, const cJSON *doc)
 	if (place)
 		commands_print_table(cli, t);
 	table_free(t);
+	for (item = document_first(document_at(doc, "total.alarms")); item; item = item->next)
+		lines_add_wrapped(cli, 0, "", cJSON_GetStringValue(item), &cli->out);
 }
 
 int quota_render_list(struct cli *cli, const char *json, size_t len)

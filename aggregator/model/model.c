@@ -159,10 +159,11 @@ static void leave(struct model *m, struct model_entry *e)
 	e->template = NULL;
 }
 
-static void tell_put(const struct model *m, const struct object *o)
+static void tell_put(const struct model *m, const struct object *was, const struct object *o)
 {
 	if (m->watch && o->kind == OBJECT_POD)
-		m->watch->put(m->watch->ctx, (const struct kube_pod *)o, m->generation);
+		m->watch->put(m->watch->ctx, (const struct kube_pod *)was,
+			      (const struct kube_pod *)o, m->generation);
 }
 
 static void tell_gone(const struct model *m, const struct object *o)
@@ -175,6 +176,7 @@ void model_put(struct model *m, struct object *o)
 {
 	struct model_kind *k = &m->kinds[o->kind];
 	struct model_entry *e = find_any(k, o);
+	struct object *was = NULL, *replaced = NULL;
 	struct model_template *t = NULL;
 
 	if (o->kind == OBJECT_POD)
@@ -189,11 +191,13 @@ void model_put(struct model *m, struct object *o)
 	if (!e) {
 		e = add_entry(k, o);
 	} else {
-		if (!e->gone && strcmp(e->object->uid, o->uid) != 0)
-			tell_gone(m, e->object);
+		replaced = e->object;
+		if (!e->gone && strcmp(replaced->uid, o->uid) != 0)
+			tell_gone(m, replaced);
+		else if (!e->gone)
+			was = replaced;
 		if (!e->gone)
 			leave(m, e);
-		object_drop(e->object);
 		e->object = o;
 		e->gone = false;
 	}
@@ -201,7 +205,9 @@ void model_put(struct model *m, struct object *o)
 	e->template = t;
 	m->pod_count += o->kind == OBJECT_POD;
 	model_place_enter(m, e);
-	tell_put(m, o);
+	tell_put(m, was, o);
+	if (replaced)
+		object_drop(replaced);
 	note_change(m, k, e);
 }
 

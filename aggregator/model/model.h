@@ -74,8 +74,9 @@ struct cluster {
 
 /* Told of every change of a pod, while it is made; must not touch the model. */
 struct model_pod_watch {
-	/* Added, or another than before. Clusters from this generation on have it so. */
-	void (*put)(void *ctx, const struct kube_pod *pod, uint64_t generation);
+	/* Added (was is NULL), or another than it was. Clusters from this generation on have it so. */
+	void (*put)(void *ctx, const struct kube_pod *was, const struct kube_pod *pod,
+		    uint64_t generation);
 	/* Removed, missing in a new list, or replaced by one of the same name and another uid. */
 	void (*gone)(void *ctx, const struct kube_pod *pod);
 	void *ctx;

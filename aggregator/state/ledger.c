@@ -19,69 +19,23 @@
  * A clock that is set back must not keep reservations for hours: what seems to live longer than twice the TTL has
  * expired. Once, since threads that read the clock one after the other may come here in another order.
  *
- * Whoever changes something under the lock collects what is not needed any more and frees it outside. Nothing but the
- * bounds can fail.
+ * Whoever changes something under the lock collects what is not needed any more and frees it outside. Many that go at
+ * once go in parts, with the lock free in between. Nothing but the bounds can fail.
  */
 #include "aggregator/state/ledger.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <inttypes.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/state/uid_set.h"
+#include "aggregator/state/ledger_internal.h"
 #include "shared/mem.h"
 
-#define uthash_malloc(size) mem_alloc(size)
-#include <uthash.h>
 #include <utlist.h>
 
-#define NS_PER_S 1000000000LL
-
-/* What all records of one reservation share. */
-struct life {
-	atomic_uint users;
-	atomic_uint_least64_t generation; /* 0: not bound */
-	char uid[];
-};
-
-struct record {
-	struct ledger_entry entry; /* first: readers have its address */
-	atomic_uint users;
-	struct life *life; /* held */
-};
-
-struct copy {
-	struct ledger_copy head; /* first */
-	atomic_uint users;
-	const struct ledger_entry *of[]; /* each record held */
-};
-
-struct reservation {
-	struct record *record; /* held */
-	struct reservation *prev, *next; /* in the list of its state */
-	bool gone; /* taken out, but still in the array */
-	UT_hash_handle hh; /* by the life's uid */
-};
-
-struct ledger {
-	pthread_mutex_t lock;
-	int64_t (*mono_ns)(void); /* fixed after start; NULL: not measured */
-
-	/* under lock */
-	struct reservation *by_uid; /* hash */
-	struct reservation *expiring, *bound; /* lists */
-	struct reservation **sorted; /* owned; by compare_entries() */
-	size_t count, room;
-	struct ledger_copy *copy; /* held; NULL: something has changed since */
-	uint64_t version; /* of the reservations; not of what becomes of them */
-	struct uid_set placed; /* pods that have a node */
-	struct ledger_counters counters;
-	int64_t locked_ns, longest_ns;
-};
+/* How many go under one hold of the lock; the others wait for the next one. */
+enum { GO_AT_ONCE = 1024 };
 
 /* What a change left over, to be freed outside the lock. */
 struct garbage {
@@ -282,7 +236,7 @@ int64_t ledger_longest_lock_ns(struct ledger *l)
 
 /* --- the array of readers: under lock ------------------------------------------------------------------------------- */
 
-static int compare_entries(const struct ledger_entry *a, const struct ledger_entry *b)
+int ledger_compare(const struct ledger_entry *a, const struct ledger_entry *b)
 {
 	int order = strcmp(a->namespace, b->namespace);
 
@@ -299,7 +253,7 @@ static size_t sorted_place(const struct ledger *l, const struct ledger_entry *e)
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (compare_entries(&l->sorted[middle]->record->entry, e) < 0)
+		if (ledger_compare(&l->sorted[middle]->record->entry, e) < 0)
 			low = middle + 1;
 		else
 			high = middle;
@@ -374,7 +328,7 @@ static void list_leave(struct ledger *l, struct reservation *r)
 
 /* --- reservations: under lock --------------------------------------------------------------------------------------- */
 
-static struct reservation *find(const struct ledger *l, const char *uid)
+struct reservation *ledger_find(const struct ledger *l, const char *uid)
 {
 	struct reservation *r;
 
@@ -414,7 +368,7 @@ static void replace(struct ledger *l, struct reservation *r, const struct ledger
 		    struct garbage *g)
 {
 	struct record *record = record_new(entry, life_hold(r->record->life));
-	bool moves = compare_entries(&r->record->entry, &record->entry) != 0;
+	bool moves = ledger_compare(&r->record->entry, &record->entry) != 0;
 
 	assert(!g->record);
 	changed(l, g);
@@ -451,20 +405,60 @@ static bool has_expired(const struct reservation *r, int64_t now_ns)
 }
 
 /* Soonest first; what a clock that was set back left far in the future is at the other end. */
-static void expire(struct ledger *l, int64_t now_ns, struct garbage *g)
+static struct reservation *find_expired(const struct ledger *l, int64_t now_ns)
 {
-	uint64_t before = l->counters.expired;
+	if (l->expiring && has_expired(l->expiring, now_ns))
+		return l->expiring;
+	if (l->expiring && has_expired(l->expiring->prev, now_ns))
+		return l->expiring->prev;
+	return NULL;
+}
 
-	while (l->expiring && has_expired(l->expiring, now_ns)) {
-		take_out(l, l->expiring, g);
-		l->counters.expired++;
+/* False: more have expired than may go at once. */
+static bool expire_some(struct ledger *l, int64_t now_ns, struct garbage *g)
+{
+	struct reservation *r;
+	int gone = 0;
+
+	while (gone < GO_AT_ONCE && (r = find_expired(l, now_ns)) != NULL) {
+		take_out(l, r, g);
+		gone++;
 	}
-	while (l->expiring && has_expired(l->expiring->prev, now_ns)) {
-		take_out(l, l->expiring->prev, g);
-		l->counters.expired++;
-	}
-	if (l->counters.expired != before)
+	l->counters.expired += (uint64_t)gone;
+	if (gone)
 		sorted_sweep(l);
+	return gone < GO_AT_ONCE;
+}
+
+/* False: a view shows more of them than may go at once. */
+static bool settle_some(struct ledger *l, uint64_t generation, struct garbage *g)
+{
+	int gone = 0;
+
+	while (gone < GO_AT_ONCE && l->bound && l->bound->record->entry.generation <= generation) {
+		take_out(l, l->bound, g);
+		gone++;
+	}
+	l->counters.settled += (uint64_t)gone;
+	if (gone)
+		sorted_sweep(l);
+	return gone < GO_AT_ONCE;
+}
+
+/* Others may have the lock in between, and what is left over is freed. */
+static void relock(struct ledger *l, struct garbage *g)
+{
+	unlock(l, g);
+	*g = (struct garbage){0};
+	lock(l);
+}
+
+/* The lock, when nothing is there any more that has expired. */
+static void lock_fresh(struct ledger *l, int64_t now_ns, struct garbage *g)
+{
+	lock(l);
+	while (!expire_some(l, now_ns, g))
+		relock(l, g);
 }
 
 /* --- what others call ----------------------------------------------------------------------------------------------- */
@@ -491,7 +485,7 @@ static int64_t end_of_life(int64_t now_ns)
 static int reserve(struct ledger *l, const struct ledger_entry *own, const uint64_t *seen,
 		   struct garbage *g)
 {
-	struct reservation *r = find(l, own->uid);
+	struct reservation *r = ledger_find(l, own->uid);
 
 	if (!r && uid_set_has(&l->placed, own->uid))
 		return -EALREADY;
@@ -524,8 +518,7 @@ static int try_to_reserve(struct ledger *l, const struct ledger_entry *entry, co
 	own.made_ns = now_ns;
 	own.expires_ns = end_of_life(now_ns);
 	own.generation = 0;
-	lock(l);
-	expire(l, now_ns, &g);
+	lock_fresh(l, now_ns, &g);
 	rc = reserve(l, &own, seen, &g);
 	unlock(l, &g);
 	return rc;
@@ -551,9 +544,8 @@ int ledger_charge(struct ledger *l, const char *uid, const char *node, int64_t n
 
 	if (strlen(node) > LEDGER_TEXT_MAX)
 		return -ENOENT;
-	lock(l);
-	expire(l, now_ns, &g);
-	r = find(l, uid);
+	lock_fresh(l, now_ns, &g);
+	r = ledger_find(l, uid);
 	if (r && r->record->entry.state != LEDGER_BOUND) {
 		own = r->record->entry;
 		own.state = LEDGER_CHARGED;
@@ -605,7 +597,7 @@ void ledger_bind(struct ledger *l, const char *uid, const char *node, uint64_t g
 	struct ledger_entry own;
 
 	lock(l);
-	r = find(l, uid);
+	r = ledger_find(l, uid);
 	if (r && r->record->entry.state != LEDGER_BOUND) {
 		own = r->record->entry;
 		l->counters.moved += own.state == LEDGER_CHARGED && strcmp(own.node, node) != 0;
@@ -626,7 +618,7 @@ void ledger_release(struct ledger *l, const char *uid)
 	struct reservation *r;
 
 	lock(l);
-	r = find(l, uid);
+	r = ledger_find(l, uid);
 	if (r) {
 		forget(l, r, &g);
 		l->counters.released++;
@@ -634,15 +626,14 @@ void ledger_release(struct ledger *l, const char *uid)
 	unlock(l, &g);
 }
 
-void ledger_unschedulable(struct ledger *l, const char *uid, int64_t since_ns)
+void ledger_unschedulable(struct ledger *l, const char *uid)
 {
 	struct garbage g = {0};
 	struct reservation *r;
 
 	lock(l);
-	r = find(l, uid);
-	if (r && r->record->entry.state != LEDGER_BOUND &&
-	    since_ns / NS_PER_S > r->record->entry.made_ns / NS_PER_S) {
+	r = ledger_find(l, uid);
+	if (r && r->record->entry.state != LEDGER_BOUND) {
 		forget(l, r, &g);
 		l->counters.unschedulable++;
 	}
@@ -652,17 +643,10 @@ void ledger_unschedulable(struct ledger *l, const char *uid, int64_t since_ns)
 void ledger_settle(struct ledger *l, uint64_t generation, int64_t now_ns)
 {
 	struct garbage g = {0};
-	uint64_t before;
 
-	lock(l);
-	before = l->counters.settled;
-	while (l->bound && l->bound->record->entry.generation <= generation) {
-		take_out(l, l->bound, &g);
-		l->counters.settled++;
-	}
-	if (l->counters.settled != before)
-		sorted_sweep(l);
-	expire(l, now_ns, &g);
+	lock_fresh(l, now_ns, &g);
+	while (!settle_some(l, generation, &g))
+		relock(l, &g);
 	unlock(l, &g);
 }
 
@@ -671,8 +655,7 @@ struct ledger_copy *ledger_take(struct ledger *l, int64_t now_ns)
 	struct garbage g = {0};
 	struct ledger_copy *copy;
 
-	lock(l);
-	expire(l, now_ns, &g);
+	lock_fresh(l, now_ns, &g);
 	if (!l->copy)
 		l->copy = copy_make(l);
 	copy = l->copy;
@@ -688,74 +671,6 @@ void ledger_read_counters(struct ledger *l, struct ledger_counters *out)
 	lock(l);
 	*out = l->counters;
 	unlock(l, &none);
-}
-
-/* --- for tests ------------------------------------------------------------------------------------------------------ */
-
-static bool is_sorted(const struct ledger *l, struct reason *why)
-{
-	for (size_t i = 0; i < l->count; i++) {
-		const struct ledger_entry *e = &l->sorted[i]->record->entry;
-
-		if (i > 0 && compare_entries(&l->sorted[i - 1]->record->entry, e) >= 0) {
-			reason_set(why, "entry %zu (%s/%s) does not follow the one before", i,
-				   e->namespace, e->name);
-			return false;
-		}
-		if (find(l, e->uid) != l->sorted[i] || l->sorted[i]->gone) {
-			reason_set(why, "entry %zu (%s/%s) is not found by its uid", i,
-				   e->namespace, e->name);
-			return false;
-		}
-	}
-	return true;
-}
-
-static bool are_lists_right(const struct ledger *l, struct reason *why)
-{
-	uint64_t counts[LEDGER_STATES] = {0};
-
-	for (const struct reservation *r = l->expiring; r; r = r->next) {
-		counts[r->record->entry.state]++;
-		if (r->next && r->next->record->entry.expires_ns < r->record->entry.expires_ns)
-			reason_set(why, "%s expires before its turn", r->next->record->entry.name);
-	}
-	for (const struct reservation *r = l->bound; r; r = r->next) {
-		counts[r->record->entry.state]++;
-		if (r->next && r->next->record->entry.generation < r->record->entry.generation)
-			reason_set(why, "%s is settled after its turn",
-				   r->next->record->entry.name);
-	}
-	for (int s = 0; s < LEDGER_STATES; s++)
-		if (counts[s] != l->counters.entries[s])
-			reason_set(why, "%" PRIu64 " entries are %s, %" PRIu64 " are counted",
-				   counts[s], ledger_state_name((enum ledger_state)s),
-				   l->counters.entries[s]);
-	return !why->text[0];
-}
-
-static bool are_counters_right(const struct ledger *l, struct reason *why)
-{
-	const struct ledger_counters *c = &l->counters;
-	uint64_t gone = c->released + c->unschedulable + c->expired + c->settled;
-
-	if (HASH_COUNT(l->by_uid) == l->count && c->reserved == gone + l->count)
-		return true;
-	reason_set(why, "%" PRIu64 " were reserved, %" PRIu64 " are gone, %zu there, %u by uid",
-		   c->reserved, gone, l->count, HASH_COUNT(l->by_uid));
-	return false;
-}
-
-bool ledger_is_consistent(struct ledger *l, struct reason *why)
-{
-	struct garbage none = {0};
-	bool ok;
-
-	reason_set(why, "%s", "");
-	lock(l);
-	ok = is_sorted(l, why) && are_lists_right(l, why) && are_counters_right(l, why);
-	unlock(l, &none);
-	return ok;
 }
 
 void ledger_free(struct ledger *l)

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What was promised to pods and no view shows yet. Between an extender's answer and the watch event that tells where the pod went, other pods are
- * asked about; without this they would all be sent to the same node, and past the same quota.
+ * What was promised to pods and no view shows yet. Between an extender's answer and the watch event
+ * that tells where the pod went, other pods are asked about; without this they would all be sent to
+ * the same node, and past the same quota.
  *
  *     filter            prioritize        the API's event        a view that has it is published
  *    ---------> ASKED ------------> CHARGED ------------> BOUND ------------------------------> gone
  *   quota only       the node it ranks first     the node it got
  *
- * A pod that is deleted, found unschedulable later than its reservation was made, or not bound within the TTL is gone at once. The only state that
- * threads other than the loop's may change: one mutex, held for work on one pod and copies of pointers, never across I/O or a policy's call.
+ * A pod that is deleted, found unschedulable, or not bound within the TTL is gone at once. The only
+ * state that threads other than the loop's may change: one mutex, held for work on one pod and
+ * copies of pointers, never across I/O or a policy's call.
  */
 #ifndef EVENKEEL_AGGREGATOR_STATE_LEDGER_H
 #define EVENKEEL_AGGREGATOR_STATE_LEDGER_H
@@ -22,8 +24,12 @@
 
 #define LEDGER_TTL_NS (30 * 1000000000LL)
 
-/* Bounds of what outsiders can make it hold: pods, bytes of each text, resources beside the standard ones. */
-enum { LEDGER_PODS_MAX = 100000, LEDGER_TEXT_MAX = 253, LEDGER_EXTENDED_MAX = 64 };
+/*
+ * Bounds of what outsiders can make it hold: pods, bytes of each text, resources beside the
+ * standard ones. So many pods are 300 new ones a second for as long as each may stay; each question
+ * that follows a change copies a pointer for each.
+ */
+enum { LEDGER_PODS_MAX = 10000, LEDGER_TEXT_MAX = 253, LEDGER_EXTENDED_MAX = 64 };
 
 enum ledger_state { LEDGER_ASKED, LEDGER_CHARGED, LEDGER_BOUND, LEDGER_STATES };
 
@@ -38,7 +44,10 @@ struct ledger_entry {
 	int32_t priority;
 	enum ledger_state state;
 	int64_t made_ns, expires_ns; /* Unix time; one that is bound does not expire */
-	/* Of the first cluster (model.h) that has the pod on its node; 0: none, when this was written. Ask ledger_counts(). */
+	/*
+	 * Of the first cluster (model.h) that has the pod on its node; 0: none, when this was
+	 * written. Ask ledger_counts().
+	 */
 	uint64_t generation;
 };
 
@@ -49,42 +58,61 @@ void ledger_free(struct ledger *l);
 /* --- by threads that answer schedulers */
 
 /*
- * Reserves for the pod, in place of what was reserved for its uid before (one that is bound stays as it is). Strings and requests are copied; `node` may
- * be "", else it is charged to that at once. -EALREADY for a pod that is remembered to have a node: the view has it, or will. Of the entry, state, times and generation are not read. -EINVAL without a uid, since nobody could release it,
+ * Reserves for the pod, in place of what was reserved for its uid before (one that is bound stays
+ * as it is). Strings and requests are copied; `node` may be "", else it is charged to that at once.
+ * -EALREADY for a pod that is remembered to have a node: the view has it, or will. Of the entry,
+ * state, times and generation are not read. -EINVAL without a uid, since nobody could release it,
  * and for what is above the bounds. -ENOSPC above LEDGER_PODS_MAX.
  */
 int ledger_reserve(struct ledger *l, const struct ledger_entry *entry, int64_t now_ns);
 struct ledger_copy;
-/* The same, for who admitted the pod by that copy. -EAGAIN: more was reserved for other pods since then; take another copy, and decide again. */
+/*
+ * The same, for who admitted the pod by that copy. -EAGAIN: more was reserved for other pods since
+ * then; take another copy, and decide again.
+ */
 int ledger_reserve_seen(struct ledger *l, const struct ledger_entry *entry,
 			const struct ledger_copy *seen, int64_t now_ns);
-/* Charges what is reserved to that node, and lets it live as long anew. -ENOENT: nothing is, or the pod is bound. */
+/*
+ * Charges what is reserved to that node, and lets it live as long anew. -ENOENT: nothing is, or the
+ * pod is bound.
+ */
 int ledger_charge(struct ledger *l, const char *uid, const char *node, int64_t now_ns);
 
 /* --- by the loop thread, at events of the API */
 
 /*
- * All pods that have a node are remembered by their uids, until they are gone. A question about one of them comes late (a scheduler that did not learn of
- * its own success): to reserve for it would count it twice until the TTL. True: the pod was not remembered before.
+ * All pods that have a node are remembered by their uids, until they are gone. A question about one
+ * of them comes late (a scheduler that did not learn of its own success): to reserve for it would
+ * count it twice until the TTL. True: the pod was not remembered before.
  */
 bool ledger_remember(struct ledger *l, const char *uid);
 void ledger_forget(struct ledger *l, const char *uid);
 /* Any thread. */
 bool ledger_remembers(struct ledger *l, const char *uid);
-/* The pod is on that node in clusters from this generation on. What was not reserved is not charged. */
+/*
+ * The pod is on that node in clusters from this generation on. What was not reserved is not
+ * charged.
+ */
 void ledger_bind(struct ledger *l, const char *uid, const char *node, uint64_t generation);
 void ledger_release(struct ledger *l, const char *uid); /* deleted, or ended */
-/* PodScheduled became False then, in whole seconds as the API tells it: one of the second in which it was reserved may be older, and changes nothing. */
-void ledger_unschedulable(struct ledger *l, const char *uid, int64_t since_ns);
-/* A view of this cluster is published (0: standalone): what it shows is not reserved any more. Also what has expired goes, whoever asks or does not. */
+/*
+ * The scheduler was seen to give the pod up. No times are compared: a round takes milliseconds, the
+ * API tells whole seconds, and they are of another machine's clock.
+ */
+void ledger_unschedulable(struct ledger *l, const char *uid);
+/*
+ * A view of this cluster is published (0: standalone): what it shows is not reserved any more. Also
+ * what has expired goes, whoever asks or does not.
+ */
 void ledger_settle(struct ledger *l, uint64_t generation, int64_t now_ns);
 
 /* --- by readers, any thread */
 
 /*
- * What is reserved now, without what has expired: immutable, held by whoever took it, the same for all until something changes. Take it BEFORE the view it
- * is added to: then nothing falls between the two, and ledger_counts() keeps from counting twice what both have, also what was bound after the copy
- * was taken. Entries are a ledger's; nobody makes them by himself.
+ * What is reserved now, without what has expired: immutable, held by whoever took it, the same for
+ * all until something changes. Take it BEFORE the view it is added to: then nothing falls between
+ * the two, and ledger_counts() keeps from counting twice what both have, also what was bound after
+ * the copy was taken. Entries are a ledger's; nobody makes them by himself.
  */
 struct ledger_copy {
 	size_t count;
@@ -95,13 +123,18 @@ struct ledger_copy {
 struct ledger_copy *ledger_take(struct ledger *l, int64_t now_ns);
 struct ledger_copy *ledger_copy_hold(struct ledger_copy *c);
 void ledger_copy_drop(struct ledger_copy *c); /* NULL is allowed */
-/* The first of that name whose uid is `uid` ("": any) and that counts for that generation, or NULL. */
+/*
+ * The first of that name whose uid is `uid` ("": any) and that counts for that generation, or NULL.
+ */
 const struct ledger_entry *ledger_copy_find(const struct ledger_copy *c, const char *namespace,
 					    const char *name, const char *uid, uint64_t generation);
 /* Whether the entry is to be added to a view of the cluster of that generation (0: standalone). */
 bool ledger_counts(const struct ledger_entry *e, uint64_t generation);
 
-/* How many reservations were made, and how they went; since start. Every one that was made is there, or went by one of four ways. */
+/*
+ * How many reservations were made, and how they went; since start. Every one that was made is
+ * there, or went by one of four ways.
+ */
 struct ledger_counters {
 	uint64_t reserved, released, unschedulable, expired;
 	uint64_t settled; /* gone since a view shows the pod */
@@ -114,7 +147,10 @@ struct ledger_counters {
 void ledger_read_counters(struct ledger *l, struct ledger_counters *out);
 /* Every sum and order that is kept beside the entries recomputed and compared; for tests. */
 bool ledger_is_consistent(struct ledger *l, struct reason *why);
-/* From now on the lock's longest time is measured by that clock; before any other thread knows the ledger. For tests. */
+/*
+ * From now on the lock's longest time is measured by that clock; before any other thread knows the
+ * ledger. For tests.
+ */
 void ledger_measure_lock(struct ledger *l, int64_t (*mono_ns)(void));
 int64_t ledger_longest_lock_ns(struct ledger *l);
 

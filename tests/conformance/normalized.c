@@ -166,7 +166,7 @@ enum outcome run_allocatable_error(const cJSON *c, struct reason *why)
 		char field[SCORES_FIELD_MAX] = "";
 		struct scores_request rq;
 
-		if (!scores_request_parse(body, strlen(body), &rq, field, why)) {
+		if (!scores_request_parse(body, strlen(body), NULL, &rq, field, why)) {
 			scores_request_fini(&rq);
 			outcome = values_fail(why, "%s accepts it", variants[i]);
 		} else if (strcmp(field, want) != 0) {

@@ -89,8 +89,8 @@ static bool ask(const struct quota_book *b, const cJSON *c, const struct pods *p
 
 	for (const cJSON *item = c->child; item; item = item->next, at++) {
 		const struct quota_nominated *p = &pods->of[at];
-		struct quota_ask a = {p->uid, p->namespace,  p->priority,     p->requests,
-				      NULL,   nominated->of, nominated->count};
+		struct quota_ask a = {p->uid, p->namespace, p->priority,   p->requests,
+				      NULL,   false,	    nominated->of, nominated->count};
 		const cJSON *expect = values_get(item, better ? "want_better" : "expect");
 		struct quota_verdict v;
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What status.used is to be: upstream's controller out of the pods one by one, and the corrected one both so and out of a view. */
+/* What status.used is to be, out of a view, by upstream's controller and the corrected one. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/policy/quota/quota_internal.h"
 #include "aggregator/policy/quota/quota_status.h"
 #include "aggregator/state/join.h"
 #include "tests/conformance/quota_values.h"
@@ -15,62 +16,6 @@ static bool same_as(const struct resources *got, const cJSON *expect, const char
 	reason_prefix(why, "%s", expect->string);
 	return false;
 }
-
-/* The first quota of the namespace, as upstream's controller takes it. */
-static const cJSON *quota_of(const cJSON *quotas, const char *namespace)
-{
-	for (const cJSON *q = quotas ? quotas->child : NULL; q; q = q->next) {
-		const char *name = cJSON_GetStringValue(values_get(q, "namespace"));
-
-		if (name && strcmp(name, namespace) == 0)
-			return q;
-	}
-	return NULL;
-}
-
-static bool add_pods(const cJSON *pods, const char *namespace, enum quota_variant v,
-		     struct resources *used, struct reason *why)
-{
-	for (const cJSON *p = pods ? pods->child : NULL; p; p = p->next) {
-		const char *name = cJSON_GetStringValue(values_get(p, "namespace"));
-		struct object *o;
-
-		if (!name || strcmp(name, namespace) != 0)
-			continue;
-		o = quota_values_pod(p, why);
-		if (!o)
-			return false;
-		quota_status_add(v, (const struct kube_pod *)o, used);
-		object_drop(o);
-	}
-	return true;
-}
-
-static bool check_one(const cJSON *c, const cJSON *pods, const cJSON *expect, enum quota_variant v,
-		      struct reason *why)
-{
-	const cJSON *given = quota_of(values_get(c, "quotas"), expect->string);
-	struct quota q;
-	struct resources used;
-	bool same;
-
-	if (!given) {
-		values_fail(why, "%s has no quota", expect->string);
-		return false;
-	}
-	if (!quota_values_quota(given, "", &q, why)) {
-		quota_values_free(&q);
-		return false;
-	}
-	quota_status_begin(&q, &used);
-	same = add_pods(pods, expect->string, v, &used, why) &&
-	       same_as(&used, expect, quota_variant_name(v), why);
-	resources_fini(&used);
-	quota_values_free(&q);
-	return same;
-}
-
-/* --- the whole way ------------------------------------------------------------------------------------------------ */
 
 static bool fill_model(struct model *m, const cJSON *quotas, const cJSON *pods, struct reason *why)
 {
@@ -91,27 +36,53 @@ static bool fill_model(struct model *m, const cJSON *quotas, const cJSON *pods, 
 	return true;
 }
 
-static bool check_view(const cJSON *c, const cJSON *pods, const cJSON *expect, struct reason *why)
+static size_t place_of(const struct quota_book *b, const char *namespace)
+{
+	size_t at = 0;
+
+	while (at < quota_book_count(b) && strcmp(quota_book_at(b, at)->namespace, namespace) != 0)
+		at++;
+	return at;
+}
+
+static bool same_status(const struct quota_book *b, const struct view *v, const cJSON *expect,
+			struct reason *why)
+{
+	struct resources *status = quota_status_new(b, v);
+	bool same = true;
+
+	for (const cJSON *item = expect->child; same && item; item = item->next) {
+		size_t at = place_of(b, item->string);
+
+		if (at == quota_book_count(b)) {
+			values_fail(why, "%s has no quota", item->string);
+			same = false;
+			break;
+		}
+		same = same_as(&status[at], item, quota_variant_name(b->options.variant), why);
+	}
+	quota_status_free(b, status);
+	return same;
+}
+
+static bool check(const cJSON *c, const cJSON *pods, const cJSON *expect,
+		  enum quota_variant variant, struct reason *why)
 {
 	struct model *m = model_new();
 	struct join *j = join_new();
 	struct quota_options o;
-	struct quota_book *b = NULL;
-	struct view *v = NULL;
 	bool same = fill_model(m, values_get(c, "quotas"), pods, why);
 
 	quota_options_default(&o);
+	o.variant = variant;
 	if (same) {
-		v = join_view(j, NULL, 0, model_cluster(m), 1);
-		b = quota_book_new(v, NULL, &o);
-	}
-	for (const cJSON *item = expect->child; same && item; item = item->next) {
-		const struct quota *q = quota_book_find(b, item->string);
+		struct view *v = join_view(j, NULL, 0, model_cluster(m), 1);
+		struct quota_book *b = quota_book_new(v, NULL, &o);
 
-		same = q && quota_values_same(&q->used, item, false, "of the view", why);
+		same = same_status(b, v, expect, why);
+		quota_book_free(b);
+		view_drop(v);
 	}
-	quota_book_free(b);
-	view_drop(v);
 	join_free(j);
 	model_free(m);
 	return same;
@@ -131,11 +102,7 @@ enum outcome run_quota_status(const cJSON *c, struct reason *why)
 			values_fail(why, "nothing is expected");
 		return FAILED;
 	}
-	for (const cJSON *item = expect->child; item; item = item->next)
-		if (!check_one(c, pods, item, QUOTA_UPSTREAM, why))
-			return FAILED;
-	for (const cJSON *item = better ? better->child : NULL; item; item = item->next)
-		if (!check_one(c, pods, item, QUOTA_CORRECTED, why))
-			return FAILED;
-	return !better || check_view(c, pods, better, why) ? PASSED : FAILED;
+	if (!check(c, pods, expect, QUOTA_UPSTREAM, why))
+		return FAILED;
+	return !better || check(c, pods, better, QUOTA_CORRECTED, why) ? PASSED : FAILED;
 }

@@ -36,7 +36,7 @@ static void check_request(const char *text, size_t len)
 	char field[SCORES_FIELD_MAX];
 	struct reason reason = {""};
 
-	if (scores_request_parse(text, len, &rq, field, &reason)) {
+	if (scores_request_parse(text, len, NULL, &rq, field, &reason)) {
 		assert(reason.text[0] && strlen(field) < sizeof(field));
 		return;
 	}

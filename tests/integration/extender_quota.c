@@ -431,6 +431,8 @@ static struct view *make_crowd(int on_a, int on_b, const char *annotations)
 	buf_add_str(&items, quota_fixture_node("a", text));
 	snprintf(text, sizeof(text), "cpu: %d", on_b);
 	buf_add_str(&items, quota_fixture_node("b", text));
+	/* Nobody offers it; with it there is as much as all min come to. */
+	buf_add_str(&items, quota_fixture_node("c", "cpu: 8"));
 	buf_printf(&items,
 		   "- {apiVersion: scheduling.x-k8s.io/v1alpha1, kind: ElasticQuota, metadata: "
 		   "{namespace: team-a, name: q, annotations: {%s}}, spec: {min: {cpu: 2}}}\n",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The aggregator as a process that follows a scripted API server: when it is ready, what it says of trouble, how
- * it ends. */
+/* The aggregator as a process that follows a scripted API server: when it is ready, what it says of trouble, what becomes
+ * of what it promised to pods, how it ends. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ enum { AWAIT_SECONDS = 30 };
 
 struct scene {
 	struct kube_peer *peer;
-	char *folder, *kubeconfig, *log, *ready_url, *nodes_url;
+	char *folder, *kubeconfig, *log, *url, *ready_url, *nodes_url;
 	pid_t pid;
 };
 
@@ -56,6 +56,7 @@ static int teardown(void **state)
 	folder_remove(s->folder);
 	free(s->kubeconfig);
 	free(s->log);
+	free(s->url);
 	free(s->ready_url);
 	free(s->nodes_url);
 	free(s);
@@ -71,6 +72,7 @@ static void start(struct scene *s)
 	char *argv[] = {program, (char *)"--listen",	 listen,	(char *)"--ingest",
 			ingest,	 (char *)"--kubeconfig", s->kubeconfig, NULL};
 
+	s->url = mem_printf("http://%s", listen);
 	s->ready_url = mem_printf("http://%s/readyz", listen);
 	s->nodes_url = mem_printf("http://%s/v1/nodes", listen);
 	s->pid = process_start(s->log, argv);
@@ -172,6 +174,123 @@ static void stays_ready_with_what_it_knows(void **state)
 	kube_peer_refuse(s->peer, false);
 }
 
+/* --- what is promised to pods, and what the API tells of them ------------------------------------------------------- */
+
+#define PODS "/api/v1/pods?"
+#define SPEC "\"containers\":[{\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":\"1\"}}}]"
+#define POD(version, spec, status)                                                                 \
+	"{\"metadata\":{\"namespace\":\"default\",\"name\":\"web\",\"uid\":\"u-web\","             \
+	"\"resourceVersion\":\"" version "\"},\"spec\":{" spec SPEC "},\"status\":{" status "}}"
+#define EVENT(type, pod) "{\"type\":\"" type "\",\"object\":" pod "}\n"
+#define NEWS(version)	 POD(version, "", "")
+#define FAILED(version, since, more)                                                               \
+	POD(version, "",                                                                           \
+	    more "\"conditions\":[{\"type\":\"PodScheduled\",\"status\":\"False\","                \
+		 "\"lastTransitionTime\":\"" since "\"}]")
+#define OLD   "2026-01-31T12:00:00Z"
+#define LATER "2026-01-31T12:00:01Z"
+
+static void start_with_a_node(struct scene *s)
+{
+	struct peer_answer list = {.body = NODE_LIST};
+
+	kube_peer_script(s->peer, "/api/v1/nodes?limit", &list);
+	start(s);
+	await_ready(s, 200, "ok\n");
+	assert_true(kube_peer_await_held(s->peer, PODS));
+}
+
+static void ask(struct scene *s, const char *verb)
+{
+	char *url = mem_printf("%s/extender/%s", s->url, verb);
+	struct buf body = BUF_INIT;
+
+	assert_int_equal(http_post(url, "{\"Pod\":" NEWS("1") ",\"NodeNames\":[\"n1\"]}", &body),
+			 200);
+	assert_non_null(strstr(body.data, "n1"));
+	buf_fini(&body);
+	free(url);
+}
+
+static void await_metric(struct scene *s, const char *line)
+{
+	char *url = mem_printf("%s/metrics", s->url);
+	char *part = mem_printf("\n%s\n", line);
+	struct wanted w = {url, 200, part};
+
+	if (!await(answers, &w, AWAIT_SECONDS))
+		fail_msg("no %s", line);
+	free(part);
+	free(url);
+}
+
+/* Then the loop has heard of all that the API told before. */
+static void await_pods(struct scene *s, const char *part)
+{
+	char *url = mem_printf("%s/v1/pods", s->url);
+	struct wanted w = {url, 200, part};
+
+	assert_true(await(answers, &w, AWAIT_SECONDS));
+	free(url);
+}
+
+static void tell(struct scene *s, const char *event)
+{
+	assert_true(kube_peer_send(s->peer, PODS, event) > 0);
+}
+
+static void what_is_promised_is_bound_and_settled(void **state)
+{
+	struct scene *s = *state;
+
+	start_with_a_node(s);
+	tell(s, EVENT("ADDED", NEWS("101")));
+	ask(s, "filter");
+	ask(s, "prioritize");
+	await_metric(s, "evenkeel_ledger_entries{state=\"charged\"} 1");
+	tell(s, EVENT("MODIFIED", POD("102", "\"nodeName\":\"n1\",", "")));
+	await_metric(s, "evenkeel_ledger_bound_total 1");
+	await_metric(s, "evenkeel_ledger_gone_total{why=\"settled\"} 1");
+	await_metric(s, "evenkeel_ledger_gone_total{why=\"expired\"} 0");
+	await_metric(s, "evenkeel_ledger_entries{state=\"bound\"} 0");
+}
+
+/* By events that come within the second of the question, and tell of the year before. */
+static void what_is_promised_to_a_pod_that_is_given_up_is_released(void **state)
+{
+	struct scene *s = *state;
+
+	start_with_a_node(s);
+	tell(s, EVENT("ADDED", NEWS("101")));
+	ask(s, "prioritize");
+	tell(s, EVENT("MODIFIED", FAILED("102", OLD, "")));
+	await_metric(s, "evenkeel_ledger_gone_total{why=\"unschedulable\"} 1");
+	/* The next round: that it was given up before is no news, whatever else is. */
+	ask(s, "prioritize");
+	tell(s, EVENT("MODIFIED", FAILED("103", OLD, "\"qosClass\":\"Burstable\",")));
+	/* It waits for its victims; then no more. */
+	tell(s, EVENT("MODIFIED", FAILED("104", LATER, "\"nominatedNodeName\":\"n1\",")));
+	tell(s, EVENT("MODIFIED",
+		      "{\"metadata\":{\"namespace\":\"default\",\"name\":\"last\",\"uid\":\"u\","
+		      "\"resourceVersion\":\"105\"},\"spec\":{" SPEC ",\"nodeName\":\"n1\"}}"));
+	await_pods(s, "\"last\"");
+	await_metric(s, "evenkeel_ledger_entries{state=\"charged\"} 1");
+	tell(s, EVENT("MODIFIED", FAILED("106", LATER, "")));
+	await_metric(s, "evenkeel_ledger_gone_total{why=\"unschedulable\"} 2");
+	await_metric(s, "evenkeel_ledger_gone_total{why=\"expired\"} 0");
+}
+
+static void what_is_promised_to_a_pod_that_goes_is_released(void **state)
+{
+	struct scene *s = *state;
+
+	start_with_a_node(s);
+	tell(s, EVENT("ADDED", NEWS("101")));
+	ask(s, "filter");
+	tell(s, EVENT("DELETED", NEWS("102")));
+	await_metric(s, "evenkeel_ledger_gone_total{why=\"released\"} 1");
+}
+
 static void stops_while_it_waits_for_the_api(void **state)
 {
 	struct scene *s = *state;
@@ -224,6 +343,9 @@ int main(void)
 		SCENE(is_ready_without_what_it_may_not_see),
 		SCENE(is_not_ready_without_pods),
 		SCENE(stays_ready_with_what_it_knows),
+		SCENE(what_is_promised_is_bound_and_settled),
+		SCENE(what_is_promised_to_a_pod_that_is_given_up_is_released),
+		SCENE(what_is_promised_to_a_pod_that_goes_is_released),
 		SCENE(stops_while_it_waits_for_the_api),
 		SCENE(wrong_options_stop_the_start),
 	};

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -189,16 +190,14 @@ static void deleted_and_unschedulable_pods_are_gone(void **state)
 	reserve(l, "b", "n", now);
 	reserve(l, "c", "n", now);
 	ledger_bind(l, "c", "n", 5);
-	ledger_unschedulable(l, "a", now - S);
-	ledger_unschedulable(l, "a", now); /* of that second: perhaps from before */
-	assert_string_equal(told(l, now), "a:asked b:charged@n c:bound@n");
-	ledger_unschedulable(l, "a", now + S);
-	ledger_unschedulable(l, "c", now + S); /* no longer true */
+	ledger_unschedulable(l, "a");
+	ledger_unschedulable(l, "c"); /* no longer true */
+	ledger_unschedulable(l, "d");
 	assert_string_equal(told(l, now), "b:charged@n c:bound@n");
 	ledger_release(l, "b");
 	ledger_release(l, "c");
 	ledger_release(l, "c");
-	ledger_unschedulable(l, "c", now);
+	ledger_unschedulable(l, "c");
 	ledger_bind(l, "c", "n", 6); /* what was not reserved is not charged */
 	assert_string_equal(told(l, now), "");
 	assert_int_equal(counters_of(l).unschedulable, 1);
@@ -267,6 +266,100 @@ static void a_full_ledger_refuses_new_pods_only(void **state)
 	assert_string_equal(told(l, now + LEDGER_TTL_NS), "u5:charged@m");
 	reserve(l, "v", "", now);
 	ledger_free(l);
+}
+
+/* --- how long the lock is held -------------------------------------------------------------------------------------- */
+
+/* No load of the machine is measured, and of no other thread. */
+static int64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return t.tv_sec * S + t.tv_nsec;
+}
+
+/* A clock that steps each time it is read: the lock reads it when it is taken and when it is given back. */
+static int64_t readings;
+
+static int64_t count_readings(void)
+{
+	return ++readings;
+}
+
+static void fill(struct ledger *l)
+{
+	char uid[16];
+
+	for (uint32_t i = 0; i < LEDGER_PODS_MAX; i++) {
+		snprintf(uid, sizeof(uid), "u%u", i);
+		reserve(l, uid, "n", now);
+	}
+}
+
+static void bind_all(struct ledger *l)
+{
+	char uid[16];
+
+	for (uint32_t i = 0; i < LEDGER_PODS_MAX; i++) {
+		snprintf(uid, sizeof(uid), "u%u", i);
+		ledger_bind(l, uid, "n", 1 + i % 3);
+	}
+}
+
+/* As many as there may be expire, or are settled, with the lock free in between. */
+static void many_go_in_parts(void **state)
+{
+	struct ledger *l = ledger_new();
+
+	(void)state;
+	ledger_measure_lock(l, count_readings);
+	fill(l);
+	readings = 0;
+	ledger_copy_drop(ledger_take(l, now + LEDGER_TTL_NS));
+	assert_in_range(readings / 2, LEDGER_PODS_MAX / 1024, LEDGER_PODS_MAX / 1024 + 2);
+	assert_string_equal(told(l, now), "");
+	assert_int_equal(counters_of(l).expired, LEDGER_PODS_MAX);
+	fill(l);
+	bind_all(l);
+	readings = 0;
+	ledger_settle(l, 3, now);
+	assert_in_range(readings / 2, LEDGER_PODS_MAX / 1024, LEDGER_PODS_MAX / 1024 + 2);
+	assert_string_equal(told(l, now), "");
+	assert_int_equal(counters_of(l).settled, LEDGER_PODS_MAX);
+	ledger_free(l);
+}
+
+/*
+ * 1 ms is what is promised, on a machine of today and without sanitizers, and about half of it is what
+ * it takes; five times as much would be another algorithm. Best of three: a first touch of memory that
+ * the kernel has yet to give is of no algorithm.
+ */
+static void no_lock_is_held_for_long(void **state)
+{
+	int64_t best_ns = INT64_MAX;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		struct ledger *l = ledger_new();
+		int64_t longest_ns;
+
+		ledger_measure_lock(l, cpu_ns);
+		fill(l);
+		ledger_copy_drop(ledger_take(l, now));
+		bind_all(l);
+		ledger_copy_drop(ledger_take(l, now));
+		ledger_settle(l, 3, now);
+		fill(l);
+		ledger_copy_drop(ledger_take(l, now + LEDGER_TTL_NS));
+		longest_ns = ledger_longest_lock_ns(l);
+		best_ns = longest_ns < best_ns ? longest_ns : best_ns;
+		ledger_free(l);
+	}
+	print_message("at most %.3f ms under the lock\n", (double)best_ns / 1e6);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+	assert_true(best_ns < 5 * S / 1000);
+#endif
 }
 
 static void a_copy_is_the_same_until_something_changes(void **state)
@@ -397,7 +490,6 @@ static void step_event(struct world *w, int i)
 {
 	struct naive *n = &w->of[i];
 	int node = 1 + draw(w, 3);
-	int64_t since_ns = w->now_ns - draw(w, 4) * S;
 
 	switch (draw(w, 3)) {
 	case 0:
@@ -413,8 +505,8 @@ static void step_event(struct world *w, int i)
 		n->there = false;
 		break;
 	default:
-		ledger_unschedulable(w->l, uids[i], since_ns);
-		if (n->there && n->state != LEDGER_BOUND && since_ns / S > n->made_ns / S)
+		ledger_unschedulable(w->l, uids[i]);
+		if (n->there && n->state != LEDGER_BOUND)
 			n->there = false;
 	}
 }
@@ -508,6 +600,8 @@ int main(void)
 		cmocka_unit_test(deleted_and_unschedulable_pods_are_gone),
 		cmocka_unit_test(nothing_is_reserved_without_uid_or_above_the_bounds),
 		cmocka_unit_test(a_full_ledger_refuses_new_pods_only),
+		cmocka_unit_test(many_go_in_parts),
+		cmocka_unit_test(no_lock_is_held_for_long),
 		cmocka_unit_test(a_copy_is_the_same_until_something_changes),
 		cmocka_unit_test(who_looked_too_early_looks_again),
 		cmocka_unit_test(copy_and_view_have_every_pod_once),

@@ -146,6 +146,103 @@ static void filter_answers_as_it_was_asked(void **state)
 			    "{\"NodeNames\":[\"bravo\",\"alpha\"]}");
 }
 
+static size_t occurrences(const char *text, const char *part)
+{
+	size_t count = 0;
+
+	while ((text = strstr(text, part)) != NULL) {
+		text += strlen(part);
+		count++;
+	}
+	return count;
+}
+
+/* A JSON object with a key twice is read differently by each reader. */
+static void a_name_that_is_repeated_is_answered_once(void **state)
+{
+#define REPEATED "[\"zulu\",\"bravo\",\"yankee\",\"zulu\",\"bravo\",\"zulu\",\"yankee\",\"x\"]"
+	static const char *const verbs[] = {"filter", "prioritize"};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		const char *answer = post(verbs[i], ASK("p", REPEATED));
+
+		assert_int_equal(occurrences(answer, i ? "\"zulu\"" : "\"zulu\":"), 1);
+		assert_int_equal(occurrences(answer, i ? "\"yankee\"" : "\"yankee\":"), 1);
+		assert_int_equal(occurrences(answer, "\"bravo\""), 1);
+		assert_int_equal(occurrences(answer, i ? "\"x\"" : "\"x\":"), 1);
+	}
+	assert_string_equal(post("prioritize", ASK("p", "[\"z\",\"y\",\"z\"]")),
+			    "[{\"Host\":\"z\",\"Score\":0},{\"Host\":\"y\",\"Score\":0}]");
+}
+
+#define ITEMS(name) "{\"items\":[{\"metadata\":{\"name\":\"" name "\"}}]}"
+#define FULL(name)                                                                                 \
+	"{\"Nodes\":{\"metadata\":{},\"items\":[{\"metadata\":{\"name\":\"" name "\"}}]}}"
+
+static void of_members_that_are_there_twice_the_last_one_counts(void **state)
+{
+	static const struct {
+		const char *members, *answer;
+	} rows[] = {
+		{"\"NodeNames\":[\"alpha\"],\"NodeNames\":[\"bravo\"]",
+		 "{\"NodeNames\":[\"bravo\"]}"},
+		{"\"NodeNames\":[\"alpha\"],\"nodenames\":null", "{\"NodeNames\":[]}"},
+		{"\"NodeNames\":null,\"NodeNames\":[\"alpha\"]", "{\"NodeNames\":[\"alpha\"]}"},
+		{"\"NodeNames\":[\"alpha\"],\"Nodes\":" ITEMS("bravo") ",\"NodeNames\":null",
+		 FULL("bravo")},
+		{"\"Nodes\":" ITEMS("bravo") ",\"NodeNames\":[\"alpha\"],\"NodeNames\":null",
+		 FULL("bravo")},
+		{"\"NodeNames\":[\"alpha\"],\"Nodes\":" ITEMS(
+			 "bravo") ",\"NodeNames\":null,\"NodeNames\":[\"charlie\"]",
+		 "{\"NodeNames\":[\"charlie\"]}"},
+		{"\"Nodes\":" ITEMS("bravo") ",\"Nodes\":null", "{\"NodeNames\":[]}"},
+		{"\"Nodes\":" ITEMS("bravo") ",\"Nodes\":" ITEMS("alpha"), FULL("alpha")},
+		{"\"NodeNames\":[\"alpha\"],\"Nodes\":" ITEMS(
+			 "bravo") ",\"Nodes\":null,\"NodeNames\":null",
+		 "{\"NodeNames\":[]}"},
+		{"\"Nodes\":{\"items\":[{\"metadata\":{\"name\":\"bravo\"}}],\"items\":null}",
+		 "{\"Nodes\":{\"metadata\":{},\"items\":[]}}"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char *body = mem_printf("{%s,\"Pod\":%s}", rows[i].members, POD("p"));
+
+		assert_string_equal(post("filter", body), rows[i].answer);
+		free(body);
+	}
+}
+
+/* A clock that is no clock: it is read under the ledger's lock, and so when a copy is taken. */
+static struct view *next_view;
+
+static int64_t publish_next(void)
+{
+	if (next_view)
+		view_slot_publish(f.ctx.views, next_view);
+	next_view = NULL;
+	return 0;
+}
+
+/* Else a pod of what is published, and settled, between the two is in neither. */
+static void the_ledger_is_taken_before_the_view(void **state)
+{
+	struct model *m = model_new();
+	struct join *j = join_new();
+
+	(void)state;
+	for (int kind = 0; kind < OBJECT_KINDS; kind++)
+		model_fixture_sync(m, (enum object_kind)kind);
+	model_put(m, model_fixture_node("newcomer", 5, 9));
+	next_view = join_view(j, NULL, 0, model_cluster(m), VIEW_FIXTURE_NOW_NS);
+	ledger_measure_lock(f.ctx.ledger, publish_next);
+	assert_string_equal(post("filter", ASK("p", "[\"newcomer\"]")),
+			    "{\"NodeNames\":[\"newcomer\"]}");
+	join_free(j);
+	model_free(m);
+}
+
 static void a_node_we_do_not_know_passes_while_we_are_behind(void **state)
 {
 	static const enum source_state behind[] = {SOURCE_LISTING, SOURCE_STALE, SOURCE_FORBIDDEN};
@@ -391,6 +488,16 @@ static void the_blend_is_the_options(void **state)
 	assert_int_equal(extender_options_parse_blend(&options, "LimitAware", &why), 0);
 	post("prioritize", ASK("p", ALL));
 	assert_int_equal(score_of("alpha"), score_of("bravo")); /* measurements do not count */
+	/* What people are told is what the scheduler was. */
+	assert_int_equal(api_fixture_send(&f, "POST", "/v1/scores", "{\"pod\":" POD("p") "}"), 200);
+	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "items.0.plugins")), 1);
+	assert_string_equal(cJSON_GetStringValue(api_fixture_at(f.json, "items.0.plugins.0.name")),
+			    "LimitAware");
+	assert_int_equal(api_fixture_at(f.json, "items.0.score")->valueint,
+			 api_fixture_at(f.json, "items.1.score")->valueint);
+	assert_int_equal(api_fixture_send(&f, "POST", "/v1/scores", "{\"variant\":\"upstream\"}"),
+			 200);
+	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "items.0.plugins")), 3);
 	assert_int_equal(extender_options_parse_blend(&options, "", &why), 0);
 	post("prioritize", ASK("p", ALL));
 	assert_true(score_of("alpha") > score_of("bravo"));
@@ -576,6 +683,9 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		T(filter_answers_as_it_was_asked),
+		T(a_name_that_is_repeated_is_answered_once),
+		T(of_members_that_are_there_twice_the_last_one_counts),
+		T(the_ledger_is_taken_before_the_view),
 		T(a_node_we_do_not_know_passes_while_we_are_behind),
 		T(real_use_above_the_cap_refuses),
 		T(what_was_promised_counts_against_the_cap),

@@ -10,6 +10,7 @@
 
 #include "aggregator/model/model.h"
 #include "aggregator/state/join.h"
+#include "aggregator/state/ledger.h"
 #include "shared/mem.h"
 #include "tests/api_fixture.h"
 #include "tests/model_fixture.h"
@@ -151,6 +152,104 @@ static void a_pod_of_the_cluster_is_not_in_its_own_way(void **state)
 	assert_true(cJSON_IsFalse(at("items.1.fits")));
 }
 
+/* What is known under the name that a manifest lacks is another pod. */
+static void a_manifest_without_a_name_is_no_pod_that_is_known(void **state)
+{
+	static const struct model_fixture_pod pod = {.name = "pod", .node = "alpha", .cpu = "3"};
+	struct model *m = new_model();
+	struct api_fixture named;
+
+	(void)state;
+	model_put(m, model_fixture_pod(&pod));
+	api_fixture_open(&named, view_of(m));
+	assert_int_equal(api_fixture_send(&named, "POST", "/v1/fit", "{\"pod\":{" WANTS("2") "}}"),
+			 200);
+	assert_int_equal(api_fixture_at(named.json, "fits")->valueint, 0);
+	assert_int_equal(
+		api_fixture_send(&named, "POST", "/v1/fit",
+				 "{\"pod\":{\"metadata\":{\"name\":\"pod\"}," WANTS("2") "}}"),
+		200);
+	assert_int_equal(api_fixture_at(named.json, "fits")->valueint, 1);
+	api_fixture_close(&named);
+}
+
+/* --- what is promised */
+
+static void reserve(struct ledger *l, const char *name, const char *node)
+{
+	struct ledger_entry e = {.uid = name, .namespace = "default", .name = name, .node = node};
+
+	resources_set(&e.requests, RESOURCE_CPU, 3000);
+	assert_int_equal(ledger_reserve(l, &e, VIEW_FIXTURE_NOW_NS), 0);
+}
+
+static int64_t fits(const char *target, const char *metadata)
+{
+	char *body = mem_printf("{\"pod\":{\"metadata\":{%s}," WANTS("2") "}%s}", metadata,
+				strcmp(target, "/v1/fit") == 0 ? "" : ",\"fits\":true");
+
+	assert_int_equal(api_fixture_send(&f, "POST", target, body), 200);
+	free(body);
+	return at("fits")->valueint;
+}
+
+/* As much room as the scores say there is. */
+static void room_that_is_promised_to_others_is_none(void **state)
+{
+	static const char *const targets[] = {"/v1/fit", "/v1/scores"};
+
+	(void)state;
+	f.ctx.ledger = ledger_new();
+	for (size_t i = 0; i < 2; i++) {
+		reserve(f.ctx.ledger, "new", "");
+		assert_int_equal(fits(targets[i], ""), 1);
+		ledger_charge(f.ctx.ledger, "new", "alpha", VIEW_FIXTURE_NOW_NS);
+		assert_int_equal(fits(targets[i], ""), 0);
+		assert_int_equal(fits(targets[i], "\"name\":\"other\""), 0);
+		assert_int_equal(fits(targets[i], "\"name\":\"new\""), 1);
+		assert_int_equal(fits(targets[i], "\"name\":\"x\",\"uid\":\"new\""), 1);
+		assert_int_equal(fits(targets[i], "\"name\":\"new\",\"uid\":\"x\""), 0);
+		ledger_bind(f.ctx.ledger, "new", "bravo", 1000);
+		assert_int_equal(fits(targets[i], ""), 1);
+		ledger_release(f.ctx.ledger, "new");
+	}
+	ledger_free(f.ctx.ledger);
+	f.ctx.ledger = NULL;
+}
+
+/* A clock that is no clock: it is read under the ledger's lock, and so when a copy is taken. */
+static struct view *next_view;
+
+static int64_t publish_next(void)
+{
+	if (next_view)
+		view_slot_publish(f.ctx.views, next_view);
+	next_view = NULL;
+	return 0;
+}
+
+/* Else what is published in between, and settled, is in neither. */
+static void the_ledger_is_taken_before_the_view(void **state)
+{
+	static const struct model_fixture_pod full = {.name = "full", .node = "alpha", .cpu = "3"};
+	static const char *const targets[] = {"/v1/fit", "/v1/scores"};
+
+	(void)state;
+	f.ctx.ledger = ledger_new();
+	ledger_measure_lock(f.ctx.ledger, publish_next);
+	for (size_t i = 0; i < 2; i++) {
+		struct model *m = new_model();
+
+		model_put(m, model_fixture_pod(&full));
+		next_view = view_of(m);
+		assert_int_equal(fits(targets[i], ""), 0);
+		next_view = view_of(new_model());
+		assert_int_equal(fits(targets[i], ""), 1);
+	}
+	ledger_free(f.ctx.ledger);
+	f.ctx.ledger = NULL;
+}
+
 static void what_is_wrong_is_named(void **state)
 {
 	static const struct {
@@ -286,6 +385,9 @@ int main(void)
 		cmocka_unit_test(each_node_says_whether_and_why_not),
 		cmocka_unit_test(some_nodes_are_listed_and_all_are_counted),
 		cmocka_unit_test(a_pod_of_the_cluster_is_not_in_its_own_way),
+		cmocka_unit_test(a_manifest_without_a_name_is_no_pod_that_is_known),
+		cmocka_unit_test(room_that_is_promised_to_others_is_none),
+		cmocka_unit_test(the_ledger_is_taken_before_the_view),
 		cmocka_unit_test(what_is_wrong_is_named),
 		cmocka_unit_test(without_an_api_there_is_no_answer),
 		cmocka_unit_test(what_may_not_be_read_is_said),

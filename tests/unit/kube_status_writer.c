@@ -12,6 +12,7 @@
 
 #include "aggregator/edge/kube/left_alone.h"
 #include "aggregator/edge/kube/status_writer.h"
+#include "aggregator/policy/quota/quota_status.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 #include "tests/model_fixture.h"
@@ -28,11 +29,19 @@ static bool request(const char *version, const char *status, const struct resour
 	const struct kube_quota *k = (const struct kube_quota *)object;
 	const struct quota q = {
 		.namespace = "x", .name = "q", .min = k->min, .max = k->max, .used = *used};
+	struct quota_options options;
+	struct quota_book *book;
+	struct resources *told;
 	bool differs;
 
+	quota_options_default(&options);
+	book = quota_book_of(&q, 1, &options);
+	told = quota_status_new(book, NULL);
 	buf_clear(path);
 	buf_clear(body);
-	differs = status_writer_request(object, &q, path, body);
+	differs = status_writer_request(object, told, path, body);
+	quota_status_free(book, told);
+	quota_book_free(book);
 	buf_add_str(path, "");
 	buf_add_str(body, "");
 	object_drop(object);

@@ -605,12 +605,14 @@ struct diary {
 	size_t len;
 };
 
-static void on_put(void *ctx, const struct kube_pod *pod, uint64_t generation)
+static void on_put(void *ctx, const struct kube_pod *was, const struct kube_pod *pod,
+		   uint64_t generation)
 {
 	struct diary *d = ctx;
 
-	d->len += (size_t)snprintf(d->text + d->len, sizeof(d->text) - d->len, "put %s@%s %d;",
-				   pod->object.uid, pod->node, (int)generation);
+	d->len += (size_t)snprintf(d->text + d->len, sizeof(d->text) - d->len, "put %s@%s%s%s %d;",
+				   pod->object.uid, pod->node, was ? " was @" : "",
+				   was ? was->node : "", (int)generation);
 }
 
 static void on_gone(void *ctx, const struct kube_pod *pod)
@@ -646,7 +648,7 @@ static void pods_are_told_as_they_change(void **state)
 	put_watched(m, "a", "2", "n"); /* of a StatefulSet: the name again */
 	put_watched(m, "b", "3", "n");
 	model_put(m, model_fixture_node("n", 4, 8));
-	assert_string_equal(diary.text, "put 1@ 1;put 1@n 2;gone 1;put 2@n 3;put 3@n 4;");
+	assert_string_equal(diary.text, "put 1@ 1;put 1@n was @ 2;gone 1;put 2@n 3;put 3@n 4;");
 	diary = (struct diary){.text = ""};
 	model_replace_begin(m, OBJECT_POD);
 	put_watched(m, "b", "3", "n");

@@ -466,6 +466,37 @@ static void a_volume_that_is_made_stays_where_its_first_pod_went(void **state)
 	assert_string_equal(place_fixture_ask(p, "second", "a"), "fits");
 }
 
+/* What a plan kept, and nothing can revert any more, is undone by the next view, as a new core of it would have it. */
+static void a_claim_that_a_plan_bound_waits_again_in_the_next_view(void **state)
+{
+	struct place *p;
+	struct view *v;
+	place_mark m;
+
+	(void)state;
+	put_local_volumes();
+	put_class("made", "csi.example.com", "WaitForFirstConsumer");
+	put_claim("made", "'storageClassName':'made'", "");
+	put_claim("little", "'storageClassName':'none'," ONCE "," NEED("1Gi"), "");
+	place_fixture_pod(&f, "first", "", "", CLAIM("made"));
+	place_fixture_pod(&f, "second", "", "", CLAIM("made"));
+	place_fixture_pod(&f, "local", "", "", CLAIM("little"));
+	p = place_fixture_build(&f);
+	m = place_fork(p);
+	place_put(p, place_find_pod(p, "default", "first"), place_find_node(p, "c"));
+	place_put(p, place_find_pod(p, "default", "local"), place_find_node(p, "b"));
+	place_commit(p, m);
+	assert_string_equal(place_fixture_ask(p, "second", "a"), "VolumeBinding");
+	place_fixture_pod(&f, "third", "", "", CLAIM("little"));
+	v = place_fixture_view(&f, NULL, 0);
+	place_update(p, v, 0);
+	view_drop(v);
+	assert_string_equal(place_fixture_ask(p, "second", "a"), "fits");
+	assert_string_equal(place_fixture_ask(p, "first", "b"), "fits");
+	assert_string_equal(place_fixture_ask(p, "local", "c"), "fits");
+	assert_string_equal(place_fixture_ask(p, "third", "b"), "fits");
+}
+
 static void a_claim_for_one_pod_is_taken_also_on_a_node_that_nobody_knows(void **state)
 {
 	struct place *p;
@@ -567,6 +598,7 @@ int main(void)
 		test(volumes_nobody_can_judge_refuse),
 		test(the_smallest_volume_is_taken_and_nobody_else_gets_it),
 		test(a_volume_that_is_made_stays_where_its_first_pod_went),
+		test(a_claim_that_a_plan_bound_waits_again_in_the_next_view),
 		test(a_claim_for_one_pod_is_taken_also_on_a_node_that_nobody_knows),
 		test(a_claim_for_one_pod_is_free_when_that_pod_goes),
 		test(a_removed_node_is_still_a_domain_until_it_is_reverted),

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -201,7 +202,8 @@ static void never_below_min(void **unused)
 		"Without victims: cpu: 6.0 used by all quotas + 1.0 asked is over 6.0, the sum of "
 		"their min: wait for 1.0 to be freed, by itself or by preempting those who borrow, "
 		"as quota a/q is within its min.\n"
-		"1 node would refuse it without all of its pods that may go: NodeResourcesFit 1.\n"
+		"1 node refuses it, and none of its pods may go: NodeResourcesFit 1.\n"
+		"1 pod of its own quota: deleting some would free what it needs.\n"
 		"1 pod whose quota would be below its min: a lower min, or smaller pods there, "
 		"would free some.\n");
 }
@@ -278,6 +280,173 @@ static void neighbours_elsewhere(void **unused)
 	asks("x", 100, "{'cpu':100}", apart);
 	assert_int_equal(plan.chosen.victim_count, 2);
 	assert_true(plan.several);
+}
+
+/* A node has room, and another would pay for itself and for the quotas; those who pay for the quotas alone suffice. */
+static void nobody_pays_for_room_there_is(void **unused)
+{
+	(void)unused;
+	node("n1", 8);
+	node("n2", 4);
+	quota("a", "{'cpu':3000}", "{'cpu':6000}");
+	quota("b", "{'cpu':2000}", "{'cpu':6000}");
+	bound("b/b0", "n2", 0, 1000, 0, "");
+	bound("b/b1", "n2", 0, 1000, 1, "");
+	bound("b/b2", "n2", 0, 1000, 2, "");
+	bound("b/b3", "n2", 0, 1000, 3, "");
+	asks("a", 0, "{'cpu':3000}", "");
+	expect(PREEMPT_VICTIMS, "n1 b3 b2");
+	assert_true(plan.several);
+	assert_non_null(strstr(plan.narration.data, "The pod then goes to n1.\n"
+						    "None of them is on that node.\n"));
+}
+
+/* The node that could pay alone has dearer pods than one where there is no room. */
+static void the_cheapest_pay_wherever_they_are(void **unused)
+{
+	(void)unused;
+	node("n1", 8);
+	node("n2", 4);
+	place_fixture_put(&f.cluster, OBJECT_NODE,
+			  "{'metadata':{'name':'n3'},'spec':{'unschedulable':true},'status':{"
+			  "'allocatable':{'cpu':'3','pods':'20'}}}");
+	quota("a", "{'cpu':4000}", "{'cpu':6000}");
+	quota("b", "{'cpu':2000}", "{'cpu':6000}");
+	bound("b/b0", "n2", 500, 1500, 0, "");
+	bound("b/b1", "n2", 500, 1500, 1, "");
+	bound("b/c0", "n3", 0, 1500, 2, "");
+	bound("b/c1", "n3", 0, 1500, 3, "");
+	asks("a", 0, "{'cpu':3000}", "");
+	expect(PREEMPT_VICTIMS, "n1 c1 c0");
+}
+
+/* A neighbour alone keeps it off a node with room; its own node would cost one more. */
+static void no_more_than_the_neighbour_goes(void **unused)
+{
+	static const char *const apart =
+		",'spec':{'affinity':{'podAntiAffinity':{"
+		"'requiredDuringSchedulingIgnoredDuringExecution':[{'topologyKey':'zone',"
+		"'labelSelector':{'matchLabels':{'app':'db'}}}]}}}";
+
+	(void)unused;
+	node("n1", 2);
+	node("n2", 2);
+	bound("x/db", "n2", 0, 100, 0, ",'labels':{'app':'db'}");
+	bound("x/web", "n2", 0, 1900, 1, "");
+	asks("x", 100, "{'cpu':1000}", apart);
+	expect(PREEMPT_VICTIMS, "n1 db");
+}
+
+/* --- what a quota does not name */
+
+static void an_unrelated_quota_makes_no_borrower(void **unused)
+{
+	static const char gpus[] = "{'cpu':500,'example.com/gpu':3}";
+
+	(void)unused;
+	place_fixture_put(&f.cluster, OBJECT_NODE,
+			  "{'metadata':{'name':'n'},'status':{'allocatable':{'cpu':'16',"
+			  "'example.com/gpu':'5','pods':'20'}}}");
+	quota("a", "{'example.com/gpu':3}", "{'example.com/gpu':8}");
+	quota("b", "{'example.com/gpu':2}", "{'example.com/gpu':8}");
+	bound("b/b0", "n", 0, 500, 0, "");
+	for (int i = 0; i < 5; i++) {
+		char name[16];
+		cJSON *flat, *pod;
+		char *text;
+
+		snprintf(name, sizeof(name), "g%d", i);
+		text = mem_printf("{'pod':'%s','namespace':'b','uid':'%s','node':'n','priority':0,"
+				  "'start':%d,'request':{'cpu':500,'example.com/gpu':1}}",
+				  name, name, i);
+		flat = parse(text);
+		pod = preempt_fixture_pod(flat);
+		preempt_fixture_put(&f, OBJECT_POD, pod);
+		cJSON_Delete(flat);
+		cJSON_Delete(pod);
+		free(text);
+	}
+	asks("a", 0, gpus, "");
+	expect(PREEMPT_VICTIMS, "n g4 g3 g2");
+	/* Somebody is guaranteed CPUs now, of which neither quota says anything. */
+	quota("c", "{'cpu':1000}", "{'cpu':1000}");
+	search();
+	expect(PREEMPT_VICTIMS, "n g4 g3 g2");
+	/* And who has more of what its quota does not name has borrowed nothing. */
+	object_drop(&self->object);
+	quota("d", "{'cpu':1000}", "{'cpu':1000}");
+	asks("d", 0, "{'cpu':1000}", "");
+	expect(PREEMPT_NOT_NEEDED, "n");
+	assert_int_equal(plan.refused[PREEMPT_MAY_PAY], 0);
+}
+
+/* --- promises that cannot be kept */
+
+static void old_debts_are_not_paid_again(void **unused)
+{
+	static char name[16];
+
+	(void)unused;
+	node("n", 12);
+	quota("a", "{'cpu':4000}", "{'cpu':8000}");
+	quota("b", "{'cpu':0}", "{'cpu':20000}");
+	for (int i = 0; i < 10; i++) {
+		snprintf(name, sizeof(name), "b/b%d", i);
+		bound(name, "n", 0, 1000, i, "");
+	}
+	asks("a", 0, "{'cpu':2000}", "");
+	/* 10 are used of 4, and there is room for 2: who asks for 2 has two to pay, not eight. */
+	expect(PREEMPT_VICTIMS, "n b9 b8");
+	assert_non_null(strstr(plan.narration.data,
+			       "cpu: all quotas together use 6.0 more than their min without it: "
+			       "that is not its to give back, and it starts as soon as it has a "
+			       "node nominated.\n"));
+	/* They went, and the scheduler has nominated the node; admission thinks the same. */
+	object_drop(&self->object);
+	bound("b/b9", "n", 0, 1000, 9, ",'terminating':true");
+	bound("b/b8", "n", 0, 1000, 8, ",'terminating':true");
+	asks("a", 0, "{'cpu':2000}", ",'nominated_node':'n'");
+	expect(PREEMPT_NOT_NEEDED, "n");
+	assert_true(plan.gate.admitted);
+	/* But who would borrow is held up all the same. */
+	object_drop(&self->object);
+	asks("a", 0, "{'cpu':5000}", ",'nominated_node':'n'");
+	expect(PREEMPT_IMPOSSIBLE, "-");
+	assert_int_equal(plan.gate.gate, QUOTA_OVER_SUM);
+}
+
+static void a_min_is_its_part_of_what_there_is(void **unused)
+{
+	struct resources capacity = RESOURCES_NONE;
+
+	(void)unused;
+	node("n", 10);
+	quota("a", "{'cpu':8000}", "{'cpu':10000}");
+	quota("b", "{'cpu':8000}", "{'cpu':10000}");
+	for (int i = 0; i < 8; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "a/a%d", i);
+		bound(name, "n", 0, 1000, i, "");
+	}
+	bound("b/b0", "n", 0, 2000, 0, "");
+	self = pending("b", 0, "{'cpu':3000}", "");
+	preempt_fixture_build(&f, true);
+	resources_set(&capacity, RESOURCE_CPU, 10000);
+	quota_book_set_capacity(f.book, &capacity);
+	ask.pod = self;
+	preempt_make_plan(f.index, f.place, f.book, &f.options, &ask, &plan);
+	expect(PREEMPT_VICTIMS, "n a7 a6 a5");
+	assert_int_equal(plan.gate.gate, QUOTA_OVER_SUM);
+	assert_int_equal(plan.gate.bound, 10000);
+	assert_string_equal(plan.gate.why.text,
+			    "cpu: 10.0 used by all quotas + 3.0 asked is over 10.0, which is all "
+			    "that nodes have for their min of 16.0: wait for 3.0 to be freed, by "
+			    "itself or by preempting those who borrow, as quota b/q is within its "
+			    "min");
+	assert_string_equal(plan.chosen.victims[0].why,
+			    "a/a7 on n (cpu 1.0; priority 0, runs for 59m53s): its quota goes cpu "
+			    "from 8.0 to 7.0 (guaranteed 5.0 of min 8.0)");
 }
 
 /* --- the own namespace, and none */
@@ -631,6 +800,12 @@ int main(void)
 		STORY(exact_where_greed_fails),
 		STORY(two_nodes_pay),
 		STORY(room_here_quota_there),
+		STORY(nobody_pays_for_room_there_is),
+		STORY(the_cheapest_pay_wherever_they_are),
+		STORY(no_more_than_the_neighbour_goes),
+		STORY(an_unrelated_quota_makes_no_borrower),
+		STORY(old_debts_are_not_paid_again),
+		STORY(a_min_is_its_part_of_what_there_is),
 		STORY(neighbours_elsewhere),
 		STORY(only_lower_priorities_of_its_own),
 		STORY(critical_pods),

@@ -3,8 +3,13 @@
  * Thousands of small seeded clusters, each asked for victims; what is answered is held against rules that are written down here once more, in plain numbers:
  *
  *   - a set only has pods that may go, all together: no quota below its min, no budget broken, no window and no min runtime ignored
- *   - without them, in a cluster built anew, the quotas admit the pod and it fits on the node that was named; without all but one of them it does not
- *   - where none is found, none of all the sets that may go would do; where several nodes pay, none of one node would
+ *   - without them, in a cluster built anew, it fits on the node that was named, and the quotas allow it: admission, once it has that node nominated, and
+ *     the sums written down here; without all but one of them it starts on no node at all
+ *   - where none is found, none of all the sets that may go would do; where several nodes pay although no node has room, none of one node would
+ *
+ * Quotas, once more: of a resource that somebody is guaranteed a quota counts if it names it, in min or max alike. The pod is owed what it asks for if its own
+ * quota has that left of its min, in all of what it names and somebody is guaranteed, and there is such a thing. All that those who count use is to stay
+ * within the sum of their mins; for one that is owed within what it was, where that is more, so that it pays for nobody's old debts.
  *   - budgets that may be broken are broken only where nothing else helps
  *   - simulation and book are what they were, and objects told in another order lead to the same words
  */
@@ -312,29 +317,81 @@ static bool somebody_is_guaranteed(const struct world *w, int r)
 	return false;
 }
 
+/* The pod asks for it, its quota says something of it, and somebody is promised some. */
+static bool is_at_stake(const struct world *w, int r)
+{
+	const struct toy_quota *mine = &w->quotas[w->self.space];
+
+	return w->self.asks[r] > 0 && mine->there && mine->names[r] && somebody_is_guaranteed(w, r);
+}
+
 static bool is_owed(const struct world *w)
 {
-	bool any = false;
+	int at_stake = 0, left_of_min = 0;
 
 	for (int r = 0; r < AMOUNTS; r++) {
-		if (!w->self.asks[r] || !somebody_is_guaranteed(w, r))
+		int used = used_of(w, w->self.space, r, going_of(w));
+
+		if (!is_at_stake(w, r))
 			continue;
-		if (!w->quotas[w->self.space].names[r] ||
-		    used_of(w, w->self.space, r, going_of(w)) + w->self.asks[r] >
-			    min_of(w, w->self.space, r))
-			return false;
-		any = true;
+		at_stake++;
+		left_of_min += min_of(w, w->self.space, r) - used >= w->self.asks[r];
 	}
-	return any;
+	return at_stake > 0 && left_of_min == at_stake;
 }
 
 static bool borrows(const struct world *w, const struct toy_pod *p)
 {
+	const struct toy_quota *q = &w->quotas[p->space];
+
 	for (int r = 0; r < AMOUNTS; r++)
-		if (w->self.asks[r] && p->asks[r] && somebody_is_guaranteed(w, r) &&
-		    used_of(w, p->space, r, going_of(w)) > min_of(w, p->space, r))
+		if (w->self.asks[r] && p->asks[r] && q->there && q->names[r] &&
+		    somebody_is_guaranteed(w, r) &&
+		    used_of(w, p->space, r, going_of(w)) > q->min[r])
 			return true;
 	return false;
+}
+
+/* Over all quotas that name it. */
+static int sum_used(const struct world *w, int r, uint32_t without)
+{
+	int sum = 0;
+
+	for (int s = 0; s < SPACES; s++)
+		if (w->quotas[s].there && w->quotas[s].names[r])
+			sum += used_of(w, s, r, without);
+	return sum;
+}
+
+static int sum_min(const struct world *w, int r)
+{
+	int sum = 0;
+
+	for (int s = 0; s < SPACES; s++)
+		sum += min_of(w, s, r);
+	return sum;
+}
+
+/* Without those, who were all there but the ones that are going. */
+static bool quotas_allow(const struct world *w, uint32_t without)
+{
+	const struct toy_quota *mine = &w->quotas[w->self.space];
+
+	if (!mine->there || w->self.priority >= CRITICAL)
+		return true;
+	for (int r = 0; r < AMOUNTS; r++) {
+		int most = sum_min(w, r), before = sum_used(w, r, going_of(w));
+
+		if (!w->self.asks[r] || !mine->names[r])
+			continue;
+		if (used_of(w, w->self.space, r, without) + w->self.asks[r] > mine->max[r])
+			return false;
+		if (is_owed(w) && before > most)
+			most = before;
+		if (is_at_stake(w, r) && sum_used(w, r, without) + w->self.asks[r] > most)
+			return false;
+	}
+	return true;
 }
 
 /* By what it is alone, but budgets. */
@@ -415,20 +472,22 @@ static bool may_all_go(const struct world *w, uint32_t set, bool soft)
 	return keeps_quotas(w, set) && (soft || keeps_budgets(w, set));
 }
 
-static bool is_admitted(const struct quota_book *b, const struct kube_pod *pod)
+/* As a scheduler asks that has nominated a node for it, or not. */
+static bool is_admitted(const struct quota_book *b, const struct kube_pod *pod, bool nominated)
 {
 	struct quota_ask ask = {.uid = pod->object.uid,
 				.namespace = pod->object.namespace,
 				.priority = pod->template->priority,
-				.requests = kube_pod_requests(pod)};
+				.requests = kube_pod_requests(pod),
+				.promised = nominated};
 	struct quota_verdict v;
 
 	quota_admit(b, &ask, &v);
 	return v.admitted;
 }
 
-/* In a cluster that never had those pods. */
-static bool starts(const struct world *w, uint32_t without, const char *node)
+/* In a cluster that never had those pods; as if it were asked about now for the first time, or with a node nominated. */
+static bool starts(const struct world *w, uint32_t without, const char *node, bool nominated)
 {
 	struct kube_pod *pod = record_of(w);
 	struct preempt_fixture f;
@@ -437,11 +496,34 @@ static bool starts(const struct world *w, uint32_t without, const char *node)
 
 	build(&f, w, without, false);
 	self = place_add_pod(f.place, pod);
-	can = is_admitted(f.book, pod) &&
-	      place_check(f.place, self, place_find_node(f.place, node)) == PLACE_FITS;
+	can = place_check(f.place, self, place_find_node(f.place, node)) == PLACE_FITS &&
+	      is_admitted(f.book, pod, nominated);
 	preempt_fixture_fini(&f);
 	object_drop(&pod->object);
 	return can;
+}
+
+/* Somewhere, if it were for the nodes alone. */
+static bool has_room(const struct world *w, uint32_t without)
+{
+	struct kube_pod *pod = record_of(w);
+	struct preempt_fixture f;
+	bool fits = false;
+	place_pod self;
+
+	build(&f, w, without, false);
+	self = place_add_pod(f.place, pod);
+	for (int n = 0; n < w->node_count; n++)
+		fits |= place_check(f.place, self, (place_node)n) == PLACE_FITS;
+	preempt_fixture_fini(&f);
+	object_drop(&pod->object);
+	return fits;
+}
+
+/* Whether there is room, and the sums above allow it. */
+static bool fits_anywhere(const struct world *w, uint32_t without)
+{
+	return quotas_allow(w, without) && has_room(w, without);
 }
 
 /* --- all sets */
@@ -479,7 +561,7 @@ static void leave_out(struct brute *b, uint32_t set)
 static bool starts_somewhere(struct brute *b, uint32_t set, bool local)
 {
 	leave_out(b, set | going_of(b->w));
-	if (!is_admitted(b->f->book, b->pod))
+	if (!quotas_allow(b->w, set | going_of(b->w)))
 		return false;
 	for (int n = 0; n < b->w->node_count; n++) {
 		bool here = true;
@@ -546,44 +628,48 @@ static uint32_t mask_of(const struct world *w, const struct preempt_candidate *c
 	return set;
 }
 
+/* Told when a check fails; SEED=N runs that one alone. */
+static uint64_t at_seed;
+static unsigned int verdicts[PREEMPT_VERDICTS], several, broken, long_sets, elsewhere, forgiven;
+
+/* With the pod, and without those, more is used than all mins. */
+static bool in_debt(const struct world *w, uint32_t without)
+{
+	for (int r = 0; r < AMOUNTS; r++)
+		if (is_at_stake(w, r) && sum_used(w, r, without) + w->self.asks[r] > sum_min(w, r))
+			return true;
+	return false;
+}
+
 static void check_victims(const struct world *w, const struct preempt_plan *plan)
 {
 	uint32_t set = mask_of(w, &plan->chosen), going = going_of(w);
-	bool broken = plan->chosen.violations > 0;
+	bool breaks = plan->chosen.violations > 0;
 
 	assert_true(plan->chosen.victim_count > 0);
 	assert_true(may_all_go(w, set, w->soft));
-	assert_int_equal(broken, !keeps_budgets(w, set));
-	assert_true(starts(w, set | going, plan->chosen.node));
+	assert_int_equal(breaks, !keeps_budgets(w, set));
+	assert_true(starts(w, set | going, plan->chosen.node, true));
+	assert_true(quotas_allow(w, set | going));
 	for (int i = 0; i < w->pod_count; i++)
 		if (set & 1U << i)
-			assert_false(starts(w, (set & ~(1U << i)) | going, plan->chosen.node));
-	if (broken)
+			assert_false(fits_anywhere(w, (set & ~(1U << i)) | going));
+	if (breaks)
 		assert_false(some_set_does(w, false, false, false));
-	if (plan->several)
-		assert_false(some_set_does(w, broken, true, false));
-}
-
-static bool fits_anywhere(const struct world *w, uint32_t without)
-{
-	for (int n = 0; n < w->node_count; n++) {
-		char node[16];
-
-		snprintf(node, sizeof(node), "n%d", n);
-		if (starts(w, without, node))
-			return true;
-	}
-	return false;
+	elsewhere += plan->several && has_room(w, going_of(w));
+	forgiven += is_owed(w) && in_debt(w, set | going);
+	if (plan->several && !has_room(w, going_of(w)))
+		assert_false(some_set_does(w, breaks, true, false));
 }
 
 static void check_plan(const struct world *w, const struct preempt_plan *plan)
 {
 	switch (plan->verdict) {
 	case PREEMPT_NOT_NEEDED:
-		assert_true(starts(w, 0, plan->chosen.node));
+		assert_true(starts(w, 0, plan->chosen.node, false));
 		return;
 	case PREEMPT_WAIT:
-		assert_true(starts(w, going_of(w), plan->chosen.node));
+		assert_true(starts(w, going_of(w), plan->chosen.node, false));
 		assert_false(fits_anywhere(w, 0));
 		return;
 	case PREEMPT_VICTIMS:
@@ -635,10 +721,6 @@ static void check_undone(const struct world *w, struct preempt_fixture *f)
 	}
 }
 
-/* Told when a check fails; SEED=N runs that one alone. */
-static uint64_t at_seed;
-static unsigned int verdicts[PREEMPT_VERDICTS], several, broken, long_sets;
-
 static void run_world(uint64_t seed)
 {
 	struct preempt_plan plan, again;
@@ -680,15 +762,16 @@ static void every_answer_keeps_the_rules(void **unused)
 		at_seed = seed;
 		run_world(seed);
 	}
-	print_message("not needed %u, wait %u, victims %u (several nodes %u, over two %u, "
-		      "budgets broken %u), impossible %u\n",
+	print_message("not needed %u, wait %u, victims %u (several nodes %u, with room as it is "
+		      "%u, over two %u, budgets broken %u, debts forgiven %u), impossible %u\n",
 		      verdicts[PREEMPT_NOT_NEEDED], verdicts[PREEMPT_WAIT],
-		      verdicts[PREEMPT_VICTIMS], several, long_sets, broken,
+		      verdicts[PREEMPT_VICTIMS], several, elsewhere, long_sets, broken, forgiven,
 		      verdicts[PREEMPT_IMPOSSIBLE]);
 	if (only)
 		return;
 	/* The worlds are worth the while. */
 	assert_true(verdicts[PREEMPT_VICTIMS] > WORLDS / 20 && several > 10 && broken > 5);
+	assert_true(elsewhere > 10 && forgiven > 10);
 	assert_true(verdicts[PREEMPT_WAIT] > 10 && verdicts[PREEMPT_IMPOSSIBLE] > WORLDS / 10);
 }
 

@@ -371,7 +371,7 @@ static void ask(const struct scene *s, enum quota_variant variant, struct quota_
 	struct quota_nominated nominated[NOMINATED_MAX];
 	struct resources lists[NOMINATED_MAX + 2], *asks = &lists[NOMINATED_MAX],
 						   *reserved = asks + 1;
-	struct quota_ask a = {"asking", s->namespace, s->priority, asks, NULL, nominated, 0};
+	struct quota_ask a = {"asking", s->namespace, s->priority, asks, NULL, false, nominated, 0};
 
 	memset(lists, 0, sizeof(lists));
 	for (; a.nominated_count < NOMINATED_MAX && s->nominated[a.nominated_count].uid;
@@ -426,7 +426,7 @@ static void many_resources_are_all_compared(void **state)
 					.pods = 1}};
 	struct quota_book *b = make_book(rows, QUOTA_CORRECTED);
 	struct resources asks = RESOURCES_NONE;
-	struct quota_ask a = {"asking", "a", 0, &asks, NULL, NULL, 0};
+	struct quota_ask a = {"asking", "a", 0, &asks, NULL, false, NULL, 0};
 	struct quota_verdict v;
 	char name[16];
 
@@ -449,7 +449,7 @@ static void many_resources_are_all_compared(void **state)
 static void a_default_quota_is_for_every_other_namespace(void **state)
 {
 	struct resources asks = RESOURCES_NONE;
-	struct quota_ask a = {"asking", "new", 0, &asks, NULL, NULL, 0};
+	struct quota_ask a = {"asking", "new", 0, &asks, NULL, false, NULL, 0};
 	struct quota_options o;
 	struct quota_verdict v;
 	struct quota_book *b;

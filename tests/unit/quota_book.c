@@ -151,24 +151,6 @@ static void comparisons_are_strict_and_masked(void **state)
 		}
 }
 
-/* It could give back GPUs, but no CPUs. */
-static void over_min_is_by_resource_where_asked(void **state)
-{
-	struct quota_book *b = two(QUOTA_CORRECTED), *u = two(QUOTA_UPSTREAM);
-	struct resources used = list(500, 10, 2), cpu = list(1, -1, -1), gpu = list(-1, -1, 1);
-
-	(void)state;
-	quota_book_add(b, "a", &used);
-	quota_book_add(u, "a", &used);
-	assert_false(quota_over_min_of(b, "a", &cpu));
-	assert_true(quota_over_min_of(b, "a", &gpu));
-	assert_true(quota_over_min_of(u, "a", &cpu));
-	resources_fini(&used);
-	resources_fini(&gpu);
-	quota_book_free(b);
-	quota_book_free(u);
-}
-
 static void bounds_change_and_what_is_used_stays(void **state)
 {
 	struct quota_book *b = two(QUOTA_CORRECTED);
@@ -197,6 +179,43 @@ static void bounds_change_and_what_is_used_stays(void **state)
 	assert_false(quota_book_remove(b, "b"));
 	assert_false(quota_book_insert(b, &wider));
 	assert_int_equal(quota_book_count(b), 1);
+	quota_book_free(b);
+}
+
+static int64_t min_of(const struct quota_book *b, const char *namespace)
+{
+	int64_t min = -1, max;
+
+	quota_bounds(b, namespace, "cpu", &min, &max);
+	return min;
+}
+
+/* 2 and 1 CPUs are named, and there are 2. */
+static void parts_follow_the_quotas(void **state)
+{
+	struct quota_book *b = two(QUOTA_CORRECTED);
+	struct resources there = list(2000, -1, -1);
+	struct quota more = {.namespace = "c", .name = "eq", .has_min = true};
+	int64_t named = quota_book_find(b, "a")->min.of[RESOURCE_CPU] +
+			quota_book_find(b, "b")->min.of[RESOURCE_CPU];
+
+	(void)state;
+	resources_set(&there, RESOURCE_CPU, named / 2);
+	quota_book_set_capacity(b, &there);
+	assert_int_equal(min_of(b, "a") + min_of(b, "b"), named / 2);
+	more.min = list(named, -1, -1);
+	assert_true(quota_book_insert(b, &more));
+	assert_int_equal(min_of(b, "c"), named / 4);
+	assert_int_equal(min_of(b, "a") + min_of(b, "b"), named / 4);
+	more.min = list(0, -1, -1);
+	assert_true(quota_book_set_bounds(b, &more));
+	assert_int_equal(min_of(b, "c"), 0);
+	assert_int_equal(min_of(b, "a") + min_of(b, "b"), named / 2);
+	assert_true(quota_book_remove(b, "b"));
+	assert_int_equal(min_of(b, "a"), quota_book_find(b, "a")->min.of[RESOURCE_CPU] < named / 2
+						 ? quota_book_find(b, "a")->min.of[RESOURCE_CPU]
+						 : named / 2);
+	resources_fini(&there);
 	quota_book_free(b);
 }
 
@@ -286,6 +305,23 @@ static void put_pod(const char *namespace, const char *name, const char *node)
 								       .node = node,
 								       .cpu = "500m",
 								       .memory = "1Gi"}));
+}
+
+/* Half a CPU, a sidecar of 100m, and a sandbox of 50m. */
+static void put_sandboxed(const char *namespace, const char *name, const char *phase)
+{
+	char *json = mem_printf(
+		"{\"metadata\":{\"namespace\":\"%s\",\"name\":\"%s\",\"uid\":\"%s\"},\"spec\":{"
+		"\"nodeName\":\"n1\",\"overhead\":{\"cpu\":\"50m\"},\"initContainers\":[{\"name\":"
+		"\"s\","
+		"\"restartPolicy\":\"Always\",\"resources\":{\"requests\":{\"cpu\":\"100m\"}}}],"
+		"\"containers\":[{\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":\"500m\"}}}]}"
+		","
+		"\"status\":{\"phase\":\"%s\"}}",
+		namespace, name, name, phase);
+
+	model_put(model, model_fixture_object(OBJECT_POD, json));
+	free(json);
 }
 
 static struct view *view_of(struct node_page *page)
@@ -380,65 +416,35 @@ static void the_default_is_for_namespaces_without_a_quota(void **state)
 
 /* --- status ------------------------------------------------------------------------------------------------------- */
 
-static const struct quota_status *find_status(const struct quota_status *s, size_t count,
-					      const char *resource)
+/* A pod that runs asks for half a CPU beside its sidecar and its sandbox; nobody has started the other. */
+static void status_tells_what_the_variant_counts(void **state)
 {
-	for (size_t i = 0; i < count; i++)
-		if (strcmp(s[i].resource, resource) == 0)
-			return &s[i];
-	fail_msg("%s is not told", resource);
-	return NULL;
-}
-
-static void status_tells_what_is_idle_and_lent(void **state)
-{
-	struct page_pod measured = join_fixture_pod("p", "p", NOW, 900, 120, (double)(256 << 20));
-	struct node_page *page = join_fixture_page("n1", NOW, &measured, 1);
-	struct quota_status s[8];
-	const struct quota_status *cpu, *memory;
-	struct quota_loans *loans;
-	struct quota_options o;
-	struct quota_book *b;
-	struct view *v;
-	size_t count;
-
 	(void)state;
 	put_quota("a", "eq", "2026-01-02T00:00:00Z", "",
-		  "\"min\":{\"cpu\":\"2\"},\"max\":{\"cpu\":\"3\",\"pods\":\"5\"}");
-	put_quota("b", "eq", "2026-01-02T00:00:00Z", "", "\"min\":{\"cpu\":\"250m\"}");
-	put_pod("a", "p", "n1");
-	put_pod("a", "q", NULL);
-	put_pod("b", "r", "n1");
-	v = view_of(page);
-	quota_options_default(&o);
-	b = quota_book_new(v, NULL, &o);
-	loans = quota_loans_new(b);
-	count = quota_status_read(b, loans, 0, s, 8);
-	assert_int_equal(count, 3);
-	assert_int_equal(quota_status_read(b, loans, 0, s, 1), 3);
-	cpu = find_status(s, count, "cpu");
-	assert_int_equal(cpu->used, 500);
-	assert_int_equal(cpu->pending, 500);
-	assert_int_equal(cpu->min, 2000);
-	assert_int_equal(cpu->max, 3000);
-	assert_int_equal(cpu->borrowed, 0);
-	assert_int_equal(cpu->lent, 250);
-	assert_near(cpu->real_mean, 120);
-	assert_near(cpu->idle, 380);
-	assert_true(isnan(cpu->real_p95));
-	memory = find_status(s, count, "memory");
-	assert_false(memory->in_max);
-	assert_near(memory->idle, (1 << 30) - (256 << 20));
-	assert_int_equal(find_status(s, count, "pods")->used, 1);
-	assert_int_equal(find_status(s, count, "pods")->pending, 1);
-	assert_true(isnan(find_status(s, count, "pods")->idle));
-	count = quota_status_read(b, loans, 1, s, 8);
-	assert_int_equal(find_status(s, count, "cpu")->borrowed, 250);
-	assert_int_equal(find_status(s, count, "cpu")->lent, 0);
-	quota_loans_free(loans);
-	quota_book_free(b);
-	view_drop(v);
-	page_drop(page);
+		  "\"min\":{\"cpu\":\"2\"},\"max\":{\"cpu\":\"3\",\"memory\":\"1Gi\"}");
+	put_quota("b", "eq", "2026-01-02T00:00:00Z", "", "\"min\":{\"nvidia.com/gpu\":\"1\"}");
+	put_sandboxed("a", "runs", "Running");
+	put_sandboxed("a", "waits", "Pending");
+	for (int variant = QUOTA_CORRECTED; variant <= QUOTA_UPSTREAM; variant++) {
+		struct view *v = view_of(NULL);
+		struct resources *told;
+		struct quota_options o;
+		struct quota_book *b;
+		int64_t gpus = -1;
+
+		quota_options_default(&o);
+		o.variant = (enum quota_variant)variant;
+		b = quota_book_new(v, NULL, &o);
+		told = quota_status_new(b, v);
+		assert_int_equal(told[0].of[RESOURCE_CPU],
+				 variant == QUOTA_CORRECTED ? 2 * (500 + 100 + 50) : 500);
+		assert_true(resources_has(&told[0], RESOURCE_MEMORY));
+		assert_true(resources_find(&told[1], "nvidia.com/gpu", &gpus));
+		assert_int_equal(gpus, 0);
+		quota_status_free(b, told);
+		quota_book_free(b);
+		view_drop(v);
+	}
 }
 
 /* --- annotations -------------------------------------------------------------------------------------------------- */
@@ -542,15 +548,15 @@ int main(void)
 		cmocka_unit_test(quotas_are_found_and_sorted),
 		cmocka_unit_test(subtracting_undoes_adding),
 		cmocka_unit_test(comparisons_are_strict_and_masked),
-		cmocka_unit_test(over_min_is_by_resource_where_asked),
 		cmocka_unit_test(bounds_change_and_what_is_used_stays),
+		cmocka_unit_test(parts_follow_the_quotas),
 		cmocka_unit_test(random_pods_never_drift),
 		cmocka_unit_test_setup_teardown(the_oldest_quota_of_a_namespace_counts, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(what_the_ledger_promised_is_used, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_default_is_for_namespaces_without_a_quota,
 						setup, teardown),
-		cmocka_unit_test_setup_teardown(status_tells_what_is_idle_and_lent, setup,
+		cmocka_unit_test_setup_teardown(status_tells_what_the_variant_counts, setup,
 						teardown),
 		cmocka_unit_test(good_annotations_are_read),
 		cmocka_unit_test(bad_annotations_are_told_and_count_as_absent),

@@ -7,7 +7,7 @@
  * that controller and removes its entry of metadata.managedFields.
  *
  * Written is what the scheduler counts: requests of pods with a node, overhead and sidecars included, and 0 for what min and max name besides; not
- * what is only promised. Only of a model that is in sync: an old one would write what was. A change that is not seen is written five seconds later, and
+ * what is only promised (quota_status.h has the other variant). Only of a model that is in sync: an old one would write what was. A change that is not seen is written five seconds later, and
  * the watch tells the status back, so nothing is remembered but who is to be left alone.
  *
  * What the API says of one quota is of that quota: refused for any other reason (a rule that is missing in one namespace, a webhook that fails) it is left
@@ -117,26 +117,21 @@ static void write_body(struct jsonw *w, const cJSON *json, const struct object *
 	jsonw_object_close(w);
 }
 
-bool status_writer_request(const struct object *object, const struct quota *q, struct buf *path,
-			   struct buf *body)
+bool status_writer_request(const struct object *object, const struct resources *used,
+			   struct buf *path, struct buf *body)
 {
 	cJSON *json = cJSON_Parse(object->text);
 	const char *version = cJSON_GetStringValue(object_json_find(json, "apiVersion"));
-	struct resources used;
 	struct jsonw w;
-	bool differs;
+	bool differs = version && !is_same(object_json_find(json, "status"), used);
 
-	quota_status_begin(q, &used);
-	resources_add(&used, &q->used);
-	differs = version && !is_same(object_json_find(json, "status"), &used);
 	if (differs) {
 		buf_printf(path,
 			   "/apis/%s/namespaces/%s/elasticquotas/%s/status?fieldManager=evenkeel",
 			   version, object->namespace, object->name);
 		jsonw_init(&w, body);
-		write_body(&w, json, object, &used);
+		write_body(&w, json, object, used);
 	}
-	resources_fini(&used);
 	cJSON_Delete(json);
 	return differs;
 }
@@ -239,7 +234,7 @@ static long apply(struct status_writer *w, const char *path, const struct buf *b
 
 /* False: there is no use in going on now. */
 static bool write_status(struct status_writer *w, const struct object *object,
-			 const struct quota *q)
+			 const struct resources *used)
 {
 	char *key = mem_printf("%s/%s", object->namespace, object->name);
 	struct buf path = BUF_INIT, body = BUF_INIT;
@@ -247,7 +242,7 @@ static bool write_status(struct status_writer *w, const struct object *object,
 	long status = 200;
 
 	if (!left_alone_has(&w->others, key, now_ns) &&
-	    status_writer_request(object, q, &path, &body)) {
+	    status_writer_request(object, used, &path, &body)) {
 		status = apply(w, path.data, &body);
 		counter_add(status == 200 ? &w->counters->status_written
 					  : &w->counters->status_failed,
@@ -273,6 +268,7 @@ static bool is_in_sync(const struct view *v)
 static bool write_all(struct status_writer *w, struct view *v)
 {
 	struct quota_book *b = quota_book_new(v, NULL, w->options);
+	struct resources *used = quota_status_new(b, v);
 	bool going = true;
 
 	left_alone_expire(&w->others, clock_mono_ns());
@@ -282,8 +278,9 @@ static bool write_all(struct status_writer *w, struct view *v)
 		const struct object *object =
 			cluster_find(v->cluster, OBJECT_ELASTIC_QUOTA, q->namespace, q->name);
 
-		going = !object || write_status(w, object, q);
+		going = !object || write_status(w, object, &used[i]);
 	}
+	quota_status_free(b, used);
 	quota_book_free(b);
 	return going;
 }

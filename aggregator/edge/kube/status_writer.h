@@ -20,11 +20,11 @@ int status_writer_start(struct status_writer **w, const struct kube_config *conf
 void status_writer_stop(struct status_writer *w);
 
 /*
- * The path and the body with which the status of a quota object is to be written, so that it is what q uses; for tests alone. False: it is that already,
- * and nothing is appended.
+ * The path and the body with which the status of a quota object is to be written, so that it tells that (quota_status_new()); for tests alone. False: it does
+ * already, and nothing is appended.
  */
-bool status_writer_request(const struct object *object, const struct quota *q, struct buf *path,
-			   struct buf *body);
+bool status_writer_request(const struct object *object, const struct resources *used,
+			   struct buf *path, struct buf *body);
 
 /* How long a quota is left alone of which the API said that (0: it was not reached); < 0: there is no use in going on with others, either. */
 int64_t status_writer_rest_ns(long status);

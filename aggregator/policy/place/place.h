@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What fits where: one exact simulation of the kube-scheduler's filters over the whole cluster, which can be changed and
- * undone, for drain, slack and quota alike. Pure and deterministic; ties go by name.
+ * What fits where: one exact simulation of the kube-scheduler's filters over the whole cluster,
+ * which can be changed and undone, for drain, slack and quota alike. Pure and deterministic; ties
+ * go by name.
  *
- * Pods collapse into classes (equal scheduling fields in one namespace), nodes into signatures (equal labels and taints), so that what
- * depends on both alone is decided once per pair. What cannot be judged refuses, and says why: never "fits".
+ * Pods collapse into classes (equal scheduling fields in one namespace), nodes into signatures
+ * (equal labels and taints), so that what depends on both alone is decided once per pair. What
+ * cannot be judged refuses, and says why: never "fits".
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_PLACE_PLACE_H
 #define EVENKEEL_AGGREGATOR_POLICY_PLACE_PLACE_H
@@ -30,9 +32,10 @@ enum place_filter {
 	PLACE_SPREAD, /* DoNotSchedule */
 	PLACE_HOST_PORTS,
 	/*
-	 * What the kube-scheduler (1.20 to today) says of claims, bound ones and those that wait for their first pod. place_put() binds what waits: no
-	 * volume is for two claims, and until the put is reverted (not by place_take()) the claim stands there. Attach limits
-	 * and free capacity of drivers are not known.
+	 * What the kube-scheduler (1.20 to today) says of claims, bound ones and those that wait
+	 * for their first pod. place_put() binds what waits: no volume is for two claims, and until
+	 * the put is reverted (not by place_take()) the claim stands there. Attach limits and free
+	 * capacity of drivers are not known.
 	 */
 	PLACE_VOLUMES,
 	PLACE_USE_CAP, /* real use, not the scheduler's: see struct place_cap */
@@ -49,9 +52,10 @@ const char *place_filter_name(
  *   CPU       sum of means + z * sqrt(sum of variances) <= cpu_share * allocatable, as if pods were independent
  *   memory    sum of working-set maxima <= mem_share * allocatable
  *   by hour   sum of the pods' peaks in each hour of the day (where a pod has none, its mean or maximum) likewise, both
- * A node's sums are what its pods use, and what the node uses beyond its measured pods (window_longest() of the node, 15 minutes of
- * pods; at least 0 each). A pod that is not measured counts as its owner's mean, else as its requests. The cap is off where no node of the
- * view is measured at all (place_cap_applies()).
+ * A node's sums are what its pods use, and what the node uses beyond its measured pods
+ * (window_longest() of the node, 15 minutes of pods; at least 0 each). A pod that is not measured
+ * counts as its owner's mean, else as its requests. The cap is off where no node of the view is
+ * measured at all (place_cap_applies()).
  */
 struct place_cap {
 	bool on;
@@ -79,14 +83,16 @@ typedef uint32_t place_node;
 #define PLACE_NONE UINT32_MAX
 
 /*
- * Everything that is in the view, in one pass; the view is held. Pods that are bound are on their nodes, pending ones nowhere, and
- * those that ended (Succeeded, Failed) are left out. Nodes are numbered in the order of their names, as in the view. One that the API does not
- * know is there for its pods only (PLACE_GONE).
+ * Everything that is in the view, in one pass; the view is held. Pods that are bound are on their
+ * nodes, pending ones nowhere, and those that ended (Succeeded, Failed) are left out. Nodes are
+ * numbered in the order of their names, as in the view. One that the API does not know is there for
+ * its pods only (PLACE_GONE).
  */
 struct place *place_new(struct view *v, const struct place_options *o);
 /*
- * The same as a new one of v, at the cost of what changed: what was moved or added in between is undone. Handles of pods that are in both
- * views stay; those of nodes do as long as no node comes or goes. Only outside of marks.
+ * The same as a new one of v, at the cost of what changed: what was moved or added in between is
+ * undone. Handles of pods that are in both views stay; those of nodes do as long as no node comes
+ * or goes. Only outside of marks.
  */
 void place_update(struct place *p, struct view *v, int64_t now_ns);
 void place_free(struct place *p);
@@ -98,7 +104,10 @@ size_t place_node_count(const struct place *p);
 place_node place_find_node(const struct place *p, const char *name); /* PLACE_NONE */
 const char *place_node_name(const struct place *p, place_node n);
 place_pod place_find_pod(const struct place *p, const char *namespace, const char *name);
-/* A pod of which only the record is known (POST /v1/fit, a placeholder); the record is held. Nowhere at first. */
+/*
+ * A pod of which only the record is known (POST /v1/fit, a placeholder); the record is held.
+ * Nowhere at first.
+ */
 place_pod place_add_pod(struct place *p, const struct kube_pod *pod);
 place_node place_where(const struct place *p, place_pod pod); /* PLACE_NONE: nowhere */
 const struct kube_pod *place_pod_record(const struct place *p, place_pod pod);
@@ -121,17 +130,27 @@ bool place_predict(const struct place *p, place_node n, struct place_prediction 
 /* A place in the log of changes. Marks nest: who closes one closes all that were taken after it. */
 typedef size_t place_mark;
 place_mark place_fork(struct place *p);
-/* Every counter is again what it was, and the mark is closed. 0 goes back to the view, as long as nothing was forgotten. */
+/*
+ * Every counter is again what it was, and the mark is closed. 0 goes back to the view, as long as
+ * nothing was forgotten.
+ */
 void place_revert(struct place *p, place_mark m);
 /*
- * Keeps what came after m, and closes the mark: an older one that is open can still undo it. When none is open any more, how to undo is forgotten,
- * and so a core that commits or reverts whatever it tries holds no more than the changes of one plan. place_update() undoes all the same.
+ * Keeps what came after m, and closes the mark: an older one that is open can still undo it. When
+ * none is open any more, how to undo is forgotten, and so a core that commits or reverts whatever
+ * it tries holds no more than the changes of one plan. place_update() undoes all the same.
  */
 void place_commit(struct place *p, place_mark m);
-/* Without asking any filter. The pod must be nowhere. Claims of its that wait are bound, if they can be: see PLACE_VOLUMES. */
+/*
+ * Without asking any filter. The pod must be nowhere. Claims of its that wait are bound, if they
+ * can be: see PLACE_VOLUMES.
+ */
 void place_put(struct place *p, place_pod pod, place_node n);
 void place_take(struct place *p, place_pod pod); /* it must be somewhere */
-/* No destination any more. Its domains still count for topology spread until the mark is reverted (a ghost). Its pods stay. */
+/*
+ * No destination any more. Its domains still count for topology spread until the mark is reverted
+ * (a ghost). Its pods stay.
+ */
 void place_remove_node(struct place *p, place_node n);
 /* The same for a node that is cordoned and drained: spread that honours taints does not count it any more. */
 void place_drain_node(struct place *p, place_node n);
@@ -145,28 +164,39 @@ struct place_counts {
 };
 
 /*
- * The first filter that refuses; no allocation. A pod that is somewhere counts there like any other: take it first to ask where else it
- * fits. One that is bound and of a DaemonSet is for no other node (PLACE_NODE_AFFINITY); one with scheduling gates is PLACE_UNKNOWN.
+ * The first filter that refuses; no allocation. A pod that is somewhere counts there like any
+ * other: take it first to ask where else it fits. One that is bound and of a DaemonSet is for no
+ * other node (PLACE_NODE_AFFINITY); one with scheduling gates is PLACE_UNKNOWN.
  */
 enum place_filter place_check(struct place *p, place_pod pod, place_node n);
-/* Labels, taints and cordon alone: whether it may ever go there, whatever room there is and whoever is there. */
+/*
+ * Labels, taints and cordon alone: whether it may ever go there, whatever room there is and whoever
+ * is there.
+ */
 bool place_admits(struct place *p, place_pod pod, place_node n);
 /* As place_check(), and one sentence with the numbers. */
 enum place_filter place_explain(struct place *p, place_pod pod, place_node n, struct reason *why);
 /*
- * Where it would go: the hint if it fits there (PLACE_NONE: no hint), else the first in that order. `allowed` (by node, NULL: all) leaves
- * nodes out without counting them. PLACE_NONE: nowhere, and counts (may be NULL) say why; they are 0 where it fits.
+ * Where it would go: the hint if it fits there (PLACE_NONE: no hint), else the first in that order.
+ * `allowed` (by node, NULL: all) leaves nodes out without counting them. PLACE_NONE: nowhere, and
+ * counts (may be NULL) say why; they are 0 where it fits.
  */
 place_node place_choose(struct place *p, place_pod pod, enum place_order order, place_node hint,
 			const bool *allowed, struct place_counts *counts);
 
-/* Two ways to the same answer: a tree that passes over what has no room, or each node in turn, for comparison. */
+/*
+ * Two ways to the same answer: a tree that passes over what has no room, or each node in turn, for
+ * comparison.
+ */
 enum place_search { PLACE_SEARCH_TREE, PLACE_SEARCH_LINEAR };
 void place_set_search(struct place *p, enum place_search search);
 
 /* Filter evaluations so far, for benchmarks. */
 uint64_t place_evaluations(const struct place *p);
-/* Every counter recomputed from scratch and compared; for tests. False: the reason says which differs. */
+/*
+ * Every counter recomputed from scratch and compared; for tests. False: the reason says which
+ * differs.
+ */
 bool place_is_consistent(const struct place *p, struct reason *why);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Changes, and the log by which they are undone: a put is undone by a take, and a take by a put. Since every sum is of whole numbers, and
- * every minimum depends on its counts alone, what was there before is there again, exactly.
+ * Changes, and the log by which they are undone: a put is undone by a take, and a take by a put.
+ * Since every sum is of whole numbers, and every minimum depends on its counts alone, what was
+ * there before is there again, exactly.
  */
 #include <assert.h>
 

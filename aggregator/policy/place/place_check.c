@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The filters, each as the kube-scheduler asks it, in the order of enum place_filter. Nothing here allocates or changes anything. */
+/*
+ * The filters, each as the kube-scheduler asks it, in the order of enum place_filter. Nothing here
+ * allocates or changes anything.
+ */
 #include <string.h>
 
 #include "aggregator/policy/place/place_check.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a filter refused by, for those that tell it. Each as place_check() asks it; PLACE_NONE or NULL: it does not refuse. */
+/*
+ * What a filter refused by, for those that tell it. Each as place_check() asks it; PLACE_NONE or
+ * NULL: it does not refuse.
+ */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_PLACE_PLACE_CHECK_H
 #define EVENKEEL_AGGREGATOR_POLICY_PLACE_PLACE_CHECK_H
 

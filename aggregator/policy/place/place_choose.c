@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a pod would go. The tree and the scan ask the same filters in the same order, and so find the same node; the tree leaves out
- * nodes without room for CPU, memory or one more pod, of which it is known without asking which filter refuses.
+ * Where a pod would go. The tree and the scan ask the same filters in the same order, and so find
+ * the same node; the tree leaves out nodes without room for CPU, memory or one more pod, of which
+ * it is known without asking which filter refuses.
  */
 #include <string.h>
 

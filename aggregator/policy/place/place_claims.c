@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is known of a claim, read from three objects: the claim, its volume or its storage class. Claims are shared by all classes of pods that
- * name them, and read anew only where one of the three is another object than before; volumes in stock are read when the first claim waits, and again
- * when any volume changed.
+ * What is known of a claim, read from three objects: the claim, its volume or its storage class.
+ * Claims are shared by all classes of pods that name them, and read anew only where one of the
+ * three is another object than before; volumes in stock are read when the first claim waits, and
+ * again when any volume changed.
  *
- * As the kube-scheduler has it, a claim is bound when the controller says that binding is done (the annotation, and with it the phase); one that names
- * its volume before that must wait for the controller and not for a pod. One without a storage class, or of a class that is not there, never waits.
+ * As the kube-scheduler has it, a claim is bound when the controller says that binding is done (the
+ * annotation, and with it the phase); one that names its volume before that must wait for the
+ * controller and not for a pod. One without a storage class, or of a class that is not there, never
+ * waits.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A class is what all pods of one template in one namespace have in common; the text of the template is read once for it. What cannot
- * be read, or is of tomorrow, becomes a note that names the field: such a pod fits nowhere, and loses nothing else.
+ * A class is what all pods of one template in one namespace have in common; the text of the
+ * template is read once for it. What cannot be read, or is of tomorrow, becomes a note that names
+ * the field: such a pod fits nowhere, and loses nothing else.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -99,7 +100,7 @@ static bool is_protocol(const char *text)
 	       (strcmp(text, "TCP") == 0 || strcmp(text, "UDP") == 0 || strcmp(text, "SCTP") == 0);
 }
 
-static void read_port(struct place_class *c, const cJSON *json)
+static void read_port(struct place_class *c, const cJSON *json, const char *where)
 {
 	const cJSON *number = object_json_find(json, "hostPort");
 	const char *ip = text_or(json, "hostIP", "");
@@ -108,14 +109,14 @@ static void read_port(struct place_class *c, const cJSON *json)
 
 	if (!cJSON_IsNumber(number) || number->valuedouble < 1 || number->valuedouble > 65535 ||
 	    number->valuedouble != (double)(int32_t)number->valuedouble) {
-		place_note(&c->unknown, "spec.containers.ports.hostPort: must be from 1 to 65535");
+		place_note(&c->unknown, "%s: hostPort must be from 1 to 65535", where);
 		return;
 	}
 	if (protocol && !*protocol)
 		protocol = "TCP";
 	if (!ip || !is_protocol(protocol)) {
-		place_note(&c->unknown, "spec.containers.ports.%s",
-			   ip ? "protocol: must be TCP, UDP or SCTP" : "hostIP: must be a string");
+		place_note(&c->unknown, "%s: %s", where,
+			   ip ? "protocol must be TCP, UDP or SCTP" : "hostIP must be a string");
 		return;
 	}
 	port.port = (int32_t)number->valuedouble;
@@ -124,17 +125,25 @@ static void read_port(struct place_class *c, const cJSON *json)
 	PLACE_LIST_ADD(&c->ports, port);
 }
 
-/* Ports of init containers are held only while those run, but for sidecars. */
-static void read_ports(struct place_class *c, const cJSON *containers, bool init)
+/*
+ * Ports of init containers are held only while those run, but for sidecars. Only host ports are
+ * kept of a template, so that the place of one among all of its container's is not known.
+ */
+static void read_ports(struct place_class *c, const cJSON *spec, const char *key, bool init)
 {
-	for (const cJSON *one = place_first(containers); one; one = one->next) {
+	size_t at = 0;
+
+	for (const cJSON *one = place_first(object_json_find(spec, key)); one;
+	     one = one->next, at++) {
 		const char *restart = cJSON_GetStringValue(object_json_find(one, "restartPolicy"));
+		char where[48];
 
 		if (init && (!restart || strcmp(restart, "Always") != 0))
 			continue;
+		snprintf(where, sizeof(where), "spec.%s[%zu].ports", key, at);
 		for (const cJSON *port = place_first(object_json_find(one, "ports")); port;
 		     port = port->next)
-			read_port(c, port);
+			read_port(c, port, where);
 	}
 }
 
@@ -158,8 +167,8 @@ static void read_class(struct place *p, struct place_class *c, const cJSON *spec
 	if (c->rules->unknown)
 		place_note(&c->unknown, "%s", c->rules->unknown);
 	place_class_read_pods(p, c, spec);
-	read_ports(c, object_json_find(spec, "containers"), false);
-	read_ports(c, object_json_find(spec, "initContainers"), true);
+	read_ports(c, spec, "containers", false);
+	read_ports(c, spec, "initContainers", true);
 	place_class_read_volumes(p, c, spec);
 	read_refused(c, spec);
 }

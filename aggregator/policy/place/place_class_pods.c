@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a class asks of the pods that are there: required affinity and anti-affinity, and topology spread that must hold. Each asks how many
- * pods of a group are in the node's domain of a topology key, and so becomes a counter.
+ * What a class asks of the pods that are there: required affinity and anti-affinity, and topology
+ * spread that must hold. Each asks how many pods of a group are in the node's domain of a topology
+ * key, and so becomes a counter.
  *
  * An anti-affinity term that cannot be read is feared by everybody: it may match any pod.
  */
@@ -323,7 +324,10 @@ static bool is_honored(struct reading *r, const cJSON *json, const char *member,
 	return false;
 }
 
-/* One that requires nothing counts nobody, as the kube-scheduler has it, though it means the pod itself. */
+/*
+ * One that requires nothing counts nobody, as the kube-scheduler has it, though it means the pod
+ * itself.
+ */
 static bool is_empty(struct reading *r)
 {
 	if (!r->which.selector || !selector_is_empty(r->which.selector))
@@ -398,7 +402,10 @@ static void read_spread(struct place *p, struct place_class *c, const cJSON *lis
 {
 	struct keys keys = {0};
 
-	/* A node that lacks one of the keys counts for none of the constraints: so all keys come first. */
+	/*
+	 * A node that lacks one of the keys counts for none of the constraints: so all keys come
+	 * first.
+	 */
 	for (int pass = 0; pass < 2; pass++) {
 		size_t at = 0;
 

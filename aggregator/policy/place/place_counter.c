@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pods counted by who matches and where: a counter is a group of pods, a topology key, and a number for each value of that key. Putting a
- * pod somewhere changes the few counters its class is known to count in, and taking it away changes them back, so nothing is ever counted
- * anew while a plan is made.
+ * Pods counted by who matches and where: a counter is a group of pods, a topology key, and a number
+ * for each value of that key. Putting a pod somewhere changes the few counters its class is known
+ * to count in, and taking it away changes them back, so nothing is ever counted anew while a plan
+ * is made.
  *
- * Spread also needs the least of all domains: beside the counts stands how many domains have each count, and one step of one
- * domain moves the least by at most one.
+ * Spread also needs the least of all domains: beside the counts stands how many domains have each
+ * count, and one step of one domain moves the least by at most one.
  *
- * Thirty thousand workloads with a selector each would be a billion questions. So groups are found by a label that they require, and only
- * those that require none are asked one by one.
+ * Thirty thousand workloads with a selector each would be a billion questions. So groups are found
+ * by a label that they require, and only those that require none are asked one by one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -125,8 +126,8 @@ struct place_group *place_group_intern(struct place *p, struct place_group *g)
 }
 
 /*
- * A namespace that nobody knows has no labels, as the kube-scheduler assumes: NotIn and DoesNotExist match it. Few selectors ask, and so the object's
- * text is read when one does.
+ * A namespace that nobody knows has no labels, as the kube-scheduler assumes: NotIn and
+ * DoesNotExist match it. Few selectors ask, and so the object's text is read when one does.
  */
 static bool namespace_matches(const struct place *p, const struct selector *s,
 			      const char *namespace)

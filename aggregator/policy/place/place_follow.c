@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From one view to the next, at the cost of what changed. What a view says of a node is one immutable record, so an equal pointer is an
- * equal node. Of the others
+ * From one view to the next, at the cost of what changed. What a view says of a node is one
+ * immutable record, so an equal pointer is an equal node. Of the others
  *
  *   - one of which only measurements are new keeps its pods, and sums up their use anew;
  *   - one whose object or pods changed leaves all of its pods and meets those it has now;
  *   - one with other labels or taints also leaves its domains and its signature, while it has no pods, and finds new ones;
  *   - one that comes is met as one that was empty, and one that goes is left; the arrays by node are moved together.
  *
- * Pods that were left and not met are gone. All of this ends where a new one would have begun, but for the numbers of pods, domains and
- * signatures, which nobody sees; those numbers only grow, and when they are twice what is needed all is built anew, with the same handles of
- * pods. So it is when real use begins or ceases to be asked for, and when a namespace with pods has other labels and some selector asks
- * for labels of namespaces.
+ * Pods that were left and not met are gone. All of this ends where a new one would have begun, but
+ * for the numbers of pods, domains and signatures, which nobody sees; those numbers only grow, and
+ * when they are twice what is needed all is built anew, with the same handles of pods. So it is
+ * when real use begins or ceases to be asked for, and when a namespace with pods has other labels
+ * and some selector asks for labels of namespaces.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -184,7 +185,9 @@ struct move {
 	uint32_t before, now;
 };
 
-/* The array with its elements where their nodes are now; those of new nodes are all of that byte. */
+/*
+ * The array with its elements where their nodes are now; those of new nodes are all of that byte.
+ */
 static void *moved(void *array, size_t size, int byte, const struct move *m)
 {
 	char *next = mem_alloc(((size_t)m->now + 1) * size);
@@ -290,7 +293,10 @@ static enum fate fate_of(const struct place_node_info *before, const struct view
 	return before->view && now->model && before->view->model == now->model ? MEASURED : CHANGED;
 }
 
-/* All that are to be met again are left before any is met: a pod may have gone from one to the other. */
+/*
+ * All that are to be met again are left before any is met: a pod may have gone from one to the
+ * other.
+ */
 static void leave_changed(struct place *p, uint8_t *fate)
 {
 	for (place_node n = 0; n < p->node_count; n++) {

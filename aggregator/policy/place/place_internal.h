@@ -199,7 +199,9 @@ struct place_stock {
 	PLACE_LIST(struct place_volume *) volumes; /* owned */
 };
 
-/* A claim: it cannot be used, stands where its volume is, or waits for the first pod to say where. */
+/*
+ * A claim: it cannot be used, stands where its volume is, or waits for the first pod to say where.
+ */
 struct place_claim {
 	UT_hash_handle hh;
 	char *key; /* owned; namespace/name */
@@ -463,7 +465,10 @@ void place_counters_free(struct place *p);
 /* Spread that honours taints counts the node no more; false: none did. Pods may come and go before it returns. */
 bool place_ghost_leave(struct place *p, place_node n);
 void place_ghost_return(struct place *p, place_node n);
-/* Takes a node without pods out of all domains, by its labels and taints of before, and puts it into those of now. */
+/*
+ * Takes a node without pods out of all domains, by its labels and taints of before, and puts it
+ * into those of now.
+ */
 void place_unlabel_node(struct place *p, place_node n);
 void place_label_node(struct place *p, place_node n);
 
@@ -519,7 +524,10 @@ void place_trees_touch(struct place *p, place_node n);
 double place_share(const struct place *p, place_node n);
 /* True: the search may end. */
 typedef bool (*place_visit)(void *context, place_node n);
-/* Calls back for nodes with room for the shape, in order, from and to a node (cyclic order only) until one is taken. */
+/*
+ * Calls back for nodes with room for the shape, in order, from and to a node (cyclic order only)
+ * until one is taken.
+ */
 place_node place_tree_first(struct place *p, enum place_order order,
 			    const struct place_shape *shape, const struct place_use *use,
 			    place_node from, place_node to, place_visit visit, void *context);

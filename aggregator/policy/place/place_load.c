@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a view to arrays: nodes, then the pods that are on them, then those that are on none. place_follow.c goes on to the next view. */
+/*
+ * From a view to arrays: nodes, then the pods that are on them, then those that are on none.
+ * place_follow.c goes on to the next view.
+ */
 #include <stdlib.h>
 #include <string.h>
 

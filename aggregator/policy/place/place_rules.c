@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a pod asks of a node's labels and taints depends on nothing else, and most pods ask for nothing: so it is interned by its text, nodes
- * with equal taints and equal values of the labels that any rules name share a signature, and a verdict is worked out once for each pair.
- * Names and hostnames are of one node each; rules that name them are asked each time, or there would be a signature per node.
+ * What a pod asks of a node's labels and taints depends on nothing else, and most pods ask for
+ * nothing: so it is interned by its text, nodes with equal taints and equal values of the labels
+ * that any rules name share a signature, and a verdict is worked out once for each pair. Names and
+ * hostnames are of one node each; rules that name them are asked each time, or there would be a
+ * signature per node.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -275,7 +277,10 @@ static void read_taint(struct place_node_info *n, const cJSON *json)
 		PLACE_LIST_ADD(&n->taints, t);
 }
 
-/* Others know by these that the node will be gone soon; who tolerates every taint is no reason to go there. */
+/*
+ * Others know by these that the node will be gone soon; who tolerates every taint is no reason to
+ * go there.
+ */
 static bool is_leaving(const struct place_node_info *n)
 {
 	const cJSON *metadata = object_json_find(n->tree, "metadata");

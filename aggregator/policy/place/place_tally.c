@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Linear probing, at most half full; what fell to 0 stays until the next growth, which leaves it out. */
+/*
+ * Linear probing, at most half full; what fell to 0 stays until the next growth, which leaves it
+ * out.
+ */
 #include "aggregator/policy/place/place_tally.h"
 
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers by topology domain. Few domains are an array; of many (every node is one of kubernetes.io/hostname) only those with pods are kept,
- * in an open hash of eight bytes each, since thousands of workloads count over thousands of nodes. Pure.
+ * Numbers by topology domain. Few domains are an array; of many (every node is one of
+ * kubernetes.io/hostname) only those with pods are kept, in an open hash of eight bytes each, since
+ * thousands of workloads count over thousands of nodes. Pure.
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_PLACE_PLACE_TALLY_H
 #define EVENKEEL_AGGREGATOR_POLICY_PLACE_PLACE_TALLY_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The same language is spoken in three places: a pod's required node affinity, a volume's node affinity, and, with other names and In
- * only, a storage class's topologies. What is not understood is an error: a term read in part would let in what it should not.
+ * The same language is spoken in three places: a pod's required node affinity, a volume's node
+ * affinity, and, with other names and In only, a storage class's topologies. What is not understood
+ * is an error: a term read in part would let in what it should not.
  */
 #include "aggregator/policy/place/place_terms.h"
 
@@ -94,8 +95,8 @@ static bool is_label_value(const char *text)
 }
 
 /*
- * The API lets affinity ask for any text, such as Gt five, or Gt -1. Then the kube-scheduler does not understand the whole
- * term, and so it matches no node; other terms may.
+ * The API lets affinity ask for any text, such as Gt five, or Gt -1. Then the kube-scheduler does
+ * not understand the whole term, and so it matches no node; other terms may.
  */
 static bool has_impossible_value(struct place_requirement *r)
 {

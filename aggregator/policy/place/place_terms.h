@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Node selector terms as node affinity, volumes and storage classes write them: any of the terms, all of a term. Pure. */
+/*
+ * Node selector terms as node affinity, volumes and storage classes write them: any of the terms,
+ * all of a term. Pure.
+ */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_PLACE_PLACE_TERMS_H
 #define EVENKEEL_AGGREGATOR_POLICY_PLACE_PLACE_TERMS_H
 
@@ -41,7 +44,10 @@ struct place_terms {
 	struct place_one_term *of; /* owned */
 };
 
-/* nodeSelectorTerms. 0, or -EINVAL with the reason naming the field below the list; *out is to be freed only after 0. */
+/*
+ * nodeSelectorTerms. 0, or -EINVAL with the reason naming the field below the list; *out is to be
+ * freed only after 0.
+ */
 int place_terms_read(const cJSON *list, struct place_terms *out, struct reason *reason);
 /* allowedTopologies of a StorageClass. */
 int place_terms_read_topologies(const cJSON *list, struct place_terms *out, struct reason *reason);

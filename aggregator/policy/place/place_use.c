@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Real use on a node, and what one more pod would make of it. Sums are whole numbers, so that adding a pod and taking it away again leaves
- * exactly what was there before, in whatever order.
+ * Real use on a node, and what one more pod would make of it. Sums are whole numbers, so that
+ * adding a pod and taking it away again leaves exactly what was there before, in whatever order.
  *
- * A node uses more than its measured pods: the kubelet, the kernel, pods that the API does not know. What is beyond them, at least 0, stays
- * on the node whoever moves; of the variance it holds what the pods do together, too.
+ * A node uses more than its measured pods: the kubelet, the kernel, pods that the API does not
+ * know. What is beyond them, at least 0, stays on the node whoever moves; of the variance it holds
+ * what the pods do together, too.
  */
 #include <math.h>
 #include <string.h>

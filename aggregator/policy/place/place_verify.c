@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Everything that is kept up step by step, worked out anew from where the pods are, and compared: for tests. */
+/*
+ * Everything that is kept up step by step, worked out anew from where the pods are, and compared:
+ * for tests.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +60,10 @@ static bool check_lists(const struct place *p, struct reason *why)
 	return true;
 }
 
-/* How often a pod of the class counts, not by what was linked but by what it says: an anti-affinity term that is there twice counts twice. */
+/*
+ * How often a pod of the class counts, not by what was linked but by what it says: an anti-affinity
+ * term that is there twice counts twice.
+ */
 static uint32_t weight_in(const struct place *p, const struct place_counter *c,
 			  const struct place_class *class)
 {

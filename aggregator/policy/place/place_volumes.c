@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Volumes bind pods to places. A claim that is bound stands where its volume is: the volume's node affinity, and the zone in its labels. One
- * that waits for its first consumer takes the smallest volume in stock that suits it and can be used on the node, as the kube-scheduler does; where
- * there is none, a storage class with a provisioner makes one, wherever its topologies allow. The claims of one pod choose one after the other, the
- * smallest first, and never the same volume. What is missing, lost, in deletion or should have been bound at once refuses.
+ * Volumes bind pods to places. A claim that is bound stands where its volume is: the volume's node
+ * affinity, and the zone in its labels. One that waits for its first consumer takes the smallest
+ * volume in stock that suits it and can be used on the node, as the kube-scheduler does; where
+ * there is none, a storage class with a provisioner makes one, wherever its topologies allow. The
+ * claims of one pod choose one after the other, the smallest first, and never the same volume. What
+ * is missing, lost, in deletion or should have been bound at once refuses.
  *
- * A pod that is put somewhere binds what waits: the volume is gone for other claims, and the claim stands where it is, until the put is reverted. Taking
- * the pod away does not bring it back, as it does not in a cluster. A put where the volumes refuse binds nothing.
+ * A pod that is put somewhere binds what waits: the volume is gone for other claims, and the claim
+ * stands where it is, until the put is reverted. Taking the pod away does not bring it back, as it
+ * does not in a cluster. A put where the volumes refuse binds nothing.
  *
- * How many volumes a node's driver attaches and how much storage it has to make them of (CSINode, CSIStorageCapacity) is not known to the
- * model, and so not judged.
+ * How many volumes a node's driver attaches and how much storage it has to make them of (CSINode,
+ * CSIStorageCapacity) is not known to the model, and so not judged.
  */
 #include <string.h>
 
@@ -124,7 +127,10 @@ static bool has_zone_label(const struct labels *labels)
 	return false;
 }
 
-/* Each of them, and not any as with terms. A beta label of the volume is met by the node's label of today, too. */
+/*
+ * Each of them, and not any as with terms. A beta label of the volume is met by the node's label of
+ * today, too.
+ */
 static bool zones_match(const struct place_terms *zones, const struct labels *labels)
 {
 	for (uint32_t i = 0; i < zones->count; i++) {

@@ -39,19 +39,17 @@ static void add_named(struct resources *to, const char *name, int64_t amount)
 
 /* --- amounts */
 
-/* Calls back for every resource that the quota names, once. */
-typedef void visit(const struct quota *q, const char *name, void *context);
-
-static void each_named(const struct quota *q, visit *call, void *context)
+void quota_each_named(const struct quota *q, quota_visit *call, void *context)
 {
+	struct resources both;
 	const char *name;
-	int64_t amount, other;
+	int64_t amount;
 
-	for (size_t at = 0; resources_next(&q->min, &at, &name, &amount);)
+	resources_copy(&both, &q->min);
+	resources_max(&both, &q->max);
+	for (size_t at = 0; resources_next(&both, &at, &name, &amount);)
 		call(q, name, context);
-	for (size_t at = 0; resources_next(&q->max, &at, &name, &amount);)
-		if (!resources_find(&q->min, name, &other))
-			call(q, name, context);
+	resources_fini(&both);
 }
 
 static void add_pending(const struct quota *q, const char *name, void *context)
@@ -60,8 +58,7 @@ static void add_pending(const struct quota *q, const char *name, void *context)
 }
 
 /* All names are in what is pending of all. */
-void quota_balances_of(const struct quota_book *b, const struct resources *capacity,
-		       struct quota_balances *out)
+void quota_balances_of(const struct quota_book *b, struct quota_balances *out)
 {
 	size_t count = quota_book_count(b);
 	const char *name;
@@ -69,7 +66,7 @@ void quota_balances_of(const struct quota_book *b, const struct resources *capac
 
 	*out = (struct quota_balances){0};
 	for (size_t i = 0; i < count; i++)
-		each_named(quota_book_at(b, i), add_pending, &out->pending);
+		quota_each_named(quota_book_at(b, i), add_pending, &out->pending);
 	out->of = mem_zalloc(QUOTA_BALANCES_MAX, sizeof(*out->of));
 	for (size_t at = 0; out->count < QUOTA_BALANCES_MAX &&
 			    resources_next(&out->pending, &at, &name, &amount);) {
@@ -77,8 +74,7 @@ void quota_balances_of(const struct quota_book *b, const struct resources *capac
 
 		row->resource = name;
 		row->of = mem_zalloc(count + 1, sizeof(*row->of));
-		quota_share_read(b, name, capacity ? amount_of(capacity, name) : -1, row->of,
-				 &row->sum);
+		quota_share_read(b, name, row->of, &row->sum);
 	}
 }
 
@@ -90,22 +86,6 @@ void quota_balances_fini(struct quota_balances *b)
 	resources_fini(&b->pending);
 }
 
-bool quota_capacity_of(const struct view *v, bool ready, struct resources *out)
-{
-	const struct cluster *c = v->cluster;
-
-	*out = RESOURCES_NONE;
-	if (!view_knows(v, OBJECT_NODE))
-		return false;
-	for (size_t i = 0; i < c->node_count; i++) {
-		const struct kube_node *n = c->nodes[i]->node;
-
-		if (n && !n->deletion_ns && (!ready || (n->ready && !n->unschedulable)))
-			resources_add(out, &n->allocatable);
-	}
-	return true;
-}
-
 void quota_balance_of(const struct quota_book *b, size_t i, const struct quota_balances *all,
 		      struct quota_balance *out)
 {
@@ -115,6 +95,7 @@ void quota_balance_of(const struct quota_book *b, size_t i, const struct quota_b
 
 		if (!quota_names(quota_book_at(b, i), row->resource))
 			continue;
+		resources_set_named(&out->guaranteed, row->resource, row->of[i].min);
 		resources_set_named(&out->borrowed, row->resource, row->of[i].borrowed);
 		resources_set_named(&out->lent, row->resource, row->of[i].lent);
 		resources_set_named(&out->fair, row->resource, row->of[i].fair);
@@ -123,6 +104,7 @@ void quota_balance_of(const struct quota_book *b, size_t i, const struct quota_b
 
 void quota_balance_fini(struct quota_balance *b)
 {
+	resources_fini(&b->guaranteed);
 	resources_fini(&b->borrowed);
 	resources_fini(&b->lent);
 	resources_fini(&b->fair);
@@ -145,7 +127,8 @@ const char *quota_state_name(enum quota_state s)
 enum quota_state quota_state_of(const struct quota *q, const struct quota_balance *b,
 				const char *resource)
 {
-	int64_t min = amount_of(&q->min, resource), used = amount_of(&q->used, resource), max;
+	int64_t min = amount_of(&b->guaranteed, resource), used = amount_of(&q->used, resource),
+		max;
 
 	if (resources_find(&q->max, resource, &max) && used > max)
 		return QUOTA_STATE_OVER_MAX;
@@ -159,15 +142,31 @@ enum quota_state quota_state_of(const struct quota *q, const struct quota_balanc
 }
 
 struct numbers {
-	char used[QUOTA_TEXT_MAX], min[QUOTA_TEXT_MAX], max[QUOTA_TEXT_MAX],
-		pending[QUOTA_TEXT_MAX], borrowed[QUOTA_TEXT_MAX], lent[QUOTA_TEXT_MAX];
+	char used[QUOTA_TEXT_MAX], max[QUOTA_TEXT_MAX], pending[QUOTA_TEXT_MAX],
+		borrowed[QUOTA_TEXT_MAX], lent[QUOTA_TEXT_MAX];
+	char min[3 * QUOTA_TEXT_MAX]; /* what counts, and of what it is a part */
 };
+
+static void write_min(const struct quota *q, const struct quota_balance *b, const char *name,
+		      char out[3 * QUOTA_TEXT_MAX])
+{
+	int64_t min = amount_of(&q->min, name), guaranteed = amount_of(&b->guaranteed, name);
+	struct sentence s;
+
+	sentence_start(&s, out, 3 * QUOTA_TEXT_MAX);
+	quota_add_amount(&s, name, guaranteed);
+	if (guaranteed >= min)
+		return;
+	sentence_add(&s, " (a part of min ");
+	quota_add_amount(&s, name, min);
+	sentence_add(&s, ")");
+}
 
 static void write_numbers(const struct quota *q, const struct quota_balance *b, const char *name,
 			  struct numbers *n)
 {
 	quota_amount_text(name, amount_of(&q->used, name), n->used);
-	quota_amount_text(name, amount_of(&q->min, name), n->min);
+	write_min(q, b, name, n->min);
 	quota_amount_text(name, amount_of(&q->max, name), n->max);
 	quota_amount_text(name, amount_of(&q->pending, name), n->pending);
 	quota_amount_text(name, amount_of(&b->borrowed, name), n->borrowed);
@@ -215,7 +214,7 @@ void quota_state_tell(const struct quota *q, const struct quota_balance *b, cons
 		reason_set(why, "%.100s: nothing is used of the guaranteed %s", resource, n.min);
 		break;
 	default:
-		if (amount_of(&q->min, resource) > 0)
+		if (amount_of(&b->guaranteed, resource) > 0)
 			reason_set(why, "%.100s: %s is used of the guaranteed %s", resource, n.used,
 				   n.min);
 		else

@@ -22,15 +22,12 @@ struct quota_balances {
 	struct resources pending; /* over all quotas, of the resources that each names */
 };
 
-/* capacity: what the nodes have; NULL: not known, and every min counts as it is. */
-void quota_balances_of(const struct quota_book *b, const struct resources *capacity,
-		       struct quota_balances *out);
+void quota_balances_of(const struct quota_book *b, struct quota_balances *out);
 void quota_balances_fini(struct quota_balances *b);
-/* What the nodes of a view have allocatable; `ready`: those only that take pods now. False: the view does not know its nodes. */
-bool quota_capacity_of(const struct view *v, bool ready, struct resources *out);
 
 /* One quota's part, of the resources that it names (struct quota_share). */
 struct quota_balance {
+	struct resources guaranteed; /* min as it counts */
 	struct resources borrowed, lent, fair;
 };
 
@@ -53,6 +50,9 @@ enum quota_state {
 const char *quota_state_name(enum quota_state s); /* "overMax" */
 /* Whether the quota says anything of the resource. */
 bool quota_names(const struct quota *q, const char *resource);
+/* Calls back for every resource that it names, in the order of resources_next(). */
+typedef void quota_visit(const struct quota *q, const char *resource, void *context);
+void quota_each_named(const struct quota *q, quota_visit *call, void *context);
 enum quota_state quota_state_of(const struct quota *q, const struct quota_balance *b,
 				const char *resource);
 /* The same in a sentence with the numbers. */

@@ -18,7 +18,8 @@
 	X(DUPLICATE, "duplicate", ERROR,                                                           \
 	  "the oldest counts, of equally old ones the first by name")                              \
 	X(SUM_OVER_CAPACITY, "sumMinOverCapacity", ERROR,                                          \
-	  "pods are admitted up to the sum, and then wait for a node")                             \
+	  "every min counts as its part of what there is; in variant upstream pods wait for a "    \
+	  "node")                                                                                  \
 	X(MIN_OVER_HARD, "minOverHard", ERROR,                                                     \
 	  "the ResourceQuota refuses the pods before any quota of evenkeel is asked")              \
 	X(BAD_ANNOTATION, "badAnnotation", ERROR, "the annotation is as if it were not there")     \

@@ -91,66 +91,7 @@ void preempt_candidate_of_set(struct preempt_run *r, const struct preempt_set *s
 	place_revert(r->place, m);
 }
 
-/* --- dry run */
-
-static void add_candidate(struct preempt_candidates *c, uint32_t *room,
-			  const struct preempt_candidate *one)
-{
-	c->of = preempt_grow(c->of, (uint32_t)c->count, room, sizeof(*c->of));
-	c->of[c->count++] = *one;
-}
-
-static void dry_run(struct preempt_run *r, struct preempt_candidates *out)
-{
-	uint32_t room = 0;
-
-	*out = (struct preempt_candidates){0};
-	for (place_node n = 0; n < r->index->view->node_count; n++) {
-		struct preempt_candidate one;
-		struct preempt_set set;
-
-		if (!preempt_run_allows(r, n))
-			continue;
-		if (r->options->variant == QUOTA_UPSTREAM) {
-			if (preempt_upstream_node(r, n, &one))
-				add_candidate(out, &room, &one);
-		} else if (preempt_search_node(r, n, &set)) {
-			preempt_candidate_of_set(r, &set, &one);
-			preempt_set_fini(&set);
-			add_candidate(out, &room, &one);
-		}
-	}
-}
-
-/* Nodes are asked again with budgets that may be broken where none suffices. */
-static void dry_run_corrected(struct preempt_run *r, struct preempt_candidates *out)
-{
-	preempt_run_leave(r);
-	preempt_payers_collect(r);
-	dry_run(r, out);
-	if (out->count || !preempt_run_may_break(r))
-		return;
-	r->soft = true;
-	preempt_payers_collect(r);
-	preempt_candidates_fini(out);
-	dry_run(r, out);
-}
-
-void preempt_dry_run(const struct preempt *x, struct place *p, struct quota_book *b,
-		     const struct preempt_options *o, const struct preempt_ask *ask,
-		     struct preempt_candidates *out)
-{
-	struct preempt_run r;
-
-	preempt_run_init(&r, x, p, b, o, ask);
-	if (o->variant == QUOTA_UPSTREAM)
-		dry_run(&r, out);
-	else
-		dry_run_corrected(&r, out);
-	preempt_run_fini(&r);
-}
-
-/* --- eligible, as upstream has it */
+/* --- who must not */
 
 bool preempt_says_never(const struct preempt_ask *ask)
 {
@@ -166,52 +107,6 @@ bool preempt_says_never(const struct preempt_ask *ask)
 	never = policy && strcmp(policy, "Never") == 0;
 	cJSON_Delete(spec);
 	return never;
-}
-
-/* A pod on the nominated node that is going, and by its going makes the room that was won before. */
-static bool makes_room(const struct preempt_run *r, const struct preempt_pod *p)
-{
-	const struct preempt_purse *purse = &r->purses[p->space];
-	bool lower = p->pod->template->priority < r->priority;
-
-	if (!p->pod->deletion_ns)
-		return false;
-	if (!r->has_quota)
-		return !purse->entry && lower;
-	if (!purse->entry)
-		return false;
-	if (purse->own)
-		return lower;
-	return r->rule == PREEMPT_BORROWED &&
-	       quota_over_min(r->book, p->pod->object.namespace, NULL);
-}
-
-static bool is_eligible(const struct preempt_run *r, bool unresolvable)
-{
-	const struct preempt *x = r->index;
-	size_t n = view_index(x->view, r->record->nominated_node);
-
-	if (preempt_says_never(r->ask))
-		return false;
-	if (!*r->record->nominated_node || unresolvable || n == x->view->node_count)
-		return true;
-	for (uint32_t i = x->first[n]; i < x->first[n + 1]; i++)
-		if (makes_room(r, &x->pods[i]))
-			return false;
-	return true;
-}
-
-bool preempt_is_eligible(const struct preempt *x, struct place *p, struct quota_book *b,
-			 const struct preempt_options *o, const struct preempt_ask *ask,
-			 bool unresolvable)
-{
-	struct preempt_run r;
-	bool eligible;
-
-	preempt_run_init(&r, x, p, b, o, ask);
-	eligible = is_eligible(&r, unresolvable);
-	preempt_run_fini(&r);
-	return eligible;
 }
 
 /* --- the plan */
@@ -265,6 +160,15 @@ static bool finds_room(struct preempt_run *r, struct preempt_plan *plan, enum pr
 	return decide(plan, v);
 }
 
+/* Why not all of them are on the node where the pod goes. */
+static const char *tell_elsewhere(const struct preempt_candidate *c)
+{
+	for (size_t i = 0; i < c->victim_count; i++)
+		if (strcmp(c->victims[i].node, c->node) == 0)
+			return "No node had victims enough of its own.\n";
+	return "None of them is on that node.\n";
+}
+
 static void tell_chosen(struct preempt_plan *plan)
 {
 	const struct preempt_candidate *c = &plan->chosen;
@@ -275,7 +179,7 @@ static void tell_chosen(struct preempt_plan *plan)
 	}
 	buf_printf(&plan->narration, "The pod then goes to %s.\n", c->node);
 	if (plan->several)
-		buf_add_str(&plan->narration, "No node had victims enough of its own.\n");
+		buf_add_str(&plan->narration, tell_elsewhere(c));
 }
 
 static bool finds_victims(struct preempt_run *r, struct preempt_plan *plan)
@@ -325,14 +229,14 @@ static bool plan_upstream(struct preempt_run *r, struct preempt_plan *plan)
 	struct preempt_candidates all;
 	size_t chosen;
 
-	if (!is_eligible(r, false)) {
+	if (!preempt_upstream_is_eligible(r, false)) {
 		buf_add_str(&plan->narration,
 			    "A pod on its nominated node is going: no victims.\n");
 		plan->chosen.node = r->record->nominated_node;
 		return decide(plan, PREEMPT_WAIT);
 	}
 	preempt_tell_rule(r, &plan->narration);
-	dry_run(r, &all);
+	preempt_upstream_candidates(r, &all);
 	chosen = preempt_choose(all.of, all.count, QUOTA_UPSTREAM);
 	if (chosen < all.count) {
 		plan->chosen = all.of[chosen];

@@ -11,8 +11,12 @@
  * Variant upstream is scheduler-plugins' search, with its faults. Variant corrected:
  *   - No quota is taken below its min, in any resource that the victim asks for. Only who uses more than its min of something that the pod
  *     asks for and that somebody is guaranteed is a borrower; a resource nobody is guaranteed makes nobody one.
- *   - A set is minimal: without any of its victims the pod could not start.
- *   - One node if one suffices, else victims on several: those that free room where the pod goes, and borrowers elsewhere until the quotas allow it.
+ *   - Who uses more than its min of something that its quota does not name is no borrower, and who asks for such a thing does not borrow by that.
+ *   - A pod within its min does not pay off what others use beyond all mins together since before: without its victims, and with it, the sum is no more than all
+ *     mins, or than it was.
+ *   - A set is minimal: if any of its victims stayed, the pod could start on no node.
+ *   - Where no node has room, one node pays if one suffices, else several: those that free room where the pod goes, and borrowers elsewhere until the quotas allow
+ *     it. Where one has room as it is and just the quotas refuse, whoever is the cheapest.
  *   - PodDisruptionBudgets are counted once per victim, and kept (pdb_hard), or broken only where nothing else helps.
  *   - Pods that are being deleted are no victims again: what they hold is coming free.
  *   - evenkeel.io/min-runtime and evenkeel.io/max-evictions of the victim's quota are kept.
@@ -147,7 +151,7 @@ struct preempt_node {
 
 struct preempt_plan {
 	enum preempt_verdict verdict;
-	bool several; /* victims are on more than one node, or not on the destination */
+	bool several; /* not all victims are on the destination */
 	bool exhausted; /* PREEMPT_IMPOSSIBLE: all sets were tried, or none can do; false: none was found within the effort */
 	struct quota_verdict gate; /* what the quotas say without any victim */
 	struct preempt_candidate chosen; /* node: the destination, NULL where there is none */
@@ -173,27 +177,11 @@ void preempt_make_plan(const struct preempt *x, struct place *p, struct quota_bo
 		       const struct preempt_options *o, const struct preempt_ask *ask,
 		       struct preempt_plan *out);
 
-/* What each node would cost on its own: those that suffice, and those upstream lost; by name. */
-struct preempt_candidates {
-	size_t count;
-	struct preempt_candidate *of; /* owned */
-};
-
-void preempt_dry_run(const struct preempt *x, struct place *p, struct quota_book *b,
-		     const struct preempt_options *o, const struct preempt_ask *ask,
-		     struct preempt_candidates *out);
-void preempt_candidates_fini(struct preempt_candidates *c);
-
 /*
  * The cheapest, or count where there is none. Upstream: fewest budgets broken, lowest priority of the top victim, lowest sum of priorities + 2^31, fewest
  * victims, latest start of the earliest of its top victims. Corrected: fewest budgets broken, the least busy, then as upstream. Ties: the first.
  */
 size_t preempt_choose(const struct preempt_candidate *of, size_t count, enum quota_variant v);
-
-/* Upstream's PodEligibleToPreemptOthers. unresolvable: its nominated node is UnschedulableAndUnresolvable. */
-bool preempt_is_eligible(const struct preempt *x, struct place *p, struct quota_book *b,
-			 const struct preempt_options *o, const struct preempt_ask *ask,
-			 bool unresolvable);
 
 /* --- the preempt verb of an extender */
 

@@ -107,8 +107,10 @@ struct preempt_run {
 	int32_t priority;
 	bool has_quota;
 	enum preempt_rule rule;
-	struct quota_claims
-		claims; /* the pod's requests, and those of nominated pods that count before it */
+	struct quota_ask question; /* what admission is asked */
+	struct quota_nominated *nominated; /* owned; the question's */
+	/* The pod's requests, and those of nominated pods that count before it. */
+	struct quota_claims claims;
 	place_pod pod;
 
 	struct preempt_purse *purses; /* by space */
@@ -216,6 +218,17 @@ void preempt_cost_add(struct preempt_cost *c, int32_t priority, int64_t started_
 
 /* The node's outcome is set; where it suffices or errs, *out. */
 bool preempt_upstream_node(struct preempt_run *r, place_node n, struct preempt_candidate *out);
+
+/* What each node would cost on its own: those that suffice, and those that were lost; by name. */
+struct preempt_candidates {
+	size_t count;
+	struct preempt_candidate *of; /* owned */
+};
+
+void preempt_upstream_candidates(struct preempt_run *r, struct preempt_candidates *out);
+void preempt_candidates_fini(struct preempt_candidates *c);
+/* unresolvable: its nominated node is UnschedulableAndUnresolvable. */
+bool preempt_upstream_is_eligible(const struct preempt_run *r, bool unresolvable);
 
 /* --- preempt_tell.c */
 

@@ -5,7 +5,8 @@
  *
  *     rule        others' namespaces                                     own namespace
  *     BORROWED    with a quota: who uses more than its min of what       nobody: they are not what is owed
- *                 is asked for and guaranteed, whatever its priority
+ *                 is asked for, guaranteed and named by that quota,
+ *                 whatever its priority
  *     OWN         nobody                                                 lower priority
  *     FREE        without a quota: lower priority                        lower priority
  *     CRITICAL    lower priority                                         lower priority
@@ -79,7 +80,7 @@ static bool is_borrower(const struct preempt_run *r, const struct preempt_pod *p
 			continue;
 		sum = quota_rows_find(&r->book->sum, c->name);
 		row = quota_rows_find(&e->rows, c->name);
-		if (sum && sum->min > 0 && row && row->used > row->min)
+		if (sum && sum->min > 0 && quota_governs(row) && row->used > row->min)
 			return true;
 	}
 	return false;
@@ -95,7 +96,7 @@ static bool may_borrow(const struct preempt_run *r, const struct quota_entry *e)
 		if (c->asked <= 0)
 			continue;
 		row = quota_rows_find(&e->rows, c->name);
-		if (row && row->used > row->min)
+		if (quota_governs(row) && row->used > row->min)
 			return true;
 	}
 	return false;

@@ -35,23 +35,6 @@ bool preempt_run_allows(const struct preempt_run *r, place_node n)
 
 /* --- what is claimed */
 
-/* Upstream asks whether the other quota is over its min already; a pod that would borrow has no claim before one that does not. */
-static bool claims_before(const struct preempt_run *r, const struct kube_pod *pod)
-{
-	const struct quota_entry *e = quota_book_entry(r->book, pod->object.namespace);
-	enum quota_variant v = r->options->variant;
-	struct quota_claims own;
-	struct quota_excess excess;
-	bool over;
-
-	if (!e)
-		return false;
-	quota_claims_init(&own, v, v == QUOTA_UPSTREAM ? NULL : kube_pod_requests(pod));
-	over = quota_excess_of_min(v, e, &own, &excess);
-	quota_claims_fini(&own);
-	return !over;
-}
-
 static bool is_self(const struct preempt_run *r, const struct kube_pod *pod)
 {
 	return strcmp(pod->object.namespace, r->namespace) == 0 &&
@@ -68,51 +51,39 @@ static bool is_promised(const struct preempt_run *r, const struct kube_pod *pod)
 				pod->object.uid, c ? c->generation : 0);
 }
 
-static void read_claims(struct preempt_run *r)
+/* Admission's own question, of the nominated pods that the book does not have. */
+static void put_question(struct preempt_run *r)
 {
 	const struct preempt *x = r->index;
 
-	quota_claims_init(&r->claims, r->options->variant, r->requests);
+	r->nominated = mem_zalloc((size_t)x->nominee_count + 1, sizeof(*r->nominated));
+	r->question = (struct quota_ask){.uid = r->record->object.uid,
+					 .namespace = r->namespace,
+					 .priority = r->priority,
+					 .requests = r->requests,
+					 .reserved = r->ask->reserved,
+					 .promised = *r->record->nominated_node != '\0',
+					 .nominated = r->nominated};
 	for (uint32_t i = 0; i < x->nominee_count; i++) {
 		const struct kube_pod *pod = x->nominees[i].pod;
-		bool same = strcmp(pod->object.namespace, r->namespace) == 0;
 
-		if (is_self(r, pod) || is_promised(r, pod) ||
-		    (same ? pod->template->priority < r->priority : !claims_before(r, pod)))
+		if (is_self(r, pod) || is_promised(r, pod))
 			continue;
-		quota_claims_add(&r->claims, r->options->variant, same ? QUOTA_OWN : QUOTA_TOTAL, 1,
-				 kube_pod_requests(pod));
+		r->nominated[r->question.nominated_count++] =
+			(struct quota_nominated){.uid = pod->object.uid,
+						 .namespace = pod->object.namespace,
+						 .priority = pod->template->priority,
+						 .requests = kube_pod_requests(pod)};
 	}
-	if (r->ask->reserved)
-		quota_claims_add(&r->claims, r->options->variant, QUOTA_OWN, -1, r->ask->reserved);
+}
+
+static void read_claims(struct preempt_run *r)
+{
+	quota_claims_read(r->book, quota_book_entry(r->book, r->namespace), &r->question,
+			  &r->claims);
 }
 
 /* --- whose turn it is to pay */
-
-static bool is_guaranteed(const struct preempt_run *r, const char *name)
-{
-	const struct quota_row *sum = quota_rows_find(&r->book->sum, name);
-
-	return sum && sum->min > 0;
-}
-
-/* Something is asked for that somebody is guaranteed, and all of it that is stays within the quota's own min. */
-static bool is_owed(const struct preempt_run *r, const struct quota_entry *e)
-{
-	bool any = false;
-
-	for (size_t i = 0; i < r->claims.count; i++) {
-		const struct quota_claim *c = &r->claims.of[i];
-		const struct quota_row *row = quota_rows_find(&e->rows, c->name);
-
-		if (c->asked <= 0 || !is_guaranteed(r, c->name))
-			continue;
-		if (!row || row->used + c->own > row->min)
-			return false;
-		any = true;
-	}
-	return any;
-}
 
 static enum preempt_rule rule_of(const struct preempt_run *r)
 {
@@ -124,7 +95,7 @@ static enum preempt_rule rule_of(const struct preempt_run *r)
 	if (!e)
 		return PREEMPT_FREE;
 	if (r->options->variant == QUOTA_CORRECTED)
-		return is_owed(r, e) ? PREEMPT_BORROWED : PREEMPT_OWN;
+		return quota_is_owed(r->book, e, &r->claims) ? PREEMPT_BORROWED : PREEMPT_OWN;
 	return quota_excess_of_min(r->options->variant, e, &r->claims, &excess) ? PREEMPT_OWN
 										: PREEMPT_BORROWED;
 }
@@ -210,6 +181,22 @@ bool preempt_run_is_going(const struct preempt_run *r, const struct kube_pod *po
 	return false;
 }
 
+/*
+ * What others used beyond all mins before is not for this pod's victims to pay: it is owed what it asks for, and the sum must not grow. Admission knows by the
+ * nominated node that they went (quota.h, promised).
+ */
+static void forgive(struct preempt_run *r)
+{
+	for (size_t i = 0; i < r->claims.count; i++) {
+		struct quota_claim *c = &r->claims.of[i];
+		const struct quota_row *sum = quota_rows_find(&r->book->sum, c->name);
+		quota_amount before = sum ? sum->used + c->total - c->asked : 0;
+
+		if (before > c->floor)
+			c->floor = before;
+	}
+}
+
 void preempt_run_leave(struct preempt_run *r)
 {
 	const struct preempt *x = r->index;
@@ -233,6 +220,8 @@ void preempt_run_leave(struct preempt_run *r)
 	quota_claims_fini(&r->claims);
 	read_claims(r);
 	r->rule = rule_of(r);
+	if (r->rule == PREEMPT_BORROWED)
+		forgive(r);
 }
 
 /* --- life */
@@ -255,6 +244,7 @@ void preempt_run_init(struct preempt_run *r, const struct preempt *x, struct pla
 	r->pod = find_self(r);
 	r->mark = place_fork(p);
 	r->has_quota = quota_book_entry(b, r->namespace) != NULL;
+	put_question(r);
 	read_claims(r);
 	r->rule = rule_of(r);
 	r->purses = mem_zalloc((size_t)x->space_count + 1, sizeof(*r->purses));
@@ -291,6 +281,7 @@ void preempt_run_fini(struct preempt_run *r)
 	free(r->budget_left);
 	free(r->nodes);
 	free(r->going);
+	free(r->nominated);
 	free(r->nominees_on);
 	free(r->nominees);
 }
@@ -309,32 +300,9 @@ bool preempt_run_gates(const struct preempt_run *r)
 	       !quota_excess_of_sum(r->book, e, &r->claims, &excess);
 }
 
-/* In the words of admission, which counts nominated pods itself: it gets those that count here. */
 void preempt_run_admit(const struct preempt_run *r, struct quota_verdict *v)
 {
-	const struct preempt *x = r->index;
-	struct quota_nominated *n = mem_zalloc((size_t)x->nominee_count + 1, sizeof(*n));
-	struct quota_ask ask = {.uid = r->record->object.uid,
-				.namespace = r->namespace,
-				.priority = r->priority,
-				.requests = r->requests,
-				.reserved = r->ask->reserved,
-				.nominated = n};
-
-	for (uint32_t i = 0; i < x->nominee_count; i++) {
-		const struct kube_pod *pod = x->nominees[i].pod;
-
-		if (is_self(r, pod) || is_promised(r, pod) ||
-		    (strcmp(pod->object.namespace, r->namespace) != 0 && !claims_before(r, pod)))
-			continue;
-		n[ask.nominated_count++] =
-			(struct quota_nominated){.uid = pod->object.uid,
-						 .namespace = pod->object.namespace,
-						 .priority = pod->template->priority,
-						 .requests = kube_pod_requests(pod)};
-	}
-	quota_admit(r->book, &ask, v);
-	free(n);
+	quota_admit(r->book, &r->question, v);
 }
 
 static void move_nominees(struct preempt_run *r, place_node n, bool there)

@@ -6,8 +6,9 @@
  *     exact    where that fails though all together would do (a min, a window or a budget kept somebody): the same with steps back, within the effort
  *     walk     put back whom it takes no more, the dearest first, until nobody can be: the set is minimal
  *
- * First each node by its own pods. Only where none suffices, by pods of several: those of the node until the pod fits; where its own are not the reason (affinity
- * and spread count other nodes' pods), others', too; then anybody who borrows, until the quotas allow it.
+ * First each node by its own pods; and where a node has room as it is, and just the quotas refuse, anybody by rank. Only where none suffices, by pods of several:
+ * those of the node until the pod fits; where its own are not the reason (affinity and spread count other nodes' pods), others', too; then anybody who borrows,
+ * until the quotas allow it. From the cheapest set those are spared at last without whom the pod could start on another node.
  *
  * More victims never make room or quotas worse, so a node that would not do without all its payers is left at once. Affinity and spread can
  * become worse; there the exact search tries what the first way misses.
@@ -401,8 +402,6 @@ static void search_several(struct preempt_run *r, struct preempt_set *best)
 	struct several s;
 
 	several_init(&s, r, best);
-	if (s.gates_open && search_room(&s))
-		goto out;
 	for (place_node n = 0; s.gates_open && n < nodes; n++) {
 		if (!s.scans)
 			r->cut = true;
@@ -412,8 +411,71 @@ static void search_several(struct preempt_run *r, struct preempt_set *best)
 	for (place_node n = 0; best->at == PLACE_NONE && n < nodes; n++)
 		if (preempt_run_allows(r, n))
 			visit(&s, n, try_exactly);
-out:
 	free(s.all);
+}
+
+/* --- the cheapest of all */
+
+/* Just the quotas refuse: those pay who are the cheapest, wherever they are. */
+static void search_elsewhere(struct preempt_run *r, struct preempt_set *best)
+{
+	struct several s;
+
+	if (preempt_run_gates(r))
+		return;
+	several_init(&s, r, best);
+	if (s.gates_open)
+		search_room(&s);
+	free(s.all);
+}
+
+/* Where it could start now, the set's own node first. */
+static place_node find_start(struct preempt_run *r, place_node first)
+{
+	if (!preempt_run_gates(r))
+		return PLACE_NONE;
+	if (preempt_run_fits(r, first) == PLACE_FITS)
+		return first;
+	for (place_node n = 0; n < r->index->view->node_count; n++)
+		if (preempt_run_allows(r, n) && preempt_run_fits(r, n) == PLACE_FITS)
+			return n;
+	return PLACE_NONE;
+}
+
+/* Puts back, the dearest first, one without whom it starts somewhere. False: there is none. */
+static bool spare_one(struct preempt_run *r, struct preempt_set *s)
+{
+	for (uint32_t i = s->count; i-- > 0;) {
+		struct preempt_payer *p = &r->payers[s->of[i]];
+		place_node at;
+
+		preempt_run_put(r, p);
+		at = find_start(r, s->at);
+		if (at == PLACE_NONE) {
+			preempt_run_take(r, p);
+			continue;
+		}
+		s->at = at;
+		s->count--;
+		memmove(s->of + i, s->of + i + 1, (s->count - i) * sizeof(*s->of));
+		return true;
+	}
+	return false;
+}
+
+/* A set is minimal for its own node: with fewer victims the pod may start on another. */
+static void spare(struct preempt_run *r, struct preempt_set *s)
+{
+	place_mark m = place_fork(r->place);
+
+	for (uint32_t i = 0; i < s->count; i++)
+		preempt_run_take(r, &r->payers[s->of[i]]);
+	while (spare_one(r, s))
+		;
+	for (uint32_t i = 0; i < s->count; i++)
+		preempt_run_put(r, &r->payers[s->of[i]]);
+	place_revert(r->place, m);
+	reckon(r, s);
 }
 
 void preempt_search(struct preempt_run *r, struct preempt_set *out)
@@ -425,6 +487,10 @@ void preempt_search(struct preempt_run *r, struct preempt_set *out)
 		if (preempt_run_allows(r, n) && preempt_search_node(r, n, &set))
 			keep_cheaper(out, &set);
 	}
+	if (r->payer_count)
+		search_elsewhere(r, out);
 	if (out->at == PLACE_NONE && r->payer_count)
 		search_several(r, out);
+	if (out->at != PLACE_NONE)
+		spare(r, out);
 }

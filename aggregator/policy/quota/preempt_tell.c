@@ -28,7 +28,7 @@ static const struct {
 	[PREEMPT_MAY_PAY] = {"mayPay", "that may be victims"},
 	[PREEMPT_GOING] = {"going", "going already"},
 	[PREEMPT_STATIC] = {"static", "static"},
-	[PREEMPT_ISOLATED] = {"isolated", "with a quota where the pod has none, or without one"},
+	[PREEMPT_ISOLATED] = {"isolated", "on the other side of having a quota"},
 	[PREEMPT_OTHER_QUOTA] = {"otherQuota", "of other namespaces"},
 	[PREEMPT_OWN_QUOTA] = {"ownQuota", "of its own quota"},
 	[PREEMPT_WITHIN_MIN] = {"withinMin", "of quotas within their min"},
@@ -97,6 +97,23 @@ static const char *plural(uint32_t count)
 
 /* --- the question */
 
+/* The first resource of which more is used than is guaranteed to all, whoever pays for this pod. */
+static void tell_forgiven(const struct preempt_run *r, struct buf *out)
+{
+	for (size_t i = 0; i < r->claims.count; i++) {
+		const struct quota_claim *c = &r->claims.of[i];
+		const struct quota_row *sum = quota_rows_find(&r->book->sum, c->name);
+
+		if (c->asked <= 0 || !sum || sum->min <= 0 || sum->used <= sum->min)
+			continue;
+		buf_printf(out, "%s: all quotas together use ", c->name);
+		add_amount(out, c->name, quota_clamp(sum->used - sum->min));
+		buf_add_str(out, " more than their min without it: that is not its to give back, "
+				 "and it starts as soon as it has a node nominated.\n");
+		return;
+	}
+}
+
 void preempt_tell_rule(const struct preempt_run *r, struct buf *out)
 {
 	switch (r->rule) {
@@ -105,6 +122,8 @@ void preempt_tell_rule(const struct preempt_run *r, struct buf *out)
 			   "Quota %s stays within its min with it: quotas over their min may have "
 			   "to pay.\n",
 			   r->namespace);
+		if (r->options->variant == QUOTA_CORRECTED)
+			tell_forgiven(r, out);
 		break;
 	case PREEMPT_OWN:
 		buf_printf(out,
@@ -137,6 +156,14 @@ void preempt_tell_ask(const struct preempt_run *r, const struct quota_verdict *g
 	buf_printf(out, "Quotas %s it: %s.\n", gate->admitted ? "admit" : "refuse", gate->why.text);
 }
 
+/* The same pods are with a quota to one that has none, and without one to all others. */
+static const char *text_of(const struct preempt_run *r, enum preempt_refusal why)
+{
+	if (why != PREEMPT_ISOLATED)
+		return refusals[why].text;
+	return r->has_quota ? "without a quota" : "with a quota";
+}
+
 void preempt_tell_payers(const struct preempt_run *r, struct buf *out)
 {
 	const char *separator = "; not: ";
@@ -149,7 +176,8 @@ void preempt_tell_payers(const struct preempt_run *r, struct buf *out)
 	for (int i = PREEMPT_MAY_PAY + 1; i < PREEMPT_REFUSALS; i++) {
 		if (!r->refused[i])
 			continue;
-		buf_printf(out, "%s%u %s", separator, r->refused[i], refusals[i].text);
+		buf_printf(out, "%s%u %s", separator, r->refused[i],
+			   text_of(r, (enum preempt_refusal)i));
 		separator = ", ";
 	}
 	buf_add_str(out, ".\n");
@@ -181,8 +209,12 @@ static void tell_amount(const struct quota_row *row, int64_t amount, const char 
 	add_amount(out, row->name, quota_clamp(row->used - amount));
 	if (!row->in_min)
 		return;
-	buf_add_str(out, " (min ");
+	buf_add_str(out, row->min < row->named ? " (guaranteed " : " (min ");
 	add_amount(out, row->name, quota_clamp(row->min));
+	if (row->min < row->named) {
+		buf_add_str(out, " of min ");
+		add_amount(out, row->name, quota_clamp(row->named));
+	}
 	buf_add_char(out, ')');
 }
 
@@ -202,6 +234,9 @@ static void tell_quota(const struct preempt_run *r, const struct preempt_pod *po
 		tell_amount(row, amount, comma, out);
 		comma = ", ";
 	}
+	if (quota_governs(&e->rows.of[RESOURCE_PODS]) &&
+	    !resources_has(kube_pod_requests(pod->pod), RESOURCE_PODS))
+		tell_amount(&e->rows.of[RESOURCE_PODS], 1, comma, out);
 }
 
 char *preempt_tell_victim(const struct preempt_run *r, const struct preempt_payer *p, bool violates)
@@ -233,21 +268,29 @@ static enum place_filter filter_of(const struct preempt_run *r, place_node n)
 	return PLACE_FITS;
 }
 
-static void tell_filters(const struct preempt_run *r, struct buf *out)
+/* with: some of their pods may go. */
+static void tell_filters(const struct preempt_run *r, bool with, struct buf *out)
 {
 	uint32_t of[PLACE_FILTERS] = {0}, all = 0;
 	const char *separator = ": ";
 
 	for (place_node n = 0; n < r->index->view->node_count; n++) {
-		enum place_filter f = preempt_run_allows(r, n) ? filter_of(r, n) : PLACE_FITS;
+		enum place_filter f = PLACE_FITS;
 
+		if (preempt_run_allows(r, n) && (r->nodes[n].may_pay > 0) == with)
+			f = filter_of(r, n);
 		of[f]++;
 		all += f != PLACE_FITS;
 	}
 	if (!all)
 		return;
-	buf_printf(out, "%u node%s would refuse it without all of %s pods that may go", all,
-		   plural(all), all == 1 ? "its" : "their");
+	buf_printf(out, "%u node%s ", all, plural(all));
+	if (with)
+		buf_printf(out, "would refuse it even without all of %s pods that may go",
+			   all == 1 ? "its" : "their");
+	else
+		buf_printf(out, "%s it, and none of %s pods may go",
+			   all == 1 ? "refuses" : "refuse", all == 1 ? "its" : "their");
 	for (int f = PLACE_FITS + 1; f < PLACE_FILTERS; f++) {
 		if (!of[f])
 			continue;
@@ -284,9 +327,18 @@ static void tell_retry(const struct preempt_run *r, struct buf *out)
 		   wait);
 }
 
-static const char *advice_of(enum preempt_refusal why)
+static const char *advice_of(const struct preempt_run *r, enum preempt_refusal why)
 {
 	switch (why) {
+	case PREEMPT_ISOLATED:
+		return r->has_quota ? "one for their namespaces would make them count"
+				    : "one for its namespace would let it take what is borrowed";
+	case PREEMPT_OTHER_QUOTA:
+		return "a higher min of its quota would let it take what those borrow";
+	case PREEMPT_OWN_QUOTA:
+		return "deleting some would free what it needs";
+	case PREEMPT_WITHIN_MIN:
+		return "they have what is guaranteed to them; a lower min would free some";
 	case PREEMPT_BELOW_MIN:
 		return "a lower min, or smaller pods there, would free some";
 	case PREEMPT_PRIORITY:
@@ -302,14 +354,15 @@ void preempt_tell_unblock(struct preempt_run *r, const struct quota_verdict *gat
 {
 	if (!gate->admitted)
 		buf_printf(out, "Without victims: %s.\n", gate->why.text);
-	tell_filters(r, out);
+	tell_filters(r, true, out);
+	tell_filters(r, false, out);
 	tell_guarded(r, out);
 	for (int i = 0; i < PREEMPT_REFUSALS; i++) {
-		const char *advice = advice_of((enum preempt_refusal)i);
+		const char *advice = advice_of(r, (enum preempt_refusal)i);
 
 		if (advice && r->refused[i])
 			buf_printf(out, "%u pod%s %s: %s.\n", r->refused[i], plural(r->refused[i]),
-				   refusals[i].text, advice);
+				   text_of(r, (enum preempt_refusal)i), advice);
 	}
 	tell_retry(r, out);
 	if (r->cut)

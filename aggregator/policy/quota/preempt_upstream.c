@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Victims as scheduler-plugins' CapacityScheduling finds them on one node (SelectVictimsOnNode), faults included:
+ * Victims as scheduler-plugins' CapacityScheduling finds them on one node (SelectVictimsOnNode), faults included, and who may look for some at all
+ * (PodEligibleToPreemptOthers):
  *
  *   overshoot        a quota over its min gives pods until it is not: the last may take it far below
  *   other resources  a quota over its min of memory pays for CPU
@@ -99,18 +100,8 @@ static void scan(struct scene *s)
 /* The pod alone, without those nominated. */
 static bool is_over_bare(const struct preempt_run *r)
 {
-	const struct quota_entry *e = quota_book_entry(r->book, r->namespace);
-	struct quota_claims bare;
-	struct quota_excess excess;
-	bool over;
-
-	if (!e)
-		return false;
-	quota_claims_init(&bare, QUOTA_UPSTREAM, r->requests);
-	over = quota_excess_of_max(QUOTA_UPSTREAM, e, &bare, &excess) ||
-	       quota_excess_of_sum(r->book, e, &bare, &excess);
-	quota_claims_fini(&bare);
-	return over;
+	return quota_over_max(r->book, r->namespace, r->requests) ||
+	       quota_over_sum(r->book, r->namespace, r->requests);
 }
 
 /* Most important first, each counts for its budgets; who finds one used up would break it. */
@@ -231,4 +222,56 @@ bool preempt_upstream_node(struct preempt_run *r, place_node n, struct preempt_c
 	free(s.violates);
 	free(s.victims);
 	return outcome == PREEMPT_NODE_SUFFICES || outcome == PREEMPT_NODE_ERROR;
+}
+
+/* --- all nodes */
+
+void preempt_upstream_candidates(struct preempt_run *r, struct preempt_candidates *out)
+{
+	uint32_t room = 0;
+
+	*out = (struct preempt_candidates){0};
+	for (place_node n = 0; n < r->index->view->node_count; n++) {
+		struct preempt_candidate one;
+
+		if (!preempt_run_allows(r, n) || !preempt_upstream_node(r, n, &one))
+			continue;
+		out->of = preempt_grow(out->of, (uint32_t)out->count, &room, sizeof(*out->of));
+		out->of[out->count++] = one;
+	}
+}
+
+/* --- who is eligible */
+
+/* A pod on the nominated node that is going, and by its going makes the room that was won before. */
+static bool makes_room(const struct preempt_run *r, const struct preempt_pod *p)
+{
+	const struct preempt_purse *purse = &r->purses[p->space];
+	bool lower = p->pod->template->priority < r->priority;
+
+	if (!p->pod->deletion_ns)
+		return false;
+	if (!r->has_quota)
+		return !purse->entry && lower;
+	if (!purse->entry)
+		return false;
+	if (purse->own)
+		return lower;
+	return r->rule == PREEMPT_BORROWED &&
+	       quota_over_min(r->book, p->pod->object.namespace, NULL);
+}
+
+bool preempt_upstream_is_eligible(const struct preempt_run *r, bool unresolvable)
+{
+	const struct preempt *x = r->index;
+	size_t n = view_index(x->view, r->record->nominated_node);
+
+	if (preempt_says_never(r->ask))
+		return false;
+	if (!*r->record->nominated_node || unresolvable || n == x->view->node_count)
+		return true;
+	for (uint32_t i = x->first[n]; i < x->first[n + 1]; i++)
+		if (makes_room(r, &x->pods[i]))
+			return false;
+	return true;
 }

@@ -221,6 +221,24 @@ bool quota_excess_of_min(enum quota_variant v, const struct quota_entry *e,
 	return c->all ? used_over_min(v, e, out) : claims_over_min(v, e, c, out);
 }
 
+bool quota_is_owed(const struct quota_book *b, const struct quota_entry *e,
+		   const struct quota_claims *c)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < c->count; i++) {
+		const struct quota_claim *claim = &c->of[i];
+		const struct quota_row *row = row_of(&e->rows, c, i), *sum = row_of(&b->sum, c, i);
+
+		if (claim->asked <= 0 || !quota_governs(row) || !sum || sum->min <= 0)
+			continue;
+		if (row->used + claim->own > row->min)
+			return false;
+		any = true;
+	}
+	return any;
+}
+
 /* --- the sum of mins ---------------------------------------------------------------------------------------------- */
 
 /* All that anybody uses, with what is claimed of it, and what is claimed that nobody uses yet. */
@@ -256,7 +274,8 @@ static bool corrected_over_sum(const struct quota_rows *sum, const struct quota_
 
 		if (claim->asked > 0 && row && row->min > 0 &&
 		    quota_governs(row_of(&e->rows, c, i)) &&
-		    is_over(claim->name, row->used, claim->asked, claim->total, row->min, out))
+		    is_over(claim->name, row->used, claim->asked, claim->total,
+			    row->min > claim->floor ? row->min : claim->floor, out))
 			return true;
 	}
 	return false;
@@ -326,26 +345,6 @@ bool quota_over_sum(const struct quota_book *b, const char *namespace, const str
 	over = quota_excess_of_sum(b, e, &c, &excess);
 	quota_claims_fini(&c);
 	return over;
-}
-
-bool quota_over_min_of(const struct quota_book *b, const char *namespace,
-		       const struct resources *wanted)
-{
-	const struct quota_entry *e = quota_book_entry(b, namespace);
-	const char *name;
-	int64_t amount;
-
-	if (!e)
-		return false;
-	if (b->options.variant == QUOTA_UPSTREAM)
-		return quota_over_min(b, namespace, NULL);
-	for (size_t at = 0; resources_next(wanted, &at, &name, &amount);) {
-		const struct quota_row *row = quota_rows_find(&e->rows, name);
-
-		if (amount > 0 && quota_governs(row) && row->used > row->min)
-			return true;
-	}
-	return false;
 }
 
 bool quota_bounds(const struct quota_book *b, const char *namespace, const char *resource,

@@ -84,6 +84,13 @@ struct quota_book *quota_book_of(const struct quota *quotas, size_t count,
 bool quota_book_update(struct quota_book *b, struct view *v, struct ledger_copy *ledger);
 enum quota_variant quota_book_variant(const struct quota_book *b);
 void quota_book_free(struct quota_book *b);
+/*
+ * What the cluster's nodes have allocatable, which quota_book_new() reads from the view. Corrected: of a resource that they have less of than all min together
+ * each min counts as its part of that, everywhere but in struct quota, which has what the object says. A book without it takes every min as it is.
+ */
+void quota_book_set_capacity(struct quota_book *b, const struct resources *capacity);
+/* What the nodes of a view have allocatable, those in deletion left out; `ready`: those only that take pods now. False: the view does not know its nodes. */
+bool quota_capacity_of(const struct view *v, bool ready, struct resources *out);
 size_t quota_book_count(const struct quota_book *b);
 const struct quota *quota_book_at(const struct quota_book *b, size_t i); /* by namespace */
 /* The namespace's quota, or NULL. */
@@ -93,8 +100,8 @@ bool quota_book_insert(struct quota_book *b, const struct quota *q);
 bool quota_book_set_bounds(struct quota_book *b, const struct quota *q);
 bool quota_book_remove(struct quota_book *b, const char *namespace);
 /*
- * What min and max come to for that resource: where a quota does not govern it, or upstream compares no bound of that name, 0 and INT64_MAX. False: no such
- * quota.
+ * What min and max come to for that resource, min as it counts (quota_book_set_capacity()): where a quota does not govern it, or upstream compares no bound of
+ * that name, 0 and INT64_MAX. False: no such quota.
  */
 bool quota_bounds(const struct quota_book *b, const char *namespace, const char *resource,
 		  int64_t *min, int64_t *max);
@@ -115,9 +122,6 @@ bool quota_over_min(const struct quota_book *b, const char *namespace,
 		    const struct resources *more);
 bool quota_over_max(const struct quota_book *b, const char *namespace,
 		    const struct resources *more);
-/* Over min without more in at least one of the resources that `wanted` asks for: the quota could give some of that back. Upstream: in any resource. */
-bool quota_over_min_of(const struct quota_book *b, const char *namespace,
-		       const struct resources *wanted);
 /* Whether all quotas together, and `more` for a pod of that namespace, are over the sum of mins. */
 bool quota_over_sum(const struct quota_book *b, const char *namespace,
 		    const struct resources *more);
@@ -149,6 +153,12 @@ struct quota_ask {
 	const struct resources *requests;
 	/* What the book counts for this very pod already, as it was asked about before (its reservation in the ledger); NULL: nothing. */
 	const struct resources *reserved;
+	/*
+	 * It has a node nominated: pods were evicted for it. Corrected: within its min the sum over all does not hold it up then. Those who preempt for it need not
+	 * bring that sum below the mins where it was above them before, by quotas that came to a running cluster, or a min that was lowered: they make up for what
+	 * it asks for, and no more (preempt.h). Without this it would be refused when they are gone.
+	 */
+	bool promised;
 	const struct quota_nominated *nominated; /* all there are */
 	size_t nominated_count;
 };

@@ -8,7 +8,8 @@
  *
  * What is in the sums over all:
  *   upstream   used and min of every quota, of every resource
- *   corrected  of each resource those of the quotas that name it; a quota without a min of it adds what it uses, and guarantees nothing
+ *   corrected  of each resource those of the quotas that name it; a quota without a min of it adds what it uses, and guarantees nothing. A min counts as
+ *              much as quota_scale.c leaves of it
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -42,7 +43,7 @@ static void fill_rows(struct quota_entry *e)
 	for (size_t at = 0; resources_next(&q->min, &at, &name, &amount);) {
 		row = quota_rows_put(&e->rows, name);
 		row->in_min = true;
-		row->min = amount;
+		row->named = row->min = amount;
 	}
 	for (size_t at = 0; resources_next(&q->max, &at, &name, &amount);) {
 		row = quota_rows_put(&e->rows, name);
@@ -63,6 +64,8 @@ static void count_pods(struct quota_entry *e, enum quota_variant v)
 
 	if (v != QUOTA_CORRECTED || !quota_governs(row))
 		return;
+	if (!resources_has(&e->quota.pending, RESOURCE_PODS))
+		resources_set(&e->quota.pending, RESOURCE_PODS, e->quota.pending_pods);
 	if (!row->in_used)
 		row->used = e->quota.used_pods;
 	row->in_used = true;
@@ -143,6 +146,7 @@ void quota_book_free(struct quota_book *b)
 	quota_rows_fini(&b->sum);
 	resources_fini(&b->options.default_min);
 	resources_fini(&b->options.default_max);
+	resources_fini(&b->capacity);
 	view_drop(b->view);
 	ledger_copy_drop(b->ledger);
 	free(b->counted);
@@ -166,6 +170,7 @@ static void add_to_sums(struct quota_book *b, const struct quota_rows *rows, int
 		sum = quota_rows_put(&b->sum, row->name);
 		sum->in_min |= row->in_min;
 		sum->in_used |= row->in_used;
+		sum->named += row->named * sign;
 		sum->min += row->min * sign;
 		sum->used += row->used * sign;
 	}
@@ -236,6 +241,7 @@ bool quota_book_insert(struct quota_book *b, const struct quota *q)
 	if (have)
 		return false;
 	quota_book_put(b, q);
+	quota_book_scale(b);
 	return true;
 }
 
@@ -255,6 +261,7 @@ bool quota_book_remove(struct quota_book *b, const char *namespace)
 	HASH_DEL(b->hash, e);
 	add_to_sums(b, &e->rows, -1);
 	entry_free(e);
+	quota_book_scale(b);
 	return true;
 }
 
@@ -285,6 +292,7 @@ bool quota_book_set_bounds(struct quota_book *b, const struct quota *q)
 	keep_used(now, e);
 	quota_book_remove(b, q->namespace);
 	link_entry(b, now);
+	quota_book_scale(b);
 	return true;
 }
 
@@ -359,7 +367,9 @@ static struct quota_entry *own_entry(struct quota_book *b, const char *namespace
 	if (e || !b->fallback)
 		return e;
 	q = default_quota(&b->options, namespace);
-	return quota_book_put(b, &q);
+	e = quota_book_put(b, &q);
+	quota_book_scale(b);
+	return e;
 }
 
 void quota_book_add(struct quota_book *b, const char *namespace, const struct resources *requests)

@@ -7,6 +7,7 @@
  *
  * Max bounds what the pod's namespace uses with the pods nominated for it; the sum of mins bounds what all quotas use together, with the pods of other quotas,
  * too, that have a node nominated and do not borrow. What was reserved for this very pod when it was asked about before is taken off what is used.
+ * One that is within its min and has a node nominated is past the gate of sums (quota.h, promised).
  */
 #include <string.h>
 
@@ -59,8 +60,8 @@ static void add_nominated(const struct quota_book *b, const struct quota_ask *as
 		quota_claims_add(c, v, QUOTA_TOTAL, 1, n->requests);
 }
 
-static void read_claims(const struct quota_book *b, const struct quota_ask *ask,
-			struct quota_claims *c)
+void quota_claims_read(const struct quota_book *b, const struct quota_entry *e,
+		       const struct quota_ask *ask, struct quota_claims *c)
 {
 	enum quota_variant v = b->options.variant;
 
@@ -69,6 +70,9 @@ static void read_claims(const struct quota_book *b, const struct quota_ask *ask,
 		add_nominated(b, ask, &ask->nominated[i], c);
 	if (ask->reserved)
 		quota_claims_add(c, v, QUOTA_OWN, -1, ask->reserved);
+	if (v == QUOTA_CORRECTED && e && ask->promised && quota_is_owed(b, e, c))
+		for (size_t i = 0; i < c->count; i++)
+			c->of[i].floor = INT64_MAX;
 }
 
 /* --- sentences ---------------------------------------------------------------------------------------------------- */
@@ -128,10 +132,15 @@ static void tell_max(struct sentence *s, const struct quota *q, const struct quo
 
 /* One within its min is held up by those who borrow it: they are to give it back. */
 static void tell_sum(struct sentence *s, const struct quota *q, const struct quota_ask *ask,
-		     const struct quota_verdict *v, bool borrows)
+		     const struct quota_verdict *v, const struct quota_row *sum, bool borrows)
 {
 	add_sum(s, v, " used by all quotas + ");
-	add_part(s, v, v->bound, ", the sum of their min: wait for ");
+	if (sum && sum->min < sum->named) {
+		add_part(s, v, v->bound, ", which is all that nodes have for their min of ");
+		add_part(s, v, quota_clamp(sum->named), ": wait for ");
+	} else {
+		add_part(s, v, v->bound, ", the sum of their min: wait for ");
+	}
 	add_part(s, v, missing(v), " to be freed, ");
 	if (!borrows)
 		sentence_add(s, "by itself or by preempting those who borrow, as quota ");
@@ -219,12 +228,23 @@ static bool asks_too_much(const struct quota_entry *e, const struct quota_ask *a
 	return false;
 }
 
+/* Corrected: as preemption asks, too. */
+static bool borrows(const struct quota_book *b, const struct quota_entry *e,
+		    const struct quota_claims *c)
+{
+	struct quota_excess x;
+
+	if (b->options.variant == QUOTA_CORRECTED)
+		return !quota_is_owed(b, e, c);
+	return quota_excess_of_min(QUOTA_UPSTREAM, e, c, &x);
+}
+
 static void judge(const struct quota_book *b, const struct quota_entry *e,
 		  const struct quota_ask *ask, const struct quota_claims *c,
 		  struct quota_verdict *v)
 {
 	enum quota_variant variant = b->options.variant;
-	struct quota_excess x, borrowed;
+	struct quota_excess x;
 	struct sentence s;
 
 	sentence_start(&s, v->why.text, sizeof(v->why.text));
@@ -236,7 +256,7 @@ static void judge(const struct quota_book *b, const struct quota_entry *e,
 		tell_max(&s, &e->quota, ask, v);
 	} else if (quota_excess_of_sum(b, e, c, &x)) {
 		refuse(v, QUOTA_OVER_SUM, &x, ask->reserved);
-		tell_sum(&s, &e->quota, ask, v, quota_excess_of_min(variant, e, c, &borrowed));
+		tell_sum(&s, &e->quota, ask, v, quota_rows_find(&b->sum, x.name), borrows(b, e, c));
 	} else {
 		admit(v, QUOTA_ADMITTED, ask, &e->quota);
 	}
@@ -257,7 +277,7 @@ void quota_admit(const struct quota_book *b, const struct quota_ask *ask, struct
 		admit(v, QUOTA_CRITICAL, ask, &e->quota);
 		return;
 	}
-	read_claims(b, ask, &c);
+	quota_claims_read(b, e, ask, &c);
 	judge(b, e, ask, &c, v);
 	quota_claims_fini(&c);
 }

@@ -16,7 +16,9 @@ typedef __int128 quota_amount;
 struct quota_row {
 	const char *name; /* owned, but those of the standard resources */
 	bool in_min, in_max, in_used; /* the key is there */
-	quota_amount min, max; /* 0 where the key is not */
+	quota_amount named; /* min as the object says it; 0 where the key is not */
+	quota_amount min; /* and as it counts: less, where the cluster has less than all of them */
+	quota_amount max; /* 0 where the key is not */
 	quota_amount used;
 };
 
@@ -48,6 +50,8 @@ struct quota_book {
 	struct quota_rows sum; /* over all quotas, in the sense of the variant; max is not used */
 	/* What a namespace nobody has heard of gets; NULL: nothing. In no sum. */
 	struct quota_entry *fallback;
+	bool has_capacity;
+	struct resources capacity; /* owned */
 	struct view *view; /* held; NULL: none */
 	struct ledger_copy *ledger; /* held; NULL: none */
 	size_t counted_count;
@@ -66,6 +70,25 @@ struct quota_counted {
 struct quota_counted quota_view_counted(const struct ledger_copy *c, uint64_t generation);
 /* The namespace's entry again from the book's view and what is counted of the ledger; it has a quota. */
 void quota_view_renew(struct quota_book *b, const char *namespace);
+/* Scales min to the capacity of the book's view; that of `was`, the view before (NULL: none), is kept where it is of the same cluster. */
+void quota_view_scale(struct quota_book *b, const struct view *was);
+
+/* --- quota_scale.c */
+
+/* One that gets a part of something. */
+struct quota_slice {
+	int64_t weight, give;
+	quota_amount rest; /* of total * weight / all weights */
+	size_t at; /* whose it is */
+};
+
+/*
+ * total in proportion to the weights, of which some are above 0: whole units by the largest remainder, of equal ones the first. The slices come out in another
+ * order.
+ */
+void quota_apportion(int64_t total, struct quota_slice *slices, size_t count);
+/* After bounds have changed. */
+void quota_book_scale(struct quota_book *b);
 
 /* --- quota_book.c */
 
@@ -86,6 +109,7 @@ struct quota_claim {
 	quota_amount asked; /* by the pod itself */
 	quota_amount own; /* and by those nominated that count for its quota */
 	quota_amount total; /* and by those that count for the sum over all */
+	quota_amount floor; /* the sum over all may be as much, though the mins come to less */
 };
 
 enum { QUOTA_CLAIMS_INLINE = 32 };
@@ -106,6 +130,13 @@ void quota_claims_fini(struct quota_claims *c);
 /* What another pod claims; sign -1 takes it away. */
 void quota_claims_add(struct quota_claims *c, enum quota_variant v, enum quota_part part, int sign,
 		      const struct resources *r);
+
+/* Corrected: all that it asks for of what anybody is guaranteed stays within its quota's min, as far as that names it; and there is such a thing. */
+bool quota_is_owed(const struct quota_book *b, const struct quota_entry *e,
+		   const struct quota_claims *c);
+/* What the asking pod claims, with the nominated pods that count before it. */
+void quota_claims_read(const struct quota_book *b, const struct quota_entry *e,
+		       const struct quota_ask *ask, struct quota_claims *c);
 
 /* The first resource that is over. */
 struct quota_excess {

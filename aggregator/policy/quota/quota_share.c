@@ -27,43 +27,6 @@
 
 /* --- parts -------------------------------------------------------------------------------------------------------- */
 
-struct part {
-	int64_t weight, give;
-	quota_amount rest; /* of total * weight / weights */
-	size_t at;
-};
-
-static int by_rest(const void *a, const void *b)
-{
-	const struct part *x = a, *y = b;
-
-	if (x->rest != y->rest)
-		return x->rest > y->rest ? -1 : 1;
-	return x->at < y->at ? -1 : x->at > y->at;
-}
-
-/* total in proportion to the weights, of which some are above 0; the parts come out in another order. */
-static void apportion(int64_t total, struct part *parts, size_t count)
-{
-	quota_amount weights = 0;
-	int64_t left = total;
-
-	for (size_t i = 0; i < count; i++)
-		weights += parts[i].weight;
-	assert(weights > 0);
-	for (size_t i = 0; i < count; i++) {
-		/* 63 bits of total times 63 of weight fit. */
-		quota_amount exact = (quota_amount)total * parts[i].weight;
-
-		parts[i].give = (int64_t)(exact / weights);
-		parts[i].rest = exact % weights;
-		left -= parts[i].give;
-	}
-	qsort(parts, count, sizeof(*parts), by_rest);
-	for (size_t i = 0; left > 0; i++, left--)
-		parts[i].give++;
-}
-
 static int64_t weight_of(const struct quota_claimant *c)
 {
 	double thousandths = c->weight > 0 ? round(c->weight * WEIGHT_UNIT) : 0;
@@ -72,18 +35,20 @@ static int64_t weight_of(const struct quota_claimant *c)
 }
 
 /* Those who still need something. */
-static size_t find_needy(const struct quota_claimant *claimants, size_t count, struct part *parts)
+static size_t find_needy(const struct quota_claimant *claimants, size_t count,
+			 struct quota_slice *parts)
 {
 	size_t needy = 0;
 
 	for (size_t i = 0; i < count; i++)
 		if (claimants[i].share < claimants[i].need && weight_of(&claimants[i]) > 0)
-			parts[needy++] = (struct part){.weight = weight_of(&claimants[i]), .at = i};
+			parts[needy++] =
+				(struct quota_slice){.weight = weight_of(&claimants[i]), .at = i};
 	return needy;
 }
 
 /* Who needs no more than its part gets that. False: nobody does. */
-static bool satisfy(struct quota_claimant *claimants, const struct part *parts, size_t count,
+static bool satisfy(struct quota_claimant *claimants, const struct quota_slice *parts, size_t count,
 		    int64_t *left)
 {
 	bool any = false;
@@ -102,13 +67,13 @@ static bool satisfy(struct quota_claimant *claimants, const struct part *parts, 
 
 int64_t quota_share_out(int64_t total, struct quota_claimant *claimants, size_t count)
 {
-	struct part *parts = mem_alloc((count + 1) * sizeof(*parts));
+	struct quota_slice *parts = mem_alloc((count + 1) * sizeof(*parts));
 	size_t needy;
 
 	for (size_t i = 0; i < count; i++)
 		claimants[i].share = 0;
 	while (total > 0 && (needy = find_needy(claimants, count, parts)) > 0) {
-		apportion(total, parts, needy);
+		quota_apportion(total, parts, needy);
 		if (satisfy(claimants, parts, needy, &total))
 			continue;
 		for (size_t i = 0; i < needy; i++)
@@ -126,60 +91,59 @@ static int64_t at_least_0(int64_t amount)
 	return amount > 0 ? amount : 0;
 }
 
-static void read_row(const struct quota_book *b, const struct quota_entry *e, const char *resource,
-		     struct quota_share *out)
+/* Returns its min as the object says it. */
+static int64_t read_row(const struct quota_book *b, const struct quota_entry *e,
+			const char *resource, struct quota_share *out)
 {
 	const struct quota_row *row = quota_rows_find(&e->rows, resource);
 	int64_t pending = 0, max;
 
 	*out = (struct quota_share){0};
 	if (!quota_governs(row) && b->options.variant == QUOTA_CORRECTED)
-		return;
+		return 0;
 	quota_bounds(b, e->quota.namespace, resource, &out->min, &max);
 	out->min = at_least_0(out->min);
 	out->used = row ? at_least_0(quota_clamp(row->used)) : 0;
 	resources_find(&e->quota.pending, resource, &pending);
-	if (strcmp(resource, resource_name(RESOURCE_PODS)) == 0)
-		pending = e->quota.pending_pods;
 	out->wanted = quota_clamp((quota_amount)out->used + at_least_0(pending));
 	if (out->wanted > max)
 		out->wanted = max > out->used ? max : out->used;
+	if (b->options.variant == QUOTA_CORRECTED)
+		return at_least_0(quota_clamp(row->named));
+	return out->min;
 }
 
-static void tell_alarm(const char *resource, int64_t capacity, struct quota_share_sum *sum)
+/* Upstream admits up to what is promised all the same. */
+static void tell_alarm(const struct quota_book *b, const char *resource,
+		       struct quota_share_sum *sum)
 {
 	struct sentence s;
+	int64_t capacity;
 
+	if (!b->has_capacity || !resources_find(&b->capacity, resource, &capacity) ||
+	    sum->min <= capacity)
+		return;
 	sentence_start(&s, sum->alarm.text, sizeof(sum->alarm.text));
 	sentence_add(&s, resource);
 	sentence_add(&s, ": quotas guarantee ");
 	quota_add_amount(&s, resource, sum->min);
 	sentence_add(&s, " together, and the cluster has ");
 	quota_add_amount(&s, resource, capacity);
-	sentence_add(&s, ": every min counts as a part of that; lower some, or add nodes");
-}
-
-/* Every min becomes its part of the capacity. */
-static void scale_down(int64_t capacity, struct quota_share *out, size_t count)
-{
-	struct part *parts = mem_zalloc(count + 1, sizeof(*parts));
-
-	for (size_t i = 0; i < count; i++)
-		parts[i] = (struct part){.weight = out[i].min, .at = i};
-	apportion(capacity, parts, count);
-	for (size_t i = 0; i < count; i++)
-		out[parts[i].at].min = parts[i].give;
-	free(parts);
+	sentence_add(&s, b->options.variant == QUOTA_CORRECTED
+				 ? ": every min counts as a part of that"
+				 : ": pods are admitted up to the sum, and then wait for a node");
+	sentence_add(&s, "; lower some, or add nodes");
 }
 
 static void read_loans(struct quota_share *out, size_t count, struct quota_share_sum *sum)
 {
-	struct part *parts = mem_zalloc(count + 1, sizeof(*parts));
+	struct quota_slice *parts = mem_zalloc(count + 1, sizeof(*parts));
 	quota_amount borrowed = 0, unused = 0, used = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		out[i].borrowed = at_least_0(out[i].used - out[i].min);
-		parts[i] = (struct part){.weight = at_least_0(out[i].min - out[i].used), .at = i};
+		parts[i] = (struct quota_slice){.weight = at_least_0(out[i].min - out[i].used),
+						.at = i};
 		borrowed += out[i].borrowed;
 		unused += parts[i].weight;
 		used += out[i].used;
@@ -189,7 +153,7 @@ static void read_loans(struct quota_share *out, size_t count, struct quota_share
 	sum->used = quota_clamp(used);
 	sum->lent = sum->borrowed < sum->unused ? sum->borrowed : sum->unused;
 	if (sum->lent > 0)
-		apportion(sum->lent, parts, count);
+		quota_apportion(sum->lent, parts, count);
 	for (size_t i = 0; i < count; i++)
 		out[parts[i].at].lent = parts[i].give;
 	free(parts);
@@ -213,23 +177,19 @@ static void read_fair(const struct quota_book *b, struct quota_share *out, size_
 	free(claimants);
 }
 
-void quota_share_read(const struct quota_book *b, const char *resource, int64_t capacity,
-		      struct quota_share *out, struct quota_share_sum *sum)
+void quota_share_read(const struct quota_book *b, const char *resource, struct quota_share *out,
+		      struct quota_share_sum *sum)
 {
-	quota_amount min = 0;
+	quota_amount min = 0, guaranteed = 0;
 
 	*sum = (struct quota_share_sum){0};
 	for (size_t i = 0; i < b->count; i++) {
-		read_row(b, b->sorted[i], resource, &out[i]);
-		min += out[i].min;
+		min += read_row(b, b->sorted[i], resource, &out[i]);
+		guaranteed += out[i].min;
 	}
-	sum->min = sum->guaranteed = quota_clamp(min);
-	if (capacity >= 0 && min > capacity) {
-		sum->over_capacity = true;
-		sum->guaranteed = capacity;
-		tell_alarm(resource, capacity, sum);
-		scale_down(capacity, out, b->count);
-	}
+	sum->min = quota_clamp(min);
+	sum->guaranteed = quota_clamp(guaranteed);
+	tell_alarm(b, resource, sum);
 	read_loans(out, b->count, sum);
 	read_fair(b, out, b->count, sum);
 }

@@ -36,15 +36,15 @@ struct quota_share_sum {
 	int64_t guaranteed; /* in fact: min, or the capacity */
 	int64_t used, borrowed, lent;
 	int64_t unused; /* of min, by those who do not use theirs, lent or not */
-	bool over_capacity; /* the quotas promise more than there is */
-	struct reason alarm; /* then a sentence with the numbers; else "" */
+	struct reason
+		alarm; /* where the quotas promise more than there is, a sentence with the numbers; else "" */
 };
 
 /*
  * Of one resource, for every quota of the book: out has quota_book_count() places, in the order of quota_book_at(). Quotas that do not govern it have
- * zeros. capacity: what the cluster's nodes have allocatable; below 0: not known, and all mins are taken as they are.
+ * zeros.
  */
-void quota_share_read(const struct quota_book *b, const char *resource, int64_t capacity,
-		      struct quota_share *out, struct quota_share_sum *sum);
+void quota_share_read(const struct quota_book *b, const char *resource, struct quota_share *out,
+		      struct quota_share_sum *sum);
 
 #endif

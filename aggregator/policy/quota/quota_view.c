@@ -173,6 +173,36 @@ void quota_view_renew(struct quota_book *b, const char *namespace)
 
 /* --- the book */
 
+bool quota_capacity_of(const struct view *v, bool ready, struct resources *out)
+{
+	const struct cluster *c = v->cluster;
+
+	*out = RESOURCES_NONE;
+	if (!view_knows(v, OBJECT_NODE))
+		return false;
+	for (size_t i = 0; i < c->node_count; i++) {
+		const struct kube_node *n = c->nodes[i]->node;
+
+		if (n && !n->deletion_ns && (!ready || (n->ready && !n->unschedulable)))
+			resources_add(out, &n->allocatable);
+	}
+	return true;
+}
+
+void quota_view_scale(struct quota_book *b, const struct view *was)
+{
+	struct resources capacity;
+
+	if (was && was->cluster == b->view->cluster) {
+		b->has_capacity = view_knows(b->view, OBJECT_NODE);
+		quota_book_scale(b);
+		return;
+	}
+	if (quota_capacity_of(b->view, false, &capacity))
+		quota_book_set_capacity(b, &capacity);
+	resources_fini(&capacity);
+}
+
 struct quota_book *quota_book_new(struct view *v, struct ledger_copy *ledger,
 				  const struct quota_options *o)
 {
@@ -190,5 +220,6 @@ struct quota_book *quota_book_new(struct view *v, struct ledger_copy *ledger,
 		put_defaults(b, v);
 	for (size_t i = 0; i < b->counted_count; i++)
 		add_reservation(b, b->counted[i]);
+	quota_view_scale(b, NULL);
 	return b;
 }

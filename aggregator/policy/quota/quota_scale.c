@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where all quotas together are promised more of a resource than the nodes have, no order of pods could keep the promises. Each min then counts as its part of
+ * the capacity, in proportion, so that what counts adds up to what there is:
+ *
+ *     guaranteed_i = min_i * capacity / sum of min       whole units, by the largest remainder
+ *
+ * That is what all else is about: the gate of sums, who is owed, who borrows, and below what nobody is taken. Only of the corrected variant, as upstream knows no
+ * capacity; and not of a resource that no node has, which is a misspelt name, or nodes that are still to come.
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/policy/quota/quota_internal.h"
+
+static int by_rest(const void *a, const void *b)
+{
+	const struct quota_slice *x = a, *y = b;
+
+	if (x->rest != y->rest)
+		return x->rest > y->rest ? -1 : 1;
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+void quota_apportion(int64_t total, struct quota_slice *slices, size_t count)
+{
+	quota_amount weights = 0;
+	int64_t left = total;
+
+	for (size_t i = 0; i < count; i++)
+		weights += slices[i].weight;
+	assert(weights > 0);
+	for (size_t i = 0; i < count; i++) {
+		/* 63 bits of total times 63 of weight fit. */
+		quota_amount exact = (quota_amount)total * slices[i].weight;
+
+		slices[i].give = (int64_t)(exact / weights);
+		slices[i].rest = exact % weights;
+		left -= slices[i].give;
+	}
+	qsort(slices, count, sizeof(*slices), by_rest);
+	for (size_t i = 0; left > 0; i++, left--)
+		slices[i].give++;
+}
+
+static struct quota_row *find_row(struct quota_rows *r, const char *name)
+{
+	return (struct quota_row *)quota_rows_find(r, name);
+}
+
+static void count_as_named(struct quota_rows *r)
+{
+	for (size_t i = 0; i < r->count; i++)
+		r->of[i].min = r->of[i].named;
+}
+
+static void scale_row(struct quota_book *b, struct quota_row *sum, int64_t capacity)
+{
+	struct quota_slice *slices = mem_zalloc(b->count + 1, sizeof(*slices));
+	size_t count = 0;
+
+	for (size_t i = 0; i < b->count; i++) {
+		const struct quota_row *row = find_row(&b->sorted[i]->rows, sum->name);
+
+		if (row && row->named > 0)
+			slices[count++] =
+				(struct quota_slice){.weight = quota_clamp(row->named), .at = i};
+	}
+	quota_apportion(capacity, slices, count);
+	for (size_t i = 0; i < count; i++)
+		find_row(&b->sorted[slices[i].at]->rows, sum->name)->min = slices[i].give;
+	sum->min = capacity;
+	free(slices);
+}
+
+void quota_book_scale(struct quota_book *b)
+{
+	int64_t capacity;
+
+	if (!b->has_capacity || b->options.variant == QUOTA_UPSTREAM)
+		return;
+	for (size_t i = 0; i < b->count; i++)
+		count_as_named(&b->sorted[i]->rows);
+	count_as_named(&b->sum);
+	for (size_t i = 0; i < b->sum.count; i++)
+		if (resources_find(&b->capacity, b->sum.of[i].name, &capacity) &&
+		    b->sum.of[i].named > capacity)
+			scale_row(b, &b->sum.of[i], capacity);
+}
+
+void quota_book_set_capacity(struct quota_book *b, const struct resources *capacity)
+{
+	resources_fini(&b->capacity);
+	resources_copy(&b->capacity, capacity);
+	b->has_capacity = true;
+	quota_book_scale(b);
+}

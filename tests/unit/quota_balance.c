@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a view's nodes have, what is left of a min where that is too little, and how a quota is said to do. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "aggregator/policy/quota/balance.h"
+#include "tests/quota_fixture.h"
+
+#define NODE(name, more, ready)                                                                    \
+	"- {apiVersion: v1, kind: Node, metadata: {name: " name more                               \
+	"}, status: {allocatable: {pods: 10, cpu: 5}, conditions: [{type: Ready, status: "         \
+	"\"" ready "\"}]}}\n"
+#define GOING ", deletionTimestamp: \"2026-01-01T00:00:00Z\""
+#define QUOTA(namespace, bounds)                                                                   \
+	"- {apiVersion: scheduling.x-k8s.io/v1alpha1, kind: ElasticQuota, metadata: "              \
+	"{namespace: " namespace ", name: q}, spec: {" bounds "}}\n"
+#define POD(namespace, name, place, cpu)                                                           \
+	"- {apiVersion: v1, kind: Pod, metadata: {namespace: " namespace ", name: " name           \
+									 "}, spec: {" place        \
+									 "containers: [{name: c, " \
+									 "resources: {requests: "  \
+									 "{cpu: " cpu "}}}]}}\n"
+#define ON_A "nodeName: a, "
+
+static void who_is_going_has_nothing(void **state)
+{
+	struct view *v = quota_fixture_view(NODE("a", "", "True") NODE("b", GOING, "True")
+						    NODE("c", "", "False"));
+	struct resources all, ready;
+
+	(void)state;
+	assert_true(quota_capacity_of(v, false, &all));
+	assert_true(quota_capacity_of(v, true, &ready));
+	assert_int_equal(all.of[RESOURCE_CPU], 10000);
+	assert_int_equal(ready.of[RESOURCE_CPU], 5000);
+	resources_fini(&all);
+	resources_fini(&ready);
+	view_drop(v);
+}
+
+static void told(const char *items, enum quota_variant variant, size_t at, const char *resource,
+		 enum quota_state state, const char *text, const char *alarm)
+{
+	struct view *v = quota_fixture_view(items);
+	struct quota_balances all;
+	struct quota_balance b;
+	struct quota_options o;
+	struct quota_book *book;
+	struct reason why;
+
+	quota_options_default(&o);
+	o.variant = variant;
+	book = quota_book_new(v, NULL, &o);
+	quota_balances_of(book, &all);
+	quota_balance_of(book, at, &all, &b);
+	quota_state_tell(quota_book_at(book, at), &b, resource, &why);
+	assert_string_equal(why.text, text);
+	assert_string_equal(quota_state_name(quota_state_of(quota_book_at(book, at), &b, resource)),
+			    quota_state_name(state));
+	assert_string_equal(all.of[0].sum.alarm.text, alarm);
+	quota_balance_fini(&b);
+	quota_balances_fini(&all);
+	quota_book_free(book);
+	view_drop(v);
+}
+
+#define TWICE_PROMISED                                                                             \
+	NODE("a", "", "True")                                                                      \
+	QUOTA("a", "min: {cpu: 4}")                                                                \
+	QUOTA("b", "min: {cpu: 4}") POD("a", "p", ON_A, "3") POD("b", "q", ON_A, "1")
+
+static void what_counts_is_a_part_of_what_there_is(void **state)
+{
+	(void)state;
+	told(TWICE_PROMISED, QUOTA_CORRECTED, 0, "cpu", QUOTA_STATE_BORROWING,
+	     "cpu: 3.0 is used, 0.5 of it borrowed beyond the guaranteed 2.5 (a part of min 4.0): "
+	     "others may take that back",
+	     "cpu: quotas guarantee 8.0 together, and the cluster has 5.0: every min counts as a "
+	     "part of that; lower some, or add nodes");
+	told(TWICE_PROMISED, QUOTA_CORRECTED, 1, "cpu", QUOTA_STATE_LENDING,
+	     "cpu: 1.0 is used of the guaranteed 2.5 (a part of min 4.0), and others have 0.5 of "
+	     "the rest",
+	     "cpu: quotas guarantee 8.0 together, and the cluster has 5.0: every min counts as a "
+	     "part of that; lower some, or add nodes");
+	told(TWICE_PROMISED, QUOTA_UPSTREAM, 0, "cpu", QUOTA_STATE_WITHIN,
+	     "cpu: 3.0 is used of the guaranteed 4.0",
+	     "cpu: quotas guarantee 8.0 together, and the cluster has 5.0: pods are admitted up to "
+	     "the sum, and then wait for a node; lower some, or add nodes");
+}
+
+static void what_no_node_has_is_not_scaled(void **state)
+{
+	(void)state;
+	told(NODE("a", "", "True") QUOTA("a", "min: {example.com/gpu: 4}"), QUOTA_CORRECTED, 0,
+	     "example.com/gpu", QUOTA_STATE_UNUSED,
+	     "example.com/gpu: nothing is used of the guaranteed 4", "");
+}
+
+static void pods_that_wait_are_pending_pods(void **state)
+{
+	(void)state;
+	told(NODE("a", "", "True") QUOTA("a", "min: {pods: 3}") POD("a", "p", ON_A, "1")
+		     POD("a", "q", "", "1") POD("a", "r", "", "1"),
+	     QUOTA_CORRECTED, 0, "pods", QUOTA_STATE_STARVED,
+	     "pods: pending pods ask for 2, and only 1 is used of the guaranteed 3", "");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_is_going_has_nothing),
+		cmocka_unit_test(what_counts_is_a_part_of_what_there_is),
+		cmocka_unit_test(what_no_node_has_is_not_scaled),
+		cmocka_unit_test(pods_that_wait_are_pending_pods),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
