@@ -10,6 +10,7 @@
  * controller and not for a pod. One without a storage class, or of a class that is not there, never
  * waits.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -418,6 +419,17 @@ struct place_claim *place_claim_intern(struct place *p, const char *namespace, c
 	HASH_ADD_KEYPTR(hh, p->claims, claim->key, strlen(claim->key), claim);
 	resolve(p, claim);
 	return claim;
+}
+
+void place_claim_forget(struct place *p)
+{
+	struct place_claim *claim = p->claim_of.of[--p->claim_of.count];
+
+	assert(claim->users == 0);
+	HASH_DEL(p->claims, claim);
+	forget(claim);
+	free(claim->key);
+	free(claim);
 }
 
 static int compare_claims(const void *a, const void *b)

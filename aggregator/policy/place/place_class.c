@@ -4,6 +4,7 @@
  * template is read once for it. What cannot be read, or is of tomorrow, becomes a note that names
  * the field: such a pod fits nowhere, and loses nothing else.
  */
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,34 +55,75 @@ bool place_only_members(const cJSON *object, const char *const *names, char **no
 	return true;
 }
 
+/* How many texts and numbers there are; counting ends above the most that are judged. */
+static void count_values(const cJSON *json, uint32_t *count)
+{
+	if (cJSON_IsString(json) || cJSON_IsNumber(json))
+		++*count;
+	for (const cJSON *m = json->child; m && *count <= PLACE_VALUES_MAX; m = m->next)
+		count_values(m, count);
+}
+
+bool place_is_judged(const cJSON *json, uint32_t max, const char *what, char **note,
+		     const char *where)
+{
+	uint32_t count = 0, values = 0;
+
+	for (const cJSON *m = json->child; m && count <= max; m = m->next)
+		count++;
+	if (count > max) {
+		place_note(note, "%s: more than %u %s are not judged", where, max, what);
+		return false;
+	}
+	count_values(json, &values);
+	if (values > PLACE_VALUES_MAX) {
+		place_note(note, "%s: more than %u values are not judged", where, PLACE_VALUES_MAX);
+		return false;
+	}
+	return true;
+}
+
 /* --- amounts */
+
+/* PLACE_NONE: nobody offers it or asked for it. */
+static uint32_t find_dim(const struct place *p, const char *name)
+{
+	for (uint32_t d = RESOURCE_STANDARD; d < p->dims; d++)
+		if (strcmp(p->dim_names[d - RESOURCE_STANDARD], name) == 0)
+			return d;
+	return PLACE_NONE;
+}
 
 uint32_t place_dim(struct place *p, const char *name)
 {
-	uint32_t d;
+	uint32_t d = find_dim(p, name);
 
-	for (d = RESOURCE_STANDARD; d < p->dims; d++)
-		if (strcmp(p->dim_names[d - RESOURCE_STANDARD], name) == 0)
-			return d;
+	if (d != PLACE_NONE)
+		return d;
 	p->dim_names = mem_realloc(p->dim_names,
 				   (p->dims + 1 - RESOURCE_STANDARD) * sizeof(*p->dim_names));
 	p->dim_names[p->dims - RESOURCE_STANDARD] = mem_strdup(name);
-	p->dims++;
-	return d;
+	return p->dims++;
 }
 
 void place_shape_read(struct place *p, const struct resources *r, struct place_shape *out)
 {
+	bool refused = false;
+
 	*out = (struct place_shape){.cpu = r->of[RESOURCE_CPU], .mem = r->of[RESOURCE_MEMORY]};
 	out->of = mem_zalloc(RESOURCE_STANDARD + r->extended_count, sizeof(*out->of));
 	for (uint32_t i = 0; i < RESOURCE_STANDARD; i++)
 		if (r->of[i] && i != RESOURCE_PODS)
 			out->of[out->count++] = (struct place_amount){i, r->of[i]};
-	for (uint32_t i = 0; i < r->extended_count; i++)
-		if (r->extended[i].amount)
+	for (uint32_t i = 0; i < r->extended_count; i++) {
+		const struct resource_extended *e = &r->extended[i];
+		bool unheard = p->asking && e->amount && find_dim(p, e->name) == PLACE_NONE;
+
+		if (e->amount && !(unheard && refused))
 			out->of[out->count++] =
-				(struct place_amount){place_dim(p, r->extended[i].name),
-						      r->extended[i].amount};
+				(struct place_amount){place_dim(p, e->name), e->amount};
+		refused |= unheard;
+	}
 }
 
 /* --- host ports */
@@ -117,6 +159,12 @@ static void read_port(struct place_class *c, const cJSON *json, const char *wher
 	if (!ip || !is_protocol(protocol)) {
 		place_note(&c->unknown, "%s: %s", where,
 			   ip ? "protocol must be TCP, UDP or SCTP" : "hostIP must be a string");
+		return;
+	}
+	if (c->ports.count == PLACE_VALUES_MAX) {
+		place_note(&c->unknown,
+			   "spec.containers.ports: more than %u host ports are not judged",
+			   PLACE_VALUES_MAX);
 		return;
 	}
 	port.port = (int32_t)number->valuedouble;
@@ -180,7 +228,9 @@ static struct place_class *new_class(struct place *p, const struct kube_pod *pod
 
 	c->template = pod_template_hold(pod->template);
 	c->id = p->classes.count;
-	c->namespace = mem_strdup(pod->object.namespace);
+	c->in = place_namespace_intern(p, pod->object.namespace);
+	c->namespace = c->in->name;
+	c->first = PLACE_NONE;
 	place_shape_read(p, &c->template->requests, &c->shape);
 	if (!spec)
 		place_note(&c->unknown, "spec: cannot be read");
@@ -188,6 +238,8 @@ static struct place_class *new_class(struct place *p, const struct kube_pod *pod
 	cJSON_Delete(spec);
 	/* NOLINTNEXTLINE(bugprone-sizeof-expression): it is a list of pointers */
 	PLACE_LIST_ADD(&p->classes, c);
+	/* NOLINTNEXTLINE(bugprone-sizeof-expression): so is this */
+	PLACE_LIST_ADD(&c->in->classes, c);
 	return c;
 }
 
@@ -209,6 +261,49 @@ struct place_class *place_class_of(struct place *p, const struct kube_pod *pod)
 	return c;
 }
 
+/* Of the pods of one template, the first namespace's class is in the hash, and behind it the newest comes first. */
+void place_class_forget(struct place *p)
+{
+	struct place_class *c = p->classes.of[--p->classes.count], *head;
+
+	assert(c->first == PLACE_NONE);
+	HASH_FIND_PTR(p->by_template, &c->template, head);
+	if (head == c)
+		HASH_DEL(p->by_template, c);
+	else
+		head->next = c->next;
+	c->in->classes.count--;
+	if (p->linked_classes > p->classes.count)
+		p->linked_classes = p->classes.count;
+	place_class_free(c);
+}
+
+static void leave(struct place *p, struct place_slot *s)
+{
+	if (s->previous_of_class == PLACE_NONE)
+		s->class->first = s->next_of_class;
+	else
+		place_slot(p, s->previous_of_class)->next_of_class = s->next_of_class;
+	if (s->next_of_class != PLACE_NONE)
+		place_slot(p, s->next_of_class)->previous_of_class = s->previous_of_class;
+}
+
+void place_class_join(struct place *p, struct place_slot *s, struct place_class *c)
+{
+	if (s->class == c)
+		return;
+	if (s->class)
+		leave(p, s);
+	s->class = c;
+	if (!c)
+		return;
+	s->previous_of_class = PLACE_NONE;
+	s->next_of_class = c->first;
+	if (c->first != PLACE_NONE)
+		place_slot(p, c->first)->previous_of_class = s->id;
+	c->first = s->id;
+}
+
 void place_class_free(struct place_class *c)
 {
 	for (uint32_t i = 0; i < c->ports.count; i++)
@@ -222,7 +317,6 @@ void place_class_free(struct place_class *c)
 	free(c->counted.of);
 	free(c->shape.of);
 	free(c->unknown);
-	free(c->namespace);
 	pod_template_drop(c->template);
 	free(c);
 }

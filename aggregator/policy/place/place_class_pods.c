@@ -4,7 +4,8 @@
  * spread that must hold. Each asks how many pods of a group are in the node's domain of a topology
  * key, and so becomes a counter.
  *
- * An anti-affinity term that cannot be read is feared by everybody: it may match any pod.
+ * An anti-affinity term that cannot be read is feared by everybody: it may match any pod. So is each of a list that is too long to be judged,
+ * by what names its topology key; of such keys the first PLACE_TERMS_MAX.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -225,6 +226,11 @@ static void read_affinity(struct place *p, struct place_class *c, const cJSON *l
 	PLACE_LIST(uint32_t) keys = {0};
 	size_t at = 0;
 
+	if (!place_is_judged(list, PLACE_TERMS_MAX, "terms", &c->unknown,
+			     "spec.affinity.podAffinity." REQUIRED)) {
+		place_group_free(g);
+		return;
+	}
 	for (const cJSON *json = list->child; json; json = json->next) {
 		struct reading r;
 
@@ -248,32 +254,78 @@ static void read_affinity(struct place *p, struct place_class *c, const cJSON *l
 	free(keys.of);
 }
 
+struct keys {
+	PLACE_LIST(uint32_t) list;
+};
+
+/* Each once; whether it is new. */
+static bool add_key(struct keys *keys, uint32_t key)
+{
+	for (uint32_t i = 0; i < keys->list.count; i++)
+		if (keys->list.of[i] == key)
+			return false;
+	PLACE_LIST_ADD(&keys->list, key);
+	return true;
+}
+
+static void add_anti(struct reading *r)
+{
+	uint32_t key = place_key_intern(r->p, r->topology_key);
+	struct place_group *g = group_of(r);
+
+	PLACE_LIST_ADD(&r->c->anti, place_counter_intern(r->p, PLACE_COUNT_MATCHES, g, key, NULL));
+	PLACE_LIST_ADD(&r->c->counted,
+		       place_counter_intern(r->p, PLACE_COUNT_CARRIERS, g, key, NULL));
+}
+
+static void fear_any(struct reading *r)
+{
+	place_which_fini(&r->which);
+	r->which.any = true;
+	buf_clear(&r->text);
+	buf_add_str(&r->text, "any");
+	free(r->index);
+	r->index = NULL;
+}
+
+#define ANTI "spec.affinity.podAntiAffinity." REQUIRED
+
+/* Too much to be judged: whoever it is of is not to be beside anybody, by each of its keys. */
+static void read_too_many(struct place *p, struct place_class *c, const cJSON *list)
+{
+	struct keys keys = {0};
+
+	for (const cJSON *json = list->child; json && keys.list.count < PLACE_TERMS_MAX;
+	     json = json->next) {
+		struct reading r;
+
+		reading_init(&r, p, c, ANTI, 0);
+		read_topology_key(&r, json);
+		fear_any(&r);
+		if (r.topology_key && add_key(&keys, place_key_intern(p, r.topology_key)))
+			add_anti(&r);
+		reading_fini(&r);
+	}
+	free(keys.list.of);
+}
+
 static void read_anti_affinity(struct place *p, struct place_class *c, const cJSON *list)
 {
 	size_t at = 0;
 
+	if (!place_is_judged(list, PLACE_TERMS_MAX, "terms", &c->unknown, ANTI)) {
+		read_too_many(p, c, list);
+		return;
+	}
 	for (const cJSON *json = list->child; json; json = json->next) {
 		struct reading r;
 
-		reading_init(&r, p, c, "spec.affinity.podAntiAffinity." REQUIRED, at++);
+		reading_init(&r, p, c, ANTI, at++);
 		read_term(&r, json);
-		if (r.bad) {
-			place_which_fini(&r.which);
-			r.which.any = true;
-			buf_clear(&r.text);
-			buf_add_str(&r.text, "any");
-			free(r.index);
-			r.index = NULL;
-		}
-		if (r.topology_key) {
-			uint32_t key = place_key_intern(p, r.topology_key);
-			struct place_group *g = group_of(&r);
-
-			PLACE_LIST_ADD(&c->anti,
-				       place_counter_intern(p, PLACE_COUNT_MATCHES, g, key, NULL));
-			PLACE_LIST_ADD(&c->counted,
-				       place_counter_intern(p, PLACE_COUNT_CARRIERS, g, key, NULL));
-		}
+		if (r.bad)
+			fear_any(&r);
+		if (r.topology_key)
+			add_anti(&r);
 		reading_fini(&r);
 	}
 }
@@ -350,19 +402,6 @@ static bool is_hard(struct reading *r, const cJSON *json)
 	return !r->bad;
 }
 
-struct keys {
-	PLACE_LIST(uint32_t) list;
-};
-
-/* Each once. */
-static void add_key(struct keys *keys, uint32_t key)
-{
-	for (uint32_t i = 0; i < keys->list.count; i++)
-		if (keys->list.of[i] == key)
-			return;
-	PLACE_LIST_ADD(&keys->list, key);
-}
-
 static void read_constraint(struct reading *r, const cJSON *json, const struct keys *keys)
 {
 	static const char *const members[] = {
@@ -402,10 +441,9 @@ static void read_spread(struct place *p, struct place_class *c, const cJSON *lis
 {
 	struct keys keys = {0};
 
-	/*
-	 * A node that lacks one of the keys counts for none of the constraints: so all keys come
-	 * first.
-	 */
+	if (!place_is_judged(list, PLACE_TERMS_MAX, "constraints", &c->unknown, SPREAD))
+		return;
+	/* A node that lacks one of the keys counts for none of the constraints: so all keys come first. */
 	for (int pass = 0; pass < 2; pass++) {
 		size_t at = 0;
 

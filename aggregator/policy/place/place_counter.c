@@ -5,11 +5,8 @@
  * to count in, and taking it away changes them back, so nothing is ever counted anew while a plan
  * is made.
  *
- * Spread also needs the least of all domains: beside the counts stands how many domains have each
- * count, and one step of one domain moves the least by at most one.
- *
- * Thirty thousand workloads with a selector each would be a billion questions. So groups are found
- * by a label that they require, and only those that require none are asked one by one.
+ * Spread also needs the least of all domains: beside the counts stands how many domains have each count, and one step of one
+ * domain moves the least by at most one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -69,6 +66,11 @@ static void free_key(struct place_key *k)
 	free(k->name);
 }
 
+void place_key_forget(struct place *p)
+{
+	free_key(&p->keys.of[--p->keys.count]);
+}
+
 /* --- groups */
 
 void place_which_fini(struct place_which *w)
@@ -92,25 +94,6 @@ void place_group_free(struct place_group *g)
 	free(g);
 }
 
-static void index_group(struct place *p, struct place_group *g)
-{
-	struct place_indexed *i;
-
-	if (!g->index) {
-		g->next_indexed = p->unindexed;
-		p->unindexed = g;
-		return;
-	}
-	HASH_FIND_STR(p->indexed, g->index, i);
-	if (!i) {
-		i = mem_zalloc(1, sizeof(*i));
-		i->label = g->index;
-		HASH_ADD_KEYPTR(hh, p->indexed, i->label, strlen(i->label), i);
-	}
-	g->next_indexed = i->first;
-	i->first = g;
-}
-
 struct place_group *place_group_intern(struct place *p, struct place_group *g)
 {
 	struct place_group *found;
@@ -121,54 +104,17 @@ struct place_group *place_group_intern(struct place *p, struct place_group *g)
 		return found;
 	}
 	HASH_ADD_KEYPTR(hh, p->groups, g->text, strlen(g->text), g);
-	index_group(p, g);
+	place_group_index(p, g);
 	return g;
 }
 
-/*
- * A namespace that nobody knows has no labels, as the kube-scheduler assumes: NotIn and
- * DoesNotExist match it. Few selectors ask, and so the object's text is read when one does.
- */
-static bool namespace_matches(const struct place *p, const struct selector *s,
-			      const char *namespace)
+void place_group_forget(struct place *p)
 {
-	const struct object *o =
-		p->view->cluster ? cluster_find(p->view->cluster, OBJECT_NAMESPACE, "", namespace)
-				 : NULL;
-	cJSON *json = o ? cJSON_Parse(o->text) : NULL;
-	const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(json, "metadata");
-	struct labels labels = {0};
-	bool matches =
-		!labels_read(cJSON_GetObjectItemCaseSensitive(metadata, "labels"), &labels, NULL) &&
-		selector_matches(s, &labels);
+	struct place_group *g = PLACE_NEWEST(p->groups);
 
-	labels_fini(&labels);
-	cJSON_Delete(json);
-	return matches;
-}
-
-static bool which_matches(const struct place *p, const struct place_which *w,
-			  const struct place_class *c)
-{
-	if (w->any)
-		return true;
-	if (!w->selector || !selector_matches(w->selector, &c->template->labels))
-		return false;
-	if (w->any_namespace)
-		return true;
-	for (uint32_t i = 0; i < w->namespaces.count; i++)
-		if (strcmp(w->namespaces.of[i], c->namespace) == 0)
-			return true;
-	return w->namespace_selector && namespace_matches(p, w->namespace_selector, c->namespace);
-}
-
-bool place_group_matches(const struct place *p, const struct place_group *g,
-			 const struct place_class *c)
-{
-	for (uint32_t i = 0; i < g->which.count; i++)
-		if (!which_matches(p, &g->which.of[i], c))
-			return false;
-	return true;
+	HASH_DEL(p->groups, g);
+	place_group_unindex(g);
+	place_group_free(g);
 }
 
 /* --- nodes that spread counts */
@@ -301,6 +247,27 @@ struct place_eligible *place_eligible_intern(struct place *p, const struct place
 	return e;
 }
 
+static void free_eligible(struct place_eligible *e)
+{
+	for (uint32_t k = 0; k < e->nodes.count; k++)
+		place_tally_fini(&e->nodes.of[k]);
+	free(e->nodes.of);
+	free(e->counters.of);
+	free(e->keys.of);
+	free(e->domains.of);
+	free(e->text);
+	free(e->of);
+	free(e);
+}
+
+void place_eligible_forget(struct place *p)
+{
+	struct place_eligible *e = PLACE_NEWEST(p->eligibles);
+
+	HASH_DEL(p->eligibles, e);
+	free_eligible(e);
+}
+
 /* --- counters */
 
 /* Sizes by domains; zero counts. */
@@ -340,6 +307,18 @@ uint32_t place_counter_intern(struct place *p, enum place_counted kind, struct p
 	PLACE_LIST_ADD(&g->counters, p->counters.count);
 	PLACE_LIST_ADD(&p->counters, c);
 	return p->counters.count - 1;
+}
+
+void place_counter_forget(struct place *p)
+{
+	struct place_counter *c = &p->counters.of[--p->counters.count];
+
+	c->group->counters.count--;
+	if (c->eligible)
+		c->eligible->counters.count--;
+	counter_fini(c);
+	if (p->linked_counters > p->counters.count)
+		p->linked_counters = p->counters.count;
 }
 
 static void step_spread(struct place_counter *c, uint32_t domain, int by)
@@ -465,84 +444,25 @@ void place_ghost_return(struct place *p, place_node n)
 	}
 }
 
-/* --- who counts where */
+/* --- for place_link.c */
 
-static void link_counter(struct place *p, struct place_class *c, uint32_t counter)
+void place_count_class(struct place *p, const struct place_class *c, uint32_t counter)
 {
-	if (p->counters.of[counter].kind == PLACE_COUNT_CARRIERS)
-		PLACE_LIST_ADD(&c->feared, counter);
-	else
-		PLACE_LIST_ADD(&c->counted, counter);
-}
+	for (place_pod at = c->first; at != PLACE_NONE; at = place_slot(p, at)->next_of_class) {
+		const struct place_slot *s = place_slot(p, at);
 
-static void link_groups(struct place *p, struct place_class *c, const struct place_group *first)
-{
-	for (const struct place_group *g = first; g; g = g->next_indexed)
-		if (place_group_matches(p, g, c))
-			for (uint32_t i = 0; i < g->counters.count; i++)
-				link_counter(p, c, g->counters.of[i]);
-}
-
-static void link_class(struct place *p, struct place_class *c)
-{
-	struct buf b = BUF_INIT;
-
-	link_groups(p, c, p->unindexed);
-	for (size_t i = 0; i < c->template->labels.count && p->indexed; i++) {
-		struct place_indexed *found;
-
-		buf_clear(&b);
-		buf_printf(&b, "%s=%s", c->template->labels.of[i].key,
-			   c->template->labels.of[i].value);
-		HASH_FIND_STR(p->indexed, b.data, found);
-		if (found)
-			link_groups(p, c, found->first);
-	}
-	buf_fini(&b);
-}
-
-static void count_pods_in(struct place *p, uint32_t from)
-{
-	for (uint32_t i = 0; i < p->pods.count; i++) {
-		const struct place_slot *s = p->pods.of[i];
-
-		if (!s || s->node == PLACE_NONE)
-			continue;
-		for (uint32_t k = 0; k < s->class->counted.count; k++)
-			if (s->class->counted.of[k] >= from)
-				count_in(p, &p->counters.of[s->class->counted.of[k]], s, s->node,
-					 1);
+		if (s->node != PLACE_NONE)
+			count_in(p, &p->counters.of[counter], s, s->node, 1);
 	}
 }
 
-void place_link(struct place *p)
-{
-	uint32_t from = p->linked_counters;
-
-	for (uint32_t k = from; k < p->counters.count; k++)
-		for (uint32_t c = 0; c < p->linked_classes; c++)
-			if (place_group_matches(p, p->counters.of[k].group, p->classes.of[c]))
-				link_counter(p, p->classes.of[c], k);
-	for (uint32_t c = p->linked_classes; c < p->classes.count; c++)
-		link_class(p, p->classes.of[c]);
-	p->linked_classes = p->classes.count;
-	p->linked_counters = p->counters.count;
-	if (from < p->counters.count)
-		count_pods_in(p, from);
-}
+/* --- all of them */
 
 void place_counters_free(struct place *p)
 {
 	struct place_group *g, *next_group;
-	struct place_indexed *i, *next_indexed;
 	struct place_eligible *e, *next_eligible;
 
-	i = p->indexed;
-	HASH_CLEAR(hh, p->indexed);
-	for (; i; i = next_indexed) {
-		next_indexed = i->hh.next;
-		free(i);
-	}
 	g = p->groups;
 	HASH_CLEAR(hh, p->groups);
 	for (; g; g = next_group) {
@@ -553,21 +473,13 @@ void place_counters_free(struct place *p)
 	HASH_CLEAR(hh, p->eligibles);
 	for (; e; e = next_eligible) {
 		next_eligible = e->hh.next;
-		for (uint32_t k = 0; k < e->nodes.count; k++)
-			place_tally_fini(&e->nodes.of[k]);
-		free(e->nodes.of);
-		free(e->counters.of);
-		free(e->keys.of);
-		free(e->domains.of);
-		free(e->text);
-		free(e->of);
-		free(e);
+		free_eligible(e);
 	}
 	for (uint32_t k = 0; k < p->counters.count; k++)
 		counter_fini(&p->counters.of[k]);
 	for (uint32_t k = 0; k < p->keys.count; k++)
 		free_key(&p->keys.of[k]);
-	p->unindexed = NULL;
 	p->counters.count = p->keys.count = 0;
 	p->linked_classes = p->linked_counters = 0;
+	place_namespaces_free(p);
 }

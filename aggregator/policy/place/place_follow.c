@@ -130,6 +130,7 @@ static void undo_all(struct place *p)
 	for (uint32_t i = 0; i < p->added.count; i++)
 		place_slot_free(p, place_slot(p, p->added.of[i]));
 	p->added.count = 0;
+	place_asked_forget(p);
 	p->last_chosen = PLACE_NONE;
 }
 
@@ -364,6 +365,8 @@ static void follow(struct place *p, const struct view *before)
 	bool pending = table_of(before, OBJECT_POD) != table_of(p->view, OBJECT_POD);
 	uint8_t *fate;
 
+	if (table_of(before, OBJECT_NAMESPACE) != table_of(p->view, OBJECT_NAMESPACE))
+		place_namespaces_reread(p);
 	if (!same_nodes(p, p->view))
 		move_nodes(p, p->view);
 	if (pending)

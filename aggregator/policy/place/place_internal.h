@@ -6,6 +6,8 @@
  *   place_rules.c    what a pod asks of labels and taints, interned, with a cached verdict per node signature
  *   place_class.c    pods with one template in one namespace: everything else that is read of them, once
  *   place_counter.c  pods counted by selector and topology domain (place_tally.h)
+ *   place_link.c     which pods count where: new classes and new counters, told of each other
+ *   place_asked.c    what came with pods that were only asked about, and goes with them
  *   place_volumes.c  what the claims of a class say of a node
  *   place_claims.c   claims, resolved against volumes and storage classes
  *   place_use.c      real use, in whole numbers so that undoing is exact
@@ -26,6 +28,12 @@
 
 enum { PLACE_HOURS = PEAK_HOURS };
 
+/* What one pod may ask for and still be judged: each of its terms is matched with thousands of workloads, and each value with labels of those. */
+enum {
+	PLACE_TERMS_MAX = 64, /* of one list: affinity terms, spread constraints, claims */
+	PLACE_VALUES_MAX = 2048, /* texts and numbers in one field; host ports */
+};
+
 /* An array that grows; T *of. */
 #define PLACE_LIST(T)                                                                              \
 	struct {                                                                                   \
@@ -38,6 +46,8 @@ enum { PLACE_HOURS = PEAK_HOURS };
 			place_grow((list)->of, (list)->count, &(list)->room, sizeof(*(list)->of)); \
 		(list)->of[(list)->count++] = (value);                                             \
 	} while (0)
+/* The element that came last into a hash that is not empty. */
+#define PLACE_NEWEST(head) ELMT_FROM_HH((head)->hh.tbl, (head)->hh.tbl->tail)
 void *place_grow(void *array, uint32_t count, uint32_t *room, size_t size);
 
 /* --- resources: 0..3 are enum resource_id, then every extended one that anybody asks for or offers */
@@ -76,7 +86,7 @@ struct place_rules {
 	bool has_affinity;
 	PLACE_LIST(struct place_toleration) tolerations;
 	bool tolerates_cordon;
-	bool own_names; /* asks for a node's name or hostname: no signature tells */
+	bool own_names; /* asks for what no signature tells, such as a node's name */
 	char *unknown; /* owned; a field that cannot be judged, and why; NULL */
 	uint8_t *verdict; /* by signature: 0 not asked yet, else enum place_filter + 1 */
 	uint32_t verdict_room;
@@ -98,6 +108,7 @@ struct place_group {
 	char *text; /* owned; key */
 	PLACE_LIST(struct place_which) which;
 	char *index; /* owned; "key=value" that every matching pod has; NULL: none is known */
+	struct place_namespace *in; /* that every matching pod is in; or everywhere */
 	struct place_group *next_indexed;
 	PLACE_LIST(uint32_t) counters;
 };
@@ -107,6 +118,17 @@ struct place_indexed {
 	UT_hash_handle hh;
 	const char *label; /* key; borrowed from the first group */
 	struct place_group *first;
+};
+
+/* Groups and classes by the namespace they are of. */
+struct place_namespace {
+	UT_hash_handle hh;
+	char *name; /* owned; key; NULL: everywhere */
+	struct place_indexed *indexed;
+	struct place_group *unindexed;
+	PLACE_LIST(struct place_class *) classes; /* none everywhere */
+	struct labels labels; /* of the object, once they are read */
+	bool has_labels; /* they are read */
 };
 
 struct place_domain {
@@ -236,7 +258,9 @@ struct place_class {
 	struct pod_template *template; /* held; key */
 	struct place_class *next; /* the same template in another namespace */
 	uint32_t id;
-	char *namespace; /* owned */
+	struct place_namespace *in;
+	const char *namespace; /* its name */
+	place_pod first; /* of its pods */
 	struct place_rules *rules;
 	struct place_shape shape;
 	char *unknown; /* owned; NULL: all can be judged */
@@ -278,6 +302,7 @@ struct place_slot {
 	place_node home; /* where the view has it */
 	place_node node;
 	place_pod next, previous; /* neighbours on the node */
+	place_pod next_of_class, previous_of_class;
 	bool leaving; /* in deletion */
 	bool seen; /* by the update that is under way */
 	bool moved; /* is in place.moved */
@@ -328,6 +353,18 @@ struct place_tree {
 
 enum { PLACE_ORDERS = PLACE_CYCLIC + 1 };
 
+/* How much of everything there was before pods were only asked about. */
+struct place_known {
+	uint32_t classes, counters, keys, claims, dims;
+	unsigned int groups, rules, eligibles, namespaces;
+	bool selects_namespaces;
+};
+
+/* A counter that a known class was told of. */
+struct place_asked_link {
+	uint32_t class, counter;
+};
+
 struct place {
 	struct place_options options;
 	struct view *view; /* held */
@@ -358,8 +395,7 @@ struct place {
 	struct place_class *by_template;
 	struct place_rules *rules;
 	struct place_group *groups;
-	struct place_indexed *indexed;
-	struct place_group *unindexed;
+	struct place_namespace *namespaces, everywhere;
 	struct place_claim *claims;
 	PLACE_LIST(struct place_claim *) claim_of; /* by id */
 	struct place_stock *stocks; /* NULL until a claim waits */
@@ -371,6 +407,9 @@ struct place {
 	uint32_t linked_classes, linked_counters;
 	uint32_t classes_loaded; /* how many there were when all was built last */
 	bool selects_namespaces; /* some class does */
+	bool asking; /* the view is there: what comes now is of pods that are only asked about */
+	struct place_known known; /* while asking */
+	PLACE_LIST(struct place_asked_link) asked_links;
 
 	PLACE_LIST(struct place_log) log;
 	PLACE_LIST(size_t) marks; /* that are open, each above the one before */
@@ -423,6 +462,8 @@ bool place_rules_select(const struct place *p, const struct place_rules *r, plac
 const struct place_taint *place_rules_untolerated(const struct place *p,
 						  const struct place_rules *r, place_node n);
 void place_node_read_taints(struct place_node_info *n);
+/* The newest only, of which all are gone that know of it. */
+void place_rules_forget(struct place *p);
 /* One node's, after its labels or taints changed. */
 void place_sign_node(struct place *p, place_node n);
 void place_signatures_free(struct place *p);
@@ -433,12 +474,20 @@ void place_sign_nodes(struct place *p, bool anew);
 
 struct place_class *place_class_of(struct place *p, const struct kube_pod *pod);
 void place_class_free(struct place_class *c);
+/* The newest, which has no pods. */
+void place_class_forget(struct place *p);
+/* Moves the pod from the class it is of, if any, to the other; NULL: none. */
+void place_class_join(struct place *p, struct place_slot *s, struct place_class *c);
+/* Of resources that no node offers and nobody asked for before, a pod that is only asked about has one: it refuses everywhere. */
 void place_shape_read(struct place *p, const struct resources *r, struct place_shape *out);
 uint32_t place_dim(struct place *p, const char *name);
 /* Keeps the first thing that is not known. */
 __attribute__((format(printf, 2, 3))) void place_note(char **note, const char *format, ...);
 /* place_class_pods.c: affinity to pods, and spread. */
 void place_class_read_pods(struct place *p, struct place_class *c, const cJSON *spec);
+/* Whether the list is no longer than max, and it and all below it hold no more than PLACE_VALUES_MAX texts and numbers; else the note tells. */
+bool place_is_judged(const cJSON *json, uint32_t max, const char *what, char **note,
+		     const char *where);
 /* Names a member that is not in the list (ended by NULL) and not null. */
 bool place_only_members(const cJSON *object, const char *const *names, char **note,
 			const char *where);
@@ -453,14 +502,17 @@ uint32_t place_counter_intern(struct place *p, enum place_counted kind, struct p
 struct place_group *place_group_intern(struct place *p, struct place_group *g);
 void place_group_free(struct place_group *g);
 void place_which_fini(struct place_which *w);
-bool place_group_matches(const struct place *p, const struct place_group *g,
-			 const struct place_class *c);
 struct place_eligible *place_eligible_intern(struct place *p, const struct place_rules *affinity,
 					     const struct place_rules *taints, const uint32_t *keys,
 					     uint32_t count);
-/* Tells new classes and new counters of each other, and counts what is there already. */
-void place_link(struct place *p);
 void place_count_pod(struct place *p, const struct place_slot *s, place_node n, int by);
+/* What the pods of the class that are somewhere count in that counter. */
+void place_count_class(struct place *p, const struct place_class *c, uint32_t counter);
+/* The newest of each, of which all are gone that know of it. */
+void place_key_forget(struct place *p);
+void place_counter_forget(struct place *p);
+void place_group_forget(struct place *p);
+void place_eligible_forget(struct place *p);
 void place_counters_free(struct place *p);
 /* Spread that honours taints counts the node no more; false: none did. Pods may come and go before it returns. */
 bool place_ghost_leave(struct place *p, place_node n);
@@ -471,6 +523,28 @@ void place_ghost_return(struct place *p, place_node n);
  */
 void place_unlabel_node(struct place *p, place_node n);
 void place_label_node(struct place *p, place_node n);
+
+/* --- place_link.c */
+
+struct place_namespace *place_namespace_intern(struct place *p, const char *name);
+/* Labels are read again where they are asked for. */
+void place_namespaces_reread(struct place *p);
+void place_namespaces_free(struct place *p);
+bool place_group_matches(const struct place *p, const struct place_group *g,
+			 const struct place_class *c);
+void place_group_index(struct place *p, struct place_group *g);
+/* It is the newest. */
+void place_group_unindex(struct place_group *g);
+/* Tells new classes and new counters of each other, and counts what is there already. Pods of new classes are nowhere yet. */
+void place_link(struct place *p);
+/* The newest namespace, of which no group and no class is. */
+void place_namespace_forget(struct place *p);
+
+/* --- place_asked.c */
+
+void place_asked_begin(struct place *p);
+/* All that came since goes; the pods that were asked about are gone. */
+void place_asked_forget(struct place *p);
 
 /* --- place_volumes.c */
 
@@ -494,6 +568,8 @@ struct place_claim *place_claim_intern(struct place *p, const char *namespace, c
 void place_claims_sort(struct place_class *c);
 /* Nothing is given in the simulation. What is not as it was in the view `before` is read anew. */
 void place_claims_follow(struct place *p, const struct view *before);
+/* The newest, which nobody uses. */
+void place_claim_forget(struct place *p);
 void place_claims_free(struct place *p);
 
 /* --- place_use.c */

@@ -181,6 +181,7 @@ void place_slot_free(struct place *p, struct place_slot *s)
 	else
 		object_drop((struct object *)&s->record->object);
 	forget_resized(s);
+	place_class_join(p, s, NULL);
 	p->pods.of[s->id] = NULL;
 	PLACE_LIST_ADD(&p->free_pods, s->id);
 	free(s->key);
@@ -194,7 +195,7 @@ static void read_slot(struct place *p, struct place_slot *s, const struct kube_p
 	bool daemon = strcmp(pod->template->owner.kind, "DaemonSet") == 0;
 
 	s->record = pod;
-	s->class = place_class_of(p, pod);
+	place_class_join(p, s, place_class_of(p, pod));
 	s->leaving = pod->deletion_ns != 0;
 	s->bound_to = daemon && *pod->node ? pod->node : NULL;
 	forget_resized(s);
@@ -263,10 +264,12 @@ void place_settle(struct place *p)
 			place_do_put(p, s, s->home);
 	}
 	p->loose.count = 0;
+	place_asked_begin(p);
 }
 
 /* --- everything */
 
+/* Pods do not know of it. */
 static void free_classes(struct place *p)
 {
 	struct place_rules *r, *next_rules;
@@ -290,7 +293,8 @@ static void free_classes(struct place *p)
 	for (uint32_t d = RESOURCE_STANDARD; d < p->dims; d++)
 		free(p->dim_names[d - RESOURCE_STANDARD]);
 	p->dims = RESOURCE_STANDARD;
-	p->selects_namespaces = false;
+	p->selects_namespaces = p->asking = false;
+	p->asked_links.count = 0;
 }
 
 /* Every pod that has a name may be there again, as what it was. */
@@ -302,6 +306,7 @@ static void loosen(struct place *p)
 
 		if (!s)
 			continue;
+		s->class = NULL; /* it is freed */
 		if (!s->key) {
 			place_slot_free(p, s);
 			continue;
@@ -376,6 +381,7 @@ void place_free(struct place *p)
 	free(p->keys.of);
 	free(p->counters.of);
 	free(p->label_keys.of);
+	free(p->asked_links.of);
 	free(p->claim_of.of);
 	free(p->marks.of);
 	free(p->log.of);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a pod asks of a node's labels and taints depends on nothing else, and most pods ask for
- * nothing: so it is interned by its text, nodes with equal taints and equal values of the labels
- * that any rules name share a signature, and a verdict is worked out once for each pair. Names and
- * hostnames are of one node each; rules that name them are asked each time, or there would be a
- * signature per node.
+ * What a pod asks of a node's labels and taints depends on nothing else, and most pods ask for nothing: so it is interned by its text, nodes
+ * with equal taints and equal values of the labels that any rules name share a signature, and a verdict is worked out once for each pair.
+ * Names and hostnames are of one node each; rules that name them are asked each time, or there would be a signature per node. So are rules of
+ * pods that are only asked about where they name a label that no other rules do: what a question names must not sort all nodes anew.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,6 +49,9 @@ static void read_selector(struct place_rules *r, const cJSON *json)
 {
 	struct reason why;
 
+	if (json &&
+	    !place_is_judged(json, PLACE_VALUES_MAX, "labels", &r->unknown, "spec.nodeSelector"))
+		return;
 	if (json && labels_read(json, &r->selector, &why)) {
 		place_note(&r->unknown, "spec.nodeSelector: %s", why.text);
 		r->selector = (struct labels){0};
@@ -67,6 +69,9 @@ static void read_affinity(struct place_rules *r, const cJSON *json)
 	struct reason why;
 
 	if (!json || !place_only_members(json, members, &r->unknown, path) || !required)
+		return;
+	if (!place_is_judged(required, PLACE_VALUES_MAX, "members", &r->unknown,
+			     "spec.affinity.nodeAffinity.required"))
 		return;
 	if (!place_only_members(required, required_members, &r->unknown,
 				"spec.affinity.nodeAffinity.required"))
@@ -130,6 +135,9 @@ static void read_tolerations(struct place_rules *r, const cJSON *list)
 
 	if (!cJSON_IsNull(list) && !cJSON_IsArray(list))
 		place_note(&r->unknown, "spec.tolerations: must be a list");
+	else if (cJSON_IsArray(list) && !place_is_judged(list, PLACE_VALUES_MAX, "tolerations",
+							 &r->unknown, "spec.tolerations"))
+		return;
 	for (const cJSON *t = place_first(list); t; t = t->next)
 		read_toleration(r, t, at++);
 }
@@ -160,6 +168,10 @@ static void sign_key(struct place *p, struct place_rules *r, const char *key)
 	for (uint32_t i = 0; i < p->label_keys.count; i++)
 		if (strcmp(p->label_keys.of[i], key) == 0)
 			return;
+	if (p->asking) {
+		r->own_names = true;
+		return;
+	}
 	PLACE_LIST_ADD(&p->label_keys, mem_strdup(key));
 }
 
@@ -201,6 +213,14 @@ struct place_rules *place_rules_intern(struct place *p, const cJSON *spec)
 	sign_keys(p, r);
 	HASH_ADD_KEYPTR(hh, p->rules, r->text, strlen(r->text), r);
 	return r;
+}
+
+void place_rules_forget(struct place *p)
+{
+	struct place_rules *r = PLACE_NEWEST(p->rules);
+
+	HASH_DEL(p->rules, r);
+	place_rules_free(r);
 }
 
 void place_rules_free(struct place_rules *r)

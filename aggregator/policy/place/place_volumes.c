@@ -56,8 +56,14 @@ static bool is_harmless(const char *member)
 
 static void add_claim(struct place *p, struct place_class *c, const char *name)
 {
-	struct place_claim *claim = place_claim_intern(p, c->namespace, name);
+	struct place_claim *claim;
 
+	if (c->claims.count == PLACE_TERMS_MAX) {
+		place_note(&c->unknown, "spec.volumes: more than %u claims are not judged",
+			   PLACE_TERMS_MAX);
+		return;
+	}
+	claim = place_claim_intern(p, c->namespace, name);
 	for (uint32_t i = 0; i < c->claims.count; i++)
 		if (c->claims.of[i] == claim)
 			return;

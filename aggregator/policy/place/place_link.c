@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who counts where: each class knows the counters its pods change, and those of carriers that do not want it beside them.
+ *
+ * Forty thousand classes and a selector of each would be a billion questions, so neither asks all of the others. A new class finds groups
+ * by its namespace and by a label that they require. A new group, of which there are few at a time, asks the classes of its namespace, and where it is of
+ * no one namespace it asks all: in one pass, so that a class is fetched once however many groups ask it. Only pods of the classes that match
+ * are then counted.
+ *
+ * Labels of a namespace that nobody knows are none.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/policy/place/place_internal.h"
+#include "shared/buf.h"
+#include "shared/mem.h"
+
+/* --- namespaces */
+
+struct place_namespace *place_namespace_intern(struct place *p, const char *name)
+{
+	struct place_namespace *in;
+
+	HASH_FIND_STR(p->namespaces, name, in);
+	if (in)
+		return in;
+	in = mem_zalloc(1, sizeof(*in));
+	in->name = mem_strdup(name);
+	HASH_ADD_KEYPTR(hh, p->namespaces, in->name, strlen(in->name), in);
+	return in;
+}
+
+static void forget_labels(struct place_namespace *in)
+{
+	labels_fini(&in->labels);
+	in->labels = (struct labels){0};
+	in->has_labels = false;
+}
+
+void place_namespaces_reread(struct place *p)
+{
+	for (struct place_namespace *in = p->namespaces; in; in = in->hh.next)
+		forget_labels(in);
+}
+
+static void namespace_fini(struct place_namespace *in)
+{
+	struct place_indexed *i = in->indexed, *next;
+
+	HASH_CLEAR(hh, in->indexed);
+	for (; i; i = next) {
+		next = i->hh.next;
+		free(i);
+	}
+	forget_labels(in);
+	free(in->classes.of);
+	free(in->name);
+	*in = (struct place_namespace){.name = NULL};
+}
+
+void place_namespace_forget(struct place *p)
+{
+	struct place_namespace *in = PLACE_NEWEST(p->namespaces);
+
+	HASH_DEL(p->namespaces, in);
+	namespace_fini(in);
+	free(in);
+}
+
+void place_namespaces_free(struct place *p)
+{
+	struct place_namespace *in = p->namespaces, *next;
+
+	HASH_CLEAR(hh, p->namespaces);
+	for (; in; in = next) {
+		next = in->hh.next;
+		namespace_fini(in);
+		free(in);
+	}
+	namespace_fini(&p->everywhere);
+}
+
+/* Few selectors ask, and so the object's text is read when one does. */
+static const struct labels *labels_of(const struct place *p, struct place_namespace *in)
+{
+	const struct object *o =
+		!in->has_labels && p->view->cluster
+			? cluster_find(p->view->cluster, OBJECT_NAMESPACE, "", in->name)
+			: NULL;
+	cJSON *json = o ? cJSON_Parse(o->text) : NULL;
+	const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(json, "metadata");
+
+	if (json &&
+	    labels_read(cJSON_GetObjectItemCaseSensitive(metadata, "labels"), &in->labels, NULL))
+		in->labels = (struct labels){0};
+	cJSON_Delete(json);
+	in->has_labels = true;
+	return &in->labels;
+}
+
+/* --- matching */
+
+static bool which_matches(const struct place *p, const struct place_which *w,
+			  const struct place_class *c)
+{
+	if (w->any)
+		return true;
+	if (!w->selector || !selector_matches(w->selector, &c->template->labels))
+		return false;
+	if (w->any_namespace)
+		return true;
+	for (uint32_t i = 0; i < w->namespaces.count; i++)
+		if (strcmp(w->namespaces.of[i], c->namespace) == 0)
+			return true;
+	return w->namespace_selector &&
+	       selector_matches(w->namespace_selector, labels_of(p, c->in));
+}
+
+bool place_group_matches(const struct place *p, const struct place_group *g,
+			 const struct place_class *c)
+{
+	for (uint32_t i = 0; i < g->which.count; i++)
+		if (!which_matches(p, &g->which.of[i], c))
+			return false;
+	return true;
+}
+
+/* --- the index */
+
+/* The only namespace where any pod matches; NULL: there may be more. */
+static const char *only_namespace(const struct place_group *g)
+{
+	for (uint32_t i = 0; i < g->which.count; i++) {
+		const struct place_which *w = &g->which.of[i];
+
+		if (!w->any && !w->any_namespace && !w->namespace_selector &&
+		    w->namespaces.count == 1)
+			return w->namespaces.of[0];
+	}
+	return NULL;
+}
+
+void place_group_index(struct place *p, struct place_group *g)
+{
+	const char *only = only_namespace(g);
+	struct place_indexed *i;
+
+	g->in = only ? place_namespace_intern(p, only) : &p->everywhere;
+	if (!g->index) {
+		g->next_indexed = g->in->unindexed;
+		g->in->unindexed = g;
+		return;
+	}
+	HASH_FIND_STR(g->in->indexed, g->index, i);
+	if (!i) {
+		i = mem_zalloc(1, sizeof(*i));
+		i->label = g->index;
+		HASH_ADD_KEYPTR(hh, g->in->indexed, i->label, strlen(i->label), i);
+	}
+	g->next_indexed = i->first;
+	i->first = g;
+}
+
+void place_group_unindex(struct place_group *g)
+{
+	struct place_indexed *i;
+
+	if (!g->index) {
+		g->in->unindexed = g->next_indexed;
+		return;
+	}
+	HASH_FIND_STR(g->in->indexed, g->index, i);
+	i->first = g->next_indexed;
+	if (i->first)
+		return;
+	HASH_DEL(g->in->indexed, i);
+	free(i);
+}
+
+/* --- new classes */
+
+static void link_counter(struct place *p, struct place_class *c, uint32_t counter)
+{
+	if (p->counters.of[counter].kind == PLACE_COUNT_CARRIERS)
+		PLACE_LIST_ADD(&c->feared, counter);
+	else
+		PLACE_LIST_ADD(&c->counted, counter);
+}
+
+static void link_groups(struct place *p, struct place_class *c, const struct place_group *first)
+{
+	for (const struct place_group *g = first; g; g = g->next_indexed)
+		if (place_group_matches(p, g, c))
+			for (uint32_t i = 0; i < g->counters.count; i++)
+				link_counter(p, c, g->counters.of[i]);
+}
+
+static void link_class_in(struct place *p, struct place_class *c, const struct place_namespace *in,
+			  struct buf *label)
+{
+	const struct labels *l = &c->template->labels;
+
+	link_groups(p, c, in->unindexed);
+	for (size_t i = 0; i < l->count && in->indexed; i++) {
+		struct place_indexed *found;
+
+		buf_clear(label);
+		buf_add_str(label, l->of[i].key);
+		buf_add_char(label, '=');
+		buf_add_str(label, l->of[i].value);
+		HASH_FIND(hh, in->indexed, label->data, label->len, found);
+		if (found)
+			link_groups(p, c, found->first);
+	}
+}
+
+static void link_class(struct place *p, struct place_class *c, struct buf *label)
+{
+	link_class_in(p, c, &p->everywhere, label);
+	link_class_in(p, c, c->in, label);
+}
+
+/* --- new counters */
+
+/* The new ones of a group are the last. */
+static void tell_class(struct place *p, struct place_class *c, const struct place_group *g,
+		       uint32_t from)
+{
+	uint32_t first = g->counters.count;
+
+	if (!place_group_matches(p, g, c))
+		return;
+	while (first && g->counters.of[first - 1] >= from)
+		first--;
+	for (uint32_t i = first; i < g->counters.count; i++) {
+		uint32_t counter = g->counters.of[i];
+
+		link_counter(p, c, counter);
+		if (p->asking && c->id < p->known.classes)
+			PLACE_LIST_ADD(&p->asked_links,
+				       ((struct place_asked_link){c->id, counter}));
+		if (p->counters.of[counter].kind != PLACE_COUNT_CARRIERS)
+			place_count_class(p, c, counter);
+	}
+}
+
+struct groups {
+	PLACE_LIST(const struct place_group *) list;
+};
+
+/* Each group once, by the first of its new counters. */
+static bool is_first_new(const struct place_group *g, uint32_t counter, uint32_t from)
+{
+	for (uint32_t i = 0; i < g->counters.count; i++)
+		if (g->counters.of[i] >= from)
+			return g->counters.of[i] == counter;
+	return false;
+}
+
+/* Classes of a namespace are numbered as they came. */
+static void tell_namespace(struct place *p, const struct place_group *g, uint32_t from)
+{
+	for (uint32_t i = 0; i < g->in->classes.count; i++) {
+		struct place_class *c = g->in->classes.of[i];
+
+		if (c->id >= p->linked_classes)
+			break;
+		tell_class(p, c, g, from);
+	}
+}
+
+static void link_counters(struct place *p, uint32_t from)
+{
+	struct groups wide = {0};
+
+	for (uint32_t k = from; k < p->counters.count; k++) {
+		const struct place_group *g = p->counters.of[k].group;
+
+		if (!is_first_new(g, k, from))
+			continue;
+		if (g->in != &p->everywhere)
+			tell_namespace(p, g, from);
+		else
+			/* NOLINTNEXTLINE(bugprone-sizeof-expression): it is a list of pointers */
+			PLACE_LIST_ADD(&wide.list, g);
+	}
+	for (uint32_t c = 0; wide.list.count && c < p->linked_classes; c++)
+		for (uint32_t i = 0; i < wide.list.count; i++)
+			tell_class(p, p->classes.of[c], wide.list.of[i], from);
+	free(wide.list.of);
+}
+
+void place_link(struct place *p)
+{
+	struct buf label = BUF_INIT;
+
+	if (p->linked_classes)
+		link_counters(p, p->linked_counters);
+	for (uint32_t c = p->linked_classes; c < p->classes.count; c++)
+		link_class(p, p->classes.of[c], &label);
+	p->linked_classes = p->classes.count;
+	p->linked_counters = p->counters.count;
+	buf_fini(&label);
+}
