@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a joint drain plan costs, from the view to the wave: 1000, 5000 and 15,000 nodes of 30 pods with zone spread, host anti-affinity and the cap of
- * real use, every node a candidate; the benchmark of cluster-autoscaler (2000 nodes of 40 pods of 1 %, of which 1200 must go); and how many
- * pods leave per node that goes, fullest first against cyclic. Reading the view into the placement core is told apart: whoever plans again and again
- * only brings it up to date. CPU time of the one thread it needs.
+ * What a joint drain plan costs, from the view to the wave: 1000, 5000 and 15,000 nodes of 30 pods
+ * with zone spread, host anti-affinity and the cap of real use, every node a candidate; the
+ * benchmark of cluster-autoscaler (2000 nodes of 40 pods of 1 %, of which 1200 must go); and how
+ * many pods leave per node that goes, fullest first against cyclic. Reading the view into the
+ * placement core is told apart: whoever plans again and again only brings it up to date. CPU time
+ * of the one thread it needs.
  */
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cases of the planner as a whole: cluster_sim, topology_after_taint, try_schedule, node_order, planner_update. */
+/*
+ * Cases of the planner as a whole: cluster_sim, topology_after_taint, try_schedule, node_order,
+ * planner_update.
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -462,8 +465,9 @@ static place_node ask_next(struct scene *s, bool *allowed)
 }
 
 /*
- * An offset other than one is the same as another node matched last. In which order nodes are tried shows when each that was found is left out;
- * that moves the pointer on to it, and so to the next one.
+ * An offset other than one is the same as another node matched last. In which order nodes are tried
+ * shows when each that was found is left out; that moves the pointer on to it, and so to the next
+ * one.
  */
 static bool check_order(struct scene *s, const cJSON *c, int64_t from, int64_t nodes,
 			struct reason *why)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any text is read as a state of the drain planner, which is then written and read again to the same text, or refused with a reason. */
+/*
+ * Any text is read as a state of the drain planner, which is then written and read again to the
+ * same text, or refused with a reason.
+ */
 #include <assert.h>
 #include <errno.h>
 #include <stdint.h>

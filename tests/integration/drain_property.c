@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Drain plans of random clusters, crowded and full of rules, held against what must be true of every plan: each pod that moves has a place by the
- * independent checker, in the order it is placed; no budget, no owner and no cap is exceeded; destinations are not drained; the order of input
- * does not matter; a state that was written and read goes on like the one that was not. A failure names the seed of its cluster; given as the
- * first argument, only that is run.
+ * Drain plans of random clusters, crowded and full of rules, held against what must be true of
+ * every plan: each pod that moves has a place by the independent checker, in the order it is
+ * placed; no budget, no owner and no cap is exceeded; destinations are not drained; the order of
+ * input does not matter; a state that was written and read goes on like the one that was not. A
+ * failure names the seed of its cluster; given as the first argument, only that is run.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -395,7 +396,9 @@ static void check_wave(const struct scene *s, const struct drain_plan *p)
 	robust += w->robust && w->pods;
 }
 
-/* Nodes use what they use by themselves; pods, which nobody measured, count as what they request. */
+/*
+ * Nodes use what they use by themselves; pods, which nobody measured, count as what they request.
+ */
 static void check_cap(const struct scene *s, const struct drain_plan *p)
 {
 	for (size_t i = 0; p->capped && i < p->wave.destination_count; i++) {

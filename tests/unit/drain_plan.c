@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plans as stories: a small cluster, some time, and what the planner says of it. Nodes have 4 CPUs and 8 GiB; pods are of ReplicaSets "web" and "db",
- * in namespace default, and want 128 MiB.
+ * Plans as stories: a small cluster, some time, and what the planner says of it. Nodes have 4 CPUs
+ * and 8 GiB; pods are of ReplicaSets "web" and "db", in namespace default, and want 128 MiB.
  */
 #include <errno.h>
 #include <math.h>
@@ -217,7 +217,9 @@ static void requests_say_drain_and_use_says_no(void **unused)
 	measure("b", NS_PER_SEC, 1200, NULL, 0);
 	config.assume_unneeded_ns = 11 * MINUTE;
 	step(NOW);
-	/* 1200 and 2100 beside 2.33 * 100 are more than 0.85 of 4000, with or without another pod. */
+	/*
+	 * 1200 and 2100 beside 2.33 * 100 are more than 0.85 of 4000, with or without another pod.
+	 */
 	assert_reason("a", 0, "NoPlaceToMovePods",
 		      "pod default/web-1 fits on no other node: 1 NodeGone, 1 RealUseCap");
 	assert_true(node("a")->reasons[0].counted);
@@ -503,7 +505,10 @@ static void extra_capacity_holds_a_node(void **unused)
 	object_drop(&pod->object);
 }
 
-/* Fullest first both pods have a place; a scheduler that spreads puts the small one where the big one would have to be. */
+/*
+ * Fullest first both pods have a place; a scheduler that spreads puts the small one where the big
+ * one would have to be.
+ */
 static void a_wave_that_depends_on_the_scheduler_is_told(void **unused)
 {
 	(void)unused;

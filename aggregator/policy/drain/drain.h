@@ -1,24 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The drain planner: which nodes could go, which go now, where every pod of them would go, and why the others stay.
+ * The drain planner: which nodes could go, which go now, where every pod of them would go, and why
+ * the others stay.
  *
  *     struct drain_state *s = drain_state_new();
- *     each time there is news:   plan = drain_step(s, &input, &config);   ..   drain_plan_free(plan);
+ *     plan = drain_step(s, &input, &config);      each time there is news
+ *     drain_plan_free(plan);
  *
- * A step is pure: the same state, view and time give the same plan, byte for byte, whatever the order of the input. What it does, in this order:
+ * A step is pure: the same state, view and time give the same plan, byte for byte, whatever the
+ * order of the input. What it does, in this order:
  *
- *   1. sees which pods were evicted since the view before, and forgets old evictions                       drain_state.c
- *   2. places what is owed: pods of nodes in deletion, replicas that evictions left missing, nominated
- *      and pending pods by priority, placeholders of extra capacity; what they take is gone               drain_owed.c
- *   3. asks the candidates one after the other whether all of their pods fit elsewhere, and keeps each
- *      that can go beside those before it: the candidate set; runs their timers                           drain_simulate.c, drain_plan.c
- *   4. chooses the wave: those of the set that waited long enough, and that minima, budgets, shares of
- *      owners and schedules let go together now; checks them by themselves, and in other orders           drain_wave.c
+ *   1. sees which pods were evicted since the view before, and forgets old evictions
+ *      (drain_state.c)
+ *   2. places what is owed: pods of nodes in deletion, replicas that evictions left missing,
+ *      nominated and pending pods by priority, placeholders of extra capacity; what they take is
+ *      gone (drain_owed.c)
+ *   3. asks the candidates one after the other whether all of their pods fit elsewhere, and keeps
+ *      each that can go beside those before it: the candidate set; runs their timers
+ *      (drain_plan.c, drain_try.c)
+ *   4. chooses the wave: those of the set that waited long enough, and that minima, budgets, shares
+ *      of owners and schedules let go together now; checks them by themselves, and in other orders
+ *      (drain_wave.c)
  *
- *   upstream   cluster-autoscaler's planner: destinations in cyclic order, pods may hop from candidate to candidate, budgets are used
- *              up by the candidate set, what is owed and fits nowhere is only told, nodes that were not reached lose their timers
- *   corrected  destinations fullest first under the cap of real use, and none of them is drained in the same run; where what is owed fits nowhere no
- *              node is a candidate; budgets are used up by the wave alone, so that timers run for all that fit
+ *   upstream   cluster-autoscaler's planner: destinations in cyclic order, pods may hop from
+ *              candidate to candidate, budgets are used up by the candidate set, what is owed and
+ *              fits nowhere is only told, nodes that were not reached lose their timers
+ *   corrected  destinations fullest first under the cap of real use, and none of them is drained in
+ *              the same run; where what is owed fits nowhere no node is a candidate; budgets are
+ *              used up by the wave alone, so that timers run for all that fit
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_H
 #define EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_H
@@ -53,14 +62,17 @@ struct drain_config {
 	uint32_t
 		robust_orders; /* 5: in so many other orders a wave is tried; 0: none is called robust */
 	uint32_t robust_tries; /* 8: so many waves are tried for one that is robust */
-	int64_t assume_unneeded_ns; /* a node that is found unneeded counts as being so for that long: dumps have no past */
+	/* A node that is found unneeded counts as being so for that long: dumps have no past. */
+	int64_t assume_unneeded_ns;
 	double headroom; /* 1.15: what right-sized requests would be, of the 95th percentile of use */
 };
 
 void drain_config_default(struct drain_config *c);
 void drain_config_upstream(struct drain_config *c);
 
-/* A pod that keeps room free on a node (slack); it moves with the node, and uses no drain budget. */
+/*
+ * A pod that keeps room free on a node (slack); it moves with the node, and uses no drain budget.
+ */
 struct drain_placeholder {
 	const struct kube_pod *pod; /* held by the place while it is asked about */
 	const char *node;
@@ -68,8 +80,9 @@ struct drain_placeholder {
 };
 
 struct drain_input {
-	struct place *
-		place; /* as a new one of the view; after the step as before, but for placeholders and evicted pods, which are nowhere */
+	/* As a new one of the view. After the step it is as before, but for evicted pods and
+	 * placeholders, which it has then, and nowhere. */
+	struct place *place;
 	struct view *view;
 	int64_t now_ns;
 	const struct drain_placeholder *slack;
@@ -129,7 +142,8 @@ struct drain_plan_node {
 	bool requested_known, used_known;
 	double requested_share; /* what its utilisation is by requests */
 	double used_share; /* the larger of CPU and working set in use, of allocatable */
-	double right_sized_share; /* as requested, were requests what pods use at the 95th percentile, and headroom; 0: not known */
+	/* Requested, were requests the 95th percentile of use, and headroom; 0: not known. */
+	double right_sized_share;
 	bool idle_in_fact; /* by requests it is needed, and would not be if they were right-sized */
 	bool robust; /* of nodes that go: the wave is */
 	size_t move_count; /* where its pods went in the simulation, or go in the wave */
@@ -153,7 +167,8 @@ struct drain_cost {
 	const char *kind, *name; /* of the owner; "" */
 	size_t pods; /* that leave */
 	int64_t allowed; /* by the budget, before the wave */
-	bool one_after_the_other; /* more than are allowed at once, all of one node: the eviction API makes them wait for each other */
+	/* More than are allowed at once, all of one node: the eviction API makes them wait. */
+	bool one_after_the_other;
 };
 
 struct drain_wave {
@@ -235,12 +250,17 @@ struct drain_record {
 	char *text; /* owned; a sentence */
 };
 
-/* Bounds, so that a state cannot grow without end; what is over them is dropped, the oldest first. */
+/*
+ * Bounds, so that a state cannot grow without end; what is over them is dropped, the oldest first.
+ */
 enum { DRAIN_HISTORY_MAX = 1024, DRAIN_EVICTIONS_MAX = 10000, DRAIN_HINTS_MAX = 1000000 };
 
 struct drain_state *drain_state_new(void);
 void drain_state_free(struct drain_state *s); /* NULL is allowed */
-/* One more recent eviction, as drain_step() finds them by comparing views; an older one of the pod is forgotten. */
+/*
+ * One more recent eviction, as drain_step() finds them by comparing views; an older one of the pod
+ * is forgotten.
+ */
 void drain_state_add_eviction(struct drain_state *s, struct kube_pod *pod, int64_t when_ns);
 size_t drain_state_evictions(const struct drain_state *s);
 /* 0: the node is not unneeded. */
@@ -258,8 +278,9 @@ const struct drain_record *drain_state_history(const struct drain_state *s, size
  */
 void drain_state_write(const struct drain_state *s, int64_t now_ns, struct buf *out);
 /*
- * In place of all that is in *s. -EINVAL, and nothing changes: the reason names the member that cannot be read. What was saved longer than ttl_ns
- * ago says nothing about today: timers are then dropped, as are evictions and failures whose own time is up.
+ * In place of all that is in *s. -EINVAL, and nothing changes: the reason names the member that
+ * cannot be read. What was saved longer than ttl_ns ago says nothing about today: timers are then
+ * dropped, as are evictions and failures whose own time is up.
  */
 int drain_state_read(struct drain_state *s, const char *text, size_t len, int64_t ttl_ns,
 		     int64_t now_ns, struct reason *reason);

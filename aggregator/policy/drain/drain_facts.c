@@ -7,7 +7,10 @@
 
 #include "shared/mem.h"
 
-/* A pod bursts above mean + 3 sigma, if that is half as much again as usual, and 100 millicores: noise of idle pods does not count. */
+/*
+ * A pod bursts above mean + 3 sigma, if that is half as much again as usual, and 100 millicores:
+ * noise of idle pods does not count.
+ */
 static const double BURST_SIGMAS = 3, BURST_RATIO = 1.5, BURST_MILLI = 100;
 /* Mean + 1.645 sigma is the 95th percentile of a normal distribution. */
 static const double P95_SIGMAS = 1.645;

@@ -26,7 +26,10 @@ struct drain_case {
 	struct drain_pods sorted; /* move: without pods that ended */
 	bool risky; /* its budgets do not allow all at once */
 	size_t received; /* pods of candidates that came here */
-	/* Owned; where all went in the simulation: own pods, guests that are owed a place (no node has them yet), placeholders. */
+	/*
+	 * Owned; where all went in the simulation: own pods, guests that are owed a place (no node
+	 * has them yet), placeholders.
+	 */
 	struct drain_item *items;
 	size_t item_count, own_count, real_count; /* real: own and guests */
 	struct drain_plan_node *out; /* in the plan */
@@ -92,12 +95,15 @@ struct drain_trial {
 };
 
 /*
- * Its pods, and what else is on it by now, leave. Where that fails nothing is changed. Hints are where they went before (c->items), else those of
- * the state.
+ * Its pods, and what else is on it by now, leave. Where that fails nothing is changed. Hints are
+ * where they went before (c->items), else those of the state.
  */
 void drain_try_node(struct drain_run *r, const struct drain_case *c, const bool *allowed,
 		    struct drain_trial *out);
-/* The items of what must leave a node; *real of them first, then placeholders. The caller frees them. */
+/*
+ * The items of what must leave a node; *real of them first, then placeholders. The caller frees
+ * them.
+ */
 struct drain_item *drain_leavers(const struct drain_run *r, const struct drain_case *c,
 				 size_t *count, size_t *real);
 void drain_explain_trial(struct drain_case *c, const struct drain_trial *t);

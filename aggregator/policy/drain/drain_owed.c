@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is owed before anything is promised: rooms for pods that are on their way already, or should be there. In this order, each where the one before left
- * room, and within each by priority:
+ * What is owed before anything is promised: rooms for pods that are on their way already, or should
+ * be there. In this order, each where the one before left room, and within each by priority:
  *
  *   pods of nodes in deletion that were not evicted yet
- *   evicted pods, as far as their owner lacks replicas: min(evicted, wanted - there); of a pod without owner nobody knows, and so one each
+ *   evicted pods, as far as their owner lacks replicas: min(evicted, wanted - there); of a pod
+ *   without owner nobody knows, and so one each
  *   pending pods, nominated ones to their node first
  *   placeholders of extra capacity, where they are, else elsewhere
  *
- * DaemonSets' pods and images of static pods are owed nothing. How many are there is counted, corrected, among the pods of the view that are not ending;
- * upstream believes the owner's status.
+ * DaemonSets' pods and images of static pods are owed nothing. How many are there is counted,
+ * corrected, among the pods of the view that are not ending; upstream believes the owner's status.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A step of the planner from end to end, and its plan. Everything happens between two marks of the placement core, and is undone at the end.
+ * A step of the planner from end to end, and its plan. Everything happens between two marks of the
+ * placement core, and is undone at the end.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -460,7 +461,9 @@ static bool is_atomic(const struct drain_run *r, const struct drain_case *c)
 	return c->group != DRAIN_NO_GROUP && r->groups.of[c->group].atomic;
 }
 
-/* Time is up, but not before some nodes were examined: else a slow step would never get anywhere. */
+/*
+ * Time is up, but not before some nodes were examined: else a slow step would never get anywhere.
+ */
 static bool is_late(const struct drain_run *r)
 {
 	return r->in->out_of_time && r->plan->examined >= r->config->rules.simulation_min_nodes &&

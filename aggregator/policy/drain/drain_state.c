@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is remembered from step to step, and how evictions are noticed without anybody telling: of two clusters that follow each other, a pod that
- * is gone was evicted if it was marked as a target of disruption, or if its node was on its way out or cordoned. What is shared by both, which is
+ * What is remembered from step to step, and how evictions are noticed without anybody telling: of
+ * two clusters that follow each other, a pod that is gone was evicted if it was marked as a target
+ * of disruption, or if its node was on its way out or cordoned. What is shared by both, which is
  * nearly everything, is passed over by its address.
  */
 #include "aggregator/policy/drain/drain_state.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The state as text and back, for the database and for snapshots. What is read may come from a file that people changed: it is read into a state of
- * its own, which takes the place of the old one only if all of it made sense. Lists longer than a state may be are an error, too.
+ * The state as text and back, for the database and for snapshots. What is read may come from a file
+ * that people changed: it is read into a state of its own, which takes the place of the old one
+ * only if all of it made sense. Lists longer than a state may be are an error, too.
  */
 #include <cjson/cJSON.h>
 #include <errno.h>

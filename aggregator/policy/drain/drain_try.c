@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Takes one node away in the simulation: it is no destination from then on, though its domains still count for topology spread until the run ends (a
- * ghost); its pods leave it, and with them what the simulation put there; then each is placed elsewhere, or nothing has happened. Placeholders of
- * extra capacity go last: pods push them out, not the other way round.
+ * Takes one node away in the simulation: it is no destination from then on, though its domains
+ * still count for topology spread until the run ends (a ghost); its pods leave it, and with them
+ * what the simulation put there; then each is placed elsewhere, or nothing has happened.
+ * Placeholders of extra capacity go last: pods push them out, not the other way round.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -2,15 +2,21 @@
 /*
  * Which of the candidates go now, together.
  *
- *   drain_select()        waited long enough, group and cluster stay large enough, atomic groups are complete
- *   drain_budget_crop()   so many at once; schedules allow fewer
- *   trial                 each of them for itself, after those before it: PodDisruptionBudgets, shares of owners, room on nodes that are no
- *                         candidates themselves. Who fails is left out (with the rest of its atomic group), and the crop is made anew, until
- *                         all that are chosen go. Choices that follow each other begin alike, and what both begin with stays where it is.
- *   robust                the kube-scheduler does not choose destinations as we do: is there room also emptiest node first, pods in any order?
- *                         Who has no place then is left out for another; if no such wave is found, the first one goes, and is not called robust.
+ *   drain_select()       waited long enough, group and cluster stay large enough, atomic groups are
+ *                        complete
+ *   drain_budget_crop()  so many at once; schedules allow fewer
+ *   trial                each of them for itself, after those before it: PodDisruptionBudgets, shares
+ *                        of owners, room on nodes that are no candidates themselves. Who fails is
+ *                        left out (with the rest of its atomic group), and the crop is made anew,
+ *                        until all that are chosen go. Choices that follow each other begin alike,
+ *                        and what both begin with stays where it is.
+ *   robust               the kube-scheduler does not choose destinations as we do: is there room also
+ *                        emptiest node first, pods in any order? Who has no place then is left out
+ *                        for another; if no such wave is found, the first one goes, and is not
+ *                        called robust.
  *
- * A node whose pods exceed their budget at once goes only where no other takes from its budgets: the eviction API makes its pods wait for each other.
+ * A node whose pods exceed their budget at once goes only where no other takes from its budgets:
+ * the eviction API makes its pods wait for each other.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -298,7 +304,9 @@ static bool close_one(struct wave *w, size_t number)
 	return true;
 }
 
-/* Schedules may allow fewer than parallelism does, and fewer of one kind. True: some were left out. */
+/*
+ * Schedules may allow fewer than parallelism does, and fewer of one kind. True: some were left out.
+ */
 static bool close_by_schedule(struct wave *w, const struct drain_crop *crop,
 			      const struct list *empty, const struct list *drain)
 {

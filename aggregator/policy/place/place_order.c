@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Nodes in the order in which they are tried, as a search tree (a treap, whose shape only depends on the order) that knows of each subtree
- * how much is free at most, and how much the real-use cap leaves. What asks for more than that passes over the whole subtree, so that "nothing fits anywhere" costs a look at the
- * root. A node that changes is only noted; it finds its new place when somebody asks, so that thirty pods taken off a node move it once.
+ * Nodes in the order in which they are tried, as a search tree (a treap, whose shape only depends
+ * on the order) that knows of each subtree how much is free at most, and how much the real-use cap
+ * leaves. What asks for more than that passes over the whole subtree, so that "nothing fits
+ * anywhere" costs a look at the root. A node that changes is only noted; it finds its new place
+ * when somebody asks, so that thirty pods taken off a node move it once.
  */
 #include <assert.h>
 #include <stdlib.h>
