@@ -127,7 +127,7 @@ const struct command command_drain = {
 	.name = "drain",
 	.usage = "[NODE..]",
 	.summary =
-		"Show which nodes may be drained, where their pods would go, and why others stay",
+		"Show which nodes may be drained, where pods would go, and why not",
 	.details =
 		"One row for each node, those that go first. Nothing is drained by this. "
 		"VERDICT: drain (it goes now), inDeletion, unneeded (it could go; REASON says why "
