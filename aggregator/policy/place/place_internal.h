@@ -128,7 +128,7 @@ struct place_namespace {
 	struct place_group *unindexed;
 	PLACE_LIST(struct place_class *) classes; /* none everywhere */
 	struct labels labels; /* of the object, once they are read */
-	bool has_labels; /* they are read */
+	bool has_labels, bad_labels; /* they are read */
 };
 
 struct place_domain {

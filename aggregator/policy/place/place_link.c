@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who counts where: each class knows the counters its pods change, and those of carriers that do not want it beside them.
+ * Who counts where: each class knows the counters its pods change, and those of carriers that do
+ * not want it beside them.
  *
- * Forty thousand classes and a selector of each would be a billion questions, so neither asks all of the others. A new class finds groups
- * by its namespace and by a label that they require. A new group, of which there are few at a time, asks the classes of its namespace, and where it is of
- * no one namespace it asks all: in one pass, so that a class is fetched once however many groups ask it. Only pods of the classes that match
- * are then counted.
+ * Forty thousand classes and a selector of each would be a billion questions, so neither asks all
+ * of the others. A new class finds groups by its namespace and by a label that they require. A new
+ * group, of which there are few at a time, asks the classes of its namespace, and where it is of no
+ * one namespace it asks all: in one pass, so that a class is fetched once however many groups ask
+ * it. Only pods of the classes that match are then counted.
  *
- * Labels of a namespace that nobody knows are none.
+ * A namespace that nobody knows has no labels, as the kube-scheduler assumes: NotIn and
+ * DoesNotExist match it.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/model/object_json.h"
 #include "aggregator/policy/place/place_internal.h"
 #include "shared/buf.h"
 #include "shared/mem.h"
@@ -35,7 +40,7 @@ static void forget_labels(struct place_namespace *in)
 {
 	labels_fini(&in->labels);
 	in->labels = (struct labels){0};
-	in->has_labels = false;
+	in->has_labels = in->bad_labels = false;
 }
 
 void place_namespaces_reread(struct place *p)
@@ -81,22 +86,32 @@ void place_namespaces_free(struct place *p)
 	namespace_fini(&p->everywhere);
 }
 
-/* Few selectors ask, and so the object's text is read when one does. */
+/* Few selectors ask, and so the object's text is read when one does; NULL: it cannot be. */
 static const struct labels *labels_of(const struct place *p, struct place_namespace *in)
 {
-	const struct object *o =
-		!in->has_labels && p->view->cluster
-			? cluster_find(p->view->cluster, OBJECT_NAMESPACE, "", in->name)
-			: NULL;
-	cJSON *json = o ? cJSON_Parse(o->text) : NULL;
-	const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(json, "metadata");
+	const struct object *o;
+	cJSON *json;
 
-	if (json &&
-	    labels_read(cJSON_GetObjectItemCaseSensitive(metadata, "labels"), &in->labels, NULL))
+	if (in->has_labels)
+		return in->bad_labels ? NULL : &in->labels;
+	o = p->view->cluster ? cluster_find(p->view->cluster, OBJECT_NAMESPACE, "", in->name)
+			     : NULL;
+	json = o ? cJSON_Parse(o->text) : NULL;
+	in->has_labels = true;
+	in->bad_labels = labels_read(object_json_find(object_json_find(json, "metadata"), "labels"),
+				     &in->labels, NULL) != 0;
+	if (in->bad_labels)
 		in->labels = (struct labels){0};
 	cJSON_Delete(json);
-	in->has_labels = true;
-	return &in->labels;
+	return in->bad_labels ? NULL : &in->labels;
+}
+
+static bool namespace_matches(const struct place *p, const struct selector *s,
+			      struct place_namespace *in)
+{
+	const struct labels *labels = labels_of(p, in);
+
+	return labels && selector_matches(s, labels);
 }
 
 /* --- matching */
@@ -113,8 +128,7 @@ static bool which_matches(const struct place *p, const struct place_which *w,
 	for (uint32_t i = 0; i < w->namespaces.count; i++)
 		if (strcmp(w->namespaces.of[i], c->namespace) == 0)
 			return true;
-	return w->namespace_selector &&
-	       selector_matches(w->namespace_selector, labels_of(p, c->in));
+	return w->namespace_selector && namespace_matches(p, w->namespace_selector, c->in);
 }
 
 bool place_group_matches(const struct place *p, const struct place_group *g,
@@ -171,6 +185,7 @@ void place_group_unindex(struct place_group *g)
 		return;
 	}
 	HASH_FIND_STR(g->in->indexed, g->index, i);
+	assert(i);
 	i->first = g->next_indexed;
 	if (i->first)
 		return;
