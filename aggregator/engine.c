@@ -37,6 +37,7 @@
 #include <sys/resource.h>
 #include <uv.h>
 
+#include "aggregator/api/drain_runner.h"
 #include "aggregator/api/place_pool.h"
 #include "aggregator/api/quota_shelf.h"
 #include "aggregator/edge/http/http.h"
@@ -315,14 +316,17 @@ static void on_recalled(void *ctx, const char *name, const char *text, size_t le
 
 static struct planner *make_planner(struct engine *e)
 {
+	struct plan_drain drain;
 	const struct planner_config config = {
 		.views = e->views,
 		.plans = e->plans,
 		.counters = &e->counters.planner,
 		.every_ns = e->config->plan_every_ns,
 		.slack = &e->config->slack,
+		.drain = &drain,
 	};
 
+	drain_runner_open(&drain, &e->config->drain, true, &e->counters.drain);
 	return planner_new(&config);
 }
 
@@ -412,6 +416,7 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 		.victims = victim_log_new(),
 		.plans = e->plans,
 		.slack = &config->slack,
+		.drain = &config->drain,
 	};
 	if (config->key_path)
 		rc = keyring_open(&e->key_place, config->key_path, reason);

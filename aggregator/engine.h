@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "aggregator/api/extender.h"
+#include "aggregator/api/drain_settings.h"
 #include "aggregator/policy/quota/preempt.h"
 #include "aggregator/policy/slack/slack.h"
 #include "shared/options.h"
@@ -29,6 +30,7 @@ struct engine_config {
 	struct quota_options quota; /* borrowed with what it owns */
 	struct preempt_options preempt;
 	struct slack_options slack;
+	struct drain_setup drain; /* borrowed with what it owns */
 	int64_t plan_every_ns;
 	bool write_quota_status; /* into the objects of the API */
 };

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/api/drain_settings.h"
 #include "aggregator/api/quota_options.h"
 #include "aggregator/api/slack_options.h"
 #include "aggregator/engine.h"
@@ -24,6 +25,7 @@ struct aggregator_options {
 	int64_t quota_critical;
 	int quota_variant, quota_pdb;
 	struct slack_option_values slack;
+	struct drain_settings drain;
 	int64_t plan_every_ns;
 	bool write_quota_status;
 	struct program_common common;
@@ -197,8 +199,9 @@ static const struct option_spec specs[] = {
 	 .initial = "10s",
 	 .min = 1e9,
 	 .max = 3600e9,
-	 .help = "How often plans (/v1/slack) are made."},
+	 .help = "How often plans (/v1/slack, /v1/drain) are made."},
 	SLACK_OPTION_SPECS(AT_SLACK, ""),
+	DRAIN_SETTINGS_OPTIONS(AT(drain)),
 	{.name = "write-quota-status",
 	 .kind = OPTION_FLAG,
 	 .offset = AT(write_quota_status),
@@ -299,11 +302,16 @@ static int run(const void *values, struct reason *why)
 	    parse_blend(o, &config.extender, why) || check_api_options(o, why) ||
 	    slack_options_read(&o->slack, &config.slack, why) || read_quota(o, &config, why))
 		return 2;
+	if (drain_setup_init(&config.drain, &o->drain, why)) {
+		quota_options_fini(&config.quota);
+		return 2;
+	}
 	rc = engine_open(&engine, &config, why);
 	if (!rc) {
 		rc = engine_run(engine, why);
 		engine_close(engine);
 	}
+	drain_setup_fini(&config.drain);
 	quota_options_fini(&config.quota);
 	return rc ? 1 : 0;
 }

@@ -44,6 +44,11 @@ void settings_fini(struct settings *s)
 	*s = (struct settings){0};
 }
 
+bool options_is_list(const struct option_spec *spec)
+{
+	return spec->kind == OPTION_LIST || spec->kind == OPTION_RECORDS;
+}
+
 const struct option_spec *options_find(const struct option_spec *specs, const char *name)
 {
 	for (; specs->name; specs++)
@@ -208,21 +213,23 @@ static int read_arguments(struct arguments *a)
 
 /* --- defaults and environment ------------------------------------------------------------------------------- */
 
-/* One setting, or one per item of a comma separated list. */
+/* One setting, or one per item of a separated list. */
 static void add_text(struct settings *out, const struct option_spec *spec, const char *text,
 		     const char *origin)
 {
-	if (spec->kind != OPTION_LIST) {
+	const char *separator = spec->kind == OPTION_RECORDS ? ";" : ",";
+
+	if (!options_is_list(spec)) {
 		settings_add(out, spec, text, strlen(text), origin);
 		return;
 	}
 	settings_add(out, spec, NULL, 0, origin);
 	while (*text) {
-		size_t len = strcspn(text, ",");
+		size_t len = strcspn(text, separator);
 
 		if (len)
 			settings_add(out, spec, text, len, origin);
-		text += len + (text[len] == ',');
+		text += len + (text[len] == *separator);
 	}
 }
 
@@ -288,7 +295,7 @@ static int apply(const struct option_program *program, const struct settings *le
 		const struct setting *s = &level->items[i];
 		size_t index = (size_t)(s->spec - program->specs);
 
-		if (s->spec->kind == OPTION_LIST && !seen[index])
+		if (options_is_list(s->spec) && !seen[index])
 			option_list_free((void *)((char *)values + s->spec->offset));
 		seen[index] = true;
 		if (!s->text)
@@ -343,7 +350,7 @@ void options_free(const struct option_program *program, void *values)
 	for (const struct option_spec *spec = program->specs; spec->name; spec++) {
 		void *member = (char *)values + spec->offset;
 
-		if (spec->kind == OPTION_LIST) {
+		if (options_is_list(spec)) {
 			option_list_free(member);
 		} else if (spec->kind == OPTION_STRING) {
 			free(*(char **)member);

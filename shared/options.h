@@ -16,6 +16,8 @@ enum option_kind {
 	OPTION_STRING, /* char *, owned by the options once parsed */
 	OPTION_LIST, /* struct option_list; repeatable on the command line, comma separated in the environment, a
 			    sequence in YAML */
+	OPTION_RECORDS, /* the same of texts "key=value,key=value", so that they are ";" separated in the environment; in
+			    YAML each may be a mapping, of scalars or sequences: {key: value, other: [a, b]} */
 	OPTION_INTEGER, /* int64_t, min..max */
 	OPTION_NUMBER, /* double, min..max */
 	OPTION_DURATION, /* int64_t nanoseconds: "300ms", "5s", "10m", "2h"; min..max in nanoseconds */

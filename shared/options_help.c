@@ -69,8 +69,8 @@ static void add_flags(const struct option_spec *spec, struct buf *out)
 		add_choices(spec, out);
 	else
 		buf_add_str(out, "VALUE");
-	if (spec->kind == OPTION_LIST)
-		buf_add_str(out, "..");
+	if (options_is_list(spec))
+		buf_add_str(out, spec->kind == OPTION_RECORDS ? " .." : "..");
 }
 
 static void add_note(struct buf *notes, const char *before, const char *text)

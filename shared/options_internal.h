@@ -28,6 +28,8 @@ void settings_add(struct settings *s, const struct option_spec *spec, const char
 		  const char *origin);
 void settings_fini(struct settings *s);
 
+/* Its member is a struct option_list. */
+bool options_is_list(const struct option_spec *spec);
 const struct option_spec *options_find(const struct option_spec *specs, const char *name);
 /* --help and --version are asked for, never configured. */
 bool options_only_typed(const struct option_spec *spec);

@@ -184,6 +184,7 @@ int options_set(const struct option_spec *spec, const char *text, void *values,
 		*(char **)member = mem_strdup(text);
 		return 0;
 	case OPTION_LIST:
+	case OPTION_RECORDS:
 		list_add(member, text);
 		return 0;
 	case OPTION_INTEGER:

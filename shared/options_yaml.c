@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A configuration file is one YAML document: a mapping from option names to scalars, or to sequences of scalars for
- * lists. How a scalar is quoted does not matter, the option's kind says how to read it. Refused, with file and
+ * lists; records may be mappings of scalars and sequences themselves, and become the text they are on the command line. How a scalar is quoted does not matter, the option's kind says how to read it. Refused, with file and
  * line: unknown and repeated keys, a key without value, anything nested deeper, aliases, a second document, files above
  * FILE_MAX. Read event by event, so no input can make it hold more than its own size.
  */
@@ -64,11 +64,10 @@ static bool is_null(const struct reader *r)
 	       (!text[0] || strcmp(text, "~") == 0 || strcmp(text, "null") == 0);
 }
 
-/* The scalar under the cursor as a value of spec. */
-static int take_scalar(struct reader *r, const struct option_spec *spec)
+/* Something that can be the value of an option, or a part of it, is under the cursor. */
+static int check_scalar(struct reader *r, const struct option_spec *spec)
 {
 	char text[512];
-	char *origin;
 
 	if (r->event.type != YAML_SCALAR_EVENT) {
 		snprintf(text, sizeof(text), "%s: expected a plain value here", spec->name);
@@ -79,10 +78,92 @@ static int take_scalar(struct reader *r, const struct option_spec *spec)
 			 is_null(r) ? "no value" : "a value with a zero byte");
 		return fail(r, text);
 	}
-	origin = mem_printf("%s:%zu", r->name, r->event.start_mark.line + 1);
-	settings_add(r->out, spec, scalar(r), r->event.data.scalar.length, origin);
-	free(origin);
 	return 0;
+}
+
+/* text is what the option is set to, found in that line. */
+static void add_setting(struct reader *r, const struct option_spec *spec, size_t line,
+			const char *text, size_t len)
+{
+	char *origin = mem_printf("%s:%zu", r->name, line + 1);
+
+	settings_add(r->out, spec, text, len, origin);
+	free(origin);
+}
+
+/* The scalar under the cursor as a value of spec. */
+static int take_scalar(struct reader *r, const struct option_spec *spec)
+{
+	int rc = check_scalar(r, spec);
+
+	if (rc == 0)
+		add_setting(r, spec, r->event.start_mark.line, scalar(r),
+			    r->event.data.scalar.length);
+	return rc;
+}
+
+/* --- records: {key: value, other: [a, b]} is "key=value,other=a,b" */
+
+static int add_part(struct reader *r, const struct option_spec *spec, const char *before,
+		    struct buf *record)
+{
+	int rc = check_scalar(r, spec);
+
+	if (rc == 0)
+		buf_printf(record, "%s%s", before, scalar(r));
+	return rc;
+}
+
+/* A value, which may be a sequence. */
+static int add_value(struct reader *r, const struct option_spec *spec, struct buf *record)
+{
+	const char *before = "=";
+	int rc;
+
+	if (r->event.type != YAML_SEQUENCE_START_EVENT)
+		return add_part(r, spec, before, record);
+	for (;;) {
+		rc = next(r);
+		if (rc || r->event.type == YAML_SEQUENCE_END_EVENT)
+			return rc;
+		rc = add_part(r, spec, before, record);
+		if (rc)
+			return rc;
+		before = ",";
+	}
+}
+
+static int add_members(struct reader *r, const struct option_spec *spec, struct buf *record)
+{
+	int rc;
+
+	for (;;) {
+		rc = next(r);
+		if (rc || r->event.type == YAML_MAPPING_END_EVENT)
+			return rc;
+		rc = add_part(r, spec, record->len ? "," : "", record);
+		if (rc == 0)
+			rc = next(r);
+		if (rc == 0)
+			rc = add_value(r, spec, record);
+		if (rc)
+			return rc;
+	}
+}
+
+static int take_item(struct reader *r, const struct option_spec *spec)
+{
+	size_t line = r->event.start_mark.line;
+	struct buf record = BUF_INIT;
+	int rc;
+
+	if (spec->kind != OPTION_RECORDS || r->event.type != YAML_MAPPING_START_EVENT)
+		return take_scalar(r, spec);
+	rc = add_members(r, spec, &record);
+	if (rc == 0)
+		add_setting(r, spec, line, record.len ? record.data : "", record.len);
+	buf_fini(&record);
+	return rc;
 }
 
 static int take_sequence(struct reader *r, const struct option_spec *spec)
@@ -100,7 +181,7 @@ static int take_sequence(struct reader *r, const struct option_spec *spec)
 		rc = next(r);
 		if (rc || r->event.type == YAML_SEQUENCE_END_EVENT)
 			return rc;
-		rc = take_scalar(r, spec);
+		rc = take_item(r, spec);
 		if (rc)
 			return rc;
 	}
@@ -144,8 +225,7 @@ static int take_mapping(struct reader *r, bool *seen)
 		if (rc == 0)
 			rc = next(r);
 		if (rc == 0)
-			rc = spec->kind == OPTION_LIST ? take_sequence(r, spec)
-						       : take_scalar(r, spec);
+			rc = options_is_list(spec) ? take_sequence(r, spec) : take_scalar(r, spec);
 		if (rc)
 			return rc;
 	}

@@ -52,18 +52,27 @@ void preempt_fixture_resources(struct resources *to, const cJSON *flat)
 		resources_set_named(to, item->string, (int64_t)item->valuedouble);
 }
 
-static void read_text(struct resources *to, const char *text)
+cJSON *preempt_fixture_parse(const char *text)
 {
-	char *json = text ? mem_strdup(text) : NULL;
-	cJSON *flat;
+	char *json = mem_strdup(text);
+	cJSON *tree;
 
-	for (char *at = json; at && *at; at++)
+	for (char *at = json; *at; at++)
 		if (*at == '\'')
 			*at = '"';
-	flat = json ? cJSON_Parse(json) : NULL;
+	tree = cJSON_Parse(json);
+	if (!tree)
+		abort();
+	free(json);
+	return tree;
+}
+
+static void read_text(struct resources *to, const char *text)
+{
+	cJSON *flat = text ? preempt_fixture_parse(text) : NULL;
+
 	preempt_fixture_resources(to, flat);
 	cJSON_Delete(flat);
-	free(json);
 }
 
 struct quota *preempt_fixture_quota(struct preempt_fixture *f, const char *namespace,

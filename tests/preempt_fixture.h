@@ -25,6 +25,8 @@ struct preempt_fixture {
 
 void preempt_fixture_init(struct preempt_fixture *f, enum quota_variant variant);
 void preempt_fixture_fini(struct preempt_fixture *f);
+/* JSON with single quotes. */
+cJSON *preempt_fixture_parse(const char *text);
 void preempt_fixture_put(struct preempt_fixture *f, enum object_kind kind, const cJSON *json);
 /* The namespace's quota, without anything used; strings are borrowed. To be changed before building. */
 struct quota *preempt_fixture_quota(struct preempt_fixture *f, const char *namespace,

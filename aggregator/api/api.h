@@ -17,10 +17,10 @@
 #include "shared/buf.h"
 #include "shared/reason.h"
 
+struct drain_setup;
 struct extender_options;
 struct ledger;
 struct place_pool;
-struct plan_drain;
 struct plan_memory;
 struct plan_slot;
 struct preempt_options;
@@ -50,7 +50,7 @@ struct api_context {
 	struct plan_slot *
 		plans; /* of the planner; NULL: none runs, and plans are made when they are asked for, .. */
 	const struct slack_options *slack; /* .. by these (NULL: the usual ones), .. */
-	const struct plan_drain *drain; /* .. with drains (NULL: without), .. */
+	const struct drain_setup *drain; /* .. and these (likewise), .. */
 	const struct plan_memory *memory; /* .. from what was remembered (NULL: nothing) */
 };
 
@@ -94,6 +94,7 @@ typedef void api_handler(const struct api_context *ctx, const struct api_request
 api_handler api_nodes; /* GET /v1/nodes, /v1/nodes/NAME */
 api_handler api_pods; /* GET /v1/pods */
 api_handler api_scores; /* POST /v1/scores */
+api_handler api_drain; /* GET /v1/drain */
 api_handler api_fit; /* POST /v1/fit */
 api_handler api_quotas; /* GET /v1/quotas, /v1/quotas/NAMESPACE */
 api_handler api_quotas_admit; /* POST /v1/quotas/admit */

@@ -515,5 +515,6 @@ void api_metrics(const struct api_context *ctx, const struct api_request *rq,
 	metrics_write_cluster(&rs->body, v, now_ns);
 	metrics_write_quotas(&rs->body, ctx);
 	metrics_write_plan(&rs->body, ctx);
+	metrics_write_drain(&rs->body, ctx);
 	view_drop(v);
 }

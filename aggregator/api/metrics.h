@@ -28,5 +28,7 @@ void metrics_write_quotas(struct buf *out, const struct api_context *ctx);
 
 /* Slack, and what planning costs; nothing where there is no planner. */
 void metrics_write_plan(struct buf *out, const struct api_context *ctx);
+/* Drains, likewise. */
+void metrics_write_drain(struct buf *out, const struct api_context *ctx);
 
 #endif

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/api/drain_runner.h"
 #include "aggregator/api/fit_ask.h"
 
 #define GRACE_NS 30000000000LL
@@ -19,14 +20,17 @@ void plan_memory_fini(struct plan_memory *m)
 	*m = (struct plan_memory){0};
 }
 
-static struct plan_core *open_core(const struct api_context *ctx, struct api_response *rs)
+static struct plan_core *open_core(const struct api_context *ctx, const struct drain_setup *setup,
+				   struct api_response *rs)
 {
 	struct slack_options usual;
 	struct reason why = {""};
+	struct plan_drain drain;
 	struct plan_core *c;
 
 	slack_options_default(&usual);
-	c = plan_core_new(ctx->slack ? ctx->slack : &usual, ctx->drain);
+	drain_runner_open(&drain, setup, false, NULL);
+	c = plan_core_new(ctx->slack ? ctx->slack : &usual, &drain);
 	for (int p = 0; ctx->memory && p < PLAN_PARTS; p++) {
 		const char *text = ctx->memory->of[p];
 
@@ -44,15 +48,19 @@ static struct plan_result *make(const struct api_context *ctx, struct view *v,
 				struct api_response *rs)
 {
 	struct plan_input in = {.view = v, .now_ns = ctx->now_ns()};
-	struct plan_core *c = open_core(ctx, rs);
 	struct plan_result *r = NULL;
 	struct reason why = {""};
+	struct drain_setup usual;
+	struct plan_core *c;
 
+	drain_setup_default(&usual);
+	c = open_core(ctx, ctx->drain ? ctx->drain : &usual, rs);
 	if (c && plan_core_step(c, &in, &r, &why))
 		api_fail(rs, FAIL_BAD_REQUEST, NULL, "%s", why.text);
 	if (r)
 		r->version = 1;
 	plan_core_free(c);
+	drain_setup_fini(&usual);
 	return r;
 }
 

@@ -67,6 +67,8 @@ static void follow(struct plan_core *c, const struct plan_input *in)
 		return;
 	}
 	place_options_default(&o);
+	if (c->drain.step)
+		o = c->drain.places;
 	o.now_ns = in->now_ns;
 	c->place = place_new(in->view, &o);
 }

@@ -16,6 +16,7 @@ struct plan_input {
 
 /* What plans drains behind slack, in the same core. */
 struct plan_drain {
+	struct place_options places; /* of the core; now_ns does not matter */
 	void *state; /* of whoever fills this; the core calls nothing at once from two threads */
 	/* The text is what a step put into memory[PLAN_DRAIN], perhaps in another process. 0, or -EINVAL and the state is as it was. */
 	int (*restore)(void *state, const char *text, size_t len, struct reason *reason);

@@ -264,16 +264,21 @@ static void write_reservation(struct snapshot_stream *s, struct buf *out)
 	snapshot_write_ledger_entry(&w, e);
 }
 
-/* As it is kept: an object of JSON, of some megabytes at most. */
+/* As it is kept: an object of JSON for each part, of some megabytes at most. */
 static void write_plan(struct snapshot_stream *s, struct buf *out)
 {
-	const struct shared_body *slack = s->plan ? s->plan->memory[PLAN_SLACK] : NULL;
+	bool comma = has_ledger(s);
 
 	if (has_ledger(s))
 		buf_add_char(out, ']');
-	if (slack) {
-		buf_printf(out, "%s\"%s\":", has_ledger(s) ? "," : "", plan_part_name(PLAN_SLACK));
-		buf_add(out, slack->data, slack->len);
+	for (int p = 0; s->plan && p < PLAN_PARTS; p++) {
+		const struct shared_body *memory = s->plan->memory[p];
+
+		if (!memory)
+			continue;
+		buf_printf(out, "%s\"%s\":", comma ? "," : "", plan_part_name((enum plan_part)p));
+		buf_add(out, memory->data, memory->len);
+		comma = true;
 	}
 	next_part(s);
 }

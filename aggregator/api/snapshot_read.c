@@ -14,6 +14,7 @@
 
 #include "aggregator/api/slack_memory.h"
 #include "aggregator/api/snapshot_state.h"
+#include "aggregator/policy/drain/drain.h"
 #include "aggregator/state/join.h"
 #include "shared/mem.h"
 #include "shared/timefmt.h"
@@ -255,7 +256,8 @@ static int check_snapshot(const struct snapshot *s, const struct document *d)
 	if (!cJSON_IsObject(d->state))
 		return snapshot_text_fail(t, "state: must be an object");
 	for (const cJSON *item = d->state->child; item; item = item->next)
-		if (strcmp(item->string, "ledger") != 0 && strcmp(item->string, "slack") != 0)
+		if (strcmp(item->string, "ledger") != 0 && strcmp(item->string, "slack") != 0 &&
+		    strcmp(item->string, "drain") != 0)
 			return snapshot_text_fail(
 				t, "state.%.64s: is unknown here; take a newer evenkeel",
 				item->string);
@@ -281,6 +283,25 @@ static int read_slack(struct snapshot *s, const struct document *d)
 	return rc ? snapshot_text_fail(&d->whole, "state.slack: %s", why.text) : 0;
 }
 
+static int read_drain(struct snapshot *s, const struct document *d)
+{
+	const cJSON *memory = cJSON_GetObjectItemCaseSensitive(d->state, "drain");
+	struct drain_state *trial;
+	struct reason why = {""};
+	char *text;
+	int rc;
+
+	if (!memory)
+		return 0;
+	trial = drain_state_new();
+	text = cJSON_PrintUnformatted(memory);
+	rc = drain_state_read(trial, text, strlen(text), INT64_MAX, s->time_ns, &why);
+	drain_state_free(trial);
+	free(s->memory.of[PLAN_DRAIN]);
+	s->memory.of[PLAN_DRAIN] = text;
+	return rc ? snapshot_text_fail(&d->whole, "state.drain: %s", why.text) : 0;
+}
+
 static int read_snapshot(struct snapshot *s, const struct document *d)
 {
 	const char *time = cJSON_GetStringValue(d->time);
@@ -300,6 +321,8 @@ static int read_snapshot(struct snapshot *s, const struct document *d)
 					  cJSON_GetObjectItemCaseSensitive(d->state, "ledger"));
 	if (!rc)
 		rc = read_slack(s, d);
+	if (!rc)
+		rc = read_drain(s, d);
 	if (!rc)
 		rc = look_through(&inner, &list);
 	if (!rc && strcmp(inner.kind, "List") != 0)

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "aggregator/api/drain_settings.h"
 #include "aggregator/api/slack_options.h"
 #include "shared/buf.h"
 #include "shared/options.h"
@@ -41,6 +42,8 @@ struct cli_options {
 	char *node; /* nominated */
 	int pdb; /* index into the command's own words */
 	struct slack_option_values slack; /* in a snapshot */
+	struct drain_settings drain; /* likewise */
+	int64_t assume_unneeded_ns;
 	int format; /* of YAML; index into the command's own words */
 	int64_t critical_priority; /* in a snapshot; 0: the usual one */
 	int64_t timeout_ns, limit;
@@ -74,7 +77,7 @@ struct command {
 	int (*run)(struct cli *cli);
 };
 
-extern const struct command command_doctor, command_nodes, command_pods, command_quota,
-	command_scores, command_slack, command_version;
+extern const struct command command_doctor, command_drain, command_nodes, command_pods,
+	command_quota, command_scores, command_slack, command_version;
 
 #endif

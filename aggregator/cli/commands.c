@@ -18,8 +18,8 @@
 const char *const cli_windows[] = {"5m", "10m", "15m", NULL};
 
 static const struct command *const commands[] = {
-	&command_nodes, &command_pods,	 &command_scores,  &command_quota,
-	&command_slack, &command_doctor, &command_version,
+	&command_nodes, &command_pods,	&command_scores, &command_quota,
+	&command_slack, &command_drain, &command_doctor, &command_version,
 };
 
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };

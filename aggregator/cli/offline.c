@@ -147,6 +147,11 @@ void offline_set_slack(struct offline *o, const struct slack_options *options)
 	o->ctx.slack = options;
 }
 
+void offline_set_drain(struct offline *o, const struct drain_setup *setup)
+{
+	o->ctx.drain = setup;
+}
+
 /* --- requests --------------------------------------------------------------------------------------------------- */
 
 /* The query of a request, split and unescaped in place. */

@@ -11,6 +11,7 @@
 #include "shared/options.h"
 #include "shared/reason.h"
 
+struct drain_setup;
 struct offline;
 struct quota_options;
 struct slack_options;
@@ -32,6 +33,8 @@ bool offline_has_usage(const struct offline *o);
 void offline_set_quota(struct offline *o, const struct quota_options *options);
 /* The same of slack. */
 void offline_set_slack(struct offline *o, const struct slack_options *options);
+/* The same of drains. */
+void offline_set_drain(struct offline *o, const struct drain_setup *setup);
 /*
  * Answers as the aggregator would: the HTTP status, with the body appended. target is a path with a query, escaped as in
  * a URL.

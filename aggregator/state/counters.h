@@ -86,7 +86,15 @@ struct planner_counters {
 	atomic_uint_least64_t took_ns, last_ns; /* of all steps, and of the last */
 };
 
+/* Of drains: nodes that were on their way and are gone, .. */
+struct drain_counters {
+	atomic_uint_least64_t scaled_down_empty, scaled_down_underutilized;
+	atomic_uint_least64_t scaled_down_gpu; /* of them */
+	atomic_uint_least64_t steps, took_ns; /* of planning */
+};
+
 struct counters {
+	struct drain_counters drain;
 	struct planner_counters planner;
 	struct store_counters store;
 	struct extender_counters extender;

@@ -145,6 +145,7 @@ static void count_evictions(struct victim_log *l, const struct entry *before,
 
 static void expire(struct victim_log *l, int64_t now_ns)
 {
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the list is kept by uthash */
 	while (l->entries && (l->entries->answer.told_ns + VICTIM_LOG_TTL_NS <= now_ns ||
 			      HASH_COUNT(l->entries) > VICTIM_LOG_PREEMPTORS_MAX))
 		drop(l, l->entries);

@@ -84,5 +84,10 @@ run_case run_window_active;
 run_case run_window_allowed;
 run_case run_window_by_reason;
 run_case run_controller_replicas;
+run_case run_cluster_sim;
+run_case run_topology_after_taint;
+run_case run_try_schedule;
+run_case run_node_order;
+run_case run_planner_update;
 
 #endif

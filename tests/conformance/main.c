@@ -96,6 +96,11 @@ static const struct schema {
 	{"karpenter_budget", "allowed", run_window_allowed, NULL},
 	{"karpenter_budget", "by_reason", run_window_by_reason, NULL},
 	{"controller_replicas", NULL, run_controller_replicas, NULL},
+	{"cluster_sim", NULL, run_cluster_sim, NULL},
+	{"topology_after_taint", NULL, run_topology_after_taint, NULL},
+	{"try_schedule", NULL, run_try_schedule, NULL},
+	{"node_order", NULL, run_node_order, NULL},
+	{"planner_update", NULL, run_planner_update, NULL},
 	{"actuation", NULL, NULL, ACTS},
 	{"pods_to_evict", NULL, NULL, ACTS},
 	{"evict_priority", NULL, NULL, ACTS},
@@ -105,9 +110,10 @@ static const struct schema {
 };
 
 static const char *const not_built[] = {
-	"buffer_quota", "buffer_quota_scope", "cluster_sim",
-	"node_order",	"planner_update",     "topology_after_taint",
-	"try_schedule", "usage_classify",     "anchors",
+	"buffer_quota",
+	"buffer_quota_scope",
+	"usage_classify",
+	"anchors",
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 struct values {
 	bool watch;
 	char *server, *config;
-	struct option_list aggregators;
+	struct option_list aggregators, pools;
 	int64_t count, interval;
 	double rate;
 	int output;
@@ -27,6 +27,7 @@ static const struct option_spec specs[] = {
 	{"server", 's', OPTION_STRING, MEMBER(server), "URL", NULL, 0, 0, NULL, "Where."},
 	{"config", 0, OPTION_STRING, MEMBER(config), "FILE", NULL, 0, 0, NULL, "File."},
 	{"aggregator", 'a', OPTION_LIST, MEMBER(aggregators), "URL", NULL, 0, 0, NULL, "Where."},
+	{"pool", 0, OPTION_RECORDS, MEMBER(pools), "RECORD", NULL, 0, 0, NULL, "What."},
 	{"count", 0, OPTION_INTEGER, MEMBER(count), "N", NULL, 1, 10, NULL, "How many."},
 	{"interval", 'i', OPTION_DURATION, MEMBER(interval), "TIME", NULL, 1e9, 15e9, NULL,
 	 "When."},

@@ -18,54 +18,12 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "aggregator/api/place_pool.h"
 #include "aggregator/edge/http/http.h"
 #include "shared/mem.h"
-#include "tests/cluster_fixture.h"
+#include "tests/http_scene.h"
 #include "tests/view_fixture.h"
 
 enum { MIB = 1 << 20 };
-
-struct scene {
-	struct api_context ctx;
-	struct counters counters;
-	struct http_server *server;
-};
-
-static int64_t fixed_now(void)
-{
-	return VIEW_FIXTURE_NOW_NS;
-}
-
-static int setup(void **state)
-{
-	struct scene *s = mem_zalloc(1, sizeof(*s));
-	struct reason reason;
-
-	s->ctx = (struct api_context){
-		.views = view_slot_new(),
-		.counters = &s->counters,
-		.now_ns = fixed_now,
-		.watcher_smoothed = 1,
-	};
-	view_slot_publish(s->ctx.views, view_fixture_new());
-	if (http_start(&s->server, "127.0.0.1:0", &s->ctx, &reason)) {
-		print_error("%s\n", reason.text);
-		return -1;
-	}
-	*state = s;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	struct scene *s = *state;
-
-	http_stop(s->server);
-	view_slot_free(s->ctx.views);
-	free(s);
-	return 0;
-}
 
 /* A large answer: more than the sockets' buffers hold. */
 static void publish_large_view(struct scene *s)
@@ -84,65 +42,6 @@ static void publish_large_view(struct scene *s)
 }
 
 /* --- clients ---------------------------------------------------------------------------------------------------- */
-
-/* What curl got. */
-struct answer {
-	long status;
-	struct buf headers, body;
-};
-
-static size_t on_data(char *data, size_t size, size_t count, void *to)
-{
-	buf_add(to, data, size * count);
-	return size * count;
-}
-
-static CURL *new_request(const struct scene *s, const char *target, struct answer *a)
-{
-	CURL *curl = curl_easy_init();
-	char *url = mem_printf("http://%s%s", http_address(s->server), target);
-
-	*a = (struct answer){0};
-	curl_easy_setopt(curl, CURLOPT_URL, url);
-	curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
-	curl_easy_setopt(curl, CURLOPT_TIMEOUT, 30L);
-	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_data);
-	curl_easy_setopt(curl, CURLOPT_WRITEDATA, &a->body);
-	curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_data);
-	curl_easy_setopt(curl, CURLOPT_HEADERDATA, &a->headers);
-	free(url);
-	return curl;
-}
-
-static void run_request(CURL *curl, struct answer *a)
-{
-	assert_int_equal(curl_easy_perform(curl), CURLE_OK);
-	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &a->status);
-	curl_easy_cleanup(curl);
-}
-
-static void forget(struct answer *a)
-{
-	buf_fini(&a->headers);
-	buf_fini(&a->body);
-}
-
-static long get_status(const struct scene *s, const char *target)
-{
-	struct answer a;
-	CURL *curl = new_request(s, target, &a);
-
-	run_request(curl, &a);
-	forget(&a);
-	return a.status;
-}
-
-/* The server as others see it: it answers. */
-static void assert_alive(const struct scene *s)
-{
-	assert_int_equal(get_status(s, "/healthz"), 200);
-}
 
 /* A header's value in the answer, up to the end of its line; NULL when it is not there. The caller frees it. */
 static char *header_of(const struct answer *a, const char *name)
@@ -389,124 +288,6 @@ static void test_many_at_once(void **state)
 	for (int i = 0; i < CLIENTS; i++)
 		forget(&answers[i]);
 	curl_multi_cleanup(multi);
-}
-
-/* --- requests that take long ------------------------------------------------------------------------------------ */
-
-enum { FITS_MOST = 256 };
-
-/* Questions that wait for the placement cores, both of which somebody else has. */
-struct fits {
-	struct view *view;
-	struct place *cores[PLACE_POOL_MAX];
-	CURLM *multi;
-	int running;
-	size_t count;
-	struct answer answers[FITS_MOST];
-	CURL *requests[FITS_MOST];
-};
-
-static void begin_fits(struct scene *s, struct fits *f, size_t count)
-{
-	struct place_options o;
-
-	*f = (struct fits){.view = cluster_fixture_new(), .multi = curl_multi_init()};
-	place_options_default(&o);
-	s->ctx.places = place_pool_new(&o);
-	view_slot_publish(s->ctx.views, view_hold(f->view));
-	for (size_t i = 0; i < PLACE_POOL_MAX; i++)
-		f->cores[i] = place_pool_take(s->ctx.places, f->view, VIEW_FIXTURE_NOW_NS);
-	for (f->count = 0; f->count < count; f->count++) {
-		CURL *curl = new_request(s, "/v1/fit", &f->answers[f->count]);
-
-		curl_easy_setopt(curl, CURLOPT_POSTFIELDS,
-				 "{\"pod\":{\"spec\":{\"containers\":[{\"name\":\"c\"}]}}}");
-		curl_multi_add_handle(f->multi, curl);
-		f->requests[f->count] = curl;
-	}
-}
-
-static void turn_fits(struct fits *f)
-{
-	assert_int_equal(curl_multi_perform(f->multi, &f->running), CURLM_OK);
-	if (f->running)
-		assert_int_equal(curl_multi_poll(f->multi, NULL, 0, 1000, NULL), CURLM_OK);
-}
-
-static void give_cores(struct scene *s, struct fits *f)
-{
-	for (size_t i = 0; i < PLACE_POOL_MAX; i++)
-		place_pool_give(s->ctx.places, f->cores[i]);
-}
-
-/* How many were answered so; every one was. */
-static size_t end_fits(struct scene *s, struct fits *f, long status)
-{
-	size_t answered = 0;
-
-	while (f->running)
-		turn_fits(f);
-	for (size_t i = 0; i < f->count; i++) {
-		curl_easy_getinfo(f->requests[i], CURLINFO_RESPONSE_CODE, &f->answers[i].status);
-		answered += f->answers[i].status == status;
-		curl_multi_remove_handle(f->multi, f->requests[i]);
-		curl_easy_cleanup(f->requests[i]);
-		forget(&f->answers[i]);
-	}
-	curl_multi_cleanup(f->multi);
-	view_drop(f->view);
-	place_pool_free(s->ctx.places);
-	s->ctx.places = NULL;
-	return answered;
-}
-
-/* Many more of them than there are threads, and nobody else waits. */
-static void test_long_requests_hold_up_nobody(void **state)
-{
-	struct scene *s = *state;
-	struct fits f;
-
-	begin_fits(s, &f, 40);
-	turn_fits(&f);
-	for (int i = 0; i < 50; i++) {
-		assert_alive(s);
-		assert_int_equal(get_status(s, "/v1/nodes"), 200);
-		assert_int_equal(curl_multi_perform(f.multi, &f.running), CURLM_OK);
-	}
-	assert_int_equal(f.running, 40);
-	give_cores(s, &f);
-	assert_int_equal(end_fits(s, &f, 200), 40);
-}
-
-static void test_long_requests_are_bounded(void **state)
-{
-	struct scene *s = *state;
-	struct fits f;
-
-	begin_fits(s, &f, FITS_MOST);
-	do
-		turn_fits(&f);
-	while (f.running > FITS_MOST / 2); /* refused at once, the others wait */
-	give_cores(s, &f);
-	assert_in_range(end_fits(s, &f, 503), FITS_MOST / 2, FITS_MOST - 1);
-	assert_alive(s);
-}
-
-/* Those that have not begun are refused, those that have are answered. */
-static void test_stop_with_long_requests(void **state)
-{
-	struct scene *s = *state;
-	struct fits f;
-
-	begin_fits(s, &f, 40);
-	for (int i = 0; i < 10; i++) {
-		assert_alive(s);
-		assert_int_equal(curl_multi_perform(f.multi, &f.running), CURLM_OK);
-	}
-	give_cores(s, &f);
-	http_stop(s->server);
-	s->server = NULL;
-	end_fits(s, &f, 200);
 }
 
 /* --- bodies ----------------------------------------------------------------------------------------------------- */
@@ -888,9 +669,6 @@ int main(void)
 		TEST(test_etag),
 		TEST(test_keep_alive),
 		TEST(test_many_at_once),
-		TEST(test_long_requests_hold_up_nobody),
-		TEST(test_long_requests_are_bounded),
-		TEST(test_stop_with_long_requests),
 		TEST(test_body_limit),
 		TEST(test_absurd_lengths),
 		TEST(test_slow_clients),

@@ -280,11 +280,18 @@ static void drain_free_fake(void *state)
 static void test_drains_find_the_cluster_as_it_is(void **state)
 {
 	struct fake_drain d = {0};
-	struct plan_drain drain = {&d, drain_restore_fake, drain_step_fake, drain_free_fake};
-	struct plan_core *c = plan_core_new(&options, &drain);
+	struct plan_drain drain = {
+		.state = &d,
+		.restore = drain_restore_fake,
+		.step = drain_step_fake,
+		.free = drain_free_fake,
+	};
+	struct plan_core *c;
 	struct plan_result *r;
 
 	(void)state;
+	place_options_default(&drain.places);
+	c = plan_core_new(&options, &drain);
 	assert_int_equal(plan_core_remember(c, PLAN_DRAIN, "timers", 6, NULL), 0);
 	assert_string_equal(d.remembered, "timers");
 	for (int i = 1; i <= 2; i++) {

@@ -162,20 +162,6 @@ static const char *rule_of(const struct world *w)
 	return "{}";
 }
 
-static cJSON *parse(const char *text)
-{
-	char *json = mem_strdup(text);
-	cJSON *tree;
-
-	for (char *at = json; *at; at++)
-		if (*at == '\'')
-			*at = '"';
-	tree = cJSON_Parse(json);
-	assert_non_null(tree);
-	free(json);
-	return tree;
-}
-
 static cJSON *flat_of(const struct world *w, const struct toy_pod *p)
 {
 	char *text = mem_printf("{'pod':'%s','namespace':'%s','uid':'uid-%s','priority':%d,"
@@ -183,7 +169,7 @@ static cJSON *flat_of(const struct world *w, const struct toy_pod *p)
 				p->name, space_name[p->space], p->name, p->priority,
 				p->db ? "db" : "web", p->asks[CPU], amount_name[GPU],
 				p->asks[GPU] / 1000);
-	cJSON *flat = parse(text);
+	cJSON *flat = preempt_fixture_parse(text);
 
 	if (p->node >= 0) {
 		char node[16];
@@ -191,7 +177,7 @@ static cJSON *flat_of(const struct world *w, const struct toy_pod *p)
 		snprintf(node, sizeof(node), "n%d", p->node);
 		cJSON_AddStringToObject(flat, "node", node);
 	} else {
-		cJSON_AddItemToObject(flat, "spec", parse(rule_of(w)));
+		cJSON_AddItemToObject(flat, "spec", preempt_fixture_parse(rule_of(w)));
 	}
 	if (p->start >= 0)
 		cJSON_AddNumberToObject(flat, "start", p->start);

@@ -22,6 +22,7 @@
 enum { SPACES = 9, STEPS = 400 };
 
 static uint32_t seed = 3;
+static size_t scaled; /* of all min that were looked at */
 static struct model *model;
 static struct join *join;
 static struct ledger *ledger;
@@ -85,8 +86,26 @@ static void reserve(void)
 	resources_fini(&e.requests);
 }
 
+/* Now less than all min come to, now more. */
+static void change_nodes(void)
+{
+	char name[16], *json;
+
+	snprintf(name, sizeof(name), "n%d", any(3));
+	json = mem_printf("{\"metadata\":{\"name\":\"%s\"},\"status\":{\"allocatable\":{"
+			  "\"cpu\":\"%d\",\"pods\":\"%d\"}}}",
+			  name, 1 + any(14), 5 + any(10));
+	if (any(4))
+		model_put(model, model_fixture_object(OBJECT_NODE, json));
+	else
+		model_remove(model, OBJECT_NODE, "", name);
+	free(json);
+}
+
 static void change_any(void)
 {
+	if (!any(10))
+		change_nodes();
 	for (int i = any(4); i > 0; i--)
 		put_pod();
 	for (int i = any(4); i > 0; i--)
@@ -118,6 +137,22 @@ static void assert_quota(const struct quota *a, const struct quota *b)
 	assert_ptr_equal(a->use, b->use);
 }
 
+static void assert_guaranteed(const struct quota_book *a, const struct quota_book *b,
+			      const char *namespace)
+{
+	static const char *const names[] = {"cpu", "pods", "nvidia.com/gpu"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		int64_t x[2], y[2], named = 0;
+
+		assert_true(quota_bounds(a, namespace, names[i], &x[0], &x[1]));
+		assert_true(quota_bounds(b, namespace, names[i], &y[0], &y[1]));
+		assert_memory_equal(x, y, sizeof(x));
+		resources_find(&quota_book_find(a, namespace)->min, names[i], &named);
+		scaled += x[0] < named;
+	}
+}
+
 static void assert_verdicts(const struct quota_book *a, const struct quota_book *b)
 {
 	for (int i = 0; i < 4 * SPACES; i++) {
@@ -143,8 +178,10 @@ static void assert_verdicts(const struct quota_book *a, const struct quota_book 
 static void assert_books(const struct quota_book *a, const struct quota_book *b)
 {
 	assert_int_equal(quota_book_count(a), quota_book_count(b));
-	for (size_t i = 0; i < quota_book_count(a); i++)
+	for (size_t i = 0; i < quota_book_count(a); i++) {
 		assert_quota(quota_book_at(a, i), quota_book_at(b, i));
+		assert_guaranteed(a, b, quota_book_at(a, i)->namespace);
+	}
 	assert_verdicts(a, b);
 }
 
@@ -198,6 +235,7 @@ static void an_updated_book_is_a_new_one(void **state)
 {
 	(void)state;
 	follow(QUOTA_CORRECTED);
+	assert_true(scaled > STEPS);
 	follow(QUOTA_UPSTREAM);
 }
 

@@ -22,7 +22,7 @@
 struct values {
 	bool help, watch, colour;
 	char *server, *config;
-	struct option_list aggregators;
+	struct option_list aggregators, pools;
 	int64_t count, interval;
 	double rate;
 	int output;
@@ -41,6 +41,7 @@ static const struct option_spec specs[] = {
 	{"config", 0, OPTION_STRING, MEMBER(config), "FILE", NULL, 0, 0, NULL, "A YAML file."},
 	{"aggregator", 'a', OPTION_LIST, MEMBER(aggregators), "URL", "tcp://a,tcp://b", 0, 0, NULL,
 	 "Where to send to."},
+	{"pool", 0, OPTION_RECORDS, MEMBER(pools), "KEY=VALUE,..", NULL, 0, 0, NULL, "A record."},
 	{"count", 0, OPTION_INTEGER, MEMBER(count), "N", "3", 1, 10, NULL, "How many."},
 	{"interval", 'i', OPTION_DURATION, MEMBER(interval), "DURATION", "5s", 1e9, 15e9, NULL,
 	 "How often."},
@@ -80,6 +81,8 @@ static void describe(const struct values *v, struct buf *out)
 		   (long)(v->interval / 1000000), v->rate, v->output);
 	for (size_t i = 0; i < v->aggregators.count; i++)
 		buf_printf(out, " [%s]", v->aggregators.items[i]);
+	for (size_t i = 0; i < v->pools.count; i++)
+		buf_printf(out, " {%s}", v->pools.items[i]);
 }
 
 #define REST	 " [tcp://a] [tcp://b]"
@@ -108,6 +111,7 @@ static void reads_the_command_line(void **state)
 		 "http://127.0.0.1:2020 c10 i5000 r0.5 o2" REST},
 		{{"-i1s"}, "http://127.0.0.1:2020 c3 i1000 r10 o0" REST},
 		{{"-a", "x,y", "-az"}, DEFAULTS " [x,y] [z]"},
+		{{"--pool", "a=1,b=2", "--pool=c;d"}, DEFAULTS REST " {a=1,b=2} {c;d}"},
 	};
 	(void)state;
 
@@ -215,12 +219,13 @@ static void later_places_override(void **state)
 	setenv("EKTEST_SERVER", "env", 1);
 	setenv("EKTEST_COUNT", "3", 1);
 	setenv("EKTEST_AGGREGATOR", "e1,,e2,", 1);
+	setenv("EKTEST_POOL", "a=1,b=2;c=3;", 1);
 	setenv("EKTEST_OUTPUT", "", 1);
 	setenv("EKTEST_HELP", "true", 1);
 	setenv("EKTEST_SERVICE_HOST", "10.0.0.1", 1);
 	assert_int_equal(parse(args, &v, NULL, &reason), 0);
 	describe(&v, &got);
-	assert_string_equal(got.data, "w env c4 i5000 r2 o0 [e1] [e2]");
+	assert_string_equal(got.data, "w env c4 i5000 r2 o0 [e1] [e2] {a=1,b=2} {c=3}");
 	options_free(&program, &v);
 	buf_fini(&got);
 
@@ -231,6 +236,7 @@ static void later_places_override(void **state)
 	unsetenv("EKTEST_SERVER");
 	unsetenv("EKTEST_COUNT");
 	unsetenv("EKTEST_AGGREGATOR");
+	unsetenv("EKTEST_POOL");
 	unsetenv("EKTEST_OUTPUT");
 	unsetenv("EKTEST_HELP");
 	unsetenv("EKTEST_INTERVAL");
@@ -266,6 +272,8 @@ static void reads_yaml(void **state)
 		{"aggregator:\n- x\n- \"y\"\n", "aggregator=-,aggregator=x,aggregator=y,"},
 		{"aggregator: []", "aggregator=-,"},
 		{"server: ''", "server=,"},
+		{"pool:\n- a=1,b\n- {c: 1, d: [x, y], e: []}\n- {}\n",
+		 "pool=-,pool=a=1,b,pool=c=1,d=x,y,e,pool=,"},
 		{"\"count\": !!str 3", "count=3,"},
 	};
 	(void)state;
@@ -304,6 +312,11 @@ static void refuses_yaml_by_line(void **state)
 		{"aggregator: x",
 		 "f.yaml:1: aggregator is a list: write [a, b], or one \"- value\" a line"},
 		{"aggregator:\n- [x]", "f.yaml:2: aggregator: expected a plain value here"},
+		{"aggregator:\n- {a: b}", "f.yaml:2: aggregator: expected a plain value here"},
+		{"pool:\n- {a: {b: c}}", "f.yaml:2: pool: expected a plain value here"},
+		{"pool:\n- {a: [[b]]}", "f.yaml:2: pool: expected a plain value here"},
+		{"pool:\n- {[a]: b}", "f.yaml:2: pool: expected a plain value here"},
+		{"pool:\n- a: b\n  c:\n", "f.yaml:3: pool has no value"},
 		{"server: &a x\nconfig: *a", "f.yaml:2: config cannot be set in a file"},
 		{"server: &a x\noutput: *a", "f.yaml:2: output: expected a plain value here"},
 		{"help: true", "f.yaml:1: help cannot be set in a file"},
@@ -345,6 +358,8 @@ static void help_fits_eighty_columns(void **state)
 		"      --config FILE       A YAML file. [EKTEST_CONFIG]\n"
 		"  -a, --aggregator URL..  Where to send to. [default tcp://a,tcp://b;\n"
 		"                          EKTEST_AGGREGATOR]\n"
+		"      --pool KEY=VALUE,.. ..\n"
+		"                          A record. [EKTEST_POOL]\n"
 		"      --count N           How many. [default 3; 1 to 10; EKTEST_COUNT]\n"
 		"  -i, --interval DURATION\n"
 		"                          How often. [default 5s; 1s to 15s; EKTEST_INTERVAL]\n"

@@ -7,8 +7,8 @@
  * that controller and removes its entry of metadata.managedFields.
  *
  * Written is what the scheduler counts: requests of pods with a node, overhead and sidecars included, and 0 for what min and max name besides; not
- * what is only promised (quota_status.h has the other variant). Only of a model that is in sync: an old one would write what was. A change that is not seen is written five seconds later, and
- * the watch tells the status back, so nothing is remembered but who is to be left alone.
+ * what is only promised (quota_status.h has the other variant). Only of a model that is in sync: an old one would write what was. A change that is not
+ * seen is written five seconds later, and the watch tells the status back, so nothing is remembered but who is to be left alone.
  *
  * What the API says of one quota is of that quota: refused for any other reason (a rule that is missing in one namespace, a webhook that fails) it is left
  * alone for a minute, and the next is written. Only where the API is not reached, does not know us, or wants us to wait, nobody is written for a minute. Each

@@ -15,16 +15,16 @@
 	X(DISABLED_ANNOTATION, "ScaleDownDisabledAnnotation", "remove the node's annotation that forbids to drain it")              \
 	X(UNREADY_DISABLED, "ScaleDownUnreadyDisabled", "the node becomes ready, or unready nodes may be drained")                  \
 	X(NOT_AUTOSCALED, "NotAutoscaled", "put the node into a group")                                                             \
-	X(NOT_UNNEEDED_LONG_ENOUGH, "NotUnneededLongEnough", "wait until it was unneeded for drain.unneededTime")                   \
-	X(NOT_UNREADY_LONG_ENOUGH, "NotUnreadyLongEnough", "wait until it was unneeded for drain.unreadyTime")                      \
+	X(NOT_UNNEEDED_LONG_ENOUGH, "NotUnneededLongEnough", "wait until it was unneeded for --scale-down-unneeded-time")                   \
+	X(NOT_UNREADY_LONG_ENOUGH, "NotUnreadyLongEnough", "wait until it was unneeded for --scale-down-unready-time")                      \
 	X(GROUP_MIN_SIZE, "NodeGroupMinSizeReached", "lower the group's min, or add a node to the group")                           \
 	X(GROUP_MAX_DELETIONS, "NodeGroupMaxDeletionCountReached", "wait for deletions in the group to end")                        \
 	X(ATOMIC_FAILED, "AtomicScaleDownFailed", "all nodes of the group must be removable at once")                               \
-	X(MINIMAL_LIMIT, "MinimalResourceLimitExceeded", "lower drain.clusterMin, or add capacity elsewhere")                       \
+	X(MINIMAL_LIMIT, "MinimalResourceLimitExceeded", "lower --drain-cluster-min, or add capacity elsewhere")                       \
 	X(BEING_DELETED, "CurrentlyBeingDeleted", "it is on its way")                                                               \
-	X(NOT_UNDERUTILIZED, "NotUnderutilized", "requests on it fall below drain.utilization")                                     \
+	X(NOT_UNDERUTILIZED, "NotUnderutilized", "requests on it fall below --scale-down-utilization-threshold")                                     \
 	X(NOT_UNNEEDED_OTHER, "NotUnneededOtherReason", "")                                                                         \
-	X(RECENTLY_UNREMOVABLE, "RecentlyUnremovable", "it is asked again after drain.recheckTime")                                 \
+	X(RECENTLY_UNREMOVABLE, "RecentlyUnremovable", "it is asked again after --unremovable-node-recheck-timeout")                                 \
 	X(NO_PLACE, "NoPlaceToMovePods", "free room on other nodes for the pods that fit nowhere")                                  \
 	X(BLOCKED_BY_POD, "BlockedByPod", "see the reason of the pod")                                                              \
 	X(ON_COMPLETION, "BlockedByOnCompletionPod", "pods that are safe to evict on completion end")                               \
@@ -47,7 +47,8 @@
 	X(NOT_EXAMINED, "NotExamined", "time for the simulation was up; it is asked in the next run")                               \
 	X(NOT_MEASURED, "NotMeasured", "its agent reports again")                                                                   \
 	X(DESTINATION, "DestinationInWave", "pods of nodes drained now would come here; it is asked again after them")              \
-	X(DELETIONS_UNPLACED, "DeletionsUnplaced", "free room for pods of nodes that are being drained already")
+	X(DELETIONS_UNPLACED, "DeletionsUnplaced", "free room for pods of nodes that are being drained already")                    \
+	X(NOT_ROBUST, "NotRobust", "free room, so that its pods fit wherever the scheduler puts the others")
 /* clang-format on */
 
 enum drain_reason {

@@ -41,8 +41,8 @@ enum place_filter {
 	PLACE_USE_CAP, /* real use, not the scheduler's: see struct place_cap */
 	PLACE_SILENT, /* not measured, contended or expired: refuses under the real-use cap */
 	/*
-	 * A field that nobody here can judge: resource claims, an operator of tomorrow, more than 64
-	 * terms of a list or 2048 values of a field.
+	 * A field that nobody here can judge: resource claims, an operator of tomorrow, more than
+	 * 64 terms of a list or 2048 values of a field.
 	 */
 	PLACE_UNKNOWN,
 	PLACE_FILTERS
@@ -109,12 +109,25 @@ place_node place_find_node(const struct place *p, const char *name); /* PLACE_NO
 const char *place_node_name(const struct place *p, place_node n);
 place_pod place_find_pod(const struct place *p, const char *namespace, const char *name);
 /*
- * A pod of which only the record is known (POST /v1/fit, a placeholder); the record is held. Nowhere
- * at first. It and all that it names are forgotten at the next place_update().
+ * A pod of which only the record is known (POST /v1/fit, a placeholder); the record is held.
+ * Nowhere at first. It and all that it names are forgotten at the next place_update().
  */
 place_pod place_add_pod(struct place *p, const struct kube_pod *pod);
 place_node place_where(const struct place *p, place_pod pod); /* PLACE_NONE: nowhere */
 const struct kube_pod *place_pod_record(const struct place *p, place_pod pod);
+
+/* Pods that are on the node now, in no order that means anything; PLACE_NONE behind the last. */
+place_pod place_first_on(const struct place *p, place_node n);
+place_pod place_next_on(const struct place *p, place_pod pod);
+
+/* What the real-use cap sums up of a node as its pods are now. */
+struct place_prediction {
+	double cpu_milli,
+		cpu_limit_milli; /* mean + z * sigma, or the largest hour where that is more */
+	double mem_bytes, mem_limit_bytes; /* likewise of working-set maxima */
+};
+/* False where the cap is off, or the node is silent. */
+bool place_predict(const struct place *p, place_node n, struct place_prediction *out);
 
 /* --- changes, each of which can be undone */
 
@@ -143,6 +156,11 @@ void place_take(struct place *p, place_pod pod); /* it must be somewhere */
  * (a ghost). Its pods stay.
  */
 void place_remove_node(struct place *p, place_node n);
+/*
+ * The same for a node that is cordoned and drained: spread that honours taints does not count it
+ * any more.
+ */
+void place_drain_node(struct place *p, place_node n);
 void place_cordon(struct place *p, place_node n, bool on);
 
 /* --- questions */

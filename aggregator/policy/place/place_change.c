@@ -93,6 +93,13 @@ void place_remove_node(struct place *p, place_node n)
 	place_trees_touch(p, n);
 }
 
+void place_drain_node(struct place *p, place_node n)
+{
+	place_remove_node(p, n);
+	if (place_ghost_leave(p, n))
+		note(p, PLACE_DID_DRAIN, n, n, false);
+}
+
 void place_cordon(struct place *p, place_node n, bool on)
 {
 	note(p, PLACE_DID_CORDON, n, n, p->cordoned[n]);
@@ -127,6 +134,9 @@ static void undo(struct place *p, const struct place_log *e)
 	case PLACE_DID_REMOVE:
 		p->gone[e->id] = e->before;
 		place_trees_touch(p, e->id);
+		break;
+	case PLACE_DID_DRAIN:
+		place_ghost_return(p, e->id);
 		break;
 	case PLACE_DID_CORDON:
 		p->cordoned[e->id] = e->before;
@@ -163,6 +173,9 @@ static void remember(struct place *p, const struct place_log *e)
 	case PLACE_DID_REMOVE:
 	case PLACE_DID_CORDON:
 		p->moved_nodes = true;
+		break;
+	case PLACE_DID_DRAIN:
+		p->moved_ghosts = true;
 		break;
 	case PLACE_DID_BIND:
 		p->moved_claims = true;

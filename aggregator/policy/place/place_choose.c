@@ -29,6 +29,15 @@ static bool ask(void *context, place_node n)
 	return f == PLACE_FITS;
 }
 
+/* Under the cap the tree passes over nodes for their use, too, and each has to be asked again. */
+static void count_all(struct asked *a)
+{
+	a->counts = (struct place_counts){{0}};
+	for (place_node n = 0; n < a->p->node_count; n++)
+		if (!a->allowed || a->allowed[n])
+			a->counts.of[place_check(a->p, a->pod, n)]++;
+}
+
 /* Who was passed over: gone, or too full. */
 static void count_others(struct asked *a)
 {
@@ -47,11 +56,12 @@ static void count_others(struct asked *a)
 
 static place_node by_tree(struct asked *a, enum place_order order, place_node start)
 {
-	const struct place_shape *shape = place_slot_shape(place_slot(a->p, a->pod));
-	place_node n = place_tree_first(a->p, order, shape, start, PLACE_NONE, ask, a);
+	const struct place_slot *s = place_slot(a->p, a->pod);
+	const struct place_shape *shape = place_slot_shape(s);
+	place_node n = place_tree_first(a->p, order, shape, &s->use, start, PLACE_NONE, ask, a);
 
 	if (n == PLACE_NONE && start)
-		n = place_tree_first(a->p, order, shape, 0, start, ask, a);
+		n = place_tree_first(a->p, order, shape, &s->use, 0, start, ask, a);
 	return n;
 }
 
@@ -110,7 +120,9 @@ place_node place_choose(struct place *p, place_pod pod, enum place_order order, 
 		return n;
 	}
 	if (counts) {
-		if (p->search == PLACE_SEARCH_TREE)
+		if (p->search == PLACE_SEARCH_TREE && p->cap)
+			count_all(&a);
+		else if (p->search == PLACE_SEARCH_TREE)
 			count_others(&a);
 		*counts = a.counts;
 	}

@@ -359,6 +359,96 @@ void place_count_pod(struct place *p, const struct place_slot *s, place_node n, 
 		count_in(p, &p->counters.of[s->class->counted.of[i]], s, n, by);
 }
 
+/*
+ * --- ghosts: nodes that are cordoned for good, which spread with nodeTaintsPolicy Honor does not
+ * count any more
+ */
+
+static bool sees_ghosts(const struct place_eligible *e)
+{
+	return !e->taints || e->taints->tolerates_cordon;
+}
+
+/* No other eligible node is in the node's domain. */
+static bool is_last(const struct place *p, const struct place_eligible *e, uint32_t key,
+		    place_node n)
+{
+	const uint32_t *domain_of = p->keys.of[key].domain_of;
+
+	for (place_node i = 0; i < p->node_count; i++)
+		if (i != n && e->of[i] && domain_of[i] == domain_of[n])
+			return false;
+	return true;
+}
+
+/* A domain comes or goes with its count, which may change the least. */
+static void step_domain(struct place_counter *c, uint32_t domain, int by)
+{
+	uint32_t count = place_tally_get(&c->count, domain);
+
+	c->domains += (uint32_t)by;
+	c->at[count] += (uint32_t)by;
+	if (by > 0 && (c->domains == 1 || count < c->min))
+		c->min = count;
+	while (c->domains && !c->at[c->min])
+		c->min++;
+	if (!c->domains)
+		c->min = 0;
+}
+
+static void count_node(struct place *p, const struct place_eligible *e, place_node n, int by)
+{
+	for (place_pod pod = p->first[n]; pod != PLACE_NONE; pod = place_slot(p, pod)->next) {
+		const struct place_slot *s = place_slot(p, pod);
+
+		for (uint32_t i = 0; i < s->class->counted.count; i++)
+			if (p->counters.of[s->class->counted.of[i]].eligible == e)
+				count_in(p, &p->counters.of[s->class->counted.of[i]], s, n, by);
+	}
+}
+
+static void step_domains(struct place *p, struct place_eligible *e, place_node n, int by)
+{
+	for (uint32_t i = 0; i < e->keys.count; i++) {
+		uint32_t key = e->keys.of[i];
+
+		if (!is_last(p, e, key, n))
+			continue;
+		e->domains.of[i] += (uint32_t)by;
+		for (uint32_t k = 0; k < p->counters.count; k++)
+			if (p->counters.of[k].eligible == e && p->counters.of[k].key == key)
+				step_domain(&p->counters.of[k], p->keys.of[key].domain_of[n], by);
+	}
+}
+
+bool place_ghost_leave(struct place *p, place_node n)
+{
+	bool left = false;
+
+	for (struct place_eligible *e = p->eligibles; e; e = e->hh.next) {
+		if (sees_ghosts(e) || !e->of[n])
+			continue;
+		count_node(p, e, n, -1);
+		e->of[n] = false;
+		step_domains(p, e, n, -1);
+		left = true;
+	}
+	return left;
+}
+
+void place_ghost_return(struct place *p, place_node n)
+{
+	for (struct place_eligible *e = p->eligibles; e; e = e->hh.next) {
+		if (sees_ghosts(e) || e->of[n] || !is_eligible(p, e, n))
+			continue;
+		step_domains(p, e, n, 1);
+		e->of[n] = true;
+		count_node(p, e, n, 1);
+	}
+}
+
+/* --- for place_link.c */
+
 void place_count_class(struct place *p, const struct place_class *c, uint32_t counter)
 {
 	for (place_pod at = c->first; at != PLACE_NONE; at = place_slot(p, at)->next_of_class) {

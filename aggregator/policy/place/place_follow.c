@@ -88,7 +88,7 @@ static bool is_too_many(uint32_t count, uint32_t needed)
 /* Whether what changed can be taken over piece by piece. */
 static bool can_follow(const struct place *p, const struct view *v)
 {
-	if (p->cap != place_cap_of(&p->options, v) ||
+	if (p->moved_ghosts || p->cap != place_cap_of(&p->options, v) ||
 	    is_too_many(p->classes.count, p->classes_loaded) ||
 	    is_too_many(p->signature_count, p->node_count))
 		return false;
@@ -247,6 +247,7 @@ static void measure_again(struct place *p, place_node n)
 	size_t hint = v->pod_count ? v->pod_count - 1 : 0;
 
 	place_use_of_node(p, n);
+	place_trees_touch(p, n);
 	for (place_pod at = p->first[n]; at != PLACE_NONE; at = place_slot(p, at)->next) {
 		struct place_slot *s = place_slot(p, at);
 		const struct view_pod *vp = NULL;
@@ -352,8 +353,10 @@ static void follow_owners(struct place *p)
 		if (s->node != PLACE_NONE)
 			place_use_add(&p->use[s->node], &s->use, -1);
 		place_use_of_pod(p, NULL, s->record, &s->use);
-		if (s->node != PLACE_NONE)
+		if (s->node != PLACE_NONE) {
 			place_use_add(&p->use[s->node], &s->use, 1);
+			place_trees_touch(p, s->node);
+		}
 	}
 }
 

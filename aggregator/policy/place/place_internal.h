@@ -133,8 +133,7 @@ struct place_namespace {
 	struct place_group *unindexed;
 	PLACE_LIST(struct place_class *) classes; /* none everywhere */
 	struct labels labels; /* of the object, once they are read */
-	bool has_labels; /* they are read */
-	bool bad_labels; /* they cannot be */
+	bool has_labels, bad_labels; /* they are read */
 };
 
 struct place_domain {
@@ -332,6 +331,7 @@ enum place_change {
 	PLACE_DID_TAKE,
 	PLACE_DID_REMOVE,
 	PLACE_DID_CORDON,
+	PLACE_DID_DRAIN,
 	PLACE_DID_BIND,
 	PLACE_DID_MARK,
 };
@@ -347,6 +347,11 @@ struct place_order_node {
 	uint32_t left, right, priority;
 	/* The most that is free in the tree below; -INT64_MAX where there is no destination. */
 	int64_t cpu, mem, pods;
+	/*
+	 * Likewise what the real-use cap leaves for one more pod, of the node alone and of the
+	 * tree; INT64_MAX without a cap.
+	 */
+	int64_t own_use_cpu, own_use_mem, use_cpu, use_mem;
 };
 
 /* A search tree of nodes; ties go by name. */
@@ -423,6 +428,7 @@ struct place {
 	/* What changed of which the log knows nothing any more. */
 	PLACE_LIST(place_pod) moved;
 	bool moved_nodes, moved_claims;
+	bool moved_ghosts; /* drained ones: only a load anew makes them whole */
 
 	PLACE_LIST(place_pod) added; /* by place_add_pod() */
 	PLACE_LIST(place_pod) waiting; /* those that the view has on no node */
@@ -527,6 +533,12 @@ void place_group_forget(struct place *p);
 void place_eligible_forget(struct place *p);
 void place_counters_free(struct place *p);
 /*
+ * Spread that honours taints counts the node no more; false: none did. Pods may come and go before
+ * it returns.
+ */
+bool place_ghost_leave(struct place *p, place_node n);
+void place_ghost_return(struct place *p, place_node n);
+/*
  * Takes a node without pods out of all domains, by its labels and taints of before, and puts it
  * into those of now.
  */
@@ -602,6 +614,8 @@ struct place_use_limits {
 };
 bool place_use_fits(const struct place *p, place_node n, const struct place_use *pod,
 		    struct place_use_limits *told);
+/* Whatever uses more than that does not fit; of what uses less place_use_fits() tells. */
+void place_use_room(const struct place *p, place_node n, int64_t *cpu, int64_t *mem);
 
 /* --- place_order.c */
 
@@ -615,8 +629,8 @@ typedef bool (*place_visit)(void *context, place_node n);
  * until one is taken.
  */
 place_node place_tree_first(struct place *p, enum place_order order,
-			    const struct place_shape *shape, place_node from, place_node to,
-			    place_visit visit, void *context);
+			    const struct place_shape *shape, const struct place_use *use,
+			    place_node from, place_node to, place_visit visit, void *context);
 
 /* --- place_load.c */
 

@@ -322,7 +322,7 @@ static void load_all(struct place *p)
 	p->cap = place_cap_of(&p->options, p->view);
 	p->log.count = 0;
 	p->marks.count = 0;
-	p->moved_nodes = p->moved_claims = false;
+	p->moved_nodes = p->moved_claims = p->moved_ghosts = false;
 	p->last_chosen = PLACE_NONE;
 	loosen(p);
 	load_nodes(p);
@@ -445,6 +445,16 @@ place_node place_where(const struct place *p, place_pod pod)
 const struct kube_pod *place_pod_record(const struct place *p, place_pod pod)
 {
 	return place_slot(p, pod)->record;
+}
+
+place_pod place_first_on(const struct place *p, place_node n)
+{
+	return p->first[n];
+}
+
+place_pod place_next_on(const struct place *p, place_pod pod)
+{
+	return place_slot(p, pod)->next;
 }
 
 void place_set_search(struct place *p, enum place_search search)

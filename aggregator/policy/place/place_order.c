@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Nodes in the order in which they are tried, as a search tree (a treap, whose shape only depends
- * on the order) that knows of each subtree how much is free at most. What asks for more than that
- * passes over the whole subtree, so that "nothing fits anywhere" costs a look at the root. A node
- * that changes is only noted; it finds its new place when somebody asks, so that thirty pods taken
- * off a node move it once.
+ * on the order) that knows of each subtree how much is free at most, and how much the real-use cap
+ * leaves. What asks for more than that passes over the whole subtree, so that "nothing fits
+ * anywhere" costs a look at the root. A node that changes is only noted; it finds its new place
+ * when somebody asks, so that thirty pods taken off a node move it once.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -56,6 +56,8 @@ static void pull(const struct place *p, struct place_tree *t, place_node n)
 	o->cpu = gone ? -INT64_MAX : place_free_of(p, n, RESOURCE_CPU);
 	o->mem = gone ? -INT64_MAX : place_free_of(p, n, RESOURCE_MEMORY);
 	o->pods = gone ? -INT64_MAX : place_free_of(p, n, RESOURCE_PODS);
+	o->use_cpu = gone ? -INT64_MAX : o->own_use_cpu;
+	o->use_mem = gone ? -INT64_MAX : o->own_use_mem;
 	for (int side = 0; side < 2; side++) {
 		uint32_t child = side ? o->right : o->left;
 
@@ -64,7 +66,19 @@ static void pull(const struct place *p, struct place_tree *t, place_node n)
 		o->cpu = most(o->cpu, t->of[child].cpu);
 		o->mem = most(o->mem, t->of[child].mem);
 		o->pods = most(o->pods, t->of[child].pods);
+		o->use_cpu = most(o->use_cpu, t->of[child].use_cpu);
+		o->use_mem = most(o->use_mem, t->of[child].use_mem);
 	}
+}
+
+/* Kept, since pull() is called far more often than use changes. */
+static void read_use(const struct place *p, struct place_tree *t, place_node n)
+{
+	struct place_order_node *o = &t->of[n];
+
+	o->own_use_cpu = o->own_use_mem = INT64_MAX;
+	if (p->cap)
+		place_use_room(p, n, &o->own_use_cpu, &o->own_use_mem);
 }
 
 /* Everything before (share, n) goes left. */
@@ -158,6 +172,7 @@ static void build(const struct place *p, enum place_order order, struct place_tr
 						     .left = PLACE_NONE,
 						     .right = PLACE_NONE,
 						     .priority = priority_of(n)};
+		read_use(p, t, n);
 		t->root = insert(p, t, t->root, n);
 	}
 	t->ready = true;
@@ -170,6 +185,7 @@ static void catch_up(const struct place *p, enum place_order order, struct place
 		double key = key_of(p, order, n);
 
 		t->stale[n] = false;
+		read_use(p, t, n);
 		if (!(key < t->of[n].share) && !(key > t->of[n].share)) {
 			refresh(p, t, t->root, n);
 			continue;
@@ -210,6 +226,7 @@ struct search {
 	const struct place *p;
 	const struct place_tree *t;
 	const struct place_shape *shape;
+	const struct place_use *use;
 	place_node from, to;
 	place_visit visit;
 	void *context;
@@ -220,11 +237,20 @@ static bool has_room(const struct place_shape *s, int64_t cpu, int64_t mem, int6
 	return pods >= 1 && (s->cpu == 0 || cpu >= s->cpu) && (s->mem == 0 || mem >= s->mem);
 }
 
+static bool has_room_below(const struct search *s, const struct place_order_node *o)
+{
+	return has_room(s->shape, o->cpu, o->mem, o->pods) && o->use_cpu >= s->use->cpu &&
+	       o->use_mem >= s->use->mem;
+}
+
 static bool has_room_itself(const struct search *s, place_node n)
 {
-	return !s->p->gone[n] && has_room(s->shape, place_free_of(s->p, n, RESOURCE_CPU),
-					  place_free_of(s->p, n, RESOURCE_MEMORY),
-					  place_free_of(s->p, n, RESOURCE_PODS));
+	const struct place_order_node *o = &s->t->of[n];
+
+	return !s->p->gone[n] && o->own_use_cpu >= s->use->cpu && o->own_use_mem >= s->use->mem &&
+	       has_room(s->shape, place_free_of(s->p, n, RESOURCE_CPU),
+			place_free_of(s->p, n, RESOURCE_MEMORY),
+			place_free_of(s->p, n, RESOURCE_PODS));
 }
 
 static place_node search(const struct search *s, uint32_t root)
@@ -235,7 +261,7 @@ static place_node search(const struct search *s, uint32_t root)
 	if (root == PLACE_NONE)
 		return PLACE_NONE;
 	o = &s->t->of[root];
-	if (!has_room(s->shape, o->cpu, o->mem, o->pods))
+	if (!has_room_below(s, o))
 		return PLACE_NONE;
 	if (root < s->from)
 		return search(s, o->right);
@@ -258,7 +284,7 @@ static place_node search_all(const struct search *s, uint32_t root)
 	if (root == PLACE_NONE)
 		return PLACE_NONE;
 	o = &s->t->of[root];
-	if (!has_room(s->shape, o->cpu, o->mem, o->pods))
+	if (!has_room_below(s, o))
 		return PLACE_NONE;
 	found = search_all(s, o->left);
 	if (found != PLACE_NONE)
@@ -269,11 +295,11 @@ static place_node search_all(const struct search *s, uint32_t root)
 }
 
 place_node place_tree_first(struct place *p, enum place_order order,
-			    const struct place_shape *shape, place_node from, place_node to,
-			    place_visit visit, void *context)
+			    const struct place_shape *shape, const struct place_use *use,
+			    place_node from, place_node to, place_visit visit, void *context)
 {
 	struct place_tree *t = &p->trees[order];
-	struct search s = {p, t, shape, from, to, visit, context};
+	struct search s = {p, t, shape, use, from, to, visit, context};
 
 	if (t->ready)
 		catch_up(p, order, t);

@@ -195,3 +195,37 @@ bool place_use_fits(const struct place *p, place_node n, const struct place_use 
 		*told = l;
 	return l.cpu <= l.cpu_limit && l.mem <= l.mem_limit;
 }
+
+void place_use_room(const struct place *p, place_node n, int64_t *cpu, int64_t *mem)
+{
+	const struct place_node_use *u = &p->use[n];
+	const struct view_node *v = p->nodes[n].view;
+	const struct place_cap *cap = &p->options.cap;
+	double sigma = sqrt((double)u->variance / MILLI_PARTS);
+
+	/* One more than it is, for what is lost in rounding. */
+	*cpu = (int64_t)ceil((cap->cpu_share * (double)v->cpu_allocatable_milli - cap->z * sigma) *
+			     MILLI_PARTS) -
+	       u->cpu + 1;
+	*mem = (int64_t)ceil(cap->mem_share * (double)v->mem_allocatable_bytes) - u->mem + 1;
+}
+
+bool place_predict(const struct place *p, place_node n, struct place_prediction *out)
+{
+	const struct view_node *v = p->nodes[n].view;
+	const struct place_cap *cap = &p->options.cap;
+	const struct place_node_use *u = &p->use[n];
+
+	if (!p->cap || p->silent[n])
+		return false;
+	out->cpu_limit_milli = cap->cpu_share * (double)v->cpu_allocatable_milli;
+	out->mem_limit_bytes = cap->mem_share * (double)v->mem_allocatable_bytes;
+	out->cpu_milli =
+		(double)u->cpu / MILLI_PARTS + cap->z * sqrt((double)u->variance / MILLI_PARTS);
+	out->mem_bytes = (double)u->mem;
+	for (int h = 0; h < PLACE_HOURS; h++) {
+		out->cpu_milli = fmax(out->cpu_milli, (double)u->peak_cpu[h] / MILLI_PARTS);
+		out->mem_bytes = fmax(out->mem_bytes, (double)u->peak_mem[h]);
+	}
+	return true;
+}

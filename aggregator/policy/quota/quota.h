@@ -86,7 +86,7 @@ enum quota_variant quota_book_variant(const struct quota_book *b);
 void quota_book_free(struct quota_book *b);
 /*
  * What the cluster's nodes have allocatable, which quota_book_new() reads from the view. Corrected: of a resource that they have less of than all min together
- * each min counts as its part of that, everywhere but in struct quota, which has what the object says. A book without it takes every min as it is.
+ * each min counts as its part of that, everywhere but in struct quota, which has what the object says. Of what is not in it every min is taken as it is.
  */
 void quota_book_set_capacity(struct quota_book *b, const struct resources *capacity);
 /* What the nodes of a view have allocatable, those in deletion left out; `ready`: those only that take pods now. False: the view does not know its nodes. */

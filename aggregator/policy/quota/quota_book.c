@@ -245,7 +245,7 @@ bool quota_book_insert(struct quota_book *b, const struct quota *q)
 	return true;
 }
 
-bool quota_book_remove(struct quota_book *b, const char *namespace)
+bool quota_book_drop(struct quota_book *b, const char *namespace)
 {
 	struct quota_entry *e;
 	size_t at;
@@ -261,8 +261,15 @@ bool quota_book_remove(struct quota_book *b, const char *namespace)
 	HASH_DEL(b->hash, e);
 	add_to_sums(b, &e->rows, -1);
 	entry_free(e);
-	quota_book_scale(b);
 	return true;
+}
+
+bool quota_book_remove(struct quota_book *b, const char *namespace)
+{
+	bool removed = quota_book_drop(b, namespace);
+
+	quota_book_scale(b);
+	return removed;
 }
 
 /* To the last unit, also of what is more than can be told. */
@@ -290,7 +297,7 @@ bool quota_book_set_bounds(struct quota_book *b, const struct quota *q)
 	with.has_max = q->has_max;
 	now = entry_new(&with, b->options.variant);
 	keep_used(now, e);
-	quota_book_remove(b, q->namespace);
+	quota_book_drop(b, q->namespace);
 	link_entry(b, now);
 	quota_book_scale(b);
 	return true;

@@ -129,10 +129,12 @@ bool quota_book_update(struct quota_book *b, struct view *v, struct ledger_copy 
 	free(b->counted);
 	b->counted = now.of;
 	b->counted_count = now.count;
-	b->has_capacity = false; /* min is scaled once, when all are there */
 	renew_all(b, &changed);
-	quota_view_scale(b, was);
 	free(changed.of);
+	if (was->cluster != v->cluster)
+		quota_view_read_capacity(b);
+	else
+		quota_book_scale(b);
 	view_drop(was);
 	ledger_copy_drop(ledger_was);
 	return true;

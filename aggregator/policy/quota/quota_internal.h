@@ -50,28 +50,14 @@ struct quota_book {
 	struct quota_rows sum; /* over all quotas, in the sense of the variant; max is not used */
 	/* What a namespace nobody has heard of gets; NULL: nothing. In no sum. */
 	struct quota_entry *fallback;
-	bool has_capacity;
-	struct resources capacity; /* owned */
+	bool scaled; /* some min counts for less than it says */
+	struct resources capacity; /* owned; empty: not known */
 	struct view *view; /* held; NULL: none */
 	struct ledger_copy *ledger; /* held; NULL: none */
 	size_t counted_count;
 	const struct ledger_entry *
 		*counted; /* owned; of the copy: those that are in `used`, in its order */
 };
-
-/* --- quota_view.c */
-
-struct quota_counted {
-	size_t count;
-	const struct ledger_entry **of; /* owned; NULL where there is no copy */
-};
-
-/* Those of the copy that a view of that generation does not show. */
-struct quota_counted quota_view_counted(const struct ledger_copy *c, uint64_t generation);
-/* The namespace's entry again from the book's view and what is counted of the ledger; it has a quota. */
-void quota_view_renew(struct quota_book *b, const char *namespace);
-/* Scales min to the capacity of the book's view; that of `was`, the view before (NULL: none), is kept where it is of the same cluster. */
-void quota_view_scale(struct quota_book *b, const struct view *was);
 
 /* --- quota_scale.c */
 
@@ -87,14 +73,31 @@ struct quota_slice {
  * order.
  */
 void quota_apportion(int64_t total, struct quota_slice *slices, size_t count);
-/* After bounds have changed. */
+/* After bounds or the capacity have changed. */
 void quota_book_scale(struct quota_book *b);
+
+/* --- quota_view.c */
+
+struct quota_counted {
+	size_t count;
+	const struct ledger_entry **of; /* owned; NULL where there is no copy */
+};
+
+/* Those of the copy that a view of that generation does not show. */
+struct quota_counted quota_view_counted(const struct ledger_copy *c, uint64_t generation);
+/* What the nodes of the book's view have. */
+void quota_view_read_capacity(struct quota_book *b);
+/* The namespace's entry again from the book's view and what is counted of the ledger; it has a quota. To be scaled when all are renewed. */
+void quota_view_renew(struct quota_book *b, const char *namespace);
 
 /* --- quota_book.c */
 
 struct quota_book *quota_book_alloc(const struct quota_options *o);
 /* Copies it into the book; the namespace must not have one. */
+/* Neither this nor taking it out scales anything. */
 struct quota_entry *quota_book_put(struct quota_book *b, const struct quota *q);
+/* False: there is none. */
+bool quota_book_drop(struct quota_book *b, const char *namespace);
 /* The namespace's entry, the fallback, or NULL. */
 const struct quota_entry *quota_book_entry(const struct quota_book *b, const char *namespace);
 /* Corrected: the quota says something about the resource. */

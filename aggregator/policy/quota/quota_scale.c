@@ -74,25 +74,38 @@ static void scale_row(struct quota_book *b, struct quota_row *sum, int64_t capac
 	free(slices);
 }
 
-void quota_book_scale(struct quota_book *b)
+/* The capacity, where more than that is promised; else -1. */
+static int64_t short_of(const struct quota_book *b, const struct quota_row *sum)
 {
 	int64_t capacity;
 
-	if (!b->has_capacity || b->options.variant == QUOTA_UPSTREAM)
+	if (resources_find(&b->capacity, sum->name, &capacity) && sum->named > capacity)
+		return capacity;
+	return -1;
+}
+
+void quota_book_scale(struct quota_book *b)
+{
+	bool was = b->scaled;
+
+	if (b->options.variant == QUOTA_UPSTREAM)
+		return;
+	b->scaled = false;
+	for (size_t i = 0; i < b->sum.count; i++)
+		b->scaled |= short_of(b, &b->sum.of[i]) >= 0;
+	if (!was && !b->scaled)
 		return;
 	for (size_t i = 0; i < b->count; i++)
 		count_as_named(&b->sorted[i]->rows);
 	count_as_named(&b->sum);
 	for (size_t i = 0; i < b->sum.count; i++)
-		if (resources_find(&b->capacity, b->sum.of[i].name, &capacity) &&
-		    b->sum.of[i].named > capacity)
-			scale_row(b, &b->sum.of[i], capacity);
+		if (short_of(b, &b->sum.of[i]) >= 0)
+			scale_row(b, &b->sum.of[i], short_of(b, &b->sum.of[i]));
 }
 
 void quota_book_set_capacity(struct quota_book *b, const struct resources *capacity)
 {
 	resources_fini(&b->capacity);
 	resources_copy(&b->capacity, capacity);
-	b->has_capacity = true;
 	quota_book_scale(b);
 }

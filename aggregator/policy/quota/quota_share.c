@@ -120,8 +120,7 @@ static void tell_alarm(const struct quota_book *b, const char *resource,
 	struct sentence s;
 	int64_t capacity;
 
-	if (!b->has_capacity || !resources_find(&b->capacity, resource, &capacity) ||
-	    sum->min <= capacity)
+	if (!resources_find(&b->capacity, resource, &capacity) || sum->min <= capacity)
 		return;
 	sentence_start(&s, sum->alarm.text, sizeof(sum->alarm.text));
 	sentence_add(&s, resource);

@@ -163,7 +163,7 @@ void quota_view_renew(struct quota_book *b, const char *namespace)
 	const struct object_table *t = b->view->cluster->tables[OBJECT_ELASTIC_QUOTA];
 	size_t at = find_quota(t, namespace);
 
-	if (!quota_book_remove(b, namespace))
+	if (!quota_book_drop(b, namespace))
 		return; /* reservations where there is no quota */
 	put_quota(b, b->view, next_quota(t, &at));
 	for (size_t i = find_counted(b, namespace);
@@ -171,7 +171,7 @@ void quota_view_renew(struct quota_book *b, const char *namespace)
 		add_reservation(b, b->counted[i]);
 }
 
-/* --- the book */
+/* --- what the nodes have */
 
 bool quota_capacity_of(const struct view *v, bool ready, struct resources *out)
 {
@@ -189,19 +189,16 @@ bool quota_capacity_of(const struct view *v, bool ready, struct resources *out)
 	return true;
 }
 
-void quota_view_scale(struct quota_book *b, const struct view *was)
+void quota_view_read_capacity(struct quota_book *b)
 {
 	struct resources capacity;
 
-	if (was && was->cluster == b->view->cluster) {
-		b->has_capacity = view_knows(b->view, OBJECT_NODE);
-		quota_book_scale(b);
-		return;
-	}
-	if (quota_capacity_of(b->view, false, &capacity))
-		quota_book_set_capacity(b, &capacity);
+	quota_capacity_of(b->view, false, &capacity);
+	quota_book_set_capacity(b, &capacity);
 	resources_fini(&capacity);
 }
+
+/* --- the book */
 
 struct quota_book *quota_book_new(struct view *v, struct ledger_copy *ledger,
 				  const struct quota_options *o)
@@ -218,8 +215,8 @@ struct quota_book *quota_book_new(struct view *v, struct ledger_copy *ledger,
 		put_quotas(b, v);
 	if (v->cluster && b->fallback)
 		put_defaults(b, v);
+	quota_view_read_capacity(b);
 	for (size_t i = 0; i < b->counted_count; i++)
 		add_reservation(b, b->counted[i]);
-	quota_view_scale(b, NULL);
 	return b;
 }

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * GET /v1/drain[?node=NAME[,NAME..]][&explain=true]: which nodes could go, which go now and where their pods would go then, and why the others stay.
+ *
+ *   {"apiVersion","kind":"DrainPlan","time"[,"stale":S],"planned","viewVersion","variant":"corrected","useCap":"on","complete":true,
+ *    "verdicts":{"needed":I,"notExamined":I,"unneeded":I,"drain":I,"inDeletion":I},
+ *    "throttled":{"state":false,"nodes":{"used","limit"},"drains":{"used","limit"},"held":I},
+ *    "owed":{"ofDeletions","ofEvictions","pending","placeholders","placed","unplaced"},
+ *    "wave":WAVE|null,"items":[NODE,..][,"narration":[S,..]]}
+ *
+ * The plan is the planner's newest, and "planned" when that was; nothing is done about it here. Nodes come by name: all, or those that are asked for. A name
+ * that nobody knows is 404.
+ *
+ *   stale       why the plan may not be true any more: it is old, or the cluster's objects are
+ *   useCap      on; "off: .." and why: destinations are then chosen by requests alone
+ *   complete    every candidate was examined; else some have the verdict notExamined, and keep their timers
+ *   throttled   more could go than may be on their way at once: "held" nodes wait for that. What is used are nodes in deletion, and of this wave
+ *   owed        pods that were placed before any node was asked: of nodes in deletion, missing replicas of recent evictions, pending ones, and
+ *               placeholders of extra capacity. While any of the first two fit nowhere nothing goes
+ *
+ *   NODE   name, verdict   needed; notExamined; unneeded: it could go, and the reasons say why it does not yet; drain: it is in the wave; inDeletion
+ *          since, due      unneeded since, and may go after; absent where it is needed
+ *          group           absent where all nodes are one
+ *          pods, daemonPods, allocatable, requests, usage{cpuMillicores,workingSetBytes}
+ *                          usage: means of the longest window; absent where it is not measured
+ *          utilization     {requested,used,rightSized}: shares of the allocatable; the last if requests were the 95th percentile of use, and some headroom
+ *          idleInFact      by requests it is needed, and would not be then
+ *          reasons         [REASON,..]: the first is the one that decides
+ *          moves           [MOVE,..] with explain: where its pods went in the simulation
+ *   REASON {"code","text"[,"pod":{"namespace","name"}][,"numbers":{..}][,"refused":{FILTER:I,..}][,"unblock"]}
+ *          refused: how many nodes each filter kept the pod from; unblock: what would change it. Codes are in drain_reason.h
+ *   WAVE   {"emptyNodes","drainedNodes","pods","robust"[,"notRobust"],"nodes":[{"name","moves":[MOVE,..]},..],
+ *           "destinations":[{"node","pods"[,"cpuMillicores":{"before","after","limit"},"memoryBytes":{..}]},..],
+ *           "disruptions":[{"kind","namespace","name","pods"[,"allowed"][,"oneAfterTheOther":true]},..]}
+ *          in the order in which nodes should go; robust: there is room as well if the scheduler puts the pods elsewhere; destinations: real use as it is
+ *          predicted; disruptions: what leaves PodDisruptionBudgets, and owners
+ *   MOVE   {"namespace","name"[,"to"][,"placeholder":true],"cpuMillicores","memoryBytes"}: requests; a placeholder is room that is kept for pods to
+ *          come (/v1/slack); without "to" it has nowhere to go, or ended
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/api/drain_json.h"
+#include "aggregator/api/list.h"
+#include "aggregator/api/plan_ask.h"
+#include "shared/mem.h"
+
+struct question {
+	bool explain;
+	const char *names; /* borrowed; NULL: all */
+};
+
+static bool read_question(const struct api_request *rq, struct question *q, struct api_response *rs)
+{
+	static const char *const parameters[] = {"node", "explain", NULL};
+	const char *other = rq->query_other(rq, parameters);
+	const char *explain = rq->query(rq, "explain");
+
+	if (other) {
+		api_fail(rs, FAIL_BAD_REQUEST, other, "unknown parameter \"%s\"", other);
+		return false;
+	}
+	if (explain && strcmp(explain, "true") != 0 && strcmp(explain, "false") != 0) {
+		api_fail(rs, FAIL_BAD_REQUEST, "explain", "\"%.60s\" is neither true nor false",
+			 explain);
+		return false;
+	}
+	q->explain = explain && *explain == 't';
+	q->names = rq->query(rq, "node");
+	if (q->names && !*q->names) {
+		api_fail(rs, FAIL_BAD_REQUEST, "node", "must name a node");
+		return false;
+	}
+	return true;
+}
+
+/* Which of the plan's nodes are asked for, by their numbers; NULL: all, or *rs says which is not there. */
+static bool choose(const struct drain_plan *p, const char *names, bool *chosen,
+		   struct api_response *rs)
+{
+	char *copy = mem_strdup(names), *rest = copy, *name;
+	bool found = true;
+
+	while (found && (name = strsep(&rest, ","))) {
+		const struct drain_plan_node *n = drain_plan_find(p, name);
+
+		found = n != NULL;
+		if (found)
+			chosen[n - p->nodes] = true;
+		else
+			api_fail(rs, FAIL_NOT_FOUND, "node", "there is no node \"%.253s\"", name);
+	}
+	free(copy);
+	return found;
+}
+
+static void write_plan(const struct plan_result *r, const struct question *q, const bool *chosen,
+		       int64_t now_ns, struct api_response *rs)
+{
+	const struct drain_plan *p = r->drain;
+	struct reason stale;
+	struct jsonw w;
+
+	rs->content_type = "application/json";
+	jsonw_init(&w, &rs->body);
+	jsonw_object_open(&w);
+	list_write_header(&w, "DrainPlan", now_ns);
+	plan_ask_stale(r, now_ns, &stale);
+	if (stale.text[0])
+		jsonw_key_string(&w, "stale", stale.text);
+	drain_json_write_head(&w, p);
+	drain_json_write_wave(&w, p);
+	jsonw_key(&w, "items");
+	jsonw_array_open(&w);
+	for (size_t i = 0; i < p->node_count; i++) {
+		if (chosen && !chosen[i])
+			continue;
+		jsonw_object_open(&w);
+		drain_json_write_node(&w, p, &p->nodes[i], q->explain);
+		jsonw_object_close(&w);
+	}
+	jsonw_array_close(&w);
+	if (q->explain)
+		drain_json_write_narration(&w, p);
+	jsonw_object_close(&w);
+	buf_add_char(&rs->body, '\n');
+}
+
+static void answer(const struct plan_result *r, const struct question *q, int64_t now_ns,
+		   struct api_response *rs)
+{
+	const struct drain_plan *p = r->drain;
+	bool *chosen = q->names ? mem_zalloc(p->node_count + 1, sizeof(*chosen)) : NULL;
+
+	if (!chosen || choose(p, q->names, chosen, rs))
+		write_plan(r, q, chosen, now_ns, rs);
+	free(chosen);
+}
+
+void api_drain(const struct api_context *ctx, const struct api_request *rq, struct api_response *rs)
+{
+	struct plan_result *r;
+	struct question q;
+
+	if (!read_question(rq, &q, rs))
+		return;
+	r = plan_ask(ctx, rs);
+	if (!r)
+		return;
+	answer(r, &q, ctx->now_ns(), rs);
+	plan_result_drop(r);
+}

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "aggregator/api/drain_json.h"
+
+#include <string.h>
+
+#include "aggregator/api/usage_json.h"
+#include "aggregator/policy/slack/slack.h"
+#include "aggregator/state/windows.h"
+
+/* --- pods that move */
+
+/* Room that is kept for pods to come: its pod is nobody's. */
+static bool is_placeholder(const struct kube_pod *pod)
+{
+	return strcmp(pod->object.namespace, SLACK_NAMESPACE) == 0 &&
+	       strcmp(pod->template->owner.name, SLACK_REPLICA_SET) == 0;
+}
+
+static void write_move(struct jsonw *w, const struct drain_move *m)
+{
+	const struct resources *r = kube_pod_requests(m->pod);
+
+	jsonw_object_open(w);
+	jsonw_key_string(w, "namespace", m->pod->object.namespace);
+	jsonw_key_string(w, "name", m->pod->object.name);
+	if (m->to)
+		jsonw_key_string(w, "to", m->to);
+	if (is_placeholder(m->pod))
+		jsonw_key_bool(w, "placeholder", true);
+	jsonw_key_int(w, "cpuMillicores", r->of[RESOURCE_CPU]);
+	jsonw_key_int(w, "memoryBytes", r->of[RESOURCE_MEMORY]);
+	jsonw_object_close(w);
+}
+
+static void write_moves(struct jsonw *w, const struct drain_plan_node *n)
+{
+	jsonw_key(w, "moves");
+	jsonw_array_open(w);
+	for (size_t i = 0; i < n->move_count; i++)
+		write_move(w, &n->moves[i]);
+	jsonw_array_close(w);
+}
+
+/* --- reasons */
+
+static void write_refused(struct jsonw *w, const struct place_counts *counts)
+{
+	jsonw_key(w, "refused");
+	jsonw_object_open(w);
+	for (int f = PLACE_FITS + 1; f < PLACE_FILTERS; f++)
+		if (counts->of[f])
+			jsonw_key_int(w, place_filter_name((enum place_filter)f), counts->of[f]);
+	jsonw_object_close(w);
+}
+
+static void write_reason(struct jsonw *w, const struct drain_why *why)
+{
+	jsonw_object_open(w);
+	jsonw_key_string(w, "code", drain_reason_name(why->code));
+	jsonw_key_string(w, "text", why->text);
+	if (why->pod) {
+		jsonw_key(w, "pod");
+		jsonw_object_open(w);
+		jsonw_key_string(w, "namespace", why->pod->object.namespace);
+		jsonw_key_string(w, "name", why->pod->object.name);
+		jsonw_object_close(w);
+	}
+	if (why->number_count) {
+		jsonw_key(w, "numbers");
+		jsonw_object_open(w);
+		for (uint32_t i = 0; i < why->number_count; i++)
+			jsonw_key_fixed(w, why->numbers[i].name, why->numbers[i].value, 4);
+		jsonw_object_close(w);
+	}
+	if (why->counted)
+		write_refused(w, &why->refused);
+	if (why->unblock && *why->unblock)
+		jsonw_key_string(w, "unblock", why->unblock);
+	jsonw_object_close(w);
+}
+
+/* --- nodes */
+
+/* The means of the window that speaks for it. */
+static void write_use(struct jsonw *w, const struct view_node *n, int64_t now_ns)
+{
+	enum freshness fresh = page_freshness(n->page, now_ns);
+	const struct window_set *set;
+	int window;
+
+	set = window_longest(n->page->usage.windows, &window);
+	if ((fresh != FRESH && fresh != LATE) || !set)
+		return;
+	jsonw_key(w, "usage");
+	jsonw_object_open(w);
+	if (set->cpu_milli.known)
+		jsonw_key_fixed(w, "cpuMillicores", set->cpu_milli.mean, 3);
+	if (set->working_set_bytes.known)
+		jsonw_key_fixed(w, "workingSetBytes", set->working_set_bytes.mean, 0);
+	jsonw_object_close(w);
+}
+
+static void write_amounts(struct jsonw *w, const struct view_node *n, int64_t now_ns)
+{
+	jsonw_key_int(w, "pods", n->sums.pods);
+	jsonw_key_int(w, "daemonPods", n->sums.daemon_pods);
+	usage_json_write_resources(w, "allocatable", n->cpu_allocatable_milli,
+				   n->mem_allocatable_bytes);
+	jsonw_key(w, "requests");
+	jsonw_object_open(w);
+	jsonw_key_int(w, "cpuMillicores", n->sums.requests.of[RESOURCE_CPU]);
+	jsonw_key_int(w, "memoryBytes", n->sums.requests.of[RESOURCE_MEMORY]);
+	jsonw_object_close(w);
+	write_use(w, n, now_ns);
+}
+
+static void write_shares(struct jsonw *w, const struct drain_plan_node *n)
+{
+	if (!n->requested_known && !n->used_known)
+		return;
+	jsonw_key(w, "utilization");
+	jsonw_object_open(w);
+	if (n->requested_known)
+		jsonw_key_fixed(w, "requested", n->requested_share, 4);
+	if (n->used_known)
+		jsonw_key_fixed(w, "used", n->used_share, 4);
+	if (n->right_sized_share > 0)
+		jsonw_key_fixed(w, "rightSized", n->right_sized_share, 4);
+	jsonw_object_close(w);
+}
+
+void drain_json_write_node(struct jsonw *w, const struct drain_plan *p,
+			   const struct drain_plan_node *n, bool moves)
+{
+	const struct view_node *known = view_find(p->view, n->name);
+
+	jsonw_key_string(w, "name", n->name);
+	jsonw_key_string(w, "verdict", drain_verdict_name(n->verdict));
+	if (n->since_ns) {
+		usage_json_write_time(w, "since", n->since_ns);
+		usage_json_write_time(w, "due", n->due_ns);
+	}
+	if (n->group && *n->group)
+		jsonw_key_string(w, "group", n->group);
+	if (known)
+		write_amounts(w, known, p->time_ns);
+	write_shares(w, n);
+	if (n->idle_in_fact)
+		jsonw_key_bool(w, "idleInFact", true);
+	jsonw_key(w, "reasons");
+	jsonw_array_open(w);
+	for (size_t i = 0; i < n->reason_count; i++)
+		write_reason(w, &n->reasons[i]);
+	jsonw_array_close(w);
+	if (moves)
+		write_moves(w, n);
+}
+
+/* --- the wave */
+
+static void write_change(struct jsonw *w, const char *key, double before, double after,
+			 double limit)
+{
+	jsonw_key(w, key);
+	jsonw_object_open(w);
+	jsonw_key_fixed(w, "before", before, 0);
+	jsonw_key_fixed(w, "after", after, 0);
+	jsonw_key_fixed(w, "limit", limit, 0);
+	jsonw_object_close(w);
+}
+
+static void write_destination(struct jsonw *w, const struct drain_destination *d)
+{
+	jsonw_object_open(w);
+	jsonw_key_string(w, "node", d->node);
+	jsonw_key_int(w, "pods", (int64_t)d->pods);
+	if (d->predicted) {
+		write_change(w, "cpuMillicores", d->before.cpu_milli, d->after.cpu_milli,
+			     d->after.cpu_limit_milli);
+		write_change(w, "memoryBytes", d->before.mem_bytes, d->after.mem_bytes,
+			     d->after.mem_limit_bytes);
+	}
+	jsonw_object_close(w);
+}
+
+static void write_cost(struct jsonw *w, const struct drain_cost *c)
+{
+	jsonw_object_open(w);
+	jsonw_key_string(w, "kind", c->budget ? "PodDisruptionBudget" : c->kind);
+	jsonw_key_string(w, "namespace", c->namespace);
+	jsonw_key_string(w, "name", c->budget ? c->budget->object.name : c->name);
+	jsonw_key_int(w, "pods", (int64_t)c->pods);
+	if (c->budget)
+		jsonw_key_int(w, "allowed", c->allowed);
+	if (c->one_after_the_other)
+		jsonw_key_bool(w, "oneAfterTheOther", true);
+	jsonw_object_close(w);
+}
+
+void drain_json_write_wave(struct jsonw *w, const struct drain_plan *p)
+{
+	const struct drain_wave *wave = &p->wave;
+
+	jsonw_key(w, "wave");
+	if (!wave->node_count) {
+		jsonw_null(w);
+		return;
+	}
+	jsonw_object_open(w);
+	jsonw_key_int(w, "emptyNodes", (int64_t)wave->empty_count);
+	jsonw_key_int(w, "drainedNodes", (int64_t)(wave->node_count - wave->empty_count));
+	jsonw_key_int(w, "pods", (int64_t)wave->pods);
+	jsonw_key_bool(w, "robust", wave->robust);
+	if (*wave->not_robust.text)
+		jsonw_key_string(w, "notRobust", wave->not_robust.text);
+	jsonw_key(w, "nodes");
+	jsonw_array_open(w);
+	for (size_t i = 0; i < wave->node_count; i++) {
+		jsonw_object_open(w);
+		jsonw_key_string(w, "name", wave->nodes[i]->name);
+		write_moves(w, wave->nodes[i]);
+		jsonw_object_close(w);
+	}
+	jsonw_array_close(w);
+	jsonw_key(w, "destinations");
+	jsonw_array_open(w);
+	for (size_t i = 0; i < wave->destination_count; i++)
+		write_destination(w, &wave->destinations[i]);
+	jsonw_array_close(w);
+	jsonw_key(w, "disruptions");
+	jsonw_array_open(w);
+	for (size_t i = 0; i < wave->cost_count; i++)
+		write_cost(w, &wave->costs[i]);
+	jsonw_array_close(w);
+	jsonw_object_close(w);
+}
+
+/* --- all nodes */
+
+static void write_used(struct jsonw *w, const char *key, int64_t used, int64_t limit)
+{
+	jsonw_key(w, key);
+	jsonw_object_open(w);
+	jsonw_key_int(w, "used", used);
+	jsonw_key_int(w, "limit", limit);
+	jsonw_object_close(w);
+}
+
+static void write_throttle(struct jsonw *w, const struct drain_throttle *t)
+{
+	jsonw_key(w, "throttled");
+	jsonw_object_open(w);
+	jsonw_key_bool(w, "state", t->throttled);
+	write_used(w, "nodes", t->used, t->limit);
+	write_used(w, "drains", t->drains_used, t->drains_limit);
+	jsonw_key_int(w, "held", (int64_t)t->held);
+	jsonw_object_close(w);
+}
+
+static void write_owed(struct jsonw *w, const struct drain_owed *o)
+{
+	jsonw_key(w, "owed");
+	jsonw_object_open(w);
+	jsonw_key_int(w, "ofDeletions", (int64_t)o->of_deletions);
+	jsonw_key_int(w, "ofEvictions", (int64_t)o->of_evictions);
+	jsonw_key_int(w, "pending", (int64_t)o->pending);
+	jsonw_key_int(w, "placeholders", (int64_t)o->placeholders);
+	jsonw_key_int(w, "placed", (int64_t)o->placed);
+	jsonw_key_int(w, "unplaced", (int64_t)o->unplaced);
+	jsonw_object_close(w);
+}
+
+static void write_verdicts(struct jsonw *w, const struct drain_plan *p)
+{
+	int64_t of[DRAIN_ON_ITS_WAY + 1] = {0};
+
+	for (size_t i = 0; i < p->node_count; i++)
+		of[p->nodes[i].verdict]++;
+	jsonw_key(w, "verdicts");
+	jsonw_object_open(w);
+	for (int v = DRAIN_NEEDED; v <= DRAIN_ON_ITS_WAY; v++)
+		jsonw_key_int(w, drain_verdict_name((enum drain_verdict)v), of[v]);
+	jsonw_object_close(w);
+}
+
+static const char *use_cap_of(const struct drain_plan *p)
+{
+	if (p->capped)
+		return "on";
+	for (size_t i = 0; i < p->view->node_count; i++)
+		if (p->view->nodes[i]->page->end_ns)
+			return "off: it is switched off";
+	return "off: no usage data";
+}
+
+void drain_json_write_head(struct jsonw *w, const struct drain_plan *p)
+{
+	usage_json_write_time(w, "planned", p->time_ns);
+	jsonw_key_int(w, "viewVersion", (int64_t)p->view->version);
+	jsonw_key_string(w, "variant", p->variant == DRAIN_UPSTREAM ? "upstream" : "corrected");
+	jsonw_key_string(w, "useCap", use_cap_of(p));
+	jsonw_key_bool(w, "complete", p->complete);
+	write_verdicts(w, p);
+	write_throttle(w, &p->throttle);
+	write_owed(w, &p->owed);
+}
+
+void drain_json_write_narration(struct jsonw *w, const struct drain_plan *p)
+{
+	const char *line = p->narration ? p->narration : "";
+
+	jsonw_key(w, "narration");
+	jsonw_array_open(w);
+	while (*line) {
+		size_t len = strcspn(line, "\n");
+		struct buf copy = BUF_INIT;
+
+		buf_add(&copy, line, len);
+		jsonw_string(w, copy.data ? copy.data : "");
+		buf_fini(&copy);
+		line += len + (line[len] == '\n');
+	}
+	jsonw_array_close(w);
+}

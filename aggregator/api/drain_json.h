@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plan of drains in JSON; the shapes are told in drain.c. */
+#ifndef EVENKEEL_AGGREGATOR_API_DRAIN_JSON_H
+#define EVENKEEL_AGGREGATOR_API_DRAIN_JSON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "aggregator/policy/drain/drain.h"
+#include "shared/jsonw.h"
+
+/* Each writes members of the object that is open. */
+
+/* "planned" to "owed": what holds for all nodes. */
+void drain_json_write_head(struct jsonw *w, const struct drain_plan *p);
+/* "wave":{..}, or null where nothing goes. */
+void drain_json_write_wave(struct jsonw *w, const struct drain_plan *p);
+/* "narration":[line,..] */
+void drain_json_write_narration(struct jsonw *w, const struct drain_plan *p);
+/* A node: verdict, numbers and reasons; moves: also where its pods went in the simulation. */
+void drain_json_write_node(struct jsonw *w, const struct drain_plan *p,
+			   const struct drain_plan_node *n, bool moves);
+
+#endif

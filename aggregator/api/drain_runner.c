@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A step of drains behind one of slack: placeholders that slack wants become pods that move with their nodes.
+ *
+ * What was saved is looked at when it is read, so that a damaged text is told, and taken with the first step, which knows the time: timers of a planner that
+ * was away for longer than --node-deletion-candidate-ttl say nothing about what nodes did meanwhile.
+ *
+ * A node that was on its way and is there no more counts as scaled down, as empty or underutilized, which is what it was when it was last seen.
+ */
+#include "aggregator/api/drain_runner.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/clock.h"
+#include "shared/mem.h"
+
+/* A node that is on its way, or was told to go. */
+struct leaver {
+	char *name; /* owned */
+	bool empty, gpu;
+};
+
+struct drain_runner {
+	const struct drain_setup *setup; /* borrowed */
+	struct drain_counters *counters; /* borrowed; NULL: nobody counts */
+	bool timed;
+	struct drain_state *state; /* owned */
+	char *saved; /* owned: a text that waits for the first step; NULL: none */
+	size_t saved_len;
+	size_t leaver_count;
+	struct leaver *leavers; /* owned; of the last step, by name */
+	/* of the step at hand */
+	const struct plan_input *in;
+	int64_t deadline_ns; /* monotonic */
+};
+
+/* --- what was saved */
+
+static int restore(void *state, const char *text, size_t len, struct reason *reason)
+{
+	struct drain_runner *r = state;
+	struct drain_state *trial = drain_state_new();
+	int rc = drain_state_read(trial, text, len, INT64_MAX, 0, reason);
+
+	drain_state_free(trial);
+	if (rc)
+		return rc;
+	free(r->saved);
+	r->saved = mem_strndup(text, len);
+	r->saved_len = len;
+	return 0;
+}
+
+static void take_saved(struct drain_runner *r, int64_t now_ns)
+{
+	if (!r->saved)
+		return;
+	drain_state_read(r->state, r->saved, r->saved_len, r->setup->candidate_ttl_ns, now_ns,
+			 NULL);
+	free(r->saved);
+	r->saved = NULL;
+}
+
+/* --- what became of those that were on their way */
+
+static bool has_gpu(const struct drain_options *o, const struct kube_node *node)
+{
+	int64_t amount;
+
+	for (size_t i = 0; i < o->gpu_label_count; i++)
+		if (labels_find(&node->labels, o->gpu_labels[i]))
+			return true;
+	return resources_find(&node->allocatable, o->gpu_resource, &amount) && amount > 0;
+}
+
+static void forget_leavers(struct drain_runner *r)
+{
+	for (size_t i = 0; i < r->leaver_count; i++)
+		free(r->leavers[i].name);
+	free(r->leavers);
+	r->leavers = NULL;
+	r->leaver_count = 0;
+}
+
+/* The API knows it, and not just pods that name it. */
+static const struct kube_node *find_object(const struct view *v, const char *name)
+{
+	const struct view_node *n = view_find(v, name);
+
+	return n && n->model ? n->model->node : NULL;
+}
+
+static bool is_empty(const struct view_node *n)
+{
+	return n->sums.pods <= n->sums.daemon_pods;
+}
+
+static void keep_leavers(struct drain_runner *r, const struct drain_plan *p)
+{
+	forget_leavers(r);
+	r->leavers = mem_zalloc(p->node_count + 1, sizeof(*r->leavers));
+	for (size_t i = 0; i < p->node_count; i++) {
+		const struct drain_plan_node *n = &p->nodes[i];
+		const struct kube_node *object = find_object(p->view, n->name);
+
+		if ((n->verdict != DRAIN_ON_ITS_WAY && n->verdict != DRAIN_GOES) || !object)
+			continue;
+		r->leavers[r->leaver_count++] = (struct leaver){
+			.name = mem_strdup(n->name),
+			.empty = is_empty(view_find(p->view, n->name)),
+			.gpu = has_gpu(&r->setup->config.rules, object),
+		};
+	}
+}
+
+static void count_one(struct drain_counters *c, const struct leaver *l)
+{
+	counter_add(l->empty ? &c->scaled_down_empty : &c->scaled_down_underutilized, 1);
+	if (l->gpu)
+		counter_add(&c->scaled_down_gpu, 1);
+}
+
+/* Both are sorted by name. */
+static void count_gone(struct drain_runner *r, const struct view *v)
+{
+	for (size_t i = 0; i < r->leaver_count && r->counters; i++)
+		if (!find_object(v, r->leavers[i].name))
+			count_one(r->counters, &r->leavers[i]);
+}
+
+/* --- a step */
+
+static struct drain_placeholder *read_placeholders(const struct slack_result *slack,
+						   const struct place *place)
+{
+	struct drain_placeholder *of = mem_zalloc(slack->placed_count + 1, sizeof(*of));
+
+	for (size_t i = 0; i < slack->placed_count; i++) {
+		const struct slack_class *class = &slack->classes[slack->placed[i].class];
+
+		of[i] = (struct drain_placeholder){
+			.pod = class->record,
+			.node = place_node_name(place, slack->placed[i].node),
+			.class_name = class->key,
+		};
+	}
+	return of;
+}
+
+static bool is_out_of_time(void *context)
+{
+	const struct drain_runner *r = context;
+
+	return (r->timed && clock_mono_ns() > r->deadline_ns) ||
+	       (r->in->out_of_time && r->in->out_of_time(r->in->ctx));
+}
+
+static void free_plan(struct drain_plan *plan)
+{
+	drain_plan_free(plan);
+}
+
+static void note_time(struct drain_runner *r, int64_t took_ns)
+{
+	if (!r->counters)
+		return;
+	counter_add(&r->counters->steps, 1);
+	counter_add(&r->counters->took_ns, (uint64_t)took_ns);
+}
+
+static void step(void *state, struct place *place, const struct plan_input *in,
+		 struct plan_result *out)
+{
+	struct drain_runner *r = state;
+	struct drain_placeholder *slack = read_placeholders(&out->slack, place);
+	struct drain_input input = {
+		.place = place,
+		.view = in->view,
+		.now_ns = in->now_ns,
+		.slack = slack,
+		.slack_count = out->slack.placed_count,
+		.out_of_time = is_out_of_time,
+		.context = r,
+	};
+	struct buf memory = BUF_INIT;
+	int64_t start_ns = clock_mono_ns();
+
+	take_saved(r, in->now_ns);
+	r->in = in;
+	r->deadline_ns = start_ns + r->setup->config.rules.simulation_ns;
+	out->drain = drain_step(r->state, &input, &r->setup->config);
+	out->drain_free = free_plan;
+	note_time(r, clock_mono_ns() - start_ns);
+	count_gone(r, in->view);
+	keep_leavers(r, out->drain);
+	drain_state_write(r->state, in->now_ns, &memory);
+	out->memory[PLAN_DRAIN] = shared_body_new(&memory);
+	free(slack);
+}
+
+static void free_runner(void *state)
+{
+	struct drain_runner *r = state;
+
+	forget_leavers(r);
+	drain_state_free(r->state);
+	free(r->saved);
+	free(r);
+}
+
+void drain_runner_open(struct plan_drain *out, const struct drain_setup *setup, bool timed,
+		       struct drain_counters *counters)
+{
+	struct drain_runner *r = mem_zalloc(1, sizeof(*r));
+
+	r->setup = setup;
+	r->timed = timed;
+	r->counters = counters;
+	r->state = drain_state_new();
+	*out = (struct plan_drain){
+		.places = setup->places,
+		.state = r,
+		.restore = restore,
+		.step = step,
+		.free = free_runner,
+	};
+}

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Groups, budgets and the cluster's minimum are records: "name=workers,min=3,atomic". Some values have commas themselves (a schedule, a list
+ * of reasons), so a part without "=" that is no key belongs to the value before it. A part with "=" must begin with a key that is known: a
+ * typing error is told and not made part of a name.
+ */
+#include "aggregator/api/drain_settings.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/clock.h"
+#include "shared/duration.h"
+#include "shared/mem.h"
+#include "shared/quantity.h"
+
+const char *const drain_setting_variants[] = {"corrected", "upstream", NULL};
+const char *const drain_setting_orders[] = {"default", "fullest", "emptiest", "cyclic", NULL};
+
+static const struct option_spec specs[] = {DRAIN_SETTINGS_OPTIONS(0), {0}};
+
+static const struct option_program program = {
+	.name = "drain",
+	.specs = specs,
+	.env_prefix = "EVENKEEL_",
+};
+
+/* --- records */
+
+enum { KEYS_MAX = 4 };
+
+struct record {
+	const char *option; /* for reasons */
+	const char *text; /* as it was given */
+	const char *const *keys; /* that are known; a NULL ends them */
+	char *values[KEYS_MAX]; /* by key; NULL: it is not there. In the copy that was cut. */
+};
+
+static int fail(const struct record *r, struct reason *reason, const char *what, const char *part)
+{
+	reason_set(reason, "%s \"%.200s\": %s \"%.60s\"", r->option, r->text, what, part);
+	return -EINVAL;
+}
+
+static int fail_key(const struct record *r, struct reason *reason, const char *part)
+{
+	struct buf known = BUF_INIT;
+
+	for (int i = 0; r->keys[i]; i++)
+		buf_printf(&known, "%s%s", i ? ", " : "", r->keys[i]);
+	reason_set(reason, "%s \"%.200s\": \"%.60s\" is none of %s", r->option, r->text, part,
+		   known.data);
+	buf_fini(&known);
+	return -EINVAL;
+}
+
+static int find_key(const struct record *r, const char *part, size_t len)
+{
+	for (int i = 0; r->keys[i]; i++)
+		if (strlen(r->keys[i]) == len && memcmp(r->keys[i], part, len) == 0)
+			return i;
+	return -1;
+}
+
+/* Where the comma after a value is: before the next key. NULL: there is none. */
+static char *find_end(const struct record *r, char *value)
+{
+	for (char *comma = strchr(value, ','); comma; comma = strchr(comma + 1, ',')) {
+		size_t len = strcspn(comma + 1, ",=");
+
+		if (comma[1 + len] == '=' || find_key(r, comma + 1, len) >= 0)
+			return comma;
+	}
+	return NULL;
+}
+
+/* Cuts `at`, a copy of the text, into values. */
+static int cut(struct record *r, char *at, struct reason *reason)
+{
+	while (at) {
+		size_t len = strcspn(at, ",=");
+		int key = find_key(r, at, len);
+		char *end;
+
+		if (key < 0) {
+			at[len] = '\0';
+			return fail_key(r, reason, at);
+		}
+		if (r->values[key])
+			return fail(r, reason, "given twice is", r->keys[key]);
+		r->values[key] = at[len] == '=' ? at + len + 1 : at + len;
+		end = find_end(r, at + len);
+		if (end)
+			*end++ = '\0';
+		else if (at[len] == ',')
+			return fail_key(r, reason, at + len + 1);
+		at = end;
+	}
+	return 0;
+}
+
+/* What is cut belongs to the setup, which outlives the options. */
+static int read_record(struct drain_setup *s, struct record *r, struct reason *reason)
+{
+	char *copy = mem_strdup(r->text);
+
+	s->texts = mem_realloc(s->texts, (s->text_count + 1) * sizeof(char *));
+	s->texts[s->text_count++] = copy;
+	return cut(r, copy, reason);
+}
+
+static int read_count(const struct record *r, const char *key, const char *text, int64_t *out,
+		      struct reason *reason)
+{
+	size_t digits = strspn(text, "0123456789");
+	long value = digits && digits < 10 && !text[digits] ? strtol(text, NULL, 10) : -1;
+
+	if (value < 0 || value > INT32_MAX) {
+		reason_set(reason,
+			   "%s \"%.200s\": %s \"%.60s\" is not a number from 0 to 999999999",
+			   r->option, r->text, key, text);
+		return -EINVAL;
+	}
+	*out = value;
+	return 0;
+}
+
+/* --- drain.groups */
+
+static int read_group(struct drain_setup *s, const char *text, struct drain_group_rule *out,
+		      struct reason *reason)
+{
+	enum { NAME, MIN, MAX, ATOMIC };
+	static const char *const keys[] = {"name", "min", "max", "atomic", NULL};
+	struct record r = {.option = "--drain-group", .text = text, .keys = keys};
+
+	*out = (struct drain_group_rule){.max = -1};
+	if (read_record(s, &r, reason))
+		return -EINVAL;
+	if (!r.values[NAME])
+		return fail(&r, reason, "there must be a", "name");
+	out->name = r.values[NAME];
+	if (r.values[MIN] && read_count(&r, "min", r.values[MIN], &out->min, reason))
+		return -EINVAL;
+	if (r.values[MAX] && read_count(&r, "max", r.values[MAX], &out->max, reason))
+		return -EINVAL;
+	if (!r.values[ATOMIC] || strcmp(r.values[ATOMIC], "false") == 0)
+		return 0;
+	out->atomic = true;
+	if (r.values[ATOMIC][0] && strcmp(r.values[ATOMIC], "true") != 0)
+		return fail(&r, reason, "atomic is true or false, not", r.values[ATOMIC]);
+	return 0;
+}
+
+static int read_groups(struct drain_setup *s, const struct option_list *list, struct reason *reason)
+{
+	int rc = 0;
+
+	s->groups = mem_zalloc(list->count + 1, sizeof(*s->groups));
+	for (size_t i = 0; i < list->count && !rc; i++)
+		rc = read_group(s, list->items[i], &s->groups[i], reason);
+	if (rc)
+		return rc;
+	rc = drain_groups_check(s->groups, list->count, reason);
+	if (rc) {
+		reason_prefix(reason, "--drain-group");
+		return rc;
+	}
+	s->config.groups = s->groups;
+	s->config.group_count = list->count;
+	return 0;
+}
+
+/* --- drain.clusterMin */
+
+static int read_floor(struct drain_setup *s, const char *text, struct reason *reason)
+{
+	enum { NODES, CPU, MEMORY };
+	static const char *const keys[] = {"nodes", "cpu", "memory", NULL};
+	struct record r = {.option = "--drain-cluster-min", .text = text, .keys = keys};
+	struct drain_floor *min = &s->config.cluster_min;
+	int rc;
+
+	if (!text || !*text)
+		return 0;
+	rc = read_record(s, &r, reason);
+	if (!rc && r.values[NODES])
+		rc = read_count(&r, "nodes", r.values[NODES], &min->nodes, reason);
+	if (rc)
+		return rc;
+	if (r.values[CPU])
+		rc = quantity_parse_milli(r.values[CPU], &min->cpu_milli, reason);
+	if (!rc && r.values[MEMORY])
+		rc = quantity_parse_units(r.values[MEMORY], &min->mem_bytes, reason);
+	if (!rc && (min->cpu_milli < -1 || min->mem_bytes < -1)) {
+		reason_set(reason, "what must remain cannot be negative");
+		rc = -EINVAL;
+	}
+	if (rc)
+		reason_prefix(reason, "%s \"%.200s\"", r.option, text);
+	return rc;
+}
+
+/* --- budgets */
+
+/* "Empty,Underutilized" becomes a list, whose texts stay where they are. */
+static int read_reasons(struct drain_setup *s, const struct record *r, char *text,
+			struct drain_window *out, struct reason *reason)
+{
+	static const char *const known[] = {"Empty", "Underutilized", "Drifted"};
+	const char **list = NULL;
+	char *word;
+
+	while ((word = strsep(&text, ","))) {
+		size_t k = 0;
+
+		while (k < 3 && strcmp(known[k], word) != 0)
+			k++;
+		if (k == 3) {
+			free(list);
+			return fail(r, reason, "reasons are Empty, Underutilized and Drifted, not",
+				    word);
+		}
+		list = mem_realloc(list, (out->reason_count + 1) * sizeof(*list));
+		list[out->reason_count++] = known[k];
+	}
+	s->texts = mem_realloc(s->texts, (s->text_count + 1) * sizeof(char *));
+	s->texts[s->text_count++] = (char *)list;
+	out->reasons = list;
+	return 0;
+}
+
+static int read_budget(struct drain_setup *s, const char *text, struct drain_window *out,
+		       struct reason *reason)
+{
+	enum { NODES, SCHEDULE, DURATION, REASONS };
+	static const char *const keys[] = {"nodes", "schedule", "duration", "reasons", NULL};
+	struct record r = {.option = "--drain-budget", .text = text, .keys = keys};
+	int64_t duration_ns = 0;
+	int32_t allowed;
+	int rc;
+
+	*out = (struct drain_window){.duration_sec = -1};
+	if (read_record(s, &r, reason))
+		return -EINVAL;
+	if (!r.values[NODES])
+		return fail(&r, reason, "there must be a number of", "nodes");
+	out->nodes = r.values[NODES];
+	out->schedule = r.values[SCHEDULE];
+	if (r.values[REASONS] && read_reasons(s, &r, r.values[REASONS], out, reason))
+		return -EINVAL;
+	rc = r.values[DURATION] ? duration_parse(r.values[DURATION], &duration_ns, reason) : 0;
+	if (!rc && r.values[DURATION])
+		out->duration_sec = duration_ns / NS_PER_SEC;
+	/* Also in variant upstream: what nobody can have meant is refused where it is written. */
+	if (!rc)
+		rc = drain_window_allows(out, DRAIN_CORRECTED, 1, 0, &allowed, reason);
+	if (rc)
+		reason_prefix(reason, "%s \"%.200s\"", r.option, text);
+	return rc;
+}
+
+static int read_budgets(struct drain_setup *s, const struct option_list *list,
+			struct reason *reason)
+{
+	s->windows = mem_zalloc(list->count + 1, sizeof(*s->windows));
+	for (size_t i = 0; i < list->count; i++)
+		if (read_budget(s, list->items[i], &s->windows[i], reason))
+			return -EINVAL;
+	s->config.windows = s->windows;
+	s->config.window_count = list->count;
+	return 0;
+}
+
+/* --- all of them */
+
+static void read_labels(struct drain_setup *s, const struct option_list *list)
+{
+	s->group_labels = mem_zalloc(list->count + 1, sizeof(char *));
+	for (size_t i = 0; i < list->count; i++) {
+		char *copy = mem_strdup(list->items[i]);
+
+		s->texts = mem_realloc(s->texts, (s->text_count + 1) * sizeof(char *));
+		s->texts[s->text_count++] = copy;
+		s->group_labels[i] = copy;
+	}
+	s->config.group_labels = s->group_labels;
+	s->config.group_label_count = list->count;
+}
+
+static void set_rules(struct drain_options *o, const struct drain_settings *from)
+{
+	int64_t most = from->max_parallelism ? from->max_parallelism : from->max_empty;
+
+	o->utilization = from->utilization;
+	o->gpu_utilization = from->gpu_utilization;
+	o->drain_unready = from->unready;
+	o->ignore_daemon_sets = from->ignore_daemon_sets;
+	o->ignore_mirror = from->ignore_mirror;
+	o->skip_system = from->skip_system;
+	o->skip_local_storage = from->skip_local_storage;
+	o->skip_custom_controllers = from->skip_custom;
+	o->system_timeout_ns = from->system_timeout_ns;
+	o->min_replicas = (int32_t)from->min_replicas;
+	o->unneeded_ns = from->unneeded_ns;
+	o->unready_ns = from->unready_ns;
+	o->recheck_ns = from->recheck_ns;
+	o->eviction_ttl_ns = from->eviction_ttl_ns;
+	o->owner_share = from->owner_share;
+	if (from->simulation_ns)
+		o->simulation_ns = from->simulation_ns;
+	if (most)
+		o->max_parallelism = (uint32_t)most;
+	if (from->max_drain)
+		o->max_drain_parallelism = (uint32_t)from->max_drain;
+}
+
+static void set_places(struct place_options *p, const struct drain_settings *from)
+{
+	p->cap.on = from->use_cap;
+	p->cap.cpu_share = from->cpu_cap;
+	p->cap.mem_share = from->mem_cap;
+	p->cap.z = from->cap_z;
+	p->cap.contention = from->cap_contention;
+}
+
+int drain_setup_init(struct drain_setup *out, const struct drain_settings *from,
+		     struct reason *reason)
+{
+	static const enum place_order orders[] = {PLACE_FULLEST_FIRST, PLACE_FULLEST_FIRST,
+						  PLACE_EMPTIEST_FIRST, PLACE_CYCLIC};
+	struct drain_setup s = {0};
+
+	if (from->variant == 1)
+		drain_config_upstream(&s.config);
+	else
+		drain_config_default(&s.config);
+	place_options_default(&s.places);
+	set_rules(&s.config.rules, from);
+	set_places(&s.places, from);
+	s.candidate_ttl_ns = from->candidate_ttl_ns;
+	if (from->order)
+		s.config.order = orders[from->order];
+	read_labels(&s, &from->group_labels);
+	if (read_groups(&s, &from->groups, reason) || read_floor(&s, from->cluster_min, reason) ||
+	    read_budgets(&s, &from->budgets, reason)) {
+		drain_setup_fini(&s);
+		return -EINVAL;
+	}
+	*out = s;
+	return 0;
+}
+
+void drain_setup_default(struct drain_setup *s)
+{
+	*s = (struct drain_setup){0};
+	drain_config_default(&s->config);
+	place_options_default(&s->places);
+	s->candidate_ttl_ns = 600 * NS_PER_SEC;
+}
+
+void drain_setup_fini(struct drain_setup *s)
+{
+	for (size_t i = 0; i < s->text_count; i++)
+		free(s->texts[i]);
+	free(s->texts);
+	free(s->groups);
+	free(s->windows);
+	free(s->group_labels);
+	*s = (struct drain_setup){0};
+}
+
+/* --- what was given by a flag */
+
+static bool are_lists_equal(const struct option_list *a, const struct option_list *b)
+{
+	if (a->count != b->count)
+		return false;
+	for (size_t i = 0; i < a->count; i++)
+		if (strcmp(a->items[i], b->items[i]) != 0)
+			return false;
+	return true;
+}
+
+static bool are_texts_equal(const char *a, const char *b)
+{
+	return strcmp(a ? a : "", b ? b : "") == 0;
+}
+
+static bool is_equal(const struct option_spec *spec, const void *a, const void *b)
+{
+	switch (spec->kind) {
+	case OPTION_FLAG:
+		return *(const bool *)a == *(const bool *)b;
+	case OPTION_STRING:
+		return are_texts_equal(*(char *const *)a, *(char *const *)b);
+	case OPTION_LIST:
+	case OPTION_RECORDS:
+		return are_lists_equal(a, b);
+	case OPTION_INTEGER:
+	case OPTION_DURATION:
+		return *(const int64_t *)a == *(const int64_t *)b;
+	case OPTION_NUMBER:
+		return *(const double *)a >= *(const double *)b &&
+		       *(const double *)a <= *(const double *)b;
+	case OPTION_CHOICE:
+		return *(const int *)a == *(const int *)b;
+	}
+	return true;
+}
+
+const char *drain_settings_differ(const struct drain_settings *a, const struct drain_settings *b)
+{
+	for (const struct option_spec *spec = specs; spec->name; spec++)
+		if (!is_equal(spec, (const char *)a + spec->offset, (const char *)b + spec->offset))
+			return spec->name;
+	return NULL;
+}
+
+int drain_settings_from_environment(struct drain_settings *s, struct reason *reason)
+{
+	char name[] = "drain", *argv[] = {name, NULL};
+
+	*s = (struct drain_settings){0};
+	return options_parse(&program, s, 1, argv, NULL, reason);
+}
+
+void drain_settings_fini(struct drain_settings *s)
+{
+	options_free(&program, s);
+}

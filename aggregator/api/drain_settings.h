@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What operators can tell the drain planner: one table of options, for the aggregator and for the command that answers from files, and what the
+ * planner is told then.
+ *
+ * Names are cluster-autoscaler's wherever it has the option, one of them with its typing error, so that what is known there is right here. A bound
+ * beside an option keeps out what cannot be meant.
+ */
+#ifndef EVENKEEL_AGGREGATOR_API_DRAIN_SETTINGS_H
+#define EVENKEEL_AGGREGATOR_API_DRAIN_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "aggregator/policy/drain/drain.h"
+#include "aggregator/policy/place/place.h"
+#include "shared/options.h"
+#include "shared/reason.h"
+
+/* As they are given. */
+struct drain_settings {
+	int variant, order;
+	int64_t unneeded_ns, unready_ns, recheck_ns, eviction_ttl_ns, system_timeout_ns;
+	int64_t simulation_ns; /* 0: not given */
+	int64_t candidate_ttl_ns;
+	int64_t min_replicas;
+	int64_t max_parallelism, max_empty, max_drain; /* 0: not given */
+	double utilization, gpu_utilization, owner_share;
+	bool unready;
+	bool skip_system, skip_local_storage, skip_custom;
+	bool ignore_daemon_sets, ignore_mirror;
+	bool use_cap;
+	double cpu_cap, mem_cap, cap_z, cap_contention;
+	struct option_list groups, group_labels, budgets;
+	char *cluster_min;
+};
+
+extern const char *const drain_setting_variants[], *const drain_setting_orders[];
+
+#define DRAIN_WEEK_NS (7 * 24 * 3600e9)
+
+/* Rows of a table of options; base is the offset of the struct drain_settings. */
+/* clang-format off */
+#define DRAIN_AT(base, member) ((base) + offsetof(struct drain_settings, member))
+#define DRAIN_SETTINGS_OPTIONS(base)                                                                                                \
+	{"scale-down-unneeded-time", 0, OPTION_DURATION, DRAIN_AT(base, unneeded_ns), "TIME", "10m", 0, DRAIN_WEEK_NS, NULL,        \
+	 "How long a node must be unneeded before it may be drained."},                                                            \
+	{"scale-down-unready-time", 0, OPTION_DURATION, DRAIN_AT(base, unready_ns), "TIME", "20m", 0, DRAIN_WEEK_NS, NULL,          \
+	 "The same of a node that is not ready."},                                                                                 \
+	{"scale-down-unready-enabled", 0, OPTION_FLAG, DRAIN_AT(base, unready), NULL, "true", 0, 0, NULL,                           \
+	 "Nodes that are not ready may not be drained."},                                                                          \
+	{"scale-down-utilization-threshold", 0, OPTION_NUMBER, DRAIN_AT(base, utilization), "SHARE", "0.5", 0, 1, NULL,             \
+	 "A node whose pods request more of its CPU or memory is needed."},                                                        \
+	{"scale-down-gpu-utilization-threshold", 0, OPTION_NUMBER, DRAIN_AT(base, gpu_utilization), "SHARE", "0.5", 0, 1, NULL,     \
+	 "The same of GPUs, for nodes that have some."},                                                                           \
+	{"max-scale-down-parallelism", 0, OPTION_INTEGER, DRAIN_AT(base, max_parallelism), "N", NULL, 1, 100000, NULL,              \
+	 "How many nodes may be on their way at once, empty and drained; 10 without it."},                                         \
+	{"max-drain-parallelism", 0, OPTION_INTEGER, DRAIN_AT(base, max_drain), "N", NULL, 1, 100000, NULL,                         \
+	 "How many of them may have pods to move; 10 without it, 1 in variant upstream."},                                         \
+	{"max-empty-bulk-delete", 0, OPTION_INTEGER, DRAIN_AT(base, max_empty), "N", NULL, 1, 100000, NULL,                         \
+	 "Deprecated: stands in for --max-scale-down-parallelism where that is not given."},                                       \
+	{"scale-down-simulation-timeout", 0, OPTION_DURATION, DRAIN_AT(base, simulation_ns), "TIME", NULL, 1e6, 600e9, NULL,        \
+	 "How long one run may simulate; what it does not reach keeps its timer. 1s without it, 30s in variant upstream."},        \
+	{"unremovable-node-recheck-timeout", 0, OPTION_DURATION, DRAIN_AT(base, recheck_ns), "TIME", "5m", 0, DRAIN_WEEK_NS, NULL,  \
+	 "How long a node whose pods fitted nowhere is not tried again."},                                                         \
+	{"node-deletion-candidate-ttl", 0, OPTION_DURATION, DRAIN_AT(base, candidate_ttl_ns), "TIME", "10m", 0, DRAIN_WEEK_NS, NULL, \
+	 "How long after a stop the timers that were saved still count; 0s: they do not."},                                         \
+	{"skip-nodes-with-system-pods", 0, OPTION_FLAG, DRAIN_AT(base, skip_system), NULL, "true", 0, 0, NULL,                      \
+	 "Pods of kube-system without a PodDisruptionBudget may be moved."},                                                       \
+	{"skip-nodes-with-local-storage", 0, OPTION_FLAG, DRAIN_AT(base, skip_local_storage), NULL, "true", 0, 0, NULL,             \
+	 "Pods with an emptyDir or hostPath may be moved."},                                                                       \
+	{"skip-nodes-with-custom-controller-pods", 0, OPTION_FLAG, DRAIN_AT(base, skip_custom), NULL, "true", 0, 0, NULL,           \
+	 "Pods of controllers that are not Kubernetes' own may be moved."},                                                        \
+	{"blocking-system-pod-distruption-timeout", 0, OPTION_DURATION, DRAIN_AT(base, system_timeout_ns), "TIME", "1h", 0,         \
+	 DRAIN_WEEK_NS, NULL, "Pods of kube-system older than that may be moved all the same."},                                   \
+	{"min-replica-count", 0, OPTION_INTEGER, DRAIN_AT(base, min_replicas), "N", "0", 0, 100000, NULL,                           \
+	 "Pods of an owner with fewer replicas stay."},                                                                            \
+	{"ignore-daemonsets-utilization", 0, OPTION_FLAG, DRAIN_AT(base, ignore_daemon_sets), NULL, NULL, 0, 0, NULL,               \
+	 "Requests of DaemonSets' pods do not make a node needed."},                                                               \
+	{"ignore-mirror-pods-utilization", 0, OPTION_FLAG, DRAIN_AT(base, ignore_mirror), NULL, NULL, 0, 0, NULL,                   \
+	 "Nor do those of static pods."},                                                                                          \
+	{"drain-variant", 0, OPTION_CHOICE, DRAIN_AT(base, variant), "VARIANT", "corrected", 0, 0, drain_setting_variants,          \
+	 "Which rules: corrected, or upstream (cluster-autoscaler's, quirk for quirk)."},                                          \
+	{"drain-destinations", 0, OPTION_CHOICE, DRAIN_AT(base, order), "ORDER", "default", 0, 0, drain_setting_orders,             \
+	 "Which nodes take pods first: fullest, emptiest or cyclic; default: fullest, cyclic in variant upstream."},               \
+	{"drain-owner-share", 0, OPTION_NUMBER, DRAIN_AT(base, owner_share), "SHARE", "0.25", 0, 1, NULL,                           \
+	 "How much of an owner's pods may move at once; one always may."},                                                         \
+	{"drain-eviction-ttl", 0, OPTION_DURATION, DRAIN_AT(base, eviction_ttl_ns), "TIME", "3m", 0, 3600e9, NULL,                  \
+	 "How long room is kept for a pod that was evicted and is not there again."},                                              \
+	{"drain-use-cap", 0, OPTION_FLAG, DRAIN_AT(base, use_cap), NULL, "true", 0, 0, NULL,                                        \
+	 "Destinations are chosen by requests alone, whatever is really used."},                                                   \
+	{"drain-cpu-cap", 0, OPTION_NUMBER, DRAIN_AT(base, cpu_cap), "SHARE", "0.85", 0.01, 1, NULL,                                \
+	 "No destination may really use more of its CPU than that."},                                                              \
+	{"drain-memory-cap", 0, OPTION_NUMBER, DRAIN_AT(base, mem_cap), "SHARE", "0.9", 0.01, 1, NULL,                              \
+	 "The same of memory, by the maxima of working sets."},                                                                    \
+	{"drain-z", 0, OPTION_NUMBER, DRAIN_AT(base, cap_z), "Z", "2.33", 0, 10, NULL,                                              \
+	 "How many deviations above its mean use of CPU is taken to be: 2.33 is exceeded once in a hundred."},                     \
+	{"drain-contention", 0, OPTION_NUMBER, DRAIN_AT(base, cap_contention), "SHARE", "0.1", 0, 1, NULL,                          \
+	 "A node whose tasks wait for neighbours for more of the time takes no pods."},                                            \
+	{"drain-group-label", 0, OPTION_LIST, DRAIN_AT(base, group_labels), "LABEL", NULL, 0, 0, NULL,                              \
+	 "The first of these labels that a node has names its group; without any all are one group."},                             \
+	{"drain-group", 0, OPTION_RECORDS, DRAIN_AT(base, groups), "name=NAME[,min=N][,max=N][,atomic]", NULL, 0, 0, NULL,          \
+	 "How small and large a group may be, and whether its nodes only go all at once. Repeatable."},                            \
+	{"drain-cluster-min", 0, OPTION_STRING, DRAIN_AT(base, cluster_min), "nodes=N,cpu=Q,memory=Q", NULL, 0, 0, NULL,            \
+	 "What must remain of the cluster; each of them may be left out."},                                                        \
+	{"drain-budget", 0, OPTION_RECORDS, DRAIN_AT(base, budgets),                                                                \
+	 "nodes=N|N%[,schedule=CRON,duration=TIME][,reasons=R,..]", NULL, 0, 0, NULL,                                              \
+	 "How many nodes may be away at once, always or while a schedule (UTC) lasts, as Karpenter's disruption budgets. "         \
+	 "Repeatable: the least counts."}
+/* clang-format on */
+
+/* What the planner is told. */
+struct drain_setup {
+	struct drain_config config; /* what it points to is owned here */
+	struct place_options places; /* of the core that it asks; now_ns is the caller's to set */
+	int64_t candidate_ttl_ns; /* of drain_state_read() */
+	struct drain_group_rule *groups; /* owned, as all below */
+	struct drain_window *windows;
+	const char **group_labels;
+	char **texts; /* what they point into */
+	size_t text_count;
+};
+
+/* As without any option. */
+void drain_setup_default(struct drain_setup *s);
+/* 0 and *out for drain_setup_fini(), or -EINVAL with the reason, which names option and record. */
+int drain_setup_init(struct drain_setup *out, const struct drain_settings *settings,
+		     struct reason *reason);
+void drain_setup_fini(struct drain_setup *s);
+/* The first option of which a value in *b is not the one in *a, or NULL. */
+const char *drain_settings_differ(const struct drain_settings *a, const struct drain_settings *b);
+/* As without any flag: from the table and from the environment. 0, or -EINVAL; free it with drain_settings_fini(). */
+int drain_settings_from_environment(struct drain_settings *s, struct reason *reason);
+void drain_settings_fini(struct drain_settings *s);
+
+#endif

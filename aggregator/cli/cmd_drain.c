@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * evenkeel drain: which nodes could go, which go now and where their pods would go then, and why the others stay. Nothing is drained: the plan is for people,
+ * and the first lines of "kubectl drain" are theirs.
+ *
+ * Exit status: 3 where a node that is named does not go now; 4 where the plan, the cluster or all use is stale or missing, or a node is not there.
+ */
+#include "aggregator/cli/cmd_drain.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "aggregator/cli/client.h"
+#include "aggregator/cli/offline.h"
+
+static const char *const sorts[] = {"verdict", "requests", "use", "name", NULL};
+
+#define AT_SLACK(member) offsetof(struct cli_options, slack.member)
+
+/* clang-format off */
+static const struct option_spec specs[] = {
+	{"explain", 0, OPTION_FLAG, offsetof(struct cli_options, explain), NULL, NULL, 0, 0, NULL,
+	 "Say the whole chain of reasons, and where every pod would go: of the nodes that are named, or of the plan."},
+	{"sort-by", 0, OPTION_CHOICE, offsetof(struct cli_options, sort), NULL, "verdict", 0, 0, sorts,
+	 "Order of the nodes: those that go first; most requested, or most used, first; or by name."},
+	{"assume-unneeded-for", 0, OPTION_DURATION, offsetof(struct cli_options, assume_unneeded_ns), "TIME", NULL, 0,
+	 DRAIN_WEEK_NS, NULL,
+	 "With --snapshot: a dump has no past, so take nodes that could go for unneeded since so long."},
+	DRAIN_SETTINGS_OPTIONS(offsetof(struct cli_options, drain)),
+	SLACK_OPTION_SPECS(AT_SLACK, ""),
+	{0},
+};
+/* clang-format on */
+
+/* --- options ------------------------------------------------------------------------------------------------------ */
+
+/* By a flag: what the environment says is meant for a daemon, too, that is started with it. */
+static int refuse_rules(struct cli *cli)
+{
+	const char *given = slack_options_given(&cli->options->slack);
+	struct drain_settings usual;
+
+	if (given) {
+		reason_set(&cli->reason, "%s goes with --snapshot; a server has its own", given);
+		return CLI_USAGE;
+	}
+
+	if (drain_settings_from_environment(&usual, &cli->reason))
+		return CLI_USAGE;
+	given = cli->options->assume_unneeded_ns
+			? "assume-unneeded-for"
+			: drain_settings_differ(&usual, &cli->options->drain);
+	drain_settings_fini(&usual);
+	if (!given)
+		return CLI_OK;
+	reason_set(&cli->reason, "--%s goes with --snapshot; a server has its own", given);
+	return CLI_USAGE;
+}
+
+/* --- the request -------------------------------------------------------------------------------------------------- */
+
+static void write_path(const struct cli *cli, struct buf *path)
+{
+	buf_printf(path, "/v1/drain%s", cli->options->explain ? "?explain=true" : "");
+	for (size_t i = 0; i < cli->operand_count; i++) {
+		if (i)
+			buf_add_str(path, "%2C");
+		else
+			buf_printf(path, "%cnode=", cli->options->explain ? '&' : '?');
+		client_escape(cli->operands[i], path);
+	}
+}
+
+static int exit_of(int rc)
+{
+	return rc == -ENOENT || rc == -ENODATA ? CLI_STALE : CLI_ERROR;
+}
+
+static int ask(struct cli *cli)
+{
+	struct buf path = BUF_INIT, answer = BUF_INIT;
+	int rc, code;
+
+	write_path(cli, &path);
+	rc = client_get(cli->client, path.data, &answer, &cli->reason);
+	code = rc ? exit_of(rc) : drain_render(cli, answer.data ? answer.data : "", answer.len);
+	buf_fini(&path);
+	buf_fini(&answer);
+	return code;
+}
+
+static int ask_files(struct cli *cli)
+{
+	struct slack_options slack;
+	struct drain_setup setup;
+	int code;
+
+	if (slack_options_read(&cli->options->slack, &slack, &cli->reason) ||
+	    drain_setup_init(&setup, &cli->options->drain, &cli->reason))
+		return CLI_USAGE;
+	offline_set_slack(cli->offline, &slack);
+	setup.config.assume_unneeded_ns = cli->options->assume_unneeded_ns;
+	offline_set_drain(cli->offline, &setup);
+	code = ask(cli);
+	offline_set_drain(cli->offline, NULL);
+	offline_set_slack(cli->offline, NULL);
+	drain_setup_fini(&setup);
+	return code;
+}
+
+static int run(struct cli *cli)
+{
+	int code;
+
+	for (size_t i = 0; i < cli->operand_count; i++)
+		if (!cli->operands[i][0]) {
+			reason_set(&cli->reason, "the name of a node is empty");
+			return CLI_USAGE;
+		}
+	if (cli->offline)
+		return ask_files(cli);
+	code = refuse_rules(cli);
+	return code == CLI_OK ? ask(cli) : code;
+}
+
+const struct command command_drain = {
+	.name = "drain",
+	.usage = "[NODE..]",
+	.summary =
+		"Show which nodes may be drained, where pods would go, and why not",
+	.details =
+		"One row for each node, those that go first. Nothing is drained by this. "
+		"VERDICT: drain (it goes now), inDeletion, unneeded (it could go; REASON says why "
+		"not yet), notExamined, needed. SINCE: how long it has been unneeded. PODS: those "
+		"that would have to move + those of DaemonSets. CPU and MEM are requests, USED "
+		"real use (mean), in shares of the allocatable. REASON is the first of the chain: "
+		"--explain has all of it, with what would change it. Below are the moves of those "
+		"that go now, what their destinations will really use then, and what it costs "
+		"PodDisruptionBudgets and owners. Options other than the first two say, with "
+		"--snapshot, what an aggregator would be started with. Exit status 3: a node "
+		"that is named does not go now.",
+	.specs = specs,
+	.run = run,
+};

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The plan of drains for people: one line that says what it comes to, the nodes, and the wave. Of nodes that are named each has its reasons in full, with
+ * what would change them, and where its pods go; --explain adds where they went in the simulation, and without names the plan's own sentences.
+ */
+#include "aggregator/cli/cmd_drain.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/cli/document.h"
+#include "aggregator/cli/drain_table.h"
+#include "aggregator/cli/lines.h"
+#include "shared/mem.h"
+#include "shared/units.h"
+
+static const char *text_or(const cJSON *item, const char *path, const char *other)
+{
+	const char *text = document_text(item, path);
+
+	return text ? text : other;
+}
+
+static bool is_verdict(const cJSON *item, const char *verdict)
+{
+	return strcmp(text_or(item, "verdict", ""), verdict) == 0;
+}
+
+/* --- the wave ----------------------------------------------------------------------------------------------------- */
+
+static void say(struct cli *cli, struct buf *line)
+{
+	lines_add_wrapped(cli, 0, "", line->data ? line->data : "", &cli->out);
+	buf_clear(line);
+}
+
+static void add_count(struct buf *line, double count, const char *one, const char *more)
+{
+	buf_printf(line, "%.0f %s", count, count > 0 && count < 2 ? one : more);
+}
+
+static void say_robust(const cJSON *wave, struct buf *line)
+{
+	const char *fragile = document_text(wave, "notRobust");
+
+	if (cJSON_IsTrue(document_at(wave, "robust")))
+		buf_add_str(line, "There is room as well if the scheduler puts them elsewhere.");
+	else if (fragile)
+		buf_printf(line, "It depends on where the scheduler puts them: %s.", fragile);
+}
+
+static void say_wave(struct cli *cli, const cJSON *wave)
+{
+	const cJSON *node = document_first(document_at(wave, "nodes"));
+	double empty = document_number(wave, "emptyNodes"), pods = document_number(wave, "pods");
+	struct buf line = BUF_INIT;
+
+	buf_add_str(&line, "Now, in this order:");
+	for (; node; node = node->next)
+		buf_printf(&line, " %s%s", text_or(node, "name", "-"), node->next ? "," : "");
+	buf_add_str(&line, ". ");
+	add_count(&line, empty, "is empty", "are empty");
+	buf_add_str(&line, ", ");
+	add_count(&line, pods, "pod moves", "pods move");
+	buf_add_str(&line, ". ");
+	if (pods > 0)
+		say_robust(wave, &line);
+	buf_add_char(&cli->out, '\n');
+	say(cli, &line);
+	buf_fini(&line);
+}
+
+static void print_wave(struct cli *cli, const cJSON *wave)
+{
+	say_wave(cli, wave);
+	if (!(document_number(wave, "pods") > 0))
+		return;
+	drain_print_moves(cli, document_first(document_at(wave, "nodes")), false);
+	drain_print_destinations(cli, wave);
+	if (document_first(document_at(wave, "disruptions")))
+		drain_print_costs(cli, wave);
+}
+
+/* --- words -------------------------------------------------------------------------------------------------------- */
+
+static void add_verdicts(struct buf *line, const cJSON *doc)
+{
+	static const struct {
+		const char *path, *words;
+	} parts[] = {
+		{"verdicts.drain", "may be drained now"},
+		{"verdicts.unneeded", "could be later"},
+		{"verdicts.needed", "needed"},
+		{"verdicts.inDeletion", "on the way"},
+		{"verdicts.notExamined", "not examined"},
+	};
+	double sum = 0;
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		sum += document_number(doc, parts[i].path);
+	add_count(line, sum, "node", "nodes");
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		double count = document_number(doc, parts[i].path);
+
+		if (count > 0 || i == 0)
+			buf_printf(line, "%s %.0f %s", i ? "," : ":", count, parts[i].words);
+	}
+	buf_add_char(line, '.');
+}
+
+static void add_hindrances(struct buf *line, const cJSON *doc)
+{
+	double unplaced = document_number(doc, "owed.unplaced"),
+	       held = document_number(doc, "throttled.held");
+
+	if (cJSON_IsTrue(document_at(doc, "throttled.state")))
+		buf_printf(line,
+			   " Throttled: %.0f of %.0f nodes and %.0f of %.0f drains; %.0f wait.",
+			   document_number(doc, "throttled.nodes.used"),
+			   document_number(doc, "throttled.nodes.limit"),
+			   document_number(doc, "throttled.drains.used"),
+			   document_number(doc, "throttled.drains.limit"), held);
+	if (unplaced > 0) {
+		buf_add_char(line, ' ');
+		add_count(line, unplaced, "pod", "pods");
+		buf_add_str(line, " of nodes on the way, or evicted, fit nowhere.");
+	}
+}
+
+static void print_summary(struct cli *cli, const cJSON *doc)
+{
+	struct buf line = BUF_INIT;
+
+	add_verdicts(&line, doc);
+	add_hindrances(&line, doc);
+	say(cli, &line);
+	buf_fini(&line);
+	buf_add_char(&cli->out, '\n');
+}
+
+static void explain_reason(struct cli *cli, const cJSON *reason)
+{
+	char *head = mem_printf("%s: ", text_or(reason, "code", "-"));
+	const char *unblock = document_text(reason, "unblock");
+	struct buf line = BUF_INIT;
+
+	buf_add_str(&line, text_or(reason, "text", ""));
+	if (line.len && line.data[line.len - 1] != '.')
+		buf_add_char(&line, '.');
+	lines_add_wrapped(cli, 2, head, line.data, &cli->out);
+	if (unblock)
+		lines_add_wrapped(cli, 6, "what helps: ", unblock, &cli->out);
+	buf_fini(&line);
+	free(head);
+}
+
+static void add_right_sized(struct buf *line, const cJSON *item)
+{
+	char requested[UNITS_LEN], sized[UNITS_LEN];
+
+	units_percent(document_number(item, "utilization.requested"), requested);
+	units_percent(document_number(item, "utilization.rightSized"), sized);
+	buf_printf(line,
+		   "by requests it is %s full; were they what its pods use at the 95th "
+		   "percentile, and some headroom, %s",
+		   requested, sized);
+}
+
+/* The node in the wave, or NULL. */
+static const cJSON *find_in_wave(const cJSON *doc, const cJSON *item)
+{
+	const cJSON *node = document_first(document_at(doc, "wave.nodes"));
+
+	while (node && strcmp(text_or(node, "name", ""), text_or(item, "name", "-")) != 0)
+		node = node->next;
+	return node;
+}
+
+static void say_going(struct cli *cli, const cJSON *doc, const cJSON *node)
+{
+	const cJSON *move = document_first(document_at(node, "moves"));
+	struct buf line = BUF_INIT;
+	int pods = 0;
+
+	for (; move; move = move->next)
+		pods += !cJSON_IsTrue(document_at(move, "placeholder"));
+	if (pods) {
+		buf_add_str(&line, "it goes now, and ");
+		add_count(&line, pods, "pod moves. ", "pods move. ");
+		say_robust(document_at(doc, "wave"), &line);
+	} else {
+		buf_add_str(&line, "it goes now; nothing on it has to move.");
+	}
+	lines_add_wrapped(cli, 2, "", line.data, &cli->out);
+	buf_fini(&line);
+}
+
+static void explain_node(struct cli *cli, const cJSON *doc, const cJSON *item)
+{
+	const cJSON *reason = document_first(document_at(item, "reasons"));
+	const cJSON *going = find_in_wave(doc, item);
+	char *title =
+		mem_printf("%s: %s", text_or(item, "name", "-"), text_or(item, "verdict", "-"));
+	struct buf line = BUF_INIT;
+
+	buf_add_char(&cli->out, '\n');
+	lines_add(cli, title, &cli->out);
+	free(title);
+	if (going)
+		say_going(cli, doc, going);
+	for (; reason; reason = reason->next)
+		explain_reason(cli, reason);
+	if (document_number(item, "utilization.rightSized") <
+	    document_number(item, "utilization.requested")) {
+		add_right_sized(&line, item);
+		lines_add_wrapped(cli, 2, "", line.data, &cli->out);
+	}
+	buf_fini(&line);
+	if (!going && document_first(document_at(item, "moves")))
+		lines_add_wrapped(cli, 2, "", "where its pods went in the simulation:", &cli->out);
+	drain_print_moves(cli, going ? going : item, true);
+}
+
+static void print_narration(struct cli *cli, const cJSON *doc)
+{
+	const cJSON *line = document_first(document_at(doc, "narration"));
+
+	buf_add_char(&cli->out, '\n');
+	for (; line; line = line->next)
+		if (cJSON_IsString(line))
+			lines_add_wrapped(cli, 0, "", line->valuestring, &cli->out);
+}
+
+/* --- the answer --------------------------------------------------------------------------------------------------- */
+
+/* Of nodes that are named each by itself, else the plan. */
+static void print_tables(struct cli *cli, const cJSON *doc)
+{
+	const cJSON *item = document_first(document_at(doc, "items"));
+
+	if (cli->operand_count) {
+		drain_print_nodes(cli, doc);
+		for (; item; item = item->next)
+			explain_node(cli, doc, item);
+		return;
+	}
+	if (!cli->options->no_headers)
+		print_summary(cli, doc);
+	drain_print_nodes(cli, doc);
+	if (cJSON_IsObject(document_at(doc, "wave")))
+		print_wave(cli, document_at(doc, "wave"));
+	if (cli->options->explain)
+		print_narration(cli, doc);
+}
+
+/* The first node that is named and stays. */
+static const cJSON *find_held(const struct cli *cli, const cJSON *doc)
+{
+	const cJSON *item = document_first(document_at(doc, "items"));
+
+	for (; cli->operand_count && item; item = item->next)
+		if (!is_verdict(item, "drain") && !is_verdict(item, "inDeletion"))
+			return item;
+	return NULL;
+}
+
+static int judge(struct cli *cli, const cJSON *doc)
+{
+	const cJSON *held = find_held(cli, doc);
+	const char *stale = document_text(doc, "stale"), *cap = text_or(doc, "useCap", "on");
+
+	if (held) {
+		reason_set(&cli->reason, "node %.253s does not go now: %.64s",
+			   text_or(held, "name", "-"),
+			   text_or(document_first(document_at(held, "reasons")), "code", "-"));
+		return CLI_REFUSED;
+	}
+	if (!stale && strcmp(cap, "off: no usage data") != 0)
+		return CLI_OK;
+	reason_set(&cli->reason, "%s",
+		   stale ? stale
+		   : cli->no_usage
+			   ? cli->no_usage
+			   : "no node is measured: destinations are chosen by requests alone");
+	return CLI_STALE;
+}
+
+static void print_as_it_is(struct cli *cli, const char *text, size_t len)
+{
+	buf_add(&cli->out, text, len);
+	if (!len || text[len - 1] != '\n')
+		buf_add_char(&cli->out, '\n');
+}
+
+int drain_render(struct cli *cli, const char *json, size_t len)
+{
+	cJSON *doc = cJSON_ParseWithLength(json, len);
+	int code;
+
+	if (!document_at(doc, "items") || !document_at(doc, "verdicts")) {
+		cJSON_Delete(doc);
+		reason_set(&cli->reason, "the answer is not one about drains; is that an "
+					 "evenkeel-aggregator of this version?");
+		return CLI_ERROR;
+	}
+	if (cli->options->output == OUTPUT_JSON)
+		print_as_it_is(cli, json, len);
+	else
+		print_tables(cli, doc);
+	code = judge(cli, doc);
+	cJSON_Delete(doc);
+	return code;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables of a plan of drains, each appended to cli->out. */
+#ifndef EVENKEEL_AGGREGATOR_CLI_DRAIN_TABLE_H
+#define EVENKEEL_AGGREGATOR_CLI_DRAIN_TABLE_H
+
+#include <cjson/cJSON.h>
+
+#include "aggregator/cli/cli.h"
+
+/* One row for each item of the answer. */
+void drain_print_nodes(struct cli *cli, const cJSON *doc);
+/* Where the pods of the nodes of a list go, from the first; of one alone: with one true. Nothing where none moves. */
+void drain_print_moves(struct cli *cli, const cJSON *first, bool one);
+/* What the destinations of a wave use, and will; what it costs budgets and owners. */
+void drain_print_destinations(struct cli *cli, const cJSON *wave);
+void drain_print_costs(struct cli *cli, const cJSON *wave);
+
+#endif

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One step of the planner, as its files share it. */
+#ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_INTERNAL_H
+#define EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_INTERNAL_H
+
+#include "aggregator/policy/drain/drain.h"
+#include "aggregator/policy/drain/drain_eligibility.h"
+#include "aggregator/policy/drain/drain_owners.h"
+#include "aggregator/policy/drain/drain_pdb.h"
+#include "aggregator/policy/drain/drain_rules.h"
+#include "aggregator/policy/drain/drain_simulate.h"
+#include "aggregator/policy/drain/drain_state.h"
+
+/* A node of the view while it is decided about. */
+struct drain_case {
+	const struct view_node *view;
+	const struct kube_node *node; /* NULL: the API does not know it */
+	const struct kube_pod **pods; /* of the run's one array; as the view has them */
+	size_t pod_count;
+	uint32_t group;
+	bool in_deletion;
+	bool asked; /* it is among those that are to be examined */
+	bool examined;
+	bool failed; /* simulated in vain: it is not asked again for a while */
+	/* Of those that may be simulated. */
+	struct drain_pods sorted; /* move: without pods that ended */
+	bool risky; /* its budgets do not allow all at once */
+	size_t received; /* pods of candidates that came here */
+	/*
+	 * Owned; where all went in the simulation: own pods, guests that are owed a place (no node
+	 * has them yet), placeholders.
+	 */
+	struct drain_item *items;
+	size_t item_count, own_count, real_count; /* real: own and guests */
+	struct drain_plan_node *out; /* in the plan */
+};
+
+/* What a handle is, beyond pods of the view. */
+enum drain_extra { DRAIN_EXTRA_NONE, DRAIN_EXTRA_EVICTED, DRAIN_EXTRA_PLACEHOLDER };
+
+struct drain_run {
+	const struct drain_config *config;
+	const struct drain_input *in;
+	struct drain_state *state;
+	struct place *place;
+	struct drain_plan *plan;
+	int64_t now_ns;
+	bool corrected;
+	bool measured; /* some node's use is known */
+	size_t count;
+	struct drain_case *cases; /* owned; by place_node */
+	const struct kube_pod **pods; /* owned; slices are the cases' */
+	struct drain_pdbs *pdbs;
+	struct drain_owners *owners; /* NULL until a wave is chosen */
+	struct drain_groups groups;
+	struct drain_context rules;
+	struct drain_unremovable *failed; /* of the state */
+	uint8_t *extra; /* owned; by handle, enum drain_extra; shorter than the highest handle */
+	uint32_t *placeholder; /* owned; by handle, number of the input's placeholder */
+	size_t extra_count;
+	struct buf narration;
+	size_t *set; /* owned; cases of the candidate set, in the order they were accepted */
+	size_t set_count;
+};
+
+/* --- drain_plan.c: links of the chain */
+
+/* Behind those that are there. Texts may be long, and are kept whole up to 1 KiB. */
+struct drain_why *drain_add_reason(struct drain_case *c, enum drain_reason code, const char *format,
+				   ...) __attribute__((format(printf, 3, 4)));
+void drain_add_number(struct drain_why *w, const char *name, double value);
+void drain_forget_reasons(struct drain_plan_node *n);
+
+/* --- drain_owed.c */
+
+/* Reserves what nodes in deletion cost, and places what is owed. False: some of it fits nowhere. */
+bool drain_place_owed(struct drain_run *r);
+enum drain_extra drain_extra_of(const struct drain_run *r, place_pod pod);
+uint32_t drain_placeholder_of(const struct drain_run *r, place_pod pod);
+
+/* --- drain_try.c */
+
+/* What came of taking a node away. */
+struct drain_trial {
+	enum drain_reason
+		reason; /* DRAIN_NONE: all of its pods are elsewhere, and it is no destination any more */
+	const struct kube_pod *pod; /* that fits nowhere */
+	struct place_counts counts;
+	const char
+		*class_name; /* of placeholders; and how many fit nowhere, with what they ask for */
+	size_t missing;
+	int64_t missing_cpu_milli, missing_mem_bytes;
+	struct drain_item *items; /* the caller frees them; as in struct drain_case */
+	size_t count, own_count, real_count;
+};
+
+/*
+ * Its pods, and what else is on it by now, leave. Where that fails nothing is changed. Hints are
+ * where they went before (c->items), else those of the state.
+ */
+void drain_try_node(struct drain_run *r, const struct drain_case *c, const bool *allowed,
+		    struct drain_trial *out);
+/*
+ * The items of what must leave a node; *real of them first, then placeholders. The caller frees
+ * them.
+ */
+struct drain_item *drain_leavers(const struct drain_run *r, const struct drain_case *c,
+				 size_t *count, size_t *real);
+void drain_explain_trial(struct drain_case *c, const struct drain_trial *t);
+/* "412 NodeResourcesFit, 61 TaintToleration" */
+void drain_describe_counts(const struct place_counts *counts, struct reason *out);
+
+/* --- drain_wave.c */
+
+void drain_choose_wave(struct drain_run *r);
+
+/* --- drain_narrate.c */
+
+void drain_narrate(struct drain_run *r);
+
+#endif

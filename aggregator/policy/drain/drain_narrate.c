@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The plan in sentences, a line each: what was placed first, how the nodes divide, the wave with
+ * every pod, what its destinations will use, what it costs, and what held others back. As long as
+ * the wave, not as the cluster: of the nodes that stay each reason is counted.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/policy/drain/drain_internal.h"
+#include "shared/mem.h"
+
+static const double GIB = 1073741824.0;
+
+enum { PODS_TOLD = 8 };
+
+static void tell_owed(const struct drain_owed *o, struct buf *b)
+{
+	if (o->of_deletions + o->of_evictions + o->pending + o->placeholders == 0)
+		return;
+	buf_printf(b,
+		   "Placed first: %zu of %zu pods that are owed (%zu of nodes in deletion, %zu "
+		   "missing replicas, %zu pending, %zu placeholders).\n",
+		   o->placed, o->of_deletions + o->of_evictions + o->pending + o->placeholders,
+		   o->of_deletions, o->of_evictions, o->pending, o->placeholders);
+	if (o->unplaced)
+		buf_printf(b, "%zu pods of nodes in deletion, or evicted ones, fit nowhere.\n",
+			   o->unplaced);
+}
+
+static void tell_verdicts(const struct drain_plan *p, struct buf *b)
+{
+	size_t verdicts[DRAIN_ON_ITS_WAY + 1] = {0}, reasons[DRAIN_REASONS] = {0}, idle = 0;
+
+	for (size_t i = 0; i < p->node_count; i++) {
+		const struct drain_plan_node *n = &p->nodes[i];
+
+		verdicts[n->verdict]++;
+		idle += n->idle_in_fact;
+		if (n->reason_count && n->verdict != DRAIN_GOES)
+			reasons[n->reasons[0].code]++;
+	}
+	buf_printf(b,
+		   "Of %zu nodes %zu could go, %zu of them now; %zu are needed, %zu in deletion, "
+		   "%zu were not examined.\n",
+		   p->node_count, verdicts[DRAIN_UNNEEDED] + verdicts[DRAIN_GOES],
+		   verdicts[DRAIN_GOES], verdicts[DRAIN_NEEDED], verdicts[DRAIN_ON_ITS_WAY],
+		   verdicts[DRAIN_NOT_ASKED]);
+	for (int i = DRAIN_NONE + 1; i < DRAIN_REASONS; i++)
+		if (reasons[i])
+			buf_printf(b, "%zu stay: %s.\n", reasons[i],
+				   drain_reason_name((enum drain_reason)i));
+	if (idle)
+		buf_printf(b, "%zu are needed by requests and idle in fact.\n", idle);
+}
+
+static void tell_moves(const struct drain_plan_node *n, struct buf *b)
+{
+	size_t told = n->move_count < PODS_TOLD ? n->move_count : PODS_TOLD;
+
+	if (!n->move_count) {
+		buf_printf(b, "%s goes; nothing on it has to move.\n", n->name);
+		return;
+	}
+	buf_printf(b, "%s goes, and of it", n->name);
+	for (size_t i = 0; i < told; i++)
+		buf_printf(b, "%s %s/%s to %s", i ? "," : "", n->moves[i].pod->object.namespace,
+			   n->moves[i].pod->object.name, n->moves[i].to);
+	if (told < n->move_count)
+		buf_printf(b, ", and %zu more", n->move_count - told);
+	buf_add_str(b, ".\n");
+}
+
+static void tell_destination(const struct drain_destination *d, struct buf *b)
+{
+	buf_printf(b, "%s takes %zu", d->node, d->pods);
+	if (d->predicted)
+		buf_printf(b, ": %.2f CPUs become %.2f of %.2f, %.2f GiB become %.2f of %.2f",
+			   d->before.cpu_milli / 1000, d->after.cpu_milli / 1000,
+			   d->after.cpu_limit_milli / 1000, d->before.mem_bytes / GIB,
+			   d->after.mem_bytes / GIB, d->after.mem_limit_bytes / GIB);
+	buf_add_str(b, ".\n");
+}
+
+static void tell_cost(const struct drain_cost *c, struct buf *b)
+{
+	if (!c->budget)
+		return;
+	buf_printf(b, "%s %s/%s: %zu leave, %" PRId64 " may at once%s.\n", c->kind, c->namespace,
+		   c->name, c->pods, c->allowed,
+		   c->one_after_the_other ? "; they go one after the other" : "");
+}
+
+static void tell_wave(const struct drain_plan *p, struct buf *b)
+{
+	const struct drain_wave *w = &p->wave;
+
+	for (size_t i = 0; i < w->node_count; i++)
+		tell_moves(w->nodes[i], b);
+	for (size_t i = 0; i < w->destination_count; i++)
+		tell_destination(&w->destinations[i], b);
+	for (size_t i = 0; i < w->cost_count; i++)
+		tell_cost(&w->costs[i], b);
+	if (w->robust && w->pods)
+		buf_add_str(b, "There is room also if the scheduler chooses other nodes.\n");
+	else if (*w->not_robust.text)
+		buf_printf(b, "It depends on where the scheduler puts pods: %s.\n",
+			   w->not_robust.text);
+}
+
+static void tell_throttle(const struct drain_throttle *t, struct buf *b)
+{
+	if (t->throttled)
+		buf_printf(b,
+			   "ScaleDownThrottled: %" PRId64 " of %" PRId64 " nodes, %" PRId64
+			   " of %" PRId64 " drains; %zu more could go.\n",
+			   t->used, t->limit, t->drains_used, t->drains_limit, t->held);
+}
+
+void drain_narrate(struct drain_run *r)
+{
+	struct drain_plan *p = r->plan;
+	struct buf text = BUF_INIT;
+
+	if (!p->capped && r->corrected)
+		buf_add_str(&text,
+			    "Real use is not asked for: it is off, or no node is measured.\n");
+	tell_owed(&p->owed, &text);
+	tell_verdicts(p, &text);
+	tell_wave(p, &text);
+	tell_throttle(&p->throttle, &text);
+	p->narration = buf_take(&text, NULL);
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is owed before anything is promised: rooms for pods that are on their way already, or should
+ * be there. In this order, each where the one before left room, and within each by priority:
+ *
+ *   pods of nodes in deletion that were not evicted yet
+ *   evicted pods, as far as their owner lacks replicas: min(evicted, wanted - there); of a pod
+ *   without owner nobody knows, and so one each
+ *   pending pods, nominated ones to their node first
+ *   placeholders of extra capacity, where they are, else elsewhere
+ *
+ * DaemonSets' pods and images of static pods are owed nothing. How many are there is counted,
+ * corrected, among the pods of the view that are not ending; upstream believes the owner's status.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/policy/drain/drain_internal.h"
+#include "shared/mem.h"
+
+struct items {
+	struct drain_item *of; /* owned */
+	size_t count, room;
+};
+
+static void add_item(struct items *l, place_pod pod, place_node hint)
+{
+	if (l->count == l->room) {
+		l->room = l->room ? 2 * l->room : 64;
+		l->of = mem_realloc(l->of, l->room * sizeof(*l->of));
+	}
+	l->of[l->count++] = (struct drain_item){pod, hint, PLACE_NONE};
+}
+
+enum drain_extra drain_extra_of(const struct drain_run *r, place_pod pod)
+{
+	return pod < r->extra_count ? (enum drain_extra)r->extra[pod] : DRAIN_EXTRA_NONE;
+}
+
+uint32_t drain_placeholder_of(const struct drain_run *r, place_pod pod)
+{
+	return r->placeholder[pod];
+}
+
+static void mark_extra(struct drain_run *r, place_pod pod, enum drain_extra what, uint32_t number)
+{
+	size_t room = r->extra_count ? r->extra_count : 64;
+
+	while (room <= pod)
+		room *= 2;
+	if (room > r->extra_count) {
+		r->extra = mem_realloc(r->extra, room);
+		memset(r->extra + r->extra_count, 0, room - r->extra_count);
+		r->placeholder = mem_realloc(r->placeholder, room * sizeof(*r->placeholder));
+		r->extra_count = room;
+	}
+	r->extra[pod] = (uint8_t)what;
+	r->placeholder[pod] = number;
+}
+
+/* A pod that the view does not have; the plan may tell of it, and so holds it. */
+static place_pod add_extra(struct drain_run *r, const struct kube_pod *pod, enum drain_extra what,
+			   uint32_t number)
+{
+	place_pod handle = place_add_pod(r->place, pod);
+	struct drain_plan *p = r->plan;
+
+	mark_extra(r, handle, what, number);
+	if ((p->held_count & (p->held_count - 1)) == 0)
+		p->held = mem_realloc(p->held, (2 * p->held_count + 1) * sizeof(struct kube_pod *));
+	p->held[p->held_count++] = (struct kube_pod *)object_hold((struct object *)&pod->object);
+	return handle;
+}
+
+static size_t schedule(struct drain_run *r, struct items *l)
+{
+	const struct drain_schedule s = {.place = r->place, .order = r->config->order};
+	size_t placed = drain_schedule_pods(&s, l->of, l->count, NULL, NULL);
+
+	r->plan->owed.placed += placed;
+	free(l->of);
+	return placed;
+}
+
+/* Of a DaemonSet, or made by the kubelet itself of a file or an address. */
+static bool is_bound_to_node(const struct kube_pod *pod)
+{
+	const char *source =
+		labels_find(&pod->template->annotations, "kubernetes.io/config.source");
+
+	return (source && strcmp(source, "api") != 0) || drain_is_daemon_pod(pod) ||
+	       pod->template->mirror || strcmp(pod->template->owner.kind, "Node") == 0;
+}
+
+/* --- pods of nodes in deletion */
+
+/* Those that end already count as evicted, which the owner's replicas tell. */
+static bool is_to_come(const struct drain_run *r, const struct kube_pod *pod)
+{
+	return kube_pod_is_active(pod) && !is_bound_to_node(pod) &&
+	       !drain_is_long_terminating(pod, r->now_ns) && (!r->corrected || !pod->deletion_ns);
+}
+
+static void take_from_node(struct drain_run *r, place_node n, struct items *l)
+{
+	struct drain_case *c = &r->cases[n];
+	place_pod next;
+
+	drain_pdbs_take(r->pdbs, c->pods, r->corrected ? c->pod_count : 0);
+	place_remove_node(r->place, n);
+	for (place_pod pod = place_first_on(r->place, n); pod != PLACE_NONE; pod = next) {
+		const char *to;
+
+		next = place_next_on(r->place, pod);
+		if (!is_to_come(r, place_pod_record(r->place, pod)))
+			continue;
+		to = drain_state_hint(r->state, place_pod_record(r->place, pod)->object.uid);
+		place_take(r->place, pod);
+		add_item(l, pod, to ? place_find_node(r->place, to) : PLACE_NONE);
+	}
+}
+
+/* The list of pods of a node has no order of its own. */
+static int compare_items(const void *left, const void *right, void *place)
+{
+	const struct drain_item *a = left, *b = right;
+	const struct kube_pod *x = place_pod_record(place, a->pod);
+	const struct kube_pod *y = place_pod_record(place, b->pod);
+
+	return object_compare(&x->object, &y->object);
+}
+
+static size_t place_deletions(struct drain_run *r)
+{
+	struct items l = {0};
+
+	for (place_node n = 0; n < r->count; n++)
+		if (r->cases[n].in_deletion)
+			take_from_node(r, n, &l);
+	if (l.count)
+		qsort_r(l.of, l.count, sizeof(*l.of), compare_items, r->place);
+	r->plan->owed.of_deletions = l.count;
+	return l.count - schedule(r, &l);
+}
+
+/* --- evictions */
+
+struct owner {
+	UT_hash_handle hh;
+	const char *uid; /* key */
+	int64_t there; /* pods that are not ending */
+	int64_t missing; /* of them, as far as they were not placed; INT64_MAX: not known */
+	const struct kube_pod *pod; /* one of it */
+};
+
+/* Upstream's status, else a count. */
+static int64_t missing_of(const struct drain_run *r, const struct owner *o)
+{
+	const struct owner_ref *ref = &o->pod->template->owner;
+	const struct cluster *cluster = r->in->view->cluster;
+	const struct object *workload;
+	struct drain_replicas replicas;
+	enum object_kind kind;
+
+	if (!cluster || object_kind_find(o->pod->template->owner_api, ref->kind, &kind))
+		return INT64_MAX;
+	workload = cluster_find(cluster, kind, o->pod->object.namespace, ref->name);
+	if (r->corrected && workload && strcmp(workload->uid, ref->uid) != 0)
+		workload = NULL;
+	if (!workload)
+		return r->corrected && view_knows(r->in->view, kind) ? 0 : INT64_MAX;
+	if (drain_replicas_of(workload, r->config->rules.variant, &replicas))
+		return INT64_MAX;
+	return replicas.target - (r->corrected ? o->there : replicas.current);
+}
+
+static const char *owner_key(const struct kube_pod *pod)
+{
+	return *pod->template->owner.uid ? pod->template->owner.uid : pod->template->owner.name;
+}
+
+static struct owner *find_owner(struct owner *owners, const struct kube_pod *pod)
+{
+	const char *key = owner_key(pod);
+	struct owner *o;
+
+	HASH_FIND_STR(owners, key, o);
+	return o;
+}
+
+static void meet_owner(struct owner **owners, const struct kube_pod *pod)
+{
+	struct owner *o = find_owner(*owners, pod);
+
+	if (o || !*owner_key(pod))
+		return;
+	o = mem_zalloc(1, sizeof(*o));
+	o->uid = owner_key(pod);
+	o->pod = pod;
+	HASH_ADD_KEYPTR(hh, *owners, o->uid, strlen(o->uid), o);
+}
+
+static void count_there(struct owner *owners, const struct kube_pod *pod)
+{
+	struct owner *o =
+		kube_pod_is_active(pod) && !pod->deletion_ns ? find_owner(owners, pod) : NULL;
+
+	if (o)
+		o->there++;
+}
+
+static void count_owners(const struct drain_run *r, struct owner *owners)
+{
+	const struct cluster *cluster = r->in->view->cluster;
+	struct owner *o;
+
+	for (place_node n = 0; n < r->count && r->corrected; n++)
+		for (size_t i = 0; i < r->cases[n].pod_count; i++)
+			count_there(owners, r->cases[n].pods[i]);
+	for (size_t i = 0; cluster && i < cluster->tables[OBJECT_POD]->count; i++)
+		count_there(owners, (const struct kube_pod *)cluster->tables[OBJECT_POD]->of[i]);
+	for (o = owners; o; o = o->hh.next)
+		o->missing = missing_of(r, o);
+}
+
+static void free_owners(struct owner *owners)
+{
+	struct owner *o = owners, *next;
+
+	HASH_CLEAR(hh, owners);
+	for (; o; o = next) {
+		next = o->hh.next;
+		free(o);
+	}
+}
+
+/* Whether one more of it is owed, which then is no more. */
+static bool is_owed(struct owner *owners, const struct kube_pod *pod)
+{
+	struct owner *o = find_owner(owners, pod);
+
+	if (!o || o->missing == INT64_MAX)
+		return true;
+	return o->missing-- > 0;
+}
+
+/* Pods that end on nodes in deletion: in the simulation they still are where they are. */
+static void collect_ending(const struct drain_run *r, struct items *l)
+{
+	for (place_node n = 0; n < r->count && r->corrected; n++) {
+		if (!r->cases[n].in_deletion)
+			continue;
+		for (place_pod pod = place_first_on(r->place, n); pod != PLACE_NONE;
+		     pod = place_next_on(r->place, pod)) {
+			const struct kube_pod *record = place_pod_record(r->place, pod);
+
+			if (record->deletion_ns && kube_pod_is_active(record) &&
+			    !is_bound_to_node(record) &&
+			    !drain_is_long_terminating(record, r->now_ns))
+				add_item(l, pod, PLACE_NONE);
+		}
+	}
+	if (l->count)
+		qsort_r(l->of, l->count, sizeof(*l->of), compare_items, r->place);
+}
+
+static size_t place_evictions(struct drain_run *r)
+{
+	const struct drain_state *s = r->state;
+	struct items ending = {0}, l = {0};
+	struct owner *owners = NULL;
+
+	collect_ending(r, &ending);
+	for (size_t i = 0; i < s->eviction_count; i++)
+		meet_owner(&owners, s->evictions[i].pod);
+	for (size_t i = 0; i < ending.count; i++)
+		meet_owner(&owners, place_pod_record(r->place, ending.of[i].pod));
+	if (owners)
+		count_owners(r, owners);
+	for (size_t i = 0; i < ending.count; i++) {
+		if (!is_owed(owners, place_pod_record(r->place, ending.of[i].pod)))
+			continue;
+		place_take(r->place, ending.of[i].pod);
+		add_item(&l, ending.of[i].pod, PLACE_NONE);
+	}
+	for (size_t i = 0; i < s->eviction_count; i++) {
+		const struct kube_pod *pod = s->evictions[i].pod;
+
+		if (!is_bound_to_node(pod) && is_owed(owners, pod))
+			add_item(&l, add_extra(r, pod, DRAIN_EXTRA_EVICTED, 0), PLACE_NONE);
+	}
+	free(ending.of);
+	free_owners(owners);
+	r->plan->owed.of_evictions = l.count;
+	return l.count - schedule(r, &l);
+}
+
+/* --- pending pods, and placeholders */
+
+static void place_pending(struct drain_run *r)
+{
+	const struct cluster *cluster = r->in->view->cluster;
+	struct items l = {0};
+
+	for (size_t i = 0; cluster && i < cluster->tables[OBJECT_POD]->count; i++) {
+		const struct kube_pod *pod =
+			(const struct kube_pod *)cluster->tables[OBJECT_POD]->of[i];
+		place_pod handle =
+			place_find_pod(r->place, pod->object.namespace, pod->object.name);
+
+		if (handle == PLACE_NONE || pod->deletion_ns ||
+		    place_where(r->place, handle) != PLACE_NONE)
+			continue;
+		add_item(&l, handle,
+			 *pod->nominated_node ? place_find_node(r->place, pod->nominated_node)
+					      : PLACE_NONE);
+	}
+	r->plan->owed.pending = l.count;
+	schedule(r, &l);
+}
+
+static void place_placeholders(struct drain_run *r)
+{
+	struct items l = {0};
+
+	for (size_t i = 0; i < r->in->slack_count; i++) {
+		const struct drain_placeholder *slack = &r->in->slack[i];
+
+		add_item(&l, add_extra(r, slack->pod, DRAIN_EXTRA_PLACEHOLDER, (uint32_t)i),
+			 place_find_node(r->place, slack->node));
+	}
+	r->plan->owed.placeholders = l.count;
+	schedule(r, &l);
+}
+
+bool drain_place_owed(struct drain_run *r)
+{
+	struct drain_owed *owed = &r->plan->owed;
+
+	owed->unplaced = place_deletions(r);
+	owed->unplaced += place_evictions(r);
+	place_pending(r);
+	place_placeholders(r);
+	return owed->unplaced == 0;
+}

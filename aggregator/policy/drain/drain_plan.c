@@ -1,0 +1,729 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A step of the planner from end to end, and its plan. Everything happens between two marks of the
+ * placement core, and is undone at the end.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/policy/drain/drain_facts.h"
+#include "aggregator/policy/drain/drain_internal.h"
+#include "aggregator/policy/drain/drain_order.h"
+#include "shared/mem.h"
+
+static const int64_t SECOND_NS = 1000000000;
+
+void drain_config_default(struct drain_config *c)
+{
+	*c = (struct drain_config){
+		.cluster_min = {-1, -1, -1},
+		.order = PLACE_FULLEST_FIRST,
+		.robust_orders = 5,
+		.robust_tries = 8,
+		.headroom = 1.15,
+	};
+	drain_options_default(&c->rules);
+}
+
+void drain_config_upstream(struct drain_config *c)
+{
+	drain_config_default(c);
+	drain_options_upstream(&c->rules);
+	c->order = PLACE_CYCLIC;
+	c->robust_orders = 0;
+}
+
+const char *drain_verdict_name(enum drain_verdict v)
+{
+	static const char *const names[] = {
+		[DRAIN_NEEDED] = "needed",	   [DRAIN_NOT_ASKED] = "notExamined",
+		[DRAIN_UNNEEDED] = "unneeded",	   [DRAIN_GOES] = "drain",
+		[DRAIN_ON_ITS_WAY] = "inDeletion",
+	};
+
+	return names[v];
+}
+
+/* --- links of the chain */
+
+static struct drain_why *add_why(struct drain_plan_node *n, enum drain_reason code, char *text)
+{
+	struct drain_why *w;
+
+	n->reasons = mem_realloc(n->reasons, (n->reason_count + 1) * sizeof(*n->reasons));
+	w = &n->reasons[n->reason_count++];
+	*w = (struct drain_why){.code = code, .text = text, .unblock = drain_reason_unblock(code)};
+	return w;
+}
+
+struct drain_why *drain_add_reason(struct drain_case *c, enum drain_reason code, const char *format,
+				   ...)
+{
+	char text[1024];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	return add_why(c->out, code, mem_strdup(text));
+}
+
+void drain_add_number(struct drain_why *w, const char *name, double value)
+{
+	if (w->number_count < DRAIN_NUMBERS)
+		w->numbers[w->number_count++] = (struct drain_number){name, value};
+}
+
+void drain_forget_reasons(struct drain_plan_node *n)
+{
+	for (size_t i = 0; i < n->reason_count; i++)
+		free(n->reasons[i].text);
+	free(n->reasons);
+	n->reasons = NULL;
+	n->reason_count = 0;
+}
+
+/* --- the plan's nodes: those of the view, and names that nobody knows */
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static char *keep_name(struct drain_plan *p, const char *name)
+{
+	p->names = mem_realloc(p->names, (p->name_count + 1) * sizeof(char *));
+	return p->names[p->name_count++] = mem_strdup(name);
+}
+
+/* Sorted, each once. */
+static size_t find_unknown(const struct drain_input *in, const char **out)
+{
+	size_t count = 0, kept = 0;
+
+	for (size_t i = 0; i < in->candidate_count; i++)
+		if (!view_find(in->view, in->candidates[i]))
+			out[count++] = in->candidates[i];
+	if (count)
+		qsort(out, count, sizeof(*out), compare_names);
+	for (size_t i = 0; i < count; i++)
+		if (kept == 0 || strcmp(out[kept - 1], out[i]) != 0)
+			out[kept++] = out[i];
+	return kept;
+}
+
+static void add_unknown(struct drain_plan *p, const char *name)
+{
+	struct drain_plan_node *n = &p->nodes[p->node_count++];
+
+	n->name = keep_name(p, name);
+	n->verdict = DRAIN_NEEDED;
+	add_why(n, DRAIN_NO_NODE_INFO, mem_strdup("nobody knows a node of that name"));
+}
+
+static void add_nodes(struct drain_run *r)
+{
+	const struct view *v = r->in->view;
+	struct drain_plan *p = r->plan;
+	const char **unknown = mem_zalloc(r->in->candidate_count + 1, sizeof(*unknown));
+	size_t unknowns = find_unknown(r->in, unknown), at = 0;
+
+	p->nodes = mem_zalloc(v->node_count + unknowns + 1, sizeof(*p->nodes));
+	for (size_t i = 0; i < v->node_count; i++) {
+		while (at < unknowns && strcmp(unknown[at], v->nodes[i]->name) < 0)
+			add_unknown(p, unknown[at++]);
+		r->cases[i].out = &p->nodes[p->node_count++];
+		r->cases[i].out->name = v->nodes[i]->name;
+	}
+	while (at < unknowns)
+		add_unknown(p, unknown[at++]);
+	free(unknown);
+}
+
+/* --- reading the view */
+
+static void read_pods(struct drain_run *r)
+{
+	const struct view *v = r->in->view;
+	size_t total = 0;
+
+	for (size_t i = 0; i < v->node_count; i++)
+		total += v->nodes[i]->pod_count;
+	r->pods = mem_zalloc(total + 1, sizeof(struct kube_pod *));
+	total = 0;
+	for (size_t i = 0; i < v->node_count; i++) {
+		struct drain_case *c = &r->cases[i];
+
+		c->pods = &r->pods[total];
+		for (size_t j = 0; j < v->nodes[i]->pod_count; j++)
+			if (v->nodes[i]->pods[j].pod)
+				c->pods[c->pod_count++] = v->nodes[i]->pods[j].pod;
+		total += c->pod_count;
+	}
+}
+
+static void read_cases(struct drain_run *r)
+{
+	const struct view *v = r->in->view;
+
+	for (size_t i = 0; i < r->count; i++) {
+		struct drain_case *c = &r->cases[i];
+
+		c->view = v->nodes[i];
+		c->node = v->nodes[i]->model ? v->nodes[i]->model->node : NULL;
+		c->asked = !r->in->candidates;
+		c->in_deletion = c->node && drain_is_in_deletion(r->config->rules.variant, c->node,
+								 r->now_ns, NULL);
+		r->measured |= drain_is_measured(c->view, r->now_ns);
+	}
+	for (size_t i = 0; i < r->in->candidate_count; i++) {
+		place_node n = place_find_node(r->place, r->in->candidates[i]);
+
+		if (n != PLACE_NONE)
+			r->cases[n].asked = true;
+	}
+	read_pods(r);
+}
+
+static const char *group_of(const struct drain_run *r, const struct drain_case *c)
+{
+	return c->node ? drain_group_name(c->node, r->config->group_labels,
+					  r->config->group_label_count)
+		       : NULL;
+}
+
+/* Numbers of groups shift while they are added, and so are looked up afterwards. */
+static void read_groups(struct drain_run *r)
+{
+	struct drain_floor sums = {0, 0, 0};
+
+	drain_groups_init(&r->groups, r->config->groups, r->config->group_count);
+	for (size_t i = 0; i < r->count; i++)
+		if (group_of(r, &r->cases[i]))
+			drain_groups_add(&r->groups, group_of(r, &r->cases[i]));
+	for (size_t i = 0; i < r->groups.count; i++)
+		keep_name(r->plan, r->groups.of[i].name);
+	for (size_t i = 0; i < r->count; i++) {
+		struct drain_case *c = &r->cases[i];
+		const char *name = group_of(r, c);
+
+		c->group = name ? drain_groups_find(&r->groups, name) : DRAIN_NO_GROUP;
+		if (c->group != DRAIN_NO_GROUP) {
+			drain_groups_count(&r->groups, c->group, c->in_deletion);
+			c->out->group =
+				r->plan->names[r->plan->name_count - r->groups.count + c->group];
+		}
+		if (!c->node || c->in_deletion)
+			continue;
+		sums.nodes++;
+		sums.cpu_milli += c->view->cpu_capacity_milli;
+		sums.mem_bytes += c->view->mem_capacity_bytes;
+	}
+	drain_groups_set_floor(&r->groups, &sums, &r->config->cluster_min);
+}
+
+static void read_rules(struct drain_run *r)
+{
+	const struct cluster *cluster = r->in->view->cluster;
+	const struct object_table *budgets =
+		cluster ? cluster->tables[OBJECT_POD_DISRUPTION_BUDGET] : NULL;
+
+	r->pdbs = drain_pdbs_new(r->config->rules.variant, budgets ? budgets->of : NULL,
+				 budgets ? budgets->count : 0);
+	r->rules = (struct drain_context){
+		.options = &r->config->rules,
+		.now_ns = r->now_ns,
+		.pdbs = r->pdbs,
+		.cluster = cluster,
+	};
+}
+
+/* --- candidates */
+
+/* Rules and budgets are cheap to ask again; corrected, only what fitted nowhere is not. */
+static void remember_failure(struct drain_run *r, struct drain_case *c, int64_t until_ns)
+{
+	const struct drain_why *w = &c->out->reasons[0];
+
+	drain_unremovable_add(r->failed, c->view->name, w->code, w->text, until_ns);
+}
+
+static void sort_pods(struct drain_run *r, struct drain_case *c)
+{
+	struct drain_pods *p = &c->sorted;
+	size_t kept = 0;
+
+	drain_pods_fini(p);
+	drain_pods_sort(&r->rules, c->pods, c->pod_count, p);
+	/* One that ended needs no room elsewhere. */
+	for (size_t i = 0; i < p->move_count; i++)
+		if (!r->corrected || kube_pod_is_active(p->move[i]))
+			p->move[kept++] = p->move[i];
+	p->move_count = kept;
+}
+
+/* Whether it may be simulated. */
+static bool judge(struct drain_run *r, struct drain_case *c)
+{
+	const struct drain_candidate candidate = {
+		.node = c->node,
+		.pods = c->pods,
+		.pod_count = c->pod_count,
+		.grouped = c->group != DRAIN_NO_GROUP,
+		.silent = r->measured && drain_is_silent(c->view, c->pods, c->pod_count, r->now_ns),
+	};
+	struct drain_eligible e;
+	struct drain_why *w;
+
+	drain_eligibility(&r->config->rules, &candidate, r->failed, r->now_ns, &e);
+	c->out->requested_known = e.measured;
+	c->out->requested_share = e.utilization.share;
+	if (e.reason == DRAIN_NONE)
+		return true;
+	c->out->verdict = e.reason == DRAIN_BEING_DELETED ? DRAIN_ON_ITS_WAY : DRAIN_NEEDED;
+	w = drain_add_reason(c, e.reason, "%s%s", e.recent ? "found a while ago: " : "",
+			     e.why.text);
+	if (e.reason == DRAIN_NOT_UNDERUTILIZED) {
+		drain_add_number(w, "requestedShare", e.utilization.share);
+		drain_add_number(w, "threshold",
+				 e.utilization.gpu ? r->config->rules.gpu_utilization
+						   : r->config->rules.utilization);
+		drain_explain_idle(r, c, &e.utilization);
+	}
+	return false;
+}
+
+static struct drain_rank rank_of(const struct drain_run *r, const struct drain_case *c)
+{
+	struct drain_rank rank = {
+		.node = c->view->name,
+		.known = true,
+		.movable = c->sorted.move_count + c->sorted.blocking_count,
+		.waiting = c->sorted.wait_count,
+		.before = drain_timers_find(&r->state->timers, c->view->name) != NULL,
+	};
+
+	drain_rank_use(c->view, c->sorted.move, c->sorted.move_count, &rank);
+	return rank;
+}
+
+/* Cases in the order in which they are asked; the caller frees them. */
+static size_t *order_candidates(struct drain_run *r, size_t *count)
+{
+	size_t *eligible = mem_zalloc(r->count + 1, sizeof(*eligible));
+	size_t *order = mem_zalloc(r->count + 1, sizeof(*order));
+	struct drain_rank *ranks = mem_zalloc(r->count + 1, sizeof(*ranks));
+
+	*count = 0;
+	for (size_t i = 0; i < r->count; i++) {
+		if (!r->cases[i].asked || !judge(r, &r->cases[i]))
+			continue;
+		sort_pods(r, &r->cases[i]);
+		ranks[*count] = rank_of(r, &r->cases[i]);
+		eligible[(*count)++] = i;
+	}
+	if (!r->config->by_name) {
+		drain_order(r->config->rules.variant, ranks, *count, order);
+		for (size_t i = 0; i < *count; i++)
+			order[i] = eligible[order[i]];
+		free(eligible);
+		eligible = order;
+	} else {
+		free(order);
+	}
+	free(ranks);
+	return eligible;
+}
+
+/* --- simulation */
+
+static void explain_pod(struct drain_case *c, const struct kube_pod *pod, enum drain_reason code,
+			const char *why)
+{
+	struct drain_why *w;
+
+	w = drain_add_reason(c, DRAIN_BLOCKED_BY_POD, "pod %s/%s must stay", pod->object.namespace,
+			     pod->object.name);
+	w->pod = pod;
+	w = drain_add_reason(c, code, "%s", *why ? why : drain_reason_name(code));
+	w->pod = pod;
+}
+
+static void explain_blocked(struct drain_case *c)
+{
+	const struct drain_pods *p = &c->sorted;
+
+	explain_pod(c, p->blocking, p->status.reason, p->why.text);
+	if (p->blocking_count > 1)
+		drain_add_number(&c->out->reasons[0], "pods", (double)p->blocking_count);
+}
+
+/* What its budgets say of it alone, on top of what is reserved. */
+static bool ask_budgets(struct drain_run *r, struct drain_case *c)
+{
+	struct drain_pdb_verdict v;
+	struct reason why;
+
+	drain_pdbs_ask(r->pdbs, c->sorted.move, c->sorted.move_count, &v);
+	c->risky = !v.in_parallel;
+	if (v.reason == DRAIN_NONE)
+		return true;
+	reason_set(&why, "PodDisruptionBudget %s/%s allows %" PRId64 " disruptions",
+		   v.budget->object.namespace, v.budget->object.name, v.remaining);
+	explain_pod(c, v.pod, v.reason, why.text);
+	return false;
+}
+
+static void record_moves(struct drain_run *r, struct drain_case *c)
+{
+	struct drain_plan_node *n = c->out;
+
+	n->moves = mem_zalloc(c->own_count + 1, sizeof(*n->moves));
+	n->move_count = c->own_count;
+	for (size_t i = 0; i < c->own_count; i++)
+		n->moves[i] = (struct drain_move){
+			.pod = place_pod_record(r->place, c->items[i].pod),
+			.to = place_node_name(r->place, c->items[i].to),
+		};
+}
+
+static void accept(struct drain_run *r, struct drain_case *c, struct drain_trial *t)
+{
+	c->items = t->items;
+	c->item_count = t->count;
+	c->own_count = t->own_count;
+	c->real_count = t->real_count;
+	for (size_t i = 0; i < c->own_count; i++)
+		r->cases[c->items[i].to].received++;
+	record_moves(r, c);
+	if (!r->corrected)
+		drain_pdbs_take(r->pdbs, c->sorted.move, c->sorted.move_count);
+	c->out->verdict = DRAIN_UNNEEDED;
+	r->set[r->set_count++] = (size_t)(c - r->cases);
+}
+
+static void simulate(struct drain_run *r, struct drain_case *c)
+{
+	int64_t until_ns = r->now_ns + r->config->rules.recheck_ns;
+	struct drain_trial t;
+
+	c->examined = true;
+	r->plan->examined++;
+	c->out->verdict = DRAIN_NEEDED;
+	if (!r->corrected)
+		sort_pods(r, c); /* budgets were used up meanwhile */
+	if (c->sorted.blocking) {
+		explain_blocked(c);
+		if (!r->corrected)
+			remember_failure(r, c, until_ns);
+		return;
+	}
+	if (!ask_budgets(r, c)) {
+		if (!r->corrected)
+			remember_failure(r, c, until_ns);
+		return;
+	}
+	drain_try_node(r, c, NULL, &t);
+	if (t.reason == DRAIN_NONE) {
+		accept(r, c, &t);
+		return;
+	}
+	drain_explain_trial(c, &t);
+	remember_failure(r, c, until_ns);
+	free(t.items);
+}
+
+static void explain_destination(struct drain_case *c)
+{
+	struct drain_why *w;
+
+	c->out->verdict = DRAIN_NEEDED;
+	w = drain_add_reason(c, DRAIN_DESTINATION,
+			     "%zu pods of nodes that could go would come here", c->received);
+	drain_add_number(w, "pods", (double)c->received);
+}
+
+/* Upstream stops where it has found as many as it could delete before the next ones are due. */
+static int64_t limit_of(const struct drain_run *r)
+{
+	int64_t loop_ns = r->state->loop_ns ? r->state->loop_ns : 10 * SECOND_NS;
+
+	return drain_unneeded_limit(r->config->rules.variant, (int64_t)r->state->timers.count,
+				    r->config->rules.max_parallelism, r->config->rules.unneeded_ns,
+				    loop_ns);
+}
+
+static bool is_atomic(const struct drain_run *r, const struct drain_case *c)
+{
+	return c->group != DRAIN_NO_GROUP && r->groups.of[c->group].atomic;
+}
+
+/*
+ * Time is up, but not before some nodes were examined: else a slow step would never get anywhere.
+ */
+static bool is_late(const struct drain_run *r)
+{
+	return r->in->out_of_time && r->plan->examined >= r->config->rules.simulation_min_nodes &&
+	       r->in->out_of_time(r->in->context);
+}
+
+static void leave_out(struct drain_run *r, struct drain_case *c)
+{
+	c->out->verdict = DRAIN_NOT_ASKED;
+	drain_add_reason(c, DRAIN_NOT_EXAMINED, "time was up after %zu nodes", r->plan->examined);
+	r->plan->complete = false;
+}
+
+static void simulate_all(struct drain_run *r, const size_t *order, size_t count)
+{
+	int64_t limit = limit_of(r), found = 0;
+	bool over = false;
+
+	for (size_t i = 0; i < count; i++) {
+		struct drain_case *c = &r->cases[order[i]];
+		size_t before = r->set_count;
+
+		over = over || found >= limit || is_late(r);
+		if (over) {
+			leave_out(r, c);
+			continue;
+		}
+		if (r->corrected && c->received) {
+			explain_destination(c);
+			continue;
+		}
+		simulate(r, c);
+		found += r->set_count > before && !is_atomic(r, c);
+	}
+}
+
+/* Nobody knows what is left until those that are on their way have a place. */
+static void refuse_all(struct drain_run *r, const size_t *order, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct drain_case *c = &r->cases[order[i]];
+
+		c->out->verdict = DRAIN_NOT_ASKED;
+		drain_add_reason(c, DRAIN_DELETIONS_UNPLACED,
+				 "%zu pods of nodes in deletion, or evicted ones, fit nowhere",
+				 r->plan->owed.unplaced);
+	}
+}
+
+/* --- timers, hints, history */
+
+static enum drain_seen seen_of(const struct drain_case *c)
+{
+	if (!c->asked || c->out->verdict == DRAIN_NOT_ASKED)
+		return DRAIN_NOT_SEEN;
+	if (c->in_deletion)
+		return DRAIN_SEEN_DELETED;
+	return c->out->verdict == DRAIN_UNNEEDED ? DRAIN_SEEN_UNNEEDED : DRAIN_SEEN_NEEDED;
+}
+
+static void note_change(struct drain_run *r, const struct drain_case *c, bool before, bool now)
+{
+	const struct drain_plan_node *n = c->out;
+
+	if (now && !before)
+		drain_state_note(r->state, r->now_ns, DRAIN_EVENT_UNNEEDED, n->name,
+				 "its %zu pods fit elsewhere", n->move_count);
+	if (before && !now)
+		drain_state_note(r->state, r->now_ns, DRAIN_EVENT_NEEDED, n->name, "%s: %s",
+				 n->reason_count ? drain_reason_name(n->reasons[0].code) : "",
+				 n->reason_count ? n->reasons[0].text : "");
+}
+
+static void run_timers(struct drain_run *r)
+{
+	struct drain_timers *timers = &r->state->timers;
+	struct drain_sight *sights = mem_zalloc(r->count + 1, sizeof(*sights));
+	bool *before = mem_zalloc(r->count + 1, sizeof(*before));
+	size_t count = 0;
+
+	for (size_t i = 0; i < r->count; i++) {
+		const struct drain_case *c = &r->cases[i];
+
+		before[i] = drain_timers_find(timers, c->view->name) != NULL;
+		if (c->node)
+			sights[count++] =
+				(struct drain_sight){c->view->name, seen_of(c), c->node->ready};
+	}
+	drain_timers_update(timers, r->config->rules.variant, sights, count, r->now_ns);
+	for (size_t i = 0; i < timers->count; i++)
+		if (timers->of[i].since_ns == r->now_ns)
+			timers->of[i].since_ns -= r->config->assume_unneeded_ns;
+	for (size_t i = 0; i < r->count; i++) {
+		const struct drain_timer *t = drain_timers_find(timers, r->cases[i].view->name);
+
+		note_change(r, &r->cases[i], before[i], t != NULL);
+		r->cases[i].out->since_ns = t ? t->since_ns : 0;
+		r->cases[i].out->due_ns = t ? drain_timer_due_ns(t, &r->config->rules) : 0;
+	}
+	free(before);
+	free(sights);
+}
+
+/* Hints of nodes that were not reached are as good as they were. */
+static void keep_hints(struct drain_run *r)
+{
+	struct drain_hint *old = r->state->hints, *h;
+
+	r->state->hints = NULL;
+	for (h = r->plan->complete && !r->in->candidates ? NULL : old; h; h = h->hh.next)
+		drain_state_set_hint(r->state, h->uid, h->node);
+	drain_hints_free(&old);
+	for (size_t i = 0; i < r->set_count; i++) {
+		const struct drain_case *c = &r->cases[r->set[i]];
+
+		for (size_t j = 0; j < c->real_count; j++)
+			drain_state_set_hint(
+				r->state, place_pod_record(r->place, c->items[j].pod)->object.uid,
+				place_node_name(r->place, c->items[j].to));
+	}
+}
+
+/* --- together */
+
+static void forget_failures(struct drain_run *r)
+{
+	const char **names = mem_zalloc(r->count + 1, sizeof(*names));
+
+	for (size_t i = 0; i < r->count; i++)
+		names[i] = r->cases[i].view->name;
+	r->failed->variant = r->config->rules.variant;
+	drain_unremovable_update(r->failed, names, r->count, r->now_ns);
+	free(names);
+}
+
+static void open_run(struct drain_run *r, struct drain_state *s, const struct drain_input *in,
+		     const struct drain_config *c)
+{
+	struct drain_plan *p = mem_zalloc(1, sizeof(*p));
+
+	*r = (struct drain_run){
+		.config = c,
+		.in = in,
+		.state = s,
+		.place = in->place,
+		.plan = p,
+		.now_ns = in->now_ns,
+		.corrected = c->rules.variant == DRAIN_CORRECTED,
+		.count = in->view->node_count,
+		.failed = &s->failed,
+	};
+	p->view = view_hold(in->view);
+	p->time_ns = in->now_ns;
+	p->variant = c->rules.variant;
+	p->capped = place_cap_applies(in->place);
+	p->complete = true;
+	r->cases = mem_zalloc(r->count + 1, sizeof(*r->cases));
+	r->set = mem_zalloc(r->count + 1, sizeof(*r->set));
+	drain_state_see(s, in->view, &c->rules, in->now_ns);
+	p->evictions = s->eviction_count;
+	add_nodes(r);
+	read_cases(r);
+	read_groups(r);
+	read_rules(r);
+	forget_failures(r);
+}
+
+static void close_run(struct drain_run *r)
+{
+	for (size_t i = 0; i < r->count; i++) {
+		drain_pods_fini(&r->cases[i].sorted);
+		free(r->cases[i].items);
+	}
+	free(r->cases);
+	free(r->pods);
+	free(r->set);
+	free(r->extra);
+	free(r->placeholder);
+	drain_groups_fini(&r->groups);
+	drain_pdbs_free(r->pdbs);
+	drain_owners_free(r->owners);
+}
+
+static void mark_not_asked(struct drain_run *r)
+{
+	for (size_t i = 0; i < r->count; i++) {
+		if (r->cases[i].asked)
+			continue;
+		r->cases[i].out->verdict = DRAIN_NOT_ASKED;
+		drain_add_reason(&r->cases[i], DRAIN_NOT_EXAMINED, "nobody asked about it");
+	}
+}
+
+struct drain_plan *drain_step(struct drain_state *s, const struct drain_input *in,
+			      const struct drain_config *c)
+{
+	struct drain_run r;
+	place_mark start = place_fork(in->place), base;
+	size_t *order, count;
+	bool placed;
+
+	open_run(&r, s, in, c);
+	placed = drain_place_owed(&r);
+	base = place_fork(in->place);
+	order = order_candidates(&r, &count);
+	if (placed || !r.corrected)
+		simulate_all(&r, order, count);
+	else
+		refuse_all(&r, order, count);
+	free(order);
+	mark_not_asked(&r);
+	r.plan->unneeded = r.set_count;
+	run_timers(&r);
+	keep_hints(&r);
+	place_revert(in->place, base);
+	drain_choose_wave(&r);
+	for (size_t i = 0; i < r.count; i++)
+		r.cases[i].out->used_known =
+			drain_used_share(r.cases[i].view, r.now_ns, &r.cases[i].out->used_share);
+	drain_narrate(&r);
+	place_revert(in->place, start);
+	close_run(&r);
+	return r.plan;
+}
+
+static void free_node(struct drain_plan_node *n)
+{
+	drain_forget_reasons(n);
+	free(n->moves);
+}
+
+void drain_plan_free(struct drain_plan *p)
+{
+	if (!p)
+		return;
+	for (size_t i = 0; i < p->node_count; i++)
+		free_node(&p->nodes[i]);
+	free(p->nodes);
+	free(p->wave.nodes);
+	free(p->wave.destinations);
+	free(p->wave.costs);
+	for (size_t i = 0; i < p->held_count; i++)
+		object_drop(&p->held[i]->object);
+	free(p->held);
+	for (size_t i = 0; i < p->name_count; i++)
+		free(p->names[i]);
+	free(p->names);
+	free(p->narration);
+	view_drop(p->view);
+	free(p);
+}
+
+static int compare_node(const void *name, const void *node)
+{
+	return strcmp(name, ((const struct drain_plan_node *)node)->name);
+}
+
+const struct drain_plan_node *drain_plan_find(const struct drain_plan *p, const char *node)
+{
+	return p->node_count
+		       ? bsearch(node, p->nodes, p->node_count, sizeof(*p->nodes), compare_node)
+		       : NULL;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "aggregator/policy/drain/drain_record.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+#include "shared/mem.h"
+
+static void record_node(struct drain_run *r, const struct drain_picked *p)
+{
+	struct drain_plan_node *n = p->c->out;
+
+	free(n->moves);
+	n->moves = mem_zalloc(p->count + 1, sizeof(*n->moves));
+	n->move_count = p->count;
+	for (size_t i = 0; i < p->count; i++)
+		n->moves[i] = (struct drain_move){
+			.pod = place_pod_record(r->place, p->items[i].pod),
+			.to = place_node_name(r->place, p->items[i].to),
+		};
+	n->verdict = DRAIN_GOES;
+	n->robust = r->plan->wave.robust;
+	drain_state_note(r->state, r->now_ns, DRAIN_EVENT_WAVE, n->name,
+			 "chosen with its %zu pods%s", p->count,
+			 n->robust ? "" : "; the wave is not robust");
+}
+
+/* --- destinations, by number and so by name */
+
+static void record_destinations(struct drain_run *r, const struct drain_picked *picked,
+				size_t count, place_mark before)
+{
+	struct drain_wave *w = &r->plan->wave;
+	size_t *pods = mem_zalloc(r->count + 1, sizeof(*pods));
+	size_t at = 0;
+
+	for (size_t i = 0; i < count; i++)
+		for (size_t j = 0; j < picked[i].count; j++)
+			w->destination_count += pods[picked[i].items[j].to]++ == 0;
+	w->destinations = mem_zalloc(w->destination_count + 1, sizeof(*w->destinations));
+	for (place_node n = 0; n < r->count; n++) {
+		struct drain_destination *d = &w->destinations[at];
+
+		if (!pods[n])
+			continue;
+		d->node = place_node_name(r->place, n);
+		d->pods = pods[n];
+		d->predicted = place_predict(r->place, n, &d->after);
+		at++;
+	}
+	if (count)
+		place_revert(r->place, before);
+	at = 0;
+	for (place_node n = 0; n < r->count; n++)
+		if (pods[n])
+			place_predict(r->place, n, &w->destinations[at++].before);
+	free(pods);
+}
+
+/* --- costs */
+
+struct cost {
+	UT_hash_handle hh;
+	const void *key; /* the budget, or the owner's uid of the first pod */
+	struct drain_cost of;
+};
+
+static struct cost *find_cost(struct cost **costs, const char *key)
+{
+	struct cost *c;
+
+	HASH_FIND_STR(*costs, key, c);
+	if (c)
+		return c;
+	c = mem_zalloc(1, sizeof(*c));
+	c->key = key;
+	HASH_ADD_KEYPTR(hh, *costs, key, strlen(key), c);
+	return c;
+}
+
+static struct cost *find_budget_cost(struct cost **costs, const struct kube_pdb *budget)
+{
+	struct cost *c;
+
+	HASH_FIND_PTR(*costs, &budget, c);
+	if (c)
+		return c;
+	c = mem_zalloc(1, sizeof(*c));
+	c->key = budget;
+	c->of.budget = budget;
+	c->of.namespace = budget->object.namespace;
+	c->of.kind = object_kind_name(OBJECT_POD_DISRUPTION_BUDGET);
+	c->of.name = budget->object.name;
+	HASH_ADD_PTR(*costs, key, c);
+	return c;
+}
+
+static void count_pod(struct drain_run *r, const struct kube_pod *pod, const int64_t *allowed,
+		      struct cost **budgets, struct cost **owners)
+{
+	const struct owner_ref *ref = &pod->template->owner;
+	const uint32_t *which;
+	size_t count = drain_pdbs_match(r->pdbs, pod, &which);
+	struct cost *c;
+
+	for (size_t i = 0; i < count; i++) {
+		c = find_budget_cost(budgets, drain_pdbs_at(r->pdbs, which[i]));
+		c->of.pods++;
+		c->of.allowed = allowed[which[i]];
+	}
+	if (!*ref->uid)
+		return;
+	c = find_cost(owners, ref->uid);
+	c->of.pods++;
+	c->of.namespace = pod->object.namespace;
+	c->of.kind = ref->kind;
+	c->of.name = ref->name;
+}
+
+static int compare_costs(const void *left, const void *right)
+{
+	const struct drain_cost *a = left, *b = right;
+	int order = strcmp(a->namespace, b->namespace);
+
+	if (!a->budget != !b->budget)
+		return a->budget ? -1 : 1;
+	if (!order)
+		order = strcmp(a->kind, b->kind);
+	return order ? order : strcmp(a->name, b->name);
+}
+
+static void add_costs(struct drain_wave *w, struct cost *costs)
+{
+	for (struct cost *c = costs; c; c = c->hh.next) {
+		c->of.one_after_the_other = c->of.budget && (int64_t)c->of.pods > c->of.allowed;
+		w->costs[w->cost_count++] = c->of;
+	}
+}
+
+static void free_costs(struct cost *costs)
+{
+	struct cost *c = costs, *next;
+
+	HASH_CLEAR(hh, costs);
+	for (; c; c = next) {
+		next = c->hh.next;
+		free(c);
+	}
+}
+
+static void record_costs(struct drain_run *r, const struct drain_picked *picked, size_t count,
+			 const int64_t *allowed)
+{
+	struct drain_wave *w = &r->plan->wave;
+	struct cost *budgets = NULL, *owners = NULL;
+
+	for (size_t i = 0; i < count; i++)
+		for (size_t j = 0; j < picked[i].c->sorted.move_count; j++)
+			count_pod(r, picked[i].c->sorted.move[j], allowed, &budgets, &owners);
+	w->costs = mem_zalloc(HASH_COUNT(budgets) + HASH_COUNT(owners) + 1, sizeof(*w->costs));
+	add_costs(w, budgets);
+	add_costs(w, owners);
+	if (w->cost_count)
+		qsort(w->costs, w->cost_count, sizeof(*w->costs), compare_costs);
+	free_costs(budgets);
+	free_costs(owners);
+}
+
+void drain_record_wave(struct drain_run *r, const struct drain_picked *picked, size_t count,
+		       const int64_t *allowed, place_mark before)
+{
+	struct drain_wave *w = &r->plan->wave;
+
+	w->nodes = mem_zalloc(count + 1, sizeof(struct drain_plan_node *));
+	for (size_t i = 0; i < count; i++) {
+		record_node(r, &picked[i]);
+		w->nodes[w->node_count++] = picked[i].c->out;
+		w->empty_count += picked[i].count == 0;
+		w->pods += picked[i].count;
+	}
+	record_destinations(r, picked, count, before);
+	record_costs(r, picked, count, allowed);
+}

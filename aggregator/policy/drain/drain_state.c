@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is remembered from step to step, and how evictions are noticed without anybody telling: of
+ * two clusters that follow each other, a pod that is gone was evicted if it was marked as a target
+ * of disruption, or if its node was on its way out or cordoned. What is shared by both, which is
+ * nearly everything, is passed over by its address.
+ */
+#include "aggregator/policy/drain/drain_state.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/policy/drain/drain_eligibility.h"
+#include "shared/mem.h"
+
+static const char *const event_names[] = {
+	[DRAIN_EVENT_UNNEEDED] = "unneeded", [DRAIN_EVENT_NEEDED] = "needed",
+	[DRAIN_EVENT_WAVE] = "wave",	     [DRAIN_EVENT_EVICTED] = "evicted",
+	[DRAIN_EVENT_GONE] = "gone",
+};
+
+const char *drain_event_name(enum drain_event e)
+{
+	return event_names[e];
+}
+
+struct drain_state *drain_state_new(void)
+{
+	struct drain_state *s = mem_zalloc(1, sizeof(*s));
+
+	drain_unremovable_init(&s->failed, DRAIN_CORRECTED);
+	return s;
+}
+
+void drain_hints_free(struct drain_hint **hints)
+{
+	struct drain_hint *h = *hints, *next;
+
+	HASH_CLEAR(hh, *hints);
+	for (; h; h = next) {
+		next = h->hh.next;
+		free(h);
+	}
+}
+
+static void free_records(struct drain_record *of, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		free(of[i].node);
+		free(of[i].text);
+	}
+}
+
+void drain_state_clear(struct drain_state *s)
+{
+	drain_timers_fini(&s->timers);
+	drain_unremovable_fini(&s->failed);
+	for (size_t i = 0; i < s->eviction_count; i++)
+		object_drop(&s->evictions[i].pod->object);
+	free(s->evictions);
+	drain_hints_free(&s->hints);
+	free_records(s->history, s->history_count);
+	free(s->history);
+	cluster_drop(s->seen);
+	memset(s, 0, sizeof(*s));
+	drain_unremovable_init(&s->failed, DRAIN_CORRECTED);
+}
+
+void drain_state_free(struct drain_state *s)
+{
+	if (!s)
+		return;
+	drain_state_clear(s);
+	free(s);
+}
+
+int64_t drain_state_since_ns(const struct drain_state *s, const char *node)
+{
+	const struct drain_timer *t = drain_timers_find(&s->timers, node);
+
+	return t ? t->since_ns : 0;
+}
+
+/* --- hints */
+
+const char *drain_state_hint(const struct drain_state *s, const char *uid)
+{
+	struct drain_hint *h;
+
+	if (!*uid || !s->hints)
+		return NULL;
+	HASH_FIND_STR(s->hints, uid, h);
+	return h ? h->node : NULL;
+}
+
+void drain_state_set_hint(struct drain_state *s, const char *uid, const char *node)
+{
+	size_t uid_len = strlen(uid), node_len = strlen(node);
+	struct drain_hint *h;
+
+	if (!uid_len)
+		return;
+	HASH_FIND_STR(s->hints, uid, h);
+	if (h) {
+		HASH_DEL(s->hints, h);
+		free(h);
+	}
+	if (HASH_COUNT(s->hints) >= DRAIN_HINTS_MAX)
+		return;
+	h = mem_zalloc(1, sizeof(*h) + uid_len + node_len + 2);
+	memcpy(h->uid, uid, uid_len + 1);
+	memcpy(h->uid + uid_len + 1, node, node_len + 1);
+	h->node = h->uid + uid_len + 1;
+	HASH_ADD_KEYPTR(hh, s->hints, h->uid, uid_len, h);
+}
+
+/* --- history */
+
+const struct drain_record *drain_state_history(const struct drain_state *s, size_t *count)
+{
+	*count = s->history_count;
+	return s->history;
+}
+
+void drain_state_note(struct drain_state *s, int64_t now_ns, enum drain_event event,
+		      const char *node, const char *format, ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	if (!s->history)
+		s->history = mem_zalloc(DRAIN_HISTORY_MAX, sizeof(*s->history));
+	if (s->history_count == DRAIN_HISTORY_MAX) {
+		size_t dropped = DRAIN_HISTORY_MAX / 4;
+
+		free_records(s->history, dropped);
+		s->history_count -= dropped;
+		memmove(s->history, s->history + dropped, s->history_count * sizeof(*s->history));
+	}
+	s->history[s->history_count++] = (struct drain_record){
+		.time_ns = now_ns,
+		.event = event,
+		.node = mem_strdup(node),
+		.text = mem_strdup(text),
+	};
+}
+
+/* --- evictions */
+
+static void drop_evictions(struct drain_state *s, size_t first, size_t count)
+{
+	for (size_t i = first; i < first + count; i++)
+		object_drop(&s->evictions[i].pod->object);
+	s->eviction_count -= count;
+	memmove(s->evictions + first, s->evictions + first + count,
+		(s->eviction_count - first) * sizeof(*s->evictions));
+}
+
+static void forget_eviction(struct drain_state *s, const struct kube_pod *pod)
+{
+	for (size_t i = 0; i < s->eviction_count; i++) {
+		const struct object *old = &s->evictions[i].pod->object;
+
+		if (object_compare(old, &pod->object) == 0 &&
+		    strcmp(old->uid, pod->object.uid) == 0) {
+			drop_evictions(s, i, 1);
+			return;
+		}
+	}
+}
+
+static void append_eviction(struct drain_state *s, struct kube_pod *pod, int64_t when_ns)
+{
+	if (s->eviction_count == DRAIN_EVICTIONS_MAX)
+		drop_evictions(s, 0, DRAIN_EVICTIONS_MAX / 4);
+	if (s->eviction_count == s->eviction_room) {
+		s->eviction_room = s->eviction_room ? 2 * s->eviction_room : 16;
+		s->evictions = mem_realloc(s->evictions, s->eviction_room * sizeof(*s->evictions));
+	}
+	object_hold(&pod->object);
+	s->evictions[s->eviction_count++] = (struct drain_eviction){pod, when_ns};
+}
+
+void drain_state_add_eviction(struct drain_state *s, struct kube_pod *pod, int64_t when_ns)
+{
+	forget_eviction(s, pod);
+	append_eviction(s, pod, when_ns);
+}
+
+size_t drain_state_evictions(const struct drain_state *s)
+{
+	return s->eviction_count;
+}
+
+static void expire(struct drain_state *s, int64_t ttl_ns, int64_t now_ns)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->eviction_count; i++) {
+		if (now_ns - s->evictions[i].when_ns < ttl_ns)
+			s->evictions[kept++] = s->evictions[i];
+		else
+			object_drop(&s->evictions[i].pod->object);
+	}
+	s->eviction_count = kept;
+}
+
+struct comparison {
+	struct drain_state *s;
+	const struct drain_options *options;
+	int64_t now_ns;
+};
+
+static bool is_leaving(const struct comparison *c, const struct kube_node *node)
+{
+	return node && (node->unschedulable ||
+			drain_is_in_deletion(c->options->variant, node, c->now_ns, NULL));
+}
+
+/* A pod of the same name may have come after it. */
+static bool is_still_there(const struct model_node *now, const struct kube_pod *pod)
+{
+	size_t low = 0, high = now ? now->pod_count : 0;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		int order = object_compare(&now->pods[middle]->object, &pod->object);
+
+		if (order == 0)
+			return strcmp(now->pods[middle]->object.uid, pod->object.uid) == 0;
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return false;
+}
+
+/* now: NULL, when the node is gone with its pods. */
+static void compare_node(const struct comparison *c, const struct model_node *before,
+			 const struct model_node *now)
+{
+	bool leaving =
+		!now || !now->node || is_leaving(c, before->node) || is_leaving(c, now->node);
+
+	if (before == now)
+		return;
+	for (size_t i = 0; i < before->pod_count; i++) {
+		struct kube_pod *pod = before->pods[i];
+
+		if (!kube_pod_is_active(pod) || (!leaving && !pod->disruption_ns) ||
+		    is_still_there(now, pod))
+			continue;
+		append_eviction(c->s, pod, c->now_ns);
+		drain_state_note(c->s, c->now_ns, DRAIN_EVENT_EVICTED, before->name,
+				 "pod %.63s/%.253s left it", pod->object.namespace,
+				 pod->object.name);
+	}
+	if (before->node && (!now || !now->node))
+		drain_state_note(c->s, c->now_ns, DRAIN_EVENT_GONE, before->name,
+				 "the node is gone");
+}
+
+static void compare(const struct comparison *c, const struct cluster *before,
+		    const struct cluster *now)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < before->node_count; i++) {
+		const struct model_node *node = before->nodes[i];
+
+		while (at < now->node_count && strcmp(now->nodes[at]->name, node->name) < 0)
+			at++;
+		compare_node(c, node,
+			     at < now->node_count && strcmp(now->nodes[at]->name, node->name) == 0
+				     ? now->nodes[at]
+				     : NULL);
+	}
+}
+
+/* While pods are listed anew some may be missing for a moment, which is no eviction. */
+static bool is_complete(const struct cluster *c)
+{
+	enum source_state pods = c->sources[OBJECT_POD].state;
+	enum source_state nodes = c->sources[OBJECT_NODE].state;
+
+	return (pods == SOURCE_SYNCED || pods == SOURCE_SNAPSHOT) &&
+	       (nodes == SOURCE_SYNCED || nodes == SOURCE_SNAPSHOT);
+}
+
+void drain_state_see(struct drain_state *s, const struct view *v, const struct drain_options *o,
+		     int64_t now_ns)
+{
+	const struct comparison c = {s, o, now_ns};
+	int64_t loop_ns = now_ns - s->last_ns;
+
+	if (s->last_ns && loop_ns > 0 && (!s->loop_ns || loop_ns < s->loop_ns))
+		s->loop_ns = loop_ns;
+	s->last_ns = now_ns;
+	if (v->cluster && is_complete(v->cluster)) {
+		if (s->seen && s->seen != v->cluster)
+			compare(&c, s->seen, v->cluster);
+		cluster_drop(s->seen);
+		s->seen = cluster_hold(v->cluster);
+	}
+	expire(s, o->eviction_ttl_ns, now_ns);
+}

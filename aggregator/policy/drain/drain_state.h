@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of struct drain_state, for the files that keep, write and read it. */
+#ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_STATE_H
+#define EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_STATE_H
+
+#include <uthash.h>
+
+#include "aggregator/policy/drain/drain.h"
+#include "aggregator/policy/drain/drain_timers.h"
+#include "aggregator/policy/drain/drain_unremovable.h"
+
+struct drain_eviction {
+	struct kube_pod *pod; /* held; its node is where it was */
+	int64_t when_ns;
+};
+
+/* Where a pod went in the last simulation, in one block. */
+struct drain_hint {
+	UT_hash_handle hh;
+	const char *node; /* in the block */
+	char uid[]; /* key */
+};
+
+struct drain_state {
+	struct drain_timers timers;
+	struct drain_unremovable failed;
+	struct drain_eviction *evictions; /* owned; the oldest first */
+	size_t eviction_count, eviction_room;
+	struct drain_hint *hints;
+	struct drain_record *history; /* owned; the oldest first */
+	size_t history_count;
+	struct cluster *seen; /* held; of the last step; NULL: none yet */
+	int64_t last_ns; /* of the last step; 0: none yet */
+	int64_t loop_ns; /* the shortest time between two steps; 0: not known */
+};
+
+/* A step begins: evictions since the last one are found, and those that are too old go. */
+void drain_state_see(struct drain_state *s, const struct view *v, const struct drain_options *o,
+		     int64_t now_ns);
+/* NULL: none. */
+const char *drain_state_hint(const struct drain_state *s, const char *uid);
+/* In place of an older one; beyond DRAIN_HINTS_MAX nothing is added. */
+void drain_state_set_hint(struct drain_state *s, const char *uid, const char *node);
+void drain_hints_free(struct drain_hint **hints);
+__attribute__((format(printf, 5, 6))) void drain_state_note(struct drain_state *s, int64_t now_ns,
+							    enum drain_event event,
+							    const char *node, const char *format,
+							    ...);
+/* All that is remembered goes. */
+void drain_state_clear(struct drain_state *s);
+
+#endif

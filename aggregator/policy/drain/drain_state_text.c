@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The state as text and back, for the database and for snapshots. What is read may come from a file
+ * that people changed: it is read into a state of its own, which takes the place of the old one
+ * only if all of it made sense. Lists longer than a state may be are an error, too.
+ */
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/policy/drain/drain_state.h"
+#include "shared/jsonw.h"
+#include "shared/mem.h"
+#include "shared/timefmt.h"
+
+enum { NODES_MAX = 100000, TEXT_MAX_BYTES = 256 << 20, STRING_MAX_BYTES = 4096 };
+
+static const char *const kind_names[] = {
+	[DRAIN_TIMER_UNNEEDED] = "unneeded",
+	[DRAIN_TIMER_UNREADY] = "unready",
+};
+
+/* --- writing */
+
+static void write_time(struct jsonw *w, const char *key, int64_t ns)
+{
+	char text[TIMEFMT_LEN];
+
+	timefmt_rfc3339_exact(ns, text);
+	jsonw_key_string(w, key, text);
+}
+
+static void write_timers(struct jsonw *w, const struct drain_timers *t)
+{
+	jsonw_key(w, "timers");
+	jsonw_array_open(w);
+	for (size_t i = 0; i < t->count; i++) {
+		jsonw_object_open(w);
+		jsonw_key_string(w, "node", t->of[i].node);
+		write_time(w, "since", t->of[i].since_ns);
+		jsonw_key_string(w, "kind", kind_names[t->of[i].kind]);
+		jsonw_object_close(w);
+	}
+	jsonw_array_close(w);
+}
+
+/* Those of this run alone say nothing about the next. */
+static void write_failures(struct jsonw *w, const struct drain_unremovable *u)
+{
+	jsonw_key(w, "unremovable");
+	jsonw_array_open(w);
+	for (size_t i = 0; i < u->count; i++) {
+		if (u->of[i].until_ns == 0)
+			continue;
+		jsonw_object_open(w);
+		jsonw_key_string(w, "node", u->of[i].node);
+		jsonw_key_string(w, "reason", drain_reason_name(u->of[i].reason));
+		if (u->of[i].why)
+			jsonw_key_string(w, "why", u->of[i].why);
+		write_time(w, "until", u->of[i].until_ns);
+		jsonw_object_close(w);
+	}
+	jsonw_array_close(w);
+}
+
+static void write_evictions(struct jsonw *w, const struct drain_state *s)
+{
+	jsonw_key(w, "evictions");
+	jsonw_array_open(w);
+	for (size_t i = 0; i < s->eviction_count; i++) {
+		jsonw_object_open(w);
+		write_time(w, "time", s->evictions[i].when_ns);
+		jsonw_key(w, "pod");
+		object_write(&s->evictions[i].pod->object, w->out);
+		w->comma = true;
+		jsonw_object_close(w);
+	}
+	jsonw_array_close(w);
+}
+
+static int compare_hints(const void *left, const void *right)
+{
+	const struct drain_hint *const *a = left, *const *b = right;
+
+	return strcmp((*a)->uid, (*b)->uid);
+}
+
+static void write_hints(struct jsonw *w, struct drain_hint *hints)
+{
+	size_t count = HASH_COUNT(hints), at = 0;
+	const struct drain_hint **sorted = mem_zalloc(count + 1, sizeof(struct drain_hint *));
+
+	for (struct drain_hint *h = hints; h; h = h->hh.next)
+		sorted[at++] = h;
+	if (count)
+		qsort(sorted, count, sizeof(struct drain_hint *), compare_hints);
+	jsonw_key(w, "hints");
+	jsonw_object_open(w);
+	for (size_t i = 0; i < count; i++)
+		jsonw_key_string(w, sorted[i]->uid, sorted[i]->node);
+	jsonw_object_close(w);
+	free(sorted);
+}
+
+static void write_history(struct jsonw *w, const struct drain_state *s)
+{
+	jsonw_key(w, "history");
+	jsonw_array_open(w);
+	for (size_t i = 0; i < s->history_count; i++) {
+		const struct drain_record *r = &s->history[i];
+
+		jsonw_object_open(w);
+		write_time(w, "time", r->time_ns);
+		jsonw_key_string(w, "event", drain_event_name(r->event));
+		jsonw_key_string(w, "node", r->node);
+		jsonw_key_string(w, "text", r->text);
+		jsonw_object_close(w);
+	}
+	jsonw_array_close(w);
+}
+
+void drain_state_write(const struct drain_state *s, int64_t now_ns, struct buf *out)
+{
+	struct jsonw w;
+
+	jsonw_init(&w, out);
+	jsonw_object_open(&w);
+	jsonw_key_string(&w, "apiVersion", "evenkeel.io/v1");
+	jsonw_key_string(&w, "kind", "DrainState");
+	write_time(&w, "time", now_ns);
+	write_timers(&w, &s->timers);
+	write_failures(&w, &s->failed);
+	write_evictions(&w, s);
+	write_hints(&w, s->hints);
+	write_history(&w, s);
+	jsonw_object_close(&w);
+}
+
+/* --- reading: false, and the reason names the member below where it is */
+
+static bool refuse(struct reason *reason, const char *member, const char *what)
+{
+	reason_set(reason, "%s: %s", member, what);
+	return false;
+}
+
+static bool read_string(const cJSON *object, const char *member, const char **out,
+			struct reason *reason)
+{
+	*out = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, member));
+	if (!*out || strlen(*out) > STRING_MAX_BYTES)
+		return refuse(reason, member, "must be a string of at most 4096 bytes");
+	return true;
+}
+
+static bool read_time(const cJSON *object, const char *member, int64_t *out, struct reason *reason)
+{
+	const char *text;
+
+	if (!read_string(object, member, &text, reason))
+		return false;
+	if (timefmt_parse(text, out, reason) == 0)
+		return true;
+	reason_prefix(reason, "%s", member);
+	return false;
+}
+
+static bool read_name(const cJSON *object, const char *member, const char *const *names,
+		      size_t count, int *out, struct reason *reason)
+{
+	const char *text;
+
+	if (!read_string(object, member, &text, reason))
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(names[i], text) == 0) {
+			*out = (int)i;
+			return true;
+		}
+	}
+	return refuse(reason, member, "is not a name that is known here");
+}
+
+struct reading {
+	struct drain_state *to;
+	int64_t saved_ns, ttl_ns, now_ns;
+	struct drain_timer *timers; /* owned */
+	size_t timer_count;
+};
+
+static bool read_timer(struct reading *in, const cJSON *item, struct reason *reason)
+{
+	struct drain_timer *t = &in->timers[in->timer_count];
+	const char *node;
+	int kind;
+
+	if (!read_string(item, "node", &node, reason) ||
+	    !read_time(item, "since", &t->since_ns, reason) ||
+	    !read_name(item, "kind", kind_names, 2, &kind, reason))
+		return false;
+	t->node = (char *)node; /* borrowed: drain_timers_load() copies it */
+	t->kind = (enum drain_timer_kind)kind;
+	in->timer_count++;
+	return true;
+}
+
+static bool read_failure(struct reading *in, const cJSON *item, struct reason *reason)
+{
+	const cJSON *why = cJSON_GetObjectItemCaseSensitive(item, "why");
+	const char *names[DRAIN_REASONS], *node;
+	int64_t until_ns;
+	int code;
+
+	for (int i = 0; i < DRAIN_REASONS; i++)
+		names[i] = drain_reason_name((enum drain_reason)i);
+	if (!read_string(item, "node", &node, reason) ||
+	    !read_time(item, "until", &until_ns, reason) ||
+	    !read_name(item, "reason", names, DRAIN_REASONS, &code, reason))
+		return false;
+	if (why && !cJSON_IsString(why))
+		return refuse(reason, "why", "must be a string");
+	if (until_ns > in->now_ns)
+		drain_unremovable_add(&in->to->failed, node, (enum drain_reason)code,
+				      cJSON_GetStringValue(why), until_ns);
+	return true;
+}
+
+static bool read_eviction(struct reading *in, const cJSON *item, struct reason *reason)
+{
+	const cJSON *pod = cJSON_GetObjectItemCaseSensitive(item, "pod");
+	char field[OBJECT_FIELD_MAX] = "";
+	struct object *o = NULL;
+	int64_t when_ns;
+
+	if (!read_time(item, "time", &when_ns, reason))
+		return false;
+	if (!cJSON_IsObject(pod))
+		return refuse(reason, "pod", "must be an object");
+	if (object_read(OBJECT_POD, pod, &o, field, reason)) {
+		reason_prefix(reason, "pod.%s", field);
+		return false;
+	}
+	drain_state_add_eviction(in->to, (struct kube_pod *)o,
+				 when_ns < in->now_ns ? when_ns : in->now_ns);
+	object_drop(o);
+	return true;
+}
+
+static bool read_record(struct reading *in, const cJSON *item, struct reason *reason)
+{
+	const char *names[DRAIN_EVENT_GONE + 1], *node, *text;
+	int64_t time_ns;
+	int event;
+
+	for (int i = 0; i <= DRAIN_EVENT_GONE; i++)
+		names[i] = drain_event_name((enum drain_event)i);
+	if (!read_time(item, "time", &time_ns, reason) ||
+	    !read_name(item, "event", names, DRAIN_EVENT_GONE + 1, &event, reason) ||
+	    !read_string(item, "node", &node, reason) || !read_string(item, "text", &text, reason))
+		return false;
+	drain_state_note(in->to, time_ns, (enum drain_event)event, node, "%s", text);
+	return true;
+}
+
+static bool read_list(struct reading *in, const cJSON *tree, const char *member, int most,
+		      bool (*read)(struct reading *in, const cJSON *item, struct reason *reason),
+		      struct reason *reason)
+{
+	const cJSON *list = cJSON_GetObjectItemCaseSensitive(tree, member);
+	int at = 0;
+
+	if (!list)
+		return true;
+	if (!cJSON_IsArray(list))
+		return refuse(reason, member, "must be a list");
+	for (const cJSON *item = list->child; item; item = item->next, at++) {
+		if (at == most)
+			return refuse(reason, member, "is longer than a state may be");
+		if (read(in, item, reason))
+			continue;
+		reason_prefix(reason, "%s[%d]", member, at);
+		return false;
+	}
+	return true;
+}
+
+static bool read_hints(struct drain_state *s, const cJSON *tree, struct reason *reason)
+{
+	const cJSON *hints = cJSON_GetObjectItemCaseSensitive(tree, "hints");
+	size_t count = 0;
+
+	if (hints && !cJSON_IsObject(hints))
+		return refuse(reason, "hints", "must be an object");
+	for (const cJSON *item = hints ? hints->child : NULL; item; item = item->next) {
+		if (!cJSON_IsString(item) || strlen(item->valuestring) > STRING_MAX_BYTES ||
+		    strlen(item->string) > STRING_MAX_BYTES)
+			return refuse(reason, "hints", "must be names of nodes by uid");
+		if (++count > DRAIN_HINTS_MAX)
+			return refuse(reason, "hints", "is longer than a state may be");
+		drain_state_set_hint(s, item->string, item->valuestring);
+	}
+	return true;
+}
+
+static bool read_tree(struct reading *in, const cJSON *tree, struct reason *reason)
+{
+	const char *kind;
+
+	if (!cJSON_IsObject(tree))
+		return refuse(reason, "DrainState", "is not a JSON object");
+	if (!read_string(tree, "kind", &kind, reason))
+		return false;
+	if (strcmp(kind, "DrainState") != 0)
+		return refuse(reason, "kind", "must be DrainState");
+	if (!read_time(tree, "time", &in->saved_ns, reason))
+		return false;
+	in->timers = mem_zalloc(NODES_MAX, sizeof(*in->timers));
+	if (!read_list(in, tree, "timers", NODES_MAX, read_timer, reason) ||
+	    !read_list(in, tree, "unremovable", NODES_MAX, read_failure, reason) ||
+	    !read_list(in, tree, "evictions", DRAIN_EVICTIONS_MAX, read_eviction, reason) ||
+	    !read_list(in, tree, "history", DRAIN_HISTORY_MAX, read_record, reason) ||
+	    !read_hints(in->to, tree, reason))
+		return false;
+	drain_timers_load(&in->to->timers, in->timers, in->timer_count, in->saved_ns, in->ttl_ns,
+			  in->now_ns);
+	return true;
+}
+
+int drain_state_read(struct drain_state *s, const char *text, size_t len, int64_t ttl_ns,
+		     int64_t now_ns, struct reason *reason)
+{
+	struct drain_state *fresh = drain_state_new();
+	struct reading in = {.to = fresh, .ttl_ns = ttl_ns, .now_ns = now_ns};
+	cJSON *tree = len <= TEXT_MAX_BYTES ? cJSON_ParseWithLength(text, len) : NULL;
+	bool good = read_tree(&in, tree, reason);
+
+	if (good) {
+		struct drain_state old = *s;
+
+		*s = *fresh;
+		*fresh = old;
+	}
+	free(in.timers);
+	cJSON_Delete(tree);
+	drain_state_free(fresh);
+	return good ? 0 : -EINVAL;
+}

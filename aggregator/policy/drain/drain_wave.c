@@ -1,0 +1,694 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which of the candidates go now, together.
+ *
+ *   drain_select()       waited long enough, group and cluster stay large enough, atomic groups are
+ *                        complete
+ *   drain_budget_crop()  so many at once; schedules allow fewer
+ *   trial                each of them for itself, after those before it: PodDisruptionBudgets, shares
+ *                        of owners, room on nodes that are no candidates themselves. Who fails is
+ *                        left out (with the rest of its atomic group), and the crop is made anew,
+ *                        until all that are chosen go. Choices that follow each other begin alike,
+ *                        and what both begin with stays where it is.
+ *   robust               the kube-scheduler does not choose destinations as we do: is there room also
+ *                        emptiest node first, pods in any order? Who has no place then is left out
+ *                        for another; if no such wave is found, the first one goes, and is not
+ *                        called robust.
+ *
+ * A node whose pods exceed their budget at once goes only where no other takes from its budgets:
+ * the eviction API makes its pods wait for each other.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/policy/drain/drain_budget.h"
+#include "aggregator/policy/drain/drain_internal.h"
+#include "aggregator/policy/drain/drain_record.h"
+#include "aggregator/policy/drain/drain_select.h"
+#include "shared/mem.h"
+
+static const int64_t SECOND_NS = 1000000000;
+
+enum out_of_wave { STILL_IN, NOT_NOW, NOT_ROBUST_NOW };
+
+struct pick {
+	size_t number; /* of removables */
+	place_mark mark; /* before it */
+	struct drain_trial trial; /* its items are owned */
+};
+
+struct wave {
+	struct drain_run *r;
+	struct drain_removable *of; /* owned; the candidate set */
+	uint8_t *out; /* owned; by number, enum out_of_wave */
+	struct drain_choice choice;
+	struct drain_budget budget;
+	int64_t empty_left, drain_left; /* by schedules; INT64_MAX: not limited */
+	bool by_schedule; /* schedules limit more than parallelism does */
+	struct reason schedule;
+	int64_t *allowed_by; /* owned; by budget, before the wave */
+	bool *allowed; /* owned; by node: no candidate itself */
+	struct pick *picks; /* owned; the wave so far */
+	size_t pick_count;
+	size_t held;
+};
+
+static struct drain_case *case_of(const struct wave *w, size_t number)
+{
+	return &w->r->cases[w->r->set[number]];
+}
+
+static const struct drain_pods *pods_of(const struct wave *w, size_t number)
+{
+	return &case_of(w, number)->sorted;
+}
+
+/* --- budgets of the moment */
+
+static void count_in_progress(struct wave *w)
+{
+	const struct drain_run *r = w->r;
+
+	w->budget = (struct drain_budget){.max = r->config->rules.max_parallelism,
+					  .max_drain = r->config->rules.max_drain_parallelism};
+	for (size_t i = 0; i < r->count; i++) {
+		const struct drain_case *c = &r->cases[i];
+		bool drains = false;
+
+		if (!c->in_deletion)
+			continue;
+		for (size_t j = 0; j < c->pod_count; j++)
+			drains |= kube_pod_is_active(c->pods[j]) &&
+				  !drain_is_daemon_pod(c->pods[j]) && !c->pods[j]->template->mirror;
+		if (drains)
+			w->budget.drain_in_progress++;
+		else
+			w->budget.empty_in_progress++;
+	}
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int64_t left_by(struct wave *w, const char *why, int64_t nodes, int64_t away)
+{
+	const struct drain_config *c = w->r->config;
+	size_t which;
+	int32_t most = drain_windows_allow(c->windows, c->window_count, c->rules.variant, why,
+					   nodes, w->r->now_ns / SECOND_NS, &which);
+
+	if (most == DRAIN_UNLIMITED)
+		return INT64_MAX;
+	reason_set(&w->schedule,
+		   "budget %zu (nodes: %.20s) allows %d nodes away at once, and %" PRId64 " are",
+		   which + 1, which < c->window_count ? c->windows[which].nodes : "", most, away);
+	return most > away ? most - away : 0;
+}
+
+/* In deletion, and not ready, count as away. */
+static void ask_schedules(struct wave *w)
+{
+	const struct drain_run *r = w->r;
+	int64_t nodes = 0, away = 0, on_way, room;
+
+	for (size_t i = 0; i < r->count; i++) {
+		const struct drain_case *c = &r->cases[i];
+
+		nodes += c->node != NULL;
+		away += c->node && (c->in_deletion || !c->node->ready);
+	}
+	w->drain_left = left_by(w, "Underutilized", nodes, away);
+	w->empty_left = left_by(w, "Empty", nodes, away);
+	if (w->drain_left == INT64_MAX && w->empty_left == INT64_MAX)
+		return;
+	on_way = w->budget.empty_in_progress + w->budget.drain_in_progress;
+	room = w->empty_left > w->drain_left ? w->empty_left : w->drain_left;
+	w->by_schedule = room < w->budget.max - on_way ||
+			 w->drain_left < w->budget.max_drain - w->budget.drain_in_progress;
+	if (room < INT64_MAX - on_way)
+		w->budget.max = smaller(w->budget.max, on_way + room);
+	if (w->drain_left < INT64_MAX - w->budget.drain_in_progress)
+		w->budget.max_drain =
+			smaller(w->budget.max_drain, w->budget.drain_in_progress + w->drain_left);
+}
+
+/* --- leaving out */
+
+/* With it the rest of its atomic group. */
+static void leave_out(struct wave *w, size_t number, enum out_of_wave how)
+{
+	uint32_t group = w->of[number].group;
+
+	w->out[number] = (uint8_t)how;
+	if (group == DRAIN_NO_GROUP || !w->r->groups.of[group].atomic)
+		return;
+	for (size_t i = 0; i < w->r->set_count; i++) {
+		if (w->of[i].group != group || w->out[i] != STILL_IN ||
+		    w->of[i].reason != DRAIN_NONE)
+			continue;
+		w->out[i] = (uint8_t)how;
+		drain_add_reason(case_of(w, i), DRAIN_ATOMIC_FAILED,
+				 "group \"%s\" goes as a whole, and node %s cannot go now",
+				 w->r->groups.of[group].name, case_of(w, number)->view->name);
+	}
+}
+
+/* --- one node more */
+
+static int64_t *start_of_budget(struct wave *w, uint32_t which)
+{
+	return &w->allowed_by[which];
+}
+
+/* Whether nobody in the wave took from any of its budgets. */
+static bool is_alone(struct wave *w, const struct drain_pods *p)
+{
+	for (size_t i = 0; i < p->move_count; i++) {
+		const uint32_t *which;
+		size_t count = drain_pdbs_match(w->r->pdbs, p->move[i], &which);
+
+		for (size_t j = 0; j < count; j++)
+			if (drain_pdbs_remaining(w->r->pdbs, which[j]) !=
+			    *start_of_budget(w, which[j]))
+				return false;
+	}
+	return true;
+}
+
+static bool ask_budgets(struct wave *w, size_t number)
+{
+	const struct drain_pods *p = pods_of(w, number);
+	struct drain_pdb_verdict v;
+	struct drain_why *why;
+
+	drain_pdbs_ask(w->r->pdbs, p->move, p->move_count, &v);
+	if (v.reason == DRAIN_NONE && (v.in_parallel || is_alone(w, p)))
+		return true;
+	why = drain_add_reason(case_of(w, number),
+			       v.reason == DRAIN_NONE ? DRAIN_NOT_ENOUGH_PDB : v.reason,
+			       "pod %s/%s waits for PodDisruptionBudget %s: %" PRId64
+			       " more may leave beside this wave",
+			       v.pod->object.namespace, v.pod->object.name, v.budget->object.name,
+			       v.remaining > 0 ? v.remaining : 0);
+	why->pod = v.pod;
+	return false;
+}
+
+static bool ask_owners(struct wave *w, size_t number)
+{
+	const struct drain_pods *p = pods_of(w, number);
+	const struct kube_pod *pod = NULL;
+	struct drain_why *link;
+	struct reason why;
+
+	if (p->move_count == 0)
+		return true;
+	if (drain_owners_take(w->r->owners, p->move, p->move_count, &pod, &why) == DRAIN_NONE)
+		return true;
+	link = drain_add_reason(case_of(w, number), DRAIN_OWNER_SHARE, "%s", why.text);
+	link->pod = pod;
+	return false;
+}
+
+static void give_back(struct wave *w, size_t number)
+{
+	const struct drain_pods *p = pods_of(w, number);
+
+	if (!w->r->corrected || p->move_count == 0)
+		return;
+	drain_pdbs_give(w->r->pdbs, p->move, p->move_count);
+	drain_owners_give(w->r->owners, p->move, p->move_count);
+}
+
+/* Upstream asked budgets while it looked for candidates, and no owners. */
+static bool reserve(struct wave *w, size_t number)
+{
+	const struct drain_pods *p = pods_of(w, number);
+
+	if (!w->r->corrected)
+		return true;
+	if (!ask_budgets(w, number) || !ask_owners(w, number))
+		return false;
+	drain_pdbs_take(w->r->pdbs, p->move, p->move_count);
+	return true;
+}
+
+static bool add_pick(struct wave *w, size_t number)
+{
+	struct pick *pick = &w->picks[w->pick_count];
+	struct drain_case *c = case_of(w, number);
+
+	if (!reserve(w, number))
+		return false;
+	pick->number = number;
+	pick->mark = place_fork(w->r->place);
+	drain_try_node(w->r, c, w->r->corrected ? w->allowed : NULL, &pick->trial);
+	if (pick->trial.reason == DRAIN_NONE) {
+		w->pick_count++;
+		return true;
+	}
+	drain_explain_trial(c, &pick->trial);
+	free(pick->trial.items);
+	give_back(w, number);
+	return false;
+}
+
+static void pop_picks(struct wave *w, size_t keep)
+{
+	if (w->pick_count <= keep)
+		return;
+	place_revert(w->r->place, w->picks[keep].mark);
+	while (w->pick_count > keep) {
+		struct pick *pick = &w->picks[--w->pick_count];
+
+		give_back(w, pick->number);
+		free(pick->trial.items);
+	}
+}
+
+/* --- choosing */
+
+struct list {
+	size_t *numbers; /* owned */
+	uint32_t *groups; /* owned */
+	size_t count;
+};
+
+static struct list remaining(const struct wave *w, const size_t *numbers, size_t count)
+{
+	struct list l = {mem_zalloc(count + 1, sizeof(*l.numbers)),
+			 mem_zalloc(count + 1, sizeof(*l.groups)), 0};
+
+	for (size_t i = 0; i < count; i++) {
+		if (w->out[numbers[i]] != STILL_IN)
+			continue;
+		l.numbers[l.count] = numbers[i];
+		l.groups[l.count++] = w->of[numbers[i]].group;
+	}
+	return l;
+}
+
+static void list_fini(struct list *l)
+{
+	free(l->numbers);
+	free(l->groups);
+}
+
+static bool close_one(struct wave *w, size_t number)
+{
+	drain_add_reason(case_of(w, number), DRAIN_BUDGET_CLOSED, "%s", w->schedule.text);
+	leave_out(w, number, NOT_NOW);
+	return true;
+}
+
+/*
+ * Schedules may allow fewer than parallelism does, and fewer of one kind. True: some were left out.
+ */
+static bool close_by_schedule(struct wave *w, const struct drain_crop *crop,
+			      const struct list *empty, const struct list *drain)
+{
+	int64_t drains = w->drain_left;
+	bool closed = false;
+
+	for (size_t i = crop->empty_count; i > 0 && (int64_t)i > w->empty_left; i--)
+		if (w->out[empty->numbers[crop->empty[i - 1]]] == STILL_IN)
+			closed = close_one(w, empty->numbers[crop->empty[i - 1]]);
+	if (drains != INT64_MAX)
+		drains -= (int64_t)crop->empty_count;
+	for (size_t i = crop->drain_count; i > 0 && (int64_t)i > drains; i--)
+		if (w->out[drain->numbers[crop->drain[i - 1]]] == STILL_IN)
+			closed = close_one(w, drain->numbers[crop->drain[i - 1]]);
+	return closed;
+}
+
+/* What would go now, of those that are still in; the caller frees it. */
+static size_t *crop_once(struct wave *w, size_t *count, bool *closed)
+{
+	struct list empty = remaining(w, w->choice.empty, w->choice.empty_count);
+	struct list drain = remaining(w, w->choice.drain, w->choice.drain_count);
+	size_t *chosen = mem_zalloc(empty.count + drain.count + 1, sizeof(*chosen));
+	struct drain_crop crop;
+
+	drain_budget_crop(&w->budget, w->r->config->rules.variant, &w->r->groups,
+			  (struct drain_list){empty.groups, empty.count},
+			  (struct drain_list){drain.groups, drain.count}, &crop);
+	*closed = close_by_schedule(w, &crop, &empty, &drain);
+	*count = 0;
+	for (size_t i = 0; i < crop.empty_count; i++)
+		chosen[(*count)++] = empty.numbers[crop.empty[i]];
+	for (size_t i = 0; i < crop.drain_count; i++)
+		chosen[(*count)++] = drain.numbers[crop.drain[i]];
+	w->held = crop.held;
+	drain_crop_fini(&crop);
+	list_fini(&empty);
+	list_fini(&drain);
+	return chosen;
+}
+
+static size_t *crop(struct wave *w, size_t *count)
+{
+	bool closed;
+	size_t *chosen = crop_once(w, count, &closed);
+
+	while (closed) {
+		free(chosen);
+		chosen = crop_once(w, count, &closed);
+	}
+	return chosen;
+}
+
+/* True: all of them are in the wave. */
+static bool pick_all(struct wave *w, const size_t *chosen, size_t count)
+{
+	size_t same = 0;
+	bool all = true;
+
+	while (same < count && same < w->pick_count && w->picks[same].number == chosen[same])
+		same++;
+	pop_picks(w, same);
+	for (size_t i = same; i < count; i++) {
+		if (w->out[chosen[i]] != STILL_IN || add_pick(w, chosen[i]))
+			continue;
+		leave_out(w, chosen[i], NOT_NOW);
+		all = false;
+	}
+	return all;
+}
+
+static void choose(struct wave *w)
+{
+	bool done;
+
+	do {
+		size_t count, *chosen = crop(w, &count);
+
+		done = pick_all(w, chosen, count);
+		free(chosen);
+	} while (!done);
+}
+
+/* --- robust */
+
+static uint64_t next_random(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+/* By the names alone, so that the order of input does not matter. */
+static uint64_t seed_of(const struct wave *w, uint32_t order)
+{
+	uint64_t seed = 14695981039346656037ULL;
+
+	for (size_t i = 0; i < w->pick_count; i++)
+		for (const char *at = case_of(w, w->picks[i].number)->view->name; *at; at++)
+			seed = (seed ^ (unsigned char)*at) * 1099511628211ULL;
+	return (seed + order * 0x9E3779B97F4A7C15ULL) | 1;
+}
+
+struct leaver {
+	place_pod pod;
+	size_t number;
+};
+
+/* All pods of the wave in one order, nowhere. The caller frees them. */
+static struct leaver *take_wave(const struct wave *w, uint64_t seed, size_t *count)
+{
+	struct leaver *all;
+
+	*count = 0;
+	for (size_t i = 0; i < w->pick_count; i++)
+		*count += w->picks[i].trial.real_count;
+	all = mem_zalloc(*count + 1, sizeof(*all));
+	*count = 0;
+	for (size_t i = 0; i < w->pick_count; i++) {
+		const struct pick *pick = &w->picks[i];
+
+		place_drain_node(w->r->place, (place_node)w->r->set[pick->number]);
+		for (size_t j = 0; j < pick->trial.real_count; j++) {
+			place_take(w->r->place, pick->trial.items[j].pod);
+			all[(*count)++] = (struct leaver){pick->trial.items[j].pod, pick->number};
+		}
+	}
+	for (size_t i = *count; i > 1; i--) {
+		size_t j = (size_t)(next_random(&seed) % i);
+		struct leaver other = all[i - 1];
+
+		all[i - 1] = all[j];
+		all[j] = other;
+	}
+	return all;
+}
+
+/* The node whose pod has no place, or SIZE_MAX. The wave must not be in the simulation. */
+static size_t find_victim(const struct wave *w, uint32_t order, struct reason *why)
+{
+	struct place *p = w->r->place;
+	place_mark m = place_fork(p);
+	size_t count, victim = SIZE_MAX;
+	struct leaver *all = take_wave(w, seed_of(w, order), &count);
+
+	for (size_t i = 0; i < count && victim == SIZE_MAX; i++) {
+		place_node to =
+			place_choose(p, all[i].pod, PLACE_EMPTIEST_FIRST, PLACE_NONE, NULL, NULL);
+
+		if (to != PLACE_NONE) {
+			place_put(p, all[i].pod, to);
+			continue;
+		}
+		victim = all[i].number;
+		reason_set(why,
+			   "pod %.63s/%.253s would have no place, were others placed elsewhere",
+			   place_pod_record(p, all[i].pod)->object.namespace,
+			   place_pod_record(p, all[i].pod)->object.name);
+	}
+	free(all);
+	place_revert(p, m);
+	return victim;
+}
+
+/* Takes the wave back; replay() puts it there again. */
+static size_t find_fragile(struct wave *w, struct reason *why)
+{
+	size_t victim = SIZE_MAX;
+
+	if (w->pick_count)
+		place_revert(w->r->place, w->picks[0].mark);
+	for (uint32_t i = 0; i < w->r->config->robust_orders && victim == SIZE_MAX; i++)
+		victim = find_victim(w, i, why);
+	return victim;
+}
+
+/* After the simulation was taken back: everything where it was before. */
+static void replay(struct wave *w)
+{
+	for (size_t i = 0; i < w->pick_count; i++) {
+		struct pick *pick = &w->picks[i];
+
+		pick->mark = place_fork(w->r->place);
+		place_drain_node(w->r->place, (place_node)w->r->set[pick->number]);
+		for (size_t j = 0; j < pick->trial.count; j++)
+			place_take(w->r->place, pick->trial.items[j].pod);
+		for (size_t j = 0; j < pick->trial.count; j++)
+			place_put(w->r->place, pick->trial.items[j].pod, pick->trial.items[j].to);
+	}
+}
+
+static bool has_drains(const struct wave *w)
+{
+	for (size_t i = 0; i < w->pick_count; i++)
+		if (w->picks[i].trial.own_count)
+			return true;
+	return false;
+}
+
+/* Those that were left out for robustness are back. */
+static void readmit(struct wave *w)
+{
+	for (size_t i = 0; i < w->r->set_count; i++)
+		if (w->out[i] == NOT_ROBUST_NOW)
+			w->out[i] = STILL_IN;
+}
+
+static void choose_robust(struct wave *w)
+{
+	struct drain_wave *out = &w->r->plan->wave;
+	struct reason why = {""};
+	size_t victim = find_fragile(w, &why);
+
+	replay(w);
+	out->not_robust = why;
+	for (uint32_t i = 0; victim != SIZE_MAX && i < w->r->config->robust_tries; i++) {
+		leave_out(w, victim, NOT_ROBUST_NOW);
+		choose(w);
+		victim = find_fragile(w, &why);
+		replay(w);
+	}
+	out->robust = victim == SIZE_MAX && (has_drains(w) || !*out->not_robust.text);
+	if (out->robust) {
+		reason_set(&out->not_robust, "%s", "");
+		return;
+	}
+	readmit(w);
+	choose(w);
+}
+
+/* --- telling */
+
+static void explain_held(struct wave *w, size_t number)
+{
+	const struct drain_throttle *t = &w->r->plan->throttle;
+	struct drain_case *c = case_of(w, number);
+	struct drain_why *why;
+
+	if (w->out[number] == NOT_ROBUST_NOW) {
+		drain_add_reason(c, DRAIN_NOT_ROBUST,
+				 "with it the wave would depend on where the "
+				 "kube-scheduler puts pods");
+		return;
+	}
+	if (c->out->reason_count)
+		return;
+	if (w->by_schedule) {
+		drain_add_reason(c, DRAIN_BUDGET_CLOSED, "%s", w->schedule.text);
+		return;
+	}
+	why = drain_add_reason(c, DRAIN_THROTTLED,
+			       "%" PRId64 " of %" PRId64 " nodes are on their way, %" PRId64
+			       " of %" PRId64 " of them drained",
+			       t->used, t->limit, t->drains_used, t->drains_limit);
+	drain_add_number(why, "used", (double)t->used);
+	drain_add_number(why, "limit", (double)t->limit);
+	drain_add_number(why, "drainsUsed", (double)t->drains_used);
+	drain_add_number(why, "drainsLimit", (double)t->drains_limit);
+}
+
+static void explain_selected(struct wave *w, size_t number)
+{
+	const struct drain_removable *n = &w->of[number];
+	struct drain_case *c = case_of(w, number);
+
+	if (n->reason != DRAIN_NONE)
+		drain_add_reason(c, n->reason, "%s", n->why.text);
+	else if (c->out->verdict == DRAIN_UNNEEDED)
+		explain_held(w, number);
+	else
+		drain_forget_reasons(c->out); /* of tries that came to nothing */
+}
+
+static void tell_throttle(struct wave *w)
+{
+	struct drain_throttle *t = &w->r->plan->throttle;
+
+	t->limit = w->r->config->rules.max_parallelism;
+	t->drains_limit = w->r->config->rules.max_drain_parallelism;
+	t->drains_used = w->budget.drain_in_progress;
+	t->used = t->drains_used + w->budget.empty_in_progress + (int64_t)w->pick_count;
+	for (size_t i = 0; i < w->pick_count; i++)
+		t->drains_used += w->picks[i].trial.own_count > 0;
+	t->held = w->held;
+	t->throttled = w->held > 0;
+}
+
+static struct drain_picked *picked(const struct wave *w)
+{
+	struct drain_picked *of = mem_zalloc(w->pick_count + 1, sizeof(*of));
+
+	for (size_t i = 0; i < w->pick_count; i++)
+		of[i] = (struct drain_picked){case_of(w, w->picks[i].number),
+					      w->picks[i].trial.items, w->picks[i].trial.own_count};
+	return of;
+}
+
+static void tell(struct wave *w)
+{
+	struct drain_picked *of = picked(w);
+
+	tell_throttle(w);
+	drain_record_wave(w->r, of, w->pick_count, w->allowed_by,
+			  w->pick_count ? w->picks[0].mark : 0);
+	for (size_t i = 0; i < w->r->set_count; i++)
+		explain_selected(w, i);
+	free(of);
+}
+
+/* --- together */
+
+static void read_removables(struct wave *w)
+{
+	struct drain_run *r = w->r;
+
+	w->of = mem_zalloc(r->set_count + 1, sizeof(*w->of));
+	w->out = mem_zalloc(r->set_count + 1, sizeof(*w->out));
+	w->picks = mem_zalloc(r->set_count + 1, sizeof(*w->picks));
+	w->allowed = mem_zalloc(r->count + 1, sizeof(*w->allowed));
+	memset(w->allowed, true, r->count * sizeof(*w->allowed));
+	for (size_t i = 0; i < r->set_count; i++) {
+		const struct drain_case *c = case_of(w, i);
+
+		w->of[i].node = c->node;
+		w->of[i].timer = drain_timers_find(&r->state->timers, c->view->name);
+		w->of[i].group = c->group;
+		w->of[i].gives = (struct drain_floor){1, c->view->cpu_capacity_milli,
+						      c->view->mem_capacity_bytes};
+		w->of[i].movable = c->own_count;
+		w->of[i].waiting = c->sorted.wait_count;
+		w->of[i].risky = c->risky;
+		w->allowed[r->set[i]] = false;
+	}
+}
+
+static void read_budgets(struct wave *w)
+{
+	const struct drain_run *r = w->r;
+	const struct cluster *cluster = r->in->view->cluster;
+	size_t budgets = cluster ? cluster->tables[OBJECT_POD_DISRUPTION_BUDGET]->count : 0;
+
+	w->allowed_by = mem_zalloc(budgets + 1, sizeof(*w->allowed_by));
+	for (size_t i = 0; i < budgets; i++)
+		w->allowed_by[i] = drain_pdbs_remaining(r->pdbs, (uint32_t)i);
+}
+
+/* What is away already is taken first. */
+static void count_owners(struct drain_run *r)
+{
+	r->owners = drain_owners_new(r->config->rules.owner_share, r->in->view->cluster);
+	for (size_t i = 0; i < r->count; i++)
+		for (size_t j = 0; j < r->cases[i].pod_count; j++)
+			drain_owners_count(r->owners, r->cases[i].pods[j]);
+	for (size_t i = 0; i < r->count; i++)
+		for (size_t j = 0; r->cases[i].in_deletion && j < r->cases[i].pod_count; j++)
+			drain_owners_take(r->owners, &r->cases[i].pods[j], 1, NULL, NULL);
+}
+
+void drain_choose_wave(struct drain_run *r)
+{
+	struct wave w = {.r = r};
+
+	count_in_progress(&w);
+	ask_schedules(&w);
+	read_removables(&w);
+	read_budgets(&w);
+	drain_select(&r->config->rules, &r->groups, w.of, r->set_count, r->now_ns, &w.choice);
+	if (r->corrected && w.choice.drain_count)
+		count_owners(r);
+	choose(&w);
+	if (has_drains(&w) && r->config->robust_orders)
+		choose_robust(&w);
+	else
+		r->plan->wave.robust = w.pick_count && r->config->robust_orders;
+	tell(&w);
+	for (size_t i = 0; i < w.pick_count; i++)
+		free(w.picks[i].trial.items);
+	drain_choice_fini(&w.choice);
+	free(w.of);
+	free(w.out);
+	free(w.picks);
+	free(w.allowed);
+	free(w.allowed_by);
+}

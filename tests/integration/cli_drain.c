@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* evenkeel drain over a dump, as a person runs it: what is printed, what is complained of, and the exit status. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/buf.h"
+#include "shared/mem.h"
+#include "tests/drain_scene.h"
+#include "tests/process.h"
+
+static char *folder, *dump, *usage;
+
+static char *write_file(const char *name, const char *text)
+{
+	char *path = mem_printf("%s/%s", folder, name);
+	FILE *file = fopen(path, "w");
+
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+	return path;
+}
+
+static int make_files(void **state)
+{
+	(void)state;
+	folder = folder_make();
+	dump = write_file("dump.yaml", drain_scene_dump);
+	usage = write_file("usage.json", drain_scene_usage);
+	return 0;
+}
+
+static int remove_files(void **state)
+{
+	(void)state;
+	free(dump);
+	free(usage);
+	folder_remove(folder);
+	return 0;
+}
+
+/* words: "drain --explain"; measured: with the measurements; out and err are replaced. */
+static int run(const char *words, bool measured, struct buf *out, struct buf *err)
+{
+	char *copy = mem_strdup(words), *save, *argv[24] = {(char *)program_path("evenkeel")};
+	size_t n = 1;
+	int code;
+
+	for (char *word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save))
+		argv[n++] = word;
+	argv[n++] = (char *)"--snapshot";
+	argv[n++] = dump;
+	argv[n++] = (char *)"--extra-capacity-min-rate=0";
+	if (measured) {
+		argv[n++] = (char *)"--usage";
+		argv[n++] = usage;
+	}
+	buf_clear(out);
+	buf_clear(err);
+	code = process_run(argv, out, err);
+	buf_add_str(out, "");
+	buf_add_str(err, "");
+	free(copy);
+	return code;
+}
+
+static void test_outputs(void **state)
+{
+	/* clang-format off */
+	static const struct {
+		const char *words;
+		int code;
+		const char *out, *err;
+	} cases[] = {
+		{"drain --assume-unneeded-for 15m", 0,
+		 "8 nodes: 2 may be drained now, 1 could be later, 4 needed, 1 on the way.\n"
+		 "\n"
+		 "NODE     VERDICT      SINCE  DUE-IN  PODS  CPU  USED  MEM  REASON\n"
+		 "delta    drain       15m00s       -   0+1   3%   10%   0%  -\n"
+		 "bravo    drain       15m00s       -     1  13%   10%   6%  -\n"
+		 "echo     inDeletion       -       -     0   0%   10%   0%  CurrentlyBeingDeleted\n"
+		 "foxtrot  unneeded    15m00s     due     1  13%   10%   6%  NotEnoughPdb\n"
+		 "alpha    needed           -       -     1  55%   10%  25%  NotUnderutilized\n"
+		 "charlie  needed           -       -     1   6%   10%   3%  BlockedByPod: LocalStorageRequested\n"
+		 "golf     needed           -       -     1   6%   10%   3%  NoPlaceToMovePods\n"
+		 "hotel    needed           -       -     0   0%   10%   0%  ScaleDownDisabledAnnotation\n"
+		 "\n"
+		 "Now, in this order: delta, bravo. 1 is empty, 1 pod moves. There is room as well if the scheduler\n"
+		 "puts them elsewhere.\n"
+		 "\n"
+		 "FROM   POD         TO      CPU  MEMORY\n"
+		 "bravo  shop/web-1  alpha  500m   1.0Gi\n"
+		 "\n"
+		 "DESTINATION  PODS   CPU  THEN  MOST  MEMORY   THEN    MOST\n"
+		 "alpha           1  2.69  3.19  3.40   4.0Gi  5.0Gi  14.4Gi\n"
+		 "\n"
+		 "DISRUPTED                     PODS  ALLOWED\n"
+		 "PodDisruptionBudget shop/web     1        1\n"
+		 "ReplicaSet shop/web              1        -\n",
+		 ""},
+		{"drain", 0,
+		 "8 nodes: 0 may be drained now, 3 could be later, 4 needed, 1 on the way.\n"
+		 "\n"
+		 "NODE     VERDICT     SINCE  DUE-IN  PODS  CPU  USED  MEM  REASON\n"
+		 "echo     inDeletion      -       -     0   0%   10%   0%  CurrentlyBeingDeleted\n"
+		 "bravo    unneeded       0s  10m00s     1  13%   10%   6%  NotUnneededLongEnough\n"
+		 "delta    unneeded       0s  10m00s   0+1   3%   10%   0%  NotUnneededLongEnough\n"
+		 "foxtrot  unneeded       0s  10m00s     1  13%   10%   6%  NotUnneededLongEnough\n"
+		 "alpha    needed          -       -     1  55%   10%  25%  NotUnderutilized\n"
+		 "charlie  needed          -       -     1   6%   10%   3%  BlockedByPod: LocalStorageRequested\n"
+		 "golf     needed          -       -     1   6%   10%   3%  NoPlaceToMovePods\n"
+		 "hotel    needed          -       -     0   0%   10%   0%  ScaleDownDisabledAnnotation\n",
+		 ""},
+		{"drain bravo foxtrot --explain --assume-unneeded-for 15m", 3,
+		 "NODE     VERDICT    SINCE  DUE-IN  PODS  CPU  USED  MEM  REASON\n"
+		 "bravo    drain     15m00s       -     1  13%   10%   6%  -\n"
+		 "foxtrot  unneeded  15m00s     due     1  13%   10%   6%  NotEnoughPdb\n"
+		 "\n"
+		 "bravo: drain\n"
+		 "  it goes now, and 1 pod moves. There is room as well if the scheduler puts them elsewhere.\n"
+		 "\n"
+		 "FROM   POD         TO      CPU  MEMORY\n"
+		 "bravo  shop/web-1  alpha  500m   1.0Gi\n"
+		 "\n"
+		 "foxtrot: unneeded\n"
+		 "  NotEnoughPdb: pod shop/web-2 waits for PodDisruptionBudget web: 0 more may leave beside this wave.\n"
+		 "      what helps: its PodDisruptionBudget allows disruptions: more pods become ready, or\n"
+		 "          minAvailable falls\n"
+		 "  where its pods went in the simulation:\n"
+		 "\n"
+		 "FROM     POD         TO        CPU  MEMORY\n"
+		 "foxtrot  shop/web-2  charlie  500m   1.0Gi\n",
+		 "evenkeel: node foxtrot does not go now: NotEnoughPdb\n"},
+		{"drain delta bravo echo --assume-unneeded-for 15m", 0,
+		 "NODE   VERDICT      SINCE  PODS  CPU  USED  MEM  REASON\n"
+		 "delta  drain       15m00s   0+1   3%   10%   0%  -\n"
+		 "bravo  drain       15m00s     1  13%   10%   6%  -\n"
+		 "echo   inDeletion       -     0   0%   10%   0%  CurrentlyBeingDeleted\n"
+		 "\n"
+		 "bravo: drain\n"
+		 "  it goes now, and 1 pod moves. There is room as well if the scheduler puts them elsewhere.\n"
+		 "\n"
+		 "FROM   POD         TO      CPU  MEMORY\n"
+		 "bravo  shop/web-1  alpha  500m   1.0Gi\n"
+		 "\n"
+		 "delta: drain\n"
+		 "  it goes now; nothing on it has to move.\n"
+		 "\n"
+		 "echo: inDeletion\n"
+		 "  CurrentlyBeingDeleted: it has the taint ToBeDeletedByClusterAutoscaler.\n"
+		 "      what helps: it is on its way\n",
+		 ""},
+		{"drain charlie golf hotel", 3,
+		 "NODE     VERDICT  PODS  CPU  USED  MEM  REASON\n"
+		 "charlie  needed      1   6%   10%   3%  BlockedByPod: LocalStorageRequested\n"
+		 "golf     needed      1   6%   10%   3%  NoPlaceToMovePods\n"
+		 "hotel    needed      0   0%   10%   0%  ScaleDownDisabledAnnotation\n"
+		 "\n"
+		 "charlie: needed\n"
+		 "  BlockedByPod: pod tool/scratch-0 must stay.\n"
+		 "      what helps: see the reason of the pod\n"
+		 "  LocalStorageRequested: its volume tmp (emptyDir) is lost with the node.\n"
+		 "      what helps: name the volumes in the annotation safe-to-evict-local-volumes\n"
+		 "\n"
+		 "golf: needed\n"
+		 "  NoPlaceToMovePods: pod tool/index-0 fits on no other node: 5 NodeGone, 3 NodeAffinity.\n"
+		 "      what helps: free room on other nodes for the pods that fit nowhere\n"
+		 "\n"
+		 "hotel: needed\n"
+		 "  ScaleDownDisabledAnnotation: it is annotated\n"
+		 "      cluster-autoscaler.kubernetes.io/scale-down-disabled=true.\n"
+		 "      what helps: remove the node's annotation that forbids to drain it\n",
+		 "evenkeel: node charlie does not go now: BlockedByPod\n"},
+		{"drain --assume-unneeded-for 15m --max-drain-parallelism 1 --sort-by name --no-headers", 0,
+		 "alpha    needed           -    -    1  55%  10%  25%  NotUnderutilized\n"
+		 "bravo    drain       15m00s    -    1  13%  10%   6%  -\n"
+		 "charlie  needed           -    -    1   6%  10%   3%  BlockedByPod: LocalStorageRequested\n"
+		 "delta    drain       15m00s    -  0+1   3%  10%   0%  -\n"
+		 "echo     inDeletion       -    -    0   0%  10%   0%  CurrentlyBeingDeleted\n"
+		 "foxtrot  unneeded    15m00s  due    1  13%  10%   6%  ScaleDownThrottled\n"
+		 "golf     needed           -    -    1   6%  10%   3%  NoPlaceToMovePods\n"
+		 "hotel    needed           -    -    0   0%  10%   0%  ScaleDownDisabledAnnotation\n"
+		 "\n"
+		 "Now, in this order: delta, bravo. 1 is empty, 1 pod moves. There is room as well if the scheduler\n"
+		 "puts them elsewhere.\n"
+		 "\n"
+		 "bravo  shop/web-1  alpha  500m  1.0Gi\n"
+		 "\n"
+		 "alpha  1  2.69  3.19  3.40  4.0Gi  5.0Gi  14.4Gi\n"
+		 "\n"
+		 "PodDisruptionBudget shop/web  1  1\n"
+		 "ReplicaSet shop/web           1  -\n",
+		 ""},
+		{"drain --assume-unneeded-for 15m --drain-group-label pool --drain-group name=main,min=7", 0,
+		 "8 nodes: 0 may be drained now, 3 could be later, 4 needed, 1 on the way.\n"
+		 "\n"
+		 "NODE     VERDICT     GROUP   SINCE  DUE-IN  PODS  CPU  USED  MEM  REASON\n"
+		 "echo     inDeletion  main        -       -     0   0%   10%   0%  CurrentlyBeingDeleted\n"
+		 "bravo    unneeded    main   15m00s     due     1  13%   10%   6%  NodeGroupMinSizeReached\n"
+		 "delta    unneeded    main   15m00s     due   0+1   3%   10%   0%  NodeGroupMinSizeReached\n"
+		 "foxtrot  unneeded    main   15m00s     due     1  13%   10%   6%  NodeGroupMinSizeReached\n"
+		 "alpha    needed      main        -       -     1  55%   10%  25%  NotUnderutilized\n"
+		 "charlie  needed      main        -       -     1   6%   10%   3%  BlockedByPod: LocalStorageRequested\n"
+		 "golf     needed      main        -       -     1   6%   10%   3%  NoPlaceToMovePods\n"
+		 "hotel    needed      main        -       -     0   0%   10%   0%  ScaleDownDisabledAnnotation\n",
+		 ""},
+		{"drain alpha nope", 4,
+		 "",
+		 "evenkeel: node: there is no node \"nope\"\n"},
+		{"drain --scale-down-utilization-threshold 1.5", 2,
+		 "",
+		 "evenkeel: --scale-down-utilization-threshold: \"1.5\" is too large; 0 to 1 are allowed\n"},
+		{"drain --max-scale-down-parallelism 0", 2,
+		 "",
+		 "evenkeel: --max-scale-down-parallelism: \"0\" is too small; 1 to 100000 are allowed\n"},
+		{"drain --drain-z 11", 2,
+		 "",
+		 "evenkeel: --drain-z: \"11\" is too large; 0 to 10 are allowed\n"},
+		{"drain --drain-cpu-cap 0", 2,
+		 "",
+		 "evenkeel: --drain-cpu-cap: \"0\" is too small; 0.01 to 1 are allowed\n"},
+		{"drain --drain-owner-share -0.1", 2,
+		 "",
+		 "evenkeel: --drain-owner-share: \"-0.1\" is too small; 0 to 1 are allowed\n"},
+		{"drain --scale-down-unneeded-time 8d", 2,
+		 "",
+		 "evenkeel: --scale-down-unneeded-time: \"8d\" is not a duration such as 300ms, 5s, 1m30s or 2h\n"},
+		{"drain --scale-down-unneeded-time 169h", 2,
+		 "",
+		 "evenkeel: --scale-down-unneeded-time: \"169h\" is too long; 0 to 168h are allowed\n"},
+		{"drain --drain-group min=3", 2,
+		 "",
+		 "evenkeel: --drain-group \"min=3\": there must be a \"name\"\n"},
+		{"drain --drain-budget nodes=101%", 2,
+		 "",
+		 "evenkeel: --drain-budget \"nodes=101%\": \"101%\" must be a number of nodes, or 0% to 100%\n"},
+		{"drain --drain-variant kep", 2,
+		 "",
+		 "evenkeel: --drain-variant: \"kep\" is not known; it is corrected or upstream\n"},
+		{"drain --sort-by age", 2,
+		 "",
+		 "evenkeel: --sort-by: \"age\" is not known; it is verdict, requests, use or name\n"},
+	};
+	/* clang-format on */
+	struct buf out = BUF_INIT, err = BUF_INIT;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int code = run(cases[i].words, true, &out, &err);
+
+		if (code != cases[i].code)
+			fail_msg("%s: exit %d\n%s%s", cases[i].words, code, out.data, err.data);
+		assert_string_equal(out.data, cases[i].out);
+		assert_string_equal(err.data, cases[i].err);
+	}
+	buf_fini(&out);
+	buf_fini(&err);
+}
+
+/* A plain dump says nothing of real use, and the answer that. */
+static void test_no_usage(void **state)
+{
+	struct buf out = BUF_INIT, err = BUF_INIT;
+
+	(void)state;
+	assert_int_equal(run("drain --assume-unneeded-for 15m", false, &out, &err), 4);
+	assert_string_equal(
+		err.data,
+		"evenkeel: no usage is in the snapshot: give measurements with --usage\n");
+	assert_non_null(
+		strstr(out.data, "NODE     VERDICT      SINCE  DUE-IN  PODS  CPU  MEM  REASON\n"));
+	assert_non_null(strstr(out.data, "\nDESTINATION  PODS\nalpha           1\n"));
+	assert_int_equal(
+		run("drain --assume-unneeded-for 15m --no-drain-use-cap", true, &out, &err), 0);
+	assert_null(strstr(out.data, "THEN"));
+	buf_fini(&out);
+	buf_fini(&err);
+}
+
+/* The chain in words, and the plan's own sentences. */
+static void test_sentences(void **state)
+{
+	static const char *const words[] = {
+		"Of 8 nodes 3 could go, 2 of them now; 4 are needed, 1 in deletion",
+		"delta goes; nothing on it has to move.\n",
+		"bravo goes, and of it shop/web-1 to alpha.\n",
+	};
+	struct buf out = BUF_INIT, err = BUF_INIT;
+
+	(void)state;
+	assert_int_equal(run("drain --explain --assume-unneeded-for 15m", true, &out, &err), 0);
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (!strstr(out.data, words[i]))
+			fail_msg("%s is not in:\n%s", words[i], out.data);
+	assert_int_equal(run("drain -o wide --no-headers", true, &out, &err), 0);
+	assert_non_null(strstr(out.data, "BlockedByPod: LocalStorageRequested  pod tool/scratch-0 "
+					 "must stay: its volume tmp (emptyDir) is lost"));
+	buf_fini(&out);
+	buf_fini(&err);
+}
+
+static void test_json_is_the_answer(void **state)
+{
+	struct buf out = BUF_INIT, err = BUF_INIT;
+	const cJSON *items;
+	cJSON *json;
+
+	(void)state;
+	assert_int_equal(run("drain golf alpha -o json", true, &out, &err), 3);
+	json = cJSON_Parse(out.data);
+	assert_non_null(json);
+	assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "kind")),
+			    "DrainPlan");
+	items = cJSON_GetObjectItemCaseSensitive(json, "items");
+	assert_int_equal(cJSON_GetArraySize(items), 2);
+	cJSON_Delete(json);
+	buf_fini(&out);
+	buf_fini(&err);
+}
+
+/* A server has its own rules; what the environment says is meant for one. */
+static void test_rules_are_the_servers(void **state)
+{
+	static const char *const words[] = {"--assume-unneeded-for=1m", "--max-drain-parallelism=2",
+					    "--drain-group=name=a", "--no-drain-use-cap",
+					    "--extra-capacity-min-rate=0"};
+	struct buf out = BUF_INIT, err = BUF_INIT;
+
+	(void)state;
+	setenv("EVENKEEL_DRAIN_GROUP", "name=a,min=1;name=b", 1);
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		char *argv[] = {(char *)program_path("evenkeel"), (char *)"drain", (char *)words[i],
+				(char *)"--server=127.0.0.1:1", NULL};
+
+		buf_clear(&err);
+		assert_int_equal(process_run(argv, &out, &err), 2);
+		buf_add_str(&err, "");
+		assert_non_null(strstr(err.data, " goes with --snapshot; a server has its own\n"));
+	}
+	unsetenv("EVENKEEL_DRAIN_GROUP");
+	buf_fini(&out);
+	buf_fini(&err);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_outputs),
+		cmocka_unit_test(test_no_usage),
+		cmocka_unit_test(test_sentences),
+		cmocka_unit_test(test_json_is_the_answer),
+		cmocka_unit_test(test_rules_are_the_servers),
+	};
+
+	return cmocka_run_group_tests(tests, make_files, remove_files);
+}

@@ -1,0 +1,555 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Drain plans of random clusters, crowded and full of rules, held against what must be true of
+ * every plan: each pod that moves has a place by the independent checker, in the order it is
+ * placed; no budget, no owner and no cap is exceeded; destinations are not drained; the order of
+ * input does not matter; a state that was written and read goes on like the one that was not. A
+ * failure names the seed of its cluster; given as the first argument, only that is run.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/policy/drain/drain.h"
+#include "aggregator/state/join.h"
+#include "shared/clock.h"
+#include "shared/mem.h"
+#include "tests/model_fixture.h"
+#include "tests/place_world.h"
+#include "tests/view_fixture.h"
+
+enum { SEEDS = 3000, BUDGETS = 4 };
+
+static const char *const apps[] = {"a", "b", "c"};
+static const char *const namespaces[] = {"one", "two"};
+static const double NODE_CPU = 100, NODE_SIGMA = 20;
+
+static uint64_t only_seed; /* 0: all */
+static size_t waves, moved, robust, exact, capped; /* so that no property is true of nothing */
+
+struct budget {
+	const char *namespace, *app;
+	int allowed;
+};
+
+struct scene {
+	uint64_t seed;
+	struct place_world w;
+	struct budget budgets[BUDGETS];
+	size_t budget_count;
+	bool measured;
+	struct drain_config config;
+};
+
+static const char *text_at(const cJSON *json, const char *a, const char *b, const char *c)
+{
+	json = cJSON_GetObjectItem(json, a);
+	json = b ? cJSON_GetObjectItem(json, b) : json;
+	json = c ? cJSON_GetObjectItem(json, c) : json;
+	return cJSON_GetStringValue(json);
+}
+
+/* --- the world: pods get owners, and most of them are ready */
+
+static void add_owner(cJSON *pod)
+{
+	cJSON *metadata = cJSON_GetObjectItem(pod, "metadata"), *owner = cJSON_CreateObject();
+	const char *app = text_at(pod, "metadata", "labels", "app");
+	char *uid = mem_printf("rs-%s-%s", place_world_namespace(pod), app);
+
+	cJSON_AddItemToArray(cJSON_AddArrayToObject(metadata, "ownerReferences"), owner);
+	cJSON_AddStringToObject(owner, "apiVersion", "apps/v1");
+	cJSON_AddStringToObject(owner, "kind", "ReplicaSet");
+	cJSON_AddStringToObject(owner, "name", app);
+	cJSON_AddStringToObject(owner, "uid", uid);
+	cJSON_AddTrueToObject(owner, "controller");
+	free(uid);
+}
+
+static void add_ready(cJSON *pod)
+{
+	cJSON *condition = cJSON_CreateObject();
+
+	cJSON_AddItemToArray(cJSON_AddArrayToObject(cJSON_GetObjectItem(pod, "status"),
+						    "conditions"),
+			     condition);
+	cJSON_AddStringToObject(condition, "type", "Ready");
+	cJSON_AddStringToObject(condition, "status", "True");
+}
+
+static void prepare_pods(struct scene *s, bool pending)
+{
+	for (size_t i = 0; i < s->w.pod_count; i++) {
+		cJSON *pod = s->w.pods[i], *status = cJSON_GetObjectItem(pod, "status");
+		const char *phase = cJSON_GetStringValue(cJSON_GetObjectItem(status, "phase"));
+
+		add_owner(pod);
+		if (strcmp(phase, "Running") == 0 && place_world_chance(&s->w, 85))
+			add_ready(pod);
+		if (!pending && strcmp(phase, "Pending") == 0)
+			cJSON_SetValuestring(cJSON_GetObjectItem(status, "phase"), "Failed");
+	}
+}
+
+static void prepare_budgets(struct scene *s)
+{
+	s->budget_count = place_world_draw(&s->w, BUDGETS + 1);
+	for (size_t i = 0; i < s->budget_count; i++)
+		s->budgets[i] = (struct budget){namespaces[place_world_draw(&s->w, 2)],
+						apps[place_world_draw(&s->w, 3)],
+						(int)place_world_draw(&s->w, 6)};
+}
+
+static void open_scene(struct scene *s, uint64_t seed)
+{
+	memset(s, 0, sizeof(*s));
+	s->seed = seed;
+	place_world_init(&s->w, seed);
+	prepare_pods(s, seed % 2);
+	prepare_budgets(s);
+	s->measured = seed % 3 == 0;
+	drain_config_default(&s->config);
+	s->config.rules.utilization = 1;
+	s->config.rules.skip_local_storage = false;
+	s->config.rules.max_parallelism = 1 + (uint32_t)(seed % 6);
+	s->config.rules.max_drain_parallelism = 1 + (uint32_t)(seed % 5);
+	s->config.rules.owner_share = seed % 4 ? 1 : 0.34;
+	s->config.assume_unneeded_ns = 3600 * NS_PER_SEC;
+}
+
+/* --- the same as the planner sees it, told in some order */
+
+static void put_owners(struct scene *s, struct model *m)
+{
+	for (size_t n = 0; n < 2; n++) {
+		for (size_t a = 0; a < 3; a++) {
+			size_t pods = 0;
+			char *json;
+
+			for (size_t i = 0; i < s->w.pod_count; i++)
+				pods += strcmp(place_world_namespace(s->w.pods[i]),
+					       namespaces[n]) == 0 &&
+					strcmp(text_at(s->w.pods[i], "metadata", "labels", "app"),
+					       apps[a]) == 0;
+			json = mem_printf("{\"metadata\":{\"namespace\":\"%s\",\"name\":\"%s\","
+					  "\"uid\":\"rs-%s-%s\"},\"spec\":{\"replicas\":%zu},"
+					  "\"status\":{\"replicas\":%zu}}",
+					  namespaces[n], apps[a], namespaces[n], apps[a], pods,
+					  pods);
+			model_put(m, model_fixture_object(OBJECT_REPLICA_SET, json));
+			free(json);
+		}
+	}
+}
+
+static void put_budgets(const struct scene *s, struct model *m)
+{
+	for (size_t i = 0; i < s->budget_count; i++) {
+		const struct budget *b = &s->budgets[i];
+		char *json = mem_printf(
+			"{\"metadata\":{\"namespace\":\"%s\",\"name\":\"b%zu\"},\"spec\":{"
+			"\"selector\":{\"matchLabels\":{\"app\":\"%s\"}}},\"status\":{"
+			"\"disruptionsAllowed\":%d}}",
+			b->namespace, i, b->app, b->allowed);
+
+		model_put(m, model_fixture_object(OBJECT_POD_DISRUPTION_BUDGET, json));
+		free(json);
+	}
+}
+
+static struct node_page *page_of(const char *name)
+{
+	struct node_page page = view_fixture_node(name, VIEW_FIXTURE_NOW_NS - NS_PER_SEC, 3600,
+						  NODE_CPU, NODE_SIGMA);
+
+	for (int w = 0; w < WINDOWS; w++) {
+		page.usage.windows[w].working_set_bytes.max = 1 << 20;
+		page.usage.windows[w].counts.pressure[CONTENTION_CPU] = 0;
+	}
+	return page_new(&page);
+}
+
+static int compare_pages(const void *a, const void *b)
+{
+	return strcmp((*(struct node_page *const *)a)->name, (*(struct node_page *const *)b)->name);
+}
+
+static struct view *build_view(struct scene *s, uint64_t order)
+{
+	struct model *m = place_world_model(&s->w, order);
+	struct node_page *pages[PLACE_WORLD_NODES] = {NULL};
+	struct join *j = join_new();
+	struct view *v;
+
+	model_fixture_sync(m, OBJECT_REPLICA_SET);
+	model_fixture_sync(m, OBJECT_POD_DISRUPTION_BUDGET);
+	put_owners(s, m);
+	put_budgets(s, m);
+	for (size_t i = 0; i < s->w.node_count; i++)
+		pages[i] = page_of(place_world_name(s->w.nodes[i]));
+	qsort(pages, s->w.node_count, sizeof(struct node_page *), compare_pages);
+	v = join_view(j, pages, s->measured ? s->w.node_count : 0, model_cluster(m), s->w.now_ns);
+	for (size_t i = 0; i < s->w.node_count; i++)
+		page_drop(pages[i]);
+	join_free(j);
+	model_free(m);
+	return v;
+}
+
+static struct place *build_place(const struct scene *s, struct view *v)
+{
+	struct place_options o;
+
+	place_options_default(&o);
+	o.now_ns = s->w.now_ns;
+	return place_new(v, &o);
+}
+
+static struct drain_plan *step(const struct scene *s, struct drain_state *state, struct place *p,
+			       struct view *v, int64_t now_ns)
+{
+	const struct drain_input in = {.place = p, .view = v, .now_ns = now_ns};
+
+	return drain_step(state, &in, &s->config);
+}
+
+/* Everything that a plan says. */
+static char *describe(const struct drain_plan *p)
+{
+	struct buf b = BUF_INIT;
+
+	for (size_t i = 0; i < p->node_count; i++) {
+		const struct drain_plan_node *n = &p->nodes[i];
+
+		buf_printf(&b, "%s %s %lld %s %.6f\n", n->name, drain_verdict_name(n->verdict),
+			   (long long)n->since_ns, n->group ? n->group : "-", n->requested_share);
+		for (size_t j = 0; j < n->reason_count; j++)
+			buf_printf(&b, "  %s: %s\n", drain_reason_name(n->reasons[j].code),
+				   n->reasons[j].text);
+		for (size_t j = 0; j < n->move_count; j++)
+			buf_printf(&b, "  %s -> %s\n", n->moves[j].pod->object.name,
+				   n->moves[j].to);
+	}
+	buf_add_str(&b, p->narration);
+	return buf_take(&b, NULL);
+}
+
+/* --- what must be true */
+
+static size_t index_of(const struct scene *s, const char *node)
+{
+	for (size_t i = 0; i < s->w.node_count; i++)
+		if (strcmp(place_world_name(s->w.nodes[i]), node) == 0)
+			return i;
+	fail_msg("seed %llu: there is no node %s", (unsigned long long)s->seed, node);
+	return 0;
+}
+
+static size_t pod_of(const struct scene *s, const struct kube_pod *pod)
+{
+	for (size_t i = 0; i < s->w.pod_count; i++)
+		if (strcmp(place_world_name(s->w.pods[i]), pod->object.name) == 0)
+			return i;
+	fail_msg("seed %llu: there is no pod %s", (unsigned long long)s->seed, pod->object.name);
+	return 0;
+}
+
+static void cordon(cJSON *node)
+{
+	cJSON *spec = cJSON_GetObjectItem(node, "spec"), *taint = cJSON_CreateObject();
+
+	cJSON_ReplaceItemInObject(spec, "unschedulable", cJSON_CreateTrue());
+	cJSON_AddItemToArray(cJSON_GetObjectItem(spec, "taints"), taint);
+	cJSON_AddStringToObject(taint, "key", "node.kubernetes.io/unschedulable");
+	cJSON_AddStringToObject(taint, "effect", "NoSchedule");
+}
+
+static void check_place(struct scene *s, const struct drain_move *m, bool judge)
+{
+	const struct place_checker c = place_world_checker(&s->w);
+	size_t pod = pod_of(s, m->pod), node = index_of(s, m->to);
+	const struct place_verdict v = place_checker_ask(&c, pod, node);
+
+	if (judge && v.certainty == PLACE_CERTAIN && v.filter != PLACE_FITS)
+		fail_msg("seed %llu: %s cannot go to %s: %s", (unsigned long long)s->seed,
+			 m->pod->object.name, m->to, v.why.text);
+	s->w.where[pod] = (int)node;
+}
+
+/* Where nothing is owed, the wave is repeated step by step; else what it leads to must be legal. */
+static void check_feasible(struct scene *s, const struct drain_plan *p)
+{
+	bool judge = p->owed.of_deletions + p->owed.of_evictions + p->owed.pending == 0;
+	bool marked[PLACE_WORLD_PODS] = {false};
+	struct place_checker c;
+	struct reason why = {""};
+
+	for (size_t i = 0; i < p->wave.node_count; i++) {
+		const struct drain_plan_node *n = p->wave.nodes[i];
+
+		cordon(s->w.nodes[index_of(s, n->name)]);
+		for (size_t j = 0; j < n->move_count; j++)
+			s->w.where[pod_of(s, n->moves[j].pod)] = PLACE_CHECKER_NOWHERE;
+		for (size_t j = 0; j < n->move_count; j++) {
+			check_place(s, &n->moves[j], judge);
+			marked[pod_of(s, n->moves[j].pod)] = true;
+		}
+		exact += judge && n->move_count;
+	}
+	c = place_world_checker(&s->w);
+	if (!place_checker_is_legal(&c, marked, &why))
+		fail_msg("seed %llu: %s", (unsigned long long)s->seed, why.text);
+}
+
+static bool is_of(const struct kube_pod *pod, const char *namespace, const char *app)
+{
+	return strcmp(pod->object.namespace, namespace) == 0 &&
+	       strcmp(pod->template->owner.name, app) == 0;
+}
+
+/* Pods of one node may wait for each other, where nobody else waits for the same budget. */
+static void check_budgets(const struct scene *s, const struct drain_plan *p)
+{
+	for (size_t b = 0; b < s->budget_count; b++) {
+		int all = 0, nodes = 0;
+
+		for (size_t i = 0; i < p->wave.node_count; i++) {
+			const struct drain_plan_node *n = p->wave.nodes[i];
+			int here = 0;
+
+			for (size_t j = 0; j < n->move_count; j++)
+				here += n->moves[j].pod->deletion_ns == 0 &&
+					is_of(n->moves[j].pod, s->budgets[b].namespace,
+					      s->budgets[b].app);
+			all += here;
+			nodes += here > 0;
+		}
+		if (all > 0 && s->budgets[b].allowed == 0)
+			fail_msg("seed %llu: a budget of none is touched",
+				 (unsigned long long)s->seed);
+		if (all > s->budgets[b].allowed && nodes > 1)
+			fail_msg("seed %llu: %d leave of %d", (unsigned long long)s->seed, all,
+				 s->budgets[b].allowed);
+	}
+}
+
+static bool counts(const cJSON *pod, const char *namespace, const char *app)
+{
+	const char *phase = text_at(pod, "status", "phase", NULL);
+
+	return strcmp(place_world_namespace(pod), namespace) == 0 &&
+	       strcmp(text_at(pod, "metadata", "labels", "app"), app) == 0 &&
+	       strcmp(phase, "Running") == 0 &&
+	       !text_at(pod, "metadata", "deletionTimestamp", NULL);
+}
+
+static void check_owner(const struct scene *s, const struct drain_plan *p, const char *namespace,
+			const char *app)
+{
+	int wanted = 0, ready = 0, away = 0, allowed;
+
+	for (size_t i = 0; i < s->w.pod_count; i++) {
+		const cJSON *pod = s->w.pods[i];
+
+		wanted += strcmp(place_world_namespace(pod), namespace) == 0 &&
+			  strcmp(text_at(pod, "metadata", "labels", "app"), app) == 0;
+		ready += counts(pod, namespace, app) &&
+			 cJSON_GetObjectItem(cJSON_GetObjectItem(pod, "status"), "conditions");
+	}
+	for (size_t i = 0; i < p->wave.node_count; i++)
+		for (size_t j = 0; j < p->wave.nodes[i]->move_count; j++) {
+			const struct kube_pod *pod = p->wave.nodes[i]->moves[j].pod;
+
+			away += is_of(pod, namespace, app) && pod->ready && !pod->deletion_ns;
+		}
+	allowed = (int)(s->config.rules.owner_share * wanted);
+	if (away > 0 && away + wanted - ready > (allowed < 1 ? 1 : allowed))
+		fail_msg("seed %llu: %d of %d of %s/%s leave, %d are ready",
+			 (unsigned long long)s->seed, away, wanted, namespace, app, ready);
+}
+
+static void check_wave(const struct scene *s, const struct drain_plan *p)
+{
+	const struct drain_wave *w = &p->wave;
+
+	assert_true(w->node_count <= s->config.rules.max_parallelism);
+	assert_true(w->node_count - w->empty_count <= s->config.rules.max_drain_parallelism);
+	for (size_t i = 0; i < w->destination_count; i++) {
+		const struct drain_plan_node *n = drain_plan_find(p, w->destinations[i].node);
+
+		if (n->verdict == DRAIN_GOES || n->verdict == DRAIN_UNNEEDED)
+			fail_msg("seed %llu: pods go to %s, which is to go",
+				 (unsigned long long)s->seed, n->name);
+	}
+	for (size_t i = 0; i < p->node_count; i++)
+		if (p->nodes[i].verdict != DRAIN_GOES && !p->nodes[i].reason_count)
+			fail_msg("seed %llu: nobody says why %s stays", (unsigned long long)s->seed,
+				 p->nodes[i].name);
+	waves += w->node_count > 0;
+	moved += w->pods;
+	robust += w->robust && w->pods;
+}
+
+/*
+ * Nodes use what they use by themselves; pods, which nobody measured, count as what they request.
+ */
+static void check_cap(const struct scene *s, const struct drain_plan *p)
+{
+	for (size_t i = 0; p->capped && i < p->wave.destination_count; i++) {
+		const struct drain_destination *d = &p->wave.destinations[i];
+		const struct view_node *n = view_find(p->view, d->node);
+		double cpu = NODE_CPU + 2.33 * NODE_SIGMA;
+
+		for (size_t j = 0; j < n->pod_count; j++)
+			if (n->pods[j].pod && kube_pod_is_active(n->pods[j].pod))
+				cpu += (double)kube_pod_requests(n->pods[j].pod)->of[RESOURCE_CPU];
+		for (size_t k = 0; k < p->wave.node_count; k++)
+			for (size_t j = 0; j < p->wave.nodes[k]->move_count; j++)
+				if (strcmp(p->wave.nodes[k]->moves[j].to, d->node) == 0)
+					cpu += (double)kube_pod_requests(
+						       p->wave.nodes[k]->moves[j].pod)
+						       ->of[RESOURCE_CPU];
+		if (cpu > 0.85 * (double)n->cpu_allocatable_milli + 1e-6)
+			fail_msg("seed %llu: %s would use %.0f of %lld millicores",
+				 (unsigned long long)s->seed, d->node, cpu,
+				 (long long)n->cpu_allocatable_milli);
+		if (!d->predicted || d->after.cpu_milli + 1e-6 < cpu)
+			fail_msg("seed %llu: %s is said to use %.0f, and would use %.0f",
+				 (unsigned long long)s->seed, d->node, d->after.cpu_milli, cpu);
+		capped++;
+	}
+}
+
+static void check_restored(const struct scene *s, struct place *p, struct view *v, const char *text)
+{
+	struct drain_state *state = drain_state_new();
+	struct drain_plan *again = step(s, state, p, v, s->w.now_ns);
+	struct reason why = {""};
+	char *other = describe(again);
+
+	if (strcmp(text, other) != 0)
+		fail_msg("seed %llu: another plan of the same place:\n%s\n%s",
+			 (unsigned long long)s->seed, text, other);
+	if (!place_is_consistent(p, &why))
+		fail_msg("seed %llu: %s", (unsigned long long)s->seed, why.text);
+	free(other);
+	drain_plan_free(again);
+	drain_state_free(state);
+}
+
+static void check_shuffled(struct scene *s, const char *text)
+{
+	struct view *v = build_view(s, ~s->seed);
+	struct place *p = build_place(s, v);
+	struct drain_state *state = drain_state_new();
+	struct drain_plan *plan = step(s, state, p, v, s->w.now_ns);
+	char *other = describe(plan);
+
+	if (strcmp(text, other) != 0)
+		fail_msg("seed %llu: input in another order:\n%s\n%s", (unsigned long long)s->seed,
+			 text, other);
+	free(other);
+	drain_plan_free(plan);
+	drain_state_free(state);
+	place_free(p);
+	view_drop(v);
+}
+
+static char *written(const struct drain_state *state, int64_t now_ns)
+{
+	struct buf b = BUF_INIT;
+
+	drain_state_write(state, now_ns, &b);
+	return buf_take(&b, NULL);
+}
+
+/* What was written and read goes on like what stayed. */
+static void check_persistence(const struct scene *s, struct drain_state *state, struct place *p,
+			      struct view *v)
+{
+	int64_t later_ns = s->w.now_ns + NS_PER_SEC;
+	char *text = written(state, s->w.now_ns), *same, *a, *b;
+	struct drain_state *read = drain_state_new();
+	struct reason why = {""};
+	struct drain_plan *x, *y;
+
+	if (drain_state_read(read, text, strlen(text), 600 * NS_PER_SEC, s->w.now_ns, &why))
+		fail_msg("seed %llu: %s\n%s", (unsigned long long)s->seed, why.text, text);
+	same = written(read, s->w.now_ns);
+	assert_string_equal(text, same);
+	x = step(s, state, p, v, later_ns);
+	y = step(s, read, p, v, later_ns);
+	a = describe(x);
+	b = describe(y);
+	if (strcmp(a, b) != 0)
+		fail_msg("seed %llu: after reading:\n%s\n%s", (unsigned long long)s->seed, a, b);
+	free(a);
+	free(b);
+	free(text);
+	free(same);
+	drain_plan_free(x);
+	drain_plan_free(y);
+	drain_state_free(read);
+}
+
+static void test_seed(uint64_t seed)
+{
+	struct drain_state *state = drain_state_new();
+	struct drain_plan *plan;
+	struct place *p;
+	struct scene s;
+	struct view *v;
+	char *text;
+
+	open_scene(&s, seed);
+	v = build_view(&s, seed);
+	p = build_place(&s, v);
+	plan = step(&s, state, p, v, s.w.now_ns);
+	text = describe(plan);
+	check_wave(&s, plan);
+	check_budgets(&s, plan);
+	for (size_t n = 0; n < 2; n++)
+		for (size_t a = 0; a < 3; a++)
+			check_owner(&s, plan, namespaces[n], apps[a]);
+	check_cap(&s, plan);
+	check_restored(&s, p, v, text);
+	check_shuffled(&s, text);
+	check_persistence(&s, state, p, v);
+	check_feasible(&s, plan); /* it changes the world */
+	free(text);
+	drain_plan_free(plan);
+	drain_state_free(state);
+	place_free(p);
+	view_drop(v);
+	place_world_fini(&s.w);
+}
+
+static void every_plan_keeps_what_it_promises(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= SEEDS; seed++)
+		if (!only_seed || seed == only_seed)
+			test_seed(seed);
+	print_message("%zu waves, %zu pods moved, %zu robust, %zu nodes repeated step by step, "
+		      "%zu destinations under the cap\n",
+		      waves, moved, robust, exact, capped);
+	if (!only_seed)
+		assert_true(waves > 1000 && moved > 300 && robust > 150 && exact > 60 &&
+			    capped > 50);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_plan_keeps_what_it_promises),
+	};
+
+	only_seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 0;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

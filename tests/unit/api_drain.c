@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET /v1/drain over a small cluster: what is told of each node and of the wave, what is refused, and what is remembered. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/api/drain_runner.h"
+#include "aggregator/api/plan_ask.h"
+#include "aggregator/api/snapshot.h"
+#include "shared/mem.h"
+#include "tests/api_fixture.h"
+#include "tests/drain_scene.h"
+
+#define MINUTE_NS 60000000000LL
+
+static struct api_fixture f;
+static struct drain_setup setup;
+static struct slack_options slack;
+static int64_t moment_ns;
+
+static int64_t now_ns(void)
+{
+	return moment_ns;
+}
+
+static struct view *read_view(bool measured)
+{
+	struct snapshot *s = snapshot_new();
+	struct reason why = {""};
+	struct view *v = NULL;
+	int64_t ns;
+
+	assert_int_equal(snapshot_add(s, "dump", drain_scene_dump, strlen(drain_scene_dump), &why),
+			 0);
+	if (measured)
+		assert_int_equal(snapshot_add_usage(s, "usage", drain_scene_usage,
+						    strlen(drain_scene_usage), &why),
+				 0);
+	assert_int_equal(snapshot_view(s, &v, &ns, &why), 0);
+	assert_true(ns == drain_scene_now_ns);
+	snapshot_free(s);
+	return v;
+}
+
+/* No slack, and what is found unneeded has been so for a quarter of an hour. */
+static int open_fixture(void **state)
+{
+	(void)state;
+	api_fixture_open(&f, read_view(true));
+	moment_ns = drain_scene_now_ns;
+	drain_setup_default(&setup);
+	setup.config.assume_unneeded_ns = 15 * MINUTE_NS;
+	slack_options_default(&slack);
+	slack.rate_ppm = 0;
+	f.ctx.now_ns = now_ns;
+	f.ctx.drain = &setup;
+	f.ctx.slack = &slack;
+	return 0;
+}
+
+static int close_fixture(void **state)
+{
+	(void)state;
+	plan_slot_free(f.ctx.plans);
+	api_fixture_close(&f);
+	drain_setup_fini(&setup);
+	return 0;
+}
+
+static double number(const char *path)
+{
+	const cJSON *item = api_fixture_at(f.json, path);
+
+	if (!cJSON_IsNumber(item))
+		fail_msg("%s is no number: %s", path, f.response.body.data);
+	return item->valuedouble;
+}
+
+static const char *text(const char *path)
+{
+	const char *value = cJSON_GetStringValue(api_fixture_at(f.json, path));
+
+	return value ? value : "";
+}
+
+/* --- the plan */
+
+static void test_envelope(void **state)
+{
+	(void)state;
+	assert_int_equal(api_fixture_get(&f, "/v1/drain"), 200);
+	assert_string_equal(text("kind"), "DrainPlan");
+	assert_string_equal(text("time"), "2026-01-01T12:00:00Z");
+	assert_string_equal(text("planned"), "2026-01-01T12:00:00Z");
+	assert_string_equal(text("variant"), "corrected");
+	assert_string_equal(text("useCap"), "on");
+	assert_true(cJSON_IsTrue(api_fixture_at(f.json, "complete")));
+	assert_null(api_fixture_at(f.json, "stale"));
+	assert_null(api_fixture_at(f.json, "narration"));
+	assert_true(number("verdicts.drain") == 2);
+	assert_true(number("verdicts.unneeded") == 1);
+	assert_true(number("verdicts.needed") == 4);
+	assert_true(number("verdicts.inDeletion") == 1);
+	assert_true(number("throttled.nodes.used") == 3);
+	assert_true(number("throttled.nodes.limit") == 10);
+	assert_true(cJSON_IsFalse(api_fixture_at(f.json, "throttled.state")));
+	assert_true(number("owed.unplaced") == 0);
+	assert_string_equal(api_fixture_names(&f),
+			    "alpha bravo charlie delta echo foxtrot golf hotel");
+}
+
+static void test_nodes(void **state)
+{
+	(void)state;
+	assert_int_equal(api_fixture_get(&f, "/v1/drain"), 200);
+	assert_string_equal(text("items.0.verdict"), "needed");
+	assert_string_equal(text("items.0.reasons.0.code"), "NotUnderutilized");
+	assert_true(number("items.0.utilization.requested") == 0.55);
+	assert_true(number("items.0.utilization.used") == 0.1);
+	assert_true(number("items.0.allocatable.cpuMillicores") == 4000);
+	assert_true(number("items.0.requests.memoryBytes") == 4294967296.0);
+	assert_true(number("items.0.usage.cpuMillicores") == 400);
+	assert_null(api_fixture_at(f.json, "items.0.since"));
+	assert_string_equal(text("items.1.verdict"), "drain");
+	assert_string_equal(text("items.1.since"), "2026-01-01T11:45:00Z");
+	assert_string_equal(text("items.1.due"), "2026-01-01T11:55:00Z");
+	assert_null(api_fixture_at(f.json, "items.1.reasons.0"));
+	assert_null(api_fixture_at(f.json, "items.1.moves"));
+	assert_string_equal(text("items.2.reasons.0.code"), "BlockedByPod");
+	assert_string_equal(text("items.2.reasons.1.code"), "LocalStorageRequested");
+	assert_string_equal(text("items.2.reasons.1.pod.name"), "scratch-0");
+	assert_string_equal(text("items.2.reasons.1.unblock"),
+			    drain_reason_unblock(DRAIN_LOCAL_STORAGE));
+	assert_true(number("items.3.daemonPods") == 1);
+	assert_string_equal(text("items.4.verdict"), "inDeletion");
+	assert_string_equal(text("items.5.reasons.0.code"), "NotEnoughPdb");
+	assert_true(number("items.6.reasons.0.refused.NodeAffinity") == 3);
+	assert_string_equal(text("items.7.reasons.0.code"), "ScaleDownDisabledAnnotation");
+}
+
+static void test_wave(void **state)
+{
+	(void)state;
+	assert_int_equal(api_fixture_get(&f, "/v1/drain?node=alpha"), 200);
+	assert_true(number("wave.emptyNodes") == 1);
+	assert_true(number("wave.drainedNodes") == 1);
+	assert_true(number("wave.pods") == 1);
+	assert_true(cJSON_IsTrue(api_fixture_at(f.json, "wave.robust")));
+	assert_string_equal(text("wave.nodes.0.name"), "delta");
+	assert_string_equal(text("wave.nodes.1.name"), "bravo");
+	assert_string_equal(text("wave.nodes.1.moves.0.name"), "web-1");
+	assert_string_equal(text("wave.nodes.1.moves.0.to"), "alpha");
+	assert_true(number("wave.nodes.1.moves.0.cpuMillicores") == 500);
+	assert_string_equal(text("wave.destinations.0.node"), "alpha");
+	assert_true(number("wave.destinations.0.cpuMillicores.limit") == 3400);
+	assert_true(number("wave.destinations.0.cpuMillicores.after") -
+			    number("wave.destinations.0.cpuMillicores.before") ==
+		    500);
+	assert_string_equal(text("wave.disruptions.0.kind"), "PodDisruptionBudget");
+	assert_true(number("wave.disruptions.0.allowed") == 1);
+	assert_true(number("wave.disruptions.0.pods") == 1);
+	assert_string_equal(text("wave.disruptions.1.kind"), "ReplicaSet");
+	assert_null(api_fixture_at(f.json, "wave.disruptions.1.allowed"));
+}
+
+static void test_no_wave(void **state)
+{
+	(void)state;
+	setup.config.assume_unneeded_ns = 0;
+	assert_int_equal(api_fixture_get(&f, "/v1/drain?node=bravo"), 200);
+	assert_true(cJSON_IsNull(api_fixture_at(f.json, "wave")));
+	assert_string_equal(text("items.0.verdict"), "unneeded");
+	assert_string_equal(text("items.0.since"), "2026-01-01T12:00:00Z");
+	assert_string_equal(text("items.0.due"), "2026-01-01T12:10:00Z");
+	assert_string_equal(text("items.0.reasons.0.code"), "NotUnneededLongEnough");
+}
+
+static void test_explain(void **state)
+{
+	(void)state;
+	assert_int_equal(api_fixture_get(&f, "/v1/drain?node=golf,foxtrot&explain=true"), 200);
+	assert_string_equal(api_fixture_names(&f), "foxtrot golf");
+	assert_string_equal(text("items.0.moves.0.name"), "web-2");
+	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "items.1.moves")), 0);
+	assert_true(cJSON_GetArraySize(api_fixture_at(f.json, "narration")) > 5);
+	assert_int_equal(api_fixture_get(&f, "/v1/drain?explain=false"), 200);
+	assert_null(api_fixture_at(f.json, "narration"));
+}
+
+/* Placeholders move with their nodes, and are told from pods. */
+static void test_placeholders(void **state)
+{
+	(void)state;
+	slack.rate_ppm = 100000;
+	assert_int_equal(api_fixture_get(&f, "/v1/drain"), 200);
+	assert_true(number("owed.placeholders") > 0);
+}
+
+/* --- refusals */
+
+static void test_refusals(void **state)
+{
+	static const struct {
+		const char *target;
+		int status;
+		const char *field, *message;
+	} cases[] = {
+		{"/v1/drain?nodes=a", 400, "nodes", "unknown parameter \"nodes\""},
+		{"/v1/drain?explain=yes", 400, "explain", "\"yes\" is neither true nor false"},
+		{"/v1/drain?node=", 400, "node", "must name a node"},
+		{"/v1/drain?node=alpha,zulu", 404, "node", "there is no node \"zulu\""},
+		{"/v1/drain?node=alpha,", 404, "node", "there is no node \"\""},
+		{"/v1/drain/alpha", 404, "", "there is nothing at /v1/drain/alpha"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(api_fixture_get(&f, cases[i].target), cases[i].status);
+		assert_string_equal(text("error.message"), cases[i].message);
+		assert_string_equal(text("error.field"), cases[i].field);
+	}
+	assert_int_equal(api_fixture_send(&f, "POST", "/v1/drain", "{}"), 405);
+}
+
+static void test_nothing_is_known(void **state)
+{
+	(void)state;
+	view_slot_publish(f.ctx.views, view_new(2, 0, NULL, 0, NULL, NULL));
+	assert_int_equal(api_fixture_get(&f, "/v1/drain"), 503);
+	assert_string_equal(text("error.code"), "noData");
+}
+
+static void test_no_usage(void **state)
+{
+	(void)state;
+	view_slot_publish(f.ctx.views, read_view(false));
+	assert_int_equal(api_fixture_get(&f, "/v1/drain"), 200);
+	assert_string_equal(text("useCap"), "off: no usage data");
+	assert_null(api_fixture_at(f.json, "items.0.usage"));
+	assert_null(api_fixture_at(f.json, "wave.destinations.0.cpuMillicores"));
+	view_slot_publish(f.ctx.views, read_view(true));
+	setup.places.cap.on = false;
+	assert_int_equal(api_fixture_get(&f, "/v1/drain"), 200);
+	assert_string_equal(text("useCap"), "off: it is switched off");
+}
+
+/* --- a planner */
+
+static struct plan_core *core_new(struct drain_counters *counters)
+{
+	struct plan_drain drain;
+
+	drain_runner_open(&drain, &setup, false, counters);
+	return plan_core_new(&slack, &drain);
+}
+
+static struct plan_result *step(struct plan_core *c, struct view *v, int64_t ns)
+{
+	const struct plan_input in = {.view = v, .now_ns = ns};
+	struct reason why = {""};
+	struct plan_result *r;
+
+	assert_int_equal(plan_core_step(c, &in, &r, &why), 0);
+	return r;
+}
+
+static const struct drain_plan_node *node_of(const struct plan_result *r, const char *name)
+{
+	const struct drain_plan_node *n = drain_plan_find(r->drain, name);
+
+	assert_non_null(n);
+	return n;
+}
+
+/* The plan of the slot is told, however late; and when it is old, that. */
+static void test_slot(void **state)
+{
+	struct view *v = read_view(true);
+	struct plan_core *c = core_new(NULL);
+	struct plan_result *r = step(c, v, drain_scene_now_ns);
+
+	(void)state;
+	r->every_ns = MINUTE_NS;
+	f.ctx.plans = plan_slot_new();
+	assert_int_equal(api_fixture_get(&f, "/v1/drain"), 503);
+	plan_slot_publish(f.ctx.plans, r);
+	assert_int_equal(api_fixture_get(&f, "/v1/drain"), 200);
+	assert_null(api_fixture_at(f.json, "stale"));
+	moment_ns += 10 * MINUTE_NS;
+	assert_int_equal(api_fixture_get(&f, "/v1/drain"), 200);
+	assert_string_equal(text("stale"), "the plan is 600 s old");
+	assert_string_equal(text("planned"), "2026-01-01T12:00:00Z");
+	plan_core_free(c);
+	view_drop(v);
+}
+
+/* What a step left goes on in another process, as long as nobody was away for too long. */
+static void test_memory(void **state)
+{
+	static const struct {
+		int64_t away_ns, since_ns;
+	} cases[] = {{5 * MINUTE_NS, 0}, {9 * MINUTE_NS, 0}, {11 * MINUTE_NS, 11 * MINUTE_NS}};
+	struct view *v = read_view(false);
+	struct plan_core *c;
+	struct plan_result *first, *next;
+	struct reason why = {""};
+
+	(void)state;
+	setup.config.assume_unneeded_ns = 0;
+	c = core_new(NULL);
+	first = step(c, v, drain_scene_now_ns);
+	plan_core_free(c);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct shared_body *memory = first->memory[PLAN_DRAIN];
+
+		c = core_new(NULL);
+		assert_int_equal(plan_core_remember(c, PLAN_DRAIN, memory->data, memory->len, &why),
+				 0);
+		next = step(c, v, drain_scene_now_ns + cases[i].away_ns);
+		assert_true(node_of(next, "bravo")->since_ns ==
+			    drain_scene_now_ns + cases[i].since_ns);
+		plan_result_drop(next);
+		plan_core_free(c);
+	}
+	c = core_new(NULL);
+	assert_int_not_equal(plan_core_remember(c, PLAN_DRAIN, "{\"timers\":3}", 12, &why), 0);
+	assert_true(why.text[0]);
+	plan_core_free(c);
+	plan_result_drop(first);
+	view_drop(v);
+}
+
+/* The dump without a node's line. */
+static struct view *view_without(const char *node)
+{
+	char *start = mem_printf("- {apiVersion: v1, kind: Node, metadata: {name: %s,", node);
+	char *copy = mem_strdup(drain_scene_dump), *line = strstr(copy, start), *end;
+	struct snapshot *s = snapshot_new();
+	struct reason why;
+	struct view *v;
+	int64_t ns;
+
+	assert_non_null(line);
+	end = strchr(line, '\n');
+	memmove(line, end + 1, strlen(end + 1) + 1);
+	assert_int_equal(snapshot_add(s, "dump", copy, strlen(copy), &why), 0);
+	assert_int_equal(snapshot_view(s, &v, &ns, &why), 0);
+	snapshot_free(s);
+	free(start);
+	free(copy);
+	return v;
+}
+
+static void test_counters(void **state)
+{
+	static const char *const goes[] = {"delta", "hotel"};
+	struct drain_counters counters = {0};
+	struct plan_core *c = core_new(&counters);
+	struct view *v = read_view(false);
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct view *less = view_without(goes[i]);
+
+		plan_result_drop(step(c, v, moment_ns += MINUTE_NS));
+		plan_result_drop(step(c, less, moment_ns += MINUTE_NS));
+		/* The other was not on its way, and so is nothing that a drain did. */
+		assert_int_equal(counter_get(&counters.scaled_down_empty), 1);
+		assert_int_equal(counter_get(&counters.scaled_down_underutilized), 0);
+		view_drop(less);
+	}
+	assert_int_equal(counter_get(&counters.steps), 4);
+	plan_core_free(c);
+	view_drop(v);
+}
+
+static void test_metrics(void **state)
+{
+	static const char *const samples[] = {
+		"\nevenkeel_drain_nodes{verdict=\"drain\"} 2\n",
+		"\nevenkeel_drain_unneeded_nodes_count 3\n",
+		"\nevenkeel_drain_unremovable_nodes_count{reason=\"NotEnoughPdb\"} 1\n",
+		"\nevenkeel_drain_unremovable_nodes_count{reason=\"NotRobust\"} 0\n",
+		"\nevenkeel_drain_wave_nodes{kind=\"empty\"} 1\n",
+		"\nevenkeel_drain_wave_nodes{kind=\"drain\"} 1\n",
+		"\nevenkeel_drain_wave_robust 1\n",
+		"\nevenkeel_drain_throttled 0\n",
+		"\nevenkeel_drain_in_progress{kind=\"all\"} 3\n",
+		"\nevenkeel_drain_parallelism{kind=\"drain\"} 10\n",
+		"\nevenkeel_drain_owed_pods{kind=\"pending\"} 0\n",
+		"\nevenkeel_drain_scaled_down_nodes_total{reason=\"underutilized\"} 0\n",
+		"\n# TYPE evenkeel_drain_function_duration_seconds summary\n",
+		"\nevenkeel_drain_function_duration_seconds_count{function=\"plan\"} 1\n",
+	};
+	struct plan_core *c = core_new(&f.counters.drain);
+	struct view *v = read_view(true);
+
+	(void)state;
+	assert_int_equal(api_fixture_get(&f, "/metrics"), 200);
+	assert_null(strstr(f.response.body.data, "evenkeel_drain_"));
+	f.ctx.plans = plan_slot_new();
+	plan_slot_publish(f.ctx.plans, step(c, v, drain_scene_now_ns));
+	assert_int_equal(api_fixture_get(&f, "/metrics"), 200);
+	for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++)
+		if (!strstr(f.response.body.data, samples[i]))
+			fail_msg("%s is not in:\n%s", samples[i], f.response.body.data);
+	plan_core_free(c);
+	view_drop(v);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_fixture, close_fixture)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_envelope), TEST(test_nodes),
+		TEST(test_wave),     TEST(test_no_wave),
+		TEST(test_explain),  TEST(test_placeholders),
+		TEST(test_refusals), TEST(test_nothing_is_known),
+		TEST(test_no_usage), TEST(test_slot),
+		TEST(test_memory),   TEST(test_counters),
+		TEST(test_metrics),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
