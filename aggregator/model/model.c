@@ -287,7 +287,7 @@ void model_set_source(struct model *m, enum object_kind kind, const struct model
 	    strcmp(own->api_version, source->api_version) == 0 &&
 	    strcmp(own->message, source->message) == 0 &&
 	    strcmp(own->skipped_last, source->skipped_last) == 0 &&
-	    memcmp(&own->unreadable, &source->unreadable, sizeof(own->unreadable)) == 0)
+	    unreadables_equal(&own->unreadable, &source->unreadable))
 		return;
 	*own = *source;
 	m->generation++;

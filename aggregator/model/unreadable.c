@@ -58,3 +58,15 @@ void unreadables_remove(struct unreadables *u, const char *namespace, const char
 	memmove(&u->of[at], &u->of[at + 1], (u->count - at) * sizeof(u->of[0]));
 	u->of[u->count] = (struct unreadable){0};
 }
+
+bool unreadables_equal(const struct unreadables *a, const struct unreadables *b)
+{
+	if (a->count != b->count || a->more != b->more)
+		return false;
+	for (uint32_t i = 0; i < a->count; i++)
+		if (strcmp(a->of[i].namespace, b->of[i].namespace) != 0 ||
+		    strcmp(a->of[i].name, b->of[i].name) != 0 ||
+		    strcmp(a->of[i].why, b->of[i].why) != 0)
+			return false;
+	return true;
+}

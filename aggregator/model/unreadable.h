@@ -14,7 +14,7 @@ struct unreadable {
 	char why[192]; /* "spec.min.cpu: must not be negative" */
 };
 
-/* Empty when all is zero. What is not used is zero, so that equal ones are equal in memory. */
+/* Empty when all is zero. */
 struct unreadables {
 	uint32_t count;
 	bool more; /* some did not find a place, and may be there still */
@@ -26,5 +26,6 @@ void unreadables_put(struct unreadables *u, const char *namespace, const char *n
 		     const char *why);
 /* It can be read, or is gone. */
 void unreadables_remove(struct unreadables *u, const char *namespace, const char *name);
+bool unreadables_equal(const struct unreadables *a, const struct unreadables *b);
 
 #endif
