@@ -168,8 +168,13 @@ static void bench_admission(const struct quota_book *b, const char *row, size_t 
 		waiting[i] = (struct quota_nominated){names[i], names[i], 10, &lists[0]};
 	}
 	for (int i = 0; i < ASKS; i++) {
-		struct quota_ask ask = {"uid", namespace, 0,	    &lists[i % 2],
-					NULL,  waiting,	  nominated};
+		struct quota_ask ask = {
+			.uid = "uid",
+			.namespace = namespace,
+			.requests = &lists[i % 2],
+			.nominated = waiting,
+			.nominated_count = nominated,
+		};
 		int64_t start;
 
 		namespace_name(i * 13, namespace);
