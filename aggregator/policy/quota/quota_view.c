@@ -135,7 +135,7 @@ struct quota_counted quota_view_counted(const struct ledger_copy *c, uint64_t ge
 
 	if (!c || !c->count)
 		return counted;
-	counted.of = mem_alloc(c->count * sizeof(*counted.of));
+	counted.of = mem_alloc(c->count * sizeof(const struct ledger_entry *));
 	for (size_t i = 0; i < c->count; i++)
 		if (ledger_counts(c->of[i], generation))
 			counted.of[counted.count++] = c->of[i];
