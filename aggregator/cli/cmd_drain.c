@@ -126,8 +126,7 @@ static int run(struct cli *cli)
 const struct command command_drain = {
 	.name = "drain",
 	.usage = "[NODE..]",
-	.summary =
-		"Show which nodes may be drained, where pods would go, and why not",
+	.summary = "Show which nodes may be drained, where pods would go, and why not",
 	.details =
 		"One row for each node, those that go first. Nothing is drained by this. "
 		"VERDICT: drain (it goes now), inDeletion, unneeded (it could go; REASON says why "

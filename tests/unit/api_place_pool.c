@@ -161,7 +161,7 @@ static atomic_int busy, most, wrong;
 
 static void *hammer(void *arg)
 {
-	size_t at = (size_t)(uintptr_t)arg;
+	size_t at = *(const size_t *)arg;
 
 	for (size_t i = 0; i < ROUNDS; i++) {
 		struct view *v = views[(i + at) % 2];
@@ -185,13 +185,16 @@ static void *hammer(void *arg)
 static void threads_never_share_a_core(void **state)
 {
 	pthread_t threads[THREADS];
+	size_t places[THREADS];
 
 	(void)state;
 	views[0] = place_fixture_view(&f, NULL, 0);
 	place_fixture_node(&f, "b", "", "");
 	views[1] = place_fixture_view(&f, NULL, 0);
-	for (uintptr_t i = 0; i < THREADS; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, hammer, (void *)i), 0);
+	for (size_t i = 0; i < THREADS; i++) {
+		places[i] = i;
+		assert_int_equal(pthread_create(&threads[i], NULL, hammer, &places[i]), 0);
+	}
 	for (size_t i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
 	assert_int_equal(atomic_load(&wrong), 0);

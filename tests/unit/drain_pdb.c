@@ -246,7 +246,7 @@ static void test_random_takes(void **state)
 static void check_share(int pods, int not_ready, const char *replica_set, double share,
 			int wanted_moves)
 {
-	struct kube_pod **all = mem_zalloc((size_t)pods, sizeof(*all));
+	struct kube_pod **all = mem_zalloc((size_t)pods, sizeof(struct kube_pod *));
 	struct model *m = model_new();
 	struct cluster *cluster;
 	struct drain_owners *o;

@@ -18,6 +18,8 @@
 
 enum { NODES_MAX = 16 };
 
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
 struct scene {
 	struct drain_options options;
 	struct drain_groups groups;
@@ -67,9 +69,10 @@ static void stop(struct scene *s)
 	object_drop(s->node);
 }
 
-static void check_reasons(const struct scene *s, const enum drain_reason *want)
+static void check_reasons(const struct scene *s, const enum drain_reason *want, size_t count)
 {
-	for (size_t i = 0; i < s->count; i++)
+	assert_int_equal(s->count, count);
+	for (size_t i = 0; i < count; i++)
 		if (s->nodes[i].reason != want[i])
 			fail_msg("node %zu: %s (%s)", i, drain_reason_name(s->nodes[i].reason),
 				 s->nodes[i].why.text);
@@ -93,7 +96,7 @@ static void test_what_fails_takes_no_room(void **state)
 		add(&s, "one", 0, 0);
 		s.groups.left.nodes = 1;
 		choose(&s);
-		check_reasons(&s, v == DRAIN_UPSTREAM ? upstream : corrected);
+		check_reasons(&s, v == DRAIN_UPSTREAM ? upstream : corrected, COUNT(upstream));
 		stop(&s);
 	}
 }
@@ -113,7 +116,7 @@ static void test_an_atomic_group_waits_together(void **state)
 		add(&s, "all", 0, 0);
 		add(&s, "all", 1, 2);
 		choose(&s);
-		check_reasons(&s, v == DRAIN_UPSTREAM ? upstream : corrected);
+		check_reasons(&s, v == DRAIN_UPSTREAM ? upstream : corrected, COUNT(upstream));
 		assert_string_equal(s.nodes[1].why.text,
 				    "2 of its pods are to end by themselves first");
 		stop(&s);
@@ -135,7 +138,7 @@ static void test_an_atomic_group_has_room_for_all_or_none(void **state)
 	add(&s, "one", 1, 0);
 	s.groups.left.cpu_milli = 1999;
 	choose(&s);
-	check_reasons(&s, none);
+	check_reasons(&s, none, COUNT(none));
 	assert_string_equal(s.nodes[0].why.text, "1000 millicores would go, and only 999 more may");
 	assert_int_equal(s.groups.left.cpu_milli, 999);
 	assert_true(s.choice.empty_count == 0 && s.choice.drain_count == 1);
@@ -156,7 +159,7 @@ static void test_min_sizes(void **state)
 	add(&s, "g", 1, 0);
 	s.groups.of[0].in_deletion = 1;
 	choose(&s);
-	check_reasons(&s, want);
+	check_reasons(&s, want, COUNT(want));
 	assert_string_equal(s.nodes[0].why.text, "group \"g\" must keep 1 nodes, and has 1 left");
 	stop(&s);
 }
