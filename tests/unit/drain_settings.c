@@ -142,13 +142,12 @@ static void test_parallelism(void **state)
 
 static void test_records(void **state)
 {
-#define BUDGET                                                                                     \
-	"--drain-budget=nodes=10%,schedule=0 9,12 * * mon,fri,duration=8h,"                        \
-	"reasons=Empty,Drifted"
+	static const char budget[] = "--drain-budget=nodes=10%,schedule=0 9,12 * * mon,fri,"
+				     "duration=8h,reasons=Empty,Drifted";
 	const char *const args[] = {
 		"--drain-group=name=a,min=2,max=5,atomic",
 		"--drain-group=atomic=false,name=b c",
-		BUDGET,
+		budget,
 		"--drain-budget=nodes=3",
 		"--drain-cluster-min=cpu=1500m,memory=4Gi",
 		"--drain-group-label=pool",
