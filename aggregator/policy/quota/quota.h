@@ -4,7 +4,7 @@
  * Pure: a book of all quotas is made from a view, or from a test's numbers, and can be changed and undone by adding and subtracting pods.
  *
  * Two variants of one engine:
- *   upstream   scheduler-plugins' CapacityScheduling, quirk for quirk (reference/quota-and-extender.md, 1.2 to 1.5): where a map is there but lacks cpu,
+ *   upstream   scheduler-plugins' CapacityScheduling, quirk for quirk: where a map is there but lacks cpu,
  *              memory or ephemeral-storage, that is 0; extended resources are unbounded above and 0 below; one resource over its sum of
  *              mins refuses every pod of every quota
  *   corrected  a quota governs the resources it names in min or max: what max does not name is unbounded, what min does not name is not guaranteed (as a min
