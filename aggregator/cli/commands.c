@@ -195,6 +195,13 @@ static void help(const struct option_program *program, const struct command *com
 	buf_fini(&text);
 }
 
+void commands_print_json(struct cli *cli, const char *json, size_t len)
+{
+	buf_add(&cli->out, json, len);
+	if (!len || json[len - 1] != '\n')
+		buf_add_char(&cli->out, '\n');
+}
+
 void commands_print_table(struct cli *cli, struct table *t)
 {
 	struct table_style style = {

@@ -10,5 +10,7 @@
 int commands_main(int argc, char **argv);
 /* Sorts, limits and prints a table as the options say; nothing with -o json. */
 void commands_print_table(struct cli *cli, struct table *t);
+/* -o json: the API's object as it is, with a line's end behind it. */
+void commands_print_json(struct cli *cli, const char *json, size_t len);
 
 #endif

@@ -39,6 +39,13 @@ const char *document_text(const cJSON *root, const char *path)
 	return cJSON_IsString(item) ? item->valuestring : NULL;
 }
 
+const char *document_text_or(const cJSON *root, const char *path, const char *other)
+{
+	const char *text = document_text(root, path);
+
+	return text ? text : other;
+}
+
 double document_number(const cJSON *root, const char *path)
 {
 	const cJSON *item = document_at(root, path);

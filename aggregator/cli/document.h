@@ -11,6 +11,8 @@
 /* Members are named as in "usage.cpuMillicores.windows.5m.mean". What is absent or of another type is NULL or NaN. */
 const cJSON *document_at(const cJSON *root, const char *path);
 const char *document_text(const cJSON *root, const char *path);
+/* The same; `other` where there is none. */
+const char *document_text_or(const cJSON *root, const char *path, const char *other);
 double document_number(const cJSON *root, const char *path);
 /* The first item of a list, NULL when there is none; ->next is the next. */
 cJSON *document_first(const cJSON *list);

@@ -10,22 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/cli/commands.h"
 #include "aggregator/cli/document.h"
 #include "aggregator/cli/drain_table.h"
 #include "aggregator/cli/lines.h"
 #include "shared/mem.h"
 #include "shared/units.h"
 
-static const char *text_or(const cJSON *item, const char *path, const char *other)
-{
-	const char *text = document_text(item, path);
-
-	return text ? text : other;
-}
-
 static bool is_verdict(const cJSON *item, const char *verdict)
 {
-	return strcmp(text_or(item, "verdict", ""), verdict) == 0;
+	return strcmp(document_text_or(item, "verdict", ""), verdict) == 0;
 }
 
 /* --- the wave ----------------------------------------------------------------------------------------------------- */
@@ -59,7 +53,8 @@ static void say_wave(struct cli *cli, const cJSON *wave)
 
 	buf_add_str(&line, "Now, in this order:");
 	for (; node; node = node->next)
-		buf_printf(&line, " %s%s", text_or(node, "name", "-"), node->next ? "," : "");
+		buf_printf(&line, " %s%s", document_text_or(node, "name", "-"),
+			   node->next ? "," : "");
 	buf_add_str(&line, ". ");
 	add_count(&line, empty, "is empty", "are empty");
 	buf_add_str(&line, ", ");
@@ -142,11 +137,11 @@ static void print_summary(struct cli *cli, const cJSON *doc)
 
 static void explain_reason(struct cli *cli, const cJSON *reason)
 {
-	char *head = mem_printf("%s: ", text_or(reason, "code", "-"));
+	char *head = mem_printf("%s: ", document_text_or(reason, "code", "-"));
 	const char *unblock = document_text(reason, "unblock");
 	struct buf line = BUF_INIT;
 
-	buf_add_str(&line, text_or(reason, "text", ""));
+	buf_add_str(&line, document_text_or(reason, "text", ""));
 	if (line.len && line.data[line.len - 1] != '.')
 		buf_add_char(&line, '.');
 	lines_add_wrapped(cli, 2, head, line.data, &cli->out);
@@ -173,7 +168,8 @@ static const cJSON *find_in_wave(const cJSON *doc, const cJSON *item)
 {
 	const cJSON *node = document_first(document_at(doc, "wave.nodes"));
 
-	while (node && strcmp(text_or(node, "name", ""), text_or(item, "name", "-")) != 0)
+	while (node &&
+	       strcmp(document_text_or(node, "name", ""), document_text_or(item, "name", "-")) != 0)
 		node = node->next;
 	return node;
 }
@@ -201,8 +197,8 @@ static void explain_node(struct cli *cli, const cJSON *doc, const cJSON *item)
 {
 	const cJSON *reason = document_first(document_at(item, "reasons"));
 	const cJSON *going = find_in_wave(doc, item);
-	char *title =
-		mem_printf("%s: %s", text_or(item, "name", "-"), text_or(item, "verdict", "-"));
+	char *title = mem_printf("%s: %s", document_text_or(item, "name", "-"),
+				 document_text_or(item, "verdict", "-"));
 	struct buf line = BUF_INIT;
 
 	buf_add_char(&cli->out, '\n');
@@ -269,12 +265,14 @@ static const cJSON *find_held(const struct cli *cli, const cJSON *doc)
 static int judge(struct cli *cli, const cJSON *doc)
 {
 	const cJSON *held = find_held(cli, doc);
-	const char *stale = document_text(doc, "stale"), *cap = text_or(doc, "useCap", "on");
+	const char *stale = document_text(doc, "stale"),
+		   *cap = document_text_or(doc, "useCap", "on");
 
 	if (held) {
 		reason_set(&cli->reason, "node %.253s does not go now: %.64s",
-			   text_or(held, "name", "-"),
-			   text_or(document_first(document_at(held, "reasons")), "code", "-"));
+			   document_text_or(held, "name", "-"),
+			   document_text_or(document_first(document_at(held, "reasons")), "code",
+					    "-"));
 		return CLI_REFUSED;
 	}
 	if (!stale && strcmp(cap, "off: no usage data") != 0)
@@ -285,13 +283,6 @@ static int judge(struct cli *cli, const cJSON *doc)
 			   ? cli->no_usage
 			   : "no node is measured: destinations are chosen by requests alone");
 	return CLI_STALE;
-}
-
-static void print_as_it_is(struct cli *cli, const char *text, size_t len)
-{
-	buf_add(&cli->out, text, len);
-	if (!len || text[len - 1] != '\n')
-		buf_add_char(&cli->out, '\n');
 }
 
 int drain_render(struct cli *cli, const char *json, size_t len)
@@ -306,7 +297,7 @@ int drain_render(struct cli *cli, const char *json, size_t len)
 		return CLI_ERROR;
 	}
 	if (cli->options->output == OUTPUT_JSON)
-		print_as_it_is(cli, json, len);
+		commands_print_json(cli, json, len);
 	else
 		print_tables(cli, doc);
 	code = judge(cli, doc);

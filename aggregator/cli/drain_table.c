@@ -55,16 +55,9 @@ static const struct {
 	[TEXT] = {"WHY", FORM_LEFT, true, true},
 };
 
-static const char *text_or(const cJSON *item, const char *path, const char *other)
-{
-	const char *text = document_text(item, path);
-
-	return text ? text : other;
-}
-
 static bool is_verdict(const cJSON *item, const char *verdict)
 {
-	return strcmp(text_or(item, "verdict", ""), verdict) == 0;
+	return strcmp(document_text_or(item, "verdict", ""), verdict) == 0;
 }
 
 /* --- the nodes ---------------------------------------------------------------------------------------------------- */
@@ -80,7 +73,7 @@ static const struct {
 
 static void add_verdict(struct table *t, const cJSON *item, double *rank)
 {
-	const char *verdict = text_or(item, "verdict", "-");
+	const char *verdict = document_text_or(item, "verdict", "-");
 
 	*rank = 0;
 	for (size_t i = 0; i < sizeof(verdicts) / sizeof(verdicts[0]); i++)
@@ -160,11 +153,11 @@ static void add_reasons(struct table *t, const cJSON *item)
 {
 	const cJSON *first = document_first(document_at(item, "reasons"));
 	const cJSON *second = first ? first->next : NULL;
-	bool pod = second && strcmp(text_or(first, "code", ""), "BlockedByPod") == 0;
-	char *code = mem_printf("%s%s%s", text_or(first, "code", "-"), pod ? ": " : "",
-				pod ? text_or(second, "code", "-") : "");
-	char *text = mem_printf("%s%s%s", text_or(first, "text", "-"), pod ? ": " : "",
-				pod ? text_or(second, "text", "-") : "");
+	bool pod = second && strcmp(document_text_or(first, "code", ""), "BlockedByPod") == 0;
+	char *code = mem_printf("%s%s%s", document_text_or(first, "code", "-"), pod ? ": " : "",
+				pod ? document_text_or(second, "code", "-") : "");
+	char *text = mem_printf("%s%s%s", document_text_or(first, "text", "-"), pod ? ": " : "",
+				pod ? document_text_or(second, "text", "-") : "");
 
 	table_cell(t, PAINT_PLAIN, code);
 	table_cell(t, PAINT_PLAIN, text);
@@ -179,7 +172,8 @@ static double rank_within(const cJSON *doc, const cJSON *item)
 	const cJSON *node = document_first(document_at(doc, "wave.nodes"));
 
 	for (; node && is_verdict(item, "drain"); node = node->next, at++)
-		if (strcmp(text_or(node, "name", ""), text_or(item, "name", "-")) == 0)
+		if (strcmp(document_text_or(node, "name", ""),
+			   document_text_or(item, "name", "-")) == 0)
 			return 1 / (at + 2);
 	return age > 0 ? age / (age + 1e6) : 0;
 }
@@ -201,13 +195,13 @@ static double key_of(const struct cli *cli, const cJSON *item, double rank)
 
 static void add_node(const struct cli *cli, struct table *t, const cJSON *doc, const cJSON *item)
 {
-	const char *name = text_or(item, "name", "-");
+	const char *name = document_text_or(item, "name", "-");
 	double rank;
 
 	table_row(t, name);
 	table_cell(t, PAINT_PLAIN, name);
 	add_verdict(t, item, &rank);
-	table_cell(t, PAINT_PLAIN, text_or(item, "group", "-"));
+	table_cell(t, PAINT_PLAIN, document_text_or(item, "group", "-"));
 	add_times(t, item, document_time(doc, "planned"));
 	add_pods(t, item);
 	add_shares(t, item);
@@ -269,14 +263,15 @@ static void add_bytes(struct table *t, double bytes)
 static void add_move(struct table *t, const char *node, const cJSON *move)
 {
 	bool placeholder = cJSON_IsTrue(document_at(move, "placeholder"));
-	char *pod = mem_printf("%s%s%s%s", placeholder ? "" : text_or(move, "namespace", ""),
-			       placeholder ? "" : "/", text_or(move, "name", "-"),
-			       placeholder ? " (room)" : "");
+	char *pod =
+		mem_printf("%s%s%s%s", placeholder ? "" : document_text_or(move, "namespace", ""),
+			   placeholder ? "" : "/", document_text_or(move, "name", "-"),
+			   placeholder ? " (room)" : "");
 
 	table_row(t, node);
 	table_cell(t, PAINT_PLAIN, node);
 	table_cell(t, PAINT_PLAIN, pod);
-	table_cell(t, PAINT_PLAIN, text_or(move, "to", "nowhere"));
+	table_cell(t, PAINT_PLAIN, document_text_or(move, "to", "nowhere"));
 	add_cpu(t, document_number(move, "cpuMillicores"));
 	add_bytes(t, document_number(move, "memoryBytes"));
 	free(pod);
@@ -296,7 +291,7 @@ static struct table *start_moves(void)
 
 static size_t add_moves(struct table *t, const cJSON *node)
 {
-	const char *name = text_or(node, "name", "-");
+	const char *name = document_text_or(node, "name", "-");
 	const cJSON *move = document_first(document_at(node, "moves"));
 	size_t count = 0;
 
@@ -337,8 +332,8 @@ void drain_print_destinations(struct cli *cli, const cJSON *wave)
 	for (; d; d = d->next) {
 		char text[UNITS_LEN];
 
-		table_row(t, text_or(d, "node", "-"));
-		table_cell(t, PAINT_PLAIN, text_or(d, "node", "-"));
+		table_row(t, document_text_or(d, "node", "-"));
+		table_cell(t, PAINT_PLAIN, document_text_or(d, "node", "-"));
 		snprintf(text, sizeof(text), "%.0f", document_number(d, "pods"));
 		table_cell(t, PAINT_PLAIN, text);
 		for (size_t i = 0; i < 3; i++)
@@ -357,9 +352,10 @@ void drain_print_destinations(struct cli *cli, const cJSON *wave)
 
 static void add_cost(struct table *t, const cJSON *cost)
 {
-	bool budget = strcmp(text_or(cost, "kind", ""), "PodDisruptionBudget") == 0;
-	char *name = mem_printf("%s %s/%s", text_or(cost, "kind", "-"),
-				text_or(cost, "namespace", ""), text_or(cost, "name", "-"));
+	bool budget = strcmp(document_text_or(cost, "kind", ""), "PodDisruptionBudget") == 0;
+	char *name = mem_printf("%s %s/%s", document_text_or(cost, "kind", "-"),
+				document_text_or(cost, "namespace", ""),
+				document_text_or(cost, "name", "-"));
 	char text[UNITS_LEN];
 
 	table_row(t, name);

@@ -16,32 +16,6 @@
 #include "aggregator/cli/quota_table.h"
 #include "shared/mem.h"
 
-static const char *text_or(const cJSON *item, const char *member, const char *other)
-{
-	const char *text = document_text(item, member);
-
-	return text ? text : other;
-}
-
-static cJSON *parse(struct cli *cli, const char *json, size_t len, const char *member)
-{
-	cJSON *doc = cJSON_ParseWithLength(json, len);
-
-	if (doc && document_at(doc, member))
-		return doc;
-	cJSON_Delete(doc);
-	reason_set(&cli->reason, "the answer is not one about a pod's quota; is that an "
-				 "evenkeel-aggregator of this version?");
-	return NULL;
-}
-
-static void print_as_it_is(struct cli *cli, const char *json, size_t len)
-{
-	buf_add(&cli->out, json, len);
-	if (!len || json[len - 1] != '\n')
-		buf_add_char(&cli->out, '\n');
-}
-
 /* --- numbers ------------------------------------------------------------------------------------------------------ */
 
 static void add_row(struct table *t, const cJSON *doc, const char *resource, size_t place)
@@ -50,7 +24,8 @@ static void add_row(struct table *t, const cJSON *doc, const char *resource, siz
 	double used = quota_amount(document_at(doc, "quota.used"), resource);
 	double min = quota_amount(document_at(doc, "quota.min"), resource);
 	double max = quota_amount(document_at(doc, "quota.max"), resource);
-	const char *decides = text_or(document_first(document_at(doc, "reasons")), "resource", "");
+	const char *decides =
+		document_text_or(document_first(document_at(doc, "reasons")), "resource", "");
 
 	table_row(t, resource);
 	table_key(t, -(double)place);
@@ -106,10 +81,11 @@ static void print_numbers(struct cli *cli, const cJSON *doc)
 static void print_admission(struct cli *cli, const cJSON *doc)
 {
 	const cJSON *reason = document_first(document_at(doc, "reasons"));
-	char *head = mem_printf("%s/%s %s: ", text_or(doc, "namespace", "-"),
-				text_or(doc, "name", "-"), text_or(doc, "verdict", "-"));
+	char *head = mem_printf("%s/%s %s: ", document_text_or(doc, "namespace", "-"),
+				document_text_or(doc, "name", "-"),
+				document_text_or(doc, "verdict", "-"));
 
-	lines_add_wrapped(cli, 0, head, text_or(reason, "text", "-"), &cli->out);
+	lines_add_wrapped(cli, 0, head, document_text_or(reason, "text", "-"), &cli->out);
 	free(head);
 	if (document_text(doc, "node")) {
 		char *line = mem_printf("It is on node %s already, and in USED.",
@@ -134,16 +110,16 @@ static int exit_code(struct cli *cli, const cJSON *doc, bool refused)
 
 int quota_render_admission(struct cli *cli, const char *json, size_t len)
 {
-	cJSON *doc = parse(cli, json, len, "gate");
+	cJSON *doc = quota_answer_parse(cli, json, len, "gate");
 	int code;
 
 	if (!doc)
 		return CLI_ERROR;
 	if (cli->options->output == OUTPUT_JSON)
-		print_as_it_is(cli, json, len);
+		commands_print_json(cli, json, len);
 	else
 		print_admission(cli, doc);
-	code = exit_code(cli, doc, strcmp(text_or(doc, "verdict", ""), "refused") == 0);
+	code = exit_code(cli, doc, strcmp(document_text_or(doc, "verdict", ""), "refused") == 0);
 	cJSON_Delete(doc);
 	return code;
 }
@@ -153,22 +129,23 @@ int quota_render_admission(struct cli *cli, const char *json, size_t len)
 static void add_victim(struct table *t, const cJSON *v, size_t place)
 {
 	double priority = document_number(v, "priority");
-	char *name = mem_printf("%s/%s", text_or(v, "namespace", "-"), text_or(v, "name", "-"));
+	char *name = mem_printf("%s/%s", document_text_or(v, "namespace", "-"),
+				document_text_or(v, "name", "-"));
 	char text[32];
 
 	snprintf(text, sizeof(text), "%.0f", priority);
 	table_row(t, name);
 	table_key(t, -(double)place);
 	table_cell(t, PAINT_PLAIN, name);
-	table_cell(t, PAINT_PLAIN, text_or(v, "node", "-"));
+	table_cell(t, PAINT_PLAIN, document_text_or(v, "node", "-"));
 	table_cell(t, PAINT_PLAIN, isfinite(priority) ? text : "-");
 	quota_amount_cell(t, PAINT_PLAIN, "cpu", quota_amount(document_at(v, "requests"), "cpu"));
 	quota_amount_cell(t, PAINT_PLAIN, "memory",
 			  quota_amount(document_at(v, "requests"), "memory"));
-	table_cell(t, PAINT_PLAIN, text_or(v, "use", "-"));
+	table_cell(t, PAINT_PLAIN, document_text_or(v, "use", "-"));
 	table_cell(t, cJSON_IsTrue(document_at(v, "violatesPdb")) ? PAINT_BAD : PAINT_PLAIN,
 		   cJSON_IsTrue(document_at(v, "violatesPdb")) ? "broken" : "kept");
-	table_cell(t, PAINT_PLAIN, text_or(v, "reason", "-"));
+	table_cell(t, PAINT_PLAIN, document_text_or(v, "reason", "-"));
 	free(name);
 }
 
@@ -215,10 +192,11 @@ static void print_lines(struct cli *cli, const cJSON *list, const char *title)
 
 static void print_plan(struct cli *cli, const cJSON *doc)
 {
-	char *head = mem_printf("%s/%s %s: ", text_or(doc, "namespace", "-"),
-				text_or(doc, "name", "-"), text_or(doc, "verdict", "-"));
+	char *head = mem_printf("%s/%s %s: ", document_text_or(doc, "namespace", "-"),
+				document_text_or(doc, "name", "-"),
+				document_text_or(doc, "verdict", "-"));
 
-	lines_add_wrapped(cli, 0, head, text_or(doc, "reason", "-"), &cli->out);
+	lines_add_wrapped(cli, 0, head, document_text_or(doc, "reason", "-"), &cli->out);
 	free(head);
 	print_victims(cli, doc);
 	print_lines(cli, document_at(doc, "narration"), "How it was found");
@@ -227,7 +205,7 @@ static void print_plan(struct cli *cli, const cJSON *doc)
 
 int quota_render_plan(struct cli *cli, const char *json, size_t len)
 {
-	cJSON *doc = parse(cli, json, len, "victims");
+	cJSON *doc = quota_answer_parse(cli, json, len, "victims");
 	const char *verdict;
 	bool refused;
 	int code;
@@ -235,10 +213,10 @@ int quota_render_plan(struct cli *cli, const char *json, size_t len)
 	if (!doc)
 		return CLI_ERROR;
 	if (cli->options->output == OUTPUT_JSON)
-		print_as_it_is(cli, json, len);
+		commands_print_json(cli, json, len);
 	else
 		print_plan(cli, doc);
-	verdict = text_or(doc, "verdict", "");
+	verdict = document_text_or(doc, "verdict", "");
 	refused = strcmp(verdict, "impossible") == 0 || strcmp(verdict, "never") == 0;
 	code = exit_code(cli, doc, refused);
 	cJSON_Delete(doc);

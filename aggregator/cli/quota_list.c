@@ -203,13 +203,6 @@ static void add_total(struct table *t, const cJSON *doc, const char *resource, s
 
 /* --- findings */
 
-static const char *text_or(const cJSON *item, const char *member, const char *other)
-{
-	const char *text = document_text(item, member);
-
-	return text ? text : other;
-}
-
 static enum table_paint severity_paint(const char *severity)
 {
 	return strcmp(severity, "error") == 0	  ? PAINT_BAD
@@ -222,7 +215,7 @@ static size_t count_severity(const cJSON *findings, const char *severity)
 	size_t count = 0;
 
 	for (const cJSON *f = document_first(findings); f; f = f->next)
-		count += strcmp(text_or(f, "severity", ""), severity) == 0;
+		count += strcmp(document_text_or(f, "severity", ""), severity) == 0;
 	return count;
 }
 
@@ -241,21 +234,21 @@ static void mention_findings(struct cli *cli, const cJSON *findings)
 /* What a finding is about: "team-a/quota", or the kind where it is about no object. */
 static char *subject(const cJSON *finding)
 {
-	const char *namespace = text_or(finding, "namespace", ""),
-		   *name = text_or(finding, "name", "");
+	const char *namespace = document_text_or(finding, "namespace", ""),
+		   *name = document_text_or(finding, "name", "");
 
 	if (!*namespace)
-		return mem_strdup(text_or(finding, "kind", "-"));
+		return mem_strdup(document_text_or(finding, "kind", "-"));
 	return mem_printf("%s%s%s", namespace, *name ? "/" : "", name);
 }
 
 static void print_finding(struct cli *cli, const cJSON *finding)
 {
 	char *about = subject(finding);
-	char *head = mem_printf("%-7s  %s  %s: ", text_or(finding, "severity", "-"), about,
-				text_or(finding, "code", "-"));
+	char *head = mem_printf("%-7s  %s  %s: ", document_text_or(finding, "severity", "-"), about,
+				document_text_or(finding, "code", "-"));
 
-	lines_add_wrapped(cli, 0, head, text_or(finding, "text", "-"), &cli->out);
+	lines_add_wrapped(cli, 0, head, document_text_or(finding, "text", "-"), &cli->out);
 	free(head);
 	free(about);
 }
@@ -270,16 +263,16 @@ static void print_finding_table(struct cli *cli, const cJSON *findings)
 	for (size_t i = 0; i < sizeof(titles) / sizeof(titles[0]); i++)
 		table_column(t, titles[i], i == 1 ? FORM_NAME : FORM_LEFT);
 	for (const cJSON *f = document_first(findings); f; f = f->next) {
-		const char *severity = text_or(f, "severity", "-");
+		const char *severity = document_text_or(f, "severity", "-");
 		char *about = subject(f);
 
 		table_row(t, about);
 		table_key(t, -(double)place++);
 		table_cell(t, severity_paint(severity), severity);
 		table_cell(t, PAINT_PLAIN, about);
-		table_cell(t, PAINT_PLAIN, text_or(f, "code", "-"));
-		table_cell(t, PAINT_PLAIN, text_or(f, "field", "-"));
-		table_cell(t, PAINT_PLAIN, text_or(f, "text", "-"));
+		table_cell(t, PAINT_PLAIN, document_text_or(f, "code", "-"));
+		table_cell(t, PAINT_PLAIN, document_text_or(f, "field", "-"));
+		table_cell(t, PAINT_PLAIN, document_text_or(f, "text", "-"));
 		free(about);
 	}
 	if (place)
@@ -300,25 +293,6 @@ static void print_findings(struct cli *cli, const cJSON *findings)
 }
 
 /* --- answers */
-
-static cJSON *parse(struct cli *cli, const char *json, size_t len, const char *member)
-{
-	cJSON *doc = cJSON_ParseWithLength(json, len);
-
-	if (doc && document_at(doc, member))
-		return doc;
-	cJSON_Delete(doc);
-	reason_set(&cli->reason, "the answer is not one about quotas; is that an "
-				 "evenkeel-aggregator of this version?");
-	return NULL;
-}
-
-static void print_as_it_is(struct cli *cli, const char *json, size_t len)
-{
-	buf_add(&cli->out, json, len);
-	if (!len || json[len - 1] != '\n')
-		buf_add_char(&cli->out, '\n');
-}
 
 /* Why there is nothing, or not all; with --strict that is stale. */
 static int check_gap(struct cli *cli, const cJSON *doc)
@@ -353,13 +327,13 @@ static void print_list(struct cli *cli, const cJSON *doc)
 
 int quota_render_list(struct cli *cli, const char *json, size_t len)
 {
-	cJSON *doc = parse(cli, json, len, "items");
+	cJSON *doc = quota_answer_parse(cli, json, len, "items");
 	int code;
 
 	if (!doc)
 		return CLI_ERROR;
 	if (cli->options->output == OUTPUT_JSON)
-		print_as_it_is(cli, json, len);
+		commands_print_json(cli, json, len);
 	else
 		print_list(cli, doc);
 	mention_findings(cli, document_at(doc, "findings"));
@@ -380,25 +354,25 @@ static void print_one(struct cli *cli, const cJSON *doc)
 	table_free(t);
 	buf_add_char(&cli->out, '\n');
 	for (line = document_first(document_at(doc, "reasons")); line; line = line->next)
-		lines_add_wrapped(cli, 0, "", text_or(line, "text", ""), &cli->out);
+		lines_add_wrapped(cli, 0, "", document_text_or(line, "text", ""), &cli->out);
 	for (line = document_first(document_at(doc, "findings")); line; line = line->next) {
-		char *head = mem_printf("%s %s: ", text_or(line, "severity", "-"),
-					text_or(line, "code", "-"));
+		char *head = mem_printf("%s %s: ", document_text_or(line, "severity", "-"),
+					document_text_or(line, "code", "-"));
 
-		lines_add_wrapped(cli, 0, head, text_or(line, "text", "-"), &cli->out);
+		lines_add_wrapped(cli, 0, head, document_text_or(line, "text", "-"), &cli->out);
 		free(head);
 	}
 }
 
 int quota_render_one(struct cli *cli, const char *json, size_t len)
 {
-	cJSON *doc = parse(cli, json, len, "verdict");
+	cJSON *doc = quota_answer_parse(cli, json, len, "verdict");
 	int code;
 
 	if (!doc)
 		return CLI_ERROR;
 	if (cli->options->output == OUTPUT_JSON)
-		print_as_it_is(cli, json, len);
+		commands_print_json(cli, json, len);
 	else
 		print_one(cli, doc);
 	code = check_gap(cli, doc);
@@ -408,14 +382,14 @@ int quota_render_one(struct cli *cli, const char *json, size_t len)
 
 int quota_render_lint(struct cli *cli, const char *json, size_t len)
 {
-	cJSON *doc = parse(cli, json, len, "findings");
+	cJSON *doc = quota_answer_parse(cli, json, len, "findings");
 	const cJSON *findings = document_at(doc, "findings");
 	int code;
 
 	if (!doc)
 		return CLI_ERROR;
 	if (cli->options->output == OUTPUT_JSON)
-		print_as_it_is(cli, json, len);
+		commands_print_json(cli, json, len);
 	else
 		print_findings(cli, findings);
 	code = check_gap(cli, doc);

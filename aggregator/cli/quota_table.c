@@ -24,6 +24,18 @@ static void print_cpu(double milli, char out[UNITS_LEN])
 		units_cpu(milli, out);
 }
 
+cJSON *quota_answer_parse(struct cli *cli, const char *json, size_t len, const char *member)
+{
+	cJSON *doc = cJSON_ParseWithLength(json, len);
+
+	if (doc && document_at(doc, member))
+		return doc;
+	cJSON_Delete(doc);
+	reason_set(&cli->reason, "the answer is not one about quotas; is that an "
+				 "evenkeel-aggregator of this version?");
+	return NULL;
+}
+
 double quota_amount(const cJSON *object, const char *resource)
 {
 	const char *key = resource;

@@ -54,13 +54,6 @@ static const struct {
 	[NODES] = {"NODES", FORM_LEFT, true, true},
 };
 
-static const char *text_or(const cJSON *item, const char *member, const char *other)
-{
-	const char *text = document_text(item, member);
-
-	return text ? text : other;
-}
-
 /* --- the table ---------------------------------------------------------------------------------------------------- */
 
 static void add_count(struct table *t, enum table_paint paint, double count, bool more)
@@ -95,7 +88,7 @@ static void add_nodes(struct table *t, const cJSON *item)
 	for (const cJSON *n = document_first(document_at(item, "nodes")); n; n = n->next) {
 		double count = document_number(n, "count");
 
-		buf_printf(&text, "%s%s", text.len ? ", " : "", text_or(n, "node", "-"));
+		buf_printf(&text, "%s%s", text.len ? ", " : "", document_text_or(n, "node", "-"));
 		if (count > 1)
 			buf_printf(&text, " (%.0f)", count);
 	}
@@ -105,14 +98,15 @@ static void add_nodes(struct table *t, const cJSON *item)
 
 static void add_row(struct table *t, const cJSON *item, size_t place)
 {
-	const char *name = text_or(item, "name", "-"), *verdict = text_or(item, "verdict", "-");
+	const char *name = document_text_or(item, "name", "-"),
+		   *verdict = document_text_or(item, "verdict", "-");
 	bool more = cJSON_IsTrue(document_at(item, "slots.atLeast"));
 	double unplaced = document_number(item, "unplaced");
 
 	table_row(t, name);
 	table_key(t, -(double)place);
 	table_cell(t, PAINT_PLAIN, name);
-	table_cell(t, PAINT_PLAIN, text_or(item, "kind", "-"));
+	table_cell(t, PAINT_PLAIN, document_text_or(item, "kind", "-"));
 	quota_amount_cell(t, PAINT_PLAIN, "cpu", document_number(item, "shape.cpuMillicores"));
 	quota_amount_cell(t, PAINT_PLAIN, "memory", document_number(item, "shape.memoryBytes"));
 	add_count(t, PAINT_PLAIN, document_number(item, "target"), false);
@@ -128,7 +122,7 @@ static void add_row(struct table *t, const cJSON *item, size_t place)
 
 static bool is_hidden(const struct cli *cli, const cJSON *item)
 {
-	const char *namespace = cli->options->namespace, *name = text_or(item, "name", "");
+	const char *namespace = cli->options->namespace, *name = document_text_or(item, "name", "");
 	size_t len = namespace ? strlen(namespace) : 0;
 
 	return namespace && !(strncmp(name, namespace, len) == 0 && name[len] == '/');
@@ -178,8 +172,8 @@ static void say(struct cli *cli, struct buf *line)
 /* What the number of units comes from, so that it can be followed by hand. */
 static void say_target(struct cli *cli, const cJSON *target, struct buf *line)
 {
-	bool arrivals = strcmp(text_or(target, "from", ""), "arrivals") == 0;
-	const char *base = text_or(target, "base", "requested");
+	bool arrivals = strcmp(document_text_or(target, "from", ""), "arrivals") == 0;
+	const char *base = document_text_or(target, "base", "requested");
 	double nodes = document_number(target, "nodes");
 
 	buf_add_str(line, "Slack shall be at least ");
@@ -204,11 +198,11 @@ static void say_target(struct cli *cli, const cJSON *target, struct buf *line)
 static void say_unplaced(struct cli *cli, const cJSON *item, struct buf *line)
 {
 	double unplaced = document_number(item, "unplaced");
-	char *head = mem_printf("%s: ", text_or(item, "name", "-"));
+	char *head = mem_printf("%s: ", document_text_or(item, "name", "-"));
 
 	if (unplaced > 0) {
 		buf_printf(line, "%.0f find%s no place: %s", unplaced, unplaced == 1 ? "s" : "",
-			   text_or(item, "reason", "nodes are missing"));
+			   document_text_or(item, "reason", "nodes are missing"));
 		lines_add_wrapped(cli, 0, head, line->data, &cli->out);
 		buf_clear(line);
 	}
@@ -221,7 +215,8 @@ static void say_node(struct cli *cli, const cJSON *demand, struct buf *line)
 	const char *type = document_text(demand, "instanceType");
 
 	buf_printf(line, "%.0f more node%s like %s%s%s%s (", count, count == 1 ? "" : "s",
-		   text_or(demand, "like", "-"), type ? " of type " : "", type ? type : "", "");
+		   document_text_or(demand, "like", "-"), type ? " of type " : "", type ? type : "",
+		   "");
 	write_amount(line, demand, "gives");
 	buf_add_str(line, " for pods) would hold what finds no place.");
 	say(cli, line);
@@ -239,9 +234,9 @@ static void print_words(struct cli *cli, const cJSON *doc)
 	for (item = document_first(document_at(doc, "nodesToAdd")); item; item = item->next)
 		say_node(cli, item, &line);
 	for (item = document_first(document_at(doc, "notes")); item; item = item->next) {
-		char *head = mem_printf("%s: ", text_or(item, "about", "-"));
+		char *head = mem_printf("%s: ", document_text_or(item, "about", "-"));
 
-		lines_add_wrapped(cli, 0, head, text_or(item, "text", ""), &cli->out);
+		lines_add_wrapped(cli, 0, head, document_text_or(item, "text", ""), &cli->out);
 		free(head);
 	}
 	buf_fini(&line);
@@ -256,13 +251,6 @@ static void print_narration(struct cli *cli, const cJSON *doc)
 }
 
 /* --- the answer --------------------------------------------------------------------------------------------------- */
-
-static void print_as_it_is(struct cli *cli, const char *text, size_t len)
-{
-	buf_add(&cli->out, text, len);
-	if (!len || text[len - 1] != '\n')
-		buf_add_char(&cli->out, '\n');
-}
 
 static int judge(struct cli *cli, const cJSON *doc)
 {
@@ -279,7 +267,7 @@ static int judge(struct cli *cli, const cJSON *doc)
 		reason_set(&cli->reason, "%s", stale);
 		return CLI_STALE;
 	}
-	if (strcmp(text_or(doc, "useCap", "on"), "on") == 0)
+	if (strcmp(document_text_or(doc, "useCap", "on"), "on") == 0)
 		return CLI_OK;
 	reason_set(&cli->reason, "%s",
 		   cli->no_usage ? cli->no_usage
@@ -293,7 +281,7 @@ int slack_render(struct cli *cli, const char *json, size_t len)
 	int code;
 
 	if (cli->options->output == OUTPUT_YAML) {
-		print_as_it_is(cli, json, len);
+		commands_print_json(cli, json, len);
 		return CLI_OK;
 	}
 	doc = cJSON_ParseWithLength(json, len);
@@ -304,7 +292,7 @@ int slack_render(struct cli *cli, const char *json, size_t len)
 		return CLI_ERROR;
 	}
 	if (cli->options->output == OUTPUT_JSON) {
-		print_as_it_is(cli, json, len);
+		commands_print_json(cli, json, len);
 	} else {
 		print_table(cli, doc);
 		if (cli->options->explain)

@@ -17,16 +17,13 @@
 
 #include "aggregator/edge/http/http.h"
 #include "aggregator/policy/score.h"
-#include "aggregator/state/join.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
+#include "tests/bench_cluster.h"
 #include "tests/bench_report.h"
-#include "tests/join_fixture.h"
-#include "tests/model_fixture.h"
-#include "tests/usage_fixture.h"
 #include "tests/view_fixture.h"
 
-enum { NODES = 5000, PODS = 30, CONTAINERS = 3, REPEAT = 300 };
+enum { REPEAT = 300 };
 
 static const char request[] =
 	"{\"pod\":{\"spec\":{\"containers\":[{\"resources\":{\"requests\":{\"cpu\":\"500m\","
@@ -62,85 +59,6 @@ static void report(const char *what, double budget, double *ms)
 	bench_row(row, "ms", budget, 0, ms[REPEAT * 99 / 100]);
 }
 
-/* The pods of one node as the API tells them; the last one's cgroup is not there yet. */
-static void put_node(struct model *m, const char *node, uint32_t *seed)
-{
-	char name[16], uid[64], cpu[16];
-
-	model_put(m, model_fixture_node(node, 4, 8));
-	for (int p = 0; p <= PODS; p++) {
-		snprintf(name, sizeof(name), "pod-%02d", p);
-		snprintf(uid, sizeof(uid), "%s-%s", node, name);
-		snprintf(cpu, sizeof(cpu), "%dm", (int)(200 * fixture_random(seed)));
-		model_put(m,
-			  model_fixture_pod(&(struct model_fixture_pod){.name = uid,
-									.node = node,
-									.uid = uid,
-									.owner_kind = "ReplicaSet",
-									.owner_name = name,
-									.owner_uid = name,
-									.cpu = cpu,
-									.memory = "100Mi",
-									.cpu_limit = "250m",
-									.memory_limit = "200Mi"}));
-	}
-}
-
-/* Nodes of different load, each with its pods, in pages as the aggregator keeps them. */
-static struct view *make_view(void)
-{
-	static const struct kernel_limits none = {LIMIT_NONE, LIMIT_NONE, LIMIT_NONE,
-						  LIMIT_NONE, LIMIT_NONE, 0};
-	struct kernel_limits limits[CONTAINERS];
-	struct page_container containers[CONTAINERS];
-	struct page_pod pods[PODS];
-	struct node_page **pages = mem_zalloc(NODES, sizeof(struct node_page *));
-	struct model *m = model_new();
-	struct join *j = join_new();
-	char names[PODS][16], uids[PODS][64], name[32];
-	struct view *v;
-	uint32_t seed = 1;
-
-	model_fixture_sync(m, OBJECT_POD);
-
-	for (int c = 0; c < CONTAINERS; c++)
-		containers[c] =
-			(struct page_container){.name = (const char *const[]){"a", "b", "c"}[c],
-						.id = "0123456789abcdef"};
-	for (int i = 0; i < NODES; i++) {
-		struct node_page page = view_fixture_node(name, VIEW_FIXTURE_NOW_NS - NS_PER_SEC,
-							  3600, 3500 * fixture_random(&seed),
-							  200 * fixture_random(&seed));
-
-		snprintf(name, sizeof(name), "node-%05d", i);
-		for (int c = 0; c < CONTAINERS; c++) {
-			limits[c] = none;
-			limits[c].cpu_milli = (int64_t)(100 * fixture_random(&seed));
-			limits[c].mem_bytes = 1 << 26;
-			containers[c].limits = &limits[c];
-		}
-		for (int p = 0; p < PODS; p++) {
-			snprintf(names[p], sizeof(names[p]), "pod-%02d", p);
-			snprintf(uids[p], sizeof(uids[p]), "%s-%s", name, names[p]);
-			pods[p] = join_fixture_pod(names[p], uids[p], page.end_ns, 900, 100, 1e8);
-			pods[p].limits = &none;
-			pods[p].container_count = CONTAINERS;
-			pods[p].containers = containers;
-		}
-		put_node(m, name, &seed);
-		page.pods = pods;
-		page.pod_count = PODS;
-		pages[i] = page_new(&page);
-	}
-	v = join_view(j, pages, NODES, model_cluster(m), VIEW_FIXTURE_NOW_NS);
-	for (int i = 0; i < NODES; i++)
-		page_drop(pages[i]);
-	free(pages);
-	join_free(j);
-	model_free(m);
-	return v;
-}
-
 static struct score_node *read_nodes(const struct view *v, const struct power_model *model)
 {
 	struct score_node *nodes = mem_alloc(v->node_count * sizeof(*nodes));
@@ -164,8 +82,8 @@ static int64_t score_all(const struct score_query *q, const struct score_node *n
 	for (enum score_plugin_id p = one ? only : 0; p <= (one ? only : SCORE_PLUGINS - 1); p++) {
 		struct score_scale scale;
 
-		score_prepare(q, p, nodes, NODES, &scale);
-		for (size_t i = 0; i < NODES; i++) {
+		score_prepare(q, p, nodes, BENCH_NODES, &scale);
+		for (size_t i = 0; i < BENCH_NODES; i++) {
 			score_node_by(q, p, &scale, &nodes[i], SCORE_BARE, &r);
 			sum += r.score;
 		}
@@ -320,7 +238,7 @@ int main(void)
 {
 	struct counters counters = {0};
 	struct api_context ctx = {.counters = &counters, .now_ns = fixture_now};
-	struct view *v = make_view();
+	struct view *v = bench_cluster_new();
 
 	bench_begin("scores");
 	bench_policy(v);
