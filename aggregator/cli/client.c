@@ -38,6 +38,8 @@ struct client {
 	struct offline *offline; /* owned; NULL: there is a server, and all below is for it */
 	CURL *curl; /* owned */
 	char *server; /* owned; without a trailing slash; the files' names */
+	char *base; /* owned; what URLs begin with: the same, unless its certificate is for another name; NULL offline */
+	struct curl_slist *connect_to; /* owned; where that really is, if so */
 	char *timeout; /* owned; in words */
 	const volatile sig_atomic_t *stop;
 	struct curl_slist *json_headers; /* owned */
@@ -126,6 +128,7 @@ int client_new(struct client **out, const char *server, int64_t timeout_ns,
 	c->server = mem_printf("%s%s", scheme ? "" : "http://", server);
 	for (len = strlen(c->server); c->server[len - 1] == '/'; len--)
 		c->server[len - 1] = '\0';
+	c->base = mem_strdup(c->server);
 	c->timeout = mem_printf("%.3gs", (double)timeout_ns / NS_PER_SEC);
 	c->stop = stop;
 	c->json_headers = curl_slist_append(NULL, "Content-Type: application/json");
@@ -156,6 +159,12 @@ static int check_access(const struct client *c, const struct client_access *a,
 		if (!files[i][1] || access(files[i][1], R_OK) == 0)
 			continue;
 		reason_set(reason, "%s: %s: %s", files[i][0], files[i][1], strerror(errno));
+		return -EINVAL;
+	}
+	for (const char *t = a->token; t && *t; t++) {
+		if (*t > ' ' && *t < 0x7f)
+			continue;
+		reason_set(reason, "EVENKEEL_TOKEN: the token is no printable ASCII");
 		return -EINVAL;
 	}
 	if ((!a->token && !a->token_file) || tls || a->plain_tokens || is_loopback(c->server))
@@ -218,10 +227,44 @@ static int refresh_token(struct client *c, struct reason *reason)
 	return rc;
 }
 
+/* Asks for the name, and connects where the server is: what kubectl port-forward brings here has its Service's name. */
+static int rename_server(struct client *c, const char *name, struct reason *reason)
+{
+	CURLU *url = curl_url();
+	char *host = NULL, *port = NULL, *full = NULL, *line;
+
+	if (!url)
+		abort();
+	if (curl_url_set(url, CURLUPART_URL, c->server, 0) == CURLUE_OK &&
+	    curl_url_get(url, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
+	    curl_url_get(url, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) == CURLUE_OK &&
+	    curl_url_set(url, CURLUPART_HOST, name, 0) == CURLUE_OK &&
+	    curl_url_get(url, CURLUPART_URL, &full, 0) == CURLUE_OK) {
+		free(c->base);
+		c->base = mem_strdup(full);
+		if (c->base[0] && c->base[strlen(c->base) - 1] == '/')
+			c->base[strlen(c->base) - 1] = '\0';
+		line = mem_printf("::%s:%s", host, port);
+		c->connect_to = curl_slist_append(NULL, line);
+		free(line);
+		curl_easy_setopt(c->curl, CURLOPT_CONNECT_TO, c->connect_to);
+	}
+	curl_free(host);
+	curl_free(port);
+	curl_free(full);
+	curl_url_cleanup(url);
+	if (c->connect_to)
+		return 0;
+	reason_set(reason, "--tls-server-name: \"%s\" is not a host name", name);
+	return -EINVAL;
+}
+
 int client_set_access(struct client *c, const struct client_access *access, struct reason *reason)
 {
 	int rc = check_access(c, access, reason);
 
+	if (!rc && access->server_name)
+		rc = rename_server(c, access->server_name, reason);
 	if (rc)
 		return rc;
 	c->access = *access;
@@ -277,6 +320,8 @@ void client_free(struct client *c)
 	offline_close(c->offline);
 	curl_easy_cleanup(c->curl);
 	curl_slist_free_all(c->json_headers);
+	curl_slist_free_all(c->connect_to);
+	free(c->base);
 	free(c->server);
 	free(c->timeout);
 	free(c);
@@ -308,8 +353,8 @@ static int explain_certificate(const struct client *c, struct reason *reason)
 			   c->server);
 	else
 		reason_set(reason,
-			   "%s: its certificate is for another name; use one that it has with "
-			   "--server",
+			   "%s: its certificate is for another name; say which with "
+			   "--tls-server-name",
 			   c->server);
 	return -EKEYREJECTED;
 }
@@ -458,7 +503,7 @@ static int perform(struct client *c, const char *path, const struct kept *k, str
 
 	if (rc)
 		return rc;
-	url = mem_printf("%s%s", c->server, path);
+	url = mem_printf("%s%s", c->base, path);
 	buf_clear(body);
 	buf_add_str(body, "");
 	c->body = body;

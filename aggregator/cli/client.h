@@ -18,6 +18,7 @@ struct client_access {
 	const char *token; /* what --token-file holds wins */
 	const char *token_file; /* read anew for every request */
 	const char *ca_file; /* NULL: the system's authorities */
+	const char *server_name; /* that the server's certificate is for; NULL: the URL's */
 	const char *certificate, *key;
 	bool plain_tokens; /* tokens may travel in clear to other machines */
 };

@@ -40,6 +40,9 @@ static const struct option_spec global_specs[] = {
 	{"ca-file", 0, OPTION_STRING, MEMBER(ca_file), "FILE", NULL, 0, 0, NULL,
 	 "Who may have signed the server's certificate (PEM); without it the system's "
 	 "authorities."},
+	{"tls-server-name", 0, OPTION_STRING, MEMBER(server_name), "NAME", NULL, 0, 0, NULL,
+	 "The name in the server's certificate, where it is reached by another (kubectl "
+	 "port-forward)."},
 	{"client-cert", 0, OPTION_STRING, MEMBER(client_cert), "FILE", NULL, 0, 0, NULL,
 	 "The certificate to show to the server (PEM)."},
 	{"client-key", 0, OPTION_STRING, MEMBER(client_key), "FILE", NULL, 0, 0, NULL,
@@ -323,10 +326,12 @@ static int read_files(struct cli *cli)
 static int open_server(struct cli *cli)
 {
 	const struct cli_options *o = cli->options;
+	const char *token = getenv("EVENKEEL_TOKEN");
 	const struct client_access access = {
-		.token = getenv("EVENKEEL_TOKEN"),
+		.token = token && *token ? token : NULL,
 		.token_file = o->token_file,
 		.ca_file = o->ca_file,
+		.server_name = o->server_name,
 		.certificate = o->client_cert,
 		.key = o->client_key,
 		.plain_tokens = o->plain_tokens,

@@ -82,6 +82,7 @@ struct pending {
 	bool too_large;
 	bool busy;
 	bool refused; /* by the door, as refusal says */
+	bool reviewed; /* just now: the library tells of the headers once more */
 	struct gate_refusal refusal;
 
 	/* of a request that takes long; from its suspension to its resumption the worker's */
@@ -494,6 +495,16 @@ static bool refuse_at_once(struct MHD_Connection *connection, size_t most)
 	return announced > (expect ? most : swallowed(most));
 }
 
+static bool has_body(struct MHD_Connection *connection)
+{
+	const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
+							 MHD_HTTP_HEADER_CONTENT_LENGTH);
+
+	return (length && strcmp(length, "0") != 0) ||
+	       MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
+					   MHD_HTTP_HEADER_TRANSFER_ENCODING);
+}
+
 static void take_body(struct http_server *s, struct pending *p, const char *data, size_t len)
 {
 	p->seen += len;
@@ -525,6 +536,7 @@ static enum MHD_Result begin_request(struct http_server *s, struct pending *p)
 		break;
 	case GATE_REVIEW:
 		p->too_large = refuse_at_once(p->connection, p->body_most);
+		p->reviewed = true;
 		if (do_later(s->reviewers, run_review, p))
 			return MHD_YES;
 		door_refuse_busy(s->door, &p->refusal);
@@ -560,6 +572,11 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
 		take_body(s, p, upload, *upload_len);
 		*upload_len = 0;
 		return p->seen > swallowed(p->body_most) ? MHD_NO : MHD_YES;
+	}
+	if (p->reviewed) {
+		p->reviewed = false;
+		if (!p->refused && !p->too_large && has_body(connection))
+			return MHD_YES;
 	}
 	if (p->routed)
 		return answer_routed(p);

@@ -284,6 +284,7 @@ static const char *fault_of(unsigned int status)
 		{GNUTLS_CERT_EXPIRED, "has ended"},
 		{GNUTLS_CERT_NOT_ACTIVATED, "is not valid yet"},
 		{GNUTLS_CERT_SIGNER_NOT_FOUND, "is not signed by an authority of --tls-client-ca"},
+		{GNUTLS_CERT_SIGNATURE_FAILURE, "is not signed by an authority of --tls-client-ca"},
 		{GNUTLS_CERT_PURPOSE_MISMATCH, "is not for clients (extended key usage)"},
 		{GNUTLS_CERT_INSECURE_ALGORITHM, "is signed by an algorithm that is not secure"},
 		{GNUTLS_CERT_REVOKED, "was revoked"},
