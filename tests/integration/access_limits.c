@@ -23,7 +23,7 @@
 
 enum { PATIENCE_S = 30, MIB = 1 << 20 };
 
-#define SHORT_NS (400 * NS_PER_MS)
+#define SHORT_NS (NS_PER_SEC)
 
 static int setup(void **state)
 {
@@ -65,11 +65,16 @@ static int raw_connect(const struct access_scene *s)
 	return fd;
 }
 
+static bool is_served(void *ctx)
+{
+	return access_scene_status(ctx, &(struct access_client){.path = "/v1/nodes",
+								.token = ACCESS_TOKEN}) == 200;
+}
+
+/* On a busy machine a good client may be too slow as well, once. */
 static void assert_served(struct access_scene *s)
 {
-	assert_int_equal(access_scene_status(s, &(struct access_client){.path = "/v1/nodes",
-									.token = ACCESS_TOKEN}),
-			 200);
+	assert_true(await(is_served, s, PATIENCE_S));
 }
 
 static bool is_counted(void *ctx)
@@ -177,10 +182,11 @@ static void test_quick_clients_stay(void **state)
 	int64_t until_ns;
 
 	start(s, false,
-	      (struct http_patience){
-		      .headers_ns = 2 * NS_PER_SEC, .body_ns = 2 * NS_PER_SEC, .answer_ns = 2 * NS_PER_SEC});
+	      (struct http_patience){.headers_ns = 5 * NS_PER_SEC,
+				     .body_ns = 5 * NS_PER_SEC,
+				     .answer_ns = 5 * NS_PER_SEC});
 	assert_int_equal(access_scene_status(s, &client), 200);
-	until_ns = clock_mono_ns() + 4500 * NS_PER_MS;
+	until_ns = clock_mono_ns() + 7 * NS_PER_SEC;
 	while (clock_mono_ns() < until_ns) {
 		long connections = 0;
 

@@ -627,20 +627,22 @@ static unsigned int connection_limit(void)
 static int check_clear_text(const struct http_server *s, const struct http_config *config,
 			    struct reason *reason)
 {
+	bool tls = config->tls.certificate, certificates = tls && config->tls.client_ca;
 	bool tokens = config->gate.token_file || config->gate.reviewer;
 
-	if (config->tls.certificate || s->listener.loopback || config->plain_tokens)
+	if (s->listener.loopback)
 		return 0;
-	if (tokens) {
+	if (tokens && !tls && !config->plain_tokens) {
 		reason_set(reason,
 			   "tokens would travel in clear to %s: give --tls-cert and --tls-key, or "
 			   "--allow-plain-tokens where something else encrypts",
 			   s->listener.address);
 		return -EINVAL;
 	}
-	log_warn("everybody who can connect to %s may read everything and make reservations; see "
-		 "--tls-cert, --token-file and --token-review",
-		 s->listener.address);
+	if (!tokens && !certificates)
+		log_warn("everybody who can connect to %s may read everything and make "
+			 "reservations; see --token-file, --token-review and --tls-client-ca",
+			 s->listener.address);
 	return 0;
 }
 
