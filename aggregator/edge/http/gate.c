@@ -148,7 +148,7 @@ static void verb_of(const char *method, char verb[VERB_LEN])
 
 	if (strcmp(method, "HEAD") == 0)
 		method = "GET";
-	for (; method[len] && len < VERB_LEN - 1; len++)
+	for (; len < VERB_LEN - 1 && method[len]; len++)
 		verb[len] = (char)(method[len] >= 'A' && method[len] <= 'Z' ? method[len] + 32
 									    : method[len]);
 	verb[len] = '\0';
