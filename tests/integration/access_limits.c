@@ -10,6 +10,7 @@
 #include <arpa/inet.h>
 #include <poll.h>
 #include <sodium.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -228,9 +229,7 @@ static void test_large_requests(void **state)
 		       "Authorization: Bearer " ACCESS_TOKEN
 		       "\r\nContent-Length: 1099511627776\r\n",
 		       "HTTP/1.1 413");
-	memset(header, 'x', 60 << 10);
-	memcpy(header, "Authorization: Bearer ", 22);
-	memcpy(header + (60 << 10), "\r\n", 3);
+	snprintf(header, 64 << 10, "Authorization: Bearer %0*d\r\n", 60 << 10, 1);
 	expect_refusal(s, header, "HTTP/1.1 431");
 	assert_int_equal(counter_get(&s->counters.access.refused[ACCESS_REFUSAL_TOO_LARGE]), 1);
 	assert_served(s);
