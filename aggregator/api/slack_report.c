@@ -19,12 +19,13 @@
  *                     could hold one, were it empty)
  *          reason     why some are unplaced; refused: how many nodes each filter refused
  *          shape      A of one
- *          target     by today's numbers; wanted: with what is not given up yet; placed + unplaced are that
+ *          target     by today's numbers; wanted: with what is not given up yet; placed + unplaced are that; balloons: of the
+ *                     placed, as many as real pods hold the room of that were applied with format=balloons
  *          slots      {byRequests,byUse}: how many could start now in what real pods leave free, placeholders being no obstacle: as the scheduler
  *                     sees it, and of these where the CPU and memory are really there (absent where no node is measured). "atLeast": more may fit
  *          fragmentation  share of what is free that no such pod can use, 0..1
  *          asks       with explain: what it asks of nodes and other pods, canonical JSON
- *          nodes      [{node,count}]: where they are
+ *          nodes      [{node,count}]: where they are; balloons are among the cluster's pods
  *
  * target: nodes are those that count (ready, not cordoned, not in deletion), and all amounts without DaemonSets; extra is E = rate * base, or what
  * arrives while a node starts. nodesToAdd would hold what is unplaced. moves counts what this step did, by cause. notes are annotations that
@@ -257,6 +258,8 @@ static void write_class(struct jsonw *w, const struct slack_result *s, const str
 	if (c->lower_ns)
 		write_time(w, "lowerAt", c->lower_ns);
 	jsonw_key_int(w, "placed", c->placed);
+	if (c->balloons)
+		jsonw_key_int(w, "balloons", c->balloons);
 	jsonw_key_int(w, "unplaced", c->unplaced);
 	write_slots(w, c);
 	jsonw_key_fixed(w, "fragmentation", (double)c->fragmentation_ppm / SLACK_PPM, 6);

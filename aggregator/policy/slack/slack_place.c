@@ -349,9 +349,9 @@ static size_t find_candidates(const struct slack_run *r, uint32_t class, struct 
 
 static uint32_t missing_of(const struct slack_run *r, uint32_t class)
 {
-	uint32_t wanted = r->classes[class]->wanted;
+	uint32_t wanted = r->classes[class]->wanted, held = r->placed[class] + r->balloons[class];
 
-	return wanted > r->placed[class] ? wanted - r->placed[class] : 0;
+	return wanted > held ? wanted - held : 0;
 }
 
 static void give_back(struct slack_run *r, uint32_t holder)

@@ -17,12 +17,10 @@
 #include <yaml.h>
 
 #include "aggregator/model/object_json.h"
+#include "aggregator/policy/slack/slack_internal.h"
 #include "shared/mem.h"
 
-#define CLASS_LABEL "evenkeel.io/slack-class"
-#define REQUIRED    "requiredDuringSchedulingIgnoredDuringExecution"
-
-enum { NAME_MAX_LEN = 63, NAME_KEPT = 54 };
+#define REQUIRED "requiredDuringSchedulingIgnoredDuringExecution"
 
 void slack_yaml_options_default(struct slack_yaml_options *o)
 {
@@ -144,36 +142,7 @@ static void write_document(struct buf *out, cJSON *tree)
 	cJSON_Delete(tree);
 }
 
-/* --- names */
-
-static uint32_t hash_of(const char *text)
-{
-	uint32_t hash = 2166136261U;
-
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 16777619U;
-	return hash;
-}
-
-/* A DNS label. Where letters are lost, or the kind and the name could be cut elsewhere, a hash of the key tells classes apart. */
-static void name_of(const struct slack_class *c, char name[NAME_MAX_LEN + 1])
-{
-	const char *slash = strchr(c->key, '/'), *from = slash ? slash + 1 : c->key;
-	size_t len = (size_t)snprintf(name, NAME_MAX_LEN + 1, "%s-", SLACK_REPLICA_SET);
-	bool exact = true;
-
-	for (; *from && len < NAME_KEPT; from++) {
-		char letter = (char)tolower((unsigned char)*from);
-
-		exact &= isalnum((unsigned char)letter) || letter == '-' || letter == '/';
-		name[len++] = isalnum((unsigned char)letter) ? letter : '-';
-	}
-	while (name[len - 1] == '-')
-		len--;
-	name[len] = '\0';
-	if (!exact || *from)
-		snprintf(name + len, NAME_MAX_LEN + 1 - len, "-%08x", hash_of(c->key));
-}
+/* --- objects */
 
 static cJSON *add_object(cJSON *to, const char *member)
 {
@@ -200,14 +169,14 @@ static cJSON *own_selector(const char *name)
 {
 	cJSON *selector = cJSON_CreateObject();
 
-	cJSON_AddStringToObject(add_object(selector, "matchLabels"), CLASS_LABEL, name);
+	cJSON_AddStringToObject(add_object(selector, "matchLabels"), SLACK_CLASS_LABEL, name);
 	return selector;
 }
 
 static void own_label(cJSON *metadata, const char *name)
 {
 	cJSON_DeleteItemFromObjectCaseSensitive(metadata, "labels");
-	cJSON_AddStringToObject(add_object(metadata, "labels"), CLASS_LABEL, name);
+	cJSON_AddStringToObject(add_object(metadata, "labels"), SLACK_CLASS_LABEL, name);
 }
 
 /* --- what a pod asks for */
@@ -313,9 +282,9 @@ static cJSON *balloon(const struct slack_class *c, const struct slack_yaml_optio
 {
 	const char *namespace = c->record->object.namespace;
 	cJSON *object, *spec, *template, *pod;
-	char name[NAME_MAX_LEN + 1];
+	char name[SLACK_NAME_LEN];
 
-	name_of(c, name);
+	slack_balloon_name(c->key, name);
 	object = new_object("apps/v1", "Deployment", namespace, name);
 	spec = add_object(object, "spec");
 	cJSON_AddNumberToObject(spec, "replicas", c->wanted);
@@ -381,10 +350,10 @@ static void write_buffer(const struct slack_class *c, const struct slack_yaml_op
 			 struct buf *out)
 {
 	const char *namespace = c->record->object.namespace;
-	char name[NAME_MAX_LEN + 1];
+	char name[SLACK_NAME_LEN];
 	cJSON *object, *spec;
 
-	name_of(c, name);
+	slack_balloon_name(c->key, name);
 	object = new_object("autoscaling.x-k8s.io/v1beta1", "CapacityBuffer", namespace, name);
 	spec = add_object(object, "spec");
 	if (!add_scalable(spec, c)) {
