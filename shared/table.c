@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <uthash.h>
 
 #include "shared/mem.h"
 
@@ -35,6 +36,7 @@ struct row {
 	struct cell *cells; /* owned; one for each column */
 	size_t filled, order;
 	double key;
+	bool sums_up;
 };
 
 struct table {
@@ -137,6 +139,11 @@ void table_cell(struct table *t, enum table_paint paint, const char *text)
 void table_key(struct table *t, double key)
 {
 	newest(t)->key = key;
+}
+
+void table_sums_up(struct table *t)
+{
+	newest(t)->sums_up = true;
 }
 
 static int compare_rows(const void *left, const void *right)
@@ -395,4 +402,63 @@ void table_print(const struct table *t, const struct table_style *style, struct 
 	for (size_t i = 0; i < t->row_count; i++)
 		print_line(t, &t->rows[i], layout, style->color, out);
 	free(layout);
+}
+
+/* --- for programs ------------------------------------------------------------------------------------------------- */
+
+static void add_field(struct buf *out, const char *text, bool first)
+{
+	if (!first)
+		buf_add_char(out, ',');
+	if (!strpbrk(text, ",\"\r\n")) {
+		buf_add_str(out, text);
+		return;
+	}
+	buf_add_char(out, '"');
+	for (; *text; text++) {
+		if (*text == '"')
+			buf_add_char(out, '"');
+		buf_add_char(out, *text);
+	}
+	buf_add_char(out, '"');
+}
+
+void table_print_csv(const struct table *t, bool headers, struct buf *out)
+{
+	for (size_t i = 0; headers && i < t->column_count; i++)
+		add_field(out, t->columns[i].title, i == 0);
+	if (headers)
+		buf_add_str(out, "\r\n");
+	for (size_t r = 0; r < t->row_count; r++) {
+		if (t->rows[r].sums_up)
+			continue;
+		for (size_t i = 0; i < t->column_count; i++) {
+			const char *text = cell_text(&t->rows[r], i);
+
+			add_field(out, strcmp(text, "-") == 0 ? "" : text, i == 0);
+		}
+		buf_add_str(out, "\r\n");
+	}
+}
+
+struct told {
+	UT_hash_handle hh;
+};
+
+void table_each_name(const struct table *t, void (*tell)(void *context, const char *name),
+		     void *context)
+{
+	struct told *told = mem_zalloc(t->row_count + 1, sizeof(*told)), *set = NULL, *found;
+
+	for (size_t r = 0; r < t->row_count; r++) {
+		const char *name = t->rows[r].name;
+
+		HASH_FIND(hh, set, name, strlen(name), found);
+		if (found || t->rows[r].sums_up)
+			continue;
+		HASH_ADD_KEYPTR(hh, set, name, strlen(name), &told[r]);
+		tell(context, name);
+	}
+	HASH_CLEAR(hh, set);
+	free(told);
 }

@@ -35,6 +35,8 @@ void table_row(struct table *t, const char *name);
 void table_cell(struct table *t, enum table_paint paint, const char *text);
 /* What the newest row is sorted by: greatest first, NaN last. */
 void table_key(struct table *t, double key);
+/* The newest row sums up others: lists of things leave it out. */
+void table_sums_up(struct table *t);
 void table_sort(struct table *t);
 /* Drops rows beyond the first `most`. */
 void table_limit(struct table *t, size_t most);
@@ -45,5 +47,12 @@ void table_hide(struct table *t, size_t column);
 /* Leaves it out only on terminals that are too narrow even with short names; what is spared first goes first. */
 void table_spare(struct table *t, size_t column);
 void table_print(const struct table *t, const struct table_style *style, struct buf *out);
+/*
+ * As RFC 4180 has it: every column, hidden or not, so that they depend on no row; "-", which is nothing known, is empty; without rows that sum up.
+ */
+void table_print_csv(const struct table *t, bool headers, struct buf *out);
+/* Names of rows, in their order, and each once; those of rows that sum up are left out. */
+void table_each_name(const struct table *t, void (*tell)(void *context, const char *name),
+		     void *context);
 
 #endif

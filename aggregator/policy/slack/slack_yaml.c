@@ -10,14 +10,11 @@
  */
 #include "aggregator/policy/slack/slack_yaml.h"
 
-#include <assert.h>
-#include <ctype.h>
 #include <string.h>
-#include <strings.h>
-#include <yaml.h>
 
 #include "aggregator/model/object_json.h"
 #include "aggregator/policy/slack/slack_internal.h"
+#include "shared/json_yaml.h"
 #include "shared/mem.h"
 
 #define REQUIRED "requiredDuringSchedulingIgnoredDuringExecution"
@@ -29,116 +26,10 @@ void slack_yaml_options_default(struct slack_yaml_options *o)
 					 .priority = -10};
 }
 
-/* --- YAML */
-
-/* Letters first, then what no type of a scalar has in it; and no word that means a value. */
-static bool is_plain(const char *text)
-{
-	static const char *const words[] = {"true", "false", "null", "yes", "no",
-					    "on",   "off",   "y",    "n"};
-
-	if (!isalpha((unsigned char)*text))
-		return false;
-	for (const char *at = text; *at; at++)
-		if (!isalnum((unsigned char)*at) && !strchr("-_./", *at))
-			return false;
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		if (strcasecmp(words[i], text) == 0)
-			return false;
-	return true;
-}
-
-static int append(void *context, unsigned char *data, size_t len)
-{
-	buf_add(context, data, len);
-	return 1;
-}
-
-/* It fails for lack of memory only, and on events out of order. */
-static void emit(yaml_emitter_t *e, yaml_event_t *event)
-{
-	int ok = yaml_emitter_emit(e, event);
-
-	assert(ok);
-	(void)ok;
-}
-
-static void emit_text(yaml_emitter_t *e, const char *text, bool plain)
-{
-	yaml_event_t event;
-
-	yaml_scalar_event_initialize(&event, NULL, NULL, (const yaml_char_t *)text,
-				     (int)strlen(text), 1, 1,
-				     plain ? YAML_PLAIN_SCALAR_STYLE
-					   : YAML_DOUBLE_QUOTED_SCALAR_STYLE);
-	emit(e, &event);
-}
-
-static void emit_value(yaml_emitter_t *e, const cJSON *value);
-
-static void emit_members(yaml_emitter_t *e, const cJSON *value)
-{
-	yaml_event_t event;
-
-	yaml_mapping_start_event_initialize(&event, NULL, NULL, 1, YAML_BLOCK_MAPPING_STYLE);
-	emit(e, &event);
-	for (const cJSON *m = value->child; m; m = m->next) {
-		emit_text(e, m->string, is_plain(m->string));
-		emit_value(e, m);
-	}
-	yaml_mapping_end_event_initialize(&event);
-	emit(e, &event);
-}
-
-static void emit_elements(yaml_emitter_t *e, const cJSON *value)
-{
-	yaml_event_t event;
-
-	yaml_sequence_start_event_initialize(&event, NULL, NULL, 1, YAML_BLOCK_SEQUENCE_STYLE);
-	emit(e, &event);
-	for (const cJSON *m = value->child; m; m = m->next)
-		emit_value(e, m);
-	yaml_sequence_end_event_initialize(&event);
-	emit(e, &event);
-}
-
-/* As deep as cJSON lets it be. */
-static void emit_value(yaml_emitter_t *e, const cJSON *value) /* NOLINT(misc-no-recursion) */
-{
-	if (cJSON_IsObject(value)) {
-		emit_members(e, value);
-	} else if (cJSON_IsArray(value)) {
-		emit_elements(e, value);
-	} else if (cJSON_IsString(value)) {
-		emit_text(e, value->valuestring, is_plain(value->valuestring));
-	} else {
-		char *text = cJSON_PrintUnformatted(value);
-
-		emit_text(e, text, true);
-		cJSON_free(text);
-	}
-}
-
 /* Takes over the tree. */
 static void write_document(struct buf *out, cJSON *tree)
 {
-	yaml_emitter_t e;
-	yaml_event_t event;
-
-	yaml_emitter_initialize(&e);
-	yaml_emitter_set_output(&e, append, out);
-	yaml_emitter_set_unicode(&e, 1);
-	yaml_emitter_set_width(&e, -1);
-	yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING);
-	emit(&e, &event);
-	yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 0);
-	emit(&e, &event);
-	emit_value(&e, tree);
-	yaml_document_end_event_initialize(&event, 1);
-	emit(&e, &event);
-	yaml_stream_end_event_initialize(&event);
-	emit(&e, &event);
-	yaml_emitter_delete(&e);
+	json_yaml_write(tree, true, out);
 	cJSON_Delete(tree);
 }
 
