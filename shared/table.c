@@ -146,6 +146,19 @@ void table_sums_up(struct table *t)
 	newest(t)->sums_up = true;
 }
 
+void table_drop_sums(struct table *t)
+{
+	size_t kept = 0;
+
+	for (size_t r = 0; r < t->row_count; r++) {
+		if (t->rows[r].sums_up)
+			free_row(&t->rows[r], t->column_count);
+		else
+			t->rows[kept++] = t->rows[r];
+	}
+	t->row_count = kept;
+}
+
 static int compare_rows(const void *left, const void *right)
 {
 	const struct row *a = left, *b = right;
@@ -423,15 +436,28 @@ static void add_field(struct buf *out, const char *text, bool first)
 	buf_add_char(out, '"');
 }
 
+/* Columns of a table may have one title, next to what they are about; for a program each has its own. */
+static void add_titles(const struct table *t, struct buf *out)
+{
+	for (size_t i = 0; i < t->column_count; i++) {
+		size_t same = 1;
+		char *title;
+
+		for (size_t j = 0; j < i; j++)
+			same += strcmp(t->columns[j].title, t->columns[i].title) == 0;
+		title = same > 1 ? mem_printf("%s_%zu", t->columns[i].title, same)
+				 : mem_strdup(t->columns[i].title);
+		add_field(out, title, i == 0);
+		free(title);
+	}
+	buf_add_str(out, "\r\n");
+}
+
 void table_print_csv(const struct table *t, bool headers, struct buf *out)
 {
-	for (size_t i = 0; headers && i < t->column_count; i++)
-		add_field(out, t->columns[i].title, i == 0);
 	if (headers)
-		buf_add_str(out, "\r\n");
+		add_titles(t, out);
 	for (size_t r = 0; r < t->row_count; r++) {
-		if (t->rows[r].sums_up)
-			continue;
 		for (size_t i = 0; i < t->column_count; i++) {
 			const char *text = cell_text(&t->rows[r], i);
 
@@ -454,7 +480,7 @@ void table_each_name(const struct table *t, void (*tell)(void *context, const ch
 		const char *name = t->rows[r].name;
 
 		HASH_FIND(hh, set, name, strlen(name), found);
-		if (found || t->rows[r].sums_up)
+		if (found)
 			continue;
 		HASH_ADD_KEYPTR(hh, set, name, strlen(name), &told[r]);
 		tell(context, name);

@@ -147,7 +147,7 @@ static void print_table(struct cli *cli, const cJSON *doc)
 		    (columns[i].sparse && table_holds_only(t, i, empty)))
 			table_hide(t, i);
 	if (place)
-		commands_print_table(cli, t);
+		commands_print_table(cli, t, "slack");
 	table_free(t);
 	if (place)
 		buf_add_char(&cli->out, '\n');
@@ -283,7 +283,7 @@ int slack_render(struct cli *cli, const char *json, size_t len)
 	cJSON *doc;
 	int code;
 
-	if (cli->options->output == OUTPUT_YAML) {
+	if (cli->options->output >= OUTPUT_BALLOONS) {
 		commands_print_json(cli, json, len);
 		return CLI_OK;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `evenkeel slack -o yaml | kubectl apply -f -` is worth, on a real control plane with as many nodes as it has for good.
+ * What `evenkeel slack -o balloons | kubectl apply -f -` is worth, on a real control plane with as many nodes as it has for good.
  *
  * A workload asks for room for four more pods, and the cluster's rate for some more; the objects that evenkeel writes for that are applied as they are.
  * Then the cluster fills up, twice: batch pods, which push out nobody, take what they get; and the workload is scaled.
@@ -475,10 +475,10 @@ static void expect_every_line(struct buf *out, const char *end)
 			fail_msg("kubectl says \"%s\", not %s", line, end);
 }
 
-/* As a user: evenkeel slack -o yaml | kubectl apply -f -. Returns how many balloons that makes. */
+/* As a user: evenkeel slack -o balloons | kubectl apply -f -. Returns how many balloons that makes. */
 static int apply_objects(void)
 {
-	static const char *const words[] = {"-o", "yaml", NULL};
+	static const char *const words[] = {"-o", "balloons", NULL};
 	struct buf yaml = BUF_INIT, out = BUF_INIT;
 	const cJSON *object;
 	cJSON *objects;
@@ -733,7 +733,7 @@ static void check_template(const cJSON *object)
 
 static void test_buffers_are_what_autoscalers_read(void **state)
 {
-	static const char *const words[] = {"-o", "yaml", "--format", "capacitybuffer", NULL};
+	static const char *const words[] = {"-o", "capacitybuffers", NULL};
 	struct buf yaml = BUF_INIT;
 	const cJSON *object;
 	cJSON *objects;

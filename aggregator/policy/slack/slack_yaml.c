@@ -10,6 +10,8 @@
  */
 #include "aggregator/policy/slack/slack_yaml.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/model/object_json.h"
