@@ -75,14 +75,9 @@ static bool read_format(const char *format, struct slack_request *q, struct api_
 static bool read_request(const struct api_request *rq, struct slack_request *q,
 			 struct api_response *rs)
 {
-	static const char *const parameters[] = {"class", "node", "explain", "format", NULL};
-	const char *other = rq->query_other(rq, parameters), *explain = rq->query(rq, "explain");
+	const char *explain = rq->query(rq, "explain");
 
 	*q = (struct slack_request){.class = rq->query(rq, "class"), .node = rq->query(rq, "node")};
-	if (other) {
-		api_fail(rs, FAIL_BAD_REQUEST, other, "unknown parameter \"%s\"", other);
-		return false;
-	}
 	if (explain && strcmp(explain, "true") != 0 && strcmp(explain, "false") != 0) {
 		api_fail(rs, FAIL_BAD_REQUEST, "explain", "explain must be true or false");
 		return false;
