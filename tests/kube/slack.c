@@ -27,7 +27,7 @@
 #include "shared/clock.h"
 #include "shared/mem.h"
 #include "shared/quantity.h"
-#include "shared/yaml_json.h"
+#include "tests/kube_objects.h"
 #include "tests/kube_testbed.h"
 #include "tests/process.h"
 #include "tests/stack.h"
@@ -352,57 +352,6 @@ static void kubectl(const char *verb, const char *option, const char *other, str
 	free(path);
 }
 
-static cJSON *parse_documents(const struct buf *yaml)
-{
-	static const struct yaml_json_limits limits = {.depth = 40, .bytes = 1 << 20};
-	struct buf json = BUF_INIT;
-	cJSON *all = cJSON_CreateArray();
-	struct reason why = {""};
-	size_t count;
-	char *rest, *line;
-
-	if (yaml_json_convert("objects", yaml->data, yaml->len, &limits, &json, &count, &why))
-		fail_msg("%s", why.text);
-	for (line = strtok_r(json.data, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-		cJSON_AddItemToArray(all, cJSON_Parse(line));
-	assert_int_equal(cJSON_GetArraySize(all), count);
-	buf_fini(&json);
-	return all;
-}
-
-/* Texts that are equal, or the same amount: the server writes 1000m as 1. */
-static bool same_text(const char *a, const char *b)
-{
-	int64_t left, right;
-
-	return strcmp(a, b) == 0 || (quantity_parse_milli(a, &left, NULL) == 0 &&
-				     quantity_parse_milli(b, &right, NULL) == 0 && left == right);
-}
-
-/* The server keeps all that was given, as it was given; what it adds does not matter. */
-static bool is_kept(const cJSON *given, const cJSON *kept) /* NOLINT(misc-no-recursion) */
-{
-	const cJSON *m, *other = kept ? kept->child : NULL;
-
-	if (cJSON_IsString(given) && cJSON_IsString(kept))
-		return same_text(given->valuestring, kept->valuestring);
-	if (!cJSON_IsObject(given) && !cJSON_IsArray(given))
-		return cJSON_Compare(given, kept, true);
-	cJSON_ArrayForEach(m, given)
-	{
-		if (cJSON_IsObject(given))
-			other = cJSON_GetObjectItemCaseSensitive(kept, m->string);
-		if (!other && cJSON_IsFalse(m))
-			continue; /* what is not there is false */
-		if (!other || !is_kept(m, other)) {
-			print_message("            %s is not kept\n", m->string ? m->string : "-");
-			return false;
-		}
-		other = other->next;
-	}
-	return true;
-}
-
 static char *path_of(const cJSON *object)
 {
 	const char *kind = text_at(object, "kind"), *name = text_at(object, "metadata.name");
@@ -425,7 +374,7 @@ static int check_object(const cJSON *given)
 
 	print_message("            %s %s\n", text_at(given, "kind"),
 		      text_at(given, "metadata.name"));
-	assert_true(is_kept(given, kept));
+	assert_true(kube_objects_are_kept(given, kept));
 	assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(
 				    json_at(kept, "metadata.labels"), "app.kubernetes.io/part-of")),
 			    "evenkeel");
@@ -486,7 +435,7 @@ static int apply_objects(void)
 
 	run_slack(words, &yaml);
 	write_objects(&yaml);
-	objects = parse_documents(&yaml);
+	objects = kube_objects_parse(&yaml);
 	assert_string_equal(text_at(objects->child, "kind"), "Namespace");
 	kubectl("apply", "--validate=true", NULL, &out);
 	expect_every_line(&out, "created");
@@ -724,7 +673,7 @@ static void check_template(const cJSON *object)
 
 	assert_int_equal(control_plane_send(bed->plane, "POST", path, body, &answer), 201);
 	kept = cJSON_Parse(answer.data);
-	assert_true(is_kept(object, kept));
+	assert_true(kube_objects_are_kept(object, kept));
 	cJSON_Delete(kept);
 	buf_fini(&answer);
 	cJSON_free(body);
@@ -743,7 +692,7 @@ static void test_buffers_are_what_autoscalers_read(void **state)
 	control_plane_send(bed->plane, "POST", "/api/v1/namespaces",
 			   "{\"metadata\":{\"name\":\"evenkeel\"}}", NULL);
 	run_slack(words, &yaml);
-	objects = parse_documents(&yaml);
+	objects = kube_objects_parse(&yaml);
 	cJSON_ArrayForEach(object, objects)
 	{
 		const char *kind = text_at(object, "kind");
