@@ -131,7 +131,7 @@ static void rows_and_names(void **state)
 		{"quota -o name", 0, "elasticquota/shop\n"},
 		{"slack -o name", 4, "slack/unit\n"},
 		{"drain -o name --sort-by name", 4, "node/n1\nnode/n2\n"},
-		{"nodes -o csv", 4, "NAME,STATUS,CPU,CPU%,REQ%,LIM%,"},
+		{"nodes -o csv", 4, "NAME,STATUS,CPU,CPU%,ALLOC,REQUESTS,REQ%,"},
 		{"nodes -o csv --no-headers", 4, "n1,Ready,"},
 		{"pods -o csv --no-headers", 4, "shop,web-1,n1,"},
 		{"scores -o csv", 4, "NODE,"},
