@@ -121,6 +121,21 @@ void slack_count_balloons(struct slack_run *r)
 	free_names(classes);
 }
 
+uint32_t slack_missing(const struct slack_run *r, uint32_t class)
+{
+	uint32_t held = r->placed[class] + r->balloons[class], wanted = r->classes[class]->wanted;
+
+	return held < wanted ? wanted - held : 0;
+}
+
+uint32_t slack_surplus(const struct slack_run *r, uint32_t class)
+{
+	uint32_t held = r->placed[class] + r->balloons[class], wanted = r->classes[class]->wanted;
+	uint32_t surplus = held > wanted ? held - wanted : 0;
+
+	return surplus < r->placed[class] ? surplus : r->placed[class];
+}
+
 void slack_take_balloons(struct slack_run *r)
 {
 	for (size_t n = 0; n < r->survey.count; n++) {

@@ -147,6 +147,10 @@ bool slack_is_balloon(const struct kube_pod *pod);
 struct slack_run;
 /* By class, of those on nodes that count. */
 void slack_count_balloons(struct slack_run *r);
+/* How many are wanted and held by neither placeholders nor balloons, .. */
+uint32_t slack_missing(const struct slack_run *r, uint32_t class);
+/* .. and how many placeholders are too many. Balloons go when whoever applied them says so. */
+uint32_t slack_surplus(const struct slack_run *r, uint32_t class);
 /* Takes them from their nodes, until that is undone. */
 void slack_take_balloons(struct slack_run *r);
 

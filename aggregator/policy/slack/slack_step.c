@@ -26,11 +26,6 @@
 
 #define NONE UINT32_MAX
 
-static uint32_t least(uint32_t a, uint32_t b)
-{
-	return a < b ? a : b;
-}
-
 /* A day of spans, before arrivals are a better guess than a rate. */
 #define ARRIVALS_WATCHED_NS (24 * 3600 * 1000000000LL)
 
@@ -361,14 +356,6 @@ static void verify(struct slack_run *r)
 
 /* --- surplus */
 
-/* Balloons go when whoever applied them says so; until then placeholders do. */
-static uint32_t surplus_of(const struct slack_run *r, uint32_t class)
-{
-	uint32_t held = r->placed[class] + r->balloons[class], wanted = r->classes[class]->wanted;
-
-	return held > wanted ? least(held - wanted, r->placed[class]) : 0;
-}
-
 static int compare_surplus(const void *left, const void *right)
 {
 	const struct standing *a = left, *b = right;
@@ -385,7 +372,7 @@ static int compare_surplus(const void *left, const void *right)
 /* Where nodes are emptiest. Taking one makes its node emptier still, and so the next is of the same node: the order stays. */
 static void remove_surplus(struct slack_run *r, uint32_t class)
 {
-	uint32_t surplus = surplus_of(r, class);
+	uint32_t surplus = slack_surplus(r, class);
 	struct standing *list = mem_zalloc(r->holder_count + 1, sizeof(*list));
 	size_t count = 0;
 
@@ -420,8 +407,8 @@ static void report_class(struct slack_run *r, uint32_t class)
 	out->wanted = e->wanted;
 	out->lower_ns = e->lower_since_ns ? e->lower_since_ns + r->options->unneeded_ns : 0;
 	out->balloons = r->balloons[class];
-	out->placed = r->placed[class] + least(r->balloons[class], e->wanted - r->placed[class]);
-	out->unplaced = e->wanted - out->placed;
+	out->unplaced = slack_missing(r, class);
+	out->placed = e->wanted - out->unplaced;
 	out->fits_no_node = e->fits_no_node;
 }
 
@@ -491,7 +478,7 @@ static bool run_step(struct slack_run *r)
 		return false;
 	verify(r);
 	for (uint32_t c = 0; c < r->class_count; c++)
-		if (surplus_of(r, c))
+		if (slack_surplus(r, c))
 			remove_surplus(r, c);
 	slack_place_missing(r);
 	if (slack_is_out_of_time(r))
