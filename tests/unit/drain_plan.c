@@ -187,22 +187,21 @@ static void a_node_goes_when_it_was_unneeded_long_enough(void **unused)
 	assert_verdict("a", "unneeded");
 	assert_true(node("a")->since_ns == NOW && node("a")->due_ns == NOW + 10 * MINUTE);
 	assert_reason("a", 0, "NotUnneededLongEnough",
-		      "it is unneeded since 0 s, and must be for more than 600 s");
+		      "it has been unneeded for 0 s, and must be for more than 600 s");
 	assert_reason("b", 0, "NotUnderutilized",
 		      "pods request 60.0% of its allocatable cpu, more than 50.0%");
 	step(NOW + 10 * MINUTE);
 	assert_verdict("a", "unneeded");
 	step(NOW + 10 * MINUTE + 1);
 	assert_verdict("a", "drain");
-	assert_string_equal(
-		plan->narration,
-		"Real use is not asked for: it is off, or no node is measured.\n"
-		"Of 2 nodes 1 could go, 1 of them now; 1 are needed, 0 in deletion, 0 were "
-		"not examined.\n"
-		"1 stay: NotUnderutilized.\n"
-		"a goes, and of it default/web-1 to b.\n"
-		"b takes 1.\n"
-		"There is room also if the scheduler chooses other nodes.\n");
+	assert_string_equal(plan->narration,
+			    "Real use is not asked for: it is off, or no node is measured.\n"
+			    "Of 2 nodes 1 could go, 1 of them now; needed: 1, in deletion: 0, not "
+			    "examined: 0.\n"
+			    "1 stays: NotUnderutilized.\n"
+			    "a goes, and of it default/web-1 to b.\n"
+			    "b takes 1 pod.\n"
+			    "There is room also if the scheduler chooses other nodes.\n");
 }
 
 static void requests_say_drain_and_use_says_no(void **unused)
@@ -221,15 +220,15 @@ static void requests_say_drain_and_use_says_no(void **unused)
 	 * 1200 and 2100 beside 2.33 * 100 are more than 0.85 of 4000, with or without another pod.
 	 */
 	assert_reason("a", 0, "NoPlaceToMovePods",
-		      "pod default/web-1 fits on no other node: 1 NodeGone, 1 RealUseCap");
+		      "pod default/web-1 fits on no other node: 1 RealUseCap; nearest is b, which "
+		      "would use 3.63 CPUs where 3.40 may be");
 	assert_true(node("a")->reasons[0].counted);
 	assert_int_equal(node("a")->reasons[0].refused.of[PLACE_USE_CAP], 1);
-	assert_string_equal(
-		plan->narration,
-		"Of 2 nodes 0 could go, 0 of them now; 2 are needed, 0 in deletion, 0 were "
-		"not examined.\n"
-		"1 stay: NotUnderutilized.\n"
-		"1 stay: NoPlaceToMovePods.\n");
+	assert_string_equal(plan->narration,
+			    "Of 2 nodes 0 could go, 0 of them now; needed: 2, in deletion: 0, not "
+			    "examined: 0.\n"
+			    "1 stays: NotUnderutilized.\n"
+			    "1 stays: NoPlaceToMovePods.\n");
 }
 
 static void use_says_drain_and_requests_say_no(void **unused)
@@ -253,13 +252,12 @@ static void use_says_drain_and_requests_say_no(void **unused)
 	assert_reason("a", 1, "NotUnderutilized",
 		      "it uses 12.5%: were requests what pods use at the 95th percentile, times "
 		      "1.15, they would be 2.9%: default/web-1 requests 3000m and uses 100");
-	assert_string_equal(
-		plan->narration,
-		"Of 2 nodes 1 could go, 1 of them now; 1 are needed, 0 in deletion, 0 were "
-		"not examined.\n"
-		"1 stay: NotUnderutilized.\n"
-		"1 are needed by requests and idle in fact.\n"
-		"b goes; nothing on it has to move.\n");
+	assert_string_equal(plan->narration,
+			    "Of 2 nodes 1 could go, 1 of them now; needed: 1, in deletion: 0, not "
+			    "examined: 0.\n"
+			    "1 stays: NotUnderutilized.\n"
+			    "1 is needed by requests and idle in fact.\n"
+			    "b goes; nothing on it has to move.\n");
 }
 
 static void a_destination_is_told_what_it_will_use(void **unused)
@@ -280,9 +278,10 @@ static void a_destination_is_told_what_it_will_use(void **unused)
 	step(NOW);
 	assert_verdict("a", "drain");
 	/* 0.1 + 2.1 + 2.33 * 0.1, and 0.5 more; 1 GiB and 128 MiB, and 1 GiB more. */
-	assert_non_null(strstr(plan->narration,
-			       "b takes 1: 2.43 CPUs become 2.93 of 3.40, 1.12 GiB become 2.12 of "
-			       "7.20.\n"));
+	assert_non_null(
+		strstr(plan->narration,
+		       "b takes 1 pod: 2.43 CPUs become 2.93 of 3.40, 1.12 GiB become 2.12 of "
+		       "7.20.\n"));
 }
 
 static void a_silent_node_is_never_idle(void **unused)
@@ -318,7 +317,7 @@ static void a_destination_is_not_drained(void **unused)
 	step(NOW);
 	assert_verdict("a", "unneeded");
 	assert_string_equal(node("a")->moves[0].to, "b");
-	assert_reason("b", 0, "DestinationInWave", "1 pods of nodes that could go would come here");
+	assert_reason("b", 0, "DestinationInWave", "1 pod of nodes that could go would come here");
 }
 
 static void a_budget_lets_one_wave_go_after_the_other(void **unused)
@@ -385,16 +384,16 @@ static void what_is_on_its_way_comes_first(void **unused)
 	assert_verdict("gone", "inDeletion");
 	/* web-2 needs b, and so web-1 stays. */
 	assert_reason("a", 0, "NoPlaceToMovePods",
-		      "pod default/web-1 fits on no other node: 2 NodeGone, 1 NodeResourcesFit");
+		      "pod default/web-1 fits on no other node: 1 NodeGone, 1 NodeResourcesFit");
 	put_pod("web-1", "web", "a", 1900);
 	put_pod("web-3", "web", "b", 1900);
 	put_owner("web", 3);
 	step(NOW + 6 * MINUTE);
 	assert_reason("a", 0, "DeletionsUnplaced",
-		      "1 pods of nodes in deletion, or evicted ones, fit nowhere");
+		      "1 pod of nodes in deletion, or evicted, fits nowhere");
 	assert_verdict("a", "notExamined");
-	assert_non_null(strstr(plan->narration,
-			       "1 pods of nodes in deletion, or evicted ones, fit nowhere.\n"));
+	assert_non_null(
+		strstr(plan->narration, "1 pod of nodes in deletion, or evicted, fits nowhere.\n"));
 }
 
 static void an_evicted_pod_keeps_its_room_until_it_is_back(void **unused)
@@ -490,10 +489,9 @@ static void extra_capacity_holds_a_node(void **unused)
 	slack_count = 1;
 	config.assume_unneeded_ns = 11 * MINUTE;
 	step(NOW);
-	assert_reason(
-		"a", 0, "SlackWouldDrop",
-		"1 placeholders of class web would fit nowhere: 100 millicores and 128 MiB of "
-		"extra capacity would be missing");
+	assert_reason("a", 0, "SlackWouldDrop",
+		      "1 placeholder of class web would fit nowhere: 100 millicores and 128 MiB of "
+		      "extra capacity would be missing");
 	put_node("b", "", "");
 	put_pod("db-1", "db", "b", 2400);
 	put_owner("db", 1);

@@ -85,7 +85,11 @@ struct drain_trial {
 	enum drain_reason
 		reason; /* DRAIN_NONE: all of its pods are elsewhere, and it is no destination any more */
 	const struct kube_pod *pod; /* that fits nowhere */
-	struct place_counts counts;
+	struct place_counts counts; /* without the node itself */
+	size_t rivals; /* of those that are gone: candidates, which could go as well */
+	/* Where the real-use cap refuses: the node that comes nearest, with the pod on it. */
+	const char *nearest; /* NULL: it refuses nowhere */
+	struct place_prediction predicted;
 	const char
 		*class_name; /* of placeholders; and how many fit nowhere, with what they ask for */
 	size_t missing;
@@ -107,8 +111,6 @@ void drain_try_node(struct drain_run *r, const struct drain_case *c, const bool 
 struct drain_item *drain_leavers(const struct drain_run *r, const struct drain_case *c,
 				 size_t *count, size_t *real);
 void drain_explain_trial(struct drain_case *c, const struct drain_trial *t);
-/* "412 NodeResourcesFit, 61 TaintToleration" */
-void drain_describe_counts(const struct place_counts *counts, struct reason *out);
 
 /* --- drain_wave.c */
 

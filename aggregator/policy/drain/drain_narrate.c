@@ -20,13 +20,14 @@ static void tell_owed(const struct drain_owed *o, struct buf *b)
 	if (o->of_deletions + o->of_evictions + o->pending + o->placeholders == 0)
 		return;
 	buf_printf(b,
-		   "Placed first: %zu of %zu pods that are owed (%zu of nodes in deletion, %zu "
-		   "missing replicas, %zu pending, %zu placeholders).\n",
+		   "Placed first: %zu of %zu pods that are owed (of nodes in deletion %zu, missing "
+		   "replicas %zu, pending %zu, placeholders %zu).\n",
 		   o->placed, o->of_deletions + o->of_evictions + o->pending + o->placeholders,
 		   o->of_deletions, o->of_evictions, o->pending, o->placeholders);
 	if (o->unplaced)
-		buf_printf(b, "%zu pods of nodes in deletion, or evicted ones, fit nowhere.\n",
-			   o->unplaced);
+		buf_printf(b, "%zu %s of nodes in deletion, or evicted, %s nowhere.\n", o->unplaced,
+			   drain_plural((int64_t)o->unplaced, "pod", "pods"),
+			   drain_plural((int64_t)o->unplaced, "fits", "fit"));
 }
 
 static void tell_verdicts(const struct drain_plan *p, struct buf *b)
@@ -42,17 +43,19 @@ static void tell_verdicts(const struct drain_plan *p, struct buf *b)
 			reasons[n->reasons[0].code]++;
 	}
 	buf_printf(b,
-		   "Of %zu nodes %zu could go, %zu of them now; %zu are needed, %zu in deletion, "
-		   "%zu were not examined.\n",
-		   p->node_count, verdicts[DRAIN_UNNEEDED] + verdicts[DRAIN_GOES],
-		   verdicts[DRAIN_GOES], verdicts[DRAIN_NEEDED], verdicts[DRAIN_ON_ITS_WAY],
-		   verdicts[DRAIN_NOT_ASKED]);
+		   "Of %zu %s %zu could go, %zu of them now; needed: %zu, in deletion: %zu, not "
+		   "examined: %zu.\n",
+		   p->node_count, drain_plural((int64_t)p->node_count, "node", "nodes"),
+		   verdicts[DRAIN_UNNEEDED] + verdicts[DRAIN_GOES], verdicts[DRAIN_GOES],
+		   verdicts[DRAIN_NEEDED], verdicts[DRAIN_ON_ITS_WAY], verdicts[DRAIN_NOT_ASKED]);
 	for (int i = DRAIN_NONE + 1; i < DRAIN_REASONS; i++)
 		if (reasons[i])
-			buf_printf(b, "%zu stay: %s.\n", reasons[i],
+			buf_printf(b, "%zu %s: %s.\n", reasons[i],
+				   drain_plural((int64_t)reasons[i], "stays", "stay"),
 				   drain_reason_name((enum drain_reason)i));
 	if (idle)
-		buf_printf(b, "%zu are needed by requests and idle in fact.\n", idle);
+		buf_printf(b, "%zu %s needed by requests and idle in fact.\n", idle,
+			   drain_plural((int64_t)idle, "is", "are"));
 }
 
 static void tell_moves(const struct drain_plan_node *n, struct buf *b)
@@ -74,7 +77,8 @@ static void tell_moves(const struct drain_plan_node *n, struct buf *b)
 
 static void tell_destination(const struct drain_destination *d, struct buf *b)
 {
-	buf_printf(b, "%s takes %zu", d->node, d->pods);
+	buf_printf(b, "%s takes %zu %s", d->node, d->pods,
+		   drain_plural((int64_t)d->pods, "pod", "pods"));
 	if (d->predicted)
 		buf_printf(b, ": %.2f CPUs become %.2f of %.2f, %.2f GiB become %.2f of %.2f",
 			   d->before.cpu_milli / 1000, d->after.cpu_milli / 1000,

@@ -158,9 +158,10 @@ static bool has_room(const struct drain_owners *o, const struct owner *owner, st
 	if (owner->taken + missing + 1 <= allowed)
 		return true;
 	reason_set(why,
-		   "%s %.60s wants %" PRId64 " replicas, of which %" PRId64 " may be away: %" PRId64
-		   " are not ready, and %" PRId64 " would move already",
-		   owner->kind, owner->name, wanted, allowed, missing, owner->taken);
+		   "%s %.60s wants %" PRId64 " %s, of which %" PRId64 " may be away: %" PRId64
+		   " %s not ready, and %" PRId64 " would move already",
+		   owner->kind, owner->name, wanted, drain_plural(wanted, "replica", "replicas"),
+		   allowed, missing, drain_plural(missing, "is", "are"), owner->taken);
 	return false;
 }
 

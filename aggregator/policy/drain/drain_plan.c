@@ -371,8 +371,9 @@ static bool ask_budgets(struct drain_run *r, struct drain_case *c)
 	c->risky = !v.in_parallel;
 	if (v.reason == DRAIN_NONE)
 		return true;
-	reason_set(&why, "PodDisruptionBudget %s/%s allows %" PRId64 " disruptions",
-		   v.budget->object.namespace, v.budget->object.name, v.remaining);
+	reason_set(&why, "PodDisruptionBudget %s/%s allows %" PRId64 " %s",
+		   v.budget->object.namespace, v.budget->object.name, v.remaining,
+		   drain_plural(v.remaining, "disruption", "disruptions"));
 	explain_pod(c, v.pod, v.reason, why.text);
 	return false;
 }
@@ -441,8 +442,8 @@ static void explain_destination(struct drain_case *c)
 	struct drain_why *w;
 
 	c->out->verdict = DRAIN_NEEDED;
-	w = drain_add_reason(c, DRAIN_DESTINATION,
-			     "%zu pods of nodes that could go would come here", c->received);
+	w = drain_add_reason(c, DRAIN_DESTINATION, "%zu %s of nodes that could go would come here",
+			     c->received, drain_plural((int64_t)c->received, "pod", "pods"));
 	drain_add_number(w, "pods", (double)c->received);
 }
 
@@ -473,7 +474,8 @@ static bool is_late(const struct drain_run *r)
 static void leave_out(struct drain_run *r, struct drain_case *c)
 {
 	c->out->verdict = DRAIN_NOT_ASKED;
-	drain_add_reason(c, DRAIN_NOT_EXAMINED, "time was up after %zu nodes", r->plan->examined);
+	drain_add_reason(c, DRAIN_NOT_EXAMINED, "time was up after %zu %s", r->plan->examined,
+			 drain_plural((int64_t)r->plan->examined, "node", "nodes"));
 	r->plan->complete = false;
 }
 
@@ -508,8 +510,10 @@ static void refuse_all(struct drain_run *r, const size_t *order, size_t count)
 
 		c->out->verdict = DRAIN_NOT_ASKED;
 		drain_add_reason(c, DRAIN_DELETIONS_UNPLACED,
-				 "%zu pods of nodes in deletion, or evicted ones, fit nowhere",
-				 r->plan->owed.unplaced);
+				 "%zu %s of nodes in deletion, or evicted, %s nowhere",
+				 r->plan->owed.unplaced,
+				 drain_plural((int64_t)r->plan->owed.unplaced, "pod", "pods"),
+				 drain_plural((int64_t)r->plan->owed.unplaced, "fits", "fit"));
 	}
 }
 
