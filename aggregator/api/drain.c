@@ -94,6 +94,16 @@ static bool choose(const struct drain_plan *p, const char *names, bool *chosen,
 	return found;
 }
 
+/* A plan never changes; what is said of it may. */
+static uint64_t etag_of(const struct plan_result *r, const struct reason *stale)
+{
+	uint64_t hash = (uint64_t)r->time_ns ^ r->version << 48;
+
+	for (const char *at = stale->text; *at; at++)
+		hash = (hash ^ (unsigned char)*at) * 0x100000001b3ULL;
+	return hash ? hash : 1;
+}
+
 static void write_plan(const struct plan_result *r, const struct question *q, const bool *chosen,
 		       int64_t now_ns, struct api_response *rs)
 {
@@ -106,6 +116,7 @@ static void write_plan(const struct plan_result *r, const struct question *q, co
 	jsonw_object_open(&w);
 	list_write_header(&w, "DrainPlan", now_ns);
 	plan_ask_stale(r, now_ns, &stale);
+	rs->etag = etag_of(r, &stale);
 	if (stale.text[0])
 		jsonw_key_string(&w, "stale", stale.text);
 	drain_json_write_head(&w, p);

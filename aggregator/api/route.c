@@ -40,6 +40,7 @@ static const struct route routes[] = {
 	{"/v1/quotas/", "GET", api_quotas, 0, false},
 	{"/v1/scores", "POST", api_scores, 0, true},
 	{"/v1/drain", "GET", api_drain, 0, false},
+	{"/v1/drain/history", "GET", api_drain_history, 0, false},
 	{"/v1/fit", "POST", api_fit, 0, true},
 	{"/v1/slack", "GET", api_slack, 0, false},
 	{"/v1/snapshot", "GET", api_snapshot, 0, false},

@@ -599,6 +599,16 @@ static void an_old_state_says_nothing(void **unused)
 	drain_state_free(other);
 }
 
+static void assert_record(const struct drain_record *r, int64_t time_ns, const char *event,
+			  const char *node_name, const char *reason, const char *text)
+{
+	assert_true(r->time_ns == time_ns);
+	assert_string_equal(drain_event_name(r->event), event);
+	assert_string_equal(r->node, node_name);
+	assert_string_equal(drain_reason_name(r->reason), reason);
+	assert_string_equal(r->text, text);
+}
+
 static void history_tells_what_was_decided(void **unused)
 {
 	const struct drain_record *of;
@@ -606,16 +616,70 @@ static void history_tells_what_was_decided(void **unused)
 
 	(void)unused;
 	put_node("a", "", "");
+	put_node("b", "", "");
+	put_owner("web", 2);
+	put_pod("web-1", "web", "a", 100);
+	put_pod("web-2", "web", "b", 2100);
 	step(NOW);
+	assert_int_equal(plan->record_count, 1);
+	step(NOW + MINUTE); /* it says the same */
+	assert_int_equal(plan->record_count, 0);
 	step(NOW + 11 * MINUTE);
-	put_node("a", ",'annotations':{'karpenter.sh/do-not-disrupt':'true'}", "");
+	assert_int_equal(plan->record_count, 2);
 	step(NOW + 12 * MINUTE);
+	assert_int_equal(plan->record_count, 0);
+	put_node("a", ",'annotations':{'karpenter.sh/do-not-disrupt':'true'}", "");
+	step(NOW + 13 * MINUTE);
 	of = drain_state_history(state, &count);
-	assert_int_equal(count, 3);
-	assert_string_equal(drain_event_name(of[0].event), "unneeded");
-	assert_string_equal(drain_event_name(of[1].event), "wave");
-	assert_string_equal(of[2].text, "ScaleDownDisabledAnnotation: it is annotated "
-					"karpenter.sh/do-not-disrupt=true");
+	assert_int_equal(count, 5);
+	assert_record(&of[0], NOW, "unneeded", "a", "NotUnneededLongEnough",
+		      "it has been unneeded for 0 s, and must be for more than 600 s");
+	assert_record(&of[1], NOW + 11 * MINUTE, "drain", "a", "NoReason", "1 pod moves");
+	assert_record(&of[2], NOW + 11 * MINUTE, "wave", "", "NoReason",
+		      "1 node goes: a; 1 pod moves to 1 node");
+	assert_record(&of[3], NOW + 13 * MINUTE, "needed", "a", "ScaleDownDisabledAnnotation",
+		      "it is annotated karpenter.sh/do-not-disrupt=true");
+	assert_record(&of[4], NOW + 13 * MINUTE, "wave", "", "NoReason", "no node goes");
+	/* The reason alone changes, and then the node is gone with its pod. */
+	put_pod("web-1", "web", "a", 3000);
+	put_node("a", "", "");
+	step(NOW + 14 * MINUTE);
+	assert_int_equal(plan->record_count, 1);
+	assert_record(&plan->records[0], NOW + 14 * MINUTE, "needed", "a", "NotUnderutilized",
+		      "pods request 75.0% of its allocatable cpu, more than 50.0%");
+	place_fixture_remove(&f, OBJECT_POD, "default", "web-1");
+	place_fixture_remove(&f, OBJECT_NODE, "", "a");
+	step(NOW + 15 * MINUTE);
+	assert_int_equal(plan->record_count, 2);
+	assert_record(&plan->records[0], NOW + 15 * MINUTE, "evicted", "a", "NoReason",
+		      "pod default/web-1 left it");
+	assert_record(&plan->records[1], NOW + 15 * MINUTE, "gone", "a", "NoReason",
+		      "the node is gone");
+}
+
+/* Who reads what was saved says nothing that was said before. */
+static void history_goes_on_after_a_restart(void **unused)
+{
+	struct buf text = BUF_INIT;
+	struct reason why = {""};
+	size_t count;
+
+	(void)unused;
+	put_node("a", "", "");
+	put_node("b", "", "");
+	config.assume_unneeded_ns = 11 * MINUTE;
+	step(NOW);
+	assert_true(plan->record_count > 0);
+	drain_state_write(state, NOW, &text);
+	drain_state_free(state);
+	state = drain_state_new();
+	assert_int_equal(
+		drain_state_read(state, text.data, text.len, 10 * MINUTE, NOW + MINUTE, &why), 0);
+	step(NOW + MINUTE);
+	assert_int_equal(plan->record_count, 0);
+	drain_state_history(state, &count);
+	assert_true(count > 0);
+	buf_fini(&text);
 }
 
 static void a_name_that_nobody_knows_is_told(void **unused)
@@ -668,6 +732,7 @@ int main(void)
 		STORY(a_state_that_makes_no_sense_is_refused),
 		STORY(an_old_state_says_nothing),
 		STORY(history_tells_what_was_decided),
+		STORY(history_goes_on_after_a_restart),
 		STORY(a_name_that_nobody_knows_is_told),
 	};
 

@@ -116,6 +116,11 @@ void drain_explain_trial(struct drain_case *c, const struct drain_trial *t);
 
 void drain_choose_wave(struct drain_run *r);
 
+/* --- drain_history.c */
+
+/* What the plan says otherwise than the one before. */
+void drain_note_plan(struct drain_run *r);
+
 /* --- drain_narrate.c */
 
 void drain_narrate(struct drain_run *r);

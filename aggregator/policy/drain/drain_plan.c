@@ -517,7 +517,7 @@ static void refuse_all(struct drain_run *r, const size_t *order, size_t count)
 	}
 }
 
-/* --- timers, hints, history */
+/* --- timers, hints */
 
 static enum drain_seen seen_of(const struct drain_case *c)
 {
@@ -528,30 +528,15 @@ static enum drain_seen seen_of(const struct drain_case *c)
 	return c->out->verdict == DRAIN_UNNEEDED ? DRAIN_SEEN_UNNEEDED : DRAIN_SEEN_NEEDED;
 }
 
-static void note_change(struct drain_run *r, const struct drain_case *c, bool before, bool now)
-{
-	const struct drain_plan_node *n = c->out;
-
-	if (now && !before)
-		drain_state_note(r->state, r->now_ns, DRAIN_EVENT_UNNEEDED, n->name,
-				 "its %zu pods fit elsewhere", n->move_count);
-	if (before && !now)
-		drain_state_note(r->state, r->now_ns, DRAIN_EVENT_NEEDED, n->name, "%s: %s",
-				 n->reason_count ? drain_reason_name(n->reasons[0].code) : "",
-				 n->reason_count ? n->reasons[0].text : "");
-}
-
 static void run_timers(struct drain_run *r)
 {
 	struct drain_timers *timers = &r->state->timers;
 	struct drain_sight *sights = mem_zalloc(r->count + 1, sizeof(*sights));
-	bool *before = mem_zalloc(r->count + 1, sizeof(*before));
 	size_t count = 0;
 
 	for (size_t i = 0; i < r->count; i++) {
 		const struct drain_case *c = &r->cases[i];
 
-		before[i] = drain_timers_find(timers, c->view->name) != NULL;
 		if (c->node)
 			sights[count++] =
 				(struct drain_sight){c->view->name, seen_of(c), c->node->ready};
@@ -563,11 +548,9 @@ static void run_timers(struct drain_run *r)
 	for (size_t i = 0; i < r->count; i++) {
 		const struct drain_timer *t = drain_timers_find(timers, r->cases[i].view->name);
 
-		note_change(r, &r->cases[i], before[i], t != NULL);
 		r->cases[i].out->since_ns = t ? t->since_ns : 0;
 		r->cases[i].out->due_ns = t ? drain_timer_due_ns(t, &r->config->rules) : 0;
 	}
-	free(before);
 	free(sights);
 }
 
@@ -687,6 +670,7 @@ struct drain_plan *drain_step(struct drain_state *s, const struct drain_input *i
 	for (size_t i = 0; i < r.count; i++)
 		r.cases[i].out->used_known =
 			drain_used_share(r.cases[i].view, r.now_ns, &r.cases[i].out->used_share);
+	drain_note_plan(&r);
 	drain_narrate(&r);
 	place_revert(in->place, start);
 	close_run(&r);
@@ -712,6 +696,9 @@ void drain_plan_free(struct drain_plan *p)
 	for (size_t i = 0; i < p->held_count; i++)
 		object_drop(&p->held[i]->object);
 	free(p->held);
+	for (size_t i = 0; i < p->record_count; i++)
+		drain_record_fini(&p->records[i]);
+	free(p->records);
 	for (size_t i = 0; i < p->name_count; i++)
 		free(p->names[i]);
 	free(p->names);

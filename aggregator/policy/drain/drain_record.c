@@ -21,9 +21,6 @@ static void record_node(struct drain_run *r, const struct drain_picked *p)
 		};
 	n->verdict = DRAIN_GOES;
 	n->robust = r->plan->wave.robust;
-	drain_state_note(r->state, r->now_ns, DRAIN_EVENT_WAVE, n->name,
-			 "chosen with its %zu pods%s", p->count,
-			 n->robust ? "" : "; the wave is not robust");
 }
 
 /* --- destinations, by number and so by name */
