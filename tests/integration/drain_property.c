@@ -453,6 +453,19 @@ static void check_owner(const struct scene *s, const struct drain_plan *p, const
 			 (unsigned long long)s->seed, away, wanted, namespace, app, ready);
 }
 
+/* Nor does a node that could go send its pods to one that could. */
+static void check_frozen(const struct scene *s, const struct drain_plan *p,
+			 const struct drain_plan_node *n)
+{
+	for (size_t i = 0; n->verdict == DRAIN_UNNEEDED && i < n->move_count; i++) {
+		const struct drain_plan_node *to = drain_plan_find(p, n->moves[i].to);
+
+		if (to->verdict == DRAIN_GOES || to->verdict == DRAIN_UNNEEDED)
+			fail_msg("seed %llu: pods of %s go to %s, and both could go",
+				 (unsigned long long)s->seed, n->name, to->name);
+	}
+}
+
 static void check_wave(const struct scene *s, const struct drain_plan *p)
 {
 	const struct drain_wave *w = &p->wave;
@@ -466,6 +479,8 @@ static void check_wave(const struct scene *s, const struct drain_plan *p)
 			fail_msg("seed %llu: pods go to %s, which is to go",
 				 (unsigned long long)s->seed, n->name);
 	}
+	for (size_t i = 0; i < p->node_count; i++)
+		check_frozen(s, p, &p->nodes[i]);
 	for (size_t i = 0; i < p->node_count; i++)
 		if (p->nodes[i].verdict != DRAIN_GOES && !p->nodes[i].reason_count)
 			fail_msg("seed %llu: nobody says why %s stays", (unsigned long long)s->seed,

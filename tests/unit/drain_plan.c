@@ -348,7 +348,8 @@ static void a_budget_lets_one_wave_go_after_the_other(void **unused)
 		"pod default/web-2 waits for PodDisruptionBudget web: 0 more may leave beside "
 		"this wave");
 	assert_non_null(strstr(plan->narration,
-			       "PodDisruptionBudget default/web: 1 leave, 1 may at once.\n"));
+			       "PodDisruptionBudget default/web: 1 leaves, 1 may at once, and 0 "
+			       "more then.\n"));
 }
 
 static void a_share_of_an_owner_may_be_away(void **unused)

@@ -166,8 +166,8 @@ struct drain_cost {
 	const char *namespace;
 	const char *kind, *name; /* of the owner; "" */
 	size_t pods; /* that leave */
-	int64_t allowed; /* by the budget, before the wave */
-	/* More than are allowed at once, all of one node: the eviction API makes them wait. */
+	int64_t allowed, left; /* by the budget, before the wave and after it */
+	/* Uses more than is allowed at once, all of one node: the eviction API makes them wait. */
 	bool one_after_the_other;
 };
 

@@ -51,6 +51,7 @@ struct drain_run {
 	struct drain_case *cases; /* owned; by place_node */
 	const struct kube_pod **pods; /* owned; slices are the cases' */
 	struct drain_pdbs *pdbs;
+	int64_t *allowed_by; /* owned; by budget, before any candidate was asked */
 	struct drain_owners *owners; /* NULL until a wave is chosen */
 	struct drain_groups groups;
 	struct drain_context rules;

@@ -91,8 +91,9 @@ static void tell_cost(const struct drain_cost *c, struct buf *b)
 {
 	if (!c->budget)
 		return;
-	buf_printf(b, "%s %s/%s: %zu leave, %" PRId64 " may at once%s.\n", c->kind, c->namespace,
-		   c->name, c->pods, c->allowed,
+	buf_printf(b, "%s %s/%s: %zu %s, %" PRId64 " may at once, and %" PRId64 " more then%s.\n",
+		   c->kind, c->namespace, c->name, c->pods,
+		   drain_plural((int64_t)c->pods, "leaves", "leave"), c->allowed, c->left,
 		   c->one_after_the_other ? "; they go one after the other" : "");
 }
 

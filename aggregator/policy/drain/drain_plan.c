@@ -241,6 +241,17 @@ static void read_rules(struct drain_run *r)
 	};
 }
 
+/* Nodes in deletion have reserved theirs; upstream uses them up from now on. */
+static void note_budgets(struct drain_run *r)
+{
+	const struct cluster *cluster = r->in->view->cluster;
+	size_t count = cluster ? cluster->tables[OBJECT_POD_DISRUPTION_BUDGET]->count : 0;
+
+	r->allowed_by = mem_zalloc(count + 1, sizeof(*r->allowed_by));
+	for (size_t i = 0; i < count; i++)
+		r->allowed_by[i] = drain_pdbs_remaining(r->pdbs, (uint32_t)i);
+}
+
 /* --- candidates */
 
 /* Rules and budgets are cheap to ask again; corrected, only what fitted nowhere is not. */
@@ -631,6 +642,7 @@ static void close_run(struct drain_run *r)
 	free(r->placeholder);
 	drain_groups_fini(&r->groups);
 	drain_pdbs_free(r->pdbs);
+	free(r->allowed_by);
 	drain_owners_free(r->owners);
 }
 
@@ -654,6 +666,7 @@ struct drain_plan *drain_step(struct drain_state *s, const struct drain_input *i
 
 	open_run(&r, s, in, c);
 	placed = drain_place_owed(&r);
+	note_budgets(&r);
 	base = place_fork(in->place);
 	order = order_candidates(&r, &count);
 	if (placed || !r.corrected)

@@ -60,6 +60,7 @@ static void record_destinations(struct drain_run *r, const struct drain_picked *
 struct cost {
 	UT_hash_handle hh;
 	const void *key; /* the budget, or the owner's uid of the first pod */
+	uint32_t which; /* budget */
 	struct drain_cost of;
 };
 
@@ -93,8 +94,8 @@ static struct cost *find_budget_cost(struct cost **costs, const struct kube_pdb 
 	return c;
 }
 
-static void count_pod(struct drain_run *r, const struct kube_pod *pod, const int64_t *allowed,
-		      struct cost **budgets, struct cost **owners)
+static void count_pod(struct drain_run *r, const struct kube_pod *pod, struct cost **budgets,
+		      struct cost **owners)
 {
 	const struct owner_ref *ref = &pod->template->owner;
 	const uint32_t *which;
@@ -104,7 +105,8 @@ static void count_pod(struct drain_run *r, const struct kube_pod *pod, const int
 	for (size_t i = 0; i < count; i++) {
 		c = find_budget_cost(budgets, drain_pdbs_at(r->pdbs, which[i]));
 		c->of.pods++;
-		c->of.allowed = allowed[which[i]];
+		c->of.allowed = r->allowed_by[which[i]];
+		c->which = which[i];
 	}
 	if (!*ref->uid)
 		return;
@@ -127,10 +129,25 @@ static int compare_costs(const void *left, const void *right)
 	return order ? order : strcmp(a->name, b->name);
 }
 
-static void add_costs(struct drain_wave *w, struct cost *costs)
+/*
+ * The wave has taken what it uses: pods that are not ready, or are on their way already, use
+ * nothing. Upstream counts each of them, and candidates that do not go as well.
+ */
+static void weigh_budget(const struct drain_run *r, struct cost *c)
+{
+	int64_t used = (int64_t)c->of.pods;
+
+	if (r->corrected)
+		used = c->of.allowed - drain_pdbs_remaining(r->pdbs, c->which);
+	c->of.left = used < c->of.allowed ? c->of.allowed - used : 0;
+	c->of.one_after_the_other = used > c->of.allowed;
+}
+
+static void add_costs(const struct drain_run *r, struct drain_wave *w, struct cost *costs)
 {
 	for (struct cost *c = costs; c; c = c->hh.next) {
-		c->of.one_after_the_other = c->of.budget && (int64_t)c->of.pods > c->of.allowed;
+		if (c->of.budget)
+			weigh_budget(r, c);
 		w->costs[w->cost_count++] = c->of;
 	}
 }
@@ -146,18 +163,17 @@ static void free_costs(struct cost *costs)
 	}
 }
 
-static void record_costs(struct drain_run *r, const struct drain_picked *picked, size_t count,
-			 const int64_t *allowed)
+static void record_costs(struct drain_run *r, const struct drain_picked *picked, size_t count)
 {
 	struct drain_wave *w = &r->plan->wave;
 	struct cost *budgets = NULL, *owners = NULL;
 
 	for (size_t i = 0; i < count; i++)
 		for (size_t j = 0; j < picked[i].c->sorted.move_count; j++)
-			count_pod(r, picked[i].c->sorted.move[j], allowed, &budgets, &owners);
+			count_pod(r, picked[i].c->sorted.move[j], &budgets, &owners);
 	w->costs = mem_zalloc(HASH_COUNT(budgets) + HASH_COUNT(owners) + 1, sizeof(*w->costs));
-	add_costs(w, budgets);
-	add_costs(w, owners);
+	add_costs(r, w, budgets);
+	add_costs(r, w, owners);
 	if (w->cost_count)
 		qsort(w->costs, w->cost_count, sizeof(*w->costs), compare_costs);
 	free_costs(budgets);
@@ -165,7 +181,7 @@ static void record_costs(struct drain_run *r, const struct drain_picked *picked,
 }
 
 void drain_record_wave(struct drain_run *r, const struct drain_picked *picked, size_t count,
-		       const int64_t *allowed, place_mark before)
+		       place_mark before)
 {
 	struct drain_wave *w = &r->plan->wave;
 
@@ -177,5 +193,5 @@ void drain_record_wave(struct drain_run *r, const struct drain_picked *picked, s
 		w->pods += picked[i].count;
 	}
 	record_destinations(r, picked, count, before);
-	record_costs(r, picked, count, allowed);
+	record_costs(r, picked, count);
 }
