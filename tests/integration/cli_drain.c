@@ -105,7 +105,7 @@ static void test_outputs(void **state)
 		 "\n"
 		 "DISRUPTED                     PODS  ALLOWED  LEFT\n"
 		 "PodDisruptionBudget shop/web     1        1     0\n"
-		 "ReplicaSet shop/web              1        -     -\n",
+		 "ReplicaSet shop/web              1        1     0\n",
 		 ""},
 		{"drain", 0,
 		 "8 nodes: 0 may be drained now, 3 could be later, 4 needed, 1 on the way.\n"
@@ -199,7 +199,7 @@ static void test_outputs(void **state)
 		 "alpha  1  2.69  3.19  3.40  4.0Gi  5.0Gi  14.4Gi\n"
 		 "\n"
 		 "PodDisruptionBudget shop/web  1  1  0\n"
-		 "ReplicaSet shop/web           1  -  -\n",
+		 "ReplicaSet shop/web           1  1  0\n",
 		 ""},
 		{"drain --assume-unneeded-for 15m --drain-group-label pool --drain-group name=main,min=7", 0,
 		 "8 nodes: 0 may be drained now, 3 could be later, 4 needed, 1 on the way.\n"

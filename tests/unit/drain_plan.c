@@ -229,6 +229,15 @@ static void requests_say_drain_and_use_says_no(void **unused)
 			    "examined: 0.\n"
 			    "1 stays: NotUnderutilized.\n"
 			    "1 stays: NoPlaceToMovePods.\n");
+	/* Not simulated again for a while, it is told with the same numbers. */
+	step(NOW + MINUTE);
+	assert_reason("a", 0, "NoPlaceToMovePods",
+		      "found a while ago: pod default/web-1 fits on no other node: 1 RealUseCap; "
+		      "nearest is b, which would use 3.63 CPUs where 3.40 may be");
+	assert_true(node("a")->reasons[0].counted);
+	assert_int_equal(node("a")->reasons[0].refused.of[PLACE_USE_CAP], 1);
+	assert_string_equal(node("a")->reasons[0].numbers[0].name, "predictedCpuMillicores");
+	assert_true(fabs(node("a")->reasons[0].numbers[0].value - 3633) < 0.1);
 }
 
 static void use_says_drain_and_requests_say_no(void **unused)

@@ -166,7 +166,8 @@ struct drain_cost {
 	const char *namespace;
 	const char *kind, *name; /* of the owner; "" */
 	size_t pods; /* that leave */
-	int64_t allowed, left; /* by the budget, before the wave and after it */
+	bool limited; /* allowed and left are set: of budgets, and of owners by their share */
+	int64_t allowed, left; /* how many may leave at once, before the wave and after it */
 	/* Uses more than is allowed at once, all of one node: the eviction API makes them wait. */
 	bool one_after_the_other;
 };

@@ -35,6 +35,14 @@ struct drain_case {
 	struct drain_plan_node *out; /* in the plan */
 };
 
+/* What is remembered of a simulation that failed, beside its sentence. */
+struct drain_refusal {
+	bool counted;
+	struct place_counts refused;
+	uint32_t number_count;
+	struct drain_number numbers[DRAIN_NUMBERS];
+};
+
 /* What a handle is, beyond pods of the view. */
 enum drain_extra { DRAIN_EXTRA_NONE, DRAIN_EXTRA_EVICTED, DRAIN_EXTRA_PLACEHOLDER };
 

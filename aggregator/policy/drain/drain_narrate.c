@@ -30,6 +30,14 @@ static void tell_owed(const struct drain_owed *o, struct buf *b)
 			   drain_plural((int64_t)o->unplaced, "fits", "fit"));
 }
 
+/* Of a node that a pod holds, the pod's. */
+static enum drain_reason decisive(const struct drain_plan_node *n)
+{
+	bool pod = n->reason_count > 1 && n->reasons[0].code == DRAIN_BLOCKED_BY_POD;
+
+	return n->reasons[pod ? 1 : 0].code;
+}
+
 static void tell_verdicts(const struct drain_plan *p, struct buf *b)
 {
 	size_t verdicts[DRAIN_ON_ITS_WAY + 1] = {0}, reasons[DRAIN_REASONS] = {0}, idle = 0;
@@ -40,7 +48,7 @@ static void tell_verdicts(const struct drain_plan *p, struct buf *b)
 		verdicts[n->verdict]++;
 		idle += n->idle_in_fact;
 		if (n->reason_count && n->verdict != DRAIN_GOES)
-			reasons[n->reasons[0].code]++;
+			reasons[decisive(n)]++;
 	}
 	buf_printf(b,
 		   "Of %zu %s %zu could go, %zu of them now; needed: %zu, in deletion: %zu, not "

@@ -258,8 +258,26 @@ static void note_budgets(struct drain_run *r)
 static void remember_failure(struct drain_run *r, struct drain_case *c, int64_t until_ns)
 {
 	const struct drain_why *w = &c->out->reasons[0];
+	struct drain_refusal refusal = {w->counted, w->refused, w->number_count, {{0}}};
 
+	memcpy(refusal.numbers, w->numbers, sizeof(refusal.numbers));
 	drain_unremovable_add(r->failed, c->view->name, w->code, w->text, until_ns);
+	drain_unremovable_tell(r->failed, c->view->name, &refusal, sizeof(refusal));
+}
+
+/* The numbers are as old as the sentence, and go with it. */
+static void recall_failure(const struct drain_run *r, const struct drain_case *c,
+			   struct drain_why *w)
+{
+	const struct drain_failure *f = drain_unremovable_recent(r->failed, c->view->name);
+	const struct drain_refusal *refusal = f ? f->refusal : NULL;
+
+	if (!refusal)
+		return;
+	w->counted = refusal->counted;
+	w->refused = refusal->refused;
+	w->number_count = refusal->number_count;
+	memcpy(w->numbers, refusal->numbers, sizeof(w->numbers));
 }
 
 static void sort_pods(struct drain_run *r, struct drain_case *c)
@@ -297,6 +315,8 @@ static bool judge(struct drain_run *r, struct drain_case *c)
 	c->out->verdict = e.reason == DRAIN_BEING_DELETED ? DRAIN_ON_ITS_WAY : DRAIN_NEEDED;
 	w = drain_add_reason(c, e.reason, "%s%s", e.recent ? "found a while ago: " : "",
 			     e.why.text);
+	if (e.recent)
+		recall_failure(r, c, w);
 	if (e.reason == DRAIN_NOT_UNDERUTILIZED) {
 		drain_add_number(w, "requestedShare", e.utilization.share);
 		drain_add_number(w, "threshold",
@@ -351,13 +371,17 @@ static size_t *order_candidates(struct drain_run *r, size_t *count)
 
 /* --- simulation */
 
-static void explain_pod(struct drain_case *c, const struct kube_pod *pod, enum drain_reason code,
-			const char *why)
+static void explain_pod(struct drain_case *c, const struct kube_pod *pod, size_t others,
+			enum drain_reason code, const char *why)
 {
+	char more[64] = "";
 	struct drain_why *w;
 
-	w = drain_add_reason(c, DRAIN_BLOCKED_BY_POD, "pod %s/%s must stay", pod->object.namespace,
-			     pod->object.name);
+	if (others)
+		snprintf(more, sizeof(more), ", and so must %zu %s of the node", others,
+			 drain_plural((int64_t)others, "other", "others"));
+	w = drain_add_reason(c, DRAIN_BLOCKED_BY_POD, "pod %s/%s must stay%s",
+			     pod->object.namespace, pod->object.name, more);
 	w->pod = pod;
 	w = drain_add_reason(c, code, "%s", *why ? why : drain_reason_name(code));
 	w->pod = pod;
@@ -367,7 +391,7 @@ static void explain_blocked(struct drain_case *c)
 {
 	const struct drain_pods *p = &c->sorted;
 
-	explain_pod(c, p->blocking, p->status.reason, p->why.text);
+	explain_pod(c, p->blocking, p->blocking_count - 1, p->status.reason, p->why.text);
 	if (p->blocking_count > 1)
 		drain_add_number(&c->out->reasons[0], "pods", (double)p->blocking_count);
 }
@@ -385,7 +409,7 @@ static bool ask_budgets(struct drain_run *r, struct drain_case *c)
 	reason_set(&why, "PodDisruptionBudget %s/%s allows %" PRId64 " %s",
 		   v.budget->object.namespace, v.budget->object.name, v.remaining,
 		   drain_plural(v.remaining, "disruption", "disruptions"));
-	explain_pod(c, v.pod, v.reason, why.text);
+	explain_pod(c, v.pod, 0, v.reason, why.text);
 	return false;
 }
 

@@ -61,6 +61,7 @@ struct cost {
 	UT_hash_handle hh;
 	const void *key; /* the budget, or the owner's uid of the first pod */
 	uint32_t which; /* budget */
+	int64_t used; /* pods that count for an owner: they are ready */
 	struct drain_cost of;
 };
 
@@ -112,6 +113,7 @@ static void count_pod(struct drain_run *r, const struct kube_pod *pod, struct co
 		return;
 	c = find_cost(owners, ref->uid);
 	c->of.pods++;
+	c->used += pod->ready && pod->deletion_ns == 0;
 	c->of.namespace = pod->object.namespace;
 	c->of.kind = ref->kind;
 	c->of.name = ref->name;
@@ -139,8 +141,21 @@ static void weigh_budget(const struct drain_run *r, struct cost *c)
 
 	if (r->corrected)
 		used = c->of.allowed - drain_pdbs_remaining(r->pdbs, c->which);
+	c->of.limited = true;
 	c->of.left = used < c->of.allowed ? c->of.allowed - used : 0;
 	c->of.one_after_the_other = used > c->of.allowed;
+}
+
+/* Upstream asks for no shares of owners. */
+static void weigh_owner(const struct drain_run *r, struct cost *c)
+{
+	int64_t left;
+
+	c->of.limited = r->owners && drain_owners_left(r->owners, c->key, &left);
+	if (!c->of.limited)
+		return;
+	c->of.left = left > 0 ? left : 0;
+	c->of.allowed = c->of.left + c->used;
 }
 
 static void add_costs(const struct drain_run *r, struct drain_wave *w, struct cost *costs)
@@ -148,6 +163,8 @@ static void add_costs(const struct drain_run *r, struct drain_wave *w, struct co
 	for (struct cost *c = costs; c; c = c->hh.next) {
 		if (c->of.budget)
 			weigh_budget(r, c);
+		else
+			weigh_owner(r, c);
 		w->costs[w->cost_count++] = c->of;
 	}
 }
