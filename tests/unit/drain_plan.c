@@ -265,7 +265,7 @@ static void use_says_drain_and_requests_say_no(void **unused)
 			    "Of 2 nodes 1 could go, 1 of them now; needed: 1, in deletion: 0, not "
 			    "examined: 0.\n"
 			    "1 stays: NotUnderutilized.\n"
-			    "1 is needed by requests and idle in fact.\n"
+			    "1 is needed by requests and idle in fact: a.\n"
 			    "b goes; nothing on it has to move.\n");
 }
 

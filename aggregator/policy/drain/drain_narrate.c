@@ -13,7 +13,7 @@
 
 static const double GIB = 1073741824.0;
 
-enum { PODS_TOLD = 8 };
+enum { PODS_TOLD = 8, IDLE_TOLD = 16 };
 
 static void tell_owed(const struct drain_owed *o, struct buf *b)
 {
@@ -36,6 +36,20 @@ static enum drain_reason decisive(const struct drain_plan_node *n)
 	bool pod = n->reason_count > 1 && n->reasons[0].code == DRAIN_BLOCKED_BY_POD;
 
 	return n->reasons[pod ? 1 : 0].code;
+}
+
+static void tell_idle(const struct drain_plan *p, size_t count, struct buf *b)
+{
+	size_t told = 0;
+
+	buf_printf(b, "%zu %s needed by requests and idle in fact:", count,
+		   drain_plural((int64_t)count, "is", "are"));
+	for (size_t i = 0; i < p->node_count && told < IDLE_TOLD; i++)
+		if (p->nodes[i].idle_in_fact)
+			buf_printf(b, "%s %s", told++ ? "," : "", p->nodes[i].name);
+	if (told < count)
+		buf_printf(b, ", and %zu more", count - told);
+	buf_add_str(b, ".\n");
 }
 
 static void tell_verdicts(const struct drain_plan *p, struct buf *b)
@@ -62,8 +76,7 @@ static void tell_verdicts(const struct drain_plan *p, struct buf *b)
 				   drain_plural((int64_t)reasons[i], "stays", "stay"),
 				   drain_reason_name((enum drain_reason)i));
 	if (idle)
-		buf_printf(b, "%zu %s needed by requests and idle in fact.\n", idle,
-			   drain_plural((int64_t)idle, "is", "are"));
+		tell_idle(p, idle, b);
 }
 
 static void tell_moves(const struct drain_plan_node *n, struct buf *b)
