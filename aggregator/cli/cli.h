@@ -37,7 +37,7 @@ enum cli_color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 /* Filled from the option tables: one struct for all commands, each command knows its own members and the global ones. */
 struct cli_options {
 	bool help, version, no_headers, watch, strict, all_namespaces;
-	bool all, explain;
+	bool all, explain, history;
 	char *server, *namespace, *pod, *variant, *blend, *usage;
 	char *token_file, *ca_file, *server_name, *client_cert, *client_key; /* for the server */
 	bool plain_tokens;

@@ -7,6 +7,8 @@
 #ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_REASON_H
 #define EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_REASON_H
 
+#include <stdint.h>
+
 /* clang-format off */
 /* X(constant, name, what would unblock it) */
 #define DRAIN_REASON_TABLE(X)                                                                                                       \
@@ -60,5 +62,11 @@ enum drain_reason {
 
 const char *drain_reason_name(enum drain_reason r); /* "NotUnderutilized" */
 const char *drain_reason_unblock(enum drain_reason r); /* "" where nothing would */
+
+/* The word that goes with the count: "1 pod", "0 pods". */
+static inline const char *drain_plural(int64_t count, const char *one, const char *more)
+{
+	return count == 1 ? one : more;
+}
 
 #endif

@@ -330,8 +330,9 @@ static void ask_pdb(const struct drain_context *c, const struct kube_pod *pod,
 		reason_set(why, "more than one PodDisruptionBudget selects it, also %s",
 			   v.budget->object.name);
 	else
-		reason_set(why, "PodDisruptionBudget %s allows %" PRId64 " more disruptions",
-			   v.budget->object.name, v.remaining);
+		reason_set(why, "PodDisruptionBudget %s allows %" PRId64 " more %s",
+			   v.budget->object.name, v.remaining,
+			   drain_plural(v.remaining, "disruption", "disruptions"));
 }
 
 /* --- the table */

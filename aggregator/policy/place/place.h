@@ -128,6 +128,9 @@ struct place_prediction {
 };
 /* False where the cap is off, or the node is silent. */
 bool place_predict(const struct place *p, place_node n, struct place_prediction *out);
+/* The same were this pod, which is nowhere, there as well. */
+bool place_predict_with(const struct place *p, place_pod pod, place_node n,
+			struct place_prediction *out);
 
 /* --- changes, each of which can be undone */
 
@@ -168,6 +171,12 @@ void place_cordon(struct place *p, place_node n, bool on);
 /* How many nodes each filter refused. */
 struct place_counts {
 	uint32_t of[PLACE_FILTERS];
+	/*
+	 * Of those that PLACE_USE_CAP refused, where there are any: the one that would exceed its
+	 * limits least, by share; the first of equals.
+	 */
+	place_node nearest;
+	double excess;
 };
 
 /*

@@ -417,7 +417,7 @@ static void place_class(struct slack_run *r, uint32_t class)
 	if (missing_of(r, class))
 		tell_refused(&report->refused, &report->why);
 	else
-		report->refused = (struct place_counts){{0}};
+		report->refused = (struct place_counts){.nearest = PLACE_NONE};
 }
 
 void slack_place_missing(struct slack_run *r)
