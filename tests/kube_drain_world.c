@@ -106,7 +106,7 @@ static void make_node(struct kube_drain_world *w, size_t i, int cpu)
 /* How many CPUs all nodes have. */
 static int draw_nodes(struct kube_drain_world *w, int *cpus)
 {
-	static const int sizes[] = {2, 4, 4, 4, 8};
+	static const int sizes[] = {2, 2, 4, 4, 8};
 	int sum = 0;
 
 	w->node_count = 12 + draw(w, KUBE_DRAIN_NODES_MAX - 12 + 1);
@@ -191,7 +191,7 @@ static void write_spread(struct kube_drain_world *w, struct buf *b,
 static int write_template(struct kube_drain_world *w, struct buf *b,
 			  const struct kube_drain_workload *of)
 {
-	static const int cpus[] = {100, 150, 250, 250, 400, 400, 600, 900, 1500};
+	static const int cpus[] = {100, 150, 250, 400, 400, 600, 600, 900, 1600};
 	int cpu = cpus[draw(w, sizeof(cpus) / sizeof(cpus[0]))];
 	bool asks_of_nodes;
 
@@ -511,11 +511,13 @@ static char *draw_rule(struct kube_drain_world *w, size_t replicas)
 /* One of them may be over several workloads: pods that have two are evicted by nobody. */
 static void make_budgets(struct kube_drain_world *w)
 {
+	unsigned int percent = (unsigned int)draw(w, 65);
+
 	for (size_t i = 0; i < w->workload_count; i++) {
 		const struct kube_drain_workload *of = &w->workloads[i];
 		char *rule;
 
-		if (!of->replicas || !chance(w, 55))
+		if (!of->replicas || !chance(w, percent))
 			continue;
 		rule = draw_rule(w, of->replicas);
 		make_budget(w, of->name, "app", of->name, rule);
@@ -596,8 +598,8 @@ enum { FIRST_PERCENT = 65 };
 static void fill(struct kube_drain_world *w)
 {
 	int cpus[KUBE_DRAIN_NODES_MAX], requested = 0;
-	int cpu = draw_nodes(w, cpus) * (int)(400 + draw(w, 300));
-	size_t pods = 60 + draw(w, 50), first = w->node_count * FIRST_PERCENT / 100;
+	int cpu = draw_nodes(w, cpus) * (int)(400 + draw(w, 500));
+	size_t pods = 70 + draw(w, 50), first = w->node_count * FIRST_PERCENT / 100;
 	struct kube_drain_look look;
 
 	if (chance(w, 50))

@@ -91,8 +91,8 @@ static size_t count_of(const cJSON *json, const char *path)
 /* A cluster of its own for each combination would be too many: they follow from the seed. */
 static void start_aggregator(const struct story *s)
 {
-	static const char *const utilizations[] = {"0.5", "0.7", "0.95"},
-				 *const shares[] = {"0.25", "0.5", "1"},
+	static const char *const utilizations[] = {"0.95", "0.5", "0.7"},
+				 *const shares[] = {"1", "0.25", "1", "0.5"},
 				 *const slacks[] = {"0", "0", "0.1"};
 	uint64_t seed = s->world.seed;
 	const char *const options[] = {"--plan-every",
@@ -102,9 +102,9 @@ static void start_aggregator(const struct story *s)
 				       "--scale-down-utilization-threshold",
 				       utilizations[seed % 3],
 				       "--drain-owner-share",
-				       shares[seed / 3 % 3],
+				       shares[seed / 3 % 4],
 				       "--extra-capacity-min-rate",
-				       slacks[seed / 9 % 3],
+				       slacks[seed / 5 % 3],
 				       NULL};
 
 	kube_testbed_start_aggregator_with(bed, 0, bed->plane->admin, options);
