@@ -106,7 +106,7 @@ static void make_node(struct kube_drain_world *w, size_t i, int cpu)
 /* How many CPUs all nodes have. */
 static int draw_nodes(struct kube_drain_world *w, int *cpus)
 {
-	static const int sizes[] = {2, 2, 4, 4, 8};
+	static const int sizes[] = {2, 4, 4, 4, 6};
 	int sum = 0;
 
 	w->node_count = 12 + draw(w, KUBE_DRAIN_NODES_MAX - 12 + 1);
@@ -191,8 +191,9 @@ static void write_spread(struct kube_drain_world *w, struct buf *b,
 static int write_template(struct kube_drain_world *w, struct buf *b,
 			  const struct kube_drain_workload *of)
 {
-	static const int cpus[] = {100, 150, 250, 400, 400, 600, 600, 900, 1600};
-	int cpu = cpus[draw(w, sizeof(cpus) / sizeof(cpus[0]))];
+	static const int small[] = {100, 150, 200, 300, 400, 500},
+			 large[] = {900, 1500, 1900, 2700};
+	int cpu = of->replicas <= 4 && chance(w, 40) ? large[draw(w, 4)] : small[draw(w, 6)];
 	bool asks_of_nodes;
 
 	buf_printf(b,
@@ -511,7 +512,7 @@ static char *draw_rule(struct kube_drain_world *w, size_t replicas)
 /* One of them may be over several workloads: pods that have two are evicted by nobody. */
 static void make_budgets(struct kube_drain_world *w)
 {
-	unsigned int percent = (unsigned int)draw(w, 65);
+	unsigned int percent = (unsigned int)draw(w, 50);
 
 	for (size_t i = 0; i < w->workload_count; i++) {
 		const struct kube_drain_workload *of = &w->workloads[i];
@@ -537,7 +538,7 @@ cJSON *kube_drain_world_budgets(const struct kube_drain_world *w)
 	return list;
 }
 
-static bool is_of_budget(const cJSON *pod, const cJSON *budget)
+bool kube_drain_budget_selects(const cJSON *budget, const cJSON *pod)
 {
 	const cJSON *label = json_at(budget, "spec.selector.matchLabels");
 	const cJSON *labels = json_at(pod, "metadata.labels");
@@ -557,7 +558,8 @@ static size_t count_running(const cJSON *budget, const struct kube_drain_look *l
 
 	cJSON_ArrayForEach(pod, json_at(l->pods, "items"))
 	{
-		count += is_of_budget(pod, budget) && !json_at(pod, "metadata.deletionTimestamp") &&
+		count += kube_drain_budget_selects(budget, pod) &&
+			 !json_at(pod, "metadata.deletionTimestamp") &&
 			 strcmp(kube_drain_text(pod, "status.phase"), "Running") == 0;
 	}
 	return count;
@@ -598,8 +600,8 @@ enum { FIRST_PERCENT = 65 };
 static void fill(struct kube_drain_world *w)
 {
 	int cpus[KUBE_DRAIN_NODES_MAX], requested = 0;
-	int cpu = draw_nodes(w, cpus) * (int)(400 + draw(w, 500));
-	size_t pods = 70 + draw(w, 50), first = w->node_count * FIRST_PERCENT / 100;
+	int cpu = draw_nodes(w, cpus) * (int)(450 + draw(w, 350));
+	size_t pods = 60 + draw(w, 50), first = w->node_count * FIRST_PERCENT / 100;
 	struct kube_drain_look look;
 
 	if (chance(w, 50))
@@ -679,5 +681,4 @@ void kube_drain_world_clear(struct kube_drain_world *w)
 	if (!await(is_clear, w, SECONDS))
 		fail_msg("seed %llu: its pods do not go", (unsigned long long)w->seed);
 	control_plane_must(w->bed->plane, "DELETE", "/api/v1/nodes", NULL);
-	control_plane_await_scheduler(w->bed->plane, 0, 0);
 }

@@ -41,7 +41,7 @@ struct kube_drain_world {
  * scheduler that tells its metrics.
  */
 void kube_drain_world_make(struct kube_drain_world *w, struct kube_testbed *bed, uint64_t seed);
-/* All of it goes, until the scheduler knows of nothing. The namespace stays, empty. */
+/* All of it goes; the namespace stays, empty. */
 void kube_drain_world_clear(struct kube_drain_world *w);
 
 /* What pods are like. */
@@ -66,6 +66,7 @@ void kube_drain_look_fini(struct kube_drain_look *l);
 bool kube_drain_world_is_settled(const struct kube_drain_world *w, const struct kube_drain_look *l);
 /* The list of budgets; the caller deletes it. NULL: the API does not answer. */
 cJSON *kube_drain_world_budgets(const struct kube_drain_world *w);
+bool kube_drain_budget_selects(const cJSON *budget, const cJSON *pod);
 /* Whether each budget's status counts the pods that are ready now. */
 bool kube_drain_world_budgets_are_true(const cJSON *budgets, const struct kube_drain_look *l);
 
