@@ -26,14 +26,8 @@
 /* Controllers and the scheduler, on a machine that may be busy with other tests. */
 #define SECONDS 180
 
-#define text_at kube_drain_text
-
-static double number_at(const cJSON *json, const char *path)
-{
-	const cJSON *number = json_at(json, path);
-
-	return cJSON_IsNumber(number) ? number->valuedouble : 0;
-}
+#define text_at	  kube_drain_text
+#define number_at kube_drain_number
 
 static const cJSON *find(const cJSON *list, const char *name)
 {

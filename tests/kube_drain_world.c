@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Most nodes and workloads come first, and the rest when they are settled, so that nodes are not all filled alike. Sizes are such that about half of what there is
- * is requested.
+ * Most nodes and workloads come first, and the rest when they are settled, so that nodes are not all filled alike. Sizes are such that a half to four fifths of
+ * the CPU there is are requested, or less where pods are too few: then much may go, and much that goes leaves little room.
  *
  * Rules are those in which the tests' kube-scheduler, of an old release, decides as those of today do: tests/kube_fit_world.c says which are not. There is no
  * kubelet, and so the test does as one would whenever it looks. Some pods have a grace and are seen leaving, others are gone at once.
@@ -33,6 +33,9 @@
 /* Controllers and the scheduler, on a machine that may be busy with other tests. */
 #define SECONDS 180
 
+#define text_at	  kube_drain_text
+#define number_at kube_drain_number
+
 #define ANY(w, ...) PICK(&(w)->dice, __VA_ARGS__)
 
 static bool chance(struct kube_drain_world *w, unsigned int percent)
@@ -54,10 +57,10 @@ const char *kube_drain_text(const cJSON *json, const char *path)
 
 const char *kube_drain_pod_app(const cJSON *pod)
 {
-	return kube_drain_text(pod, "metadata.labels.app");
+	return text_at(pod, "metadata.labels.app");
 }
 
-static double number_at(const cJSON *json, const char *path)
+double kube_drain_number(const cJSON *json, const char *path)
 {
 	const cJSON *number = json_at(json, path);
 
@@ -301,9 +304,8 @@ static void make_daemons(struct kube_drain_world *w)
 
 static char *pod_path(const cJSON *pod, const char *below)
 {
-	return mem_printf("/api/v1/namespaces/%s/pods/%s%s",
-			  kube_drain_text(pod, "metadata.namespace"),
-			  kube_drain_text(pod, "metadata.name"), below);
+	return mem_printf("/api/v1/namespaces/%s/pods/%s%s", text_at(pod, "metadata.namespace"),
+			  text_at(pod, "metadata.name"), below);
 }
 
 /* It may be gone, or another by now: the next look tells. */
@@ -314,7 +316,7 @@ static void run_pod(struct kube_drain_world *w, const cJSON *pod)
 		"{\"metadata\":{\"uid\":\"%s\"},\"status\":{\"phase\":\"Running\",\"conditions\":[{"
 		"\"type\":\"PodScheduled\",\"status\":\"True\"},{\"type\":\"Ready\",\"status\":"
 		"\"True\"}]}}",
-		kube_drain_text(pod, "metadata.uid"));
+		text_at(pod, "metadata.uid"));
 
 	control_plane_send(w->bed->plane, "PATCH", path, body, NULL);
 	free(path);
@@ -325,7 +327,7 @@ static void end_pod(struct kube_drain_world *w, const cJSON *pod)
 {
 	char *path = pod_path(pod, "");
 	char *body = mem_printf("{\"gracePeriodSeconds\":0,\"preconditions\":{\"uid\":\"%s\"}}",
-				kube_drain_text(pod, "metadata.uid"));
+				text_at(pod, "metadata.uid"));
 
 	control_plane_send(w->bed->plane, "DELETE", path, body, NULL);
 	free(path);
@@ -339,7 +341,7 @@ static void look_at(struct kube_drain_world *w, struct kube_drain_look *l, const
 		end_pod(w, pod);
 		return;
 	}
-	if (!*kube_drain_text(pod, "spec.nodeName")) {
+	if (!*text_at(pod, "spec.nodeName")) {
 		l->unbound++;
 		return;
 	}
@@ -347,7 +349,7 @@ static void look_at(struct kube_drain_world *w, struct kube_drain_look *l, const
 		l->bound++;
 	else
 		l->daemons++;
-	if (strcmp(kube_drain_text(pod, "status.phase"), "Pending") == 0)
+	if (strcmp(text_at(pod, "status.phase"), "Pending") == 0)
 		run_pod(w, pod);
 }
 
@@ -451,8 +453,8 @@ static size_t count_bound(const struct kube_drain_look *l, const char *app)
 
 	cJSON_ArrayForEach(pod, json_at(l->pods, "items"))
 	{
-		count += *kube_drain_text(pod, "spec.nodeName") &&
-			 strcmp(kube_drain_pod_app(pod), app) == 0;
+		count +=
+			*text_at(pod, "spec.nodeName") && strcmp(kube_drain_pod_app(pod), app) == 0;
 	}
 	return count;
 }
@@ -560,7 +562,7 @@ static size_t count_running(const cJSON *budget, const struct kube_drain_look *l
 	{
 		count += kube_drain_budget_selects(budget, pod) &&
 			 !json_at(pod, "metadata.deletionTimestamp") &&
-			 strcmp(kube_drain_text(pod, "status.phase"), "Running") == 0;
+			 strcmp(text_at(pod, "status.phase"), "Running") == 0;
 	}
 	return count;
 }
@@ -599,7 +601,7 @@ enum { FIRST_PERCENT = 65 };
 
 static void fill(struct kube_drain_world *w)
 {
-	int cpus[KUBE_DRAIN_NODES_MAX], requested = 0;
+	int cpus[KUBE_DRAIN_NODES_MAX] = {0}, requested = 0;
 	int cpu = draw_nodes(w, cpus) * (int)(450 + draw(w, 350));
 	size_t pods = 60 + draw(w, 50), first = w->node_count * FIRST_PERCENT / 100;
 	struct kube_drain_look look;

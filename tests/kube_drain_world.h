@@ -74,7 +74,8 @@ bool kube_drain_world_budgets_are_true(const cJSON *budgets, const struct kube_d
 cJSON *kube_drain_world_get(const struct kube_drain_world *w, const char *path);
 /* The workload's name that a pod has, or "": it is a daemon's. */
 const char *kube_drain_pod_app(const cJSON *pod);
-/* The text at a path ("metadata.name"), or "". */
+/* The text at a path ("metadata.name"), or ""; the number, or 0. */
 const char *kube_drain_text(const cJSON *json, const char *path);
+double kube_drain_number(const cJSON *json, const char *path);
 
 #endif

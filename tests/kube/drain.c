@@ -43,7 +43,8 @@ enum { ROBUST_PERCENT = 60 };
 /* Controllers and the scheduler, on a machine that may be busy with other tests. */
 #define SECONDS 180
 
-#define text_at kube_drain_text
+#define text_at	  kube_drain_text
+#define number_at kube_drain_number
 
 static struct kube_testbed *bed;
 
@@ -63,17 +64,11 @@ struct result {
 struct story {
 	struct kube_drain_world world;
 	struct kube_drain_look before;
+	size_t heard; /* nodes whose use the aggregator was told */
 	cJSON *plan; /* owned */
 	struct kube_drain_wave wave;
 	struct result result;
 };
-
-static double number_at(const cJSON *json, const char *path)
-{
-	const cJSON *number = json_at(json, path);
-
-	return cJSON_IsNumber(number) ? number->valuedouble : 0;
-}
 
 /* --- the plan -------------------------------------------------------------------------------- */
 
@@ -106,7 +101,6 @@ static void send_use(struct story *s)
 	struct kube_usage usage = {0};
 	cJSON *nodes = kube_drain_world_get(&s->world, "/api/v1/nodes");
 	char *url = mem_printf("tcp://127.0.0.1:%d", bed->aggregators[0].ingest_port);
-	size_t count = 0;
 	const cJSON *node, *pod;
 
 	cJSON_ArrayForEach(node, json_at(nodes, "items"))
@@ -121,11 +115,11 @@ static void send_use(struct story *s)
 		}
 		if (!pod)
 			continue;
-		cpu *= 0.05 + 0.01 * (double)place_world_draw(&s->world.dice, 60);
-		loads[count++] = (struct kube_load){name, text_at(pod, "metadata.uid"), cpu,
-						    cpu / 10, (double)(200 << 20)};
+		cpu *= 0.05 + 0.01 * (double)place_world_draw(&s->world.dice, 40);
+		loads[s->heard++] = (struct kube_load){name, text_at(pod, "metadata.uid"), cpu,
+						       cpu / 10, (double)(200 << 20)};
 	}
-	kube_usage_send_loads(&usage, loads, count, url, bed->key_path);
+	kube_usage_send_loads(&usage, loads, s->heard, url, bed->key_path);
 	cJSON_Delete(nodes);
 	free(url);
 }
@@ -148,12 +142,11 @@ static size_t count_fresh(void)
 /* Version of a view that has all of the cluster; 0: there is none yet. */
 static double whole_view(const struct story *s)
 {
+	bool heard = !s->heard || count_fresh() == s->heard; /* asked first: views only get newer */
 	cJSON *status = kube_testbed_get(bed, 0, "/v1/status");
-	double version = number_at(status, "view.version");
+	double version = heard ? number_at(status, "view.version") : 0;
 	const cJSON *r;
 
-	if (s->result.capped && !count_fresh())
-		version = 0;
 	if (number_at(status, "view.nodes") != (double)s->world.node_count)
 		version = 0;
 	cJSON_ArrayForEach(r, json_at(status, "kubernetes.resources"))
