@@ -252,7 +252,8 @@ check-vm-built: all $(VM) $(VM_INTEG)
 check-kube: deps-kube
 	+@$(MAKE) --no-print-directory $(PARALLEL) check-kube-built
 check-kube-built: all $(KUBE)
-	@programs=$$(tests/kube/build) && EVENKEEL_KUBE=$$programs BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(KUBE)
+	@programs=$$(tests/kube/build) && export TEST_TIMEOUT=$${TEST_TIMEOUT:-900} && \
+	EVENKEEL_KUBE=$$programs BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(KUBE)
 
 # Rules, dashboard and metrics, by those who read them.
 check-monitoring: deps-monitoring

@@ -540,6 +540,35 @@ static void a_wave_that_depends_on_the_scheduler_is_told(void **unused)
 		       "have no place, were others placed elsewhere.\n"));
 }
 
+/*
+ * The big pod has a place unless all of the small ones come before it, which one order drawn by chance is not.
+ */
+static void pods_of_one_owner_may_come_last(void **unused)
+{
+	static const char *const small[] = {"web-1", "web-2", "web-3", "web-4",
+					    "web-5", "web-6", "web-7", "web-8"};
+
+	(void)unused;
+	put_node("a", "", "");
+	put_node("b", "", "");
+	put_node("c", "", "");
+	put_owner("web", 8);
+	put_owner("db", 8);
+	for (size_t i = 0; i < sizeof(small) / sizeof(small[0]); i++)
+		put_pod(small[i], "web", "a", 100);
+	put_pod("db-1", "db", "a", 1500);
+	put_pod("db-2", "db", "b", 1800);
+	put_pod("db-3", "db", "c", 2600);
+	config.rules.owner_share = 1;
+	config.rules.utilization = 0.6;
+	config.robust_orders = 1;
+	config.assume_unneeded_ns = 11 * MINUTE;
+	step(NOW);
+	assert_verdict("a", "drain");
+	assert_false(plan->wave.robust);
+	assert_non_null(strstr(plan->narration, "pod default/db-1 would have no place"));
+}
+
 static void robust_waves_are_preferred(void **unused)
 {
 	(void)unused;
@@ -739,6 +768,7 @@ int main(void)
 		STORY(a_schedule_closes_the_door),
 		STORY(extra_capacity_holds_a_node),
 		STORY(a_wave_that_depends_on_the_scheduler_is_told),
+		STORY(pods_of_one_owner_may_come_last),
 		STORY(robust_waves_are_preferred),
 		STORY(a_state_that_makes_no_sense_is_refused),
 		STORY(an_old_state_says_nothing),

@@ -60,7 +60,7 @@ struct drain_config {
 	enum place_order order; /* of destinations */
 	bool by_name; /* candidates in the order of their names, and not as drain_order.h has it */
 	uint32_t
-		robust_orders; /* 5: in so many other orders a wave is tried; 0: none is called robust */
+		robust_orders; /* 5: in so many other orders a wave is tried, and with each owner's pods last; 0: none is called robust */
 	uint32_t robust_tries; /* 8: so many waves are tried for one that is robust */
 	/* A node that is found unneeded counts as being so for that long: dumps have no past. */
 	int64_t assume_unneeded_ns;

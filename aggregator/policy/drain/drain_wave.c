@@ -11,9 +11,9 @@
  *                        until all that are chosen go. Choices that follow each other begin alike,
  *                        and what both begin with stays where it is.
  *   robust               the kube-scheduler does not choose destinations as we do: is there room also
- *                        emptiest node first, pods in any order? Who has no place then is left out
- *                        for another; if no such wave is found, the first one goes, and is not
- *                        called robust.
+ *                        emptiest node first, pods in any order, and the pods of one owner
+ *                        after all others? Who has no place then is left out for another; if no
+ *                        such wave is found, the first one goes, and is not called robust.
  *
  * When time is up, after a few nodes were tried, what is in the wave by then goes, and no more waves are tried for one that is robust.
  *
@@ -449,8 +449,41 @@ struct leaver {
 	size_t number;
 };
 
-/* All pods of the wave in one order, nowhere. The caller frees them. */
-static struct leaver *take_wave(const struct wave *w, uint64_t seed, size_t *count)
+static const char *owner_of(const struct wave *w, place_pod pod)
+{
+	return place_pod_record(w->r->place, pod)->template->owner.uid;
+}
+
+static void shuffle(struct leaver *all, size_t count, uint64_t seed)
+{
+	for (size_t i = count; i > 1; i--) {
+		size_t j = (size_t)(next_random(&seed) % i);
+		struct leaver other = all[i - 1];
+
+		all[i - 1] = all[j];
+		all[j] = other;
+	}
+}
+
+/* Pods of the owner come after all others. */
+static void put_last(const struct wave *w, struct leaver *all, size_t count, const char *owner)
+{
+	struct leaver *of = mem_zalloc(count + 1, sizeof(*of));
+	size_t kept = 0, last = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(owner_of(w, all[i].pod), owner) == 0)
+			of[last++] = all[i];
+		else
+			all[kept++] = all[i];
+	}
+	if (last)
+		memcpy(&all[kept], of, last * sizeof(*of));
+	free(of);
+}
+
+/* All pods of the wave, nowhere, in the order of their nodes. The caller frees them. */
+static struct leaver *take_wave(const struct wave *w, size_t *count)
 {
 	struct leaver *all;
 
@@ -468,24 +501,23 @@ static struct leaver *take_wave(const struct wave *w, uint64_t seed, size_t *cou
 			all[(*count)++] = (struct leaver){pick->trial.items[j].pod, pick->number};
 		}
 	}
-	for (size_t i = *count; i > 1; i--) {
-		size_t j = (size_t)(next_random(&seed) % i);
-		struct leaver other = all[i - 1];
-
-		all[i - 1] = all[j];
-		all[j] = other;
-	}
 	return all;
 }
 
-/* The node whose pod has no place, or SIZE_MAX. The wave must not be in the simulation. */
-static size_t find_victim(const struct wave *w, uint32_t order, struct reason *why)
+/*
+ * The node whose pod has no place, or SIZE_MAX. The wave must not be in the simulation. Pods of the owner, unless that is NULL, come last.
+ */
+static size_t find_victim(const struct wave *w, uint32_t order, const char *owner,
+			  struct reason *why)
 {
 	struct place *p = w->r->place;
 	place_mark m = place_fork(p);
 	size_t count, victim = SIZE_MAX;
-	struct leaver *all = take_wave(w, seed_of(w, order), &count);
+	struct leaver *all = take_wave(w, &count);
 
+	shuffle(all, count, seed_of(w, order));
+	if (owner)
+		put_last(w, all, count, owner);
 	for (size_t i = 0; i < count && victim == SIZE_MAX; i++) {
 		place_node to =
 			place_choose(p, all[i].pod, PLACE_EMPTIEST_FIRST, PLACE_NONE, NULL, NULL);
@@ -505,15 +537,47 @@ static size_t find_victim(const struct wave *w, uint32_t order, struct reason *w
 	return victim;
 }
 
-/* Takes the wave back; replay() puts it there again. */
+/* So many owners of the wave at most, each once; pods without one are nobody's. */
+enum { OWNERS_MAX = 16 };
+
+static size_t find_owners(const struct wave *w, const char *owners[OWNERS_MAX])
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < w->pick_count; i++) {
+		const struct drain_trial *t = &w->picks[i].trial;
+
+		for (size_t j = 0; j < t->real_count && count < OWNERS_MAX; j++) {
+			const char *owner = owner_of(w, t->items[j].pod);
+			size_t known = 0;
+
+			while (known < count && strcmp(owners[known], owner) != 0)
+				known++;
+			if (*owner && known == count)
+				owners[count++] = owner;
+		}
+	}
+	return count;
+}
+
+/*
+ * Takes the wave back; replay() puts it there again. Any order, and then each owner's pods last: rules may leave these a single node, which the others fill if they
+ * come first, as they do when evictions take their time.
+ */
 static size_t find_fragile(struct wave *w, struct reason *why)
 {
-	size_t victim = SIZE_MAX;
+	const char *owners[OWNERS_MAX];
+	size_t victim = SIZE_MAX, count = 0;
+	uint32_t orders = w->r->config->robust_orders;
 
 	if (w->pick_count)
 		place_revert(w->r->place, w->picks[0].mark);
-	for (uint32_t i = 0; i < w->r->config->robust_orders && victim == SIZE_MAX; i++)
-		victim = find_victim(w, i, why);
+	for (uint32_t i = 0; i < orders && victim == SIZE_MAX; i++)
+		victim = find_victim(w, i, NULL, why);
+	if (orders && victim == SIZE_MAX)
+		count = find_owners(w, owners);
+	for (size_t i = 0; i < count && victim == SIZE_MAX; i++)
+		victim = find_victim(w, orders + (uint32_t)i, owners[i], why);
 	return victim;
 }
 
