@@ -181,6 +181,11 @@ enum place_filter place_check(struct place *p, place_pod pod, place_node n);
  * is there.
  */
 bool place_admits(struct place *p, place_pod pod, place_node n);
+/*
+ * Whether pods like `other`, by coming or going, can turn what affinity or topology spread say of
+ * `pod`. Anti-affinity and host ports are asked both ways, and so who came turns nobody out.
+ */
+bool place_minds(const struct place *p, place_pod pod, place_pod other);
 /* As place_check(), and one sentence with the numbers. */
 enum place_filter place_explain(struct place *p, place_pod pod, place_node n, struct reason *why);
 /*

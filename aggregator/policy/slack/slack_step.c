@@ -257,135 +257,16 @@ static void list_classes(struct slack_run *r)
 	r->rank = mem_zalloc(count + 1, sizeof(*r->rank));
 	r->placed = mem_zalloc(count + 1, sizeof(*r->placed));
 	r->spare = mem_zalloc(count + 1, sizeof(*r->spare));
+	r->holders_of = mem_zalloc(count + 1, sizeof(*r->holders_of));
 	r->reports = mem_zalloc(count + 1, sizeof(*r->reports));
 	r->left = mem_zalloc(nodes + 1, sizeof(*r->left));
 	r->first = mem_zalloc(nodes + 1, sizeof(*r->first));
 	for (uint32_t c = 0; c < r->class_count; c++)
 		r->reports[c].key = slack_result_name(r->result, r->classes[c]->key);
 	memset(r->spare, 0xff, (count + 1) * sizeof(*r->spare));
+	memset(r->holders_of, 0xff, (count + 1) * sizeof(*r->holders_of));
 	memset(r->first, 0xff, (nodes + 1) * sizeof(*r->first));
 	memcpy(r->left, r->survey.free, nodes * sizeof(*r->left));
-}
-
-/* --- verify */
-
-static void stand(struct slack_run *r, struct slack_entry *e, const struct slack_standing *s)
-{
-	place_node n = place_find_node(r->place, s->node);
-	bool counts = n != PLACE_NONE && r->survey.counts[n];
-	struct slack_move move = {.class = r->reports[e->index].key, .cause = SLACK_NODE_LEFT};
-
-	for (uint32_t i = 0; i < s->count && r->placed[e->index] < r->options->placeholders_max;
-	     i++) {
-		if (counts) {
-			slack_holder_put(r, slack_holder_new(r, e->index), n);
-			continue;
-		}
-		move.from = slack_result_name(r->result, s->node);
-		slack_add_move(r, &move);
-	}
-}
-
-struct standing {
-	const struct slack_run *run;
-	uint32_t holder;
-};
-
-/* By node, the largest first. */
-static int compare_standing(const void *left, const void *right)
-{
-	const struct standing *a = left, *b = right;
-	const struct slack_holder *x = &a->run->holders[a->holder];
-	const struct slack_holder *y = &b->run->holders[b->holder];
-	int size;
-
-	if (x->node != y->node)
-		return x->node < y->node ? -1 : 1;
-	size = slack_compare_size(a->run, y->class, x->class);
-	if (size)
-		return size;
-	if (x->class != y->class)
-		return x->class < y->class ? -1 : 1;
-	return (a->holder > b->holder) - (a->holder < b->holder);
-}
-
-/* The first filters are the scheduler's; those behind them are ours, and move nobody who stands. */
-static bool may_stand(enum place_filter f)
-{
-	return f == PLACE_FITS || f >= PLACE_USE_CAP;
-}
-
-static void ask_again(struct slack_run *r, uint32_t holder)
-{
-	const struct slack_holder *h = &r->holders[holder];
-	struct slack_move move = {.class = r->reports[h->class].key,
-				  .from = place_node_name(r->place, h->node),
-				  .cause = SLACK_PUSHED_OUT};
-	place_mark m = place_fork(r->place);
-
-	place_take(r->place, h->pod);
-	move.filter = place_check(r->place, h->pod, h->node);
-	place_revert(r->place, m);
-	if (may_stand(move.filter))
-		return;
-	slack_holder_take(r, holder);
-	slack_add_move(r, &move);
-}
-
-static void verify(struct slack_run *r)
-{
-	struct standing *list;
-	size_t count = 0;
-
-	for (size_t c = 0; c < r->class_count; c++)
-		for (size_t i = 0; i < r->classes[c]->standing_count; i++)
-			stand(r, r->classes[c], &r->classes[c]->standing[i]);
-	list = mem_zalloc(r->holder_count + 1, sizeof(*list));
-	for (uint32_t h = 0; h < r->holder_count; h++)
-		if (r->holders[h].node != PLACE_NONE)
-			list[count++] = (struct standing){r, h};
-	qsort(list, count, sizeof(*list), compare_standing);
-	for (size_t i = 0; i < count; i++)
-		ask_again(r, list[i].holder);
-	free(list);
-}
-
-/* --- surplus */
-
-static int compare_surplus(const void *left, const void *right)
-{
-	const struct standing *a = left, *b = right;
-	place_node x = a->run->holders[a->holder].node, y = b->run->holders[b->holder].node;
-	int fuller = x == y ? 0 : slack_compare_share(a->run, x, y);
-
-	if (fuller)
-		return fuller;
-	if (x != y)
-		return x < y ? -1 : 1;
-	return (a->holder > b->holder) - (a->holder < b->holder);
-}
-
-/* Where nodes are emptiest. Taking one makes its node emptier still, and so the next is of the same node: the order stays. */
-static void remove_surplus(struct slack_run *r, uint32_t class)
-{
-	uint32_t surplus = r->placed[class] - r->classes[class]->wanted;
-	struct standing *list = mem_zalloc(r->holder_count + 1, sizeof(*list));
-	size_t count = 0;
-
-	for (uint32_t h = 0; h < r->holder_count; h++)
-		if (r->holders[h].class == class && r->holders[h].node != PLACE_NONE)
-			list[count++] = (struct standing){r, h};
-	qsort(list, count, sizeof(*list), compare_surplus);
-	for (size_t i = 0; i < surplus; i++) {
-		struct slack_move move = {.class = r->reports[class].key,
-					  .from = place_node_name(r->place,
-								  r->holders[list[i].holder].node),
-					  .cause = SLACK_SURPLUS};
-
-		slack_holder_take(r, list[i].holder);
-		slack_add_move(r, &move);
-	}
-	free(list);
 }
 
 /* --- the result */
@@ -450,6 +331,9 @@ static void run_fini(struct slack_run *r)
 	free(r->rank);
 	free(r->placed);
 	free(r->spare);
+	free(r->holders_of);
+	free(r->minders);
+	free(r->minders_from);
 	free(r->left);
 	free(r->first);
 	free(r->holders);
@@ -469,10 +353,8 @@ static bool run_step(struct slack_run *r)
 	slack_ready_slots(r);
 	if (slack_is_out_of_time(r))
 		return false;
-	verify(r);
-	for (uint32_t c = 0; c < r->class_count; c++)
-		if (r->placed[c] > r->classes[c]->wanted)
-			remove_surplus(r, c);
+	slack_guard_init(r);
+	slack_verify(r);
 	slack_place_missing(r);
 	if (slack_is_out_of_time(r))
 		return false;
