@@ -418,6 +418,23 @@ static void nodes_that_leave_take_nothing_along(void **state)
 	assert_null(f.result.moves[0].to);
 }
 
+/* The marks of others who are about to delete it, and ours. */
+static void nodes_in_deletion_do_not_count(void **state)
+{
+	(void)state;
+	slack_fixture_workload(&f, "web", "2", 0, "500m", "1Gi", "");
+	slack_fixture_step(&f);
+	assert_string_equal(slack_fixture_where(&f), "n1:; n2: web web;");
+	slack_fixture_node(&f, "n2", "b", "4", "16Gi",
+			   "'taints':[{'key':'ToBeDeletedByClusterAutoscaler','value':'1',"
+			   "'effect':'NoSchedule'}]");
+	slack_fixture_step(&f);
+	assert_int_equal(f.result.nodes, 1);
+	assert_int_equal(f.result.allocatable.cpu_milli, 4000);
+	assert_string_equal(slack_fixture_where(&f), "n1: web web; n2:;");
+	assert_int_equal(f.result.moves[0].cause, SLACK_NODE_LEFT);
+}
+
 static void records_outlive_a_restart(void **state)
 {
 	struct slack_state *other = slack_state_new();
@@ -601,6 +618,7 @@ int main(void)
 		test(surplus_goes_where_nodes_are_emptiest),
 		test(the_largest_makes_way_for_real_pods),
 		test(nodes_that_leave_take_nothing_along),
+		test(nodes_in_deletion_do_not_count),
 		test(records_outlive_a_restart),
 		test(records_that_cannot_be_do_no_harm),
 		test(arrivals_make_a_promise_after_a_day),

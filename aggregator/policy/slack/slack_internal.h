@@ -126,7 +126,7 @@ struct slack_survey {
 };
 
 /* After slack_seen_follow(). */
-void slack_survey_init(struct slack_survey *s, const struct slack_state *state,
+void slack_survey_init(struct slack_survey *s, const struct slack_state *state, struct place *place,
 		       const struct view *v, int64_t now_ns, const struct slack_options *o);
 void slack_survey_fini(struct slack_survey *s);
 

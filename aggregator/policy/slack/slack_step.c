@@ -344,7 +344,7 @@ static bool run_step(struct slack_run *r)
 {
 	struct slack_search *search = slack_search_new(r->state, r->view);
 
-	slack_survey_init(&r->survey, r->state, r->view, r->now_ns, r->options);
+	slack_survey_init(&r->survey, r->state, r->place, r->view, r->now_ns, r->options);
 	find_targets(r, search);
 	leave_classes(r);
 	list_classes(r);
