@@ -17,10 +17,10 @@
 	"'target':{'nodes':10,'allocatable':{'cpuMillicores':40000,'memoryBytes':171798691840},"   \
 	"'requested':{'cpuMillicores':24000,'memoryBytes':103079215104},'extra':{"                 \
 	"'cpuMillicores':4000,'memoryBytes':17179869184},'from':'rate','rate':0.1,'base':"         \
-	"'allocatable','unit':{'cpuMillicores':800,'memoryBytes':3435973837}}"
+	"'allocatable','unit':{'cpuMillicores':800,'memoryBytes':3435973836}}"
 #define UNIT                                                                                       \
 	"{'name':'unit','kind':'unit','verdict':'placed','shape':{'cpuMillicores':800,"            \
-	"'memoryBytes':3435973837},'target':5,'wanted':5,'placed':5,'unplaced':0,'slots':{"        \
+	"'memoryBytes':3435973836},'target':5,'wanted':5,'placed':5,'unplaced':0,'slots':{"        \
 	"'byRequests':20,'byUse':12},'fragmentation':0.004,'nodes':[{'node':'n1','count':2},"      \
 	"{'node':'n2','count':3}]}"
 #define WEB                                                                                        \

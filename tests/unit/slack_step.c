@@ -570,6 +570,19 @@ static void nodes_to_add_are_the_smallest_that_do(void **state)
 	assert_int_equal(f.result.demand[0].count, 2);
 }
 
+/* As many units as a node was cut into fit on one more. */
+static void nodes_to_add_for_units_are_not_overstated(void **state)
+{
+	(void)state;
+	slack_fixture_pod(&f, "full-1", "n1", "4", "16Gi", "");
+	slack_fixture_pod(&f, "full-2", "n2", "2", "8Gi", "");
+	f.options.rate_ppm = 500000; /* of 8000m and 32 GiB */
+	slack_fixture_step(&f);
+	expect_counts("unit", 5, 5, 0);
+	assert_int_equal(f.result.demand_count, 1);
+	assert_int_equal(f.result.demand[0].count, 1);
+}
+
 static void drains_are_told_what_they_would_drop(void **state)
 {
 	const struct slack_class *c;
@@ -624,6 +637,7 @@ int main(void)
 		test(arrivals_make_a_promise_after_a_day),
 		test(slots_by_use_know_what_is_really_there),
 		test(nodes_to_add_are_the_smallest_that_do),
+		test(nodes_to_add_for_units_are_not_overstated),
 		test(drains_are_told_what_they_would_drop),
 	};
 
