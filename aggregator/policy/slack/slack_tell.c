@@ -161,7 +161,7 @@ static void tell_target(const struct slack_run *r, struct buf *out)
 {
 	const struct slack_result *res = r->result;
 
-	buf_printf(out, "%u nodes give ", res->nodes);
+	buf_printf(out, "%u node%s ", res->nodes, res->nodes == 1 ? " gives" : "s give");
 	slack_write_amount(out, &res->allocatable);
 	buf_add_str(out, ", of which ");
 	slack_write_amount(out, &res->requested);
@@ -197,7 +197,8 @@ static void tell_class(const struct slack_run *r, const struct slack_class *c, s
 	if (c->fits_no_node)
 		buf_add_str(out, "; no node there is could hold one");
 	else if (c->unplaced)
-		buf_printf(out, "; %u find no place: %s", c->unplaced, c->why.text);
+		buf_printf(out, "; %u find%s no place: %s", c->unplaced,
+			   c->unplaced == 1 ? "s" : "", c->why.text);
 	buf_add_char(out, '\n');
 }
 
