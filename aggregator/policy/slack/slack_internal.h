@@ -189,7 +189,7 @@ void slack_wanted_find(struct slack_run *r, struct slack_search *search,
 		       struct slack_shared *shared);
 void slack_shared_fini(struct slack_shared *s);
 
-/* Between classes, as each may take milliseconds: what was begun then comes to nothing (slack_step.c). */
+/* Between placeholders, as thousands may be tried on thousands of nodes: what was begun then comes to nothing (slack_step.c). */
 static inline bool slack_is_out_of_time(const struct slack_run *r)
 {
 	const struct slack_state *s = r->state;

@@ -252,7 +252,7 @@ static void make_way(struct slack_run *r, uint32_t class)
 	struct candidate *nodes;
 	size_t count = find_candidates(r, class, &nodes), at = 0;
 
-	while (at < count && r->tries) {
+	while (at < count && r->tries && !slack_is_out_of_time(r)) {
 		r->tries--;
 		if (!try_displacing(r, nodes[at].node, &d)) {
 			at++;
@@ -358,7 +358,7 @@ static void place_class(struct slack_run *r, uint32_t class)
 	struct slack_class *report = &r->reports[class];
 	struct choices c = {.allowed = r->survey.counts};
 
-	while (missing_of(r, class) && place_one(r, class, &c))
+	while (missing_of(r, class) && !slack_is_out_of_time(r) && place_one(r, class, &c))
 		continue;
 	if (missing_of(r, class))
 		make_way(r, class);

@@ -102,7 +102,7 @@ static void try_slots(struct slack_run *r, uint32_t class, struct slots *s)
 	place_mark m = place_fork(r->place);
 	place_node n = 0;
 
-	while (s->by_requests < most && n != PLACE_NONE) {
+	while (s->by_requests < most && n != PLACE_NONE && !slack_is_out_of_time(r)) {
 		uint32_t h = slack_holder_new(r, class); /* may move the holders */
 		place_pod pod = r->holders[h].pod;
 
