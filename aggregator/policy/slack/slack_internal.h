@@ -9,6 +9,7 @@
  *   slack_guard.c    whom a move would leave where     slack_order.c    which class, and which node, comes first
  *                    he may not stand                  slack_ready.c    slots, fragmentation, nodes to add
  *   slack_tell.c     the narration                     slack.c          options, the result, and what drains ask
+ *   slack_ask.c      what an annotation says
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_SLACK_SLACK_INTERNAL_H
 #define EVENKEEL_AGGREGATOR_POLICY_SLACK_SLACK_INTERNAL_H
