@@ -492,7 +492,7 @@ static void extra_capacity_holds_a_node(void **unused)
 	step(NOW);
 	assert_reason(
 		"a", 0, "SlackWouldDrop",
-		"1 placeholders of class web would fit nowhere: 100 millicores and 128 MiB of "
+		"1 placeholder of class web would fit nowhere: 100 millicores and 128 MiB of "
 		"extra capacity would be missing");
 	put_node("b", "", "");
 	put_pod("db-1", "db", "b", 2400);

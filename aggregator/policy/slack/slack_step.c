@@ -27,7 +27,6 @@
 #define NONE UINT32_MAX
 
 /* A day of spans, before arrivals are a better guess than a rate. */
-#define ARRIVALS_WATCHED_NS (24 * 3600 * 1000000000LL)
 
 /* --- targets */
 
@@ -68,7 +67,6 @@ static void find_extra(struct slack_run *r)
 {
 	const struct slack_options *o = r->options;
 	struct slack_result *out = r->result;
-	int64_t watched_ns;
 
 	out->nodes = r->survey.counting;
 	out->requested = r->survey.requested;
@@ -80,8 +78,7 @@ static void find_extra(struct slack_run *r)
 		return;
 	meet_arrivals(r);
 	out->arrival_spans = slack_arrivals_spans(&r->state->arrivals, r->now_ns);
-	watched_ns = out->arrival_spans * o->node_start_ns;
-	out->by_arrivals = watched_ns >= ARRIVALS_WATCHED_NS &&
+	out->by_arrivals = out->arrival_spans >= slack_arrivals_needed(o->node_start_ns) &&
 			   slack_arrivals_p95(&r->state->arrivals, r->now_ns, &out->extra);
 }
 

@@ -174,8 +174,15 @@ static void tell_target(const struct slack_run *r, struct buf *out)
 	}
 	buf_add_str(out, ", ");
 	write_rate(out, r->options->rate_ppm);
-	buf_printf(out, " of what is %s\n",
+	buf_printf(out, " of what is %s",
 		   r->options->base == SLACK_BASE_REQUESTED ? "requested" : "allocatable");
+	if (r->options->from_arrivals)
+		buf_printf(out,
+			   ", until arrivals were watched for %lld times as long as a node needs "
+			   "to start, and not %lld",
+			   (long long)slack_arrivals_needed(r->options->node_start_ns),
+			   (long long)res->arrival_spans);
+	buf_add_char(out, '\n');
 }
 
 static void tell_class(const struct slack_run *r, const struct slack_class *c, struct buf *out)

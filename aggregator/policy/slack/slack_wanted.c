@@ -235,12 +235,18 @@ static int64_t amount_of(const struct group *g, const struct slack_ask *a)
 	return (int64_t)(((__int128)a->amount * replicas_of(g) + SLACK_PPM - 1) / SLACK_PPM);
 }
 
+/* What was said so far, and by whom. */
+struct said {
+	struct slack_ask ask;
+	const char *who, *text; /* borrowed; of ask */
+};
+
 /* One more that speaks for the workload. */
 static void hear(struct slack_run *r, const struct group *g, const char *text, const char *who,
-		 struct slack_ask *said)
+		 struct said *said)
 {
 	struct slack_ask ask = {SLACK_ASKS_NOTHING, 0};
-	int64_t more, before = amount_of(g, said);
+	int64_t more, before = amount_of(g, &said->ask);
 
 	if (!text)
 		return;
@@ -252,16 +258,14 @@ static void hear(struct slack_run *r, const struct group *g, const char *text, c
 		return;
 	}
 	more = amount_of(g, &ask);
-	if (said->what != SLACK_ASKS_NOTHING &&
-	    (more != before ||
-	     (ask.what == SLACK_ASKS_SHARED) != (said->what == SLACK_ASKS_SHARED)))
-		slack_add_issue(
-			r->result, g->key,
-			SLACK_ANNOTATION
-			": the %s says \"%.60s\", its controller something else; the larger counts",
-			who, text);
-	if (said->what == SLACK_ASKS_NOTHING || said->what == SLACK_ASKS_SHARED || more > before)
-		*said = ask;
+	if (said->who && (more != before ||
+			  (ask.what == SLACK_ASKS_SHARED) != (said->ask.what == SLACK_ASKS_SHARED)))
+		slack_add_issue(r->result, g->key,
+				SLACK_ANNOTATION ": the %s says \"%.60s\", the %s \"%.60s\"; the "
+						 "larger counts",
+				said->who, said->text, who, text);
+	if (!said->who || said->ask.what == SLACK_ASKS_SHARED || more > before)
+		*said = (struct said){ask, who, text};
 }
 
 /* Of the pod's template as its controller's object holds it. */
@@ -286,7 +290,7 @@ static char *annotation_of_template(const struct kube_workload *w)
 
 static struct slack_ask hear_all(struct slack_run *r, const struct group *g)
 {
-	struct slack_ask said = {SLACK_ASKS_NOTHING, 0};
+	struct said said = {{SLACK_ASKS_NOTHING, 0}, NULL, NULL};
 	char *kept = NULL;
 
 	if (g->current)
@@ -299,7 +303,7 @@ static struct slack_ask hear_all(struct slack_run *r, const struct group *g)
 		kept = annotation_of_template(g->current);
 	hear(r, g, kept, "pod's template", &said);
 	free(kept);
-	return said;
+	return said.ask;
 }
 
 /* 0, -ENOENT where nothing is known, -EINVAL where it cannot be read. */
