@@ -210,10 +210,12 @@ static void say_target(struct cli *cli, const cJSON *target, struct buf *line)
 
 static void say_unplaced(struct cli *cli, const cJSON *item, struct buf *line)
 {
+	/* A note says why it is impossible. */
+	bool told = strcmp(document_text_or(item, "verdict", ""), "impossible") == 0;
 	double unplaced = document_number(item, "unplaced");
 	char *head = mem_printf("%s: ", document_text_or(item, "name", "-"));
 
-	if (unplaced > 0) {
+	if (unplaced > 0 && !told) {
 		buf_printf(line, "%.0f find%s no place: %s", unplaced, unplaced == 1 ? "s" : "",
 			   document_text_or(item, "reason", "nodes are missing"));
 		lines_add_wrapped(cli, 0, head, line->data, &cli->out);

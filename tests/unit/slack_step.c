@@ -200,7 +200,7 @@ static void where_template_and_controller_differ_the_larger_counts(void **state)
 	slack_fixture_pod(&f, "web-x", "n1", "100m", "1Gi", OWNED("ReplicaSet", "web") ASKS("3"));
 	slack_fixture_step(&f);
 	expect_counts("shop/ReplicaSet/web", 3, 3, 3);
-	expect_issue("shop/ReplicaSet/web", "the larger counts");
+	expect_issue("shop/ReplicaSet/web", "the controller says \"1\", the pod's template \"3\"; the larger counts");
 	/* What runs tells what comes next. */
 	assert_int_equal(slack_fixture_class(&f, "shop/ReplicaSet/web")->shape.cpu_milli, 100);
 }
@@ -496,6 +496,10 @@ static void arrivals_make_a_promise_after_a_day(void **state)
 	f.options.rate_ppm = 100000;
 	slack_fixture_step(&f);
 	assert_false(f.result.by_arrivals);
+	assert_non_null(
+		strstr(f.result.narration.data,
+		       "10 % of what is requested, until arrivals were watched for 24 times as "
+		       "long as a node needs to start, and not 0\n"));
 	/* A pod of 300m in each hour of the 31st; they end at once, and still came. */
 	for (int hour = 0; hour < 26; hour++) {
 		f.now_ns = start + (hour * 3600 + 30) * SECOND;
