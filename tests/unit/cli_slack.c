@@ -200,9 +200,9 @@ static void test_what_more_nodes_do_not_help(void **state)
 	check(&(struct given){
 		.json = HELPLESS,
 		.code = CLI_REFUSED,
-		.out = "CLASS                  CPU  MEMORY  WANTED  PLACED  UNPLACED  SLOTS  "
+		.out = "CLASS                 CPU  MEMORY  WANTED  PLACED  UNPLACED  SLOTS  "
 		       "FRAGMENTED  STATE\n"
-		       "shop/Deployment/huge    90   1.0Gi       2       0         2      0        "
+		       "shop/Deployment/huge   90   1.0Gi       2       0         2      0        "
 		       "100%  impossible\n"
 		       "shop/Deployment/web      2   1.0Gi       3       1         2     1+        "
 		       " "
