@@ -204,7 +204,7 @@ static void test_what_more_nodes_do_not_help(void **state)
 		       "FRAGMENTED  STATE\n"
 		       "shop/Deployment/huge   90   1.0Gi       2       0         2      0        "
 		       "100%  impossible\n"
-		       "shop/Deployment/web      2   1.0Gi       3       1         2     1+        "
+		       "shop/Deployment/web     2   1.0Gi       3       1         2     1+        "
 		       " "
 		       "25%  unplaced\n"
 		       "\n"
