@@ -230,6 +230,17 @@ static bool has_no_place(struct slack_replay *s, const char *class)
 	return !found;
 }
 
+/* Who made way could not have stayed beside the one that came. */
+static void check_needed(struct slack_replay *s, const struct slack_move *m)
+{
+	struct stander *p = find(s, m->class, m->to);
+	struct place_verdict v = ask(s, p, find_node(s, m->from));
+
+	if (v.filter == PLACE_FITS)
+		fail_msg("%s makes way on %s in vain\n%s", m->class, m->from,
+			 s->result->narration.data);
+}
+
 /* Those that make way for the one that comes follow it. */
 static size_t check_placed(struct slack_replay *s, const struct slack_move *m, size_t left)
 {
@@ -247,6 +258,8 @@ static size_t check_placed(struct slack_replay *s, const struct slack_move *m, s
 	for (size_t i = 1; i <= displaced; i++)
 		move(find(s, m[i].class, m[i].from), m[i].to);
 	p = add(s, m->class, m->to);
+	for (size_t i = 1; i <= displaced; i++)
+		check_needed(s, &m[i]);
 	if (any_is_broken(s))
 		fail_msg("%s comes to %s, and breaks something\n%s", m->class, p->node,
 			 s->result->narration.data);

@@ -200,7 +200,8 @@ static void where_template_and_controller_differ_the_larger_counts(void **state)
 	slack_fixture_pod(&f, "web-x", "n1", "100m", "1Gi", OWNED("ReplicaSet", "web") ASKS("3"));
 	slack_fixture_step(&f);
 	expect_counts("shop/ReplicaSet/web", 3, 3, 3);
-	expect_issue("shop/ReplicaSet/web", "the controller says \"1\", the pod's template \"3\"; the larger counts");
+	expect_issue("shop/ReplicaSet/web",
+		     "the controller says \"1\", the pod's template \"3\"; the larger counts");
 	/* What runs tells what comes next. */
 	assert_int_equal(slack_fixture_class(&f, "shop/ReplicaSet/web")->shape.cpu_milli, 100);
 }
@@ -418,6 +419,64 @@ static void nodes_that_leave_take_nothing_along(void **state)
 	assert_null(f.result.moves[0].to);
 }
 
+#define APART(key)                                                                                 \
+	"'affinity':{'podAntiAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':[{"       \
+	"'topologyKey':'" key "','labelSelector':{'matchLabels':{'app':'apart'}}}]}},"
+
+/* By nodes that admit it, by domains where it is apart, by whether it minds others, and by size. */
+static void who_has_the_fewest_choices_is_first(void **state)
+{
+	static const struct {
+		const char *of_first, *of_other; /* what the first asks for, and a larger one */
+	} cases[] = {
+		{"'nodeSelector':{'zone':'b'},", "'nodeSelector':{'zone':'a'},"},
+		{APART("zone"), "'nodeSelector':{'zone':'a'},"},
+		{APART("kubernetes.io/hostname"), ""},
+	};
+
+	(void)state;
+	slack_fixture_node(&f, "n3", "a", "4", "16Gi", "");
+	slack_fixture_node(&f, "n4", "a", "4", "16Gi", "");
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		slack_state_free(f.state);
+		f.state = slack_state_new();
+		slack_fixture_workload(&f, "apart", "1", 0, "100m", "1Gi", cases[i].of_first);
+		slack_fixture_workload(&f, "a", "1", 0, "1", "1Gi", cases[i].of_other);
+		slack_fixture_step(&f);
+		assert_int_equal(f.result.move_count, 2);
+		assert_string_equal(f.result.moves[0].class, "shop/ReplicaSet/apart");
+	}
+	slack_state_free(f.state);
+	f.state = slack_state_new();
+	slack_fixture_workload(&f, "apart", "1", 0, "100m", "1Gi", "");
+	slack_fixture_workload(&f, "a", "1", 0, "1", "1Gi", "");
+	slack_fixture_step(&f);
+	assert_string_equal(f.result.moves[0].class, "shop/ReplicaSet/a");
+}
+
+/*
+ * The small one comes last in the order and is taken first, which is not enough; with the large one
+ * gone there is room for both.
+ */
+static void who_need_not_make_way_stays(void **state)
+{
+	(void)state;
+	slack_fixture_node(&f, "n3", "b", "4", "16Gi", "");
+	slack_fixture_pod(&f, "p3", "n3", "4", "1Gi", "");
+	slack_fixture_pod(&f, "p4", "n1", "2800m", "1Gi", "");
+	slack_fixture_workload(&f, "large", "1", 0, "1", "1Gi", "");
+	slack_fixture_workload(&f, "small", "1", 0, "200m", "1Gi", "");
+	slack_fixture_step(&f);
+	assert_string_equal(slack_fixture_where(&f), "n1: large small; n2:; n3:;");
+	/* Where it would go, were it looking for a place. */
+	slack_fixture_pod(&f, "p3", "n3", "3750m", "1Gi", "");
+	slack_fixture_workload(&f, "bound", "1", 0, "600m", "1Gi", "'nodeSelector':{'zone':'a'},");
+	slack_fixture_step(&f);
+	assert_string_equal(slack_fixture_where(&f), "n1: bound small; n2: large; n3:;");
+	assert_int_equal(f.result.move_count, 2);
+	assert_string_equal(f.result.moves[1].by, "shop/ReplicaSet/bound");
+}
+
 /* The marks of others who are about to delete it, and ours. */
 static void nodes_in_deletion_do_not_count(void **state)
 {
@@ -630,6 +689,8 @@ int main(void)
 		test(surplus_goes_where_nodes_are_emptiest),
 		test(the_largest_makes_way_for_real_pods),
 		test(nodes_that_leave_take_nothing_along),
+		test(who_has_the_fewest_choices_is_first),
+		test(who_need_not_make_way_stays),
 		test(nodes_in_deletion_do_not_count),
 		test(records_outlive_a_restart),
 		test(records_that_cannot_be_do_no_harm),

@@ -157,7 +157,8 @@ static bool try_displacing(struct slack_run *r, place_node n, struct displacing 
 	for (size_t i = 0; f == PLACE_FITS && i < d->count; i++) {
 		place_pod displaced = r->holders[d->of[i]].pod;
 
-		d->to[i] = place_choose(r->place, displaced, PLACE_FULLEST_FIRST, PLACE_NONE,
+		/* Who was taken in vain stays. */
+		d->to[i] = place_choose(r->place, displaced, PLACE_FULLEST_FIRST, n,
 					r->survey.counts, NULL);
 		if (d->to[i] == PLACE_NONE)
 			f = PLACE_FIT;
