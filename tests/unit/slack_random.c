@@ -19,7 +19,7 @@
 #include "tests/slack_fixture.h"
 #include "tests/slack_replay.h"
 
-enum { WORLDS = 160, CHANGES = 12 };
+enum { WORLDS = 100, CHANGES = 12 };
 
 /* --- small clusters, against the checker */
 
