@@ -5,6 +5,7 @@
 #   make check   install what is missing, build, and run the tests
 #   make check-faults   run the tests that cause failures: kills, cuts, restarts, shortages
 #   make check-vm   run the tests of the samplers on several kernels, in virtual machines (KERNELS="5.10 7")
+#   make soak    build the program that keeps an aggregator under load for hours
 #   make check-kube   build a Kubernetes control plane from Debian's source, once, and run the tests on it
 #   make         build the programs into build/bin
 #
@@ -100,8 +101,10 @@ VM       := $(patsubst tests/vm/%.c,$(TB)/vm/%,$(VM_C))
 KUBE     := $(patsubst tests/kube/%.c,$(TB)/kube/%,$(KUBE_C))
 CONF     := $(if $(CONF_C),$(TB)/conformance)
 FLEET    := $(TB)/fleet
+BENCH_TABLE := $(TB)/bench_table
+SOAK     := $(TB)/soak
 
-.PHONY: all tests fleet demo deps deps-lint deps-vm deps-bench run check check-built check-vm check-vm-built
+.PHONY: all tests fleet soak demo deps deps-lint deps-vm deps-bench run check check-built check-vm check-vm-built
 .PHONY: check-faults check-faults-built deps-kube check-kube check-kube-built
 .PHONY: bench bench-built fuzz fuzz-built lint lint-built clean install
 .DELETE_ON_ERROR:
@@ -111,6 +114,7 @@ FLEET    := $(TB)/fleet
 all: $(PROGRAMS)
 tests: $(UNIT) $(INTEG) $(VM) $(KUBE) $(REPLAY) $(CONF) $(FLEET)
 fleet: $(FLEET)
+soak: all $(FLEET) $(SOAK)
 
 $(SHARED_A): $(call obj,$(SHARED_C) $(PROTO_C))
 $(AGENT_A): $(call obj,$(AGENT_C))
@@ -181,7 +185,12 @@ $(TB)/kube/%: $(O)/tests/kube/%.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
 $(TB)/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/replay.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
+# Its senders take their acks from tests/fleet/ack_trouble.c.
 $(FLEET): $(O)/tests/fleet/main.o $(ALL_A)
+	$(call link,-Wl$(comma)--wrap=sender_socket_receive $(TEST_LIBS))
+$(SOAK): $(O)/tests/soak/main.o $(ALL_A)
+	$(call link,$(TEST_LIBS))
+$(BENCH_TABLE): $(O)/tests/bench_table/main.o $(TESTLIB_A) $(SHARED_A)
 	$(call link,$(TEST_LIBS))
 $(TB)/conformance: $(call obj,$(CONF_C)) $(ALL_A)
 	$(call link,$(TEST_LIBS))
@@ -239,8 +248,11 @@ check-kube-built: all $(KUBE)
 
 bench: deps-bench
 	+@$(MAKE) --no-print-directory $(PARALLEL) bench-built
-bench-built: all $(BENCH) $(FLEET)
+# What has a budget comes once more at the end, as one table; AGAINST=FILE, the table.json of an earlier commit, is put beside it.
+bench-built: all $(BENCH) $(FLEET) $(BENCH_TABLE)
 	@for b in $(BENCH); do TB=$(TB) BIN=$(BIN) $$b || exit 1; done
+	@$(BENCH_TABLE) $(patsubst %,--bench=%,$(notdir $(BENCH))) $(if $(AGAINST),--against=$(AGAINST)) \
+		--commit="$$(git describe --always --dirty 2>/dev/null || echo unknown)"
 
 LINT_FLAGS = -std=gnu11 -D_GNU_SOURCE -DEVENKEEL_VERSION='"$(VERSION)"' -I. -I$(GEN) -Wall -Wextra
 SOURCES    = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
