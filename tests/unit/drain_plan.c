@@ -490,10 +490,9 @@ static void extra_capacity_holds_a_node(void **unused)
 	slack_count = 1;
 	config.assume_unneeded_ns = 11 * MINUTE;
 	step(NOW);
-	assert_reason(
-		"a", 0, "SlackWouldDrop",
-		"1 placeholder of class web would fit nowhere: 100 millicores and 128 MiB of "
-		"extra capacity would be missing");
+	assert_reason("a", 0, "SlackWouldDrop",
+		      "1 placeholder of class web would fit nowhere: 100 millicores and 128 MiB of "
+		      "extra capacity would be missing");
 	put_node("b", "", "");
 	put_pod("db-1", "db", "b", 2400);
 	put_owner("db", 1);

@@ -228,7 +228,8 @@ void drain_explain_trial(struct drain_case *c, const struct drain_trial *t)
 		w = drain_add_reason(c, t->reason,
 				     "%zu placeholder%s of class %.200s would fit nowhere: %lld "
 				     "millicores and %lld MiB of extra capacity would be missing",
-				     t->missing, t->missing == 1 ? "" : "s", t->class_name, (long long)t->missing_cpu_milli,
+				     t->missing, t->missing == 1 ? "" : "s", t->class_name,
+				     (long long)t->missing_cpu_milli,
 				     (long long)(t->missing_mem_bytes >> 20));
 		drain_add_number(w, "placeholders", (double)t->missing);
 		drain_add_number(w, "cpuMillicores", (double)t->missing_cpu_milli);
