@@ -210,6 +210,46 @@ static void who_need_not_make_way_stays(void **state)
 	assert_string_equal(f.result.moves[1].by, "shop/ReplicaSet/bound");
 }
 
+/* y could only go to the zone of x, which is to have no more than one over the other. */
+static void nobody_makes_way_to_where_others_could_not_stay(void **state)
+{
+	(void)state;
+	slack_fixture_pod(&f, "fills-1", "n1", "3", "1Gi", "");
+	slack_fixture_workload(
+		&f, "x", "1", 0, "200m", "1Gi",
+		"'nodeSelector':{'zone':'b'},'topologySpreadConstraints':[{'maxSkew':1,"
+		"'topologyKey':'zone','whenUnsatisfiable':'DoNotSchedule','nodeAffinityPolicy':"
+		"'Ignore','labelSelector':{'matchExpressions':[{'key':'app','operator':'In',"
+		"'values':['x','y']}]}}],");
+	slack_fixture_workload(&f, "y", "1", 0, "1", "1Gi", "");
+	slack_fixture_step(&f);
+	assert_string_equal(slack_fixture_where(&f), "n1: y; n2: x;");
+	slack_fixture_workload(&f, "bound", "1", 0, "600m", "1Gi", "'nodeSelector':{'zone':'a'},");
+	slack_fixture_step(&f);
+	assert_int_equal(f.result.move_count, 0);
+	assert_int_equal(slack_fixture_class(&f, "shop/ReplicaSet/bound")->unplaced, 1);
+}
+
+/* The claim waits for its first pod, and is bound by the placeholder alone: who leaves takes it along. */
+static void a_claim_that_waits_goes_along(void **state)
+{
+	(void)state;
+	place_fixture_put(&f.world, OBJECT_STORAGE_CLASS,
+			  "{'metadata':{'name':'wait'},'provisioner':'p','volumeBindingMode':"
+			  "'WaitForFirstConsumer'}");
+	place_fixture_put(&f.world, OBJECT_PERSISTENT_VOLUME_CLAIM,
+			  "{'metadata':{'name':'data','namespace':'shop'},'spec':{"
+			  "'storageClassName':'wait'}}");
+	slack_fixture_workload(&f, "web", "1", 0, "1", "1Gi",
+			       "'volumes':[{'name':'v','persistentVolumeClaim':{'claimName':"
+			       "'data'}}],");
+	slack_fixture_step(&f);
+	assert_string_equal(slack_fixture_where(&f), "n1:; n2: web;");
+	slack_fixture_pod(&f, "late", "n2", "2", "1Gi", "");
+	slack_fixture_step(&f);
+	assert_string_equal(slack_fixture_where(&f), "n1: web; n2:;");
+}
+
 #define test(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 
 int main(void)
@@ -223,6 +263,8 @@ int main(void)
 		test(who_is_missed_is_not_given_up),
 		test(who_misses_one_that_is_given_up_goes_along),
 		test(who_need_not_make_way_stays),
+		test(nobody_makes_way_to_where_others_could_not_stay),
+		test(a_claim_that_waits_goes_along),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
