@@ -80,6 +80,20 @@ static void units_make_up_for_the_rate(void **state)
 	assert_string_equal(slack_fixture_where(&f), "n1: unit unit unit; n2: unit unit;");
 }
 
+/* A unit is 800m and 3.2 GiB, and half of 2000m and 8 GiB is to be kept. */
+static void what_workloads_keep_counts_towards_the_rate(void **state)
+{
+	(void)state;
+	f.options.rate_ppm = 500000;
+	slack_fixture_workload(&f, "web", "1", 0, "300m", "1Gi", "");
+	slack_fixture_step(&f);
+	expect_counts("unit", 1, 1, 1);
+	/* What finds no node at all keeps nothing. */
+	slack_fixture_workload(&f, "web", "1", 0, "9", "1Gi", "");
+	slack_fixture_step(&f);
+	expect_counts("unit", 2, 2, 2);
+}
+
 static void pods_of_daemon_sets_make_nodes_smaller(void **state)
 {
 	(void)state;
@@ -575,6 +589,23 @@ static void nodes_to_add_are_the_smallest_that_do(void **state)
 	assert_int_equal(f.result.demand[0].count, 2);
 }
 
+/* Of those that keep apart there is one on each. */
+static void nodes_to_add_keep_apart_who_minds(void **state)
+{
+	(void)state;
+	slack_fixture_pod(&f, "full-1", "n1", "4", "1Gi", "");
+	slack_fixture_pod(&f, "full-2", "n2", "2", "1Gi", "");
+	slack_fixture_workload(
+		&f, "apart", "3", 0, "500m", "1Gi",
+		"'affinity':{'podAntiAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':[{"
+		"'topologyKey':'kubernetes.io/hostname','labelSelector':{'matchLabels':{'app':"
+		"'apart'}}}]}},");
+	slack_fixture_workload(&f, "plain", "3", 0, "500m", "1Gi", "");
+	slack_fixture_step(&f);
+	assert_int_equal(f.result.demand_count, 1);
+	assert_int_equal(f.result.demand[0].count, 3);
+}
+
 /* As many units as a node was cut into fit on one more. */
 static void nodes_to_add_for_units_are_not_overstated(void **state)
 {
@@ -612,6 +643,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		test(units_make_up_for_the_rate),
+		test(what_workloads_keep_counts_towards_the_rate),
 		test(pods_of_daemon_sets_make_nodes_smaller),
 		test(balloons_are_no_demand),
 		test(options_out_of_range_change_nothing),
@@ -637,6 +669,7 @@ int main(void)
 		test(arrivals_make_a_promise_after_a_day),
 		test(slots_by_use_know_what_is_really_there),
 		test(nodes_to_add_are_the_smallest_that_do),
+		test(nodes_to_add_keep_apart_who_minds),
 		test(nodes_to_add_for_units_are_not_overstated),
 		test(drains_find_placeholders_by_node_and_by_pod),
 	};
