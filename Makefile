@@ -6,6 +6,8 @@
 #   make check-faults   run the tests that cause failures: kills, cuts, restarts, shortages
 #   make check-vm   run the tests of the samplers on several kernels, in virtual machines (KERNELS="5.10 7")
 #   make check-kube   build a Kubernetes control plane from Debian's source, once, and run the tests on it
+#   make check-packages   build Debian packages, install them into a fresh system and boot it in a virtual machine
+#   make deb     build the Debian packages into build/deb
 #   make         build the programs into build/bin
 #
 # CC=clang and SAN=address,undefined choose compiler and sanitizers; each combination has a build directory
@@ -104,6 +106,7 @@ BENCH_TABLE := $(TB)/bench_table
 
 .PHONY: all tests fleet demo deps deps-lint deps-vm deps-bench run check check-built check-vm check-vm-built
 .PHONY: check-faults check-faults-built deps-kube check-kube check-kube-built
+.PHONY: documents deps-deb deb deps-packages check-packages
 .PHONY: bench bench-built fuzz fuzz-built lint lint-built clean install
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -201,6 +204,10 @@ deps-vm:
 	@packaging/deps vm
 deps-kube:
 	@packaging/deps kube
+deps-deb:
+	@packaging/deps deb
+deps-packages:
+	@packaging/deps packages
 deps-bench:
 	@packaging/deps bench
 	@packaging/peer
@@ -276,11 +283,42 @@ fuzz-built: $(FUZZERS)
 $(TB)/fuzzer/%: $(O)/tests/fuzz/%.o $(ALL_A)
 	$(call link,-fsanitize=fuzzer $(TEST_LIBS))
 
-prefix ?= /usr/local
-install: all
-	install -d $(DESTDIR)$(prefix)/bin
-	install -m 755 $(PROGRAMS) $(DESTDIR)$(prefix)/bin
+# What programs say of themselves; see shared/outline.h.
+MANUALS     := $(B)/man/evenkeel.1 $(B)/man/evenkeel-agent.8 $(B)/man/evenkeel-aggregator.8
+COMPLETIONS := $(foreach p,$(notdir $(PROGRAMS)),$(foreach s,bash zsh fish,$(B)/completions/$(s)/$(p)))
+documents: $(MANUALS) $(COMPLETIONS)
+$(B)/man/%.1 $(B)/man/%.8: $(BIN)/%
+	@mkdir -p $(@D)
+	$(call say,MAN,$@)$< __manual >$@
+define completion
+$(B)/completions/$(1)/%: $(BIN)/%
+	@mkdir -p $$(@D)
+	$$(call say,COMPL,$$@)$$< __completion $(1) >$$@
+endef
+$(foreach s,bash zsh fish,$(eval $(call completion,$(s))))
+
+prefix  ?= /usr/local
+share   := $(DESTDIR)$(prefix)/share
+bashdir ?= $(prefix)/share/bash-completion/completions
+zshdir  ?= $(prefix)/share/zsh/site-functions
+fishdir ?= $(prefix)/share/fish/vendor_completions.d
+install: all documents
+	install -d $(DESTDIR)$(prefix)/bin $(share)/man/man1 $(share)/man/man8 $(addprefix $(DESTDIR),$(bashdir) $(zshdir) $(fishdir))
+	install -m 755 $(PROGRAMS) packaging/kubectl_complete-evenkeel $(DESTDIR)$(prefix)/bin
 	ln -sf evenkeel $(DESTDIR)$(prefix)/bin/kubectl-evenkeel
+	install -m 644 $(filter %.1,$(MANUALS)) $(share)/man/man1
+	install -m 644 $(filter %.8,$(MANUALS)) $(share)/man/man8
+	install -m 644 $(filter $(B)/completions/bash/%,$(COMPLETIONS)) $(DESTDIR)$(bashdir)
+	for p in $(notdir $(PROGRAMS)); do \
+		install -m 644 $(B)/completions/zsh/$$p $(DESTDIR)$(zshdir)/_$$p && \
+		install -m 644 $(B)/completions/fish/$$p $(DESTDIR)$(fishdir)/$$p.fish || exit 1; done
+
+deb: deps-deb
+	@packaging/deb $(VERSION)
+
+# Packages, and what they make of a machine; MACHINE=no leaves the virtual one out.
+check-packages: deps-packages
+	@tests/packages/check $(VERSION) $(B)/log/packages
 
 clean:
 	rm -rf $(B)
