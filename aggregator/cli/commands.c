@@ -174,8 +174,8 @@ static void list_commands(struct buf *out)
 {
 	buf_add_str(out, "Commands:\n");
 	for (size_t i = 0; i < COMMANDS; i++)
-		buf_printf(out, "  %-10s%s.\n", commands[i]->name, commands[i]->summary);
-	buf_printf(out, "  %-10s%s.\n\n", "help", "Show the options of a command: help COMMAND");
+		buf_printf(out, "  %-12s%s.\n", commands[i]->name, commands[i]->summary);
+	buf_printf(out, "  %-12s%s.\n\n", "help", "Show the options of a command: help COMMAND");
 }
 
 static void help(const struct option_program *program, const struct command *command,
