@@ -13,20 +13,20 @@
 
 #include "shared/mem.h"
 
-static void add_escaped(struct buf *out, const char *text, size_t len)
+static void add_escaped(struct buf *out, const char *text)
 {
 	static const char *const escapes[256] = {
 		['\\'] = "\\e",	 ['-'] = "\\-",	  ['\''] = "\\(aq",
 		['`'] = "\\(ga", ['^'] = "\\(ha", ['~'] = "\\(ti",
 	};
 
-	for (size_t i = 0; i < len; i++) {
-		const char *escape = escapes[(unsigned char)text[i]];
+	for (; *text; text++) {
+		const char *escape = escapes[(unsigned char)*text];
 
 		if (escape)
 			buf_add_str(out, escape);
 		else
-			buf_add_char(out, text[i]);
+			buf_add_char(out, *text);
 	}
 }
 
@@ -35,7 +35,7 @@ static void add(struct buf *out, const char *text)
 	/* A stop at the beginning of a line is a request. */
 	if (*text == '.')
 		buf_add_str(out, "\\&");
-	add_escaped(out, text, strlen(text));
+	add_escaped(out, text);
 }
 
 static void add_line(struct buf *out, const char *text)
@@ -47,7 +47,7 @@ static void add_line(struct buf *out, const char *text)
 static void add_font(struct buf *out, char font, const char *text)
 {
 	buf_printf(out, "\\f%c", font);
-	add_escaped(out, text, strlen(text));
+	add_escaped(out, text);
 	buf_add_str(out, "\\fR");
 }
 
@@ -114,15 +114,14 @@ static void add_sources(const struct option_program *program, struct buf *out)
 
 static void add_title(const struct outline *o, struct buf *out)
 {
-	struct buf name = BUF_INIT;
-
-	for (const char *p = o->program->name; *p; p++)
-		buf_add_char(&name, (char)toupper((unsigned char)*p));
 	buf_add_str(out, ".TH ");
-	add(out, name.data);
+	for (const char *p = o->program->name; *p; p++) {
+		char upper[] = {(char)toupper((unsigned char)*p), '\0'};
+
+		add_escaped(out, upper);
+	}
 	buf_printf(out, " %d \"\" \"evenkeel %s\" \"%s\"\n.nh\n.ad l\n", o->section,
 		   EVENKEEL_VERSION, o->section == 8 ? "System Administration" : "User Commands");
-	buf_fini(&name);
 }
 
 /* The summary as a phrase: "samples the use .." */
