@@ -287,9 +287,12 @@ $(TB)/fuzzer/%: $(O)/tests/fuzz/%.o $(ALL_A)
 MANUALS     := $(B)/man/evenkeel.1 $(B)/man/evenkeel-agent.8 $(B)/man/evenkeel-aggregator.8
 COMPLETIONS := $(foreach p,$(notdir $(PROGRAMS)),$(foreach s,bash zsh fish,$(B)/completions/$(s)/$(p)))
 documents: $(MANUALS) $(COMPLETIONS)
-$(B)/man/%.1 $(B)/man/%.8: $(BIN)/%
-	@mkdir -p $(@D)
-	$(call say,MAN,$@)$< __manual >$@
+define manual
+$(B)/man/%.$(1): $(BIN)/%
+	@mkdir -p $$(@D)
+	$$(call say,MAN,$$@)$$< __manual >$$@
+endef
+$(foreach n,1 8,$(eval $(call manual,$(n))))
 define completion
 $(B)/completions/$(1)/%: $(BIN)/%
 	@mkdir -p $$(@D)
