@@ -5,6 +5,7 @@
 #   make check   install what is missing, build, and run the tests
 #   make check-faults   run the tests that cause failures: kills, cuts, restarts, shortages
 #   make check-vm   run the tests of the samplers on several kernels, in virtual machines (KERNELS="5.10 7")
+#   make soak    build the program that keeps an aggregator under load for hours
 #   make check-kube   build a Kubernetes control plane from Debian's source, once, and run the tests on it
 #   make check-packages   build Debian packages, install them into a fresh system and boot it in a virtual machine
 #   make deb     build the Debian packages into build/deb
@@ -103,8 +104,9 @@ KUBE     := $(patsubst tests/kube/%.c,$(TB)/kube/%,$(KUBE_C))
 CONF     := $(if $(CONF_C),$(TB)/conformance)
 FLEET    := $(TB)/fleet
 BENCH_TABLE := $(TB)/bench_table
+SOAK     := $(TB)/soak
 
-.PHONY: all tests fleet demo deps deps-lint deps-vm deps-bench run check check-built check-vm check-vm-built
+.PHONY: all tests fleet soak demo deps deps-lint deps-vm deps-bench run check check-built check-vm check-vm-built
 .PHONY: check-faults check-faults-built deps-kube check-kube check-kube-built
 .PHONY: documents deps-deb deb deps-packages check-packages
 .PHONY: bench bench-built fuzz fuzz-built lint lint-built clean install
@@ -115,6 +117,7 @@ BENCH_TABLE := $(TB)/bench_table
 all: $(PROGRAMS)
 tests: $(UNIT) $(INTEG) $(VM) $(KUBE) $(REPLAY) $(CONF) $(FLEET)
 fleet: $(FLEET)
+soak: all $(FLEET) $(SOAK)
 
 $(SHARED_A): $(call obj,$(SHARED_C) $(PROTO_C))
 $(AGENT_A): $(call obj,$(AGENT_C))
@@ -185,7 +188,10 @@ $(TB)/kube/%: $(O)/tests/kube/%.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
 $(TB)/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/replay.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
+# Its senders take their acks from tests/fleet/ack_trouble.c.
 $(FLEET): $(O)/tests/fleet/main.o $(ALL_A)
+	$(call link,-Wl$(comma)--wrap=sender_socket_receive $(TEST_LIBS))
+$(SOAK): $(O)/tests/soak/main.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
 $(BENCH_TABLE): $(O)/tests/bench_table/main.o $(TESTLIB_A) $(SHARED_A)
 	$(call link,$(TEST_LIBS))
