@@ -9,6 +9,7 @@
 #   make check-kube   build a Kubernetes control plane from Debian's source, once, and run the tests on it
 #   make check-packages   build Debian packages, install them into a fresh system and boot it in a virtual machine
 #   make deb     build the Debian packages into build/deb
+#   make check-monitoring   let a real Prometheus scrape an aggregator, and try rules and dashboard on it
 #   make         build the programs into build/bin
 #
 # CC=clang and SAN=address,undefined choose compiler and sanitizers; each combination has a build directory
@@ -77,6 +78,7 @@ FUZZ_C       := $(filter-out tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c))
 CONF_C       := $(wildcard tests/conformance/*.c)
 VM_C         := $(wildcard tests/vm/*.c)
 KUBE_C       := $(wildcard tests/kube/*.c)
+MONITORING_C := $(wildcard tests/monitoring/*.c)
 
 PROTO_C := $(GEN)/shared/body.pb-c.c
 BPF_C   := $(wildcard bpf/*.bpf.c)
@@ -101,6 +103,7 @@ BENCH    := $(patsubst tests/bench/%.c,$(TB)/bench/%,$(BENCH_C))
 REPLAY   := $(patsubst tests/fuzz/%.c,$(TB)/fuzz/%,$(FUZZ_C))
 VM       := $(patsubst tests/vm/%.c,$(TB)/vm/%,$(VM_C))
 KUBE     := $(patsubst tests/kube/%.c,$(TB)/kube/%,$(KUBE_C))
+MONITORING := $(patsubst tests/monitoring/%.c,$(TB)/monitoring/%,$(MONITORING_C))
 CONF     := $(if $(CONF_C),$(TB)/conformance)
 FLEET    := $(TB)/fleet
 BENCH_TABLE := $(TB)/bench_table
@@ -109,13 +112,14 @@ SOAK     := $(TB)/soak
 .PHONY: all tests fleet soak demo deps deps-lint deps-vm deps-bench run check check-built check-vm check-vm-built
 .PHONY: check-faults check-faults-built deps-kube check-kube check-kube-built
 .PHONY: documents deps-deb deb deps-packages check-packages
+.PHONY: deps-monitoring check-monitoring check-monitoring-built
 .PHONY: bench bench-built fuzz fuzz-built lint lint-built clean install
 .DELETE_ON_ERROR:
 .SECONDARY:
 .DEFAULT_GOAL := all
 
 all: $(PROGRAMS)
-tests: $(UNIT) $(INTEG) $(VM) $(KUBE) $(REPLAY) $(CONF) $(FLEET)
+tests: $(UNIT) $(INTEG) $(VM) $(KUBE) $(MONITORING) $(REPLAY) $(CONF) $(FLEET)
 fleet: $(FLEET)
 soak: all $(FLEET) $(SOAK)
 
@@ -186,6 +190,8 @@ $(TB)/vm/%: $(O)/tests/vm/%.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
 $(TB)/kube/%: $(O)/tests/kube/%.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
+$(TB)/monitoring/%: $(O)/tests/monitoring/%.o $(ALL_A)
+	$(call link,$(TEST_LIBS))
 $(TB)/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/replay.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
 # Its senders take their acks from tests/fleet/ack_trouble.c.
@@ -214,6 +220,8 @@ deps-deb:
 	@packaging/deps deb
 deps-packages:
 	@packaging/deps packages
+deps-monitoring:
+	@packaging/deps monitoring
 deps-bench:
 	@packaging/deps bench
 	@packaging/peer
@@ -252,6 +260,12 @@ check-kube: deps-kube
 	+@$(MAKE) --no-print-directory $(PARALLEL) check-kube-built
 check-kube-built: all $(KUBE)
 	@programs=$$(tests/kube/build) && EVENKEEL_KUBE=$$programs BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(KUBE)
+
+# Rules, dashboard and metrics, by those who read them.
+check-monitoring: deps-monitoring
+	+@$(MAKE) --no-print-directory $(PARALLEL) check-monitoring-built
+check-monitoring-built: all $(MONITORING) $(FLEET)
+	@TB=$(TB) BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(MONITORING)
 
 bench: deps-bench
 	+@$(MAKE) --no-print-directory $(PARALLEL) bench-built
