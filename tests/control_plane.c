@@ -433,8 +433,7 @@ void control_plane_compact(struct control_plane *c)
 	free(compaction);
 }
 
-/* kubectl with words that end with NULL; what it prints to *out. What it complains of fails the test. */
-static void run_kubectl(struct control_plane *c, const char *const *words, struct buf *out)
+void control_plane_kubectl(struct control_plane *c, const char *const *words, struct buf *out)
 {
 	char *program = mem_printf("%s/kubectl", c->bin), *argv[16] = {program};
 	char *cache = mem_printf("--cache-dir=%s/cache", c->folder);
@@ -458,7 +457,7 @@ void control_plane_create(struct control_plane *c, const char *file)
 	const char *const words[] = {"create", "-f", file, NULL};
 	struct buf out = BUF_INIT;
 
-	run_kubectl(c, words, &out);
+	control_plane_kubectl(c, words, &out);
 	buf_fini(&out);
 }
 
@@ -468,7 +467,7 @@ cJSON *control_plane_kubectl_get(struct control_plane *c, const char *resource)
 	struct buf out = BUF_INIT;
 	cJSON *json;
 
-	run_kubectl(c, words, &out);
+	control_plane_kubectl(c, words, &out);
 	json = cJSON_Parse(out.data);
 	if (!json)
 		fail_msg("kubectl get %s: no JSON", resource);

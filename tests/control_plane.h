@@ -74,6 +74,8 @@ long control_plane_send(struct control_plane *c, const char *method, const char 
 /* The same; anything but 200 or 201 fails the test with what the server said. */
 void control_plane_must(struct control_plane *c, const char *method, const char *path,
 			const char *body);
+/* kubectl as admin of API server 0 with words that end with NULL; what it prints to *out. What it complains of fails the test. */
+void control_plane_kubectl(struct control_plane *c, const char *const *words, struct buf *out);
 /* `kubectl create -f FILE` as admin of API server 0. */
 void control_plane_create(struct control_plane *c, const char *file);
 /* `kubectl get RESOURCE --all-namespaces -o json` as admin of API server 0; the caller deletes it. */

@@ -261,5 +261,6 @@ const struct command command_quota = {
 		"nobody can make room for it, or lint finds an error.",
 	.specs = specs,
 	.words = operand_words,
+	.lists = true,
 	.run = run,
 };
