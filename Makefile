@@ -167,7 +167,7 @@ $(GEN)/shared/body.pb-c.c: shared/body.proto
 BPF_ARCH := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
 $(B)/bpf/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h)
 	@mkdir -p $(@D)
-	$(call say,BPF,$<)$(CLANG) -target bpf -D__TARGET_ARCH_$(BPF_ARCH) -O2 -g -Wall -Wextra -Werror -std=gnu11 \
+	$(call say,BPF,$<)$(CLANG) -target bpf -D__TARGET_ARCH_$(BPF_ARCH) -O2 -g -ffile-prefix-map=$(CURDIR)=. -Wall -Wextra -Werror -std=gnu11 \
 		-I. $(call pkg,libbpf) -c -o $(@:.o=.full.o) $<
 	$(Q)$(BPFTOOL) gen object $@ $(@:.o=.full.o)
 
