@@ -7,6 +7,8 @@
 #   make check-vm   run the tests of the samplers on several kernels, in virtual machines (KERNELS="5.10 7")
 #   make soak    build the program that keeps an aggregator under load for hours
 #   make check-kube   build a Kubernetes control plane from Debian's source, once, and run the tests on it
+#   make check-packages   build Debian packages, install them into a fresh system and boot it in a virtual machine
+#   make deb     build the Debian packages into build/deb
 #   make check-monitoring   let a real Prometheus scrape an aggregator, and try rules and dashboard on it
 #   make         build the programs into build/bin
 #
@@ -109,6 +111,7 @@ SOAK     := $(TB)/soak
 
 .PHONY: all tests fleet soak demo deps deps-lint deps-vm deps-bench run check check-built check-vm check-vm-built
 .PHONY: check-faults check-faults-built deps-kube check-kube check-kube-built
+.PHONY: documents deps-deb deb deps-packages check-packages
 .PHONY: deps-monitoring check-monitoring check-monitoring-built
 .PHONY: bench bench-built fuzz fuzz-built lint lint-built clean install
 .DELETE_ON_ERROR:
@@ -164,7 +167,7 @@ $(GEN)/shared/body.pb-c.c: shared/body.proto
 BPF_ARCH := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
 $(B)/bpf/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h)
 	@mkdir -p $(@D)
-	$(call say,BPF,$<)$(CLANG) -target bpf -D__TARGET_ARCH_$(BPF_ARCH) -O2 -g -Wall -Wextra -Werror -std=gnu11 \
+	$(call say,BPF,$<)$(CLANG) -target bpf -D__TARGET_ARCH_$(BPF_ARCH) -O2 -g -ffile-prefix-map=$(CURDIR)=. -Wall -Wextra -Werror -std=gnu11 \
 		-I. $(call pkg,libbpf) -c -o $(@:.o=.full.o) $<
 	$(Q)$(BPFTOOL) gen object $@ $(@:.o=.full.o)
 
@@ -213,6 +216,10 @@ deps-vm:
 	@packaging/deps vm
 deps-kube:
 	@packaging/deps kube
+deps-deb:
+	@packaging/deps deb
+deps-packages:
+	@packaging/deps packages
 deps-monitoring:
 	@packaging/deps monitoring
 deps-bench:
@@ -297,11 +304,45 @@ fuzz-built: $(FUZZERS)
 $(TB)/fuzzer/%: $(O)/tests/fuzz/%.o $(ALL_A)
 	$(call link,-fsanitize=fuzzer $(TEST_LIBS))
 
-prefix ?= /usr/local
-install: all
-	install -d $(DESTDIR)$(prefix)/bin
-	install -m 755 $(PROGRAMS) $(DESTDIR)$(prefix)/bin
+# What programs say of themselves; see shared/outline.h.
+MANUALS     := $(B)/man/evenkeel.1 $(B)/man/evenkeel-agent.8 $(B)/man/evenkeel-aggregator.8
+COMPLETIONS := $(foreach p,$(notdir $(PROGRAMS)),$(foreach s,bash zsh fish,$(B)/completions/$(s)/$(p)))
+documents: $(MANUALS) $(COMPLETIONS)
+define manual
+$(B)/man/%.$(1): $(BIN)/%
+	@mkdir -p $$(@D)
+	$$(call say,MAN,$$@)$$< __manual >$$@
+endef
+$(foreach n,1 8,$(eval $(call manual,$(n))))
+define completion
+$(B)/completions/$(1)/%: $(BIN)/%
+	@mkdir -p $$(@D)
+	$$(call say,COMPL,$$@)$$< __completion $(1) >$$@
+endef
+$(foreach s,bash zsh fish,$(eval $(call completion,$(s))))
+
+prefix  ?= /usr/local
+share   := $(DESTDIR)$(prefix)/share
+bashdir ?= $(prefix)/share/bash-completion/completions
+zshdir  ?= $(prefix)/share/zsh/site-functions
+fishdir ?= $(prefix)/share/fish/vendor_completions.d
+install: all documents
+	install -d $(DESTDIR)$(prefix)/bin $(share)/man/man1 $(share)/man/man8 $(addprefix $(DESTDIR),$(bashdir) $(zshdir) $(fishdir))
+	install -m 755 $(PROGRAMS) packaging/kubectl_complete-evenkeel $(DESTDIR)$(prefix)/bin
 	ln -sf evenkeel $(DESTDIR)$(prefix)/bin/kubectl-evenkeel
+	install -m 644 $(filter %.1,$(MANUALS)) $(share)/man/man1
+	install -m 644 $(filter %.8,$(MANUALS)) $(share)/man/man8
+	install -m 644 $(filter $(B)/completions/bash/%,$(COMPLETIONS)) $(DESTDIR)$(bashdir)
+	for p in $(notdir $(PROGRAMS)); do \
+		install -m 644 $(B)/completions/zsh/$$p $(DESTDIR)$(zshdir)/_$$p && \
+		install -m 644 $(B)/completions/fish/$$p $(DESTDIR)$(fishdir)/$$p.fish || exit 1; done
+
+deb: deps-deb
+	@packaging/deb $(VERSION)
+
+# Packages, and what they make of a machine; MACHINE=no leaves the virtual one out.
+check-packages: deps-packages
+	@tests/packages/check $(VERSION) $(B)/log/packages
 
 clean:
 	rm -rf $(B)
