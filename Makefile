@@ -6,6 +6,8 @@
 #   make check-faults   run the tests that cause failures: kills, cuts, restarts, shortages
 #   make check-vm   run the tests of the samplers on several kernels, in virtual machines (KERNELS="5.10 7")
 #   make check-kube   build a Kubernetes control plane from Debian's source, once, and run the tests on it
+#   make image   make container images of the programs into build/image
+#   make check-image   check them: what is in them, what they may not need, the same bytes from another folder
 #   make         build the programs into build/bin
 #
 # CC=clang and SAN=address,undefined choose compiler and sanitizers; each combination has a build directory
@@ -41,7 +43,9 @@ WARN    := -Wall -Wextra -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wvla
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 CFLAGS  ?= -O2 -g
 EK_CFLAGS = -std=gnu11 -D_GNU_SOURCE -DEVENKEEL_VERSION='"$(VERSION)"' -I. -I$(GEN) -ffp-contract=off -pthread \
-           -fstack-protector-strong $(WARN) $(SANFLAGS) $(PKG_CFLAGS)
+           -fstack-protector-strong $(REPRODUCIBLE) $(WARN) $(SANFLAGS) $(PKG_CFLAGS)
+# What is built is the same wherever the tree lies.
+REPRODUCIBLE := -ffile-prefix-map=$(CURDIR)=.
 
 pkg      = $(shell pkg-config --cflags $(1) 2>/dev/null)
 pkglibs  = $(shell pkg-config --libs $(1) 2>/dev/null)
@@ -103,6 +107,7 @@ FLEET    := $(TB)/fleet
 
 .PHONY: all tests fleet demo deps deps-lint deps-vm deps-bench run check check-built check-vm check-vm-built
 .PHONY: check-faults check-faults-built deps-kube check-kube check-kube-built
+.PHONY: deps-image image check-image
 .PHONY: bench bench-built fuzz fuzz-built lint lint-built clean install
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -157,7 +162,7 @@ BPF_ARCH := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
 $(B)/bpf/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h)
 	@mkdir -p $(@D)
 	$(call say,BPF,$<)$(CLANG) -target bpf -D__TARGET_ARCH_$(BPF_ARCH) -O2 -g -Wall -Wextra -Werror -std=gnu11 \
-		-I. $(call pkg,libbpf) -c -o $(@:.o=.full.o) $<
+		$(REPRODUCIBLE) -I. $(call pkg,libbpf) -c -o $(@:.o=.full.o) $<
 	$(Q)$(BPFTOOL) gen object $@ $(@:.o=.full.o)
 
 $(GEN)/bpf/%.skel.h: $(B)/bpf/%.bpf.o
@@ -198,6 +203,8 @@ deps-vm:
 	@packaging/deps vm
 deps-kube:
 	@packaging/deps kube
+deps-image:
+	@packaging/deps image
 deps-bench:
 	@packaging/deps bench
 	@packaging/peer
@@ -236,6 +243,13 @@ check-kube: deps-kube
 	+@$(MAKE) --no-print-directory $(PARALLEL) check-kube-built
 check-kube-built: all $(KUBE)
 	@programs=$$(tests/kube/build) && EVENKEEL_KUBE=$$programs BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(KUBE)
+
+# Container images, and that a build of the same tree in another folder gives the same.
+image: deps-image
+	+@$(MAKE) --no-print-directory $(PARALLEL) all
+	@BIN=$(BIN) packaging/image $(VERSION)
+check-image: image
+	+@MAKE='$(MAKE)' tests/image/check $(VERSION)
 
 bench: deps-bench
 	+@$(MAKE) --no-print-directory $(PARALLEL) bench-built
