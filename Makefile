@@ -104,6 +104,7 @@ VM       := $(patsubst tests/vm/%.c,$(TB)/vm/%,$(VM_C))
 KUBE     := $(patsubst tests/kube/%.c,$(TB)/kube/%,$(KUBE_C))
 CONF     := $(if $(CONF_C),$(TB)/conformance)
 FLEET    := $(TB)/fleet
+BENCH_TABLE := $(TB)/bench_table
 
 .PHONY: all tests fleet demo deps deps-lint deps-vm deps-bench run check check-built check-vm check-vm-built
 .PHONY: check-faults check-faults-built deps-kube check-kube check-kube-built
@@ -188,6 +189,8 @@ $(TB)/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/replay.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
 $(FLEET): $(O)/tests/fleet/main.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
+$(BENCH_TABLE): $(O)/tests/bench_table/main.o $(TESTLIB_A) $(SHARED_A)
+	$(call link,$(TEST_LIBS))
 $(TB)/conformance: $(call obj,$(CONF_C)) $(ALL_A)
 	$(call link,$(TEST_LIBS))
 
@@ -253,8 +256,11 @@ check-image: image
 
 bench: deps-bench
 	+@$(MAKE) --no-print-directory $(PARALLEL) bench-built
-bench-built: all $(BENCH) $(FLEET)
+# What has a budget comes once more at the end, as one table; AGAINST=FILE, the table.json of an earlier commit, is put beside it.
+bench-built: all $(BENCH) $(FLEET) $(BENCH_TABLE)
 	@for b in $(BENCH); do TB=$(TB) BIN=$(BIN) $$b || exit 1; done
+	@$(BENCH_TABLE) $(patsubst %,--bench=%,$(notdir $(BENCH))) $(if $(AGAINST),--against=$(AGAINST)) \
+		--commit="$$(git describe --always --dirty 2>/dev/null || echo unknown)"
 
 LINT_FLAGS = -std=gnu11 -D_GNU_SOURCE -DEVENKEEL_VERSION='"$(VERSION)"' -I. -I$(GEN) -Wall -Wextra
 SOURCES    = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
