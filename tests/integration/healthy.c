@@ -24,6 +24,7 @@ static const char story[] =
 	"for does in CONT STOP CONT TERM; do\n"
 	"	kill -$does $agent\n"
 	"	[ $does = TERM ] && wait $agent\n"
+	"	until [ $does != STOP ] || grep -q 'State:.T' /proc/$agent/status; do sleep 0.1; done\n"
 	"	why=$(\"$1\" --healthy 2>&1); echo \"$does $? $why\"\n"
 	"done\n";
 
@@ -54,11 +55,10 @@ static void test_story(void **state)
 		strstr(out.data, "CONT 0 \nSTOP 1 evenkeel-agent: error: the agent, process "));
 	assert_non_null(
 		strstr(out.data, "\nCONT 0 \nTERM 1 evenkeel-agent: error: no agent runs here\n"));
-	folder_remove(folder);
 	buf_fini(&out);
 	buf_fini(&err);
 	free(program);
-	free(folder);
+	folder_remove(folder);
 }
 
 int main(void)

@@ -83,7 +83,6 @@ static void test_find(void **state)
 		assert_int_equal(rc ? rc : found, cases[i].found);
 		assert_int_equal(rc != 0, reason.text[0] != '\0');
 		folder_remove(proc);
-		free(proc);
 	}
 }
 
@@ -128,7 +127,6 @@ static void test_waits(void **state)
 	}
 	folder_remove(proc);
 	free(folder);
-	free(proc);
 }
 
 int main(void)
