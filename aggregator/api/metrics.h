@@ -31,4 +31,7 @@ void metrics_write_plan(struct buf *out, const struct api_context *ctx);
 /* Drains, likewise. */
 void metrics_write_drain(struct buf *out, const struct api_context *ctx);
 
+/* This process: CPU time, memory, descriptors. */
+void metrics_write_process(struct buf *out);
+
 #endif
