@@ -9,6 +9,8 @@
 #   make check-kube   build a Kubernetes control plane from Debian's source, once, and run the tests on it
 #   make check-packages   build Debian packages, install them into a fresh system and boot it in a virtual machine
 #   make deb     build the Debian packages into build/deb
+#   make image   make container images of the programs into build/image
+#   make check-image   check them: what is in them, what they may not need, the same bytes from another folder
 #   make check-monitoring   let a real Prometheus scrape an aggregator, and try rules and dashboard on it
 #   make         build the programs into build/bin
 #
@@ -45,7 +47,9 @@ WARN    := -Wall -Wextra -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wvla
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 CFLAGS  ?= -O2 -g
 EK_CFLAGS = -std=gnu11 -D_GNU_SOURCE -DEVENKEEL_VERSION='"$(VERSION)"' -I. -I$(GEN) -ffp-contract=off -pthread \
-           -fstack-protector-strong $(WARN) $(SANFLAGS) $(PKG_CFLAGS)
+           -fstack-protector-strong $(REPRODUCIBLE) $(WARN) $(SANFLAGS) $(PKG_CFLAGS)
+# What is built is the same wherever the tree lies.
+REPRODUCIBLE := -ffile-prefix-map=$(CURDIR)=.
 
 pkg      = $(shell pkg-config --cflags $(1) 2>/dev/null)
 pkglibs  = $(shell pkg-config --libs $(1) 2>/dev/null)
@@ -112,6 +116,7 @@ SOAK     := $(TB)/soak
 .PHONY: all tests fleet soak demo deps deps-lint deps-vm deps-bench run check check-built check-vm check-vm-built
 .PHONY: check-faults check-faults-built deps-kube check-kube check-kube-built
 .PHONY: documents deps-deb deb deps-packages check-packages
+.PHONY: deps-image image check-image
 .PHONY: deps-monitoring check-monitoring check-monitoring-built
 .PHONY: bench bench-built fuzz fuzz-built lint lint-built clean install
 .DELETE_ON_ERROR:
@@ -167,8 +172,8 @@ $(GEN)/shared/body.pb-c.c: shared/body.proto
 BPF_ARCH := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
 $(B)/bpf/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h)
 	@mkdir -p $(@D)
-	$(call say,BPF,$<)$(CLANG) -target bpf -D__TARGET_ARCH_$(BPF_ARCH) -O2 -g -ffile-prefix-map=$(CURDIR)=. -Wall -Wextra -Werror -std=gnu11 \
-		-I. $(call pkg,libbpf) -c -o $(@:.o=.full.o) $<
+	$(call say,BPF,$<)$(CLANG) -target bpf -D__TARGET_ARCH_$(BPF_ARCH) -O2 -g -Wall -Wextra -Werror -std=gnu11 \
+		$(REPRODUCIBLE) -I. $(call pkg,libbpf) -c -o $(@:.o=.full.o) $<
 	$(Q)$(BPFTOOL) gen object $@ $(@:.o=.full.o)
 
 $(GEN)/bpf/%.skel.h: $(B)/bpf/%.bpf.o
@@ -220,6 +225,8 @@ deps-deb:
 	@packaging/deps deb
 deps-packages:
 	@packaging/deps packages
+deps-image:
+	@packaging/deps image
 deps-monitoring:
 	@packaging/deps monitoring
 deps-bench:
@@ -261,6 +268,13 @@ check-kube: deps-kube
 check-kube-built: all $(KUBE)
 	@programs=$$(tests/kube/build) && export TEST_TIMEOUT=$${TEST_TIMEOUT:-900} && \
 	EVENKEEL_KUBE=$$programs BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(KUBE)
+
+# Container images, and that a build of the same tree in another folder gives the same.
+image: deps-image
+	+@$(MAKE) --no-print-directory $(PARALLEL) all
+	@BIN=$(BIN) packaging/image $(VERSION)
+check-image: image
+	+@MAKE='$(MAKE)' tests/image/check $(VERSION)
 
 # Rules, dashboard and metrics, by those who read them.
 check-monitoring: deps-monitoring
