@@ -466,7 +466,7 @@ void control_plane_apply(struct control_plane *c, const char *folder, struct buf
 	const char *const words[] = {"apply", "-k", folder, NULL};
 
 	buf_clear(said);
-	run_kubectl(c, words, said);
+	control_plane_kubectl(c, words, said);
 	buf_add_str(said, "");
 }
 
