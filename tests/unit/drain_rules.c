@@ -269,9 +269,9 @@ static void test_unreadable_budgets_hold_their_namespace(void **state)
 	struct reason why;
 
 	(void)state;
-	unreadables_put(&source.unreadable, "mail", "web", "spec.selector: must be an object");
+	unreadables_put(&source.unreadable, "mail", "web", "", "spec.selector: must be an object");
 	assert_int_equal(ask_source(&source, "", DRAIN_CORRECTED, &why), DRAIN_NONE);
-	unreadables_put(&source.unreadable, "shop", "web", "spec.selector: must be an object");
+	unreadables_put(&source.unreadable, "shop", "web", "", "spec.selector: must be an object");
 	assert_int_equal(ask_source(&source, "", DRAIN_CORRECTED, &why), DRAIN_PDBS_UNKNOWN);
 	assert_string_equal(why.text, "PodDisruptionBudget web cannot be read: spec.selector: must "
 				      "be an object");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The wave: what it costs budgets, how long it may take to choose, whom it freezes, and groups that
- * go as a whole. Nodes have 4 CPUs and 8 GiB; pods are of ReplicaSets, in namespace default.
+ * The wave: what it costs budgets, how long it may take to choose, whom it freezes, groups that go
+ * as a whole, and nodes that are neither candidates nor destinations. Nodes have 4 CPUs and 8 GiB; pods are of ReplicaSets, in namespace default.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -417,6 +417,54 @@ static void a_group_stays_for_a_budget_of_one_of_its_nodes(void **unused)
 	assert_int_equal(count_verdict(DRAIN_GOES), 3);
 }
 
+/* --- what is not known, and what never changes */
+
+static void hide_pod(const char *name, const char *node)
+{
+	struct model_source source = {.state = SOURCE_SYNCED};
+
+	unreadables_put(&source.unreadable, "default", name, node, "spec.x: must not be negative");
+	model_set_source(f.model, OBJECT_POD, &source);
+}
+
+/* Neither may it leave unseen, nor is it known what it leaves for others. */
+static void nodes_with_unreadable_pods_are_left_alone(void **unused)
+{
+	(void)unused;
+	put_node("a", "", "");
+	put_node("b", "", "");
+	put_owner("web", 1);
+	put_pod("web-1", "web", "b", 100, true);
+	hide_pod("odd", "a");
+	step(NOW);
+	assert_verdict("a", "needed");
+	assert_reason("a", "UnexpectedError",
+		      "its pod default/odd cannot be read: spec.x: must not be negative");
+	assert_verdict("b", "needed");
+	assert_reason("b", "NoPlaceToMovePods",
+		      "pod default/web-1 fits on no other node: 1 NodeGone");
+	hide_pod("odd", "");
+	step(NOW + 10 * MINUTE);
+	assert_verdict("a", "drain");
+}
+
+/* Who would take pods, and could never go himself, hears the latter. */
+static void what_holds_a_destination_is_told(void **unused)
+{
+	(void)unused;
+	put_node("a", "", "");
+	put_node("b", "", "");
+	put_owner("web", 1);
+	put_owner("db", 1);
+	put_budget("db", 0);
+	put_pod("web-1", "web", "a", 100, true);
+	put_pod("db-1", "db", "b", 200, true);
+	step(NOW);
+	assert_verdict("a", "drain");
+	assert_verdict("b", "needed");
+	assert_reason("b", "BlockedByPod", "pod default/db-1 must stay");
+}
+
 int main(void)
 {
 #define STORY(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -432,6 +480,8 @@ int main(void)
 		STORY(a_group_goes_as_a_whole),
 		STORY(a_group_stays_for_one_of_its_nodes),
 		STORY(a_group_stays_for_a_budget_of_one_of_its_nodes),
+		STORY(nodes_with_unreadable_pods_are_left_alone),
+		STORY(what_holds_a_destination_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -74,13 +74,13 @@ static void test_bounded(void **state)
 	(void)state;
 	for (int i = 0; i < UNREADABLE_MAX; i++) {
 		snprintf(name, sizeof(name), "q%d", i);
-		unreadables_put(&u, "x", name, "bad");
+		unreadables_put(&u, "x", name, "", "bad");
 	}
 	assert_false(u.more);
-	unreadables_put(&u, "x", "q3", "worse\n");
+	unreadables_put(&u, "x", "q3", "", "worse\n");
 	assert_false(u.more);
 	assert_string_equal(u.of[3].why, "worse ");
-	unreadables_put(&u, "y", "q3", "bad");
+	unreadables_put(&u, "y", "q3", "", "bad");
 	assert_true(u.more);
 	assert_int_equal(u.count, UNREADABLE_MAX);
 	unreadables_remove(&u, "y", "q3");
@@ -101,7 +101,7 @@ static void test_model_sees_another(void **state)
 	before = model_generation(m);
 	model_set_source(m, OBJECT_ELASTIC_QUOTA, &source);
 	assert_int_equal(model_generation(m), before);
-	unreadables_put(&source.unreadable, "x", "q", "bad");
+	unreadables_put(&source.unreadable, "x", "q", "", "bad");
 	model_set_source(m, OBJECT_ELASTIC_QUOTA, &source);
 	assert_true(model_generation(m) > before);
 	model_free(m);

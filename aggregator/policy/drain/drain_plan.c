@@ -297,11 +297,14 @@ static void sort_pods(struct drain_run *r, struct drain_case *c)
 /* Whether it may be simulated. */
 static bool judge(struct drain_run *r, struct drain_case *c)
 {
+	struct reason hidden = {""};
+	bool hides = drain_hides_pod(r->in->view->cluster, c->view->name, &hidden);
 	const struct drain_candidate candidate = {
 		.node = c->node,
 		.pods = c->pods,
 		.pod_count = c->pod_count,
 		.grouped = c->group != DRAIN_NO_GROUP,
+		.hidden = hides ? hidden.text : NULL,
 		.silent = r->measured && drain_is_silent(c->view, c->pods, c->pod_count, r->now_ns),
 	};
 	struct drain_eligible e;
@@ -406,9 +409,13 @@ static bool ask_budgets(struct drain_run *r, struct drain_case *c)
 	c->risky = !v.in_parallel;
 	if (v.reason == DRAIN_NONE)
 		return true;
-	reason_set(&why, "PodDisruptionBudget %s/%s allows %" PRId64 " %s",
-		   v.budget->object.namespace, v.budget->object.name, v.remaining,
-		   drain_plural(v.remaining, "disruption", "disruptions"));
+	if (v.reason == DRAIN_SEVERAL_PDBS)
+		reason_set(&why, "more than one PodDisruptionBudget selects it, also %s",
+			   v.budget->object.name);
+	else
+		reason_set(&why, "PodDisruptionBudget %s allows %" PRId64 " more %s",
+			   v.budget->object.name, v.remaining,
+			   drain_plural(v.remaining, "disruption", "disruptions"));
 	explain_pod(c, v.pod, 0, v.reason, why.text);
 	return false;
 }
@@ -528,7 +535,7 @@ static void simulate_all(struct drain_run *r, const size_t *order, size_t count)
 			leave_out(r, c);
 			continue;
 		}
-		if (r->corrected && c->received) {
+		if (r->corrected && c->received && !c->sorted.blocking) {
 			explain_destination(c);
 			continue;
 		}
@@ -670,6 +677,20 @@ static void close_run(struct drain_run *r)
 	drain_owners_free(r->owners);
 }
 
+/* What a pod takes that nobody could read is not known: its node has no room for others. */
+static void close_hidden(struct drain_run *r)
+{
+	const struct unreadables *u =
+		r->in->view->cluster ? &r->in->view->cluster->sources[OBJECT_POD].unreadable : NULL;
+
+	for (uint32_t i = 0; u && r->corrected && i < u->count; i++) {
+		place_node n = place_find_node(r->place, u->of[i].node);
+
+		if (n != PLACE_NONE && !r->cases[n].in_deletion)
+			place_drain_node(r->place, n);
+	}
+}
+
 static void mark_not_asked(struct drain_run *r)
 {
 	for (size_t i = 0; i < r->count; i++) {
@@ -689,6 +710,7 @@ struct drain_plan *drain_step(struct drain_state *s, const struct drain_input *i
 	bool placed;
 
 	open_run(&r, s, in, c);
+	close_hidden(&r);
 	placed = drain_place_owed(&r);
 	note_budgets(&r);
 	base = place_fork(in->place);
