@@ -250,8 +250,7 @@ enum place_filter slack_guard_ask(struct slack_run *r, uint32_t holder);
 void slack_ready_slots(struct slack_run *r);
 void slack_ready_demand(struct slack_run *r);
 /* Some node could hold one, were it empty. */
-bool slack_fits_some_node(const struct slack_run *r, place_pod probe,
-			  const struct slack_amount *shape);
+bool slack_fits_some_node(const struct slack_run *r, const struct slack_entry *e);
 
 /* slack_tell.c */
 void slack_tell(struct slack_run *r);
