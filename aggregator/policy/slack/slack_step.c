@@ -24,10 +24,6 @@
 #include "aggregator/policy/slack/slack_internal.h"
 #include "shared/mem.h"
 
-#define NONE UINT32_MAX
-
-/* A day of spans, before arrivals are a better guess than a rate. */
-
 /* --- targets */
 
 static void meet_arrival(struct slack_arrivals *a, const struct kube_pod *pod)
