@@ -128,8 +128,10 @@ static void test_what_is_missing(void **state)
 static void test_nothing_would_help(void **state)
 {
 	static const char json[] =
-		"{'useCap':'on','total':{'wanted':2,'placed':0,'unplaced':2,'nodesToAdd':0},"
-		"'items':[" HUGE "]}";
+		"{'useCap':'on','target':{'nodes':0,'allocatable':{'cpuMillicores':0,"
+		"'memoryBytes':0},'requested':{'cpuMillicores':0,'memoryBytes':0},'extra':{"
+		"'cpuMillicores':0,'memoryBytes':0},'from':'rate','rate':0,'base':'requested'},"
+		"'total':{'wanted':2,'placed':0,'unplaced':2,'nodesToAdd':0},'items':[" HUGE "]}";
 
 	(void)state;
 	check(&(struct given){

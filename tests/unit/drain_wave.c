@@ -465,6 +465,22 @@ static void what_holds_a_destination_is_told(void **unused)
 	assert_reason("b", "BlockedByPod", "pod default/db-1 must stay");
 }
 
+/* Its name alone would be looked for in vain among the pods of the node. */
+static void a_pending_pod_holds_the_node_it_fits(void **unused)
+{
+	(void)unused;
+	put_node("a", "", "");
+	put_node("b", "", "");
+	put_owner("web", 2);
+	put_pod("web-1", "web", "b", 1000, true);
+	put_pod("web-2", "web", "", 3500, false);
+	step(NOW);
+	assert_verdict("a", "needed");
+	assert_reason("a", "NoPlaceToMovePods",
+		      "pod default/web-2, which is pending and has its room here, fits on no other "
+		      "node: 1 NodeResourcesFit");
+}
+
 int main(void)
 {
 #define STORY(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -482,6 +498,7 @@ int main(void)
 		STORY(a_group_stays_for_a_budget_of_one_of_its_nodes),
 		STORY(nodes_with_unreadable_pods_are_left_alone),
 		STORY(what_holds_a_destination_is_told),
+		STORY(a_pending_pod_holds_the_node_it_fits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
