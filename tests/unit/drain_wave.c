@@ -465,6 +465,23 @@ static void what_holds_a_destination_is_told(void **unused)
 	assert_reason("b", "BlockedByPod", "pod default/db-1 must stay");
 }
 
+/* Before it is tainted the scheduler would go there, and the pods would not start. */
+static void nothing_goes_to_a_node_that_is_not_ready(void **unused)
+{
+	(void)unused;
+	put_node("a", "", "");
+	place_fixture_put(&f, OBJECT_NODE,
+			  "{'metadata':{'name':'b'},'status':{'allocatable':{'cpu':'4','memory':"
+			  "'8Gi','pods':'110'},'conditions':[{'type':'Ready','status':'False'}]}}");
+	put_owner("web", 1);
+	put_pod("web-1", "web", "a", 100, true);
+	config.rules.drain_unready = false;
+	step(NOW);
+	assert_verdict("a", "needed");
+	assert_reason("a", "NoPlaceToMovePods",
+		      "pod default/web-1 fits on no other node: 1 NodeGone");
+}
+
 /* Its name alone would be looked for in vain among the pods of the node. */
 static void a_pending_pod_holds_the_node_it_fits(void **unused)
 {
@@ -498,6 +515,7 @@ int main(void)
 		STORY(a_group_stays_for_a_budget_of_one_of_its_nodes),
 		STORY(nodes_with_unreadable_pods_are_left_alone),
 		STORY(what_holds_a_destination_is_told),
+		STORY(nothing_goes_to_a_node_that_is_not_ready),
 		STORY(a_pending_pod_holds_the_node_it_fits),
 	};
 

@@ -677,17 +677,20 @@ static void close_run(struct drain_run *r)
 	drain_owners_free(r->owners);
 }
 
-/* What a pod takes that nobody could read is not known: its node has no room for others. */
-static void close_hidden(struct drain_run *r)
+/*
+ * The scheduler does not go to a node that is not ready, or will not once that is tainted; and of
+ * one with a pod that nobody could read it is not known what is left.
+ */
+static void close_nodes(struct drain_run *r)
 {
-	const struct unreadables *u =
-		r->in->view->cluster ? &r->in->view->cluster->sources[OBJECT_POD].unreadable : NULL;
+	struct reason why;
 
-	for (uint32_t i = 0; u && r->corrected && i < u->count; i++) {
-		place_node n = place_find_node(r->place, u->of[i].node);
+	for (place_node n = 0; r->corrected && n < r->count; n++) {
+		const struct drain_case *c = &r->cases[n];
 
-		if (n != PLACE_NONE && !r->cases[n].in_deletion)
-			place_drain_node(r->place, n);
+		if (c->node && !c->in_deletion &&
+		    (!c->node->ready || drain_hides_pod(r->in->view->cluster, c->view->name, &why)))
+			place_remove_node(r->place, n);
 	}
 }
 
@@ -710,7 +713,7 @@ struct drain_plan *drain_step(struct drain_state *s, const struct drain_input *i
 	bool placed;
 
 	open_run(&r, s, in, c);
-	close_hidden(&r);
+	close_nodes(&r);
 	placed = drain_place_owed(&r);
 	note_budgets(&r);
 	base = place_fork(in->place);
