@@ -112,13 +112,15 @@ static struct kube_pod *system_pod(const char *metadata, const char *spec, const
 /* After an hour upstream lets a pod of kube-system go without a look at what says that it must stay. */
 static void test_old_system_pods_are_asked_further(void **state)
 {
-	static const char old[] = "2026-02-02T00:00:00Z", young[] = "2026-02-02T01:40:00Z";
+	static const char old[] = "2026-02-02T00:00:00Z", young[] = "2026-02-02T01:40:00Z",
+			  ancient[] = "1700-01-01T00:00:00Z"; /* longer ago than 63 bits */
 	static const struct {
 		const char *metadata, *spec, *created;
 		enum drain_outcome upstream, corrected;
 		enum drain_reason reason;
 	} pods[] = {
 		{"", "", old, DRAIN_POD_OK, DRAIN_POD_UNDEFINED, DRAIN_NONE},
+		{"", "", ancient, DRAIN_POD_OK, DRAIN_POD_UNDEFINED, DRAIN_NONE},
 		{"", "", young, DRAIN_POD_BLOCK, DRAIN_POD_BLOCK, DRAIN_KUBE_SYSTEM_POD},
 		{",'annotations':{'" SAFE "':'false'}", "", old, DRAIN_POD_OK, DRAIN_POD_BLOCK,
 		 DRAIN_NOT_SAFE_TO_EVICT},
@@ -136,6 +138,28 @@ static void test_old_system_pods_are_asked_further(void **state)
 		assert_int_equal(up.outcome, pods[i].upstream);
 		assert_int_equal(good.outcome, pods[i].corrected);
 		assert_int_equal(good.reason, pods[i].reason);
+		object_drop(&pod->object);
+	}
+}
+
+/* Whatever time somebody wrote into it, a pod whose end is overdue is. */
+static void test_overdue(void **state)
+{
+	static const struct {
+		const char *metadata;
+		bool overdue;
+	} pods[] = {
+		{"'deletionTimestamp':'1700-01-01T00:00:00Z'", true},
+		{"'deletionTimestamp':'2026-02-02T02:38:00Z'", true},
+		{"'deletionTimestamp':'2026-02-02T02:39:30Z'", false},
+		{"'deletionTimestamp':'2261-01-01T00:00:00Z'", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(pods) / sizeof(pods[0]); i++) {
+		struct kube_pod *pod = drain_fixture_pod("p", NULL, pods[i].metadata, "", "");
+
+		assert_int_equal(drain_is_long_terminating(pod, DRAIN_NOW_NS), pods[i].overdue);
 		object_drop(&pod->object);
 	}
 }
@@ -327,6 +351,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cases),
 		cmocka_unit_test(test_old_system_pods_are_asked_further),
+		cmocka_unit_test(test_overdue),
 		cmocka_unit_test(test_owners),
 		cmocka_unit_test(test_budgets_must_be_known),
 		cmocka_unit_test(test_safe_pods_have_budgets),

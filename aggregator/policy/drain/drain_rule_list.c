@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "aggregator/policy/drain/drain_rules.h"
+#include "shared/elapsed.h"
 
 #define ANNOTATION(name) "cluster-autoscaler.kubernetes.io/" name
 
@@ -55,7 +56,7 @@ bool drain_is_long_terminating(const struct kube_pod *pod, int64_t now_ns)
 		return false;
 	if (grace < 0)
 		grace = GRACE_DEFAULT_SEC;
-	return now_ns - pod->deletion_ns > ((int64_t)grace + OVERDUE_SEC) * SECOND_NS;
+	return elapsed_ns(now_ns, pod->deletion_ns) > ((int64_t)grace + OVERDUE_SEC) * SECOND_NS;
 }
 
 static void block(struct drain_status *out, enum drain_reason reason)
@@ -290,7 +291,8 @@ static void ask_system(const struct drain_context *c, const struct kube_pod *pod
 	if (strcmp(pod->object.namespace, "kube-system") != 0 ||
 	    (c->pdbs && drain_pdbs_match(c->pdbs, pod, &which) > 0))
 		return;
-	if (pod->created_ns != 0 && c->now_ns - pod->created_ns > c->options->system_timeout_ns) {
+	if (pod->created_ns != 0 &&
+	    elapsed_ns(c->now_ns, pod->created_ns) > c->options->system_timeout_ns) {
 		if (!is_corrected(c))
 			out->outcome = DRAIN_POD_OK;
 		return;
