@@ -6,6 +6,7 @@
 #   make check-faults   run the tests that cause failures: kills, cuts, restarts, shortages
 #   make check-vm   run the tests of the samplers on several kernels, in virtual machines (KERNELS="5.10 7")
 #   make check-kube   build a Kubernetes control plane from Debian's source, once, and run the tests on it
+#   make check-node   run the images in pods of a real node, made of a kubelet and containerd on this machine
 #   make         build the programs into build/bin
 #
 # CC=clang and SAN=address,undefined choose compiler and sanitizers; each combination has a build directory
@@ -74,6 +75,7 @@ FUZZ_C       := $(filter-out tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c))
 CONF_C       := $(wildcard tests/conformance/*.c)
 VM_C         := $(wildcard tests/vm/*.c)
 KUBE_C       := $(wildcard tests/kube/*.c)
+NODE_C       := $(wildcard tests/node/*.c)
 
 PROTO_C := $(GEN)/shared/body.pb-c.c
 BPF_C   := $(wildcard bpf/*.bpf.c)
@@ -98,18 +100,19 @@ BENCH    := $(patsubst tests/bench/%.c,$(TB)/bench/%,$(BENCH_C))
 REPLAY   := $(patsubst tests/fuzz/%.c,$(TB)/fuzz/%,$(FUZZ_C))
 VM       := $(patsubst tests/vm/%.c,$(TB)/vm/%,$(VM_C))
 KUBE     := $(patsubst tests/kube/%.c,$(TB)/kube/%,$(KUBE_C))
+NODE     := $(patsubst tests/node/%.c,$(TB)/node/%,$(NODE_C))
 CONF     := $(if $(CONF_C),$(TB)/conformance)
 FLEET    := $(TB)/fleet
 
 .PHONY: all tests fleet demo deps deps-lint deps-vm deps-bench run check check-built check-vm check-vm-built
-.PHONY: check-faults check-faults-built deps-kube check-kube check-kube-built
+.PHONY: check-faults check-faults-built deps-kube check-kube check-kube-built deps-node check-node check-node-built
 .PHONY: bench bench-built fuzz fuzz-built lint lint-built clean install
 .DELETE_ON_ERROR:
 .SECONDARY:
 .DEFAULT_GOAL := all
 
 all: $(PROGRAMS)
-tests: $(UNIT) $(INTEG) $(VM) $(KUBE) $(REPLAY) $(CONF) $(FLEET)
+tests: $(UNIT) $(INTEG) $(VM) $(KUBE) $(NODE) $(REPLAY) $(CONF) $(FLEET)
 fleet: $(FLEET)
 
 $(SHARED_A): $(call obj,$(SHARED_C) $(PROTO_C))
@@ -179,6 +182,13 @@ $(TB)/vm/%: $(O)/tests/vm/%.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
 $(TB)/kube/%: $(O)/tests/kube/%.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
+$(TB)/node/%: $(O)/tests/node/%.o $(ALL_A)
+	$(call link,$(TEST_LIBS))
+# The one image a node cannot do without, and what pods of tests run: static, and without sanitizers.
+$(B)/tests/node/guest.tar: tests/node/guest/main.c tests/node/image
+	@mkdir -p $(@D)
+	$(call say,IMAGE,$@)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -O2 -static -o $(@:.tar=) $< && \
+		tests/node/image $(@:.tar=) $@
 $(TB)/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/replay.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
 $(FLEET): $(O)/tests/fleet/main.o $(ALL_A)
@@ -198,6 +208,8 @@ deps-vm:
 	@packaging/deps vm
 deps-kube:
 	@packaging/deps kube
+deps-node:
+	@packaging/deps node
 deps-bench:
 	@packaging/deps bench
 	@packaging/peer
@@ -236,6 +248,14 @@ check-kube: deps-kube
 	+@$(MAKE) --no-print-directory $(PARALLEL) check-kube-built
 check-kube-built: all $(KUBE)
 	@programs=$$(tests/kube/build) && EVENKEEL_KUBE=$$programs BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(KUBE)
+
+# The images on a real node: a kubelet joined to that control plane, its containers run by containerd. As root.
+check-node: deps-node
+	+@$(MAKE) --no-print-directory $(PARALLEL) check-node-built
+check-node-built: all $(NODE) $(B)/tests/node/guest.tar
+	@programs=$$(tests/kube/build kube-apiserver kube-scheduler kube-controller-manager kubelet) && \
+		EVENKEEL_KUBE=$$programs GUEST=$(B)/tests/node/guest.tar BIN=$(BIN) TEST_TIMEOUT=900 \
+		tests/run $(B)/log$(VARIANT) $(NODE)
 
 bench: deps-bench
 	+@$(MAKE) --no-print-directory $(PARALLEL) bench-built

@@ -22,6 +22,7 @@ enum { CONTROL_APIS = 2 };
 
 struct control_plane {
 	char *bin; /* folder of the programs */
+	bool with_nodes; /* real ones: pods run, and ask the API server as their service accounts */
 	char *folder; /* data, certificates, kubeconfigs, logs */
 	int etcd_port;
 	int scheduler_port; /* its health and metrics, without TLS */
@@ -40,6 +41,13 @@ struct control_plane {
  * the logs, and aborts: without it there is no test. Children die with the test, however it ends.
  */
 struct control_plane *control_plane_new(const char *bin);
+/*
+ * The same for nodes with a kubelet, where nothing else has the network (tests/node_box.h): API server 0 listens at every
+ * address, at the port of its own Service, and knows service accounts; the controllers are all there are.
+ */
+struct control_plane *control_plane_new_with_nodes(const char *bin);
+/* The address of the API server's own Service. Its port is 443. */
+#define CONTROL_SERVICE_ADDRESS "10.96.0.1"
 /* Stops all that runs, prints the ends of their logs when `failed`, removes the folder. NULL is allowed. */
 void control_plane_free(struct control_plane *c, bool failed);
 
@@ -74,6 +82,12 @@ long control_plane_send(struct control_plane *c, const char *method, const char 
 /* The same; anything but 200 or 201 fails the test with what the server said. */
 void control_plane_must(struct control_plane *c, const char *method, const char *path,
 			const char *body);
+/*
+ * kubectl with words that end with NULL, at most 12, as admin of API server 0; what it prints replaces *out, and what it complains of *err. Its
+ * exit status.
+ */
+int control_plane_kubectl(struct control_plane *c, const char *const *words, struct buf *out,
+			  struct buf *err);
 /* `kubectl create -f FILE` as admin of API server 0. */
 void control_plane_create(struct control_plane *c, const char *file);
 /* `kubectl get RESOURCE --all-namespaces -o json` as admin of API server 0; the caller deletes it. */
