@@ -31,6 +31,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -193,7 +194,7 @@ static void start_network(struct node_bed *b)
 
 static void start_names(struct node_bed *b)
 {
-	char *argv[12] = {(char *)"/usr/sbin/dnsmasq"};
+	char *argv[12] = {(char *)"/usr/sbin/dnsmasq"}, *resolver;
 
 	write_file(b, "hosts", mem_strdup(""));
 	argv[1] = mem_strdup("--keep-in-foreground");
@@ -207,6 +208,13 @@ static void start_names(struct node_bed *b)
 	argv[9] = mem_strdup("--user=root");
 	argv[10] = mem_strdup("--pid-file=");
 	b->names = start(b, "names", argv);
+	/* The test asks as pods do. */
+	write_file(b, "resolv.conf",
+		   mem_strdup("nameserver " NODE_BED_ADDRESS "\nsearch svc.cluster.local\n"));
+	resolver = in_folder(b, "resolv.conf");
+	if (mount(resolver, "/etc/resolv.conf", NULL, MS_BIND, NULL))
+		give_up(b, "cannot use the server of names");
+	free(resolver);
 }
 
 /* A line "10.77.0.16 NAME.NAMESPACE.svc.cluster.local" for each address behind a Service that is ready. */
@@ -337,7 +345,7 @@ static void start_containerd(struct node_bed *b)
 /* Nothing is evicted for want of room: files lie in memory, of which the machine's share says little. */
 static void write_kubelet_config(struct node_bed *b)
 {
-	write_file(b, "resolv.conf", mem_strdup(""));
+	write_file(b, "no-resolv.conf", mem_strdup(""));
 	write_file(b, "kubelet.yaml",
 		   mem_printf("apiVersion: kubelet.config.k8s.io/v1beta1\n"
 			      "kind: KubeletConfiguration\n"
@@ -353,7 +361,7 @@ static void write_kubelet_config(struct node_bed *b)
 			      "hairpinMode: none\n"
 			      "makeIPTablesUtilChains: false\n"
 			      "oomScoreAdj: 0\n"
-			      "resolvConf: %s/resolv.conf\n"
+			      "resolvConf: %s/no-resolv.conf\n"
 			      "volumePluginDir: %s/volume-plugins\n",
 			      b->folder, b->folder));
 }

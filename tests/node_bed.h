@@ -19,7 +19,7 @@ struct node_bed {
 	struct buf hosts; /* what the server of names was told last */
 };
 
-/* The node's name and address, and what its pods see of it. */
+/* The node, as the API and its pods know it. In the box names like evenkeel-ingest.evenkeel lead to pods, too. */
 #define NODE_BED_NAME	 "node-1"
 #define NODE_BED_ADDRESS "10.77.0.1"
 
