@@ -7,6 +7,8 @@
 #   make check-vm   run the tests of the samplers on several kernels, in virtual machines (KERNELS="5.10 7")
 #   make check-kube   build a Kubernetes control plane from Debian's source, once, and run the tests on it
 #   make check-node   run the images in pods of a real node, made of a kubelet and containerd on this machine
+#   make image   make container images of the programs into build/image
+#   make check-image   check them: what is in them, what they may not need, the same bytes from another folder
 #   make         build the programs into build/bin
 #
 # CC=clang and SAN=address,undefined choose compiler and sanitizers; each combination has a build directory
@@ -42,7 +44,9 @@ WARN    := -Wall -Wextra -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wvla
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 CFLAGS  ?= -O2 -g
 EK_CFLAGS = -std=gnu11 -D_GNU_SOURCE -DEVENKEEL_VERSION='"$(VERSION)"' -I. -I$(GEN) -ffp-contract=off -pthread \
-           -fstack-protector-strong $(WARN) $(SANFLAGS) $(PKG_CFLAGS)
+           -fstack-protector-strong $(REPRODUCIBLE) $(WARN) $(SANFLAGS) $(PKG_CFLAGS)
+# What is built is the same wherever the tree lies.
+REPRODUCIBLE := -ffile-prefix-map=$(CURDIR)=.
 
 pkg      = $(shell pkg-config --cflags $(1) 2>/dev/null)
 pkglibs  = $(shell pkg-config --libs $(1) 2>/dev/null)
@@ -103,9 +107,11 @@ KUBE     := $(patsubst tests/kube/%.c,$(TB)/kube/%,$(KUBE_C))
 NODE     := $(patsubst tests/node/%.c,$(TB)/node/%,$(NODE_C))
 CONF     := $(if $(CONF_C),$(TB)/conformance)
 FLEET    := $(TB)/fleet
+BENCH_TABLE := $(TB)/bench_table
 
 .PHONY: all tests fleet demo deps deps-lint deps-vm deps-bench run check check-built check-vm check-vm-built
 .PHONY: check-faults check-faults-built deps-kube check-kube check-kube-built deps-node check-node check-node-built
+.PHONY: deps-image image check-image
 .PHONY: bench bench-built fuzz fuzz-built lint lint-built clean install
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -160,7 +166,7 @@ BPF_ARCH := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
 $(B)/bpf/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h)
 	@mkdir -p $(@D)
 	$(call say,BPF,$<)$(CLANG) -target bpf -D__TARGET_ARCH_$(BPF_ARCH) -O2 -g -Wall -Wextra -Werror -std=gnu11 \
-		-I. $(call pkg,libbpf) -c -o $(@:.o=.full.o) $<
+		$(REPRODUCIBLE) -I. $(call pkg,libbpf) -c -o $(@:.o=.full.o) $<
 	$(Q)$(BPFTOOL) gen object $@ $(@:.o=.full.o)
 
 $(GEN)/bpf/%.skel.h: $(B)/bpf/%.bpf.o
@@ -193,6 +199,8 @@ $(TB)/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/replay.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
 $(FLEET): $(O)/tests/fleet/main.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
+$(BENCH_TABLE): $(O)/tests/bench_table/main.o $(TESTLIB_A) $(SHARED_A)
+	$(call link,$(TEST_LIBS))
 $(TB)/conformance: $(call obj,$(CONF_C)) $(ALL_A)
 	$(call link,$(TEST_LIBS))
 
@@ -210,6 +218,8 @@ deps-kube:
 	@packaging/deps kube
 deps-node:
 	@packaging/deps node
+deps-image:
+	@packaging/deps image
 deps-bench:
 	@packaging/deps bench
 	@packaging/peer
@@ -254,13 +264,24 @@ check-node: deps-node
 	+@$(MAKE) --no-print-directory $(PARALLEL) check-node-built
 check-node-built: all $(NODE) $(B)/tests/node/guest.tar
 	@programs=$$(tests/kube/build kube-apiserver kube-scheduler kube-controller-manager kubelet) && \
+		BIN=$(BIN) packaging/image $(VERSION) && \
 		EVENKEEL_KUBE=$$programs GUEST=$(B)/tests/node/guest.tar BIN=$(BIN) TEST_TIMEOUT=900 \
 		tests/run $(B)/log$(VARIANT) $(NODE)
 
+# Container images, and that a build of the same tree in another folder gives the same.
+image: deps-image
+	+@$(MAKE) --no-print-directory $(PARALLEL) all
+	@BIN=$(BIN) packaging/image $(VERSION)
+check-image: image
+	+@MAKE='$(MAKE)' tests/image/check $(VERSION)
+
 bench: deps-bench
 	+@$(MAKE) --no-print-directory $(PARALLEL) bench-built
-bench-built: all $(BENCH) $(FLEET)
+# What has a budget comes once more at the end, as one table; AGAINST=FILE, the table.json of an earlier commit, is put beside it.
+bench-built: all $(BENCH) $(FLEET) $(BENCH_TABLE)
 	@for b in $(BENCH); do TB=$(TB) BIN=$(BIN) $$b || exit 1; done
+	@$(BENCH_TABLE) $(patsubst %,--bench=%,$(notdir $(BENCH))) $(if $(AGAINST),--against=$(AGAINST)) \
+		--commit="$$(git describe --always --dirty 2>/dev/null || echo unknown)"
 
 LINT_FLAGS = -std=gnu11 -D_GNU_SOURCE -DEVENKEEL_VERSION='"$(VERSION)"' -I. -I$(GEN) -Wall -Wextra
 SOURCES    = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')

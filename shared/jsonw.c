@@ -92,6 +92,28 @@ static size_t utf8_length(const unsigned char *p)
 	return len;
 }
 
+bool jsonw_is_utf8(const char *text, size_t len)
+{
+	const unsigned char *p = (const unsigned char *)text, *end = p + len;
+
+	while (p < end) {
+		/* The longest sequence, and the NUL that ends it early where the text does. */
+		unsigned char ahead[5] = {0};
+		size_t step;
+
+		if (*p < 0x80) {
+			p++;
+			continue;
+		}
+		memcpy(ahead, p, (size_t)(end - p) < 4 ? (size_t)(end - p) : 4);
+		step = utf8_length(ahead);
+		if (!step)
+			return false;
+		p += step;
+	}
+	return true;
+}
+
 static bool is_plain(unsigned char c)
 {
 	return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';

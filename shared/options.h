@@ -35,7 +35,7 @@ struct option_spec {
 	enum option_kind kind;
 	size_t offset; /* of the member in the caller's struct */
 	const char *value; /* word for --help: "URL", "FILE", ..; NULL for flags */
-	const char *initial; /* default, as text; NULL: none ("" / empty list / false) */
+	const char *initial; /* default, as text; NULL: none (NULL / empty list / false) */
 	double min, max; /* for INTEGER, NUMBER, DURATION; both 0: no bound */
 	const char *const *choices; /* for CHOICE; NULL-terminated */
 	const char *help; /* one sentence */

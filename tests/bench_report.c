@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "shared/buf.h"
+#include "shared/jsonw.h"
 #include "shared/mem.h"
 
 static FILE *json;
@@ -23,6 +25,31 @@ void bench_begin(const char *name)
 	printf("\n%-58s %10s %12s %-10s %s\n", name, "BUDGET", "MEASURED", "UNIT", "VERDICT");
 }
 
+/* One line, written out at once: a bench that is stopped half-way keeps what it measured. */
+static void write_row(const char *what, const char *unit, double budget, int at_least,
+		      double measured, const char *verdict)
+{
+	struct buf line = BUF_INIT;
+	struct jsonw w;
+
+	jsonw_init(&w, &line);
+	jsonw_object_open(&w);
+	jsonw_key_string(&w, "what", what);
+	jsonw_key_string(&w, "unit", unit);
+	if (!isnan(budget)) {
+		jsonw_key(&w, at_least ? "atLeast" : "atMost");
+		jsonw_exact(&w, budget);
+	}
+	jsonw_key(&w, "measured");
+	jsonw_exact_float(&w, (float)measured);
+	jsonw_key_string(&w, "verdict", verdict);
+	jsonw_object_close(&w);
+	buf_printf(&line, "\n");
+	fwrite(line.data, 1, line.len, json);
+	fflush(json);
+	buf_fini(&line);
+}
+
 void bench_row(const char *what, const char *unit, double budget, int at_least, double measured)
 {
 	const char *verdict = "-";
@@ -38,10 +65,7 @@ void bench_row(const char *what, const char *unit, double budget, int at_least, 
 	printf("%-58s %10s %12.4g %-10s %s\n", what, limit, measured, unit, verdict);
 	fflush(stdout);
 	if (json)
-		fprintf(json,
-			"{\"what\":\"%s\",\"unit\":\"%s\",\"limit\":\"%s\",\"measured\":%.6g,"
-			"\"verdict\":\"%s\"}\n",
-			what, unit, limit, measured, verdict);
+		write_row(what, unit, budget, at_least, measured, verdict);
 }
 
 void bench_end(void)

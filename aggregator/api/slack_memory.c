@@ -348,11 +348,11 @@ static void take_over(struct slack_state *s, struct memory *m)
 int slack_memory_read(struct slack_state *s, const char *text, size_t len, struct reason *reason)
 {
 	struct memory m = {.reason = reason};
-	cJSON *tree = cJSON_ParseWithLength(text, len);
+	cJSON *tree = jsonw_is_utf8(text, len) ? cJSON_ParseWithLength(text, len) : NULL;
 	int rc;
 
 	if (!cJSON_IsObject(tree))
-		rc = fail(&m, "must be an object of JSON");
+		rc = fail(&m, "must be an object of JSON in UTF-8");
 	else
 		rc = read_classes(&m, member(tree, "classes"));
 	if (!rc)

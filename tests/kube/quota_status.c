@@ -138,7 +138,7 @@ static int open_bed(void **state)
 {
 	(void)state;
 	control_plane_create(bed->plane, "packaging/kubernetes/crd/elasticquota.yaml");
-	control_plane_create(bed->plane, "packaging/kubernetes/clusterrole.yaml");
+	control_plane_create(bed->plane, "packaging/kubernetes/core/clusterrole.yaml");
 	control_plane_create(bed->plane, "packaging/kubernetes/clusterrole-quota-status.yaml");
 	bind_role("evenkeel-aggregator");
 	bind_role("evenkeel-aggregator-quota-status");

@@ -174,8 +174,8 @@ static void test_refusals(void **state)
 	static const struct {
 		const char *json, *why;
 	} cases[] = {
-		{"", "must be an object of JSON"},
-		{"[]", "must be an object of JSON"},
+		{"", "must be an object of JSON in UTF-8"},
+		{"[]", "must be an object of JSON in UTF-8"},
 		{"{'classes':{}}", "classes: must be a list"},
 		{"{'classes':[7]}", "classes[0].class: must be a name"},
 		{"{'classes':[{'class':''}]}", "classes[0].class: must be a name"},

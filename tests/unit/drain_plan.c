@@ -570,7 +570,8 @@ static void a_state_that_makes_no_sense_is_refused(void **unused)
 	(void)unused;
 	put_node("a", "", "");
 	step(NOW);
-	refuse("[", "DrainState: is not a JSON object");
+	refuse("[", "DrainState: is not a JSON object in UTF-8");
+	refuse("{\"kind\":\"DrainState\",\"\xff\":1}", "DrainState: is not a JSON object in UTF-8");
 	refuse("{'kind':'Pod'}", "kind: must be DrainState");
 	refuse(HEAD "'timers':7}", "timers: must be a list");
 	refuse(HEAD "'timers':[{'node':'a','since':'2026-01-31T12:00:00Z','kind':'x'}]}",

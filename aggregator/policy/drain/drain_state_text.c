@@ -308,7 +308,7 @@ static bool read_tree(struct reading *in, const cJSON *tree, struct reason *reas
 	const char *kind;
 
 	if (!cJSON_IsObject(tree))
-		return refuse(reason, "DrainState", "is not a JSON object");
+		return refuse(reason, "DrainState", "is not a JSON object in UTF-8");
 	if (!read_string(tree, "kind", &kind, reason))
 		return false;
 	if (strcmp(kind, "DrainState") != 0)
@@ -332,7 +332,9 @@ int drain_state_read(struct drain_state *s, const char *text, size_t len, int64_
 {
 	struct drain_state *fresh = drain_state_new();
 	struct reading in = {.to = fresh, .ttl_ns = ttl_ns, .now_ns = now_ns};
-	cJSON *tree = len <= TEXT_MAX_BYTES ? cJSON_ParseWithLength(text, len) : NULL;
+	/* Two names that differ only in broken bytes would become one when they are written again. */
+	bool readable = len <= TEXT_MAX_BYTES && jsonw_is_utf8(text, len);
+	cJSON *tree = readable ? cJSON_ParseWithLength(text, len) : NULL;
 	bool good = read_tree(&in, tree, reason);
 
 	if (good) {
