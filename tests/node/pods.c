@@ -16,27 +16,22 @@
 #include <cmocka.h>
 
 #include <curl/curl.h>
-#include <fcntl.h>
 #include <math.h>
-#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "shared/clock.h"
-#include "shared/keyring.h"
 #include "shared/mem.h"
 #include "shared/timefmt.h"
 #include "tests/node_bed.h"
 #include "tests/node_box.h"
 #include "tests/node_ends.h"
+#include "tests/node_install.h"
 #include "tests/node_truth.h"
-#include "tests/process.h"
 #include "tests/stack.h"
 
-#define OVERLAY	  (getenv("OVERLAY") ? getenv("OVERLAY") : "packaging/kubernetes/overlays/legacy")
-#define NAMESPACE "/namespaces/evenkeel"
+#define OVERLAY "packaging/kubernetes/overlays/legacy"
 /* Containers start and end, on a machine that may be busy with other tests. */
 #define ROLL_SECONDS 180
 /* So much of the pod's life is compared. */
@@ -47,11 +42,11 @@
 #define LIMIT_BYTES (128LL << 20)
 
 static struct node_bed *bed;
+static struct node_install *install;
 static struct node_ends *ends;
 static struct node_truth truth; /* of the pod in shop */
-static char complaint[256]; /* what kubectl evenkeel said last instead of an answer */
 
-/* --- what the API tells ------------------------------------------------------------------------ */
+/* --- what is awaited --------------------------------------------------------------------------- */
 
 static int number_at(const cJSON *json, const char *path)
 {
@@ -60,35 +55,16 @@ static int number_at(const cJSON *json, const char *path)
 	return cJSON_IsNumber(item) ? item->valueint : 0;
 }
 
-/* Every pod is of the newest version, and ready. */
-static bool is_rolled_out(const char *kind, const char *name)
-{
-	char *path = mem_printf("/apis/apps/v1" NAMESPACE "/%s/%s", kind, name);
-	cJSON *set = node_bed_get(bed, path);
-	bool daemons = strcmp(kind, "daemonsets") == 0;
-	int wanted = number_at(set, daemons ? "status.desiredNumberScheduled" : "spec.replicas"),
-	    all = daemons ? wanted : number_at(set, "status.replicas"),
-	    newest = number_at(set, daemons ? "status.updatedNumberScheduled"
-					    : "status.updatedReplicas"),
-	    ready = number_at(set, daemons ? "status.numberAvailable" : "status.availableReplicas");
-	bool current = number_at(set, "status.observedGeneration") ==
-		       number_at(set, "metadata.generation");
-
-	cJSON_Delete(set);
-	free(path);
-	return current && wanted > 0 && all == wanted && newest == wanted && ready == wanted;
-}
-
 static bool agents_are_out(void *ctx)
 {
 	(void)ctx;
-	return is_rolled_out("daemonsets", "evenkeel-agent");
+	return node_install_is_rolled_out(install, "daemonsets", "evenkeel-agent");
 }
 
 static bool aggregators_are_out(void *ctx)
 {
 	(void)ctx;
-	return is_rolled_out("deployments", "evenkeel-aggregator");
+	return node_install_is_rolled_out(install, "deployments", "evenkeel-aggregator");
 }
 
 /* What kubectl says of the pods goes to the log of a test that failed. */
@@ -102,49 +78,10 @@ static void expect(bool (*done)(void *ctx), void *ctx, const char *what)
 	node_bed_kubectl(bed, words, &out);
 	fprintf(stderr, "%s\n", out.data ? out.data : "no pods");
 	buf_fini(&out);
-	fail_msg("it did not come: %s; the last complaint: %s", what, complaint);
-}
-
-/* The URL of the aggregator behind its Service; NULL while there is none. */
-static char *find_server(void)
-{
-	cJSON *endpoints = node_bed_get(bed, "/api/v1" NAMESPACE "/endpoints/evenkeel-aggregator");
-	const cJSON *subset = cJSON_GetArrayItem(json_at(endpoints, "subsets"), 0);
-	const char *ip = cJSON_GetStringValue(
-		json_at(cJSON_GetArrayItem(json_at(subset, "addresses"), 0), "ip"));
-	int port = number_at(cJSON_GetArrayItem(json_at(subset, "ports"), 0), "port");
-	char *url = ip ? mem_printf("http://%s:%d", ip, port) : NULL;
-
-	cJSON_Delete(endpoints);
-	return url;
+	fail_msg("it did not come: %s; the last complaint: %s", what, install->said);
 }
 
 /* --- what evenkeel tells ----------------------------------------------------------------------- */
-
-/* `kubectl evenkeel WORDS -o json`, which is found as any plugin is. NULL when it fails. */
-static cJSON *ask(const char *const *words)
-{
-	char *program = mem_printf("%s/kubectl", bed->bin), *url = find_server();
-	char *argv[16] = {program, (char *)"evenkeel"};
-	struct buf out = BUF_INIT, err = BUF_INIT;
-	cJSON *json = NULL;
-	size_t n = 2;
-
-	while (*words)
-		argv[n++] = (char *)*words++;
-	argv[n++] = (char *)"--output=json";
-	argv[n++] = (char *)"--server";
-	argv[n++] = url;
-	if (url && process_run(argv, &out, &err) == 0)
-		json = cJSON_Parse(out.data);
-	else
-		snprintf(complaint, sizeof(complaint), "%s", err.data ? err.data : "no server");
-	buf_fini(&out);
-	buf_fini(&err);
-	free(program);
-	free(url);
-	return json;
-}
 
 struct window {
 	int64_t start_ns, end_ns;
@@ -168,7 +105,7 @@ static cJSON *ask_for_pod(struct window *w, cJSON **answer)
 	const cJSON *window;
 	cJSON *pod;
 
-	*answer = ask(words);
+	*answer = node_install_ask(install, words);
 	pod = cJSON_GetArrayItem(json_at(*answer, "items"), 0);
 	window = json_at(pod, "usage.cpuMillicores.windows.15m");
 	if (!window)
@@ -181,26 +118,6 @@ static cJSON *ask_for_pod(struct window *w, cJSON **answer)
 
 /* --- installed --------------------------------------------------------------------------------- */
 
-/* A fresh key, as an administrator makes it. */
-static void create_key(void)
-{
-	char *path = mem_printf("%s/key", bed->folder),
-	     *from = mem_printf("--from-file=key=%s", path);
-	const char *const words[] = {"create", "secret",     "generic", "evenkeel-key",
-				     from,     "-nevenkeel", NULL};
-	unsigned char key[KEY_LEN];
-	struct buf out = BUF_INIT;
-	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-
-	randombytes_buf(key, sizeof(key));
-	assert_true(fd >= 0 && write(fd, key, sizeof(key)) == sizeof(key));
-	close(fd);
-	node_bed_kubectl(bed, words, &out);
-	buf_fini(&out);
-	free(path);
-	free(from);
-}
-
 static void kubectl(const char *verb, const char *option, const char *what)
 {
 	const char *const words[] = {verb, option, what, NULL};
@@ -210,30 +127,25 @@ static void kubectl(const char *verb, const char *option, const char *what)
 	buf_fini(&out);
 }
 
-static void import_image(const char *name)
-{
-	const char *folder = getenv("IMAGES");
-	char *archive =
-		mem_printf("%s/%s-" EVENKEEL_VERSION ".tar", folder ? folder : "build/image", name);
+/* The agent that was heard last; each start is another. "" before the first. */
+static char heard_run[40];
 
-	node_bed_import(bed, archive);
-	free(archive);
-}
-
-/* A node that is sampled by files, where BPF can be had, is one whose agent lacks a right. */
+/* By an agent other than the last. A node that is sampled by files, where BPF can be had, is one whose agent lacks a right. */
 static bool is_sampled_by_bpf(void *ctx)
 {
 	static const char *const words[] = {"nodes", NULL};
-	cJSON *answer = ask(words);
+	cJSON *answer = node_install_ask(install, words);
 	const cJSON *node = json_item(answer, NODE_BED_NAME);
 	const char *tier = cJSON_GetStringValue(json_at(node, "source.tier")),
-		   *state = cJSON_GetStringValue(json_at(node, "source.state"));
-	bool is = tier && state && strcmp(state, "fresh") == 0;
+		   *state = cJSON_GetStringValue(json_at(node, "source.state")),
+		   *id = cJSON_GetStringValue(json_at(node, "source.runId"));
+	bool is = tier && state && id && strcmp(state, "fresh") == 0 && strcmp(id, heard_run) != 0;
 
 	(void)ctx;
 	if (is) {
 		print_message("          the agent samples by %s\n", tier);
 		assert_true(strcmp(tier, "T0") == 0 || strcmp(tier, "T1") == 0);
+		snprintf(heard_run, sizeof(heard_run), "%s", id);
 	}
 	cJSON_Delete(answer);
 	return is;
@@ -242,11 +154,8 @@ static bool is_sampled_by_bpf(void *ctx)
 static void test_installed(void **state)
 {
 	(void)state;
-	import_image("evenkeel-agent");
-	import_image("evenkeel-aggregator");
 	ends = node_ends_new(bed, "evenkeel");
-	kubectl("apply", "-k", OVERLAY);
-	create_key();
+	install = node_install_new(bed, OVERLAY);
 	expect(aggregators_are_out, NULL, "a ready Deployment");
 	expect(agents_are_out, NULL, "a ready DaemonSet");
 	expect(is_sampled_by_bpf, NULL, "a fresh node");
@@ -390,7 +299,7 @@ static void check_logs(const char *selector, const char *const *bad)
 
 static bool is_removed(void *ctx)
 {
-	cJSON *namespace = node_bed_get(bed, "/api/v1" NAMESPACE);
+	cJSON *namespace = node_bed_get(bed, "/api/v1" INSTALL_NAMESPACE);
 	bool gone = !namespace && !node_truth_any_pod();
 
 	(void)ctx;
@@ -404,8 +313,8 @@ static void test_removed(void **state)
 	size_t bad_agents, bad_aggregators;
 
 	(void)state;
-	check_logs("app.kubernetes.io/component=agent", bad);
-	check_logs("app.kubernetes.io/component=aggregator", bad);
+	check_logs("app.kubernetes.io/name=evenkeel-agent", bad);
+	check_logs("app.kubernetes.io/name=evenkeel-aggregator", bad);
 	kubectl("delete", "--wait=false", "namespace/shop");
 	kubectl("delete", "-k", OVERLAY);
 	expect(is_removed, NULL, "no namespace, and no cgroup of a pod");
@@ -415,20 +324,6 @@ static void test_removed(void **state)
 }
 
 /* --- all of it --------------------------------------------------------------------------------- */
-
-/* Plugins of kubectl are programs whose names begin so, in PATH. */
-static void offer_plugin(void)
-{
-	char *program = realpath(program_path("evenkeel"), NULL),
-	     *link = mem_printf("%s/kubectl-evenkeel", bed->folder),
-	     *path = mem_printf("%s:%s", bed->folder, getenv("PATH"));
-
-	if (!program || symlink(program, link) || setenv("PATH", path, 1))
-		perror("kubectl-evenkeel");
-	free(program);
-	free(link);
-	free(path);
-}
 
 static int run(void)
 {
@@ -442,9 +337,9 @@ static int run(void)
 
 	curl_global_init(CURL_GLOBAL_DEFAULT);
 	bed = node_bed_new();
-	offer_plugin();
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
 	node_ends_free(ends);
+	node_install_free(install);
 	node_bed_free(bed, failed != 0);
 	curl_global_cleanup();
 	return failed;
@@ -455,7 +350,7 @@ int main(void)
 	struct reason why = {""};
 	int status;
 
-	if (sodium_init() < 0 || !node_bed_is_possible())
+	if (!node_bed_is_possible())
 		return 0;
 	status = node_box_run(run, &why);
 	if (status < 0)
