@@ -44,6 +44,7 @@
 #include "aggregator/edge/ingest.h"
 #include "aggregator/engine_follower.h"
 #include "aggregator/engine_planner.h"
+#include "aggregator/engine_reviewer.h"
 #include "aggregator/engine_saver.h"
 #include "aggregator/state/counters.h"
 #include "aggregator/state/join.h"
@@ -72,6 +73,7 @@ struct engine {
 	const struct engine_config *config; /* borrowed */
 	struct api_context api_context;
 	struct http_server *http;
+	struct reviewer reviewer; /* of tokens; zeroes: none */
 	struct view_slot *views;
 	struct plan_slot *plans;
 	struct planner *planner;
@@ -241,10 +243,13 @@ static void on_signal(uv_signal_t *handle, int number)
 {
 	struct engine *e = handle->data;
 
-	if (number == SIGHUP)
-		reload_keys(e);
-	else
+	if (number != SIGHUP) {
 		uv_stop(&e->loop);
+		return;
+	}
+	reload_keys(e);
+	/* The loop runs when all is open. */
+	http_reload(e->http);
 }
 
 /* One descriptor per agent: take as many as the hard limit gives. */
@@ -385,6 +390,21 @@ static struct place_pool *open_places(void)
 	return place_pool_new(&o);
 }
 
+static int open_http(struct engine *e, struct reason *reason)
+{
+	const struct engine_config *c = e->config;
+	struct http_config config = {.listen = c->listen, .ctx = &e->api_context};
+	int rc = 0;
+
+	access_options_apply(c->access, &config);
+	if (c->access->token_review) {
+		rc = reviewer_open(&e->reviewer, c->kubeconfig, c->kube_context,
+				   c->access->audience, reason);
+		config.gate.reviewer = &e->reviewer.access;
+	}
+	return rc ? rc : http_start_with(&e->http, &config, reason);
+}
+
 int engine_open(struct engine **out, const struct engine_config *config, struct reason *reason)
 {
 	struct engine *e = mem_zalloc(1, sizeof(*e));
@@ -434,7 +454,7 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 	if (!rc)
 		rc = planner_start(e->planner, reason);
 	if (!rc)
-		rc = http_start(&e->http, config->listen, &e->api_context, reason);
+		rc = open_http(e, reason);
 	if (rc) {
 		engine_close(e);
 		return rc;
@@ -444,8 +464,8 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 	else
 		log_info("standalone, without a Kubernetes API: workloads carry their cgroups' "
 			 "names");
-	log_info("listening on http://%s, agents report to %s", http_address(e->http),
-		 config->ingest);
+	log_info("listening on http%s://%s, agents report to %s",
+		 config->access->certificate ? "s" : "", http_address(e->http), config->ingest);
 	*out = e;
 	return 0;
 }
@@ -471,7 +491,9 @@ void engine_close(struct engine *e)
 
 	if (!e)
 		return;
+	reviewer_stop(&e->reviewer);
 	http_stop(e->http);
+	reviewer_close(&e->reviewer);
 	planner_stop(e->planner);
 	saver_finish(e->saver);
 	follower_stop(e->follower);

@@ -8,6 +8,7 @@
 
 #include "aggregator/api/extender.h"
 #include "aggregator/api/drain_settings.h"
+#include "aggregator/edge/http/access_options.h"
 #include "aggregator/policy/quota/preempt.h"
 #include "aggregator/policy/slack/slack.h"
 #include "shared/options.h"
@@ -15,6 +16,7 @@
 
 struct engine_config {
 	const char *listen; /* HTTP address */
+	const struct access_options *access; /* to it */
 	const char *ingest; /* nanomsg URL */
 	const char *key_path; /* NULL: no key (ipc:// only) */
 	const char *state_dir; /* NULL: nothing is kept */
@@ -39,7 +41,7 @@ struct engine;
 
 /* Binds both addresses. config is borrowed for the engine's life. */
 int engine_open(struct engine **e, const struct engine_config *config, struct reason *reason);
-/* Runs until SIGINT or SIGTERM; SIGHUP reads the keys again. 0, or -errno with the reason when it cannot go on. */
+/* Runs until SIGINT or SIGTERM; SIGHUP reads keys, certificates and tokens again. 0, or -errno with the reason when it cannot go on. */
 int engine_run(struct engine *e, struct reason *reason);
 void engine_close(struct engine *e);
 

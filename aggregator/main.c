@@ -28,6 +28,7 @@ struct aggregator_options {
 	struct drain_settings drain;
 	int64_t plan_every_ns;
 	bool write_quota_status;
+	struct access_options access;
 	struct program_common common;
 };
 
@@ -207,6 +208,7 @@ static const struct option_spec specs[] = {
 	 .offset = AT(write_quota_status),
 	 .help = "Write what quotas use into status.used of their objects; needs the rule in "
 		 "packaging/kubernetes/clusterrole-quota-status.yaml."},
+	ACCESS_OPTIONS(AT(access)),
 	PROGRAM_COMMON_OPTIONS(AT(common)),
 };
 
@@ -272,6 +274,9 @@ static int check_api_options(const struct aggregator_options *o, struct reason *
 		reason_set(why, "--standalone asks no API, --kubeconfig does: give one of them");
 	else if (o->context && !o->kubeconfig)
 		reason_set(why, "--context: there is no --kubeconfig that it could be in");
+	else if (o->access.token_review && (o->snapshots.count || o->standalone))
+		reason_set(why, "--token-review asks the Kubernetes API: give neither --snapshot "
+				"nor --standalone with it");
 	else
 		return 0;
 	return -1;
@@ -282,6 +287,7 @@ static int run(const void *values, struct reason *why)
 	const struct aggregator_options *o = values;
 	struct engine_config config = {
 		.listen = o->listen,
+		.access = &o->access,
 		.ingest = o->ingest,
 		.key_path = o->key_file,
 		.state_dir = o->state_dir,
@@ -300,6 +306,7 @@ static int run(const void *values, struct reason *why)
 
 	if (parse_smoothing(o->watcher_stddev, &config.watcher_smoothed, why) ||
 	    parse_blend(o, &config.extender, why) || check_api_options(o, why) ||
+	    access_options_check(&o->access, why) ||
 	    slack_options_read(&o->slack, &config.slack, why) || read_quota(o, &config, why))
 		return 2;
 	if (drain_setup_init(&config.drain, &o->drain, why)) {

@@ -79,6 +79,7 @@ struct api_response {
 	int status; /* 200 unless set */
 	const char *content_type; /* static string; NULL: no Content-Type header */
 	const char *allow; /* static string: the methods, with 405 */
+	int retry_after_s; /* with 429; 0: not told */
 	uint64_t etag; /* of a 200 to GET: equal means nothing but ages changed; 0: none */
 	struct buf body;
 	struct shared_body *shared; /* held; sent instead of body */
@@ -114,10 +115,14 @@ api_handler api_readyz;
 /* Every refusal: X(name, status, code). What is wrong with a request in detail is said by field and message. */
 #define API_FAILURES(X)                                                                            \
 	X(BAD_REQUEST, 400, "badRequest") /* a parameter, or a member of the body */               \
+	X(UNAUTHORIZED, 401, "unauthorized") /* nobody we know */                                  \
+	X(FORBIDDEN, 403, "forbidden") /* somebody who may not */                                  \
 	X(NOT_FOUND, 404, "notFound") /* no such path, node or host */                             \
 	X(METHOD_NOT_ALLOWED, 405, "methodNotAllowed")                                             \
 	X(TOO_LARGE, 413, "tooLarge") /* the body */                                               \
+	X(TOO_MANY, 429, "tooManyRequests") /* of one client */                                    \
 	X(BUSY, 503, "busy") /* no memory for it now */                                            \
+	X(NOT_REVIEWED, 503, "notReviewed") /* who knows whose the token is could not be asked */  \
 	X(NO_DATA, 503, "noData") /* nothing was heard of any node */
 
 enum api_failure {
@@ -134,6 +139,11 @@ void api_fail(struct api_response *rs, enum api_failure failure, const char *fie
  * the CLI offline. */
 void api_route(const struct api_context *ctx, const struct api_request *rq,
 	       struct api_response *rs);
+/* Who may ask for that path: everybody whatever is configured, everybody where load-watcher's clients are let in, or who is let in. */
+enum api_door { API_DOOR_OPEN, API_DOOR_WATCHER, API_DOOR_GUARDED };
+enum api_door api_door_of(const char *path);
+/* The path as routes know it: what a request for "//watcher" asks for is "/watcher". In the same text. */
+const char *api_plain_path(const char *path);
 /* How many bytes a body sent to that path may have. */
 size_t api_body_most(const char *path);
 /* Whether an answer may take seconds in a large cluster: then it is not to be made where schedulers' requests wait. */

@@ -64,7 +64,7 @@ static const struct route *find_route(const char *path)
 }
 
 /* An address configured with a slash at its end makes clients ask for "//watcher". */
-static const char *skip_slashes(const char *path)
+const char *api_plain_path(const char *path)
 {
 	while (path[0] == '/' && path[1] == '/')
 		path++;
@@ -73,16 +73,27 @@ static const char *skip_slashes(const char *path)
 
 size_t api_body_most(const char *path)
 {
-	const struct route *route = find_route(skip_slashes(path));
+	const struct route *route = find_route(api_plain_path(path));
 
 	return route && route->body_most ? route->body_most : BODY_MOST;
 }
 
 bool api_takes_long(const char *path)
 {
-	const struct route *route = find_route(skip_slashes(path));
+	const struct route *route = find_route(api_plain_path(path));
 
 	return route && route->takes_long;
+}
+
+enum api_door api_door_of(const char *path)
+{
+	const struct route *route = find_route(api_plain_path(path));
+
+	if (route && (route->handler == api_healthz || route->handler == api_readyz))
+		return API_DOOR_OPEN;
+	if (route && (route->handler == api_watcher || route->handler == api_watcher_health))
+		return API_DOOR_WATCHER;
+	return API_DOOR_GUARDED;
 }
 
 static bool method_fits(const struct route *route, const char *method)
@@ -132,7 +143,7 @@ void api_route(const struct api_context *ctx, const struct api_request *rq, stru
 	const struct route *route;
 	struct api_request plain = *rq;
 
-	plain.path = skip_slashes(rq->path);
+	plain.path = api_plain_path(rq->path);
 	rs->status = 200;
 	route = find_route(plain.path);
 	if (!route) {

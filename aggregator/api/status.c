@@ -287,6 +287,38 @@ static void write_frames(struct jsonw *w, const struct counters *c)
 	jsonw_object_close(w);
 }
 
+/* Who is let in to this API. */
+static void write_access(struct jsonw *w, const struct access_counters *c, int64_t now_ns)
+{
+	static const struct {
+		const char *key;
+		enum access_way way;
+	} ways[] = {
+		{"tokenFile", ACCESS_BY_TOKEN},
+		{"tokenReview", ACCESS_BY_REVIEW},
+		{"clientCertificates", ACCESS_BY_CERTIFICATE},
+		{"tls", ACCESS_OVER_TLS},
+		{"fromOtherMachines", ACCESS_FROM_AFAR},
+	};
+	uint64_t have = counter_get(&c->ways), refused = 0;
+
+	for (int r = 0; r < ACCESS_REFUSALS; r++)
+		refused += counter_get(&c->refused[r]);
+	jsonw_key(w, "access");
+	jsonw_object_open(w);
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		jsonw_key(w, ways[i].key);
+		jsonw_bool(w, have & ways[i].way);
+	}
+	if (have & ACCESS_OVER_TLS) {
+		jsonw_key(w, "certificateEndsInSeconds");
+		jsonw_int(w, (int64_t)counter_get(&c->certificate_ends_s) - now_ns / NS_PER_SEC);
+	}
+	write_count(w, "reloadFailures", counter_get(&c->reload_failures));
+	write_count(w, "refused", refused);
+	jsonw_object_close(w);
+}
+
 static void write_database(struct jsonw *w, const struct store_counters *c, int64_t now_ns)
 {
 	bool enabled = counter_get(&c->enabled);
@@ -344,6 +376,7 @@ void api_status(const struct api_context *ctx, const struct api_request *rq,
 	write_clock(&w, v, now_ns);
 	write_quarantine(&w, v, now_ns);
 	write_frames(&w, ctx->counters);
+	write_access(&w, &ctx->counters->access, now_ns);
 	write_database(&w, &ctx->counters->store, now_ns);
 	write_view(&w, v, now_ns);
 	jsonw_object_close(&w);

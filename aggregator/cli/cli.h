@@ -30,6 +30,8 @@ struct cli_options {
 	bool help, version, no_headers, watch, strict, all_namespaces;
 	bool all, explain;
 	char *server, *namespace, *pod, *variant, *blend, *usage;
+	char *token_file, *ca_file, *server_name, *client_cert, *client_key; /* for the server */
+	bool plain_tokens;
 	struct option_list snapshots;
 	char *selector; /* of labels */
 	struct option_list plugins;

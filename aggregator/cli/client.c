@@ -10,16 +10,21 @@
 #include <cjson/cJSON.h>
 #include <curl/curl.h>
 #include <errno.h>
+#include <gnutls/x509.h>
+#include <sodium.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "shared/clock.h"
+#include "shared/file.h"
 #include "shared/mem.h"
 
-#define BODY_MAX ((size_t)1 << 30)
-#define KEPT_MAX ((size_t)32 << 20)
+#define BODY_MAX       ((size_t)1 << 30)
+#define KEPT_MAX       ((size_t)32 << 20)
+#define TOKEN_FILE_MAX ((size_t)1 << 20)
 
 /* An answer with its tag. */
 struct kept {
@@ -33,9 +38,12 @@ struct client {
 	struct offline *offline; /* owned; NULL: there is a server, and all below is for it */
 	CURL *curl; /* owned */
 	char *server; /* owned; without a trailing slash; the files' names */
+	char *base; /* owned; what URLs begin with: the same, unless its certificate is for another name; NULL offline */
+	struct curl_slist *connect_to; /* owned; where that really is, if so */
 	char *timeout; /* owned; in words */
 	const volatile sig_atomic_t *stop;
 	struct curl_slist *json_headers; /* owned */
+	struct client_access access;
 	bool keeps;
 	struct kept *kept; /* owned; a list, the oldest first: one for each page of a list */
 	size_t kept_bytes;
@@ -120,6 +128,7 @@ int client_new(struct client **out, const char *server, int64_t timeout_ns,
 	c->server = mem_printf("%s%s", scheme ? "" : "http://", server);
 	for (len = strlen(c->server); c->server[len - 1] == '/'; len--)
 		c->server[len - 1] = '\0';
+	c->base = mem_strdup(c->server);
 	c->timeout = mem_printf("%.3gs", (double)timeout_ns / NS_PER_SEC);
 	c->stop = stop;
 	c->json_headers = curl_slist_append(NULL, "Content-Type: application/json");
@@ -130,6 +139,145 @@ int client_new(struct client **out, const char *server, int64_t timeout_ns,
 	set_up(c, timeout_ns);
 	*out = c;
 	return 0;
+}
+
+/* --- access ----------------------------------------------------------------------------------------------------- */
+
+static int check_access(const struct client *c, const struct client_access *a,
+			struct reason *reason)
+{
+	bool tls = strncmp(c->server, "https://", 8) == 0;
+	const char *const files[][2] = {{"--ca-file", a->ca_file},
+					{"--client-cert", a->certificate},
+					{"--client-key", a->key}};
+
+	if (!a->certificate != !a->key) {
+		reason_set(reason, "--client-cert and --client-key: give both, or neither");
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		if (!files[i][1] || access(files[i][1], R_OK) == 0)
+			continue;
+		reason_set(reason, "%s: %s: %s", files[i][0], files[i][1], strerror(errno));
+		return -EINVAL;
+	}
+	for (const char *t = a->token; t && *t; t++) {
+		if (*t > ' ' && *t < 0x7f)
+			continue;
+		reason_set(reason, "EVENKEEL_TOKEN: the token is no printable ASCII");
+		return -EINVAL;
+	}
+	if ((!a->token && !a->token_file) || tls || a->plain_tokens || is_loopback(c->server))
+		return 0;
+	reason_set(reason,
+		   "%s is not https, and the token would travel in clear; --allow-plain-tokens "
+		   "where something else encrypts",
+		   c->server);
+	return -EINVAL;
+}
+
+/* The first word of the file, up to a comma: the first line of what the server's own --token-file may hold. */
+static int take_token(const char *path, struct buf *text, struct reason *reason)
+{
+	int rc = file_read(path, TOKEN_FILE_MAX, text, reason);
+	size_t from, len;
+
+	if (rc) {
+		reason_prefix(reason, "--token-file");
+		return rc;
+	}
+	from = strspn(text->data, " \t\r\n");
+	len = strcspn(text->data + from, " ,\t\r\n");
+	if (!len) {
+		reason_set(reason, "--token-file: %s: there is no token in it", path);
+		return -EINVAL;
+	}
+	for (size_t i = from; i < from + len; i++) {
+		if (text->data[i] > ' ' && text->data[i] < 0x7f)
+			continue;
+		reason_set(reason, "--token-file: %s: the token is no printable ASCII", path);
+		return -EINVAL;
+	}
+	memmove(text->data, text->data + from, len);
+	text->data[len] = '\0';
+	return 0;
+}
+
+static void set_token(struct client *c, const char *token)
+{
+	curl_easy_setopt(c->curl, CURLOPT_XOAUTH2_BEARER, token);
+	curl_easy_setopt(c->curl, CURLOPT_HTTPAUTH,
+			 (long)(token ? CURLAUTH_BEARER : CURLAUTH_BASIC));
+}
+
+/* A token in a file is exchanged by others, and a watch takes hours. */
+static int refresh_token(struct client *c, struct reason *reason)
+{
+	struct buf text = BUF_INIT;
+	int rc;
+
+	if (!c->access.token_file)
+		return 0;
+	rc = take_token(c->access.token_file, &text, reason);
+	if (!rc)
+		set_token(c, text.data);
+	if (text.data)
+		sodium_memzero(text.data, text.cap);
+	buf_fini(&text);
+	return rc;
+}
+
+/* Asks for the name, and connects where the server is: what kubectl port-forward brings here has its Service's name. */
+static int rename_server(struct client *c, const char *name, struct reason *reason)
+{
+	CURLU *url = curl_url();
+	char *host = NULL, *port = NULL, *full = NULL, *line;
+
+	if (!url)
+		abort();
+	if (curl_url_set(url, CURLUPART_URL, c->server, 0) == CURLUE_OK &&
+	    curl_url_get(url, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
+	    curl_url_get(url, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) == CURLUE_OK &&
+	    curl_url_set(url, CURLUPART_HOST, name, 0) == CURLUE_OK &&
+	    curl_url_get(url, CURLUPART_URL, &full, 0) == CURLUE_OK) {
+		free(c->base);
+		c->base = mem_strdup(full);
+		if (c->base[0] && c->base[strlen(c->base) - 1] == '/')
+			c->base[strlen(c->base) - 1] = '\0';
+		line = mem_printf("::%s:%s", host, port);
+		c->connect_to = curl_slist_append(NULL, line);
+		free(line);
+		curl_easy_setopt(c->curl, CURLOPT_CONNECT_TO, c->connect_to);
+	}
+	curl_free(host);
+	curl_free(port);
+	curl_free(full);
+	curl_url_cleanup(url);
+	if (c->connect_to)
+		return 0;
+	reason_set(reason, "--tls-server-name: \"%s\" is not a host name", name);
+	return -EINVAL;
+}
+
+int client_set_access(struct client *c, const struct client_access *access, struct reason *reason)
+{
+	int rc = check_access(c, access, reason);
+
+	if (!rc && access->server_name)
+		rc = rename_server(c, access->server_name, reason);
+	if (rc)
+		return rc;
+	c->access = *access;
+	if (access->ca_file) {
+		curl_easy_setopt(c->curl, CURLOPT_CAINFO, access->ca_file);
+		curl_easy_setopt(c->curl, CURLOPT_CAPATH, NULL);
+	}
+	curl_easy_setopt(c->curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	curl_easy_setopt(c->curl, CURLOPT_SSLCERT, access->certificate);
+	curl_easy_setopt(c->curl, CURLOPT_SSLKEY, access->key);
+	if (access->token)
+		set_token(c, access->token);
+	return refresh_token(c, reason);
 }
 
 struct client *client_new_offline(struct offline *o)
@@ -172,6 +320,8 @@ void client_free(struct client *c)
 	offline_close(c->offline);
 	curl_easy_cleanup(c->curl);
 	curl_slist_free_all(c->json_headers);
+	curl_slist_free_all(c->connect_to);
+	free(c->base);
 	free(c->server);
 	free(c->timeout);
 	free(c);
@@ -180,6 +330,46 @@ void client_free(struct client *c)
 const char *client_server(const struct client *c)
 {
 	return c->server;
+}
+
+/* The server's certificate is not believed. */
+static int explain_certificate(const struct client *c, struct reason *reason)
+{
+	long status = 0;
+
+	curl_easy_getinfo(c->curl, CURLINFO_SSL_VERIFYRESULT, &status);
+	if (status & GNUTLS_CERT_EXPIRED)
+		reason_set(reason, "%s: its certificate has ended; it needs a new one", c->server);
+	else if (status & GNUTLS_CERT_NOT_ACTIVATED)
+		reason_set(reason, "%s: its certificate is not valid yet; are both clocks right?",
+			   c->server);
+	else if (status && c->access.ca_file)
+		reason_set(reason, "%s: its certificate is not signed by %s (--ca-file)", c->server,
+			   c->access.ca_file);
+	else if (status)
+		reason_set(reason,
+			   "%s: its certificate is not signed by an authority of this system; give "
+			   "the one that signed it with --ca-file",
+			   c->server);
+	else
+		reason_set(reason,
+			   "%s: its certificate is for another name; say which with "
+			   "--tls-server-name",
+			   c->server);
+	return -EKEYREJECTED;
+}
+
+/* What was heard is not what the other side speaks. */
+static const char *other_scheme(const struct client *c, CURLcode code)
+{
+	bool tls = strncmp(c->server, "https://", 8) == 0;
+
+	if (tls && code == CURLE_SSL_CONNECT_ERROR)
+		return "; does it speak TLS? Without, it is http://";
+	if (!tls && (code == CURLE_GOT_NOTHING || code == CURLE_RECV_ERROR ||
+		     code == CURLE_UNSUPPORTED_PROTOCOL))
+		return "; does it want TLS? With it, it is https://";
+	return "";
 }
 
 /* No answer at all. */
@@ -192,6 +382,15 @@ static int explain_failure(const struct client *c, CURLcode code, struct reason 
 	if (code == CURLE_COULDNT_CONNECT && number)
 		what = strerror((int)number);
 	switch (code) {
+	case CURLE_PEER_FAILED_VERIFICATION:
+		return explain_certificate(c, reason);
+	case CURLE_SSL_CACERT_BADFILE:
+		reason_set(reason, "--ca-file: %s: there is no certificate in it",
+			   c->access.ca_file ? c->access.ca_file : "the system's");
+		return -EKEYREJECTED;
+	case CURLE_SSL_CERTPROBLEM:
+		reason_set(reason, "--client-cert and --client-key: %s", what);
+		return -EKEYREJECTED;
 	case CURLE_ABORTED_BY_CALLBACK:
 		reason_set(reason, "interrupted");
 		return -EINTR;
@@ -220,7 +419,7 @@ static int explain_failure(const struct client *c, CURLcode code, struct reason 
 	default:
 		break;
 	}
-	reason_set(reason, "%s: %s", c->server, what);
+	reason_set(reason, "%s: %s%s", c->server, what, other_scheme(c, code));
 	return -EIO;
 }
 
@@ -259,8 +458,16 @@ static int explain_status(const struct client *c, const char *path, long status,
 		rc = -ENOENT;
 	else if (cJSON_IsString(message) && status == 400 && is_of_option(name))
 		rc = -EBADRQC;
+	else if (status == 401 || status == 403)
+		rc = -EACCES;
 	if (cJSON_IsString(message) && c->offline)
 		reason_set(reason, "%s%s%s", name, name[0] ? ": " : "", message->valuestring);
+	else if (cJSON_IsString(message) && status == 401)
+		reason_set(reason, "%s does not let us in: %s; %s", c->server, message->valuestring,
+			   c->access.token || c->access.token_file
+				   ? "is the token still good, and meant for this server?"
+				   : "give --token-file or EVENKEEL_TOKEN (in Kubernetes, what "
+				     "kubectl create token prints), or --client-cert");
 	else if (cJSON_IsString(message))
 		reason_set(reason, "%s%s%s (says %s)", name, name[0] ? ": " : "",
 			   message->valuestring, c->server);
@@ -289,10 +496,14 @@ static int perform_offline(struct client *c, const char *method, const char *pat
 static int perform(struct client *c, const char *path, const struct kept *k, struct buf *body,
 		   struct reason *reason)
 {
-	char *url = mem_printf("%s%s", c->server, path);
+	char *url;
 	long status = 0;
 	CURLcode code;
+	int rc = refresh_token(c, reason);
 
+	if (rc)
+		return rc;
+	url = mem_printf("%s%s", c->base, path);
 	buf_clear(body);
 	buf_add_str(body, "");
 	c->body = body;

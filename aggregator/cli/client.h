@@ -4,6 +4,7 @@
 #define EVENKEEL_AGGREGATOR_CLI_CLIENT_H
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "aggregator/cli/offline.h"
@@ -12,12 +13,24 @@
 
 struct client;
 
+/* What proves who asks, and who answers. NULL: not given. All texts are borrowed. */
+struct client_access {
+	const char *token; /* what --token-file holds wins */
+	const char *token_file; /* read anew for every request */
+	const char *ca_file; /* NULL: the system's authorities */
+	const char *server_name; /* that the server's certificate is for; NULL: the URL's */
+	const char *certificate, *key;
+	bool plain_tokens; /* tokens may travel in clear to other machines */
+};
+
 /*
  * server: "http://host:port", "https://..", with a path or without; "http://" may be left out. A request under
  * way gives up soon after *stop becomes true (stop may be NULL; it is borrowed). -EINVAL with the reason.
  */
 int client_new(struct client **c, const char *server, int64_t timeout_ns,
 	       const volatile sig_atomic_t *stop, struct reason *reason);
+/* For all requests from now on. -EINVAL with the reason: half a pair, files that cannot be read, a token that would travel in clear. */
+int client_set_access(struct client *c, const struct client_access *access, struct reason *reason);
 /* Answers from files, which it closes in the end. */
 struct client *client_new_offline(struct offline *o);
 void client_free(struct client *c);
@@ -32,7 +45,7 @@ void client_keep(struct client *c);
 double client_body_age(const struct client *c);
 /*
  * path begins with "/" and is escaped already. 0 with the whole body of a 2xx answer in *body (replaced);
- * -EHOSTUNREACH nobody answers, -ETIMEDOUT, -EINTR stopped, -ENOENT the server knows no such
+ * -EHOSTUNREACH nobody answers, -EACCES it does not let us in (401, 403), -EKEYREJECTED one side does not believe the other's certificate, -ETIMEDOUT, -EINTR stopped, -ENOENT the server knows no such
  * thing, -ENODATA what the answer needs is not known yet, -EBADRQC it refuses what an option of the command line says,
  * -EIO any other failure.
  */

@@ -4,6 +4,8 @@
  * server that does not answer is the first finding and, since nothing can be known behind it, the last. Of a snapshot there
  * is no chain: what can be told is what it holds.
  */
+#include <errno.h>
+
 #include "aggregator/cli/cli.h"
 #include "aggregator/cli/client.h"
 #include "aggregator/cli/doctor.h"
@@ -26,6 +28,21 @@ static int show(struct cli *cli, const struct doctor *d, bool reached)
 	return CLI_OK;
 }
 
+/* Where no answer came, or one that says no more. */
+static const char *advice(int rc)
+{
+	switch (rc) {
+	case -EACCES:
+		return "It is there, and knows who may ask: its administrator gives tokens, "
+		       "certificates, or a ClusterRole with its paths in nonResourceURLs.";
+	case -EKEYREJECTED:
+		return "Somebody answers, who may not be the one that was meant: see --ca-file "
+		       "and --client-cert.";
+	default:
+		return "In a cluster, kubectl port-forward to the aggregator brings it here.";
+	}
+}
+
 static int run(struct cli *cli)
 {
 	bool offline = cli->options->snapshots.count > 0;
@@ -33,10 +50,11 @@ static int run(struct cli *cli)
 	struct buf body = BUF_INIT;
 	struct doctor d;
 	cJSON *status = NULL;
-	int code;
+	int code, rc;
 
 	doctor_init(&d);
-	if (client_get(cli->client, "/v1/status", &body, &why) == 0) {
+	rc = client_get(cli->client, "/v1/status", &body, &why);
+	if (rc == 0) {
 		status = cJSON_ParseWithLength(body.data ? body.data : "", body.len);
 		if (!document_at(status, "view"))
 			reason_set(&why, "the answer is no Status object; is that an "
@@ -49,9 +67,7 @@ static int run(struct cli *cli)
 			   client_server(cli->client));
 		doctor_examine_snapshot(&d, status, cli->no_usage);
 	} else if (why.text[0]) {
-		doctor_add(&d, DOCTOR_FAIL, "server",
-			   "In a cluster, kubectl port-forward to the aggregator brings it here.",
-			   "%s", why.text);
+		doctor_add(&d, DOCTOR_FAIL, "server", advice(rc), "%s", why.text);
 	} else {
 		doctor_add(&d, DOCTOR_OK, "server", NULL, "%s answers", client_server(cli->client));
 		doctor_examine(&d, status);

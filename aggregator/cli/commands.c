@@ -34,6 +34,21 @@ static const char *const colors[] = {"auto", "always", "never", NULL};
 static const struct option_spec global_specs[] = {
 	{"server", 's', OPTION_STRING, MEMBER(server), "URL", NULL, 0, 0, NULL,
 	 "The aggregator to ask; without it " SERVER "."},
+	{"token-file", 0, OPTION_STRING, MEMBER(token_file), "FILE", NULL, 0, 0, NULL,
+	 "A file with the bearer token for the server; without it EVENKEEL_TOKEN in the "
+	 "environment."},
+	{"ca-file", 0, OPTION_STRING, MEMBER(ca_file), "FILE", NULL, 0, 0, NULL,
+	 "Who may have signed the server's certificate (PEM); without it the system's "
+	 "authorities."},
+	{"tls-server-name", 0, OPTION_STRING, MEMBER(server_name), "NAME", NULL, 0, 0, NULL,
+	 "The name in the server's certificate, where it is reached by another (kubectl "
+	 "port-forward)."},
+	{"client-cert", 0, OPTION_STRING, MEMBER(client_cert), "FILE", NULL, 0, 0, NULL,
+	 "The certificate to show to the server (PEM)."},
+	{"client-key", 0, OPTION_STRING, MEMBER(client_key), "FILE", NULL, 0, 0, NULL,
+	 "Its private key (PEM)."},
+	{"allow-plain-tokens", 0, OPTION_FLAG, MEMBER(plain_tokens), NULL, NULL, 0, 0, NULL,
+	 "Send the token without TLS to another machine, too: something else encrypts."},
 	{"snapshot", 0, OPTION_LIST, MEMBER(snapshots), "FILE", NULL, 0, 0, NULL,
 	 "Answer from files instead: what kubectl get -o json (or yaml) prints, or GET "
 	 "/v1/snapshot; \"-\" is standard input; repeat for several."},
@@ -308,6 +323,29 @@ static int read_files(struct cli *cli)
 	return CLI_OK;
 }
 
+static int open_server(struct cli *cli)
+{
+	const struct cli_options *o = cli->options;
+	const char *token = getenv("EVENKEEL_TOKEN");
+	const struct client_access access = {
+		.token = token && *token ? token : NULL,
+		.token_file = o->token_file,
+		.ca_file = o->ca_file,
+		.server_name = o->server_name,
+		.certificate = o->client_cert,
+		.key = o->client_key,
+		.plain_tokens = o->plain_tokens,
+	};
+
+	if (client_new(&cli->client, o->server ? o->server : SERVER, o->timeout_ns, &watch_stop,
+		       &cli->reason))
+		return CLI_USAGE;
+	if (!client_set_access(cli->client, &access, &cli->reason))
+		return CLI_OK;
+	client_free(cli->client);
+	return CLI_USAGE;
+}
+
 static int find_answers(struct cli *cli)
 {
 	const struct cli_options *o = cli->options;
@@ -319,10 +357,7 @@ static int find_answers(struct cli *cli)
 	}
 	if (o->snapshots.count)
 		return read_files(cli);
-	if (client_new(&cli->client, o->server ? o->server : SERVER, o->timeout_ns, &watch_stop,
-		       &cli->reason))
-		return CLI_USAGE;
-	return CLI_OK;
+	return open_server(cli);
 }
 
 /* operands: the command's name, then what is meant for it. */

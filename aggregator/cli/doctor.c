@@ -303,6 +303,7 @@ static void examine_database(struct doctor *d, const cJSON *status)
 void doctor_examine(struct doctor *d, const cJSON *status)
 {
 	examine_server(d, status);
+	doctor_examine_access(d, status);
 	doctor_examine_kubernetes(d, status);
 	examine_agents(d, status);
 	examine_frames(d, status);

@@ -33,6 +33,8 @@ void doctor_examine(struct doctor *d, const cJSON *status);
 void doctor_examine_snapshot(struct doctor *d, const cJSON *status, const char *no_usage);
 /* How it fares with the API, resource by resource; a part of doctor_examine(). */
 void doctor_examine_kubernetes(struct doctor *d, const cJSON *status);
+/* Who is let in to the API; likewise. */
+void doctor_examine_access(struct doctor *d, const cJSON *status);
 /* The worst of all. */
 enum doctor_verdict doctor_verdict_of(const struct doctor *d);
 /* "ok    what: detail", and advice indented below it. */

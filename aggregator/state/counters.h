@@ -93,7 +93,45 @@ struct drain_counters {
 	atomic_uint_least64_t steps, took_ns; /* of planning */
 };
 
+/* X(name, metric label). Why requests were not let in. */
+#define ACCESS_REFUSALS_TABLE(X)                                                                   \
+	X(NO_CREDENTIALS, "noCredentials")                                                         \
+	X(UNKNOWN_TOKEN, "unknownToken")                                                           \
+	X(BAD_CERTIFICATE, "badCertificate") /* expired, or another authority's */                 \
+	X(FORBIDDEN, "forbidden")                                                                  \
+	X(NOT_REVIEWED, "notReviewed") /* who knows could not be asked */                          \
+	X(RATE, "rateLimited")                                                                     \
+	X(TOO_LARGE, "tooLarge")                                                                   \
+	X(SLOW, "slow") /* connections that were cut */
+
+enum access_refusal {
+#define X(name, label) ACCESS_REFUSAL_##name,
+	ACCESS_REFUSALS_TABLE(X)
+#undef X
+		ACCESS_REFUSALS
+};
+
+/* How requests are let in; bits of access_counters.ways. None: everybody is. */
+enum access_way {
+	ACCESS_BY_TOKEN = 1,
+	ACCESS_BY_REVIEW = 2,
+	ACCESS_BY_CERTIFICATE = 4,
+	ACCESS_OVER_TLS = 8,
+	ACCESS_FROM_AFAR = 16, /* others than this machine can connect */
+};
+
+/* Of the HTTP API's door. */
+struct access_counters {
+	atomic_uint_least64_t ways; /* fixed after start */
+	atomic_uint_least64_t refused[ACCESS_REFUSALS];
+	atomic_uint_least64_t reviews, reviews_cached; /* asked for, and known still */
+	atomic_uint_least64_t certificate_ends_s; /* Unix time; 0: no TLS */
+	atomic_uint_least64_t reloads, reload_failures; /* of certificates and tokens */
+	atomic_uint_least64_t connections; /* that are open */
+};
+
 struct counters {
+	struct access_counters access;
 	struct drain_counters drain;
 	struct planner_counters planner;
 	struct store_counters store;

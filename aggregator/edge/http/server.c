@@ -23,6 +23,7 @@
  * request that began, and joins the threads.
  */
 #include <errno.h>
+#include <gnutls/abstract.h>
 #include <microhttpd.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -32,10 +33,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "aggregator/edge/http/door.h"
 #include "aggregator/edge/http/http.h"
 #include "aggregator/edge/http/listen.h"
 #include "aggregator/edge/http/workers.h"
 #include "shared/clock.h"
+#include "shared/log.h"
 #include "shared/mem.h"
 
 enum {
@@ -45,7 +48,6 @@ enum {
 	DESCRIPTORS_KEPT = 256, /* for everything that is not HTTP */
 	PER_IP_MOST = 2048,
 	CONNECTION_BYTES = 16384,
-	IDLE_SECONDS = 45, /* longer than the 30 s at which schedulers poll */
 	BODY_SWALLOWED =
 		16 << 20, /* read and forgotten, so that the client gets to read the refusal */
 	HELD_MOST = 256 << 20,
@@ -55,13 +57,19 @@ enum {
 	STREAM_BLOCK = 32 << 10,
 	WORKERS = 2,
 	LONG_MOST = 64, /* long requests that wait */
+	REVIEWS_MOST = 256, /* requests that wait for a review of their token */
 };
+
+/* TLS 1.2 and 1.3, with the suites that the library takes for good. */
+#define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
 struct http_server {
 	const struct api_context *ctx; /* fixed after start; borrowed */
 	struct MHD_Daemon *daemon;
 	struct listener listener;
 	struct workers *workers;
+	struct workers *reviewers; /* NULL: nobody is asked about tokens */
+	struct door *door;
 	atomic_size_t held_bytes;
 	atomic_uint streams; /* under way */
 };
@@ -73,6 +81,9 @@ struct pending {
 	size_t body_most;
 	bool too_large;
 	bool busy;
+	bool refused; /* by the door, as refusal says */
+	bool reviewed; /* just now: the library tells of the headers once more */
+	struct gate_refusal refusal;
 
 	/* of a request that takes long; from its suspension to its resumption the worker's */
 	struct work work;
@@ -314,6 +325,20 @@ static void tag_answer(struct MHD_Connection *connection, struct api_response *r
 	}
 }
 
+/* What a client is to do about 401, and when about 429. */
+static void add_refusal_headers(struct MHD_Response *response, const struct api_response *rs)
+{
+	char seconds[16];
+
+	if (rs->status == 401)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
+					"Bearer realm=\"evenkeel\"");
+	if (!rs->retry_after_s)
+		return;
+	snprintf(seconds, sizeof(seconds), "%d", rs->retry_after_s);
+	MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, seconds);
+}
+
 static enum MHD_Result send_answer(struct http_server *s, struct MHD_Connection *connection,
 				   struct api_response *rs)
 {
@@ -335,6 +360,7 @@ static enum MHD_Result send_answer(struct http_server *s, struct MHD_Connection 
 		hold_answer(s, rs);
 	}
 	counter_add(&s->ctx->counters->http_requests[rs->status / 100 % 6], 1);
+	door_step(s->door, connection, rs->stream ? DOOR_STREAM : DOOR_ANSWER);
 	response = rs->stream ? new_stream(s, rs) : new_answer(s, rs);
 	if (!response)
 		return MHD_NO;
@@ -346,6 +372,7 @@ static enum MHD_Result send_answer(struct http_server *s, struct MHD_Connection 
 		MHD_add_response_header(response, MHD_HTTP_HEADER_VARY, "Accept-Encoding");
 	if (rs->allow)
 		MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, rs->allow);
+	add_refusal_headers(response, rs);
 	if (tag[0])
 		MHD_add_response_header(response, MHD_HTTP_HEADER_ETAG, tag);
 	result = MHD_queue_response(connection, (unsigned int)rs->status, response);
@@ -375,13 +402,18 @@ static enum MHD_Result answer_request(struct http_server *s, struct MHD_Connecti
 {
 	struct api_response rs = {.status = 200};
 
-	if (p->too_large)
+	if (p->refused) {
+		api_fail(&rs, p->refusal.failure, NULL, "%s", p->refusal.text);
+		rs.retry_after_s = p->refusal.retry_after_s;
+	} else if (p->too_large) {
+		counter_add(&s->ctx->counters->access.refused[ACCESS_REFUSAL_TOO_LARGE], 1);
 		api_fail(&rs, FAIL_TOO_LARGE, NULL, "the body is larger than %zu bytes",
 			 p->body_most);
-	else if (p->busy)
+	} else if (p->busy) {
 		api_fail(&rs, FAIL_BUSY, NULL, "too many requests at once; try again");
-	else
+	} else {
 		route(s, connection, method, path, p, &rs);
+	}
 	return send_answer(s, connection, &rs);
 }
 
@@ -401,19 +433,29 @@ static void run_long(struct work *w, bool stopping)
 	MHD_resume_connection(p->connection);
 }
 
-/* False: too many wait already. */
-static bool answer_later(struct http_server *s, struct MHD_Connection *connection,
-			 const char *method, const char *path, struct pending *p)
+/* The same of a review: whether the request is let in. */
+static void run_review(struct work *w, bool stopping)
 {
-	p->work.run = run_long;
-	p->server = s;
-	p->connection = connection;
-	p->method = method;
-	p->path = path;
-	MHD_suspend_connection(connection);
-	if (workers_give(s->workers, &p->work))
+	struct pending *p = (struct pending *)((char *)w - offsetof(struct pending, work));
+
+	if (stopping)
+		door_refuse_busy(p->server->door, &p->refusal);
+	p->refused = stopping || door_review(p->server->door, p->connection, p->method, p->path,
+					     &p->refusal) == GATE_REFUSE;
+	door_step(p->server->door, p->connection, DOOR_BODY);
+	MHD_resume_connection(p->connection);
+}
+
+/* The library's thread goes on with others meanwhile. False: too many wait already. */
+static bool do_later(struct workers *ws, void (*run)(struct work *w, bool stopping),
+		     struct pending *p)
+{
+	p->work.run = run;
+	door_step(p->server->door, p->connection, DOOR_WORK);
+	MHD_suspend_connection(p->connection);
+	if (workers_give(ws, &p->work))
 		return true;
-	MHD_resume_connection(connection);
+	MHD_resume_connection(p->connection);
 	return false;
 }
 
@@ -453,12 +495,22 @@ static bool refuse_at_once(struct MHD_Connection *connection, size_t most)
 	return announced > (expect ? most : swallowed(most));
 }
 
+static bool has_body(struct MHD_Connection *connection)
+{
+	const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
+							 MHD_HTTP_HEADER_CONTENT_LENGTH);
+
+	return (length && strcmp(length, "0") != 0) ||
+	       MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
+					   MHD_HTTP_HEADER_TRANSFER_ENCODING);
+}
+
 static void take_body(struct http_server *s, struct pending *p, const char *data, size_t len)
 {
 	p->seen += len;
 	if (p->seen > p->body_most)
 		p->too_large = true;
-	if (p->too_large || p->busy)
+	if (p->too_large || p->busy || p->refused)
 		return;
 	if (!hold(s, len))
 		p->busy = true;
@@ -473,6 +525,33 @@ static size_t unescape(void *cls, struct MHD_Connection *connection, char *text)
 	return strstr(text, "%00") ? strlen(text) : MHD_http_unescape(text);
 }
 
+/* The headers have come. MHD_YES: go on with the body; an answer was sent already where there is to be none. */
+static enum MHD_Result begin_request(struct http_server *s, struct pending *p)
+{
+	p->body_most = api_body_most(p->path);
+	door_step(s->door, p->connection, DOOR_BODY);
+	switch (door_check(s->door, p->connection, p->method, p->path, &p->refusal)) {
+	case GATE_REFUSE:
+		p->refused = true;
+		break;
+	case GATE_REVIEW:
+		p->too_large = refuse_at_once(p->connection, p->body_most);
+		p->reviewed = true;
+		if (do_later(s->reviewers, run_review, p))
+			return MHD_YES;
+		door_refuse_busy(s->door, &p->refusal);
+		p->refused = true;
+		/* It was resumed, and is asked about once more. */
+		return MHD_YES;
+	case GATE_PASS:
+		p->too_large = refuse_at_once(p->connection, p->body_most);
+		break;
+	}
+	if (p->refused || p->too_large)
+		return answer_request(s, p->connection, p->method, p->path, p);
+	return MHD_YES;
+}
+
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *path,
 				  const char *method, const char *version, const char *upload,
 				  size_t *upload_len, void **state)
@@ -483,19 +562,26 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
 	(void)version;
 	if (!p) {
 		*state = p = mem_zalloc(1, sizeof(*p));
-		p->body_most = api_body_most(path);
-		p->too_large = refuse_at_once(connection, p->body_most);
-		return p->too_large ? answer_request(s, connection, method, path, p) : MHD_YES;
+		p->server = s;
+		p->connection = connection;
+		p->method = method;
+		p->path = path;
+		return begin_request(s, p);
 	}
 	if (*upload_len) {
 		take_body(s, p, upload, *upload_len);
 		*upload_len = 0;
 		return p->seen > swallowed(p->body_most) ? MHD_NO : MHD_YES;
 	}
+	if (p->reviewed) {
+		p->reviewed = false;
+		if (!p->refused && !p->too_large && has_body(connection))
+			return MHD_YES;
+	}
 	if (p->routed)
 		return answer_routed(p);
-	if (api_takes_long(path) && !p->too_large && !p->busy) {
-		if (answer_later(s, connection, method, path, p))
+	if (api_takes_long(path) && !p->too_large && !p->busy && !p->refused) {
+		if (do_later(s->workers, run_long, p))
 			return MHD_YES;
 		p->busy = true;
 		return MHD_YES; /* it was resumed, and is asked about once more */
@@ -508,10 +594,10 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **st
 {
 	struct pending *p = *state;
 
-	(void)connection;
 	(void)how;
 	if (!p)
 		return;
+	door_step(p->server->door, connection, DOOR_REQUEST);
 	release(cls, p->body.len);
 	buf_fini(&p->body);
 	drop_response(&p->rs);
@@ -533,54 +619,152 @@ static unsigned int connection_limit(void)
 	return (unsigned int)(files.rlim_cur - DESCRIPTORS_KEPT);
 }
 
-int http_start(struct http_server **out, const char *listen, const struct api_context *ctx,
-	       struct reason *reason)
+/* Tokens in clear are anybody's who sees the network. */
+static int check_clear_text(const struct http_server *s, const struct http_config *config,
+			    struct reason *reason)
 {
-	struct http_server *s = mem_zalloc(1, sizeof(*s));
-	int rc = listen_open(&s->listener, listen, reason);
+	bool tokens = config->gate.token_file || config->gate.reviewer;
 
-	if (rc)
-		goto free_server;
-	s->ctx = ctx;
-	rc = workers_start(&s->workers, WORKERS, LONG_MOST, reason);
-	if (rc)
-		goto close_listener;
-	/* The socket is the daemon's from here on. */
+	if (config->tls.certificate || s->listener.loopback || config->plain_tokens)
+		return 0;
+	if (tokens) {
+		reason_set(reason,
+			   "tokens would travel in clear to %s: give --tls-cert and --tls-key, or "
+			   "--allow-plain-tokens where something else encrypts",
+			   s->listener.address);
+		return -EINVAL;
+	}
+	log_warn("everybody who can connect to %s may read everything and make reservations; see "
+		 "--tls-cert, --token-file and --token-review",
+		 s->listener.address);
+	return 0;
+}
+
+static void note_ways(const struct http_server *s, const struct http_config *config)
+{
+	uint64_t ways = 0;
+
+	ways |= config->gate.token_file ? ACCESS_BY_TOKEN : 0;
+	ways |= config->gate.reviewer ? ACCESS_BY_REVIEW : 0;
+	ways |= config->tls.certificate && config->tls.client_ca ? ACCESS_BY_CERTIFICATE : 0;
+	ways |= config->tls.certificate ? ACCESS_OVER_TLS : 0;
+	ways |= s->listener.loopback ? 0 : ACCESS_FROM_AFAR;
+	counter_set(&s->ctx->counters->access.ways, ways);
+}
+
+/* The certificates of sessions are set one by one (tls.h); without any of its own the library would not start. */
+static int no_certificate(gnutls_session_t session, const struct gnutls_cert_retr_st *info,
+			  gnutls_pcert_st **certificates, unsigned int *count,
+			  gnutls_ocsp_data_st **ocsp, unsigned int *ocsp_count,
+			  gnutls_privkey_t *key, unsigned int *flags)
+{
+	(void)session, (void)info, (void)certificates, (void)count;
+	(void)ocsp, (void)ocsp_count, (void)key, (void)flags;
+	return -1;
+}
+
+/* The socket is the daemon's from here on. */
+static int start_daemon(struct http_server *s, struct reason *reason)
+{
+	bool tls = door_has_tls(s->door);
+	struct MHD_OptionItem for_tls[] = {
+		{MHD_OPTION_HTTPS_CERT_CALLBACK2, 0, (void *)no_certificate},
+		{MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)TLS_PRIORITIES},
+		{MHD_OPTION_END, 0, NULL},
+	};
+	struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
+	int rc;
+
 	s->daemon = MHD_start_daemon(
-		MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request,
-		s, MHD_OPTION_LISTEN_SOCKET, s->listener.fd, MHD_OPTION_THREAD_POOL_SIZE, THREADS,
-		MHD_OPTION_CONNECTION_LIMIT, connection_limit(), MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+		MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | (tls ? MHD_USE_TLS : 0),
+		0, NULL, NULL, on_request, s, MHD_OPTION_LISTEN_SOCKET, s->listener.fd,
+		MHD_OPTION_THREAD_POOL_SIZE, THREADS, MHD_OPTION_CONNECTION_LIMIT,
+		connection_limit(), MHD_OPTION_PER_IP_CONNECTION_LIMIT,
 		s->listener.loopback ? 0U : PER_IP_MOST, MHD_OPTION_UNESCAPE_CALLBACK, unescape,
 		NULL, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
-		MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, MHD_OPTION_NOTIFY_COMPLETED,
-		on_completed, s, MHD_OPTION_END);
-	if (!s->daemon) {
-		rc = errno ? -errno : -EIO;
-		reason_set(reason, "cannot start the HTTP server on %s: %s", s->listener.address,
-			   strerror(-rc));
+		MHD_OPTION_CONNECTION_TIMEOUT, DOOR_IDLE_SECONDS, MHD_OPTION_NOTIFY_COMPLETED,
+		on_completed, s, MHD_OPTION_NOTIFY_CONNECTION, door_on_connection, s->door,
+		MHD_OPTION_ARRAY, tls ? for_tls : none, MHD_OPTION_END);
+	if (s->daemon)
+		return 0;
+	rc = errno ? -errno : -EIO;
+	reason_set(reason, "cannot start the HTTP server on %s: %s", s->listener.address,
+		   strerror(-rc));
+	return rc;
+}
+
+static int start_workers(struct http_server *s, const struct http_config *config,
+			 struct reason *reason)
+{
+	const struct access_reviewer *reviewer = config->gate.reviewer;
+	int rc = workers_start(&s->workers, WORKERS, LONG_MOST, reason);
+
+	if (!rc && reviewer)
+		rc = workers_start(&s->reviewers, reviewer->at_once, REVIEWS_MOST, reason);
+	return rc;
+}
+
+static void free_server(struct http_server *s)
+{
+	workers_free(s->reviewers);
+	workers_free(s->workers);
+	door_close(s->door);
+	free(s);
+}
+
+int http_start_with(struct http_server **out, const struct http_config *config,
+		    struct reason *reason)
+{
+	struct http_server *s = mem_zalloc(1, sizeof(*s));
+	int rc = listen_open(&s->listener, config->listen, reason);
+
+	s->ctx = config->ctx;
+	if (rc)
+		goto free_server;
+	rc = check_clear_text(s, config, reason);
+	if (!rc)
+		rc = door_open(&s->door, config, &s->ctx->counters->access, reason);
+	if (!rc)
+		rc = start_workers(s, config, reason);
+	if (rc) {
+		close(s->listener.fd);
 		goto stop_workers;
 	}
-	*out = s;
-	return 0;
+	note_ways(s, config);
+	rc = start_daemon(s, reason);
+	if (!rc) {
+		*out = s;
+		return 0;
+	}
 stop_workers:
+	workers_stop(s->reviewers);
 	workers_stop(s->workers);
-	workers_free(s->workers);
-	goto free_server;
-close_listener:
-	close(s->listener.fd);
 free_server:
-	free(s);
+	free_server(s);
 	return rc;
+}
+
+int http_start(struct http_server **s, const char *listen, const struct api_context *ctx,
+	       struct reason *reason)
+{
+	const struct http_config config = {.listen = listen, .ctx = ctx};
+
+	return http_start_with(s, &config, reason);
 }
 
 void http_stop(struct http_server *s)
 {
 	if (!s)
 		return;
+	workers_stop(s->reviewers);
 	workers_stop(s->workers);
 	MHD_stop_daemon(s->daemon); /* closes the listening socket, too */
-	workers_free(s->workers);
-	free(s);
+	free_server(s);
+}
+
+void http_reload(struct http_server *s)
+{
+	door_reload(s->door);
 }
 
 const char *http_address(const struct http_server *s)

@@ -42,8 +42,8 @@ struct kube_session {
 	char *base; /* of request URLs: scheme, the name to verify, port, path */
 	char *proxy; /* NULL: what the environment says */
 	struct curl_slist *headers, *connect_to; /* NULL: none */
-	struct curl_slist
-		*apply_headers; /* the same, and the type of a body; NULL: not needed yet */
+	struct curl_slist *apply_headers,
+		*post_headers; /* the same, and the type of a body; NULL: not needed yet */
 	struct session_credential credential;
 };
 
@@ -148,6 +148,7 @@ void kube_session_free(struct kube_session *s)
 	session_credential_fini(&s->credential);
 	curl_slist_free_all(s->headers);
 	curl_slist_free_all(s->apply_headers);
+	curl_slist_free_all(s->post_headers);
 	curl_slist_free_all(s->connect_to);
 	kube_text_wipe(s->proxy);
 	free(s->base);
@@ -291,17 +292,35 @@ void kube_session_explain(const struct kube_session *s, CURL *handle, CURLcode c
 	reason_prefix(reason, "%s", s->config.server);
 }
 
+/* --- requests with a body ----------------------------------------------------------------------------------- */
+
+/* Those of every request and one more, made when they are first wanted. */
+static struct curl_slist *headers_with(const struct kube_session *s, struct curl_slist **made,
+				       const char *one_more)
+{
+	if (*made)
+		return *made;
+	for (const struct curl_slist *h = s->headers; h; h = h->next)
+		*made = list_of(*made, mem_strdup(h->data));
+	*made = list_of(*made, mem_strdup(one_more));
+	return *made;
+}
+
 void kube_session_apply(struct kube_session *s, CURL *handle, const char *body, size_t len)
 {
-	if (!s->apply_headers) {
-		for (const struct curl_slist *h = s->headers; h; h = h->next)
-			s->apply_headers = list_of(s->apply_headers, mem_strdup(h->data));
-		s->apply_headers =
-			list_of(s->apply_headers,
-				mem_strdup("Content-Type: application/apply-patch+yaml"));
-	}
-	curl_easy_setopt(handle, CURLOPT_HTTPHEADER, s->apply_headers);
+	curl_easy_setopt(handle, CURLOPT_HTTPHEADER,
+			 headers_with(s, &s->apply_headers,
+				      "Content-Type: application/apply-patch+yaml"));
 	curl_easy_setopt(handle, CURLOPT_CUSTOMREQUEST, "PATCH");
+	curl_easy_setopt(handle, CURLOPT_POSTFIELDS, body);
+	curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)len);
+}
+
+void kube_session_post(struct kube_session *s, CURL *handle, const char *body, size_t len)
+{
+	curl_easy_setopt(handle, CURLOPT_HTTPHEADER,
+			 headers_with(s, &s->post_headers, "Content-Type: application/json"));
+	curl_easy_setopt(handle, CURLOPT_POST, 1L);
 	curl_easy_setopt(handle, CURLOPT_POSTFIELDS, body);
 	curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)len);
 }

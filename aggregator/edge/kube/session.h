@@ -36,6 +36,8 @@ int kube_session_prepare(struct kube_session *s, CURL *handle, const char *path,
  * kind of request later.
  */
 void kube_session_apply(struct kube_session *s, CURL *handle, const char *body, size_t len);
+/* Makes what was prepared a POST of that JSON, likewise; such a handle may be prepared again for another one. */
+void kube_session_post(struct kube_session *s, CURL *handle, const char *body, size_t len);
 /*
  * The server said 401: the next kube_session_prepare() reads every credential anew, and what cannot be read is an error
  * then. A plugin's that is less than 10 s old is kept: it is what the other requests under way were not made with.

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The library tells of each connection before its first byte. There it gets the newest certificate, and a place among those that are
+ * watched. Requests then pass the gate (gate.c), with what the library knows of them.
+ *
+ * One thread does what has to be done in time: once a second it cuts who takes too long, and every ten seconds, or when it is told to, it reads
+ * certificates and tokens again. That touches a disk, which no thread that answers may wait for. What cannot be read leaves what was in force, with a
+ * line in the log when that begins and when it ends, and a counter.
+ *
+ * Refusals are logged one by one at most every ten seconds: a client that is configured wrongly asks for ever. Neither tokens nor headers are in any
+ * line.
+ */
+#include "aggregator/edge/http/door.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "shared/clock.h"
+#include "shared/log.h"
+#include "shared/mem.h"
+
+#define HEADERS_NS    (30 * NS_PER_SEC)
+#define BODY_NS	      (60 * NS_PER_SEC)
+#define ANSWER_NS     (120 * NS_PER_SEC)
+#define TICK_NS	      NS_PER_SEC
+#define RELOAD_NS     (10 * NS_PER_SEC)
+#define REFUSAL_LOG_S 10
+#define EXPIRY_WARN_S (7 * 86400)
+
+struct door {
+	/* fixed after start */
+	struct gate *gate;
+	struct tls *tls; /* NULL: plain */
+	struct connections *connections;
+	struct access_counters *counters; /* borrowed */
+	struct http_patience patience;
+	int64_t idle_ns, tick_ns;
+	pthread_t thread;
+	bool started;
+
+	/* the thread's */
+	bool failing; /* to read files; said in the log */
+	bool ending; /* the certificate; likewise */
+
+	pthread_mutex_t lock;
+	pthread_cond_t news;
+	/* under lock */
+	bool stop, reload;
+
+	/* any thread */
+	atomic_int_least64_t refusal_logged_s;
+	atomic_uint_least64_t refusals_unlogged;
+};
+
+/* --- connections ---------------------------------------------------------------------------------------------- */
+
+static struct connection *connection_of(struct MHD_Connection *connection)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+	return info ? info->socket_context : NULL;
+}
+
+static gnutls_session_t session_of(struct MHD_Connection *connection)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+
+	return info ? info->tls_session : NULL;
+}
+
+static struct connection *begin(struct door *d, struct MHD_Connection *connection)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct connection *c = connections_begin(d->connections, info->connect_fd,
+						 clock_mono_ns() + d->patience.headers_ns);
+
+	if (d->tls) {
+		c->tls = tls_hold(d->tls);
+		tls_set_begin(c->tls, session_of(connection));
+	}
+	return c;
+}
+
+void door_on_connection(void *door, struct MHD_Connection *connection, void **context,
+			enum MHD_ConnectionNotificationCode code)
+{
+	struct door *d = door;
+
+	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+		*context = begin(d, connection);
+	} else if (*context) {
+		connections_end(d->connections, *context);
+		*context = NULL;
+	}
+}
+
+static int64_t patience_of(const struct door *d, enum door_step step)
+{
+	switch (step) {
+	case DOOR_REQUEST:
+		return d->idle_ns + d->patience.headers_ns;
+	case DOOR_BODY:
+		return d->patience.body_ns;
+	case DOOR_ANSWER:
+		return d->patience.answer_ns;
+	default:
+		return INT64_MAX;
+	}
+}
+
+void door_step(struct door *d, struct MHD_Connection *connection, enum door_step step)
+{
+	struct connection *c = connection_of(connection);
+	int64_t patience_ns = patience_of(d, step);
+
+	if (c)
+		connection_expect(c, patience_ns == INT64_MAX ? INT64_MAX
+							      : clock_mono_ns() + patience_ns);
+}
+
+/* --- requests ------------------------------------------------------------------------------------------------- */
+
+static enum gate_certificate look_at_certificate(struct door *d, struct MHD_Connection *connection,
+						 const char **fault)
+{
+	struct connection *c = connection_of(connection);
+
+	if (!d->tls || !c)
+		return GATE_CERTIFICATE_NONE;
+	tls_client_check(d->tls, session_of(connection), time(NULL), &c->client);
+	*fault = c->client.fault;
+	switch (c->client.state) {
+	case TLS_CLIENT_GOOD:
+		return GATE_CERTIFICATE_GOOD;
+	case TLS_CLIENT_BAD:
+		return GATE_CERTIFICATE_BAD;
+	default:
+		return GATE_CERTIFICATE_NONE;
+	}
+}
+
+static struct gate_request describe(struct door *d, struct MHD_Connection *connection,
+				    const char *method, const char *path)
+{
+	struct gate_request rq = {
+		.method = method,
+		.path = path,
+		.authorization = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
+							     MHD_HTTP_HEADER_AUTHORIZATION),
+		.from = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)
+				->client_addr,
+		.now_ns = clock_mono_ns(),
+	};
+
+	rq.certificate = look_at_certificate(d, connection, &rq.certificate_fault);
+	return rq;
+}
+
+static void log_refusal(struct door *d, const struct gate_request *rq,
+			const struct gate_refusal *refusal)
+{
+	int64_t now_s = rq->now_ns / NS_PER_SEC, logged_s = atomic_load(&d->refusal_logged_s);
+	char address[INET6_ADDRSTRLEN] = "";
+
+	if ((logged_s && now_s - logged_s < REFUSAL_LOG_S) ||
+	    !atomic_compare_exchange_strong(&d->refusal_logged_s, &logged_s, now_s)) {
+		counter_add(&d->refusals_unlogged, 1);
+		return;
+	}
+	getnameinfo(rq->from,
+		    rq->from->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+						    : sizeof(struct sockaddr_in),
+		    address, sizeof(address), NULL, 0, NI_NUMERICHOST);
+	log_warn("refused a request from %s: %s (%llu other refusals not logged)", address,
+		 refusal->text, (unsigned long long)atomic_exchange(&d->refusals_unlogged, 0));
+}
+
+enum gate_verdict door_check(struct door *d, struct MHD_Connection *connection, const char *method,
+			     const char *path, struct gate_refusal *refusal)
+{
+	struct gate_request rq = describe(d, connection, method, path);
+	enum gate_verdict verdict = gate_check(d->gate, &rq, refusal);
+
+	if (verdict == GATE_REFUSE)
+		log_refusal(d, &rq, refusal);
+	return verdict;
+}
+
+enum gate_verdict door_review(struct door *d, struct MHD_Connection *connection, const char *method,
+			      const char *path, struct gate_refusal *refusal)
+{
+	struct gate_request rq = describe(d, connection, method, path);
+	enum gate_verdict verdict = gate_review(d->gate, &rq, refusal);
+
+	if (verdict == GATE_REFUSE)
+		log_refusal(d, &rq, refusal);
+	return verdict;
+}
+
+void door_refuse_busy(struct door *d, struct gate_refusal *refusal)
+{
+	gate_refuse_busy(d->gate, refusal);
+}
+
+/* --- the thread ----------------------------------------------------------------------------------------------- */
+
+static void note_certificate(struct door *d)
+{
+	int64_t ends_s = tls_ends_s(d->tls), left_s = ends_s - time(NULL);
+	bool ending = left_s < EXPIRY_WARN_S;
+
+	counter_set(&d->counters->certificate_ends_s, (uint64_t)ends_s);
+	if (ending && !d->ending && left_s <= 0)
+		log_warn("the certificate of --tls-cert has ended: clients will refuse it");
+	else if (ending && !d->ending)
+		log_warn("the certificate of --tls-cert ends in %lld hours",
+			 (long long)(left_s / 3600));
+	d->ending = ending;
+}
+
+static void note_reload(struct door *d, int rc, const char *what, struct reason *why)
+{
+	if (rc > 0) {
+		counter_add(&d->counters->reloads, 1);
+		log_info("read the %s again", what);
+	}
+	if (rc >= 0)
+		return;
+	counter_add(&d->counters->reload_failures, 1);
+	if (!d->failing)
+		log_warn("%s; what was read before stays in force", why->text);
+}
+
+static void reload(struct door *d)
+{
+	struct reason why = {""};
+	int tls = d->tls ? tls_reload(d->tls, &why) : 0, tokens;
+
+	note_reload(d, tls, "certificates", &why);
+	if (d->tls)
+		note_certificate(d);
+	tokens = gate_reload(d->gate, &why);
+	note_reload(d, tokens, "tokens", &why);
+	d->failing = tls < 0 || tokens < 0;
+}
+
+/* Until something is to be done, or a tick has passed. False: it stops. */
+static bool wait(struct door *d, bool *told)
+{
+	int64_t until_ns = clock_mono_ns() + d->tick_ns;
+	struct timespec until = {(time_t)(until_ns / NS_PER_SEC), (long)(until_ns % NS_PER_SEC)};
+	bool stop;
+
+	pthread_mutex_lock(&d->lock);
+	while (!d->stop && !d->reload &&
+	       pthread_cond_timedwait(&d->news, &d->lock, &until) != ETIMEDOUT)
+		;
+	stop = d->stop;
+	*told = d->reload;
+	d->reload = false;
+	pthread_mutex_unlock(&d->lock);
+	return !stop;
+}
+
+static void *run(void *arg)
+{
+	struct door *d = arg;
+	int64_t reload_ns = clock_mono_ns() + RELOAD_NS;
+	bool told;
+
+	while (wait(d, &told)) {
+		int64_t now_ns = clock_mono_ns();
+		size_t cut = connections_cut(d->connections, now_ns);
+
+		if (cut)
+			counter_add(&d->counters->refused[ACCESS_REFUSAL_SLOW], cut);
+		counter_set(&d->counters->connections, connections_count(d->connections));
+		if (told || now_ns >= reload_ns) {
+			reload(d);
+			reload_ns = now_ns + RELOAD_NS;
+		}
+	}
+	return NULL;
+}
+
+void door_reload(struct door *d)
+{
+	pthread_mutex_lock(&d->lock);
+	d->reload = true;
+	pthread_cond_signal(&d->news);
+	pthread_mutex_unlock(&d->lock);
+}
+
+/* --- life ----------------------------------------------------------------------------------------------------- */
+
+static void be_patient(struct door *d, const struct http_patience *p)
+{
+	d->patience.headers_ns = p->headers_ns ? p->headers_ns : HEADERS_NS;
+	d->patience.body_ns = p->body_ns ? p->body_ns : BODY_NS;
+	d->patience.answer_ns = p->answer_ns ? p->answer_ns : ANSWER_NS;
+	d->idle_ns = p->headers_ns ? 0 : DOOR_IDLE_SECONDS * NS_PER_SEC;
+	d->tick_ns = d->patience.headers_ns / 4 < TICK_NS ? d->patience.headers_ns / 4 : TICK_NS;
+}
+
+/* Signals are for the loop thread. */
+static int start_thread(struct door *d, struct reason *reason)
+{
+	sigset_t all, before;
+	int rc;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(&d->thread, NULL, run, d);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (rc)
+		reason_set(reason, "no thread to watch connections: %s", strerror(rc));
+	d->started = rc == 0;
+	return -rc;
+}
+
+static struct door *make(const struct http_config *config, struct access_counters *counters)
+{
+	struct door *d = mem_zalloc(1, sizeof(*d));
+	pthread_condattr_t attributes;
+
+	d->counters = counters;
+	be_patient(d, &config->patience);
+	pthread_mutex_init(&d->lock, NULL);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&d->news, &attributes);
+	pthread_condattr_destroy(&attributes);
+	d->connections = connections_new();
+	return d;
+}
+
+int door_open(struct door **out, const struct http_config *config, struct access_counters *counters,
+	      struct reason *reason)
+{
+	struct door *d = make(config, counters);
+	struct gate_options options = config->gate;
+	int rc = 0;
+
+	options.certificates = config->tls.certificate && config->tls.client_ca;
+	if (config->tls.certificate)
+		rc = tls_open(&d->tls, &config->tls, reason);
+	if (!rc && d->tls)
+		note_certificate(d);
+	if (!rc)
+		rc = gate_open(&d->gate, &options, counters, reason);
+	if (!rc)
+		rc = start_thread(d, reason);
+	if (rc)
+		door_close(d);
+	else
+		*out = d;
+	return rc;
+}
+
+void door_close(struct door *d)
+{
+	if (!d)
+		return;
+	pthread_mutex_lock(&d->lock);
+	d->stop = true;
+	pthread_cond_signal(&d->news);
+	pthread_mutex_unlock(&d->lock);
+	if (d->started)
+		pthread_join(d->thread, NULL);
+	gate_close(d->gate);
+	tls_close(d->tls);
+	connections_free(d->connections);
+	pthread_cond_destroy(&d->news);
+	pthread_mutex_destroy(&d->lock);
+	free(d);
+}
+
+bool door_has_tls(const struct door *d)
+{
+	return d->tls;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Connections and requests of the HTTP library as they come in: TLS, who is let in, and how long they may take. */
+#ifndef EVENKEEL_AGGREGATOR_EDGE_HTTP_DOOR_H
+#define EVENKEEL_AGGREGATOR_EDGE_HTTP_DOOR_H
+
+#include <microhttpd.h>
+
+#include "aggregator/edge/http/connections.h"
+#include "aggregator/edge/http/gate.h"
+#include "aggregator/edge/http/http.h"
+
+enum { DOOR_IDLE_SECONDS = 45 }; /* of silence; longer than the 30 s at which schedulers poll */
+
+struct door;
+
+/* Reads certificates and tokens, and starts a thread that reads them again and cuts the slow. -errno with the reason. */
+int door_open(struct door **d, const struct http_config *config, struct access_counters *counters,
+	      struct reason *reason);
+/* All connections are closed. NULL is allowed. */
+void door_close(struct door *d);
+void door_reload(struct door *d); /* any thread; soon */
+bool door_has_tls(const struct door *d);
+
+/* Called by the library for the beginning and the end of each connection, whose context *context becomes. */
+void door_on_connection(void *door, struct MHD_Connection *connection, void **context,
+			enum MHD_ConnectionNotificationCode code);
+
+/* What a connection does next, which has its time. */
+enum door_step {
+	DOOR_REQUEST, /* the next request's headers come, after silence or not */
+	DOOR_BODY,
+	DOOR_WORK, /* it is us who take time */
+	DOOR_ANSWER, /* the client reads */
+	DOOR_STREAM, /* the same, as long as the stream goes on */
+};
+void door_step(struct door *d, struct MHD_Connection *connection, enum door_step step);
+
+/* May that request come in? As gate_check(). */
+enum gate_verdict door_check(struct door *d, struct MHD_Connection *connection, const char *method,
+			     const char *path, struct gate_refusal *refusal);
+/* As gate_review(). */
+enum gate_verdict door_review(struct door *d, struct MHD_Connection *connection, const char *method,
+			      const char *path, struct gate_refusal *refusal);
+/* Nobody has time for a review. */
+void door_refuse_busy(struct door *d, struct gate_refusal *refusal);
+
+#endif

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * In this order, the first that decides:
+ *
+ *	health                                    always passes: whoever starts the service has no credentials
+ *	more requests than the client may send    429, before anything is spent on it
+ *	nothing is configured                     passes: there is nobody to be told from others
+ *	/watcher, and it is open                  passes
+ *	a good client certificate                 passes
+ *	a token of the file                       passes
+ *	any other token, and somebody knows more  what they said of it lately, else a review
+ *	                                          401 with what was wrong, or missing
+ *
+ * Every way that is configured may let a request in, as in the Kubernetes API server: a certificate that is no good does not
+ * keep out who has a token. Tokens are compared as keyed digests, each of the file with each that comes, in constant time.
+ *
+ * A review is asked of the path as routes know it, and remembered together with it: who may read /v1/nodes is not asked to be able to preempt. HEAD counts as GET,
+ * whose answer it is the beginning of.
+ */
+#include "aggregator/edge/http/gate.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sodium.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/edge/http/bearer.h"
+#include "aggregator/edge/http/rate.h"
+#include "aggregator/edge/http/review_cache.h"
+#include "aggregator/edge/http/token_list.h"
+#include "shared/clock.h"
+#include "shared/mem.h"
+
+enum { VERB_LEN = 16 };
+
+struct gate {
+	/* fixed after start */
+	struct gate_options options;
+	struct access_counters *counters; /* borrowed */
+	uint8_t key[BEARER_KEY_LEN];
+	struct rate_limit *rate; /* NULL: none */
+	struct review_cache *reviews; /* NULL: nobody is asked */
+
+	pthread_rwlock_t lock;
+	/* under lock */
+	struct token_list *tokens; /* NULL: no file */
+};
+
+int gate_open(struct gate **out, const struct gate_options *options,
+	      struct access_counters *counters, struct reason *reason)
+{
+	struct gate *g = mem_zalloc(1, sizeof(*g));
+	int rc = 0;
+
+	g->options = *options;
+	g->counters = counters;
+	randombytes_buf(g->key, sizeof(g->key));
+	pthread_rwlock_init(&g->lock, NULL);
+	if (options->requests_per_second > 0)
+		g->rate = rate_limit_new(options->requests_per_second);
+	if (options->reviewer)
+		g->reviews = review_cache_new();
+	if (options->token_file)
+		rc = token_list_read(&g->tokens, g->key, options->token_file, reason);
+	if (rc) {
+		reason_prefix(reason, "--token-file");
+		gate_close(g);
+		return rc;
+	}
+	*out = g;
+	return 0;
+}
+
+void gate_close(struct gate *g)
+{
+	if (!g)
+		return;
+	token_list_free(g->tokens);
+	review_cache_free(g->reviews);
+	rate_limit_free(g->rate);
+	pthread_rwlock_destroy(&g->lock);
+	sodium_memzero(g->key, sizeof(g->key));
+	free(g);
+}
+
+/* --- refusals ------------------------------------------------------------------------------------------------- */
+
+__attribute__((format(printf, 5, 6))) static enum gate_verdict
+refuse(struct gate *g, struct gate_refusal *r, enum access_refusal reason, enum api_failure failure,
+       const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(r->text, sizeof(r->text), format, args);
+	va_end(args);
+	r->reason = reason;
+	r->failure = failure;
+	r->retry_after_s = 0;
+	counter_add(&g->counters->refused[reason], 1);
+	return GATE_REFUSE;
+}
+
+static const char *ways_in(const struct gate *g)
+{
+	bool tokens = g->options.token_file || g->options.reviewer;
+
+	if (tokens && g->options.certificates)
+		return "send a bearer token, or a client certificate";
+	return tokens ? "send a bearer token" : "send a client certificate";
+}
+
+static enum gate_verdict refuse_stranger(struct gate *g, const struct gate_request *rq,
+					 enum bearer_kind kind, struct gate_refusal *r)
+{
+	if (kind == BEARER_TOKEN)
+		return refuse(g, r, ACCESS_REFUSAL_UNKNOWN_TOKEN, FAIL_UNAUTHORIZED,
+			      "nobody here knows the token");
+	if (rq->certificate == GATE_CERTIFICATE_BAD)
+		return refuse(g, r, ACCESS_REFUSAL_BAD_CERTIFICATE, FAIL_UNAUTHORIZED,
+			      "the client certificate %s", rq->certificate_fault);
+	if (kind == BEARER_OTHER)
+		return refuse(g, r, ACCESS_REFUSAL_NO_CREDENTIALS, FAIL_UNAUTHORIZED,
+			      "the Authorization header is not \"Bearer TOKEN\"");
+	return refuse(g, r, ACCESS_REFUSAL_NO_CREDENTIALS, FAIL_UNAUTHORIZED, "%s", ways_in(g));
+}
+
+void gate_refuse_busy(struct gate *g, struct gate_refusal *refusal)
+{
+	refuse(g, refusal, ACCESS_REFUSAL_NOT_REVIEWED, FAIL_NOT_REVIEWED,
+	       "too many tokens are being asked about; try again");
+	refusal->retry_after_s = 1;
+}
+
+/* --- reviews -------------------------------------------------------------------------------------------------- */
+
+/* As RBAC's nonResourceURLs name it. */
+static void verb_of(const char *method, char verb[VERB_LEN])
+{
+	size_t len = 0;
+
+	if (strcmp(method, "HEAD") == 0)
+		method = "GET";
+	for (; method[len] && len < VERB_LEN - 1; len++)
+		verb[len] = (char)(method[len] >= 'A' && method[len] <= 'Z' ? method[len] + 32
+									    : method[len]);
+	verb[len] = '\0';
+}
+
+/* Of the token with what it is to open. */
+static void question_digest(const struct gate *g, const uint8_t token[BEARER_DIGEST_LEN],
+			    const char *verb, const char *path, uint8_t digest[BEARER_DIGEST_LEN])
+{
+	crypto_generichash_state state;
+
+	crypto_generichash_init(&state, g->key, sizeof(g->key), BEARER_DIGEST_LEN);
+	crypto_generichash_update(&state, token, BEARER_DIGEST_LEN);
+	crypto_generichash_update(&state, (const uint8_t *)verb, strlen(verb) + 1);
+	crypto_generichash_update(&state, (const uint8_t *)path, strlen(path));
+	crypto_generichash_final(&state, digest, BEARER_DIGEST_LEN);
+}
+
+static enum gate_verdict judge(struct gate *g, const struct gate_request *rq, const char *verb,
+			       const struct access_answer *a, struct gate_refusal *r)
+{
+	switch (a->verdict) {
+	case ACCESS_ALLOWED:
+		return GATE_PASS;
+	case ACCESS_DENIED:
+		return refuse(g, r, ACCESS_REFUSAL_FORBIDDEN, FAIL_FORBIDDEN,
+			      "%s may not %s %s: a ClusterRole bound to it needs that path in "
+			      "nonResourceURLs with verb %s",
+			      a->user[0] ? a->user : "the token's owner", verb,
+			      api_plain_path(rq->path), verb);
+	case ACCESS_UNKNOWN:
+		return refuse_stranger(g, rq, BEARER_TOKEN, r);
+	case ACCESS_UNANSWERED:
+		break;
+	}
+	refuse(g, r, ACCESS_REFUSAL_NOT_REVIEWED, FAIL_NOT_REVIEWED,
+	       "whose the token is cannot be found out now: %s", a->why.text);
+	r->retry_after_s = 1;
+	return GATE_REFUSE;
+}
+
+enum gate_verdict gate_review(struct gate *g, const struct gate_request *rq,
+			      struct gate_refusal *refusal)
+{
+	uint8_t digest[BEARER_DIGEST_LEN], question[BEARER_DIGEST_LEN];
+	const char *token, *path = api_plain_path(rq->path);
+	struct access_answer a = {.verdict = ACCESS_UNANSWERED};
+	char verb[VERB_LEN], *copy;
+	size_t len;
+
+	if (bearer_parse(rq->authorization, &token, &len) != BEARER_TOKEN)
+		return refuse_stranger(g, rq, BEARER_OTHER, refusal);
+	verb_of(rq->method, verb);
+	bearer_digest(g->key, token, len, digest);
+	question_digest(g, digest, verb, path, question);
+	/* Another request may have brought it while this one waited. */
+	if (!review_cache_find(g->reviews, question, clock_mono_ns(), &a)) {
+		copy = mem_strndup(token, len);
+		counter_add(&g->counters->reviews, 1);
+		g->options.reviewer->ask(g->options.reviewer->ctx, copy, verb, path, &a);
+		review_cache_put(g->reviews, question, clock_mono_ns(), &a);
+		sodium_memzero(copy, len);
+		free(copy);
+	}
+	return judge(g, rq, verb, &a, refusal);
+}
+
+static enum gate_verdict look_up(struct gate *g, const struct gate_request *rq,
+				 const uint8_t token[BEARER_DIGEST_LEN],
+				 struct gate_refusal *refusal)
+{
+	uint8_t question[BEARER_DIGEST_LEN];
+	struct access_answer a;
+	char verb[VERB_LEN];
+
+	verb_of(rq->method, verb);
+	question_digest(g, token, verb, api_plain_path(rq->path), question);
+	if (!review_cache_find(g->reviews, question, rq->now_ns, &a))
+		return GATE_REVIEW;
+	counter_add(&g->counters->reviews_cached, 1);
+	return judge(g, rq, verb, &a, refusal);
+}
+
+/* --- requests ------------------------------------------------------------------------------------------------- */
+
+static bool is_listed(struct gate *g, const uint8_t digest[BEARER_DIGEST_LEN])
+{
+	bool listed;
+
+	if (!g->options.token_file)
+		return false;
+	pthread_rwlock_rdlock(&g->lock);
+	listed = token_list_find(g->tokens, digest) != NULL;
+	pthread_rwlock_unlock(&g->lock);
+	return listed;
+}
+
+static bool is_guarded(const struct gate *g, const char *path)
+{
+	if (!g->options.token_file && !g->options.reviewer && !g->options.certificates)
+		return false;
+	return !(g->options.open_watcher && api_door_of(path) == API_DOOR_WATCHER);
+}
+
+static enum gate_verdict check_rate(struct gate *g, const struct gate_request *rq,
+				    struct gate_refusal *r)
+{
+	int64_t wait_ns = g->rate ? rate_limit_take(g->rate, rq->from, rq->now_ns) : 0;
+
+	if (!wait_ns)
+		return GATE_PASS;
+	refuse(g, r, ACCESS_REFUSAL_RATE, FAIL_TOO_MANY,
+	       "more than %.6g requests a second come from this address",
+	       g->options.requests_per_second);
+	r->retry_after_s = (int)((wait_ns + NS_PER_SEC - 1) / NS_PER_SEC);
+	return GATE_REFUSE;
+}
+
+enum gate_verdict gate_check(struct gate *g, const struct gate_request *rq,
+			     struct gate_refusal *refusal)
+{
+	uint8_t digest[BEARER_DIGEST_LEN];
+	enum bearer_kind kind;
+	const char *token;
+	size_t len;
+
+	if (api_door_of(rq->path) == API_DOOR_OPEN)
+		return GATE_PASS;
+	if (check_rate(g, rq, refusal) == GATE_REFUSE)
+		return GATE_REFUSE;
+	if (!is_guarded(g, rq->path) || rq->certificate == GATE_CERTIFICATE_GOOD)
+		return GATE_PASS;
+	kind = bearer_parse(rq->authorization, &token, &len);
+	if (kind != BEARER_TOKEN)
+		return refuse_stranger(g, rq, kind, refusal);
+	bearer_digest(g->key, token, len, digest);
+	if (is_listed(g, digest))
+		return GATE_PASS;
+	if (g->options.reviewer)
+		return look_up(g, rq, digest, refusal);
+	return refuse_stranger(g, rq, kind, refusal);
+}
+
+/* --- the file again ------------------------------------------------------------------------------------------- */
+
+int gate_reload(struct gate *g, struct reason *reason)
+{
+	struct token_list *fresh, *old;
+	int rc;
+
+	if (!g->options.token_file)
+		return 0;
+	rc = token_list_read(&fresh, g->key, g->options.token_file, reason);
+	if (rc)
+		return rc;
+	pthread_rwlock_wrlock(&g->lock);
+	old = g->tokens;
+	g->tokens = fresh;
+	pthread_rwlock_unlock(&g->lock);
+	rc = !token_list_same(old, fresh);
+	token_list_free(old);
+	return rc;
+}

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A set is what the files held at one time: the credentials of handshakes, and the authorities of clients. Each connection holds the set that
+ * it began with until it ends, and a new set is put beside it: nobody is cut off by an exchange. But who is believed is
+ * asked of the newest set, so a client whose authority was taken away is a stranger with its next request.
+ *
+ * The files are exchanged one after the other by whoever does it, so a certificate may stand beside the former key for a moment: such a pair is
+ * refused as a whole, and the caller tries again later. Whether there is anything new is seen by the bytes and not by
+ * times or links, which a mounted Secret changes in its own ways.
+ *
+ * The library that serves HTTP would take one certificate for its whole life. It begins a session before it tells of the connection, so there,
+ * before the first byte of the handshake, the session gets the credentials of the newest set.
+ */
+#include "aggregator/edge/http/tls.h"
+
+#include <errno.h>
+#include <gnutls/x509.h>
+#include <pthread.h>
+#include <sodium.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/buf.h"
+#include "shared/file.h"
+#include "shared/mem.h"
+
+enum { FILE_MOST = 1 << 20, CHAIN_MOST = 8, DIGEST_LEN = 32 };
+
+struct tls_set {
+	atomic_uint users;
+	uint64_t number; /* of all sets, from 1 */
+	gnutls_certificate_credentials_t credentials;
+	gnutls_x509_trust_list_t clients; /* NULL: they are not asked */
+	int64_t ends_s;
+	uint8_t digest[DIGEST_LEN]; /* of the files */
+};
+
+struct tls {
+	struct tls_files files;
+	uint64_t made; /* sets so far; the reloading thread's */
+	pthread_mutex_t lock;
+	/* under lock */
+	struct tls_set *newest;
+};
+
+/* --- sets ----------------------------------------------------------------------------------------------------- */
+
+void tls_set_drop(struct tls_set *set)
+{
+	if (!set || atomic_fetch_sub(&set->users, 1) != 1)
+		return;
+	if (set->credentials)
+		gnutls_certificate_free_credentials(set->credentials);
+	if (set->clients)
+		gnutls_x509_trust_list_deinit(set->clients, 1);
+	free(set);
+}
+
+struct tls_set *tls_hold(struct tls *t)
+{
+	struct tls_set *set;
+
+	pthread_mutex_lock(&t->lock);
+	set = t->newest;
+	atomic_fetch_add(&set->users, 1);
+	pthread_mutex_unlock(&t->lock);
+	return set;
+}
+
+void tls_set_begin(struct tls_set *set, gnutls_session_t session)
+{
+	gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, set->credentials);
+	if (set->clients)
+		gnutls_certificate_server_set_request(session, GNUTLS_CERT_REQUEST);
+}
+
+/* --- from files to a set -------------------------------------------------------------------------------------- */
+
+struct texts {
+	struct buf certificate, key, client_ca;
+};
+
+static void wipe(struct texts *x)
+{
+	if (x->key.data)
+		sodium_memzero(x->key.data, x->key.cap);
+	buf_fini(&x->key);
+	buf_fini(&x->certificate);
+	buf_fini(&x->client_ca);
+}
+
+static int read_files(const struct tls_files *files, struct texts *x, struct reason *reason)
+{
+	int rc = file_read(files->certificate, FILE_MOST, &x->certificate, reason);
+
+	if (rc)
+		reason_prefix(reason, "--tls-cert");
+	if (!rc) {
+		rc = file_read(files->key, FILE_MOST, &x->key, reason);
+		if (rc)
+			reason_prefix(reason, "--tls-key");
+	}
+	if (!rc && files->client_ca) {
+		rc = file_read(files->client_ca, FILE_MOST, &x->client_ca, reason);
+		if (rc)
+			reason_prefix(reason, "--tls-client-ca");
+	}
+	return rc;
+}
+
+static void add_digest(crypto_generichash_state *state, const struct buf *text)
+{
+	uint64_t len = text->len;
+
+	crypto_generichash_update(state, (const uint8_t *)&len, sizeof(len));
+	if (len)
+		crypto_generichash_update(state, (const uint8_t *)text->data, len);
+}
+
+static void digest_of(const struct texts *x, uint8_t digest[DIGEST_LEN])
+{
+	crypto_generichash_state state;
+
+	crypto_generichash_init(&state, NULL, 0, DIGEST_LEN);
+	add_digest(&state, &x->certificate);
+	add_digest(&state, &x->key);
+	add_digest(&state, &x->client_ca);
+	crypto_generichash_final(&state, digest, DIGEST_LEN);
+}
+
+static gnutls_datum_t datum(const struct buf *text)
+{
+	return (gnutls_datum_t){(unsigned char *)text->data, (unsigned int)text->len};
+}
+
+static int take_pair(struct tls_set *set, const struct tls_files *files, const struct texts *x,
+		     struct reason *reason)
+{
+	gnutls_datum_t certificate = datum(&x->certificate), key = datum(&x->key), leaf;
+	gnutls_x509_crt_t crt;
+	int rc = gnutls_certificate_set_x509_key_mem(set->credentials, &certificate, &key,
+						     GNUTLS_X509_FMT_PEM);
+
+	if (rc < 0) {
+		reason_set(reason, "--tls-cert %s and --tls-key %s: %s", files->certificate,
+			   files->key, gnutls_strerror(rc));
+		return -EINVAL;
+	}
+	if (gnutls_certificate_get_crt_raw(set->credentials, 0, 0, &leaf) < 0 ||
+	    gnutls_x509_crt_init(&crt) < 0)
+		abort();
+	if (gnutls_x509_crt_import(crt, &leaf, GNUTLS_X509_FMT_DER) == 0)
+		set->ends_s = gnutls_x509_crt_get_expiration_time(crt);
+	gnutls_x509_crt_deinit(crt);
+	return 0;
+}
+
+/* For the handshake, which names them to clients, and for checking what these show then. */
+static int take_clients(struct tls_set *set, const char *path, const struct texts *x,
+			struct reason *reason)
+{
+	gnutls_datum_t text = datum(&x->client_ca);
+	int count;
+
+	if (gnutls_x509_trust_list_init(&set->clients, 0) < 0)
+		abort();
+	count = gnutls_x509_trust_list_add_trust_mem(set->clients, &text, NULL, GNUTLS_X509_FMT_PEM,
+						     0, 0);
+	if (count > 0)
+		count = gnutls_certificate_set_x509_trust_mem(set->credentials, &text,
+							      GNUTLS_X509_FMT_PEM);
+	if (count > 0)
+		return 0;
+	reason_set(reason, "--tls-client-ca %s: %s", path,
+		   count ? gnutls_strerror(count) : "no certificate in it");
+	return -EINVAL;
+}
+
+static int make_set(struct tls_set **out, const struct tls_files *files, const struct texts *x,
+		    struct reason *reason)
+{
+	struct tls_set *set = mem_zalloc(1, sizeof(*set));
+	int rc;
+
+	set->users = 1;
+	digest_of(x, set->digest);
+	if (gnutls_certificate_allocate_credentials(&set->credentials) < 0)
+		abort();
+	rc = take_pair(set, files, x, reason);
+	if (!rc && files->client_ca)
+		rc = take_clients(set, files->client_ca, x, reason);
+	if (rc)
+		tls_set_drop(set);
+	else
+		*out = set;
+	return rc;
+}
+
+/* --- life ----------------------------------------------------------------------------------------------------- */
+
+int tls_open(struct tls **out, const struct tls_files *files, struct reason *reason)
+{
+	struct tls *t = mem_zalloc(1, sizeof(*t));
+	int rc;
+
+	t->files = *files;
+	pthread_mutex_init(&t->lock, NULL);
+	rc = tls_reload(t, reason);
+	if (rc < 0) {
+		tls_close(t);
+		return rc;
+	}
+	*out = t;
+	return 0;
+}
+
+void tls_close(struct tls *t)
+{
+	if (!t)
+		return;
+	tls_set_drop(t->newest);
+	pthread_mutex_destroy(&t->lock);
+	free(t);
+}
+
+int tls_reload(struct tls *t, struct reason *reason)
+{
+	struct texts x = {BUF_INIT, BUF_INIT, BUF_INIT};
+	struct tls_set *fresh = NULL, *old = t->newest;
+	uint8_t digest[DIGEST_LEN];
+	int rc = read_files(&t->files, &x, reason);
+
+	if (!rc)
+		digest_of(&x, digest);
+	if (!rc && (!old || memcmp(old->digest, digest, DIGEST_LEN) != 0))
+		rc = make_set(&fresh, &t->files, &x, reason);
+	wipe(&x);
+	if (!fresh)
+		return rc;
+	fresh->number = ++t->made;
+	pthread_mutex_lock(&t->lock);
+	t->newest = fresh;
+	pthread_mutex_unlock(&t->lock);
+	tls_set_drop(old);
+	return 1;
+}
+
+int64_t tls_ends_s(struct tls *t)
+{
+	struct tls_set *set = tls_hold(t);
+	int64_t ends_s = set->ends_s;
+
+	tls_set_drop(set);
+	return ends_s;
+}
+
+/* --- clients -------------------------------------------------------------------------------------------------- */
+
+/* How many certificates the client showed; the caller gives them up. */
+static unsigned int take_chain(gnutls_session_t session, gnutls_x509_crt_t chain[CHAIN_MOST])
+{
+	unsigned int count = 0, taken = 0;
+	const gnutls_datum_t *raw = gnutls_certificate_get_peers(session, &count);
+
+	for (; raw && taken < count && taken < CHAIN_MOST; taken++) {
+		if (gnutls_x509_crt_init(&chain[taken]) < 0)
+			abort();
+		if (gnutls_x509_crt_import(chain[taken], &raw[taken], GNUTLS_X509_FMT_DER) < 0) {
+			gnutls_x509_crt_deinit(chain[taken]);
+			break;
+		}
+	}
+	return taken;
+}
+
+static const char *fault_of(unsigned int status)
+{
+	static const struct {
+		unsigned int flag;
+		const char *text;
+	} faults[] = {
+		{GNUTLS_CERT_EXPIRED, "has ended"},
+		{GNUTLS_CERT_NOT_ACTIVATED, "is not valid yet"},
+		{GNUTLS_CERT_SIGNER_NOT_FOUND, "is not signed by an authority of --tls-client-ca"},
+		{GNUTLS_CERT_SIGNATURE_FAILURE, "is not signed by an authority of --tls-client-ca"},
+		{GNUTLS_CERT_PURPOSE_MISMATCH, "is not for clients (extended key usage)"},
+		{GNUTLS_CERT_INSECURE_ALGORITHM, "is signed by an algorithm that is not secure"},
+		{GNUTLS_CERT_REVOKED, "was revoked"},
+	};
+
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+		if (status & faults[i].flag)
+			return faults[i].text;
+	return "cannot be verified";
+}
+
+static void verify(const struct tls_set *set, gnutls_x509_crt_t *chain, unsigned int count,
+		   struct tls_client *client)
+{
+	gnutls_typed_vdata_st purpose = {GNUTLS_DT_KEY_PURPOSE_OID,
+					 (unsigned char *)GNUTLS_KP_TLS_WWW_CLIENT, 0};
+	unsigned int status = GNUTLS_CERT_INVALID;
+	int rc = gnutls_x509_trust_list_verify_crt2(set->clients, chain, count, &purpose, 1, 0,
+						    &status, NULL);
+
+	if (rc == 0 && status == 0) {
+		client->state = TLS_CLIENT_GOOD;
+		client->ends_s = gnutls_x509_crt_get_expiration_time(chain[0]);
+		return;
+	}
+	client->state = TLS_CLIENT_BAD;
+	snprintf(client->fault, sizeof(client->fault), "%s", fault_of(status));
+}
+
+void tls_client_check(struct tls *t, gnutls_session_t session, int64_t now_s,
+		      struct tls_client *client)
+{
+	gnutls_x509_crt_t chain[CHAIN_MOST];
+	struct tls_set *set = tls_hold(t);
+	unsigned int count;
+
+	if (client->by != set->number ||
+	    (client->state == TLS_CLIENT_GOOD && client->ends_s <= now_s)) {
+		*client = (struct tls_client){.by = set->number};
+		count = set->clients ? take_chain(session, chain) : 0;
+		if (count)
+			verify(set, chain, count, client);
+		for (unsigned int i = 0; i < count; i++)
+			gnutls_x509_crt_deinit(chain[i]);
+	}
+	tls_set_drop(set);
+}

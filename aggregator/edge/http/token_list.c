@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A line each, so that a Secret is made with `kubectl create secret --from-file` and one token is withdrawn by deleting its line. Tokens
+ * themselves are not kept: of the text that was read only digests remain, and the text is wiped. A request's digest is compared with
+ * all of them, each in constant time.
+ *
+ * Short tokens are refused: nobody notices somebody who guesses.
+ */
+#include "aggregator/edge/http/token_list.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shared/mem.h"
+
+enum { TOKEN_LEAST = 16, FILE_MOST = 1 << 20 };
+
+struct token_list {
+	size_t count;
+	struct {
+		uint8_t digest[BEARER_DIGEST_LEN];
+		char name[TOKEN_NAME_LEN];
+	} tokens[TOKEN_LIST_MAX];
+};
+
+/* --- lines ---------------------------------------------------------------------------------------------------- */
+
+static int take_name(const char *name, size_t len, size_t number, char out[TOKEN_NAME_LEN],
+		     struct reason *reason)
+{
+	if (len == 0 || len >= TOKEN_NAME_LEN) {
+		reason_set(reason, "line %zu: a name has 1 to %d characters", number,
+			   TOKEN_NAME_LEN - 1);
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < len; i++) {
+		if (name[i] >= ' ' && name[i] < 0x7f && name[i] != ',')
+			continue;
+		reason_set(reason, "line %zu: the name holds what is not printable, or a comma",
+			   number);
+		return -EINVAL;
+	}
+	memcpy(out, name, len);
+	out[len] = '\0';
+	return 0;
+}
+
+/* One line without its end, and not empty. */
+static int take_line(struct token_list *l, const uint8_t key[BEARER_KEY_LEN], const char *line,
+		     size_t len, size_t number, struct reason *reason)
+{
+	const char *comma = memchr(line, ',', len);
+	size_t token_len = comma ? (size_t)(comma - line) : len;
+	uint8_t digest[BEARER_DIGEST_LEN];
+	char name[TOKEN_NAME_LEN] = "";
+	int rc = 0;
+
+	if (!bearer_is_token(line, token_len)) {
+		reason_set(reason,
+			   "line %zu: a token is at most %d letters, digits and -._~+/, with = "
+			   "only at its end",
+			   number, BEARER_TOKEN_MAX);
+		return -EINVAL;
+	}
+	if (token_len < TOKEN_LEAST) {
+		reason_set(reason,
+			   "line %zu: the token is shorter than %d characters; make one with "
+			   "head -c 32 /dev/urandom | base64 -w0",
+			   number, TOKEN_LEAST);
+		return -EINVAL;
+	}
+	if (comma)
+		rc = take_name(comma + 1, len - token_len - 1, number, name, reason);
+	else
+		snprintf(name, sizeof(name), "token %zu", number);
+	if (rc)
+		return rc;
+	bearer_digest(key, line, token_len, digest);
+	if (l->count == TOKEN_LIST_MAX || token_list_find(l, digest)) {
+		reason_set(reason,
+			   l->count == TOKEN_LIST_MAX ? "line %zu: only %d tokens are possible"
+						      : "line %zu: that token was there already",
+			   number, TOKEN_LIST_MAX);
+		return -EINVAL;
+	}
+	memcpy(l->tokens[l->count].digest, digest, sizeof(digest));
+	memcpy(l->tokens[l->count].name, name, sizeof(name));
+	l->count++;
+	return 0;
+}
+
+int token_list_parse(struct token_list **list, const uint8_t key[BEARER_KEY_LEN], const char *text,
+		     size_t len, struct reason *reason)
+{
+	struct token_list *l = mem_zalloc(1, sizeof(*l));
+	const char *end = text + len;
+	int rc = 0;
+
+	for (size_t number = 1; text < end && !rc; number++) {
+		const char *stop = memchr(text, '\n', (size_t)(end - text));
+		size_t line_len = (size_t)((stop ? stop : end) - text);
+		const char *line = text;
+
+		text += line_len + (stop != NULL);
+		if (line_len && line[line_len - 1] == '\r')
+			line_len--;
+		if (line_len && line[0] != '#')
+			rc = take_line(l, key, line, line_len, number, reason);
+	}
+	if (!rc && !l->count) {
+		reason_set(reason, "there is no token in it");
+		rc = -EINVAL;
+	}
+	if (rc)
+		token_list_free(l);
+	else
+		*list = l;
+	return rc;
+}
+
+/* --- the file ------------------------------------------------------------------------------------------------- */
+
+static int check_file(const struct stat *st, struct reason *reason)
+{
+	if (!S_ISREG(st->st_mode)) {
+		reason_set(reason, "not a regular file");
+		return -EINVAL;
+	}
+	if (st->st_mode & (S_IROTH | S_IWOTH)) {
+		reason_set(reason,
+			   "others may read or write it (mode %04o): chmod o-rw it; of a Secret's "
+			   "volume, defaultMode: 0440 with an fsGroup",
+			   st->st_mode & 07777);
+		return -EPERM;
+	}
+	if (st->st_size > FILE_MOST) {
+		reason_set(reason, "larger than %d KiB", FILE_MOST >> 10);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int read_open(int fd, char *text, size_t *len, struct reason *reason)
+{
+	struct stat st;
+	ssize_t got;
+	int rc;
+
+	if (fstat(fd, &st)) {
+		reason_set(reason, "%s", strerror(errno));
+		return -EACCES;
+	}
+	rc = check_file(&st, reason);
+	for (*len = 0; !rc && *len < FILE_MOST; *len += (size_t)got) {
+		got = read(fd, text + *len, FILE_MOST - *len);
+		if (got == 0)
+			break;
+		if (got < 0 && errno != EINTR) {
+			reason_set(reason, "%s", strerror(errno));
+			rc = -EACCES;
+		}
+		if (got < 0)
+			got = 0;
+	}
+	return rc;
+}
+
+/* O_NONBLOCK: a pipe put there must not hang the caller. */
+int token_list_read(struct token_list **list, const uint8_t key[BEARER_KEY_LEN], const char *path,
+		    struct reason *reason)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), rc;
+	char *text;
+	size_t len = 0;
+
+	if (fd < 0) {
+		rc = errno == ENOENT ? -ENOENT : -EACCES;
+		reason_set(reason, "%s: %s", path, strerror(errno));
+		return rc;
+	}
+	text = mem_alloc(FILE_MOST);
+	rc = read_open(fd, text, &len, reason);
+	if (!rc)
+		rc = token_list_parse(list, key, text, len, reason);
+	if (rc)
+		reason_prefix(reason, "%s", path);
+	sodium_memzero(text, len);
+	free(text);
+	close(fd);
+	return rc;
+}
+
+void token_list_free(struct token_list *list)
+{
+	free(list);
+}
+
+size_t token_list_count(const struct token_list *list)
+{
+	return list->count;
+}
+
+bool token_list_same(const struct token_list *a, const struct token_list *b)
+{
+	return a->count == b->count &&
+	       memcmp(a->tokens, b->tokens, a->count * sizeof(a->tokens[0])) == 0;
+}
+
+const char *token_list_find(const struct token_list *list, const uint8_t digest[BEARER_DIGEST_LEN])
+{
+	const char *name = NULL;
+
+	for (size_t i = 0; i < list->count; i++)
+		if (sodium_memcmp(list->tokens[i].digest, digest, BEARER_DIGEST_LEN) == 0)
+			name = list->tokens[i].name;
+	return name;
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two requests, one after the other, on the thread of who asks. There are as many lines to the API server as may ask at once, each a session with a handle of
+ * its own that keeps its connection; a line is taken for one question.
+ *
+ * While the API server does not answer, each question takes its whole time, and those behind it wait. So after a failure nothing is asked
+ * for a second: what comes then is refused with the same reason, at once.
+ *
+ * The token goes to the API server, in the body of a request, and nowhere else; bodies are wiped.
+ */
+#include "aggregator/edge/kube/token_review.h"
+
+#include <assert.h>
+#include <curl/curl.h>
+#include <pthread.h>
+#include <sodium.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/edge/kube/session.h"
+#include "shared/clock.h"
+#include "shared/log.h"
+#include "shared/mem.h"
+
+#define TIMEOUT_MS 5000L
+#define PAUSE_NS   NS_PER_SEC
+
+#define TOKEN_REVIEWS  "/apis/authentication.k8s.io/v1/tokenreviews"
+#define ACCESS_REVIEWS "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+
+enum { ANSWER_MAX = 256 << 10 };
+
+struct line {
+	struct token_reviewer *reviewer;
+	struct kube_session *session;
+	CURL *handle;
+	struct buf answer;
+	char detail[CURL_ERROR_SIZE];
+	bool taken; /* under the reviewer's lock */
+};
+
+struct token_reviewer {
+	char *audience; /* fixed after start; NULL: the API server */
+	struct line lines[TOKEN_REVIEWS_AT_ONCE]; /* each of who has taken it */
+	atomic_bool stopping;
+
+	pthread_mutex_t lock;
+	/* under lock */
+	int64_t pause_until_ns; /* 0: the last question was answered */
+	struct reason failure; /* of the last that was not */
+};
+
+/* --- requests ------------------------------------------------------------------------------------------------- */
+
+static size_t on_data(char *data, size_t size, size_t count, void *ctx)
+{
+	struct line *l = ctx;
+
+	if (l->answer.len + size * count > ANSWER_MAX)
+		return 0;
+	buf_add(&l->answer, data, size * count);
+	return size * count;
+}
+
+static int on_progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
+{
+	const struct line *l = ctx;
+
+	(void)a, (void)b, (void)c, (void)d;
+	return atomic_load(&l->reviewer->stopping);
+}
+
+/* The status, 0 when there is none. */
+static long post_once(struct line *l, const char *path, const struct buf *body, struct reason *why)
+{
+	long status = 0;
+	CURLcode code;
+
+	buf_clear(&l->answer);
+	buf_add_str(&l->answer, "");
+	l->detail[0] = '\0';
+	if (kube_session_prepare(l->session, l->handle, path, clock_mono_ns(), why))
+		return 0;
+	kube_session_post(l->session, l->handle, body->data, body->len);
+	code = curl_easy_perform(l->handle);
+	if (code != CURLE_OK) {
+		kube_session_explain(l->session, l->handle, code, l->detail, why);
+		return 0;
+	}
+	curl_easy_getinfo(l->handle, CURLINFO_RESPONSE_CODE, &status);
+	if (status != 200 && status != 201)
+		reason_set(why, "%s answers %ld to %s%s", kube_session_server(l->session), status,
+			   path,
+			   status == 403 ? "; bind the ClusterRole system:auth-delegator to the "
+					   "aggregator's ServiceAccount"
+					 : "");
+	return status;
+}
+
+/* Our own credential may have been exchanged: once more with the newest. */
+static bool post(struct line *l, const char *path, struct buf *body, struct reason *why)
+{
+	long status = post_once(l, path, body, why);
+
+	if (status == 401) {
+		kube_session_unauthorized(l->session);
+		status = post_once(l, path, body, why);
+	}
+	sodium_memzero(body->data, body->len);
+	buf_fini(body);
+	return status == 200 || status == 201;
+}
+
+static void ask(struct line *l, const char *token, const char *verb, const char *path,
+		struct access_answer *a)
+{
+	const char *audience = l->reviewer->audience;
+	struct buf body = BUF_INIT;
+	cJSON *user;
+
+	a->verdict = ACCESS_UNANSWERED;
+	token_review_write(&body, token, audience);
+	if (!post(l, TOKEN_REVIEWS, &body, &a->why))
+		return;
+	user = token_review_read(l->answer.data, l->answer.len, audience, a);
+	if (!user)
+		return;
+	access_review_write(&body, user, verb, path);
+	cJSON_Delete(user);
+	if (post(l, ACCESS_REVIEWS, &body, &a->why))
+		access_review_read(l->answer.data, l->answer.len, a);
+}
+
+/* --- lines ---------------------------------------------------------------------------------------------------- */
+
+/* NULL: not now, and a says why. */
+static struct line *take_line(struct token_reviewer *r, struct access_answer *a)
+{
+	struct line *l = NULL;
+
+	pthread_mutex_lock(&r->lock);
+	if (r->pause_until_ns && clock_mono_ns() < r->pause_until_ns) {
+		a->verdict = ACCESS_UNANSWERED;
+		a->why = r->failure;
+	} else {
+		for (size_t i = 0; i < TOKEN_REVIEWS_AT_ONCE && !l; i++)
+			l = r->lines[i].taken ? NULL : &r->lines[i];
+		assert(l); /* more ask at once than were told they may */
+		l->taken = true;
+	}
+	pthread_mutex_unlock(&r->lock);
+	return l;
+}
+
+static void give_line(struct token_reviewer *r, struct line *l, const struct access_answer *a)
+{
+	bool failed = a->verdict == ACCESS_UNANSWERED, news;
+
+	pthread_mutex_lock(&r->lock);
+	l->taken = false;
+	news = failed && !r->pause_until_ns;
+	r->pause_until_ns = failed ? clock_mono_ns() + PAUSE_NS : 0;
+	if (failed)
+		r->failure = a->why;
+	pthread_mutex_unlock(&r->lock);
+	if (news && !atomic_load(&r->stopping))
+		log_warn("tokens cannot be reviewed: %s", a->why.text);
+}
+
+void token_reviewer_ask(void *reviewer, const char *token, const char *verb, const char *path,
+			struct access_answer *a)
+{
+	struct token_reviewer *r = reviewer;
+	struct line *l;
+
+	*a = (struct access_answer){.verdict = ACCESS_UNANSWERED};
+	l = take_line(r, a);
+	if (!l)
+		return;
+	ask(l, token, verb, path, a);
+	give_line(r, l, a);
+}
+
+/* --- life ----------------------------------------------------------------------------------------------------- */
+
+static int open_line(struct token_reviewer *r, struct line *l, const struct kube_config *config,
+		     struct reason *reason)
+{
+	int rc = kube_session_new(&l->session, config, reason);
+
+	if (rc)
+		return rc;
+	l->reviewer = r;
+	l->handle = curl_easy_init();
+	if (!l->handle)
+		abort();
+	curl_easy_setopt(l->handle, CURLOPT_ERRORBUFFER, l->detail);
+	curl_easy_setopt(l->handle, CURLOPT_WRITEFUNCTION, on_data);
+	curl_easy_setopt(l->handle, CURLOPT_WRITEDATA, l);
+	curl_easy_setopt(l->handle, CURLOPT_XFERINFOFUNCTION, on_progress);
+	curl_easy_setopt(l->handle, CURLOPT_XFERINFODATA, l);
+	curl_easy_setopt(l->handle, CURLOPT_NOPROGRESS, 0L);
+	curl_easy_setopt(l->handle, CURLOPT_TIMEOUT_MS, TIMEOUT_MS);
+	return 0;
+}
+
+int token_reviewer_new(struct token_reviewer **out, const struct kube_config *config,
+		       const char *audience, struct reason *reason)
+{
+	struct token_reviewer *r = mem_zalloc(1, sizeof(*r));
+	int rc = 0;
+
+	curl_global_init(CURL_GLOBAL_DEFAULT);
+	pthread_mutex_init(&r->lock, NULL);
+	r->audience = audience ? mem_strdup(audience) : NULL;
+	for (size_t i = 0; i < TOKEN_REVIEWS_AT_ONCE && !rc; i++)
+		rc = open_line(r, &r->lines[i], config, reason);
+	if (rc)
+		token_reviewer_free(r);
+	else
+		*out = r;
+	return rc;
+}
+
+void token_reviewer_stop(struct token_reviewer *r)
+{
+	if (r)
+		atomic_store(&r->stopping, true);
+}
+
+void token_reviewer_free(struct token_reviewer *r)
+{
+	if (!r)
+		return;
+	for (size_t i = 0; i < TOKEN_REVIEWS_AT_ONCE; i++) {
+		struct line *l = &r->lines[i];
+
+		curl_easy_cleanup(l->handle);
+		kube_session_free(l->session);
+		buf_fini(&l->answer);
+	}
+	pthread_mutex_destroy(&r->lock);
+	free(r->audience);
+	free(r);
+}
