@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/healthy.h"
 #include "agent/once.h"
 #include "shared/frame.h"
 #include "shared/interval.h"
@@ -21,7 +22,7 @@ struct agent_options {
 	int64_t interval_ns, rate_hz;
 	double cpu_budget_percent;
 	int tier, output;
-	bool once, confine;
+	bool once, healthy, confine;
 	struct program_common common;
 };
 
@@ -106,6 +107,12 @@ static const struct option_spec specs[] = {
 	 .initial = "table",
 	 .choices = output_choices,
 	 .help = "What --once prints."},
+	{.name = "healthy",
+	 .kind = OPTION_FLAG,
+	 .offset = AT(healthy),
+	 .help = "Tell by the exit status whether the agent that runs in this container, or "
+		 "control "
+		 "group, still samples; for probes."},
 	PROGRAM_COMMON_OPTIONS(AT(common)),
 };
 
@@ -176,6 +183,8 @@ static int run(const void *values, struct reason *why)
 	struct agent *agent;
 	int rc;
 
+	if (o->healthy)
+		return healthy_check(why) ? 1 : 0;
 	if (node_name(o, name, why))
 		return 2;
 	if (o->once)

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Why: an orchestrator restarts what has hung, if something tells it. The agent listens to nobody and writes no file, on purpose, so
+ * it cannot be asked; but the kernel counts how often a thread goes to wait, and the agent's loop waits after every tick, at
+ * least once a second on its slowest tier. So the same program, started beside the agent in its container, reads that count
+ * from /proc until it changes:
+ *
+ *     the loop turns                        the count grows within a tick --> 0
+ *     it is stuck in the kernel, stopped    the count stays               --> fault
+ *     it spins                              it never waits: the count stays
+ *
+ * An agent that samples no more ends by itself, and one that cannot reach its aggregators is healthy: it keeps what it measured.
+ *
+ * Which process: in a container the first. One that sees the host's processes (hostPID) has no such first; there it is the one
+ * of our name in our own control groups, which are the container's.
+ *
+ * What can fail: there is no agent; two in the same control groups; /proc shows only one's own processes (hidepid).
+ */
+#include "agent/healthy.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shared/buf.h"
+#include "shared/clock.h"
+#include "shared/file.h"
+#include "shared/mem.h"
+
+#define PROC	"/proc"
+#define WAIT_NS (5 * NS_PER_SEC)
+#define LOOK_NS (50 * NS_PER_MS)
+
+enum { PROC_FILE_MAX = 64 * 1024 };
+
+/* What /proc says of a process; false: it is gone, or never was. */
+static bool read_of(const char *proc, pid_t pid, const char *name, struct buf *text)
+{
+	char *path = mem_printf("%s/%d/%s", proc, (int)pid, name);
+	struct reason ignored;
+	bool read;
+
+	buf_clear(text);
+	read = !file_read(path, PROC_FILE_MAX, text, &ignored);
+	free(path);
+	return read;
+}
+
+static bool same_of(const char *proc, pid_t pid, const char *name, const struct buf *own)
+{
+	struct buf text = BUF_INIT;
+	bool same = read_of(proc, pid, name, &text) && text.len == own->len &&
+		    !memcmp(text.data, own->data, own->len);
+
+	buf_fini(&text);
+	return same;
+}
+
+/* 0: not the name of a process. */
+static pid_t pid_of(const char *name)
+{
+	char *end;
+	long pid = strtol(name, &end, 10);
+
+	return isdigit((unsigned char)*name) && !*end && pid <= INT_MAX ? (pid_t)pid : 0;
+}
+
+/* How many others there are in our control groups; *found is the last. */
+static size_t find_beside(const char *proc, pid_t self, const struct buf *name, pid_t *found)
+{
+	struct buf groups = BUF_INIT;
+	DIR *processes = opendir(proc);
+	struct dirent *entry;
+	size_t count = 0;
+
+	if (!read_of(proc, self, "cgroup", &groups))
+		buf_clear(&groups);
+	while (processes && (entry = readdir(processes))) {
+		pid_t pid = pid_of(entry->d_name);
+
+		if (!pid || pid == self || !same_of(proc, pid, "comm", name) ||
+		    !same_of(proc, pid, "cgroup", &groups))
+			continue;
+		*found = pid;
+		count++;
+	}
+	if (processes)
+		closedir(processes);
+	buf_fini(&groups);
+	return count;
+}
+
+int healthy_find(const char *proc, pid_t self, pid_t *found, struct reason *reason)
+{
+	struct buf name = BUF_INIT;
+	pid_t other = 0;
+	size_t count;
+
+	if (!read_of(proc, self, "comm", &name)) {
+		reason_set(reason, "%s tells nothing of processes: is it mounted?", proc);
+		return -ENOENT;
+	}
+	if (self != 1 && same_of(proc, 1, "comm", &name)) {
+		other = 1;
+		count = 1;
+	} else {
+		count = find_beside(proc, self, &name, &other);
+	}
+	buf_fini(&name);
+	if (count == 1) {
+		*found = other;
+		return 0;
+	}
+	reason_set(reason,
+		   count ? "several agents run in the same control groups: which one is meant?"
+			 : "no agent runs here");
+	return count ? -ENOTUNIQ : -ENOENT;
+}
+
+int healthy_count_waits(const char *proc, pid_t pid, uint64_t *waits, struct reason *reason)
+{
+	static const char label[] = "\nvoluntary_ctxt_switches:";
+	struct buf text = BUF_INIT;
+	const char *at = NULL;
+	int rc = 0;
+
+	if (read_of(proc, pid, "status", &text))
+		at = strstr(text.data, label);
+	if (!at) {
+		rc = text.len ? -EINVAL : -ENOENT;
+		reason_set(reason,
+			   text.len ? "the kernel does not count the waits of process %d"
+				    : "the agent, process %d, has ended",
+			   (int)pid);
+	} else {
+		*waits = strtoull(at + sizeof(label) - 1, NULL, 10);
+	}
+	buf_fini(&text);
+	return rc;
+}
+
+int healthy_check(struct reason *reason)
+{
+	int64_t until = clock_mono_ns() + WAIT_NS;
+	const struct timespec look = {.tv_nsec = LOOK_NS};
+	uint64_t before = 0, now;
+	pid_t agent;
+	int rc = healthy_find(PROC, getpid(), &agent, reason);
+
+	if (!rc)
+		rc = healthy_count_waits(PROC, agent, &before, reason);
+	for (now = before; !rc && now == before; nanosleep(&look, NULL)) {
+		if (clock_mono_ns() > until) {
+			reason_set(reason,
+				   "the agent, process %d, has not come to the end of a tick for "
+				   "%d s",
+				   (int)agent, (int)(WAIT_NS / NS_PER_SEC));
+			return -ETIMEDOUT;
+		}
+		rc = healthy_count_waits(PROC, agent, &now, reason);
+	}
+	return rc;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/manifests.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shared/buf.h"
+#include "shared/mem.h"
+#include "shared/yaml_json.h"
+#include "tests/process.h"
+#include "tests/stack.h"
+
+const char *manifests_kubectl(void)
+{
+	static char *found;
+	const char *given = getenv("KUBECTL"), *path = getenv("PATH");
+	char *folders = mem_strdup(path ? path : ""), *rest = folders, *folder;
+
+	free(found);
+	found = given ? mem_strdup(given) : NULL;
+	while (!found && (folder = strsep(&rest, ":"))) {
+		found = mem_printf("%s/kubectl", folder);
+		if (access(found, X_OK)) {
+			free(found);
+			found = NULL;
+		}
+	}
+	free(folders);
+	return found;
+}
+
+cJSON *manifests_parse(const char *name, const char *text)
+{
+	static const struct yaml_json_limits limits = {.depth = 64, .bytes = 1 << 20};
+	struct buf lines = BUF_INIT;
+	struct reason reason = {""};
+	cJSON *objects = cJSON_CreateArray();
+	size_t documents = 0;
+	char *rest, *line;
+
+	if (yaml_json_convert(name, text, strlen(text), &limits, &lines, &documents, &reason))
+		fail_msg("%s", reason.text);
+	for (rest = lines.data; rest && (line = strsep(&rest, "\n"));) {
+		cJSON *object = cJSON_Parse(line);
+
+		if (object)
+			cJSON_AddItemToArray(objects, object);
+		else
+			assert_string_equal(line, "");
+	}
+	assert_int_equal(cJSON_GetArraySize(objects), documents);
+	buf_fini(&lines);
+	return objects;
+}
+
+cJSON *manifests_render(const char *kubectl, const char *folder)
+{
+	char *argv[] = {(char *)kubectl, (char *)"kustomize", (char *)folder, NULL};
+	struct buf out = BUF_INIT, err = BUF_INIT;
+	cJSON *objects;
+
+	if (process_run(argv, &out, &err))
+		fail_msg("kubectl kustomize %s: %s", folder, err.data ? err.data : "no word");
+	objects = manifests_parse(folder, out.data ? out.data : "");
+	buf_fini(&out);
+	buf_fini(&err);
+	return objects;
+}
+
+const char *manifests_text(const cJSON *object, const char *path)
+{
+	const char *text = cJSON_GetStringValue(json_at(object, path));
+
+	return text ? text : "";
+}
+
+const cJSON *manifests_find(const cJSON *objects, const char *kind, const char *name)
+{
+	const cJSON *object;
+
+	cJSON_ArrayForEach(object, objects)
+	{
+		if (!strcmp(manifests_text(object, "kind"), kind) &&
+		    !strcmp(manifests_text(object, "metadata.name"), name))
+			return object;
+	}
+	return NULL;
+}
+
+bool manifests_selects(const cJSON *selector, const cJSON *labels)
+{
+	const cJSON *wanted;
+
+	cJSON_ArrayForEach(wanted, selector)
+	{
+		const char *is = cJSON_GetStringValue(
+			cJSON_GetObjectItemCaseSensitive(labels, wanted->string));
+
+		if (!is || !cJSON_IsString(wanted) || strcmp(is, wanted->valuestring) != 0)
+			return false;
+	}
+	return cJSON_GetArraySize(selector) > 0;
+}
+
+const cJSON *manifests_selected(const cJSON *objects, const cJSON *selector)
+{
+	const cJSON *object;
+
+	cJSON_ArrayForEach(object, objects)
+	{
+		const char *kind = manifests_text(object, "kind");
+
+		if ((!strcmp(kind, "Deployment") || !strcmp(kind, "DaemonSet")) &&
+		    manifests_selects(selector, json_at(object, "spec.template.metadata.labels")))
+			return object;
+	}
+	return NULL;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which process is the agent's, and how often it waited, in folders made like /proc. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "agent/healthy.h"
+#include "shared/mem.h"
+#include "tests/process.h"
+
+#define SELF  70
+#define OURS  "0::/kubepods/pod1/a\n"
+#define AGENT "evenkeel-agent\n"
+
+struct fake {
+	int pid;
+	const char *comm, *cgroup;
+};
+
+static void write_file(const char *folder, const char *name, const char *text)
+{
+	char *path = mem_printf("%s/%s", folder, name);
+	FILE *file = fopen(path, "w");
+
+	assert_non_null(file);
+	assert_true(fputs(text, file) >= 0);
+	assert_int_equal(fclose(file), 0);
+	free(path);
+}
+
+static void add(const char *proc, const struct fake *fake)
+{
+	char *folder = mem_printf("%s/%d", proc, fake->pid);
+
+	assert_int_equal(mkdir(folder, 0700), 0);
+	write_file(folder, "comm", fake->comm);
+	write_file(folder, "cgroup", fake->cgroup);
+	free(folder);
+}
+
+static void test_find(void **state)
+{
+	static const struct {
+		const char *name;
+		struct fake processes[4]; /* besides ourselves */
+		int found;
+	} cases[] = {
+		{"a container", {{1, AGENT, OURS}}, 1},
+		{"the first, whatever its control groups", {{1, AGENT, "0::/\n"}}, 1},
+		{"the first, not another probe", {{1, AGENT, OURS}, {71, AGENT, OURS}}, 1},
+		{"the host's processes", {{1, "init\n", "0::/\n"}, {55, AGENT, OURS}}, 55},
+		{"of another pod",
+		 {{1, "init\n", "0::/\n"}, {55, AGENT, OURS}, {56, AGENT, "0::/kubepods/pod2/a\n"}},
+		 55},
+		{"another program",
+		 {{1, "init\n", "0::/\n"}, {55, "evenkeel-agents\n", OURS}},
+		 -ENOENT},
+		{"nobody", {{1, "init\n", OURS}}, -ENOENT},
+		{"two", {{54, AGENT, OURS}, {55, AGENT, OURS}}, -ENOTUNIQ},
+	};
+	static const struct fake self = {SELF, AGENT, OURS};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *proc = folder_make();
+		struct reason reason = {""};
+		pid_t found = -1;
+		int rc;
+
+		add(proc, &self);
+		for (const struct fake *p = cases[i].processes; p->pid; p++)
+			add(proc, p);
+		rc = healthy_find(proc, SELF, &found, &reason);
+		print_message("          %s: %d %s\n", cases[i].name, rc, reason.text);
+		assert_int_equal(rc ? rc : found, cases[i].found);
+		assert_int_equal(rc != 0, reason.text[0] != '\0');
+		folder_remove(proc);
+	}
+}
+
+/* Where nothing tells of processes, that is said, and not that there is no agent. */
+static void test_no_proc(void **state)
+{
+	struct reason reason;
+	pid_t found;
+
+	(void)state;
+	assert_int_equal(healthy_find("/nonexistent", SELF, &found, &reason), -ENOENT);
+	assert_non_null(strstr(reason.text, "is it mounted?"));
+}
+
+static void test_waits(void **state)
+{
+	static const struct {
+		const char *status;
+		int rc;
+		uint64_t waits;
+	} cases[] = {
+		{"Name:\tevenkeel-agent\nvoluntary_ctxt_switches:\t18446744073709551615\n"
+		 "nonvoluntary_ctxt_switches:\t7\n",
+		 0, UINT64_MAX},
+		{"Name:\tx\nvoluntary_ctxt_switches:\t0\n", 0, 0},
+		{"Name:\tx\nnonvoluntary_ctxt_switches:\t7\n", -EINVAL, 0},
+	};
+	static const struct fake self = {SELF, AGENT, OURS};
+	char *proc = folder_make(), *folder = mem_printf("%s/%d", proc, SELF);
+	struct reason reason;
+	uint64_t waits = 1;
+
+	(void)state;
+	add(proc, &self);
+	assert_int_equal(healthy_count_waits(proc, SELF, &waits, &reason), -ENOENT);
+	assert_non_null(strstr(reason.text, "process 70, has ended"));
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		write_file(folder, "status", cases[i].status);
+		assert_int_equal(healthy_count_waits(proc, SELF, &waits, &reason), cases[i].rc);
+		if (!cases[i].rc)
+			assert_true(waits == cases[i].waits);
+	}
+	folder_remove(proc);
+	free(folder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_find),
+		cmocka_unit_test(test_no_proc),
+		cmocka_unit_test(test_waits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
