@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whatever a token file holds: it is refused by a line that shows none of it, or lets in exactly whose tokens are in it. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/edge/http/token_list.h"
+#include "shared/mem.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Every line's token is found. */
+static void find_all(const struct token_list *l, const uint8_t key[BEARER_KEY_LEN],
+		     const char *text, size_t len)
+{
+	const char *end = text + len;
+	size_t found = 0;
+
+	while (text < end) {
+		size_t line = strcspn(text, "\n"), token = strcspn(text, ",\r\n");
+		uint8_t digest[BEARER_DIGEST_LEN];
+
+		if (line && text[0] != '#' && text[0] != '\r') {
+			bearer_digest(key, text, token, digest);
+			assert(token_list_find(l, digest));
+			found++;
+		}
+		text += line + 1;
+	}
+	assert(found == token_list_count(l));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const uint8_t key[BEARER_KEY_LEN] = {1, 2, 3};
+	uint8_t nobody[BEARER_DIGEST_LEN] = {0};
+	struct token_list *l = NULL;
+	struct reason why = {""};
+	char *text = mem_alloc(size + 1);
+
+	memcpy(text, data, size);
+	text[size] = '\0';
+	if (token_list_parse(&l, key, text, size, &why)) {
+		assert(!l && why.text[0] && !strchr(why.text, '\n'));
+	} else {
+		assert(token_list_count(l) <= TOKEN_LIST_MAX);
+		assert(!token_list_find(l, nobody));
+		find_all(l, key, text, size);
+		token_list_free(l);
+	}
+	free(text);
+	return 0;
+}

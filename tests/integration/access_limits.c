@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Clients that are slow, large, or too many: they are cut or refused, and others are served meanwhile. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <poll.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "shared/clock.h"
+#include "shared/mem.h"
+#include "tests/access_scene.h"
+#include "tests/process.h"
+#include "tests/view_fixture.h"
+
+enum { PATIENCE_S = 30, MIB = 1 << 20 };
+
+#define SHORT_NS (400 * NS_PER_MS)
+
+static int setup(void **state)
+{
+	*state = access_scene_new();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	access_scene_free(*state);
+	return 0;
+}
+
+static void start(struct access_scene *s, bool tls, struct http_patience patience)
+{
+	struct http_config config;
+
+	access_scene_configure(s, &config);
+	if (!tls)
+		config.tls = (struct tls_files){0};
+	config.patience = patience;
+	access_scene_start(s, &config);
+}
+
+static int raw_connect(const struct access_scene *s)
+{
+	const char *address = http_address(s->http);
+	struct sockaddr_in at = {
+		.sin_family = AF_INET,
+		.sin_port = htons((uint16_t)strtol(strrchr(address, ':') + 1, NULL, 10)),
+		.sin_addr = {htonl(INADDR_LOOPBACK)},
+	};
+	struct timeval patience = {.tv_sec = PATIENCE_S};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	return fd;
+}
+
+static void assert_served(struct access_scene *s)
+{
+	assert_int_equal(access_scene_status(s, &(struct access_client){.path = "/v1/nodes",
+									.token = ACCESS_TOKEN}),
+			 200);
+}
+
+static bool is_counted(void *ctx)
+{
+	const struct access_scene *s = ctx;
+
+	return counter_get(&s->counters.access.refused[ACCESS_REFUSAL_SLOW]) > 0;
+}
+
+/* --- slow ------------------------------------------------------------------------------------------------------- */
+
+struct trickle {
+	int fd;
+	const char *text; /* said first, and then its last byte for ever */
+};
+
+/* Never silent for long, and never done. True: it was cut. */
+static bool say_one_more(void *ctx)
+{
+	struct trickle *t = ctx;
+	struct pollfd end = {.fd = t->fd, .events = POLLIN};
+	char byte;
+
+	if (send(t->fd, t->text + strlen(t->text) - 1, 1, MSG_NOSIGNAL) != 1)
+		return true;
+	return poll(&end, 1, 0) == 1 && recv(t->fd, &byte, 1, 0) <= 0;
+}
+
+static void expect_cut(struct access_scene *s, const char *text)
+{
+	struct trickle t = {raw_connect(s), text};
+
+	assert_int_equal(send(t.fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
+	assert_served(s);
+	assert_true(await(say_one_more, &t, PATIENCE_S));
+	close(t.fd);
+	assert_true(await(is_counted, s, PATIENCE_S));
+}
+
+static void test_slow_headers_are_cut(void **state)
+{
+	start(*state, false, (struct http_patience){.headers_ns = SHORT_NS});
+	expect_cut(*state, "GET /healthz HTTP/1.1\r\nHost: h\r\nX: x");
+}
+
+static void test_slow_handshakes_are_cut(void **state)
+{
+	start(*state, true, (struct http_patience){.headers_ns = SHORT_NS});
+	expect_cut(*state, "\x16");
+}
+
+static void test_slow_bodies_are_cut(void **state)
+{
+	start(*state, false, (struct http_patience){.body_ns = SHORT_NS});
+	expect_cut(
+		*state,
+		"POST /extender/filter HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " ACCESS_TOKEN
+		"\r\nContent-Length: 1000000\r\n\r\n{");
+}
+
+/* More than the sockets' buffers hold. */
+static void publish_large_view(struct access_scene *s)
+{
+	enum { NODES = 20000 };
+	struct node_page *pages = mem_zalloc(NODES, sizeof(*pages));
+	char(*names)[16] = mem_zalloc(NODES, sizeof(*names));
+
+	for (int i = 0; i < NODES; i++) {
+		snprintf(names[i], sizeof(names[i]), "node-%05d", i);
+		pages[i] = view_fixture_node(names[i], VIEW_FIXTURE_NOW_NS, 900, i % 4000, 10);
+	}
+	view_slot_publish(s->ctx.views, view_fixture_of(pages, NODES));
+	free(names);
+	free(pages);
+}
+
+static void test_slow_readers_are_cut(void **state)
+{
+	static const char request[] =
+		"GET /watcher HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " ACCESS_TOKEN
+		"\r\n\r\n";
+	struct access_scene *s = *state;
+	char chunk[4096];
+	size_t got = 0;
+	ssize_t len;
+	int fd;
+
+	publish_large_view(s);
+	start(s, false, (struct http_patience){.answer_ns = SHORT_NS});
+	fd = raw_connect(s);
+	assert_true(send(fd, request, sizeof(request) - 1, MSG_NOSIGNAL) > 0);
+	assert_true(await(is_counted, s, PATIENCE_S));
+	while ((len = recv(fd, chunk, sizeof(chunk), 0)) > 0)
+		got += (size_t)len;
+	assert_in_range(got, 1, 5 * MIB);
+	close(fd);
+	assert_served(s);
+}
+
+/* Who asks now and then is not slow: the time is of a step, not of a connection. */
+static void test_quick_clients_stay(void **state)
+{
+	struct access_scene *s = *state;
+	struct access_client client = {.path = "/healthz", .curl = curl_easy_init()};
+	int64_t until_ns;
+
+	start(s, false,
+	      (struct http_patience){
+		      .headers_ns = 2 * NS_PER_SEC, .body_ns = 2 * NS_PER_SEC, .answer_ns = 2 * NS_PER_SEC});
+	assert_int_equal(access_scene_status(s, &client), 200);
+	until_ns = clock_mono_ns() + 4500 * NS_PER_MS;
+	while (clock_mono_ns() < until_ns) {
+		long connections = 0;
+
+		assert_int_equal(access_scene_status(s, &client), 200);
+		curl_easy_getinfo(client.curl, CURLINFO_NUM_CONNECTS, &connections);
+		assert_int_equal(connections, 0);
+	}
+	assert_false(is_counted(s));
+	curl_easy_cleanup(client.curl);
+}
+
+/* --- large ------------------------------------------------------------------------------------------------------ */
+
+static void expect_refusal(struct access_scene *s, const char *headers, const char *status)
+{
+	char *request = mem_printf("POST /v1/scores HTTP/1.1\r\nHost: h\r\n%s\r\n", headers);
+	char got[13] = "";
+	int fd = raw_connect(s);
+
+	assert_true(send(fd, request, strlen(request), MSG_NOSIGNAL) > 0);
+	assert_int_equal(recv(fd, got, 12, MSG_WAITALL), 12);
+	assert_string_equal(got, status);
+	close(fd);
+	free(request);
+}
+
+/* Whom nobody knows is refused before a byte of the body is read, however large it is said to be. */
+static void test_large_requests(void **state)
+{
+	struct access_scene *s = *state;
+	char *header = mem_alloc(64 << 10);
+
+	start(s, false, (struct http_patience){0});
+	expect_refusal(s, "Content-Length: 1099511627776\r\n", "HTTP/1.1 401");
+	expect_refusal(s, "Expect: 100-continue\r\nContent-Length: 100\r\n", "HTTP/1.1 401");
+	expect_refusal(s, "Transfer-Encoding: chunked\r\n", "HTTP/1.1 401");
+	expect_refusal(s,
+		       "Authorization: Bearer " ACCESS_TOKEN
+		       "\r\nContent-Length: 1099511627776\r\n",
+		       "HTTP/1.1 413");
+	memset(header, 'x', 60 << 10);
+	memcpy(header, "Authorization: Bearer ", 22);
+	memcpy(header + (60 << 10), "\r\n", 3);
+	expect_refusal(s, header, "HTTP/1.1 431");
+	assert_int_equal(counter_get(&s->counters.access.refused[ACCESS_REFUSAL_TOO_LARGE]), 1);
+	assert_served(s);
+	free(header);
+}
+
+/* --- many ------------------------------------------------------------------------------------------------------- */
+
+static void test_rates_are_of_clients(void **state)
+{
+	const struct access_client greedy = {.path = "/v1/nodes", .token = ACCESS_TOKEN},
+				   modest = {.path = "/v1/nodes",
+					     .token = ACCESS_TOKEN,
+					     .from = "127.0.0.2"};
+	struct access_scene *s = *state;
+	struct http_config config;
+	struct access_reply r;
+	int served = 0;
+
+	access_scene_configure(s, &config);
+	config.tls = (struct tls_files){0};
+	config.gate.requests_per_second = 0.01;
+	access_scene_start(s, &config);
+	while (access_scene_status(s, &greedy) == 200)
+		served++;
+	assert_int_equal(served, 10);
+	access_scene_ask(s, &greedy, &r);
+	assert_int_equal(r.status, 429);
+	assert_non_null(strstr(r.headers.data, "Retry-After: "));
+	assert_in_range(strtol(strstr(r.headers.data, "Retry-After: ") + 13, NULL, 10), 50, 100);
+	assert_non_null(strstr(r.body.data, "\"code\":\"tooManyRequests\""));
+	access_reply_fini(&r);
+	/* Neither others nor health are kept from it; and a stranger is not told from a friend. */
+	assert_int_equal(access_scene_status(s, &modest), 200);
+	assert_int_equal(access_scene_status(s, &(struct access_client){.path = "/healthz"}), 200);
+	assert_int_equal(access_scene_status(s, &(struct access_client){.path = "/v1/nodes"}), 429);
+	assert_int_equal(counter_get(&s->counters.access.refused[ACCESS_REFUSAL_RATE]), 3);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_slow_headers_are_cut), TEST(test_slow_handshakes_are_cut),
+		TEST(test_slow_bodies_are_cut),	 TEST(test_slow_readers_are_cut),
+		TEST(test_quick_clients_stay),	 TEST(test_large_requests),
+		TEST(test_rates_are_of_clients),
+	};
+	int failed;
+
+	if (sodium_init() < 0 || curl_global_init(CURL_GLOBAL_DEFAULT))
+		return 1;
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	curl_global_cleanup();
+	return failed;
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of the HTTP API's door under a clock of their own: rates, what was reviewed, and lines of tokens. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <sodium.h>
+#include <string.h>
+
+#include "aggregator/api/api.h"
+#include "aggregator/edge/http/rate.h"
+#include "aggregator/edge/http/review_cache.h"
+#include "aggregator/edge/http/token_list.h"
+#include "shared/clock.h"
+
+static const uint8_t key[BEARER_KEY_LEN] = {7};
+
+/* --- doors ------------------------------------------------------------------------------------------------------ */
+
+static void test_doors(void **state)
+{
+	static const struct {
+		const char *path;
+		enum api_door door;
+	} cases[] = {
+		{"/healthz", API_DOOR_OPEN},
+		{"//readyz", API_DOOR_OPEN},
+		{"/healthz/", API_DOOR_GUARDED},
+		{"/healthzz", API_DOOR_GUARDED},
+		{"/watcher", API_DOOR_WATCHER},
+		{"/watcher/x", API_DOOR_WATCHER},
+		{"/watcher/health", API_DOOR_WATCHER},
+		{"/v1/nodes", API_DOOR_GUARDED},
+		{"/metrics", API_DOOR_GUARDED},
+		{"/", API_DOOR_GUARDED},
+		{"", API_DOOR_GUARDED},
+		{"/healthz%00", API_DOOR_GUARDED},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		if (api_door_of(cases[i].path) != cases[i].door)
+			fail_msg("%s", cases[i].path);
+}
+
+/* --- rates ------------------------------------------------------------------------------------------------------ */
+
+static struct sockaddr_storage address(const char *text)
+{
+	struct sockaddr_storage at = {0};
+	struct sockaddr_in *four = (struct sockaddr_in *)&at;
+	struct sockaddr_in6 *six = (struct sockaddr_in6 *)&at;
+
+	if (inet_pton(AF_INET, text, &four->sin_addr) == 1) {
+		four->sin_family = AF_INET;
+	} else {
+		assert_int_equal(inet_pton(AF_INET6, text, &six->sin6_addr), 1);
+		six->sin6_family = AF_INET6;
+	}
+	return at;
+}
+
+static int64_t take(struct rate_limit *r, const char *from, int64_t now_ns)
+{
+	struct sockaddr_storage at = address(from);
+
+	return rate_limit_take(r, (const struct sockaddr *)&at, now_ns);
+}
+
+static void test_rate_refills(void **state)
+{
+	struct rate_limit *r = rate_limit_new(20);
+	int64_t now_ns = 5 * NS_PER_SEC;
+
+	(void)state;
+	for (int i = 0; i < 40; i++)
+		assert_int_equal(take(r, "10.0.0.1", now_ns), 0);
+	assert_in_range(take(r, "10.0.0.1", now_ns), 49 * NS_PER_MS, 51 * NS_PER_MS);
+	assert_int_equal(take(r, "10.0.0.2", now_ns), 0);
+	now_ns += 51 * NS_PER_MS;
+	assert_int_equal(take(r, "10.0.0.1", now_ns), 0);
+	assert_true(take(r, "10.0.0.1", now_ns) > 0);
+	/* A clock that stood still or an idle hour: never more than the burst. */
+	now_ns += 3600 * NS_PER_SEC;
+	for (int i = 0; i < 40; i++)
+		assert_int_equal(take(r, "10.0.0.1", now_ns), 0);
+	assert_true(take(r, "10.0.0.1", now_ns) > 0);
+	rate_limit_free(r);
+}
+
+static void test_rate_knows_clients(void **state)
+{
+	static const struct {
+		const char *one, *other;
+		bool same;
+	} cases[] = {
+		{"10.0.0.1", "10.0.0.2", false},
+		{"10.0.0.1", "::ffff:10.0.0.1", true},
+		{"2001:db8::1", "2001:db8::2", true},
+		{"2001:db8:0:1::1", "2001:db8:0:2::1", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct rate_limit *r = rate_limit_new(1);
+
+		while (!take(r, cases[i].one, NS_PER_SEC))
+			;
+		assert_int_equal(take(r, cases[i].other, NS_PER_SEC) > 0, cases[i].same);
+		rate_limit_free(r);
+	}
+}
+
+/* However many come by, who asks much is remembered: only those that hardly ask are forgotten. */
+static void test_rate_is_bounded(void **state)
+{
+	struct rate_limit *r = rate_limit_new(1);
+
+	(void)state;
+	while (!take(r, "192.0.2.1", NS_PER_SEC))
+		;
+	for (uint32_t i = 0; i < 200000; i++) {
+		struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(i)};
+
+		assert_int_equal(rate_limit_take(r, (const struct sockaddr *)&at, NS_PER_SEC), 0);
+	}
+	assert_true(take(r, "192.0.2.1", NS_PER_SEC) > 0);
+	rate_limit_free(r);
+}
+
+/* --- reviews ---------------------------------------------------------------------------------------------------- */
+
+static void put(struct review_cache *c, uint8_t at, uint8_t which, enum access_verdict verdict,
+		int64_t now_ns)
+{
+	const uint8_t digest[BEARER_DIGEST_LEN] = {at, 0, which};
+	const struct access_answer a = {.verdict = verdict, .user = "somebody"};
+
+	review_cache_put(c, digest, now_ns, &a);
+}
+
+static bool knows(struct review_cache *c, uint8_t at, uint8_t which, int64_t now_ns)
+{
+	const uint8_t digest[BEARER_DIGEST_LEN] = {at, 0, which};
+	struct access_answer a;
+
+	return review_cache_find(c, digest, now_ns, &a) && strcmp(a.user, "somebody") == 0;
+}
+
+static void test_reviews_end(void **state)
+{
+	struct review_cache *c = review_cache_new();
+	const int64_t now_ns = NS_PER_SEC;
+
+	(void)state;
+	put(c, 1, 1, ACCESS_ALLOWED, now_ns);
+	put(c, 1, 2, ACCESS_DENIED, now_ns);
+	put(c, 1, 3, ACCESS_UNANSWERED, now_ns);
+	assert_true(knows(c, 1, 1, now_ns + 59 * NS_PER_SEC));
+	assert_false(knows(c, 1, 1, now_ns + 60 * NS_PER_SEC));
+	assert_true(knows(c, 1, 2, now_ns + 9 * NS_PER_SEC));
+	assert_false(knows(c, 1, 2, now_ns + 10 * NS_PER_SEC));
+	assert_false(knows(c, 1, 3, now_ns));
+	/* What is said last counts. */
+	put(c, 1, 1, ACCESS_DENIED, now_ns);
+	assert_false(knows(c, 1, 1, now_ns + 10 * NS_PER_SEC));
+	review_cache_free(c);
+}
+
+/* A flood of wrong tokens drives out no right one. */
+static void test_reviews_that_allow_stay(void **state)
+{
+	struct review_cache *c = review_cache_new();
+	const int64_t now_ns = NS_PER_SEC;
+
+	(void)state;
+	for (uint8_t i = 0; i < REVIEW_WAYS; i++)
+		put(c, 1, i, ACCESS_ALLOWED, now_ns + i);
+	for (uint8_t i = 100; i < 200; i++) {
+		put(c, 1, i, ACCESS_UNKNOWN, now_ns + i);
+		assert_false(knows(c, 1, i, now_ns + i));
+	}
+	for (uint8_t i = 0; i < REVIEW_WAYS; i++)
+		assert_true(knows(c, 1, i, now_ns));
+	/* Another right one takes the oldest's place. */
+	put(c, 1, 200, ACCESS_ALLOWED, now_ns + 200);
+	assert_false(knows(c, 1, 0, now_ns));
+	assert_true(knows(c, 1, 200, now_ns));
+	/* And what has ended is anybody's. */
+	put(c, 1, 201, ACCESS_UNKNOWN, now_ns + 61 * NS_PER_SEC);
+	assert_true(knows(c, 1, 201, now_ns + 61 * NS_PER_SEC));
+	review_cache_free(c);
+}
+
+/* --- tokens ----------------------------------------------------------------------------------------------------- */
+
+static const char *name_of(const struct token_list *l, const char *token)
+{
+	uint8_t digest[BEARER_DIGEST_LEN];
+
+	bearer_digest(key, token, strlen(token), digest);
+	return token_list_find(l, digest);
+}
+
+static void test_tokens(void **state)
+{
+	static const char text[] = "# people\nabcdefghijklmnop,alice\r\n\n"
+				   "ABCDEFGHIJKLMNOP-._~+/==\nqrstuvwxyz0123456,the scheduler";
+	struct token_list *l;
+
+	(void)state;
+	assert_int_equal(token_list_parse(&l, key, text, sizeof(text) - 1, NULL), 0);
+	assert_int_equal(token_list_count(l), 3);
+	assert_string_equal(name_of(l, "abcdefghijklmnop"), "alice");
+	assert_string_equal(name_of(l, "ABCDEFGHIJKLMNOP-._~+/=="), "token 4");
+	assert_string_equal(name_of(l, "qrstuvwxyz0123456"), "the scheduler");
+	assert_null(name_of(l, "abcdefghijklmno"));
+	assert_null(name_of(l, "abcdefghijklmnop,alice"));
+	assert_null(name_of(l, ""));
+	token_list_free(l);
+}
+
+static void test_bad_tokens(void **state)
+{
+	static const struct {
+		const char *text, *says;
+	} cases[] = {
+		{"", "there is no token in it"},
+		{"# nothing\n", "there is no token in it"},
+		{"short", "line 1: the token is shorter than 16"},
+		{"abcdefghijklmnop\nabc def ghi jkl mno", "line 2: a token is"},
+		{"abcdefghijklmnop,", "line 1: a name has 1 to 63"},
+		{"abcdefghijklmnop,a,b", "line 1: the name holds"},
+		{"abcdefghijklmnop,a\tb", "line 1: the name holds"},
+		{"abcdefghijklmnop\nabcdefghijklmnop,b", "line 2: that token was there already"},
+		{" abcdefghijklmnop", "line 1: a token is"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct token_list *l = NULL;
+		struct reason why = {""};
+
+		assert_int_equal(token_list_parse(&l, key, cases[i].text, strlen(cases[i].text),
+						  &why),
+				 -EINVAL);
+		assert_null(l);
+		if (!strstr(why.text, cases[i].says) || strstr(why.text, "abcdef"))
+			fail_msg("case %zu: %s", i, why.text);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_doors),
+		cmocka_unit_test(test_rate_refills),
+		cmocka_unit_test(test_rate_knows_clients),
+		cmocka_unit_test(test_rate_is_bounded),
+		cmocka_unit_test(test_reviews_end),
+		cmocka_unit_test(test_reviews_that_allow_stay),
+		cmocka_unit_test(test_tokens),
+		cmocka_unit_test(test_bad_tokens),
+	};
+
+	if (sodium_init() < 0)
+		return 1;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
