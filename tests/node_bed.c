@@ -209,8 +209,7 @@ static void start_names(struct node_bed *b)
 	argv[10] = mem_strdup("--pid-file=");
 	b->names = start(b, "names", argv);
 	/* The test asks as pods do. */
-	write_file(b, "resolv.conf",
-		   mem_strdup("nameserver " NODE_BED_ADDRESS "\nsearch svc.cluster.local\n"));
+	write_file(b, "resolv.conf", mem_strdup("nameserver " NODE_BED_ADDRESS "\n"));
 	resolver = in_folder(b, "resolv.conf");
 	if (mount(resolver, "/etc/resolv.conf", NULL, MS_BIND, NULL))
 		give_up(b, "cannot use the server of names");

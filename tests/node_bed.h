@@ -19,7 +19,7 @@ struct node_bed {
 	struct buf hosts; /* what the server of names was told last */
 };
 
-/* The node, as the API and its pods know it. In the box names like evenkeel-ingest.evenkeel lead to pods, too. */
+/* The node, as the API and its pods know it. The test itself finds Services by their full names, too. */
 #define NODE_BED_NAME	 "node-1"
 #define NODE_BED_ADDRESS "10.77.0.1"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the containers of a namespace ended, told by a watch that began before they did. */
+/* How the containers of an image ended, told by the one who ran them. */
 #ifndef EVENKEEL_TESTS_NODE_ENDS_H
 #define EVENKEEL_TESTS_NODE_ENDS_H
 
@@ -9,15 +9,15 @@
 
 struct node_ends;
 
-/* Starts to watch. The namespace need not be there yet. */
-struct node_ends *node_ends_new(struct node_bed *b, const char *namespace);
+/* Starts to watch: containers that were made before are not known. */
+struct node_ends *node_ends_new(struct node_bed *b);
 /* NULL is allowed. */
 void node_ends_free(struct node_ends *e);
 
 /*
- * Counts the pods whose names begin so and which are gone, with the end of their one container; ends that were no success, or are not known, are printed and counted in
- * *bad.
+ * Containers of the image ("localhost/evenkeel-agent") that ended until now; those of them that ended with another
+ * status than 0 are printed, and counted in *bad.
  */
-size_t node_ends_count(const struct node_ends *e, const char *prefix, size_t *bad);
+size_t node_ends_count(const struct node_ends *e, const char *image, size_t *bad);
 
 #endif

@@ -23,7 +23,7 @@
 #include "tests/process.h"
 #include "tests/stack.h"
 
-#define SERVER "https://evenkeel-aggregator.evenkeel.svc:2020"
+#define SERVER "https://evenkeel-aggregator.evenkeel.svc.cluster.local:2020"
 /* Of the volume in tests/node/cluster.yaml, and whom the manifests let write there. */
 #define DISK	      "/run/disk"
 #define DISK_OWNER    65532
