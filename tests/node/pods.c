@@ -239,15 +239,13 @@ static void test_measured(void **state)
 
 /* --- updated ----------------------------------------------------------------------------------- */
 
+#define CHANGE                                                                                     \
+	"{\"spec\":{\"template\":{\"metadata\":{\"annotations\":{\"evenkeel.io/"                   \
+	"test\":\"changed\"}}}}}"
+
 static void change_template(const char *kind_and_name)
 {
-	const char *const words[] = {"patch",
-				     kind_and_name,
-				     "-nevenkeel",
-				     "--patch",
-				     "{\"spec\":{\"template\":{\"metadata\":{\"annotations\":{"
-				     "\"evenkeel.io/test\":\"changed\"}}}}}",
-				     NULL};
+	const char *const words[] = {"patch", "-nevenkeel", kind_and_name, "--patch", CHANGE, NULL};
 	struct buf out = BUF_INIT;
 
 	node_bed_kubectl(bed, words, &out);
