@@ -5,10 +5,12 @@
 #   make check   install what is missing, build, and run the tests
 #   make check-faults   run the tests that cause failures: kills, cuts, restarts, shortages
 #   make check-vm   run the tests of the samplers on several kernels, in virtual machines (KERNELS="5.10 7")
+#   make soak    build the program that keeps an aggregator under load for hours
 #   make check-kube   build a Kubernetes control plane from Debian's source, once, and run the tests on it
 #   make check-node   run the images in pods of a real node, made of a kubelet and containerd on this machine
 #   make image   make container images of the programs into build/image
 #   make check-image   check them: what is in them, what they may not need, the same bytes from another folder
+#   make check-monitoring   let a real Prometheus scrape an aggregator, and try rules and dashboard on it
 #   make         build the programs into build/bin
 #
 # CC=clang and SAN=address,undefined choose compiler and sanitizers; each combination has a build directory
@@ -80,6 +82,7 @@ CONF_C       := $(wildcard tests/conformance/*.c)
 VM_C         := $(wildcard tests/vm/*.c)
 KUBE_C       := $(wildcard tests/kube/*.c)
 NODE_C       := $(wildcard tests/node/*.c)
+MONITORING_C := $(wildcard tests/monitoring/*.c)
 
 PROTO_C := $(GEN)/shared/body.pb-c.c
 BPF_C   := $(wildcard bpf/*.bpf.c)
@@ -105,21 +108,25 @@ REPLAY   := $(patsubst tests/fuzz/%.c,$(TB)/fuzz/%,$(FUZZ_C))
 VM       := $(patsubst tests/vm/%.c,$(TB)/vm/%,$(VM_C))
 KUBE     := $(patsubst tests/kube/%.c,$(TB)/kube/%,$(KUBE_C))
 NODE     := $(patsubst tests/node/%.c,$(TB)/node/%,$(NODE_C))
+MONITORING := $(patsubst tests/monitoring/%.c,$(TB)/monitoring/%,$(MONITORING_C))
 CONF     := $(if $(CONF_C),$(TB)/conformance)
 FLEET    := $(TB)/fleet
 BENCH_TABLE := $(TB)/bench_table
+SOAK     := $(TB)/soak
 
-.PHONY: all tests fleet demo deps deps-lint deps-vm deps-bench run check check-built check-vm check-vm-built
+.PHONY: all tests fleet soak demo deps deps-lint deps-vm deps-bench run check check-built check-vm check-vm-built
 .PHONY: check-faults check-faults-built deps-kube check-kube check-kube-built deps-node check-node check-node-built
 .PHONY: deps-image image check-image
+.PHONY: deps-monitoring check-monitoring check-monitoring-built
 .PHONY: bench bench-built fuzz fuzz-built lint lint-built clean install
 .DELETE_ON_ERROR:
 .SECONDARY:
 .DEFAULT_GOAL := all
 
 all: $(PROGRAMS)
-tests: $(UNIT) $(INTEG) $(VM) $(KUBE) $(NODE) $(REPLAY) $(CONF) $(FLEET)
+tests: $(UNIT) $(INTEG) $(VM) $(KUBE) $(NODE) $(MONITORING) $(REPLAY) $(CONF) $(FLEET)
 fleet: $(FLEET)
+soak: all $(FLEET) $(SOAK)
 
 $(SHARED_A): $(call obj,$(SHARED_C) $(PROTO_C))
 $(AGENT_A): $(call obj,$(AGENT_C))
@@ -195,9 +202,14 @@ $(B)/tests/node/guest.tar: tests/node/guest/main.c tests/node/image
 	@mkdir -p $(@D)
 	$(call say,IMAGE,$@)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -O2 -static -o $(@:.tar=) $< && \
 		tests/node/image $(@:.tar=) $@
+$(TB)/monitoring/%: $(O)/tests/monitoring/%.o $(ALL_A)
+	$(call link,$(TEST_LIBS))
 $(TB)/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/replay.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
+# Its senders take their acks from tests/fleet/ack_trouble.c.
 $(FLEET): $(O)/tests/fleet/main.o $(ALL_A)
+	$(call link,-Wl$(comma)--wrap=sender_socket_receive $(TEST_LIBS))
+$(SOAK): $(O)/tests/soak/main.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
 $(BENCH_TABLE): $(O)/tests/bench_table/main.o $(TESTLIB_A) $(SHARED_A)
 	$(call link,$(TEST_LIBS))
@@ -220,6 +232,8 @@ deps-node:
 	@packaging/deps node
 deps-image:
 	@packaging/deps image
+deps-monitoring:
+	@packaging/deps monitoring
 deps-bench:
 	@packaging/deps bench
 	@packaging/peer
@@ -274,6 +288,12 @@ image: deps-image
 	@BIN=$(BIN) packaging/image $(VERSION)
 check-image: image
 	+@MAKE='$(MAKE)' tests/image/check $(VERSION)
+
+# Rules, dashboard and metrics, by those who read them.
+check-monitoring: deps-monitoring
+	+@$(MAKE) --no-print-directory $(PARALLEL) check-monitoring-built
+check-monitoring-built: all $(MONITORING) $(FLEET)
+	@TB=$(TB) BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(MONITORING)
 
 bench: deps-bench
 	+@$(MAKE) --no-print-directory $(PARALLEL) bench-built

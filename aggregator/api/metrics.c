@@ -517,5 +517,6 @@ void api_metrics(const struct api_context *ctx, const struct api_request *rq,
 	metrics_write_quotas(&rs->body, ctx);
 	metrics_write_plan(&rs->body, ctx);
 	metrics_write_drain(&rs->body, ctx);
+	metrics_write_process(&rs->body);
 	view_drop(v);
 }

@@ -67,7 +67,7 @@ static void count(const struct drain_plan *p, struct tally *t)
 static void write_nodes(struct buf *out, const struct drain_plan *p)
 {
 	static const char nodes[] = "evenkeel_drain_nodes",
-			  stay[] = "evenkeel_drain_unremovable_nodes_count";
+			  stay[] = "evenkeel_drain_unremovable_nodes";
 	struct tally t;
 
 	count(p, &t);
@@ -75,7 +75,7 @@ static void write_nodes(struct buf *out, const struct drain_plan *p)
 	for (int v = DRAIN_NEEDED; v <= DRAIN_ON_ITS_WAY; v++)
 		write_labelled(out, nodes, "verdict", drain_verdict_name((enum drain_verdict)v),
 			       t.verdicts[v]);
-	write_one(out, "evenkeel_drain_unneeded_nodes_count",
+	write_one(out, "evenkeel_drain_unneeded_nodes",
 		  "Nodes that could go, all of them together.",
 		  t.verdicts[DRAIN_UNNEEDED] + t.verdicts[DRAIN_GOES]);
 	metrics_write_family(out, stay, "Nodes that do not go now, by their first reason.");

@@ -6,7 +6,8 @@
  *
  * Latency is measured from the step that sends an interval to the step that sees its ack, for those with nothing
  * unanswered before them and without the first, which may have to wait for the connection. It includes what this
- * process was busy with in between, so it is never less than what the aggregator took.
+ * process was busy with in between, so it is never less than what the aggregator took; what it was told to lose or
+ * delay counts as well.
  */
 #include "tests/fleet/agent_sim.h"
 
@@ -18,6 +19,7 @@
 #include "agent/sender.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
+#include "tests/fleet/ack_trouble.h"
 #include "tests/fleet/machine_sim.h"
 
 #define LATE_NS (100 * NS_PER_MS)
@@ -28,6 +30,8 @@ struct agent_sim {
 	struct machine_sim *machine;
 	struct ring *ring;
 	struct sender *sender;
+	struct ack_trouble *acks;
+	int64_t skew_ns; /* its wall clock is so much ahead */
 
 	struct schedule schedule;
 	uint64_t sequence; /* of the last interval */
@@ -57,8 +61,10 @@ int agent_sim_open(struct agent_sim **out, const struct agent_sim_config *config
 	}
 	a->ring = ring_new(config->ring_bytes, config->ring_span_ns);
 	a->machine = machine_sim_new(config->cluster, node);
+	a->acks = ack_trouble_new(&config->trouble, config->cluster, node);
+	a->skew_ns = trouble_skew_ns(&config->trouble, config->cluster, node);
 	schedule_start(&a->schedule, a->name, config->interval_ns, clock_mono_ns(),
-		       clock_wall_ns());
+		       clock_wall_ns() + a->skew_ns);
 	*out = a;
 	return 0;
 }
@@ -69,6 +75,7 @@ void agent_sim_close(struct agent_sim *a)
 		return;
 	sender_close(a->sender);
 	ring_free(a->ring);
+	ack_trouble_free(a->acks);
 	machine_sim_free(a->machine);
 	free(a);
 }
@@ -84,7 +91,7 @@ static void end_interval(struct agent_sim *a, int64_t mono_ns, struct tally *tal
 	struct interval *interval;
 
 	tally->late_intervals += mono_ns - a->schedule.due_mono_ns > LATE_NS;
-	schedule_end(&a->schedule, mono_ns, clock_wall_ns(), &start, &end);
+	schedule_end(&a->schedule, mono_ns, clock_wall_ns() + a->skew_ns, &start, &end);
 	if (end <= start)
 		return;
 	interval = machine_sim_take(a->machine, ++a->sequence, start, end);
@@ -118,8 +125,12 @@ int64_t agent_sim_step(struct agent_sim *a, int64_t mono_ns, bool last, struct t
 
 	if (!last && schedule_due(&a->schedule, mono_ns))
 		end_interval(a, mono_ns, tally);
+	ack_trouble_set(a->acks, tally);
 	due = sender_step(a->sender, a->ring, clock_mono_ns());
+	ack_trouble_set(NULL, NULL);
 	obey(a, tally);
+	if (ack_trouble_due_ns(a->acks) < due)
+		due = ack_trouble_due_ns(a->acks);
 	return last || due < a->schedule.due_mono_ns ? due : a->schedule.due_mono_ns;
 }
 
@@ -136,4 +147,5 @@ void agent_sim_tell(const struct agent_sim *a, struct tally *tally)
 	sender_get_stats(a->sender, &stats);
 	sender_get_cursors(a->sender, cursors);
 	tally_add_sender(tally, &stats, a->sequence + 1 - cursors[0]);
+	tally->new_pods += machine_sim_new_pods(a->machine);
 }

@@ -10,6 +10,7 @@
 #include "shared/reason.h"
 #include "tests/fleet/cluster.h"
 #include "tests/fleet/tally.h"
+#include "tests/fleet/trouble.h"
 
 /* All borrowed. */
 struct agent_sim_config {
@@ -20,6 +21,7 @@ struct agent_sim_config {
 	int64_t ring_span_ns;
 	size_t ring_bytes;
 	int64_t warm_ns; /* monotonic; latencies of what is made before are not counted */
+	struct trouble trouble;
 };
 
 struct agent_sim;

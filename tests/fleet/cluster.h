@@ -16,6 +16,9 @@ struct cluster_config {
 	uint32_t
 		containers; /* per pod, 1 to CLUSTER_CONTAINERS_MAX; those of DaemonSets have one */
 	uint64_t seed;
+	int64_t day_ns; /* period of what rises and falls once a day; 0: 24 hours */
+	int64_t pod_life_ns; /* so long after a pod began, another takes its place; 0: they run for ever */
+	int64_t epoch_ns; /* Unix time at which the first pods were there */
 };
 
 enum {
@@ -116,12 +119,18 @@ int64_t cluster_container_part(const struct workload *w, uint32_t k, int64_t amo
 void cluster_node_name(uint32_t node, char text[CLUSTER_NAME_MAX]);
 void cluster_namespace_name(uint32_t namespace, char text[CLUSTER_NAME_MAX]);
 void cluster_pod_name(const struct cluster *c, size_t pod, char text[CLUSTER_NAME_MAX]);
-void cluster_pod_uid(const struct cluster *c, size_t pod, char text[POD_UID_LEN + 1]);
+void cluster_pod_uid(const struct cluster *c, size_t pod, uint32_t life,
+		     char text[POD_UID_LEN + 1]);
 /* Of any other object; `what` tells its kind, `which` the one of it. */
 void cluster_uid(const struct cluster *c, uint64_t what, uint64_t which,
 		 char text[POD_UID_LEN + 1]);
-void cluster_container_id(const struct cluster *c, size_t pod, uint32_t container,
+void cluster_container_id(const struct cluster *c, size_t pod, uint32_t life, uint32_t container,
 			  char text[CONTAINER_ID_LEN + 1]);
+/*
+ * How many pods had this one's place before it at a Unix time: with pod_life_ns all but those of DaemonSets are
+ * replaced, each at a time of its own. Life 0 is what the dump tells of.
+ */
+uint32_t cluster_pod_life(const struct cluster *c, size_t pod, int64_t at_ns);
 /* The middle part of a Deployment's pods' names, by which its ReplicaSet is known. */
 void cluster_replica_set_name(const struct cluster *c, size_t workload,
 			      char text[CLUSTER_NAME_MAX]);

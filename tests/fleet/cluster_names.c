@@ -8,7 +8,7 @@
 
 #include "tests/fleet/cluster.h"
 
-enum { HASH_POD = 101, HASH_CONTAINER, HASH_SUFFIX, HASH_TEMPLATE };
+enum { HASH_POD = 101, HASH_CONTAINER, HASH_SUFFIX, HASH_TEMPLATE, HASH_LIFE };
 
 /* splitmix64's finalizer (S. Vigna, public domain), over the three numbers in turn. */
 static uint64_t mix(uint64_t x)
@@ -100,17 +100,28 @@ void cluster_uid(const struct cluster *c, uint64_t what, uint64_t which, char te
 		 (unsigned long long)(b & 0xffffffffffffULL));
 }
 
-void cluster_pod_uid(const struct cluster *c, size_t pod, char text[POD_UID_LEN + 1])
+void cluster_pod_uid(const struct cluster *c, size_t pod, uint32_t life, char text[POD_UID_LEN + 1])
 {
-	cluster_uid(c, HASH_POD, pod, text);
+	cluster_uid(c, HASH_POD, pod | (uint64_t)life << 32, text);
 }
 
-void cluster_container_id(const struct cluster *c, size_t pod, uint32_t container,
+void cluster_container_id(const struct cluster *c, size_t pod, uint32_t life, uint32_t container,
 			  char text[CONTAINER_ID_LEN + 1])
 {
+	uint64_t which = (pod * CLUSTER_CONTAINERS_MAX + container) | (uint64_t)life << 32;
+
 	for (uint64_t i = 0; i < 4; i++)
 		snprintf(text + 16 * i, 17, "%016llx",
-			 (unsigned long long)cluster_hash(c, HASH_CONTAINER + (i << 32),
-							  pod * CLUSTER_CONTAINERS_MAX +
-								  container));
+			 (unsigned long long)cluster_hash(c, HASH_CONTAINER + (i << 32), which));
+}
+
+uint32_t cluster_pod_life(const struct cluster *c, size_t pod, int64_t at_ns)
+{
+	int64_t life_ns = c->config.pod_life_ns, since = at_ns - c->config.epoch_ns;
+
+	if (!life_ns || since < 0 ||
+	    cluster_workload(c, &c->pods[pod])->kind == WORKLOAD_DAEMON_SET)
+		return 0;
+	since += (int64_t)(cluster_unit(c, HASH_LIFE, pod) * (double)life_ns);
+	return (uint32_t)(since / life_ns);
 }

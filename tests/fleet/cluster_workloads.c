@@ -13,8 +13,9 @@
 #include "shared/clock.h"
 #include "tests/fleet/cluster.h"
 
-#define MIB (1024.0 * 1024.0)
-#define GIB (1024.0 * MIB)
+#define MIB    (1024.0 * 1024.0)
+#define GIB    (1024.0 * MIB)
+#define DAY_NS (86400 * NS_PER_SEC)
 
 enum { HASH_SHAPE = 201, HASH_SIZE, HASH_MEMORY, HASH_REPLICAS, HASH_KIND, HASH_LIMIT, HASH_FLAGS };
 enum { HASH_USE = 301, HASH_PERIOD, HASH_DUTY, HASH_PHASE, HASH_GROWTH, HASH_GROW_PHASE };
@@ -42,7 +43,8 @@ static void take_name(const struct cluster *c, size_t index, bool batch, struct 
 	uint32_t theirs = c->namespaces - 1;
 	size_t nth = index / theirs;
 	const struct role *role = &roles[nth % ROLES];
-	const char *app = apps[(nth / ROLES + index) % APPS];
+	/* Another application for each round of the roles: no two of a namespace have one name. */
+	const char *app = apps[(nth / ROLES + index % theirs) % APPS];
 
 	w->namespace = 1 + (uint32_t)(index % theirs);
 	w->kind = batch ? WORKLOAD_JOB : role->kind;
@@ -72,13 +74,17 @@ static enum pattern_kind pattern_of(const struct cluster *c, size_t index)
 {
 	double at = cluster_unit(c, HASH_USE, index);
 
-	if (at < 0.45)
+	if (at < 0.33)
 		return PATTERN_STEADY;
+	if (at < 0.45)
+		return PATTERN_DIURNAL;
 	if (at < 0.70)
 		return PATTERN_BURSTY;
 	if (at < 0.78)
 		return PATTERN_HOT;
-	return at < 0.84 ? PATTERN_LEAKING : PATTERN_IDLE;
+	if (at < 0.84)
+		return PATTERN_LEAKING;
+	return at < 0.86 ? PATTERN_DYING : PATTERN_IDLE;
 }
 
 static void take_size(const struct cluster *c, size_t index, struct workload *w)
@@ -174,6 +180,9 @@ static const struct behaviour behaviours[PATTERNS] = {
 	[PATTERN_HOT] = {1.20, 3.00, 20, 40, 0.6, 0.3},
 	[PATTERN_LEAKING] = {0.30, 0.50, 4, 6, 0.5, 0.1},
 	[PATTERN_IDLE] = {0.00, 0.02, 30, 60, 0.05, 0.05},
+	/* High stays below every limit; its period is a day. */
+	[PATTERN_DIURNAL] = {0.10, 0.75, 0, 0, 0, 0},
+	[PATTERN_DYING] = {0.00, 0.60, 60, 240, 0.5, 0.3},
 };
 
 /* Above this many of a BestEffort pod's own: it asks for nothing, so it uses as little. */
@@ -200,6 +209,15 @@ static void make_cpu(const struct cluster *c, const struct workload *w, size_t p
 		spread_ns(b->period_s, b->period_spread_s, cluster_unit(c, HASH_PERIOD, pod));
 	p->on_ns = (int64_t)((b->on + b->on_spread * cluster_unit(c, HASH_DUTY, pod)) *
 			     (double)p->period_ns);
+	if (w->pattern == PATTERN_DIURNAL) {
+		/* Whoever is awake when others are: the night is the same for all, give or take an hour or two. */
+		p->smooth = true;
+		p->period_ns = c->config.day_ns ? c->config.day_ns : DAY_NS;
+		p->phase_ns = (int64_t)(cluster_unit(c, HASH_PHASE, w->first_pod) * 0.1 *
+					(double)p->period_ns);
+		return;
+	}
+	p->dies = w->pattern == PATTERN_DYING;
 	p->phase_ns = (int64_t)(cluster_unit(c, HASH_PHASE, pod) * (double)p->period_ns);
 }
 

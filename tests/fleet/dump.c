@@ -55,7 +55,7 @@ void dump_close(struct dump *d)
 void dump_uid(const struct dump *d, enum dump_kind kind, uint64_t which, char text[POD_UID_LEN + 1])
 {
 	if (kind == DUMP_POD)
-		cluster_pod_uid(d->cluster, which, text);
+		cluster_pod_uid(d->cluster, which, 0, text);
 	else
 		cluster_uid(d->cluster, kind, which, text);
 }

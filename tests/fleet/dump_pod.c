@@ -145,7 +145,7 @@ static void write_container_status(struct dump *d, size_t pod, uint32_t k, int64
 {
 	char id[CONTAINER_ID_LEN + 1], url[CONTAINER_ID_LEN + 16];
 
-	cluster_container_id(d->cluster, pod, k, id);
+	cluster_container_id(d->cluster, pod, 0, k, id);
 	snprintf(url, sizeof(url), "containerd://%s", id);
 	jsonw_object_open(&d->w);
 	jsonw_key_string(&d->w, "name", container_names[k]);

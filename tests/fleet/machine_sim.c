@@ -30,11 +30,19 @@ enum { TICKS_MAX = 600, HASH_BOOT = 501 };
 	 USAGE_CONTENTION_CPU | USAGE_CONTENTION_MEMORY | USAGE_STALL_CPU | USAGE_STALL_MEMORY |   \
 	 USAGE_SWAP | USAGE_PIDS)
 
+struct seat {
+	uint32_t life; /* of the pod that has it */
+	bool fresh; /* not told yet */
+};
+
 struct machine_sim {
 	const struct cluster *cluster; /* borrowed, as is the node */
 	const struct cluster_node *node;
 	size_t entity_count;
-	struct entity **entities; /* each held; a pod, then its containers */
+	struct entity **entities; /* each held; a pod, then its containers, for each seat in turn */
+	struct seat *seats; /* owned; a pod each */
+	uint32_t last_ref;
+	uint64_t new_pods;
 	char boot_id[BOOT_ID_LEN + 1];
 };
 
@@ -56,32 +64,33 @@ static void pod_path(enum qos_class qos, const char *uid, char path[ENTITY_NAME_
 	snprintf(path, ENTITY_NAME_MAX, "kubepods.slice/%s%s.slice", qos_slices[qos], escaped);
 }
 
-static struct entity *add_entity(struct machine_sim *m, enum entity_kind kind, const char *path,
-				 const char *uid, enum qos_class qos)
+static struct entity *make_entity(struct machine_sim *m, size_t at, enum entity_kind kind,
+				  const char *path, const char *uid, enum qos_class qos)
 {
-	struct entity *e = entity_new((uint32_t)m->entity_count + 1, kind, path);
+	struct entity *e = entity_new(++m->last_ref, kind, path);
 
 	e->qos = qos;
 	memcpy(e->pod_uid, uid, sizeof(e->pod_uid));
-	m->entities[m->entity_count++] = e;
+	m->entities[at] = e;
 	return e;
 }
 
-static void add_pod(struct machine_sim *m, size_t pod)
+/* One life of a pod, with its containers, from entities[at] on. */
+static void make_entities(struct machine_sim *m, size_t pod, uint32_t life, size_t at)
 {
 	const struct workload *w = cluster_workload(m->cluster, &m->cluster->pods[pod]);
 	char uid[POD_UID_LEN + 1], id[CONTAINER_ID_LEN + 1], path[ENTITY_NAME_MAX], *below;
-	uint32_t parent = (uint32_t)m->entity_count + 1;
+	uint32_t parent = m->last_ref + 1;
 
-	cluster_pod_uid(m->cluster, pod, uid);
+	cluster_pod_uid(m->cluster, pod, life, uid);
 	pod_path(cluster_qos(w), uid, path);
-	add_entity(m, ENTITY_POD, path, uid, cluster_qos(w));
+	make_entity(m, at, ENTITY_POD, path, uid, cluster_qos(w));
 	for (uint32_t k = 0; k < w->containers; k++) {
 		struct entity *e;
 
-		cluster_container_id(m->cluster, pod, k, id);
+		cluster_container_id(m->cluster, pod, life, k, id);
 		below = mem_printf("%s/cri-containerd-%s.scope", path, id);
-		e = add_entity(m, ENTITY_CONTAINER, below, uid, cluster_qos(w));
+		e = make_entity(m, at + 1 + k, ENTITY_CONTAINER, below, uid, cluster_qos(w));
 		e->parent = parent;
 		e->runtime = RUNTIME_CONTAINERD;
 		memcpy(e->container_id, id, sizeof(e->container_id));
@@ -93,26 +102,51 @@ struct machine_sim *machine_sim_new(const struct cluster *c, uint32_t node)
 {
 	struct machine_sim *m = mem_zalloc(1, sizeof(*m));
 	const struct cluster_node *n = &c->nodes[node];
-	size_t count = 0;
 
 	m->cluster = c;
 	m->node = n;
 	for (size_t i = 0; i < n->pods; i++)
-		count += 1 + cluster_workload(c, &c->pods[c->by_node[n->first + i]])->containers;
-	m->entities = mem_alloc((count + 1) * sizeof(struct entity *));
-	for (size_t i = 0; i < n->pods; i++)
-		add_pod(m, c->by_node[n->first + i]);
+		m->entity_count +=
+			1 + cluster_workload(c, &c->pods[c->by_node[n->first + i]])->containers;
+	m->entities = mem_zalloc(m->entity_count + 1, sizeof(struct entity *));
+	m->seats = mem_zalloc(n->pods + 1, sizeof(*m->seats));
 	cluster_uid(c, HASH_BOOT, node, m->boot_id);
 	return m;
+}
+
+/* Seats the pods that are there at a Unix time, in place of those that were before. */
+static void seat_pods(struct machine_sim *m, int64_t at_ns)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < m->node->pods; i++) {
+		size_t pod = m->cluster->by_node[m->node->first + i], entities;
+		uint32_t life = cluster_pod_life(m->cluster, pod, at_ns);
+		bool first = !m->entities[at];
+
+		entities = 1 + cluster_workload(m->cluster, &m->cluster->pods[pod])->containers;
+		m->seats[i].fresh = first || life != m->seats[i].life;
+		if (m->seats[i].fresh) {
+			for (size_t k = 0; k < entities && !first; k++)
+				entity_drop(m->entities[at + k]);
+			make_entities(m, pod, life, at);
+			m->seats[i].life = life;
+			m->new_pods += !first;
+		}
+		at += entities;
+	}
 }
 
 void machine_sim_free(struct machine_sim *m)
 {
 	if (!m)
 		return;
-	for (size_t i = 0; i < m->entity_count; i++)
-		entity_drop(m->entities[i]);
+	for (size_t i = 0; i < m->entity_count; i++) {
+		if (m->entities[i])
+			entity_drop(m->entities[i]);
+	}
 	free(m->entities);
+	free(m->seats);
 	free(m);
 }
 
@@ -282,11 +316,11 @@ static struct kernel_limits limits_of(int64_t cpu_milli, int64_t mem_bytes)
 	};
 }
 
-static void make_entry(const struct machine_sim *m, uint32_t ref, bool fresh, struct entry *e)
+static void make_entry(const struct machine_sim *m, size_t at, bool fresh, struct entry *e)
 {
-	e->ref = ref;
+	e->entity = entity_hold(m->entities[at]);
+	e->ref = e->entity->ref;
 	e->fresh = fresh;
-	e->entity = entity_hold(m->entities[ref - 1]);
 }
 
 /* A pod and its containers from entries[at] on; returns where the next pod begins. */
@@ -296,17 +330,17 @@ static size_t make_pod(const struct machine_sim *m, const struct table *t, size_
 	size_t pod = m->cluster->by_node[m->node->first + row - 1];
 	const struct cluster_pod *p = &m->cluster->pods[pod];
 	const struct workload *w = cluster_workload(m->cluster, p);
-	bool fresh = interval->sequence == 1;
+	bool fresh = m->seats[row - 1].fresh;
 	struct entry *e = &interval->entries[at];
 
-	make_entry(m, (uint32_t)at + 1, fresh, e);
+	make_entry(m, at, fresh, e);
 	e->limits = limits_of(w->cpu_limit_milli, w->mem_limit_bytes);
 	make_usage(t, row, &p->pattern, &e->usage);
 	for (uint32_t k = 0; k < w->containers; k++) {
 		float share = (float)cluster_container_share(w, k);
 		struct entry *part = e + 1 + k;
 
-		make_entry(m, (uint32_t)at + 2 + k, fresh, part);
+		make_entry(m, at + 1 + k, fresh, part);
 		part->limits = limits_of(cluster_container_part(w, k, w->cpu_limit_milli),
 					 cluster_container_part(w, k, w->mem_limit_bytes));
 		make_part(&e->usage, share, k == 0, &part->usage);
@@ -395,6 +429,13 @@ static void make_node(const struct machine_sim *m, const struct table *t, struct
 	memcpy(n->boot_id, m->boot_id, sizeof(n->boot_id));
 }
 
+static int compare_refs(const void *a, const void *b)
+{
+	uint32_t x = ((const struct entry *)a)->ref, y = ((const struct entry *)b)->ref;
+
+	return (x > y) - (x < y);
+}
+
 struct interval *machine_sim_take(struct machine_sim *m, uint64_t sequence, int64_t start_ns,
 				  int64_t end_ns)
 {
@@ -405,10 +446,18 @@ struct interval *machine_sim_take(struct machine_sim *m, uint64_t sequence, int6
 	interval->sequence = sequence;
 	interval->start_ns = start_ns;
 	interval->end_ns = end_ns;
+	seat_pods(m, end_ns);
 	table_init(&table, m, start_ns, end_ns);
 	for (size_t row = 1; row < table.rows; row++)
 		at = make_pod(m, &table, row, at, interval);
 	make_node(m, &table, interval);
+	/* As agents tell them; who came later has a greater one. */
+	qsort(interval->entries, interval->entry_count, sizeof(*interval->entries), compare_refs);
 	table_fini(&table);
 	return interval;
+}
+
+uint64_t machine_sim_new_pods(const struct machine_sim *m)
+{
+	return m->new_pods;
 }

@@ -29,6 +29,8 @@ enum { WORKERS_MAX = CLUSTER_NODES_MAX / WORKER_AGENTS_MAX };
 struct fleet_options {
 	int64_t nodes, pods_per_node, containers, seed, ring_kib;
 	int64_t interval_ns, duration_ns, warmup_ns, ring_span_ns;
+	int64_t day_ns, pod_life_ns, node_life_ns, node_down_ns, skew_ns, ack_delay_ns;
+	double ack_loss;
 	char *aggregator, *key_file, *dump, *report;
 	struct program_common common;
 };
@@ -101,6 +103,54 @@ static const struct option_spec specs[] = {
 	 .offset = AT(warmup_ns),
 	 .value = "DURATION",
 	 .help = "Leave acks of the first so long out of the latencies."},
+	{.name = "day",
+	 .kind = OPTION_DURATION,
+	 .offset = AT(day_ns),
+	 .value = "DURATION",
+	 .initial = "24h",
+	 .min = 10e9,
+	 .max = 86400e9,
+	 .help = "In which what follows the time of day rises and falls once."},
+	{.name = "pod-life",
+	 .kind = OPTION_DURATION,
+	 .offset = AT(pod_life_ns),
+	 .value = "DURATION",
+	 .min = 1e9,
+	 .max = 30 * 86400e9,
+	 .help = "Another pod takes the place of each after so long; without it they stay."},
+	{.name = "node-life",
+	 .kind = OPTION_DURATION,
+	 .offset = AT(node_life_ns),
+	 .value = "DURATION",
+	 .min = 2e9,
+	 .max = 30 * 86400e9,
+	 .help = "Each agent dies after so long and is started again; without it they stay."},
+	{.name = "node-down",
+	 .kind = OPTION_DURATION,
+	 .offset = AT(node_down_ns),
+	 .value = "DURATION",
+	 .initial = "1s",
+	 .max = 86400e9,
+	 .help = "How long of --node-life it stays dead."},
+	{.name = "skew",
+	 .kind = OPTION_DURATION,
+	 .offset = AT(skew_ns),
+	 .value = "DURATION",
+	 .max = 3600e9,
+	 .help = "Clocks of nodes are off by up to so much, either way."},
+	{.name = "ack-loss",
+	 .kind = OPTION_NUMBER,
+	 .offset = AT(ack_loss),
+	 .value = "SHARE",
+	 .min = 0,
+	 .max = 1,
+	 .help = "Share of the acks that never arrive."},
+	{.name = "ack-delay",
+	 .kind = OPTION_DURATION,
+	 .offset = AT(ack_delay_ns),
+	 .value = "DURATION",
+	 .max = 60e9,
+	 .help = "Acks arrive late by up to so much."},
 	{.name = "aggregator",
 	 .kind = OPTION_STRING,
 	 .offset = AT(aggregator),
@@ -321,12 +371,19 @@ static int run(const void *values, struct reason *why)
 		.pods_per_node = (uint32_t)o->pods_per_node,
 		.containers = (uint32_t)o->containers,
 		.seed = (uint64_t)o->seed,
+		.day_ns = o->day_ns,
+		.pod_life_ns = o->pod_life_ns,
+		.epoch_ns = clock_wall_ns(),
 	};
 	struct fleet f = {.options = o};
 	int rc = 0;
 
 	if (!o->aggregator && !o->dump) {
 		reason_set(why, "nothing to do: give --aggregator, --dump or both");
+		return 2;
+	}
+	if (o->node_life_ns && o->node_down_ns >= o->node_life_ns) {
+		reason_set(why, "--node-down must be less than --node-life");
 		return 2;
 	}
 	f.cluster = cluster_new(&config);
@@ -338,6 +395,12 @@ static int run(const void *values, struct reason *why)
 		.ring_span_ns = o->ring_span_ns,
 		.ring_bytes = (size_t)o->ring_kib * 1024,
 		.warm_ns = clock_mono_ns() + o->warmup_ns,
+		.trouble = {.epoch_ns = config.epoch_ns,
+			    .node_life_ns = o->node_life_ns,
+			    .node_down_ns = o->node_down_ns,
+			    .skew_ns = o->skew_ns,
+			    .ack_loss = o->ack_loss,
+			    .ack_delay_ns = o->ack_delay_ns},
 	};
 	if (o->dump)
 		rc = dump_write(f.cluster, o->dump, why);

@@ -7,26 +7,48 @@
  *	wanted  high ___      ___         used = min(wanted, limit)
  *	            |   |____|   |____    what is wanted above the limit is throttled: the quota is used up in the part
  *	        low  on   off             limit / wanted of each 100 ms, and the rest of it is waited
+ *
+ * A smooth one is high for the share s(t) = (1 - cos(2 pi t / period)) / 2 of each moment, and the same function of time
+ * is the integral of that.
  */
 #include "tests/fleet/pattern.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 #include "shared/clock.h"
 
 #define CFS_PERIOD_NS (100 * NS_PER_MS)
 
-/* For how long it has been high before a time; floors towards the past, so times before the epoch work as well. */
+/* Whole periods before a time, and in *rest_ns how far the one under way is; floors, so times before the epoch work. */
+static int64_t periods_before(int64_t period_ns, int64_t at_ns, int64_t *rest_ns)
+{
+	*rest_ns = at_ns % period_ns;
+	if (*rest_ns < 0)
+		*rest_ns += period_ns;
+	return (at_ns - *rest_ns) / period_ns;
+}
+
+/* The angle of a smooth pattern, so far into its period. */
+static double angle_of(const struct pattern *p, int64_t rest_ns)
+{
+	return 2 * M_PI * (double)rest_ns / (double)p->period_ns;
+}
+
+/* For how long it has been high before a time. */
 static int64_t on_time_ns(const struct pattern *p, int64_t at_ns)
 {
-	int64_t at = at_ns + p->phase_ns, rest;
+	int64_t rest, periods;
+	double radian;
 
 	if (!p->period_ns)
 		return 0;
-	rest = at % p->period_ns;
-	if (rest < 0)
-		rest += p->period_ns;
-	return (at - rest) / p->period_ns * p->on_ns + (rest < p->on_ns ? rest : p->on_ns);
+	periods = periods_before(p->period_ns, at_ns + p->phase_ns, &rest);
+	if (!p->smooth)
+		return periods * p->on_ns + (rest < p->on_ns ? rest : p->on_ns);
+	radian = (double)p->period_ns / (2 * M_PI);
+	return periods * (p->period_ns / 2) +
+	       (int64_t)llround(((double)rest - radian * sin(angle_of(p, rest))) / 2);
 }
 
 static double use_of(const struct pattern *p, double wanted_milli)
@@ -62,11 +84,25 @@ void pattern_fill_milli(const struct pattern *p, int64_t begin_ns, int64_t span_
 	}
 }
 
+/* The integral of s(t)^2 up to a time, in nanoseconds: 3/8 of each period, and of the rest 3t/8 - sin/2 + sin2/16. */
+static double square_time_ns(const struct pattern *p, int64_t at_ns)
+{
+	int64_t rest, periods = periods_before(p->period_ns, at_ns + p->phase_ns, &rest);
+	double radian = (double)p->period_ns / (2 * M_PI), angle = angle_of(p, rest);
+
+	return 0.375 * ((double)periods * (double)p->period_ns + (double)rest) -
+	       radian * (sin(angle) / 2 - sin(2 * angle) / 16);
+}
+
 double pattern_stddev_milli(const struct pattern *p, int64_t begin_ns, int64_t end_ns)
 {
-	double d = on_share(p, begin_ns, end_ns);
+	double d = on_share(p, begin_ns, end_ns), squares = d;
 
-	return (use_of(p, p->high_milli) - use_of(p, p->low_milli)) * sqrt(d * (1 - d));
+	if (p->smooth)
+		squares = (square_time_ns(p, end_ns) - square_time_ns(p, begin_ns)) /
+			  (double)(end_ns - begin_ns);
+	return (use_of(p, p->high_milli) - use_of(p, p->low_milli)) *
+	       sqrt(fmax(squares - d * d, 0));
 }
 
 double pattern_peak_milli(const struct pattern *p)
@@ -103,12 +139,13 @@ void pattern_get_cpu(const struct pattern *p, int64_t begin_ns, int64_t end_ns,
 /* Whole growths before a time, and in *rest_ns how far the one under way is. */
 static int64_t growths(const struct pattern *p, int64_t at_ns, int64_t *rest_ns)
 {
-	int64_t at = at_ns + p->grow_phase_ns;
+	return periods_before(p->grow_ns, at_ns + p->grow_phase_ns, rest_ns);
+}
 
-	*rest_ns = at % p->grow_ns;
-	if (*rest_ns < 0)
-		*rest_ns += p->grow_ns;
-	return (at - *rest_ns) / p->grow_ns;
+/* Whether it is high just before a time, which is when one that dies is alive. */
+static bool is_alive(const struct pattern *p, int64_t at_ns)
+{
+	return on_time_ns(p, at_ns) > on_time_ns(p, at_ns - 1);
 }
 
 static double grown(const struct pattern *p, int64_t rest_ns)
@@ -120,6 +157,8 @@ double pattern_working_set(const struct pattern *p, int64_t at_ns)
 {
 	int64_t rest;
 
+	if (p->dies)
+		return is_alive(p, at_ns) ? p->mem_bytes : 0;
 	if (!p->leaks || !p->grow_ns)
 		return p->mem_bytes;
 	growths(p, at_ns, &rest);
@@ -156,6 +195,16 @@ void pattern_get_memory(const struct pattern *p, int64_t begin_ns, int64_t end_n
 	double mean = 0, max = 0, last = 0;
 	int64_t falls = 0;
 
+	if (p->dies) {
+		double share = on_share(p, begin_ns, end_ns);
+
+		*out = (struct pattern_memory){
+			.set_mean = p->mem_bytes * share,
+			.set_max = share > 0 ? p->mem_bytes : 0,
+			.set_last = pattern_working_set(p, end_ns),
+		};
+		return;
+	}
 	if (p->grow_ns)
 		falls = get_grown(p, begin_ns, end_ns, &mean, &max, &last);
 	*out = (struct pattern_memory){

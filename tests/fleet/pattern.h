@@ -16,14 +16,17 @@ enum pattern_kind {
 	PATTERN_HOT, /* wants more than its limit lets it have */
 	PATTERN_LEAKING, /* steady CPU; memory grows up to the limit and is killed there */
 	PATTERN_IDLE,
+	PATTERN_DIURNAL, /* rises and falls once a day */
+	PATTERN_DYING, /* works for a while, dies, and is started again only after a pause */
 	PATTERNS
 };
 
 /*
  * CPU: wanted is high_milli in the first on_ns of each period and low_milli in the rest of it; used is at most the
- * limit. Memory: mem_bytes, and what grows evenly from 0 to grow_bytes in grow_ns and then falls to 0 at once: by a
- * leak it is part of the working set and the fall is an OOM kill, otherwise it is page cache. Periods begin at
- * multiples of themselves in Unix time, less the phase.
+ * limit. A smooth one goes from low_milli to high_milli, both within the limit, and back in each period as a cosine
+ * does, and has no on_ns. Memory: mem_bytes, which one that dies has only while it is high, and what grows evenly from
+ * 0 to grow_bytes in grow_ns and then falls to 0 at once: by a leak it is part of the working set and the fall is an
+ * OOM kill, otherwise it is page cache. Periods begin at multiples of themselves in Unix time, less the phase.
  */
 struct pattern {
 	double low_milli, high_milli;
@@ -31,7 +34,7 @@ struct pattern {
 	int64_t period_ns, on_ns, phase_ns; /* 0 <= on_ns <= period_ns, 0 <= phase_ns < period_ns */
 	double mem_bytes, grow_bytes;
 	int64_t grow_ns, grow_phase_ns;
-	bool leaks;
+	bool leaks, smooth, dies;
 };
 
 /* What the kernel's counters would have gone on by between two Unix times. */
@@ -59,7 +62,7 @@ void pattern_get_memory(const struct pattern *p, int64_t begin_ns, int64_t end_n
 /* Working set at a time. */
 double pattern_working_set(const struct pattern *p, int64_t at_ns);
 
-/* Deviation of the use in [begin, end): with a share d of it high, (high - low) * sqrt(d (1 - d)). */
+/* Deviation of the use in [begin, end): with a share d of it high, (high - low) * sqrt(d (1 - d)); of a smooth one by its integral. */
 double pattern_stddev_milli(const struct pattern *p, int64_t begin_ns, int64_t end_ns);
 /* The most it ever uses. */
 double pattern_peak_milli(const struct pattern *p);

@@ -44,6 +44,10 @@ void tally_merge(struct tally *into, const struct tally *from)
 {
 	into->agents += from->agents;
 	into->heard += from->heard;
+	into->restarts += from->restarts;
+	into->new_pods += from->new_pods;
+	into->lost_acks += from->lost_acks;
+	into->delayed_acks += from->delayed_acks;
 	into->intervals += from->intervals;
 	into->acked += from->acked;
 	into->refused += from->refused;
@@ -96,6 +100,10 @@ void tally_write(const struct tally *t, double seconds, struct buf *out)
 	jsonw_key_fixed(&w, "seconds", seconds, 3);
 	jsonw_key_int(&w, "agents", (int64_t)t->agents);
 	jsonw_key_int(&w, "heard", (int64_t)t->heard);
+	jsonw_key_int(&w, "restarts", (int64_t)t->restarts);
+	jsonw_key_int(&w, "newPods", (int64_t)t->new_pods);
+	jsonw_key_int(&w, "lostAcks", (int64_t)t->lost_acks);
+	jsonw_key_int(&w, "delayedAcks", (int64_t)t->delayed_acks);
 	jsonw_key(&w, "intervals");
 	jsonw_object_open(&w);
 	jsonw_key_int(&w, "made", (int64_t)t->intervals);

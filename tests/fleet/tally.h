@@ -11,11 +11,14 @@
 
 /*
  * Each interval that was made is in one of acked, refused, skipped and unanswered, as long as nothing was asked for
- * again (resends_ordered: acked once more) nor merged in a ring too small. A frame is a part of an interval; it is
- * sent again when its answer is late (timeouts) or the connection was replaced.
+ * again (resends_ordered: acked once more) nor merged in a ring too small; what an agent that died had not been
+ * answered may have been applied all the same. A frame is a part of an interval; it is sent again when its answer is
+ * late (timeouts) or the connection was replaced.
  */
 struct tally {
-	uint64_t agents, heard; /* those with at least one ack */
+	uint64_t agents, heard; /* lives of agents; those with at least one ack */
+	uint64_t restarts, new_pods; /* agents started anew, pods that took another's place */
+	uint64_t lost_acks, delayed_acks;
 	uint64_t intervals, acked, refused, skipped, unanswered;
 	uint64_t frames, bytes, timeouts, bad_acks, resends_ordered;
 	uint64_t entries; /* workloads told, over all intervals */

@@ -2,7 +2,7 @@
 /*
  * One epoll over the senders' descriptors and the signals. An agent is stepped when its descriptor is readable or its
  * time has come; whose time comes next is found by looking at all, which for a few hundred costs less than keeping
- * them sorted.
+ * them sorted. An agent whose life ends is closed as it is, without a farewell, as if it had been killed.
  */
 #include "tests/fleet/worker.h"
 
@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "shared/clock.h"
+#include "shared/log.h"
 #include "shared/mem.h"
 
 #define LAST_ACKS_NS (10 * NS_PER_SEC)
@@ -22,16 +23,19 @@
 enum { EVENTS = 64 };
 
 struct seat {
-	struct agent_sim *agent; /* owned */
+	struct agent_sim *agent; /* owned; NULL: it is dead */
 	int64_t due_ns;
+	int64_t change_ns; /* Unix time at which it dies or is started again */
 	bool readable;
 };
 
 struct worker {
-	struct seat *seats; /* owned */
-	uint32_t count;
+	const struct agent_sim_config *config; /* borrowed */
+	struct seat *seats; /* owned; of the nodes from `first` on */
+	uint32_t first, count;
 	int epoll, signals;
 	bool last; /* no more intervals: what is left is to be answered */
+	bool failed; /* one could not be started again */
 	struct tally *tally; /* borrowed */
 };
 
@@ -69,20 +73,54 @@ static int open_events(struct worker *w, struct reason *reason)
 	return watch(w, w->signals, UINT32_MAX, reason);
 }
 
-static int open_agents(struct worker *w, const struct agent_sim_config *config, uint32_t first,
-		       uint32_t count, struct reason *reason)
+/* Begins the life of a seat's agent, unless it is a time at which that is dead. */
+static int open_agent(struct worker *w, uint32_t seat, struct reason *reason)
+{
+	struct seat *s = &w->seats[seat];
+	uint32_t life;
+	int rc;
+
+	if (trouble_is_down(&w->config->trouble, w->config->cluster, w->first + seat,
+			    clock_wall_ns(), &life, &s->change_ns))
+		return 0;
+	rc = agent_sim_open(&s->agent, w->config, w->first + seat, reason);
+	if (!rc)
+		rc = watch(w, agent_sim_fd(s->agent), seat, reason);
+	s->due_ns = 0;
+	w->tally->restarts += life > 0;
+	return rc;
+}
+
+static int open_agents(struct worker *w, uint32_t count, struct reason *reason)
 {
 	int rc = 0;
 
 	w->seats = mem_zalloc(count, sizeof(*w->seats));
-	while (w->count < count && !rc) {
-		struct seat *s = &w->seats[w->count];
-
-		rc = agent_sim_open(&s->agent, config, first + w->count, reason);
-		if (!rc)
-			rc = watch(w, agent_sim_fd(s->agent), w->count++, reason);
-	}
+	while (w->count < count && !rc)
+		rc = open_agent(w, w->count++, reason);
 	return rc;
+}
+
+/* Its descriptor leaves the epoll by being closed. */
+static void close_agent(struct worker *w, struct seat *s)
+{
+	if (!s->agent)
+		return;
+	agent_sim_tell(s->agent, w->tally);
+	agent_sim_close(s->agent);
+	s->agent = NULL;
+}
+
+static void change_life(struct worker *w, uint32_t seat)
+{
+	struct seat *s = &w->seats[seat];
+	struct reason why;
+
+	close_agent(w, s);
+	if (!w->last && open_agent(w, seat, &why)) {
+		log_error("node %u: %s", w->first + seat, why.text);
+		w->failed = w->last = true;
+	}
 }
 
 static void close_all(struct worker *w)
@@ -96,16 +134,20 @@ static void close_all(struct worker *w)
 		close(w->signals);
 }
 
-/* Steps those that have something to do; returns when the next one has. */
+/* Steps those that have something to do; returns when the next one has. Lives end within a second of their time. */
 static int64_t step_agents(struct worker *w)
 {
-	int64_t next = INT64_MAX;
+	int64_t next = INT64_MAX, wall = clock_wall_ns();
 
 	for (uint32_t i = 0; i < w->count; i++) {
 		struct seat *s = &w->seats[i];
 		/* Read for each: a step may take a while. */
 		int64_t now = clock_mono_ns();
 
+		if (!w->last && s->change_ns <= wall)
+			change_life(w, i);
+		if (!s->agent)
+			continue;
 		if (s->readable || s->due_ns <= now) {
 			s->readable = false;
 			s->due_ns = agent_sim_step(s->agent, now, w->last, w->tally);
@@ -134,7 +176,7 @@ static void await_events(struct worker *w, int64_t until_ns)
 static bool all_idle(const struct worker *w)
 {
 	for (uint32_t i = 0; i < w->count; i++) {
-		if (!agent_sim_idle(w->seats[i].agent))
+		if (w->seats[i].agent && !agent_sim_idle(w->seats[i].agent))
 			return false;
 	}
 	return true;
@@ -166,16 +208,21 @@ static double cpu_seconds(void)
 int worker_run(const struct agent_sim_config *config, uint32_t first, uint32_t count,
 	       int64_t stop_ns, struct tally *tally, struct reason *reason)
 {
-	struct worker w = {.epoll = -1, .signals = -1, .tally = tally};
+	struct worker w = {
+		.config = config, .first = first, .epoll = -1, .signals = -1, .tally = tally};
 	int rc = open_events(&w, reason);
 
 	if (!rc)
-		rc = open_agents(&w, config, first, count, reason);
+		rc = open_agents(&w, count, reason);
 	if (!rc) {
 		run(&w, stop_ns);
 		for (uint32_t i = 0; i < w.count; i++)
-			agent_sim_tell(w.seats[i].agent, tally);
+			close_agent(&w, &w.seats[i]);
 		tally->cpu_seconds = cpu_seconds();
+	}
+	if (!rc && w.failed) {
+		reason_set(reason, "an agent could not be started again");
+		rc = -EIO;
 	}
 	close_all(&w);
 	return rc;

@@ -98,7 +98,7 @@ static void learn_cluster(struct scene *s)
 	for (size_t i = 0; i < s->cluster->pod_count; i++) {
 		struct known *k = &s->known[i];
 
-		cluster_pod_uid(s->cluster, i, k->uid);
+		cluster_pod_uid(s->cluster, i, 0, k->uid);
 		HASH_ADD_STR(s->by_uid, uid, k);
 	}
 }

@@ -73,7 +73,7 @@ static const cJSON *find_pod(const struct scene *s, size_t pod)
 	char uid[POD_UID_LEN + 1];
 	const cJSON *item;
 
-	cluster_pod_uid(s->cluster, pod, uid);
+	cluster_pod_uid(s->cluster, pod, 0, uid);
 	cJSON_ArrayForEach(item, json_at(s->pods, "items"))
 	{
 		const char *is = cJSON_GetStringValue(json_at(item, "uid"));

@@ -384,9 +384,9 @@ static void test_metrics(void **state)
 {
 	static const char *const samples[] = {
 		"\nevenkeel_drain_nodes{verdict=\"drain\"} 2\n",
-		"\nevenkeel_drain_unneeded_nodes_count 3\n",
-		"\nevenkeel_drain_unremovable_nodes_count{reason=\"NotEnoughPdb\"} 1\n",
-		"\nevenkeel_drain_unremovable_nodes_count{reason=\"NotRobust\"} 0\n",
+		"\nevenkeel_drain_unneeded_nodes 3\n",
+		"\nevenkeel_drain_unremovable_nodes{reason=\"NotEnoughPdb\"} 1\n",
+		"\nevenkeel_drain_unremovable_nodes{reason=\"NotRobust\"} 0\n",
 		"\nevenkeel_drain_wave_nodes{kind=\"empty\"} 1\n",
 		"\nevenkeel_drain_wave_nodes{kind=\"drain\"} 1\n",
 		"\nevenkeel_drain_wave_robust 1\n",

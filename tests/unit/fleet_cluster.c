@@ -156,7 +156,7 @@ static void test_names_and_uids_are_unique(void **state)
 	for (size_t i = 0; i < c->pod_count; i++) {
 		size_t len;
 
-		cluster_pod_uid(c, i, uids[i]);
+		cluster_pod_uid(c, i, 0, uids[i]);
 		assert_int_equal(strlen(uids[i]), POD_UID_LEN);
 		cluster_namespace_name(cluster_workload(c, &c->pods[i])->namespace, names[i]);
 		len = strlen(names[i]);

@@ -89,7 +89,7 @@ static void check_pod(const struct scene *s, const struct kube_pod *pod, size_t 
 	const struct workload *w = cluster_workload(s->cluster, p);
 	char uid[POD_UID_LEN + 1], node[CLUSTER_NAME_MAX] = "";
 
-	cluster_pod_uid(s->cluster, index, uid);
+	cluster_pod_uid(s->cluster, index, 0, uid);
 	if (p->node >= 0)
 		cluster_node_name((uint32_t)p->node, node);
 	assert_string_equal(pod->object.uid, uid);

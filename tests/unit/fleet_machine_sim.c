@@ -115,11 +115,53 @@ static void test_any_length_can_be_measured(void **state)
 	cluster_free(c);
 }
 
+/* Within a life and a half every pod but those of DaemonSets is replaced once or twice, and told as new when it is. */
+static void test_pods_are_replaced(void **state)
+{
+	struct cluster_config short_lived = config;
+	uint32_t greatest_ref = 0, replaced = 0, kept = 0;
+	struct cluster *c;
+	struct machine_sim *m;
+
+	(void)state;
+	short_lived.pod_life_ns = 60 * NS_PER_SEC;
+	short_lived.epoch_ns = NOW_NS;
+	c = cluster_new(&short_lived);
+	m = machine_sim_new(c, 0);
+	for (int64_t k = 0; k < 18; k++) {
+		int64_t start = NOW_NS + k * 5 * NS_PER_SEC, end = start + 5 * NS_PER_SEC;
+		struct interval *i = machine_sim_take(m, (uint64_t)k + 1, start, end);
+
+		for (size_t e = 0; e < i->entry_count; e++) {
+			const struct entity *entity = i->entries[e].entity;
+
+			assert_int_equal(i->entries[e].ref, entity->ref);
+			/* A reference not told before is a greater one, and only such are fresh. */
+			assert_int_equal(i->entries[e].fresh, entity->ref > greatest_ref || k == 0);
+			if (entity->kind == ENTITY_POD && k)
+				*(i->entries[e].fresh ? &replaced : &kept) += 1;
+			if (entity->kind == ENTITY_CONTAINER)
+				assert_int_equal(entity->parent < entity->ref, true);
+		}
+		for (size_t e = 0; e < i->entry_count; e++) {
+			if (i->entries[e].ref > greatest_ref)
+				greatest_ref = i->entries[e].ref;
+		}
+		interval_free(i);
+	}
+	assert_int_equal(machine_sim_new_pods(m), replaced);
+	assert_in_range(replaced, c->nodes[0].pods - DAEMONS, 2 * c->nodes[0].pods);
+	assert_true(kept > 10 * replaced);
+	machine_sim_free(m);
+	cluster_free(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_parts_add_up_and_fit),
 		cmocka_unit_test(test_any_length_can_be_measured),
+		cmocka_unit_test(test_pods_are_replaced),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -152,6 +152,53 @@ static void test_memory_is_what_steps_add_up_to(void **state)
 	assert_near(pattern_peak_working_set(&bursty), 1e8);
 }
 
+/* A wave of 20 s between 100 and 900, against sums over small steps of it. */
+static void test_a_smooth_pattern_is_a_cosine(void **state)
+{
+	struct pattern wave = bursty;
+
+	(void)state;
+	wave.smooth = true;
+	wave.limit_milli = 0;
+	wave.period_ns = 20 * NS_PER_SEC;
+	for (int64_t seconds = 1; seconds <= 45; seconds += 4) {
+		int64_t end = NOW_NS + seconds * NS_PER_SEC;
+		double sum = 0, squares = 0, steps = (double)(seconds * 1000), mean;
+
+		for (int64_t at = NOW_NS + STEP_NS / 2; at < end; at += STEP_NS) {
+			double angle = 2 * M_PI * (double)((at + wave.phase_ns) % wave.period_ns) /
+				       (double)wave.period_ns;
+			double used = 100 + 800 * (1 - cos(angle)) / 2;
+
+			sum += used;
+			squares += used * used;
+		}
+		mean = sum / steps;
+		assert_true(fabs(pattern_used_milli(&wave, NOW_NS, end) - mean) < 1e-3);
+		assert_true(fabs(pattern_stddev_milli(&wave, NOW_NS, end) -
+				 sqrt(squares / steps - mean * mean)) < 1e-2);
+	}
+	assert_near(pattern_peak_milli(&wave), 900);
+}
+
+static void test_what_is_dead_has_no_memory(void **state)
+{
+	struct pattern dying = bursty;
+	struct pattern_memory memory;
+	int64_t birth = NOW_NS - (NOW_NS + bursty.phase_ns) % bursty.period_ns;
+
+	(void)state;
+	dying.dies = true;
+	assert_near(pattern_working_set(&dying, birth + NS_PER_SEC), 1e8);
+	assert_true(pattern_working_set(&dying, birth + 4 * NS_PER_SEC) == 0);
+	pattern_get_memory(&dying, birth, birth + 10 * NS_PER_SEC, &memory);
+	assert_near(memory.set_mean, 3e7);
+	assert_near(memory.set_max, 1e8);
+	assert_true(memory.set_last == 0 && memory.oom_kills == 0);
+	pattern_get_memory(&dying, birth + 4 * NS_PER_SEC, birth + 9 * NS_PER_SEC, &memory);
+	assert_true(memory.set_max == 0 && memory.set_mean == 0);
+}
+
 static void test_a_pattern_without_periods_is_constant(void **state)
 {
 	const struct pattern constant = {.low_milli = 70, .high_milli = 500, .mem_bytes = 3e6};
@@ -171,6 +218,8 @@ int main(void)
 		cmocka_unit_test(test_readings_add_up_however_they_are_cut),
 		cmocka_unit_test(test_what_is_wanted_above_the_limit_is_throttled),
 		cmocka_unit_test(test_memory_is_what_steps_add_up_to),
+		cmocka_unit_test(test_a_smooth_pattern_is_a_cosine),
+		cmocka_unit_test(test_what_is_dead_has_no_memory),
 		cmocka_unit_test(test_a_pattern_without_periods_is_constant),
 	};
 

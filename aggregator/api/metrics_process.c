@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What every exporter tells of its own process, under the names Prometheus' client libraries have for it. It is read
+ * from /proc and the clocks at each scrape; what cannot be read is left out.
+ */
+#include <dirent.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "aggregator/api/metrics.h"
+
+static void write_one(struct buf *out, const char *name, const char *help, double value)
+{
+	metrics_write_family(out, name, help);
+	metrics_write_sample(out, name, NULL, value);
+}
+
+static void write_memory(struct buf *out)
+{
+	FILE *file = fopen("/proc/self/statm", "re");
+	double page = (double)sysconf(_SC_PAGESIZE);
+	unsigned long size, resident;
+	int got = file ? fscanf(file, "%lu %lu", &size, &resident) : 0;
+
+	if (file)
+		fclose(file);
+	if (got != 2)
+		return;
+	write_one(out, "process_resident_memory_bytes", "Resident memory.",
+		  (double)resident * page);
+	write_one(out, "process_virtual_memory_bytes", "Virtual memory.", (double)size * page);
+}
+
+static void write_descriptors(struct buf *out)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	struct rlimit limit;
+	double count = -3; /* less ".", ".." and the one that reads */
+
+	while (folder && readdir(folder))
+		count++;
+	if (folder) {
+		closedir(folder);
+		write_one(out, "process_open_fds", "Open file descriptors.", count);
+	}
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
+		write_one(out, "process_max_fds", "File descriptors that may be open.",
+			  (double)limit.rlim_cur);
+}
+
+void metrics_write_process(struct buf *out)
+{
+	struct timespec t;
+
+	if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t) == 0)
+		write_one(out, "process_cpu_seconds_total", "CPU time of all threads.",
+			  (double)t.tv_sec + (double)t.tv_nsec / 1e9);
+	write_memory(out);
+	write_descriptors(out);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A whole aggregator under a fleet: how benchmarks and soaks start both, await them and tell what came of it. */
+#ifndef EVENKEEL_TESTS_FLEET_LOAD_H
+#define EVENKEEL_TESTS_FLEET_LOAD_H
+
+#include "tests/fleet/launch.h"
+
+/* Intervals that aggregator 0 applied. */
+double load_applied(const struct stack *s);
+/* Nodes that it has heard within the last 30 s. */
+double load_fresh(const struct stack *s);
+/* Seconds from begin_ns (monotonic) until all nodes are fresh; NAN, with both logs printed: not within `patience_s`. */
+double load_await_fresh(struct stack *s, double nodes, int64_t begin_ns, double patience_s);
+
+/* A number of a fleet's report by its path; NAN when it is not there. */
+double load_number(const cJSON *report, const char *path);
+/*
+ * Rows of a fleet's report. unaccounted: intervals of which nobody knows what became of them; NAN where the aggregator
+ * was restarted, and its count with it.
+ */
+void load_report(const cJSON *report, double unaccounted);
+/* Intervals made that were neither applied nor are told as lost. */
+double load_unaccounted(const cJSON *report, double applied);
+
+#endif
