@@ -495,6 +495,15 @@ void control_plane_create(struct control_plane *c, const char *file)
 	buf_fini(&out);
 }
 
+void control_plane_apply(struct control_plane *c, const char *folder, struct buf *said)
+{
+	const char *const words[] = {"apply", "-k", folder, NULL};
+
+	buf_clear(said);
+	run_kubectl(c, words, said);
+	buf_add_str(said, "");
+}
+
 cJSON *control_plane_kubectl_get(struct control_plane *c, const char *resource)
 {
 	const char *const words[] = {"get", resource, "--all-namespaces", "-o", "json", NULL};

@@ -90,6 +90,8 @@ int control_plane_kubectl(struct control_plane *c, const char *const *words, str
 			  struct buf *err);
 /* `kubectl create -f FILE` as admin of API server 0. */
 void control_plane_create(struct control_plane *c, const char *file);
+/* `kubectl apply -k FOLDER` as admin of API server 0; what it says of each object, a line each, replaces *said. */
+void control_plane_apply(struct control_plane *c, const char *folder, struct buf *said);
 /* `kubectl get RESOURCE --all-namespaces -o json` as admin of API server 0; the caller deletes it. */
 cJSON *control_plane_kubectl_get(struct control_plane *c, const char *resource);
 

@@ -93,17 +93,16 @@ static void make_secrets(struct node_install *i)
 
 /* --- the user who looks -------------------------------------------------------------------------- */
 
-/* Of the ServiceAccount's Secret, whose name is the cluster's choice. */
-#define TOKEN_OF_VIEWER                                                                            \
-	"go-template={{range .items}}{{if eq (index .metadata.annotations "                        \
-	"\"kubernetes.io/service-account.name\") \"viewer\"}}"                                     \
-	"{{.data.token | base64decode}}{{end}}{{end}}"
-
 /* The token that the cluster makes for its ServiceAccount, once it did. */
 static bool take_token(void *ctx)
 {
 	struct node_install *i = ctx;
-	static const char *const words[] = {"get", "secrets", "--output", TOKEN_OF_VIEWER, NULL};
+	/* Of the ServiceAccount's Secret, whose name is the cluster's choice. */
+	const char *const find = "go-template={{range .items}}"
+				 "{{if eq (index .metadata.annotations "
+				 "\"kubernetes.io/service-account.name\") \"viewer\"}}"
+				 "{{.data.token | base64decode}}{{end}}{{end}}";
+	const char *const words[] = {"get", "secrets", "--output", find, NULL};
 	struct buf out = BUF_INIT;
 	bool taken;
 

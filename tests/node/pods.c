@@ -239,13 +239,11 @@ static void test_measured(void **state)
 
 /* --- updated ----------------------------------------------------------------------------------- */
 
-#define CHANGE                                                                                     \
-	"{\"spec\":{\"template\":{\"metadata\":{\"annotations\":{\"evenkeel.io/"                   \
-	"test\":\"changed\"}}}}}"
-
 static void change_template(const char *kind_and_name)
 {
-	const char *const words[] = {"patch", "-nevenkeel", kind_and_name, "--patch", CHANGE, NULL};
+	const char *const patch = "{\"spec\":{\"template\":{\"metadata\":{\"annotations\":{"
+				  "\"evenkeel.io/test\":\"changed\"}}}}}";
+	const char *const words[] = {"patch", "-nevenkeel", kind_and_name, "--patch", patch, NULL};
 	struct buf out = BUF_INIT;
 
 	node_bed_kubectl(bed, words, &out);

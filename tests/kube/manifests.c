@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The installation for Kubernetes 1.20 on a real API server of that version: it is taken as it is, taken again it changes nothing, its pods
+ * are let in on every node, and the rights it gives are those that are needed. There is no kubelet, so the pods do not run here; the
+ * aggregator does, outside, as the ServiceAccount, with a token that the API made for it.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <curl/curl.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "shared/mem.h"
+#include "tests/kube_testbed.h"
+#include "tests/process.h"
+#include "tests/stack.h"
+
+#define LEGACY	 "packaging/kubernetes/overlays/legacy"
+#define NAMED	 "/namespaces/evenkeel/serviceaccounts/evenkeel-aggregator"
+#define ACCOUNT	 "system:serviceaccount:evenkeel:"
+#define CRITICAL "packaging/kubernetes/critical-pods.yaml"
+
+enum { NODES = 3 };
+
+static struct kube_testbed *bed;
+static struct buf said;
+
+static size_t lines_with(const char *word)
+{
+	size_t count = 0;
+
+	for (const char *at = said.data; (at = strstr(at, word)); at++)
+		count++;
+	return count;
+}
+
+/* --- taken ------------------------------------------------------------------------------------------------------- */
+
+static void test_applies(void **state)
+{
+	size_t objects;
+
+	(void)state;
+	control_plane_apply(bed->plane, "packaging/kubernetes/crd", &said);
+	control_plane_apply(bed->plane, LEGACY, &said);
+	print_message("%s", said.data);
+	objects = lines_with("\n");
+	assert_true(objects > 15);
+	assert_int_equal(lines_with(" created\n"), objects);
+	/* What the server fills in is not what we left open to be changed back. */
+	control_plane_apply(bed->plane, LEGACY, &said);
+	print_message("%s", said.data);
+	assert_int_equal(lines_with(" unchanged\n"), objects);
+}
+
+/* A node that nothing may be put on: not ready, and tainted. */
+static void make_node(int i)
+{
+	char *body = mem_printf(
+		"{\"metadata\":{\"name\":\"node-%d\"},\"spec\":{\"unschedulable\":%s,\"taints\":[{"
+		"\"key\":\"example.com/own\",\"effect\":\"NoExecute\"}]}}",
+		i, i ? "true" : "false");
+	char *path = mem_printf("/api/v1/nodes/node-%d/status", i);
+
+	control_plane_must(bed->plane, "POST", "/api/v1/nodes", body);
+	control_plane_must(
+		bed->plane, "PATCH", path,
+		"{\"status\":{\"allocatable\":{\"cpu\":\"1\",\"memory\":\"1Gi\",\"pods\":"
+		"\"10\"},\"capacity\":{\"cpu\":\"1\",\"memory\":\"1Gi\",\"pods\":\"10\"},"
+		"\"conditions\":[{\"type\":\"Ready\",\"status\":\"False\"}]}}");
+	free(body);
+	free(path);
+}
+
+struct pods {
+	size_t agents, bound_agents, aggregators;
+};
+
+static bool pods_are_made(void *ctx)
+{
+	struct pods *is = ctx;
+	cJSON *list = control_plane_kubectl_get(bed->plane, "pods");
+	const cJSON *pod;
+
+	*is = (struct pods){0};
+	cJSON_ArrayForEach(pod, json_at(list, "items"))
+	{
+		const char *name = cJSON_GetStringValue(json_at(pod, "metadata.name"));
+		bool agent = strstr(name, "evenkeel-agent-") == name;
+
+		*(agent ? &is->agents : &is->aggregators) += 1;
+		is->bound_agents += agent && json_at(pod, "spec.nodeName");
+	}
+	cJSON_Delete(list);
+	return is->bound_agents == NODES && is->aggregators == 1;
+}
+
+/* By the controllers of the cluster, and with all that admission asks. */
+static void test_pods_are_let_in(void **state)
+{
+	struct pods pods;
+
+	(void)state;
+	for (int i = 0; i < NODES; i++)
+		make_node(i);
+	if (!await(pods_are_made, &pods, 90))
+		fail_msg("%zu of %d agents have a node, %zu pods of the aggregator",
+			 pods.bound_agents, NODES, pods.aggregators);
+	assert_int_equal(pods.agents, NODES);
+}
+
+/* --- rights ------------------------------------------------------------------------------------------------------ */
+
+/* Whether the API lets a user do what the attributes of a SubjectAccessReview say. */
+static bool may(const char *user, const char *attributes)
+{
+	char *body = mem_printf("{\"apiVersion\":\"authorization.k8s.io/v1\",\"kind\":"
+				"\"SubjectAccessReview\",\"spec\":{\"user\":\"%s\",%s}}",
+				user, attributes);
+	struct buf answer = BUF_INIT;
+	cJSON *review;
+	bool allowed;
+
+	assert_int_equal(control_plane_send(bed->plane, "POST",
+					    "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+					    body, &answer),
+			 201);
+	review = cJSON_Parse(answer.data);
+	allowed = cJSON_IsTrue(json_at(review, "status.allowed"));
+	cJSON_Delete(review);
+	buf_fini(&answer);
+	free(body);
+	return allowed;
+}
+
+#define OBJECTS(verb, group, resource)                                                             \
+	"\"resourceAttributes\":{\"verb\":\"" verb "\",\"group\":\"" group                         \
+	"\",\"resource\":\"" resource "\"}"
+#define PATH(verb, path) "\"nonResourceAttributes\":{\"verb\":\"" verb "\",\"path\":\"" path "\"}"
+
+static void test_rights(void **state)
+{
+	static const struct {
+		const char *attributes;
+		bool aggregator;
+	} cases[] = {
+		{OBJECTS("watch", "", "pods"), true},
+		{OBJECTS("list", "policy", "poddisruptionbudgets"), true},
+		{OBJECTS("create", "authentication.k8s.io", "tokenreviews"), true},
+		{OBJECTS("create", "authorization.k8s.io", "subjectaccessreviews"), true},
+		{PATH("get", "/v1/nodes"), true},
+		{PATH("post", "/v1/scores"), true},
+		{PATH("post", "/extender/filter"), false},
+		{OBJECTS("list", "", "secrets"), false},
+		{OBJECTS("delete", "", "pods"), false},
+		{OBJECTS("create", "", "pods/eviction"), false},
+		{OBJECTS("patch", "", "nodes"), false},
+		{OBJECTS("patch", "scheduling.x-k8s.io", "elasticquotas/status"), false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		print_message("          %s: %d\n", cases[i].attributes, cases[i].aggregator);
+		assert_int_equal(may(ACCOUNT "evenkeel-aggregator", cases[i].attributes),
+				 cases[i].aggregator);
+		assert_false(may(ACCOUNT "evenkeel-agent", cases[i].attributes));
+	}
+}
+
+/* A kubeconfig with a token that the API makes for the ServiceAccount; the caller frees it. */
+static char *make_kubeconfig(void)
+{
+	char *path = mem_printf("%s/account.conf", bed->folder);
+	struct buf answer = BUF_INIT;
+	const char *token;
+	cJSON *request;
+	FILE *file;
+
+	assert_int_equal(control_plane_send(bed->plane, "POST", "/api/v1" NAMED "/token",
+					    "{\"apiVersion\":\"authentication.k8s.io/v1\",\"kind\":"
+					    "\"TokenRequest\",\"spec\":{}}",
+					    &answer),
+			 201);
+	request = cJSON_Parse(answer.data);
+	token = cJSON_GetStringValue(json_at(request, "status.token"));
+	assert_non_null(token);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fprintf(file,
+		"apiVersion: v1\nkind: Config\ncurrent-context: c\n"
+		"clusters: [{name: c, cluster: {server: \"https://127.0.0.1:%d\", "
+		"certificate-authority: \"%s/api-0/apiserver.crt\"}}]\n"
+		"users: [{name: u, user: {token: \"%s\"}}]\n"
+		"contexts: [{name: c, context: {cluster: c, user: u}}]\n",
+		bed->plane->apis[0].port, bed->plane->folder, token);
+	assert_int_equal(fclose(file), 0);
+	assert_int_equal(chmod(path, 0600), 0);
+	cJSON_Delete(request);
+	buf_fini(&answer);
+	return path;
+}
+
+/* As that account it hears of everything: no kind is forbidden, and none of those that exist is missing. */
+static void test_aggregator_sees_all(void **state)
+{
+	char *kubeconfig = make_kubeconfig();
+	const cJSON *told;
+	cJSON *status;
+	size_t kinds = 0;
+
+	(void)state;
+	kube_testbed_start_aggregator(bed, 0, kubeconfig);
+	status = kube_testbed_get(bed, 0, "/v1/status");
+	cJSON_ArrayForEach(told, json_at(status, "kubernetes.resources"))
+	{
+		const char *is = cJSON_GetStringValue(json_at(told, "state"));
+
+		print_message("          %s: %s\n", cJSON_GetStringValue(json_at(told, "resource")),
+			      is);
+		assert_string_equal(is, "synced");
+		kinds++;
+	}
+	assert_true(kinds >= 14);
+	cJSON_Delete(status);
+	assert_int_equal(kube_testbed_stop_aggregator(bed, 0), 0);
+	free(kubeconfig);
+}
+
+/* Where the system's priorities are guarded, this opens them; elsewhere it does nothing. */
+static void test_critical_pods(void **state)
+{
+	(void)state;
+	control_plane_create(bed->plane, CRITICAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_applies),	      cmocka_unit_test(test_pods_are_let_in),
+		cmocka_unit_test(test_rights),	      cmocka_unit_test(test_aggregator_sees_all),
+		cmocka_unit_test(test_critical_pods),
+	};
+	int failed;
+
+	if (sodium_init() < 0 || curl_global_init(CURL_GLOBAL_DEFAULT))
+		return 1;
+	bed = kube_testbed_new();
+	if (!bed)
+		return 0;
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	kube_testbed_free(bed, failed != 0);
+	buf_fini(&said);
+	return failed != 0;
+}
