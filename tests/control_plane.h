@@ -83,8 +83,8 @@ long control_plane_send(struct control_plane *c, const char *method, const char 
 void control_plane_must(struct control_plane *c, const char *method, const char *path,
 			const char *body);
 /*
- * kubectl with words that end with NULL, at most 12, as admin of API server 0; what it prints replaces *out, and what it complains of *err. Its
- * exit status.
+ * kubectl with words that end with NULL, at most 12, as admin of API server 0; what it prints replaces *out, and what it
+ * complains of *err. Its exit status.
  */
 int control_plane_kubectl(struct control_plane *c, const char *const *words, struct buf *out,
 			  struct buf *err);

@@ -18,7 +18,7 @@ struct node_install {
 	char said[512]; /* by kubectl evenkeel, last, instead of an answer */
 };
 
-/* Imports the images, makes what the manifests expect to be there, and applies them: a folder for kubectl apply -k. */
+/* Imports the images, makes what the manifests expect to be there, and applies those of a folder. */
 struct node_install *node_install_new(struct node_bed *b, const char *overlay);
 /* Leaves the cluster as it is. NULL is allowed. */
 void node_install_free(struct node_install *i);
@@ -26,7 +26,10 @@ void node_install_free(struct node_install *i);
 /* Every pod of "daemonsets" or "deployments" by that name is of the newest version, and ready. */
 bool node_install_is_rolled_out(struct node_install *i, const char *kind, const char *name);
 
-/* `kubectl evenkeel WORDS -o json`, found as any plugin is; words end with NULL. NULL when it fails. The caller deletes it. */
+/*
+ * `kubectl evenkeel WORDS -o json`, found as any plugin is; words end with NULL, at most 10. NULL when it fails, and then
+ * i->said says why. The caller deletes it.
+ */
 cJSON *node_install_ask(struct node_install *i, const char *const *words);
 
 #endif
