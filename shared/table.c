@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <uthash.h>
 
 #include "shared/mem.h"
 
@@ -35,6 +36,7 @@ struct row {
 	struct cell *cells; /* owned; one for each column */
 	size_t filled, order;
 	double key;
+	bool sums_up;
 };
 
 struct table {
@@ -137,6 +139,24 @@ void table_cell(struct table *t, enum table_paint paint, const char *text)
 void table_key(struct table *t, double key)
 {
 	newest(t)->key = key;
+}
+
+void table_sums_up(struct table *t)
+{
+	newest(t)->sums_up = true;
+}
+
+void table_drop_sums(struct table *t)
+{
+	size_t kept = 0;
+
+	for (size_t r = 0; r < t->row_count; r++) {
+		if (t->rows[r].sums_up)
+			free_row(&t->rows[r], t->column_count);
+		else
+			t->rows[kept++] = t->rows[r];
+	}
+	t->row_count = kept;
 }
 
 static int compare_rows(const void *left, const void *right)
@@ -395,4 +415,76 @@ void table_print(const struct table *t, const struct table_style *style, struct 
 	for (size_t i = 0; i < t->row_count; i++)
 		print_line(t, &t->rows[i], layout, style->color, out);
 	free(layout);
+}
+
+/* --- for programs ------------------------------------------------------------------------------------------------- */
+
+static void add_field(struct buf *out, const char *text, bool first)
+{
+	if (!first)
+		buf_add_char(out, ',');
+	if (!strpbrk(text, ",\"\r\n")) {
+		buf_add_str(out, text);
+		return;
+	}
+	buf_add_char(out, '"');
+	for (; *text; text++) {
+		if (*text == '"')
+			buf_add_char(out, '"');
+		buf_add_char(out, *text);
+	}
+	buf_add_char(out, '"');
+}
+
+/* Columns of a table may have one title, next to what they are about; for a program each has its own. */
+static void add_titles(const struct table *t, struct buf *out)
+{
+	for (size_t i = 0; i < t->column_count; i++) {
+		size_t same = 1;
+		char *title;
+
+		for (size_t j = 0; j < i; j++)
+			same += strcmp(t->columns[j].title, t->columns[i].title) == 0;
+		title = same > 1 ? mem_printf("%s_%zu", t->columns[i].title, same)
+				 : mem_strdup(t->columns[i].title);
+		add_field(out, title, i == 0);
+		free(title);
+	}
+	buf_add_str(out, "\r\n");
+}
+
+void table_print_csv(const struct table *t, bool headers, struct buf *out)
+{
+	if (headers)
+		add_titles(t, out);
+	for (size_t r = 0; r < t->row_count; r++) {
+		for (size_t i = 0; i < t->column_count; i++) {
+			const char *text = cell_text(&t->rows[r], i);
+
+			add_field(out, strcmp(text, "-") == 0 ? "" : text, i == 0);
+		}
+		buf_add_str(out, "\r\n");
+	}
+}
+
+struct told {
+	UT_hash_handle hh;
+};
+
+void table_each_name(const struct table *t, void (*tell)(void *context, const char *name),
+		     void *context)
+{
+	struct told *told = mem_zalloc(t->row_count + 1, sizeof(*told)), *set = NULL, *found;
+
+	for (size_t r = 0; r < t->row_count; r++) {
+		const char *name = t->rows[r].name;
+
+		HASH_FIND(hh, set, name, strlen(name), found);
+		if (found)
+			continue;
+		HASH_ADD_KEYPTR(hh, set, name, strlen(name), &told[r]);
+		tell(context, name);
+	}
+	HASH_CLEAR(hh, set);
+	free(told);
 }

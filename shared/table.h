@@ -35,6 +35,10 @@ void table_row(struct table *t, const char *name);
 void table_cell(struct table *t, enum table_paint paint, const char *text);
 /* What the newest row is sorted by: greatest first, NaN last. */
 void table_key(struct table *t, double key);
+/* The newest row sums up others, .. */
+void table_sums_up(struct table *t);
+/* .. and is no thing of a list. */
+void table_drop_sums(struct table *t);
 void table_sort(struct table *t);
 /* Drops rows beyond the first `most`. */
 void table_limit(struct table *t, size_t most);
@@ -45,5 +49,13 @@ void table_hide(struct table *t, size_t column);
 /* Leaves it out only on terminals that are too narrow even with short names; what is spared first goes first. */
 void table_spare(struct table *t, size_t column);
 void table_print(const struct table *t, const struct table_style *style, struct buf *out);
+/*
+ * As RFC 4180 has it: every column, hidden or not, so that they depend on no row; "-", which is nothing known, is empty.
+ * The second column of a title is TITLE_2.
+ */
+void table_print_csv(const struct table *t, bool headers, struct buf *out);
+/* Names of rows, in their order, and each once. */
+void table_each_name(const struct table *t, void (*tell)(void *context, const char *name),
+		     void *context);
 
 #endif

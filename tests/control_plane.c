@@ -455,35 +455,23 @@ void control_plane_compact(struct control_plane *c)
 	free(compaction);
 }
 
-int control_plane_kubectl(struct control_plane *c, const char *const *words, struct buf *out,
-			  struct buf *err)
+void control_plane_kubectl(struct control_plane *c, const char *const *words, struct buf *out)
 {
-	char *program = mem_printf("%s/kubectl", c->bin), *argv[17] = {program};
+	char *program = mem_printf("%s/kubectl", c->bin), *argv[16] = {program};
 	char *cache = mem_printf("--cache-dir=%s/cache", c->folder);
+	struct buf err = BUF_INIT;
 	size_t n = 1;
-	int status;
 
 	argv[n++] = (char *)"--kubeconfig";
 	argv[n++] = c->admin;
 	argv[n++] = cache;
-	while (*words && n + 1 < sizeof(argv) / sizeof(argv[0]))
-		argv[n++] = (char *)*words++;
-	buf_clear(out);
-	buf_clear(err);
-	status = process_run(argv, out, err);
+	for (; *words; words++)
+		argv[n++] = (char *)*words;
+	if (process_run(argv, out, &err) != 0)
+		fail_msg("kubectl %s %s: %s", argv[4], argv[5], err.data ? err.data : "no word");
+	buf_fini(&err);
 	free(program);
 	free(cache);
-	return status;
-}
-
-/* What it complains of fails the test. */
-static void run_kubectl(struct control_plane *c, const char *const *words, struct buf *out)
-{
-	struct buf err = BUF_INIT;
-
-	if (control_plane_kubectl(c, words, out, &err) != 0)
-		fail_msg("kubectl %s %s: %s", words[0], words[1], err.data ? err.data : "no word");
-	buf_fini(&err);
 }
 
 void control_plane_create(struct control_plane *c, const char *file)
@@ -491,7 +479,7 @@ void control_plane_create(struct control_plane *c, const char *file)
 	const char *const words[] = {"create", "-f", file, NULL};
 	struct buf out = BUF_INIT;
 
-	run_kubectl(c, words, &out);
+	control_plane_kubectl(c, words, &out);
 	buf_fini(&out);
 }
 
@@ -500,7 +488,7 @@ void control_plane_apply(struct control_plane *c, const char *folder, struct buf
 	const char *const words[] = {"apply", "-k", folder, NULL};
 
 	buf_clear(said);
-	run_kubectl(c, words, said);
+	control_plane_kubectl(c, words, said);
 	buf_add_str(said, "");
 }
 
@@ -510,7 +498,7 @@ cJSON *control_plane_kubectl_get(struct control_plane *c, const char *resource)
 	struct buf out = BUF_INIT;
 	cJSON *json;
 
-	run_kubectl(c, words, &out);
+	control_plane_kubectl(c, words, &out);
 	json = cJSON_Parse(out.data);
 	if (!json)
 		fail_msg("kubectl get %s: no JSON", resource);

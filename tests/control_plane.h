@@ -82,12 +82,8 @@ long control_plane_send(struct control_plane *c, const char *method, const char 
 /* The same; anything but 200 or 201 fails the test with what the server said. */
 void control_plane_must(struct control_plane *c, const char *method, const char *path,
 			const char *body);
-/*
- * kubectl with words that end with NULL, at most 12, as admin of API server 0; what it prints replaces *out, and what it
- * complains of *err. Its exit status.
- */
-int control_plane_kubectl(struct control_plane *c, const char *const *words, struct buf *out,
-			  struct buf *err);
+/* kubectl as admin of API server 0 with words that end with NULL; what it prints to *out. What it complains of fails the test. */
+void control_plane_kubectl(struct control_plane *c, const char *const *words, struct buf *out);
 /* `kubectl create -f FILE` as admin of API server 0. */
 void control_plane_create(struct control_plane *c, const char *file);
 /* `kubectl apply -k FOLDER` as admin of API server 0; what it says of each object, a line each, replaces *said. */

@@ -401,16 +401,6 @@ static bool node_is_ready(void *ctx)
 
 /* --- use --------------------------------------------------------------------------------------- */
 
-void node_bed_kubectl(struct node_bed *b, const char *const *words, struct buf *out)
-{
-	struct buf err = BUF_INIT;
-
-	if (control_plane_kubectl(b->plane, words, out, &err))
-		fail_msg("kubectl %s %s: %s", words[0], words[1] ? words[1] : "",
-			 err.data ? err.data : "no word");
-	buf_fini(&err);
-}
-
 cJSON *node_bed_get(struct node_bed *b, const char *path)
 {
 	struct buf answer = BUF_INIT;

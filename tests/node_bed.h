@@ -40,8 +40,6 @@ void node_bed_free(struct node_bed *b, bool failed);
 /* Makes an archive of images (docker-archive) known to the node; what fails fails the test. */
 void node_bed_import(struct node_bed *b, const char *archive);
 
-/* kubectl with words that end with NULL; what it prints replaces *out. What it complains of fails the test. */
-void node_bed_kubectl(struct node_bed *b, const char *const *words, struct buf *out);
 /* An object or list of the API by its path; NULL when there is none. The caller deletes it. */
 cJSON *node_bed_get(struct node_bed *b, const char *path);
 

@@ -60,7 +60,7 @@ static void apply(struct node_bed *b, const char *option, const char *what)
 	const char *const words[] = {"apply", option, what, NULL};
 	struct buf out = BUF_INIT;
 
-	node_bed_kubectl(b, words, &out);
+	control_plane_kubectl(b->plane, words, &out);
 	buf_fini(&out);
 }
 
@@ -106,7 +106,7 @@ static bool take_token(void *ctx)
 	struct buf out = BUF_INIT;
 	bool taken;
 
-	node_bed_kubectl(i->bed, words, &out);
+	control_plane_kubectl(i->bed->plane, words, &out);
 	taken = out.len > 0;
 	if (taken)
 		write_text(i->token_path, out.data);

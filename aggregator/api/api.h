@@ -111,6 +111,7 @@ api_handler api_watcher_health;
 api_handler api_metrics;
 api_handler api_healthz;
 api_handler api_readyz;
+api_handler api_openapi; /* GET /openapi.json */
 
 /* Every refusal: X(name, status, code). What is wrong with a request in detail is said by field and message. */
 #define API_FAILURES(X)                                                                            \

@@ -52,14 +52,8 @@ struct question {
 
 static bool read_question(const struct api_request *rq, struct question *q, struct api_response *rs)
 {
-	static const char *const parameters[] = {"node", "explain", NULL};
-	const char *other = rq->query_other(rq, parameters);
 	const char *explain = rq->query(rq, "explain");
 
-	if (other) {
-		api_fail(rs, FAIL_BAD_REQUEST, other, "unknown parameter \"%s\"", other);
-		return false;
-	}
 	if (explain && strcmp(explain, "true") != 0 && strcmp(explain, "false") != 0) {
 		api_fail(rs, FAIL_BAD_REQUEST, "explain", "\"%.60s\" is neither true nor false",
 			 explain);

@@ -26,6 +26,7 @@
 #include "aggregator/api/asked_nodes.h"
 #include "aggregator/api/fit_ask.h"
 #include "aggregator/api/list.h"
+#include "aggregator/api/route.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 
@@ -80,7 +81,7 @@ static bool read_request(const struct api_request *from, struct fit_request *rq,
 		return false;
 	}
 	for (const cJSON *item = rq->tree->child; item; item = item->next)
-		if (strcmp(item->string, "pod") != 0 && strcmp(item->string, "nodes") != 0) {
+		if (!api_field_is_in(item->string, api_fit_members)) {
 			char *field = mem_strndup(item->string, 64);
 
 			api_fail(rs, FAIL_BAD_REQUEST, field, "is not a member of this request");

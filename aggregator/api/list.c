@@ -108,16 +108,9 @@ static const char *read_text(const struct api_request *rq, const char *name)
 	return value && *value ? value : NULL;
 }
 
-bool list_query_read(const struct api_request *rq, const char *const *known, struct list_query *q,
-		     struct api_response *rs)
+bool list_query_read(const struct api_request *rq, struct list_query *q, struct api_response *rs)
 {
-	const char *other = rq->query_other(rq, known);
-
 	*q = (struct list_query){.limit = LIST_LIMIT_DEFAULT};
-	if (other) {
-		api_fail(rs, FAIL_BAD_REQUEST, other, "unknown parameter \"%s\"", other);
-		return false;
-	}
 	q->node = read_text(rq, "node");
 	q->namespace = read_text(rq, "namespace");
 	if (read_limit(read_text(rq, "limit"), q, rs) && read_sort(read_text(rq, "sort"), q, rs) &&

@@ -30,9 +30,8 @@ struct list_query {
 	const char *after_name, *after_node;
 };
 
-/* Reads the parameters in the NULL-terminated list `known` and refuses all others. False: *rs says why (400). */
-bool list_query_read(const struct api_request *rq, const char *const *known, struct list_query *q,
-		     struct api_response *rs);
+/* False: *rs says why (400). */
+bool list_query_read(const struct api_request *rq, struct list_query *q, struct api_response *rs);
 void list_query_fini(struct list_query *q);
 /* False where the query asks for labels and no API tells any: *rs says so (400). */
 bool list_query_check(const struct list_query *q, const struct view *v, struct api_response *rs);

@@ -33,7 +33,6 @@ void metrics_write_drain(struct buf *out, const struct api_context *ctx);
 
 /* Who was let in to this API, and who was not. */
 void metrics_write_access(struct buf *out, const struct access_counters *c);
-
 /* This process: CPU time, memory, descriptors. */
 void metrics_write_process(struct buf *out);
 

@@ -273,10 +273,6 @@ static bool read_policy(const struct api_request *rq, enum limits_unlimited *pol
 
 void api_nodes(const struct api_context *ctx, const struct api_request *rq, struct api_response *rs)
 {
-	static const char *const list_parameters[] = {"node",	  "limit",	   "sort",
-						      "continue", "labelSelector", "unlimited",
-						      NULL};
-	static const char *const one_parameters[] = {"unlimited", NULL};
 	const char *name = rq->path + strlen("/v1/nodes");
 	struct answer a = {.now_ns = ctx->now_ns()};
 	struct ledger_copy *ledger;
@@ -284,7 +280,7 @@ void api_nodes(const struct api_context *ctx, const struct api_request *rq, stru
 	struct view *v;
 
 	name += *name == '/';
-	if (!list_query_read(rq, *name ? one_parameters : list_parameters, &q, rs))
+	if (!list_query_read(rq, &q, rs))
 		return;
 	if (!read_policy(rq, &a.policy, rs)) {
 		list_query_fini(&q);

@@ -153,14 +153,7 @@ static bool read_pod(struct pod_body *body, const struct cluster *c, struct api_
 	return true;
 }
 
-static bool is_in(const char *name, const char *const *list)
-{
-	while (*list && strcmp(*list, name) != 0)
-		list++;
-	return *list != NULL;
-}
-
-static bool read_body(const struct api_request *rq, const char *const *members,
+static bool read_body(const struct api_request *rq, const struct api_field *members,
 		      const struct cluster *c, struct pod_body *body, struct api_response *rs)
 {
 	if (strlen(rq->body) == rq->body_len)
@@ -170,7 +163,7 @@ static bool read_body(const struct api_request *rq, const char *const *members,
 		return false;
 	}
 	for (const cJSON *item = body->tree->child; item; item = item->next)
-		if (!is_in(item->string, members)) {
+		if (!api_field_is_in(item->string, members)) {
 			char *field = mem_strndup(item->string, 64);
 
 			api_fail(rs, FAIL_BAD_REQUEST, field, "is not a member of this request");
@@ -180,7 +173,7 @@ static bool read_body(const struct api_request *rq, const char *const *members,
 	return read_pod(body, c, rs);
 }
 
-bool pod_body_read(const struct api_request *rq, const char *const *members,
+bool pod_body_read(const struct api_request *rq, const struct api_field *members,
 		   const struct cluster *c, struct pod_body *body, struct api_response *rs)
 {
 	*body = (struct pod_body){0};

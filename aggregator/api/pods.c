@@ -281,13 +281,11 @@ static bool read_peaks(const struct api_request *rq, bool *peaks, struct api_res
 
 void api_pods(const struct api_context *ctx, const struct api_request *rq, struct api_response *rs)
 {
-	static const char *const parameters[] = {"namespace", "node",	       "limit", "sort",
-						 "continue",  "labelSelector", "peaks", NULL};
 	struct answer a = {0};
 	struct list_query q;
 	struct view *v;
 
-	if (!read_peaks(rq, &a.peaks, rs) || !list_query_read(rq, parameters, &q, rs))
+	if (!read_peaks(rq, &a.peaks, rs) || !list_query_read(rq, &q, rs))
 		return;
 	a.view = v = view_slot_take(ctx->views);
 	if (list_query_check(&q, v, rs))

@@ -78,11 +78,10 @@ static void answer(const struct api_context *ctx, const struct quota_scene *s,
 void api_quotas_admit(const struct api_context *ctx, const struct api_request *rq,
 		      struct api_response *rs)
 {
-	static const char *const members[] = {"pod", "namespace", "variant", NULL};
 	struct quota_scene scene;
 	struct pod_body body;
 
-	if (!quota_scene_read(&scene, &body, ctx, rq, members, rs))
+	if (!quota_scene_read(&scene, &body, ctx, rq, api_admit_members, rs))
 		return;
 	answer(ctx, &scene, body.pod, rs);
 	quota_scene_close(&scene);

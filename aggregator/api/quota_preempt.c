@@ -265,13 +265,11 @@ static bool read_wishes(const struct pod_body *body, struct wishes *wishes, stru
 void api_quotas_preempt(const struct api_context *ctx, const struct api_request *rq,
 			struct api_response *rs)
 {
-	static const char *const members[] = {"pod",	 "namespace", "nominatedNode",
-					      "variant", "pdb",	      NULL};
 	struct quota_scene scene;
 	struct wishes wishes;
 	struct pod_body body;
 
-	if (!quota_scene_read(&scene, &body, ctx, rq, members, rs))
+	if (!quota_scene_read(&scene, &body, ctx, rq, api_preempt_members, rs))
 		return;
 	if (read_wishes(&body, &wishes, rs) && quota_scene_knows_pods(&scene, rs))
 		answer(ctx, &scene, &body, &wishes, rs);

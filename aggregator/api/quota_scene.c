@@ -115,7 +115,7 @@ bool quota_scene_open(struct quota_scene *s, const struct api_context *ctx, cons
 
 /* The classes of priorities are those of the view that is answered from, or of one a moment older. */
 static bool read_body(struct pod_body *body, const struct api_context *ctx,
-		      const struct api_request *rq, const char *const *members,
+		      const struct api_request *rq, const struct api_field *members,
 		      struct api_response *rs)
 {
 	struct view *v = view_slot_take(ctx->views);
@@ -126,7 +126,7 @@ static bool read_body(struct pod_body *body, const struct api_context *ctx,
 }
 
 bool quota_scene_read(struct quota_scene *s, struct pod_body *body, const struct api_context *ctx,
-		      const struct api_request *rq, const char *const *members,
+		      const struct api_request *rq, const struct api_field *members,
 		      struct api_response *rs)
 {
 	const char *variant;

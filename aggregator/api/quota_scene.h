@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "aggregator/api/api.h"
+#include "aggregator/api/route.h"
 #include "aggregator/api/pod_body.h"
 #include "aggregator/policy/quota/balance.h"
 
@@ -29,11 +29,11 @@ void quota_scene_of(struct quota_scene *s, const struct api_context *ctx,
 bool quota_scene_open(struct quota_scene *s, const struct api_context *ctx, const char *variant,
 		      struct api_response *rs);
 /*
- * The same with the body of a POST {"pod":POD[,"variant"], ..}, whose members are all in the NULL-terminated list. False: *rs says what is
+ * The same with the body of a POST {"pod":POD[,"variant"], ..}, whose members are all in the list. False: *rs says what is
  * wrong, and there is nothing to close and to free.
  */
 bool quota_scene_read(struct quota_scene *s, struct pod_body *body, const struct api_context *ctx,
-		      const struct api_request *rq, const char *const *members,
+		      const struct api_request *rq, const struct api_field *members,
 		      struct api_response *rs);
 void quota_scene_close(struct quota_scene *s);
 

@@ -124,14 +124,9 @@ static void answer(const struct api_context *ctx, const struct quota_scene *scen
 void api_quotas(const struct api_context *ctx, const struct api_request *rq,
 		struct api_response *rs)
 {
-	static const char *const parameters[] = {"namespace", "variant", NULL};
-	const char *other = rq->query_other(rq, parameters), *variant = rq->query(rq, "variant");
+	const char *variant = rq->query(rq, "variant");
 	struct quota_scene scene;
 
-	if (other) {
-		api_fail(rs, FAIL_BAD_REQUEST, other, "unknown parameter \"%s\"", other);
-		return;
-	}
 	if (!quota_scene_open(&scene, ctx, variant && *variant ? variant : NULL, rs))
 		return;
 	answer(ctx, &scene, rq, rs);

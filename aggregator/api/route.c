@@ -1,63 +1,92 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which handler answers which path and method, and how a refusal looks. A path ending in "/" in the table also stands
- * for everything below it; the handler takes the rest of the path as a name.
+ * for everything below it; the handler takes the rest of the path as a name. Parameters are checked here, by what route_describe.c says.
  */
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "aggregator/api/api.h"
+#include "aggregator/api/route.h"
 #include "shared/jsonw.h"
 
 enum {
+	PARAMETERS_MOST = 16,
 	BODY_MOST = 1 << 20,
 	/* Names of all nodes, or all nodes whole: 5000 with what a kubelet tells have about 60 MiB. */
 	EXTENDER_BODY_MOST = 64 << 20,
 };
 
-struct route {
-	const char *path;
-	const char *method; /* NULL: any, as load-watcher; GET includes HEAD */
-	api_handler *handler;
-	size_t body_most; /* 0: BODY_MOST */
-	bool takes_long; /* simulates the whole cluster, or may */
-};
-
 static const struct route routes[] = {
-	{"/watcher", NULL, api_watcher, 0, false},
-	{"/watcher/health", NULL, api_watcher_health, 0, false},
-	{"/watcher/", NULL, api_watcher, 0, false},
-	{"/extender/filter", "POST", api_extender_filter, EXTENDER_BODY_MOST, false},
-	{"/extender/prioritize", "POST", api_extender_prioritize, EXTENDER_BODY_MOST, false},
-	{"/extender/preempt", "POST", api_extender_preempt, EXTENDER_BODY_MOST, true},
-	{"/v1/nodes", "GET", api_nodes, 0, false},
-	{"/v1/nodes/", "GET", api_nodes, 0, false},
-	{"/v1/pods", "GET", api_pods, 0, false},
-	{"/v1/quotas", "GET", api_quotas, 0, false},
-	{"/v1/quotas/admit", "POST", api_quotas_admit, 0, false},
-	{"/v1/quotas/preempt", "POST", api_quotas_preempt, 0, true},
-	{"/v1/quotas/", "GET", api_quotas, 0, false},
-	{"/v1/scores", "POST", api_scores, 0, true},
-	{"/v1/drain", "GET", api_drain, 0, false},
-	{"/v1/fit", "POST", api_fit, 0, true},
-	{"/v1/slack", "GET", api_slack, 0, false},
-	{"/v1/snapshot", "GET", api_snapshot, 0, false},
-	{"/v1/status", "GET", api_status, 0, false},
-	{"/metrics", "GET", api_metrics, 0, false},
-	{"/healthz", "GET", api_healthz, 0, false},
-	{"/readyz", "GET", api_readyz, 0, false},
+	{"/watcher", NULL, api_watcher, 0, false, &api_is_watcher},
+	{"/watcher/health", NULL, api_watcher_health, 0, false, &api_is_watcher_health},
+	{"/watcher/", NULL, api_watcher, 0, false, &api_is_watcher_host},
+	{"/extender/filter", "POST", api_extender_filter, EXTENDER_BODY_MOST, false,
+	 &api_is_extender_filter},
+	{"/extender/prioritize", "POST", api_extender_prioritize, EXTENDER_BODY_MOST, false,
+	 &api_is_extender_prioritize},
+	{"/extender/preempt", "POST", api_extender_preempt, EXTENDER_BODY_MOST, true,
+	 &api_is_extender_preempt},
+	{"/v1/nodes", "GET", api_nodes, 0, false, &api_is_nodes},
+	{"/v1/nodes/", "GET", api_nodes, 0, false, &api_is_node},
+	{"/v1/pods", "GET", api_pods, 0, false, &api_is_pods},
+	{"/v1/quotas", "GET", api_quotas, 0, false, &api_is_quotas},
+	{"/v1/quotas/admit", "POST", api_quotas_admit, 0, false, &api_is_quotas_admit},
+	{"/v1/quotas/preempt", "POST", api_quotas_preempt, 0, true, &api_is_quotas_preempt},
+	{"/v1/quotas/", "GET", api_quotas, 0, false, &api_is_quota},
+	{"/v1/scores", "POST", api_scores, 0, true, &api_is_scores},
+	{"/v1/drain", "GET", api_drain, 0, false, &api_is_drain},
+	{"/v1/fit", "POST", api_fit, 0, true, &api_is_fit},
+	{"/v1/slack", "GET", api_slack, 0, false, &api_is_slack},
+	{"/v1/snapshot", "GET", api_snapshot, 0, false, &api_is_snapshot},
+	{"/v1/status", "GET", api_status, 0, false, &api_is_status},
+	{"/metrics", "GET", api_metrics, 0, false, &api_is_metrics},
+	{"/healthz", "GET", api_healthz, 0, false, &api_is_healthz},
+	{"/openapi.json", "GET", api_openapi, 0, false, &api_is_openapi},
+	{"/readyz", "GET", api_readyz, 0, false, &api_is_readyz},
 };
 
-/* First match; exact paths stand before the folder they are in. */
+const struct route *api_routes(size_t *count)
+{
+	*count = sizeof(routes) / sizeof(routes[0]);
+	return routes;
+}
+
+static bool is_folder(const struct route *route)
+{
+	return route->path[strlen(route->path) - 1] == '/';
+}
+
+static bool has_folder(const char *path)
+{
+	for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++)
+		if (strcmp(routes[i].path, path) == 0)
+			return true;
+	return false;
+}
+
+static bool is_path_of(const struct route *route, const char *path)
+{
+	size_t len = strlen(route->path);
+
+	return is_folder(route) ? strncmp(path, route->path, len) == 0 && path[len]
+				: strcmp(path, route->path) == 0;
+}
+
+/* First match; exact paths stand before the folder they are in. "/v1/nodes/" is "/v1/nodes", as nothing is below it. */
 static const struct route *find_route(const char *path)
 {
-	for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
-		size_t len = strlen(routes[i].path);
-		bool folder = routes[i].path[len - 1] == '/';
+	size_t count = sizeof(routes) / sizeof(routes[0]);
 
-		if (folder ? strncmp(path, routes[i].path, len) == 0
-			   : strcmp(path, routes[i].path) == 0)
+	for (size_t i = 0; i < count; i++)
+		if (is_path_of(&routes[i], path))
+			return &routes[i];
+	for (size_t i = 0; i < count; i++) {
+		const char *exact = routes[i].path;
+
+		if (strncmp(path, exact, strlen(exact)) == 0 &&
+		    strcmp(path + strlen(exact), "/") == 0 && has_folder(path))
 			return &routes[i];
 	}
 	return NULL;
@@ -138,6 +167,26 @@ void api_fail(struct api_response *rs, enum api_failure failure, const char *fie
 	rs->content_type = "application/json";
 }
 
+/* False: it has a parameter that the route does not take, and *rs says so. */
+static bool check_query(const struct api_description *is, const struct api_request *rq,
+			struct api_response *rs)
+{
+	const char *known[PARAMETERS_MOST + 1], *other;
+	size_t count = 0;
+
+	if (!is->query || is->lenient)
+		return true;
+	for (const struct api_field *f = is->query; f->name; f++) {
+		assert(count < PARAMETERS_MOST);
+		known[count++] = f->name;
+	}
+	known[count] = NULL;
+	other = rq->query_other(rq, known);
+	if (other)
+		api_fail(rs, FAIL_BAD_REQUEST, other, "unknown parameter \"%s\"", other);
+	return !other;
+}
+
 void api_route(const struct api_context *ctx, const struct api_request *rq, struct api_response *rs)
 {
 	const struct route *route;
@@ -152,7 +201,7 @@ void api_route(const struct api_context *ctx, const struct api_request *rq, stru
 		api_fail(rs, FAIL_METHOD_NOT_ALLOWED, NULL, "%s answers %s, not %s", route->path,
 			 route->method, plain.method);
 		rs->allow = strcmp(route->method, "GET") == 0 ? "GET, HEAD" : route->method;
-	} else {
+	} else if (check_query(route->is, &plain, rs)) {
 		route->handler(ctx, &plain, rs);
 	}
 }

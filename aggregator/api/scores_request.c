@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "aggregator/api/asked_nodes.h"
+#include "aggregator/api/route.h"
 #include "aggregator/model/pod_json.h"
 
 struct parser {
@@ -264,16 +265,9 @@ enum { MEMBERS = sizeof(members) / sizeof(members[0]) };
 
 static int refuse_unknown(const struct parser *p, const cJSON *tree)
 {
-	const cJSON *item;
-
-	for (item = tree->child; item; item = item->next) {
-		size_t i = 0;
-
-		while (i < MEMBERS && strcmp(members[i].name, item->string) != 0)
-			i++;
-		if (i == MEMBERS)
+	for (const cJSON *item = tree->child; item; item = item->next)
+		if (!api_field_is_in(item->string, api_scores_members))
 			return fail(p, "is not a member of this request", "%.64s", item->string);
-	}
 	return 0;
 }
 

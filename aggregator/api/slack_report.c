@@ -19,12 +19,13 @@
  *                     could hold one, were it empty)
  *          reason     why some are unplaced; refused: how many nodes each filter refused
  *          shape      A of one
- *          target     by today's numbers; wanted: with what is not given up yet; placed + unplaced are that
+ *          target     by today's numbers; wanted: with what is not given up yet; placed + unplaced are that; balloons: of the
+ *                     placed, as many as real pods hold the room of that were applied with format=balloons
  *          slots      {byRequests,byUse}: how many could start now in what real pods leave free, placeholders being no obstacle: as the scheduler
  *                     sees it, and of these where the CPU and memory are really there (absent where no node is measured). "atLeast": more may fit
  *          fragmentation  share of what is free that no such pod can use, 0..1
  *          asks       with explain: what it asks of nodes and other pods, canonical JSON
- *          nodes      [{node,count}]: where they are
+ *          nodes      [{node,count}]: where they are; balloons are among the cluster's pods
  *
  * target: nodes are those that count (ready, not cordoned, not in deletion), and all amounts without DaemonSets; extra is E = rate * base, or what
  * arrives while a node starts. nodesToAdd would hold what is unplaced. moves counts what this step did, by cause. notes are annotations that
@@ -74,14 +75,9 @@ static bool read_format(const char *format, struct slack_request *q, struct api_
 static bool read_request(const struct api_request *rq, struct slack_request *q,
 			 struct api_response *rs)
 {
-	static const char *const parameters[] = {"class", "node", "explain", "format", NULL};
-	const char *other = rq->query_other(rq, parameters), *explain = rq->query(rq, "explain");
+	const char *explain = rq->query(rq, "explain");
 
 	*q = (struct slack_request){.class = rq->query(rq, "class"), .node = rq->query(rq, "node")};
-	if (other) {
-		api_fail(rs, FAIL_BAD_REQUEST, other, "unknown parameter \"%s\"", other);
-		return false;
-	}
 	if (explain && strcmp(explain, "true") != 0 && strcmp(explain, "false") != 0) {
 		api_fail(rs, FAIL_BAD_REQUEST, "explain", "explain must be true or false");
 		return false;
@@ -257,6 +253,8 @@ static void write_class(struct jsonw *w, const struct slack_result *s, const str
 	if (c->lower_ns)
 		write_time(w, "lowerAt", c->lower_ns);
 	jsonw_key_int(w, "placed", c->placed);
+	if (c->balloons)
+		jsonw_key_int(w, "balloons", c->balloons);
 	jsonw_key_int(w, "unplaced", c->unplaced);
 	write_slots(w, c);
 	jsonw_key_fixed(w, "fragmentation", (double)c->fragmentation_ppm / SLACK_PPM, 6);

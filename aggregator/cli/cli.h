@@ -22,7 +22,16 @@ enum cli_exit {
 		4, /* all usage, or an object named in the call, is stale or missing; with --strict any */
 };
 
-enum cli_output { OUTPUT_TABLE, OUTPUT_WIDE, OUTPUT_JSON, OUTPUT_YAML };
+enum cli_output {
+	OUTPUT_TABLE,
+	OUTPUT_WIDE,
+	OUTPUT_JSON,
+	OUTPUT_YAML,
+	OUTPUT_CSV,
+	OUTPUT_NAME,
+	OUTPUT_BALLOONS, /* of slack: objects for kubectl apply */
+	OUTPUT_BUFFERS, /* likewise */
+};
 enum cli_color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
 /* Filled from the option tables: one struct for all commands, each command knows its own members and the global ones. */
@@ -56,7 +65,9 @@ extern const char *const cli_windows[]; /* "5m", "10m", "15m", NULL */
 struct client;
 
 struct cli {
-	const struct cli_options *options; /* borrowed, as all pointers here */
+	/* Borrowed, as all pointers here. Of commands that make JSON or a wide table of what is then printed in another form, output is that one. */
+	const struct cli_options *options;
+	enum cli_output form; /* what is printed */
 	struct client *client;
 	char *const *operands; /* what stands after the command */
 	size_t operand_count;
@@ -65,6 +76,7 @@ struct cli {
 	bool color;
 	size_t width; /* columns of the terminal; 0: whatever is needed */
 	struct buf out; /* for stdout, valid with every exit code; owned */
+	struct buf rows; /* takes its place with -o csv and -o name; owned */
 	struct reason reason; /* for stderr, when not empty */
 };
 
@@ -74,7 +86,7 @@ struct command {
 	const char *summary; /* one line for the list of commands */
 	const char *details; /* further lines of its help, or NULL */
 	const struct option_spec *specs; /* its own options; ended by a NULL name */
-	bool yaml; /* it has something to print with -o yaml */
+	bool lists; /* it has rows for -o csv and -o name */
 	/* Appends to cli->out; returns enum cli_exit, and cli->reason says why it is not CLI_OK. */
 	int (*run)(struct cli *cli);
 };

@@ -139,5 +139,6 @@ const struct command command_drain = {
 		"--snapshot, what an aggregator would be started with. Exit status 3: a node "
 		"that is named does not go now.",
 	.specs = specs,
+	.lists = true,
 	.run = run,
 };

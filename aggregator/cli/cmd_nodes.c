@@ -418,6 +418,7 @@ static void add_total(void *context, const cJSON *page)
 	    n->cli->options->output == OUTPUT_JSON)
 		return;
 	table_row(n->table, "*");
+	table_sums_up(n->table);
 	table_key(n->table, INFINITY);
 	table_cell(n->table, PAINT_PLAIN, "*");
 	add_ready(n->table, total);
@@ -444,7 +445,7 @@ static void hide_columns(struct usage_table *n, const struct cli *cli)
 static int finish(struct usage_table *n, struct cli *cli)
 {
 	hide_columns(n, cli);
-	commands_print_table(cli, n->table);
+	commands_print_table(cli, n->table, "node");
 	return usage_tally_exit(&n->tally, &cli->reason);
 }
 
@@ -507,5 +508,6 @@ const struct command command_nodes = {
 		"and OOM kills; and of the agent the passes per second (HZ) and the time of a "
 		"PASS, MISSED ones, cgroups beyond its room (OVERFLOW) and its own CPU.",
 	.specs = specs,
+	.lists = true,
 	.run = run,
 };

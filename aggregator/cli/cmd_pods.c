@@ -334,7 +334,7 @@ static void hide_columns(struct usage_table *p, const struct cli *cli)
 static int finish(struct usage_table *p, struct cli *cli)
 {
 	hide_columns(p, cli);
-	commands_print_table(cli, p->table);
+	commands_print_table(cli, p->table, "pod");
 	/* A namespace may well be empty. */
 	if (cli->options->namespace && !cli->options->all_namespaces && cli->operand_count == 0 &&
 	    usage_tally_total(&p->tally) == 0) {
@@ -404,5 +404,6 @@ const struct command command_pods = {
 		"have; and of the last 5m the shares of time that some task was WAITING for "
 		"neighbours, and that all were STALLED, for CPU/memory.",
 	.specs = specs,
+	.lists = true,
 	.run = run,
 };

@@ -257,5 +257,6 @@ const struct command command_quota = {
 		"then. lint: what is wrong with the quotas. Exit status 3: the pod is refused, "
 		"nobody can make room for it, or lint finds an error.",
 	.specs = specs,
+	.lists = true,
 	.run = run,
 };

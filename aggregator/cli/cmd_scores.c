@@ -294,7 +294,7 @@ static void print_table(struct cli *cli, cJSON *const *items, size_t count)
 		table_key(t, -(double)i);
 		add_row(t, items[i], plugins, rungs.data, fits, wide);
 	}
-	commands_print_table(cli, t);
+	commands_print_table(cli, t, "node");
 	table_free(t);
 	buf_fini(&rungs);
 }
@@ -552,5 +552,6 @@ const struct command command_scores = {
 		   "used, how late it is, allocation (no measurement, estimated from requests), "
 		   "expired or none.",
 	.specs = specs,
+	.lists = true,
 	.run = run,
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * evenkeel slack: room that is kept for pods to come, class by class, and what it would take to have all of it. With -o yaml the same target as objects for
- * kubectl, which the server writes.
+ * evenkeel slack: room that is kept for pods to come, class by class, and what it would take to have all of it. With -o balloons or
+ * capacitybuffers the same target as objects for kubectl, which the server writes.
  *
  * Exit status: 3 where something is unplaced; 4 where the plan, the cluster or all use is stale or missing.
  */
@@ -13,7 +13,7 @@
 #include "aggregator/cli/client.h"
 #include "aggregator/cli/offline.h"
 
-static const char *const formats[] = {"balloons", "capacitybuffer", NULL};
+static const char *const formats[] = {"object", "balloons", "capacitybuffer", NULL};
 
 #define AT_SLACK(member) offsetof(struct cli_options, slack.member)
 
@@ -22,10 +22,11 @@ static const struct option_spec specs[] = {
 	 "Only what stands on this node."},
 	{"explain", 0, OPTION_FLAG, offsetof(struct cli_options, explain), NULL, NULL, 0, 0, NULL,
 	 "Say what the step did, sentence by sentence."},
-	{"format", 0, OPTION_CHOICE, offsetof(struct cli_options, format), NULL, "balloons", 0, 0,
+	{"format", 0, OPTION_CHOICE, offsetof(struct cli_options, format), NULL, "object", 0, 0,
 	 formats,
-	 "What -o yaml prints: Deployments of pods that do nothing and are preempted by all, or "
-	 "CapacityBuffers of the cluster autoscaler."},
+	 "What -o yaml prints: the API's object; or as -o balloons does, Deployments of pods that "
+	 "do nothing and are preempted by all; or as -o capacitybuffers, CapacityBuffers of the "
+	 "cluster autoscaler."},
 	SLACK_OPTION_SPECS(AT_SLACK, "With --snapshot: "),
 	{0},
 };
@@ -61,8 +62,9 @@ static void write_path(const struct cli *cli, struct buf *path)
 	const struct cli_options *o = cli->options;
 
 	buf_add_str(path, "/v1/slack");
-	if (o->output == OUTPUT_YAML) {
-		add_parameter(path, "format", formats[o->format]);
+	if (o->output >= OUTPUT_BALLOONS) {
+		add_parameter(path, "format",
+			      o->output == OUTPUT_BALLOONS ? "balloons" : "capacitybuffer");
 		return;
 	}
 	add_parameter(path, "class", cli->operand_count ? cli->operands[0] : NULL);
@@ -93,9 +95,9 @@ static int check_operands(struct cli *cli)
 	if (cli->operand_count > 1)
 		reason_set(&cli->reason, "slack takes one class, and not \"%.60s\" as well",
 			   cli->operands[1]);
-	else if (o->output == OUTPUT_YAML && (cli->operand_count || o->node))
+	else if (o->output >= OUTPUT_BALLOONS && (cli->operand_count || o->node))
 		reason_set(&cli->reason,
-			   "-o yaml is about all classes: give no class and no --node");
+			   "objects for kubectl are of all classes: give no class and no --node");
 	else
 		return CLI_OK;
 	return CLI_USAGE;
@@ -128,9 +130,10 @@ const struct command command_slack = {
 		"have it; USABLE: where the CPU and memory are really there. FRAGMENTED: share "
 		"of what is free that no such pod can use. STATE: placed, lowering (fewer would "
 		"do, and soon will), unplaced, impossible (no node is large enough). "
-		"-o yaml prints the target for kubectl apply. Exit status 3: something is "
+		"-o balloons and -o capacitybuffers print the target for kubectl apply. Exit "
+		"status 3: something is "
 		"unplaced.",
 	.specs = specs,
-	.yaml = true,
+	.lists = true,
 	.run = run,
 };

@@ -60,7 +60,7 @@ static void print_table(struct cli *cli, const char *server)
 	table_cell(t, PAINT_PLAIN, "server");
 	table_cell(t, PAINT_PLAIN, server ? server : "-");
 	table_cell(t, PAINT_PLAIN, client_server(cli->client));
-	commands_print_table(cli, t);
+	commands_print_table(cli, t, "version");
 	table_free(t);
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "aggregator/cli/client.h"
+#include "aggregator/cli/output.h"
 #include "aggregator/cli/watch.h"
 #include "shared/mem.h"
 #include "shared/nearest.h"
@@ -24,7 +25,9 @@ static const struct command *const commands[] = {
 
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
-static const char *const outputs[] = {"table", "wide", "json", "yaml", NULL};
+static const char *const outputs[] = {"table", "wide", "json",	   "yaml",
+				      "csv",   "name", "balloons", "capacitybuffers",
+				      NULL};
 static const char *const colors[] = {"auto", "always", "never", NULL};
 
 #define SERVER "http://127.0.0.1:2020"
@@ -55,8 +58,9 @@ static const struct option_spec global_specs[] = {
 	{"usage", 0, OPTION_STRING, MEMBER(usage), "FILE", NULL, 0, 0, NULL,
 	 "Measurements for --snapshot: a Usage object, or what a load watcher's /watcher answers."},
 	{"output", 'o', OPTION_CHOICE, MEMBER(output), "FORM", "table", 0, 0, outputs,
-	 "table, wide (more columns), json (the API's object, unchanged), or yaml (slack: objects "
-	 "for kubectl apply)."},
+	 "table, wide (more columns), json (the API's object, unchanged), yaml (the same in YAML), "
+	 "csv (the table with every column), name (node/NAME, pod/NAMESPACE/NAME ..); of slack "
+	 "balloons or capacitybuffers (objects for kubectl apply)."},
 	{"namespace", 'n', OPTION_STRING, MEMBER(namespace), "NAME", NULL, 0, 0, NULL,
 	 "Only pods of this namespace."},
 	{"all-namespaces", 'A', OPTION_FLAG, MEMBER(all_namespaces), NULL, NULL, 0, 0, NULL,
@@ -217,7 +221,7 @@ void commands_print_json(struct cli *cli, const char *json, size_t len)
 		buf_add_char(&cli->out, '\n');
 }
 
-void commands_print_table(struct cli *cli, struct table *t)
+void commands_print_table(struct cli *cli, struct table *t, const char *kind)
 {
 	struct table_style style = {
 		.headers = !cli->options->no_headers,
@@ -229,9 +233,14 @@ void commands_print_table(struct cli *cli, struct table *t)
 	if (cli->options->output > OUTPUT_WIDE)
 		return;
 	table_sort(t);
+	if (output_is_rows(cli->form))
+		table_drop_sums(t);
 	if (cli->options->limit > 0)
 		table_limit(t, (size_t)cli->options->limit);
-	table_print(t, &style, &cli->out);
+	if (output_is_rows(cli->form))
+		output_rows(cli, t, kind);
+	else
+		table_print(t, &style, &cli->out);
 }
 
 static int usage_error(const char *text)
@@ -364,8 +373,10 @@ static int find_answers(struct cli *cli)
 static int run_command(const struct command *command, const struct cli_options *options,
 		       const struct option_list *operands)
 {
+	struct cli_options made = *options;
 	struct cli cli = {
-		.options = options,
+		.options = &made,
+		.form = output_choose(&made),
 		.operands = operands->items + 1,
 		.operand_count = operands->count - 1,
 	};
@@ -379,7 +390,7 @@ static int run_command(const struct command *command, const struct cli_options *
 	if (options->watch) {
 		watch_catch_signals();
 		/* Tables follow their age; an object shown unchanged would be an old one. */
-		if (options->output <= OUTPUT_WIDE)
+		if (made.output <= OUTPUT_WIDE)
 			client_keep(cli.client);
 		code = watch_loop(&cli, command);
 	} else {
@@ -387,6 +398,7 @@ static int run_command(const struct command *command, const struct cli_options *
 	}
 	client_free(cli.client);
 	buf_fini(&cli.out);
+	buf_fini(&cli.rows);
 	return code;
 }
 
@@ -403,6 +415,7 @@ static int dispatch(const struct option_program *program, const struct command *
 		    bool asked_help)
 {
 	struct buf text = BUF_INIT;
+	const char *conflict;
 
 	if (options->version) {
 		buf_add_str(&text, "evenkeel " EVENKEEL_VERSION "\n");
@@ -414,8 +427,9 @@ static int dispatch(const struct option_program *program, const struct command *
 		help(program, command, &text);
 		return print_text(&text, asked ? stdout : stderr, asked ? CLI_OK : CLI_USAGE);
 	}
-	if (options->output == OUTPUT_YAML && !command->yaml)
-		return usage_error("-o yaml goes with slack; take -o json here");
+	conflict = output_conflict(options, command);
+	if (conflict)
+		return usage_error(conflict);
 	if (!command->usage[0] && operands->count > 1)
 		return usage_error("this command takes no arguments; --help shows the usage");
 	return run_command(command, options, operands);

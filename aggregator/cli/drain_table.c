@@ -223,7 +223,7 @@ void drain_print_nodes(struct cli *cli, const cJSON *doc)
 		if ((columns[i].wide && !wide) ||
 		    (columns[i].sparse && table_holds_only(t, i, empty)))
 			table_hide(t, i);
-	commands_print_table(cli, t);
+	commands_print_table(cli, t, "node");
 	table_free(t);
 }
 

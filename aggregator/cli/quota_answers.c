@@ -71,7 +71,7 @@ static void print_numbers(struct cli *cli, const cJSON *doc)
 	}
 	if (place && document_at(doc, "quota")) {
 		buf_add_char(&cli->out, '\n');
-		commands_print_table(cli, t);
+		commands_print_table(cli, t, "resource");
 	}
 	table_free(t);
 }
@@ -174,7 +174,7 @@ static void print_victims(struct cli *cli, const cJSON *doc)
 		table_hide(t, 7);
 	if (place) {
 		buf_add_char(&cli->out, '\n');
-		commands_print_table(cli, t);
+		commands_print_table(cli, t, "pod");
 	}
 	table_free(t);
 }

@@ -188,6 +188,7 @@ static void add_total(struct table *t, const cJSON *doc, const char *resource, s
 						     [PENDING] = "total.pending"};
 
 	table_row(t, "*");
+	table_sums_up(t);
 	table_key(t, -(double)place);
 	for (size_t i = 0; i < COLUMNS; i++) {
 		if (members[i])
@@ -276,7 +277,7 @@ static void print_finding_table(struct cli *cli, const cJSON *findings)
 		free(about);
 	}
 	if (place)
-		commands_print_table(cli, t);
+		commands_print_table(cli, t, "elasticquota");
 	table_free(t);
 }
 
@@ -319,7 +320,7 @@ static void print_list(struct cli *cli, const cJSON *doc)
 		add_quota(t, item, &place);
 	hide_columns(cli, t);
 	if (place)
-		commands_print_table(cli, t);
+		commands_print_table(cli, t, "elasticquota");
 	table_free(t);
 	for (item = document_first(document_at(doc, "total.alarms")); item; item = item->next)
 		lines_add_wrapped(cli, 0, "", cJSON_GetStringValue(item), &cli->out);
@@ -350,7 +351,7 @@ static void print_one(struct cli *cli, const cJSON *doc)
 
 	add_quota(t, doc, &place);
 	hide_columns(cli, t);
-	commands_print_table(cli, t);
+	commands_print_table(cli, t, "elasticquota");
 	table_free(t);
 	buf_add_char(&cli->out, '\n');
 	for (line = document_first(document_at(doc, "reasons")); line; line = line->next)

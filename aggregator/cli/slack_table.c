@@ -24,6 +24,7 @@ enum column {
 	TARGET,
 	WANTED,
 	PLACED,
+	BALLOONS,
 	UNPLACED,
 	SLOTS,
 	USABLE,
@@ -46,6 +47,7 @@ static const struct {
 	[TARGET] = {"TARGET", FORM_RIGHT, true, false},
 	[WANTED] = {"WANTED", FORM_RIGHT, false, false},
 	[PLACED] = {"PLACED", FORM_RIGHT, false, false},
+	[BALLOONS] = {"BALLOONS", FORM_RIGHT, false, true},
 	[UNPLACED] = {"UNPLACED", FORM_RIGHT, false, false},
 	[SLOTS] = {"SLOTS", FORM_RIGHT, false, false},
 	[USABLE] = {"USABLE", FORM_RIGHT, false, true},
@@ -112,6 +114,7 @@ static void add_row(struct table *t, const cJSON *item, size_t place)
 	add_count(t, PAINT_PLAIN, document_number(item, "target"), false);
 	add_count(t, PAINT_PLAIN, document_number(item, "wanted"), false);
 	add_count(t, PAINT_PLAIN, document_number(item, "placed"), false);
+	add_count(t, PAINT_PLAIN, document_number(item, "balloons"), false);
 	add_count(t, unplaced > 0 ? PAINT_BAD : PAINT_PLAIN, unplaced, false);
 	add_count(t, PAINT_PLAIN, document_number(item, "slots.byRequests"), more);
 	add_count(t, PAINT_PLAIN, document_number(item, "slots.byUse"), more);
@@ -144,7 +147,7 @@ static void print_table(struct cli *cli, const cJSON *doc)
 		    (columns[i].sparse && table_holds_only(t, i, empty)))
 			table_hide(t, i);
 	if (place)
-		commands_print_table(cli, t);
+		commands_print_table(cli, t, "slack");
 	table_free(t);
 	if (place)
 		buf_add_char(&cli->out, '\n');
@@ -280,7 +283,7 @@ int slack_render(struct cli *cli, const char *json, size_t len)
 	cJSON *doc;
 	int code;
 
-	if (cli->options->output == OUTPUT_YAML) {
+	if (cli->options->output >= OUTPUT_BALLOONS) {
 		commands_print_json(cli, json, len);
 		return CLI_OK;
 	}

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "aggregator/cli/client.h"
+#include "aggregator/cli/output.h"
 #include "shared/clock.h"
 
 #define PERIOD_NS (2 * NS_PER_SEC)
@@ -97,8 +98,9 @@ static int run(struct cli *cli, const struct command *command)
 {
 	buf_clear(&cli->out);
 	buf_add_str(&cli->out, "");
+	buf_clear(&cli->rows);
 	cli->reason.text[0] = '\0';
-	return command->run(cli);
+	return output_finish(cli, command->run(cli));
 }
 
 int watch_once(struct cli *cli, const struct command *command)

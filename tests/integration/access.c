@@ -192,7 +192,7 @@ static void test_options(void **state)
 		{{.key = x}, "--tls-cert and --tls-key"},
 		{{.client_ca = x}, "--tls-client-ca"},
 		{{.audience = x}, "--token-audience"},
-		{{.open_watcher = true}, "--open-watcher"},
+		{{.open_watcher = true}, NULL},
 		{{.certificate = x, .key = x, .client_ca = x, .open_watcher = true}, NULL},
 		{{.token_review = true, .audience = x}, NULL},
 		{{.token_file = NULL}, NULL},
@@ -367,7 +367,8 @@ static void know(void *ctx, const char *token, const char *verb, const char *pat
 		sem_wait(&k->may_end);
 	}
 	if (strcmp(token, ACCESS_OTHER_TOKEN) == 0) {
-		a->verdict = strcmp(path, "/v1/pods") == 0 ? ACCESS_DENIED : ACCESS_ALLOWED;
+		a->verdict = strcmp(path, "/v1/pods") == 0 || strchr(path, '\n') ? ACCESS_DENIED
+										 : ACCESS_ALLOWED;
 		snprintf(a->user, sizeof(a->user), "system:serviceaccount:default:reader");
 		if (strcmp(verb, "post") == 0 && strcmp(path, "/v1/scores") == 0)
 			a->verdict = ACCESS_UNANSWERED;
@@ -410,9 +411,7 @@ static void test_reviews(void **state)
 	/* Once for each question, whatever the answer; what is in the file is not asked about. */
 	for (int i = 0; i < 3; i++)
 		expect(s, &client, 200, "NodeList");
-	client.method = "HEAD";
 	assert_int_equal(atomic_load(&k.asked), 1);
-	client.method = NULL;
 	client.path = "/v1/pods";
 	for (int i = 0; i < 3; i++)
 		expect(s, &client, 403,
@@ -421,26 +420,31 @@ static void test_reviews(void **state)
 	client.path = "//v1/pods";
 	expect(s, &client, 403, "may not get /v1/pods");
 	assert_int_equal(atomic_load(&k.asked), 2);
+	/* What a path holds makes no line of its own in the log. */
+	client.path = "/v1/nodes/a%0Aevenkeel:%20all%20is%20well";
+	expect(s, &client, 403, "may not get /v1/nodes/a?evenkeel: all is well");
+	assert_int_equal(atomic_load(&k.asked), 3);
+	client.path = "/v1/pods";
 	client.token = UNKNOWN_TOKEN;
 	for (int i = 0; i < 3; i++)
 		expect(s, &client, 401, "nobody here knows the token");
-	assert_int_equal(atomic_load(&k.asked), 3);
+	assert_int_equal(atomic_load(&k.asked), 4);
 	client.token = ACCESS_TOKEN;
 	expect(s, &client, 200, "PodList");
-	assert_int_equal(atomic_load(&k.asked), 3);
+	assert_int_equal(atomic_load(&k.asked), 4);
 	/* No answer is not remembered. */
 	client = (struct access_client){.path = "/v1/scores",
 					.body = "{}",
 					.token = ACCESS_OTHER_TOKEN};
 	expect(s, &client, 503, "the API server is away");
 	expect(s, &client, 503, "the API server is away");
-	assert_int_equal(atomic_load(&k.asked), 5);
+	assert_int_equal(atomic_load(&k.asked), 6);
 	/* With a body that comes after the verdict. */
 	client.path = "/extender/filter";
 	expect(s, &client, 400, "\"field\":\"Pod\"");
 	client.path = "/v1/fit";
 	expect(s, &client, 400, "\"field\":\"pod\"");
-	assert_int_equal(refused(s, ACCESS_REFUSAL_FORBIDDEN), 4);
+	assert_int_equal(refused(s, ACCESS_REFUSAL_FORBIDDEN), 5);
 	assert_int_equal(refused(s, ACCESS_REFUSAL_NOT_REVIEWED), 2);
 }
 

@@ -10,6 +10,7 @@
 #include <arpa/inet.h>
 #include <poll.h>
 #include <sodium.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -23,7 +24,7 @@
 
 enum { PATIENCE_S = 30, MIB = 1 << 20 };
 
-#define SHORT_NS (400 * NS_PER_MS)
+#define SHORT_NS (NS_PER_SEC)
 
 static int setup(void **state)
 {
@@ -65,11 +66,16 @@ static int raw_connect(const struct access_scene *s)
 	return fd;
 }
 
+static bool is_served(void *ctx)
+{
+	return access_scene_status(ctx, &(struct access_client){.path = "/v1/nodes",
+								.token = ACCESS_TOKEN}) == 200;
+}
+
+/* On a busy machine a good client may be too slow as well, once. */
 static void assert_served(struct access_scene *s)
 {
-	assert_int_equal(access_scene_status(s, &(struct access_client){.path = "/v1/nodes",
-									.token = ACCESS_TOKEN}),
-			 200);
+	assert_true(await(is_served, s, PATIENCE_S));
 }
 
 static bool is_counted(void *ctx)
@@ -118,7 +124,8 @@ static void test_slow_headers_are_cut(void **state)
 static void test_slow_handshakes_are_cut(void **state)
 {
 	start(*state, true, (struct http_patience){.headers_ns = SHORT_NS});
-	expect_cut(*state, "\x16");
+	/* A record of 16129 bytes begins. */
+	expect_cut(*state, "\x16\x03\x01\x3f\x01\x01");
 }
 
 static void test_slow_bodies_are_cut(void **state)
@@ -177,10 +184,11 @@ static void test_quick_clients_stay(void **state)
 	int64_t until_ns;
 
 	start(s, false,
-	      (struct http_patience){
-		      .headers_ns = 2 * NS_PER_SEC, .body_ns = 2 * NS_PER_SEC, .answer_ns = 2 * NS_PER_SEC});
+	      (struct http_patience){.headers_ns = 5 * NS_PER_SEC,
+				     .body_ns = 5 * NS_PER_SEC,
+				     .answer_ns = 5 * NS_PER_SEC});
 	assert_int_equal(access_scene_status(s, &client), 200);
-	until_ns = clock_mono_ns() + 4500 * NS_PER_MS;
+	until_ns = clock_mono_ns() + 7 * NS_PER_SEC;
 	while (clock_mono_ns() < until_ns) {
 		long connections = 0;
 
@@ -221,9 +229,7 @@ static void test_large_requests(void **state)
 		       "Authorization: Bearer " ACCESS_TOKEN
 		       "\r\nContent-Length: 1099511627776\r\n",
 		       "HTTP/1.1 413");
-	memset(header, 'x', 60 << 10);
-	memcpy(header, "Authorization: Bearer ", 22);
-	memcpy(header + (60 << 10), "\r\n", 3);
+	snprintf(header, 64 << 10, "Authorization: Bearer %0*d\r\n", 60 << 10, 1);
 	expect_refusal(s, header, "HTTP/1.1 431");
 	assert_int_equal(counter_get(&s->counters.access.refused[ACCESS_REFUSAL_TOO_LARGE]), 1);
 	assert_served(s);

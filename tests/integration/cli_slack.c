@@ -113,7 +113,8 @@ static void test_dump(void **state)
 		 "--slack-granularity 4",
 		 3, NULL, "evenkeel: 26 placeholders find no place; 7 more nodes would help\n"},
 		{"slack DUMP unit --node node-0 --slack-granularity 10", 4, NULL, NO_USAGE},
-		{"slack DUMP -o yaml", 0, NULL, ""},
+		{"slack DUMP -o balloons", 0, NULL, ""},
+		{"slack DUMP -o yaml --format capacitybuffer", 0, NULL, ""},
 		{"slack DUMP --extra-capacity-min-rate 1", 2, "",
 		 "evenkeel: --extra-capacity-min-rate: \"1\" is not in [0, 1)\n"},
 		{"slack DUMP --extra-capacity-base free", 2, "",
@@ -121,12 +122,11 @@ static void test_dump(void **state)
 		 "allocatable\n"},
 		{"slack DUMP a b", 2, "",
 		 "evenkeel: slack takes one class, and not \"b\" as well\n"},
-		{"slack DUMP unit -o yaml", 2, "",
-		 "evenkeel: -o yaml is about all classes: give no class and no --node\n"},
+		{"slack DUMP unit -o balloons", 2, "",
+		 "evenkeel: objects for kubectl are of all classes: give no class and no "
+		 "--node\n"},
 		{"slack --slack-granularity 3", 2, "",
 		 "evenkeel: --slack-granularity goes with --snapshot; a server has its own\n"},
-		{"nodes DUMP -o yaml", 2, "",
-		 "evenkeel: -o yaml goes with slack; take -o json here\n"},
 	};
 	struct buf out = BUF_INIT, err = BUF_INIT;
 

@@ -77,7 +77,7 @@ static void expect(bool (*done)(void *ctx), void *ctx, const char *what)
 	if (node_bed_await(bed, done, ctx, lost ? 0 : ROLL_SECONDS))
 		return;
 	lost = true;
-	node_bed_kubectl(bed, words, &out);
+	control_plane_kubectl(bed->plane, words, &out);
 	fprintf(stderr, "%s\n", out.data ? out.data : "no pods");
 	buf_fini(&out);
 	fail_msg("it did not come: %s; the last complaint: %s", what, install->said);
@@ -90,7 +90,7 @@ static void check_log(const char *selector)
 	const char *const words[] = {"logs", "-nevenkeel", "--tail=-1", "-l", selector, NULL};
 	struct buf out = BUF_INIT;
 
-	node_bed_kubectl(bed, words, &out);
+	control_plane_kubectl(bed->plane, words, &out);
 	assert_non_null(out.data);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		if (strstr(out.data, bad[i]))
@@ -147,7 +147,7 @@ static void kubectl(const char *verb, const char *option, const char *what)
 	const char *const words[] = {verb, option, what, NULL};
 	struct buf out = BUF_INIT;
 
-	node_bed_kubectl(bed, words, &out);
+	control_plane_kubectl(bed->plane, words, &out);
 	buf_fini(&out);
 }
 
@@ -268,7 +268,7 @@ static void change_template(const char *kind_and_name)
 	const char *const words[] = {"patch", "-nevenkeel", kind_and_name, "--patch", patch, NULL};
 	struct buf out = BUF_INIT;
 
-	node_bed_kubectl(bed, words, &out);
+	control_plane_kubectl(bed->plane, words, &out);
 	buf_fini(&out);
 }
 

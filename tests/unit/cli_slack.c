@@ -54,7 +54,7 @@ static void check(const struct given *g)
 	struct cli cli = {.options = &g->options};
 	char *json = mem_strdup(g->json);
 
-	if (g->options.output != OUTPUT_YAML)
+	if (g->options.output != OUTPUT_BALLOONS)
 		for (char *c = json; *c; c++)
 			*c = *c == '\'' ? '"' : *c;
 	assert_int_equal(slack_render(&cli, json, strlen(json)), g->code);
@@ -153,7 +153,7 @@ static void test_exits(void **state)
 		 "",
 		 "the answer is not one about slack; is that an evenkeel-aggregator of this "
 		 "version?"},
-		{{.output = OUTPUT_YAML},
+		{{.output = OUTPUT_BALLOONS},
 		 "---\nkind: Namespace\n",
 		 CLI_OK,
 		 "---\nkind: Namespace\n",

@@ -180,14 +180,14 @@ static void test_reviews_that_allow_stay(void **state)
 	const int64_t now_ns = NS_PER_SEC;
 
 	(void)state;
-	for (uint8_t i = 0; i < REVIEW_WAYS; i++)
-		put(c, 1, i, ACCESS_ALLOWED, now_ns + i);
+	for (int i = 0; i < REVIEW_WAYS; i++)
+		put(c, 1, (uint8_t)i, ACCESS_ALLOWED, now_ns + i);
 	for (uint8_t i = 100; i < 200; i++) {
 		put(c, 1, i, ACCESS_UNKNOWN, now_ns + i);
 		assert_false(knows(c, 1, i, now_ns + i));
 	}
-	for (uint8_t i = 0; i < REVIEW_WAYS; i++)
-		assert_true(knows(c, 1, i, now_ns));
+	for (int i = 0; i < REVIEW_WAYS; i++)
+		assert_true(knows(c, 1, (uint8_t)i, now_ns));
 	/* Another right one takes the oldest's place. */
 	put(c, 1, 200, ACCESS_ALLOWED, now_ns + 200);
 	assert_false(knows(c, 1, 0, now_ns));

@@ -247,9 +247,81 @@ static void prints_headers_without_rows(void **state)
 	table_free(NULL);
 }
 
+/* --- for programs */
+
+static struct table *made_for_programs(void)
+{
+	struct table *t = sample();
+
+	add(t, "*", "11", "-", INFINITY);
+	table_sums_up(t);
+	table_drop_sums(t);
+	add(t, "a,b", "say \"x\"", "", 1);
+	add(t, "beta", "2", "n2", 2);
+	table_hide(t, 1);
+	return t;
+}
+
+static void csv_has_every_column_and_no_sums(void **state)
+{
+	static const char rows[] = "zeta,9.5m,n1\r\n"
+				   "über-lange-ähre-x7f9k,1.25,node-two\r\n"
+				   "alpha,,\r\n"
+				   "beta,,n1\r\n"
+				   "\"a,b\",\"say \"\"x\"\"\",\r\n"
+				   "beta,2,n2\r\n";
+	struct table *t = made_for_programs();
+	struct buf got = BUF_INIT;
+	(void)state;
+
+	table_print_csv(t, false, &got);
+	assert_string_equal(got.data, rows);
+	buf_clear(&got);
+	table_print_csv(t, true, &got);
+	assert_memory_equal(got.data, "NAME,CPU,NODE\r\n", 15);
+	assert_string_equal(got.data + 15, rows);
+	buf_fini(&got);
+	table_free(t);
+}
+
+static void csv_tells_columns_of_one_title_apart(void **state)
+{
+	struct table *t = table_new();
+	struct buf got = BUF_INIT;
+	(void)state;
+
+	for (int i = 0; i < 3; i++)
+		table_column(t, "REQ%", FORM_RIGHT);
+	table_column(t, "A,B", FORM_RIGHT);
+	table_print_csv(t, true, &got);
+	assert_string_equal(got.data, "REQ%,REQ%_2,REQ%_3,\"A,B\"\r\n");
+	buf_fini(&got);
+	table_free(t);
+}
+
+static void add_line(void *context, const char *name)
+{
+	buf_printf(context, "%s\n", name);
+}
+
+static void names_are_told_once(void **state)
+{
+	struct table *t = made_for_programs();
+	struct buf got = BUF_INIT;
+	(void)state;
+
+	table_each_name(t, add_line, &got);
+	assert_string_equal(got.data, "zeta\nüber-lange-ähre-x7f9k\nalpha\nbeta\na,b\n");
+	buf_fini(&got);
+	table_free(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(csv_has_every_column_and_no_sums),
+		cmocka_unit_test(csv_tells_columns_of_one_title_apart),
+		cmocka_unit_test(names_are_told_once),
 		cmocka_unit_test(aligns_columns),
 		cmocka_unit_test(sorts_greatest_first_and_unknown_last),
 		cmocka_unit_test(shortens_names_to_the_terminal),

@@ -94,17 +94,99 @@ static void pods_of_daemon_sets_make_nodes_smaller(void **state)
 	assert_int_equal(f.result.unit.cpu_milli, 3800);
 }
 
+/* As slack_yaml_write() describes it. */
+static void put_balloon(const char *name, const char *namespace, const char *node, const char *of,
+			int priority, const char *cpu, const char *more)
+{
+	char *json = mem_printf("{'metadata':{'name':'%s','namespace':'%s','labels':{"
+				"'evenkeel.io/slack-class':'evenkeel-slack-%s'}%s},'spec':{"
+				"'nodeName':'%s','priority':%d,'containers':[{'name':'c',"
+				"'resources':{'requests':{'cpu':'%s','memory':'4Gi'}}}]}}",
+				name, namespace, of, more, node, priority, cpu);
+
+	place_fixture_put(&f.world, OBJECT_POD, json);
+	free(json);
+}
+
+static void expect_balloons(const char *key, uint32_t balloons, uint32_t placed)
+{
+	assert_int_equal(slack_fixture_class(&f, key)->balloons, balloons);
+	assert_int_equal(slack_fixture_class(&f, key)->placed, placed);
+}
+
+/* Whoever comes preempts them: they hide no slot, and make the target no larger. */
 static void balloons_are_no_demand(void **state)
 {
+	int64_t slots;
+
 	(void)state;
-	slack_fixture_pod(&f, "b1", "n1", "3", "1Gi",
-			  ",'ownerReferences':[{'kind':'ReplicaSet','name':'evenkeel-slack-unit-x',"
-			  "'uid':'u','controller':true}]");
 	f.options.rate_ppm = 500000;
+	slack_fixture_step(&f);
+	slots = slack_fixture_class(&f, "unit")->slots;
+	put_balloon("b1", "evenkeel", "n1", "other", -10, "2", "");
 	slack_fixture_step(&f);
 	assert_int_equal(f.result.requested.cpu_milli, 2000);
 	expect_counts("unit", 2, 2, 2);
-	assert_int_equal(slack_fixture_class(&f, "unit")->slots, 1 + 2);
+	expect_balloons("unit", 0, 2);
+	assert_int_equal(slack_fixture_class(&f, "unit")->slots, slots);
+}
+
+static void balloons_hold_the_room_of_their_class(void **state)
+{
+	(void)state;
+	f.options.rate_ppm = 500000;
+	slack_fixture_step(&f);
+	expect_counts("unit", 2, 2, 2);
+	put_balloon("b1", "evenkeel", "n2", "unit", -10, "800m", "");
+	slack_fixture_step(&f);
+	expect_counts("unit", 2, 2, 2);
+	expect_balloons("unit", 1, 2);
+	assert_int_equal(f.result.placed_count, 1);
+	put_balloon("b2", "evenkeel", "n2", "unit", -10, "800m", "");
+	put_balloon("b3", "evenkeel", "n2", "unit", -10, "800m", "");
+	slack_fixture_step(&f);
+	expect_balloons("unit", 3, 2);
+	assert_int_equal(f.result.placed_count, 0);
+	assert_non_null(strstr(f.result.narration.data, "2 of 2 placed, 3 balloons hold room"));
+}
+
+/* Of another namespace or priority, too small, pending, going, or on a node where nothing may start. */
+static void what_holds_no_room_is_no_balloon_of_the_class(void **state)
+{
+	(void)state;
+	f.options.rate_ppm = 500000;
+	slack_fixture_node(&f, "n3", "a", "4", "16Gi", "'unschedulable':true");
+	put_balloon("b1", "shop", "n2", "unit", -10, "100m", "");
+	put_balloon("b2", "evenkeel", "n2", "unit", -10, "100m", "");
+	put_balloon("b3", "evenkeel", "", "unit", -10, "1", "");
+	put_balloon("b4", "evenkeel", "n2", "unit", -10, "1",
+		    ",'deletionTimestamp':'2026-01-01T00:00:00Z'");
+	put_balloon("b5", "evenkeel", "n3", "unit", -10, "1", "");
+	slack_fixture_step(&f);
+	expect_counts("unit", 2, 2, 2);
+	expect_balloons("unit", 0, 2);
+	assert_int_equal(f.result.requested.cpu_milli, 2000);
+	put_balloon("b6", "evenkeel", "n2", "unit", 0, "1", "");
+	slack_fixture_step(&f);
+	expect_balloons("unit", 0, 2);
+	assert_int_equal(f.result.requested.cpu_milli, 3000);
+}
+
+/* Slots are about real pods, which preempt the balloon. */
+static void balloons_hide_no_slot_of_those_who_mind_others(void **state)
+{
+	static const char apart[] =
+		"'affinity':{'podAntiAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':["
+		"{'topologyKey':'kubernetes.io/hostname','labelSelector':{'matchLabels':{"
+		"'app':'web'}}}]}},";
+
+	(void)state;
+	slack_fixture_node(&f, "n1", "a", "4", "16Gi", "'unschedulable':true");
+	slack_fixture_workload(&f, "web", "1", 0, "2", "1Gi", apart);
+	put_balloon("b1", "shop", "n2", "replicaset-web", -10, "2", "");
+	slack_fixture_step(&f);
+	expect_balloons("shop/ReplicaSet/web", 1, 1);
+	assert_int_equal(slack_fixture_class(&f, "shop/ReplicaSet/web")->slots, 1);
 }
 
 static void options_out_of_range_change_nothing(void **state)
@@ -584,6 +666,9 @@ int main(void)
 		test(units_make_up_for_the_rate),
 		test(pods_of_daemon_sets_make_nodes_smaller),
 		test(balloons_are_no_demand),
+		test(balloons_hold_the_room_of_their_class),
+		test(what_holds_no_room_is_no_balloon_of_the_class),
+		test(balloons_hide_no_slot_of_those_who_mind_others),
 		test(options_out_of_range_change_nothing),
 		test(a_workload_is_mirrored_with_what_it_asks_of_nodes),
 		test(a_share_is_of_the_replicas_rounded_up),

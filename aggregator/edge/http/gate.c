@@ -97,6 +97,10 @@ refuse(struct gate *g, struct gate_refusal *r, enum access_refusal reason, enum 
 	va_start(args, format);
 	vsnprintf(r->text, sizeof(r->text), format, args);
 	va_end(args);
+	/* Paths and names are others': they are shown in the log, too, a line for each. */
+	for (char *c = r->text; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = '?';
 	r->reason = reason;
 	r->failure = failure;
 	r->retry_after_s = 0;
@@ -144,7 +148,7 @@ static void verb_of(const char *method, char verb[VERB_LEN])
 
 	if (strcmp(method, "HEAD") == 0)
 		method = "GET";
-	for (; method[len] && len < VERB_LEN - 1; len++)
+	for (; len < VERB_LEN - 1 && method[len]; len++)
 		verb[len] = (char)(method[len] >= 'A' && method[len] <= 'Z' ? method[len] + 32
 									    : method[len]);
 	verb[len] = '\0';

@@ -16,8 +16,12 @@
  * PER_IP_MOST from one address. Memory: a request's body what its route takes (api_body_most()), all bodies and unread answers together HELD_MOST
  * (beyond: 503, but answers up to SMALL_ANSWER, such as of health, always pass). Streams are made piece by piece as
  * the client reads; each holds what it is made from, so STREAMS_MOST at once (beyond: 503), for STREAM_SECONDS at
- * most, then the connection is cut. Silence: IDLE_SECONDS. What the library refuses by itself (bytes that are not
+ * most, then the connection is cut. Silence: DOOR_IDLE_SECONDS. What the library refuses by itself (bytes that are not
  * HTTP, headers beyond CONNECTION_BYTES) never reaches a handler.
+ *
+ * Before any of that a request passes the door (door.c): TLS, who is let in, and times for each of its steps. Whom it refuses is told so before the
+ * body is read. Where the door wants a token reviewed, the connection is suspended likewise, behind the headers, for threads that do nothing else; the
+ * library tells of the headers once more when it is resumed.
  *
  * Shutdown: long requests that have not begun are refused; then stopping closes every connection, completes every
  * request that began, and joins the threads.
@@ -623,20 +627,22 @@ static unsigned int connection_limit(void)
 static int check_clear_text(const struct http_server *s, const struct http_config *config,
 			    struct reason *reason)
 {
+	bool tls = config->tls.certificate, certificates = tls && config->tls.client_ca;
 	bool tokens = config->gate.token_file || config->gate.reviewer;
 
-	if (config->tls.certificate || s->listener.loopback || config->plain_tokens)
+	if (s->listener.loopback)
 		return 0;
-	if (tokens) {
+	if (tokens && !tls && !config->plain_tokens) {
 		reason_set(reason,
 			   "tokens would travel in clear to %s: give --tls-cert and --tls-key, or "
 			   "--allow-plain-tokens where something else encrypts",
 			   s->listener.address);
 		return -EINVAL;
 	}
-	log_warn("everybody who can connect to %s may read everything and make reservations; see "
-		 "--tls-cert, --token-file and --token-review",
-		 s->listener.address);
+	if (!tokens && !certificates)
+		log_warn("everybody who can connect to %s may read everything and make "
+			 "reservations; see --token-file, --token-review and --tls-client-ca",
+			 s->listener.address);
 	return 0;
 }
 

@@ -298,11 +298,13 @@ void kube_session_explain(const struct kube_session *s, CURL *handle, CURLcode c
 static struct curl_slist *headers_with(const struct kube_session *s, struct curl_slist **made,
 				       const char *one_more)
 {
+	struct curl_slist *list = NULL;
+
 	if (*made)
 		return *made;
 	for (const struct curl_slist *h = s->headers; h; h = h->next)
-		*made = list_of(*made, mem_strdup(h->data));
-	*made = list_of(*made, mem_strdup(one_more));
+		list = list_of(list, mem_strdup(h->data));
+	*made = list_of(list, mem_strdup(one_more));
 	return *made;
 }
 

@@ -101,7 +101,7 @@ static void set_user(struct access_answer *a, const char *name)
 {
 	size_t len = 0;
 
-	for (; name[len] && len < sizeof(a->user) - 1; len++)
+	for (; len < sizeof(a->user) - 1 && name[len]; len++)
 		a->user[len] =
 			(unsigned char)name[len] < ' ' || name[len] == 0x7f ? '?' : name[len];
 	a->user[len] = '\0';

@@ -28,6 +28,8 @@
 /* What all placeholders have as their controller, and where those of no workload are. */
 #define SLACK_REPLICA_SET "evenkeel-slack"
 #define SLACK_NAMESPACE	  "evenkeel"
+/* What balloons (slack_yaml.h) have, with the name of their class's objects. */
+#define SLACK_CLASS_LABEL "evenkeel.io/slack-class"
 
 enum slack_base {
 	SLACK_BASE_REQUESTED, /* what pods that are no DaemonSet's request */
@@ -85,6 +87,8 @@ struct slack_class {
 	uint32_t wanted; /* with what is not given up yet */
 	int64_t lower_ns; /* when wanted comes down if the target stays; 0: it is the target */
 	uint32_t placed, unplaced; /* = wanted */
+	uint32_t
+		balloons; /* real pods that hold the room of so many of it (slack_balloon.c); the rest of placed are placeholders */
 	bool fits_no_node; /* no node there is could hold one, were it empty: more nodes do not help */
 	struct reason why; /* of unplaced; "" none */
 	struct place_counts refused; /* nodes by filter, where some are unplaced */

@@ -7,6 +7,7 @@
  *   slack_state.c    classes from step to step         slack_step.c     the step: verify, count, remove, and tell
  *   slack_place.c    placing, and making way           slack_ready.c    slots, fragmentation, nodes to add
  *   slack_tell.c     the narration                     slack.c          options, the result, and what drains ask
+ *   slack_balloon.c  placeholders that are pods        slack_yaml.c     the objects that make them
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_SLACK_SLACK_INTERNAL_H
 #define EVENKEEL_AGGREGATOR_POLICY_SLACK_SLACK_INTERNAL_H
@@ -78,11 +79,13 @@ struct slack_entry {
 struct slack_seen {
 	struct model_node *model; /* held; NULL: the API does not know it */
 	const char *name; /* of the record, or NULL */
-	struct slack_amount of_node, of_others, balloons;
+	struct slack_amount of_node, of_others, of_balloons;
 	int64_t pods;
 	int64_t newest_ns; /* creation of the youngest */
 	size_t asking_count;
 	const struct kube_pod **asking; /* owned array: pods of workloads that ask for slack */
+	size_t balloon_count;
+	const struct kube_pod **balloons; /* owned array */
 };
 
 struct slack_state {
@@ -111,7 +114,8 @@ struct slack_survey {
 	bool *counts; /* by node: ready, not cordoned, not in deletion */
 	struct slack_amount *whole; /* allocatable */
 	struct slack_amount *gives; /* without what DaemonSets and static pods take */
-	struct slack_amount *free; /* that real pods leave; may be negative */
+	struct slack_amount
+		*free; /* that real pods leave, balloons not among them; may be negative */
 	int64_t *free_pods;
 	struct slack_amount *headroom; /* by real use; valid where measured */
 	bool *measured;
@@ -132,6 +136,23 @@ void slack_seen_follow(struct slack_state *s, const struct view *v, uint64_t con
 void slack_seen_fini(struct slack_state *s);
 /* A pod that belongs to its node (of a DaemonSet, static), and is no demand. */
 bool slack_is_of_node(const struct kube_pod *pod);
+
+/* --- slack_balloon.c */
+
+enum { SLACK_NAME_LEN = 64 };
+
+/* The name of a class's objects, a DNS label. */
+void slack_balloon_name(const char *key, char name[SLACK_NAME_LEN]);
+bool slack_is_balloon(const struct kube_pod *pod);
+struct slack_run;
+/* By class, of those on nodes that count. */
+void slack_count_balloons(struct slack_run *r);
+/* How many are wanted and held by neither placeholders nor balloons, .. */
+uint32_t slack_missing(const struct slack_run *r, uint32_t class);
+/* .. and how many placeholders are too many. Balloons go when whoever applied them says so. */
+uint32_t slack_surplus(const struct slack_run *r, uint32_t class);
+/* Takes them from their nodes, until that is undone. */
+void slack_take_balloons(struct slack_run *r);
 
 /* --- the step */
 
@@ -155,6 +176,7 @@ struct slack_run {
 	uint32_t *order; /* classes, the one with the fewest choices first */
 	uint32_t *rank; /* by class: place in order */
 	uint32_t *placed; /* by class */
+	uint32_t *balloons; /* by class: that hold the room of one */
 	uint32_t *spare; /* by class: first holder that is nowhere */
 	struct slack_amount *left; /* by node: free without placeholders' */
 	uint32_t *first; /* by node: first holder */

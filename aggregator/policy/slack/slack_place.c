@@ -349,9 +349,7 @@ static size_t find_candidates(const struct slack_run *r, uint32_t class, struct 
 
 static uint32_t missing_of(const struct slack_run *r, uint32_t class)
 {
-	uint32_t wanted = r->classes[class]->wanted;
-
-	return wanted > r->placed[class] ? wanted - r->placed[class] : 0;
+	return slack_missing(r, class);
 }
 
 static void give_back(struct slack_run *r, uint32_t holder)

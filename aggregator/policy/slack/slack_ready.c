@@ -2,7 +2,8 @@
 /*
  * What slack is worth: how many pods of a class could start now, and which nodes would hold those that cannot.
  *
- *   slots          sum over nodes that count and admit it of min over resources of floor(free / shape), free being what real pods leave
+ *   slots          sum over nodes that count and admit it of min over resources of floor(free / shape), free being what real pods leave, which
+ *                  preempt balloons
  *   slots by use   of these, as many as fit in the headroom of real use, each with the use that its workload's pods have (else its requests)
  *   fragmentation  1 - slots * shape / free
  *
@@ -102,6 +103,7 @@ static void try_slots(struct slack_run *r, uint32_t class, struct slots *s)
 	place_mark m = place_fork(r->place);
 	place_node n = 0;
 
+	slack_take_balloons(r);
 	while (s->by_requests < most && n != PLACE_NONE) {
 		uint32_t h = slack_holder_new(r, class); /* may move the holders */
 		place_pod pod = r->holders[h].pod;

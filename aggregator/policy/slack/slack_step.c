@@ -36,7 +36,7 @@ static void meet_arrival(struct slack_arrivals *a, const struct kube_pod *pod)
 	const struct resources *asks = &pod->template->requests;
 	struct slack_amount shape = {asks->of[RESOURCE_CPU], asks->of[RESOURCE_MEMORY]};
 
-	if (!slack_is_of_node(pod))
+	if (!slack_is_of_node(pod) && !slack_is_balloon(pod))
 		slack_arrivals_add(a, pod->created_ns, &shape);
 }
 
@@ -256,6 +256,7 @@ static void list_classes(struct slack_run *r)
 	r->order = mem_zalloc(count + 1, sizeof(*r->order));
 	r->rank = mem_zalloc(count + 1, sizeof(*r->rank));
 	r->placed = mem_zalloc(count + 1, sizeof(*r->placed));
+	r->balloons = mem_zalloc(count + 1, sizeof(*r->balloons));
 	r->spare = mem_zalloc(count + 1, sizeof(*r->spare));
 	r->reports = mem_zalloc(count + 1, sizeof(*r->reports));
 	r->left = mem_zalloc(nodes + 1, sizeof(*r->left));
@@ -264,7 +265,10 @@ static void list_classes(struct slack_run *r)
 		r->reports[c].key = slack_result_name(r->result, r->classes[c]->key);
 	memset(r->spare, 0xff, (count + 1) * sizeof(*r->spare));
 	memset(r->first, 0xff, (nodes + 1) * sizeof(*r->first));
-	memcpy(r->left, r->survey.free, nodes * sizeof(*r->left));
+	for (size_t n = 0; n < nodes; n++) {
+		r->left[n] = r->survey.free[n];
+		slack_amount_add(&r->left[n], &r->state->seen[n].of_balloons, -1);
+	}
 }
 
 /* --- verify */
@@ -368,7 +372,7 @@ static int compare_surplus(const void *left, const void *right)
 /* Where nodes are emptiest. Taking one makes its node emptier still, and so the next is of the same node: the order stays. */
 static void remove_surplus(struct slack_run *r, uint32_t class)
 {
-	uint32_t surplus = r->placed[class] - r->classes[class]->wanted;
+	uint32_t surplus = slack_surplus(r, class);
 	struct standing *list = mem_zalloc(r->holder_count + 1, sizeof(*list));
 	size_t count = 0;
 
@@ -402,8 +406,9 @@ static void report_class(struct slack_run *r, uint32_t class)
 	out->target = e->target;
 	out->wanted = e->wanted;
 	out->lower_ns = e->lower_since_ns ? e->lower_since_ns + r->options->unneeded_ns : 0;
-	out->placed = r->placed[class];
-	out->unplaced = e->wanted - r->placed[class];
+	out->balloons = r->balloons[class];
+	out->unplaced = slack_missing(r, class);
+	out->placed = e->wanted - out->unplaced;
 	out->fits_no_node = e->fits_no_node;
 }
 
@@ -449,6 +454,7 @@ static void run_fini(struct slack_run *r)
 	free(r->order);
 	free(r->rank);
 	free(r->placed);
+	free(r->balloons);
 	free(r->spare);
 	free(r->left);
 	free(r->first);
@@ -465,13 +471,14 @@ static bool run_step(struct slack_run *r)
 	leave_classes(r);
 	list_classes(r);
 	follow_targets(r);
+	slack_count_balloons(r);
 	slack_order_classes(r);
 	slack_ready_slots(r);
 	if (slack_is_out_of_time(r))
 		return false;
 	verify(r);
 	for (uint32_t c = 0; c < r->class_count; c++)
-		if (r->placed[c] > r->classes[c]->wanted)
+		if (slack_surplus(r, c))
 			remove_surplus(r, c);
 	slack_place_missing(r);
 	if (slack_is_out_of_time(r))

@@ -21,38 +21,34 @@ bool slack_is_of_node(const struct kube_pod *pod)
 	return pod->template->mirror || strcmp(pod->template->owner.kind, "DaemonSet") == 0;
 }
 
-/* A balloon (slack_yaml.h) is slack itself, if of another make: it takes room, and is no demand to keep slack for. */
-static bool is_balloon(const struct kube_pod *pod)
-{
-	return strncmp(pod->template->owner.name, SLACK_REPLICA_SET "-",
-		       strlen(SLACK_REPLICA_SET "-")) == 0;
-}
-
 /* --- what nodes had, and need not be read again */
 
 static void seen_fini(struct slack_seen *seen)
 {
 	model_node_drop(seen->model);
 	free(seen->asking);
+	free(seen->balloons);
 }
 
-static void add_asking(struct slack_seen *seen, const struct kube_pod *pod)
+static void add_pod(const struct kube_pod ***list, size_t *count, const struct kube_pod *pod)
 {
-	size_t count = seen->asking_count++;
+	size_t at = (*count)++;
 
-	if ((count & (count - 1)) == 0)
-		seen->asking = mem_realloc(seen->asking,
-					   (count ? count * 2 : 1) * sizeof(struct kube_pod *));
-	seen->asking[count] = pod;
+	if ((at & (at - 1)) == 0)
+		*list = mem_realloc(*list, (at ? at * 2 : 1) * sizeof(struct kube_pod *));
+	(*list)[at] = pod;
 }
 
 static void read_pod(struct slack_seen *seen, const struct kube_pod *pod)
 {
 	const struct resources *asks = kube_pod_requests(pod);
 	const struct slack_amount amount = {asks->of[RESOURCE_CPU], asks->of[RESOURCE_MEMORY]};
+	bool balloon = slack_is_balloon(pod);
 
+	if (balloon)
+		add_pod(&seen->balloons, &seen->balloon_count, pod);
 	seen->pods++;
-	slack_amount_add(is_balloon(pod)	 ? &seen->balloons
+	slack_amount_add(balloon		 ? &seen->of_balloons
 			 : slack_is_of_node(pod) ? &seen->of_node
 						 : &seen->of_others,
 			 &amount, 1);
@@ -73,7 +69,7 @@ static void read_node(struct slack_seen *seen, const struct view_node *v, slack_
 			continue;
 		read_pod(seen, pod);
 		if (asks(context, pod))
-			add_asking(seen, pod);
+			add_pod(&seen->asking, &seen->asking_count, pod);
 	}
 }
 
@@ -120,9 +116,8 @@ static void survey_pods(struct slack_survey *s, const struct slack_seen *seen, s
 	slack_amount_add(&s->gives[n], &seen->of_node, -1);
 	slack_amount_add(&s->free[n], &seen->of_node, -1);
 	slack_amount_add(&s->free[n], &seen->of_others, -1);
-	slack_amount_add(&s->free[n], &seen->balloons, -1);
 	slack_amount_add(&s->requested, &seen->of_others, 1);
-	s->free_pods[n] -= seen->pods;
+	s->free_pods[n] -= seen->pods - (int64_t)seen->balloon_count;
 }
 
 static int64_t at_least_0(int64_t value)

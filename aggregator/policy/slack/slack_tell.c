@@ -185,6 +185,8 @@ static void tell_class(const struct slack_run *r, const struct slack_class *c, s
 	buf_printf(out, "%s (", c->key);
 	slack_write_amount(out, &c->shape);
 	buf_printf(out, "): %u of %u placed, ", c->placed, c->wanted);
+	if (c->balloons)
+		buf_printf(out, "%u balloons hold room, ", c->balloons);
 	buf_printf(out, "%s%lld could start by requests", c->slots_more ? "at least " : "",
 		   (long long)c->slots);
 	if (c->slots_by_use >= 0)

@@ -10,19 +10,16 @@
  */
 #include "aggregator/policy/slack/slack_yaml.h"
 
-#include <assert.h>
-#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <yaml.h>
 
 #include "aggregator/model/object_json.h"
+#include "aggregator/policy/slack/slack_internal.h"
+#include "shared/json_yaml.h"
 #include "shared/mem.h"
 
-#define CLASS_LABEL "evenkeel.io/slack-class"
-#define REQUIRED    "requiredDuringSchedulingIgnoredDuringExecution"
-
-enum { NAME_MAX_LEN = 63, NAME_KEPT = 54 };
+#define REQUIRED "requiredDuringSchedulingIgnoredDuringExecution"
 
 void slack_yaml_options_default(struct slack_yaml_options *o)
 {
@@ -31,149 +28,14 @@ void slack_yaml_options_default(struct slack_yaml_options *o)
 					 .priority = -10};
 }
 
-/* --- YAML */
-
-/* Letters first, then what no type of a scalar has in it; and no word that means a value. */
-static bool is_plain(const char *text)
-{
-	static const char *const words[] = {"true", "false", "null", "yes", "no",
-					    "on",   "off",   "y",    "n"};
-
-	if (!isalpha((unsigned char)*text))
-		return false;
-	for (const char *at = text; *at; at++)
-		if (!isalnum((unsigned char)*at) && !strchr("-_./", *at))
-			return false;
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		if (strcasecmp(words[i], text) == 0)
-			return false;
-	return true;
-}
-
-static int append(void *context, unsigned char *data, size_t len)
-{
-	buf_add(context, data, len);
-	return 1;
-}
-
-/* It fails for lack of memory only, and on events out of order. */
-static void emit(yaml_emitter_t *e, yaml_event_t *event)
-{
-	int ok = yaml_emitter_emit(e, event);
-
-	assert(ok);
-	(void)ok;
-}
-
-static void emit_text(yaml_emitter_t *e, const char *text, bool plain)
-{
-	yaml_event_t event;
-
-	yaml_scalar_event_initialize(&event, NULL, NULL, (const yaml_char_t *)text,
-				     (int)strlen(text), 1, 1,
-				     plain ? YAML_PLAIN_SCALAR_STYLE
-					   : YAML_DOUBLE_QUOTED_SCALAR_STYLE);
-	emit(e, &event);
-}
-
-static void emit_value(yaml_emitter_t *e, const cJSON *value);
-
-static void emit_members(yaml_emitter_t *e, const cJSON *value)
-{
-	yaml_event_t event;
-
-	yaml_mapping_start_event_initialize(&event, NULL, NULL, 1, YAML_BLOCK_MAPPING_STYLE);
-	emit(e, &event);
-	for (const cJSON *m = value->child; m; m = m->next) {
-		emit_text(e, m->string, is_plain(m->string));
-		emit_value(e, m);
-	}
-	yaml_mapping_end_event_initialize(&event);
-	emit(e, &event);
-}
-
-static void emit_elements(yaml_emitter_t *e, const cJSON *value)
-{
-	yaml_event_t event;
-
-	yaml_sequence_start_event_initialize(&event, NULL, NULL, 1, YAML_BLOCK_SEQUENCE_STYLE);
-	emit(e, &event);
-	for (const cJSON *m = value->child; m; m = m->next)
-		emit_value(e, m);
-	yaml_sequence_end_event_initialize(&event);
-	emit(e, &event);
-}
-
-/* As deep as cJSON lets it be. */
-static void emit_value(yaml_emitter_t *e, const cJSON *value) /* NOLINT(misc-no-recursion) */
-{
-	if (cJSON_IsObject(value)) {
-		emit_members(e, value);
-	} else if (cJSON_IsArray(value)) {
-		emit_elements(e, value);
-	} else if (cJSON_IsString(value)) {
-		emit_text(e, value->valuestring, is_plain(value->valuestring));
-	} else {
-		char *text = cJSON_PrintUnformatted(value);
-
-		emit_text(e, text, true);
-		cJSON_free(text);
-	}
-}
-
 /* Takes over the tree. */
 static void write_document(struct buf *out, cJSON *tree)
 {
-	yaml_emitter_t e;
-	yaml_event_t event;
-
-	yaml_emitter_initialize(&e);
-	yaml_emitter_set_output(&e, append, out);
-	yaml_emitter_set_unicode(&e, 1);
-	yaml_emitter_set_width(&e, -1);
-	yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING);
-	emit(&e, &event);
-	yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 0);
-	emit(&e, &event);
-	emit_value(&e, tree);
-	yaml_document_end_event_initialize(&event, 1);
-	emit(&e, &event);
-	yaml_stream_end_event_initialize(&event);
-	emit(&e, &event);
-	yaml_emitter_delete(&e);
+	json_yaml_write(tree, true, out);
 	cJSON_Delete(tree);
 }
 
-/* --- names */
-
-static uint32_t hash_of(const char *text)
-{
-	uint32_t hash = 2166136261U;
-
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 16777619U;
-	return hash;
-}
-
-/* A DNS label. Where letters are lost, or the kind and the name could be cut elsewhere, a hash of the key tells classes apart. */
-static void name_of(const struct slack_class *c, char name[NAME_MAX_LEN + 1])
-{
-	const char *slash = strchr(c->key, '/'), *from = slash ? slash + 1 : c->key;
-	size_t len = (size_t)snprintf(name, NAME_MAX_LEN + 1, "%s-", SLACK_REPLICA_SET);
-	bool exact = true;
-
-	for (; *from && len < NAME_KEPT; from++) {
-		char letter = (char)tolower((unsigned char)*from);
-
-		exact &= isalnum((unsigned char)letter) || letter == '-' || letter == '/';
-		name[len++] = isalnum((unsigned char)letter) ? letter : '-';
-	}
-	while (name[len - 1] == '-')
-		len--;
-	name[len] = '\0';
-	if (!exact || *from)
-		snprintf(name + len, NAME_MAX_LEN + 1 - len, "-%08x", hash_of(c->key));
-}
+/* --- objects */
 
 static cJSON *add_object(cJSON *to, const char *member)
 {
@@ -200,14 +62,14 @@ static cJSON *own_selector(const char *name)
 {
 	cJSON *selector = cJSON_CreateObject();
 
-	cJSON_AddStringToObject(add_object(selector, "matchLabels"), CLASS_LABEL, name);
+	cJSON_AddStringToObject(add_object(selector, "matchLabels"), SLACK_CLASS_LABEL, name);
 	return selector;
 }
 
 static void own_label(cJSON *metadata, const char *name)
 {
 	cJSON_DeleteItemFromObjectCaseSensitive(metadata, "labels");
-	cJSON_AddStringToObject(add_object(metadata, "labels"), CLASS_LABEL, name);
+	cJSON_AddStringToObject(add_object(metadata, "labels"), SLACK_CLASS_LABEL, name);
 }
 
 /* --- what a pod asks for */
@@ -313,9 +175,9 @@ static cJSON *balloon(const struct slack_class *c, const struct slack_yaml_optio
 {
 	const char *namespace = c->record->object.namespace;
 	cJSON *object, *spec, *template, *pod;
-	char name[NAME_MAX_LEN + 1];
+	char name[SLACK_NAME_LEN];
 
-	name_of(c, name);
+	slack_balloon_name(c->key, name);
 	object = new_object("apps/v1", "Deployment", namespace, name);
 	spec = add_object(object, "spec");
 	cJSON_AddNumberToObject(spec, "replicas", c->wanted);
@@ -329,12 +191,12 @@ static cJSON *balloon(const struct slack_class *c, const struct slack_yaml_optio
 	return object;
 }
 
+/* It is no globalDefault, which is not said: a server leaves out what is false, and applying the object again would change it every time. */
 static cJSON *priority_class(const struct slack_yaml_options *o)
 {
 	cJSON *object = new_object("scheduling.k8s.io/v1", "PriorityClass", "", SLACK_REPLICA_SET);
 
 	cJSON_AddNumberToObject(object, "value", o->priority);
-	cJSON_AddFalseToObject(object, "globalDefault");
 	cJSON_AddStringToObject(object, "preemptionPolicy", "Never");
 	cJSON_AddStringToObject(
 		object, "description",
@@ -381,10 +243,10 @@ static void write_buffer(const struct slack_class *c, const struct slack_yaml_op
 			 struct buf *out)
 {
 	const char *namespace = c->record->object.namespace;
-	char name[NAME_MAX_LEN + 1];
+	char name[SLACK_NAME_LEN];
 	cJSON *object, *spec;
 
-	name_of(c, name);
+	slack_balloon_name(c->key, name);
 	object = new_object("autoscaling.x-k8s.io/v1beta1", "CapacityBuffer", namespace, name);
 	spec = add_object(object, "spec");
 	if (!add_scalable(spec, c)) {

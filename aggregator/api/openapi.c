@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * GET /openapi.json: an OpenAPI 3.0 document of all routes, from the table by which requests are routed and checked (route.h).
+ *
+ * Each object that is answered has a schema with what all of them share: apiVersion, kind, time, and items where it is a list. A refusal is an
+ * Error, whatever its status. A path that answers any method is told with GET.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "aggregator/api/route.h"
+#include "shared/jsonw.h"
+
+/* --- schemas ------------------------------------------------------------------------------------------------------ */
+
+static void write_ref(struct jsonw *w, const char *schema)
+{
+	char text[96];
+
+	snprintf(text, sizeof(text), "#/components/schemas/%s", schema);
+	jsonw_object_open(w);
+	jsonw_key_string(w, "$ref", text);
+	jsonw_object_close(w);
+}
+
+static void write_values(struct jsonw *w, const char *const *values)
+{
+	jsonw_key(w, "enum");
+	jsonw_array_open(w);
+	for (; *values; values++)
+		jsonw_string(w, *values);
+	jsonw_array_close(w);
+}
+
+static void write_type(struct jsonw *w, const struct api_field *f)
+{
+	static const char *const types[] = {
+		[API_STRING] = "string", [API_INTEGER] = "integer", [API_BOOLEAN] = "boolean",
+		[API_NAMES] = "array",	 [API_OBJECT] = "object",   [API_POD] = "object",
+	};
+
+	jsonw_object_open(w);
+	jsonw_key_string(w, "type", types[f->type]);
+	if (f->type == API_INTEGER)
+		jsonw_key_int(w, "minimum", 1);
+	if (f->type == API_STRING && f->values)
+		write_values(w, f->values);
+	if (f->type == API_NAMES) {
+		jsonw_key(w, "items");
+		jsonw_object_open(w);
+		jsonw_key_string(w, "type", "string");
+		jsonw_object_close(w);
+	}
+	jsonw_key_string(w, "description", f->about);
+	jsonw_object_close(w);
+}
+
+static void write_member(struct jsonw *w, const char *name, const char *type, const char *format)
+{
+	jsonw_key(w, name);
+	jsonw_object_open(w);
+	jsonw_key_string(w, "type", type);
+	if (format)
+		jsonw_key_string(w, "format", format);
+	jsonw_object_close(w);
+}
+
+static void write_constant(struct jsonw *w, const char *name, const char *value)
+{
+	const char *const values[] = {value, NULL};
+
+	jsonw_key(w, name);
+	jsonw_object_open(w);
+	jsonw_key_string(w, "type", "string");
+	write_values(w, values);
+	jsonw_object_close(w);
+}
+
+static void write_items(struct jsonw *w)
+{
+	jsonw_key(w, "items");
+	jsonw_object_open(w);
+	jsonw_key_string(w, "type", "array");
+	jsonw_key(w, "items");
+	jsonw_object_open(w);
+	jsonw_key_string(w, "type", "object");
+	jsonw_object_close(w);
+	jsonw_object_close(w);
+}
+
+static void write_kind(struct jsonw *w, const struct api_description *is)
+{
+	jsonw_key(w, is->kind);
+	jsonw_object_open(w);
+	jsonw_key_string(w, "type", "object");
+	jsonw_key(w, "required");
+	jsonw_array_open(w);
+	jsonw_string(w, "apiVersion");
+	jsonw_string(w, "kind");
+	jsonw_string(w, "time");
+	if (is->list)
+		jsonw_string(w, "items");
+	jsonw_array_close(w);
+	jsonw_key(w, "properties");
+	jsonw_object_open(w);
+	write_constant(w, "apiVersion", "evenkeel.io/v1");
+	write_constant(w, "kind", is->kind);
+	write_member(w, "time", "string", "date-time");
+	if (is->list)
+		write_items(w);
+	jsonw_object_close(w);
+	jsonw_object_close(w);
+}
+
+static void write_error(struct jsonw *w)
+{
+	jsonw_key(w, "Error");
+	jsonw_object_open(w);
+	jsonw_key_string(w, "type", "object");
+	jsonw_key(w, "properties");
+	jsonw_object_open(w);
+	jsonw_key(w, "error");
+	jsonw_object_open(w);
+	jsonw_key_string(w, "type", "object");
+	jsonw_key(w, "properties");
+	jsonw_object_open(w);
+	write_member(w, "code", "string", NULL);
+	write_member(w, "message", "string", NULL);
+	write_member(w, "field", "string", NULL);
+	jsonw_object_close(w);
+	jsonw_object_close(w);
+	jsonw_object_close(w);
+	jsonw_object_close(w);
+}
+
+/* --- a route ------------------------------------------------------------------------------------------------------ */
+
+static void write_parameter(struct jsonw *w, const struct api_field *f, bool in_path)
+{
+	jsonw_object_open(w);
+	jsonw_key_string(w, "name", f->name);
+	jsonw_key_string(w, "in", in_path ? "path" : "query");
+	jsonw_key_bool(w, "required", in_path || f->required);
+	jsonw_key(w, "schema");
+	write_type(w, f);
+	jsonw_object_close(w);
+}
+
+static void write_parameters(struct jsonw *w, const struct api_description *is)
+{
+	const struct api_field below = {is->below, API_STRING, NULL, true, "Which one."};
+
+	jsonw_key(w, "parameters");
+	jsonw_array_open(w);
+	if (is->below)
+		write_parameter(w, &below, true);
+	for (const struct api_field *f = is->query; f && f->name; f++)
+		write_parameter(w, f, false);
+	jsonw_array_close(w);
+}
+
+static void write_body_schema(struct jsonw *w, const struct api_description *is)
+{
+	bool any = false;
+
+	jsonw_object_open(w);
+	jsonw_key_string(w, "type", "object");
+	if (!is->body) {
+		jsonw_key_string(w, "description", is->about);
+		jsonw_object_close(w);
+		return;
+	}
+	for (const struct api_field *f = is->body; f->name; f++) {
+		if (!f->required)
+			continue;
+		if (!any) {
+			jsonw_key(w, "required");
+			jsonw_array_open(w);
+		}
+		any = true;
+		jsonw_string(w, f->name);
+	}
+	if (any)
+		jsonw_array_close(w);
+	jsonw_key_bool(w, "additionalProperties", false);
+	jsonw_key(w, "properties");
+	jsonw_object_open(w);
+	for (const struct api_field *f = is->body; f->name; f++) {
+		jsonw_key(w, f->name);
+		write_type(w, f);
+	}
+	jsonw_object_close(w);
+	jsonw_object_close(w);
+}
+
+/* "text/plain; charset=utf-8" is a type and its parameters: the key is all of it. */
+static void open_content(struct jsonw *w, const char *type)
+{
+	jsonw_key(w, type);
+	jsonw_object_open(w);
+	jsonw_key(w, "schema");
+}
+
+static void write_body(struct jsonw *w, const struct api_description *is)
+{
+	jsonw_key(w, "requestBody");
+	jsonw_object_open(w);
+	jsonw_key_bool(w, "required", true);
+	jsonw_key(w, "content");
+	jsonw_object_open(w);
+	open_content(w, "application/json");
+	write_body_schema(w, is);
+	jsonw_object_close(w);
+	jsonw_object_close(w);
+	jsonw_object_close(w);
+}
+
+static void write_plain(struct jsonw *w, const char *type)
+{
+	jsonw_object_open(w);
+	jsonw_key_string(w, "type",
+			 strncmp(type, "application/json", 16) == 0 ? "object" : "string");
+	jsonw_object_close(w);
+}
+
+static void write_content(struct jsonw *w, const struct api_description *is)
+{
+	jsonw_key(w, "content");
+	jsonw_object_open(w);
+	open_content(w, is->content_type);
+	if (is->kind)
+		write_ref(w, is->kind);
+	else
+		write_plain(w, is->content_type);
+	jsonw_object_close(w);
+	if (is->other_type) {
+		open_content(w, is->other_type);
+		write_plain(w, is->other_type);
+		jsonw_object_close(w);
+	}
+	jsonw_object_close(w);
+}
+
+static void write_responses(struct jsonw *w, const struct api_description *is)
+{
+	jsonw_key(w, "responses");
+	jsonw_object_open(w);
+	jsonw_key(w, "200");
+	jsonw_object_open(w);
+	jsonw_key_string(w, "description", is->kind ? is->kind : is->summary);
+	if (is->content_type)
+		write_content(w, is);
+	jsonw_object_close(w);
+	jsonw_key(w, "default");
+	jsonw_object_open(w);
+	jsonw_key_string(w, "description", "A refusal");
+	jsonw_key(w, "content");
+	jsonw_object_open(w);
+	open_content(w, "application/json");
+	write_ref(w, "Error");
+	jsonw_object_close(w);
+	jsonw_object_close(w);
+	jsonw_object_close(w);
+	jsonw_object_close(w);
+}
+
+/* "GET /v1/nodes/{name}" is getV1NodesName. */
+static void write_id(struct jsonw *w, const char *method, const struct route *r)
+{
+	char id[128];
+	size_t len = (size_t)snprintf(id, sizeof(id), "%s", method);
+	bool begins = true;
+
+	for (const char *at = r->path; *at && len < sizeof(id) - 1; at++) {
+		if (isalnum((unsigned char)*at))
+			id[len++] = (char)(begins ? toupper((unsigned char)*at) : *at);
+		begins = !isalnum((unsigned char)*at);
+	}
+	id[len] = '\0';
+	if (r->is->below && len < sizeof(id) - 1) {
+		snprintf(id + len, sizeof(id) - len, "%s", r->is->below);
+		id[len] = (char)toupper((unsigned char)id[len]);
+	}
+	jsonw_key_string(w, "operationId", id);
+}
+
+static void write_route(struct jsonw *w, const struct route *r)
+{
+	const char *method = r->method && strcmp(r->method, "POST") == 0 ? "post" : "get";
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s%s%s%s", r->path, r->is->below ? "{" : "",
+		 r->is->below ? r->is->below : "", r->is->below ? "}" : "");
+	jsonw_key(w, path);
+	jsonw_object_open(w);
+	jsonw_key(w, method);
+	jsonw_object_open(w);
+	write_id(w, method, r);
+	jsonw_key_string(w, "summary", r->is->summary);
+	write_parameters(w, r->is);
+	if (r->is->posted)
+		write_body(w, r->is);
+	write_responses(w, r->is);
+	jsonw_object_close(w);
+	jsonw_object_close(w);
+}
+
+/* --- all of it ---------------------------------------------------------------------------------------------------- */
+
+static void write_info(struct jsonw *w)
+{
+	jsonw_key_string(w, "openapi", "3.0.3");
+	jsonw_key(w, "info");
+	jsonw_object_open(w);
+	jsonw_key_string(w, "title", "evenkeel");
+	jsonw_key_string(w, "description",
+			 "What machines really have left, and what may safely be done with it.");
+	jsonw_key_string(w, "version", EVENKEEL_VERSION);
+	jsonw_key(w, "license");
+	jsonw_object_open(w);
+	jsonw_key_string(w, "name", "Apache-2.0");
+	jsonw_object_close(w);
+	jsonw_object_close(w);
+}
+
+void api_openapi(const struct api_context *ctx, const struct api_request *rq,
+		 struct api_response *rs)
+{
+	const struct route *routes;
+	struct jsonw w;
+	size_t count;
+
+	(void)ctx;
+	(void)rq;
+	routes = api_routes(&count);
+	rs->content_type = "application/json";
+	jsonw_init(&w, &rs->body);
+	jsonw_object_open(&w);
+	write_info(&w);
+	jsonw_key(&w, "paths");
+	jsonw_object_open(&w);
+	for (size_t i = 0; i < count; i++)
+		write_route(&w, &routes[i]);
+	jsonw_object_close(&w);
+	jsonw_key(&w, "components");
+	jsonw_object_open(&w);
+	jsonw_key(&w, "schemas");
+	jsonw_object_open(&w);
+	write_error(&w);
+	for (size_t i = 0; i < count; i++)
+		if (routes[i].is->kind)
+			write_kind(&w, routes[i].is);
+	jsonw_object_close(&w);
+	jsonw_object_close(&w);
+	jsonw_object_close(&w);
+	buf_add_char(&rs->body, '\n');
+}

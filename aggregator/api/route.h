@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one table of routes, and what each takes and answers: requests are checked against it, and /openapi.json is made from it. */
+#ifndef EVENKEEL_AGGREGATOR_API_ROUTE_H
+#define EVENKEEL_AGGREGATOR_API_ROUTE_H
+
+#include "aggregator/api/api.h"
+
+enum api_type {
+	API_STRING,
+	API_INTEGER, /* 1 and more */
+	API_BOOLEAN,
+	API_NAMES, /* a list of strings */
+	API_OBJECT,
+	API_POD, /* a manifest, or a pod as the Kubernetes API tells it */
+};
+
+/* A parameter of the query, or a member of the body. */
+struct api_field {
+	const char *name; /* NULL ends a list */
+	enum api_type type;
+	const char *const *values; /* all that it may be, ended by NULL; NULL: any */
+	bool required;
+	const char *about;
+};
+
+struct api_description {
+	const char *summary;
+	const char *kind; /* of the object that is answered; NULL: it is none of ours */
+	bool list; /* which has "items" */
+	const char *content_type;
+	const char *other_type; /* what it answers as well, by a parameter; NULL: nothing */
+	const char *below; /* what stands behind a path that ends in "/" */
+	const struct api_field *query; /* NULL: none is looked at */
+	bool lenient; /* other parameters are let through */
+	bool posted; /* it takes a body */
+	const struct api_field *body; /* its members; NULL: described by others (about) */
+	const char *about;
+};
+
+struct route {
+	const char *path; /* one that ends in "/" stands for all that is below it */
+	const char *method; /* NULL: any, as load-watcher; GET includes HEAD */
+	api_handler *handler;
+	size_t body_most; /* 0: 1 MiB */
+	bool takes_long; /* simulates the whole cluster, or may */
+	const struct api_description *is;
+};
+
+const struct route *api_routes(size_t *count);
+/* Whether a list of fields has one of that name. */
+bool api_field_is_in(const char *name, const struct api_field *list);
+
+extern const struct api_description api_is_watcher, api_is_watcher_host, api_is_watcher_health,
+	api_is_extender_filter, api_is_extender_prioritize, api_is_extender_preempt, api_is_nodes,
+	api_is_node, api_is_pods, api_is_quotas, api_is_quota, api_is_quotas_admit,
+	api_is_quotas_preempt, api_is_scores, api_is_fit, api_is_slack, api_is_drain,
+	api_is_snapshot, api_is_status, api_is_metrics, api_is_healthz, api_is_readyz,
+	api_is_openapi;
+
+/* Members of bodies, for those who read them. */
+extern const struct api_field api_admit_members[], api_preempt_members[], api_scores_members[],
+	api_fit_members[];
+
+#endif

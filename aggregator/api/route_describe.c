@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What each route takes and answers. A parameter that is not here is refused before its handler runs, and so is a member of a body: what is
+ * missing here does not work, rather than being undocumented. What answers hold in detail is told at the top of the file of their handler.
+ */
+#include <string.h>
+
+#include "aggregator/api/route.h"
+
+#define JSON "application/json"
+#define TEXT "text/plain; charset=utf-8"
+
+static const char *const sorts[] = {"name", "cpu", "memory", NULL};
+static const char *const unlimited[] = {"ignore", "allocatable", "requests", NULL};
+static const char *const booleans[] = {"true", "false", NULL};
+static const char *const score_variants[] = {"corrected", "upstream", "kep", NULL};
+static const char *const quota_variants[] = {"corrected", "upstream", NULL};
+static const char *const budgets[] = {"hard", "soft", NULL};
+static const char *const formats[] = {"json", "balloons", "capacitybuffer", NULL};
+
+static const struct api_field none[] = {{0}};
+
+#define PAGE                                                                                       \
+	{"limit", API_INTEGER, NULL, false, "At most so many items, 500 unless said."},            \
+		{"continue", API_STRING, NULL, false, "The token of the page before."},            \
+		{"sort", API_STRING, sorts, false, "By what; the largest first."},                 \
+	{                                                                                          \
+		"labelSelector", API_STRING, NULL, false, "Only objects with these labels."        \
+	}
+#define UNLIMITED                                                                                  \
+	{                                                                                          \
+		"unlimited", API_STRING, unlimited, false,                                         \
+			"What a container without a limit counts as."                              \
+	}
+#define EXPLAIN                                                                                    \
+	{                                                                                          \
+		"explain", API_BOOLEAN, booleans, false, "Tell how it came about."                 \
+	}
+#define POD                                                                                        \
+	{                                                                                          \
+		"pod", API_POD, NULL, true, "The pod it is about."                                 \
+	}
+#define NAMESPACE                                                                                  \
+	{                                                                                          \
+		"namespace", API_STRING, NULL, false, "That of a pod which names none."            \
+	}
+#define QUOTA_VARIANT                                                                              \
+	{                                                                                          \
+		"variant", API_STRING, quota_variants, false,                                      \
+			"By which rules; the server's unless said."                                \
+	}
+
+bool api_field_is_in(const char *name, const struct api_field *list)
+{
+	while (list->name && strcmp(list->name, name) != 0)
+		list++;
+	return list->name != NULL;
+}
+
+/* --- load-watcher's ----------------------------------------------------------------------------------------------- */
+
+static const struct api_field host[] = {
+	{"host", API_STRING, NULL, false, "Only this node."},
+	{0},
+};
+
+const struct api_description api_is_watcher = {
+	.summary = "Use of all nodes, as load-watcher answers it",
+	.content_type = JSON,
+	.query = host,
+	.lenient = true,
+};
+const struct api_description api_is_watcher_host = {
+	.summary = "Use of one node, as load-watcher answers it",
+	.content_type = JSON,
+	.below = "host",
+	.query = none,
+	.lenient = true,
+};
+const struct api_description api_is_watcher_health = {
+	.summary = "200 while some node is heard, else 503",
+};
+
+/* --- the extender's ----------------------------------------------------------------------------------------------- */
+
+#define EXTENDER                                                                                   \
+	.content_type = JSON, .posted = true,                                                      \
+	.about =                                                                                   \
+		"The ExtenderArgs or ExtenderPreemptionArgs of k8s.io/kube-scheduler/extender/v1."
+
+const struct api_description api_is_extender_filter = {
+	.summary = "Nodes that may have the pod, and why others may not",
+	EXTENDER,
+};
+const struct api_description api_is_extender_prioritize = {
+	.summary = "What each node is worth for the pod, 0 to 10",
+	EXTENDER,
+};
+const struct api_description api_is_extender_preempt = {
+	.summary = "Which pods may be evicted for one that found no place",
+	EXTENDER,
+};
+
+/* --- nodes and pods ----------------------------------------------------------------------------------------------- */
+
+static const struct api_field nodes_query[] = {
+	{"node", API_STRING, NULL, false, "Only this node."},
+	PAGE,
+	UNLIMITED,
+	{0},
+};
+static const struct api_field node_query[] = {UNLIMITED, {0}};
+static const struct api_field pods_query[] = {
+	{"namespace", API_STRING, NULL, false, "Only of this namespace."},
+	{"node", API_STRING, NULL, false, "Only on this node."},
+	PAGE,
+	{"peaks", API_BOOLEAN, booleans, false, "With the peaks of the last 24 hours."},
+	{0},
+};
+
+const struct api_description api_is_nodes = {
+	.summary = "What nodes have, promised and use",
+	.kind = "NodeList",
+	.list = true,
+	.content_type = JSON,
+	.query = nodes_query,
+};
+const struct api_description api_is_node = {
+	.summary = "What one node has, promised and uses",
+	.kind = "Node",
+	.content_type = JSON,
+	.below = "name",
+	.query = node_query,
+};
+const struct api_description api_is_pods = {
+	.summary = "What pods, or other workloads, use against requests and limits",
+	.kind = "PodList",
+	.list = true,
+	.content_type = JSON,
+	.query = pods_query,
+};
+
+/* --- quotas ------------------------------------------------------------------------------------------------------- */
+
+static const struct api_field quotas_query[] = {
+	{"namespace", API_STRING, NULL, false, "Only of this namespace."},
+	QUOTA_VARIANT,
+	{0},
+};
+static const struct api_field quota_query[] = {QUOTA_VARIANT, {0}};
+
+const struct api_field api_admit_members[] = {POD, NAMESPACE, QUOTA_VARIANT, {0}};
+const struct api_field api_preempt_members[] = {
+	POD,
+	NAMESPACE,
+	QUOTA_VARIANT,
+	{"nominatedNode", API_STRING, NULL, false, "Only this node may be its destination."},
+	{"pdb", API_STRING, budgets, false,
+	 "Whether PodDisruptionBudgets are kept, or broken where nothing else helps."},
+	{0},
+};
+
+const struct api_description api_is_quotas = {
+	.summary = "Elastic quotas: guaranteed, used, borrowed, lent, and really used",
+	.kind = "QuotaList",
+	.list = true,
+	.content_type = JSON,
+	.query = quotas_query,
+};
+const struct api_description api_is_quota = {
+	.summary = "The elastic quota of one namespace",
+	.kind = "Quota",
+	.content_type = JSON,
+	.below = "namespace",
+	.query = quota_query,
+};
+const struct api_description api_is_quotas_admit = {
+	.summary = "Whether quotas let a pod in, and what would",
+	.kind = "QuotaAdmission",
+	.content_type = JSON,
+	.query = none,
+	.posted = true,
+	.body = api_admit_members,
+};
+const struct api_description api_is_quotas_preempt = {
+	.summary = "Whose pods would have to go for a pod",
+	.kind = "QuotaPreemption",
+	.content_type = JSON,
+	.query = none,
+	.posted = true,
+	.body = api_preempt_members,
+};
+
+/* --- where pods go ------------------------------------------------------------------------------------------------ */
+
+#define NODES                                                                                      \
+	{                                                                                          \
+		"nodes", API_NAMES, NULL, false, "Only these nodes."                               \
+	}
+
+const struct api_field api_scores_members[] = {
+	{"pod", API_POD, NULL, false, "The pod it is about; one that asks for nothing."},
+	NODES,
+	{"plugins", API_NAMES, NULL, false, "By these plugins; those of the blend unless said."},
+	{"blend", API_OBJECT, NULL, false, "Weights by plugin."},
+	{"args", API_OBJECT, NULL, false, "Arguments by plugin, by upstream's names."},
+	{"variant", API_STRING, score_variants, false, "By which rules."},
+	{"explain", API_BOOLEAN, NULL, false, "With every term, and reasons."},
+	{"fits", API_BOOLEAN, NULL, false, "With whether the pod fits on each node."},
+	{0},
+};
+const struct api_field api_fit_members[] = {POD, NODES, {0}};
+
+const struct api_description api_is_scores = {
+	.summary = "What each node is worth for a pod, and why",
+	.kind = "ScoreList",
+	.list = true,
+	.content_type = JSON,
+	.query = none,
+	.posted = true,
+	.body = api_scores_members,
+};
+const struct api_description api_is_fit = {
+	.summary = "Where a pod could go now, and why not elsewhere",
+	.kind = "FitList",
+	.list = true,
+	.content_type = JSON,
+	.query = none,
+	.posted = true,
+	.body = api_fit_members,
+};
+
+/* --- plans -------------------------------------------------------------------------------------------------------- */
+
+static const struct api_field drain_query[] = {
+	{"node", API_STRING, NULL, false, "Only these nodes, with commas between."},
+	EXPLAIN,
+	{0},
+};
+static const struct api_field slack_query[] = {
+	{"class", API_STRING, NULL, false, "Only this class of placeholders."},
+	{"node", API_STRING, NULL, false, "Only what stands on this node."},
+	EXPLAIN,
+	{"format", API_STRING, formats, false,
+	 "Objects for kubectl apply in YAML, in place of this one."},
+	{0},
+};
+
+const struct api_description api_is_drain = {
+	.summary = "Which nodes may be drained, where their pods would go, and why others stay",
+	.kind = "DrainPlan",
+	.list = true,
+	.content_type = JSON,
+	.query = drain_query,
+};
+const struct api_description api_is_slack = {
+	.summary = "Room that is kept for pods to come, and what could start now",
+	.kind = "SlackList",
+	.list = true,
+	.content_type = JSON,
+	.other_type = "application/yaml",
+	.query = slack_query,
+};
+
+/* --- the service -------------------------------------------------------------------------------------------------- */
+
+const struct api_description api_is_snapshot = {
+	.summary = "All that is known, to replay answers from",
+	.kind = "Snapshot",
+	.content_type = JSON,
+	.query = none,
+};
+const struct api_description api_is_status = {
+	.summary = "Agents, the Kubernetes API, the database, and what was refused",
+	.kind = "Status",
+	.content_type = JSON,
+	.query = none,
+};
+const struct api_description api_is_metrics = {
+	.summary = "Metrics for Prometheus",
+	.content_type = "text/plain; version=0.0.4; charset=utf-8",
+};
+const struct api_description api_is_healthz = {
+	.summary = "200 while the service answers",
+	.content_type = TEXT,
+};
+const struct api_description api_is_readyz = {
+	.summary = "200 once everything was read that answers come from, else 503",
+	.content_type = TEXT,
+};
+const struct api_description api_is_openapi = {
+	.summary = "This description",
+	.content_type = JSON,
+	.query = none,
+};

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Commands make two things: the API's object as JSON, or a table with words around it. The other forms are made of these, when the command
+ * has run, and so no command knows of them:
+ *
+ *   yaml   the JSON, written as YAML. Numbers are as JSON readers have them: beyond 2^53 rounded
+ *   csv    the wide table, every column; no words
+ *   name   KIND/NAME of each row, as kubectl has it; of pods KIND/NAMESPACE/NAME
+ */
+#include "aggregator/cli/output.h"
+
+#include <string.h>
+
+#include "shared/json_yaml.h"
+
+/* What --format of slack says of -o yaml: the API's object, .. */
+enum { FORMAT_OBJECT, FORMAT_BALLOONS };
+
+bool output_is_rows(enum cli_output form)
+{
+	return form == OUTPUT_CSV || form == OUTPUT_NAME;
+}
+
+const char *output_conflict(const struct cli_options *o, const struct command *command)
+{
+	if (o->output >= OUTPUT_BALLOONS && strcmp(command->name, "slack") != 0)
+		return "-o balloons and -o capacitybuffers go with slack";
+	if (output_is_rows((enum cli_output)o->output) && !command->lists)
+		return "-o csv and -o name go with lists; take -o json or yaml here";
+	if (output_is_rows((enum cli_output)o->output) && o->explain)
+		return "--explain has no rows: it goes with -o table, wide, json and yaml";
+	return NULL;
+}
+
+enum cli_output output_choose(struct cli_options *o)
+{
+	enum cli_output form = (enum cli_output)o->output;
+
+	if (form == OUTPUT_YAML && o->format != FORMAT_OBJECT)
+		form = o->format == FORMAT_BALLOONS ? OUTPUT_BALLOONS : OUTPUT_BUFFERS;
+	o->output = output_is_rows(form)  ? OUTPUT_WIDE
+		    : form == OUTPUT_YAML ? OUTPUT_JSON
+					  : (int)form;
+	return form;
+}
+
+struct names {
+	struct buf *out;
+	const char *kind;
+};
+
+/* A pod's row has its namespace on a line of its own, which is empty for what is no pod of an API. */
+static void add_name(void *context, const char *name)
+{
+	const struct names *n = context;
+	const char *line = strchr(name, '\n');
+
+	buf_printf(n->out, "%s/", n->kind);
+	if (line && line > name)
+		buf_printf(n->out, "%.*s/", (int)(line - name), name);
+	buf_printf(n->out, "%s\n", line ? line + 1 : name);
+}
+
+void output_rows(struct cli *cli, const struct table *t, const char *kind)
+{
+	struct names names = {&cli->rows, kind};
+
+	if (cli->form == OUTPUT_CSV)
+		table_print_csv(t, !cli->options->no_headers, &cli->rows);
+	else
+		table_each_name(t, add_name, &names);
+}
+
+static int make_yaml(struct cli *cli, int code)
+{
+	cJSON *object;
+
+	if (!cli->out.len)
+		return code;
+	object = cJSON_ParseWithLength(cli->out.data, cli->out.len);
+	buf_clear(&cli->out);
+	if (!object) {
+		reason_set(&cli->reason, "the answer is not JSON; is that an "
+					 "evenkeel-aggregator?");
+		return CLI_ERROR;
+	}
+	json_yaml_write(object, cli->options->watch, &cli->out);
+	cJSON_Delete(object);
+	return code;
+}
+
+int output_finish(struct cli *cli, int code)
+{
+	if (cli->form == OUTPUT_YAML)
+		return make_yaml(cli, code);
+	if (output_is_rows(cli->form)) {
+		buf_clear(&cli->out);
+		buf_add(&cli->out, cli->rows.data ? cli->rows.data : "", cli->rows.len);
+	}
+	return code;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Balloons: placeholders that are real pods, as slack_yaml.h describes them. Who applied those objects has the room twice over unless each of
+ * them stands for a placeholder:
+ *
+ *   demand   a balloon is none: it does not count as requested, nor as an arrival
+ *   held     one on a node that counts holds the room of one placeholder of its class, if it is as large as that is today; so many fewer
+ *            are placed beside it. One that is pending holds nothing, nor does one that is on its way out
+ *   slots    it is no obstacle, as the scheduler preempts it for whoever comes
+ *
+ * It is known by its label, and by a priority below 0: a pod that nobody can preempt is no slack, whatever label it has. Its class is told by its
+ * namespace and the label's value, the name that objects of the class have.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/policy/slack/slack_internal.h"
+#include "shared/mem.h"
+
+enum { NAME_KEPT = 54 };
+
+static uint32_t hash_of(const char *text)
+{
+	uint32_t hash = 2166136261U;
+
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * 16777619U;
+	return hash;
+}
+
+/* Where letters are lost, or the kind and the name could be cut elsewhere, a hash of the key tells classes apart. */
+void slack_balloon_name(const char *key, char name[SLACK_NAME_LEN])
+{
+	const char *slash = strchr(key, '/'), *from = slash ? slash + 1 : key;
+	size_t len = (size_t)snprintf(name, SLACK_NAME_LEN, "%s-", SLACK_REPLICA_SET);
+	bool exact = true;
+
+	for (; *from && len < NAME_KEPT; from++) {
+		char letter = (char)tolower((unsigned char)*from);
+
+		exact &= isalnum((unsigned char)letter) || letter == '-' || letter == '/';
+		name[len++] = isalnum((unsigned char)letter) ? letter : '-';
+	}
+	while (name[len - 1] == '-')
+		len--;
+	name[len] = '\0';
+	if (!exact || *from)
+		snprintf(name + len, SLACK_NAME_LEN - len, "-%08x", hash_of(key));
+}
+
+bool slack_is_balloon(const struct kube_pod *pod)
+{
+	return pod->template->priority < 0 &&
+	       labels_find(&pod->template->labels, SLACK_CLASS_LABEL);
+}
+
+/* --- what they hold */
+
+struct named {
+	UT_hash_handle hh;
+	char *name; /* owned: "shop/evenkeel-slack-deployment-web" */
+	uint32_t class;
+};
+
+static struct named *name_classes(const struct slack_run *r)
+{
+	struct named *all = NULL;
+
+	for (uint32_t c = 0; c < r->class_count; c++) {
+		const struct slack_pattern *p = &r->classes[c]->pattern;
+		struct named *n = mem_zalloc(1, sizeof(*n));
+		char name[SLACK_NAME_LEN];
+
+		slack_balloon_name(r->classes[c]->key, name);
+		n->name = mem_printf("%s/%s", p->record->object.namespace, name);
+		n->class = c;
+		HASH_ADD_KEYPTR(hh, all, n->name, strlen(n->name), n);
+	}
+	return all;
+}
+
+static void free_names(struct named *all)
+{
+	struct named *n = all, *next;
+
+	HASH_CLEAR(hh, all);
+	for (; n; n = next) {
+		next = n->hh.next;
+		free(n->name);
+		free(n);
+	}
+}
+
+static void count_balloon(struct slack_run *r, struct named *classes, const struct kube_pod *pod)
+{
+	const struct resources *asks = kube_pod_requests(pod);
+	const struct slack_amount holds = {asks->of[RESOURCE_CPU], asks->of[RESOURCE_MEMORY]};
+	char *name = mem_printf("%s/%s", pod->object.namespace,
+				labels_find(&pod->template->labels, SLACK_CLASS_LABEL));
+	struct named *n;
+
+	HASH_FIND(hh, classes, name, strlen(name), n);
+	free(name);
+	if (n && slack_amount_fits(&r->classes[n->class]->pattern.shape, &holds))
+		r->balloons[n->class]++;
+}
+
+void slack_count_balloons(struct slack_run *r)
+{
+	struct named *classes = name_classes(r);
+
+	for (size_t n = 0; n < r->survey.count; n++) {
+		const struct slack_seen *seen = &r->state->seen[n];
+
+		for (size_t i = 0; r->survey.counts[n] && i < seen->balloon_count; i++)
+			if (!seen->balloons[i]->deletion_ns)
+				count_balloon(r, classes, seen->balloons[i]);
+	}
+	free_names(classes);
+}
+
+uint32_t slack_missing(const struct slack_run *r, uint32_t class)
+{
+	uint32_t held = r->placed[class] + r->balloons[class], wanted = r->classes[class]->wanted;
+
+	return held < wanted ? wanted - held : 0;
+}
+
+uint32_t slack_surplus(const struct slack_run *r, uint32_t class)
+{
+	uint32_t held = r->placed[class] + r->balloons[class], wanted = r->classes[class]->wanted;
+	uint32_t surplus = held > wanted ? held - wanted : 0;
+
+	return surplus < r->placed[class] ? surplus : r->placed[class];
+}
+
+void slack_take_balloons(struct slack_run *r)
+{
+	for (size_t n = 0; n < r->survey.count; n++) {
+		const struct slack_seen *seen = &r->state->seen[n];
+
+		for (size_t i = 0; i < seen->balloon_count; i++) {
+			const struct object *o = &seen->balloons[i]->object;
+			place_pod pod = place_find_pod(r->place, o->namespace, o->name);
+
+			if (pod != PLACE_NONE && place_where(r->place, pod) != PLACE_NONE)
+				place_take(r->place, pod);
+		}
+	}
+}

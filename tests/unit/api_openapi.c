@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * GET /openapi.json holds every route of the table, is a sound OpenAPI document, and is true: what it lists is taken, what it does not list is refused,
+ * and answers are of the kinds and types it says.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/api/route.h"
+#include "shared/mem.h"
+#include "tests/api_fixture.h"
+#include "tests/quota_fixture.h"
+
+#define POD                                                                                        \
+	"{\"metadata\":{\"name\":\"x\",\"namespace\":\"shop\"},\"spec\":{\"containers\":[{"        \
+	"\"name\":\"c\"}]}}"
+
+static struct api_fixture f;
+static cJSON *document;
+
+static int open_fixture(void **state)
+{
+	struct buf items = BUF_INIT;
+
+	(void)state;
+	buf_add_str(&items, quota_fixture_node("a", "cpu: 8, memory: 32Gi"));
+	buf_add_str(&items, quota_fixture_quota("shop", "q", "cpu: 4", "cpu: 8"));
+	buf_add_str(&items, quota_fixture_pod("shop", "p", "a", 0, "cpu: 1"));
+	api_fixture_open(&f, quota_fixture_view(items.data));
+	buf_fini(&items);
+	assert_int_equal(api_fixture_get(&f, "/openapi.json"), 200);
+	document = cJSON_Duplicate(f.json, true);
+	return 0;
+}
+
+static int close_fixture(void **state)
+{
+	(void)state;
+	cJSON_Delete(document);
+	api_fixture_close(&f);
+	return 0;
+}
+
+/* --- the document ------------------------------------------------------------------------------------------------- */
+
+static const cJSON *member(const cJSON *object, const char *name)
+{
+	return cJSON_GetObjectItemCaseSensitive(object, name);
+}
+
+static const char *text(const cJSON *object, const char *name)
+{
+	const char *value = cJSON_GetStringValue(member(object, name));
+
+	return value ? value : "";
+}
+
+/* Every "$ref" leads somewhere, and what has a type has one of JSON Schema's. */
+static void check_schemas(const cJSON *value) /* NOLINT(misc-no-recursion) */
+{
+	static const char prefix[] = "#/components/schemas/";
+	static const char *const types[] = {"object", "array", "string", "integer", "boolean"};
+	const cJSON *ref = member(value, "$ref"), *type = member(value, "type"), *m;
+	size_t known = 0;
+
+	if (cJSON_IsString(ref)) {
+		assert_int_equal(strncmp(ref->valuestring, prefix, sizeof(prefix) - 1), 0);
+		assert_non_null(member(member(member(document, "components"), "schemas"),
+				       ref->valuestring + sizeof(prefix) - 1));
+	}
+	for (size_t i = 0; cJSON_IsString(type) && i < sizeof(types) / sizeof(types[0]); i++)
+		known += strcmp(types[i], type->valuestring) == 0;
+	assert_true(!cJSON_IsString(type) || known == 1);
+	if (cJSON_IsString(type) && strcmp(type->valuestring, "array") == 0)
+		assert_non_null(member(value, "items"));
+	cJSON_ArrayForEach(m, value) check_schemas(m);
+}
+
+static void document_is_sound(void **state)
+{
+	const cJSON *info = member(document, "info");
+
+	(void)state;
+	assert_string_equal(text(document, "openapi"), "3.0.3");
+	assert_string_equal(text(info, "title"), "evenkeel");
+	assert_true(*text(info, "version"));
+	check_schemas(member(document, "paths"));
+	check_schemas(member(member(document, "components"), "schemas"));
+}
+
+static const char *method_of(const struct route *r)
+{
+	return r->method && strcmp(r->method, "POST") == 0 ? "post" : "get";
+}
+
+static const cJSON *operation_of(const struct route *r)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), r->is->below ? "%s{%s}" : "%s", r->path, r->is->below);
+	return member(member(member(document, "paths"), path), method_of(r));
+}
+
+static size_t count_fields(const struct api_field *list)
+{
+	size_t count = 0;
+
+	while (list && list[count].name)
+		count++;
+	return count;
+}
+
+/* One "in" path for what is below; the rest are the table's, by their names. */
+static void check_parameters(const struct route *r, const cJSON *operation)
+{
+	const cJSON *parameters = member(operation, "parameters"), *p;
+	size_t in_path = 0, in_query = 0;
+
+	cJSON_ArrayForEach(p, parameters)
+	{
+		assert_non_null(member(p, "schema"));
+		assert_true(cJSON_IsBool(member(p, "required")));
+		if (strcmp(text(p, "in"), "path") == 0) {
+			assert_string_equal(text(p, "name"), r->is->below);
+			assert_true(cJSON_IsTrue(member(p, "required")));
+			in_path++;
+		} else {
+			assert_true(api_field_is_in(text(p, "name"), r->is->query));
+			in_query++;
+		}
+	}
+	assert_int_equal(in_path, r->is->below != NULL);
+	assert_int_equal(in_query, count_fields(r->is->query));
+}
+
+static void check_answer(const struct route *r, const cJSON *operation)
+{
+	const cJSON *responses = member(operation, "responses"), *content, *m;
+	char ref[96];
+
+	assert_non_null(member(responses, "default"));
+	assert_true(*text(member(responses, "200"), "description"));
+	content = member(member(responses, "200"), "content");
+	assert_true(!r->is->content_type == !content);
+	if (!content)
+		return;
+	m = member(member(content, r->is->content_type), "schema");
+	snprintf(ref, sizeof(ref), "#/components/schemas/%s", r->is->kind ? r->is->kind : "");
+	assert_string_equal(text(m, "$ref"), r->is->kind ? ref : "");
+}
+
+static void every_route_is_described(void **state)
+{
+	const cJSON *ids = cJSON_CreateObject();
+	const struct route *routes;
+	size_t count;
+
+	(void)state;
+	routes = api_routes(&count);
+	assert_int_equal(cJSON_GetArraySize(member(document, "paths")), count);
+	for (size_t i = 0; i < count; i++) {
+		const cJSON *operation = operation_of(&routes[i]), *body;
+
+		if (!operation)
+			fail_msg("%s is not described", routes[i].path);
+		assert_int_equal(routes[i].path[strlen(routes[i].path) - 1] == '/',
+				 routes[i].is->below != NULL);
+		assert_true(*text(operation, "summary"));
+		assert_null(member(ids, text(operation, "operationId")));
+		cJSON_AddTrueToObject((cJSON *)ids, text(operation, "operationId"));
+		check_parameters(&routes[i], operation);
+		check_answer(&routes[i], operation);
+		body = member(operation, "requestBody");
+		assert_int_equal(strcmp(method_of(&routes[i]), "post") == 0, body != NULL);
+	}
+	cJSON_Delete((cJSON *)ids);
+}
+
+/* --- that it is true ---------------------------------------------------------------------------------------------- */
+
+static char *target_of(const struct route *r, const char *parameter, const char *value)
+{
+	const char *below = !r->is->below			     ? ""
+			    : strcmp(r->is->below, "namespace") == 0 ? "shop"
+								     : "a";
+
+	return parameter ? mem_printf("%s%s?%s=%s", r->path, below, parameter, value)
+			 : mem_printf("%s%s", r->path, below);
+}
+
+static int get_with(const struct route *r, const char *parameter, const char *value)
+{
+	char *target = target_of(r, parameter, value);
+	int status = api_fixture_get(&f, target);
+
+	free(target);
+	return status;
+}
+
+static bool is_unknown(void)
+{
+	const char *message = cJSON_GetStringValue(api_fixture_at(f.json, "error.message"));
+
+	return message && (strncmp(message, "unknown parameter", 17) == 0 ||
+			   strcmp(message, "is not a member of this request") == 0);
+}
+
+static void expect_refusal(int status, const char *field)
+{
+	assert_int_equal(status, 400);
+	assert_string_equal(http_fixture_error_field(&f), field);
+}
+
+static void check_parameter(const struct route *r, const struct api_field *p)
+{
+	get_with(r, p->name, "1");
+	assert_false(is_unknown());
+	if (p->type == API_INTEGER)
+		expect_refusal(get_with(r, p->name, "0"), p->name);
+	if (!p->values)
+		return;
+	expect_refusal(get_with(r, p->name, "neither"), p->name);
+	for (size_t i = 0; p->values[i]; i++)
+		if (get_with(r, p->name, p->values[i]) != 200)
+			fail_msg("%s?%s=%s: %s", r->path, p->name, p->values[i],
+				 f.response.body.data);
+}
+
+static void parameters_are_those_described(void **state)
+{
+	const struct route *routes;
+	size_t count;
+
+	(void)state;
+	routes = api_routes(&count);
+	for (size_t i = 0; i < count; i++) {
+		if (!routes[i].is->query || routes[i].is->lenient || routes[i].is->posted)
+			continue;
+		expect_refusal(get_with(&routes[i], "x-y", "1"), "x-y");
+		assert_true(is_unknown());
+		for (const struct api_field *p = routes[i].is->query; p->name; p++)
+			check_parameter(&routes[i], p);
+	}
+}
+
+static int post_member(const struct route *r, const char *name, const char *value)
+{
+	char *body = strcmp(name, "pod") == 0
+			     ? mem_printf("{\"pod\":%s}", value)
+			     : mem_printf("{\"pod\":" POD ",\"%s\":%s}", name, value);
+	int status = api_fixture_send(&f, "POST", r->path, body);
+
+	free(body);
+	return status;
+}
+
+static void check_body_member(const struct route *r, const struct api_field *m)
+{
+	/* Of no member's type. */
+	const char *wrong = m->type == API_STRING || m->type == API_BOOLEAN ? "7" : "true";
+	size_t len = strlen(m->name);
+
+	if (post_member(r, m->name, wrong) != 400 || is_unknown() ||
+	    strncmp(http_fixture_error_field(&f), m->name, len) != 0)
+		fail_msg("%s, %s: %s: %s", r->path, m->name, wrong, f.response.body.data);
+	if (m->values)
+		expect_refusal(post_member(r, m->name, "\"neither\""), m->name);
+	for (size_t i = 0; m->values && m->values[i]; i++) {
+		char *value = mem_printf("\"%s\"", m->values[i]);
+
+		if (post_member(r, m->name, value) != 200)
+			fail_msg("%s, %s: %s: %s", r->path, m->name, value, f.response.body.data);
+		free(value);
+	}
+	if (m->required)
+		assert_int_equal(api_fixture_send(&f, "POST", r->path, "{}"), 400);
+}
+
+static void members_are_those_described(void **state)
+{
+	const struct route *routes;
+	size_t count;
+
+	(void)state;
+	routes = api_routes(&count);
+	for (size_t i = 0; i < count; i++) {
+		const struct api_field *m = routes[i].is->body;
+
+		if (!m)
+			continue;
+		expect_refusal(post_member(&routes[i], "surplus", "1"), "surplus");
+		assert_true(is_unknown());
+		for (; m->name; m++)
+			check_body_member(&routes[i], m);
+	}
+}
+
+/* What can be asked of this cluster; who is not heard makes two routes answer 503. */
+static void answers_are_of_the_kind_described(void **state)
+{
+	const struct route *routes;
+	size_t count, kinds = 0;
+
+	(void)state;
+	routes = api_routes(&count);
+	for (size_t i = 0; i < count; i++) {
+		const struct api_description *is = routes[i].is;
+		char *target = target_of(&routes[i], NULL, NULL);
+		const char *method = is->posted ? "POST" : "GET";
+
+		if (!is->kind)
+			goto next;
+		if (api_fixture_send(&f, method, target, is->posted ? "{\"pod\":" POD "}" : "") !=
+		    200)
+			fail_msg("%s: %s", target, f.response.body.data);
+		assert_string_equal(text(f.json, "kind"), is->kind);
+		assert_string_equal(text(f.json, "apiVersion"), "evenkeel.io/v1");
+		assert_true(*text(f.json, "time"));
+		assert_string_equal(f.response.content_type, is->content_type);
+		assert_true(!is->list || cJSON_IsArray(member(f.json, "items")));
+		kinds++;
+	next:
+		free(target);
+	}
+	assert_true(kinds >= 13);
+}
+
+static void folders_alone_are_what_stands_before_them(void **state)
+{
+	(void)state;
+	assert_int_equal(api_fixture_get(&f, "/v1/nodes/?limit=1"), 200);
+	assert_string_equal(text(f.json, "kind"), "NodeList");
+	expect_refusal(api_fixture_get(&f, "/v1/nodes/a?limit=1"), "limit");
+	assert_int_equal(api_fixture_get(&f, "/v1/quotas/"), 200);
+	assert_string_equal(text(f.json, "kind"), "QuotaList");
+	assert_int_equal(api_fixture_get(&f, "/v1/slack/"), 404);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(document_is_sound),
+		cmocka_unit_test(every_route_is_described),
+		cmocka_unit_test(parameters_are_those_described),
+		cmocka_unit_test(members_are_those_described),
+		cmocka_unit_test(answers_are_of_the_kind_described),
+		cmocka_unit_test(folders_alone_are_what_stands_before_them),
+	};
+
+	return cmocka_run_group_tests(tests, open_fixture, close_fixture);
+}
