@@ -8,6 +8,8 @@
 #   make soak    build the program that keeps an aggregator under load for hours
 #   make check-kube   build a Kubernetes control plane from Debian's source, once, and run the tests on it
 #   make check-node   run the images in pods of a real node, made of a kubelet and containerd on this machine
+#   make check-packages   build Debian packages, install them into a fresh system and boot it in a virtual machine
+#   make deb     build the Debian packages into build/deb
 #   make image   make container images of the programs into build/image
 #   make check-image   check them: what is in them, what they may not need, the same bytes from another folder
 #   make check-monitoring   let a real Prometheus scrape an aggregator, and try rules and dashboard on it
@@ -116,6 +118,7 @@ SOAK     := $(TB)/soak
 
 .PHONY: all tests fleet soak demo deps deps-lint deps-vm deps-bench run check check-built check-vm check-vm-built
 .PHONY: check-faults check-faults-built deps-kube check-kube check-kube-built deps-node check-node check-node-built
+.PHONY: documents deps-deb deb deps-packages check-packages
 .PHONY: deps-image image check-image
 .PHONY: deps-monitoring check-monitoring check-monitoring-built
 .PHONY: bench bench-built fuzz fuzz-built lint lint-built clean install
@@ -230,6 +233,10 @@ deps-kube:
 	@packaging/deps kube
 deps-node:
 	@packaging/deps node
+deps-deb:
+	@packaging/deps deb
+deps-packages:
+	@packaging/deps packages
 deps-image:
 	@packaging/deps image
 deps-monitoring:
@@ -271,7 +278,8 @@ check-vm-built: all $(VM) $(VM_INTEG)
 check-kube: deps-kube
 	+@$(MAKE) --no-print-directory $(PARALLEL) check-kube-built
 check-kube-built: all $(KUBE)
-	@programs=$$(tests/kube/build) && EVENKEEL_KUBE=$$programs BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(KUBE)
+	@programs=$$(tests/kube/build) && export TEST_TIMEOUT=$${TEST_TIMEOUT:-900} && \
+	EVENKEEL_KUBE=$$programs BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(KUBE)
 
 # The images on a real node: a kubelet joined to that control plane, its containers run by containerd. As root.
 check-node: deps-node
@@ -331,11 +339,45 @@ fuzz-built: $(FUZZERS)
 $(TB)/fuzzer/%: $(O)/tests/fuzz/%.o $(ALL_A)
 	$(call link,-fsanitize=fuzzer $(TEST_LIBS))
 
-prefix ?= /usr/local
-install: all
-	install -d $(DESTDIR)$(prefix)/bin
-	install -m 755 $(PROGRAMS) $(DESTDIR)$(prefix)/bin
+# What programs say of themselves; see shared/outline.h.
+MANUALS     := $(B)/man/evenkeel.1 $(B)/man/evenkeel-agent.8 $(B)/man/evenkeel-aggregator.8
+COMPLETIONS := $(foreach p,$(notdir $(PROGRAMS)),$(foreach s,bash zsh fish,$(B)/completions/$(s)/$(p)))
+documents: $(MANUALS) $(COMPLETIONS)
+define manual
+$(B)/man/%.$(1): $(BIN)/%
+	@mkdir -p $$(@D)
+	$$(call say,MAN,$$@)$$< __manual >$$@
+endef
+$(foreach n,1 8,$(eval $(call manual,$(n))))
+define completion
+$(B)/completions/$(1)/%: $(BIN)/%
+	@mkdir -p $$(@D)
+	$$(call say,COMPL,$$@)$$< __completion $(1) >$$@
+endef
+$(foreach s,bash zsh fish,$(eval $(call completion,$(s))))
+
+prefix  ?= /usr/local
+share   := $(DESTDIR)$(prefix)/share
+bashdir ?= $(prefix)/share/bash-completion/completions
+zshdir  ?= $(prefix)/share/zsh/site-functions
+fishdir ?= $(prefix)/share/fish/vendor_completions.d
+install: all documents
+	install -d $(DESTDIR)$(prefix)/bin $(share)/man/man1 $(share)/man/man8 $(addprefix $(DESTDIR),$(bashdir) $(zshdir) $(fishdir))
+	install -m 755 $(PROGRAMS) packaging/kubectl_complete-evenkeel $(DESTDIR)$(prefix)/bin
 	ln -sf evenkeel $(DESTDIR)$(prefix)/bin/kubectl-evenkeel
+	install -m 644 $(filter %.1,$(MANUALS)) $(share)/man/man1
+	install -m 644 $(filter %.8,$(MANUALS)) $(share)/man/man8
+	install -m 644 $(filter $(B)/completions/bash/%,$(COMPLETIONS)) $(DESTDIR)$(bashdir)
+	for p in $(notdir $(PROGRAMS)); do \
+		install -m 644 $(B)/completions/zsh/$$p $(DESTDIR)$(zshdir)/_$$p && \
+		install -m 644 $(B)/completions/fish/$$p $(DESTDIR)$(fishdir)/$$p.fish || exit 1; done
+
+deb: deps-deb
+	@packaging/deb $(VERSION)
+
+# Packages, and what they make of a machine; MACHINE=no leaves the virtual one out.
+check-packages: deps-packages
+	@tests/packages/check $(VERSION) $(B)/log/packages
 
 clean:
 	rm -rf $(B)

@@ -116,6 +116,33 @@ static const struct option_spec specs[] = {
 	PROGRAM_COMMON_OPTIONS(AT(common)),
 };
 
+static const struct option_note manual[] = {
+	{"DESCRIPTION", NULL,
+	 "The agent samples the CPU and memory use, the limits and the throttling of every cgroup "
+	 "of this machine "
+	 "with eBPF, ten times a second, and sends what came of it, every five seconds, to one or "
+	 "more aggregators. "
+	 "What is not acknowledged is kept for 15 minutes and sent again. It writes no file."},
+	{NULL, NULL,
+	 "It needs CAP_BPF and CAP_PERFMON until it samples, and gives every capability up then. "
+	 "Without them it "
+	 "reads cgroup files once a second (T3) and says so."},
+	{"FILES", "/etc/evenkeel/agent.yaml", "The configuration that the service reads."},
+	{NULL, "/etc/evenkeel/keys/",
+	 "Keys of the service. All open what comes; the lexically last one seals. The package "
+	 "makes 00-local, so a "
+	 "key of the cluster's under a name like 10-cluster takes over."},
+	{"SIGNALS", "SIGHUP", "Reads the keys again."},
+	{NULL, "SIGTERM, SIGINT", "End it."},
+	{"EXIT STATUS", "0", "It was told to end."},
+	{NULL, "1", "It cannot start, or not go on."},
+	{NULL, "2", "Wrong options."},
+	{"EXAMPLES", NULL, "What this machine does now; needs neither aggregator nor key:"},
+	{NULL, NULL, "\tevenkeel-agent --once"},
+	{"SEE ALSO", NULL, "evenkeel-aggregator(8), evenkeel(1), cgroups(7), bpf(2)"},
+	{0},
+};
+
 static const struct option_program program = {
 	.name = "evenkeel-agent",
 	.summary = "Samples the use, limits and throttling of every cgroup on this node.",
@@ -123,6 +150,7 @@ static const struct option_program program = {
 	.specs = specs,
 	.env_prefix = "EVENKEEL_",
 	.config_name = "config",
+	.manual = manual,
 };
 
 /* The name the node reports under: as given, else the host's. */

@@ -77,6 +77,7 @@ struct engine {
 	struct view_slot *views;
 	struct plan_slot *plans;
 	struct planner *planner;
+	struct drain_log *decisions;
 	struct ledger *ledger;
 	struct ingest *ingest;
 
@@ -331,7 +332,7 @@ static struct planner *make_planner(struct engine *e)
 		.drain = &drain,
 	};
 
-	drain_runner_open(&drain, &e->config->drain, true, &e->counters.drain);
+	drain_runner_open(&drain, &e->config->drain, true, &e->counters.drain, e->decisions);
 	return planner_new(&config);
 }
 
@@ -345,6 +346,7 @@ static int open_saver(struct engine *e, struct reason *reason)
 		.usage = e->usage,
 		.counters = &e->counters,
 		.plans = e->plans,
+		.decisions = e->decisions,
 		.restored = on_restored,
 		.recalled = on_recalled,
 		.ctx = e,
@@ -418,6 +420,7 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 	e->views = view_slot_new();
 	e->ledger = ledger_new();
 	e->plans = plan_slot_new();
+	e->decisions = drain_log_new();
 	e->planner = make_planner(e);
 	e->api_context = (struct api_context){
 		.views = e->views,
@@ -437,6 +440,7 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 		.plans = e->plans,
 		.slack = &config->slack,
 		.drain = &config->drain,
+		.decisions = e->decisions,
 	};
 	if (config->key_path)
 		rc = keyring_open(&e->key_place, config->key_path, reason);
@@ -512,6 +516,7 @@ void engine_close(struct engine *e)
 	watcher_cache_free(e->api_context.watcher_cache);
 	planner_free(e->planner);
 	plan_slot_free(e->plans);
+	drain_log_free(e->decisions);
 	view_slot_free(e->views);
 	ledger_free(e->ledger);
 	join_free(e->join);

@@ -8,8 +8,8 @@
  * that the first is there soon after them. A step that takes longer than the period is counted, and the next waits for a whole one, so that planning
  * never takes all of a CPU.
  *
- * A stop is seen by whatever asks out_of_time(). Slack that was ended so comes to nothing, and the plan before is the last; a drain plan that was cut short
- * is as true as any, and published. Building the placement core, once, and bringing it up to date are not ended.
+ * A stop is seen by whatever asks out_of_time(): the placement core while it reads the cluster, slack, and drains. Of the first two nothing comes that was ended so,
+ * and the plan before is the last; a drain plan that was cut short is as true as any, and published.
  */
 #include "aggregator/engine_planner.h"
 

@@ -7,7 +7,8 @@
  *	timer --> begin --> pack a slice --> store --> written --> pack a slice .. the last --> saved
  *	                                      +-----> failed --> alarm, again after RETRY_NS
  *
- * What plans remember is with the first slice, if it changed since it was saved: in the same transaction, so that one file has one moment.
+ * What plans remember is with the first slice, if it changed since it was saved, and so are decisions that were made since: in the same transaction, so
+ * that one file has one moment.
  *
  * Nodes that change meanwhile are in the next save. The service does not need the database: without it, it goes on,
  * the alarm is up, and every change of that is one line in the log. A process that ends makes a last save; one that
@@ -47,6 +48,7 @@ struct saver {
 	/* What the database has of plans, and what the save under way brings; held. */
 	struct shared_body *saved[PLAN_PARTS], *saving[PLAN_PARTS];
 	bool too_long; /* one was, and that was logged */
+	uint64_t decided_saved, decided_saving; /* numbers of the newest decision, likewise */
 };
 
 /* Any thread. */
@@ -125,8 +127,20 @@ static void add_memos(struct saver *s, struct store_batch *batch)
 	plan_result_drop(r);
 }
 
+/* Before the database was read nobody knows how they are numbered. */
+static void add_decisions(struct saver *s, struct store_batch *batch)
+{
+	s->decided_saving = s->decided_saved;
+	if (!s->was_open)
+		return;
+	drain_log_read(s->config.decisions, s->decided_saved, &batch->decisions);
+	if (batch->decisions.count)
+		s->decided_saving = batch->decisions.first + batch->decisions.count - 1;
+}
+
 static void note_memos(struct saver *s)
 {
+	s->decided_saved = s->decided_saving;
 	for (int p = 0; p < PLAN_PARTS; p++) {
 		if (!s->saving[p])
 			continue;
@@ -140,8 +154,10 @@ static void put_slice(struct saver *s, bool first)
 {
 	struct store_batch *batch = store_batch_new(s->save);
 
-	if (first)
+	if (first) {
 		add_memos(s, batch);
+		add_decisions(s, batch);
+	}
 	batch->count = usage_save_next(s->config.usage, batch->rows, STORE_BATCH_ROWS);
 	batch->last = batch->count < STORE_BATCH_ROWS;
 	batch->forget_before_ns = usage_forget_before_ns(clock_wall_ns());
@@ -206,6 +222,16 @@ static size_t restore(struct saver *s, struct store_event *e)
 	return restored;
 }
 
+/* In another file, which one that is opened again may be, all of them are due. */
+static void restore_decisions(struct saver *s, struct store_event *e)
+{
+	s->decided_saved = s->was_open || e->note.text[0] ? 0 : e->decision_last;
+	if (s->was_open)
+		return;
+	drain_log_restore(s->config.decisions, e->decisions, e->decision_count, e->decision_last);
+	e->decision_count = 0; /* they are the log's */
+}
+
 static void on_opened(struct saver *s, struct store_event *e)
 {
 	size_t restored = restore(s, e);
@@ -220,6 +246,7 @@ static void on_opened(struct saver *s, struct store_event *e)
 	for (size_t i = 0; i < e->memo_count; i++)
 		s->config.recalled(s->config.ctx, e->memos[i].name, e->memos[i].text,
 				   e->memos[i].len);
+	restore_decisions(s, e);
 	s->was_open = true;
 	counter_set(&s->counters->bytes, e->bytes);
 	counter_set(&s->counters->aside, e->aside);

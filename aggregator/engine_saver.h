@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "aggregator/api/drain_log.h"
 #include "aggregator/api/plan_slot.h"
 #include "aggregator/state/counters.h"
 #include "aggregator/state/usage.h"
@@ -19,6 +20,7 @@ struct saver_config {
 	struct usage_state *usage;
 	struct counters *counters;
 	struct plan_slot *plans; /* what they remember is saved, too */
+	struct drain_log *decisions; /* saved, too, and restored */
 	void (*restored)(void *ctx); /* nodes came back while the loop runs */
 	/* What was remembered under a name is back; called like restored, and before saver_open() returns. */
 	void (*recalled)(void *ctx, const char *name, const char *text, size_t len);

@@ -212,6 +212,29 @@ static const struct option_spec specs[] = {
 	PROGRAM_COMMON_OPTIONS(AT(common)),
 };
 
+static const struct option_note manual[] = {
+	{"DESCRIPTION", NULL,
+	 "The aggregator gathers what evenkeel-agent(8) measures on every node, keeps windows of "
+	 "5, 10 and 15 minutes, "
+	 "joins them with the objects of the Kubernetes API where there is one, and answers over "
+	 "HTTP: schedulers "
+	 "(/watcher, /extender), people (evenkeel(1)) and monitoring (/metrics). It needs no "
+	 "capability."},
+	{"FILES", "/etc/evenkeel/aggregator.yaml", "The configuration that the service reads."},
+	{NULL, "/etc/evenkeel/keys/",
+	 "Keys of the service. All are accepted; each agent is answered with the key that it "
+	 "used."},
+	{NULL, "/var/lib/evenkeel-aggregator/",
+	 "The database of the service. One that cannot be read is set aside there, never deleted."},
+	{"SIGNALS", "SIGHUP", "Reads the keys again."},
+	{NULL, "SIGTERM, SIGINT", "Save and end."},
+	{"EXIT STATUS", "0", "It was told to end."},
+	{NULL, "1", "It cannot start, or not go on."},
+	{NULL, "2", "Wrong options."},
+	{"SEE ALSO", NULL, "evenkeel-agent(8), evenkeel(1)"},
+	{0},
+};
+
 static const struct option_program program = {
 	.name = "evenkeel-aggregator",
 	.summary = "Gathers what the agents measure and answers schedulers, people and monitoring.",
@@ -219,6 +242,7 @@ static const struct option_program program = {
 	.specs = specs,
 	.env_prefix = "EVENKEEL_",
 	.config_name = "config",
+	.manual = manual,
 };
 
 /* "raw" is 1, "smoothed:N" is N in 1..1000. */

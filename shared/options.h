@@ -37,8 +37,15 @@ struct option_spec {
 	const char *value; /* word for --help: "URL", "FILE", ..; NULL for flags */
 	const char *initial; /* default, as text; NULL: none (NULL / empty list / false) */
 	double min, max; /* for INTEGER, NUMBER, DURATION; both 0: no bound */
-	const char *const *choices; /* for CHOICE; NULL-terminated */
+	const char *const *choices; /* NULL-terminated; of texts: what completion offers */
 	const char *help; /* one sentence */
+};
+
+/* A paragraph of a manual page. */
+struct option_note {
+	const char *section; /* its title; NULL: that of the paragraph before */
+	const char *term; /* what it explains, or NULL */
+	const char *text; /* an example where it begins with a tab */
 };
 
 struct option_program {
@@ -49,6 +56,7 @@ struct option_program {
 	const char *
 		env_prefix; /* "EVENKEEL_": --key-file is EVENKEEL_KEY_FILE; NULL: no environment */
 	const char *config_name; /* name of the option whose value is a YAML file, or NULL */
+	const struct option_note *manual; /* ended by a NULL text; or NULL */
 };
 
 /*

@@ -45,24 +45,16 @@ static void add_choices(const struct option_spec *spec, struct buf *out)
 		buf_printf(out, "%s%s", i ? "|" : "", spec->choices[i]);
 }
 
-/* A flag that is on is shown as --no-name, so that its variable would say the opposite. */
-static bool is_on(const struct option_spec *spec)
+/* It is shown as --no-name, so that its variable would say the opposite. */
+bool options_is_on(const struct option_spec *spec)
 {
 	return spec->kind == OPTION_FLAG && spec->initial && strcmp(spec->initial, "true") == 0;
 }
 
-/* "  -o, --output table|wide|json" */
-static void add_flags(const struct option_spec *spec, struct buf *out)
+void options_value_word(const struct option_spec *spec, struct buf *out)
 {
-	const char *no = is_on(spec) ? "no-" : "";
-
-	if (spec->letter)
-		buf_printf(out, "  -%c, --%s%s", spec->letter, no, spec->name);
-	else
-		buf_printf(out, "      --%s%s", no, spec->name);
 	if (spec->kind == OPTION_FLAG)
 		return;
-	buf_add_char(out, ' ');
 	if (spec->value)
 		buf_add_str(out, spec->value);
 	else if (spec->kind == OPTION_CHOICE)
@@ -73,14 +65,27 @@ static void add_flags(const struct option_spec *spec, struct buf *out)
 		buf_add_str(out, spec->kind == OPTION_RECORDS ? " .." : "..");
 }
 
+/* "  -o, --output table|wide|json" */
+static void add_flags(const struct option_spec *spec, struct buf *out)
+{
+	const char *no = options_is_on(spec) ? "no-" : "";
+
+	if (spec->letter)
+		buf_printf(out, "  -%c, --%s%s", spec->letter, no, spec->name);
+	else
+		buf_printf(out, "      --%s%s", no, spec->name);
+	if (spec->kind != OPTION_FLAG)
+		buf_add_char(out, ' ');
+	options_value_word(spec, out);
+}
+
 static void add_note(struct buf *notes, const char *before, const char *text)
 {
 	buf_printf(notes, "%s%s%s", notes->len ? "; " : " [", before, text);
 }
 
-/* The sentence, then [default; range; variable]. */
-static void add_meaning(const struct option_program *program, const struct option_spec *spec,
-			struct buf *out)
+void options_meaning(const struct option_program *program, const struct option_spec *spec,
+		     struct buf *out)
 {
 	struct buf notes = BUF_INIT, range = BUF_INIT;
 
@@ -93,7 +98,7 @@ static void add_meaning(const struct option_program *program, const struct optio
 		char *name = options_env_name(program, spec);
 
 		add_note(&notes, "", name);
-		if (is_on(spec))
+		if (options_is_on(spec))
 			buf_add_str(&notes, "=false");
 		free(name);
 	}
@@ -115,7 +120,7 @@ void options_help(const struct option_program *program, struct buf *out)
 		buf_clear(&flags);
 		buf_clear(&meaning);
 		add_flags(spec, &flags);
-		add_meaning(program, spec, &meaning);
+		options_meaning(program, spec, &meaning);
 		buf_add_str(out, flags.data);
 		if (flags.len + 2 > HELP_COLUMN) {
 			buf_add_char(out, '\n');

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the option parser share; nobody else includes it. */
+/* What the files of the option parser and of outlines share; nobody else includes it. */
 #ifndef EVENKEEL_SHARED_OPTIONS_INTERNAL_H
 #define EVENKEEL_SHARED_OPTIONS_INTERNAL_H
 
@@ -38,6 +38,13 @@ char *options_env_name(const struct option_program *program, const struct option
 /* "; did you mean --rate?", or "; --help lists .."; before stands before the name. */
 void options_suggest(const struct option_program *program, const char *word, const char *before,
 		     const char *otherwise, char *out, size_t out_len);
+/* A flag that is on: shown as --no-name. */
+bool options_is_on(const struct option_spec *spec);
+/* The word for its value, or its choices: "URL", "table|wide|json"; empty for flags. */
+void options_value_word(const struct option_spec *spec, struct buf *out);
+/* What the option means, then [default; range; variable]. */
+void options_meaning(const struct option_program *program, const struct option_spec *spec,
+		     struct buf *out);
 /* "1s to 15s", "at least 1"; empty when any value goes. */
 void options_range(const struct option_spec *spec, struct buf *out);
 

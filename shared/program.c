@@ -7,6 +7,7 @@
 
 #include "shared/buf.h"
 #include "shared/log.h"
+#include "shared/outline.h"
 
 static void print_help(const struct option_program *program)
 {
@@ -39,9 +40,12 @@ static int start(const struct option_program *program, const void *values,
 int program_main(const struct option_program *program, void *values,
 		 const struct program_common *common, program_run *run, int argc, char **argv)
 {
+	const struct outline outline = {.program = program, .section = 8};
 	struct reason reason = {""};
 	int status = 2;
 
+	if (outline_answer(&outline, argc, argv, &status))
+		return status;
 	log_start(program->name, LOG_LEVEL_INFO);
 	signal(SIGPIPE, SIG_IGN);
 	if (!options_parse(program, values, argc, argv, NULL, &reason))

@@ -44,8 +44,8 @@ struct program_common {
 typedef int program_run(const void *values, struct reason *reason);
 
 /*
- * Parses the options into values, answers --help and --version, ignores SIGPIPE, starts logging and libsodium, runs,
- * and frees. Returns the exit status: 0 ok, 1 error, 2 usage; failures are logged in one line.
+ * Parses the options into values, answers --help and --version and the words of outline.h, ignores SIGPIPE, starts
+ * logging and libsodium, runs, and frees. Returns the exit status: 0 ok, 1 error, 2 usage; failures are logged in one line.
  */
 int program_main(const struct option_program *program, void *values,
 		 const struct program_common *common, program_run *run, int argc, char **argv);

@@ -61,7 +61,7 @@ static void become(char *const argv[], int out, int err)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	dup2(out, STDOUT_FILENO);
 	dup2(err, STDERR_FILENO);
-	execv(argv[0], argv);
+	execvp(argv[0], argv);
 	dprintf(STDERR_FILENO, "%s: %s\n", argv[0], strerror(errno));
 	_exit(127);
 }

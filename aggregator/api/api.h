@@ -17,6 +17,7 @@
 #include "shared/buf.h"
 #include "shared/reason.h"
 
+struct drain_log;
 struct drain_setup;
 struct extender_options;
 struct ledger;
@@ -52,6 +53,7 @@ struct api_context {
 	const struct slack_options *slack; /* .. by these (NULL: the usual ones), .. */
 	const struct drain_setup *drain; /* .. and these (likewise), .. */
 	const struct plan_memory *memory; /* .. from what was remembered (NULL: nothing) */
+	struct drain_log *decisions; /* NULL: what the memory has of them */
 };
 
 struct api_request {
@@ -96,6 +98,7 @@ api_handler api_nodes; /* GET /v1/nodes, /v1/nodes/NAME */
 api_handler api_pods; /* GET /v1/pods */
 api_handler api_scores; /* POST /v1/scores */
 api_handler api_drain; /* GET /v1/drain */
+api_handler api_drain_history; /* GET /v1/drain/history */
 api_handler api_fit; /* POST /v1/fit */
 api_handler api_quotas; /* GET /v1/quotas, /v1/quotas/NAMESPACE */
 api_handler api_quotas_admit; /* POST /v1/quotas/admit */

@@ -31,9 +31,10 @@
  *          refused: how many nodes each filter kept the pod from; unblock: what would change it. Codes are in drain_reason.h
  *   WAVE   {"emptyNodes","drainedNodes","pods","robust"[,"notRobust"],"nodes":[{"name","moves":[MOVE,..]},..],
  *           "destinations":[{"node","pods"[,"cpuMillicores":{"before","after","limit"},"memoryBytes":{..}]},..],
- *           "disruptions":[{"kind","namespace","name","pods"[,"allowed"][,"oneAfterTheOther":true]},..]}
+ *           "disruptions":[{"kind","namespace","name","pods"[,"allowed","left"][,"oneAfterTheOther":true]},..]}
  *          in the order in which nodes should go; robust: there is room as well if the scheduler puts the pods elsewhere; destinations: real use as it is
- *          predicted; disruptions: what leaves PodDisruptionBudgets, and owners
+ *          predicted; disruptions: what leaves PodDisruptionBudgets, and owners; so many may leave at once, by the budget or the owner's
+ *          share, before the wave and after it (pods that are not ready use nothing of it)
  *   MOVE   {"namespace","name"[,"to"][,"placeholder":true],"cpuMillicores","memoryBytes"}: requests; a placeholder is room that is kept for pods to
  *          come (/v1/slack); without "to" it has nowhere to go, or ended
  */
@@ -88,6 +89,16 @@ static bool choose(const struct drain_plan *p, const char *names, bool *chosen,
 	return found;
 }
 
+/* A plan never changes; what is said of it may. */
+static uint64_t etag_of(const struct plan_result *r, const struct reason *stale)
+{
+	uint64_t hash = (uint64_t)r->time_ns ^ r->version << 48;
+
+	for (const char *at = stale->text; *at; at++)
+		hash = (hash ^ (unsigned char)*at) * 0x100000001b3ULL;
+	return hash ? hash : 1;
+}
+
 static void write_plan(const struct plan_result *r, const struct question *q, const bool *chosen,
 		       int64_t now_ns, struct api_response *rs)
 {
@@ -100,6 +111,7 @@ static void write_plan(const struct plan_result *r, const struct question *q, co
 	jsonw_object_open(&w);
 	list_write_header(&w, "DrainPlan", now_ns);
 	plan_ask_stale(r, now_ns, &stale);
+	rs->etag = etag_of(r, &stale);
 	if (stale.text[0])
 		jsonw_key_string(&w, "stale", stale.text);
 	drain_json_write_head(&w, p);

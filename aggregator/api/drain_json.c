@@ -190,8 +190,10 @@ static void write_cost(struct jsonw *w, const struct drain_cost *c)
 	jsonw_key_string(w, "namespace", c->namespace);
 	jsonw_key_string(w, "name", c->budget ? c->budget->object.name : c->name);
 	jsonw_key_int(w, "pods", (int64_t)c->pods);
-	if (c->budget)
+	if (c->limited) {
 		jsonw_key_int(w, "allowed", c->allowed);
+		jsonw_key_int(w, "left", c->left);
+	}
 	if (c->one_after_the_other)
 		jsonw_key_bool(w, "oneAfterTheOther", true);
 	jsonw_object_close(w);

@@ -25,6 +25,7 @@ struct leaver {
 struct drain_runner {
 	const struct drain_setup *setup; /* borrowed */
 	struct drain_counters *counters; /* borrowed; NULL: nobody counts */
+	struct drain_log *decisions; /* borrowed; NULL: nobody keeps them */
 	bool timed;
 	struct drain_state *state; /* owned */
 	char *saved; /* owned: a text that waits for the first step; NULL: none */
@@ -193,6 +194,8 @@ static void step(void *state, struct place *place, const struct plan_input *in,
 	out->drain = drain_step(r->state, &input, &r->setup->config);
 	out->drain_free = free_plan;
 	note_time(r, clock_mono_ns() - start_ns);
+	if (r->decisions)
+		drain_log_add(r->decisions, out->drain->records, out->drain->record_count);
 	count_gone(r, in->view);
 	keep_leavers(r, out->drain);
 	drain_state_write(r->state, in->now_ns, &memory);
@@ -211,13 +214,14 @@ static void free_runner(void *state)
 }
 
 void drain_runner_open(struct plan_drain *out, const struct drain_setup *setup, bool timed,
-		       struct drain_counters *counters)
+		       struct drain_counters *counters, struct drain_log *decisions)
 {
 	struct drain_runner *r = mem_zalloc(1, sizeof(*r));
 
 	r->setup = setup;
 	r->timed = timed;
 	r->counters = counters;
+	r->decisions = decisions;
 	r->state = drain_state_new();
 	*out = (struct plan_drain){
 		.places = setup->places,

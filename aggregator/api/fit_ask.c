@@ -169,7 +169,7 @@ void fit_ask_close(struct fit_ask *a)
 
 void fit_ask_write_counts(const struct fit_ask *a, struct jsonw *w)
 {
-	struct place_counts counts = {{0}};
+	struct place_counts counts = {.nearest = PLACE_NONE};
 
 	for (place_node n = 0; n < place_node_count(a->place); n++)
 		counts.of[place_check(a->place, a->pod, n)]++;

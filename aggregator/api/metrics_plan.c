@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Metrics of plans: slack by class, and what planning costs. Classes are named by workloads, and so from outside: no more than so many have series, the first by
- * name, and what is left out is counted. CPU is not in the names, as these are all numbers of pods.
+ * name, and what is left out is counted. Where nothing else is in a name, it is a number of pods.
  */
 #include "aggregator/api/metrics.h"
 #include "aggregator/api/plan_slot.h"
@@ -71,6 +71,20 @@ static void write_slots(struct buf *out, const struct slack_result *s)
 	}
 }
 
+static void write_moves(struct buf *out, const struct slack_result *s)
+{
+	static const char name[] = "evenkeel_slack_moves";
+	double of[SLACK_CAUSES] = {0};
+
+	for (size_t i = 0; i < s->move_count; i++)
+		of[s->moves[i].cause]++;
+	metrics_write_family(out, name, "Placeholders that the last plan moved, by cause.");
+	for (int c = 0; c < SLACK_CAUSES; c++) {
+		buf_printf(out, "%s{cause=\"%s\"}", name, slack_cause_name((enum slack_cause)c));
+		metrics_write_value(out, of[c]);
+	}
+}
+
 static void write_slack(struct buf *out, const struct slack_result *s)
 {
 	double add = 0;
@@ -87,6 +101,15 @@ static void write_slack(struct buf *out, const struct slack_result *s)
 	metrics_write_family(out, "evenkeel_slack_nodes_to_add",
 			     "Nodes that would hold what is unplaced.");
 	metrics_write_sample(out, "evenkeel_slack_nodes_to_add", NULL, add);
+	metrics_write_family(out, "evenkeel_slack_extra_cpu_millicores",
+			     "CPU that slack shall be at least, by the rate or by arrivals.");
+	metrics_write_sample(out, "evenkeel_slack_extra_cpu_millicores", NULL,
+			     (double)s->extra.cpu_milli);
+	metrics_write_family(out, "evenkeel_slack_extra_memory_bytes",
+			     "Memory that slack shall be at least, likewise.");
+	metrics_write_sample(out, "evenkeel_slack_extra_memory_bytes", NULL,
+			     (double)s->extra.mem_bytes);
+	write_moves(out, s);
 	metrics_write_family(out, "evenkeel_slack_notes",
 			     "Annotations and wishes that are not followed.");
 	metrics_write_sample(out, "evenkeel_slack_notes", NULL, (double)s->issue_count);

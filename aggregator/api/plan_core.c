@@ -4,12 +4,13 @@
  *	                           state                          state
  *
  * The core is brought up to date twice: slack leaves its placeholders on it, and drains put them there by themselves, as pods that move. The second
- * costs what the placeholders do. The same step makes the plan of the aggregator again and again, and that of a snapshot once.
+ * costs what the placeholders do; where it is ended there is no plan of drains. The same step makes the plan of the aggregator again and again, and that of a snapshot once.
  *
  * What is remembered is written out with every step, and compared as text: so whoever saves it knows by a pointer whether there is anything to save.
  */
 #include "aggregator/api/plan_core.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,19 +59,27 @@ int plan_core_remember(struct plan_core *c, enum plan_part part, const char *tex
 	return 0;
 }
 
-static void follow(struct plan_core *c, const struct plan_input *in)
+/* Where its time is over there is no core, and the next step builds it. */
+static bool follow(struct plan_core *c, const struct plan_input *in)
 {
 	struct place_options o;
 
 	if (c->place) {
-		place_update(c->place, in->view, in->now_ns);
-		return;
+		place_set_limit(c->place, in->out_of_time, in->ctx);
+		if (place_update(c->place, in->view, in->now_ns))
+			return true;
+		place_free(c->place);
+		c->place = NULL;
+		return false;
 	}
 	place_options_default(&o);
 	if (c->drain.step)
 		o = c->drain.places;
 	o.now_ns = in->now_ns;
+	o.out_of_time = in->out_of_time;
+	o.ctx = in->ctx;
 	c->place = place_new(in->view, &o);
+	return c->place;
 }
 
 static bool same_text(const struct shared_body *a, const struct shared_body *b)
@@ -95,11 +104,15 @@ static void keep_memory(struct plan_core *c, struct plan_result *r)
 int plan_core_step(struct plan_core *c, const struct plan_input *in, struct plan_result **out,
 		   struct reason *reason)
 {
-	struct plan_result *r = plan_result_new();
 	struct buf memory = BUF_INIT;
+	struct plan_result *r;
 	int rc;
 
-	follow(c, in);
+	if (!follow(c, in)) {
+		reason_set(reason, "the step was ended before the cluster was read");
+		return -EINTR;
+	}
+	r = plan_result_new();
 	r->time_ns = in->now_ns;
 	r->slack_options = c->options;
 	r->use_cap = place_cap_applies(c->place);
@@ -111,10 +124,8 @@ int plan_core_step(struct plan_core *c, const struct plan_input *in, struct plan
 	}
 	slack_memory_write(c->slack, &memory);
 	r->memory[PLAN_SLACK] = shared_body_new(&memory);
-	if (c->drain.step) {
-		follow(c, in);
+	if (c->drain.step && follow(c, in))
 		c->drain.step(c->drain.state, c->place, in, r);
-	}
 	keep_memory(c, r);
 	*out = r;
 	return 0;

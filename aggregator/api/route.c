@@ -37,6 +37,7 @@ static const struct route routes[] = {
 	{"/v1/quotas/", "GET", api_quotas, 0, false, &api_is_quota},
 	{"/v1/scores", "POST", api_scores, 0, true, &api_is_scores},
 	{"/v1/drain", "GET", api_drain, 0, false, &api_is_drain},
+	{"/v1/drain/history", "GET", api_drain_history, 0, false, &api_is_drain_history},
 	{"/v1/fit", "POST", api_fit, 0, true, &api_is_fit},
 	{"/v1/slack", "GET", api_slack, 0, false, &api_is_slack},
 	{"/v1/snapshot", "GET", api_snapshot, 0, false, &api_is_snapshot},

@@ -237,6 +237,11 @@ static const struct api_field drain_query[] = {
 	EXPLAIN,
 	{0},
 };
+static const struct api_field drain_history_query[] = {
+	{"node", API_STRING, NULL, false, "Only these nodes, with commas between."},
+	{"limit", API_INTEGER, NULL, false, "At most so many decisions, 500 unless said."},
+	{0},
+};
 static const struct api_field slack_query[] = {
 	{"class", API_STRING, NULL, false, "Only this class of placeholders."},
 	{"node", API_STRING, NULL, false, "Only what stands on this node."},
@@ -252,6 +257,13 @@ const struct api_description api_is_drain = {
 	.list = true,
 	.content_type = JSON,
 	.query = drain_query,
+};
+const struct api_description api_is_drain_history = {
+	.summary = "What was decided about drains, the newest first",
+	.kind = "DrainHistory",
+	.list = true,
+	.content_type = JSON,
+	.query = drain_history_query,
 };
 const struct api_description api_is_slack = {
 	.summary = "Room that is kept for pods to come, and what could start now",

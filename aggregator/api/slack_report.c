@@ -4,7 +4,7 @@
  *
  *   {"apiVersion","kind":"SlackList","time","planned":T,"version":I,"viewVersion":I[,"stale":S],"useCap":"on",
  *    "target":{"nodes":I,"allocatable":A,"requested":A,"extra":A,"from":"rate|arrivals","rate":0.1,"base":"requested|allocatable",
- *              "arrivalSpans":I,"granularity":I,"unit":A},
+ *              "arrivalSpans":I,"arrivalSpansNeeded":I,"granularity":I,"unit":A},
  *    "total":{"wanted","placed","unplaced","nodesToAdd"},
  *    "items":[CLASS,..],
  *    "nodesToAdd":[{"like":NODE[,"instanceType":S],"gives":A,"count":I},..],
@@ -28,7 +28,7 @@
  *          nodes      [{node,count}]: where they are; balloons are among the cluster's pods
  *
  * target: nodes are those that count (ready, not cordoned, not in deletion), and all amounts without DaemonSets; extra is E = rate * base, or what
- * arrives while a node starts. nodesToAdd would hold what is unplaced. moves counts what this step did, by cause. notes are annotations that
+ * arrives while a node starts, once so many spans of that length were watched as are needed. nodesToAdd would hold what is unplaced. moves counts what this step did, by cause. notes are annotations that
  * cannot be followed, and what does not fit within a bound.
  *
  * Parameters: class=NAME, node=NAME: only that class; only classes with something there, and only that node of theirs (totals stay those of
@@ -120,8 +120,10 @@ static void write_target(struct jsonw *w, const struct plan_result *r)
 	jsonw_key_fixed(w, "rate", (double)o->rate_ppm / SLACK_PPM, 6);
 	jsonw_key_string(w, "base",
 			 o->base == SLACK_BASE_ALLOCATABLE ? "allocatable" : "requested");
-	if (o->from_arrivals)
+	if (o->from_arrivals) {
 		jsonw_key_int(w, "arrivalSpans", s->arrival_spans);
+		jsonw_key_int(w, "arrivalSpansNeeded", slack_arrivals_needed(o->node_start_ns));
+	}
 	jsonw_key_int(w, "granularity", o->granularity);
 	write_amount(w, "unit", &s->unit);
 	jsonw_object_close(w);
@@ -169,12 +171,12 @@ static void write_refusals(struct jsonw *w, const struct slack_class *c)
 {
 	if (!c->unplaced)
 		return;
-	if (c->why.text[0])
-		jsonw_key_string(w, "reason", c->why.text);
-	else if (c->fits_no_node)
+	if (c->fits_no_node)
 		jsonw_key_string(w, "reason",
 				 "no node there is could hold one, were it empty: more nodes of "
 				 "these sizes do not help");
+	else if (c->why.text[0])
+		jsonw_key_string(w, "reason", c->why.text);
 	jsonw_key(w, "refused");
 	jsonw_object_open(w);
 	for (int f = PLACE_FITS + 1; f < PLACE_FILTERS; f++)

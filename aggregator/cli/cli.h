@@ -37,7 +37,7 @@ enum cli_color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 /* Filled from the option tables: one struct for all commands, each command knows its own members and the global ones. */
 struct cli_options {
 	bool help, version, no_headers, watch, strict, all_namespaces;
-	bool all, explain;
+	bool all, explain, history;
 	char *server, *namespace, *pod, *variant, *blend, *usage;
 	char *token_file, *ca_file, *server_name, *client_cert, *client_key; /* for the server */
 	bool plain_tokens;
@@ -86,12 +86,16 @@ struct command {
 	const char *summary; /* one line for the list of commands */
 	const char *details; /* further lines of its help, or NULL */
 	const struct option_spec *specs; /* its own options; ended by a NULL name */
+	const char *const *words; /* operands that completion offers; or NULL */
 	bool lists; /* it has rows for -o csv and -o name */
 	/* Appends to cli->out; returns enum cli_exit, and cli->reason says why it is not CLI_OK. */
 	int (*run)(struct cli *cli);
 };
 
-extern const struct command command_doctor, command_drain, command_nodes, command_pods,
-	command_quota, command_scores, command_slack, command_version;
+extern const struct command command_completion, command_doctor, command_drain, command_nodes,
+	command_pods, command_quota, command_scores, command_slack, command_version;
+
+/* What the manual page says besides commands and options. */
+extern const struct option_note cli_manual[];
 
 #endif

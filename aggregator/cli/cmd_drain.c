@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "aggregator/api/drain_log.h"
 #include "aggregator/cli/client.h"
 #include "aggregator/cli/offline.h"
 
@@ -21,6 +22,8 @@ static const char *const sorts[] = {"verdict", "requests", "use", "name", NULL};
 static const struct option_spec specs[] = {
 	{"explain", 0, OPTION_FLAG, offsetof(struct cli_options, explain), NULL, NULL, 0, 0, NULL,
 	 "Say the whole chain of reasons, and where every pod would go: of the nodes that are named, or of the plan."},
+	{"history", 0, OPTION_FLAG, offsetof(struct cli_options, history), NULL, NULL, 0, 0, NULL,
+	 "Say what was decided before, the newest first: about the nodes that are named, or all."},
 	{"sort-by", 0, OPTION_CHOICE, offsetof(struct cli_options, sort), NULL, "verdict", 0, 0, sorts,
 	 "Order of the nodes: those that go first; most requested, or most used, first; or by name."},
 	{"assume-unneeded-for", 0, OPTION_DURATION, offsetof(struct cli_options, assume_unneeded_ns), "TIME", NULL, 0,
@@ -59,16 +62,40 @@ static int refuse_rules(struct cli *cli)
 
 /* --- the request -------------------------------------------------------------------------------------------------- */
 
+/* Of the history as many rows as shall be shown, or what the server tells by itself. */
 static void write_path(const struct cli *cli, struct buf *path)
 {
-	buf_printf(path, "/v1/drain%s", cli->options->explain ? "?explain=true" : "");
+	const struct cli_options *o = cli->options;
+	const char *parameter = o->explain ? "?explain=true" : "";
+
+	buf_printf(path, "/v1/drain%s%s", o->history ? "/history" : "",
+		   o->history ? "" : parameter);
 	for (size_t i = 0; i < cli->operand_count; i++) {
 		if (i)
 			buf_add_str(path, "%2C");
 		else
-			buf_printf(path, "%cnode=", cli->options->explain ? '&' : '?');
+			buf_printf(path, "%cnode=", o->explain ? '&' : '?');
 		client_escape(cli->operands[i], path);
 	}
+	if (o->history && o->limit > 0)
+		buf_printf(path, "%climit=%lld", cli->operand_count ? '&' : '?',
+			   (long long)(o->limit < DRAIN_LOG_MAX ? o->limit : DRAIN_LOG_MAX));
+}
+
+static int check_options(struct cli *cli)
+{
+	if (!cli->options->history || !cli->options->explain)
+		return CLI_OK;
+	reason_set(&cli->reason, "--history tells what was, and --explain what is: give one");
+	return CLI_USAGE;
+}
+
+static int render(struct cli *cli, const struct buf *answer)
+{
+	const char *text = answer->data ? answer->data : "";
+
+	return cli->options->history ? drain_render_history(cli, text, answer->len)
+				     : drain_render(cli, text, answer->len);
 }
 
 static int exit_of(int rc)
@@ -83,7 +110,7 @@ static int ask(struct cli *cli)
 
 	write_path(cli, &path);
 	rc = client_get(cli->client, path.data, &answer, &cli->reason);
-	code = rc ? exit_of(rc) : drain_render(cli, answer.data ? answer.data : "", answer.len);
+	code = rc ? exit_of(rc) : render(cli, &answer);
 	buf_fini(&path);
 	buf_fini(&answer);
 	return code;
@@ -117,6 +144,9 @@ static int run(struct cli *cli)
 			reason_set(&cli->reason, "the name of a node is empty");
 			return CLI_USAGE;
 		}
+	code = check_options(cli);
+	if (code != CLI_OK)
+		return code;
 	if (cli->offline)
 		return ask_files(cli);
 	code = refuse_rules(cli);
@@ -133,9 +163,11 @@ const struct command command_drain = {
 		"not yet), notExamined, needed. SINCE: how long it has been unneeded. PODS: those "
 		"that would have to move + those of DaemonSets. CPU and MEM are requests, USED "
 		"real use (mean), in shares of the allocatable. REASON is the first of the chain: "
-		"--explain has all of it, with what would change it. Below are the moves of those "
+		"--explain has all of it, with what would change it; --history what was decided "
+		"before. "
+		"Below are the moves of those "
 		"that go now, what their destinations will really use then, and what it costs "
-		"PodDisruptionBudgets and owners. Options other than the first two say, with "
+		"PodDisruptionBudgets and owners. Options other than the first three say, with "
 		"--snapshot, what an aggregator would be started with. Exit status 3: a node "
 		"that is named does not go now.",
 	.specs = specs,

@@ -20,6 +20,9 @@
 enum { PDB_DEFAULT, PDB_HARD, PDB_SOFT };
 
 static const char *const pdbs[] = {"server", "hard", "soft", NULL};
+/* For completion. */
+static const char *const variant_words[] = {"corrected", "upstream", NULL};
+static const char *const operand_words[] = {"admit", "preempt", "lint", NULL};
 
 static const struct option_spec specs[] = {
 	{"pod", 0, OPTION_STRING, offsetof(struct cli_options, pod), "FILE", NULL, 0, 0, NULL,
@@ -27,7 +30,7 @@ static const struct option_spec specs[] = {
 	{"node", 0, OPTION_STRING, offsetof(struct cli_options, node), "NAME", NULL, 0, 0, NULL,
 	 "preempt: only this node may be its destination."},
 	{"variant", 0, OPTION_STRING, offsetof(struct cli_options, variant), "NAME", NULL, 0, 0,
-	 NULL, "Which rules: corrected (the server's default) or upstream."},
+	 variant_words, "Which rules: corrected (the server's default) or upstream."},
 	{"pdb", 0, OPTION_CHOICE, offsetof(struct cli_options, pdb), "hard|soft", "server", 0, 0,
 	 pdbs,
 	 "preempt: PodDisruptionBudgets are kept (hard), or broken where nothing else helps "
@@ -257,6 +260,7 @@ const struct command command_quota = {
 		"then. lint: what is wrong with the quotas. Exit status 3: the pod is refused, "
 		"nobody can make room for it, or lint finds an error.",
 	.specs = specs,
+	.words = operand_words,
 	.lists = true,
 	.run = run,
 };

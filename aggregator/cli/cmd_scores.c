@@ -29,6 +29,15 @@ enum sort_key { BY_SCORE, BY_NAME };
 enum { EXPLAIN_INDENT = 4 };
 
 static const char *const sort_keys[] = {"score", "name", NULL};
+/* For completion; the server knows them by itself. */
+static const char *const plugin_words[] = {"TargetLoadPacking",
+					   "LoadVariationRiskBalancing",
+					   "LowRiskOverCommitment",
+					   "Peaks",
+					   "NodeResourcesAllocatable",
+					   "LimitAware",
+					   NULL};
+static const char *const variant_words[] = {"corrected", "upstream", "kep", NULL};
 
 static const struct option_spec specs[] = {
 	{"pod", 0, OPTION_STRING, offsetof(struct cli_options, pod), "FILE", NULL, 0, 0, NULL,
@@ -36,7 +45,7 @@ static const struct option_spec specs[] = {
 	 "for "
 	 "nothing."},
 	{"plugin", 'p', OPTION_LIST, offsetof(struct cli_options, plugins), "NAME[:ARGS]", NULL, 0,
-	 0, NULL,
+	 0, plugin_words,
 	 "Score by this plugin; repeat for several. ARGS are its arguments by upstream's names, as "
 	 "ARGUMENT=VALUE,.. or as an object {..} in JSON or YAML. Without it those of --blend, "
 	 "else "
@@ -44,7 +53,7 @@ static const struct option_spec specs[] = {
 	{"blend", 0, OPTION_STRING, offsetof(struct cli_options, blend), "PLUGIN=N,..", NULL, 0, 0,
 	 NULL, "Weights of the plugins in the score, such as TargetLoadPacking=3,LimitAware=1."},
 	{"variant", 0, OPTION_STRING, offsetof(struct cli_options, variant), "NAME", NULL, 0, 0,
-	 NULL, "Which rules: corrected (the server's default), upstream, or kep."},
+	 variant_words, "Which rules: corrected (the server's default), upstream, or kep."},
 	{"explain", 0, OPTION_FLAG, offsetof(struct cli_options, explain), NULL, NULL, 0, 0, NULL,
 	 "Print every input and term."},
 	{"sort-by", 0, OPTION_CHOICE, offsetof(struct cli_options, sort), NULL, "score", 0, 0,

@@ -15,12 +15,13 @@
 #include "aggregator/cli/watch.h"
 #include "shared/mem.h"
 #include "shared/nearest.h"
+#include "shared/outline.h"
 
 const char *const cli_windows[] = {"5m", "10m", "15m", NULL};
 
 static const struct command *const commands[] = {
-	&command_nodes, &command_pods,	&command_scores, &command_quota,
-	&command_slack, &command_drain, &command_doctor, &command_version,
+	&command_nodes, &command_pods,	 &command_scores,  &command_quota,	&command_slack,
+	&command_drain, &command_doctor, &command_version, &command_completion,
 };
 
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
@@ -192,8 +193,8 @@ static void list_commands(struct buf *out)
 {
 	buf_add_str(out, "Commands:\n");
 	for (size_t i = 0; i < COMMANDS; i++)
-		buf_printf(out, "  %-10s%s.\n", commands[i]->name, commands[i]->summary);
-	buf_printf(out, "  %-10s%s.\n\n", "help", "Show the options of a command: help COMMAND");
+		buf_printf(out, "  %-12s%s.\n", commands[i]->name, commands[i]->summary);
+	buf_printf(out, "  %-12s%s.\n\n", "help", "Show the options of a command: help COMMAND");
 }
 
 static void help(const struct option_program *program, const struct command *command,
@@ -435,6 +436,36 @@ static int dispatch(const struct option_program *program, const struct command *
 	return run_command(command, options, operands);
 }
 
+#define SUMMARY "Shows what the machines of a cluster really have left."
+#define USAGE	"COMMAND [NAME..] [OPTION..]"
+
+/* What shells and the build ask of the tables. */
+static bool answer_outline(int argc, char **argv, int *code)
+{
+	static const struct option_program program = {
+		.name = "evenkeel",
+		.summary = SUMMARY,
+		.usage = USAGE,
+		.specs = global_specs,
+		.env_prefix = "EVENKEEL_",
+		.manual = cli_manual,
+	};
+	struct outline_command rows[COMMANDS];
+	const struct outline outline = {
+		.program = &program, .section = 1, .commands = rows, .command_count = COMMANDS};
+
+	for (size_t i = 0; i < COMMANDS; i++)
+		rows[i] = (struct outline_command){
+			.name = commands[i]->name,
+			.usage = commands[i]->usage,
+			.summary = commands[i]->summary,
+			.details = commands[i]->details,
+			.specs = commands[i]->specs,
+			.words = commands[i]->words,
+		};
+	return outline_answer(&outline, argc, argv, code);
+}
+
 int commands_main(int argc, char **argv)
 {
 	const char *name = operand_at(argc, argv, 0), *base = program_name(argv[0]);
@@ -448,6 +479,8 @@ int commands_main(int argc, char **argv)
 	char *title, *usage;
 	int code;
 
+	if (answer_outline(argc, argv, &code))
+		return code;
 	if (name && !asked_help && !command)
 		return unknown_command(name);
 	if (asked_help && (name = operand_at(argc, argv, 1))) {
@@ -461,8 +494,8 @@ int commands_main(int argc, char **argv)
 		command ? mem_printf("%s %s", base, command->name) : mem_strdup(base);
 	program.usage = usage =
 		command ? mem_printf("%s%s[OPTION..]", command->usage, command->usage[0] ? " " : "")
-			: mem_strdup("COMMAND [NAME..] [OPTION..]");
-	program.summary = !command ? "Shows what the machines of a cluster really have left."
+			: mem_strdup(USAGE);
+	program.summary = !command	     ? SUMMARY
 			  : command->details ? command->details
 					     : command->summary;
 	if (options_parse(&program, &options, argc, argv, &operands, &reason)) {

@@ -350,20 +350,26 @@ void drain_print_destinations(struct cli *cli, const cJSON *wave)
 	print_part(cli, t);
 }
 
+/* "-" where there is none. */
+static void add_number(struct table *t, double value)
+{
+	char text[UNITS_LEN];
+
+	snprintf(text, sizeof(text), "%.0f", value);
+	table_cell(t, PAINT_PLAIN, isfinite(value) ? text : "-");
+}
+
 static void add_cost(struct table *t, const cJSON *cost)
 {
-	bool budget = strcmp(document_text_or(cost, "kind", ""), "PodDisruptionBudget") == 0;
 	char *name = mem_printf("%s %s/%s", document_text_or(cost, "kind", "-"),
 				document_text_or(cost, "namespace", ""),
 				document_text_or(cost, "name", "-"));
-	char text[UNITS_LEN];
 
 	table_row(t, name);
 	table_cell(t, PAINT_PLAIN, name);
-	snprintf(text, sizeof(text), "%.0f", document_number(cost, "pods"));
-	table_cell(t, PAINT_PLAIN, text);
-	snprintf(text, sizeof(text), "%.0f", document_number(cost, "allowed"));
-	table_cell(t, PAINT_PLAIN, budget ? text : "-");
+	add_number(t, document_number(cost, "pods"));
+	add_number(t, document_number(cost, "allowed"));
+	add_number(t, document_number(cost, "left"));
 	table_cell(t, PAINT_WARN,
 		   cJSON_IsTrue(document_at(cost, "oneAfterTheOther")) ? "one after the other"
 								       : "-");
@@ -379,12 +385,12 @@ void drain_print_costs(struct cli *cli, const cJSON *wave)
 	table_column(t, "DISRUPTED", FORM_NAME);
 	table_column(t, "PODS", FORM_RIGHT);
 	table_column(t, "ALLOWED", FORM_RIGHT);
+	table_column(t, "LEFT", FORM_RIGHT);
 	table_column(t, "HOW", FORM_LEFT);
 	for (; cost; cost = cost->next)
 		add_cost(t, cost);
-	if (table_holds_only(t, 2, empty))
-		table_hide(t, 2);
-	if (table_holds_only(t, 3, empty))
-		table_hide(t, 3);
+	for (size_t i = 2; i < 5; i++)
+		if (table_holds_only(t, i, empty))
+			table_hide(t, i);
 	print_part(cli, t);
 }

@@ -172,6 +172,18 @@ static void say(struct cli *cli, struct buf *line)
 	buf_clear(line);
 }
 
+/* How far the promise is that shall take the rate's place. */
+static void say_watched(const cJSON *target, struct buf *line)
+{
+	if (document_at(target, "arrivalSpansNeeded"))
+		buf_printf(line,
+			   " What arrives while a node starts was watched for %.0f of the %.0f "
+			   "such times that are "
+			   "needed; until then the rate counts.",
+			   document_number(target, "arrivalSpans"),
+			   document_number(target, "arrivalSpansNeeded"));
+}
+
 /* What the number of units comes from, so that it can be followed by hand. */
 static void say_target(struct cli *cli, const cJSON *target, struct buf *line)
 {
@@ -190,6 +202,7 @@ static void say_target(struct cli *cli, const cJSON *target, struct buf *line)
 		write_amount(line, target, base);
 		buf_printf(line, " that %s.",
 			   strcmp(base, "allocatable") == 0 ? "nodes can give" : "pods request");
+		say_watched(target, line);
 	}
 	buf_printf(line, " %.0f node%s ready, and can give pods ", nodes,
 		   nodes == 1 ? " is" : "s are");
@@ -200,10 +213,12 @@ static void say_target(struct cli *cli, const cJSON *target, struct buf *line)
 
 static void say_unplaced(struct cli *cli, const cJSON *item, struct buf *line)
 {
+	/* A note says why it is impossible. */
+	bool told = strcmp(document_text_or(item, "verdict", ""), "impossible") == 0;
 	double unplaced = document_number(item, "unplaced");
 	char *head = mem_printf("%s: ", document_text_or(item, "name", "-"));
 
-	if (unplaced > 0) {
+	if (unplaced > 0 && !told) {
 		buf_printf(line, "%.0f find%s no place: %s", unplaced, unplaced == 1 ? "s" : "",
 			   document_text_or(item, "reason", "nodes are missing"));
 		lines_add_wrapped(cli, 0, head, line->data, &cli->out);
@@ -255,15 +270,31 @@ static void print_narration(struct cli *cli, const cJSON *doc)
 
 /* --- the answer --------------------------------------------------------------------------------------------------- */
 
+/* Placeholders that no more nodes of today's sizes would help. */
+static double count_impossible(const cJSON *doc)
+{
+	double count = 0;
+
+	for (const cJSON *item = document_first(document_at(doc, "items")); item; item = item->next)
+		if (strcmp(document_text_or(item, "verdict", ""), "impossible") == 0)
+			count += document_number(item, "unplaced");
+	return count;
+}
+
 static int judge(struct cli *cli, const cJSON *doc)
 {
 	double unplaced = document_number(doc, "total.unplaced"),
-	       add = document_number(doc, "total.nodesToAdd");
+	       add = document_number(doc, "total.nodesToAdd"), impossible = count_impossible(doc);
 	const char *stale = document_text(doc, "stale");
+	char beside[64] = "";
 
 	if (unplaced > 0) {
-		reason_set(&cli->reason, "%.0f placeholder%s no place; %.0f more node%s would help",
-			   unplaced, unplaced == 1 ? " finds" : "s find", add, add == 1 ? "" : "s");
+		if (impossible > 0)
+			snprintf(beside, sizeof(beside), ", but not %.0f that no node could hold",
+				 impossible);
+		reason_set(&cli->reason,
+			   "%.0f placeholder%s no place; %.0f more node%s would help%s", unplaced,
+			   unplaced == 1 ? " finds" : "s find", add, add == 1 ? "" : "s", beside);
 		return CLI_REFUSED;
 	}
 	if (stale) {

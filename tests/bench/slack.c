@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What slack costs: 5000 nodes with 30 pods each, 5 % of what is requested as units and 200 workloads that are mirrored, a quarter of which keep
- * their pods apart. A step from scratch, against one after a hundredth of the pods were replaced. CPU time of the one thread it needs.
+ * their pods apart, and a quarter of which spread them over zones. A step from scratch, against one after a hundredth of the pods were replaced. Then 1000
+ * nodes, where nobody asks for slack, and where all of 2000 workloads do. CPU time of the one thread it needs.
  */
 #include <math.h>
 #include <stdio.h>
@@ -15,10 +16,14 @@
 #include "tests/bench_report.h"
 #include "tests/model_fixture.h"
 
-enum { NODES = 5000, PODS = 30, REPLICAS = 50, WORKLOADS = 200, ROUNDS = 20 };
+enum { ROUNDS = 20 };
 
-#define ALL_PODS (NODES * PODS)
-#define NOW	 1769860800000000000LL
+#define NOW 1769860800000000000LL
+
+struct size {
+	uint32_t nodes, pods, replicas,
+		asking; /* pods of a node, and of a workload; workloads that ask */
+};
 
 static uint64_t random_state = 1;
 
@@ -42,42 +47,57 @@ static void put(struct model *m, enum object_kind kind, char *json)
 	free(json);
 }
 
-static void put_node(struct model *m, int i)
+static void put_node(struct model *m, uint32_t i)
 {
 	put(m, OBJECT_NODE,
-	    mem_printf("{\"metadata\":{\"name\":\"node-%05d\",\"labels\":{"
-		       "\"kubernetes.io/hostname\":\"node-%05d\","
-		       "\"topology.kubernetes.io/zone\":\"zone-%d\"}},\"status\":{"
+	    mem_printf("{\"metadata\":{\"name\":\"node-%05u\",\"labels\":{"
+		       "\"kubernetes.io/hostname\":\"node-%05u\","
+		       "\"topology.kubernetes.io/zone\":\"zone-%u\"}},\"status\":{"
 		       "\"allocatable\":{\"cpu\":\"16\",\"memory\":\"64Gi\",\"pods\":\"110\"},"
 		       "\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}",
 		       i, i, i % 3));
 }
 
-/* The first workloads ask for slack, every fourth of them apart from its own. */
-static void put_workload(struct model *m, int app)
+/* What workloads ask of others, by turns. */
+static char *rules_of(uint32_t app)
 {
-	char *rules = app % 4 ? mem_strdup("")
-			      : mem_printf("\"affinity\":{\"podAntiAffinity\":{"
-					   "\"requiredDuringSchedulingIgnoredDuringExecution\":[{"
-					   "\"topologyKey\":\"kubernetes.io/hostname\","
-					   "\"labelSelector\":{\"matchLabels\":{\"app\":"
-					   "\"app-%05d\"}}}]}},",
-					   app);
+	switch (app % 4) {
+	case 0:
+		return mem_printf("\"affinity\":{\"podAntiAffinity\":{"
+				  "\"requiredDuringSchedulingIgnoredDuringExecution\":[{"
+				  "\"topologyKey\":\"kubernetes.io/hostname\","
+				  "\"labelSelector\":{\"matchLabels\":{\"app\":"
+				  "\"app-%05u\"}}}]}},",
+				  app);
+	case 1:
+		return mem_printf("\"topologySpreadConstraints\":[{\"maxSkew\":5,"
+				  "\"topologyKey\":\"topology.kubernetes.io/zone\","
+				  "\"whenUnsatisfiable\":\"DoNotSchedule\",\"labelSelector\":{"
+				  "\"matchLabels\":{\"app\":\"app-%05u\"}}}],",
+				  app);
+	default:
+		return mem_strdup("");
+	}
+}
+
+static void put_workload(struct model *m, const struct size *size, uint32_t app)
+{
+	char *rules = rules_of(app);
 
 	put(m, OBJECT_REPLICA_SET,
-	    mem_printf("{\"metadata\":{\"namespace\":\"production\",\"name\":\"app-%05d\","
-		       "\"uid\":\"rs-%05d\",\"annotations\":{\"evenkeel.io/slack\":\"10%%\"}},"
-		       "\"spec\":{\"replicas\":%d,\"template\":{\"metadata\":{\"labels\":{"
-		       "\"app\":\"app-%05d\"}},\"spec\":{%s\"containers\":[{\"name\":\"c\","
+	    mem_printf("{\"metadata\":{\"namespace\":\"production\",\"name\":\"app-%05u\","
+		       "\"uid\":\"rs-%05u\",\"annotations\":{\"evenkeel.io/slack\":\"10%%\"}},"
+		       "\"spec\":{\"replicas\":%u,\"template\":{\"metadata\":{\"labels\":{"
+		       "\"app\":\"app-%05u\"}},\"spec\":{%s\"containers\":[{\"name\":\"c\","
 		       "\"resources\":{\"requests\":{\"cpu\":\"1\",\"memory\":\"2Gi\"}}}]}}}}",
-		       app, app, REPLICAS, app, rules));
+		       app, app, size->replicas, app, rules));
 	free(rules);
 }
 
 /* Nodes are filled unevenly, at 20 to 90 %. */
-static void put_pod(struct model *m, uint32_t i, uint32_t node)
+static void put_pod(struct model *m, const struct size *size, uint32_t i)
 {
-	uint32_t app = i / REPLICAS;
+	uint32_t app = i / size->replicas, node = draw(size->nodes);
 
 	put(m, OBJECT_POD,
 	    mem_printf("{\"metadata\":{\"namespace\":\"production\",\"name\":\"pod-%06u\","
@@ -95,25 +115,31 @@ static struct view *view_of(struct join *j, struct model *m)
 }
 
 struct scene {
+	struct size size;
 	struct model *model;
 	struct join *join;
 	struct slack_options options;
 };
 
-static void open_scene(struct scene *s)
+static void open_scene(struct scene *s, const struct size *size)
 {
-	s->model = model_new();
-	s->join = join_new();
+	*s = (struct scene){.size = *size, .model = model_new(), .join = join_new()};
 	slack_options_default(&s->options);
 	s->options.rate_ppm = 50000;
 	for (int kind = 0; kind < OBJECT_KINDS; kind++)
 		model_fixture_sync(s->model, (enum object_kind)kind);
-	for (int i = 0; i < NODES; i++)
+	for (uint32_t i = 0; i < size->nodes; i++)
 		put_node(s->model, i);
-	for (int app = 0; app < WORKLOADS; app++)
-		put_workload(s->model, app);
-	for (uint32_t i = 0; i < ALL_PODS; i++)
-		put_pod(s->model, i, draw(NODES));
+	for (uint32_t app = 0; app < size->asking; app++)
+		put_workload(s->model, size, app);
+	for (uint32_t i = 0; i < size->nodes * size->pods; i++)
+		put_pod(s->model, size, i);
+}
+
+static void close_scene(struct scene *s)
+{
+	join_free(s->join);
+	model_free(s->model);
 }
 
 static struct place *new_place(struct view *v)
@@ -140,28 +166,34 @@ struct costs {
 	size_t placed, moved;
 };
 
-static void measure(struct scene *s, struct costs *c)
+static void measure(const struct size *size, struct costs *c)
 {
 	struct slack_state *state = slack_state_new();
-	struct view *v = view_of(s->join, s->model);
+	uint32_t pods = size->nodes * size->pods;
 	double updates[ROUNDS], steps[ROUNDS];
 	struct slack_result result;
-	int64_t start = cpu_ns();
-	struct place *p = new_place(v);
+	struct place *p;
+	struct scene s;
+	struct view *v;
+	int64_t start;
 
-	c->load = (double)(cpu_ns() - start) / NS_PER_SEC;
-	c->first = step(s, state, p, v, &result);
+	open_scene(&s, size);
+	v = view_of(s.join, s.model);
+	start = cpu_ns();
+	p = new_place(v);
+	*c = (struct costs){.load = (double)(cpu_ns() - start) / NS_PER_SEC};
+	c->first = step(&s, state, p, v, &result);
 	c->placed = result.placed_count;
 	slack_result_fini(&result);
 	view_drop(v);
 	for (int round = 0; round < ROUNDS; round++) {
-		for (int i = 0; i < ALL_PODS / 100; i++)
-			put_pod(s->model, draw(ALL_PODS), draw(NODES));
-		v = view_of(s->join, s->model);
+		for (uint32_t i = 0; i < pods / 100; i++)
+			put_pod(s.model, size, draw(pods));
+		v = view_of(s.join, s.model);
 		start = cpu_ns();
 		place_update(p, v, NOW);
 		updates[round] = (double)(cpu_ns() - start) / NS_PER_SEC;
-		steps[round] = step(s, state, p, v, &result);
+		steps[round] = step(&s, state, p, v, &result);
 		c->moved += result.move_count;
 		slack_result_fini(&result);
 		view_drop(v);
@@ -170,16 +202,15 @@ static void measure(struct scene *s, struct costs *c)
 	c->again = bench_median(steps, ROUNDS);
 	place_free(p);
 	slack_state_free(state);
+	close_scene(&s);
 }
 
-int main(void)
+static void measure_large(void)
 {
-	struct costs c = {0};
-	struct scene s;
+	static const struct size size = {5000, 30, 50, 200};
+	struct costs c;
 
-	bench_begin("slack");
-	open_scene(&s);
-	measure(&s, &c);
+	measure(&size, &c);
 	bench_row("placeholders on 5000 nodes with 150,000 pods", "", NAN, 0, (double)c.placed);
 	bench_row("from scratch: read the cluster", "s", NAN, 0, c.load);
 	bench_row("from scratch: place all", "s", NAN, 0, c.first);
@@ -189,8 +220,29 @@ int main(void)
 		  (c.update + c.again) / (c.load + c.first));
 	bench_row("placeholders moved by 1 % churn", "%", NAN, 0,
 		  100.0 * (double)c.moved / ROUNDS / (double)c.placed);
+}
+
+static void measure_asking(void)
+{
+	static const struct size none = {1000, 30, 15, 0}, all = {1000, 30, 15, 2000};
+	struct costs plain, c;
+
+	measure(&none, &plain);
+	measure(&all, &c);
+	bench_row("placeholders of 2000 workloads on 1000 nodes", "", NAN, 0, (double)c.placed);
+	bench_row("from scratch: place all", "s", NAN, 0, c.first);
+	bench_row("after 1 % churn: a step", "s", 1, 0, c.again);
+	bench_row("against nobody asking: from scratch", "x", NAN, 0,
+		  (c.load + c.first) / (plain.load + plain.first));
+	bench_row("against nobody asking: after 1 % churn", "x", NAN, 0,
+		  (c.update + c.again) / (plain.update + plain.again));
+}
+
+int main(void)
+{
+	bench_begin("slack");
+	measure_large();
+	measure_asking();
 	bench_end();
-	join_free(s.join);
-	model_free(s.model);
 	return 0;
 }

@@ -19,6 +19,7 @@
 
 #include "shared/mem.h"
 #include "tests/process.h"
+#include "tests/small_disk.h"
 #include "tests/stack.h"
 
 static struct stack *stack;
@@ -191,6 +192,44 @@ static void test_spoilt(void **state)
 	}
 }
 
+/* The database is on it from now on. */
+static void use_disk(struct small_disk *disk)
+{
+	small_disk_init(disk, stack->folder);
+	small_disk_need(disk);
+	setenv("EVENKEEL_STATE_DIR", disk->path, 1);
+}
+
+/* A plan is made and served all the same, and saved when there is room; and what was saved before is not lost. */
+static void test_full_disk(void **state)
+{
+	struct small_disk disk;
+
+	(void)state;
+	use_disk(&disk);
+	small_disk_fill(&disk);
+	write_cluster("n1");
+	start();
+	expect_on("n1");
+	assert_true(stack_metric(stack, 0, "evenkeel_store_alarm") == 1);
+	small_disk_free_up(&disk);
+	await_metric("evenkeel_store_saves_total", 2);
+	assert_true(stack_metric(stack, 0, "evenkeel_store_alarm") == 0);
+	stop();
+	write_cluster("n2");
+	start();
+	expect_on("n1");
+	small_disk_fill(&disk);
+	await_metric("evenkeel_store_failures_total", 1);
+	expect_on("n1");
+	stop();
+	/* It starts with a disk that is still full. */
+	start();
+	expect_on("n1");
+	stop();
+	small_disk_fini(&disk);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -198,6 +237,7 @@ int main(void)
 		TEST(test_stopped),
 		TEST(test_killed),
 		TEST(test_spoilt),
+		TEST(test_full_disk),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -103,9 +103,9 @@ static void test_outputs(void **state)
 		 "DESTINATION  PODS   CPU  THEN  MOST  MEMORY   THEN    MOST\n"
 		 "alpha           1  2.69  3.19  3.40   4.0Gi  5.0Gi  14.4Gi\n"
 		 "\n"
-		 "DISRUPTED                     PODS  ALLOWED\n"
-		 "PodDisruptionBudget shop/web     1        1\n"
-		 "ReplicaSet shop/web              1        -\n",
+		 "DISRUPTED                     PODS  ALLOWED  LEFT\n"
+		 "PodDisruptionBudget shop/web     1        1     0\n"
+		 "ReplicaSet shop/web              1        1     0\n",
 		 ""},
 		{"drain", 0,
 		 "8 nodes: 0 may be drained now, 3 could be later, 4 needed, 1 on the way.\n"
@@ -172,7 +172,8 @@ static void test_outputs(void **state)
 		 "      what helps: name the volumes in the annotation safe-to-evict-local-volumes\n"
 		 "\n"
 		 "golf: needed\n"
-		 "  NoPlaceToMovePods: pod tool/index-0 fits on no other node: 5 NodeGone, 3 NodeAffinity.\n"
+		 "  NoPlaceToMovePods: pod tool/index-0 fits on no other node: 4 NodeGone (3 of them could go as\n"
+		 "      well), 3 NodeAffinity.\n"
 		 "      what helps: free room on other nodes for the pods that fit nowhere\n"
 		 "\n"
 		 "hotel: needed\n"
@@ -197,8 +198,8 @@ static void test_outputs(void **state)
 		 "\n"
 		 "alpha  1  2.69  3.19  3.40  4.0Gi  5.0Gi  14.4Gi\n"
 		 "\n"
-		 "PodDisruptionBudget shop/web  1  1\n"
-		 "ReplicaSet shop/web           1  -\n",
+		 "PodDisruptionBudget shop/web  1  1  0\n"
+		 "ReplicaSet shop/web           1  1  0\n",
 		 ""},
 		{"drain --assume-unneeded-for 15m --drain-group-label pool --drain-group name=main,min=7", 0,
 		 "8 nodes: 0 may be drained now, 3 could be later, 4 needed, 1 on the way.\n"
@@ -290,7 +291,7 @@ static void test_no_usage(void **state)
 static void test_sentences(void **state)
 {
 	static const char *const words[] = {
-		"Of 8 nodes 3 could go, 2 of them now; 4 are needed, 1 in deletion",
+		"Of 8 nodes 3 could go, 2 of them now; needed: 4, in deletion: 1,",
 		"delta goes; nothing on it has to move.\n",
 		"bravo goes, and of it shop/web-1 to alpha.\n",
 	};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A node that is unneeded is so since then also after a restart of the aggregator, as long as it has a state directory; a snapshot has it, too; and what is
- * wrong with the options stops the start.
+ * A node that is unneeded is so since then also after a restart of the aggregator, as long as it has a state directory, and what was decided is still told; a
+ * snapshot has both, too; and what is wrong with the options stops the start.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -127,10 +127,77 @@ static void test_timers_survive(void **state)
 	stop();
 }
 
+/* The command's words about the history, asked of a server or of a snapshot. */
+static char *ask_history(const char *place, const char *where)
+{
+	char *argv[] = {(char *)program_path("evenkeel"),
+			(char *)"drain",
+			(char *)"--history",
+			(char *)"-o",
+			(char *)"json",
+			(char *)place,
+			(char *)where,
+			NULL};
+	struct buf out = BUF_INIT, err = BUF_INIT;
+	cJSON *json;
+	char *items;
+
+	assert_int_equal(process_run(argv, &out, &err), 0);
+	json = cJSON_ParseWithLength(out.data, out.len);
+	assert_string_equal(cJSON_GetStringValue(json_at(json, "kind")), "DrainHistory");
+	items = cJSON_PrintUnformatted(json_at(json, "items"));
+	cJSON_Delete(json);
+	buf_fini(&out);
+	buf_fini(&err);
+	return items;
+}
+
+/* Nothing is decided anew by a restart, and so the history is the same. */
+static void test_history_survives(void **state)
+{
+	char *server = mem_printf("http://%s", s.listen), *before, *after, *rows;
+	struct buf out = BUF_INIT, err = BUF_INIT;
+	char *argv[] = {(char *)program_path("evenkeel"),
+			(char *)"drain",
+			(char *)"--history",
+			(char *)"bravo",
+			(char *)"--server",
+			server,
+			NULL};
+
+	(void)state;
+	start(NULL);
+	await_since();
+	before = ask_history("--server", server);
+	assert_non_null(strstr(before, "\"event\":\"unneeded\",\"node\":\"bravo\","
+				       "\"reason\":\"NotUnneededLongEnough\""));
+	assert_non_null(strstr(before, "\"event\":\"inDeletion\",\"node\":\"echo\","
+				       "\"reason\":\"CurrentlyBeingDeleted\""));
+	stop();
+	start(NULL);
+	await_since();
+	after = ask_history("--server", server);
+	assert_string_equal(after, before);
+	assert_int_equal(process_run(argv, &out, &err), 0);
+	buf_add_str(&out, "");
+	rows = out.data;
+	assert_non_null(strstr(rows, "AGE  EVENT     NODE   REASON                 WHY\n"));
+	assert_non_null(strstr(rows, "  unneeded  bravo  NotUnneededLongEnough  it has been "
+				     "unneeded for 0 s, and must be for more than 600 s\n"));
+	assert_null(strstr(rows, "echo"));
+	stop();
+	free(before);
+	free(after);
+	free(server);
+	buf_fini(&out);
+	buf_fini(&err);
+}
+
 static void test_snapshot_has_them(void **state)
 {
 	char *url = mem_printf("http://%s/v1/snapshot", s.listen);
 	char *path = mem_printf("%s/snapshot.json", s.folder);
+	char *server = mem_printf("http://%s", s.listen), *live, *saved;
 	struct buf body = BUF_INIT, out = BUF_INIT, err = BUF_INIT;
 	char *argv[] = {(char *)program_path("evenkeel"),
 			(char *)"drain",
@@ -158,7 +225,13 @@ static void test_snapshot_has_them(void **state)
 	item = cJSON_GetArrayItem(json_at(json, "items"), 0);
 	assert_string_equal(cJSON_GetStringValue(json_at(item, "since")), s.since);
 	cJSON_Delete(json);
+	live = ask_history("--server", server);
+	saved = ask_history("--snapshot", path);
+	assert_string_equal(saved, live);
 	stop();
+	free(server);
+	free(live);
+	free(saved);
 	buf_fini(&body);
 	buf_fini(&out);
 	buf_fini(&err);
@@ -196,6 +269,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_timers_survive, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_history_survives, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_snapshot_has_them, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bad_options_stop_the_start, setup, teardown),
 	};

@@ -417,7 +417,7 @@ static place_node choose(struct scene *s, size_t pod, enum place_order order)
 	size_t hinted = place_world_draw(&s->w, s->w.node_count);
 	bool hints = place_world_chance(&s->w, 25), allowed[PLACE_WORLD_NODES + 1] = {false};
 	place_node hint = hints ? find_node(s, s->p, hinted) : PLACE_NONE, got;
-	struct place_counts counts = {{0}};
+	struct place_counts counts = {.nearest = PLACE_NONE};
 	struct survey sv;
 
 	for (size_t i = 0; i < s->w.node_count; i++)

@@ -167,7 +167,7 @@ static void test_grants_are_seen(void **state)
 {
 	(void)state;
 	expect("/v1/status", NULL, nobody, 403, "may not get /v1/status");
-	bind_user("evenkeel-reader", "ServiceAccount", "nobody");
+	bind_user("evenkeel-view", "ServiceAccount", "nobody");
 	assert_true(await(is_let_in, nobody, 60));
 }
 
@@ -216,15 +216,14 @@ static int open_bed(void **state)
 					   "--verbose", NULL};
 
 	(void)state;
-	control_plane_create(bed->plane, "packaging/kubernetes/clusterrole.yaml");
-	control_plane_create(bed->plane, "packaging/kubernetes/clusterrole-access.yaml");
+	control_plane_create(bed->plane, "packaging/kubernetes/core/clusterrole.yaml");
+	control_plane_create(bed->plane, "packaging/kubernetes/core/clients.yaml");
 	bind_user("evenkeel-aggregator", "User", CONTROL_RESTRICTED_USER);
-	bind_user("system:auth-delegator", "User", CONTROL_RESTRICTED_USER);
 	make_account("reader");
 	make_account("scheduler");
 	make_account("nobody");
-	bind_user("evenkeel-reader", "ServiceAccount", "reader");
-	bind_user("evenkeel-scheduler", "ServiceAccount", "scheduler");
+	bind_user("evenkeel-view", "ServiceAccount", "reader");
+	bind_user("evenkeel-extender", "ServiceAccount", "scheduler");
 	reader = make_token("reader", "evenkeel");
 	scheduler = make_token("scheduler", "evenkeel");
 	nobody = make_token("nobody", "evenkeel");

@@ -166,7 +166,8 @@ static void test_wave(void **state)
 	assert_true(number("wave.disruptions.0.allowed") == 1);
 	assert_true(number("wave.disruptions.0.pods") == 1);
 	assert_string_equal(text("wave.disruptions.1.kind"), "ReplicaSet");
-	assert_null(api_fixture_at(f.json, "wave.disruptions.1.allowed"));
+	assert_true(number("wave.disruptions.1.allowed") == 1);
+	assert_true(number("wave.disruptions.1.left") == 0);
 }
 
 static void test_no_wave(void **state)
@@ -217,6 +218,13 @@ static void test_refusals(void **state)
 		{"/v1/drain?node=alpha,zulu", 404, "node", "there is no node \"zulu\""},
 		{"/v1/drain?node=alpha,", 404, "node", "there is no node \"\""},
 		{"/v1/drain/alpha", 404, "", "there is nothing at /v1/drain/alpha"},
+		{"/v1/drain/history?explain=true", 400, "explain", "unknown parameter \"explain\""},
+		{"/v1/drain/history?limit=0", 400, "limit",
+		 "limit \"0\" is not a whole number from 1 to 10000"},
+		{"/v1/drain/history?limit=10001", 400, "limit",
+		 "limit \"10001\" is not a whole number from 1 to 10000"},
+		{"/v1/drain/history?limit=99999999999999999999999", 400, "limit",
+		 "limit \"99999999999999999999999\" is not a whole number from 1 to 10000"},
 	};
 
 	(void)state;
@@ -256,7 +264,7 @@ static struct plan_core *core_new(struct drain_counters *counters)
 {
 	struct plan_drain drain;
 
-	drain_runner_open(&drain, &setup, false, counters);
+	drain_runner_open(&drain, &setup, false, counters, f.ctx.decisions);
 	return plan_core_new(&slack, &drain);
 }
 
@@ -284,6 +292,7 @@ static void test_slot(void **state)
 	struct view *v = read_view(true);
 	struct plan_core *c = core_new(NULL);
 	struct plan_result *r = step(c, v, drain_scene_now_ns);
+	uint64_t etag;
 
 	(void)state;
 	r->every_ns = MINUTE_NS;
@@ -292,12 +301,92 @@ static void test_slot(void **state)
 	plan_slot_publish(f.ctx.plans, r);
 	assert_int_equal(api_fixture_get(&f, "/v1/drain"), 200);
 	assert_null(api_fixture_at(f.json, "stale"));
-	moment_ns += 10 * MINUTE_NS;
+	etag = f.response.etag;
+	moment_ns += MINUTE_NS;
+	assert_int_equal(api_fixture_get(&f, "/v1/drain?explain=true"), 200);
+	assert_true(etag && f.response.etag == etag);
+	moment_ns += 9 * MINUTE_NS;
 	assert_int_equal(api_fixture_get(&f, "/v1/drain"), 200);
 	assert_string_equal(text("stale"), "the plan is 600 s old");
+	assert_true(f.response.etag != etag);
 	assert_string_equal(text("planned"), "2026-01-01T12:00:00Z");
 	plan_core_free(c);
 	view_drop(v);
+}
+
+/* Each plan has its own. */
+static void test_plans_have_tags(void **state)
+{
+	struct view *v = read_view(true);
+	struct plan_core *c = core_new(NULL);
+	uint64_t etag;
+
+	(void)state;
+	f.ctx.plans = plan_slot_new();
+	plan_slot_publish(f.ctx.plans, step(c, v, drain_scene_now_ns));
+	assert_int_equal(api_fixture_get(&f, "/v1/drain"), 200);
+	etag = f.response.etag;
+	plan_slot_publish(f.ctx.plans, step(c, v, drain_scene_now_ns));
+	assert_int_equal(api_fixture_get(&f, "/v1/drain"), 200);
+	assert_true(f.response.etag && f.response.etag != etag);
+	plan_core_free(c);
+	view_drop(v);
+}
+
+/* --- what was decided */
+
+/* The newest first: the wave, then what was said of each node, by name. */
+static void test_history(void **state)
+{
+	struct view *v = read_view(true);
+	struct plan_core *c;
+	uint64_t etag;
+
+	(void)state;
+	f.ctx.decisions = drain_log_new();
+	c = core_new(NULL);
+	assert_int_equal(api_fixture_get(&f, "/v1/drain/history"), 200);
+	assert_string_equal(text("kind"), "DrainHistory");
+	assert_null(api_fixture_at(f.json, "items.0"));
+	etag = f.response.etag;
+	plan_result_drop(step(c, v, drain_scene_now_ns));
+	assert_int_equal(api_fixture_get(&f, "/v1/drain/history"), 200);
+	assert_true(f.response.etag && f.response.etag != etag);
+	assert_string_equal(text("items.0.event"), "wave");
+	assert_string_equal(text("items.0.time"), "2026-01-01T12:00:00Z");
+	assert_null(api_fixture_at(f.json, "items.0.node"));
+	assert_string_equal(text("items.0.text"),
+			    "2 nodes go: delta, bravo; 1 pod moves to 1 node");
+	assert_string_equal(text("items.1.node"), "foxtrot");
+	assert_string_equal(text("items.1.event"), "unneeded");
+	assert_string_equal(text("items.1.reason"), "NotEnoughPdb");
+	assert_string_equal(text("items.2.node"), "echo");
+	assert_string_equal(text("items.3.node"), "delta");
+	assert_string_equal(text("items.3.text"), "nothing on it has to move");
+	assert_string_equal(text("items.4.node"), "bravo");
+	assert_string_equal(text("items.4.event"), "drain");
+	assert_null(api_fixture_at(f.json, "items.4.reason"));
+	assert_null(api_fixture_at(f.json, "items.5"));
+
+	/* Those that could go are asked first from now on, and so one takes what charlie had. */
+	plan_result_drop(step(c, v, drain_scene_now_ns + MINUTE_NS));
+	plan_result_drop(step(c, v, drain_scene_now_ns + 2 * MINUTE_NS));
+	assert_int_equal(api_fixture_get(&f, "/v1/drain/history"), 200);
+	assert_string_equal(text("items.0.reason"), "DestinationInWave");
+	assert_string_equal(text("items.0.time"), "2026-01-01T12:01:00Z");
+	assert_string_equal(text("items.1.event"), "wave");
+
+	assert_int_equal(api_fixture_get(&f, "/v1/drain/history?limit=2"), 200);
+	assert_null(api_fixture_at(f.json, "items.2"));
+	assert_int_equal(api_fixture_get(&f, "/v1/drain/history?node=echo,bra,bravo"), 200);
+	assert_string_equal(text("items.0.node"), "echo");
+	assert_string_equal(text("items.1.node"), "bravo");
+	assert_null(api_fixture_at(f.json, "items.2"));
+	assert_int_equal(api_fixture_get(&f, "/v1/drain/history?node=zulu"), 200);
+	assert_null(api_fixture_at(f.json, "items.0"));
+	plan_core_free(c);
+	view_drop(v);
+	drain_log_free(f.ctx.decisions);
 }
 
 /* What a step left goes on in another process, as long as nobody was away for too long. */
@@ -419,12 +508,20 @@ static void test_metrics(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_envelope), TEST(test_nodes),
-		TEST(test_wave),     TEST(test_no_wave),
-		TEST(test_explain),  TEST(test_placeholders),
-		TEST(test_refusals), TEST(test_nothing_is_known),
-		TEST(test_no_usage), TEST(test_slot),
-		TEST(test_memory),   TEST(test_counters),
+		TEST(test_envelope),
+		TEST(test_nodes),
+		TEST(test_wave),
+		TEST(test_no_wave),
+		TEST(test_explain),
+		TEST(test_placeholders),
+		TEST(test_refusals),
+		TEST(test_nothing_is_known),
+		TEST(test_no_usage),
+		TEST(test_slot),
+		TEST(test_plans_have_tags),
+		TEST(test_history),
+		TEST(test_memory),
+		TEST(test_counters),
 		TEST(test_metrics),
 	};
 

@@ -332,6 +332,10 @@ static void test_metrics(void **state)
 	expect_metric("evenkeel_slack_unplaced{class=\"shop/ReplicaSet/web\"} 1\n");
 	expect_metric("evenkeel_slack_slots{class=\"shop/ReplicaSet/web\",by=\"requests\"} 2\n");
 	expect_metric("evenkeel_slack_nodes_to_add 1\n");
+	expect_metric("evenkeel_slack_extra_cpu_millicores 550\n");
+	expect_metric("evenkeel_slack_extra_memory_bytes 858993460\n");
+	expect_metric("evenkeel_slack_moves{cause=\"Placed\"} 2\n");
+	expect_metric("evenkeel_slack_moves{cause=\"PushedOut\"} 0\n");
 	expect_metric("evenkeel_slack_classes_left_out 0\n");
 	plan_slot_free(f.ctx.plans);
 	plan_core_free(c);

@@ -17,10 +17,10 @@
 	"'target':{'nodes':10,'allocatable':{'cpuMillicores':40000,'memoryBytes':171798691840},"   \
 	"'requested':{'cpuMillicores':24000,'memoryBytes':103079215104},'extra':{"                 \
 	"'cpuMillicores':4000,'memoryBytes':17179869184},'from':'rate','rate':0.1,'base':"         \
-	"'allocatable','unit':{'cpuMillicores':800,'memoryBytes':3435973837}}"
+	"'allocatable','unit':{'cpuMillicores':800,'memoryBytes':3435973836}}"
 #define UNIT                                                                                       \
 	"{'name':'unit','kind':'unit','verdict':'placed','shape':{'cpuMillicores':800,"            \
-	"'memoryBytes':3435973837},'target':5,'wanted':5,'placed':5,'unplaced':0,'slots':{"        \
+	"'memoryBytes':3435973836},'target':5,'wanted':5,'placed':5,'unplaced':0,'slots':{"        \
 	"'byRequests':20,'byUse':12},'fragmentation':0.004,'nodes':[{'node':'n1','count':2},"      \
 	"{'node':'n2','count':3}]}"
 #define WEB                                                                                        \
@@ -36,6 +36,21 @@
 	     ",'nodesToAdd':[{'like':'n1','instanceType':'m5.large','gives':{'cpuMillicores':"     \
 	     "4000,'memoryBytes':17179869184},'count':2}],'notes':[{'about':'shop/Deployment/x',"  \
 	     "'text':'is no count'}],'narration':['it was so','and so']")
+
+#define HUGE                                                                                       \
+	"{'name':'shop/Deployment/huge','kind':'workload','verdict':'impossible','reason':'none "  \
+	"is so large','shape':{'cpuMillicores':90000,'memoryBytes':1073741824},'target':2,"        \
+	"'wanted':2,'placed':0,'unplaced':2,'slots':{'byRequests':0},'fragmentation':1,"           \
+	"'nodes':[]}"
+/* What more nodes do not help, and a promise that is not yet one. */
+#define HELPLESS                                                                                   \
+	"{'useCap':'on','target':{'nodes':1,'allocatable':{'cpuMillicores':4000,'memoryBytes':"    \
+	"17179869184},'requested':{'cpuMillicores':1000,'memoryBytes':1073741824},'extra':{"       \
+	"'cpuMillicores':100,'memoryBytes':107374182},'from':'rate','rate':0.1,'base':'requested'" \
+	","                                                                                        \
+	"'arrivalSpans':7,'arrivalSpansNeeded':480,'unit':{'cpuMillicores':800,'memoryBytes':"     \
+	"3435973836}},'total':{'wanted':5,'placed':1,'unplaced':4,'nodesToAdd':1},'items':[" HUGE  \
+	"," WEB "],'notes':[{'about':'shop/Deployment/huge','text':'it is too large'}]}"
 
 static const char words[] = "Slack shall be at least 4 CPU and 16.0Gi: 10% of the 40 CPU and "
 			    "160.0Gi that nodes can give. "
@@ -179,10 +194,38 @@ static void test_control_characters(void **state)
 	});
 }
 
+static void test_what_more_nodes_do_not_help(void **state)
+{
+	(void)state;
+	check(&(struct given){
+		.json = HELPLESS,
+		.code = CLI_REFUSED,
+		.out = "CLASS                 CPU  MEMORY  WANTED  PLACED  UNPLACED  SLOTS  "
+		       "FRAGMENTED  STATE\n"
+		       "shop/Deployment/huge   90   1.0Gi       2       0         2      0        "
+		       "100%  impossible\n"
+		       "shop/Deployment/web     2   1.0Gi       3       1         2     1+        "
+		       " "
+		       "25%  unplaced\n"
+		       "\n"
+		       "Slack shall be at least 100m CPU and 102.4Mi: 10% of the 1 CPU and 1.0Gi "
+		       "that "
+		       "pods request. What\n"
+		       "arrives while a node starts was watched for 7 of the 480 such times that "
+		       "are "
+		       "needed; until then the\n"
+		       "rate counts. 1 node is ready, and can give pods 4 CPU and 16.0Gi.\n"
+		       "shop/Deployment/web: 2 find no place: 1 NodeResourcesFit\n"
+		       "shop/Deployment/huge: it is too large\n",
+		.reason = "4 placeholders find no place; 1 more node would help, but not 2 that no "
+			  "node could hold"});
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_what_more_nodes_do_not_help),
 		cmocka_unit_test(test_what_is_missing),
 		cmocka_unit_test(test_explain_and_namespace),
 		cmocka_unit_test(test_exits),

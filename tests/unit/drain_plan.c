@@ -187,22 +187,21 @@ static void a_node_goes_when_it_was_unneeded_long_enough(void **unused)
 	assert_verdict("a", "unneeded");
 	assert_true(node("a")->since_ns == NOW && node("a")->due_ns == NOW + 10 * MINUTE);
 	assert_reason("a", 0, "NotUnneededLongEnough",
-		      "it is unneeded since 0 s, and must be for more than 600 s");
+		      "it has been unneeded for 0 s, and must be for more than 600 s");
 	assert_reason("b", 0, "NotUnderutilized",
 		      "pods request 60.0% of its allocatable cpu, more than 50.0%");
 	step(NOW + 10 * MINUTE);
 	assert_verdict("a", "unneeded");
 	step(NOW + 10 * MINUTE + 1);
 	assert_verdict("a", "drain");
-	assert_string_equal(
-		plan->narration,
-		"Real use is not asked for: it is off, or no node is measured.\n"
-		"Of 2 nodes 1 could go, 1 of them now; 1 are needed, 0 in deletion, 0 were "
-		"not examined.\n"
-		"1 stay: NotUnderutilized.\n"
-		"a goes, and of it default/web-1 to b.\n"
-		"b takes 1.\n"
-		"There is room also if the scheduler chooses other nodes.\n");
+	assert_string_equal(plan->narration,
+			    "Real use is not asked for: it is off, or no node is measured.\n"
+			    "Of 2 nodes 1 could go, 1 of them now; needed: 1, in deletion: 0, not "
+			    "examined: 0.\n"
+			    "1 stays: NotUnderutilized.\n"
+			    "a goes, and of it default/web-1 to b.\n"
+			    "b takes 1 pod.\n"
+			    "There is room also if the scheduler chooses other nodes.\n");
 }
 
 static void requests_say_drain_and_use_says_no(void **unused)
@@ -221,15 +220,24 @@ static void requests_say_drain_and_use_says_no(void **unused)
 	 * 1200 and 2100 beside 2.33 * 100 are more than 0.85 of 4000, with or without another pod.
 	 */
 	assert_reason("a", 0, "NoPlaceToMovePods",
-		      "pod default/web-1 fits on no other node: 1 NodeGone, 1 RealUseCap");
+		      "pod default/web-1 fits on no other node: 1 RealUseCap; nearest is b, which "
+		      "would use 3.63 CPUs where 3.40 may be");
 	assert_true(node("a")->reasons[0].counted);
 	assert_int_equal(node("a")->reasons[0].refused.of[PLACE_USE_CAP], 1);
-	assert_string_equal(
-		plan->narration,
-		"Of 2 nodes 0 could go, 0 of them now; 2 are needed, 0 in deletion, 0 were "
-		"not examined.\n"
-		"1 stay: NotUnderutilized.\n"
-		"1 stay: NoPlaceToMovePods.\n");
+	assert_string_equal(plan->narration,
+			    "Of 2 nodes 0 could go, 0 of them now; needed: 2, in deletion: 0, not "
+			    "examined: 0.\n"
+			    "1 stays: NotUnderutilized.\n"
+			    "1 stays: NoPlaceToMovePods.\n");
+	/* Not simulated again for a while, it is told with the same numbers. */
+	step(NOW + MINUTE);
+	assert_reason("a", 0, "NoPlaceToMovePods",
+		      "found a while ago: pod default/web-1 fits on no other node: 1 RealUseCap; "
+		      "nearest is b, which would use 3.63 CPUs where 3.40 may be");
+	assert_true(node("a")->reasons[0].counted);
+	assert_int_equal(node("a")->reasons[0].refused.of[PLACE_USE_CAP], 1);
+	assert_string_equal(node("a")->reasons[0].numbers[0].name, "predictedCpuMillicores");
+	assert_true(fabs(node("a")->reasons[0].numbers[0].value - 3633) < 0.1);
 }
 
 static void use_says_drain_and_requests_say_no(void **unused)
@@ -253,13 +261,12 @@ static void use_says_drain_and_requests_say_no(void **unused)
 	assert_reason("a", 1, "NotUnderutilized",
 		      "it uses 12.5%: were requests what pods use at the 95th percentile, times "
 		      "1.15, they would be 2.9%: default/web-1 requests 3000m and uses 100");
-	assert_string_equal(
-		plan->narration,
-		"Of 2 nodes 1 could go, 1 of them now; 1 are needed, 0 in deletion, 0 were "
-		"not examined.\n"
-		"1 stay: NotUnderutilized.\n"
-		"1 are needed by requests and idle in fact.\n"
-		"b goes; nothing on it has to move.\n");
+	assert_string_equal(plan->narration,
+			    "Of 2 nodes 1 could go, 1 of them now; needed: 1, in deletion: 0, not "
+			    "examined: 0.\n"
+			    "1 stays: NotUnderutilized.\n"
+			    "1 is needed by requests and idle in fact: a.\n"
+			    "b goes; nothing on it has to move.\n");
 }
 
 static void a_destination_is_told_what_it_will_use(void **unused)
@@ -280,9 +287,10 @@ static void a_destination_is_told_what_it_will_use(void **unused)
 	step(NOW);
 	assert_verdict("a", "drain");
 	/* 0.1 + 2.1 + 2.33 * 0.1, and 0.5 more; 1 GiB and 128 MiB, and 1 GiB more. */
-	assert_non_null(strstr(plan->narration,
-			       "b takes 1: 2.43 CPUs become 2.93 of 3.40, 1.12 GiB become 2.12 of "
-			       "7.20.\n"));
+	assert_non_null(
+		strstr(plan->narration,
+		       "b takes 1 pod: 2.43 CPUs become 2.93 of 3.40, 1.12 GiB become 2.12 of "
+		       "7.20.\n"));
 }
 
 static void a_silent_node_is_never_idle(void **unused)
@@ -318,7 +326,7 @@ static void a_destination_is_not_drained(void **unused)
 	step(NOW);
 	assert_verdict("a", "unneeded");
 	assert_string_equal(node("a")->moves[0].to, "b");
-	assert_reason("b", 0, "DestinationInWave", "1 pods of nodes that could go would come here");
+	assert_reason("b", 0, "DestinationInWave", "1 pod of nodes that could go would come here");
 }
 
 static void a_budget_lets_one_wave_go_after_the_other(void **unused)
@@ -349,7 +357,8 @@ static void a_budget_lets_one_wave_go_after_the_other(void **unused)
 		"pod default/web-2 waits for PodDisruptionBudget web: 0 more may leave beside "
 		"this wave");
 	assert_non_null(strstr(plan->narration,
-			       "PodDisruptionBudget default/web: 1 leave, 1 may at once.\n"));
+			       "PodDisruptionBudget default/web: 1 leaves, 1 may at once, and 0 "
+			       "more then.\n"));
 }
 
 static void a_share_of_an_owner_may_be_away(void **unused)
@@ -385,16 +394,16 @@ static void what_is_on_its_way_comes_first(void **unused)
 	assert_verdict("gone", "inDeletion");
 	/* web-2 needs b, and so web-1 stays. */
 	assert_reason("a", 0, "NoPlaceToMovePods",
-		      "pod default/web-1 fits on no other node: 2 NodeGone, 1 NodeResourcesFit");
+		      "pod default/web-1 fits on no other node: 1 NodeGone, 1 NodeResourcesFit");
 	put_pod("web-1", "web", "a", 1900);
 	put_pod("web-3", "web", "b", 1900);
 	put_owner("web", 3);
 	step(NOW + 6 * MINUTE);
 	assert_reason("a", 0, "DeletionsUnplaced",
-		      "1 pods of nodes in deletion, or evicted ones, fit nowhere");
+		      "1 pod of nodes in deletion, or evicted, fits nowhere");
 	assert_verdict("a", "notExamined");
-	assert_non_null(strstr(plan->narration,
-			       "1 pods of nodes in deletion, or evicted ones, fit nowhere.\n"));
+	assert_non_null(
+		strstr(plan->narration, "1 pod of nodes in deletion, or evicted, fits nowhere.\n"));
 }
 
 static void an_evicted_pod_keeps_its_room_until_it_is_back(void **unused)
@@ -490,10 +499,9 @@ static void extra_capacity_holds_a_node(void **unused)
 	slack_count = 1;
 	config.assume_unneeded_ns = 11 * MINUTE;
 	step(NOW);
-	assert_reason(
-		"a", 0, "SlackWouldDrop",
-		"1 placeholders of class web would fit nowhere: 100 millicores and 128 MiB of "
-		"extra capacity would be missing");
+	assert_reason("a", 0, "SlackWouldDrop",
+		      "1 placeholder of class web would fit nowhere: 100 millicores and 128 MiB of "
+		      "extra capacity would be missing");
 	put_node("b", "", "");
 	put_pod("db-1", "db", "b", 2400);
 	put_owner("db", 1);
@@ -530,6 +538,35 @@ static void a_wave_that_depends_on_the_scheduler_is_told(void **unused)
 		strstr(plan->narration,
 		       "It depends on where the scheduler puts pods: pod default/db-1 would "
 		       "have no place, were others placed elsewhere.\n"));
+}
+
+/*
+ * The big pod has a place unless all of the small ones come before it, which one order drawn by chance is not.
+ */
+static void pods_of_one_owner_may_come_last(void **unused)
+{
+	static const char *const small[] = {"web-1", "web-2", "web-3", "web-4",
+					    "web-5", "web-6", "web-7", "web-8"};
+
+	(void)unused;
+	put_node("a", "", "");
+	put_node("b", "", "");
+	put_node("c", "", "");
+	put_owner("web", 8);
+	put_owner("db", 8);
+	for (size_t i = 0; i < sizeof(small) / sizeof(small[0]); i++)
+		put_pod(small[i], "web", "a", 100);
+	put_pod("db-1", "db", "a", 1500);
+	put_pod("db-2", "db", "b", 1800);
+	put_pod("db-3", "db", "c", 2600);
+	config.rules.owner_share = 1;
+	config.rules.utilization = 0.6;
+	config.robust_orders = 1;
+	config.assume_unneeded_ns = 11 * MINUTE;
+	step(NOW);
+	assert_verdict("a", "drain");
+	assert_false(plan->wave.robust);
+	assert_non_null(strstr(plan->narration, "pod default/db-1 would have no place"));
 }
 
 static void robust_waves_are_preferred(void **unused)
@@ -602,6 +639,16 @@ static void an_old_state_says_nothing(void **unused)
 	drain_state_free(other);
 }
 
+static void assert_record(const struct drain_record *r, int64_t time_ns, const char *event,
+			  const char *node_name, const char *reason, const char *text)
+{
+	assert_true(r->time_ns == time_ns);
+	assert_string_equal(drain_event_name(r->event), event);
+	assert_string_equal(r->node, node_name);
+	assert_string_equal(drain_reason_name(r->reason), reason);
+	assert_string_equal(r->text, text);
+}
+
 static void history_tells_what_was_decided(void **unused)
 {
 	const struct drain_record *of;
@@ -609,16 +656,70 @@ static void history_tells_what_was_decided(void **unused)
 
 	(void)unused;
 	put_node("a", "", "");
+	put_node("b", "", "");
+	put_owner("web", 2);
+	put_pod("web-1", "web", "a", 100);
+	put_pod("web-2", "web", "b", 2100);
 	step(NOW);
+	assert_int_equal(plan->record_count, 1);
+	step(NOW + MINUTE); /* it says the same */
+	assert_int_equal(plan->record_count, 0);
 	step(NOW + 11 * MINUTE);
-	put_node("a", ",'annotations':{'karpenter.sh/do-not-disrupt':'true'}", "");
+	assert_int_equal(plan->record_count, 2);
 	step(NOW + 12 * MINUTE);
+	assert_int_equal(plan->record_count, 0);
+	put_node("a", ",'annotations':{'karpenter.sh/do-not-disrupt':'true'}", "");
+	step(NOW + 13 * MINUTE);
 	of = drain_state_history(state, &count);
-	assert_int_equal(count, 3);
-	assert_string_equal(drain_event_name(of[0].event), "unneeded");
-	assert_string_equal(drain_event_name(of[1].event), "wave");
-	assert_string_equal(of[2].text, "ScaleDownDisabledAnnotation: it is annotated "
-					"karpenter.sh/do-not-disrupt=true");
+	assert_int_equal(count, 5);
+	assert_record(&of[0], NOW, "unneeded", "a", "NotUnneededLongEnough",
+		      "it has been unneeded for 0 s, and must be for more than 600 s");
+	assert_record(&of[1], NOW + 11 * MINUTE, "drain", "a", "NoReason", "1 pod moves");
+	assert_record(&of[2], NOW + 11 * MINUTE, "wave", "", "NoReason",
+		      "1 node goes: a; 1 pod moves to 1 node");
+	assert_record(&of[3], NOW + 13 * MINUTE, "needed", "a", "ScaleDownDisabledAnnotation",
+		      "it is annotated karpenter.sh/do-not-disrupt=true");
+	assert_record(&of[4], NOW + 13 * MINUTE, "wave", "", "NoReason", "no node goes");
+	/* The reason alone changes, and then the node is gone with its pod. */
+	put_pod("web-1", "web", "a", 3000);
+	put_node("a", "", "");
+	step(NOW + 14 * MINUTE);
+	assert_int_equal(plan->record_count, 1);
+	assert_record(&plan->records[0], NOW + 14 * MINUTE, "needed", "a", "NotUnderutilized",
+		      "pods request 75.0% of its allocatable cpu, more than 50.0%");
+	place_fixture_remove(&f, OBJECT_POD, "default", "web-1");
+	place_fixture_remove(&f, OBJECT_NODE, "", "a");
+	step(NOW + 15 * MINUTE);
+	assert_int_equal(plan->record_count, 2);
+	assert_record(&plan->records[0], NOW + 15 * MINUTE, "evicted", "a", "NoReason",
+		      "pod default/web-1 left it");
+	assert_record(&plan->records[1], NOW + 15 * MINUTE, "gone", "a", "NoReason",
+		      "the node is gone");
+}
+
+/* Who reads what was saved says nothing that was said before. */
+static void history_goes_on_after_a_restart(void **unused)
+{
+	struct buf text = BUF_INIT;
+	struct reason why = {""};
+	size_t count;
+
+	(void)unused;
+	put_node("a", "", "");
+	put_node("b", "", "");
+	config.assume_unneeded_ns = 11 * MINUTE;
+	step(NOW);
+	assert_true(plan->record_count > 0);
+	drain_state_write(state, NOW, &text);
+	drain_state_free(state);
+	state = drain_state_new();
+	assert_int_equal(
+		drain_state_read(state, text.data, text.len, 10 * MINUTE, NOW + MINUTE, &why), 0);
+	step(NOW + MINUTE);
+	assert_int_equal(plan->record_count, 0);
+	drain_state_history(state, &count);
+	assert_true(count > 0);
+	buf_fini(&text);
 }
 
 static void a_name_that_nobody_knows_is_told(void **unused)
@@ -667,10 +768,12 @@ int main(void)
 		STORY(a_schedule_closes_the_door),
 		STORY(extra_capacity_holds_a_node),
 		STORY(a_wave_that_depends_on_the_scheduler_is_told),
+		STORY(pods_of_one_owner_may_come_last),
 		STORY(robust_waves_are_preferred),
 		STORY(a_state_that_makes_no_sense_is_refused),
 		STORY(an_old_state_says_nothing),
 		STORY(history_tells_what_was_decided),
+		STORY(history_goes_on_after_a_restart),
 		STORY(a_name_that_nobody_knows_is_told),
 	};
 

@@ -200,6 +200,47 @@ static void test_owners(void **state)
 			    "its ReplicaSet web wants 1 replicas, fewer than the 2 it must have");
 }
 
+/* What is known of budgets, and a pod that none of them selects. */
+static enum drain_reason ask_budgets(enum source_state state, enum drain_variant variant,
+				     struct reason *why)
+{
+	const struct model_source source = {.state = state, .message = "no right to list them"};
+	struct kube_pod *pod = drain_fixture_pod("p", NULL, "", "", "");
+	struct model *m = model_new();
+	struct drain_context c = {.now_ns = DRAIN_NOW_NS};
+	struct drain_status status;
+	struct cluster *cluster;
+	struct drain_options o;
+
+	model_set_source(m, OBJECT_POD_DISRUPTION_BUDGET, &source);
+	c.cluster = cluster = model_cluster(m);
+	drain_options_default(&o);
+	o.variant = variant;
+	c.options = &o;
+	drain_pod_judge(&c, pod, &status, why);
+	cluster_drop(cluster);
+	model_free(m);
+	object_drop(&pod->object);
+	return status.reason;
+}
+
+/* Nobody may call a pod free whose budgets were never read. An API without budgets has none. */
+static void test_budgets_must_be_known(void **state)
+{
+	struct reason why;
+
+	(void)state;
+	assert_int_equal(ask_budgets(SOURCE_FORBIDDEN, DRAIN_CORRECTED, &why), DRAIN_PDBS_UNKNOWN);
+	assert_string_equal(why.text,
+			    "PodDisruptionBudgets are not known: forbidden: no right to list them");
+	assert_int_equal(ask_budgets(SOURCE_LISTING, DRAIN_CORRECTED, &why), DRAIN_PDBS_UNKNOWN);
+	assert_int_equal(ask_budgets(SOURCE_FORBIDDEN, DRAIN_UPSTREAM, &why), DRAIN_NONE);
+	assert_int_equal(ask_budgets(SOURCE_SYNCED, DRAIN_CORRECTED, &why), DRAIN_NONE);
+	assert_int_equal(ask_budgets(SOURCE_STALE, DRAIN_CORRECTED, &why), DRAIN_NONE);
+	assert_int_equal(ask_budgets(SOURCE_ABSENT, DRAIN_CORRECTED, &why), DRAIN_NONE);
+	assert_int_equal(ask_budgets(SOURCE_NONE, DRAIN_CORRECTED, &why), DRAIN_NONE);
+}
+
 static void test_all_blockers_are_counted(void **state)
 {
 	struct kube_pod *a = drain_fixture_pod("a", "", "", "", "");
@@ -246,6 +287,7 @@ int main(void)
 		cmocka_unit_test(test_cases),
 		cmocka_unit_test(test_old_system_pods_are_asked_further),
 		cmocka_unit_test(test_owners),
+		cmocka_unit_test(test_budgets_must_be_known),
 		cmocka_unit_test(test_all_blockers_are_counted),
 		cmocka_unit_test(test_reasons_have_names),
 	};

@@ -160,7 +160,7 @@ static void test_min_sizes(void **state)
 	s.groups.of[0].in_deletion = 1;
 	choose(&s);
 	check_reasons(&s, want, COUNT(want));
-	assert_string_equal(s.nodes[0].why.text, "group \"g\" must keep 1 nodes, and has 1 left");
+	assert_string_equal(s.nodes[0].why.text, "group \"g\" must keep 1 node, and has 1 left");
 	stop(&s);
 }
 
@@ -176,7 +176,7 @@ static void test_time(void **state)
 	choose(&s);
 	assert_int_equal(s.nodes[0].reason, DRAIN_NOT_UNNEEDED_LONG_ENOUGH);
 	assert_string_equal(s.nodes[0].why.text,
-			    "it is unneeded since 600 s, and must be for more than 600 s");
+			    "it has been unneeded for 600 s, and must be for more than 600 s");
 	s.timer.since_ns--;
 	choose(&s);
 	assert_int_equal(s.nodes[0].reason, DRAIN_NONE);

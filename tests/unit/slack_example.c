@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The worked example: three nodes of 4000m, n1 and n2 in zone z1 with 1000m and 1400m free, n3 in z2 with 3000m; class z of 500m, one in a zone,
+ * The proposal's own example beside ours, and the worked example: three nodes of 4000m, n1 and n2 in zone z1 with 1000m and 1400m free, n3 in z2 with 3000m; class z of 500m, one in a zone,
  * of which two are wanted, and class a of 500m, of which four are. What is told is compared as text.
  */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,10 +73,51 @@ static void a_placeholder_makes_way_before_a_node_is_asked_for(void **state)
 	slack_fixture_fini(&f);
 }
 
+/*
+ * Ten nodes of 4000m and 16 GiB, and a rate of 10 %. The proposal cuts an average node into 5 units,
+ * and takes 5 of them for each node: all that there is, whatever the rate. Here the rate says how
+ * much, and the nodes of which size.
+ */
+static void ten_percent_of_40000m_are_4000m(void **state)
+{
+	static const struct slack_amount all = {40000, 160LL << 30};
+	const struct slack_class *unit;
+	struct slack_amount proposed = {0, 0}, ours = {0, 0};
+	int nodes = 10, granularity = 5;
+	char name[16];
+
+	(void)state;
+	slack_fixture_init(&f);
+	for (int n = 0; n < nodes; n++) {
+		snprintf(name, sizeof(name), "n%d", n);
+		slack_fixture_node(&f, name, "z", "4", "16Gi", "");
+	}
+	f.options.rate_ppm = 100000;
+	f.options.base = SLACK_BASE_ALLOCATABLE;
+	f.options.granularity = (uint32_t)granularity;
+	slack_fixture_step(&f);
+	unit = slack_fixture_class(&f, "unit");
+	assert_int_equal(unit->shape.cpu_milli, 4000 / granularity);
+	slack_amount_add(&proposed, &unit->shape, (int64_t)nodes * granularity);
+	slack_amount_add(&ours, &unit->shape, unit->placed);
+	print_message("as proposed %lldm, here %lldm of %lldm\n", (long long)proposed.cpu_milli,
+		      (long long)ours.cpu_milli, (long long)all.cpu_milli);
+	assert_int_equal(f.result.allocatable.cpu_milli, all.cpu_milli);
+	assert_int_equal(f.result.allocatable.mem_bytes, all.mem_bytes);
+	assert_int_equal(proposed.cpu_milli, 40000);
+	assert_int_equal(f.result.extra.cpu_milli, 4000);
+	assert_int_equal(unit->wanted, 5);
+	assert_int_equal(ours.cpu_milli, 4000);
+	/* To a byte a unit. */
+	assert_in_range(ours.mem_bytes, (16LL << 30) - 5, 16LL << 30);
+	slack_fixture_fini(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_placeholder_makes_way_before_a_node_is_asked_for),
+		cmocka_unit_test(ten_percent_of_40000m_are_4000m),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,6 +80,20 @@ static void units_make_up_for_the_rate(void **state)
 	assert_string_equal(slack_fixture_where(&f), "n1: unit unit unit; n2: unit unit;");
 }
 
+/* A unit is 800m and 3.2 GiB, and half of 2000m and 8 GiB is to be kept. */
+static void what_workloads_keep_counts_towards_the_rate(void **state)
+{
+	(void)state;
+	f.options.rate_ppm = 500000;
+	slack_fixture_workload(&f, "web", "1", 0, "300m", "1Gi", "");
+	slack_fixture_step(&f);
+	expect_counts("unit", 1, 1, 1);
+	/* What finds no node at all keeps nothing. */
+	slack_fixture_workload(&f, "web", "1", 0, "9", "1Gi", "");
+	slack_fixture_step(&f);
+	expect_counts("unit", 2, 2, 2);
+}
+
 static void pods_of_daemon_sets_make_nodes_smaller(void **state)
 {
 	(void)state;
@@ -282,7 +296,8 @@ static void where_template_and_controller_differ_the_larger_counts(void **state)
 	slack_fixture_pod(&f, "web-x", "n1", "100m", "1Gi", OWNED("ReplicaSet", "web") ASKS("3"));
 	slack_fixture_step(&f);
 	expect_counts("shop/ReplicaSet/web", 3, 3, 3);
-	expect_issue("shop/ReplicaSet/web", "the larger counts");
+	expect_issue("shop/ReplicaSet/web",
+		     "the controller says \"1\", the pod's template \"3\"; the larger counts");
 	/* What runs tells what comes next. */
 	assert_int_equal(slack_fixture_class(&f, "shop/ReplicaSet/web")->shape.cpu_milli, 100);
 }
@@ -500,6 +515,23 @@ static void nodes_that_leave_take_nothing_along(void **state)
 	assert_null(f.result.moves[0].to);
 }
 
+/* The marks of others who are about to delete it, and ours. */
+static void nodes_in_deletion_do_not_count(void **state)
+{
+	(void)state;
+	slack_fixture_workload(&f, "web", "2", 0, "500m", "1Gi", "");
+	slack_fixture_step(&f);
+	assert_string_equal(slack_fixture_where(&f), "n1:; n2: web web;");
+	slack_fixture_node(&f, "n2", "b", "4", "16Gi",
+			   "'taints':[{'key':'ToBeDeletedByClusterAutoscaler','value':'1',"
+			   "'effect':'NoSchedule'}]");
+	slack_fixture_step(&f);
+	assert_int_equal(f.result.nodes, 1);
+	assert_int_equal(f.result.allocatable.cpu_milli, 4000);
+	assert_string_equal(slack_fixture_where(&f), "n1: web web; n2:;");
+	assert_int_equal(f.result.moves[0].cause, SLACK_NODE_LEFT);
+}
+
 static void records_outlive_a_restart(void **state)
 {
 	struct slack_state *other = slack_state_new();
@@ -561,6 +593,10 @@ static void arrivals_make_a_promise_after_a_day(void **state)
 	f.options.rate_ppm = 100000;
 	slack_fixture_step(&f);
 	assert_false(f.result.by_arrivals);
+	assert_non_null(
+		strstr(f.result.narration.data,
+		       "10 % of what is requested, until arrivals were watched for 24 times as "
+		       "long as a node needs to start, and not 0\n"));
 	/* A pod of 300m in each hour of the 31st; they end at once, and still came. */
 	for (int hour = 0; hour < 26; hour++) {
 		f.now_ns = start + (hour * 3600 + 30) * SECOND;
@@ -635,10 +671,39 @@ static void nodes_to_add_are_the_smallest_that_do(void **state)
 	assert_int_equal(f.result.demand[0].count, 2);
 }
 
-static void drains_are_told_what_they_would_drop(void **state)
+/* Of those that keep apart there is one on each. */
+static void nodes_to_add_keep_apart_who_minds(void **state)
+{
+	(void)state;
+	slack_fixture_pod(&f, "full-1", "n1", "4", "1Gi", "");
+	slack_fixture_pod(&f, "full-2", "n2", "2", "1Gi", "");
+	slack_fixture_workload(
+		&f, "apart", "3", 0, "500m", "1Gi",
+		"'affinity':{'podAntiAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':[{"
+		"'topologyKey':'kubernetes.io/hostname','labelSelector':{'matchLabels':{'app':"
+		"'apart'}}}]}},");
+	slack_fixture_workload(&f, "plain", "3", 0, "500m", "1Gi", "");
+	slack_fixture_step(&f);
+	assert_int_equal(f.result.demand_count, 1);
+	assert_int_equal(f.result.demand[0].count, 3);
+}
+
+/* As many units as a node was cut into fit on one more. */
+static void nodes_to_add_for_units_are_not_overstated(void **state)
+{
+	(void)state;
+	slack_fixture_pod(&f, "full-1", "n1", "4", "16Gi", "");
+	slack_fixture_pod(&f, "full-2", "n2", "2", "8Gi", "");
+	f.options.rate_ppm = 500000; /* of 8000m and 32 GiB */
+	slack_fixture_step(&f);
+	expect_counts("unit", 5, 5, 0);
+	assert_int_equal(f.result.demand_count, 1);
+	assert_int_equal(f.result.demand[0].count, 1);
+}
+
+static void drains_find_placeholders_by_node_and_by_pod(void **state)
 {
 	const struct slack_class *c;
-	struct reason why;
 	size_t count;
 
 	(void)state;
@@ -652,10 +717,6 @@ static void drains_are_told_what_they_would_drop(void **state)
 	assert_ptr_equal(c, slack_fixture_class(&f, "shop/ReplicaSet/web"));
 	assert_null(slack_class_of(&f.result, place_find_pod(f.place, "shop", "p1")));
 	assert_int_equal(place_where(f.place, f.result.placed[0].pod), 1);
-	slack_tell_drop(c, 1, &why);
-	assert_string_equal(why.text,
-			    "1 of 2 placeholders of slack class shop/ReplicaSet/web (500m "
-			    "and 1024 MiB each) would find no place");
 }
 
 #define test(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
@@ -664,6 +725,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		test(units_make_up_for_the_rate),
+		test(what_workloads_keep_counts_towards_the_rate),
 		test(pods_of_daemon_sets_make_nodes_smaller),
 		test(balloons_are_no_demand),
 		test(balloons_hold_the_room_of_their_class),
@@ -686,12 +748,15 @@ int main(void)
 		test(surplus_goes_where_nodes_are_emptiest),
 		test(the_largest_makes_way_for_real_pods),
 		test(nodes_that_leave_take_nothing_along),
+		test(nodes_in_deletion_do_not_count),
 		test(records_outlive_a_restart),
 		test(records_that_cannot_be_do_no_harm),
 		test(arrivals_make_a_promise_after_a_day),
 		test(slots_by_use_know_what_is_really_there),
 		test(nodes_to_add_are_the_smallest_that_do),
-		test(drains_are_told_what_they_would_drop),
+		test(nodes_to_add_keep_apart_who_minds),
+		test(nodes_to_add_for_units_are_not_overstated),
+		test(drains_find_placeholders_by_node_and_by_pod),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

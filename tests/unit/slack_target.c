@@ -127,6 +127,57 @@ static void shapes_that_fit_nowhere_are_named(void **state)
 	slack_target_fini(&t);
 }
 
+/* 16 GiB in five parts are 3435973836.8 bytes each: a byte more, and a node would hold four of them. */
+static void as_many_units_fit_on_a_node_as_it_was_cut_into(void **state)
+{
+	static const struct {
+		struct slack_amount node, extra, unit;
+		int64_t count;
+	} cases[] = {
+		{{4000, 16 * GIB}, {4000, 16 * GIB}, {800, 3435973836}, 5},
+		{{4000, 16 * GIB}, {4000, 16 * GIB + 1}, {800, 3435973836}, 5},
+		{{4000, 16 * GIB}, {4000, 16 * GIB + 2}, {800, 3435973836}, 6},
+		{{4000, 16 * GIB}, {4001, 16 * GIB}, {800, 3435973836}, 6},
+		{{4001, 16 * GIB}, {4001, GIB}, {800, 3435973836}, 5},
+		{{4004, 15 * GIB}, {8008, GIB}, {800, 3 * GIB}, 10},
+		{{3, 5}, {3, 5}, {1, 1}, 5},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct slack_target_input in = {.nodes = &cases[i].node,
+						.node_count = 1,
+						.granularity = 5,
+						.extra = cases[i].extra};
+		struct slack_target t;
+
+		assert_int_equal(slack_target_make(&in, &t, NULL), 0);
+		assert_memory_equal(&t.unit, &cases[i].unit, sizeof(t.unit));
+		assert_int_equal(t.unit_count, cases[i].count);
+		slack_target_fini(&t);
+	}
+}
+
+/* What a shape caps is no fraction of anything. */
+static void a_unit_as_large_as_a_shape_is_counted_up(void **state)
+{
+	const struct slack_amount node = {4001, 16 * GIB}, shape = {500, GIB};
+	struct slack_target_input in = {.nodes = &node,
+					.node_count = 1,
+					.granularity = 5,
+					.extra = {5001, 3 * GIB},
+					.shapes = &shape,
+					.shape_count = 1};
+	struct slack_target t;
+
+	(void)state;
+	assert_int_equal(slack_target_make(&in, &t, NULL), 0);
+	assert_int_equal(t.unit.cpu_milli, 500);
+	assert_int_equal(t.remaining.cpu_milli, 4501);
+	assert_int_equal(t.unit_count, 10);
+	slack_target_fini(&t);
+}
+
 /* --- random clusters */
 
 enum { ROUNDS = 3000, NODES = 12, SHAPES = 10 };
@@ -208,6 +259,7 @@ static void check_cover(const struct cluster *c, const struct slack_target *t)
 static void check_units(const struct cluster *c, const struct slack_target *t)
 {
 	struct slack_amount sum = c->in.reserved, max = largest(c);
+	static const struct slack_amount one = {1, 1};
 
 	if (!c->in.node_count) {
 		assert_int_equal(t->unit_count, 0);
@@ -217,7 +269,9 @@ static void check_units(const struct cluster *c, const struct slack_target *t)
 	assert_true(!max.cpu_milli || t->unit.cpu_milli <= max.cpu_milli);
 	assert_true(!max.mem_bytes || t->unit.mem_bytes <= max.mem_bytes);
 	slack_amount_add(&sum, &t->total, 1);
+	slack_amount_add(&sum, &one, t->unit_count);
 	assert_true(slack_amount_fits(&c->in.extra, &sum));
+	slack_amount_add(&sum, &one, -t->unit_count);
 	/* One less would not do. */
 	slack_amount_add(&sum, &t->unit, -1);
 	assert_true(t->unit_count == 0 || !slack_amount_fits(&c->in.extra, &sum));
@@ -278,6 +332,8 @@ int main(void)
 		cmocka_unit_test(nonsense_is_refused_by_name),
 		cmocka_unit_test(without_nodes_there_is_no_unit),
 		cmocka_unit_test(shapes_that_fit_nowhere_are_named),
+		cmocka_unit_test(as_many_units_fit_on_a_node_as_it_was_cut_into),
+		cmocka_unit_test(a_unit_as_large_as_a_shape_is_counted_up),
 		cmocka_unit_test(what_holds_of_every_target),
 		cmocka_unit_test(slots_do_not_overflow),
 		cmocka_unit_test(replicas_do_not_overflow),

@@ -90,7 +90,7 @@ static void units_are_balloons(void **state)
 					 "        resources:\n"
 					 "          requests:\n"
 					 "            cpu: \"800m\"\n"
-					 "            memory: \"3435973837\"\n"
+					 "            memory: \"3435973836\"\n"
 					 "      priorityClassName: evenkeel-slack\n"
 					 "      terminationGracePeriodSeconds: 0\n"
 					 "      automountServiceAccountToken: false\n");
@@ -124,7 +124,7 @@ static void units_are_buffers_of_a_template(void **state)
 					"      resources:\n"
 					"        requests:\n"
 					"          cpu: \"800m\"\n"
-					"          memory: \"3435973837\"\n"
+					"          memory: \"3435973836\"\n"
 					"---\n"
 					"apiVersion: autoscaling.x-k8s.io/v1beta1\n"
 					"kind: CapacityBuffer\n"

@@ -401,7 +401,7 @@ static void damage_value(const char *path)
 
 static void make_newer(const char *path)
 {
-	sql(path, "PRAGMA user_version = 3; ALTER TABLE node ADD COLUMN more INTEGER");
+	sql(path, "PRAGMA user_version = 4; ALTER TABLE node ADD COLUMN more INTEGER");
 }
 
 static void make_foreign(const char *path)
@@ -452,7 +452,7 @@ static void unusable_databases_are_set_aside(void **state)
 		{damage_rows, "is damaged (", ""},
 		{damage_index, "is damaged (", ""},
 		{damage_value, "is damaged (the row of node \"b\"): its checksum is wrong", "a1 "},
-		{make_newer, "is of version 3, newer than this program, which knows 2", ""},
+		{make_newer, "is of version 4, newer than this program, which knows 3", ""},
 		{make_foreign, "is a database of something else", ""},
 		{drop_column, "is damaged (", ""},
 		{drop_plans, "is damaged (no such table: plan_state)", ""},

@@ -175,7 +175,7 @@ static void test_version_1_is_migrated(void **state)
 	(void)state;
 	save(NULL, NULL, true, STORE_SAVED);
 	stop();
-	sql("DROP TABLE plan_state; PRAGMA user_version = 1");
+	sql("DROP TABLE plan_state; DROP TABLE drain_decision; PRAGMA user_version = 1");
 	store_event_free(open_store());
 	expect_after_restart("");
 	save("kept", NULL, true, STORE_SAVED);

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Schema, user_version 2:
+ * Schema, user_version 3:
  *
  *	CREATE TABLE node(name TEXT PRIMARY KEY NOT NULL, heard_ns INTEGER NOT NULL, state BLOB NOT NULL) STRICT;
  *	CREATE INDEX node_heard ON node(heard_ns);
  *	CREATE TABLE plan_state(name TEXT PRIMARY KEY NOT NULL, saved_ns INTEGER NOT NULL, state BLOB NOT NULL) STRICT;
+ *	CREATE TABLE drain_decision(number INTEGER PRIMARY KEY NOT NULL, time_ns INTEGER NOT NULL, event TEXT NOT NULL,
+ *		reason TEXT NOT NULL, node TEXT NOT NULL, text TEXT NOT NULL) STRICT;
  *
  * In node, name is the node's, heard_ns when it was last heard (Unix nanoseconds), state what usage_pack.h says. In plan_state, name says what
- * remembers ("slack", "drain"), saved_ns when it was last saved, and state is its JSON (slack_memory.h). Version 1 had no plan_state, and is
- * given one; a version that this program does not know is not touched but set aside.
+ * remembers ("slack", "drain"), saved_ns when it was last saved, and state is its JSON (slack_memory.h). In drain_decision, rows are
+ * the newest decisions, counted from 1 on; event is a verdict or what happened, reason a code of drain_reason.h or "" (drain.h). Version 1
+ * had no plan_state, version 2 no drain_decision, and both are given them; a version that this program does not know is not touched but set aside.
  *
  * A save is one transaction, so a reader finds all of it or nothing, wherever the process died. It is written to the
  * write-ahead log without waiting for the disk (synchronous NORMAL): after a power cut the last saves may be missing,
@@ -35,14 +38,21 @@
 #include "shared/clock.h"
 #include "shared/mem.h"
 
-/* Of a node, and of what is remembered (STORE_MEMO_BYTES_MAX, and its name). */
-enum { SCHEMA_VERSION = 2, NODE_BYTES_MAX = 1 << 20, MEMO_BYTES_MAX = 17 << 20 };
+/* Of a node, of what is remembered (STORE_MEMO_BYTES_MAX, and its name), and of a decision. */
+enum {
+	SCHEMA_VERSION = 3,
+	NODE_BYTES_MAX = 1 << 20,
+	MEMO_BYTES_MAX = 17 << 20,
+	DECISION_BYTES_MAX = 4096,
+};
+/* A number beyond it is no count of anything. */
+#define NUMBER_MAX (INT64_C(1) << 53)
 
 struct database {
 	const struct database_config *config; /* borrowed while it is opened */
 	char *dir, *path;
 	sqlite3 *db;
-	sqlite3_stmt *put, *forget, *put_memo;
+	sqlite3_stmt *put, *forget, *put_memo, *put_decision, *trim;
 	bool in_save;
 };
 
@@ -206,12 +216,22 @@ static int check_content(struct database *d, struct reason *reason)
 
 #define PLAN_TABLE                                                                                 \
 	"CREATE TABLE plan_state(name TEXT PRIMARY KEY NOT NULL, saved_ns INTEGER NOT NULL, "      \
-	"state BLOB NOT NULL) STRICT;"                                                             \
-	"PRAGMA user_version=2;"
+	"state BLOB NOT NULL) STRICT;"
 
-static int migrate(struct database *d, struct reason *reason)
+#define DECISION_TABLE                                                                             \
+	"CREATE TABLE drain_decision(number INTEGER PRIMARY KEY NOT NULL, time_ns INTEGER NOT "    \
+	"NULL, event TEXT NOT NULL, reason TEXT NOT NULL, node TEXT NOT NULL, text TEXT NOT "      \
+	"NULL) STRICT;"                                                                            \
+	"PRAGMA user_version=3;"
+
+static int migrate(struct database *d, int64_t version, struct reason *reason)
 {
-	return run(d, "BEGIN IMMEDIATE;" PLAN_TABLE "COMMIT", reason);
+	if (version == SCHEMA_VERSION)
+		return 0;
+	return run(d,
+		   version == 1 ? "BEGIN IMMEDIATE;" PLAN_TABLE DECISION_TABLE "COMMIT"
+				: "BEGIN IMMEDIATE;" DECISION_TABLE "COMMIT",
+		   reason);
 }
 
 static int make_schema(struct database *d, struct reason *reason)
@@ -220,26 +240,34 @@ static int make_schema(struct database *d, struct reason *reason)
 		   "BEGIN IMMEDIATE;"
 		   "CREATE TABLE node(name TEXT PRIMARY KEY NOT NULL, heard_ns INTEGER NOT NULL, "
 		   "state BLOB NOT NULL) STRICT;"
-		   "CREATE INDEX node_heard ON node(heard_ns);" PLAN_TABLE "COMMIT",
+		   "CREATE INDEX node_heard ON node(heard_ns);" PLAN_TABLE DECISION_TABLE "COMMIT",
 		   reason);
 }
 
 static int prepare(struct database *d, struct reason *reason)
 {
-	int code = sqlite3_prepare_v3(d->db,
-				      "INSERT INTO node(name, heard_ns, state) VALUES(?1, ?2, ?3) "
-				      "ON CONFLICT(name) DO UPDATE SET heard_ns = ?2, state = ?3",
-				      -1, SQLITE_PREPARE_PERSISTENT, &d->put, NULL);
+	const struct {
+		const char *sql;
+		sqlite3_stmt **statement;
+	} all[] = {
+		{"INSERT INTO node(name, heard_ns, state) VALUES(?1, ?2, ?3) "
+		 "ON CONFLICT(name) DO UPDATE SET heard_ns = ?2, state = ?3",
+		 &d->put},
+		{"DELETE FROM node WHERE heard_ns < ?1", &d->forget},
+		{"INSERT INTO plan_state(name, saved_ns, state) VALUES(?1, ?2, ?3) "
+		 "ON CONFLICT(name) DO UPDATE SET saved_ns = ?2, state = ?3",
+		 &d->put_memo},
+		{"INSERT OR REPLACE INTO drain_decision(number, time_ns, event, reason, node, "
+		 "text) "
+		 "VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
+		 &d->put_decision},
+		{"DELETE FROM drain_decision WHERE number <= ?1", &d->trim},
+	};
+	int code = SQLITE_OK;
 
-	if (code == SQLITE_OK)
-		code = sqlite3_prepare_v3(d->db, "DELETE FROM node WHERE heard_ns < ?1", -1,
-					  SQLITE_PREPARE_PERSISTENT, &d->forget, NULL);
-	if (code == SQLITE_OK)
-		code = sqlite3_prepare_v3(
-			d->db,
-			"INSERT INTO plan_state(name, saved_ns, state) VALUES(?1, ?2, ?3) "
-			"ON CONFLICT(name) DO UPDATE SET saved_ns = ?2, state = ?3",
-			-1, SQLITE_PREPARE_PERSISTENT, &d->put_memo, NULL);
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]) && code == SQLITE_OK; i++)
+		code = sqlite3_prepare_v3(d->db, all[i].sql, -1, SQLITE_PREPARE_PERSISTENT,
+					  all[i].statement, NULL);
 	return code == SQLITE_OK ? 0 : fail(d, code, reason);
 }
 
@@ -293,6 +321,48 @@ static int read_nodes(struct database *d, struct reason *reason)
 	return rc;
 }
 
+static int take_decision(struct database *d, sqlite3_stmt *row, struct reason *reason)
+{
+	int64_t number = sqlite3_column_int64(row, 0);
+	const char *text[4];
+
+	for (int i = 0; i < 4; i++)
+		text[i] = (const char *)sqlite3_column_text(row, i + 2);
+	if (number < 1 || number > NUMBER_MAX || !text[0] || !text[1] || !text[2] || !text[3]) {
+		reason_set(reason, "is damaged (decision %lld)", (long long)number);
+		return -EBADMSG;
+	}
+	d->config->take_decision(d->config->ctx, (uint64_t)number,
+				 &(struct drain_row_facts){sqlite3_column_int64(row, 1), text[0],
+							   text[1], text[2], text[3]});
+	return 0;
+}
+
+static int read_decisions(struct database *d, struct reason *reason)
+{
+	sqlite3_stmt *row = NULL;
+	int code, rc = 0;
+
+	if (!d->config->take_decision)
+		return 0;
+	sqlite3_limit(d->db, SQLITE_LIMIT_LENGTH, DECISION_BYTES_MAX);
+	code = sqlite3_prepare_v2(
+		d->db,
+		"SELECT * FROM (SELECT number, time_ns, event, reason, node, text "
+		"FROM drain_decision ORDER BY number DESC LIMIT ?1) ORDER BY number",
+		-1, &row, NULL);
+	if (code == SQLITE_OK)
+		code = sqlite3_bind_int64(row, 1, DRAIN_LOG_MAX);
+	if (code == SQLITE_OK)
+		while (!rc && (code = sqlite3_step(row)) == SQLITE_ROW)
+			rc = take_decision(d, row, reason);
+	if (!rc && code != SQLITE_DONE && code != SQLITE_ROW)
+		rc = fail(d, code, reason);
+	sqlite3_finalize(row);
+	sqlite3_limit(d->db, SQLITE_LIMIT_LENGTH, MEMO_BYTES_MAX);
+	return rc;
+}
+
 /* -EBADMSG: the reason is what is wrong with the file, to follow its name. */
 static int open_once(struct database *d, bool *empty, struct reason *reason)
 {
@@ -305,8 +375,8 @@ static int open_once(struct database *d, bool *empty, struct reason *reason)
 		rc = use_log(d, reason);
 	if (!rc)
 		rc = version ? check_content(d, reason) : make_schema(d, reason);
-	if (!rc && version == 1)
-		rc = migrate(d, reason);
+	if (!rc && version)
+		rc = migrate(d, version, reason);
 	if (!rc)
 		rc = prepare(d, reason);
 	if (!rc)
@@ -316,6 +386,8 @@ static int open_once(struct database *d, bool *empty, struct reason *reason)
 	if (!rc)
 		rc = read_rows(d, "SELECT name, state FROM plan_state ORDER BY name LIMIT ?1",
 			       d->config->take_memo, reason);
+	if (!rc)
+		rc = read_decisions(d, reason);
 	*empty = rows == 0;
 	return rc;
 }
@@ -325,8 +397,10 @@ static void disconnect(struct database *d)
 	sqlite3_finalize(d->put);
 	sqlite3_finalize(d->forget);
 	sqlite3_finalize(d->put_memo);
+	sqlite3_finalize(d->put_decision);
+	sqlite3_finalize(d->trim);
 	sqlite3_close(d->db);
-	d->put = d->forget = d->put_memo = NULL;
+	d->put = d->forget = d->put_memo = d->put_decision = d->trim = NULL;
 	d->db = NULL;
 	d->in_save = false;
 }
@@ -443,6 +517,36 @@ int database_write_memo(struct database *d, const char *name, const void *text, 
 		sqlite3_bind_int64(d->put_memo, 2, saved_ns);
 		sqlite3_bind_blob64(d->put_memo, 3, text, len, SQLITE_STATIC);
 		rc = step(d, d->put_memo, reason);
+	}
+	return rc ? undo(d, rc, reason) : 0;
+}
+
+static int put_decision(struct database *d, uint64_t number, const struct drain_row *row,
+			struct reason *reason)
+{
+	sqlite3_bind_int64(d->put_decision, 1, (sqlite3_int64)number);
+	sqlite3_bind_int64(d->put_decision, 2, row->time_ns);
+	sqlite3_bind_text(d->put_decision, 3, row->event, -1, SQLITE_STATIC);
+	sqlite3_bind_text(d->put_decision, 4, row->reason, -1, SQLITE_STATIC);
+	sqlite3_bind_text(d->put_decision, 5, row->node, -1, SQLITE_STATIC);
+	sqlite3_bind_text(d->put_decision, 6, row->text, -1, SQLITE_STATIC);
+	return step(d, d->put_decision, reason);
+}
+
+int database_write_decisions(struct database *d, const struct drain_rows *rows,
+			     struct reason *reason)
+{
+	int64_t last = (int64_t)(rows->first + rows->count) - 1;
+	int rc;
+
+	if (!rows->count)
+		return 0;
+	rc = begin(d, reason);
+	for (size_t i = 0; i < rows->count && !rc; i++)
+		rc = put_decision(d, rows->first + i, rows->of[i], reason);
+	if (!rc) {
+		sqlite3_bind_int64(d->trim, 1, last - DRAIN_LOG_MAX);
+		rc = step(d, d->trim, reason);
 	}
 	return rc ? undo(d, rc, reason) : 0;
 }

@@ -7,12 +7,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "aggregator/api/drain_log.h"
 #include "aggregator/state/usage.h"
 #include "shared/reason.h"
 
 /* One row of the database; what it points to lasts until it returns. 0, or negative errno: the row is damaged. */
 typedef int database_taker(void *ctx, const char *name, const void *state, size_t len,
 			   struct reason *reason);
+
+/* The same of a decision about drains; in the order of their numbers, and at most DRAIN_LOG_MAX. */
+typedef void database_decision_taker(void *ctx, uint64_t number, const struct drain_row_facts *row);
 
 struct database;
 
@@ -23,6 +27,7 @@ struct database_config {
 	database_taker *take; /* NULL: rows are not read */
 	database_taker *
 		take_memo; /* the same of what planners remember, by name; damaged is nothing of that */
+	database_decision_taker *take_decision; /* NULL: they are not read */
 	void *ctx;
 };
 
@@ -43,6 +48,9 @@ int database_write(struct database *d, struct usage_row *rows, size_t count, str
 /* One memo, in the same transaction, in place of what there is of that name. */
 int database_write_memo(struct database *d, const char *name, const void *text, size_t len,
 			int64_t saved_ns, struct reason *reason);
+/* Decisions, in the same transaction, by their numbers; all but the newest DRAIN_LOG_MAX of the table are deleted. */
+int database_write_decisions(struct database *d, const struct drain_rows *rows,
+			     struct reason *reason);
 /* Ends it: from now on its rows are what the next process reads. Rows last heard before are deleted. */
 int database_commit(struct database *d, int64_t forget_before_ns, struct reason *reason);
 void database_rollback(struct database *d);

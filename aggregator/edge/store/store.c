@@ -71,6 +71,7 @@ void store_batch_free(struct store_batch *b)
 		usage_row_fini(&b->rows[i]);
 	for (size_t i = 0; i < b->memo_count; i++)
 		shared_body_drop(b->memos[i].text);
+	drain_rows_fini(&b->decisions);
 	free(b);
 }
 
@@ -102,12 +103,22 @@ static void drop_memos(struct store_event *e)
 	e->memo_count = 0;
 }
 
+static void drop_decisions(struct store_event *e)
+{
+	for (size_t i = 0; i < e->decision_count; i++)
+		drain_row_drop(e->decisions[i]);
+	free(e->decisions);
+	e->decisions = NULL;
+	e->decision_count = 0;
+}
+
 void store_event_free(struct store_event *e)
 {
 	if (!e)
 		return;
 	drop_nodes(e);
 	drop_memos(e);
+	drop_decisions(e);
 	free(e);
 }
 
@@ -189,6 +200,19 @@ static int take_memo(void *ctx, const char *name, const void *state, size_t len,
 	return 0;
 }
 
+/* There are at most DRAIN_LOG_MAX, and they come in order. */
+static void take_decision(void *ctx, uint64_t number, const struct drain_row_facts *row)
+{
+	struct store_event *e = ctx;
+
+	if (!e->decisions)
+		e->decisions = mem_zalloc(DRAIN_LOG_MAX, sizeof(struct drain_row *));
+	if (e->decision_count == DRAIN_LOG_MAX)
+		return;
+	e->decisions[e->decision_count++] = drain_row_new(row);
+	e->decision_last = number;
+}
+
 static int compare_names(const void *a, const void *b)
 {
 	return strcmp((*(struct usage_node *const *)a)->name,
@@ -210,6 +234,7 @@ static void open_database(struct store *s)
 		.busy_ms = s->config.busy_ms,
 		.take = s->opened ? NULL : take_row,
 		.take_memo = s->opened ? NULL : take_memo,
+		.take_decision = s->opened ? NULL : take_decision,
 		.ctx = e,
 	};
 	int64_t start_ns = clock_mono_ns();
@@ -225,6 +250,7 @@ static void open_database(struct store *s)
 	if (e->kind == STORE_NOT_OPENED) { /* they will be read again */
 		drop_nodes(e);
 		drop_memos(e);
+		drop_decisions(e);
 	}
 	if (e->node_count)
 		qsort(e->nodes, e->node_count, sizeof(struct usage_node *), compare_names);
@@ -257,6 +283,8 @@ static int write_batch(struct store *s, struct store_batch *b, struct reason *re
 	for (size_t i = 0; i < b->memo_count && !rc; i++)
 		rc = database_write_memo(s->database, b->memos[i].name, b->memos[i].text->data,
 					 b->memos[i].text->len, b->saved_ns, reason);
+	if (!rc)
+		rc = database_write_decisions(s->database, &b->decisions, reason);
 	if (!rc && b->last)
 		rc = database_commit(s->database, b->forget_before_ns, reason);
 	return rc;

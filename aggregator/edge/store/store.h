@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "aggregator/api/drain_log.h"
 #include "aggregator/api/shared_body.h"
 #include "aggregator/state/usage.h"
 #include "shared/reason.h"
@@ -40,6 +41,7 @@ struct store_batch {
 	struct store_memo
 		memos[STORE_MEMOS_MAX]; /* those that changed; each replaces the one of its name */
 	int64_t saved_ns; /* Unix time, of memos */
+	struct drain_rows decisions; /* owned; those that were made since */
 	struct store_batch *next; /* for the store */
 };
 
@@ -63,6 +65,10 @@ struct store_event {
 		char *name, *text; /* owned */
 		size_t len;
 	} * memos; /* owned */
+	/* likewise, the newest of them, oldest first; each held; and the number of the last */
+	size_t decision_count;
+	struct drain_row **decisions;
+	uint64_t decision_last;
 	/* STORE_WRITTEN, STORE_SAVED, STORE_FAILED */
 	uint64_t save;
 	/* STORE_OPENED, STORE_SAVED */

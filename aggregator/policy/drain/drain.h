@@ -60,7 +60,7 @@ struct drain_config {
 	enum place_order order; /* of destinations */
 	bool by_name; /* candidates in the order of their names, and not as drain_order.h has it */
 	uint32_t
-		robust_orders; /* 5: in so many other orders a wave is tried; 0: none is called robust */
+		robust_orders; /* 5: in so many other orders a wave is tried, and with each owner's pods last; 0: none is called robust */
 	uint32_t robust_tries; /* 8: so many waves are tried for one that is robust */
 	/* A node that is found unneeded counts as being so for that long: dumps have no past. */
 	int64_t assume_unneeded_ns;
@@ -166,8 +166,9 @@ struct drain_cost {
 	const char *namespace;
 	const char *kind, *name; /* of the owner; "" */
 	size_t pods; /* that leave */
-	int64_t allowed; /* by the budget, before the wave */
-	/* More than are allowed at once, all of one node: the eviction API makes them wait. */
+	bool limited; /* allowed and left are set: of budgets, and of owners by their share */
+	int64_t allowed, left; /* how many may leave at once, before the wave and after it */
+	/* Uses more than is allowed at once, all of one node: the eviction API makes them wait. */
 	bool one_after_the_other;
 };
 
@@ -214,6 +215,9 @@ struct drain_plan {
 	size_t examined, unneeded,
 		evictions; /* nodes simulated; in the candidate set; recent evictions */
 	char *narration; /* owned; lines, each ended */
+	/* Owned; what this step decided otherwise than the one before, or found gone. */
+	struct drain_record *records;
+	size_t record_count;
 	struct kube_pod **held; /* owned: pods of moves that are not of the view */
 	size_t held_count;
 	char **names; /* owned: of groups */
@@ -232,28 +236,40 @@ const struct drain_plan_node *drain_plan_find(const struct drain_plan *p, const 
 /* --- what is remembered from step to step */
 
 enum drain_event {
-	DRAIN_EVENT_UNNEEDED,
+	/* The verdict about a node, or its first reason, is another one. */
 	DRAIN_EVENT_NEEDED,
-	DRAIN_EVENT_WAVE,
-	DRAIN_EVENT_EVICTED,
-	DRAIN_EVENT_GONE
+	DRAIN_EVENT_UNNEEDED,
+	DRAIN_EVENT_GOES,
+	DRAIN_EVENT_ON_ITS_WAY,
+	DRAIN_EVENT_WAVE, /* other nodes go together, or none do; about no node */
+	DRAIN_EVENT_EVICTED, /* a pod left */
+	DRAIN_EVENT_GONE, /* the node left */
+	DRAIN_EVENTS
 };
 
-const char *
-drain_event_name(enum drain_event e); /* "unneeded", "needed", "wave", "evicted", "gone" */
+/* As the verdict's, then "wave", "evicted", "gone". */
+const char *drain_event_name(enum drain_event e);
 
 /* A decision, or what became of it. */
 struct drain_record {
 	int64_t time_ns;
 	enum drain_event event;
-	char *node; /* owned */
+	enum drain_reason reason; /* DRAIN_NONE: there is none */
+	char *node; /* owned; "" of a wave */
 	char *text; /* owned; a sentence */
 };
+
+void drain_record_fini(struct drain_record *r);
 
 /*
  * Bounds, so that a state cannot grow without end; what is over them is dropped, the oldest first.
  */
-enum { DRAIN_HISTORY_MAX = 1024, DRAIN_EVICTIONS_MAX = 10000, DRAIN_HINTS_MAX = 1000000 };
+enum {
+	DRAIN_HISTORY_MAX = 1024,
+	DRAIN_RECORDS_MAX = 10000, /* of one step */
+	DRAIN_EVICTIONS_MAX = 10000,
+	DRAIN_HINTS_MAX = 1000000,
+};
 
 struct drain_state *drain_state_new(void);
 void drain_state_free(struct drain_state *s); /* NULL is allowed */
@@ -274,7 +290,9 @@ const struct drain_record *drain_state_history(const struct drain_state *s, size
  *  "unremovable":[{"node","reason","why","until"}],
  *  "evictions":[{"time","pod":{a Pod as a snapshot has it}}],
  *  "hints":{"pod uid":"node"},
- *  "history":[{"time","event","node","text"}]}          times in RFC 3339, exact to the nanosecond
+ *  "verdicts":[{"node","verdict","reason"}],"wave":"..",  the newest that were told
+ *  "history":[{"time","event","node"[,"reason"],"text"}]}
+ * times in RFC 3339, exact to the nanosecond
  */
 void drain_state_write(const struct drain_state *s, int64_t now_ns, struct buf *out);
 /*

@@ -159,9 +159,8 @@ enum drain_reason drain_groups_accept(struct drain_groups *g, uint32_t group,
 	of = &g->of[group];
 	remain = of->size - of->in_deletion - of->leaving;
 	if (remain <= of->min) {
-		reason_set(why,
-			   "group \"%s\" must keep %" PRId64 " nodes, and has %" PRId64 " left",
-			   of->name, of->min, remain);
+		reason_set(why, "group \"%s\" must keep %" PRId64 " %s, and has %" PRId64 " left",
+			   of->name, of->min, drain_plural(of->min, "node", "nodes"), remain);
 		return DRAIN_GROUP_MIN_SIZE;
 	}
 	if (!fits(g->left.nodes, node->nodes, "node", why) ||

@@ -35,6 +35,14 @@ struct drain_case {
 	struct drain_plan_node *out; /* in the plan */
 };
 
+/* What is remembered of a simulation that failed, beside its sentence. */
+struct drain_refusal {
+	bool counted;
+	struct place_counts refused;
+	uint32_t number_count;
+	struct drain_number numbers[DRAIN_NUMBERS];
+};
+
 /* What a handle is, beyond pods of the view. */
 enum drain_extra { DRAIN_EXTRA_NONE, DRAIN_EXTRA_EVICTED, DRAIN_EXTRA_PLACEHOLDER };
 
@@ -51,6 +59,7 @@ struct drain_run {
 	struct drain_case *cases; /* owned; by place_node */
 	const struct kube_pod **pods; /* owned; slices are the cases' */
 	struct drain_pdbs *pdbs;
+	int64_t *allowed_by; /* owned; by budget, before any candidate was asked */
 	struct drain_owners *owners; /* NULL until a wave is chosen */
 	struct drain_groups groups;
 	struct drain_context rules;
@@ -85,7 +94,11 @@ struct drain_trial {
 	enum drain_reason
 		reason; /* DRAIN_NONE: all of its pods are elsewhere, and it is no destination any more */
 	const struct kube_pod *pod; /* that fits nowhere */
-	struct place_counts counts;
+	struct place_counts counts; /* without the node itself */
+	size_t rivals; /* of those that are gone: candidates, which could go as well */
+	/* Where the real-use cap refuses: the node that comes nearest, with the pod on it. */
+	const char *nearest; /* NULL: it refuses nowhere */
+	struct place_prediction predicted;
 	const char
 		*class_name; /* of placeholders; and how many fit nowhere, with what they ask for */
 	size_t missing;
@@ -107,12 +120,15 @@ void drain_try_node(struct drain_run *r, const struct drain_case *c, const bool 
 struct drain_item *drain_leavers(const struct drain_run *r, const struct drain_case *c,
 				 size_t *count, size_t *real);
 void drain_explain_trial(struct drain_case *c, const struct drain_trial *t);
-/* "412 NodeResourcesFit, 61 TaintToleration" */
-void drain_describe_counts(const struct place_counts *counts, struct reason *out);
 
 /* --- drain_wave.c */
 
 void drain_choose_wave(struct drain_run *r);
+
+/* --- drain_history.c */
+
+/* What the plan says otherwise than the one before. */
+void drain_note_plan(struct drain_run *r);
 
 /* --- drain_narrate.c */
 

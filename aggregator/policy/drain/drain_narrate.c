@@ -13,20 +13,43 @@
 
 static const double GIB = 1073741824.0;
 
-enum { PODS_TOLD = 8 };
+enum { PODS_TOLD = 8, IDLE_TOLD = 16 };
 
 static void tell_owed(const struct drain_owed *o, struct buf *b)
 {
 	if (o->of_deletions + o->of_evictions + o->pending + o->placeholders == 0)
 		return;
 	buf_printf(b,
-		   "Placed first: %zu of %zu pods that are owed (%zu of nodes in deletion, %zu "
-		   "missing replicas, %zu pending, %zu placeholders).\n",
+		   "Placed first: %zu of %zu pods that are owed (of nodes in deletion %zu, missing "
+		   "replicas %zu, pending %zu, placeholders %zu).\n",
 		   o->placed, o->of_deletions + o->of_evictions + o->pending + o->placeholders,
 		   o->of_deletions, o->of_evictions, o->pending, o->placeholders);
 	if (o->unplaced)
-		buf_printf(b, "%zu pods of nodes in deletion, or evicted ones, fit nowhere.\n",
-			   o->unplaced);
+		buf_printf(b, "%zu %s of nodes in deletion, or evicted, %s nowhere.\n", o->unplaced,
+			   drain_plural((int64_t)o->unplaced, "pod", "pods"),
+			   drain_plural((int64_t)o->unplaced, "fits", "fit"));
+}
+
+/* Of a node that a pod holds, the pod's. */
+static enum drain_reason decisive(const struct drain_plan_node *n)
+{
+	bool pod = n->reason_count > 1 && n->reasons[0].code == DRAIN_BLOCKED_BY_POD;
+
+	return n->reasons[pod ? 1 : 0].code;
+}
+
+static void tell_idle(const struct drain_plan *p, size_t count, struct buf *b)
+{
+	size_t told = 0;
+
+	buf_printf(b, "%zu %s needed by requests and idle in fact:", count,
+		   drain_plural((int64_t)count, "is", "are"));
+	for (size_t i = 0; i < p->node_count && told < IDLE_TOLD; i++)
+		if (p->nodes[i].idle_in_fact)
+			buf_printf(b, "%s %s", told++ ? "," : "", p->nodes[i].name);
+	if (told < count)
+		buf_printf(b, ", and %zu more", count - told);
+	buf_add_str(b, ".\n");
 }
 
 static void tell_verdicts(const struct drain_plan *p, struct buf *b)
@@ -39,20 +62,21 @@ static void tell_verdicts(const struct drain_plan *p, struct buf *b)
 		verdicts[n->verdict]++;
 		idle += n->idle_in_fact;
 		if (n->reason_count && n->verdict != DRAIN_GOES)
-			reasons[n->reasons[0].code]++;
+			reasons[decisive(n)]++;
 	}
 	buf_printf(b,
-		   "Of %zu nodes %zu could go, %zu of them now; %zu are needed, %zu in deletion, "
-		   "%zu were not examined.\n",
-		   p->node_count, verdicts[DRAIN_UNNEEDED] + verdicts[DRAIN_GOES],
-		   verdicts[DRAIN_GOES], verdicts[DRAIN_NEEDED], verdicts[DRAIN_ON_ITS_WAY],
-		   verdicts[DRAIN_NOT_ASKED]);
+		   "Of %zu %s %zu could go, %zu of them now; needed: %zu, in deletion: %zu, not "
+		   "examined: %zu.\n",
+		   p->node_count, drain_plural((int64_t)p->node_count, "node", "nodes"),
+		   verdicts[DRAIN_UNNEEDED] + verdicts[DRAIN_GOES], verdicts[DRAIN_GOES],
+		   verdicts[DRAIN_NEEDED], verdicts[DRAIN_ON_ITS_WAY], verdicts[DRAIN_NOT_ASKED]);
 	for (int i = DRAIN_NONE + 1; i < DRAIN_REASONS; i++)
 		if (reasons[i])
-			buf_printf(b, "%zu stay: %s.\n", reasons[i],
+			buf_printf(b, "%zu %s: %s.\n", reasons[i],
+				   drain_plural((int64_t)reasons[i], "stays", "stay"),
 				   drain_reason_name((enum drain_reason)i));
 	if (idle)
-		buf_printf(b, "%zu are needed by requests and idle in fact.\n", idle);
+		tell_idle(p, idle, b);
 }
 
 static void tell_moves(const struct drain_plan_node *n, struct buf *b)
@@ -74,7 +98,8 @@ static void tell_moves(const struct drain_plan_node *n, struct buf *b)
 
 static void tell_destination(const struct drain_destination *d, struct buf *b)
 {
-	buf_printf(b, "%s takes %zu", d->node, d->pods);
+	buf_printf(b, "%s takes %zu %s", d->node, d->pods,
+		   drain_plural((int64_t)d->pods, "pod", "pods"));
 	if (d->predicted)
 		buf_printf(b, ": %.2f CPUs become %.2f of %.2f, %.2f GiB become %.2f of %.2f",
 			   d->before.cpu_milli / 1000, d->after.cpu_milli / 1000,
@@ -87,8 +112,9 @@ static void tell_cost(const struct drain_cost *c, struct buf *b)
 {
 	if (!c->budget)
 		return;
-	buf_printf(b, "%s %s/%s: %zu leave, %" PRId64 " may at once%s.\n", c->kind, c->namespace,
-		   c->name, c->pods, c->allowed,
+	buf_printf(b, "%s %s/%s: %zu %s, %" PRId64 " may at once, and %" PRId64 " more then%s.\n",
+		   c->kind, c->namespace, c->name, c->pods,
+		   drain_plural((int64_t)c->pods, "leaves", "leave"), c->allowed, c->left,
 		   c->one_after_the_other ? "; they go one after the other" : "");
 }
 

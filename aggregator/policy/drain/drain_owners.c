@@ -148,19 +148,42 @@ static int64_t allowed_of(const struct drain_owners *o, int64_t wanted)
 	return allowed < 1 ? 1 : allowed;
 }
 
+static int64_t wanted_of(const struct owner *owner)
+{
+	return owner->wanted < 0 ? owner->pods : owner->wanted;
+}
+
+static int64_t missing_of(const struct owner *owner)
+{
+	int64_t wanted = wanted_of(owner);
+
+	return wanted > owner->ready ? wanted - owner->ready : 0;
+}
+
+bool drain_owners_left(const struct drain_owners *o, const char *uid, int64_t *left)
+{
+	const struct owner *owner;
+
+	HASH_FIND_STR(o->owners, uid, owner);
+	if (!owner)
+		return false;
+	*left = allowed_of(o, wanted_of(owner)) - missing_of(owner) - owner->taken;
+	return true;
+}
+
 /* Whether one more of its ready pods may go. */
 static bool has_room(const struct drain_owners *o, const struct owner *owner, struct reason *why)
 {
-	int64_t wanted = owner->wanted < 0 ? owner->pods : owner->wanted;
-	int64_t missing = wanted > owner->ready ? wanted - owner->ready : 0;
+	int64_t wanted = wanted_of(owner), missing = missing_of(owner);
 	int64_t allowed = allowed_of(o, wanted);
 
 	if (owner->taken + missing + 1 <= allowed)
 		return true;
 	reason_set(why,
-		   "%s %.60s wants %" PRId64 " replicas, of which %" PRId64 " may be away: %" PRId64
-		   " are not ready, and %" PRId64 " would move already",
-		   owner->kind, owner->name, wanted, allowed, missing, owner->taken);
+		   "%s %.60s wants %" PRId64 " %s, of which %" PRId64 " may be away: %" PRId64
+		   " %s not ready, and %" PRId64 " would move already",
+		   owner->kind, owner->name, wanted, drain_plural(wanted, "replica", "replicas"),
+		   allowed, missing, drain_plural(missing, "is", "are"), owner->taken);
 	return false;
 }
 

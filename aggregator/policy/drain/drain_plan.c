@@ -241,14 +241,43 @@ static void read_rules(struct drain_run *r)
 	};
 }
 
+/* Nodes in deletion have reserved theirs; upstream uses them up from now on. */
+static void note_budgets(struct drain_run *r)
+{
+	const struct cluster *cluster = r->in->view->cluster;
+	size_t count = cluster ? cluster->tables[OBJECT_POD_DISRUPTION_BUDGET]->count : 0;
+
+	r->allowed_by = mem_zalloc(count + 1, sizeof(*r->allowed_by));
+	for (size_t i = 0; i < count; i++)
+		r->allowed_by[i] = drain_pdbs_remaining(r->pdbs, (uint32_t)i);
+}
+
 /* --- candidates */
 
 /* Rules and budgets are cheap to ask again; corrected, only what fitted nowhere is not. */
 static void remember_failure(struct drain_run *r, struct drain_case *c, int64_t until_ns)
 {
 	const struct drain_why *w = &c->out->reasons[0];
+	struct drain_refusal refusal = {w->counted, w->refused, w->number_count, {{0}}};
 
+	memcpy(refusal.numbers, w->numbers, sizeof(refusal.numbers));
 	drain_unremovable_add(r->failed, c->view->name, w->code, w->text, until_ns);
+	drain_unremovable_tell(r->failed, c->view->name, &refusal, sizeof(refusal));
+}
+
+/* The numbers are as old as the sentence, and go with it. */
+static void recall_failure(const struct drain_run *r, const struct drain_case *c,
+			   struct drain_why *w)
+{
+	const struct drain_failure *f = drain_unremovable_recent(r->failed, c->view->name);
+	const struct drain_refusal *refusal = f ? f->refusal : NULL;
+
+	if (!refusal)
+		return;
+	w->counted = refusal->counted;
+	w->refused = refusal->refused;
+	w->number_count = refusal->number_count;
+	memcpy(w->numbers, refusal->numbers, sizeof(w->numbers));
 }
 
 static void sort_pods(struct drain_run *r, struct drain_case *c)
@@ -286,6 +315,8 @@ static bool judge(struct drain_run *r, struct drain_case *c)
 	c->out->verdict = e.reason == DRAIN_BEING_DELETED ? DRAIN_ON_ITS_WAY : DRAIN_NEEDED;
 	w = drain_add_reason(c, e.reason, "%s%s", e.recent ? "found a while ago: " : "",
 			     e.why.text);
+	if (e.recent)
+		recall_failure(r, c, w);
 	if (e.reason == DRAIN_NOT_UNDERUTILIZED) {
 		drain_add_number(w, "requestedShare", e.utilization.share);
 		drain_add_number(w, "threshold",
@@ -340,13 +371,17 @@ static size_t *order_candidates(struct drain_run *r, size_t *count)
 
 /* --- simulation */
 
-static void explain_pod(struct drain_case *c, const struct kube_pod *pod, enum drain_reason code,
-			const char *why)
+static void explain_pod(struct drain_case *c, const struct kube_pod *pod, size_t others,
+			enum drain_reason code, const char *why)
 {
+	char more[64] = "";
 	struct drain_why *w;
 
-	w = drain_add_reason(c, DRAIN_BLOCKED_BY_POD, "pod %s/%s must stay", pod->object.namespace,
-			     pod->object.name);
+	if (others)
+		snprintf(more, sizeof(more), ", and so must %zu %s of the node", others,
+			 drain_plural((int64_t)others, "other", "others"));
+	w = drain_add_reason(c, DRAIN_BLOCKED_BY_POD, "pod %s/%s must stay%s",
+			     pod->object.namespace, pod->object.name, more);
 	w->pod = pod;
 	w = drain_add_reason(c, code, "%s", *why ? why : drain_reason_name(code));
 	w->pod = pod;
@@ -356,7 +391,7 @@ static void explain_blocked(struct drain_case *c)
 {
 	const struct drain_pods *p = &c->sorted;
 
-	explain_pod(c, p->blocking, p->status.reason, p->why.text);
+	explain_pod(c, p->blocking, p->blocking_count - 1, p->status.reason, p->why.text);
 	if (p->blocking_count > 1)
 		drain_add_number(&c->out->reasons[0], "pods", (double)p->blocking_count);
 }
@@ -371,9 +406,10 @@ static bool ask_budgets(struct drain_run *r, struct drain_case *c)
 	c->risky = !v.in_parallel;
 	if (v.reason == DRAIN_NONE)
 		return true;
-	reason_set(&why, "PodDisruptionBudget %s/%s allows %" PRId64 " disruptions",
-		   v.budget->object.namespace, v.budget->object.name, v.remaining);
-	explain_pod(c, v.pod, v.reason, why.text);
+	reason_set(&why, "PodDisruptionBudget %s/%s allows %" PRId64 " %s",
+		   v.budget->object.namespace, v.budget->object.name, v.remaining,
+		   drain_plural(v.remaining, "disruption", "disruptions"));
+	explain_pod(c, v.pod, 0, v.reason, why.text);
 	return false;
 }
 
@@ -441,8 +477,8 @@ static void explain_destination(struct drain_case *c)
 	struct drain_why *w;
 
 	c->out->verdict = DRAIN_NEEDED;
-	w = drain_add_reason(c, DRAIN_DESTINATION,
-			     "%zu pods of nodes that could go would come here", c->received);
+	w = drain_add_reason(c, DRAIN_DESTINATION, "%zu %s of nodes that could go would come here",
+			     c->received, drain_plural((int64_t)c->received, "pod", "pods"));
 	drain_add_number(w, "pods", (double)c->received);
 }
 
@@ -473,7 +509,8 @@ static bool is_late(const struct drain_run *r)
 static void leave_out(struct drain_run *r, struct drain_case *c)
 {
 	c->out->verdict = DRAIN_NOT_ASKED;
-	drain_add_reason(c, DRAIN_NOT_EXAMINED, "time was up after %zu nodes", r->plan->examined);
+	drain_add_reason(c, DRAIN_NOT_EXAMINED, "time was up after %zu %s", r->plan->examined,
+			 drain_plural((int64_t)r->plan->examined, "node", "nodes"));
 	r->plan->complete = false;
 }
 
@@ -508,12 +545,14 @@ static void refuse_all(struct drain_run *r, const size_t *order, size_t count)
 
 		c->out->verdict = DRAIN_NOT_ASKED;
 		drain_add_reason(c, DRAIN_DELETIONS_UNPLACED,
-				 "%zu pods of nodes in deletion, or evicted ones, fit nowhere",
-				 r->plan->owed.unplaced);
+				 "%zu %s of nodes in deletion, or evicted, %s nowhere",
+				 r->plan->owed.unplaced,
+				 drain_plural((int64_t)r->plan->owed.unplaced, "pod", "pods"),
+				 drain_plural((int64_t)r->plan->owed.unplaced, "fits", "fit"));
 	}
 }
 
-/* --- timers, hints, history */
+/* --- timers, hints */
 
 static enum drain_seen seen_of(const struct drain_case *c)
 {
@@ -524,30 +563,15 @@ static enum drain_seen seen_of(const struct drain_case *c)
 	return c->out->verdict == DRAIN_UNNEEDED ? DRAIN_SEEN_UNNEEDED : DRAIN_SEEN_NEEDED;
 }
 
-static void note_change(struct drain_run *r, const struct drain_case *c, bool before, bool now)
-{
-	const struct drain_plan_node *n = c->out;
-
-	if (now && !before)
-		drain_state_note(r->state, r->now_ns, DRAIN_EVENT_UNNEEDED, n->name,
-				 "its %zu pods fit elsewhere", n->move_count);
-	if (before && !now)
-		drain_state_note(r->state, r->now_ns, DRAIN_EVENT_NEEDED, n->name, "%s: %s",
-				 n->reason_count ? drain_reason_name(n->reasons[0].code) : "",
-				 n->reason_count ? n->reasons[0].text : "");
-}
-
 static void run_timers(struct drain_run *r)
 {
 	struct drain_timers *timers = &r->state->timers;
 	struct drain_sight *sights = mem_zalloc(r->count + 1, sizeof(*sights));
-	bool *before = mem_zalloc(r->count + 1, sizeof(*before));
 	size_t count = 0;
 
 	for (size_t i = 0; i < r->count; i++) {
 		const struct drain_case *c = &r->cases[i];
 
-		before[i] = drain_timers_find(timers, c->view->name) != NULL;
 		if (c->node)
 			sights[count++] =
 				(struct drain_sight){c->view->name, seen_of(c), c->node->ready};
@@ -559,11 +583,9 @@ static void run_timers(struct drain_run *r)
 	for (size_t i = 0; i < r->count; i++) {
 		const struct drain_timer *t = drain_timers_find(timers, r->cases[i].view->name);
 
-		note_change(r, &r->cases[i], before[i], t != NULL);
 		r->cases[i].out->since_ns = t ? t->since_ns : 0;
 		r->cases[i].out->due_ns = t ? drain_timer_due_ns(t, &r->config->rules) : 0;
 	}
-	free(before);
 	free(sights);
 }
 
@@ -644,6 +666,7 @@ static void close_run(struct drain_run *r)
 	free(r->placeholder);
 	drain_groups_fini(&r->groups);
 	drain_pdbs_free(r->pdbs);
+	free(r->allowed_by);
 	drain_owners_free(r->owners);
 }
 
@@ -667,6 +690,7 @@ struct drain_plan *drain_step(struct drain_state *s, const struct drain_input *i
 
 	open_run(&r, s, in, c);
 	placed = drain_place_owed(&r);
+	note_budgets(&r);
 	base = place_fork(in->place);
 	order = order_candidates(&r, &count);
 	if (placed || !r.corrected)
@@ -683,6 +707,7 @@ struct drain_plan *drain_step(struct drain_state *s, const struct drain_input *i
 	for (size_t i = 0; i < r.count; i++)
 		r.cases[i].out->used_known =
 			drain_used_share(r.cases[i].view, r.now_ns, &r.cases[i].out->used_share);
+	drain_note_plan(&r);
 	drain_narrate(&r);
 	place_revert(in->place, start);
 	close_run(&r);
@@ -708,6 +733,9 @@ void drain_plan_free(struct drain_plan *p)
 	for (size_t i = 0; i < p->held_count; i++)
 		object_drop(&p->held[i]->object);
 	free(p->held);
+	for (size_t i = 0; i < p->record_count; i++)
+		drain_record_fini(&p->records[i]);
+	free(p->records);
 	for (size_t i = 0; i < p->name_count; i++)
 		free(p->names[i]);
 	free(p->names);

@@ -7,6 +7,8 @@
 #ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_REASON_H
 #define EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_REASON_H
 
+#include <stdint.h>
+
 /* clang-format off */
 /* X(constant, name, what would unblock it) */
 #define DRAIN_REASON_TABLE(X)                                                                                                       \
@@ -40,6 +42,7 @@
 	X(NOT_ENOUGH_PDB, "NotEnoughPdb", "its PodDisruptionBudget allows disruptions: more pods become ready, or minAvailable falls") \
 	/* ours */                                                                                                                  \
 	X(SEVERAL_PDBS, "SeveralPdbs", "leave one PodDisruptionBudget for the pod: the API evicts no pod that has more")            \
+	X(PDBS_UNKNOWN, "PdbsNotKnown", "the aggregator may list PodDisruptionBudgets, and has")                                    \
 	X(OWNER_SHARE, "OwnerShareReached", "wait until the owner's other pods are ready again elsewhere")                          \
 	X(THROTTLED, "ScaleDownThrottled", "wait until nodes in deletion are gone")                                                 \
 	X(BUDGET_CLOSED, "DisruptionBudgetReached", "wait until the schedule of the budget ends, or nodes in deletion are gone")    \
@@ -60,5 +63,11 @@ enum drain_reason {
 
 const char *drain_reason_name(enum drain_reason r); /* "NotUnderutilized" */
 const char *drain_reason_unblock(enum drain_reason r); /* "" where nothing would */
+
+/* The word that goes with the count: "1 pod", "0 pods". */
+static inline const char *drain_plural(int64_t count, const char *one, const char *more)
+{
+	return count == 1 ? one : more;
+}
 
 #endif

@@ -21,9 +21,6 @@ static void record_node(struct drain_run *r, const struct drain_picked *p)
 		};
 	n->verdict = DRAIN_GOES;
 	n->robust = r->plan->wave.robust;
-	drain_state_note(r->state, r->now_ns, DRAIN_EVENT_WAVE, n->name,
-			 "chosen with its %zu pods%s", p->count,
-			 n->robust ? "" : "; the wave is not robust");
 }
 
 /* --- destinations, by number and so by name */
@@ -63,6 +60,8 @@ static void record_destinations(struct drain_run *r, const struct drain_picked *
 struct cost {
 	UT_hash_handle hh;
 	const void *key; /* the budget, or the owner's uid of the first pod */
+	uint32_t which; /* budget */
+	int64_t used; /* pods that count for an owner: they are ready */
 	struct drain_cost of;
 };
 
@@ -96,8 +95,8 @@ static struct cost *find_budget_cost(struct cost **costs, const struct kube_pdb 
 	return c;
 }
 
-static void count_pod(struct drain_run *r, const struct kube_pod *pod, const int64_t *allowed,
-		      struct cost **budgets, struct cost **owners)
+static void count_pod(struct drain_run *r, const struct kube_pod *pod, struct cost **budgets,
+		      struct cost **owners)
 {
 	const struct owner_ref *ref = &pod->template->owner;
 	const uint32_t *which;
@@ -107,12 +106,14 @@ static void count_pod(struct drain_run *r, const struct kube_pod *pod, const int
 	for (size_t i = 0; i < count; i++) {
 		c = find_budget_cost(budgets, drain_pdbs_at(r->pdbs, which[i]));
 		c->of.pods++;
-		c->of.allowed = allowed[which[i]];
+		c->of.allowed = r->allowed_by[which[i]];
+		c->which = which[i];
 	}
 	if (!*ref->uid)
 		return;
 	c = find_cost(owners, ref->uid);
 	c->of.pods++;
+	c->used += pod->ready && pod->deletion_ns == 0;
 	c->of.namespace = pod->object.namespace;
 	c->of.kind = ref->kind;
 	c->of.name = ref->name;
@@ -130,10 +131,40 @@ static int compare_costs(const void *left, const void *right)
 	return order ? order : strcmp(a->name, b->name);
 }
 
-static void add_costs(struct drain_wave *w, struct cost *costs)
+/*
+ * The wave has taken what it uses: pods that are not ready, or are on their way already, use
+ * nothing. Upstream counts each of them, and candidates that do not go as well.
+ */
+static void weigh_budget(const struct drain_run *r, struct cost *c)
+{
+	int64_t used = (int64_t)c->of.pods;
+
+	if (r->corrected)
+		used = c->of.allowed - drain_pdbs_remaining(r->pdbs, c->which);
+	c->of.limited = true;
+	c->of.left = used < c->of.allowed ? c->of.allowed - used : 0;
+	c->of.one_after_the_other = used > c->of.allowed;
+}
+
+/* Upstream asks for no shares of owners. */
+static void weigh_owner(const struct drain_run *r, struct cost *c)
+{
+	int64_t left;
+
+	c->of.limited = r->owners && drain_owners_left(r->owners, c->key, &left);
+	if (!c->of.limited)
+		return;
+	c->of.left = left > 0 ? left : 0;
+	c->of.allowed = c->of.left + c->used;
+}
+
+static void add_costs(const struct drain_run *r, struct drain_wave *w, struct cost *costs)
 {
 	for (struct cost *c = costs; c; c = c->hh.next) {
-		c->of.one_after_the_other = c->of.budget && (int64_t)c->of.pods > c->of.allowed;
+		if (c->of.budget)
+			weigh_budget(r, c);
+		else
+			weigh_owner(r, c);
 		w->costs[w->cost_count++] = c->of;
 	}
 }
@@ -149,18 +180,17 @@ static void free_costs(struct cost *costs)
 	}
 }
 
-static void record_costs(struct drain_run *r, const struct drain_picked *picked, size_t count,
-			 const int64_t *allowed)
+static void record_costs(struct drain_run *r, const struct drain_picked *picked, size_t count)
 {
 	struct drain_wave *w = &r->plan->wave;
 	struct cost *budgets = NULL, *owners = NULL;
 
 	for (size_t i = 0; i < count; i++)
 		for (size_t j = 0; j < picked[i].c->sorted.move_count; j++)
-			count_pod(r, picked[i].c->sorted.move[j], allowed, &budgets, &owners);
+			count_pod(r, picked[i].c->sorted.move[j], &budgets, &owners);
 	w->costs = mem_zalloc(HASH_COUNT(budgets) + HASH_COUNT(owners) + 1, sizeof(*w->costs));
-	add_costs(w, budgets);
-	add_costs(w, owners);
+	add_costs(r, w, budgets);
+	add_costs(r, w, owners);
 	if (w->cost_count)
 		qsort(w->costs, w->cost_count, sizeof(*w->costs), compare_costs);
 	free_costs(budgets);
@@ -168,7 +198,7 @@ static void record_costs(struct drain_run *r, const struct drain_picked *picked,
 }
 
 void drain_record_wave(struct drain_run *r, const struct drain_picked *picked, size_t count,
-		       const int64_t *allowed, place_mark before)
+		       place_mark before)
 {
 	struct drain_wave *w = &r->plan->wave;
 
@@ -180,5 +210,5 @@ void drain_record_wave(struct drain_run *r, const struct drain_picked *picked, s
 		w->pods += picked[i].count;
 	}
 	record_destinations(r, picked, count, before);
-	record_costs(r, picked, count, allowed);
+	record_costs(r, picked, count);
 }

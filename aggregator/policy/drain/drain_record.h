@@ -14,11 +14,8 @@ struct drain_picked {
 	size_t count;
 };
 
-/*
- * The wave is in the simulation, which is taken back to `before`, its start. allowed: by budget,
- * before the wave.
- */
+/* The wave is in the simulation, which is taken back to `before`, its start. */
 void drain_record_wave(struct drain_run *r, const struct drain_picked *picked, size_t count,
-		       const int64_t *allowed, place_mark before);
+		       place_mark before);
 
 #endif

@@ -315,11 +315,28 @@ static void ask_local_storage(const struct drain_context *c, const struct kube_p
 	}
 }
 
+/* Where they could not be listed, no budget that is known means nothing: the API server knows them. */
+static bool are_budgets_hidden(const struct drain_context *c)
+{
+	enum source_state state =
+		c->cluster ? c->cluster->sources[OBJECT_POD_DISRUPTION_BUDGET].state : SOURCE_NONE;
+
+	return is_corrected(c) && (state == SOURCE_LISTING || state == SOURCE_FORBIDDEN);
+}
+
 static void ask_pdb(const struct drain_context *c, const struct kube_pod *pod,
 		    struct drain_status *out, struct reason *why)
 {
 	struct drain_pdb_verdict v;
 
+	if (are_budgets_hidden(c)) {
+		const struct model_source *s = &c->cluster->sources[OBJECT_POD_DISRUPTION_BUDGET];
+
+		block(out, DRAIN_PDBS_UNKNOWN);
+		reason_set(why, "PodDisruptionBudgets are not known: %s%s%.200s",
+			   source_state_name(s->state), *s->message ? ": " : "", s->message);
+		return;
+	}
 	if (!c->pdbs)
 		return;
 	drain_pdbs_ask(c->pdbs, &pod, 1, &v);
@@ -330,8 +347,9 @@ static void ask_pdb(const struct drain_context *c, const struct kube_pod *pod,
 		reason_set(why, "more than one PodDisruptionBudget selects it, also %s",
 			   v.budget->object.name);
 	else
-		reason_set(why, "PodDisruptionBudget %s allows %" PRId64 " more disruptions",
-			   v.budget->object.name, v.remaining);
+		reason_set(why, "PodDisruptionBudget %s allows %" PRId64 " more %s",
+			   v.budget->object.name, v.remaining,
+			   drain_plural(v.remaining, "disruption", "disruptions"));
 }
 
 /* --- the table */

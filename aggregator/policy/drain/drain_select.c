@@ -42,8 +42,8 @@ void drain_select_due(const struct drain_options *o, struct drain_removable *n, 
 	n->reason = drain_timer_due(n->timer, o, now_ns);
 	if (!may_go(n))
 		reason_set(&n->why,
-			   "it is unneeded since %" PRId64 " s, and must be for more than %" PRId64
-			   " s",
+			   "it has been unneeded for %" PRId64
+			   " s, and must be for more than %" PRId64 " s",
 			   (now_ns - n->timer->since_ns) / SECOND_NS,
 			   (drain_timer_due_ns(n->timer, o) - n->timer->since_ns) / SECOND_NS);
 }
@@ -144,8 +144,9 @@ static void wait_for_pods(struct drain_removable *nodes, size_t count)
 		if (!may_go(&nodes[i]) || nodes[i].waiting == 0)
 			continue;
 		nodes[i].reason = DRAIN_ON_COMPLETION;
-		reason_set(&nodes[i].why, "%zu of its pods are to end by themselves first",
-			   nodes[i].waiting);
+		reason_set(&nodes[i].why, "%zu of its pods %s to end %s first", nodes[i].waiting,
+			   drain_plural((int64_t)nodes[i].waiting, "is", "are"),
+			   drain_plural((int64_t)nodes[i].waiting, "by itself", "by themselves"));
 	}
 }
 

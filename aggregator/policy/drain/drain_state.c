@@ -7,24 +7,11 @@
  */
 #include "aggregator/policy/drain/drain_state.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/policy/drain/drain_eligibility.h"
 #include "shared/mem.h"
-
-static const char *const event_names[] = {
-	[DRAIN_EVENT_UNNEEDED] = "unneeded", [DRAIN_EVENT_NEEDED] = "needed",
-	[DRAIN_EVENT_WAVE] = "wave",	     [DRAIN_EVENT_EVICTED] = "evicted",
-	[DRAIN_EVENT_GONE] = "gone",
-};
-
-const char *drain_event_name(enum drain_event e)
-{
-	return event_names[e];
-}
 
 struct drain_state *drain_state_new(void)
 {
@@ -45,14 +32,6 @@ void drain_hints_free(struct drain_hint **hints)
 	}
 }
 
-static void free_records(struct drain_record *of, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		free(of[i].node);
-		free(of[i].text);
-	}
-}
-
 void drain_state_clear(struct drain_state *s)
 {
 	drain_timers_fini(&s->timers);
@@ -61,8 +40,7 @@ void drain_state_clear(struct drain_state *s)
 		object_drop(&s->evictions[i].pod->object);
 	free(s->evictions);
 	drain_hints_free(&s->hints);
-	free_records(s->history, s->history_count);
-	free(s->history);
+	drain_history_clear(s);
 	cluster_drop(s->seen);
 	memset(s, 0, sizeof(*s));
 	drain_unremovable_init(&s->failed, DRAIN_CORRECTED);
@@ -114,40 +92,6 @@ void drain_state_set_hint(struct drain_state *s, const char *uid, const char *no
 	memcpy(h->uid + uid_len + 1, node, node_len + 1);
 	h->node = h->uid + uid_len + 1;
 	HASH_ADD_KEYPTR(hh, s->hints, h->uid, uid_len, h);
-}
-
-/* --- history */
-
-const struct drain_record *drain_state_history(const struct drain_state *s, size_t *count)
-{
-	*count = s->history_count;
-	return s->history;
-}
-
-void drain_state_note(struct drain_state *s, int64_t now_ns, enum drain_event event,
-		      const char *node, const char *format, ...)
-{
-	char text[512];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	if (!s->history)
-		s->history = mem_zalloc(DRAIN_HISTORY_MAX, sizeof(*s->history));
-	if (s->history_count == DRAIN_HISTORY_MAX) {
-		size_t dropped = DRAIN_HISTORY_MAX / 4;
-
-		free_records(s->history, dropped);
-		s->history_count -= dropped;
-		memmove(s->history, s->history + dropped, s->history_count * sizeof(*s->history));
-	}
-	s->history[s->history_count++] = (struct drain_record){
-		.time_ns = now_ns,
-		.event = event,
-		.node = mem_strdup(node),
-		.text = mem_strdup(text),
-	};
 }
 
 /* --- evictions */
@@ -241,6 +185,16 @@ static bool is_still_there(const struct model_node *now, const struct kube_pod *
 	return false;
 }
 
+/* Takes the text over. */
+static void note(const struct comparison *c, enum drain_event event, const char *node, char *text)
+{
+	drain_state_note(c->s, &(struct drain_record){.time_ns = c->now_ns,
+						      .event = event,
+						      .node = (char *)node,
+						      .text = text});
+	free(text);
+}
+
 /* now: NULL, when the node is gone with its pods. */
 static void compare_node(const struct comparison *c, const struct model_node *before,
 			 const struct model_node *now)
@@ -257,13 +211,12 @@ static void compare_node(const struct comparison *c, const struct model_node *be
 		    is_still_there(now, pod))
 			continue;
 		append_eviction(c->s, pod, c->now_ns);
-		drain_state_note(c->s, c->now_ns, DRAIN_EVENT_EVICTED, before->name,
-				 "pod %.63s/%.253s left it", pod->object.namespace,
-				 pod->object.name);
+		note(c, DRAIN_EVENT_EVICTED, before->name,
+		     mem_printf("pod %.63s/%.253s left it", pod->object.namespace,
+				pod->object.name));
 	}
 	if (before->node && (!now || !now->node))
-		drain_state_note(c->s, c->now_ns, DRAIN_EVENT_GONE, before->name,
-				 "the node is gone");
+		note(c, DRAIN_EVENT_GONE, before->name, mem_strdup("the node is gone"));
 }
 
 static void compare(const struct comparison *c, const struct cluster *before,

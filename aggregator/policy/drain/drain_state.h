@@ -21,6 +21,15 @@ struct drain_hint {
 	char uid[]; /* key */
 };
 
+/* What was last said of a node, in one block. */
+struct drain_told {
+	UT_hash_handle hh;
+	enum drain_event event;
+	enum drain_reason reason;
+	bool seen; /* in the step at hand */
+	char node[]; /* key */
+};
+
 struct drain_state {
 	struct drain_timers timers;
 	struct drain_unremovable failed;
@@ -29,6 +38,10 @@ struct drain_state {
 	struct drain_hint *hints;
 	struct drain_record *history; /* owned; the oldest first */
 	size_t history_count;
+	struct drain_record *fresh; /* owned; of the step at hand */
+	size_t fresh_count, fresh_room;
+	struct drain_told *told;
+	char *wave; /* owned; what was last said of one; NULL: nothing */
 	struct cluster *seen; /* held; of the last step; NULL: none yet */
 	int64_t last_ns; /* of the last step; 0: none yet */
 	int64_t loop_ns; /* the shortest time between two steps; 0: not known */
@@ -42,10 +55,17 @@ const char *drain_state_hint(const struct drain_state *s, const char *uid);
 /* In place of an older one; beyond DRAIN_HINTS_MAX nothing is added. */
 void drain_state_set_hint(struct drain_state *s, const char *uid, const char *node);
 void drain_hints_free(struct drain_hint **hints);
-__attribute__((format(printf, 5, 6))) void drain_state_note(struct drain_state *s, int64_t now_ns,
-							    enum drain_event event,
-							    const char *node, const char *format,
-							    ...);
+
+/* --- drain_history.c */
+
+/* One more record, of the history and of the step; what is over the bounds is dropped. */
+void drain_state_note(struct drain_state *s, const struct drain_record *record);
+/* What the step at hand noted; the caller owns it. */
+struct drain_record *drain_state_take_fresh(struct drain_state *s, size_t *count);
+/* In place of what was said before. */
+struct drain_told *drain_state_set_told(struct drain_state *s, const char *node,
+					enum drain_event event, enum drain_reason reason);
+void drain_history_clear(struct drain_state *s);
 /* All that is remembered goes. */
 void drain_state_clear(struct drain_state *s);
 

@@ -103,6 +103,35 @@ static void write_hints(struct jsonw *w, struct drain_hint *hints)
 	free(sorted);
 }
 
+static int compare_told(const void *left, const void *right)
+{
+	const struct drain_told *const *a = left, *const *b = right;
+
+	return strcmp((*a)->node, (*b)->node);
+}
+
+static void write_told(struct jsonw *w, struct drain_told *told)
+{
+	size_t count = HASH_COUNT(told), at = 0;
+	const struct drain_told **sorted = mem_zalloc(count + 1, sizeof(struct drain_told *));
+
+	for (struct drain_told *t = told; t; t = t->hh.next)
+		sorted[at++] = t;
+	if (count)
+		qsort(sorted, count, sizeof(struct drain_told *), compare_told);
+	jsonw_key(w, "verdicts");
+	jsonw_array_open(w);
+	for (size_t i = 0; i < count; i++) {
+		jsonw_object_open(w);
+		jsonw_key_string(w, "node", sorted[i]->node);
+		jsonw_key_string(w, "verdict", drain_event_name(sorted[i]->event));
+		jsonw_key_string(w, "reason", drain_reason_name(sorted[i]->reason));
+		jsonw_object_close(w);
+	}
+	jsonw_array_close(w);
+	free(sorted);
+}
+
 static void write_history(struct jsonw *w, const struct drain_state *s)
 {
 	jsonw_key(w, "history");
@@ -114,6 +143,8 @@ static void write_history(struct jsonw *w, const struct drain_state *s)
 		write_time(w, "time", r->time_ns);
 		jsonw_key_string(w, "event", drain_event_name(r->event));
 		jsonw_key_string(w, "node", r->node);
+		if (r->reason != DRAIN_NONE)
+			jsonw_key_string(w, "reason", drain_reason_name(r->reason));
 		jsonw_key_string(w, "text", r->text);
 		jsonw_object_close(w);
 	}
@@ -133,6 +164,9 @@ void drain_state_write(const struct drain_state *s, int64_t now_ns, struct buf *
 	write_failures(&w, &s->failed);
 	write_evictions(&w, s);
 	write_hints(&w, s->hints);
+	write_told(&w, s->told);
+	if (s->wave)
+		jsonw_key_string(&w, "wave", s->wave);
 	write_history(&w, s);
 	jsonw_object_close(&w);
 }
@@ -182,6 +216,35 @@ static bool read_name(const cJSON *object, const char *member, const char *const
 	return refuse(reason, member, "is not a name that is known here");
 }
 
+static bool read_event(const cJSON *item, const char *member, enum drain_event *out,
+		       struct reason *reason)
+{
+	const char *names[DRAIN_EVENTS];
+	int event;
+
+	for (int i = 0; i < DRAIN_EVENTS; i++)
+		names[i] = drain_event_name((enum drain_event)i);
+	if (!read_name(item, member, names, DRAIN_EVENTS, &event, reason))
+		return false;
+	*out = (enum drain_event)event;
+	return true;
+}
+
+/* NoReason where there is none. */
+static bool read_code(const cJSON *item, enum drain_reason *out, struct reason *reason)
+{
+	const char *names[DRAIN_REASONS];
+	int code = DRAIN_NONE;
+
+	for (int i = 0; i < DRAIN_REASONS; i++)
+		names[i] = drain_reason_name((enum drain_reason)i);
+	if (cJSON_GetObjectItemCaseSensitive(item, "reason") &&
+	    !read_name(item, "reason", names, DRAIN_REASONS, &code, reason))
+		return false;
+	*out = (enum drain_reason)code;
+	return true;
+}
+
 struct reading {
 	struct drain_state *to;
 	int64_t saved_ns, ttl_ns, now_ns;
@@ -208,21 +271,18 @@ static bool read_timer(struct reading *in, const cJSON *item, struct reason *rea
 static bool read_failure(struct reading *in, const cJSON *item, struct reason *reason)
 {
 	const cJSON *why = cJSON_GetObjectItemCaseSensitive(item, "why");
-	const char *names[DRAIN_REASONS], *node;
+	enum drain_reason code;
+	const char *node;
 	int64_t until_ns;
-	int code;
 
-	for (int i = 0; i < DRAIN_REASONS; i++)
-		names[i] = drain_reason_name((enum drain_reason)i);
 	if (!read_string(item, "node", &node, reason) ||
-	    !read_time(item, "until", &until_ns, reason) ||
-	    !read_name(item, "reason", names, DRAIN_REASONS, &code, reason))
+	    !read_time(item, "until", &until_ns, reason) || !read_code(item, &code, reason))
 		return false;
 	if (why && !cJSON_IsString(why))
 		return refuse(reason, "why", "must be a string");
 	if (until_ns > in->now_ns)
-		drain_unremovable_add(&in->to->failed, node, (enum drain_reason)code,
-				      cJSON_GetStringValue(why), until_ns);
+		drain_unremovable_add(&in->to->failed, node, code, cJSON_GetStringValue(why),
+				      until_ns);
 	return true;
 }
 
@@ -247,19 +307,31 @@ static bool read_eviction(struct reading *in, const cJSON *item, struct reason *
 	return true;
 }
 
+static bool read_told(struct reading *in, const cJSON *item, struct reason *reason)
+{
+	enum drain_event event;
+	enum drain_reason code;
+	const char *node;
+
+	if (!read_string(item, "node", &node, reason) ||
+	    !read_event(item, "verdict", &event, reason) || !read_code(item, &code, reason))
+		return false;
+	drain_state_set_told(in->to, node, event, code);
+	return true;
+}
+
 static bool read_record(struct reading *in, const cJSON *item, struct reason *reason)
 {
-	const char *names[DRAIN_EVENT_GONE + 1], *node, *text;
-	int64_t time_ns;
-	int event;
+	struct drain_record r = {0};
+	const char *node, *text;
 
-	for (int i = 0; i <= DRAIN_EVENT_GONE; i++)
-		names[i] = drain_event_name((enum drain_event)i);
-	if (!read_time(item, "time", &time_ns, reason) ||
-	    !read_name(item, "event", names, DRAIN_EVENT_GONE + 1, &event, reason) ||
+	if (!read_time(item, "time", &r.time_ns, reason) ||
+	    !read_event(item, "event", &r.event, reason) || !read_code(item, &r.reason, reason) ||
 	    !read_string(item, "node", &node, reason) || !read_string(item, "text", &text, reason))
 		return false;
-	drain_state_note(in->to, time_ns, (enum drain_event)event, node, "%s", text);
+	r.node = (char *)node; /* borrowed, as is the text */
+	r.text = (char *)text;
+	drain_state_note(in->to, &r);
 	return true;
 }
 
@@ -303,14 +375,28 @@ static bool read_hints(struct drain_state *s, const cJSON *tree, struct reason *
 	return true;
 }
 
+/* They are no news. */
+static void drop_fresh(struct drain_state *s)
+{
+	size_t count;
+	struct drain_record *of = drain_state_take_fresh(s, &count);
+
+	for (size_t i = 0; i < count; i++)
+		drain_record_fini(&of[i]);
+	free(of);
+}
+
 static bool read_tree(struct reading *in, const cJSON *tree, struct reason *reason)
 {
+	const cJSON *wave = cJSON_GetObjectItemCaseSensitive(tree, "wave");
 	const char *kind;
 
 	if (!cJSON_IsObject(tree))
 		return refuse(reason, "DrainState", "is not a JSON object in UTF-8");
 	if (!read_string(tree, "kind", &kind, reason))
 		return false;
+	if (wave && (!cJSON_IsString(wave) || strlen(wave->valuestring) > STRING_MAX_BYTES))
+		return refuse(reason, "wave", "must be a string of at most 4096 bytes");
 	if (strcmp(kind, "DrainState") != 0)
 		return refuse(reason, "kind", "must be DrainState");
 	if (!read_time(tree, "time", &in->saved_ns, reason))
@@ -319,9 +405,12 @@ static bool read_tree(struct reading *in, const cJSON *tree, struct reason *reas
 	if (!read_list(in, tree, "timers", NODES_MAX, read_timer, reason) ||
 	    !read_list(in, tree, "unremovable", NODES_MAX, read_failure, reason) ||
 	    !read_list(in, tree, "evictions", DRAIN_EVICTIONS_MAX, read_eviction, reason) ||
+	    !read_list(in, tree, "verdicts", NODES_MAX, read_told, reason) ||
 	    !read_list(in, tree, "history", DRAIN_HISTORY_MAX, read_record, reason) ||
 	    !read_hints(in->to, tree, reason))
 		return false;
+	in->to->wave = wave ? mem_strdup(wave->valuestring) : NULL;
+	drop_fresh(in->to);
 	drain_timers_load(&in->to->timers, in->timers, in->timer_count, in->saved_ns, in->ttl_ns,
 			  in->now_ns);
 	return true;

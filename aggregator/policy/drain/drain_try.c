@@ -11,6 +11,8 @@
 #include "aggregator/policy/drain/drain_internal.h"
 #include "shared/mem.h"
 
+static const double GIB = 1073741824.0;
+
 static int compare_pods(const void *pod, const void *other)
 {
 	const struct kube_pod *const *a = pod, *const *b = other;
@@ -163,7 +165,24 @@ static void miss_slack(const struct drain_run *r, struct drain_trial *t)
 	}
 }
 
-static void place_all(struct drain_run *r, const bool *allowed, struct drain_trial *t)
+/* Of other nodes alone, and while the simulation is as it was when the pod was refused. */
+static void note_refusal(const struct drain_run *r, const struct drain_case *c, const bool *allowed,
+			 place_pod pod, struct drain_trial *t)
+{
+	place_node self = (place_node)(c - r->cases), nearest = t->counts.nearest;
+
+	t->pod = place_pod_record(r->place, pod);
+	if ((!allowed || allowed[self]) && t->counts.of[PLACE_GONE])
+		t->counts.of[PLACE_GONE]--;
+	for (size_t i = 0; i < r->set_count; i++)
+		t->rivals += r->set[i] != self && (!allowed || allowed[r->set[i]]);
+	if (t->counts.of[PLACE_USE_CAP] &&
+	    place_predict_with(r->place, pod, nearest, &t->predicted))
+		t->nearest = place_node_name(r->place, nearest);
+}
+
+static void place_all(struct drain_run *r, const struct drain_case *c, const bool *allowed,
+		      struct drain_trial *t)
 {
 	const struct drain_schedule pods = {.place = r->place,
 					    .order = r->config->order,
@@ -176,14 +195,14 @@ static void place_all(struct drain_run *r, const bool *allowed, struct drain_tri
 	drain_schedule_pods(&pods, t->items, t->real_count, &failed, &t->counts);
 	if (failed) {
 		t->reason = DRAIN_NO_PLACE;
-		t->pod = place_pod_record(r->place, failed->pod);
+		note_refusal(r, c, allowed, failed->pod, t);
 		return;
 	}
 	if (drain_schedule_pods(&slack, t->items + t->real_count, t->count - t->real_count, &failed,
 				&t->counts) == t->count - t->real_count)
 		return;
 	t->reason = DRAIN_SLACK_DROPS;
-	t->pod = place_pod_record(r->place, failed->pod);
+	note_refusal(r, c, allowed, failed->pod, t);
 	miss_slack(r, t);
 }
 
@@ -197,7 +216,7 @@ void drain_try_node(struct drain_run *r, const struct drain_case *c, const bool 
 	place_drain_node(r->place, (place_node)(c - r->cases));
 	for (size_t i = 0; i < out->count; i++)
 		place_take(r->place, out->items[i].pod);
-	place_all(r, allowed, out);
+	place_all(r, c, allowed, out);
 	if (out->reason != DRAIN_NONE) {
 		place_revert(r->place, m);
 		return;
@@ -206,37 +225,85 @@ void drain_try_node(struct drain_run *r, const struct drain_case *c, const bool 
 	part_guests(r, out);
 }
 
-void drain_describe_counts(const struct place_counts *counts, struct reason *out)
+/* "412 NodeResourcesFit, 61 TaintToleration" */
+static void describe_counts(const struct drain_trial *t, struct buf *text)
+{
+	for (int f = PLACE_GONE; f < PLACE_FILTERS; f++) {
+		if (!t->counts.of[f])
+			continue;
+		buf_printf(text, "%s%u %s", text->len ? ", " : "", t->counts.of[f],
+			   place_filter_name((enum place_filter)f));
+		if (f == PLACE_GONE && t->rivals)
+			buf_printf(text, " (%zu of them could go as well)", t->rivals);
+	}
+	if (!text->len)
+		buf_add_str(text, "there is no other node");
+}
+
+static void describe_nearest(const struct drain_trial *t, struct buf *text)
+{
+	const struct place_prediction *p = &t->predicted;
+
+	if (!t->nearest)
+		return;
+	if (p->cpu_milli > p->cpu_limit_milli)
+		buf_printf(text, "; nearest is %s, which would use %.2f CPUs where %.2f may be",
+			   t->nearest, p->cpu_milli / 1000, p->cpu_limit_milli / 1000);
+	else
+		buf_printf(text, "; nearest is %s, which would use %.2f GiB where %.2f may be",
+			   t->nearest, p->mem_bytes / GIB, p->mem_limit_bytes / GIB);
+}
+
+static void add_nearest(const struct drain_trial *t, struct drain_why *w)
+{
+	const struct place_prediction *p = &t->predicted;
+
+	if (!t->nearest)
+		return;
+	if (p->cpu_milli > p->cpu_limit_milli) {
+		drain_add_number(w, "predictedCpuMillicores", p->cpu_milli);
+		drain_add_number(w, "limitCpuMillicores", p->cpu_limit_milli);
+	} else {
+		drain_add_number(w, "predictedMemoryBytes", p->mem_bytes);
+		drain_add_number(w, "limitMemoryBytes", p->mem_limit_bytes);
+	}
+}
+
+static struct drain_why *explain_slack(struct drain_case *c, const struct drain_trial *t)
+{
+	struct drain_why *w = drain_add_reason(
+		c, t->reason,
+		"%zu %s of class %.200s would fit nowhere: %lld millicores and %lld MiB of extra "
+		"capacity would be missing",
+		t->missing, drain_plural((int64_t)t->missing, "placeholder", "placeholders"),
+		t->class_name, (long long)t->missing_cpu_milli,
+		(long long)(t->missing_mem_bytes >> 20));
+
+	drain_add_number(w, "placeholders", (double)t->missing);
+	drain_add_number(w, "cpuMillicores", (double)t->missing_cpu_milli);
+	drain_add_number(w, "memoryBytes", (double)t->missing_mem_bytes);
+	return w;
+}
+
+static struct drain_why *explain_no_place(struct drain_case *c, const struct drain_trial *t)
 {
 	struct buf text = BUF_INIT;
+	struct drain_why *w;
 
-	for (int f = PLACE_GONE; f < PLACE_FILTERS; f++)
-		if (counts->of[f])
-			buf_printf(&text, "%s%u %s", text.len ? ", " : "", counts->of[f],
-				   place_filter_name((enum place_filter)f));
-	reason_set(out, "%s", text.len ? text.data : "there is no other node");
+	describe_counts(t, &text);
+	describe_nearest(t, &text);
+	w = drain_add_reason(c, t->reason, "pod %s/%s fits on no other node: %s",
+			     t->pod->object.namespace, t->pod->object.name, text.data);
+	add_nearest(t, w);
 	buf_fini(&text);
+	return w;
 }
 
 void drain_explain_trial(struct drain_case *c, const struct drain_trial *t)
 {
-	struct reason counts;
-	struct drain_why *w;
+	struct drain_why *w =
+		t->reason == DRAIN_SLACK_DROPS ? explain_slack(c, t) : explain_no_place(c, t);
 
-	drain_describe_counts(&t->counts, &counts);
-	if (t->reason == DRAIN_SLACK_DROPS) {
-		w = drain_add_reason(c, t->reason,
-				     "%zu placeholders of class %.200s would fit nowhere: %lld "
-				     "millicores and %lld MiB of extra capacity would be missing",
-				     t->missing, t->class_name, (long long)t->missing_cpu_milli,
-				     (long long)(t->missing_mem_bytes >> 20));
-		drain_add_number(w, "placeholders", (double)t->missing);
-		drain_add_number(w, "cpuMillicores", (double)t->missing_cpu_milli);
-		drain_add_number(w, "memoryBytes", (double)t->missing_mem_bytes);
-	} else {
-		w = drain_add_reason(c, t->reason, "pod %s/%s fits on no other node: %s",
-				     t->pod->object.namespace, t->pod->object.name, counts.text);
-	}
 	w->pod = t->pod;
 	w->counted = true;
 	w->refused = t->counts;

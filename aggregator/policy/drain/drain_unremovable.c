@@ -16,6 +16,7 @@ static void failure_fini(struct drain_failure *f)
 {
 	free(f->node);
 	free(f->why);
+	free(f->refusal);
 }
 
 void drain_unremovable_fini(struct drain_unremovable *u)
@@ -71,6 +72,8 @@ void drain_unremovable_update(struct drain_unremovable *u, const char *const *no
 			free(f->why);
 			f->why = NULL;
 			f->reason = DRAIN_NONE;
+			free(f->refusal);
+			f->refusal = NULL;
 		}
 		u->of[kept++] = *f;
 	}
@@ -99,10 +102,24 @@ void drain_unremovable_add(struct drain_unremovable *u, const char *node, enum d
 
 	f = found ? &u->of[at] : insert(u, at, node);
 	free(f->why);
+	free(f->refusal);
+	f->refusal = NULL;
 	f->why = copy;
 	f->reason = reason;
 	if (until_ns)
 		f->until_ns = until_ns;
+}
+
+void drain_unremovable_tell(struct drain_unremovable *u, const char *node, const void *refusal,
+			    size_t size)
+{
+	bool found;
+	size_t at = place_of(u, node, &found);
+
+	if (!found)
+		return;
+	free(u->of[at].refusal);
+	u->of[at].refusal = memcpy(mem_alloc(size), refusal, size);
 }
 
 const struct drain_failure *drain_unremovable_find(const struct drain_unremovable *u,

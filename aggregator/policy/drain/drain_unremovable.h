@@ -20,6 +20,7 @@ struct drain_failure {
 	enum drain_reason reason; /* DRAIN_NONE: forgotten, only the time is left */
 	char *why; /* owned; a sentence, NULL where there is none */
 	int64_t until_ns; /* it is not asked again before; 0: in the next run */
+	void *refusal; /* owned, one block: what else the sentence's author keeps; NULL: nothing, as after a restart */
 };
 
 /* Sorted by node. */
@@ -37,6 +38,9 @@ void drain_unremovable_update(struct drain_unremovable *u, const char *const *no
 /* In place of what was there of the node; strings are copied, why may be NULL. With until_ns 0 an earlier time stays. */
 void drain_unremovable_add(struct drain_unremovable *u, const char *node, enum drain_reason reason,
 			   const char *why, int64_t until_ns);
+/* A copy of what else there is to keep of the reason that was just added. */
+void drain_unremovable_tell(struct drain_unremovable *u, const char *node, const void *refusal,
+			    size_t size);
 /* NULL where the node has no reason. */
 const struct drain_failure *drain_unremovable_find(const struct drain_unremovable *u,
 						   const char *node);

@@ -11,9 +11,11 @@
  *                        until all that are chosen go. Choices that follow each other begin alike,
  *                        and what both begin with stays where it is.
  *   robust               the kube-scheduler does not choose destinations as we do: is there room also
- *                        emptiest node first, pods in any order? Who has no place then is left out
- *                        for another; if no such wave is found, the first one goes, and is not
- *                        called robust.
+ *                        emptiest node first, pods in any order, and the pods of one owner
+ *                        after all others? Who has no place then is left out for another; if no
+ *                        such wave is found, the first one goes, and is not called robust.
+ *
+ * When time is up, after a few nodes were tried, what is in the wave by then goes, and no more waves are tried for one that is robust.
  *
  * A node whose pods exceed their budget at once goes only where no other takes from its budgets:
  * the eviction API makes its pods wait for each other.
@@ -47,11 +49,12 @@ struct wave {
 	int64_t empty_left, drain_left; /* by schedules; INT64_MAX: not limited */
 	bool by_schedule; /* schedules limit more than parallelism does */
 	struct reason schedule;
-	int64_t *allowed_by; /* owned; by budget, before the wave */
 	bool *allowed; /* owned; by node: no candidate itself */
 	struct pick *picks; /* owned; the wave so far */
 	size_t pick_count;
 	size_t held;
+	size_t tries; /* nodes simulated */
+	bool late; /* time was up: what is in the wave by then is what may go */
 };
 
 static struct drain_case *case_of(const struct wave *w, size_t number)
@@ -158,11 +161,6 @@ static void leave_out(struct wave *w, size_t number, enum out_of_wave how)
 
 /* --- one node more */
 
-static int64_t *start_of_budget(struct wave *w, uint32_t which)
-{
-	return &w->allowed_by[which];
-}
-
 /* Whether nobody in the wave took from any of its budgets. */
 static bool is_alone(struct wave *w, const struct drain_pods *p)
 {
@@ -172,7 +170,7 @@ static bool is_alone(struct wave *w, const struct drain_pods *p)
 
 		for (size_t j = 0; j < count; j++)
 			if (drain_pdbs_remaining(w->r->pdbs, which[j]) !=
-			    *start_of_budget(w, which[j]))
+			    w->r->allowed_by[which[j]])
 				return false;
 	}
 	return true;
@@ -244,6 +242,7 @@ static bool add_pick(struct wave *w, size_t number)
 	if (!reserve(w, number))
 		return false;
 	pick->number = number;
+	w->tries++;
 	pick->mark = place_fork(w->r->place);
 	drain_try_node(w->r, c, w->r->corrected ? w->allowed : NULL, &pick->trial);
 	if (pick->trial.reason == DRAIN_NONE) {
@@ -360,6 +359,36 @@ static size_t *crop(struct wave *w, size_t *count)
 	return chosen;
 }
 
+/* Not before some were tried: else a large cluster, whose candidates took all the time there is, would have no wave. */
+static bool is_late(const struct wave *w)
+{
+	const struct drain_input *in = w->r->in;
+
+	return in->out_of_time && w->tries >= w->r->config->rules.simulation_min_nodes &&
+	       in->out_of_time(in->context);
+}
+
+static bool is_picked(const struct wave *w, size_t number)
+{
+	for (size_t i = 0; i < w->pick_count; i++)
+		if (w->picks[i].number == number)
+			return true;
+	return false;
+}
+
+/* Once; then whoever is in goes, without those whose atomic group is not. */
+static void end_for_time(struct wave *w)
+{
+	w->late = true;
+	for (size_t i = 0; i < w->r->set_count; i++) {
+		if (w->out[i] != STILL_IN || w->of[i].reason != DRAIN_NONE || is_picked(w, i))
+			continue;
+		drain_add_reason(case_of(w, i), DRAIN_NOT_EXAMINED,
+				 "time was up before it was tried beside the wave");
+		leave_out(w, i, NOT_NOW);
+	}
+}
+
 /* True: all of them are in the wave. */
 static bool pick_all(struct wave *w, const size_t *chosen, size_t count)
 {
@@ -370,6 +399,10 @@ static bool pick_all(struct wave *w, const size_t *chosen, size_t count)
 		same++;
 	pop_picks(w, same);
 	for (size_t i = same; i < count; i++) {
+		if (!w->late && is_late(w)) {
+			end_for_time(w);
+			return false;
+		}
 		if (w->out[chosen[i]] != STILL_IN || add_pick(w, chosen[i]))
 			continue;
 		leave_out(w, chosen[i], NOT_NOW);
@@ -416,8 +449,41 @@ struct leaver {
 	size_t number;
 };
 
-/* All pods of the wave in one order, nowhere. The caller frees them. */
-static struct leaver *take_wave(const struct wave *w, uint64_t seed, size_t *count)
+static const char *owner_of(const struct wave *w, place_pod pod)
+{
+	return place_pod_record(w->r->place, pod)->template->owner.uid;
+}
+
+static void shuffle(struct leaver *all, size_t count, uint64_t seed)
+{
+	for (size_t i = count; i > 1; i--) {
+		size_t j = (size_t)(next_random(&seed) % i);
+		struct leaver other = all[i - 1];
+
+		all[i - 1] = all[j];
+		all[j] = other;
+	}
+}
+
+/* Pods of the owner come after all others. */
+static void put_last(const struct wave *w, struct leaver *all, size_t count, const char *owner)
+{
+	struct leaver *of = mem_zalloc(count + 1, sizeof(*of));
+	size_t kept = 0, last = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(owner_of(w, all[i].pod), owner) == 0)
+			of[last++] = all[i];
+		else
+			all[kept++] = all[i];
+	}
+	if (last)
+		memcpy(&all[kept], of, last * sizeof(*of));
+	free(of);
+}
+
+/* All pods of the wave, nowhere, in the order of their nodes. The caller frees them. */
+static struct leaver *take_wave(const struct wave *w, size_t *count)
 {
 	struct leaver *all;
 
@@ -435,24 +501,23 @@ static struct leaver *take_wave(const struct wave *w, uint64_t seed, size_t *cou
 			all[(*count)++] = (struct leaver){pick->trial.items[j].pod, pick->number};
 		}
 	}
-	for (size_t i = *count; i > 1; i--) {
-		size_t j = (size_t)(next_random(&seed) % i);
-		struct leaver other = all[i - 1];
-
-		all[i - 1] = all[j];
-		all[j] = other;
-	}
 	return all;
 }
 
-/* The node whose pod has no place, or SIZE_MAX. The wave must not be in the simulation. */
-static size_t find_victim(const struct wave *w, uint32_t order, struct reason *why)
+/*
+ * The node whose pod has no place, or SIZE_MAX. The wave must not be in the simulation. Pods of the owner, unless that is NULL, come last.
+ */
+static size_t find_victim(const struct wave *w, uint32_t order, const char *owner,
+			  struct reason *why)
 {
 	struct place *p = w->r->place;
 	place_mark m = place_fork(p);
 	size_t count, victim = SIZE_MAX;
-	struct leaver *all = take_wave(w, seed_of(w, order), &count);
+	struct leaver *all = take_wave(w, &count);
 
+	shuffle(all, count, seed_of(w, order));
+	if (owner)
+		put_last(w, all, count, owner);
 	for (size_t i = 0; i < count && victim == SIZE_MAX; i++) {
 		place_node to =
 			place_choose(p, all[i].pod, PLACE_EMPTIEST_FIRST, PLACE_NONE, NULL, NULL);
@@ -472,15 +537,47 @@ static size_t find_victim(const struct wave *w, uint32_t order, struct reason *w
 	return victim;
 }
 
-/* Takes the wave back; replay() puts it there again. */
+/* So many owners of the wave at most, each once; pods without one are nobody's. */
+enum { OWNERS_MAX = 16 };
+
+static size_t find_owners(const struct wave *w, const char *owners[OWNERS_MAX])
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < w->pick_count; i++) {
+		const struct drain_trial *t = &w->picks[i].trial;
+
+		for (size_t j = 0; j < t->real_count && count < OWNERS_MAX; j++) {
+			const char *owner = owner_of(w, t->items[j].pod);
+			size_t known = 0;
+
+			while (known < count && strcmp(owners[known], owner) != 0)
+				known++;
+			if (*owner && known == count)
+				owners[count++] = owner;
+		}
+	}
+	return count;
+}
+
+/*
+ * Takes the wave back; replay() puts it there again. Any order, and then each owner's pods last: rules may leave these a single node, which the others fill if they
+ * come first, as they do when evictions take their time.
+ */
 static size_t find_fragile(struct wave *w, struct reason *why)
 {
-	size_t victim = SIZE_MAX;
+	const char *owners[OWNERS_MAX];
+	size_t victim = SIZE_MAX, count = 0;
+	uint32_t orders = w->r->config->robust_orders;
 
 	if (w->pick_count)
 		place_revert(w->r->place, w->picks[0].mark);
-	for (uint32_t i = 0; i < w->r->config->robust_orders && victim == SIZE_MAX; i++)
-		victim = find_victim(w, i, why);
+	for (uint32_t i = 0; i < orders && victim == SIZE_MAX; i++)
+		victim = find_victim(w, i, NULL, why);
+	if (orders && victim == SIZE_MAX)
+		count = find_owners(w, owners);
+	for (size_t i = 0; i < count && victim == SIZE_MAX; i++)
+		victim = find_victim(w, orders + (uint32_t)i, owners[i], why);
 	return victim;
 }
 
@@ -523,7 +620,8 @@ static void choose_robust(struct wave *w)
 
 	replay(w);
 	out->not_robust = why;
-	for (uint32_t i = 0; victim != SIZE_MAX && i < w->r->config->robust_tries; i++) {
+	for (uint32_t i = 0; victim != SIZE_MAX && i < w->r->config->robust_tries && !is_late(w);
+	     i++) {
 		leave_out(w, victim, NOT_ROBUST_NOW);
 		choose(w);
 		victim = find_fragile(w, &why);
@@ -610,8 +708,7 @@ static void tell(struct wave *w)
 	struct drain_picked *of = picked(w);
 
 	tell_throttle(w);
-	drain_record_wave(w->r, of, w->pick_count, w->allowed_by,
-			  w->pick_count ? w->picks[0].mark : 0);
+	drain_record_wave(w->r, of, w->pick_count, w->pick_count ? w->picks[0].mark : 0);
 	for (size_t i = 0; i < w->r->set_count; i++)
 		explain_selected(w, i);
 	free(of);
@@ -643,17 +740,6 @@ static void read_removables(struct wave *w)
 	}
 }
 
-static void read_budgets(struct wave *w)
-{
-	const struct drain_run *r = w->r;
-	const struct cluster *cluster = r->in->view->cluster;
-	size_t budgets = cluster ? cluster->tables[OBJECT_POD_DISRUPTION_BUDGET]->count : 0;
-
-	w->allowed_by = mem_zalloc(budgets + 1, sizeof(*w->allowed_by));
-	for (size_t i = 0; i < budgets; i++)
-		w->allowed_by[i] = drain_pdbs_remaining(r->pdbs, (uint32_t)i);
-}
-
 /* What is away already is taken first. */
 static void count_owners(struct drain_run *r)
 {
@@ -673,7 +759,6 @@ void drain_choose_wave(struct drain_run *r)
 	count_in_progress(&w);
 	ask_schedules(&w);
 	read_removables(&w);
-	read_budgets(&w);
 	drain_select(&r->config->rules, &r->groups, w.of, r->set_count, r->now_ns, &w.choice);
 	if (r->corrected && w.choice.drain_count)
 		count_owners(r);
@@ -690,5 +775,4 @@ void drain_choose_wave(struct drain_run *r)
 	free(w.out);
 	free(w.picks);
 	free(w.allowed);
-	free(w.allowed_by);
 }

@@ -77,6 +77,9 @@ enum place_order {
 struct place_options {
 	struct place_cap cap;
 	int64_t now_ns;
+	/* Asked again and again while a view is read: true ends that. NULL: never. */
+	bool (*out_of_time)(void *ctx);
+	void *ctx;
 };
 
 void place_options_default(struct place_options *o);
@@ -90,15 +93,18 @@ typedef uint32_t place_node;
  * Everything that is in the view, in one pass; the view is held. Pods that are bound are on their
  * nodes, pending ones nowhere, and those that ended (Succeeded, Failed) are left out. Nodes are
  * numbered in the order of their names, as in the view. One that the API does not know is there for
- * its pods only (PLACE_GONE).
+ * its pods only (PLACE_GONE). NULL where its time was over.
  */
 struct place *place_new(struct view *v, const struct place_options *o);
 /*
  * The same as a new one of v, at the cost of what changed: what was moved or added in between is
  * undone. Handles of pods that are in both views stay; those of nodes do as long as no node comes
- * or goes. Only outside of marks.
+ * or goes. Only outside of marks. False where its time was over: then all that may follow is
+ * place_free().
  */
-void place_update(struct place *p, struct view *v, int64_t now_ns);
+bool place_update(struct place *p, struct view *v, int64_t now_ns);
+/* Whom updates ask from now on, as in the options. */
+void place_set_limit(struct place *p, bool (*out_of_time)(void *ctx), void *ctx);
 void place_free(struct place *p);
 
 /* Whether real use is asked for: the option is on, and some node is measured. */
@@ -128,6 +134,9 @@ struct place_prediction {
 };
 /* False where the cap is off, or the node is silent. */
 bool place_predict(const struct place *p, place_node n, struct place_prediction *out);
+/* The same were this pod, which is nowhere, there as well. */
+bool place_predict_with(const struct place *p, place_pod pod, place_node n,
+			struct place_prediction *out);
 
 /* --- changes, each of which can be undone */
 
@@ -168,6 +177,12 @@ void place_cordon(struct place *p, place_node n, bool on);
 /* How many nodes each filter refused. */
 struct place_counts {
 	uint32_t of[PLACE_FILTERS];
+	/*
+	 * Of those that PLACE_USE_CAP refused, where there are any: the one that would exceed its
+	 * limits least, by share; the first of equals.
+	 */
+	place_node nearest;
+	double excess;
 };
 
 /*
@@ -181,6 +196,11 @@ enum place_filter place_check(struct place *p, place_pod pod, place_node n);
  * is there.
  */
 bool place_admits(struct place *p, place_pod pod, place_node n);
+/*
+ * Whether pods like `other`, by coming or going, can turn what affinity or topology spread say of
+ * `pod`. Anti-affinity and host ports are asked both ways, and so who came turns nobody out.
+ */
+bool place_minds(const struct place *p, place_pod pod, place_pod other);
 /* As place_check(), and one sentence with the numbers. */
 enum place_filter place_explain(struct place *p, place_pod pod, place_node n, struct reason *why);
 /*

@@ -146,6 +146,28 @@ bool place_admits(struct place *p, place_pod pod, place_node n)
 	       (!p->cordoned[n] || s->class->rules->tolerates_cordon);
 }
 
+static bool is_counted_by(const struct place_class *c, uint32_t counter)
+{
+	for (uint32_t i = 0; i < c->counted.count; i++)
+		if (c->counted.of[i] == counter)
+			return true;
+	return false;
+}
+
+bool place_minds(const struct place *p, place_pod pod, place_pod other)
+{
+	const struct place_class *c = place_slot(p, pod)->class;
+	const struct place_class *o = place_slot(p, other)->class;
+
+	for (uint32_t i = 0; i < c->affinity.count; i++)
+		if (is_counted_by(o, c->affinity.of[i]))
+			return true;
+	for (uint32_t i = 0; i < c->spread.count; i++)
+		if (is_counted_by(o, c->spread.of[i].counter))
+			return true;
+	return false;
+}
+
 enum place_filter place_check(struct place *p, place_pod pod, place_node n)
 {
 	const struct place_slot *s = place_slot(p, pod);

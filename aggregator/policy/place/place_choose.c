@@ -4,6 +4,7 @@
  * the same node; the tree leaves out nodes without room for CPU, memory or one more pod, of which
  * it is known without asking which filter refuses.
  */
+#include <math.h>
 #include <string.h>
 
 #include "aggregator/policy/place/place_internal.h"
@@ -16,6 +17,21 @@ struct asked {
 	uint32_t reached;
 };
 
+/* The cap alone refused it: what is missing there may be all that is missing. */
+static void note_excess(struct asked *a, place_node n)
+{
+	struct place_counts *c = &a->counts;
+	struct place_use_limits l;
+	double excess;
+
+	place_use_fits(a->p, n, &place_slot(a->p, a->pod)->use, &l);
+	excess = fmax(l.cpu / l.cpu_limit, l.mem / l.mem_limit);
+	if (c->of[PLACE_USE_CAP]++ && c->excess <= excess)
+		return;
+	c->nearest = n;
+	c->excess = excess;
+}
+
 static bool ask(void *context, place_node n)
 {
 	struct asked *a = context;
@@ -25,17 +41,19 @@ static bool ask(void *context, place_node n)
 		return false;
 	a->reached++;
 	f = place_check(a->p, a->pod, n);
-	a->counts.of[f]++;
+	if (f == PLACE_USE_CAP)
+		note_excess(a, n);
+	else
+		a->counts.of[f]++;
 	return f == PLACE_FITS;
 }
 
 /* Under the cap the tree passes over nodes for their use, too, and each has to be asked again. */
 static void count_all(struct asked *a)
 {
-	a->counts = (struct place_counts){{0}};
+	a->counts = (struct place_counts){.nearest = PLACE_NONE};
 	for (place_node n = 0; n < a->p->node_count; n++)
-		if (!a->allowed || a->allowed[n])
-			a->counts.of[place_check(a->p, a->pod, n)]++;
+		ask(a, n);
 }
 
 /* Who was passed over: gone, or too full. */
@@ -106,7 +124,7 @@ place_node place_choose(struct place *p, place_pod pod, enum place_order order, 
 	place_node start = 0, n;
 
 	if (counts)
-		*counts = (struct place_counts){{0}};
+		*counts = (struct place_counts){.nearest = PLACE_NONE};
 	if (hint != PLACE_NONE && (!allowed || allowed[hint]) &&
 	    place_check(p, pod, hint) == PLACE_FITS)
 		return hint;

@@ -315,7 +315,7 @@ static void leave_changed(struct place *p, uint8_t *fate)
 
 static void meet_changed(struct place *p, const uint8_t *fate)
 {
-	for (place_node n = 0; n < p->node_count; n++) {
+	for (place_node n = 0; n < p->node_count && !place_is_out_of_time(p); n++) {
 		switch ((enum fate)fate[n]) {
 		case SAME:
 			place_use_age(p, n);
@@ -383,11 +383,12 @@ static void follow(struct place *p, const struct view *before)
 	free(fate);
 }
 
-void place_update(struct place *p, struct view *v, int64_t now_ns)
+bool place_update(struct place *p, struct view *v, int64_t now_ns)
 {
 	struct view *before = p->view;
 
 	p->options.now_ns = now_ns;
+	p->reading = true;
 	if (can_follow(p, v)) {
 		undo_all(p);
 		p->view = view_hold(v);
@@ -397,4 +398,6 @@ void place_update(struct place *p, struct view *v, int64_t now_ns)
 		place_load_anew(p);
 	}
 	view_drop(before);
+	p->reading = false;
+	return !p->ended;
 }

@@ -379,6 +379,7 @@ struct place_asked_link {
 
 struct place {
 	struct place_options options;
+	bool reading, ended; /* a view; and its time is over */
 	struct view *view; /* held */
 	bool cap; /* is on, and some node has usage */
 
@@ -633,6 +634,9 @@ place_node place_tree_first(struct place *p, enum place_order order,
 			    place_node from, place_node to, place_visit visit, void *context);
 
 /* --- place_load.c */
+
+/* Of reading a view; once true, always. */
+bool place_is_out_of_time(struct place *p);
 
 void place_node_info_read(const struct view_node *v, struct place_node_info *out);
 void place_node_info_fini(struct place_node_info *n);

@@ -312,7 +312,7 @@ void place_link(struct place *p)
 
 	if (p->linked_classes)
 		link_counters(p, p->linked_counters);
-	for (uint32_t c = p->linked_classes; c < p->classes.count; c++)
+	for (uint32_t c = p->linked_classes; c < p->classes.count && !place_is_out_of_time(p); c++)
 		link_class(p, p->classes.of[c], &label);
 	p->linked_classes = p->classes.count;
 	p->linked_counters = p->counters.count;

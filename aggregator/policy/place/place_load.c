@@ -240,7 +240,7 @@ void place_meet_pending(struct place *p)
 		p->view->cluster ? p->view->cluster->tables[OBJECT_POD] : NULL;
 
 	p->waiting.count = 0;
-	for (size_t i = 0; t && i < t->count; i++) {
+	for (size_t i = 0; t && i < t->count && !place_is_out_of_time(p); i++) {
 		const struct kube_pod *pod = (const struct kube_pod *)t->of[i];
 
 		if (kube_pod_is_active(pod))
@@ -253,7 +253,7 @@ void place_settle(struct place *p)
 	place_sign_nodes(p, false);
 	fit_dims(p);
 	place_link(p);
-	for (uint32_t i = 0; i < p->loose.count; i++) {
+	for (uint32_t i = 0; i < p->loose.count && !place_is_out_of_time(p); i++) {
 		struct place_slot *s = p->pods.of[p->loose.of[i]];
 
 		if (!s)
@@ -326,12 +326,25 @@ static void load_all(struct place *p)
 	p->last_chosen = PLACE_NONE;
 	loosen(p);
 	load_nodes(p);
-	for (place_node n = 0; n < p->node_count; n++)
+	for (place_node n = 0; n < p->node_count && !place_is_out_of_time(p); n++)
 		place_meet_node(p, n);
 	place_meet_pending(p);
 	place_sign_nodes(p, true);
 	place_settle(p);
 	p->classes_loaded = p->classes.count;
+}
+
+bool place_is_out_of_time(struct place *p)
+{
+	if (p->reading && !p->ended && p->options.out_of_time)
+		p->ended = p->options.out_of_time(p->options.ctx);
+	return p->ended;
+}
+
+void place_set_limit(struct place *p, bool (*out_of_time)(void *ctx), void *ctx)
+{
+	p->options.out_of_time = out_of_time;
+	p->options.ctx = ctx;
 }
 
 void place_load_anew(struct place *p)
@@ -348,8 +361,13 @@ struct place *place_new(struct view *v, const struct place_options *o)
 	p->options = *o;
 	p->view = view_hold(v);
 	p->dims = RESOURCE_STANDARD;
+	p->reading = true;
 	load_all(p);
-	return p;
+	p->reading = false;
+	if (!p->ended)
+		return p;
+	place_free(p);
+	return NULL;
 }
 
 void place_free(struct place *p)

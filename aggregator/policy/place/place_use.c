@@ -210,14 +210,12 @@ void place_use_room(const struct place *p, place_node n, int64_t *cpu, int64_t *
 	*mem = (int64_t)ceil(cap->mem_share * (double)v->mem_allocatable_bytes) - u->mem + 1;
 }
 
-bool place_predict(const struct place *p, place_node n, struct place_prediction *out)
+static void predict(const struct place *p, place_node n, const struct place_node_use *u,
+		    struct place_prediction *out)
 {
 	const struct view_node *v = p->nodes[n].view;
 	const struct place_cap *cap = &p->options.cap;
-	const struct place_node_use *u = &p->use[n];
 
-	if (!p->cap || p->silent[n])
-		return false;
 	out->cpu_limit_milli = cap->cpu_share * (double)v->cpu_allocatable_milli;
 	out->mem_limit_bytes = cap->mem_share * (double)v->mem_allocatable_bytes;
 	out->cpu_milli =
@@ -227,5 +225,25 @@ bool place_predict(const struct place *p, place_node n, struct place_prediction 
 		out->cpu_milli = fmax(out->cpu_milli, (double)u->peak_cpu[h] / MILLI_PARTS);
 		out->mem_bytes = fmax(out->mem_bytes, (double)u->peak_mem[h]);
 	}
+}
+
+bool place_predict(const struct place *p, place_node n, struct place_prediction *out)
+{
+	if (!p->cap || p->silent[n])
+		return false;
+	predict(p, n, &p->use[n], out);
+	return true;
+}
+
+bool place_predict_with(const struct place *p, place_pod pod, place_node n,
+			struct place_prediction *out)
+{
+	struct place_node_use with;
+
+	if (!p->cap || p->silent[n])
+		return false;
+	with = p->use[n];
+	place_use_add(&with, &place_slot(p, pod)->use, 1);
+	predict(p, n, &with, out);
 	return true;
 }

@@ -130,13 +130,3 @@ void slack_put(const struct slack_result *r, struct place *p, place_pod *pods)
 			pods[i] = pod;
 	}
 }
-
-void slack_tell_drop(const struct slack_class *c, uint32_t missing, struct reason *why)
-{
-	struct buf each = BUF_INIT;
-
-	slack_write_amount(&each, &c->shape);
-	reason_set(why, "%u of %u placeholders of slack class %.200s (%s each) would find no place",
-		   missing, c->wanted, c->key, each.data);
-	buf_fini(&each);
-}

@@ -167,9 +167,6 @@ const struct slack_placed *slack_on_node(const struct slack_result *r, place_nod
  * NULL: nobody asks.
  */
 void slack_put(const struct slack_result *r, struct place *p, place_pod *pods);
-/* "SlackWouldDrop": why a node is kept, of whose placeholders of a class so many find no other place. */
-#define SLACK_WOULD_DROP "SlackWouldDrop"
-void slack_tell_drop(const struct slack_class *c, uint32_t missing, struct reason *why);
 
 /* --- to outlive a restart */
 

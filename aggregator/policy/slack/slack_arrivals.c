@@ -14,6 +14,8 @@
 
 #include "shared/mem.h"
 
+#define WATCHED_NS (24 * 3600 * 1000000000LL)
+
 #define SETTLED_NS 5000000000LL
 
 void slack_arrivals_init(struct slack_arrivals *a, int64_t span_ns, int64_t keep_ns)
@@ -106,6 +108,11 @@ void slack_arrivals_end(struct slack_arrivals *a, int64_t now_ns)
 }
 
 /* The span that has not ended, or not settled, is not among them. */
+int64_t slack_arrivals_needed(int64_t span_ns)
+{
+	return (WATCHED_NS + span_ns - 1) / span_ns;
+}
+
 int64_t slack_arrivals_spans(const struct slack_arrivals *a, int64_t now_ns)
 {
 	int64_t spans = (now_ns - SETTLED_NS) / a->span_ns - a->first_span;

@@ -4,10 +4,13 @@
  *
  *   slack_target.c   the formulas                      slack_survey.c   what the nodes of a view give and leave free
  *   slack_wanted.c   annotated workloads               slack_record.c   a placeholder as a pod, and what it asks for
- *   slack_state.c    classes from step to step         slack_step.c     the step: verify, count, remove, and tell
- *   slack_place.c    placing, and making way           slack_ready.c    slots, fragmentation, nodes to add
+ *   slack_state.c    classes from step to step         slack_step.c     the step: count what is wanted, and tell
+ *   slack_verify.c   what stands and may not           slack_place.c    placing, and making way
+ *   slack_guard.c    whom a move would leave where     slack_order.c    which class, and which node, comes first
+ *                    he may not stand                  slack_ready.c    slots, fragmentation, nodes to add
  *   slack_tell.c     the narration                     slack.c          options, the result, and what drains ask
  *   slack_balloon.c  placeholders that are pods        slack_yaml.c     the objects that make them
+ *   slack_ask.c      what an annotation says
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_SLACK_SLACK_INTERNAL_H
 #define EVENKEEL_AGGREGATOR_POLICY_SLACK_SLACK_INTERNAL_H
@@ -34,6 +37,9 @@ struct slack_pattern {
 	char *signature; /* owned */
 	/* Required affinity and anti-affinity to pods, spread that must hold, host ports: what depends on other pods. */
 	bool minds_others;
+	/* Of these the first two, of which others make right or wrong by coming and going (slack_guard.c). */
+	bool is_company;
+	bool has_claims;
 	bool other_resources; /* asks for more than CPU and memory */
 	size_t key_count; /* of topology keys of those; more than SLACK_KEYS_MAX are not told apart */
 	char *keys[SLACK_KEYS_MAX]; /* owned */
@@ -125,7 +131,7 @@ struct slack_survey {
 };
 
 /* After slack_seen_follow(). */
-void slack_survey_init(struct slack_survey *s, const struct slack_state *state,
+void slack_survey_init(struct slack_survey *s, const struct slack_state *state, struct place *place,
 		       const struct view *v, int64_t now_ns, const struct slack_options *o);
 void slack_survey_fini(struct slack_survey *s);
 
@@ -161,6 +167,7 @@ struct slack_holder {
 	uint32_t class; /* of classes */
 	place_node node; /* PLACE_NONE: nowhere */
 	uint32_t next; /* on the same node, or spare of its class; UINT32_MAX: none */
+	uint32_t next_of_class;
 };
 
 struct slack_run {
@@ -178,6 +185,10 @@ struct slack_run {
 	uint32_t *placed; /* by class */
 	uint32_t *balloons; /* by class: that hold the room of one */
 	uint32_t *spare; /* by class: first holder that is nowhere */
+	uint32_t *holders_of; /* by class: first holder */
+	/* Classes that mind a class: from minders[minders_from[class]] to where those of the next one begin. */
+	uint32_t *minders, *minders_from;
+	uint32_t asks; /* of placeholders that stand, which the guard may still make */
 	struct slack_amount *left; /* by node: free without placeholders' */
 	uint32_t *first; /* by node: first holder */
 	size_t holder_count, holder_room;
@@ -201,7 +212,7 @@ void slack_wanted_find(struct slack_run *r, struct slack_search *search,
 		       struct slack_shared *shared);
 void slack_shared_fini(struct slack_shared *s);
 
-/* Between classes, as each may take milliseconds: what was begun then comes to nothing (slack_step.c). */
+/* Between placeholders, as thousands may be tried on thousands of nodes: what was begun then comes to nothing (slack_step.c). */
 static inline bool slack_is_out_of_time(const struct slack_run *r)
 {
 	const struct slack_state *s = r->state;
@@ -209,17 +220,31 @@ static inline bool slack_is_out_of_time(const struct slack_run *r)
 	return s->out_of_time && s->out_of_time(s->out_of_time_ctx);
 }
 
-/* slack_place.c */
+/* slack_order.c */
 void slack_order_classes(struct slack_run *r);
 /* Whether node a is fuller than b, by what is requested with placeholders. */
 int slack_compare_share(const struct slack_run *r, place_node a, place_node b);
+/* The larger share of an average node, for "largest first". */
+int slack_compare_size(const struct slack_run *r, uint32_t a, uint32_t b);
+
+/* slack_place.c */
 uint32_t slack_holder_new(struct slack_run *r, uint32_t class);
 void slack_holder_put(struct slack_run *r, uint32_t holder, place_node n);
 void slack_holder_take(struct slack_run *r, uint32_t holder);
 /* What is missing of all classes. */
 void slack_place_missing(struct slack_run *r);
-/* The larger share of an average node, for "largest first". */
-int slack_compare_size(const struct slack_run *r, uint32_t a, uint32_t b);
+/* slack_verify.c: stands, pushes out, and gives up. */
+void slack_verify(struct slack_run *r);
+
+/* slack_guard.c */
+void slack_guard_init(struct slack_run *r);
+/*
+ * Whether, as things are in the simulation, a placeholder stands where it may not, of those that mind the class; of its own class too where
+ * `own`. *who (may be NULL) is that one's class. Where all asks are spent: true, and r->out_of_tries.
+ */
+bool slack_guard_breaks(struct slack_run *r, uint32_t class, bool own, uint32_t *who);
+/* What it says of a placeholder that stands, as if it came last. */
+enum place_filter slack_guard_ask(struct slack_run *r, uint32_t holder);
 
 /* slack_ready.c: before any placeholder is on a node, and after all are. */
 void slack_ready_slots(struct slack_run *r);

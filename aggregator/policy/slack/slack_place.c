@@ -6,7 +6,7 @@
  * Before a new node is asked for, placeholders with more choices make way, one step deep: on one node, those that come later in the order are taken
  * until there is room, and each must find another place at once. Else all of it is undone.
  *
- *   choices = nodes whose labels and taints admit it, or domains of a topology key that it minds others in, whichever are fewer
+ * Nobody goes where one who stands already could not stay (slack_guard.c).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,122 +15,6 @@
 #include "shared/mem.h"
 
 #define NONE UINT32_MAX
-
-/* --- the order of classes */
-
-/* Without rounding: products of two amounts fit in 128 bits. */
-static int compare_fractions(int64_t a, int64_t a_of, int64_t b, int64_t b_of)
-{
-	__int128 left = (__int128)a * b_of, right = (__int128)b * a_of;
-
-	return (left > right) - (left < right);
-}
-
-/* The larger of its shares of what all nodes give. */
-static void share_of(const struct slack_amount *a, const struct slack_amount *all, int64_t *part,
-		     int64_t *whole)
-{
-	*part = a->cpu_milli;
-	*whole = all->cpu_milli > 0 ? all->cpu_milli : 1;
-	if (all->mem_bytes > 0 &&
-	    compare_fractions(a->mem_bytes, all->mem_bytes, *part, *whole) > 0) {
-		*part = a->mem_bytes;
-		*whole = all->mem_bytes;
-	}
-}
-
-int slack_compare_size(const struct slack_run *r, uint32_t a, uint32_t b)
-{
-	int64_t left, left_of, right, right_of;
-
-	share_of(&r->classes[a]->pattern.shape, &r->survey.allocatable, &left, &left_of);
-	share_of(&r->classes[b]->pattern.shape, &r->survey.allocatable, &right, &right_of);
-	return compare_fractions(left, left_of, right, right_of);
-}
-
-struct value {
-	UT_hash_handle hh;
-	const char *text;
-};
-
-static uint32_t count_domains(const struct slack_run *r, const char *key)
-{
-	struct value *values = NULL, *v, *next;
-	uint32_t count = 0;
-
-	for (size_t n = 0; n < r->survey.count; n++) {
-		const char *text =
-			r->survey.counts[n]
-				? labels_find(&r->view->nodes[n]->model->node->labels, key)
-				: NULL;
-
-		if (!text)
-			continue;
-		HASH_FIND_STR(values, text, v);
-		if (v)
-			continue;
-		v = mem_zalloc(1, sizeof(*v));
-		v->text = text;
-		HASH_ADD_KEYPTR(hh, values, v->text, strlen(v->text), v);
-		count++;
-	}
-	v = values;
-	HASH_CLEAR(hh, values);
-	for (; v; v = next) {
-		next = v->hh.next;
-		free(v);
-	}
-	return count;
-}
-
-static uint32_t count_choices(const struct slack_run *r, const struct slack_entry *e)
-{
-	uint32_t choices = 0;
-
-	for (size_t n = 0; n < r->survey.count; n++)
-		choices += r->survey.counts[n] && place_admits(r->place, e->probe, (place_node)n);
-	for (size_t k = 0; k < e->pattern.key_count; k++) {
-		uint32_t domains = count_domains(r, e->pattern.keys[k]);
-
-		choices = domains < choices ? domains : choices;
-	}
-	return choices;
-}
-
-struct ordered {
-	const struct slack_run *run;
-	uint32_t class, choices;
-};
-
-static int compare_ordered(const void *left, const void *right)
-{
-	const struct ordered *a = left, *b = right;
-	bool a_minds = a->run->classes[a->class]->pattern.minds_others;
-	bool b_minds = b->run->classes[b->class]->pattern.minds_others;
-	int size;
-
-	if (a->choices != b->choices)
-		return a->choices < b->choices ? -1 : 1;
-	if (a_minds != b_minds)
-		return a_minds ? -1 : 1;
-	size = slack_compare_size(a->run, b->class, a->class);
-	return size ? size : (a->class > b->class) - (a->class < b->class);
-}
-
-void slack_order_classes(struct slack_run *r)
-{
-	struct ordered *list = mem_zalloc(r->class_count + 1, sizeof(*list));
-
-	for (uint32_t c = 0; c < r->class_count; c++)
-		list[c] = (struct ordered){
-			r, c, slack_is_out_of_time(r) ? 0 : count_choices(r, r->classes[c])};
-	qsort(list, r->class_count, sizeof(*list), compare_ordered);
-	for (uint32_t i = 0; i < r->class_count; i++) {
-		r->order[i] = list[i].class;
-		r->rank[list[i].class] = i;
-	}
-	free(list);
-}
 
 /* --- placeholders and nodes */
 
@@ -152,7 +36,9 @@ uint32_t slack_holder_new(struct slack_run *r, uint32_t class)
 		.class = class,
 		.node = PLACE_NONE,
 		.next = NONE,
+		.next_of_class = r->holders_of[class],
 	};
+	r->holders_of[class] = h;
 	return h;
 }
 
@@ -182,24 +68,6 @@ void slack_holder_take(struct slack_run *r, uint32_t holder)
 	h->node = PLACE_NONE;
 	h->next = r->spare[h->class];
 	r->spare[h->class] = holder;
-}
-
-/* The larger share that is requested of a node. */
-static void fill_of(const struct slack_run *r, place_node n, int64_t *part, int64_t *whole)
-{
-	struct slack_amount used = r->survey.whole[n];
-
-	slack_amount_add(&used, &r->left[n], -1);
-	share_of(&used, &r->survey.whole[n], part, whole);
-}
-
-int slack_compare_share(const struct slack_run *r, place_node a, place_node b)
-{
-	int64_t left, left_of, right, right_of;
-
-	fill_of(r, a, &left, &left_of);
-	fill_of(r, b, &right, &right_of);
-	return compare_fractions(left, left_of, right, right_of);
 }
 
 /* --- making way */
@@ -255,6 +123,20 @@ struct displacing {
 	place_node to[DISPLACED_MAX];
 };
 
+/* Somebody minds that those were taken, or where they are now. Those of a class follow each other. */
+static bool makes_trouble(struct slack_run *r, uint32_t class, const struct displacing *d)
+{
+	bool trouble = slack_guard_breaks(r, class, false, NULL);
+
+	for (size_t i = 0; i < d->count && !trouble; i++) {
+		uint32_t displaced = r->holders[d->of[i]].class;
+
+		if (i == 0 || displaced != r->holders[d->of[i - 1]].class)
+			trouble = slack_guard_breaks(r, displaced, true, NULL);
+	}
+	return trouble;
+}
+
 /* As a trial: everything is undone, and d says what to do where it is true. */
 static bool try_displacing(struct slack_run *r, place_node n, struct displacing *d)
 {
@@ -275,13 +157,16 @@ static bool try_displacing(struct slack_run *r, place_node n, struct displacing 
 	for (size_t i = 0; f == PLACE_FITS && i < d->count; i++) {
 		place_pod displaced = r->holders[d->of[i]].pod;
 
-		d->to[i] = place_choose(r->place, displaced, PLACE_FULLEST_FIRST, PLACE_NONE,
+		/* Who was taken in vain stays. */
+		d->to[i] = place_choose(r->place, displaced, PLACE_FULLEST_FIRST, n,
 					r->survey.counts, NULL);
 		if (d->to[i] == PLACE_NONE)
 			f = PLACE_FIT;
 		else
 			place_put(r->place, displaced, d->to[i]);
 	}
+	if (f == PLACE_FITS && makes_trouble(r, class, d))
+		f = PLACE_SPREAD;
 	place_revert(r->place, m);
 	return f == PLACE_FITS;
 }
@@ -366,7 +251,7 @@ static void make_way(struct slack_run *r, uint32_t class)
 	struct candidate *nodes;
 	size_t count = find_candidates(r, class, &nodes), at = 0;
 
-	while (at < count && r->tries) {
+	while (at < count && r->tries && !slack_is_out_of_time(r)) {
 		r->tries--;
 		if (!try_displacing(r, nodes[at].node, &d)) {
 			at++;
@@ -384,7 +269,7 @@ static void make_way(struct slack_run *r, uint32_t class)
 
 /* --- all classes */
 
-static void tell_refused(const struct place_counts *counts, struct reason *why)
+static void tell_refused(const struct place_counts *counts, uint32_t troubled, struct reason *why)
 {
 	struct buf text = BUF_INIT;
 
@@ -392,37 +277,115 @@ static void tell_refused(const struct place_counts *counts, struct reason *why)
 		if (counts->of[f])
 			buf_printf(&text, "%s%u %s", text.len ? ", " : "", counts->of[f],
 				   place_filter_name((enum place_filter)f));
+	if (troubled)
+		buf_printf(&text, "%s%u where it would break what other placeholders stand by",
+			   text.len ? ", " : "", troubled);
 	reason_set(why, "%s", text.len ? text.data : "there is no node that counts");
 	buf_fini(&text);
+}
+
+/* Nodes where a class may be tried. */
+struct choices {
+	const bool *allowed; /* by node */
+	bool *fewer; /* owned; the same without those that make trouble; NULL: none does */
+	uint32_t troubled;
+};
+
+/* The same text, or none. */
+static bool same_domain(const struct slack_run *r, const char *key, place_node a, place_node b)
+{
+	const char *left = labels_find(&r->view->nodes[a]->model->node->labels, key);
+	const char *right = labels_find(&r->view->nodes[b]->model->node->labels, key);
+
+	return left && right ? strcmp(left, right) == 0 : left == right;
+}
+
+/* Who minds it there, minds it in all of that node's domains. */
+static bool is_alike(const struct slack_run *r, uint32_t minder, place_node a, place_node b)
+{
+	const struct slack_pattern *p = &r->classes[minder]->pattern;
+
+	for (size_t k = 0; k < p->key_count; k++)
+		if (!same_domain(r, p->keys[k], a, b))
+			return false;
+	return true;
+}
+
+static void choose_without(const struct slack_run *r, struct choices *c, place_node n,
+			   uint32_t minder)
+{
+	if (!c->fewer) {
+		c->fewer = mem_zalloc(r->survey.count, sizeof(*c->fewer));
+		memcpy(c->fewer, r->survey.counts, r->survey.count * sizeof(*c->fewer));
+		c->allowed = c->fewer;
+	}
+	for (place_node other = 0; other < r->survey.count; other++) {
+		if (!c->fewer[other] || (other != n && !is_alike(r, minder, n, other)))
+			continue;
+		c->fewer[other] = false;
+		c->troubled++;
+	}
+}
+
+/* False: nowhere. */
+static bool place_one(struct slack_run *r, uint32_t class, struct choices *c)
+{
+	uint32_t h = slack_holder_new(r, class), minder;
+	struct slack_class *report = &r->reports[class];
+	place_node n;
+
+	while ((n = place_choose(r->place, r->holders[h].pod, PLACE_FULLEST_FIRST, PLACE_NONE,
+				 c->allowed, &report->refused)) != PLACE_NONE) {
+		place_mark m = place_fork(r->place);
+		bool trouble;
+
+		place_put(r->place, r->holders[h].pod, n);
+		trouble = slack_guard_breaks(r, class, false, &minder);
+		place_revert(r->place, m);
+		if (!trouble) {
+			place_on(r, h, n);
+			return true;
+		}
+		choose_without(r, c, n, minder);
+	}
+	give_back(r, h);
+	return false;
 }
 
 static void place_class(struct slack_run *r, uint32_t class)
 {
 	struct slack_class *report = &r->reports[class];
-	bool found = true;
+	struct choices c = {.allowed = r->survey.counts};
 
-	while (found && missing_of(r, class)) {
-		uint32_t h = slack_holder_new(r, class);
-		place_node n = place_choose(r->place, r->holders[h].pod, PLACE_FULLEST_FIRST,
-					    PLACE_NONE, r->survey.counts, &report->refused);
-
-		found = n != PLACE_NONE;
-		if (found)
-			place_on(r, h, n);
-		else
-			give_back(r, h);
-	}
+	while (missing_of(r, class) && !slack_is_out_of_time(r) && place_one(r, class, &c))
+		continue;
 	if (missing_of(r, class))
 		make_way(r, class);
 	if (missing_of(r, class))
-		tell_refused(&report->refused, &report->why);
+		tell_refused(&report->refused, c.troubled, &report->why);
 	else
-		report->refused = (struct place_counts){{0}};
+		report->refused = (struct place_counts){.nearest = PLACE_NONE};
+	free(c.fewer);
 }
 
+/* True: some found a place, and others did not. */
+static bool place_all(struct slack_run *r)
+{
+	size_t moves = r->result->move_count;
+	bool missing = false;
+
+	for (size_t i = 0; i < r->class_count && !slack_is_out_of_time(r); i++) {
+		if (!missing_of(r, r->order[i]))
+			continue;
+		place_class(r, r->order[i]);
+		missing |= missing_of(r, r->order[i]) > 0;
+	}
+	return missing && r->result->move_count > moves;
+}
+
+/* Again as long as that helps: who came may be whom others wait for. */
 void slack_place_missing(struct slack_run *r)
 {
-	for (size_t i = 0; i < r->class_count && !slack_is_out_of_time(r); i++)
-		if (missing_of(r, r->order[i]))
-			place_class(r, r->order[i]);
+	while (place_all(r) && !slack_is_out_of_time(r))
+		continue;
 }

@@ -5,7 +5,7 @@
  *   slots          sum over nodes that count and admit it of min over resources of floor(free / shape), free being what real pods leave, which
  *                  preempt balloons
  *   slots by use   of these, as many as fit in the headroom of real use, each with the use that its workload's pods have (else its requests)
- *   fragmentation  1 - slots * shape / free
+ *   fragmentation  1 - slots * shape / free; 0 for a shape that asks for nothing
  *
  * A class that minds other pods, or asks for more than CPU and memory, is tried pod by pod, up to twice what is wanted and at least
  * SLOTS_TRIED; its fragmentation is still that of its size, since rules do not break up what is free. A node that is 40 % requested and 97 % used has slots by requests only: slack on paper.
@@ -104,7 +104,7 @@ static void try_slots(struct slack_run *r, uint32_t class, struct slots *s)
 	place_node n = 0;
 
 	slack_take_balloons(r);
-	while (s->by_requests < most && n != PLACE_NONE) {
+	while (s->by_requests < most && n != PLACE_NONE && !slack_is_out_of_time(r)) {
 		uint32_t h = slack_holder_new(r, class); /* may move the holders */
 		place_pod pod = r->holders[h].pod;
 
@@ -138,7 +138,7 @@ static int64_t waste_ppm(int64_t slots, int64_t shape, int64_t free)
 {
 	__int128 used = (__int128)slots * shape;
 
-	if (free <= 0 || used >= free)
+	if (free <= 0 || shape == 0 || used >= free)
 		return 0;
 	return (int64_t)((free - used) * SLACK_PPM / free);
 }

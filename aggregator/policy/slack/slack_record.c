@@ -50,12 +50,14 @@ static void add_key(struct slack_pattern *p, const cJSON *term)
 		p->keys[p->key_count++] = mem_strdup(key);
 }
 
-static void read_terms(struct slack_pattern *p, const cJSON *affinity, const char *member)
+/* True: there are any. */
+static bool read_terms(struct slack_pattern *p, const cJSON *affinity, const char *member)
 {
 	const cJSON *list = object_json_find(object_json_find(affinity, member), REQUIRED);
 
 	for (const cJSON *term = first_of(list); term; term = term->next)
 		add_key(p, term);
+	return first_of(list);
 }
 
 static void read_ports(struct slack_pattern *p, const cJSON *containers)
@@ -71,16 +73,28 @@ static void read_minding(struct slack_pattern *p, const cJSON *spec)
 	const cJSON *affinity = object_json_find(spec, "affinity");
 	const cJSON *spread = object_json_find(spec, "topologySpreadConstraints");
 
-	read_terms(p, affinity, "podAffinity");
+	p->is_company = read_terms(p, affinity, "podAffinity");
 	read_terms(p, affinity, "podAntiAffinity");
 	for (const cJSON *c = first_of(spread); c; c = c->next) {
 		const char *when = cJSON_GetStringValue(object_json_find(c, "whenUnsatisfiable"));
 
-		if (!when || strcmp(when, "ScheduleAnyway") != 0)
-			add_key(p, c);
+		if (when && strcmp(when, "ScheduleAnyway") == 0)
+			continue;
+		add_key(p, c);
+		p->is_company = true;
 	}
 	read_ports(p, object_json_find(spec, "containers"));
 	read_ports(p, object_json_find(spec, "initContainers"));
+}
+
+static bool has_claims(const cJSON *spec)
+{
+	const cJSON *volumes = object_json_find(spec, "volumes");
+
+	for (const cJSON *v = first_of(volumes); v; v = v->next)
+		if (object_json_find(v, "persistentVolumeClaim"))
+			return true;
+	return false;
 }
 
 static char *signature_of(const cJSON *spec)
@@ -201,6 +215,7 @@ static int read_pod(struct slack_pattern *p, cJSON *pod, struct reason *reason)
 	made.other_resources = asks->extended_count || asks->of[RESOURCE_EPHEMERAL_STORAGE];
 	made.signature = signature_of(spec);
 	read_minding(&made, spec);
+	made.has_claims = has_claims(spec);
 	cJSON_Delete(pod);
 	slack_pattern_fini(p);
 	*p = made;

@@ -27,7 +27,6 @@
 #define NONE UINT32_MAX
 
 /* A day of spans, before arrivals are a better guess than a rate. */
-#define ARRIVALS_WATCHED_NS (24 * 3600 * 1000000000LL)
 
 /* --- targets */
 
@@ -68,7 +67,6 @@ static void find_extra(struct slack_run *r)
 {
 	const struct slack_options *o = r->options;
 	struct slack_result *out = r->result;
-	int64_t watched_ns;
 
 	out->nodes = r->survey.counting;
 	out->requested = r->survey.requested;
@@ -80,8 +78,7 @@ static void find_extra(struct slack_run *r)
 		return;
 	meet_arrivals(r);
 	out->arrival_spans = slack_arrivals_spans(&r->state->arrivals, r->now_ns);
-	watched_ns = out->arrival_spans * o->node_start_ns;
-	out->by_arrivals = watched_ns >= ARRIVALS_WATCHED_NS &&
+	out->by_arrivals = out->arrival_spans >= slack_arrivals_needed(o->node_start_ns) &&
 			   slack_arrivals_p95(&r->state->arrivals, r->now_ns, &out->extra);
 }
 
@@ -258,138 +255,19 @@ static void list_classes(struct slack_run *r)
 	r->placed = mem_zalloc(count + 1, sizeof(*r->placed));
 	r->balloons = mem_zalloc(count + 1, sizeof(*r->balloons));
 	r->spare = mem_zalloc(count + 1, sizeof(*r->spare));
+	r->holders_of = mem_zalloc(count + 1, sizeof(*r->holders_of));
 	r->reports = mem_zalloc(count + 1, sizeof(*r->reports));
 	r->left = mem_zalloc(nodes + 1, sizeof(*r->left));
 	r->first = mem_zalloc(nodes + 1, sizeof(*r->first));
 	for (uint32_t c = 0; c < r->class_count; c++)
 		r->reports[c].key = slack_result_name(r->result, r->classes[c]->key);
 	memset(r->spare, 0xff, (count + 1) * sizeof(*r->spare));
+	memset(r->holders_of, 0xff, (count + 1) * sizeof(*r->holders_of));
 	memset(r->first, 0xff, (nodes + 1) * sizeof(*r->first));
 	for (size_t n = 0; n < nodes; n++) {
 		r->left[n] = r->survey.free[n];
 		slack_amount_add(&r->left[n], &r->state->seen[n].of_balloons, -1);
 	}
-}
-
-/* --- verify */
-
-static void stand(struct slack_run *r, struct slack_entry *e, const struct slack_standing *s)
-{
-	place_node n = place_find_node(r->place, s->node);
-	bool counts = n != PLACE_NONE && r->survey.counts[n];
-	struct slack_move move = {.class = r->reports[e->index].key, .cause = SLACK_NODE_LEFT};
-
-	for (uint32_t i = 0; i < s->count && r->placed[e->index] < r->options->placeholders_max;
-	     i++) {
-		if (counts) {
-			slack_holder_put(r, slack_holder_new(r, e->index), n);
-			continue;
-		}
-		move.from = slack_result_name(r->result, s->node);
-		slack_add_move(r, &move);
-	}
-}
-
-struct standing {
-	const struct slack_run *run;
-	uint32_t holder;
-};
-
-/* By node, the largest first. */
-static int compare_standing(const void *left, const void *right)
-{
-	const struct standing *a = left, *b = right;
-	const struct slack_holder *x = &a->run->holders[a->holder];
-	const struct slack_holder *y = &b->run->holders[b->holder];
-	int size;
-
-	if (x->node != y->node)
-		return x->node < y->node ? -1 : 1;
-	size = slack_compare_size(a->run, y->class, x->class);
-	if (size)
-		return size;
-	if (x->class != y->class)
-		return x->class < y->class ? -1 : 1;
-	return (a->holder > b->holder) - (a->holder < b->holder);
-}
-
-/* The first filters are the scheduler's; those behind them are ours, and move nobody who stands. */
-static bool may_stand(enum place_filter f)
-{
-	return f == PLACE_FITS || f >= PLACE_USE_CAP;
-}
-
-static void ask_again(struct slack_run *r, uint32_t holder)
-{
-	const struct slack_holder *h = &r->holders[holder];
-	struct slack_move move = {.class = r->reports[h->class].key,
-				  .from = place_node_name(r->place, h->node),
-				  .cause = SLACK_PUSHED_OUT};
-	place_mark m = place_fork(r->place);
-
-	place_take(r->place, h->pod);
-	move.filter = place_check(r->place, h->pod, h->node);
-	place_revert(r->place, m);
-	if (may_stand(move.filter))
-		return;
-	slack_holder_take(r, holder);
-	slack_add_move(r, &move);
-}
-
-static void verify(struct slack_run *r)
-{
-	struct standing *list;
-	size_t count = 0;
-
-	for (size_t c = 0; c < r->class_count; c++)
-		for (size_t i = 0; i < r->classes[c]->standing_count; i++)
-			stand(r, r->classes[c], &r->classes[c]->standing[i]);
-	list = mem_zalloc(r->holder_count + 1, sizeof(*list));
-	for (uint32_t h = 0; h < r->holder_count; h++)
-		if (r->holders[h].node != PLACE_NONE)
-			list[count++] = (struct standing){r, h};
-	qsort(list, count, sizeof(*list), compare_standing);
-	for (size_t i = 0; i < count; i++)
-		ask_again(r, list[i].holder);
-	free(list);
-}
-
-/* --- surplus */
-
-static int compare_surplus(const void *left, const void *right)
-{
-	const struct standing *a = left, *b = right;
-	place_node x = a->run->holders[a->holder].node, y = b->run->holders[b->holder].node;
-	int fuller = x == y ? 0 : slack_compare_share(a->run, x, y);
-
-	if (fuller)
-		return fuller;
-	if (x != y)
-		return x < y ? -1 : 1;
-	return (a->holder > b->holder) - (a->holder < b->holder);
-}
-
-/* Where nodes are emptiest. Taking one makes its node emptier still, and so the next is of the same node: the order stays. */
-static void remove_surplus(struct slack_run *r, uint32_t class)
-{
-	uint32_t surplus = slack_surplus(r, class);
-	struct standing *list = mem_zalloc(r->holder_count + 1, sizeof(*list));
-	size_t count = 0;
-
-	for (uint32_t h = 0; h < r->holder_count; h++)
-		if (r->holders[h].class == class && r->holders[h].node != PLACE_NONE)
-			list[count++] = (struct standing){r, h};
-	qsort(list, count, sizeof(*list), compare_surplus);
-	for (size_t i = 0; i < surplus; i++) {
-		struct slack_move move = {.class = r->reports[class].key,
-					  .from = place_node_name(r->place,
-								  r->holders[list[i].holder].node),
-					  .cause = SLACK_SURPLUS};
-
-		slack_holder_take(r, list[i].holder);
-		slack_add_move(r, &move);
-	}
-	free(list);
 }
 
 /* --- the result */
@@ -456,6 +334,9 @@ static void run_fini(struct slack_run *r)
 	free(r->placed);
 	free(r->balloons);
 	free(r->spare);
+	free(r->holders_of);
+	free(r->minders);
+	free(r->minders_from);
 	free(r->left);
 	free(r->first);
 	free(r->holders);
@@ -466,7 +347,7 @@ static bool run_step(struct slack_run *r)
 {
 	struct slack_search *search = slack_search_new(r->state, r->view);
 
-	slack_survey_init(&r->survey, r->state, r->view, r->now_ns, r->options);
+	slack_survey_init(&r->survey, r->state, r->place, r->view, r->now_ns, r->options);
 	find_targets(r, search);
 	leave_classes(r);
 	list_classes(r);
@@ -476,10 +357,8 @@ static bool run_step(struct slack_run *r)
 	slack_ready_slots(r);
 	if (slack_is_out_of_time(r))
 		return false;
-	verify(r);
-	for (uint32_t c = 0; c < r->class_count; c++)
-		if (slack_surplus(r, c))
-			remove_surplus(r, c);
+	slack_guard_init(r);
+	slack_verify(r);
 	slack_place_missing(r);
 	if (slack_is_out_of_time(r))
 		return false;

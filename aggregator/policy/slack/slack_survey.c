@@ -4,7 +4,7 @@
  * than in the step before, or where other workloads ask for slack.
  *
  * Pods of DaemonSets and static pods belong to their node: they make it smaller, and are no demand. A node counts when a new pod may go
- * there: ready, not cordoned, not in deletion.
+ * there: ready, not cordoned, not in deletion, of which the placement core knows all signs.
  *
  * Real use: a node's CPU is the 95th percentile of the window that speaks for it, its memory the most its working set was, since memory cannot be
  * lent. A node that is silent has no headroom.
@@ -163,7 +163,7 @@ static void survey_use(struct slack_survey *s, const struct view_node *v, size_t
 }
 
 static void survey_node(struct slack_survey *s, const struct slack_seen *seen,
-			const struct view_node *v, size_t n)
+			const struct view_node *v, size_t n, bool leaves)
 {
 	const struct kube_node *node = v->model ? v->model->node : NULL;
 
@@ -172,7 +172,7 @@ static void survey_node(struct slack_survey *s, const struct slack_seen *seen,
 						    node->allocatable.of[RESOURCE_MEMORY]};
 		s->free_pods[n] = node->allocatable.of[RESOURCE_PODS];
 	}
-	s->counts[n] = node && node->ready && !node->unschedulable && !node->deletion_ns;
+	s->counts[n] = node && node->ready && !node->unschedulable && !leaves;
 	s->gives[n] = s->free[n] = s->whole[n];
 	survey_pods(s, seen, n);
 	s->gives[n].cpu_milli = at_least_0(s->gives[n].cpu_milli);
@@ -183,9 +183,10 @@ static void survey_node(struct slack_survey *s, const struct slack_seen *seen,
 	slack_amount_add(&s->allocatable, &s->gives[n], 1);
 }
 
-void slack_survey_init(struct slack_survey *s, const struct slack_state *state,
+void slack_survey_init(struct slack_survey *s, const struct slack_state *state, struct place *place,
 		       const struct view *v, int64_t now_ns, const struct slack_options *o)
 {
+	place_pod plain = place_add_pod(place, state->plain.record);
 	size_t count = v->node_count + 1;
 
 	*s = (struct slack_survey){.count = v->node_count};
@@ -197,7 +198,8 @@ void slack_survey_init(struct slack_survey *s, const struct slack_state *state,
 	s->headroom = mem_zalloc(count, sizeof(*s->headroom));
 	s->measured = mem_zalloc(count, sizeof(*s->measured));
 	for (size_t n = 0; n < v->node_count; n++) {
-		survey_node(s, &state->seen[n], v->nodes[n], n);
+		survey_node(s, &state->seen[n], v->nodes[n], n,
+			    place_check(place, plain, (place_node)n) == PLACE_GONE);
 		survey_use(s, v->nodes[n], n, now_ns, o);
 	}
 }

@@ -4,7 +4,8 @@
  *
  *   E      = rate * requested (or * allocatable)
  *   unit   = average node / granularity, scaled by min(1, A_k / unit) for the node k nearest to the average
- *   count  = max over resources of ceil(remaining / unit)
+ *   count  = max over resources of ceil(remaining / unit); a unit is rounded down, so that as many as it was cut into fit on a node, and what
+ *            that loses, less than a millicore and a byte for each, calls for no further unit
  *   cover  = Pareto front of the shapes, walked by CPU, neighbours joined where a node can hold the join
  *
  * Products are made in 128 bits: of two amounts below 2^63 they do not overflow. Fractions are compared crosswise.
@@ -158,9 +159,25 @@ static bool share_is_less(const struct share *a, const struct share *b)
 	return a->part * b->whole < b->part * a->whole;
 }
 
-/* Down to what the node holds of it that holds most. */
-static void scale_to_fit(const struct slack_target_input *in, struct slack_amount *unit)
+/* A unit, and whether it is less than it should be by a fraction. */
+struct unit {
+	struct slack_amount amount;
+	bool less_cpu, less_mem;
+};
+
+/* At least one, as nothing would be kept of nothing. */
+static int64_t divide_down(wide value, wide by, bool *less)
 {
+	if (value > 0 && value < by)
+		return 1;
+	*less |= value % by != 0;
+	return narrow(value / by);
+}
+
+/* Down to what the node holds of it that holds most. */
+static void scale_to_fit(const struct slack_target_input *in, struct unit *u)
+{
+	struct slack_amount *unit = &u->amount;
 	struct share best = {0, 1};
 	size_t chosen = 0;
 
@@ -176,11 +193,18 @@ static void scale_to_fit(const struct slack_target_input *in, struct slack_amoun
 			chosen = i;
 		}
 	}
-	/* Rounding up would make it too large by one again. */
-	unit->cpu_milli = least(narrow(unit->cpu_milli * best.part / best.whole),
+	unit->cpu_milli = least(divide_down(unit->cpu_milli * best.part, best.whole, &u->less_cpu),
 				in->nodes[chosen].cpu_milli);
-	unit->mem_bytes = least(narrow(unit->mem_bytes * best.part / best.whole),
+	unit->mem_bytes = least(divide_down(unit->mem_bytes * best.part, best.whole, &u->less_mem),
 				in->nodes[chosen].mem_bytes);
+}
+
+static void cap(int64_t most_asked, int64_t *amount, bool *less)
+{
+	if (!most_asked || *amount < most_asked)
+		return;
+	*amount = most_asked;
+	*less = false;
 }
 
 static struct slack_amount largest_shape(const struct slack_target_input *in)
@@ -194,29 +218,34 @@ static struct slack_amount largest_shape(const struct slack_target_input *in)
 	return max;
 }
 
-static struct slack_amount make_unit(const struct slack_target_input *in)
+static struct unit make_unit(const struct slack_target_input *in)
 {
+	struct slack_amount shape = largest_shape(in);
 	struct wide_amount sum = sum_nodes(in);
-	struct slack_amount unit, cap = largest_shape(in);
 	wide parts = (wide)in->node_count * in->granularity;
+	struct unit u = {.amount = {0, 0}};
 
 	if (!in->node_count)
-		return (struct slack_amount){0, 0};
-	unit = (struct slack_amount){divide_up(sum.cpu, parts), divide_up(sum.mem, parts)};
-	scale_to_fit(in, &unit);
-	if (cap.cpu_milli)
-		unit.cpu_milli = least(unit.cpu_milli, cap.cpu_milli);
-	if (cap.mem_bytes)
-		unit.mem_bytes = least(unit.mem_bytes, cap.mem_bytes);
-	return unit;
+		return u;
+	u.amount.cpu_milli = divide_down(sum.cpu, parts, &u.less_cpu);
+	u.amount.mem_bytes = divide_down(sum.mem, parts, &u.less_mem);
+	scale_to_fit(in, &u);
+	cap(shape.cpu_milli, &u.amount.cpu_milli, &u.less_cpu);
+	cap(shape.mem_bytes, &u.amount.mem_bytes, &u.less_mem);
+	return u;
 }
 
-static int64_t count_units(const struct slack_amount *unit, const struct slack_amount *remaining)
+static int64_t count_of(int64_t remaining, int64_t unit, bool less)
 {
-	int64_t cpu = unit->cpu_milli ? divide_up(remaining->cpu_milli, unit->cpu_milli) : 0;
-	int64_t mem = unit->mem_bytes ? divide_up(remaining->mem_bytes, unit->mem_bytes) : 0;
+	int64_t count = unit ? remaining / unit : 0, rest = unit ? remaining % unit : 0;
 
-	return most(cpu, mem);
+	return count + (rest > (less ? count : 0));
+}
+
+static int64_t count_units(const struct unit *u, const struct slack_amount *remaining)
+{
+	return most(count_of(remaining->cpu_milli, u->amount.cpu_milli, u->less_cpu),
+		    count_of(remaining->mem_bytes, u->amount.mem_bytes, u->less_mem));
 }
 
 /* --- the cover */
@@ -301,13 +330,15 @@ int slack_target_make(const struct slack_target_input *in, struct slack_target *
 		      struct reason *reason)
 {
 	struct slack_amount covered = in->reserved;
+	struct unit unit;
 
 	if (in->granularity < 1 || in->granularity > SLACK_GRANULARITY_MAX) {
 		reason_set(reason, "a slack granularity of %u is not in 1..%d", in->granularity,
 			   SLACK_GRANULARITY_MAX);
 		return -EINVAL;
 	}
-	*out = (struct slack_target){.unit = make_unit(in)};
+	unit = make_unit(in);
+	*out = (struct slack_target){.unit = unit.amount};
 	make_cover(in, out);
 	for (size_t i = 0; i < out->cover_count; i++) {
 		slack_amount_add(&covered, &out->cover[i], 1);
@@ -315,7 +346,7 @@ int slack_target_make(const struct slack_target_input *in, struct slack_target *
 	}
 	out->remaining.cpu_milli = most(0, in->extra.cpu_milli - covered.cpu_milli);
 	out->remaining.mem_bytes = most(0, in->extra.mem_bytes - covered.mem_bytes);
-	out->unit_count = count_units(&out->unit, &out->remaining);
+	out->unit_count = count_units(&unit, &out->remaining);
 	slack_amount_add(&out->total, &out->unit, out->unit_count);
 	return 0;
 }

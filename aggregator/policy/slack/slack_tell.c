@@ -161,7 +161,7 @@ static void tell_target(const struct slack_run *r, struct buf *out)
 {
 	const struct slack_result *res = r->result;
 
-	buf_printf(out, "%u nodes give ", res->nodes);
+	buf_printf(out, "%u node%s ", res->nodes, res->nodes == 1 ? " gives" : "s give");
 	slack_write_amount(out, &res->allocatable);
 	buf_add_str(out, ", of which ");
 	slack_write_amount(out, &res->requested);
@@ -174,8 +174,15 @@ static void tell_target(const struct slack_run *r, struct buf *out)
 	}
 	buf_add_str(out, ", ");
 	write_rate(out, r->options->rate_ppm);
-	buf_printf(out, " of what is %s\n",
+	buf_printf(out, " of what is %s",
 		   r->options->base == SLACK_BASE_REQUESTED ? "requested" : "allocatable");
+	if (r->options->from_arrivals)
+		buf_printf(out,
+			   ", until arrivals were watched for %lld times as long as a node needs "
+			   "to start, and not %lld",
+			   (long long)slack_arrivals_needed(r->options->node_start_ns),
+			   (long long)res->arrival_spans);
+	buf_add_char(out, '\n');
 }
 
 static void tell_class(const struct slack_run *r, const struct slack_class *c, struct buf *out)
@@ -199,7 +206,8 @@ static void tell_class(const struct slack_run *r, const struct slack_class *c, s
 	if (c->fits_no_node)
 		buf_add_str(out, "; no node there is could hold one");
 	else if (c->unplaced)
-		buf_printf(out, "; %u find no place: %s", c->unplaced, c->why.text);
+		buf_printf(out, "; %u find%s no place: %s", c->unplaced,
+			   c->unplaced == 1 ? "s" : "", c->why.text);
 	buf_add_char(out, '\n');
 }
 

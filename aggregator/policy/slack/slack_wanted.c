@@ -17,68 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/policy/slack/slack_ask.h"
 #include "aggregator/policy/slack/slack_internal.h"
 #include "shared/mem.h"
-
-/* --- the annotation */
-
-enum asks { ASKS_NOTHING, ASKS_COUNT, ASKS_SHARE, ASKS_SHARED };
-
-struct ask {
-	enum asks what;
-	int64_t amount; /* COUNT; SHARE: millionths of the replicas */
-};
-
-enum { ASK_MAX = 1000000000, SHARE_MAX = 100 };
-
-/* Digits, at most one point, and "%". */
-static bool read_share(const char *text, int64_t *ppm)
-{
-	int64_t value = 0, unit = SLACK_PPM / 100;
-	bool point = false, digit = false;
-
-	for (; *text == '.' || (*text >= '0' && *text <= '9'); text++) {
-		if (*text == '.') {
-			if (point)
-				return false;
-			point = true;
-			continue;
-		}
-		digit = true;
-		if (point)
-			unit /= 10;
-		value = point ? value + (*text - '0') * unit : value * 10 + (*text - '0') * unit;
-		if (value > (int64_t)SHARE_MAX * SLACK_PPM)
-			return false;
-	}
-	*ppm = value;
-	return digit && strcmp(text, "%") == 0;
-}
-
-static bool read_count(const char *text, int64_t *count)
-{
-	int64_t value = 0;
-
-	if (!*text)
-		return false;
-	for (; *text >= '0' && *text <= '9'; text++)
-		if ((value = value * 10 + (*text - '0')) > ASK_MAX)
-			return false;
-	*count = value;
-	return !*text;
-}
-
-static bool read_ask(const char *text, struct ask *out)
-{
-	out->what = ASKS_COUNT;
-	if (strcmp(text, "shared") == 0)
-		out->what = ASKS_SHARED;
-	else if (read_share(text, &out->amount))
-		out->what = ASKS_SHARE;
-	else if (!read_count(text, &out->amount))
-		return false;
-	return true;
-}
 
 /* --- workloads: what is known of each that asks */
 
@@ -287,23 +228,29 @@ static int64_t replicas_of(const struct group *g)
 	return g->replicas >= 0 ? g->replicas : g->pods;
 }
 
-static int64_t amount_of(const struct group *g, const struct ask *a)
+static int64_t amount_of(const struct group *g, const struct slack_ask *a)
 {
-	if (a->what != ASKS_SHARE)
-		return a->what == ASKS_COUNT ? a->amount : 0;
+	if (a->what != SLACK_ASKS_SHARE)
+		return a->what == SLACK_ASKS_COUNT ? a->amount : 0;
 	return (int64_t)(((__int128)a->amount * replicas_of(g) + SLACK_PPM - 1) / SLACK_PPM);
 }
 
+/* What was said so far, and by whom. */
+struct said {
+	struct slack_ask ask;
+	const char *who, *text; /* borrowed; of ask */
+};
+
 /* One more that speaks for the workload. */
 static void hear(struct slack_run *r, const struct group *g, const char *text, const char *who,
-		 struct ask *said)
+		 struct said *said)
 {
-	struct ask ask = {ASKS_NOTHING, 0};
-	int64_t more, before = amount_of(g, said);
+	struct slack_ask ask = {SLACK_ASKS_NOTHING, 0};
+	int64_t more, before = amount_of(g, &said->ask);
 
 	if (!text)
 		return;
-	if (!read_ask(text, &ask)) {
+	if (!slack_ask_read(text, &ask)) {
 		slack_add_issue(r->result, g->key,
 				SLACK_ANNOTATION ": \"%.60s\" of the %s is no count (\"2\"), no "
 						 "share (\"10%%\") and not \"shared\"",
@@ -311,15 +258,14 @@ static void hear(struct slack_run *r, const struct group *g, const char *text, c
 		return;
 	}
 	more = amount_of(g, &ask);
-	if (said->what != ASKS_NOTHING &&
-	    (more != before || (ask.what == ASKS_SHARED) != (said->what == ASKS_SHARED)))
-		slack_add_issue(
-			r->result, g->key,
-			SLACK_ANNOTATION
-			": the %s says \"%.60s\", its controller something else; the larger counts",
-			who, text);
-	if (said->what == ASKS_NOTHING || said->what == ASKS_SHARED || more > before)
-		*said = ask;
+	if (said->who && (more != before ||
+			  (ask.what == SLACK_ASKS_SHARED) != (said->ask.what == SLACK_ASKS_SHARED)))
+		slack_add_issue(r->result, g->key,
+				SLACK_ANNOTATION ": the %s says \"%.60s\", the %s \"%.60s\"; the "
+						 "larger counts",
+				said->who, said->text, who, text);
+	if (!said->who || said->ask.what == SLACK_ASKS_SHARED || more > before)
+		*said = (struct said){ask, who, text};
 }
 
 /* Of the pod's template as its controller's object holds it. */
@@ -342,9 +288,9 @@ static char *annotation_of_template(const struct kube_workload *w)
 	return copy;
 }
 
-static struct ask hear_all(struct slack_run *r, const struct group *g)
+static struct slack_ask hear_all(struct slack_run *r, const struct group *g)
 {
-	struct ask said = {ASKS_NOTHING, 0};
+	struct said said = {{SLACK_ASKS_NOTHING, 0}, NULL, NULL};
 	char *kept = NULL;
 
 	if (g->current)
@@ -357,7 +303,7 @@ static struct ask hear_all(struct slack_run *r, const struct group *g)
 		kept = annotation_of_template(g->current);
 	hear(r, g, kept, "pod's template", &said);
 	free(kept);
-	return said;
+	return said.ask;
 }
 
 /* 0, -ENOENT where nothing is known, -EINVAL where it cannot be read. */
@@ -420,7 +366,7 @@ static void set_owner(struct slack_entry *e, const struct group *g)
 	e->owner_uid = mem_strdup(uid);
 }
 
-static void mirror(struct slack_run *r, const struct group *g, const struct ask *said)
+static void mirror(struct slack_run *r, const struct group *g, const struct slack_ask *said)
 {
 	struct slack_entry *e = slack_state_entry(r->state, g->key, SLACK_WORKLOAD);
 	int64_t amount = amount_of(g, said);
@@ -439,16 +385,16 @@ static void mirror(struct slack_run *r, const struct group *g, const struct ask 
 
 static void conclude(struct slack_run *r, const struct group *g, struct slack_shared *shared)
 {
-	struct ask said = hear_all(r, g);
+	struct slack_ask said = hear_all(r, g);
 
-	if (said.what == ASKS_NOTHING)
+	if (said.what == SLACK_ASKS_NOTHING)
 		return;
 	if (g->daemons)
 		slack_add_issue(
 			r->result, g->key,
 			SLACK_ANNOTATION
 			": pods of a DaemonSet are bound to their nodes, and need no slack");
-	else if (said.what == ASKS_SHARED)
+	else if (said.what == SLACK_ASKS_SHARED)
 		share(r, g, shared);
 	else
 		mirror(r, g, &said);

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What was decided about drains, the newest so many, for whoever asks later. The planner adds, HTTP threads read, and what is not in the database yet is
+ * taken from here.
+ *
+ * Any thread; one mutex, held for copies of pointers only. Rows are counted from 1 on, without gaps, over restarts as well.
+ */
+#ifndef EVENKEEL_AGGREGATOR_API_DRAIN_LOG_H
+#define EVENKEEL_AGGREGATOR_API_DRAIN_LOG_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "aggregator/policy/drain/drain.h"
+
+enum { DRAIN_LOG_MAX = 10000 };
+
+/* Immutable, in one block; held by whoever has it. */
+struct drain_row {
+	atomic_uint users;
+	int64_t time_ns;
+	const char *event, *reason, *node, *text; /* "" where there is none */
+};
+
+/* What a row says; all borrowed. */
+struct drain_row_facts {
+	int64_t time_ns;
+	const char *event, *reason, *node, *text;
+};
+
+/* With one user. */
+struct drain_row *drain_row_new(const struct drain_row_facts *of);
+struct drain_row *drain_row_hold(struct drain_row *r);
+void drain_row_drop(struct drain_row *r); /* NULL is allowed */
+
+/* Some rows, oldest first; the first has that number. */
+struct drain_rows {
+	uint64_t first;
+	size_t count;
+	struct drain_row **of; /* owned; each held */
+};
+
+void drain_rows_fini(struct drain_rows *r);
+
+struct drain_log;
+struct drain_log *drain_log_new(void);
+void drain_log_free(struct drain_log *l); /* NULL is allowed */
+/* Behind all others; beyond DRAIN_LOG_MAX the oldest go. */
+void drain_log_add(struct drain_log *l, const struct drain_record *of, size_t count);
+/*
+ * What a database had, the last of it with that number, before all others: those are numbered anew, behind it. Takes the rows over, not the array. Once, and
+ * before any number was used.
+ */
+void drain_log_restore(struct drain_log *l, struct drain_row **of, size_t count, uint64_t last);
+/* All behind that number (0: all). The caller ends it with drain_rows_fini(). */
+void drain_log_read(struct drain_log *l, uint64_t behind, struct drain_rows *out);
+/* Of the newest; 0: there is none. It grows with every row. */
+uint64_t drain_log_last(struct drain_log *l);
+
+#endif

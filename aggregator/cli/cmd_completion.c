@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* evenkeel completion: what a shell reads so that Tab knows commands, options and their values. */
+#include <string.h>
+
+#include "aggregator/cli/cli.h"
+#include "shared/outline.h"
+
+static const struct option_spec specs[] = {{0}};
+
+static int run(struct cli *cli)
+{
+	for (int shell = 0; cli->operand_count == 1 && outline_shells[shell]; shell++)
+		if (strcmp(cli->operands[0], outline_shells[shell]) == 0) {
+			outline_script("evenkeel", shell, &cli->out);
+			return CLI_OK;
+		}
+	reason_set(&cli->reason, "completion: say for which shell: bash, zsh or fish");
+	return CLI_USAGE;
+}
+
+const struct command command_completion = {
+	.name = "completion",
+	.usage = "bash|zsh|fish",
+	.summary = "Print what completes this command's arguments in a shell",
+	.details = "Prints what completes this command's arguments in a shell: evaluate it where "
+		   "the shell "
+		   "starts, as in ~/.bashrc: source <(evenkeel completion bash), in ~/.zshrc after "
+		   "compinit: "
+		   "source <(evenkeel completion zsh), or in ~/.config/fish/config.fish: evenkeel "
+		   "completion "
+		   "fish | source. Packages have done so already.",
+	.specs = specs,
+	.words = outline_shells,
+	.run = run,
+};

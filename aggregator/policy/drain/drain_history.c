@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What was decided, and when. A step that says of every node what the one before said adds nothing:
+ * a record is a verdict, or the reason that decides, becoming another. A node that is seen for the
+ * first time, and is needed, is no news. What could not be examined was not decided about.
+ *
+ * A record is kept twice: among the newest of the state, which snapshots have, and with the step,
+ * for whoever keeps more of them.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/policy/drain/drain_internal.h"
+#include "shared/mem.h"
+
+enum { TEXT_MAX = 512, WAVE_NAMES = 16 };
+
+static const char *const event_names[DRAIN_EVENTS] = {
+	[DRAIN_EVENT_NEEDED] = "needed", [DRAIN_EVENT_UNNEEDED] = "unneeded",
+	[DRAIN_EVENT_GOES] = "drain",	 [DRAIN_EVENT_ON_ITS_WAY] = "inDeletion",
+	[DRAIN_EVENT_WAVE] = "wave",	 [DRAIN_EVENT_EVICTED] = "evicted",
+	[DRAIN_EVENT_GONE] = "gone",
+};
+
+const char *drain_event_name(enum drain_event e)
+{
+	return event_names[e];
+}
+
+/* --- records */
+
+void drain_record_fini(struct drain_record *r)
+{
+	free(r->node);
+	free(r->text);
+}
+
+static void free_records(struct drain_record *of, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		drain_record_fini(&of[i]);
+}
+
+static struct drain_record copy_of(const struct drain_record *r)
+{
+	struct drain_record copy = *r;
+
+	copy.node = mem_strdup(r->node);
+	copy.text = mem_strndup(r->text, strnlen(r->text, TEXT_MAX));
+	return copy;
+}
+
+static void note_in_history(struct drain_state *s, const struct drain_record *record)
+{
+	if (!s->history)
+		s->history = mem_zalloc(DRAIN_HISTORY_MAX, sizeof(*s->history));
+	if (s->history_count == DRAIN_HISTORY_MAX) {
+		size_t dropped = DRAIN_HISTORY_MAX / 4;
+
+		free_records(s->history, dropped);
+		s->history_count -= dropped;
+		memmove(s->history, s->history + dropped, s->history_count * sizeof(*s->history));
+	}
+	s->history[s->history_count++] = copy_of(record);
+}
+
+void drain_state_note(struct drain_state *s, const struct drain_record *record)
+{
+	note_in_history(s, record);
+	if (s->fresh_count == DRAIN_RECORDS_MAX)
+		return;
+	if (s->fresh_count == s->fresh_room) {
+		s->fresh_room = s->fresh_room ? 2 * s->fresh_room : 16;
+		s->fresh = mem_realloc(s->fresh, s->fresh_room * sizeof(*s->fresh));
+	}
+	s->fresh[s->fresh_count++] = copy_of(record);
+}
+
+const struct drain_record *drain_state_history(const struct drain_state *s, size_t *count)
+{
+	*count = s->history_count;
+	return s->history;
+}
+
+struct drain_record *drain_state_take_fresh(struct drain_state *s, size_t *count)
+{
+	struct drain_record *of = s->fresh;
+
+	*count = s->fresh_count;
+	s->fresh = NULL;
+	s->fresh_count = s->fresh_room = 0;
+	return of;
+}
+
+/* --- what was said last */
+
+static void free_told(struct drain_told **told)
+{
+	struct drain_told *t = *told, *next;
+
+	HASH_CLEAR(hh, *told);
+	for (; t; t = next) {
+		next = t->hh.next;
+		free(t);
+	}
+}
+
+void drain_history_clear(struct drain_state *s)
+{
+	free_records(s->history, s->history_count);
+	free(s->history);
+	free_records(s->fresh, s->fresh_count);
+	free(s->fresh);
+	free_told(&s->told);
+	free(s->wave);
+}
+
+static struct drain_told *find_told(struct drain_state *s, const char *node)
+{
+	struct drain_told *t;
+
+	HASH_FIND_STR(s->told, node, t);
+	return t;
+}
+
+struct drain_told *drain_state_set_told(struct drain_state *s, const char *node,
+					enum drain_event event, enum drain_reason reason)
+{
+	struct drain_told *t = find_told(s, node);
+	size_t len = strlen(node);
+
+	if (!t) {
+		t = mem_zalloc(1, sizeof(*t) + len + 1);
+		memcpy(t->node, node, len + 1);
+		HASH_ADD_KEYPTR(hh, s->told, t->node, len, t);
+	}
+	t->event = event;
+	t->reason = reason;
+	return t;
+}
+
+/* --- after a step */
+
+static bool event_of(enum drain_verdict v, enum drain_event *event)
+{
+	static const enum drain_event events[] = {
+		[DRAIN_NEEDED] = DRAIN_EVENT_NEEDED,
+		[DRAIN_UNNEEDED] = DRAIN_EVENT_UNNEEDED,
+		[DRAIN_GOES] = DRAIN_EVENT_GOES,
+		[DRAIN_ON_ITS_WAY] = DRAIN_EVENT_ON_ITS_WAY,
+	};
+
+	if (v == DRAIN_NOT_ASKED)
+		return false;
+	*event = events[v];
+	return true;
+}
+
+/* The reason of a pod that holds the node says more than that one does. */
+static const struct drain_why *reason_of(const struct drain_plan_node *n)
+{
+	if (n->reason_count > 1 && n->reasons[0].code == DRAIN_BLOCKED_BY_POD)
+		return &n->reasons[1];
+	return n->reason_count ? &n->reasons[0] : NULL;
+}
+
+static void write_text(const struct drain_plan_node *n, const struct drain_why *why, struct buf *b)
+{
+	if (n->verdict == DRAIN_GOES && !n->move_count)
+		buf_add_str(b, "nothing on it has to move");
+	else if (n->verdict == DRAIN_GOES)
+		buf_printf(b, "%zu %s", n->move_count,
+			   drain_plural((int64_t)n->move_count, "pod moves", "pods move"));
+	if (why && why != &n->reasons[0])
+		buf_printf(b, "%s: ", n->reasons[0].text);
+	buf_add_str(b, why ? why->text : "");
+}
+
+static void note_node(struct drain_run *r, const struct drain_plan_node *n)
+{
+	const struct drain_why *why = reason_of(n);
+	struct drain_record record = {.time_ns = r->now_ns,
+				      .reason = why ? why->code : DRAIN_NONE,
+				      .node = (char *)n->name};
+	struct drain_told *told = find_told(r->state, n->name);
+	struct buf text = BUF_INIT;
+
+	if (!event_of(n->verdict, &record.event)) {
+		if (told)
+			told->seen = true;
+		return;
+	}
+	if ((told && (told->event != record.event || told->reason != record.reason)) ||
+	    (!told && record.event != DRAIN_EVENT_NEEDED)) {
+		write_text(n, why, &text);
+		record.text = text.data;
+		drain_state_note(r->state, &record);
+		buf_fini(&text);
+	}
+	drain_state_set_told(r->state, n->name, record.event, record.reason)->seen = true;
+}
+
+static void forget_unseen(struct drain_state *s)
+{
+	struct drain_told *t, *next;
+
+	for (t = s->told; t; t = next) {
+		next = t->hh.next;
+		if (t->seen) {
+			t->seen = false;
+			continue;
+		}
+		HASH_DEL(s->told, t);
+		free(t);
+	}
+}
+
+static void describe_wave(const struct drain_wave *w, struct buf *b)
+{
+	size_t told = w->node_count < WAVE_NAMES ? w->node_count : WAVE_NAMES;
+
+	if (!w->node_count)
+		return;
+	buf_printf(b, "%zu %s: ", w->node_count,
+		   drain_plural((int64_t)w->node_count, "node goes", "nodes go"));
+	for (size_t i = 0; i < told; i++)
+		buf_printf(b, "%s%s", i ? ", " : "", w->nodes[i]->name);
+	if (told < w->node_count)
+		buf_printf(b, ", and %zu more", w->node_count - told);
+	buf_printf(b, "; %zu %s to %zu %s%s", w->pods,
+		   drain_plural((int64_t)w->pods, "pod moves", "pods move"), w->destination_count,
+		   drain_plural((int64_t)w->destination_count, "node", "nodes"),
+		   w->robust || !w->pods ? "" : "; not robust");
+}
+
+static void note_wave(struct drain_run *r)
+{
+	struct drain_state *s = r->state;
+	struct buf text = BUF_INIT;
+
+	describe_wave(&r->plan->wave, &text);
+	if (strcmp(text.len ? text.data : "", s->wave ? s->wave : "") != 0)
+		drain_state_note(s, &(struct drain_record){
+					    .time_ns = r->now_ns,
+					    .event = DRAIN_EVENT_WAVE,
+					    .node = (char *)"",
+					    .text = text.len ? text.data : (char *)"no node goes"});
+	free(s->wave);
+	s->wave = text.len ? buf_take(&text, NULL) : NULL;
+	buf_fini(&text);
+}
+
+void drain_note_plan(struct drain_run *r)
+{
+	for (size_t i = 0; i < r->plan->node_count; i++)
+		note_node(r, &r->plan->nodes[i]);
+	forget_unseen(r->state);
+	note_wave(r);
+	r->plan->records = drain_state_take_fresh(r->state, &r->plan->record_count);
+}

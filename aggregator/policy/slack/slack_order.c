@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What comes first: of classes the one with the fewest choices, of nodes the fullest.
+ *
+ *   choices = nodes whose labels and taints admit it, or domains of a topology key that it minds others in, whichever are fewer
+ *
+ * Shares are compared crosswise, without rounding.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/policy/slack/slack_internal.h"
+#include "shared/mem.h"
+
+/* --- the order of classes */
+
+/* Without rounding: products of two amounts fit in 128 bits. */
+static int compare_fractions(int64_t a, int64_t a_of, int64_t b, int64_t b_of)
+{
+	__int128 left = (__int128)a * b_of, right = (__int128)b * a_of;
+
+	return (left > right) - (left < right);
+}
+
+/* The larger of its shares of what all nodes give. */
+static void share_of(const struct slack_amount *a, const struct slack_amount *all, int64_t *part,
+		     int64_t *whole)
+{
+	*part = a->cpu_milli;
+	*whole = all->cpu_milli > 0 ? all->cpu_milli : 1;
+	if (all->mem_bytes > 0 &&
+	    compare_fractions(a->mem_bytes, all->mem_bytes, *part, *whole) > 0) {
+		*part = a->mem_bytes;
+		*whole = all->mem_bytes;
+	}
+}
+
+int slack_compare_size(const struct slack_run *r, uint32_t a, uint32_t b)
+{
+	int64_t left, left_of, right, right_of;
+
+	share_of(&r->classes[a]->pattern.shape, &r->survey.allocatable, &left, &left_of);
+	share_of(&r->classes[b]->pattern.shape, &r->survey.allocatable, &right, &right_of);
+	return compare_fractions(left, left_of, right, right_of);
+}
+
+struct value {
+	UT_hash_handle hh;
+	const char *text;
+};
+
+static uint32_t count_domains(const struct slack_run *r, const char *key)
+{
+	struct value *values = NULL, *v, *next;
+	uint32_t count = 0;
+
+	for (size_t n = 0; n < r->survey.count; n++) {
+		const char *text =
+			r->survey.counts[n]
+				? labels_find(&r->view->nodes[n]->model->node->labels, key)
+				: NULL;
+
+		if (!text)
+			continue;
+		HASH_FIND_STR(values, text, v);
+		if (v)
+			continue;
+		v = mem_zalloc(1, sizeof(*v));
+		v->text = text;
+		HASH_ADD_KEYPTR(hh, values, v->text, strlen(v->text), v);
+		count++;
+	}
+	v = values;
+	HASH_CLEAR(hh, values);
+	for (; v; v = next) {
+		next = v->hh.next;
+		free(v);
+	}
+	return count;
+}
+
+static uint32_t count_choices(const struct slack_run *r, const struct slack_entry *e)
+{
+	uint32_t choices = 0;
+
+	for (size_t n = 0; n < r->survey.count; n++)
+		choices += r->survey.counts[n] && place_admits(r->place, e->probe, (place_node)n);
+	for (size_t k = 0; k < e->pattern.key_count; k++) {
+		uint32_t domains = count_domains(r, e->pattern.keys[k]);
+
+		choices = domains < choices ? domains : choices;
+	}
+	return choices;
+}
+
+struct ordered {
+	const struct slack_run *run;
+	uint32_t class, choices;
+};
+
+static int compare_ordered(const void *left, const void *right)
+{
+	const struct ordered *a = left, *b = right;
+	bool a_minds = a->run->classes[a->class]->pattern.minds_others;
+	bool b_minds = b->run->classes[b->class]->pattern.minds_others;
+	int size;
+
+	if (a->choices != b->choices)
+		return a->choices < b->choices ? -1 : 1;
+	if (a_minds != b_minds)
+		return a_minds ? -1 : 1;
+	size = slack_compare_size(a->run, b->class, a->class);
+	return size ? size : (a->class > b->class) - (a->class < b->class);
+}
+
+void slack_order_classes(struct slack_run *r)
+{
+	struct ordered *list = mem_zalloc(r->class_count + 1, sizeof(*list));
+
+	for (uint32_t c = 0; c < r->class_count; c++)
+		list[c] = (struct ordered){
+			r, c, slack_is_out_of_time(r) ? 0 : count_choices(r, r->classes[c])};
+	qsort(list, r->class_count, sizeof(*list), compare_ordered);
+	for (uint32_t i = 0; i < r->class_count; i++) {
+		r->order[i] = list[i].class;
+		r->rank[list[i].class] = i;
+	}
+	free(list);
+}
+
+/* --- nodes */
+
+/* The larger share that is requested of a node. */
+static void fill_of(const struct slack_run *r, place_node n, int64_t *part, int64_t *whole)
+{
+	struct slack_amount used = r->survey.whole[n];
+
+	slack_amount_add(&used, &r->left[n], -1);
+	share_of(&used, &r->survey.whole[n], part, whole);
+}
+
+int slack_compare_share(const struct slack_run *r, place_node a, place_node b)
+{
+	int64_t left, left_of, right, right_of;
+
+	fill_of(r, a, &left, &left_of);
+	fill_of(r, b, &right, &right_of);
+	return compare_fractions(left, left_of, right, right_of);
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What stands, and may not, or need not. All placeholders are put where the last step had them.
+ *
+ *   1. Each is asked for again as if it came last, and those go whose node has no room for them or forbids them; of one node the largest first.
+ *   2. Those that depend on others (affinity, spread) are asked, again and again until nobody goes, since whoever leaves may be missed. So nobody is pushed
+ *      out for the sake of one who leaves himself.
+ *   3. What is too much is given up where nodes are emptiest, which helps drains; but rather one whom no other placeholder misses. Where there is no
+ *      such one, 2. is done again.
+ *
+ * A claim that waits for its first pod is bound by a placeholder that stands, and would stay so without it: where there are claims all that is a trial, after which
+ * only those stand that stay.
+ */
+#include <stdlib.h>
+
+#include "aggregator/policy/slack/slack_internal.h"
+#include "shared/mem.h"
+
+struct standing {
+	const struct slack_run *run;
+	uint32_t holder;
+};
+
+struct standings {
+	size_t count;
+	struct standing *of; /* owned */
+};
+
+static void stand(struct slack_run *r, struct slack_entry *e, const struct slack_standing *s)
+{
+	place_node n = place_find_node(r->place, s->node);
+	bool counts = n != PLACE_NONE && r->survey.counts[n];
+	struct slack_move move = {.class = r->reports[e->index].key, .cause = SLACK_NODE_LEFT};
+
+	for (uint32_t i = 0; i < s->count && r->placed[e->index] < r->options->placeholders_max;
+	     i++) {
+		if (counts) {
+			slack_holder_put(r, slack_holder_new(r, e->index), n);
+			continue;
+		}
+		move.from = slack_result_name(r->result, s->node);
+		slack_add_move(r, &move);
+	}
+}
+
+/* By node, the largest first. */
+static int compare_standing(const void *left, const void *right)
+{
+	const struct standing *a = left, *b = right;
+	const struct slack_holder *x = &a->run->holders[a->holder];
+	const struct slack_holder *y = &b->run->holders[b->holder];
+	int size;
+
+	if (x->node != y->node)
+		return x->node < y->node ? -1 : 1;
+	size = slack_compare_size(a->run, y->class, x->class);
+	if (size)
+		return size;
+	if (x->class != y->class)
+		return x->class < y->class ? -1 : 1;
+	return (a->holder > b->holder) - (a->holder < b->holder);
+}
+
+static struct standings list_standings(const struct slack_run *r)
+{
+	struct standings list = {.of = mem_zalloc(r->holder_count + 1, sizeof(*list.of))};
+
+	for (uint32_t h = 0; h < r->holder_count; h++)
+		if (r->holders[h].node != PLACE_NONE)
+			list.of[list.count++] = (struct standing){r, h};
+	return list;
+}
+
+/* --- pushing out */
+
+static bool depends_on_others(enum place_filter f)
+{
+	return f == PLACE_AFFINITY || f == PLACE_SPREAD;
+}
+
+/* True: it went. */
+static bool ask_again(struct slack_run *r, uint32_t holder, bool company)
+{
+	const struct slack_holder *h = &r->holders[holder];
+	struct slack_move move = {.class = r->reports[h->class].key,
+				  .from = place_node_name(r->place, h->node),
+				  .cause = SLACK_PUSHED_OUT,
+				  .filter = slack_guard_ask(r, holder)};
+
+	if (move.filter == PLACE_FITS || (depends_on_others(move.filter) && !company))
+		return false;
+	slack_holder_take(r, holder);
+	slack_add_move(r, &move);
+	return true;
+}
+
+static void push_out(struct slack_run *r, const struct standings *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		ask_again(r, list->of[i].holder, false);
+}
+
+static void keep_company(const struct slack_run *r, struct standings *list)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < list->count; i++) {
+		const struct slack_holder *h = &r->holders[list->of[i].holder];
+
+		if (h->node != PLACE_NONE && r->classes[h->class]->pattern.is_company)
+			list->of[kept++] = list->of[i];
+	}
+	list->count = kept;
+}
+
+/* Of a list that is this function's to shorten. */
+static void push_out_company(struct slack_run *r, struct standings *list)
+{
+	bool gone = true;
+
+	while (gone) {
+		gone = false;
+		keep_company(r, list);
+		for (size_t i = 0; i < list->count; i++)
+			gone |= ask_again(r, list->of[i].holder, true);
+	}
+}
+
+/* --- surplus */
+
+static int compare_surplus(const void *left, const void *right)
+{
+	const struct standing *a = left, *b = right;
+	place_node x = a->run->holders[a->holder].node, y = b->run->holders[b->holder].node;
+	int fuller = x == y ? 0 : slack_compare_share(a->run, x, y);
+
+	if (fuller)
+		return fuller;
+	if (x != y)
+		return x < y ? -1 : 1;
+	return (a->holder > b->holder) - (a->holder < b->holder);
+}
+
+static struct standings list_class(const struct slack_run *r, uint32_t class)
+{
+	struct standings list = {.of = mem_zalloc(r->placed[class], sizeof(*list.of))};
+
+	for (uint32_t h = r->holders_of[class]; h != UINT32_MAX; h = r->holders[h].next_of_class)
+		if (r->holders[h].node != PLACE_NONE)
+			list.of[list.count++] = (struct standing){r, h};
+	qsort(list.of, list.count, sizeof(*list.of), compare_surplus);
+	return list;
+}
+
+static bool is_missed(struct slack_run *r, const struct slack_holder *h)
+{
+	place_mark m = place_fork(r->place);
+	bool missed;
+
+	place_take(r->place, h->pod);
+	missed = slack_guard_breaks(r, h->class, true, NULL);
+	place_revert(r->place, m);
+	return missed;
+}
+
+/* The first whom nobody misses, else the first. */
+static uint32_t choose_surplus(struct slack_run *r, const struct standings *list, bool *missed)
+{
+	uint32_t first = UINT32_MAX;
+
+	for (size_t i = 0; i < list->count; i++) {
+		uint32_t holder = list->of[i].holder;
+
+		if (r->holders[holder].node == PLACE_NONE)
+			continue;
+		if (!is_missed(r, &r->holders[holder]))
+			return holder;
+		first = first == UINT32_MAX ? holder : first;
+	}
+	*missed = true;
+	return first;
+}
+
+/* Taking one makes its node emptier still, and so the next is of the same node: the order stays. True: some are missed. */
+static bool give_up(struct slack_run *r, uint32_t class)
+{
+	struct standings list = list_class(r, class);
+	bool missed = false;
+
+	while (slack_surplus(r, class)) {
+		uint32_t holder = choose_surplus(r, &list, &missed);
+		struct slack_move move = {.class = r->reports[class].key,
+					  .from = place_node_name(r->place,
+								  r->holders[holder].node),
+					  .cause = SLACK_SURPLUS};
+
+		slack_holder_take(r, holder);
+		slack_add_move(r, &move);
+	}
+	free(list.of);
+	return missed;
+}
+
+/* --- all of it */
+
+static void verify(struct slack_run *r)
+{
+	struct standings list;
+	bool missed = false;
+
+	for (size_t c = 0; c < r->class_count; c++)
+		for (size_t i = 0; i < r->classes[c]->standing_count; i++)
+			stand(r, r->classes[c], &r->classes[c]->standing[i]);
+	list = list_standings(r);
+	qsort(list.of, list.count, sizeof(*list.of), compare_standing);
+	push_out(r, &list);
+	push_out_company(r, &list);
+	for (uint32_t c = 0; c < r->class_count; c++)
+		if (slack_surplus(r, c))
+			missed |= give_up(r, c);
+	if (missed)
+		push_out_company(r, &list);
+	free(list.of);
+}
+
+static bool any_has_claims(const struct slack_run *r)
+{
+	for (uint32_t c = 0; c < r->class_count; c++)
+		if (r->classes[c]->pattern.has_claims)
+			return true;
+	return false;
+}
+
+void slack_verify(struct slack_run *r)
+{
+	place_mark m;
+
+	if (!any_has_claims(r)) {
+		verify(r);
+		return;
+	}
+	m = place_fork(r->place);
+	verify(r);
+	place_revert(r->place, m);
+	for (uint32_t h = 0; h < r->holder_count; h++)
+		if (r->holders[h].node != PLACE_NONE)
+			place_put(r->place, r->holders[h].pod, r->holders[h].node);
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What may follow on a command line. The words before the last are read as the parser reads them, as far as needed to
+ * know which command it is, whether options have ended, and whether the last word is an option's value:
+ *
+ *     words before --> command, ended, pending option --> candidates for the last word
+ *
+ * Options of a command may stand before it, so while there is none the options of all commands count, but only the
+ * general ones are offered. Nothing can fail: what is not understood has no candidates.
+ */
+#include "shared/options_internal.h"
+#include "shared/outline.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/mem.h"
+
+enum directive { FILES = 0, NOTHING = 4, FOLDERS = 16 };
+
+struct completion {
+	const struct outline *outline;
+	const struct outline_command *command; /* NULL: none yet, or "help" */
+	const struct option_spec *pending; /* the option whose value is next */
+	size_t operands; /* that are complete, the command among them */
+	bool ended, help, unknown;
+	struct buf *out;
+};
+
+static const struct outline_command *find_command(const struct outline *o, const char *name)
+{
+	for (size_t i = 0; i < o->command_count; i++)
+		if (strcmp(o->commands[i].name, name) == 0)
+			return &o->commands[i];
+	return NULL;
+}
+
+/* By name, or by letter where that is not 0. */
+static const struct option_spec *find_in(const struct option_spec *specs, const char *name,
+					 char letter)
+{
+	if (!letter)
+		return options_find(specs, name);
+	for (; specs->name; specs++)
+		if (specs->letter == letter)
+			return specs;
+	return NULL;
+}
+
+static const struct option_spec *find_option(const struct completion *c, const char *name,
+					     char letter)
+{
+	const struct option_spec *spec = NULL;
+
+	if (c->command)
+		spec = find_in(c->command->specs, name, letter);
+	for (size_t i = 0; !c->command && !spec && i < c->outline->command_count; i++)
+		spec = find_in(c->outline->commands[i].specs, name, letter);
+	return spec ? spec : find_in(c->outline->program->specs, name, letter);
+}
+
+/* --- the words before the last ------------------------------------------------------------------------------- */
+
+static const struct option_spec *find_pending(const struct completion *c, const char *word)
+{
+	const struct option_spec *spec = NULL;
+
+	if (word[1] == '-')
+		return strchr(word, '=') || !(spec = find_option(c, word + 2, 0)) ||
+				       spec->kind == OPTION_FLAG
+			       ? NULL
+			       : spec;
+	for (word++; *word; word++) {
+		spec = find_option(c, NULL, *word);
+		if (!spec || spec->kind != OPTION_FLAG)
+			return spec && !word[1] ? spec : NULL;
+	}
+	return NULL;
+}
+
+static void take_operand(struct completion *c, const char *word)
+{
+	bool first = c->operands++ == 0, named = c->help && c->operands == 2;
+
+	if (!c->outline->command_count)
+		return;
+	if (first && strcmp(word, "help") == 0)
+		c->help = true;
+	else if (first || named)
+		c->command = find_command(c->outline, word);
+	c->unknown = c->unknown || (first && !c->help && !c->command);
+}
+
+static void take_word(struct completion *c, const char *word)
+{
+	if (c->pending) {
+		if (strcmp(word, "=") != 0)
+			c->pending = NULL;
+	} else if (c->ended || word[0] != '-' || !word[1]) {
+		take_operand(c, word);
+	} else if (strcmp(word, "--") == 0) {
+		c->ended = true;
+	} else {
+		c->pending = find_pending(c, word);
+	}
+}
+
+/* --- candidates ----------------------------------------------------------------------------------------------- */
+
+/* The first sentence of a help text, in one line. */
+static void add_meaning(struct buf *out, const char *help)
+{
+	const char *stop = strstr(help, ". ");
+	size_t len = stop ? (size_t)(stop - help) : strlen(help);
+
+	if (len && help[len - 1] == '.')
+		len--;
+	buf_add_char(out, '\t');
+	buf_add(out, help, len);
+}
+
+/* head and word together are the candidate; typed is what stands there now. */
+static void offer(struct completion *c, const char *typed, const char *head, const char *word,
+		  const char *help)
+{
+	size_t head_len = strlen(head), typed_len = strlen(typed);
+
+	if (typed_len < head_len
+		    ? strncmp(head, typed, typed_len) != 0
+		    : strncmp(head, typed, head_len) != 0 ||
+			      strncmp(word, typed + head_len, typed_len - head_len) != 0)
+		return;
+	buf_printf(c->out, "%s%s", head, word);
+	if (help)
+		add_meaning(c->out, help);
+	buf_add_char(c->out, '\n');
+}
+
+/* The words of "hard|soft"; a part with capitals stands for something else. */
+static void offer_parts(struct completion *c, const char *typed, const char *head, const char *text)
+{
+	char *copy = mem_strdup(text), *rest = copy, *part;
+
+	while (strchr(text, '|') && (part = strsep(&rest, "|"))) {
+		bool literal = *part;
+
+		for (const char *p = part; *p; p++)
+			literal = literal && !isupper((unsigned char)*p);
+		if (literal)
+			offer(c, typed, head, part, NULL);
+	}
+	free(copy);
+}
+
+static enum directive offer_value(struct completion *c, const struct option_spec *spec,
+				  const char *typed, const char *head)
+{
+	if (spec->kind == OPTION_FLAG) {
+		offer(c, typed, head, "true", NULL);
+		offer(c, typed, head, "false", NULL);
+		return NOTHING;
+	}
+	for (size_t i = 0; spec->choices && spec->choices[i]; i++)
+		offer(c, typed, head, spec->choices[i], NULL);
+	if (spec->choices || !spec->value)
+		return NOTHING;
+	offer_parts(c, typed, head, spec->value);
+	if (strcmp(spec->value, "FILE") == 0)
+		return FILES;
+	return strcmp(spec->value, "DIR") == 0 ? FOLDERS : NOTHING;
+}
+
+static void offer_options(struct completion *c, const char *typed, const struct option_spec *specs)
+{
+	for (; specs->name; specs++) {
+		char letter[] = {'-', specs->letter, '\0'};
+
+		offer(c, typed, options_is_on(specs) ? "--no-" : "--", specs->name, specs->help);
+		if (specs->letter && strcmp(typed, "-") == 0)
+			offer(c, typed, "", letter, specs->help);
+	}
+}
+
+/* "--name=val" in one word; NOTHING where it is something else. */
+static enum directive offer_joined(struct completion *c, const char *typed)
+{
+	size_t len = strcspn(typed, "=");
+	char *name = mem_strndup(typed + 2, len - 2), *head = mem_strndup(typed, len + 1);
+	const struct option_spec *spec = find_option(c, name, 0);
+	enum directive directive = spec ? offer_value(c, spec, typed, head) : NOTHING;
+
+	free(name);
+	free(head);
+	return directive;
+}
+
+static void offer_commands(struct completion *c, const char *typed)
+{
+	for (size_t i = 0; i < c->outline->command_count; i++)
+		offer(c, typed, "", c->outline->commands[i].name, c->outline->commands[i].summary);
+	if (c->operands == 0)
+		offer(c, typed, "", "help", "Show the options of a command");
+}
+
+static enum directive offer_operands(struct completion *c, const char *typed)
+{
+	const char *const *words = c->command && !c->help ? c->command->words : NULL;
+
+	if (c->operands == 0 || (c->help && c->operands == 1))
+		offer_commands(c, typed);
+	for (; words && *words && c->operands == 1; words++)
+		offer(c, typed, "", *words, NULL);
+	return NOTHING;
+}
+
+static enum directive offer_all(struct completion *c, const char *typed)
+{
+	if (c->pending)
+		return offer_value(c, c->pending, strcmp(typed, "=") == 0 ? "" : typed, "");
+	if (c->ended || typed[0] != '-')
+		return offer_operands(c, typed);
+	if (strncmp(typed, "--", 2) == 0 && strchr(typed, '='))
+		return offer_joined(c, typed);
+	if (c->unknown)
+		return NOTHING;
+	if (c->command)
+		offer_options(c, typed, c->command->specs);
+	offer_options(c, typed, c->outline->program->specs);
+	return NOTHING;
+}
+
+void outline_complete(const struct outline *o, int count, char *const *words, struct buf *out)
+{
+	struct completion c = {.outline = o, .out = out};
+	enum directive directive;
+
+	for (int i = 0; i + 1 < count; i++)
+		take_word(&c, words[i]);
+	directive = offer_all(&c, count > 0 ? words[count - 1] : "");
+	buf_printf(out, ":%d\n", directive);
+}

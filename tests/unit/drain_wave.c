@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The wave: what it costs budgets, how long it may take to choose, whom it freezes, and groups that
+ * go as a whole. Nodes have 4 CPUs and 8 GiB; pods are of ReplicaSets, in namespace default.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "aggregator/policy/drain/drain.h"
+#include "shared/clock.h"
+#include "shared/mem.h"
+#include "tests/place_fixture.h"
+#include "tests/view_fixture.h"
+
+#define NOW    VIEW_FIXTURE_NOW_NS
+#define MINUTE (60 * NS_PER_SEC)
+
+static struct place_fixture f;
+static struct drain_state *state;
+static struct drain_config config;
+static struct drain_plan *plan;
+static int calls_in_time; /* how often time is not up yet; -1: it never is */
+
+static int setup(void **unused)
+{
+	(void)unused;
+	place_fixture_init(&f);
+	state = drain_state_new();
+	drain_config_default(&config);
+	config.assume_unneeded_ns = 30 * MINUTE;
+	plan = NULL;
+	calls_in_time = -1;
+	return 0;
+}
+
+static int teardown(void **unused)
+{
+	(void)unused;
+	drain_plan_free(plan);
+	drain_state_free(state);
+	place_fixture_fini(&f);
+	return 0;
+}
+
+/* --- the cluster */
+
+static void put_node(const char *name, const char *pool, const char *annotations)
+{
+	char *json = mem_printf(
+		"{'metadata':{'name':'%s','labels':{'kubernetes.io/hostname':'%s','pool':'%s'},"
+		"'annotations':{%s}},'status':{'allocatable':{'cpu':'4','memory':'8Gi','pods':'110'"
+		"},'conditions':[{'type':'Ready','status':'True'}]}}",
+		name, name, pool, annotations);
+
+	place_fixture_put(&f, OBJECT_NODE, json);
+	free(json);
+}
+
+static void put_owner(const char *name, int replicas)
+{
+	char *json = mem_printf("{'metadata':{'namespace':'default','name':'%s','uid':'rs-%s'},"
+				"'spec':{'replicas':%d},'status':{'replicas':%d}}",
+				name, name, replicas, replicas);
+
+	place_fixture_put(&f, OBJECT_REPLICA_SET, json);
+	free(json);
+}
+
+static void put_pod(const char *name, const char *owner, const char *node, int cpu_milli,
+		    bool ready)
+{
+	char *json = mem_printf(
+		"{'metadata':{'namespace':'default','name':'%s','uid':'uid-%s','labels':{'app':'%s'"
+		"},'ownerReferences':[{'apiVersion':'apps/v1','kind':'ReplicaSet','name':'%s',"
+		"'uid':'rs-%s','controller':true}]},'spec':{'nodeName':'%s','containers':[{"
+		"'name':'c','resources':{'requests':{'cpu':'%dm','memory':'128Mi'}}}]},'status':{"
+		"'phase':'Running','conditions':[{'type':'Ready','status':'%s'}]}}",
+		name, name, owner, owner, owner, node, cpu_milli, ready ? "True" : "False");
+
+	place_fixture_put(&f, OBJECT_POD, json);
+	free(json);
+}
+
+/* Pods that are not ready may always leave. */
+static void put_budget(const char *app, int allowed)
+{
+	char *json =
+		mem_printf("{'metadata':{'namespace':'default','name':'%s'},'spec':{'selector':"
+			   "{'matchLabels':{'app':'%s'}},'unhealthyPodEvictionPolicy':'AlwaysAllow'"
+			   "},'status':{'disruptionsAllowed':%d}}",
+			   app, app, allowed);
+
+	place_fixture_put(&f, OBJECT_POD_DISRUPTION_BUDGET, json);
+	free(json);
+}
+
+static bool is_late(void *unused)
+{
+	(void)unused;
+	if (calls_in_time > 0)
+		calls_in_time--;
+	return calls_in_time == 0;
+}
+
+static void step(int64_t now_ns)
+{
+	struct view *v = place_fixture_view(&f, NULL, 0);
+	struct place_options o;
+
+	place_options_default(&o);
+	o.now_ns = now_ns;
+	place_free(f.place);
+	f.place = place_new(v, &o);
+	drain_plan_free(plan);
+	plan = drain_step(state,
+			  &(struct drain_input){.place = f.place,
+						.view = v,
+						.now_ns = now_ns,
+						.out_of_time = is_late},
+			  &config);
+	view_drop(v);
+}
+
+static const struct drain_plan_node *node(const char *name)
+{
+	const struct drain_plan_node *n = drain_plan_find(plan, name);
+
+	assert_non_null(n);
+	return n;
+}
+
+static void assert_verdict(const char *name, const char *verdict)
+{
+	assert_string_equal(drain_verdict_name(node(name)->verdict), verdict);
+}
+
+static void assert_reason(const char *name, const char *code, const char *text)
+{
+	assert_true(node(name)->reason_count > 0);
+	assert_string_equal(drain_reason_name(node(name)->reasons[0].code), code);
+	assert_string_equal(node(name)->reasons[0].text, text);
+}
+
+static size_t count_verdict(enum drain_verdict v)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < plan->node_count; i++)
+		count += plan->nodes[i].verdict == v;
+	return count;
+}
+
+/* --- budgets */
+
+/* "a" and "b" could go, each with a pod of "web"; "full" holds the others. */
+static void put_three(int allowed, bool ready)
+{
+	put_node("a", "", "");
+	put_node("b", "", "");
+	put_node("full", "", "");
+	put_owner("web", 8);
+	put_owner("db", 1);
+	put_pod("db-1", "db", "full", 2400, true);
+	put_pod("web-1", "web", "a", 100, ready);
+	put_pod("web-2", "web", "b", 100, ready);
+	for (int i = 3; i <= 8; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "web-%d", i);
+		put_pod(name, "web", "full", 10, true);
+	}
+	put_budget("web", allowed);
+}
+
+static void assert_cost(size_t pods, int64_t allowed, int64_t left, bool one_after_the_other)
+{
+	const struct drain_cost *c = plan->wave.costs;
+
+	assert_true(plan->wave.cost_count > 0);
+	assert_non_null(c->budget);
+	assert_int_equal(c->pods, pods);
+	assert_int_equal(c->allowed, allowed);
+	assert_int_equal(c->left, left);
+	assert_true(c->one_after_the_other == one_after_the_other);
+}
+
+static void a_budget_tells_before_and_after(void **unused)
+{
+	(void)unused;
+	put_three(3, true);
+	step(NOW);
+	assert_int_equal(count_verdict(DRAIN_GOES), 2);
+	assert_cost(2, 3, 1, false);
+	assert_non_null(strstr(plan->narration, "PodDisruptionBudget default/web: 2 leave, 3 may "
+						"at once, and 1 more then.\n"));
+}
+
+/* Candidates have used up the budget before there is a wave, which must tell of it as it was. */
+static void upstream_tells_it_as_well(void **unused)
+{
+	(void)unused;
+	drain_config_upstream(&config);
+	config.assume_unneeded_ns = 30 * MINUTE;
+	config.rules.max_drain_parallelism = 10;
+	put_three(2, true);
+	step(NOW);
+	assert_int_equal(count_verdict(DRAIN_GOES), 2);
+	assert_cost(2, 2, 0, false);
+}
+
+/* What is not ready uses nothing of it, however many leave. */
+static void pods_that_are_not_ready_cost_nothing(void **unused)
+{
+	(void)unused;
+	put_three(1, false);
+	config.rules.owner_share = 1;
+	step(NOW);
+	assert_int_equal(count_verdict(DRAIN_GOES), 2);
+	assert_cost(2, 1, 1, false);
+}
+
+static void a_node_may_ask_for_more_than_is_allowed(void **unused)
+{
+	(void)unused;
+	put_three(1, true);
+	put_pod("web-9", "web", "a", 100, true);
+	place_fixture_remove(&f, OBJECT_POD, "default", "web-2");
+	config.rules.owner_share = 1;
+	step(NOW);
+	assert_verdict("a", "drain");
+	assert_cost(2, 1, 0, true);
+}
+
+/* --- time */
+
+static void put_many(int count)
+{
+	put_owner("web", 4 * count);
+	for (int i = 0; i < count; i++) {
+		char name[16], pod[16];
+
+		snprintf(name, sizeof(name), "n%02d", i);
+		snprintf(pod, sizeof(pod), "web-%d", i);
+		put_node(name, "", "");
+		put_pod(pod, "web", name, 100, true);
+	}
+	put_node("full", "", "");
+	put_owner("db", 1);
+	put_pod("db-1", "db", "full", 2100, true);
+	config.rules.owner_share = 1;
+}
+
+/* Eight could go, and when three of them are in the wave there is no time for more. */
+static void a_wave_ends_when_time_is_up(void **unused)
+{
+	(void)unused;
+	put_many(8);
+	config.rules.simulation_min_nodes = 1;
+	step(NOW);
+	assert_int_equal(count_verdict(DRAIN_GOES), 8);
+	drain_plan_free(plan);
+	plan = NULL;
+	/* Seven times while candidates are asked, and twice for the wave; the third is too late. */
+	calls_in_time = 7 + 2 + 1;
+	step(NOW + MINUTE);
+	assert_true(plan->complete);
+	assert_int_equal(count_verdict(DRAIN_GOES), 3);
+	assert_int_equal(count_verdict(DRAIN_UNNEEDED), 5);
+	assert_reason("n07", "NotExamined", "time was up before it was tried beside the wave");
+	assert_true(node("n07")->since_ns == NOW - 30 * MINUTE);
+}
+
+/* However little time there is, some are tried, and so the cluster gets smaller. */
+static void some_are_tried_in_any_case(void **unused)
+{
+	(void)unused;
+	put_many(8);
+	config.rules.simulation_min_nodes = 4;
+	calls_in_time = 0;
+	step(NOW);
+	assert_false(plan->complete);
+	assert_int_equal(plan->examined, 4);
+	assert_int_equal(count_verdict(DRAIN_GOES), 4);
+}
+
+static void half_an_atomic_group_does_not_go_for_want_of_time(void **unused)
+{
+	static const struct drain_group_rule groups[] = {{.name = "n", .max = 100, .atomic = true}};
+	static const char *const labels[] = {"pool"};
+
+	(void)unused;
+	put_many(0);
+	put_node("full", "", "");
+	for (int i = 0; i < 4; i++) {
+		char name[16], pod[16];
+
+		snprintf(name, sizeof(name), "n%02d", i);
+		snprintf(pod, sizeof(pod), "web-%d", i);
+		put_node(name, "n", "");
+		put_pod(pod, "web", name, 100, true);
+	}
+	put_owner("web", 4);
+	config.groups = groups;
+	config.group_count = 1;
+	config.group_labels = labels;
+	config.group_label_count = 1;
+	config.rules.simulation_min_nodes = 1;
+	calls_in_time = 3 + 1 + 1;
+	step(NOW);
+	assert_int_equal(count_verdict(DRAIN_GOES), 0);
+	calls_in_time = -1;
+	step(NOW + MINUTE);
+	assert_int_equal(count_verdict(DRAIN_GOES), 4);
+}
+
+/* --- whom it freezes */
+
+/* Both could go alone; a's pod goes to b, and so b stays until a is gone. */
+static void a_destination_is_not_drained(void **unused)
+{
+	(void)unused;
+	put_node("a", "", "");
+	put_node("b", "", "");
+	put_owner("web", 2);
+	put_pod("web-1", "web", "a", 100, true);
+	put_pod("web-2", "web", "b", 200, true);
+	config.rules.owner_share = 1;
+	step(NOW);
+	assert_verdict("a", "drain");
+	assert_verdict("b", "needed");
+	assert_reason("b", "DestinationInWave", "1 pod of nodes that could go would come here");
+	assert_string_equal(node("a")->moves[0].to, "b");
+}
+
+/* --- groups that go as a whole */
+
+static const struct drain_group_rule batch[] = {{.name = "batch", .max = 10, .atomic = true}};
+static const char *const pools[] = {"pool"};
+
+/* Three nodes of a pool that goes as a whole, and one that holds what they have. */
+static void put_pool(void)
+{
+	config.groups = batch;
+	config.group_count = 1;
+	config.group_labels = pools;
+	config.group_label_count = 1;
+	config.rules.owner_share = 1;
+	put_node("b1", "batch", "");
+	put_node("b2", "batch", "");
+	put_node("b3", "batch", "");
+	put_node("rest", "", "");
+	put_owner("web", 4);
+	put_pod("web-1", "web", "b1", 100, true);
+	put_pod("web-2", "web", "b2", 100, true);
+	put_pod("web-3", "web", "rest", 2100, true);
+}
+
+static void a_group_goes_as_a_whole(void **unused)
+{
+	(void)unused;
+	put_pool();
+	step(NOW);
+	assert_verdict("b1", "drain");
+	assert_verdict("b2", "drain");
+	assert_verdict("b3", "drain");
+	assert_int_equal(plan->wave.empty_count, 1);
+	assert_string_equal(node("b1")->moves[0].to, "rest");
+	assert_string_equal(node("b1")->group, "batch");
+}
+
+static void a_group_stays_for_one_of_its_nodes(void **unused)
+{
+	(void)unused;
+	put_pool();
+	put_node("b2", "batch", "'cluster-autoscaler.kubernetes.io/scale-down-disabled':'true'");
+	step(NOW);
+	assert_verdict("b2", "needed");
+	assert_reason("b2", "ScaleDownDisabledAnnotation",
+		      "it is annotated cluster-autoscaler.kubernetes.io/scale-down-disabled=true");
+	assert_verdict("b1", "unneeded");
+	assert_reason("b1", "AtomicScaleDownFailed",
+		      "group \"batch\" goes as a whole, and 2 of its 3 nodes could");
+	assert_verdict("b3", "unneeded");
+	assert_reason("b3", "AtomicScaleDownFailed",
+		      "group \"batch\" goes as a whole, and 2 of its 3 nodes could");
+	assert_int_equal(plan->wave.node_count, 0);
+	/* Its timer ran on meanwhile for those that could. */
+	put_node("b2", "batch", "");
+	step(NOW + MINUTE);
+	assert_int_equal(count_verdict(DRAIN_GOES), 3);
+	assert_true(node("b1")->since_ns == NOW - 30 * MINUTE);
+}
+
+/* One alone would do; all three together exceed the budget. */
+static void a_group_stays_for_a_budget_of_one_of_its_nodes(void **unused)
+{
+	(void)unused;
+	put_pool();
+	put_budget("web", 1);
+	step(NOW);
+	assert_int_equal(plan->wave.node_count, 0);
+	assert_int_equal(count_verdict(DRAIN_UNNEEDED), 3);
+	assert_reason("b2", "NotEnoughPdb",
+		      "pod default/web-2 waits for PodDisruptionBudget web: 0 more may leave "
+		      "beside this wave");
+	assert_reason("b1", "AtomicScaleDownFailed",
+		      "group \"batch\" goes as a whole, and node b2 cannot go now");
+	put_budget("web", 2);
+	step(NOW + MINUTE);
+	assert_int_equal(count_verdict(DRAIN_GOES), 3);
+}
+
+int main(void)
+{
+#define STORY(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		STORY(a_budget_tells_before_and_after),
+		STORY(upstream_tells_it_as_well),
+		STORY(pods_that_are_not_ready_cost_nothing),
+		STORY(a_node_may_ask_for_more_than_is_allowed),
+		STORY(a_wave_ends_when_time_is_up),
+		STORY(some_are_tried_in_any_case),
+		STORY(half_an_atomic_group_does_not_go_for_want_of_time),
+		STORY(a_destination_is_not_drained),
+		STORY(a_group_goes_as_a_whole),
+		STORY(a_group_stays_for_one_of_its_nodes),
+		STORY(a_group_stays_for_a_budget_of_one_of_its_nodes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
