@@ -66,7 +66,7 @@ static void print_rows(struct cli *cli, const cJSON *doc)
 		add_row(t, doc, item, place++);
 	if (cli->options->output != OUTPUT_WIDE)
 		table_hide(t, TIME);
-	commands_print_table(cli, t);
+	commands_print_table(cli, t, "node");
 	table_free(t);
 }
 

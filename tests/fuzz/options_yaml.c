@@ -36,7 +36,8 @@ static const struct option_spec specs[] = {
 	{0},
 };
 
-static const struct option_program program = {"prog", "", "", specs, NULL, "config"};
+static const struct option_program program = {
+	.name = "prog", .summary = "", .usage = "", .specs = specs, .config_name = "config"};
 
 static void check_reason(const struct reason *reason)
 {
