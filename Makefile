@@ -116,7 +116,7 @@ FLEET    := $(TB)/fleet
 BENCH_TABLE := $(TB)/bench_table
 SOAK     := $(TB)/soak
 
-.PHONY: all tests fleet soak demo deps deps-lint deps-vm deps-bench run check check-built check-vm check-vm-built
+.PHONY: all tests fleet soak benches demo deps deps-lint deps-vm deps-bench run check check-built check-vm check-vm-built
 .PHONY: check-faults check-faults-built deps-kube check-kube check-kube-built deps-node check-node check-node-built
 .PHONY: documents deps-deb deb deps-packages check-packages
 .PHONY: deps-image image check-image
@@ -130,6 +130,7 @@ all: $(PROGRAMS)
 tests: $(UNIT) $(INTEG) $(VM) $(KUBE) $(NODE) $(MONITORING) $(REPLAY) $(CONF) $(FLEET)
 fleet: $(FLEET)
 soak: all $(FLEET) $(SOAK)
+benches: $(BENCH) $(BENCH_TABLE) $(SOAK)
 
 $(SHARED_A): $(call obj,$(SHARED_C) $(PROTO_C))
 $(AGENT_A): $(call obj,$(AGENT_C))
