@@ -541,7 +541,8 @@ static void a_wave_that_depends_on_the_scheduler_is_told(void **unused)
 }
 
 /*
- * The big pod has a place unless all of the small ones come before it, which one order drawn by chance is not.
+ * The big pod has a place unless all of the small ones come before it, which one order drawn by
+ * chance is not.
  */
 static void pods_of_one_owner_may_come_last(void **unused)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The wave: what it costs budgets, how long it may take to choose, whom it freezes, groups that go
- * as a whole, and nodes that are neither candidates nor destinations. Nodes have 4 CPUs and 8 GiB; pods are of ReplicaSets, in namespace default.
+ * as a whole, and nodes that are neither candidates nor destinations. Nodes have 4 CPUs and 8 GiB;
+ * pods are of ReplicaSets, in namespace default.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -127,7 +127,10 @@ static void shapes_that_fit_nowhere_are_named(void **state)
 	slack_target_fini(&t);
 }
 
-/* 16 GiB in five parts are 3435973836.8 bytes each: a byte more, and a node would hold four of them. */
+/*
+ * 16 GiB in five parts are 3435973836.8 bytes each: a byte more, and a node would hold four of
+ * them.
+ */
 static void as_many_units_fit_on_a_node_as_it_was_cut_into(void **state)
 {
 	static const struct {

@@ -123,7 +123,9 @@ struct displacing {
 	place_node to[DISPLACED_MAX];
 };
 
-/* Somebody minds that those were taken, or where they are now. Those of a class follow each other. */
+/*
+ * Somebody minds that those were taken, or where they are now. Those of a class follow each other.
+ */
 static bool makes_trouble(struct slack_run *r, uint32_t class, const struct displacing *d)
 {
 	bool trouble = slack_guard_breaks(r, class, false, NULL);

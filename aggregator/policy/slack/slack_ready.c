@@ -2,8 +2,8 @@
 /*
  * What slack is worth: how many pods of a class could start now, and which nodes would hold those that cannot.
  *
- *   slots          sum over nodes that count and admit it of min over resources of floor(free / shape), free being what real pods leave, which
- *                  preempt balloons
+ *   slots          sum over nodes that count and admit it of min over resources of floor(free /
+ *                  shape), free being what real pods leave, which preempt balloons
  *   slots by use   of these, as many as fit in the headroom of real use, each with the use that its workload's pods have (else its requests)
  *   fragmentation  1 - slots * shape / free; 0 for a shape that asks for nothing
  *
