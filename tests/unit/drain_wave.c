@@ -483,6 +483,27 @@ static void nothing_goes_to_a_node_that_is_not_ready(void **unused)
 		      "pod default/web-1 fits on no other node: 1 NodeGone");
 }
 
+/* Sums of such nodes are as large as can be, and a floor below them holds. */
+static void absurd_nodes_are_counted_without_overflow(void **unused)
+{
+	(void)unused;
+	for (char name = 'a'; name <= 'c'; name++) {
+		char *json = mem_printf(
+			"{'metadata':{'name':'%c'},'status':{'allocatable':{'cpu':'9e15','memory':"
+			"'9e18','pods':'110'},'capacity':{'cpu':'9e15','memory':'9e18'},"
+			"'conditions':[{'type':'Ready','status':'True'}]}}",
+			name);
+
+		place_fixture_put(&f, OBJECT_NODE, json);
+		free(json);
+	}
+	config.cluster_min.cpu_milli = 4000;
+	step(NOW);
+	assert_verdict("a", "drain");
+	assert_true(node("b")->reason_count > 0);
+	assert_int_equal(node("b")->reasons[0].code, DRAIN_MINIMAL_LIMIT);
+}
+
 /* Its name alone would be looked for in vain among the pods of the node. */
 static void a_pending_pod_holds_the_node_it_fits(void **unused)
 {
@@ -517,6 +538,7 @@ int main(void)
 		STORY(nodes_with_unreadable_pods_are_left_alone),
 		STORY(what_holds_a_destination_is_told),
 		STORY(nothing_goes_to_a_node_that_is_not_ready),
+		STORY(absurd_nodes_are_counted_without_overflow),
 		STORY(a_pending_pod_holds_the_node_it_fits),
 	};
 

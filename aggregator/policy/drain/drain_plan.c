@@ -195,6 +195,12 @@ static const char *group_of(const struct drain_run *r, const struct drain_case *
 		       : NULL;
 }
 
+static void add_to(int64_t *sum, int64_t amount)
+{
+	if (__builtin_add_overflow(*sum, amount, sum))
+		*sum = INT64_MAX;
+}
+
 /* Numbers of groups shift while they are added, and so are looked up afterwards. */
 static void read_groups(struct drain_run *r)
 {
@@ -219,8 +225,8 @@ static void read_groups(struct drain_run *r)
 		if (!c->node || c->in_deletion)
 			continue;
 		sums.nodes++;
-		sums.cpu_milli += c->view->cpu_capacity_milli;
-		sums.mem_bytes += c->view->mem_capacity_bytes;
+		add_to(&sums.cpu_milli, c->view->cpu_capacity_milli);
+		add_to(&sums.mem_bytes, c->view->mem_capacity_bytes);
 	}
 	drain_groups_set_floor(&r->groups, &sums, &r->config->cluster_min);
 }

@@ -23,6 +23,8 @@ typedef __int128 wide;
 
 static int64_t narrow(wide value)
 {
+	if (value < -INT64_MAX)
+		return -INT64_MAX;
 	return value > INT64_MAX ? INT64_MAX : (int64_t)value;
 }
 
