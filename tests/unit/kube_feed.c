@@ -23,18 +23,35 @@
 	"{\"kind\":\"ElasticQuotaList\",\"metadata\":{\"resourceVersion\":\"1\"},\"items\":"       \
 	"[" items "]}"
 
-static void expect(const char *list, const char *events, const char *want)
+static void expect_of(enum object_kind kind, const char *list, const char *events, const char *want)
 {
 	struct buf story = BUF_INIT;
 	const char *at;
 
-	feed_world_tell(OBJECT_ELASTIC_QUOTA, list, strlen(list), events, strlen(events), 1000,
-			&story);
+	feed_world_tell(kind, list, strlen(list), events, strlen(events), 1000, &story);
 	buf_add_str(&story, "");
 	at = strstr(story.data, want);
 	if (!at)
 		fail_msg("%s\nshould have\n%s", story.data, want);
 	buf_fini(&story);
+}
+
+static void expect(const char *list, const char *events, const char *want)
+{
+	expect_of(OBJECT_ELASTIC_QUOTA, list, events, want);
+}
+
+/* Whoever plans with the node must know that it is not empty. */
+static void test_unreadable_pods_have_a_node(void **state)
+{
+	(void)state;
+	expect_of(OBJECT_POD,
+		  "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":"
+		  "\"1\"},"
+		  "\"items\":[{\"metadata\":{\"namespace\":\"x\",\"name\":\"p\"},\"spec\":{"
+		  "\"nodeName\":"
+		  "\"n1\",\"containers\":7}}]}",
+		  "", "unreadable x/p on n1: spec.containers: ");
 }
 
 /* Named until they are repaired or deleted; the newest reason counts. */
@@ -110,6 +127,7 @@ static void test_model_sees_another(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_unreadable_pods_have_a_node),
 		cmocka_unit_test(test_unreadable_are_named),
 		cmocka_unit_test(test_edited_to_unreadable_is_removed),
 		cmocka_unit_test(test_bounded),
