@@ -487,7 +487,7 @@ static void nothing_goes_to_a_node_that_is_not_ready(void **unused)
 static void absurd_nodes_are_counted_without_overflow(void **unused)
 {
 	(void)unused;
-	for (char name = 'a'; name <= 'c'; name++) {
+	for (int name = 'a'; name <= 'c'; name++) {
 		char *json = mem_printf(
 			"{'metadata':{'name':'%c'},'status':{'allocatable':{'cpu':'9e15','memory':"
 			"'9e18','pods':'110'},'capacity':{'cpu':'9e15','memory':'9e18'},"

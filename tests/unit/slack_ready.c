@@ -99,7 +99,7 @@ static void shared_room_has_no_other_resources(void **state)
 static void workloads_without_a_uid_are_told_apart(void **state)
 {
 	(void)state;
-	for (char name = 'a'; name <= 'b'; name++) {
+	for (int name = 'a'; name <= 'b'; name++) {
 		char *json = mem_printf(
 			"{'metadata':{'name':'%c','namespace':'shop','annotations':{"
 			"'evenkeel.io/slack':'1'}},'spec':{'replicas':1,'template':{'spec':{"
