@@ -236,6 +236,10 @@ static void test_bad_files_stop_the_start(void **state)
 	config.tls.certificate = "/nowhere/server.crt";
 	expect_no_start(s, &config, "/nowhere/server.crt");
 	access_scene_configure(s, &config);
+	chmod(s->key, 0644);
+	expect_no_start(s, &config, "--tls-key");
+	expect_no_start(s, &config, "others may read or write it (mode 0644)");
+	chmod(s->key, 0640);
 	chmod(s->tokens, 0604);
 	expect_no_start(s, &config, "others may read or write it (mode 0604)");
 	chmod(s->tokens, 0640);

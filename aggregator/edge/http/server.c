@@ -62,8 +62,10 @@ enum {
 	REVIEWS_MOST = 256, /* requests that wait for a review of their token */
 };
 
-/* TLS 1.2 and 1.3, with the suites that the library takes for good. */
-#define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
+/* TLS 1.2 and 1.3, with ciphers that authenticate, and keys that do not outlive a session. */
+#define TLS_PRIORITIES                                                                             \
+	"NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-RSA:-CIPHER-ALL:+AES-256-GCM:"                \
+	"+CHACHA20-POLY1305:+AES-128-GCM"
 
 struct http_server {
 	const struct api_context *ctx; /* fixed after start; borrowed */
