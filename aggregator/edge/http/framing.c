@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a proxy stands before us and reads a request's length otherwise than we do, a client can have the beginning of its own
- * request taken for the next client's ("request smuggling"). The library is lenient: of two lengths it takes the first,
- * of a length and a transfer coding the latter, and it goes on with the connection. So what RFC 9112 (6.1, 6.3) and RFC 9110 (5.1, 5.3)
- * let servers refuse is refused here, before anything else is looked at:
+ * Where a proxy stands before us and reads a request's length otherwise than we do, a client can
+ * have the beginning of its own request taken for the next client's ("request smuggling"). The
+ * library is lenient: of two lengths it takes the first, of a length and a transfer coding the
+ * latter, and it goes on with the connection. So what RFC 9112 (5.1, 5.2, 6.1, 6.3) and RFC 9110
+ * (5.3) let servers refuse is refused here, before anything else is looked at:
  *
  *	a header twice that can be there once only, whatever it says
  *	Content-Length beside Transfer-Encoding, and any coding but "chunked"
- *	a header's name that is none ("Content-Length : 4", which others read as another header, or ignore)
- *	a length or a coding that goes on in the next line, of which the library makes a part of the name: "Content-Length5"
+ *	a header's name that is none: "Content-Length : 4", which others read as another, or ignore
+ *	a length or a coding that goes on in the next line, of which the library makes a part of the
+ *	name: "Content-Length5"
  */
 #include "aggregator/edge/http/framing.h"
 

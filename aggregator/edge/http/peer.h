@@ -10,8 +10,9 @@
 enum { PEER_KEY_LEN = crypto_shorthash_KEYBYTES };
 
 /*
- * SipHash-2-4 of the address under a key of the caller's, never 0. Of IPv6 the first 64 bits are a client: who has one address
- * there has all of these. An IPv4 address is the same client when it comes mapped into IPv6.
+ * SipHash-2-4 of the address under a key of the caller's, never 0. Of IPv6 the first 64 bits are a
+ * client: who has one address there has all of these. An IPv4 address is the same client when it
+ * comes mapped into IPv6.
  */
 uint64_t peer_hash(const uint8_t key[PEER_KEY_LEN], const struct sockaddr *from);
 

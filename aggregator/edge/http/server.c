@@ -18,10 +18,10 @@
  * the client reads; each holds what it is made from, so STREAMS_MOST at once (beyond: 503). Silence: DOOR_IDLE_SECONDS. What the library refuses by itself (bytes that are not
  * HTTP, headers beyond CONNECTION_BYTES) never reaches a handler.
  *
- * Before any of that a request passes the door (door.c): TLS, who is let in, and times for each of its steps, after which its
- * connection is cut. Whom it refuses is told so before the
- * body is read. Where the door wants a token reviewed, the connection is suspended likewise, behind the headers, for threads that do nothing else; the
- * library tells of the headers once more when it is resumed.
+ * Before any of that a request passes the door (door.c): TLS, who is let in, and times for each of
+ * its steps, after which its connection is cut. Whom it refuses is told so before the body is read.
+ * Where the door wants a token reviewed, the connection is suspended likewise, behind the headers,
+ * for threads that do nothing else; the library tells of the headers once more when it is resumed.
  *
  * Shutdown: long requests that have not begun are refused; then stopping closes every connection, completes every
  * request that began, and joins the threads.

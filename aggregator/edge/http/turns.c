@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tokens that nobody knows cost as much to review as good ones, and two are reviewed at a time. Without shares a single
- * stranger who sends made-up tokens would fill the queue, and whose token is good would be told that too many wait.
+ * Tokens that nobody knows cost as much to review as good ones, and two are reviewed at a time.
+ * Without shares a single stranger who sends made-up tokens would fill the queue, and whose token is
+ * good would be told that too many wait.
  *
- * A row for each client that has a turn, in no order: there are few, and a turn costs two requests to an API server.
+ * A row for each client that has a turn, in no order: there are few, and a turn costs two requests
+ * to an API server.
  */
 #include "aggregator/edge/http/turns.h"
 
