@@ -226,7 +226,9 @@ static const struct option_note manual[] = {
 	 "used."},
 	{NULL, "/var/lib/evenkeel-aggregator/",
 	 "The database of the service. One that cannot be read is set aside there, never deleted."},
-	{"SIGNALS", "SIGHUP", "Reads the keys again."},
+	{"SIGNALS", "SIGHUP",
+	 "Reads the keys again, and tokens and certificates of the HTTP API at once; these are "
+	 "looked at every ten seconds anyway."},
 	{NULL, "SIGTERM, SIGINT", "Save and end."},
 	{"EXIT STATUS", "0", "It was told to end."},
 	{NULL, "1", "It cannot start, or not go on."},

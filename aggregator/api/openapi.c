@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GET /openapi.json: an OpenAPI 3.0 document of all routes, from the table by which requests are routed and checked (route.h).
+ * GET /openapi.json: an OpenAPI 3.1 document of all routes, from the table by which requests are routed and checked (route.h).
  *
- * Each object that is answered has a schema with what all of them share: apiVersion, kind, time, and items where it is a list. A refusal is an
- * Error, whatever its status. A path that answers any method is told with GET.
+ * Each object that is answered has a schema with what all of them share: apiVersion, kind, time, and items where it is a
+ * list. A refusal is an Error, whatever its status. A path that answers any method is told with GET.
+ *
+ * Which credentials a server wants is its operator's choice (README, "Access"), so all are told, and that it may want none; health
+ * never does. 3.1 is the first version that has a word for client certificates.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -11,6 +14,10 @@
 
 #include "aggregator/api/route.h"
 #include "shared/jsonw.h"
+
+/* The ways in, by name. */
+#define BEARER	    "bearer"
+#define CERTIFICATE "clientCertificate"
 
 /* --- schemas ------------------------------------------------------------------------------------------------------ */
 
@@ -242,7 +249,21 @@ static void write_content(struct jsonw *w, const struct api_description *is)
 	jsonw_object_close(w);
 }
 
-static void write_responses(struct jsonw *w, const struct api_description *is)
+static void write_refusal(struct jsonw *w, const char *status, const char *description)
+{
+	jsonw_key(w, status);
+	jsonw_object_open(w);
+	jsonw_key_string(w, "description", description);
+	jsonw_key(w, "content");
+	jsonw_object_open(w);
+	open_content(w, "application/json");
+	write_ref(w, "Error");
+	jsonw_object_close(w);
+	jsonw_object_close(w);
+	jsonw_object_close(w);
+}
+
+static void write_responses(struct jsonw *w, const struct api_description *is, bool guarded)
 {
 	jsonw_key(w, "responses");
 	jsonw_object_open(w);
@@ -252,16 +273,12 @@ static void write_responses(struct jsonw *w, const struct api_description *is)
 	if (is->content_type)
 		write_content(w, is);
 	jsonw_object_close(w);
-	jsonw_key(w, "default");
-	jsonw_object_open(w);
-	jsonw_key_string(w, "description", "A refusal");
-	jsonw_key(w, "content");
-	jsonw_object_open(w);
-	open_content(w, "application/json");
-	write_ref(w, "Error");
-	jsonw_object_close(w);
-	jsonw_object_close(w);
-	jsonw_object_close(w);
+	if (guarded) {
+		write_refusal(w, "401", "No credentials, or none that are known");
+		write_refusal(w, "403", "The token's owner may not");
+		write_refusal(w, "429", "Too many requests come from this address");
+	}
+	write_refusal(w, "default", "A refusal");
 	jsonw_object_close(w);
 }
 
@@ -288,6 +305,7 @@ static void write_id(struct jsonw *w, const char *method, const struct route *r)
 static void write_route(struct jsonw *w, const struct route *r)
 {
 	const char *method = r->method && strcmp(r->method, "POST") == 0 ? "post" : "get";
+	bool guarded = api_door_of(r->path) != API_DOOR_OPEN;
 	char path[128];
 
 	snprintf(path, sizeof(path), "%s%s%s%s", r->path, r->is->below ? "{" : "",
@@ -301,7 +319,12 @@ static void write_route(struct jsonw *w, const struct route *r)
 	write_parameters(w, r->is);
 	if (r->is->posted)
 		write_body(w, r->is);
-	write_responses(w, r->is);
+	write_responses(w, r->is, guarded);
+	if (!guarded) {
+		jsonw_key(w, "security");
+		jsonw_array_open(w);
+		jsonw_array_close(w);
+	}
 	jsonw_object_close(w);
 	jsonw_object_close(w);
 }
@@ -310,7 +333,7 @@ static void write_route(struct jsonw *w, const struct route *r)
 
 static void write_info(struct jsonw *w)
 {
-	jsonw_key_string(w, "openapi", "3.0.3");
+	jsonw_key_string(w, "openapi", "3.1.0");
 	jsonw_key(w, "info");
 	jsonw_object_open(w);
 	jsonw_key_string(w, "title", "evenkeel");
@@ -322,6 +345,49 @@ static void write_info(struct jsonw *w)
 	jsonw_key_string(w, "name", "Apache-2.0");
 	jsonw_object_close(w);
 	jsonw_object_close(w);
+}
+
+static void write_scheme(struct jsonw *w, const char *name, const char *type, const char *scheme,
+			 const char *description)
+{
+	jsonw_key(w, name);
+	jsonw_object_open(w);
+	jsonw_key_string(w, "type", type);
+	if (scheme)
+		jsonw_key_string(w, "scheme", scheme);
+	jsonw_key_string(w, "description", description);
+	jsonw_object_close(w);
+}
+
+static void write_schemes(struct jsonw *w)
+{
+	jsonw_key(w, "securitySchemes");
+	jsonw_object_open(w);
+	write_scheme(w, BEARER, "http", "bearer",
+		     "One of the server's --token-file, or with --token-review one that the "
+		     "Kubernetes API knows.");
+	write_scheme(w, CERTIFICATE, "mutualTLS", NULL,
+		     "Signed by an authority of the server's --tls-client-ca.");
+	jsonw_object_close(w);
+}
+
+/* Any of these; the empty one stands for a server that lets in everybody. */
+static void write_security(struct jsonw *w)
+{
+	static const char *const ways[] = {BEARER, CERTIFICATE, NULL};
+
+	jsonw_key(w, "security");
+	jsonw_array_open(w);
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		jsonw_object_open(w);
+		if (ways[i]) {
+			jsonw_key(w, ways[i]);
+			jsonw_array_open(w);
+			jsonw_array_close(w);
+		}
+		jsonw_object_close(w);
+	}
+	jsonw_array_close(w);
 }
 
 void api_openapi(const struct api_context *ctx, const struct api_request *rq,
@@ -338,6 +404,7 @@ void api_openapi(const struct api_context *ctx, const struct api_request *rq,
 	jsonw_init(&w, &rs->body);
 	jsonw_object_open(&w);
 	write_info(&w);
+	write_security(&w);
 	jsonw_key(&w, "paths");
 	jsonw_object_open(&w);
 	for (size_t i = 0; i < count; i++)
@@ -345,6 +412,7 @@ void api_openapi(const struct api_context *ctx, const struct api_request *rq,
 	jsonw_object_close(&w);
 	jsonw_key(&w, "components");
 	jsonw_object_open(&w);
+	write_schemes(&w);
 	jsonw_key(&w, "schemas");
 	jsonw_object_open(&w);
 	write_error(&w);

@@ -63,7 +63,7 @@ static double time_gate(const struct gate_options *options, struct gate_request 
 		fprintf(stderr, "%s\n", why.text);
 		exit(1);
 	}
-	if (options->reviewer)
+	if (gate_check(g, rq, &refusal) == GATE_REVIEW)
 		gate_review(g, rq, &refusal);
 	rq->now_ns = clock_mono_ns();
 	us = time_checks(g, rq);

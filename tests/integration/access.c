@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 
 #include "aggregator/edge/http/access_options.h"
+#include "aggregator/edge/http/turns.h"
 #include "shared/mem.h"
 #include "tests/access_scene.h"
 #include "tests/process.h"
@@ -235,6 +236,10 @@ static void test_bad_files_stop_the_start(void **state)
 	config.tls.certificate = "/nowhere/server.crt";
 	expect_no_start(s, &config, "/nowhere/server.crt");
 	access_scene_configure(s, &config);
+	chmod(s->key, 0644);
+	expect_no_start(s, &config, "--tls-key");
+	expect_no_start(s, &config, "others may read or write it (mode 0644)");
+	chmod(s->key, 0640);
 	chmod(s->tokens, 0604);
 	expect_no_start(s, &config, "others may read or write it (mode 0604)");
 	chmod(s->tokens, 0640);
@@ -501,6 +506,62 @@ static void test_slow_reviews_hold_up_nobody(void **state)
 	free(url);
 }
 
+/* Who sends tokens that nobody knows has a share of the queue, and no more of it than the others. */
+static void test_a_flood_of_tokens_leaves_room(void **state)
+{
+	enum { FLOOD = 40 };
+	struct access_scene *s = *state;
+	struct knower k = {.slow = true};
+	CURLM *multi = curl_multi_init();
+	CURL *flood[FLOOD];
+	struct curl_slist *headers[FLOOD];
+	char *url;
+	int running = FLOOD, busy = 0;
+
+	start_with(s, &k);
+	url = mem_printf("https://%s/v1/nodes", http_address(s->http));
+	for (int i = 0; i < FLOOD; i++) {
+		char *header = mem_printf("Authorization: Bearer " UNKNOWN_TOKEN "%d", i);
+
+		flood[i] = curl_easy_init();
+		headers[i] = curl_slist_append(NULL, header);
+		curl_easy_setopt(flood[i], CURLOPT_URL, url);
+		curl_easy_setopt(flood[i], CURLOPT_NOBODY, 1L);
+		curl_easy_setopt(flood[i], CURLOPT_SSL_VERIFYPEER, 0L);
+		curl_easy_setopt(flood[i], CURLOPT_HTTPHEADER, headers[i]);
+		curl_multi_add_handle(multi, flood[i]);
+		free(header);
+	}
+	/* All that are more than a share are answered while nobody knows anything yet. */
+	while (running > TURNS_OF_CLIENT) {
+		curl_multi_perform(multi, &running);
+		curl_multi_poll(multi, NULL, 0, 20, NULL);
+	}
+	for (int i = 0; i < FLOOD + 1; i++)
+		sem_post(&k.may_end);
+	expect(s,
+	       &(struct access_client){
+		       .path = "/v1/nodes", .token = ACCESS_OTHER_TOKEN, .from = "127.0.0.2"},
+	       200, "NodeList");
+	while (running) {
+		curl_multi_perform(multi, &running);
+		curl_multi_poll(multi, NULL, 0, 20, NULL);
+	}
+	for (int i = 0; i < FLOOD; i++) {
+		long status = 0;
+
+		curl_easy_getinfo(flood[i], CURLINFO_RESPONSE_CODE, &status);
+		assert_true(status == 401 || status == 503);
+		busy += status == 503;
+		curl_multi_remove_handle(multi, flood[i]);
+		curl_easy_cleanup(flood[i]);
+		curl_slist_free_all(headers[i]);
+	}
+	assert_int_equal(busy, FLOOD - TURNS_OF_CLIENT);
+	curl_multi_cleanup(multi);
+	free(url);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -517,6 +578,7 @@ int main(void)
 		TEST(test_client_authority_is_exchanged),
 		TEST(test_reviews),
 		TEST(test_slow_reviews_hold_up_nobody),
+		TEST(test_a_flood_of_tokens_leaves_room),
 	};
 	int failed;
 

@@ -153,27 +153,41 @@ static void publish_large_view(struct access_scene *s)
 	free(pages);
 }
 
-static void test_slow_readers_are_cut(void **state)
+/* Asks, and reads nothing until it is cut. */
+static void expect_reader_cut(struct access_scene *s, const char *path,
+			      struct http_patience patience)
 {
-	static const char request[] =
-		"GET /watcher HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " ACCESS_TOKEN
-		"\r\n\r\n";
-	struct access_scene *s = *state;
+	char *request =
+		mem_printf("GET %s HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " ACCESS_TOKEN
+			   "\r\n\r\n",
+			   path);
 	char chunk[4096];
 	size_t got = 0;
 	ssize_t len;
 	int fd;
 
 	publish_large_view(s);
-	start(s, false, (struct http_patience){.answer_ns = SHORT_NS});
+	start(s, false, patience);
 	fd = raw_connect(s);
-	assert_true(send(fd, request, sizeof(request) - 1, MSG_NOSIGNAL) > 0);
+	assert_true(send(fd, request, strlen(request), MSG_NOSIGNAL) > 0);
+	free(request);
 	assert_true(await(is_counted, s, PATIENCE_S));
 	while ((len = recv(fd, chunk, sizeof(chunk), 0)) > 0)
 		got += (size_t)len;
-	assert_in_range(got, 1, 5 * MIB);
+	assert_in_range(got, 1, 8 * MIB);
 	close(fd);
 	assert_served(s);
+}
+
+static void test_slow_readers_are_cut(void **state)
+{
+	expect_reader_cut(*state, "/watcher", (struct http_patience){.answer_ns = SHORT_NS});
+}
+
+/* There are few streams at a time: nobody may keep one by reading a byte now and then. */
+static void test_slow_readers_of_streams_are_cut(void **state)
+{
+	expect_reader_cut(*state, "/v1/snapshot", (struct http_patience){.stream_ns = SHORT_NS});
 }
 
 /* Who asks now and then is not slow: the time is of a step, not of a connection. */
@@ -236,6 +250,57 @@ static void test_large_requests(void **state)
 	free(header);
 }
 
+/* --- unclear ---------------------------------------------------------------------------------------------------- */
+
+/* Everything up to the end of the connection, which must be the server's doing. */
+static void read_to_end(int fd, char *text, size_t size)
+{
+	size_t len = 0;
+	ssize_t got;
+
+	while ((got = recv(fd, text + len, size - 1 - len, 0)) > 0)
+		len += (size_t)got;
+	assert_int_equal(got, 0);
+	text[len] = '\0';
+}
+
+/* What a proxy before us may read otherwise is refused, and nothing behind it is taken for a request. */
+static void test_unclear_requests(void **state)
+{
+	static const char *const headers[] = {
+		"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+		"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n",
+		"Content-Length: 5\r\nContent-Length: 0\r\n",
+		"Content-Length: 5\r\nContent-Length: 5\r\n",
+		"Content-Length: 5\r\nTransfer-Encoding : chunked\r\n",
+		"Content-Length: 5\r\nTransfer-Encoding:\r\n chunked\r\n",
+		"Content-Length:\r\n 5\r\n",
+		"Transfer-Encoding: identity\r\n",
+		"Transfer-Encoding: gzip, chunked\r\n",
+		"Content-Length: 5\r\nHost: other\r\n",
+		"Content-Length: 5\r\nAuthorization: Bearer " ACCESS_OTHER_TOKEN "\r\n",
+	};
+	struct access_scene *s = *state;
+	char text[4096];
+
+	start(s, false, (struct http_patience){0});
+	for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++) {
+		char *request = mem_printf("POST /v1/fit HTTP/1.1\r\nHost: h\r\nAuthorization: "
+					   "Bearer " ACCESS_TOKEN "\r\n%s\r\n0\r\n\r\n"
+					   "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n",
+					   headers[i]);
+		int fd = raw_connect(s);
+
+		assert_true(send(fd, request, strlen(request), MSG_NOSIGNAL) > 0);
+		read_to_end(fd, text, sizeof(text));
+		if (strncmp(text, "HTTP/1.1 400", 12) != 0 || strstr(text, "HTTP/1.1 200"))
+			fail_msg("%s: %s", headers[i], text);
+		close(fd);
+		free(request);
+	}
+	assert_served(s);
+}
+
 /* --- many ------------------------------------------------------------------------------------------------------- */
 
 static void test_rates_are_of_clients(void **state)
@@ -274,9 +339,14 @@ static void test_rates_are_of_clients(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_slow_headers_are_cut), TEST(test_slow_handshakes_are_cut),
-		TEST(test_slow_bodies_are_cut),	 TEST(test_slow_readers_are_cut),
-		TEST(test_quick_clients_stay),	 TEST(test_large_requests),
+		TEST(test_slow_headers_are_cut),
+		TEST(test_slow_handshakes_are_cut),
+		TEST(test_slow_bodies_are_cut),
+		TEST(test_slow_readers_are_cut),
+		TEST(test_slow_readers_of_streams_are_cut),
+		TEST(test_unclear_requests),
+		TEST(test_quick_clients_stay),
+		TEST(test_large_requests),
 		TEST(test_rates_are_of_clients),
 	};
 	int failed;

@@ -89,11 +89,30 @@ static void document_is_sound(void **state)
 	const cJSON *info = member(document, "info");
 
 	(void)state;
-	assert_string_equal(text(document, "openapi"), "3.0.3");
+	assert_string_equal(text(document, "openapi"), "3.1.0");
 	assert_string_equal(text(info, "title"), "evenkeel");
 	assert_true(*text(info, "version"));
 	check_schemas(member(document, "paths"));
 	check_schemas(member(member(document, "components"), "schemas"));
+}
+
+/* Each way in is described; health alone needs none, and says so. */
+static void ways_in_are_told(void **state)
+{
+	const cJSON *schemes = member(member(document, "components"), "securitySchemes");
+	const cJSON *security = member(document, "security"), *way;
+	size_t empty = 0;
+
+	(void)state;
+	assert_string_equal(text(member(schemes, "bearer"), "scheme"), "bearer");
+	assert_string_equal(text(member(schemes, "clientCertificate"), "type"), "mutualTLS");
+	assert_int_equal(cJSON_GetArraySize(security), 3);
+	cJSON_ArrayForEach(way, security)
+	{
+		empty += way->child == NULL;
+		assert_true(!way->child || member(schemes, way->child->string));
+	}
+	assert_int_equal(empty, 1);
 }
 
 static const char *method_of(const struct route *r)
@@ -157,6 +176,18 @@ static void check_answer(const struct route *r, const cJSON *operation)
 	assert_string_equal(text(m, "$ref"), r->is->kind ? ref : "");
 }
 
+static void check_guard(const struct route *r, const cJSON *operation)
+{
+	const cJSON *responses = member(operation, "responses");
+	const cJSON *security = member(operation, "security");
+	bool open = strcmp(r->path, "/healthz") == 0 || strcmp(r->path, "/readyz") == 0;
+
+	assert_true(open == (security != NULL));
+	assert_int_equal(cJSON_GetArraySize(security), 0);
+	assert_true(open == !member(responses, "401"));
+	assert_true(open == !member(responses, "403"));
+}
+
 static void every_route_is_described(void **state)
 {
 	const cJSON *ids = cJSON_CreateObject();
@@ -174,6 +205,7 @@ static void every_route_is_described(void **state)
 		assert_int_equal(routes[i].path[strlen(routes[i].path) - 1] == '/',
 				 routes[i].is->below != NULL);
 		assert_true(*text(operation, "summary"));
+		check_guard(&routes[i], operation);
 		assert_null(member(ids, text(operation, "operationId")));
 		cJSON_AddTrueToObject((cJSON *)ids, text(operation, "operationId"));
 		check_parameters(&routes[i], operation);
@@ -348,6 +380,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(document_is_sound),
+		cmocka_unit_test(ways_in_are_told),
 		cmocka_unit_test(every_route_is_described),
 		cmocka_unit_test(parameters_are_those_described),
 		cmocka_unit_test(members_are_those_described),

@@ -66,8 +66,8 @@ struct access_options {
 		.name = "rate-limit", .kind = OPTION_NUMBER,                                       \
 		.offset = (base) + offsetof(struct access_options, rate), .value = "N",            \
 		.initial = "0", .max = 1e6,                                                        \
-		.help = "Requests a second that are taken from one address, twice as many at "     \
-			"once; 0: any number."                                                     \
+		.help = "Requests a second that are taken from one address, twice as many and 10 " \
+			"at least at once; 0: any number."                                         \
 	}
 
 /* What contradicts each other, or misses its other half, with the reason: -EINVAL. */

@@ -17,11 +17,13 @@
 #include <netdb.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 
+#include "aggregator/edge/http/framing.h"
 #include "shared/clock.h"
 #include "shared/log.h"
 #include "shared/mem.h"
@@ -29,6 +31,7 @@
 #define HEADERS_NS    (30 * NS_PER_SEC)
 #define BODY_NS	      (60 * NS_PER_SEC)
 #define ANSWER_NS     (120 * NS_PER_SEC)
+#define STREAM_NS     (600 * NS_PER_SEC)
 #define TICK_NS	      NS_PER_SEC
 #define RELOAD_NS     (10 * NS_PER_SEC)
 #define REFUSAL_LOG_S 10
@@ -113,6 +116,8 @@ static int64_t patience_of(const struct door *d, enum door_step step)
 		return d->patience.body_ns;
 	case DOOR_ANSWER:
 		return d->patience.answer_ns;
+	case DOOR_STREAM:
+		return d->patience.stream_ns;
 	default:
 		return INT64_MAX;
 	}
@@ -149,6 +154,11 @@ static enum gate_certificate look_at_certificate(struct door *d, struct MHD_Conn
 	}
 }
 
+static const struct sockaddr *address_of(struct MHD_Connection *connection)
+{
+	return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
+}
+
 static struct gate_request describe(struct door *d, struct MHD_Connection *connection,
 				    const char *method, const char *path)
 {
@@ -157,8 +167,7 @@ static struct gate_request describe(struct door *d, struct MHD_Connection *conne
 		.path = path,
 		.authorization = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
 							     MHD_HTTP_HEADER_AUTHORIZATION),
-		.from = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)
-				->client_addr,
+		.from = address_of(connection),
 		.now_ns = clock_mono_ns(),
 	};
 
@@ -185,11 +194,26 @@ static void log_refusal(struct door *d, const struct gate_request *rq,
 		 refusal->text, (unsigned long long)atomic_exchange(&d->refusals_unlogged, 0));
 }
 
+static enum gate_verdict check_framing(struct MHD_Connection *connection,
+				       struct gate_refusal *refusal)
+{
+	const char *fault = framing_fault(connection);
+
+	if (!fault)
+		return GATE_PASS;
+	*refusal = (struct gate_refusal){.failure = FAIL_BAD_REQUEST};
+	snprintf(refusal->text, sizeof(refusal->text), "%s", fault);
+	return GATE_REFUSE;
+}
+
 enum gate_verdict door_check(struct door *d, struct MHD_Connection *connection, const char *method,
 			     const char *path, struct gate_refusal *refusal)
 {
 	struct gate_request rq = describe(d, connection, method, path);
-	enum gate_verdict verdict = gate_check(d->gate, &rq, refusal);
+	enum gate_verdict verdict = check_framing(connection, refusal);
+
+	if (verdict == GATE_PASS)
+		verdict = gate_check(d->gate, &rq, refusal);
 
 	if (verdict == GATE_REFUSE)
 		log_refusal(d, &rq, refusal);
@@ -207,9 +231,12 @@ enum gate_verdict door_review(struct door *d, struct MHD_Connection *connection,
 	return verdict;
 }
 
-void door_refuse_busy(struct door *d, struct gate_refusal *refusal)
+void door_refuse_busy(struct door *d, struct MHD_Connection *connection,
+		      struct gate_refusal *refusal)
 {
-	gate_refuse_busy(d->gate, refusal);
+	const struct gate_request rq = {.from = address_of(connection)};
+
+	gate_refuse_busy(d->gate, &rq, refusal);
 }
 
 /* --- the thread ----------------------------------------------------------------------------------------------- */
@@ -308,6 +335,7 @@ static void be_patient(struct door *d, const struct http_patience *p)
 	d->patience.headers_ns = p->headers_ns ? p->headers_ns : HEADERS_NS;
 	d->patience.body_ns = p->body_ns ? p->body_ns : BODY_NS;
 	d->patience.answer_ns = p->answer_ns ? p->answer_ns : ANSWER_NS;
+	d->patience.stream_ns = p->stream_ns ? p->stream_ns : STREAM_NS;
 	d->idle_ns = p->headers_ns ? 0 : DOOR_IDLE_SECONDS * NS_PER_SEC;
 	d->tick_ns = d->patience.headers_ns / 4 < TICK_NS ? d->patience.headers_ns / 4 : TICK_NS;
 }

@@ -31,17 +31,18 @@ enum door_step {
 	DOOR_BODY,
 	DOOR_WORK, /* it is us who take time */
 	DOOR_ANSWER, /* the client reads */
-	DOOR_STREAM, /* the same, as long as the stream goes on */
+	DOOR_STREAM, /* the same, of more than fits into memory */
 };
 void door_step(struct door *d, struct MHD_Connection *connection, enum door_step step);
 
-/* May that request come in? As gate_check(). */
+/* May that request come in? As gate_check(); what is no clear request may not. */
 enum gate_verdict door_check(struct door *d, struct MHD_Connection *connection, const char *method,
 			     const char *path, struct gate_refusal *refusal);
 /* As gate_review(). */
 enum gate_verdict door_review(struct door *d, struct MHD_Connection *connection, const char *method,
 			      const char *path, struct gate_refusal *refusal);
-/* Nobody has time for a review. */
-void door_refuse_busy(struct door *d, struct gate_refusal *refusal);
+/* As gate_refuse_busy(). */
+void door_refuse_busy(struct door *d, struct MHD_Connection *connection,
+		      struct gate_refusal *refusal);
 
 #endif

@@ -33,7 +33,7 @@ struct gate_request {
 enum gate_verdict {
 	GATE_PASS,
 	GATE_REFUSE,
-	GATE_REVIEW, /* ask gate_review(), where waiting does no harm */
+	GATE_REVIEW, /* ask gate_review() once, where waiting does no harm, or gate_refuse_busy() */
 };
 
 /* What a refused client is told. */
@@ -57,8 +57,8 @@ enum gate_verdict gate_check(struct gate *g, const struct gate_request *rq,
 /* Any thread; may take seconds. GATE_PASS or GATE_REFUSE. now_ns: the time on the clock when it was answered. */
 enum gate_verdict gate_review(struct gate *g, const struct gate_request *rq,
 			      struct gate_refusal *refusal);
-/* Where nobody has time for a review: the refusal that says so. */
-void gate_refuse_busy(struct gate *g, struct gate_refusal *refusal);
+/* Instead, where nobody has time for that: the refusal that says so. */
+void gate_refuse_busy(struct gate *g, const struct gate_request *rq, struct gate_refusal *refusal);
 /* Reads the token file again. What it held stays in force where that fails, with the reason. 1: it changed, 0: not. */
 int gate_reload(struct gate *g, struct reason *reason);
 

@@ -15,6 +15,7 @@ struct http_patience {
 	int64_t headers_ns; /* with the TLS handshake */
 	int64_t body_ns;
 	int64_t answer_ns; /* to read it */
+	int64_t stream_ns; /* to read one that is made while it is read */
 };
 
 struct http_config {

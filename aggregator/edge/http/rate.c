@@ -7,12 +7,10 @@
 #include "aggregator/edge/http/rate.h"
 
 #include <math.h>
-#include <netinet/in.h>
 #include <pthread.h>
-#include <sodium.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "aggregator/edge/http/peer.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 
@@ -27,7 +25,7 @@ struct bucket {
 struct rate_limit {
 	/* fixed after start */
 	double per_second, burst;
-	uint8_t key[crypto_shorthash_KEYBYTES];
+	uint8_t key[PEER_KEY_LEN];
 
 	pthread_mutex_t lock;
 	/* under lock */
@@ -53,26 +51,6 @@ void rate_limit_free(struct rate_limit *r)
 	free(r);
 }
 
-static uint64_t client_of(const struct rate_limit *r, const struct sockaddr *from)
-{
-	uint8_t hash[crypto_shorthash_BYTES], address[8] = {0};
-	uint64_t client;
-
-	if (from->sa_family == AF_INET) {
-		memcpy(address, &((const struct sockaddr_in *)from)->sin_addr, 4);
-	} else if (from->sa_family == AF_INET6) {
-		const struct in6_addr *six = &((const struct sockaddr_in6 *)from)->sin6_addr;
-
-		if (IN6_IS_ADDR_V4MAPPED(six))
-			memcpy(address, six->s6_addr + 12, 4);
-		else
-			memcpy(address, six->s6_addr, 8);
-	}
-	crypto_shorthash(hash, address, sizeof(address), r->key);
-	memcpy(&client, hash, sizeof(client));
-	return client ? client : 1;
-}
-
 static double left_now(const struct rate_limit *r, const struct bucket *b, int64_t now_ns)
 {
 	double gained = (double)(now_ns - b->at_ns) / NS_PER_SEC * r->per_second;
@@ -96,7 +74,7 @@ static struct bucket *find(struct rate_limit *r, uint64_t client, int64_t now_ns
 
 int64_t rate_limit_take(struct rate_limit *r, const struct sockaddr *from, int64_t now_ns)
 {
-	uint64_t client = client_of(r, from);
+	uint64_t client = peer_hash(r->key, from);
 	struct bucket *b;
 	int64_t wait_ns = 0;
 

@@ -15,8 +15,7 @@ struct rate_limit *rate_limit_new(double per_second);
 void rate_limit_free(struct rate_limit *r); /* NULL is allowed */
 
 /*
- * Any thread. 0: one more request of that client is taken; else after how many nanoseconds it may ask again. Of IPv6
- * the first 64 bits are a client: who has one address there has all of these.
+ * Any thread. 0: one more request of that client (peer.h) is taken; else after how many nanoseconds it may ask again.
  */
 int64_t rate_limit_take(struct rate_limit *r, const struct sockaddr *from, int64_t now_ns);
 

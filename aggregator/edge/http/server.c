@@ -15,13 +15,13 @@
  * Bounds. Connections: CONNECTIONS_MOST, at most what the limit of open files leaves, and where strangers can connect
  * PER_IP_MOST from one address. Memory: a request's body what its route takes (api_body_most()), all bodies and unread answers together HELD_MOST
  * (beyond: 503, but answers up to SMALL_ANSWER, such as of health, always pass). Streams are made piece by piece as
- * the client reads; each holds what it is made from, so STREAMS_MOST at once (beyond: 503), for STREAM_SECONDS at
- * most, then the connection is cut. Silence: DOOR_IDLE_SECONDS. What the library refuses by itself (bytes that are not
+ * the client reads; each holds what it is made from, so STREAMS_MOST at once (beyond: 503). Silence: DOOR_IDLE_SECONDS. What the library refuses by itself (bytes that are not
  * HTTP, headers beyond CONNECTION_BYTES) never reaches a handler.
  *
- * Before any of that a request passes the door (door.c): TLS, who is let in, and times for each of its steps. Whom it refuses is told so before the
- * body is read. Where the door wants a token reviewed, the connection is suspended likewise, behind the headers, for threads that do nothing else; the
- * library tells of the headers once more when it is resumed.
+ * Before any of that a request passes the door (door.c): TLS, who is let in, and times for each of
+ * its steps, after which its connection is cut. Whom it refuses is told so before the body is read.
+ * Where the door wants a token reviewed, the connection is suspended likewise, behind the headers,
+ * for threads that do nothing else; the library tells of the headers once more when it is resumed.
  *
  * Shutdown: long requests that have not begun are refused; then stopping closes every connection, completes every
  * request that began, and joins the threads.
@@ -41,7 +41,6 @@
 #include "aggregator/edge/http/http.h"
 #include "aggregator/edge/http/listen.h"
 #include "aggregator/edge/http/workers.h"
-#include "shared/clock.h"
 #include "shared/log.h"
 #include "shared/mem.h"
 
@@ -57,15 +56,16 @@ enum {
 	HELD_MOST = 256 << 20,
 	SMALL_ANSWER = 4096,
 	STREAMS_MOST = 4,
-	STREAM_SECONDS = 600,
 	STREAM_BLOCK = 32 << 10,
 	WORKERS = 2,
 	LONG_MOST = 64, /* long requests that wait */
 	REVIEWS_MOST = 256, /* requests that wait for a review of their token */
 };
 
-/* TLS 1.2 and 1.3, with the suites that the library takes for good. */
-#define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
+/* TLS 1.2 and 1.3, with ciphers that authenticate, and keys that do not outlive a session. */
+#define TLS_PRIORITIES                                                                             \
+	"NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-RSA:-CIPHER-ALL:+AES-256-GCM:"                \
+	"+CHACHA20-POLY1305:+AES-128-GCM"
 
 struct http_server {
 	const struct api_context *ctx; /* fixed after start; borrowed */
@@ -112,7 +112,6 @@ struct sending {
 	struct api_stream *stream; /* owned */
 	struct buf piece; /* the newest */
 	size_t sent; /* of it */
-	int64_t begun_ns; /* monotonic */
 };
 
 static bool hold(struct http_server *s, size_t len)
@@ -252,8 +251,6 @@ static ssize_t send_piece(void *cls, uint64_t at, char *to, size_t most)
 	size_t len;
 
 	(void)at;
-	if (clock_mono_ns() - d->begun_ns > STREAM_SECONDS * NS_PER_SEC)
-		return MHD_CONTENT_READER_END_WITH_ERROR;
 	while (d->sent == d->piece.len) {
 		buf_clear(&d->piece);
 		d->sent = 0;
@@ -290,7 +287,6 @@ static struct MHD_Response *new_stream(struct http_server *s, struct api_respons
 
 	d->server = s;
 	d->stream = rs->stream;
-	d->begun_ns = clock_mono_ns();
 	rs->stream = NULL;
 	response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, send_piece, d,
 						     end_sending);
@@ -443,7 +439,7 @@ static void run_review(struct work *w, bool stopping)
 	struct pending *p = (struct pending *)((char *)w - offsetof(struct pending, work));
 
 	if (stopping)
-		door_refuse_busy(p->server->door, &p->refusal);
+		door_refuse_busy(p->server->door, p->connection, &p->refusal);
 	p->refused = stopping || door_review(p->server->door, p->connection, p->method, p->path,
 					     &p->refusal) == GATE_REFUSE;
 	door_step(p->server->door, p->connection, DOOR_BODY);
@@ -543,7 +539,7 @@ static enum MHD_Result begin_request(struct http_server *s, struct pending *p)
 		p->reviewed = true;
 		if (do_later(s->reviewers, run_review, p))
 			return MHD_YES;
-		door_refuse_busy(s->door, &p->refusal);
+		door_refuse_busy(s->door, p->connection, &p->refusal);
 		p->refused = true;
 		/* It was resumed, and is asked about once more. */
 		return MHD_YES;

@@ -25,6 +25,7 @@
 #include "shared/buf.h"
 #include "shared/file.h"
 #include "shared/mem.h"
+#include "shared/secret.h"
 
 enum { FILE_MOST = 1 << 20, CHAIN_MOST = 8, DIGEST_LEN = 32 };
 
@@ -79,14 +80,13 @@ void tls_set_begin(struct tls_set *set, gnutls_session_t session)
 /* --- from files to a set -------------------------------------------------------------------------------------- */
 
 struct texts {
-	struct buf certificate, key, client_ca;
+	struct buf certificate, client_ca;
+	struct secret key;
 };
 
-static void wipe(struct texts *x)
+static void free_texts(struct texts *x)
 {
-	if (x->key.data)
-		sodium_memzero(x->key.data, x->key.cap);
-	buf_fini(&x->key);
+	secret_free(&x->key);
 	buf_fini(&x->certificate);
 	buf_fini(&x->client_ca);
 }
@@ -98,7 +98,7 @@ static int read_files(const struct tls_files *files, struct texts *x, struct rea
 	if (rc)
 		reason_prefix(reason, "--tls-cert");
 	if (!rc) {
-		rc = file_read(files->key, FILE_MOST, &x->key, reason);
+		rc = secret_read(&x->key, files->key, FILE_MOST, reason);
 		if (rc)
 			reason_prefix(reason, "--tls-key");
 	}
@@ -110,13 +110,11 @@ static int read_files(const struct tls_files *files, struct texts *x, struct rea
 	return rc;
 }
 
-static void add_digest(crypto_generichash_state *state, const struct buf *text)
+static void add_digest(crypto_generichash_state *state, const char *text, uint64_t len)
 {
-	uint64_t len = text->len;
-
 	crypto_generichash_update(state, (const uint8_t *)&len, sizeof(len));
 	if (len)
-		crypto_generichash_update(state, (const uint8_t *)text->data, len);
+		crypto_generichash_update(state, (const uint8_t *)text, len);
 }
 
 static void digest_of(const struct texts *x, uint8_t digest[DIGEST_LEN])
@@ -124,21 +122,22 @@ static void digest_of(const struct texts *x, uint8_t digest[DIGEST_LEN])
 	crypto_generichash_state state;
 
 	crypto_generichash_init(&state, NULL, 0, DIGEST_LEN);
-	add_digest(&state, &x->certificate);
-	add_digest(&state, &x->key);
-	add_digest(&state, &x->client_ca);
+	add_digest(&state, x->certificate.data, x->certificate.len);
+	add_digest(&state, x->key.text, x->key.len);
+	add_digest(&state, x->client_ca.data, x->client_ca.len);
 	crypto_generichash_final(&state, digest, DIGEST_LEN);
 }
 
-static gnutls_datum_t datum(const struct buf *text)
+static gnutls_datum_t datum(char *text, size_t len)
 {
-	return (gnutls_datum_t){(unsigned char *)text->data, (unsigned int)text->len};
+	return (gnutls_datum_t){(unsigned char *)text, (unsigned int)len};
 }
 
 static int take_pair(struct tls_set *set, const struct tls_files *files, const struct texts *x,
 		     struct reason *reason)
 {
-	gnutls_datum_t certificate = datum(&x->certificate), key = datum(&x->key), leaf;
+	gnutls_datum_t certificate = datum(x->certificate.data, x->certificate.len);
+	gnutls_datum_t key = datum(x->key.text, x->key.len), leaf;
 	gnutls_x509_crt_t crt;
 	int rc = gnutls_certificate_set_x509_key_mem(set->credentials, &certificate, &key,
 						     GNUTLS_X509_FMT_PEM);
@@ -161,7 +160,7 @@ static int take_pair(struct tls_set *set, const struct tls_files *files, const s
 static int take_clients(struct tls_set *set, const char *path, const struct texts *x,
 			struct reason *reason)
 {
-	gnutls_datum_t text = datum(&x->client_ca);
+	gnutls_datum_t text = datum(x->client_ca.data, x->client_ca.len);
 	int count;
 
 	if (gnutls_x509_trust_list_init(&set->clients, 0) < 0)
@@ -227,7 +226,7 @@ void tls_close(struct tls *t)
 
 int tls_reload(struct tls *t, struct reason *reason)
 {
-	struct texts x = {BUF_INIT, BUF_INIT, BUF_INIT};
+	struct texts x = {BUF_INIT, BUF_INIT, {0}};
 	struct tls_set *fresh = NULL, *old = t->newest;
 	uint8_t digest[DIGEST_LEN];
 	int rc = read_files(&t->files, &x, reason);
@@ -236,7 +235,7 @@ int tls_reload(struct tls *t, struct reason *reason)
 		digest_of(&x, digest);
 	if (!rc && (!old || memcmp(old->digest, digest, DIGEST_LEN) != 0))
 		rc = make_set(&fresh, &t->files, &x, reason);
-	wipe(&x);
+	free_texts(&x);
 	if (!fresh)
 		return rc;
 	fresh->number = ++t->made;
@@ -296,6 +295,19 @@ static const char *fault_of(unsigned int status)
 	return "cannot be verified";
 }
 
+/* Until when none of them has ended: then the client is looked at again. */
+static int64_t first_end(gnutls_x509_crt_t *chain, unsigned int count)
+{
+	int64_t first_s = INT64_MAX;
+
+	for (unsigned int i = 0; i < count; i++) {
+		int64_t ends_s = gnutls_x509_crt_get_expiration_time(chain[i]);
+
+		first_s = ends_s < first_s ? ends_s : first_s;
+	}
+	return first_s;
+}
+
 static void verify(const struct tls_set *set, gnutls_x509_crt_t *chain, unsigned int count,
 		   struct tls_client *client)
 {
@@ -307,7 +319,7 @@ static void verify(const struct tls_set *set, gnutls_x509_crt_t *chain, unsigned
 
 	if (rc == 0 && status == 0) {
 		client->state = TLS_CLIENT_GOOD;
-		client->ends_s = gnutls_x509_crt_get_expiration_time(chain[0]);
+		client->ends_s = first_end(chain, count);
 		return;
 	}
 	client->state = TLS_CLIENT_BAD;

@@ -8,17 +8,14 @@
  */
 #include "aggregator/edge/http/token_list.h"
 
-#include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "shared/mem.h"
+#include "shared/secret.h"
 
 enum { TOKEN_LEAST = 16, FILE_MOST = 1 << 20 };
 
@@ -127,73 +124,18 @@ int token_list_parse(struct token_list **list, const uint8_t key[BEARER_KEY_LEN]
 
 /* --- the file ------------------------------------------------------------------------------------------------- */
 
-static int check_file(const struct stat *st, struct reason *reason)
-{
-	if (!S_ISREG(st->st_mode)) {
-		reason_set(reason, "not a regular file");
-		return -EINVAL;
-	}
-	if (st->st_mode & (S_IROTH | S_IWOTH)) {
-		reason_set(reason,
-			   "others may read or write it (mode %04o): chmod o-rw it; of a Secret's "
-			   "volume, defaultMode: 0440 with an fsGroup",
-			   st->st_mode & 07777);
-		return -EPERM;
-	}
-	if (st->st_size > FILE_MOST) {
-		reason_set(reason, "larger than %d KiB", FILE_MOST >> 10);
-		return -EINVAL;
-	}
-	return 0;
-}
-
-static int read_open(int fd, char *text, size_t *len, struct reason *reason)
-{
-	struct stat st;
-	ssize_t got;
-	int rc;
-
-	if (fstat(fd, &st)) {
-		reason_set(reason, "%s", strerror(errno));
-		return -EACCES;
-	}
-	rc = check_file(&st, reason);
-	for (*len = 0; !rc && *len < FILE_MOST; *len += (size_t)got) {
-		got = read(fd, text + *len, FILE_MOST - *len);
-		if (got == 0)
-			break;
-		if (got < 0 && errno != EINTR) {
-			reason_set(reason, "%s", strerror(errno));
-			rc = -EACCES;
-		}
-		if (got < 0)
-			got = 0;
-	}
-	return rc;
-}
-
-/* O_NONBLOCK: a pipe put there must not hang the caller. */
 int token_list_read(struct token_list **list, const uint8_t key[BEARER_KEY_LEN], const char *path,
 		    struct reason *reason)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), rc;
-	char *text;
-	size_t len = 0;
+	struct secret file;
+	int rc = secret_read(&file, path, FILE_MOST, reason);
 
-	if (fd < 0) {
-		rc = errno == ENOENT ? -ENOENT : -EACCES;
-		reason_set(reason, "%s: %s", path, strerror(errno));
+	if (rc)
 		return rc;
-	}
-	text = mem_alloc(FILE_MOST);
-	rc = read_open(fd, text, &len, reason);
-	if (!rc)
-		rc = token_list_parse(list, key, text, len, reason);
+	rc = token_list_parse(list, key, file.text, file.len, reason);
 	if (rc)
 		reason_prefix(reason, "%s", path);
-	sodium_memzero(text, len);
-	free(text);
-	close(fd);
+	secret_free(&file);
 	return rc;
 }
 
