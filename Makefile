@@ -7,6 +7,7 @@
 #   make check-vm   run the tests of the samplers on several kernels, in virtual machines (KERNELS="5.10 7")
 #   make soak    build the program that keeps an aggregator under load for hours
 #   make check-kube   build a Kubernetes control plane from Debian's source, once, and run the tests on it
+#   make check-node   run the images in pods of a real node, made of a kubelet and containerd on this machine
 #   make check-packages   build Debian packages, install them into a fresh system and boot it in a virtual machine
 #   make deb     build the Debian packages into build/deb
 #   make image   make container images of the programs into build/image
@@ -82,6 +83,7 @@ FUZZ_C       := $(filter-out tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c))
 CONF_C       := $(wildcard tests/conformance/*.c)
 VM_C         := $(wildcard tests/vm/*.c)
 KUBE_C       := $(wildcard tests/kube/*.c)
+NODE_C       := $(wildcard tests/node/*.c)
 MONITORING_C := $(wildcard tests/monitoring/*.c)
 
 PROTO_C := $(GEN)/shared/body.pb-c.c
@@ -107,14 +109,15 @@ BENCH    := $(patsubst tests/bench/%.c,$(TB)/bench/%,$(BENCH_C))
 REPLAY   := $(patsubst tests/fuzz/%.c,$(TB)/fuzz/%,$(FUZZ_C))
 VM       := $(patsubst tests/vm/%.c,$(TB)/vm/%,$(VM_C))
 KUBE     := $(patsubst tests/kube/%.c,$(TB)/kube/%,$(KUBE_C))
+NODE     := $(patsubst tests/node/%.c,$(TB)/node/%,$(NODE_C))
 MONITORING := $(patsubst tests/monitoring/%.c,$(TB)/monitoring/%,$(MONITORING_C))
 CONF     := $(if $(CONF_C),$(TB)/conformance)
 FLEET    := $(TB)/fleet
 BENCH_TABLE := $(TB)/bench_table
 SOAK     := $(TB)/soak
 
-.PHONY: all tests fleet soak demo deps deps-lint deps-vm deps-bench run check check-built check-vm check-vm-built
-.PHONY: check-faults check-faults-built deps-kube check-kube check-kube-built
+.PHONY: all tests fleet soak benches demo deps deps-lint deps-vm deps-bench run check check-built check-vm check-vm-built
+.PHONY: check-faults check-faults-built deps-kube check-kube check-kube-built deps-node check-node check-node-built
 .PHONY: documents deps-deb deb deps-packages check-packages
 .PHONY: deps-image image check-image
 .PHONY: deps-monitoring check-monitoring check-monitoring-built
@@ -124,9 +127,10 @@ SOAK     := $(TB)/soak
 .DEFAULT_GOAL := all
 
 all: $(PROGRAMS)
-tests: $(UNIT) $(INTEG) $(VM) $(KUBE) $(MONITORING) $(REPLAY) $(CONF) $(FLEET)
+tests: $(UNIT) $(INTEG) $(VM) $(KUBE) $(NODE) $(MONITORING) $(REPLAY) $(CONF) $(FLEET)
 fleet: $(FLEET)
 soak: all $(FLEET) $(SOAK)
+benches: $(BENCH) $(BENCH_TABLE) $(SOAK)
 
 $(SHARED_A): $(call obj,$(SHARED_C) $(PROTO_C))
 $(AGENT_A): $(call obj,$(AGENT_C))
@@ -195,6 +199,13 @@ $(TB)/vm/%: $(O)/tests/vm/%.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
 $(TB)/kube/%: $(O)/tests/kube/%.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
+$(TB)/node/%: $(O)/tests/node/%.o $(ALL_A)
+	$(call link,$(TEST_LIBS))
+# The one image a node cannot do without, and what pods of tests run: static, and without sanitizers.
+$(B)/tests/node/guest.tar: tests/node/guest/main.c tests/node/image
+	@mkdir -p $(@D)
+	$(call say,IMAGE,$@)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -O2 -static -o $(@:.tar=) $< && \
+		tests/node/image $(@:.tar=) $@
 $(TB)/monitoring/%: $(O)/tests/monitoring/%.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
 $(TB)/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/replay.o $(ALL_A)
@@ -221,6 +232,8 @@ deps-vm:
 	@packaging/deps vm
 deps-kube:
 	@packaging/deps kube
+deps-node:
+	@packaging/deps node
 deps-deb:
 	@packaging/deps deb
 deps-packages:
@@ -268,6 +281,15 @@ check-kube: deps-kube
 check-kube-built: all $(KUBE)
 	@programs=$$(tests/kube/build) && export TEST_TIMEOUT=$${TEST_TIMEOUT:-900} && \
 	EVENKEEL_KUBE=$$programs BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(KUBE)
+
+# The images on a real node: a kubelet joined to that control plane, its containers run by containerd. As root.
+check-node: deps-node
+	+@$(MAKE) --no-print-directory $(PARALLEL) check-node-built
+check-node-built: all $(NODE) $(B)/tests/node/guest.tar
+	@programs=$$(tests/kube/build kube-apiserver kube-scheduler kube-controller-manager kubelet) && \
+		BIN=$(BIN) packaging/image $(VERSION) && \
+		EVENKEEL_KUBE=$$programs GUEST=$(B)/tests/node/guest.tar BIN=$(BIN) TEST_TIMEOUT=900 \
+		tests/run $(B)/log$(VARIANT) $(NODE)
 
 # Container images, and that a build of the same tree in another folder gives the same.
 image: deps-image

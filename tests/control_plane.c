@@ -8,8 +8,9 @@
  *           <-  API server 1      a second door to the same objects, for what happens behind a client's back
  *
  * There is no kubelet: nodes are objects of the API, and what it would report the test writes to their status. So the
- * admission plugins and controllers that wait for a kubelet, or for tokens, are off. The API server's own certificate
- * is its authority, as clients see it, and its key signs the tokens nobody here uses.
+ * admission plugins and controllers that wait for a kubelet, or for tokens, are off; they are on for a test that brings
+ * nodes (tests/node_bed.h). The API server's own certificate is its authority, as clients see it, and its key signs the
+ * tokens of service accounts.
  *
  * A free port is free when it is asked for; another program may take it before its child does. Then the child ends,
  * and the test says so. On shutdown children are killed, in the reverse order; all they know lies in the folder that
@@ -237,6 +238,17 @@ static void start_etcd(struct control_plane *c)
 	await_ready(c, c->etcd, mem_printf("http://127.0.0.1:%d/health", c->etcd_port), NULL);
 }
 
+/* Who may ask from where, and what is there to be asked for; the next free place of argv. */
+static size_t add_reach(const struct control_plane *c, char **argv, size_t n)
+{
+	argv[n++] = mem_printf("--bind-address=%s", c->with_nodes ? "0.0.0.0" : "127.0.0.1");
+	argv[n++] = mem_strdup("--kubelet-preferred-address-types=InternalIP");
+	argv[n++] = mem_printf("--disable-admission-plugins=%sTaintNodesByCondition,"
+			       "DefaultTolerationSeconds",
+			       c->with_nodes ? "" : "ServiceAccount,");
+	return n;
+}
+
 void control_plane_start_api(struct control_plane *c, int i, bool watch_cache)
 {
 	struct control_api *api = &c->apis[i];
@@ -244,11 +256,10 @@ void control_plane_start_api(struct control_plane *c, int i, bool watch_cache)
 	size_t n = 1;
 
 	if (!api->port)
-		api->port = free_port();
+		api->port = c->with_nodes && i == 0 ? 443 : free_port();
 	snprintf(name, sizeof(name), "api-%d", i);
 	argv[n++] = mem_printf("--etcd-servers=http://127.0.0.1:%d", c->etcd_port);
 	argv[n++] = mem_printf("--secure-port=%d", api->port);
-	argv[n++] = mem_strdup("--bind-address=127.0.0.1");
 	argv[n++] = mem_strdup("--advertise-address=127.0.0.1");
 	argv[n++] = mem_strdup("--endpoint-reconciler-type=none");
 	argv[n++] = mem_printf("--cert-dir=%s/%s", c->folder, name);
@@ -259,8 +270,7 @@ void control_plane_start_api(struct control_plane *c, int i, bool watch_cache)
 	argv[n++] = mem_printf("--service-account-key-file=%s/%s/apiserver.key", c->folder, name);
 	argv[n++] = mem_printf("--service-account-signing-key-file=%s/%s/apiserver.key", c->folder,
 			       name);
-	argv[n++] = mem_strdup("--disable-admission-plugins=ServiceAccount,TaintNodesByCondition,"
-			       "DefaultTolerationSeconds");
+	n = add_reach(c, argv, n);
 	argv[n++] = mem_printf("--watch-cache=%s", watch_cache ? "true" : "false");
 	/* Objects come from a test as fast as it can write. */
 	argv[n++] = mem_strdup("--max-requests-inflight=800");
@@ -315,9 +325,23 @@ void control_plane_stop_scheduler(struct control_plane *c)
 	stop(&c->scheduler, SIGKILL);
 }
 
+/* Those of workloads only, or with nodes all, of which some sign tokens and tell pods whom to trust. */
+static void add_controllers(const struct control_plane *c, char **argv)
+{
+	if (!c->with_nodes) {
+		argv[0] = mem_strdup("--controllers=deployment,replicaset,replicationcontroller,"
+				     "statefulset,daemonset,job,disruption,garbagecollector,podgc,"
+				     "namespace");
+		return;
+	}
+	argv[0] =
+		mem_printf("--service-account-private-key-file=%s/api-0/apiserver.key", c->folder);
+	argv[1] = mem_printf("--root-ca-file=%s/api-0/apiserver.crt", c->folder);
+}
+
 void control_plane_start_controllers(struct control_plane *c)
 {
-	char *argv[10] = {NULL};
+	char *argv[12] = {NULL};
 	int port = free_port();
 
 	control_plane_start_scheduler(c, NULL);
@@ -328,9 +352,7 @@ void control_plane_start_controllers(struct control_plane *c)
 	argv[5] = mem_strdup("--secure-port=0");
 	argv[6] = mem_printf("--port=%d", port);
 	argv[7] = mem_strdup("--address=127.0.0.1");
-	argv[8] = mem_strdup("--controllers=deployment,replicaset,replicationcontroller,"
-			     "statefulset,daemonset,job,disruption,garbagecollector,podgc,"
-			     "namespace");
+	add_controllers(c, argv + 8);
 	c->controllers = start_client(c, "controllers", "kube-controller-manager", port, argv);
 }
 
@@ -486,11 +508,12 @@ cJSON *control_plane_kubectl_get(struct control_plane *c, const char *resource)
 
 /* --- all of it ------------------------------------------------------------------------------- */
 
-struct control_plane *control_plane_new(const char *bin)
+static struct control_plane *new_plane(const char *bin, bool with_nodes)
 {
 	struct control_plane *c = mem_zalloc(1, sizeof(*c));
 
 	c->bin = mem_strdup(bin);
+	c->with_nodes = with_nodes;
 	c->folder = folder_make();
 	c->curl = curl_easy_init();
 	write_file(c, "tokens",
@@ -501,6 +524,16 @@ struct control_plane *control_plane_new(const char *bin)
 	c->admin = write_kubeconfig(c, "admin.conf", ADMIN_TOKEN);
 	c->restricted = write_kubeconfig(c, "restricted.conf", RESTRICTED_TOKEN);
 	return c;
+}
+
+struct control_plane *control_plane_new(const char *bin)
+{
+	return new_plane(bin, false);
+}
+
+struct control_plane *control_plane_new_with_nodes(const char *bin)
+{
+	return new_plane(bin, true);
 }
 
 void control_plane_free(struct control_plane *c, bool failed)

@@ -22,6 +22,7 @@ enum { CONTROL_APIS = 2 };
 
 struct control_plane {
 	char *bin; /* folder of the programs */
+	bool with_nodes; /* real ones: pods run, and ask the API server as their service accounts */
 	char *folder; /* data, certificates, kubeconfigs, logs */
 	int etcd_port;
 	int scheduler_port; /* its health and metrics, without TLS */
@@ -40,6 +41,13 @@ struct control_plane {
  * the logs, and aborts: without it there is no test. Children die with the test, however it ends.
  */
 struct control_plane *control_plane_new(const char *bin);
+/*
+ * The same for nodes with a kubelet, where nothing else has the network (tests/node_box.h): API server 0 listens at every
+ * address, at the port of its own Service, and knows service accounts; the controllers are all there are.
+ */
+struct control_plane *control_plane_new_with_nodes(const char *bin);
+/* The address of the API server's own Service. Its port is 443. */
+#define CONTROL_SERVICE_ADDRESS "10.96.0.1"
 /* Stops all that runs, prints the ends of their logs when `failed`, removes the folder. NULL is allowed. */
 void control_plane_free(struct control_plane *c, bool failed);
 

@@ -13,6 +13,7 @@
 #include "aggregator/api/extender_json.h"
 #include "aggregator/state/ledger.h"
 #include "shared/mem.h"
+#include "tests/fuzz/bare_request.h"
 #include "tests/view_fixture.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -43,8 +44,12 @@ static void start(void)
 
 static void check_answer(const char *path, const char *text, size_t len)
 {
-	const struct api_request rq = {
-		.method = "POST", .path = path, .body = text, .body_len = len};
+	const struct api_request rq = {.method = "POST",
+				       .path = path,
+				       .body = text,
+				       .body_len = len,
+				       .query = bare_query,
+				       .query_other = bare_query_other};
 	struct api_response rs = {.status = 200};
 	struct reason why;
 	cJSON *tree;

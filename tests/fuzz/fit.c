@@ -12,6 +12,7 @@
 
 #include "aggregator/api/api.h"
 #include "shared/mem.h"
+#include "tests/fuzz/bare_request.h"
 #include "tests/place_fixture.h"
 #include "tests/view_fixture.h"
 
@@ -69,8 +70,12 @@ static int check_answer(const cJSON *answer, int status)
 
 static int post(const char *path, const char *body, size_t len)
 {
-	const struct api_request rq = {
-		.method = "POST", .path = path, .body = body, .body_len = len};
+	const struct api_request rq = {.method = "POST",
+				       .path = path,
+				       .body = body,
+				       .body_len = len,
+				       .query = bare_query,
+				       .query_other = bare_query_other};
 	struct api_response rs = {.status = 200};
 	cJSON *answer;
 	int fits;

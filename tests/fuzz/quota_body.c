@@ -14,6 +14,7 @@
 #include "aggregator/state/ledger.h"
 #include "aggregator/state/victim_log.h"
 #include "shared/mem.h"
+#include "tests/fuzz/bare_request.h"
 #include "tests/quota_fixture.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -55,8 +56,12 @@ static void check_victims(const cJSON *answer)
 
 static void post(const struct api_context *ctx, const char *path, const char *body, size_t len)
 {
-	const struct api_request rq = {
-		.method = "POST", .path = path, .body = body, .body_len = len};
+	const struct api_request rq = {.method = "POST",
+				       .path = path,
+				       .body = body,
+				       .body_len = len,
+				       .query = bare_query,
+				       .query_other = bare_query_other};
 	struct api_response rs = {.status = 200};
 	cJSON *json;
 

@@ -8,6 +8,7 @@
 
 #include "aggregator/api/api.h"
 #include "aggregator/api/snapshot.h"
+#include "tests/fuzz/bare_request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -18,25 +19,13 @@ static int64_t now_ns(void)
 	return moment_ns;
 }
 
-static const char *no_parameter(const struct api_request *rq, const char *const *known)
-{
-	(void)known;
-	return rq->connection;
-}
-
-static const char *no_value(const struct api_request *rq, const char *name)
-{
-	(void)name;
-	return rq->connection;
-}
-
 static void get(const struct api_context *ctx, const char *path, struct buf *out)
 {
 	const struct api_request rq = {.method = "GET",
 				       .path = path,
 				       .body = "",
-				       .query = no_value,
-				       .query_other = no_parameter};
+				       .query = bare_query,
+				       .query_other = bare_query_other};
 	struct api_response rs = {.status = 200};
 
 	api_route(ctx, &rq, &rs);

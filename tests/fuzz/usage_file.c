@@ -7,6 +7,7 @@
 
 #include "aggregator/api/api.h"
 #include "aggregator/api/snapshot.h"
+#include "tests/fuzz/bare_request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -24,18 +25,6 @@ static int64_t now_ns(void)
 	return moment_ns;
 }
 
-static const char *nothing(const struct api_request *rq, const char *name)
-{
-	(void)name;
-	return rq->connection;
-}
-
-static const char *no_other(const struct api_request *rq, const char *const *known)
-{
-	(void)known;
-	return rq->connection;
-}
-
 static void ask(const struct api_context *ctx, const char *method, const char *path,
 		const char *body)
 {
@@ -43,8 +32,8 @@ static void ask(const struct api_context *ctx, const char *method, const char *p
 				       .path = path,
 				       .body = body,
 				       .body_len = strlen(body),
-				       .query = nothing,
-				       .query_other = no_other};
+				       .query = bare_query,
+				       .query_other = bare_query_other};
 	struct api_response rs = {.status = 200};
 
 	api_route(ctx, &rq, &rs);

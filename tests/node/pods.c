@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The shipped images and manifests on a real node, from their installation to their removal. One story: each test goes
+ * on where the former one ended.
+ *
+ *     installed     DaemonSet and Deployment become ready; the agent samples by BPF, with the rights the manifest gives
+ *     measured      what a pod with limits uses and may use, as kubectl evenkeel tells it and as the kernel does
+ *     updated       both are rolled over; no use that the agent had measured is lost with an aggregator
+ *     removed       everything goes, each container by itself, and nothing was forbidden or failed on the way
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <curl/curl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/clock.h"
+#include "shared/mem.h"
+#include "shared/timefmt.h"
+#include "tests/node_bed.h"
+#include "tests/node_box.h"
+#include "tests/node_ends.h"
+#include "tests/node_install.h"
+#include "tests/node_truth.h"
+#include "tests/stack.h"
+
+#define OVERLAY "packaging/kubernetes/overlays/legacy"
+/* Containers start and end, on a machine that may be busy with other tests. */
+#define ROLL_SECONDS 180
+/* So much of the pod's life is compared. */
+#define COMPARED_NS (30 * NS_PER_SEC)
+#define MOST_ERROR  0.05
+
+#define LIMIT_MILLI 300
+#define LIMIT_BYTES (128LL << 20)
+
+static struct node_bed *bed;
+static struct node_install *install;
+static struct node_ends *ends;
+static struct node_truth truth; /* of the pod in shop */
+static bool lost; /* something expected did not come: what is expected after it is not waited for */
+
+/* --- what is awaited --------------------------------------------------------------------------- */
+
+static int number_at(const cJSON *json, const char *path)
+{
+	const cJSON *item = json_at(json, path);
+
+	return cJSON_IsNumber(item) ? item->valueint : 0;
+}
+
+static bool agents_are_out(void *ctx)
+{
+	(void)ctx;
+	return node_install_is_rolled_out(install, "daemonsets", "evenkeel-agent");
+}
+
+static bool aggregators_are_out(void *ctx)
+{
+	(void)ctx;
+	return node_install_is_rolled_out(install, "deployments", "evenkeel-aggregator");
+}
+
+/* What kubectl says of the pods goes to the log of a test that failed. */
+static void expect(bool (*done)(void *ctx), void *ctx, const char *what)
+{
+	static const char *const words[] = {"describe", "pods", "--all-namespaces", NULL};
+	struct buf out = BUF_INIT;
+
+	if (node_bed_await(bed, done, ctx, lost ? 0 : ROLL_SECONDS))
+		return;
+	lost = true;
+	control_plane_kubectl(bed->plane, words, &out);
+	fprintf(stderr, "%s\n", out.data ? out.data : "no pods");
+	buf_fini(&out);
+	fail_msg("it did not come: %s; the last complaint: %s", what, install->said);
+}
+
+/* Nothing failed, and no right was missing, in the pods that there are now. */
+static void check_log(const char *selector)
+{
+	static const char *const bad[] = {"orbidden", "error:"};
+	const char *const words[] = {"logs", "-nevenkeel", "--tail=-1", "-l", selector, NULL};
+	struct buf out = BUF_INIT;
+
+	control_plane_kubectl(bed->plane, words, &out);
+	assert_non_null(out.data);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		if (strstr(out.data, bad[i]))
+			fail_msg("the log of %s tells \"%s\":\n%s", selector, bad[i], out.data);
+	}
+	buf_fini(&out);
+}
+
+static void check_logs(void)
+{
+	check_log("app.kubernetes.io/name=evenkeel-agent");
+	check_log("app.kubernetes.io/name=evenkeel-aggregator");
+}
+
+/* --- what evenkeel tells ----------------------------------------------------------------------- */
+
+struct window {
+	int64_t start_ns, end_ns;
+	double mean;
+};
+
+static int64_t time_of(const cJSON *json, const char *path)
+{
+	const char *text = cJSON_GetStringValue(json_at(json, path));
+	int64_t unix_ns = 0;
+
+	if (text)
+		timefmt_parse(text, &unix_ns, NULL);
+	return unix_ns;
+}
+
+/* The pod in shop as `kubectl evenkeel pods` tells it, with its use in the longest window; NULL while it does not. */
+static cJSON *ask_for_pod(struct window *w, cJSON **answer)
+{
+	static const char *const words[] = {"pods", "-n", "shop", NULL};
+	const cJSON *window;
+	cJSON *pod;
+
+	*answer = node_install_ask(install, words);
+	pod = cJSON_GetArrayItem(json_at(*answer, "items"), 0);
+	window = json_at(pod, "usage.cpuMillicores.windows.15m");
+	if (!window)
+		return NULL;
+	w->start_ns = time_of(window, "start");
+	w->end_ns = time_of(window, "end");
+	w->mean = json_at(window, "mean")->valuedouble;
+	return pod;
+}
+
+/* --- installed --------------------------------------------------------------------------------- */
+
+static void kubectl(const char *verb, const char *option, const char *what)
+{
+	const char *const words[] = {verb, option, what, NULL};
+	struct buf out = BUF_INIT;
+
+	control_plane_kubectl(bed->plane, words, &out);
+	buf_fini(&out);
+}
+
+/* The agent that was heard last; each start is another. "" before the first. */
+static char heard_run[40];
+
+/* By an agent other than the last. A node that is sampled by files, where BPF can be had, is one whose agent lacks a right. */
+static bool is_sampled_by_bpf(void *ctx)
+{
+	static const char *const words[] = {"nodes", NULL};
+	cJSON *answer = node_install_ask(install, words);
+	const cJSON *node = json_item(answer, NODE_BED_NAME);
+	const char *tier = cJSON_GetStringValue(json_at(node, "source.tier")),
+		   *state = cJSON_GetStringValue(json_at(node, "source.state")),
+		   *id = cJSON_GetStringValue(json_at(node, "source.runId"));
+	bool is = tier && state && id && strcmp(state, "fresh") == 0 && strcmp(id, heard_run) != 0;
+
+	(void)ctx;
+	if (is) {
+		print_message("          the agent samples by %s\n", tier);
+		assert_true(strcmp(tier, "T0") == 0 || strcmp(tier, "T1") == 0);
+		snprintf(heard_run, sizeof(heard_run), "%s", id);
+	}
+	cJSON_Delete(answer);
+	return is;
+}
+
+static void test_installed(void **state)
+{
+	(void)state;
+	ends = node_ends_new(bed);
+	install = node_install_new(bed, OVERLAY);
+	expect(aggregators_are_out, NULL, "a ready Deployment");
+	expect(agents_are_out, NULL, "a ready DaemonSet");
+	expect(is_sampled_by_bpf, NULL, "a fresh node");
+}
+
+/* --- measured ---------------------------------------------------------------------------------- */
+
+static bool pod_has_cgroup(void *ctx)
+{
+	cJSON *pods = node_bed_get(bed, "/api/v1/namespaces/shop/pods");
+	const char *uid = cJSON_GetStringValue(
+		json_at(cJSON_GetArrayItem(json_at(pods, "items"), 0), "metadata.uid"));
+	bool has = uid && node_truth_find(ctx, uid);
+
+	if (has)
+		node_truth_sample(ctx);
+	cJSON_Delete(pods);
+	return has;
+}
+
+/* The same span as a window's, which begins with the interval in which the pod did: millicores. */
+static double true_mean(const struct window *w)
+{
+	int64_t born_ns = truth.samples[0].unix_ns;
+
+	return node_truth_cpu_milli(&truth, w->start_ns > born_ns ? w->start_ns : born_ns,
+				    w->end_ns);
+}
+
+/* Looks at the cgroup each time, and once a second at what evenkeel tells. */
+static bool is_measured_long_enough(void *ctx)
+{
+	int64_t *asked_ns = ctx;
+	struct window w = {0};
+	cJSON *answer;
+
+	node_truth_sample(&truth);
+	if (clock_mono_ns() - *asked_ns < NS_PER_SEC)
+		return false;
+	*asked_ns = clock_mono_ns();
+	ask_for_pod(&w, &answer);
+	cJSON_Delete(answer);
+	return w.end_ns - w.start_ns >= COMPARED_NS;
+}
+
+static void check_limits(const cJSON *json)
+{
+	assert_int_equal(number_at(json, "kernelLimits.cpuMillicores"), LIMIT_MILLI);
+	assert_int_equal(number_at(json, "kernelLimits.memoryBytes"), LIMIT_BYTES);
+}
+
+static void test_measured(void **state)
+{
+	int64_t asked_ns = 0;
+	struct window w = {0};
+	double true_milli;
+	cJSON *answer, *pod;
+
+	(void)state;
+	kubectl("apply", "-f", "tests/node/workload.yaml");
+	expect(pod_has_cgroup, &truth, "a cgroup");
+	expect(is_measured_long_enough, &asked_ns, "a measured pod");
+	pod = ask_for_pod(&w, &answer);
+	assert_non_null(pod);
+	node_truth_sample(&truth);
+	true_milli = true_mean(&w);
+	print_message("          over %.1f s: %.2f millicores by the kernel, %.2f by evenkeel\n",
+		      (double)(w.end_ns - w.start_ns) / NS_PER_SEC, true_milli, w.mean);
+	assert_true(true_milli > LIMIT_MILLI / 6.0); /* it ran, however busy the machine is */
+	assert_true(fabs(w.mean - true_milli) <= MOST_ERROR * true_milli);
+	assert_string_equal(cJSON_GetStringValue(json_at(pod, "namespace")), "shop");
+	assert_string_equal(cJSON_GetStringValue(json_at(pod, "node")), NODE_BED_NAME);
+	assert_memory_equal(cJSON_GetStringValue(json_at(pod, "name")), "batch-", 6);
+	assert_int_equal(number_at(pod, "limits.cpuMillicores"), LIMIT_MILLI);
+	check_limits(pod);
+	check_limits(cJSON_GetArrayItem(json_at(pod, "containers"), 0));
+	cJSON_Delete(answer);
+}
+
+/* --- updated ----------------------------------------------------------------------------------- */
+
+static void change_template(const char *kind_and_name)
+{
+	const char *const patch = "{\"spec\":{\"template\":{\"metadata\":{\"annotations\":{"
+				  "\"evenkeel.io/test\":\"changed\"}}}}}";
+	const char *const words[] = {"patch", "-nevenkeel", kind_and_name, "--patch", patch, NULL};
+	struct buf out = BUF_INIT;
+
+	control_plane_kubectl(bed->plane, words, &out);
+	buf_fini(&out);
+}
+
+/* The window that an aggregator which never saw it has from the agent's ring: as long as before. */
+static bool reaches_back(void *ctx)
+{
+	const struct window *before = ctx;
+	struct window w = {0};
+	cJSON *answer;
+	bool does = ask_for_pod(&w, &answer) && w.end_ns > before->end_ns &&
+		    w.start_ns <= before->start_ns;
+
+	cJSON_Delete(answer);
+	return does;
+}
+
+static void test_updated(void **state)
+{
+	struct window before = {0};
+	cJSON *answer;
+
+	(void)state;
+	assert_non_null(ask_for_pod(&before, &answer));
+	cJSON_Delete(answer);
+	check_logs();
+	change_template("deployment/evenkeel-aggregator");
+	expect(aggregators_are_out, NULL, "a Deployment that is ready again");
+	expect(reaches_back, &before, "what the agent had measured before");
+	change_template("daemonset/evenkeel-agent");
+	expect(agents_are_out, NULL, "a DaemonSet that is ready again");
+	expect(is_sampled_by_bpf, NULL, "a fresh node");
+}
+
+/* --- removed ----------------------------------------------------------------------------------- */
+
+static bool is_removed(void *ctx)
+{
+	cJSON *namespace = node_bed_get(bed, "/api/v1" INSTALL_NAMESPACE);
+	bool gone = !namespace && !node_truth_any_pod();
+
+	(void)ctx;
+	cJSON_Delete(namespace);
+	return gone;
+}
+
+static void test_removed(void **state)
+{
+	size_t bad_agents, bad_aggregators;
+
+	(void)state;
+	check_logs();
+	kubectl("delete", "--wait=false", "namespace/shop");
+	kubectl("delete", "-k", OVERLAY);
+	expect(is_removed, NULL, "no namespace, and no cgroup of a pod");
+	/* Each was there twice, as the first and the changed version; every end was by itself. */
+	assert_int_equal(node_ends_count(ends, "localhost/evenkeel-agent", &bad_agents), 2);
+	assert_int_equal(node_ends_count(ends, "localhost/evenkeel-aggregator", &bad_aggregators),
+			 2);
+	assert_int_equal(bad_agents + bad_aggregators, 0);
+}
+
+/* --- all of it --------------------------------------------------------------------------------- */
+
+static int run(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_installed),
+		cmocka_unit_test(test_measured),
+		cmocka_unit_test(test_updated),
+		cmocka_unit_test(test_removed),
+	};
+	int failed;
+
+	curl_global_init(CURL_GLOBAL_DEFAULT);
+	bed = node_bed_new();
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	node_ends_free(ends);
+	node_install_free(install);
+	node_bed_free(bed, failed != 0);
+	curl_global_cleanup();
+	return failed;
+}
+
+int main(void)
+{
+	struct reason why = {""};
+	int status;
+
+	if (!node_bed_is_possible())
+		return 0;
+	status = node_box_run(run, &why);
+	if (status < 0)
+		printf("SKIP: %s\n", why.text);
+	return status < 0 ? 0 : status;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* With cgroups v1 the CPU time is cpuacct's; with v2 all is in one tree. kubelet's names are those of its driver cgroupfs. */
+#include "tests/node_truth.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shared/clock.h"
+#include "shared/mem.h"
+
+static const char *const hierarchies[] = {"/sys/fs/cgroup/cpuacct", "/sys/fs/cgroup/memory",
+					  "/sys/fs/cgroup"};
+static const char *const classes[] = {"kubepods", "kubepods/burstable", "kubepods/besteffort"};
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+bool node_truth_find(struct node_truth *t, const char *uid)
+{
+	for (size_t i = 0; i < COUNT(hierarchies) * COUNT(classes); i++) {
+		char *path;
+		bool found;
+
+		snprintf(t->pod, sizeof(t->pod), "%s/pod%s", classes[i % COUNT(classes)], uid);
+		path = mem_printf("%s/%s", hierarchies[i / COUNT(classes)], t->pod);
+		found = access(path, F_OK) == 0;
+		free(path);
+		if (found)
+			return true;
+	}
+	return false;
+}
+
+/* The number after `key` in a file of the cgroup; -1 when it is not there. */
+static double read_number(const struct node_truth *t, const char *hierarchy, const char *name,
+			  const char *key)
+{
+	char *path = mem_printf("%s/%s/%s", hierarchy, t->pod, name), text[256] = "";
+	FILE *file = fopen(path, "r");
+	uint64_t value;
+	bool known;
+
+	if (file) {
+		text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+		fclose(file);
+	}
+	free(path);
+	known = strncmp(text, key, strlen(key)) == 0 &&
+		sscanf(text + strlen(key), "%" SCNu64, &value) == 1;
+	return known ? (double)value : -1;
+}
+
+void node_truth_sample(struct node_truth *t)
+{
+	double v1 = read_number(t, "/sys/fs/cgroup/cpuacct", "cpuacct.usage", ""),
+	       v2 = read_number(t, "/sys/fs/cgroup", "cpu.stat", "usage_usec "),
+	       cpu_ns = v1 >= 0 ? v1 : v2 * 1000;
+
+	if (cpu_ns < 0 || t->count == NODE_TRUTH_SAMPLES)
+		return;
+	t->samples[t->count].unix_ns = clock_wall_ns();
+	t->samples[t->count++].cpu_ns = cpu_ns;
+}
+
+static double cpu_at(const struct node_truth *t, int64_t unix_ns)
+{
+	size_t i = 0;
+	double share;
+
+	while (i < t->count && t->samples[i].unix_ns < unix_ns)
+		i++;
+	if (i == t->count || (i == 0 && t->samples[0].unix_ns > unix_ns))
+		return NAN;
+	if (i == 0)
+		return t->samples[0].cpu_ns;
+	share = (double)(unix_ns - t->samples[i - 1].unix_ns) /
+		(double)(t->samples[i].unix_ns - t->samples[i - 1].unix_ns);
+	return t->samples[i - 1].cpu_ns + share * (t->samples[i].cpu_ns - t->samples[i - 1].cpu_ns);
+}
+
+double node_truth_cpu_milli(const struct node_truth *t, int64_t start_ns, int64_t end_ns)
+{
+	return (cpu_at(t, end_ns) - cpu_at(t, start_ns)) * 1000 / (double)(end_ns - start_ns);
+}
+
+static bool holds_pod(const char *path)
+{
+	DIR *folder = opendir(path);
+	struct dirent *entry;
+	bool found = false;
+
+	while (folder && (entry = readdir(folder)))
+		found = found || strncmp(entry->d_name, "pod", 3) == 0;
+	if (folder)
+		closedir(folder);
+	return found;
+}
+
+bool node_truth_any_pod(void)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < COUNT(hierarchies) * COUNT(classes); i++) {
+		char *path = mem_printf("%s/%s", hierarchies[i / COUNT(classes)],
+					classes[i % COUNT(classes)]);
+
+		found = found || holds_pod(path);
+		free(path);
+	}
+	return found;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the kernel itself says of a pod on this node, remembered over time. */
+#ifndef EVENKEEL_TESTS_NODE_TRUTH_H
+#define EVENKEEL_TESTS_NODE_TRUTH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { NODE_TRUTH_SAMPLES = 8192 };
+
+struct node_truth {
+	char pod[160]; /* its cgroup below a hierarchy: "kubepods/burstable/podUID" */
+	size_t count;
+	struct {
+		int64_t unix_ns;
+		double cpu_ns; /* used since the pod began */
+	} samples[NODE_TRUTH_SAMPLES];
+};
+
+/* Finds the cgroup of the pod; false while there is none. */
+bool node_truth_find(struct node_truth *t, const char *uid);
+/* Reads once. Samples beyond the room are not kept. */
+void node_truth_sample(struct node_truth *t);
+/* Millicores from one time to another, between samples as if it were steady; NaN where that reaches beyond them. */
+double node_truth_cpu_milli(const struct node_truth *t, int64_t start_ns, int64_t end_ns);
+
+/* Whether a cgroup of any pod is there, in any hierarchy that kubelet uses. */
+bool node_truth_any_pod(void);
+
+#endif
