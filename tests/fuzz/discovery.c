@@ -41,7 +41,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		const char *end = size ? memchr(text, '\n', size) : NULL;
 		size_t len = end ? (size_t)(end - text) : size;
 
-		assert(++asked <= DISCOVERY_VERSIONS_MAX + 1);
+		asked++;
+		assert(asked <= DISCOVERY_VERSIONS_MAX + 1);
 		assert(memchr(path, '\0', sizeof(path)) && strncmp(path, "/api", 4) == 0);
 		discovery_answer(&d, size ? text : "", len, NULL);
 		text += len + (end != NULL);
