@@ -26,7 +26,7 @@
 enum {
 	NODES = 1000,
 	TROUBLED = 150,
-	KILLS = 3,
+	KILLS = 2,
 	BACK_S = 30,
 	PATIENCE_S = 120,
 	OUTAGE_SAMPLES = 150, /* of the undisturbed one at 10 Hz: 15 s */
