@@ -44,7 +44,7 @@ bool kube_objects_are_kept(const cJSON *given, const cJSON *kept) /* NOLINT(misc
 {
 	const cJSON *m, *other = kept ? kept->child : NULL;
 
-	if (cJSON_IsString(given) && cJSON_IsString(kept))
+	if (kept && cJSON_IsString(given) && cJSON_IsString(kept))
 		return same_text(given->valuestring, kept->valuestring);
 	if (!cJSON_IsObject(given) && !cJSON_IsArray(given))
 		return cJSON_Compare(given, kept, true);

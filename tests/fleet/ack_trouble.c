@@ -34,8 +34,10 @@ struct ack_trouble {
 static struct ack_trouble *current;
 static struct tally *counters;
 
+/* The linker makes these names. NOLINTBEGIN(bugprone-reserved-identifier) */
 int __real_sender_socket_receive(struct sender_socket *s, uint32_t *id, struct buf *data);
 int __wrap_sender_socket_receive(struct sender_socket *s, uint32_t *id, struct buf *data);
+/* NOLINTEND(bugprone-reserved-identifier) */
 
 struct ack_trouble *ack_trouble_new(const struct trouble *t, const struct cluster *c, uint32_t node)
 {

@@ -41,11 +41,6 @@ struct soak_options {
 };
 
 #define AT(member) offsetof(struct soak_options, member)
-#define PASSED_ON(flag, at, default_text, text)                                                    \
-	{                                                                                          \
-		.name = flag, .kind = OPTION_STRING, .offset = AT(at), .value = "VALUE",           \
-		.initial = default_text, .help = text                                              \
-	}
 static const struct option_spec specs[] = {
 	{.name = "nodes",
 	 .kind = OPTION_INTEGER,
@@ -95,13 +90,42 @@ static const struct option_spec specs[] = {
 	 .kind = OPTION_FLAG,
 	 .offset = AT(restart),
 	 .help = "At the end kill the aggregator, start it again and await all agents."},
-	PASSED_ON("interval", interval, "5s", "Length of a published interval."),
-	PASSED_ON("pod-life", pod_life, NULL, "As of the fleet, and so are the others."),
-	PASSED_ON("node-life", node_life, NULL, "When agents die."),
-	PASSED_ON("node-down", node_down, NULL, "How long they stay dead."),
-	PASSED_ON("skew", skew, NULL, "How far clocks are off."),
-	PASSED_ON("ack-loss", ack_loss, NULL, "Share of acks that is lost."),
-	PASSED_ON("ack-delay", ack_delay, NULL, "How late acks are."),
+	{.name = "interval",
+	 .kind = OPTION_STRING,
+	 .offset = AT(interval),
+	 .value = "DURATION",
+	 .initial = "5s",
+	 .help = "Length of a published interval; this and all below are of the fleet."},
+	{.name = "pod-life",
+	 .kind = OPTION_STRING,
+	 .offset = AT(pod_life),
+	 .value = "DURATION",
+	 .help = "Another pod takes the place of each after so long."},
+	{.name = "node-life",
+	 .kind = OPTION_STRING,
+	 .offset = AT(node_life),
+	 .value = "DURATION",
+	 .help = "Each agent dies after so long and is started again."},
+	{.name = "node-down",
+	 .kind = OPTION_STRING,
+	 .offset = AT(node_down),
+	 .value = "DURATION",
+	 .help = "How long of that it stays dead."},
+	{.name = "skew",
+	 .kind = OPTION_STRING,
+	 .offset = AT(skew),
+	 .value = "DURATION",
+	 .help = "Clocks of nodes are off by up to so much."},
+	{.name = "ack-loss",
+	 .kind = OPTION_STRING,
+	 .offset = AT(ack_loss),
+	 .value = "SHARE",
+	 .help = "Share of the acks that never arrive."},
+	{.name = "ack-delay",
+	 .kind = OPTION_STRING,
+	 .offset = AT(ack_delay),
+	 .value = "DURATION",
+	 .help = "Acks arrive late by up to so much."},
 	PROGRAM_COMMON_OPTIONS(AT(common)),
 };
 
