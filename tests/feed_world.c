@@ -115,8 +115,10 @@ void feed_world_tell(enum object_kind kind, const char *list, size_t list_len, c
 		answer(&w, events, events_len, chunk);
 	take_all(&w, story);
 	for (uint32_t i = 0; i < source->unreadable.count; i++)
-		buf_printf(story, "unreadable %s/%s: %s\n", source->unreadable.of[i].namespace,
-			   source->unreadable.of[i].name, source->unreadable.of[i].why);
+		buf_printf(story, "unreadable %s/%s%s%s: %s\n", source->unreadable.of[i].namespace,
+			   source->unreadable.of[i].name,
+			   *source->unreadable.of[i].node ? " on " : "",
+			   source->unreadable.of[i].node, source->unreadable.of[i].why);
 	buf_printf(story, "skipped %d, too large %d, events %d, state %d, version %s\n",
 		   (int)source->skipped, (int)source->too_large, (int)source->events,
 		   (int)w.feed.reflector.state, w.feed.reflector.version);

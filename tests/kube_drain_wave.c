@@ -4,8 +4,10 @@
  *                        ^                    |
  *                        +--------------------+   those of budgets that make them wait, one after the other
  *
- * Evictions go through the API server, which asks the budgets; one that it refuses is not tried again. Where the plan says that pods of a budget go one after the other,
- * the next is asked for when the budget's status allows it again. Every look also asks all budgets whether they have what they desire.
+ * Evictions go through the API server, which asks the budgets; one that it refuses is not tried
+ * again. Where the plan says that pods of a budget go one after the other, the next is asked for
+ * when the budget's status allows it again. Every look also asks all budgets whether they have what
+ * they desire.
  */
 #include "tests/kube_drain_wave.h"
 
@@ -177,7 +179,10 @@ static void cordon(struct kube_drain_wave *w)
 	}
 }
 
-/* Where others write a budget's status all the time, the API server gives up: that is no answer, and it is asked again. */
+/*
+ * Where others write a budget's status all the time, the API server gives up: that is no answer,
+ * and it is asked again.
+ */
 static void evict(struct kube_drain_wave *w, struct kube_drain_leaver *l)
 {
 	const char *namespace = w->world->namespace;
@@ -243,7 +248,10 @@ static void check_budgets(struct kube_drain_wave *w, const cJSON *budgets)
 	}
 }
 
-/* Who was not evicted yet waits for a budget, and that in vain where it counts all pods there are and others have no place. */
+/*
+ * Who was not evicted yet waits for a budget, and that in vain where it counts all pods there are
+ * and others have no place.
+ */
 static bool is_over(void *ctx)
 {
 	struct kube_drain_wave *w = ctx;

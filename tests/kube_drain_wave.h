@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A wave of a drain plan, carried out on a real control plane as the plan says: its nodes are cordoned, and exactly its pods are evicted.
+ * A wave of a drain plan, carried out on a real control plane as the plan says: its nodes are
+ * cordoned, and exactly its pods are evicted.
  */
 #ifndef EVENKEEL_TESTS_KUBE_DRAIN_WAVE_H
 #define EVENKEEL_TESTS_KUBE_DRAIN_WAVE_H
@@ -36,7 +37,8 @@ void kube_drain_wave_init(struct kube_drain_wave *w, struct kube_drain_world *wo
 			  const cJSON *plan, const struct kube_drain_look *before);
 void kube_drain_wave_fini(struct kube_drain_wave *w);
 /*
- * Until nothing more will happen by itself: every pod is bound, or the scheduler has judged that it cannot be. The test fails where that takes too long.
+ * Until nothing more will happen by itself: every pod is bound, or the scheduler has judged that it
+ * cannot be. The test fails where that takes too long.
  */
 void kube_drain_wave_carry_out(struct kube_drain_wave *w);
 

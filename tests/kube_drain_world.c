@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Most nodes and workloads come first, and the rest when they are settled, so that nodes are not all filled alike. Sizes are such that a half to four fifths of
- * the CPU there is are requested, or less where pods are too few: then much may go, and much that goes leaves little room.
+ * Most nodes and workloads come first, and the rest when they are settled, so that nodes are not
+ * all filled alike. Sizes are such that a half to four fifths of the CPU there is are requested, or
+ * less where pods are too few: then much may go, and much that goes leaves little room.
  *
- * Rules are those in which the tests' kube-scheduler, of an old release, decides as those of today do: tests/kube_fit_world.c says which are not. There is no
- * kubelet, and so the test does as one would whenever it looks. Some pods have a grace and are seen leaving, others are gone at once.
+ * Rules are those in which the tests' kube-scheduler, of an old release, decides as those of today
+ * do: tests/kube_fit_world.c says which are not. There is no kubelet, and so the test does as one
+ * would whenever it looks. Some pods have a grace and are seen leaving, others are gone at once.
  *
- * A pod that no node takes has been judged when it is in the scheduler's queue of those that are unschedulable, and nobody is in the others: the scheduler itself
- * brings it back from there when anything happens that may help. That it has heard of everything is told by the number of pods that it counts on nodes.
+ * A pod that no node takes has been judged when it is in the scheduler's queue of those that are
+ * unschedulable, and nobody is in the others: the scheduler itself brings it back from there when
+ * anything happens that may help. That it has heard of everything is told by the number of pods
+ * that it counts on nodes.
  */
 #include "tests/kube_drain_world.h"
 

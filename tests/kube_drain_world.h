@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A random cluster in a real API server for tests of drains: nodes of several sizes in three zones, and workloads with rules and budgets, whose pods real controllers
- * make and a real scheduler binds. Everything but the scheduler's choice among equal nodes follows from the seed.
+ * A random cluster in a real API server for tests of drains: nodes of several sizes in three zones,
+ * and workloads with rules and budgets, whose pods real controllers make and a real scheduler
+ * binds. Everything but the scheduler's choice among equal nodes follows from the seed.
  */
 #ifndef EVENKEEL_TESTS_KUBE_DRAIN_WORLD_H
 #define EVENKEEL_TESTS_KUBE_DRAIN_WORLD_H
@@ -37,8 +38,8 @@ struct kube_drain_world {
 };
 
 /*
- * Nodes, workloads and budgets, until every pod is bound and runs, and the budgets' status says so. What fitted nowhere is scaled away. It needs controllers, and a
- * scheduler that tells its metrics.
+ * Nodes, workloads and budgets, until every pod is bound and runs, and the budgets' status says so.
+ * What fitted nowhere is scaled away. It needs controllers, and a scheduler that tells its metrics.
  */
 void kube_drain_world_make(struct kube_drain_world *w, struct kube_testbed *bed, uint64_t seed);
 /* All of it goes; the namespace stays, empty. */
@@ -54,14 +55,14 @@ struct kube_drain_look {
 };
 
 /*
- * Lists all pods, and does as kubelets would: who has a node runs and is ready, who is deleted ends. False: the API does not answer. The caller ends it with
- * kube_drain_look_fini().
+ * Lists all pods, and does as kubelets would: who has a node runs and is ready, who is deleted
+ * ends. False: the API does not answer. The caller ends it with kube_drain_look_fini().
  */
 bool kube_drain_world_look(struct kube_drain_world *w, struct kube_drain_look *out);
 void kube_drain_look_fini(struct kube_drain_look *l);
 /*
- * Whether nothing more will happen by itself: all pods of all workloads are there, none is leaving, and the scheduler has judged each without a node since
- * anything changed.
+ * Whether nothing more will happen by itself: all pods of all workloads are there, none is leaving,
+ * and the scheduler has judged each without a node since anything changed.
  */
 bool kube_drain_world_is_settled(const struct kube_drain_world *w, const struct kube_drain_look *l);
 /* The list of budgets; the caller deletes it. NULL: the API does not answer. */

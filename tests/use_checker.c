@@ -4,7 +4,10 @@
 #include <math.h>
 
 static const double CPU_SHARE = 0.85, MEM_SHARE = 0.90, Z = 2.33;
-/* What is summed in thousandths of a millicore elsewhere is rounded there, by less than this in all. */
+/*
+ * What is summed in thousandths of a millicore elsewhere is rounded there, by less than this in
+ * all.
+ */
 static const double CPU_SLACK = 0.1, MEM_SLACK = 100;
 
 struct use_pod use_pod_steady(double cpu_milli, double mem_bytes)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The real-use cap over again, in plain doubles and from its definition: what the placement core is held against. It shares no code with it.
+ * The real-use cap over again, in plain doubles and from its definition: what the placement core is
+ * held against. It shares no code with it.
  *
  *   CPU       mean of all, and z times the root of all variances, within 85 % of the allocatable
  *   memory    largest working sets of all within 90 %
- *   by hour   what each pod used at its peak in each hour of the day (its mean and largest, where it has none) likewise, both
+ *   by hour   what each pod used at its peak in each hour of the day (its mean and largest, where
+ *             it has none) likewise, both
  */
 #ifndef EVENKEEL_TESTS_USE_CHECKER_H
 #define EVENKEEL_TESTS_USE_CHECKER_H

@@ -32,9 +32,10 @@
  *   WAVE   {"emptyNodes","drainedNodes","pods","robust"[,"notRobust"],"nodes":[{"name","moves":[MOVE,..]},..],
  *           "destinations":[{"node","pods"[,"cpuMillicores":{"before","after","limit"},"memoryBytes":{..}]},..],
  *           "disruptions":[{"kind","namespace","name","pods"[,"allowed","left"][,"oneAfterTheOther":true]},..]}
- *          in the order in which nodes should go; robust: there is room as well if the scheduler puts the pods elsewhere; destinations: real use as it is
- *          predicted; disruptions: what leaves PodDisruptionBudgets, and owners; so many may leave at once, by the budget or the owner's
- *          share, before the wave and after it (pods that are not ready use nothing of it)
+ *          in the order in which nodes should go; robust: there is room as well if the scheduler
+ *          puts the pods elsewhere; destinations: real use as it is predicted; disruptions: what
+ *          leaves PodDisruptionBudgets, and owners; so many may leave at once, by the budget or the
+ *          owner's share, before the wave and after it (pods that are not ready use nothing of it)
  *   MOVE   {"namespace","name"[,"to"][,"placeholder":true],"cpuMillicores","memoryBytes"}: requests; a placeholder is room that is kept for pods to
  *          come (/v1/slack); without "to" it has nowhere to go, or ended
  */

@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GET /v1/drain/history[?node=NAME[,NAME..]][&limit=N]: what was decided about drains, the newest first.
+ * GET /v1/drain/history[?node=NAME[,NAME..]][&limit=N]: what was decided about drains, the newest
+ * first.
  *
  *   {"apiVersion","kind":"DrainHistory","time","items":[{"time","event"[,"node"][,"reason"],"text"},..]}
  *
- *   event   needed, unneeded, drain, inDeletion: the verdict about the node became this, or the reason for it another one
- *           wave: other nodes go together than before, or none; it has no node, and is left out where nodes are asked for
- *           evicted: a pod left the node while that was on its way or cordoned, or was disrupted; gone: the node left the cluster
+ *   event   needed, unneeded, drain, inDeletion: the verdict about the node became this, or the
+ *           reason for it another one
+ *           wave: other nodes go together than before, or none; it has no node, and is left out
+ *           where nodes are asked for
+ *           evicted: a pod left the node while that was on its way or cordoned, or was disrupted
+ *           gone: the node left the cluster
  *   reason  code, as in /v1/drain
  *
- * At most 10,000 are kept, with --state-dir over restarts as well, and limit (500, at most all) of them are told. A node without any is no error: it may be gone, or
- * nothing about it changed. Over a snapshot it is what the aggregator had last, at most 1024.
+ * At most 10,000 are kept, with --state-dir over restarts as well, and limit (500, at most all) of
+ * them are told. A node without any is no error: it may be gone, or nothing about it changed. Over
+ * a snapshot it is what the aggregator had last, at most 1024.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +76,9 @@ static void write_rows(const struct drain_rows *rows, const struct query *q, int
 	buf_add_char(&rs->body, '\n');
 }
 
-/* Where nothing is kept: what was remembered at the moment of a snapshot. False: *rs says why not. */
+/*
+ * Where nothing is kept: what was remembered at the moment of a snapshot. False: *rs says why not.
+ */
 static bool read_memory(const struct api_context *ctx, struct drain_log *to,
 			struct api_response *rs)
 {

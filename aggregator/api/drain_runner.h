@@ -11,8 +11,10 @@
 #include "aggregator/state/counters.h"
 
 /*
- * Fills *out; its state is the core's to free. setup is borrowed for that long. counters and decisions (where what was decided goes) may be NULL. timed: a step simulates no longer than
- * rules.simulation_ns of this machine's time; else it comes to its end, and so the same input gives the same plan.
+ * Fills *out; its state is the core's to free. setup is borrowed for that long. counters and
+ * decisions (where what was decided goes) may be NULL. timed: a step simulates no longer than
+ * rules.simulation_ns of this machine's time; else it comes to its end, and so the same input gives
+ * the same plan.
  */
 void drain_runner_open(struct plan_drain *out, const struct drain_setup *setup, bool timed,
 		       struct drain_counters *counters, struct drain_log *decisions);

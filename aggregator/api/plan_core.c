@@ -3,8 +3,10 @@
  *	view --> place_update --> slack_step --> place_update --> drain --> result
  *	                           state                          state
  *
- * The core is brought up to date twice: slack leaves its placeholders on it, and drains put them there by themselves, as pods that move. The second
- * costs what the placeholders do; where it is ended there is no plan of drains. The same step makes the plan of the aggregator again and again, and that of a snapshot once.
+ * The core is brought up to date twice: slack leaves its placeholders on it, and drains put them
+ * there by themselves, as pods that move. The second costs what the placeholders do; where it is
+ * ended there is no plan of drains. The same step makes the plan of the aggregator again and again,
+ * and that of a snapshot once.
  *
  * What is remembered is written out with every step, and compared as text: so whoever saves it knows by a pointer whether there is anything to save.
  */

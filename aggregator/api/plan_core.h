@@ -38,8 +38,8 @@ void plan_core_free(struct plan_core *c); /* NULL is allowed */
 int plan_core_remember(struct plan_core *c, enum plan_part part, const char *text, size_t len,
 		       struct reason *reason);
 /*
- * 0 and the caller's plan; -EINVAL for an option out of range, named; -EINTR where reading the cluster or slack ran out of time, and what is remembered
- * is as it was.
+ * 0 and the caller's plan; -EINVAL for an option out of range, named; -EINTR where reading the
+ * cluster or slack ran out of time, and what is remembered is as it was.
  */
 int plan_core_step(struct plan_core *c, const struct plan_input *in, struct plan_result **out,
 		   struct reason *reason);

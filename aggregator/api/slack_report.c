@@ -19,17 +19,20 @@
  *                     could hold one, were it empty)
  *          reason     why some are unplaced; refused: how many nodes each filter refused
  *          shape      A of one
- *          target     by today's numbers; wanted: with what is not given up yet; placed + unplaced are that; balloons: of the
- *                     placed, as many as real pods hold the room of that were applied with format=balloons
+ *          target     by today's numbers; wanted: with what is not given up yet; placed + unplaced
+ *                     are that; balloons: of the placed, as many as real pods hold the room of that
+ *                     were applied with format=balloons
  *          slots      {byRequests,byUse}: how many could start now in what real pods leave free, placeholders being no obstacle: as the scheduler
  *                     sees it, and of these where the CPU and memory are really there (absent where no node is measured). "atLeast": more may fit
  *          fragmentation  share of what is free that no such pod can use, 0..1
  *          asks       with explain: what it asks of nodes and other pods, canonical JSON
  *          nodes      [{node,count}]: where they are; balloons are among the cluster's pods
  *
- * target: nodes are those that count (ready, not cordoned, not in deletion), and all amounts without DaemonSets; extra is E = rate * base, or what
- * arrives while a node starts, once so many spans of that length were watched as are needed. nodesToAdd would hold what is unplaced. moves counts what this step did, by cause. notes are annotations that
- * cannot be followed, and what does not fit within a bound.
+ * target: nodes are those that count (ready, not cordoned, not in deletion), and all amounts
+ * without DaemonSets; extra is E = rate * base, or what arrives while a node starts, once so many
+ * spans of that length were watched as are needed. nodesToAdd would hold what is unplaced. moves
+ * counts what this step did, by cause. notes are annotations that cannot be followed, and what does
+ * not fit within a bound.
  *
  * Parameters: class=NAME, node=NAME: only that class; only classes with something there, and only that node of theirs (totals stay those of
  * all); explain=true: narration, the step's own sentences, and "asks"; format=balloons|capacitybuffer: YAML for kubectl apply in place of all that.

@@ -107,6 +107,8 @@ static void write_unreadable(struct jsonw *w, const struct unreadables *u)
 		jsonw_object_open(w);
 		jsonw_key_string(w, "namespace", u->of[i].namespace);
 		jsonw_key_string(w, "name", u->of[i].name);
+		if (*u->of[i].node)
+			jsonw_key_string(w, "node", u->of[i].node);
 		jsonw_key_string(w, "reason", u->of[i].why);
 		jsonw_object_close(w);
 	}

@@ -14,7 +14,7 @@
  * A Snapshot, as GET /v1/snapshot streams it:
  *
  *   {"apiVersion":"evenkeel.io/v1","kind":"Snapshot","time":T,
- *    "sources":[{"kind":K,"apiVersion":S,"state":S,"changed":T[,"message":S][,"skipped":I][,"skippedLast":S][,"unreadable":[{"namespace","name","reason"}..][,"moreUnreadable":true]]}..],
+ *    "sources":[{"kind":K,"apiVersion":S,"state":S,"changed":T[,"message":S][,"skipped":I][,"skippedLast":S][,"unreadable":[{"namespace","name"[,"node"],"reason"}..][,"moreUnreadable":true]]}..],
  *    "list":{"apiVersion":"v1","kind":"List","items":[OBJECT..]},
  *    "usage":{"apiVersion":"evenkeel.io/v1","kind":"Usage","time":T,"nodes":[..],"pods":[..]},
  *    "state":{["ledger":[..]][,"slack":{..}][,"drain":{..}]}}

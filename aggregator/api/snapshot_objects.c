@@ -53,14 +53,16 @@ static void skip_object(struct snapshot *s, enum object_kind kind, const char *f
 		      why);
 }
 
-static void note_unreadable(struct snapshot *s, enum object_kind kind, const cJSON *metadata,
+static void note_unreadable(struct snapshot *s, enum object_kind kind, const cJSON *item,
 			    const char *field, const char *why)
 {
+	const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(item, "metadata");
+	const cJSON *spec = cJSON_GetObjectItemCaseSensitive(item, "spec");
 	const char *name = snapshot_member(metadata, "name");
 	char *text = mem_printf("%s%s%s", field, *field ? ": " : "", why);
 
 	unreadables_put(&s->sources[kind].unreadable, snapshot_member(metadata, "namespace"),
-			*name ? name : "without a name", text);
+			*name ? name : "without a name", snapshot_member(spec, "nodeName"), text);
 	free(text);
 }
 
@@ -144,7 +146,7 @@ static int add_object(struct snapshot *s, const struct snapshot_text *t, const c
 		name_object(kind_name, snapshot_member(metadata, "namespace"),
 			    snapshot_member(metadata, "name"), name);
 		skip_object(s, kind, t->name, name, field, why.text);
-		note_unreadable(s, kind, metadata, field, why.text);
+		note_unreadable(s, kind, item, field, why.text);
 		return 0;
 	}
 	put(s, t->name, o);

@@ -182,7 +182,8 @@ static void read_unreadable(const cJSON *source, struct unreadables *out)
 	cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(source, "unreadable"))
 	{
 		unreadables_put(out, snapshot_member(item, "namespace"),
-				snapshot_member(item, "name"), snapshot_member(item, "reason"));
+				snapshot_member(item, "name"), snapshot_member(item, "node"),
+				snapshot_member(item, "reason"));
 	}
 	out->more |= cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(source, "moreUnreadable"));
 }

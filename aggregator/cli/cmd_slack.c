@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * evenkeel slack: room that is kept for pods to come, class by class, and what it would take to have all of it. With -o balloons or
- * capacitybuffers the same target as objects for kubectl, which the server writes.
+ * evenkeel slack: room that is kept for pods to come, class by class, and what it would take to
+ * have all of it. With -o balloons or capacitybuffers the same target as objects for kubectl, which
+ * the server writes.
  *
  * Exit status: 3 where something is unplaced; 4 where the plan, the cluster or all use is stale or missing.
  */

@@ -281,20 +281,31 @@ static double count_impossible(const cJSON *doc)
 	return count;
 }
 
-static int judge(struct cli *cli, const cJSON *doc)
+static void tell_unplaced(struct cli *cli, const cJSON *doc, double unplaced)
 {
-	double unplaced = document_number(doc, "total.unplaced"),
-	       add = document_number(doc, "total.nodesToAdd"), impossible = count_impossible(doc);
-	const char *stale = document_text(doc, "stale");
+	double add = document_number(doc, "total.nodesToAdd"), impossible = count_impossible(doc);
+	const char *find = unplaced == 1 ? " finds" : "s find";
 	char beside[64] = "";
 
+	if (impossible >= unplaced) {
+		reason_set(&cli->reason, "%.0f placeholder%s no place: no node is large enough",
+			   unplaced, find);
+		return;
+	}
+	if (impossible > 0)
+		snprintf(beside, sizeof(beside), ", but not %.0f that no node could hold",
+			 impossible);
+	reason_set(&cli->reason, "%.0f placeholder%s no place; %.0f more node%s would help%s",
+		   unplaced, find, add, add == 1 ? "" : "s", beside);
+}
+
+static int judge(struct cli *cli, const cJSON *doc)
+{
+	double unplaced = document_number(doc, "total.unplaced");
+	const char *stale = document_text(doc, "stale");
+
 	if (unplaced > 0) {
-		if (impossible > 0)
-			snprintf(beside, sizeof(beside), ", but not %.0f that no node could hold",
-				 impossible);
-		reason_set(&cli->reason,
-			   "%.0f placeholder%s no place; %.0f more node%s would help%s", unplaced,
-			   unplaced == 1 ? " finds" : "s find", add, add == 1 ? "" : "s", beside);
+		tell_unplaced(cli, doc, unplaced);
 		return CLI_REFUSED;
 	}
 	if (stale) {

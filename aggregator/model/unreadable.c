@@ -29,7 +29,7 @@ static uint32_t find(const struct unreadables *u, const struct unreadable *key)
 }
 
 void unreadables_put(struct unreadables *u, const char *namespace, const char *name,
-		     const char *why)
+		     const char *node, const char *why)
 {
 	struct unreadable new = named(namespace, name);
 	uint32_t at = find(u, &new);
@@ -38,6 +38,7 @@ void unreadables_put(struct unreadables *u, const char *namespace, const char *n
 		u->more = true;
 		return;
 	}
+	snprintf(new.node, sizeof(new.node), "%s", node);
 	snprintf(new.why, sizeof(new.why), "%s", why);
 	/* One line of a log, whatever somebody's name is. */
 	for (char *c = new.why; *c; c++)
@@ -66,6 +67,7 @@ bool unreadables_equal(const struct unreadables *a, const struct unreadables *b)
 	for (uint32_t i = 0; i < a->count; i++)
 		if (strcmp(a->of[i].namespace, b->of[i].namespace) != 0 ||
 		    strcmp(a->of[i].name, b->of[i].name) != 0 ||
+		    strcmp(a->of[i].node, b->of[i].node) != 0 ||
 		    strcmp(a->of[i].why, b->of[i].why) != 0)
 			return false;
 	return true;

@@ -11,6 +11,7 @@ enum { UNREADABLE_MAX = 8 };
 /* Texts are cut when they are longer. */
 struct unreadable {
 	char namespace[64], name[256];
+	char node[256]; /* of a pod: the one it is bound to; "" none, or it is not known */
 	char why[192]; /* "spec.min.cpu: must not be negative" */
 };
 
@@ -23,7 +24,7 @@ struct unreadables {
 
 /* In place of what was known of that name. */
 void unreadables_put(struct unreadables *u, const char *namespace, const char *name,
-		     const char *why);
+		     const char *node, const char *why);
 /* It can be read, or is gone. */
 void unreadables_remove(struct unreadables *u, const char *namespace, const char *name);
 bool unreadables_equal(const struct unreadables *a, const struct unreadables *b);

@@ -49,7 +49,10 @@ struct scene {
 	struct budget budgets[BUDGETS];
 	size_t budget_count;
 	bool measured;
-	/* What the whole node is measured to use, and each pod by itself; those that are not measured count as their owner's mean, or requests. */
+	/*
+	 * What the whole node is measured to use, and each pod by itself; those that are not
+	 * measured count as their owner's mean, or requests.
+	 */
 	struct use_node node_use[PLACE_WORLD_NODES];
 	struct use_pod pod_use[PLACE_WORLD_PODS];
 	struct drain_config config;

@@ -10,8 +10,8 @@
  *	keep   0.4   95 %          0 CPUs, 200 MiB   stays             idle: told, and what would free it
  *	room   0.3   57 %          0 CPUs            stays             idle likewise
  *
- * What the plan says of use is held against the kernel's own files; and the advice is followed: with
- * requests as low as it says, the node goes.
+ * What the plan says of use is held against the kernel's own files; and the advice is followed:
+ * with requests as low as it says, the node goes.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -554,7 +554,9 @@ static void check_otherwise(const struct scene *s)
 	assert_verdict(plan, KEEP, "needed");
 	cJSON_Delete(plan);
 
-	/* By requests alone both would go, and 0.6 CPUs of use would come to a node that has 0.3. */
+	/*
+	 * By requests alone both would go, and 0.6 CPUs of use would come to a node that has 0.3.
+	 */
 	plan = ask_offline(path, "--no-drain-use-cap");
 	assert_verdict(plan, HOT_1, "drain");
 	assert_verdict(plan, HOT_2, "drain");

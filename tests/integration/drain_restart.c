@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A node that is unneeded is so since then also after a restart of the aggregator, as long as it has a state directory, and what was decided is still told; a
- * snapshot has both, too; and what is wrong with the options stops the start.
+ * A node that is unneeded is so since then also after a restart of the aggregator, as long as it
+ * has a state directory, and what was decided is still told; a snapshot has both, too; and what is
+ * wrong with the options stops the start.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Is a drain plan true? In thirty random clusters the first wave of GET /v1/drain is carried out on a real control plane, as it says: its nodes are cordoned, and
- * exactly its pods are evicted, all of them at once but for those of budgets that make them wait for each other. The API server asks the budgets, real controllers make the
- * pods anew, and a real scheduler binds them, where it likes.
+ * Is a drain plan true? In thirty random clusters the first wave of GET /v1/drain is carried out on
+ * a real control plane, as it says: its nodes are cordoned, and exactly its pods are evicted, all
+ * of them at once but for those of budgets that make them wait for each other. The API server asks
+ * the budgets, real controllers make the pods anew, and a real scheduler binds them, where it
+ * likes.
  *
- *     plan --> cordon --> evict --> | settled: every pod is bound, or the scheduler has judged that it cannot be
+ *     plan --> cordon --> evict --> | settled: every pod is bound, or the scheduler has judged
+ *                                   | that it cannot be
  *                                   | and at every look: no budget has fewer healthy pods than it desires
  *
- * Of a wave that is called robust every pod must be bound again, outside of the wave, while no other pod had to go for it. Of any wave no eviction may be refused: the plan
- * has counted what budgets allow. And a plan forgets no pod of its nodes. What becomes of waves that are not robust is told.
+ * Of a wave that is called robust every pod must be bound again, outside of the wave, while no
+ * other pod had to go for it. Of any wave no eviction may be refused: the plan has counted what
+ * budgets allow. And a plan forgets no pod of its nodes. What becomes of waves that are not robust
+ * is told.
  *
- * The aggregator is started for each cluster, when that is settled, with other options; for some it hears what nodes really use, and so plans under the cap of real use.
+ * The aggregator is started for each cluster, when that is settled, with other options; for some it
+ * hears what nodes really use, and so plans under the cap of real use.
  *
  * EVENKEEL_SEED is the first seed, and EVENKEEL_CLUSTERS how many there are.
  */
@@ -38,7 +44,10 @@
 #include "tests/stack.h"
 
 enum { SEED = 1, CLUSTERS = 30 };
-/* Of so many clusters in a hundred the wave must be robust and move pods, or the test shows little; of a few that may be otherwise. */
+/*
+ * Of so many clusters in a hundred the wave must be robust and move pods, or the test shows little;
+ * of a few that may be otherwise.
+ */
 enum { ROBUST_PERCENT = 60 };
 /* Controllers and the scheduler, on a machine that may be busy with other tests. */
 #define SECONDS 180

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `evenkeel slack -o balloons | kubectl apply -f -` is worth, on a real control plane with as many nodes as it has for good.
+ * What `evenkeel slack -o balloons | kubectl apply -f -` is worth, on a real control plane with as
+ * many nodes as it has for good.
  *
- * A workload asks for room for four more pods, and the cluster's rate for some more; the objects that evenkeel writes for that are applied as they are.
- * Then the cluster fills up, twice: batch pods, which push out nobody, take what they get; and the workload is scaled.
+ * A workload asks for room for four more pods, and the cluster's rate for some more; the objects
+ * that evenkeel writes for that are applied as they are. Then the cluster fills up, twice: batch
+ * pods, which push out nobody, take what they get; and the workload is scaled.
  *
- *   with balloons      batch takes what is left, and the new pods are bound in the place of balloons
- *   without balloons   the same batch takes all there is, and the same new pods are unschedulable until it ends
+ *   with balloons      batch takes what is left, and the new pods are bound in the place of
+ *                      balloons
+ *   without balloons   the same batch takes all there is, and the same new pods are unschedulable
+ *                      until it ends
  *
- * How long a pod waits for its node is measured from where it is first seen to where it is first seen with a node, by looks 50 ms apart; it is printed,
- * not judged. Pods have no kubelet: who is preempted is gone at once, as balloons ask for no grace.
+ * How long a pod waits for its node is measured from where it is first seen to where it is first
+ * seen with a node, by looks 50 ms apart; it is printed, not judged. Pods have no kubelet: who is
+ * preempted is gone at once, as balloons ask for no grace.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -256,7 +261,10 @@ static int run_slack(const char *const *words, struct buf *out)
 	return status;
 }
 
-/* What is wanted of the class with that key, held by placeholders and balloons, and by balloons alone. */
+/*
+ * What is wanted of the class with that key, held by placeholders and balloons, and by balloons
+ * alone.
+ */
 struct held {
 	const char *key; /* NULL: of all together */
 	int wanted, placed, balloons;
@@ -424,7 +432,9 @@ static void expect_every_line(struct buf *out, const char *end)
 			fail_msg("kubectl says \"%s\", not %s", line, end);
 }
 
-/* As a user: evenkeel slack -o balloons | kubectl apply -f -. Returns how many balloons that makes. */
+/*
+ * As a user: evenkeel slack -o balloons | kubectl apply -f -. Returns how many balloons that makes.
+ */
 static int apply_objects(void)
 {
 	static const char *const words[] = {"-o", "balloons", NULL};

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The log of decisions: its bound, its numbers, and what comes back from a database before what was decided since. */
+/*
+ * The log of decisions: its bound, its numbers, and what comes back from a database before what was
+ * decided since.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -141,6 +141,38 @@ static void test_answers_as_live(void **state)
 	check_view(view_fixture_new);
 }
 
+/* A pod that could not be read, of which its node is known. */
+static struct view *with_unreadable(void)
+{
+	struct model_source source = {.state = SOURCE_SYNCED, .changed_ns = NOW, .skipped = 1};
+	struct model *m = model_new();
+	struct view *v;
+
+	unreadables_put(&source.unreadable, "shop", "odd", "n1", "spec.x: must not be negative");
+	model_set_source(m, OBJECT_POD, &source);
+	v = view_new(1, NOW, NULL, 0, model_cluster(m), NULL);
+	model_free(m);
+	return v;
+}
+
+static void test_unreadable_are_told(void **state)
+{
+	char *text = snapshot_of(with_unreadable());
+	const struct unreadables *u;
+	struct view *v;
+	int64_t now_ns;
+
+	(void)state;
+	v = read_view(text, NULL, &now_ns);
+	u = &v->cluster->sources[OBJECT_POD].unreadable;
+	assert_int_equal(u->count, 1);
+	assert_string_equal(u->of[0].name, "odd");
+	assert_string_equal(u->of[0].node, "n1");
+	assert_string_equal(u->of[0].why, "spec.x: must not be negative");
+	view_drop(v);
+	free(text);
+}
+
 static struct view *nothing(void)
 {
 	return view_new(1, NOW, NULL, 0, NULL, NULL);
@@ -454,6 +486,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_answers_as_live),
+		cmocka_unit_test(test_unreadable_are_told),
 		cmocka_unit_test(test_nothing_at_all),
 		cmocka_unit_test(test_parts_in_any_order),
 		cmocka_unit_test(test_forms_of_a_dump),

@@ -124,6 +124,23 @@ static void test_what_is_missing(void **state)
 	free(want);
 }
 
+/* Nobody is told of nodes to add where none of them would help. */
+static void test_nothing_would_help(void **state)
+{
+	static const char json[] =
+		"{'useCap':'on','target':{'nodes':0,'allocatable':{'cpuMillicores':0,"
+		"'memoryBytes':0},'requested':{'cpuMillicores':0,'memoryBytes':0},'extra':{"
+		"'cpuMillicores':0,'memoryBytes':0},'from':'rate','rate':0,'base':'requested'},"
+		"'total':{'wanted':2,'placed':0,'unplaced':2,'nodesToAdd':0},'items':[" HUGE "]}";
+
+	(void)state;
+	check(&(struct given){
+		.json = json,
+		.code = CLI_REFUSED,
+		.reason = "2 placeholders find no place: no node is large enough",
+	});
+}
+
 static void test_explain_and_namespace(void **state)
 {
 	(void)state;
@@ -227,6 +244,7 @@ int main(void)
 		cmocka_unit_test(test_table),
 		cmocka_unit_test(test_what_more_nodes_do_not_help),
 		cmocka_unit_test(test_what_is_missing),
+		cmocka_unit_test(test_nothing_would_help),
 		cmocka_unit_test(test_explain_and_namespace),
 		cmocka_unit_test(test_exits),
 		cmocka_unit_test(test_control_characters),

@@ -345,6 +345,9 @@ static void test_timers_survive_a_restart(void **state)
 	assert_true(t.of[1].since_ns == 7 * SEC && t.of[1].kind == DRAIN_TIMER_UNNEEDED);
 	drain_timers_load(&t, records, 3, 100 * SEC, 60 * SEC, 160 * SEC + 1);
 	assert_int_equal(t.count, 0);
+	/* Longer ago than nanoseconds can tell. */
+	drain_timers_load(&t, records, 3, INT64_MIN, 60 * SEC, 160 * SEC);
+	assert_int_equal(t.count, 0);
 	drain_timers_fini(&t);
 }
 

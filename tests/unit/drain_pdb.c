@@ -319,6 +319,12 @@ static void test_taking_is_all_or_none(void **state)
 					   &why),
 			 DRAIN_OWNER_SHARE);
 	assert_ptr_equal(refused, pods[2]);
+	assert_string_equal(why.text,
+			    "ReplicaSet web wants 8 replicas, of which 2 may be away, and "
+			    "3 would leave at once");
+	assert_int_equal(drain_owners_take(o, (const struct kube_pod *const *)&pods[2], 2, NULL,
+					   &why),
+			 DRAIN_OWNER_SHARE);
 	assert_string_equal(why.text, "ReplicaSet web wants 8 replicas, of which 2 may be away: 0 "
 				      "are not ready, and 2 would move already");
 	/* The first stays taken, the second was given back. */

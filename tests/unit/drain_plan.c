@@ -376,8 +376,8 @@ static void a_share_of_an_owner_may_be_away(void **unused)
 	assert_verdict("a", "unneeded");
 	assert_reason(
 		"a", 0, "OwnerShareReached",
-		"ReplicaSet web wants 2 replicas, of which 1 may be away: 0 are not ready, and 1 "
-		"would move already");
+		"ReplicaSet web wants 2 replicas, of which 1 may be away, and 2 would leave at "
+		"once");
 }
 
 static void what_is_on_its_way_comes_first(void **unused)
@@ -541,7 +541,8 @@ static void a_wave_that_depends_on_the_scheduler_is_told(void **unused)
 }
 
 /*
- * The big pod has a place unless all of the small ones come before it, which one order drawn by chance is not.
+ * The big pod has a place unless all of the small ones come before it, which one order drawn by
+ * chance is not.
  */
 static void pods_of_one_owner_may_come_last(void **unused)
 {

@@ -112,13 +112,15 @@ static struct kube_pod *system_pod(const char *metadata, const char *spec, const
 /* After an hour upstream lets a pod of kube-system go without a look at what says that it must stay. */
 static void test_old_system_pods_are_asked_further(void **state)
 {
-	static const char old[] = "2026-02-02T00:00:00Z", young[] = "2026-02-02T01:40:00Z";
+	static const char old[] = "2026-02-02T00:00:00Z", young[] = "2026-02-02T01:40:00Z",
+			  ancient[] = "1700-01-01T00:00:00Z"; /* longer ago than 63 bits */
 	static const struct {
 		const char *metadata, *spec, *created;
 		enum drain_outcome upstream, corrected;
 		enum drain_reason reason;
 	} pods[] = {
 		{"", "", old, DRAIN_POD_OK, DRAIN_POD_UNDEFINED, DRAIN_NONE},
+		{"", "", ancient, DRAIN_POD_OK, DRAIN_POD_UNDEFINED, DRAIN_NONE},
 		{"", "", young, DRAIN_POD_BLOCK, DRAIN_POD_BLOCK, DRAIN_KUBE_SYSTEM_POD},
 		{",'annotations':{'" SAFE "':'false'}", "", old, DRAIN_POD_OK, DRAIN_POD_BLOCK,
 		 DRAIN_NOT_SAFE_TO_EVICT},
@@ -136,6 +138,28 @@ static void test_old_system_pods_are_asked_further(void **state)
 		assert_int_equal(up.outcome, pods[i].upstream);
 		assert_int_equal(good.outcome, pods[i].corrected);
 		assert_int_equal(good.reason, pods[i].reason);
+		object_drop(&pod->object);
+	}
+}
+
+/* Whatever time somebody wrote into it, a pod whose end is overdue is. */
+static void test_overdue(void **state)
+{
+	static const struct {
+		const char *metadata;
+		bool overdue;
+	} pods[] = {
+		{"'deletionTimestamp':'1700-01-01T00:00:00Z'", true},
+		{"'deletionTimestamp':'2026-02-02T02:38:00Z'", true},
+		{"'deletionTimestamp':'2026-02-02T02:39:30Z'", false},
+		{"'deletionTimestamp':'2261-01-01T00:00:00Z'", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(pods) / sizeof(pods[0]); i++) {
+		struct kube_pod *pod = drain_fixture_pod("p", NULL, pods[i].metadata, "", "");
+
+		assert_int_equal(drain_is_long_terminating(pod, DRAIN_NOW_NS), pods[i].overdue);
 		object_drop(&pod->object);
 	}
 }
@@ -197,22 +221,21 @@ static void test_owners(void **state)
 	assert_int_equal(ask_owner(elsewhere, false, DRAIN_CORRECTED, &why), DRAIN_NONE);
 	assert_int_equal(ask_owner(small, true, DRAIN_CORRECTED, &why), DRAIN_MIN_REPLICAS);
 	assert_string_equal(why.text,
-			    "its ReplicaSet web wants 1 replicas, fewer than the 2 it must have");
+			    "its ReplicaSet web wants 1 replica, fewer than the 2 it must have");
 }
 
-/* What is known of budgets, and a pod that none of them selects. */
-static enum drain_reason ask_budgets(enum source_state state, enum drain_variant variant,
-				     struct reason *why)
+/* What is known of budgets, and a pod of namespace shop that none of them selects. */
+static enum drain_reason ask_source(const struct model_source *source, const char *metadata,
+				    enum drain_variant variant, struct reason *why)
 {
-	const struct model_source source = {.state = state, .message = "no right to list them"};
-	struct kube_pod *pod = drain_fixture_pod("p", NULL, "", "", "");
+	struct kube_pod *pod = drain_fixture_pod("p", NULL, metadata, "", "");
 	struct model *m = model_new();
 	struct drain_context c = {.now_ns = DRAIN_NOW_NS};
 	struct drain_status status;
 	struct cluster *cluster;
 	struct drain_options o;
 
-	model_set_source(m, OBJECT_POD_DISRUPTION_BUDGET, &source);
+	model_set_source(m, OBJECT_POD_DISRUPTION_BUDGET, source);
 	c.cluster = cluster = model_cluster(m);
 	drain_options_default(&o);
 	o.variant = variant;
@@ -222,6 +245,14 @@ static enum drain_reason ask_budgets(enum source_state state, enum drain_variant
 	model_free(m);
 	object_drop(&pod->object);
 	return status.reason;
+}
+
+static enum drain_reason ask_budgets(enum source_state state, enum drain_variant variant,
+				     struct reason *why)
+{
+	const struct model_source source = {.state = state, .message = "no right to list them"};
+
+	return ask_source(&source, "", variant, why);
 }
 
 /* Nobody may call a pod free whose budgets were never read. An API without budgets has none. */
@@ -239,6 +270,40 @@ static void test_budgets_must_be_known(void **state)
 	assert_int_equal(ask_budgets(SOURCE_STALE, DRAIN_CORRECTED, &why), DRAIN_NONE);
 	assert_int_equal(ask_budgets(SOURCE_ABSENT, DRAIN_CORRECTED, &why), DRAIN_NONE);
 	assert_int_equal(ask_budgets(SOURCE_NONE, DRAIN_CORRECTED, &why), DRAIN_NONE);
+}
+
+/* That an owner calls a pod safe to evict says nothing of its budget. */
+static void test_safe_pods_have_budgets(void **state)
+{
+	static const char safe[] = "'annotations':{'" SAFE "':'true'}";
+	struct model_source source = {.state = SOURCE_FORBIDDEN};
+	struct reason why;
+
+	(void)state;
+	assert_int_equal(ask_source(&source, safe, DRAIN_CORRECTED, &why), DRAIN_PDBS_UNKNOWN);
+	assert_int_equal(ask_source(&source, safe, DRAIN_UPSTREAM, &why), DRAIN_NONE);
+	source.state = SOURCE_SYNCED;
+	assert_int_equal(ask_source(&source, safe, DRAIN_CORRECTED, &why), DRAIN_NONE);
+}
+
+/* Such a budget may select any pod of its namespace, and one of unknown name any pod at all. */
+static void test_unreadable_budgets_hold_their_namespace(void **state)
+{
+	struct model_source source = {.state = SOURCE_SYNCED};
+	struct reason why;
+
+	(void)state;
+	unreadables_put(&source.unreadable, "mail", "web", "", "spec.selector: must be an object");
+	assert_int_equal(ask_source(&source, "", DRAIN_CORRECTED, &why), DRAIN_NONE);
+	unreadables_put(&source.unreadable, "shop", "web", "", "spec.selector: must be an object");
+	assert_int_equal(ask_source(&source, "", DRAIN_CORRECTED, &why), DRAIN_PDBS_UNKNOWN);
+	assert_string_equal(why.text, "PodDisruptionBudget web cannot be read: spec.selector: must "
+				      "be an object");
+	assert_int_equal(ask_source(&source, "", DRAIN_UPSTREAM, &why), DRAIN_NONE);
+	unreadables_remove(&source.unreadable, "shop", "web");
+	source.unreadable.more = true;
+	assert_int_equal(ask_source(&source, "", DRAIN_CORRECTED, &why), DRAIN_PDBS_UNKNOWN);
+	assert_string_equal(why.text, "more PodDisruptionBudgets than are told cannot be read");
 }
 
 static void test_all_blockers_are_counted(void **state)
@@ -286,8 +351,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cases),
 		cmocka_unit_test(test_old_system_pods_are_asked_further),
+		cmocka_unit_test(test_overdue),
 		cmocka_unit_test(test_owners),
 		cmocka_unit_test(test_budgets_must_be_known),
+		cmocka_unit_test(test_safe_pods_have_budgets),
+		cmocka_unit_test(test_unreadable_budgets_hold_their_namespace),
 		cmocka_unit_test(test_all_blockers_are_counted),
 		cmocka_unit_test(test_reasons_have_names),
 	};

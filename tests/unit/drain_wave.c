@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The wave: what it costs budgets, how long it may take to choose, whom it freezes, and groups that
- * go as a whole. Nodes have 4 CPUs and 8 GiB; pods are of ReplicaSets, in namespace default.
+ * The wave: what it costs budgets, how long it may take to choose, whom it freezes, groups that go
+ * as a whole, and nodes that are neither candidates nor destinations. Nodes have 4 CPUs and 8 GiB;
+ * pods are of ReplicaSets, in namespace default.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -417,6 +418,108 @@ static void a_group_stays_for_a_budget_of_one_of_its_nodes(void **unused)
 	assert_int_equal(count_verdict(DRAIN_GOES), 3);
 }
 
+/* --- what is not known, and what never changes */
+
+static void hide_pod(const char *name, const char *node)
+{
+	struct model_source source = {.state = SOURCE_SYNCED};
+
+	unreadables_put(&source.unreadable, "default", name, node, "spec.x: must not be negative");
+	model_set_source(f.model, OBJECT_POD, &source);
+}
+
+/* Neither may it leave unseen, nor is it known what it leaves for others. */
+static void nodes_with_unreadable_pods_are_left_alone(void **unused)
+{
+	(void)unused;
+	put_node("a", "", "");
+	put_node("b", "", "");
+	put_owner("web", 1);
+	put_pod("web-1", "web", "b", 100, true);
+	hide_pod("odd", "a");
+	step(NOW);
+	assert_verdict("a", "needed");
+	assert_reason("a", "UnexpectedError",
+		      "its pod default/odd cannot be read: spec.x: must not be negative");
+	assert_verdict("b", "needed");
+	assert_reason("b", "NoPlaceToMovePods",
+		      "pod default/web-1 fits on no other node: 1 NodeGone");
+	hide_pod("odd", "");
+	step(NOW + 10 * MINUTE);
+	assert_verdict("a", "drain");
+}
+
+/* Who would take pods, and could never go himself, hears the latter. */
+static void what_holds_a_destination_is_told(void **unused)
+{
+	(void)unused;
+	put_node("a", "", "");
+	put_node("b", "", "");
+	put_owner("web", 1);
+	put_owner("db", 1);
+	put_budget("db", 0);
+	put_pod("web-1", "web", "a", 100, true);
+	put_pod("db-1", "db", "b", 200, true);
+	step(NOW);
+	assert_verdict("a", "drain");
+	assert_verdict("b", "needed");
+	assert_reason("b", "BlockedByPod", "pod default/db-1 must stay");
+}
+
+/* Before it is tainted the scheduler would go there, and the pods would not start. */
+static void nothing_goes_to_a_node_that_is_not_ready(void **unused)
+{
+	(void)unused;
+	put_node("a", "", "");
+	place_fixture_put(&f, OBJECT_NODE,
+			  "{'metadata':{'name':'b'},'status':{'allocatable':{'cpu':'4','memory':"
+			  "'8Gi','pods':'110'},'conditions':[{'type':'Ready','status':'False'}]}}");
+	put_owner("web", 1);
+	put_pod("web-1", "web", "a", 100, true);
+	config.rules.drain_unready = false;
+	step(NOW);
+	assert_verdict("a", "needed");
+	assert_reason("a", "NoPlaceToMovePods",
+		      "pod default/web-1 fits on no other node: 1 NodeGone");
+}
+
+/* Sums of such nodes are as large as can be, and a floor below them holds. */
+static void absurd_nodes_are_counted_without_overflow(void **unused)
+{
+	(void)unused;
+	for (int name = 'a'; name <= 'c'; name++) {
+		char *json = mem_printf(
+			"{'metadata':{'name':'%c'},'status':{'allocatable':{'cpu':'9e15','memory':"
+			"'9e18','pods':'110'},'capacity':{'cpu':'9e15','memory':'9e18'},"
+			"'conditions':[{'type':'Ready','status':'True'}]}}",
+			name);
+
+		place_fixture_put(&f, OBJECT_NODE, json);
+		free(json);
+	}
+	config.cluster_min.cpu_milli = 4000;
+	step(NOW);
+	assert_verdict("a", "drain");
+	assert_true(node("b")->reason_count > 0);
+	assert_int_equal(node("b")->reasons[0].code, DRAIN_MINIMAL_LIMIT);
+}
+
+/* Its name alone would be looked for in vain among the pods of the node. */
+static void a_pending_pod_holds_the_node_it_fits(void **unused)
+{
+	(void)unused;
+	put_node("a", "", "");
+	put_node("b", "", "");
+	put_owner("web", 2);
+	put_pod("web-1", "web", "b", 1000, true);
+	put_pod("web-2", "web", "", 3500, false);
+	step(NOW);
+	assert_verdict("a", "needed");
+	assert_reason("a", "NoPlaceToMovePods",
+		      "pod default/web-2, which is pending and has its room here, fits on no other "
+		      "node: 1 NodeResourcesFit");
+}
+
 int main(void)
 {
 #define STORY(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -432,6 +535,11 @@ int main(void)
 		STORY(a_group_goes_as_a_whole),
 		STORY(a_group_stays_for_one_of_its_nodes),
 		STORY(a_group_stays_for_a_budget_of_one_of_its_nodes),
+		STORY(nodes_with_unreadable_pods_are_left_alone),
+		STORY(what_holds_a_destination_is_told),
+		STORY(nothing_goes_to_a_node_that_is_not_ready),
+		STORY(absurd_nodes_are_counted_without_overflow),
+		STORY(a_pending_pod_holds_the_node_it_fits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,18 +23,35 @@
 	"{\"kind\":\"ElasticQuotaList\",\"metadata\":{\"resourceVersion\":\"1\"},\"items\":"       \
 	"[" items "]}"
 
-static void expect(const char *list, const char *events, const char *want)
+static void expect_of(enum object_kind kind, const char *list, const char *events, const char *want)
 {
 	struct buf story = BUF_INIT;
 	const char *at;
 
-	feed_world_tell(OBJECT_ELASTIC_QUOTA, list, strlen(list), events, strlen(events), 1000,
-			&story);
+	feed_world_tell(kind, list, strlen(list), events, strlen(events), 1000, &story);
 	buf_add_str(&story, "");
 	at = strstr(story.data, want);
 	if (!at)
 		fail_msg("%s\nshould have\n%s", story.data, want);
 	buf_fini(&story);
+}
+
+static void expect(const char *list, const char *events, const char *want)
+{
+	expect_of(OBJECT_ELASTIC_QUOTA, list, events, want);
+}
+
+/* Whoever plans with the node must know that it is not empty. */
+static void test_unreadable_pods_have_a_node(void **state)
+{
+	(void)state;
+	expect_of(OBJECT_POD,
+		  "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":"
+		  "\"1\"},"
+		  "\"items\":[{\"metadata\":{\"namespace\":\"x\",\"name\":\"p\"},\"spec\":{"
+		  "\"nodeName\":"
+		  "\"n1\",\"containers\":7}}]}",
+		  "", "unreadable x/p on n1: spec.containers: ");
 }
 
 /* Named until they are repaired or deleted; the newest reason counts. */
@@ -74,13 +91,13 @@ static void test_bounded(void **state)
 	(void)state;
 	for (int i = 0; i < UNREADABLE_MAX; i++) {
 		snprintf(name, sizeof(name), "q%d", i);
-		unreadables_put(&u, "x", name, "bad");
+		unreadables_put(&u, "x", name, "", "bad");
 	}
 	assert_false(u.more);
-	unreadables_put(&u, "x", "q3", "worse\n");
+	unreadables_put(&u, "x", "q3", "", "worse\n");
 	assert_false(u.more);
 	assert_string_equal(u.of[3].why, "worse ");
-	unreadables_put(&u, "y", "q3", "bad");
+	unreadables_put(&u, "y", "q3", "", "bad");
 	assert_true(u.more);
 	assert_int_equal(u.count, UNREADABLE_MAX);
 	unreadables_remove(&u, "y", "q3");
@@ -101,7 +118,7 @@ static void test_model_sees_another(void **state)
 	before = model_generation(m);
 	model_set_source(m, OBJECT_ELASTIC_QUOTA, &source);
 	assert_int_equal(model_generation(m), before);
-	unreadables_put(&source.unreadable, "x", "q", "bad");
+	unreadables_put(&source.unreadable, "x", "q", "", "bad");
 	model_set_source(m, OBJECT_ELASTIC_QUOTA, &source);
 	assert_true(model_generation(m) > before);
 	model_free(m);
@@ -110,6 +127,7 @@ static void test_model_sees_another(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_unreadable_pods_have_a_node),
 		cmocka_unit_test(test_unreadable_are_named),
 		cmocka_unit_test(test_edited_to_unreadable_is_removed),
 		cmocka_unit_test(test_bounded),

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The proposal's own example beside ours, and the worked example: three nodes of 4000m, n1 and n2 in zone z1 with 1000m and 1400m free, n3 in z2 with 3000m; class z of 500m, one in a zone,
- * of which two are wanted, and class a of 500m, of which four are. What is told is compared as text.
+ * The proposal's own example beside ours, and the worked example: three nodes of 4000m, n1 and n2
+ * in zone z1 with 1000m and 1400m free, n3 in z2 with 3000m; class z of 500m, one in a zone, of
+ * which two are wanted, and class a of 500m, of which four are. What is told is compared as text.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -74,9 +75,9 @@ static void a_placeholder_makes_way_before_a_node_is_asked_for(void **state)
 }
 
 /*
- * Ten nodes of 4000m and 16 GiB, and a rate of 10 %. The proposal cuts an average node into 5 units,
- * and takes 5 of them for each node: all that there is, whatever the rate. Here the rate says how
- * much, and the nodes of which size.
+ * Ten nodes of 4000m and 16 GiB, and a rate of 10 %. The proposal cuts an average node into 5
+ * units, and takes 5 of them for each node: all that there is, whatever the rate. Here the rate
+ * says how much, and the nodes of which size.
  */
 static void ten_percent_of_40000m_are_4000m(void **state)
 {

@@ -71,7 +71,9 @@ static void who_has_the_fewest_choices_is_first(void **state)
 	"'topologyKey':'kubernetes.io/hostname','labelSelector':{'matchLabels':{'app':'" app       \
 	"'}}}]}},"
 
-/* a is for where b is, and b for where c is: they leave and come one after the other, in one step. */
+/*
+ * a is for where b is, and b for where c is: they leave and come one after the other, in one step.
+ */
 static void who_cannot_stay_alone_goes_along(void **state)
 {
 	(void)state;
@@ -230,7 +232,10 @@ static void nobody_makes_way_to_where_others_could_not_stay(void **state)
 	assert_int_equal(slack_fixture_class(&f, "shop/ReplicaSet/bound")->unplaced, 1);
 }
 
-/* The claim waits for its first pod, and is bound by the placeholder alone: who leaves takes it along. */
+/*
+ * The claim waits for its first pod, and is bound by the placeholder alone: who leaves takes it
+ * along.
+ */
 static void a_claim_that_waits_goes_along(void **state)
 {
 	(void)state;

@@ -164,7 +164,10 @@ static void balloons_hold_the_room_of_their_class(void **state)
 	assert_non_null(strstr(f.result.narration.data, "2 of 2 placed, 3 balloons hold room"));
 }
 
-/* Of another namespace or priority, too small, pending, going, or on a node where nothing may start. */
+/*
+ * Of another namespace or priority, too small, pending, going, or on a node where nothing may
+ * start.
+ */
 static void what_holds_no_room_is_no_balloon_of_the_class(void **state)
 {
 	(void)state;

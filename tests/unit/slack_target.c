@@ -127,7 +127,10 @@ static void shapes_that_fit_nowhere_are_named(void **state)
 	slack_target_fini(&t);
 }
 
-/* 16 GiB in five parts are 3435973836.8 bytes each: a byte more, and a node would hold four of them. */
+/*
+ * 16 GiB in five parts are 3435973836.8 bytes each: a byte more, and a node would hold four of
+ * them.
+ */
 static void as_many_units_fit_on_a_node_as_it_was_cut_into(void **state)
 {
 	static const struct {
@@ -295,12 +298,17 @@ static void what_holds_of_every_target(void **state)
 
 static void slots_do_not_overflow(void **state)
 {
+	struct slack_amount left = {4000, 1 << 20};
 	const struct slack_amount huge[] = {{INT64_MAX, INT64_MAX}, {INT64_MAX, INT64_MAX}};
 	const struct slack_amount none = {0, 0}, small = {1, 1}, over = {-5, GIB};
 
 	(void)state;
 	assert_int_equal(slack_slots(huge, 2, &small), INT64_MAX);
 	assert_int_equal(slack_slots(huge, 1, &none), INT64_MAX);
+	/* What absurd requests leave of a node is not room. */
+	slack_amount_add(&left, &huge[0], -1);
+	slack_amount_add(&left, &huge[1], -1);
+	assert_true(left.cpu_milli == -INT64_MAX && left.mem_bytes == -INT64_MAX);
 	assert_int_equal(slack_slots(&over, 1, &small), 0);
 }
 

@@ -126,7 +126,9 @@ static void note_unreadable(struct feed *f, const cJSON *json, const char *field
 	if (!*name)
 		return;
 	text = mem_printf("%s%s%s", field, *field ? ": " : "", why);
-	unreadables_put(&f->reflector.source.unreadable, namespace, name, text);
+	unreadables_put(&f->reflector.source.unreadable, namespace, name,
+			get_string(cJSON_GetObjectItemCaseSensitive(json, "spec"), "nodeName"),
+			text);
 	free(text);
 	remove_named(f, namespace, name);
 }

@@ -11,7 +11,8 @@
  * order of the input. What it does, in this order:
  *
  *   1. sees which pods were evicted since the view before, and forgets old evictions
- *      (drain_state.c)
+ *      (drain_state.c); nodes with pods that cannot be read are neither candidates nor
+ *      destinations, and those that are not ready are no destinations (corrected)
  *   2. places what is owed: pods of nodes in deletion, replicas that evictions left missing,
  *      nominated and pending pods by priority, placeholders of extra capacity; what they take is
  *      gone (drain_owed.c)

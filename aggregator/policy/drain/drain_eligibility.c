@@ -125,6 +125,10 @@ static bool check_use(const struct drain_options *o, const struct drain_candidat
 	const struct drain_utilization *u = &out->utilization;
 	double threshold;
 
+	if (c->hidden && o->variant == DRAIN_CORRECTED) {
+		reason_set(&out->why, "%s", c->hidden);
+		return refuse(out, DRAIN_UNEXPECTED);
+	}
 	if (drain_utilization(o, c->node, c->pods, c->pod_count, c->devices, c->gpu, now_ns,
 			      &out->utilization, &out->why))
 		return refuse(out, DRAIN_UNEXPECTED);

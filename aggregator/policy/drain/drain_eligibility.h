@@ -10,6 +10,7 @@
  *                age of a taint: somebody is at it, or left it behind
  *              - a node that failed lately is told with the reason of then (drain_unremovable.h), and only where nothing else is told now
  *              - karpenter.sh/do-not-disrupt forbids, too; and of scale-down-disabled any value but "false"
+ *              - a node with a pod that cannot be read is UnexpectedError
  *              - a node whose agent is silent, where others report, is not known to be idle (NotMeasured)
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_ELIGIBILITY_H
@@ -32,6 +33,7 @@ struct drain_candidate {
 	size_t pod_count;
 	bool grouped; /* it is in a group (drain_groups.h) */
 	bool silent; /* others are measured, and this one is not */
+	const char *hidden; /* what is known of a pod on it that cannot be read; NULL: all can be */
 	const struct drain_devices *devices; /* NULL: none */
 	enum drain_gpu gpu;
 };

@@ -172,24 +172,43 @@ bool drain_owners_left(const struct drain_owners *o, const char *uid, int64_t *l
 }
 
 /* Whether one more of its ready pods may go. */
-static bool has_room(const struct drain_owners *o, const struct owner *owner, struct reason *why)
+static bool has_room(const struct drain_owners *o, const struct owner *owner)
+{
+	return owner->taken + missing_of(owner) + 1 <= allowed_of(o, wanted_of(owner));
+}
+
+/* Where more would leave at once than may ever be away no waiting helps. */
+static void tell_full(const struct drain_owners *o, const struct owner *owner, int64_t together,
+		      struct reason *why)
 {
 	int64_t wanted = wanted_of(owner), missing = missing_of(owner);
 	int64_t allowed = allowed_of(o, wanted);
+	struct reason rest;
 
-	if (owner->taken + missing + 1 <= allowed)
-		return true;
-	reason_set(why,
-		   "%s %.60s wants %" PRId64 " %s, of which %" PRId64 " may be away: %" PRId64
-		   " %s not ready, and %" PRId64 " would move already",
+	if (together > allowed)
+		reason_set(&rest, ", and %" PRId64 " would leave at once", together);
+	else
+		reason_set(&rest, ": %" PRId64 " %s not ready, and %" PRId64 " would move already",
+			   missing, drain_plural(missing, "is", "are"), owner->taken);
+	reason_set(why, "%s %.60s wants %" PRId64 " %s, of which %" PRId64 " may be away%s",
 		   owner->kind, owner->name, wanted, drain_plural(wanted, "replica", "replicas"),
-		   allowed, missing, drain_plural(missing, "is", "are"), owner->taken);
-	return false;
+		   allowed, rest.text);
 }
 
-static bool costs(const struct drain_owners *o, const struct kube_pod *pod)
+/* It would be missed; others are away in any case. */
+static bool is_missed(const struct kube_pod *pod)
 {
-	return pod->ready && pod->deletion_ns == 0 && kube_pod_is_active(pod) && !is_taken(o, pod);
+	return pod->ready && pod->deletion_ns == 0 && kube_pod_is_active(pod);
+}
+
+static int64_t count_together(const struct drain_owners *o, const struct owner *owner,
+			      const struct kube_pod *const *pods, size_t count)
+{
+	int64_t together = 0;
+
+	for (size_t i = 0; i < count; i++)
+		together += is_missed(pods[i]) && find_owner(o, pods[i]) == owner;
+	return together;
 }
 
 static void take(struct drain_owners *o, const struct kube_pod *pod, struct owner *owner)
@@ -229,13 +248,14 @@ enum drain_reason drain_owners_take(struct drain_owners *o, const struct kube_po
 	for (size_t i = 0; i < count && reason == DRAIN_NONE; i++) {
 		struct owner *owner = find_owner(o, pods[i]);
 
-		if (!owner || !costs(o, pods[i]))
+		if (!owner || !is_missed(pods[i]) || is_taken(o, pods[i]))
 			continue;
-		if (has_room(o, owner, why)) {
+		if (has_room(o, owner)) {
 			take(o, pods[i], owner);
 			mine[i] = true;
 			continue;
 		}
+		tell_full(o, owner, count_together(o, owner, pods, count), why);
 		reason = DRAIN_OWNER_SHARE;
 		if (pod)
 			*pod = pods[i];

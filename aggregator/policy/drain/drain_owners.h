@@ -46,7 +46,10 @@ void drain_owners_count(struct drain_owners *o, const struct kube_pod *pod);
  */
 enum drain_reason drain_owners_take(struct drain_owners *o, const struct kube_pod *const *pods,
 				    size_t count, const struct kube_pod **pod, struct reason *why);
-/* How many more of that owner's may go; below 0: it lacks more than may be away. False: no pod of it was counted. */
+/*
+ * How many more of that owner's may go; below 0: it lacks more than may be away. False: no pod of
+ * it was counted.
+ */
 bool drain_owners_left(const struct drain_owners *o, const char *uid, int64_t *left);
 void drain_owners_give(struct drain_owners *o, const struct kube_pod *const *pods, size_t count);
 

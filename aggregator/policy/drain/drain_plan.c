@@ -195,6 +195,12 @@ static const char *group_of(const struct drain_run *r, const struct drain_case *
 		       : NULL;
 }
 
+static void add_to(int64_t *sum, int64_t amount)
+{
+	if (__builtin_add_overflow(*sum, amount, sum))
+		*sum = INT64_MAX;
+}
+
 /* Numbers of groups shift while they are added, and so are looked up afterwards. */
 static void read_groups(struct drain_run *r)
 {
@@ -219,8 +225,8 @@ static void read_groups(struct drain_run *r)
 		if (!c->node || c->in_deletion)
 			continue;
 		sums.nodes++;
-		sums.cpu_milli += c->view->cpu_capacity_milli;
-		sums.mem_bytes += c->view->mem_capacity_bytes;
+		add_to(&sums.cpu_milli, c->view->cpu_capacity_milli);
+		add_to(&sums.mem_bytes, c->view->mem_capacity_bytes);
 	}
 	drain_groups_set_floor(&r->groups, &sums, &r->config->cluster_min);
 }
@@ -297,11 +303,14 @@ static void sort_pods(struct drain_run *r, struct drain_case *c)
 /* Whether it may be simulated. */
 static bool judge(struct drain_run *r, struct drain_case *c)
 {
+	struct reason hidden = {""};
+	bool hides = drain_hides_pod(r->in->view->cluster, c->view->name, &hidden);
 	const struct drain_candidate candidate = {
 		.node = c->node,
 		.pods = c->pods,
 		.pod_count = c->pod_count,
 		.grouped = c->group != DRAIN_NO_GROUP,
+		.hidden = hides ? hidden.text : NULL,
 		.silent = r->measured && drain_is_silent(c->view, c->pods, c->pod_count, r->now_ns),
 	};
 	struct drain_eligible e;
@@ -406,9 +415,13 @@ static bool ask_budgets(struct drain_run *r, struct drain_case *c)
 	c->risky = !v.in_parallel;
 	if (v.reason == DRAIN_NONE)
 		return true;
-	reason_set(&why, "PodDisruptionBudget %s/%s allows %" PRId64 " %s",
-		   v.budget->object.namespace, v.budget->object.name, v.remaining,
-		   drain_plural(v.remaining, "disruption", "disruptions"));
+	if (v.reason == DRAIN_SEVERAL_PDBS)
+		reason_set(&why, "more than one PodDisruptionBudget selects it, also %s",
+			   v.budget->object.name);
+	else
+		reason_set(&why, "PodDisruptionBudget %s allows %" PRId64 " more %s",
+			   v.budget->object.name, v.remaining,
+			   drain_plural(v.remaining, "disruption", "disruptions"));
 	explain_pod(c, v.pod, 0, v.reason, why.text);
 	return false;
 }
@@ -528,7 +541,7 @@ static void simulate_all(struct drain_run *r, const size_t *order, size_t count)
 			leave_out(r, c);
 			continue;
 		}
-		if (r->corrected && c->received) {
+		if (r->corrected && c->received && !c->sorted.blocking) {
 			explain_destination(c);
 			continue;
 		}
@@ -670,6 +683,23 @@ static void close_run(struct drain_run *r)
 	drain_owners_free(r->owners);
 }
 
+/*
+ * The scheduler does not go to a node that is not ready, or will not once that is tainted; and of
+ * one with a pod that nobody could read it is not known what is left.
+ */
+static void close_nodes(struct drain_run *r)
+{
+	struct reason why;
+
+	for (place_node n = 0; r->corrected && n < r->count; n++) {
+		const struct drain_case *c = &r->cases[n];
+
+		if (c->node && !c->in_deletion &&
+		    (!c->node->ready || drain_hides_pod(r->in->view->cluster, c->view->name, &why)))
+			place_remove_node(r->place, n);
+	}
+}
+
 static void mark_not_asked(struct drain_run *r)
 {
 	for (size_t i = 0; i < r->count; i++) {
@@ -689,6 +719,7 @@ struct drain_plan *drain_step(struct drain_state *s, const struct drain_input *i
 	bool placed;
 
 	open_run(&r, s, in, c);
+	close_nodes(&r);
 	placed = drain_place_owed(&r);
 	note_budgets(&r);
 	base = place_fork(in->place);

@@ -42,8 +42,8 @@
 	X(NOT_ENOUGH_PDB, "NotEnoughPdb", "its PodDisruptionBudget allows disruptions: more pods become ready, or minAvailable falls") \
 	/* ours */                                                                                                                  \
 	X(SEVERAL_PDBS, "SeveralPdbs", "leave one PodDisruptionBudget for the pod: the API evicts no pod that has more")            \
-	X(PDBS_UNKNOWN, "PdbsNotKnown", "the aggregator may list PodDisruptionBudgets, and has")                                    \
-	X(OWNER_SHARE, "OwnerShareReached", "wait until the owner's other pods are ready again elsewhere")                          \
+	X(PDBS_UNKNOWN, "PdbsNotKnown", "the aggregator may list PodDisruptionBudgets, and can read them")                                    \
+	X(OWNER_SHARE, "OwnerShareReached", "wait until the owner's other pods are ready again elsewhere; or raise --drain-owner-share") \
 	X(THROTTLED, "ScaleDownThrottled", "wait until nodes in deletion are gone")                                                 \
 	X(BUDGET_CLOSED, "DisruptionBudgetReached", "wait until the schedule of the budget ends, or nodes in deletion are gone")    \
 	X(SLACK_DROPS, "SlackWouldDrop", "lower the extra capacity, or add a node")                                                 \

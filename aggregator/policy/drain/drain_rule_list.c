@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "aggregator/policy/drain/drain_rules.h"
+#include "shared/elapsed.h"
 
 #define ANNOTATION(name) "cluster-autoscaler.kubernetes.io/" name
 
@@ -55,13 +56,59 @@ bool drain_is_long_terminating(const struct kube_pod *pod, int64_t now_ns)
 		return false;
 	if (grace < 0)
 		grace = GRACE_DEFAULT_SEC;
-	return now_ns - pod->deletion_ns > ((int64_t)grace + OVERDUE_SEC) * SECOND_NS;
+	return elapsed_ns(now_ns, pod->deletion_ns) > ((int64_t)grace + OVERDUE_SEC) * SECOND_NS;
 }
 
 static void block(struct drain_status *out, enum drain_reason reason)
 {
 	out->outcome = DRAIN_POD_BLOCK;
 	out->reason = reason;
+}
+
+/* --- budgets that nobody could read: the API server knows them */
+
+/* The kind as a whole. */
+static bool hold_for_source(const struct model_source *s, struct drain_status *out,
+			    struct reason *why)
+{
+	if (s->state != SOURCE_LISTING && s->state != SOURCE_FORBIDDEN)
+		return false;
+	block(out, DRAIN_PDBS_UNKNOWN);
+	reason_set(why, "PodDisruptionBudgets are not known: %s%s%.200s",
+		   source_state_name(s->state), *s->message ? ": " : "", s->message);
+	return true;
+}
+
+/* One of the pod's namespace may select it, and so may one of which not even that is known. */
+static bool hold_for_unreadable(const struct unreadables *u, const struct kube_pod *pod,
+				struct drain_status *out, struct reason *why)
+{
+	for (uint32_t i = 0; i < u->count; i++) {
+		const char *namespace = u->of[i].namespace;
+
+		if (*namespace && strcmp(namespace, pod->object.namespace) != 0)
+			continue;
+		block(out, DRAIN_PDBS_UNKNOWN);
+		reason_set(why, "PodDisruptionBudget %.60s cannot be read: %s", u->of[i].name,
+			   u->of[i].why);
+		return true;
+	}
+	if (!u->more)
+		return false;
+	block(out, DRAIN_PDBS_UNKNOWN);
+	reason_set(why, "more PodDisruptionBudgets than are told cannot be read");
+	return true;
+}
+
+static bool hold_for_hidden_budgets(const struct drain_context *c, const struct kube_pod *pod,
+				    struct drain_status *out, struct reason *why)
+{
+	const struct model_source *s;
+
+	if (!is_corrected(c) || !c->cluster)
+		return false;
+	s = &c->cluster->sources[OBJECT_POD_DISRUPTION_BUDGET];
+	return hold_for_source(s, out, why) || hold_for_unreadable(&s->unreadable, pod, out, why);
 }
 
 /* --- 1, 2: nothing to do */
@@ -139,10 +186,9 @@ static void judge_replicas(const struct drain_context *c, const struct object *o
 	if (w->replicas >= c->options->min_replicas)
 		return;
 	block(out, DRAIN_MIN_REPLICAS);
-	reason_set(why,
-		   "its %s %s wants %" PRId32 " replicas, fewer than the %" PRId32 " it must have",
+	reason_set(why, "its %s %s wants %" PRId32 " %s, fewer than the %" PRId32 " it must have",
 		   object_kind_name(owner->kind), owner->name, w->replicas,
-		   c->options->min_replicas);
+		   drain_plural(w->replicas, "replica", "replicas"), c->options->min_replicas);
 }
 
 static void ask_replica_count(const struct drain_context *c, const struct kube_pod *pod,
@@ -182,10 +228,11 @@ static void ask_daemon_set(const struct drain_context *c, const struct kube_pod 
 static void ask_safe_to_evict(const struct drain_context *c, const struct kube_pod *pod,
 			      struct drain_status *out, struct reason *why)
 {
-	(void)why;
 	if (!annotation_is(pod, ANNOTATION("safe-to-evict"), "true"))
 		return;
-	if (!is_corrected(c) || !must_not_be_disrupted(pod))
+	if (is_corrected(c) && must_not_be_disrupted(pod))
+		return;
+	if (!hold_for_hidden_budgets(c, pod, out, why))
 		out->outcome = DRAIN_POD_OK;
 }
 
@@ -244,7 +291,8 @@ static void ask_system(const struct drain_context *c, const struct kube_pod *pod
 	if (strcmp(pod->object.namespace, "kube-system") != 0 ||
 	    (c->pdbs && drain_pdbs_match(c->pdbs, pod, &which) > 0))
 		return;
-	if (pod->created_ns != 0 && c->now_ns - pod->created_ns > c->options->system_timeout_ns) {
+	if (pod->created_ns != 0 &&
+	    elapsed_ns(c->now_ns, pod->created_ns) > c->options->system_timeout_ns) {
 		if (!is_corrected(c))
 			out->outcome = DRAIN_POD_OK;
 		return;
@@ -315,29 +363,12 @@ static void ask_local_storage(const struct drain_context *c, const struct kube_p
 	}
 }
 
-/* Where they could not be listed, no budget that is known means nothing: the API server knows them. */
-static bool are_budgets_hidden(const struct drain_context *c)
-{
-	enum source_state state =
-		c->cluster ? c->cluster->sources[OBJECT_POD_DISRUPTION_BUDGET].state : SOURCE_NONE;
-
-	return is_corrected(c) && (state == SOURCE_LISTING || state == SOURCE_FORBIDDEN);
-}
-
 static void ask_pdb(const struct drain_context *c, const struct kube_pod *pod,
 		    struct drain_status *out, struct reason *why)
 {
 	struct drain_pdb_verdict v;
 
-	if (are_budgets_hidden(c)) {
-		const struct model_source *s = &c->cluster->sources[OBJECT_POD_DISRUPTION_BUDGET];
-
-		block(out, DRAIN_PDBS_UNKNOWN);
-		reason_set(why, "PodDisruptionBudgets are not known: %s%s%.200s",
-			   source_state_name(s->state), *s->message ? ": " : "", s->message);
-		return;
-	}
-	if (!c->pdbs)
+	if (hold_for_hidden_budgets(c, pod, out, why) || !c->pdbs)
 		return;
 	drain_pdbs_ask(c->pdbs, &pod, 1, &v);
 	if (v.reason == DRAIN_NONE)

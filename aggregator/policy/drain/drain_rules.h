@@ -17,6 +17,8 @@
  *              - a word in the annotation safe-to-evict that nobody knows holds the pod, and so does karpenter.sh/do-not-disrupt, also
  *                beside safe-to-evict=true, which it contradicts
  *              - a pod of several budgets is held (SeveralPdbs); one that its budget does not count is not (drain_pdb.h)
+ *              - where budgets could not be listed, or one of the namespace cannot be read, pods
+ *                are held (PdbsNotKnown), also those that are safe to evict
  *
  * SafeToEvict also passes over the pod's budget, as upstream; the API would refuse nevertheless, and so the wave is asked with
  * drain_pdbs_ask() for every pod that moves.

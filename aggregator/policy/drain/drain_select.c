@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "aggregator/policy/drain/drain_eligibility.h"
+#include "shared/elapsed.h"
 #include "shared/mem.h"
 
 static const int64_t SECOND_NS = 1000000000;
@@ -44,7 +45,7 @@ void drain_select_due(const struct drain_options *o, struct drain_removable *n, 
 		reason_set(&n->why,
 			   "it has been unneeded for %" PRId64
 			   " s, and must be for more than %" PRId64 " s",
-			   (now_ns - n->timer->since_ns) / SECOND_NS,
+			   elapsed_ns(now_ns, n->timer->since_ns) / SECOND_NS,
 			   (drain_timer_due_ns(n->timer, o) - n->timer->since_ns) / SECOND_NS);
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "aggregator/policy/drain/drain_eligibility.h"
+#include "shared/elapsed.h"
 #include "shared/mem.h"
 
 struct drain_state *drain_state_new(void)
@@ -146,7 +147,7 @@ static void expire(struct drain_state *s, int64_t ttl_ns, int64_t now_ns)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < s->eviction_count; i++) {
-		if (now_ns - s->evictions[i].when_ns < ttl_ns)
+		if (elapsed_ns(now_ns, s->evictions[i].when_ns) < ttl_ns)
 			s->evictions[kept++] = s->evictions[i];
 		else
 			object_drop(&s->evictions[i].pod->object);

@@ -423,7 +423,9 @@ int drain_state_read(struct drain_state *s, const char *text, size_t len, int64_
 {
 	struct drain_state *fresh = drain_state_new();
 	struct reading in = {.to = fresh, .ttl_ns = ttl_ns, .now_ns = now_ns};
-	/* Two names that differ only in broken bytes would become one when they are written again. */
+	/*
+	 * Two names that differ only in broken bytes would become one when they are written again.
+	 */
 	bool readable = len <= TEXT_MAX_BYTES && jsonw_is_utf8(text, len);
 	cJSON *tree = readable ? cJSON_ParseWithLength(text, len) : NULL;
 	bool good = read_tree(&in, tree, reason);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "aggregator/policy/drain/drain_eligibility.h"
+#include "shared/elapsed.h"
 #include "shared/mem.h"
 
 void drain_timers_fini(struct drain_timers *t)
@@ -94,7 +95,7 @@ void drain_timers_load(struct drain_timers *t, const struct drain_timer *records
 {
 	struct drain_timers next = {mem_zalloc(count + 1, sizeof(*next.of)), 0};
 
-	for (size_t i = 0; i < count && now_ns - saved_ns <= ttl_ns; i++)
+	for (size_t i = 0; i < count && elapsed_ns(now_ns, saved_ns) <= ttl_ns; i++)
 		next.of[next.count++] = (struct drain_timer){
 			.node = mem_strdup(records[i].node),
 			.since_ns = records[i].since_ns < now_ns ? records[i].since_ns : now_ns,
@@ -112,7 +113,7 @@ void drain_timers_load_taints(struct drain_timers *t, const struct kube_node *co
 		int64_t since_ns;
 
 		if (drain_taint_time(nodes[i], DRAIN_TAINT_CANDIDATE, &since_ns) ||
-		    now_ns - since_ns > ttl_ns)
+		    elapsed_ns(now_ns, since_ns) > ttl_ns)
 			continue;
 		next.of[next.count++] = (struct drain_timer){
 			.node = mem_strdup(nodes[i]->object.name),
@@ -136,7 +137,7 @@ int64_t drain_timer_due_ns(const struct drain_timer *t, const struct drain_optio
 enum drain_reason drain_timer_due(const struct drain_timer *t, const struct drain_options *o,
 				  int64_t now_ns)
 {
-	if (now_ns - t->since_ns > threshold_of(t, o))
+	if (elapsed_ns(now_ns, t->since_ns) > threshold_of(t, o))
 		return DRAIN_NONE;
 	return t->kind == DRAIN_TIMER_UNREADY ? DRAIN_NOT_UNREADY_LONG_ENOUGH
 					      : DRAIN_NOT_UNNEEDED_LONG_ENOUGH;

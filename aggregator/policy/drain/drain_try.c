@@ -292,8 +292,10 @@ static struct drain_why *explain_no_place(struct drain_case *c, const struct dra
 
 	describe_counts(t, &text);
 	describe_nearest(t, &text);
-	w = drain_add_reason(c, t->reason, "pod %s/%s fits on no other node: %s",
-			     t->pod->object.namespace, t->pod->object.name, text.data);
+	w = drain_add_reason(c, t->reason, "pod %s/%s%s fits on no other node: %s",
+			     t->pod->object.namespace, t->pod->object.name,
+			     *t->pod->node ? "" : ", which is pending and has its room here,",
+			     text.data);
 	add_nearest(t, w);
 	buf_fini(&text);
 	return w;

@@ -15,7 +15,8 @@
  *                        after all others? Who has no place then is left out for another; if no
  *                        such wave is found, the first one goes, and is not called robust.
  *
- * When time is up, after a few nodes were tried, what is in the wave by then goes, and no more waves are tried for one that is robust.
+ * When time is up, after a few nodes were tried, what is in the wave by then goes, and no more
+ * waves are tried for one that is robust.
  *
  * A node whose pods exceed their budget at once goes only where no other takes from its budgets:
  * the eviction API makes its pods wait for each other.
@@ -359,7 +360,10 @@ static size_t *crop(struct wave *w, size_t *count)
 	return chosen;
 }
 
-/* Not before some were tried: else a large cluster, whose candidates took all the time there is, would have no wave. */
+/*
+ * Not before some were tried: else a large cluster, whose candidates took all the time there is,
+ * would have no wave.
+ */
 static bool is_late(const struct wave *w)
 {
 	const struct drain_input *in = w->r->in;
@@ -505,7 +509,8 @@ static struct leaver *take_wave(const struct wave *w, size_t *count)
 }
 
 /*
- * The node whose pod has no place, or SIZE_MAX. The wave must not be in the simulation. Pods of the owner, unless that is NULL, come last.
+ * The node whose pod has no place, or SIZE_MAX. The wave must not be in the simulation. Pods of the
+ * owner, unless that is NULL, come last.
  */
 static size_t find_victim(const struct wave *w, uint32_t order, const char *owner,
 			  struct reason *why)
@@ -561,8 +566,9 @@ static size_t find_owners(const struct wave *w, const char *owners[OWNERS_MAX])
 }
 
 /*
- * Takes the wave back; replay() puts it there again. Any order, and then each owner's pods last: rules may leave these a single node, which the others fill if they
- * come first, as they do when evictions take their time.
+ * Takes the wave back; replay() puts it there again. Any order, and then each owner's pods last:
+ * rules may leave these a single node, which the others fill if they come first, as they do when
+ * evictions take their time.
  */
 static size_t find_fragile(struct wave *w, struct reason *why)
 {

@@ -43,7 +43,10 @@ void slack_arrivals_begin(struct slack_arrivals *a, int64_t now_ns);
 void slack_arrivals_add(struct slack_arrivals *a, int64_t created_ns,
 			const struct slack_amount *shape);
 void slack_arrivals_end(struct slack_arrivals *a, int64_t now_ns);
-/* How many spans of that length must have been watched before what is told of them is to be believed: those of a day. */
+/*
+ * How many spans of that length must have been watched before what is told of them is to be
+ * believed: those of a day.
+ */
 int64_t slack_arrivals_needed(int64_t span_ns);
 /* Complete spans that were watched. */
 int64_t slack_arrivals_spans(const struct slack_arrivals *a, int64_t now_ns);

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Balloons: placeholders that are real pods, as slack_yaml.h describes them. Who applied those objects has the room twice over unless each of
- * them stands for a placeholder:
+ * Balloons: placeholders that are real pods, as slack_yaml.h describes them. Who applied those
+ * objects has the room twice over unless each of them stands for a placeholder:
  *
  *   demand   a balloon is none: it does not count as requested, nor as an arrival
- *   held     one on a node that counts holds the room of one placeholder of its class, if it is as large as that is today; so many fewer
- *            are placed beside it. One that is pending holds nothing, nor does one that is on its way out
+ *   held     one on a node that counts holds the room of one placeholder of its class, if it is as
+ *            large as that is today; so many fewer are placed beside it. One that is pending holds
+ *            nothing, nor does one that is on its way out
  *   slots    it is no obstacle, as the scheduler preempts it for whoever comes
  *
- * It is known by its label, and by a priority below 0: a pod that nobody can preempt is no slack, whatever label it has. Its class is told by its
- * namespace and the label's value, the name that objects of the class have.
+ * It is known by its label, and by a priority below 0: a pod that nobody can preempt is no slack,
+ * whatever label it has. Its class is told by its namespace and the label's value, the name that
+ * objects of the class have.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -30,7 +32,10 @@ static uint32_t hash_of(const char *text)
 	return hash;
 }
 
-/* Where letters are lost, or the kind and the name could be cut elsewhere, a hash of the key tells classes apart. */
+/*
+ * Where letters are lost, or the kind and the name could be cut elsewhere, a hash of the key tells
+ * classes apart.
+ */
 void slack_balloon_name(const char *key, char name[SLACK_NAME_LEN])
 {
 	const char *slash = strchr(key, '/'), *from = slash ? slash + 1 : key;

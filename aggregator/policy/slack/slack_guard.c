@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whom a move would leave where he may not stand. Affinity to pods and topology spread are asked of who comes, and then never again: others who come
- * or go later make wrong what was right. A real pod stays where it is all the same, but a placeholder is a promise that such a pod could
- * come there now. So it must hold after each step that every placeholder may stand where it is, as if it came last:
+ * Whom a move would leave where he may not stand. Affinity to pods and topology spread are asked of
+ * who comes, and then never again: others who come or go later make wrong what was right. A real
+ * pod stays where it is all the same, but a placeholder is a promise that such a pod could come
+ * there now. So it must hold after each step that every placeholder may stand where it is, as if it
+ * came last:
  *
  *   who comes, and makes way   goes only where all who mind him may stay (slack_place.c)
  *   who is given up            is, if he can be chosen, one whom nobody misses (slack_step.c)
  *   who is pushed out          takes those along that could not stay without him (slack_step.c)
  *
- * Of its own class, who comes breaks nobody: what it counted for itself when it came, it counts for them as well.
+ * Of its own class, who comes breaks nobody: what it counted for itself when it came, it counts for
+ * them as well.
  *
- * Each question is one take, check and put, of every placeholder of the classes that mind the one that moved. All questions of a step together are bounded: when
- * they are spent nobody moves any more who is minded.
+ * Each question is one take, check and put, of every placeholder of the classes that mind the one
+ * that moved. All questions of a step together are bounded: when they are spent nobody moves any
+ * more who is minded.
  */
 #include <stdlib.h>
 

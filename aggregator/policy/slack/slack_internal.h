@@ -37,7 +37,10 @@ struct slack_pattern {
 	char *signature; /* owned */
 	/* Required affinity and anti-affinity to pods, spread that must hold, host ports: what depends on other pods. */
 	bool minds_others;
-	/* Of these the first two, of which others make right or wrong by coming and going (slack_guard.c). */
+	/*
+	 * Of these the first two, of which others make right or wrong by coming and going
+	 * (slack_guard.c).
+	 */
 	bool is_company;
 	bool has_claims;
 	bool other_resources; /* asks for more than CPU and memory */
@@ -186,7 +189,10 @@ struct slack_run {
 	uint32_t *balloons; /* by class: that hold the room of one */
 	uint32_t *spare; /* by class: first holder that is nowhere */
 	uint32_t *holders_of; /* by class: first holder */
-	/* Classes that mind a class: from minders[minders_from[class]] to where those of the next one begin. */
+	/*
+	 * Classes that mind a class: from minders[minders_from[class]] to where those of the next
+	 * one begin.
+	 */
 	uint32_t *minders, *minders_from;
 	uint32_t asks; /* of placeholders that stand, which the guard may still make */
 	struct slack_amount *left; /* by node: free without placeholders' */
@@ -212,7 +218,10 @@ void slack_wanted_find(struct slack_run *r, struct slack_search *search,
 		       struct slack_shared *shared);
 void slack_shared_fini(struct slack_shared *s);
 
-/* Between placeholders, as thousands may be tried on thousands of nodes: what was begun then comes to nothing (slack_step.c). */
+/*
+ * Between placeholders, as thousands may be tried on thousands of nodes: what was begun then comes
+ * to nothing (slack_step.c).
+ */
 static inline bool slack_is_out_of_time(const struct slack_run *r)
 {
 	const struct slack_state *s = r->state;
@@ -239,8 +248,9 @@ void slack_verify(struct slack_run *r);
 /* slack_guard.c */
 void slack_guard_init(struct slack_run *r);
 /*
- * Whether, as things are in the simulation, a placeholder stands where it may not, of those that mind the class; of its own class too where
- * `own`. *who (may be NULL) is that one's class. Where all asks are spent: true, and r->out_of_tries.
+ * Whether, as things are in the simulation, a placeholder stands where it may not, of those that
+ * mind the class; of its own class too where `own`. *who (may be NULL) is that one's class. Where
+ * all asks are spent: true, and r->out_of_tries.
  */
 bool slack_guard_breaks(struct slack_run *r, uint32_t class, bool own, uint32_t *who);
 /* What it says of a placeholder that stands, as if it came last. */
@@ -250,8 +260,7 @@ enum place_filter slack_guard_ask(struct slack_run *r, uint32_t holder);
 void slack_ready_slots(struct slack_run *r);
 void slack_ready_demand(struct slack_run *r);
 /* Some node could hold one, were it empty. */
-bool slack_fits_some_node(const struct slack_run *r, place_pod probe,
-			  const struct slack_amount *shape);
+bool slack_fits_some_node(const struct slack_run *r, const struct slack_entry *e);
 
 /* slack_tell.c */
 void slack_tell(struct slack_run *r);

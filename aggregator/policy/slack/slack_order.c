@@ -2,7 +2,8 @@
 /*
  * What comes first: of classes the one with the fewest choices, of nodes the fullest.
  *
- *   choices = nodes whose labels and taints admit it, or domains of a topology key that it minds others in, whichever are fewer
+ *   choices = nodes whose labels and taints admit it, or domains of a topology key that it minds
+ *             others in, whichever are fewer
  *
  * Shares are compared crosswise, without rounding.
  */

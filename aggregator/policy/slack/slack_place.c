@@ -123,7 +123,9 @@ struct displacing {
 	place_node to[DISPLACED_MAX];
 };
 
-/* Somebody minds that those were taken, or where they are now. Those of a class follow each other. */
+/*
+ * Somebody minds that those were taken, or where they are now. Those of a class follow each other.
+ */
 static bool makes_trouble(struct slack_run *r, uint32_t class, const struct displacing *d)
 {
 	bool trouble = slack_guard_breaks(r, class, false, NULL);
@@ -232,11 +234,6 @@ static size_t find_candidates(const struct slack_run *r, uint32_t class, struct 
 	return count;
 }
 
-static uint32_t missing_of(const struct slack_run *r, uint32_t class)
-{
-	return slack_missing(r, class);
-}
-
 static void give_back(struct slack_run *r, uint32_t holder)
 {
 	struct slack_holder *h = &r->holders[holder];
@@ -259,10 +256,10 @@ static void make_way(struct slack_run *r, uint32_t class)
 		}
 		displace(r, nodes[at].node, &d);
 		d.holder = slack_holder_new(r, class);
-		if (!missing_of(r, class))
+		if (!slack_missing(r, class))
 			break;
 	}
-	r->out_of_tries |= at < count && !r->tries && missing_of(r, class);
+	r->out_of_tries |= at < count && !r->tries && slack_missing(r, class);
 	give_back(r, d.holder);
 	free(nodes);
 }
@@ -357,11 +354,11 @@ static void place_class(struct slack_run *r, uint32_t class)
 	struct slack_class *report = &r->reports[class];
 	struct choices c = {.allowed = r->survey.counts};
 
-	while (missing_of(r, class) && !slack_is_out_of_time(r) && place_one(r, class, &c))
+	while (slack_missing(r, class) && !slack_is_out_of_time(r) && place_one(r, class, &c))
 		continue;
-	if (missing_of(r, class))
+	if (slack_missing(r, class))
 		make_way(r, class);
-	if (missing_of(r, class))
+	if (slack_missing(r, class))
 		tell_refused(&report->refused, c.troubled, &report->why);
 	else
 		report->refused = (struct place_counts){.nearest = PLACE_NONE};
@@ -375,10 +372,10 @@ static bool place_all(struct slack_run *r)
 	bool missing = false;
 
 	for (size_t i = 0; i < r->class_count && !slack_is_out_of_time(r); i++) {
-		if (!missing_of(r, r->order[i]))
+		if (!slack_missing(r, r->order[i]))
 			continue;
 		place_class(r, r->order[i]);
-		missing |= missing_of(r, r->order[i]) > 0;
+		missing |= slack_missing(r, r->order[i]) > 0;
 	}
 	return missing && r->result->move_count > moves;
 }

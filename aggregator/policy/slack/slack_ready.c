@@ -2,8 +2,8 @@
 /*
  * What slack is worth: how many pods of a class could start now, and which nodes would hold those that cannot.
  *
- *   slots          sum over nodes that count and admit it of min over resources of floor(free / shape), free being what real pods leave, which
- *                  preempt balloons
+ *   slots          sum over nodes that count and admit it of min over resources of floor(free /
+ *                  shape), free being what real pods leave, which preempt balloons
  *   slots by use   of these, as many as fit in the headroom of real use, each with the use that its workload's pods have (else its requests)
  *   fragmentation  1 - slots * shape / free; 0 for a shape that asks for nothing
  *
@@ -36,11 +36,32 @@ static bool may_go(const struct slack_run *r, place_pod probe, size_t n)
 	return r->survey.counts[n] && place_admits(r->place, probe, (place_node)n);
 }
 
-bool slack_fits_some_node(const struct slack_run *r, place_pod probe,
-			  const struct slack_amount *shape)
+/* How many the node could hold, were it empty, by what they ask for beside CPU and memory. */
+static int64_t fit_by_others(const struct slack_run *r, const struct slack_pattern *p, size_t n)
+{
+	const struct resources *gives = &r->view->nodes[n]->model->node->allocatable;
+	int64_t fit = INT64_MAX, amount;
+	const char *name;
+	size_t at = 0;
+
+	while (p->other_resources &&
+	       resources_next(kube_pod_requests(p->record), &at, &name, &amount)) {
+		int64_t there = 0;
+
+		if (amount <= 0 || strcmp(name, resource_name(RESOURCE_CPU)) == 0 ||
+		    strcmp(name, resource_name(RESOURCE_MEMORY)) == 0)
+			continue;
+		resources_find(gives, name, &there);
+		fit = least(fit, there / amount);
+	}
+	return fit;
+}
+
+bool slack_fits_some_node(const struct slack_run *r, const struct slack_entry *e)
 {
 	for (size_t n = 0; n < r->survey.count; n++)
-		if (slack_amount_fits(shape, &r->survey.gives[n]) && may_go(r, probe, n))
+		if (slack_amount_fits(&e->pattern.shape, &r->survey.gives[n]) &&
+		    may_go(r, e->probe, n) && fit_by_others(r, &e->pattern, n) > 0)
 			return true;
 	return false;
 }
@@ -184,11 +205,15 @@ struct type {
 	uint32_t count;
 };
 
-/* A node to add, and who is on it last: of classes that mind others one is on each. */
+/*
+ * A node to add. Of a class that minds others one is on it, and one class at most of those that ask
+ * for more than CPU and memory.
+ */
 struct bin {
 	size_t type;
 	struct slack_amount left;
 	int64_t pods;
+	bool others_taken;
 };
 
 struct packing {
@@ -242,10 +267,20 @@ static int64_t fits_in(const struct slack_entry *e, const struct slack_amount *l
 	return e->pattern.minds_others ? least(fit, 1) : fit;
 }
 
+static int64_t fits_in_bin(const struct packing *p, const struct slack_entry *e,
+			   const struct bin *b)
+{
+	if (b->others_taken && e->pattern.other_resources)
+		return 0;
+	return least(fits_in(e, &b->left, b->pods),
+		     fit_by_others(p->run, &e->pattern, p->types[b->type].like));
+}
+
 static void fill(struct bin *b, const struct slack_entry *e, int64_t count)
 {
 	slack_amount_add(&b->left, &e->pattern.shape, -count);
 	b->pods -= count;
+	b->others_taken |= e->pattern.other_resources;
 }
 
 /* The smallest that takes one, or type_count. */
@@ -253,6 +288,7 @@ static size_t find_type(const struct packing *p, const struct slack_entry *e)
 {
 	for (size_t t = 0; t < p->type_count; t++)
 		if (fits_in(e, &p->types[t].gives, p->types[t].pods) > 0 &&
+		    fit_by_others(p->run, &e->pattern, p->types[t].like) > 0 &&
 		    place_admits(p->run->place, e->probe, p->types[t].like))
 			return t;
 	return p->type_count;
@@ -264,7 +300,8 @@ static void add_bin(struct packing *p, size_t type)
 		p->bin_room = p->bin_room ? p->bin_room * 2 : 16;
 		p->bins = mem_realloc(p->bins, p->bin_room * sizeof(*p->bins));
 	}
-	p->bins[p->bin_count++] = (struct bin){type, p->types[type].gives, p->types[type].pods};
+	p->bins[p->bin_count++] =
+		(struct bin){type, p->types[type].gives, p->types[type].pods, false};
 	p->types[type].count++;
 }
 
@@ -273,7 +310,7 @@ static void pack(struct packing *p, const struct slack_entry *e, int64_t count)
 	size_t type = p->type_count;
 
 	for (size_t b = 0; count > 0 && b < p->bin_count; b++) {
-		int64_t some = least(count, fits_in(e, &p->bins[b].left, p->bins[b].pods));
+		int64_t some = least(count, fits_in_bin(p, e, &p->bins[b]));
 
 		if (some <= 0 ||
 		    !place_admits(p->run->place, e->probe, p->types[p->bins[b].type].like))
@@ -289,7 +326,7 @@ static void pack(struct packing *p, const struct slack_entry *e, int64_t count)
 
 		add_bin(p, type);
 		b = &p->bins[p->bin_count - 1];
-		some = least(count, fits_in(e, &b->left, b->pods));
+		some = least(count, fits_in_bin(p, e, b));
 		fill(b, e, some);
 		count -= some;
 	}

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "aggregator/policy/slack/slack_internal.h"
+#include "shared/elapsed.h"
 #include "shared/mem.h"
 
 struct slack_state *slack_state_new(void)
@@ -110,7 +111,7 @@ void slack_entry_follow(struct slack_entry *e, int64_t now_ns, int64_t unneeded_
 	}
 	if (e->target > e->lower_target)
 		e->lower_target = e->target;
-	if (now_ns - e->lower_since_ns < unneeded_ns)
+	if (elapsed_ns(now_ns, e->lower_since_ns) < unneeded_ns)
 		return;
 	e->wanted = e->lower_target < e->wanted ? e->lower_target : e->wanted;
 	/* What was wanted less of still begins its own time. */

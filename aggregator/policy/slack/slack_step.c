@@ -24,10 +24,6 @@
 #include "aggregator/policy/slack/slack_internal.h"
 #include "shared/mem.h"
 
-#define NONE UINT32_MAX
-
-/* A day of spans, before arrivals are a better guess than a rate. */
-
 /* --- targets */
 
 static void meet_arrival(struct slack_arrivals *a, const struct kube_pod *pod)
@@ -105,7 +101,7 @@ static struct slack_amount reserve(struct slack_run *r)
 		if (!e->found || e->kind != SLACK_WORKLOAD)
 			continue;
 		e->probe = place_add_pod(r->place, e->pattern.record);
-		e->fits_no_node = !slack_fits_some_node(r, e->probe, &e->pattern.shape);
+		e->fits_no_node = !slack_fits_some_node(r, e);
 		if (!e->fits_no_node)
 			slack_amount_add(&sum, &e->pattern.shape, e->target);
 		else if (e->target)

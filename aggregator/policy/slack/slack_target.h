@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much slack, and of which sizes: the target of placeholders for a rate of the cluster and for the shapes that must find room. Pure, in whole
- * numbers: 10 % of 40000m is 4000m. A target is the least there shall be: what is rounded is rounded up, but for the size of a unit, of which as many as a
- * node was cut into shall fit on it.
+ * How much slack, and of which sizes: the target of placeholders for a rate of the cluster and for
+ * the shapes that must find room. Pure, in whole numbers: 10 % of 40000m is 4000m. A target is the
+ * least there shall be: what is rounded is rounded up, but for the size of a unit, of which as many
+ * as a node was cut into shall fit on it.
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_SLACK_SLACK_TARGET_H
 #define EVENKEEL_AGGREGATOR_POLICY_SLACK_SLACK_TARGET_H
@@ -46,7 +47,8 @@ struct slack_target_input {
 };
 
 /*
- * Total = cover + unit_count * unit, and cover + units + reserved >= extra, less what a fraction of a millicore and of a byte in each unit come to.
+ * Total = cover + unit_count * unit, and cover + units + reserved >= extra, less what a fraction of
+ * a millicore and of a byte in each unit come to.
  *
  * cover: every shape that some node can hold is dominated by a member. A member is a shape, or the maximum of neighbours on the Pareto
  * front where some node can hold that too: no phantom that fits nowhere, no need for a larger node than there are. Sorted by CPU.

@@ -2,14 +2,16 @@
 /*
  * What stands, and may not, or need not. All placeholders are put where the last step had them.
  *
- *   1. Each is asked for again as if it came last, and those go whose node has no room for them or forbids them; of one node the largest first.
- *   2. Those that depend on others (affinity, spread) are asked, again and again until nobody goes, since whoever leaves may be missed. So nobody is pushed
- *      out for the sake of one who leaves himself.
- *   3. What is too much is given up where nodes are emptiest, which helps drains; but rather one whom no other placeholder misses. Where there is no
- *      such one, 2. is done again.
+ *   1. Each is asked for again as if it came last, and those go whose node has no room for them or
+ *      forbids them; of one node the largest first.
+ *   2. Those that depend on others (affinity, spread) are asked, again and again until nobody goes,
+ *      since whoever leaves may be missed. So nobody is pushed out for the sake of one who leaves
+ *      himself.
+ *   3. What is too much is given up where nodes are emptiest, which helps drains; but rather one
+ *      whom no other placeholder misses. Where there is no such one, 2. is done again.
  *
- * A claim that waits for its first pod is bound by a placeholder that stands, and would stay so without it: where there are claims all that is a trial, after which
- * only those stand that stay.
+ * A claim that waits for its first pod is bound by a placeholder that stands, and would stay so
+ * without it: where there are claims all that is a trial, after which only those stand that stay.
  */
 #include <stdlib.h>
 
@@ -181,7 +183,10 @@ static uint32_t choose_surplus(struct slack_run *r, const struct standings *list
 	return first;
 }
 
-/* Taking one makes its node emptier still, and so the next is of the same node: the order stays. True: some are missed. */
+/*
+ * Taking one makes its node emptier still, and so the next is of the same node: the order stays.
+ * True: some are missed.
+ */
 static bool give_up(struct slack_run *r, uint32_t class)
 {
 	struct standings list = list_class(r, class);

@@ -106,17 +106,27 @@ static bool is_newer(const struct kube_workload *a, const struct kube_workload *
 	return strcmp(a->object.name, b->object.name) > 0;
 }
 
-static void meet_controller(struct slack_search *s, struct group *g, const struct kube_workload *w)
+/* False: it was met already. Without a uid it cannot be told whether pods are its own. */
+static bool know_controller(struct slack_search *s, struct group *g, const char *uid)
 {
 	struct controller *c;
 
-	HASH_FIND_STR(s->controllers, w->object.uid, c);
+	if (!*uid)
+		return true;
+	HASH_FIND_STR(s->controllers, uid, c);
 	if (c)
-		return;
+		return false;
 	c = mem_zalloc(1, sizeof(*c));
-	c->uid = w->object.uid;
+	c->uid = uid;
 	c->group = g;
 	HASH_ADD_KEYPTR(hh, s->controllers, c->uid, strlen(c->uid), c);
+	return true;
+}
+
+static void meet_controller(struct slack_search *s, struct group *g, const struct kube_workload *w)
+{
+	if (!know_controller(s, g, w->object.uid))
+		return;
 	if (w->object.kind == OBJECT_JOB)
 		g->replicas =
 			-1; /* those that ran want nothing any more: the current one is asked below */
@@ -342,6 +352,12 @@ static void share(struct slack_run *r, const struct group *g, struct slack_share
 	struct slack_pattern p = {0};
 
 	if (has_pattern(r, g, &p)) {
+		if (p.other_resources)
+			slack_add_issue(
+				r->result, g->key,
+				SLACK_ANNOTATION
+				": \"shared\" is room of CPU and memory alone, and its pods "
+				"ask for more: say how many");
 		if (shared->count == shared->room) {
 			shared->room = shared->room ? shared->room * 2 : 16;
 			shared->shapes =

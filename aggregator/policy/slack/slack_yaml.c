@@ -191,7 +191,10 @@ static cJSON *balloon(const struct slack_class *c, const struct slack_yaml_optio
 	return object;
 }
 
-/* It is no globalDefault, which is not said: a server leaves out what is false, and applying the object again would change it every time. */
+/*
+ * It is no globalDefault, which is not said: a server leaves out what is false, and applying the
+ * object again would change it every time.
+ */
 static cJSON *priority_class(const struct slack_yaml_options *o)
 {
 	cJSON *object = new_object("scheduling.k8s.io/v1", "PriorityClass", "", SLACK_REPLICA_SET);
