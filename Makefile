@@ -265,7 +265,7 @@ check-built: all tests $(BPF_O)
 # Processes that are killed, networks that are cut, names and budgets that change: it takes waiting.
 check-faults: deps
 	+@$(MAKE) --no-print-directory $(PARALLEL) check-faults-built
-check-faults-built: all $(FAULTS)
+check-faults-built: all $(FAULTS) $(FLEET)
 	@TB=$(TB) BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(FAULTS)
 
 # What reads kernels is tried on several: those tests of the real kernel that need nothing but cgroups, and no exact time.

@@ -12,6 +12,9 @@
 #include "shared/clock.h"
 #include "tests/process.h"
 
+/* A list of one, however many nodes there are. */
+#define NODE "/v1/nodes?node=test-node"
+
 /* Bursts of 0.3 s. */
 static pid_t start_load(void)
 {
@@ -60,7 +63,7 @@ struct sampling {
 static bool has_samples(void *ctx)
 {
 	const struct sampling *s = ctx;
-	cJSON *list = stack_get(s->u->stack, UNDISTURBED, "/v1/nodes");
+	cJSON *list = stack_get(s->u->stack, UNDISTURBED, NODE);
 	bool enough = undisturbed_samples_of(list) >= s->wanted;
 
 	cJSON_Delete(list);
@@ -124,12 +127,12 @@ struct comparison {
 static bool compare_at_rest(void *ctx)
 {
 	struct comparison *c = ctx;
-	cJSON *node_a = stack_get(c->stack, DISTURBED, "/v1/nodes");
-	cJSON *node_b = stack_get(c->stack, UNDISTURBED, "/v1/nodes");
+	cJSON *node_a = stack_get(c->stack, DISTURBED, NODE);
+	cJSON *node_b = stack_get(c->stack, UNDISTURBED, NODE);
 	cJSON *a = stack_get(c->stack, DISTURBED, c->path);
 	cJSON *b = stack_get(c->stack, UNDISTURBED, c->path);
-	cJSON *node_c = stack_get(c->stack, UNDISTURBED, "/v1/nodes");
-	cJSON *node_d = stack_get(c->stack, DISTURBED, "/v1/nodes");
+	cJSON *node_c = stack_get(c->stack, UNDISTURBED, NODE);
+	cJSON *node_d = stack_get(c->stack, DISTURBED, NODE);
 	double samples = undisturbed_samples_of(node_a);
 	bool at_rest = samples > 0 && samples == undisturbed_samples_of(node_b) &&
 		       samples == undisturbed_samples_of(node_c) &&

@@ -30,7 +30,7 @@ struct scene {
 	struct cgroup_fixture *cgroups;
 	cJSON *nodes; /* the last answer, owned */
 	const char *metric; /* awaited .. */
-	double value; /* .. to reach this */
+	double value; /* .. to reach this; or until when it is shown */
 	const char *text; /* awaited in the agent's log */
 };
 
@@ -124,6 +124,27 @@ static double unix_seconds(const char *text)
 	return (double)timegm(&tm) + strtod(rest, NULL);
 }
 
+/* The end of the newest interval that is shown; 0: none is yet. A view may come a second after its frame. */
+static double shown_until(struct scene *s)
+{
+	const char *end = node_text(s, "usage.cpuMillicores.latest.end");
+
+	return end ? unix_seconds(end) : 0;
+}
+
+static bool is_shown(void *ctx)
+{
+	struct scene *s = ctx;
+
+	return shown_until(s) >= s->value;
+}
+
+static void await_shown(struct scene *s, double until)
+{
+	s->value = until;
+	assert_true(await(is_shown, s, PATIENCE_S));
+}
+
 static double now_s(void)
 {
 	return (double)clock_wall_ns() / NS_PER_SEC;
@@ -146,8 +167,9 @@ static void test_last_words(void **state)
 	stack_start_aggregator(s->stack, 0);
 	stack_start_agent(s->stack, 1, options);
 	await_applied(s, 1);
+	await_shown(s, 1);
 	samples = node_number(s, "usage.cpuMillicores.windows.5m.samples");
-	before = unix_seconds(node_text(s, "usage.cpuMillicores.latest.end"));
+	before = shown_until(s);
 	let_pass(1.5);
 	assert_true(frames(s, "applied") == 1);
 	signalled = now_s();
@@ -156,9 +178,8 @@ static void test_last_words(void **state)
 	assert_true(ended - signalled < 2);
 	assert_true(frames(s, "applied") == 2);
 	/* It reaches to the signal, and holds what was sampled since the one before. */
-	assert_true(unix_seconds(node_text(s, "usage.cpuMillicores.latest.end")) >=
-		    signalled - 0.002);
-	assert_true(unix_seconds(node_text(s, "usage.cpuMillicores.latest.end")) <= ended + 0.002);
+	await_shown(s, signalled - 0.002);
+	assert_true(shown_until(s) <= ended + 0.002);
 	samples = node_number(s, "usage.cpuMillicores.windows.5m.samples") - samples;
 	assert_true(samples >= (signalled - before) * 10 * 0.5);
 	assert_true(samples <= (signalled - before) * 10 + 2);

@@ -201,12 +201,26 @@ static int use_log(struct database *d, struct reason *reason)
 	return rc ? rc : run(d, "PRAGMA synchronous=NORMAL", reason);
 }
 
+/* The check tells as damage what it could not read, which says nothing of what is there. */
+static bool is_unread(const char *verdict)
+{
+	static const char of_page[] = "unable to get the page. error code=";
+	const char *at = strstr(verdict, of_page);
+
+	if (at)
+		return (strtol(at + strlen(of_page), NULL, 10) & 0xff) != SQLITE_CORRUPT;
+	return strstr(verdict, "failed to get page") != NULL;
+}
+
 static int check_content(struct database *d, struct reason *reason)
 {
 	char *verdict = NULL;
 	int rc = ask(d, "PRAGMA quick_check(1)", NULL, &verdict, reason);
 
-	if (!rc && (!verdict || strcmp(verdict, "ok") != 0)) {
+	if (!rc && verdict && is_unread(verdict)) {
+		reason_set(reason, "%s: cannot be read (%s)", d->path, verdict);
+		rc = -EIO;
+	} else if (!rc && (!verdict || strcmp(verdict, "ok") != 0)) {
 		reason_set(reason, "is damaged (%s)", verdict ? verdict : "it cannot be checked");
 		rc = -EBADMSG;
 	}

@@ -194,10 +194,12 @@ static bool read_time(const cJSON *object, const char *member, int64_t *out, str
 
 	if (!read_string(object, member, &text, reason))
 		return false;
-	if (timefmt_parse(text, out, reason) == 0)
-		return true;
-	reason_prefix(reason, "%s", member);
-	return false;
+	if (timefmt_parse(text, out, reason)) {
+		reason_prefix(reason, "%s", member);
+		return false;
+	}
+	/* Differences of two times fit into 64 bits, then. */
+	return *out >= 0 || refuse(reason, member, "lies before 1970");
 }
 
 static bool read_name(const cJSON *object, const char *member, const char *const *names,

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An aggregator is killed under a thousand agents, which all come back at once when it does. All are heard within half a
+ * minute, what they measured since they began is counted exactly once, and of a real node among them the windows equal
+ * those of an aggregator that was never disturbed.
+ *
+ * Then the same again and again with a fleet in which agents die too, clocks are off and acks are lost, over a database.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "shared/clock.h"
+#include "shared/mem.h"
+#include "tests/fleet/load.h"
+#include "tests/process.h"
+#include "tests/undisturbed.h"
+
+enum {
+	NODES = 1000,
+	TROUBLED = 150,
+	KILLS = 2,
+	BACK_S = 30,
+	PATIENCE_S = 120,
+	OUTAGE_SAMPLES = 150, /* of the undisturbed one at 10 Hz: 15 s */
+	REAL_SLACK = 4,
+};
+
+static struct undisturbed scene;
+
+static int setup(void **state)
+{
+	(void)state;
+	return undisturbed_open(&scene);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	undisturbed_close(&scene);
+	return 0;
+}
+
+static double frames_of(int aggregator, const char *result)
+{
+	char sample[80];
+
+	snprintf(sample, sizeof(sample), "evenkeel_frames_total{result=\"%s\"}", result);
+	return stack_metric(scene.stack, aggregator, sample);
+}
+
+static double frames(const char *result)
+{
+	return frames_of(DISTURBED, result);
+}
+
+/* Those of the fleet that came, whatever became of them: what the real agent sent, it sent to both. */
+static double heard_of_fleet(void)
+{
+	static const char *const results[] = {"applied", "part", "duplicate", "need_full"};
+	double sum = 0;
+
+	for (size_t i = 0; i < sizeof(results) / sizeof(*results); i++)
+		sum += frames(results[i]) - frames_of(UNDISTURBED, results[i]);
+	return sum;
+}
+
+static void expect_none_refused(void)
+{
+	static const char *const refused[] = {"refused",     "malformed", "version", "oversized",
+					      "unknown_key", "forged",	  "too_old"};
+
+	for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++) {
+		if (frames(refused[i]) != 0)
+			fail_msg("%g frames were %s", frames(refused[i]), refused[i]);
+	}
+}
+
+static bool has_applied(void *count)
+{
+	return frames("applied") >= *(const double *)count;
+}
+
+static void await_applied(double count)
+{
+	if (!await(has_applied, &count, PATIENCE_S))
+		fail_msg("%g frames were applied, not %g", frames("applied"), count);
+}
+
+/* Back, and all of them heard within the time that is promised. */
+static void come_back(double nodes)
+{
+	int64_t begin_ns;
+	double took_s;
+
+	stack_start_aggregator(scene.stack, DISTURBED);
+	begin_ns = clock_mono_ns();
+	took_s = load_await_fresh(scene.stack, nodes, begin_ns, BACK_S);
+	assert_false(isnan(took_s));
+	print_message("%.0f nodes are back after %.1f s\n", nodes, took_s);
+}
+
+/* --- a storm ------------------------------------------------------------------------------------------------------ */
+
+/*
+ * The rings reach back to the beginning, so the one that came back was told of everything, and has it once. A frame is
+ * lost only where an agent noticed: it had one on its way when the aggregator was killed, or it waited in vain.
+ */
+static void expect_all_accounted(const cJSON *report, double heard_before)
+{
+	double made = load_number(report, "intervals.made");
+	double unanswered = load_number(report, "intervals.unanswered");
+	double applied = frames("applied") - frames_of(UNDISTURBED, "applied");
+	double timeouts = load_number(report, "frames.timeouts");
+	double lost = load_number(report, "frames.sent") - (heard_before + heard_of_fleet());
+
+	print_message("%.0f intervals, %.0f applied, %.0f unanswered; %.0f frames lost, %.0f "
+		      "timeouts, %.0f duplicates, %.0f times asked for everything\n",
+		      made, applied, unanswered, lost, timeouts, frames("duplicate"),
+		      frames("need_full"));
+	expect_none_refused();
+	assert_true(load_number(report, "intervals.refused") == 0);
+	assert_true(load_number(report, "intervals.skipped") == 0);
+	assert_true(load_number(report, "frames.badAcks") == 0);
+	assert_true(applied >= made - unanswered && applied <= made);
+	/* The real agent's frames are looked up at the other a moment later. */
+	assert_true(lost >= -REAL_SLACK && lost <= NODES + timeouts + REAL_SLACK);
+}
+
+static double samples(void)
+{
+	cJSON *list = stack_get(scene.stack, UNDISTURBED, "/v1/nodes?node=test-node");
+	double n = undisturbed_samples_of(list);
+
+	cJSON_Delete(list);
+	return n;
+}
+
+static void test_all_come_back_at_once(void **state)
+{
+	static const char *const options[] = {"--nodes",
+					      "1000",
+					      "--pods-per-node",
+					      "5",
+					      "--containers",
+					      "1",
+					      "--ring-span",
+					      "300s",
+					      "--interval",
+					      "5s",
+					      NULL};
+	double heard_before;
+	cJSON *report;
+	pid_t fleet;
+
+	(void)state;
+	stack_start_aggregator(scene.stack, DISTURBED);
+	stack_start_aggregator(scene.stack, UNDISTURBED);
+	stack_start_agent(scene.stack, 2, (const char *[]){"--interval", "2s", NULL});
+	fleet = fleet_start(scene.stack, options);
+	await_applied(2 * NODES);
+	heard_before = heard_of_fleet();
+	stack_kill_aggregator(scene.stack, DISTURBED);
+	assert_true(undisturbed_await_samples(&scene, samples() + OUTAGE_SAMPLES, PATIENCE_S));
+	come_back(NODES + 1);
+	assert_true(undisturbed_equal(&scene, "/v1/nodes?node=test-node", BACK_S));
+	assert_true(undisturbed_equal(&scene, "/v1/pods?node=test-node", BACK_S));
+	assert_int_equal(stack_stop_agent(scene.stack, SIGTERM), 0);
+	report = fleet_stop(scene.stack, fleet);
+	assert_non_null(report);
+	expect_all_accounted(report, heard_before);
+	cJSON_Delete(report);
+}
+
+/* --- a storm among other troubles --------------------------------------------------------------------------------- */
+
+/* Nothing is counted twice: no node has more samples than it can have, none used what it does not have. */
+static void expect_sane_nodes(int64_t begin_ns)
+{
+	cJSON *list = stack_get(scene.stack, DISTURBED, "/v1/nodes?limit=1000");
+	const cJSON *node;
+	double most = (double)(clock_mono_ns() - begin_ns) / NS_PER_SEC * 10 + 20, sum = 0;
+	int count = 0;
+
+	cJSON_ArrayForEach(node, json_at(list, "items"))
+	{
+		const cJSON *w = json_at(node, "usage.cpuMillicores.windows.15m");
+		double n = load_number(w, "samples");
+
+		if (!(n > 0 && n <= most))
+			fail_msg("%s has %g samples of at most %g",
+				 cJSON_GetStringValue(json_at(node, "name")), n, most);
+		assert_true(load_number(w, "min") >= 0);
+		assert_true(load_number(w, "max") <= load_number(node, "capacity.cpuMillicores"));
+		sum += n;
+		count++;
+	}
+	print_message("%.0f %% of the time is in the windows\n", 100 * sum / (most * count));
+	assert_int_equal(count, TROUBLED);
+	cJSON_Delete(list);
+}
+
+static void start_over_a_database(void)
+{
+	char *dir = mem_printf("%s/state", scene.stack->folder);
+
+	setenv("EVENKEEL_STATE_DIR", dir, 1);
+	setenv("EVENKEEL_SAVE_EVERY", "1s", 1);
+	stack_start_aggregator(scene.stack, DISTURBED);
+	unsetenv("EVENKEEL_STATE_DIR");
+	unsetenv("EVENKEEL_SAVE_EVERY");
+	free(dir);
+}
+
+static void test_in_trouble(void **state)
+{
+	static const char *const options[] = {"--nodes",     "150",	     "--pods-per-node",
+					      "5",	     "--containers", "1",
+					      "--interval",  "1s",	     "--pod-life",
+					      "6s",	     "--node-life",  "9s",
+					      "--node-down", "2s",	     "--skew",
+					      "3s",	     "--ack-loss",   "0.1",
+					      "--ack-delay", "1s",	     NULL};
+	int64_t begin_ns = clock_mono_ns();
+	cJSON *report;
+	pid_t fleet;
+
+	(void)state;
+	start_over_a_database();
+	fleet = fleet_start(scene.stack, options);
+	await_applied(3 * TROUBLED);
+	for (int i = 0; i < KILLS; i++) {
+		stack_kill_aggregator(scene.stack, DISTURBED);
+		start_over_a_database();
+		await_applied(4 * TROUBLED);
+		expect_none_refused();
+		expect_sane_nodes(begin_ns);
+	}
+	report = fleet_stop(scene.stack, fleet);
+	assert_non_null(report);
+	assert_true(load_number(report, "restarts") > 0);
+	assert_true(load_number(report, "lostAcks") > 0);
+	assert_true(load_number(report, "delayedAcks") > 0);
+	assert_true(load_number(report, "intervals.refused") == 0);
+	cJSON_Delete(report);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_all_come_back_at_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_in_trouble, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
