@@ -278,7 +278,7 @@ static void test_unclear_requests(void **state)
 		"Transfer-Encoding: identity\r\n",
 		"Transfer-Encoding: gzip, chunked\r\n",
 		"Content-Length: 5\r\nHost: other\r\n",
-		"Content-Length: 5\r\nAuthorization: Bearer " ACCESS_OTHER_TOKEN "\r\n",
+		("Content-Length: 5\r\nAuthorization: Bearer " ACCESS_OTHER_TOKEN "\r\n"),
 	};
 	struct access_scene *s = *state;
 	char text[4096];
