@@ -257,16 +257,18 @@ demo: deps
 	+@$(MAKE) --no-print-directory $(PARALLEL) all fleet
 	@BIN=$(BIN) TB=$(TB) tests/demo
 
+# Those that measure for long wait with the faults, so that a newcomer waits for minutes only; sanitizers see them here.
+LONG_INTEG := $(filter $(patsubst %,$(TB)/integration/%,bursty confined_agent drain_real_use),$(INTEG))
 check-built: all tests $(BPF_O)
 	@TB=$(TB) BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(UNIT) $(subst $(space),$(comma),tests/btf/check $(BPF_O)) \
 		$(foreach f,$(FUZZ_NAMES),$(TB)/fuzz/$(f)$(comma)tests/fuzz/corpus/$(f)) \
-		$(if $(CONF),$(CONF)$(comma)tests/vectors$(comma)tests/conformance/cases) $(INTEG)
+		$(if $(CONF),$(CONF)$(comma)tests/vectors$(comma)tests/conformance/cases) $(if $(SAN),$(INTEG),$(filter-out $(LONG_INTEG),$(INTEG)))
 
 # Processes that are killed, networks that are cut, names and budgets that change: it takes waiting.
 check-faults: deps
 	+@$(MAKE) --no-print-directory $(PARALLEL) check-faults-built
-check-faults-built: all $(FAULTS) $(FLEET)
-	@TB=$(TB) BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(FAULTS)
+check-faults-built: all $(FAULTS) $(FLEET) $(LONG_INTEG)
+	@TB=$(TB) BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(FAULTS) $(LONG_INTEG)
 
 # What reads kernels is tried on several: those tests of the real kernel that need nothing but cgroups, and no exact time.
 VM_INTEG := $(filter $(patsubst %,$(TB)/integration/%,sampler sampler_choice sampler_departures \
