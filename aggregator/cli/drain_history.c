@@ -4,19 +4,17 @@
 #include <string.h>
 
 #include "aggregator/cli/cmd_drain.h"
+#include "aggregator/cli/columns.h"
 #include "aggregator/cli/commands.h"
 #include "aggregator/cli/document.h"
 #include "shared/units.h"
 
 enum column { AGE, TIME, EVENT, NODE, REASON, TEXT, COLUMNS };
 
-static const struct {
-	const char *title;
-	enum table_form form;
-} columns[COLUMNS] = {
-	[AGE] = {"AGE", FORM_RIGHT},	  [TIME] = {"TIME", FORM_LEFT},
-	[EVENT] = {"EVENT", FORM_LEFT},	  [NODE] = {"NODE", FORM_NAME},
-	[REASON] = {"REASON", FORM_LEFT}, [TEXT] = {"WHY", FORM_LEFT},
+static const struct column_spec columns[COLUMNS] = {
+	[AGE] = {"AGE", .form = FORM_RIGHT},	  [TIME] = {"TIME", .wide = true},
+	[EVENT] = {"EVENT", .form = FORM_LEFT},	  [NODE] = {"NODE", .form = FORM_NAME},
+	[REASON] = {"REASON", .form = FORM_LEFT}, [TEXT] = {"WHY", .form = FORM_LEFT},
 };
 
 static const struct {
@@ -57,15 +55,12 @@ static void add_row(struct table *t, const cJSON *doc, const cJSON *item, double
 
 static void print_rows(struct cli *cli, const cJSON *doc)
 {
-	struct table *t = table_new();
+	struct table *t = columns_start(columns, COLUMNS);
 	double place = 0;
 
-	for (size_t i = 0; i < COLUMNS; i++)
-		table_column(t, columns[i].title, columns[i].form);
 	for (const cJSON *item = document_first(document_at(doc, "items")); item; item = item->next)
 		add_row(t, doc, item, place++);
-	if (cli->options->output != OUTPUT_WIDE)
-		table_hide(t, TIME);
+	columns_hide(cli, t, columns, COLUMNS, NULL);
 	commands_print_table(cli, t, "node");
 	table_free(t);
 }

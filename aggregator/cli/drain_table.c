@@ -3,6 +3,7 @@
  * The nodes, those that go first; and of the wave the moves, the destinations and the costs, so that it can be followed by hand. Columns without anything in them
  * are left out.
  */
+#include "aggregator/cli/columns.h"
 #include "aggregator/cli/drain_table.h"
 
 #include <math.h>
@@ -34,12 +35,7 @@ enum column {
 	COLUMNS
 };
 
-static const struct {
-	const char *title;
-	enum table_form form;
-	bool wide; /* only there */
-	bool sparse; /* left out where no row has anything in it */
-} columns[COLUMNS] = {
+static const struct column_spec columns[COLUMNS] = {
 	[NODE] = {"NODE", FORM_NAME, false, false},
 	[VERDICT] = {"VERDICT", FORM_LEFT, false, false},
 	[GROUP] = {"GROUP", FORM_LEFT, false, true},
@@ -212,17 +208,11 @@ static void add_node(const struct cli *cli, struct table *t, const cJSON *doc, c
 void drain_print_nodes(struct cli *cli, const cJSON *doc)
 {
 	static const char *const empty[] = {"-", NULL};
-	bool wide = cli->options->output == OUTPUT_WIDE;
-	struct table *t = table_new();
+	struct table *t = columns_start(columns, COLUMNS);
 
-	for (size_t i = 0; i < COLUMNS; i++)
-		table_column(t, columns[i].title, columns[i].form);
 	for (const cJSON *item = document_first(document_at(doc, "items")); item; item = item->next)
 		add_node(cli, t, doc, item);
-	for (size_t i = 0; i < COLUMNS; i++)
-		if ((columns[i].wide && !wide) ||
-		    (columns[i].sparse && table_holds_only(t, i, empty)))
-			table_hide(t, i);
+	columns_hide(cli, t, columns, COLUMNS, empty);
 	commands_print_table(cli, t, "node");
 	table_free(t);
 }

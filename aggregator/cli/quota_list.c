@@ -4,6 +4,7 @@
  * sum over all quotas, by the server. REAL is what the namespace's pods really use: the 95th percentile of CPU, and the working set.
  */
 #include "aggregator/cli/cmd_quota.h"
+#include "aggregator/cli/columns.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -35,12 +36,7 @@ enum column {
 	COLUMNS
 };
 
-static const struct {
-	const char *title;
-	enum table_form form;
-	bool wide; /* only there */
-	bool sparse; /* left out where no row has anything in it */
-} columns[COLUMNS] = {
+static const struct column_spec columns[COLUMNS] = {
 	[NAMESPACE] = {"NAMESPACE", FORM_NAME, false, false},
 	[QUOTA] = {"QUOTA", FORM_NAME, true, false},
 	[RESOURCE] = {"RESOURCE", FORM_LEFT, false, false},
@@ -58,25 +54,7 @@ static const struct {
 	[STATE] = {"STATE", FORM_LEFT, false, false},
 };
 
-static struct table *start_table(void)
-{
-	struct table *t = table_new();
-
-	for (size_t i = 0; i < COLUMNS; i++)
-		table_column(t, columns[i].title, columns[i].form);
-	return t;
-}
-
-static void hide_columns(const struct cli *cli, struct table *t)
-{
-	static const char *const empty[] = {"-", "0", NULL};
-	bool wide = cli->options->output == OUTPUT_WIDE;
-
-	for (size_t i = 0; i < COLUMNS; i++)
-		if ((columns[i].wide && !wide) ||
-		    (columns[i].sparse && table_holds_only(t, i, empty)))
-			table_hide(t, i);
-}
+static const char *const empty[] = {"-", "0", NULL};
 
 static enum table_paint paint_of(const char *state)
 {
@@ -309,7 +287,7 @@ static int check_gap(struct cli *cli, const cJSON *doc)
 static void print_list(struct cli *cli, const cJSON *doc)
 {
 	const cJSON *item = document_first(document_at(doc, "items")), *amount;
-	struct table *t = start_table();
+	struct table *t = columns_start(columns, COLUMNS);
 	bool several = item && item->next;
 	size_t place = 0;
 
@@ -318,7 +296,7 @@ static void print_list(struct cli *cli, const cJSON *doc)
 		add_total(t, doc, quota_resource(amount->string), place++);
 	for (; item; item = item->next)
 		add_quota(t, item, &place);
-	hide_columns(cli, t);
+	columns_hide(cli, t, columns, COLUMNS, empty);
 	if (place)
 		commands_print_table(cli, t, "elasticquota");
 	table_free(t);
@@ -345,12 +323,12 @@ int quota_render_list(struct cli *cli, const char *json, size_t len)
 
 static void print_one(struct cli *cli, const cJSON *doc)
 {
-	struct table *t = start_table();
+	struct table *t = columns_start(columns, COLUMNS);
 	const cJSON *line;
 	size_t place = 0;
 
 	add_quota(t, doc, &place);
-	hide_columns(cli, t);
+	columns_hide(cli, t, columns, COLUMNS, empty);
 	commands_print_table(cli, t, "elasticquota");
 	table_free(t);
 	buf_add_char(&cli->out, '\n');

@@ -4,6 +4,7 @@
  * server. --explain has the step's own sentences there instead.
  */
 #include "aggregator/cli/cmd_slack.h"
+#include "aggregator/cli/columns.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -34,12 +35,7 @@ enum column {
 	COLUMNS
 };
 
-static const struct {
-	const char *title;
-	enum table_form form;
-	bool wide; /* only there */
-	bool sparse; /* left out where no row has anything in it */
-} columns[COLUMNS] = {
+static const struct column_spec columns[COLUMNS] = {
 	[CLASS] = {"CLASS", FORM_NAME, false, false},
 	[KIND] = {"KIND", FORM_LEFT, true, false},
 	[CPU] = {"CPU", FORM_RIGHT, false, false},
@@ -134,18 +130,13 @@ static bool is_hidden(const struct cli *cli, const cJSON *item)
 static void print_table(struct cli *cli, const cJSON *doc)
 {
 	static const char *const empty[] = {"-", NULL};
-	struct table *t = table_new();
+	struct table *t = columns_start(columns, COLUMNS);
 	size_t place = 0;
 
-	for (size_t i = 0; i < COLUMNS; i++)
-		table_column(t, columns[i].title, columns[i].form);
 	for (const cJSON *item = document_first(document_at(doc, "items")); item; item = item->next)
 		if (!is_hidden(cli, item))
 			add_row(t, item, place++);
-	for (size_t i = 0; i < COLUMNS; i++)
-		if ((columns[i].wide && cli->options->output != OUTPUT_WIDE) ||
-		    (columns[i].sparse && table_holds_only(t, i, empty)))
-			table_hide(t, i);
+	columns_hide(cli, t, columns, COLUMNS, empty);
 	if (place)
 		commands_print_table(cli, t, "slack");
 	table_free(t);
