@@ -239,7 +239,7 @@ static struct node_page *page_of(const struct scene *s, size_t node)
 	struct node_page page = view_fixture_node(place_world_name(s->w.nodes[node]),
 						  VIEW_FIXTURE_NOW_NS - NS_PER_SEC, 3600,
 						  u->cpu_milli, u->sigma_milli);
-	struct page_pod pods[PLACE_WORLD_PODS];
+	struct page_pod pods[PLACE_WORLD_PODS] = {0};
 	struct node_page *made;
 
 	for (int w = 0; w < WINDOWS; w++) {

@@ -308,23 +308,21 @@ static struct level take_reading(pid_t pid, int64_t begin_ns)
 	return r;
 }
 
-/* The mean of a member over the readings [from, to). */
-static double mean_of(const struct level *of, size_t from, size_t to, size_t member)
+static double mean_resident_mib(const struct level *of, size_t count)
 {
 	double sum = 0;
 
-	for (size_t i = from; i < to; i++)
-		sum += *(const double *)((const char *)&of[i] + member);
-	return sum / (double)(to - from);
+	for (size_t i = 0; i < count; i++)
+		sum += of[i].resident_mib;
+	return sum / (double)count;
 }
 
 static void report_level(const struct level *of, size_t count)
 {
 	size_t quarter = count / 4 ? count / 4 : 1;
 	const struct level *first = &of[0], *last = &of[count - 1];
-	double early =
-		mean_of(of, count / 2, count / 2 + quarter, offsetof(struct level, resident_mib));
-	double late = mean_of(of, count - quarter, count, offsetof(struct level, resident_mib));
+	double early = mean_resident_mib(of + count / 2, quarter);
+	double late = mean_resident_mib(of + count - quarter, quarter);
 
 	bench_row("CPU of the aggregator, of one core", "%", 25, 0,
 		  100 * (last->cpu_seconds - first->cpu_seconds) /

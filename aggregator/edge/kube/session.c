@@ -300,11 +300,11 @@ static struct curl_slist *headers_with(const struct kube_session *s, struct curl
 {
 	struct curl_slist *list = NULL;
 
-	if (*made)
-		return *made;
-	for (const struct curl_slist *h = s->headers; h; h = h->next)
-		list = list_of(list, mem_strdup(h->data));
-	*made = list_of(list, mem_strdup(one_more));
+	if (!*made) {
+		for (const struct curl_slist *h = s->headers; h; h = h->next)
+			list = list_of(list, mem_strdup(h->data));
+		*made = list_of(list, mem_strdup(one_more));
+	}
 	return *made;
 }
 

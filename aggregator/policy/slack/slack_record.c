@@ -275,7 +275,7 @@ void slack_pattern_of_shape(struct slack_pattern *p, const char *key,
 			    const struct slack_amount *shape)
 {
 	cJSON *spec, *containers, *container, *requests;
-	struct reason reason;
+	struct reason reason = {""};
 	char text[32];
 	int err;
 
