@@ -5,73 +5,27 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 #include <sqlite3.h>
 
-#include "aggregator/edge/store/database_file.h"
-#include "aggregator/edge/store/store.h"
-#include "shared/clock.h"
 #include "shared/mem.h"
-#include "tests/process.h"
+#include "tests/store_fixture.h"
 
-#define LONG_NS (20 * NS_PER_SEC)
-
-struct scene {
-	char *folder, *dir, *path;
-	struct store *store;
-	uint64_t save;
-};
-
-static struct scene s;
-
-static void wake(void *ctx)
-{
-	(void)ctx;
-}
-
-/* The first event, with what was in the database. */
-static struct store_event *open_store(void)
-{
-	struct store_config config = {.dir = s.dir,
-				      .nodes_max = 5000,
-				      .busy_ms = 1,
-				      .retry_ns = 20 * NS_PER_MS,
-				      .wake = wake};
-	struct store_event *e;
-
-	assert_int_equal(store_start(&s.store, &config, NULL), 0);
-	e = store_take(s.store, LONG_NS);
-	assert_non_null(e);
-	assert_int_equal(e->kind, STORE_OPENED);
-	return e;
-}
-
-static void stop(void)
-{
-	store_stop(s.store);
-	s.store = NULL;
-}
+static struct store_fixture s;
 
 static int setup(void **state)
 {
 	(void)state;
-	s = (struct scene){.folder = folder_make()};
-	s.dir = mem_printf("%s/state", s.folder);
-	s.path = database_file_path(s.dir);
-	store_event_free(open_store());
+	store_fixture_init(&s);
 	return 0;
 }
 
 static int teardown(void **state)
 {
 	(void)state;
-	stop();
-	folder_remove(s.folder);
-	free(s.dir);
-	free(s.path);
+	store_fixture_fini(&s);
 	return 0;
 }
 
@@ -113,7 +67,7 @@ static void save(char letter, uint64_t first, uint64_t last, bool end, enum stor
 								node, "it's \"why\""});
 	}
 	store_put(s.store, b);
-	e = store_take(s.store, LONG_NS);
+	e = store_take(s.store, STORE_FIXTURE_NS);
 	assert_non_null(e);
 	assert_int_equal(e->kind, want);
 	store_event_free(e);
@@ -125,8 +79,8 @@ static void expect_after_restart(size_t count, uint64_t last, const char *oldest
 {
 	struct store_event *e;
 
-	stop();
-	e = open_store();
+	store_fixture_stop(&s);
+	e = store_fixture_open(&s);
 	assert_string_equal(e->note.text, "");
 	assert_int_equal(e->decision_count, count);
 	assert_int_equal(e->decision_last, last);
@@ -144,8 +98,8 @@ static void test_come_back_as_they_were(void **state)
 	(void)state;
 	expect_after_restart(0, 0, "", "");
 	save('a', 1, 2, true, STORE_SAVED);
-	stop();
-	e = open_store();
+	store_fixture_stop(&s);
+	e = store_fixture_open(&s);
 	assert_int_equal(e->decision_count, 2);
 	assert_int_equal(e->decisions[0]->time_ns, 1000);
 	assert_string_equal(e->decisions[0]->event, "needed");
@@ -181,10 +135,10 @@ static void test_the_newest_are_kept(void **state)
 	save('a', 1, DRAIN_LOG_MAX, true, STORE_SAVED);
 	save('b', DRAIN_LOG_MAX + 1, DRAIN_LOG_MAX + 3, true, STORE_SAVED);
 	expect_after_restart(DRAIN_LOG_MAX, DRAIN_LOG_MAX + 3, "a4", "b10003");
-	stop();
+	store_fixture_stop(&s);
 	assert_int_equal(sql("SELECT count(*) FROM drain_decision"), DRAIN_LOG_MAX);
 	assert_int_equal(sql("SELECT min(number) FROM drain_decision"), 4);
-	store_event_free(open_store());
+	store_event_free(store_fixture_open(&s));
 }
 
 /* As programs before there were plans, and before there were decisions, left it. */
@@ -197,9 +151,9 @@ static void test_older_versions_are_migrated(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(older) / sizeof(older[0]); i++) {
-		stop();
+		store_fixture_stop(&s);
 		sql(older[i]);
-		store_event_free(open_store());
+		store_event_free(store_fixture_open(&s));
 		expect_after_restart(0, 0, "", "");
 		save('a', 1, 1, true, STORE_SAVED);
 		expect_after_restart(1, 1, "a1", "a1");
@@ -219,9 +173,9 @@ static void test_damaged_rows_set_the_file_aside(void **state)
 	for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
 		struct store_event *e;
 
-		stop();
+		store_fixture_stop(&s);
 		sql(damages[i]);
-		e = open_store();
+		e = store_fixture_open(&s);
 		assert_non_null(strstr(e->note.text, "is damaged ("));
 		assert_int_equal(e->aside, i + 1);
 		store_event_free(e);

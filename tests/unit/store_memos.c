@@ -11,68 +11,22 @@
 #include <cmocka.h>
 #include <sqlite3.h>
 
-#include "aggregator/edge/store/database_file.h"
-#include "aggregator/edge/store/store.h"
-#include "shared/clock.h"
 #include "shared/mem.h"
-#include "tests/process.h"
+#include "tests/store_fixture.h"
 
-#define LONG_NS (20 * NS_PER_SEC)
-
-struct scene {
-	char *folder, *dir, *path;
-	struct store *store;
-	uint64_t save;
-};
-
-static struct scene s;
-
-static void wake(void *ctx)
-{
-	(void)ctx;
-}
-
-/* The first event, with what was in the database. */
-static struct store_event *open_store(void)
-{
-	struct store_config config = {.dir = s.dir,
-				      .nodes_max = 5000,
-				      .busy_ms = 1,
-				      .retry_ns = 20 * NS_PER_MS,
-				      .wake = wake};
-	struct store_event *e;
-
-	assert_int_equal(store_start(&s.store, &config, NULL), 0);
-	e = store_take(s.store, LONG_NS);
-	assert_non_null(e);
-	assert_int_equal(e->kind, STORE_OPENED);
-	assert_string_equal(e->note.text, "");
-	return e;
-}
-
-static void stop(void)
-{
-	store_stop(s.store);
-	s.store = NULL;
-}
+static struct store_fixture s;
 
 static int setup(void **state)
 {
 	(void)state;
-	s = (struct scene){.folder = folder_make()};
-	s.dir = mem_printf("%s/state", s.folder);
-	s.path = database_file_path(s.dir);
-	store_event_free(open_store());
+	store_fixture_init(&s);
 	return 0;
 }
 
 static int teardown(void **state)
 {
 	(void)state;
-	stop();
-	folder_remove(s.folder);
-	free(s.dir);
-	free(s.path);
+	store_fixture_fini(&s);
 	return 0;
 }
 
@@ -96,7 +50,7 @@ static void save(const char *slack, const char *drain, bool last, enum store_eve
 	add_memo(b, "slack", slack);
 	add_memo(b, "drain", drain);
 	store_put(s.store, b);
-	e = store_take(s.store, LONG_NS);
+	e = store_take(s.store, STORE_FIXTURE_NS);
 	assert_non_null(e);
 	assert_int_equal(e->kind, want);
 	store_event_free(e);
@@ -109,8 +63,9 @@ static void expect_after_restart(const char *want)
 	struct store_event *e;
 	size_t len = 0;
 
-	stop();
-	e = open_store();
+	store_fixture_stop(&s);
+	e = store_fixture_open(&s);
+	assert_string_equal(e->note.text, "");
 	for (size_t i = 0; i < e->memo_count && len < sizeof(found); i++) {
 		assert_int_equal(e->memos[i].len, strlen(e->memos[i].text));
 		len += (size_t)snprintf(found + len, sizeof(found) - len, "%s=%s ",
@@ -160,8 +115,8 @@ static void test_longest(void **state)
 	memset(text, 'x', STORE_MEMO_BYTES_MAX);
 	text[STORE_MEMO_BYTES_MAX] = '\0';
 	save(text, NULL, true, STORE_SAVED);
-	stop();
-	e = open_store();
+	store_fixture_stop(&s);
+	e = store_fixture_open(&s);
 	assert_int_equal(e->memo_count, 1);
 	assert_int_equal(e->memos[0].len, STORE_MEMO_BYTES_MAX);
 	assert_string_equal(e->memos[0].text, text);
@@ -174,9 +129,9 @@ static void test_version_1_is_migrated(void **state)
 {
 	(void)state;
 	save(NULL, NULL, true, STORE_SAVED);
-	stop();
+	store_fixture_stop(&s);
 	sql("DROP TABLE plan_state; DROP TABLE drain_decision; PRAGMA user_version = 1");
-	store_event_free(open_store());
+	store_event_free(store_fixture_open(&s));
 	expect_after_restart("");
 	save("kept", NULL, true, STORE_SAVED);
 	expect_after_restart("slack=kept ");
@@ -186,10 +141,10 @@ static void test_version_1_is_migrated(void **state)
 static void test_more_than_there_can_be(void **state)
 {
 	(void)state;
-	stop();
+	store_fixture_stop(&s);
 	sql("INSERT INTO plan_state VALUES('a', 1, x'61'), ('b', 1, x'62'), ('c', 1, x'63'), "
 	    "('d', 1, x'64'), ('e', 1, x'65'), ('zero', 1, x'')");
-	store_event_free(open_store());
+	store_event_free(store_fixture_open(&s));
 	expect_after_restart("a=a b=b c=c d=d ");
 }
 
