@@ -166,17 +166,17 @@ static size_t add_special(struct buf *out, const unsigned char *p)
 
 static void add_quoted(struct buf *out, const char *text)
 {
-	const char *end = text + strlen(text);
+	size_t len = strlen(text), plain = plain_length(text, len);
+	const char *end = text + len;
+	char *to = buf_reserve(out, len + 2);
 
-	buf_add_char(out, '"');
-	while (text < end) {
-		size_t plain = plain_length(text, (size_t)(end - text));
-
-		if (plain)
-			buf_add(out, text, plain);
-		text += plain;
-		if (text < end)
-			text += add_special(out, (const unsigned char *)text);
+	*to = '"';
+	memcpy(to + 1, text, plain);
+	out->len += plain + 1;
+	for (text += plain; text < end; text += plain) {
+		text += add_special(out, (const unsigned char *)text);
+		plain = plain_length(text, (size_t)(end - text));
+		buf_add(out, text, plain);
 	}
 	buf_add_char(out, '"');
 }

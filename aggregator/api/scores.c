@@ -12,7 +12,7 @@
  * with explain each plugin gives its own, and the terms.
  *
  * With limits of the extender, refused says why its filter refuses the node, and useCap where a cap does not apply.
- * Numbers come from score_job.h; node by node is scored and written, with one set of results on the stack.
+ * Numbers come from score_job.h; node by node is written, and only what is told of it is worked out once more, with its sentence.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -94,17 +94,20 @@ static void write_tail(struct answer *a, const struct score_node *node)
 		jsonw_object_close(&w);
 }
 
-static void write_plugin(struct jsonw *w, const struct answer *a, size_t i,
-			 const struct score_result *r)
+static void write_plugin(struct jsonw *w, const struct answer *a, size_t at, size_t i,
+			 int64_t score)
 {
+	struct score_result r;
+
 	buf_add(w->out, a->heads[i].data, a->heads[i].len);
 	w->comma = false;
-	jsonw_int(w, r->score);
+	jsonw_int(w, score);
 	buf_add(w->out, a->tail.data, a->tail.len);
 	if (!a->rq->explain)
 		return;
-	jsonw_key_string(w, "reason", r->reason);
-	write_terms(w, r);
+	score_job_tell(&a->job, at, i, SCORE_TERMS, &r);
+	jsonw_key_string(w, "reason", r.reason);
+	write_terms(w, &r);
 	jsonw_object_close(w);
 }
 
@@ -120,8 +123,7 @@ static size_t decider(const struct score_mix *mix, const int64_t *scores)
 	return worst;
 }
 
-static void write_reason(struct jsonw *w, const struct answer *a, const struct score_node *node,
-			 const int64_t *scores)
+static void write_reason(struct jsonw *w, const struct answer *a, size_t at, const int64_t *scores)
 {
 	const struct score_mix *mix = a->mix;
 	size_t i = decider(mix, scores);
@@ -129,7 +131,7 @@ static void write_reason(struct jsonw *w, const struct answer *a, const struct s
 	char text[sizeof(r.reason) + 64];
 	struct sentence s;
 
-	score_node_by(&a->job.query, mix->plugins[i], &a->job.scales[i], node, SCORE_REASON, &r);
+	score_job_tell(&a->job, at, i, SCORE_REASON, &r);
 	sentence_start(&s, text, sizeof(text));
 	if (mix->count > 1 && !r.unknown) {
 		sentence_add(&s, score_plugin_name(mix->plugins[i]));
@@ -156,22 +158,20 @@ static void write_limits(struct jsonw *w, const struct answer *a, const struct s
 
 static void write_node(struct jsonw *w, struct answer *a, size_t at)
 {
-	enum score_detail detail = a->rq->explain ? SCORE_TERMS : SCORE_BARE;
 	const struct score_node *node = &a->job.nodes[at];
-	struct score_result results[SCORE_PLUGINS];
 	int64_t scores[SCORE_PLUGINS] = {0}, score;
 
 	write_tail(a, node);
-	score = score_job_score(&a->job, at, detail, results, scores);
+	score = score_job_score(&a->job, at, scores);
 	jsonw_object_open(w);
 	jsonw_key_string(w, "node", node->name);
 	jsonw_key_int(w, "score", score);
 	jsonw_key(w, "plugins");
 	jsonw_array_open(w);
 	for (size_t i = 0; i < a->mix->count; i++)
-		write_plugin(w, a, i, &results[i]);
+		write_plugin(w, a, at, i, scores[i]);
 	jsonw_array_close(w);
-	write_reason(w, a, node, scores);
+	write_reason(w, a, at, scores);
 	write_limits(w, a, node);
 	scores_fit_write_node(a->fit, w, node->name);
 	jsonw_object_close(w);

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "aggregator/policy/arith.h"
+
 void sentence_start(struct sentence *s, char *text, size_t size)
 {
 	assert(size > 0);
@@ -64,7 +66,7 @@ void sentence_add_fixed(struct sentence *s, double value, unsigned int decimals)
 		sentence_add(s, "?");
 		return;
 	}
-	scaled = fmin(round(fabs(value) * power[decimals]), 1e18);
+	scaled = at_most(round_half(fabs(value) * power[decimals]), 1e18);
 	if (value < 0 && scaled > 0)
 		sentence_add(s, "-");
 	add_decimal(s, (uint64_t)scaled, decimals);
