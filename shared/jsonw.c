@@ -164,9 +164,9 @@ static size_t add_special(struct buf *out, const unsigned char *p)
 	return len ? len : 1;
 }
 
-static void add_quoted(struct buf *out, const char *text)
+static void add_quoted(struct buf *out, const char *text, size_t len)
 {
-	size_t len = strlen(text), plain = plain_length(text, len);
+	size_t plain = plain_length(text, len);
 	const char *end = text + len;
 	char *to = buf_reserve(out, len + 2);
 
@@ -184,7 +184,7 @@ static void add_quoted(struct buf *out, const char *text)
 void jsonw_key(struct jsonw *w, const char *key)
 {
 	begin_value(w);
-	add_quoted(w->out, key);
+	add_quoted(w->out, key, strlen(key));
 	buf_add_char(w->out, ':');
 	w->comma = false;
 }
@@ -195,8 +195,13 @@ void jsonw_string(struct jsonw *w, const char *text)
 		jsonw_null(w);
 		return;
 	}
+	jsonw_text(w, text, strlen(text));
+}
+
+void jsonw_text(struct jsonw *w, const char *text, size_t len)
+{
 	begin_value(w);
-	add_quoted(w->out, text);
+	add_quoted(w->out, text, len);
 }
 
 /* Decimal digits of value ending at end; returns where they start. */

@@ -247,7 +247,7 @@ void low_risk_over_commitment(const struct score_query *q, const struct score_no
 	}
 	worst = risk[SCORE_CPU].total >= risk[SCORE_MEMORY].total ? SCORE_CPU : SCORE_MEMORY;
 	r->raw = (1 - risk[worst].total) * 100;
-	r->score = round_away(q->variant == SCORE_UPSTREAM ? r->raw : score_on_paper(r->raw));
+	r->score = q->variant == SCORE_UPSTREAM ? round_away(r->raw) : score_round(r->raw);
 	if (score_tells(r))
 		tell(&names_of[worst], &c[worst], &risk[worst], r);
 }

@@ -132,6 +132,16 @@ static inline double score_on_paper(double score)
 	return round_half(score * 1e9) / 1e9;
 }
 
+/* round_away(score_on_paper(score)), without a division where there is an integer for it. */
+static inline int64_t score_round(double score)
+{
+	const int64_t paper = 1000000000;
+
+	if (!(score >= 0 && score < 1e6))
+		return round_away(score_on_paper(score));
+	return ((int64_t)round_half(score * 1e9) + paper / 2) / paper;
+}
+
 /* How far raw lies from the lowest to the highest, 0..100; where all are equal none is worse than another: 100. */
 static inline int64_t score_spread(double raw, const struct score_scale *scale)
 {
@@ -139,8 +149,7 @@ static inline int64_t score_spread(double raw, const struct score_scale *scale)
 		return 100;
 	if (raw <= scale->lowest)
 		return 0;
-	return (int64_t)round_half(
-		score_on_paper(100 * (raw - scale->lowest) / (scale->highest - scale->lowest)));
+	return score_round(100 * (raw - scale->lowest) / (scale->highest - scale->lowest));
 }
 
 #endif

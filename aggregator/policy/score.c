@@ -260,7 +260,7 @@ static void estimate(const struct score_query *q, const struct score_node *node,
 	score_term(r, "memoryRequested", "fraction", mem);
 	score_term(r, "unrounded", "", full);
 	r->outside = true;
-	r->score = round_away(score_on_paper(full));
+	r->score = score_round(full);
 	if (score_tells(r))
 		tell_estimate(cpu, mem, r);
 }
@@ -306,7 +306,7 @@ static void tell_strain(const struct score_node *node, double waiting, double fa
 
 static void strain(const struct score_node *node, struct score_result *r)
 {
-	double contention = isnan(node->contention) ? 0 : node->contention;
+	double contention = at_least(node->contention, 0); /* NaN: not measured */
 	double waiting = at_least(contention - CONTENTION_FREE, 0) / (1 - CONTENTION_FREE);
 	double kills = at_most(OOM_KILL_COST * (double)node->oom_kills, OOM_COST_MOST);
 	double factor = (1 - at_most(waiting, 1)) * (1 - kills);
@@ -317,7 +317,7 @@ static void strain(const struct score_node *node, struct score_result *r)
 		return;
 	score_term(r, "beforeStrain", "", (double)r->score);
 	score_term(r, "strainFactor", "", factor);
-	r->score = round_away(score_on_paper((double)r->score * factor));
+	r->score = score_round((double)r->score * factor);
 	if (score_tells(r))
 		tell_strain(node, waiting, factor, r);
 }
