@@ -134,11 +134,9 @@ void load_variation_risk_balancing(const struct score_query *q, const struct sco
 	const enum score_variant variant = q->variant;
 	const struct score_args *args = q->args;
 	struct amounts cpu_amounts = {node->cpu_capacity_milli, node->cpu_allocatable_milli,
-				      score_request(q, SCORE_CPU),
-				      node->pending_cpu_milli};
+				      score_request(q, SCORE_CPU), node->pending_cpu_milli};
 	struct amounts mem_amounts = {node->mem_capacity_bytes, node->mem_allocatable_bytes,
-				      score_request(q, SCORE_MEMORY),
-				      node->pending_mem_bytes};
+				      score_request(q, SCORE_MEMORY), node->pending_mem_bytes};
 	struct variation_risk cpu, mem;
 	bool by_cpu;
 

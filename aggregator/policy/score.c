@@ -232,8 +232,7 @@ static double share_with_pod(const struct score_query *q, const struct score_nod
 			     enum score_resource resource)
 {
 	struct score_side side = score_side(node, resource);
-	double sum = (double)side.sums->requests +
-		     (double)score_request(q, resource);
+	double sum = (double)side.sums->requests + (double)score_request(q, resource);
 
 	return sum / (double)side.allocatable;
 }

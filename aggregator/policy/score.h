@@ -129,7 +129,8 @@ struct score_query {
 	const struct score_args *args;
 	const struct pod_spec *pod;
 	struct score_owner owner;
-	const struct score_pod *sums; /* of the pod, by score_pod_read(); NULL: worked out for each node anew */
+	const struct score_pod
+		*sums; /* of the pod, by score_pod_read(); NULL: worked out for each node anew */
 };
 
 /* q->sums is not read. */

@@ -154,9 +154,9 @@ void score_columns(const struct score_query *q, const enum score_plugin_id *plug
 	assert(plugin_count <= SCORE_PLUGINS);
 	for (size_t p = 0; p < plugin_count; p++) {
 		scales[p] = (struct score_scale){.estimated_most = 100};
-		columns[p] = (struct column){
-			plugins[p], &scales[p], scores + p * count,
-			score_plugin_normalizes(plugins[p]) ? raws + p * count : NULL};
+		columns[p] = (struct column){plugins[p], &scales[p], scores + p * count,
+					     score_plugin_normalizes(plugins[p]) ? raws + p * count
+										 : NULL};
 	}
 	for (size_t from = 0; from < count; from += BLOCK)
 		for (size_t p = 0; p < plugin_count; p++)

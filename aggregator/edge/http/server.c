@@ -580,7 +580,8 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
 	}
 	if (p->routed)
 		return answer_routed(p);
-	if (api_takes_long(path) && !p->too_large && !p->busy && !p->refused) {
+	if (!p->too_large && !p->busy && !p->refused &&
+	    api_takes_long(path, p->body.data ? p->body.data : "", p->body.len)) {
 		if (do_later(s->workers, run_long, p))
 			return MHD_YES;
 		p->busy = true;
