@@ -156,6 +156,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_routes),
+		TEST(test_what_takes_long),
 		TEST(test_health_bodies),
 		TEST(test_error_shape),
 		TEST(test_codes),
