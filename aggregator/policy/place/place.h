@@ -197,6 +197,11 @@ enum place_filter place_check(struct place *p, place_pod pod, place_node n);
  */
 bool place_admits(struct place *p, place_pod pod, place_node n);
 /*
+ * Pods with the same are admitted by the same nodes, until one is removed, cordoned or drained, or
+ * the next place_update(). NULL: nothing is known of others.
+ */
+const void *place_admission(const struct place *p, place_pod pod);
+/*
  * Whether pods like `other`, by coming or going, can turn what affinity or topology spread say of
  * `pod`. Anti-affinity and host ports are asked both ways, and so who came turns nobody out.
  */
