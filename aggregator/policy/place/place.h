@@ -103,6 +103,12 @@ struct place *place_new(struct view *v, const struct place_options *o);
  * place_free().
  */
 bool place_update(struct place *p, struct view *v, int64_t now_ns);
+/*
+ * Between updates: all is undone as an update would, and the core lets go of its view and what that has measured, for
+ * the outline of it (view_outline()). Until the next place_update() nothing may be asked or changed, and that sums up
+ * the use of all nodes anew.
+ */
+void place_rest(struct place *p, struct view *outline);
 /* Whom updates ask from now on, as in the options. */
 void place_set_limit(struct place *p, bool (*out_of_time)(void *ctx), void *ctx);
 void place_free(struct place *p);
