@@ -6,7 +6,7 @@
  *
  * The loop is never asked for anything and never waits for this thread. Before nodes and pods are known there is no plan: that is looked at more often, so
  * that the first is there soon after them. A step that takes longer than the period is counted, and the next waits for a whole one, so that planning
- * never takes all of a CPU.
+ * never takes all of a CPU. Acks and answers come first: the thread is nicer than the others, and holds a lock for no longer than a pointer takes.
  *
  * A stop is seen by whatever asks out_of_time(): the placement core while it reads the cluster, slack, and drains. Of the first two nothing comes that was ended so,
  * and the plan before is the last; a drain plan that was cut short is as true as any, and published.
@@ -19,6 +19,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "aggregator/api/fit_ask.h"
 #include "shared/clock.h"
@@ -26,6 +28,8 @@
 #include "shared/mem.h"
 
 #define LOOK_NS (NS_PER_SEC / 4) /* between looks for a first view that can be planned for */
+
+enum { PLANNER_NICE = 10 };
 
 struct planner {
 	/* fixed after start */
@@ -173,6 +177,8 @@ static void *work(void *arg)
 	struct planner *p = arg;
 	int64_t began_ns;
 
+	/* Of this thread alone, as Linux has it. Who may not gets a plan all the same. */
+	(void)setpriority(PRIO_PROCESS, (id_t)gettid(), PLANNER_NICE);
 	do {
 		began_ns = clock_mono_ns();
 		turn(p);

@@ -198,6 +198,8 @@ static void step(void *state, struct place *place, const struct plan_input *in,
 		drain_log_add(r->decisions, out->drain->records, out->drain->record_count);
 	count_gone(r, in->view);
 	keep_leavers(r, out->drain);
+	view_drop(out->drain->view);
+	out->drain->view = view_hold(out->slack.view);
 	drain_state_write(r->state, in->now_ns, &memory);
 	out->memory[PLAN_DRAIN] = shared_body_new(&memory);
 	free(slack);

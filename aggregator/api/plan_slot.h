@@ -27,7 +27,7 @@ struct plan_result {
 	bool use_cap; /* real use had a say */
 	struct slack_options slack_options;
 	struct slack_result
-		slack; /* its view is that of the whole plan; handles of pods are of a simulation that goes on without it */
+		slack; /* its view is that of the whole plan, in outline; handles of pods are of a simulation that goes on without it */
 	/* Of drains; NULL: none was made. Owned, and freed by drain_free. */
 	struct drain_plan *drain;
 	void (*drain_free)(struct drain_plan *plan);

@@ -44,5 +44,7 @@ void selector_free(struct selector *s);
 /* It requires nothing. */
 bool selector_is_empty(const struct selector *s);
 bool selector_matches(const struct selector *s, const struct labels *l);
+/* A label that everything has which it matches, borrowed from it. False: none is known. */
+bool selector_find_required(const struct selector *s, struct label *out);
 
 #endif

@@ -102,6 +102,19 @@ bool selector_matches(const struct selector *s, const struct labels *l)
 	return true;
 }
 
+bool selector_find_required(const struct selector *s, struct label *out)
+{
+	for (size_t i = 0; i < s->count; i++) {
+		const struct requirement *r = &s->of[i];
+
+		if (r->op != SELECTOR_IN || r->value_count != 1)
+			continue;
+		*out = (struct label){r->key, r->values[0]};
+		return true;
+	}
+	return false;
+}
+
 /* --- from JSON */
 
 static const struct {

@@ -39,6 +39,19 @@ struct view *view_new(uint64_t version, int64_t time_ns, struct view_node **node
 	return v;
 }
 
+struct view *view_outline(const struct view *v)
+{
+	struct view_node **nodes = mem_alloc((v->node_count + 1) * sizeof(struct view_node *));
+	struct view *out;
+
+	for (size_t i = 0; i < v->node_count; i++)
+		nodes[i] = view_node_outline(v->nodes[i]);
+	out = view_new(v->version, v->time_ns, nodes, v->node_count,
+		       v->cluster ? cluster_hold(v->cluster) : NULL, NULL);
+	out->roster = v->roster;
+	return out;
+}
+
 struct view *view_hold(struct view *v)
 {
 	unsigned int users = atomic_fetch_add_explicit(&v->users, 1, memory_order_relaxed);

@@ -48,7 +48,7 @@ struct view_recent {
 struct view_node {
 	atomic_uint users;
 	uint64_t serial; /* no other node ever made by this process has it */
-	const char *name; /* of the page */
+	const char *name; /* of the model, else of the page */
 	struct node_page
 		*page; /* held; never NULL: of a node that was never heard an empty one (NEVER) */
 	struct model_node *model; /* held; NULL: no API, or it does not know the node */
@@ -131,6 +131,11 @@ struct view_node *view_node_new(struct node_page *page, struct model_node *model
 /* The same, sparing what `before`, the node's last, has worked out already. NULL is allowed. */
 struct view_node *view_node_renew(const struct view_node *before, struct node_page *page,
 				  struct model_node *model);
+/*
+ * The same node without its pods and what they use: its name is where it was, and the page tells of the node alone.
+ * One that has no model is the very same.
+ */
+struct view_node *view_node_outline(struct view_node *n);
 struct view_node *view_node_hold(struct view_node *n);
 void view_node_drop(struct view_node *n); /* any thread; NULL is allowed */
 const char *view_pod_namespace(const struct view_pod *p); /* "" */
@@ -143,6 +148,11 @@ const struct view_pod *view_node_find_pod(const struct view_node *n, const char 
 /* Takes over the array and one hold of every node in it, of the cluster and of the owners (both may be NULL). */
 struct view *view_new(uint64_t version, int64_t time_ns, struct view_node **nodes, size_t count,
 		      struct cluster *cluster, struct owner_table *owners);
+/*
+ * For who keeps a view long after others took its place, and needs its names and objects: of all nodes the outline,
+ * and nothing of owners and namespaces. Measurements are most of what a view holds.
+ */
+struct view *view_outline(const struct view *v);
 struct view *view_hold(struct view *v);
 void view_drop(struct view *v);
 /* The place of the node in v->nodes, or node_count. */

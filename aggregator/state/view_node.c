@@ -75,7 +75,7 @@ struct view_node *view_node_renew(const struct view_node *before, struct node_pa
 	n->serial = next_serial();
 	n->page = page_of(page, model);
 	n->model = model ? model_node_hold(model) : NULL;
-	n->name = n->page->name;
+	n->name = model ? n->model->name : n->page->name;
 	take_amounts(n);
 	view_pods_join(n, before);
 	if (model) {
@@ -83,6 +83,39 @@ struct view_node *view_node_renew(const struct view_node *before, struct node_pa
 		view_recents_find(n);
 	}
 	return n;
+}
+
+static struct node_page *outline_page(const struct node_page *page)
+{
+	struct node_page head = *page;
+	struct node_page *out;
+
+	head.names = NULL;
+	head.peaks = NULL;
+	head.pods = NULL;
+	head.pod_count = 0;
+	out = page_new(&head);
+	out->bounds = page->bounds;
+	return out;
+}
+
+struct view_node *view_node_outline(struct view_node *n)
+{
+	struct view_node *out;
+
+	if (!n->model)
+		return view_node_hold(n);
+	out = mem_zalloc(1, sizeof(*out));
+	atomic_init(&out->users, 1);
+	out->serial = next_serial();
+	out->page = outline_page(n->page);
+	out->model = model_node_hold(n->model);
+	out->name = out->model->name;
+	take_amounts(out);
+	out->sums = n->sums;
+	resources_copy(&out->sums.requests, &n->sums.requests);
+	resources_copy(&out->sums.limits, &n->sums.limits);
+	return out;
 }
 
 struct view_node *view_node_hold(struct view_node *n)

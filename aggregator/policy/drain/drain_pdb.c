@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which budgets match is a matter of namespace and labels, and so of namespace and template: it is asked once for each pair, and kept. The
- * cost of asking and taking is then in the pods and their few budgets, however many budgets a cluster has.
+ * Which budgets match is a matter of namespace and labels, and so of namespace and template: it is asked once for each pair, and kept. A
+ * template asks only budgets that require a label it has, or none that is known. So the cost is in the pods and their few budgets, however
+ * many budgets a cluster has.
  */
 #include "aggregator/policy/drain/drain_pdb.h"
 
@@ -24,11 +25,17 @@ struct match {
 	UT_hash_handle hh;
 };
 
-/* Budgets of one namespace stand together. */
+/* A budget, by a label that all pods have which it selects; without a key where none is known. */
+struct resident {
+	struct label label; /* borrowed */
+	uint32_t which;
+};
+
+/* Budgets of one namespace stand together; those that select nothing are not among them. */
 struct home {
 	const char *namespace; /* borrowed */
-	uint32_t *which; /* owned */
-	size_t count;
+	struct resident *of; /* owned; by label, those without one first; then by number */
+	size_t count, room;
 	UT_hash_handle hh;
 };
 
@@ -42,6 +49,7 @@ struct drain_pdbs {
 	size_t count;
 	const struct kube_pdb **budgets; /* owned array of borrowed records */
 	int64_t *remaining, *asked; /* asked: scratch of drain_pdbs_ask() */
+	uint32_t *matching; /* scratch of new_match() */
 	struct home *homes;
 	struct match *matches;
 	struct taken *taken;
@@ -69,6 +77,8 @@ static int64_t allowed_by(const struct kube_pdb *b)
 static void add_home(struct drain_pdbs *p, uint32_t which)
 {
 	const char *namespace = p->budgets[which]->object.namespace;
+	const struct selector *selector = p->budgets[which]->selector;
+	struct resident now = {.which = which};
 	struct home *h;
 
 	HASH_FIND_STR(p->homes, namespace, h);
@@ -77,8 +87,32 @@ static void add_home(struct drain_pdbs *p, uint32_t which)
 		h->namespace = namespace;
 		HASH_ADD_KEYPTR(hh, p->homes, h->namespace, strlen(h->namespace), h);
 	}
-	h->which = mem_realloc(h->which, (h->count + 1) * sizeof(*h->which));
-	h->which[h->count++] = which;
+	if (!selector)
+		return;
+	if (h->count == h->room) {
+		h->room = h->room ? h->room * 2 : 4;
+		h->of = mem_realloc(h->of, h->room * sizeof(*h->of));
+	}
+	selector_find_required(selector, &now.label);
+	h->of[h->count++] = now;
+}
+
+static int compare_labels(const struct label *a, const struct label *b)
+{
+	int order;
+
+	if (!a->key || !b->key)
+		return (a->key != NULL) - (b->key != NULL);
+	order = strcmp(a->key, b->key);
+	return order ? order : strcmp(a->value, b->value);
+}
+
+static int compare_residents(const void *left, const void *right)
+{
+	const struct resident *a = left, *b = right;
+	int order = compare_labels(&a->label, &b->label);
+
+	return order ? order : (a->which > b->which) - (a->which < b->which);
 }
 
 struct drain_pdbs *drain_pdbs_new(enum drain_variant variant, struct object *const *budgets,
@@ -91,12 +125,16 @@ struct drain_pdbs *drain_pdbs_new(enum drain_variant variant, struct object *con
 	p->budgets = mem_zalloc(count + 1, sizeof(struct kube_pdb *));
 	p->remaining = mem_zalloc(count + 1, sizeof(*p->remaining));
 	p->asked = mem_zalloc(count + 1, sizeof(*p->asked));
+	p->matching = mem_zalloc(count + 1, sizeof(*p->matching));
 	for (size_t i = 0; i < count; i++) {
 		p->budgets[i] = (const struct kube_pdb *)budgets[i];
 		p->remaining[i] = variant == DRAIN_UPSTREAM ? p->budgets[i]->disruptions_allowed
 							    : allowed_by(p->budgets[i]);
 		add_home(p, (uint32_t)i);
 	}
+	for (struct home *h = p->homes; h; h = h->hh.next)
+		if (h->count)
+			qsort(h->of, h->count, sizeof(*h->of), compare_residents);
 	return p;
 }
 
@@ -112,7 +150,7 @@ static void free_tables(struct drain_pdbs *p)
 	HASH_CLEAR(hh, p->taken);
 	for (; h; h = next_home) {
 		next_home = h->hh.next;
-		free(h->which);
+		free(h->of);
 		free(h);
 	}
 	for (; m; m = next_match) {
@@ -134,22 +172,60 @@ void drain_pdbs_free(struct drain_pdbs *p)
 	free(p->budgets);
 	free(p->remaining);
 	free(p->asked);
+	free(p->matching);
 	free(p);
 }
 
+/* The first that is not before that label. */
+static size_t find_residents(const struct home *h, const struct label *label)
+{
+	size_t low = 0, high = h->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (compare_labels(&h->of[middle].label, label) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static void match_residents(const struct drain_pdbs *p, const struct home *h,
+			    const struct label *label, struct match *m)
+{
+	const struct labels *labels = &m->key.template->labels;
+
+	for (size_t i = find_residents(h, label);
+	     i < h->count && compare_labels(&h->of[i].label, label) == 0; i++)
+		if (selector_matches(p->budgets[h->of[i].which]->selector, labels))
+			m->which[m->count++] = h->of[i].which;
+}
+
+static int compare_numbers(const void *left, const void *right)
+{
+	const uint32_t *a = left, *b = right;
+
+	return (*a > *b) - (*a < *b);
+}
+
+/* Each budget stands under one label, and so is asked once at most. */
 static struct match *new_match(struct drain_pdbs *p, const struct home *h,
 			       const struct match_key *key)
 {
+	const struct labels *labels = &key->template->labels;
+	const struct label none = {NULL, NULL};
 	struct match *m = mem_zalloc(1, sizeof(*m));
 
 	m->key = *key;
-	m->which = mem_zalloc(h->count, sizeof(*m->which));
-	for (size_t i = 0; i < h->count; i++) {
-		const struct kube_pdb *b = p->budgets[h->which[i]];
-
-		if (b->selector && selector_matches(b->selector, &key->template->labels))
-			m->which[m->count++] = h->which[i];
-	}
+	m->which = p->matching;
+	match_residents(p, h, &none, m);
+	for (size_t i = 0; i < labels->count; i++)
+		match_residents(p, h, &labels->of[i], m);
+	qsort(m->which, m->count, sizeof(*m->which), compare_numbers);
+	m->which = mem_zalloc(m->count + 1, sizeof(*m->which));
+	memcpy(m->which, p->matching, m->count * sizeof(*m->which));
 	HASH_ADD(hh, p->matches, key, sizeof(m->key), m);
 	return m;
 }

@@ -103,6 +103,12 @@ struct place *place_new(struct view *v, const struct place_options *o);
  * place_free().
  */
 bool place_update(struct place *p, struct view *v, int64_t now_ns);
+/*
+ * Between updates: all is undone as an update would, and the core lets go of its view and what that has measured, for
+ * the outline of it (view_outline()). Until the next place_update() nothing may be asked or changed, and that sums up
+ * the use of all nodes anew.
+ */
+void place_rest(struct place *p, struct view *outline);
 /* Whom updates ask from now on, as in the options. */
 void place_set_limit(struct place *p, bool (*out_of_time)(void *ctx), void *ctx);
 void place_free(struct place *p);
@@ -196,6 +202,11 @@ enum place_filter place_check(struct place *p, place_pod pod, place_node n);
  * is there.
  */
 bool place_admits(struct place *p, place_pod pod, place_node n);
+/*
+ * Pods with the same are admitted by the same nodes, until one is removed, cordoned or drained, or
+ * the next place_update(). NULL: nothing is known of others.
+ */
+const void *place_admission(const struct place *p, place_pod pod);
 /*
  * Whether pods like `other`, by coming or going, can turn what affinity or topology spread say of
  * `pod`. Anti-affinity and host ports are asked both ways, and so who came turns nobody out.

@@ -146,6 +146,13 @@ bool place_admits(struct place *p, place_pod pod, place_node n)
 	       (!p->cordoned[n] || s->class->rules->tolerates_cordon);
 }
 
+const void *place_admission(const struct place *p, place_pod pod)
+{
+	const struct place_slot *s = place_slot(p, pod);
+
+	return s->bound_to ? NULL : s->class->rules;
+}
+
 static bool is_counted_by(const struct place_class *c, uint32_t counter)
 {
 	for (uint32_t i = 0; i < c->counted.count; i++)

@@ -8,6 +8,8 @@
  *   - one with other labels or taints also leaves its domains and its signature, while it has no pods, and finds new ones;
  *   - one that comes is met as one that was empty, and one that goes is left; the arrays by node are moved together.
  *
+ * A core that rested (place_rest()) knows nothing of use any more, and so measures all nodes anew.
+ *
  * Pods that were left and not met are gone. All of this ends where a new one would have begun, but
  * for the numbers of pods, domains and signatures, which nobody sees; those numbers only grow, and
  * when they are twice what is needed all is built anew, with the same handles of pods. So it is
@@ -287,9 +289,10 @@ static void change_node(struct place *p, place_node n, const struct view_node *v
 /* What became of a node between two views. */
 enum fate { SAME, MEASURED, CHANGED };
 
-static enum fate fate_of(const struct place_node_info *before, const struct view_node *now)
+static enum fate fate_of(const struct place *p, const struct place_node_info *before,
+			 const struct view_node *now)
 {
-	if (before->view == now)
+	if (before->view == now && !p->resting)
 		return SAME;
 	return before->view && now->model && before->view->model == now->model ? MEASURED : CHANGED;
 }
@@ -303,7 +306,7 @@ static void leave_changed(struct place *p, uint8_t *fate)
 	for (place_node n = 0; n < p->node_count; n++) {
 		const struct view_node *now = p->view->nodes[n];
 
-		fate[n] = (uint8_t)fate_of(&p->nodes[n], now);
+		fate[n] = (uint8_t)fate_of(p, &p->nodes[n], now);
 		if (fate[n] == MEASURED)
 			p->nodes[n].view = now;
 		if (fate[n] != CHANGED)
@@ -398,6 +401,22 @@ bool place_update(struct place *p, struct view *v, int64_t now_ns)
 		place_load_anew(p);
 	}
 	view_drop(before);
-	p->reading = false;
+	p->reading = p->resting = false;
 	return !p->ended;
+}
+
+void place_rest(struct place *p, struct view *outline)
+{
+	struct view *before = p->view;
+
+	undo_all(p);
+	place_asked_begin(p);
+	for (uint32_t i = 0; i < p->pods.count; i++)
+		if (p->pods.of[i])
+			p->pods.of[i]->use.peaks = NULL;
+	for (place_node n = 0; n < p->node_count; n++)
+		p->nodes[n].view = outline->nodes[n];
+	p->view = view_hold(outline);
+	p->resting = true;
+	view_drop(before);
 }

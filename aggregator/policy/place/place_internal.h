@@ -380,6 +380,7 @@ struct place_asked_link {
 struct place {
 	struct place_options options;
 	bool reading, ended; /* a view; and its time is over */
+	bool resting; /* the view is an outline, and nothing is known of use */
 	struct view *view; /* held */
 	bool cap; /* is on, and some node has usage */
 

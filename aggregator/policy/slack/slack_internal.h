@@ -10,7 +10,7 @@
  *                    he may not stand                  slack_ready.c    slots, fragmentation, nodes to add
  *   slack_tell.c     the narration                     slack.c          options, the result, and what drains ask
  *   slack_balloon.c  placeholders that are pods        slack_yaml.c     the objects that make them
- *   slack_ask.c      what an annotation says
+ *   slack_ask.c      what an annotation says           slack_ground.c   which nodes admit whom
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_SLACK_SLACK_INTERNAL_H
 #define EVENKEEL_AGGREGATOR_POLICY_SLACK_SLACK_INTERNAL_H
@@ -181,6 +181,8 @@ struct slack_run {
 	const struct slack_options *options;
 	struct slack_result *result;
 	struct slack_survey survey;
+	struct slack_ground *grounds; /* by what pods ask of nodes */
+	struct slack_ground *own_ground; /* of the last that was asked for by a pod alone */
 	size_t class_count;
 	struct slack_entry **classes; /* by key */
 	uint32_t *order; /* classes, the one with the fewest choices first */
@@ -228,6 +230,21 @@ static inline bool slack_is_out_of_time(const struct slack_run *r)
 
 	return s->out_of_time && s->out_of_time(s->out_of_time_ctx);
 }
+
+/* slack_ground.c */
+
+/* The nodes that count and admit pods which ask the same of nodes. */
+struct slack_ground {
+	UT_hash_handle hh;
+	const void *admission; /* key: place_admission(); NULL: of one pod alone */
+	uint32_t count;
+	place_node *nodes; /* owned */
+	struct slack_amount free; /* that real pods leave there */
+};
+
+/* After the survey. Valid until the step ends, and where the pod is alone in what it asks until the next call. */
+const struct slack_ground *slack_ground_of(struct slack_run *r, place_pod probe);
+void slack_grounds_fini(struct slack_run *r);
 
 /* slack_order.c */
 void slack_order_classes(struct slack_run *r);

@@ -50,7 +50,7 @@ struct value {
 	const char *text;
 };
 
-static uint32_t count_domains(const struct slack_run *r, const char *key)
+static uint32_t count_values(const struct slack_run *r, const char *key)
 {
 	struct value *values = NULL, *v, *next;
 	uint32_t count = 0;
@@ -80,14 +80,45 @@ static uint32_t count_domains(const struct slack_run *r, const char *key)
 	return count;
 }
 
-static uint32_t count_choices(const struct slack_run *r, const struct slack_entry *e)
-{
-	uint32_t choices = 0;
+/* What was counted of a topology key; thousands of classes have a few of these. */
+struct counted {
+	UT_hash_handle hh;
+	const char *key; /* borrowed */
+	uint32_t domains;
+};
 
-	for (size_t n = 0; n < r->survey.count; n++)
-		choices += r->survey.counts[n] && place_admits(r->place, e->probe, (place_node)n);
+static uint32_t count_domains(const struct slack_run *r, struct counted **known, const char *key)
+{
+	struct counted *c;
+
+	HASH_FIND_STR(*known, key, c);
+	if (!c) {
+		c = mem_zalloc(1, sizeof(*c));
+		c->key = key;
+		c->domains = count_values(r, key);
+		HASH_ADD_KEYPTR(hh, *known, c->key, strlen(c->key), c);
+	}
+	return c->domains;
+}
+
+static void forget_counted(struct counted *known)
+{
+	struct counted *c = known, *next;
+
+	HASH_CLEAR(hh, known);
+	for (; c; c = next) {
+		next = c->hh.next;
+		free(c);
+	}
+}
+
+static uint32_t count_choices(struct slack_run *r, struct counted **known,
+			      const struct slack_entry *e)
+{
+	uint32_t choices = slack_ground_of(r, e->probe)->count;
+
 	for (size_t k = 0; k < e->pattern.key_count; k++) {
-		uint32_t domains = count_domains(r, e->pattern.keys[k]);
+		uint32_t domains = count_domains(r, known, e->pattern.keys[k]);
 
 		choices = domains < choices ? domains : choices;
 	}
@@ -117,10 +148,14 @@ static int compare_ordered(const void *left, const void *right)
 void slack_order_classes(struct slack_run *r)
 {
 	struct ordered *list = mem_zalloc(r->class_count + 1, sizeof(*list));
+	struct counted *known = NULL;
 
 	for (uint32_t c = 0; c < r->class_count; c++)
-		list[c] = (struct ordered){
-			r, c, slack_is_out_of_time(r) ? 0 : count_choices(r, r->classes[c])};
+		list[c] = (struct ordered){r, c,
+					   slack_is_out_of_time(r)
+						   ? 0
+						   : count_choices(r, &known, r->classes[c])};
+	forget_counted(known);
 	qsort(list, r->class_count, sizeof(*list), compare_ordered);
 	for (uint32_t i = 0; i < r->class_count; i++) {
 		r->order[i] = list[i].class;

@@ -85,33 +85,134 @@ static struct slack_amount expected_use(const struct slack_run *r, const struct 
 				     at_least_0((int64_t)owner->working_set_bytes)};
 }
 
-static int64_t slots_by_use(const struct slack_run *r, size_t n, const struct slack_amount *use)
+static int64_t waste_ppm(int64_t slots, int64_t shape, int64_t free)
 {
-	return r->survey.measured[n] ? slack_slots(&r->survey.headroom[n], 1, use) : 0;
+	__int128 used = (__int128)slots * shape;
+
+	if (free <= 0 || shape == 0 || used >= free)
+		return 0;
+	return (int64_t)((free - used) * SLACK_PPM / free);
 }
 
-static void add_free(struct slack_amount *sum, const struct slack_amount *free)
+/* Of the resource of which the shape takes the larger share. */
+static int64_t fragmentation(const struct slots *s, const struct slack_amount *shape)
 {
-	struct slack_amount some = {at_least_0(free->cpu_milli), at_least_0(free->mem_bytes)};
+	bool by_cpu = (__int128)shape->cpu_milli * s->free.mem_bytes >=
+		      (__int128)shape->mem_bytes * s->free.cpu_milli;
 
-	slack_amount_add(sum, &some, 1);
+	return by_cpu ? waste_ppm(s->by_requests, shape->cpu_milli, s->free.cpu_milli)
+		      : waste_ppm(s->by_requests, shape->mem_bytes, s->free.mem_bytes);
 }
 
-static void count_slots(const struct slack_run *r, const struct slack_entry *e, struct slots *s)
+/* As many of those as there is headroom for; nearly always it is for all, and nothing is divided. */
+static int64_t slots_by_use(const struct slack_run *r, size_t n, const struct slack_amount *use,
+			    int64_t here)
 {
-	struct slack_amount use = expected_use(r, e);
+	const struct slack_amount *headroom = &r->survey.headroom[n];
+	int64_t cpu, mem;
 
-	for (size_t n = 0; n < r->survey.count; n++) {
-		int64_t here;
+	if (!r->survey.measured[n])
+		return 0;
+	if (!__builtin_mul_overflow(here, use->cpu_milli, &cpu) && cpu <= headroom->cpu_milli &&
+	    !__builtin_mul_overflow(here, use->mem_bytes, &mem) && mem <= headroom->mem_bytes)
+		return here;
+	return least(here, slack_slots(headroom, 1, use));
+}
 
-		if (!may_go(r, e->probe, n))
-			continue;
-		add_free(&s->free, &r->survey.free[n]);
-		here = least(slack_slots(&r->survey.free[n], 1, &e->pattern.shape),
-			     at_least_0(r->survey.free_pods[n]));
-		s->by_requests += here;
-		s->by_use += least(here, slots_by_use(r, n, &use));
+/* Classes of one size that ask the same of nodes have the same slots by requests. */
+struct alike {
+	uint32_t class;
+	const void *admission;
+	struct slack_amount shape;
+};
+
+static int compare_alike(const void *left, const void *right)
+{
+	const struct alike *a = left, *b = right;
+
+	if (a->admission != b->admission)
+		return (uintptr_t)a->admission < (uintptr_t)b->admission ? -1 : 1;
+	if (a->shape.cpu_milli != b->shape.cpu_milli)
+		return a->shape.cpu_milli < b->shape.cpu_milli ? -1 : 1;
+	if (a->shape.mem_bytes != b->shape.mem_bytes)
+		return a->shape.mem_bytes < b->shape.mem_bytes ? -1 : 1;
+	return (a->class > b->class) - (a->class < b->class);
+}
+
+static bool is_alike(const struct alike *a, const struct alike *b)
+{
+	return a->admission && a->admission == b->admission &&
+	       a->shape.cpu_milli == b->shape.cpu_milli && a->shape.mem_bytes == b->shape.mem_bytes;
+}
+
+static struct alike *list_alike(const struct slack_run *r)
+{
+	struct alike *list = mem_zalloc(r->class_count + 1, sizeof(*list));
+
+	for (uint32_t c = 0; c < r->class_count; c++)
+		list[c] = (struct alike){c, place_admission(r->place, r->classes[c]->probe),
+					 r->classes[c]->pattern.shape};
+	qsort(list, r->class_count, sizeof(*list), compare_alike);
+	return list;
+}
+
+/* By place in the ground's nodes. */
+static int64_t slots_by_requests(const struct slack_run *r, const struct slack_ground *g,
+				 const struct slack_amount *shape, int64_t *here)
+{
+	int64_t sum = 0;
+
+	for (uint32_t i = 0; i < g->count; i++) {
+		place_node n = g->nodes[i];
+
+		here[i] = least(slack_slots(&r->survey.free[n], 1, shape),
+				at_least_0(r->survey.free_pods[n]));
+		sum += here[i];
 	}
+	return sum;
+}
+
+static bool is_tried(const struct slack_entry *e)
+{
+	return e->pattern.minds_others || e->pattern.other_resources;
+}
+
+/* What those that are tried have by use is found by trying. */
+static void report_slots(struct slack_run *r, uint32_t class, const struct slack_ground *g,
+			 const struct slots *s, const int64_t *here)
+{
+	const struct slack_entry *e = r->classes[class];
+	struct slack_class *report = &r->reports[class];
+	struct slack_amount use = expected_use(r, e);
+	int64_t by_use = 0;
+
+	report->fragmentation_ppm = fragmentation(s, &e->pattern.shape);
+	if (is_tried(e))
+		return;
+	for (uint32_t i = 0; r->survey.any_measured && i < g->count; i++)
+		if (here[i])
+			by_use += slots_by_use(r, g->nodes[i], &use, here[i]);
+	report->slots = s->by_requests;
+	report->slots_by_use = r->survey.any_measured ? by_use : -1;
+}
+
+static void count_slots(struct slack_run *r)
+{
+	struct alike *list = list_alike(r);
+	int64_t *here = mem_zalloc(r->survey.count + 1, sizeof(*here));
+	const struct slack_ground *g = NULL;
+	struct slots s = {0};
+
+	for (size_t i = 0; i < r->class_count && !slack_is_out_of_time(r); i++) {
+		if (!i || !is_alike(&list[i - 1], &list[i])) {
+			g = slack_ground_of(r, r->classes[list[i].class]->probe);
+			s.by_requests = slots_by_requests(r, g, &list[i].shape, here);
+			s.free = g->free;
+		}
+		report_slots(r, list[i].class, g, &s, here);
+	}
+	free(here);
+	free(list);
 }
 
 /* Pods of the class, put one after the other where the core lets them. Undone. */
@@ -141,7 +242,7 @@ static void try_slots(struct slack_run *r, uint32_t class, struct slots *s)
 	s->more = n != PLACE_NONE;
 	for (size_t i = 0; i < r->survey.count; i++)
 		if (here[i])
-			s->by_use += least(here[i], slots_by_use(r, i, &use));
+			s->by_use += slots_by_use(r, i, &use, here[i]);
 	free(here);
 }
 
@@ -155,39 +256,17 @@ static void spare_all(struct slack_run *r, uint32_t class)
 	}
 }
 
-static int64_t waste_ppm(int64_t slots, int64_t shape, int64_t free)
-{
-	__int128 used = (__int128)slots * shape;
-
-	if (free <= 0 || shape == 0 || used >= free)
-		return 0;
-	return (int64_t)((free - used) * SLACK_PPM / free);
-}
-
-/* Of the resource of which the shape takes the larger share. */
-static int64_t fragmentation(const struct slots *s, const struct slack_amount *shape)
-{
-	bool by_cpu = (__int128)shape->cpu_milli * s->free.mem_bytes >=
-		      (__int128)shape->mem_bytes * s->free.cpu_milli;
-
-	return by_cpu ? waste_ppm(s->by_requests, shape->cpu_milli, s->free.cpu_milli)
-		      : waste_ppm(s->by_requests, shape->mem_bytes, s->free.mem_bytes);
-}
-
 void slack_ready_slots(struct slack_run *r)
 {
+	count_slots(r);
 	for (uint32_t c = 0; c < r->class_count && !slack_is_out_of_time(r); c++) {
-		const struct slack_entry *e = r->classes[c];
 		struct slack_class *report = &r->reports[c];
 		struct slots s = {0};
 
-		count_slots(r, e, &s);
-		report->fragmentation_ppm = fragmentation(&s, &e->pattern.shape);
-		if (e->pattern.minds_others || e->pattern.other_resources) {
-			s = (struct slots){0};
-			try_slots(r, c, &s);
-			spare_all(r, c);
-		}
+		if (!is_tried(r->classes[c]))
+			continue;
+		try_slots(r, c, &s);
+		spare_all(r, c);
 		report->slots = s.by_requests;
 		report->slots_more = s.more;
 		report->slots_by_use = r->survey.any_measured ? s.by_use : -1;

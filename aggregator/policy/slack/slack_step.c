@@ -13,7 +13,8 @@
  * Placements follow requests, as the kube-scheduler does. Where the simulation has a cap of real use, new placeholders keep to it; those that stand
  * are not moved by it, since use changes with every measurement and slack that wanders would keep drains from ever finishing.
  *
- * Cost: the pods of nodes that changed, nodes times classes, and what there are of placeholders; searching is by the placement core's tree.
+ * Cost: the pods of nodes that changed, nodes times the sizes that classes have, and what there are of placeholders; searching is by the placement
+ * core's tree.
  */
 #include <assert.h>
 #include <errno.h>
@@ -81,13 +82,13 @@ static void find_extra(struct slack_run *r)
 /* Nodes that take a pod which tolerates and selects nothing: what covers and units are made for. */
 static struct slack_amount *plain_nodes(struct slack_run *r, size_t *count)
 {
-	struct slack_amount *of = mem_zalloc(r->survey.count + 1, sizeof(*of));
 	place_pod probe = place_add_pod(r->place, r->state->plain.record);
+	const struct slack_ground *ground = slack_ground_of(r, probe);
+	struct slack_amount *of = mem_zalloc((size_t)ground->count + 1, sizeof(*of));
 
-	*count = 0;
-	for (place_node n = 0; n < r->survey.count; n++)
-		if (r->survey.counts[n] && place_admits(r->place, probe, n))
-			of[(*count)++] = r->survey.gives[n];
+	*count = ground->count;
+	for (uint32_t i = 0; i < ground->count; i++)
+		of[i] = r->survey.gives[ground->nodes[i]];
 	return of;
 }
 
@@ -323,6 +324,7 @@ static void remember(struct slack_run *r)
 
 static void run_fini(struct slack_run *r)
 {
+	slack_grounds_fini(r);
 	slack_survey_fini(&r->survey);
 	free(r->classes);
 	free(r->order);
