@@ -74,7 +74,9 @@ AGGREGATOR_C := $(wildcard aggregator/model/*.c aggregator/state/*.c aggregator/
                 $(filter-out aggregator/main.c,$(wildcard aggregator/*.c))
 CLI_C        := $(filter-out aggregator/cli/main.c,$(wildcard aggregator/cli/*.c))
 FLEET_C      := $(wildcard tests/fleet/*.c)
-TESTLIB_C    := $(wildcard tests/*.c) $(filter-out tests/fleet/main.c,$(FLEET_C))
+# What stands in for a part of the agent is linked into the fleet alone.
+FLEET_OWN_C  := tests/fleet/main.c tests/fleet/worker.c tests/fleet/plain_socket.c
+TESTLIB_C    := $(wildcard tests/*.c) $(filter-out $(FLEET_OWN_C),$(FLEET_C))
 UNIT_C       := $(wildcard tests/unit/*.c)
 INTEG_C      := $(wildcard tests/integration/*.c)
 FAULTS_C     := $(wildcard tests/faults/*.c)
@@ -212,7 +214,7 @@ $(TB)/monitoring/%: $(O)/tests/monitoring/%.o $(ALL_A)
 $(TB)/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/replay.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
 # Its senders take their acks from tests/fleet/ack_trouble.c.
-$(FLEET): $(O)/tests/fleet/main.o $(ALL_A)
+$(FLEET): $(call obj,$(FLEET_OWN_C)) $(ALL_A)
 	$(call link,-Wl$(comma)--wrap=sender_socket_receive $(TEST_LIBS))
 $(SOAK): $(O)/tests/soak/main.o $(ALL_A)
 	$(call link,$(TEST_LIBS))

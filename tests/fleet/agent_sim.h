@@ -21,6 +21,7 @@ struct agent_sim_config {
 	int64_t ring_span_ns;
 	size_t ring_bytes;
 	int64_t warm_ns; /* monotonic; latencies of what is made before are not counted */
+	const uint32_t *phase; /* whose latencies are measured now; another process writes it */
 	struct trouble trouble;
 };
 
@@ -30,8 +31,6 @@ struct agent_sim;
 int agent_sim_open(struct agent_sim **a, const struct agent_sim_config *config, uint32_t node,
 		   struct reason *reason);
 void agent_sim_close(struct agent_sim *a); /* NULL is allowed */
-/* Readable when an ack may be there. */
-int agent_sim_fd(const struct agent_sim *a);
 /*
  * Ends the interval that is due, unless `last` says that no more are wanted, and sends what can be sent. Returns the
  * monotonic time at which to call again at the latest. What it measured is added to the tally.
