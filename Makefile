@@ -76,7 +76,8 @@ CLI_C        := $(filter-out aggregator/cli/main.c,$(wildcard aggregator/cli/*.c
 FLEET_C      := $(wildcard tests/fleet/*.c)
 # What stands in for a part of the agent is linked into the fleet alone.
 FLEET_OWN_C  := tests/fleet/main.c tests/fleet/worker.c tests/fleet/plain_socket.c
-TESTLIB_C    := $(wildcard tests/*.c) $(filter-out $(FLEET_OWN_C),$(FLEET_C))
+SOAK_C       := $(filter-out tests/soak/main.c,$(wildcard tests/soak/*.c))
+TESTLIB_C    := $(wildcard tests/*.c) $(filter-out $(FLEET_OWN_C),$(FLEET_C)) $(SOAK_C)
 UNIT_C       := $(wildcard tests/unit/*.c)
 INTEG_C      := $(wildcard tests/integration/*.c)
 FAULTS_C     := $(wildcard tests/faults/*.c)

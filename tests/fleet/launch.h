@@ -14,6 +14,8 @@
  * where it cannot start.
  */
 pid_t fleet_start(const struct stack *s, const char *const *more);
+/* Acks from now on are of the next phase in its report. */
+void fleet_begin_phase(pid_t fleet);
 /* Tells it to stop, awaits the end of it and returns its report, which the caller deletes; NULL: it failed. */
 cJSON *fleet_stop(const struct stack *s, pid_t fleet);
 /* Its log, to standard error. */

@@ -24,7 +24,7 @@
 #include "tests/fleet/dump.h"
 #include "tests/fleet/worker.h"
 
-enum { WORKERS_MAX = CLUSTER_NODES_MAX / WORKER_AGENTS_MAX };
+enum { WORKERS_MAX = CLUSTER_NODES_MAX / WORKER_AGENTS_FEW };
 
 struct fleet_options {
 	int64_t nodes, pods_per_node, containers, seed, ring_kib;
@@ -234,6 +234,11 @@ static int start_workers(struct fleet *f, int64_t stop_ns, struct reason *why)
 {
 	uint32_t nodes = f->cluster->config.nodes, first = 0;
 	uint32_t workers = (nodes + WORKER_AGENTS_MAX - 1) / WORKER_AGENTS_MAX;
+	uint32_t cores = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
+
+	/* When all begin at once, one core is not enough for very many. */
+	if (workers < cores && workers < nodes / WORKER_AGENTS_FEW)
+		workers = cores < nodes / WORKER_AGENTS_FEW ? cores : nodes / WORKER_AGENTS_FEW;
 
 	for (uint32_t i = 0; i < workers; i++) {
 		uint32_t count = nodes / workers + (i < nodes % workers);

@@ -5,7 +5,7 @@
 
 #include "tests/fleet/agent_sim.h"
 
-enum { WORKER_AGENTS_MAX = 2500 };
+enum { WORKER_AGENTS_FEW = 500, WORKER_AGENTS_MAX = 2500 };
 
 /*
  * Runs agents for the nodes [first, first + count) until SIGTERM or SIGINT, or until the monotonic time stop_ns (0:
