@@ -148,7 +148,7 @@ static size_t be_steady(const struct soak_config *c, pid_t aggregator, struct as
 /* At a pace that leaves the aggregator time for its agents; not without end where it has no good answers. */
 static void ask_on(const struct soak_config *c, struct asker *a)
 {
-	size_t most = asker_asked(a) + 2 * c->answers_each * ASKER_QUESTIONS;
+	size_t most = asker_asked(a) + 2 * ASKER_QUESTIONS * c->answers_each;
 
 	while (asker_fewest(a) < c->answers_each && asker_asked(a) < most) {
 		asker_ask(a);

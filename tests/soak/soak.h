@@ -4,6 +4,7 @@
 #define EVENKEEL_TESTS_SOAK_SOAK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* All strings are borrowed, and NULL where the fleet's own default will do. */
