@@ -249,6 +249,8 @@ static const char *verdict_of(const struct budget *b, const cJSON *document, dou
 	}
 	if (isnan(measured))
 		return "open";
+	if (b->step && number(cJSON_GetObjectItem(document, "ci"), "status") != 0)
+		return "failed";
 	if (b->at_least)
 		return measured >= b->limit ? "ok" : "under";
 	return measured <= b->limit ? "ok" : "over";

@@ -54,7 +54,7 @@ static void read_file(const char *path, struct buf *text)
 
 void fleet_begin_phase(pid_t fleet)
 {
-	kill(fleet, SIGUSR1);
+	kill(fleet, FLEET_NEXT_PHASE);
 }
 
 cJSON *fleet_stop(const struct stack *s, pid_t fleet)

@@ -96,10 +96,11 @@ void load_report(const cJSON *report, const char *prefix, double unaccounted)
 {
 	double made = load_number(report, "intervals.made");
 
-	row(prefix, "bytes of an interval, identities once a minute", "bytes", 20 * 1024,
+	row(prefix, "bytes of an interval", "bytes", (double)NAN,
 	    load_number(report, "bytesPerInterval"));
-	row(prefix, "intervals made and neither applied nor told as lost", "intervals",
-	    isnan(unaccounted) ? (double)NAN : 0, fabs(unaccounted));
+	if (!isnan(unaccounted))
+		row(prefix, "intervals made and neither applied nor told as lost", "intervals", 0,
+		    fabs(unaccounted));
 	row(prefix, "intervals told as lost", "intervals", (double)NAN,
 	    load_number(report, "intervals.skipped") + load_number(report, "intervals.refused"));
 	row(prefix, "intervals still unanswered at the end", "intervals", (double)NAN,

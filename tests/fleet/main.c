@@ -2,7 +2,7 @@
 /*
  * fleet: thousands of simulated agents with real sockets, seals and frames against a real aggregator. It is as many
  * processes as descriptors and time for so many take; this one only waits for them and adds up what they tell in memory
- * they share. SIGUSR1 begins the next phase: acks are told apart by phases. Exit: 0 ok, 1 error, 2 usage.
+ * they share. SIGRTMIN begins the next phase: acks are told apart by phases. Exit: 0 ok, 1 error, 2 usage.
  */
 #include <errno.h>
 #include <signal.h>
@@ -22,6 +22,7 @@
 #include "shared/options.h"
 #include "shared/program.h"
 #include "tests/fleet/dump.h"
+#include "tests/fleet/launch.h"
 #include "tests/fleet/worker.h"
 
 enum { WORKERS_MAX = CLUSTER_NODES_MAX / WORKER_AGENTS_FEW };
@@ -293,7 +294,7 @@ static int await_workers(struct fleet *f, const sigset_t *signals)
 		taken = sigwaitinfo(signals, NULL);
 		if (taken == SIGINT || taken == SIGTERM)
 			signal_workers(f, SIGTERM);
-		if (taken == SIGUSR1)
+		if (taken == FLEET_NEXT_PHASE)
 			__atomic_fetch_add(&f->shared->phase, 1, __ATOMIC_RELAXED);
 	}
 }
@@ -364,7 +365,7 @@ static int run_agents(struct fleet *f, struct reason *why)
 		return fail(why, "no memory to share");
 	f->agents.phase = &f->shared->phase;
 	sigemptyset(&signals);
-	sigaddset(&signals, SIGUSR1);
+	sigaddset(&signals, FLEET_NEXT_PHASE);
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGCHLD);

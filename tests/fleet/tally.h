@@ -21,7 +21,7 @@ struct tally_phase {
 	struct histogram us; /* from the end of an interval to its ack */
 };
 
-/* Whoever starts the fleet says when the next one begins (SIGUSR1); the last one stays. */
+/* Whoever starts the fleet says when the next one begins (fleet_begin_phase); the last one stays. */
 enum { TALLY_PHASES = 4 };
 
 struct tally {
