@@ -3,20 +3,20 @@
 
 #define PROMISE(text)                                                                              \
 	{                                                                                          \
-		.what = text                                                                       \
+		.what = (text)                                                                     \
 	}
 #define AT_MOST(text, most, in, of, name)                                                          \
 	{                                                                                          \
-		.what = text, .limit = most, .unit = in, .bench = of, .row = name                  \
+		.what = (text), .limit = (most), .unit = (in), .bench = (of), .row = (name)        \
 	}
 #define AT_LEAST(text, least, in, of, name)                                                        \
 	{                                                                                          \
-		.what = text, .limit = least, .unit = in, .bench = of, .row = name,                \
+		.what = (text), .limit = (least), .unit = (in), .bench = (of), .row = (name),      \
 		.at_least = true                                                                   \
 	}
 #define BY_TEST(text, by, where)                                                                   \
 	{                                                                                          \
-		.what = text, .step = by, .note = where                                            \
+		.what = (text), .step = (by), .note = (where)                                      \
 	}
 
 const struct budget budgets[] = {

@@ -276,7 +276,7 @@ static void add_budget(struct table *t, const struct budget *b, const cJSON *doc
 	if (!strcmp(verdict, "ok"))
 		counts[0]++;
 	else
-		counts[strcmp(verdict, "open") && strcmp(verdict, "by test") ? 1 : 2]++;
+		counts[strcmp(verdict, "open") != 0 && strcmp(verdict, "by test") != 0 ? 1 : 2]++;
 	add_cells(t, b->unit ? b->limit : NAN, b->at_least, measured, b->unit ? b->unit : "",
 		  verdict, earlier ? measured_of(b, earlier) : NAN);
 }
