@@ -32,7 +32,8 @@ struct fleet_options {
 	int64_t interval_ns, duration_ns, warmup_ns, last_acks_ns, ring_span_ns;
 	int64_t day_ns, pod_life_ns, node_life_ns, node_down_ns, skew_ns, ack_delay_ns;
 	double ack_loss;
-	char *aggregator, *key_file, *dump, *report;
+	int64_t history_ns;
+	char *aggregator, *also, *key_file, *dump, *report;
 	struct program_common common;
 };
 
@@ -111,6 +112,14 @@ static const struct option_spec specs[] = {
 	 .initial = "10s",
 	 .max = 600e9,
 	 .help = "How long to wait at the end for acks that are missing."},
+	{.name = "history",
+	 .kind = OPTION_DURATION,
+	 .offset = AT(history_ns),
+	 .value = "DURATION",
+	 .max = 900e9,
+	 .help = "What each agent has measured before it can tell anybody, as after an outage of "
+		 "the "
+		 "aggregator."},
 	{.name = "day",
 	 .kind = OPTION_DURATION,
 	 .offset = AT(day_ns),
@@ -165,6 +174,13 @@ static const struct option_spec specs[] = {
 	 .value = "URL",
 	 .help = "Where to send intervals: tcp://ADDRESS:PORT or ipc:///PATH. Without it nothing "
 		 "runs."},
+	{.name = "also",
+	 .kind = OPTION_STRING,
+	 .offset = AT(also),
+	 .value = "URL",
+	 .help = "Another aggregator that is told everything, too, and has no trouble with acks; "
+		 "the "
+		 "report is about the first."},
 	{.name = "key-file",
 	 .kind = OPTION_STRING,
 	 .offset = AT(key_file),
@@ -301,17 +317,26 @@ static int await_workers(struct fleet *f, const sigset_t *signals)
 
 /* --- before and after ----------------------------------------------------------------------------------------- */
 
+static int check_address(const char *option, const char *url, struct reason *why)
+{
+	struct endpoint endpoint;
+	int rc = endpoint_parse(&endpoint, url, why);
+
+	if (!rc && endpoint.kind == ENDPOINT_TCP && !endpoint_is_address(&endpoint)) {
+		reason_set(why, "%s: %s names no address; names are not looked up here", option,
+			   url);
+		rc = -EINVAL;
+	}
+	return rc;
+}
+
 static int check_target(struct fleet *f, struct reason *why)
 {
 	const struct fleet_options *o = f->options;
-	struct endpoint endpoint;
-	int rc = endpoint_parse(&endpoint, o->aggregator, why);
+	int rc = check_address("--aggregator", o->aggregator, why);
 
-	if (!rc && endpoint.kind == ENDPOINT_TCP && !endpoint_is_address(&endpoint)) {
-		reason_set(why, "--aggregator: %s names no address; names are not looked up here",
-			   o->aggregator);
-		rc = -EINVAL;
-	}
+	if (!rc && o->also)
+		rc = check_address("--also", o->also, why);
 	if (!rc && o->key_file)
 		rc = keyring_load(&f->keys, o->key_file, why);
 	return rc;
@@ -414,6 +439,8 @@ static int run(const void *values, struct reason *why)
 		.cluster = f.cluster,
 		.keys = &f.keys,
 		.url = o->aggregator,
+		.also_url = o->also,
+		.history_ns = o->history_ns,
 		.interval_ns = o->interval_ns,
 		.ring_span_ns = o->ring_span_ns,
 		.ring_bytes = (size_t)o->ring_kib * 1024,

@@ -85,6 +85,8 @@ static int open_agent(struct worker *w, uint32_t seat, struct reason *reason)
 		return 0;
 	plain_socket_report_to(w->epoll, seat);
 	rc = agent_sim_open(&s->agent, w->config, w->first + seat, reason);
+	if (!rc && !life)
+		agent_sim_remember(s->agent, w->tally);
 	s->due_ns = 0;
 	w->tally->restarts += life > 0;
 	return rc;

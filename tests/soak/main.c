@@ -27,8 +27,9 @@ enum { SIZES_MAX = 16, BUDGET_NODES = 5000 };
 
 struct soak_options {
 	int64_t nodes, pods_per_node;
-	int64_t duration_ns, reading_ns, query_ns;
+	int64_t duration_ns, reading_ns, query_ns, outage_ns;
 	bool objects, restart;
+	char *ring_span, *history;
 	char *sizes, *interval, *pod_life, *node_life, *node_down, *skew, *ack_loss, *ack_delay;
 	struct program_common common;
 };
@@ -88,6 +89,24 @@ static const struct option_spec specs[] = {
 	 .kind = OPTION_FLAG,
 	 .offset = AT(restart),
 	 .help = "At the end kill the aggregator, start it again and await all agents."},
+	{.name = "outage",
+	 .kind = OPTION_DURATION,
+	 .offset = AT(outage_ns),
+	 .value = "DURATION",
+	 .max = 900e9,
+	 .help = "How long the aggregator stays away in --restart; the time is taken from its "
+		 "return."},
+	{.name = "ring-span",
+	 .kind = OPTION_STRING,
+	 .offset = AT(ring_span),
+	 .value = "DURATION",
+	 .help = "How long each agent keeps intervals; 28 KB of memory for each of 30 pods."},
+	{.name = "history",
+	 .kind = OPTION_STRING,
+	 .offset = AT(history),
+	 .value = "DURATION",
+	 .help = "What each agent has measured before it can tell anybody: an outage without "
+		 "waiting."},
 	{.name = "interval",
 	 .kind = OPTION_STRING,
 	 .offset = AT(interval),
@@ -254,6 +273,9 @@ static struct soak_config config_of(const struct soak_options *o)
 		.query_ns = o->query_ns,
 		.objects = o->objects,
 		.restart = o->restart,
+		.outage_ns = o->outage_ns,
+		.ring_span = o->ring_span,
+		.history = o->history,
 		.interval = o->interval,
 		.pod_life = o->pod_life,
 		.node_life = o->node_life,

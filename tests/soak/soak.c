@@ -65,6 +65,8 @@ static pid_t start_fleet(const struct soak_config *c, const struct stack *s)
 	add_option(argv, &n, "--nodes", nodes);
 	add_option(argv, &n, "--pods-per-node", pods);
 	add_option(argv, &n, "--interval", c->interval);
+	add_option(argv, &n, "--ring-span", c->ring_span);
+	add_option(argv, &n, "--history", c->history);
 	add_option(argv, &n, "--pod-life", c->pod_life);
 	add_option(argv, &n, "--node-life", c->node_life);
 	add_option(argv, &n, "--node-down", c->node_down);
@@ -161,6 +163,10 @@ static double restart(const struct soak_config *c, struct stack *s)
 	int64_t begin = clock_mono_ns();
 
 	stack_kill_aggregator(s, 0);
+	if (c->outage_ns) {
+		poll(NULL, 0, (int)(c->outage_ns / NS_PER_MS));
+		begin = clock_mono_ns();
+	}
 	stack_start_aggregator(s, 0);
 	return load_await_fresh(s, (double)c->nodes, begin, HEARD_S);
 }

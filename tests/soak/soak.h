@@ -16,8 +16,10 @@ struct soak_config {
 	size_t answers_each; /* ask on after it until there are so many of each question; 0: do not */
 	bool objects; /* it knows the cluster's objects, too */
 	bool restart;
+	int64_t outage_ns; /* between its kill and its start */
 	bool budgets; /* this is the size that they are given for */
-	const char *interval, *pod_life, *node_life, *node_down, *skew, *ack_loss, *ack_delay;
+	const char *interval, *ring_span, *history, *pod_life, *node_life, *node_down, *skew,
+		*ack_loss, *ack_delay;
 	const char *prefix; /* of all rows; "" for none */
 };
 
