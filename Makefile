@@ -74,7 +74,10 @@ AGGREGATOR_C := $(wildcard aggregator/model/*.c aggregator/state/*.c aggregator/
                 $(filter-out aggregator/main.c,$(wildcard aggregator/*.c))
 CLI_C        := $(filter-out aggregator/cli/main.c,$(wildcard aggregator/cli/*.c))
 FLEET_C      := $(wildcard tests/fleet/*.c)
-TESTLIB_C    := $(wildcard tests/*.c) $(filter-out tests/fleet/main.c,$(FLEET_C))
+# What stands in for a part of the agent is linked into the fleet alone.
+FLEET_OWN_C  := tests/fleet/main.c tests/fleet/worker.c tests/fleet/plain_socket.c
+SOAK_C       := $(filter-out tests/soak/main.c,$(wildcard tests/soak/*.c))
+TESTLIB_C    := $(wildcard tests/*.c) $(filter-out $(FLEET_OWN_C),$(FLEET_C)) $(SOAK_C)
 UNIT_C       := $(wildcard tests/unit/*.c)
 INTEG_C      := $(wildcard tests/integration/*.c)
 FAULTS_C     := $(wildcard tests/faults/*.c)
@@ -118,7 +121,7 @@ SOAK     := $(TB)/soak
 # What programs are loaded with whose sockets and memory are to fail.
 SEAM     := $(TB)/seam.so
 
-.PHONY: all tests fleet soak benches demo deps deps-lint deps-vm deps-bench run check check-built check-vm check-vm-built
+.PHONY: all tests everything fleet soak benches demo deps deps-lint deps-vm deps-bench run check check-built check-vm check-vm-built
 .PHONY: check-faults check-faults-built deps-kube check-kube check-kube-built deps-node check-node check-node-built
 .PHONY: documents deps-deb deb deps-packages check-packages
 .PHONY: deps-image image check-image
@@ -130,6 +133,8 @@ SEAM     := $(TB)/seam.so
 
 all: $(PROGRAMS)
 tests: $(UNIT) $(INTEG) $(VM) $(KUBE) $(NODE) $(MONITORING) $(REPLAY) $(CONF) $(FLEET)
+# All that the steps of .ci/run need, so that those that run at the same time build nothing.
+everything: all tests benches $(FAULTS) $(BPF_O) $(B)/tests/node/guest.tar
 fleet: $(FLEET)
 soak: all $(FLEET) $(SOAK)
 benches: $(BENCH) $(BENCH_TABLE) $(SOAK)
@@ -214,14 +219,14 @@ $(TB)/monitoring/%: $(O)/tests/monitoring/%.o $(ALL_A)
 $(TB)/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/replay.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
 # Its senders take their acks from tests/fleet/ack_trouble.c.
-$(FLEET): $(O)/tests/fleet/main.o $(ALL_A)
+$(FLEET): $(call obj,$(FLEET_OWN_C)) $(ALL_A)
 	$(call link,-Wl$(comma)--wrap=sender_socket_receive $(TEST_LIBS))
 $(SEAM): tests/seam/preload.c tests/seam/control.h tests/seam.h
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(filter-out $(SANFLAGS),$(EK_CFLAGS)) $(if $(SAN),-DSEAM_SANITIZED) $(CFLAGS) -fno-builtin -fPIC -shared -o $@ $< -ldl
 $(SOAK): $(O)/tests/soak/main.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
-$(BENCH_TABLE): $(O)/tests/bench_table/main.o $(TESTLIB_A) $(SHARED_A)
+$(BENCH_TABLE): $(call obj,$(wildcard tests/bench_table/*.c)) $(TESTLIB_A) $(SHARED_A)
 	$(call link,$(TEST_LIBS))
 $(TB)/conformance: $(call obj,$(CONF_C)) $(ALL_A)
 	$(call link,$(TEST_LIBS))

@@ -4,13 +4,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "aggregator/api/drain_settings.h"
 #include "aggregator/api/quota_options.h"
 #include "aggregator/api/slack_options.h"
 #include "aggregator/engine.h"
+#include "shared/log.h"
 #include "shared/options.h"
 #include "shared/program.h"
+
+/* Fewer than this are worth a word at the start. */
+enum { OPEN_FILES_FEW = 8192 };
 
 struct aggregator_options {
 	char *listen, *ingest, *key_file, *state_dir, *watcher_stddev;
@@ -308,6 +313,20 @@ static int check_api_options(const struct aggregator_options *o, struct reason *
 	return -1;
 }
 
+/* An agent is a descriptor here, and the usual soft limit of 1024 is there for programs that call select(). */
+static void raise_open_files(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_max < OPEN_FILES_FEW)
+		log_warn("at most %llu open files, of which every agent needs one: raise the hard "
+			 "limit (LimitNOFILE= of the service, ulimit -Hn) for more nodes",
+			 (unsigned long long)limit.rlim_max);
+}
+
 static int run(const void *values, struct reason *why)
 {
 	const struct aggregator_options *o = values;
@@ -339,6 +358,7 @@ static int run(const void *values, struct reason *why)
 		quota_options_fini(&config.quota);
 		return 2;
 	}
+	raise_open_files();
 	rc = engine_open(&engine, &config, why);
 	if (!rc) {
 		rc = engine_run(engine, why);

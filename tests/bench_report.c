@@ -2,6 +2,7 @@
 #include "tests/bench_report.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -9,6 +10,9 @@
 #include "shared/buf.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
+
+/* Of fewer the 99th percentile is just the longest. */
+enum { PERCENTILE_OF = 100 };
 
 static FILE *json;
 
@@ -27,7 +31,7 @@ void bench_begin(const char *name)
 
 /* One line, written out at once: a bench that is stopped half-way keeps what it measured. */
 static void write_row(const char *what, const char *unit, double budget, int at_least,
-		      double measured, const char *verdict)
+		      double measured, size_t samples, const char *verdict)
 {
 	struct buf line = BUF_INIT;
 	struct jsonw w;
@@ -42,6 +46,8 @@ static void write_row(const char *what, const char *unit, double budget, int at_
 	}
 	jsonw_key(&w, "measured");
 	jsonw_exact_float(&w, (float)measured);
+	if (samples)
+		jsonw_key_int(&w, "samples", (int64_t)samples);
 	jsonw_key_string(&w, "verdict", verdict);
 	jsonw_object_close(&w);
 	buf_printf(&line, "\n");
@@ -50,7 +56,8 @@ static void write_row(const char *what, const char *unit, double budget, int at_
 	buf_fini(&line);
 }
 
-void bench_row(const char *what, const char *unit, double budget, int at_least, double measured)
+static void add_row(const char *what, const char *unit, double budget, int at_least,
+		    double measured, size_t samples)
 {
 	const char *verdict = "-";
 	char limit[32] = "-";
@@ -65,7 +72,35 @@ void bench_row(const char *what, const char *unit, double budget, int at_least, 
 	printf("%-58s %10s %12.4g %-10s %s\n", what, limit, measured, unit, verdict);
 	fflush(stdout);
 	if (json)
-		write_row(what, unit, budget, at_least, measured, verdict);
+		write_row(what, unit, budget, at_least, measured, samples, verdict);
+}
+
+void bench_row(const char *what, const char *unit, double budget, int at_least, double measured)
+{
+	add_row(what, unit, budget, at_least, measured, 0);
+}
+
+void bench_reading(const char *const *names, const double *values, size_t count)
+{
+	struct buf line = BUF_INIT;
+	struct jsonw w;
+
+	if (!json)
+		return;
+	jsonw_init(&w, &line);
+	jsonw_object_open(&w);
+	jsonw_key(&w, "reading");
+	jsonw_object_open(&w);
+	for (size_t i = 0; i < count; i++) {
+		jsonw_key(&w, names[i]);
+		jsonw_exact_float(&w, (float)values[i]);
+	}
+	jsonw_object_close(&w);
+	jsonw_object_close(&w);
+	buf_add_char(&line, '\n');
+	fwrite(line.data, 1, line.len, json);
+	fflush(json);
+	buf_fini(&line);
 }
 
 void bench_end(void)
@@ -86,4 +121,34 @@ double bench_median(double *values, size_t count)
 {
 	qsort(values, count, sizeof(*values), compare);
 	return values[count / 2];
+}
+
+double bench_quantile(double *values, size_t count, double q)
+{
+	size_t rank = (size_t)ceil(q * (double)count);
+
+	if (!count)
+		return (double)NAN;
+	qsort(values, count, sizeof(*values), compare);
+	return values[rank ? rank - 1 : 0];
+}
+
+void bench_waits(const char *what, const char *unit, double budget, double *times, size_t count)
+{
+	bool enough = count >= PERCENTILE_OF;
+	char *row;
+
+	if (!count)
+		return;
+	row = mem_printf("%s, median", what);
+	add_row(row, unit, (double)NAN, 0, bench_quantile(times, count, 0.5), count);
+	free(row);
+	if (enough) {
+		row = mem_printf("%s, 99 of 100", what);
+		add_row(row, unit, budget, 0, bench_quantile(times, count, 0.99), count);
+		free(row);
+	}
+	row = mem_printf("%s, longest", what);
+	add_row(row, unit, enough ? (double)NAN : budget, 0, times[count - 1], count);
+	free(row);
 }

@@ -14,6 +14,18 @@ void bench_begin(const char *name);
 void bench_row(const char *what, const char *unit, double budget, int at_least, double measured);
 void bench_end(void);
 
+/*
+ * Rows of how long something took, each time: the median, the 99th percentile where there were at least 100 times, and
+ * the longest; JSON has their number. The budget holds for the percentile, and where there is none for the longest.
+ * Sorts the times.
+ */
+void bench_waits(const char *what, const char *unit, double budget, double *times, size_t count);
+/* A line of JSON that is no row: what was read at one moment of a bench. Names and as many values. */
+void bench_reading(const char *const *names, const double *values, size_t count);
+
+/* The value that a share q of them is at most; NAN of none. Sorts values. */
+double bench_quantile(double *values, size_t count, double q);
+
 /* Sorts values and returns the middle one. */
 double bench_median(double *values, size_t count);
 

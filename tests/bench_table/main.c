@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_table: what the benchmarks wrote into build/bench, as one table of everything that has a budget, and as one
- * JSON document of all rows with the commit and the machine they were measured on. The document of an earlier run,
- * given with --against, adds what each row was then. Exit: 0 ok, 1 error, 2 usage; a budget that is missed is told,
- * not failed, since the machine has its part in it.
+ * bench_table: what the benchmarks wrote into build/bench, as one table of all budgets (budgets.c), after one of what
+ * else benchmarks have set themselves, and as one JSON document of all rows with the commit and the machine they were
+ * measured on. What tests show instead of benchmarks, and how long they take, comes from what .ci/run wrote, where it
+ * ran. The document of an earlier run, given with --against, adds what each row was then. A benchmark that has not run
+ * leaves its budgets open. Exit: 0 ok, 1 error, 2 usage; a budget that is missed is told, not failed, since the
+ * machine has its part in it.
  */
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -21,11 +23,12 @@
 #include "shared/options.h"
 #include "shared/program.h"
 #include "shared/table.h"
+#include "tests/bench_table/budgets.h"
 
 enum { FILE_MAX_BYTES = 4 << 20 };
 
 struct bench_table_options {
-	char *against, *output, *commit;
+	char *against, *output, *commit, *ci;
 	struct option_list benches;
 	struct program_common common;
 };
@@ -48,6 +51,12 @@ static const struct option_spec specs[] = {
 	 .value = "FILE",
 	 .initial = "build/bench/table.json",
 	 .help = "Where all rows go as JSON."},
+	{.name = "ci",
+	 .kind = OPTION_STRING,
+	 .offset = AT(ci),
+	 .value = "FILE",
+	 .initial = "build/ci.json",
+	 .help = "What .ci/run wrote of its steps; it need not be there."},
 	{.name = "commit",
 	 .kind = OPTION_STRING,
 	 .offset = AT(commit),
@@ -69,7 +78,7 @@ static int read_rows(const char *bench, cJSON *rows, struct reason *reason)
 {
 	char *path = mem_printf("build/bench/%s.json", bench), *line, *rest;
 	struct buf text = BUF_INIT;
-	int ret = file_read(path, FILE_MAX_BYTES, &text, reason);
+	int ret = access(path, F_OK) ? 0 : file_read(path, FILE_MAX_BYTES, &text, reason);
 
 	rest = text.data;
 	while (ret == 0 && rest && (line = strsep(&rest, "\n"))) {
@@ -81,6 +90,11 @@ static int read_rows(const char *bench, cJSON *rows, struct reason *reason)
 			reason_set(reason, "%s: this line is no JSON: %s", path, line);
 			ret = -EINVAL;
 			break;
+		}
+		/* Readings are the bench's own. */
+		if (!cJSON_GetObjectItem(row, "what")) {
+			cJSON_Delete(row);
+			continue;
 		}
 		cJSON_AddStringToObject(row, "bench", bench);
 		cJSON_AddItemToArray(rows, row);
@@ -104,74 +118,177 @@ static const char *text_of(const cJSON *row, const char *name)
 	return text ? text : "";
 }
 
-/* The same row of another run, or NULL. */
-static const cJSON *find(const cJSON *document, const cJSON *row)
+static const cJSON *find(const cJSON *document, const char *bench, const char *what)
 {
-	const cJSON *other;
+	const cJSON *row;
 
-	cJSON_ArrayForEach(other, cJSON_GetObjectItem(document, "rows"))
+	cJSON_ArrayForEach(row, cJSON_GetObjectItem(document, "rows"))
 	{
-		if (!strcmp(text_of(other, "bench"), text_of(row, "bench")) &&
-		    !strcmp(text_of(other, "what"), text_of(row, "what")))
-			return other;
+		if (!strcmp(text_of(row, "bench"), bench) && !strcmp(text_of(row, "what"), what))
+			return row;
 	}
 	return NULL;
 }
 
 static void cell_number(struct table *t, enum table_paint paint, const char *before, double value)
 {
-	char *text = isnan(value) ? mem_printf("-")
-				  : mem_printf("%s%.*g", before, *before ? 6 : 4, value);
+	char *text = isnan(value)	   ? mem_printf("-")
+		     : fabs(value) >= 1000 ? mem_printf("%s%.0f", before, value)
+					   : mem_printf("%s%.4g", before, value);
 
 	table_cell(t, paint, text);
 	free(text);
 }
 
-static void add_row(struct table *t, const cJSON *row, const cJSON *earlier)
+static void add_cells(struct table *t, double limit, bool at_least, double measured,
+		      const char *unit, const char *verdict, double before)
 {
-	double most = number(row, "atMost"), least = number(row, "atLeast");
-	double budget = isnan(most) ? least : most, measured = number(row, "measured");
-	const char *verdict = text_of(row, "verdict");
 	enum table_paint paint = strcmp(verdict, "ok") ? PAINT_BAD : PAINT_PLAIN;
 
-	table_row(t, text_of(row, "what"));
-	table_cell(t, PAINT_DIM, text_of(row, "bench"));
-	table_cell(t, PAINT_PLAIN, text_of(row, "what"));
-	cell_number(t, PAINT_PLAIN, isnan(most) ? ">= " : "<= ", budget);
+	cell_number(t, PAINT_PLAIN, at_least ? ">= " : "<= ", limit);
 	cell_number(t, PAINT_PLAIN, "", measured);
-	table_cell(t, PAINT_PLAIN, text_of(row, "unit"));
-	cell_number(t, PAINT_PLAIN, "", budget > 0 ? measured / budget : NAN);
+	table_cell(t, PAINT_PLAIN, unit);
+	cell_number(t, PAINT_PLAIN, "", limit > 0 ? measured / limit : NAN);
 	table_cell(t, paint, verdict);
-	cell_number(t, PAINT_DIM, "", earlier ? number(earlier, "measured") : NAN);
+	cell_number(t, PAINT_DIM, "", before);
 }
 
-static void print_table(const cJSON *rows, const cJSON *earlier)
+static struct table *begin_table(void)
 {
 	static const char *const titles[] = {"BENCH", "WHAT",  "BUDGET",  "MEASURED",
 					     "UNIT",  "RATIO", "VERDICT", "BEFORE"};
-	const struct table_style style = {.headers = true, .color = isatty(STDOUT_FILENO) == 1};
 	struct table *t = table_new();
-	struct buf out = BUF_INIT;
-	size_t budgets = 0, missed = 0;
-	const cJSON *row;
 
 	for (size_t i = 0; i < sizeof(titles) / sizeof(*titles); i++)
 		table_column(t, titles[i],
 			     i == 2 || i == 3 || i == 5 || i == 7 ? FORM_RIGHT : FORM_LEFT);
-	cJSON_ArrayForEach(row, rows)
-	{
-		if (isnan(number(row, "atMost")) && isnan(number(row, "atLeast")))
-			continue;
-		budgets++;
-		missed += strcmp(text_of(row, "verdict"), "ok") != 0;
-		add_row(t, row, find(earlier, row));
-	}
-	if (!earlier)
+	return t;
+}
+
+/* Prints and frees it. */
+static void end_table(struct table *t, const char *title, bool compared, const size_t counts[3])
+{
+	const struct table_style style = {.headers = true, .color = isatty(STDOUT_FILENO) == 1};
+	struct buf out = BUF_INIT;
+
+	if (!compared)
 		table_hide(t, 7);
 	table_print(t, &style, &out);
-	printf("\n%s%zu budgets, %zu missed\n", out.data ? out.data : "", budgets, missed);
+	printf("\n%s\n\n%s%zu met, %zu missed, %zu not measured\n", title, out.data ? out.data : "",
+	       counts[0], counts[1], counts[2]);
 	buf_fini(&out);
 	table_free(t);
+}
+
+static bool is_promised(const cJSON *row)
+{
+	for (size_t i = 0; i < budget_count; i++) {
+		if (budgets[i].bench && !strcmp(budgets[i].bench, text_of(row, "bench")) &&
+		    !strcmp(budgets[i].row, text_of(row, "what")))
+			return true;
+	}
+	return false;
+}
+
+/* What benchmarks themselves expect beyond the budgets. */
+static void print_expected(const cJSON *document, const cJSON *earlier)
+{
+	struct table *t = begin_table();
+	size_t counts[3] = {0};
+	const cJSON *row;
+
+	cJSON_ArrayForEach(row, cJSON_GetObjectItem(document, "rows"))
+	{
+		double most = number(row, "atMost"), least = number(row, "atLeast");
+		const char *bench = text_of(row, "bench"), *what = text_of(row, "what");
+
+		if ((isnan(most) && isnan(least)) || is_promised(row))
+			continue;
+		counts[strcmp(text_of(row, "verdict"), "ok") != 0]++;
+		table_row(t, what);
+		table_cell(t, PAINT_DIM, bench);
+		table_cell(t, PAINT_PLAIN, what);
+		add_cells(t, isnan(most) ? least : most, isnan(most), number(row, "measured"),
+			  text_of(row, "unit"), text_of(row, "verdict"),
+			  number(find(earlier, bench, what), "measured"));
+	}
+	end_table(t, "What the benchmarks expect beside the budgets", earlier != NULL, counts);
+}
+
+/* --- the budgets ---------------------------------------------------------------------------------------------- */
+
+/* Of a step of .ci/run: "ok", "failed", or NULL where it did not run. */
+static const char *step_verdict(const cJSON *ci, const char *name)
+{
+	const cJSON *step;
+
+	cJSON_ArrayForEach(step, cJSON_GetObjectItem(ci, "steps"))
+	{
+		if (!strcmp(text_of(step, "step"), name))
+			return number(step, "status") == 0 ? "ok" : "failed";
+	}
+	return NULL;
+}
+
+static double measured_of(const struct budget *b, const cJSON *document)
+{
+	const cJSON *ci = cJSON_GetObjectItem(document, "ci");
+
+	if (b->bench)
+		return number(find(document, b->bench, b->row), "measured");
+	return b->step && !*b->step ? number(ci, "seconds") / 60 : NAN;
+}
+
+static const char *verdict_of(const struct budget *b, const cJSON *document, double measured)
+{
+	const char *of_step;
+
+	if (b->step && *b->step) {
+		of_step = step_verdict(cJSON_GetObjectItem(document, "ci"), b->step);
+		return of_step ? of_step : "by test";
+	}
+	if (isnan(measured))
+		return "open";
+	if (b->step && number(cJSON_GetObjectItem(document, "ci"), "status") != 0)
+		return "failed";
+	if (b->at_least)
+		return measured >= b->limit ? "ok" : "under";
+	return measured <= b->limit ? "ok" : "over";
+}
+
+static void add_budget(struct table *t, const struct budget *b, const cJSON *document,
+		       const cJSON *earlier, size_t counts[3])
+{
+	bool promise = !b->bench && !b->step;
+	double measured = measured_of(b, document);
+	const char *verdict = promise ? "" : verdict_of(b, document, measured);
+	char *what = mem_printf("%s%s", promise ? "" : "  ", b->what);
+
+	table_row(t, b->what);
+	table_cell(t, PAINT_DIM, promise ? "" : b->bench ? b->bench : b->note);
+	table_cell(t, PAINT_PLAIN, what);
+	free(what);
+	if (promise) {
+		for (int i = 0; i < 6; i++)
+			table_cell(t, PAINT_PLAIN, "");
+		return;
+	}
+	if (!strcmp(verdict, "ok"))
+		counts[0]++;
+	else
+		counts[strcmp(verdict, "open") != 0 && strcmp(verdict, "by test") != 0 ? 1 : 2]++;
+	add_cells(t, b->unit ? b->limit : NAN, b->at_least, measured, b->unit ? b->unit : "",
+		  verdict, earlier ? measured_of(b, earlier) : NAN);
+}
+
+static void print_budgets(const cJSON *document, const cJSON *earlier)
+{
+	struct table *t = begin_table();
+	size_t counts[3] = {0};
+
+	for (size_t i = 0; i < budget_count; i++)
+		add_budget(t, &budgets[i], document, earlier, counts);
+	end_table(t, "Budgets", earlier != NULL, counts);
 }
 
 static void describe_machine(cJSON *document)
@@ -200,11 +317,24 @@ static int write_document(const cJSON *document, const char *path, struct reason
 	return written ? 0 : -EIO;
 }
 
-static int run(const void *values, struct reason *reason)
+/* A document that bench_table or .ci/run wrote; NULL, and the reason where it is there, when it cannot be read. */
+static cJSON *read_document(const char *path, struct reason *reason)
 {
-	const struct bench_table_options *o = values;
-	cJSON *document = cJSON_CreateObject(), *rows, *earlier = NULL;
 	struct buf text = BUF_INIT;
+	cJSON *document = NULL;
+
+	if (file_read(path, FILE_MAX_BYTES, &text, reason) == 0) {
+		document = cJSON_Parse(text.data ? text.data : "");
+		if (!document)
+			reason_set(reason, "%s is no JSON", path);
+	}
+	buf_fini(&text);
+	return document;
+}
+
+static int fill(cJSON *document, const struct bench_table_options *o, struct reason *reason)
+{
+	cJSON *rows, *ci;
 	int ret = 0;
 
 	cJSON_AddStringToObject(document, "commit", o->commit);
@@ -212,19 +342,30 @@ static int run(const void *values, struct reason *reason)
 	rows = cJSON_AddArrayToObject(document, "rows");
 	for (size_t i = 0; i < o->benches.count && ret == 0; i++)
 		ret = read_rows(o->benches.items[i], rows, reason);
+	if (ret || access(o->ci, F_OK))
+		return ret;
+	ci = read_document(o->ci, reason);
+	if (!ci)
+		return -EINVAL;
+	cJSON_AddItemToObject(document, "ci", ci);
+	return 0;
+}
+
+static int run(const void *values, struct reason *reason)
+{
+	const struct bench_table_options *o = values;
+	cJSON *document = cJSON_CreateObject(), *earlier = NULL;
+	int ret = fill(document, o, reason);
+
 	if (ret == 0 && o->against) {
-		ret = file_read(o->against, FILE_MAX_BYTES, &text, reason);
-		earlier = ret == 0 ? cJSON_Parse(text.data) : NULL;
-		if (ret == 0 && !earlier) {
-			reason_set(reason, "%s is no JSON", o->against);
-			ret = -EINVAL;
-		}
+		earlier = read_document(o->against, reason);
+		ret = earlier ? 0 : -EINVAL;
 	}
-	if (ret == 0)
-		print_table(rows, earlier);
-	if (ret == 0)
+	if (ret == 0) {
+		print_expected(document, earlier);
+		print_budgets(document, earlier);
 		ret = write_document(document, o->output, reason);
-	buf_fini(&text);
+	}
 	cJSON_Delete(earlier);
 	cJSON_Delete(document);
 	return ret == 0 ? 0 : 1;

@@ -6,10 +6,10 @@
  * told again (agent/sender.h), with a socket and a run of its own. What is not: a publisher, which would add three
  * descriptors and its own copy of the keys to each of thousands; a sender for one address needs none.
  *
- * Latency is measured from the step that sends an interval to the step that sees its ack, for those with nothing
- * unanswered before them and without the first, which may have to wait for the connection. It includes what this
- * process was busy with in between, so it is never less than what the aggregator took; what it was told to lose or
- * delay counts as well.
+ * Latency is measured from the end of an interval to the step that sees its ack, whatever was unanswered before it: an
+ * aggregator that falls behind is not excused. Left out is what was made before the first ack, which may have to wait
+ * for the connection. It includes what this process was busy with in between, so it is never less than what the
+ * aggregator took; what it was told to lose or delay counts as well.
  */
 #include "tests/fleet/agent_sim.h"
 
@@ -26,6 +26,9 @@
 
 #define LATE_NS (100 * NS_PER_MS)
 
+/* Intervals whose ends are known at a time; what is answered after so many others has no latency. */
+enum { TIMED = 64 };
+
 struct agent_sim {
 	const struct agent_sim_config *config; /* fixed after open, as are those down to sender */
 	char name[CLUSTER_NAME_MAX];
@@ -39,7 +42,9 @@ struct agent_sim {
 
 	struct schedule schedule;
 	uint64_t sequence; /* of the last interval */
-	int64_t sent_ns; /* when the one was sent whose ack is to be measured; 0: none */
+	int64_t made_ns
+		[TIMED]; /* when the interval of a sequence was made; 0: not to be measured */
+	uint64_t timed; /* last sequence that was answered */
 	uint64_t acked; /* as of the last step */
 };
 
@@ -90,18 +95,8 @@ void agent_sim_close(struct agent_sim *a)
 	free(a);
 }
 
-size_t agent_sim_fds(const struct agent_sim *a, int fds[AGENT_SIM_FDS])
-{
-	size_t count = 0;
-
-	fds[count++] = sender_fd(a->sender);
-	if (a->also)
-		fds[count++] = sender_fd(a->also);
-	return count;
-}
-
-static struct interval *measure(struct agent_sim *a, int64_t start_ns, int64_t end_ns,
-				int64_t end_boot_ns, struct tally *tally)
+static struct interval *take_interval(struct agent_sim *a, int64_t start_ns, int64_t end_ns,
+				      int64_t end_boot_ns, struct tally *tally)
 {
 	struct interval *interval = machine_sim_take(a->machine, ++a->sequence, start_ns, end_ns);
 
@@ -116,9 +111,9 @@ void agent_sim_remember(struct agent_sim *a, struct tally *tally)
 	int64_t length_ns = a->config->interval_ns, ago_ns = a->config->history_ns;
 
 	for (; ago_ns >= length_ns; ago_ns -= length_ns)
-		ring_push(a->ring, measure(a, a->begin_wall_ns - ago_ns,
-					   a->begin_wall_ns - ago_ns + length_ns,
-					   a->begin_boot_ns - ago_ns + length_ns, tally));
+		ring_push(a->ring, take_interval(a, a->begin_wall_ns - ago_ns,
+						 a->begin_wall_ns - ago_ns + length_ns,
+						 a->begin_boot_ns - ago_ns + length_ns, tally));
 	/* The next one touches the last. */
 	if (a->sequence)
 		a->schedule.last_end_ns = a->begin_wall_ns - ago_ns;
@@ -133,10 +128,25 @@ static void end_interval(struct agent_sim *a, int64_t mono_ns, struct tally *tal
 	schedule_end(&a->schedule, mono_ns, clock_wall_ns() + a->skew_ns, &start, &end);
 	if (end <= start)
 		return;
-	interval = measure(a, start, end, boot_ns, tally);
-	if (a->acked && mono_ns >= a->config->warm_ns && sender_idle(a->sender, a->ring))
-		a->sent_ns = clock_mono_ns();
+	interval = take_interval(a, start, end, boot_ns, tally);
+	a->made_ns[a->sequence % TIMED] =
+		a->acked && mono_ns >= a->config->warm_ns ? clock_mono_ns() : 0;
 	ring_push(a->ring, interval);
+}
+
+/* Of everything before `cursor` that is answered for the first time. */
+static void measure(struct agent_sim *a, uint64_t cursor, bool acked, struct tally *tally)
+{
+	uint32_t phase = __atomic_load_n(a->config->phase, __ATOMIC_RELAXED);
+	int64_t now = acked ? clock_mono_ns() : 0;
+
+	for (; a->timed + 1 < cursor && a->timed < a->sequence; a->timed++) {
+		uint64_t sequence = a->timed + 1;
+		int64_t made_ns = a->made_ns[sequence % TIMED];
+
+		if (acked && made_ns && a->sequence - sequence < TIMED)
+			tally_add_latency(tally, phase, now - made_ns);
+	}
 }
 
 static void obey(struct agent_sim *a, struct tally *tally)
@@ -146,10 +156,8 @@ static void obey(struct agent_sim *a, struct tally *tally)
 	size_t count;
 
 	sender_get_stats(a->sender, &stats);
-	if (stats.acked != a->acked && a->sent_ns) {
-		tally_add_latency(tally, clock_mono_ns() - a->sent_ns);
-		a->sent_ns = 0;
-	}
+	sender_get_cursors(a->sender, cursors);
+	measure(a, cursors[0], stats.acked != a->acked, tally);
 	a->acked = stats.acked;
 	schedule_set_interval(&a->schedule, stats.interval_ms ? stats.interval_ms * NS_PER_MS
 							      : a->config->interval_ns);
@@ -191,6 +199,9 @@ void agent_sim_tell(const struct agent_sim *a, struct tally *tally)
 
 	sender_get_stats(a->sender, &stats);
 	sender_get_cursors(a->sender, cursors);
-	tally_add_sender(tally, &stats, a->sequence + 1 - cursors[0]);
+	tally_add_sender(tally, &stats);
+	tally->unanswered += a->sequence + 1 - cursors[0];
+	tally->in_doubt += stats.cursor - cursors[0];
+	tally->merged += ring_merged(a->ring);
 	tally->new_pods += machine_sim_new_pods(a->machine);
 }

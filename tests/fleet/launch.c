@@ -52,6 +52,11 @@ static void read_file(const char *path, struct buf *text)
 		fclose(file);
 }
 
+void fleet_begin_phase(pid_t fleet)
+{
+	kill(fleet, FLEET_NEXT_PHASE);
+}
+
 cJSON *fleet_stop(const struct stack *s, pid_t fleet)
 {
 	char *path = file_in(s, "fleet.json");

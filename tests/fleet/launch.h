@@ -3,6 +3,7 @@
 #ifndef EVENKEEL_TESTS_FLEET_LAUNCH_H
 #define EVENKEEL_TESTS_FLEET_LAUNCH_H
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include <cjson/cJSON.h>
@@ -14,6 +15,11 @@
  * where it cannot start.
  */
 pid_t fleet_start(const struct stack *s, const char *const *more);
+/* Of those that queue, so that two in a row are two. */
+#define FLEET_NEXT_PHASE SIGRTMIN
+
+/* Acks from now on are of the next phase in its report. */
+void fleet_begin_phase(pid_t fleet);
 /* Tells it to stop, awaits the end of it and returns its report, which the caller deletes; NULL: it failed. */
 cJSON *fleet_stop(const struct stack *s, pid_t fleet);
 /* Its log, to standard error. */

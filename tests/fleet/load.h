@@ -18,8 +18,15 @@ double load_number(const cJSON *report, const char *path);
  * Rows of a fleet's report. unaccounted: intervals of which nobody knows what became of them; NAN where the aggregator
  * was restarted, and its count with it.
  */
-void load_report(const cJSON *report, double unaccounted);
-/* Intervals made that were neither applied nor are told as lost. */
+void load_report(const cJSON *report, const char *prefix, double unaccounted);
+/* Acks of one phase of the fleet: its median, percentile and longest as rows; budget_ms: of the percentile. */
+void load_report_acks(const cJSON *report, int phase, const char *what, double budget_ms);
+/* A number of a phase's acks: p50, p90, p99, max, count. */
+double load_acks(const cJSON *report, int phase, const char *name);
+/*
+ * Intervals made that were neither applied nor are told as lost; negative: more were applied than can have been. What
+ * was sent and not answered, and what was merged with another, may have been applied or not.
+ */
 double load_unaccounted(const cJSON *report, double applied);
 
 #endif

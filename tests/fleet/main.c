@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fleet: thousands of simulated agents with real sockets, seals and frames against a real aggregator. nanomsg allows
- * 512 sockets in a process, so the fleet is as many processes as that takes; this one only waits for them and adds up
- * what they tell in memory they share. Exit: 0 ok, 1 error, 2 usage.
+ * fleet: thousands of simulated agents with real sockets, seals and frames against a real aggregator. It is as many
+ * processes as descriptors and time for so many take; this one only waits for them and adds up what they tell in memory
+ * they share. SIGRTMIN begins the next phase: acks are told apart by phases. Exit: 0 ok, 1 error, 2 usage.
  */
 #include <errno.h>
 #include <signal.h>
@@ -22,13 +22,14 @@
 #include "shared/options.h"
 #include "shared/program.h"
 #include "tests/fleet/dump.h"
+#include "tests/fleet/launch.h"
 #include "tests/fleet/worker.h"
 
-enum { WORKERS_MAX = CLUSTER_NODES_MAX / WORKER_AGENTS_OF_TWO_MAX };
+enum { WORKERS_MAX = CLUSTER_NODES_MAX / WORKER_AGENTS_FEW };
 
 struct fleet_options {
 	int64_t nodes, pods_per_node, containers, seed, ring_kib;
-	int64_t interval_ns, duration_ns, warmup_ns, ring_span_ns;
+	int64_t interval_ns, duration_ns, warmup_ns, last_acks_ns, ring_span_ns;
 	int64_t day_ns, pod_life_ns, node_life_ns, node_down_ns, skew_ns, ack_delay_ns;
 	double ack_loss;
 	int64_t history_ns;
@@ -104,6 +105,13 @@ static const struct option_spec specs[] = {
 	 .offset = AT(warmup_ns),
 	 .value = "DURATION",
 	 .help = "Leave acks of the first so long out of the latencies."},
+	{.name = "last-acks",
+	 .kind = OPTION_DURATION,
+	 .offset = AT(last_acks_ns),
+	 .value = "DURATION",
+	 .initial = "10s",
+	 .max = 600e9,
+	 .help = "How long to wait at the end for acks that are missing."},
 	{.name = "history",
 	 .kind = OPTION_DURATION,
 	 .offset = AT(history_ns),
@@ -200,12 +208,17 @@ static const struct option_program program = {
 	.config_name = "config",
 };
 
+struct shared {
+	uint32_t phase;
+	struct tally tallies[WORKERS_MAX]; /* one for each */
+};
+
 struct fleet {
 	const struct fleet_options *options; /* borrowed */
 	struct cluster *cluster;
 	struct keyring keys;
 	struct agent_sim_config agents;
-	struct tally *tallies; /* shared with the workers, one for each */
+	struct shared *shared; /* with the workers */
 	pid_t workers[WORKERS_MAX]; /* 0: ended */
 	uint32_t worker_count;
 };
@@ -226,7 +239,8 @@ be_worker(const struct fleet *f, uint32_t index, uint32_t first, uint32_t count,
 	struct reason why;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (!worker_run(&f->agents, first, count, stop_ns, &f->tallies[index], &why))
+	if (!worker_run(&f->agents, first, count, stop_ns, f->options->last_acks_ns,
+			&f->shared->tallies[index], &why))
 		_exit(0);
 	log_error("agents %u to %u: %s", first, first + count - 1, why.text);
 	_exit(1);
@@ -236,8 +250,12 @@ be_worker(const struct fleet *f, uint32_t index, uint32_t first, uint32_t count,
 static int start_workers(struct fleet *f, int64_t stop_ns, struct reason *why)
 {
 	uint32_t nodes = f->cluster->config.nodes, first = 0;
-	uint32_t most = f->options->also ? WORKER_AGENTS_OF_TWO_MAX : WORKER_AGENTS_MAX;
-	uint32_t workers = (nodes + most - 1) / most;
+	uint32_t workers = (nodes + WORKER_AGENTS_MAX - 1) / WORKER_AGENTS_MAX;
+	uint32_t cores = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
+
+	/* When all begin at once, one core is not enough for very many. */
+	if (workers < cores && workers < nodes / WORKER_AGENTS_FEW)
+		workers = cores < nodes / WORKER_AGENTS_FEW ? cores : nodes / WORKER_AGENTS_FEW;
 
 	for (uint32_t i = 0; i < workers; i++) {
 		uint32_t count = nodes / workers + (i < nodes % workers);
@@ -292,6 +310,8 @@ static int await_workers(struct fleet *f, const sigset_t *signals)
 		taken = sigwaitinfo(signals, NULL);
 		if (taken == SIGINT || taken == SIGTERM)
 			signal_workers(f, SIGTERM);
+		if (taken == FLEET_NEXT_PHASE)
+			__atomic_fetch_add(&f->shared->phase, 1, __ATOMIC_RELAXED);
 	}
 }
 
@@ -344,7 +364,7 @@ static int write_report(const struct fleet *f, double seconds, struct reason *wh
 	if (!file)
 		return fail(why, path);
 	for (uint32_t i = 0; i < f->worker_count; i++)
-		tally_merge(&sum, &f->tallies[i]);
+		tally_merge(&sum, &f->shared->tallies[i]);
 	tally_write(&sum, seconds, &text);
 	if (fwrite(text.data, 1, text.len, file) != text.len || fflush(file))
 		rc = fail(why, path);
@@ -363,12 +383,14 @@ static int run_agents(struct fleet *f, struct reason *why)
 
 	if (rc)
 		return rc;
-	f->tallies = mmap(NULL, WORKERS_MAX * sizeof(*f->tallies), PROT_READ | PROT_WRITE,
-			  /* cppcheck-suppress invalidFunctionArg */
-			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (f->tallies == MAP_FAILED)
+	f->shared = mmap(NULL, sizeof(*f->shared), PROT_READ | PROT_WRITE,
+			 /* cppcheck-suppress invalidFunctionArg */
+			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (f->shared == MAP_FAILED)
 		return fail(why, "no memory to share");
+	f->agents.phase = &f->shared->phase;
 	sigemptyset(&signals);
+	sigaddset(&signals, FLEET_NEXT_PHASE);
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGCHLD);

@@ -8,14 +8,14 @@
 
 #define LATENCY_X0_US 1.0
 
-void tally_add_latency(struct tally *t, int64_t latency_ns)
+void tally_add_latency(struct tally *t, uint32_t phase, int64_t latency_ns)
 {
+	struct tally_phase *p = &t->phases[phase < TALLY_PHASES ? phase : TALLY_PHASES - 1];
 	double us = (double)latency_ns / 1e3;
 
-	histogram_add(&t->latency_us, us, LATENCY_X0_US);
-	t->latencies++;
-	if (us > t->latency_max_us)
-		t->latency_max_us = us;
+	histogram_add(&p->us, us, LATENCY_X0_US);
+	p->acks++;
+	p->max_us = fmax(p->max_us, us);
 }
 
 static void keep_reason(struct tally *t, const char reason[256])
@@ -24,20 +24,26 @@ static void keep_reason(struct tally *t, const char reason[256])
 		memcpy(t->last_reason, reason, sizeof(t->last_reason));
 }
 
-void tally_add_sender(struct tally *t, const struct sender_stats *stats, uint64_t unanswered)
+void tally_add_sender(struct tally *t, const struct sender_stats *stats)
 {
 	t->agents++;
 	t->heard += stats->acked > 0;
 	t->acked += stats->acked;
 	t->refused += stats->refused;
 	t->skipped += stats->skipped;
-	t->unanswered += unanswered;
 	t->frames += stats->sent;
 	t->bytes += stats->sent_bytes;
 	t->timeouts += stats->timeouts;
 	t->bad_acks += stats->bad_acks;
 	t->resends_ordered += stats->resends_ordered;
 	keep_reason(t, stats->last_reason);
+}
+
+static void merge_phase(struct tally_phase *into, const struct tally_phase *from)
+{
+	into->acks += from->acks;
+	into->max_us = fmax(into->max_us, from->max_us);
+	histogram_merge(&into->us, &from->us);
 }
 
 void tally_merge(struct tally *into, const struct tally *from)
@@ -53,16 +59,17 @@ void tally_merge(struct tally *into, const struct tally *from)
 	into->refused += from->refused;
 	into->skipped += from->skipped;
 	into->unanswered += from->unanswered;
+	into->in_doubt += from->in_doubt;
+	into->merged += from->merged;
 	into->frames += from->frames;
 	into->bytes += from->bytes;
 	into->timeouts += from->timeouts;
 	into->bad_acks += from->bad_acks;
 	into->resends_ordered += from->resends_ordered;
 	into->entries += from->entries;
-	into->latencies += from->latencies;
 	into->late_intervals += from->late_intervals;
-	into->latency_max_us = fmax(into->latency_max_us, from->latency_max_us);
-	histogram_merge(&into->latency_us, &from->latency_us);
+	for (size_t i = 0; i < TALLY_PHASES; i++)
+		merge_phase(&into->phases[i], &from->phases[i]);
 	into->cpu_seconds += from->cpu_seconds;
 	keep_reason(into, from->last_reason);
 }
@@ -72,23 +79,38 @@ static double ratio(uint64_t a, uint64_t b)
 	return b ? (double)a / (double)b : NAN;
 }
 
-static void write_latency(const struct tally *t, struct jsonw *w)
+static void write_latency(const struct tally_phase *p, struct jsonw *w)
 {
 	static const struct {
 		const char *key;
 		double q;
 	} quantiles[] = {{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}};
 
-	jsonw_key(w, "ackMilliseconds");
 	jsonw_object_open(w);
+	jsonw_key_int(w, "count", (int64_t)p->acks);
 	for (size_t i = 0; i < sizeof(quantiles) / sizeof(quantiles[0]); i++) {
-		double us = histogram_quantile(&t->latency_us, quantiles[i].q, LATENCY_X0_US, 0,
-					       t->latency_max_us);
+		double us = histogram_quantile(&p->us, quantiles[i].q, LATENCY_X0_US, 0, p->max_us);
 
-		jsonw_key_fixed(w, quantiles[i].key, t->latencies ? us / 1e3 : NAN, 3);
+		jsonw_key_fixed(w, quantiles[i].key, p->acks ? us / 1e3 : NAN, 3);
 	}
-	jsonw_key_fixed(w, "max", t->latencies ? t->latency_max_us / 1e3 : NAN, 3);
+	jsonw_key_fixed(w, "max", p->acks ? p->max_us / 1e3 : NAN, 3);
 	jsonw_object_close(w);
+}
+
+/* Of all phases together, and of each. */
+static void write_latencies(const struct tally *t, struct jsonw *w)
+{
+	struct tally_phase all = {0};
+
+	for (size_t i = 0; i < TALLY_PHASES; i++)
+		merge_phase(&all, &t->phases[i]);
+	jsonw_key(w, "ackMilliseconds");
+	write_latency(&all, w);
+	jsonw_key(w, "phases");
+	jsonw_array_open(w);
+	for (size_t i = 0; i < TALLY_PHASES; i++)
+		write_latency(&t->phases[i], w);
+	jsonw_array_close(w);
 }
 
 void tally_write(const struct tally *t, double seconds, struct buf *out)
@@ -111,6 +133,8 @@ void tally_write(const struct tally *t, double seconds, struct buf *out)
 	jsonw_key_int(&w, "refused", (int64_t)t->refused);
 	jsonw_key_int(&w, "skipped", (int64_t)t->skipped);
 	jsonw_key_int(&w, "unanswered", (int64_t)t->unanswered);
+	jsonw_key_int(&w, "inDoubt", (int64_t)t->in_doubt);
+	jsonw_key_int(&w, "merged", (int64_t)t->merged);
 	jsonw_key_int(&w, "late", (int64_t)t->late_intervals);
 	jsonw_object_close(&w);
 	jsonw_key(&w, "frames");
@@ -123,7 +147,7 @@ void tally_write(const struct tally *t, double seconds, struct buf *out)
 	jsonw_object_close(&w);
 	jsonw_key_fixed(&w, "bytesPerInterval", ratio(t->bytes, t->intervals), 1);
 	jsonw_key_fixed(&w, "workloadsPerInterval", ratio(t->entries, t->intervals), 1);
-	write_latency(t, &w);
+	write_latencies(t, &w);
 	jsonw_key_fixed(&w, "cpuSeconds", t->cpu_seconds, 3);
 	if (t->last_reason[0])
 		jsonw_key_string(&w, "lastReason", t->last_reason);

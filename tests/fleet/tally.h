@@ -11,27 +11,37 @@
 
 /*
  * Each interval that was made is in one of acked, refused, skipped and unanswered, as long as nothing was asked for
- * again (resends_ordered: acked once more) nor merged in a ring too small; what an agent that died had not been
- * answered may have been applied all the same. A frame is a part of an interval; it is sent again when its answer is
+ * again (resends_ordered: acked once more) nor merged in a ring too small. What was sent and not answered, when an
+ * agent died or the fleet ended, may have been applied all the same. A frame is a part of an interval; it is sent again when its answer is
  * late (timeouts) or the connection was replaced.
  */
+struct tally_phase {
+	uint64_t acks;
+	double max_us;
+	struct histogram us; /* from the end of an interval to its ack */
+};
+
+/* Whoever starts the fleet says when the next one begins (fleet_begin_phase); the last one stays. */
+enum { TALLY_PHASES = 4 };
+
 struct tally {
 	uint64_t agents, heard; /* lives of agents; those with at least one ack */
 	uint64_t restarts, new_pods; /* agents started anew, pods that took another's place */
 	uint64_t lost_acks, delayed_acks;
 	uint64_t intervals, acked, refused, skipped, unanswered;
+	uint64_t in_doubt; /* of the unanswered those that were sent: they may have been applied */
+	uint64_t merged; /* intervals that became a part of another in a ring that was full */
 	uint64_t frames, bytes, timeouts, bad_acks, resends_ordered;
 	uint64_t entries; /* workloads told, over all intervals */
-	uint64_t latencies, late_intervals; /* late: the worker itself was behind by over 100 ms */
-	double latency_max_us;
-	struct histogram latency_us; /* from an interval's first frame to its ack */
+	uint64_t late_intervals; /* the worker itself was behind by over 100 ms */
+	struct tally_phase phases[TALLY_PHASES];
 	double cpu_seconds; /* of the worker */
 	char last_reason[256];
 };
 
-void tally_add_latency(struct tally *t, int64_t latency_ns);
-/* What one sender did, and what its ring still has for it. */
-void tally_add_sender(struct tally *t, const struct sender_stats *stats, uint64_t unanswered);
+void tally_add_latency(struct tally *t, uint32_t phase, int64_t latency_ns);
+/* What one sender did. */
+void tally_add_sender(struct tally *t, const struct sender_stats *stats);
 void tally_merge(struct tally *into, const struct tally *from);
 /* One JSON object. seconds: how long the fleet ran. */
 void tally_write(const struct tally *t, double seconds, struct buf *out);

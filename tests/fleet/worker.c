@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One epoll over the senders' descriptors and the signals. An agent is stepped when its descriptor is readable or its
- * time has come; whose time comes next is found by looking at all, which for a few hundred costs less than keeping
- * them sorted. An agent whose life ends is closed as it is, without a farewell, as if it had been killed.
+ * time has come. Whose time comes next is found by looking at all, but at most once a millisecond: what an event makes
+ * due earlier than was known is noted as it is stepped. An agent whose life ends is closed as it is, without a farewell, as if it had been killed.
  */
 #include "tests/fleet/worker.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,22 +18,22 @@
 #include "shared/clock.h"
 #include "shared/log.h"
 #include "shared/mem.h"
+#include "tests/fleet/plain_socket.h"
 
-#define LAST_ACKS_NS (10 * NS_PER_SEC)
-
-enum { EVENTS = 64 };
+enum { EVENTS = 256, HEAP_KEPT_BYTES = 64 << 20 };
 
 struct seat {
 	struct agent_sim *agent; /* owned; NULL: it is dead */
 	int64_t due_ns;
 	int64_t change_ns; /* Unix time at which it dies or is started again */
-	bool readable;
 };
 
 struct worker {
 	const struct agent_sim_config *config; /* borrowed */
 	struct seat *seats; /* owned; of the nodes from `first` on */
 	uint32_t first, count;
+	int64_t next_ns; /* when the next agent is due, at the latest */
+	int64_t scanned_ns; /* when all were looked at */
 	int epoll, signals;
 	bool last; /* no more intervals: what is left is to be answered */
 	bool failed; /* one could not be started again */
@@ -64,7 +65,6 @@ static int open_events(struct worker *w, struct reason *reason)
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
-	/* Before nanomsg starts its thread, so that it inherits this. */
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	w->epoll = epoll_create1(EPOLL_CLOEXEC);
 	w->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -77,20 +77,16 @@ static int open_events(struct worker *w, struct reason *reason)
 static int open_agent(struct worker *w, uint32_t seat, struct reason *reason)
 {
 	struct seat *s = &w->seats[seat];
-	int fds[AGENT_SIM_FDS], rc;
-	size_t count = 0;
 	uint32_t life;
+	int rc;
 
 	if (trouble_is_down(&w->config->trouble, w->config->cluster, w->first + seat,
 			    clock_wall_ns(), &life, &s->change_ns))
 		return 0;
+	plain_socket_report_to(w->epoll, seat);
 	rc = agent_sim_open(&s->agent, w->config, w->first + seat, reason);
 	if (!rc && !life)
 		agent_sim_remember(s->agent, w->tally);
-	if (!rc)
-		count = agent_sim_fds(s->agent, fds);
-	for (size_t i = 0; i < count && !rc; i++)
-		rc = watch(w, fds[i], seat, reason);
 	s->due_ns = 0;
 	w->tally->restarts += life > 0;
 	return rc;
@@ -139,43 +135,63 @@ static void close_all(struct worker *w)
 		close(w->signals);
 }
 
-/* Steps those that have something to do; returns when the next one has. Lives end within a second of their time. */
-static int64_t step_agents(struct worker *w)
+static void step_agent(struct worker *w, struct seat *s, int64_t now)
 {
-	int64_t next = INT64_MAX, wall = clock_wall_ns();
+	s->due_ns = agent_sim_step(s->agent, now, w->last, w->tally);
+	if (s->due_ns < w->next_ns)
+		w->next_ns = s->due_ns;
+}
 
+/* Steps those whose time has come. Lives end within a second of their time. */
+static void step_due(struct worker *w)
+{
+	int64_t now = clock_mono_ns(), wall = clock_wall_ns();
+
+	w->scanned_ns = now;
+	w->next_ns = now + NS_PER_SEC;
 	for (uint32_t i = 0; i < w->count; i++) {
 		struct seat *s = &w->seats[i];
-		/* Read for each: a step may take a while. */
-		int64_t now = clock_mono_ns();
 
 		if (!w->last && s->change_ns <= wall)
 			change_life(w, i);
 		if (!s->agent)
 			continue;
-		if (s->readable || s->due_ns <= now) {
-			s->readable = false;
-			s->due_ns = agent_sim_step(s->agent, now, w->last, w->tally);
-		}
-		if (s->due_ns < next)
-			next = s->due_ns;
+		/* A step may take a while. */
+		if (s->due_ns <= now)
+			step_agent(w, s, now = clock_mono_ns());
+		else if (s->due_ns < w->next_ns)
+			w->next_ns = s->due_ns;
 	}
-	return next;
 }
 
-static void await_events(struct worker *w, int64_t until_ns)
+/* For epoll, and at least what is left of the millisecond since all were looked at. */
+static int wait_ms(const struct worker *w, int64_t now)
+{
+	int64_t next = w->next_ns, soonest = w->scanned_ns + NS_PER_MS;
+
+	if (next < soonest)
+		next = soonest;
+	if (next <= now)
+		return 0;
+	return next - now > NS_PER_SEC ? 1000 : (int)((next - now) / NS_PER_MS) + 1;
+}
+
+/* Waits for the next time or event; a signal to stop is one that comes but once. */
+static void step_agents(struct worker *w)
 {
 	struct epoll_event events[EVENTS];
-	int64_t wait = until_ns - clock_mono_ns();
-	int ms = wait <= 0 ? 0 : wait > NS_PER_SEC ? 1000 : (int)(wait / NS_PER_MS) + 1;
-	int count = epoll_wait(w->epoll, events, EVENTS, ms);
+	int count = epoll_wait(w->epoll, events, EVENTS, wait_ms(w, clock_mono_ns()));
 
 	for (int i = 0; i < count; i++) {
-		if (events[i].data.u32 == UINT32_MAX)
+		uint32_t seat = events[i].data.u32;
+
+		if (seat == UINT32_MAX)
 			w->last = true;
-		else
-			w->seats[events[i].data.u32].readable = true;
+		else if (w->seats[seat].agent)
+			step_agent(w, &w->seats[seat], clock_mono_ns());
 	}
+	if (wait_ms(w, clock_mono_ns()) == 0)
+		step_due(w);
 }
 
 static bool all_idle(const struct worker *w)
@@ -187,19 +203,20 @@ static bool all_idle(const struct worker *w)
 	return true;
 }
 
-static void run(struct worker *w, int64_t stop_ns)
+static void run(struct worker *w, int64_t stop_ns, int64_t last_acks_ns)
 {
 	int64_t until;
 
 	while (!w->last) {
-		await_events(w, step_agents(w));
+		step_agents(w);
 		w->last |= stop_ns && clock_mono_ns() >= stop_ns;
 	}
 	/* Readable for ever by now. */
 	epoll_ctl(w->epoll, EPOLL_CTL_DEL, w->signals, NULL);
-	until = clock_mono_ns() + LAST_ACKS_NS;
+	until = clock_mono_ns() + last_acks_ns;
+	w->next_ns = 0;
 	while (!all_idle(w) && clock_mono_ns() < until)
-		await_events(w, step_agents(w));
+		step_agents(w);
 }
 
 static double cpu_seconds(void)
@@ -211,16 +228,19 @@ static double cpu_seconds(void)
 }
 
 int worker_run(const struct agent_sim_config *config, uint32_t first, uint32_t count,
-	       int64_t stop_ns, struct tally *tally, struct reason *reason)
+	       int64_t stop_ns, int64_t last_acks_ns, struct tally *tally, struct reason *reason)
 {
 	struct worker w = {
 		.config = config, .first = first, .epoll = -1, .signals = -1, .tally = tally};
 	int rc = open_events(&w, reason);
 
+	/* What an interval frees the next one takes, instead of asking the kernel for fresh pages. */
+	mallopt(M_TRIM_THRESHOLD, HEAP_KEPT_BYTES);
+	mallopt(M_MMAP_THRESHOLD, HEAP_KEPT_BYTES);
 	if (!rc)
 		rc = open_agents(&w, count, reason);
 	if (!rc) {
-		run(&w, stop_ns);
+		run(&w, stop_ns, last_acks_ns);
 		for (uint32_t i = 0; i < w.count; i++)
 			close_agent(&w, &w.seats[i]);
 		tally->cpu_seconds = cpu_seconds();

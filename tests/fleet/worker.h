@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A process's share of the fleet: some hundred agents on one loop. */
+/* A process's share of the fleet: up to some thousand agents on one loop. */
 #ifndef EVENKEEL_TESTS_FLEET_WORKER_H
 #define EVENKEEL_TESTS_FLEET_WORKER_H
 
 #include "tests/fleet/agent_sim.h"
 
-/* nanomsg has 512 sockets per process, and an agent needs one for each aggregator. */
-enum { WORKER_AGENTS_MAX = 500, WORKER_AGENTS_OF_TWO_MAX = WORKER_AGENTS_MAX / 2 };
+enum { WORKER_AGENTS_FEW = 500, WORKER_AGENTS_MAX = 2500 };
 
 /*
  * Runs agents for the nodes [first, first + count) until SIGTERM or SIGINT, or until the monotonic time stop_ns (0:
- * never); then waits for the last acks for at most 10 s and tells the tally. Blocks both signals. 0, or -errno with
+ * never); then waits for the last acks for at most last_acks_ns and tells the tally. Blocks both signals. 0, or -errno with
  * the reason.
  */
 int worker_run(const struct agent_sim_config *config, uint32_t first, uint32_t count,
-	       int64_t stop_ns, struct tally *tally, struct reason *reason);
+	       int64_t stop_ns, int64_t last_acks_ns, struct tally *tally, struct reason *reason);
 
 #endif

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ *	fleet starts --> all are heard --> settled ----------> kill, start --> all are heard again --> fleet stops
+ *	|         warm-up (phase 0)           | steady (1), asking (2) |      restart (3)          |
+ *
+ * Acks are told apart by these phases: what a restart costs says nothing of the steady state, nor the other way round.
+ * At the end the fleet waits for every ack that is missing; only then is what was applied compared with what was made.
+ * After a restart that cannot be: the count of the aggregator that was killed is gone with it.
+ */
+#include "tests/soak/soak.h"
+
+#include <math.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "shared/clock.h"
+#include "shared/mem.h"
+#include "tests/bench_report.h"
+#include "tests/fleet/load.h"
+#include "tests/process.h"
+#include "tests/soak/asker.h"
+#include "tests/soak/level.h"
+
+enum {
+	HEARD_S = 300,
+	SETTLE_MS = 10000,
+	ASK_ON_MS = 20,
+	FLEET_ARGS_MAX = 32,
+	READINGS = 60,
+	READINGS_MAX = 4096
+};
+enum { PHASE_STEADY = 1, PHASE_ASKING = 2, PHASE_RESTART = 3 };
+/* Of a process, beside a socket for each agent. */
+enum { OTHER_DESCRIPTORS = 256 };
+
+static void row(const struct soak_config *c, const char *what, const char *unit, double budget,
+		double measured)
+{
+	char *label = mem_printf("%s%s", c->prefix, what);
+
+	bench_row(label, unit, budget, 0, measured);
+	free(label);
+}
+
+/* --- the fleet ------------------------------------------------------------------------------------------------ */
+
+static void add_option(const char **argv, size_t *n, const char *name, const char *value)
+{
+	if (!value)
+		return;
+	argv[(*n)++] = name;
+	argv[(*n)++] = value;
+}
+
+static pid_t start_fleet(const struct soak_config *c, const struct stack *s)
+{
+	char nodes[24], pods[24];
+	const char *argv[FLEET_ARGS_MAX] = {"--containers", "2", "--last-acks", "60s"};
+	size_t n = 4;
+
+	snprintf(nodes, sizeof(nodes), "%lld", (long long)c->nodes);
+	snprintf(pods, sizeof(pods), "%lld", (long long)c->pods_per_node);
+	add_option(argv, &n, "--nodes", nodes);
+	add_option(argv, &n, "--pods-per-node", pods);
+	add_option(argv, &n, "--interval", c->interval);
+	add_option(argv, &n, "--ring-span", c->ring_span);
+	add_option(argv, &n, "--history", c->history);
+	add_option(argv, &n, "--pod-life", c->pod_life);
+	add_option(argv, &n, "--node-life", c->node_life);
+	add_option(argv, &n, "--node-down", c->node_down);
+	add_option(argv, &n, "--skew", c->skew);
+	add_option(argv, &n, "--ack-loss", c->ack_loss);
+	add_option(argv, &n, "--ack-delay", c->ack_delay);
+	return fleet_start(s, argv);
+}
+
+/* The cluster that the fleet will be, as a file the aggregator reads. */
+static char *write_objects(const struct soak_config *c, const struct stack *s)
+{
+	const char *folder = getenv("TB");
+	char *fleet = mem_printf("%s/fleet", folder ? folder : "build/tests");
+	char *path = mem_printf("%s/cluster.json", s->folder);
+	char *nodes = mem_printf("%lld", (long long)c->nodes);
+	char *pods = mem_printf("%lld", (long long)c->pods_per_node);
+	char *argv[] = {fleet, (char *)"--nodes", nodes, (char *)"--pods-per-node",
+			pods,  (char *)"--dump",  path,	 NULL};
+
+	if (process_run(argv, NULL, NULL)) {
+		fprintf(stderr, "the cluster's objects cannot be written\n");
+		exit(1);
+	}
+	free(fleet);
+	free(nodes);
+	free(pods);
+	return path;
+}
+
+/* The aggregator inherits the limit. False, and why, where it leaves no room for a socket of each agent. */
+static bool raise_descriptors(const struct soak_config *c)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return true;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_max >= (rlim_t)c->nodes + OTHER_DESCRIPTORS)
+		return true;
+	fprintf(stderr,
+		"%lld agents need %lld open files, and the hard limit is %llu (ulimit -Hn)\n",
+		(long long)c->nodes, (long long)c->nodes + OTHER_DESCRIPTORS,
+		(unsigned long long)limit.rlim_max);
+	return false;
+}
+
+/* --- the phases ----------------------------------------------------------------------------------------------- */
+
+static size_t be_steady(const struct soak_config *c, pid_t aggregator, struct asker *a,
+			struct level *readings)
+{
+	int64_t begin = clock_mono_ns(), now = begin, query = begin, reading = begin;
+	int64_t every = c->reading_ns ? c->reading_ns : c->duration_ns / READINGS;
+	size_t count = 0;
+
+	if (every < NS_PER_SEC)
+		every = NS_PER_SEC;
+	/* The last reading is at the end. */
+	while (now <= begin + c->duration_ns && count < READINGS_MAX) {
+		int64_t next;
+
+		if (now >= reading) {
+			readings[count++] = level_read(aggregator, begin);
+			reading += every;
+		}
+		if (now >= query) {
+			asker_ask(a);
+			query += c->query_ns;
+		}
+		next = query < reading ? query : reading;
+		now = clock_mono_ns();
+		if (next > now)
+			poll(NULL, 0, (int)((next - now) / NS_PER_MS) + 1);
+		now = clock_mono_ns();
+	}
+	return count;
+}
+
+/* At a pace that leaves the aggregator time for its agents; not without end where it has no good answers. */
+static void ask_on(const struct soak_config *c, struct asker *a)
+{
+	size_t most = asker_asked(a) + 2 * ASKER_QUESTIONS * c->answers_each;
+
+	while (asker_fewest(a) < c->answers_each && asker_asked(a) < most) {
+		asker_ask(a);
+		poll(NULL, 0, ASK_ON_MS);
+	}
+}
+
+static double restart(const struct soak_config *c, struct stack *s)
+{
+	int64_t begin = clock_mono_ns();
+
+	stack_kill_aggregator(s, 0);
+	if (c->outage_ns) {
+		poll(NULL, 0, (int)(c->outage_ns / NS_PER_MS));
+		begin = clock_mono_ns();
+	}
+	stack_start_aggregator(s, 0);
+	return load_await_fresh(s, (double)c->nodes, begin, HEARD_S);
+}
+
+static void note(const struct asker *a, const struct level *readings, size_t count,
+		 struct soak_result *r)
+{
+	static const double shares[] = {0.5, 0.99};
+
+	r->cpu_percent = level_cpu_percent(readings, count);
+	r->resident_mib = level_resident_mib(readings, count);
+	for (size_t i = 0; i < 2; i++) {
+		r->scores_ms[i] = asker_quantile(a, ASKER_SCORES, shares[i]);
+		r->prioritize_ms[i] = asker_quantile(a, ASKER_PRIORITIZE, shares[i]);
+		r->nodes_ms[i] = asker_quantile(a, ASKER_NODES, shares[i]);
+	}
+}
+
+static void report_fleet(const struct soak_config *c, const struct stack *s, const cJSON *report,
+			 struct soak_result *r)
+{
+	char *steady = mem_printf("%sack of an interval", c->prefix);
+	char *again = mem_printf("%sack of an interval, from the kill on", c->prefix);
+	double applied = c->restart ? (double)NAN : load_applied(s);
+
+	load_report_acks(report, PHASE_STEADY, steady, c->budgets ? 5 : (double)NAN);
+	load_report_acks(report, PHASE_RESTART, again, (double)NAN);
+	load_report(report, c->prefix, load_unaccounted(report, applied));
+	r->ack_ms[0] = load_acks(report, PHASE_STEADY, "p50");
+	r->ack_ms[1] = load_acks(report, PHASE_STEADY, "p99");
+	free(steady);
+	free(again);
+}
+
+/* From the first agent that is heard to the last answer; 1 where one of both programs did not come up or end well. */
+static int measure(const struct soak_config *c, struct stack *s, struct soak_result *r)
+{
+	struct level *readings = mem_zalloc(READINGS_MAX, sizeof(*readings));
+	struct asker *a = asker_new(s, (uint32_t)c->nodes);
+	int64_t begin = clock_mono_ns();
+	pid_t fleet = start_fleet(c, s);
+	/* Where agents die, a few are always dead. */
+	double nodes = c->node_life ? 0.9 * (double)c->nodes : (double)c->nodes;
+	cJSON *report;
+	size_t count;
+
+	r->heard_s = load_await_fresh(s, nodes, begin, HEARD_S);
+	if (!isnan(r->heard_s)) {
+		poll(NULL, 0, SETTLE_MS);
+		fleet_begin_phase(fleet);
+		count = be_steady(c, s->aggregators[0].pid, a, readings);
+		fleet_begin_phase(fleet);
+		ask_on(c, a);
+		fleet_begin_phase(fleet);
+		note(a, readings, count, r);
+		level_report(readings, count, c->prefix, c->budgets);
+		row(c, "until all agents are heard", "s", 30, r->heard_s);
+		asker_report(a, c->prefix, c->budgets);
+		if (c->restart) {
+			r->restart_s = restart(c, s);
+			row(c, "from the kill of the aggregator until all agents are heard", "s",
+			    30, r->restart_s);
+		}
+	}
+	report = fleet_stop(s, fleet);
+	if (report)
+		report_fleet(c, s, report, r);
+	cJSON_Delete(report);
+	asker_free(a);
+	free(readings);
+	return !report || isnan(r->heard_s) || (c->restart && isnan(r->restart_s));
+}
+
+int soak_run(const struct soak_config *c, struct soak_result *result)
+{
+	struct soak_result r = {.heard_s = (double)NAN, .restart_s = (double)NAN};
+	struct stack *s;
+	char *objects;
+	int failed;
+
+	if (!raise_descriptors(c))
+		return 1;
+	s = stack_new();
+	objects = c->objects ? write_objects(c, s) : NULL;
+	s->aggregators[0].snapshot_path = objects;
+	stack_start_aggregator(s, 0);
+	failed = measure(c, s, &r);
+	stack_free(s, failed);
+	free(objects);
+	*result = r;
+	return failed;
+}
