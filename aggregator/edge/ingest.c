@@ -19,11 +19,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "aggregator/edge/ingest_parts.h"
+#include "aggregator/edge/ingest_peers.h"
 #include "aggregator/edge/ingest_socket.h"
-#include "shared/endpoint.h"
 #include "shared/clock.h"
+#include "shared/endpoint.h"
 #include "shared/mem.h"
 
 /* 5000 nodes of more than 500 pods do not send at once: enough for all that are under way. */
@@ -39,7 +41,8 @@ struct ingest {
 	ingest_handler *handler;
 	void *ctx;
 
-	struct ingest_socket *socket;
+	struct endpoint endpoint;
+	struct ingest_peers *peers;
 	struct ingest_parts *parts;
 	struct buf answer; /* scratch */
 };
@@ -50,7 +53,7 @@ int ingest_open(struct ingest **out, const char *url, const struct keyring *keys
 {
 	struct endpoint endpoint;
 	struct ingest *in;
-	int rc = endpoint_parse(&endpoint, url, reason);
+	int rc = endpoint_parse(&endpoint, url, reason), listener = -1;
 
 	if (rc)
 		return rc;
@@ -58,13 +61,20 @@ int ingest_open(struct ingest **out, const char *url, const struct keyring *keys
 		reason_set(reason, "%s: needs a key (--key-file); only ipc:// goes without", url);
 		return -EINVAL;
 	}
+	rc = ingest_socket_listen(&listener, &endpoint, reason);
+	if (rc)
+		return rc;
 	in = mem_zalloc(1, sizeof(*in));
+	in->endpoint = endpoint;
 	in->keys = keys;
 	in->counters = counters;
 	in->handler = handler;
 	in->ctx = ctx;
-	rc = ingest_socket_open(&in->socket, &endpoint, reason);
+	rc = ingest_peers_open(&in->peers, listener, endpoint.kind);
 	if (rc) {
+		reason_set(reason, "%s: %s", url, strerror(-rc));
+		ingest_socket_remove(&endpoint);
+		close(listener);
 		free(in);
 		return rc;
 	}
@@ -77,7 +87,8 @@ void ingest_close(struct ingest *in)
 {
 	if (!in)
 		return;
-	ingest_socket_close(in->socket);
+	ingest_socket_remove(&in->endpoint);
+	ingest_peers_close(in->peers);
 	ingest_parts_free(in->parts);
 	buf_fini(&in->answer);
 	free(in);
@@ -85,7 +96,7 @@ void ingest_close(struct ingest *in)
 
 int ingest_fd(const struct ingest *in)
 {
-	return ingest_socket_fd(in->socket);
+	return ingest_peers_fd(in->peers);
 }
 
 static void answer(struct ingest *in, const struct ingest_route *route,
@@ -100,7 +111,7 @@ static void answer(struct ingest *in, const struct ingest_route *route,
 	frame_seal(&in->answer, &header, keyring_find(in->keys, request->key_id), request->nonce,
 		   body.data, body.len);
 	buf_fini(&body);
-	ingest_socket_reply(in->socket, route, in->answer.data, in->answer.len);
+	ingest_peers_reply(in->peers, route, in->answer.data, in->answer.len);
 }
 
 static enum frame_result refuse(struct ack *ack, const struct reason *why)
@@ -205,10 +216,9 @@ int ingest_step(struct ingest *in, int most, int64_t now_ns)
 	struct ingest_message message;
 	int taken;
 
-	for (taken = 0; taken < most && !ingest_socket_receive(in->socket, &message); taken++) {
+	for (taken = 0; taken < most && !ingest_peers_receive(in->peers, &message); taken++) {
 		counter_add(&in->counters->frame_bytes, message.len);
 		counter_add(&in->counters->frames[take_message(in, &message, now_ns)], 1);
-		ingest_message_free(&message);
 	}
 	return taken;
 }
