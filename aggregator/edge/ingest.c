@@ -44,7 +44,7 @@ struct ingest {
 	struct endpoint endpoint;
 	struct ingest_peers *peers;
 	struct ingest_parts *parts;
-	struct buf answer; /* scratch */
+	struct buf body, ack, answer; /* scratch, kept from frame to frame */
 };
 
 int ingest_open(struct ingest **out, const char *url, const struct keyring *keys,
@@ -90,6 +90,8 @@ void ingest_close(struct ingest *in)
 	ingest_socket_remove(&in->endpoint);
 	ingest_peers_close(in->peers);
 	ingest_parts_free(in->parts);
+	buf_fini(&in->body);
+	buf_fini(&in->ack);
 	buf_fini(&in->answer);
 	free(in);
 }
@@ -103,14 +105,13 @@ static void answer(struct ingest *in, const struct ingest_route *route,
 		   const struct frame_header *request, const struct ack *ack)
 {
 	struct frame_header header = *request;
-	struct buf body = BUF_INIT;
 
 	header.type = FRAME_ACK;
-	body_encode_ack(ack, &body);
+	buf_clear(&in->ack);
+	body_encode_ack(ack, &in->ack);
 	buf_clear(&in->answer);
 	frame_seal(&in->answer, &header, keyring_find(in->keys, request->key_id), request->nonce,
-		   body.data, body.len);
-	buf_fini(&body);
+		   in->ack.data, in->ack.len);
 	ingest_peers_reply(in->peers, route, in->answer.data, in->answer.len);
 }
 
@@ -142,7 +143,7 @@ static enum frame_result take_interval(struct ingest *in, const struct frame_hea
 	return result;
 }
 
-/* An opened frame; takes the body. */
+/* An opened frame; may take the body. */
 static enum frame_result take_part(struct ingest *in, const struct frame_header *header,
 				   struct buf *body, int64_t now_ns, struct ack *ack)
 {
@@ -192,22 +193,22 @@ static enum frame_result take_message(struct ingest *in, const struct ingest_mes
 {
 	struct ack ack = {.server_time_ns = now_ns};
 	struct frame_header header;
-	struct buf body = BUF_INIT;
 	enum frame_result result;
 	struct reason why;
-	int rc = frame_open(message->data, message->len, in->keys, NULL, &header, &body, &why);
+	int rc;
 
+	buf_clear(&in->body);
+	rc = frame_open(message->data, message->len, in->keys, NULL, &header, &in->body, &why);
 	if (rc == -EMSGSIZE)
 		return take_oversized(in, &message->route, &header, &why, &ack);
 	if (rc)
 		return result_of_error(rc);
 	if (header.type == FRAME_INTERVAL) {
-		result = take_part(in, &header, &body, now_ns, &ack);
+		result = take_part(in, &header, &in->body, now_ns, &ack);
 		answer(in, &message->route, &header, &ack);
 	} else {
 		result = FRAME_RESULT_malformed;
 	}
-	buf_fini(&body);
 	return result;
 }
 
