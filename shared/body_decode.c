@@ -7,6 +7,7 @@
  */
 #include "shared/body.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <sodium.h>
@@ -36,9 +37,13 @@ enum { MEMORY_MAX = 8 * 1024 * 1024 };
 
 /*
  * Blocks are given back all at once: a body of thousands of small messages neither asks malloc for each nor tears its
- * heap.
+ * heap. Those of a body of usual size, about a hundred entries, lie on the stack.
  */
-enum { CHUNK_LEN = 64 * 1024, BLOCK_ALIGN = _Alignof(max_align_t) };
+enum { CHUNK_LEN = 64 * 1024, BLOCK_ALIGN = 8 };
+
+static_assert(BLOCK_ALIGN >= _Alignof(void *) && BLOCK_ALIGN >= _Alignof(uint64_t) &&
+		      BLOCK_ALIGN >= _Alignof(double),
+	      "messages have no other members");
 
 struct chunk {
 	struct chunk *next;
@@ -49,9 +54,19 @@ struct budget {
 	size_t left;
 	bool exceeded;
 	struct chunk *chunks; /* owned; the newest first */
-	char *free; /* in the newest */
+	char *free; /* in the newest, or in `first` */
 	size_t room; /* there */
+	_Alignas(max_align_t) char first[CHUNK_LEN];
 };
+
+static void budget_init(struct budget *b)
+{
+	b->left = MEMORY_MAX;
+	b->exceeded = false;
+	b->chunks = NULL;
+	b->free = b->first;
+	b->room = sizeof(b->first);
+}
 
 static void *budget_alloc(void *data, size_t size)
 {
@@ -419,12 +434,14 @@ static int take_entries(struct interval *to, const Evenkeel__IntervalPart *m, st
 
 static int take_part(struct interval *to, const struct buf *part, bool first, struct reason *reason)
 {
-	struct budget budget = {.left = MEMORY_MAX};
+	struct budget
+		budget; /* not zeroed: that would cost more than the parsing of a small body */
 	ProtobufCAllocator allocator = {budget_alloc, budget_free, &budget};
-	Evenkeel__IntervalPart *m =
-		evenkeel__interval_part__unpack(&allocator, part->len, (const uint8_t *)part->data);
+	Evenkeel__IntervalPart *m;
 	int rc;
 
+	budget_init(&budget);
+	m = evenkeel__interval_part__unpack(&allocator, part->len, (const uint8_t *)part->data);
 	if (m) {
 		rc = take_head(to, m, first, reason);
 		if (!rc)

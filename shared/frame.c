@@ -228,6 +228,17 @@ static int open_body(const uint8_t *in, size_t header_len, size_t sealed_len, co
 	return 0;
 }
 
+/* What could not be opened leaves *body as it was, but for room. */
+static void give_back(struct buf *plain, struct buf *body)
+{
+	if (body->data && !body->len) {
+		*body = *plain;
+		buf_clear(body);
+	} else {
+		buf_fini(plain);
+	}
+}
+
 int frame_open(const void *data, size_t len, const struct keyring *ring,
 	       const uint8_t *request_nonce, struct frame_header *header, struct buf *body,
 	       struct reason *reason)
@@ -252,19 +263,22 @@ int frame_open(const void *data, size_t len, const struct keyring *ring,
 			   sealed_len);
 		return -EBADMSG;
 	}
+	if (!body->len)
+		plain = *body;
 	rc = open_body(data, header_len, sealed_len, key, &h, request_nonce, &plain);
 	if (rc) {
-		buf_fini(&plain);
+		give_back(&plain, body);
 		reason_set(reason, "the seal is not right: forged, damaged, or of another request");
 		return rc;
 	}
 	*header = h;
 	if (len > FRAME_LEN_MAX) {
-		buf_fini(&plain);
+		give_back(&plain, body);
 		reason_set(reason, "%zu bytes, a frame may have %d", len, FRAME_LEN_MAX);
 		return -EMSGSIZE;
 	}
-	buf_fini(body);
+	if (body->len)
+		buf_fini(body);
 	*body = plain;
 	return 0;
 }

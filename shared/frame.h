@@ -67,7 +67,7 @@ void frame_seal(struct buf *out, struct frame_header *header, const struct key *
 		const uint8_t *request_nonce, const void *body, size_t body_len);
 
 /*
- * Checks and opens a frame. 0 and *header, *body (replaced); or
+ * Checks and opens a frame. 0 and *header, *body (replaced; the room of an empty one is used); or
  *   -EBADMSG  not a frame of ours, truncated, or a field out of range
  *   -EPROTO   another version
  *   -EMSGSIZE longer than FRAME_LEN_MAX, though it verifies

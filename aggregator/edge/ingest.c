@@ -19,11 +19,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "aggregator/edge/ingest_parts.h"
+#include "aggregator/edge/ingest_peers.h"
 #include "aggregator/edge/ingest_socket.h"
-#include "shared/endpoint.h"
 #include "shared/clock.h"
+#include "shared/endpoint.h"
 #include "shared/mem.h"
 
 /* 5000 nodes of more than 500 pods do not send at once: enough for all that are under way. */
@@ -39,9 +41,10 @@ struct ingest {
 	ingest_handler *handler;
 	void *ctx;
 
-	struct ingest_socket *socket;
+	struct endpoint endpoint;
+	struct ingest_peers *peers;
 	struct ingest_parts *parts;
-	struct buf answer; /* scratch */
+	struct buf body, ack, answer; /* scratch, kept from frame to frame */
 	int64_t idle_ns; /* when a step last found fewer frames than it could take, or the first began */
 };
 
@@ -51,7 +54,7 @@ int ingest_open(struct ingest **out, const char *url, const struct keyring *keys
 {
 	struct endpoint endpoint;
 	struct ingest *in;
-	int rc = endpoint_parse(&endpoint, url, reason);
+	int rc = endpoint_parse(&endpoint, url, reason), listener = -1;
 
 	if (rc)
 		return rc;
@@ -59,13 +62,20 @@ int ingest_open(struct ingest **out, const char *url, const struct keyring *keys
 		reason_set(reason, "%s: needs a key (--key-file); only ipc:// goes without", url);
 		return -EINVAL;
 	}
+	rc = ingest_socket_listen(&listener, &endpoint, reason);
+	if (rc)
+		return rc;
 	in = mem_zalloc(1, sizeof(*in));
+	in->endpoint = endpoint;
 	in->keys = keys;
 	in->counters = counters;
 	in->handler = handler;
 	in->ctx = ctx;
-	rc = ingest_socket_open(&in->socket, &endpoint, reason);
+	rc = ingest_peers_open(&in->peers, listener, endpoint.kind);
 	if (rc) {
+		reason_set(reason, "%s: %s", url, strerror(-rc));
+		ingest_socket_remove(&endpoint);
+		close(listener);
 		free(in);
 		return rc;
 	}
@@ -78,30 +88,32 @@ void ingest_close(struct ingest *in)
 {
 	if (!in)
 		return;
-	ingest_socket_close(in->socket);
+	ingest_socket_remove(&in->endpoint);
+	ingest_peers_close(in->peers);
 	ingest_parts_free(in->parts);
+	buf_fini(&in->body);
+	buf_fini(&in->ack);
 	buf_fini(&in->answer);
 	free(in);
 }
 
 int ingest_fd(const struct ingest *in)
 {
-	return ingest_socket_fd(in->socket);
+	return ingest_peers_fd(in->peers);
 }
 
 static void answer(struct ingest *in, const struct ingest_route *route,
 		   const struct frame_header *request, const struct ack *ack)
 {
 	struct frame_header header = *request;
-	struct buf body = BUF_INIT;
 
 	header.type = FRAME_ACK;
-	body_encode_ack(ack, &body);
+	buf_clear(&in->ack);
+	body_encode_ack(ack, &in->ack);
 	buf_clear(&in->answer);
 	frame_seal(&in->answer, &header, keyring_find(in->keys, request->key_id), request->nonce,
-		   body.data, body.len);
-	buf_fini(&body);
-	ingest_socket_reply(in->socket, route, in->answer.data, in->answer.len);
+		   in->ack.data, in->ack.len);
+	ingest_peers_reply(in->peers, route, in->answer.data, in->answer.len);
 }
 
 static enum frame_result refuse(struct ack *ack, const struct reason *why)
@@ -133,7 +145,7 @@ static enum frame_result take_interval(struct ingest *in, const struct frame_hea
 	return result;
 }
 
-/* An opened frame; takes the body. */
+/* An opened frame; may take the body. */
 static enum frame_result take_part(struct ingest *in, const struct frame_header *header,
 				   struct buf *body, int64_t now_ns, struct ack *ack)
 {
@@ -183,22 +195,22 @@ static enum frame_result take_message(struct ingest *in, const struct ingest_mes
 {
 	struct ack ack = {.server_time_ns = now_ns};
 	struct frame_header header;
-	struct buf body = BUF_INIT;
 	enum frame_result result;
 	struct reason why;
-	int rc = frame_open(message->data, message->len, in->keys, NULL, &header, &body, &why);
+	int rc;
 
+	buf_clear(&in->body);
+	rc = frame_open(message->data, message->len, in->keys, NULL, &header, &in->body, &why);
 	if (rc == -EMSGSIZE)
 		return take_oversized(in, &message->route, &header, &why, &ack);
 	if (rc)
 		return result_of_error(rc);
 	if (header.type == FRAME_INTERVAL) {
-		result = take_part(in, &header, &body, now_ns, &ack);
+		result = take_part(in, &header, &in->body, now_ns, &ack);
 		answer(in, &message->route, &header, &ack);
 	} else {
 		result = FRAME_RESULT_malformed;
 	}
-	buf_fini(&body);
 	return result;
 }
 
@@ -209,10 +221,9 @@ int ingest_step(struct ingest *in, int most, int64_t now_ns)
 
 	if (!in->idle_ns)
 		in->idle_ns = now_ns;
-	for (taken = 0; taken < most && !ingest_socket_receive(in->socket, &message); taken++) {
+	for (taken = 0; taken < most && !ingest_peers_receive(in->peers, &message); taken++) {
 		counter_add(&in->counters->frame_bytes, message.len);
 		counter_add(&in->counters->frames[take_message(in, &message, now_ns)], 1);
-		ingest_message_free(&message);
 	}
 	if (taken < most)
 		in->idle_ns = now_ns;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The raw REP socket that agents send to: opens frames, joins parts, hands intervals over, seals acks. */
+/* What agents send to: opens frames, joins parts, hands intervals over, seals acks. */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_INGEST_H
 #define EVENKEEL_AGGREGATOR_EDGE_INGEST_H
 
@@ -27,7 +27,7 @@ int ingest_open(struct ingest **in, const char *url, const struct keyring *keys,
 		struct counters *counters, ingest_handler *handler, void *ctx,
 		struct reason *reason);
 void ingest_close(struct ingest *in);
-/* Readable when frames wait (NN_RCVFD). */
+/* Readable when there is something to take, or a connection to look after. */
 int ingest_fd(const struct ingest *in);
 /* Takes at most `most` frames without blocking; returns how many there were. */
 int ingest_step(struct ingest *in, int most, int64_t now_ns);

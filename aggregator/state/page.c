@@ -13,6 +13,8 @@
 
 #include "shared/mem.h"
 
+enum { PAGE_STEP = 1024 };
+
 /* Where the next container, limits and string go. */
 struct cursor {
 	struct page_container *container;
@@ -120,6 +122,15 @@ static void place_pods(struct cursor *at, const struct node_page *from, struct p
 	}
 }
 
+/*
+ * A page takes the place of another one that was dropped: of few sizes, one that fits is found at once, and none is cut
+ * up.
+ */
+static size_t coarse(size_t size)
+{
+	return (size + PAGE_STEP - 1) / PAGE_STEP * PAGE_STEP;
+}
+
 struct node_page *page_new(const struct node_page *from)
 {
 	size_t containers = count_containers(from);
@@ -127,7 +138,7 @@ struct node_page *page_new(const struct node_page *from)
 	size_t size = sizeof(*from) + from->pod_count * sizeof(*from->pods) +
 		      containers * sizeof(struct page_container) +
 		      limits * sizeof(struct kernel_limits);
-	struct node_page *page = mem_alloc(size + (from->names ? 0 : strings_size(from)));
+	struct node_page *page = mem_alloc(coarse(size + (from->names ? 0 : strings_size(from))));
 	struct page_pod *pods = (struct page_pod *)(page + 1);
 	struct cursor at = {.container = (struct page_container *)(pods + from->pod_count)};
 

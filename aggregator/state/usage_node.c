@@ -14,6 +14,8 @@
 #include "shared/body.h"
 #include "shared/mem.h"
 
+enum { USES_STEP = 16 };
+
 struct usage_node *usage_node_new(const char *name, int64_t now_ns)
 {
 	size_t len = strlen(name) + 1;
@@ -21,6 +23,7 @@ struct usage_node *usage_node_new(const char *name, int64_t now_ns)
 
 	memcpy(n->name, name, len);
 	n->begun_ns = now_ns;
+	n->left_ns = INT64_MAX;
 	n->windows = node_windows_new();
 	return n;
 }
@@ -190,6 +193,44 @@ static bool apply_entry(struct usage_node *n, struct usage_ref *r, const struct 
 	return news;
 }
 
+/* Of few sizes, so that one that was given back fits the next node, too. */
+static void renew_uses(struct usage_node *n, size_t count)
+{
+	size_t size = (count + USES_STEP) / USES_STEP * USES_STEP * sizeof(*n->uses);
+
+	free(n->uses);
+	n->uses = mem_alloc(size);
+}
+
+/* Whether the entries are of just those references that are current. */
+static bool are_current(const struct usage_node *n, const struct interval *interval)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < n->ref_count; i++) {
+		const struct usage_ref *r = &n->refs[i];
+
+		if (!r->current)
+			continue;
+		if (at == interval->entry_count || interval->entries[at].ref != r->ref)
+			return false;
+		at++;
+	}
+	return at == interval->entry_count;
+}
+
+/* Where they are, nothing but what they use and perhaps their names changes. True when any is news. */
+static bool apply_to_current(struct usage_node *n, const struct interval *interval)
+{
+	const struct entry *e = interval->entries;
+	bool news = false;
+
+	for (size_t i = 0; i < n->ref_count; i++)
+		if (n->refs[i].current)
+			news |= apply_entry(n, &n->refs[i], e++, interval);
+	return news;
+}
+
 /* The references become those of the interval and, no longer current, the others. True when any is news. */
 static bool apply_entries(struct usage_node *n, const struct interval *interval)
 {
@@ -197,8 +238,6 @@ static bool apply_entries(struct usage_node *n, const struct interval *interval)
 	struct usage_ref *refs = mem_zalloc(room, sizeof(*refs));
 	bool news = false;
 
-	free(n->uses);
-	n->uses = mem_alloc((interval->entry_count + 1) * sizeof(*n->uses));
 	while (at < interval->entry_count || old < n->ref_count) {
 		const struct entry *e = at < interval->entry_count ? &interval->entries[at] : NULL;
 		const struct usage_ref *r = old < n->ref_count ? &n->refs[old] : NULL;
@@ -220,12 +259,19 @@ static bool apply_entries(struct usage_node *n, const struct interval *interval)
 	return news;
 }
 
+static void note_left(struct usage_node *n, int64_t seen_ns)
+{
+	if (n->left_ns > seen_ns)
+		n->left_ns = seen_ns;
+}
+
 /* Drops what is not current and was last seen at keep_after_ns or before. No reference outlives its pod. */
 static void forget(struct usage_node *n, int64_t keep_after_ns)
 {
 	struct usage_pod *pod, *next;
 	size_t count = 0;
 
+	n->left_ns = INT64_MAX;
 	for (pod = n->pods; pod; pod = pod->hh.next)
 		pod->current = false;
 	for (size_t i = 0; i < n->ref_count; i++) {
@@ -235,13 +281,19 @@ static void forget(struct usage_node *n, int64_t keep_after_ns)
 			continue; /* nothing is news of what is not current */
 		if (r->current && r->pod)
 			r->pod->current = true;
+		if (!r->current)
+			note_left(n, r->seen_ns);
 		n->refs[count++] = *r;
 	}
 	n->ref_count = count;
 	HASH_ITER(hh, n->pods, pod, next)
 	{
-		if (!pod->current && pod->seen_ns <= keep_after_ns)
+		if (pod->current)
+			continue;
+		if (pod->seen_ns <= keep_after_ns)
 			free_pod(n, pod);
+		else
+			note_left(n, pod->seen_ns);
 	}
 }
 
@@ -410,17 +462,26 @@ static bool too_much_kept(const struct usage_node *n, size_t pods_max)
 uint64_t usage_node_apply(struct usage_node *n, const uint8_t run[FRAME_RUN_LEN],
 			  const struct interval *interval, uint64_t generation, size_t pods_max)
 {
+	int64_t keep_after_ns = interval->end_ns - USAGE_KEEP_NS;
+	bool news, same;
 	uint64_t lost;
-	bool news;
 
-	if (!usage_node_runs(n, run))
+	if (!usage_node_runs(n, run)) {
 		drop_refs(n);
+		n->left_ns = INT64_MIN; /* all of them left, whenever that was */
+	}
 	memcpy(n->run, run, FRAME_RUN_LEN);
 	n->has_run = true;
 	n->sequence = interval->sequence;
 	lost = apply_node(n, interval);
-	news = apply_entries(n, interval);
-	forget(n, too_much_kept(n, pods_max) ? INT64_MAX : interval->end_ns - USAGE_KEEP_NS);
+	renew_uses(n, interval->entry_count);
+	same = are_current(n, interval);
+	news = same ? apply_to_current(n, interval) : apply_entries(n, interval);
+	if (too_much_kept(n, pods_max))
+		keep_after_ns = INT64_MAX;
+	/* An entry may have become another workload's. */
+	if (!same || news || n->left_ns <= keep_after_ns)
+		forget(n, keep_after_ns);
 	if (news || !n->names)
 		usage_node_rename(n);
 	renew_page(n, generation);

@@ -89,6 +89,7 @@ struct usage_node {
 	struct node_windows *windows; /* owned */
 	struct usage_pod *pods; /* owned; hash by key */
 	struct page_peaks *peaks; /* held; of all pods; NULL: none yet */
+	int64_t left_ns; /* when what is not current was seen last, the earliest; INT64_MAX: all is current */
 	size_t ref_count;
 	struct usage_ref *refs; /* owned; sorted by ref */
 	struct page_names *names; /* held; the node's own name, then all of refs */

@@ -59,6 +59,16 @@ static int compare_container(const void *a, const void *b)
 	return compare_name(ra, rb);
 }
 
+/* Agents list what they found, often in order. */
+static bool in_order(struct usage_ref *const *refs, size_t count,
+		     int (*compare)(const void *, const void *))
+{
+	for (size_t i = 1; i < count; i++)
+		if (compare(&refs[i - 1], &refs[i]) > 0)
+			return false;
+	return true;
+}
+
 static struct latest latest_if(bool known, float value)
 {
 	return (struct latest){.value = known ? value : 0, .known = known};
@@ -164,7 +174,7 @@ static void fill_pod(struct page_pod *p, const struct usage_node *n, struct usag
 	p->containers = NULL;
 	told.latest = read_latest(&usage);
 	hold_pod(&told.latest, n, &usage, newest->name);
-	pod_windows_read(newest->pod->windows, n->head.end_ns, told.windows);
+	pod_windows_read_told(newest->pod->windows, n->head.end_ns, told.windows);
 	pod_usage_pack(&told, n->head.end_ns, &p->usage);
 }
 
@@ -173,8 +183,11 @@ static size_t fill_pods(struct page_scratch *s, const struct usage_node *n, size
 {
 	size_t pods = 0;
 
-	qsort(s->pods, count, sizeof(struct usage_ref *), compare_pod);
+	if (!in_order(s->pods, count, compare_pod))
+		qsort(s->pods, count, sizeof(struct usage_ref *), compare_pod);
 	for (size_t i = 0, run; i < count; i += run, pods++) {
+		if (i + 1 < count)
+			pod_windows_prefetch(s->pods[i + 1]->pod->windows);
 		for (run = 0; i + run < count && s->pods[i]->rank == s->pods[i + run]->rank; run++)
 			s->pods[i + run]->place = (uint32_t)pods;
 		fill_pod(&s->page_pods[pods], n, &s->pods[i], run);
@@ -210,7 +223,8 @@ static void fill_container(struct page_container *c, const struct usage_ref *r,
 
 static void fill_containers(struct page_scratch *s, const struct usage_node *n, size_t count)
 {
-	qsort(s->containers, count, sizeof(struct usage_ref *), compare_container);
+	if (!in_order(s->containers, count, compare_container))
+		qsort(s->containers, count, sizeof(struct usage_ref *), compare_container);
 	for (size_t i = 0; i < count; i++) {
 		struct page_pod *pod = &s->page_pods[s->containers[i]->place];
 

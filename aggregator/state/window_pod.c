@@ -194,26 +194,96 @@ bool pod_windows_completes(const struct pod_windows *w, int64_t end_ns, struct p
 	return true;
 }
 
+static const int last_bucket[WINDOWS] = {10, 20, 30}; /* of each window, before that of as_of */
+
+/* NULL: the ring does not reach there, or nothing was measured. */
+static const struct pod_bucket *find_bucket(const struct pod_windows *w, int64_t index)
+{
+	const struct pod_bucket *p;
+
+	if (index < 0 || index > w->newest || index <= w->newest - POD_BUCKETS)
+		return NULL;
+	p = &w->ring[index % POD_BUCKETS];
+	/* Pressure is measured of some time. */
+	return p->have || p->seconds > 0 ? p : NULL;
+}
+
+static void add_bucket(struct window_sums *sums, const struct pod_bucket *p, int64_t index)
+{
+	struct window_bucket bucket;
+
+	unpack(p, index, &bucket);
+	if (bucket.have)
+		window_sums_add(sums, &bucket);
+}
+
+/* What add_bucket() does, without counts: two of three windows need no more. */
+static void add_spans(struct window_sums *sums, const struct pod_bucket *p, int64_t index)
+{
+	int64_t start_ns = (index + 1) * BUCKET_NS - p->start * START_NS;
+	int64_t end_ns = index * BUCKET_NS + p->end * END_NS;
+	struct window_part cpu = {
+		.samples = p->samples,
+		.weight = (double)p->cpu_weight,
+		.mean = (double)p->cpu_mean,
+		.m2 = (double)p->cpu_m2,
+		.min = (double)p->cpu_min,
+		.max = (double)p->cpu_max,
+	};
+	struct window_part mem, working_set;
+
+	unpack_gauge(&mem, p->have & USAGE_MEMORY, p->seconds, p->mem_mean, p->mem_max);
+	unpack_gauge(&working_set, p->have & USAGE_WORKING_SET, p->seconds, p->working_set_mean,
+		     p->working_set_max);
+	window_span_add(&sums->cpu_milli, &cpu, start_ns, end_ns);
+	window_span_add(&sums->mem_bytes, &mem, start_ns, end_ns);
+	window_span_add(&sums->working_set_bytes, &working_set, start_ns, end_ns);
+}
+
 void pod_windows_read(const struct pod_windows *w, int64_t as_of_ns, struct window_set out[WINDOWS])
 {
-	static const int last[WINDOWS] = {10, 20, 30}; /* buckets before that of as_of */
-	int64_t index = as_of_ns / BUCKET_NS;
+	int64_t newest = as_of_ns / BUCKET_NS;
 	struct window_sums sums = {0};
 	int back = 0;
 
 	for (int window = 0; window < WINDOWS; window++) {
-		for (; back <= last[window]; back++, index--) {
-			const struct pod_bucket *slot;
-			struct window_bucket bucket;
+		for (; back <= last_bucket[window]; back++) {
+			const struct pod_bucket *p = find_bucket(w, newest - back);
 
-			if (index < 0 || index > w->newest || index <= w->newest - POD_BUCKETS)
-				continue;
-			slot = &w->ring[index % POD_BUCKETS];
-			unpack(slot, index, &bucket);
-			if (!bucket.have)
-				continue;
-			window_sums_add(&sums, &bucket);
+			if (p)
+				add_bucket(&sums, p, newest - back);
 		}
 		window_sums_read(&sums, &out[window]);
 	}
+}
+
+void pod_windows_read_told(const struct pod_windows *w, int64_t as_of_ns,
+			   struct window_set out[WINDOWS])
+{
+	int64_t newest = as_of_ns / BUCKET_NS;
+	struct window_sums sums = {0};
+	int back;
+
+	for (back = 0; back <= last_bucket[WINDOW_5M]; back++) {
+		const struct pod_bucket *p = find_bucket(w, newest - back);
+
+		if (p)
+			add_bucket(&sums, p, newest - back);
+	}
+	window_sums_read(&sums, &out[WINDOW_5M]);
+	for (int window = WINDOW_10M; window < WINDOWS; window++) {
+		for (; back <= last_bucket[window]; back++) {
+			const struct pod_bucket *p = find_bucket(w, newest - back);
+
+			if (p)
+				add_spans(&sums, p, newest - back);
+		}
+		window_sums_read_stats(&sums, &out[window]);
+	}
+}
+
+void pod_windows_prefetch(const struct pod_windows *w)
+{
+	for (size_t at = 0; at < sizeof(*w); at += 64)
+		__builtin_prefetch((const char *)w + at);
 }

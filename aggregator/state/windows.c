@@ -122,23 +122,11 @@ void window_bucket_add(struct window_bucket *b, const struct usage *u, int64_t s
 			b->pressure_seconds[p] += (double)pressure_ns(u, p) / 1e9;
 }
 
-static void span_add(struct window_span *s, const struct window_part *part,
-		     const struct window_bucket *b)
-{
-	if (!part->samples)
-		return;
-	if (!s->part.samples || b->start_ns < s->start_ns)
-		s->start_ns = b->start_ns;
-	if (!s->part.samples || b->end_ns > s->end_ns)
-		s->end_ns = b->end_ns;
-	window_part_merge(&s->part, part);
-}
-
 void window_sums_add(struct window_sums *s, const struct window_bucket *b)
 {
-	span_add(&s->cpu_milli, &b->cpu_milli, b);
-	span_add(&s->mem_bytes, &b->mem_bytes, b);
-	span_add(&s->working_set_bytes, &b->working_set_bytes, b);
+	window_span_add(&s->cpu_milli, &b->cpu_milli, b->start_ns, b->end_ns);
+	window_span_add(&s->mem_bytes, &b->mem_bytes, b->start_ns, b->end_ns);
+	window_span_add(&s->working_set_bytes, &b->working_set_bytes, b->start_ns, b->end_ns);
 	s->have |= b->have;
 	s->seconds += b->seconds;
 	s->throttled_seconds += b->throttled_seconds;
@@ -171,11 +159,16 @@ static struct window_stats read_span(const struct window_span *s)
 	};
 }
 
-void window_sums_read(const struct window_sums *s, struct window_set *out)
+void window_sums_read_stats(const struct window_sums *s, struct window_set *out)
 {
 	out->cpu_milli = read_span(&s->cpu_milli);
 	out->mem_bytes = read_span(&s->mem_bytes);
 	out->working_set_bytes = read_span(&s->working_set_bytes);
+}
+
+void window_sums_read(const struct window_sums *s, struct window_set *out)
+{
+	window_sums_read_stats(s, out);
 	out->counts = (struct window_counts){
 		.seconds = s->seconds,
 		.throttled_seconds = s->throttled_seconds,

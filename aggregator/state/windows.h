@@ -85,6 +85,11 @@ void pod_windows_add(struct pod_windows *w, const struct usage *u, int64_t start
 		     int64_t end_ns);
 void pod_windows_read(const struct pod_windows *w, int64_t as_of_ns,
 		      struct window_set out[WINDOWS]);
+/* The same as far as pages tell it, for less: counts of the shortest window only; the others' are left as they are. */
+void pod_windows_read_told(const struct pod_windows *w, int64_t as_of_ns,
+			   struct window_set out[WINDOWS]);
+/* Says that they are read soon. */
+void pod_windows_prefetch(const struct pod_windows *w);
 
 /* What one 30 s bucket of a pod says of its use. */
 struct pod_bucket_use {

@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * nanomsg's own side of an answering socket hands every message from its thread to ours and back: five switches of
+ * threads and eighteen system calls for each, more than all that is then done with a frame. Here the thread that wants
+ * the message reads it: one epoll for all peers, one recv() for a frame, which usually is there as a whole, and one
+ * sendmsg() for its answer.
+ *
+ *     accepted --hello within 10 s--> greeted --message--> handed out --> reply --+
+ *                                        ^------------------------------------------+
+ *
+ * A message that one recv() brought whole is handed out where it lies, in room that all peers share. What came in part is
+ * kept with its peer until the rest is there, so a peer that is silent holds no memory. A peer may ask again before it
+ * is answered; what is read beyond a message is kept, and its peer is `ready`: an eventfd makes the epoll readable
+ * then, as the kernel no longer does.
+ *
+ * What can fail. A peer that breaks the protocol, announces more than a frame may have, or is greeted too late is closed; so
+ * is one whose answer went out in part. Out of descriptors, a spare one is given up to accept and close, so that nobody
+ * waits in a backlog for ever and epoll does not spin. Parts of messages share a bound; who would go over it is closed.
+ * Agents connect again and send again. On shutdown nothing is kept.
+ */
+#include "aggregator/edge/ingest_peers.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <sys/uio.h>
+#include <unistd.h>
+#include <utlist.h>
+
+#include "shared/buf.h"
+#include "shared/clock.h"
+#include "shared/mem.h"
+
+enum {
+	EVENTS_MAX = 64,
+	ACCEPTS_MAX = 64, /* between two looks at those who have asked */
+	SHARED_LEN = 256 * 1024,
+	PART_STEP = 4096,
+	PARTS_MAX = 256 * 1024 * 1024, /* bytes kept of messages that came in part */
+};
+
+#define HELLO_NS (10 * NS_PER_SEC)
+
+/* What an event is about, where it is not a peer. */
+enum { ID_LISTENER = 1, ID_READY, ID_TIMER };
+
+struct peer {
+	int fd;
+	uint64_t id; /* place in peers below, and in the upper half a count that makes it unique */
+	bool greeted; /* until then in the list `strangers` */
+	bool ready; /* in the list of that name: more than its last message was read */
+	int64_t hello_by_ns; /* monotonic */
+	struct buf part; /* what was read and not handed out */
+	struct peer *prev, *next; /* in one of the lists */
+};
+
+struct ingest_peers {
+	/* fixed after open */
+	enum endpoint_kind kind;
+	int epoll, listener, ready_event, timer;
+
+	int spare; /* a descriptor to give up; negative: there is none */
+	uint32_t accepted; /* ever, never 0 in an id */
+	struct peer **peers; /* owned; NULL: the place is free */
+	size_t room;
+	size_t free_hint; /* no place before it is free */
+	struct peer *strangers; /* by hello_by_ns */
+	struct peer *ready;
+	size_t part_bytes; /* room of all parts together */
+	struct epoll_event events[EVENTS_MAX];
+	int event_count, event_at;
+	struct buf whole; /* the message handed out, where it came in parts */
+	uint8_t shared[SHARED_LEN];
+};
+
+/* --- peers -------------------------------------------------------------------------------------------------------- */
+
+static struct peer *find_peer(const struct ingest_peers *p, uint64_t id)
+{
+	size_t at = (size_t)(uint32_t)id;
+	struct peer *peer = at < p->room ? p->peers[at] : NULL;
+
+	return peer && peer->id == id ? peer : NULL;
+}
+
+static size_t take_place(struct ingest_peers *p)
+{
+	size_t at = p->free_hint, old = p->room;
+
+	while (at < p->room && p->peers[at])
+		at++;
+	if (at == p->room) {
+		p->room = old ? 2 * old : 64;
+		p->peers = mem_realloc(p->peers, p->room * sizeof(struct peer *));
+		memset(&p->peers[old], 0, (p->room - old) * sizeof(struct peer *));
+	}
+	p->free_hint = at + 1;
+	return at;
+}
+
+static void set_ready(struct ingest_peers *p, struct peer *peer, bool ready)
+{
+	bool was = p->ready != NULL;
+	uint64_t count = 1;
+	ssize_t done = sizeof(count);
+
+	if (peer->ready == ready)
+		return;
+	peer->ready = ready;
+	if (ready)
+		DL_APPEND(p->ready, peer);
+	else
+		DL_DELETE(p->ready, peer);
+	if (!was)
+		done = write(p->ready_event, &count, sizeof(count));
+	else if (!p->ready)
+		done = read(p->ready_event, &count, sizeof(count));
+	assert(done == sizeof(count));
+}
+
+/* At the time the first stranger's patience ends; 0 stops it. */
+static void set_timer(struct ingest_peers *p)
+{
+	int64_t at_ns = p->strangers ? p->strangers->hello_by_ns : 0;
+	struct itimerspec when = {
+		.it_value = {.tv_sec = at_ns / NS_PER_SEC, .tv_nsec = at_ns % NS_PER_SEC}};
+	int rc = timerfd_settime(p->timer, TFD_TIMER_ABSTIME, &when, NULL);
+
+	assert(rc == 0);
+}
+
+static void leave_strangers(struct ingest_peers *p, struct peer *peer)
+{
+	bool first = p->strangers == peer;
+
+	DL_DELETE(p->strangers, peer);
+	if (first)
+		set_timer(p);
+}
+
+static void drop_part(struct ingest_peers *p, struct peer *peer)
+{
+	p->part_bytes -= peer->part.cap;
+	buf_fini(&peer->part);
+}
+
+static void close_peer(struct ingest_peers *p, struct peer *peer)
+{
+	size_t at = (size_t)(uint32_t)peer->id;
+
+	if (!peer->greeted)
+		leave_strangers(p, peer);
+	set_ready(p, peer, false);
+	drop_part(p, peer);
+	p->peers[at] = NULL;
+	if (at < p->free_hint)
+		p->free_hint = at;
+	close(peer->fd);
+	free(peer);
+}
+
+static bool watch(const struct ingest_peers *p, int fd, uint64_t id)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.u64 = id};
+
+	return epoll_ctl(p->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+static void add_peer(struct ingest_peers *p, int fd)
+{
+	struct peer *peer = mem_zalloc(1, sizeof(*peer));
+	size_t at = take_place(p);
+
+	if (!++p->accepted)
+		p->accepted = 1;
+	peer->fd = fd;
+	peer->id = (uint64_t)p->accepted << 32 | at;
+	peer->hello_by_ns = clock_mono_ns() + HELLO_NS;
+	p->peers[at] = peer;
+	DL_APPEND(p->strangers, peer);
+	if (p->strangers == peer)
+		set_timer(p);
+	if (send(fd, wire_hello, WIRE_HELLO_LEN, MSG_DONTWAIT | MSG_NOSIGNAL) != WIRE_HELLO_LEN ||
+	    !watch(p, fd, peer->id))
+		close_peer(p, peer);
+}
+
+static void close_fd(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+static void refuse_one(struct ingest_peers *p)
+{
+	close_fd(p->spare);
+	close_fd(accept4(p->listener, NULL, NULL, SOCK_CLOEXEC));
+	p->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static void accept_peers(struct ingest_peers *p)
+{
+	for (int i = 0; i < ACCEPTS_MAX; i++) {
+		int fd = accept4(p->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd >= 0)
+			add_peer(p, fd);
+		else if (errno == EMFILE || errno == ENFILE)
+			refuse_one(p);
+		else if (errno != ECONNABORTED && errno != EINTR)
+			return;
+	}
+}
+
+static void close_late(struct ingest_peers *p)
+{
+	int64_t now_ns = clock_mono_ns();
+
+	while (p->strangers && p->strangers->hello_by_ns <= now_ns)
+		close_peer(p, p->strangers);
+	set_timer(p);
+}
+
+/* --- reading ------------------------------------------------------------------------------------------------------ */
+
+/* How many of the first bytes are the peer's hello: 0 once it is greeted; -EAGAIN, -EPROTO. */
+static int greet(struct ingest_peers *p, struct peer *peer, const void *data, size_t len)
+{
+	int rc;
+
+	if (peer->greeted)
+		return 0;
+	rc = wire_check_hello(data, len);
+	if (rc)
+		return rc;
+	leave_strangers(p, peer);
+	peer->greeted = true;
+	return WIRE_HELLO_LEN;
+}
+
+/*
+ * Finds the first message in what was read of a peer; *used is how much of that is then done with, also where there is
+ * none yet. 0, -EAGAIN, or an error that ends the connection. A message that cannot be answered is passed over.
+ */
+static int find_message(struct ingest_peers *p, struct peer *peer, const uint8_t *data, size_t len,
+			size_t *used, struct ingest_message *out)
+{
+	size_t head = wire_head_len(p->kind), message_len, stack;
+	int rc = greet(p, peer, data, len);
+
+	*used = rc > 0 ? (size_t)rc : 0;
+	while (rc >= 0) {
+		const uint8_t *at = data + *used + head;
+
+		rc = wire_get_head(p->kind, data + *used, len - *used, &message_len);
+		if (rc)
+			break;
+		if (message_len > len - *used - head)
+			return -EAGAIN;
+		*used += head + message_len;
+		stack = wire_stack_len(at, message_len);
+		if (!stack)
+			continue;
+		out->data = at + stack;
+		out->len = message_len - stack;
+		out->route.peer = peer->id;
+		out->route.len = stack;
+		memcpy(out->route.stack, at, stack);
+		return 0;
+	}
+	return rc;
+}
+
+/* Keeps what is left of the bytes read; the peer is ready when they are more than a part of a message. */
+static void keep_rest(struct ingest_peers *p, struct peer *peer, const uint8_t *rest, size_t len,
+		      bool ready)
+{
+	struct buf part = BUF_INIT;
+
+	if (len)
+		buf_add(&part, rest, len);
+	drop_part(p, peer);
+	peer->part = part;
+	p->part_bytes += part.cap;
+	set_ready(p, peer, ready && len);
+}
+
+/* Of what is kept of the peer; it may be in the next message's way only once this one is done with. */
+static int take_kept(struct ingest_peers *p, struct peer *peer, struct ingest_message *message)
+{
+	struct buf all = peer->part;
+	size_t used;
+	int rc = find_message(p, peer, (uint8_t *)all.data, all.len, &used, message);
+
+	if (rc && rc != -EAGAIN)
+		return rc;
+	if (rc && !used) {
+		set_ready(p, peer, false);
+		return rc;
+	}
+	p->part_bytes -= all.cap;
+	buf_init(&peer->part);
+	keep_rest(p, peer, (uint8_t *)all.data + used, all.len - used, !rc);
+	buf_fini(&p->whole);
+	p->whole = all;
+	return rc;
+}
+
+/*
+ * Room for what is missing of the message that has begun, but hardly more than came already: what was announced is not
+ * believed. -ENOBUFS over the bound.
+ */
+static int make_room(struct ingest_peers *p, struct peer *peer, size_t *room)
+{
+	size_t head = wire_head_len(p->kind), have = peer->part.len, before = peer->part.cap;
+	size_t total;
+
+	*room = have > PART_STEP ? have : PART_STEP;
+	if (peer->greeted && !wire_get_head(p->kind, peer->part.data, have, &total) &&
+	    head + total - have < *room)
+		*room = head + total - have;
+	buf_reserve(&peer->part, *room);
+	p->part_bytes += peer->part.cap - before;
+	return p->part_bytes > PARTS_MAX ? -ENOBUFS : 0;
+}
+
+/* How many bytes came, or a negative errno: -EAGAIN, -ECONNRESET at the end. */
+static ssize_t receive(int fd, void *into, size_t room)
+{
+	ssize_t n = recv(fd, into, room, MSG_DONTWAIT);
+
+	if (n < 0)
+		return errno == EINTR || errno == EWOULDBLOCK ? -EAGAIN : -errno;
+	return n ? n : -ECONNRESET;
+}
+
+/* The rest of a message, or some of it, to the part that is there. */
+static int read_rest(struct ingest_peers *p, struct peer *peer, struct ingest_message *message)
+{
+	size_t room;
+	ssize_t n = make_room(p, peer, &room);
+
+	if (!n)
+		n = receive(peer->fd, peer->part.data + peer->part.len, room);
+	if (n < 0)
+		return (int)n;
+	peer->part.len += (size_t)n;
+	return take_kept(p, peer, message);
+}
+
+static int read_peer(struct ingest_peers *p, struct peer *peer, struct ingest_message *message)
+{
+	size_t used;
+	ssize_t n;
+	int rc;
+
+	if (peer->part.len)
+		return read_rest(p, peer, message);
+	n = receive(peer->fd, p->shared, sizeof(p->shared));
+	if (n < 0)
+		return (int)n;
+	rc = find_message(p, peer, p->shared, (size_t)n, &used, message);
+	if (!rc || rc == -EAGAIN)
+		keep_rest(p, peer, p->shared + used, (size_t)n - used, !rc);
+	return rc;
+}
+
+/* --- events ------------------------------------------------------------------------------------------------------- */
+
+/* 0 with a message, else -EAGAIN. */
+static int serve(struct ingest_peers *p, struct peer *peer, struct ingest_message *message)
+{
+	int rc = peer->ready ? take_kept(p, peer, message) : read_peer(p, peer, message);
+
+	if (rc && rc != -EAGAIN)
+		close_peer(p, peer);
+	return rc ? -EAGAIN : 0;
+}
+
+static int on_event(struct ingest_peers *p, uint64_t id, struct ingest_message *message)
+{
+	struct peer *peer;
+
+	switch (id) {
+	case ID_LISTENER:
+		accept_peers(p);
+		return -EAGAIN;
+	case ID_TIMER:
+		close_late(p);
+		return -EAGAIN;
+	case ID_READY:
+		return -EAGAIN; /* those come first anyway */
+	default:
+		peer = find_peer(p, id);
+		return peer ? serve(p, peer, message) : -EAGAIN;
+	}
+}
+
+/* Once they are through, others are asked for the next time: however busy strangers are, the loop gets its turn. */
+static bool have_event(struct ingest_peers *p)
+{
+	bool through = p->event_count > 0;
+
+	if (p->event_at < p->event_count)
+		return true;
+	p->event_at = 0;
+	p->event_count = through ? 0 : epoll_wait(p->epoll, p->events, EVENTS_MAX, 0);
+	return p->event_count > 0;
+}
+
+int ingest_peers_receive(struct ingest_peers *p, struct ingest_message *message)
+{
+	int rc = -EAGAIN;
+
+	while (rc && (p->ready || have_event(p)))
+		rc = p->ready ? serve(p, p->ready, message)
+			      : on_event(p, p->events[p->event_at++].data.u64, message);
+	return rc;
+}
+
+void ingest_peers_reply(struct ingest_peers *p, const struct ingest_route *route, const void *data,
+			size_t len)
+{
+	struct peer *peer = find_peer(p, route->peer);
+	uint8_t head[WIRE_HEAD_MAX];
+	struct iovec iov[] = {{head, wire_head_len(p->kind)},
+			      {(void *)route->stack, route->len},
+			      {(void *)data, len}};
+	struct msghdr header = {.msg_iov = iov, .msg_iovlen = 3};
+	ssize_t n;
+
+	if (!peer)
+		return;
+	wire_put_head(p->kind, route->len + len, head);
+	do
+		n = sendmsg(peer->fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	if (n < 0 && errno == EWOULDBLOCK)
+		return;
+	if (n < 0 || (size_t)n < iov[0].iov_len + route->len + len)
+		close_peer(p, peer);
+}
+
+/* --- opening and closing ------------------------------------------------------------------------------------------ */
+
+int ingest_peers_open(struct ingest_peers **out, int listener, enum endpoint_kind kind)
+{
+	struct ingest_peers *p = mem_zalloc(1, sizeof(*p));
+	int rc;
+
+	p->kind = kind;
+	p->listener = listener;
+	p->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	p->epoll = epoll_create1(EPOLL_CLOEXEC);
+	p->ready_event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	p->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (p->epoll >= 0 && p->ready_event >= 0 && p->timer >= 0 &&
+	    watch(p, listener, ID_LISTENER) && watch(p, p->ready_event, ID_READY) &&
+	    watch(p, p->timer, ID_TIMER)) {
+		*out = p;
+		return 0;
+	}
+	rc = -errno;
+	p->listener = -1;
+	ingest_peers_close(p);
+	return rc;
+}
+
+void ingest_peers_close(struct ingest_peers *p)
+{
+	if (!p)
+		return;
+	for (size_t i = 0; i < p->room; i++)
+		if (p->peers[i])
+			close_peer(p, p->peers[i]);
+	close_fd(p->listener);
+	close_fd(p->timer);
+	close_fd(p->ready_event);
+	close_fd(p->epoll);
+	close_fd(p->spare);
+	buf_fini(&p->whole);
+	free(p->peers);
+	free(p);
+}
+
+int ingest_peers_fd(const struct ingest_peers *p)
+{
+	return p->epoll;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The connections of agents to a listening socket: takes what they ask, one message at a time, and answers it. */
+#ifndef EVENKEEL_AGGREGATOR_EDGE_INGEST_PEERS_H
+#define EVENKEEL_AGGREGATOR_EDGE_INGEST_PEERS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "aggregator/edge/ingest_wire.h"
+#include "shared/endpoint.h"
+
+struct ingest_peers;
+
+/* How an answer finds its way back. */
+struct ingest_route {
+	uint64_t peer;
+	size_t len;
+	uint8_t stack[WIRE_STACK_MAX];
+};
+
+struct ingest_message {
+	const void *data; /* borrowed: until the next one is received */
+	size_t len;
+	struct ingest_route route;
+};
+
+/* Takes over the descriptor, which listens and does not block. 0, or a negative errno; then it is the caller's. */
+int ingest_peers_open(struct ingest_peers **out, int listener, enum endpoint_kind kind);
+/* NULL is allowed. Peers that wait for an answer see the connection end. */
+void ingest_peers_close(struct ingest_peers *p);
+/* Readable when there is something to do. */
+int ingest_peers_fd(const struct ingest_peers *p);
+/* 0, or -EAGAIN: nobody asks just now. */
+int ingest_peers_receive(struct ingest_peers *p, struct ingest_message *message);
+/* A peer that is gone or does not read loses its answer; never blocks. */
+void ingest_peers_reply(struct ingest_peers *p, const struct ingest_route *route, const void *data,
+			size_t len);
+
+#endif
