@@ -144,6 +144,9 @@ static enum frame_result on_interval(void *ctx, const struct frame_header *heade
 	ack->resend_from = answer.resend_from;
 	memcpy(ack->reason, answer.reason, sizeof(answer.reason));
 	counter_add(&e->counters.store.lost_intervals, answer.lost);
+	counter_add(&e->counters.intervals_missing, answer.missing);
+	if (answer.verdict == USAGE_APPLIED)
+		counter_add(&e->counters.intervals_merged, interval->merged - 1);
 	for (int i = 0; i < QUARANTINE_REASON_COUNT; i++)
 		if (answer.quarantine.count[i])
 			counter_add(&e->counters.quarantined[i], answer.quarantine.count[i]);
