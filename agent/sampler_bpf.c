@@ -42,7 +42,9 @@ struct sampler_bpf {
 	uint32_t blocks[HIERARCHIES]; /* enum record_block of a slow pass */
 	uint64_t page_bytes;
 
-	int *hint[HIERARCHIES]; /* position in the walk -> index in the topology */
+	/* Position in the walk -> index in the topology; owned, as long as walks came. */
+	int *hint[HIERARCHIES];
+	uint32_t hints[HIERARCHIES]; /* how many */
 	uint64_t generation; /* of cgroups made and removed, as last told */
 	uint64_t taken; /* departures */
 };
@@ -90,7 +92,6 @@ static int attach(struct sampler_bpf *b, const struct cgroupfs *fs, struct reaso
 			err = b->way->check(&b->walks, &b->object, h, reason);
 		if (err)
 			return err;
-		b->hint[h] = mem_zalloc(RECORDS_MAX, sizeof(*b->hint[h]));
 	}
 	return 0;
 }
@@ -229,6 +230,19 @@ static void take_slow(const struct sampler_bpf *b, struct reading *r,
 
 /* --- passes ---------------------------------------------------------------------------------- */
 
+/* Room for the records of a walk on our side. */
+static int make_room(struct sampler_bpf *b, int h, uint32_t count, struct reason *reason)
+{
+	int err = sampler_bpf_object_reach(&b->object, count, reason);
+
+	if (err || b->hints[h] >= count)
+		return err;
+	b->hint[h] = mem_realloc(b->hint[h], b->object.mapped * sizeof(*b->hint[h]));
+	memset(b->hint[h] + b->hints[h], 0, (b->object.mapped - b->hints[h]) * sizeof(*b->hint[h]));
+	b->hints[h] = b->object.mapped;
+	return 0;
+}
+
 /* Lets the kernel walk one hierarchy; the number of records, or -errno. */
 static int walk(struct sampler_bpf *b, int h, uint32_t blocks, struct reason *reason)
 {
@@ -247,7 +261,8 @@ static int walk(struct sampler_bpf *b, int h, uint32_t blocks, struct reason *re
 		reason_set(reason, "a walk met no cgroup: %s", b->way->nothing_met);
 		return -ENODATA;
 	}
-	return (int)state->cursor;
+	err = make_room(b, h, state->cursor, reason);
+	return err ? err : (int)state->cursor;
 }
 
 /* Moves the records of one walk into the readings; returns how many the topology knows. */

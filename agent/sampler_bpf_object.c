@@ -8,6 +8,9 @@
  * runs on each of them. A CPU that is offline then is left out and asked again later; what it
  * counted before shows up as use when it answers.
  *
+ * The kernel makes every page of a mapped array resident at once, so the records are mapped only as far as a walk ever
+ * came: RECORDS_FIRST, and from there twice as many each time.
+ *
  * What can fail: any of it, with the cause put into words by bpf_reason.c. CPUs beyond
  * RECORD_CPUS_MAX and memory nodes beyond RECORD_NODES_MAX are refused, since their use would be
  * missing without a trace. After opening no capability is needed any more.
@@ -143,6 +146,8 @@ static int load(struct sampler_bpf_object *o, uint32_t record_limit, bool keep_d
 	return 0;
 }
 
+enum { RECORDS_FIRST = 1024 };
+
 /* NULL with the reason when it cannot be mapped. */
 static void *map_array(const struct sampler_bpf_object *o, const char *name, size_t size, int prot,
 		       struct reason *reason)
@@ -158,14 +163,53 @@ static void *map_array(const struct sampler_bpf_object *o, const char *name, siz
 	return NULL;
 }
 
-static int map_all(struct sampler_bpf_object *o, struct reason *reason)
+static void unmap(const void *m, size_t size)
+{
+	if (m)
+		munmap((void *)m, size);
+}
+
+static void unmap_records(struct sampler_bpf_object *o)
+{
+	unmap(o->slow, o->mapped * sizeof(*o->slow));
+	unmap(o->fast, o->mapped * sizeof(*o->fast));
+}
+
+int sampler_bpf_object_reach(struct sampler_bpf_object *o, uint32_t count, struct reason *reason)
+{
+	uint32_t size = o->mapped ? o->mapped : RECORDS_FIRST;
+	void *fast, *slow;
+
+	assert(count <= RECORDS_MAX);
+	while (size < count)
+		size *= 2;
+	if (size == o->mapped)
+		return 0;
+	fast = map_array(o, "fast_records", size * sizeof(*o->fast), PROT_READ, reason);
+	slow = map_array(o, "slow_records", size * sizeof(*o->slow), PROT_READ, reason);
+	if (!fast || !slow) {
+		unmap(slow, size * sizeof(*o->slow));
+		unmap(fast, size * sizeof(*o->fast));
+		return -ENOMEM;
+	}
+	unmap_records(o);
+	o->fast = fast;
+	o->slow = slow;
+	o->mapped = size;
+	return 0;
+}
+
+static int map_all(struct sampler_bpf_object *o, bool keep_departures, struct reason *reason)
 {
 	o->state = map_array(o, ".bss", sizeof(*o->state), PROT_READ | PROT_WRITE, reason);
-	o->fast = map_array(o, "fast_records", RECORDS_MAX * sizeof(*o->fast), PROT_READ, reason);
-	o->slow = map_array(o, "slow_records", RECORDS_MAX * sizeof(*o->slow), PROT_READ, reason);
-	o->departures = map_array(o, "departures", DEPARTURES_MAX * sizeof(*o->departures),
-				  PROT_READ, reason);
-	return o->state && o->fast && o->slow && o->departures ? 0 : -ENOMEM;
+	if (!o->state)
+		return -ENOMEM;
+	if (keep_departures)
+		o->departures = map_array(o, "departures", DEPARTURES_MAX * sizeof(*o->departures),
+					  PROT_READ, reason);
+	if (keep_departures && !o->departures)
+		return -ENOMEM;
+	return sampler_bpf_object_reach(o, RECORDS_FIRST, reason);
 }
 
 /* --- per-CPU addresses ----------------------------------------------------------------------- */
@@ -268,7 +312,7 @@ int sampler_bpf_object_open(struct sampler_bpf_object *o, const struct sampler_b
 	/* Reading the kernel's types took some 10 MiB, for good unless given back. */
 	malloc_trim(0);
 	if (!err)
-		err = map_all(o, reason);
+		err = map_all(o, keep_departures, reason);
 	if (!err)
 		err = learn_offsets(o, reason);
 	if (!err)
@@ -276,19 +320,12 @@ int sampler_bpf_object_open(struct sampler_bpf_object *o, const struct sampler_b
 	return err;
 }
 
-static void unmap(const void *m, size_t size)
-{
-	if (m)
-		munmap((void *)m, size);
-}
-
 void sampler_bpf_object_close(struct sampler_bpf_object *o)
 {
 	bpf_link__destroy(o->removed);
 	bpf_link__destroy(o->made);
 	unmap(o->departures, DEPARTURES_MAX * sizeof(*o->departures));
-	unmap(o->slow, RECORDS_MAX * sizeof(*o->slow));
-	unmap(o->fast, RECORDS_MAX * sizeof(*o->fast));
+	unmap_records(o);
 	unmap(o->state, sizeof(*o->state));
 	bpf_object__close(o->object);
 	free(o->unasked);

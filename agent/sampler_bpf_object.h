@@ -29,12 +29,15 @@ struct sampler_bpf_object {
 	struct bpf_program *learn;
 	struct bpf_link *made, *removed;
 	struct walk_state *state; /* mapped, as those below */
-	const struct fast_record *fast; /* RECORDS_MAX of each */
-	const struct slow_record *slow;
-	const struct departure_record *departures; /* DEPARTURES_MAX */
+	const struct departure_record *departures; /* DEPARTURES_MAX; NULL when none are kept */
 
 	__u32 *unasked; /* owned: CPUs whose addresses could not be learned yet, being offline */
 	uint32_t unasked_count;
+
+	/* mapped as far as walks came */
+	const struct fast_record *fast;
+	const struct slow_record *slow;
+	uint32_t mapped; /* of each; a power of two */
 };
 
 /*
@@ -47,5 +50,7 @@ int sampler_bpf_object_open(struct sampler_bpf_object *o, const struct sampler_b
 void sampler_bpf_object_close(struct sampler_bpf_object *o);
 /* Asks the CPUs that were offline so far; cheap when there is none. */
 void sampler_bpf_object_learn(struct sampler_bpf_object *o);
+/* Makes the first `count` records, at most RECORDS_MAX, readable; may move them. -ENOMEM with the reason. */
+int sampler_bpf_object_reach(struct sampler_bpf_object *o, uint32_t count, struct reason *reason);
 
 #endif

@@ -4,6 +4,7 @@
  * kernel walks under cgroup_mutex, parents first, passes over removed cgroups, and calls the
  * program for each. 6.1 and later. Fallback: T2.
  */
+#define KERNEL_CASTS
 #include "bpf/read.h"
 
 SEC("iter/cgroup")

@@ -9,6 +9,7 @@
  * No record at all means that the kernel did not find the root: some kernels look in the caller's
  * cgroup namespace only. Fallback: T1.
  */
+#define KERNEL_CASTS
 #include "bpf/read.h"
 
 extern struct cgroup *bpf_cgroup_from_id(__u64 id) __ksym;
@@ -19,7 +20,6 @@ extern int bpf_iter_css_new(struct bpf_iter_css *it, struct cgroup_subsys_state 
 			    unsigned int flags) __ksym;
 extern struct cgroup_subsys_state *bpf_iter_css_next(struct bpf_iter_css *it) __ksym;
 extern void bpf_iter_css_destroy(struct bpf_iter_css *it) __ksym;
-extern void *bpf_rdonly_cast(void *object, __u32 type) __ksym;
 
 /*
  * A global function, so that the verifier looks at it alone: inside of the loop, where it compares

@@ -186,6 +186,11 @@ struct bpf_iter_css {
 	__u64 opaque[3];
 };
 
+/* 6.4 */
+struct bpf_iter_num {
+	__u64 opaque[1];
+};
+
 #pragma clang attribute pop
 
 /* Values differ with the configuration and the release, so only their names count. */
@@ -207,6 +212,25 @@ enum psi_states {
 
 /* An anonymous enum of the kernel, so not to be found by name; the value is that of all releases. */
 enum { KERNEL_CSS_ONLINE = 1 << 1 };
+
+/*
+ * Loads through a pointer whose type the verifier knows take one instruction; BPF_CORE_READ calls a function for
+ * each, ten times as dear. A pointer gets its type back from bpf_rdonly_cast: of 6.2, and taken from 6.4 on, which a
+ * type can tell. Objects for kernels whose verifier knows no kernel functions (before 5.13) leave KERNEL_CASTS out.
+ */
+#ifdef KERNEL_CASTS
+extern void *bpf_rdonly_cast(void *object, __u32 type) __ksym __weak;
+#define kernel_casts() bpf_core_type_exists(struct bpf_iter_num)
+#define kernel_cast(type, object)                                                                  \
+	(kernel_casts() ? (type *)bpf_rdonly_cast(object, bpf_core_type_id_kernel(type))           \
+			: (type *)(object))
+#else
+#define kernel_casts()		  0
+#define kernel_cast(type, object) ((type *)(object))
+#endif
+/* A member of what kernel_cast() gave. */
+#define kernel_read(object, member)                                                                \
+	(kernel_casts() ? (object)->member : BPF_CORE_READ(object, member))
 
 /*
  * The controller's part of a cgroup, NULL where the controller does not manage it or the kernel
@@ -248,10 +272,15 @@ static inline __u32 kernel_generations_offset(void)
 	return bpf_core_field_offset(struct mem_cgroup_per_node, lruvec.lrugen.nr_pages);
 }
 
-/* Where the totals since the cgroup's creation begin, as a number; 0: PSI is off. */
-static inline __u64 kernel_psi_totals(struct cgroup *cgroup)
+/* Every kernel has more totals than are read; the verifier wants a power of two. */
+enum { PSI_READ = 6, PSI_STATES = 8 };
+#define kernel_psi_state(state) (bpf_core_enum_value(enum psi_states, state) & (PSI_STATES - 1))
+
+/* The totals since the cgroup's creation; false: PSI is off. */
+static inline _Bool kernel_psi_totals(struct cgroup *cgroup, __u64 total[PSI_STATES])
 {
 	struct cgroup___psi_inside *old = (void *)cgroup;
+	__u32 offset = bpf_core_field_offset(struct psi_group, total);
 	struct psi_group *psi;
 
 	if (bpf_core_field_exists(old->psi)) {
@@ -260,15 +289,15 @@ static inline __u64 kernel_psi_totals(struct cgroup *cgroup)
 		if (!BPF_CORE_READ(psi, pcpu))
 			return 0;
 	} else if (bpf_core_field_exists(cgroup->psi)) {
-		psi = BPF_CORE_READ(cgroup, psi);
-		if (!psi || (bpf_core_field_exists(psi->enabled) && !BPF_CORE_READ(psi, enabled)))
+		psi = cgroup->psi;
+		if (!psi || (bpf_core_field_exists(psi->enabled) && !psi->enabled))
 			return 0;
 	} else {
 		return 0;
 	}
 	if (bpf_core_field_exists(struct psi_group___rows, total))
-		return (__u64)psi + bpf_core_field_offset(struct psi_group___rows, total);
-	return (__u64)psi + bpf_core_field_offset(struct psi_group, total);
+		offset = bpf_core_field_offset(struct psi_group___rows, total);
+	return !bpf_probe_read_kernel(total, PSI_READ * sizeof(total[0]), (char *)psi + offset);
 }
 
 /* How many children have processes in or below them; 0 too where the kernel does not count so. */

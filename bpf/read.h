@@ -139,23 +139,38 @@ static __always_inline _Bool read_cpu_local(struct cgroup *cgroup, __u64 *cpu_ns
 
 static __always_inline void read_cpuacct(struct cgroup *cgroup, struct fast_record *fast)
 {
-	struct cpuacct *cpuacct = kernel_subsys(cgroup, cpuacct_cgrp_id);
+	void *css = kernel_subsys(cgroup, cpuacct_cgrp_id);
+	struct cpuacct *cpuacct;
 
-	if (!cpuacct)
+	if (!css)
 		return;
-	fast->cpu_ns = sum_over_cpus((__u64)BPF_CORE_READ(cpuacct, cpuusage));
+	cpuacct = kernel_cast(struct cpuacct, css);
+	state.plain = (__u64)kernel_read(cpuacct, cpuusage);
+	fast->cpu_ns = sum_over_cpus(state.plain);
 	fast->have |= RECORD_CPU;
 }
 
 /* The root's counter misses what the root's own tasks use, so it stays absent. */
 static __always_inline void read_memory(struct cgroup *cgroup, struct fast_record *fast)
 {
-	struct mem_cgroup *memcg = kernel_subsys(cgroup, memory_cgrp_id);
+	void *css = kernel_subsys(cgroup, memory_cgrp_id);
+	struct mem_cgroup *memcg;
 
-	if (!memcg || cgroup->level == 0)
+	if (!css || cgroup->level == 0)
 		return;
-	fast->memory_pages = BPF_CORE_READ(memcg, memory.usage.counter);
+	memcg = kernel_cast(struct mem_cgroup, css);
+	fast->memory_pages = kernel_read(memcg, memory.usage.counter);
 	fast->have |= RECORD_MEMORY;
+}
+
+/* The kernel has five of each at most. */
+enum { ZONES_MAX = 6, LISTS_MAX = 5 };
+
+static __always_inline __u32 count_zones(void)
+{
+	const __u32 zones = bpf_core_enum_value(enum zone_type, __MAX_NR_ZONES);
+
+	return zones < ZONES_MAX ? zones : ZONES_MAX;
 }
 
 /*
@@ -165,40 +180,52 @@ static __always_inline void read_memory(struct cgroup *cgroup, struct fast_recor
  */
 static __always_inline __u64 sum_inactive_generations(struct mem_cgroup_per_node *node)
 {
-	const __u32 zones = bpf_core_enum_value(enum zone_type, __MAX_NR_ZONES);
+	const __u32 zones = count_zones();
 	__u64 youngest;
 	char *counts;
 	__s64 sum = 0;
 	__u32 g, z;
 
 	if (!bpf_core_field_exists(node->lruvec.lrugen.enabled) ||
-	    !BPF_CORE_READ(node, lruvec.lrugen.enabled))
+	    !kernel_read(node, lruvec.lrugen.enabled))
 		return 0;
 	counts = (char *)node + kernel_generations_offset();
-	youngest = BPF_CORE_READ(node, lruvec.lrugen.max_seq);
+	youngest = kernel_read(node, lruvec.lrugen.max_seq);
 	for (g = 0; g < 2; g++) {
 		__u32 row = (youngest + 1 + g) % 4 * 2 + 1;
+		long pages[ZONES_MAX] = {0};
 
-		for (z = 0; z < zones && z < 16; z++) {
-			long pages = 0;
-
-			bpf_probe_read_kernel(&pages, sizeof(pages),
-					      counts + (row * zones + z) * sizeof(pages));
-			sum += pages;
-		}
+		bpf_probe_read_kernel(pages, zones * sizeof(pages[0]),
+				      counts + row * zones * sizeof(pages[0]));
+		for (z = 0; z < ZONES_MAX; z++)
+			sum += pages[z];
 	}
 	return sum > 0 ? sum : 0;
+}
+
+/* The pages of a list in all zones: the kernel keeps them as [zones][lists], read at once. */
+static __always_inline __u64 sum_list(char *sizes, __u32 list)
+{
+	const __u32 lists = bpf_core_enum_value(enum lru_list, NR_LRU_LISTS);
+	unsigned long pages[ZONES_MAX * LISTS_MAX] = {0};
+	__u64 sum = 0;
+	__u32 z;
+
+	if (lists > LISTS_MAX || list >= lists)
+		return 0;
+	bpf_probe_read_kernel(pages, count_zones() * lists * sizeof(pages[0]), sizes);
+	for (z = 0; z < ZONES_MAX; z++)
+		sum += pages[z * lists + list];
+	return sum;
 }
 
 /* A global function as well, of the address of a struct mem_cgroup. */
 __noinline __u64 sum_inactive_file(__u64 memcg)
 {
-	const __u32 zones = bpf_core_enum_value(enum zone_type, __MAX_NR_ZONES);
-	const __u32 lists = bpf_core_enum_value(enum lru_list, NR_LRU_LISTS);
 	const __u32 list = bpf_core_enum_value(enum lru_list, LRU_INACTIVE_FILE);
 	char *nodes = (char *)(memcg + bpf_core_field_offset(struct mem_cgroup, nodeinfo));
 	__u64 sum = 0;
-	__u32 n, z;
+	__u32 n;
 
 	for (n = 0; n < knobs.node_count && n < RECORD_NODES_MAX; n++) {
 		__u64 node = 0;
@@ -206,15 +233,9 @@ __noinline __u64 sum_inactive_file(__u64 memcg)
 		bpf_probe_read_kernel(&node, sizeof(node), nodes + n * sizeof(node));
 		if (!node)
 			continue;
-		sum += sum_inactive_generations((void *)node);
-		node += kernel_lru_offset();
-		for (z = 0; z < zones && z < 16; z++) {
-			unsigned long pages = 0;
-
-			bpf_probe_read_kernel(&pages, sizeof(pages),
-					      (void *)(node + (z * lists + list) * sizeof(pages)));
-			sum += pages;
-		}
+		sum += sum_inactive_generations(
+			kernel_cast(struct mem_cgroup_per_node, (void *)node));
+		sum += sum_list((char *)(node + kernel_lru_offset()), list);
 	}
 	return sum;
 }
@@ -222,20 +243,22 @@ __noinline __u64 sum_inactive_file(__u64 memcg)
 static __always_inline void read_memory_more(struct cgroup *cgroup, struct fast_record *fast,
 					     struct slow_record *slow)
 {
-	struct mem_cgroup *memcg = kernel_subsys(cgroup, memory_cgrp_id);
+	void *css = kernel_subsys(cgroup, memory_cgrp_id);
+	struct mem_cgroup *memcg;
 	__u64 kill;
 
-	if (!memcg)
+	if (!css)
 		return;
-	state.plain = (__u64)memcg;
+	state.plain = (__u64)css;
 	slow->inactive_file_pages = sum_inactive_file(state.plain);
 	fast->have |= RECORD_INACTIVE_FILE;
 	if (cgroup->level == 0)
 		return;
-	slow->limit_pages = BPF_CORE_READ(memcg, memory.max);
+	memcg = kernel_cast(struct mem_cgroup, css);
+	slow->limit_pages = kernel_read(memcg, memory.max);
 	kill = bpf_core_enum_value(enum memcg_memory_event, MEMCG_OOM_KILL);
 	bpf_probe_read_kernel(&slow->oom_kills, sizeof(slow->oom_kills),
-			      (char *)memcg +
+			      (char *)css +
 				      bpf_core_field_offset(struct mem_cgroup, memory_events) +
 				      kill * sizeof(struct kernel_atomic_long));
 	fast->have |= RECORD_MEMORY_LIMIT | RECORD_OOM;
@@ -244,16 +267,18 @@ static __always_inline void read_memory_more(struct cgroup *cgroup, struct fast_
 static __always_inline void read_memory_v2(struct cgroup *cgroup, struct fast_record *fast,
 					   struct slow_record *slow)
 {
-	struct mem_cgroup *memcg = kernel_subsys(cgroup, memory_cgrp_id);
+	void *css = kernel_subsys(cgroup, memory_cgrp_id);
+	struct mem_cgroup *memcg;
 
-	if (!memcg || cgroup->level == 0)
+	if (!css || cgroup->level == 0)
 		return;
-	slow->high_pages = BPF_CORE_READ(memcg, memory.high);
+	memcg = kernel_cast(struct mem_cgroup, css);
+	slow->high_pages = kernel_read(memcg, memory.high);
 	fast->have |= RECORD_MEMORY_HIGH;
 	if (!bpf_core_field_exists(memcg->swap))
 		return;
-	slow->swap_pages = BPF_CORE_READ(memcg, swap.usage.counter);
-	slow->swap_limit_pages = BPF_CORE_READ(memcg, swap.max);
+	slow->swap_pages = kernel_read(memcg, swap.usage.counter);
+	slow->swap_limit_pages = kernel_read(memcg, swap.max);
 	fast->have |= RECORD_SWAP;
 }
 
@@ -264,18 +289,20 @@ static __always_inline void read_memory_v2(struct cgroup *cgroup, struct fast_re
 static __always_inline void read_memory_v1(struct cgroup *cgroup, struct fast_record *fast,
 					   struct slow_record *slow)
 {
-	struct mem_cgroup *memcg = kernel_subsys(cgroup, memory_cgrp_id);
+	void *css = kernel_subsys(cgroup, memory_cgrp_id);
+	struct mem_cgroup *memcg = css;
 	__u64 memory, both;
 
-	if (!memcg || cgroup->level == 0 || !bpf_core_field_exists(memcg->memsw))
+	if (!css || cgroup->level == 0 || !bpf_core_field_exists(memcg->memsw))
 		return;
-	memory = BPF_CORE_READ(memcg, memory.usage.counter);
-	both = BPF_CORE_READ(memcg, memsw.usage.counter);
+	memcg = kernel_cast(struct mem_cgroup, css);
+	memory = kernel_read(memcg, memory.usage.counter);
+	both = kernel_read(memcg, memsw.usage.counter);
 	if (both == 0 && memory != 0)
 		return;
 	slow->swap_pages = both > memory ? both - memory : 0;
-	memory = BPF_CORE_READ(memcg, memory.max);
-	both = BPF_CORE_READ(memcg, memsw.max);
+	memory = kernel_read(memcg, memory.max);
+	both = kernel_read(memcg, memsw.max);
 	if (both < RECORD_PAGES_NONE)
 		both = both > memory ? both - memory : 0;
 	slow->swap_limit_pages = both;
@@ -285,55 +312,51 @@ static __always_inline void read_memory_v1(struct cgroup *cgroup, struct fast_re
 static __always_inline void read_bandwidth(struct cgroup *cgroup, struct fast_record *fast,
 					   struct slow_record *slow)
 {
-	struct task_group *group = kernel_subsys(cgroup, cpu_cgrp_id);
+	void *css = kernel_subsys(cgroup, cpu_cgrp_id);
+	struct task_group *group = css;
 
-	if (!group || !bpf_core_field_exists(group->cfs_bandwidth.quota))
+	if (!css || !bpf_core_field_exists(group->cfs_bandwidth.quota))
 		return;
-	fast->throttled_ns = BPF_CORE_READ(group, cfs_bandwidth.throttled_time);
-	slow->quota_ns = BPF_CORE_READ(group, cfs_bandwidth.quota);
-	slow->period_ns = BPF_CORE_READ(group, cfs_bandwidth.period);
+	group = kernel_cast(struct task_group, css);
+	fast->throttled_ns = kernel_read(group, cfs_bandwidth.throttled_time);
+	slow->quota_ns = kernel_read(group, cfs_bandwidth.quota);
+	slow->period_ns = kernel_read(group, cfs_bandwidth.period);
 	slow->burst_ns = 0;
 	if (bpf_core_field_exists(group->cfs_bandwidth.burst))
-		slow->burst_ns = BPF_CORE_READ(group, cfs_bandwidth.burst);
-	slow->periods = BPF_CORE_READ(group, cfs_bandwidth.nr_periods);
-	slow->throttled_periods = BPF_CORE_READ(group, cfs_bandwidth.nr_throttled);
+		slow->burst_ns = kernel_read(group, cfs_bandwidth.burst);
+	slow->periods = kernel_read(group, cfs_bandwidth.nr_periods);
+	slow->throttled_periods = kernel_read(group, cfs_bandwidth.nr_throttled);
 	fast->have |= RECORD_BANDWIDTH;
 }
 
 static __always_inline void read_pids(struct cgroup *cgroup, struct fast_record *fast,
 				      struct slow_record *slow)
 {
-	struct pids_cgroup *pids = kernel_subsys(cgroup, pids_cgrp_id);
+	void *css = kernel_subsys(cgroup, pids_cgrp_id);
+	struct pids_cgroup *pids;
 
-	if (!pids || cgroup->level == 0)
+	if (!css || cgroup->level == 0)
 		return;
-	slow->pids = BPF_CORE_READ(pids, counter.counter);
-	slow->pids_limit = BPF_CORE_READ(pids, limit.counter);
+	pids = kernel_cast(struct pids_cgroup, css);
+	slow->pids = kernel_read(pids, counter.counter);
+	slow->pids_limit = kernel_read(pids, limit.counter);
 	fast->have |= RECORD_PIDS;
-}
-
-static __always_inline void read_total(__u64 *total, __u64 totals, __u64 psi_state)
-{
-	bpf_probe_read_kernel(total, sizeof(*total), (void *)(totals + 8 * psi_state));
 }
 
 static __always_inline void read_psi(struct cgroup *cgroup, struct fast_record *fast,
 				     struct slow_record *slow)
 {
-	__u64 totals = kernel_psi_totals(cgroup);
+	__u64 total[PSI_STATES] = {0};
 
-	if (!totals)
+	if (!kernel_psi_totals(cgroup, total))
 		return;
-	read_total(&slow->psi_cpu_ns, totals, bpf_core_enum_value(enum psi_states, PSI_CPU_SOME));
-	read_total(&slow->psi_memory_ns, totals,
-		   bpf_core_enum_value(enum psi_states, PSI_MEM_SOME));
-	read_total(&slow->psi_memory_full_ns, totals,
-		   bpf_core_enum_value(enum psi_states, PSI_MEM_FULL));
+	slow->psi_cpu_ns = total[kernel_psi_state(PSI_CPU_SOME)];
+	slow->psi_memory_ns = total[kernel_psi_state(PSI_MEM_SOME)];
+	slow->psi_memory_full_ns = total[kernel_psi_state(PSI_MEM_FULL)];
 	fast->have |= RECORD_PSI | RECORD_PSI_MEMORY_FULL;
 	if (!bpf_core_enum_value_exists(enum psi_states, PSI_CPU_FULL))
 		return;
-	read_total(&slow->psi_cpu_full_ns, totals,
-		   bpf_core_enum_value(enum psi_states, PSI_CPU_FULL));
+	slow->psi_cpu_full_ns = total[kernel_psi_state(PSI_CPU_FULL)];
 	fast->have |= RECORD_PSI_CPU_FULL;
 }
 
