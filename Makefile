@@ -115,6 +115,8 @@ CONF     := $(if $(CONF_C),$(TB)/conformance)
 FLEET    := $(TB)/fleet
 BENCH_TABLE := $(TB)/bench_table
 SOAK     := $(TB)/soak
+# What programs are loaded with whose sockets and memory are to fail.
+SEAM     := $(TB)/seam.so
 
 .PHONY: all tests fleet soak benches demo deps deps-lint deps-vm deps-bench run check check-built check-vm check-vm-built
 .PHONY: check-faults check-faults-built deps-kube check-kube check-kube-built deps-node check-node check-node-built
@@ -214,6 +216,9 @@ $(TB)/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/replay.o $(ALL_A)
 # Its senders take their acks from tests/fleet/ack_trouble.c.
 $(FLEET): $(O)/tests/fleet/main.o $(ALL_A)
 	$(call link,-Wl$(comma)--wrap=sender_socket_receive $(TEST_LIBS))
+$(SEAM): tests/seam/preload.c tests/seam/control.h tests/seam.h
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(filter-out $(SANFLAGS),$(EK_CFLAGS)) $(if $(SAN),-DSEAM_SANITIZED) $(CFLAGS) -fno-builtin -fPIC -shared -o $@ $< -ldl
 $(SOAK): $(O)/tests/soak/main.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
 $(BENCH_TABLE): $(O)/tests/bench_table/main.o $(TESTLIB_A) $(SHARED_A)
@@ -267,7 +272,7 @@ check-built: all tests $(BPF_O)
 # Processes that are killed, networks that are cut, names and budgets that change: it takes waiting.
 check-faults: deps
 	+@$(MAKE) --no-print-directory $(PARALLEL) check-faults-built
-check-faults-built: all $(FAULTS) $(FLEET) $(LONG_INTEG)
+check-faults-built: all $(FAULTS) $(FLEET) $(SEAM) $(LONG_INTEG)
 	@TB=$(TB) BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(FAULTS) $(LONG_INTEG)
 
 # What reads kernels is tried on several: those tests of the real kernel that need nothing but cgroups, and no exact time.

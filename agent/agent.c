@@ -25,9 +25,12 @@
 #include "agent/sampler.h"
 #include "agent/schedule.h"
 #include "shared/clock.h"
+#include "shared/descriptors.h"
 #include "shared/endpoint.h"
 #include "shared/log.h"
 #include "shared/mem.h"
+
+enum { DESCRIPTORS = 32 }; /* for itself, without cgroups' files */
 
 #define LAST_WORDS_NS (2 * NS_PER_SEC)
 
@@ -263,7 +266,9 @@ int agent_open(struct agent **out, const struct agent_config *config, struct rea
 
 	a->config = config;
 	a->epoll = a->timer = a->signals = -1;
-	rc = open_events(a, reason);
+	rc = descriptors_expect(DESCRIPTORS, reason);
+	if (!rc)
+		rc = open_events(a, reason);
 	if (!rc)
 		rc = open_publisher(a, reason);
 	if (!rc)

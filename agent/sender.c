@@ -8,14 +8,29 @@
  *   too old,       dropped and counted, never sent again
  *   refused
  *   need full      the same interval again with all identities
- *   resend from    (with any of these) back to that sequence, with all identities until caught up
+ *   resend from    (with any of these) back to that sequence, there with all identities. Those of later ones travel as
+ *                  they did the first time: told in order they leave nothing out, and if they do, "need full" says so.
+ *
+ * One in flight is enough to come back fast: of thousands of agents the aggregator has a frame of each in its queue
+ * then and never waits for any, while more of each would only wait longer, beyond their timeouts. And oldest first: the
+ * windows are sums in the order of time, equal to the last bit to those that were never disturbed.
+ *
+ * An aggregator that was started anew knows nobody and can ask nobody. So that it need not wait for the next interval,
+ * a sender without work that finds its connection replaced tells its newest interval once more (a greeting): who has it
+ * answers "applied", who has not orders what it lacks.
  *
  * What is lost on the way costs time only: without an ack it goes out again (the aggregator knows duplicates by run
  * and sequence), at once when the connection was replaced, else after the reply timeout. On the same connection these
  * are the same bytes, so that a late ack of the first still counts; on a new one it is sealed anew with its age. A
  * second timeout in a row, or as long without any connection, gives the connection up: TCP alone would back off for
- * minutes after a cut. What the ring no longer has, and what it merged across the cursor and so cannot be told apart
- * from what was applied, is skipped and counted.
+ * minutes after a cut.
+ *
+ * An aggregator that is slow because everybody wants it at once must not get everything twice for it. So a frame waits
+ * for at least twice as long as answers took lately on this connection, and twice as long again for each connection that
+ * was given up without an answer since the last one; 30 s and a quarter at most, which spreads nodes apart.
+ *
+ * What the ring no longer has, and what it merged across the cursor and so cannot be told apart from what was applied,
+ * is skipped and counted.
  *
  * On shutdown the caller steps until sender_idle(), then closes; what is unacknowledged then is lost.
  */
@@ -36,7 +51,8 @@
 #define FULL_EVERY_NS	 (60 * NS_PER_SEC)
 #define LOOK_NS		 (250 * NS_PER_MS) /* between looks at a connection that is missing or may break */
 #define ORDERED_AGAIN_NS NS_PER_SEC /* pause when the same is ordered again and again */
-#define FAR_NS		 (60 * NS_PER_SEC)
+#define IDLE_LOOK_NS	 NS_PER_SEC /* between looks whether a connection without work was replaced */
+#define PATIENCE_MAX_NS	 (30 * NS_PER_SEC) /* the longest reply timeout, but for its spread */
 
 /* Frames sent in one step, so that a quick aggregator with a long backlog does not keep the caller from sampling. */
 enum { FRAMES_PER_STEP = 16, REPLIES_PER_STEP = 64 };
@@ -46,6 +62,7 @@ struct flight {
 	uint64_t sequence; /* 0: none */
 	int64_t end_boot_ns; /* of its interval; 0: not known */
 	bool full; /* with all identities */
+	bool greeting; /* it was acknowledged before */
 	bool sent; /* at least one frame of it left: it may have arrived */
 	size_t part, part_count;
 	struct buf parts[BODY_PARTS_MAX]; /* owned, plain */
@@ -54,8 +71,9 @@ struct flight {
 	uint32_t request; /* its id */
 	bool waiting; /* for its ack .. */
 	int64_t sent_ns; /* .. since when */
+	int64_t first_sent_ns; /* when its first copy left on this connection */
 	uint64_t connection; /* .. and on which connection it left */
-	unsigned int timeouts; /* in a row */
+	unsigned int timeouts; /* in a row; over flights, until something is answered */
 };
 
 struct sender {
@@ -67,8 +85,9 @@ struct sender {
 	struct flight flight;
 	uint64_t cursor; /* first sequence whose fate is open */
 	uint64_t durable; /* last one the other side has in its database, 0: none or unknown */
-	uint64_t newest_sent;
-	uint64_t full_through; /* ordered: all identities up to this sequence */
+	uint64_t heard_connection; /* the one on which the last ack came */
+	int64_t answer_ns; /* what answers take on it: the longest lately, fading */
+	bool greeting; /* the next flight is one */
 	bool full_needed; /* until a full one is applied */
 	int64_t full_due_ns; /* when the next one is to be sent even so */
 	unsigned int orders; /* since an interval was last applied */
@@ -196,6 +215,7 @@ static void next_part(struct sender *s, int64_t now)
 	struct flight *f = &s->flight;
 
 	buf_clear(&f->frame);
+	f->first_sent_ns = 0;
 	if (++f->part < f->part_count)
 		return;
 	f->part = 0;
@@ -217,7 +237,6 @@ static void go_back(struct sender *s, uint64_t to, int64_t now)
 	if (to >= s->cursor)
 		return;
 	s->cursor = to;
-	s->full_through = s->newest_sent;
 	note_order(s, now);
 }
 
@@ -237,7 +256,7 @@ static void applied(struct sender *s, const struct ack *ack, const struct ring *
 	uint64_t through = s->flight.sequence, newest = ring_newest(ring);
 	uint64_t known = ack->applied < newest ? ack->applied : newest;
 
-	s->stats.acked++;
+	s->stats.acked += !s->flight.greeting;
 	if (s->flight.full) {
 		s->full_due_ns = now + full_wait(s);
 		s->full_needed = false;
@@ -306,6 +325,21 @@ static int open_ack(const struct sender *s, const struct buf *data, struct ack *
 	return rc;
 }
 
+/* How long answers take: what takes longer counts at once, what takes less by and by. */
+static void note_answer(struct sender *s, int64_t now)
+{
+	int64_t took_ns = now - s->flight.first_sent_ns;
+
+	if (s->heard_connection != s->flight.connection)
+		s->answer_ns = 0;
+	s->heard_connection = s->flight.connection;
+	s->answer_ns =
+		took_ns > s->answer_ns ? took_ns : s->answer_ns - (s->answer_ns - took_ns) / 8;
+	s->flight.waiting = false;
+	s->flight.timeouts = 0;
+	s->stats.last_ack_ns = now;
+}
+
 /* Takes everything that arrived: unread replies would keep the descriptor readable. */
 static void receive(struct sender *s, const struct ring *ring, int64_t now)
 {
@@ -324,15 +358,30 @@ static void receive(struct sender *s, const struct ring *ring, int64_t now)
 			note_reason(s, why.text);
 			continue;
 		}
-		s->flight.waiting = false;
-		s->flight.timeouts = 0;
-		s->stats.last_ack_ns = now;
+		note_answer(s, now);
 		obey(s, &ack, ring, now);
 	}
 	buf_fini(&data);
 }
 
 /* --- sending -------------------------------------------------------------------------------------------------- */
+
+/* How long the frame on its way waits for its ack. */
+static int64_t patience_ns(const struct sender *s)
+{
+	const struct flight *f = &s->flight;
+	int64_t usual_ns = s->config.reply_timeout_ns, ns = usual_ns, spread_ns;
+
+	if (f->connection == s->heard_connection && ns < 2 * s->answer_ns)
+		ns = 2 * s->answer_ns;
+	for (unsigned int given_up = 0; given_up < f->timeouts / 2 && ns < PATIENCE_MAX_NS;
+	     given_up++)
+		ns *= 2;
+	if (ns > PATIENCE_MAX_NS && usual_ns < PATIENCE_MAX_NS)
+		ns = PATIENCE_MAX_NS;
+	spread_ns = (ns - usual_ns) / 4;
+	return ns + (int64_t)(schedule_node_hash(s->config.node) % (uint64_t)(spread_ns + 1));
+}
 
 /* True while the ack may still come; else the frame goes out again. */
 static bool still_waiting(struct sender *s, int64_t now)
@@ -343,7 +392,7 @@ static bool still_waiting(struct sender *s, int64_t now)
 		return false;
 	if (sender_socket_connections(s->socket) != f->connection) {
 		f->waiting = false;
-	} else if (now - f->sent_ns >= s->config.reply_timeout_ns) {
+	} else if (now - f->sent_ns >= patience_ns(s)) {
 		f->waiting = false;
 		s->stats.timeouts++;
 		if (++f->timeouts % 2 == 0)
@@ -404,8 +453,10 @@ static bool begin_flight(struct sender *s, const struct ring *ring, int64_t now)
 		if (!i)
 			return false;
 		f->sequence = i->sequence;
+		f->greeting = s->greeting;
+		s->greeting = false;
 		f->end_boot_ns = i->end_boot_ns;
-		f->full = s->full_needed || i->sequence <= s->full_through || now >= s->full_due_ns;
+		f->full = s->full_needed || now >= s->full_due_ns;
 		parts = body_encode_interval(i, f->full, f->parts, &why);
 		if (parts > 0) {
 			f->part_count = (size_t)parts;
@@ -468,14 +519,32 @@ static bool transmit(struct sender *s, int64_t now)
 			end_flight(s);
 		return false;
 	}
+	if (!f->first_sent_ns || connection != f->connection)
+		f->first_sent_ns = now;
 	f->sent = f->waiting = true;
 	f->sent_ns = now;
 	f->connection = connection;
-	if (f->sequence > s->newest_sent)
-		s->newest_sent = f->sequence;
 	s->stats.sent++;
 	s->stats.sent_bytes += f->frame.len;
 	return true;
+}
+
+/*
+ * A connection that was replaced under a sender without work: back to the newest interval, if the ring has it as it was
+ * sent.
+ */
+static void greet(struct sender *s, const struct ring *ring)
+{
+	const struct interval *newest;
+
+	if (!s->heard_connection || s->flight.sequence || ring_newest(ring) >= s->cursor ||
+	    sender_socket_connections(s->socket) == s->heard_connection)
+		return;
+	newest = ring_find(ring, s->cursor - 1);
+	if (!newest || newest->merged != 1)
+		return;
+	s->cursor = newest->sequence;
+	s->greeting = true;
 }
 
 static bool has_work(const struct sender *s, const struct ring *ring)
@@ -485,12 +554,12 @@ static bool has_work(const struct sender *s, const struct ring *ring)
 
 static int64_t wake_ns(const struct sender *s, const struct ring *ring, int64_t now)
 {
-	int64_t due = s->flight.sent_ns + s->config.reply_timeout_ns;
+	int64_t due = s->flight.sent_ns + patience_ns(s);
 
 	if (s->flight.waiting)
 		return due < now + LOOK_NS ? due : now + LOOK_NS;
 	if (!has_work(s, ring))
-		return now + FAR_NS;
+		return now + IDLE_LOOK_NS;
 	return now < s->pause_ns ? s->pause_ns : now + LOOK_NS;
 }
 
@@ -498,6 +567,7 @@ int64_t sender_step(struct sender *s, const struct ring *ring, int64_t mono_ns)
 {
 	for (int i = 0; i < FRAMES_PER_STEP; i++) {
 		receive(s, ring, mono_ns);
+		greet(s, ring);
 		if (still_waiting(s, mono_ns) || !has_work(s, ring) || mono_ns < s->pause_ns ||
 		    !connected(s, mono_ns))
 			return wake_ns(s, ring, mono_ns);

@@ -30,6 +30,7 @@
 #include "aggregator/engine.h"
 
 #include <assert.h>
+#include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -53,6 +54,7 @@
 #include "aggregator/state/victim_log.h"
 #include "aggregator/state/view.h"
 #include "shared/clock.h"
+#include "shared/descriptors.h"
 #include "shared/keyring.h"
 #include "shared/log.h"
 #include "shared/mem.h"
@@ -64,7 +66,10 @@
 #define REFUSAL_LOG_NS (10 * NS_PER_SEC)
 #define BREATH_MS      10000
 
-enum { FRAMES_PER_TURN = 64 };
+enum {
+	FRAMES_PER_TURN = 64,
+	DESCRIPTORS = 48, /* for itself, before any agent or client */
+};
 
 static const struct usage_limits usage_limits = {.nodes_max = 20000, .pods_per_node_max = 8192};
 
@@ -144,6 +149,9 @@ static enum frame_result on_interval(void *ctx, const struct frame_header *heade
 	ack->resend_from = answer.resend_from;
 	memcpy(ack->reason, answer.reason, sizeof(answer.reason));
 	counter_add(&e->counters.store.lost_intervals, answer.lost);
+	counter_add(&e->counters.intervals_missing, answer.missing);
+	if (answer.verdict == USAGE_APPLIED)
+		counter_add(&e->counters.intervals_merged, interval->merged - 1);
 	for (int i = 0; i < QUARANTINE_REASON_COUNT; i++)
 		if (answer.quarantine.count[i])
 			counter_add(&e->counters.quarantined[i], answer.quarantine.count[i]);
@@ -410,11 +418,14 @@ static int open_http(struct engine *e, struct reason *reason)
 int engine_open(struct engine **out, const struct engine_config *config, struct reason *reason)
 {
 	struct engine *e = mem_zalloc(1, sizeof(*e));
-	int rc = 0;
+	int rc;
 
 	e->config = config;
 	e->published_ns = -FRAMES_NS;
+	/* What cannot be told from an object without members or rules must not become one. */
+	cJSON_InitHooks(&(cJSON_Hooks){mem_alloc, free});
 	raise_descriptor_limit();
+	rc = descriptors_expect(DESCRIPTORS, reason);
 	e->usage = usage_new(&usage_limits);
 	e->join = join_new();
 	e->views = view_slot_new();
@@ -442,7 +453,7 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 		.drain = &config->drain,
 		.decisions = e->decisions,
 	};
-	if (config->key_path)
+	if (!rc && config->key_path)
 		rc = keyring_open(&e->key_place, config->key_path, reason);
 	if (!rc && e->key_place)
 		rc = keyring_read(&e->keys, e->key_place, reason);

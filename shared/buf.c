@@ -4,7 +4,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "shared/mem.h"
 
@@ -28,35 +27,12 @@ void buf_clear(struct buf *b)
 		b->data[0] = '\0';
 }
 
-char *buf_reserve(struct buf *b, size_t len)
+void buf_grow(struct buf *b, size_t len)
 {
 	size_t need = b->len + len + 1;
 
-	if (need > b->cap) {
-		b->cap = need < 2 * b->cap ? 2 * b->cap : need < 64 ? 64 : need;
-		b->data = mem_realloc(b->data, b->cap);
-	}
-	return b->data + b->len;
-}
-
-void buf_add(struct buf *b, const void *data, size_t len)
-{
-	if (len)
-		memcpy(buf_reserve(b, len), data, len);
-	else
-		buf_reserve(b, 0);
-	b->len += len;
-	b->data[b->len] = '\0';
-}
-
-void buf_add_str(struct buf *b, const char *text)
-{
-	buf_add(b, text, strlen(text));
-}
-
-void buf_add_char(struct buf *b, char c)
-{
-	buf_add(b, &c, 1);
+	b->cap = need < 2 * b->cap ? 2 * b->cap : need < 64 ? 64 : need;
+	b->data = mem_realloc(b->data, b->cap);
 }
 
 void buf_printf(struct buf *b, const char *format, ...)

@@ -4,6 +4,7 @@
 #define EVENKEEL_SHARED_BUF_H
 
 #include <stddef.h>
+#include <string.h>
 
 struct buf {
 	char *data; /* owned; NULL while empty; always followed by a NUL once anything was added */
@@ -20,13 +21,44 @@ void buf_init(struct buf *b);
 void buf_fini(struct buf *b);
 /* Keeps the storage. */
 void buf_clear(struct buf *b);
-void buf_add(struct buf *b, const void *data, size_t len);
-void buf_add_str(struct buf *b, const char *text);
-void buf_add_char(struct buf *b, char c);
 void buf_printf(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Room for len more bytes; returns where to write them. The caller then adds what it wrote to b->len. */
-char *buf_reserve(struct buf *b, size_t len);
+/* Moves it to where there is room for len more bytes and a NUL; for buf_reserve(). */
+void buf_grow(struct buf *b, size_t len);
 /* Gives the storage to the caller (free() it) and leaves the buffer empty; never NULL. */
 char *buf_take(struct buf *b, size_t *len);
+
+/* --- what answers of megabytes are made of, byte by byte: here, so that compilers see through it */
+
+/* Room for len more bytes; returns where to write them. The caller then adds what it wrote to b->len. */
+static inline char *buf_reserve(struct buf *b, size_t len)
+{
+	if (b->len + len + 1 > b->cap)
+		buf_grow(b, len);
+	return b->data + b->len;
+}
+
+static inline void buf_add(struct buf *b, const void *data, size_t len)
+{
+	char *to = buf_reserve(b, len);
+
+	if (len)
+		memcpy(to, data, len);
+	to[len] = '\0';
+	b->len += len;
+}
+
+static inline void buf_add_str(struct buf *b, const char *text)
+{
+	buf_add(b, text, strlen(text));
+}
+
+static inline void buf_add_char(struct buf *b, char c)
+{
+	char *to = buf_reserve(b, 1);
+
+	to[0] = c;
+	to[1] = '\0';
+	b->len++;
+}
 
 #endif

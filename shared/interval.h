@@ -156,6 +156,7 @@ struct interval {
 	int64_t end_ns;
 	int64_t end_boot_ns; /* CLOCK_BOOTTIME of the node at end_ns; does not travel. 0: not known */
 	int64_t age_ns; /* since end_ns by that clock when it was sent; of a received one. 0: not told */
+	int64_t wait_ns; /* of a received one: for so long at most it waited to be read */
 	uint32_t merged; /* how many published intervals this one stands for, >= 1 */
 	bool full; /* every entry carries its identity and limits */
 	struct node_sample node;

@@ -164,19 +164,19 @@ static size_t add_special(struct buf *out, const unsigned char *p)
 	return len ? len : 1;
 }
 
-static void add_quoted(struct buf *out, const char *text)
+static void add_quoted(struct buf *out, const char *text, size_t len)
 {
-	const char *end = text + strlen(text);
+	size_t plain = plain_length(text, len);
+	const char *end = text + len;
+	char *to = buf_reserve(out, len + 2);
 
-	buf_add_char(out, '"');
-	while (text < end) {
-		size_t plain = plain_length(text, (size_t)(end - text));
-
-		if (plain)
-			buf_add(out, text, plain);
-		text += plain;
-		if (text < end)
-			text += add_special(out, (const unsigned char *)text);
+	*to = '"';
+	memcpy(to + 1, text, plain);
+	out->len += plain + 1;
+	for (text += plain; text < end; text += plain) {
+		text += add_special(out, (const unsigned char *)text);
+		plain = plain_length(text, (size_t)(end - text));
+		buf_add(out, text, plain);
 	}
 	buf_add_char(out, '"');
 }
@@ -184,7 +184,7 @@ static void add_quoted(struct buf *out, const char *text)
 void jsonw_key(struct jsonw *w, const char *key)
 {
 	begin_value(w);
-	add_quoted(w->out, key);
+	add_quoted(w->out, key, strlen(key));
 	buf_add_char(w->out, ':');
 	w->comma = false;
 }
@@ -195,8 +195,13 @@ void jsonw_string(struct jsonw *w, const char *text)
 		jsonw_null(w);
 		return;
 	}
+	jsonw_text(w, text, strlen(text));
+}
+
+void jsonw_text(struct jsonw *w, const char *text, size_t len)
+{
 	begin_value(w);
-	add_quoted(w->out, text);
+	add_quoted(w->out, text, len);
 }
 
 /* Decimal digits of value ending at end; returns where they start. */

@@ -22,6 +22,8 @@ void jsonw_array_close(struct jsonw *w);
 void jsonw_key(struct jsonw *w, const char *key);
 /* Control characters as \u00xx, quotes and backslash escaped, invalid UTF-8 as U+FFFD. NULL writes null. */
 void jsonw_string(struct jsonw *w, const char *text);
+/* The same of a text of that length, in which there is no NUL but the one behind it. */
+void jsonw_text(struct jsonw *w, const char *text, size_t len);
 /* Whether bytes are well-formed UTF-8 (RFC 3629), so that they are written as they are. */
 bool jsonw_is_utf8(const char *text, size_t len);
 void jsonw_int(struct jsonw *w, int64_t value);

@@ -6,12 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void *checked(void *block)
+void mem_exhausted(void)
 {
-	if (block)
-		return block;
 	fputs("evenkeel: out of memory\n", stderr);
 	abort();
+}
+
+static void *checked(void *block)
+{
+	if (!block)
+		mem_exhausted();
+	return block;
 }
 
 void *mem_alloc(size_t size)

@@ -268,7 +268,7 @@ int options_parse_yaml(const struct option_program *program, const char *name, c
 		specs++;
 	seen = mem_zalloc(specs, sizeof(*seen));
 	if (!yaml_parser_initialize(&r.parser))
-		abort();
+		mem_exhausted();
 	yaml_parser_set_input_string(&r.parser, (const unsigned char *)text, len);
 	rc = take_stream(&r, seen);
 	if (r.held)

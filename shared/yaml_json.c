@@ -462,7 +462,7 @@ int yaml_json_convert(const char *name, const char *text, size_t len,
 	int rc;
 
 	if (!yaml_parser_initialize(&parser))
-		abort();
+		mem_exhausted();
 	yaml_parser_set_input_string(&parser, (const unsigned char *)text, len);
 	rc = convert(&c, &parser);
 	yaml_parser_delete(&parser);

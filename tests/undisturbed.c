@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "shared/clock.h"
+#include "shared/mem.h"
 #include "tests/process.h"
 
 /* A list of one, however many nodes there are. */
@@ -147,6 +148,65 @@ static bool compare_at_rest(void *ctx)
 	cJSON_Delete(a);
 	cJSON_Delete(b);
 	return at_rest;
+}
+
+/* One page of both lists; where the next one begins, or NULL, is the caller's. */
+static bool equal_page(const struct undisturbed *u, const char *kind, const char *after,
+		       size_t *items, char **next)
+{
+	char *path = after ? mem_printf("/v1/%s?limit=500&continue=%s", kind, after)
+			   : mem_printf("/v1/%s?limit=500", kind);
+	cJSON *a = stack_get(u->stack, DISTURBED, path);
+	cJSON *b = stack_get(u->stack, UNDISTURBED, path);
+	const char *rest = cJSON_GetStringValue(json_at(b, "continue"));
+	bool equal = a && b && same_lists(a, b);
+
+	*items += (size_t)cJSON_GetArraySize(json_at(b, "items"));
+	*next = rest ? mem_strdup(rest) : NULL;
+	cJSON_Delete(a);
+	cJSON_Delete(b);
+	free(path);
+	return equal;
+}
+
+struct publication {
+	const struct undisturbed *u;
+	double before[2];
+};
+
+static double views_of(const struct undisturbed *u, int aggregator)
+{
+	return stack_metric(u->stack, aggregator, "evenkeel_views_published_total");
+}
+
+static bool both_published(void *ctx)
+{
+	const struct publication *p = ctx;
+
+	return views_of(p->u, DISTURBED) > p->before[DISTURBED] &&
+	       views_of(p->u, UNDISTURBED) > p->before[UNDISTURBED];
+}
+
+bool undisturbed_await_views(const struct undisturbed *u, double seconds)
+{
+	struct publication p = {u, {views_of(u, DISTURBED), views_of(u, UNDISTURBED)}};
+
+	return await(both_published, &p, seconds);
+}
+
+bool undisturbed_equal_lists(const struct undisturbed *u, const char *kind, size_t *items)
+{
+	char *after = NULL, *next;
+	bool equal = true;
+
+	*items = 0;
+	do {
+		equal &= equal_page(u, kind, after, items, &next);
+		free(after);
+		after = next;
+	} while (after && equal);
+	free(after);
+	return equal;
 }
 
 bool undisturbed_equal(const struct undisturbed *u, const char *path, double seconds)

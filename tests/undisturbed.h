@@ -28,5 +28,12 @@ bool undisturbed_await_samples(const struct undisturbed *u, double samples, doub
  * measured: to the last digit, for every item of the list. Says what differs.
  */
 bool undisturbed_equal(const struct undisturbed *u, const char *path, double seconds);
+/* Until both have published what they know by now. An aggregator that hears nothing does so every 10 s. */
+bool undisturbed_await_views(const struct undisturbed *u, double seconds);
+/*
+ * The same for whole lists, page by page ("nodes", "pods"), at once: of two that are told no more. How many items they have
+ * is written in any case.
+ */
+bool undisturbed_equal_lists(const struct undisturbed *u, const char *kind, size_t *items);
 
 #endif

@@ -150,7 +150,8 @@ enum api_door api_door_of(const char *path);
 const char *api_plain_path(const char *path);
 /* How many bytes a body sent to that path may have. */
 size_t api_body_most(const char *path);
-/* Whether an answer may take seconds in a large cluster: then it is not to be made where schedulers' requests wait. */
-bool api_takes_long(const char *path);
+/* Whether an answer to that body may take seconds in a large cluster: then it is not to be made where schedulers' requests
+ * wait. */
+bool api_takes_long(const char *path, const char *body, size_t len);
 
 #endif

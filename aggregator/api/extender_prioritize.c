@@ -25,7 +25,6 @@ static int64_t *score_places(const struct extender_call *c)
 {
 	int64_t *scores = mem_zalloc(c->view->node_count + 1, sizeof(*scores));
 	bool *chosen = extender_call_chosen(c);
-	struct score_result results[SCORE_PLUGINS];
 	int64_t each[SCORE_PLUGINS];
 	struct score_job job;
 	size_t next = 0;
@@ -33,8 +32,7 @@ static int64_t *score_places(const struct extender_call *c)
 	score_job_init(&job, &c->ask, chosen);
 	for (size_t i = 0; i < c->view->node_count; i++)
 		if (chosen[i])
-			scores[i] =
-				to_ten(score_job_score(&job, next++, SCORE_BARE, results, each));
+			scores[i] = to_ten(score_job_score(&job, next++, each));
 	score_job_fini(&job);
 	free(chosen);
 	return scores;

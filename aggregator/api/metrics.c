@@ -484,6 +484,16 @@ static void write_service(struct buf *out, const struct api_context *ctx)
 			   (unsigned long long)counter_get(&c->quarantined[i]));
 	write_counter(out, "evenkeel_frames_received_bytes_total", "Bytes of all frames.",
 		      &c->frame_bytes);
+	write_counter(out, "evenkeel_intervals_merged_total",
+		      "Published intervals that came within the next one, joined by a ring without "
+		      "room for "
+		      "both: applied frames and these are all that was published.",
+		      &c->intervals_merged);
+	write_counter(out, "evenkeel_intervals_missing_total",
+		      "Published intervals that agents went past, since they had left their rings "
+		      "or were "
+		      "refused.",
+		      &c->intervals_missing);
 	metrics_write_family(out, "evenkeel_http_requests_total",
 			     "Requests answered, by class of status.");
 	for (int i = 1; i < 6; i++)

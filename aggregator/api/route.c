@@ -108,11 +108,24 @@ size_t api_body_most(const char *path)
 	return route && route->body_most ? route->body_most : BODY_MOST;
 }
 
-bool api_takes_long(const char *path)
+/* As text: a word in another place only sends a short request the long way. What is escaped may be any word. */
+static bool may_have(const char *body, size_t len, const char *const *members)
+{
+	if (memchr(body, '\\', len))
+		return true;
+	for (; *members; members++)
+		if (memmem(body, len, *members, strlen(*members)))
+			return true;
+	return false;
+}
+
+bool api_takes_long(const char *path, const char *body, size_t len)
 {
 	const struct route *route = find_route(api_plain_path(path));
 
-	return route && route->takes_long;
+	if (!route || !route->takes_long)
+		return false;
+	return !route->is->long_by || may_have(body, len, route->is->long_by);
 }
 
 enum api_door api_door_of(const char *path)

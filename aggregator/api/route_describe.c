@@ -211,7 +211,11 @@ const struct api_field api_scores_members[] = {
 };
 const struct api_field api_fit_members[] = {POD, NODES, {0}};
 
+/* Plain scores are what schedulers ask for; these look for a place for the pod on every node. */
+static const char *const scores_long_by[] = {"explain", "fits", NULL};
+
 const struct api_description api_is_scores = {
+	.long_by = scores_long_by,
 	.summary = "What each node is worth for a pod, and why",
 	.kind = "ScoreList",
 	.list = true,

@@ -73,31 +73,38 @@ void score_job_init(struct score_job *job, const struct score_ask *ask, const bo
 	const struct score_mix *b = ask->mix;
 
 	*job = (struct score_job){.ask = ask, .query = score_ask_query(ask)};
+	score_pod_read(&job->query, &job->pod);
+	job->query.sums = &job->pod;
 	read_nodes(job, chosen);
 	if (b->variant != SCORE_UPSTREAM)
 		score_nodes_estimate(job->nodes, job->node_count,
 				     score_any_measured(ask->view, ask->now_ns));
 	score_nodes_power(job->nodes, job->node_count, ask->args);
-	for (size_t i = 0; i < b->count; i++)
-		score_prepare(&job->query, b->plugins[i], job->nodes, job->node_count,
-			      &job->scales[i]);
+	job->scores = mem_alloc((b->count * job->node_count + 1) * sizeof(*job->scores));
+	score_columns(&job->query, b->plugins, b->count, job->nodes, job->node_count, job->scales,
+		      job->scores);
 }
 
 void score_job_fini(struct score_job *job)
 {
+	free(job->scores);
 	free(job->nodes);
+	job->scores = NULL;
 	job->nodes = NULL;
 }
 
-int64_t score_job_score(const struct score_job *job, size_t i, enum score_detail detail,
-			struct score_result results[SCORE_PLUGINS], int64_t scores[SCORE_PLUGINS])
+int64_t score_job_score(const struct score_job *job, size_t i, int64_t scores[SCORE_PLUGINS])
 {
 	const struct score_mix *b = job->ask->mix;
 
-	for (size_t p = 0; p < b->count; p++) {
-		score_node_by(&job->query, b->plugins[p], &job->scales[p], &job->nodes[i], detail,
-			      &results[p]);
-		scores[p] = results[p].score;
-	}
+	for (size_t p = 0; p < b->count; p++)
+		scores[p] = job->scores[p * job->node_count + i];
 	return score_blend(scores, b->weights, b->count);
+}
+
+void score_job_tell(const struct score_job *job, size_t i, size_t plugin, enum score_detail detail,
+		    struct score_result *result)
+{
+	score_node_by(&job->query, job->ask->mix->plugins[plugin], &job->scales[plugin],
+		      &job->nodes[i], detail, result);
 }

@@ -35,6 +35,8 @@ struct score_job {
 	size_t node_count;
 	struct score_node *nodes; /* owned; in the order of the view */
 	struct score_scale scales[SCORE_PLUGINS]; /* by place in the blend */
+	struct score_pod pod; /* what the query's sums are: a job stays where it is */
+	int64_t *scores; /* owned; as score_columns() lays them out, by place in the blend */
 };
 
 /* The query that the ask makes: the pod, and what pods of its owner use where the view has any. */
@@ -42,8 +44,10 @@ struct score_query score_ask_query(const struct score_ask *ask);
 /* Reads and prepares the nodes that are chosen, by place in the view; NULL: all. */
 void score_job_init(struct score_job *job, const struct score_ask *ask, const bool *chosen);
 void score_job_fini(struct score_job *job);
-/* The blended score of the i-th node; also that of each plugin, and of these all that the detail asks for. */
-int64_t score_job_score(const struct score_job *job, size_t i, enum score_detail detail,
-			struct score_result results[SCORE_PLUGINS], int64_t scores[SCORE_PLUGINS]);
+/* The blended score of the i-th node; also that of each plugin. */
+int64_t score_job_score(const struct score_job *job, size_t i, int64_t scores[SCORE_PLUGINS]);
+/* All that is to be told of its score by the plugin at that place in the blend. */
+void score_job_tell(const struct score_job *job, size_t i, size_t plugin, enum score_detail detail,
+		    struct score_result *result);
 
 #endif

@@ -12,8 +12,10 @@
  * with explain each plugin gives its own, and the terms.
  *
  * With limits of the extender, refused says why its filter refuses the node, and useCap where a cap does not apply.
- * Numbers come from score_job.h; node by node is scored and written, with one set of results on the stack.
+ * Numbers come from score_job.h; node by node is written, and only what is told of it is worked out once more, with its sentence.
  */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,18 +96,45 @@ static void write_tail(struct answer *a, const struct score_node *node)
 		jsonw_object_close(&w);
 }
 
-static void write_plugin(struct jsonw *w, const struct answer *a, size_t i,
-			 const struct score_result *r)
+static char *put(char *to, const struct buf *text)
 {
-	buf_add(w->out, a->heads[i].data, a->heads[i].len);
-	w->comma = false;
-	jsonw_int(w, r->score);
-	buf_add(w->out, a->tail.data, a->tail.len);
-	if (!a->rq->explain)
-		return;
-	jsonw_key_string(w, "reason", r->reason);
-	write_terms(w, r);
+	memcpy(to, text->data, text->len);
+	return to + text->len;
+}
+
+enum { SCORE_DIGITS = 24 };
+
+static char *put_score(char *to, int64_t score)
+{
+	if (score < 0 || score > 99)
+		return to + snprintf(to, SCORE_DIGITS, "%" PRId64, score);
+	if (score > 9)
+		*to++ = (char)('0' + score / 10);
+	*to++ = (char)('0' + score % 10);
+	return to;
+}
+
+static void write_explained(struct jsonw *w, const struct answer *a, size_t at, size_t i)
+{
+	struct score_result r;
+
+	score_job_tell(&a->job, at, i, SCORE_TERMS, &r);
+	w->comma = true;
+	jsonw_key_string(w, "reason", r.reason);
+	write_terms(w, &r);
 	jsonw_object_close(w);
+}
+
+static void write_plugin(struct jsonw *w, const struct answer *a, size_t at, size_t i,
+			 int64_t score)
+{
+	struct buf *out = w->out;
+	char *begin = buf_reserve(out, a->heads[i].len + SCORE_DIGITS + a->tail.len), *to;
+
+	to = put(put_score(put(begin, &a->heads[i]), score), &a->tail);
+	out->len += (size_t)(to - begin);
+	if (a->rq->explain)
+		write_explained(w, a, at, i);
 }
 
 /* The plugin that takes most away from the blend; the first of equals. */
@@ -120,8 +149,7 @@ static size_t decider(const struct score_mix *mix, const int64_t *scores)
 	return worst;
 }
 
-static void write_reason(struct jsonw *w, const struct answer *a, const struct score_node *node,
-			 const int64_t *scores)
+static void write_reason(struct jsonw *w, const struct answer *a, size_t at, const int64_t *scores)
 {
 	const struct score_mix *mix = a->mix;
 	size_t i = decider(mix, scores);
@@ -129,7 +157,7 @@ static void write_reason(struct jsonw *w, const struct answer *a, const struct s
 	char text[sizeof(r.reason) + 64];
 	struct sentence s;
 
-	score_node_by(&a->job.query, mix->plugins[i], &a->job.scales[i], node, SCORE_REASON, &r);
+	score_job_tell(&a->job, at, i, SCORE_REASON, &r);
 	sentence_start(&s, text, sizeof(text));
 	if (mix->count > 1 && !r.unknown) {
 		sentence_add(&s, score_plugin_name(mix->plugins[i]));
@@ -138,7 +166,8 @@ static void write_reason(struct jsonw *w, const struct answer *a, const struct s
 		sentence_add(&s, ": ");
 	}
 	sentence_add(&s, r.reason);
-	jsonw_key_string(w, "reason", text);
+	jsonw_key(w, "reason");
+	jsonw_text(w, text, s.len);
 }
 
 /* What the extender's filter says of it. */
@@ -156,22 +185,20 @@ static void write_limits(struct jsonw *w, const struct answer *a, const struct s
 
 static void write_node(struct jsonw *w, struct answer *a, size_t at)
 {
-	enum score_detail detail = a->rq->explain ? SCORE_TERMS : SCORE_BARE;
 	const struct score_node *node = &a->job.nodes[at];
-	struct score_result results[SCORE_PLUGINS];
 	int64_t scores[SCORE_PLUGINS] = {0}, score;
 
 	write_tail(a, node);
-	score = score_job_score(&a->job, at, detail, results, scores);
+	score = score_job_score(&a->job, at, scores);
 	jsonw_object_open(w);
 	jsonw_key_string(w, "node", node->name);
 	jsonw_key_int(w, "score", score);
-	jsonw_key(w, "plugins");
-	jsonw_array_open(w);
+	buf_add_str(w->out, ",\"plugins\":[");
 	for (size_t i = 0; i < a->mix->count; i++)
-		write_plugin(w, a, i, &results[i]);
-	jsonw_array_close(w);
-	write_reason(w, a, node, scores);
+		write_plugin(w, a, at, i, scores[i]);
+	buf_add_char(w->out, ']');
+	w->comma = true;
+	write_reason(w, a, at, scores);
 	write_limits(w, a, node);
 	scores_fit_write_node(a->fit, w, node->name);
 	jsonw_object_close(w);
@@ -185,6 +212,18 @@ static size_t room_for(const struct answer *a)
 	for (size_t i = 0; i < a->mix->count; i++)
 		one += a->heads[i].len + 32;
 	return a->job.node_count * one;
+}
+
+/* Inputs of thousands of nodes lie beyond the processor's nearer caches. */
+static void fetch_ahead(const struct score_job *job, size_t i)
+{
+	enum { LINE = 64 };
+
+	if (i + 2 * AHEAD >= job->node_count)
+		return;
+	for (size_t at = 0; at < sizeof(job->nodes[0]); at += LINE)
+		__builtin_prefetch((const char *)&job->nodes[i + 2 * AHEAD] + at);
+	__builtin_prefetch(job->nodes[i + AHEAD].name);
 }
 
 static void write_answer(struct answer *a, int64_t now_ns, struct api_response *rs)
@@ -201,8 +240,7 @@ static void write_answer(struct answer *a, int64_t now_ns, struct api_response *
 	jsonw_key(&w, "items");
 	jsonw_array_open(&w);
 	for (size_t i = 0; i < a->job.node_count; i++) {
-		if (i + AHEAD < a->job.node_count)
-			__builtin_prefetch(a->job.nodes[i + AHEAD].name);
+		fetch_ahead(&a->job, i);
 		write_node(&w, a, i);
 	}
 	jsonw_array_close(&w);

@@ -2,7 +2,7 @@
 /*
  * GET /v1/status: how the service itself fares, for evenkeel doctor and whoever asks why an answer looks odd.
  *
- *   version, clock{flagged, nodes[]}, frames{..}, quarantine{values, nodes[]}
+ *   version, clock{flagged, nodes[]}, frames{.., mergedIntervals, missingIntervals}, quarantine{values, nodes[]}
  *   kubernetes{mode: standalone|inCluster|kubeconfig|snapshot,
  *              resources[{resource, apiVersion, state, objects, ageSeconds, stateSeconds, relists, watchErrors, skipped,
  *                         skippedLast, message}]}
@@ -284,6 +284,8 @@ static void write_frames(struct jsonw *w, const struct counters *c)
 	jsonw_object_open(w);
 	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
 		write_count(w, shown[i].key, counter_get(&c->frames[shown[i].result]));
+	write_count(w, "mergedIntervals", counter_get(&c->intervals_merged));
+	write_count(w, "missingIntervals", counter_get(&c->intervals_missing));
 	jsonw_object_close(w);
 }
 

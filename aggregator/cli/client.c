@@ -135,7 +135,7 @@ int client_new(struct client **out, const char *server, int64_t timeout_ns,
 	c->json_headers = curl_slist_append(c->json_headers, "Expect:");
 	c->curl = curl_easy_init();
 	if (!c->curl || !c->json_headers)
-		abort();
+		mem_exhausted();
 	set_up(c, timeout_ns);
 	*out = c;
 	return 0;
@@ -234,7 +234,7 @@ static int rename_server(struct client *c, const char *name, struct reason *reas
 	char *host = NULL, *port = NULL, *full = NULL, *line;
 
 	if (!url)
-		abort();
+		mem_exhausted();
 	if (curl_url_set(url, CURLUPART_URL, c->server, 0) == CURLUE_OK &&
 	    curl_url_get(url, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
 	    curl_url_get(url, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) == CURLUE_OK &&
@@ -569,7 +569,7 @@ static struct curl_slist *condition(const struct kept *k)
 	line = mem_printf("If-None-Match: %s", k->tag);
 	headers = curl_slist_append(NULL, line);
 	if (!headers)
-		abort();
+		mem_exhausted();
 	free(line);
 	return headers;
 }

@@ -45,6 +45,7 @@ struct ingest {
 	struct ingest_peers *peers;
 	struct ingest_parts *parts;
 	struct buf body, ack, answer; /* scratch, kept from frame to frame */
+	int64_t idle_ns; /* when a step last found fewer frames than it could take, or the first began */
 };
 
 int ingest_open(struct ingest **out, const char *url, const struct keyring *keys,
@@ -138,6 +139,7 @@ static enum frame_result take_interval(struct ingest *in, const struct frame_hea
 		return refuse(ack, &why);
 	interval->sequence = header->sequence;
 	interval->age_ns = header->age_ms * NS_PER_MS;
+	interval->wait_ns = now_ns > in->idle_ns ? now_ns - in->idle_ns : 0;
 	result = in->handler(in->ctx, header, interval, now_ns, ack);
 	interval_free(interval);
 	return result;
@@ -217,9 +219,13 @@ int ingest_step(struct ingest *in, int most, int64_t now_ns)
 	struct ingest_message message;
 	int taken;
 
+	if (!in->idle_ns)
+		in->idle_ns = now_ns;
 	for (taken = 0; taken < most && !ingest_peers_receive(in->peers, &message); taken++) {
 		counter_add(&in->counters->frame_bytes, message.len);
 		counter_add(&in->counters->frames[take_message(in, &message, now_ns)], 1);
 	}
+	if (taken < most)
+		in->idle_ns = now_ns;
 	return taken;
 }

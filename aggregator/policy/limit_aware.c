@@ -69,10 +69,10 @@ static void add_corrected(const struct score_query *q, enum score_resource resou
 	const struct pod_load *sums = side->sums;
 	int64_t each =
 		q->args->unlimited[resource] > 0 ? q->args->unlimited[resource] : side->allocatable;
-	struct pod_bound pod = score_pod_bound(q->pod, resource);
+	struct pod_bound pod = score_pod_bound(q, resource);
 
 	l->on_node = score_limits_on_node(sums, each, side->allocatable);
-	l->pod = score_limits_of_pod(q->pod, resource, each);
+	l->pod = score_limits_of_pod(&pod, each);
 	score_term(r, names->unlimited, "containers", (double)sums->unlimited + pod.unlimited);
 	score_term(r, names->unlimited_as, names->unit, (double)each);
 	if (sums->unknown)

@@ -54,14 +54,14 @@ void variation_risk(enum score_variant variant, const struct score_args *args,
 	*out = (struct variation_risk){.risk = 1};
 	if (s.capacity <= 0)
 		return;
-	s.request = fmax(s.request, 0);
+	s.request = at_least(s.request, 0);
 	s.used_mean = clamp(s.used_mean, 0, s.capacity);
 	s.used_stddev = clamp(s.used_stddev, 0, s.capacity);
 	resource_stats_mu_sigma(&s, &out->mu, &out->sigma);
 	if (rules->root && args->safe_variance_sensitivity >= 0)
 		out->sigma = power(out->sigma, 1 / args->safe_variance_sensitivity);
 	out->sigma = clamp(out->sigma * args->safe_variance_margin, 0, 1);
-	out->risk = rules->halved ? (out->mu + out->sigma) / 2 : fmin(out->mu + out->sigma, 1);
+	out->risk = rules->halved ? (out->mu + out->sigma) / 2 : at_most(out->mu + out->sigma, 1);
 	out->score = (1 - out->risk) * 100;
 	if (!rules->exact)
 		out->score = score_on_paper(out->score);
@@ -133,14 +133,10 @@ void load_variation_risk_balancing(const struct score_query *q, const struct sco
 {
 	const enum score_variant variant = q->variant;
 	const struct score_args *args = q->args;
-	const struct pod_spec *pod = q->pod;
-	bool upstream = variant == SCORE_UPSTREAM;
 	struct amounts cpu_amounts = {node->cpu_capacity_milli, node->cpu_allocatable_milli,
-				      pod_spec_cpu_milli(pod, false, upstream),
-				      node->pending_cpu_milli};
+				      score_request(q, SCORE_CPU), node->pending_cpu_milli};
 	struct amounts mem_amounts = {node->mem_capacity_bytes, node->mem_allocatable_bytes,
-				      pod_spec_mem_bytes(pod, false, upstream),
-				      node->pending_mem_bytes};
+				      score_request(q, SCORE_MEMORY), node->pending_mem_bytes};
 	struct variation_risk cpu, mem;
 	bool by_cpu;
 

@@ -93,8 +93,8 @@ void commitment_risk(enum score_variant variant, double weight, int64_t smoothin
 	if (c->limit > c->allocatable)
 		risk->limit = (c->limit - c->allocatable) / (c->limit - c->request);
 	if (c->measured && c->machine > 0) {
-		risk->sigma = fmin(c->sigma * sqrt((double)smoothing),
-				   sqrt(beta_variance_max(c->mu) * VARIANCE_SHARE_MAX));
+		risk->sigma = at_most(c->sigma * sqrt((double)smoothing),
+				      sqrt(beta_variance_max(c->mu) * VARIANCE_SHARE_MAX));
 		risk->threshold = clamp(share(c->request_minus_pod, c), 0, 1);
 		risk->within = commitment_probability(variant, c->mu, risk->sigma, risk->threshold,
 						      &risk->fitted, &risk->fit);
@@ -136,20 +136,20 @@ static void commit_corrected(const struct score_query *q, enum score_resource re
 			     const struct score_side *side, struct commitment *c)
 {
 	const struct pod_load *sums = side->sums;
-	struct pod_bound pod = score_pod_bound(q->pod, resource);
-	double request = (double)score_pod_need(q->pod, resource, false, false);
+	struct pod_bound pod = score_pod_bound(q, resource);
+	double request = (double)score_request(q, resource);
 	double unlimited = (double)score_unlimited(sums->unlimited + sums->unknown,
 						   sums->unlimited_requests, side->allocatable);
 	double pod_unlimited =
 		(double)score_unlimited(pod.unlimited, pod.unlimited_requests, side->allocatable);
 
 	c->allocatable = (double)side->allocatable;
-	c->machine = fmax((double)side->capacity, c->allocatable);
+	c->machine = at_least((double)side->capacity, c->allocatable);
 	c->reserved = c->machine - c->allocatable;
-	c->request_minus_pod = fmin((double)sums->requests, c->allocatable);
-	c->limit_minus_pod = fmax((double)sums->limits + unlimited, (double)sums->requests);
-	c->request = fmin((double)sums->requests + request, c->allocatable);
-	c->limit = c->limit_minus_pod + fmax((double)pod.limit + pod_unlimited, request);
+	c->request_minus_pod = at_most((double)sums->requests, c->allocatable);
+	c->limit_minus_pod = at_least((double)sums->limits + unlimited, (double)sums->requests);
+	c->request = at_most((double)sums->requests + request, c->allocatable);
+	c->limit = c->limit_minus_pod + at_least((double)pod.limit + pod_unlimited, request);
 	measure(side, (double)side->capacity, (double)side->pending, c);
 }
 
@@ -247,7 +247,7 @@ void low_risk_over_commitment(const struct score_query *q, const struct score_no
 	}
 	worst = risk[SCORE_CPU].total >= risk[SCORE_MEMORY].total ? SCORE_CPU : SCORE_MEMORY;
 	r->raw = (1 - risk[worst].total) * 100;
-	r->score = round_away(q->variant == SCORE_UPSTREAM ? r->raw : score_on_paper(r->raw));
+	r->score = q->variant == SCORE_UPSTREAM ? round_away(r->raw) : score_round(r->raw);
 	if (score_tells(r))
 		tell(&names_of[worst], &c[worst], &risk[worst], r);
 }

@@ -80,7 +80,7 @@ static struct use use_of(const struct node_limits *l, const struct score_query *
 {
 	struct score_side side = score_side(node, resource);
 	int64_t own = resource == SCORE_CPU ? target_load_packing_expect(q)
-					    : score_pod_need(q->pod, SCORE_MEMORY, false, false);
+					    : score_request(q, SCORE_MEMORY);
 	struct use u = {
 		.used = side.metric->mean / 100 * (double)side.capacity,
 		.sigma = side.metric->stddev / 100 * (double)side.capacity,
@@ -178,11 +178,13 @@ static bool is_over_ratio(const struct node_limits *l, const struct score_query 
 	int64_t each =
 		q->args->unlimited[resource] > 0 ? q->args->unlimited[resource] : side.allocatable;
 	double allocatable = (double)side.allocatable, on_node, pod;
+	struct pod_bound bound;
 
 	if (l->ratio[resource] <= 0 || !node->load.limits_known || allocatable <= 0)
 		return false;
 	on_node = score_limits_on_node(side.sums, each, side.allocatable);
-	pod = score_limits_of_pod(q->pod, resource, each);
+	bound = score_pod_bound(q, resource);
+	pod = score_limits_of_pod(&bound, each);
 	if (on_node + pod <= l->ratio[resource] * allocatable)
 		return false;
 	tell_ratio(l, resource, on_node, pod, allocatable, text);

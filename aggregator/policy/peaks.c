@@ -89,7 +89,7 @@ static void raw_corrected(const struct score_query *q, const struct score_node *
 {
 	double capacity = (double)node->cpu_capacity_milli;
 	double used = node->cpu.mean / 100 * capacity + (double)node->pending_cpu_milli;
-	double request = (double)pod_spec_cpu_milli(q->pod, false, false);
+	double request = (double)score_request(q, SCORE_CPU);
 	double x = 100 * used / capacity, p = 100 * (used + request) / capacity;
 
 	score_term(r, "cpuMean", "percent", node->cpu.mean);

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "aggregator/policy/arith.h"
 #include "aggregator/policy/score.h"
 #include "aggregator/policy/sentence.h"
 
@@ -33,6 +34,14 @@ score_normalizer limit_aware_normalize;
 bool score_before_scale(const struct score_query *q, enum score_plugin_id plugin,
 			const struct score_node *node, enum score_detail detail,
 			struct score_result *result);
+/* The rest, of one that was judged. */
+void score_after_scale(const struct score_query *q, enum score_plugin_id plugin,
+		       const struct score_scale *scale, const struct score_node *node,
+		       struct score_result *result);
+/* What both leave of a node that they kept out of the normalisation is a score of 0, but of guesses. */
+bool score_is_unknown(const struct score_query *q, enum score_plugin_id plugin,
+		      const struct score_node *node);
+void score_result_start(struct score_result *result, enum score_detail detail);
 /* Takes a raw value into the extremes. */
 void score_scale_add(struct score_scale *scale, double raw);
 bool score_plugin_normalizes(enum score_plugin_id plugin);
@@ -66,6 +75,13 @@ static inline int64_t score_pod_need(const struct pod_spec *pod, enum score_reso
 {
 	return resource == SCORE_CPU ? pod_spec_cpu_milli(pod, limits, upstream)
 				     : pod_spec_mem_bytes(pod, limits, upstream);
+}
+
+/* What the pod requests, as the variant counts it. */
+static inline int64_t score_request(const struct score_query *q, enum score_resource resource)
+{
+	return q->sums ? q->sums->of[resource].request
+		       : score_pod_need(q->pod, resource, false, q->variant == SCORE_UPSTREAM);
 }
 
 static inline void score_term(struct score_result *r, const char *name, const char *unit,
@@ -113,7 +129,17 @@ static inline struct sentence score_reason_more(struct score_result *r)
 /* Sums of decimal fractions that end on a half are halves on paper; binary64 may miss them by an ulp. */
 static inline double score_on_paper(double score)
 {
-	return round(score * 1e9) / 1e9;
+	return round_half(score * 1e9) / 1e9;
+}
+
+/* round_away(score_on_paper(score)), without a division where there is an integer for it. */
+static inline int64_t score_round(double score)
+{
+	const int64_t paper = 1000000000;
+
+	if (!(score >= 0 && score < 1e6))
+		return round_away(score_on_paper(score));
+	return ((int64_t)round_half(score * 1e9) + paper / 2) / paper;
 }
 
 /* How far raw lies from the lowest to the highest, 0..100; where all are equal none is worse than another: 100. */
@@ -123,8 +149,7 @@ static inline int64_t score_spread(double raw, const struct score_scale *scale)
 		return 100;
 	if (raw <= scale->lowest)
 		return 0;
-	return (int64_t)round(
-		score_on_paper(100 * (raw - scale->lowest) / (scale->highest - scale->lowest)));
+	return score_round(100 * (raw - scale->lowest) / (scale->highest - scale->lowest));
 }
 
 #endif

@@ -232,8 +232,7 @@ static double share_with_pod(const struct score_query *q, const struct score_nod
 			     enum score_resource resource)
 {
 	struct score_side side = score_side(node, resource);
-	double sum = (double)side.sums->requests +
-		     (double)score_pod_need(q->pod, resource, false, false);
+	double sum = (double)side.sums->requests + (double)score_request(q, resource);
 
 	return sum / (double)side.allocatable;
 }
@@ -260,7 +259,7 @@ static void estimate(const struct score_query *q, const struct score_node *node,
 	score_term(r, "memoryRequested", "fraction", mem);
 	score_term(r, "unrounded", "", full);
 	r->outside = true;
-	r->score = round_away(score_on_paper(full));
+	r->score = score_round(full);
 	if (score_tells(r))
 		tell_estimate(cpu, mem, r);
 }
@@ -306,10 +305,10 @@ static void tell_strain(const struct score_node *node, double waiting, double fa
 
 static void strain(const struct score_node *node, struct score_result *r)
 {
-	double contention = isnan(node->contention) ? 0 : node->contention;
-	double waiting = fmax(0, contention - CONTENTION_FREE) / (1 - CONTENTION_FREE);
-	double kills = fmin(OOM_COST_MOST, OOM_KILL_COST * (double)node->oom_kills);
-	double factor = (1 - fmin(waiting, 1)) * (1 - kills);
+	double contention = at_least(node->contention, 0); /* NaN: not measured */
+	double waiting = at_least(contention - CONTENTION_FREE, 0) / (1 - CONTENTION_FREE);
+	double kills = at_most(OOM_KILL_COST * (double)node->oom_kills, OOM_COST_MOST);
+	double factor = (1 - at_most(waiting, 1)) * (1 - kills);
 
 	score_term(r, "contention", "fraction", node->contention);
 	score_term(r, "oomKills", "", (double)node->oom_kills);
@@ -317,7 +316,7 @@ static void strain(const struct score_node *node, struct score_result *r)
 		return;
 	score_term(r, "beforeStrain", "", (double)r->score);
 	score_term(r, "strainFactor", "", factor);
-	r->score = round_away(score_on_paper((double)r->score * factor));
+	r->score = score_round((double)r->score * factor);
 	if (score_tells(r))
 		tell_strain(node, waiting, factor, r);
 }
@@ -349,7 +348,7 @@ static void tell_assumed(const struct score_node *node, struct score_result *r)
 
 /* --- one node ---------------------------------------------------------------------------------------------------- */
 
-static void start(struct score_result *r, enum score_detail detail)
+void score_result_start(struct score_result *r, enum score_detail detail)
 {
 	r->detail = detail;
 	r->score = 0;
@@ -359,14 +358,25 @@ static void start(struct score_result *r, enum score_detail detail)
 	r->reason[0] = '\0';
 }
 
+static const char *why_unknown(const struct score_query *q, enum score_plugin_id plugin,
+			       const struct score_node *node)
+{
+	return q->variant == SCORE_UPSTREAM ? unknown_upstream(plugin, node) : unknown(node);
+}
+
+bool score_is_unknown(const struct score_query *q, enum score_plugin_id plugin,
+		      const struct score_node *node)
+{
+	return why_unknown(q, plugin, node) != NULL;
+}
+
 bool score_before_scale(const struct score_query *q, enum score_plugin_id plugin,
 			const struct score_node *node, enum score_detail detail,
 			struct score_result *r)
 {
-	const char *what =
-		q->variant == SCORE_UPSTREAM ? unknown_upstream(plugin, node) : unknown(node);
+	const char *what = why_unknown(q, plugin, node);
 
-	start(r, detail);
+	score_result_start(r, detail);
 	if (what) {
 		r->outside = r->unknown = true;
 		if (score_tells(r))
@@ -383,13 +393,10 @@ bool score_before_scale(const struct score_query *q, enum score_plugin_id plugin
 	return true;
 }
 
-void score_node_by(const struct score_query *q, enum score_plugin_id plugin,
-		   const struct score_scale *scale, const struct score_node *node,
-		   enum score_detail detail, struct score_result *result)
+void score_after_scale(const struct score_query *q, enum score_plugin_id plugin,
+		       const struct score_scale *scale, const struct score_node *node,
+		       struct score_result *result)
 {
-	assert(score_plugin_has(plugin, q->variant));
-	if (!score_before_scale(q, plugin, node, detail, result))
-		return;
 	if (score_plugin_estimates(plugin, q->variant, node))
 		estimate(q, node, result);
 	else if (plugins[plugin].normalize && !result->outside)
@@ -401,6 +408,15 @@ void score_node_by(const struct score_query *q, enum score_plugin_id plugin,
 	if (q->variant == SCORE_CORRECTED)
 		strain(node, result);
 	tell_assumed(node, result);
+}
+
+void score_node_by(const struct score_query *q, enum score_plugin_id plugin,
+		   const struct score_scale *scale, const struct score_node *node,
+		   enum score_detail detail, struct score_result *result)
+{
+	assert(score_plugin_has(plugin, q->variant));
+	if (score_before_scale(q, plugin, node, detail, result))
+		score_after_scale(q, plugin, scale, node, result);
 }
 
 int64_t score_blend(const int64_t *scores, const double *weights, size_t count)

@@ -114,13 +114,27 @@ struct score_owner {
 	double cpu_milli;
 };
 
+/* What follows from the pod alone, and so is the same for every node. */
+struct score_pod {
+	struct {
+		int64_t request; /* as the variant counts it */
+		struct pod_bound bound;
+	} of[SCORE_RESOURCES];
+	int64_t expected_cpu_milli; /* target_load_packing_expect() */
+};
+
 /* What is asked: by which rules, for which pod. Borrowed. */
 struct score_query {
 	enum score_variant variant;
 	const struct score_args *args;
 	const struct pod_spec *pod;
 	struct score_owner owner;
+	const struct score_pod
+		*sums; /* of the pod, by score_pod_read(); NULL: worked out for each node anew */
 };
+
+/* q->sums is not read. */
+void score_pod_read(const struct score_query *q, struct score_pod *sums);
 
 /* What a plugin needs to know about all nodes together before it can score one. */
 struct score_scale {
@@ -182,6 +196,15 @@ void score_prepare(const struct score_query *q, enum score_plugin_id plugin,
 void score_node_by(const struct score_query *q, enum score_plugin_id plugin,
 		   const struct score_scale *scale, const struct score_node *node,
 		   enum score_detail detail, struct score_result *result);
+
+/*
+ * Both passes over all nodes by several plugins, of the scores only: that of the i-th node by the p-th plugin is
+ * scores[p * count + i], and what score_prepare() gives is scales[p]. As score_node_by() for each, but nothing is worked
+ * out twice.
+ */
+void score_columns(const struct score_query *q, const enum score_plugin_id *plugins,
+		   size_t plugin_count, const struct score_node *nodes, size_t count,
+		   struct score_scale *scales, int64_t *scores);
 
 /*
  * The inputs of one node of the view as of now: the longest window that is covered (windows.h), else what the last 5

@@ -3,14 +3,28 @@
 
 #include "aggregator/policy/arith.h"
 #include "aggregator/policy/plugin.h"
+#include "aggregator/policy/target_load_packing.h"
 
 _Static_assert((int)SCORE_CPU == RESOURCE_CPU && (int)SCORE_MEMORY == RESOURCE_MEMORY &&
 		       (int)SCORE_RESOURCES == POD_LOADS,
 	       "struct score_load is filled by copying a node's sums");
 
-struct pod_bound score_pod_bound(const struct pod_spec *pod, enum score_resource resource)
+struct pod_bound score_pod_bound(const struct score_query *q, enum score_resource resource)
 {
-	return pod_load_bound(pod, score_resource_id(resource));
+	return q->sums ? q->sums->of[resource].bound
+		       : pod_load_bound(q->pod, score_resource_id(resource));
+}
+
+void score_pod_read(const struct score_query *q, struct score_pod *sums)
+{
+	struct score_query plain = *q;
+
+	plain.sums = NULL;
+	for (enum score_resource r = 0; r < SCORE_RESOURCES; r++) {
+		sums->of[r].request = score_request(&plain, r);
+		sums->of[r].bound = score_pod_bound(&plain, r);
+	}
+	sums->expected_cpu_milli = target_load_packing_expect(&plain);
 }
 
 int64_t score_unlimited(uint32_t containers, int64_t requests, int64_t each)
@@ -46,12 +60,10 @@ double score_limits_on_node(const struct pod_load *on_node, int64_t each, int64_
 	       (double)on_node->unknown * (double)allocatable;
 }
 
-double score_limits_of_pod(const struct pod_spec *pod, enum score_resource resource, int64_t each)
+double score_limits_of_pod(const struct pod_bound *pod, int64_t each)
 {
-	struct pod_bound bound = score_pod_bound(pod, resource);
-
-	return (double)bound.limit +
-	       (double)score_unlimited(bound.unlimited, bound.unlimited_requests, each);
+	return (double)pod->limit +
+	       (double)score_unlimited(pod->unlimited, pod->unlimited_requests, each);
 }
 
 void score_load_add_pod(struct score_load *load, const struct pod_spec *pod)

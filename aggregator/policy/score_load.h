@@ -12,7 +12,7 @@ static inline enum resource_id score_resource_id(enum score_resource resource)
 }
 
 /* See pod_load_bound(). */
-struct pod_bound score_pod_bound(const struct pod_spec *pod, enum score_resource resource);
+struct pod_bound score_pod_bound(const struct score_query *q, enum score_resource resource);
 /* Adds a pod that is on the node; both known flags are the caller's to set. */
 void score_load_add_pod(struct score_load *load, const struct pod_spec *pod);
 /* What the pods of a node ask for of one resource, with and without the pod to be placed. */
@@ -29,6 +29,6 @@ int64_t score_unlimited(uint32_t containers, int64_t requests, int64_t each);
 /* What all that is on a node counts as a limit, and what a pod does, where a container without one counts as `each`, and
  * one whose limit could not be read as the whole node. */
 double score_limits_on_node(const struct pod_load *on_node, int64_t each, int64_t allocatable);
-double score_limits_of_pod(const struct pod_spec *pod, enum score_resource resource, int64_t each);
+double score_limits_of_pod(const struct pod_bound *pod, int64_t each);
 
 #endif

@@ -21,14 +21,11 @@ static void free_rows(struct view_kept *kept)
 }
 
 /* Expects what target_load_packing_predict() reads of the arguments, and what recent_pods_expect() does of the variant. */
-static bool is_usual(const struct score_query *q)
+static bool is_usual(const struct score_args *usual, const struct score_query *q)
 {
-	struct score_args usual;
-
-	score_args_default(&usual, SCORE_CORRECTED);
-	return q->variant != SCORE_UPSTREAM && q->args->use_limits == usual.use_limits &&
-	       q->args->default_requests_multiplier == usual.default_requests_multiplier &&
-	       q->args->default_requests_cpu_milli == usual.default_requests_cpu_milli;
+	return q->variant != SCORE_UPSTREAM && q->args->use_limits == usual->use_limits &&
+	       q->args->default_requests_multiplier == usual->default_requests_multiplier &&
+	       q->args->default_requests_cpu_milli == usual->default_requests_cpu_milli;
 }
 
 static void make_row(const struct view *v, const struct view_node *n, const struct score_query *q,
@@ -85,8 +82,7 @@ static struct view_kept *make_rows(const struct view *v, const struct view_kept 
 {
 	const struct score_rows *before = (const struct score_rows *)kept_before;
 	struct score_rows *rows = mem_alloc(sizeof(*rows) + v->node_count * sizeof(rows->of[0]));
-	struct score_args args;
-	const struct score_query q = {.variant = SCORE_CORRECTED, .args = &args};
+	const struct score_query q = {.variant = SCORE_CORRECTED, .args = &rows->usual};
 	size_t at = 0;
 
 	view_kept_init(&rows->kept, free_rows);
@@ -94,7 +90,7 @@ static struct view_kept *make_rows(const struct view *v, const struct view_kept 
 	rows->knows_pods = view_knows(v, OBJECT_POD);
 	if (before && before->knows_pods != rows->knows_pods)
 		before = NULL;
-	score_args_default(&args, SCORE_CORRECTED);
+	score_args_default(&rows->usual, SCORE_CORRECTED);
 	for (size_t i = 0; i < v->node_count; i++) {
 		const struct view_node *n = v->nodes[i];
 		const struct score_row *old;
@@ -127,7 +123,7 @@ void score_rows_read(const struct score_rows *rows, const struct view *v, size_t
 	*node = row->node;
 	if (row->heard)
 		node->age_seconds = (double)age_ns / 1e9;
-	if (row->recent && !is_usual(q))
+	if (row->recent && !is_usual(&rows->usual, q))
 		recent_pods_expect(v, v->nodes[i], q, &node->pending_cpu_milli,
 				   &node->pending_mem_bytes);
 }

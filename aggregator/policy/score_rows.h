@@ -21,6 +21,7 @@ struct score_row {
 struct score_rows {
 	struct view_kept kept; /* first */
 	bool knows_pods; /* the view does */
+	struct score_args usual; /* what pending pods are kept for */
 	size_t count;
 	struct score_row of[]; /* in the order of the view */
 };

@@ -5,46 +5,23 @@
 #include <math.h>
 #include <string.h>
 
-void sentence_start(struct sentence *s, char *text, size_t size)
-{
-	assert(size > 0);
-	s->text = text;
-	s->size = size;
-	s->len = 0;
-	text[0] = '\0';
-}
-
-static void add_bytes(struct sentence *s, const char *text, size_t len)
-{
-	size_t room = s->size - 1 - s->len;
-
-	if (len > room)
-		len = room;
-	memcpy(s->text + s->len, text, len);
-	s->len += len;
-	s->text[s->len] = '\0';
-}
-
-void sentence_add(struct sentence *s, const char *text)
-{
-	add_bytes(s, text, strlen(text));
-}
+#include "aggregator/policy/arith.h"
 
 /* value / 10^decimals */
 static void add_decimal(struct sentence *s, uint64_t value, unsigned int decimals)
 {
 	char digits[24];
 	size_t at = sizeof(digits);
-	unsigned int done = 0;
 
+	for (unsigned int i = 0; i < decimals; i++, value /= 10)
+		digits[--at] = (char)('0' + value % 10);
+	if (decimals)
+		digits[--at] = '.';
 	do {
-		if (done == decimals && done > 0)
-			digits[--at] = '.';
 		digits[--at] = (char)('0' + value % 10);
 		value /= 10;
-		done++;
-	} while (value || done <= decimals);
-	add_bytes(s, digits + at, sizeof(digits) - at);
+	} while (value);
+	sentence_add_bytes(s, digits + at, sizeof(digits) - at);
 }
 
 void sentence_add_int(struct sentence *s, int64_t value)
@@ -64,7 +41,7 @@ void sentence_add_fixed(struct sentence *s, double value, unsigned int decimals)
 		sentence_add(s, "?");
 		return;
 	}
-	scaled = fmin(round(fabs(value) * power[decimals]), 1e18);
+	scaled = at_most(round_half(fabs(value) * power[decimals]), 1e18);
 	if (value < 0 && scaled > 0)
 		sentence_add(s, "-");
 	add_decimal(s, (uint64_t)scaled, decimals);

@@ -6,14 +6,38 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct sentence {
 	char *text; /* borrowed; always terminated, cut when full */
 	size_t size, len;
 };
 
-void sentence_start(struct sentence *s, char *text, size_t size);
-void sentence_add(struct sentence *s, const char *text);
+static inline void sentence_start(struct sentence *s, char *text, size_t size)
+{
+	s->text = text;
+	s->size = size; /* above 0 */
+	s->len = 0;
+	text[0] = '\0';
+}
+
+static inline void sentence_add_bytes(struct sentence *s, const char *text, size_t len)
+{
+	size_t room = s->size - 1 - s->len;
+
+	if (len > room)
+		len = room;
+	memcpy(s->text + s->len, text, len);
+	s->len += len;
+	s->text[s->len] = '\0';
+}
+
+/* Here, since the compiler knows how long most texts are. */
+static inline void sentence_add(struct sentence *s, const char *text)
+{
+	sentence_add_bytes(s, text, strlen(text));
+}
+
 void sentence_add_int(struct sentence *s, int64_t value);
 /* With 0..9 decimals, rounded half away from zero; "?" for what is not finite, cut at +-1e18 units of the last one. */
 void sentence_add_fixed(struct sentence *s, double value, unsigned int decimals);

@@ -108,6 +108,8 @@ static bool goes_by_owner(const struct score_query *q)
 /* What the pods of its owner use is the best guess, where it is known. */
 int64_t target_load_packing_expect(const struct score_query *q)
 {
+	if (q->sums)
+		return q->sums->expected_cpu_milli;
 	if (goes_by_owner(q))
 		return round_saturating(q->owner.cpu_milli);
 	return target_load_packing_predict(q->pod, q->args, q->variant == SCORE_UPSTREAM);

@@ -15,6 +15,9 @@
  * it or too large by more than a delay can be (60 s: frames wait that long only in a network that was cut), else
  * with the third sample that says so.
  *
+ * When thousands of agents come back at once, frames wait for seconds in our own queue. How long at most, is known
+ * (interval.wait_ns), and by so much a sample may be too large without saying anything about the node's clock.
+ *
  * A clock that is set shows as a gap or an overlap between intervals that follow each other; the samples before are
  * forgotten then, but not the correction.
  */
@@ -29,13 +32,13 @@
 
 enum { SURE = 3 };
 
-static int64_t least(const struct node_clock *c)
+static int64_t least(const int64_t *sample_ns, uint8_t count)
 {
-	int64_t value = c->sample_ns[0];
+	int64_t value = sample_ns[0];
 
-	for (int i = 1; i < c->count; i++)
-		if (c->sample_ns[i] < value)
-			value = c->sample_ns[i];
+	for (int i = 1; i < count; i++)
+		if (sample_ns[i] < value)
+			value = sample_ns[i];
 	return value;
 }
 
@@ -46,11 +49,12 @@ static int64_t whole_seconds(int64_t ns)
 
 static void correct(struct node_clock *c)
 {
-	int64_t off = least(c) - c->correction_ns;
+	int64_t least_ns = least(c->sample_ns, c->count);
+	int64_t late_ns = least(c->sure_ns, c->count) - c->correction_ns;
 
-	if (off < -NODE_CLOCK_RIGHT_NS || off > DELAY_NS ||
-	    (off > NODE_CLOCK_RIGHT_NS && c->count >= SURE))
-		c->correction_ns = whole_seconds(least(c));
+	if (least_ns - c->correction_ns < -NODE_CLOCK_RIGHT_NS || late_ns > DELAY_NS ||
+	    (late_ns > NODE_CLOCK_RIGHT_NS && c->count >= SURE))
+		c->correction_ns = whole_seconds(least_ns);
 }
 
 void node_clock_hear(struct node_clock *c, const struct interval *i, bool follows, int64_t now_ns)
@@ -63,6 +67,7 @@ void node_clock_hear(struct node_clock *c, const struct interval *i, bool follow
 	if (i->age_ns <= 0 || i->end_ns > FARTHEST_NS)
 		return;
 	c->sample_ns[c->next] = now_ns - i->age_ns - i->end_ns;
+	c->sure_ns[c->next] = c->sample_ns[c->next] - i->wait_ns;
 	c->next = (c->next + 1) % NODE_CLOCK_SAMPLES;
 	if (c->count < NODE_CLOCK_SAMPLES)
 		c->count++;
@@ -73,6 +78,6 @@ bool node_clock_skew(const struct node_clock *c, int64_t *ahead_ns)
 {
 	if (!c->count)
 		return false;
-	*ahead_ns = -least(c);
+	*ahead_ns = -least(c->sample_ns, c->count);
 	return true;
 }

@@ -17,6 +17,7 @@ enum { NODE_CLOCK_SAMPLES = 8 };
 struct node_clock {
 	int64_t correction_ns; /* to be added; whole seconds */
 	int64_t sample_ns[NODE_CLOCK_SAMPLES]; /* our clock less the node's, and the delay */
+	int64_t sure_ns[NODE_CLOCK_SAMPLES]; /* the same without what may have been our own queue */
 	uint8_t count, next;
 	int64_t end_ns; /* of the interval heard last, by the node's clock */
 };

@@ -238,6 +238,21 @@ static uint64_t durable_of(const struct usage_state *u, const struct usage_node 
 	return usage_mark_is(m, run) ? m->sequence : 0;
 }
 
+/* How many published intervals the run went past since the last one we have; without any, nobody knows. */
+static uint64_t missing_before(const struct usage_node *n, const uint8_t run[FRAME_RUN_LEN],
+			       const struct interval *i)
+{
+	uint64_t through = i->sequence > i->merged ? i->sequence - i->merged : 0, have;
+
+	if (usage_node_runs(n, run))
+		have = n->sequence;
+	else if (usage_mark_is(&n->counted, run))
+		have = n->counted.sequence;
+	else
+		return 0;
+	return through > have ? through - have : 0;
+}
+
 /* Moves the interval, a copy of what was told, to our clock; *clock, which was the node's, then knows what it
  * teaches. */
 static enum usage_verdict take_times(const struct usage_node *n, const uint8_t run[FRAME_RUN_LEN],
@@ -337,6 +352,7 @@ void usage_apply(struct usage_state *u, const char *node, const uint8_t run[FRAM
 		return;
 	}
 	usage_quarantine(&interval, &answer->quarantine);
+	answer->missing = missing_before(n, run, &interval);
 	answer->lost =
 		usage_node_apply(n, run, &interval, ++u->generation, u->limits.pods_per_node_max);
 	usage_node_note(n, &answer->quarantine, interval.end_ns);

@@ -26,6 +26,8 @@ struct usage_answer {
 	uint64_t resend_from; /* with USAGE_NEED_FULL */
 	/* With USAGE_APPLIED: published intervals that the node's windows must do without, see usage.c. */
 	uint64_t lost;
+	/* With USAGE_APPLIED: published intervals between it and the last one heard of its run that did not come. */
+	uint64_t missing;
 	bool clock_flagged; /* with USAGE_APPLIED: for the first time the node's clock is over 30 s off .. */
 	double clock_ahead_seconds; /* .. by this much */
 	struct quarantine quarantine; /* with USAGE_APPLIED: what of it was put aside */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Of two aggregators the first is the one that is measured and has trouble; the other one hears the same, for comparison.
+ *
  * What is the agent's own: when intervals end (agent/schedule.h), what is kept (agent/ring.h), how it is told and
  * told again (agent/sender.h), with a socket and a run of its own. What is not: a publisher, which would add three
  * descriptors and its own copy of the keys to each of thousands; a sender for one address needs none.
@@ -30,7 +32,9 @@ struct agent_sim {
 	struct machine_sim *machine;
 	struct ring *ring;
 	struct sender *sender;
+	struct sender *also; /* NULL: there is no other aggregator */
 	struct ack_trouble *acks;
+	int64_t begin_wall_ns, begin_boot_ns; /* of its life */
 	int64_t skew_ns; /* its wall clock is so much ahead */
 
 	struct schedule schedule;
@@ -55,7 +59,10 @@ int agent_sim_open(struct agent_sim **out, const struct agent_sim_config *config
 	cluster_node_name(node, a->name);
 	randombytes_buf(sender.run, sizeof(sender.run));
 	rc = sender_open(&a->sender, config->url, &sender, reason);
+	if (!rc && config->also_url)
+		rc = sender_open(&a->also, config->also_url, &sender, reason);
 	if (rc) {
+		sender_close(a->sender);
 		free(a);
 		return rc;
 	}
@@ -63,8 +70,10 @@ int agent_sim_open(struct agent_sim **out, const struct agent_sim_config *config
 	a->machine = machine_sim_new(config->cluster, node);
 	a->acks = ack_trouble_new(&config->trouble, config->cluster, node);
 	a->skew_ns = trouble_skew_ns(&config->trouble, config->cluster, node);
+	a->begin_wall_ns = clock_wall_ns() + a->skew_ns;
+	a->begin_boot_ns = clock_boot_ns();
 	schedule_start(&a->schedule, a->name, config->interval_ns, clock_mono_ns(),
-		       clock_wall_ns() + a->skew_ns);
+		       a->begin_wall_ns);
 	*out = a;
 	return 0;
 }
@@ -74,15 +83,45 @@ void agent_sim_close(struct agent_sim *a)
 	if (!a)
 		return;
 	sender_close(a->sender);
+	sender_close(a->also);
 	ring_free(a->ring);
 	ack_trouble_free(a->acks);
 	machine_sim_free(a->machine);
 	free(a);
 }
 
-int agent_sim_fd(const struct agent_sim *a)
+size_t agent_sim_fds(const struct agent_sim *a, int fds[AGENT_SIM_FDS])
 {
-	return sender_fd(a->sender);
+	size_t count = 0;
+
+	fds[count++] = sender_fd(a->sender);
+	if (a->also)
+		fds[count++] = sender_fd(a->also);
+	return count;
+}
+
+static struct interval *measure(struct agent_sim *a, int64_t start_ns, int64_t end_ns,
+				int64_t end_boot_ns, struct tally *tally)
+{
+	struct interval *interval = machine_sim_take(a->machine, ++a->sequence, start_ns, end_ns);
+
+	interval->end_boot_ns = end_boot_ns;
+	tally->intervals++;
+	tally->entries += interval->entry_count;
+	return interval;
+}
+
+void agent_sim_remember(struct agent_sim *a, struct tally *tally)
+{
+	int64_t length_ns = a->config->interval_ns, ago_ns = a->config->history_ns;
+
+	for (; ago_ns >= length_ns; ago_ns -= length_ns)
+		ring_push(a->ring, measure(a, a->begin_wall_ns - ago_ns,
+					   a->begin_wall_ns - ago_ns + length_ns,
+					   a->begin_boot_ns - ago_ns + length_ns, tally));
+	/* The next one touches the last. */
+	if (a->sequence)
+		a->schedule.last_end_ns = a->begin_wall_ns - ago_ns;
 }
 
 static void end_interval(struct agent_sim *a, int64_t mono_ns, struct tally *tally)
@@ -94,10 +133,7 @@ static void end_interval(struct agent_sim *a, int64_t mono_ns, struct tally *tal
 	schedule_end(&a->schedule, mono_ns, clock_wall_ns() + a->skew_ns, &start, &end);
 	if (end <= start)
 		return;
-	interval = machine_sim_take(a->machine, ++a->sequence, start, end);
-	interval->end_boot_ns = boot_ns;
-	tally->intervals++;
-	tally->entries += interval->entry_count;
+	interval = measure(a, start, end, boot_ns, tally);
 	if (a->acked && mono_ns >= a->config->warm_ns && sender_idle(a->sender, a->ring))
 		a->sent_ns = clock_mono_ns();
 	ring_push(a->ring, interval);
@@ -105,8 +141,9 @@ static void end_interval(struct agent_sim *a, int64_t mono_ns, struct tally *tal
 
 static void obey(struct agent_sim *a, struct tally *tally)
 {
-	uint64_t cursors[SENDER_CURSORS];
+	uint64_t cursors[2 * SENDER_CURSORS];
 	struct sender_stats stats;
+	size_t count;
 
 	sender_get_stats(a->sender, &stats);
 	if (stats.acked != a->acked && a->sent_ns) {
@@ -116,7 +153,10 @@ static void obey(struct agent_sim *a, struct tally *tally)
 	a->acked = stats.acked;
 	schedule_set_interval(&a->schedule, stats.interval_ms ? stats.interval_ms * NS_PER_MS
 							      : a->config->interval_ns);
-	ring_set_cursors(a->ring, cursors, sender_get_cursors(a->sender, cursors));
+	count = sender_get_cursors(a->sender, cursors);
+	if (a->also)
+		count += sender_get_cursors(a->also, cursors + count);
+	ring_set_cursors(a->ring, cursors, count);
 }
 
 int64_t agent_sim_step(struct agent_sim *a, int64_t mono_ns, bool last, struct tally *tally)
@@ -128,6 +168,11 @@ int64_t agent_sim_step(struct agent_sim *a, int64_t mono_ns, bool last, struct t
 	ack_trouble_set(a->acks, tally);
 	due = sender_step(a->sender, a->ring, clock_mono_ns());
 	ack_trouble_set(NULL, NULL);
+	if (a->also) {
+		int64_t also_due = sender_step(a->also, a->ring, clock_mono_ns());
+
+		due = also_due < due ? also_due : due;
+	}
 	obey(a, tally);
 	if (ack_trouble_due_ns(a->acks) < due)
 		due = ack_trouble_due_ns(a->acks);
@@ -136,7 +181,7 @@ int64_t agent_sim_step(struct agent_sim *a, int64_t mono_ns, bool last, struct t
 
 bool agent_sim_idle(const struct agent_sim *a)
 {
-	return sender_idle(a->sender, a->ring);
+	return sender_idle(a->sender, a->ring) && (!a->also || sender_idle(a->also, a->ring));
 }
 
 void agent_sim_tell(const struct agent_sim *a, struct tally *tally)

@@ -17,8 +17,10 @@ struct agent_sim_config {
 	const struct cluster *cluster;
 	const struct keyring *keys;
 	const char *url;
+	const char *also_url; /* told everything, too; NULL: nobody */
 	int64_t interval_ns; /* unless the aggregator orders another */
 	int64_t ring_span_ns;
+	int64_t history_ns; /* what an agent has measured in its first life before it can tell anybody */
 	size_t ring_bytes;
 	int64_t warm_ns; /* monotonic; latencies of what is made before are not counted */
 	struct trouble trouble;
@@ -30,8 +32,11 @@ struct agent_sim;
 int agent_sim_open(struct agent_sim **a, const struct agent_sim_config *config, uint32_t node,
 		   struct reason *reason);
 void agent_sim_close(struct agent_sim *a); /* NULL is allowed */
-/* Readable when an ack may be there. */
-int agent_sim_fd(const struct agent_sim *a);
+/* Measures what config.history_ns says, of the time before it was opened. To be called at once, if at all. */
+void agent_sim_remember(struct agent_sim *a, struct tally *tally);
+/* Readable when an ack may be there; returns how many it wrote. */
+enum { AGENT_SIM_FDS = 2 };
+size_t agent_sim_fds(const struct agent_sim *a, int fds[AGENT_SIM_FDS]);
 /*
  * Ends the interval that is due, unless `last` says that no more are wanted, and sends what can be sent. Returns the
  * monotonic time at which to call again at the latest. What it measured is added to the tally.

@@ -15,24 +15,37 @@ double load_applied(const struct stack *s)
 
 double load_fresh(const struct stack *s)
 {
-	return stack_metric(s, 0, "evenkeel_nodes{state=\"fresh\"}");
+	cJSON *status = stack_get(s, 0, "/v1/status");
+	const cJSON *fresh = json_at(status, "agents.fresh");
+	double count = cJSON_IsNumber(fresh) ? cJSON_GetNumberValue(fresh) : 0;
+
+	cJSON_Delete(status);
+	return count;
 }
+
+/* /metrics has a dozen samples of each node: asked for at every look it would cost the aggregator more than its agents do. */
+#define LOOK_NS (500 * NS_PER_MS)
 
 struct wait {
 	const struct stack *stack;
 	double nodes;
+	int64_t looked_ns;
 };
 
 static bool all_are_fresh(void *ctx)
 {
-	const struct wait *w = ctx;
+	struct wait *w = ctx;
+	int64_t now_ns = clock_mono_ns();
 
+	if (now_ns - w->looked_ns < LOOK_NS)
+		return false;
+	w->looked_ns = now_ns;
 	return load_fresh(w->stack) >= w->nodes;
 }
 
 double load_await_fresh(struct stack *s, double nodes, int64_t begin_ns, double patience_s)
 {
-	struct wait w = {s, nodes};
+	struct wait w = {s, nodes, 0};
 
 	if (await(all_are_fresh, &w, patience_s))
 		return (double)(clock_mono_ns() - begin_ns) / NS_PER_SEC;

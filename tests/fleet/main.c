@@ -24,14 +24,15 @@
 #include "tests/fleet/dump.h"
 #include "tests/fleet/worker.h"
 
-enum { WORKERS_MAX = CLUSTER_NODES_MAX / WORKER_AGENTS_MAX };
+enum { WORKERS_MAX = CLUSTER_NODES_MAX / WORKER_AGENTS_OF_TWO_MAX };
 
 struct fleet_options {
 	int64_t nodes, pods_per_node, containers, seed, ring_kib;
 	int64_t interval_ns, duration_ns, warmup_ns, ring_span_ns;
 	int64_t day_ns, pod_life_ns, node_life_ns, node_down_ns, skew_ns, ack_delay_ns;
 	double ack_loss;
-	char *aggregator, *key_file, *dump, *report;
+	int64_t history_ns;
+	char *aggregator, *also, *key_file, *dump, *report;
 	struct program_common common;
 };
 
@@ -103,6 +104,14 @@ static const struct option_spec specs[] = {
 	 .offset = AT(warmup_ns),
 	 .value = "DURATION",
 	 .help = "Leave acks of the first so long out of the latencies."},
+	{.name = "history",
+	 .kind = OPTION_DURATION,
+	 .offset = AT(history_ns),
+	 .value = "DURATION",
+	 .max = 900e9,
+	 .help = "What each agent has measured before it can tell anybody, as after an outage of "
+		 "the "
+		 "aggregator."},
 	{.name = "day",
 	 .kind = OPTION_DURATION,
 	 .offset = AT(day_ns),
@@ -157,6 +166,13 @@ static const struct option_spec specs[] = {
 	 .value = "URL",
 	 .help = "Where to send intervals: tcp://ADDRESS:PORT or ipc:///PATH. Without it nothing "
 		 "runs."},
+	{.name = "also",
+	 .kind = OPTION_STRING,
+	 .offset = AT(also),
+	 .value = "URL",
+	 .help = "Another aggregator that is told everything, too, and has no trouble with acks; "
+		 "the "
+		 "report is about the first."},
 	{.name = "key-file",
 	 .kind = OPTION_STRING,
 	 .offset = AT(key_file),
@@ -220,7 +236,8 @@ be_worker(const struct fleet *f, uint32_t index, uint32_t first, uint32_t count,
 static int start_workers(struct fleet *f, int64_t stop_ns, struct reason *why)
 {
 	uint32_t nodes = f->cluster->config.nodes, first = 0;
-	uint32_t workers = (nodes + WORKER_AGENTS_MAX - 1) / WORKER_AGENTS_MAX;
+	uint32_t most = f->options->also ? WORKER_AGENTS_OF_TWO_MAX : WORKER_AGENTS_MAX;
+	uint32_t workers = (nodes + most - 1) / most;
 
 	for (uint32_t i = 0; i < workers; i++) {
 		uint32_t count = nodes / workers + (i < nodes % workers);
@@ -280,17 +297,26 @@ static int await_workers(struct fleet *f, const sigset_t *signals)
 
 /* --- before and after ----------------------------------------------------------------------------------------- */
 
+static int check_address(const char *option, const char *url, struct reason *why)
+{
+	struct endpoint endpoint;
+	int rc = endpoint_parse(&endpoint, url, why);
+
+	if (!rc && endpoint.kind == ENDPOINT_TCP && !endpoint_is_address(&endpoint)) {
+		reason_set(why, "%s: %s names no address; names are not looked up here", option,
+			   url);
+		rc = -EINVAL;
+	}
+	return rc;
+}
+
 static int check_target(struct fleet *f, struct reason *why)
 {
 	const struct fleet_options *o = f->options;
-	struct endpoint endpoint;
-	int rc = endpoint_parse(&endpoint, o->aggregator, why);
+	int rc = check_address("--aggregator", o->aggregator, why);
 
-	if (!rc && endpoint.kind == ENDPOINT_TCP && !endpoint_is_address(&endpoint)) {
-		reason_set(why, "--aggregator: %s names no address; names are not looked up here",
-			   o->aggregator);
-		rc = -EINVAL;
-	}
+	if (!rc && o->also)
+		rc = check_address("--also", o->also, why);
 	if (!rc && o->key_file)
 		rc = keyring_load(&f->keys, o->key_file, why);
 	return rc;
@@ -391,6 +417,8 @@ static int run(const void *values, struct reason *why)
 		.cluster = f.cluster,
 		.keys = &f.keys,
 		.url = o->aggregator,
+		.also_url = o->also,
+		.history_ns = o->history_ns,
 		.interval_ns = o->interval_ns,
 		.ring_span_ns = o->ring_span_ns,
 		.ring_bytes = (size_t)o->ring_kib * 1024,

@@ -77,15 +77,20 @@ static int open_events(struct worker *w, struct reason *reason)
 static int open_agent(struct worker *w, uint32_t seat, struct reason *reason)
 {
 	struct seat *s = &w->seats[seat];
+	int fds[AGENT_SIM_FDS], rc;
+	size_t count = 0;
 	uint32_t life;
-	int rc;
 
 	if (trouble_is_down(&w->config->trouble, w->config->cluster, w->first + seat,
 			    clock_wall_ns(), &life, &s->change_ns))
 		return 0;
 	rc = agent_sim_open(&s->agent, w->config, w->first + seat, reason);
+	if (!rc && !life)
+		agent_sim_remember(s->agent, w->tally);
 	if (!rc)
-		rc = watch(w, agent_sim_fd(s->agent), seat, reason);
+		count = agent_sim_fds(s->agent, fds);
+	for (size_t i = 0; i < count && !rc; i++)
+		rc = watch(w, fds[i], seat, reason);
 	s->due_ns = 0;
 	w->tally->restarts += life > 0;
 	return rc;

@@ -5,8 +5,8 @@
 
 #include "tests/fleet/agent_sim.h"
 
-/* nanomsg has 512 sockets per process, and an agent needs one. */
-enum { WORKER_AGENTS_MAX = 500 };
+/* nanomsg has 512 sockets per process, and an agent needs one for each aggregator. */
+enum { WORKER_AGENTS_MAX = 500, WORKER_AGENTS_OF_TWO_MAX = WORKER_AGENTS_MAX / 2 };
 
 /*
  * Runs agents for the nodes [first, first + count) until SIGTERM or SIGINT, or until the monotonic time stop_ns (0:

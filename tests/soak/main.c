@@ -28,15 +28,16 @@
 #include "tests/fleet/load.h"
 #include "tests/process.h"
 
-enum { HEARD_S = 300, FLEET_ARGS_MAX = 24, READINGS_MAX = 4096 };
+enum { HEARD_S = 300, FLEET_ARGS_MAX = 28, READINGS_MAX = 4096 };
 
 #define LATENCY_X0_US 1.0
 
 struct soak_options {
 	int64_t nodes, pods_per_node;
-	int64_t duration_ns, reading_ns, query_ns;
+	int64_t duration_ns, reading_ns, query_ns, outage_ns;
 	bool objects, restart;
-	char *interval, *pod_life, *node_life, *node_down, *skew, *ack_loss, *ack_delay;
+	char *interval, *ring_span, *history, *pod_life, *node_life, *node_down, *skew, *ack_loss,
+		*ack_delay;
 	struct program_common common;
 };
 
@@ -90,6 +91,24 @@ static const struct option_spec specs[] = {
 	 .kind = OPTION_FLAG,
 	 .offset = AT(restart),
 	 .help = "At the end kill the aggregator, start it again and await all agents."},
+	{.name = "outage",
+	 .kind = OPTION_DURATION,
+	 .offset = AT(outage_ns),
+	 .value = "DURATION",
+	 .max = 900e9,
+	 .help = "How long the aggregator stays away in --restart; the time is taken from its "
+		 "return."},
+	{.name = "ring-span",
+	 .kind = OPTION_STRING,
+	 .offset = AT(ring_span),
+	 .value = "DURATION",
+	 .help = "How long each agent keeps intervals; 28 KB of memory for each of 30 pods."},
+	{.name = "history",
+	 .kind = OPTION_STRING,
+	 .offset = AT(history),
+	 .value = "DURATION",
+	 .help = "What each agent has measured before it can tell anybody: an outage without "
+		 "waiting."},
 	{.name = "interval",
 	 .kind = OPTION_STRING,
 	 .offset = AT(interval),
@@ -383,6 +402,8 @@ static pid_t start_fleet(const struct soak_options *o, const struct stack *s)
 	add_option(argv, &n, "--pods-per-node", pods);
 	add_option(argv, &n, "--warmup", "30s");
 	add_option(argv, &n, "--interval", o->interval);
+	add_option(argv, &n, "--ring-span", o->ring_span);
+	add_option(argv, &n, "--history", o->history);
 	add_option(argv, &n, "--pod-life", o->pod_life);
 	add_option(argv, &n, "--node-life", o->node_life);
 	add_option(argv, &n, "--node-down", o->node_down);
@@ -419,6 +440,10 @@ static int restart(const struct soak_options *o, struct stack *s)
 	double seconds;
 
 	stack_kill_aggregator(s, 0);
+	if (o->outage_ns) {
+		poll(NULL, 0, (int)(o->outage_ns / NS_PER_MS));
+		begin = clock_mono_ns();
+	}
 	stack_start_aggregator(s, 0);
 	seconds = load_await_fresh(s, (double)o->nodes, begin, HEARD_S);
 	if (isnan(seconds))

@@ -70,6 +70,16 @@ static void test_age(void **state)
 	}
 }
 
+/* What is on its way goes out again after `ms`, and up to a quarter later of what it waits beyond 5 s. */
+static void expect_patience(struct scene *s, int64_t ms)
+{
+	int64_t begin_ns = s->now_ns, spread_ns = (ms - 5000) * NS_PER_MS / 4;
+
+	assert_int_equal(step(s, ms - 1), 0);
+	while (!step(s, 1))
+		assert_true(s->now_ns - begin_ns <= ms * NS_PER_MS + spread_ns);
+}
+
 static void test_timeout(void **state)
 {
 	struct scene *s = *state;
@@ -83,7 +93,10 @@ static void test_timeout(void **state)
 	assert_int_equal(step(s, 4999), 0);
 	assert_true(s->wanted_ns <= s->now_ns + NS_PER_MS);
 	for (unsigned int i = 1; i <= 5; i++) {
-		assert_int_equal(step(s, i == 1 ? 1 : 5000), 1);
+		if (i == 1)
+			assert_int_equal(step(s, 1), 1);
+		else
+			expect_patience(s, i <= 2 ? 5000 : i <= 4 ? 10000 : 20000);
 		assert_int_equal(s->stats.timeouts, i);
 		/* A second one in a row: the connection is given up. */
 		assert_int_equal(sock->reconnects, i / 2);
@@ -96,8 +109,9 @@ static void test_timeout(void **state)
 	assert_true(sender_idle(s->sender, &s->ring));
 	assert_int_equal(s->stats.acked, 1);
 	assert_int_equal(s->stats.sent, 6);
-	/* An ack ends the row. */
+	/* An ack ends the row; what took long on a connection says nothing of the next. */
 	push(&s->ring, 2, 2);
+	sock->connections++;
 	expect_sent(s, 0, 2, false);
 	assert_int_equal(step(s, 5000), 1);
 	assert_int_equal(sock->reconnects, 2);
@@ -120,6 +134,58 @@ static void test_connection_replaced(void **state)
 	answer_applied(s);
 	step(s, 1);
 	assert_true(sender_idle(s->sender, &s->ring));
+}
+
+/* Without work it tells its newest interval once more on a new connection; what that is worth, the answer says. */
+static void test_greeting(void **state)
+{
+	struct scene *s = *state;
+
+	push(&s->ring, 1, 3);
+	for (uint64_t i = 1; i <= 3; i++) {
+		expect_sent(s, 1, i, i == 1);
+		answer_applied(s);
+	}
+	assert_int_equal(step(s, 1), 0);
+	assert_true(s->wanted_ns <= s->now_ns + NS_PER_SEC);
+	/* It is known there. */
+	sock->connections++;
+	expect_sent(s, 1, 3, false);
+	answer(s, &(struct ack){.status = ACK_APPLIED, .applied = 3});
+	assert_int_equal(step(s, 1), 0);
+	assert_true(sender_idle(s->sender, &s->ring));
+	assert_int_equal(s->stats.acked, 3);
+	/* Nobody is known there. */
+	sock->connections++;
+	sock->ready = false;
+	assert_int_equal(step(s, 1), 0);
+	sock->ready = true;
+	expect_sent(s, 1, 3, false);
+	answer(s, &(struct ack){.status = ACK_NEED_FULL, .resend_from = 1});
+	for (uint64_t i = 1; i <= 3; i++) {
+		expect_sent(s, 1, i, i == 1);
+		answer_applied(s);
+	}
+	assert_int_equal(step(s, 1), 0);
+	assert_int_equal(s->stats.acked, 6);
+	/* What has become part of a larger one would not be known for what it is. */
+	merge(&s->ring, 1);
+	sock->connections++;
+	assert_int_equal(step(s, 1), 0);
+	assert_int_equal(s->stats.skipped, 0);
+}
+
+/* With work there is no need: the next interval is the greeting. */
+static void test_no_greeting(void **state)
+{
+	struct scene *s = *state;
+
+	begin(s);
+	sock->connections++;
+	push(&s->ring, 2, 2);
+	expect_sent(s, 1, 2, false);
+	answer_applied(s);
+	assert_int_equal(step(s, 1), 0);
 }
 
 static void test_bad_acks(void **state)
@@ -225,7 +291,55 @@ static void test_need_full(void **state)
 	expect_sent(s, 1, 3, false);
 }
 
-/* Back to the third, with identities up to what had been sent before. */
+/* Sends the next interval of an idle sender and answers it so much later. */
+static void answer_after(struct scene *s, uint64_t sequence, int64_t ms)
+{
+	push(&s->ring, sequence, sequence);
+	assert_int_equal(step(s, 0), 1);
+	if (ms)
+		assert_int_equal(step(s, ms), 0);
+	answer_applied(s);
+	assert_int_equal(step(s, 0), 0);
+}
+
+/* Twice as long as answers took lately on this connection, and 30 s at most; sooner again when they take less. */
+static void test_patience(void **state)
+{
+	static const struct {
+		int64_t answered_ms, patience_ms;
+	} cases[] = {{10, 5000}, {2400, 5000}, {4900, 9800}};
+	struct scene *s = *state;
+	uint64_t sequence = 0;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		push(&s->ring, sequence + 1, sequence + 1);
+		sock->connections++;
+		assert_int_equal(step(s, 0), 1);
+		answer_applied(s);
+		assert_int_equal(step(s, 0), 0);
+		answer_after(s, sequence + 2, cases[i].answered_ms);
+		push(&s->ring, sequence + 3, sequence + 3);
+		assert_int_equal(step(s, 0), 1);
+		expect_patience(s, cases[i].patience_ms);
+		answer_applied(s);
+		assert_int_equal(step(s, 0), 0);
+		sequence += 3;
+	}
+	/* What was sent twice counts from the first time: some 10 s. */
+	answer_after(s, ++sequence, 19000);
+	push(&s->ring, sequence + 1, sequence + 1);
+	assert_int_equal(step(s, 0), 1);
+	expect_patience(s, 30000);
+	answer_applied(s);
+	step(s, 0);
+	for (sequence += 2; sequence < 40; sequence++)
+		answer_after(s, sequence, 0);
+	push(&s->ring, sequence, sequence);
+	assert_int_equal(step(s, 0), 1);
+	expect_patience(s, 5000);
+}
+
+/* Back to the third, there with all identities; later ones have what they had. */
 static void test_resend(void **state)
 {
 	static const enum ack_status statuses[] = {ACK_NEED_FULL, ACK_APPLIED, ACK_TOO_OLD};
@@ -245,7 +359,7 @@ static void test_resend(void **state)
 		}
 		answer(s, &(struct ack){.status = statuses[i], .resend_from = from});
 		for (uint64_t n = from; n < newest; n++) {
-			expect_sent(s, 1, n, true);
+			expect_sent(s, 1, n, n == from);
 			assert_int_equal(s->stats.resends_ordered, i + 1);
 			answer_applied(s);
 		}
@@ -406,7 +520,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_not_connected, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_age, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_timeout, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_patience, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_connection_replaced, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_greeting, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_no_greeting, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bad_acks, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_parts, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_dropped, setup, teardown),

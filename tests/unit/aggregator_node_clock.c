@@ -30,6 +30,27 @@ static void hear(struct node_clock *c, bool follows, double end, double ahead, d
 	node_clock_hear(c, &i, follows, T0 + (int64_t)((end + age + delay) * (double)SEC));
 }
 
+/* As in a storm: of 7 s of delay 6.5 may have been our own queue. */
+static void a_queue_is_not_a_clock(void **state)
+{
+	struct node_clock c = {0};
+
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		struct interval told = {
+			.start_ns = T0 + i * 5 * SEC,
+			.end_ns = T0 + (i + 1) * 5 * SEC,
+			.age_ns = 1,
+			.merged = 1,
+			.wait_ns = i < 10 ? 6500 * MS : 1000 * MS,
+		};
+
+		node_clock_hear(&c, &told, i > 0, told.end_ns + 7 * SEC);
+		/* What the queue cannot have been is the clock, once the newest 8 say so. */
+		assert_int_equal(c.correction_ns, i < 17 ? 0 : 7 * SEC);
+	}
+}
+
 static void expect(const struct node_clock *c, double correction)
 {
 	int64_t want = (int64_t)(correction * (double)SEC);
@@ -183,6 +204,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_clock_that_is_kept_is_left_alone),
+		cmocka_unit_test(a_queue_is_not_a_clock),
 		cmocka_unit_test(a_clock_that_is_off_is_corrected),
 		cmocka_unit_test(delay_is_not_skew),
 		cmocka_unit_test(drift_moves_by_whole_seconds),

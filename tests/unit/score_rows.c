@@ -158,6 +158,40 @@ static void compare(const struct view *v, int64_t now_ns, const struct score_que
 	}
 }
 
+/* What is worked out for all nodes at once is what each of them gets by itself, in every plugin. */
+static void compare_columns(const struct view *v, int64_t now_ns, struct score_query q)
+{
+	struct score_node nodes[NODES];
+	int64_t scores[SCORE_PLUGINS * NODES];
+	enum score_plugin_id plugins[SCORE_PLUGINS];
+	struct score_scale scales[SCORE_PLUGINS];
+	struct container_spec container = {.requests = {true, true, 700, 1 << 29}};
+	struct pod_spec pod = {.container_count = 1, .containers = &container};
+	struct score_pod sums;
+	size_t count = 0;
+
+	q.pod = &pod;
+	for (enum score_plugin_id p = 0; p < SCORE_PLUGINS; p++)
+		if (score_plugin_has(p, q.variant))
+			plugins[count++] = p;
+	for (size_t i = 0; i < v->node_count; i++)
+		score_node_from_view(v, v->nodes[i], now_ns, &q, &nodes[i]);
+	if (q.variant != SCORE_UPSTREAM)
+		score_nodes_estimate(nodes, v->node_count, score_any_measured(v, now_ns));
+	score_pod_read(&q, &sums);
+	q.sums = &sums;
+	score_columns(&q, plugins, count, nodes, v->node_count, scales, scores);
+	q.sums = NULL;
+	for (size_t p = 0; p < count; p++) {
+		for (size_t i = 0; i < v->node_count; i++) {
+			struct score_result r;
+
+			score_node_by(&q, plugins[p], &scales[p], &nodes[i], SCORE_TERMS, &r);
+			assert_int_equal(scores[p * v->node_count + i], r.score);
+		}
+	}
+}
+
 static void compare_any(const struct view *v, int64_t now_ns)
 {
 	struct score_args args;
@@ -167,6 +201,7 @@ static void compare_any(const struct view *v, int64_t now_ns)
 		q.variant = (enum score_variant)variant;
 		score_args_default(&args, q.variant);
 		compare(v, now_ns, &q);
+		compare_columns(v, now_ns, q);
 		args.use_limits = true;
 		compare(v, now_ns, &q);
 		score_args_default(&args, q.variant);

@@ -325,18 +325,34 @@ static void tag_answer(struct MHD_Connection *connection, struct api_response *r
 	}
 }
 
+/* Without a header the answer would say something else, so there is none where one finds no memory. */
+static bool add_header(struct MHD_Response *response, const char *name, const char *value)
+{
+	return !value || MHD_add_response_header(response, name, value) == MHD_YES;
+}
+
 /* What a client is to do about 401, and when about 429. */
-static void add_refusal_headers(struct MHD_Response *response, const struct api_response *rs)
+static bool add_refusal_headers(struct MHD_Response *response, const struct api_response *rs)
 {
 	char seconds[16];
 
-	if (rs->status == 401)
-		MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
-					"Bearer realm=\"evenkeel\"");
-	if (!rs->retry_after_s)
-		return;
 	snprintf(seconds, sizeof(seconds), "%d", rs->retry_after_s);
-	MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, seconds);
+	return add_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
+			  rs->status == 401 ? "Bearer realm=\"evenkeel\"" : NULL) &&
+	       add_header(response, MHD_HTTP_HEADER_RETRY_AFTER,
+			  rs->retry_after_s ? seconds : NULL);
+}
+
+static bool add_headers(struct MHD_Response *response, const struct api_response *rs,
+			const char *tag)
+{
+	return add_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, rs->content_type) &&
+	       add_header(response, MHD_HTTP_HEADER_CONTENT_ENCODING, rs->gzip ? "gzip" : NULL) &&
+	       add_header(response, MHD_HTTP_HEADER_VARY,
+			  rs->negotiated ? "Accept-Encoding" : NULL) &&
+	       add_header(response, MHD_HTTP_HEADER_ALLOW, rs->allow) &&
+	       add_refusal_headers(response, rs) &&
+	       add_header(response, MHD_HTTP_HEADER_ETAG, *tag ? tag : NULL);
 }
 
 static enum MHD_Result send_answer(struct http_server *s, struct MHD_Connection *connection,
@@ -364,18 +380,9 @@ static enum MHD_Result send_answer(struct http_server *s, struct MHD_Connection 
 	response = rs->stream ? new_stream(s, rs) : new_answer(s, rs);
 	if (!response)
 		return MHD_NO;
-	if (rs->content_type)
-		MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, rs->content_type);
-	if (rs->gzip)
-		MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_ENCODING, "gzip");
-	if (rs->negotiated)
-		MHD_add_response_header(response, MHD_HTTP_HEADER_VARY, "Accept-Encoding");
-	if (rs->allow)
-		MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, rs->allow);
-	add_refusal_headers(response, rs);
-	if (tag[0])
-		MHD_add_response_header(response, MHD_HTTP_HEADER_ETAG, tag);
-	result = MHD_queue_response(connection, (unsigned int)rs->status, response);
+	result = MHD_NO;
+	if (add_headers(response, rs, tag))
+		result = MHD_queue_response(connection, (unsigned int)rs->status, response);
 	MHD_destroy_response(response);
 	return result;
 }
@@ -580,7 +587,8 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
 	}
 	if (p->routed)
 		return answer_routed(p);
-	if (api_takes_long(path) && !p->too_large && !p->busy && !p->refused) {
+	if (!p->too_large && !p->busy && !p->refused &&
+	    api_takes_long(path, p->body.data ? p->body.data : "", p->body.len)) {
 		if (do_later(s->workers, run_long, p))
 			return MHD_YES;
 		p->busy = true;

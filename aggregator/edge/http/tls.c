@@ -149,7 +149,7 @@ static int take_pair(struct tls_set *set, const struct tls_files *files, const s
 	}
 	if (gnutls_certificate_get_crt_raw(set->credentials, 0, 0, &leaf) < 0 ||
 	    gnutls_x509_crt_init(&crt) < 0)
-		abort();
+		mem_exhausted();
 	if (gnutls_x509_crt_import(crt, &leaf, GNUTLS_X509_FMT_DER) == 0)
 		set->ends_s = gnutls_x509_crt_get_expiration_time(crt);
 	gnutls_x509_crt_deinit(crt);
@@ -164,7 +164,7 @@ static int take_clients(struct tls_set *set, const char *path, const struct text
 	int count;
 
 	if (gnutls_x509_trust_list_init(&set->clients, 0) < 0)
-		abort();
+		mem_exhausted();
 	count = gnutls_x509_trust_list_add_trust_mem(set->clients, &text, NULL, GNUTLS_X509_FMT_PEM,
 						     0, 0);
 	if (count > 0)
@@ -186,7 +186,7 @@ static int make_set(struct tls_set **out, const struct tls_files *files, const s
 	set->users = 1;
 	digest_of(x, set->digest);
 	if (gnutls_certificate_allocate_credentials(&set->credentials) < 0)
-		abort();
+		mem_exhausted();
 	rc = take_pair(set, files, x, reason);
 	if (!rc && files->client_ca)
 		rc = take_clients(set, files->client_ca, x, reason);
@@ -265,7 +265,7 @@ static unsigned int take_chain(gnutls_session_t session, gnutls_x509_crt_t chain
 
 	for (; raw && taken < count && taken < CHAIN_MOST; taken++) {
 		if (gnutls_x509_crt_init(&chain[taken]) < 0)
-			abort();
+			mem_exhausted();
 		if (gnutls_x509_crt_import(chain[taken], &raw[taken], GNUTLS_X509_FMT_DER) < 0) {
 			gnutls_x509_crt_deinit(chain[taken]);
 			break;

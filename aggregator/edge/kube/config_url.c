@@ -20,7 +20,7 @@ static CURLU *parse(const char *text, const char *example, struct reason *reason
 	CURLUcode code;
 
 	if (!url)
-		abort();
+		mem_exhausted();
 	code = curl_url_set(url, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME);
 	if (code == CURLUE_OK && strstr(text, "://"))
 		return url;

@@ -163,7 +163,7 @@ int kube_start_timed(struct kube **out, const struct kube_config *config,
 	}
 	k->multi = curl_multi_init();
 	if (!k->multi)
-		abort();
+		mem_exhausted();
 	kube_outbox_init(&k->outbox, ready, ctx);
 	kube_json_setup();
 	kube_json_init(&k->json);

@@ -5,6 +5,7 @@
  * that has enough says so, libcurl then calls the transfer failed, and that is no fault.
  */
 #include "aggregator/edge/kube/kube_transfer.h"
+#include "shared/mem.h"
 
 #include <stdlib.h>
 
@@ -55,7 +56,7 @@ void transfer_init(struct transfer *t, struct kube_session *session, CURLM *mult
 	*t = (struct transfer){.session = session, .multi = multi, .hooks = hooks, .ctx = ctx};
 	t->handle = curl_easy_init();
 	if (!t->handle)
-		abort();
+		mem_exhausted();
 	curl_easy_setopt(t->handle, CURLOPT_PRIVATE, t);
 	curl_easy_setopt(t->handle, CURLOPT_ERRORBUFFER, t->detail);
 	curl_easy_setopt(t->handle, CURLOPT_HEADERFUNCTION, on_header);
@@ -113,7 +114,7 @@ void transfer_start(struct transfer *t, const struct transfer_request *request, 
 	curl_easy_setopt(t->handle, CURLOPT_LOW_SPEED_LIMIT, request->silence_s ? 1L : 0L);
 	curl_easy_setopt(t->handle, CURLOPT_LOW_SPEED_TIME, request->silence_s);
 	if (curl_multi_add_handle(t->multi, t->handle) != CURLM_OK)
-		abort();
+		mem_exhausted();
 	t->active = true;
 }
 

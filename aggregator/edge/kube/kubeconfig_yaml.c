@@ -8,6 +8,7 @@
  * A document holds tokens and keys. Its scalars are wiped before they are freed; libyaml's buffers are out of reach.
  */
 #include "aggregator/edge/kube/kubeconfig_yaml.h"
+#include "shared/mem.h"
 
 #include <errno.h>
 #include <sodium.h>
@@ -76,7 +77,7 @@ static int check_bounds(const char *name, const char *text, size_t len, struct r
 	int rc = 0;
 
 	if (!yaml_parser_initialize(&parser))
-		abort();
+		mem_exhausted();
 	yaml_parser_set_input_string(&parser, (const unsigned char *)text, len);
 	while (rc == 0 && !ended) {
 		if (!yaml_parser_parse(&parser, &event)) {
@@ -106,7 +107,7 @@ int kubeconfig_yaml_load(struct kubeconfig_yaml *y, const char *name, const char
 		return rc;
 	*y = (struct kubeconfig_yaml){.name = name, .reason = reason};
 	if (!yaml_parser_initialize(&parser))
-		abort();
+		mem_exhausted();
 	yaml_parser_set_input_string(&parser, (const unsigned char *)text, len);
 	if (!yaml_parser_load(&parser, &y->document))
 		rc = refuse_syntax(name, &parser, reason);

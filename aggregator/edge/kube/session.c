@@ -54,7 +54,7 @@ static struct curl_slist *list_of(struct curl_slist *list, char *line)
 	struct curl_slist *longer = curl_slist_append(list, line);
 
 	if (!longer)
-		abort();
+		mem_exhausted();
 	free(line);
 	return longer;
 }

@@ -9,6 +9,7 @@
  * them can still connect, and their numbers are not given to others.
  */
 #include "aggregator/edge/kube/session_tls.h"
+#include "shared/mem.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -109,7 +110,7 @@ static int check(const char *ca, const char *certificate, const char *key, struc
 	int rc = 0;
 
 	if (gnutls_certificate_allocate_credentials(&x) < 0)
-		abort();
+		mem_exhausted();
 	if (ca)
 		rc = check_ca(x, ca, reason);
 	if (rc == 0 && certificate)

@@ -311,7 +311,7 @@ static void prepare_handle(struct status_writer *w)
 {
 	w->handle = curl_easy_init();
 	if (!w->handle)
-		abort();
+		mem_exhausted();
 	curl_easy_setopt(w->handle, CURLOPT_WRITEFUNCTION, on_data);
 	curl_easy_setopt(w->handle, CURLOPT_WRITEDATA, w);
 	curl_easy_setopt(w->handle, CURLOPT_XFERINFOFUNCTION, on_progress);

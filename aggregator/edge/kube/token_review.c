@@ -194,7 +194,7 @@ static int open_line(struct token_reviewer *r, struct line *l, const struct kube
 	l->reviewer = r;
 	l->handle = curl_easy_init();
 	if (!l->handle)
-		abort();
+		mem_exhausted();
 	curl_easy_setopt(l->handle, CURLOPT_ERRORBUFFER, l->detail);
 	curl_easy_setopt(l->handle, CURLOPT_WRITEFUNCTION, on_data);
 	curl_easy_setopt(l->handle, CURLOPT_WRITEDATA, l);

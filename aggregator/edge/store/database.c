@@ -294,6 +294,8 @@ static int take_row(struct database *d, sqlite3_stmt *row, database_taker *take,
 
 	if (sqlite3_column_type(row, 1) == SQLITE_BLOB && !state)
 		state = ""; /* that is how SQLite tells an empty one */
+	if ((!name || !state) && sqlite3_errcode(d->db) == SQLITE_NOMEM)
+		return fail(d, SQLITE_NOMEM, reason);
 	if (!name || !state) {
 		reason_set(reason, "is damaged (a row without name or state)");
 		return -EBADMSG;
@@ -342,6 +344,9 @@ static int take_decision(struct database *d, sqlite3_stmt *row, struct reason *r
 
 	for (int i = 0; i < 4; i++)
 		text[i] = (const char *)sqlite3_column_text(row, i + 2);
+	if ((!text[0] || !text[1] || !text[2] || !text[3]) &&
+	    sqlite3_errcode(d->db) == SQLITE_NOMEM)
+		return fail(d, SQLITE_NOMEM, reason);
 	if (number < 1 || number > NUMBER_MAX || !text[0] || !text[1] || !text[2] || !text[3]) {
 		reason_set(reason, "is damaged (decision %lld)", (long long)number);
 		return -EBADMSG;
