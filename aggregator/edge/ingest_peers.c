@@ -40,7 +40,8 @@
 
 enum {
 	EVENTS_MAX = 64,
-	ACCEPTS_MAX = 64, /* between two looks at those who have asked */
+	ACCEPTS_MAX = 1024, /* between two looks at those who have asked: 20 ms */
+	LOOKS_MAX = 16, /* for one message */
 	SHARED_LEN = 256 * 1024,
 	PART_STEP = 4096,
 	PARTS_MAX = 256 * 1024 * 1024, /* bytes kept of messages that came in part */
@@ -403,25 +404,33 @@ static int on_event(struct ingest_peers *p, uint64_t id, struct ingest_message *
 	}
 }
 
-/* Once they are through, others are asked for the next time: however busy strangers are, the loop gets its turn. */
-static bool have_event(struct ingest_peers *p)
+/*
+ * Asks for events when the last ones are through. nanomsg gives a connection up that hears no hello within a second, so
+ * that agents coming back in thousands would never get in behind the frames of the others: while many ask, who knocks is
+ * let in before they are served.
+ */
+static bool look(struct ingest_peers *p)
 {
-	bool through = p->event_count > 0;
-
-	if (p->event_at < p->event_count)
-		return true;
 	p->event_at = 0;
-	p->event_count = through ? 0 : epoll_wait(p->epoll, p->events, EVENTS_MAX, 0);
+	p->event_count = epoll_wait(p->epoll, p->events, EVENTS_MAX, 0);
+	if (p->event_count == EVENTS_MAX)
+		accept_peers(p);
 	return p->event_count > 0;
 }
 
+/* However busy strangers are without asking anything, the loop gets its turn. */
 int ingest_peers_receive(struct ingest_peers *p, struct ingest_message *message)
 {
-	int rc = -EAGAIN;
+	int rc = -EAGAIN, looks = 0;
 
-	while (rc && (p->ready || have_event(p)))
-		rc = p->ready ? serve(p, p->ready, message)
-			      : on_event(p, p->events[p->event_at++].data.u64, message);
+	while (rc) {
+		if (p->ready)
+			rc = serve(p, p->ready, message);
+		else if (p->event_at < p->event_count)
+			rc = on_event(p, p->events[p->event_at++].data.u64, message);
+		else if (looks++ == LOOKS_MAX || !look(p))
+			break;
+	}
 	return rc;
 }
 

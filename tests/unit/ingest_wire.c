@@ -33,22 +33,21 @@ static void test_hello(void **state)
 static void test_head(void **state)
 {
 	static const struct {
-		enum endpoint_kind kind;
 		const char *bytes;
-		size_t len;
+		size_t len, message_len;
+		enum endpoint_kind kind;
 		int rc;
-		size_t message_len;
 	} cases[] = {
-		{ENDPOINT_TCP, "\0\0\0\0\0\0\1\2", 8, 0, 258},
-		{ENDPOINT_TCP, "\0\0\0\0\0\0\1\2", 7, -EAGAIN, 0},
-		{ENDPOINT_TCP, "\0\0\0\0\0\x10\0\0", 8, 0, WIRE_MESSAGE_MAX},
-		{ENDPOINT_TCP, "\0\0\0\0\0\x10\0\1", 8, -EMSGSIZE, 0},
-		{ENDPOINT_TCP, "\x80\0\0\0\0\0\0\1", 8, -EMSGSIZE, 0},
-		{ENDPOINT_TCP, "\xff\xff\xff\xff\xff\xff\xff\xff", 8, -EMSGSIZE, 0},
-		{ENDPOINT_IPC, "\1\0\0\0\0\0\0\1\2", 9, 0, 258},
-		{ENDPOINT_IPC, "\1\0\0\0\0\0\0\1\2", 8, -EAGAIN, 0},
-		{ENDPOINT_IPC, "\2\0\0\0\0\0\0\1\2", 9, -EPROTO, 0},
-		{ENDPOINT_IPC, "\0\0\0\0\0\0\0\1\2", 9, -EPROTO, 0},
+		{"\0\0\0\0\0\0\1\2", 8, 258, ENDPOINT_TCP, 0},
+		{"\0\0\0\0\0\0\1\2", 7, 0, ENDPOINT_TCP, -EAGAIN},
+		{"\0\0\0\0\0\x10\0\0", 8, WIRE_MESSAGE_MAX, ENDPOINT_TCP, 0},
+		{"\0\0\0\0\0\x10\0\1", 8, 0, ENDPOINT_TCP, -EMSGSIZE},
+		{"\x80\0\0\0\0\0\0\1", 8, 0, ENDPOINT_TCP, -EMSGSIZE},
+		{"\xff\xff\xff\xff\xff\xff\xff\xff", 8, 0, ENDPOINT_TCP, -EMSGSIZE},
+		{"\1\0\0\0\0\0\0\1\2", 9, 258, ENDPOINT_IPC, 0},
+		{"\1\0\0\0\0\0\0\1\2", 8, 0, ENDPOINT_IPC, -EAGAIN},
+		{"\2\0\0\0\0\0\0\1\2", 9, 0, ENDPOINT_IPC, -EPROTO},
+		{"\0\0\0\0\0\0\0\1\2", 9, 0, ENDPOINT_IPC, -EPROTO},
 	};
 
 	(void)state;
