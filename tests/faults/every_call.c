@@ -14,12 +14,16 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "shared/clock.h"
 #include "shared/mem.h"
@@ -212,6 +216,15 @@ static void test_agents_calls(void **state)
 
 /* --- for long ----------------------------------------------------------------------------------------------------- */
 
+/* How often it accepts within a second. */
+static int64_t accepts_within_a_second(void)
+{
+	int64_t calls = seam_calls(s->aggregator, SEAM_ACCEPT);
+
+	poll(NULL, 0, LONG_MS);
+	return seam_calls(s->aggregator, SEAM_ACCEPT) - calls;
+}
+
 /* No descriptor for agents, for a second in which one waits; it is heard then, and is no work meanwhile. */
 static void test_accept_fails_for_long(void **state)
 {
@@ -227,13 +240,64 @@ static void test_accept_fails_for_long(void **state)
 	seam_set(s->aggregator, SEAM_ACCEPT, EMFILE, 0, SEAM_FOR_EVER);
 	seam_set(s->agent, SEAM_SEND, ECONNRESET, 0, 2);
 	assert_true(await(seam_meeting_is_met, &m, SEAM_WORK_PATIENCE_S));
-	calls = seam_calls(s->aggregator, SEAM_ACCEPT);
-	poll(NULL, 0, LONG_MS);
-	calls = seam_calls(s->aggregator, SEAM_ACCEPT) - calls;
+	calls = accepts_within_a_second();
 	print_message("%lld times accepted in vain within a second\n", (long long)calls);
 	assert_true(calls <= IN_VAIN_MOST);
 	seam_heal(s->aggregator);
 	seam_work_await_applied(s, applied + 3);
+	seam_work_expect_equal(s);
+	assert_int_equal(stack_stop_agent(s->u.stack, SIGTERM), 0);
+}
+
+static int client_of(int port)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_true(fd >= 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+	return fd;
+}
+
+/* The limit of open files; no descriptor above it is closed. */
+static struct rlimit limit_files(pid_t pid, rlim_t files)
+{
+	struct rlimit before, now;
+
+	assert_int_equal(prlimit(pid, RLIMIT_NOFILE, NULL, &before), 0);
+	now = (struct rlimit){files, before.rlim_max};
+	assert_int_equal(prlimit(pid, RLIMIT_NOFILE, &now, NULL), 0);
+	return before;
+}
+
+/*
+ * Clients wait for descriptors that there are none of, while none of them is there yet; they are answered later, and agents
+ * are heard meanwhile. libmicrohttpd 0.9.75 tries again at once as long as it has no connection at all; that is only told
+ * here.
+ */
+static void test_no_descriptor_for_clients(void **state)
+{
+	enum { CLIENTS = 5 };
+	const struct stack_aggregator *a = &s->u.stack->aggregators[DISTURBED];
+	int fds[CLIENTS];
+	struct rlimit before;
+	int64_t calls;
+
+	(void)state;
+	seam_work_start_aggregators(s);
+	seam_work_start_agent(s);
+	seam_work_await_applied(s, 2);
+	before = limit_files(a->pid, 3);
+	for (int i = 0; i < CLIENTS; i++)
+		fds[i] = client_of(a->http_port);
+	calls = accepts_within_a_second();
+	print_message("%lld times accepted in vain within a second\n", (long long)calls);
+	limit_files(a->pid, before.rlim_cur);
+	for (int i = 0; i < CLIENTS; i++)
+		close(fds[i]);
+	assert_true(await(seam_work_is_ready, s, SEAM_WORK_PATIENCE_S));
+	seam_work_await_applied(s, seam_work_frames(s, DISTURBED, "applied") + 2);
 	seam_work_expect_equal(s);
 	assert_int_equal(stack_stop_agent(s->u.stack, SIGTERM), 0);
 }
@@ -244,6 +308,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_aggregators_calls, setup, seam_work_teardown),
 		cmocka_unit_test_setup_teardown(test_agents_calls, setup, seam_work_teardown),
 		cmocka_unit_test_setup_teardown(test_accept_fails_for_long, setup,
+						seam_work_teardown),
+		cmocka_unit_test_setup_teardown(test_no_descriptor_for_clients, setup,
 						seam_work_teardown),
 	};
 
