@@ -150,7 +150,7 @@ static bool is_crowded(void *ctx)
 
 	if (there > *most)
 		*most = there;
-	return *most >= CROWD || there < *most / 2;
+	return *most >= CROWD || (there >= 0 && there < *most / 2);
 }
 
 /*
