@@ -10,7 +10,7 @@
  * A question that comes meanwhile waits for the thread rather than do the work twice, so the thread is no nicer than who answers. Nobody asks, nothing
  * is made: a minute behind the last question it sleeps. Several views published while one is warmed cost one more turn, for the newest.
  *
- * Nothing can fail but the start of the thread. At shutdown the turn under way is finished.
+ * Nothing can fail but the start of the thread. At shutdown a turn that is due is still made.
  */
 #include "aggregator/api/warmer.h"
 
@@ -33,7 +33,7 @@ struct warmer {
 	bool started;
 
 	/* any thread */
-	atomic_int_least64_t asked_ns; /* 0: never */
+	atomic_int_least64_t asked_ns; /* Unix time; 0: never */
 
 	pthread_mutex_t lock;
 	pthread_cond_t news;
@@ -63,15 +63,15 @@ static void warm(struct view_slot *views)
 /* Until there is something to do. False: it stops. */
 static bool wait(struct warmer *w)
 {
-	bool stop;
+	bool due;
 
 	pthread_mutex_lock(&w->lock);
 	while (!w->due && !w->stop)
 		pthread_cond_wait(&w->news, &w->lock);
+	due = w->due;
 	w->due = false;
-	stop = w->stop;
 	pthread_mutex_unlock(&w->lock);
-	return !stop;
+	return due;
 }
 
 static void *run(void *arg)
@@ -126,7 +126,7 @@ static bool is_asked(struct warmer *w, int64_t now_ns)
 {
 	int64_t asked_ns = atomic_load_explicit(&w->asked_ns, memory_order_relaxed);
 
-	return asked_ns && now_ns - asked_ns <= INTEREST_NS;
+	return now_ns - asked_ns <= INTEREST_NS;
 }
 
 void warmer_published(struct warmer *w, int64_t now_ns)

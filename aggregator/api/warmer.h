@@ -14,7 +14,7 @@ struct warmer;
 struct warmer *warmer_new(struct view_slot *views);
 /* -EAGAIN with the reason: no thread. */
 int warmer_start(struct warmer *w, struct reason *reason);
-/* Ends the thread, whatever is left to do. NULL is allowed, as in all below. */
+/* Ends the thread behind what is due. NULL is allowed, as in all below. */
 void warmer_stop(struct warmer *w);
 void warmer_free(struct warmer *w); /* stopped */
 /* Any thread: nodes were scored. */

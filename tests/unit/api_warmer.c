@@ -76,23 +76,23 @@ static void views_are_warm_while_somebody_asks(void **state)
 	}
 }
 
-/* A turn that must not be is not seen by waiting for it: the turn behind it is, and that only looks at the newest view. */
+/* What is due is made before the thread ends: what is not made then was not due. */
 static void nobody_asks_and_nothing_is_made(void **state)
 {
-	struct view *never, *late, *asked;
+	struct view *never, *late, *stopped;
 
 	(void)state;
 	never = publish(NOW);
 	warmer_asked(warmer, NOW);
 	late = publish(NOW + 60 * NS_PER_SEC + 1);
-	warmer_stop(warmer); /* finishes the turn under way */
+	warmer_stop(warmer);
 	assert_false(is_kept(never, VIEW_KEPT_SCORES));
 	assert_false(is_kept(late, VIEW_KEPT_SCORES));
-	asked = publish(NOW);
-	assert_false(is_kept(asked, VIEW_KEPT_SCORES));
+	stopped = publish(NOW);
+	assert_false(is_kept(stopped, VIEW_KEPT_SCORES));
 	view_drop(never);
 	view_drop(late);
-	view_drop(asked);
+	view_drop(stopped);
 }
 
 static void nothing_is_done_without_one(void **state)
