@@ -102,6 +102,7 @@ struct usage_node {
 	struct node_page *page; /* held; NULL: to be built */
 	struct node_page *
 		old_page; /* held; until it is: the last one, for values newer ones of which could not be */
+	bool stale; /* it waits for its page in the state's list */
 	char name[];
 };
 
