@@ -10,20 +10,12 @@
  * With a state directory, node windows are in a database, too (engine_saver.c); they are back before the first frame
  * is read. Where there is a Kubernetes API, the cluster model is kept after it (engine_follower.c).
  *
- * How old a view may be. What is measured changes slowly, and a thousand frames a second are one view. But a scheduler acts on what the API tells, and
- * asks again within milliseconds: whether the victim that it evicted is gone decides then. So a change of the model is published within 100 ms, or
- * later where views are so costly that more than a twentieth of the loop's time would go into them: publications happen at most ten times a second
- * however many events there are, and at least once.
- *
- * Pages are built as frames come in, between two turns, and not all at the publication: agents wait for acks meanwhile.
+ * Views are made in slices between frames, by engine_publisher.c, which says how old one may be.
  *
  * What the HTTP threads promise to pods is in the ledger: the follower tells it what became of them, and each publication
  * settles it.
  *
  * Plans (slack, drains) are made on a thread of their own, of the newest view, and lie in a slot for the HTTP threads (engine_planner.c).
- *
- * A view is also published when nothing arrived for 10 s: of a cluster that fell silent as a whole the nodes are to be
- * forgotten after a day as any other, and answers made once per view go on ageing.
  *
  * A signal stops the loop; closing runs in the mirrored order of opening.
  */
@@ -46,6 +38,7 @@
 #include "aggregator/edge/ingest.h"
 #include "aggregator/engine_follower.h"
 #include "aggregator/engine_planner.h"
+#include "aggregator/engine_publisher.h"
 #include "aggregator/engine_reviewer.h"
 #include "aggregator/engine_saver.h"
 #include "aggregator/state/counters.h"
@@ -60,12 +53,7 @@
 #include "shared/log.h"
 #include "shared/mem.h"
 
-#define FRAMES_NS NS_PER_SEC
-#define EVENTS_NS (100 * NS_PER_MS)
-#define PUBLISH_SHARE                                                                              \
-	20 /* publications at the API's pace take at most one part in so many of the loop's time */
 #define REFUSAL_LOG_NS (10 * NS_PER_SEC)
-#define BREATH_MS      10000
 
 enum {
 	FRAMES_PER_TURN = 64,
@@ -90,9 +78,6 @@ struct engine {
 	/* loop thread */
 	uv_loop_t loop;
 	uv_poll_t ingest_poll;
-	uv_timer_t publish_timer;
-	uv_timer_t
-		breath_timer; /* publishes when nothing arrives, so that the silent age and are forgotten */
 	uv_signal_t signals[3];
 	bool loop_open;
 	struct keyring_place *key_place; /* NULL: no key */
@@ -101,9 +86,7 @@ struct engine {
 	struct join *join;
 	struct saver *saver; /* NULL: without a state directory */
 	struct follower *follower; /* NULL: standalone */
-	int64_t published_ns; /* monotonic */
-	int64_t publishing_ns; /* what the last publication took */
-	int64_t publish_due_ns; /* monotonic; while the timer runs */
+	struct publisher *publisher; /* NULL until the loop is open */
 	int64_t refusal_logged_ns; /* Unix time */
 	uint64_t refusals_unlogged;
 	int failure; /* what stopped the loop, negative errno; 0: a signal */
@@ -166,58 +149,13 @@ static enum frame_result on_interval(void *ctx, const struct frame_header *heade
 	return result_of_verdict[answer.verdict];
 }
 
-static void publish(struct engine *e)
+static void on_published(void *ctx, int64_t now_ns)
 {
-	int64_t now_ns = clock_wall_ns(), began_ns = clock_mono_ns();
-	size_t count;
-	struct node_page *const *pages = usage_pages(e->usage, now_ns, &count);
-	struct cluster *cluster = follower_cluster(e->follower);
+	struct engine *e = ctx;
 
-	uint64_t generation = cluster ? cluster->generation : 0;
-
-	view_slot_publish(e->views, join_view(e->join, pages, count, cluster, now_ns));
 	warmer_published(e->api_context.warmer, now_ns);
-	ledger_settle(e->ledger, generation, now_ns);
-	e->published_ns = clock_mono_ns();
-	e->publishing_ns = e->published_ns - began_ns;
-	uv_timer_stop(&e->publish_timer);
-	counter_add(&e->counters.views_published, 1);
 	place_pool_tidy(e->api_context.places, now_ns);
 	quota_shelf_tidy(e->api_context.books, now_ns);
-}
-
-static void on_publish_timer(uv_timer_t *timer)
-{
-	publish(timer->data);
-}
-
-static void on_breath_timer(uv_timer_t *timer)
-{
-	struct engine *e = timer->data;
-
-	if (clock_mono_ns() - e->published_ns >= BREATH_MS / 2 * NS_PER_MS)
-		publish(e);
-	ledger_settle(e->ledger, 0, clock_wall_ns());
-}
-
-/* At once when the last view is that old, else as soon as it will be. The sooner of two wishes counts. */
-static void publish_soon(struct engine *e, int64_t after_ns)
-{
-	int64_t now_ns = clock_mono_ns(), due_ns;
-	bool dirty = usage_dirty(e->usage) || follower_dirty(e->follower);
-
-	if (after_ns < PUBLISH_SHARE * e->publishing_ns)
-		after_ns = PUBLISH_SHARE * e->publishing_ns;
-	due_ns = e->published_ns + (after_ns < FRAMES_NS ? after_ns : FRAMES_NS);
-	if (!dirty ||
-	    (uv_is_active((uv_handle_t *)&e->publish_timer) && e->publish_due_ns <= due_ns))
-		return;
-	e->publish_due_ns = due_ns;
-	if (now_ns >= due_ns)
-		publish(e);
-	else
-		uv_timer_start(&e->publish_timer, on_publish_timer,
-			       (uint64_t)((due_ns - now_ns) / NS_PER_MS) + 1, 0);
 }
 
 static void on_frames(uv_poll_t *poll, int status, int events)
@@ -232,10 +170,7 @@ static void on_frames(uv_poll_t *poll, int status, int events)
 		return;
 	}
 	taken = ingest_step(e->ingest, FRAMES_PER_TURN, clock_wall_ns());
-	/* As many pages as frames, so that a publication finds hardly any to build; not while agents wait in a queue. */
-	if (taken < FRAMES_PER_TURN)
-		usage_build_pages(e->usage, (size_t)taken);
-	publish_soon(e, FRAMES_NS);
+	publisher_note_frames(e->publisher, (size_t)taken, taken < FRAMES_PER_TURN);
 }
 
 static void reload_keys(struct engine *e)
@@ -296,19 +231,29 @@ static int watch_signals(struct engine *e)
 	return rc;
 }
 
+static int open_publisher(struct engine *e)
+{
+	const struct publisher_config config = {
+		.loop = &e->loop,
+		.usage = e->usage,
+		.join = e->join,
+		.views = e->views,
+		.ledger = e->ledger,
+		.counters = &e->counters,
+		.published = on_published,
+		.ctx = e,
+	};
+
+	return publisher_open(&e->publisher, &config);
+}
+
 static int open_loop(struct engine *e, struct reason *reason)
 {
 	int rc = uv_loop_init(&e->loop);
 
 	e->loop_open = rc == 0;
 	if (!rc)
-		rc = uv_timer_init(&e->loop, &e->publish_timer);
-	e->publish_timer.data = e;
-	if (!rc)
-		rc = uv_timer_init(&e->loop, &e->breath_timer);
-	e->breath_timer.data = e;
-	if (!rc)
-		rc = uv_timer_start(&e->breath_timer, on_breath_timer, BREATH_MS, BREATH_MS);
+		rc = open_publisher(e);
 	if (!rc)
 		rc = watch_signals(e);
 	if (!rc)
@@ -320,7 +265,9 @@ static int open_loop(struct engine *e, struct reason *reason)
 
 static void on_restored(void *ctx)
 {
-	publish(ctx);
+	struct engine *e = ctx;
+
+	publisher_publish(e->publisher);
 }
 
 static void on_recalled(void *ctx, const char *name, const char *text, size_t len)
@@ -367,7 +314,9 @@ static int open_saver(struct engine *e, struct reason *reason)
 
 static void on_model_changed(void *ctx)
 {
-	publish_soon(ctx, EVENTS_NS);
+	struct engine *e = ctx;
+
+	publisher_note_events(e->publisher);
 }
 
 /* The first view has the cluster, if there is one, so that nobody takes us for standalone and ready. */
@@ -389,8 +338,10 @@ static int open_follower(struct engine *e, struct reason *reason)
 	int rc = follower_open(&e->follower, &config, reason);
 
 	e->api_context.kubernetes_mode = follower_mode(e->follower);
-	if (!rc && e->follower)
-		publish(e);
+	if (!rc && e->follower) {
+		publisher_follow(e->publisher, e->follower);
+		publisher_publish(e->publisher);
+	}
 	return rc;
 }
 
@@ -423,7 +374,6 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 	int rc;
 
 	e->config = config;
-	e->published_ns = -FRAMES_NS;
 	/* What cannot be told from an object without members or rules must not become one. */
 	cJSON_InitHooks(&(cJSON_Hooks){mem_alloc, free});
 	raise_descriptor_limit();
@@ -538,6 +488,7 @@ void engine_close(struct engine *e)
 	view_slot_free(e->views);
 	ledger_free(e->ledger);
 	join_free(e->join);
+	publisher_free(e->publisher);
 	usage_free(e->usage);
 	keyring_wipe(&e->keys);
 	keyring_close(e->key_place);

@@ -65,10 +65,10 @@ struct usage_state {
 	struct usage_node **nodes; /* owned; sorted by name */
 	uint64_t generation; /* of the newest change of any node */
 	struct node_page **pages; /* owned; what usage_pages() gave last, borrowed from the nodes */
-	bool dirty;
-	struct usage_node *
-		*stale; /* borrowed from nodes; changed since usage_pages(), some more than once */
-	size_t stale_count, stale_room, stale_done; /* done: those before it have their pages */
+	bool dirty; /* some page was built, or is to be, since they were gathered */
+	/* Borrowed from nodes: those whose page is to be built, each once, the one that waits longest first. */
+	struct usage_node **stale;
+	size_t stale_from, stale_end, stale_room;
 	uint64_t save; /* begun last */
 	uint64_t saved; /* newest that is in the database */
 	char save_after[NODE_NAME_MAX + 1]; /* name of the last node it looked at */
@@ -287,29 +287,42 @@ static void flag_clock(struct usage_node *n, struct usage_answer *answer)
 	}
 }
 
-/* More frames than nodes between two views are a backlog: what has no note then is built by usage_pages(). */
 static void note_stale(struct usage_state *u, struct usage_node *n)
 {
-	if (u->stale_count >= u->count)
+	size_t waiting = u->stale_end - u->stale_from;
+
+	u->dirty = true;
+	if (n->stale)
 		return;
-	if (u->stale_count == u->stale_room) {
-		u->stale_room = u->stale_room ? 2 * u->stale_room : 64;
-		u->stale = mem_realloc(u->stale, u->stale_room * sizeof(struct usage_node *));
+	n->stale = true;
+	if (u->stale_end == u->stale_room) {
+		/* Either half of it is free then, or it becomes so. */
+		if (2 * waiting >= u->stale_room) {
+			u->stale_room = u->stale_room ? 2 * u->stale_room : 64;
+			u->stale =
+				mem_realloc(u->stale, u->stale_room * sizeof(struct usage_node *));
+		}
+		memmove(u->stale, u->stale + u->stale_from, waiting * sizeof(struct usage_node *));
+		u->stale_from = 0;
+		u->stale_end = waiting;
 	}
-	u->stale[u->stale_count++] = n;
+	u->stale[u->stale_end++] = n;
+}
+
+size_t usage_stale(const struct usage_state *u)
+{
+	return u->stale_end - u->stale_from;
 }
 
 size_t usage_build_pages(struct usage_state *u, size_t most)
 {
 	size_t built = 0;
 
-	while (built < most && u->stale_done < u->stale_count) {
-		struct usage_node *n = u->stale[u->stale_done++];
+	for (; built < most && u->stale_from < u->stale_end; built++) {
+		struct usage_node *n = u->stale[u->stale_from++];
 
-		if (n->page || !n->counted.known)
-			continue;
+		n->stale = false;
 		n->page = usage_node_page(n, &u->scratch);
-		built++;
 	}
 	return built;
 }
@@ -358,7 +371,6 @@ void usage_apply(struct usage_state *u, const char *node, const uint8_t run[FRAM
 	usage_node_note(n, &answer->quarantine, interval.end_ns);
 	flag_clock(n, answer);
 	answer->applied = interval.sequence;
-	u->dirty = true;
 	note_stale(u, n);
 }
 
@@ -367,12 +379,21 @@ int64_t usage_forget_before_ns(int64_t now_ns)
 	return now_ns - SILENT_NS;
 }
 
+static bool is_silent(const struct usage_node *n, int64_t now_ns)
+{
+	return n->heard_ns < usage_forget_before_ns(now_ns);
+}
+
 static void forget_silent(struct usage_state *u, int64_t now_ns)
 {
-	size_t count = 0;
+	size_t count = 0, stale = u->stale_from;
 
+	for (size_t i = u->stale_from; i < u->stale_end; i++)
+		if (!is_silent(u->stale[i], now_ns))
+			u->stale[stale++] = u->stale[i];
+	u->stale_end = stale;
 	for (size_t i = 0; i < u->count; i++) {
-		if (u->nodes[i]->heard_ns < usage_forget_before_ns(now_ns))
+		if (is_silent(u->nodes[i], now_ns))
 			usage_node_free(u->nodes[i]);
 		else
 			u->nodes[count++] = u->nodes[i];
@@ -380,23 +401,27 @@ static void forget_silent(struct usage_state *u, int64_t now_ns)
 	u->count = count;
 }
 
-struct node_page *const *usage_pages(struct usage_state *u, int64_t now_ns, size_t *count)
+struct node_page *const *usage_gather_pages(struct usage_state *u, int64_t now_ns, size_t *count)
 {
 	forget_silent(u, now_ns);
 	u->pages = mem_realloc(u->pages, (u->count + 1) * sizeof(struct node_page *));
 	*count = 0;
 	for (size_t i = 0; i < u->count; i++) {
 		struct usage_node *n = u->nodes[i];
+		struct node_page *page = n->page ? n->page : n->old_page;
 
-		if (!n->counted.known)
-			continue;
-		if (!n->page)
-			n->page = usage_node_page(n, &u->scratch);
-		u->pages[(*count)++] = n->page;
+		if (page)
+			u->pages[(*count)++] = page;
 	}
-	u->dirty = false;
-	u->stale_count = u->stale_done = 0;
+	u->dirty = usage_stale(u) > 0;
 	return u->pages;
+}
+
+struct node_page *const *usage_pages(struct usage_state *u, int64_t now_ns, size_t *count)
+{
+	forget_silent(u, now_ns);
+	usage_build_pages(u, SIZE_MAX);
+	return usage_gather_pages(u, now_ns, count);
 }
 
 bool usage_dirty(const struct usage_state *u)
@@ -492,6 +517,6 @@ int usage_restore(struct usage_state *u, struct usage_node *n, int64_t now_ns)
 	}
 	usage_node_restore(n, now_ns, ++u->generation);
 	insert_node(u, node_place(u, n->name), n);
-	u->dirty = true;
+	note_stale(u, n);
 	return 0;
 }

@@ -65,11 +65,18 @@ void usage_apply(struct usage_state *u, const char *node, const uint8_t run[FRAM
  */
 struct node_page *const *usage_pages(struct usage_state *u, int64_t now_ns, size_t *count);
 /*
- * Builds pages that the next usage_pages() would have to, of nodes that changed longest ago, at most `most`; returns how many it built. So that whoever
- * waits for the loop does not wait for a thousand of them at once.
+ * The same in steps, so that whoever waits for the loop does not wait for a thousand pages at once. Of the nodes that changed, the next `most`
+ * get their pages, those first that changed longest ago; returns how many did.
  */
 size_t usage_build_pages(struct usage_state *u, size_t most);
-/* True when something was applied or restored since the last usage_pages(). */
+/* How many nodes wait for their pages. */
+size_t usage_stale(const struct usage_state *u);
+/*
+ * The pages there are: of a node that waits the last one, if it has one. They are borrowed until the next call of any of these three; intervals
+ * may be applied meanwhile.
+ */
+struct node_page *const *usage_gather_pages(struct usage_state *u, int64_t now_ns, size_t *count);
+/* True when something was applied or restored that is not in the pages given last. */
 bool usage_dirty(const struct usage_state *u);
 
 /*

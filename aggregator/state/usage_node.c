@@ -2,8 +2,8 @@
 /*
  * A node's references are an array sorted by number, and so are the entries of an interval: checking and applying
  * are merges of the two. References end with the run; windows are found again by key (pod UID or name), so an
- * agent's restart keeps every history. A workload that left keeps its windows until nothing of it is in them: it
- * may be back in the next run, or in the next interval.
+ * agent's restart keeps every history. A workload that left keeps its windows until nothing of it is in them, if it has
+ * a name that the next may have again, and else for a moment: it may be back in the next run, or in the next interval.
  */
 #include "aggregator/state/usage_node.h"
 
@@ -23,7 +23,7 @@ struct usage_node *usage_node_new(const char *name, int64_t now_ns)
 
 	memcpy(n->name, name, len);
 	n->begun_ns = now_ns;
-	n->left_ns = INT64_MAX;
+	n->forget_ns = INT64_MAX;
 	n->windows = node_windows_new();
 	return n;
 }
@@ -131,6 +131,7 @@ static struct usage_pod *find_or_add_pod(struct usage_node *n, const struct enti
 		return pod;
 	pod = mem_zalloc(1, sizeof(*pod) + len + 1);
 	memcpy(pod->key, key, len + 1);
+	pod->by_uid = by_uid;
 	pod->windows = pod_windows_new();
 	HASH_ADD_KEYPTR(hh, n->pods, pod->key, len, pod);
 	return pod;
@@ -259,41 +260,49 @@ static bool apply_entries(struct usage_node *n, const struct interval *interval)
 	return news;
 }
 
-static void note_left(struct usage_node *n, int64_t seen_ns)
+static int64_t forget_ref_ns(const struct usage_ref *r)
 {
-	if (n->left_ns > seen_ns)
-		n->left_ns = seen_ns;
+	return r->seen_ns + (!r->pod || r->pod->by_uid ? USAGE_KEEP_UID_NS : USAGE_KEEP_NS);
 }
 
-/* Drops what is not current and was last seen at keep_after_ns or before. No reference outlives its pod. */
-static void forget(struct usage_node *n, int64_t keep_after_ns)
+static int64_t forget_pod_ns(const struct usage_pod *p)
+{
+	return p->seen_ns + (p->by_uid ? USAGE_KEEP_UID_NS : USAGE_KEEP_NS);
+}
+
+/* Whether it goes with an interval that ends then; else the node is told when. */
+static bool is_due(struct usage_node *n, int64_t forget_ns, int64_t end_ns)
+{
+	if (forget_ns <= end_ns)
+		return true;
+	if (n->forget_ns > forget_ns)
+		n->forget_ns = forget_ns;
+	return false;
+}
+
+/* Drops what is not current and has been kept long enough at the end of an interval. No reference outlives its pod. */
+static void forget(struct usage_node *n, int64_t end_ns)
 {
 	struct usage_pod *pod, *next;
 	size_t count = 0;
 
-	n->left_ns = INT64_MAX;
+	n->forget_ns = INT64_MAX;
 	for (pod = n->pods; pod; pod = pod->hh.next)
 		pod->current = false;
 	for (size_t i = 0; i < n->ref_count; i++) {
 		struct usage_ref *r = &n->refs[i];
 
-		if (!r->current && r->seen_ns <= keep_after_ns)
+		if (!r->current && is_due(n, forget_ref_ns(r), end_ns))
 			continue; /* nothing is news of what is not current */
 		if (r->current && r->pod)
 			r->pod->current = true;
-		if (!r->current)
-			note_left(n, r->seen_ns);
 		n->refs[count++] = *r;
 	}
 	n->ref_count = count;
 	HASH_ITER(hh, n->pods, pod, next)
 	{
-		if (pod->current)
-			continue;
-		if (pod->seen_ns <= keep_after_ns)
+		if (!pod->current && is_due(n, forget_pod_ns(pod), end_ns))
 			free_pod(n, pod);
-		else
-			note_left(n, pod->seen_ns);
 	}
 }
 
@@ -462,13 +471,13 @@ static bool too_much_kept(const struct usage_node *n, size_t pods_max)
 uint64_t usage_node_apply(struct usage_node *n, const uint8_t run[FRAME_RUN_LEN],
 			  const struct interval *interval, uint64_t generation, size_t pods_max)
 {
-	int64_t keep_after_ns = interval->end_ns - USAGE_KEEP_NS;
+	int64_t end_ns = interval->end_ns;
 	bool news, same;
 	uint64_t lost;
 
 	if (!usage_node_runs(n, run)) {
 		drop_refs(n);
-		n->left_ns = INT64_MIN; /* all of them left, whenever that was */
+		n->forget_ns = INT64_MIN; /* all of them left, whenever that was */
 	}
 	memcpy(n->run, run, FRAME_RUN_LEN);
 	n->has_run = true;
@@ -478,10 +487,10 @@ uint64_t usage_node_apply(struct usage_node *n, const uint8_t run[FRAME_RUN_LEN]
 	same = are_current(n, interval);
 	news = same ? apply_to_current(n, interval) : apply_entries(n, interval);
 	if (too_much_kept(n, pods_max))
-		keep_after_ns = INT64_MAX;
+		end_ns = INT64_MAX;
 	/* An entry may have become another workload's. */
-	if (!same || news || n->left_ns <= keep_after_ns)
-		forget(n, keep_after_ns);
+	if (!same || news || n->forget_ns <= end_ns)
+		forget(n, end_ns);
 	if (news || !n->names)
 		usage_node_rename(n);
 	renew_page(n, generation);

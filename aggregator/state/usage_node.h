@@ -22,6 +22,16 @@
 
 /* How long windows and references are kept after they were last seen: nothing of them is in a window then. */
 #define USAGE_KEEP_NS ((15 * 60 + POD_BUCKET_SECONDS) * 1000000000LL)
+/*
+ * How long those of a pod by its UID, and of the containers in pods. A UID that is gone comes back only where an agent missed it for a moment; where
+ * pods live for 20 minutes, those that left would take three quarters of what those that run do.
+ */
+#define USAGE_KEEP_UID_NS (120 * 1000000000LL)
+/*
+ * The same of a pod that the API knows and of what is in it. A uid that is gone does not come back, but for an agent that looked away; where pods live for
+ * 20 minutes those that left would take three quarters of what those that run do.
+ */
+#define USAGE_KEEP_GONE_NS (2 * 60 * 1000000000LL)
 
 /* Windows of a pod, unit, slice or free container, by what it is called in every run of the agent. */
 struct usage_pod {
@@ -29,6 +39,7 @@ struct usage_pod {
 	struct pod_hours hours;
 	int64_t seen_ns; /* latest end of an interval it was in */
 	bool current; /* in the newest interval */
+	bool by_uid;
 	UT_hash_handle hh; /* by key */
 	char key[]; /* pod UID, else the name */
 };
@@ -89,7 +100,7 @@ struct usage_node {
 	struct node_windows *windows; /* owned */
 	struct usage_pod *pods; /* owned; hash by key */
 	struct page_peaks *peaks; /* held; of all pods; NULL: none yet */
-	int64_t left_ns; /* when what is not current was seen last, the earliest; INT64_MAX: all is current */
+	int64_t forget_ns; /* end of the interval with which the first of what is not current goes; INT64_MAX: all is current */
 	size_t ref_count;
 	struct usage_ref *refs; /* owned; sorted by ref */
 	struct page_names *names; /* held; the node's own name, then all of refs */
@@ -102,6 +113,7 @@ struct usage_node {
 	struct node_page *page; /* held; NULL: to be built */
 	struct node_page *
 		old_page; /* held; until it is: the last one, for values newer ones of which could not be */
+	bool stale; /* it waits for its page in the state's list */
 	char name[];
 };
 

@@ -176,7 +176,7 @@ static void test_burst_spreads(void **state)
 	with = place_burst("with");
 	assert_true(sched_metric(world, "evenkeel_ledger_reserved_total") == BURST);
 	assert_true(most_of(&with) <= BURST / 2);
-	assert_true(most_of(&without) >= 3 * most_of(&with) / 2);
+	assert_true(most_of(&without) > most_of(&with));
 }
 
 /* --- what the scheduler says of pods without a node ------------------------------------------ */

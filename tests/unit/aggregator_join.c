@@ -84,6 +84,44 @@ static struct page_pod measured(const char *uid, double cpu)
 	return join_fixture_pod(uid, uid, NOW, 900, cpu, 1000 * cpu);
 }
 
+/* Nothing of it is seen before its end, and what is left undone then is done. */
+static void a_view_is_made_in_steps(void **state)
+{
+	struct page_pod pod = measured("x", 100);
+	static struct node_page *heard[2];
+	struct view *first, *v;
+
+	(void)state;
+	hear(0, NULL, 0);
+	hear(1, &pod, 1);
+	model_put(model, model_fixture_node("n1", 4, 8));
+	model_put(model, model_fixture_node("n2", 4, 8));
+	put_pod("x", "n1", "owner");
+	first = view();
+	hear(1, &pod, 1);
+	heard[0] = pages[0];
+	heard[1] = pages[1];
+	join_begin(join, heard, 2, model_cluster(model), NOW + 1);
+	assert_true(join_step(join, 1));
+	assert_true(join_step(join, 1));
+	assert_int_equal(first->node_count, 3);
+	assert_ptr_not_equal(view_find_page(first, "n1"), pages[1]);
+	assert_false(join_step(join, 1));
+	v = join_end(join);
+	assert_int_equal(v->version, 2);
+	assert_int_equal(v->time_ns, NOW + 1);
+	assert_int_equal(v->node_count, 3);
+	assert_ptr_equal(v->nodes[0], first->nodes[0]);
+	assert_ptr_equal(view_find_page(v, "n1"), pages[1]);
+	assert_int_equal(view_owner(v, "owner")->pods, 1);
+	assert_int_equal(v->roster, first->roster);
+	view_drop(first);
+	view_drop(v);
+	/* One that is under way at the end is no leak. */
+	join_begin(join, heard, 1, model_cluster(model), NOW + 2);
+	assert_true(join_step(join, 1));
+}
+
 static void a_view_has_the_nodes_of_both(void **state)
 {
 	struct view *v;
@@ -448,6 +486,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_view_has_the_nodes_of_both),
+		TEST(a_view_is_made_in_steps),
 		TEST(only_what_changed_is_made_anew),
 		TEST(views_outlive_everything),
 		TEST(owners_have_the_mean_of_their_pods),

@@ -459,6 +459,67 @@ static void what_left_is_not_shown_but_kept_a_while(void **state)
 	usage_free(u);
 }
 
+/* A pod of the API for two minutes, with its containers; a unit of the same age is still there. */
+static void pods_that_left_are_kept_for_a_moment(void **state)
+{
+	static const struct {
+		int start;
+		size_t refs;
+		unsigned int pods;
+	} steps[] = {{110, 4, 3}, {115, 4, 3}, {120, 2, 2}};
+	struct usage_node *n = usage_node_new("n", T0);
+	struct interval *i = story_interval(1, 0, 5, 3);
+	struct entity *pod = story_name(&i->entries[0], ENTITY_POD, "a");
+
+	(void)state;
+	snprintf(pod->pod_uid, sizeof(pod->pod_uid), "uid");
+	story_name(&i->entries[1], ENTITY_CONTAINER, "a/x")->parent = 1;
+	story_name(&i->entries[2], ENTITY_UNIT, "b");
+	usage_node_apply(n, story_run('r'), i, 1, 2048);
+	interval_free(i);
+	for (size_t s = 0; s < sizeof(steps) / sizeof(steps[0]); s++) {
+		i = lone(s + 2, steps[s].start, 9, NULL, "c");
+		usage_node_apply(n, story_run('r'), i, s + 2, 2048);
+		interval_free(i);
+		assert_int_equal(n->ref_count, steps[s].refs);
+		assert_int_equal(HASH_COUNT(n->pods), steps[s].pods);
+	}
+	usage_node_free(n);
+}
+
+/* What was applied while pages are lent is in the next ones, and those lent stay what they were. */
+static void pages_are_built_in_steps(void **state)
+{
+	struct usage_state *u = story_state();
+	struct node_page *const *pages;
+	size_t count;
+
+	(void)state;
+	story_tell_ok(u, 'r', lone(1, 0, 1, NULL, "a"));
+	assert_true(usage_dirty(u));
+	assert_int_equal(usage_stale(u), 1);
+	usage_gather_pages(u, T0, &count);
+	assert_int_equal(count, 0); /* it has none yet */
+	assert_true(usage_dirty(u));
+	assert_int_equal(usage_build_pages(u, 8), 1);
+	assert_int_equal(usage_build_pages(u, 8), 0);
+	pages = usage_gather_pages(u, T0, &count);
+	assert_int_equal(count, 1);
+	assert_false(usage_dirty(u));
+	story_tell_ok(u, 'r', lone(2, 5, 1, NULL, NULL));
+	story_tell_ok(u, 'r', lone(3, 10, 1, NULL, NULL));
+	assert_int_equal(usage_stale(u), 1); /* once, however often it changed */
+	assert_int_equal(pages[0]->pods[0].usage.cpu_milli[0].samples, 50);
+	pages = usage_gather_pages(u, T0, &count);
+	assert_int_equal(count, 1);
+	assert_int_equal(pages[0]->pods[0].usage.cpu_milli[0].samples, 50);
+	assert_true(usage_dirty(u));
+	pages = usage_pages(u, T0, &count);
+	assert_int_equal(pages[0]->pods[0].usage.cpu_milli[0].samples, 150);
+	assert_false(usage_dirty(u));
+	usage_free(u);
+}
+
 /* Counted on the inside: nothing stays of what has not been seen for 15 minutes and a bucket. */
 static void memory_follows_churn(void **state)
 {
@@ -667,6 +728,8 @@ int main(void)
 		cmocka_unit_test(what_left_is_not_shown_but_kept_a_while),
 		cmocka_unit_test(memory_follows_churn),
 		cmocka_unit_test(memory_follows_a_clock_that_went_back),
+		cmocka_unit_test(pods_that_left_are_kept_for_a_moment),
+		cmocka_unit_test(pages_are_built_in_steps),
 		cmocka_unit_test(two_lives_are_one_pod),
 		cmocka_unit_test(views_share_what_did_not_change),
 		cmocka_unit_test(silent_nodes_are_forgotten_after_a_day),

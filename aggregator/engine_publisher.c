@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How old a view may be. What is measured changes slowly, and a thousand frames a second are one view. But a scheduler acts on what the API tells, and
+ * asks again within milliseconds: whether the victim that it evicted is gone decides then. So a change of the model is published within 100 ms, or
+ * later where views are so costly that more than a twentieth of the loop's time would go into them: publications happen at most ten times a second
+ * however many events there are, and at least once.
+ *
+ * A publication of a thousand changed nodes is some 25 ms of work, and agents wait for acks. So it is done in slices, one per turn of the loop, with
+ * frames, timers and the API's events in between:
+ *
+ *     at rest --due--> building --> joining --> the view is in its slot --> at rest
+ *                      pages that    pages gathered, cluster taken:
+ *                      wait          what comes now is in the next view
+ *
+ * Most pages are built before that, as frames come in, when no other frame waits. While pages are being joined none is built: they are borrowed.
+ * Under a load of frames that leaves no turn idle a slice takes half as long as all else since the last one, and so a publication a third of the time.
+ *
+ * A view is also published when nothing arrived for 10 s: of a cluster that fell silent as a whole the nodes are to be
+ * forgotten after a day as any other, and answers made once per view go on ageing.
+ */
+#include "aggregator/engine_publisher.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "shared/clock.h"
+#include "shared/mem.h"
+
+#define FRAMES_NS NS_PER_SEC
+#define EVENTS_NS (100 * NS_PER_MS)
+#define SLICE_NS  NS_PER_MS
+#define BREATH_MS 10000
+
+enum {
+	SHARE = 20, /* at the API's pace publications take at most one part in so many of the loop's time */
+	STEP_PAGES = 4, /* between two looks at the clock */
+	STEP_NODES = 16,
+};
+
+enum stage { AT_REST, BUILDING, JOINING };
+
+struct publisher {
+	/* fixed after start */
+	struct publisher_config config;
+	struct follower *follower; /* NULL: standalone */
+
+	/* loop thread */
+	uv_timer_t due; /* begins a publication */
+	uv_timer_t
+		breath; /* begins one when nothing arrives, so that the silent age and are forgotten */
+	uv_idle_t work; /* a slice per turn while one is under way */
+	enum stage stage;
+	size_t to_build; /* pages that waited when it began: later ones are the next view's */
+	int64_t now_ns; /* Unix time of the view under way */
+	uint64_t generation; /* of its cluster; 0: none */
+	int64_t worked_ns, slice_end_ns; /* on it so far; monotonic end of its last slice */
+	int64_t published_ns; /* monotonic; the last */
+	int64_t publishing_ns; /* what it took */
+	int64_t due_ns; /* monotonic; while the timer runs */
+	int64_t wish_ns; /* the shortest of publish_soon() during a publication; 0: none */
+};
+
+/* --- stages ------------------------------------------------------------------------------------------------------- */
+
+static void gather(struct publisher *p)
+{
+	struct publisher_config *c = &p->config;
+	struct cluster *cluster = follower_cluster(p->follower);
+	struct node_page *const *pages;
+	size_t count;
+
+	p->now_ns = clock_wall_ns();
+	p->generation = cluster ? cluster->generation : 0;
+	pages = usage_gather_pages(c->usage, p->now_ns, &count);
+	join_begin(c->join, pages, count, cluster, p->now_ns);
+	p->stage = JOINING;
+}
+
+/* A few pages; those of frames that came since it began are the next view's. */
+static void build(struct publisher *p)
+{
+	size_t most = p->to_build < STEP_PAGES ? p->to_build : STEP_PAGES;
+	size_t built = usage_build_pages(p->config.usage, most);
+
+	p->to_build -= built;
+	if (built < STEP_PAGES)
+		gather(p);
+}
+
+static void finish(struct publisher *p)
+{
+	struct publisher_config *c = &p->config;
+
+	view_slot_publish(c->views, join_end(c->join));
+	ledger_settle(c->ledger, p->generation, p->now_ns);
+	counter_add(&c->counters->views_published, 1);
+	c->published(c->ctx, p->now_ns);
+	p->stage = AT_REST;
+	uv_idle_stop(&p->work);
+}
+
+static void step(struct publisher *p)
+{
+	if (p->stage == BUILDING)
+		build(p);
+	else if (!join_step(p->config.join, STEP_NODES))
+		finish(p);
+}
+
+/* At least one step, and steps for that long. */
+static void work_for(struct publisher *p, int64_t ns)
+{
+	int64_t began_ns = clock_mono_ns();
+
+	do {
+		step(p);
+		p->slice_end_ns = clock_mono_ns();
+	} while (p->stage != AT_REST && p->slice_end_ns - began_ns < ns);
+	p->worked_ns += p->slice_end_ns - began_ns;
+	if (p->stage != AT_REST)
+		return;
+	p->published_ns = p->slice_end_ns;
+	p->publishing_ns = p->worked_ns;
+}
+
+static void begin(struct publisher *p, size_t to_build)
+{
+	uv_timer_stop(&p->due);
+	p->stage = BUILDING;
+	p->to_build = to_build;
+	p->worked_ns = 0;
+	p->wish_ns = 0;
+	p->slice_end_ns = clock_mono_ns();
+}
+
+/* --- when --------------------------------------------------------------------------------------------------------- */
+
+static void on_work(uv_idle_t *work);
+
+static void start(struct publisher *p)
+{
+	begin(p, usage_stale(p->config.usage));
+	uv_idle_start(&p->work, on_work);
+}
+
+static void on_due(uv_timer_t *timer)
+{
+	start(timer->data);
+}
+
+/* At once when the last view is that old, else as soon as it will be. The sooner of two wishes counts. */
+static void publish_soon(struct publisher *p, int64_t after_ns)
+{
+	int64_t now_ns = clock_mono_ns();
+
+	if (p->stage != AT_REST) {
+		if (!p->wish_ns || after_ns < p->wish_ns)
+			p->wish_ns = after_ns;
+		return;
+	}
+	if (!usage_dirty(p->config.usage) && !follower_dirty(p->follower))
+		return;
+	if (after_ns < SHARE * p->publishing_ns)
+		after_ns = SHARE * p->publishing_ns;
+	after_ns = p->published_ns + (after_ns < FRAMES_NS ? after_ns : FRAMES_NS);
+	if (uv_is_active((uv_handle_t *)&p->due) && p->due_ns <= after_ns)
+		return;
+	p->due_ns = after_ns;
+	if (now_ns >= p->due_ns)
+		start(p);
+	else
+		uv_timer_start(&p->due, on_due, (uint64_t)((p->due_ns - now_ns) / NS_PER_MS) + 1,
+			       0);
+}
+
+static void on_work(uv_idle_t *work)
+{
+	struct publisher *p = work->data;
+	int64_t others_ns = clock_mono_ns() - p->slice_end_ns;
+
+	work_for(p, others_ns / 2 > SLICE_NS ? others_ns / 2 : SLICE_NS);
+	/* What came meanwhile may be the last for long. */
+	if (p->stage == AT_REST)
+		publish_soon(p, p->wish_ns ? p->wish_ns : FRAMES_NS);
+}
+
+static void on_breath(uv_timer_t *timer)
+{
+	struct publisher *p = timer->data;
+
+	if (p->stage == AT_REST && clock_mono_ns() - p->published_ns >= BREATH_MS / 2 * NS_PER_MS)
+		start(p);
+	ledger_settle(p->config.ledger, 0, clock_wall_ns());
+}
+
+void publisher_publish(struct publisher *p)
+{
+	while (p->stage != AT_REST)
+		step(p);
+	begin(p, SIZE_MAX);
+	work_for(p, INT64_MAX);
+}
+
+void publisher_note_frames(struct publisher *p, size_t frames, bool idle)
+{
+	if (idle && p->stage != JOINING)
+		usage_build_pages(p->config.usage, frames);
+	publish_soon(p, FRAMES_NS);
+}
+
+void publisher_note_events(struct publisher *p)
+{
+	publish_soon(p, EVENTS_NS);
+}
+
+void publisher_follow(struct publisher *p, struct follower *f)
+{
+	p->follower = f;
+}
+
+int publisher_open(struct publisher **out, const struct publisher_config *config)
+{
+	struct publisher *p = mem_zalloc(1, sizeof(*p));
+	int rc;
+
+	*out = p;
+	p->config = *config;
+	p->published_ns = -FRAMES_NS;
+	p->due.data = p->breath.data = p->work.data = p;
+	rc = uv_idle_init(config->loop, &p->work);
+	if (!rc)
+		rc = uv_timer_init(config->loop, &p->due);
+	if (!rc)
+		rc = uv_timer_init(config->loop, &p->breath);
+	return rc ? rc : uv_timer_start(&p->breath, on_breath, BREATH_MS, BREATH_MS);
+}
+
+void publisher_free(struct publisher *p)
+{
+	free(p);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Makes views of what was measured and what the Kubernetes API tells, piece by piece between other work of the loop. */
+#ifndef EVENKEEL_AGGREGATOR_ENGINE_PUBLISHER_H
+#define EVENKEEL_AGGREGATOR_ENGINE_PUBLISHER_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "aggregator/engine_follower.h"
+#include "aggregator/state/counters.h"
+#include "aggregator/state/join.h"
+#include "aggregator/state/ledger.h"
+#include "aggregator/state/usage.h"
+#include "aggregator/state/view.h"
+
+/* All of it borrowed for the publisher's life. */
+struct publisher_config {
+	uv_loop_t *loop;
+	struct usage_state *usage;
+	struct join *join;
+	struct view_slot *views;
+	struct ledger *ledger; /* each publication settles it */
+	struct counters *counters;
+	void (*published)(void *ctx, int64_t now_ns); /* each time */
+	void *ctx;
+};
+
+struct publisher;
+
+/* Its handles are in the loop then, for the caller to close before publisher_free(), whatever is returned: libuv's error. */
+int publisher_open(struct publisher **p, const struct publisher_config *config);
+/* NULL is allowed. */
+void publisher_free(struct publisher *p);
+/* Where objects come from; NULL: there are none. */
+void publisher_follow(struct publisher *p, struct follower *f);
+/* All that is known, and before it returns. */
+void publisher_publish(struct publisher *p);
+/* Frames were applied: they are seen within a second or so. `idle`: none waits, so as many pages are built. */
+void publisher_note_frames(struct publisher *p, size_t frames, bool idle);
+/* The model changed: sooner. */
+void publisher_note_events(struct publisher *p);
+
+#endif
