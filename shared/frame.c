@@ -224,7 +224,7 @@ static int open_body(const uint8_t *in, size_t header_len, size_t sealed_len, co
 						       associated_len, h->nonce, key->secret))
 		return -EKEYREJECTED;
 	plain->len = (size_t)plain_len;
-	plain->data[plain->len] = '\0';
+	to[plain_len] = '\0';
 	return 0;
 }
 

@@ -137,7 +137,8 @@ static void guess(const struct score_query *q, struct column *c, const struct sc
 static void finish(const struct score_query *q, struct column *c, const struct score_node *nodes,
 		   size_t count)
 {
-	if (c->plugin == PLUGIN_LIMIT_AWARE && q->args->quantiles && q->variant == SCORE_CORRECTED)
+	if (c->raws && c->plugin == PLUGIN_LIMIT_AWARE && q->args->quantiles &&
+	    q->variant == SCORE_CORRECTED)
 		cut_extremes(c, count);
 	if (c->raws)
 		normalize(q, c, nodes, count);
