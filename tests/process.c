@@ -12,12 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "shared/clock.h"
 #include "shared/mem.h"
+
+enum { PORT_MIN = 10000 };
 
 char *folder_make(void)
 {
@@ -139,20 +142,54 @@ int process_run(char *const argv[], struct buf *out, struct buf *err)
 	return exit_status(pid);
 }
 
-int free_port(void)
+/* The first port that the kernel gives to those who connect. */
+static int first_ephemeral_port(void)
 {
-	struct sockaddr_in address = {.sin_family = AF_INET,
-				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t len = sizeof(address);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	FILE *file = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
+	int first = 0;
 
-	if (fd < 0 || bind(fd, (struct sockaddr *)&address, len) ||
-	    getsockname(fd, (struct sockaddr *)&address, &len)) {
-		perror("free port");
+	if (!file || fscanf(file, "%d", &first) != 1) {
+		perror("ip_local_port_range");
 		abort();
 	}
-	close(fd);
-	return ntohs(address.sin_port);
+	fclose(file);
+	return first;
+}
+
+static bool bind_port(int port)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET,
+				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+				      .sin_port = htons((uint16_t)port)};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool bound = fd >= 0 && !bind(fd, (struct sockaddr *)&address, sizeof(address));
+
+	if (fd >= 0)
+		close(fd);
+	return bound;
+}
+
+/*
+ * Any port the kernel would name is one that it may give, before it is used, to somebody who connects. Below those it
+ * gives none; tests that run at the same time begin to look at places of their own.
+ */
+int free_port(void)
+{
+	int ports = first_ephemeral_port() - PORT_MIN;
+	uint32_t at;
+
+	if (ports <= 0 || getrandom(&at, sizeof(at), 0) != sizeof(at)) {
+		fprintf(stderr, "free port: no port below the ephemeral ones\n");
+		abort();
+	}
+	for (int i = 0; i < ports; i++) {
+		int port = PORT_MIN + (int)((at + (uint32_t)i) % (uint32_t)ports);
+
+		if (bind_port(port))
+			return port;
+	}
+	perror("free port");
+	abort();
 }
 
 static size_t collect(char *data, size_t size, size_t count, void *ctx)
