@@ -175,6 +175,27 @@ static int node_name(const struct agent_options *o, char name[NODE_NAME_MAX + 1]
 	return -1;
 }
 
+/* An unset variable of a shell: it names no file, and would otherwise be told of without a name. */
+static int check_not_empty(const struct agent_options *o, struct reason *why)
+{
+	const char *empty = NULL;
+
+	if (o->key_file && !*o->key_file)
+		empty = "--key-file: \"\" is no path; it takes a file of 32 random bytes, or a "
+			"directory of such files";
+	if (!*o->cgroup_root)
+		empty = "--cgroup-root: \"\" is no path; it is where the host's cgroup hierarchies "
+			"are mounted, as /sys/fs/cgroup";
+	for (size_t i = 0; i < o->aggregators.count; i++) {
+		if (!*o->aggregators.items[i])
+			empty = "--aggregator: \"\" is no address; it takes tcp://HOST:PORT or "
+				"ipc:///PATH";
+	}
+	if (empty)
+		reason_set(why, "%s", empty);
+	return empty ? -1 : 0;
+}
+
 static int sample_once(const struct agent_options *o, const struct agent_config *agent,
 		       struct reason *why)
 {
@@ -213,7 +234,7 @@ static int run(const void *values, struct reason *why)
 
 	if (o->healthy)
 		return healthy_check(why) ? 1 : 0;
-	if (node_name(o, name, why))
+	if (check_not_empty(o, why) || node_name(o, name, why))
 		return 2;
 	if (o->once)
 		return sample_once(o, &config, why);

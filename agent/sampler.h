@@ -14,6 +14,8 @@
 enum pass_kind {
 	PASS_FAST, /* CPU time, memory usage */
 	PASS_SLOW, /* the fast values and limits, throttling, working set, events, pids, PSI */
+	/* A slow pass that leaves out hierarchies from which nothing fast is read; what they told last stays. */
+	PASS_BRIEF,
 };
 
 struct pass_result {

@@ -16,6 +16,9 @@
  *                     v1 machine may have the same paths (there pids are absent: their v1 hierarchy
  *                     is none of ours)
  *
+ * A brief pass leaves out the hierarchies that are walked for slow values only, which on a v1 machine are two of four:
+ * quota and throttling, and PSI. These are subtracted from each other, so both are left out or none.
+ *
  * Removed cgroups are handed out from a ring that the kernel writes. A record that it overwrites
  * meanwhile shows in its sequence number and counts as lost.
  *
@@ -40,6 +43,8 @@ struct sampler_bpf {
 	struct sampler_bpf_object object;
 	struct sampler_bpf_walks walks;
 	uint32_t blocks[HIERARCHIES]; /* enum record_block of a slow pass */
+	unsigned int left_out; /* of a brief pass: hierarchies, as bits 1 << h */
+	uint32_t kept; /* enum reading_have: what these would tell */
 	uint64_t page_bytes;
 
 	/* Position in the walk -> index in the topology; owned, as long as walks came. */
@@ -75,6 +80,29 @@ static unsigned int choose_blocks(struct sampler_bpf *b, const struct cgroupfs *
 	for (int h = 0; h < HIERARCHIES; h++)
 		hierarchies |= b->blocks[h] ? 1U << h : 0;
 	return hierarchies;
+}
+
+static bool is_slow_only(const struct sampler_bpf *b, int h)
+{
+	return b->blocks[h] && !(b->blocks[h] & ~(uint32_t)BLOCKS_SLOW);
+}
+
+/* Memory and CPU time are fast values, so it is these two hierarchies that can do without them. */
+static void choose_left_out(struct sampler_bpf *b, const struct cgroupfs *fs)
+{
+	const uint32_t throttle = HAVE_THROTTLE | HAVE_CPU_LIMIT;
+	unsigned int told = 1U << HIERARCHY_UNIFIED;
+
+	if (!is_slow_only(b, HIERARCHY_UNIFIED))
+		return;
+	if (fs->throttle_from >= 0 && !is_slow_only(b, fs->throttle_from))
+		return;
+	b->kept = HAVE_PIDS | HAVE_PIDS_LIMIT | HAVE_PSI | HAVE_PSI_CPU_FULL | HAVE_PSI_MEMORY_FULL;
+	if (fs->throttle_from >= 0) {
+		told |= 1U << fs->throttle_from;
+		b->kept |= throttle;
+	}
+	b->left_out = told;
 }
 
 static int attach(struct sampler_bpf *b, const struct cgroupfs *fs, struct reason *reason)
@@ -118,6 +146,7 @@ static int open_way(void **state, const struct sampler_bpf_way *way, const struc
 
 	b->way = way;
 	b->page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+	choose_left_out(b, fs);
 	err = way->suits(hierarchies, reason) ? 0 : -ENOTSUP;
 	if (!err)
 		err = sampler_bpf_object_open(&b->object, &way->source, record_limit,
@@ -265,11 +294,16 @@ static int walk(struct sampler_bpf *b, int h, uint32_t blocks, struct reason *re
 	return err ? err : (int)state->cursor;
 }
 
+static uint32_t renewed_by(const struct sampler_bpf *b, enum pass_kind kind)
+{
+	return sampler_renewed(kind) & ~(kind == PASS_BRIEF ? b->kept : 0);
+}
+
 /* Moves the records of one walk into the readings; returns how many the topology knows. */
 static uint32_t take_records(struct sampler_bpf *b, int h, int count, struct topology *t,
 			     enum pass_kind kind, uint64_t pass, struct pass_result *result)
 {
-	uint32_t known = 0;
+	uint32_t renewed = renewed_by(b, kind), known = 0;
 
 	for (int i = 0; i < count; i++) {
 		const struct fast_record *fast = &b->object.fast[i];
@@ -280,10 +314,10 @@ static uint32_t take_records(struct sampler_bpf *b, int h, int count, struct top
 			continue;
 		b->hint[h][i] = index;
 		cgroup = topology_at(t, (size_t)index);
-		if (sampler_meet(cgroup, kind, pass))
+		if (sampler_meet(cgroup, renewed, pass))
 			result->records++;
 		take_fast(b, &cgroup->reading, fast);
-		if (kind == PASS_SLOW)
+		if (kind != PASS_FAST)
 			take_slow(b, &cgroup->reading, fast, &b->object.slow[i]);
 		known++;
 	}
@@ -309,16 +343,17 @@ static int pass_bpf(void *state, struct topology *t, enum pass_kind kind, uint64
 		    struct pass_result *result, struct reason *reason)
 {
 	struct sampler_bpf *b = state;
-	uint32_t mask = kind == PASS_SLOW ? UINT32_MAX : ~(uint32_t)BLOCKS_SLOW;
+	uint32_t mask = kind == PASS_FAST ? ~(uint32_t)BLOCKS_SLOW : UINT32_MAX;
+	unsigned int left_out = kind == PASS_BRIEF ? b->left_out : 0;
 	uint32_t walked = 0, met = 0, expected;
 
-	if (kind == PASS_SLOW)
+	if (kind != PASS_FAST)
 		sampler_bpf_object_learn(&b->object);
 	for (int h = 0; h < HIERARCHIES; h++) {
 		uint32_t blocks = b->blocks[h] & mask;
 		int count;
 
-		if (!blocks)
+		if (!blocks || left_out >> h & 1)
 			continue;
 		count = walk(b, h, blocks, reason);
 		if (count < 0)

@@ -36,19 +36,20 @@ extern const struct sampler_ops *const sampler_all_ops[SAMPLER_TIERS]; /* by enu
 /* The members of reading.have that a pass of this kind renews; the others it leaves as they are. */
 static inline uint32_t sampler_renewed(enum pass_kind kind)
 {
-	return kind == PASS_SLOW ? UINT32_MAX : HAVE_CPU | HAVE_CPU_LOCAL | HAVE_MEMORY;
+	return kind == PASS_FAST ? HAVE_CPU | HAVE_CPU_LOCAL | HAVE_MEMORY : UINT32_MAX;
 }
 
 /*
  * Every tier calls it when a pass meets a cgroup, in each hierarchy: the first time in this pass it
- * marks the cgroup as seen and drops what the pass will renew. Returns true that first time.
+ * marks the cgroup as seen and drops what the pass will renew (enum reading_have). Returns true that
+ * first time.
  */
-static inline bool sampler_meet(struct cgroup *cgroup, enum pass_kind kind, uint64_t pass)
+static inline bool sampler_meet(struct cgroup *cgroup, uint32_t renewed, uint64_t pass)
 {
 	if (cgroup->seen_pass == pass)
 		return false;
 	cgroup->seen_pass = pass;
-	cgroup->reading.have &= ~sampler_renewed(kind);
+	cgroup->reading.have &= ~renewed;
 	return true;
 }
 

@@ -5,7 +5,7 @@
  *	[rescan] --> sampler pass --> account tick
  *
  * A rescan of the directories follows every sign that cgroups came or went, and RESCAN_NS without one. Every
- * SLOW_NS the pass is a slow one. The governor sets the rate of the ticks by what they and the whole process cost.
+ * SLOW_NS the pass is a slow one; where intervals are long, half of these are brief. The governor sets the rate of the ticks by what they and the whole process cost.
  *
  * What can fail, and what is made of it:
  *
@@ -34,9 +34,11 @@
 #include "shared/log.h"
 #include "shared/mem.h"
 
-#define RESCAN_NS	(10 * NS_PER_SEC)
-#define RETRY_NS	NS_PER_SEC
-#define SLOW_NS		NS_PER_SEC
+#define RESCAN_NS (10 * NS_PER_SEC)
+#define RETRY_NS  NS_PER_SEC
+#define SLOW_NS	  NS_PER_SEC
+/* Between two slow passes that are not brief, at most: as long as the kernel takes to bring PSI up to date. */
+#define WHOLE_NS	(2 * NS_PER_SEC)
 #define TROUBLE_OVER_NS (60 * NS_PER_SEC)
 
 /* Something that the agent goes on without. */
@@ -62,6 +64,8 @@ struct sampling {
 	struct governor governor;
 	uint64_t pass; /* of sampler passes */
 	int64_t slow_due_ns, rescan_due_ns;
+	int64_t whole_due_ns,
+		whole_ns; /* slow passes that are not brief: the next, and how far apart */
 	int64_t rescan_hold_ns; /* no rescan before: the last one failed */
 	bool rescan; /* the last pass met what the topology does not know, or the tree changed */
 	struct trouble pass_trouble, scan_trouble, machine_trouble;
@@ -249,26 +253,39 @@ static void read_machine(struct sampling *s, int64_t mono_ns)
 		tell_over(&s->machine_trouble, mono_ns, "the whole machine's use is read");
 }
 
+/* What cgroups that have just come were given is worth a whole pass, too. */
+static enum pass_kind choose_pass(const struct sampling *s, int64_t mono_ns, bool scanned)
+{
+	/* Half a tick early is on time: timer expirations and the slow period are multiples of each other. */
+	int64_t by_ns = mono_ns + sampling_period_ns(s) / 2;
+
+	if (by_ns < s->slow_due_ns)
+		return PASS_FAST;
+	return scanned || by_ns >= s->whole_due_ns ? PASS_SLOW : PASS_BRIEF;
+}
+
 /* *plain: it was a fast pass and nothing else. */
 static int sample(struct sampling *s, bool *plain, struct reason *reason)
 {
 	int64_t now = clock_mono_ns();
-	/* Half a tick early is on time: timer expirations and the slow period are multiples of each other. */
-	bool slow = now + sampling_period_ns(s) / 2 >= s->slow_due_ns;
 	bool scanned = rescan(s, now);
+	enum pass_kind kind = choose_pass(s, now, scanned);
+	bool slow = kind != PASS_FAST;
 	int rc;
 
 	*plain = !slow && !scanned;
 	/* What was removed since a scan that failed is still in the topology: it waits for one that does not. */
 	if (now >= s->rescan_hold_ns)
 		take_departures(s);
-	rc = pass_or_step_down(s, slow ? PASS_SLOW : PASS_FAST, scanned, now, reason);
+	rc = pass_or_step_down(s, kind, scanned, now, reason);
 	if (rc == -EAGAIN) {
 		s->missed_ticks++;
 		return 0;
 	}
 	if (rc)
 		return rc;
+	if (kind == PASS_SLOW)
+		s->whole_due_ns = now + s->whole_ns;
 	if (slow) {
 		s->slow_due_ns = now + SLOW_NS;
 		read_machine(s, now);
@@ -319,6 +336,16 @@ int sampling_try(struct sampling *s, struct reason *reason)
 	return sampler_pass(s->sampler, s->topology, PASS_SLOW, ++s->pass, &result, reason);
 }
 
+/* Two whole passes fall into every interval, if it is long enough. */
+static void pace_whole_passes(struct sampling *s, int64_t interval_ns)
+{
+	int64_t half = interval_ns / 2;
+
+	if (half < SLOW_NS)
+		half = SLOW_NS;
+	s->whole_ns = half < WHOLE_NS ? half : WHOLE_NS;
+}
+
 struct interval *sampling_take(struct sampling *s, uint64_t sequence, int64_t start_ns,
 			       int64_t end_ns)
 {
@@ -337,6 +364,7 @@ struct interval *sampling_take(struct sampling *s, uint64_t sequence, int64_t st
 	s->fast = s->slow = (struct pass_times){0};
 	s->missed_ticks = s->overflow = s->lost_departures = 0;
 	s->cpu_start_ns = cpu;
+	pace_whole_passes(s, end_ns - start_ns);
 	return interval;
 }
 
@@ -363,6 +391,7 @@ int sampling_open(struct sampling **out, const struct sampling_config *config,
 	s->topology = topology_new();
 	s->account = account_new();
 	s->cpu_start_ns = own_cpu_ns();
+	s->whole_ns = SLOW_NS;
 	rc = machine_open(&s->machine_files, reason);
 	if (!rc)
 		rc = machine_read(s->machine_files, &s->machine, reason);

@@ -110,6 +110,17 @@ static void test_usage_errors(void **state)
 		{"evenkeel-agent", {"--rate", "ten"}, 2, {"--rate", "ten"}},
 		{"evenkeel-agent", {"--tier", "T9"}, 2, {"--tier", "T9", "T3"}},
 		{"evenkeel-agent", {"--node-name", "a b"}, 2, {"--node-name", "a b"}},
+		{"evenkeel-agent", {"--node-name", ""}, 2, {"--node-name", "letters"}},
+		{"evenkeel-agent", {"--rate"}, 2, {"--rate", "HZ"}},
+		{"evenkeel-agent", {"--rate", "100"}, 2, {"--rate", "100", "20"}},
+		{"evenkeel-agent", {"--interval", "5"}, 2, {"--interval", "unit"}},
+		{"evenkeel-agent", {"--interval", "5parsec"}, 2, {"5parsec", "5s"}},
+		{"evenkeel-agent", {"--cpu-budget", "0"}, 2, {"--cpu-budget", "0.1"}},
+		{"evenkeel-agent", {"--once", "-o", "xml"}, 2, {"--output", "xml", "json"}},
+		{"evenkeel-agent", {"--config", "/nonexistent.yaml"}, 2, {"/nonexistent.yaml"}},
+		{"evenkeel-agent", {"--key-file", ""}, 2, {"--key-file", "32", "directory"}},
+		{"evenkeel-agent", {"--cgroup-root", ""}, 2, {"--cgroup-root", "/sys/fs/cgroup"}},
+		{"evenkeel-agent", {"--aggregator", ""}, 2, {"--aggregator", "tcp://HOST:PORT"}},
 		{"evenkeel-agent", {"surplus"}, 2, {"surplus"}},
 		{"evenkeel-aggregator",
 		 {"--watcher-stddev", "rough"},
@@ -185,6 +196,49 @@ static void test_port_in_use(void **state)
 	close(fd);
 }
 
+/* Each refusal names the line of the file. */
+static void test_bad_configuration(void **state)
+{
+	static const struct {
+		const char *text, *says[2];
+	} files[] = {
+		{"rate: [1,\n", {":1: rate", "plain value"}},
+		{"rate: 5\nspeed: 3\n", {":2: unknown option", "speed"}},
+		{"rate: fast\n", {"--rate: \"fast\"", ":1)"}},
+		{"- rate\n", {":1: expected", "name: value"}},
+	};
+	const struct fixture *f = *state;
+	char *path = mem_printf("%s/agent.yaml", f->folder);
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		const struct bad_start c = {"evenkeel-agent",
+					    {"--config", path},
+					    2,
+					    {path, files[i].says[0], files[i].says[1]}};
+		FILE *file = fopen(path, "w");
+
+		assert_non_null(file);
+		fputs(files[i].text, file);
+		assert_int_equal(fclose(file), 0);
+		expect_refusal(&c);
+	}
+	free(path);
+}
+
+static void test_bad_addresses(void **state)
+{
+	static const struct bad_start cases[] = {
+		{"evenkeel-agent", {"--aggregator", "10.0.0.7:2021"}, 1, {"10.0.0.7", "tcp://"}},
+		{"evenkeel-agent", {"--aggregator", "tcp://box"}, 1, {"tcp://box", "PORT"}},
+		{"evenkeel-agent", {"--aggregator", "tcp://box:99999"}, 1, {"99999", "65535"}},
+		{"evenkeel-agent", {"--aggregator", "ipc://run/x"}, 1, {"ipc://run/x", "absolute"}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		expect_refusal(&cases[i]);
+}
+
 static void test_no_cgroups(void **state)
 {
 	const struct fixture *f = *state;
@@ -211,6 +265,8 @@ int main(void)
 		cmocka_unit_test(test_usage_errors),
 		cmocka_unit_test_setup_teardown(test_unusable_keys, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_port_in_use, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_bad_configuration, setup, teardown),
+		cmocka_unit_test(test_bad_addresses),
 		cmocka_unit_test_setup_teardown(test_no_cgroups, setup, teardown),
 		cmocka_unit_test(test_server_unreachable),
 	};

@@ -177,6 +177,61 @@ static void test_fast_pass_keeps_slow_members(void **state)
 	assert_int_equal(fast.inactive_file_bytes, slow.inactive_file_bytes);
 }
 
+/* Whether a brief pass has something to leave out: v1 tells all that is fast. */
+static bool leaves_out(const struct tier_world *w)
+{
+	return tier_world_is_hybrid(w) && w->fs.cpu_from != HIERARCHY_UNIFIED &&
+	       w->fs.memory_from != HIERARCHY_UNIFIED;
+}
+
+static void test_brief_pass_keeps_what_it_leaves_out(void **state)
+{
+	struct tier_world *w = tier_world_need(state);
+	const uint32_t rare = HAVE_CPU_LIMIT | HAVE_THROTTLE | HAVE_PSI | HAVE_PSI_CPU_FULL |
+			      HAVE_PSI_MEMORY_FULL | HAVE_PIDS | HAVE_PIDS_LIMIT;
+	struct pass_result result;
+	struct reading *child;
+	uint32_t have;
+
+	tier_world_make_stopped(w, "child");
+	tier_world_open(w);
+	tier_world_pass(w, PASS_SLOW);
+	child = &tier_world_at(w, "/child")->reading;
+	have = child->have;
+	/* Nobody tells that again but a pass that reads it. */
+	child->cpu_quota_ns = 1;
+	child->psi_cpu_ns = 1;
+	child->mem_limit_bytes = 1;
+	result = tier_world_pass(w, PASS_BRIEF);
+	assert_int_equal(result.unknown + result.missing, 0);
+	assert_int_equal(child->have, have);
+	if (have & HAVE_MEMORY_LIMIT)
+		assert_true(child->mem_limit_bytes != 1);
+	if (leaves_out(w)) {
+		assert_int_equal(child->cpu_quota_ns, 1);
+		assert_int_equal(child->psi_cpu_ns, 1);
+	} else {
+		assert_true(!(have & HAVE_CPU_LIMIT) || child->cpu_quota_ns != 1);
+		assert_true(!(have & HAVE_PSI) || child->psi_cpu_ns != 1);
+	}
+	tier_world_pass(w, PASS_SLOW);
+	assert_int_equal(child->have & rare, have & rare);
+	assert_true(!(have & HAVE_CPU_LIMIT) || child->cpu_quota_ns != 1);
+	assert_true(!(have & HAVE_PSI) || child->psi_cpu_ns != 1);
+}
+
+static void test_brief_pass_on_unified_is_a_slow_one(void **state)
+{
+	struct tier_world *w = tier_world_need(state);
+
+	if (!tier_world_is_hybrid(w)) {
+		print_message("SKIP: no v2 tree besides v1 hierarchies here\n");
+		skip();
+	}
+	tier_world_keep_unified_only(w);
+	test_brief_pass_keeps_what_it_leaves_out(state);
+}
+
 /* --- which cgroups --------------------------------------------------------------------------- */
 
 static void test_unknown_and_missing_are_told(void **state)
@@ -420,6 +475,8 @@ int main(void)
 		TIER_TESTS(test_oom_kills_are_counted),
 		TIER_TESTS(test_no_limits_are_none),
 		TIER_TESTS_BPF(test_fast_pass_keeps_slow_members),
+		TIER_TESTS_BPF(test_brief_pass_keeps_what_it_leaves_out),
+		TIER_TESTS_BPF(test_brief_pass_on_unified_is_a_slow_one),
 		TIER_TEST(test_unknown_and_missing_are_told, T0),
 		TIER_TEST(test_unknown_and_missing_are_told, T1),
 		TIER_TESTS_BPF(test_removed_cgroups_are_not_met),
