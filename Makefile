@@ -59,7 +59,7 @@ PKGS    := libbpf libelf zlib nanomsg libsodium libprotobuf-c libuv libmicrohttp
 PKG_CFLAGS := $(call pkg,$(PKGS))
 
 AGENT_LIBS      = $(call pkglibs,libbpf libelf zlib nanomsg libsodium libprotobuf-c yaml-0.1 libseccomp libcap-ng) -lm
-AGGREGATOR_LIBS = $(call pkglibs,libuv libmicrohttpd libcurl gnutls nanomsg libsodium libprotobuf-c libcjson \
+AGGREGATOR_LIBS = $(call pkglibs,libuv libmicrohttpd libcurl gnutls libsodium libprotobuf-c libcjson \
                   yaml-0.1 sqlite3 zlib) -lm
 CLI_LIBS        = $(call pkglibs,libcurl libsodium libcjson yaml-0.1 zlib) -lm
 TEST_LIBS       = $(call pkglibs,cmocka libuv libmicrohttpd libcurl gnutls libcjson libbpf libelf zlib nanomsg libsodium \
@@ -134,7 +134,7 @@ SEAM     := $(TB)/seam.so
 all: $(PROGRAMS)
 tests: $(UNIT) $(INTEG) $(VM) $(KUBE) $(NODE) $(MONITORING) $(REPLAY) $(CONF) $(FLEET)
 # All that the steps of .ci/run need, so that those that run at the same time build nothing.
-everything: all tests benches $(FAULTS) $(BPF_O) $(B)/tests/node/guest.tar
+everything: all tests benches $(FAULTS) $(SEAM) $(BPF_O) $(B)/tests/node/guest.tar
 fleet: $(FLEET)
 soak: all $(FLEET) $(SOAK)
 benches: $(BENCH) $(BENCH_TABLE) $(SOAK)

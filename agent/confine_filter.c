@@ -21,15 +21,20 @@
  * argument is compared in its lower 32 bits, which are all the kernel reads. Calls an architecture does not have
  * are skipped by libseccomp, so one table serves all: below are 64-bit names, then those of 32-bit machines.
  *
- * What can fail: a kernel built without seccomp filters; out of memory.
+ * libseccomp 2.5 without memory frees twice, runs in a circle, or leaves a rule out and says nothing: of the 1600 allocations
+ * for such a table, each failing in turn, it comes to that in every twentieth, and in every second when all later ones
+ * fail, too. So it works in a child, which makes the filter twice. Only if the child ends well in time and both are the same
+ * are they loaded here, where nothing is allocated.
+ *
+ * What can fail: a kernel built without seccomp filters; out of memory; no process may be started.
  */
 #include "agent/confine_filter.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
+#include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <malloc.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <stddef.h>
@@ -39,6 +44,8 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* A call; it must pass all comparisons in its row. A call may have several rows, of which one must fit. */
@@ -145,9 +152,9 @@ static int add(scmp_filter_ctx filter, const struct call_rule *table, size_t cou
 
 #define ADD(filter, table) add(filter, table, sizeof(table) / sizeof((table)[0]))
 
-static int fill(scmp_filter_ctx filter, bool unix_sockets)
+static int fill(scmp_filter_ctx filter, bool unix_sockets, pid_t self)
 {
-	const struct call_rule own_rules[] = {CALL_IF(tgkill, IS(0, getpid()))};
+	const struct call_rule own_rules[] = {CALL_IF(tgkill, IS(0, self))};
 	int rc = ADD(filter, rules);
 
 	if (!rc)
@@ -161,35 +168,94 @@ static int fill(scmp_filter_ctx filter, bool unix_sockets)
 	return rc;
 }
 
-static int load(scmp_filter_ctx filter, bool unix_sockets)
+/* --- in the child ------------------------------------------------------------------------------------------------- */
+
+/* Writes the filter for the process `self` to the descriptor. 0, or a negative errno. */
+static int export(int fd, bool unix_sockets, pid_t self)
 {
-	int rc = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
+	int rc = filter ? fill(filter, unix_sockets, self) : -ENOMEM;
+
+	if (!rc) {
+		/* A wish: to search in a tree; libseccomp before 2.5 has a list only. */
+		seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+		rc = seccomp_export_bpf(filter, fd);
+	}
+	seccomp_release(filter);
+	return rc;
+}
+
+/* Its exit status is an errno. */
+static void make_twice(int fd, bool unix_sockets, pid_t self)
+{
+	/* It takes milliseconds; the kernel ends what does not end. */
+	const struct rlimit cpu = {.rlim_cur = 2, .rlim_max = 3};
+	int rc = setrlimit(RLIMIT_CPU, &cpu) ? -errno : export(fd, unix_sockets, self);
 
 	if (!rc)
-		rc = fill(filter, unix_sockets);
-	if (rc)
-		return rc;
-	/* A wish: to search in a tree; libseccomp before 2.5 has a list only. */
-	seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
-	return seccomp_load(filter);
+		rc = export(fd, unix_sockets, self);
+	_exit(-rc);
+}
+
+/* --- in the agent ------------------------------------------------------------------------------------------------- */
+
+/* 0, or a negative errno; a child that did not end by itself had too little memory. */
+static int run_child(int fd, bool unix_sockets)
+{
+	pid_t self = getpid(), child = fork();
+	int status;
+
+	if (child == 0)
+		make_twice(fd, unix_sockets, self);
+	if (child < 0)
+		return -errno;
+	while (waitpid(child, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return WIFEXITED(status) ? -WEXITSTATUS(status) : -ENOMEM;
+}
+
+/* Installs it for all threads; one that cannot take it is an error. */
+static int load(struct sock_filter *instructions, size_t count)
+{
+	struct sock_fprog program = {.len = (unsigned short)count, .filter = instructions};
+	long rc =
+		syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
+
+	return rc < 0 ? -errno : rc > 0 ? -ESRCH : 0;
+}
+
+/* Two filters, one after the other, which must be the same. */
+static int load_from(int fd)
+{
+	static struct sock_filter both[2 * BPF_MAXINSNS + 1];
+	ssize_t len = pread(fd, both, sizeof(both), 0);
+	size_t count = len > 0 ? (size_t)len / sizeof(both[0]) / 2 : 0;
+
+	if (len < 0)
+		return -errno;
+	if (!count || count > BPF_MAXINSNS || (size_t)len != 2 * count * sizeof(both[0]) ||
+	    memcmp(both, both + count, count * sizeof(both[0])) != 0)
+		return -ENOMEM;
+	return load(both, count);
 }
 
 int confine_filter_install(bool unix_sockets, struct reason *reason)
 {
-	scmp_filter_ctx filter;
-	int rc = -ENOMEM;
+	int rc, fd;
 
 	/* A filter at no address: EFAULT where there are filters. */
 	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL) && errno != EFAULT) {
 		reason_set(reason, "the kernel has no seccomp filters (%s)", strerror(errno));
 		return -ENOSYS;
 	}
-	filter = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
-	if (filter)
-		rc = load(filter, unix_sockets);
+	fd = memfd_create("filter", MFD_CLOEXEC);
+	rc = fd < 0 ? -errno : run_child(fd, unix_sockets);
+	if (!rc)
+		rc = load_from(fd);
+	if (fd >= 0)
+		close(fd);
 	if (rc)
 		reason_set(reason, "cannot restrict the system calls: %s", strerror(-rc));
-	seccomp_release(filter);
-	malloc_trim(0);
 	return rc == -ENOSYS ? -EINVAL : rc;
 }

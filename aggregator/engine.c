@@ -33,6 +33,7 @@
 #include "aggregator/api/drain_runner.h"
 #include "aggregator/api/place_pool.h"
 #include "aggregator/api/quota_shelf.h"
+#include "aggregator/api/warmer.h"
 #include "aggregator/edge/http/http.h"
 #include "aggregator/edge/ingest.h"
 #include "aggregator/engine_follower.h"
@@ -152,6 +153,7 @@ static void on_published(void *ctx, int64_t now_ns)
 {
 	struct engine *e = ctx;
 
+	warmer_published(e->api_context.warmer, now_ns);
 	place_pool_tidy(e->api_context.places, now_ns);
 	quota_shelf_tidy(e->api_context.books, now_ns);
 }
@@ -391,6 +393,7 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 		.watcher_smoothed = config->watcher_smoothed,
 		.watcher_allocatable = config->watcher_allocatable,
 		.watcher_cache = watcher_cache_new(),
+		.warmer = warmer_new(e->views),
 		.places = open_places(),
 		.books = quota_shelf_new(&config->quota),
 		.ledger = e->ledger,
@@ -418,6 +421,8 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 		rc = open_follower(e, reason);
 	if (!rc)
 		rc = planner_start(e->planner, reason);
+	if (!rc)
+		rc = warmer_start(e->api_context.warmer, reason);
 	if (!rc)
 		rc = open_http(e, reason);
 	if (rc) {
@@ -460,6 +465,7 @@ void engine_close(struct engine *e)
 	http_stop(e->http);
 	reviewer_close(&e->reviewer);
 	planner_stop(e->planner);
+	warmer_stop(e->api_context.warmer);
 	saver_finish(e->saver);
 	follower_stop(e->follower);
 	if (e->loop_open) {
@@ -475,6 +481,7 @@ void engine_close(struct engine *e)
 	quota_shelf_free(e->api_context.books);
 	victim_log_free(e->api_context.victims);
 	watcher_cache_free(e->api_context.watcher_cache);
+	warmer_free(e->api_context.warmer);
 	planner_free(e->planner);
 	plan_slot_free(e->plans);
 	drain_log_free(e->decisions);

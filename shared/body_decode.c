@@ -434,8 +434,8 @@ static int take_entries(struct interval *to, const Evenkeel__IntervalPart *m, st
 
 static int take_part(struct interval *to, const struct buf *part, bool first, struct reason *reason)
 {
-	struct budget
-		budget; /* not zeroed: that would cost more than the parsing of a small body */
+	/* Not zeroed: that would cost more than the parsing of a small body. */
+	struct budget budget;
 	ProtobufCAllocator allocator = {budget_alloc, budget_free, &budget};
 	Evenkeel__IntervalPart *m;
 	int rc;

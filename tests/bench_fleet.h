@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The made-up fleet for benches that also need the aggregator's model, whose names are others. */
+/*
+ * The made-up fleet for benches that also include the aggregator's model: `struct cluster` is one thing there and another
+ * in tests/fleet/cluster.h, which this header therefore does not show.
+ */
 #ifndef EVENKEEL_TESTS_BENCH_FLEET_H
 #define EVENKEEL_TESTS_BENCH_FLEET_H
 

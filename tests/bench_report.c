@@ -80,6 +80,15 @@ void bench_row(const char *what, const char *unit, double budget, int at_least, 
 	add_row(what, unit, budget, at_least, measured, 0);
 }
 
+void bench_row_of(const char *prefix, const char *what, const char *unit, double budget,
+		  double measured)
+{
+	char *label = mem_printf("%s%s", prefix, what);
+
+	bench_row(label, unit, budget, 0, measured);
+	free(label);
+}
+
 void bench_reading(const char *const *names, const double *values, size_t count)
 {
 	struct buf line = BUF_INIT;

@@ -12,6 +12,9 @@ void bench_begin(const char *name);
  * "ok" or "over"; it never fails the program, since the machine decides.
  */
 void bench_row(const char *what, const char *unit, double budget, int at_least, double measured);
+/* A row of one of several things that are measured alike: the label is `prefix` and `what`, joined; budget: at most. */
+void bench_row_of(const char *prefix, const char *what, const char *unit, double budget,
+		  double measured);
 void bench_end(void);
 
 /*

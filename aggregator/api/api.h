@@ -29,6 +29,7 @@ struct quota_options;
 struct quota_shelf;
 struct slack_options;
 struct victim_log;
+struct warmer;
 
 /* What handlers answer from; fixed after start, borrowed. */
 struct api_context {
@@ -39,6 +40,7 @@ struct api_context {
 	int watcher_smoothed; /* --watcher-stddev smoothed:N; 1: raw */
 	bool watcher_allocatable; /* --watcher-denominator allocatable */
 	struct watcher_cache *watcher_cache; /* NULL: every answer is made anew */
+	struct warmer *warmer; /* NULL: nothing is worked out before it is asked for */
 	/* Where the cluster model comes from: "inCluster", "kubeconfig", "snapshot"; NULL: standalone. */
 	const char *kubernetes_mode;
 	struct ledger *ledger; /* NULL: nothing is reserved (offline) */

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "aggregator/api/extender_call.h"
+#include "aggregator/api/warmer.h"
 #include "shared/mem.h"
 
 /* R(score/10), halves up. */
@@ -29,6 +30,7 @@ static int64_t *score_places(const struct extender_call *c)
 	struct score_job job;
 	size_t next = 0;
 
+	warmer_asked(c->ctx->warmer, c->now_ns);
 	score_job_init(&job, &c->ask, chosen);
 	for (size_t i = 0; i < c->view->node_count; i++)
 		if (chosen[i])

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/api/fetch_ahead.h"
 #include "aggregator/api/usage_json.h"
 #include "shared/mem.h"
 
@@ -324,8 +325,10 @@ uint64_t list_etag(const struct view *v, int64_t now_ns)
 {
 	uint64_t hash = mix(mix(0xcbf29ce484222325ULL, v->version), (uint64_t)v->time_ns);
 
-	for (size_t i = 0; i < v->node_count; i++)
+	for (size_t i = 0; i < v->node_count; i++) {
+		fetch_ages_ahead(v, i);
 		hash = (hash ^ (uint64_t)page_freshness(v->nodes[i]->page, now_ns)) *
 		       0x100000001b3ULL;
+	}
 	return hash ? hash : 1;
 }

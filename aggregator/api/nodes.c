@@ -22,6 +22,7 @@
 #include "aggregator/api/api.h"
 #include "aggregator/api/assumed.h"
 #include "aggregator/api/cluster_json.h"
+#include "aggregator/api/fetch_ahead.h"
 #include "aggregator/api/list.h"
 #include "aggregator/api/nodes_total.h"
 #include "aggregator/api/sources.h"
@@ -209,6 +210,7 @@ static void answer_list(const struct answer *a, const struct list_query *q, stru
 	list_pick_init(&pick, q);
 	nodes_total_init(&total, a->policy, a->view->cluster != NULL);
 	for (size_t i = 0; i < a->view->node_count; i++) {
+		fetch_usage_ahead(a->view, i);
 		if (!matches(a->view->nodes[i], q))
 			continue;
 		nodes_total_add(&total, a->view->nodes[i], a->now_ns);

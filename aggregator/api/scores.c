@@ -26,6 +26,7 @@
 #include "aggregator/api/score_job.h"
 #include "aggregator/api/scores_fit.h"
 #include "aggregator/api/scores_request.h"
+#include "aggregator/api/warmer.h"
 #include "aggregator/policy/sentence.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
@@ -306,6 +307,7 @@ void api_scores(const struct api_context *ctx, const struct api_request *rq,
 		api_fail(rs, FAIL_BAD_REQUEST, *field ? field : NULL, "%s", reason.text);
 		return;
 	}
+	warmer_asked(ctx->warmer, ctx->now_ns());
 	ledger = ctx->ledger ? ledger_take(ctx->ledger, ctx->now_ns()) : NULL;
 	v = view_slot_take(ctx->views);
 	answer(ctx, &request, ledger, v, rs);

@@ -28,6 +28,7 @@
 #include <string.h>
 
 #include "aggregator/api/api.h"
+#include "aggregator/api/fetch_ahead.h"
 #include "aggregator/api/list.h"
 #include "aggregator/api/watcher_encode.h"
 #include "shared/clock.h"
@@ -211,8 +212,11 @@ static void answer_view(const struct api_context *ctx, const struct view *v,
 		.longest = WINDOW_5M,
 	};
 
-	for (size_t i = 0; i < most; i++)
+	for (size_t i = 0; i < most; i++) {
+		if (!only)
+			fetch_usage_ahead(v, i);
 		select_node(&s, only ? only : v->nodes[i]->page);
+	}
 	if (only && !s.count && s.upstream)
 		rs->status = 404;
 	else if (only && !s.count)

@@ -5,18 +5,23 @@
  * the message reads it: one epoll for all peers, one recv() for a frame, which usually is there as a whole, and one
  * sendmsg() for its answer.
  *
- *     accepted --hello within 10 s--> greeted --message--> handed out --> reply --+
- *                                        ^------------------------------------------+
+ *                   within 10 s            a part            the rest, within 30 s
+ *     NEW (accepted) --hello--> IDLE --------------> BEGUN ----------------------> message
+ *                                |  ^                  ^                              |
+ *                     message(s) |  +------- no more --|------------------------------+
+ *                                v                     | a part                       | more was read
+ *                              message --------------> READY <------------------------+
  *
  * A message that one recv() brought whole is handed out where it lies, in room that all peers share. What came in part is
  * kept with its peer until the rest is there, so a peer that is silent holds no memory. A peer may ask again before it
- * is answered; what is read beyond a message is kept, and its peer is `ready`: an eventfd makes the epoll readable
- * then, as the kernel no longer does.
+ * is answered; what is read beyond a message is kept and handed out from there, and its peer is READY: an eventfd makes
+ * the epoll readable then, as the kernel no longer does.
  *
- * What can fail. A peer that breaks the protocol, announces more than a frame may have, or is greeted too late is closed; so
- * is one whose answer went out in part. Out of descriptors, a spare one is given up to accept and close, so that nobody
- * waits in a backlog for ever and epoll does not spin. Parts of messages share a bound; who would go over it is closed.
- * Agents connect again and send again. On shutdown nothing is kept.
+ * What can fail. A peer that breaks the protocol, announces more than a frame may have, says its hello or ends a message too
+ * late is closed; so is one whose answer went out in part. Parts of messages share a bound; over it, who began first is
+ * closed: who is honest is done soon. Out of descriptors, a spare one is given up to accept and close, so that nobody waits in
+ * a backlog for ever. Where that fails too, or is needed too often, nobody is accepted for a moment: a listener that is
+ * always readable would take a whole core. Agents connect again and send again. On shutdown nothing is kept.
  */
 #include "aggregator/edge/ingest_peers.h"
 
@@ -41,25 +46,37 @@
 enum {
 	EVENTS_MAX = 64,
 	ACCEPTS_MAX = 1024, /* between two looks at those who have asked: 20 ms */
+	REFUSALS_MAX = 64, /* of these, for want of descriptors */
 	LOOKS_MAX = 16, /* for one message */
 	SHARED_LEN = 256 * 1024,
 	PART_STEP = 4096,
 	PARTS_MAX = 256 * 1024 * 1024, /* bytes kept of messages that came in part */
 };
 
-#define HELLO_NS (10 * NS_PER_SEC)
+#define HELLO_NS   (10 * NS_PER_SEC)
+#define MESSAGE_NS (30 * NS_PER_SEC)
+#define PAUSE_NS   (100 * NS_PER_MS)
 
 /* What an event is about, where it is not a peer. */
 enum { ID_LISTENER = 1, ID_READY, ID_TIMER };
 
+/* Peers of each state but PEER_IDLE are in a list of their own. */
+enum peer_state {
+	PEER_NEW, /* its hello is awaited */
+	PEER_IDLE,
+	PEER_BEGUN, /* the rest of a message is awaited */
+	PEER_READY, /* more than its last message was read */
+	PEER_STATES,
+};
+
 struct peer {
 	int fd;
 	uint64_t id; /* place in peers below, and in the upper half a count that makes it unique */
-	bool greeted; /* until then in the list `strangers` */
-	bool ready; /* in the list of that name: more than its last message was read */
-	int64_t hello_by_ns; /* monotonic */
-	struct buf part; /* what was read and not handed out */
-	struct peer *prev, *next; /* in one of the lists */
+	enum peer_state state;
+	int64_t due_ns; /* monotonic: closed then, if it is still PEER_NEW or PEER_BEGUN */
+	struct buf part; /* what was read .. */
+	size_t taken; /* .. of which so much is handed out; 0 unless PEER_READY */
+	struct peer *prev, *next; /* in the list */
 };
 
 struct ingest_peers {
@@ -72,8 +89,11 @@ struct ingest_peers {
 	struct peer **peers; /* owned; NULL: the place is free */
 	size_t room;
 	size_t free_hint; /* no place before it is free */
-	struct peer *strangers; /* by hello_by_ns */
-	struct peer *ready;
+	struct peer
+		*lists[PEER_STATES]; /* who came first is first: by due_ns, where there is one */
+	struct peer *lender; /* in whose part the message lies that is handed out; or NULL */
+	int64_t timer_ns; /* when the timer goes off, not after anything is due; 0: never */
+	int64_t resume_ns; /* nobody is accepted before; 0: everybody is */
 	size_t part_bytes; /* room of all parts together */
 	struct epoll_event events[EVENTS_MAX];
 	int event_count, event_at;
@@ -106,59 +126,95 @@ static size_t take_place(struct ingest_peers *p)
 	return at;
 }
 
-static void set_ready(struct ingest_peers *p, struct peer *peer, bool ready)
+/* An event while any peer is ready. */
+static void tell_ready(struct ingest_peers *p, bool was)
 {
-	bool was = p->ready != NULL;
+	bool is = p->lists[PEER_READY] != NULL;
 	uint64_t count = 1;
 	ssize_t done = sizeof(count);
 
-	if (peer->ready == ready)
-		return;
-	peer->ready = ready;
-	if (ready)
-		DL_APPEND(p->ready, peer);
-	else
-		DL_DELETE(p->ready, peer);
-	if (!was)
+	if (is && !was)
 		done = write(p->ready_event, &count, sizeof(count));
-	else if (!p->ready)
+	else if (!is && was)
 		done = read(p->ready_event, &count, sizeof(count));
 	assert(done == sizeof(count));
 }
 
-/* At the time the first stranger's patience ends; 0 stops it. */
-static void set_timer(struct ingest_peers *p)
+/* 0 stops it. */
+static void set_timer(struct ingest_peers *p, int64_t at_ns)
 {
-	int64_t at_ns = p->strangers ? p->strangers->hello_by_ns : 0;
 	struct itimerspec when = {
 		.it_value = {.tv_sec = at_ns / NS_PER_SEC, .tv_nsec = at_ns % NS_PER_SEC}};
 	int rc = timerfd_settime(p->timer, TFD_TIMER_ABSTIME, &when, NULL);
 
 	assert(rc == 0);
+	p->timer_ns = at_ns;
 }
 
-static void leave_strangers(struct ingest_peers *p, struct peer *peer)
+/* What is no longer due is seen when the timer goes off: most peers are in time, and setting it is a system call. */
+static void expect_by(struct ingest_peers *p, int64_t due_ns)
 {
-	bool first = p->strangers == peer;
-
-	DL_DELETE(p->strangers, peer);
-	if (first)
-		set_timer(p);
+	if (!p->timer_ns || due_ns < p->timer_ns)
+		set_timer(p, due_ns);
 }
 
+static bool has_list(const struct peer *peer)
+{
+	return peer->state != PEER_IDLE;
+}
+
+static void enter(struct ingest_peers *p, struct peer *peer, enum peer_state state)
+{
+	bool was_ready = p->lists[PEER_READY] != NULL;
+	int64_t patience_ns = state == PEER_NEW ? HELLO_NS : MESSAGE_NS;
+
+	peer->state = state;
+	if (has_list(peer))
+		DL_APPEND(p->lists[state], peer);
+	if (state == PEER_READY)
+		tell_ready(p, was_ready);
+	if (state != PEER_NEW && state != PEER_BEGUN)
+		return;
+	peer->due_ns = clock_mono_ns() + patience_ns;
+	expect_by(p, peer->due_ns);
+}
+
+static void leave(struct ingest_peers *p, struct peer *peer)
+{
+	if (has_list(peer))
+		DL_DELETE(p->lists[peer->state], peer);
+	if (peer->state == PEER_READY)
+		tell_ready(p, true);
+}
+
+static void move(struct ingest_peers *p, struct peer *peer, enum peer_state state)
+{
+	if (peer->state == state)
+		return;
+	leave(p, peer);
+	enter(p, peer, state);
+}
+
+/* What is handed out stays where it is until the next message is asked for. */
 static void drop_part(struct ingest_peers *p, struct peer *peer)
 {
 	p->part_bytes -= peer->part.cap;
-	buf_fini(&peer->part);
+	if (p->lender == peer) {
+		buf_fini(&p->whole);
+		p->whole = peer->part;
+		p->lender = NULL;
+	} else {
+		buf_fini(&peer->part);
+	}
+	buf_init(&peer->part);
+	peer->taken = 0;
 }
 
 static void close_peer(struct ingest_peers *p, struct peer *peer)
 {
 	size_t at = (size_t)(uint32_t)peer->id;
 
-	if (!peer->greeted)
-		leave_strangers(p, peer);
-	set_ready(p, peer, false);
+	leave(p, peer);
 	drop_part(p, peer);
 	p->peers[at] = NULL;
 	if (at < p->free_hint)
@@ -183,11 +239,8 @@ static void add_peer(struct ingest_peers *p, int fd)
 		p->accepted = 1;
 	peer->fd = fd;
 	peer->id = (uint64_t)p->accepted << 32 | at;
-	peer->hello_by_ns = clock_mono_ns() + HELLO_NS;
 	p->peers[at] = peer;
-	DL_APPEND(p->strangers, peer);
-	if (p->strangers == peer)
-		set_timer(p);
+	enter(p, peer, PEER_NEW);
 	if (send(fd, wire_hello, WIRE_HELLO_LEN, MSG_DONTWAIT | MSG_NOSIGNAL) != WIRE_HELLO_LEN ||
 	    !watch(p, fd, peer->id))
 		close_peer(p, peer);
@@ -199,34 +252,87 @@ static void close_fd(int fd)
 		close(fd);
 }
 
-static void refuse_one(struct ingest_peers *p)
+/* Lets somebody in and out at once; false when that cannot be done either. */
+static bool refuse_one(struct ingest_peers *p)
 {
+	int fd;
+
 	close_fd(p->spare);
-	close_fd(accept4(p->listener, NULL, NULL, SOCK_CLOEXEC));
+	fd = accept4(p->listener, NULL, NULL, SOCK_CLOEXEC);
+	close_fd(fd);
 	p->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	return fd >= 0;
+}
+
+/* While the listener is not listened to, those who knock wait in its backlog. */
+static void hear_listener(struct ingest_peers *p, bool hear)
+{
+	struct epoll_event event = {.events = hear ? EPOLLIN : 0, .data.u64 = ID_LISTENER};
+	int rc = epoll_ctl(p->epoll, EPOLL_CTL_MOD, p->listener, &event);
+
+	assert(rc == 0);
+}
+
+static void pause_accepting(struct ingest_peers *p)
+{
+	p->resume_ns = clock_mono_ns() + PAUSE_NS;
+	hear_listener(p, false);
+	expect_by(p, p->resume_ns);
+}
+
+static void resume_accepting(struct ingest_peers *p)
+{
+	p->resume_ns = 0;
+	hear_listener(p, true);
+}
+
+/* True while there may be more; *refused counts those for whom there was no descriptor. */
+static bool accept_one(struct ingest_peers *p, int *refused)
+{
+	int fd = accept4(p->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+	if (fd >= 0) {
+		add_peer(p, fd);
+		return true;
+	}
+	if (errno == EINTR || errno == ECONNABORTED)
+		return true;
+	if (errno == EWOULDBLOCK)
+		return false;
+	if ((errno == EMFILE || errno == ENFILE) && ++*refused < REFUSALS_MAX && refuse_one(p))
+		return true;
+	pause_accepting(p);
+	return false;
 }
 
 static void accept_peers(struct ingest_peers *p)
 {
-	for (int i = 0; i < ACCEPTS_MAX; i++) {
-		int fd = accept4(p->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	int refused = 0;
 
-		if (fd >= 0)
-			add_peer(p, fd);
-		else if (errno == EMFILE || errno == ENFILE)
-			refuse_one(p);
-		else if (errno != ECONNABORTED && errno != EINTR)
+	for (int i = 0; i < ACCEPTS_MAX && !p->resume_ns; i++)
+		if (!accept_one(p, &refused))
 			return;
-	}
 }
 
-static void close_late(struct ingest_peers *p)
+static void close_late(struct ingest_peers *p, struct peer **list, int64_t now_ns)
+{
+	while (*list && (*list)->due_ns <= now_ns)
+		close_peer(p, *list);
+	if (*list)
+		expect_by(p, (*list)->due_ns);
+}
+
+static void on_timer(struct ingest_peers *p)
 {
 	int64_t now_ns = clock_mono_ns();
 
-	while (p->strangers && p->strangers->hello_by_ns <= now_ns)
-		close_peer(p, p->strangers);
-	set_timer(p);
+	set_timer(p, 0);
+	close_late(p, &p->lists[PEER_NEW], now_ns);
+	close_late(p, &p->lists[PEER_BEGUN], now_ns);
+	if (p->resume_ns && p->resume_ns <= now_ns)
+		resume_accepting(p);
+	else if (p->resume_ns)
+		expect_by(p, p->resume_ns);
 }
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
@@ -236,13 +342,12 @@ static int greet(struct ingest_peers *p, struct peer *peer, const void *data, si
 {
 	int rc;
 
-	if (peer->greeted)
+	if (peer->state != PEER_NEW)
 		return 0;
 	rc = wire_check_hello(data, len);
 	if (rc)
 		return rc;
-	leave_strangers(p, peer);
-	peer->greeted = true;
+	move(p, peer, PEER_IDLE);
 	return WIRE_HELLO_LEN;
 }
 
@@ -279,9 +384,9 @@ static int find_message(struct ingest_peers *p, struct peer *peer, const uint8_t
 	return rc;
 }
 
-/* Keeps what is left of the bytes read; the peer is ready when they are more than a part of a message. */
+/* Of all that was read of the peer, these last bytes are kept: a message that has begun, or anything. */
 static void keep_rest(struct ingest_peers *p, struct peer *peer, const uint8_t *rest, size_t len,
-		      bool ready)
+		      bool begun)
 {
 	struct buf part = BUF_INIT;
 
@@ -290,33 +395,34 @@ static void keep_rest(struct ingest_peers *p, struct peer *peer, const uint8_t *
 	drop_part(p, peer);
 	peer->part = part;
 	p->part_bytes += part.cap;
-	set_ready(p, peer, ready && len);
+	if (peer->state != PEER_NEW)
+		move(p, peer, !len ? PEER_IDLE : begun ? PEER_BEGUN : PEER_READY);
 }
 
-/* Of what is kept of the peer; it may be in the next message's way only once this one is done with. */
+/* Of what is kept of the peer. Many small messages are not moved each time that one is handed out. */
 static int take_kept(struct ingest_peers *p, struct peer *peer, struct ingest_message *message)
 {
-	struct buf all = peer->part;
-	size_t used;
-	int rc = find_message(p, peer, (uint8_t *)all.data, all.len, &used, message);
+	const uint8_t *at = (uint8_t *)peer->part.data + peer->taken;
+	size_t len = peer->part.len - peer->taken, used;
+	int rc = find_message(p, peer, at, len, &used, message);
 
-	if (rc && rc != -EAGAIN)
+	if (rc == -EAGAIN && (used || peer->taken))
+		keep_rest(p, peer, at + used, len - used, true);
+	else if (rc == -EAGAIN && peer->state != PEER_NEW)
+		move(p, peer, PEER_BEGUN);
+	if (rc)
 		return rc;
-	if (rc && !used) {
-		set_ready(p, peer, false);
-		return rc;
-	}
-	p->part_bytes -= all.cap;
-	buf_init(&peer->part);
-	keep_rest(p, peer, (uint8_t *)all.data + used, all.len - used, !rc);
-	buf_fini(&p->whole);
-	p->whole = all;
-	return rc;
+	p->lender = peer;
+	peer->taken += used;
+	move(p, peer, used < len ? PEER_READY : PEER_IDLE);
+	if (used == len)
+		drop_part(p, peer);
+	return 0;
 }
 
 /*
  * Room for what is missing of the message that has begun, but hardly more than came already: what was announced is not
- * believed. -ENOBUFS over the bound.
+ * believed. Over the bound those who began before are closed; -ENOBUFS when there is none.
  */
 static int make_room(struct ingest_peers *p, struct peer *peer, size_t *room)
 {
@@ -324,12 +430,17 @@ static int make_room(struct ingest_peers *p, struct peer *peer, size_t *room)
 	size_t total;
 
 	*room = have > PART_STEP ? have : PART_STEP;
-	if (peer->greeted && !wire_get_head(p->kind, peer->part.data, have, &total) &&
+	if (peer->state != PEER_NEW && !wire_get_head(p->kind, peer->part.data, have, &total) &&
 	    head + total - have < *room)
 		*room = head + total - have;
 	buf_reserve(&peer->part, *room);
 	p->part_bytes += peer->part.cap - before;
-	return p->part_bytes > PARTS_MAX ? -ENOBUFS : 0;
+	while (p->part_bytes > PARTS_MAX) {
+		if (!p->lists[PEER_BEGUN] || p->lists[PEER_BEGUN] == peer)
+			return -ENOBUFS;
+		close_peer(p, p->lists[PEER_BEGUN]);
+	}
+	return 0;
 }
 
 /* How many bytes came, or a negative errno: -EAGAIN, -ECONNRESET at the end. */
@@ -369,7 +480,7 @@ static int read_peer(struct ingest_peers *p, struct peer *peer, struct ingest_me
 		return (int)n;
 	rc = find_message(p, peer, p->shared, (size_t)n, &used, message);
 	if (!rc || rc == -EAGAIN)
-		keep_rest(p, peer, p->shared + used, (size_t)n - used, !rc);
+		keep_rest(p, peer, p->shared + used, (size_t)n - used, rc != 0);
 	return rc;
 }
 
@@ -378,7 +489,8 @@ static int read_peer(struct ingest_peers *p, struct peer *peer, struct ingest_me
 /* 0 with a message, else -EAGAIN. */
 static int serve(struct ingest_peers *p, struct peer *peer, struct ingest_message *message)
 {
-	int rc = peer->ready ? take_kept(p, peer, message) : read_peer(p, peer, message);
+	int rc = peer->state == PEER_READY ? take_kept(p, peer, message)
+					   : read_peer(p, peer, message);
 
 	if (rc && rc != -EAGAIN)
 		close_peer(p, peer);
@@ -394,7 +506,7 @@ static int on_event(struct ingest_peers *p, uint64_t id, struct ingest_message *
 		accept_peers(p);
 		return -EAGAIN;
 	case ID_TIMER:
-		close_late(p);
+		on_timer(p);
 		return -EAGAIN;
 	case ID_READY:
 		return -EAGAIN; /* those come first anyway */
@@ -423,9 +535,10 @@ int ingest_peers_receive(struct ingest_peers *p, struct ingest_message *message)
 {
 	int rc = -EAGAIN, looks = 0;
 
+	p->lender = NULL;
 	while (rc) {
-		if (p->ready)
-			rc = serve(p, p->ready, message);
+		if (p->lists[PEER_READY])
+			rc = serve(p, p->lists[PEER_READY], message);
 		else if (p->event_at < p->event_count)
 			rc = on_event(p, p->events[p->event_at++].data.u64, message);
 		else if (looks++ == LOOKS_MAX || !look(p))

@@ -56,10 +56,16 @@ static void renew_row(const struct view *v, const struct view_node *n, const str
 				   &row->node.pending_mem_bytes);
 }
 
+/* The node, and where its page begins: what else of a page is needed is only read of those that are new. */
 static void prefetch(const struct view *v, size_t i)
 {
-	if (i + AHEAD < v->node_count)
-		__builtin_prefetch(v->nodes[i + AHEAD]);
+	enum { LINE = 64 };
+
+	if (i + 2 * AHEAD >= v->node_count)
+		return;
+	for (size_t at = 0; at < sizeof(struct view_node); at += LINE)
+		__builtin_prefetch((const char *)v->nodes[i + 2 * AHEAD] + at);
+	__builtin_prefetch(&v->nodes[i + AHEAD]->page->end_ns);
 }
 
 /* The row of that node in the view before, or NULL. Nodes keep their order, so it is the next, unless some came or went. */

@@ -3,7 +3,7 @@
  * What knowing the cluster's objects costs an aggregator beside its agents' frames: 5000 nodes of
  * the made-up fleet with 30 pods each, of whose workloads one in eight asks for slack. Every node is
  * measured anew between two plans, as in a running aggregator, and no object changes; then a pod in
- * a hundred is replaced each time. CPU time of the one thread that plans, and its share of a core
+ * a hundred leaves each time. CPU time of the one thread that plans, and its share of a core
  * at the usual --plan-every; and what objects, view, core and plan hold of memory.
  */
 #include <malloc.h>
@@ -128,8 +128,8 @@ static double plan(struct scene *s, struct view *v)
 	return (double)(cpu_ns() - start) / NS_PER_SEC;
 }
 
-/* Every so manieth pod of a node object's is taken for another of the same kind. */
-static void replace_pods(struct scene *s, const struct view *v, uint32_t round)
+/* A pod of every third node leaves, of other nodes in each round. */
+static void remove_pods(struct scene *s, const struct view *v, uint32_t round)
 {
 	for (size_t n = round % 3; n < v->node_count; n += 3) {
 		const struct view_node *node = v->nodes[n];
@@ -157,7 +157,7 @@ static struct costs run(struct scene *s, bool churn)
 			measure_nodes(s);
 		v = view_of(s, &joins[round]);
 		if (churn) {
-			replace_pods(s, v, round);
+			remove_pods(s, v, round);
 			view_drop(v);
 			v = view_of(s, &joins[round]);
 		}

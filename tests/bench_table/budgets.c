@@ -19,6 +19,11 @@
 		.what = (text), .step = (by), .note = (where)                                      \
 	}
 
+#define MINUTES(text, most, of)                                                                    \
+	{                                                                                          \
+		.what = (text), .limit = (most), .unit = "min", .step = (of), .note = ".ci/run"    \
+	}
+
 const struct budget budgets[] = {
 	PROMISE("agent, 500 cgroups, 10 Hz (run with --cpu-budget 100)"),
 	AT_MOST("v2, 10 Hz: lower bound on the unified tree", 1, "% of core", "agent_cost",
@@ -86,7 +91,13 @@ const struct budget budgets[] = {
 		"peak memory above the model"),
 
 	PROMISE(".ci/run"),
-	{.what = "all steps", .limit = 60, .unit = "min", .step = "", .note = "run .ci/run"},
+	MINUTES("all steps", 60, ""),
+	MINUTES("check", 5, "make check"),
+	MINUTES("sanitizers and clang", 12, "make CC=clang SAN=address,undefined check"),
+	MINUTES("vm", 6, "make check-vm"),
+	MINUTES("kube", 15, "make check-kube"),
+	MINUTES("node", 10, "make check-node"),
+	MINUTES("faults", 10, "make check-faults"),
 };
 
 const size_t budget_count = sizeof(budgets) / sizeof(budgets[0]);

@@ -6,18 +6,19 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A promise, or with a bench, steps or a note one way in which it is measured. */
+/* A promise, or with a bench or a step one way in which it is measured. */
 struct budget {
 	const char *what;
 	const char *bench, *row; /* that measures it; NULL: no bench does */
-	const char *step; /* of .ci/run whose tests show it, or "" for its whole time */
-	const char *note; /* where and how, when neither is here */
+	/* Of .ci/run, "" for all of it: the budget is of its minutes, or without a unit its tests show what is promised. */
+	const char *step;
+	const char *note; /* who shows it, where no bench does */
 	double limit;
 	bool at_least;
 	const char *unit;
 };
 
-/* In their order; those without limit and note begin a promise, those that follow are parts of it. */
+/* In their order; those without bench and step begin a promise, those that follow are parts of it. */
 extern const struct budget budgets[];
 extern const size_t budget_count;
 

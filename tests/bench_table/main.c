@@ -217,40 +217,38 @@ static void print_expected(const cJSON *document, const cJSON *earlier)
 
 /* --- the budgets ---------------------------------------------------------------------------------------------- */
 
-/* Of a step of .ci/run: "ok", "failed", or NULL where it did not run. */
-static const char *step_verdict(const cJSON *ci, const char *name)
+/* A step of .ci/run, "" for all of it; NULL where it did not run. */
+static const cJSON *find_step(const cJSON *document, const char *name)
 {
-	const cJSON *step;
+	const cJSON *ci = cJSON_GetObjectItem(document, "ci"), *step;
 
+	if (!*name)
+		return ci;
 	cJSON_ArrayForEach(step, cJSON_GetObjectItem(ci, "steps"))
 	{
 		if (!strcmp(text_of(step, "step"), name))
-			return number(step, "status") == 0 ? "ok" : "failed";
+			return step;
 	}
 	return NULL;
 }
 
 static double measured_of(const struct budget *b, const cJSON *document)
 {
-	const cJSON *ci = cJSON_GetObjectItem(document, "ci");
-
 	if (b->bench)
 		return number(find(document, b->bench, b->row), "measured");
-	return b->step && !*b->step ? number(ci, "seconds") / 60 : NAN;
+	return b->step && b->unit ? number(find_step(document, b->step), "seconds") / 60 : NAN;
 }
 
 static const char *verdict_of(const struct budget *b, const cJSON *document, double measured)
 {
-	const char *of_step;
+	const cJSON *step = b->step ? find_step(document, b->step) : NULL;
 
-	if (b->step && *b->step) {
-		of_step = step_verdict(cJSON_GetObjectItem(document, "ci"), b->step);
-		return of_step ? of_step : "by test";
-	}
+	if (step && number(step, "status") != 0)
+		return "failed";
+	if (b->step && !b->unit)
+		return step ? "ok" : "by test";
 	if (isnan(measured))
 		return "open";
-	if (b->step && number(cJSON_GetObjectItem(document, "ci"), "status") != 0)
-		return "failed";
 	if (b->at_least)
 		return measured >= b->limit ? "ok" : "under";
 	return measured <= b->limit ? "ok" : "over";
@@ -317,7 +315,7 @@ static int write_document(const cJSON *document, const char *path, struct reason
 	return written ? 0 : -EIO;
 }
 
-/* A document that bench_table or .ci/run wrote; NULL, and the reason where it is there, when it cannot be read. */
+/* A document that bench_table or .ci/run wrote; NULL with the reason when it cannot be read. */
 static cJSON *read_document(const char *path, struct reason *reason)
 {
 	struct buf text = BUF_INIT;

@@ -192,18 +192,10 @@ static void with_aggregator(void (*walk_all)(struct seam_daemon *d))
 	walk_all(&d);
 }
 
-/* libseccomp 2.5 without memory runs in a circle, or makes a filter without some of its rules. */
 static void with_agent(void (*walk_all)(struct seam_daemon *d))
 {
-	char *argv[] = {s.agent,
-			(char *)"--node-name",
-			(char *)"n",
-			(char *)"--aggregator",
-			s.nobody,
-			(char *)"--key-file",
-			s.stack->key_path,
-			walk_all == walk_memory ? (char *)"--no-confine" : NULL,
-			NULL};
+	char *argv[] = {s.agent,  (char *)"--node-name", (char *)"n",	    (char *)"--aggregator",
+			s.nobody, (char *)"--key-file",	 s.stack->key_path, NULL};
 	struct seam_daemon d = {
 		.seam = s.seam, .log = s.log, .argv = argv, .ready = "an interval every"};
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Of two aggregators the first is the one that is measured and has trouble; the other one hears the same, for comparison.
- *
  * What is the agent's own: when intervals end (agent/schedule.h), what is kept (agent/ring.h), how it is told and
  * told again (agent/sender.h), with a socket and a run of its own. What is not: a publisher, which would add three
  * descriptors and its own copy of the keys to each of thousands; a sender for one address needs none.
@@ -10,6 +8,8 @@
  * aggregator that falls behind is not excused. Left out is what was made before the first ack, which may have to wait
  * for the connection. It includes what this process was busy with in between, so it is never less than what the
  * aggregator took; what it was told to lose or delay counts as well.
+ *
+ * Where a second aggregator is told everything too, for comparison, only the first is measured and has trouble with acks.
  */
 #include "tests/fleet/agent_sim.h"
 
@@ -42,8 +42,8 @@ struct agent_sim {
 
 	struct schedule schedule;
 	uint64_t sequence; /* of the last interval */
-	int64_t made_ns
-		[TIMED]; /* when the interval of a sequence was made; 0: not to be measured */
+	/* When the interval of a sequence was made; 0: not to be measured. */
+	int64_t made_ns[TIMED];
 	uint64_t timed; /* last sequence that was answered */
 	uint64_t acked; /* as of the last step */
 };
@@ -156,12 +156,11 @@ static void obey(struct agent_sim *a, struct tally *tally)
 	size_t count;
 
 	sender_get_stats(a->sender, &stats);
-	sender_get_cursors(a->sender, cursors);
+	count = sender_get_cursors(a->sender, cursors);
 	measure(a, cursors[0], stats.acked != a->acked, tally);
 	a->acked = stats.acked;
 	schedule_set_interval(&a->schedule, stats.interval_ms ? stats.interval_ms * NS_PER_MS
 							      : a->config->interval_ns);
-	count = sender_get_cursors(a->sender, cursors);
 	if (a->also)
 		count += sender_get_cursors(a->also, cursors + count);
 	ring_set_cursors(a->ring, cursors, count);

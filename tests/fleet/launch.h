@@ -10,14 +10,14 @@
 
 #include "tests/stack.h"
 
+/* The signal that begins the next phase: of those that queue, so that two in a row are two. */
+#define FLEET_NEXT_PHASE SIGRTMIN
+
 /*
  * build/tests/fleet, or below what TB says, reporting to aggregator 0; `more` options end with NULL. Ends the program
  * where it cannot start.
  */
 pid_t fleet_start(const struct stack *s, const char *const *more);
-/* Of those that queue, so that two in a row are two. */
-#define FLEET_NEXT_PHASE SIGRTMIN
-
 /* Acks from now on are of the next phase in its report. */
 void fleet_begin_phase(pid_t fleet);
 /* Tells it to stop, awaits the end of it and returns its report, which the caller deletes; NULL: it failed. */

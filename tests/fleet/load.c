@@ -3,12 +3,13 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "shared/clock.h"
-#include "shared/mem.h"
 #include "tests/bench_report.h"
 #include "tests/process.h"
+
+/* Between looks: an aggregator that is asked all the time would be measured with that. */
+#define LOOK_NS (500 * NS_PER_MS)
 
 double load_applied(const struct stack *s)
 {
@@ -24,9 +25,6 @@ double load_fresh(const struct stack *s)
 	cJSON_Delete(status);
 	return count;
 }
-
-/* /metrics has a dozen samples of each node: asked for at every look it would cost the aggregator more than its agents do. */
-#define LOOK_NS (500 * NS_PER_MS)
 
 struct wait {
 	const struct stack *stack;
@@ -80,15 +78,6 @@ double load_unaccounted(const cJSON *report, double applied)
 	return gap > doubt ? gap - doubt : 0;
 }
 
-static void row(const char *prefix, const char *what, const char *unit, double budget,
-		double measured)
-{
-	char *label = mem_printf("%s%s", prefix, what);
-
-	bench_row(label, unit, budget, 0, measured);
-	free(label);
-}
-
 double load_acks(const cJSON *report, int phase, const char *name)
 {
 	const cJSON *of = cJSON_GetArrayItem(json_at(report, "phases"), phase);
@@ -100,28 +89,29 @@ void load_report_acks(const cJSON *report, int phase, const char *what, double b
 {
 	if (!(load_acks(report, phase, "count") > 0))
 		return;
-	row(what, ", median", "ms", (double)NAN, load_acks(report, phase, "p50"));
-	row(what, ", 99 of 100", "ms", budget_ms, load_acks(report, phase, "p99"));
-	row(what, ", longest", "ms", (double)NAN, load_acks(report, phase, "max"));
+	bench_row_of(what, ", median", "ms", (double)NAN, load_acks(report, phase, "p50"));
+	bench_row_of(what, ", 99 of 100", "ms", budget_ms, load_acks(report, phase, "p99"));
+	bench_row_of(what, ", longest", "ms", (double)NAN, load_acks(report, phase, "max"));
 }
 
 void load_report(const cJSON *report, const char *prefix, double unaccounted)
 {
 	double made = load_number(report, "intervals.made");
 
-	row(prefix, "bytes of an interval", "bytes", (double)NAN,
-	    load_number(report, "bytesPerInterval"));
+	bench_row_of(prefix, "bytes of an interval", "bytes", (double)NAN,
+		     load_number(report, "bytesPerInterval"));
 	if (!isnan(unaccounted))
-		row(prefix, "intervals made and neither applied nor told as lost", "intervals", 0,
-		    fabs(unaccounted));
-	row(prefix, "intervals told as lost", "intervals", (double)NAN,
-	    load_number(report, "intervals.skipped") + load_number(report, "intervals.refused"));
-	row(prefix, "intervals still unanswered at the end", "intervals", (double)NAN,
-	    load_number(report, "intervals.unanswered"));
-	row(prefix, "frames sent again for want of an answer", "frames", (double)NAN,
-	    load_number(report, "frames.timeouts"));
-	row(prefix, "intervals the simulator made late by over 100 ms", "%", (double)NAN,
-	    100 * load_number(report, "intervals.late") / made);
-	row(prefix, "CPU of the simulator, of one core", "%", (double)NAN,
-	    100 * load_number(report, "cpuSeconds") / load_number(report, "seconds"));
+		bench_row_of(prefix, "intervals made and neither applied nor told as lost",
+			     "intervals", 0, fabs(unaccounted));
+	bench_row_of(prefix, "intervals told as lost", "intervals", (double)NAN,
+		     load_number(report, "intervals.skipped") +
+			     load_number(report, "intervals.refused"));
+	bench_row_of(prefix, "intervals still unanswered at the end", "intervals", (double)NAN,
+		     load_number(report, "intervals.unanswered"));
+	bench_row_of(prefix, "frames sent again for want of an answer", "frames", (double)NAN,
+		     load_number(report, "frames.timeouts"));
+	bench_row_of(prefix, "intervals the simulator made late by over 100 ms", "%", (double)NAN,
+		     100 * load_number(report, "intervals.late") / made);
+	bench_row_of(prefix, "CPU of the simulator, of one core", "%", (double)NAN,
+		     100 * load_number(report, "cpuSeconds") / load_number(report, "seconds"));
 }

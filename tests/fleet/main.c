@@ -29,10 +29,9 @@ enum { WORKERS_MAX = CLUSTER_NODES_MAX / WORKER_AGENTS_FEW };
 
 struct fleet_options {
 	int64_t nodes, pods_per_node, containers, seed, ring_kib;
-	int64_t interval_ns, duration_ns, warmup_ns, last_acks_ns, ring_span_ns;
+	int64_t interval_ns, duration_ns, warmup_ns, last_acks_ns, ring_span_ns, history_ns;
 	int64_t day_ns, pod_life_ns, node_life_ns, node_down_ns, skew_ns, ack_delay_ns;
 	double ack_loss;
-	int64_t history_ns;
 	char *aggregator, *also, *key_file, *dump, *report;
 	struct program_common common;
 };
@@ -118,8 +117,7 @@ static const struct option_spec specs[] = {
 	 .value = "DURATION",
 	 .max = 900e9,
 	 .help = "What each agent has measured before it can tell anybody, as after an outage of "
-		 "the "
-		 "aggregator."},
+		 "the aggregator."},
 	{.name = "day",
 	 .kind = OPTION_DURATION,
 	 .offset = AT(day_ns),
@@ -179,8 +177,7 @@ static const struct option_spec specs[] = {
 	 .offset = AT(also),
 	 .value = "URL",
 	 .help = "Another aggregator that is told everything, too, and has no trouble with acks; "
-		 "the "
-		 "report is about the first."},
+		 "the report is about the first."},
 	{.name = "key-file",
 	 .kind = OPTION_STRING,
 	 .offset = AT(key_file),

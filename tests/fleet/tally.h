@@ -9,21 +9,21 @@
 #include "shared/buf.h"
 #include "shared/histogram.h"
 
-/*
- * Each interval that was made is in one of acked, refused, skipped and unanswered, as long as nothing was asked for
- * again (resends_ordered: acked once more) nor merged in a ring too small. What was sent and not answered, when an
- * agent died or the fleet ended, may have been applied all the same. A frame is a part of an interval; it is sent again when its answer is
- * late (timeouts) or the connection was replaced.
- */
+/* Whoever starts the fleet says when the next phase begins (fleet_begin_phase); the last one stays. */
+enum { TALLY_PHASES = 4 };
+
 struct tally_phase {
 	uint64_t acks;
 	double max_us;
 	struct histogram us; /* from the end of an interval to its ack */
 };
 
-/* Whoever starts the fleet says when the next one begins (fleet_begin_phase); the last one stays. */
-enum { TALLY_PHASES = 4 };
-
+/*
+ * Each interval that was made is in one of acked, refused, skipped and unanswered, as long as nothing was asked for
+ * again (resends_ordered: acked once more) nor merged in a ring too small. What was sent and not answered, when an
+ * agent died or the fleet ended, may have been applied all the same. A frame is a part of an interval; it is sent again
+ * when its answer is late (timeouts) or the connection was replaced.
+ */
 struct tally {
 	uint64_t agents, heard; /* lives of agents; those with at least one ack */
 	uint64_t restarts, new_pods; /* agents started anew, pods that took another's place */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One epoll over the senders' descriptors and the signals. An agent is stepped when its descriptor is readable or its
- * time has come. Whose time comes next is found by looking at all, but at most once a millisecond: what an event makes
- * due earlier than was known is noted as it is stepped. An agent whose life ends is closed as it is, without a farewell, as if it had been killed.
+ * One epoll over the senders' sockets (plain_socket.h) and the signals. An agent is stepped when its socket has
+ * something for it or its time has come. Whose time comes next is found by looking at all, but at most once a
+ * millisecond: what an event makes due earlier than was known is noted as it is stepped. An agent whose life ends is
+ * closed as it is, without a farewell, as if it had been killed.
  */
 #include "tests/fleet/worker.h"
 

@@ -24,6 +24,7 @@
 #include "shared/mem.h"
 
 #define PATIENCE_MS 30000
+#define LONG_NS	    (120 * NS_PER_SEC)
 
 static const char hello[] = "\0SP\0\0\x30\0\0";
 
@@ -263,23 +264,160 @@ static bool is_closed(const struct scene *s, int fd)
 	return n == 0 || errno != EAGAIN;
 }
 
-/* Who does not say hello is closed by the timer, whatever others do; who did stays. */
-static void test_silent_stranger(void **state)
+/* True once the other side has closed it; until then a byte is said now and then, which moves nothing on. */
+static bool ends_while_told(const struct scene *s, int fd, char byte)
+{
+	poll(NULL, 0, 20);
+	return send(fd, &byte, 1, MSG_NOSIGNAL) < 0 || is_closed(s, fd);
+}
+
+/* Who does not say hello, or never ends a message, is closed by the timer, whatever others do; who is idle stays. */
+static void test_slow_peers(void **state)
 {
 	struct scene *s = *state;
-	int known = connect_peer(s), silent;
+	int known = connect_peer(s), endless = connect_peer(s), silent;
+	int64_t begin_ns = clock_mono_ns();
+	struct buf message = BUF_INIT;
 	char back[8];
 
 	tell(known, hello, HELLO_LEN);
 	expect_nothing(s);
 	silent = connect_peer(s);
+	tell(endless, hello, HELLO_LEN);
+	add_message(&message, 1, 'x', 1000 * 1000);
+	tell(endless, message.data, HEAD_LEN + 100);
 	while (!is_closed(s, silent))
 		;
+	assert_false(ends_while_told(s, endless, 'x'));
+	while (!ends_while_told(s, endless, 'x'))
+		assert_true(clock_mono_ns() - begin_ns < LONG_NS);
+	assert_true(clock_mono_ns() - begin_ns >= 29 * NS_PER_SEC);
 	expect_hello(known);
 	assert_int_equal(recv(known, back, sizeof(back), 0), -1);
 	assert_int_equal(errno, EAGAIN);
 	close(silent);
+	close(endless);
 	close(known);
+	buf_fini(&message);
+}
+
+/* Thousands of small messages at once, and then the beginning of another: each once, in order. */
+static void test_many_at_once(void **state)
+{
+	enum { MANY = 4000 };
+	struct scene *s = *state;
+	struct buf all = BUF_INIT;
+	int fd = connect_peer(s);
+	struct ingest_message m;
+	size_t end;
+
+	buf_add(&all, hello, HELLO_LEN);
+	for (int i = 0; i < MANY; i++)
+		add_message(&all, (uint8_t)i, (char)('a' + i % 26), 3);
+	end = all.len + HEAD_LEN + 1;
+	add_message(&all, 77, 'z', 50);
+	tell(fd, all.data, end);
+	for (int i = 0; i < MANY; i++)
+		expect_message(s, &m, (uint8_t)i, (char)('a' + i % 26), 3);
+	expect_nothing(s);
+	tell(fd, all.data + end, all.len - end);
+	expect_message(s, &m, 77, 'z', 50);
+	close(fd);
+	buf_fini(&all);
+}
+
+/* A message that is handed out outlives its peer, which more was read of. */
+static void test_gone_while_handed_out(void **state)
+{
+	struct scene *s = *state;
+	struct buf all = BUF_INIT;
+	struct ingest_message m;
+	int fd = connect_peer(s);
+
+	buf_add(&all, hello, HELLO_LEN);
+	for (uint8_t id = 1; id <= 3; id++)
+		add_message(&all, id, 'x', 100);
+	tell(fd, all.data, all.len);
+	expect_message(s, &m, 1, 'x', 100);
+	expect_message(s, &m, 2, 'x', 100);
+	close(fd);
+	ingest_peers_reply(s->peers, &m.route, "nobody", 6);
+	for (size_t i = 0; i < m.len; i++)
+		assert_int_equal(((const char *)m.data)[i], 'x');
+	/* With it went the third, and an answer finds nobody. */
+	ingest_peers_reply(s->peers, &m.route, "nobody", 6);
+	expect_nothing(s);
+	buf_fini(&all);
+}
+
+/* Nor does the one go who asks, when those who began before and never end hold all the memory there is for them. */
+static void test_more_than_all_parts(void **state)
+{
+	enum { HOARDERS = 300, LEN = WIRE_MESSAGE_MAX - ID_LEN };
+	struct scene *s = *state;
+	struct buf large = BUF_INIT;
+	struct ingest_message m;
+	int fds[HOARDERS], honest;
+
+	add_message(&large, 9, 'H', LEN);
+	for (int i = 0; i < HOARDERS; i++) {
+		size_t at = 0;
+
+		fds[i] = connect_peer(s);
+		tell(fds[i], hello, HELLO_LEN);
+		while (at < large.len - 1) {
+			ssize_t n = send(fds[i], large.data + at, large.len - 1 - at, MSG_NOSIGNAL);
+
+			assert_true(n > 0 || errno == EAGAIN);
+			at += n > 0 ? (size_t)n : 0;
+			while (!ingest_peers_receive(s->peers, &m))
+				fail_msg("a message that did not end");
+		}
+		expect_nothing(s);
+	}
+	assert_true(is_closed(s, fds[0]));
+	assert_false(is_closed(s, fds[HOARDERS - 1]));
+	honest = connect_peer(s);
+	tell(honest, hello, HELLO_LEN);
+	tell(honest, large.data, 100);
+	expect_nothing(s);
+	tell(fds[HOARDERS - 1], large.data + large.len - 1, 1);
+	expect_message(s, &m, 9, 'H', LEN);
+	assert_false(is_closed(s, honest));
+	for (int i = 0; i < HOARDERS; i++)
+		close(fds[i]);
+	close(honest);
+	buf_fini(&large);
+}
+
+/* Nobody asks for more often than the loop can afford when there is not even a descriptor to refuse with. */
+static void test_nothing_to_refuse_with(void **state)
+{
+	enum { NONE = 3, WAKES_MOST = 30 };
+	struct scene *s = *state;
+	struct pollfd p = {.fd = ingest_peers_fd(s->peers), .events = POLLIN};
+	int64_t until_ns = clock_mono_ns() + NS_PER_SEC;
+	struct buf message = BUF_INIT;
+	int fd = connect_peer(s), wakes = 0;
+	struct rlimit before, none;
+	struct ingest_message m;
+
+	buf_add(&message, hello, HELLO_LEN);
+	add_message(&message, 1, 'x', 10);
+	tell(fd, message.data, message.len);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = before;
+	none.rlim_cur = NONE;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	while (clock_mono_ns() < until_ns && wakes <= WAKES_MOST) {
+		wakes += poll(&p, 1, 1000);
+		assert_int_equal(ingest_peers_receive(s->peers, &m), -EAGAIN);
+	}
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_in_range(wakes, 1, WAKES_MOST);
+	expect_message(s, &m, 1, 'x', 10);
+	close(fd);
+	buf_fini(&message);
 }
 
 /* Out of descriptors nobody waits in the backlog, and the next one after that is served. */
@@ -315,7 +453,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_pieces, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_asks_before_it_is_answered, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_long_message, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_silent_stranger, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_slow_peers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_many_at_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_gone_while_handed_out, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_more_than_all_parts, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_nothing_to_refuse_with, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_out_of_descriptors, setup, teardown),
 	};
 

@@ -8,7 +8,6 @@
 
 #include <curl/curl.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "shared/buf.h"
@@ -169,16 +168,16 @@ double asker_quantile(const struct asker *a, enum asker_question question, doubl
 void asker_report(const struct asker *a, const char *prefix, bool budgets)
 {
 	uint64_t failures = 0;
-	char row[128];
 
 	for (size_t i = 0; i < ASKER_QUESTIONS; i++) {
 		const struct question *q = &a->questions[i];
 
+		char *label = mem_printf("%s%s", prefix, q->what);
+
 		failures += q->failures;
-		snprintf(row, sizeof(row), "%s%s", prefix, q->what);
-		bench_waits(row, "ms", budgets ? q->budget_ms : (double)NAN, q->waits_ms,
+		bench_waits(label, "ms", budgets ? q->budget_ms : (double)NAN, q->waits_ms,
 			    q->answers);
+		free(label);
 	}
-	snprintf(row, sizeof(row), "%squestions without a good answer", prefix);
-	bench_row(row, "questions", 0, 0, (double)failures);
+	bench_row_of(prefix, "questions without a good answer", "questions", 0, (double)failures);
 }

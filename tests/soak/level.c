@@ -74,27 +74,19 @@ double level_resident_mib(const struct level *of, size_t count)
 	return mean_resident_mib(of + count - quarter, quarter);
 }
 
-static void row(const char *prefix, const char *what, const char *unit, double budget,
-		double measured)
-{
-	char *label = mem_printf("%s%s", prefix, what);
-
-	bench_row(label, unit, budget, 0, measured);
-	free(label);
-}
-
 void level_report(const struct level *of, size_t count, const char *prefix, bool budgets)
 {
 	const struct level *first = &of[0], *last = &of[count - 1];
 	double before = mean_resident_mib(of + count / 2, quarter_of(count));
 	double late = level_resident_mib(of, count);
 
-	row(prefix, "CPU of the aggregator, of one core", "%", budgets ? 25 : (double)NAN,
-	    level_cpu_percent(of, count));
-	row(prefix, "resident memory, last quarter", "MiB", budgets ? 1024 : (double)NAN, late);
-	row(prefix, "  against the quarter before", "x", 1.02, late / before);
-	row(prefix, "descriptors more at the end than at the start", "descriptors", (double)NAN,
-	    last->descriptors - first->descriptors);
-	row(prefix, "threads more at the end than at the start", "threads", 0,
-	    last->threads - first->threads);
+	bench_row_of(prefix, "CPU of the aggregator, of one core", "%", budgets ? 25 : (double)NAN,
+		     level_cpu_percent(of, count));
+	bench_row_of(prefix, "resident memory, last quarter", "MiB", budgets ? 1024 : (double)NAN,
+		     late);
+	bench_row_of(prefix, "  against the quarter before", "x", 1.02, late / before);
+	bench_row_of(prefix, "descriptors more at the end than at the start", "descriptors",
+		     (double)NAN, last->descriptors - first->descriptors);
+	bench_row_of(prefix, "threads more at the end than at the start", "threads", 0,
+		     last->threads - first->threads);
 }

@@ -100,7 +100,7 @@ static const struct option_spec specs[] = {
 	 .kind = OPTION_STRING,
 	 .offset = AT(ring_span),
 	 .value = "DURATION",
-	 .help = "How long each agent keeps intervals; 28 KB of memory for each of 30 pods."},
+	 .help = "How long each agent keeps intervals; one of 30 pods takes 28 KB of memory."},
 	{.name = "history",
 	 .kind = OPTION_STRING,
 	 .offset = AT(history),
@@ -231,8 +231,7 @@ static void print_growth(const int64_t *sizes, const struct soak_result *results
 	}
 	table_print(t, &style, &out);
 	printf("\n%s\nTimes of acks and answers in ms: median and 99 of 100. Below each size, what "
-	       "a "
-	       "node costs against the size before.\n",
+	       "a node costs against the size before.\n",
 	       out.data);
 	buf_fini(&out);
 	table_free(t);

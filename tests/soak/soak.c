@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * One aggregator and one fleet, from the start of both to the last ack:
+ *
  *	fleet starts --> all are heard --> settled ----------> kill, start --> all are heard again --> fleet stops
  *	|         warm-up (phase 0)           | steady (1), asking (2) |      restart (3)          |
  *
@@ -24,25 +26,16 @@
 #include "tests/soak/level.h"
 
 enum {
-	HEARD_S = 300,
-	SETTLE_MS = 10000,
+	HEARD_S = 300, /* the longest wait for all agents */
+	SETTLE_MS = 10000, /* two usual intervals: what the start cost is over */
 	ASK_ON_MS = 20,
 	FLEET_ARGS_MAX = 32,
 	READINGS = 60,
-	READINGS_MAX = 4096
+	READINGS_MAX = 4096,
 };
 enum { PHASE_STEADY = 1, PHASE_ASKING = 2, PHASE_RESTART = 3 };
 /* Of a process, beside a socket for each agent. */
 enum { OTHER_DESCRIPTORS = 256 };
-
-static void row(const struct soak_config *c, const char *what, const char *unit, double budget,
-		double measured)
-{
-	char *label = mem_printf("%s%s", c->prefix, what);
-
-	bench_row(label, unit, budget, 0, measured);
-	free(label);
-}
 
 /* --- the fleet ------------------------------------------------------------------------------------------------ */
 
@@ -117,19 +110,35 @@ static bool raise_descriptors(const struct soak_config *c)
 
 /* --- the phases ----------------------------------------------------------------------------------------------- */
 
+/* Not so often that there would be no room for the last one. */
+static int64_t reading_every_ns(const struct soak_config *c)
+{
+	int64_t every = c->reading_ns ? c->reading_ns : c->duration_ns / READINGS;
+	int64_t least = c->duration_ns / (READINGS_MAX - 2);
+
+	if (least < NS_PER_SEC)
+		least = NS_PER_SEC;
+	return every < least ? least : every;
+}
+
+/* Until the sooner of both. */
+static void wait_until(int64_t next_ns, int64_t end_ns)
+{
+	int64_t wait_ns = (next_ns < end_ns ? next_ns : end_ns) - clock_mono_ns();
+
+	if (wait_ns > 0)
+		poll(NULL, 0, (int)(wait_ns / NS_PER_MS) + 1);
+}
+
+/* Asks and reads in turn, and reads once more at the end; returns how many readings there are, two at least. */
 static size_t be_steady(const struct soak_config *c, pid_t aggregator, struct asker *a,
 			struct level *readings)
 {
-	int64_t begin = clock_mono_ns(), now = begin, query = begin, reading = begin;
-	int64_t every = c->reading_ns ? c->reading_ns : c->duration_ns / READINGS;
+	int64_t begin = clock_mono_ns(), end = begin + c->duration_ns, every = reading_every_ns(c);
+	int64_t now = begin, query = begin, reading = begin;
 	size_t count = 0;
 
-	if (every < NS_PER_SEC)
-		every = NS_PER_SEC;
-	/* The last reading is at the end. */
-	while (now <= begin + c->duration_ns && count < READINGS_MAX) {
-		int64_t next;
-
+	while (now < end) {
 		if (now >= reading) {
 			readings[count++] = level_read(aggregator, begin);
 			reading += every;
@@ -138,12 +147,10 @@ static size_t be_steady(const struct soak_config *c, pid_t aggregator, struct as
 			asker_ask(a);
 			query += c->query_ns;
 		}
-		next = query < reading ? query : reading;
-		now = clock_mono_ns();
-		if (next > now)
-			poll(NULL, 0, (int)((next - now) / NS_PER_MS) + 1);
+		wait_until(query < reading ? query : reading, end);
 		now = clock_mono_ns();
 	}
+	readings[count++] = level_read(aggregator, begin);
 	return count;
 }
 
@@ -223,12 +230,13 @@ static int measure(const struct soak_config *c, struct stack *s, struct soak_res
 		fleet_begin_phase(fleet);
 		note(a, readings, count, r);
 		level_report(readings, count, c->prefix, c->budgets);
-		row(c, "until all agents are heard", "s", 30, r->heard_s);
+		bench_row_of(c->prefix, "until all agents are heard", "s", 30, r->heard_s);
 		asker_report(a, c->prefix, c->budgets);
 		if (c->restart) {
 			r->restart_s = restart(c, s);
-			row(c, "from the kill of the aggregator until all agents are heard", "s",
-			    30, r->restart_s);
+			bench_row_of(c->prefix,
+				     "from the kill of the aggregator until all agents are heard",
+				     "s", 30, r->restart_s);
 		}
 	}
 	report = fleet_stop(s, fleet);

@@ -580,7 +580,8 @@ static void test_sums(void **state)
 	pod.has_pod_resources = true;
 	pod.pod_limits = (struct resource_list){.has_cpu = true, .cpu_milli = 500};
 	assert_int_equal(score_pod_bound(&(struct score_query){.pod = &pod}, SCORE_CPU).limit, 507);
-	assert_int_equal(score_pod_bound(&(struct score_query){.pod = &pod}, SCORE_CPU).unlimited, 0);
+	assert_int_equal(score_pod_bound(&(struct score_query){.pod = &pod}, SCORE_CPU).unlimited,
+			 0);
 	assert_int_equal(score_unlimited(2, 0, INT64_MAX), INT64_MAX);
 	assert_int_equal(score_unlimited(2, 50, 10), 50);
 }

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "aggregator/api/node_index.h"
+#include "aggregator/policy/plugin.h"
 #include "aggregator/policy/score_rows.h"
 #include "aggregator/state/join.h"
 #include "shared/clock.h"
@@ -158,6 +159,23 @@ static void compare(const struct view *v, int64_t now_ns, const struct score_que
 	}
 }
 
+/* A guess never wins over a measurement: where there is one, the best of the guessed gets less, unless there is nothing to take. */
+static void assert_guesses_stay_below(const struct score_query *q, enum score_plugin_id plugin,
+				      const struct score_node *nodes, size_t count,
+				      const int64_t *scores)
+{
+	int64_t measured = -1, guessed = -1;
+
+	for (size_t i = 0; i < count; i++) {
+		if (score_plugin_guesses(plugin, q->variant, &nodes[i]))
+			guessed = scores[i] > guessed ? scores[i] : guessed;
+		else if (!score_is_unknown(q, plugin, &nodes[i]))
+			measured = scores[i] > measured ? scores[i] : measured;
+	}
+	if (measured >= 0 && guessed >= 0)
+		assert_true(guessed < measured || (guessed == 0 && measured == 0));
+}
+
 /* What is worked out for all nodes at once is what each of them gets by itself, in every plugin. */
 static void compare_columns(const struct view *v, int64_t now_ns, struct score_query q)
 {
@@ -183,6 +201,8 @@ static void compare_columns(const struct view *v, int64_t now_ns, struct score_q
 	score_columns(&q, plugins, count, nodes, v->node_count, scales, scores);
 	q.sums = NULL;
 	for (size_t p = 0; p < count; p++) {
+		assert_guesses_stay_below(&q, plugins[p], nodes, v->node_count,
+					  scores + p * v->node_count);
 		for (size_t i = 0; i < v->node_count; i++) {
 			struct score_result r;
 

@@ -12,8 +12,8 @@
  *     library's thread: request complete --> connection suspended --> workers: api_route() --> resumed
  *     library's thread: on_request() once more <----------------------------------------------'  --> answer sent
  *
- * Bounds. Connections: CONNECTIONS_MOST, at most what the limit of open files leaves, and where strangers can connect
- * PER_IP_MOST from one address. Memory: a request's body what its route takes (api_body_most()), all bodies and unread answers together HELD_MOST
+ * Bounds. Connections: CONNECTIONS_MOST, at most three quarters of what the limit of open files leaves, so that agents are let
+ * in however many clients there are, and where strangers can connect PER_IP_MOST from one address. Memory: a request's body what its route takes (api_body_most()), all bodies and unread answers together HELD_MOST
  * (beyond: 503, but answers up to SMALL_ANSWER, such as of health, always pass). Streams are made piece by piece as
  * the client reads; each holds what it is made from, so STREAMS_MOST at once (beyond: 503). Silence: DOOR_IDLE_SECONDS. What the library refuses by itself (bytes that are not
  * HTTP, headers beyond CONNECTION_BYTES) never reaches a handler.
@@ -48,7 +48,7 @@ enum {
 	THREADS = 2,
 	CONNECTIONS_MOST = 16384,
 	CONNECTIONS_LEAST = 64,
-	DESCRIPTORS_KEPT = 256, /* for everything that is not HTTP */
+	DESCRIPTORS_KEPT = 256, /* for files, databases, the Kubernetes API .. */
 	PER_IP_MOST = 2048,
 	CONNECTION_BYTES = 16384,
 	BODY_SWALLOWED =
@@ -618,13 +618,15 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **st
 static unsigned int connection_limit(void)
 {
 	struct rlimit files;
+	rlim_t left;
 
-	if (getrlimit(RLIMIT_NOFILE, &files) < 0 ||
-	    files.rlim_cur >= CONNECTIONS_MOST + DESCRIPTORS_KEPT)
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
 		return CONNECTIONS_MOST;
-	if (files.rlim_cur < CONNECTIONS_LEAST + DESCRIPTORS_KEPT)
-		return CONNECTIONS_LEAST;
-	return (unsigned int)(files.rlim_cur - DESCRIPTORS_KEPT);
+	left = files.rlim_cur > DESCRIPTORS_KEPT ? files.rlim_cur - DESCRIPTORS_KEPT : 0;
+	left = left / 4 * 3;
+	return left < CONNECTIONS_LEAST	 ? CONNECTIONS_LEAST
+	       : left > CONNECTIONS_MOST ? CONNECTIONS_MOST
+					 : (unsigned int)left;
 }
 
 /* Tokens in clear are anybody's who sees the network. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which budgets match is a matter of namespace and labels, and so of namespace and template: it is asked once for each pair, and kept. A
- * template asks only budgets that require a label it has, or none that is known. So the cost is in the pods and their few budgets, however
- * many budgets a cluster has.
+ * Which budgets match is a matter of namespace and labels, and so of namespace and template: it is asked once for
+ * each pair, and kept. A template asks only budgets that require a label it has, or none that is known. So the cost
+ * is in the pods and their few budgets, however many budgets a cluster has.
  */
 #include "aggregator/policy/drain/drain_pdb.h"
 

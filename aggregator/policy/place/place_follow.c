@@ -16,6 +16,7 @@
  * when real use begins or ceases to be asked for, and when a namespace with pods has other labels
  * and some selector asks for labels of namespaces.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -409,6 +410,7 @@ void place_rest(struct place *p, struct view *outline)
 {
 	struct view *before = p->view;
 
+	assert(outline->node_count == p->node_count);
 	undo_all(p);
 	place_asked_begin(p);
 	for (uint32_t i = 0; i < p->pods.count; i++)

@@ -139,7 +139,10 @@ void slack_survey_init(struct slack_survey *s, const struct slack_state *state, 
 void slack_survey_fini(struct slack_survey *s);
 
 typedef bool (*slack_asks)(void *context, const struct kube_pod *pod);
-/* Reads the pods of nodes that changed, and of all where `controllers` differs from the last time. Afterwards state->seen is as the view's nodes. */
+/*
+ * Reads the pods of nodes that changed, and of all where `controllers` differs from the last time. Afterwards
+ * state->seen is as the view's nodes.
+ */
 void slack_seen_follow(struct slack_state *s, const struct view *v, uint64_t controllers,
 		       slack_asks asks, void *context);
 void slack_seen_fini(struct slack_state *s);
@@ -206,7 +209,10 @@ struct slack_run {
 	struct slack_class *reports; /* by class */
 };
 
-/* slack_wanted.c: first who asks, and what the view's pods are by that; then entries of annotated workloads get their target; shapes of those that share are collected. */
+/*
+ * slack_wanted.c: first who asks, and what the view's pods are by that; then entries of annotated workloads get their
+ * target; shapes of those that share are collected.
+ */
 struct slack_shared {
 	size_t count, room;
 	struct slack_amount *shapes; /* owned */

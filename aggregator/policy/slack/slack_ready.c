@@ -4,11 +4,13 @@
  *
  *   slots          sum over nodes that count and admit it of min over resources of floor(free /
  *                  shape), free being what real pods leave, which preempt balloons
- *   slots by use   of these, as many as fit in the headroom of real use, each with the use that its workload's pods have (else its requests)
+ *   slots by use   of these, as many as fit in the headroom of real use, each with the use that its
+ *                  workload's pods have (else its requests)
  *   fragmentation  1 - slots * shape / free; 0 for a shape that asks for nothing
  *
- * A class that minds other pods, or asks for more than CPU and memory, is tried pod by pod, up to twice what is wanted and at least
- * SLOTS_TRIED; its fragmentation is still that of its size, since rules do not break up what is free. A node that is 40 % requested and 97 % used has slots by requests only: slack on paper.
+ * A class that minds other pods, or asks for more than CPU and memory, is tried pod by pod, up to twice what is
+ * wanted and at least SLOTS_TRIED; its fragmentation is still that of its size, since rules do not break up what is
+ * free. A node that is 40 % requested and 97 % used has slots by requests only: slack on paper.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What all questions about scores share is kept with a view (view_kept.h), and made by the first who asks. Views follow each other every second
+ * where thousands of agents report, so that with a scheduler that asks now and then every question would be the first: it would read pages that no
+ * cache of the processor has yet. Here a thread asks first:
+ *
+ *     loop thread: view published --> warmer_published() --> thread: score rows, names of nodes
+ *     HTTP thread: question ------> warmer_asked()           (what is made already costs a look)
+ *
+ * A question that comes meanwhile waits for the thread rather than do the work twice, so the thread is no nicer than who answers. Nobody asks, nothing
+ * is made: a minute behind the last question it sleeps. Several views published while one is warmed cost one more turn, for the newest.
+ *
+ * Nothing can fail but the start of the thread. At shutdown a turn that is due is still made.
+ */
+#include "aggregator/api/warmer.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/api/node_index.h"
+#include "aggregator/policy/score_rows.h"
+#include "shared/clock.h"
+#include "shared/mem.h"
+
+#define INTEREST_NS (60 * NS_PER_SEC)
+
+struct warmer {
+	/* fixed after start */
+	struct view_slot *views; /* borrowed */
+	pthread_t thread;
+	bool started;
+
+	/* any thread */
+	atomic_int_least64_t asked_ns; /* Unix time; 0: never */
+
+	pthread_mutex_t lock;
+	pthread_cond_t news;
+	/* under lock */
+	bool due, stop;
+};
+
+struct warmer *warmer_new(struct view_slot *views)
+{
+	struct warmer *w = mem_zalloc(1, sizeof(*w));
+
+	w->views = views;
+	pthread_mutex_init(&w->lock, NULL);
+	pthread_cond_init(&w->news, NULL);
+	return w;
+}
+
+static void warm(struct view_slot *views)
+{
+	struct view *v = view_slot_take(views);
+
+	score_rows_of(v);
+	node_index_of(v);
+	view_drop(v);
+}
+
+/* Until there is something to do. False: it stops. */
+static bool wait(struct warmer *w)
+{
+	bool due;
+
+	pthread_mutex_lock(&w->lock);
+	while (!w->due && !w->stop)
+		pthread_cond_wait(&w->news, &w->lock);
+	due = w->due;
+	w->due = false;
+	pthread_mutex_unlock(&w->lock);
+	return due;
+}
+
+static void *run(void *arg)
+{
+	struct warmer *w = arg;
+
+	while (wait(w))
+		warm(w->views);
+	return NULL;
+}
+
+int warmer_start(struct warmer *w, struct reason *reason)
+{
+	int rc = -pthread_create(&w->thread, NULL, run, w);
+
+	if (rc) {
+		reason_set(reason, "no thread for scores: %s", strerror(-rc));
+		return rc;
+	}
+	w->started = true;
+	return 0;
+}
+
+void warmer_stop(struct warmer *w)
+{
+	if (!w || !w->started)
+		return;
+	pthread_mutex_lock(&w->lock);
+	w->stop = true;
+	pthread_cond_signal(&w->news);
+	pthread_mutex_unlock(&w->lock);
+	pthread_join(w->thread, NULL);
+	w->started = false;
+}
+
+void warmer_free(struct warmer *w)
+{
+	if (!w)
+		return;
+	pthread_cond_destroy(&w->news);
+	pthread_mutex_destroy(&w->lock);
+	free(w);
+}
+
+void warmer_asked(struct warmer *w, int64_t now_ns)
+{
+	if (w)
+		atomic_store_explicit(&w->asked_ns, now_ns, memory_order_relaxed);
+}
+
+static bool is_asked(struct warmer *w, int64_t now_ns)
+{
+	int64_t asked_ns = atomic_load_explicit(&w->asked_ns, memory_order_relaxed);
+
+	return now_ns - asked_ns <= INTEREST_NS;
+}
+
+void warmer_published(struct warmer *w, int64_t now_ns)
+{
+	if (!w || !is_asked(w, now_ns))
+		return;
+	pthread_mutex_lock(&w->lock);
+	w->due = true;
+	pthread_cond_signal(&w->news);
+	pthread_mutex_unlock(&w->lock);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Views are warmed as they are published, while somebody asks, and only then. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "aggregator/api/warmer.h"
+#include "aggregator/policy/score_rows.h"
+#include "shared/clock.h"
+#include "tests/process.h"
+#include "tests/view_fixture.h"
+
+#define NOW VIEW_FIXTURE_NOW_NS
+
+enum { PATIENCE_S = 60 };
+
+static struct view_slot *views;
+static struct warmer *warmer;
+
+static int setup(void **state)
+{
+	struct reason reason;
+
+	(void)state;
+	views = view_slot_new();
+	warmer = warmer_new(views);
+	return warmer_start(warmer, &reason);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	warmer_stop(warmer);
+	warmer_free(warmer);
+	view_slot_free(views);
+	return 0;
+}
+
+/* Makes nothing, and so the next who asks is asked to make it, too. */
+static struct view_kept *make_nothing(const struct view *v, const struct view_kept *before)
+{
+	(void)v, (void)before;
+	return NULL;
+}
+
+static bool is_kept(struct view *v, enum view_kept_kind kind)
+{
+	return view_keep(v, kind, make_nothing);
+}
+
+static bool is_warm(void *view)
+{
+	return is_kept(view, VIEW_KEPT_SCORES) && is_kept(view, VIEW_KEPT_NAMES);
+}
+
+/* The caller's to drop. */
+static struct view *publish(int64_t now_ns)
+{
+	view_slot_publish(views, view_fixture_new());
+	warmer_published(warmer, now_ns);
+	return view_slot_take(views);
+}
+
+static void views_are_warm_while_somebody_asks(void **state)
+{
+	(void)state;
+	warmer_asked(warmer, NOW);
+	for (int second = 0; second <= 60; second += 20) {
+		struct view *v = publish(NOW + second * NS_PER_SEC);
+
+		assert_true(await(is_warm, v, PATIENCE_S));
+		view_drop(v);
+	}
+}
+
+/* What is due is made before the thread ends: what is not made then was not due. */
+static void nobody_asks_and_nothing_is_made(void **state)
+{
+	struct view *never, *late, *stopped;
+
+	(void)state;
+	never = publish(NOW);
+	warmer_asked(warmer, NOW);
+	late = publish(NOW + 60 * NS_PER_SEC + 1);
+	warmer_stop(warmer);
+	assert_false(is_kept(never, VIEW_KEPT_SCORES));
+	assert_false(is_kept(late, VIEW_KEPT_SCORES));
+	stopped = publish(NOW);
+	assert_false(is_kept(stopped, VIEW_KEPT_SCORES));
+	view_drop(never);
+	view_drop(late);
+	view_drop(stopped);
+}
+
+static void nothing_is_done_without_one(void **state)
+{
+	(void)state;
+	warmer_asked(NULL, NOW);
+	warmer_published(NULL, NOW);
+	warmer_stop(NULL);
+	warmer_free(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(views_are_warm_while_somebody_asks, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(nobody_asks_and_nothing_is_made, setup, teardown),
+		cmocka_unit_test(nothing_is_done_without_one),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
