@@ -2,16 +2,17 @@
 /*
  * A tick:
  *
- *	topology --> table of tracks and workloads		only when it changed (account_table)
- *	departures --> what removed cgroups left		before the tick that follows (account_depart)
- *	readings --> deltas of one cgroup each			(account_track)
- *	         --> rolled up from the leaves to the root, and sampled into the workloads (account_stats); last the
- *		     pods whose containers live elsewhere in the tree (account_apart)
- *	         --> the node: the root's own counter, or the sum of the top level and the rest of the machine
- *		     (account_node); its CPU split and pressure (account_machine)
+ * topology --> table of tracks and workloads              only when it changed (account_table)
+ * departures --> what removed cgroups left           before the tick that follows (account_depart)
+ * readings --> deltas of one cgroup each                    (account_track) --> rolled up from the
+ * leaves to the root, and sampled into the workloads (account_stats); last the pods whose
+ * containers live elsewhere in the tree (account_apart) --> the node: the root's own counter, or
+ * the sum of the top level and the rest of the machine (account_node); its CPU split and pressure
+ * (account_machine)
  *
- * CPU use is always a difference of counters, divided by the time since the last sample of the same cgroup and
- * weighted with it: mean times weight is the counters' difference, however many ticks were missed.
+ * CPU use is always a difference of counters, divided by the time since the last sample of the same
+ * cgroup and weighted with it: mean times weight is the counters' difference, however many ticks
+ * were missed.
  *
  * Nothing fails here. A value that a tier does not give is absent from the interval, never 0.
  */
@@ -84,7 +85,10 @@ static void read_limits(struct account_table *table, const struct tick *k)
 	}
 }
 
-/* The first tick: counters that began before us start here; those of newer cgroups count from 0 at the next. */
+/*
+ * The first tick: counters that began before us start here; those of newer cgroups count from 0 at
+ * the next.
+ */
 static void set_baselines(struct account *a, const struct tick *k)
 {
 	for (size_t i = 0; i < a->table.count; i++)
@@ -246,8 +250,8 @@ static void sample_node_cpu(struct account *a, struct track *root, const struct 
 }
 
 /*
- * The working set is that of the root cgroup where the kernel keeps one (v1); elsewhere what is not available stands
- * for it, which also leaves out the page cache that can be reclaimed.
+ * The working set is that of the root cgroup where the kernel keeps one (v1); elsewhere what is not
+ * available stands for it, which also leaves out the page cache that can be reclaimed.
  */
 static void sample_node_memory(struct account *a, struct slow_use *use, const struct tick *k)
 {
@@ -303,7 +307,10 @@ void account_tick(struct account *a, struct topology *t, const struct machine *m
 	};
 	struct depart_time time;
 
-	/* A second tick at the same instant has nothing to be divided by; the next one brings its use. */
+	/*
+	 * A second tick at the same instant has nothing to be divided by; the next one brings its
+	 * use.
+	 */
 	if (a->started && k.dt_ns <= 0)
 		return;
 	a->machine = *m;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From readings to intervals: rates between ticks, statistics per workload and node. Pure: time is an argument. */
+/*
+ * From readings to intervals: rates between ticks, statistics per workload and node. Pure: time is
+ * an argument.
+ */
 #ifndef EVENKEEL_AGENT_ACCOUNT_H
 #define EVENKEEL_AGENT_ACCOUNT_H
 
@@ -16,20 +19,21 @@ struct account *account_new(void);
 void account_free(struct account *a);
 
 /*
- * One tick: the topology's readings and the machine's as of mono_ns. slow: the slow members are new too.
- * The first tick only sets the baselines; for a cgroup that was not there at start the baseline is 0, so the use of
- * its first moments counts. Every later tick adds one sample per workload, weighted with the time since the tick
- * before.
+ * One tick: the topology's readings and the machine's as of mono_ns. slow: the slow members are new
+ * too. The first tick only sets the baselines; for a cgroup that was not there at start the
+ * baseline is 0, so the use of its first moments counts. Every later tick adds one sample per
+ * workload, weighted with the time since the tick before.
  */
 void account_tick(struct account *a, struct topology *t, const struct machine *m, int64_t mono_ns,
 		  int slow);
 
 /*
- * Cgroups that were removed, in the order of removal: call it with all of them after a rescan and before the next tick.
- * What each used since its last reading is counted for its workload and for what held it; a cgroup that never was in
- * the topology counts from 0. What belongs to a parent that is not known either waits for the next two ticks to
- * know it, and goes to the root if they do not. What cannot be placed is counted in the interval's overflow.
- * Nothing is taken before the first tick.
+ * Cgroups that were removed, in the order of removal: call it with all of them after a rescan and
+ * before the next tick. What each used since its last reading is counted for its workload and for
+ * what held it; a cgroup that never was in the topology counts from 0. What belongs to a parent
+ * that is not known either waits for the next two ticks to know it, and goes to the root if they do
+ * not. What cannot be placed is counted in the interval's overflow. Nothing is taken before the
+ * first tick.
  */
 void account_depart(struct account *a, const struct departure *departures, size_t count,
 		    int64_t mono_ns);
@@ -44,8 +48,8 @@ struct account_self {
 };
 
 /*
- * Closes the interval [start, end) (Unix time) and begins the next: everything sampled since the last call.
- * The caller owns the result. NULL before two ticks were made.
+ * Closes the interval [start, end) (Unix time) and begins the next: everything sampled since the
+ * last call. The caller owns the result. NULL before two ticks were made.
  */
 struct interval *account_publish(struct account *a, uint64_t sequence, int64_t start_ns,
 				 int64_t end_ns, const struct account_self *self);

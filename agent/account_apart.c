@@ -1,28 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A kubelet that manages cgroups through systemd and a runtime that writes them itself make two trees:
+ * A kubelet that manages cgroups through systemd and a runtime that writes them itself make two
+ * trees:
  *
  *	/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podUID.slice	the pod, with no process
  *	/system.slice/containerd.service/kubepods-burstable-podUID.slice:cri-containerd:ID	its container
  *
- * Such a container is apart from its pod. What it uses is counted where it lives, up to the node, and once more for the
- * pod alone:
+ * Such a container is apart from its pod. What it uses is counted where it lives, up to the node,
+ * and once more for the pod alone:
  *
  *	each tick	once everything is rolled up, its use and its gauges are added to what the pod has, and the sum is
- *			sampled: as one, so that the pod's variance is that of the sum (account.c, track_adopt)
+ * sampled: as one, so that the pod's variance is that of the sum (account.c, track_adopt)
  *	departed	what was left of it waits for the pod's next tick (account_depart.c)
- *	limits		what binds the pod's own cgroup does not bind the container. The limits of the pod are those of the
- *			nearest cgroup that holds both, which most often has none.
+ * limits          what binds the pod's own cgroup does not bind the container. The limits of the
+ * pod are those of the nearest cgroup that holds both, which most often has none.
  *	pressure	times in which tasks waited cannot be added: two that wait at once are one wait. So it is not
  *			known of the pod, only of its containers.
  *
- * Pods and containers nest when a node runs in a container. Then only what has the same workload above it belongs
- * together; anything else is a name that a container gave to a cgroup of its own, and takes no part in somebody
- * else's pod.
+ * Pods and containers nest when a node runs in a container. Then only what has the same workload
+ * above it belongs together; anything else is a name that a container gave to a cgroup of its own,
+ * and takes no part in somebody else's pod.
  *
- * What a container apart used is in the totals of what held it and in no pod's where nothing tells whose it was:
- * when it came and went between two ticks (the departure of a cgroup tells its number, not its name), and after its
- * last tick where there are no departures (v1, and the tier of files).
+ * What a container apart used is in the totals of what held it and in no pod's where nothing tells
+ * whose it was: when it came and went between two ticks (the departure of a cgroup tells its
+ * number, not its name), and after its last tick where there are no departures (v1, and the tier of
+ * files).
  */
 #include "agent/account_apart.h"
 

@@ -32,7 +32,10 @@ struct pod_finder {
 };
 
 void pod_finder_fini(struct pod_finder *f);
-/* Index of the pod of a container that names one, or CGROUP_NONE; *apart: the container is not below it. */
+/*
+ * Index of the pod of a container that names one, or CGROUP_NONE; *apart: the container is not
+ * below it.
+ */
 int pod_finder_find(struct pod_finder *f, int container, bool *apart);
 
 /* Index of the nearest track that is above both, or is one of them. */

@@ -1,35 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * On v2 a cgroup's CPU counter has its own tasks only and goes with it, so what was used between the last reading
- * and the removal is known from its departure alone. Around one tick the order is
+ * On v2 a cgroup's CPU counter has its own tasks only and goes with it, so what was used between
+ * the last reading and the removal is known from its departure alone. Around one tick the order is
  *
  *	scan --> departures --> pass --> sync of the table, settle --> readings, roll-up
  *
- * and while departures are taken the table is still that of the tick before. So a removed cgroup is in one of these
- * states:
+ * and while departures are taken the table is still that of the tick before. So a removed cgroup is
+ * in one of these states:
  *
  *	in the table	Removed before or after the scan, it does not matter. The remainder (departure less last reading)
- *			goes to its workload, which ends, and is carried by the nearest cgroup above that lives, whose next
- *			tick has it. Should the topology still hold the cgroup, its track is `departed`, and what it shows
- *			is not counted again (agent/account_track.c).
+ * goes to its workload, which ends, and is carried by the nearest cgroup above that lives, whose
+ * next tick has it. Should the topology still hold the cgroup, its track is `departed`, and what it
+ * shows is not counted again (agent/account_track.c).
  *	not yet in it	Born since the last scan, or found by the scan of this tick: nothing of it was counted, so all its
- *			counter has is carried by its parent. In the second case the next sync makes a track for it, and
- *			settle marks that one as departed.
+ * counter has is carried by its parent. In the second case the next sync makes a track for it, and
+ * settle marks that one as departed.
  *	no more in it	The kernel takes the directory away a moment before it tells of the removal, and a scan may come
- *			between: the last sync found it gone before its departure came. The tracks of those are kept for
- *			VANISHED_NS, so that the departure counts from their last readings. Their workloads end with the
- *			sync and are there until the next publish: a remainder that is told later is only in what is above.
+ * between: the last sync found it gone before its departure came. The tracks of those are kept for
+ * VANISHED_NS, so that the departure counts from their last readings. Their workloads end with the
+ * sync and are there until the next publish: a remainder that is told later is only in what is
+ * above.
  *
- * A parent that no table knows is younger than the last scan. What its children leave waits under its id: for its own
- * departure, which comes after theirs and takes it along, or for a sync that knows it. A parent made after the scan
- * of a tick is in the scan of the next one, so what still waits at the second sync goes to the root.
+ * A parent that no table knows is younger than the last scan. What its children leave waits under
+ * its id: for its own departure, which comes after theirs and takes it along, or for a sync that
+ * knows it. A parent made after the scan of a tick is in the scan of the next one, so what still
+ * waits at the second sync goes to the root.
  *
- * The remainder of a container that is apart from its pod (agent/account_apart.c) is also adopted by the pod, whose
- * next tick has it, or its own departure: the container is removed first.
+ * The remainder of a container that is apart from its pod (agent/account_apart.c) is also adopted
+ * by the pod, whose next tick has it, or its own departure: the container is removed first.
  *
- * What was never seen is no older than the last tick, give or take a scan. One that used more than the machine
- * could have done in that time is older: the tables had no room for it. How much of it was used before us nobody
- * knows, so it is dropped and counted, as is what exceeds the bounds below.
+ * What was never seen is no older than the last tick, give or take a scan. One that used more than
+ * the machine could have done in that time is older: the tables had no room for it. How much of it
+ * was used before us nobody knows, so it is dropped and counted, as is what exceeds the bounds
+ * below.
  */
 #include "agent/account_depart.h"
 
@@ -42,7 +45,10 @@
 
 enum { ORPHANS_MAX = 1024, VANISHED_MAX = 1024, UNSEEN_MAX = CGROUPS_MAX };
 
-/* The kernel removes and tells under one lock; seconds between the two are a machine that hardly runs. */
+/*
+ * The kernel removes and tells under one lock; seconds between the two are a machine that hardly
+ * runs.
+ */
 #define VANISHED_NS 30000000000LL
 /* How long a scan may take, and what a birth just before the last tick adds. */
 #define BIRTH_SLACK_NS 1000000000LL
@@ -108,7 +114,7 @@ void departures_fini(struct departures *d)
 	}
 }
 
-/* --- orphans -------------------------------------------------------------------------------------------------- */
+/* --- orphans ---------------------------------------------------------------------------------- */
 
 static void add_orphan(struct departures *d, uint64_t parent_id, const struct remainder *rest)
 {
@@ -156,7 +162,7 @@ static void settle_orphans(struct departures *d, struct account_table *table)
 	}
 }
 
-/* --- tracks that were there ----------------------------------------------------------------------------------- */
+/* --- tracks that were there ------------------------------------------------------------------- */
 
 static void sample_workload(struct workload *w, const struct track *tr,
 			    const struct remainder *rest, const struct depart_time *time)
@@ -246,7 +252,7 @@ static void remember_vanished(struct departures *d, struct account_table *table,
 	table->vanished_count = 0;
 }
 
-/* --- what has no track ---------------------------------------------------------------------------------------- */
+/* --- what has no track ------------------------------------------------------------------------ */
 
 static bool is_young(const struct departure *departure, const struct depart_time *time)
 {
@@ -304,7 +310,9 @@ static struct remainder depart_unseen(struct departures *d, const struct departu
 	return rest;
 }
 
-/* What the last reading lacks. What was carried is above by now, but not in the workload's samples. */
+/*
+ * What the last reading lacks. What was carried is above by now, but not in the workload's samples.
+ */
 static struct remainder depart_vanished(struct departures *d, struct account_table *table,
 					struct vanished *v, const struct departure *departure)
 {
@@ -328,7 +336,10 @@ static void depart_unknown(struct departures *d, struct account_table *table,
 
 	HASH_FIND(hh, d->vanished, &departure->id, sizeof(departure->id), v);
 	rest = v ? depart_vanished(d, table, v, departure) : depart_unseen(d, departure, time);
-	/* A parent is removed after its children: one that departed is not theirs, but had the same id before. */
+	/*
+	 * A parent is removed after its children: one that departed is not theirs, but had the same
+	 * id before.
+	 */
 	if (parent != CGROUP_NONE && !table->tracks[parent].departed)
 		account_table_carry(table, parent, &rest);
 	else

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Removed cgroups: what each used after its last reading goes to its workload and to what held it, once. Pure. */
+/*
+ * Removed cgroups: what each used after its last reading goes to its workload and to what held it,
+ * once. Pure.
+ */
 #ifndef EVENKEEL_AGENT_ACCOUNT_DEPART_H
 #define EVENKEEL_AGENT_ACCOUNT_DEPART_H
 

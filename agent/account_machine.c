@@ -2,8 +2,9 @@
 #include "agent/account_machine.h"
 
 /*
- * iowait goes back now and then, when a task that waited is woken on another CPU (proc(5) says so): then it stands
- * still until it is where it was. More than this is a counter that began anew, as after a migration of the machine.
+ * iowait goes back now and then, when a task that waited is woken on another CPU (proc(5) says so):
+ * then it stands still until it is where it was. More than this is a counter that began anew, as
+ * after a migration of the machine.
  */
 #define SLACK_NS 10000000000ULL
 

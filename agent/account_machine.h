@@ -19,8 +19,8 @@ void account_machine_start(struct account_machine *a, const struct machine *m);
  *
  *	contention = PSI some of the machine - throttled time of all cgroups, at least 0
  *
- * Cgroups that are throttled at the same time count that time once each, the machine's pressure counts it once. So on a
- * machine with several throttled cgroups this is a lower bound.
+ * Cgroups that are throttled at the same time count that time once each, the machine's pressure
+ * counts it once. So on a machine with several throttled cgroups this is a lower bound.
  */
 void account_machine_read(struct account_machine *a, const struct machine *m, struct slow_use *use);
 /* The CPU time since the last call. */

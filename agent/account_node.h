@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CPU use of a machine whose cgroups do not cover it: their sum, and the rest as /proc/stat tells it. Pure. */
+/*
+ * The CPU use of a machine whose cgroups do not cover it: their sum, and the rest as /proc/stat
+ * tells it. Pure.
+ */
 #ifndef EVENKEEL_AGENT_ACCOUNT_NODE_H
 #define EVENKEEL_AGENT_ACCOUNT_NODE_H
 
@@ -9,13 +12,14 @@
 #include "agent/machine.h"
 
 /*
- * /proc/stat advances in steps of 10 ms and is read at 1 Hz, the cgroups at 10 Hz. So from one reading to the next
+ * /proc/stat advances in steps of 10 ms and is read at 1 Hz, the cgroups at 10 Hz. So from one
+ * reading to the next
  *
  *	rest = busy time of the machine - sum of the top-level cgroups, at least 0
  *
- * is known only afterwards. The ticks that follow assume that it goes on at the same rate; what that missed or
- * invented is settled when the interval is published. A shortfall within the resolution of /proc/stat is rounding and
- * is taken off the next rest; a larger one is forgotten.
+ * is known only afterwards. The ticks that follow assume that it goes on at the same rate; what
+ * that missed or invented is settled when the interval is published. A shortfall within the
+ * resolution of /proc/stat is rounding and is taken off the next rest; a larger one is forgotten.
  */
 struct account_node {
 	bool started;
@@ -31,8 +35,8 @@ struct account_node {
 /* The first reading. */
 void account_node_start(struct account_node *n, const struct machine *m, int64_t mono_ns);
 /*
- * A tick that ends at mono_ns, dt_ns after the one before, in which the top-level cgroups used cgroups_ns. slow: the
- * machine was read. Returns the CPU time to count for it.
+ * A tick that ends at mono_ns, dt_ns after the one before, in which the top-level cgroups used
+ * cgroups_ns. slow: the machine was read. Returns the CPU time to count for it.
  */
 double account_node_tick(struct account_node *n, uint64_t cgroups_ns, const struct machine *m,
 			 int64_t mono_ns, int64_t dt_ns, bool slow);

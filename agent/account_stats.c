@@ -5,7 +5,9 @@
 
 #define NS_PER_S 1e9
 
-/* How much unexplained throttling the next interval may still owe: PSI lags by at most this much. */
+/*
+ * How much unexplained throttling the next interval may still owe: PSI lags by at most this much.
+ */
 #define PSI_LAG_NS 2000000000LL
 
 /* Millicore seconds per nanosecond of CPU time. */

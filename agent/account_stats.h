@@ -8,7 +8,10 @@
 #include "shared/interval.h"
 #include "shared/moments.h"
 
-/* A gauge while it adds up. `last` outlives the interval, so that one without a new value can repeat it. */
+/*
+ * A gauge while it adds up. `last` outlives the interval, so that one without a new value can
+ * repeat it.
+ */
 struct gauge_sum {
 	double sum; /* value * seconds */
 	double weight; /* seconds */
@@ -37,7 +40,9 @@ struct stats {
 	uint32_t slow_have; /* of the last slow tick: still known when an interval has none */
 	double seconds;
 	struct moments cpu_milli;
-	/* CPU time that belongs to the samples but is in none; negative: in them, but never used. */
+	/*
+	 * CPU time that belongs to the samples but is in none; negative: in them, but never used.
+	 */
 	double unsettled_ns;
 	struct gauge_sum mem_bytes;
 	struct gauge_sum working_set_bytes;
@@ -46,8 +51,8 @@ struct stats {
 	uint64_t throttled_periods;
 	uint64_t oom_kills;
 	/*
-	 * PSI less throttling, possibly negative: the kernel brings PSI up to date every 2 s and throttled time when
-	 * it ends, so what is missing on one side comes later.
+	 * PSI less throttling, possibly negative: the kernel brings PSI up to date every 2 s and
+	 * throttled time when it ends, so what is missing on one side comes later.
 	 */
 	int64_t contention_cpu_ns;
 	uint64_t contention_mem_ns;
@@ -59,13 +64,15 @@ struct stats {
 };
 
 /*
- * used_ns of CPU time over dt_ns (> 0) of wall time, counted as one sample; returns the rate in millicores. What the
- * machine could not have done in that time (a cgroup that was found late, jitter of the tick) is left unsettled.
- * capacity_milli 0: not known, no bound.
+ * used_ns of CPU time over dt_ns (> 0) of wall time, counted as one sample; returns the rate in
+ * millicores. What the machine could not have done in that time (a cgroup that was found late,
+ * jitter of the tick) is left unsettled. capacity_milli 0: not known, no bound.
  */
 double stats_add_cpu(struct stats *s, double used_ns, int64_t dt_ns, int64_t capacity_milli);
-/* Before packing: spreads what is unsettled over the samples; what would take their mean beyond 0 or the capacity
- * stays for the next interval. */
+/*
+ * Before packing: spreads what is unsettled over the samples; what would take their mean beyond 0
+ * or the capacity stays for the next interval.
+ */
 void stats_settle(struct stats *s, int64_t capacity_milli);
 void stats_add_memory(struct stats *s, uint64_t bytes, int64_t dt_ns);
 void stats_add_throttle(struct stats *s, uint64_t throttled_ns, uint64_t periods,

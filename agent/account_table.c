@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ticks find a cgroup's track at the cgroup's own index, so nothing is searched while the topology stays as it is.
- * When it changed, tracks move to their new places by serial, and workloads are made and retired:
+ * Ticks find a cgroup's track at the cgroup's own index, so nothing is searched while the topology
+ * stays as it is. When it changed, tracks move to their new places by serial, and workloads are
+ * made and retired:
  *
- *	cgroup appeared					new track; new workload with the next ref if it is listed
+ * cgroup appeared                                 new track; new workload with the next ref if it
+ * is listed
  *	cgroup departed (account_depart), or vanished	its workload is gone, with the samples it has
  *	other kind (first child, first pod on the node)	its workload is gone, a new one has a new ref; counters go on
  *
- * The number of workloads is bounded also while cgroups come and go faster than intervals are published: what finds
- * no room is counted, stays in the totals of its parents, and is listed after the next publish.
+ * The number of workloads is bounded also while cgroups come and go faster than intervals are
+ * published: what finds no room is counted, stays in the totals of its parents, and is listed after
+ * the next publish.
  */
 #include "agent/account_table.h"
 
@@ -30,7 +33,7 @@ void account_table_fini(struct account_table *table)
 	free(table->apart);
 }
 
-/* --- tracks --------------------------------------------------------------------------------------------------- */
+/* --- tracks ----------------------------------------------------------------------------------- */
 
 struct by_serial {
 	uint64_t serial;
@@ -44,7 +47,10 @@ static int compare_serials(const void *a, const void *b)
 	return x->serial < y->serial ? -1 : x->serial > y->serial;
 }
 
-/* A track for every cgroup, at its index; moved_to[i] becomes where the old track i now is, or stays CGROUP_NONE. */
+/*
+ * A track for every cgroup, at its index; moved_to[i] becomes where the old track i now is, or
+ * stays CGROUP_NONE.
+ */
 static struct track *make_tracks(const struct account_table *table, struct topology *t,
 				 int64_t first_ns, int *moved_to)
 {
@@ -74,7 +80,9 @@ static struct track *make_tracks(const struct account_table *table, struct topol
 	return tracks;
 }
 
-/* Children come after their parents, so from the last to the first each has all that was below it. */
+/*
+ * Children come after their parents, so from the last to the first each has all that was below it.
+ */
 static void pass_on_carries(struct account_table *table, struct track *old, size_t count,
 			    const int *moved_to)
 {
@@ -180,7 +188,7 @@ void account_table_retire(struct account_table *table, int index)
 	tr->workload = NULL;
 }
 
-/* --- workloads ------------------------------------------------------------------------------------------------ */
+/* --- workloads -------------------------------------------------------------------------------- */
 
 static struct workload *add_workload(struct account_table *table, enum entity_kind kind,
 				     uint32_t parent, const struct cgroup *c)

@@ -23,8 +23,10 @@ struct account_table {
 	uint64_t generation; /* of the topology at the last sync */
 	struct track_id *by_id; /* owned, sorted; made by the first find after a sync */
 	size_t by_id_count;
-	/* Cgroups that vanished with the last sync and whose departure may still be told; owned. Their carry was
-	 * passed on. */
+	/*
+	 * Cgroups that vanished with the last sync and whose departure may still be told; owned.
+	 * Their carry was passed on.
+	 */
 	struct track *vanished;
 	size_t vanished_count;
 	struct apart *apart; /* owned; the containers that are not below their pods, pod by pod */
@@ -39,16 +41,23 @@ struct account_table {
 
 void account_table_fini(struct account_table *table);
 /*
- * Follows the topology; nothing is done when its generation is that of the last sync and the table is not stale. A
- * cgroup keeps its track as long as its serial, and its workload as long as its kind too. What is new is sampled from
- * first_ns on. What a cgroup that vanished still carries goes to the nearest one above that did not.
+ * Follows the topology; nothing is done when its generation is that of the last sync and the table
+ * is not stale. A cgroup keeps its track as long as its serial, and its workload as long as its
+ * kind too. What is new is sampled from first_ns on. What a cgroup that vanished still carries goes
+ * to the nearest one above that did not.
  */
 void account_table_sync(struct account_table *table, struct topology *t, int64_t first_ns);
 /* Index of the track with this v2 id at the last sync, or CGROUP_NONE. */
 int account_table_find(struct account_table *table, uint64_t id);
-/* Leaves the remainder to track `index`, whose next tick has it, or to what holds it should it vanish before. */
+/*
+ * Leaves the remainder to track `index`, whose next tick has it, or to what holds it should it
+ * vanish before.
+ */
 void account_table_carry(struct account_table *table, int index, const struct remainder *rest);
-/* A track that departed, or was gone before it was read, is no workload any more; what was sampled stays. */
+/*
+ * A track that departed, or was gone before it was read, is no workload any more; what was sampled
+ * stays.
+ */
 void account_table_retire(struct account_table *table, int index);
 /* Forgets the workloads that are gone and begins the next interval of the others. */
 void account_table_next(struct account_table *table);

@@ -3,8 +3,8 @@
  * Roll-up, from the last cgroup to the first (children come after their parents):
  *
  *	CPU time	added where both sides count their own tasks only; a parent whose counter covers its subtree
- *			has it already. Deltas are added, never totals, so the use of a child stays with its pod when the
- *			child dies.
+ * has it already. Deltas are added, never totals, so the use of a child stays with its pod when the
+ * child dies.
  *	inactive file	the same
  *	throttling	always added: the kernel counts it where the quota is. Below a pod, the containers' throttling
  *			is what the pod's PSI shows.
@@ -13,16 +13,17 @@
  *	memory, swap, pids	cover the subtree in every hierarchy
  *	PSI		covers the subtree
  *
- * What departed cgroups leave (see agent/account_depart.c) joins a tick before the roll-up, as if it had been used by
- * their parents' own tasks. What containers elsewhere add to their pods (agent/account_apart.c) joins after it.
+ * What departed cgroups leave (see agent/account_depart.c) joins a tick before the roll-up, as if
+ * it had been used by their parents' own tasks. What containers elsewhere add to their pods
+ * (agent/account_apart.c) joins after it.
  */
 #include "agent/account_track.h"
 
 #include <string.h>
 
 /*
- * A clock that went back by less than this stood still: cgroupfs shows whole microseconds of what BPF reads in
- * nanoseconds.
+ * A clock that went back by less than this stood still: cgroupfs shows whole microseconds of what
+ * BPF reads in nanoseconds.
  */
 #define TIME_SLACK_NS 1000000
 
@@ -112,9 +113,9 @@ static void read_slow(struct track *tr, const struct reading *r)
 }
 
 /*
- * The topology may still hold a removed cgroup and show its last reading, and some walks meet it once more; both lie
- * between that reading and the counter at the removal. Anything else is a new life that was given path and id of the
- * old one: its counters began at 0.
+ * The topology may still hold a removed cgroup and show its last reading, and some walks meet it
+ * once more; both lie between that reading and the counter at the removal. Anything else is a new
+ * life that was given path and id of the old one: its counters began at 0.
  */
 static bool is_another_life(const struct track *tr, const struct reading *r)
 {
@@ -186,7 +187,7 @@ bool track_working_set(const struct track *tr, uint64_t *bytes)
 	return true;
 }
 
-/* --- departures ----------------------------------------------------------------------------------------------- */
+/* --- departures ------------------------------------------------------------------------------- */
 
 static uint64_t value_at_departure(const struct departure *d, int c)
 {
@@ -219,7 +220,10 @@ void remainder_add(struct remainder *to, const struct remainder *rest)
 		to->used[c] += rest->used[c];
 }
 
-/* Whether what the counter said before its last reading is known; before its first one that is 0 for a new cgroup. */
+/*
+ * Whether what the counter said before its last reading is known; before its first one that is 0
+ * for a new cgroup.
+ */
 static bool has_base(const struct track *tr, int c)
 {
 	if (tr->based & (1u << c))
@@ -278,7 +282,7 @@ uint64_t track_join_carry(struct track *tr, bool slow)
 	return cpu_ns;
 }
 
-/* --- containers apart ----------------------------------------------------------------------------------------- */
+/* --- containers apart ------------------------------------------------------------------------- */
 
 #define GAUGES	 ((uint32_t)(HAVE_MEMORY | HAVE_WORKING_SET | HAVE_SWAP | HAVE_PIDS))
 #define PRESSURE ((uint32_t)(HAVE_PSI | HAVE_PSI_CPU_FULL | HAVE_PSI_MEMORY_FULL))
@@ -316,7 +320,7 @@ void track_join_adopted(struct track *tr, bool slow)
 	join(tr, &tr->adopted, slow);
 }
 
-/* --- limits --------------------------------------------------------------------------------------------------- */
+/* --- limits ----------------------------------------------------------------------------------- */
 
 /* quota / period in millicores, rounded to nearest; what cannot be is unknown. */
 static int64_t cpu_limit(const struct reading *r)
@@ -365,7 +369,10 @@ static void read_own_limits(struct kernel_limits *own, const struct reading *r)
 		own->pids = limit_of(r->pids_limit);
 }
 
-/* The burst goes with the quota that counts; of two equal quotas both do, and so does the smaller burst. */
+/*
+ * The burst goes with the quota that counts; of two equal quotas both do, and so does the smaller
+ * burst.
+ */
 static int64_t effective_burst(const struct kernel_limits *own, const struct kernel_limits *above)
 {
 	if (own->cpu_milli == above->cpu_milli)

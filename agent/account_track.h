@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One cgroup's counters from tick to tick: what was used since the one before, with everything below it. Pure. */
+/*
+ * One cgroup's counters from tick to tick: what was used since the one before, with everything
+ * below it. Pure.
+ */
 #ifndef EVENKEEL_AGENT_ACCOUNT_TRACK_H
 #define EVENKEEL_AGENT_ACCOUNT_TRACK_H
 
@@ -42,8 +45,10 @@ struct track {
 	uint64_t last[COUNTERS];
 	uint64_t stale_cpu_ns; /* once departed: its last reading, which the topology still shows */
 	struct remainder carry; /* of what was below and departed */
-	/* Its own index, but for a pod with containers apart (agent/account_apart.c): that of the nearest track
-	 * above all. */
+	/*
+	 * Its own index, but for a pod with containers apart (agent/account_apart.c): that of the
+	 * nearest track above all.
+	 */
 	int holder;
 	uint64_t pod_id; /* of a container apart: that of its pod, or of the last it had; else 0 */
 	struct remainder
@@ -68,30 +73,37 @@ struct track {
 /* first_ns: the time its first sample counts from. */
 void track_init(struct track *tr, const struct cgroup *c, int64_t first_ns);
 /*
- * Takes the newest reading. A life whose beginning we have not seen (at_start) begins with the first reading, any
- * other with 0. A counter that went back began a new life at 0; one that now means something else (own tasks
- * instead of the subtree, after a change of tier) begins with this reading, and its use since the last is lost.
+ * Takes the newest reading. A life whose beginning we have not seen (at_start) begins with the
+ * first reading, any other with 0. A counter that went back began a new life at 0; one that now
+ * means something else (own tasks instead of the subtree, after a change of tier) begins with this
+ * reading, and its use since the last is lost.
  */
 void track_read(struct track *tr, const struct reading *r, bool slow);
 /*
- * The cgroup was removed: what it used since its last reading, as rest. From here on its readings count nothing,
- * until one cannot be of the life that ended. False, and nothing happens, when its CPU time is read for the whole
- * subtree: then the counters above have it.
+ * The cgroup was removed: what it used since its last reading, as rest. From here on its readings
+ * count nothing, until one cannot be of the life that ended. False, and nothing happens, when its
+ * CPU time is read for the whole subtree: then the counters above have it.
  */
 bool track_depart(struct track *tr, const struct departure *d, struct remainder *rest);
 /* All that a cgroup used which nothing ever read. */
 struct remainder remainder_of_life(const struct departure *d);
 void remainder_add(struct remainder *to, const struct remainder *rest);
 /*
- * Adds what is carried to what this tick brought, before the roll-up: CPU time in any tick, throttling in slow
- * ones. Returns the CPU time. A counter of the subtree has it already.
+ * Adds what is carried to what this tick brought, before the roll-up: CPU time in any tick,
+ * throttling in slow ones. Returns the CPU time. A counter of the subtree has it already.
  */
 uint64_t track_join_carry(struct track *tr, bool slow);
 /* Adds, after the roll-up, what this tick brought of a container that is apart from this pod. */
 void track_adopt(struct track *pod, const struct track *container);
-/* The same with what was adopted of containers that departed: CPU time in any tick, throttling in slow ones. */
+/*
+ * The same with what was adopted of containers that departed: CPU time in any tick, throttling in
+ * slow ones.
+ */
 void track_join_adopted(struct track *tr, bool slow);
-/* Limits from the reading; what it does not have is kept. parent: its track, already up to date; NULL for the root. */
+/*
+ * Limits from the reading; what it does not have is kept. parent: its track, already up to date;
+ * NULL for the root.
+ */
 void track_read_limits(struct track *tr, const struct reading *r, const struct track *parent);
 /* Once everything below tr has been added to it: adds it to its parent. */
 void track_roll_up(const struct track *tr, struct track *parent);

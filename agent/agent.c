@@ -6,7 +6,8 @@
  *   the publisher's descriptor, its deadlines --> publisher
  *   SIGHUP: keys again; SIGINT, SIGTERM: last interval, wait for acks (2 s at most), end
  *
- * The agent ends with an error only when no sampling tier is left. Nothing here blocks but epoll_wait.
+ * The agent ends with an error only when no sampling tier is left. Nothing here blocks but
+ * epoll_wait.
  */
 #include "agent/agent.h"
 
@@ -94,7 +95,7 @@ static int64_t step_publisher(struct agent *a)
 	return deadline;
 }
 
-/* --- the loop ------------------------------------------------------------------------------------------------- */
+/* --- the loop --------------------------------------------------------------------------------- */
 
 static int on_timer(struct agent *a, struct reason *reason)
 {
@@ -110,7 +111,10 @@ static int on_timer(struct agent *a, struct reason *reason)
 	if (rc)
 		return rc;
 	now = clock_mono_ns();
-	/* At the tick that is nearest to the due time: a slow rate must not make the intervals longer. */
+	/*
+	 * At the tick that is nearest to the due time: a slow rate must not make the intervals
+	 * longer.
+	 */
 	if (schedule_due(&a->schedule, now + a->period_ns / 2))
 		publish(a, now);
 	return 0;
@@ -179,7 +183,7 @@ int agent_run(struct agent *a, struct reason *reason)
 	return rc;
 }
 
-/* --- opening and closing -------------------------------------------------------------------------------------- */
+/* --- opening and closing ---------------------------------------------------------------------- */
 
 static int watch(struct agent *a, int fd, enum event what, struct reason *reason)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agent as one object: samples on a timer, publishes intervals, keeps them until every aggregator has them. */
+/*
+ * The agent as one object: samples on a timer, publishes intervals, keeps them until every
+ * aggregator has them.
+ */
 #ifndef EVENKEEL_AGENT_AGENT_H
 #define EVENKEEL_AGENT_AGENT_H
 
@@ -22,13 +25,15 @@ struct agent_config {
 struct agent;
 
 /*
- * Opens files and sampler, takes the first sample, gives up its rights, opens the sockets. config is borrowed for
- * the agent's life.
+ * Opens files and sampler, takes the first sample, gives up its rights, opens the sockets. config
+ * is borrowed for the agent's life.
  */
 int agent_open(struct agent **a, const struct agent_config *config, struct reason *reason);
-/* Runs until SIGINT or SIGTERM, which it takes through a descriptor of its own; then publishes what it has
- * and waits up to two seconds for the acknowledgements. SIGHUP reads the keys again. 0, or -errno with the reason
- * when no tier can go on. */
+/*
+ * Runs until SIGINT or SIGTERM, which it takes through a descriptor of its own; then publishes what
+ * it has and waits up to two seconds for the acknowledgements. SIGHUP reads the keys again. 0, or
+ * -errno with the reason when no tier can go on.
+ */
 int agent_run(struct agent *a, struct reason *reason);
 void agent_close(struct agent *a);
 

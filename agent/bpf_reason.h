@@ -22,8 +22,8 @@ struct bpf_reason_need {
  */
 void bpf_reason_begin(void);
 /*
- * After `what` failed with the (negative) error: sets the reason, one line, and returns the error to
- * report. -ENOENT: no BTF, or none that makes sense; -ENOSYS: something of `needs` is missing;
+ * After `what` failed with the (negative) error: sets the reason, one line, and returns the error
+ * to report. -ENOENT: no BTF, or none that makes sense; -ENOSYS: something of `needs` is missing;
  * -EPERM: a capability is missing, or memory may not be locked; any other error as it came (the
  * verifier says -EACCES or -EINVAL).
  */

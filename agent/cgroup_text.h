@@ -8,7 +8,10 @@
 
 /* All return false, and write nothing, when the text has another form or a number does not fit. */
 
-/* Decimal digits at *text that end at one of the characters of `ends` or with the text; moves past them. */
+/*
+ * Decimal digits at *text that end at one of the characters of `ends` or with the text; moves past
+ * them.
+ */
 bool cgroup_text_digits(const char **text, const char *ends, uint64_t *value);
 /* "4096\n" */
 bool cgroup_text_number(const char *text, uint64_t *value);
@@ -18,7 +21,10 @@ bool cgroup_text_limit(const char *text, int64_t *limit);
 bool cgroup_text_key(const char *text, const char *key, uint64_t *value);
 /* v2 cpu.max: "20000 100000\n" or "max 100000\n", in microseconds. */
 bool cgroup_text_cpu_max(const char *text, int64_t *quota_ns, int64_t *period_ns);
-/* PSI: the total of the line "some avg10=.. avg60=.. avg300=.. total=N\n", or that of "full", in microseconds. */
+/*
+ * PSI: the total of the line "some avg10=.. avg60=.. avg300=.. total=N\n", or that of "full", in
+ * microseconds.
+ */
 bool cgroup_text_pressure(const char *text, const char *line, uint64_t *total_ns);
 /* A count of microseconds as nanoseconds. */
 bool cgroup_text_us_to_ns(uint64_t us, uint64_t *ns);

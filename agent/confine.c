@@ -10,12 +10,13 @@
  *     not dumpable        the key is in memory: no core file, no reading by other processes of the same user
  *     system calls        agent/confine_filter.c
  *
- * Why a trial and no list of kernels: through 5.18 bpf() refuses everything to those without CAP_BPF if
- * kernel.unprivileged_bpf_disabled is set, later kernels only what makes programs and maps; vendors backport either.
+ * Why a trial and no list of kernels: through 5.18 bpf() refuses everything to those without
+ * CAP_BPF if kernel.unprivileged_bpf_disabled is set, later kernels only what makes programs and
+ * maps; vendors backport either.
  *
- * Capabilities belong to threads, so this comes before the first thread is started. What can fail: the trial, also with
- * both capabilities; the kernel refusing to take something away, which it does not do without a fault here. Nothing
- * is undone.
+ * Capabilities belong to threads, so this comes before the first thread is started. What can fail:
+ * the trial, also with both capabilities; the kernel refusing to take something away, which it does
+ * not do without a fault here. Nothing is undone.
  */
 #include "agent/confine.h"
 

@@ -1,30 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An allow-list. It was taken from traces of the running agent on all its tiers: sampling, a step down to T3, names
- * that resolve and that do not, aggregators that come and go, new keys, the end. The tables below are the whole of
- * it.
+ * An allow-list. It was taken from traces of the running agent on all its tiers: sampling, a step
+ * down to T3, names that resolve and that do not, aggregators that come and go, new keys, the end.
+ * The tables below are the whole of it.
  *
  *     call, arguments as asked for --> done
  *     anything else                --> ENOSYS
  *     another architecture's call  --> the process is killed
  *
- * Why ENOSYS and not EPERM or death: to a library it means "this kernel is older than you", which every C library copes
- * with by an older call (clone for clone3, faccessat for faccessat2), so a libc newer than this table works. EPERM
- * would be an error to report, of which nanomsg asserts that there are none, and a crash for a call that is new
- * would make the whole fleet depend on this list.
+ * Why ENOSYS and not EPERM or death: to a library it means "this kernel is older than you", which
+ * every C library copes with by an older call (clone for clone3, faccessat for faccessat2), so a
+ * libc newer than this table works. EPERM would be an error to report, of which nanomsg asserts
+ * that there are none, and a crash for a call that is new would make the whole fleet depend on this
+ * list.
  *
- * What stays possible to whoever takes the process over: reading what its user may read, connecting out as
- * the agent does. What does not: running a program, writing a file, listening, loading BPF, signalling or tracing
- * others, memory both writable and executable, raw and packet sockets, mounts, namespaces.
+ * What stays possible to whoever takes the process over: reading what its user may read, connecting
+ * out as the agent does. What does not: running a program, writing a file, listening, loading BPF,
+ * signalling or tracing others, memory both writable and executable, raw and packet sockets,
+ * mounts, namespaces.
  *
- * Filters see numbers only, never what pointers lead to: paths and addresses are not judged here. An `int`
- * argument is compared in its lower 32 bits, which are all the kernel reads. Calls an architecture does not have
- * are skipped by libseccomp, so one table serves all: below are 64-bit names, then those of 32-bit machines.
+ * Filters see numbers only, never what pointers lead to: paths and addresses are not judged here.
+ * An `int` argument is compared in its lower 32 bits, which are all the kernel reads. Calls an
+ * architecture does not have are skipped by libseccomp, so one table serves all: below are 64-bit
+ * names, then those of 32-bit machines.
  *
- * libseccomp 2.5 without memory frees twice, runs in a circle, or leaves a rule out and says nothing: of the 1600 allocations
- * for such a table, each failing in turn, it comes to that in every twentieth, and in every second when all later ones
- * fail, too. So it works in a child, which makes the filter twice. Only if the child ends well in time and both are the same
- * are they loaded here, where nothing is allocated.
+ * libseccomp 2.5 without memory frees twice, runs in a circle, or leaves a rule out and says
+ * nothing: of the 1600 allocations for such a table, each failing in turn, it comes to that in
+ * every twentieth, and in every second when all later ones fail, too. So it works in a child, which
+ * makes the filter twice. Only if the child ends well in time and both are the same are they loaded
+ * here, where nothing is allocated.
  *
  * What can fail: a kernel built without seccomp filters; out of memory; no process may be started.
  */
@@ -48,7 +52,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A call; it must pass all comparisons in its row. A call may have several rows, of which one must fit. */
+/*
+ * A call; it must pass all comparisons in its row. A call may have several rows, of which one must
+ * fit.
+ */
 struct call_rule {
 	int call;
 	unsigned int compared;
@@ -69,7 +76,10 @@ static const struct call_rule rules[] = {
 	CALL_IF(bpf, IS(0, BPF_ITER_CREATE)),
 	CALL_IF(bpf, IS(0, BPF_PROG_TEST_RUN)),
 
-	/* Files are read and never made, emptied or written: T3, rescans, /proc, keys, name resolution. */
+	/*
+	 * Files are read and never made, emptied or written: T3, rescans, /proc, keys, name
+	 * resolution.
+	 */
 	CALL_IF(openat, BITS(2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY)),
 	CALL(read), CALL(pread64), CALL(lseek), CALL(close), CALL(getdents64),
 	CALL(fstat), CALL(newfstatat), CALL(statx),
@@ -91,7 +101,10 @@ static const struct call_rule rules[] = {
 	CALL(connect), CALL(bind), CALL(getsockname), CALL(getsockopt), CALL(setsockopt),
 	CALL(sendto), CALL(sendmsg), CALL(sendmmsg), CALL(recvfrom), CALL(recvmsg),
 
-	/* Memory. Code only comes from files, as when libc loads name services and, for pthread_exit, libgcc. */
+	/*
+	 * Memory. Code only comes from files, as when libc loads name services and, for
+	 * pthread_exit, libgcc.
+	 */
 	CALL_IF(mmap, BITS(2, PROT_EXEC, 0)),
 	CALL_IF_BOTH(mmap, BITS(2, PROT_EXEC | PROT_WRITE, PROT_EXEC), BITS(3, MAP_ANONYMOUS, 0)),
 	CALL_IF(mprotect, BITS(2, PROT_EXEC, 0)),
@@ -121,7 +134,10 @@ static const struct call_rule rules[] = {
 	CALL(ppoll_time64), CALL(timerfd_settime64),
 };
 
-/* ipc:// only: who is root may ask root's daemons for anything through theirs. nscd and the like are passed over. */
+/*
+ * ipc:// only: who is root may ask root's daemons for anything through theirs. nscd and the like
+ * are passed over.
+ */
 static const struct call_rule unix_rules[] = {
 	CALL_IF(socket, IS(0, AF_UNIX)),
 };
@@ -131,7 +147,10 @@ static const struct call_rule unix_rules[] = {
 #endif
 #if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
 #define SANITIZED
-/* The search for leaks at the end: a process that shares our memory, which stops our threads and reads them. */
+/*
+ * The search for leaks at the end: a process that shares our memory, which stops our threads and
+ * reads them.
+ */
 static const struct call_rule sanitizer_rules[] = {
 	CALL(clone), CALL(ptrace), CALL(wait4), CALL(prctl),
 	CALL(sched_yield), CALL(getppid), CALL(getdents), CALL(sigaltstack),
@@ -168,7 +187,7 @@ static int fill(scmp_filter_ctx filter, bool unix_sockets, pid_t self)
 	return rc;
 }
 
-/* --- in the child ------------------------------------------------------------------------------------------------- */
+/* --- in the child ----------------------------------------------------------------------------- */
 
 /* Writes the filter for the process `self` to the descriptor. 0, or a negative errno. */
 static int export(int fd, bool unix_sockets, pid_t self)
@@ -197,7 +216,7 @@ static void make_twice(int fd, bool unix_sockets, pid_t self)
 	_exit(-rc);
 }
 
-/* --- in the agent ------------------------------------------------------------------------------------------------- */
+/* --- in the agent ----------------------------------------------------------------------------- */
 
 /* 0, or a negative errno; a child that did not end by itself had too little memory. */
 static int run_child(int fd, bool unix_sockets)

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rates are whole numbers, so that ticks and the slow passes of every second stay together: 10, 5, 2, 1 Hz.
- * Cost is the CPU time of the whole process, in percent of one core, over the last 10 s: as long as the time
- * between two regular rescans, so that each window has its share of what happens rarely.
+ * The rates are whole numbers, so that ticks and the slow passes of every second stay together: 10,
+ * 5, 2, 1 Hz. Cost is the CPU time of the whole process, in percent of one core, over the last 10
+ * s: as long as the time between two regular rescans, so that each window has its share of what
+ * happens rarely.
  *
  *	down	the cost of a whole window is above the budget: one rate down. A new window begins, so the next step
  *		comes 10 s later at the earliest, and the lowest rate is reached within 40 s.
  *	up	cost + (higher rate - rate) * cost of a fast tick stays below 3/4 of the budget for 30 s: one rate up. What
- *		does not depend on the rate (publishing, slow passes, rescans) is in the first term only. At 1 Hz every tick is
- *		a slow one, which costs no less than a fast one and stands for it.
+ * does not depend on the rate (publishing, slow passes, rescans) is in the first term only. At 1 Hz
+ * every tick is a slow one, which costs no less than a fast one and stands for it.
  *	again	a rate that does not hold for as long as was waited for it was a mistake: the next wait is twice as long, 16
  *		minutes at most; a rate that holds makes it 30 s again.
  *
- * So a cost that does not change ends in one rate, whatever it is, and one that comes and goes changes the rate
- * ever more rarely. Where not even 1 Hz fits, it stays and is told once; again only after the rate could rise.
+ * So a cost that does not change ends in one rate, whatever it is, and one that comes and goes
+ * changes the rate ever more rarely. Where not even 1 Hz fits, it stays and is told once; again
+ * only after the rate could rise.
  */
 #include "agent/governor.h"
 
@@ -82,8 +84,8 @@ static void add_tick(struct governor *g, const struct governor_tick *tick)
 }
 
 /*
- * Never longer than WINDOW_NS, so that what happens once in that time is in it once, unless there was no tick for
- * so long.
+ * Never longer than WINDOW_NS, so that what happens once in that time is in it once, unless there
+ * was no tick for so long.
  */
 static void slide(struct governor *g)
 {

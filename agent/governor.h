@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How fast to sample: the fast rate is lowered while the agent costs more CPU than its budget. Pure. */
+/*
+ * How fast to sample: the fast rate is lowered while the agent costs more CPU than its budget.
+ * Pure.
+ */
 #ifndef EVENKEEL_AGENT_GOVERNOR_H
 #define EVENKEEL_AGENT_GOVERNOR_H
 
@@ -44,8 +47,8 @@ struct governor_tick {
 };
 
 /*
- * Begins at most_hz, with more than GOVERNOR_MANY_CPUS CPUs at the first rate that is not above GOVERNOR_MANY_CPUS_HZ.
- * process_cpu_ns as in a tick: what was used before is not counted.
+ * Begins at most_hz, with more than GOVERNOR_MANY_CPUS CPUs at the first rate that is not above
+ * GOVERNOR_MANY_CPUS_HZ. process_cpu_ns as in a tick: what was used before is not counted.
  */
 enum { GOVERNOR_MANY_CPUS = 64, GOVERNOR_MANY_CPUS_HZ = 5 };
 void governor_start(struct governor *g, double budget_percent, int most_hz, int cpus,

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why: an orchestrator restarts what has hung, if something tells it. The agent listens to nobody and writes no file, on purpose, so
- * it cannot be asked; but the kernel counts how often a thread goes to wait, and the agent's loop waits after every tick, at
- * least once a second on its slowest tier. So the same program, started beside the agent in its container, reads that count
- * from /proc until it changes:
+ * Why: an orchestrator restarts what has hung, if something tells it. The agent listens to nobody
+ * and writes no file, on purpose, so it cannot be asked; but the kernel counts how often a thread
+ * goes to wait, and the agent's loop waits after every tick, at least once a second on its slowest
+ * tier. So the same program, started beside the agent in its container, reads that count from /proc
+ * until it changes:
  *
  *     the loop turns                        the count grows within a tick --> 0
  *     it is stuck in the kernel, stopped    the count stays               --> fault
  *     it spins                              it never waits: the count stays
  *
- * An agent that samples no more ends by itself, and one that cannot reach its aggregators is healthy: it keeps what it measured.
+ * An agent that samples no more ends by itself, and one that cannot reach its aggregators is
+ * healthy: it keeps what it measured.
  *
- * Which process: in a container the first. One that sees the host's processes (hostPID) has no such first; there it is the one
- * of our name in our own control groups, which are the container's.
+ * Which process: in a container the first. One that sees the host's processes (hostPID) has no such
+ * first; there it is the one of our name in our own control groups, which are the container's.
  *
- * What can fail: there is no agent; two in the same control groups; /proc shows only one's own processes (hidepid).
+ * What can fail: there is no agent; two in the same control groups; /proc shows only one's own
+ * processes (hidepid).
  */
 #include "agent/healthy.h"
 

@@ -8,14 +8,18 @@
 
 #include "shared/reason.h"
 
-/* Waits up to five seconds for a sign of life. 0, or -errno with the reason: no agent, several, or none that turns. */
+/*
+ * Waits up to five seconds for a sign of life. 0, or -errno with the reason: no agent, several, or
+ * none that turns.
+ */
 int healthy_check(struct reason *reason);
 
-/* --- its parts, for tests: `proc` is where processes are told of ------------------------------------------------ */
+/* --- its parts, for tests: `proc` is where processes are told of ------------------------------ */
 
 /*
- * The other process with the name of `self`: the first of all if it is that, else the only one in the control groups
- * of `self`. -ENOENT if there is none, -ENOTUNIQ if there are several, with the reason.
+ * The other process with the name of `self`: the first of all if it is that, else the only one in
+ * the control groups of `self`. -ENOENT if there is none, -ENOTUNIQ if there are several, with the
+ * reason.
  */
 int healthy_find(const char *proc, pid_t self, pid_t *found, struct reason *reason);
 /* How often the main thread of a process has gone to wait. -ENOENT or -EINVAL with the reason. */

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The path is read once from left to right. Each component is classified by its own name; what it means depends on
- * where the path has led so far:
+ * The path is read once from left to right. Each component is classified by its own name; what it
+ * means depends on where the path has led so far:
  *
  *	kubepods, QoS, pod	start over: the innermost Kubernetes names the workload, so a node that itself
- *				runs in a container (or a cluster in a pod) is no part of its pods' identity
- *	container		the outermost one below the pod, or outside Kubernetes the outermost of all;
- *				everything below it belongs to it
- *	anything else		one level deeper than where it is
+ * runs in a container (or a cluster in a pod) is no part of its pods' identity container
+ * the outermost one below the pod, or outside Kubernetes the outermost of all; everything below it
+ * belongs to it anything else            one level deeper than where it is
  *
- * Below kubepods nothing but a pod may hold a container: a pod whose UID is malformed is nothing, and so is all
- * below it. Names as written by kubelet (systemd and cgroupfs driver, any cgroup root), by the runtimes
- * containerd, CRI-O, docker and podman, and by systemd when runtime and kubelet disagree about the driver
- * ("SLICE:PREFIX:ID" as one directory).
+ * Below kubepods nothing but a pod may hold a container: a pod whose UID is malformed is nothing,
+ * and so is all below it. Names as written by kubelet (systemd and cgroupfs driver, any cgroup
+ * root), by the runtimes containerd, CRI-O, docker and podman, and by systemd when runtime and
+ * kubelet disagree about the driver ("SLICE:PREFIX:ID" as one directory).
  */
 #include "agent/identity.h"
 
@@ -220,8 +219,8 @@ static bool parse_container(struct span name, struct meaning *m)
 }
 
 /*
- * SLICE:PREFIX:ID, the unit name a runtime passes for systemd, taken as a directory by a runtime that writes
- * cgroupfs itself.
+ * SLICE:PREFIX:ID, the unit name a runtime passes for systemd, taken as a directory by a runtime
+ * that writes cgroupfs itself.
  */
 static bool parse_joined(struct span name, struct meaning *m)
 {
@@ -265,7 +264,10 @@ static bool parse_helper(struct span name, struct meaning *m)
 	return span_is(name, "kata_overhead");
 }
 
-/* kubepods, [ROOT-]kubepods.slice, [ROOT-]kubepods-QOS.slice; a plain QOS directory only directly below kubepods. */
+/*
+ * kubepods, [ROOT-]kubepods.slice, [ROOT-]kubepods-QOS.slice; a plain QOS directory only directly
+ * below kubepods.
+ */
 static bool parse_kubepods(struct span name, enum cgroup_level above, struct meaning *m)
 {
 	m->component = COMPONENT_KUBEPODS;

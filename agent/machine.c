@@ -5,12 +5,14 @@
  * /proc/stat: "cpu  user nice system idle iowait irq softirq steal guest guest_nice", in USER_HZ
  * ticks, summed over the CPUs that follow as "cpu0 ..", one line per CPU that is online. Guest time
  * is already part of user and nice. /proc/meminfo: "MemTotal:  24684096 kB". /proc/pressure/cpu and
- * memory: two lines as in a cgroup's files. The whole machine has no time in which no task at all got
- * a CPU: the full line of cpu came with 5.13 and tells of wake-ups, from 5.19 on it always says 0.
+ * memory: two lines as in a cgroup's files. The whole machine has no time in which no task at all
+ * got a CPU: the full line of cpu came with 5.13 and tells of wake-ups, from 5.19 on it always says
+ * 0.
  *
  * The files stay open and are read from their start by one pread, so that a reading is of one
  * moment. What can fail: a field that is not there (not a Linux we know), or a number out of range.
- * Pressure may be missing (before 4.20, built without it) or unreadable (psi=0): then it is not known.
+ * Pressure may be missing (before 4.20, built without it) or unreadable (psi=0): then it is not
+ * known.
  */
 #include "agent/machine.h"
 

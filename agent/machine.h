@@ -28,8 +28,8 @@ struct machine {
 int machine_parse_stat(const char *text, long hz, struct machine *m, struct reason *reason);
 int machine_parse_meminfo(const char *text, struct machine *m, struct reason *reason);
 /*
- * The texts of /proc/pressure/cpu and memory, "" where there is none; sets all psi_ members. A full line of cpu
- * that says 0 is none: the kernel has it there for its form only.
+ * The texts of /proc/pressure/cpu and memory, "" where there is none; sets all psi_ members. A full
+ * line of cpu that says 0 is none: the kernel has it there for its form only.
  */
 void machine_parse_pressure(const char *cpu, const char *memory, struct machine *m);
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evenkeel-agent: options, then the agent until it is told to stop. Exit: 0 ok, 1 error, 2 usage. */
+/*
+ * evenkeel-agent: options, then the agent until it is told to stop. Exit: 0 ok, 1 error, 2 usage.
+ */
 #include <limits.h>
 #include <malloc.h>
 #include <stdbool.h>

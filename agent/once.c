@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent's sampling without its loop: a tick whenever one is due, a signal that ends the waiting early, one interval
- * at the end. The interval ends with its last tick, so it is shorter than asked for by less than the time between two.
- * Nothing is written before everything is measured, so a failure leaves standard output empty.
+ * The agent's sampling without its loop: a tick whenever one is due, a signal that ends the waiting
+ * early, one interval at the end. The interval ends with its last tick, so it is shorter than asked
+ * for by less than the time between two. Nothing is written before everything is measured, so a
+ * failure leaves standard output empty.
  */
 #include "agent/once.h"
 

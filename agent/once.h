@@ -21,8 +21,9 @@ struct once_config {
 };
 
 /*
- * Samples for one interval, or until SIGINT or SIGTERM, and prints what was measured. 0, or -errno with the reason: no
- * tier works, standard output does not take it, or the signal came before the first tick.
+ * Samples for one interval, or until SIGINT or SIGTERM, and prints what was measured. 0, or -errno
+ * with the reason: no tier works, standard output does not take it, or the signal came before the
+ * first tick.
  */
 int once_run(const struct once_config *config, struct reason *reason);
 
@@ -33,20 +34,24 @@ struct once_sample {
 	const struct interval *interval;
 };
 
-/* Three tables: the node's use, how it was sampled, the workloads. width: of the terminal; 0: never shorten. Pure. */
+/*
+ * Three tables: the node's use, how it was sampled, the workloads. width: of the terminal; 0: never
+ * shorten. Pure.
+ */
 void once_table_write(const struct once_sample *sample, size_t width, struct buf *out);
 
 /*
  * A NodeSample object and a newline. Pure.
  *
- *	{apiVersion, kind, time, start, end,
- *	 node: {name, source, capacity, machine, usage, contention},
- *	 items: [{kind, name, podUID, containerID, qosClass, runtime, pod, usage, kernelLimits, contention}]}
+ * {apiVersion, kind, time, start, end, node: {name, source, capacity, machine, usage, contention},
+ * items: [{kind, name, podUID, containerID, qosClass, runtime, pod, usage, kernelLimits,
+ * contention}]}
  *
- * Members, units and precision are those of the aggregator's /v1/nodes and /v1/pods, but a usage is of the one
- * interval: {samples, mean, stddev, p50, p95, p99 (node), min, max, last} for CPU, {mean, max, last} for memory and
- * working set, {last} for swap and tasks. No limit is null, what is unknown is absent, and a contention that was
- * not measured is null. pod is the name of a container's pod.
+ * Members, units and precision are those of the aggregator's /v1/nodes and /v1/pods, but a usage is
+ * of the one interval: {samples, mean, stddev, p50, p95, p99 (node), min, max, last} for CPU,
+ * {mean, max, last} for memory and working set, {last} for swap and tasks. No limit is null, what
+ * is unknown is absent, and a contention that was not measured is null. pod is the name of a
+ * container's pod.
  */
 void once_json_write(const struct once_sample *sample, struct buf *out);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Precision as in the aggregator's answers: millicores with 3 decimals, bytes whole, seconds and shares with 6.
+ * Precision as in the aggregator's answers: millicores with 3 decimals, bytes whole, seconds and
+ * shares with 6.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Three tables with a blank line between them, in the words of `evenkeel nodes` and `evenkeel pods`. A pod is shown
- * by its UID and a container below it by its id, two blanks in; everything else by its cgroup's path. Columns of
- * which nothing is known, or of which there is nothing (swap), are left out.
+ * Three tables with a blank line between them, in the words of `evenkeel nodes` and `evenkeel
+ * pods`. A pod is shown by its UID and a container below it by its id, two blanks in; everything
+ * else by its cgroup's path. Columns of which nothing is known, or of which there is nothing
+ * (swap), are left out.
  */
 #include <math.h>
 #include <stdio.h>
@@ -98,7 +99,7 @@ static struct cpu cpu_of(const struct usage *u)
 	return (struct cpu){m.mean, moments_stddev(&m), m.min, m.max};
 }
 
-/* --- the node ------------------------------------------------------------------------------------------------- */
+/* --- the node --------------------------------------------------------------------------------- */
 
 enum node_column {
 	NODE,
@@ -171,7 +172,7 @@ static void print_node(const struct once_sample *sample, size_t width, struct bu
 	print(t, width, out);
 }
 
-/* --- how it was sampled --------------------------------------------------------------------------------------- */
+/* --- how it was sampled ----------------------------------------------------------------------- */
 
 static void print_source(const struct once_sample *sample, size_t width, struct buf *out)
 {
@@ -200,7 +201,7 @@ static void print_source(const struct once_sample *sample, size_t width, struct 
 	print(t, width, out);
 }
 
-/* --- workloads ------------------------------------------------------------------------------------------------ */
+/* --- workloads -------------------------------------------------------------------------------- */
 
 enum column {
 	NAME,
@@ -261,7 +262,10 @@ static void add_limit(struct table *t, int64_t limit, void (*write)(double, char
 	add(t, text);
 }
 
-/* Without a quota there are no periods, so no share of them; what was throttled for all that is shown in seconds. */
+/*
+ * Without a quota there are no periods, so no share of them; what was throttled for all that is
+ * shown in seconds.
+ */
 static void add_throttled(struct table *t, const struct usage *u)
 {
 	double ratio = once_throttled_ratio(u);

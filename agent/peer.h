@@ -24,8 +24,8 @@ struct peer {
 };
 
 /*
- * Begins to connect to the endpoint, or to the address that its name has (NULL: the endpoint names one itself).
- * patience_ns: without an ack for so long it is told to be silent.
+ * Begins to connect to the endpoint, or to the address that its name has (NULL: the endpoint names
+ * one itself). patience_ns: without an ack for so long it is told to be silent.
  */
 int peer_open(struct peer *p, const struct endpoint *endpoint, const struct address *address,
 	      const struct sender_config *config, int64_t patience_ns, int64_t mono_ns,

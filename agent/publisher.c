@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every sender has its own place in the one ring. A dead or absent aggregator only lets the ring fill; what it asks for
- * again is told by the ring as long as that has it.
+ * Every sender has its own place in the one ring. A dead or absent aggregator only lets the ring
+ * fill; what it asks for again is told by the ring as long as that has it.
  *
  *	URL with an address, or ipc://	one sender, from start to end
- *	URL with a name			a sender for each address the name has: a headless Service has one for each replica.
- *					The name is looked up again and again (agent/roster.h); a new address begins with
- *					the oldest interval of the ring.
+ * URL with a name                 a sender for each address the name has: a headless Service has
+ * one for each replica. The name is looked up again and again (agent/roster.h); a new address
+ * begins with the oldest interval of the ring.
  *
- * An aggregator with two addresses under one name, IPv4 and IPv6, gets everything twice; the second time counts as
- * known. At most SENDERS_MAX senders: addresses beyond that are told and counted. Several aggregators may order
- * intervals of different lengths: the shortest of those who answer holds, since it serves the others too.
+ * An aggregator with two addresses under one name, IPv4 and IPv6, gets everything twice; the second
+ * time counts as known. At most SENDERS_MAX senders: addresses beyond that are told and counted.
+ * Several aggregators may order intervals of different lengths: the shortest of those who answer
+ * holds, since it serves the others too.
  */
 #include "agent/publisher.h"
 
@@ -63,7 +64,7 @@ struct publisher {
 	uint64_t failed_lookups;
 };
 
-/* --- senders -------------------------------------------------------------------------------------------------- */
+/* --- senders ---------------------------------------------------------------------------------- */
 
 static struct sender_config sender_config(const struct publisher *p)
 {
@@ -123,7 +124,7 @@ static void close_peer(struct publisher *p, struct target *t, size_t index)
 		(p->peer_count - index) * sizeof(struct peer));
 }
 
-/* --- names ---------------------------------------------------------------------------------------------------- */
+/* --- names ------------------------------------------------------------------------------------ */
 
 static bool is_of(const struct peer *peer, const struct target *t)
 {
@@ -210,7 +211,7 @@ static int64_t step_target(struct publisher *p, struct target *t, int64_t mono_n
 	return t->roster.due_ns;
 }
 
-/* --- the loop's side ------------------------------------------------------------------------------------------ */
+/* --- the loop's side -------------------------------------------------------------------------- */
 
 static int64_t earlier(int64_t a, int64_t b)
 {
@@ -301,7 +302,7 @@ void publisher_reload_keys(struct publisher *p)
 		log_info("read the keys again");
 }
 
-/* --- opening and closing -------------------------------------------------------------------------------------- */
+/* --- opening and closing ---------------------------------------------------------------------- */
 
 static int check_urls(struct publisher *p, struct reason *reason)
 {

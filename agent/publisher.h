@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From an interval to every aggregator: the ring, one sender for each endpoint, and what a person must know of them. */
+/*
+ * From an interval to every aggregator: the ring, one sender for each endpoint, and what a person
+ * must know of them.
+ */
 #ifndef EVENKEEL_AGENT_PUBLISHER_H
 #define EVENKEEL_AGENT_PUBLISHER_H
 
@@ -35,10 +38,16 @@ struct publisher_stats {
 
 struct publisher;
 
-/* Reads the keys and checks the URLs; no thread is started yet. config and what it points to are borrowed. */
+/*
+ * Reads the keys and checks the URLs; no thread is started yet. config and what it points to are
+ * borrowed.
+ */
 int publisher_open(struct publisher **p, const struct publisher_config *config,
 		   struct reason *reason);
-/* Opens the sockets, and a thread for each name that must be looked up; once: threads inherit the privileges of now. */
+/*
+ * Opens the sockets, and a thread for each name that must be looked up; once: threads inherit the
+ * privileges of now.
+ */
 int publisher_start(struct publisher *p, struct reason *reason);
 void publisher_close(struct publisher *p);
 /* A descriptor that is readable while publisher_step() has something to do. */
@@ -46,8 +55,8 @@ int publisher_fd(const struct publisher *p);
 /* Takes the interval into the ring. */
 void publisher_push(struct publisher *p, struct interval *interval);
 /*
- * Lets every sender do what it can without blocking; returns the monotonic time at which to call again at the
- * latest.
+ * Lets every sender do what it can without blocking; returns the monotonic time at which to call
+ * again at the latest.
  */
 int64_t publisher_step(struct publisher *p, int64_t mono_ns);
 /* The shortest publish interval that an aggregator orders in its last ack; 0: none does. */

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why a thread for each name: getaddrinfo() blocks for as long as name servers are silent (5 s per attempt and
- * server, as resolv.conf has it), and cannot be cancelled.
+ * Why a thread for each name: getaddrinfo() blocks for as long as name servers are silent (5 s per
+ * attempt and server, as resolv.conf has it), and cannot be cancelled.
  *
  *	loop                        thread
  *	ask: wanted = true   -->    waits for wanted, looks up without the lock
  *	take: answer         <--    answer, then the eventfd
  *
- * What both touch lies in one piece of memory with two holders; the last one frees it. So closing waits for a
- * thread that can end, and leaves one that hangs in a lookup behind: it ends by itself, without anybody to tell.
+ * What both touch lies in one piece of memory with two holders; the last one frees it. So closing
+ * waits for a thread that can end, and leaves one that hangs in a lookup behind: it ends by itself,
+ * without anybody to tell.
  *
  * What can fail: the thread cannot be started (reported by open). A failed lookup is an answer.
  */
@@ -50,7 +51,7 @@ struct resolver {
 	struct resolver_answer *answer; /* owned; NULL: none to take */
 };
 
-/* --- the system's lookup -------------------------------------------------------------------------------------- */
+/* --- the system's lookup ---------------------------------------------------------------------- */
 
 static bool usable(const struct sockaddr *address, struct address *out)
 {
@@ -115,7 +116,7 @@ void resolver_lookup_system(void *ctx, const char *host, struct resolver_answer 
 		fail(answer, host, "no address that can be used");
 }
 
-/* --- the thread ----------------------------------------------------------------------------------------------- */
+/* --- the thread ------------------------------------------------------------------------------- */
 
 static void release(struct resolver *r)
 {
@@ -184,7 +185,7 @@ static int start(struct resolver *r)
 	return -rc;
 }
 
-/* --- the loop's side ------------------------------------------------------------------------------------------ */
+/* --- the loop's side -------------------------------------------------------------------------- */
 
 int resolver_open(struct resolver **out, const char *host, resolver_lookup *lookup, void *ctx,
 		  struct reason *reason)

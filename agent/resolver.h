@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The addresses behind a host name, looked up on a thread of its own: the loop never waits for a name server. */
+/*
+ * The addresses behind a host name, looked up on a thread of its own: the loop never waits for a
+ * name server.
+ */
 #ifndef EVENKEEL_AGENT_RESOLVER_H
 #define EVENKEEL_AGENT_RESOLVER_H
 
@@ -24,19 +27,27 @@ struct resolver_answer {
 };
 
 /*
- * Fills the answer (zeroed before): each address once, sorted by text. It runs on the helper thread and may block;
- * ctx must live until it returns, which may be after resolver_close().
+ * Fills the answer (zeroed before): each address once, sorted by text. It runs on the helper thread
+ * and may block; ctx must live until it returns, which may be after resolver_close().
  */
 typedef void resolver_lookup(void *ctx, const char *host, struct resolver_answer *answer);
-/* By getaddrinfo(): all IPv4 and IPv6 addresses of the families this machine has, but for link-local ones. No ctx. */
+/*
+ * By getaddrinfo(): all IPv4 and IPv6 addresses of the families this machine has, but for
+ * link-local ones. No ctx.
+ */
 resolver_lookup resolver_lookup_system;
 
 struct resolver;
 
-/* Starts the thread, which blocks all signals. lookup NULL: resolver_lookup_system. host is copied. */
+/*
+ * Starts the thread, which blocks all signals. lookup NULL: resolver_lookup_system. host is copied.
+ */
 int resolver_open(struct resolver **r, const char *host, resolver_lookup *lookup, void *ctx,
 		  struct reason *reason);
-/* Ends the thread; one that is stuck in a lookup is left to itself after 200 ms, with the memory it needs. */
+/*
+ * Ends the thread; one that is stuck in a lookup is left to itself after 200 ms, with the memory it
+ * needs.
+ */
 void resolver_close(struct resolver *r);
 /* Readable while there is an answer to take. */
 int resolver_fd(const struct resolver *r);

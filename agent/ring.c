@@ -4,13 +4,14 @@
  *
  *	too old		dropped
  *	over budget	two neighbours become one, so what they cover stays, with their total and without the step
- *			between them. Of all neighbours those that stand for the fewest intervals are taken, the oldest
- *			first: the whole span becomes coarser evenly. The newest is spared while there are others.
+ * between them. Of all neighbours those that stand for the fewest intervals are taken, the oldest
+ * first: the whole span becomes coarser evenly. The newest is spared while there are others.
  *	still over	the oldest is dropped: no merged interval covers more than a quarter of the span, since it can
  *			only be dropped as a whole
  *
- * What a reader (an aggregator) has and what it has not are never joined, nor is the interval it will ask for next:
- * that one may already have been received, its ack being on the way or lost, and would be counted twice in a larger one.
+ * What a reader (an aggregator) has and what it has not are never joined, nor is the interval it
+ * will ask for next: that one may already have been received, its ack being on the way or lost, and
+ * would be counted twice in a larger one.
  *
  * The budget covers the intervals and the entities they hold, each entity once.
  */
@@ -53,7 +54,7 @@ struct ring *ring_new(size_t max_bytes, int64_t span_ns)
 	return r;
 }
 
-/* --- bytes ---------------------------------------------------------------------------------------------------- */
+/* --- bytes ------------------------------------------------------------------------------------ */
 
 static size_t entity_bytes(const struct entity *e)
 {
@@ -116,7 +117,7 @@ void ring_free(struct ring *r)
 	free(r);
 }
 
-/* --- making room ---------------------------------------------------------------------------------------------- */
+/* --- making room ------------------------------------------------------------------------------ */
 
 static void remove_item(struct ring *r, size_t index)
 {
@@ -153,7 +154,10 @@ static bool can_merge(const struct ring *r, size_t index)
 {
 	const struct interval *a = r->items[index], *b = r->items[index + 1];
 
-	/* A clock that was set back between them; or one that would outlive what it begins with by too much. */
+	/*
+	 * A clock that was set back between them; or one that would outlive what it begins with by
+	 * too much.
+	 */
 	if (a->end_ns > b->start_ns || b->end_ns - a->start_ns > r->span_ns / 4)
 		return false;
 	for (size_t i = 0; i < r->cursor_count; i++) {
@@ -233,7 +237,7 @@ void ring_set_cursors(struct ring *r, const uint64_t *cursors, size_t count)
 		memcpy(r->cursors, cursors, count * sizeof(*cursors));
 }
 
-/* --- reading -------------------------------------------------------------------------------------------------- */
+/* --- reading ---------------------------------------------------------------------------------- */
 
 const struct interval *ring_find(const struct ring *r, uint64_t sequence)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lookups follow each other in 30 s. While a lookup fails, or none of the addresses answers, in 1, 2, 4, .. 30 s:
- * the service may just have moved. A failed lookup changes nothing else: those who were there may still be.
+ * Lookups follow each other in 30 s. While a lookup fails, or none of the addresses answers, in 1,
+ * 2, 4, .. 30 s: the service may just have moved. A failed lookup changes nothing else: those who
+ * were there may still be.
  */
 #include "agent/roster.h"
 
@@ -11,7 +12,10 @@
 #define PERIOD_NS (30 * NS_PER_S)
 #define RETRY_NS  NS_PER_S
 
-/* So many good answers in a row without it, and an address is gone: one may come from a server that lags. */
+/*
+ * So many good answers in a row without it, and an address is gone: one may come from a server that
+ * lags.
+ */
 enum { ABSENT_MAX = 2 };
 
 void roster_start(struct roster *r, int64_t mono_ns)

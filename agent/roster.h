@@ -32,14 +32,14 @@ enum { ROSTER_CHANGES_MAX = 2 * ROSTER_MAX };
 /* Due at once. */
 void roster_start(struct roster *r, int64_t mono_ns);
 /*
- * True when the name is to be looked up now, then the lookup counts as under way. answering: some member
- * acknowledges what it is sent; when none does, the lookup comes soon.
+ * True when the name is to be looked up now, then the lookup counts as under way. answering: some
+ * member acknowledges what it is sent; when none does, the lookup comes soon.
  */
 bool roster_due(struct roster *r, int64_t mono_ns, bool answering);
 /*
- * Takes the answer of a lookup: an address that is new joins while there is room for it (room: how many more may
- * join than leave), one that was absent from two good answers in a row leaves. Returns how many changes it wrote,
- * those that leave first.
+ * Takes the answer of a lookup: an address that is new joins while there is room for it (room: how
+ * many more may join than leave), one that was absent from two good answers in a row leaves.
+ * Returns how many changes it wrote, those that leave first.
  */
 size_t roster_take(struct roster *r, const struct resolver_answer *answer, int64_t mono_ns,
 		   bool answering, size_t room, struct roster_change changes[ROSTER_CHANGES_MAX]);

@@ -14,7 +14,10 @@
 enum pass_kind {
 	PASS_FAST, /* CPU time, memory usage */
 	PASS_SLOW, /* the fast values and limits, throttling, working set, events, pids, PSI */
-	/* A slow pass that leaves out hierarchies from which nothing fast is read; what they told last stays. */
+	/*
+	 * A slow pass that leaves out hierarchies from which nothing fast is read; what they told
+	 * last stays.
+	 */
 	PASS_BRIEF,
 };
 
@@ -26,8 +29,9 @@ struct pass_result {
 };
 
 /*
- * What a cgroup's own counters said when it was removed (v2; v1 counts the use of what is gone in every ancestor).
- * Its tasks are over by then, so these are its last values. In the order of removal, which is children first.
+ * What a cgroup's own counters said when it was removed (v2; v1 counts the use of what is gone in
+ * every ancestor). Its tasks are over by then, so these are its last values. In the order of
+ * removal, which is children first.
  */
 struct departure {
 	uint64_t id, parent_id;
@@ -38,32 +42,40 @@ struct departure {
 
 struct sampler; /* opaque: one tier, opened */
 
-/* Opens a tier. -ENOSYS/-EPERM/-ENOENT.. with the reason when it cannot work here. fs is borrowed. */
+/*
+ * Opens a tier. -ENOSYS/-EPERM/-ENOENT.. with the reason when it cannot work here. fs is borrowed.
+ */
 int sampler_open(struct sampler **s, enum sampler_tier tier, const struct cgroupfs *fs,
 		 struct reason *reason);
 void sampler_close(struct sampler *s);
 enum sampler_tier sampler_tier(const struct sampler *s);
-/* One pass over all hierarchies into the readings of t; sets seen_pass of what it met to `pass`. 0 or -errno: the
- * tier failed and must be given up. */
+/*
+ * One pass over all hierarchies into the readings of t; sets seen_pass of what it met to `pass`. 0
+ * or -errno: the tier failed and must be given up.
+ */
 int sampler_pass(struct sampler *s, struct topology *t, enum pass_kind kind, uint64_t pass,
 		 struct pass_result *result, struct reason *reason);
-/* True once after cgroups were made or removed since the last call (tiers that cannot tell always say false). */
+/*
+ * True once after cgroups were made or removed since the last call (tiers that cannot tell always
+ * say false).
+ */
 int sampler_topology_changed(struct sampler *s);
 bool sampler_tells_changes(const struct sampler *s); /* whether it can tell */
 
 /*
- * The cgroups removed since the last call, at most max, oldest first; call again while it returns max. *lost grows
- * by those that found no room in the kernel's buffer. Tiers whose counters include descendants have none.
+ * The cgroups removed since the last call, at most max, oldest first; call again while it returns
+ * max. *lost grows by those that found no room in the kernel's buffer. Tiers whose counters include
+ * descendants have none.
  */
 size_t sampler_take_departures(struct sampler *s, struct departure *out, size_t max,
 			       uint64_t *lost);
 
 /*
- * Opens the best tier of T0, T1, T2, T3 that passes the self-test: a slow pass must meet > 0 cgroups and, for a
- * sample of them, CPU time, memory, throttling and limits must lie between two reads of the kernel's own files made
- * before and after it.
- * `only`: take just this tier, or -1. The log says in one line which and why not the better ones. Its passes have
- * numbers above those the caller counts up from 1.
+ * Opens the best tier of T0, T1, T2, T3 that passes the self-test: a slow pass must meet > 0
+ * cgroups and, for a sample of them, CPU time, memory, throttling and limits must lie between two
+ * reads of the kernel's own files made before and after it. `only`: take just this tier, or -1. The
+ * log says in one line which and why not the better ones. Its passes have numbers above those the
+ * caller counts up from 1.
  */
 int sampler_choose(struct sampler **s, int only, const struct cgroupfs *fs, struct topology *t,
 		   struct reason *reason);

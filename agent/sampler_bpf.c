@@ -16,8 +16,9 @@
  *                     v1 machine may have the same paths (there pids are absent: their v1 hierarchy
  *                     is none of ours)
  *
- * A brief pass leaves out the hierarchies that are walked for slow values only, which on a v1 machine are two of four:
- * quota and throttling, and PSI. These are subtracted from each other, so both are left out or none.
+ * A brief pass leaves out the hierarchies that are walked for slow values only, which on a v1
+ * machine are two of four: quota and throttling, and PSI. These are subtracted from each other, so
+ * both are left out or none.
  *
  * Removed cgroups are handed out from a ring that the kernel writes. A record that it overwrites
  * meanwhile shows in its sequence number and counts as lost.

@@ -8,8 +8,8 @@
  * runs on each of them. A CPU that is offline then is left out and asked again later; what it
  * counted before shows up as use when it answers.
  *
- * The kernel makes every page of a mapped array resident at once, so the records are mapped only as far as a walk ever
- * came: RECORDS_FIRST, and from there twice as many each time.
+ * The kernel makes every page of a mapped array resident at once, so the records are mapped only as
+ * far as a walk ever came: RECORDS_FIRST, and from there twice as many each time.
  *
  * What can fail: any of it, with the cause put into words by bpf_reason.c. CPUs beyond
  * RECORD_CPUS_MAX and memory nodes beyond RECORD_NODES_MAX are refused, since their use would be
@@ -236,7 +236,10 @@ static int ask_cpu(struct sampler_bpf_object *o, __u32 cpu)
 	return err;
 }
 
-/* Asks each CPU that was not asked with success yet; returns the first failure other than being offline. */
+/*
+ * Asks each CPU that was not asked with success yet; returns the first failure other than being
+ * offline.
+ */
 static int ask_unasked(struct sampler_bpf_object *o)
 {
 	uint32_t left = 0;

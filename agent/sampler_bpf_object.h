@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One of the BPF objects of bpf/, loaded, with its variables and records mapped; all are alike (bpf/record.h). */
+/*
+ * One of the BPF objects of bpf/, loaded, with its variables and records mapped; all are alike
+ * (bpf/record.h).
+ */
 #ifndef EVENKEEL_AGENT_SAMPLER_BPF_OBJECT_H
 #define EVENKEEL_AGENT_SAMPLER_BPF_OBJECT_H
 
@@ -41,16 +44,19 @@ struct sampler_bpf_object {
 };
 
 /*
- * Loads the programs, learns the per-CPU addresses and begins to watch cgroups come and go. At most record_limit
- * records per walk; keep_departures: note what removed v2 cgroups used. 0, or -errno with the reason; closing is
- * needed after a failure too.
+ * Loads the programs, learns the per-CPU addresses and begins to watch cgroups come and go. At most
+ * record_limit records per walk; keep_departures: note what removed v2 cgroups used. 0, or -errno
+ * with the reason; closing is needed after a failure too.
  */
 int sampler_bpf_object_open(struct sampler_bpf_object *o, const struct sampler_bpf_source *source,
 			    uint32_t record_limit, bool keep_departures, struct reason *reason);
 void sampler_bpf_object_close(struct sampler_bpf_object *o);
 /* Asks the CPUs that were offline so far; cheap when there is none. */
 void sampler_bpf_object_learn(struct sampler_bpf_object *o);
-/* Makes the first `count` records, at most RECORDS_MAX, readable; may move them. -ENOMEM with the reason. */
+/*
+ * Makes the first `count` records, at most RECORDS_MAX, readable; may move them. -ENOMEM with the
+ * reason.
+ */
 int sampler_bpf_object_reach(struct sampler_bpf_object *o, uint32_t count, struct reason *reason);
 
 #endif

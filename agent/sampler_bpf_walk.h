@@ -16,14 +16,16 @@ struct sampler_bpf_way {
 	struct sampler_bpf_source source;
 	bool meets_all; /* also cgroups without processes */
 	const char *nothing_met; /* what it means when a walk meets not a single cgroup */
-	/* Whether it can read from these hierarchies (bits 1 << h) at all, with the reason if not. */
+	/*
+	 * Whether it can read from these hierarchies (bits 1 << h) at all, with the reason if not.
+	 */
 	bool (*suits)(unsigned int hierarchies, struct reason *reason);
 	/* Makes ready for one hierarchy. 0 or -errno. */
 	int (*attach)(struct sampler_bpf_walks *w, const struct sampler_bpf_object *o, int h,
 		      int root_fd);
 	/*
-	 * Whether walks over this hierarchy can see all they should; NULL where nothing hides. 0, or -errno with the
-	 * reason.
+	 * Whether walks over this hierarchy can see all they should; NULL where nothing hides. 0,
+	 * or -errno with the reason.
 	 */
 	int (*check)(const struct sampler_bpf_walks *w, const struct sampler_bpf_object *o, int h,
 		     struct reason *reason);

@@ -34,7 +34,9 @@
 
 enum { SAMPLES = 8, LEAVES_EXAMINED = 512, ATTEMPTS = 10 };
 
-/* The agent numbers its passes from 1, so these never look like one of them; each tier has its own. */
+/*
+ * The agent numbers its passes from 1, so these never look like one of them; each tier has its own.
+ */
 #define SELF_TEST_PASS (1ULL << 63)
 
 /* --- what is compared ------------------------------------------------------------------------- */
@@ -112,7 +114,7 @@ static const struct place *place_of(const struct cgroupfs *fs, const struct fact
 	return &fact->place[hierarchy_of(fs, fact) == HIERARCHY_UNIFIED ? V2 : V1];
 }
 
-/* --- the files --------------------------------------------------------------------------------- */
+/* --- the files -------------------------------------------------------------------------------- */
 
 /* False when the cgroup has no such file (any more). */
 static bool read_file(const struct cgroupfs *fs, int hierarchy, const char *path, const char *file,
@@ -171,7 +173,7 @@ static bool has_processes(const struct cgroupfs *fs, int hierarchy, const char *
 	return read_file(fs, hierarchy, path, "cgroup.procs", text, sizeof(text));
 }
 
-/* --- the samples ------------------------------------------------------------------------------- */
+/* --- the samples ------------------------------------------------------------------------------ */
 
 /* What the files said around a pass. */
 struct bounds {
@@ -259,7 +261,10 @@ static void read_before(const struct self_test *test, struct sample *sample)
 	}
 }
 
-/* Whether the directory is still that of the topology: a path may have been removed and made again since. */
+/*
+ * Whether the directory is still that of the topology: a path may have been removed and made again
+ * since.
+ */
 static bool is_same(const struct cgroupfs *fs, int hierarchy, const struct cgroup *cgroup)
 {
 	char name[ENTITY_NAME_MAX + 2];
@@ -286,7 +291,7 @@ static void read_after(const struct self_test *test, struct sample *sample)
 	}
 }
 
-/* --- the comparison ---------------------------------------------------------------------------- */
+/* --- the comparison --------------------------------------------------------------------------- */
 
 /* The value of a fact in a reading, as coarse as the file tells it. */
 static int64_t value_of(const struct self_test *test, const struct fact *fact,
@@ -405,7 +410,7 @@ static int self_test(struct sampler *sampler, const struct sampler_ops *ops,
 	return err;
 }
 
-/* --- the choice -------------------------------------------------------------------------------- */
+/* --- the choice ------------------------------------------------------------------------------- */
 
 static int open_tested(struct sampler **s, const struct sampler_ops *ops, const struct cgroupfs *fs,
 		       struct topology *t, struct reason *reason)
@@ -423,7 +428,9 @@ static int open_tested(struct sampler **s, const struct sampler_ops *ops, const 
 	return err;
 }
 
-/* "; T0 cannot be used: ..; T1, T2 cannot be used: ..": those that say the same are told together. */
+/*
+ * "; T0 cannot be used: ..; T1, T2 cannot be used: ..": those that say the same are told together.
+ */
 static void add_refusals(struct buf *line, const struct sampler_ops *const *ops,
 			 const struct reason *why, size_t refused)
 {

@@ -311,8 +311,8 @@ static int read_sources(struct files *f, struct visit *v, enum files_cadence fir
 }
 
 /*
- * Whether this slow pass is one for the cgroup's limits: the first, each LIMIT_PASSES-th, of which the
- * serials spread the beginnings, and any in which a part of the cgroup is gone.
+ * Whether this slow pass is one for the cgroup's limits: the first, each LIMIT_PASSES-th, of which
+ * the serials spread the beginnings, and any in which a part of the cgroup is gone.
  */
 static bool limits_are_due(const struct visit *v)
 {

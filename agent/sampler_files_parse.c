@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One row a file, v1 and v2; the formats are those of the kernel's cgroup-v1 and cgroup-v2 documents.
+ * One row a file, v1 and v2; the formats are those of the kernel's cgroup-v1 and cgroup-v2
+ * documents.
  *
  * Where v1 and v2 tell the same thing otherwise:
  *
  *	swap usage	v2 memory.swap.current; v1 total_swap in memory.stat, which is what memory.memsw counts
- *			beyond memory, but of one moment: two files read one after the other would show memory
- *			allocated in between as swap
+ * beyond memory, but of one moment: two files read one after the other would show memory allocated
+ * in between as swap
  *	swap limit	v2 memory.swap.max; v1 memory.memsw.limit_in_bytes, which limits memory and swap together,
  *			less memory.limit_in_bytes
  *	pids, PSI	v2 only; on v1 taken from the v2 cgroup of the same path, if there is one
@@ -248,7 +249,9 @@ static void finish_memsw_limit(struct files_target *t)
 
 	if (!(t->parts & PART_MEMSW_LIMIT) || !(r->have & HAVE_MEMORY_LIMIT))
 		return;
-	/* The kernel keeps memsw at or above memory, but the two may change between our readings. */
+	/*
+	 * The kernel keeps memsw at or above memory, but the two may change between our readings.
+	 */
 	if (t->memsw_limit_bytes == LIMIT_NONE || r->mem_limit_bytes == LIMIT_NONE)
 		r->swap_limit_bytes = LIMIT_NONE;
 	else if (t->memsw_limit_bytes >= r->mem_limit_bytes)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files tier reads of a cgroup: which file tells what, how often, and what its text says. Pure. */
+/*
+ * What the files tier reads of a cgroup: which file tells what, how often, and what its text says.
+ * Pure.
+ */
 #ifndef EVENKEEL_AGENT_SAMPLER_FILES_PARSE_H
 #define EVENKEEL_AGENT_SAMPLER_FILES_PARSE_H
 

@@ -41,8 +41,8 @@ static inline uint32_t sampler_renewed(enum pass_kind kind)
 
 /*
  * Every tier calls it when a pass meets a cgroup, in each hierarchy: the first time in this pass it
- * marks the cgroup as seen and drops what the pass will renew (enum reading_have). Returns true that
- * first time.
+ * marks the cgroup as seen and drops what the pass will renew (enum reading_have). Returns true
+ * that first time.
  */
 static inline bool sampler_meet(struct cgroup *cgroup, uint32_t renewed, uint64_t pass)
 {

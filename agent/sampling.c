@@ -4,16 +4,17 @@
  *
  *	[rescan] --> sampler pass --> account tick
  *
- * A rescan of the directories follows every sign that cgroups came or went, and RESCAN_NS without one. Every
- * SLOW_NS the pass is a slow one; where intervals are long, half of these are brief. The governor sets the rate of the ticks by what they and the whole process cost.
+ * A rescan of the directories follows every sign that cgroups came or went, and RESCAN_NS without
+ * one. Every SLOW_NS the pass is a slow one; where intervals are long, half of these are brief. The
+ * governor sets the rate of the ticks by what they and the whole process cost.
  *
  * What can fail, and what is made of it:
  *
- *	pass		its tier is closed and a lower one opened; the tick fails when none can be. For want of descriptors or
- *			memory, and for the lowest tier, that would not help: it stays, the tick counts as missed, and the next
- *			one brings what was used meanwhile, since CPU time is a counter.
- *	rescan		the tree of before stays, and is read again RETRY_NS later; what was removed waits in the kernel
- *	/proc		the machine's values of before stay
+ * pass            its tier is closed and a lower one opened; the tick fails when none can be. For
+ * want of descriptors or memory, and for the lowest tier, that would not help: it stays, the tick
+ * counts as missed, and the next one brings what was used meanwhile, since CPU time is a counter.
+ * rescan          the tree of before stays, and is read again RETRY_NS later; what was removed
+ * waits in the kernel /proc          the machine's values of before stay
  *
  * Each is told when it begins, and when it has been over for TROUBLE_OVER_NS.
  */
@@ -37,7 +38,10 @@
 #define RESCAN_NS (10 * NS_PER_SEC)
 #define RETRY_NS  NS_PER_SEC
 #define SLOW_NS	  NS_PER_SEC
-/* Between two slow passes that are not brief, at most: as long as the kernel takes to bring PSI up to date. */
+/*
+ * Between two slow passes that are not brief, at most: as long as the kernel takes to bring PSI up
+ * to date.
+ */
 #define WHOLE_NS	(2 * NS_PER_SEC)
 #define TROUBLE_OVER_NS (60 * NS_PER_SEC)
 
@@ -93,7 +97,7 @@ static int64_t own_cpu_ns(void)
 	return cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
-/* --- troubles ------------------------------------------------------------------------------------------------- */
+/* --- troubles --------------------------------------------------------------------------------- */
 
 static void tell_trouble(struct trouble *t, int64_t mono_ns, const char *going_on,
 			 const struct reason *why)
@@ -112,7 +116,7 @@ static void tell_over(struct trouble *t, int64_t mono_ns, const char *what)
 	t->told = false;
 }
 
-/* --- tiers and their pace ------------------------------------------------------------------------------------- */
+/* --- tiers and their pace --------------------------------------------------------------------- */
 
 static void start_governor(struct sampling *s)
 {
@@ -143,19 +147,25 @@ int64_t sampling_period_ns(const struct sampling *s)
 	return NS_PER_SEC / s->governor.rate_hz;
 }
 
-/* --- one tick ------------------------------------------------------------------------------------------------- */
+/* --- one tick --------------------------------------------------------------------------------- */
 
 static int scan(struct sampling *s, int64_t mono_ns, struct reason *reason)
 {
 	int rc = cgroupfs_scan(&s->fs, s->topology, reason);
-	/* Where the tier tells of changes there is little left to find, such as a cgroup that was renamed. */
+	/*
+	 * Where the tier tells of changes there is little left to find, such as a cgroup that was
+	 * renamed.
+	 */
 	bool told = s->sampler && sampler_tells_changes(s->sampler);
 
 	s->rescan_due_ns = mono_ns + (told ? 6 : 1) * RESCAN_NS;
 	return rc;
 }
 
-/* Scans where that is due. True when the topology is as new as can be; false too when it could not be read. */
+/*
+ * Scans where that is due. True when the topology is as new as can be; false too when it could not
+ * be read.
+ */
 static bool rescan(struct sampling *s, int64_t mono_ns)
 {
 	struct reason why;
@@ -180,7 +190,10 @@ static uint32_t max_u32(uint32_t a, uint32_t b)
 	return a > b ? a : b;
 }
 
-/* scanned: the topology is as new as can be, so what does not match it now would not after another rescan either. */
+/*
+ * scanned: the topology is as new as can be, so what does not match it now would not after another
+ * rescan either.
+ */
 static int pass(struct sampling *s, enum pass_kind kind, bool scanned, struct reason *reason)
 {
 	struct pass_times *times = kind == PASS_FAST ? &s->fast : &s->slow;
@@ -256,7 +269,10 @@ static void read_machine(struct sampling *s, int64_t mono_ns)
 /* What cgroups that have just come were given is worth a whole pass, too. */
 static enum pass_kind choose_pass(const struct sampling *s, int64_t mono_ns, bool scanned)
 {
-	/* Half a tick early is on time: timer expirations and the slow period are multiples of each other. */
+	/*
+	 * Half a tick early is on time: timer expirations and the slow period are multiples of each
+	 * other.
+	 */
 	int64_t by_ns = mono_ns + sampling_period_ns(s) / 2;
 
 	if (by_ns < s->slow_due_ns)
@@ -274,7 +290,10 @@ static int sample(struct sampling *s, bool *plain, struct reason *reason)
 	int rc;
 
 	*plain = !slow && !scanned;
-	/* What was removed since a scan that failed is still in the topology: it waits for one that does not. */
+	/*
+	 * What was removed since a scan that failed is still in the topology: it waits for one that
+	 * does not.
+	 */
 	if (now >= s->rescan_hold_ns)
 		take_departures(s);
 	rc = pass_or_step_down(s, kind, scanned, now, reason);

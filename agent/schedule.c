@@ -60,7 +60,10 @@ void schedule_end(struct schedule *s, int64_t mono_ns, int64_t wall_ns, int64_t 
 	s->last_end_ns = wall_ns;
 	s->begin_mono_ns = mono_ns;
 	s->due_mono_ns = next_due(s, mono_ns, wall_ns);
-	/* A due time just ahead would make a sliver of an interval: early ticks wait for the next one. */
+	/*
+	 * A due time just ahead would make a sliver of an interval: early ticks wait for the next
+	 * one.
+	 */
 	if (s->due_mono_ns - mono_ns < s->interval_ns / 4)
 		s->due_mono_ns += s->interval_ns;
 }

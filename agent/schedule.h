@@ -7,9 +7,10 @@
 #include <stdint.h>
 
 /*
- * Intervals end where (Unix time - phase) is a multiple of the interval, phase = SipHash-2-4(node name) mod
- * interval, so that a fleet's frames are spread evenly. Length is measured on the monotonic clock; the wall clock
- * only names the end. A wall clock that was set is followed at the next end, with neither gap nor overlap in length.
+ * Intervals end where (Unix time - phase) is a multiple of the interval, phase = SipHash-2-4(node
+ * name) mod interval, so that a fleet's frames are spread evenly. Length is measured on the
+ * monotonic clock; the wall clock only names the end. A wall clock that was set is followed at the
+ * next end, with neither gap nor overlap in length.
  */
 struct schedule {
 	uint64_t node_hash;

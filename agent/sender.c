@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stop and wait: one interval is in flight, part by part, and stays encoded here until its fate is known, whatever the
- * ring does meanwhile. An ack settles it:
+ * Stop and wait: one interval is in flight, part by part, and stays encoded here until its fate is
+ * known, whatever the ring does meanwhile. An ack settles it:
  *
  *   applied        go on behind it (and behind what the ack says is applied)
  *   part stored    the next part; after the last one from the first again, since the other side lost some
@@ -11,28 +11,32 @@
  *   resend from    (with any of these) back to that sequence, there with all identities. Those of later ones travel as
  *                  they did the first time: told in order they leave nothing out, and if they do, "need full" says so.
  *
- * One in flight is enough to come back fast: of thousands of agents the aggregator has a frame of each in its queue
- * then and never waits for any, while more of each would only wait longer, beyond their timeouts. And oldest first: the
- * windows are sums in the order of time, equal to the last bit to those that were never disturbed.
+ * One in flight is enough to come back fast: of thousands of agents the aggregator has a frame of
+ * each in its queue then and never waits for any, while more of each would only wait longer, beyond
+ * their timeouts. And oldest first: the windows are sums in the order of time, equal to the last
+ * bit to those that were never disturbed.
  *
- * An aggregator that was started anew knows nobody and can ask nobody. So that it need not wait for the next interval,
- * a sender without work that finds its connection replaced tells its newest interval once more (a greeting): who has it
- * answers "applied", who has not orders what it lacks.
+ * An aggregator that was started anew knows nobody and can ask nobody. So that it need not wait for
+ * the next interval, a sender without work that finds its connection replaced tells its newest
+ * interval once more (a greeting): who has it answers "applied", who has not orders what it lacks.
  *
- * What is lost on the way costs time only: without an ack it goes out again (the aggregator knows duplicates by run
- * and sequence), at once when the connection was replaced, else after the reply timeout. On the same connection these
- * are the same bytes, so that a late ack of the first still counts; on a new one it is sealed anew with its age. A
- * second timeout in a row, or as long without any connection, gives the connection up: TCP alone would back off for
- * minutes after a cut.
+ * What is lost on the way costs time only: without an ack it goes out again (the aggregator knows
+ * duplicates by run and sequence), at once when the connection was replaced, else after the reply
+ * timeout. On the same connection these are the same bytes, so that a late ack of the first still
+ * counts; on a new one it is sealed anew with its age. A second timeout in a row, or as long
+ * without any connection, gives the connection up: TCP alone would back off for minutes after a
+ * cut.
  *
- * An aggregator that is slow because everybody wants it at once must not get everything twice for it. So a frame waits
- * for at least twice as long as answers took lately on this connection, and twice as long again for each connection that
- * was given up without an answer since the last one; 30 s and a quarter at most, which spreads nodes apart.
+ * An aggregator that is slow because everybody wants it at once must not get everything twice for
+ * it. So a frame waits for at least twice as long as answers took lately on this connection, and
+ * twice as long again for each connection that was given up without an answer since the last one;
+ * 30 s and a quarter at most, which spreads nodes apart.
  *
- * What the ring no longer has, and what it merged across the cursor and so cannot be told apart from what was applied,
- * is skipped and counted.
+ * What the ring no longer has, and what it merged across the cursor and so cannot be told apart
+ * from what was applied, is skipped and counted.
  *
- * On shutdown the caller steps until sender_idle(), then closes; what is unacknowledged then is lost.
+ * On shutdown the caller steps until sender_idle(), then closes; what is unacknowledged then is
+ * lost.
  */
 #include "agent/sender.h"
 
@@ -54,7 +58,10 @@
 #define IDLE_LOOK_NS	 NS_PER_SEC /* between looks whether a connection without work was replaced */
 #define PATIENCE_MAX_NS	 (30 * NS_PER_SEC) /* the longest reply timeout, but for its spread */
 
-/* Frames sent in one step, so that a quick aggregator with a long backlog does not keep the caller from sampling. */
+/*
+ * Frames sent in one step, so that a quick aggregator with a long backlog does not keep the caller
+ * from sampling.
+ */
 enum { FRAMES_PER_STEP = 16, REPLIES_PER_STEP = 64 };
 
 /* The interval being sent. */
@@ -178,7 +185,7 @@ void sender_close(struct sender *s)
 	free(s);
 }
 
-/* --- acks ----------------------------------------------------------------------------------------------------- */
+/* --- acks ------------------------------------------------------------------------------------- */
 
 static void pause_until(struct sender *s, int64_t until_ns)
 {
@@ -241,8 +248,9 @@ static void go_back(struct sender *s, uint64_t to, int64_t now)
 }
 
 /*
- * Until all identities are told again. An aggregator that starts anew has just asked all nodes for them: each then picks a moment of its
- * own for the next time, lest they come in one burst every minute from then on.
+ * Until all identities are told again. An aggregator that starts anew has just asked all nodes for
+ * them: each then picks a moment of its own for the next time, lest they come in one burst every
+ * minute from then on.
  */
 static int64_t full_wait(const struct sender *s)
 {
@@ -364,7 +372,7 @@ static void receive(struct sender *s, const struct ring *ring, int64_t now)
 	buf_fini(&data);
 }
 
-/* --- sending -------------------------------------------------------------------------------------------------- */
+/* --- sending ---------------------------------------------------------------------------------- */
 
 /* How long the frame on its way waits for its ack. */
 static int64_t patience_ns(const struct sender *s)
@@ -530,8 +538,8 @@ static bool transmit(struct sender *s, int64_t now)
 }
 
 /*
- * A connection that was replaced under a sender without work: back to the newest interval, if the ring has it as it was
- * sent.
+ * A connection that was replaced under a sender without work: back to the newest interval, if the
+ * ring has it as it was sent.
  */
 static void greet(struct sender *s, const struct ring *ring)
 {
@@ -579,7 +587,7 @@ int64_t sender_step(struct sender *s, const struct ring *ring, int64_t mono_ns)
 	return mono_ns;
 }
 
-/* --- what others ask ------------------------------------------------------------------------------------------ */
+/* --- what others ask -------------------------------------------------------------------------- */
 
 int sender_fd(const struct sender *s)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One REQ socket per aggregator: sends the ring's intervals in order, one at a time, and obeys the acks. */
+/*
+ * One REQ socket per aggregator: sends the ring's intervals in order, one at a time, and obeys the
+ * acks.
+ */
 #ifndef EVENKEEL_AGENT_SENDER_H
 #define EVENKEEL_AGENT_SENDER_H
 
@@ -33,11 +36,14 @@ struct sender_stats {
 
 struct sender;
 
-/* url: tcp://host:port or ipc:///path. -EINVAL for another scheme, for tcp:// without a key, or to "*". */
+/*
+ * url: tcp://host:port or ipc:///path. -EINVAL for another scheme, for tcp:// without a key, or to
+ * "*".
+ */
 int sender_check(const char *url, const struct sender_config *config, struct reason *reason);
 /*
- * Checks as above and begins to connect, which starts threads. Nothing is sent yet. The host must be an address, since
- * names are not looked up here: -EINVAL.
+ * Checks as above and begins to connect, which starts threads. Nothing is sent yet. The host must
+ * be an address, since names are not looked up here: -EINVAL.
  */
 int sender_open(struct sender **s, const char *url, const struct sender_config *config,
 		struct reason *reason);
@@ -45,18 +51,19 @@ void sender_close(struct sender *s);
 /* The descriptor that becomes readable when an ack may be there (NN_RCVFD), for epoll. */
 int sender_fd(const struct sender *s);
 /*
- * Does all that can be done now without blocking: takes an ack, obeys it, sends the next interval of the ring, repeats
- * what timed out. Returns the monotonic time at which it wants to be called again at the latest. Call it after
- * every push, when the descriptor is readable and at that time.
+ * Does all that can be done now without blocking: takes an ack, obeys it, sends the next interval
+ * of the ring, repeats what timed out. Returns the monotonic time at which it wants to be called
+ * again at the latest. Call it after every push, when the descriptor is readable and at that time.
  */
 int64_t sender_step(struct sender *s, const struct ring *ring, int64_t mono_ns);
 /* True when everything in the ring was acknowledged. */
 int sender_idle(const struct sender *s, const struct ring *ring);
 void sender_get_stats(const struct sender *s, struct sender_stats *stats);
 /*
- * Where the ring must not merge for this sender's sake, for ring_set_cursors(): before what it would have to send again,
- * behind what was sent and not yet acknowledged, and behind what an aggregator that comes back has in its database (it
- * could not count an interval half of which it has). Returns how many it wrote, 1 to 3.
+ * Where the ring must not merge for this sender's sake, for ring_set_cursors(): before what it
+ * would have to send again, behind what was sent and not yet acknowledged, and behind what an
+ * aggregator that comes back has in its database (it could not count an interval half of which it
+ * has). Returns how many it wrote, 1 to 3.
  */
 enum { SENDER_CURSORS = 3 };
 size_t sender_get_cursors(const struct sender *s, uint64_t cursors[SENDER_CURSORS]);

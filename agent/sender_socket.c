@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why a raw REQ socket: the ordinary one of nanomsg 1.1.5 keeps one reply, and a second reply with another id, from
- * anybody who can write into the connection, frees it before it is fetched: the process aborts (tried). It also answers
- * a bad ack by forgetting the request, and resends on its own clock. Raw, the request's id travels in a header made
- * here and the sender decides. The id only sorts late replies out; what a reply is worth, its seal decides.
+ * Why a raw REQ socket: the ordinary one of nanomsg 1.1.5 keeps one reply, and a second reply with
+ * another id, from anybody who can write into the connection, frees it before it is fetched: the
+ * process aborts (tried). It also answers a bad ack by forgetting the request, and resends on its
+ * own clock. Raw, the request's id travels in a header made here and the sender decides. The id
+ * only sorts late replies out; what a reply is worth, its seal decides.
  *
- * What can fail: nothing is reported but "not now". nanomsg connects by itself, for ever; a connection that went quiet
- * (a peer without power, a cut in which TCP backs off for minutes) the sender replaces by
- * sender_socket_reconnect(), and so it does when connections break one after the other: nanomsg 1.1.5 takes what it
- * had read of one, but not used, for the beginning of the next on the same endpoint.
+ * What can fail: nothing is reported but "not now". nanomsg connects by itself, for ever; a
+ * connection that went quiet (a peer without power, a cut in which TCP backs off for minutes) the
+ * sender replaces by sender_socket_reconnect(), and so it does when connections break one after the
+ * other: nanomsg 1.1.5 takes what it had read of one, but not used, for the beginning of the next
+ * on the same endpoint.
  *
- * Closing loses what was just sent. Endpoints name addresses, never names: nanomsg would look those up by itself,
- * and closing would wait for a lookup that is under way.
+ * Closing loses what was just sent. Endpoints name addresses, never names: nanomsg would look those
+ * up by itself, and closing would wait for a lookup that is under way.
  */
 #include "agent/sender_socket.h"
 
@@ -28,8 +30,9 @@
 #include "shared/mem.h"
 
 /*
- * nanomsg has no jitter: each agent picks its own first pause, doubled up to the maximum. 5 s at most, so that all
- * are back within seconds of a restart; even 5000 agents are then just 1000 attempts a second.
+ * nanomsg has no jitter: each agent picks its own first pause, doubled up to the maximum. 5 s at
+ * most, so that all are back within seconds of a restart; even 5000 agents are then just 1000
+ * attempts a second.
  */
 enum { RECONNECT_MS_MIN = 500, RECONNECT_MS_SPREAD = 1000, RECONNECT_MS_MAX = 5000 };
 

@@ -25,7 +25,10 @@ bool sender_socket_ready(const struct sender_socket *s);
 int sender_socket_send(struct sender_socket *s, uint32_t id, const void *data, size_t len);
 /* The next reply into *data (replaced) with the id of its request; -EAGAIN when there is none. */
 int sender_socket_receive(struct sender_socket *s, uint32_t *id, struct buf *data);
-/* How many connections there were: one more than at the time of sending means that the request may be lost. */
+/*
+ * How many connections there were: one more than at the time of sending means that the request may
+ * be lost.
+ */
 uint64_t sender_socket_connections(const struct sender_socket *s);
 /* Gives the connection (or the attempt) up and begins a new one at once. */
 void sender_socket_reconnect(struct sender_socket *s);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tree of cgroups as one table: paths joined over the hierarchies, with the newest reading of each. Pure. */
+/*
+ * The tree of cgroups as one table: paths joined over the hierarchies, with the newest reading of
+ * each. Pure.
+ */
 #ifndef EVENKEEL_AGENT_TOPOLOGY_H
 #define EVENKEEL_AGENT_TOPOLOGY_H
 
@@ -10,8 +13,8 @@
 #include "agent/identity.h"
 
 /*
- * On v2 there is one hierarchy, on v1 one per controller, and the same path names the same workload in each.
- * A resource is read from exactly one of them.
+ * On v2 there is one hierarchy, on v1 one per controller, and the same path names the same workload
+ * in each. A resource is read from exactly one of them.
  */
 enum hierarchy {
 	HIERARCHY_UNIFIED, /* v2 */
@@ -45,7 +48,10 @@ enum reading_have {
 	HAVE_MEMORY_HIGH = 1 << 16,
 };
 
-/* The newest value of everything a tier can read of one cgroup; counters are since the cgroup's creation. */
+/*
+ * The newest value of everything a tier can read of one cgroup; counters are since the cgroup's
+ * creation.
+ */
 struct reading {
 	uint32_t
 		have; /* enum reading_have; what this tier and this cgroup really gave, cleared by each pass kind */
@@ -89,17 +95,20 @@ struct topology *topology_new(void);
 void topology_free(struct topology *t);
 
 /*
- * A rescan: begin, then add every cgroup of every hierarchy (parents before children, any order of hierarchies),
- * then commit. Cgroups that kept their path and their ids keep serial and reading; all others are new; those not
- * added are gone. A hierarchy that joins or leaves a path changes nothing as long as another one kept its id.
- * Indices change only at commit; the order is by path, parents first (bytewise, '/' lowest).
- * at_start is set for everything in the very first commit, and later for a new cgroup one of whose ids was known
- * before (renamed, or recreated in some hierarchies only) or that comes after a rescan that left cgroups out.
- * A begin without commit is forgotten by the next begin.
+ * A rescan: begin, then add every cgroup of every hierarchy (parents before children, any order of
+ * hierarchies), then commit. Cgroups that kept their path and their ids keep serial and reading;
+ * all others are new; those not added are gone. A hierarchy that joins or leaves a path changes
+ * nothing as long as another one kept its id. Indices change only at commit; the order is by path,
+ * parents first (bytewise, '/' lowest). at_start is set for everything in the very first commit,
+ * and later for a new cgroup one of whose ids was known before (renamed, or recreated in some
+ * hierarchies only) or that comes after a rescan that left cgroups out. A begin without commit is
+ * forgotten by the next begin.
  */
 void topology_begin(struct topology *t);
-/* path with leading slash. -EINVAL without its parent, without an id, or with a path longer than ENTITY_NAME_MAX;
- * -ENOSPC beyond CGROUPS_MAX. */
+/*
+ * path with leading slash. -EINVAL without its parent, without an id, or with a path longer than
+ * ENTITY_NAME_MAX; -ENOSPC beyond CGROUPS_MAX.
+ */
 int topology_add(struct topology *t, enum hierarchy h, const char *path, uint64_t id);
 /* Returns true when anything changed. */
 bool topology_commit(struct topology *t);
@@ -109,7 +118,10 @@ size_t topology_count(const struct topology *t);
 uint64_t topology_generation(const struct topology *t);
 /* Valid until the next commit. */
 struct cgroup *topology_at(struct topology *t, size_t index);
-/* Index of a cgroup by its id, or CGROUP_NONE. hint: where it was in the last walk, tried first; any value is safe. */
+/*
+ * Index of a cgroup by its id, or CGROUP_NONE. hint: where it was in the last walk, tried first;
+ * any value is safe.
+ */
 int topology_find(const struct topology *t, enum hierarchy h, uint64_t id, int hint);
 /* Cgroups the newest rescan left out: too many, or their paths too long. */
 uint32_t topology_overflow(const struct topology *t);

@@ -23,11 +23,11 @@ struct workload {
 /*
  * kinds[i], one per cgroup of the table, becomes its enum entity_kind or NOT_LISTED.
  *
- * With a pod in the tree: pods and the containers in pods, nothing else. A container's sub-cgroups, its monitor and
- * whatever else is in a pod are in the totals of what holds them.
- * Without: the outermost cgroup named like a systemd unit that holds processes, or the outermost container, is one
- * workload with all below it; the cgroups above them are slices; a plain cgroup is a slice when it has children and
- * a unit when it has none. The root is the node and is not listed.
+ * With a pod in the tree: pods and the containers in pods, nothing else. A container's sub-cgroups,
+ * its monitor and whatever else is in a pod are in the totals of what holds them. Without: the
+ * outermost cgroup named like a systemd unit that holds processes, or the outermost container, is
+ * one workload with all below it; the cgroups above them are slices; a plain cgroup is a slice when
+ * it has children and a unit when it has none. The root is the node and is not listed.
  */
 void workload_classify(struct topology *t, int8_t *kinds);
 

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The loop thread (libuv) owns the usage state. Frames become intervals in the ingest edge, which hands each over
- * to on_interval() and sends the ack it fills. What was applied becomes visible with the next view:
+ * The loop thread (libuv) owns the usage state. Frames become intervals in the ingest edge, which
+ * hands each over to on_interval() and sends the ack it fills. What was applied becomes visible
+ * with the next view:
  *
  *   ingest fd readable --> on_interval --> usage_apply --> dirty --(within a second)-----> view --> slot
  *                                                                                              |
  *   HTTP threads  <------------------------------- take, read, drop ---------------------------+
  *
- * With a state directory, node windows are in a database, too (engine_saver.c); they are back before the first frame
- * is read. Where there is a Kubernetes API, the cluster model is kept after it (engine_follower.c).
+ * With a state directory, node windows are in a database, too (engine_saver.c); they are back
+ * before the first frame is read. Where there is a Kubernetes API, the cluster model is kept after
+ * it (engine_follower.c).
  *
  * Views are made in slices between frames, by engine_publisher.c, which says how old one may be.
  *
- * What the HTTP threads promise to pods is in the ledger: the follower tells it what became of them, and each publication
- * settles it.
+ * What the HTTP threads promise to pods is in the ledger: the follower tells it what became of
+ * them, and each publication settles it.
  *
- * Plans (slack, drains) are made on a thread of their own, of the newest view, and lie in a slot for the HTTP threads (engine_planner.c).
+ * Plans (slack, drains) are made on a thread of their own, of the newest view, and lie in a slot
+ * for the HTTP threads (engine_planner.c).
  *
  * A signal stops the loop; closing runs in the mirrored order of opening.
  */
@@ -107,7 +110,10 @@ static const enum ack_status status_of_verdict[] = {
 	[USAGE_REFUSED] = ACK_REFUSED,
 };
 
-/* A node that is refused is refused every few seconds: the log gets a line now and then, /metrics counts all. */
+/*
+ * A node that is refused is refused every few seconds: the log gets a line now and then, /metrics
+ * counts all.
+ */
 static void log_refusal(struct engine *e, const char *node, const char *why, int64_t now_ns)
 {
 	if (now_ns - e->refusal_logged_ns < REFUSAL_LOG_NS && now_ns >= e->refusal_logged_ns) {
@@ -319,7 +325,10 @@ static void on_model_changed(void *ctx)
 	publisher_note_events(e->publisher);
 }
 
-/* The first view has the cluster, if there is one, so that nobody takes us for standalone and ready. */
+/*
+ * The first view has the cluster, if there is one, so that nobody takes us for standalone and
+ * ready.
+ */
 static int open_follower(struct engine *e, struct reason *reason)
 {
 	struct follower_config config = {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The aggregator as one object: the loop that owns all state, between the ingest and the HTTP edge. */
+/*
+ * The aggregator as one object: the loop that owns all state, between the ingest and the HTTP edge.
+ */
 #ifndef EVENKEEL_AGGREGATOR_ENGINE_H
 #define EVENKEEL_AGGREGATOR_ENGINE_H
 
@@ -41,7 +43,10 @@ struct engine;
 
 /* Binds both addresses. config is borrowed for the engine's life. */
 int engine_open(struct engine **e, const struct engine_config *config, struct reason *reason);
-/* Runs until SIGINT or SIGTERM; SIGHUP reads keys, certificates and tokens again. 0, or -errno with the reason when it cannot go on. */
+/*
+ * Runs until SIGINT or SIGTERM; SIGHUP reads keys, certificates and tokens again. 0, or -errno with
+ * the reason when it cannot go on.
+ */
 int engine_run(struct engine *e, struct reason *reason);
 void engine_close(struct engine *e);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- *	kube thread --batches--> queue --wake--> on_news: batch by batch into the model --> changed()
- *	                                                                   |
- *	                                                                   +--pod by pod--> ledger
+ * kube thread --batches--> queue --wake--> on_news: batch by batch into the model --> changed() |
+ * +--pod by pod--> ledger
  *
- * A list of a large cluster is hundreds of batches. They are done a few per turn of the loop, so that frames and timers
- * come in between; the edge waits meanwhile, since its queue is bounded.
+ * A list of a large cluster is hundreds of batches. They are done a few per turn of the loop, so
+ * that frames and timers come in between; the edge waits meanwhile, since its queue is bounded.
  *
- * An API that cannot be reached is no failure here: the model is empty or old, its sources say so, and the edge goes on
- * trying. Only what an operator wrote (a kubeconfig that cannot be read) and half a pod (no token) stop a start.
+ * An API that cannot be reached is no failure here: the model is empty or old, its sources say so,
+ * and the edge goes on trying. Only what an operator wrote (a kubeconfig that cannot be read) and
+ * half a pod (no token) stop a start.
  */
 #include "aggregator/engine_follower.h"
 

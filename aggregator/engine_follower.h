@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps the cluster model: what the Kubernetes edge tells is done to it on the loop, or files gave it once. */
+/*
+ * Keeps the cluster model: what the Kubernetes edge tells is done to it on the loop, or files gave
+ * it once.
+ */
 #ifndef EVENKEEL_AGGREGATOR_ENGINE_FOLLOWER_H
 #define EVENKEEL_AGGREGATOR_ENGINE_FOLLOWER_H
 

@@ -4,12 +4,15 @@
  *	            ^                                |
  *	            +------------ every_ns ----------+
  *
- * The loop is never asked for anything and never waits for this thread. Before nodes and pods are known there is no plan: that is looked at more often, so
- * that the first is there soon after them. A step that takes longer than the period is counted, and the next waits for a whole one, so that planning
- * never takes all of a CPU. Acks and answers come first: the thread is nicer than the others, and holds a lock for no longer than a pointer takes.
+ * The loop is never asked for anything and never waits for this thread. Before nodes and pods are
+ * known there is no plan: that is looked at more often, so that the first is there soon after them.
+ * A step that takes longer than the period is counted, and the next waits for a whole one, so that
+ * planning never takes all of a CPU. Acks and answers come first: the thread is nicer than the
+ * others, and holds a lock for no longer than a pointer takes.
  *
- * A stop is seen by whatever asks out_of_time(): the placement core while it reads the cluster, slack, and drains. Of the first two nothing comes that was ended so,
- * and the plan before is the last; a drain plan that was cut short is as true as any, and published.
+ * A stop is seen by whatever asks out_of_time(): the placement core while it reads the cluster,
+ * slack, and drains. Of the first two nothing comes that was ended so, and the plan before is the
+ * last; a drain plan that was cut short is as true as any, and published.
  */
 #include "aggregator/engine_planner.h"
 
@@ -80,7 +83,7 @@ void planner_remember(struct planner *p, const char *name, const char *text, siz
 			  why.text);
 }
 
-/* --- a turn ------------------------------------------------------------------------------------------------------- */
+/* --- a turn ----------------------------------------------------------------------------------- */
 
 static bool is_stopping(void *ctx)
 {
@@ -137,7 +140,10 @@ static void plan(struct planner *p, struct view *v)
 	note_time(p, clock_mono_ns() - start_ns);
 }
 
-/* Before nodes and pods are known a plan would be about an empty cluster, and move everything there is. */
+/*
+ * Before nodes and pods are known a plan would be about an empty cluster, and move everything there
+ * is.
+ */
 static void turn(struct planner *p)
 {
 	struct view *v = view_slot_take(p->config.views);
@@ -147,7 +153,7 @@ static void turn(struct planner *p)
 	view_drop(v);
 }
 
-/* --- the thread --------------------------------------------------------------------------------------------------- */
+/* --- the thread ------------------------------------------------------------------------------- */
 
 /* False: it is to stop. */
 static bool wait_until(struct planner *p, int64_t mono_ns)

@@ -23,8 +23,8 @@ struct planner;
 
 struct planner *planner_new(const struct planner_config *config);
 /*
- * Something that was saved under that name, before planner_start(). What cannot be read is told and left out, and so is what comes later: then
- * plans were made without it.
+ * Something that was saved under that name, before planner_start(). What cannot be read is told and
+ * left out, and so is what comes later: then plans were made without it.
  */
 void planner_remember(struct planner *p, const char *name, const char *text, size_t len);
 /* -EAGAIN with the reason: no thread. */

@@ -1,22 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How old a view may be. What is measured changes slowly, and a thousand frames a second are one view. But a scheduler acts on what the API tells, and
- * asks again within milliseconds: whether the victim that it evicted is gone decides then. So a change of the model is published within 100 ms, or
- * later where views are so costly that more than a twentieth of the loop's time would go into them: publications happen at most ten times a second
- * however many events there are, and at least once.
+ * How old a view may be. What is measured changes slowly, and a thousand frames a second are one
+ * view. But a scheduler acts on what the API tells, and asks again within milliseconds: whether the
+ * victim that it evicted is gone decides then. So a change of the model is published within 100 ms,
+ * or later where views are so costly that more than a twentieth of the loop's time would go into
+ * them: publications happen at most ten times a second however many events there are, and at least
+ * once.
  *
- * A publication of a thousand changed nodes is some 25 ms of work, and agents wait for acks. So it is done in slices, one per turn of the loop, with
- * frames, timers and the API's events in between:
+ * A publication of a thousand changed nodes is some 25 ms of work, and agents wait for acks. So it
+ * is done in slices, one per turn of the loop, with frames, timers and the API's events in between:
  *
  *     at rest --due--> building --> joining --> the view is in its slot --> at rest
  *                      pages that    pages gathered, cluster taken:
  *                      wait          what comes now is in the next view
  *
- * Most pages are built before that, as frames come in, when no other frame waits. While pages are being joined none is built: they are borrowed.
- * Under a load of frames that leaves no turn idle a slice takes half as long as all else since the last one, and so a publication a third of the time.
+ * Most pages are built before that, as frames come in, when no other frame waits. While pages are
+ * being joined none is built: they are borrowed. Under a load of frames that leaves no turn idle a
+ * slice takes half as long as all else since the last one, and so a publication a third of the
+ * time.
  *
- * A view is also published when nothing arrived for 10 s: of a cluster that fell silent as a whole the nodes are to be
- * forgotten after a day as any other, and answers made once per view go on ageing.
+ * A view is also published when nothing arrived for 10 s: of a cluster that fell silent as a whole
+ * the nodes are to be forgotten after a day as any other, and answers made once per view go on
+ * ageing.
  */
 #include "aggregator/engine_publisher.h"
 
@@ -60,7 +65,7 @@ struct publisher {
 	int64_t wish_ns; /* the shortest of publish_soon() during a publication; 0: none */
 };
 
-/* --- stages ------------------------------------------------------------------------------------------------------- */
+/* --- stages ----------------------------------------------------------------------------------- */
 
 static void gather(struct publisher *p)
 {
@@ -133,7 +138,7 @@ static void begin(struct publisher *p, size_t to_build)
 	p->slice_end_ns = clock_mono_ns();
 }
 
-/* --- when --------------------------------------------------------------------------------------------------------- */
+/* --- when ------------------------------------------------------------------------------------- */
 
 static void on_work(uv_idle_t *work);
 
@@ -148,7 +153,10 @@ static void on_due(uv_timer_t *timer)
 	start(timer->data);
 }
 
-/* At once when the last view is that old, else as soon as it will be. The sooner of two wishes counts. */
+/*
+ * At once when the last view is that old, else as soon as it will be. The sooner of two wishes
+ * counts.
+ */
 static void publish_soon(struct publisher *p, int64_t after_ns)
 {
 	int64_t now_ns = clock_mono_ns();

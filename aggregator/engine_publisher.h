@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes views of what was measured and what the Kubernetes API tells, piece by piece between other work of the loop. */
+/*
+ * Makes views of what was measured and what the Kubernetes API tells, piece by piece between other
+ * work of the loop.
+ */
 #ifndef EVENKEEL_AGGREGATOR_ENGINE_PUBLISHER_H
 #define EVENKEEL_AGGREGATOR_ENGINE_PUBLISHER_H
 
@@ -28,7 +31,10 @@ struct publisher_config {
 
 struct publisher;
 
-/* Its handles are in the loop then, for the caller to close before publisher_free(), whatever is returned: libuv's error. */
+/*
+ * Its handles are in the loop then, for the caller to close before publisher_free(), whatever is
+ * returned: libuv's error.
+ */
 int publisher_open(struct publisher **p, const struct publisher_config *config);
 /* NULL is allowed. */
 void publisher_free(struct publisher *p);
@@ -36,7 +42,10 @@ void publisher_free(struct publisher *p);
 void publisher_follow(struct publisher *p, struct follower *f);
 /* All that is known, and before it returns. */
 void publisher_publish(struct publisher *p);
-/* Frames were applied: they are seen within a second or so. `idle`: none waits, so as many pages are built. */
+/*
+ * Frames were applied: they are seen within a second or so. `idle`: none waits, so as many pages
+ * are built.
+ */
 void publisher_note_frames(struct publisher *p, size_t frames, bool idle);
 /* The model changed: sooner. */
 void publisher_note_events(struct publisher *p);

@@ -11,7 +11,10 @@ struct reviewer {
 	struct token_reviewer *tokens; /* owned */
 };
 
-/* kubeconfig NULL: the cluster this is a pod of. audience NULL: the API server. -EINVAL with the reason. */
+/*
+ * kubeconfig NULL: the cluster this is a pod of. audience NULL: the API server. -EINVAL with the
+ * reason.
+ */
 int reviewer_open(struct reviewer *r, const char *kubeconfig, const char *context,
 		  const char *audience, struct reason *reason);
 /* Cuts what is being asked. Of zeroes nothing, as below. */

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A save goes over the nodes in slices: the loop packs a few, the store writes them, and its answer lets the loop
- * pack the next. So the loop is never away for longer than a slice takes, no more than a slice is in memory twice,
- * and a slow disk slows down the save alone:
+ * A save goes over the nodes in slices: the loop packs a few, the store writes them, and its answer
+ * lets the loop pack the next. So the loop is never away for longer than a slice takes, no more
+ * than a slice is in memory twice, and a slow disk slows down the save alone:
  *
- *	timer --> begin --> pack a slice --> store --> written --> pack a slice .. the last --> saved
- *	                                      +-----> failed --> alarm, again after RETRY_NS
+ * timer --> begin --> pack a slice --> store --> written --> pack a slice .. the last --> saved
+ * +-----> failed --> alarm, again after RETRY_NS
  *
- * What plans remember is with the first slice, if it changed since it was saved, and so are decisions that were made since: in the same transaction, so
- * that one file has one moment.
+ * What plans remember is with the first slice, if it changed since it was saved, and so are
+ * decisions that were made since: in the same transaction, so that one file has one moment.
  *
- * Nodes that change meanwhile are in the next save. The service does not need the database: without it, it goes on,
- * the alarm is up, and every change of that is one line in the log. A process that ends makes a last save; one that
- * is killed leaves the one before, and usage.c says why that is enough.
+ * Nodes that change meanwhile are in the next save. The service does not need the database: without
+ * it, it goes on, the alarm is up, and every change of that is one line in the log. A process that
+ * ends makes a last save; one that is killed leaves the one before, and usage.c says why that is
+ * enough.
  */
 #include "aggregator/engine_saver.h"
 
@@ -66,7 +67,7 @@ static void save_in(struct saver *s, int64_t ns)
 	uv_timer_start(&s->timer, on_timer, (uint64_t)(ns / NS_PER_MS), 0);
 }
 
-/* --- what is wrong ------------------------------------------------------------------------------------------------ */
+/* --- what is wrong ---------------------------------------------------------------------------- */
 
 static void note_failure(struct saver *s, const struct reason *why)
 {
@@ -87,7 +88,7 @@ static void note_success(struct saver *s)
 	s->failing = false;
 }
 
-/* --- saving ------------------------------------------------------------------------------------------------------- */
+/* --- saving ----------------------------------------------------------------------------------- */
 
 static void forget_bodies(struct shared_body *of[PLAN_PARTS])
 {
@@ -199,7 +200,7 @@ static void on_failed(struct saver *s, const struct store_event *e)
 	save_in(s, s->config.every_ns < RETRY_NS ? s->config.every_ns : RETRY_NS);
 }
 
-/* --- opening ------------------------------------------------------------------------------------------------------ */
+/* --- opening ---------------------------------------------------------------------------------- */
 
 static size_t restore(struct saver *s, struct store_event *e)
 {
@@ -345,7 +346,7 @@ int saver_open(struct saver **out, const struct saver_config *config, struct rea
 	return 0;
 }
 
-/* --- the end ------------------------------------------------------------------------------------------------------ */
+/* --- the end ---------------------------------------------------------------------------------- */
 
 void saver_finish(struct saver *s)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps the usage state, and what plans remember, in a database: reads it at start, saves what changed again and again, tells what is wrong. */
+/*
+ * Keeps the usage state, and what plans remember, in a database: reads it at start, saves what
+ * changed again and again, tells what is wrong.
+ */
 #ifndef EVENKEEL_AGGREGATOR_ENGINE_SAVER_H
 #define EVENKEEL_AGGREGATOR_ENGINE_SAVER_H
 
@@ -22,7 +25,10 @@ struct saver_config {
 	struct plan_slot *plans; /* what they remember is saved, too */
 	struct drain_log *decisions; /* saved, too, and restored */
 	void (*restored)(void *ctx); /* nodes came back while the loop runs */
-	/* What was remembered under a name is back; called like restored, and before saver_open() returns. */
+	/*
+	 * What was remembered under a name is back; called like restored, and before saver_open()
+	 * returns.
+	 */
 	void (*recalled)(void *ctx, const char *name, const char *text, size_t len);
 	void *ctx;
 };
@@ -30,8 +36,9 @@ struct saver_config {
 struct saver;
 
 /*
- * Starts the store and waits, for some seconds at most, for what is in the database: the state has it before anything
- * can be heard. Whatever is wrong with the database is logged and shown, not returned.
+ * Starts the store and waits, for some seconds at most, for what is in the database: the state has
+ * it before anything can be heard. Whatever is wrong with the database is logged and shown, not
+ * returned.
  */
 int saver_open(struct saver **s, const struct saver_config *config, struct reason *reason);
 /* Once the loop stands still: saves what changed and ends the store. NULL is allowed, as below. */

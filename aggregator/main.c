@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evenkeel-aggregator: options, then the engine until it is told to stop. Exit: 0 ok, 1 error, 2 usage. */
+/*
+ * evenkeel-aggregator: options, then the engine until it is told to stop. Exit: 0 ok, 1 error, 2
+ * usage.
+ */
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -313,7 +316,10 @@ static int check_api_options(const struct aggregator_options *o, struct reason *
 	return -1;
 }
 
-/* An agent is a descriptor here, and the usual soft limit of 1024 is there for programs that call select(). */
+/*
+ * An agent is a descriptor here, and the usual soft limit of 1024 is there for programs that call
+ * select().
+ */
 static void raise_open_files(void)
 {
 	struct rlimit limit;

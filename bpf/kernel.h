@@ -58,7 +58,9 @@ struct cgroup_rstat_base_cpu {
 	struct cgroup_base_stat bstat;
 };
 
-/* Until 5.19 it is part of struct cgroup, and pcpu is NULL while PSI is off; 6.1 added `enabled`. */
+/*
+ * Until 5.19 it is part of struct cgroup, and pcpu is NULL while PSI is off; 6.1 added `enabled`.
+ */
 struct psi_group {
 	_Bool enabled;
 	void *pcpu;
@@ -210,13 +212,16 @@ enum psi_states {
 	PSI_CPU_FULL = 5, /* 5.13 */
 };
 
-/* An anonymous enum of the kernel, so not to be found by name; the value is that of all releases. */
+/*
+ * An anonymous enum of the kernel, so not to be found by name; the value is that of all releases.
+ */
 enum { KERNEL_CSS_ONLINE = 1 << 1 };
 
 /*
- * Loads through a pointer whose type the verifier knows take one instruction; BPF_CORE_READ calls a function for
- * each, ten times as dear. A pointer gets its type back from bpf_rdonly_cast: of 6.2, and taken from 6.4 on, which a
- * type can tell. Objects for kernels whose verifier knows no kernel functions (before 5.13) leave KERNEL_CASTS out.
+ * Loads through a pointer whose type the verifier knows take one instruction; BPF_CORE_READ calls a
+ * function for each, ten times as dear. A pointer gets its type back from bpf_rdonly_cast: of 6.2,
+ * and taken from 6.4 on, which a type can tell. Objects for kernels whose verifier knows no kernel
+ * functions (before 5.13) leave KERNEL_CASTS out.
  */
 #ifdef KERNEL_CASTS
 extern void *bpf_rdonly_cast(void *object, __u32 type) __ksym __weak;

@@ -63,8 +63,8 @@ enum record_have {
 
 #define RECORD_QUOTA_NONE (~0ULL) /* the kernel's RUNTIME_INF */
 /*
- * From here on a limit of memory is none: the kernel's PAGE_COUNTER_MAX is LONG_MAX / PAGE_SIZE, and
- * pages are 64 KiB at most.
+ * From here on a limit of memory is none: the kernel's PAGE_COUNTER_MAX is LONG_MAX / PAGE_SIZE,
+ * and pages are 64 KiB at most.
  */
 #define RECORD_PAGES_NONE (0x7fffffffffffffffULL / 65536)
 

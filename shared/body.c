@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Acks. The two directions of an interval are in body_encode.c and body_decode.c. An agent obeys what an ack says, so
- * its numbers are held within what cannot do harm: the interval to 1..15 s, the pause to one minute.
+ * Acks. The two directions of an interval are in body_encode.c and body_decode.c. An agent obeys
+ * what an ack says, so its numbers are held within what cannot do harm: the interval to 1..15 s,
+ * the pause to one minute.
  */
 #include "shared/body.h"
 

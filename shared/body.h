@@ -16,19 +16,20 @@ enum {
 };
 
 /*
- * Encodes an interval as 1..16 bodies of at most FRAME_PART_BODY_MAX bytes: parts[0..n). full: every identity
- * travels, else only those of fresh entries. Returns n, or -E2BIG if 16 parts do not hold it (parts untouched).
- * The caller owns the buffers.
+ * Encodes an interval as 1..16 bodies of at most FRAME_PART_BODY_MAX bytes: parts[0..n). full:
+ * every identity travels, else only those of fresh entries. Returns n, or -E2BIG if 16 parts do not
+ * hold it (parts untouched). The caller owns the buffers.
  */
 int body_encode_interval(const struct interval *interval, int full,
 			 struct buf parts[BODY_PARTS_MAX], struct reason *reason);
 
 /*
- * Decodes the bodies of all parts, in order, into a new interval (the caller frees it) whose sequence is 0.
- * -EBADMSG for what is not such a body; -EINVAL for values that cannot be: refs of 0 or out of order or twice, unknown
- * enum values, bad lengths, node section missing, capacities, rates, costs and times covered that are negative or not
- * finite, end <= start or longer than an hour per merged interval; -E2BIG over a limit. The reason names the field. What
- * was measured (members of struct usage, cpu_split, mem_available_bytes) is passed on as it is, whatever it is.
+ * Decodes the bodies of all parts, in order, into a new interval (the caller frees it) whose
+ * sequence is 0. -EBADMSG for what is not such a body; -EINVAL for values that cannot be: refs of 0
+ * or out of order or twice, unknown enum values, bad lengths, node section missing, capacities,
+ * rates, costs and times covered that are negative or not finite, end <= start or longer than an
+ * hour per merged interval; -E2BIG over a limit. The reason names the field. What was measured
+ * (members of struct usage, cpu_split, mem_available_bytes) is passed on as it is, whatever it is.
  */
 int body_decode_interval(const struct buf *parts, size_t count, struct interval **interval,
 			 struct reason *reason);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What arrives was sealed by a holder of the key, but agents have bugs and keys get lost, so nothing in it is
- * trusted: parsing draws on a budget of memory, and whatever says what is in the body is checked here. What was
- * measured is not: one impossible value must not cost the interval of a whole node, so the usage state judges each by
- * what the machine can have done, before arithmetic sees it.
+ * What arrives was sealed by a holder of the key, but agents have bugs and keys get lost, so
+ * nothing in it is trusted: parsing draws on a budget of memory, and whatever says what is in the
+ * body is checked here. What was measured is not: one impossible value must not cost the interval
+ * of a whole node, so the usage state judges each by what the machine can have done, before
+ * arithmetic sees it.
  */
 #include "shared/body.h"
 
@@ -33,11 +34,12 @@ enum { MEMORY_MAX = 8 * 1024 * 1024 };
 	 USAGE_CONTENTION_CPU | USAGE_CONTENTION_MEMORY | USAGE_STALL_CPU | USAGE_STALL_MEMORY |   \
 	 USAGE_SWAP | USAGE_PIDS)
 
-/* --- memory --------------------------------------------------------------------------------------------------- */
+/* --- memory ----------------------------------------------------------------------------------- */
 
 /*
- * Blocks are given back all at once: a body of thousands of small messages neither asks malloc for each nor tears its
- * heap. Those of a body of usual size, about a hundred entries, lie on the stack.
+ * Blocks are given back all at once: a body of thousands of small messages neither asks malloc for
+ * each nor tears its heap. Those of a body of usual size, about a hundred entries, lie on the
+ * stack.
  */
 enum { CHUNK_LEN = 64 * 1024, BLOCK_ALIGN = 8 };
 
@@ -110,7 +112,7 @@ static void budget_fini(struct budget *b)
 	}
 }
 
-/* --- values --------------------------------------------------------------------------------------------------- */
+/* --- values ----------------------------------------------------------------------------------- */
 
 static int refuse(struct reason *reason, const char *field, double value)
 {
@@ -230,7 +232,7 @@ static int take_text(char *to, size_t max, const char *text, const char *field,
 	return 0;
 }
 
-/* --- sections ------------------------------------------------------------------------------------------------- */
+/* --- sections --------------------------------------------------------------------------------- */
 
 static void take_cpu_split(struct cpu_split *to, const Evenkeel__Node *m)
 {
@@ -365,7 +367,7 @@ static int take_entry(struct entry *to, const Evenkeel__Entry *m, uint32_t after
 	return rc;
 }
 
-/* --- parts ---------------------------------------------------------------------------------------------------- */
+/* --- parts ------------------------------------------------------------------------------------ */
 
 static int take_times(struct interval *to, const Evenkeel__IntervalPart *m, struct reason *reason)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An interval becomes parts in one pass and without a tree in memory: a serialised protobuf message is the
- * concatenation of its fields, so each entry is packed from the stack straight behind what is already there, and a
- * part that is full is followed by the next. What was not measured is left out, and proto3 leaves out zeros.
+ * An interval becomes parts in one pass and without a tree in memory: a serialised protobuf message
+ * is the concatenation of its fields, so each entry is packed from the stack straight behind what
+ * is already there, and a part that is full is followed by the next. What was not measured is left
+ * out, and proto3 leaves out zeros.
  */
 #include "shared/body.h"
 

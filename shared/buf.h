@@ -29,7 +29,10 @@ char *buf_take(struct buf *b, size_t *len);
 
 /* --- what answers of megabytes are made of, byte by byte: here, so that compilers see through it */
 
-/* Room for len more bytes; returns where to write them. The caller then adds what it wrote to b->len. */
+/*
+ * Room for len more bytes; returns where to write them. The caller then adds what it wrote to
+ * b->len.
+ */
 static inline char *buf_reserve(struct buf *b, size_t len)
 {
 	if (b->len + len + 1 > b->cap)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Libraries are bad at beginning without descriptors: nanomsg 1.1.5 goes on without the thread that would hear anybody,
- * so that a daemon is up and deaf for ever, and libuv aborts without a word. So as many as a daemon needs for itself
- * are opened and closed again first. Later each of them manages.
+ * Libraries are bad at beginning without descriptors: nanomsg 1.1.5 goes on without the thread that
+ * would hear anybody, so that a daemon is up and deaf for ever, and libuv aborts without a word. So
+ * as many as a daemon needs for itself are opened and closed again first. Later each of them
+ * manages.
  */
 #include "shared/descriptors.h"
 

@@ -5,7 +5,9 @@
 
 #include "shared/reason.h"
 
-/* 0: so many more may be open at once now. Else a negative errno, and the reason says what to do. */
+/*
+ * 0: so many more may be open at once now. Else a negative errno, and the reason says what to do.
+ */
 int descriptors_expect(int count, struct reason *reason);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Durations as people write them: one or more numbers with a unit, "1m30s", "0.5s"; a bare "0" needs none. What
- * lies below a nanosecond is cut. Integers only, so that what is read does not depend on rounding.
+ * Durations as people write them: one or more numbers with a unit, "1m30s", "0.5s"; a bare "0"
+ * needs none. What lies below a nanosecond is cut. Integers only, so that what is read does not
+ * depend on rounding.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -44,7 +45,10 @@ static int fail(const char *text, const char *why, struct reason *reason)
 	return -EINVAL;
 }
 
-/* number * unit, the number standing in p: digits, then maybe a point and digits. False on overflow. */
+/*
+ * number * unit, the number standing in p: digits, then maybe a point and digits. False on
+ * overflow.
+ */
 static bool scale(const char *p, int64_t unit_ns, int64_t *ns)
 {
 	int64_t whole = 0;

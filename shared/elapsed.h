@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Time that passed between two moments of which an outsider told one: a year 1700 is no surprise. */
+/*
+ * Time that passed between two moments of which an outsider told one: a year 1700 is no surprise.
+ */
 #ifndef EVENKEEL_SHARED_ELAPSED_H
 #define EVENKEEL_SHARED_ELAPSED_H
 

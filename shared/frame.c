@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Everything that arrives is checked here before anything else looks at it: first the header for form, which costs
- * nothing, then the seal, which only a holder of the key can have made. The header is part of what is sealed, so a
- * frame cannot be moved to another node, run, sequence or part. frame.h has the layout.
+ * Everything that arrives is checked here before anything else looks at it: first the header for
+ * form, which costs nothing, then the seal, which only a holder of the key can have made. The
+ * header is part of what is sealed, so a frame cannot be moved to another node, run, sequence or
+ * part. frame.h has the layout.
  */
 #include "shared/frame.h"
 
@@ -67,7 +68,7 @@ int frame_node_name_valid(const char *name, size_t len)
 	return 1;
 }
 
-/* --- sealing -------------------------------------------------------------------------------------------------- */
+/* --- sealing ---------------------------------------------------------------------------------- */
 
 static size_t write_header(uint8_t *out, const struct frame_header *h, size_t body_len)
 {
@@ -123,7 +124,7 @@ void frame_seal(struct buf *out, struct frame_header *header, const struct key *
 	out->data[out->len] = '\0';
 }
 
-/* --- opening -------------------------------------------------------------------------------------------------- */
+/* --- opening ---------------------------------------------------------------------------------- */
 
 /* Everything but the name; -EBADMSG or -EPROTO. */
 static int read_numbers(const uint8_t *in, struct frame_header *h, struct reason *reason)

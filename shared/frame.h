@@ -30,9 +30,9 @@
  *    76     n   node name (DNS subdomain characters)
  *  76 + n   ..  body: XChaCha20-Poly1305 (IETF) ciphertext and 16-byte tag, or the plain body
  *
- * Associated data is everything before the body. An ack repeats run, sequence, part and parts of its request
- * and adds the request's nonce to its associated data (in clear: its own nonce is the request's), so an old ack
- * cannot answer a new request.
+ * Associated data is everything before the body. An ack repeats run, sequence, part and parts of
+ * its request and adds the request's nonce to its associated data (in clear: its own nonce is the
+ * request's), so an old ack cannot answer a new request.
  */
 enum {
 	FRAME_VERSION = 1,
@@ -73,8 +73,8 @@ void frame_seal(struct buf *out, struct frame_header *header, const struct key *
  *   -EMSGSIZE longer than FRAME_LEN_MAX, though it verifies
  *   -ENOKEY   sealed with a key we do not have, or in clear where keys are required (ring not empty)
  *   -EKEYREJECTED  does not verify: forged, damaged, or an ack to another request
- * On -EMSGSIZE *header is filled, so that its sender can be told; on -ENOKEY too, but unverified. Otherwise nothing is
- * written.
+ * On -EMSGSIZE *header is filled, so that its sender can be told; on -ENOKEY too, but unverified.
+ * Otherwise nothing is written.
  */
 int frame_open(const void *data, size_t len, const struct keyring *ring,
 	       const uint8_t *request_nonce, struct frame_header *header, struct buf *body,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bucket borders come from one table of powers, built by repeated multiplication on first use, and a value's bucket is
- * found by binary search in it: so both ends of the wire put a value on the same side of a border, which log() of two
- * different libraries would not promise.
+ * Bucket borders come from one table of powers, built by repeated multiplication on first use, and
+ * a value's bucket is found by binary search in it: so both ends of the wire put a value on the
+ * same side of a border, which log() of two different libraries would not promise.
  */
 #include "shared/histogram.h"
 

@@ -6,8 +6,9 @@
 #include <stdint.h>
 
 /*
- * Bucket 0 holds what is below x0 (for a rate: nothing); bucket i >= 1 holds x0 * g^(i-1) <= x < x0 * g^i,
- * g = 1.1; the last bucket is open. A percentile is the geometric middle of its bucket clamped to [min, max].
+ * Bucket 0 holds what is below x0 (for a rate: nothing); bucket i >= 1 holds x0 * g^(i-1) <= x < x0
+ * * g^i, g = 1.1; the last bucket is open. A percentile is the geometric middle of its bucket
+ * clamped to [min, max].
  */
 enum { HISTOGRAM_BUCKETS = 180 };
 
@@ -24,8 +25,10 @@ unsigned int histogram_bucket(double value, double x0);
 void histogram_add(struct histogram *h, double value, double x0);
 void histogram_merge(struct histogram *into, const struct histogram *from);
 uint64_t histogram_total(const struct histogram *h);
-/* The value below which a share q (0..1) of the samples lies: the bucket of sample ceil(q * total), at least
- * the first. 0 for an empty histogram. */
+/*
+ * The value below which a share q (0..1) of the samples lies: the bucket of sample ceil(q * total),
+ * at least the first. 0 for an empty histogram.
+ */
 double histogram_quantile(const struct histogram *h, double q, double x0, double min, double max);
 
 #endif

@@ -73,7 +73,9 @@ static double weighted_mean(double a, double weight_a, double b, double weight_b
 	return weight > 0 ? (a * weight_a + b * weight_b) / weight : b;
 }
 
-/* The mean is weighted with the time each side covers; bit says whether a side measured it at all. */
+/*
+ * The mean is weighted with the time each side covers; bit says whether a side measured it at all.
+ */
 static struct gauge merge_gauge(const struct usage *a, const struct gauge *ga,
 				const struct usage *b, const struct gauge *gb, uint32_t bit)
 {
@@ -156,7 +158,9 @@ static void copy_entry(struct entry *into, const struct entry *from)
 		entity_hold(into->entity);
 }
 
-/* Both sides have the entry: both's usage, and identity and limits of the later one that has them. */
+/*
+ * Both sides have the entry: both's usage, and identity and limits of the later one that has them.
+ */
 static void merge_entry(struct entry *into, const struct entry *a, const struct entry *b)
 {
 	copy_entry(into, b->entity ? b : a);

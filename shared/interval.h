@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one node measured between two publish times: the one thing that travels from agent to aggregator. */
+/*
+ * What one node measured between two publish times: the one thing that travels from agent to
+ * aggregator.
+ */
 #ifndef EVENKEEL_SHARED_INTERVAL_H
 #define EVENKEEL_SHARED_INTERVAL_H
 
@@ -10,7 +13,9 @@
 #include "shared/histogram.h"
 #include "shared/moments.h"
 
-/* Which members of struct usage were measured. A member that was not measured is unknown, never 0. */
+/*
+ * Which members of struct usage were measured. A member that was not measured is unknown, never 0.
+ */
 enum usage_have {
 	USAGE_CPU = 1 << 0,
 	USAGE_MEMORY = 1 << 1,
@@ -45,7 +50,10 @@ struct usage {
 	uint64_t
 		contention_cpu_ns; /* PSI some less throttled time: waiting that neighbours caused */
 	uint64_t contention_mem_ns;
-	/* PSI full: time in which none of its tasks could run, whether for want of CPU or of memory. */
+	/*
+	 * PSI full: time in which none of its tasks could run, whether for want of CPU or of
+	 * memory.
+	 */
 	uint64_t stall_cpu_ns; /* not less throttled time: a throttled cgroup stalls */
 	uint64_t stall_mem_ns;
 	uint64_t swap_bytes; /* now, as are pids; of the newest reading */
@@ -96,8 +104,8 @@ enum {
 };
 
 /*
- * Who an entry is. A reference stands for the same entity for a whole run of the agent, so the identity
- * travels only when it is new; two lives of one cgroup path have two references.
+ * Who an entry is. A reference stands for the same entity for a whole run of the agent, so the
+ * identity travels only when it is new; two lives of one cgroup path have two references.
  */
 struct entity {
 	uint32_t ref; /* > 0, unique within the run, given in order of appearance */
@@ -122,7 +130,10 @@ struct entry {
 
 enum sampler_tier { TIER_T0, TIER_T1, TIER_T2, TIER_T3 };
 
-/* CPU time of all CPUs together in an interval, as /proc/stat splits it; with idle time it is the whole machine's. */
+/*
+ * CPU time of all CPUs together in an interval, as /proc/stat splits it; with idle time it is the
+ * whole machine's.
+ */
 struct cpu_split {
 	uint64_t user_ns; /* user and nice, guests too */
 	uint64_t system_ns; /* system, irq and softirq */
@@ -142,8 +153,10 @@ struct node_sample {
 	enum sampler_tier tier;
 	float rate_hz; /* fast passes that were made, per second */
 	uint32_t missed_ticks;
-	/* Cgroups without room: beyond the record array in the worst pass, or removed with a use that no workload
-	 * has. */
+	/*
+	 * Cgroups without room: beyond the record array in the worst pass, or removed with a use
+	 * that no workload has.
+	 */
 	uint32_t overflow;
 	uint64_t pass_ns; /* mean wall time of a fast pass */
 	uint64_t agent_cpu_ns; /* CPU the agent itself used in the interval */
@@ -164,25 +177,34 @@ struct interval {
 	struct entry *entries; /* owned, sorted by ref */
 };
 
-/* New entity with one user; name is copied and cut at ENTITY_NAME_MAX by the caller's check, not here. */
+/*
+ * New entity with one user; name is copied and cut at ENTITY_NAME_MAX by the caller's check, not
+ * here.
+ */
 struct entity *entity_new(uint32_t ref, enum entity_kind kind, const char *name);
 struct entity *entity_hold(struct entity *e);
 /* Frees it with the last user. NULL is allowed. */
 void entity_drop(struct entity *e);
 
-/* A zeroed interval with room for `entries`; free with interval_free (NULL allowed), which drops the entities. */
+/*
+ * A zeroed interval with room for `entries`; free with interval_free (NULL allowed), which drops
+ * the entities.
+ */
 struct interval *interval_new(size_t entries);
 void interval_free(struct interval *i);
 /*
- * One interval that covers both, for a ring that runs out of room: a must end where or before b starts and have
- * the smaller sequence. Moments and histograms are merged, counters added, gauges weighted by time; the result
- * has b's sequence, ends, lasts and what is said to be now, a's start, a.merged + b.merged, and is `fresh` wherever
- * either was.
+ * One interval that covers both, for a ring that runs out of room: a must end where or before b
+ * starts and have the smaller sequence. Moments and histograms are merged, counters added, gauges
+ * weighted by time; the result has b's sequence, ends, lasts and what is said to be now, a's start,
+ * a.merged + b.merged, and is `fresh` wherever either was.
  */
 struct interval *interval_merge(const struct interval *a, const struct interval *b);
 /* Bytes of memory it holds, for the ring's budget. */
 size_t interval_bytes(const struct interval *i);
-/* Adds b (later) to a: moments, gauges by weight, counters. Members one side did not measure come from the other. */
+/*
+ * Adds b (later) to a: moments, gauges by weight, counters. Members one side did not measure come
+ * from the other.
+ */
 void usage_merge(struct usage *a, const struct usage *b);
 
 #endif

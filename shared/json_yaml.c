@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A walk over the tree, whose events libyaml writes. Readers of YAML differ in what plain text means to them ("yes", "0x1f", "1:30", "~"), so text
- * is quoted unless it begins with a letter, goes on with what no number or date has, and is no word that means a value. The walk is as deep as
- * cJSON lets a text be.
+ * A walk over the tree, whose events libyaml writes. Readers of YAML differ in what plain text
+ * means to them ("yes", "0x1f", "1:30", "~"), so text is quoted unless it begins with a letter,
+ * goes on with what no number or date has, and is no word that means a value. The walk is as deep
+ * as cJSON lets a text be.
  */
 #include "shared/json_yaml.h"
 

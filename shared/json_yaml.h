@@ -9,8 +9,9 @@
 #include "shared/buf.h"
 
 /*
- * Appends a document; marked: behind a line "---", as one of several needs it. Members keep their order. Text is plain only where no reader takes
- * it for anything else; what is not UTF-8 becomes "?".
+ * Appends a document; marked: behind a line "---", as one of several needs it. Members keep their
+ * order. Text is plain only where no reader takes it for anything else; what is not UTF-8 becomes
+ * "?".
  */
 void json_yaml_write(const cJSON *value, bool marked, struct buf *out);
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why it exists: answers hold thousands of numbers, and building a tree first to print it takes twenty times longer.
+ * Why it exists: answers hold thousands of numbers, and building a tree first to print it takes
+ * twenty times longer.
  *
- * How it works: one flag says whether the next value at this level needs a comma in front. Opening a level and writing
- * a key clear it, every finished value (and closing a level) sets it; so no stack is needed. The caller opens and
- * closes in pairs. Numbers that JSON cannot express are written as null, and text that is not UTF-8 is repaired, so
- * what comes out always parses.
+ * How it works: one flag says whether the next value at this level needs a comma in front. Opening
+ * a level and writing a key clear it, every finished value (and closing a level) sets it; so no
+ * stack is needed. The caller opens and closes in pairs. Numbers that JSON cannot express are
+ * written as null, and text that is not UTF-8 is repaired, so what comes out always parses.
  */
 #include "shared/jsonw.h"
 
@@ -63,8 +64,9 @@ void jsonw_array_close(struct jsonw *w)
 }
 
 /*
- * Length of the well-formed UTF-8 sequence at p (RFC 3629: no surrogates, no overlong forms, at most U+10FFFF), or 0.
- * A NUL ends the text and is no continuation byte, so nothing behind it is read.
+ * Length of the well-formed UTF-8 sequence at p (RFC 3629: no surrogates, no overlong forms, at
+ * most U+10FFFF), or 0. A NUL ends the text and is no continuation byte, so nothing behind it is
+ * read.
  */
 static size_t utf8_length(const unsigned char *p)
 {
@@ -119,8 +121,10 @@ static bool is_plain(unsigned char c)
 	return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
 }
 
-/* Whether each of 8 bytes is. In each line the highest bit of a byte tells of it; a borrow out of a lower byte can
- * only say "not plain" too often, and then only where that lower byte is not. */
+/*
+ * Whether each of 8 bytes is. In each line the highest bit of a byte tells of it; a borrow out of a
+ * lower byte can only say "not plain" too often, and then only where that lower byte is not.
+ */
 static bool are_plain(const char *p)
 {
 	const uint64_t ones = 0x0101010101010101, high = 0x80 * ones;

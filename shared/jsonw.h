@@ -20,7 +20,10 @@ void jsonw_object_close(struct jsonw *w);
 void jsonw_array_open(struct jsonw *w);
 void jsonw_array_close(struct jsonw *w);
 void jsonw_key(struct jsonw *w, const char *key);
-/* Control characters as \u00xx, quotes and backslash escaped, invalid UTF-8 as U+FFFD. NULL writes null. */
+/*
+ * Control characters as \u00xx, quotes and backslash escaped, invalid UTF-8 as U+FFFD. NULL writes
+ * null.
+ */
 void jsonw_string(struct jsonw *w, const char *text);
 /* The same of a text of that length, in which there is no NUL but the one behind it. */
 void jsonw_text(struct jsonw *w, const char *text, size_t len);
@@ -28,8 +31,10 @@ void jsonw_text(struct jsonw *w, const char *text, size_t len);
 bool jsonw_is_utf8(const char *text, size_t len);
 void jsonw_int(struct jsonw *w, int64_t value);
 void jsonw_uint(struct jsonw *w, uint64_t value);
-/* Fixed notation, at most `decimals` (0..9) of them, trailing zeros cut; what is not finite writes null;
- * rounds to zero as "0", never "-0" or an exponent. */
+/*
+ * Fixed notation, at most `decimals` (0..9) of them, trailing zeros cut; what is not finite writes
+ * null; rounds to zero as "0", never "-0" or an exponent.
+ */
 void jsonw_fixed(struct jsonw *w, double value, int decimals);
 /* %.17g: reads back bit for bit. What is not finite writes null. */
 void jsonw_exact(struct jsonw *w, double value);

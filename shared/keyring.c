@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keys are raw bytes in files, so that a Kubernetes Secret mounts as they are and `head -c 32 /dev/urandom` makes
- * one. A directory holds several while keys are exchanged: add the new key everywhere, then remove the old one. A
- * path may be a symbolic link (a mounted Secret's files are), but must lead to a regular file: the check is made on
- * the opened file, so nothing can be put in its place in between. Secrets are wiped from memory that is given up.
+ * Keys are raw bytes in files, so that a Kubernetes Secret mounts as they are and `head -c 32
+ * /dev/urandom` makes one. A directory holds several while keys are exchanged: add the new key
+ * everywhere, then remove the old one. A path may be a symbolic link (a mounted Secret's files
+ * are), but must lead to a regular file: the check is made on the opened file, so nothing can be
+ * put in its place in between. Secrets are wiped from memory that is given up.
  *
- * A place is the folder that holds the path's last name, opened once, and that name. The name is looked up anew at each
- * reading: what a Secret's volume, a deployment or a person puts there in exchange is found, be it a file, a folder or
- * a link. The folder is opened for looking up only, so it needs not be readable. Once the process has
- * given up its capabilities the owner of a key counts: what only CAP_DAC_OVERRIDE could read is refused with both
- * users in the reason.
+ * A place is the folder that holds the path's last name, opened once, and that name. The name is
+ * looked up anew at each reading: what a Secret's volume, a deployment or a person puts there in
+ * exchange is found, be it a file, a folder or a link. The folder is opened for looking up only, so
+ * it needs not be readable. Once the process has given up its capabilities the owner of a key
+ * counts: what only CAP_DAC_OVERRIDE could read is refused with both users in the reason.
  */
 #include "shared/keyring.h"
 
@@ -160,8 +161,8 @@ static int add_directory(struct keyring *ring, int dir, struct reason *reason)
 }
 
 /*
- * "/a/b/" is b in /a, and "b" is b in the working directory; "/", "." and ".." have no name: they are read
- * themselves.
+ * "/a/b/" is b in /a, and "b" is b in the working directory; "/", "." and ".." have no name: they
+ * are read themselves.
  */
 static void split(const char *path, char **folder, char **name)
 {

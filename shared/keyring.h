@@ -15,21 +15,28 @@ struct key {
 	uint8_t secret[KEY_LEN];
 };
 
-/* All keys open frames; the lexically last file's key seals. No key at all: frames travel in clear (ipc only). */
+/*
+ * All keys open frames; the lexically last file's key seals. No key at all: frames travel in clear
+ * (ipc only).
+ */
 struct keyring {
 	size_t count;
 	struct key keys[KEYRING_MAX]; /* in order of file name */
 };
 
-/* Where the keys are: opened once, so that they can be read again when the rights to get there are gone. */
+/*
+ * Where the keys are: opened once, so that they can be read again when the rights to get there are
+ * gone.
+ */
 struct keyring_place;
 
 /* Opens the folder that holds path. 0, or -ENOENT, -EACCES with the reason naming the path. */
 int keyring_open(struct keyring_place **place, const char *path, struct reason *reason);
 /*
- * Reads the keys that are there now. 0, or -ENOENT, -EACCES, -EINVAL (wrong length, empty directory, too many), -EPERM
- * (readable by others), with the reason naming the file and what to do; *ring is written only on success. Hidden
- * files of a directory (a Secret's ..data links) are passed over; symbolic links are followed.
+ * Reads the keys that are there now. 0, or -ENOENT, -EACCES, -EINVAL (wrong length, empty
+ * directory, too many), -EPERM (readable by others), with the reason naming the file and what to
+ * do; *ring is written only on success. Hidden files of a directory (a Secret's ..data links) are
+ * passed over; symbolic links are followed.
  */
 int keyring_read(struct keyring *ring, const struct keyring_place *place, struct reason *reason);
 void keyring_close(struct keyring_place *place); /* accepts NULL */

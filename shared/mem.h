@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Allocation that cannot fail: out of memory aborts with a message, since every daemon is bounded and runs under a memory
- * limit. What was acknowledged is not lost by that: see aggregator/edge/ingest.c and agent/sender.c.
+ * Allocation that cannot fail: out of memory aborts with a message, since every daemon is bounded
+ * and runs under a memory limit. What was acknowledged is not lost by that: see
+ * aggregator/edge/ingest.c and agent/sender.c.
  */
 #ifndef EVENKEEL_SHARED_MEM_H
 #define EVENKEEL_SHARED_MEM_H

@@ -35,7 +35,10 @@ struct moments32 {
 
 /* One value that held for weight seconds; weight <= 0 or a value that is not finite is ignored. */
 void moments_add(struct moments *m, double value, double weight);
-/* into becomes the union; `from` is the later one (its last counts). Merging an empty set changes nothing. */
+/*
+ * into becomes the union; `from` is the later one (its last counts). Merging an empty set changes
+ * nothing.
+ */
 void moments_merge(struct moments *into, const struct moments *from);
 /* Standard deviation; 0 for an empty set, never negative, never NaN. */
 double moments_stddev(const struct moments *m);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Edit distance with swaps of neighbouring letters (optimal string alignment). A name is near enough when at
- * most a third of its letters differ; a word that begins a name counts as one letter away from it, since people
- * abbreviate. Names longer than NAME_MAX_LEN are never suggested.
+ * Edit distance with swaps of neighbouring letters (optimal string alignment). A name is near
+ * enough when at most a third of its letters differ; a word that begins a name counts as one letter
+ * away from it, since people abbreviate. Names longer than NAME_MAX_LEN are never suggested.
  */
 #include "shared/nearest.h"
 

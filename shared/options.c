@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every program has one table of options; this reads it from four places, each overriding the one before:
+ * Every program has one table of options; this reads it from four places, each overriding the one
+ * before:
  *
  *     defaults of the table  <  YAML file  <  environment  <  command line
  *
- * Each place first becomes a list of settings (option, text, where it came from), since the file's name may stand on
- * the command line; then all are applied in that order through one function. Applying a list for the first time at one
- * level drops what the level below gave. An empty environment variable counts as not set, and unknown variables are
- * not looked at (Kubernetes adds EVENKEEL_..._SERVICE_HOST and the like by itself).
+ * Each place first becomes a list of settings (option, text, where it came from), since the file's
+ * name may stand on the command line; then all are applied in that order through one function.
+ * Applying a list for the first time at one level drops what the level below gave. An empty
+ * environment variable counts as not set, and unknown variables are not looked at (Kubernetes adds
+ * EVENKEEL_..._SERVICE_HOST and the like by itself).
  */
 #include "shared/options_internal.h"
 
@@ -86,7 +88,7 @@ void options_suggest(const struct option_program *program, const char *word, con
 		snprintf(out, out_len, "%s", otherwise);
 }
 
-/* --- command line ------------------------------------------------------------------------------------------- */
+/* --- command line ----------------------------------------------------------------------------- */
 
 struct arguments {
 	const struct option_program *program;
@@ -211,7 +213,7 @@ static int read_arguments(struct arguments *a)
 	return 0;
 }
 
-/* --- defaults and environment ------------------------------------------------------------------------------- */
+/* --- defaults and environment ----------------------------------------------------------------- */
 
 /* One setting, or one per item of a separated list. */
 static void add_text(struct settings *out, const struct option_spec *spec, const char *text,
@@ -253,7 +255,7 @@ static void read_environment(const struct option_program *program, struct settin
 	}
 }
 
-/* --- putting it together ------------------------------------------------------------------------------------ */
+/* --- putting it together ---------------------------------------------------------------------- */
 
 /* The last value given to the option that names the file. */
 static const char *config_path(const struct option_program *program, const struct settings *levels,

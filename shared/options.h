@@ -60,11 +60,12 @@ struct option_program {
 };
 
 /*
- * Fills `values` (a zeroed struct the specs describe): defaults, then the YAML file, then the environment, then the
- * command line, each overriding the one before; a list given at one level replaces the level below. Operands
- * go to *operands in order (NULL: none are allowed). "--" ends the options; "--name=value" and "--name value",
- * "-xvalue" and "-x value" are the same. 0 or -EINVAL: the reason is one line that names the option, where it came from
- * (flag, variable, or file:line), the bad value and what is allowed; unknown names suggest the nearest.
+ * Fills `values` (a zeroed struct the specs describe): defaults, then the YAML file, then the
+ * environment, then the command line, each overriding the one before; a list given at one level
+ * replaces the level below. Operands go to *operands in order (NULL: none are allowed). "--" ends
+ * the options; "--name=value" and "--name value", "-xvalue" and "-x value" are the same. 0 or
+ * -EINVAL: the reason is one line that names the option, where it came from (flag, variable, or
+ * file:line), the bad value and what is allowed; unknown names suggest the nearest.
  */
 int options_parse(const struct option_program *program, void *values, int argc, char **argv,
 		  struct option_list *operands, struct reason *reason);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --help, from the same table that parsing uses: flags in one column, what they mean wrapped in the other. */
+/*
+ * --help, from the same table that parsing uses: flags in one column, what they mean wrapped in the
+ * other.
+ */
 #include "shared/options_internal.h"
 
 #include <stdlib.h>

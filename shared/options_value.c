@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From text to the member of the caller's struct, by kind. The same function reads defaults, file, environment
- * and command line, so a value means the same wherever it is written. Numbers are plain decimal: no
- * hexadecimal, no "inf", no surrounding blanks.
+ * From text to the member of the caller's struct, by kind. The same function reads defaults, file,
+ * environment and command line, so a value means the same wherever it is written. Numbers are plain
+ * decimal: no hexadecimal, no "inf", no surrounding blanks.
  */
 #include "shared/options_internal.h"
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A configuration file is one YAML document: a mapping from option names to scalars, or to sequences of scalars for
- * lists; records may be mappings of scalars and sequences themselves, and become the text they are on the command line. How a scalar is quoted does not matter, the option's kind says how to read it. Refused, with file and
- * line: unknown and repeated keys, a key without value, anything nested deeper, aliases, a second document, files above
- * FILE_MAX. Read event by event, so no input can make it hold more than its own size.
+ * A configuration file is one YAML document: a mapping from option names to scalars, or to
+ * sequences of scalars for lists; records may be mappings of scalars and sequences themselves, and
+ * become the text they are on the command line. How a scalar is quoted does not matter, the
+ * option's kind says how to read it. Refused, with file and line: unknown and repeated keys, a key
+ * without value, anything nested deeper, aliases, a second document, files above FILE_MAX. Read
+ * event by event, so no input can make it hold more than its own size.
  */
 #include "shared/options_internal.h"
 
@@ -231,7 +233,9 @@ static int take_mapping(struct reader *r, bool *seen)
 	}
 }
 
-/* stream start, document start, the mapping, document end, stream end; an empty file sets nothing. */
+/*
+ * stream start, document start, the mapping, document end, stream end; an empty file sets nothing.
+ */
 static int take_stream(struct reader *r, bool *seen)
 {
 	int rc = next(r);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The words by which the build asks a program for its documents, and shells for what may follow. Programs answer
- * themselves, as their tables are their own; so there is no second list of options that could differ.
+ * The words by which the build asks a program for its documents, and shells for what may follow.
+ * Programs answer themselves, as their tables are their own; so there is no second list of options
+ * that could differ.
  */
 #include "shared/outline.h"
 

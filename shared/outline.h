@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program as its manual page, its completion and its configuration file see it; all are made from its tables. */
+/*
+ * A program as its manual page, its completion and its configuration file see it; all are made from
+ * its tables.
+ */
 #ifndef EVENKEEL_SHARED_OUTLINE_H
 #define EVENKEEL_SHARED_OUTLINE_H
 
@@ -29,27 +32,31 @@ struct outline {
 void outline_manual(const struct outline *o, struct buf *out);
 
 /*
- * A configuration file: every option with its meaning and its default, commented out, but for those in `set`, which
- * are "NAME=VALUE". 0, or -EINVAL with the reason where there is no such option.
+ * A configuration file: every option with its meaning and its default, commented out, but for those
+ * in `set`, which are "NAME=VALUE". 0, or -EINVAL with the reason where there is no such option.
  */
 int outline_config(const struct option_program *program, const struct option_list *set,
 		   struct buf *out, struct reason *reason);
 
 /*
- * What the last of the words after the program's name can become, "CANDIDATE\tMEANING" in each line. The last line
- * says what else there is: ":0" files, ":16" folders, ":4" nothing. That is what kubectl takes from a plugin. A word
- * "=" stands for one that a shell has split: bash gives "--name=value" as three words, and then wants "value" only.
+ * What the last of the words after the program's name can become, "CANDIDATE\tMEANING" in each
+ * line. The last line says what else there is: ":0" files, ":16" folders, ":4" nothing. That is
+ * what kubectl takes from a plugin. A word "=" stands for one that a shell has split: bash gives
+ * "--name=value" as three words, and then wants "value" only.
  */
 void outline_complete(const struct outline *o, int count, char *const *words, struct buf *out);
 
 extern const char *const outline_shells[]; /* "bash", "zsh", "fish", NULL */
-/* What that shell reads to complete the program, by asking the program: outline_complete(). shell: index of its name. */
+/*
+ * What that shell reads to complete the program, by asking the program: outline_complete(). shell:
+ * index of its name.
+ */
 void outline_script(const char *program, int shell, struct buf *out);
 
 /*
- * Programs answer to four words that no help lists: "__manual", "__config [NAME=VALUE]..", "__completion SHELL" and
- * "__complete WORD..". False when the first argument is none of them; else the answer, on standard output, and
- * the exit status.
+ * Programs answer to four words that no help lists: "__manual", "__config [NAME=VALUE]..",
+ * "__completion SHELL" and "__complete WORD..". False when the first argument is none of them; else
+ * the answer, on standard output, and the exit status.
  */
 bool outline_answer(const struct outline *o, int argc, char **argv, int *status);
 

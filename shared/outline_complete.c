@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What may follow on a command line. The words before the last are read as the parser reads them, as far as needed to
- * know which command it is, whether options have ended, and whether the last word is an option's value:
+ * What may follow on a command line. The words before the last are read as the parser reads them,
+ * as far as needed to know which command it is, whether options have ended, and whether the last
+ * word is an option's value:
  *
  *     words before --> command, ended, pending option --> candidates for the last word
  *
- * Options of a command may stand before it, so while there is none the options of all commands count, but only the
- * general ones are offered. Nothing can fail: what is not understood has no candidates.
+ * Options of a command may stand before it, so while there is none the options of all commands
+ * count, but only the general ones are offered. Nothing can fail: what is not understood has no
+ * candidates.
  */
 #include "shared/options_internal.h"
 #include "shared/outline.h"
@@ -60,7 +62,7 @@ static const struct option_spec *find_option(const struct completion *c, const c
 	return spec ? spec : find_in(c->outline->program->specs, name, letter);
 }
 
-/* --- the words before the last ------------------------------------------------------------------------------- */
+/* --- the words before the last ---------------------------------------------------------------- */
 
 static const struct option_spec *find_pending(const struct completion *c, const char *word)
 {
@@ -106,7 +108,7 @@ static void take_word(struct completion *c, const char *word)
 	}
 }
 
-/* --- candidates ----------------------------------------------------------------------------------------------- */
+/* --- candidates ------------------------------------------------------------------------------- */
 
 /* The first sentence of a help text, in one line. */
 static void add_meaning(struct buf *out, const char *help)

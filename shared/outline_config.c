@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file that packages install: what can be set, what it means, and what holds when nothing is said. It changes
- * nothing as it is, but for what the caller sets; without the signs before the names it says the defaults.
+ * The file that packages install: what can be set, what it means, and what holds when nothing is
+ * said. It changes nothing as it is, but for what the caller sets; without the signs before the
+ * names it says the defaults.
  */
 #include "shared/options_internal.h"
 #include "shared/outline.h"

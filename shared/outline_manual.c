@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A manual page in the order of man-pages(7): what it is, how it is called, what it does, its commands, its options, where else
- * options come from, then what the program says besides (files, signals, exit status, examples). Texts are plain
- * English; whatever roff would take for its own is escaped here, and nowhere else.
+ * A manual page in the order of man-pages(7): what it is, how it is called, what it does, its
+ * commands, its options, where else options come from, then what the program says besides (files,
+ * signals, exit status, examples). Texts are plain English; whatever roff would take for its own is
+ * escaped here, and nowhere else.
  */
 #include "shared/options_internal.h"
 #include "shared/outline.h"
@@ -51,7 +52,7 @@ static void add_font(struct buf *out, char font, const char *text)
 	buf_add_str(out, "\\fR");
 }
 
-/* --- options -------------------------------------------------------------------------------------------------- */
+/* --- options ---------------------------------------------------------------------------------- */
 
 static void add_option(const struct option_program *program, const struct option_spec *spec,
 		       struct buf *out)
@@ -110,7 +111,7 @@ static void add_sources(const struct option_program *program, struct buf *out)
 	}
 }
 
-/* --- sections ------------------------------------------------------------------------------------------------- */
+/* --- sections --------------------------------------------------------------------------------- */
 
 static void add_title(const struct outline *o, struct buf *out)
 {

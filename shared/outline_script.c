@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What shells read to complete a program's arguments. The scripts know no option: they hand the words to the program
- * and offer what it answers (outline.h), so they suit every version of it. In the templates PROGRAM is its name, and
- * FUNCTION that name as a shell function may have it.
+ * What shells read to complete a program's arguments. The scripts know no option: they hand the
+ * words to the program and offer what it answers (outline.h), so they suit every version of it. In
+ * the templates PROGRAM is its name, and FUNCTION that name as a shell function may have it.
  */
 #include "shared/outline.h"
 

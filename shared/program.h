@@ -15,7 +15,10 @@ struct program_common {
 	bool verbose, help, version;
 };
 
-/* The rows of the option table for a struct program_common that lies at offset `base`; the last rows of the table. */
+/*
+ * The rows of the option table for a struct program_common that lies at offset `base`; the last
+ * rows of the table.
+ */
 #define PROGRAM_COMMON_OPTIONS(base)                                                               \
 	{.name = "config",                                                                         \
 	 .kind = OPTION_STRING,                                                                    \
@@ -40,12 +43,16 @@ struct program_common {
 		0                                                                                  \
 	}
 
-/* The work of a program once its options are known: an exit status; with the reason when it is not 0. */
+/*
+ * The work of a program once its options are known: an exit status; with the reason when it is not
+ * 0.
+ */
 typedef int program_run(const void *values, struct reason *reason);
 
 /*
- * Parses the options into values, answers --help and --version and the words of outline.h, ignores SIGPIPE, starts
- * logging and libsodium, runs, and frees. Returns the exit status: 0 ok, 1 error, 2 usage; failures are logged in one line.
+ * Parses the options into values, answers --help and --version and the words of outline.h, ignores
+ * SIGPIPE, starts logging and libsodium, runs, and frees. Returns the exit status: 0 ok, 1 error, 2
+ * usage; failures are logged in one line.
  */
 int program_main(const struct option_program *program, void *values,
 		 const struct program_common *common, program_run *run, int argc, char **argv);

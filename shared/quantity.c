@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Quantities are money here: a value that is off by one binary64 rounding is a pod that does or does not fit. So
- * the text is never turned into a double. It is split into
+ * Quantities are money here: a value that is off by one binary64 rounding is a pod that does or
+ * does not fit. So the text is never turned into a double. It is split into
  *
  *     sign  whole . fraction  x 10^exp10 x 2^exp2      (one of the exponents is 0)
  *
- * and evaluated digit by digit: the digits left of the shifted decimal point make the integer, the ones right of
- * it only say how much the power of two carries over and whether anything is left to round up. The length of the
- * text is not limited and no buffer is needed. Every failure is one of grammar; too large values saturate.
+ * and evaluated digit by digit: the digits left of the shifted decimal point make the integer, the
+ * ones right of it only say how much the power of two carries over and whether anything is left to
+ * round up. The length of the text is not limited and no buffer is needed. Every failure is one of
+ * grammar; too large values saturate.
  */
 #include "shared/quantity.h"
 
@@ -108,8 +109,9 @@ static unsigned __int128 whole_value(const struct number *n, size_t end, int64_t
 }
 
 /*
- * 0.DDD x 2^exp2 rounded up, for the digits from `start` on. Multiplying from the last digit, the carry that
- * leaves the first one is the integer part, and a digit that is not 0 stays behind the point.
+ * 0.DDD x 2^exp2 rounded up, for the digits from `start` on. Multiplying from the last digit, the
+ * carry that leaves the first one is the integer part, and a digit that is not 0 stays behind the
+ * point.
  */
 static unsigned __int128 fraction_value(const struct number *n, size_t start)
 {
@@ -134,8 +136,8 @@ static int64_t evaluate(const struct number *n, int shift)
 	unsigned __int128 value;
 
 	/*
-	 * Zeros between the point and the first digit do not exist with a binary suffix (point >= 0 then), and
-	 * without one only the presence of a rest counts.
+	 * Zeros between the point and the first digit do not exist with a binary suffix (point >= 0
+	 * then), and without one only the presence of a rest counts.
 	 */
 	value = whole_value(n, split, point - digits) << n->exp2;
 	value += fraction_value(n, split);

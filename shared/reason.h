@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sentence a human will read when something failed: set where it failed, given context on the way up. */
+/*
+ * The sentence a human will read when something failed: set where it failed, given context on the
+ * way up.
+ */
 #ifndef EVENKEEL_SHARED_REASON_H
 #define EVENKEEL_SHARED_REASON_H
 

@@ -3,9 +3,9 @@
  * Read into one piece of memory that does not move and past stdio's buffers, so that there is one
  * copy to wipe.
  *
- * Others may not read such a file: a mistake with its mode is found when the program starts, and not
- * when it was used. The group may, as that is how services and Secrets' volumes (fsGroup) are given
- * theirs.
+ * Others may not read such a file: a mistake with its mode is found when the program starts, and
+ * not when it was used. The group may, as that is how services and Secrets' volumes (fsGroup) are
+ * given theirs.
  */
 #include "shared/secret.h"
 

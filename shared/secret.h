@@ -14,9 +14,9 @@ struct secret {
 };
 
 /*
- * Reads a whole file of at most `most` bytes. -ENOENT, -EACCES: it cannot be opened or read; -EPERM:
- * others may read or write it; -EINVAL: it is larger, or no regular file; each with the reason, which
- * begins with the path.
+ * Reads a whole file of at most `most` bytes. -ENOENT, -EACCES: it cannot be opened or read;
+ * -EPERM: others may read or write it; -EINVAL: it is larger, or no regular file; each with the
+ * reason, which begins with the path.
  */
 int secret_read(struct secret *s, const char *path, size_t most, struct reason *reason);
 /* Wipes it. One of zeroes is allowed. */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cells are collected first, widths follow from them. Columns are two blanks apart; the last printed one is not
- * padded, so that lines carry no trailing blanks. On a terminal that is too narrow the widest name column gives way,
- * one place at a time, down to NAME_SHORT; then the spare columns are left out; then names go down to NAME_LEAST.
- * Numbers are never cut. A name loses its middle, but where the names of a column end alike (nodes of one domain) or
- * begin alike (units of one slice) it loses that end.
+ * Cells are collected first, widths follow from them. Columns are two blanks apart; the last
+ * printed one is not padded, so that lines carry no trailing blanks. On a terminal that is too
+ * narrow the widest name column gives way, one place at a time, down to NAME_SHORT; then the spare
+ * columns are left out; then names go down to NAME_LEAST. Numbers are never cut. A name loses its
+ * middle, but where the names of a column end alike (nodes of one domain) or begin alike (units of
+ * one slice) it loses that end.
  */
 #include "shared/table.h"
 
@@ -417,7 +418,7 @@ void table_print(const struct table *t, const struct table_style *style, struct 
 	free(layout);
 }
 
-/* --- for programs ------------------------------------------------------------------------------------------------- */
+/* --- for programs ----------------------------------------------------------------------------- */
 
 static void add_field(struct buf *out, const char *text, bool first)
 {
@@ -436,7 +437,10 @@ static void add_field(struct buf *out, const char *text, bool first)
 	buf_add_char(out, '"');
 }
 
-/* Columns of a table may have one title, next to what they are about; for a program each has its own. */
+/*
+ * Columns of a table may have one title, next to what they are about; for a program each has its
+ * own.
+ */
 static void add_titles(const struct table *t, struct buf *out)
 {
 	for (size_t i = 0; i < t->column_count; i++) {

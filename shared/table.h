@@ -31,7 +31,10 @@ void table_free(struct table *t);
 void table_column(struct table *t, const char *title, enum table_form form);
 /* Begins a row; name decides between equal keys when sorting, and is copied. */
 void table_row(struct table *t, const char *name);
-/* The next cell of the newest row; a row ends up with one for each column. Control characters become "?". */
+/*
+ * The next cell of the newest row; a row ends up with one for each column. Control characters
+ * become "?".
+ */
 void table_cell(struct table *t, enum table_paint paint, const char *text);
 /* What the newest row is sorted by: greatest first, NaN last. */
 void table_key(struct table *t, double key);
@@ -42,16 +45,22 @@ void table_drop_sums(struct table *t);
 void table_sort(struct table *t);
 /* Drops rows beyond the first `most`. */
 void table_limit(struct table *t, size_t most);
-/* True when every cell of the column is one of the texts (a NULL ends them), and so when there are no rows. */
+/*
+ * True when every cell of the column is one of the texts (a NULL ends them), and so when there are
+ * no rows.
+ */
 bool table_holds_only(const struct table *t, size_t column, const char *const *texts);
 /* Leaves a column out of what is printed. */
 void table_hide(struct table *t, size_t column);
-/* Leaves it out only on terminals that are too narrow even with short names; what is spared first goes first. */
+/*
+ * Leaves it out only on terminals that are too narrow even with short names; what is spared first
+ * goes first.
+ */
 void table_spare(struct table *t, size_t column);
 void table_print(const struct table *t, const struct table_style *style, struct buf *out);
 /*
- * As RFC 4180 has it: every column, hidden or not, so that they depend on no row; "-", which is nothing known, is empty.
- * The second column of a title is TITLE_2.
+ * As RFC 4180 has it: every column, hidden or not, so that they depend on no row; "-", which is
+ * nothing known, is empty. The second column of a title is TITLE_2.
  */
 void table_print_csv(const struct table *t, bool headers, struct buf *out);
 /* Names of rows, in their order, and each once. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why not the C library: its conversions depend on the time zone or on static storage, and an int64 of nanoseconds
- * only spans the years 1677 to 2262, so the calendar fits into a few lines. Lists write thousands of times, hence digits
- * one by one. Writing cannot fail. Reading checks every field, so that no text is taken for another time than it says.
+ * Why not the C library: its conversions depend on the time zone or on static storage, and an int64
+ * of nanoseconds only spans the years 1677 to 2262, so the calendar fits into a few lines. Lists
+ * write thousands of times, hence digits one by one. Writing cannot fail. Reading checks every
+ * field, so that no text is taken for another time than it says.
  */
 #include "shared/timefmt.h"
 
@@ -21,8 +22,9 @@ static int64_t floor_div(int64_t a, int64_t b)
 }
 
 /*
- * Proleptic Gregorian calendar. Years are counted from 1 March, which puts the leap day last: months then start on
- * day (153 m + 2) / 5, and 400 years are always 146097 days. 719468 days lie between 0000-03-01 and 1970-01-01.
+ * Proleptic Gregorian calendar. Years are counted from 1 March, which puts the leap day last:
+ * months then start on day (153 m + 2) / 5, and 400 years are always 146097 days. 719468 days lie
+ * between 0000-03-01 and 1970-01-01.
  */
 static void civil_from_days(int64_t days, int *year, int *month, int *day)
 {

@@ -11,12 +11,15 @@ enum { TIMEFMT_LEN = 32 };
 
 /* "2026-01-31T12:00:00.123Z", milliseconds cut when zero; out holds TIMEFMT_LEN bytes. */
 void timefmt_rfc3339(int64_t unix_ns, char out[TIMEFMT_LEN]);
-/* The same with all nine digits of the fraction where there is one: it reads back to the same nanosecond. */
+/*
+ * The same with all nine digits of the fraction where there is one: it reads back to the same
+ * nanosecond.
+ */
 void timefmt_rfc3339_exact(int64_t unix_ns, char out[TIMEFMT_LEN]);
 /*
- * RFC 3339 with any offset ("2026-01-31T13:00:00.5+01:00"); digits behind the ninth of the fraction are cut, and a
- * leap second is the one after it. 0, or -EINVAL with the reason quoting the text; also for times that 64 bits of
- * nanoseconds cannot hold.
+ * RFC 3339 with any offset ("2026-01-31T13:00:00.5+01:00"); digits behind the ninth of the fraction
+ * are cut, and a leap second is the one after it. 0, or -EINVAL with the reason quoting the text;
+ * also for times that 64 bits of nanoseconds cannot hold.
  */
 int timefmt_parse(const char *text, int64_t *unix_ns, struct reason *reason);
 

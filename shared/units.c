@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rounding decides the unit, not the value before it: 999.7 millicores print as "1.00", never as "1000m", and
- * 1023.97 MiB as "1.0Gi".
+ * Rounding decides the unit, not the value before it: 999.7 millicores print as "1.00", never as
+ * "1000m", and 1023.97 MiB as "1.0Gi".
  */
 #include "shared/units.h"
 

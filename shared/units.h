@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Quantities as people read them, and still as Kubernetes would accept them; what is not known (NaN) is "-". */
+/*
+ * Quantities as people read them, and still as Kubernetes would accept them; what is not known
+ * (NaN) is "-".
+ */
 #ifndef EVENKEEL_SHARED_UNITS_H
 #define EVENKEEL_SHARED_UNITS_H
 
@@ -11,7 +14,10 @@ void units_cpu(double milli, char out[UNITS_LEN]);
 void units_cpu_of(double milli, double capacity_milli, char out[UNITS_LEN]);
 /* "512", "1.5Ki", "20.0Mi", "3.2Gi": one decimal. */
 void units_bytes(double bytes, char out[UNITS_LEN]);
-/* "6.2/15.6Gi", "6.2/16Gi": both in the capacity's unit; of Ti and more what is below 1 in its own, "245Gi/1.4Ti". */
+/*
+ * "6.2/15.6Gi", "6.2/16Gi": both in the capacity's unit; of Ti and more what is below 1 in its own,
+ * "245Gi/1.4Ti".
+ */
 void units_bytes_of(double bytes, double capacity_bytes, char out[UNITS_LEN]);
 /* share 0.123 is "12%"; what is above 0 and rounds to it is "<1%". */
 void units_percent(double share, char out[UNITS_LEN]);

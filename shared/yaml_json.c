@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libyaml's events are written as they come, so that a list of a whole cluster needs no tree: what is remembered is a
- * frame for each open mapping or sequence, the keys of open mappings, and where in the JSON each anchored value
- * stands. An alias copies that text. Depth and size count what aliases add, which also bounds what they can blow up
- * to.
+ * libyaml's events are written as they come, so that a list of a whole cluster needs no tree: what
+ * is remembered is a frame for each open mapping or sequence, the keys of open mappings, and where
+ * in the JSON each anchored value stands. An alias copies that text. Depth and size count what
+ * aliases add, which also bounds what they can blow up to.
  */
 #include "shared/yaml_json.h"
 
@@ -72,7 +72,7 @@ static void *grow(void *array, size_t count, size_t *room, size_t size)
 	return mem_realloc(array, *room * size);
 }
 
-/* --- scalars ---------------------------------------------------------------------------------------------------- */
+/* --- scalars ---------------------------------------------------------------------------------- */
 
 static bool is_one_of(const char *text, const char *const *words)
 {
@@ -123,7 +123,10 @@ static int write_float(struct converter *c, const char *text)
 	return 0;
 }
 
-/* digits without sign and prefix; what 64 bits do not hold becomes the nearest double, as JSON readers do. */
+/*
+ * digits without sign and prefix; what 64 bits do not hold becomes the nearest double, as JSON
+ * readers do.
+ */
 static int write_integer(struct converter *c, const char *digits, int base, bool negative)
 {
 	unsigned long long value;
@@ -183,7 +186,7 @@ static bool is_text(const yaml_event_t *e)
 	return strcmp(tag, YAML_STR_TAG) == 0 || strcmp(tag, "!") == 0;
 }
 
-/* --- anchors ---------------------------------------------------------------------------------------------------- */
+/* --- anchors ---------------------------------------------------------------------------------- */
 
 /* Where the next value will begin. */
 static size_t value_start(const struct converter *c)
@@ -226,7 +229,7 @@ static void forget_anchors(struct converter *c)
 		free(c->anchors[--c->anchor_count].name);
 }
 
-/* --- nesting ---------------------------------------------------------------------------------------------------- */
+/* --- nesting ---------------------------------------------------------------------------------- */
 
 static struct frame *top(const struct converter *c)
 {
@@ -386,7 +389,7 @@ static int close_frame(struct converter *c)
 	return ended(c, f.height + 1);
 }
 
-/* --- documents -------------------------------------------------------------------------------------------------- */
+/* --- documents -------------------------------------------------------------------------------- */
 
 static void begin_document(struct converter *c)
 {

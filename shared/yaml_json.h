@@ -14,10 +14,11 @@ struct yaml_json_limits {
 };
 
 /*
- * Appends each document as one line of JSON; empty ones are left out. Plain scalars are null, booleans, numbers or
- * strings by their looks (0644 is octal, "yes" stays text, quoted is always text); aliases are copies. 0 with
- * *documents, or -EINVAL with the reason "NAME:LINE: ..", and nothing is appended: repeated keys, keys that are no
- * text, merge keys, .inf and .nan, aliases of what they stand in, and what grows beyond a limit.
+ * Appends each document as one line of JSON; empty ones are left out. Plain scalars are null,
+ * booleans, numbers or strings by their looks (0644 is octal, "yes" stays text, quoted is always
+ * text); aliases are copies. 0 with *documents, or -EINVAL with the reason "NAME:LINE: ..", and
+ * nothing is appended: repeated keys, keys that are no text, merge keys, .inf and .nan, aliases of
+ * what they stand in, and what grows beyond a limit.
  */
 int yaml_json_convert(const char *name, const char *text, size_t len,
 		      const struct yaml_json_limits *limits, struct buf *out, size_t *documents,

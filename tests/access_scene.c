@@ -117,7 +117,7 @@ void access_scene_start(struct access_scene *s, const struct http_config *config
 		fail_msg("%s", why.text);
 }
 
-/* --- clients ---------------------------------------------------------------------------------------------------- */
+/* --- clients ---------------------------------------------------------------------------------- */
 
 static size_t collect(char *data, size_t size, size_t count, void *to)
 {

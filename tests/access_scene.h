@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A guarded HTTP server in this process, with authorities, certificates and tokens in a folder, and clients of every kind. */
+/*
+ * A guarded HTTP server in this process, with authorities, certificates and tokens in a folder, and
+ * clients of every kind.
+ */
 #ifndef EVENKEEL_TESTS_ACCESS_SCENE_H
 #define EVENKEEL_TESTS_ACCESS_SCENE_H
 
@@ -28,7 +31,10 @@ struct access_scene {
 struct access_scene *access_scene_new(void);
 void access_scene_free(struct access_scene *s);
 
-/* The path of a file of the folder with that text, mode 0600, put there at once; the caller frees it. */
+/*
+ * The path of a file of the folder with that text, mode 0600, put there at once; the caller frees
+ * it.
+ */
 char *access_scene_write(struct access_scene *s, const char *name, const char *text);
 /* TLS with client certificates, and the token file with ACCESS_TOKEN. */
 void access_scene_configure(struct access_scene *s, struct http_config *config);

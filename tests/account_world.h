@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A made-up machine for tests of the account: cgroups, their counters and a clock, moved by hand. */
+/*
+ * A made-up machine for tests of the account: cgroups, their counters and a clock, moved by hand.
+ */
 #ifndef EVENKEEL_TESTS_ACCOUNT_WORLD_H
 #define EVENKEEL_TESTS_ACCOUNT_WORLD_H
 
@@ -64,7 +66,9 @@ void world_use(struct world *w, const char *path, uint64_t cpu_ns);
 void world_use_local(struct world *w, const char *path, uint64_t cpu_ns);
 /* The id of a directory that exists. */
 uint64_t world_id(const struct world *w, const char *path);
-/* What is told when this directory, which exists yet, is removed with so much on its CPU counter. */
+/*
+ * What is told when this directory, which exists yet, is removed with so much on its CPU counter.
+ */
 struct departure world_departure(const struct world *w, const char *path, uint64_t cpu_ns);
 /* Tells of them so long after the last tick. */
 void world_depart(struct world *w, int64_t after_ns, const struct departure *list, size_t count);

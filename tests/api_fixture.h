@@ -20,14 +20,20 @@ struct api_fixture {
 void api_fixture_open(struct api_fixture *f, struct view *v);
 void api_fixture_close(struct api_fixture *f);
 
-/* A cmocka test around which the fixture at that address is opened with view_fixture_new(), and closed. */
+/*
+ * A cmocka test around which the fixture at that address is opened with view_fixture_new(), and
+ * closed.
+ */
 #define API_FIXTURE_TEST(name, fixture)                                                            \
 	cmocka_unit_test_prestate_setup_teardown(name, api_fixture_setup, api_fixture_teardown,    \
 						 fixture)
 int api_fixture_setup(void **state);
 int api_fixture_teardown(void **state);
 
-/* "GET", "/v1/nodes?limit=2": routes it and returns the status. Nothing is unescaped but "+" in values, to a space. */
+/*
+ * "GET", "/v1/nodes?limit=2": routes it and returns the status. Nothing is unescaped but "+" in
+ * values, to a space.
+ */
 int api_fixture_send(struct api_fixture *f, const char *method, const char *target,
 		     const char *body);
 int api_fixture_get(struct api_fixture *f, const char *target);
@@ -40,7 +46,9 @@ const char *http_fixture_error_field(const struct api_fixture *f);
 /* The names of the last answer's items in order, separated by blanks; valid until the next call. */
 const char *api_fixture_names(struct api_fixture *f);
 
-/* What stands at a path like "items.0.usage.cpuMillicores" below json; NULL when a part is missing. */
+/*
+ * What stands at a path like "items.0.usage.cpuMillicores" below json; NULL when a part is missing.
+ */
 const cJSON *api_fixture_at(const cJSON *json, const char *path);
 
 #endif

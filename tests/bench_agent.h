@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The real agent under measurement: started on cgroups of a bench's own, and what it and any other program costs. */
+/*
+ * The real agent under measurement: started on cgroups of a bench's own, and what it and any other
+ * program costs.
+ */
 #ifndef EVENKEEL_TESTS_BENCH_AGENT_H
 #define EVENKEEL_TESTS_BENCH_AGENT_H
 
@@ -12,8 +15,9 @@
 struct cgroup_fixture *bench_cgroups(const char *name, int count, struct reason *reason);
 
 /*
- * Starts the stack's agent, without a limit to its CPU, reporting to the first `aggregators` of the stack; returns the
- * milliseconds until it says that it took its first sample. Ends the program where it does not start.
+ * Starts the stack's agent, without a limit to its CPU, reporting to the first `aggregators` of the
+ * stack; returns the milliseconds until it says that it took its first sample. Ends the program
+ * where it does not start.
  */
 double bench_agent_start(struct stack *s, int aggregators, const char *cgroup_root,
 			 const char *rate, const char *interval);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The made-up fleet for benches that also include the aggregator's model: `struct cluster` is one thing there and another
- * in tests/fleet/cluster.h, which this header therefore does not show.
+ * The made-up fleet for benches that also include the aggregator's model: `struct cluster` is one
+ * thing there and another in tests/fleet/cluster.h, which this header therefore does not show.
  */
 #ifndef EVENKEEL_TESTS_BENCH_FLEET_H
 #define EVENKEEL_TESTS_BENCH_FLEET_H

@@ -16,7 +16,10 @@ struct cli_fixture {
 	const char *total; /* JSON of the list's total; NULL: none */
 };
 
-/* Shows the items as one list as of 2026-01-31T12:00:03Z; *out and *reason are replaced, and *out is the caller's. */
+/*
+ * Shows the items as one list as of 2026-01-31T12:00:03Z; *out and *reason are replaced, and *out
+ * is the caller's.
+ */
 int cli_fixture_render(const struct cli_fixture *f, const struct usage_kind *kind, struct buf *out,
 		       struct reason *reason);
 /* Expects this exit code, text (any if NULL) and reason. */

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why: what a client of the Kubernetes API must stand, and whether it has understood what it heard, only a real API
- * server can say. How: the programs that tests/kube/build made run as children of the test, on free ports of the
- * loopback, with everything they write in one temporary folder:
+ * Why: what a client of the Kubernetes API must stand, and whether it has understood what it heard,
+ * only a real API server can say. How: the programs that tests/kube/build made run as children of
+ * the test, on free ports of the loopback, with everything they write in one temporary folder:
  *
  *     etcd  <-  API server 0  <-  scheduler, controllers, kubectl, the aggregator under test
  *           <-  API server 1      a second door to the same objects, for what happens behind a client's back
  *
- * There is no kubelet: nodes are objects of the API, and what it would report the test writes to their status. So the
- * admission plugins and controllers that wait for a kubelet, or for tokens, are off; they are on for a test that brings
- * nodes (tests/node_bed.h). The API server's own certificate is its authority, as clients see it, and its key signs the
- * tokens of service accounts.
+ * There is no kubelet: nodes are objects of the API, and what it would report the test writes to
+ * their status. So the admission plugins and controllers that wait for a kubelet, or for tokens,
+ * are off; they are on for a test that brings nodes (tests/node_bed.h). The API server's own
+ * certificate is its authority, as clients see it, and its key signs the tokens of service
+ * accounts.
  *
- * A free port is free when it is asked for; another program may take it before its child does. Then the child ends,
- * and the test says so. On shutdown children are killed, in the reverse order; all they know lies in the folder that
- * goes, too.
+ * A free port is free when it is asked for; another program may take it before its child does. Then
+ * the child ends, and the test says so. On shutdown children are killed, in the reverse order; all
+ * they know lies in the folder that goes, too.
  */
 #include "tests/control_plane.h"
 
@@ -155,7 +156,9 @@ static bool has_ended(pid_t pid)
 	return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid;
 }
 
-/* What answers 200 once it is ready, and the process it belongs to, which must not end meanwhile. */
+/*
+ * What answers 200 once it is ready, and the process it belongs to, which must not end meanwhile.
+ */
 struct server {
 	struct control_plane *plane;
 	pid_t pid;
@@ -168,7 +171,10 @@ static size_t collect(char *data, size_t size, size_t count, void *ctx)
 	return size * count;
 }
 
-/* Without a certificate it is etcd, which has no use for a token. The status, 0 when nothing answers. */
+/*
+ * Without a certificate it is etcd, which has no use for a token. The status, 0 when nothing
+ * answers.
+ */
 static long request(CURL *curl, const char *method, const char *url, const char *certificate,
 		    const char *body, struct buf *answer)
 {
@@ -286,8 +292,8 @@ void control_plane_kill_api(struct control_plane *c, int i)
 }
 
 /*
- * Starts a client of API server 0 and awaits that it tells its health on the port, without TLS. The words of argv from 1
- * on say the rest, and are freed.
+ * Starts a client of API server 0 and awaits that it tells its health on the port, without TLS. The
+ * words of argv from 1 on say the rest, and are freed.
  */
 static pid_t start_client(struct control_plane *c, const char *name, const char *program, int port,
 			  char **argv)
@@ -325,7 +331,10 @@ void control_plane_stop_scheduler(struct control_plane *c)
 	stop(&c->scheduler, SIGKILL);
 }
 
-/* Those of workloads only, or with nodes all, of which some sign tokens and tell pods whom to trust. */
+/*
+ * Those of workloads only, or with nodes all, of which some sign tokens and tell pods whom to
+ * trust.
+ */
 static void add_controllers(const struct control_plane *c, char **argv)
 {
 	if (!c->with_nodes) {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A real Kubernetes control plane on this machine's loopback, for tests: etcd, API server, scheduler and controllers. */
+/*
+ * A real Kubernetes control plane on this machine's loopback, for tests: etcd, API server,
+ * scheduler and controllers.
+ */
 #ifndef EVENKEEL_TESTS_CONTROL_PLANE_H
 #define EVENKEEL_TESTS_CONTROL_PLANE_H
 
@@ -37,36 +40,47 @@ struct control_plane {
 #define CONTROL_RESTRICTED_USER "evenkeel-restricted"
 
 /*
- * Starts etcd and API server 0 and awaits readiness; bin is what tests/kube/build printed. What fails is printed with
- * the logs, and aborts: without it there is no test. Children die with the test, however it ends.
+ * Starts etcd and API server 0 and awaits readiness; bin is what tests/kube/build printed. What
+ * fails is printed with the logs, and aborts: without it there is no test. Children die with the
+ * test, however it ends.
  */
 struct control_plane *control_plane_new(const char *bin);
 /*
- * The same for nodes with a kubelet, where nothing else has the network (tests/node_box.h): API server 0 listens at every
- * address, at the port of its own Service, and knows service accounts; the controllers are all there are.
+ * The same for nodes with a kubelet, where nothing else has the network (tests/node_box.h): API
+ * server 0 listens at every address, at the port of its own Service, and knows service accounts;
+ * the controllers are all there are.
  */
 struct control_plane *control_plane_new_with_nodes(const char *bin);
 /* The address of the API server's own Service. Its port is 443. */
 #define CONTROL_SERVICE_ADDRESS "10.96.0.1"
-/* Stops all that runs, prints the ends of their logs when `failed`, removes the folder. NULL is allowed. */
+/*
+ * Stops all that runs, prints the ends of their logs when `failed`, removes the folder. NULL is
+ * allowed.
+ */
 void control_plane_free(struct control_plane *c, bool failed);
 
-/* The scheduler, and the controllers of workloads and disruption budgets; none of nodes: theirs is what a test says. */
+/*
+ * The scheduler, and the controllers of workloads and disruption budgets; none of nodes: theirs is
+ * what a test says.
+ */
 void control_plane_start_controllers(struct control_plane *c);
 /*
- * Starts the scheduler, in place of one that runs, and awaits its health. `config` is YAML: what a KubeSchedulerConfiguration of v1beta1 holds
- * beside its connection and leader election, say profiles and extenders; NULL: nothing.
+ * Starts the scheduler, in place of one that runs, and awaits its health. `config` is YAML: what a
+ * KubeSchedulerConfiguration of v1beta1 holds beside its connection and leader election, say
+ * profiles and extenders; NULL: nothing.
  */
 void control_plane_start_scheduler(struct control_plane *c, const char *config);
 void control_plane_stop_scheduler(struct control_plane *c);
 /*
- * Awaits that the scheduler counts so many nodes, those that only pods name among them, and pods on them that have not ended: what it decides after that, it decides knowing them.
- * It looks once a second.
+ * Awaits that the scheduler counts so many nodes, those that only pods name among them, and pods on
+ * them that have not ended: what it decides after that, it decides knowing them. It looks once a
+ * second.
  */
 void control_plane_await_scheduler(struct control_plane *c, size_t nodes, size_t pods);
 /*
- * Starts API server i, on the port and with the certificate it had before if it ran. Without its watch cache every
- * list and watch is etcd's own, so that a watch from before a compaction is refused with 410. Awaits readiness.
+ * Starts API server i, on the port and with the certificate it had before if it ran. Without its
+ * watch cache every list and watch is etcd's own, so that a watch from before a compaction is
+ * refused with 410. Awaits readiness.
  */
 void control_plane_start_api(struct control_plane *c, int i, bool watch_cache);
 void control_plane_kill_api(struct control_plane *c, int i); /* SIGKILL */
@@ -74,21 +88,30 @@ void control_plane_kill_api(struct control_plane *c, int i); /* SIGKILL */
 void control_plane_compact(struct control_plane *c);
 
 /*
- * One request as admin to the first API server that runs: "PATCH", "/api/v1/nodes/a/status", a body of JSON or NULL (a
- * PATCH is a merge). The status; the answer replaces *answer unless that is NULL.
+ * One request as admin to the first API server that runs: "PATCH", "/api/v1/nodes/a/status", a body
+ * of JSON or NULL (a PATCH is a merge). The status; the answer replaces *answer unless that is
+ * NULL.
  */
 long control_plane_send(struct control_plane *c, const char *method, const char *path,
 			const char *body, struct buf *answer);
 /* The same; anything but 200 or 201 fails the test with what the server said. */
 void control_plane_must(struct control_plane *c, const char *method, const char *path,
 			const char *body);
-/* kubectl as admin of API server 0 with words that end with NULL; what it prints to *out. What it complains of fails the test. */
+/*
+ * kubectl as admin of API server 0 with words that end with NULL; what it prints to *out. What it
+ * complains of fails the test.
+ */
 void control_plane_kubectl(struct control_plane *c, const char *const *words, struct buf *out);
 /* `kubectl create -f FILE` as admin of API server 0. */
 void control_plane_create(struct control_plane *c, const char *file);
-/* `kubectl apply -k FOLDER` as admin of API server 0; what it says of each object, a line each, replaces *said. */
+/*
+ * `kubectl apply -k FOLDER` as admin of API server 0; what it says of each object, a line each,
+ * replaces *said.
+ */
 void control_plane_apply(struct control_plane *c, const char *folder, struct buf *said);
-/* `kubectl get RESOURCE --all-namespaces -o json` as admin of API server 0; the caller deletes it. */
+/*
+ * `kubectl get RESOURCE --all-namespaces -o json` as admin of API server 0; the caller deletes it.
+ */
 cJSON *control_plane_kubectl_get(struct control_plane *c, const char *resource);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A VFS before SQLite's own, which passes every operation on but those whose turn it is to fail. Files are of version 1,
- * without shared memory: SQLite needs none for a log that one process has to itself, and refuses any other.
+ * A VFS before SQLite's own, which passes every operation on but those whose turn it is to fail.
+ * Files are of version 1, without shared memory: SQLite needs none for a log that one process has
+ * to itself, and refuses any other.
  */
 #include "tests/disk_fault.h"
 

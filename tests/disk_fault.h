@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SQLite's disk in this process, which fails when it is told to: the seam for tests of databases. */
+/*
+ * SQLite's disk in this process, which fails when it is told to: the seam for tests of databases.
+ */
 #ifndef EVENKEEL_TESTS_DISK_FAULT_H
 #define EVENKEEL_TESTS_DISK_FAULT_H
 
@@ -15,8 +17,8 @@ enum disk_fault_kind {
 /* For all databases that are opened from now on. No fault is set. */
 void disk_fault_install(void);
 /*
- * Operations of that kind fail from now on: after so many that succeed (0: at once), so many times; then none does. Any
- * thread; what was set before is forgotten.
+ * Operations of that kind fail from now on: after so many that succeed (0: at once), so many times;
+ * then none does. Any thread; what was set before is forgotten.
  */
 void disk_fault_set(enum disk_fault_kind kind, int64_t after, int64_t times);
 void disk_fault_heal(void);

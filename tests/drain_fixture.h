@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pods, nodes and budgets for tests of the drain rules: real records, of JSON with single quotes. */
+/*
+ * Pods, nodes and budgets for tests of the drain rules: real records, of JSON with single quotes.
+ */
 #ifndef EVENKEEL_TESTS_DRAIN_FIXTURE_H
 #define EVENKEEL_TESTS_DRAIN_FIXTURE_H
 
@@ -10,8 +12,9 @@
 /* The caller drops it. */
 struct object *drain_fixture_object(enum object_kind kind, const char *quoted);
 /*
- * A running, ready pod of ReplicaSet "web" (uid "web") in namespace "shop", with the label app=web. `metadata`, `spec` and `status` are members beyond
- * that ("'annotations':{..}"), "" for none; `owner` replaces the owner references, NULL for the usual one, "" for none.
+ * A running, ready pod of ReplicaSet "web" (uid "web") in namespace "shop", with the label app=web.
+ * `metadata`, `spec` and `status` are members beyond that ("'annotations':{..}"), "" for none;
+ * `owner` replaces the owner references, NULL for the usual one, "" for none.
  */
 struct kube_pod *drain_fixture_pod(const char *name, const char *owner, const char *metadata,
 				   const char *spec, const char *status);

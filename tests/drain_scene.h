@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A small cluster in which each node is told something else about drains, as a dump and with measurements:
+ * A small cluster in which each node is told something else about drains, as a dump and with
+ * measurements:
  *
  *	alpha    requests 55 % of its CPU          NotUnderutilized
  *	bravo    shop/web-1, which fits on alpha   goes

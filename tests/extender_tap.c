@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One thread answers, one question at a time, which is how a scheduler asks. What it is told and what it remembers is
- * under a lock; an answer that is kept waits for a condition, and with it the thread.
+ * One thread answers, one question at a time, which is how a scheduler asks. What it is told and
+ * what it remembers is under a lock; an answer that is kept waits for a condition, and with it the
+ * thread.
  */
 #include "tests/extender_tap.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stands between a kube-scheduler and its extender on the loopback: passes on, remembers, and meddles when told to. */
+/*
+ * Stands between a kube-scheduler and its extender on the loopback: passes on, remembers, and
+ * meddles when told to.
+ */
 #ifndef EVENKEEL_TESTS_EXTENDER_TAP_H
 #define EVENKEEL_TESTS_EXTENDER_TAP_H
 
@@ -15,14 +18,20 @@ struct extender_tap *extender_tap_start(int target_port);
 void extender_tap_stop(struct extender_tap *t); /* NULL is allowed */
 int extender_tap_port(const struct extender_tap *t);
 
-/* From now on pods are asked about without their uids: they are answered, and nothing is reserved for them. */
+/*
+ * From now on pods are asked about without their uids: they are answered, and nothing is reserved
+ * for them.
+ */
 void extender_tap_strip_uids(struct extender_tap *t, bool strip);
-/* The HostPriorityList that the pod of that name was answered with last; NULL: none. The caller deletes it. */
+/*
+ * The HostPriorityList that the pod of that name was answered with last; NULL: none. The caller
+ * deletes it.
+ */
 cJSON *extender_tap_priorities(struct extender_tap *t, const char *pod);
 
 /*
- * As soon as the extender has answered the next prioritize, the process that asked is stopped and the answer kept from
- * it, until it is released, and goes on with it.
+ * As soon as the extender has answered the next prioritize, the process that asked is stopped and
+ * the answer kept from it, until it is released, and goes on with it.
  */
 void extender_tap_hold(struct extender_tap *t, pid_t asker);
 bool extender_tap_holds(struct extender_tap *t);

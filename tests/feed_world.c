@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The handle is in a multi handle that nobody performs: requests begin, and nothing comes but what is given here. */
+/*
+ * The handle is in a multi handle that nobody performs: requests begin, and nothing comes but what
+ * is given here.
+ */
 #include "tests/feed_world.h"
 
 #include <assert.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files tier over cgroups of a test's own, and the kernel's files read by other means than the tier's. */
+/*
+ * The files tier over cgroups of a test's own, and the kernel's files read by other means than the
+ * tier's.
+ */
 #ifndef EVENKEEL_TESTS_FILES_WORLD_H
 #define EVENKEEL_TESTS_FILES_WORLD_H
 
@@ -51,7 +54,10 @@ bool files_world_has(const struct files_world *w, int h, const char *sub, const 
 
 /* 20 ms in 100 ms, with a burst of 5 ms where the kernel can do that. */
 void files_world_set_quota(const struct files_world *w, const char *sub);
-/* Lets what is in it run until the kernel throttled it a few times, or without quotas until it used 50 ms. */
+/*
+ * Lets what is in it run until the kernel throttled it a few times, or without quotas until it used
+ * 50 ms.
+ */
 void files_world_await_use(const struct files_world *w, const char *sub);
 /* Stops the child in it and waits until the kernel has counted its last period. */
 void files_world_stop(const struct files_world *w, const char *sub, pid_t child);

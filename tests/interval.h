@@ -9,9 +9,9 @@
 #include "shared/interval.h"
 
 /*
- * Five seconds ending 5 s * sequence after some start, with `pods` pods of `containers` containers each; values differ
- * by entry and sequence and are the same in every call. The first sequence is fresh throughout. Free it with
- * interval_free().
+ * Five seconds ending 5 s * sequence after some start, with `pods` pods of `containers` containers
+ * each; values differ by entry and sequence and are the same in every call. The first sequence is
+ * fresh throughout. Free it with interval_free().
  */
 struct interval *interval_make(uint64_t sequence, size_t pods, size_t containers);
 

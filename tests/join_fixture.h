@@ -5,11 +5,16 @@
 
 #include "aggregator/state/page.h"
 
-/* As of end_ns measured for so many seconds, always at the same use; 0: not at all. Limits are unknown. */
+/*
+ * As of end_ns measured for so many seconds, always at the same use; 0: not at all. Limits are
+ * unknown.
+ */
 struct page_pod join_fixture_pod(const char *name, const char *uid, int64_t end_ns, double seconds,
 				 double cpu_milli, double working_set_bytes);
-/* A page of 4 CPUs and 8 GiB, measured for an hour at 1 CPU, with these pods, sorted by name. Its strings can be
- * shared. */
+/*
+ * A page of 4 CPUs and 8 GiB, measured for an hour at 1 CPU, with these pods, sorted by name. Its
+ * strings can be shared.
+ */
 struct node_page *join_fixture_page(const char *node, int64_t end_ns, const struct page_pod *pods,
 				    size_t count);
 /* The next page of a node on which nothing started or ended: the same pods, used like these. */

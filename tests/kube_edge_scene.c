@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The test's thread is the loop: it takes batches while it waits for a condition, and sleeps until there are more. */
+/*
+ * The test's thread is the loop: it takes batches while it waits for a condition, and sleeps until
+ * there are more.
+ */
 #include "tests/kube_edge_scene.h"
 
 #include <setjmp.h>
@@ -15,7 +18,10 @@
 #include "shared/clock.h"
 #include "shared/mem.h"
 
-/* No pause is worth waiting for, no watch is too short, and what is lost is only found by what the test does. */
+/*
+ * No pause is worth waiting for, no watch is too short, and what is lost is only found by what the
+ * test does.
+ */
 static const struct kube_timing fast = {
 	.backoff = {.first_ns = NS_PER_MS, .most_ns = 4 * NS_PER_MS, .reset_ns = NS_PER_SEC},
 	.forbidden_ns = NS_PER_MS,
@@ -27,7 +33,7 @@ static const struct kube_timing fast = {
 	.source_ns = NS_PER_MS,
 };
 
-/* --- the loop's part ---------------------------------------------------------------------------------------------- */
+/* --- the loop's part -------------------------------------------------------------------------- */
 
 static void on_ready(void *ctx)
 {
@@ -112,7 +118,7 @@ bool edge_scene_await(struct edge_scene *s, bool (*is_true)(struct edge_scene *s
 	}
 }
 
-/* --- what is asserted --------------------------------------------------------------------------------------------- */
+/* --- what is asserted ------------------------------------------------------------------------- */
 
 static bool story_is_long_enough(struct edge_scene *s, const void *what)
 {
@@ -178,7 +184,7 @@ void edge_assert_path(struct edge_scene *s, const char *part, size_t i, const ch
 	free(path);
 }
 
-/* --- life ------------------------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 int edge_scene_setup(void **state)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Kubernetes edge beside a scripted API server, and what it hands over, written down line by line for each kind. */
+/*
+ * The Kubernetes edge beside a scripted API server, and what it hands over, written down line by
+ * line for each kind.
+ */
 #ifndef EVENKEEL_TESTS_KUBE_EDGE_SCENE_H
 #define EVENKEEL_TESTS_KUBE_EDGE_SCENE_H
 

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pods on nodes are drawn first and nodes are made to hold them, with nothing, little or much to spare, so that no node is asked for more than
- * it has. That, and some more, is because the tests' kube-scheduler is of an old release, and this world stays where it decides as those of
- * today do:
+ * Pods on nodes are drawn first and nodes are made to hold them, with nothing, little or much to
+ * spare, so that no node is asked for more than it has. That, and some more, is because the tests'
+ * kube-scheduler is of an old release, and this world stays where it decides as those of today do:
  *   - it refuses a pod that asks for any resource on a node that is overcommitted in another;
- *   - for topology spread it counts pods of nodes that are not eligible, where another node of their domain is: so here spread by zone is asked
+ *   - for topology spread it counts pods of nodes that are not eligible, where another node of
+ *     their domain is: so here spread by zone is asked
  *     without rules for nodes, and together only with spread by hostname, which every node has;
  *     and where a label is empty, of those that have no such label;
  *   - an empty selector of topology spread means every pod to it;
- *   - of the labels of a volume it does not take the old name of a zone for the new one; and it does not know of lost claims.
- * One case is left out that is the same today: for a claim that waits and is named twice by a pod, it looks for two volumes.
+ *   - of the labels of a volume it does not take the old name of a zone for the new one; and it
+ *     does not know of lost claims. One case is left out that is the same today: for a claim that
+ *     waits and is named twice by a pod, it looks for two volumes.
  */
 #include "tests/kube_fit_world.h"
 
@@ -186,7 +188,9 @@ static const char *any_app(struct kube_fit_world *w)
 	return ANY(w, "a", "b", "c", "d", "e", "f", "new", "new");
 }
 
-/* Among the pods of a namespace or more. One that is missing means nobody, an empty one everybody. */
+/*
+ * Among the pods of a namespace or more. One that is missing means nobody, an empty one everybody.
+ */
 static void write_selector(struct kube_fit_world *w, struct buf *b, bool may_be_empty)
 {
 	if (chance(w, 4)) {

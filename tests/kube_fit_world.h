@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A random cluster in a real API server, crowded and full of rules, and pods to ask about. Everything follows from the seed. */
+/*
+ * A random cluster in a real API server, crowded and full of rules, and pods to ask about.
+ * Everything follows from the seed.
+ */
 #ifndef EVENKEEL_TESTS_KUBE_FIT_WORLD_H
 #define EVENKEEL_TESTS_KUBE_FIT_WORLD_H
 
@@ -16,7 +19,10 @@ enum { KUBE_FIT_NODES = 50, KUBE_FIT_BOUND = 160, KUBE_FIT_ASKED = 200 };
 
 struct kube_fit_world {
 	struct place_world dice; /* only its random numbers */
-	/* What a scheduler counts: nodes, one that only pods name among them, and pods that have a node and have not ended. */
+	/*
+	 * What a scheduler counts: nodes, one that only pods name among them, and pods that have a
+	 * node and have not ended.
+	 */
 	size_t nodes, pods;
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections' threads answer; the test's thread scripts, sends more into held answers, and looks at what was asked.
- * One mutex guards it all. A held answer leaves its connection's thread reading, so that it sees the client go.
+ * Connections' threads answer; the test's thread scripts, sends more into held answers, and looks
+ * at what was asked. One mutex guards it all. A held answer leaves its connection's thread reading,
+ * so that it sees the client go.
  */
 #include "tests/kube_peer.h"
 
@@ -94,7 +95,7 @@ static void reset(int fd)
 	shutdown(fd, SHUT_RD);
 }
 
-/* --- a healthy server --------------------------------------------------------------------------------------------- */
+/* --- a healthy server ------------------------------------------------------------------------- */
 
 static int group_len(const char *version)
 {
@@ -181,7 +182,7 @@ static struct peer_answer answer_healthy(const struct kube_peer *p, const char *
 	return (struct peer_answer){.body = out->data};
 }
 
-/* --- answering ---------------------------------------------------------------------------------------------------- */
+/* --- answering -------------------------------------------------------------------------------- */
 
 static void compress_body(struct buf *body)
 {
@@ -303,7 +304,7 @@ static bool answer(struct connection *c, const char *path, const char *headers)
 	return ok;
 }
 
-/* --- connections -------------------------------------------------------------------------------------------------- */
+/* --- connections ------------------------------------------------------------------------------ */
 
 /* Reads to the empty line; the path is cut out of the first. */
 static bool read_request(int fd, char *text, char **path)
@@ -416,7 +417,7 @@ static void reset_all(struct kube_peer *p)
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* --- life --------------------------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 struct kube_peer *kube_peer_new(void)
 {
@@ -464,7 +465,7 @@ const char *kube_peer_url(const struct kube_peer *p)
 	return p->url;
 }
 
-/* --- what tests do ------------------------------------------------------------------------------------------------ */
+/* --- what tests do ---------------------------------------------------------------------------- */
 
 void kube_peer_script(struct kube_peer *p, const char *part, const struct peer_answer *a)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An API server that does what it is told: a healthy, empty one, until a script says what a request gets instead.
- * HTTP/1.1 on the loopback, a thread per connection.
+ * An API server that does what it is told: a healthy, empty one, until a script says what a request
+ * gets instead. HTTP/1.1 on the loopback, a thread per connection.
  */
 #ifndef EVENKEEL_TESTS_KUBE_PEER_H
 #define EVENKEEL_TESTS_KUBE_PEER_H
@@ -30,11 +30,18 @@ struct kube_peer *kube_peer_new(void);
 void kube_peer_free(struct kube_peer *p);
 const char *kube_peer_url(const struct kube_peer *p);
 
-/* Requests are told apart by a part of their path; "" is all. The newest of them that match, or the next one. */
+/*
+ * Requests are told apart by a part of their path; "" is all. The newest of them that match, or the
+ * next one.
+ */
 
-/* The next request with it gets that instead, after what was scripted before. Everything is copied. */
+/*
+ * The next request with it gets that instead, after what was scripted before. Everything is copied.
+ */
 void kube_peer_script(struct kube_peer *p, const char *part, const struct peer_answer *a);
-/* Answers that are held and match: more of them, the end of them, or a reset. How many there were. */
+/*
+ * Answers that are held and match: more of them, the end of them, or a reset. How many there were.
+ */
 int kube_peer_send(struct kube_peer *p, const char *part, const char *text);
 int kube_peer_end(struct kube_peer *p, const char *part);
 int kube_peer_cut(struct kube_peer *p, const char *part);
@@ -42,7 +49,9 @@ int kube_peer_cut(struct kube_peer *p, const char *part);
 void kube_peer_require_token(struct kube_peer *p, const char *token);
 /* Connections are refused, and those there are reset; or all is as before, on the same port. */
 void kube_peer_refuse(struct kube_peer *p, bool refuse);
-/* A server without the group: discovery does not have it, and its paths are 404. NULL: it has all. */
+/*
+ * A server without the group: discovery does not have it, and its paths are 404. NULL: it has all.
+ */
 void kube_peer_lack(struct kube_peer *p, const char *group);
 
 /* How many requests there were. */

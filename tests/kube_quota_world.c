@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Objects are made as the stories write them: CPU in millicores, all else in what it is counted in. There is no kubelet, so the test says what runs, and
- * pods have no grace: who is deleted is gone.
+ * Objects are made as the stories write them: CPU in millicores, all else in what it is counted in.
+ * There is no kubelet, so the test says what runs, and pods have no grace: who is deleted is gone.
  */
 #include "tests/kube_quota_world.h"
 
@@ -201,7 +201,10 @@ static size_t count_bound(const cJSON *list)
 	return bound;
 }
 
-/* The aggregator's view shows the nodes and pods of the API, and tells the quotas: it is published once a second. */
+/*
+ * The aggregator's view shows the nodes and pods of the API, and tells the quotas: it is published
+ * once a second.
+ */
 static bool is_seen(void *ctx)
 {
 	struct kube_testbed *bed = ctx;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The clusters of the stories of quotas (tests/vectors/quota/kep_stories.json) in a real API server, followed by aggregator 0. */
+/*
+ * The clusters of the stories of quotas (tests/vectors/quota/kep_stories.json) in a real API
+ * server, followed by aggregator 0.
+ */
 #ifndef EVENKEEL_TESTS_KUBE_QUOTA_WORLD_H
 #define EVENKEEL_TESTS_KUBE_QUOTA_WORLD_H
 
@@ -26,9 +29,15 @@ cJSON *kube_quota_world_pods(struct kube_testbed *bed);
 /* Frees the path. */
 void kube_quota_world_delete(struct kube_testbed *bed, char *path);
 
-/* Awaits that the aggregator's view shows the nodes, pods and quotas that the API has: it is published once a second. */
+/*
+ * Awaits that the aggregator's view shows the nodes, pods and quotas that the API has: it is
+ * published once a second.
+ */
 void kube_quota_world_expect_seen(struct kube_testbed *bed);
-/* Awaits that it tells these amounts as used, by namespace and resource, and prints them. NULL: nothing is expected. */
+/*
+ * Awaits that it tells these amounts as used, by namespace and resource, and prints them. NULL:
+ * nothing is expected.
+ */
 void kube_quota_world_expect_used(struct kube_testbed *bed, const cJSON *used);
 
 #endif

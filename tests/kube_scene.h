@@ -33,7 +33,10 @@ struct kube_scene {
 int kube_scene_setup(void **state);
 int kube_scene_teardown(void **state);
 
-/* Starts the server (id NULL: plain HTTP), and lets the configuration lead to it and trust its authority. */
+/*
+ * Starts the server (id NULL: plain HTTP), and lets the configuration lead to it and trust its
+ * authority.
+ */
 void kube_scene_serve(struct kube_scene *s, const struct tls_identity *id, const char *client_ca);
 /* A session in place of the former one; the result of kube_session_new(). */
 int kube_scene_open(struct kube_scene *s);

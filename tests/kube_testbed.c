@@ -22,14 +22,17 @@
 #include "tests/process.h"
 #include "tests/stack.h"
 
-/* Changes go through controllers, the scheduler and a watch, on a machine that may be busy with other tests. */
+/*
+ * Changes go through controllers, the scheduler and a watch, on a machine that may be busy with
+ * other tests.
+ */
 #define TELL_SECONDS 90
 /* A right or a resource that is missing is looked for once a minute. */
 #define STATE_SECONDS 100
 /* Small, so that lists have several pages. */
 #define PAGE "150"
 
-/* --- testbed ----------------------------------------------------------------------------------- */
+/* --- testbed ---------------------------------------------------------------------------------- */
 
 /* The folder of the programs of a control plane; NULL: there is none. */
 static char *find_programs(void)
@@ -180,7 +183,10 @@ static bool start_on_ports(struct kube_testbed *s, int i, const char *kubeconfig
 	return ready;
 }
 
-/* Ports that were free a moment ago may be another test's by now: then others are tried, where any will do. */
+/*
+ * Ports that were free a moment ago may be another test's by now: then others are tried, where any
+ * will do.
+ */
 void kube_testbed_start_aggregator_with(struct kube_testbed *s, int i, const char *kubeconfig,
 					const char *const *more)
 {

@@ -28,8 +28,9 @@ struct kube_testbed {
 };
 
 /*
- * A control plane with its controllers, still empty. The programs are those of EVENKEEL_KUBE, or where
- * tests/kube/build puts them; NULL where they are not: then the reason is printed, and the test is to be skipped.
+ * A control plane with its controllers, still empty. The programs are those of EVENKEEL_KUBE, or
+ * where tests/kube/build puts them; NULL where they are not: then the reason is printed, and the
+ * test is to be skipped.
  */
 struct kube_testbed *kube_testbed_new(void);
 /* The same without scheduler and controllers. */
@@ -55,14 +56,15 @@ long kube_testbed_post(const struct kube_testbed *s, int i, const char *path, co
 cJSON *kube_testbed_items(const struct kube_testbed *s, int i, const char *path);
 
 /*
- * Awaits that kubectl reports so many pods with a node, and that aggregator i tells of nodes and pods exactly what
- * kubectl does (tests/kube_truth.h). The test fails, with the first differences, when that does not come.
+ * Awaits that kubectl reports so many pods with a node, and that aggregator i tells of nodes and
+ * pods exactly what kubectl does (tests/kube_truth.h). The test fails, with the first differences,
+ * when that does not come.
  */
 void kube_testbed_expect(struct kube_testbed *s, int i, size_t bound);
 
 /*
- * Awaits a state of a resource ("poddisruptionbudgets", "forbidden") and returns what /v1/status tells of the resource
- * then; the caller deletes it.
+ * Awaits a state of a resource ("poddisruptionbudgets", "forbidden") and returns what /v1/status
+ * tells of the resource then; the caller deletes it.
  */
 cJSON *kube_testbed_expect_state(struct kube_testbed *s, int i, const char *resource,
 				 const char *state);

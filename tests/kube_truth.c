@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why: a model that is compared with its own reading of the API would agree with itself. How: this reads the same
- * objects with a parser of quantities and rules of sums of its own, as short as they can be said (the scheduler's,
- * from the Kubernetes documentation: containers added up, each init container at least, overhead on top), and nothing
- * of the product's. It can afford to be slow: amounts are JSON objects from the name that our API uses to a number.
+ * Why: a model that is compared with its own reading of the API would agree with itself. How: this
+ * reads the same objects with a parser of quantities and rules of sums of its own, as short as they
+ * can be said (the scheduler's, from the Kubernetes documentation: containers added up, each init
+ * container at least, overhead on top), and nothing of the product's. It can afford to be slow:
+ * amounts are JSON objects from the name that our API uses to a number.
  */
 #include "tests/kube_truth.h"
 

@@ -131,8 +131,9 @@ void kube_usage_send(struct kube_usage *u, const struct kube_truth *truth, const
 #define PIECE_NS   (15 * NS_PER_SEC)
 
 /*
- * Busy for a share of the time and idle for the rest: the one such load of that mean and deviation. With share p and
- * height h, mean = p h and sigma^2 = p (1 - p) h^2, so p = 1 / (1 + (sigma / mean)^2).
+ * Busy for a share of the time and idle for the rest: the one such load of that mean and deviation.
+ * With share p and height h, mean = p h and sigma^2 = p (1 - p) h^2, so p = 1 / (1 + (sigma /
+ * mean)^2).
  */
 static void use_cpu(struct node_sample *node, struct usage *pod, const struct kube_load *load,
 		    double seconds)

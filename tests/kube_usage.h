@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Agents that are not there: what they would have measured of a cluster's nodes and pods, told to an aggregator. */
+/*
+ * Agents that are not there: what they would have measured of a cluster's nodes and pods, told to
+ * an aggregator.
+ */
 #ifndef EVENKEEL_TESTS_KUBE_USAGE_H
 #define EVENKEEL_TESTS_KUBE_USAGE_H
 
@@ -15,9 +18,9 @@ struct kube_usage {
 };
 
 /*
- * For each node of the truth, which must stay the same, the time since the last call (at first the last 15 seconds),
- * with an entry for each of its pods, sealed and sent as an agent does, until it is acknowledged. Values are those of
- * interval_make(). The test fails where that takes too long.
+ * For each node of the truth, which must stay the same, the time since the last call (at first the
+ * last 15 seconds), with an entry for each of its pods, sealed and sent as an agent does, until it
+ * is acknowledged. Values are those of interval_make(). The test fails where that takes too long.
  */
 void kube_usage_send(struct kube_usage *u, const struct kube_truth *truth, const char *url,
 		     const char *key_path);
@@ -29,8 +32,9 @@ struct kube_load {
 };
 
 /*
- * The same of nodes that use as said: at first for the last 15 minutes, so that every window is covered. Intervals are
- * 15 s at most. An aggregator that was restarted is told by a kube_usage of its own.
+ * The same of nodes that use as said: at first for the last 15 minutes, so that every window is
+ * covered. Intervals are 15 s at most. An aggregator that was restarted is told by a kube_usage of
+ * its own.
  */
 void kube_usage_send_loads(struct kube_usage *u, const struct kube_load *loads, size_t count,
 			   const char *url, const char *key_path);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread of the server writes what tests read, under the lock. Pods are told apart by their names. */
+/*
+ * The thread of the server writes what tests read, under the lock. Pods are told apart by their
+ * names.
+ */
 #include "tests/kube_witness.h"
 
 #include <arpa/inet.h>
@@ -20,7 +23,10 @@ struct kube_witness {
 	cJSON *offered; /* under lock: by pod, the names of nodes */
 };
 
-/* ExtenderArgs in, ExtenderFilterResult out; whoever is refused must be named, or is thought to be beyond help. */
+/*
+ * ExtenderArgs in, ExtenderFilterResult out; whoever is refused must be named, or is thought to be
+ * beyond help.
+ */
 static char *judge(struct kube_witness *w, const char *text)
 {
 	cJSON *args = cJSON_Parse(text), *result = cJSON_CreateObject(), *refused;

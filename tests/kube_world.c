@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The workloads are in tests/kube/workloads.yaml, as a user would write them. Nodes come in four shapes, of which
- * each has its way of writing amounts, and differ in zone; some are not ready, cordoned or tainted. What a kubelet
- * would report of pods is written to their status.
+ * The workloads are in tests/kube/workloads.yaml, as a user would write them. Nodes come in four
+ * shapes, of which each has its way of writing amounts, and differ in zone; some are not ready,
+ * cordoned or tainted. What a kubelet would report of pods is written to their status.
  */
 #include "tests/kube_world.h"
 

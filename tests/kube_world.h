@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A cluster for tests, made through a real API server: nodes of several shapes, and workloads that ask in many ways. */
+/*
+ * A cluster for tests, made through a real API server: nodes of several shapes, and workloads that
+ * ask in many ways.
+ */
 #ifndef EVENKEEL_TESTS_KUBE_WORLD_H
 #define EVENKEEL_TESTS_KUBE_WORLD_H
 
@@ -9,7 +12,10 @@
 
 enum {
 	WORLD_NODES = 100,
-	/* Pods of all workloads, each of which fits; one more stays without a node, and one has ended. */
+	/*
+	 * Pods of all workloads, each of which fits; one more stays without a node, and one has
+	 * ended.
+	 */
 	WORLD_PODS = 386,
 };
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Objects of a cluster as an API server would tell them, for tests of the model and of what reads it. */
+/*
+ * Objects of a cluster as an API server would tell them, for tests of the model and of what reads
+ * it.
+ */
 #ifndef EVENKEEL_TESTS_MODEL_FIXTURE_H
 #define EVENKEEL_TESTS_MODEL_FIXTURE_H
 

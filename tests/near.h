@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Equality of computed numbers in cmocka tests: within a millionth of what is wanted, or of 1 where that is less. */
+/*
+ * Equality of computed numbers in cmocka tests: within a millionth of what is wanted, or of 1 where
+ * that is less.
+ */
 #ifndef EVENKEEL_TESTS_NEAR_H
 #define EVENKEEL_TESTS_NEAR_H
 

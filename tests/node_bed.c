@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why: that images start, that a pod's rights are enough and that the cgroups of real containers are understood, only a
- * node can say. How: as in a cluster, except for what a single node can do without.
+ * Why: that images start, that a pod's rights are enough and that the cgroups of real containers
+ * are understood, only a node can say. How: as in a cluster, except for what a single node can do
+ * without.
  *
  *     control plane (tests/control_plane.h)  <-  kubelet  <-->  containerd  -->  runc, shims, containers
  *            ^ 10.96.0.1:443, the Service's own address             |
  *            |                                                 CNI: bridge ek0, 10.77.0.0/24
  *          pods  -->  10.77.0.1:53 dnsmasq: NAME.NAMESPACE.svc.cluster.local
  *
- * There is no kube-proxy. The one Service that every pod is told by its address is the API server's, and that address
- * is given to the node itself. All others are found by name, and a name leads to the pods behind a Service as if each
- * were headless; so a Service must listen at the port that its pods do.
+ * There is no kube-proxy. The one Service that every pod is told by its address is the API
+ * server's, and that address is given to the node itself. All others are found by name, and a name
+ * leads to the pods behind a Service as if each were headless; so a Service must listen at the port
+ * that its pods do.
  *
- * Nothing here cleans up after itself beyond ending its children: it lives in a box (tests/node_box.h) that takes
- * everything along. Images come from archives, never from a network. Layers are copied, since overlays may be missing.
- * A machine that may not lower oom_score_adj is enough.
+ * Nothing here cleans up after itself beyond ending its children: it lives in a box
+ * (tests/node_box.h) that takes everything along. Images come from archives, never from a network.
+ * Layers are copied, since overlays may be missing. A machine that may not lower oom_score_adj is
+ * enough.
  */
 #include "tests/node_bed.h"
 
@@ -46,7 +49,7 @@
 
 enum { LOG_TAIL = 6000 };
 
-/* --- files ------------------------------------------------------------------------------------- */
+/* --- files ------------------------------------------------------------------------------------ */
 
 static char *in_folder(const struct node_bed *b, const char *name)
 {
@@ -89,7 +92,7 @@ static void write_file(struct node_bed *b, const char *name, char *text)
 	free(text);
 }
 
-/* --- programs ---------------------------------------------------------------------------------- */
+/* --- programs --------------------------------------------------------------------------------- */
 
 /* The folder that tests/kube/build makes. */
 static char *programs(void)
@@ -155,7 +158,7 @@ static pid_t start(struct node_bed *b, const char *name, char **argv)
 	return pid;
 }
 
-/* --- network and names ------------------------------------------------------------------------- */
+/* --- network and names ------------------------------------------------------------------------ */
 
 static void run_shell(struct node_bed *b, const char *script)
 {
@@ -168,7 +171,9 @@ static void run_shell(struct node_bed *b, const char *script)
 	buf_fini(&err);
 }
 
-/* The bridge is there before the first pod, since kubelet and the server of names have its address. */
+/*
+ * The bridge is there before the first pod, since kubelet and the server of names have its address.
+ */
 static void start_network(struct node_bed *b)
 {
 	char *folder = in_folder(b, "net.d"), *leases = in_folder(b, "leases");
@@ -216,7 +221,10 @@ static void start_names(struct node_bed *b)
 	free(resolver);
 }
 
-/* A line "10.77.0.16 NAME.NAMESPACE.svc.cluster.local" for each address behind a Service that is ready. */
+/*
+ * A line "10.77.0.16 NAME.NAMESPACE.svc.cluster.local" for each address behind a Service that is
+ * ready.
+ */
 static void add_names(const cJSON *endpoints, struct buf *hosts)
 {
 	const char *name = cJSON_GetStringValue(json_at(endpoints, "metadata.name")),
@@ -251,7 +259,7 @@ static void follow_endpoints(struct node_bed *b)
 	cJSON_Delete(list);
 }
 
-/* --- containerd -------------------------------------------------------------------------------- */
+/* --- containerd ------------------------------------------------------------------------------- */
 
 static void write_containerd_config(struct node_bed *b)
 {
@@ -339,9 +347,12 @@ static void start_containerd(struct node_bed *b)
 	free(archive);
 }
 
-/* --- kubelet ----------------------------------------------------------------------------------- */
+/* --- kubelet ---------------------------------------------------------------------------------- */
 
-/* Nothing is evicted for want of room: files lie in memory, of which the machine's share says little. */
+/*
+ * Nothing is evicted for want of room: files lie in memory, of which the machine's share says
+ * little.
+ */
 static void write_kubelet_config(struct node_bed *b)
 {
 	write_file(b, "no-resolv.conf", mem_strdup(""));
@@ -399,7 +410,7 @@ static bool node_is_ready(void *ctx)
 	return ready;
 }
 
-/* --- use --------------------------------------------------------------------------------------- */
+/* --- use -------------------------------------------------------------------------------------- */
 
 cJSON *node_bed_get(struct node_bed *b, const char *path)
 {
@@ -424,7 +435,7 @@ bool node_bed_await(struct node_bed *b, bool (*done)(void *ctx), void *ctx, doub
 	return is_done;
 }
 
-/* --- all of it --------------------------------------------------------------------------------- */
+/* --- all of it -------------------------------------------------------------------------------- */
 
 struct node_bed *node_bed_new(void)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why: a kubelet takes the machine that it runs on for its own. It changes settings of the kernel and writes to folders
- * that no option moves; a container runtime leaves its shims, mounts, interfaces and network namespaces behind when it
- * is killed, by design. A test must be killable at any moment, on a machine where other things run.
+ * Why: a kubelet takes the machine that it runs on for its own. It changes settings of the kernel
+ * and writes to folders that no option moves; a container runtime leaves its shims, mounts,
+ * interfaces and network namespaces behind when it is killed, by design. A test must be killable at
+ * any moment, on a machine where other things run.
  *
  * How: three processes.
  *
@@ -10,9 +11,10 @@
  *       init             process 1 of the new process namespace: reaps orphans; its end is the end of every process there
  *         inside()       the test; etcd, containerd, kubelet, shims and containers are below it or orphans
  *
- * The end of the last process ends the namespaces, and with them interfaces and mounts; files lie in memory and go with
- * their mounts. Left are cgroups, which have no such owner: those below "/kubepods" in every hierarchy. A program that
- * was killed at once leaves them, and the next run removes them. Cgroups with processes are somebody else's: refused.
+ * The end of the last process ends the namespaces, and with them interfaces and mounts; files lie
+ * in memory and go with their mounts. Left are cgroups, which have no such owner: those below
+ * "/kubepods" in every hierarchy. A program that was killed at once leaves them, and the next run
+ * removes them. Cgroups with processes are somebody else's: refused.
  */
 #include "tests/node_box.h"
 
@@ -54,7 +56,7 @@ static const char *const kernel_settings[] = {
 	"/proc/sys/kernel/keys/root_maxbytes",
 };
 
-/* --- cgroups ----------------------------------------------------------------------------------- */
+/* --- cgroups ---------------------------------------------------------------------------------- */
 
 static bool has_processes; /* nftw() takes no context */
 
@@ -117,7 +119,7 @@ static int clear_cgroups(struct reason *why)
 	return 0;
 }
 
-/* --- inside ------------------------------------------------------------------------------------ */
+/* --- inside ----------------------------------------------------------------------------------- */
 
 static void must(bool ok, const char *what)
 {
@@ -193,7 +195,7 @@ static void be_init(int (*inside)(void))
 	_exit(status_of(status));
 }
 
-/* --- outside ----------------------------------------------------------------------------------- */
+/* --- outside ---------------------------------------------------------------------------------- */
 
 /* Folders to mount on that this machine does not have; bits say which were made. */
 static unsigned int make_folders(void)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pod that was deleted is nowhere to be asked for, and kubelet does not always tell its last state before the object
- * goes. containerd tells every end as an event. ctr writes them to a file, a line each, which is read anew for each
- * question:
+ * A pod that was deleted is nowhere to be asked for, and kubelet does not always tell its last
+ * state before the object goes. containerd tells every end as an event. ctr writes them to a file,
+ * a line each, which is read anew for each question:
  *
  *     TIME NAMESPACE /containers/create {"id":"ID","image":"localhost/evenkeel-agent:0.1.0",..}
  *     TIME NAMESPACE /tasks/exit {"container_id":"ID","id":"ID","exit_status":137,..}     0 is left out
  *
- * The ends of programs that were started in a container later, as probes are, have ids of their own.
+ * The ends of programs that were started in a container later, as probes are, have ids of their
+ * own.
  */
 #include "tests/node_ends.h"
 

@@ -15,8 +15,8 @@ struct node_ends *node_ends_new(struct node_bed *b);
 void node_ends_free(struct node_ends *e);
 
 /*
- * Containers of the image ("localhost/evenkeel-agent") that ended until now; those of them that ended with another
- * status than 0 are printed, and counted in *bad.
+ * Containers of the image ("localhost/evenkeel-agent") that ended until now; those of them that
+ * ended with another status than 0 are printed, and counted in *bad.
  */
 size_t node_ends_count(const struct node_ends *e, const char *image, size_t *bad);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The order is README's: the Secrets, then the manifests. The cluster's part of the bargain (tests/node/cluster.yaml) is
- * a volume, which a bed cannot let appear by itself, and a user without rights in Kubernetes who may ask evenkeel.
+ * The order is README's: the Secrets, then the manifests. The cluster's part of the bargain
+ * (tests/node/cluster.yaml) is a volume, which a bed cannot let appear by itself, and a user
+ * without rights in Kubernetes who may ask evenkeel.
  */
 #include "tests/node_install.h"
 
@@ -29,7 +30,7 @@
 #define DISK_OWNER    65532
 #define TOKEN_SECONDS 60
 
-/* --- what is there before ------------------------------------------------------------------------ */
+/* --- what is there before --------------------------------------------------------------------- */
 
 static void import_image(struct node_bed *b, const char *name)
 {
@@ -91,7 +92,7 @@ static void make_secrets(struct node_install *i)
 	free(folder);
 }
 
-/* --- the user who looks -------------------------------------------------------------------------- */
+/* --- the user who looks ----------------------------------------------------------------------- */
 
 /* The token that the cluster makes for its ServiceAccount, once it did. */
 static bool take_token(void *ctx)
@@ -114,7 +115,7 @@ static bool take_token(void *ctx)
 	return taken;
 }
 
-/* --- all of it ----------------------------------------------------------------------------------- */
+/* --- all of it -------------------------------------------------------------------------------- */
 
 struct node_install *node_install_new(struct node_bed *b, const char *overlay)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evenkeel on a node bed as an administrator installs it, asked as people who may look at it ask. */
+/*
+ * evenkeel on a node bed as an administrator installs it, asked as people who may look at it ask.
+ */
 #ifndef EVENKEEL_TESTS_NODE_INSTALL_H
 #define EVENKEEL_TESTS_NODE_INSTALL_H
 
@@ -18,7 +20,9 @@ struct node_install {
 	char said[512]; /* by kubectl evenkeel, last, instead of an answer */
 };
 
-/* Imports the images, makes what the manifests expect to be there, and applies those of a folder. */
+/*
+ * Imports the images, makes what the manifests expect to be there, and applies those of a folder.
+ */
 struct node_install *node_install_new(struct node_bed *b, const char *overlay);
 /* Leaves the cluster as it is. NULL is allowed. */
 void node_install_free(struct node_install *i);
@@ -27,8 +31,8 @@ void node_install_free(struct node_install *i);
 bool node_install_is_rolled_out(struct node_install *i, const char *kind, const char *name);
 
 /*
- * `kubectl evenkeel WORDS -o json`, found as any plugin is; words end with NULL, at most 10. NULL when it fails, and then
- * i->said says why. The caller deletes it.
+ * `kubectl evenkeel WORDS -o json`, found as any plugin is; words end with NULL, at most 10. NULL
+ * when it fails, and then i->said says why. The caller deletes it.
  */
 cJSON *node_install_ask(struct node_install *i, const char *const *words);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* With cgroups v1 the CPU time is cpuacct's; with v2 all is in one tree. kubelet's names are those of its driver cgroupfs. */
+/*
+ * With cgroups v1 the CPU time is cpuacct's; with v2 all is in one tree. kubelet's names are those
+ * of its driver cgroupfs.
+ */
 #include "tests/node_truth.h"
 
 #include <dirent.h>

@@ -22,7 +22,10 @@ struct node_truth {
 bool node_truth_find(struct node_truth *t, const char *uid);
 /* Reads once. Samples beyond the room are not kept. */
 void node_truth_sample(struct node_truth *t);
-/* Millicores from one time to another, between samples as if it were steady; NaN where that reaches beyond them. */
+/*
+ * Millicores from one time to another, between samples as if it were steady; NaN where that reaches
+ * beyond them.
+ */
 double node_truth_cpu_milli(const struct node_truth *t, int64_t start_ns, int64_t end_ns);
 
 /* Whether a cgroup of any pod is there, in any hierarchy that kubelet uses. */

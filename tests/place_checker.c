@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each filter is one function that says yes or no about one pod and one node, written as the documentation of the kube-scheduler
- * says it: with loops over everything. The order in which they stand in `filters` is that of enum place_filter.
+ * Each filter is one function that says yes or no about one pod and one node, written as the
+ * documentation of the kube-scheduler says it: with loops over everything. The order in which they
+ * stand in `filters` is that of enum place_filter.
  *
- * A pod is somewhere where `where` says so, whatever its spec says; one that has ended counts for nothing. Objects are taken to be valid
- * as an API server makes sure: what it would refuse aborts the test or means nothing.
+ * A pod is somewhere where `where` says so, whatever its spec says; one that has ended counts for
+ * nothing. Objects are taken to be valid as an API server makes sure: what it would refuse aborts
+ * the test or means nothing.
  */
 #include "tests/place_checker.h"
 

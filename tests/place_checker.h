@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kube-scheduler's filters over again, slowly and from the definitions: what the placement core is held against.
+ * The kube-scheduler's filters over again, slowly and from the definitions: what the placement core
+ * is held against.
  *
- * It works on the JSON of objects as an API server gives them, keeps no counters and no index, and looks at every pod and node for every
- * answer. It shares no code with the placement core, nor with the records that is made of.
+ * It works on the JSON of objects as an API server gives them, keeps no counters and no index, and
+ * looks at every pod and node for every answer. It shares no code with the placement core, nor with
+ * the records that is made of.
  */
 #ifndef EVENKEEL_TESTS_PLACE_CHECKER_H
 #define EVENKEEL_TESTS_PLACE_CHECKER_H
@@ -36,7 +38,10 @@ struct place_checker {
 /* How far the verdict binds others. */
 enum place_certainty {
 	PLACE_CERTAIN, /* it is the only right one */
-	/* Something in the pod cannot be judged: any filter may be the one that refuses, but one must. */
+	/*
+	 * Something in the pod cannot be judged: any filter may be the one that refuses, but one
+	 * must.
+	 */
 	PLACE_UNJUDGED,
 };
 
@@ -61,9 +66,9 @@ struct place_binding {
 size_t place_checker_bindings(const struct place_checker *c, size_t pod, size_t node,
 			      struct place_binding out[PLACE_CHECKER_CLAIMS]);
 /*
- * Whether all that was placed may stand together: for each pod that is marked (NULL: all that are somewhere) those filters are asked again, as
- * if it came last, whose answer cannot turn by what comes later: all but cordons, affinity and spread. False: the reason names pod,
- * node and filter.
+ * Whether all that was placed may stand together: for each pod that is marked (NULL: all that are
+ * somewhere) those filters are asked again, as if it came last, whose answer cannot turn by what
+ * comes later: all but cordons, affinity and spread. False: the reason names pod, node and filter.
  */
 bool place_checker_is_legal(const struct place_checker *c, const bool *marked, struct reason *why);
 

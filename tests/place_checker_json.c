@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Objects as an API server gives them are taken to be valid: what it would refuse aborts the test or means nothing. null is the same as absent.
+ * Objects as an API server gives them are taken to be valid: what it would refuse aborts the test
+ * or means nothing. null is the same as absent.
  */
 #include <regex.h>
 #include <stdio.h>
@@ -134,7 +135,10 @@ bool check_is_sidecar(const cJSON *init)
 	return check_equal(check_text_of(init, "restartPolicy", ""), "Always");
 }
 
-/* What the pod needs at its worst moment: while it runs, or while one init container does beside the sidecars started before it. */
+/*
+ * What the pod needs at its worst moment: while it runs, or while one init container does beside
+ * the sidecars started before it.
+ */
 int64_t check_pod_request(const cJSON *pod, const char *resource)
 {
 	const cJSON *level =
@@ -169,7 +173,10 @@ static bool is_whole(const char *text, long long *out)
 	return *text && !*end;
 }
 
-/* One expression of a label selector or of node affinity; value is NULL where there is no such label. */
+/*
+ * One expression of a label selector or of node affinity; value is NULL where there is no such
+ * label.
+ */
 static bool expression_holds(const cJSON *expression, const char *value)
 {
 	const char *op = check_text_of(expression, "operator", "");

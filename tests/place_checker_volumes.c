@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The filters VolumeBinding, VolumeZone and VolumeRestrictions as one: what a pod's claims say about a node. What the attach limits of
- * drivers and the capacity of storage say is not known here.
+ * The filters VolumeBinding, VolumeZone and VolumeRestrictions as one: what a pod's claims say
+ * about a node. What the attach limits of drivers and the capacity of storage say is not known
+ * here.
  */
 #include <string.h>
 
@@ -111,7 +112,9 @@ static bool is_reserved(const cJSON *volume, const cJSON *claim)
 	       (!*uid || check_equal(uid, check_text_of(check_get(claim, "metadata"), "uid", "")));
 }
 
-/* What holds for every volume that the claim may be bound to, also for one that is reserved for it. */
+/*
+ * What holds for every volume that the claim may be bound to, also for one that is reserved for it.
+ */
 static bool is_large_enough(const cJSON *volume, const cJSON *claim)
 {
 	const cJSON *want = check_get(claim, "spec"), *have = check_get(volume, "spec");

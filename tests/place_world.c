@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A world has up to eight nodes, two to five kinds of pods and up to twenty pods. A kind is a namespace, labels and a spec; its pods have
- * them all in common, as those of a Deployment have, so that classes of pods are met, and each may have a claim of its own.
+ * A world has up to eight nodes, two to five kinds of pods and up to twenty pods. A kind is a
+ * namespace, labels and a spec; its pods have them all in common, as those of a Deployment have, so
+ * that classes of pods are met, and each may have a claim of its own.
  *
- * Values are few on purpose: two pods that have nothing to do with each other test nothing. Rare features come in a few percent of the kinds
- * each. A pod is bound to some node without asking any filter: what is there may break every rule, as in real clusters.
+ * Values are few on purpose: two pods that have nothing to do with each other test nothing. Rare
+ * features come in a few percent of the kinds each. A pod is bound to some node without asking any
+ * filter: what is there may break every rule, as in real clusters.
  */
 #include "tests/place_world.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random clusters for tests of placement: small, crowded and full of rules, so that every filter both accepts and refuses. Everything
- * follows from the seed. Objects exist twice: as JSON, for the checker, and in a model, for what is tested.
+ * Random clusters for tests of placement: small, crowded and full of rules, so that every filter
+ * both accepts and refuses. Everything follows from the seed. Objects exist twice: as JSON, for the
+ * checker, and in a model, for what is tested.
  */
 #ifndef EVENKEEL_TESTS_PLACE_WORLD_H
 #define EVENKEEL_TESTS_PLACE_WORLD_H
@@ -15,7 +16,10 @@
 #include "aggregator/state/view.h"
 #include "tests/place_checker.h"
 
-/* A node that pods name and the API does not know: for the checker they are lost. It comes after all others. */
+/*
+ * A node that pods name and the API does not know: for the checker they are lost. It comes after
+ * all others.
+ */
 #define PLACE_WORLD_LOST "nowhere"
 
 enum { PLACE_WORLD_NODES = 12, PLACE_WORLD_PODS = 40, PLACE_WORLD_OTHERS = 96 };
@@ -51,7 +55,10 @@ struct place_checker place_world_checker(const struct place_world *w);
 const char *place_world_name(const cJSON *object);
 const char *place_world_namespace(const cJSON *object);
 
-/* The pod comes to the node: what its claims wait for is bound, or nothing where the volumes refuse. */
+/*
+ * The pod comes to the node: what its claims wait for is bound, or nothing where the volumes
+ * refuse.
+ */
 void place_world_bind(struct place_world *w, size_t pod, size_t node);
 /* All that was bound after there were that many (bound_count) is unbound again. */
 void place_world_unbind(struct place_world *w, size_t count);
@@ -61,8 +68,9 @@ struct model *place_world_model(const struct place_world *w, uint64_t order);
 /* The view of a model without measurements. */
 struct view *place_world_view(const struct place_world *w, struct model *m);
 /*
- * Something happens: a pod is born, bound, ended or deleted, a node comes, goes, is cordoned, relabelled, tainted or shrunk, a namespace gets other labels. The
- * world and the model change alike; where pods are is again what their specs say.
+ * Something happens: a pod is born, bound, ended or deleted, a node comes, goes, is cordoned,
+ * relabelled, tainted or shrunk, a namespace gets other labels. The world and the model change
+ * alike; where pods are is again what their specs say.
  */
 void place_world_change(struct place_world *w, struct model *m);
 /* The record of a pod as the API tells it, pending; the caller drops it. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every field of a pod by which the kube-scheduler's filters decide, with values that meet those of nodes and of other pods. */
+/*
+ * Every field of a pod by which the kube-scheduler's filters decide, with values that meet those of
+ * nodes and of other pods.
+ */
 #include "tests/place_world_spec.h"
 
 static void write_amounts(struct place_world *w, struct buf *b, unsigned int each)

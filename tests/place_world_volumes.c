@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Claims of every kind that there is: bound, about to be bound, lost, waiting for a pod with and without a provisioner, and reserved
- * volumes. Half of the claims have a storage class of their own, the others share two, so that they compete for volumes.
+ * Claims of every kind that there is: bound, about to be bound, lost, waiting for a pod with and
+ * without a provisioner, and reserved volumes. Half of the claims have a storage class of their
+ * own, the others share two, so that they compete for volumes.
  */
 #include "tests/place_world_volumes.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A cluster with quotas, written down as JSON objects, and everything that a search for victims needs. */
+/*
+ * A cluster with quotas, written down as JSON objects, and everything that a search for victims
+ * needs.
+ */
 #ifndef EVENKEEL_TESTS_PREEMPT_FIXTURE_H
 #define EVENKEEL_TESTS_PREEMPT_FIXTURE_H
 
@@ -28,7 +31,10 @@ void preempt_fixture_fini(struct preempt_fixture *f);
 /* JSON with single quotes. */
 cJSON *preempt_fixture_parse(const char *text);
 void preempt_fixture_put(struct preempt_fixture *f, enum object_kind kind, const cJSON *json);
-/* The namespace's quota, without anything used; strings are borrowed. To be changed before building. */
+/*
+ * The namespace's quota, without anything used; strings are borrowed. To be changed before
+ * building.
+ */
 struct quota *preempt_fixture_quota(struct preempt_fixture *f, const char *namespace,
 				    const char *min, const char *max);
 /* As things are now. used: that of each quota is summed from the pods. */
@@ -38,8 +44,9 @@ void preempt_fixture_build(struct preempt_fixture *f, bool used);
 cJSON *preempt_fixture_amounts(const cJSON *flat);
 void preempt_fixture_resources(struct resources *to, const cJSON *flat);
 /*
- * A Pod of {pod, namespace, uid, node, priority, request, start, labels, terminating, nominated_node, preemption_policy}, Running and ready where it has a
- * node. Start is in seconds since PREEMPT_FIXTURE_EPOCH_NS.
+ * A Pod of {pod, namespace, uid, node, priority, request, start, labels, terminating,
+ * nominated_node, preemption_policy}, Running and ready where it has a node. Start is in seconds
+ * since PREEMPT_FIXTURE_EPOCH_NS.
  */
 cJSON *preempt_fixture_pod(const cJSON *flat);
 struct kube_pod *preempt_fixture_record(const cJSON *flat);

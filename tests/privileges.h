@@ -17,8 +17,10 @@ struct privileges {
 
 /* Reads a file like /proc/PID/status; false when it cannot. */
 bool privileges_read(const char *path, struct privileges *p);
-/* Whether every thread of the process has just these capabilities (and none inheritable or ambient), no_new_privs and a
- * filter; prints the first that differs. *threads: how many there are. */
+/*
+ * Whether every thread of the process has just these capabilities (and none inheritable or
+ * ambient), no_new_privs and a filter; prints the first that differs. *threads: how many there are.
+ */
 bool privileges_confined(pid_t pid, uint64_t capabilities, int *threads);
 
 #endif

@@ -170,8 +170,9 @@ static bool bind_port(int port)
 }
 
 /*
- * Any port the kernel would name is one that it may give, before it is used, to somebody who connects. Below those it
- * gives none; tests that run at the same time begin to look at places of their own.
+ * Any port the kernel would name is one that it may give, before it is used, to somebody who
+ * connects. Below those it gives none; tests that run at the same time begin to look at places of
+ * their own.
  */
 int free_port(void)
 {

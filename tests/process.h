@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs under test: started with their output in files, awaited by conditions, never left behind. */
+/*
+ * Programs under test: started with their output in files, awaited by conditions, never left
+ * behind.
+ */
 #ifndef EVENKEEL_TESTS_PROCESS_H
 #define EVENKEEL_TESTS_PROCESS_H
 
@@ -10,11 +13,17 @@
 
 #include "shared/buf.h"
 
-/* A fresh folder below TMPDIR for one test's files; the caller removes it with folder_remove() and frees it. */
+/*
+ * A fresh folder below TMPDIR for one test's files; the caller removes it with folder_remove() and
+ * frees it.
+ */
 char *folder_make(void);
 void folder_remove(char *folder);
 
-/* build/bin or what BIN says; "evenkeel-agent" -> "build/bin/evenkeel-agent". Static storage, one at a time. */
+/*
+ * build/bin or what BIN says; "evenkeel-agent" -> "build/bin/evenkeel-agent". Static storage, one
+ * at a time.
+ */
 const char *program_path(const char *name);
 
 /* Starts argv[0] with stdout and stderr appended to log; the child dies with the test. */

@@ -200,8 +200,8 @@ size_t sched_node(const struct sched_world *w, const char *name)
 /* --- the aggregator -------------------------------------------------------------------------- */
 
 /*
- * The newest view has what was measured last, over the longest window, and the pods that the API has: so it cannot be
- * older than the call.
+ * The newest view has what was measured last, over the longest window, and the pods that the API
+ * has: so it cannot be older than the call.
  */
 static bool is_heard(void *ctx)
 {
@@ -225,7 +225,10 @@ static bool is_heard(void *ctx)
 	return heard == NODES && pods == NODES + l.seen;
 }
 
-/* Everything that was measured until now, by an aggregator that has just started, or has heard the rest. */
+/*
+ * Everything that was measured until now, by an aggregator that has just started, or has heard the
+ * rest.
+ */
 void sched_await_heard(struct sched_world *w)
 {
 	char *url = mem_printf("tcp://127.0.0.1:%d", w->bed->aggregators[0].ingest_port);
@@ -319,8 +322,8 @@ static void make_node(struct sched_world *w, size_t i)
 }
 
 /*
- * Of equal requests. Their limits differ, as those of any cluster do, and alike for every kind of use: where all are the
- * same, LimitAware stretches the least difference over its whole scale.
+ * Of equal requests. Their limits differ, as those of any cluster do, and alike for every kind of
+ * use: where all are the same, LimitAware stretches the least difference over its whole scale.
  */
 static char *make_resident(struct sched_world *w, size_t i)
 {

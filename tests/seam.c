@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The library stands beside the tests: in build/tests, or below what TB says. Sanitizers want to be loaded first and
- * know allocations by themselves: with them it is built without those, and the order is not checked.
+ * The library stands beside the tests: in build/tests, or below what TB says. Sanitizers want to be
+ * loaded first and know allocations by themselves: with them it is built without those, and the
+ * order is not checked.
  */
 #include "tests/seam.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sockets and memory of a real program, which fail when they are told to: the seam for tests of whole processes. The
- * program is the one that is shipped; a library is loaded before the C library's (tests/seam/preload.c).
+ * Sockets and memory of a real program, which fail when they are told to: the seam for tests of
+ * whole processes. The program is the one that is shipped; a library is loaded before the C
+ * library's (tests/seam/preload.c).
  */
 #ifndef EVENKEEL_TESTS_SEAM_H
 #define EVENKEEL_TESTS_SEAM_H
@@ -41,8 +42,8 @@ void seam_close(struct seam *s);
 /* Programs that are started from now on have this seam; NULL: none. Their counts begin anew. */
 void seam_enter(struct seam *s);
 /*
- * Calls fail from now on, with that errno: after so many that succeed (0: at once), so many times; then none does. What
- * was set for the same call before is forgotten.
+ * Calls fail from now on, with that errno: after so many that succeed (0: at once), so many times;
+ * then none does. What was set for the same call before is forgotten.
  */
 void seam_set(struct seam *s, enum seam_call call, int error, int64_t after, int64_t times);
 void seam_heal(struct seam *s); /* all calls */

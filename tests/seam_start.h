@@ -27,7 +27,10 @@ struct seam_daemon {
 enum seam_end seam_daemon_start(struct seam_daemon *d);
 /* The same for one that runs: whether it still does, and how it ended. */
 enum seam_end seam_daemon_look(struct seam_daemon *d);
-/* Ends it by that signal; its exit status, or 128 + the signal that ended it: SIGKILL when it took too long. */
+/*
+ * Ends it by that signal; its exit status, or 128 + the signal that ended it: SIGKILL when it took
+ * too long.
+ */
 int seam_daemon_stop(struct seam_daemon *d, int signal_number);
 /* Whether it said that. */
 bool seam_daemon_said(const struct seam_daemon *d, const char *text);

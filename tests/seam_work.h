@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Daemons at work, of which some have a seam: an aggregator that is to be disturbed, one that is not, and an agent that tells
- * both what it measures.
+ * Daemons at work, of which some have a seam: an aggregator that is to be disturbed, one that is
+ * not, and an agent that tells both what it measures.
  */
 #ifndef EVENKEEL_TESTS_SEAM_WORK_H
 #define EVENKEEL_TESTS_SEAM_WORK_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sender against a socket, a ring and a clock that the test holds in its hands. They take the place of the
- * agent's own in the program of the one test that includes this.
+ * The sender against a socket, a ring and a clock that the test holds in its hands. They take the
+ * place of the agent's own in the program of the one test that includes this.
  */
 #ifndef EVENKEEL_TESTS_SENDER_SCENE_H
 #define EVENKEEL_TESTS_SENDER_SCENE_H
@@ -24,7 +24,7 @@
 #include "shared/mem.h"
 #include "tests/interval.h"
 
-/* --- the ring --------------------------------------------------------------------------------------------------- */
+/* --- the ring --------------------------------------------------------------------------------- */
 
 enum { RING_MAX = 200 };
 
@@ -74,7 +74,7 @@ static inline void merge(struct ring *r, size_t at)
 		(r->count - at - 1) * sizeof(struct interval *));
 }
 
-/* --- the socket ------------------------------------------------------------------------------------------------- */
+/* --- the socket ------------------------------------------------------------------------------- */
 
 struct sender_socket {
 	bool ready;
@@ -155,7 +155,7 @@ void sender_socket_reconnect(struct sender_socket *s)
 	s->reconnects++;
 }
 
-/* --- the scene -------------------------------------------------------------------------------------------------- */
+/* --- the scene -------------------------------------------------------------------------------- */
 
 #define START_NS (1000 * NS_PER_SEC)
 

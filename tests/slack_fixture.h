@@ -26,14 +26,23 @@ void slack_fixture_node(struct slack_fixture *f, const char *name, const char *z
 /* Of namespace shop; head: further members of metadata, with a comma in front. */
 void slack_fixture_pod(struct slack_fixture *f, const char *name, const char *node, const char *cpu,
 		       const char *memory, const char *head);
-/* A ReplicaSet of namespace shop with that annotation and its template, pods labelled app=NAME; spec: members of the pods' with a comma behind. */
+/*
+ * A ReplicaSet of namespace shop with that annotation and its template, pods labelled app=NAME;
+ * spec: members of the pods' with a comma behind.
+ */
 void slack_fixture_workload(struct slack_fixture *f, const char *name, const char *slack,
 			    int replicas, const char *cpu, const char *memory, const char *spec);
-/* One step of what is known now; the simulation follows. Checks that all placeholders are legal, and add up. */
+/*
+ * One step of what is known now; the simulation follows. Checks that all placeholders are legal,
+ * and add up.
+ */
 const struct slack_result *slack_fixture_step(struct slack_fixture *f);
 /* The test fails where there is no such class. */
 const struct slack_class *slack_fixture_class(const struct slack_fixture *f, const char *key);
-/* "n1: unit web; n2:;" of the nodes that count, by the last word of keys; valid until the next call. */
+/*
+ * "n1: unit web; n2:;" of the nodes that count, by the last word of keys; valid until the next
+ * call.
+ */
 const char *slack_fixture_where(const struct slack_fixture *f);
 /* Every placeholder, asked from scratch on a simulation of its own. */
 void slack_fixture_check(struct view *v, const struct slack_result *r, int64_t now_ns);

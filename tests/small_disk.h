@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A disk that can be filled: a small tmpfs, in a mount namespace of this process and those it starts. */
+/*
+ * A disk that can be filled: a small tmpfs, in a mount namespace of this process and those it
+ * starts.
+ */
 #ifndef EVENKEEL_TESTS_SMALL_DISK_H
 #define EVENKEEL_TESTS_SMALL_DISK_H
 

@@ -33,7 +33,10 @@ void stack_free(struct stack *s, int failed);
 /* Starts aggregator i, on the ports it had before if it ran, and awaits its /readyz. */
 void stack_start_aggregator(struct stack *s, int i);
 void stack_kill_aggregator(struct stack *s, int i); /* SIGKILL */
-/* Starts the agent as node "test-node", reporting to the first `aggregators` of them; `more` ends with NULL. */
+/*
+ * Starts the agent as node "test-node", reporting to the first `aggregators` of them; `more` ends
+ * with NULL.
+ */
 void stack_start_agent(struct stack *s, int aggregators, const char *const *more);
 /* GET http://aggregator i/path as JSON; NULL when it does not answer 200. */
 cJSON *stack_get(const struct stack *s, int i, const char *path);

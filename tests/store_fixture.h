@@ -20,7 +20,10 @@ struct store_fixture {
 /* A fresh folder, and a store that runs. */
 void store_fixture_init(struct store_fixture *f);
 void store_fixture_fini(struct store_fixture *f);
-/* The first event, with what was in the database; the caller frees it. Fails the test where it does not open. */
+/*
+ * The first event, with what was in the database; the caller frees it. Fails the test where it does
+ * not open.
+ */
 struct store_event *store_fixture_open(struct store_fixture *f);
 void store_fixture_stop(struct store_fixture *f);
 

@@ -97,7 +97,10 @@ void tier_world_scan(struct tier_world *w)
 		fail_msg("%s", why.text);
 }
 
-/* What a machine may lack: BTF, a function of the kernel or leave to call it, a capability, cgroup v2 alone. */
+/*
+ * What a machine may lack: BTF, a function of the kernel or leave to call it, a capability, cgroup
+ * v2 alone.
+ */
 static bool is_machines_fault(int err, const struct reason *why)
 {
 	return err == -ENOENT || err == -ENOSYS || err == -EPERM || err == -ENOTSUP ||
@@ -386,8 +389,8 @@ static bool is_held_back(int64_t file, int64_t tier)
 }
 
 /*
- * Before 5.13 each CPU keeps up to 32 pages of change to itself and memory.stat never has them; what
- * the BPF tiers read is exact then, and the file is not.
+ * Before 5.13 each CPU keeps up to 32 pages of change to itself and memory.stat never has them;
+ * what the BPF tiers read is exact then, and the file is not.
  */
 static int64_t slack_of_stat(void)
 {

@@ -34,11 +34,17 @@ int tier_world_teardown(void **state);
 /* The test's world; skips the test where no cgroups can be made. */
 struct tier_world *tier_world_need(void **state);
 
-/* Whether there is a v2 tree besides v1 hierarchies. T0, which needs it alone, has it so from the start. */
+/*
+ * Whether there is a v2 tree besides v1 hierarchies. T0, which needs it alone, has it so from the
+ * start.
+ */
 bool tier_world_is_hybrid(const struct tier_world *w);
 /* Forgets the v1 hierarchies, so that the v2 tree is sampled alone. */
 void tier_world_keep_unified_only(struct tier_world *w);
-/* Scans and opens the tier; skips the test where the machine cannot carry it, fails it where it should. */
+/*
+ * Scans and opens the tier; skips the test where the machine cannot carry it, fails it where it
+ * should.
+ */
 void tier_world_open(struct tier_world *w);
 void tier_world_scan(struct tier_world *w);
 /* One pass that must not fail. */
@@ -46,10 +52,15 @@ struct pass_result tier_world_pass(struct tier_world *w, enum pass_kind kind);
 /* The cgroup at this path of the topology; fails the test when it is not there. */
 struct cgroup *tier_world_at(struct tier_world *w, const char *path);
 
-/* Limits of the cgroup, where there is such a control: 20 ms in 100 ms with a burst of 5 ms; bytes. */
+/*
+ * Limits of the cgroup, where there is such a control: 20 ms in 100 ms with a burst of 5 ms; bytes.
+ */
 void tier_world_limit_cpu(struct tier_world *w, const char *sub);
 void tier_world_limit_memory(struct tier_world *w, const char *sub, const char *bytes);
-/* A child in SUB with memory, file pages and CPU time, which ran into its quota a few times, stopped. */
+/*
+ * A child in SUB with memory, file pages and CPU time, which ran into its quota a few times,
+ * stopped.
+ */
 void tier_world_make_stopped(struct tier_world *w, const char *sub);
 
 /* What the files and a tier tell, each with a name and a value in ns or bytes. */
@@ -85,8 +96,8 @@ struct tier_facts {
 
 struct tier_facts tier_world_files(const struct tier_world *w, const char *sub);
 /*
- * Passes until the files of SUB stand still around one; then that pass must agree with them. Returns
- * the facts.
+ * Passes until the files of SUB stand still around one; then that pass must agree with them.
+ * Returns the facts.
  */
 struct tier_facts tier_world_expect_equal(struct tier_world *w, const char *sub);
 

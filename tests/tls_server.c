@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libmicrohttpd does the serving on a thread of its own; GnuTLS makes the certificates, on the elliptic curve that
- * is made fastest. */
+/*
+ * libmicrohttpd does the serving on a thread of its own; GnuTLS makes the certificates, on the
+ * elliptic curve that is made fastest.
+ */
 #include "tests/tls_server.h"
 
 #include <arpa/inet.h>
@@ -23,7 +25,7 @@ static void must(int rc, const char *what)
 	abort();
 }
 
-/* --- certificates ------------------------------------------------------------------------------------------- */
+/* --- certificates ----------------------------------------------------------------------------- */
 
 static char *take_text(gnutls_datum_t *text)
 {
@@ -114,7 +116,7 @@ void tls_identity_fini(struct tls_identity *id)
 	*id = (struct tls_identity){0};
 }
 
-/* --- server ------------------------------------------------------------------------------------------------- */
+/* --- server ----------------------------------------------------------------------------------- */
 
 struct tls_server {
 	struct MHD_Daemon *daemon;

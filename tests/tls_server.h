@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An HTTPS server on the loopback that tells what it was asked and by whom, and the certificates for it. */
+/*
+ * An HTTPS server on the loopback that tells what it was asked and by whom, and the certificates
+ * for it.
+ */
 #ifndef EVENKEEL_TESTS_TLS_SERVER_H
 #define EVENKEEL_TESTS_TLS_SERVER_H
 
@@ -30,11 +33,17 @@ struct tls_request {
 
 struct tls_server;
 
-/* id NULL: plain HTTP. client_ca: PEM of who signs clients; NULL: clients are not asked for a certificate. */
+/*
+ * id NULL: plain HTTP. client_ca: PEM of who signs clients; NULL: clients are not asked for a
+ * certificate.
+ */
 struct tls_server *tls_server_start(const struct tls_identity *id, const char *client_ca);
 void tls_server_stop(struct tls_server *s);
 int tls_server_port(const struct tls_server *s);
-/* From now on 401 without this token, or without this client; NULL: it does not matter. Otherwise 200. */
+/*
+ * From now on 401 without this token, or without this client; NULL: it does not matter. Otherwise
+ * 200.
+ */
 void tls_server_demand(struct tls_server *s, const char *token, const char *client);
 void tls_server_seen(struct tls_server *s, struct tls_request *r);
 void tls_request_fini(struct tls_request *r);

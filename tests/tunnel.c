@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One thread: it accepts, reads the request's head, which must show no token to a proxy, answers 200, and passes
- * bytes on both ways until a side ends.
+ * One thread: it accepts, reads the request's head, which must show no token to a proxy, answers
+ * 200, and passes bytes on both ways until a side ends.
  */
 #include "tests/tunnel.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An HTTP proxy on the loopback that tunnels one connection after the other, and tells where the last one went. */
+/*
+ * An HTTP proxy on the loopback that tunnels one connection after the other, and tells where the
+ * last one went.
+ */
 #ifndef EVENKEEL_TESTS_TUNNEL_H
 #define EVENKEEL_TESTS_TUNNEL_H
 

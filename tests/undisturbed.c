@@ -124,7 +124,10 @@ struct comparison {
 	bool equal;
 };
 
-/* True once both answers stand at the same interval; whether they are equal is then decided for good. */
+/*
+ * True once both answers stand at the same interval; whether they are equal is then decided for
+ * good.
+ */
 static bool compare_at_rest(void *ctx)
 {
 	struct comparison *c = ctx;

@@ -16,8 +16,9 @@ struct usage_fixture {
 };
 
 /*
- * Refs: pod p (from 0) is p * (containers + 1) + 1, its containers follow. The node has 16 CPUs and 64 GiB,
- * 10 samples a second, and about 12 distinct CPU values. full is `identities`. Free with interval_free().
+ * Refs: pod p (from 0) is p * (containers + 1) + 1, its containers follow. The node has 16 CPUs and
+ * 64 GiB, 10 samples a second, and about 12 distinct CPU values. full is `identities`. Free with
+ * interval_free().
  */
 struct interval *usage_fixture_new(const struct usage_fixture *f);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stories told to the usage state are made of. Times are seconds after T0; runs are single letters. */
+/*
+ * What stories told to the usage state are made of. Times are seconds after T0; runs are single
+ * letters.
+ */
 #ifndef EVENKEEL_TESTS_USAGE_STORY_H
 #define EVENKEEL_TESTS_USAGE_STORY_H
 
@@ -12,7 +15,10 @@
 /* Of at most 3 nodes with 4 pods. */
 struct usage_state *story_state(void);
 const uint8_t *story_run(char letter);
-/* An interval [start, end) of a machine with 4 CPUs and 8 GiB and with room for `entries`, all still to be named. */
+/*
+ * An interval [start, end) of a machine with 4 CPUs and 8 GiB and with room for `entries`, all
+ * still to be named.
+ */
 struct interval *story_interval(uint64_t sequence, int start, int end, size_t entries);
 struct entity *story_name(struct entry *e, enum entity_kind kind, const char *name);
 /* Tells it and frees it; the service's clock stands at `now` seconds. */

@@ -11,7 +11,8 @@
 #define VIEW_FIXTURE_NOW_NS 1769860800000000000LL
 
 /*
- * Nodes as of VIEW_FIXTURE_NOW_NS; each has 4 CPUs and 8 GiB, and its windows end with its newest sample:
+ * Nodes as of VIEW_FIXTURE_NOW_NS; each has 4 CPUs and 8 GiB, and its windows end with its newest
+ * sample:
  *
  *   alpha  fresh, 2 s old; all windows covered. CPU 5m 1000 +- 100, 10m 1100 +- 200, 15m 1200 +- 300 millicores, memory
  *          2 GiB +- 64 MiB, swap and pids. Pods: a Guaranteed pod with two containers, limits, swap and pids, a slice,
@@ -25,11 +26,17 @@
  */
 struct view *view_fixture_new(void);
 
-/* The pieces, to build others: `name` with end_ns and so many seconds of history; CPU mean and stddev in
- * millicores are those of all windows. The result is the caller's to change before page_new(). */
+/*
+ * The pieces, to build others: `name` with end_ns and so many seconds of history; CPU mean and
+ * stddev in millicores are those of all windows. The result is the caller's to change before
+ * page_new().
+ */
 struct node_page view_fixture_node(const char *name, int64_t end_ns, double history_seconds,
 				   double cpu_mean, double cpu_stddev);
-/* A node made of nothing but that page, which it borrows, like everything else: not for view_node_drop(). */
+/*
+ * A node made of nothing but that page, which it borrows, like everything else: not for
+ * view_node_drop().
+ */
 struct view_node view_fixture_around(struct node_page *page);
 /* A view of copies of those pages, sorted by name here. */
 struct view *view_fixture_of(const struct node_page *pages, size_t count);

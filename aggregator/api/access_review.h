@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the owner of a bearer token may make a request, asked of somebody who knows and may take long to say. */
+/*
+ * Whether the owner of a bearer token may make a request, asked of somebody who knows and may take
+ * long to say.
+ */
 #ifndef EVENKEEL_AGGREGATOR_API_ACCESS_REVIEW_H
 #define EVENKEEL_AGGREGATOR_API_ACCESS_REVIEW_H
 
@@ -22,7 +25,10 @@ struct access_answer {
 
 struct access_reviewer {
 	void *ctx;
-	/* Any thread, at_once of them at a time. verb: "get", "post", ..; path begins with "/". All texts are borrowed. */
+	/*
+	 * Any thread, at_once of them at a time. verb: "get", "post", ..; path begins with "/". All
+	 * texts are borrowed.
+	 */
 	void (*ask)(void *ctx, const char *token, const char *verb, const char *path,
 		    struct access_answer *a);
 	unsigned int at_once;

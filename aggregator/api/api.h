@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The API without a network: requests are answered from views, by the aggregator's HTTP threads and by the CLI over a
- * snapshot alike. Of the state, nothing here changes but the ledger.
+ * The API without a network: requests are answered from views, by the aggregator's HTTP threads and
+ * by the CLI over a snapshot alike. Of the state, nothing here changes but the ledger.
  */
 #ifndef EVENKEEL_AGGREGATOR_API_API_H
 #define EVENKEEL_AGGREGATOR_API_API_H
@@ -41,7 +41,10 @@ struct api_context {
 	bool watcher_allocatable; /* --watcher-denominator allocatable */
 	struct watcher_cache *watcher_cache; /* NULL: every answer is made anew */
 	struct warmer *warmer; /* NULL: nothing is worked out before it is asked for */
-	/* Where the cluster model comes from: "inCluster", "kubeconfig", "snapshot"; NULL: standalone. */
+	/*
+	 * Where the cluster model comes from: "inCluster", "kubeconfig", "snapshot"; NULL:
+	 * standalone.
+	 */
 	const char *kubernetes_mode;
 	struct ledger *ledger; /* NULL: nothing is reserved (offline) */
 	struct place_pool *places; /* placement cores to ask */
@@ -74,7 +77,10 @@ struct api_request {
 
 /* A body that is made while it is sent, so that nobody ever holds all of it. */
 struct api_stream {
-	/* Appends the next piece, of bounded length, to out; false: there was none left. Any thread, one at a time. */
+	/*
+	 * Appends the next piece, of bounded length, to out; false: there was none left. Any
+	 * thread, one at a time.
+	 */
 	bool (*next)(struct api_stream *s, struct buf *out);
 	void (*free)(struct api_stream *s); /* whether it came to its end or not */
 };
@@ -118,7 +124,10 @@ api_handler api_healthz;
 api_handler api_readyz;
 api_handler api_openapi; /* GET /openapi.json */
 
-/* Every refusal: X(name, status, code). What is wrong with a request in detail is said by field and message. */
+/*
+ * Every refusal: X(name, status, code). What is wrong with a request in detail is said by field and
+ * message.
+ */
 #define API_FAILURES(X)                                                                            \
 	X(BAD_REQUEST, 400, "badRequest") /* a parameter, or a member of the body */               \
 	X(UNAUTHORIZED, 401, "unauthorized") /* nobody we know */                                  \
@@ -141,19 +150,29 @@ enum api_failure {
 void api_fail(struct api_response *rs, enum api_failure failure, const char *field,
 	      const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* Runs the handler of method and path into *rs (404 and 405 included); what the HTTP edge does per request, and
- * the CLI offline. */
+/*
+ * Runs the handler of method and path into *rs (404 and 405 included); what the HTTP edge does per
+ * request, and the CLI offline.
+ */
 void api_route(const struct api_context *ctx, const struct api_request *rq,
 	       struct api_response *rs);
-/* Who may ask for that path: everybody whatever is configured, everybody where load-watcher's clients are let in, or who is let in. */
+/*
+ * Who may ask for that path: everybody whatever is configured, everybody where load-watcher's
+ * clients are let in, or who is let in.
+ */
 enum api_door { API_DOOR_OPEN, API_DOOR_WATCHER, API_DOOR_GUARDED };
 enum api_door api_door_of(const char *path);
-/* The path as routes know it: what a request for "//watcher" asks for is "/watcher". In the same text. */
+/*
+ * The path as routes know it: what a request for "//watcher" asks for is "/watcher". In the same
+ * text.
+ */
 const char *api_plain_path(const char *path);
 /* How many bytes a body sent to that path may have. */
 size_t api_body_most(const char *path);
-/* Whether an answer to that body may take seconds in a large cluster: then it is not to be made where schedulers' requests
- * wait. */
+/*
+ * Whether an answer to that body may take seconds in a large cluster: then it is not to be made
+ * where schedulers' requests wait.
+ */
 bool api_takes_long(const char *path, const char *body, size_t len);
 
 #endif

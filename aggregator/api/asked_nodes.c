@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shape is checked before there is a view, the names against the one that the answer is made of. */
+/*
+ * The shape is checked before there is a view, the names against the one that the answer is made
+ * of.
+ */
 #include "aggregator/api/asked_nodes.h"
 
 #include <errno.h>

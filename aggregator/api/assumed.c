@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reservations are sorted by pod, nodes are asked about by place: each reservation finds its node once, then they are
- * sorted by that and neighbours are added up. So the cost is that of the reservations, however many nodes there are.
+ * Reservations are sorted by pod, nodes are asked about by place: each reservation finds its node
+ * once, then they are sorted by that and neighbours are added up. So the cost is that of the
+ * reservations, however many nodes there are.
  */
 #include "aggregator/api/assumed.h"
 

@@ -21,8 +21,9 @@ struct assumed {
 };
 
 /*
- * The copy must have been taken before the view, and be held as long as this is used, since names point into it; NULL:
- * nothing is reserved. Left out is the pod of that uid: it is asked about, and does not compete with itself ("": none).
+ * The copy must have been taken before the view, and be held as long as this is used, since names
+ * point into it; NULL: nothing is reserved. Left out is the pod of that uid: it is asked about, and
+ * does not compete with itself ("": none).
  */
 void assumed_read(struct assumed *a, const struct view *v, const struct ledger_copy *copy,
 		  const char *except_uid);

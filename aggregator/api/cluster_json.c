@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The units stand in the names of the members, as everywhere in the API; ratios are numbers, 1 is all of the allocatable. */
+/*
+ * The units stand in the names of the members, as everywhere in the API; ratios are numbers, 1 is
+ * all of the allocatable.
+ */
 #include "aggregator/api/cluster_json.h"
 
 #include <math.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GET /v1/drain[?node=NAME[,NAME..]][&explain=true]: which nodes could go, which go now and where their pods would go then, and why the others stay.
+ * GET /v1/drain[?node=NAME[,NAME..]][&explain=true]: which nodes could go, which go now and where
+ * their pods would go then, and why the others stay.
  *
  *   {"apiVersion","kind":"DrainPlan","time"[,"stale":S],"planned","viewVersion","variant":"corrected","useCap":"on","complete":true,
  *    "verdicts":{"needed":I,"notExamined":I,"unneeded":I,"drain":I,"inDeletion":I},
@@ -8,8 +9,8 @@
  *    "owed":{"ofDeletions","ofEvictions","pending","placeholders","placed","unplaced"},
  *    "wave":WAVE|null,"items":[NODE,..][,"narration":[S,..]]}
  *
- * The plan is the planner's newest, and "planned" when that was; nothing is done about it here. Nodes come by name: all, or those that are asked for. A name
- * that nobody knows is 404.
+ * The plan is the planner's newest, and "planned" when that was; nothing is done about it here.
+ * Nodes come by name: all, or those that are asked for. A name that nobody knows is 404.
  *
  *   stale       why the plan may not be true any more: it is old, or the cluster's objects are
  *   useCap      on; "off: .." and why: destinations are then chosen by requests alone
@@ -70,7 +71,10 @@ static bool read_question(const struct api_request *rq, struct question *q, stru
 	return true;
 }
 
-/* Which of the plan's nodes are asked for, by their numbers; NULL: all, or *rs says which is not there. */
+/*
+ * Which of the plan's nodes are asked for, by their numbers; NULL: all, or *rs says which is not
+ * there.
+ */
 static bool choose(const struct drain_plan *p, const char *names, bool *chosen,
 		   struct api_response *rs)
 {

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A step of drains behind one of slack: placeholders that slack wants become pods that move with their nodes.
+ * A step of drains behind one of slack: placeholders that slack wants become pods that move with
+ * their nodes.
  *
- * What was saved is looked at when it is read, so that a damaged text is told, and taken with the first step, which knows the time: timers of a planner that
- * was away for longer than --node-deletion-candidate-ttl say nothing about what nodes did meanwhile.
+ * What was saved is looked at when it is read, so that a damaged text is told, and taken with the
+ * first step, which knows the time: timers of a planner that was away for longer than
+ * --node-deletion-candidate-ttl say nothing about what nodes did meanwhile.
  *
- * A node that was on its way and is there no more counts as scaled down, as empty or underutilized, which is what it was when it was last seen.
+ * A node that was on its way and is there no more counts as scaled down, as empty or underutilized,
+ * which is what it was when it was last seen.
  */
 #include "aggregator/api/drain_runner.h"
 

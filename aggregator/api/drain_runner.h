@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the planner's core calls for drains: the settings, and what is remembered from step to step. */
+/*
+ * What the planner's core calls for drains: the settings, and what is remembered from step to step.
+ */
 #ifndef EVENKEEL_AGGREGATOR_API_DRAIN_RUNNER_H
 #define EVENKEEL_AGGREGATOR_API_DRAIN_RUNNER_H
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Groups, budgets and the cluster's minimum are records: "name=workers,min=3,atomic". Some values have commas themselves (a schedule, a list
- * of reasons), so a part without "=" that is no key belongs to the value before it. A part with "=" must begin with a key that is known: a
- * typing error is told and not made part of a name.
+ * Groups, budgets and the cluster's minimum are records: "name=workers,min=3,atomic". Some values
+ * have commas themselves (a schedule, a list of reasons), so a part without "=" that is no key
+ * belongs to the value before it. A part with "=" must begin with a key that is known: a typing
+ * error is told and not made part of a name.
  */
 #include "aggregator/api/drain_settings.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What operators can tell the drain planner: one table of options, for the aggregator and for the command that answers from files, and what the
- * planner is told then.
+ * What operators can tell the drain planner: one table of options, for the aggregator and for the
+ * command that answers from files, and what the planner is told then.
  *
- * Names are cluster-autoscaler's wherever it has the option, one of them with its typing error, so that what is known there is right here. A bound
- * beside an option keeps out what cannot be meant.
+ * Names are cluster-autoscaler's wherever it has the option, one of them with its typing error, so
+ * that what is known there is right here. A bound beside an option keeps out what cannot be meant.
  */
 #ifndef EVENKEEL_AGGREGATOR_API_DRAIN_SETTINGS_H
 #define EVENKEEL_AGGREGATOR_API_DRAIN_SETTINGS_H
@@ -130,7 +130,10 @@ int drain_setup_init(struct drain_setup *out, const struct drain_settings *setti
 void drain_setup_fini(struct drain_setup *s);
 /* The first option of which a value in *b is not the one in *a, or NULL. */
 const char *drain_settings_differ(const struct drain_settings *a, const struct drain_settings *b);
-/* As without any flag: from the table and from the environment. 0, or -EINVAL; free it with drain_settings_fini(). */
+/*
+ * As without any flag: from the table and from the environment. 0, or -EINVAL; free it with
+ * drain_settings_fini().
+ */
 int drain_settings_from_environment(struct drain_settings *s, struct reason *reason);
 void drain_settings_fini(struct drain_settings *s);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the extender refuses beside what the kube-scheduler has checked, and how it ranks; set by options at start. */
+/*
+ * What the extender refuses beside what the kube-scheduler has checked, and how it ranks; set by
+ * options at start.
+ */
 #ifndef EVENKEEL_AGGREGATOR_API_EXTENDER_H
 #define EVENKEEL_AGGREGATOR_API_EXTENDER_H
 
@@ -17,13 +20,16 @@ struct extender_options {
 
 /* No limits, the default blend. */
 void extender_options_default(struct extender_options *o);
-/* "TargetLoadPacking=3,LimitAware=1", or "" for the default blend. -EINVAL with the reason, and *o is as it was. */
+/*
+ * "TargetLoadPacking=3,LimitAware=1", or "" for the default blend. -EINVAL with the reason, and *o
+ * is as it was.
+ */
 int extender_options_parse_blend(struct extender_options *o, const char *text,
 				 struct reason *reason);
 /*
- * How nodes are ranked where a question does not say: in the corrected variant by the weights of the options
- * (NULL: none), else by the default blend: TargetLoadPacking, LoadVariationRiskBalancing and LimitAware as
- * far as they have the variant.
+ * How nodes are ranked where a question does not say: in the corrected variant by the weights of
+ * the options (NULL: none), else by the default blend: TargetLoadPacking,
+ * LoadVariationRiskBalancing and LimitAware as far as they have the variant.
  */
 void extender_options_mix(const struct extender_options *o, enum score_variant variant,
 			  struct score_mix *mix);

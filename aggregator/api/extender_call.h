@@ -33,15 +33,17 @@ void extender_call_close(struct extender_call *c);
 bool *extender_call_chosen(const struct extender_call *c);
 
 /*
- * Whether the ledger is to know of the pod. One without a uid could never be released, and one that has a node is the
- * view's business: also where the question does not know of it yet (ledger_remember()).
+ * Whether the ledger is to know of the pod. One without a uid could never be released, and one that
+ * has a node is the view's business: also where the question does not know of it yet
+ * (ledger_remember()).
  */
 bool extender_call_may_reserve(const struct extender_call *c);
 /* Reserves for the pod, on that node ("": on none yet). What cannot be is counted. */
 void extender_call_reserve(const struct extender_call *c, const char *node);
 /*
- * The same, if what was decided by is still all that is promised. False: it is not, more was promised to others since the question was opened; nothing is
- * reserved, and the answer may be wrong.
+ * The same, if what was decided by is still all that is promised. False: it is not, more was
+ * promised to others since the question was opened; nothing is reserved, and the answer may be
+ * wrong.
  */
 bool extender_call_reserve_seen(const struct extender_call *c, const char *node);
 /* Takes ledger and view anew. */

@@ -1,29 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * POST /extender/filter: which of the nodes that passed the kube-scheduler's own filters may have the pod. Every node
- * that is asked about is in the answer, passed or refused with a sentence: one in neither would be out of the question
- * for preemption, too. An "Error" is never answered, since it would fail the pod as a whole.
+ * POST /extender/filter: which of the nodes that passed the kube-scheduler's own filters may have
+ * the pod. Every node that is asked about is in the answer, passed or refused with a sentence: one
+ * in neither would be out of the question for preemption, too. An "Error" is never answered, since
+ * it would fail the pod as a whole.
  *
- * Refusals. First the gates, which look at the pod and not at nodes: one that refuses, refuses every node. Then node
- * by node the hard limits (node_limits.h), if there are any. Pods of DaemonSets and those that the cluster cannot live
- * without (priority of system-cluster-critical and above) are not held to them: they have nowhere else to go.
+ * Refusals. First the gates, which look at the pod and not at nodes: one that refuses, refuses
+ * every node. Then node by node the hard limits (node_limits.h), if there are any. Pods of
+ * DaemonSets and those that the cluster cannot live without (priority of system-cluster-critical
+ * and above) are not held to them: they have nowhere else to go.
  *
- * A node that we do not know. The scheduler and we follow the same API, it in its cache and we in views that are up to a
- * second old. While our list of nodes is complete and followed, such a node has just been deleted, or is younger than
- * the view: it is refused, and the event that its kubelet reports ready, seconds after it came, brings the pod back.
- * While we have no such list (standalone, not listed yet, the watch broken) it is we who are behind: it passes, and no
- * limit is applied, as to any node of which nothing is measured.
+ * A node that we do not know. The scheduler and we follow the same API, it in its cache and we in
+ * views that are up to a second old. While our list of nodes is complete and followed, such a node
+ * has just been deleted, or is younger than the view: it is refused, and the event that its kubelet
+ * reports ready, seconds after it came, brings the pod back. While we have no such list
+ * (standalone, not listed yet, the watch broken) it is we who are behind: it passes, and no limit
+ * is applied, as to any node of which nothing is measured.
  *
- * A pod with a nominated node waits for its victims to go: what was reserved for it when they were chosen (extender_preempt.c) stays, although the
- * filter refuses it meanwhile.
+ * A pod with a nominated node waits for its victims to go: what was reserved for it when they were
+ * chosen (extender_preempt.c) stays, although the filter refuses it meanwhile.
  *
- * The scheduler puts the number of nodes before a reason ("1 node(s) had taints .."), so no sentence begins with a
- * resource, or a number of nodes would be read as one of cores.
+ * The scheduler puts the number of nodes before a reason ("1 node(s) had taints .."), so no
+ * sentence begins with a resource, or a number of nodes would be read as one of cores.
  *
- * What passes is reserved: quota, and where one node is left, for which the scheduler does not ask to prioritize,
- * that node. What passes nowhere is released. Questions that come at once must not pass on what is there once: who
- * reserves after others did since he looked has to look again. Each time somebody else was served, so this ends; who loses
- * more often than there can be threads is refused, and loses nothing but time.
+ * What passes is reserved: quota, and where one node is left, for which the scheduler does not ask
+ * to prioritize, that node. What passes nowhere is released. Questions that come at once must not
+ * pass on what is there once: who reserves after others did since he looked has to look again. Each
+ * time somebody else was served, so this ends; who loses more often than there can be threads is
+ * refused, and loses nothing but time.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -73,7 +77,7 @@ static void count_refusal(const struct sieve *s, enum extender_refusal why)
 	counter_add(&s->call->ctx->counters->extender.refused[why], 1);
 }
 
-/* --- nodes that are not in the view --------------------------------------------------------------------------------- */
+/* --- nodes that are not in the view ----------------------------------------------------------- */
 
 static const struct model_source *nodes_source(const struct view *v)
 {
@@ -105,7 +109,7 @@ static void judge_unknown(struct sieve *s, size_t i)
 			       c->args.nodes[i].name, age_s > 0 ? age_s : 0));
 }
 
-/* --- limits of nodes ------------------------------------------------------------------------------------------------ */
+/* --- limits of nodes -------------------------------------------------------------------------- */
 
 static enum extender_refusal refusal_of(enum node_refusal r)
 {
@@ -191,7 +195,7 @@ static void sieve_by_name(struct sieve *s)
 	}
 }
 
-/* --- the pod as a whole --------------------------------------------------------------------------------------------- */
+/* --- the pod as a whole ----------------------------------------------------------------------- */
 
 static void refuse_all(struct sieve *s, const char *why)
 {
@@ -288,7 +292,10 @@ static void answer(struct extender_call *c, struct api_response *rs)
 		.full = c->args.full,
 		.passed_count = s.passed_count,
 		.passed = s.passed,
-		/* Unresolvable wins where a node is in both; schedulers before 1.22 know FailedNodes only. */
+		/*
+		 * Unresolvable wins where a node is in both; schedulers before 1.22 know
+		 * FailedNodes only.
+		 */
 		.failed_count = s.failed_count,
 		.failed = s.failed,
 		.unresolvable_count = unresolvable ? s.failed_count : 0,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A question is walked member by member (snapshot_text.h). The pod becomes a tree, names go to one arena. Of a list of
- * whole nodes, which may be tens of megabytes, each item becomes a tree for its name and is thrown away; what passes is
- * answered with the text it was sent as.
+ * A question is walked member by member (snapshot_text.h). The pod becomes a tree, names go to one
+ * arena. Of a list of whole nodes, which may be tens of megabytes, each item becomes a tree for its
+ * name and is thrown away; what passes is answered with the text it was sent as.
  */
 #include "aggregator/api/extender_json.h"
 
@@ -70,7 +70,7 @@ static int pass_value(struct parser *p, const char *field)
 	return rc;
 }
 
-/* --- filter and prioritize ------------------------------------------------------------------------------------------ */
+/* --- filter and prioritize -------------------------------------------------------------------- */
 
 static void forget_nodes(struct extender_args *args)
 {
@@ -100,7 +100,10 @@ static void add_node(struct extender_args *args, const char *name, size_t len,
 	args->nodes[args->count++] = (struct extender_asked){own, text};
 }
 
-/* Most names are what stands between two quotes: thousands of trees for them would cost more than all the rest. */
+/*
+ * Most names are what stands between two quotes: thousands of trees for them would cost more than
+ * all the rest.
+ */
 static bool pass_plain_name(struct parser *p, struct extender_args *args)
 {
 	const char *at, *end = p->text.end;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kube-scheduler's extender protocol (k8s.io/kube-scheduler/extender/v1) as JSON: its questions read, our answers
- * written. Its types have no JSON names, so members are called as in Go, and found whatever their case; the Pod and Node
- * objects inside are those of the API. null is absent. Where a member is there twice the last one counts.
+ * The kube-scheduler's extender protocol (k8s.io/kube-scheduler/extender/v1) as JSON: its questions
+ * read, our answers written. Its types have no JSON names, so members are called as in Go, and
+ * found whatever their case; the Pod and Node objects inside are those of the API. null is absent.
+ * Where a member is there twice the last one counts.
  */
 #ifndef EVENKEEL_AGGREGATOR_API_EXTENDER_JSON_H
 #define EVENKEEL_AGGREGATOR_API_EXTENDER_JSON_H
@@ -42,9 +43,10 @@ struct extender_args {
 };
 
 /*
- * {"Pod":{..},"Nodes":null|{"items":[..]},"NodeNames":null|["n1",..]}; where both are there NodeNames count. A list of
- * whole nodes is read item by item, so it costs little more memory than its text. body must outlive args.
- * 0, or -EINVAL: field is the path of what is wrong ("" the body itself), and nothing is left to free.
+ * {"Pod":{..},"Nodes":null|{"items":[..]},"NodeNames":null|["n1",..]}; where both are there
+ * NodeNames count. A list of whole nodes is read item by item, so it costs little more memory than
+ * its text. body must outlive args. 0, or -EINVAL: field is the path of what is wrong ("" the body
+ * itself), and nothing is left to free.
  */
 int extender_args_parse(const char *body, size_t len, struct extender_args *args,
 			char field[EXTENDER_FIELD_MAX], struct reason *reason);

@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * POST /extender/preempt: the kube-scheduler found candidates by priorities alone, and asks which of them it may take, and whom there. The answer has
- * victims by our rules (preempt.h) on the one offered node where they are cheapest, by descending priority; an empty answer is nobody's eviction. It has no
- * second node, so that the scheduler has no choice: who is told is as good as evicted, and counts as that for the next question (victim_log.h). Questions
- * come with whole pods or with uids, and with victims or (newer schedulers) without; the answer always has uids.
+ * POST /extender/preempt: the kube-scheduler found candidates by priorities alone, and asks which
+ * of them it may take, and whom there. The answer has victims by our rules (preempt.h) on the one
+ * offered node where they are cheapest, by descending priority; an empty answer is nobody's
+ * eviction. It has no second node, so that the scheduler has no choice: who is told is as good as
+ * evicted, and counts as that for the next question (victim_log.h). Questions come with whole pods
+ * or with uids, and with victims or (newer schedulers) without; the answer always has uids.
  *
- * The same pod asks again: while its victims are going, when an answer was lost, when the scheduler's own guard does not see them go (it looks for victims
- * of lower priority only, and a borrower need not have one). So what was answered is kept (victim_log.h):
+ * The same pod asks again: while its victims are going, when an answer was lost, when the
+ * scheduler's own guard does not see them go (it looks for victims of lower priority only, and a
+ * borrower need not have one). So what was answered is kept (victim_log.h):
  *
  *   asked before?   a victim of then is in deletion       nobody: who was told goes already
  *                   else                                  found anew: on the node of then if it will still do, first of all from
  *                                                         the victims of then, where they may still go and are needed
  *
- * Two questions at once must not take what only one may have: an answer is kept only if nobody was told anything since its search began, else the search is
- * made again.
+ * Two questions at once must not take what only one may have: an answer is kept only if nobody was
+ * told anything since its search began, else the search is made again.
  *
  * What is answered is reserved for the pod, so that nobody else starts in the room of its victims.
  *
- * Where nodes and pods are not known (no API, not listed yet) the scheduler's own choice is confirmed, as without an extender.
+ * Where nodes and pods are not known (no API, not listed yet) the scheduler's own choice is
+ * confirmed, as without an extender.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -233,7 +237,9 @@ static void find(struct quota_search *q, const struct preempting *p,
 			     out);
 }
 
-/* Uids of the answer are those of the view, which the scene holds. False: it is to be asked again. */
+/*
+ * Uids of the answer are those of the view, which the scene holds. False: it is to be asked again.
+ */
 static bool search_once(struct preempting *p, const struct preempt_offer *offers)
 {
 	const char **uids = mem_alloc((p->told.count + 1) * sizeof(*uids));
@@ -281,8 +287,8 @@ static void count_answer(const struct preempting *p, bool repeated)
 }
 
 /*
- * What the victims leave is the pod's: until the API tells that it is nominated, and its victims are gone, others would take it, first of all those who
- * borrow.
+ * What the victims leave is the pod's: until the API tells that it is nominated, and its victims
+ * are gone, others would take it, first of all those who borrow.
  */
 static void reserve(const struct preempting *p)
 {

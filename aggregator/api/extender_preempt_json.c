@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The preempt verb's question and answer. It is one tree: with nodeCacheCapable it has nothing but names and uids. */
+/*
+ * The preempt verb's question and answer. It is one tree: with nodeCacheCapable it has nothing but
+ * names and uids.
+ */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

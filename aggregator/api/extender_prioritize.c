@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * POST /extender/prioritize: what each node is worth for the pod, 0 to 10, as /v1/scores blends it. A node that the view
- * does not have gets 0.
+ * POST /extender/prioritize: what each node is worth for the pod, 0 to 10, as /v1/scores blends it.
+ * A node that the view does not have gets 0.
  *
- * The node with the highest score, of equals the first by name, is charged with the pod: the scheduler adds its own
- * scores and may choose another one, which the watch event tells then. Meanwhile the next pods see the node fuller
- * than it is measured, so that a burst does not stack.
+ * The node with the highest score, of equals the first by name, is charged with the pod: the
+ * scheduler adds its own scores and may choose another one, which the watch event tells then.
+ * Meanwhile the next pods see the node fuller than it is measured, so that a burst does not stack.
  */
 #include <errno.h>
 #include <stdlib.h>

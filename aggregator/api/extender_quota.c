@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether quotas let the pod start, with what other pods were promised since the view: a pod that passes is reserved by filter, and counts as used from
- * then on (ledger.h). A question that is asked again does not count its own reservation. The sentence says which resource of which quota is short, by
- * which numbers, and what would help; it begins with the name of the gate, so that `kubectl describe pod` tells a refusal by quota from a lack of nodes.
+ * Whether quotas let the pod start, with what other pods were promised since the view: a pod that
+ * passes is reserved by filter, and counts as used from then on (ledger.h). A question that is
+ * asked again does not count its own reservation. The sentence says which resource of which quota
+ * is short, by which numbers, and what would help; it begins with the name of the gate, so that
+ * `kubectl describe pod` tells a refusal by quota from a lack of nodes.
  *
- * Victims can help against every refusal but one: a pod that alone asks for more than the max of its quota.
+ * Victims can help against every refusal but one: a pod that alone asks for more than the max of
+ * its quota.
  *
- * Where the API has no elastic quotas, or they are not known yet, every pod passes: nobody who installs the extender first shall find his cluster stopped.
+ * Where the API has no elastic quotas, or they are not known yet, every pod passes: nobody who
+ * installs the extender first shall find his cluster stopped.
  */
 #include "aggregator/api/extender_quota.h"
 

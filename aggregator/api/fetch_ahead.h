@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For walks over all nodes of a view. Nodes and their pages lie wherever memory was free when they were made, and a page that came since the last walk
- * is in no cache of this processor: a walk that waits for each of 5000 waits longer than it works. So what comes next is asked for ahead, the
+ * For walks over all nodes of a view. Nodes and their pages lie wherever memory was free when they
+ * were made, and a page that came since the last walk is in no cache of this processor: a walk that
+ * waits for each of 5000 waits longer than it works. So what comes next is asked for ahead, the
  * node first, since it says where its page is.
  */
 #ifndef EVENKEEL_AGGREGATOR_API_FETCH_AHEAD_H

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Liveness and readiness for whoever starts the service. The threads that answer are the ones being asked about, so
- * an answer is the proof. Without an API to follow there are no caches to wait for: ready means serving. With one,
- * every kind was complete once before a first answer counts, but for kinds that the API does not have or does not
- * show; nodes and pods are always needed. A model that became stale later and a database that fails are told of but
- * take nobody out of service: another replica would not be better off.
+ * Liveness and readiness for whoever starts the service. The threads that answer are the ones being
+ * asked about, so an answer is the proof. Without an API to follow there are no caches to wait for:
+ * ready means serving. With one, every kind was complete once before a first answer counts, but for
+ * kinds that the API does not have or does not show; nodes and pods are always needed. A model that
+ * became stale later and a database that fails are told of but take nobody out of service: another
+ * replica would not be better off.
  */
 #include "aggregator/api/api.h"
 #include "aggregator/model/model.h"

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ratio of a node is the sum of its pods' limits by its allocatable: above 1 the limits are over-subscribed, and the
- * pods cannot all have what they may take. Declared and enforced limits are summed apart, since the kernel may enforce
- * others: a kubelet without CPU quotas, a change behind the API's back, a runtime that did not apply a resize.
+ * The ratio of a node is the sum of its pods' limits by its allocatable: above 1 the limits are
+ * over-subscribed, and the pods cannot all have what they may take. Declared and enforced limits
+ * are summed apart, since the kernel may enforce others: a kubelet without CPU quotas, a change
+ * behind the API's back, a runtime that did not apply a resize.
  *
  * What the kubelet sets for a pod as a whole, and how exactly the kernel keeps it:
- * - A limit at pod level, else the sum over the containers if every one of them has a limit, init containers included;
+ * - A limit at pod level, else the sum over the containers if every one of them has a limit, init
+ *   containers included;
  *   else none (kubelet, cm/helpers_linux.go, ResourceConfigForPod).
- * - CPU becomes a quota of at least 1 ms in 100 ms, so 10 millicores; systemd keeps whole percents, which runtimes
+ * - CPU becomes a quota of at least 1 ms in 100 ms, so 10 millicores; systemd keeps whole percents,
+ *   which runtimes
  *   round up, so up to the next 10 millicores.
- * - Memory is cut to whole pages, of 64 KiB at most.
- * A pod without a limit still stands below the cgroup of all pods, which the kubelet limits to about the node's
- * allocatable: enforced limits from there on are the node's, not the pod's.
+ * - Memory is cut to whole pages, of 64 KiB at most. A pod without a limit still stands below the
+ *   cgroup of all pods, which the kubelet limits to about the node's allocatable: enforced limits
+ *   from there on are the node's, not the pod's.
  */
 #include "aggregator/api/limits.h"
 

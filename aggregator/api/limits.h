@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far limits are over-subscribed, and where the kernel enforces others than a pod declares. Pure. */
+/*
+ * How far limits are over-subscribed, and where the kernel enforces others than a pod declares.
+ * Pure.
+ */
 #ifndef EVENKEEL_AGGREGATOR_API_LIMITS_H
 #define EVENKEEL_AGGREGATOR_API_LIMITS_H
 
@@ -8,7 +11,10 @@
 
 #include "aggregator/state/view.h"
 
-/* What a container without a limit counts as in the sums: nothing, its node's allocatable, or what it requests. */
+/*
+ * What a container without a limit counts as in the sums: nothing, its node's allocatable, or what
+ * it requests.
+ */
 enum limits_unlimited { UNLIMITED_IGNORE, UNLIMITED_ALLOCATABLE, UNLIMITED_REQUESTS };
 
 /* CPU in millicores and memory in bytes, by enum resource_id. */
@@ -25,8 +31,8 @@ struct limits_shares {
 };
 
 /*
- * Adds one node. What is not known adds nothing to either part: no allocatable, no pods of the API, for the kernel's no
- * agent, or one that tells the limits of none of the pods.
+ * Adds one node. What is not known adds nothing to either part: no allocatable, no pods of the API,
+ * for the kernel's no agent, or one that tells the limits of none of the pods.
  */
 void limits_add(struct limits_shares *to, const struct view_node *n, enum limits_unlimited policy);
 /* NaN where nothing is known. */
@@ -37,9 +43,10 @@ struct limits_mismatch {
 };
 
 /*
- * True when the kernel enforces another limit of CPU or memory on the pod than its spec has the kubelet set: none
- * where any container has none. Equal are what differs by rounding only (limits.c), and no limit and one that is
- * the node's own. A pod that is not measured, whose limit cannot be read, or that is being resized has none.
+ * True when the kernel enforces another limit of CPU or memory on the pod than its spec has the
+ * kubelet set: none where any container has none. Equal are what differs by rounding only
+ * (limits.c), and no limit and one that is the node's own. A pod that is not measured, whose limit
+ * cannot be read, or that is being resized has none.
  */
 bool limits_find_mismatch(const struct view_node *n, const struct view_pod *p, enum resource_id id,
 			  struct limits_mismatch *out);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why a heap: a page of 500 out of 150,000 pods must cost a walk, not a sort of them all. Every request walks the view
- * anew and there is no state between requests, so a list that is read page by page is as of several moments; each
- * item that exists all along appears exactly once, because pages continue after a name, not after a number.
+ * Why a heap: a page of 500 out of 150,000 pods must cost a walk, not a sort of them all. Every
+ * request walks the view anew and there is no state between requests, so a list that is read page
+ * by page is as of several moments; each item that exists all along appears exactly once, because
+ * pages continue after a name, not after a number.
  *
- * The continue token is base64url of NAMESPACE "\n" NAME "\n" NODE of the last item, of which none can hold a newline.
+ * The continue token is base64url of NAMESPACE "\n" NAME "\n" NODE of the last item, of which none
+ * can hold a newline.
  */
 #include "aggregator/api/list.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all lists share: the query's parameters, the first N items in order, and where the next request goes on. */
+/*
+ * What all lists share: the query's parameters, the first N items in order, and where the next
+ * request goes on.
+ */
 #ifndef EVENKEEL_AGGREGATOR_API_LIST_H
 #define EVENKEEL_AGGREGATOR_API_LIST_H
 
@@ -14,8 +17,8 @@
 enum { LIST_LIMIT_DEFAULT = 500, LIST_LIMIT_MOST = 5000 };
 
 /*
- * By name: by namespace, name and node, ascending. By use: the newest value, greatest first, unknown last; then by
- * name.
+ * By name: by namespace, name and node, ascending. By use: the newest value, greatest first,
+ * unknown last; then by name.
  */
 enum list_sort { LIST_BY_NAME, LIST_BY_CPU, LIST_BY_MEMORY };
 
@@ -25,7 +28,9 @@ struct list_query {
 	struct selector *selector; /* NULL: any labels; owned */
 	size_t limit;
 	enum list_sort sort;
-	/* Where the last answer ended; NULL: from the start. Owned, all in the block of the first. */
+	/*
+	 * Where the last answer ended; NULL: from the start. Owned, all in the block of the first.
+	 */
 	char *after_namespace;
 	const char *after_name, *after_node;
 };
@@ -54,16 +59,16 @@ void list_pick_init(struct list_pick *p, const struct list_query *q);
 void list_pick_fini(struct list_pick *p);
 void list_pick_offer(struct list_pick *p, struct list_item item);
 /*
- * True when neither the item nor any that comes after it by name can change what is picked: the rest of what is
- * sorted by name need not be offered.
+ * True when neither the item nor any that comes after it by name can change what is picked: the
+ * rest of what is sorted by name need not be offered.
  */
 bool list_pick_is_past(const struct list_pick *p, const struct list_item *item);
 /* Puts items into order. Offer nothing after it. */
 void list_pick_sort(struct list_pick *p);
 
 /*
- * {"apiVersion","kind","time","items":[ and ] and "continue"}: the caller writes the items after the first, and what else
- * the list tells after the second.
+ * {"apiVersion","kind","time","items":[ and ] and "continue"}: the caller writes the items after
+ * the first, and what else the list tells after the second.
  */
 void list_write_open(struct jsonw *w, const char *kind, int64_t now_ns);
 void list_write_items_end(struct jsonw *w);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * /metrics: Prometheus text format 0.0.4, base units, one table of families for what is said of each node.
+ * /metrics: Prometheus text format 0.0.4, base units, one table of families for what is said of
+ * each node.
  *
- * The number of series is bounded: about 45 per node, 15 more where an API is followed (metrics_cluster.c), none per
- * pod. A node that is too old keeps its age, what it told that could not be and how its clock was off, and loses its
- * measurements, so that a graph ends instead of going flat; what was never measured has no series rather than a 0.
- * Counters of a node begin at 0 when this process first hears of it.
+ * The number of series is bounded: about 45 per node, 15 more where an API is followed
+ * (metrics_cluster.c), none per pod. A node that is too old keeps its age, what it told that could
+ * not be and how its clock was off, and loses its measurements, so that a graph ends instead of
+ * going flat; what was never measured has no series rather than a 0. Counters of a node begin at 0
+ * when this process first hears of it.
  */
 #include "aggregator/api/metrics.h"
 
@@ -85,7 +87,7 @@ static void add_node_sample(struct buf *out, const char *name, const struct node
 	metrics_write_node_sample(out, name, p->name, labels, value);
 }
 
-/* --- what is said of each node, as a table ---------------------------------------------------------------------- */
+/* --- what is said of each node, as a table ---------------------------------------------------- */
 
 typedef double node_value(const struct node_page *p);
 
@@ -211,7 +213,7 @@ static const struct node_family kept_families[] = {
 	 "Values of the node and its workloads that could not be and were left out.", quarantined},
 };
 
-/* --- what a label splits: modes of CPU time, resources ------------------------------------------------------------ */
+/* --- what a label splits: modes of CPU time, resources ---------------------------------------- */
 
 static double cpu_seconds(const struct node_page *p, unsigned int mode)
 {
@@ -260,7 +262,7 @@ static const struct split_family {
 	 lost_share, resources, STALL_CPU},
 };
 
-/* --- writing both -------------------------------------------------------------------------------------------------- */
+/* --- writing both ----------------------------------------------------------------------------- */
 
 static bool is_shown(const struct node_page *p, int64_t now_ns)
 {
@@ -326,7 +328,7 @@ static void write_split_families(struct buf *out, const struct view *v, int64_t 
 	}
 }
 
-/* --- windows ----------------------------------------------------------------------------------------------------- */
+/* --- windows ---------------------------------------------------------------------------------- */
 
 static void add_window(struct buf *out, const char *name, const struct node_page *p,
 		       const char *window, const struct window_stats *s, double unit)
@@ -392,7 +394,7 @@ static void write_tiers(struct buf *out, const struct view *v, int64_t now_ns)
 					labels[v->nodes[i]->page->tier], 1);
 }
 
-/* --- the service itself ------------------------------------------------------------------------------------------ */
+/* --- the service itself ----------------------------------------------------------------------- */
 
 static void write_states(struct buf *out, const struct view *v, int64_t now_ns)
 {

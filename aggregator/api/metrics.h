@@ -6,9 +6,15 @@
 #include "aggregator/api/api.h"
 #include "shared/buf.h"
 
-/* "# HELP" and "# TYPE"; a counter when the name ends in "_total", as the format's convention has it, else a gauge. */
+/*
+ * "# HELP" and "# TYPE"; a counter when the name ends in "_total", as the format's convention has
+ * it, else a gauge.
+ */
 void metrics_write_family(struct buf *out, const char *name, const char *help);
-/* labels: what stands between the braces, with none NULL; no sample where the value is not a number. */
+/*
+ * labels: what stands between the braces, with none NULL; no sample where the value is not a
+ * number.
+ */
 void metrics_write_sample(struct buf *out, const char *name, const char *labels, double value);
 /* The same of a node; labels: what follows the node, `,key="value"`, or "". */
 void metrics_write_node_sample(struct buf *out, const char *name, const char *node,

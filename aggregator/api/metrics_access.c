@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metrics of the HTTP API's door: who was refused, what was asked about tokens, and when the certificate ends. */
+/*
+ * Metrics of the HTTP API's door: who was refused, what was asked about tokens, and when the
+ * certificate ends.
+ */
 #include <stdio.h>
 
 #include "aggregator/api/metrics.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Metrics of what the Kubernetes API tells: how well it is followed, what is promised on each node, and how pods and
- * measurements fit together. At most 7 series for each kept kind of object, 15 for each node, 6 for the cluster.
+ * Metrics of what the Kubernetes API tells: how well it is followed, what is promised on each node,
+ * and how pods and measurements fit together. At most 7 series for each kept kind of object, 15 for
+ * each node, 6 for the cluster.
  *
  * Nodes keep these series without an agent: they are the API's. What the kernel enforces needs one.
  */
@@ -18,7 +19,7 @@
 
 enum { LABELS_MOST = 128 };
 
-/* --- how the API is followed ------------------------------------------------------------------------------------- */
+/* --- how the API is followed ------------------------------------------------------------------ */
 
 static double age_of(int64_t since_ns, int64_t now_ns)
 {
@@ -103,7 +104,7 @@ static void write_sources(struct buf *out, const struct cluster *c, int64_t now_
 	}
 }
 
-/* --- what is promised on each node ------------------------------------------------------------------------------- */
+/* --- what is promised on each node ------------------------------------------------------------ */
 
 /* Cores, or bytes. */
 static double base_units(double amount, enum resource_id id)
@@ -226,7 +227,7 @@ static void write_counts(struct buf *out, const struct view *v)
 						  v->nodes[i]->sums.pods);
 }
 
-/* --- how pods and measurements fit -------------------------------------------------------------------------------- */
+/* --- how pods and measurements fit ------------------------------------------------------------ */
 
 struct pod_tally {
 	uint64_t measured, unmeasured, pending, unknown;

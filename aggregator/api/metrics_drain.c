@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Metrics of drains, under cluster-autoscaler's names where it has the metric (scaled_down_nodes_total, unneeded_nodes_count, ..), behind evenkeel_drain_.
- * Labels are of closed sets, verdicts and reasons; which node it is stands in /v1/drain alone. A reason without a node has its series, too, so
- * that an alert on it works before it is ever met.
+ * Metrics of drains, under cluster-autoscaler's names where it has the metric
+ * (scaled_down_nodes_total, unneeded_nodes_count, ..), behind evenkeel_drain_. Labels are of closed
+ * sets, verdicts and reasons; which node it is stands in /v1/drain alone. A reason without a node
+ * has its series, too, so that an alert on it works before it is ever met.
  */
 #include "aggregator/api/metrics.h"
 #include "aggregator/api/plan_slot.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metrics of what kube-schedulers ask and what was promised to them. About 30 series, whatever the cluster. */
+/*
+ * Metrics of what kube-schedulers ask and what was promised to them. About 30 series, whatever the
+ * cluster.
+ */
 #include <stdio.h>
 
 #include "aggregator/api/metrics.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Metrics of plans: slack by class, and what planning costs. Classes are named by workloads, and so from outside: no more than so many have series, the first by
- * name, and what is left out is counted. Where nothing else is in a name, it is a number of pods.
+ * Metrics of plans: slack by class, and what planning costs. Classes are named by workloads, and so
+ * from outside: no more than so many have series, the first by name, and what is left out is
+ * counted. Where nothing else is in a name, it is a number of pods.
  */
 #include "aggregator/api/metrics.h"
 #include "aggregator/api/plan_slot.h"

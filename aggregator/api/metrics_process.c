@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What every exporter tells of its own process, under the names Prometheus' client libraries have for it. It is read
- * from /proc and the clocks at each scrape; what cannot be read is left out.
+ * What every exporter tells of its own process, under the names Prometheus' client libraries have
+ * for it. It is read from /proc and the clocks at each scrape; what cannot be read is left out.
  */
 #include <dirent.h>
 #include <stdio.h>

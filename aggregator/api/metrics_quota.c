@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Metrics of elastic quotas: what each has, and what they said to schedulers. Of each quota cpu, memory and the first few other resources that quotas name, by
- * their names, and no more than so many quotas: names come from outside, and each is a series. What is left out is counted. CPU is in cores and
- * memory in bytes, as the label `resource` says; everything else in its own unit.
+ * Metrics of elastic quotas: what each has, and what they said to schedulers. Of each quota cpu,
+ * memory and the first few other resources that quotas name, by their names, and no more than so
+ * many quotas: names come from outside, and each is a series. What is left out is counted. CPU is
+ * in cores and memory in bytes, as the label `resource` says; everything else in its own unit.
  */
 #include <math.h>
 #include <stdio.h>

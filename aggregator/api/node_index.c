@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A search by halves compares a name with a dozen others, each somewhere else in memory. Here a name is compared with the one that has its hash,
- * and all names lie behind each other in the order of the view, which is nearly the order of most questions.
+ * A search by halves compares a name with a dozen others, each somewhere else in memory. Here a
+ * name is compared with the one that has its hash, and all names lie behind each other in the order
+ * of the view, which is nearly the order of most questions.
  */
 #include "aggregator/api/node_index.h"
 

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GET /v1/nodes and /v1/nodes/NAME: what each machine has, what of it is promised, and what is measured on it, how
- * freshly, and by which means.
+ * GET /v1/nodes and /v1/nodes/NAME: what each machine has, what of it is promised, and what is
+ * measured on it, how freshly, and by which means.
  *
- * A node is listed when the Kubernetes API or one of its pods names it, or when its agent was heard. source.state none:
- * it never was, so no agent runs there; unknownToApi: no Node object has that name. Without an API, capacity and
- * allocatable are what the agent measured, and members that follow from pods' specs are absent.
+ * A node is listed when the Kubernetes API or one of its pods names it, or when its agent was
+ * heard. source.state none: it never was, so no agent runs there; unknownToApi: no Node object has
+ * that name. Without an API, capacity and allocatable are what the agent measured, and members that
+ * follow from pods' specs are absent.
  *
- * limitRatio is the sum of limits by allocatable, by the specs and by the kernel. What containers without a limit
- * count as is the request's choice, unlimited=ignore (the default), allocatable (of their node) or requests (theirs);
- * unlimitedContainers says how many there are.
+ * limitRatio is the sum of limits by allocatable, by the specs and by the kernel. What containers
+ * without a limit count as is the request's choice, unlimited=ignore (the default), allocatable (of
+ * their node) or requests (theirs); unlimitedContainers says how many there are.
  *
- * A list ends with "total", the sums over all nodes that match, on whatever page: knownToApi, ready, unschedulable
- * and the members of source count nodes; what there is and is promised is summed over nodes that the API knows, where
- * there is one, and usage over those under "measured", which were heard within 5 minutes.
+ * A list ends with "total", the sums over all nodes that match, on whatever page: knownToApi,
+ * ready, unschedulable and the members of source count nodes; what there is and is promised is
+ * summed over nodes that the API knows, where there is one, and usage over those under "measured",
+ * which were heard within 5 minutes.
  */
 #include <stdio.h>
 #include <stdlib.h>

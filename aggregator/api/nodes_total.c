@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What there is and what is promised of it is summed over the API's nodes, where one is followed: nobody schedules to
- * others. What is used is summed over nodes that were heard within 5 minutes, the API's or not; the capacity of those
- * whose newest use is known stands beside it, so that a share of it is one. What no node tells is left out, rather than
- * 0: another program's answer may have no newest use, or only one window. Means add up; deviations and percentiles of
- * different nodes do not, and are left out.
+ * What there is and what is promised of it is summed over the API's nodes, where one is followed:
+ * nobody schedules to others. What is used is summed over nodes that were heard within 5 minutes,
+ * the API's or not; the capacity of those whose newest use is known stands beside it, so that a
+ * share of it is one. What no node tells is left out, rather than 0: another program's answer may
+ * have no newest use, or only one window. Means add up; deviations and percentiles of different
+ * nodes do not, and are left out.
  */
 #include "aggregator/api/nodes_total.h"
 

@@ -38,10 +38,15 @@ struct nodes_total {
 void nodes_total_init(struct nodes_total *t, enum limits_unlimited policy, bool api);
 void nodes_total_fini(struct nodes_total *t);
 void nodes_total_add(struct nodes_total *t, const struct view_node *n, int64_t now_ns);
-/* "total":{..}: members as a node's, but ready, unschedulable and source count nodes; see nodes.c. */
+/*
+ * "total":{..}: members as a node's, but ready, unschedulable and source count nodes; see nodes.c.
+ */
 void nodes_total_write(struct jsonw *w, const struct nodes_total *t);
 
-/* Its capacity and allocatable: all the API tells, else CPU and memory as measured. The caller frees both. */
+/*
+ * Its capacity and allocatable: all the API tells, else CPU and memory as measured. The caller
+ * frees both.
+ */
 void nodes_read_resources(const struct view_node *n, struct resources *capacity,
 			  struct resources *allocatable);
 /* key and its object; nothing where nothing is known. */

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GET /openapi.json: an OpenAPI 3.1 document of all routes, from the table by which requests are routed and checked (route.h).
+ * GET /openapi.json: an OpenAPI 3.1 document of all routes, from the table by which requests are
+ * routed and checked (route.h).
  *
- * Each object that is answered has a schema with what all of them share: apiVersion, kind, time, and items where it is a
- * list. A refusal is an Error, whatever its status. A path that answers any method is told with GET.
+ * Each object that is answered has a schema with what all of them share: apiVersion, kind, time,
+ * and items where it is a list. A refusal is an Error, whatever its status. A path that answers any
+ * method is told with GET.
  *
- * Which credentials a server wants is its operator's choice (README, "Access"), so all are told, and that it may want none; health
- * never does. 3.1 is the first version that has a word for client certificates.
+ * Which credentials a server wants is its operator's choice (README, "Access"), so all are told,
+ * and that it may want none; health never does. 3.1 is the first version that has a word for client
+ * certificates.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -19,7 +22,7 @@
 #define BEARER	    "bearer"
 #define CERTIFICATE "clientCertificate"
 
-/* --- schemas ------------------------------------------------------------------------------------------------------ */
+/* --- schemas ---------------------------------------------------------------------------------- */
 
 static void write_ref(struct jsonw *w, const char *schema)
 {
@@ -141,7 +144,7 @@ static void write_error(struct jsonw *w)
 	jsonw_object_close(w);
 }
 
-/* --- a route ------------------------------------------------------------------------------------------------------ */
+/* --- a route ---------------------------------------------------------------------------------- */
 
 static void write_parameter(struct jsonw *w, const struct api_field *f, bool in_path)
 {
@@ -329,7 +332,7 @@ static void write_route(struct jsonw *w, const struct route *r)
 	jsonw_object_close(w);
 }
 
-/* --- all of it ---------------------------------------------------------------------------------------------------- */
+/* --- all of it -------------------------------------------------------------------------------- */
 
 static void write_info(struct jsonw *w)
 {

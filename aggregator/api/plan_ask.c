@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An aggregator has a planner, whose plans go on from each other. Over a snapshot there is none, and the same step is made of the snapshot's
- * view and of what was remembered then: what stands stays, so it tells what the aggregator's next step would have.
+ * An aggregator has a planner, whose plans go on from each other. Over a snapshot there is none,
+ * and the same step is made of the snapshot's view and of what was remembered then: what stands
+ * stays, so it tells what the aggregator's next step would have.
  */
 #include "aggregator/api/plan_ask.h"
 

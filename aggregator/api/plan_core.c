@@ -8,10 +8,12 @@
  * ended there is no plan of drains. The same step makes the plan of the aggregator again and again,
  * and that of a snapshot once.
  *
- * A plan is read until the next one is there, and the core lies idle so long: both keep an outline of the view. Measurements that everybody else has
- * done with would be a second set of all there are.
+ * A plan is read until the next one is there, and the core lies idle so long: both keep an outline
+ * of the view. Measurements that everybody else has done with would be a second set of all there
+ * are.
  *
- * What is remembered is written out with every step, and compared as text: so whoever saves it knows by a pointer whether there is anything to save.
+ * What is remembered is written out with every step, and compared as text: so whoever saves it
+ * knows by a pointer whether there is anything to save.
  */
 #include "aggregator/api/plan_core.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One mutex, held for a pointer and a count, as that of views: a reader that was about to hold a plan must not see it freed in between. What an old
- * plan has is freed by whoever drops it last, outside of the lock; that may be a thread of HTTP whose answer took long.
+ * One mutex, held for a pointer and a count, as that of views: a reader that was about to hold a
+ * plan must not see it freed in between. What an old plan has is freed by whoever drops it last,
+ * outside of the lock; that may be a thread of HTTP whose answer took long.
  */
 #include "aggregator/api/plan_slot.h"
 

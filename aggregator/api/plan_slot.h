@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The newest plan, which one thread makes and all may read: immutable, counted, and changed by the exchange of a pointer. */
+/*
+ * The newest plan, which one thread makes and all may read: immutable, counted, and changed by the
+ * exchange of a pointer.
+ */
 #ifndef EVENKEEL_AGGREGATOR_API_PLAN_SLOT_H
 #define EVENKEEL_AGGREGATOR_API_PLAN_SLOT_H
 
@@ -31,7 +34,10 @@ struct plan_result {
 	/* Of drains; NULL: none was made. Owned, and freed by drain_free. */
 	struct drain_plan *drain;
 	void (*drain_free)(struct drain_plan *plan);
-	/* What the next step starts from; held; NULL: nothing. Where it did not change it is the body of the plan before. */
+	/*
+	 * What the next step starts from; held; NULL: nothing. Where it did not change it is the
+	 * body of the plan before.
+	 */
 	struct shared_body *memory[PLAN_PARTS];
 };
 

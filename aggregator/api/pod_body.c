@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tree is changed before it is read: what the API server would have filled in is filled in there, so that one reader
- * (fit_pod_read) has all of the rules of a pod.
+ * The tree is changed before it is read: what the API server would have filled in is filled in
+ * there, so that one reader (fit_pod_read) has all of the rules of a pod.
  */
 #include "aggregator/api/pod_body.h"
 
@@ -74,7 +74,9 @@ static const struct kube_priority_class *find_builtin(const char *name)
 	return NULL;
 }
 
-/* NULL: none is the default. Of several the one with the lowest value, as the API server takes it. */
+/*
+ * NULL: none is the default. Of several the one with the lowest value, as the API server takes it.
+ */
 static const struct kube_priority_class *find_default(const struct object_table *classes)
 {
 	const struct kube_priority_class *found = NULL;

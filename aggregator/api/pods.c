@@ -2,14 +2,15 @@
 /*
  * GET /v1/pods: what each pod asks for, may take and uses.
  *
- * With an API the pods are the API's, on their nodes or waiting for one (no member node), and those that only an
- * agent sees: unknownToApi, with the cgroup's path for a name. What no agent measures has an empty usage and no
- * contention. Where the kernel enforces another limit than the spec asks for, limitMismatch tells both (limits.h).
- * limits sums the containers that have one; null is none, and unlimitedContainers counts those without.
+ * With an API the pods are the API's, on their nodes or waiting for one (no member node), and those
+ * that only an agent sees: unknownToApi, with the cgroup's path for a name. What no agent measures
+ * has an empty usage and no contention. Where the kernel enforces another limit than the spec asks
+ * for, limitMismatch tells both (limits.h). limits sums the containers that have one; null is none,
+ * and unlimitedContainers counts those without.
  *
- * Without an API a pod's name is its cgroup's path and its namespace is empty; without Kubernetes the workloads are
- * systemd's units and slices. What each used at its peak in each hour of the day is told with peaks=true: it doubles
- * the answer.
+ * Without an API a pod's name is its cgroup's path and its namespace is empty; without Kubernetes
+ * the workloads are systemd's units and slices. What each used at its peak in each hour of the day
+ * is told with peaks=true: it doubles the answer.
  */
 #include <string.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * POST /v1/quotas/admit {"pod":POD[,"namespace":NS][,"variant":"corrected"]}: whether the quotas would let the pod start now, and if not, by which numbers and what
- * would unblock it. Nothing is reserved by asking.
+ * POST /v1/quotas/admit {"pod":POD[,"namespace":NS][,"variant":"corrected"]}: whether the quotas
+ * would let the pod start now, and if not, by which numbers and what would unblock it. Nothing is
+ * reserved by asking.
  *
  *   {"apiVersion","kind":"QuotaAdmission","time","variant"[,"gap"],"namespace","name","priority","requests":{..},
  *    "verdict":"admitted"|"refused","gate":GATE,"reasons":[{"code","text"[,"resource","numbers":{"used","asked","nominated","bound"}]}]
@@ -12,8 +13,9 @@
  *         overMax                                     used + nominated + asked > max of its quota
  *         overSumMin                                  used + nominated + asked > all min together, over all quotas
  *
- * The pod is a manifest, or a pod as the API tells it. One that is on a node already is in the numbers once: `node` says where. `gap` says what
- * the answer does not know (the API has no elasticquotas, ..). Whether there is a node for it is another question: POST /v1/fit.
+ * The pod is a manifest, or a pod as the API tells it. One that is on a node already is in the
+ * numbers once: `node` says where. `gap` says what the answer does not know (the API has no
+ * elasticquotas, ..). Whether there is a node for it is another question: POST /v1/fit.
  */
 #include "aggregator/api/api.h"
 #include "aggregator/api/cluster_json.h"

@@ -7,21 +7,29 @@
 #include "aggregator/policy/quota/lint.h"
 #include "shared/jsonw.h"
 
-/* The members of amounts are those of nodes and pods: "cpuMillicores", "memoryBytes", .., others by their own names. */
+/*
+ * The members of amounts are those of nodes and pods: "cpuMillicores", "memoryBytes", .., others by
+ * their own names.
+ */
 
 /*
- * The members of one quota (quotas.c says what they mean), into an object that is open. Of the findings those of its namespace are
- * written; NULL: none were looked for.
+ * The members of one quota (quotas.c says what they mean), into an object that is open. Of the
+ * findings those of its namespace are written; NULL: none were looked for.
  */
 void quota_json_write_members(struct jsonw *w, const struct quota_book *b, size_t i,
 			      const struct quota_balances *all,
 			      const struct quota_findings *findings);
 /* "total":{"min","guaranteed","used","pending","borrowed","unused"} */
 void quota_json_write_totals(struct jsonw *w, const struct quota_balances *all);
-/* "findings":[{"code","severity","kind","namespace","name","field","text"[,"resource","value","bound"]},..]: those of the namespace; NULL: all. */
+/*
+ * "findings":[{"code","severity","kind","namespace","name","field","text"[,"resource","value","bound"]},..]:
+ * those of the namespace; NULL: all.
+ */
 void quota_json_write_findings(struct jsonw *w, const struct quota_findings *findings,
 			       const char *namespace);
-/* "gate":"overMax","reasons":[{"code":"overMax","text":".."[,"resource":"cpu","numbers":{"used","asked","nominated","bound"}]}] */
+/*
+ * "gate":"overMax","reasons":[{"code":"overMax","text":".."[,"resource":"cpu","numbers":{"used","asked","nominated","bound"}]}]
+ */
 void quota_json_write_gate(struct jsonw *w, const struct quota_verdict *v);
 
 #endif

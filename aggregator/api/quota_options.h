@@ -7,8 +7,9 @@
 #include "shared/reason.h"
 
 /*
- * Sets what namespaces without a quota get: "cpu=2,memory=4Gi,nvidia.com/gpu=1", each as an ElasticQuota would have it. Either may be NULL;
- * with both they get nothing. -EINVAL: the reason names the option; *o is then as it was.
+ * Sets what namespaces without a quota get: "cpu=2,memory=4Gi,nvidia.com/gpu=1", each as an
+ * ElasticQuota would have it. Either may be NULL; with both they get nothing. -EINVAL: the reason
+ * names the option; *o is then as it was.
  */
 int quota_options_set_default(struct quota_options *o, const char *min, const char *max,
 			      struct reason *reason);

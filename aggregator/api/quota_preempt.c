@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * POST /v1/quotas/preempt {"pod":POD[,"namespace":NS][,"nominatedNode":NODE][,"variant":V][,"pdb":"hard"|"soft"]}: whose pods would have to go so that
- * this one may start, where it would run then, and why those. Nobody is evicted by asking.
+ * POST /v1/quotas/preempt
+ * {"pod":POD[,"namespace":NS][,"nominatedNode":NODE][,"variant":V][,"pdb":"hard"|"soft"]}: whose
+ * pods would have to go so that this one may start, where it would run then, and why those. Nobody
+ * is evicted by asking.
  *
  *   {"apiVersion","kind":"QuotaPreemption","time","variant"[,"gap"][,"unseenPods"],"useCap","namespace","name","priority","requests":{..},
  *    "verdict","reason","gate","reasons":[..] (the quotas without any victim, as POST /v1/quotas/admit has them)
@@ -15,10 +17,11 @@
  *              impossible   no set of victims would do; `exhausted` false: none was found, though not all were tried
  *              never        its preemptionPolicy forbids it, and it cannot start as it is
  *
- * unseenPods: so many pods were bound a moment ago and are not seen yet. Their room counts, but none of them is a victim: the set may not be the cheapest.
+ * unseenPods: so many pods were bound a moment ago and are not seen yet. Their room counts, but
+ * none of them is a victim: the set may not be the cheapest.
  *
- * nominatedNode: only that node may be the destination. The placement of pods is simulated as POST /v1/fit does it, so nodes and pods must be known
- * (503 otherwise).
+ * nominatedNode: only that node may be the destination. The placement of pods is simulated as POST
+ * /v1/fit does it, so nodes and pods must be known (503 otherwise).
  */
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ledger is taken before the view (ledger.h), so that a pod that is bound meanwhile is not missing in both. Nominated pods are those that wait
- * for their victims to be gone: they have no node, and what they ask for is spoken for. One with a reservation is in the book already.
+ * The ledger is taken before the view (ledger.h), so that a pod that is bound meanwhile is not
+ * missing in both. Nominated pods are those that wait for their victims to be gone: they have no
+ * node, and what they ask for is spoken for. One with a reservation is in the book already.
  */
 #include "aggregator/api/quota_scene.h"
 
@@ -113,7 +114,9 @@ bool quota_scene_open(struct quota_scene *s, const struct api_context *ctx, cons
 	return true;
 }
 
-/* The classes of priorities are those of the view that is answered from, or of one a moment older. */
+/*
+ * The classes of priorities are those of the view that is answered from, or of one a moment older.
+ */
 static bool read_body(struct pod_body *body, const struct api_context *ctx,
 		      const struct api_request *rq, const struct api_field *members,
 		      struct api_response *rs)

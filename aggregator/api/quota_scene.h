@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every answer about quotas is made from: a view, what the ledger adds to it, and the book of both. */
+/*
+ * What every answer about quotas is made from: a view, what the ledger adds to it, and the book of
+ * both.
+ */
 #ifndef EVENKEEL_AGGREGATOR_API_QUOTA_SCENE_H
 #define EVENKEEL_AGGREGATOR_API_QUOTA_SCENE_H
 
@@ -22,28 +25,40 @@ struct quota_scene {
 	struct quota_nominated *nominated; /* owned; borrows from the view */
 };
 
-/* Of a view and a copy of the ledger that are there already, and outlive the scene; the copy may be NULL. */
+/*
+ * Of a view and a copy of the ledger that are there already, and outlive the scene; the copy may be
+ * NULL.
+ */
 void quota_scene_of(struct quota_scene *s, const struct api_context *ctx,
 		    struct ledger_copy *ledger, struct view *v);
-/* variant: a name, or NULL for the context's. False: *rs says that there is no such variant (400). */
+/*
+ * variant: a name, or NULL for the context's. False: *rs says that there is no such variant (400).
+ */
 bool quota_scene_open(struct quota_scene *s, const struct api_context *ctx, const char *variant,
 		      struct api_response *rs);
 /*
- * The same with the body of a POST {"pod":POD[,"variant"], ..}, whose members are all in the list. False: *rs says what is
- * wrong, and there is nothing to close and to free.
+ * The same with the body of a POST {"pod":POD[,"variant"], ..}, whose members are all in the list.
+ * False: *rs says what is wrong, and there is nothing to close and to free.
  */
 bool quota_scene_read(struct quota_scene *s, struct pod_body *body, const struct api_context *ctx,
 		      const struct api_request *rq, const struct api_field *members,
 		      struct api_response *rs);
 void quota_scene_close(struct quota_scene *s);
 
-/* What stands in the way of an answer, as one sentence: elasticquotas are not known (or only so far); "" when nothing does. */
+/*
+ * What stands in the way of an answer, as one sentence: elasticquotas are not known (or only so
+ * far); "" when nothing does.
+ */
 void quota_scene_gap(const struct quota_scene *s, struct reason *why);
-/* Whether nodes and pods are known, without which nobody's place can be told. False: *rs says which is not (503). */
+/*
+ * Whether nodes and pods are known, without which nobody's place can be told. False: *rs says which
+ * is not (503).
+ */
 bool quota_scene_knows_pods(const struct quota_scene *s, struct api_response *rs);
 /*
- * What the pod asks the gates, as the scene sees it: what is counted of it already, by a reservation or because it is `bound` (the same pod, on
- * its node; NULL: it is on none), is not counted twice. Borrows from all three.
+ * What the pod asks the gates, as the scene sees it: what is counted of it already, by a
+ * reservation or because it is `bound` (the same pod, on its node; NULL: it is on none), is not
+ * counted twice. Borrows from all three.
  */
 struct quota_ask quota_scene_ask(const struct quota_scene *s, const struct kube_pod *pod,
 				 const struct kube_pod *bound);
@@ -51,7 +66,10 @@ struct quota_ask quota_scene_ask(const struct quota_scene *s, const struct kube_
 size_t quota_scene_index(const struct quota_scene *s, const char *namespace);
 /* Who has how much of whose; the caller ends it with quota_balances_fini(). */
 void quota_scene_balances(const struct quota_scene *s, struct quota_balances *out);
-/* The pod as the view has it on a node, by its name, and by its uid where it has one; NULL: it is on none. */
+/*
+ * The pod as the view has it on a node, by its name, and by its uid where it has one; NULL: it is
+ * on none.
+ */
 const struct kube_pod *quota_scene_find_bound(const struct quota_scene *s,
 					      const struct kube_pod *pod);
 

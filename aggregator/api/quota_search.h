@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a search for victims needs beside the scene: a placement core, the index of pods, the rules, and what was told before. */
+/*
+ * What a search for victims needs beside the scene: a placement core, the index of pods, the rules,
+ * and what was told before.
+ */
 #ifndef EVENKEEL_AGGREGATOR_API_QUOTA_SEARCH_H
 #define EVENKEEL_AGGREGATOR_API_QUOTA_SEARCH_H
 
@@ -21,7 +24,10 @@ struct quota_search {
 	uint64_t version; /* of the log, when it was read */
 };
 
-/* The scene's book is the search's alone until it is closed: searching changes it, and changes it back. */
+/*
+ * The scene's book is the search's alone until it is closed: searching changes it, and changes it
+ * back.
+ */
 void quota_search_open(struct quota_search *q, const struct api_context *ctx,
 		       const struct quota_scene *s, const struct kube_pod *pod, bool never);
 void quota_search_close(struct quota_search *q);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A few slots under one lock, which is held for choosing a slot only. The book that was taken last is taken first, as it has the least to catch up
- * with. A book that finds no slot when it is given back is freed.
+ * A few slots under one lock, which is held for choosing a slot only. The book that was taken last
+ * is taken first, as it has the least to catch up with. A book that finds no slot when it is given
+ * back is freed.
  */
 #include "aggregator/api/quota_shelf.h"
 

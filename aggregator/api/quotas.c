@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GET /v1/quotas, /v1/quotas/NAMESPACE: what each namespace is guaranteed, may have, requests and really uses.
+ * GET /v1/quotas, /v1/quotas/NAMESPACE: what each namespace is guaranteed, may have, requests and
+ * really uses.
  *
  *   {"apiVersion","kind":"QuotaList","time","variant":"corrected"[,"reason"],"items":[QUOTA,..],
  *    "total":{"min","guaranteed","used","pending","borrowed","lent","unused","alarms":["cpu: quotas guarantee ..",..]},"findings":[..]}
  *
- * One item for each namespace with a quota, by name, and all of them: their sums are what the gates are made of. Where the API has no elastic
- * quotas the list is empty and `reason` says why it is. The query's variant ("corrected", "upstream") stands in for the server's; namespace=NS
- * keeps the one item and its findings, and is no error where there is none, while /v1/quotas/NAMESPACE is the bare object, or 404.
+ * One item for each namespace with a quota, by name, and all of them: their sums are what the gates
+ * are made of. Where the API has no elastic quotas the list is empty and `reason` says why it is.
+ * The query's variant ("corrected", "upstream") stands in for the server's; namespace=NS keeps the
+ * one item and its findings, and is no error where there is none, while /v1/quotas/NAMESPACE is the
+ * bare object, or 404.
  *
  *   QUOTA  namespace, name (absent, and "default":true, where it is the one of namespaces without),
  *          min, max        as the object has them; a resource that is not named is not there

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which handler answers which path and method, and how a refusal looks. A path ending in "/" in the table also stands
- * for everything below it; the handler takes the rest of the path as a name. Parameters are checked here, by what route_describe.c says.
+ * Which handler answers which path and method, and how a refusal looks. A path ending in "/" in the
+ * table also stands for everything below it; the handler takes the rest of the path as a name.
+ * Parameters are checked here, by what route_describe.c says.
  */
 #include <assert.h>
 #include <stdarg.h>
@@ -14,7 +15,9 @@
 enum {
 	PARAMETERS_MOST = 16,
 	BODY_MOST = 1 << 20,
-	/* Names of all nodes, or all nodes whole: 5000 with what a kubelet tells have about 60 MiB. */
+	/*
+	 * Names of all nodes, or all nodes whole: 5000 with what a kubelet tells have about 60 MiB.
+	 */
 	EXTENDER_BODY_MOST = 64 << 20,
 };
 
@@ -75,7 +78,10 @@ static bool is_path_of(const struct route *route, const char *path)
 				: strcmp(path, route->path) == 0;
 }
 
-/* First match; exact paths stand before the folder they are in. "/v1/nodes/" is "/v1/nodes", as nothing is below it. */
+/*
+ * First match; exact paths stand before the folder they are in. "/v1/nodes/" is "/v1/nodes", as
+ * nothing is below it.
+ */
 static const struct route *find_route(const char *path)
 {
 	size_t count = sizeof(routes) / sizeof(routes[0]);
@@ -108,7 +114,10 @@ size_t api_body_most(const char *path)
 	return route && route->body_most ? route->body_most : BODY_MOST;
 }
 
-/* As text: a word in another place only sends a short request the long way. What is escaped may be any word. */
+/*
+ * As text: a word in another place only sends a short request the long way. What is escaped may be
+ * any word.
+ */
 static bool may_have(const char *body, size_t len, const char *const *members)
 {
 	if (memchr(body, '\\', len))

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one table of routes, and what each takes and answers: requests are checked against it, and /openapi.json is made from it. */
+/*
+ * The one table of routes, and what each takes and answers: requests are checked against it, and
+ * /openapi.json is made from it.
+ */
 #ifndef EVENKEEL_AGGREGATOR_API_ROUTE_H
 #define EVENKEEL_AGGREGATOR_API_ROUTE_H
 
@@ -35,7 +38,10 @@ struct api_description {
 	bool posted; /* it takes a body */
 	const struct api_field *body; /* its members; NULL: described by others (about) */
 	const char *about;
-	/* Of a route that takes long: members of the body without which it does not, ended by NULL; NULL: it always may. */
+	/*
+	 * Of a route that takes long: members of the body without which it does not, ended by NULL;
+	 * NULL: it always may.
+	 */
 	const char *const *long_by;
 };
 

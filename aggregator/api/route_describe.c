@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What each route takes and answers. A parameter that is not here is refused before its handler runs, and so is a member of a body: what is
- * missing here does not work, rather than being undocumented. What answers hold in detail is told at the top of the file of their handler.
+ * What each route takes and answers. A parameter that is not here is refused before its handler
+ * runs, and so is a member of a body: what is missing here does not work, rather than being
+ * undocumented. What answers hold in detail is told at the top of the file of their handler.
  */
 #include <string.h>
 
@@ -57,7 +58,7 @@ bool api_field_is_in(const char *name, const struct api_field *list)
 	return list->name != NULL;
 }
 
-/* --- load-watcher's ----------------------------------------------------------------------------------------------- */
+/* --- load-watcher's --------------------------------------------------------------------------- */
 
 static const struct api_field host[] = {
 	{"host", API_STRING, NULL, false, "Only this node."},
@@ -81,7 +82,7 @@ const struct api_description api_is_watcher_health = {
 	.summary = "200 while some node is heard, else 503",
 };
 
-/* --- the extender's ----------------------------------------------------------------------------------------------- */
+/* --- the extender's --------------------------------------------------------------------------- */
 
 #define EXTENDER                                                                                   \
 	.content_type = JSON, .posted = true,                                                      \
@@ -101,7 +102,7 @@ const struct api_description api_is_extender_preempt = {
 	EXTENDER,
 };
 
-/* --- nodes and pods ----------------------------------------------------------------------------------------------- */
+/* --- nodes and pods --------------------------------------------------------------------------- */
 
 static const struct api_field nodes_query[] = {
 	{"node", API_STRING, NULL, false, "Only this node."},
@@ -140,7 +141,7 @@ const struct api_description api_is_pods = {
 	.query = pods_query,
 };
 
-/* --- quotas ------------------------------------------------------------------------------------------------------- */
+/* --- quotas ----------------------------------------------------------------------------------- */
 
 static const struct api_field quotas_query[] = {
 	{"namespace", API_STRING, NULL, false, "Only of this namespace."},
@@ -191,7 +192,7 @@ const struct api_description api_is_quotas_preempt = {
 	.body = api_preempt_members,
 };
 
-/* --- where pods go ------------------------------------------------------------------------------------------------ */
+/* --- where pods go ---------------------------------------------------------------------------- */
 
 #define NODES                                                                                      \
 	{                                                                                          \
@@ -234,7 +235,7 @@ const struct api_description api_is_fit = {
 	.body = api_fit_members,
 };
 
-/* --- plans -------------------------------------------------------------------------------------------------------- */
+/* --- plans ------------------------------------------------------------------------------------ */
 
 static const struct api_field drain_query[] = {
 	{"node", API_STRING, NULL, false, "Only these nodes, with commas between."},
@@ -278,7 +279,7 @@ const struct api_description api_is_slack = {
 	.query = slack_query,
 };
 
-/* --- the service -------------------------------------------------------------------------------------------------- */
+/* --- the service ------------------------------------------------------------------------------ */
 
 const struct api_description api_is_snapshot = {
 	.summary = "All that is known, to replay answers from",

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two passes: the inputs of all nodes are read first, since some plugins compare nodes (score_scale.c); then whoever
- * asks has them scored one by one, and needs room for the results of one.
+ * Two passes: the inputs of all nodes are read first, since some plugins compare nodes
+ * (score_scale.c); then whoever asks has them scored one by one, and needs room for the results of
+ * one.
  *
  *     view ----> score_rows_read -------+
  *                                       +--> estimate, power, scales --> score by score

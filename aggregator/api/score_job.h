@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scores of nodes of a view for one pod: the one way from a view and a ledger to numbers, for /v1/scores and the extender. */
+/*
+ * Scores of nodes of a view for one pod: the one way from a view and a ledger to numbers, for
+ * /v1/scores and the extender.
+ */
 #ifndef EVENKEEL_AGGREGATOR_API_SCORE_JOB_H
 #define EVENKEEL_AGGREGATOR_API_SCORE_JOB_H
 
@@ -15,7 +18,10 @@ struct score_mix {
 	double weights[SCORE_PLUGINS];
 };
 
-/* The plugins that are in it when none are named, as far as they have the variant; each with weight 1. */
+/*
+ * The plugins that are in it when none are named, as far as they have the variant; each with weight
+ * 1.
+ */
 void score_mix_default(struct score_mix *b, enum score_variant variant);
 
 /* What is asked. All borrowed. */

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * POST /v1/scores: what each node is worth for a pod now, by which plugins, from which numbers. The answer lists the
- * nodes by name; its score is the blend of the plugins' scores.
+ * POST /v1/scores: what each node is worth for a pod now, by which plugins, from which numbers. The
+ * answer lists the nodes by name; its score is the blend of the plugins' scores.
  *
  *   {"apiVersion","kind":"ScoreList","time","items":[{"node","score","plugins":[{"name","variant","score","rung"
  *   [,"estimated":true][,"reason","terms":[{"name","unit","value"},..]]},..],"reason"[,"refused"][,"useCap"]},..]}
  *
  * Asked for explain or fits it also tells whether the pod fits: scores_fit.h.
  *
- * The reason of a node is that of the plugin that takes most away from its score, by name where there are several;
- * with explain each plugin gives its own, and the terms.
+ * The reason of a node is that of the plugin that takes most away from its score, by name where
+ * there are several; with explain each plugin gives its own, and the terms.
  *
- * With limits of the extender, refused says why its filter refuses the node, and useCap where a cap does not apply.
- * Numbers come from score_job.h; node by node is written, and only what is told of it is worked out once more, with its sentence.
+ * With limits of the extender, refused says why its filter refuses the node, and useCap where a cap
+ * does not apply. Numbers come from score_job.h; node by node is written, and only what is told of
+ * it is worked out once more, with its sentence.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -205,7 +206,10 @@ static void write_node(struct jsonw *w, struct answer *a, size_t at)
 	jsonw_object_close(w);
 }
 
-/* What a node is written in without terms, and a name: more than is needed, so that an answer of megabytes is not moved while it grows. */
+/*
+ * What a node is written in without terms, and a name: more than is needed, so that an answer of
+ * megabytes is not moved while it grows.
+ */
 static size_t room_for(const struct answer *a)
 {
 	size_t one = 512;

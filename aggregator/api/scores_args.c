@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One table: plugin, name, function. A function says what is wrong, and where below the argument; names it does not know
- * are wrong. An argument given twice takes the last value, as JSON readers do.
+ * One table: plugin, name, function. A function says what is wrong, and where below the argument;
+ * names it does not know are wrong. An argument given twice takes the last value, as JSON readers
+ * do.
  */
 #include "aggregator/api/scores_args.h"
 
@@ -63,7 +64,7 @@ static bool find_resource(const char *name, enum score_resource *resource)
 	return *resource == SCORE_CPU || strcmp(name, "memory") == 0;
 }
 
-/* --- TargetLoadPacking and LoadVariationRiskBalancing ------------------------------------------------------------ */
+/* --- TargetLoadPacking and LoadVariationRiskBalancing ----------------------------------------- */
 
 static const char *arg_target(const struct reader *r, const cJSON *value)
 {
@@ -126,7 +127,7 @@ static const char *arg_sensitivity(const struct reader *r, const cJSON *value)
 	return read_number(value, &r->args->values.safe_variance_sensitivity);
 }
 
-/* --- LowRiskOverCommitment --------------------------------------------------------------------------------------- */
+/* --- LowRiskOverCommitment -------------------------------------------------------------------- */
 
 static const char *arg_smoothing(const struct reader *r, const cJSON *value)
 {
@@ -156,7 +157,7 @@ static const char *arg_risk_weights(const struct reader *r, const cJSON *value)
 	return NULL;
 }
 
-/* --- Peaks ------------------------------------------------------------------------------------------------------- */
+/* --- Peaks ------------------------------------------------------------------------------------ */
 
 static const char *read_model(const struct reader *r, const cJSON *object,
 			      struct power_model *model)
@@ -214,7 +215,7 @@ static const char *arg_power_model(const struct reader *r, const cJSON *value)
 	return NULL;
 }
 
-/* --- NodeResourcesAllocatable and LimitAware --------------------------------------------------------------------- */
+/* --- NodeResourcesAllocatable and LimitAware -------------------------------------------------- */
 
 static const char *read_resource(const struct reader *r, const cJSON *item, size_t i,
 				 int64_t weights[SCORE_RESOURCES])
@@ -303,7 +304,7 @@ static const char *arg_normalization(const struct reader *r, const cJSON *value)
 	return NULL;
 }
 
-/* --- where Trimaran gets its metrics ----------------------------------------------------------------------------- */
+/* --- where Trimaran gets its metrics ---------------------------------------------------------- */
 
 static const char NOT_OURS[] =
 	"has no effect, since measurements come from the agents (variant upstream overlooks it)";
@@ -341,7 +342,7 @@ static const char *arg_metric_provider(const struct reader *r, const cJSON *valu
 	return NULL;
 }
 
-/* --- the table --------------------------------------------------------------------------------------------------- */
+/* --- the table -------------------------------------------------------------------------------- */
 
 static const struct arg {
 	enum score_plugin_id plugin;

@@ -26,8 +26,8 @@ struct scores_args {
  *   LimitAware                  resources; ours and not for upstream: unlimited {cpu, memory}: QUANTITY,
  *                               normalization MinMax|Quantiles
  *
- * Trimaran's watcherAddress and metricProvider {type, address, token, insecureSkipVerify} are read for upstream only,
- * and have no effect: measurements come from the agents.
+ * Trimaran's watcherAddress and metricProvider {type, address, token, insecureSkipVerify} are read
+ * for upstream only, and have no effect: measurements come from the agents.
  *
  * 0, or -EINVAL: field is the path below the plugin ("resources[0].weight", "" the object itself).
  */

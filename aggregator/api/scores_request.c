@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every member is read by a function of its own, found in a table; a name that is not in the table is an error with
- * its path, so that a misspelt setting never goes unnoticed. The order of the table is the order of reading: what a
- * member means may depend on those before it.
+ * Every member is read by a function of its own, found in a table; a name that is not in the table
+ * is an error with its path, so that a misspelt setting never goes unnoticed. The order of the
+ * table is the order of reading: what a member means may depend on those before it.
  */
 #include "aggregator/api/scores_request.h"
 

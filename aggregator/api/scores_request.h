@@ -22,14 +22,15 @@ struct scores_request {
 };
 
 /*
- * {pod?, nodes?: [NAME..], plugins?: [PLUGIN..], variant?, blend?: {PLUGIN: WEIGHT..}, explain?: BOOL, fits?: BOOL,
+ * {pod?, nodes?: [NAME..], plugins?: [PLUGIN..], variant?, blend?: {PLUGIN: WEIGHT..}, explain?:
+ * BOOL, fits?: BOOL,
  *  args?: {PLUGIN: {ARGUMENT: VALUE..}}}
  *
- * pod: see pod_json.h; also its metadata.uid and ownerReferences are read: the uid of its controller.
- * plugins: default the members of blend, else what extender_options_mix() says (extender may be NULL).
- * Weights default to 1. Arguments: scores_args.h. Everything unknown is
- * refused.
- * 0, or -EINVAL: field is the path of what is wrong ("" the body itself), nothing is left to free.
+ * pod: see pod_json.h; also its metadata.uid and ownerReferences are read: the uid of its
+ * controller. plugins: default the members of blend, else what extender_options_mix() says
+ * (extender may be NULL). Weights default to 1. Arguments: scores_args.h. Everything unknown is
+ * refused. 0, or -EINVAL: field is the path of what is wrong ("" the body itself), nothing is left
+ * to free.
  */
 int scores_request_parse(const char *body, size_t len, const struct extender_options *extender,
 			 struct scores_request *rq, char field[SCORES_FIELD_MAX],

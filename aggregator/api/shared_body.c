@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Level 1: a document of 5000 nodes is the same words again and again, which the quickest search finds as well (a tenth
- * of the size) at a quarter of the time of the default.
+ * Level 1: a document of 5000 nodes is the same words again and again, which the quickest search
+ * finds as well (a tenth of the size) at a quarter of the time of the default.
  */
 #include "aggregator/api/shared_body.h"
 

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading is strict, since these are bytes from outside: a file that somebody may have edited, a snapshot out of a bug report. Counts are bounded
- * before the step sees them, and sums of arrivals so that none of a part of them can overflow. Either all of it is taken over, or nothing.
+ * Reading is strict, since these are bytes from outside: a file that somebody may have edited, a
+ * snapshot out of a bug report. Counts are bounded before the step sees them, and sums of arrivals
+ * so that none of a part of them can overflow. Either all of it is taken over, or nothing.
  *
- * So what is written is within those bounds, too, whatever pods ask for: a class or an arrival beyond them is left out, and all else is kept.
+ * So what is written is within those bounds, too, whatever pods ask for: a class or an arrival
+ * beyond them is left out, and all else is kept.
  *
- * Whole numbers are within 2^53, which every reader of JSON has exactly; times are text, to the nanosecond.
+ * Whole numbers are within 2^53, which every reader of JSON has exactly; times are text, to the
+ * nanosecond.
  */
 #include "aggregator/api/slack_memory.h"
 
@@ -27,7 +30,7 @@ enum { COUNT_MAX = 1000000 };
 #define ARRIVALS_SUM (INT64_MAX / 2)
 #define SECOND	     1000000000LL
 
-/* --- writing ------------------------------------------------------------------------------------------------------ */
+/* --- writing ---------------------------------------------------------------------------------- */
 
 static void write_time(struct jsonw *w, const char *key, int64_t unix_ns)
 {
@@ -138,7 +141,7 @@ void slack_memory_write(struct slack_state *s, struct buf *out)
 	free(records);
 }
 
-/* --- reading ------------------------------------------------------------------------------------------------------ */
+/* --- reading ---------------------------------------------------------------------------------- */
 
 /* What is read, until all of it is known to be good. */
 struct memory {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What slack remembers from step to step, as JSON: in the database of the state directory, and as "slack" in the state of a Snapshot. */
+/*
+ * What slack remembers from step to step, as JSON: in the database of the state directory, and as
+ * "slack" in the state of a Snapshot.
+ */
 #ifndef EVENKEEL_AGGREGATOR_API_SLACK_MEMORY_H
 #define EVENKEEL_AGGREGATOR_API_SLACK_MEMORY_H
 
@@ -12,8 +15,9 @@
  *    [,"arrivals":{"spanNanoseconds":I,"keepNanoseconds":I,"firstSpan":I,"seen":T,
  *                  "items":[{"span":I,"cpuMillicores":I,"memoryBytes":I,"count":I},..]}]}
  *
- * Classes stand in the order of their names, without any of one name twice, as do the nodes of a class; arrivals in the order of spans, CPU and
- * memory. "lowerSince" is there where the target has been lower than what is wanted, since then, and at most "lowerTarget".
+ * Classes stand in the order of their names, without any of one name twice, as do the nodes of a
+ * class; arrivals in the order of spans, CPU and memory. "lowerSince" is there where the target has
+ * been lower than what is wanted, since then, and at most "lowerTarget".
  */
 enum {
 	SLACK_MEMORY_CLASSES_MAX = 20000,
@@ -23,7 +27,10 @@ enum {
 
 /* Appends it. The state's, until its next step. */
 void slack_memory_write(struct slack_state *s, struct buf *out);
-/* Into a state that has made no step yet. -EINVAL: the reason says what is wrong and where ("classes[3].wanted: .."), and the state is as it was. */
+/*
+ * Into a state that has made no step yet. -EINVAL: the reason says what is wrong and where
+ * ("classes[3].wanted: .."), and the state is as it was.
+ */
 int slack_memory_read(struct slack_state *s, const char *text, size_t len, struct reason *reason);
 
 #endif

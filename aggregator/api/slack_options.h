@@ -17,7 +17,10 @@ struct slack_option_values {
 	double cpu_share, mem_share;
 };
 
-/* Rows for a table of options; at(member) is the offset of that member of the struct above in the caller's, when: words that stand before each help. */
+/*
+ * Rows for a table of options; at(member) is the offset of that member of the struct above in the
+ * caller's, when: words that stand before each help.
+ */
 #define SLACK_OPTION_SPECS(at, when)                                                               \
 	{.name = "extra-capacity-min-rate",                                                        \
 	 .kind = OPTION_STRING,                                                                    \
@@ -77,7 +80,10 @@ struct slack_option_values {
 /* What was given over the usual ones. -EINVAL: the reason names the option. */
 int slack_options_read(const struct slack_option_values *given, struct slack_options *o,
 		       struct reason *reason);
-/* The first option that was given and is not what the environment says, which a daemon may have been started with, too; NULL: none. */
+/*
+ * The first option that was given and is not what the environment says, which a daemon may have
+ * been started with, too; NULL: none.
+ */
 const char *slack_options_given(const struct slack_option_values *v);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GET /v1/slack: room that is kept for pods to come: how much, of which sizes, where, and what could start now.
+ * GET /v1/slack: room that is kept for pods to come: how much, of which sizes, where, and what
+ * could start now.
  *
  *   {"apiVersion","kind":"SlackList","time","planned":T,"version":I,"viewVersion":I[,"stale":S],"useCap":"on",
  *    "target":{"nodes":I,"allocatable":A,"requested":A,"extra":A,"from":"rate|arrivals","rate":0.1,"base":"requested|allocatable",
@@ -34,10 +35,13 @@
  * counts what this step did, by cause. notes are annotations that cannot be followed, and what does
  * not fit within a bound.
  *
- * Parameters: class=NAME, node=NAME: only that class; only classes with something there, and only that node of theirs (totals stay those of
- * all); explain=true: narration, the step's own sentences, and "asks"; format=balloons|capacitybuffer: YAML for kubectl apply in place of all that.
+ * Parameters: class=NAME, node=NAME: only that class; only classes with something there, and only
+ * that node of theirs (totals stay those of all); explain=true: narration, the step's own
+ * sentences, and "asks"; format=balloons|capacitybuffer: YAML for kubectl apply in place of all
+ * that.
  *
- * The planner made it at "planned", every --plan-every; over a snapshot the step is made at once. Without nodes and pods of an API or snapshot: 503.
+ * The planner made it at "planned", every --plan-every; over a snapshot the step is made at once.
+ * Without nodes and pods of an API or snapshot: 503.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +61,7 @@ struct slack_request {
 	struct slack_yaml_options yaml_options;
 };
 
-/* --- the request -------------------------------------------------------------------------------------------------- */
+/* --- the request ------------------------------------------------------------------------------ */
 
 static bool read_format(const char *format, struct slack_request *q, struct api_response *rs)
 {
@@ -89,7 +93,7 @@ static bool read_request(const struct api_request *rq, struct slack_request *q,
 	return read_format(rq->query(rq, "format"), q, rs);
 }
 
-/* --- parts of the answer ------------------------------------------------------------------------------------------ */
+/* --- parts of the answer ---------------------------------------------------------------------- */
 
 static void write_amount(struct jsonw *w, const char *key, const struct slack_amount *a)
 {
@@ -188,7 +192,10 @@ static void write_refusals(struct jsonw *w, const struct slack_class *c)
 	jsonw_object_close(w);
 }
 
-/* Placeholders by class, and for each by node, as they come by node: what is to be written would else be looked for once for every class. */
+/*
+ * Placeholders by class, and for each by node, as they come by node: what is to be written would
+ * else be looked for once for every class.
+ */
 struct by_class {
 	size_t *start; /* owned; by class, and one behind the last */
 	const struct slack_placed **of; /* owned */
@@ -360,7 +367,7 @@ static void write_narration(struct jsonw *w, const struct slack_result *s)
 	buf_fini(&line);
 }
 
-/* --- the answer --------------------------------------------------------------------------------------------------- */
+/* --- the answer ------------------------------------------------------------------------------- */
 
 static void write_answer(const struct plan_result *r, const struct slack_request *q, int64_t now_ns,
 			 struct buf *out)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GET /v1/snapshot: all that answers are made from, as one document that the command line answers from as the aggregator
- * would have at that moment.
+ * GET /v1/snapshot: all that answers are made from, as one document that the command line answers
+ * from as the aggregator would have at that moment.
  *
- * With 150,000 pods it has hundreds of megabytes, so it is a stream: the view is held to its end, and each piece is what
- * fits in PIECE. What else is held is one pointer for each pod, since pods lie by their nodes and are told by name.
+ * With 150,000 pods it has hundreds of megabytes, so it is a stream: the view is held to its end,
+ * and each piece is what fits in PIECE. What else is held is one pointer for each pod, since pods
+ * lie by their nodes and are told by name.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +49,7 @@ struct snapshot_stream {
 	bool comma; /* something stands in the list at hand */
 };
 
-/* --- the pods of the cluster, in order ---------------------------------------------------------------------------- */
+/* --- the pods of the cluster, in order -------------------------------------------------------- */
 
 static int compare_pods(const void *a, const void *b)
 {
@@ -87,7 +88,7 @@ static const struct object *object_at(const struct snapshot_stream *s, int kind,
 	return i < t->count ? t->of[i] : NULL;
 }
 
-/* --- pieces ------------------------------------------------------------------------------------------------------- */
+/* --- pieces ----------------------------------------------------------------------------------- */
 
 static void write_exact_time(struct jsonw *w, const char *key, int64_t unix_ns)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A cluster out of files: what kubectl prints, our own Snapshot, and measurements, as a view at one moment. */
+/*
+ * A cluster out of files: what kubectl prints, our own Snapshot, and measurements, as a view at one
+ * moment.
+ */
 #ifndef EVENKEEL_AGGREGATOR_API_SNAPSHOT_H
 #define EVENKEEL_AGGREGATOR_API_SNAPSHOT_H
 
@@ -19,10 +22,11 @@
  *    "usage":{"apiVersion":"evenkeel.io/v1","kind":"Usage","time":T,"nodes":[..],"pods":[..]},
  *    "state":{["ledger":[..]][,"slack":{..}][,"drain":{..}]}}
  *
- * Objects stand in the order of enum object_kind, then of namespace and name; nodes and pods of usage (page_json.h)
- * by node and name. "sources" is there where an API is followed and tells how complete each kind was. "state" is
- * what is remembered: ledger, what was promised to pods and is not among the objects yet (snapshot_ledger.c); slack, where
- * placeholders stand (slack_memory.h); drain, timers and what else is remembered of drains (drain.h).
+ * Objects stand in the order of enum object_kind, then of namespace and name; nodes and pods of
+ * usage (page_json.h) by node and name. "sources" is there where an API is followed and tells how
+ * complete each kind was. "state" is what is remembered: ledger, what was promised to pods and is
+ * not among the objects yet (snapshot_ledger.c); slack, where placeholders stand (slack_memory.h);
+ * drain, timers and what else is remembered of drains (drain.h).
  */
 
 /* What was left out while reading. */
@@ -41,27 +45,30 @@ struct snapshot;
 struct snapshot *snapshot_new(void);
 void snapshot_free(struct snapshot *s); /* NULL is allowed */
 /*
- * Reads a file, in memory: JSON or YAML, any number of documents, each of them a v1 List, a typed list (PodList), a
- * single object, or a Snapshot, which is then alone. Objects of kinds that are not kept (object.h) are passed over;
- * one that cannot be read is skipped and noted; of two of one name the first counts. -EINVAL with the reason, which
- * names the file.
+ * Reads a file, in memory: JSON or YAML, any number of documents, each of them a v1 List, a typed
+ * list (PodList), a single object, or a Snapshot, which is then alone. Objects of kinds that are
+ * not kept (object.h) are passed over; one that cannot be read is skipped and noted; of two of one
+ * name the first counts. -EINVAL with the reason, which names the file.
  */
 int snapshot_add(struct snapshot *s, const char *name, const char *text, size_t len,
 		 struct reason *reason);
 /*
- * Reads measurements: a Usage object, or an answer of /watcher, of ours, of a load-watcher, or in the form that KEP-61
- * describes. Such percentages are of the capacity of the snapshot's nodes; there is no minimum, maximum or percentile
- * in them, and a deviation that is not told is 0. Once, and not with a Snapshot, which has its own.
+ * Reads measurements: a Usage object, or an answer of /watcher, of ours, of a load-watcher, or in
+ * the form that KEP-61 describes. Such percentages are of the capacity of the snapshot's nodes;
+ * there is no minimum, maximum or percentile in them, and a deviation that is not told is 0. Once,
+ * and not with a Snapshot, which has its own.
  */
 int snapshot_add_usage(struct snapshot *s, const char *name, const char *text, size_t len,
 		       struct reason *reason);
 /*
- * All of it as a view, and its moment: the Snapshot's time; else the newest time in the measurements; else the newest
- * among creationTimestamp, status.startTime, and lastHeartbeatTime and lastTransitionTime of status.conditions; else
- * 1970.
+ * All of it as a view, and its moment: the Snapshot's time; else the newest time in the
+ * measurements; else the newest among creationTimestamp, status.startTime, and lastHeartbeatTime
+ * and lastTransitionTime of status.conditions; else 1970.
  */
 int snapshot_view(struct snapshot *s, struct view **v, int64_t *now_ns, struct reason *reason);
-/* The objects alone, and whatever was measured left aside; the caller's. -EINVAL: there are none. */
+/*
+ * The objects alone, and whatever was measured left aside; the caller's. -EINVAL: there are none.
+ */
 int snapshot_take_model(struct snapshot *s, struct model **m, struct reason *reason);
 /* What was reserved at that moment, as a ledger; the caller's. Once. */
 struct ledger *snapshot_take_ledger(struct snapshot *s);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What was reserved, in a Snapshot: so that the command line scores from it as the aggregator would have. What the
- * snapshot's objects show already is not written, and so nothing of a reservation depends on generations of a model that
- * is no more.
+ * What was reserved, in a Snapshot: so that the command line scores from it as the aggregator would
+ * have. What the snapshot's objects show already is not written, and so nothing of a reservation
+ * depends on generations of a model that is no more.
  *
  *   "ledger":[{"namespace","name","uid","state"[,"node"],"requests":{"cpu":"500m",..},"expectedCpuMillicores","priority",
  *              "made","expires"},..]
@@ -16,7 +16,7 @@
 #include "shared/jsonw.h"
 #include "shared/timefmt.h"
 
-/* --- writing ------------------------------------------------------------------------------------------------------ */
+/* --- writing ---------------------------------------------------------------------------------- */
 
 static void write_time(struct jsonw *w, const char *key, int64_t unix_ns)
 {
@@ -62,7 +62,7 @@ void snapshot_write_ledger_entry(struct jsonw *w, const struct ledger_entry *e)
 	jsonw_object_close(w);
 }
 
-/* --- reading ------------------------------------------------------------------------------------------------------ */
+/* --- reading ---------------------------------------------------------------------------------- */
 
 static int read_number(const cJSON *item, const char *name, double least, double most, double *out)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Objects of a dump, one by one: into the model, or into the notes of what is left out. Which object of two of one name
- * counts, and what is said of kinds, does not depend on anything but the files.
+ * Objects of a dump, one by one: into the model, or into the notes of what is left out. Which
+ * object of two of one name counts, and what is said of kinds, does not depend on anything but the
+ * files.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -109,7 +110,10 @@ static void pass_over(struct snapshot *s, const char *kind)
 			 len ? ", " : "", kind);
 }
 
-/* Of several versions the last by name, so that the order of items does not matter. A Snapshot tells it in its sources. */
+/*
+ * Of several versions the last by name, so that the order of items does not matter. A Snapshot
+ * tells it in its sources.
+ */
 static void see_kind(struct snapshot *s, enum object_kind kind, const char *version)
 {
 	struct model_source *source = &s->sources[kind];
@@ -153,7 +157,10 @@ static int add_object(struct snapshot *s, const struct snapshot_text *t, const c
 	return 0;
 }
 
-/* What is not even an object of Kubernetes has no name but its place; a typed list says what it should have been. */
+/*
+ * What is not even an object of Kubernetes has no name but its place; a typed list says what it
+ * should have been.
+ */
 static void skip_item(struct snapshot *s, const char *file, const char *version,
 		      const char *kind_name, size_t index, const char *why)
 {

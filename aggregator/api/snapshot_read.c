@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why two walks: kubectl sorts members by name, so "items" stands before the "kind" that says what they are. The first walk
- * over a document's members remembers where the long ones stand, the second reads these item by item. So the memory that
- * a dump needs is its text, its records, and one item's tree.
+ * Why two walks: kubectl sorts members by name, so "items" stands before the "kind" that says what
+ * they are. The first walk over a document's members remembers where the long ones stand, the
+ * second reads these item by item. So the memory that a dump needs is its text, its records, and
+ * one item's tree.
  *
  * Nothing here looks at a clock: the moment of a dump is in the dump.
  */
@@ -75,7 +76,7 @@ void snapshot_saw_time(int64_t *newest_ns, int64_t unix_ns)
 		*newest_ns = unix_ns;
 }
 
-/* --- documents -------------------------------------------------------------------------------------------------- */
+/* --- documents -------------------------------------------------------------------------------- */
 
 /* A document's short members, and where the long ones stand (at NULL: there is none). */
 struct document {
@@ -153,7 +154,7 @@ static int look_through(struct document *d, struct snapshot_text *t)
 	return rc;
 }
 
-/* --- a Snapshot ------------------------------------------------------------------------------------------------- */
+/* --- a Snapshot ------------------------------------------------------------------------------- */
 
 static int find_kind(const char *name, enum object_kind *kind)
 {
@@ -336,7 +337,7 @@ static int read_snapshot(struct snapshot *s, const struct document *d)
 	return rc ? rc : snapshot_read_usage(s, &usage, "usage.");
 }
 
-/* --- any document ----------------------------------------------------------------------------------------------- */
+/* --- any document ----------------------------------------------------------------------------- */
 
 /* Right for the aggregator, too, which has no --usage. */
 #define MEASUREMENTS                                                                               \
@@ -508,7 +509,7 @@ int snapshot_add_usage(struct snapshot *s, const char *name, const char *text, s
 	return rc;
 }
 
-/* --- the view --------------------------------------------------------------------------------------------------- */
+/* --- the view --------------------------------------------------------------------------------- */
 
 static int64_t moment(const struct snapshot *s)
 {

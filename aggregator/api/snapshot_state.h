@@ -78,7 +78,10 @@ int snapshot_read_ledger(struct snapshot *s, const struct snapshot_text *t, cons
 
 /* --- snapshot_usage.c */
 
-/* The object {"apiVersion","kind":"Usage","time","nodes","pods"} at hand; path is where it stands ("" or "usage."). */
+/*
+ * The object {"apiVersion","kind":"Usage","time","nodes","pods"} at hand; path is where it stands
+ * ("" or "usage.").
+ */
 int snapshot_read_usage(struct snapshot *s, struct snapshot_text *t, const char *path);
 
 /* --- snapshot_watcher.c */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cJSON parses a value where one stands and says where it ends, so all that is left to do here are the commas, colons
- * and brackets between. A value that is skipped is passed by its brackets and strings alone: whoever needs it comes
- * back.
+ * cJSON parses a value where one stands and says where it ends, so all that is left to do here are
+ * the commas, colons and brackets between. A value that is skipped is passed by its brackets and
+ * strings alone: whoever needs it comes back.
  */
 #include "aggregator/api/snapshot_text.h"
 

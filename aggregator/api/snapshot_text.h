@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A walk through a large JSON text, member by member and item by item, with one item's tree at a time. */
+/*
+ * A walk through a large JSON text, member by member and item by item, with one item's tree at a
+ * time.
+ */
 #ifndef EVENKEEL_AGGREGATOR_API_SNAPSHOT_TEXT_H
 #define EVENKEEL_AGGREGATOR_API_SNAPSHOT_TEXT_H
 
@@ -23,8 +26,9 @@ bool snapshot_text_more(struct snapshot_text *t);
 /* Past an opening bracket. -EINVAL with the reason, as everywhere here: it says "FILE:LINE: ..". */
 int snapshot_text_open(struct snapshot_text *t, char bracket);
 /*
- * After snapshot_text_open() with *first true: 1 at the value of the next member, with its key (longer ones are cut), or
- * at the next item; 0 behind the closing bracket. Whatever it stands at must be passed before the next call.
+ * After snapshot_text_open() with *first true: 1 at the value of the next member, with its key
+ * (longer ones are cut), or at the next item; 0 behind the closing bracket. Whatever it stands at
+ * must be passed before the next call.
  */
 int snapshot_text_member(struct snapshot_text *t, bool *first, char key[SNAPSHOT_KEY_MAX]);
 int snapshot_text_item(struct snapshot_text *t, bool *first);

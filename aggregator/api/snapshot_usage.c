@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A Usage object, item by item. What it says must be exact, so anything wrong in it ends the reading. */
+/*
+ * A Usage object, item by item. What it says must be exact, so anything wrong in it ends the
+ * reading.
+ */
 #include <errno.h>
 #include <string.h>
 

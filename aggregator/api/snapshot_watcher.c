@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a load watcher answers, as measurements. Three forms of one document are told apart by themselves:
+ * What a load watcher answers, as measurements. Three forms of one document are told apart by
+ * themselves:
  *
  *                     ours             load-watcher's               KEP-61's
  *   nodes are in      data.NodeMetricsMap                           data
@@ -9,10 +10,12 @@
  *   window            per node         "window":{"duration":"15m","start","end"} of all
  *   age               per node         its end                      its end
  *
- * As upstream's plugins do, the latest value counts as the mean where no mean is told, and no deviation as 0. The example
- * in the KEP closes a node's brackets early, so that "metadata" and "tags" stand beside the nodes: they are passed over.
+ * As upstream's plugins do, the latest value counts as the mean where no mean is told, and no
+ * deviation as 0. The example in the KEP closes a node's brackets early, so that "metadata" and
+ * "tags" stand beside the nodes: they are passed over.
  *
- * Values are percentages of a capacity that only the snapshot's Node objects know, so pages are made when all is read.
+ * Values are percentages of a capacity that only the snapshot's Node objects know, so pages are
+ * made when all is read.
  */
 #include <errno.h>
 #include <math.h>
@@ -86,7 +89,7 @@ static int read_head(struct answer *a, const cJSON *doc)
 	return 0;
 }
 
-/* --- metrics ---------------------------------------------------------------------------------------------------- */
+/* --- metrics ---------------------------------------------------------------------------------- */
 
 static void set_value(struct watcher_resource *r, const char *what, double value)
 {
@@ -102,7 +105,9 @@ static void set_value(struct watcher_resource *r, const char *what, double value
 	}
 }
 
-/* What is measured is "operator", or "rollup" as the KEP has it; what it is measured of is "type". */
+/*
+ * What is measured is "operator", or "rollup" as the KEP has it; what it is measured of is "type".
+ */
 static int read_metric(const struct answer *a, const cJSON *item, struct watcher_use *use,
 		       size_t index)
 {
@@ -266,7 +271,7 @@ int snapshot_read_watcher(struct snapshot *s, const struct snapshot_text *t, con
 	return 0;
 }
 
-/* --- pages ------------------------------------------------------------------------------------------------------ */
+/* --- pages ------------------------------------------------------------------------------------ */
 
 static struct window_stats stats_of(const struct watcher_use *use, const struct watcher_resource *r,
 				    int64_t capacity)

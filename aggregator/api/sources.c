@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A broken watch leaves a model that was complete; a list that is under way leaves one that says nothing of what
- * it lacks. */
+/*
+ * A broken watch leaves a model that was complete; a list that is under way leaves one that says
+ * nothing of what it lacks.
+ */
 #include "aggregator/api/sources.h"
 
 bool sources_are_complete(const struct view *v, enum object_kind kind)

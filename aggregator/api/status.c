@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GET /v1/status: how the service itself fares, for evenkeel doctor and whoever asks why an answer looks odd.
+ * GET /v1/status: how the service itself fares, for evenkeel doctor and whoever asks why an answer
+ * looks odd.
  *
  *   version, clock{flagged, nodes[]}, frames{.., mergedIntervals, missingIntervals}, quarantine{values, nodes[]}
  *   kubernetes{mode: standalone|inCluster|kubeconfig|snapshot,
@@ -11,9 +12,10 @@
  *   database{state: none|ok|failing, saves, failures, lastSaveAgeSeconds, bytes, setAside, lostIntervals}
  *   view{version, ageSeconds, nodes, pods}
  *
- * ageSeconds is that of the newest event or bookmark, absent where there was none; stateSeconds is how long the state
- * lasts. Counters begin when the service does. Nodes are named up to EXAMPLES_MOST of a sort, in the order of their
- * names, so the answer is small however large the cluster is.
+ * ageSeconds is that of the newest event or bookmark, absent where there was none; stateSeconds is
+ * how long the state lasts. Counters begin when the service does. Nodes are named up to
+ * EXAMPLES_MOST of a sort, in the order of their names, so the answer is small however large the
+ * cluster is.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -52,7 +54,7 @@ static void write_count(struct jsonw *w, const char *key, uint64_t count)
 	jsonw_uint(w, count);
 }
 
-/* --- the Kubernetes API ----------------------------------------------------------------------------------------- */
+/* --- the Kubernetes API ----------------------------------------------------------------------- */
 
 static void write_resource(struct jsonw *w, const struct cluster *c, enum object_kind kind,
 			   int64_t now_ns)
@@ -88,7 +90,7 @@ static void write_kubernetes(struct jsonw *w, const struct api_context *ctx, con
 	jsonw_object_close(w);
 }
 
-/* --- agents, and what is odd about them --------------------------------------------------------------------------- */
+/* --- agents, and what is odd about them ------------------------------------------------------- */
 
 /* A test of one node. */
 typedef bool node_test(const struct view *v, const struct view_node *n, int64_t now_ns);
@@ -265,7 +267,7 @@ static void write_quarantine(struct jsonw *w, const struct view *v, int64_t now_
 	jsonw_object_close(w);
 }
 
-/* --- the service -------------------------------------------------------------------------------------------------- */
+/* --- the service ------------------------------------------------------------------------------ */
 
 /* What agents send and what was refused of it. */
 static void write_frames(struct jsonw *w, const struct counters *c)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Precision: millicores with 3 decimals, bytes whole, seconds with 6, shares with 6. That is finer than what is
- * measured and keeps answers short. The unit stands in the name of the enclosing member.
+ * Precision: millicores with 3 decimals, bytes whole, seconds with 6, shares with 6. That is finer
+ * than what is measured and keeps answers short. The unit stands in the name of the enclosing
+ * member.
  */
 #include "aggregator/api/usage_json.h"
 
@@ -58,7 +59,10 @@ static void write_window(struct jsonw *w, const char *key, const struct window_s
 	jsonw_object_close(w);
 }
 
-/* One of the three measured things of a page: where it is in struct page_usage and in struct window_set. */
+/*
+ * One of the three measured things of a page: where it is in struct page_usage and in struct
+ * window_set.
+ */
 struct resource {
 	const char *key;
 	int decimals;

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What all questions about scores share is kept with a view (view_kept.h), and made by the first who asks. Views follow each other every second
- * where thousands of agents report, so that with a scheduler that asks now and then every question would be the first: it would read pages that no
+ * What all questions about scores share is kept with a view (view_kept.h), and made by the first
+ * who asks. Views follow each other every second where thousands of agents report, so that with a
+ * scheduler that asks now and then every question would be the first: it would read pages that no
  * cache of the processor has yet. Here a thread asks first:
  *
  *     loop thread: view published --> warmer_published() --> thread: score rows, names of nodes
  *     HTTP thread: question ------> warmer_asked()           (what is made already costs a look)
  *
- * A question that comes meanwhile waits for the thread rather than do the work twice, so the thread is no nicer than who answers. Nobody asks, nothing
- * is made: a minute behind the last question it sleeps. Several views published while one is warmed cost one more turn, for the newest.
+ * A question that comes meanwhile waits for the thread rather than do the work twice, so the thread
+ * is no nicer than who answers. Nobody asks, nothing is made: a minute behind the last question it
+ * sleeps. Several views published while one is warmed cost one more turn, for the newest.
  *
  * Nothing can fail but the start of the thread. At shutdown a turn that is due is still made.
  */

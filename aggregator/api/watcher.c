@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * /watcher: a drop-in for load-watcher, so that any Trimaran scheduler profile works by its watcherAddress alone.
+ * /watcher: a drop-in for load-watcher, so that any Trimaran scheduler profile works by its
+ * watcherAddress alone.
  *
- * Values are percent of the node's capacity, or of its allocatable where --watcher-denominator says so: some plugins
- * multiply by the one, some by the other. A node is in the answer only with all four of CPU and memory AVG and STD
- * and while its newest sample is at most 5 minutes old; a client gives a missing node its minimum score.
+ * Values are percent of the node's capacity, or of its allocatable where --watcher-denominator says
+ * so: some plugins multiply by the one, some by the other. A node is in the answer only with all
+ * four of CPU and memory AVG and STD and while its newest sample is at most 5 minutes old; a client
+ * gives a missing node its minimum score.
  *
  *                     corrected (default)                          upstream
  *   window            per node the longest of 15m, 10m, 5m that    15m, or 10m when no node has 15m,
@@ -16,12 +18,12 @@
  *   unknown host      404, JSON                                    404, empty
  *   /watcher/NAME     as ?host=NAME                                404, text
  *
- * The answer of all nodes is made once per view (watcher_cache.h), so its ages may be as old as that, 10 s at most. It
- * has a tag, like lists, and is compressed for those who take it.
+ * The answer of all nodes is made once per view (watcher_cache.h), so its ages may be as old as
+ * that, 10 s at most. It has a tag, like lists, and is compressed for those who take it.
  *
- * "window" of the document spans what is in it: from the earliest sample to the newest, rounded outwards, since
- * clients count pods that were placed after its end on top of the measurement (upstream: start is end less the
- * window's length).
+ * "window" of the document spans what is in it: from the earliest sample to the newest, rounded
+ * outwards, since clients count pods that were placed after its end on top of the measurement
+ * (upstream: start is end less the window's length).
  */
 #include <math.h>
 #include <stdlib.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The first request after a view was published, or after a node of it became late or expired, makes the body; the first
- * that wants it compressed compresses it. Both under the lock, so that of many schedulers that come at once one does the
- * work and the others wait for it rather than do it, too. Answers hold the body, so a slow reader costs no copy.
+ * The first request after a view was published, or after a node of it became late or expired, makes
+ * the body; the first that wants it compressed compresses it. Both under the lock, so that of many
+ * schedulers that come at once one does the work and the others wait for it rather than do it, too.
+ * Answers hold the body, so a slow reader costs no copy.
  */
 #include "aggregator/api/watcher_cache.h"
 

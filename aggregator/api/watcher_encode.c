@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why it exists: schedulers decode this document with a hand-rolled Go decoder that is strict about numbers, so its
- * layout is kept apart from where the values come from and can be compared with recorded bytes.
+ * Why it exists: schedulers decode this document with a hand-rolled Go decoder that is strict about
+ * numbers, so its layout is kept apart from where the values come from and can be compared with
+ * recorded bytes.
  */
 #include "aggregator/api/watcher_encode.h"
 
@@ -9,7 +10,10 @@
 
 #include "shared/jsonw.h"
 
-/* Percent. Tiny deviations make the beta fit of LowRiskOverCommitment collapse; huge numbers overflow the decoder. */
+/*
+ * Percent. Tiny deviations make the beta fit of LowRiskOverCommitment collapse; huge numbers
+ * overflow the decoder.
+ */
 #define VALUE_LEAST 1e-4
 #define VALUE_MOST  1e9
 

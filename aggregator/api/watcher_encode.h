@@ -45,8 +45,9 @@ struct watcher_answer {
  *   {"timestamp":I,"window":{"duration":S,"start":I,"end":I},"source":S,"data":{"NodeMetricsMap":{NODE:{
  *   "metrics":[{"name":S,"type":S,"operator":S,"rollup":S,"value":F},..],"tags":{},"metadata":{"dataCenter":""}
  *   [,"state":S,"window":S,"windowSeconds":F,"ageSeconds":F,"samples":I]},..}}}
- * Values are fixed notation with at most 6 decimals, below 1e-4 they are 0; a metric that is not a number is left
- * out: the clients' decoder loses the whole document over one NaN, and misreads long fractions and exponents.
+ * Values are fixed notation with at most 6 decimals, below 1e-4 they are 0; a metric that is not a
+ * number is left out: the clients' decoder loses the whole document over one NaN, and misreads long
+ * fractions and exponents.
  */
 void watcher_encode(const struct watcher_answer *a, struct buf *out);
 

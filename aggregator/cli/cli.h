@@ -34,7 +34,10 @@ enum cli_output {
 };
 enum cli_color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
-/* Filled from the option tables: one struct for all commands, each command knows its own members and the global ones. */
+/*
+ * Filled from the option tables: one struct for all commands, each command knows its own members
+ * and the global ones.
+ */
 struct cli_options {
 	bool help, version, no_headers, watch, strict, all_namespaces;
 	bool all, explain, history;
@@ -65,7 +68,10 @@ extern const char *const cli_windows[]; /* "5m", "10m", "15m", NULL */
 struct client;
 
 struct cli {
-	/* Borrowed, as all pointers here. Of commands that make JSON or a wide table of what is then printed in another form, output is that one. */
+	/*
+	 * Borrowed, as all pointers here. Of commands that make JSON or a wide table of what is
+	 * then printed in another form, output is that one.
+	 */
 	const struct cli_options *options;
 	enum cli_output form; /* what is printed */
 	struct client *client;

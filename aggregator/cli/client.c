@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libcurl's easy interface with one handle, so that paging and --watch reuse the connection. Redirects are not followed
- * and only HTTP is spoken. A loopback server is asked directly even where a proxy is configured. An answer is held in
- * memory whole; BODY_MAX bounds it. What is kept for the next time is bounded by KEPT_MAX over all paths.
+ * libcurl's easy interface with one handle, so that paging and --watch reuse the connection.
+ * Redirects are not followed and only HTTP is spoken. A loopback server is asked directly even
+ * where a proxy is configured. An answer is held in memory whole; BODY_MAX bounds it. What is kept
+ * for the next time is bounded by KEPT_MAX over all paths.
  */
 #include "aggregator/cli/client.h"
 
@@ -141,7 +142,7 @@ int client_new(struct client **out, const char *server, int64_t timeout_ns,
 	return 0;
 }
 
-/* --- access ----------------------------------------------------------------------------------------------------- */
+/* --- access ----------------------------------------------------------------------------------- */
 
 static int check_access(const struct client *c, const struct client_access *a,
 			struct reason *reason)
@@ -176,7 +177,10 @@ static int check_access(const struct client *c, const struct client_access *a,
 	return -EINVAL;
 }
 
-/* The first word of the file, up to a comma: the first line of what the server's own --token-file may hold. */
+/*
+ * The first word of the file, up to a comma: the first line of what the server's own --token-file
+ * may hold.
+ */
 static int take_token(const char *path, struct buf *text, struct reason *reason)
 {
 	int rc = file_read(path, TOKEN_FILE_MAX, text, reason);
@@ -227,7 +231,10 @@ static int refresh_token(struct client *c, struct reason *reason)
 	return rc;
 }
 
-/* Asks for the name, and connects where the server is: what kubectl port-forward brings here has its Service's name. */
+/*
+ * Asks for the name, and connects where the server is: what kubectl port-forward brings here has
+ * its Service's name.
+ */
 static int rename_server(struct client *c, const char *name, struct reason *reason)
 {
 	CURLU *url = curl_url();
@@ -423,7 +430,10 @@ static int explain_failure(const struct client *c, CURLcode code, struct reason 
 	return -EIO;
 }
 
-/* Whether the field of a request is what an option of the command line says, and not the pod of a file: "args.Peaks.x". */
+/*
+ * Whether the field of a request is what an option of the command line says, and not the pod of a
+ * file: "args.Peaks.x".
+ */
 static bool is_of_option(const char *field)
 {
 	static const char *const names[] = {"labelSelector", "plugins",	  "args", "variant",
@@ -439,8 +449,10 @@ static bool is_of_option(const char *field)
 	return false;
 }
 
-/* {"error": {"code", "message", "field"}}, or something that is not an aggregator. A node that the request names and the
- * server does not know is "not there", wherever it was named. */
+/*
+ * {"error": {"code", "message", "field"}}, or something that is not an aggregator. A node that the
+ * request names and the server does not know is "not there", wherever it was named.
+ */
 static int explain_status(const struct client *c, const char *path, long status,
 			  struct reason *reason)
 {
@@ -492,7 +504,9 @@ static int perform_offline(struct client *c, const char *method, const char *pat
 	return status / 100 == 2 ? 0 : explain_status(c, path, status, reason);
 }
 
-/* With k, which is then kept and asked for only if it changed: unchanged, that is what *body gets. */
+/*
+ * With k, which is then kept and asked for only if it changed: unchanged, that is what *body gets.
+ */
 static int perform(struct client *c, const char *path, const struct kept *k, struct buf *body,
 		   struct reason *reason)
 {

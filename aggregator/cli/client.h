@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests to one aggregator over HTTP, or to files in its stead, one at a time, with reasons that say what to do. */
+/*
+ * Requests to one aggregator over HTTP, or to files in its stead, one at a time, with reasons that
+ * say what to do.
+ */
 #ifndef EVENKEEL_AGGREGATOR_CLI_CLIENT_H
 #define EVENKEEL_AGGREGATOR_CLI_CLIENT_H
 
@@ -24,12 +27,16 @@ struct client_access {
 };
 
 /*
- * server: "http://host:port", "https://..", with a path or without; "http://" may be left out. A request under
- * way gives up soon after *stop becomes true (stop may be NULL; it is borrowed). -EINVAL with the reason.
+ * server: "http://host:port", "https://..", with a path or without; "http://" may be left out. A
+ * request under way gives up soon after *stop becomes true (stop may be NULL; it is borrowed).
+ * -EINVAL with the reason.
  */
 int client_new(struct client **c, const char *server, int64_t timeout_ns,
 	       const volatile sig_atomic_t *stop, struct reason *reason);
-/* For all requests from now on. -EINVAL with the reason: half a pair, files that cannot be read, a token that would travel in clear. */
+/*
+ * For all requests from now on. -EINVAL with the reason: half a pair, files that cannot be read, a
+ * token that would travel in clear.
+ */
 int client_set_access(struct client *c, const struct client_access *access, struct reason *reason);
 /* Answers from files, which it closes in the end. */
 struct client *client_new_offline(struct offline *o);
@@ -37,17 +44,18 @@ void client_free(struct client *c);
 /* What server became, for messages. */
 const char *client_server(const struct client *c);
 /*
- * From now on what a GET brought is kept, up to a bound, and the next GET of it asks whether it changed
- * (If-None-Match): if not, the same body is given again.
+ * From now on what a GET brought is kept, up to a bound, and the next GET of it asks whether it
+ * changed (If-None-Match): if not, the same body is given again.
  */
 void client_keep(struct client *c);
 /* Seconds since the body of the last client_get() came from the server. */
 double client_body_age(const struct client *c);
 /*
- * path begins with "/" and is escaped already. 0 with the whole body of a 2xx answer in *body (replaced);
- * -EHOSTUNREACH nobody answers, -EACCES it does not let us in (401, 403), -EKEYREJECTED one side does not believe the other's certificate, -ETIMEDOUT, -EINTR stopped, -ENOENT the server knows no such
- * thing, -ENODATA what the answer needs is not known yet, -EBADRQC it refuses what an option of the command line says,
- * -EIO any other failure.
+ * path begins with "/" and is escaped already. 0 with the whole body of a 2xx answer in *body
+ * (replaced); -EHOSTUNREACH nobody answers, -EACCES it does not let us in (401, 403), -EKEYREJECTED
+ * one side does not believe the other's certificate, -ETIMEDOUT, -EINTR stopped, -ENOENT the server
+ * knows no such thing, -ENODATA what the answer needs is not known yet, -EBADRQC it refuses what an
+ * option of the command line says, -EIO any other failure.
  */
 int client_get(struct client *c, const char *path, struct buf *body, struct reason *reason);
 int client_post(struct client *c, const char *path, const char *json, size_t len, struct buf *body,

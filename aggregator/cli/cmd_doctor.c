@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * evenkeel doctor: walks the chain from the server back to the agents by what /v1/status tells, and says what to do. A
- * server that does not answer is the first finding and, since nothing can be known behind it, the last. Of a snapshot there
- * is no chain: what can be told is what it holds.
+ * evenkeel doctor: walks the chain from the server back to the agents by what /v1/status tells, and
+ * says what to do. A server that does not answer is the first finding and, since nothing can be
+ * known behind it, the last. Of a snapshot there is no chain: what can be told is what it holds.
  */
 #include <errno.h>
 

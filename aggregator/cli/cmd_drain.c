@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * evenkeel drain: which nodes could go, which go now and where their pods would go then, and why the others stay. Nothing is drained: the plan is for people,
- * and the first lines of "kubectl drain" are theirs.
+ * evenkeel drain: which nodes could go, which go now and where their pods would go then, and why
+ * the others stay. Nothing is drained: the plan is for people, and the first lines of "kubectl
+ * drain" are theirs.
  *
- * Exit status: 3 where a node that is named does not go now; 4 where the plan, the cluster or all use is stale or missing, or a node is not there.
+ * Exit status: 3 where a node that is named does not go now; 4 where the plan, the cluster or all
+ * use is stale or missing, or a node is not there.
  */
 #include "aggregator/cli/cmd_drain.h"
 
@@ -35,7 +37,7 @@ static const struct option_spec specs[] = {
 };
 /* clang-format on */
 
-/* --- options ------------------------------------------------------------------------------------------------------ */
+/* --- options ---------------------------------------------------------------------------------- */
 
 /* By a flag: what the environment says is meant for a daemon, too, that is started with it. */
 static int refuse_rules(struct cli *cli)
@@ -60,7 +62,7 @@ static int refuse_rules(struct cli *cli)
 	return CLI_USAGE;
 }
 
-/* --- the request -------------------------------------------------------------------------------------------------- */
+/* --- the request ------------------------------------------------------------------------------ */
 
 /* Of the history as many rows as shall be shown, or what the server tells by itself. */
 static void write_path(const struct cli *cli, struct buf *path)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * evenkeel nodes: what each machine has, what of it is promised, what it uses now, how that varied over a window, and how
- * old that is. CPU, MEMORY and WORKSET are the newest interval's; MEAN, SIGMA, P95 and MAX are of the window.
+ * evenkeel nodes: what each machine has, what of it is promised, what it uses now, how that varied
+ * over a window, and how old that is. CPU, MEMORY and WORKSET are the newest interval's; MEAN,
+ * SIGMA, P95 and MAX are of the window.
  *
- * What only a Kubernetes API knows has columns only where one is followed, and takes the place of WORKSET then: a line
- * stays within 120 columns. The row "*" is the sum of all nodes, by the server, whatever page or row limit; it has no
- * deviation and no percentile, since those of several nodes do not add up.
+ * What only a Kubernetes API knows has columns only where one is followed, and takes the place of
+ * WORKSET then: a line stays within 120 columns. The row "*" is the sum of all nodes, by the
+ * server, whatever page or row limit; it has no deviation and no percentile, since those of several
+ * nodes do not add up.
  */
 #include "aggregator/cli/cmd_nodes.h"
 
@@ -407,7 +409,10 @@ static void add_ready(struct table *t, const cJSON *total)
 	table_cell(t, PAINT_PLAIN, isnan(ready) ? "-" : ready < nodes ? text : "Ready");
 }
 
-/* The row of all nodes, first whatever the others are sorted by; once, for more than one node, when none was named. */
+/*
+ * The row of all nodes, first whatever the others are sorted by; once, for more than one node, when
+ * none was named.
+ */
 static void add_total(void *context, const cJSON *page)
 {
 	struct usage_table *n = context;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * evenkeel pods: what each workload uses, against what it requests and may take. LIMIT is what the pod declares, and
- * KERNEL what the kernel enforces where that is something else; of a pod that no Kubernetes API knows LIMIT is what the
- * kernel enforces. Without Kubernetes the workloads are systemd's units, and the slices that hold them; a slice would
- * count its units a second time, so the plain table leaves slices out unless one is named. How old a row is follows from
- * its newest interval and the list's time; what is not running has no age.
+ * evenkeel pods: what each workload uses, against what it requests and may take. LIMIT is what the
+ * pod declares, and KERNEL what the kernel enforces where that is something else; of a pod that no
+ * Kubernetes API knows LIMIT is what the kernel enforces. Without Kubernetes the workloads are
+ * systemd's units, and the slices that hold them; a slice would count its units a second time, so
+ * the plain table leaves slices out unless one is named. How old a row is follows from its newest
+ * interval and the list's time; what is not running has no age.
  */
 #include "aggregator/cli/cmd_pods.h"
 
@@ -182,7 +183,10 @@ static void add_status(struct table *t, const cJSON *pod)
 		table_cell(t, PAINT_PLAIN, "-");
 }
 
-/* The sum of the containers that have a limit: "500m+" where others have none, "none" where all have none. */
+/*
+ * The sum of the containers that have a limit: "500m+" where others have none, "none" where all
+ * have none.
+ */
 static void add_limit(struct table *t, const cJSON *pod, const char *resource,
 		      const char *unlimited, void (*units)(double amount, char out[UNITS_LEN]))
 {

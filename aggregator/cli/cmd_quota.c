@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * evenkeel quota: what each namespace is guaranteed, has, and may still get; whether a pod would be let in, whose pods would have to go for it, and
- * what is wrong with the quotas. Four requests with one table of options: the first operand says which, else it is a namespace. A namespace with such a
- * name is reached by -n.
+ * evenkeel quota: what each namespace is guaranteed, has, and may still get; whether a pod would be
+ * let in, whose pods would have to go for it, and what is wrong with the quotas. Four requests with
+ * one table of options: the first operand says which, else it is a namespace. A namespace with such
+ * a name is reached by -n.
  *
  * Exit status: 3 where a pod is refused, nobody can make room for it, or lint finds an error.
  */
@@ -48,7 +49,7 @@ static const struct option_spec specs[] = {
 	{0},
 };
 
-/* --- options ------------------------------------------------------------------------------------------------------ */
+/* --- options ---------------------------------------------------------------------------------- */
 
 /* By a flag: what the environment says is meant for a daemon, too, that is started with it. */
 static bool is_given(const char *value, const char *variable)
@@ -65,7 +66,10 @@ static bool are_rules_given(const struct cli_options *o)
 	       (o->critical_priority && !getenv("EVENKEEL_QUOTA_CRITICAL_PRIORITY"));
 }
 
-/* What only the server can be told, unless there is none. The rules are those of this one call of the command. */
+/*
+ * What only the server can be told, unless there is none. The rules are those of this one call of
+ * the command.
+ */
 static int set_rules(struct cli *cli, struct quota_options *rules)
 {
 	const struct cli_options *o = cli->options;
@@ -87,7 +91,7 @@ static int set_rules(struct cli *cli, struct quota_options *rules)
 	return CLI_OK;
 }
 
-/* --- requests ----------------------------------------------------------------------------------------------------- */
+/* --- requests --------------------------------------------------------------------------------- */
 
 typedef int render(struct cli *cli, const char *json, size_t len);
 
@@ -202,7 +206,7 @@ static int run_ask(struct cli *cli, const char *path, bool preempt, render *show
 	return ask(cli, path, preempt, show);
 }
 
-/* --- the command -------------------------------------------------------------------------------------------------- */
+/* --- the command ------------------------------------------------------------------------------ */
 
 static int dispatch(struct cli *cli)
 {

@@ -5,7 +5,10 @@
 
 #include "aggregator/cli/cli.h"
 
-/* Each shows an answer of the API as the options say, appended to cli->out; the exit code, with cli->reason. */
+/*
+ * Each shows an answer of the API as the options say, appended to cli->out; the exit code, with
+ * cli->reason.
+ */
 int quota_render_list(struct cli *cli, const char *json, size_t len); /* /v1/quotas */
 int quota_render_one(struct cli *cli, const char *json, size_t len); /* /v1/quotas/NAMESPACE */
 int quota_render_lint(struct cli *cli, const char *json, size_t len); /* its findings */

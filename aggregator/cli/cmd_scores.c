@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * evenkeel scores: what each node is worth for a pod, best first. The plugins that the first node was scored by
- * are the columns, under short names, so that all of them fit in 80 columns; FITS is there where the server knows the cluster's objects. --explain prints the arithmetic instead: for each node and plugin every input and term in the order
- * it entered, so that a score can be followed by hand.
+ * evenkeel scores: what each node is worth for a pod, best first. The plugins that the first node
+ * was scored by are the columns, under short names, so that all of them fit in 80 columns; FITS is
+ * there where the server knows the cluster's objects. --explain prints the arithmetic instead: for
+ * each node and plugin every input and term in the order it entered, so that a score can be
+ * followed by hand.
  */
 #include "aggregator/cli/cmd_scores.h"
 
@@ -61,7 +63,7 @@ static const struct option_spec specs[] = {
 	{0},
 };
 
-/* --- the request -------------------------------------------------------------------------------------------- */
+/* --- the request ------------------------------------------------------------------------------ */
 
 static void write_nodes(struct jsonw *w, const struct cli *cli)
 {
@@ -150,7 +152,7 @@ int scores_write_request(const struct cli *cli, const char *pod, size_t pod_len,
 	return 0;
 }
 
-/* --- the table ---------------------------------------------------------------------------------------------- */
+/* --- the table -------------------------------------------------------------------------------- */
 
 /* The rungs the plugins used, each once: "window 15m". */
 static void read_rungs(const cJSON *item, struct buf *out)
@@ -308,7 +310,7 @@ static void print_table(struct cli *cli, cJSON *const *items, size_t count)
 	buf_fini(&rungs);
 }
 
-/* --- the explanation ---------------------------------------------------------------------------------------- */
+/* --- the explanation -------------------------------------------------------------------------- */
 
 /* At most 6 decimals, without trailing zeros; bytes also as people read them. */
 static void print_value(double value, const char *unit, struct buf *number, struct buf *unit_text)
@@ -435,7 +437,7 @@ static void print_explanation(struct cli *cli, const cJSON *doc, cJSON *const *i
 	}
 }
 
-/* --- both --------------------------------------------------------------------------------------------------- */
+/* --- both ------------------------------------------------------------------------------------- */
 
 static int compare_names(const void *a, const void *b)
 {

@@ -4,7 +4,8 @@
  * have all of it. With -o balloons or capacitybuffers the same target as objects for kubectl, which
  * the server writes.
  *
- * Exit status: 3 where something is unplaced; 4 where the plan, the cluster or all use is stale or missing.
+ * Exit status: 3 where something is unplaced; 4 where the plan, the cluster or all use is stale or
+ * missing.
  */
 #include "aggregator/cli/cmd_slack.h"
 

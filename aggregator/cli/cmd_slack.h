@@ -5,7 +5,10 @@
 
 #include "aggregator/cli/cli.h"
 
-/* Shows an answer of /v1/slack as the options say, appended to cli->out; the exit code, with cli->reason. */
+/*
+ * Shows an answer of /v1/slack as the options say, appended to cli->out; the exit code, with
+ * cli->reason.
+ */
 int slack_render(struct cli *cli, const char *json, size_t len);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * evenkeel version: of this program, and of the server where one answers. The server says its version in its metrics, as
- * evenkeel_build_info{version="X"}. No server is no error: the question is answered as far as it can be.
+ * evenkeel version: of this program, and of the server where one answers. The server says its
+ * version in its metrics, as evenkeel_build_info{version="X"}. No server is no error: the question
+ * is answered as far as it can be.
  */
 #include <stdio.h>
 #include <stdlib.h>

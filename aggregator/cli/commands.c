@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Options may stand before or after the command, but which options there are depends on the command. So the command is
- * looked for first, skipping the values of all options any command knows; then its own table and the global one are
- * parsed as one.
+ * Options may stand before or after the command, but which options there are depends on the
+ * command. So the command is looked for first, skipping the values of all options any command
+ * knows; then its own table and the global one are parsed as one.
  */
 #include "aggregator/cli/commands.h"
 
@@ -135,7 +135,10 @@ static bool eats_next(const char *text)
 	return false;
 }
 
-/* Argument number `at` of those that are neither options nor their values; NULL when there are fewer. */
+/*
+ * Argument number `at` of those that are neither options nor their values; NULL when there are
+ * fewer.
+ */
 static const char *operand_at(int argc, char **argv, int at)
 {
 	bool ended = false;
@@ -250,7 +253,7 @@ static int usage_error(const char *text)
 	return CLI_USAGE;
 }
 
-/* --- where answers come from -------------------------------------------------------------------------------------- */
+/* --- where answers come from ------------------------------------------------------------------ */
 
 static bool is_standard_input(const char *path)
 {

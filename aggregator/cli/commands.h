@@ -8,7 +8,10 @@
 
 /* The whole program; returns its exit code. */
 int commands_main(int argc, char **argv);
-/* Sorts, limits and prints a table as the options say; nothing with -o json. kind is what kubectl would call a row's thing ("node"). */
+/*
+ * Sorts, limits and prints a table as the options say; nothing with -o json. kind is what kubectl
+ * would call a row's thing ("node").
+ */
 void commands_print_table(struct cli *cli, struct table *t, const char *kind);
 /* -o json: the API's object as it is, with a line's end behind it. */
 void commands_print_json(struct cli *cli, const char *json, size_t len);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A finding fails when answers are wrong or missing because of it, and warns when they are less than they could be. The
- * server says what is; what that means and what to do about it is said here, in one place.
+ * A finding fails when answers are wrong or missing because of it, and warns when they are less
+ * than they could be. The server says what is; what that means and what to do about it is said
+ * here, in one place.
  */
 #include "aggregator/cli/doctor.h"
 
@@ -72,7 +73,7 @@ enum doctor_verdict doctor_verdict_of(const struct doctor *d)
 	return worst;
 }
 
-/* --- reading the status ------------------------------------------------------------------------------------------- */
+/* --- reading the status ----------------------------------------------------------------------- */
 
 /* 0 where it is absent. */
 static double count_at(const cJSON *status, const char *path)
@@ -82,7 +83,10 @@ static double count_at(const cJSON *status, const char *path)
 	return count > 0 ? count : 0;
 }
 
-/* "a, b and 3 more": the first of `total` nodes, by what is in the array: names, or objects with a name. */
+/*
+ * "a, b and 3 more": the first of `total` nodes, by what is in the array: names, or objects with a
+ * name.
+ */
 static char *list_names(const cJSON *names, double total)
 {
 	struct buf text = BUF_INIT;
@@ -108,7 +112,7 @@ static const char *plural(double count)
 	return count == 1 ? "" : "s";
 }
 
-/* --- the checks, in the order of the data's way ------------------------------------------------------------------- */
+/* --- the checks, in the order of the data's way ----------------------------------------------- */
 
 static void examine_server(struct doctor *d, const cJSON *status)
 {
@@ -312,7 +316,7 @@ void doctor_examine(struct doctor *d, const cJSON *status)
 	examine_database(d, status);
 }
 
-/* --- a snapshot --------------------------------------------------------------------------------------------------- */
+/* --- a snapshot ------------------------------------------------------------------------------- */
 
 /* Ages are as of the snapshot's moment, and no agent is there to be looked after. */
 static void examine_usage(struct doctor *d, const cJSON *status)
@@ -363,7 +367,7 @@ void doctor_examine_snapshot(struct doctor *d, const cJSON *status, const char *
 	examine_values(d, status);
 }
 
-/* --- showing ------------------------------------------------------------------------------------------------------- */
+/* --- showing ---------------------------------------------------------------------------------- */
 
 /* Text from a server may hold anything; a terminal must not be told to do it. */
 static void add_clean(struct buf *out, const char *text)

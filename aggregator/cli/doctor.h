@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What evenkeel doctor finds: checks of a Status object, each with a verdict and, where one helps, an advice. */
+/*
+ * What evenkeel doctor finds: checks of a Status object, each with a verdict and, where one helps,
+ * an advice.
+ */
 #ifndef EVENKEEL_AGGREGATOR_CLI_DOCTOR_H
 #define EVENKEEL_AGGREGATOR_CLI_DOCTOR_H
 
@@ -29,7 +32,10 @@ void doctor_add(struct doctor *d, enum doctor_verdict verdict, const char *what,
 		const char *format, ...) __attribute__((format(printf, 5, 6)));
 /* Checks all that the answer of /v1/status tells. */
 void doctor_examine(struct doctor *d, const cJSON *status);
-/* The same where files answer instead of a server: only what they hold. no_usage says why nothing is measured, or is NULL. */
+/*
+ * The same where files answer instead of a server: only what they hold. no_usage says why nothing
+ * is measured, or is NULL.
+ */
 void doctor_examine_snapshot(struct doctor *d, const cJSON *status, const char *no_usage);
 /* How it fares with the API, resource by resource; a part of doctor_examine(). */
 void doctor_examine_kubernetes(struct doctor *d, const cJSON *status);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is let in to the API, by what the server tells of it, and whether that is what anybody would want. */
+/*
+ * Who is let in to the API, by what the server tells of it, and whether that is what anybody would
+ * want.
+ */
 #include <math.h>
 #include <stdio.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The API, resource by resource. Nodes and pods are what every answer needs, so what keeps them away fails; without another
- * resource some answers say less, which is a warning. ElasticQuotas are a CRD that most clusters do not have.
+ * The API, resource by resource. Nodes and pods are what every answer needs, so what keeps them
+ * away fails; without another resource some answers say less, which is a warning. ElasticQuotas are
+ * a CRD that most clusters do not have.
  *
  * What goes wrong with the connection goes wrong with every resource, and is told once.
  */
@@ -80,9 +81,12 @@ static void add_forbidden(struct doctor *d, const struct resource *r)
 	free(group);
 }
 
-/* --- what several resources have in common ------------------------------------------------------------------------ */
+/* --- what several resources have in common ---------------------------------------------------- */
 
-/* Resources of one state for one reason: an API that cannot be reached is one finding, not one for each of them. */
+/*
+ * Resources of one state for one reason: an API that cannot be reached is one finding, not one for
+ * each of them.
+ */
 struct group {
 	struct resource first;
 	size_t count;
@@ -164,7 +168,10 @@ static const char *advise_on_listing(const struct group *g, const char *mode)
 	       "the programs and files it names, and the API server.";
 }
 
-/* An API that says why it cannot be listed, and has not shown anything, will not be listed by waiting. */
+/*
+ * An API that says why it cannot be listed, and has not shown anything, will not be listed by
+ * waiting.
+ */
 static void add_listing(struct doctor *d, const struct group *g, const char *mode)
 {
 	bool failing = g->first.message[0] && g->required_empty;
@@ -196,7 +203,7 @@ static bool is_grouped(const struct resource *r)
 	return is_state(r, "listing") || is_state(r, "stale");
 }
 
-/* --- resource by resource ----------------------------------------------------------------------------------------- */
+/* --- resource by resource --------------------------------------------------------------------- */
 
 static void add_absent(struct doctor *d, const struct resource *r)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * -o json shows the server's objects unchanged, so lists that arrive in pages, or of which only some items
- * are wanted, are put together from the bytes of the items, not printed anew: a number never changes its form. The
- * scanner below knows just enough of JSON for that: strings, escapes and nesting.
+ * -o json shows the server's objects unchanged, so lists that arrive in pages, or of which only
+ * some items are wanted, are put together from the bytes of the items, not printed anew: a number
+ * never changes its form. The scanner below knows just enough of JSON for that: strings, escapes
+ * and nesting.
  */
 #include "aggregator/cli/document.h"
 
@@ -72,7 +73,7 @@ double document_time(const cJSON *root, const char *path)
 								: NAN;
 }
 
-/* --- raw items ---------------------------------------------------------------------------------------------- */
+/* --- raw items -------------------------------------------------------------------------------- */
 
 static const char *skip_blanks(const char *p, const char *end)
 {

@@ -8,7 +8,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Members are named as in "usage.cpuMillicores.windows.5m.mean". What is absent or of another type is NULL or NaN. */
+/*
+ * Members are named as in "usage.cpuMillicores.windows.5m.mean". What is absent or of another type
+ * is NULL or NaN.
+ */
 const cJSON *document_at(const cJSON *root, const char *path);
 const char *document_text(const cJSON *root, const char *path);
 /* The same; `other` where there is none. */
@@ -28,8 +31,8 @@ struct span {
 };
 
 /*
- * Finds what stands between the brackets of the member "items" of the object that text is. False when there is none.
- * Safe on any bytes, but made for text that parsed as JSON.
+ * Finds what stands between the brackets of the member "items" of the object that text is. False
+ * when there is none. Safe on any bytes, but made for text that parsed as JSON.
  */
 bool document_find_items(const char *text, size_t len, struct span *items);
 /* Takes the first item off *items; false when none is left. */

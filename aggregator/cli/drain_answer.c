@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The plan of drains for people: one line that says what it comes to, the nodes, and the wave. Of nodes that are named each has its reasons in full, with
- * what would change them, and where its pods go; --explain adds where they went in the simulation, and without names the plan's own sentences.
+ * The plan of drains for people: one line that says what it comes to, the nodes, and the wave. Of
+ * nodes that are named each has its reasons in full, with what would change them, and where its
+ * pods go; --explain adds where they went in the simulation, and without names the plan's own
+ * sentences.
  */
 #include "aggregator/cli/cmd_drain.h"
 
@@ -22,7 +24,7 @@ static bool is_verdict(const cJSON *item, const char *verdict)
 	return strcmp(document_text_or(item, "verdict", ""), verdict) == 0;
 }
 
-/* --- the wave ----------------------------------------------------------------------------------------------------- */
+/* --- the wave --------------------------------------------------------------------------------- */
 
 static void say(struct cli *cli, struct buf *line)
 {
@@ -78,7 +80,7 @@ static void print_wave(struct cli *cli, const cJSON *wave)
 		drain_print_costs(cli, wave);
 }
 
-/* --- words -------------------------------------------------------------------------------------------------------- */
+/* --- words ------------------------------------------------------------------------------------ */
 
 static void add_verdicts(struct buf *line, const cJSON *doc)
 {
@@ -229,7 +231,7 @@ static void print_narration(struct cli *cli, const cJSON *doc)
 			lines_add_wrapped(cli, 0, "", line->valuestring, &cli->out);
 }
 
-/* --- the answer --------------------------------------------------------------------------------------------------- */
+/* --- the answer ------------------------------------------------------------------------------- */
 
 /* Of nodes that are named each by itself, else the plan. */
 static void print_tables(struct cli *cli, const cJSON *doc)

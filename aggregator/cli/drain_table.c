@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The nodes, those that go first; and of the wave the moves, the destinations and the costs, so that it can be followed by hand. Columns without anything in them
- * are left out.
+ * The nodes, those that go first; and of the wave the moves, the destinations and the costs, so
+ * that it can be followed by hand. Columns without anything in them are left out.
  */
 #include "aggregator/cli/columns.h"
 #include "aggregator/cli/drain_table.h"
@@ -56,7 +56,7 @@ static bool is_verdict(const cJSON *item, const char *verdict)
 	return strcmp(document_text_or(item, "verdict", ""), verdict) == 0;
 }
 
-/* --- the nodes ---------------------------------------------------------------------------------------------------- */
+/* --- the nodes -------------------------------------------------------------------------------- */
 
 static const struct {
 	const char *name;
@@ -217,7 +217,7 @@ void drain_print_nodes(struct cli *cli, const cJSON *doc)
 	table_free(t);
 }
 
-/* --- tables of the wave ------------------------------------------------------------------------------------------- */
+/* --- tables of the wave ----------------------------------------------------------------------- */
 
 /* In the order in which rows were added, and whole. */
 static void print_part(struct cli *cli, struct table *t)

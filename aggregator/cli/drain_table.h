@@ -9,7 +9,10 @@
 
 /* One row for each item of the answer. */
 void drain_print_nodes(struct cli *cli, const cJSON *doc);
-/* Where the pods of the nodes of a list go, from the first; of one alone: with one true. Nothing where none moves. */
+/*
+ * Where the pods of the nodes of a list go, from the first; of one alone: with one true. Nothing
+ * where none moves.
+ */
 void drain_print_moves(struct cli *cli, const cJSON *first, bool one);
 /* What the destinations of a wave use, and will; what it costs budgets and owners. */
 void drain_print_destinations(struct cli *cli, const cJSON *wave);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each page is parsed for the table and thrown away, so a large cluster costs one page's objects at a time; the bytes of
- * the items are kept for -o json. The last page's envelope is the one without a "continue", hence right for the whole.
+ * Each page is parsed for the table and thrown away, so a large cluster costs one page's objects at
+ * a time; the bytes of the items are kept for -o json. The last page's envelope is the one without
+ * a "continue", hence right for the whole.
  */
 #include "aggregator/cli/list.h"
 

@@ -9,8 +9,8 @@
 #include "aggregator/cli/document.h"
 
 /*
- * item is borrowed; time is now by the server's clock, Unix seconds or NaN, and held how many seconds ago it wrote the
- * item. False leaves the item out of -o json.
+ * item is borrowed; time is now by the server's clock, Unix seconds or NaN, and held how many
+ * seconds ago it wrote the item. False leaves the item out of -o json.
  */
 typedef bool list_item(void *context, const cJSON *item, double time, double held);
 
@@ -32,8 +32,8 @@ void list_fini(struct list *l);
 /* Looks through one page, held in l->page. -EINVAL with the reason when that is no list. */
 int list_read_page(struct list *l, struct reason *reason);
 /*
- * GETs path ("/v1/pods?limit=500": with a query) and every page after it. 0, or the error of client_get() or
- * list_read_page() with the reason.
+ * GETs path ("/v1/pods?limit=500": with a query) and every page after it. 0, or the error of
+ * client_get() or list_read_page() with the reason.
  */
 int list_fetch(struct list *l, struct client *client, const char *path, struct reason *reason);
 /* One list object: the only page as it came, else the last page's envelope around all items. */

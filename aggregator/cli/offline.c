@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The aggregator's own handlers answer (aggregator/api), so every command shows offline what it would have shown online at
- * the snapshot's moment, byte for byte. Time stands still: "now" is that moment. A file is read whole, up to FILE_MOST.
+ * The aggregator's own handlers answer (aggregator/api), so every command shows offline what it
+ * would have shown online at the snapshot's moment, byte for byte. Time stands still: "now" is that
+ * moment. A file is read whole, up to FILE_MOST.
  */
 #include "aggregator/cli/offline.h"
 
@@ -38,7 +39,7 @@ static int64_t now_ns(void)
 	return moment_ns;
 }
 
-/* --- files ------------------------------------------------------------------------------------------------------ */
+/* --- files ------------------------------------------------------------------------------------ */
 
 typedef int add_text(struct snapshot *s, const char *name, const char *text, size_t len,
 		     struct reason *reason);
@@ -152,7 +153,7 @@ void offline_set_drain(struct offline *o, const struct drain_setup *setup)
 	o->ctx.drain = setup;
 }
 
-/* --- requests --------------------------------------------------------------------------------------------------- */
+/* --- requests --------------------------------------------------------------------------------- */
 
 /* The query of a request, split and unescaped in place. */
 struct parameters {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The API over files instead of a server: what --snapshot and --usage name is read, and requests are answered from it. */
+/*
+ * The API over files instead of a server: what --snapshot and --usage name is read, and requests
+ * are answered from it.
+ */
 #ifndef EVENKEEL_AGGREGATOR_CLI_OFFLINE_H
 #define EVENKEEL_AGGREGATOR_CLI_OFFLINE_H
 
@@ -17,8 +20,8 @@ struct quota_options;
 struct slack_options;
 
 /*
- * Reads the files; "-" is standard input. usage may be NULL. -EINVAL with the reason. There is one at a time, since its
- * moment is the process's clock for the API.
+ * Reads the files; "-" is standard input. usage may be NULL. -EINVAL with the reason. There is one
+ * at a time, since its moment is the process's clock for the API.
  */
 int offline_open(struct offline **o, const struct option_list *files, const char *usage,
 		 struct reason *reason);
@@ -36,8 +39,8 @@ void offline_set_slack(struct offline *o, const struct slack_options *options);
 /* The same of drains. */
 void offline_set_drain(struct offline *o, const struct drain_setup *setup);
 /*
- * Answers as the aggregator would: the HTTP status, with the body appended. target is a path with a query, escaped as in
- * a URL.
+ * Answers as the aggregator would: the HTTP status, with the body appended. target is a path with a
+ * query, escaped as in a URL.
  */
 int offline_request(struct offline *o, const char *method, const char *target, const char *body,
 		    size_t body_len, struct buf *out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Commands make two things: the API's object as JSON, or a table with words around it. The other forms are made of these, when the command
- * has run, and so no command knows of them:
+ * Commands make two things: the API's object as JSON, or a table with words around it. The other
+ * forms are made of these, when the command has run, and so no command knows of them:
  *
  *   yaml   the JSON, written as YAML. Numbers are as JSON readers have them: beyond 2^53 rounded
  *   csv    the wide table, every column; no words
@@ -49,7 +49,9 @@ struct names {
 	const char *kind;
 };
 
-/* A pod's row has its namespace on a line of its own, which is empty for what is no pod of an API. */
+/*
+ * A pod's row has its namespace on a line of its own, which is empty for what is no pod of an API.
+ */
 static void add_name(void *context, const char *name)
 {
 	const struct names *n = context;

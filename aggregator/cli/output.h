@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The forms of -o that are the same for every command: the API's object in YAML, and rows as CSV or names. */
+/*
+ * The forms of -o that are the same for every command: the API's object in YAML, and rows as CSV or
+ * names.
+ */
 #ifndef EVENKEEL_AGGREGATOR_CLI_OUTPUT_H
 #define EVENKEEL_AGGREGATOR_CLI_OUTPUT_H
 

@@ -38,7 +38,9 @@ static cJSON *parse_yaml(const char *text, struct reason *reason)
 	return value;
 }
 
-/* The object below which the last part of a dotted name belongs; NULL: a part is a value already. */
+/*
+ * The object below which the last part of a dotted name belongs; NULL: a part is a value already.
+ */
 static cJSON *enter(cJSON *object, char **name)
 {
 	char *dot;

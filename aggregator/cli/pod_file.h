@@ -8,7 +8,10 @@
 #include "shared/buf.h"
 #include "shared/reason.h"
 
-/* path "-" is standard input. Appends one JSON object. -EINVAL with the reason, which names the file and line. */
+/*
+ * path "-" is standard input. Appends one JSON object. -EINVAL with the reason, which names the
+ * file and line.
+ */
 int pod_file_read(const char *path, struct buf *json, struct reason *reason);
 /* The same from memory; name is what reasons call it. */
 int pod_file_convert(const char *name, const char *text, size_t len, struct buf *json,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What quotas say to a pod: the verdict in a sentence, then the numbers of every resource that the pod asks for or the quota names, so that it can be
- * followed by hand. For a preemption, who would go and why, and the narration.
+ * What quotas say to a pod: the verdict in a sentence, then the numbers of every resource that the
+ * pod asks for or the quota names, so that it can be followed by hand. For a preemption, who would
+ * go and why, and the narration.
  */
 #include "aggregator/cli/cmd_quota.h"
 
@@ -16,7 +17,7 @@
 #include "aggregator/cli/quota_table.h"
 #include "shared/mem.h"
 
-/* --- numbers ------------------------------------------------------------------------------------------------------ */
+/* --- numbers ---------------------------------------------------------------------------------- */
 
 static void add_row(struct table *t, const cJSON *doc, const char *resource, size_t place)
 {
@@ -76,7 +77,7 @@ static void print_numbers(struct cli *cli, const cJSON *doc)
 	table_free(t);
 }
 
-/* --- admission ---------------------------------------------------------------------------------------------------- */
+/* --- admission -------------------------------------------------------------------------------- */
 
 static void print_admission(struct cli *cli, const cJSON *doc)
 {
@@ -124,7 +125,7 @@ int quota_render_admission(struct cli *cli, const char *json, size_t len)
 	return code;
 }
 
-/* --- a plan ------------------------------------------------------------------------------------------------------- */
+/* --- a plan ----------------------------------------------------------------------------------- */
 
 static void add_victim(struct table *t, const cJSON *v, size_t place)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tables of quotas and of what is wrong with them. A quota has a row for each resource it names, so that columns hold amounts of one kind; "*" is the
- * sum over all quotas, by the server. REAL is what the namespace's pods really use: the 95th percentile of CPU, and the working set.
+ * The tables of quotas and of what is wrong with them. A quota has a row for each resource it
+ * names, so that columns hold amounts of one kind; "*" is the sum over all quotas, by the server.
+ * REAL is what the namespace's pods really use: the 95th percentile of CPU, and the working set.
  */
 #include "aggregator/cli/cmd_quota.h"
 #include "aggregator/cli/columns.h"

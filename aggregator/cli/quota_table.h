@@ -9,9 +9,15 @@
 #include "shared/table.h"
 #include "shared/units.h"
 
-/* An answer about quotas that has this member; the caller frees it. NULL: it is none, and the reason of cli says so. */
+/*
+ * An answer about quotas that has this member; the caller frees it. NULL: it is none, and the
+ * reason of cli says so.
+ */
 cJSON *quota_answer_parse(struct cli *cli, const char *json, size_t len, const char *member);
-/* An amount by its resource ("cpu") in an object like "used" of a quota; NaN where it names none. object may be NULL. */
+/*
+ * An amount by its resource ("cpu") in an object like "used" of a quota; NaN where it names none.
+ * object may be NULL.
+ */
 double quota_amount(const cJSON *object, const char *resource);
 /* The first member of an object like that, NULL where there is none; ->next is the next. */
 const cJSON *quota_first_amount(const cJSON *root, const char *path);

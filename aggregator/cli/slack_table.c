@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of classes, and below it in words: what the target is made of, what finds no place and why, which nodes would help, and notes of the
- * server. --explain has the step's own sentences there instead.
+ * The table of classes, and below it in words: what the target is made of, what finds no place and
+ * why, which nodes would help, and notes of the server. --explain has the step's own sentences
+ * there instead.
  */
 #include "aggregator/cli/cmd_slack.h"
 #include "aggregator/cli/columns.h"
@@ -52,7 +53,7 @@ static const struct column_spec columns[COLUMNS] = {
 	[NODES] = {"NODES", FORM_LEFT, true, true},
 };
 
-/* --- the table ---------------------------------------------------------------------------------------------------- */
+/* --- the table -------------------------------------------------------------------------------- */
 
 static void add_count(struct table *t, enum table_paint paint, double count, bool more)
 {
@@ -144,7 +145,7 @@ static void print_table(struct cli *cli, const cJSON *doc)
 		buf_add_char(&cli->out, '\n');
 }
 
-/* --- words -------------------------------------------------------------------------------------------------------- */
+/* --- words ------------------------------------------------------------------------------------ */
 
 static void write_amount(struct buf *out, const cJSON *doc, const char *member)
 {
@@ -259,7 +260,7 @@ static void print_narration(struct cli *cli, const cJSON *doc)
 			lines_add_wrapped(cli, 0, "", line->valuestring, &cli->out);
 }
 
-/* --- the answer --------------------------------------------------------------------------------------------------- */
+/* --- the answer ------------------------------------------------------------------------------- */
 
 /* Placeholders that no more nodes of today's sizes would help. */
 static double count_impossible(const cJSON *doc)

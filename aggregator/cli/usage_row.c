@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fresh, late and expired are shown by words and by colour, never by colour alone. A call that names things answers for
- * those: one missing or not fresh is exit 4. Without names only a total failure is, unless --strict.
+ * Fresh, late and expired are shown by words and by colour, never by colour alone. A call that
+ * names things answers for those: one missing or not fresh is exit 4. Without names only a total
+ * failure is, unless --strict.
  */
 #include "aggregator/cli/usage_row.h"
 
@@ -268,7 +269,10 @@ void usage_row_throttled(struct table *t, const cJSON *item)
 	double seconds = document_number(item, "contention.throttledSeconds");
 	char text[UNITS_LEN];
 
-	/* Without a limit there are no periods, so no share of them, and nothing that was throttled. */
+	/*
+	 * Without a limit there are no periods, so no share of them, and nothing that was
+	 * throttled.
+	 */
 	if (isnan(ratio) && seconds != 0)
 		units_seconds(seconds, text);
 	else

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What rows of nodes and of pods have in common: how fresh they are, and cells made of measured values. */
+/*
+ * What rows of nodes and of pods have in common: how fresh they are, and cells made of measured
+ * values.
+ */
 #ifndef EVENKEEL_AGGREGATOR_CLI_USAGE_ROW_H
 #define EVENKEEL_AGGREGATOR_CLI_USAGE_ROW_H
 
@@ -41,7 +44,10 @@ void usage_row_micros(struct table *t, double us);
 void usage_row_count(struct table *t, double count, enum table_paint paint);
 /* "12/100", or "12" without a limit; painted when it comes near it. */
 void usage_row_count_of(struct table *t, double count, double limit);
-/* Two cells of shares of time, each "12%/3%" for CPU and memory: waiting for neighbours, and stalled. */
+/*
+ * Two cells of shares of time, each "12%/3%" for CPU and memory: waiting for neighbours, and
+ * stalled.
+ */
 void usage_row_pressure(struct table *t, const cJSON *item);
 /* "none" for a limit that is null, else the CPU. */
 void usage_row_cpu_limit(struct table *t, const cJSON *item, const char *path);

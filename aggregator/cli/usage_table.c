@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Nodes and pods differ in their columns and rows, not in how a list is fetched and becomes a table. With -o json the
- * table stays empty: rows are only counted, since the exit code depends on them.
+ * Nodes and pods differ in their columns and rows, not in how a list is fetched and becomes a
+ * table. With -o json the table stays empty: rows are only counted, since the exit code depends on
+ * them.
  */
 #include "aggregator/cli/usage_table.h"
 

@@ -42,7 +42,9 @@ void usage_table_init(struct usage_table *t, const struct usage_kind *kind, cons
 void usage_table_fini(struct usage_table *t);
 /* Leaves out what is sparse and empty. */
 void usage_table_hide_empty(struct usage_table *t, const struct usage_kind *kind);
-/* GETs path as list_fetch() does and shows it as the options say; the exit code, with cli->reason. */
+/*
+ * GETs path as list_fetch() does and shows it as the options say; the exit code, with cli->reason.
+ */
 int usage_table_run(const struct usage_kind *kind, struct cli *cli, const char *path);
 
 #endif

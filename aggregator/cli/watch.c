@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --watch draws over the last picture on a terminal and appends otherwise, a blank line between tables. Each picture
- * is written at once, so it does not flicker; the last good one stays while the server is away. Signals are blocked
- * but while waiting, so none is missed between the check and the wait; a request under way sees watch_stop within a
- * second. A server that goes away is shown and asked again, since what watches usually outlives restarts; one that
- * was never there ends it.
+ * --watch draws over the last picture on a terminal and appends otherwise, a blank line between
+ * tables. Each picture is written at once, so it does not flicker; the last good one stays while
+ * the server is away. Signals are blocked but while waiting, so none is missed between the check
+ * and the wait; a request under way sees watch_stop within a second. A server that goes away is
+ * shown and asked again, since what watches usually outlives restarts; one that was never there
+ * ends it.
  */
 #include "aggregator/cli/watch.h"
 

@@ -10,9 +10,9 @@
  *      |
  *   handler: acked with its verdict
  *
- * Everything is answered with the key and the nonce of its request, so an ack cannot be replayed. An answer that gets
- * lost leads to the same frame again, which the handler knows as a duplicate. On shutdown nothing is kept: agents keep
- * what was not acked.
+ * Everything is answered with the key and the nonce of its request, so an ack cannot be replayed.
+ * An answer that gets lost leads to the same frame again, which the handler knows as a duplicate.
+ * On shutdown nothing is kept: agents keep what was not acked.
  */
 #include "aggregator/edge/ingest.h"
 

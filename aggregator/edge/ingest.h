@@ -12,8 +12,9 @@
 #include "shared/reason.h"
 
 /*
- * Called on the loop thread for each complete interval, which ingest frees afterwards. Fills status, applied, durable,
- * orders and reason of *ack (zeroed before, but for server_time_ns = now_ns) and returns how the frame is counted.
+ * Called on the loop thread for each complete interval, which ingest frees afterwards. Fills
+ * status, applied, durable, orders and reason of *ack (zeroed before, but for server_time_ns =
+ * now_ns) and returns how the frame is counted.
  */
 typedef enum frame_result ingest_handler(void *ctx, const struct frame_header *header,
 					 struct interval *interval, int64_t now_ns,
@@ -21,8 +22,10 @@ typedef enum frame_result ingest_handler(void *ctx, const struct frame_header *h
 
 struct ingest;
 
-/* Binds url (tcp://host:port or ipc:///path, made 0600). -EINVAL without keys on tcp, -EADDRINUSE, ..: the reason says
- * what to do. keys, counters and ctx are borrowed. */
+/*
+ * Binds url (tcp://host:port or ipc:///path, made 0600). -EINVAL without keys on tcp, -EADDRINUSE,
+ * ..: the reason says what to do. keys, counters and ctx are borrowed.
+ */
 int ingest_open(struct ingest **in, const char *url, const struct keyring *keys,
 		struct counters *counters, ingest_handler *handler, void *ctx,
 		struct reason *reason);

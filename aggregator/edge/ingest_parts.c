@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of incomplete intervals by node, in the order they were begun (uthash keeps the order of insertion): what
- * must go for want of room is then always at the head. Nothing is lost by that for good, since an agent whose parts
- * were forgotten is told that its last one was merely stored, and sends all of them again.
+ * A table of incomplete intervals by node, in the order they were begun (uthash keeps the order of
+ * insertion): what must go for want of room is then always at the head. Nothing is lost by that for
+ * good, since an agent whose parts were forgotten is told that its last one was merely stored, and
+ * sends all of them again.
  */
 #include "aggregator/edge/ingest_parts.h"
 

@@ -19,10 +19,11 @@ struct ingest_parts_limits {
 struct ingest_parts *ingest_parts_new(const struct ingest_parts_limits *limits);
 void ingest_parts_free(struct ingest_parts *p);
 /*
- * Stores the body (taken over and left empty) of the part the header names. Returns how many parts there are once the
- * interval is complete, moved to parts[0..] in order and forgotten here; 0 while some are missing. Order and
- * repetition do not matter. A node has one incomplete interval: another run, sequence or number of parts, or another
- * content of a part that is there, begins it anew. Over a limit the interval that was begun first is forgotten.
+ * Stores the body (taken over and left empty) of the part the header names. Returns how many parts
+ * there are once the interval is complete, moved to parts[0..] in order and forgotten here; 0 while
+ * some are missing. Order and repetition do not matter. A node has one incomplete interval: another
+ * run, sequence or number of parts, or another content of a part that is there, begins it anew.
+ * Over a limit the interval that was begun first is forgotten.
  */
 size_t ingest_parts_add(struct ingest_parts *p, const struct frame_header *header, struct buf *body,
 			struct buf parts[BODY_PARTS_MAX]);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nanomsg's own side of an answering socket hands every message from its thread to ours and back: five switches of
- * threads and eighteen system calls for each, more than all that is then done with a frame. Here the thread that wants
- * the message reads it: one epoll for all peers, one recv() for a frame, which usually is there as a whole, and one
- * sendmsg() for its answer.
+ * nanomsg's own side of an answering socket hands every message from its thread to ours and back:
+ * five switches of threads and eighteen system calls for each, more than all that is then done with
+ * a frame. Here the thread that wants the message reads it: one epoll for all peers, one recv() for
+ * a frame, which usually is there as a whole, and one sendmsg() for its answer.
  *
  *                   within 10 s            a part            the rest, within 30 s
  *     NEW (accepted) --hello--> IDLE --------------> BEGUN ----------------------> message
@@ -12,16 +12,19 @@
  *                                v                     | a part                       | more was read
  *                              message --------------> READY <------------------------+
  *
- * A message that one recv() brought whole is handed out where it lies, in room that all peers share. What came in part is
- * kept with its peer until the rest is there, so a peer that is silent holds no memory. A peer may ask again before it
- * is answered; what is read beyond a message is kept and handed out from there, and its peer is READY: an eventfd makes
- * the epoll readable then, as the kernel no longer does.
+ * A message that one recv() brought whole is handed out where it lies, in room that all peers
+ * share. What came in part is kept with its peer until the rest is there, so a peer that is silent
+ * holds no memory. A peer may ask again before it is answered; what is read beyond a message is
+ * kept and handed out from there, and its peer is READY: an eventfd makes the epoll readable then,
+ * as the kernel no longer does.
  *
- * What can fail. A peer that breaks the protocol, announces more than a frame may have, says its hello or ends a message too
- * late is closed; so is one whose answer went out in part. Parts of messages share a bound; over it, who began first is
- * closed: who is honest is done soon. Out of descriptors, a spare one is given up to accept and close, so that nobody waits in
- * a backlog for ever. Where that fails too, or is needed too often, nobody is accepted for a moment: a listener that is
- * always readable would take a whole core. Agents connect again and send again. On shutdown nothing is kept.
+ * What can fail. A peer that breaks the protocol, announces more than a frame may have, says its
+ * hello or ends a message too late is closed; so is one whose answer went out in part. Parts of
+ * messages share a bound; over it, who began first is closed: who is honest is done soon. Out of
+ * descriptors, a spare one is given up to accept and close, so that nobody waits in a backlog for
+ * ever. Where that fails too, or is needed too often, nobody is accepted for a moment: a listener
+ * that is always readable would take a whole core. Agents connect again and send again. On shutdown
+ * nothing is kept.
  */
 #include "aggregator/edge/ingest_peers.h"
 
@@ -101,7 +104,7 @@ struct ingest_peers {
 	uint8_t shared[SHARED_LEN];
 };
 
-/* --- peers -------------------------------------------------------------------------------------------------------- */
+/* --- peers ------------------------------------------------------------------------------------ */
 
 static struct peer *find_peer(const struct ingest_peers *p, uint64_t id)
 {
@@ -151,7 +154,10 @@ static void set_timer(struct ingest_peers *p, int64_t at_ns)
 	p->timer_ns = at_ns;
 }
 
-/* What is no longer due is seen when the timer goes off: most peers are in time, and setting it is a system call. */
+/*
+ * What is no longer due is seen when the timer goes off: most peers are in time, and setting it is
+ * a system call.
+ */
 static void expect_by(struct ingest_peers *p, int64_t due_ns)
 {
 	if (!p->timer_ns || due_ns < p->timer_ns)
@@ -335,7 +341,7 @@ static void on_timer(struct ingest_peers *p)
 		expect_by(p, p->resume_ns);
 }
 
-/* --- reading ------------------------------------------------------------------------------------------------------ */
+/* --- reading ---------------------------------------------------------------------------------- */
 
 /* How many of the first bytes are the peer's hello: 0 once it is greeted; -EAGAIN, -EPROTO. */
 static int greet(struct ingest_peers *p, struct peer *peer, const void *data, size_t len)
@@ -352,8 +358,9 @@ static int greet(struct ingest_peers *p, struct peer *peer, const void *data, si
 }
 
 /*
- * Finds the first message in what was read of a peer; *used is how much of that is then done with, also where there is
- * none yet. 0, -EAGAIN, or an error that ends the connection. A message that cannot be answered is passed over.
+ * Finds the first message in what was read of a peer; *used is how much of that is then done with,
+ * also where there is none yet. 0, -EAGAIN, or an error that ends the connection. A message that
+ * cannot be answered is passed over.
  */
 static int find_message(struct ingest_peers *p, struct peer *peer, const uint8_t *data, size_t len,
 			size_t *used, struct ingest_message *out)
@@ -384,7 +391,10 @@ static int find_message(struct ingest_peers *p, struct peer *peer, const uint8_t
 	return rc;
 }
 
-/* Of all that was read of the peer, these last bytes are kept: a message that has begun, or anything. */
+/*
+ * Of all that was read of the peer, these last bytes are kept: a message that has begun, or
+ * anything.
+ */
 static void keep_rest(struct ingest_peers *p, struct peer *peer, const uint8_t *rest, size_t len,
 		      bool begun)
 {
@@ -399,7 +409,9 @@ static void keep_rest(struct ingest_peers *p, struct peer *peer, const uint8_t *
 		move(p, peer, !len ? PEER_IDLE : begun ? PEER_BEGUN : PEER_READY);
 }
 
-/* Of what is kept of the peer. Many small messages are not moved each time that one is handed out. */
+/*
+ * Of what is kept of the peer. Many small messages are not moved each time that one is handed out.
+ */
 static int take_kept(struct ingest_peers *p, struct peer *peer, struct ingest_message *message)
 {
 	const uint8_t *at = (uint8_t *)peer->part.data + peer->taken;
@@ -421,8 +433,9 @@ static int take_kept(struct ingest_peers *p, struct peer *peer, struct ingest_me
 }
 
 /*
- * Room for what is missing of the message that has begun, but hardly more than came already: what was announced is not
- * believed. Over the bound those who began before are closed; -ENOBUFS when there is none.
+ * Room for what is missing of the message that has begun, but hardly more than came already: what
+ * was announced is not believed. Over the bound those who began before are closed; -ENOBUFS when
+ * there is none.
  */
 static int make_room(struct ingest_peers *p, struct peer *peer, size_t *room)
 {
@@ -484,7 +497,7 @@ static int read_peer(struct ingest_peers *p, struct peer *peer, struct ingest_me
 	return rc;
 }
 
-/* --- events ------------------------------------------------------------------------------------------------------- */
+/* --- events ----------------------------------------------------------------------------------- */
 
 /* 0 with a message, else -EAGAIN. */
 static int serve(struct ingest_peers *p, struct peer *peer, struct ingest_message *message)
@@ -517,9 +530,9 @@ static int on_event(struct ingest_peers *p, uint64_t id, struct ingest_message *
 }
 
 /*
- * Asks for events when the last ones are through. nanomsg gives a connection up that hears no hello within a second, so
- * that agents coming back in thousands would never get in behind the frames of the others: while many ask, who knocks is
- * let in before they are served.
+ * Asks for events when the last ones are through. nanomsg gives a connection up that hears no hello
+ * within a second, so that agents coming back in thousands would never get in behind the frames of
+ * the others: while many ask, who knocks is let in before they are served.
  */
 static bool look(struct ingest_peers *p)
 {
@@ -570,7 +583,7 @@ void ingest_peers_reply(struct ingest_peers *p, const struct ingest_route *route
 		close_peer(p, peer);
 }
 
-/* --- opening and closing ------------------------------------------------------------------------------------------ */
+/* --- opening and closing ---------------------------------------------------------------------- */
 
 int ingest_peers_open(struct ingest_peers **out, int listener, enum endpoint_kind kind)
 {

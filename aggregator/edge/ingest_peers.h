@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The connections of agents to a listening socket: takes what they ask, one message at a time, and answers it. */
+/*
+ * The connections of agents to a listening socket: takes what they ask, one message at a time, and
+ * answers it.
+ */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_INGEST_PEERS_H
 #define EVENKEEL_AGGREGATOR_EDGE_INGEST_PEERS_H
 
@@ -24,7 +27,10 @@ struct ingest_message {
 	struct ingest_route route;
 };
 
-/* Takes over the descriptor, which listens and does not block. 0, or a negative errno; then it is the caller's. */
+/*
+ * Takes over the descriptor, which listens and does not block. 0, or a negative errno; then it is
+ * the caller's.
+ */
 int ingest_peers_open(struct ingest_peers **out, int listener, enum endpoint_kind kind);
 /* NULL is allowed. Peers that wait for an answer see the connection end. */
 void ingest_peers_close(struct ingest_peers *p);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When thousands of agents come back at once a short backlog drops most of their SYNs, which are retried for half a minute;
- * and without keepalive a node that lost its power holds its descriptor for ever. Linux hands the options of a listener on
- * to the sockets it accepts.
+ * When thousands of agents come back at once a short backlog drops most of their SYNs, which are
+ * retried for half a minute; and without keepalive a node that lost its power holds its descriptor
+ * for ever. Linux hands the options of a listener on to the sockets it accepts.
  *
- * An ipc socket's file is left alone unless it is a socket nobody listens on. A stale file, left by a killed process, is
- * removed; the new one is made 0600.
+ * An ipc socket's file is left alone unless it is a socket nobody listens on. A stale file, left by
+ * a killed process, is removed; the new one is made 0600.
  */
 #include "aggregator/edge/ingest_socket.h"
 
@@ -22,14 +22,17 @@
 
 enum {
 	BACKLOG = 4096,
-	/* A silent peer is gone after 10 + 3 * 5 s, one that does not acknowledge an answer after 20. */
+	/*
+	 * A silent peer is gone after 10 + 3 * 5 s, one that does not acknowledge an answer after
+	 * 20.
+	 */
 	KEEPALIVE_IDLE_S = 10,
 	KEEPALIVE_INTERVAL_S = 5,
 	KEEPALIVE_COUNT = 3,
 	USER_TIMEOUT_MS = 20000,
 };
 
-/* --- the file of an ipc socket ---------------------------------------------------------------------------------- */
+/* --- the file of an ipc socket ---------------------------------------------------------------- */
 
 /* 0: nobody listens; -EADDRINUSE: somebody does; else why that cannot be told. */
 static int try_connect(const char *path)
@@ -71,7 +74,7 @@ static int clear_path(const char *path, struct reason *reason)
 	return rc;
 }
 
-/* --- binding ------------------------------------------------------------------------------------------------------ */
+/* --- binding ---------------------------------------------------------------------------------- */
 
 union address {
 	struct sockaddr any;

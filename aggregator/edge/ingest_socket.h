@@ -7,8 +7,8 @@
 #include "shared/reason.h"
 
 /*
- * Opens one that does not block. 0 with *fd, the caller's; -EADDRINUSE, -EADDRNOTAVAIL, -EACCES, -EEXIST, ..: the reason
- * says what to do.
+ * Opens one that does not block. 0 with *fd, the caller's; -EADDRINUSE, -EADDRNOTAVAIL, -EACCES,
+ * -EEXIST, ..: the reason says what to do.
  */
 int ingest_socket_listen(int *fd, const struct endpoint *endpoint, struct reason *reason);
 /* Removes the file of an ipc socket, while it is open. */

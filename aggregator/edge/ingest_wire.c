@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The mappings of the scalability protocols to TCP and, as nanomsg has it, to ipc, and the request/reply protocol:
+ * The mappings of the scalability protocols to TCP and, as nanomsg has it, to ipc, and the
+ * request/reply protocol:
  *
  *     hello      0 'S' 'P' 0, protocol as 16 bits (48: REQ, 49: REP), 0 0; once, in both directions
  *     message    on ipc only: 1; length as 64 bits, then so many bytes: stack of ids, frame
  *     stack      0..7 ids of 32 bits below 2^31, one id above; an answer carries its request's
  *
- * Numbers are big-endian. All here is about bytes of strangers: nothing is believed, and no length is added to before it
- * was compared.
+ * Numbers are big-endian. All here is about bytes of strangers: nothing is believed, and no length
+ * is added to before it was compared.
  */
 #include "aggregator/edge/ingest_wire.h"
 

@@ -26,14 +26,16 @@ size_t wire_head_len(enum endpoint_kind kind);
 /* Writes the head of a message of len bytes. */
 void wire_put_head(enum endpoint_kind kind, size_t len, uint8_t *head);
 /*
- * The length of the message that begins at data, without its head: 0 with *message_len written; -EAGAIN: the head is not
- * all there; -EPROTO: of a kind there is not; -EMSGSIZE: over WIRE_MESSAGE_MAX.
+ * The length of the message that begins at data, without its head: 0 with *message_len written;
+ * -EAGAIN: the head is not all there; -EPROTO: of a kind there is not; -EMSGSIZE: over
+ * WIRE_MESSAGE_MAX.
  */
 int wire_get_head(enum endpoint_kind kind, const void *data, size_t len, size_t *message_len);
 
 /*
- * Bytes of the stack of ids a request begins with: every device on its way put one on it, the asker's own, which has the
- * highest bit, lies at the bottom. 0: there is none, or it is too high; such a request cannot be answered.
+ * Bytes of the stack of ids a request begins with: every device on its way put one on it, the
+ * asker's own, which has the highest bit, lies at the bottom. 0: there is none, or it is too high;
+ * such a request cannot be answered.
  */
 size_t wire_stack_len(const void *message, size_t len);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Labels are a sorted array, so that a key is found by halving: a pod has a dozen, and a selector asks for two. They
- * live in one block with their strings, the array first. Selectors are in labels_selector.c.
+ * Labels are a sorted array, so that a key is found by halving: a pod has a dozen, and a selector
+ * asks for two. They live in one block with their strings, the array first. Selectors are in
+ * labels_selector.c.
  */
 #include "aggregator/model/labels.h"
 
@@ -11,8 +12,10 @@
 
 #include "shared/mem.h"
 
-/* A key before it is copied; `place` makes the first of equal keys win, as a reader of JSON that stops there would
- * have it. */
+/*
+ * A key before it is copied; `place` makes the first of equal keys win, as a reader of JSON that
+ * stops there would have it.
+ */
 struct member {
 	const char *key, *value; /* value NULL: null */
 	size_t place;
@@ -44,7 +47,10 @@ static int collect(const cJSON *json, bool (*wanted)(const char *key), struct me
 	return 0;
 }
 
-/* Sorts, and drops all but the first of equal keys, and those that are null; returns how many are left. */
+/*
+ * Sorts, and drops all but the first of equal keys, and those that are null; returns how many are
+ * left.
+ */
 static size_t sort_members(struct member *members, size_t count)
 {
 	const char *before = NULL;

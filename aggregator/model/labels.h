@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Labels, and the selectors that match them, as objects and as -l on the command line write them. Pure. */
+/*
+ * Labels, and the selectors that match them, as objects and as -l on the command line write them.
+ * Pure.
+ */
 #ifndef EVENKEEL_AGGREGATOR_MODEL_LABELS_H
 #define EVENKEEL_AGGREGATOR_MODEL_LABELS_H
 
@@ -19,8 +22,10 @@ struct labels {
 	struct label *of; /* owned with its strings, in one block */
 };
 
-/* From a JSON object of strings; NULL or null is no labels, and a member that is null is absent. 0, or -EINVAL naming the key
- * that is no string. */
+/*
+ * From a JSON object of strings; NULL or null is no labels, and a member that is null is absent. 0,
+ * or -EINVAL naming the key that is no string.
+ */
 int labels_read(const cJSON *json, struct labels *out, struct reason *reason);
 /* Only the keys that `wanted` wants; the others need not even be strings. */
 int labels_read_some(const cJSON *json, bool (*wanted)(const char *key), struct labels *out,
@@ -30,14 +35,17 @@ void labels_fini(struct labels *l);
 const char *labels_find(const struct labels *l, const char *key);
 
 struct selector;
-/* {matchLabels, matchExpressions} with In, NotIn, Exists, DoesNotExist; {} matches everything. -EINVAL for another operator,
- * for values where there must be none, none where there must be some, and a member nobody knows: a selector read in
- * part would match
- * what it should not. NotIn and DoesNotExist match where there is no such label. */
+/*
+ * {matchLabels, matchExpressions} with In, NotIn, Exists, DoesNotExist; {} matches everything.
+ * -EINVAL for another operator, for values where there must be none, none where there must be some,
+ * and a member nobody knows: a selector read in part would match what it should not. NotIn and
+ * DoesNotExist match where there is no such label.
+ */
 int selector_read(const cJSON *json, struct selector **out, struct reason *reason);
 /*
- * kubectl's -l: "a=b,c==d,e!=f,g in (h,i),j notin (k),l,!m", with white space anywhere between words. "" matches
- * everything, "a=" and "a in (,b)" know the empty value. -EINVAL with the reason quoting the text and the place.
+ * kubectl's -l: "a=b,c==d,e!=f,g in (h,i),j notin (k),l,!m", with white space anywhere between
+ * words. "" matches everything, "a=" and "a in (,b)" know the empty value. -EINVAL with the reason
+ * quoting the text and the place.
  */
 int selector_parse(const char *text, struct selector **out, struct reason *reason);
 void selector_free(struct selector *s);

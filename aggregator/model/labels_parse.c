@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Selectors as people write them behind -l. The grammar of kubectl, without its comparisons of integers:
+ * Selectors as people write them behind -l. The grammar of kubectl, without its comparisons of
+ * integers:
  *
  *     selector    = [ requirement { "," requirement } ]
  *     requirement = [ "!" ] key | key ( "=" | "==" | "!=" ) [ value ] | key ( "in" | "notin" ) "(" list ")"
  *     list        = [ value ] { "," [ value ] }, and not ""
  *
- * "in" and "notin" are operators behind a key and values elsewhere. The text is cut into words that point into it; the parser
- * looks one word ahead. Keys and values must be ones that an object can have, since a selector that never matches
- * because of a slip of the pen reads like an empty cluster.
+ * "in" and "notin" are operators behind a key and values elsewhere. The text is cut into words that
+ * point into it; the parser looks one word ahead. Keys and values must be ones that an object can
+ * have, since a selector that never matches because of a slip of the pen reads like an empty
+ * cluster.
  */
 #include <ctype.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A selector is a list of requirements, all of which must hold. Values are looked through one after the other: there are
- * hardly ever more than three.
+ * A selector is a list of requirements, all of which must hold. Values are looked through one after
+ * the other: there are hardly ever more than three.
  */
 #include "aggregator/model/labels_selector.h"
 

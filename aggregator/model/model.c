@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The model is a hash of entries per kind, and a hash of places: names of nodes, each with its node object and its pods.
- * Every change goes to both at once and is noted, as an entry of its kind or as a place, so that the next cluster
- * (model_cluster.c) costs by what changed and not by what there is:
+ * The model is a hash of entries per kind, and a hash of places: names of nodes, each with its node
+ * object and its pods. Every change goes to both at once and is noted, as an entry of its kind or
+ * as a place, so that the next cluster (model_cluster.c) costs by what changed and not by what
+ * there is:
  *
  *     model_put ----> kinds[kind].entries ----> kinds[kind].changes ---+
  *               \                                                      +--> model_cluster
  *                +--> places[spec.nodeName] --> changes ---------------+
  *
- * What is told is level-triggered: an object that is put again as it was changes nothing and keeps its record. So a list
- * of everything, after a watch that broke, costs readers what was missed, and no more.
+ * What is told is level-triggered: an object that is put again as it was changes nothing and keeps
+ * its record. So a list of everything, after a watch that broke, costs readers what was missed, and
+ * no more.
  *
- * A list is told between begin and end: each put marks its entry with the list's epoch, and the end removes what was
- * not marked. A begin after a begin starts over.
+ * A list is told between begin and end: each put marks its entry with the list's epoch, and the end
+ * removes what was not marked. A begin after a begin starts over.
  *
- * Nothing here can fail. The model grows with what it is told; what is gone but still in a table is kept until the next
- * cluster, or until CHANGES_MAX are.
+ * Nothing here can fail. The model grows with what it is told; what is gone but still in a table is
+ * kept until the next cluster, or until CHANGES_MAX are.
  */
 #include "aggregator/model/model.h"
 
@@ -24,7 +26,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An entry's key is the address of its object pointer, so that the object may be exchanged for one of the same name. */
+/*
+ * An entry's key is the address of its object pointer, so that the object may be exchanged for one
+ * of the same name.
+ */
 static int compare_keys(const void *a, const void *b)
 {
 	return object_compare(*(struct object *const *)a, *(struct object *const *)b);
@@ -61,7 +66,7 @@ void model_watch_pods(struct model *m, const struct model_pod_watch *watch)
 	m->watch = watch;
 }
 
-/* --- entries ------------------------------------------------------------------------------------------------------ */
+/* --- entries ---------------------------------------------------------------------------------- */
 
 static unsigned int hash_key(const struct object *o)
 {
@@ -91,7 +96,10 @@ static struct model_entry *add_entry(struct model_kind *k, struct object *o)
 
 void model_entry_forget(struct model_kind *k, struct model_entry *e)
 {
-	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): it is in the hash, which so is not empty */
+	/*
+	 * NOLINTNEXTLINE(clang-analyzer-core.NullDereference): it is in the hash, which so is not
+	 * empty
+	 */
 	HASH_DEL(k->entries, e);
 	object_drop(e->object);
 	free(e);
@@ -117,7 +125,7 @@ static void note_change(struct model *m, struct model_kind *k, struct model_entr
 		model_kind_settle(m, e->object->kind);
 }
 
-/* --- what is told ------------------------------------------------------------------------------------------------- */
+/* --- what is told ----------------------------------------------------------------------------- */
 
 /* NULL is a text of its own. */
 static bool is_same_text(const char *a, const char *b)
@@ -248,7 +256,10 @@ void model_replace_begin(struct model *m, enum object_kind kind)
 	m->kinds[kind].replacing = true;
 }
 
-/* Those not put since the epoch began. A removal may settle the kind, which frees entries that are gone. */
+/*
+ * Those not put since the epoch began. A removal may settle the kind, which frees entries that are
+ * gone.
+ */
 static void sweep(struct model *m, enum object_kind kind)
 {
 	struct model_kind *k = &m->kinds[kind];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cluster as the Kubernetes API tells it: every kept object, by name, and pods by their node. Owned by the loop
- * thread; readers get immutable tables of it.
+ * The cluster as the Kubernetes API tells it: every kept object, by name, and pods by their node.
+ * Owned by the loop thread; readers get immutable tables of it.
  */
 #ifndef EVENKEEL_AGGREGATOR_MODEL_MODEL_H
 #define EVENKEEL_AGGREGATOR_MODEL_MODEL_H
@@ -50,7 +50,10 @@ struct object_table {
 	struct object *of[]; /* each held */
 };
 
-/* One node's part: the object, if the API knows it, and its pods (spec.nodeName), sorted by namespace and name. */
+/*
+ * One node's part: the object, if the API knows it, and its pods (spec.nodeName), sorted by
+ * namespace and name.
+ */
 struct model_node {
 	atomic_uint users;
 	uint64_t generation; /* grows with each change of the node or its pods */
@@ -74,7 +77,9 @@ struct cluster {
 
 /* Told of every change of a pod, while it is made; must not touch the model. */
 struct model_pod_watch {
-	/* Added (was is NULL), or another than it was. Clusters from this generation on have it so. */
+	/*
+	 * Added (was is NULL), or another than it was. Clusters from this generation on have it so.
+	 */
 	void (*put)(void *ctx, const struct kube_pod *was, const struct kube_pod *pod,
 		    uint64_t generation);
 	/* Removed, missing in a new list, or replaced by one of the same name and another uid. */
@@ -92,7 +97,10 @@ void model_watch_pods(struct model *m, const struct model_pod_watch *watch);
 void model_put(struct model *m, struct object *o);
 /* -ENOENT: was not there. */
 int model_remove(struct model *m, enum object_kind kind, const char *namespace, const char *name);
-/* A list, as against events: what was not put between the two is removed at the end. An end without a begin is a bug. */
+/*
+ * A list, as against events: what was not put between the two is removed at the end. An end without
+ * a begin is a bug.
+ */
 void model_replace_begin(struct model *m, enum object_kind kind);
 void model_replace_end(struct model *m, enum object_kind kind);
 /* The kind as a whole is gone (CRD removed, permission lost and nothing known). */
@@ -111,8 +119,10 @@ struct model_node *model_node_hold(struct model_node *n);
 void model_node_drop(struct model_node *n); /* any thread; NULL is allowed */
 const struct object *cluster_find(const struct cluster *c, enum object_kind kind,
 				  const char *namespace, const char *name);
-/* The workload a person would name: a ReplicaSet's Deployment, a Job's CronJob, else the controller itself, else the pod
- * ("Pod"). Borrowed from the cluster and the pod. */
+/*
+ * The workload a person would name: a ReplicaSet's Deployment, a Job's CronJob, else the controller
+ * itself, else the pod ("Pod"). Borrowed from the cluster and the pod.
+ */
 struct owner_ref cluster_workload_of(const struct cluster *c, const struct kube_pod *pod);
 
 #endif

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Moments of the model. A table is merged out of the one before, sorted, and the entries that changed since, sorted:
+ * Moments of the model. A table is merged out of the one before, sorted, and the entries that
+ * changed since, sorted:
  *
  *     before    a b c d e
  *     changes     b'   d-   f+        put again, gone, new
  *     now       a b' c e f
  *
- * and so is the array of nodes. What did not change is the same record, held once more. A kind without changes keeps its
- * table, a model without any change its cluster.
+ * and so is the array of nodes. What did not change is the same record, held once more. A kind
+ * without changes keeps its table, a model without any change its cluster.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -15,7 +16,7 @@
 
 #include "aggregator/model/model_state.h"
 
-/* --- tables of objects -------------------------------------------------------------------------------------------- */
+/* --- tables of objects ------------------------------------------------------------------------ */
 
 struct object_table *object_table_new(size_t count, uint64_t generation)
 {
@@ -90,7 +91,7 @@ void model_kind_settle(struct model *m, enum object_kind kind)
 	k->change_count = 0;
 }
 
-/* --- nodes -------------------------------------------------------------------------------------------------------- */
+/* --- nodes ------------------------------------------------------------------------------------ */
 
 static struct model_node *make_node(struct model_place *p)
 {
@@ -182,7 +183,7 @@ static void settle_places(struct model *m, struct cluster *c)
 	m->change_count = 0;
 }
 
-/* --- the whole ---------------------------------------------------------------------------------------------------- */
+/* --- the whole -------------------------------------------------------------------------------- */
 
 struct cluster *model_cluster(struct model *m)
 {

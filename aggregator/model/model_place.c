@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pods by the node they are bound to. A place keeps its pods in no order, so that one comes and goes at the cost of
- * itself, whatever is on the node; they are sorted when the node is made immutable. A pod knows its index.
+ * Pods by the node they are bound to. A place keeps its pods in no order, so that one comes and
+ * goes at the cost of itself, whatever is on the node; they are sorted when the node is made
+ * immutable. A pod knows its index.
  */
 #include <assert.h>
 #include <stdlib.h>

@@ -16,7 +16,9 @@ struct model_template {
 	UT_hash_handle hh; /* by text */
 };
 
-/* An object by its name. One that is gone stays until its kind is settled, if it is in the table. */
+/*
+ * An object by its name. One that is gone stays until its kind is settled, if it is in the table.
+ */
 struct model_entry {
 	struct object *object; /* held; of one that is gone the last */
 	struct model_place *place; /* of a node, and of a pod that has one */
@@ -71,13 +73,19 @@ void model_entry_forget(struct model_kind *k, struct model_entry *e);
 
 /* --- model_template.c */
 
-/* Gives the pod the template that equal pods of the model have; the result is what its entry remembers. */
+/*
+ * Gives the pod the template that equal pods of the model have; the result is what its entry
+ * remembers.
+ */
 struct model_template *model_template_take(struct model *m, struct kube_pod *pod);
 void model_template_give(struct model *m, struct model_template *t); /* NULL is allowed */
 
 /* --- model_place.c */
 
-/* Puts a node, or a pod that has one, where it belongs; and takes it away again. Both change the place. */
+/*
+ * Puts a node, or a pod that has one, where it belongs; and takes it away again. Both change the
+ * place.
+ */
 void model_place_enter(struct model *m, struct model_entry *e);
 void model_place_leave(struct model *m, struct model_entry *e);
 /* Nothing is there: no node object and no pod. */

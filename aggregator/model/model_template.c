@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Equal templates become one: the pods of a ReplicaSet differ in name, node and status only, and what they have in
- * common is nine tenths of them. A template is found by its text, which is canonical; its hash came with it. The table
- * holds each as long as a pod of the model has it; readers who hold pods keep it alive beyond that.
+ * Equal templates become one: the pods of a ReplicaSet differ in name, node and status only, and
+ * what they have in common is nine tenths of them. A template is found by its text, which is
+ * canonical; its hash came with it. The table holds each as long as a pod of the model has it;
+ * readers who hold pods keep it alive beyond that.
  */
 #include <assert.h>
 #include <stdlib.h>

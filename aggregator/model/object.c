@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kinds, and the life of records: whoever holds one may read it on any thread; the last to drop it frees it.
- * Records are never changed, so the count of users is all that threads share.
+ * The kinds, and the life of records: whoever holds one may read it on any thread; the last to drop
+ * it frees it. Records are never changed, so the count of users is all that threads share.
  */
 #include "aggregator/model/object.h"
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What evenkeel keeps of Kubernetes objects: immutable, reference-counted records that any thread may hold.
+ * What evenkeel keeps of Kubernetes objects: immutable, reference-counted records that any thread
+ * may hold.
  *
- * A record is made from the JSON of an object. Fields nobody needs are dropped by the tables in object_keep.c; what
- * is kept stays as canonical text, too (members sorted by name, no white space), so that a snapshot is written from
- * it and unknown members of a kept part (an operator of tomorrow) are still there for those who must refuse what they
- * cannot judge.
+ * A record is made from the JSON of an object. Fields nobody needs are dropped by the tables in
+ * object_keep.c; what is kept stays as canonical text, too (members sorted by name, no white
+ * space), so that a snapshot is written from it and unknown members of a kept part (an operator of
+ * tomorrow) are still there for those who must refuse what they cannot judge.
  */
 #ifndef EVENKEEL_AGGREGATOR_MODEL_OBJECT_H
 #define EVENKEEL_AGGREGATOR_MODEL_OBJECT_H
@@ -52,8 +53,10 @@ const char *object_kind_name(enum object_kind kind); /* "PodDisruptionBudget" */
 const char *object_kind_resource(enum object_kind kind); /* "poddisruptionbudgets" */
 const char *object_kind_version(enum object_kind kind); /* "policy/v1": what a snapshot says */
 bool object_kind_namespaced(enum object_kind kind);
-/* -ENOENT for a kind that is not kept. Any version of the right group will do ("policy/v1beta1"); ElasticQuota is known in
- * scheduling.x-k8s.io and scheduling.sigs.k8s.io. */
+/*
+ * -ENOENT for a kind that is not kept. Any version of the right group will do ("policy/v1beta1");
+ * ElasticQuota is known in scheduling.x-k8s.io and scheduling.sigs.k8s.io.
+ */
 int object_kind_find(const char *api_version, const char *kind, enum object_kind *out);
 
 /* The head of every record. */
@@ -67,17 +70,19 @@ struct object {
 };
 
 /*
- * Canonical: no white space; apiVersion and kind, then the other members sorted by name (strcmp) at every level; null
- * is left out; whole numbers as integers. Quantities and times stay as they were written.
+ * Canonical: no white space; apiVersion and kind, then the other members sorted by name (strcmp) at
+ * every level; null is left out; whole numbers as integers. Quantities and times stay as they were
+ * written.
  */
 
 enum { OBJECT_FIELD_MAX = 160 };
 
 /*
- * 0 with a record the caller drops. -EINVAL: a field that matters cannot be read; field then is its path
- * ("spec.containers[0].resources.requests.cpu") and the reason says what is wrong. What is merely unknown is kept or
- * dropped. An object without apiVersion counts as object_kind_version(): who reads the items of a list gives them the
- * list's. Without kind it is of the kind it is read as.
+ * 0 with a record the caller drops. -EINVAL: a field that matters cannot be read; field then is its
+ * path ("spec.containers[0].resources.requests.cpu") and the reason says what is wrong. What is
+ * merely unknown is kept or dropped. An object without apiVersion counts as object_kind_version():
+ * who reads the items of a list gives them the list's. Without kind it is of the kind it is read
+ * as.
  */
 int object_read(enum object_kind kind, const cJSON *json, struct object **out,
 		char field[OBJECT_FIELD_MAX], struct reason *reason);
@@ -130,7 +135,10 @@ struct pod_template {
 	bool mirror; /* a static pod's image in the API */
 	uint8_t restart; /* enum pod_restart */
 	int32_t grace_sec; /* terminationGracePeriodSeconds; -1 where it is not said */
-	/* Names of volumes whose data are lost with the pod's place: hostPath, and emptyDir that is not in memory. */
+	/*
+	 * Names of volumes whose data are lost with the pod's place: hostPath, and emptyDir that is
+	 * not in memory.
+	 */
 	struct labels local_volumes; /* by name; the value is "hostPath" or "emptyDir" */
 };
 
@@ -142,8 +150,10 @@ struct kube_pod {
 	const char *node; /* spec.nodeName, "" while pending */
 	const char *nominated_node; /* status.nominatedNodeName, "" */
 	const char *qos; /* status.qosClass, "" */
-	/* Other sums than the template's where a resize is under way or was done in place (status); NULL: the
-	 * template's. */
+	/*
+	 * Other sums than the template's where a resize is under way or was done in place (status);
+	 * NULL: the template's.
+	 */
 	struct pod_sums *resized; /* owned */
 	const char *
 		resized_text; /* canonical JSON of the status that makes them; NULL where resized is */
@@ -199,9 +209,9 @@ struct kube_priority_class {
 };
 
 /*
- * ElasticQuota and ResourceQuota (hard is max, min is empty). Absent lists have no keys. Of a ResourceQuota
- * "requests.cpu" is told as
- * "cpu", the smaller where both are there, and so with every other resource but storage; "limits.cpu" is in millicores.
+ * ElasticQuota and ResourceQuota (hard is max, min is empty). Absent lists have no keys. Of a
+ * ResourceQuota "requests.cpu" is told as "cpu", the smaller where both are there, and so with
+ * every other resource but storage; "limits.cpu" is in millicores.
  */
 struct kube_quota {
 	struct object object;

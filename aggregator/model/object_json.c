@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The same few questions are asked of hundreds of members: is it there, is it of the right kind, and if not, where is
- * it? Paths are chains of stack frames, so that reading a pod that is well costs nothing for them.
+ * The same few questions are asked of hundreds of members: is it there, is it of the right kind,
+ * and if not, where is it? Paths are chains of stack frames, so that reading a pod that is well
+ * costs nothing for them.
  */
 #include "aggregator/model/object_json.h"
 
@@ -184,7 +185,10 @@ int object_json_resources(const struct object_json *r, const cJSON *object,
 
 void object_json_number(double value, char text[32])
 {
-	/* Below 2^63 every double without a fraction is such an integer; cJSON keeps no more of a larger number. */
+	/*
+	 * Below 2^63 every double without a fraction is such an integer; cJSON keeps no more of a
+	 * larger number.
+	 */
 	if (value == trunc(value) && fabs(value) < 0x1p63) {
 		snprintf(text, 32, "%lld", (long long)value);
 		return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading members of a JSON object whose author may be hostile or careless: each function takes where it reads, and
- * says by its path what cannot be read. Everywhere null is the same as absent.
+ * Reading members of a JSON object whose author may be hostile or careless: each function takes
+ * where it reads, and says by its path what cannot be read. Everywhere null is the same as absent.
  */
 #ifndef EVENKEEL_AGGREGATOR_MODEL_OBJECT_JSON_H
 #define EVENKEEL_AGGREGATOR_MODEL_OBJECT_JSON_H
@@ -21,8 +21,8 @@ struct object_json {
 };
 
 /*
- * A place in the object as a chain on the stack, from the member up to the whole; text is only made of it when
- * something is wrong. The whole is NULL.
+ * A place in the object as a chain on the stack, from the member up to the whole; text is only made
+ * of it when something is wrong. The whole is NULL.
  */
 struct object_path {
 	const struct object_path *up;
@@ -30,18 +30,25 @@ struct object_path {
 	size_t index;
 };
 
-/* More names than this in one list of amounts are refused: nobody has them, and sums compare them all. */
+/*
+ * More names than this in one list of amounts are refused: nobody has them, and sums compare them
+ * all.
+ */
 enum { OBJECT_RESOURCES_MAX = 256 };
 
-/* -EINVAL; the path is that of the member `key` below `path`, or `path` itself where key is NULL. */
+/*
+ * -EINVAL; the path is that of the member `key` below `path`, or `path` itself where key is NULL.
+ */
 int object_json_fail(const struct object_json *r, const struct object_path *path, const char *key,
 		     const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /* NULL when there is none. object may be NULL, and need not be an object. */
 const cJSON *object_json_find(const cJSON *object, const char *key);
 
-/* Each: 0 with *out set, or -EINVAL when the member is there and of another kind. *out is NULL or `absent` where
- * it is not there. */
+/*
+ * Each: 0 with *out set, or -EINVAL when the member is there and of another kind. *out is NULL or
+ * `absent` where it is not there.
+ */
 int object_json_object(const struct object_json *r, const cJSON *object,
 		       const struct object_path *path, const char *key, const cJSON **out);
 int object_json_array(const struct object_json *r, const cJSON *object,
@@ -58,14 +65,18 @@ int object_json_int32(const struct object_json *r, const cJSON *object,
 /* RFC 3339 as Unix time; 0 when absent. */
 int object_json_time(const struct object_json *r, const cJSON *object,
 		     const struct object_path *path, const char *key, int64_t *out_ns);
-/* A list of amounts, none of them negative, into *out, which has none yet and is the caller's to free also after a
- * failure. *present may be NULL. */
+/*
+ * A list of amounts, none of them negative, into *out, which has none yet and is the caller's to
+ * free also after a failure. *present may be NULL.
+ */
 int object_json_resources(const struct object_json *r, const cJSON *object,
 			  const struct object_path *path, const char *key, bool *present,
 			  struct resources *out);
 
-/* The number as its author wrote it: an integer without a fraction or exponent, else the shortest that reads back
- * alike. */
+/*
+ * The number as its author wrote it: an integer without a fraction or exponent, else the shortest
+ * that reads back alike.
+ */
 void object_json_number(double value, char text[32]);
 
 #endif

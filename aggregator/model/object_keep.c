@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One table for each kind says what is kept; every other member is dropped. A row either keeps a member with all that
- * is below it, so that what a later Kubernetes adds there is not lost on those who must understand all of it (an
- * affinity, a toleration), or goes on with a table for what is below. What is of one pod only, or changes all the
- * time (heartbeats, conditions' messages, tokens in volumes) is in no table: pods of one owner must get the same
- * text, and a node must not change with every heartbeat.
+ * One table for each kind says what is kept; every other member is dropped. A row either keeps a
+ * member with all that is below it, so that what a later Kubernetes adds there is not lost on those
+ * who must understand all of it (an affinity, a toleration), or goes on with a table for what is
+ * below. What is of one pod only, or changes all the time (heartbeats, conditions' messages, tokens
+ * in volumes) is in no table: pods of one owner must get the same text, and a node must not change
+ * with every heartbeat.
  */
 #include "aggregator/model/object_keep.h"
 
@@ -200,8 +201,10 @@ static const struct object_text_row *const tables[OBJECT_KINDS] = {
 
 /* --- tables of pods */
 
-/* Kinds of volumes that neither keep a pod on its node nor lose anything with it. The one with the token has a
- * random name. */
+/*
+ * Kinds of volumes that neither keep a pod on its node nor lose anything with it. The one with the
+ * token has a random name.
+ */
 static bool is_volume_member(const char *name)
 {
 	static const char *const dropped[] = {"configMap", "downwardAPI", "projected", "secret"};
@@ -277,8 +280,8 @@ static const struct object_text_row RESIZE[] = {
 };
 
 /*
- * Of a workload that asks for slack, what its next pod would be, since it may have none; templates of all the others, and of their old
- * revisions, would be more than all else that is kept.
+ * Of a workload that asks for slack, what its next pod would be, since it may have none; templates
+ * of all the others, and of their old revisions, would be more than all else that is kept.
  */
 static const struct object_text_row POD_TEMPLATE[] = {SOME("metadata", POD_METADATA),
 						      SOME("spec", POD_SPEC), END};
@@ -342,9 +345,9 @@ static bool is_binding(const cJSON *fields, const char *node)
 }
 
 /*
- * The controller of DaemonSets puts matchFields with the node's name into every term of the required affinity of a
- * pod, and makes a term of its own where the template has none. Without what it put there all pods of the set are
- * alike. A pod whose terms say anything else keeps them all.
+ * The controller of DaemonSets puts matchFields with the node's name into every term of the
+ * required affinity of a pod, and makes a term of its own where the template has none. Without what
+ * it put there all pods of the set are alike. A pod whose terms say anything else keeps them all.
  */
 static void skip_binding(struct object_text *t, const cJSON *spec, const char *node)
 {

@@ -14,8 +14,9 @@
 void object_keep_write(enum object_kind kind, const char *api_version, const cJSON *json,
 		       struct buf *out);
 /*
- * {"metadata":{..},"spec":{..}} of a pod, as struct pod_template says; *spec_at is where the object of "spec" begins. bound_to: the node to which
- * a DaemonSet bound the pod by its affinity, which is left out then; NULL: none did.
+ * {"metadata":{..},"spec":{..}} of a pod, as struct pod_template says; *spec_at is where the object
+ * of "spec" begins. bound_to: the node to which a DaemonSet bound the pod by its affinity, which is
+ * left out then; NULL: none did.
  */
 void object_keep_template(const cJSON *pod, const char *bound_to, struct buf *out, size_t *spec_at);
 /* What pod_sums_read() reads of the status of a pod, and restartCount. */

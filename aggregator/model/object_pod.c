@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pod is read in two parts: what it has in common with the other pods of its owner becomes a template, and what is
- * its own a small record. The text of the template is what is compared, and so everything else in a template is made
- * of what the text says.
+ * A pod is read in two parts: what it has in common with the other pods of its owner becomes a
+ * template, and what is its own a small record. The text of the template is what is compared, and
+ * so everything else in a template is made of what the text says.
  *
- * Of the status only what somebody decides by is kept, as numbers. The one part that stays text is that of containers
- * that were resized in place and not finished: their sums cannot be told from the template.
+ * Of the status only what somebody decides by is kept, as numbers. The one part that stays text is
+ * that of containers that were resized in place and not finished: their sums cannot be told from
+ * the template.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -63,8 +64,10 @@ void pod_template_drop(struct pod_template *t)
 	free(t);
 }
 
-/* Eight bytes at a time, the last ones filled up with zeros. It is compared with texts, and so has no enemy to
- * fear but slowness. */
+/*
+ * Eight bytes at a time, the last ones filled up with zeros. It is compared with texts, and so has
+ * no enemy to fear but slowness.
+ */
 static uint64_t hash_text(const char *text, size_t len)
 {
 	uint64_t hash = 0x9E3779B97F4A7C15 ^ len;
@@ -239,7 +242,10 @@ static bool has_text(const cJSON *object, const char *key, const char *text)
 	return got && strcmp(got, text) == 0;
 }
 
-/* Kubernetes from 1.33 on has conditions, which are there as long as they hold; before it had a member. */
+/*
+ * Kubernetes from 1.33 on has conditions, which are there as long as they hold; before it had a
+ * member.
+ */
 enum pod_resize object_pod_resize(const cJSON *status)
 {
 	static const struct {

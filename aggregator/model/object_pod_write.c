@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pod as JSON: the members of its template, those that are its own in front of them, and a status that says no more
- * than the record knows. Restarts of all containers stand at one, whose name is not known, unless the text of a
- * resize has each. A template that the pod was put into by model_put() has the same text as its own had, so any will
- * do.
+ * A pod as JSON: the members of its template, those that are its own in front of them, and a status
+ * that says no more than the record knows. Restarts of all containers stand at one, whose name is
+ * not known, unless the text of a resize has each. A template that the pod was put into by
+ * model_put() has the same text as its own had, so any will do.
  */
 #include <string.h>
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From the JSON of an object to its record, for every kind but pods (object_pod.c). The head is read and checked
- * once; then the reader of the kind makes its record, with all text in one block, and fills in what is not text. A
- * reader that fails drops the half-built record: what is zero needs no freeing. The tree is not kept.
+ * From the JSON of an object to its record, for every kind but pods (object_pod.c). The head is
+ * read and checked once; then the reader of the kind makes its record, with all text in one block,
+ * and fills in what is not text. A reader that fails drops the half-built record: what is zero
+ * needs no freeing. The tree is not kept.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -183,7 +184,10 @@ static int read_node(const struct object_source *s, struct object **out)
 	return finish(&n->object, fill_node(s, n), out);
 }
 
-/* How many pods the workload wants. What the API server fills in where nothing is said, is said here. */
+/*
+ * How many pods the workload wants. What the API server fills in where nothing is said, is said
+ * here.
+ */
 static int read_replicas(const struct object_source *s, int32_t *out)
 {
 	bool daemons = s->kind == OBJECT_DAEMON_SET;

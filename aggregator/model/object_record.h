@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How records are made, for the files that read one kind or another: object_read.c, object_pod.c. */
+/*
+ * How records are made, for the files that read one kind or another: object_read.c, object_pod.c.
+ */
 #ifndef EVENKEEL_AGGREGATOR_MODEL_OBJECT_RECORD_H
 #define EVENKEEL_AGGREGATOR_MODEL_OBJECT_RECORD_H
 
@@ -20,8 +22,8 @@ struct object_source {
 extern const struct object_path OBJECT_METADATA, OBJECT_SPEC, OBJECT_STATUS;
 
 /*
- * A record of `size` bytes, all zero behind its head, in one block with its strings: those of the head, `text` (may
- * be NULL), and `extra` bytes more, at *room, for the caller to put.
+ * A record of `size` bytes, all zero behind its head, in one block with its strings: those of the
+ * head, `text` (may be NULL), and `extra` bytes more, at *room, for the caller to put.
  */
 void *object_new(const struct object_source *s, size_t size, const struct buf *text, size_t extra,
 		 char **room);

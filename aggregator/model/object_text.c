@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Members find their rows by halving, and are written in the order of the rows; members below a row without a table
- * are sorted here. Of members with the same name the first counts, as it does for readers. A member of which a table
- * leaves nothing is taken back, so that an object with nothing that is kept is the same as none. So the text of a
- * text is the text itself, as long as no row keeps something because of what is not kept.
+ * Members find their rows by halving, and are written in the order of the rows; members below a row
+ * without a table are sorted here. Of members with the same name the first counts, as it does for
+ * readers. A member of which a table leaves nothing is taken back, so that an object with nothing
+ * that is kept is the same as none. So the text of a text is the text itself, as long as no row
+ * keeps something because of what is not kept.
  *
  * Nothing here can fail. Depth is that of the parser (a thousand levels), and so are sizes.
  */
@@ -176,7 +177,10 @@ static bool write_object(struct object_text *t, const cJSON *object,
 	return any || whole;
 }
 
-/* An element of which a table leaves nothing stays as {}: there are as many containers as there were. */
+/*
+ * An element of which a table leaves nothing stays as {}: there are as many containers as there
+ * were.
+ */
 static bool write_array(struct object_text *t, const cJSON *array,
 			const struct object_text_row *row)
 {

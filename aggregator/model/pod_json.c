@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Walks the parts of a Pod object that decide scores. Every function returns 0 or -EINVAL and is given the path of
- * what it reads; the first failure writes path and reason and unwinds. Memory is bounded by the document: one
- * struct container_spec per element of its arrays.
+ * Walks the parts of a Pod object that decide scores. Every function returns 0 or -EINVAL and is
+ * given the path of what it reads; the first failure writes path and reason and unwinds. Memory is
+ * bounded by the document: one struct container_spec per element of its arrays.
  */
 #include "aggregator/model/pod_json.h"
 
@@ -190,7 +190,10 @@ static bool requested(const struct container_spec *c, size_t count, bool mem)
 	return false;
 }
 
-/* A limit for the whole pod stands in for a request of it, unless a container requests that resource. */
+/*
+ * A limit for the whole pod stands in for a request of it, unless a container requests that
+ * resource.
+ */
 static void default_pod_requests(struct pod_spec *s)
 {
 	struct resource_list limits = s->pod_limits;

@@ -11,11 +11,12 @@
 enum { POD_JSON_FIELD_MAX = 128 };
 
 /*
- * Only what matters for scores is read and checked: kind, metadata.name, spec.containers, spec.initContainers,
- * spec.overhead, spec.resources, of these cpu and memory. null is absent. Requests that are absent where there is a
- * limit become the limit, as the API server does, since a manifest has not been there yet.
- * 0, or -EINVAL, field then names the culprit ("spec.containers[0].resources.requests.cpu") and reason says why.
- * The spec borrows its name from the tree; free it with pod_spec_free_members().
+ * Only what matters for scores is read and checked: kind, metadata.name, spec.containers,
+ * spec.initContainers, spec.overhead, spec.resources, of these cpu and memory. null is absent.
+ * Requests that are absent where there is a limit become the limit, as the API server does, since a
+ * manifest has not been there yet. 0, or -EINVAL, field then names the culprit
+ * ("spec.containers[0].resources.requests.cpu") and reason says why. The spec borrows its name from
+ * the tree; free it with pod_spec_free_members().
  */
 int pod_json_parse(const cJSON *pod, struct pod_spec *spec, char field[POD_JSON_FIELD_MAX],
 		   struct reason *reason);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What pods ask for of CPU and memory, counted in each of the ways that scores need, so that a score costs the same
- * however many pods a node has. Pure.
+ * What pods ask for of CPU and memory, counted in each of the ways that scores need, so that a
+ * score costs the same however many pods a node has. Pure.
  */
 #ifndef EVENKEEL_AGGREGATOR_MODEL_POD_LOAD_H
 #define EVENKEEL_AGGREGATOR_MODEL_POD_LOAD_H
@@ -31,15 +31,18 @@ struct pod_bound {
 };
 
 /*
- * Containers and sidecars; other init containers are gone when neighbours compete. A limit of 0 is none, as for the
- * kubelet, and a limit of the whole pod replaces those of its containers.
+ * Containers and sidecars; other init containers are gone when neighbours compete. A limit of 0 is
+ * none, as for the kubelet, and a limit of the whole pod replaces those of its containers.
  */
 struct pod_bound pod_load_bound(const struct pod_spec *pod, enum resource_id resource);
 /* What Trimaran counts as the limit of a pod. */
 int64_t pod_load_limit_trimaran(const struct pod_spec *pod, enum resource_id resource);
 /* One pod more. Sums saturate. */
 void pod_load_add(struct pod_load *load, const struct pod_spec *pod, enum resource_id resource);
-/* The same of a record: a resize in place, which its spec does not know, counts as the kube-scheduler counts it. */
+/*
+ * The same of a record: a resize in place, which its spec does not know, counts as the
+ * kube-scheduler counts it.
+ */
 void pod_load_add_record(struct pod_load *load, const struct kube_pod *pod,
 			 enum resource_id resource);
 

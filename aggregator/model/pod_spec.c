@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pod needs as much as it needs at its worst moment. Init containers run one after the other before the
- * containers, which run together:
+ * A pod needs as much as it needs at its worst moment. Init containers run one after the other
+ * before the containers, which run together:
  *
  *     need = max(sum of containers, each init container) + overhead                            (Trimaran)
  *     need = max(sum of containers + all sidecars,
  *                each init container + the sidecars started before it) + overhead              (kube-scheduler)
  *
  * where a value stated for the whole pod replaces the max(). The second follows component-helpers
- * resource.PodRequests and PodLimits: overhead is added to any request, but only to a limit that is not 0, since
- * a limit of 0 means no limit. Sums saturate, so no pod however absurd can wrap around to a small one.
+ * resource.PodRequests and PodLimits: overhead is added to any request, but only to a limit that is
+ * not 0, since a limit of 0 means no limit. Sums saturate, so no pod however absurd can wrap around
+ * to a small one.
  */
 #include "aggregator/model/pod_spec.h"
 

@@ -29,9 +29,9 @@ struct pod_spec {
 
 void pod_spec_free_members(struct pod_spec *p);
 /*
- * Effective request (limits when `limits`): upstream as Trimaran's helper counts (max of the container sum and each
- * init container, plus overhead; sidecars and pod level unknown to it), else as the kube-scheduler does today
- * (sidecars added to both sides, pod level first, overhead).
+ * Effective request (limits when `limits`): upstream as Trimaran's helper counts (max of the
+ * container sum and each init container, plus overhead; sidecars and pod level unknown to it), else
+ * as the kube-scheduler does today (sidecars added to both sides, pod level first, overhead).
  */
 int64_t pod_spec_cpu_milli(const struct pod_spec *p, bool limits, bool upstream);
 int64_t pod_spec_mem_bytes(const struct pod_spec *p, bool limits, bool upstream);

@@ -7,15 +7,15 @@
  *     need      = max(together, start[0], start[1], ..)
  *     request   = (what spec.resources says of CPU, memory or huge pages, else need) + overhead
  *
- * A sidecar is an init container that is always restarted. Limits go the same way, but overhead is added only to a
- * limit that there is: 0 means none. That is the sum of the kube-scheduler (kubernetes/component-helpers
- * resource/helpers.go). The capacity plugin knows neither sidecars nor spec.resources, and its status controller
- * loses the overhead.
+ * A sidecar is an init container that is always restarted. Limits go the same way, but overhead is
+ * added only to a limit that there is: 0 means none. That is the sum of the kube-scheduler
+ * (kubernetes/component-helpers resource/helpers.go). The capacity plugin knows neither sidecars
+ * nor spec.resources, and its status controller loses the overhead.
  *
- * Resizing in place: what the container has been granted (allocatedResources) and what it runs with (resources), both
- * of its status, count as long as they are more than the spec says, since the node still gives them; where the
- * kubelet found that the spec cannot be met (Infeasible) the spec does not count at all. The pod's own resources have
- * the same pair in its status.
+ * Resizing in place: what the container has been granted (allocatedResources) and what it runs with
+ * (resources), both of its status, count as long as they are more than the spec says, since the
+ * node still gives them; where the kubelet found that the spec cannot be met (Infeasible) the spec
+ * does not count at all. The pod's own resources have the same pair in its status.
  */
 #include "aggregator/model/pod_sums.h"
 
@@ -85,8 +85,8 @@ static void default_requests(struct amounts *a)
 }
 
 /*
- * What a status makes of the amounts of its spec. Kubernetes 1.27 to 1.32 wrote allocatedResources alone; limits have
- * no granted part.
+ * What a status makes of the amounts of its spec. Kubernetes 1.27 to 1.32 wrote allocatedResources
+ * alone; limits have no granted part.
  */
 static int apply_status(const struct adder *a, const cJSON *json, const struct object_path *path,
 			struct amounts *amounts)
@@ -115,7 +115,10 @@ static int apply_status(const struct adder *a, const cJSON *json, const struct o
 	return err;
 }
 
-/* The status of the container, or NULL. Mostly they stand in the order of the spec; `hint` is the one at its place. */
+/*
+ * The status of the container, or NULL. Mostly they stand in the order of the spec; `hint` is the
+ * one at its place.
+ */
 static const cJSON *find_status(const cJSON *list, const cJSON *hint, const char *name,
 				size_t *place)
 {
@@ -268,7 +271,10 @@ static void replace(struct resources *sum, const struct resources *stated)
 			resources_set_named(sum, name, amount);
 }
 
-/* A limit for the whole pod stands in for a request of it, unless a container requests that resource. */
+/*
+ * A limit for the whole pod stands in for a request of it, unless a container requests that
+ * resource.
+ */
 static void default_pod_requests(struct adder *a)
 {
 	struct resources *requests = &a->pod.requests;
@@ -290,7 +296,9 @@ static int read_pod_level(struct adder *a)
 	if (read_amounts(a, a->spec, &SPEC, &a->pod))
 		return -EINVAL;
 	default_pod_requests(a);
-	/* The status of a pod that has no resources of its own repeats the sum of its containers. */
+	/*
+	 * The status of a pod that has no resources of its own repeats the sum of its containers.
+	 */
 	if (!a->status || !object_json_find(a->spec, "resources"))
 		return 0;
 	return apply_status(a, a->status, &STATUS, &a->pod);

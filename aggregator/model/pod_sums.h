@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a pod asks for in all: the sums the kube-scheduler, the quota plugin and its status controller each make of
- * containers, init containers, sidecars, overhead, the pod's own resources and a resize. Pure.
+ * What a pod asks for in all: the sums the kube-scheduler, the quota plugin and its status
+ * controller each make of containers, init containers, sidecars, overhead, the pod's own resources
+ * and a resize. Pure.
  */
 #ifndef EVENKEEL_AGGREGATOR_MODEL_POD_SUMS_H
 #define EVENKEEL_AGGREGATOR_MODEL_POD_SUMS_H
@@ -24,9 +25,9 @@ enum pod_sums_rule {
 };
 
 /*
- * Of the spec of a pod, and of its status where a resize was done or is under way (status may be NULL). Requests that
- * are absent where there is a limit become the limit, as the API server does. -EINVAL: field (of OBJECT_FIELD_MAX)
- * names the quantity.
+ * Of the spec of a pod, and of its status where a resize was done or is under way (status may be
+ * NULL). Requests that are absent where there is a limit become the limit, as the API server does.
+ * -EINVAL: field (of OBJECT_FIELD_MAX) names the quantity.
  */
 int pod_sums_read(const cJSON *spec, const cJSON *status, enum pod_sums_rule rule,
 		  struct pod_sums *out, char *field, struct reason *reason);

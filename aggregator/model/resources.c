@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A list of amounts is four fixed places and a sorted array of the others, so two lists are combined by one walk over
- * both, like the merge of two sorted files. Most lists have no others, and then nothing is allocated. Sums saturate:
- * no list however absurd can wrap around to a small one. Nothing here can fail.
+ * A list of amounts is four fixed places and a sorted array of the others, so two lists are
+ * combined by one walk over both, like the merge of two sorted files. Most lists have no others,
+ * and then nothing is allocated. Sums saturate: no list however absurd can wrap around to a small
+ * one. Nothing here can fail.
  */
 #include "aggregator/model/resources.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Amounts of every resource a Kubernetes object names, as exact integers; absent differs from 0. Pure. */
+/*
+ * Amounts of every resource a Kubernetes object names, as exact integers; absent differs from 0.
+ * Pure.
+ */
 #ifndef EVENKEEL_AGGREGATOR_MODEL_RESOURCES_H
 #define EVENKEEL_AGGREGATOR_MODEL_RESOURCES_H
 
@@ -7,7 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* CPU in millicores; memory and ephemeral storage in bytes; pods, and every other resource, in whole units. */
+/*
+ * CPU in millicores; memory and ephemeral storage in bytes; pods, and every other resource, in
+ * whole units.
+ */
 enum resource_id {
 	RESOURCE_CPU,
 	RESOURCE_MEMORY,
@@ -35,10 +41,16 @@ void resources_fini(struct resources *r);
 void resources_copy(struct resources *to, const struct resources *from); /* *to is overwritten */
 bool resources_has(const struct resources *r, enum resource_id id);
 void resources_set(struct resources *r, enum resource_id id, int64_t amount);
-/* By the name an object uses: "cpu", "memory", "example.com/x". False when it is absent; *amount is then untouched. */
+/*
+ * By the name an object uses: "cpu", "memory", "example.com/x". False when it is absent; *amount is
+ * then untouched.
+ */
 bool resources_find(const struct resources *r, const char *name, int64_t *amount);
 void resources_set_named(struct resources *r, const char *name, int64_t amount);
-/* Walks over the keys there are, the standard ones first, then by name: *at starts at 0. False behind the last one. */
+/*
+ * Walks over the keys there are, the standard ones first, then by name: *at starts at 0. False
+ * behind the last one.
+ */
 bool resources_next(const struct resources *r, size_t *at, const char **name, int64_t *amount);
 /* to += more, to = max(to, other), for every key either has; saturating at +-INT64_MAX. */
 void resources_add(struct resources *to, const struct resources *more);

@@ -17,8 +17,10 @@ struct taints {
 	struct taint *of; /* owned with its strings, in one block */
 };
 
-/* From a JSON list. What is no list has none, and elements without a key are passed over: who must judge every one of
- * them reads the node's text. */
+/*
+ * From a JSON list. What is no list has none, and elements without a key are passed over: who must
+ * judge every one of them reads the node's text.
+ */
 void taints_read(const cJSON *json, struct taints *out);
 void taints_fini(struct taints *t);
 /* The first with that key, or NULL. */

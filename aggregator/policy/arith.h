@@ -6,8 +6,10 @@
 #include <math.h>
 #include <stdint.h>
 
-/* fmin(), fmax() and round() of the library are calls, which cost more than what they do, and scores make dozens of them
- * for each node. NaN is passed over where the limit is none. */
+/*
+ * fmin(), fmax() and round() of the library are calls, which cost more than what they do, and
+ * scores make dozens of them for each node. NaN is passed over where the limit is none.
+ */
 static inline double at_most(double x, double limit)
 {
 	return x < limit ? x : limit;
@@ -23,8 +25,10 @@ static inline double clamp(double x, double low, double high)
 	return at_least(at_most(x, high), low);
 }
 
-/* As round(): to the nearest integer, halves away from zero. Below 2^52 the fraction that is cut off is exact, beyond
- * there is none. */
+/*
+ * As round(): to the nearest integer, halves away from zero. Below 2^52 the fraction that is cut
+ * off is exact, beyond there is none.
+ */
 static inline double round_half(double x)
 {
 	double magnitude = fabs(x), whole;
@@ -37,8 +41,10 @@ static inline double round_half(double x)
 	return copysign(whole, x);
 }
 
-/* To the nearest integer, halves away from zero. What does not fit becomes INT64_MIN, as the conversion of the Go
- * programs gives on amd64; the language leaves it open. */
+/*
+ * To the nearest integer, halves away from zero. What does not fit becomes INT64_MIN, as the
+ * conversion of the Go programs gives on amd64; the language leaves it open.
+ */
 static inline int64_t round_away(double x)
 {
 	x = round_half(x);

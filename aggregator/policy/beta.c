@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The distribution function I_x(a, b) by its continued fraction (DLMF 8.17.22) with the modified Lentz method:
+ * The distribution function I_x(a, b) by its continued fraction (DLMF 8.17.22) with the modified
+ * Lentz method:
  *
  *     I_x(a, b) = x^a (1-x)^b / (a B(a, b)) * 1 / (1 + d1 / (1 + d2 / (1 + ...)))
  *     d(2m+1) = -(a+m)(a+b+m) x / ((a+2m)(a+2m+1))        d(2m) = m (b-m) x / ((a+2m-1)(a+2m))
  *
- * which converges quickly for x below the mean; above it, I_x(a, b) = 1 - I_{1-x}(b, a). It takes about sqrt(max(a, b))
- * steps, so steep distributions (a steady load has shapes of millions) are integrated instead, by Gauss-Legendre rules
- * from x outwards to where nothing is left.
+ * which converges quickly for x below the mean; above it, I_x(a, b) = 1 - I_{1-x}(b, a). It takes
+ * about sqrt(max(a, b)) steps, so steep distributions (a steady load has shapes of millions) are
+ * integrated instead, by Gauss-Legendre rules from x outwards to where nothing is left.
  *
- * The factor before the fraction is the density times x (1-x) / a. Taken from lgamma() it would lose as many digits as
- * the shapes have, since large logarithms cancel. So it is written by the saddle point (C. Loader, 2000: "Fast and
- * accurate computation of binomial probabilities"), where what cancels has been taken out by hand:
+ * The factor before the fraction is the density times x (1-x) / a. Taken from lgamma() it would
+ * lose as many digits as the shapes have, since large logarithms cancel. So it is written by the
+ * saddle point (C. Loader, 2000: "Fast and accurate computation of binomial probabilities"), where
+ * what cancels has been taken out by hand:
  *
  *     x^a (1-x)^b / B(a, b) = sqrt(a b / (2 pi n)) * exp(e(n) - e(a) - e(b) - D(a, n x) - D(b, n (1-x)))
  *     n = a + b,   e(z) = lgamma(z + 1) - (z + 1/2) ln z + z - ln(2 pi) / 2,   D(y, m) = y ln(y / m) + m - y
@@ -77,7 +79,10 @@ static double stirling_error(double z)
 	       z;
 }
 
-/* D(y, m) >= 0. Close to m the terms cancel: there y ln(y / m) is expanded in v = (y - m) / (y + m). */
+/*
+ * D(y, m) >= 0. Close to m the terms cancel: there y ln(y / m) is expanded in v = (y - m) / (y +
+ * m).
+ */
 static double deviance(double y, double m)
 {
 	double v, term, sum;
@@ -175,13 +180,18 @@ static double integrate(struct beta d, double errors, double from, double to)
 	return sum * half;
 }
 
-/* The tail of a steep distribution from x away from the mean; x lies beyond the mean on that side. */
+/*
+ * The tail of a steep distribution from x away from the mean; x lies beyond the mean on that side.
+ */
 static double tail(struct beta d, double x, bool upper)
 {
 	enum { PANELS = 6 };
 	double n = d.a + d.b, sigma = sqrt(d.a / n * (d.b / n) / (n + 1));
 	double distance = fabs(x - d.a / n), errors = errors_of(d), sum = 0;
-	/* Beyond x it falls at least as fast as exp(-t * distance / sigma^2), and as a normal one does. */
+	/*
+	 * Beyond x it falls at least as fast as exp(-t * distance / sigma^2), and as a normal one
+	 * does.
+	 */
 	double reach = fmin(10 * sigma, 50 * sigma * sigma / distance);
 	double room = upper ? 1 - x : x;
 

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prefers nodes whose limits are least over-subscribed, so that limits spread over the cluster (KEP-217, which was never
- * implemented by others):
+ * Prefers nodes whose limits are least over-subscribed, so that limits spread over the cluster
+ * (KEP-217, which was never implemented by others):
  *
  *     raw = weighted mean over CPU and memory of 100 * (allocatable - limits on the node - pod's limit) / allocatable
  *     score = 100 * (raw - lowest) / (highest - lowest) over the nodes asked about
  *
- * upstream is the KEP to the letter: scores are truncated; all get 0 where all are equal (the KEP divides by zero, the
- * plugin it refers to does this); a container without a limit counts as nothing; init containers and overhead count for
- * the new pod but not for those on the node. Where a resource has no allocatable, which the KEP divides by, the node
- * gets 0 and stays out of the normalisation.
+ * upstream is the KEP to the letter: scores are truncated; all get 0 where all are equal (the KEP
+ * divides by zero, the plugin it refers to does this); a container without a limit counts as
+ * nothing; init containers and overhead count for the new pod but not for those on the node. Where
+ * a resource has no allocatable, which the KEP divides by, the node gets 0 and stays out of the
+ * normalisation.
  *
  * What the KEP leaves open, and what corrected does:
  *

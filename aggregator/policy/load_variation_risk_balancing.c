@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prefers nodes whose load plus its variation stays low, so that all nodes end on the line mu + sigma = c (KEP-61).
- * Per resource, as fractions of what the node has:
+ * Prefers nodes whose load plus its variation stays low, so that all nodes end on the line mu +
+ * sigma = c (KEP-61). Per resource, as fractions of what the node has:
  *
  *     mu = (mean + request) / C        sigma = margin * (stddev / C)^(1 / sensitivity), each within 0..1
  *
@@ -9,13 +9,14 @@
  *     kep        risk = min(1, mu + margin * stddev / C)                no sensitivity in the KEP
  *     corrected  risk = min(1, mu + sigma)
  *
- * and the node's score is 100 * (1 - risk) of its worst resource. The shipped plugin halves the sum, so it never
- * gives less than 50 to a node that is full but steady.
+ * and the node's score is 100 * (1 - risk) of its worst resource. The shipped plugin halves the
+ * sum, so it never gives less than 50 to a node that is full but steady.
  *
- * upstream also keeps: percentages of capacity read as percentages of the allocatable; a resource without
- * measurement is left out, so knowing less can win; pods just placed are not counted; sensitivity 0 drops sigma
- * unless it is 1; init and container sums by Trimaran's helper. kep and corrected use one denominator, the
- * allocatable, count pending pods, and are never asked about a node with a resource unknown (score.c).
+ * upstream also keeps: percentages of capacity read as percentages of the allocatable; a resource
+ * without measurement is left out, so knowing less can win; pods just placed are not counted;
+ * sensitivity 0 drops sigma unless it is 1; init and container sums by Trimaran's helper. kep and
+ * corrected use one denominator, the allocatable, count pending pods, and are never asked about a
+ * node with a resource unknown (score.c).
  */
 #include "aggregator/policy/load_variation_risk_balancing.h"
 
@@ -37,7 +38,10 @@ static const struct rules {
 	[SCORE_KEP] = {.pending = true},
 };
 
-/* As Go's math.Pow, which takes the square root for 1/2: correctly rounded, unlike other exponents. 1 is the default. */
+/*
+ * As Go's math.Pow, which takes the square root for 1/2: correctly rounded, unlike other exponents.
+ * 1 is the default.
+ */
 static double power(double x, double y)
 {
 	if (y == 1)

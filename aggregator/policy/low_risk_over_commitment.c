@@ -1,28 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prefers nodes where little is promised beyond what there is, and where the load rarely exceeds what pods requested.
- * Per resource, with C the allocatable, requests and limits summed over the pods of the node (a pod's limit counts as
- * at least its request):
+ * Prefers nodes where little is promised beyond what there is, and where the load rarely exceeds
+ * what pods requested. Per resource, with C the allocatable, requests and limits summed over the
+ * pods of the node (a pod's limit counts as at least its request):
  *
  *     risk of limits = (limit - C) / (limit - request) where limit > C, else 0                  with the new pod
  *     risk of load   = 1 - P(load <= threshold), threshold = request / C                        without the new pod
  *     risk           = w * risk of limits + (1 - w) * risk of load
  *     score          = 100 * (1 - larger risk)
  *
- * P is that of a beta distribution fitted to the measured mean and deviation. Where all limits together are below C the
- * load cannot exceed L = limit / C, so P is divided by P(load <= L).
+ * P is that of a beta distribution fitted to the measured mean and deviation. Where all limits
+ * together are below C the load cannot exceed L = limit / C, so P is divided by P(load <= L).
  *
- * upstream keeps its quirks: the deviation is multiplied by sqrt(smoothingWindowSize), 5 by default, as if a source that
- * averages were read; the variance is found as a difference of squares, so a steady load has none and its risk is 1; a
- * node without pods has L = 0 and is certain to stay within it, whatever is measured; a resource without measurement has
- * no risk of load; pods that ask for nothing get 0 on every node; percentages of the capacity are read as such of the
- * allocatable; a container without a limit adds its request only.
+ * upstream keeps its quirks: the deviation is multiplied by sqrt(smoothingWindowSize), 5 by
+ * default, as if a source that averages were read; the variance is found as a difference of
+ * squares, so a steady load has none and its risk is 1; a node without pods has L = 0 and is
+ * certain to stay within it, whatever is measured; a resource without measurement has no risk of
+ * load; pods that ask for nothing get 0 on every node; percentages of the capacity are read as such
+ * of the allocatable; a container without a limit adds its request only.
  *
- * corrected takes the variance as it is (smoothing 1), and P of a steady load is a step; it divides by P(load <= L)
- * only where the measured mean lies below L > 0, since a load beyond all limits is not that of these pods. Load is a
- * share of the machine, and what the machine keeps for itself (capacity - allocatable) adds to the threshold, as
- * daemons use it; pods just placed count on both sides, by what they request and by what they are expected to use; a
- * container without a limit may use all of C. Requests of the pods must be known (the API), else the node gets 0.
+ * corrected takes the variance as it is (smoothing 1), and P of a steady load is a step; it divides
+ * by P(load <= L) only where the measured mean lies below L > 0, since a load beyond all limits is
+ * not that of these pods. Load is a share of the machine, and what the machine keeps for itself
+ * (capacity - allocatable) adds to the threshold, as daemons use it; pods just placed count on both
+ * sides, by what they request and by what they are expected to use; a container without a limit may
+ * use all of C. Requests of the pods must be known (the API), else the node gets 0.
  */
 #include "aggregator/policy/low_risk_over_commitment.h"
 
@@ -34,8 +36,10 @@
 #define VARIANCE_SHARE_MAX 0.99 /* of the largest there can be */
 #define CERTAIN		   28 /* exp(-28) = 7e-13 */
 
-/* A beta distribution is sub-Gaussian with variance 1 / (4 (a + b + 1)) (Marchal and Arbel, 2017), so this far from the
- * mean nothing is left. Spares most nodes the arithmetic. */
+/*
+ * A beta distribution is sub-Gaussian with variance 1 / (4 (a + b + 1)) (Marchal and Arbel, 2017),
+ * so this far from the mean nothing is left. Spares most nodes the arithmetic.
+ */
 static bool is_certain(struct beta d, double mu, double threshold)
 {
 	double distance = threshold - mu;
@@ -104,7 +108,7 @@ void commitment_risk(enum score_variant variant, double weight, int64_t smoothin
 	risk->total = clamp(weight * risk->limit + (1 - weight) * risk->load, 0, 1);
 }
 
-/* --- the inputs of a node ---------------------------------------------------------------------------------------- */
+/* --- the inputs of a node --------------------------------------------------------------------- */
 
 static void measure(const struct score_side *side, double percent_of, double pending,
 		    struct commitment *c)
@@ -153,7 +157,7 @@ static void commit_corrected(const struct score_query *q, enum score_resource re
 	measure(side, (double)side->capacity, (double)side->pending, c);
 }
 
-/* --- the terms --------------------------------------------------------------------------------------------------- */
+/* --- the terms -------------------------------------------------------------------------------- */
 
 static const struct names {
 	const char *label, *unit, *mean, *stddev, *allocatable, *request, *limit, *mu, *sigma,

@@ -27,7 +27,10 @@ struct commitment_risk {
 
 void commitment_risk(enum score_variant variant, double weight, int64_t smoothing,
 		     const struct commitment *c, struct commitment_risk *risk);
-/* P(load <= threshold) of a load of this mean and deviation. *fitted: by a distribution, which is in *fit. */
+/*
+ * P(load <= threshold) of a load of this mean and deviation. *fitted: by a distribution, which is
+ * in *fit.
+ */
 double commitment_probability(enum score_variant variant, double mu, double sigma, double threshold,
 			      bool *fitted, struct beta *fit);
 

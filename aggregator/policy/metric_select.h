@@ -17,8 +17,9 @@ struct score_metric metric_select_last(const struct metric_entry *entries, size_
 struct score_metric metric_select_first(const struct metric_entry *entries, size_t count,
 					const char *type);
 /*
- * The risk plugins: "AVG" wins over "Latest" and "" wherever it stands, the last of equals wins; "STD" beside it.
- * Known as soon as there is any entry of the type, be it only the deviation (the mean is then 0).
+ * The risk plugins: "AVG" wins over "Latest" and "" wherever it stands, the last of equals wins;
+ * "STD" beside it. Known as soon as there is any entry of the type, be it only the deviation (the
+ * mean is then 0).
  */
 struct score_metric metric_select_mean_stddev(const struct metric_entry *entries, size_t count,
 					      const char *type);

@@ -5,12 +5,14 @@
  *     real use      used + expected + z * sigma > cap * allocatable        refuses
  *     limits        (limits on the node + the pod's) / allocatable > ratio refuses
  *
- * used and sigma are measured. Expected is what does not show in the measurements yet: pods just placed, pods on
- * their way, and the pod itself, CPU as TargetLoadPacking predicts it, memory as requested. Deviations of pods that
- * nobody has measured are not added: sigma of the node stands for what it was seen to do. Exactly on the cap passes.
+ * used and sigma are measured. Expected is what does not show in the measurements yet: pods just
+ * placed, pods on their way, and the pod itself, CPU as TargetLoadPacking predicts it, memory as
+ * requested. Deviations of pods that nobody has measured are not added: sigma of the node stands
+ * for what it was seen to do. Exactly on the cap passes.
  *
- * A rule without its numbers does not apply. A node that is silent for long, or never had an agent, is the business
- * of scores, which rank it low; to refuse it would let a monitoring failure stop the placement of pods.
+ * A rule without its numbers does not apply. A node that is silent for long, or never had an agent,
+ * is the business of scores, which rank it low; to refuse it would let a monitoring failure stop
+ * the placement of pods.
  */
 #include "aggregator/policy/node_limits.h"
 
@@ -69,7 +71,7 @@ bool node_limits_use_known(const struct node_limits *l, const struct score_node 
 	return true;
 }
 
-/* --- real use ----------------------------------------------------------------------------------------------------- */
+/* --- real use --------------------------------------------------------------------------------- */
 
 struct use {
 	double used, sigma, expected, highest, cap;
@@ -145,7 +147,7 @@ static bool is_over_cap(const struct node_limits *l, const struct score_query *q
 	return true;
 }
 
-/* --- limits ------------------------------------------------------------------------------------------------------- */
+/* --- limits ----------------------------------------------------------------------------------- */
 
 static void tell_ratio(const struct node_limits *l, enum score_resource resource, double on_node,
 		       double pod, double allocatable, char text[NODE_REFUSAL_TEXT])

@@ -11,7 +11,10 @@
 #include "aggregator/policy/score.h"
 #include "aggregator/policy/sentence.h"
 
-/* result is empty but for its detail. Sets the score, or of a plugin that normalises the raw value or `outside`. */
+/*
+ * result is empty but for its detail. Sets the score, or of a plugin that normalises the raw value
+ * or `outside`.
+ */
 typedef void score_plugin(const struct score_query *q, const struct score_node *node,
 			  struct score_result *result);
 /* Sets the score from the raw value; there is at least one node in the normalisation. */
@@ -38,14 +41,20 @@ bool score_before_scale(const struct score_query *q, enum score_plugin_id plugin
 void score_after_scale(const struct score_query *q, enum score_plugin_id plugin,
 		       const struct score_scale *scale, const struct score_node *node,
 		       struct score_result *result);
-/* What both leave of a node that they kept out of the normalisation is a score of 0, but of guesses. */
+/*
+ * What both leave of a node that they kept out of the normalisation is a score of 0, but of
+ * guesses.
+ */
 bool score_is_unknown(const struct score_query *q, enum score_plugin_id plugin,
 		      const struct score_node *node);
 void score_result_start(struct score_result *result, enum score_detail detail);
 /* Takes a raw value into the extremes. */
 void score_scale_add(struct score_scale *scale, double raw);
 bool score_plugin_normalizes(enum score_plugin_id plugin);
-/* Whether the plugin goes by load and this node's is a guess: it stays below what is measured (score_scale.c). */
+/*
+ * Whether the plugin goes by load and this node's is a guess: it stays below what is measured
+ * (score_scale.c).
+ */
 bool score_plugin_guesses(enum score_plugin_id plugin, enum score_variant variant,
 			  const struct score_node *node);
 /* Whether this node is scored by requests in the plugin's place. */
@@ -126,7 +135,10 @@ static inline struct sentence score_reason_more(struct score_result *r)
 	return (struct sentence){r->reason, sizeof(r->reason), strlen(r->reason)};
 }
 
-/* Sums of decimal fractions that end on a half are halves on paper; binary64 may miss them by an ulp. */
+/*
+ * Sums of decimal fractions that end on a half are halves on paper; binary64 may miss them by an
+ * ulp.
+ */
 static inline double score_on_paper(double score)
 {
 	return round_half(score * 1e9) / 1e9;
@@ -142,7 +154,10 @@ static inline int64_t score_round(double score)
 	return ((int64_t)round_half(score * 1e9) + paper / 2) / paper;
 }
 
-/* How far raw lies from the lowest to the highest, 0..100; where all are equal none is worse than another: 100. */
+/*
+ * How far raw lies from the lowest to the highest, 0..100; where all are equal none is worse than
+ * another: 100.
+ */
 static inline int64_t score_spread(double raw, const struct score_scale *scale)
 {
 	if (raw >= scale->highest)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pods placed on a node so recently that its measurements do not show them, or not with all they use. Pure. */
+/*
+ * Pods placed on a node so recently that its measurements do not show them, or not with all they
+ * use. Pure.
+ */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_RECENT_PODS_H
 #define EVENKEEL_AGGREGATOR_POLICY_RECENT_PODS_H
 
@@ -15,16 +18,16 @@ enum { RECENT_POD_SECONDS = 60 };
 /* Trimaran: placed after the end of the window, or less than a minute before it. Unix seconds. */
 bool recent_pod_counts(int64_t placed_s, int64_t window_end_s);
 /*
- * How many of the oldest of `count` placements are forgotten at now_s; placed_s rises. upstream forgets none where
- * all are old, so they stay until the next pod lands on the node.
+ * How many of the oldest of `count` placements are forgotten at now_s; placed_s rises. upstream
+ * forgets none where all are old, so they stay until the next pod lands on the node.
  */
 size_t recent_pods_expired(const int64_t *placed_s, size_t count, int64_t now_s, bool upstream);
 
 /*
- * What the node's recent pods (struct view_recent) are expected to use beyond what its window shows: CPU by what
- * TargetLoadPacking expects of them (their owner's measured mean, else by their requests), memory by their requests,
- * each times the share of the window in which the pod was not measured. upstream: CPU only, of pods placed as
- * recent_pod_counts() says, in full.
+ * What the node's recent pods (struct view_recent) are expected to use beyond what its window
+ * shows: CPU by what TargetLoadPacking expects of them (their owner's measured mean, else by their
+ * requests), memory by their requests, each times the share of the window in which the pod was not
+ * measured. upstream: CPU only, of pods placed as recent_pod_counts() says, in full.
  */
 void recent_pods_expect(const struct view *v, const struct view_node *n,
 			const struct score_query *q, int64_t *cpu_milli, int64_t *mem_bytes);

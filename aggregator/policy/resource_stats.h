@@ -12,10 +12,15 @@ struct resource_stats {
 	double used_mean, used_stddev;
 };
 
-/* percent_of: what the metric is a percentage of; upstream takes the allocatable, as for capacity. */
+/*
+ * percent_of: what the metric is a percentage of; upstream takes the allocatable, as for capacity.
+ */
 void resource_stats_init(struct resource_stats *s, const struct score_metric *metric,
 			 double percent_of, double capacity, double request);
-/* mu = (mean + request) / capacity and sigma = stddev / capacity, each within 0..1; both 0 without a capacity. */
+/*
+ * mu = (mean + request) / capacity and sigma = stddev / capacity, each within 0..1; both 0 without
+ * a capacity.
+ */
 void resource_stats_mu_sigma(const struct resource_stats *s, double *mu, double *sigma);
 
 #endif

@@ -2,14 +2,17 @@
 /*
  * The table of plugins, and the rules all of them share outside upstream's variant:
  *
- *   - Nothing unknown ever wins. A node without a measurement of CPU or memory gets 0 here, before any plugin could
+ *   - Nothing unknown ever wins. A node without a measurement of CPU or memory gets 0 here, before
+ *     any plugin could
  *     make a guess out of it, and takes no part in a normalisation.
- *   - A node that is not measured but whose pods' requests are known (the allocation rung) is packed by them where the
+ *   - A node that is not measured but whose pods' requests are known (the allocation rung) is
+ *     packed by them where the
  *     plugin goes by load: its score is how full it would be, 100 * max over CPU and memory of (requests on the node
  *     + pod) / allocatable, and 0 where the pod does not fit. A new node, whose use is taken as 0, is scored as if that
  *     were measured, but by plugins that normalise. Beside measured nodes either stays below the best of those
  *     (score_scale.c).
- *   - A node where tasks wait for each other, or were killed for want of memory, is worth less (corrected only):
+ *   - A node where tasks wait for each other, or were killed for want of memory, is worth less
+ *     (corrected only):
  *
  *         score * (1 - max(0, contention - 0.1) / 0.9) * max(0.5, 1 - 0.1 * OOM kills)
  *
@@ -17,7 +20,8 @@
  *     larger of the two: a tenth is what a healthy, busy machine shows and costs nothing. Not measured costs nothing.
  *
  * What is wrong upstream, each with one input and its scores in variants upstream and corrected, as
- * tests/unit/aggregator_score_defects.c computes them (10 CPUs, a pod of 1 CPU where nothing else is said):
+ * tests/unit/aggregator_score_defects.c computes them (10 CPUs, a pod of 1 CPU where nothing else
+ * is said):
  *
  *     TargetLoadPacking
  *       limits first: request 400m, limit 4000m, 20 % used                                      27    79
@@ -172,7 +176,7 @@ bool score_plugin_estimates(enum score_plugin_id plugin, enum score_variant vari
 	       (!node->cpu.known || plugins[plugin].normalize);
 }
 
-/* --- nodes that cannot be judged --------------------------------------------------------------------------------- */
+/* --- nodes that cannot be judged -------------------------------------------------------------- */
 
 /* Why, or NULL. */
 static const char *unknown(const struct score_node *n)
@@ -210,8 +214,10 @@ static void tell_unknown(const char *what, const struct score_node *node,
 	sentence_add(&s, ": the least score, since nothing unknown may win");
 }
 
-/* Upstream plugins give the least score too, but each only where the metrics it reads are all missing; to Peaks
- * and to those that read none nothing is missing. */
+/*
+ * Upstream plugins give the least score too, but each only where the metrics it reads are all
+ * missing; to Peaks and to those that read none nothing is missing.
+ */
 static const char *unknown_upstream(enum score_plugin_id plugin, const struct score_node *n)
 {
 	switch (plugin) {
@@ -226,7 +232,7 @@ static const char *unknown_upstream(enum score_plugin_id plugin, const struct sc
 	}
 }
 
-/* --- the allocation rung ----------------------------------------------------------------------------------------- */
+/* --- the allocation rung ---------------------------------------------------------------------- */
 
 static double share_with_pod(const struct score_query *q, const struct score_node *node,
 			     enum score_resource resource)
@@ -281,7 +287,7 @@ static void stay_below(const struct score_scale *scale, struct score_result *r)
 	score_term(r, "belowMeasured", "", (double)r->score);
 }
 
-/* --- contention and OOM kills ------------------------------------------------------------------------------------ */
+/* --- contention and OOM kills ----------------------------------------------------------------- */
 
 static void tell_strain(const struct score_node *node, double waiting, double factor,
 			struct score_result *r)
@@ -321,7 +327,7 @@ static void strain(const struct score_node *node, struct score_result *r)
 		tell_strain(node, waiting, factor, r);
 }
 
-/* --- pods on their way ------------------------------------------------------------------------------------------- */
+/* --- pods on their way ------------------------------------------------------------------------ */
 
 static void tell_assumed(const struct score_node *node, struct score_result *r)
 {
@@ -346,7 +352,7 @@ static void tell_assumed(const struct score_node *node, struct score_result *r)
 	sentence_add(&s, " on the way here");
 }
 
-/* --- one node ---------------------------------------------------------------------------------------------------- */
+/* --- one node --------------------------------------------------------------------------------- */
 
 void score_result_start(struct score_result *r, enum score_detail detail)
 {

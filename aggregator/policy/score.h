@@ -34,7 +34,10 @@ struct power_model {
 	double k0, k1, k2;
 };
 
-/* Plugin arguments with upstream's names and defaults (reference: scheduler-plugins apis/config/v1). */
+/*
+ * Plugin arguments with upstream's names and defaults (reference: scheduler-plugins
+ * apis/config/v1).
+ */
 struct score_args {
 	/* TargetLoadPacking */
 	double target_utilization; /* percent, 40 */
@@ -59,8 +62,10 @@ struct score_args {
 	bool quantiles; /* scale from the 5 % to the 95 % quantile instead of the extremes */
 };
 
-/* Measured use of one resource in percent of its capacity, as load-watcher gives it: results are equal to upstream's
- * bit for bit only if the arithmetic starts from the same number. */
+/*
+ * Measured use of one resource in percent of its capacity, as load-watcher gives it: results are
+ * equal to upstream's bit for bit only if the arithmetic starts from the same number.
+ */
 struct score_metric {
 	bool known;
 	double mean, stddev;
@@ -93,16 +98,23 @@ struct score_node {
 	enum score_rung rung;
 	const char *window; /* "15m", "10m", "5m", or "" */
 	double age_seconds; /* of the newest measurement */
-	/* What pods that were just placed are expected to use and the measurements do not show yet. */
+	/*
+	 * What pods that were just placed are expected to use and the measurements do not show yet.
+	 */
 	int64_t pending_cpu_milli, pending_mem_bytes;
-	/* Of these, pods of which the API does not tell yet (score_node_assume()): how many, and the CPU expected of them. */
+	/*
+	 * Of these, pods of which the API does not tell yet (score_node_assume()): how many, and
+	 * the CPU expected of them.
+	 */
 	uint32_t assumed_pods;
 	int64_t assumed_cpu_milli;
 	const char *assumed_namespace, *assumed_name; /* of the first one; borrowed */
 	bool idle; /* never heard, and nothing is bound to it but pods of DaemonSets */
 	struct score_load load;
-	/* Share of the time in which tasks waited because of each other, the larger of CPU and memory; NaN: not
-	 * measured. */
+	/*
+	 * Share of the time in which tasks waited because of each other, the larger of CPU and
+	 * memory; NaN: not measured.
+	 */
 	double contention;
 	uint64_t oom_kills; /* in the window */
 	const struct power_model *power; /* borrowed; NULL: none */
@@ -180,38 +192,42 @@ bool score_plugin_has(enum score_plugin_id plugin, enum score_variant variant);
 
 void score_args_default(struct score_args *args, enum score_variant variant);
 /*
- * The range of the plugin's arguments. upstream: what is out of range silently becomes the default, exactly where
- * upstream does so. Otherwise -EINVAL, *field is upstream's name of the argument and the reason says what is allowed.
+ * The range of the plugin's arguments. upstream: what is out of range silently becomes the default,
+ * exactly where upstream does so. Otherwise -EINVAL, *field is upstream's name of the argument and
+ * the reason says what is allowed.
  */
 int score_args_check(struct score_args *args, enum score_plugin_id plugin,
 		     enum score_variant variant, const char **field, struct reason *reason);
 
-/* First pass: reads all nodes that are asked about, in any order. The plugin must have the variant. */
+/*
+ * First pass: reads all nodes that are asked about, in any order. The plugin must have the variant.
+ */
 void score_prepare(const struct score_query *q, enum score_plugin_id plugin,
 		   const struct score_node *nodes, size_t count, struct score_scale *scale);
 /*
- * Second pass: one of these nodes. No case of missing or absurd numbers gives more than a known good node gets, but
- * in upstream's variant.
+ * Second pass: one of these nodes. No case of missing or absurd numbers gives more than a known
+ * good node gets, but in upstream's variant.
  */
 void score_node_by(const struct score_query *q, enum score_plugin_id plugin,
 		   const struct score_scale *scale, const struct score_node *node,
 		   enum score_detail detail, struct score_result *result);
 
 /*
- * Both passes over all nodes by several plugins, of the scores only: that of the i-th node by the p-th plugin is
- * scores[p * count + i], and what score_prepare() gives is scales[p]. As score_node_by() for each, but nothing is worked
- * out twice.
+ * Both passes over all nodes by several plugins, of the scores only: that of the i-th node by the
+ * p-th plugin is scores[p * count + i], and what score_prepare() gives is scales[p]. As
+ * score_node_by() for each, but nothing is worked out twice.
  */
 void score_columns(const struct score_query *q, const enum score_plugin_id *plugins,
 		   size_t plugin_count, const struct score_node *nodes, size_t count,
 		   struct score_scale *scales, int64_t *scores);
 
 /*
- * The inputs of one node of the view as of now: the longest window that is covered (windows.h), else what the last 5
- * minutes hold ("since start"); from 30 s to 5 minutes after the last measurement with its sigma widened by (1 + age
- * / 60 s), but as measured for upstream; then nothing known. Requests and limits are those that the API tells of the
- * node's pods, where all pods are known; else limits are those the kernel enforces, and requests unknown. Pods just
- * placed are pending: see recent_pods.h. Of the query, variant and arguments are read.
+ * The inputs of one node of the view as of now: the longest window that is covered (windows.h),
+ * else what the last 5 minutes hold ("since start"); from 30 s to 5 minutes after the last
+ * measurement with its sigma widened by (1 + age / 60 s), but as measured for upstream; then
+ * nothing known. Requests and limits are those that the API tells of the node's pods, where all
+ * pods are known; else limits are those the kernel enforces, and requests unknown. Pods just placed
+ * are pending: see recent_pods.h. Of the query, variant and arguments are read.
  */
 void score_node_from_view(const struct view *v, const struct view_node *n, int64_t now_ns,
 			  const struct score_query *q, struct score_node *node);
@@ -223,15 +239,18 @@ struct score_assumed {
 	const char *namespace, *name; /* of one of them, to tell; borrowed */
 };
 
-/* They count with their requests in every sum. The one place where such pods come in; not for upstream, to which they
- * are invisible. Once per node. */
+/*
+ * They count with their requests in every sum. The one place where such pods come in; not for
+ * upstream, to which they are invisible. Once per node.
+ */
 void score_node_assume(struct score_node *node, const struct score_assumed *assumed);
 /* Whether any node of the view has a measurement that counts as of now. */
 bool score_any_measured(const struct view *v, int64_t now_ns);
 /*
- * The allocation rung: where requests are known, nodes that were never heard take it, and all that are not measured
- * do once no node of the cluster is (any_measured false). One that was never heard where others are, and has no pods but
- * those of DaemonSets, is taken to use nothing. Not for upstream, which has no such rung.
+ * The allocation rung: where requests are known, nodes that were never heard take it, and all that
+ * are not measured do once no node of the cluster is (any_measured false). One that was never heard
+ * where others are, and has no pods but those of DaemonSets, is taken to use nothing. Not for
+ * upstream, which has no such rung.
  */
 void score_nodes_estimate(struct score_node *nodes, size_t count, bool any_measured);
 /* Gives nodes their power models; both sorted by name. */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The arguments of the plugins. Upstream's defaulting replaces a few values silently and lets everything else
- * through: a target above 100 or a multiplier that is no number are found out by the scores. Here an argument
- * that cannot mean anything is refused by its name, so that nobody wonders whether his setting took effect.
+ * The arguments of the plugins. Upstream's defaulting replaces a few values silently and lets
+ * everything else through: a target above 100 or a multiplier that is no number are found out by
+ * the scores. Here an argument that cannot mean anything is refused by its name, so that nobody
+ * wonders whether his setting took effect.
  *
- * Weights of resources are refused in both, by their place in the list, and so where the list is read.
+ * Weights of resources are refused in both, by their place in the list, and so where the list is
+ * read.
  */
 #include <errno.h>
 #include <math.h>

@@ -14,9 +14,9 @@
  *     expired       silent for more than 5 minutes: nothing is known any more
  *     none          never heard of
  *
- * What pods ask for comes from the API, summed per node when the view was made (view_sums.c). Where it does not know the
- * node, or not all pods (forbidden, or the list is not complete yet), a sum of 0 would be a guess: requests are unknown
- * then, and limits are what the kernel enforces.
+ * What pods ask for comes from the API, summed per node when the view was made (view_sums.c). Where
+ * it does not know the node, or not all pods (forbidden, or the list is not complete yet), a sum of
+ * 0 would be a guess: requests are unknown then, and limits are what the kernel enforces.
  */
 
 #include <math.h>
@@ -66,7 +66,10 @@ static void take_metrics(const struct node_page *page, bool late, enum score_var
 	node->oom_kills = set->counts.oom_known ? set->counts.oom_kills : 0;
 }
 
-/* What the kernel enforces is all that is known of limits without an API, and nothing is of requests. */
+/*
+ * What the kernel enforces is all that is known of limits without an API, and nothing is of
+ * requests.
+ */
 static void take_bounds(const struct page_bound *bound, struct pod_load *load)
 {
 	load->limits = load->limits_trimaran = load->limits_containers = bound->limits;

@@ -20,14 +20,18 @@ struct node_sums {
 	int64_t request, limit, request_minus_pod, limit_minus_pod;
 };
 
-/* As LowRiskOverCommitment counts upstream: each pod's limit is at least its request; requests, not limits, are cut at
- * what is allocatable. */
+/*
+ * As LowRiskOverCommitment counts upstream: each pod's limit is at least its request; requests, not
+ * limits, are cut at what is allocatable.
+ */
 struct node_sums score_sums_with_pod(const struct pod_load *on_node, const struct pod_spec *pod,
 				     enum score_resource resource, int64_t allocatable);
 /* What unlimited containers count as: `each`, but no less than they request. */
 int64_t score_unlimited(uint32_t containers, int64_t requests, int64_t each);
-/* What all that is on a node counts as a limit, and what a pod does, where a container without one counts as `each`, and
- * one whose limit could not be read as the whole node. */
+/*
+ * What all that is on a node counts as a limit, and what a pod does, where a container without one
+ * counts as `each`, and one whose limit could not be read as the whole node.
+ */
 double score_limits_on_node(const struct pod_load *on_node, int64_t each, int64_t allocatable);
 double score_limits_of_pod(const struct pod_bound *pod, int64_t each);
 

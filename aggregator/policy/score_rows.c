@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A node's inputs depend on the node, on how old they are, and on the query. While they are fresh their age is a number beside the others; beyond that
- * it decides which numbers there are, and the node is read anew. Of the query only what is expected of pods just placed depends, and only where
+ * A node's inputs depend on the node, on how old they are, and on the query. While they are fresh
+ * their age is a number beside the others; beyond that it decides which numbers there are, and the
+ * node is read anew. Of the query only what is expected of pods just placed depends, and only where
  * there are such pods: that is kept for the usual question, corrected with the default arguments.
  *
- * Rows are made with score_node_from_view() itself, as of the end of the node's newest measurement, so that there is one way to read a node.
+ * Rows are made with score_node_from_view() itself, as of the end of the node's newest measurement,
+ * so that there is one way to read a node.
  */
 #include "aggregator/policy/score_rows.h"
 
@@ -20,7 +22,10 @@ static void free_rows(struct view_kept *kept)
 	free(kept);
 }
 
-/* Expects what target_load_packing_predict() reads of the arguments, and what recent_pods_expect() does of the variant. */
+/*
+ * Expects what target_load_packing_predict() reads of the arguments, and what recent_pods_expect()
+ * does of the variant.
+ */
 static bool is_usual(const struct score_args *usual, const struct score_query *q)
 {
 	return q->variant != SCORE_UPSTREAM && q->args->use_limits == usual->use_limits &&
@@ -45,7 +50,10 @@ static void make_row(const struct view *v, const struct view_node *n, const stru
 	row->recent = n->recent_count && row->node.measured && row->node.load.requests_known;
 }
 
-/* Names live as long as a view has the node; what is expected of its pods follows their owners, which are the view's. */
+/*
+ * Names live as long as a view has the node; what is expected of its pods follows their owners,
+ * which are the view's.
+ */
 static void renew_row(const struct view *v, const struct view_node *n, const struct score_query *q,
 		      const struct score_row *before, struct score_row *row)
 {
@@ -56,7 +64,10 @@ static void renew_row(const struct view *v, const struct view_node *n, const str
 				   &row->node.pending_mem_bytes);
 }
 
-/* The node, and where its page begins: what else of a page is needed is only read of those that are new. */
+/*
+ * The node, and where its page begins: what else of a page is needed is only read of those that are
+ * new.
+ */
 static void prefetch(const struct view *v, size_t i)
 {
 	enum { LINE = 64 };
@@ -68,7 +79,10 @@ static void prefetch(const struct view *v, size_t i)
 	__builtin_prefetch(&v->nodes[i + AHEAD]->page->end_ns);
 }
 
-/* The row of that node in the view before, or NULL. Nodes keep their order, so it is the next, unless some came or went. */
+/*
+ * The row of that node in the view before, or NULL. Nodes keep their order, so it is the next,
+ * unless some came or went.
+ */
 static const struct score_row *find_before(const struct score_rows *before, size_t *at,
 					   const struct view_node *n)
 {

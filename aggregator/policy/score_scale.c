@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The passes over the nodes that are asked about. Plugins that spread their scores between the worst and the best node
- * need both before they can score one; between the passes only the raw value of each node is kept:
+ * The passes over the nodes that are asked about. Plugins that spread their scores between the
+ * worst and the best node need both before they can score one; between the passes only the raw
+ * value of each node is kept:
  *
  *     every plugin, a block of nodes at a time    what is a score already, else the raw value, and the extremes
  *     plugin by plugin                            scores from raw values, then those of nodes that are guessed
  *
  * A block is small enough to stay near the processor while all plugins look at it.
  *
- * The extremes, or with args->quantiles what 5 % of the nodes stay below or at and 95 % do (nearest rank): then one odd
- * node does not press all others together, and what lies beyond gets 0 or 100.
+ * The extremes, or with args->quantiles what 5 % of the nodes stay below or at and 95 % do (nearest
+ * rank): then one odd node does not press all others together, and what lies beyond gets 0 or 100.
  *
- * A node on the allocation rung beside measured ones may get at most one less than the best of those: a guess never
- * wins over a measurement. That best is looked for only where there are both.
+ * A node on the allocation rung beside measured ones may get at most one less than the best of
+ * those: a guess never wins over a measurement. That best is looked for only where there are both.
  */
 #include <stdlib.h>
 
@@ -48,7 +49,7 @@ static double quantile(const double *sorted, size_t count, double share)
 	return sorted[rank > 0 ? rank - 1 : 0];
 }
 
-/* --- the passes --------------------------------------------------------------------------------------------------- */
+/* --- the passes ------------------------------------------------------------------------------- */
 
 /* What one plugin knows of all nodes between the passes. */
 struct column {

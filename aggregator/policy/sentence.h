@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Builds one sentence with numbers in a fixed buffer: a reason is written for every node and plugin of an answer, and
- * printf's conversion of doubles would be most of the cost of scoring. */
+/*
+ * Builds one sentence with numbers in a fixed buffer: a reason is written for every node and plugin
+ * of an answer, and printf's conversion of doubles would be most of the cost of scoring.
+ */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_SENTENCE_H
 #define EVENKEEL_AGGREGATOR_POLICY_SENTENCE_H
 
@@ -39,7 +41,10 @@ static inline void sentence_add(struct sentence *s, const char *text)
 }
 
 void sentence_add_int(struct sentence *s, int64_t value);
-/* With 0..9 decimals, rounded half away from zero; "?" for what is not finite, cut at +-1e18 units of the last one. */
+/*
+ * With 0..9 decimals, rounded half away from zero; "?" for what is not finite, cut at +-1e18 units
+ * of the last one.
+ */
 void sentence_add_fixed(struct sentence *s, double value, unsigned int decimals);
 
 #endif

@@ -6,9 +6,10 @@
 #include "aggregator/policy/score.h"
 
 /*
- * Millicores, overhead included. upstream: per container its limit, else its request times the multiplier, else
- * the default; init containers count nothing. Else: a value stated for the whole pod comes first, sidecars count
- * as containers, a limit only with use_limits, and an explicit 0 is no statement.
+ * Millicores, overhead included. upstream: per container its limit, else its request times the
+ * multiplier, else the default; init containers count nothing. Else: a value stated for the whole
+ * pod comes first, sidecars count as containers, a limit only with use_limits, and an explicit 0 is
+ * no statement.
  */
 int64_t target_load_packing_predict(const struct pod_spec *pod, const struct score_args *args,
 				    bool upstream);

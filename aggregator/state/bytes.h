@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers to and from little-endian bytes, in one pass that serves both directions, so that they cannot differ. */
+/*
+ * Numbers to and from little-endian bytes, in one pass that serves both directions, so that they
+ * cannot differ.
+ */
 #ifndef EVENKEEL_AGGREGATOR_STATE_BYTES_H
 #define EVENKEEL_AGGREGATOR_STATE_BYTES_H
 

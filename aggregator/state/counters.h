@@ -8,7 +8,10 @@
 
 #include "aggregator/state/usage_check.h"
 
-/* X(name, metric labels, help of the family is in the metrics edge). What became of each frame that arrived. */
+/*
+ * X(name, metric labels, help of the family is in the metrics edge). What became of each frame that
+ * arrived.
+ */
 #define FRAME_RESULTS(X)                                                                           \
 	X(applied)                                                                                 \
 	X(part) /* stored until its interval is complete */                                        \
@@ -44,7 +47,9 @@ struct store_counters {
 
 enum extender_verb { EXTENDER_FILTER, EXTENDER_PRIORITIZE, EXTENDER_PREEMPT, EXTENDER_VERBS };
 
-/* X(name, metric label). Why a node was refused; GATE: the pod was, for all nodes, and counts once. */
+/*
+ * X(name, metric label). Why a node was refused; GATE: the pod was, for all nodes, and counts once.
+ */
 #define EXTENDER_REFUSALS_TABLE(X)                                                                 \
 	X(UNKNOWN_NODE, "unknownNode")                                                             \
 	X(USE_CAP_CPU, "useCapCpu")                                                                \

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Three sorted lists are walked at once: the pages, the cluster's nodes, and the slots of the view before.
+ * Three sorted lists are walked at once: the pages, the cluster's nodes, and the slots of the view
+ * before.
  *
  *     pages      a   b       d
  *     cluster        b   c   d
  *     slots      a   b   c   d      each made of that page and that node: it stays; else it is made anew
  *
- * Both are immutable and held by what was made of them, so the same pointer is the same content, and no address comes
- * back as something else. Where the next of each list are those of the next slot, no name is read.
+ * Both are immutable and held by what was made of them, so the same pointer is the same content,
+ * and no address comes back as something else. Where the next of each list are those of the next
+ * slot, no name is read.
  *
- * The newest view is held, and with it the nodes of all slots. A node that is made anew or goes takes its pods'
- * contributions to their owners and namespaces with it (join_owners.c, join_namespaces.c).
+ * The newest view is held, and with it the nodes of all slots. A node that is made anew or goes
+ * takes its pods' contributions to their owners and namespaces with it (join_owners.c,
+ * join_namespaces.c).
  *
- * A thousand nodes made anew take some 25 ms. Who has others to serve meanwhile walks a few nodes at a time; nothing of
- * the next view is seen before its end.
+ * A thousand nodes made anew take some 25 ms. Who has others to serve meanwhile walks a few nodes
+ * at a time; nothing of the next view is seen before its end.
  */
 #include "aggregator/state/join.h"
 
@@ -119,8 +122,10 @@ static struct slot *take_slot(struct walk *w)
 	return w->slot++;
 }
 
-/* Takes the page and the node of the first name there is off the lists, and returns the name; one of both may be
- * NULL. */
+/*
+ * Takes the page and the node of the first name there is off the lists, and returns the name; one
+ * of both may be NULL.
+ */
 static const char *take_next(struct walk *w, struct node_page **page, struct model_node **model)
 {
 	int order = w->pages ? -1 : 1;

@@ -1,25 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A namespace has the number of its pods and the sums of their requests, as integers of 128 bits and with the number of pods that name each resource: what a
- * pod added is taken away exactly, whatever the amounts, and a resource that nobody names any more is absent again. Pods are immutable, so nothing has to be
- * remembered of them: where a node's part of the model changed, the old list of its pods and the new one are walked together, and only pods in one of them
- * count or stop counting. Pods without a node are a list of the same kind.
+ * A namespace has the number of its pods and the sums of their requests, as integers of 128 bits
+ * and with the number of pods that name each resource: what a pod added is taken away exactly,
+ * whatever the amounts, and a resource that nobody names any more is absent again. Pods are
+ * immutable, so nothing has to be remembered of them: where a node's part of the model changed, the
+ * old list of its pods and the new one are walked together, and only pods in one of them count or
+ * stop counting. Pods without a node are a list of the same kind.
  *
- * Use is summed by node and namespace, as integers too, and that share of a node is replaced when it is measured anew. A pod counts with its mean over the
- * longest window that was measured whole, else over what there is; nodes that were last measured too long ago (EXPIRED_NS) do not count.
+ * Use is summed by node and namespace, as integers too, and that share of a node is replaced when
+ * it is measured anew. A pod counts with its mean over the longest window that was measured whole,
+ * else over what there is; nodes that were last measured too long ago (EXPIRED_NS) do not count.
  *
- * Percentiles are of the namespace as a whole, so they cannot be had from those of pods. A page tells of each pod the mean of its newest interval; the sum of
- * these is a step function of time, changing when pages do, and its mean over each 30 s of the clock is a bucket. So a bucket is late by as long as frames
- * take, and what happened before this process began to watch is not in it. A bucket counts if any pod was measured in at least half of it. The newest 30 are
- * kept as they came, and sorted beside that.
+ * Percentiles are of the namespace as a whole, so they cannot be had from those of pods. A page
+ * tells of each pod the mean of its newest interval; the sum of these is a step function of time,
+ * changing when pages do, and its mean over each 30 s of the clock is a bucket. So a bucket is late
+ * by as long as frames take, and what happened before this process began to watch is not in it. A
+ * bucket counts if any pod was measured in at least half of it. The newest 30 are kept as they
+ * came, and sorted beside that.
  *
  *     |<- 30 s ->|
  *     |   __     |     sum of the newest CPU use of the pods
  *     |__|  |____|
  *     mean = area / time measured
  *
- * Namespaces are kept as owners are (join_owners.c): in a hash, with a sorted array beside it that new ones are merged into when the next table is made. A
- * table is one block, made when something changed: rows, then lists of resources, then names.
+ * Namespaces are kept as owners are (join_owners.c): in a hash, with a sorted array beside it that
+ * new ones are merged into when the next table is made. A table is one block, made when something
+ * changed: rows, then lists of resources, then names.
  */
 #include "aggregator/state/join_namespaces.h"
 
@@ -145,7 +151,7 @@ static struct space *find_or_add(struct namespaces *n, const char *name)
 	return s;
 }
 
-/* --- requests ----------------------------------------------------------------------------------------------------- */
+/* --- requests --------------------------------------------------------------------------------- */
 
 static struct amount *put_extended(struct amounts *a, const char *name)
 {
@@ -214,7 +220,10 @@ static void change_pod(struct namespaces *n, struct space *s, const struct kube_
 	change_amounts(pending ? &s->pending : &s->bound, kube_pod_requests(pod), sign);
 }
 
-/* Pods that lie in one list, or one run of equal namespaces, mostly have the namespace of the one before. */
+/*
+ * Pods that lie in one list, or one run of equal namespaces, mostly have the namespace of the one
+ * before.
+ */
 static struct space *space_of(struct namespaces *n, struct space *last, const struct kube_pod *pod)
 {
 	const char *name = pod->object.namespace;
@@ -273,7 +282,7 @@ void namespaces_pending(struct namespaces *n, const struct object_table *before,
 	change_pods(n, &l);
 }
 
-/* --- use ---------------------------------------------------------------------------------------------------------- */
+/* --- use -------------------------------------------------------------------------------------- */
 
 /* The step function's area up to now; what comes after is another step. */
 static void settle_area(struct space *s, int64_t now_ns)
@@ -408,7 +417,10 @@ static void make_shares(struct namespaces *n, const struct model_node *model,
 		}
 		if (s != last)
 			shares->of[shares->count++] = (struct namespace_share){.space = s};
-		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): the first pod has made one, as no space is NULL */
+		/*
+		 * NOLINTNEXTLINE(clang-analyzer-core.NullDereference): the first pod has made one,
+		 * as no space is NULL
+		 */
 		shares->of[shares->count - 1].count++;
 		shares->of[shares->count - 1].ended += !kube_pod_is_active(model->pods[i]);
 		last = s;
@@ -453,7 +465,7 @@ void namespaces_expire(struct namespaces *n, const struct view_node *node,
 		measure_node(n, node, shares);
 }
 
-/* --- buckets ------------------------------------------------------------------------------------------------------ */
+/* --- buckets ---------------------------------------------------------------------------------- */
 
 static void remove_sorted(struct space *s, float value)
 {
@@ -499,7 +511,10 @@ static void end_bucket(struct space *s, int64_t end_ns)
 	s->seen_ns = 0;
 }
 
-/* Nobody watched in between: what was used then is not known, in this bucket and those that end before. */
+/*
+ * Nobody watched in between: what was used then is not known, in this bucket and those that end
+ * before.
+ */
 static void leap(struct namespaces *n, int64_t now_ns)
 {
 	for (struct space *s = n->hash; s; s = s->hh.next) {
@@ -534,7 +549,7 @@ static double percentile(const struct space *s, double share)
 	return (double)s->sorted[(size_t)ceil(share * s->known) - 1];
 }
 
-/* --- tables ------------------------------------------------------------------------------------------------------- */
+/* --- tables ----------------------------------------------------------------------------------- */
 
 static int compare_spaces(const void *a, const void *b)
 {
@@ -548,7 +563,10 @@ static void keep_or_forget(struct namespaces *n, struct space *s, struct space *
 		to[(*count)++] = s;
 		return;
 	}
-	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): it is in the hash, which so is not empty */
+	/*
+	 * NOLINTNEXTLINE(clang-analyzer-core.NullDereference): it is in the hash, which so is not
+	 * empty
+	 */
 	HASH_DEL(n->hash, s);
 	space_free(s);
 }

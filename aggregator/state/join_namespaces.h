@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the pods of each namespace request and use together, kept while nodes and pods come and go. Loop thread. */
+/*
+ * What the pods of each namespace request and use together, kept while nodes and pods come and go.
+ * Loop thread.
+ */
 #ifndef EVENKEEL_AGGREGATOR_STATE_JOIN_NAMESPACES_H
 #define EVENKEEL_AGGREGATOR_STATE_JOIN_NAMESPACES_H
 
@@ -30,7 +33,10 @@ struct namespaces *namespaces_new(void);
 void namespaces_free(struct namespaces *n);
 /* Time passes. True once in 30 s: then namespaces_expire() is due for every node. */
 bool namespaces_advance(struct namespaces *n, int64_t now_ns);
-/* A node was made anew, or has come (before NULL) or gone (now NULL); both are whole while this runs. Shares begin as zeros. */
+/*
+ * A node was made anew, or has come (before NULL) or gone (now NULL); both are whole while this
+ * runs. Shares begin as zeros.
+ */
 void namespaces_change(struct namespaces *n, const struct view_node *before,
 		       const struct view_node *now, struct namespace_shares *shares);
 /* What was measured too long ago does not count any more. */

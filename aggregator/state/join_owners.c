@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An owner has the number of its measured pods and their sums, as integers (millionths of a core and bytes): what a node
- * added is taken away exactly, so that nothing drifts, and the sums do not depend on the order in which nodes came.
+ * An owner has the number of its measured pods and their sums, as integers (millionths of a core
+ * and bytes): what a node added is taken away exactly, so that nothing drifts, and the sums do not
+ * depend on the order in which nodes came.
  *
- * Owners are found by uid in a hash and kept sorted in an array beside it. New ones wait, and those without pods stay,
- * until the next table, which merges and sweeps them in one pass. A table is a copy: 64 bytes for each owner, made only
- * when some sum changed.
+ * Owners are found by uid in a hash and kept sorted in an array beside it. New ones wait, and those
+ * without pods stay, until the next table, which merges and sweeps them in one pass. A table is a
+ * copy: 64 bytes for each owner, made only when some sum changed.
  *
  * A pod counts once it was measured over a whole window; the longest such window is taken.
  */
@@ -65,9 +66,12 @@ void owners_free(struct owners *o)
 	free(o);
 }
 
-/* --- sums --------------------------------------------------------------------------------------------------------- */
+/* --- sums ------------------------------------------------------------------------------------- */
 
-/* False: it is not measured long enough. Means are cut at what no machine has, so that sums cannot overflow. */
+/*
+ * False: it is not measured long enough. Means are cut at what no machine has, so that sums cannot
+ * overflow.
+ */
 static bool measure(const struct page_pod *use, struct owner_share *share)
 {
 	for (int w = WINDOW_15M; w >= WINDOW_5M; w--) {
@@ -175,7 +179,7 @@ void owners_subtract(struct owners *o, struct owner_shares *shares)
 	*shares = (struct owner_shares){0, NULL};
 }
 
-/* --- tables ------------------------------------------------------------------------------------------------------- */
+/* --- tables ----------------------------------------------------------------------------------- */
 
 static int compare_owners(const void *a, const void *b)
 {
@@ -189,7 +193,10 @@ static void keep_or_forget(struct owners *o, struct owner *owner, struct owner *
 		to[(*count)++] = owner;
 		return;
 	}
-	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): it is in the hash, which so is not empty */
+	/*
+	 * NOLINTNEXTLINE(clang-analyzer-core.NullDereference): it is in the hash, which so is not
+	 * empty
+	 */
 	HASH_DEL(o->hash, owner);
 	free(owner);
 }

@@ -1,26 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A reservation is found by uid in a hash, has its place in an array sorted for readers, and its turn in one of two
- * lists: what may expire, soonest first, and what is bound, by the generation that shows it. What readers see of it is
- * a record, never changed: a change puts another in its place.
+ * A reservation is found by uid in a hash, has its place in an array sorted for readers, and its
+ * turn in one of two lists: what may expire, soonest first, and what is bound, by the generation
+ * that shows it. What readers see of it is a record, never changed: a change puts another in its
+ * place.
  *
  *     hash by uid --> reservation --> record <-- sorted --(copied)--> copy <-- readers
  *                          |             |
  *     expiring, bound  <---+             +--> life: the generation that has the pod on its node
  *
- * A copy is an array of held records, made when one is asked for and there is none as of the last change. So readers
- * wait at most for pointers being copied, and never for each other.
+ * A copy is an array of held records, made when one is asked for and there is none as of the last
+ * change. So readers wait at most for pointers being copied, and never for each other.
  *
- * Nothing lost, nothing twice. A reader takes a copy first and the view after it, and meanwhile a pod may be bound and
- * a view that shows it be published. The copy has it, so it is not lost; that it is not counted twice is due to the
- * life, which all records of a reservation share: the generation is written there before that view is published, and
- * read by who has taken the view from under the slot's lock.
+ * Nothing lost, nothing twice. A reader takes a copy first and the view after it, and meanwhile a
+ * pod may be bound and a view that shows it be published. The copy has it, so it is not lost; that
+ * it is not counted twice is due to the life, which all records of a reservation share: the
+ * generation is written there before that view is published, and read by who has taken the view
+ * from under the slot's lock.
  *
- * A clock that is set back must not keep reservations for hours: what seems to live longer than twice the TTL has
- * expired. Once, since threads that read the clock one after the other may come here in another order.
+ * A clock that is set back must not keep reservations for hours: what seems to live longer than
+ * twice the TTL has expired. Once, since threads that read the clock one after the other may come
+ * here in another order.
  *
- * Whoever changes something under the lock collects what is not needed any more and frees it outside. Many that go at
- * once go in parts, with the lock free in between. Nothing but the bounds can fail.
+ * Whoever changes something under the lock collects what is not needed any more and frees it
+ * outside. Many that go at once go in parts, with the lock free in between. Nothing but the bounds
+ * can fail.
  */
 #include "aggregator/state/ledger.h"
 
@@ -55,7 +59,7 @@ const char *ledger_state_name(enum ledger_state state)
 	return names[state];
 }
 
-/* --- records and copies --------------------------------------------------------------------------------------------- */
+/* --- records and copies ----------------------------------------------------------------------- */
 
 static struct life *life_new(const char *uid)
 {
@@ -181,7 +185,7 @@ const struct ledger_entry *ledger_copy_find(const struct ledger_copy *c, const c
 	return NULL;
 }
 
-/* --- the lock ------------------------------------------------------------------------------------------------------- */
+/* --- the lock --------------------------------------------------------------------------------- */
 
 static void lock(struct ledger *l)
 {
@@ -234,7 +238,7 @@ int64_t ledger_longest_lock_ns(struct ledger *l)
 	return longest_ns;
 }
 
-/* --- the array of readers: under lock ------------------------------------------------------------------------------- */
+/* --- the array of readers: under lock --------------------------------------------------------- */
 
 int ledger_compare(const struct ledger_entry *a, const struct ledger_entry *b)
 {
@@ -294,7 +298,7 @@ static void sorted_sweep(struct ledger *l)
 	l->count = kept;
 }
 
-/* --- the lists of states: under lock -------------------------------------------------------------------------------- */
+/* --- the lists of states: under lock ---------------------------------------------------------- */
 
 static void list_enter(struct ledger *l, struct reservation *r)
 {
@@ -326,7 +330,7 @@ static void list_leave(struct ledger *l, struct reservation *r)
 		DL_DELETE(l->expiring, r);
 }
 
-/* --- reservations: under lock --------------------------------------------------------------------------------------- */
+/* --- reservations: under lock ----------------------------------------------------------------- */
 
 struct reservation *ledger_find(const struct ledger *l, const char *uid)
 {
@@ -350,7 +354,10 @@ static void take_out(struct ledger *l, struct reservation *r, struct garbage *g)
 {
 	changed(l, g);
 	list_leave(l, r);
-	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): it is in the hash, which so is not empty */
+	/*
+	 * NOLINTNEXTLINE(clang-analyzer-core.NullDereference): it is in the hash, which so is not
+	 * empty
+	 */
 	HASH_DEL(l->by_uid, r);
 	r->gone = true;
 	r->next = g->reservations;
@@ -461,7 +468,7 @@ static void lock_fresh(struct ledger *l, int64_t now_ns, struct garbage *g)
 		relock(l, g);
 }
 
-/* --- what others call ----------------------------------------------------------------------------------------------- */
+/* --- what others call ------------------------------------------------------------------------- */
 
 static bool is_bounded(const struct ledger_entry *e)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every sum and order that the ledger keeps beside its entries, recomputed and compared; for tests. */
+/*
+ * Every sum and order that the ledger keeps beside its entries, recomputed and compared; for tests.
+ */
 #include <inttypes.h>
 
 #include "aggregator/state/ledger_internal.h"

@@ -58,7 +58,9 @@ struct ledger {
 	int64_t locked_ns, longest_ns;
 };
 
-/* Both under the lock. By namespace, name and uid; and NULL where nothing is reserved for the uid. */
+/*
+ * Both under the lock. By namespace, name and uid; and NULL where nothing is reserved for the uid.
+ */
 int ledger_compare(const struct ledger_entry *a, const struct ledger_entry *b);
 struct reservation *ledger_find(const struct ledger *l, const char *uid);
 

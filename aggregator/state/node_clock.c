@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An interval says when it ended by the node's wall clock, and its frame how long before it was sealed that was, by a
- * clock nobody sets. So
+ * An interval says when it ended by the node's wall clock, and its frame how long before it was
+ * sealed that was, by a clock nobody sets. So
  *
  *     sample = now - age - end = (our clock - the node's) + (time on the way)
  *
- * whether the interval comes live or out of the ring an hour later, and an aggregator that is told everything again
- * learns of each interval what the one before it learned: the same interval lands in the same bucket. Time on the way
- * only makes a sample larger, so the least of the newest 8 counts.
+ * whether the interval comes live or out of the ring an hour later, and an aggregator that is told
+ * everything again learns of each interval what the one before it learned: the same interval lands
+ * in the same bucket. Time on the way only makes a sample larger, so the least of the newest 8
+ * counts.
  *
- * While that is within 2 s of the correction in use, the correction stays, and it begins as 0: clocks that are
- * kept (NTP, and most networks) leave every time as it was told, bit for bit, and a clock that drifts moves things
- * by whole seconds now and then. Beyond, it becomes the nearest whole second, at once when the sample is too small for
- * it or too large by more than a delay can be (60 s: frames wait that long only in a network that was cut), else
- * with the third sample that says so.
+ * While that is within 2 s of the correction in use, the correction stays, and it begins as 0:
+ * clocks that are kept (NTP, and most networks) leave every time as it was told, bit for bit, and a
+ * clock that drifts moves things by whole seconds now and then. Beyond, it becomes the nearest
+ * whole second, at once when the sample is too small for it or too large by more than a delay can
+ * be (60 s: frames wait that long only in a network that was cut), else with the third sample that
+ * says so.
  *
- * When thousands of agents come back at once, frames wait for seconds in our own queue. How long at most, is known
- * (interval.wait_ns), and by so much a sample may be too large without saying anything about the node's clock.
+ * When thousands of agents come back at once, frames wait for seconds in our own queue. How long at
+ * most, is known (interval.wait_ns), and by so much a sample may be too large without saying
+ * anything about the node's clock.
  *
- * A clock that is set shows as a gap or an overlap between intervals that follow each other; the samples before are
- * forgotten then, but not the correction.
+ * A clock that is set shows as a gap or an overlap between intervals that follow each other; the
+ * samples before are forgotten then, but not the correction.
  */
 #include "aggregator/state/node_clock.h"
 

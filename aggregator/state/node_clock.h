@@ -23,8 +23,9 @@ struct node_clock {
 };
 
 /*
- * Learns from an interval that arrives now. follows: it is the next of the same run, so that a start elsewhere than at
- * the last end means that the node's clock was set. Nothing is learned where the agent did not say how old it is.
+ * Learns from an interval that arrives now. follows: it is the next of the same run, so that a
+ * start elsewhere than at the last end means that the node's clock was set. Nothing is learned
+ * where the agent did not say how old it is.
  */
 void node_clock_hear(struct node_clock *c, const struct interval *i, bool follows, int64_t now_ns);
 /* How far the node's clock is ahead of ours; false: not known. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A page is one block of memory: struct node_page, its pods, all their containers, then all limits and strings unless
- * those are shared. So a rebuild is one allocation, the last drop is one free, and a reader's walk over a node touches
- * neighbouring lines. Strings and limits would be half of a page and change only when something starts or ends on the
- * node: the usage state shares them, which spares it their copies (120 MiB at 5000 nodes) and the cache misses.
+ * A page is one block of memory: struct node_page, its pods, all their containers, then all limits
+ * and strings unless those are shared. So a rebuild is one allocation, the last drop is one free,
+ * and a reader's walk over a node touches neighbouring lines. Strings and limits would be half of a
+ * page and change only when something starts or ends on the node: the usage state shares them,
+ * which spares it their copies (120 MiB at 5000 nodes) and the cache misses.
  */
 #include "aggregator/state/page.h"
 
@@ -123,8 +124,8 @@ static void place_pods(struct cursor *at, const struct node_page *from, struct p
 }
 
 /*
- * A page takes the place of another one that was dropped: of few sizes, one that fits is found at once, and none is cut
- * up.
+ * A page takes the place of another one that was dropped: of few sizes, one that fits is found at
+ * once, and none is cut up.
  */
 static size_t coarse(size_t size)
 {

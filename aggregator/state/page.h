@@ -29,8 +29,8 @@ struct page_machine {
 };
 
 /*
- * Sums over all intervals that ended since the node was first heard here: an agent's older ones, told again to
- * an aggregator that starts anew, were counted by the one before.
+ * Sums over all intervals that ended since the node was first heard here: an agent's older ones,
+ * told again to an aggregator that starts anew, were counted by the one before.
  */
 struct page_totals {
 	uint64_t missed_ticks;
@@ -39,7 +39,9 @@ struct page_totals {
 	uint32_t pressure_have; /* bits of enum usage_have: what was ever measured */
 };
 
-/* What was put aside of what the node's agent told (usage_check.h), since it was first heard here. */
+/*
+ * What was put aside of what the node's agent told (usage_check.h), since it was first heard here.
+ */
 struct page_quarantine {
 	uint64_t count; /* 0: nothing, and all else has no meaning */
 	int64_t last_ns; /* end of the last interval in which something was */
@@ -72,8 +74,8 @@ struct page_pod {
 };
 
 /*
- * The strings and limits of a node's pages, shared by all pages between two changes of what is on the node. The room
- * of what is written into it is its user's to keep.
+ * The strings and limits of a node's pages, shared by all pages between two changes of what is on
+ * the node. The room of what is written into it is its user's to keep.
  */
 struct page_names {
 	atomic_uint users;
@@ -96,14 +98,20 @@ struct node_page {
 	uint32_t overflow;
 	uint64_t pass_ns;
 	double agent_cpu_milli; /* the agent's own use */
-	/* Not told by an agent but by a load watcher's answer: nothing is known of run to quarantine. */
+	/*
+	 * Not told by an agent but by a load watcher's answer: nothing is known of run to
+	 * quarantine.
+	 */
 	bool foreign;
 	bool clock_known;
 	int64_t clock_ahead_ns; /* the node's clock against ours, less the time frames need */
 	struct page_machine machine;
 	struct page_totals totals;
 	struct page_quarantine quarantine;
-	/* By how much the node's newest CPU and memory use are older than end_ns, as newer ones could not be. */
+	/*
+	 * By how much the node's newest CPU and memory use are older than end_ns, as newer ones
+	 * could not be.
+	 */
 	int64_t aside_ns;
 	int64_t cpu_capacity_milli, mem_capacity_bytes;
 	int64_t cpu_allocatable_milli,
@@ -121,10 +129,11 @@ struct page_names *page_names_new(size_t limits, size_t text_size);
 void page_names_drop(struct page_names *n);
 
 /*
- * A copy of `from` with one user, in one block of memory: the page, its pods, their containers, every string and all
- * limits. With from->names set, that is held instead, and strings and limits, which must lie in it, are not copied. Pods
- * and containers must be sorted by name (strcmp); NULL strings become "" in a copy, and NULL limits unknown ones.
- * Peaks are held. from->users does not matter.
+ * A copy of `from` with one user, in one block of memory: the page, its pods, their containers,
+ * every string and all limits. With from->names set, that is held instead, and strings and limits,
+ * which must lie in it, are not copied. Pods and containers must be sorted by name (strcmp); NULL
+ * strings become "" in a copy, and NULL limits unknown ones. Peaks are held. from->users does not
+ * matter.
  */
 struct node_page *page_new(const struct node_page *from);
 struct node_page *page_hold(struct node_page *p);
@@ -132,7 +141,10 @@ struct node_page *page_hold(struct node_page *p);
 void page_drop(struct node_page *p);
 /* All that the page says of the use of one of its pods. */
 void page_pod_usage(const struct node_page *p, const struct page_pod *pod, struct page_usage *out);
-/* Of the newest use of the node that is known; at least 0. What it goes by is end_ns and aside_ns alone, as for page_age_of(). */
+/*
+ * Of the newest use of the node that is known; at least 0. What it goes by is end_ns and aside_ns
+ * alone, as for page_age_of().
+ */
 int64_t page_age_ns(const struct node_page *p, int64_t now_ns);
 int64_t page_age_of(int64_t end_ns, int64_t aside_ns, int64_t now_ns);
 /* By that age: fresh below FRESH_NS, expired above EXPIRED_NS; never for NULL and end_ns 0. */

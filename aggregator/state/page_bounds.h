@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernel lets the pods of a node use together: summed once per page, since every score asks for it. Pure. */
+/*
+ * What the kernel lets the pods of a node use together: summed once per page, since every score
+ * asks for it. Pure.
+ */
 #ifndef EVENKEEL_AGGREGATOR_STATE_PAGE_BOUNDS_H
 #define EVENKEEL_AGGREGATOR_STATE_PAGE_BOUNDS_H
 
@@ -19,9 +22,10 @@ struct page_bounds {
 };
 
 /*
- * Of pods and of containers that run outside of pods; units and slices are the machine's own. A pod counts as its
- * containers do together, and where it is bounded itself, as no more than that. A limit of `whole` or more (what the
- * node can give away) is none: the kubelet bounds all pods together so, and the kernel shows that to each.
+ * Of pods and of containers that run outside of pods; units and slices are the machine's own. A pod
+ * counts as its containers do together, and where it is bounded itself, as no more than that. A
+ * limit of `whole` or more (what the node can give away) is none: the kubelet bounds all pods
+ * together so, and the kernel shows that to each.
  */
 void page_bounds_sum(const struct page_pod *pods, size_t count, int64_t whole_cpu_milli,
 		     int64_t whole_mem_bytes, struct page_bounds *bounds);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each part of a page is one function that names its members once, for both directions (page_json_io.h). Writing, it
- * gets a copy of the part, so that nothing of the page is ever touched.
+ * Each part of a page is one function that names its members once, for both directions
+ * (page_json_io.h). Writing, it gets a copy of the part, so that nothing of the page is ever
+ * touched.
  *
- * A pod's packed times count from its page's end, so every pod item tells that end, too: items stand for themselves,
- * and may come before their node's.
+ * A pod's packed times count from its page's end, so every pod item tells that end, too: items
+ * stand for themselves, and may come before their node's.
  */
 #include "aggregator/state/page_json.h"
 
@@ -61,7 +62,7 @@ static void text_if_any(struct page_json_io *io, const char *key, const char **v
 		page_json_text(io, key, value, most);
 }
 
-/* --- nodes ------------------------------------------------------------------------------------------------------ */
+/* --- nodes ------------------------------------------------------------------------------------ */
 
 static void do_quarantine(struct page_json_io *io, struct page_quarantine *q)
 {
@@ -179,7 +180,7 @@ void page_json_do_node(struct page_json_io *io, struct node_page *p)
 	page_json_do_usage(io, &p->usage);
 }
 
-/* --- pods ------------------------------------------------------------------------------------------------------- */
+/* --- pods ------------------------------------------------------------------------------------- */
 
 static void do_limit(struct page_json_io *io, const char *key, int64_t *limit)
 {
@@ -305,7 +306,7 @@ void page_json_do_container(struct page_json_io *io, size_t index, struct page_c
 	page_json_leave(io, &level);
 }
 
-/* --- writing ---------------------------------------------------------------------------------------------------- */
+/* --- writing ---------------------------------------------------------------------------------- */
 
 void page_json_write_node(const struct node_page *p, struct jsonw *w)
 {

@@ -8,9 +8,10 @@
 
 /*
  * A node and a pod of a Usage object
- * {"apiVersion":"evenkeel.io/v1","kind":"Usage","time":T,"nodes":[NODE..],"pods":[POD..]}. T are times in RFC 3339
- * with all nanoseconds, I whole numbers (beyond 2^53 strings of digits), D doubles (%.17g), F floats (%.9g). What is
- * in brackets is there where it is known; STATS of pods have F for D and no percentiles.
+ * {"apiVersion":"evenkeel.io/v1","kind":"Usage","time":T,"nodes":[NODE..],"pods":[POD..]}. T are
+ * times in RFC 3339 with all nanoseconds, I whole numbers (beyond 2^53 strings of digits), D
+ * doubles (%.17g), F floats (%.9g). What is in brackets is there where it is known; STATS of pods
+ * have F for D and no percentiles.
  *
  *   NODE   {"name"[,"end":T][,"source":SOURCE][,"capacity":{"cpuMillicores":I,"memoryBytes":I}][,"allocatable":{..}]
  *           [,"machine":{"cpuMillicores":{"user":D,"system","iowait","steal"},"memoryAvailableBytes":I}],"totals":{
@@ -48,8 +49,8 @@ struct page_json_set;
 struct page_json_set *page_json_set_new(void);
 void page_json_set_free(struct page_json_set *s); /* NULL is allowed */
 /*
- * Each takes over an item of "nodes" or "pods", which it frees. -EINVAL: field is the path in the item ("" the item
- * itself), and nothing was added. Everything unknown is refused.
+ * Each takes over an item of "nodes" or "pods", which it frees. -EINVAL: field is the path in the
+ * item ("" the item itself), and nothing was added. Everything unknown is refused.
  */
 int page_json_add_node(struct page_json_set *s, cJSON *item, char field[PAGE_JSON_FIELD_MAX],
 		       struct reason *reason);
@@ -58,8 +59,8 @@ int page_json_add_pod(struct page_json_set *s, cJSON *item, char field[PAGE_JSON
 /* A page without pods from elsewhere, copied. */
 void page_json_add_page(struct page_json_set *s, const struct node_page *page);
 /*
- * The pages, sorted by name; the caller drops each and frees the array. -EINVAL: two nodes of one name, a pod of a
- * node that is not there, or that says another end than its node.
+ * The pages, sorted by name; the caller drops each and frees the array. -EINVAL: two nodes of one
+ * name, a pod of a node that is not there, or that says another end than its node.
  */
 int page_json_set_pages(struct page_json_set *s, struct node_page ***pages, size_t *count,
 			struct reason *reason);

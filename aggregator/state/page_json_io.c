@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Taking members out makes reading as strict as it is cheap: members in the order they were written in are always the
- * first of what is left, and what nobody took is found without a mark. cJSON holds numbers as doubles, so whole numbers
- * beyond 2^53 travel as strings of digits, as in the JSON form of protocol buffers.
+ * Taking members out makes reading as strict as it is cheap: members in the order they were written
+ * in are always the first of what is left, and what nobody took is found without a mark. cJSON
+ * holds numbers as doubles, so whole numbers beyond 2^53 travel as strings of digits, as in the
+ * JSON form of protocol buffers.
  */
 #include "aggregator/state/page_json_io.h"
 
@@ -78,7 +79,10 @@ static cJSON *find(const struct page_json_io *io, const char *key)
 	return io->bad ? NULL : cJSON_GetObjectItemCaseSensitive(io->at, key);
 }
 
-/* Out of the object, so that it is known to be read. NULL: not there, which is an error where it is required. */
+/*
+ * Out of the object, so that it is known to be read. NULL: not there, which is an error where it is
+ * required.
+ */
 static cJSON *take(struct page_json_io *io, const char *key, bool required)
 {
 	cJSON *item = find(io, key);
@@ -104,7 +108,7 @@ bool page_json_has(const struct page_json_io *io, const char *key, bool present)
 	return io->out ? present : find(io, key) != NULL;
 }
 
-/* --- nesting ---------------------------------------------------------------------------------------------------- */
+/* --- nesting ---------------------------------------------------------------------------------- */
 
 bool page_json_enter(struct page_json_io *io, const char *key, bool present,
 		     struct page_json_level *level)
@@ -217,7 +221,7 @@ void page_json_list_leave(struct page_json_io *io, const struct page_json_level 
 		restore(io, level);
 }
 
-/* --- numbers ---------------------------------------------------------------------------------------------------- */
+/* --- numbers ---------------------------------------------------------------------------------- */
 
 /* False: an error. null is NaN where that is allowed. */
 static bool read_number(struct page_json_io *io, const char *key, const cJSON *item, bool nan,
@@ -426,7 +430,7 @@ void page_json_u32(struct page_json_io *io, const char *key, uint32_t *value, ui
 	*value = (uint32_t)wide;
 }
 
-/* --- text ------------------------------------------------------------------------------------------------------- */
+/* --- text ------------------------------------------------------------------------------------- */
 
 void page_json_text(struct page_json_io *io, const char *key, const char **value, size_t most)
 {

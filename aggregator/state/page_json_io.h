@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Members of a JSON object to or from C values, in one pass that serves both directions, so that they cannot differ. */
+/*
+ * Members of a JSON object to or from C values, in one pass that serves both directions, so that
+ * they cannot differ.
+ */
 #ifndef EVENKEEL_AGGREGATOR_STATE_PAGE_JSON_IO_H
 #define EVENKEEL_AGGREGATOR_STATE_PAGE_JSON_IO_H
 
@@ -13,13 +16,16 @@
 
 enum { PAGE_JSON_FIELD_MAX = 256 };
 
-/* The largest whole number that every reader of JSON reads alike; greater ones are written as strings of digits. */
+/*
+ * The largest whole number that every reader of JSON reads alike; greater ones are written as
+ * strings of digits.
+ */
 #define PAGE_JSON_WHOLE_MAX 9007199254740992LL /* 2^53 */
 
 /*
- * Writing: values go to `out`. Reading: each member is taken out of the object `at`, so that what is left when an
- * object ends is what nobody knows, which is an error as a missing member is. The first error stays: values are
- * untouched since.
+ * Writing: values go to `out`. Reading: each member is taken out of the object `at`, so that what
+ * is left when an object ends is what nobody knows, which is an error as a missing member is. The
+ * first error stays: values are untouched since.
  */
 struct page_json_io {
 	struct jsonw *out; /* borrowed; NULL: reading */
@@ -54,8 +60,9 @@ bool page_json_enter(struct page_json_io *io, const char *key, bool present,
 bool page_json_into(struct page_json_io *io, const char *key, struct page_json_level *level);
 void page_json_leave(struct page_json_io *io, const struct page_json_level *level);
 /*
- * A list of objects: *count of them, at most `most`, written or found; absent is none. Each is entered by
- * page_json_item(), in order, and left by page_json_leave(). False: there are none, and nothing to leave.
+ * A list of objects: *count of them, at most `most`, written or found; absent is none. Each is
+ * entered by page_json_item(), in order, and left by page_json_leave(). False: there are none, and
+ * nothing to leave.
  */
 bool page_json_list(struct page_json_io *io, const char *key, size_t *count, size_t most,
 		    struct page_json_level *level);

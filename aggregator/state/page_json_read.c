@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Items are kept with strings of their own until all are there; then the pods are sorted below their nodes, and each
- * page is made of its part of them.
+ * Items are kept with strings of their own until all are there; then the pods are sorted below
+ * their nodes, and each page is made of its part of them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -111,7 +111,7 @@ int page_json_add_node(struct page_json_set *s, cJSON *item, char field[PAGE_JSO
 	return end_reading(&io, field);
 }
 
-/* --- pods ------------------------------------------------------------------------------------------------------- */
+/* --- pods ------------------------------------------------------------------------------------- */
 
 static void read_containers(struct page_json_io *io, struct kept_pod *kept)
 {
@@ -190,7 +190,7 @@ int page_json_add_pod(struct page_json_set *s, cJSON *item, char field[PAGE_JSON
 	return end_reading(&io, field);
 }
 
-/* --- pages ------------------------------------------------------------------------------------------------------ */
+/* --- pages ------------------------------------------------------------------------------------ */
 
 static int compare_nodes(const void *a, const void *b)
 {

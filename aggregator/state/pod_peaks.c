@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A day of windows would be 180 KiB per pod, so what happened before the last 15 minutes is kept as two numbers per
- * hour. The percentile is exact (nearest rank): of n <= 120 bucket means the one of rank ceil(0.95 n) is among the 7
- * largest.
+ * A day of windows would be 180 KiB per pod, so what happened before the last 15 minutes is kept as
+ * two numbers per hour. The percentile is exact (nearest rank): of n <= 120 bucket means the one of
+ * rank ceil(0.95 n) is among the 7 largest.
  *
- * Pages share the day's numbers with the usage state instead of copying them: 200 bytes per pod that change once in
- * 30 s. They lie in one block per node, since a count of users for each pod would be a cache miss for each pod
- * whenever a page is built. The state writes into what nobody else holds and else into a copy of its own.
+ * Pages share the day's numbers with the usage state instead of copying them: 200 bytes per pod
+ * that change once in 30 s. They lie in one block per node, since a count of users for each pod
+ * would be a cache miss for each pod whenever a page is built. The state writes into what nobody
+ * else holds and else into a copy of its own.
  */
 #include "aggregator/state/pod_peaks.h"
 
@@ -33,7 +34,10 @@ void page_peaks_drop(struct page_peaks *p)
 		free(p);
 }
 
-/* Makes *peaks one that may be written to and has room. Nobody can begin to hold it meanwhile: holds come from here. */
+/*
+ * Makes *peaks one that may be written to and has room. Nobody can begin to hold it meanwhile:
+ * holds come from here.
+ */
 static struct page_peaks *writable(struct page_peaks **peaks, uint32_t room)
 {
 	struct page_peaks *old = *peaks, *own;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What pods used at their peak in each of the last 24 hours, for planning against the day's peaks. */
+/*
+ * What pods used at their peak in each of the last 24 hours, for planning against the day's peaks.
+ */
 #ifndef EVENKEEL_AGGREGATOR_STATE_POD_PEAKS_H
 #define EVENKEEL_AGGREGATOR_STATE_POD_PEAKS_H
 
@@ -16,14 +18,20 @@ enum {
 	PEAK_LARGEST = 7,
 };
 
-/* Hour h (of Unix time) lies in place h % 24; the newest may be running and then stands for its complete buckets. */
+/*
+ * Hour h (of Unix time) lies in place h % 24; the newest may be running and then stands for its
+ * complete buckets.
+ */
 struct pod_peaks {
 	int64_t newest; /* hour */
 	float cpu_milli[PEAK_HOURS]; /* 95th percentile of the buckets' means; NaN: not measured */
 	float working_set_bytes[PEAK_HOURS]; /* largest sample; NaN: not measured */
 };
 
-/* Of all pods of a node, each in a place of its own; immutable while anyone but the usage state holds it. */
+/*
+ * Of all pods of a node, each in a place of its own; immutable while anyone but the usage state
+ * holds it.
+ */
 struct page_peaks {
 	atomic_uint users;
 	uint32_t room, count;
@@ -40,8 +48,8 @@ struct pod_hours {
 };
 
 /*
- * Takes in a complete bucket. Buckets come in order; one of an hour before the newest is ignored. *peaks (held; NULL at
- * first) is replaced where others hold it, or where it has no room.
+ * Takes in a complete bucket. Buckets come in order; one of an hour before the newest is ignored.
+ * *peaks (held; NULL at first) is replaced where others hold it, or where it has no room.
  */
 void pod_hours_add(struct pod_hours *h, struct page_peaks **peaks,
 		   const struct pod_bucket_use *bucket);

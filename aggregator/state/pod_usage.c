@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Windows are sums in double precision, but what goes into them are float32 buckets, so a float32 loses nothing that
- * was known. Times are kept from the start of the 30 s bucket the page ends in: a pod's window starts and ends at whole
- * steps from there (window_pod.c), so they come out of here as they went in.
+ * Windows are sums in double precision, but what goes into them are float32 buckets, so a float32
+ * loses nothing that was known. Times are kept from the start of the 30 s bucket the page ends in:
+ * a pod's window starts and ends at whole steps from there (window_pod.c), so they come out of here
+ * as they went in.
  */
 #include "aggregator/state/pod_usage.h"
 

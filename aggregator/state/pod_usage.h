@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a page says of a pod's use, packed: with 150,000 pods twice the size would be another 200 MiB. */
+/*
+ * What a page says of a pod's use, packed: with 150,000 pods twice the size would be another 200
+ * MiB.
+ */
 #ifndef EVENKEEL_AGGREGATOR_STATE_POD_USAGE_H
 #define EVENKEEL_AGGREGATOR_STATE_POD_USAGE_H
 
@@ -9,9 +12,10 @@
 #include "aggregator/state/windows.h"
 
 /*
- * The newest good value: of the interval that ended at the page's end_ns, or age_seconds before that where a newer one
- * could not be (usage_check.h). Of CPU the mean, of the others the last value. A float is what an interval carries
- * of use; it holds every number of tasks, and of pages swapped up to 64 GiB.
+ * The newest good value: of the interval that ended at the page's end_ns, or age_seconds before
+ * that where a newer one could not be (usage_check.h). Of CPU the mean, of the others the last
+ * value. A float is what an interval carries of use; it holds every number of tasks, and of pages
+ * swapped up to 64 GiB.
  */
 struct latest {
 	float value;
@@ -35,7 +39,10 @@ struct pod_stats {
 	float mean, stddev, min, max;
 };
 
-/* Counts are kept of the shortest window only: what has been lost to neighbours and limits is a question about now. */
+/*
+ * Counts are kept of the shortest window only: what has been lost to neighbours and limits is a
+ * question about now.
+ */
 struct pod_counts {
 	float seconds, throttled_seconds, throttled_ratio, pressure[PRESSURES];
 	uint32_t oom_kills;
@@ -52,7 +59,10 @@ struct pod_usage {
 void pod_usage_pack(const struct page_usage *u, int64_t end_ns, struct pod_usage *out);
 /* One of its windows. */
 void pod_stats_unpack(const struct pod_stats *s, int64_t end_ns, struct window_stats *out);
-/* Whether CPU and working set were measured over the whole of that window, give or take two buckets. */
+/*
+ * Whether CPU and working set were measured over the whole of that window, give or take two
+ * buckets.
+ */
 bool pod_usage_covers(const struct pod_usage *u, enum window window);
 /* The counts of the longer windows say not measured. */
 void pod_usage_unpack(const struct pod_usage *u, int64_t end_ns, struct page_usage *out);

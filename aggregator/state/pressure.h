@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Time that pressure stall information tells was lost, as one table of four over the members of struct usage. */
+/*
+ * Time that pressure stall information tells was lost, as one table of four over the members of
+ * struct usage.
+ */
 #ifndef EVENKEEL_AGGREGATOR_STATE_PRESSURE_H
 #define EVENKEEL_AGGREGATOR_STATE_PRESSURE_H
 

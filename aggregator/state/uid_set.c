@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Open addressing, at most half full, at least an eighth. Who goes leaves no mark: those behind that were pushed on by it move up.
+ * Open addressing, at most half full, at least an eighth. Who goes leaves no mark: those behind
+ * that were pushed on by it move up.
  *
- * Two uids of one hash are taken for one: of 150,000 random ones that happens once in 10^9 clusters. What goes by this set is a
- * precaution, not an account.
+ * Two uids of one hash are taken for one: of 150,000 random ones that happens once in 10^9
+ * clusters. What goes by this set is a precaution, not an account.
  */
 #include "aggregator/state/uid_set.h"
 
@@ -74,7 +75,10 @@ bool uid_set_add(struct uid_set *s, const char *uid)
 	return true;
 }
 
-/* Closes the gap, so that every search still ends where it should: what a gap cuts off from its first place moves into it. */
+/*
+ * Closes the gap, so that every search still ends where it should: what a gap cuts off from its
+ * first place moves into it.
+ */
 static void close_gap(struct uid_set *s, size_t gap)
 {
 	size_t mask = s->size - 1;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A set of uids, told apart by 64 bits of each: 16 bytes for one at most, so that all pods of a cluster are few megabytes. */
+/*
+ * A set of uids, told apart by 64 bits of each: 16 bytes for one at most, so that all pods of a
+ * cluster are few megabytes.
+ */
 #ifndef EVENKEEL_AGGREGATOR_STATE_UID_SET_H
 #define EVENKEEL_AGGREGATOR_STATE_UID_SET_H
 

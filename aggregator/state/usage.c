@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An interval's times are first moved to our clock (node_clock.h), and only then looked at: a node whose clock is hours
- * off is measured as any other and merely flagged. Where an agent does not tell how old its intervals are, its clock is
- * believed up to 5 minutes ahead.
+ * An interval's times are first moved to our clock (node_clock.h), and only then looked at: a node
+ * whose clock is hours off is measured as any other and merely flagged. Where an agent does not
+ * tell how old its intervals are, its clock is believed up to 5 minutes ahead.
  *
- * Every question about an interval is decided before anything of it is applied: first whether it is news (run,
- * sequence, time), then whether its values can be, then whether all its references are known. So no answer but
- * USAGE_APPLIED leaves a trace, except that a run that was asked for everything is remembered as asked.
+ * Every question about an interval is decided before anything of it is applied: first whether it is
+ * news (run, sequence, time), then whether its values can be, then whether all its references are
+ * known. So no answer but USAGE_APPLIED leaves a trace, except that a run that was asked for
+ * everything is remembered as asked.
  *
  *   does not end after it starts                  -> refused
  *   run known, sequence <= applied                -> duplicate (before its clock is looked at)
@@ -23,17 +24,22 @@
  *
  * Nodes are an array sorted by name, as views want it. A node silent for a day is forgotten.
  *
- * A restart. The database has the node's windows and, in the same row, the run and the sequence S up to which they reach
- * (usage_node.counted); it has nothing of pods. So a run is new to every process that has not heard it, and its agent is
- * asked from 1, not from S + 1: what is at or before S goes to the pods and their identities alone, what is behind S to
- * the node as well. Both end up with each interval once, whenever the process was killed. What follows from that:
+ * A restart. The database has the node's windows and, in the same row, the run and the sequence S
+ * up to which they reach (usage_node.counted); it has nothing of pods. So a run is new to every
+ * process that has not heard it, and its agent is asked from 1, not from S + 1: what is at or
+ * before S goes to the pods and their identities alone, what is behind S to the node as well. Both
+ * end up with each interval once, whenever the process was killed. What follows from that:
  *
- *   - The run the row names may start before the row's end, since it tells again; any other may not, as ever.
- *   - An agent that began a new run meanwhile continues the node's windows; its pods' old intervals died with its ring.
- *   - A ring merges intervals for want of room, but not across S + 1 as the acks told it (`durable`). An agent that did
+ *   - The run the row names may start before the row's end, since it tells again; any other may
+ *     not, as ever.
+ *   - An agent that began a new run meanwhile continues the node's windows; its pods' old intervals
+ *     died with its ring.
+ *   - A ring merges intervals for want of room, but not across S + 1 as the acks told it
+ *     (`durable`). An agent that did
  *     not hear of the last save before the kill may still send one that begins at or before S and ends behind it. It
  *     cannot be taken apart; the node does without it rather than counting half of it twice, and that is counted (lost).
- *   - The row has the correction of the node's clock, too. What the agent tells again, with ages or without, so comes to
+ *   - The row has the correction of the node's clock, too. What the agent tells again, with ages or
+ *     without, so comes to
  *     the times it had; the samples behind the correction are taken anew.
  *   - A row of an earlier save is as good as the newest: S is smaller then, and more is told again.
  */
@@ -66,7 +72,10 @@ struct usage_state {
 	uint64_t generation; /* of the newest change of any node */
 	struct node_page **pages; /* owned; what usage_pages() gave last, borrowed from the nodes */
 	bool dirty; /* some page was built, or is to be, since they were gathered */
-	/* Borrowed from nodes: those whose page is to be built, each once, the one that waits longest first. */
+	/*
+	 * Borrowed from nodes: those whose page is to be built, each once, the one that waits
+	 * longest first.
+	 */
 	struct usage_node **stale;
 	size_t stale_from, stale_end, stale_room;
 	uint64_t save; /* begun last */
@@ -161,8 +170,9 @@ static bool was_asked(const struct usage_node *n, const uint8_t run[FRAME_RUN_LE
 }
 
 /*
- * The very frame that was asked. An agent sends it twice when its connection is replaced just then; it is not the answer
- * to the order, and taking it for one would make duplicates of everything that the agent goes back to.
+ * The very frame that was asked. An agent sends it twice when its connection is replaced just then;
+ * it is not the answer to the order, and taking it for one would make duplicates of everything that
+ * the agent goes back to.
  */
 static bool is_copy(const struct usage_node *n, const uint8_t run[FRAME_RUN_LEN],
 		    const uint8_t nonce[FRAME_NONCE_LEN])
@@ -170,7 +180,10 @@ static bool is_copy(const struct usage_node *n, const uint8_t run[FRAME_RUN_LEN]
 	return nonce && was_asked(n, run) && memcmp(n->asked_nonce, nonce, FRAME_NONCE_LEN) == 0;
 }
 
-/* An agent that was restarted tells its run from the beginning; one in the middle of a run never stopped. */
+/*
+ * An agent that was restarted tells its run from the beginning; one in the middle of a run never
+ * stopped.
+ */
 static bool is_rival(const struct usage_node *n, const uint8_t run[FRAME_RUN_LEN],
 		     const struct interval *i, int64_t now_ns)
 {
@@ -238,7 +251,10 @@ static uint64_t durable_of(const struct usage_state *u, const struct usage_node 
 	return usage_mark_is(m, run) ? m->sequence : 0;
 }
 
-/* How many published intervals the run went past since the last one we have; without any, nobody knows. */
+/*
+ * How many published intervals the run went past since the last one we have; without any, nobody
+ * knows.
+ */
 static uint64_t missing_before(const struct usage_node *n, const uint8_t run[FRAME_RUN_LEN],
 			       const struct interval *i)
 {
@@ -253,8 +269,10 @@ static uint64_t missing_before(const struct usage_node *n, const uint8_t run[FRA
 	return through > have ? through - have : 0;
 }
 
-/* Moves the interval, a copy of what was told, to our clock; *clock, which was the node's, then knows what it
- * teaches. */
+/*
+ * Moves the interval, a copy of what was told, to our clock; *clock, which was the node's, then
+ * knows what it teaches.
+ */
 static enum usage_verdict take_times(const struct usage_node *n, const uint8_t run[FRAME_RUN_LEN],
 				     struct interval *i, int64_t now_ns, struct node_clock *clock,
 				     struct usage_answer *answer)
@@ -429,7 +447,7 @@ bool usage_dirty(const struct usage_state *u)
 	return u->dirty;
 }
 
-/* --- the database ----------------------------------------------------------------------------------------------- */
+/* --- the database ----------------------------------------------------------------------------- */
 
 uint64_t usage_save_begin(struct usage_state *u)
 {

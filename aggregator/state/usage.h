@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The usage state: every node's windows, fed by one call, given out as pages. Owned by the loop thread. */
+/*
+ * The usage state: every node's windows, fed by one call, given out as pages. Owned by the loop
+ * thread.
+ */
 #ifndef EVENKEEL_AGGREGATOR_STATE_USAGE_H
 #define EVENKEEL_AGGREGATOR_STATE_USAGE_H
 
@@ -24,9 +27,15 @@ struct usage_answer {
 	uint64_t applied; /* last applied sequence of this run */
 	uint64_t durable; /* last sequence of this run in the database, 0: none */
 	uint64_t resend_from; /* with USAGE_NEED_FULL */
-	/* With USAGE_APPLIED: published intervals that the node's windows must do without, see usage.c. */
+	/*
+	 * With USAGE_APPLIED: published intervals that the node's windows must do without, see
+	 * usage.c.
+	 */
 	uint64_t lost;
-	/* With USAGE_APPLIED: published intervals between it and the last one heard of its run that did not come. */
+	/*
+	 * With USAGE_APPLIED: published intervals between it and the last one heard of its run that
+	 * did not come.
+	 */
 	uint64_t missing;
 	bool clock_flagged; /* with USAGE_APPLIED: for the first time the node's clock is over 30 s off .. */
 	double clock_ahead_seconds; /* .. by this much */
@@ -45,44 +54,47 @@ struct usage_state *usage_new(const struct usage_limits *limits);
 void usage_free(struct usage_state *u);
 
 /*
- * One interval of one run of one node's agent. Order and duplicates are told by (run, sequence); a run not yet heard
- * in this process is asked once for everything its agent still has (resend_from 1) and then taken as it comes; a run
- * that starts more than 5 s before the node's last applied end is refused, and so is one told from its middle while
- * the node's run was heard within 30 s (two agents of one name), and an interval that ends more than 5 minutes after
- * now. Times are corrected by what is known of the node's clock (node_clock.h). Values that cannot be are put aside
- * (usage_check.h), also in `told`, and the rest counts. nonce is that of the frame: one that was asked for everything
- * and comes a second time is asked again; NULL: it is none. Takes nothing over. told->sequence must be > 0, its
- * entries sorted by ref.
+ * One interval of one run of one node's agent. Order and duplicates are told by (run, sequence); a
+ * run not yet heard in this process is asked once for everything its agent still has (resend_from
+ * 1) and then taken as it comes; a run that starts more than 5 s before the node's last applied end
+ * is refused, and so is one told from its middle while the node's run was heard within 30 s (two
+ * agents of one name), and an interval that ends more than 5 minutes after now. Times are corrected
+ * by what is known of the node's clock (node_clock.h). Values that cannot be are put aside
+ * (usage_check.h), also in `told`, and the rest counts. nonce is that of the frame: one that was
+ * asked for everything and comes a second time is asked again; NULL: it is none. Takes nothing
+ * over. told->sequence must be > 0, its entries sorted by ref.
  */
 void usage_apply(struct usage_state *u, const char *node, const uint8_t run[FRAME_RUN_LEN],
 		 const uint8_t nonce[FRAME_NONCE_LEN], struct interval *told, int64_t now_ns,
 		 struct usage_answer *answer);
 
 /*
- * The pages of all nodes heard so far, sorted by name, rebuilding only those of nodes that changed since the last call.
- * Borrowed until the next call; whoever keeps one holds it. A page shows the pods of the node's newest interval, its
- * windows as of that interval's end. Nodes silent for a day are forgotten.
+ * The pages of all nodes heard so far, sorted by name, rebuilding only those of nodes that changed
+ * since the last call. Borrowed until the next call; whoever keeps one holds it. A page shows the
+ * pods of the node's newest interval, its windows as of that interval's end. Nodes silent for a day
+ * are forgotten.
  */
 struct node_page *const *usage_pages(struct usage_state *u, int64_t now_ns, size_t *count);
 /*
- * The same in steps, so that whoever waits for the loop does not wait for a thousand pages at once. Of the nodes that changed, the next `most`
- * get their pages, those first that changed longest ago; returns how many did.
+ * The same in steps, so that whoever waits for the loop does not wait for a thousand pages at once.
+ * Of the nodes that changed, the next `most` get their pages, those first that changed longest ago;
+ * returns how many did.
  */
 size_t usage_build_pages(struct usage_state *u, size_t most);
 /* How many nodes wait for their pages. */
 size_t usage_stale(const struct usage_state *u);
 /*
- * The pages there are: of a node that waits the last one, if it has one. They are borrowed until the next call of any of these three; intervals
- * may be applied meanwhile.
+ * The pages there are: of a node that waits the last one, if it has one. They are borrowed until
+ * the next call of any of these three; intervals may be applied meanwhile.
  */
 struct node_page *const *usage_gather_pages(struct usage_state *u, int64_t now_ns, size_t *count);
 /* True when something was applied or restored that is not in the pages given last. */
 bool usage_dirty(const struct usage_state *u);
 
 /*
- * What a database does for it. A save is a number: begin it, take rows until there are no more, and tell when they all
- * are in the database; a save that is never told of did not happen. Nodes that did not change since they were last saved
- * have no row.
+ * What a database does for it. A save is a number: begin it, take rows until there are no more, and
+ * tell when they all are in the database; a save that is never told of did not happen. Nodes that
+ * did not change since they were last saved have no row.
  */
 struct usage_node;
 
@@ -103,8 +115,9 @@ void usage_row_fini(struct usage_row *row);
 int64_t usage_forget_before_ns(int64_t now_ns);
 
 /*
- * A node out of the database, taken over and, unless 0, freed. -EEXIST: it was heard meanwhile; -ESTALE: a day ago
- * for the last time; -ERANGE: in a future by more than intervals may be; -ENOSPC: beyond nodes_max.
+ * A node out of the database, taken over and, unless 0, freed. -EEXIST: it was heard meanwhile;
+ * -ESTALE: a day ago for the last time; -ERANGE: in a future by more than intervals may be;
+ * -ENOSPC: beyond nodes_max.
  */
 int usage_restore(struct usage_state *u, struct usage_node *n, int64_t now_ns);
 

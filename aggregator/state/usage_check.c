@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An agent reads counters of a kernel, and both have bugs: a counter that starts anew, a page counter that went below
- * 0, a tick that was read twice. One such value must not cost the interval of a whole node, and must not be in any
- * average. So every value is judged alone, by what the node can have done in the time, and put aside for the first
- * reason that holds.
+ * An agent reads counters of a kernel, and both have bugs: a counter that starts anew, a page
+ * counter that went below 0, a tick that was read twice. One such value must not cost the interval
+ * of a whole node, and must not be in any average. So every value is judged alone, by what the node
+ * can have done in the time, and put aside for the first reason that holds.
  */
 #include "aggregator/state/usage_check.h"
 
@@ -26,7 +26,10 @@
 #define OOM_KILLS_MOST	 1000000u
 #define PERIODS_SECOND	 1000.0 /* a period is at least 1 ms */
 
-/* What is read once a second may be late at both ends; a clock that went on for longer than this went backwards. */
+/*
+ * What is read once a second may be late at both ends; a clock that went on for longer than this
+ * went backwards.
+ */
 #define SLOW_SECONDS   2.0
 #define SLOW_TOLERANCE 2.0
 

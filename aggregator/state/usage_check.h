@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which values of an interval can be; what cannot is put aside, and the rest of the interval counts. */
+/*
+ * Which values of an interval can be; what cannot is put aside, and the rest of the interval
+ * counts.
+ */
 #ifndef EVENKEEL_AGGREGATOR_STATE_USAGE_CHECK_H
 #define EVENKEEL_AGGREGATOR_STATE_USAGE_CHECK_H
 
@@ -28,7 +31,10 @@ extern const char *const quarantine_reason_name[QUARANTINE_REASON_COUNT];
 
 enum { QUARANTINE_TEXT_LEN = 128 };
 
-/* What was put aside in one interval: values (a resource of the node or an entry is one), and the last one's story. */
+/*
+ * What was put aside in one interval: values (a resource of the node or an entry is one), and the
+ * last one's story.
+ */
 struct quarantine {
 	uint32_t count[QUARANTINE_REASON_COUNT];
 	uint32_t total;
@@ -49,15 +55,16 @@ static inline uint32_t usage_aside(const struct usage *u, uint32_t bit)
 int usage_check(const struct interval *interval, char *reason, size_t reason_size);
 
 /*
- * Clears what cannot be out of usage.have, of the node and of every entry, and marks it as put aside; the node's
- * histograms go with its CPU and memory. Its split of CPU time and available memory, of which either may be wrong,
- * become 0 together, as if not told. *q is filled.
+ * Clears what cannot be out of usage.have, of the node and of every entry, and marks it as put
+ * aside; the node's histograms go with its CPU and memory. Its split of CPU time and available
+ * memory, of which either may be wrong, become 0 together, as if not told. *q is filled.
  *
- * CPU: finite, not negative, weight within the interval, mean above capacity by at most 5 % over at least one second (a
- * single short tick that was read late may show more), maximum below 1000 times the capacity, deviation within the
- * maximum. Memory and working set: finite, from 0 to MemTotal. Throttling and PSI: no more time than passed, twice the
- * interval and 2 s (each CPU counts for throttling); no more periods than one a millisecond, nor throttled ones than
- * periods. OOM kills: a million. Swap: a pebibyte. Tasks: what a kernel can have. CPU time of the machine: as PSI, for
+ * CPU: finite, not negative, weight within the interval, mean above capacity by at most 5 % over at
+ * least one second (a single short tick that was read late may show more), maximum below 1000 times
+ * the capacity, deviation within the maximum. Memory and working set: finite, from 0 to MemTotal.
+ * Throttling and PSI: no more time than passed, twice the interval and 2 s (each CPU counts for
+ * throttling); no more periods than one a millisecond, nor throttled ones than periods. OOM kills:
+ * a million. Swap: a pebibyte. Tasks: what a kernel can have. CPU time of the machine: as PSI, for
  * each CPU; available memory: up to MemTotal.
  */
 void usage_quarantine(struct interval *interval, struct quarantine *q);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All strings and limits of a node lie in one block that its pages share. When an interval tells something new, the
- * block is built again with whatever the references then are; pages made before keep the old one. The order by name is
- * found at the same time, so that building a page, which happens with every interval, reads no string at all.
+ * All strings and limits of a node lie in one block that its pages share. When an interval tells
+ * something new, the block is built again with whatever the references then are; pages made before
+ * keep the old one. The order by name is found at the same time, so that building a page, which
+ * happens with every interval, reads no string at all.
  *
- * To keep the block small a container's id, or a pod's UID, is the tail of its cgroup's path where it ends that, and
- * limits are there once for neighbours that have the same.
+ * To keep the block small a container's id, or a pod's UID, is the tail of its cgroup's path where
+ * it ends that, and limits are there once for neighbours that have the same.
  */
 #include "aggregator/state/usage_node.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A node's references are an array sorted by number, and so are the entries of an interval: checking and applying
- * are merges of the two. References end with the run; windows are found again by key (pod UID or name), so an
- * agent's restart keeps every history. A workload that left keeps its windows until nothing of it is in them, if it has
- * a name that the next may have again, and else for a moment: it may be back in the next run, or in the next interval.
+ * A node's references are an array sorted by number, and so are the entries of an interval:
+ * checking and applying are merges of the two. References end with the run; windows are found again
+ * by key (pod UID or name), so an agent's restart keeps every history. A workload that left keeps
+ * its windows until nothing of it is in them, if it has a name that the next may have again, and
+ * else for a moment: it may be back in the next run, or in the next interval.
  */
 #include "aggregator/state/usage_node.h"
 
@@ -220,7 +221,9 @@ static bool are_current(const struct usage_node *n, const struct interval *inter
 	return at == interval->entry_count;
 }
 
-/* Where they are, nothing but what they use and perhaps their names changes. True when any is news. */
+/*
+ * Where they are, nothing but what they use and perhaps their names changes. True when any is news.
+ */
 static bool apply_to_current(struct usage_node *n, const struct interval *interval)
 {
 	const struct entry *e = interval->entries;
@@ -232,7 +235,10 @@ static bool apply_to_current(struct usage_node *n, const struct interval *interv
 	return news;
 }
 
-/* The references become those of the interval and, no longer current, the others. True when any is news. */
+/*
+ * The references become those of the interval and, no longer current, the others. True when any is
+ * news.
+ */
 static bool apply_entries(struct usage_node *n, const struct interval *interval)
 {
 	size_t room = n->ref_count + interval->entry_count, count = 0, at = 0, old = 0;
@@ -280,7 +286,10 @@ static bool is_due(struct usage_node *n, int64_t forget_ns, int64_t end_ns)
 	return false;
 }
 
-/* Drops what is not current and has been kept long enough at the end of an interval. No reference outlives its pod. */
+/*
+ * Drops what is not current and has been kept long enough at the end of an interval. No reference
+ * outlives its pod.
+ */
 static void forget(struct usage_node *n, int64_t end_ns)
 {
 	struct usage_pod *pod, *next;
@@ -374,7 +383,10 @@ static void set_head(struct usage_node *n, const struct interval *interval)
 	n->node_usage = s->usage;
 }
 
-/* The page no longer tells what is; names may have moved. What is known of the clock is news with every interval. */
+/*
+ * The page no longer tells what is; names may have moved. What is known of the clock is news with
+ * every interval.
+ */
 static void renew_page(struct usage_node *n, uint64_t generation)
 {
 	n->head.generation = generation;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One node of the usage state: what its agent's run has told, and the windows that outlive the run. */
+/*
+ * One node of the usage state: what its agent's run has told, and the windows that outlive the run.
+ */
 #ifndef EVENKEEL_AGGREGATOR_STATE_USAGE_NODE_H
 #define EVENKEEL_AGGREGATOR_STATE_USAGE_NODE_H
 
@@ -20,20 +22,27 @@
 #define uthash_malloc(size) mem_alloc(size)
 #include <uthash.h>
 
-/* How long windows and references are kept after they were last seen: nothing of them is in a window then. */
+/*
+ * How long windows and references are kept after they were last seen: nothing of them is in a
+ * window then.
+ */
 #define USAGE_KEEP_NS ((15 * 60 + POD_BUCKET_SECONDS) * 1000000000LL)
 /*
- * How long those of a pod by its UID, and of the containers in pods. A UID that is gone comes back only where an agent missed it for a moment; where
- * pods live for 20 minutes, those that left would take three quarters of what those that run do.
+ * How long those of a pod by its UID, and of the containers in pods. A UID that is gone comes back
+ * only where an agent missed it for a moment; where pods live for 20 minutes, those that left would
+ * take three quarters of what those that run do.
  */
 #define USAGE_KEEP_UID_NS (120 * 1000000000LL)
 /*
- * The same of a pod that the API knows and of what is in it. A uid that is gone does not come back, but for an agent that looked away; where pods live for
- * 20 minutes those that left would take three quarters of what those that run do.
+ * The same of a pod that the API knows and of what is in it. A uid that is gone does not come back,
+ * but for an agent that looked away; where pods live for 20 minutes those that left would take
+ * three quarters of what those that run do.
  */
 #define USAGE_KEEP_GONE_NS (2 * 60 * 1000000000LL)
 
-/* Windows of a pod, unit, slice or free container, by what it is called in every run of the agent. */
+/*
+ * Windows of a pod, unit, slice or free container, by what it is called in every run of the agent.
+ */
 struct usage_pod {
 	struct pod_windows *windows; /* owned */
 	struct pod_hours hours;
@@ -124,21 +133,26 @@ const struct usage_ref *usage_node_find_ref(const struct usage_node *n, uint32_t
 bool usage_node_runs(const struct usage_node *n, const uint8_t run[FRAME_RUN_LEN]);
 
 /*
- * True when every entry says who it is or is known from earlier in this run (same_run; n may be NULL otherwise);
- * else *missing is the first reference that is neither. *pods counts the entries that will have windows.
+ * True when every entry says who it is or is known from earlier in this run (same_run; n may be
+ * NULL otherwise); else *missing is the first reference that is neither. *pods counts the entries
+ * that will have windows.
  */
 bool usage_node_knows(const struct usage_node *n, bool same_run, const struct interval *interval,
 		      uint32_t *missing, size_t *pods);
 
 /*
- * Applies an interval that was checked. pods_max bounds what is kept beside the entries of the interval. An interval
- * that the node's windows have (counted) goes to the pods alone; one that an agent merged of some that they have and
- * some that they have not, too: of how many they are then without is returned, else 0.
+ * Applies an interval that was checked. pods_max bounds what is kept beside the entries of the
+ * interval. An interval that the node's windows have (counted) goes to the pods alone; one that an
+ * agent merged of some that they have and some that they have not, too: of how many they are then
+ * without is returned, else 0.
  */
 uint64_t usage_node_apply(struct usage_node *n, const uint8_t run[FRAME_RUN_LEN],
 			  const struct interval *interval, uint64_t generation, size_t pods_max);
 
-/* Makes a node that was unpacked fit to be shown: with the names it needs, without pods, as heard by no one yet. */
+/*
+ * Makes a node that was unpacked fit to be shown: with the names it needs, without pods, as heard
+ * by no one yet.
+ */
 void usage_node_restore(struct usage_node *n, int64_t now_ns, uint64_t generation);
 
 bool usage_mark_is(const struct usage_mark *m, const uint8_t run[FRAME_RUN_LEN]);
@@ -147,7 +161,10 @@ void usage_ref_drop_news(struct usage_ref *r);
 /* Remembers what was put aside in the interval just applied, which ends at end_ns. */
 void usage_node_note(struct usage_node *n, const struct quarantine *q, int64_t end_ns);
 
-/* Moves the names and limits of all references, those just told included, into new storage and ranks them. */
+/*
+ * Moves the names and limits of all references, those just told included, into new storage and
+ * ranks them.
+ */
 void usage_node_rename(struct usage_node *n);
 
 /* Room in which pages are put together, reused from page to page. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sum finds damage; the checks behind it find what a sum does not, bytes that somebody made. What is kept of the
- * newest interval is what a page shows of it; a value that was put aside is not known after a restart, and the node
- * as old as its last good one. Totals are not kept: they are counters of this process, and one that came back a
- * minute younger would look to a monitoring system like a counter that began anew at that height.
+ * The sum finds damage; the checks behind it find what a sum does not, bytes that somebody made.
+ * What is kept of the newest interval is what a page shows of it; a value that was put aside is not
+ * known after a restart, and the node as old as its last good one. Totals are not kept: they are
+ * counters of this process, and one that came back a minute younger would look to a monitoring
+ * system like a counter that began anew at that height.
  */
 #include "aggregator/state/usage_pack.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A node as bytes, for the database: its windows, how far they reach, and what its page says of the machine. Pure. */
+/*
+ * A node as bytes, for the database: its windows, how far they reach, and what its page says of the
+ * machine. Pure.
+ */
 #ifndef EVENKEEL_AGGREGATOR_STATE_USAGE_PACK_H
 #define EVENKEEL_AGGREGATOR_STATE_USAGE_PACK_H
 
@@ -30,7 +33,8 @@
  *	windows, see window_node_pack.c
  *	16 B	BLAKE2b-128 of the node's name, a zero byte, and all before
  *
- * Every row stands for itself: windows and the sequence they reach to are of one moment, whatever other rows are of.
+ * Every row stands for itself: windows and the sequence they reach to are of one moment, whatever
+ * other rows are of.
  */
 enum { USAGE_PACK_VERSION = 2, USAGE_PACK_SUM_LEN = 16 };
 
@@ -41,8 +45,8 @@ void usage_node_pack(const struct usage_node *n, struct buf *out);
 /* Appends the sum: apart, since packing happens on the loop thread and this need not. */
 void usage_pack_seal(const char *name, struct buf *packed);
 /*
- * A node as usage_restore() takes it; it was never heard in this process. -EPROTO: of another version; -EBADMSG: not
- * what was packed for this name, the reason says what is wrong.
+ * A node as usage_restore() takes it; it was never heard in this process. -EPROTO: of another
+ * version; -EBADMSG: not what was packed for this name, the reason says what is wrong.
  */
 int usage_node_unpack(const char *name, const void *data, size_t len, struct usage_node **n,
 		      struct reason *reason);

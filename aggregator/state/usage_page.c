@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Builds a node's page from what is current. Entries of one name are one pod: a unit that was restarted within the
- * interval has two references, and both count; what can have but one value is the newest one's. A container goes to
- * the pod its parent reference became; one whose parent is not in the interval is not shown. Where a newest value was
- * put aside (usage_check.h) the page before is asked for the last good one.
+ * Builds a node's page from what is current. Entries of one name are one pod: a unit that was
+ * restarted within the interval has two references, and both count; what can have but one value is
+ * the newest one's. A container goes to the pod its parent reference became; one whose parent is
+ * not in the interval is not shown. Where a newest value was put aside (usage_check.h) the page
+ * before is asked for the last good one.
  */
 #include "aggregator/state/usage_node.h"
 
@@ -178,7 +179,10 @@ static void fill_pod(struct page_pod *p, const struct usage_node *n, struct usag
 	pod_usage_pack(&told, n->head.end_ns, &p->usage);
 }
 
-/* Sorts and joins the references; returns the number of pods. Each reference learns its pod's place. */
+/*
+ * Sorts and joins the references; returns the number of pods. Each reference learns its pod's
+ * place.
+ */
 static size_t fill_pods(struct page_scratch *s, const struct usage_node *n, size_t count)
 {
 	size_t pods = 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A hash of preemptors in the order in which they were told, which is the order in which they expire, and a ring of past evictions. What is given
- * out is copied under the lock, strings included, so that nobody holds it while he thinks.
+ * A hash of preemptors in the order in which they were told, which is the order in which they
+ * expire, and a ring of past evictions. What is given out is copied under the lock, strings
+ * included, so that nobody holds it while he thinks.
  */
 #include "aggregator/state/victim_log.h"
 
@@ -66,7 +67,7 @@ void victim_log_free(struct victim_log *l)
 	free(l);
 }
 
-/* --- copies ------------------------------------------------------------------------------------------------------- */
+/* --- copies ----------------------------------------------------------------------------------- */
 
 static size_t text_len(const struct victim *v)
 {
@@ -100,7 +101,7 @@ static struct victim *copy_victims(const struct victim *of, size_t count)
 	return copy;
 }
 
-/* --- what is told ------------------------------------------------------------------------------------------------- */
+/* --- what is told ----------------------------------------------------------------------------- */
 
 static void add_past(struct victim_log *l, const struct victim *v, int64_t now_ns)
 {

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which victims a scheduler was told of, for which pod. It asks again for the same pod as long as that is pending, sees the victims go only
- * some time after we do, and may never have got the first answer; so what was answered is kept.
+ * Which victims a scheduler was told of, for which pod. It asks again for the same pod as long as
+ * that is pending, sees the victims go only some time after we do, and may never have got the first
+ * answer; so what was answered is kept.
  *
- * What is told is sure: one node's victims, so that the scheduler has no choice. They count as evicted from then on, though some may never be: who was told of
- * twice is counted once, and nobody is taken beyond evenkeel.io/max-evictions because an answer was late. It is in memory only: after a restart past
- * evictions are forgotten, and every window begins anew.
+ * What is told is sure: one node's victims, so that the scheduler has no choice. They count as
+ * evicted from then on, though some may never be: who was told of twice is counted once, and nobody
+ * is taken beyond evenkeel.io/max-evictions because an answer was late. It is in memory only: after
+ * a restart past evictions are forgotten, and every window begins anew.
  *
- * Any thread; one mutex, held for copies only. Everything has a bound: the oldest preemptors go first.
+ * Any thread; one mutex, held for copies only. Everything has a bound: the oldest preemptors go
+ * first.
  */
 #ifndef EVENKEEL_AGGREGATOR_STATE_VICTIM_LOG_H
 #define EVENKEEL_AGGREGATOR_STATE_VICTIM_LOG_H
@@ -47,22 +50,30 @@ struct victim_log;
 struct victim_log *victim_log_new(void);
 void victim_log_free(struct victim_log *l); /* NULL is allowed */
 
-/* Grows whenever victims are told. To be read before what is told is looked up, and given to victim_log_put(). */
+/*
+ * Grows whenever victims are told. To be read before what is told is looked up, and given to
+ * victim_log_put().
+ */
 uint64_t victim_log_version(struct victim_log *l);
 /*
- * These are told for the pod with that uid, in place of what was before, and are taken for evicted. -EAGAIN: others were told since the version, and might
- * have been the same; nothing is kept, and must not be told. -EINVAL: there are too many, or no uid, and nothing is kept.
+ * These are told for the pod with that uid, in place of what was before, and are taken for evicted.
+ * -EAGAIN: others were told since the version, and might have been the same; nothing is kept, and
+ * must not be told. -EINVAL: there are too many, or no uid, and nothing is kept.
  */
 int victim_log_put(struct victim_log *l, const char *preemptor, const struct victim *of,
 		   size_t count, uint64_t version, int64_t now_ns);
 /* False: nothing was, or too long ago. */
 bool victim_log_find(struct victim_log *l, const char *preemptor, int64_t now_ns,
 		     struct victim_answer *out);
-/* Victims taken for evicted in the last VICTIM_LOG_FLIGHT_NS, for other preemptors than that one (NULL: any). Uids, in one block to free. */
+/*
+ * Victims taken for evicted in the last VICTIM_LOG_FLIGHT_NS, for other preemptors than that one
+ * (NULL: any). Uids, in one block to free.
+ */
 size_t victim_log_in_flight(struct victim_log *l, const char *besides, int64_t now_ns,
 			    const char *const **out);
 /*
- * All evictions known since then, oldest first, in one block to free; without those that preemptor (NULL: none) was told last, which may be told it again.
+ * All evictions known since then, oldest first, in one block to free; without those that preemptor
+ * (NULL: none) was told last, which may be told it again.
  */
 size_t victim_log_past(struct victim_log *l, const char *besides, int64_t since_ns,
 		       struct victim_past **out);

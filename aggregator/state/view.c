@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A view owns its array and one hold of each node, so publishing copies pointers and a reader keeps what it took
- * for as long as it likes. The slot's mutex covers a pointer copy and a count; the last drop, which may free
- * thousands of nodes, always happens outside it.
+ * A view owns its array and one hold of each node, so publishing copies pointers and a reader keeps
+ * what it took for as long as it likes. The slot's mutex covers a pointer copy and a count; the
+ * last drop, which may free thousands of nodes, always happens outside it.
  */
 #include "aggregator/state/view.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The whole cluster at one moment, measured and as the API tells it: immutable, and any thread may hold it. */
+/*
+ * The whole cluster at one moment, measured and as the API tells it: immutable, and any thread may
+ * hold it.
+ */
 #ifndef EVENKEEL_AGGREGATOR_STATE_VIEW_H
 #define EVENKEEL_AGGREGATOR_STATE_VIEW_H
 
@@ -22,13 +25,17 @@ struct view_sums {
 	uint32_t pods; /* how many these are */
 	uint32_t daemon_pods; /* of them, those of DaemonSets */
 	struct pod_load load[POD_LOADS]; /* CPU and memory in every way of counting */
-	/* As kubectl counts: what each pod may need at its worst moment, which may be that of an init container. */
+	/*
+	 * As kubectl counts: what each pod may need at its worst moment, which may be that of an
+	 * init container.
+	 */
 	struct resources requests, limits;
 	uint32_t unlimited_cpu, unlimited_mem; /* containers and sidecars without a limit */
 	int64_t unlimited_requests_cpu, unlimited_requests_mem; /* what those request */
 	/*
-	 * The same by what the kernel enforces on measured pods, counted alike; pods only, no slices and units. Known limits and
-	 * missing ones count beside unknown ones. A pod whose containers are not seen counts as one.
+	 * The same by what the kernel enforces on measured pods, counted alike; pods only, no
+	 * slices and units. Known limits and missing ones count beside unknown ones. A pod whose
+	 * containers are not seen counts as one.
 	 */
 	int64_t kernel_cpu_milli, kernel_mem_bytes;
 	uint32_t kernel_unlimited_cpu, kernel_unlimited_mem; /* containers without a limit */
@@ -38,7 +45,10 @@ struct view_sums {
 		kernel_unknown; /* pods some of whose limits are not known: not measured, or not read */
 };
 
-/* A pod that came to the node within the window that speaks for it (window_longest()), or is only about to start. */
+/*
+ * A pod that came to the node within the window that speaks for it (window_longest()), or is only
+ * about to start.
+ */
 struct view_recent {
 	const struct kube_pod *pod;
 	float uncovered; /* share of the window in which it was not measured, 0..1 */
@@ -56,8 +66,8 @@ struct view_node {
 	int64_t cpu_allocatable_milli, mem_allocatable_bytes; /* the API's, else the capacity */
 	struct view_sums sums; /* zero where model is NULL */
 	/*
-	 * Sorted by namespace and name; those only measured have the namespace "" and their cgroup's name, and so come first. Where
-	 * there is no model: the page's pods, in its order.
+	 * Sorted by namespace and name; those only measured have the namespace "" and their
+	 * cgroup's name, and so come first. Where there is no model: the page's pods, in its order.
 	 */
 	size_t pod_count;
 	struct view_pod *pods; /* owned; what they point to lives in page and model */
@@ -89,11 +99,17 @@ struct namespace_use {
 	uint32_t pods; /* that are measured; 0: nothing below is known */
 	double cpu_mean_milli; /* sum of the pods' means over window_longest() of each */
 	double working_set_bytes; /* sum of their means likewise */
-	/* Over the sums of all its pods in each of the last 30 whole buckets of 30 s; NaN: fewer than 10 of them are known. */
+	/*
+	 * Over the sums of all its pods in each of the last 30 whole buckets of 30 s; NaN: fewer
+	 * than 10 of them are known.
+	 */
 	double cpu_p50_milli, cpu_p95_milli;
 };
 
-/* What the pods of a namespace request, as the kube-scheduler sums it (kube_pod_requests()); active pods only. */
+/*
+ * What the pods of a namespace request, as the kube-scheduler sums it (kube_pod_requests()); active
+ * pods only.
+ */
 struct namespace_sums {
 	const char *name; /* owned by the table */
 	uint32_t bound_pods, pending_pods; /* with a node; without one */
@@ -124,16 +140,17 @@ struct view {
 };
 
 /*
- * Puts page and model of one node together, holding both; either may be NULL, but not both. A measured pod is an API's pod
- * by its uid; a static pod's cgroup has the uid of annotation kubernetes.io/config.hash, which stands for it.
+ * Puts page and model of one node together, holding both; either may be NULL, but not both. A
+ * measured pod is an API's pod by its uid; a static pod's cgroup has the uid of annotation
+ * kubernetes.io/config.hash, which stands for it.
  */
 struct view_node *view_node_new(struct node_page *page, struct model_node *model);
 /* The same, sparing what `before`, the node's last, has worked out already. NULL is allowed. */
 struct view_node *view_node_renew(const struct view_node *before, struct node_page *page,
 				  struct model_node *model);
 /*
- * The same node without its pods and what they use: its name is where it was, and the page tells of the node alone.
- * One that has no model is the very same.
+ * The same node without its pods and what they use: its name is where it was, and the page tells of
+ * the node alone. One that has no model is the very same.
  */
 struct view_node *view_node_outline(struct view_node *n);
 struct view_node *view_node_hold(struct view_node *n);
@@ -145,12 +162,16 @@ const char *view_pod_uid(const struct view_pod *p); /* "" */
 const struct view_pod *view_node_find_pod(const struct view_node *n, const char *namespace,
 					  const char *name);
 
-/* Takes over the array and one hold of every node in it, of the cluster and of the owners (both may be NULL). */
+/*
+ * Takes over the array and one hold of every node in it, of the cluster and of the owners (both may
+ * be NULL).
+ */
 struct view *view_new(uint64_t version, int64_t time_ns, struct view_node **nodes, size_t count,
 		      struct cluster *cluster, struct owner_table *owners);
 /*
- * For who keeps a view long after others took its place, and needs its names and objects: of all nodes the outline,
- * and nothing of owners and namespaces. Measurements are most of what a view holds.
+ * For who keeps a view long after others took its place, and needs its names and objects: of all
+ * nodes the outline, and nothing of owners and namespaces. Measurements are most of what a view
+ * holds.
  */
 struct view *view_outline(const struct view *v);
 struct view *view_hold(struct view *v);
@@ -168,7 +189,10 @@ const struct namespace_sums *view_namespace(const struct view *v, const char *na
 /* What the pods of an owner use, or NULL. */
 const struct owner_use *view_owner(const struct view *v, const char *uid);
 
-/* Where the loop thread puts the newest view and readers take it: one mutex, held for a pointer and a count. */
+/*
+ * Where the loop thread puts the newest view and readers take it: one mutex, held for a pointer and
+ * a count.
+ */
 struct view_slot;
 struct view_slot *view_slot_new(void); /* holds an empty view of version 0 */
 void view_slot_free(struct view_slot *s);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One place per kind. Who finds it full reads a pointer; who finds it empty takes the place's lock and makes it, so that no two do the same
- * work at once. The loop thread, which hands places on from view to view, only reads pointers: a maker never holds it up.
+ * One place per kind. Who finds it full reads a pointer; who finds it empty takes the place's lock
+ * and makes it, so that no two do the same work at once. The loop thread, which hands places on
+ * from view to view, only reads pointers: a maker never holds it up.
  *
- * A place holds at most what was made of this view and of the last one that was asked, however many views nobody asks.
+ * A place holds at most what was made of this view and of the last one that was asked, however many
+ * views nobody asks.
  */
 #include "aggregator/state/view_kept.h"
 

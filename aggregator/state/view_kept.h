@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What readers work out of a view and the next reader needs, too: made by the first who asks, and kept as long as the view. The next
- * view's maker is given the last one made, and may spare himself what did not change.
+ * What readers work out of a view and the next reader needs, too: made by the first who asks, and
+ * kept as long as the view. The next view's maker is given the last one made, and may spare himself
+ * what did not change.
  */
 #ifndef EVENKEEL_AGGREGATOR_STATE_VIEW_KEPT_H
 #define EVENKEEL_AGGREGATOR_STATE_VIEW_KEPT_H
@@ -28,8 +29,9 @@ struct view_kept *view_kept_hold(const struct view_kept *k);
 void view_kept_drop(struct view_kept *k); /* NULL is allowed */
 
 /*
- * Makes it of a view. `before` was made of an earlier view of the same join, or is NULL: what it points to in that view may be gone. May return a
- * hold of `before`. Must not hold the view, which holds what is made.
+ * Makes it of a view. `before` was made of an earlier view of the same join, or is NULL: what it
+ * points to in that view may be gone. May return a hold of `before`. Must not hold the view, which
+ * holds what is made.
  */
 typedef struct view_kept *view_kept_maker(const struct view *v, const struct view_kept *before);
 /* Borrowed from the view. Any thread; who asks while another makes it waits for that one. */
@@ -40,7 +42,10 @@ const struct view_kept *view_keep(const struct view *v, enum view_kept_kind kind
 
 struct view_shelf *view_shelf_new(void);
 void view_shelf_free(struct view_shelf *s);
-/* What was made of the view before is what the makers of this one are given. Before anybody else knows this one; never waits. */
+/*
+ * What was made of the view before is what the makers of this one are given. Before anybody else
+ * knows this one; never waits.
+ */
 void view_shelf_inherit(struct view_shelf *s, const struct view_shelf *before);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One node of a view: its measured page beside what the API says of it. It holds both, and what it lists points into
- * them, so a node is rebuilt whole when either is another one. Strings stay where they are.
+ * One node of a view: its measured page beside what the API says of it. It holds both, and what it
+ * lists points into them, so a node is rebuilt whole when either is another one. Strings stay where
+ * they are.
  *
- * A page is another one every few seconds, the API's part hardly ever: what follows from that alone is taken from the
- * node before, which spares the walk over records that lie all over the memory.
+ * A page is another one every few seconds, the API's part hardly ever: what follows from that alone
+ * is taken from the node before, which spares the walk over records that lie all over the memory.
  */
 #include <assert.h>
 #include <stdatomic.h>

@@ -5,7 +5,10 @@
 
 #include "aggregator/state/view.h"
 
-/* Fills pods and pod_count out of page and model, as view.h orders them. before may be NULL in each. */
+/*
+ * Fills pods and pod_count out of page and model, as view.h orders them. before may be NULL in
+ * each.
+ */
 void view_pods_join(struct view_node *n, const struct view_node *before);
 /* Fills sums out of pods and allocatable. There is a model. */
 void view_sums_add(struct view_node *n, const struct view_node *before);

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Joins measured pods with those of the API by uid. The kubelet names a pod's cgroup after its uid; of a static pod,
- * which it has from a file, the API only has an image with a uid of its own, and the cgroup has the hash of the file,
- * which the image carries as an annotation.
+ * Joins measured pods with those of the API by uid. The kubelet names a pod's cgroup after its uid;
+ * of a static pod, which it has from a file, the API only has an image with a uid of its own, and
+ * the cgroup has the hash of the file, which the image carries as an annotation.
  *
- * Measured pods are sorted by uid once and searched for each of the API's; where several cgroups claim one uid, the
- * first by name is the pod's, and the others are listed as measured only. Nothing is lost and nothing listed twice.
+ * Measured pods are sorted by uid once and searched for each of the API's; where several cgroups
+ * claim one uid, the first by name is the pod's, and the others are listed as measured only.
+ * Nothing is lost and nothing listed twice.
  *
- * The pages of a node share their strings until something starts or ends there (page.h). So where the uids are the same
- * strings as in the node before, whose model is the same, each pod is where it was.
+ * The pages of a node share their strings until something starts or ends there (page.h). So where
+ * the uids are the same strings as in the node before, whose model is the same, each pod is where
+ * it was.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -79,7 +81,10 @@ static const struct page_pod *take_pod(struct by_uid *index, size_t count,
 	return hash && *hash ? take(index, count, hash) : NULL;
 }
 
-/* The measured ones that nobody took, in the order of the page: *used has a mark for each of the page's pods. */
+/*
+ * The measured ones that nobody took, in the order of the page: *used has a mark for each of the
+ * page's pods.
+ */
 static struct view_pod *list_rest(const struct node_page *page, const bool *used,
 				  struct view_pod *at)
 {

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which pods the node's mean does not show yet, and by how much. The mean is over the window that speaks for the node; a
- * pod that was measured over its second half only is in it with half of what it uses:
+ * Which pods the node's mean does not show yet, and by how much. The mean is over the window that
+ * speaks for the node; a pod that was measured over its second half only is in it with half of what
+ * it uses:
  *
  *     window     |------------------------|
  *     measured              |-------------|      uncovered = (first measured - start) / (end - start)
  *
- * A pod that is not measured at all is not in the mean, and so wholly uncovered. But one that was bound before the
- * window began and runs is in the node's mean whatever is known of the pod itself: after a restart the windows of nodes
- * come back before those of pods, and each of them would be counted twice. Pods that are bound and do not run yet
- * (their images are being pulled) count however old they are.
+ * A pod that is not measured at all is not in the mean, and so wholly uncovered. But one that was
+ * bound before the window began and runs is in the node's mean whatever is known of the pod itself:
+ * after a restart the windows of nodes come back before those of pods, and each of them would be
+ * counted twice. Pods that are bound and do not run yet (their images are being pulled) count
+ * however old they are.
  *
- * Where a binding is no older than a minute before the window's end, the pod is listed even if nothing of it is
- * uncovered: upstream's variant counts those whole. Of a window that is longer that need not be looked up: who was
- * measured all along was bound before it.
+ * Where a binding is no older than a minute before the window's end, the pod is listed even if
+ * nothing of it is uncovered: upstream's variant counts those whole. Of a window that is longer
+ * that need not be looked up: who was measured all along was bound before it.
  */
 #include <stdlib.h>
 

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Summed once when a node is built, since every score, table and quota asks for it. What the kernel enforces on a pod is
- * the tighter of its own limit and those of its containers together (page_bounds.h); a limit of the node's whole
- * allocatable or more is none.
+ * Summed once when a node is built, since every score, table and quota asks for it. What the kernel
+ * enforces on a pod is the tighter of its own limit and those of its containers together
+ * (page_bounds.h); a limit of the node's whole allocatable or more is none.
  *
- * Declared and enforced limits count alike, so that their sums differ only where the kernel enforces others: limits of
- * the containers that have one, and how many have none. Cgroups do not tell which container of the spec they are, so
- * - those beyond the containers of the spec are the sandbox and ephemeral ones, which no spec gives a limit,
- * - where as many are unlimited as declared, these are the same; what more or fewer of them request is their share of
+ * Declared and enforced limits count alike, so that their sums differ only where the kernel
+ * enforces others: limits of the containers that have one, and how many have none. Cgroups do not
+ * tell which container of the spec they are, so
+ * - those beyond the containers of the spec are the sandbox and ephemeral ones, which no spec gives
+ *   a limit,
+ * - where as many are unlimited as declared, these are the same; what more or fewer of them request
+ *   is their share of
  *   what containers of their sort request.
  */
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A node's windows: 61 buckets of 15 s in place, laid out as in window_pod.c, each with a sparse histogram of its own.
- * A machine visits few of the 360 histogram buckets in 15 s (about 12 for CPU, 3 for memory), so a bucket keeps
- * a sorted array of (which, count) that grows by steps of eight: 13 KiB per node then, and at most 96 KiB for one
- * whose use never stands still.
+ * A node's windows: 61 buckets of 15 s in place, laid out as in window_pod.c, each with a sparse
+ * histogram of its own. A machine visits few of the 360 histogram buckets in 15 s (about 12 for
+ * CPU, 3 for memory), so a bucket keeps a sorted array of (which, count) that grows by steps of
+ * eight: 13 KiB per node then, and at most 96 KiB for one whose use never stands still.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a node's windows lie in memory: for the two files that fill and read them, and that pack them. */
+/*
+ * How a node's windows lie in memory: for the two files that fill and read them, and that pack
+ * them.
+ */
 #ifndef EVENKEEL_AGGREGATOR_STATE_WINDOW_NODE_H
 #define EVENKEEL_AGGREGATOR_STATE_WINDOW_NODE_H
 

@@ -16,11 +16,11 @@
  *		with USAGE_OOM:		u32 kills
  *		f32 seconds lost, for each bit of USAGE_CONTENTION_CPU .. USAGE_STALL_MEMORY
  *		u16	number of bins, then for each, by growing `which`:
- *			u16 which: bucket of the CPU histogram, or 180 + bucket of the memory histogram
- *			u16 count, not 0
+ * u16 which: bucket of the CPU histogram, or 180 + bucket of the memory histogram u16 count, not 0
  *
- * Floats are kept bit for bit, so windows that come back go on as if they had never left. Reading believes nothing: a
- * number that adding and summing buckets could not have made is refused, since it would spoil the arithmetic.
+ * Floats are kept bit for bit, so windows that come back go on as if they had never left. Reading
+ * believes nothing: a number that adding and summing buckets could not have made is refused, since
+ * it would spoil the arithmetic.
  */
 #include <errno.h>
 #include <math.h>

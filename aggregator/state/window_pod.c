@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pod's windows: 31 buckets of 64 bytes in place, so 150,000 pods take about 290 MiB. What that costs in detail:
- * gauges keep a mean and a maximum per bucket (their deviation and minimum are those of bucket means), one
- * weight, the time covered, stands for everything but CPU: a gauge that only some intervals of a bucket measured
- * counts for the whole bucket, and pressure is a share of that time in 16 bits, rounded whenever an interval is added.
+ * A pod's windows: 31 buckets of 64 bytes in place, so 150,000 pods take about 290 MiB. What that
+ * costs in detail: gauges keep a mean and a maximum per bucket (their deviation and minimum are
+ * those of bucket means), one weight, the time covered, stands for everything but CPU: a gauge that
+ * only some intervals of a bucket measured counts for the whole bucket, and pressure is a share of
+ * that time in 16 bits, rounded whenever an interval is added.
  *
- * Bucket i (i = end_ns / 30 s) lies in slot i % 31. Slots that `newest` jumps over are cleared, so no slot
- * needs to say which bucket it holds.
+ * Bucket i (i = end_ns / 30 s) lies in slot i % 31. Slots that `newest` jumps over are cleared, so
+ * no slot needs to say which bucket it holds.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -62,7 +63,10 @@ size_t pod_windows_bytes(const struct pod_windows *w)
 	return sizeof(*w);
 }
 
-/* Member by member, as is unpack(): a struct built first and copied then makes a sweep take twice as long. */
+/*
+ * Member by member, as is unpack(): a struct built first and copied then makes a sweep take twice
+ * as long.
+ */
 static void unpack_gauge(struct window_part *part, bool have, float seconds, float mean, float max)
 {
 	part->samples = have;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What pod and node windows share: one bucket in full precision, and the sums of buckets that a window is. */
+/*
+ * What pod and node windows share: one bucket in full precision, and the sums of buckets that a
+ * window is.
+ */
 #ifndef EVENKEEL_AGGREGATOR_STATE_WINDOW_SUMS_H
 #define EVENKEEL_AGGREGATOR_STATE_WINDOW_SUMS_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The arithmetic of windows. A ring (window_pod.c, window_node.c) keeps packed float32 buckets; whatever is done to
- * one is done here on its unpacked form in double precision: adding an interval, and summing buckets into windows.
- * Sums are merges of moments, so their order matters only for rounding, and a window equals one pass over the
- * intervals in it to about 1e-7.
+ * The arithmetic of windows. A ring (window_pod.c, window_node.c) keeps packed float32 buckets;
+ * whatever is done to one is done here on its unpacked form in double precision: adding an
+ * interval, and summing buckets into windows. Sums are merges of moments, so their order matters
+ * only for rounding, and a window equals one pass over the intervals in it to about 1e-7.
  */
 #include <float.h>
 #include <math.h>

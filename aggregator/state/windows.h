@@ -11,11 +11,12 @@
 #include "shared/interval.h"
 
 /*
- * An interval belongs whole to the bucket that contains its end. A window is the newest k whole buckets before the
- * bucket of `as_of`, plus that one: k = 10, 20, 30 of 30 s (pod), 20, 40, 60 of 15 s (node). It reports the start of
- * its first and the end of its last interval as they really were (pods: start to 1/16 s and end to 1 ms, rounded away
- * from each other). Intervals may come in any order; one older than the ring is ignored, and so is one without any
- * measure. Buckets after that of `as_of` are not read.
+ * An interval belongs whole to the bucket that contains its end. A window is the newest k whole
+ * buckets before the bucket of `as_of`, plus that one: k = 10, 20, 30 of 30 s (pod), 20, 40, 60 of
+ * 15 s (node). It reports the start of its first and the end of its last interval as they really
+ * were (pods: start to 1/16 s and end to 1 ms, rounded away from each other). Intervals may come in
+ * any order; one older than the ring is ignored, and so is one without any measure. Buckets after
+ * that of `as_of` are not read.
  */
 enum window { WINDOW_5M, WINDOW_10M, WINDOW_15M, WINDOWS };
 
@@ -34,8 +35,8 @@ enum {
  *   max     the largest sample
  *   stddev, min, samples
  *           nodes: of the intervals' means; pods: of the 30 s buckets' means
- * Percentiles (CPU and memory of nodes) come from histograms of all samples and are clamped to [min, max].
- * Pressure of pods is kept in steps of 1/65534 of a bucket's time.
+ * Percentiles (CPU and memory of nodes) come from histograms of all samples and are clamped to
+ * [min, max]. Pressure of pods is kept in steps of 1/65534 of a bucket's time.
  */
 struct window_stats {
 	bool known; /* false: nothing of this was measured in the window; all else is 0 */
@@ -63,15 +64,17 @@ struct window_set {
 };
 
 /*
- * Whether a node's window may stand for its length: it reaches back over all of it, give or take two buckets, and at
- * least half of it was measured. A node that was away for most of it does not speak by what it did before.
+ * Whether a node's window may stand for its length: it reaches back over all of it, give or take
+ * two buckets, and at least half of it was measured. A node that was away for most of it does not
+ * speak by what it did before.
  */
 bool window_is_covered(const struct window_set *set, enum window window);
 
 /*
- * The window that speaks for a node, for every reader the same: the longest that is covered, 15m, 10m or 5m; else, with
- * *window -1, what there is since it was first measured, or again: the shortest that holds anything. Windows without
- * both CPU and memory count only where none has both. NULL: nothing is known.
+ * The window that speaks for a node, for every reader the same: the longest that is covered, 15m,
+ * 10m or 5m; else, with *window -1, what there is since it was first measured, or again: the
+ * shortest that holds anything. Windows without both CPU and memory count only where none has both.
+ * NULL: nothing is known.
  */
 const struct window_set *window_longest(const struct window_set windows[WINDOWS], int *window);
 
@@ -85,7 +88,10 @@ void pod_windows_add(struct pod_windows *w, const struct usage *u, int64_t start
 		     int64_t end_ns);
 void pod_windows_read(const struct pod_windows *w, int64_t as_of_ns,
 		      struct window_set out[WINDOWS]);
-/* The same as far as pages tell it, for less: counts of the shortest window only; the others' are left as they are. */
+/*
+ * The same as far as pages tell it, for less: counts of the shortest window only; the others' are
+ * left as they are.
+ */
 void pod_windows_read_told(const struct pod_windows *w, int64_t as_of_ns,
 			   struct window_set out[WINDOWS]);
 /* Says that they are read soon. */
@@ -99,7 +105,10 @@ struct pod_bucket_use {
 	bool cpu_known, working_set_known;
 };
 
-/* True when an interval that ends at end_ns begins a new bucket: the newest so far is complete then, and *out. */
+/*
+ * True when an interval that ends at end_ns begins a new bucket: the newest so far is complete
+ * then, and *out.
+ */
 bool pod_windows_completes(const struct pod_windows *w, int64_t end_ns, struct pod_bucket_use *out);
 
 struct node_windows *node_windows_new(void);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the real agent costs a machine with 500 cgroups: its CPU as a share of one core at 10 and at 1 Hz, on all
- * hierarchies and on the unified tree alone, while a real aggregator acknowledges what it sends; its memory and the time
- * to its first sample; and its memory once the ring of an agent without an aggregator is full.
+ * What the real agent costs a machine with 500 cgroups: its CPU as a share of one core at 10 and at
+ * 1 Hz, on all hierarchies and on the unified tree alone, while a real aggregator acknowledges what
+ * it sends; its memory and the time to its first sample; and its memory once the ring of an agent
+ * without an aggregator is full.
  */
 #include <math.h>
 #include <poll.h>
@@ -19,7 +20,9 @@
 #include "tests/bench_agent.h"
 #include "tests/bench_report.h"
 
-/* Rounds are as long as what the agent does most rarely but for a rescan, which is once a minute. */
+/*
+ * Rounds are as long as what the agent does most rarely but for a rescan, which is once a minute.
+ */
 enum { CGROUPS = 500, SETTLE_MS = 2000, ROUNDS = 3, ROUND_MS = 5000 };
 
 struct run {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What it costs a kube-scheduler to ask about a pod: filter and prioritize of 5000 names, over HTTP on one kept connection
- * until the last byte is read, with 150,000 pods in the model. Alone; with the hard limits on; and while other clients
- * ask, each about pods of its own, so that the ledger changes between any two answers.
+ * What it costs a kube-scheduler to ask about a pod: filter and prioritize of 5000 names, over HTTP
+ * on one kept connection until the last byte is read, with 150,000 pods in the model. Alone; with
+ * the hard limits on; and while other clients ask, each about pods of its own, so that the ledger
+ * changes between any two answers.
  */
 #include <arpa/inet.h>
 #include <math.h>
@@ -187,7 +188,7 @@ static void bench_handler(const struct api_context *ctx, const char *verb, const
 	free(request);
 }
 
-/* --- other clients ------------------------------------------------------------------------------------------------ */
+/* --- other clients ---------------------------------------------------------------------------- */
 
 static atomic_bool stopping;
 

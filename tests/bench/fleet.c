@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A whole aggregator that knows the cluster's objects under 5000 agents that report 30 pods of two containers each: real
- * sockets, seals and frames from other processes on the same machine, which take their share of it. What the simulator
- * itself used is a row, too, so that a machine too small or too busy for both can be told from an aggregator that is too
- * slow. First as it is meant, every 5 s, with a kill and a restart; then every second, for which nothing is promised.
+ * A whole aggregator that knows the cluster's objects under 5000 agents that report 30 pods of two
+ * containers each: real sockets, seals and frames from other processes on the same machine, which
+ * take their share of it. What the simulator itself used is a row, too, so that a machine too small
+ * or too busy for both can be told from an aggregator that is too slow. First as it is meant, every
+ * 5 s, with a kill and a restart; then every second, for which nothing is promised.
  * build/tests/soak does the same with other numbers, for longer.
  */
 #include "shared/clock.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the cluster model and its join with measurements cost: 5000 nodes with 30 pods each, which 30,000 owners have.
- * Medians, in CPU time of the one thread it needs. Windows are not in the memory that is told: tests/bench/state.c
- * has them.
+ * What the cluster model and its join with measurements cost: 5000 nodes with 30 pods each, which
+ * 30,000 owners have. Medians, in CPU time of the one thread it needs. Windows are not in the
+ * memory that is told: tests/bench/state.c has them.
  */
 #include <malloc.h>
 #include <math.h>

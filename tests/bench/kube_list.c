@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What it costs to read a large cluster from its API: 150,000 pods listed over TLS on the loopback into the model,
- * with a server in another process that needs the other core, and then events of their watch. Memory is what was
- * resident at most, less what is when the model is all there is.
+ * What it costs to read a large cluster from its API: 150,000 pods listed over TLS on the loopback
+ * into the model, with a server in another process that needs the other core, and then events of
+ * their watch. Memory is what was resident at most, less what is when the model is all there is.
  */
 #include <malloc.h>
 #include <math.h>
@@ -36,7 +36,7 @@ enum {
 	POD_MAX = 8192,
 };
 
-/* --- pods --------------------------------------------------------------------------------------------------------- */
+/* --- pods ------------------------------------------------------------------------------------- */
 
 static const char pod_format[] =
 	"{\"metadata\":{\"name\":\"web-%05d-7c5ddbdf54-%06d\",\"generateName\":\"web-%05d-"
@@ -130,7 +130,7 @@ static size_t write_pod(char *to, int i, int restarts)
 				1000000 + i, owner, owner, owner, (i * 7) % NODES, restarts);
 }
 
-/* --- the server --------------------------------------------------------------------------------------------------- */
+/* --- the server ------------------------------------------------------------------------------- */
 
 /* What one answer still has to say: a text, then pods, then another text. */
 struct answer {
@@ -278,7 +278,7 @@ static void serve(const struct tls_identity *id, int port_pipe, int go)
 		pause();
 }
 
-/* --- the loop's part ---------------------------------------------------------------------------------------------- */
+/* --- the loop's part -------------------------------------------------------------------------- */
 
 struct loop {
 	pthread_mutex_t lock;
@@ -348,7 +348,7 @@ static void loop_until(struct loop *l, bool (*is_enough)(const struct loop *l))
 	}
 }
 
-/* --- memory ------------------------------------------------------------------------------------------------------- */
+/* --- memory ----------------------------------------------------------------------------------- */
 
 static double status_mib(const char *name)
 {
@@ -375,7 +375,7 @@ static void reset_peak(void)
 	fclose(file);
 }
 
-/* --- measuring ---------------------------------------------------------------------------------------------------- */
+/* --- measuring -------------------------------------------------------------------------------- */
 
 /* Of the process, or of this thread. */
 static double cpu_seconds(int who)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent beside what people run today on the same cgroups: netdata, whose cgroups plugin reads the files of every
- * cgroup once a second, its finest period. One after the other each watches 500 cgroups, at its own finest period, on
- * the v1 hierarchies and on the unified tree; everything else that netdata could do is switched off. One cgroup holds
- * a load of 200 ms in every second: a period of 1 s cannot know that it varies. Truth is the kernel's file, read
- * every 100 ms.
+ * The agent beside what people run today on the same cgroups: netdata, whose cgroups plugin reads
+ * the files of every cgroup once a second, its finest period. One after the other each watches 500
+ * cgroups, at its own finest period, on the v1 hierarchies and on the unified tree; everything else
+ * that netdata could do is switched off. One cgroup holds a load of 200 ms in every second: a
+ * period of 1 s cannot know that it varies. Truth is the kernel's file, read every 100 ms.
  *
- * It runs from where packaging/peer unpacked it, on a loopback port, with all its files in a folder of the bench. The
- * node_exporter of the same Debian counts cgroups but tells nothing of any, so there is nothing to compare.
+ * It runs from where packaging/peer unpacked it, on a loopback port, with all its files in a folder
+ * of the bench. The node_exporter of the same Debian counts cgroups but tells nothing of any, so
+ * there is nothing to compare.
  */
 #include <errno.h>
 #include <math.h>
@@ -51,7 +52,7 @@ struct mode {
 	const char *counted; /* the last part of the name of a chart that each cgroup has */
 };
 
-/* --- the load ------------------------------------------------------------------------------------------------- */
+/* --- the load --------------------------------------------------------------------------------- */
 
 static void spin_and_sleep(void)
 {
@@ -124,7 +125,7 @@ static void measure_cpu(struct side *side, pid_t pid, const struct cgroup_fixtur
 	side->true_sigma_milli = moments_stddev(&milli);
 }
 
-/* --- netdata -------------------------------------------------------------------------------------------------- */
+/* --- netdata ---------------------------------------------------------------------------------- */
 
 struct peer {
 	char *folder; /* owned */
@@ -372,9 +373,12 @@ static struct side measure_peer(const char *program, const struct cgroup_fixture
 	return side;
 }
 
-/* --- the agent ------------------------------------------------------------------------------------------------ */
+/* --- the agent -------------------------------------------------------------------------------- */
 
-/* The names of all members that have a value, joined by dots; of the windows, which are alike, only one. */
+/*
+ * The names of all members that have a value, joined by dots; of the windows, which are alike, only
+ * one.
+ */
 static void print_members(const cJSON *json, const char *prefix)
 {
 	const cJSON *member;
@@ -432,7 +436,7 @@ static struct side measure_agent(const struct cgroup_fixture *f, const struct mo
 	return side;
 }
 
-/* --- side by side --------------------------------------------------------------------------------------------- */
+/* --- side by side ----------------------------------------------------------------------------- */
 
 static void row(const char *what, const struct mode *m, const char *unit, double measured)
 {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the placement core costs: 5000 nodes with 30 pods each, of which each in turn is taken, placed anew and put there, without and with
- * zone spread and host anti-affinity, without and with the real-use cap over measured pods; and what it costs to follow a view of which
- * little changed. Ratios are of the same run: the same cluster three times as large, the tree against the scan where nothing or little
- * fits, the cap against none, and an update against building anew. CPU time of the one thread it needs.
+ * What the placement core costs: 5000 nodes with 30 pods each, of which each in turn is taken,
+ * placed anew and put there, without and with zone spread and host anti-affinity, without and with
+ * the real-use cap over measured pods; and what it costs to follow a view of which little changed.
+ * Ratios are of the same run: the same cluster three times as large, the tree against the scan
+ * where nothing or little fits, the cap against none, and an update against building anew. CPU time
+ * of the one thread it needs.
  */
 #include <math.h>
 #include <stdio.h>
@@ -58,7 +60,10 @@ static char *rules_of(int app)
 			  app, app);
 }
 
-/* Pods of an application are on fifty nodes that follow each other, which are filled alike: to 10 to 84 %. */
+/*
+ * Pods of an application are on fifty nodes that follow each other, which are filled alike: to 10
+ * to 84 %.
+ */
 static void put_pod(struct model *m, int nodes, int i, bool rules)
 {
 	int node = i % nodes, app = i / REPLICAS, fill = app % (nodes / REPLICAS);
@@ -195,7 +200,10 @@ static double ask_for(struct place *p, int cpu_milli, bool fits, enum place_sear
 	return ns;
 }
 
-/* The fixture's nodes are contended by an eighth: above 1 that refuses nothing, and at 0.1 everything. */
+/*
+ * The fixture's nodes are contended by an eighth: above 1 that refuses nothing, and at 0.1
+ * everything.
+ */
 static struct place *load_for(struct view *v, bool cap, double contention, double *seconds)
 {
 	struct place_options o;

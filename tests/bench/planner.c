@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What knowing the cluster's objects costs an aggregator beside its agents' frames: 5000 nodes of
- * the made-up fleet with 30 pods each, of whose workloads one in eight asks for slack. Every node is
- * measured anew between two plans, as in a running aggregator, and no object changes; then a pod in
- * a hundred leaves each time. CPU time of the one thread that plans, and its share of a core
- * at the usual --plan-every; and what objects, view, core and plan hold of memory.
+ * the made-up fleet with 30 pods each, of whose workloads one in eight asks for slack. Every node
+ * is measured anew between two plans, as in a running aggregator, and no object changes; then a pod
+ * in a hundred leaves each time. CPU time of the one thread that plans, and its share of a core at
+ * the usual --plan-every; and what objects, view, core and plan hold of memory.
  */
 #include <malloc.h>
 #include <math.h>

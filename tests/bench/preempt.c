@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a search for victims costs: 1000 quotas, 5000 full nodes, 150,000 pods, half of the quotas over their min. Three questions: victims on one node (every
- * node is a candidate), victims elsewhere for a node that has room (the quotas alone refuse), and one that nobody can help. Against upstream's way in the same
- * run: it copies every quota with the set of its pods' uids for each node it looks at. A set is copied as Go copies one, by inserting each key into a new table; it is
- * measured on some nodes and told for all, which would take a minute.
+ * What a search for victims costs: 1000 quotas, 5000 full nodes, 150,000 pods, half of the quotas
+ * over their min. Three questions: victims on one node (every node is a candidate), victims
+ * elsewhere for a node that has room (the quotas alone refuse), and one that nobody can help.
+ * Against upstream's way in the same run: it copies every quota with the set of its pods' uids for
+ * each node it looks at. A set is copied as Go copies one, by inserting each key into a new table;
+ * it is measured on some nodes and told for all, which would take a minute.
  */
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What quotas cost: 1000 of them over 150,000 pods on 5000 nodes. Medians, in CPU time of the one thread it needs. What sums of namespaces add to a
- * publication is in tests/bench/join.c, of one namespace; here it is of 1000.
+ * What quotas cost: 1000 of them over 150,000 pods on 5000 nodes. Medians, in CPU time of the one
+ * thread it needs. What sums of namespaces add to a publication is in tests/bench/join.c, of one
+ * namespace; here it is of 1000.
  */
 #include <math.h>
 #include <stdio.h>
@@ -106,7 +107,10 @@ static void bench_book(struct view *v)
 	bench_row("book of 1000 quotas out of a view", "ms", NAN, 0, bench_median(ms, REPEAT));
 }
 
-/* What an answer does before it may ask: one reservation came since the last, and then another view. */
+/*
+ * What an answer does before it may ask: one reservation came since the last, and then another
+ * view.
+ */
 static void bench_following(struct view *v)
 {
 	struct ledger *l = ledger_new();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What one pass over N cgroups costs by each way: T0, T1 and T2 (BPF), reading the files of the same
- * values with open, read, close, the same with kept descriptors and pread, and T3, which is the
- * latter inside the agent. T2 goes by processes, so it takes part where each cgroup can be given one
- * at its birth (v2) and their number leaves the machine usable.
+ * What one pass over N cgroups costs by each way: T0, T1 and T2 (BPF), reading the files of the
+ * same values with open, read, close, the same with kept descriptors and pread, and T3, which is
+ * the latter inside the agent. T2 goes by processes, so it takes part where each cgroup can be
+ * given one at its birth (v2) and their number leaves the machine usable.
  *
  * The ways take turns within a round, each after the caches were filled with other data, as they
  * are when the agent wakes up ten times a second. Measured is CPU time of the thread, so that other

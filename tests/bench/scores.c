@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What it costs to score 5000 nodes for one pod by all plugins: the policy alone, the handler, and over HTTP on one
- * kept connection, until the last byte is read. The API knows the nodes and their pods, so that every plugin has all it
- * asks for; one pod of each node was just placed.
+ * What it costs to score 5000 nodes for one pod by all plugins: the policy alone, the handler, and
+ * over HTTP on one kept connection, until the last byte is read. The API knows the nodes and their
+ * pods, so that every plugin has all it asks for; one pod of each node was just placed.
  */
 #include <arpa/inet.h>
 #include <math.h>

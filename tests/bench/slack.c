@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What slack costs: 5000 nodes with 30 pods each, 5 % of what is requested as units and 200 workloads that are mirrored, a quarter of which keep
- * their pods apart, and a quarter of which spread them over zones. A step from scratch, against one after a hundredth of the pods were replaced. Then 1000
- * nodes, where nobody asks for slack, and where all of 2000 workloads do. CPU time of the one thread it needs.
+ * What slack costs: 5000 nodes with 30 pods each, 5 % of what is requested as units and 200
+ * workloads that are mirrored, a quarter of which keep their pods apart, and a quarter of which
+ * spread them over zones. A step from scratch, against one after a hundredth of the pods were
+ * replaced. Then 1000 nodes, where nobody asks for slack, and where all of 2000 workloads do. CPU
+ * time of the one thread it needs.
  */
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the usage state costs: medians over many repetitions, in CPU time of the one thread it needs, since whatever else
- * runs on the machine would be in the time on the wall.
+ * What the usage state costs: medians over many repetitions, in CPU time of the one thread it
+ * needs, since whatever else runs on the machine would be in the time on the wall.
  */
 #include <malloc.h>
 #include <math.h>
@@ -141,9 +141,9 @@ static void publish(struct view_slot *slot, struct join *join, struct usage_stat
 }
 
 /*
- * 5000 nodes, so that nothing is in a cache: rounds in which every node publishes once, each followed by a view
- * (all pages rebuilt, in memory that the round before gave back), 30 s apart so that the last ones read full windows;
- * then publications in which no page changed.
+ * 5000 nodes, so that nothing is in a cache: rounds in which every node publishes once, each
+ * followed by a view (all pages rebuilt, in memory that the round before gave back), 30 s apart so
+ * that the last ones read full windows; then publications in which no page changed.
  */
 static void bench_cluster(void)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What keeping 5000 nodes in the database costs: on the loop thread, on the store's, on the disk; and how soon their
- * windows are back. Every node has 15 minutes of windows, and every one changed since it was last saved.
+ * What keeping 5000 nodes in the database costs: on the loop thread, on the store's, on the disk;
+ * and how soon their windows are back. Every node has 15 minutes of windows, and every one changed
+ * since it was last saved.
  */
 #include <math.h>
 #include <stdio.h>

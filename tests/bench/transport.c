@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an interval of 30 pods with 3 containers each costs on its way: medians over many repetitions. */
+/*
+ * What an interval of 30 pods with 3 containers each costs on its way: medians over many
+ * repetitions.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What /watcher costs at 5000 nodes: the answer made, made again for each request, taken as made, and compressed. */
+/*
+ * What /watcher costs at 5000 nodes: the answer made, made again for each request, taken as made,
+ * and compressed.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +42,9 @@ static int compare(const void *a, const void *b)
 	return (da > db) - (da < db);
 }
 
-/* Milliseconds for each of ROUNDS requests; with a view of its own for each, or the same for all. */
+/*
+ * Milliseconds for each of ROUNDS requests; with a view of its own for each, or the same for all.
+ */
 static double time_requests(struct api_fixture *f, bool fresh, size_t *bytes)
 {
 	double ms[ROUNDS];

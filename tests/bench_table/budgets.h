@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Everything that has a budget: in which words it is promised, how much it is, and which row of which bench measures it. */
+/*
+ * Everything that has a budget: in which words it is promised, how much it is, and which row of
+ * which bench measures it.
+ */
 #ifndef EVENKEEL_TESTS_BENCH_TABLE_BUDGETS_H
 #define EVENKEEL_TESTS_BENCH_TABLE_BUDGETS_H
 
@@ -10,7 +13,10 @@
 struct budget {
 	const char *what;
 	const char *bench, *row; /* that measures it; NULL: no bench does */
-	/* Of .ci/run, "" for all of it: the budget is of its minutes, or without a unit its tests show what is promised. */
+	/*
+	 * Of .ci/run, "" for all of it: the budget is of its minutes, or without a unit its tests
+	 * show what is promised.
+	 */
 	const char *step;
 	const char *note; /* who shows it, where no bench does */
 	double limit;
@@ -18,7 +24,9 @@ struct budget {
 	const char *unit;
 };
 
-/* In their order; those without bench and step begin a promise, those that follow are parts of it. */
+/*
+ * In their order; those without bench and step begin a promise, those that follow are parts of it.
+ */
 extern const struct budget budgets[];
 extern const size_t budget_count;
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_table: what the benchmarks wrote into build/bench, as one table of all budgets (budgets.c), after one of what
- * else benchmarks have set themselves, and as one JSON document of all rows with the commit and the machine they were
- * measured on. What tests show instead of benchmarks, and how long they take, comes from what .ci/run wrote, where it
- * ran. The document of an earlier run, given with --against, adds what each row was then. A benchmark that has not run
- * leaves its budgets open. Exit: 0 ok, 1 error, 2 usage; a budget that is missed is told, not failed, since the
- * machine has its part in it.
+ * bench_table: what the benchmarks wrote into build/bench, as one table of all budgets (budgets.c),
+ * after one of what else benchmarks have set themselves, and as one JSON document of all rows with
+ * the commit and the machine they were measured on. What tests show instead of benchmarks, and how
+ * long they take, comes from what .ci/run wrote, where it ran. The document of an earlier run,
+ * given with --against, adds what each row was then. A benchmark that has not run leaves its
+ * budgets open. Exit: 0 ok, 1 error, 2 usage; a budget that is missed is told, not failed, since
+ * the machine has its part in it.
  */
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -215,7 +216,7 @@ static void print_expected(const cJSON *document, const cJSON *earlier)
 	end_table(t, "What the benchmarks expect beside the budgets", earlier != NULL, counts);
 }
 
-/* --- the budgets ---------------------------------------------------------------------------------------------- */
+/* --- the budgets ------------------------------------------------------------------------------ */
 
 /* A step of .ci/run, "" for all of it; NULL where it did not run. */
 static const cJSON *find_step(const cJSON *document, const char *name)

@@ -31,8 +31,10 @@ static const char *qos_name(enum qos_class qos)
 	return names[qos];
 }
 
-/* A container always has a runtime, even if its path does not say which; what is none has none. Of a helper it is
- * known that some runtime made it: null and "unknown" say the same there. */
+/*
+ * A container always has a runtime, even if its path does not say which; what is none has none. Of
+ * a helper it is known that some runtime made it: null and "unknown" say the same there.
+ */
 static const char *runtime_name(const struct identity *id, const cJSON *expect)
 {
 	static const char *const names[] = {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The conformance runner: one function per kind of case, which runs it through the product's own code. */
+/*
+ * The conformance runner: one function per kind of case, which runs it through the product's own
+ * code.
+ */
 #ifndef EVENKEEL_TESTS_CONFORMANCE_CONFORMANCE_H
 #define EVENKEEL_TESTS_CONFORMANCE_CONFORMANCE_H
 
@@ -11,8 +14,10 @@
 
 enum outcome { PASSED, FAILED, SKIPPED };
 
-/* why is set unless it passed. A case that cannot be read, or expects something this runner does not know how to
- * check, has failed. */
+/*
+ * why is set unless it passed. A case that cannot be read, or expects something this runner does
+ * not know how to check, has failed.
+ */
 typedef enum outcome run_case(const cJSON *c, struct reason *why);
 
 /* The file that the case is of, for what all of its cases share. */

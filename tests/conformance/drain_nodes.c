@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cases of single nodes: utilization, eligibility, unremovable, planner_unneeded_limit, and their order, candidate_order. */
+/*
+ * Cases of single nodes: utilization, eligibility, unremovable, planner_unneeded_limit, and their
+ * order, candidate_order.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cases of pods that are to leave: drainability_rules, rule_combination, get_pods_to_move, pdb_tracker. */
+/*
+ * Cases of pods that are to leave: drainability_rules, rule_combination, get_pods_to_move,
+ * pdb_tracker.
+ */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Real records of the objects that drain cases describe in a few words, made by way of their JSON. */
+/*
+ * Real records of the objects that drain cases describe in a few words, made by way of their JSON.
+ */
 #ifndef EVENKEEL_TESTS_CONFORMANCE_DRAIN_RECORDS_H
 #define EVENKEEL_TESTS_CONFORMANCE_DRAIN_RECORDS_H
 
@@ -27,7 +29,10 @@ bool drain_records_add(struct drain_records *r, enum object_kind kind, cJSON *js
 		       struct reason *why);
 void drain_records_fini(struct drain_records *r);
 
-/* {name, ns, owner {kind, name, api}, annotations, labels, phase, .., cpu_m, mem, gpu, daemonset, mirror} */
+/*
+ * {name, ns, owner {kind, name, api}, annotations, labels, phase, .., cpu_m, mem, gpu, daemonset,
+ * mirror}
+ */
 bool drain_records_add_pod(struct drain_records *r, const cJSON *pod, struct reason *why);
 bool drain_records_add_pods(struct drain_records *r, const cJSON *list, struct reason *why);
 /* {name, cpu_m, mem, gpu, gpu_label, ready, scale_down_disabled, to_be_deleted_taint_age_s} */

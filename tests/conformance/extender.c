@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The extender's wire types. A question is read by the product's parser and written again here, an answer is read here
- * and written by the product; both must be what was given. Questions are read in lower case, too, as Go would.
+ * The extender's wire types. A question is read by the product's parser and written again here, an
+ * answer is read here and written by the product; both must be what was given. Questions are read
+ * in lower case, too, as Go would.
  */
 #include <ctype.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@ static void write_tree(struct jsonw *w, const char *key, const cJSON *tree)
 	cJSON_free(text);
 }
 
-/* --- questions ---------------------------------------------------------------------------------------------------- */
+/* --- questions -------------------------------------------------------------------------------- */
 
 static void write_args(struct jsonw *w, const struct extender_args *a)
 {
@@ -105,7 +106,7 @@ static bool rewrite_preemption(const char *text, struct jsonw *w, char *field, s
 	return true;
 }
 
-/* --- answers ------------------------------------------------------------------------------------------------------ */
+/* --- answers ---------------------------------------------------------------------------------- */
 
 static size_t read_refused(const cJSON *map, struct extender_refused of[ITEMS_MAX])
 {
@@ -117,7 +118,10 @@ static size_t read_refused(const cJSON *map, struct extender_refused of[ITEMS_MA
 	return count;
 }
 
-/* We answer with names or with whole nodes, never with both: either must be the case's, but for the other. */
+/*
+ * We answer with names or with whole nodes, never with both: either must be the case's, but for the
+ * other.
+ */
 static bool check_result(const cJSON *given, bool full)
 {
 	struct extender_asked passed[ITEMS_MAX] = {{0}};
@@ -205,7 +209,7 @@ static bool check_preemption_result(const char *text)
 	return same;
 }
 
-/* --- cases -------------------------------------------------------------------------------------------------------- */
+/* --- cases ------------------------------------------------------------------------------------ */
 
 typedef bool rewrite(const char *text, struct jsonw *w, char *field, struct reason *why);
 

@@ -2,9 +2,10 @@
 /*
  * conformance PATH...: runs files of test vectors, and folders of them in the order of their names.
  *
- * A file is {"cases": [..]}; its base name and the `kind` of a case select the function that runs it. Prints one line
- * per failure and skip, then "N passed, N failed, N skipped". Exit 1 on a failure, when there was no case at all, and
- * on a file nobody knows; skips are only those of the table below and what the functions call not built.
+ * A file is {"cases": [..]}; its base name and the `kind` of a case select the function that runs
+ * it. Prints one line per failure and skip, then "N passed, N failed, N skipped". Exit 1 on a
+ * failure, when there was no case at all, and on a file nobody knows; skips are only those of the
+ * table below and what the functions call not built.
  */
 #include <dirent.h>
 #include <stdio.h>

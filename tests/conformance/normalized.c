@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cases of the plugins that compare nodes: limits, allocatable resources, and Peaks' normalisation by itself. */
+/*
+ * Cases of the plugins that compare nodes: limits, allocatable resources, and Peaks' normalisation
+ * by itself.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +12,7 @@
 #include "shared/mem.h"
 #include "tests/conformance/values.h"
 
-/* --- Peaks ------------------------------------------------------------------------------------------------------- */
+/* --- Peaks ------------------------------------------------------------------------------------ */
 
 enum outcome run_peaks_normalize(const cJSON *c, struct reason *why)
 {
@@ -34,7 +37,7 @@ enum outcome run_peaks_normalize(const cJSON *c, struct reason *why)
 	return PASSED;
 }
 
-/* --- shared ------------------------------------------------------------------------------------------------------ */
+/* --- shared ----------------------------------------------------------------------------------- */
 
 static int64_t *member_of(const char *name, int64_t *cpu, int64_t *mem)
 {
@@ -90,7 +93,7 @@ static struct score_node plain_node(const char *name)
 	};
 }
 
-/* --- NodeResourcesAllocatable ------------------------------------------------------------------------------------ */
+/* --- NodeResourcesAllocatable ----------------------------------------------------------------- */
 
 static bool score_allocatable(enum score_variant variant, const struct score_args *args,
 			      const struct score_node *nodes, size_t count, const cJSON *want,
@@ -179,7 +182,7 @@ enum outcome run_allocatable_error(const cJSON *c, struct reason *why)
 	return outcome;
 }
 
-/* --- LimitAware -------------------------------------------------------------------------------------------------- */
+/* --- LimitAware ------------------------------------------------------------------------------- */
 
 struct limit_case {
 	struct score_args args;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cases about the arithmetic below LowRiskOverCommitment: one resource's risk, a probability, the beta distribution. */
+/*
+ * Cases about the arithmetic below LowRiskOverCommitment: one resource's risk, a probability, the
+ * beta distribution.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +39,7 @@ static enum outcome check(const cJSON *c, const char *key, double got, struct re
 	return values_near(expect, key, got, tolerance, why) ? PASSED : FAILED;
 }
 
-/* --- compute_risk ------------------------------------------------------------------------------------------------ */
+/* --- compute_risk ----------------------------------------------------------------------------- */
 
 static bool read_sums(const cJSON *c, enum score_resource resource, struct commitment *out,
 		      struct reason *why)
@@ -102,7 +105,7 @@ enum outcome run_low_risk_compute(const cJSON *c, struct reason *why)
 	return check(c, "risk", risk.total, why);
 }
 
-/* --- the distribution -------------------------------------------------------------------------------------------- */
+/* --- the distribution ------------------------------------------------------------------------- */
 
 enum outcome run_low_risk_probability(const cJSON *c, struct reason *why)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a pod asks for in all, by each of the three rules: a case's short form is made a Pod object and read as one. */
+/*
+ * What a pod asks for in all, by each of the three rules: a case's short form is made a Pod object
+ * and read as one.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -15,7 +15,7 @@
 
 enum { UIDS_MAX = 64, QUOTAS_MAX = 16 };
 
-/* --- upstream ----------------------------------------------------------------------------------------------------- */
+/* --- upstream --------------------------------------------------------------------------------- */
 
 struct cache {
 	struct quota_book *book;
@@ -190,7 +190,7 @@ static bool upstream_event(struct cache *k, const cJSON *event, struct reason *w
 	return false;
 }
 
-/* --- corrected ---------------------------------------------------------------------------------------------------- */
+/* --- corrected -------------------------------------------------------------------------------- */
 
 static bool put_record(struct model *m, struct object *o)
 {
@@ -220,7 +220,10 @@ static bool model_event(struct model *m, const cJSON *event, struct reason *why)
 	return true;
 }
 
-/* The book of what is there after all events; NULL: one could not be read. A view in between must make no difference. */
+/*
+ * The book of what is there after all events; NULL: one could not be read. A view in between must
+ * make no difference.
+ */
 static struct quota_book *corrected_book(const cJSON *events, struct reason *why)
 {
 	struct model *m = model_new();
@@ -248,7 +251,7 @@ static struct quota_book *corrected_book(const cJSON *events, struct reason *why
 	return b;
 }
 
-/* --- what is expected --------------------------------------------------------------------------------------------- */
+/* --- what is expected ------------------------------------------------------------------------- */
 
 static bool same_uids(const struct cache *k, const char *namespace, const cJSON *expect,
 		      struct reason *why)
@@ -323,7 +326,7 @@ static bool same_quota(const struct quota_book *b, const struct cache *k, const 
 	       (!pods || same_uids(k, q->namespace, pods, why));
 }
 
-/* --- cases -------------------------------------------------------------------------------------------------------- */
+/* --- cases ------------------------------------------------------------------------------------ */
 
 static bool same_all(const struct quota_book *b, const struct cache *k, const cJSON *expect,
 		     struct reason *why)

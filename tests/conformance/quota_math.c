@@ -72,7 +72,10 @@ static bool run_compare(const cJSON *c, const struct quota_book *b, compare *ove
 
 /* --- what a new quota is made of */
 
-/* Cores are always bounded; of the others those that are named; `pods` is what was given, since nothing compares it. */
+/*
+ * Cores are always bounded; of the others those that are named; `pods` is what was given, since
+ * nothing compares it.
+ */
 static bool same_bounds(const struct quota_book *b, const cJSON *expect, bool max,
 			struct reason *why)
 {

@@ -134,7 +134,10 @@ static bool is_listed(const cJSON *list, const char *text)
 	return false;
 }
 
-/* {cross_node_victims, nominated_nodes}, {victims, num_pdb_violations}: of the plan. {candidates}: of the dry run. */
+/*
+ * {cross_node_victims, nominated_nodes}, {victims, num_pdb_violations}: of the plan. {candidates}:
+ * of the dry run.
+ */
 static bool same_better(struct question *q, const cJSON *better, struct reason *why)
 {
 	static const char *const keys[] = {"cross_node_victims", "nominated_nodes",    "victims",

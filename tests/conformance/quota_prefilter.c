@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether pods are admitted, in upstream's variant; each is asked about by itself. What a correct one answers, where a case says so. */
+/*
+ * Whether pods are admitted, in upstream's variant; each is asked about by itself. What a correct
+ * one answers, where a case says so.
+ */
 #include <stdlib.h>
 #include <string.h>
 

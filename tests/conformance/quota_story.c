@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pods that are submitted one after the other to a cluster with quotas: admission, then a node, else victims, whose going makes the next world. Nothing is
- * kept but the list of pods: each world is built anew.
+ * Pods that are submitted one after the other to a cluster with quotas: admission, then a node,
+ * else victims, whose going makes the next world. Nothing is kept but the list of pods: each world
+ * is built anew.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -133,7 +133,7 @@ void quota_values_free_all(struct quota *quotas, size_t count)
 	free(quotas);
 }
 
-/* --- records ------------------------------------------------------------------------------------------------------ */
+/* --- records ---------------------------------------------------------------------------------- */
 
 /* {cpu in millicores, other: amount} as a list of quantities. */
 static bool add_list(cJSON *to, const char *key, const cJSON *flat, struct reason *why)

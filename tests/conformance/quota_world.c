@@ -48,7 +48,9 @@ static void put_pod(struct preempt_fixture *f, const cJSON *flat)
 	cJSON_Delete(o);
 }
 
-/* Where the case names no node, it is one that nobody has: it counts for quotas, and takes no room. */
+/*
+ * Where the case names no node, it is one that nobody has: it counts for quotas, and takes no room.
+ */
 static void put_nominated(struct preempt_fixture *f, const cJSON *flat)
 {
 	cJSON *pod = cJSON_Duplicate(flat, true);

@@ -7,8 +7,8 @@
 #include "tests/preempt_fixture.h"
 
 /*
- * nodes, pods (that list, or the case's), quotas, pdbs and nominated of a case, built. Budgets are soft: upstream prefers to keep them, no more. used: from
- * the pods, else as the quotas say.
+ * nodes, pods (that list, or the case's), quotas, pdbs and nominated of a case, built. Budgets are
+ * soft: upstream prefers to keep them, no more. used: from the pods, else as the quotas say.
  */
 void quota_world_init(struct preempt_fixture *f, const cJSON *c, const cJSON *pods,
 		      enum quota_variant variant, bool used);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cases of kinds score and kep_score: a pod and nodes in, a score per node out. Run in upstream's variant against
- * expect, and where want_better is an object of the same shape, in corrected against that.
+ * Cases of kinds score and kep_score: a pod and nodes in, a score per node out. Run in upstream's
+ * variant against expect, and where want_better is an object of the same shape, in corrected
+ * against that.
  */
 #include <stdlib.h>
 #include <string.h>

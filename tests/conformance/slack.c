@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Slack targets and CapacityBuffers. Cases of kind *_seed give what the formulas of the proposal come to as they are written; they are held
- * against what the corrected ones make of the same cluster: what was meant, and never less than nothing.
+ * Slack targets and CapacityBuffers. Cases of kind *_seed give what the formulas of the proposal
+ * come to as they are written; they are held against what the corrected ones make of the same
+ * cluster: what was meant, and never less than nothing.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -176,7 +177,10 @@ enum outcome run_slack_v1_seed(const cJSON *c, struct reason *why)
 	return same ? PASSED : FAILED;
 }
 
-/* Literally: the pod with the most CPU and the pod with the most memory are subtracted, be they one. What remains is nothing, and not less. */
+/*
+ * Literally: the pod with the most CPU and the pod with the most memory are subtracted, be they
+ * one. What remains is nothing, and not less.
+ */
 enum outcome run_slack_v2_seed(const cJSON *c, struct reason *why)
 {
 	struct slack_amount by_cpu = {0, 0}, by_mem = {0, 0}, literal;

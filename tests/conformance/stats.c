@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cases about the arithmetic below the scores: resource statistics, pod sums, one resource's risk. */
+/*
+ * Cases about the arithmetic below the scores: resource statistics, pod sums, one resource's risk.
+ */
 #include <stdlib.h>
 #include <string.h>
 

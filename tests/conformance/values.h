@@ -15,7 +15,10 @@ enum outcome values_fail(struct reason *why, const char *format, ...)
 
 /* NULL where absent or null. */
 const cJSON *values_get(const cJSON *object, const char *key);
-/* Whether the object has no other keys than these (NULL-terminated); why says which. NULL object: true. */
+/*
+ * Whether the object has no other keys than these (NULL-terminated); why says which. NULL object:
+ * true.
+ */
 bool values_only(const cJSON *object, const char *const *keys, struct reason *why);
 /* Members that must be there. */
 bool values_number(const cJSON *object, const char *key, double *out, struct reason *why);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers that must not count, to a real sender from a peer that the test plays: each is refused and counted, and the next good
- * one works. */
+/*
+ * Answers that must not count, to a real sender from a peer that the test plays: each is refused
+ * and counted, and the next good one works.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +28,7 @@
 
 enum { INTERVALS = 20 };
 
-/* --- the ring: all intervals, for ever --------------------------------------------------------------------------- */
+/* --- the ring: all intervals, for ever -------------------------------------------------------- */
 
 struct ring {
 	struct interval *items[INTERVALS];
@@ -43,7 +45,7 @@ uint64_t ring_newest(const struct ring *r)
 	return r->count;
 }
 
-/* --- the peer ---------------------------------------------------------------------------------------------------- */
+/* --- the peer --------------------------------------------------------------------------------- */
 
 struct scene {
 	struct keyring keys, others;
@@ -170,7 +172,7 @@ static void seal_ack(const struct scene *s, const struct frame_header *header,
 	buf_fini(&body);
 }
 
-/* --- bad answers ------------------------------------------------------------------------------------------------- */
+/* --- bad answers ------------------------------------------------------------------------------ */
 
 static void garbage(const struct scene *s, struct buf *frame)
 {
@@ -315,9 +317,9 @@ static void test_bad_answers(void **state)
 }
 
 /*
- * Longer than an ack can be: nanomsg closes the connection, and takes what it has read of it for the beginning of the
- * next one, so that one fails too, and so on. The sender gets out of that by an endpoint of its own, and sends the
- * same again.
+ * Longer than an ack can be: nanomsg closes the connection, and takes what it has read of it for
+ * the beginning of the next one, so that one fails too, and so on. The sender gets out of that by
+ * an endpoint of its own, and sends the same again.
  */
 static void test_oversized_answer(void **state)
 {

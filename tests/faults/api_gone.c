@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Kubernetes API dies while plans are made and schedulers ask. Every question goes on being answered from what was
- * known, the answers that are plans say how old that is, readiness and metrics tell, and when the API is back the news of
- * it is in all answers without a word of anybody.
+ * The Kubernetes API dies while plans are made and schedulers ask. Every question goes on being
+ * answered from what was known, the answers that are plans say how old that is, readiness and
+ * metrics tell, and when the API is back the news of it is in all answers without a word of
+ * anybody.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Agents that have measured for a quarter of an hour with nobody there to tell. What their rings hold is told oldest first,
- * and while it is the aggregator is killed again, over its database: nothing that was acknowledged is lost, and all
- * windows equal those of one that heard everything at a stretch. What a ring without room has joined comes coarser, with
- * the CPU time it had to the last microsecond, and is counted.
+ * Agents that have measured for a quarter of an hour with nobody there to tell. What their rings
+ * hold is told oldest first, and while it is the aggregator is killed again, over its database:
+ * nothing that was acknowledged is lost, and all windows equal those of one that heard everything
+ * at a stretch. What a ring without room has joined comes coarser, with the CPU time it had to the
+ * last microsecond, and is counted.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +26,10 @@
 #include "tests/process.h"
 #include "tests/undisturbed.h"
 
-/* History ends some seconds before the last interval is told: older ones would leave the windows meanwhile. */
+/*
+ * History ends some seconds before the last interval is told: older ones would leave the windows
+ * meanwhile.
+ */
 enum { NODES = 150, PODS = 4, HISTORY_S = 840, INTERVAL_S = 5, PATIENCE_S = 180 };
 
 static struct undisturbed scene;
@@ -139,7 +143,7 @@ static void expect_equal_windows(void)
 	assert_true(nodes == NODES && pods >= NODES);
 }
 
-/* --- all of it is in the rings ------------------------------------------------------------------------------------ */
+/* --- all of it is in the rings ---------------------------------------------------------------- */
 
 static void test_killed_while_catching_up(void **state)
 {
@@ -172,7 +176,7 @@ static void test_killed_while_catching_up(void **state)
 	cJSON_Delete(report);
 }
 
-/* --- more than the rings hold ------------------------------------------------------------------------------------- */
+/* --- more than the rings hold ----------------------------------------------------------------- */
 
 /* What the machine really used in the window, measured in one piece. */
 static double true_mean(struct cluster *c, uint32_t node, int64_t start_ns, int64_t end_ns)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Too many clients, and too large ones, of a whole aggregator: ten thousand connections that say nothing, half a request,
- * or a request without ever reading the answer; more than there are descriptors; JSON that is as large, deep or wide as it
- * may be. Others are served meanwhile, agents are heard, memory is bounded, and all is well when they are gone.
+ * Too many clients, and too large ones, of a whole aggregator: ten thousand connections that say
+ * nothing, half a request, or a request without ever reading the answer; more than there are
+ * descriptors; JSON that is as large, deep or wide as it may be. Others are served meanwhile,
+ * agents are heard, memory is bounded, and all is well when they are gone.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -141,7 +142,7 @@ static void need_files(rlim_t count)
 	}
 }
 
-/* --- ten thousand ------------------------------------------------------------------------------------------------- */
+/* --- ten thousand ----------------------------------------------------------------------------- */
 
 /* Awaited: the whole crowd, or that it was there and is cut already. */
 static bool is_crowded(void *ctx)
@@ -154,8 +155,8 @@ static bool is_crowded(void *ctx)
 }
 
 /*
- * The most of the crowd that were there at once. All, where they came quickly; a machine that is too busy for that may cut
- * the first before the last was let in.
+ * The most of the crowd that were there at once. All, where they came quickly; a machine that is
+ * too busy for that may cut the first before the last was let in.
  */
 static double crowd_there(void)
 {
@@ -201,7 +202,7 @@ static void test_ten_thousand_connections(void **state)
 	assert_int_equal(stack_stop_agent(s.u.stack, SIGTERM), 0);
 }
 
-/* --- no descriptors ----------------------------------------------------------------------------------------------- */
+/* --- no descriptors --------------------------------------------------------------------------- */
 
 static int files_of(pid_t pid)
 {
@@ -230,8 +231,8 @@ static bool undisturbed_has_heard(void *ctx)
 }
 
 /*
- * Strangers took all descriptors before the agent came. It is let in when they are gone, and nothing of what it measured
- * meanwhile is missing.
+ * Strangers took all descriptors before the agent came. It is let in when they are gone, and
+ * nothing of what it measured meanwhile is missing.
  */
 static void test_no_descriptors(void **state)
 {
@@ -259,7 +260,7 @@ static void test_no_descriptors(void **state)
 	assert_int_equal(stack_stop_agent(s.u.stack, SIGTERM), 0);
 }
 
-/* --- huge JSON ---------------------------------------------------------------------------------------------------- */
+/* --- huge JSON -------------------------------------------------------------------------------- */
 
 enum { BODY = 1000 * 1000 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory ends for programs at work, at the first allocation from now on, some later one, once or for good. What is asked
- * may then be refused, or the process ends with a message; started again it has all there was.
+ * Memory ends for programs at work, at the first allocation from now on, some later one, once or
+ * for good. What is asked may then be refused, or the process ends with a message; started again it
+ * has all there was.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -142,8 +143,9 @@ static void test_aggregators_memory(void **state)
 }
 
 /*
- * What it had not yet sent is gone with it, and it may have told only one of both. But what its last run measured both have,
- * all of it: told again, after they have forgotten everything, it makes the same windows in both.
+ * What it had not yet sent is gone with it, and it may have told only one of both. But what its
+ * last run measured both have, all of it: told again, after they have forgotten everything, it
+ * makes the same windows in both.
  */
 static void test_agents_memory(void **state)
 {

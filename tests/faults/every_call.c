@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs at work whose calls fail: one kind of call after the other, the first from now on, the second, and so on,
- * once or several times in a row. An aggregator hears a small fleet, or a real agent, and is asked all the time; a second
- * one, to which nothing happens, hears the same.
+ * Programs at work whose calls fail: one kind of call after the other, the first from now on, the
+ * second, and so on, once or several times in a row. An aggregator hears a small fleet, or a real
+ * agent, and is asked all the time; a second one, to which nothing happens, hears the same.
  *
- *	a call fails  ->  it heals  ->  frames are applied and questions answered again, by the same process
+ * a call fails  ->  it heals  ->  frames are applied and questions answered again, by the same
+ * process
  *
- * At last the windows of both are equal, and of every interval and of every frame it is known what became of it.
+ * At last the windows of both are equal, and of every interval and of every frame it is known what
+ * became of it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -103,8 +105,8 @@ static void walk(const struct trouble *t)
 }
 
 /*
- * Every interval was applied once, by both. Every frame came and had a result, or was on a connection that broke, or its
- * agent waited for an answer in vain.
+ * Every interval was applied once, by both. Every frame came and had a result, or was on a
+ * connection that broke, or its agent waited for an answer in vain.
  */
 static void expect_accounted(const cJSON *report)
 {
@@ -186,7 +188,7 @@ static void test_aggregators_calls(void **state)
 	cJSON_Delete(report);
 }
 
-/* --- the agent's -------------------------------------------------------------------------------------------------- */
+/* --- the agent's ------------------------------------------------------------------------------ */
 
 static void test_agents_calls(void **state)
 {
@@ -214,7 +216,7 @@ static void test_agents_calls(void **state)
 		    seam_work_frames(s, UNDISTURBED, "applied"));
 }
 
-/* --- for long ----------------------------------------------------------------------------------------------------- */
+/* --- for long --------------------------------------------------------------------------------- */
 
 /* How often it accepts within a second. */
 static int64_t accepts_within_a_second(void)
@@ -225,7 +227,10 @@ static int64_t accepts_within_a_second(void)
 	return seam_calls(s->aggregator, SEAM_ACCEPT) - calls;
 }
 
-/* No descriptor for agents, for a second in which one waits; it is heard then, and is no work meanwhile. */
+/*
+ * No descriptor for agents, for a second in which one waits; it is heard then, and is no work
+ * meanwhile.
+ */
 static void test_accept_fails_for_long(void **state)
 {
 	struct seam_meeting m = {s, s->aggregator, SEAM_ACCEPT, 1, false};
@@ -272,9 +277,9 @@ static struct rlimit limit_files(pid_t pid, rlim_t files)
 }
 
 /*
- * Clients wait for descriptors that there are none of, while none of them is there yet; they are answered later, and agents
- * are heard meanwhile. libmicrohttpd 0.9.75 tries again at once as long as it has no connection at all; that is only told
- * here.
+ * Clients wait for descriptors that there are none of, while none of them is there yet; they are
+ * answered later, and agents are heard meanwhile. libmicrohttpd 0.9.75 tries again at once as long
+ * as it has no connection at all; that is only told here.
  */
 static void test_no_descriptor_for_clients(void **state)
 {

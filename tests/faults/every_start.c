@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Both daemons begin while the first call of a kind fails, or the second, and so on until none is left: sockets,
- * descriptors, threads, and every allocation. Each time they become ready, or end at once with a status and a message
- * that says why; and none leaves anything behind that the next one stumbles over.
+ * Both daemons begin while the first call of a kind fails, or the second, and so on until none is
+ * left: sockets, descriptors, threads, and every allocation. Each time they become ready, or end at
+ * once with a status and a message that says why; and none leaves anything behind that the next one
+ * stumbles over.
  *
  * Descriptors do not run out once, so there it is the limit that rises until it is enough.
  */

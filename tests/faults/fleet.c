@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A fleet in which everything goes wrong that can on ordinary days: agents die and start again, pods come and go,
- * clocks are off, acks are lost and late. The aggregator accepts every frame, counts none twice, and whatever was
- * acknowledged it has applied.
+ * A fleet in which everything goes wrong that can on ordinary days: agents die and start again,
+ * pods come and go, clocks are off, acks are lost and late. The aggregator accepts every frame,
+ * counts none twice, and whatever was acknowledged it has applied.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -65,7 +65,10 @@ static void check_account(const struct stack *s, const cJSON *report)
 	assert_true(made == acked + unanswered + number(report, "intervals.skipped"));
 	/* An ack that was lost may be one of an interval that was applied. */
 	assert_true(applied >= acked && applied <= acked + unanswered);
-	/* What was sent and did not arrive was on its way when an agent died, or a connection with it. */
+	/*
+	 * What was sent and did not arrive was on its way when an agent died, or a connection with
+	 * it.
+	 */
 	assert_true(applied + frames(s, "duplicate") + frames(s, "part") <=
 		    number(report, "frames.sent"));
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agent's ends and beginnings: told to stop, killed, given another key; seen from a real aggregator. */
+/*
+ * The agent's ends and beginnings: told to stop, killed, given another key; seen from a real
+ * aggregator.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -124,7 +127,10 @@ static double unix_seconds(const char *text)
 	return (double)timegm(&tm) + strtod(rest, NULL);
 }
 
-/* The end of the newest interval that is shown; 0: none is yet. A view may come a second after its frame. */
+/*
+ * The end of the newest interval that is shown; 0: none is yet. A view may come a second after its
+ * frame.
+ */
 static double shown_until(struct scene *s)
 {
 	const char *end = node_text(s, "usage.cpuMillicores.latest.end");
@@ -155,7 +161,7 @@ static void let_pass(double seconds)
 	poll(NULL, 0, (int)(seconds * 1000));
 }
 
-/* --- SIGTERM ---------------------------------------------------------------------------------------------------- */
+/* --- SIGTERM ---------------------------------------------------------------------------------- */
 
 /* The interval that had just begun is published and acknowledged before the agent ends. */
 static void test_last_words(void **state)
@@ -215,7 +221,7 @@ static void test_last_words_to_an_unknown_name(void **state)
 	expect_end_in_two_seconds(*state, "tcp://a..b:2021");
 }
 
-/* --- SIGHUP ----------------------------------------------------------------------------------------------------- */
+/* --- SIGHUP ----------------------------------------------------------------------------------- */
 
 static void write_key(const char *folder, const char *name, uint8_t fill)
 {
@@ -237,8 +243,10 @@ static void remove_key(const char *folder, const char *name)
 	free(path);
 }
 
-/* The aggregator takes both keys, the agent changes over, the aggregator forgets the old one: nothing is lost on
- * the way. */
+/*
+ * The aggregator takes both keys, the agent changes over, the aggregator forgets the old one:
+ * nothing is lost on the way.
+ */
 static void test_key_rotation(void **state)
 {
 	struct scene *s = *state;
@@ -280,7 +288,7 @@ static void test_key_rotation(void **state)
 	free(of_agent);
 }
 
-/* --- killed ----------------------------------------------------------------------------------------------------- */
+/* --- killed ----------------------------------------------------------------------------------- */
 
 static double unit_number(struct scene *s, const char *path)
 {
@@ -320,9 +328,9 @@ static bool is_measured(void *ctx)
 }
 
 /*
- * A workload of one busy task, and an agent that is killed and started again. Its second run finds counters that
- * stand at some seconds: were they taken for the use of one tick, or counted twice, the workload would exceed the one
- * CPU it has.
+ * A workload of one busy task, and an agent that is killed and started again. Its second run finds
+ * counters that stand at some seconds: were they taken for the use of one tick, or counted twice,
+ * the workload would exceed the one CPU it has.
  */
 static void test_killed_and_restarted(void **state)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A name behind which aggregators come and go: real aggregators on addresses of the loopback network, a publisher
- * whose lookups answer what the test says, and a clock that the test may put forward to the next lookup.
+ * A name behind which aggregators come and go: real aggregators on addresses of the loopback
+ * network, a publisher whose lookups answer what the test says, and a clock that the test may put
+ * forward to the next lookup.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -245,7 +246,10 @@ static void test_addresses_come_and_go(void **state)
 	assert_int_equal(stats_of(s).bad_acks, 0);
 }
 
-/* All of them moved while the old one is dead: found within seconds, not only with the regular lookup. */
+/*
+ * All of them moved while the old one is dead: found within seconds, not only with the regular
+ * lookup.
+ */
 static void test_moved_while_dead(void **state)
 {
 	struct scene *s = *state;

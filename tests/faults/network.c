@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Networks that fail in different ways at once: every agent has a network namespace of its own and two links into the
- * test's namespace. One link fails, over the other a second aggregator hears the same agent without a break.
+ * Networks that fail in different ways at once: every agent has a network namespace of its own and
+ * two links into the test's namespace. One link fails, over the other a second aggregator hears the
+ * same agent without a break.
  *
  *	agent i   10.77.i.2 ---- the link that fails ---- 10.77.i.1   aggregator 0
  *	          10.78.i.2 ---------------------------- 10.78.i.1   aggregator 1
  *
- * Within 30 s after the links are whole again both aggregators must say the same of every node: nothing lost, nothing
- * twice. In the second round aggregator 0 dies while it cannot be reached, so that the agents hold connections to
- * nobody. In the end it is the agents who die, and the aggregator lets go of theirs by itself.
+ * Within 30 s after the links are whole again both aggregators must say the same of every node:
+ * nothing lost, nothing twice. In the second round aggregator 0 dies while it cannot be reached, so
+ * that the agents hold connections to nobody. In the end it is the agents who die, and the
+ * aggregator lets go of theirs by itself.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,7 +39,10 @@
 
 enum { DISTURBED, UNDISTURBED };
 
-/* Shell commands; %d is the number of the agent. `near` the agent, or else where the aggregators are. */
+/*
+ * Shell commands; %d is the number of the agent. `near` the agent, or else where the aggregators
+ * are.
+ */
 static const struct fault {
 	const char *name, *tool;
 	bool near;
@@ -238,7 +243,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* --- what the aggregators say ------------------------------------------------------------------------------------ */
+/* --- what the aggregators say ----------------------------------------------------------------- */
 
 static double samples_of(const cJSON *node)
 {
@@ -282,7 +287,10 @@ static void await_samples(struct scene *s, double samples, double seconds)
 	assert_true(await(has_samples, s, seconds));
 }
 
-/* Whether both have said the same of every node, each at a moment when both had heard the same of it. */
+/*
+ * Whether both have said the same of every node, each at a moment when both had heard the same of
+ * it.
+ */
 static bool all_agree(void *ctx)
 {
 	struct scene *s = ctx;
@@ -342,7 +350,7 @@ static void expect_all_cut_off(struct scene *s)
 	cJSON_Delete(b);
 }
 
-/* --- the test ---------------------------------------------------------------------------------------------------- */
+/* --- the test --------------------------------------------------------------------------------- */
 
 static void for_all(const struct scene *s, bool heal)
 {
@@ -373,7 +381,7 @@ static void one_round(struct scene *s, bool restart)
 	expect_all_agree(s);
 }
 
-/* --- half-open connections ---------------------------------------------------------------------------------------- */
+/* --- half-open connections -------------------------------------------------------------------- */
 
 /* Connections to aggregator 0 that its kernel takes for whole. */
 static int connections(const struct scene *s)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Aggregators that plan, stopped and killed: placeholders are where they were although a plan made anew would have them elsewhere, and what
- * cannot be read of them costs nothing else.
+ * Aggregators that plan, stopped and killed: placeholders are where they were although a plan made
+ * anew would have them elsewhere, and what cannot be read of them costs nothing else.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +25,10 @@
 static struct stack *stack;
 static char *dump, *database;
 
-/* Two nodes of 4 CPUs, of which `fuller` has most requested: there a placeholder goes that is nowhere. */
+/*
+ * Two nodes of 4 CPUs, of which `fuller` has most requested: there a placeholder goes that is
+ * nowhere.
+ */
 static void write_cluster(const char *fuller)
 {
 	FILE *f = fopen(dump, "w");
@@ -200,7 +203,10 @@ static void use_disk(struct small_disk *disk)
 	setenv("EVENKEEL_STATE_DIR", disk->path, 1);
 }
 
-/* A plan is made and served all the same, and saved when there is room; and what was saved before is not lost. */
+/*
+ * A plan is made and served all the same, and saved when there is room; and what was saved before
+ * is not lost.
+ */
 static void test_full_disk(void **state)
 {
 	struct small_disk disk;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An aggregator is killed under load and comes back empty 20 s later. The agent kept its ring, so afterwards every
- * window equals that of a second aggregator that heard the same agent without a break.
+ * An aggregator is killed under load and comes back empty 20 s later. The agent kept its ring, so
+ * afterwards every window equals that of a second aggregator that heard the same agent without a
+ * break.
  */
 #include <setjmp.h>
 #include <stdarg.h>

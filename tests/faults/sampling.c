@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sampling of this machine under a budget that is too small, and while files cannot be opened or read: it goes
- * on, and the CPU time of a workload is exact in the end.
+ * The sampling of this machine under a budget that is too small, and while files cannot be opened
+ * or read: it goes on, and the CPU time of a workload is exact in the end.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -201,9 +201,12 @@ static void expect_exact(struct scene *s)
 	assert_true(fabs(s->work - used) <= 1e-4 * used);
 }
 
-/* --- the budget -------------------------------------------------------------------------------------------------- */
+/* --- the budget ------------------------------------------------------------------------------- */
 
-/* A thousandth of a core, and some hundred cgroups: the rate must fall, is published as it is, and nothing is lost. */
+/*
+ * A thousandth of a core, and some hundred cgroups: the rate must fall, is published as it is, and
+ * nothing is lost.
+ */
 static void test_budget(void **state)
 {
 	enum { CGROUPS = 300 };
@@ -232,7 +235,10 @@ static void test_budget(void **state)
 		tick(s);
 		assert_true(clock_mono_ns() - begin < 60 * NS_PER_SEC);
 	}
-	/* This interval had several rates: fewer ticks than ten in a second, and none of them missed. */
+	/*
+	 * This interval had several rates: fewer ticks than ten in a second, and none of them
+	 * missed.
+	 */
 	assert_true(take(s));
 	assert_true(s->rate_hz > 2 && s->rate_hz < 9.5);
 	ticks(s, 4);
@@ -242,7 +248,7 @@ static void test_budget(void **state)
 	expect_exact(s);
 }
 
-/* --- files that cannot be opened or read -------------------------------------------------------------------------- */
+/* --- files that cannot be opened or read ------------------------------------------------------ */
 
 static bool knows_more(const struct scene *s, size_t than)
 {
@@ -250,8 +256,8 @@ static bool knows_more(const struct scene *s, size_t than)
 }
 
 /*
- * Neither directories nor a pass can be opened: new cgroups are not seen, nothing is published, the tier stays. What
- * was used meanwhile comes afterwards.
+ * Neither directories nor a pass can be opened: new cgroups are not seen, nothing is published, the
+ * tier stays. What was used meanwhile comes afterwards.
  */
 static void test_no_descriptors(void **state)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Aggregators with a state directory, killed, stopped and started again: node windows are back at once, and once the
- * agent told again what it kept, all windows equal those of an aggregator that was never disturbed. Then what an
- * operator may meet in that directory: the service runs, and says so.
+ * Aggregators with a state directory, killed, stopped and started again: node windows are back at
+ * once, and once the agent told again what it kept, all windows equal those of an aggregator that
+ * was never disturbed. Then what an operator may meet in that directory: the service runs, and says
+ * so.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +27,10 @@
 #include "tests/undisturbed.h"
 #include "tests/usage_fixture.h"
 
-/* Views are published once a second at most, so that two aggregators show the same for a second of these two. */
+/*
+ * Views are published once a second at most, so that two aggregators show the same for a second of
+ * these two.
+ */
 static const char *const every_2s[] = {"--interval", "2s", NULL};
 
 static int setup(void **state)
@@ -43,7 +47,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* --- what they share ---------------------------------------------------------------------------------------------- */
+/* --- what they share -------------------------------------------------------------------------- */
 
 static char *state_dir(const struct undisturbed *u)
 {
@@ -114,8 +118,10 @@ static double samples(const struct undisturbed *u, int i)
 	return n;
 }
 
-/* As of an interval that is yet to come: node windows may stand at the newest while pods are still being told of
- * again. */
+/*
+ * As of an interval that is yet to come: node windows may stand at the newest while pods are still
+ * being told of again.
+ */
 static void expect_equal(const struct undisturbed *u)
 {
 	assert_true(undisturbed_await_samples(u, samples(u, UNDISTURBED) + 1, 60));
@@ -132,9 +138,12 @@ static int pods(const struct undisturbed *u, int i)
 	return n;
 }
 
-/* --- restarts ----------------------------------------------------------------------------------------------------- */
+/* --- restarts --------------------------------------------------------------------------------- */
 
-/* What was saved is there before the agent says a word; after it did, all is as if nothing had been. */
+/*
+ * What was saved is there before the agent says a word; after it did, all is as if nothing had
+ * been.
+ */
 static void killed(const struct undisturbed *u, bool just_saved)
 {
 	double before;
@@ -191,7 +200,9 @@ static void test_killed_often(void **state)
 	assert_int_equal(stack_stop_agent(u->stack, SIGTERM), 0);
 }
 
-/* Everything is stopped in order and started again: the node's windows go on, its new run included. */
+/*
+ * Everything is stopped in order and started again: the node's windows go on, its new run included.
+ */
 static void test_agent_restarted_as_well(void **state)
 {
 	const struct undisturbed *u = *state;
@@ -213,7 +224,7 @@ static void test_agent_restarted_as_well(void **state)
 	assert_int_equal(stack_stop_agent(u->stack, SIGTERM), 0);
 }
 
-/* --- 5000 nodes --------------------------------------------------------------------------------------------------- */
+/* --- 5000 nodes ------------------------------------------------------------------------------- */
 
 enum { NODES = 5000 };
 
@@ -323,7 +334,7 @@ static void test_five_thousand_nodes(void **state)
 	free(dir);
 }
 
-/* --- the directory ------------------------------------------------------------------------------------------------- */
+/* --- the directory ---------------------------------------------------------------------------- */
 
 static void expect_readyz(const struct undisturbed *u, int i, const char *want)
 {
@@ -372,7 +383,10 @@ static void test_damaged_database(void **state)
 	free(dir);
 }
 
-/* The second serves without a database, says whose fault it may be, and takes over when the first is gone. */
+/*
+ * The second serves without a database, says whose fault it may be, and takes over when the first
+ * is gone.
+ */
 static void test_two_on_one_directory(void **state)
 {
 	const struct undisturbed *u = *state;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A disk that is full, or read-only, under a running aggregator, and under one that starts: it serves, the alarm is
- * up and the log says why; when the disk is well again, it saves without being asked.
+ * A disk that is full, or read-only, under a running aggregator, and under one that starts: it
+ * serves, the alarm is up and the log says why; when the disk is well again, it saves without being
+ * asked.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A database whose disk fails at the first operation, at the second, and so on until there is no further one: once and
- * then never again, or from there on for ever; broken, full, or locked by somebody else.
+ * A database whose disk fails at the first operation, at the second, and so on until there is no
+ * further one: once and then never again, or from there on for ever; broken, full, or locked by
+ * somebody else.
  *
- *	a save is in it  ->  the disk begins to fail  ->  open, save another, close  ->  the disk is well: open
+ * a save is in it  ->  the disk begins to fail  ->  open, save another, close  ->  the disk is
+ * well: open
  *
- * Rows of all kinds (windows of nodes, what planners remember, decisions about drains) are then those of the one save or
- * of the other, never of both, and of the other if it was told to be saved. No failure is taken for damage: nothing is
- * set aside. A disk that failed once is used again without a word of anybody.
+ * Rows of all kinds (windows of nodes, what planners remember, decisions about drains) are then
+ * those of the one save or of the other, never of both, and of the other if it was told to be
+ * saved. No failure is taken for damage: nothing is set aside. A disk that failed once is used
+ * again without a word of anybody.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -68,7 +71,7 @@ static struct store_event *next(void)
 	return e;
 }
 
-/* --- a save, of a generation -------------------------------------------------------------------------------------- */
+/* --- a save, of a generation ------------------------------------------------------------------ */
 
 static struct usage_row make_row(char name, uint64_t generation)
 {
@@ -134,7 +137,7 @@ static bool save(uint64_t generation)
 	return put(generation, true) && begun;
 }
 
-/* --- what was in it ----------------------------------------------------------------------------------------------- */
+/* --- what was in it --------------------------------------------------------------------------- */
 
 /* Its generation; 0: nothing is in it. Fails when it is of several. */
 static uint64_t generation_of(const struct store_event *e)
@@ -158,7 +161,10 @@ static uint64_t generation_of(const struct store_event *e)
 	return generation;
 }
 
-/* Starts and opens it; while it cannot be, attempts are made, and with the last of them the disk is well. */
+/*
+ * Starts and opens it; while it cannot be, attempts are made, and with the last of them the disk is
+ * well.
+ */
 static uint64_t open_at_last(void)
 {
 	struct store_event *e;
@@ -177,7 +183,7 @@ static uint64_t open_at_last(void)
 	return generation;
 }
 
-/* --- every fault -------------------------------------------------------------------------------------------------- */
+/* --- every fault ------------------------------------------------------------------------------ */
 
 struct trial {
 	enum disk_fault_kind kind;

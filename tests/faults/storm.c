@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An aggregator is killed under five thousand agents, which all come back at once when it does. All are heard again, what
- * they measured since they began is counted exactly once, and the windows of all nodes and pods equal those of an
- * aggregator that heard the same and was never disturbed.
+ * An aggregator is killed under five thousand agents, which all come back at once when it does. All
+ * are heard again, what they measured since they began is counted exactly once, and the windows of
+ * all nodes and pods equal those of an aggregator that heard the same and was never disturbed.
  *
- * Then the same again and again with a fleet in which agents die too, clocks are off and acks are lost, over a database.
+ * Then the same again and again with a fleet in which agents die too, clocks are off and acks are
+ * lost, over a database.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -104,7 +105,7 @@ static void come_back(double nodes)
 	print_message("%.0f nodes are back after %.1f s\n", nodes, took_s);
 }
 
-/* --- a storm ------------------------------------------------------------------------------------------------------ */
+/* --- a storm ---------------------------------------------------------------------------------- */
 
 /* All but what is on its way is told again. */
 static bool has_caught_up(void *unused)
@@ -114,9 +115,10 @@ static bool has_caught_up(void *unused)
 }
 
 /*
- * The rings reach back to the beginning, so the one that came back was told of everything, and has it once. A frame is
- * lost only where an agent noticed: it had one on its way when the aggregator was killed, or it waited in vain. What was
- * heard after the count was taken and before the kill died with it: of each node what it made since, and one that was due.
+ * The rings reach back to the beginning, so the one that came back was told of everything, and has
+ * it once. A frame is lost only where an agent noticed: it had one on its way when the aggregator
+ * was killed, or it waited in vain. What was heard after the count was taken and before the kill
+ * died with it: of each node what it made since, and one that was due.
  */
 static void expect_all_accounted(const cJSON *report, double heard_before, double uncounted_s)
 {
@@ -186,9 +188,12 @@ static void test_all_come_back_at_once(void **state)
 	cJSON_Delete(report);
 }
 
-/* --- a storm among other troubles --------------------------------------------------------------------------------- */
+/* --- a storm among other troubles ------------------------------------------------------------- */
 
-/* Nothing is counted twice: no node has more samples than it can have, none used what it does not have. */
+/*
+ * Nothing is counted twice: no node has more samples than it can have, none used what it does not
+ * have.
+ */
 static void expect_sane_nodes(int64_t begin_ns)
 {
 	cJSON *list = stack_get(scene.stack, DISTURBED, "/v1/nodes?limit=1000");

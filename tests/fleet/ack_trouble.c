@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fleet is linked with --wrap=sender_socket_receive, so that the sender takes its replies from here and nothing in
- * the agent knows of it. An ack that is lost is read and dropped; one that is delayed is kept until it is due, and a
- * later one may overtake it. The sender waits for one ack at a time, so few are ever kept.
+ * The fleet is linked with --wrap=sender_socket_receive, so that the sender takes its replies from
+ * here and nothing in the agent knows of it. An ack that is lost is read and dropped; one that is
+ * delayed is kept until it is due, and a later one may overtake it. The sender waits for one ack at
+ * a time, so few are ever kept.
  */
 #include "tests/fleet/ack_trouble.h"
 

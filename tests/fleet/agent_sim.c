@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is the agent's own: when intervals end (agent/schedule.h), what is kept (agent/ring.h), how it is told and
- * told again (agent/sender.h), with a socket and a run of its own. What is not: a publisher, which would add three
- * descriptors and its own copy of the keys to each of thousands; a sender for one address needs none.
+ * What is the agent's own: when intervals end (agent/schedule.h), what is kept (agent/ring.h), how
+ * it is told and told again (agent/sender.h), with a socket and a run of its own. What is not: a
+ * publisher, which would add three descriptors and its own copy of the keys to each of thousands; a
+ * sender for one address needs none.
  *
- * Latency is measured from the end of an interval to the step that sees its ack, whatever was unanswered before it: an
- * aggregator that falls behind is not excused. Left out is what was made before the first ack, which may have to wait
- * for the connection. It includes what this process was busy with in between, so it is never less than what the
- * aggregator took; what it was told to lose or delay counts as well.
+ * Latency is measured from the end of an interval to the step that sees its ack, whatever was
+ * unanswered before it: an aggregator that falls behind is not excused. Left out is what was made
+ * before the first ack, which may have to wait for the connection. It includes what this process
+ * was busy with in between, so it is never less than what the aggregator took; what it was told to
+ * lose or delay counts as well.
  *
- * Where a second aggregator is told everything too, for comparison, only the first is measured and has trouble with acks.
+ * Where a second aggregator is told everything too, for comparison, only the first is measured and
+ * has trouble with acks.
  */
 #include "tests/fleet/agent_sim.h"
 
@@ -26,7 +29,9 @@
 
 #define LATE_NS (100 * NS_PER_MS)
 
-/* Intervals whose ends are known at a time; what is answered after so many others has no latency. */
+/*
+ * Intervals whose ends are known at a time; what is answered after so many others has no latency.
+ */
 enum { TIMED = 64 };
 
 struct agent_sim {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One simulated agent: the real schedule, ring and sender, with a made-up machine in place of a sampler. */
+/*
+ * One simulated agent: the real schedule, ring and sender, with a made-up machine in place of a
+ * sampler.
+ */
 #ifndef EVENKEEL_TESTS_FLEET_AGENT_SIM_H
 #define EVENKEEL_TESTS_FLEET_AGENT_SIM_H
 
@@ -33,11 +36,15 @@ struct agent_sim;
 int agent_sim_open(struct agent_sim **a, const struct agent_sim_config *config, uint32_t node,
 		   struct reason *reason);
 void agent_sim_close(struct agent_sim *a); /* NULL is allowed */
-/* Measures what config.history_ns says, of the time before it was opened. To be called at once, if at all. */
+/*
+ * Measures what config.history_ns says, of the time before it was opened. To be called at once, if
+ * at all.
+ */
 void agent_sim_remember(struct agent_sim *a, struct tally *tally);
 /*
- * Ends the interval that is due, unless `last` says that no more are wanted, and sends what can be sent. Returns the
- * monotonic time at which to call again at the latest. What it measured is added to the tally.
+ * Ends the interval that is due, unless `last` says that no more are wanted, and sends what can be
+ * sent. Returns the monotonic time at which to call again at the latest. What it measured is added
+ * to the tally.
  */
 int64_t agent_sim_step(struct agent_sim *a, int64_t mono_ns, bool last, struct tally *tally);
 /* Everything was answered. */

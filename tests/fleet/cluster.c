@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Nodes of three shapes in three zones. Each gets its DaemonSets' pods; then workloads are made and placed one after
- * the other, each pod on the next node in the round that takes it, until all nodes have as many as they should:
+ * Nodes of three shapes in three zones. Each gets its DaemonSets' pods; then workloads are made and
+ * placed one after the other, each pod on the next node in the round that takes it, until all nodes
+ * have as many as they should:
  *
  *	takes it	it has room for the requests, and its taint is tolerated
- *			a workload that keeps apart has none there: the round did not come back to where it began
- *			a workload that is spread goes by zones: it is in the one whose turn it is
- *			what all its pods can use at their peaks is less than it has; but for CPU on the few crowded
- *			nodes, where something outside of pods takes much as well
+ * a workload that keeps apart has none there: the round did not come back to where it began a
+ * workload that is spread goes by zones: it is in the one whose turn it is what all its pods can
+ * use at their peaks is less than it has; but for CPU on the few crowded nodes, where something
+ * outside of pods takes much as well
  *
- * One node in eight is nearly empty, as after a busy day: something to drain. What finds no node is not made, except
- * for one workload that nothing has room for.
+ * One node in eight is nearly empty, as after a busy day: something to drain. What finds no node is
+ * not made, except for one workload that nothing has room for.
  */
 #include "tests/fleet/cluster.h"
 
@@ -31,7 +32,7 @@ static const struct {
 	int64_t cores, gib;
 } shapes[] = {{8, 32}, {16, 64}, {32, 128}};
 
-/* --- nodes ---------------------------------------------------------------------------------------------------- */
+/* --- nodes ------------------------------------------------------------------------------------ */
 
 static void make_node(const struct cluster *c, uint32_t i, struct cluster_node *n)
 {
@@ -85,7 +86,7 @@ static void make_nodes(struct cluster *c)
 	}
 }
 
-/* --- placing -------------------------------------------------------------------------------------------------- */
+/* --- placing ---------------------------------------------------------------------------------- */
 
 static bool has_room(const struct cluster_node *n, const struct workload *w,
 		     const struct pattern *p)

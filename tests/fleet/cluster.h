@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A made-up Kubernetes cluster: nodes, workloads and where their pods run, all from a seed. Pure. */
+/*
+ * A made-up Kubernetes cluster: nodes, workloads and where their pods run, all from a seed. Pure.
+ */
 #ifndef EVENKEEL_TESTS_FLEET_CLUSTER_H
 #define EVENKEEL_TESTS_FLEET_CLUSTER_H
 
@@ -99,7 +101,9 @@ struct cluster {
 	uint32_t namespaces;
 };
 
-/* Numbers in config are within the bounds above. The same config makes the same cluster everywhere. */
+/*
+ * Numbers in config are within the bounds above. The same config makes the same cluster everywhere.
+ */
 struct cluster *cluster_new(const struct cluster_config *config);
 void cluster_free(struct cluster *c); /* NULL is allowed */
 
@@ -127,15 +131,18 @@ void cluster_uid(const struct cluster *c, uint64_t what, uint64_t which,
 void cluster_container_id(const struct cluster *c, size_t pod, uint32_t life, uint32_t container,
 			  char text[CONTAINER_ID_LEN + 1]);
 /*
- * How many pods had this one's place before it at a Unix time: with pod_life_ns all but those of DaemonSets are
- * replaced, each at a time of its own. Life 0 is what the dump tells of.
+ * How many pods had this one's place before it at a Unix time: with pod_life_ns all but those of
+ * DaemonSets are replaced, each at a time of its own. Life 0 is what the dump tells of.
  */
 uint32_t cluster_pod_life(const struct cluster *c, size_t pod, int64_t at_ns);
 /* The middle part of a Deployment's pods' names, by which its ReplicaSet is known. */
 void cluster_replica_set_name(const struct cluster *c, size_t workload,
 			      char text[CLUSTER_NAME_MAX]);
 
-/* Workloads made by cluster_workloads.c: the next of a pool, and those on each node. Only cluster.c calls them. */
+/*
+ * Workloads made by cluster_workloads.c: the next of a pool, and those on each node. Only cluster.c
+ * calls them.
+ */
 void workload_make(const struct cluster *c, size_t index, bool batch, struct workload *w);
 void workload_make_daemon(uint32_t which, struct workload *w);
 void workload_make_pending(const struct cluster *c, struct workload *w);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names and ids are not kept but made again from the seed whenever they are asked for: 150,000 pods' would be 30 MiB,
- * in each of ten processes.
+ * Names and ids are not kept but made again from the seed whenever they are asked for: 150,000
+ * pods' would be 30 MiB, in each of ten processes.
  */
 #include <stdio.h>
 #include <string.h>

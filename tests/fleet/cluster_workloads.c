@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What people run, and how it behaves. Sizes are such that at 30 pods per node half of what nodes have is requested;
- * with more or fewer pods each asks for less or more.
+ * What people run, and how it behaves. Sizes are such that at 30 pods per node half of what nodes
+ * have is requested; with more or fewer pods each asks for less or more.
  *
- *	request		of six sizes, small ones more often
- *	limit		twice the request; one in six has it equal (Guaranteed), one in three has none for CPU
- *	use		see workload_make_pattern(): what is asked for and what is used have little to do with each other
+ * request         of six sizes, small ones more often limit               twice the request; one in
+ * six has it equal (Guaranteed), one in three has none for CPU use              see
+ * workload_make_pattern(): what is asked for and what is used have little to do with each other
  */
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +20,7 @@
 enum { HASH_SHAPE = 201, HASH_SIZE, HASH_MEMORY, HASH_REPLICAS, HASH_KIND, HASH_LIMIT, HASH_FLAGS };
 enum { HASH_USE = 301, HASH_PERIOD, HASH_DUTY, HASH_PHASE, HASH_GROWTH, HASH_GROW_PHASE };
 
-/* --- shape ---------------------------------------------------------------------------------------------------- */
+/* --- shape ------------------------------------------------------------------------------------ */
 
 struct role {
 	const char *name;
@@ -28,7 +28,10 @@ struct role {
 	bool volume;
 };
 
-/* Which workload of its namespace it is decides its name: the roles of an application, application by application. */
+/*
+ * Which workload of its namespace it is decides its name: the roles of an application, application
+ * by application.
+ */
 static void take_name(const struct cluster *c, size_t index, bool batch, struct workload *w)
 {
 	static const char *const apps[] = {"cart",  "catalog", "orders",  "ledger",
@@ -166,7 +169,7 @@ void workload_make_pending(const struct cluster *c, struct workload *w)
 	};
 }
 
-/* --- use ------------------------------------------------------------------------------------------------------ */
+/* --- use -------------------------------------------------------------------------------------- */
 
 struct behaviour {
 	double low, high; /* of the request; above the limit where there is one: throttled */
@@ -210,7 +213,10 @@ static void make_cpu(const struct cluster *c, const struct workload *w, size_t p
 	p->on_ns = (int64_t)((b->on + b->on_spread * cluster_unit(c, HASH_DUTY, pod)) *
 			     (double)p->period_ns);
 	if (w->pattern == PATTERN_DIURNAL) {
-		/* Whoever is awake when others are: the night is the same for all, give or take an hour or two. */
+		/*
+		 * Whoever is awake when others are: the night is the same for all, give or take an
+		 * hour or two.
+		 */
 		p->smooth = true;
 		p->period_ns = c->config.day_ns ? c->config.day_ns : DAY_NS;
 		p->phase_ns = (int64_t)(cluster_unit(c, HASH_PHASE, w->first_pod) * 0.1 *
@@ -242,7 +248,7 @@ void workload_make_pattern(const struct cluster *c, const struct workload *w, si
 	make_memory(c, w, pod, p);
 }
 
-/* --- what follows from it ------------------------------------------------------------------------------------- */
+/* --- what follows from it --------------------------------------------------------------------- */
 
 enum qos_class cluster_qos(const struct workload *w)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Objects are written one by one, each into a buffer and from there to the file, so that 150,000 pods take no memory.
- * Of quotas there is one for each namespace but kube-system: every third was promised less than it uses and borrows,
- * the others lend.
+ * Objects are written one by one, each into a buffer and from there to the file, so that 150,000
+ * pods take no memory. Of quotas there is one for each namespace but kube-system: every third was
+ * promised less than it uses and borrows, the others lend.
  */
 #include "tests/fleet/dump.h"
 
@@ -33,7 +33,7 @@ const int32_t dump_priority_values[PRIORITIES] = {
 	[PRIORITY_BATCH] = -100,
 };
 
-/* --- parts ---------------------------------------------------------------------------------------------------- */
+/* --- parts ------------------------------------------------------------------------------------ */
 
 void dump_open(struct dump *d, const char *api_version, const char *kind)
 {
@@ -149,7 +149,7 @@ void dump_app(struct dump *d, const char *key, const char *name)
 	jsonw_object_close(&d->w);
 }
 
-/* --- nodes and what is cluster-wide --------------------------------------------------------------------------- */
+/* --- nodes and what is cluster-wide ----------------------------------------------------------- */
 
 static void write_node_labels(struct dump *d, const struct cluster_node *n, const char *name)
 {
@@ -317,7 +317,7 @@ static void write_quotas(struct dump *d)
 	free(asked);
 }
 
-/* --- the list ------------------------------------------------------------------------------------------------- */
+/* --- the list --------------------------------------------------------------------------------- */
 
 static void write_items(struct dump *d)
 {

@@ -6,7 +6,10 @@
 #include "shared/reason.h"
 #include "tests/fleet/cluster.h"
 
-/* The same cluster makes the same bytes. 0, or -errno with the reason; what was begun of the file is then no JSON. */
+/*
+ * The same cluster makes the same bytes. 0, or -errno with the reason; what was begun of the file
+ * is then no JSON.
+ */
 int dump_write(const struct cluster *c, const char *path, struct reason *reason);
 
 #endif

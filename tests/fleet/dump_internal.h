@@ -43,8 +43,8 @@ void dump_open(struct dump *d, const char *api_version, const char *kind);
 void dump_close(struct dump *d);
 
 /*
- * Opens "metadata" with name, namespace (NULL: none), uid and creationTimestamp; the caller adds to it and closes the
- * object.
+ * Opens "metadata" with name, namespace (NULL: none), uid and creationTimestamp; the caller adds to
+ * it and closes the object.
  */
 void dump_metadata(struct dump *d, enum dump_kind kind, uint64_t which, const char *namespace,
 		   const char *name);

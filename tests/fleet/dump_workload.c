@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Controllers, budgets and volumes. A Deployment is known by its ReplicaSet, as evenkeel reads it; a Job by every
- * other's CronJob.
+ * Controllers, budgets and volumes. A Deployment is known by its ReplicaSet, as evenkeel reads it;
+ * a Job by every other's CronJob.
  */
 #include <string.h>
 
@@ -153,7 +153,7 @@ void dump_workload(struct dump *d, size_t workload)
 		write_budget(d, workload, namespace);
 }
 
-/* --- volumes -------------------------------------------------------------------------------------------------- */
+/* --- volumes ---------------------------------------------------------------------------------- */
 
 void dump_claim_name(const struct dump *d, size_t pod, char text[2 * CLUSTER_NAME_MAX])
 {

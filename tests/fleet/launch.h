@@ -14,13 +14,16 @@
 #define FLEET_NEXT_PHASE SIGRTMIN
 
 /*
- * build/tests/fleet, or below what TB says, reporting to aggregator 0; `more` options end with NULL. Ends the program
- * where it cannot start.
+ * build/tests/fleet, or below what TB says, reporting to aggregator 0; `more` options end with
+ * NULL. Ends the program where it cannot start.
  */
 pid_t fleet_start(const struct stack *s, const char *const *more);
 /* Acks from now on are of the next phase in its report. */
 void fleet_begin_phase(pid_t fleet);
-/* Tells it to stop, awaits the end of it and returns its report, which the caller deletes; NULL: it failed. */
+/*
+ * Tells it to stop, awaits the end of it and returns its report, which the caller deletes; NULL: it
+ * failed.
+ */
 cJSON *fleet_stop(const struct stack *s, pid_t fleet);
 /* Its log, to standard error. */
 void fleet_print_log(const struct stack *s);

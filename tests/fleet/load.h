@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A whole aggregator under a fleet: how benchmarks and soaks start both, await them and tell what came of it. */
+/*
+ * A whole aggregator under a fleet: how benchmarks and soaks start both, await them and tell what
+ * came of it.
+ */
 #ifndef EVENKEEL_TESTS_FLEET_LOAD_H
 #define EVENKEEL_TESTS_FLEET_LOAD_H
 
@@ -9,23 +12,30 @@
 double load_applied(const struct stack *s);
 /* Nodes that it has heard within the last 30 s. */
 double load_fresh(const struct stack *s);
-/* Seconds from begin_ns (monotonic) until all nodes are fresh; NAN, with both logs printed: not within `patience_s`. */
+/*
+ * Seconds from begin_ns (monotonic) until all nodes are fresh; NAN, with both logs printed: not
+ * within `patience_s`.
+ */
 double load_await_fresh(struct stack *s, double nodes, int64_t begin_ns, double patience_s);
 
 /* A number of a fleet's report by its path; NAN when it is not there. */
 double load_number(const cJSON *report, const char *path);
 /*
- * Rows of a fleet's report. unaccounted: intervals of which nobody knows what became of them; NAN where the aggregator
- * was restarted, and its count with it.
+ * Rows of a fleet's report. unaccounted: intervals of which nobody knows what became of them; NAN
+ * where the aggregator was restarted, and its count with it.
  */
 void load_report(const cJSON *report, const char *prefix, double unaccounted);
-/* Acks of one phase of the fleet: its median, percentile and longest as rows; budget_ms: of the percentile. */
+/*
+ * Acks of one phase of the fleet: its median, percentile and longest as rows; budget_ms: of the
+ * percentile.
+ */
 void load_report_acks(const cJSON *report, int phase, const char *what, double budget_ms);
 /* A number of a phase's acks: p50, p90, p99, max, count. */
 double load_acks(const cJSON *report, int phase, const char *name);
 /*
- * Intervals made that were neither applied nor are told as lost; negative: more were applied than can have been. What
- * was sent and not answered, and what was merged with another, may have been applied or not.
+ * Intervals made that were neither applied nor are told as lost; negative: more were applied than
+ * can have been. What was sent and not answered, and what was merged with another, may have been
+ * applied or not.
  */
 double load_unaccounted(const cJSON *report, double applied);
 

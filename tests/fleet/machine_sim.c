@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An interval is cut into ticks of a tenth of a second. Each pod's use in each tick goes into one table:
+ * An interval is cut into ticks of a tenth of a second. Each pod's use in each tick goes into one
+ * table:
  *
  *	        tick 0   1   2  ..
  *	system    .      .   .         a column whose sum is above the node's capacity shrinks to fit, as under the
  *	pod 0     .      .   .         kernel's fair scheduler, and what it shrank by was waited for
  *	pod 1     .      .   .
  *
- * Rows then become moments, column sums those of the node and its histogram. A container uses a share of its pod, so its
- * moments are its pod's, scaled. Memory needs no ticks: its mean, maximum and last value are closed forms.
+ * Rows then become moments, column sums those of the node and its histogram. A container uses a
+ * share of its pod, so its moments are its pod's, scaled. Memory needs no ticks: its mean, maximum
+ * and last value are closed forms.
  */
 #include "tests/fleet/machine_sim.h"
 
@@ -46,7 +48,7 @@ struct machine_sim {
 	char boot_id[BOOT_ID_LEN + 1];
 };
 
-/* --- identities ----------------------------------------------------------------------------------------------- */
+/* --- identities ------------------------------------------------------------------------------- */
 
 static const char *const qos_slices[] = {
 	[QOS_GUARANTEED] = "kubepods-pod",
@@ -150,7 +152,7 @@ void machine_sim_free(struct machine_sim *m)
 	free(m);
 }
 
-/* --- the table ------------------------------------------------------------------------------------------------ */
+/* --- the table -------------------------------------------------------------------------------- */
 
 struct table {
 	int64_t start_ns, end_ns, tick_ns;
@@ -245,7 +247,7 @@ static struct moments moments_of(const struct table *t, const float *values)
 	};
 }
 
-/* --- from the table to usages --------------------------------------------------------------------------------- */
+/* --- from the table to usages ----------------------------------------------------------------- */
 
 static struct gauge gauge_of(double mean, double max, double last)
 {

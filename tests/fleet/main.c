@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fleet: thousands of simulated agents with real sockets, seals and frames against a real aggregator. It is as many
- * processes as descriptors and time for so many take; this one only waits for them and adds up what they tell in memory
- * they share. SIGRTMIN begins the next phase: acks are told apart by phases. Exit: 0 ok, 1 error, 2 usage.
+ * fleet: thousands of simulated agents with real sockets, seals and frames against a real
+ * aggregator. It is as many processes as descriptors and time for so many take; this one only waits
+ * for them and adds up what they tell in memory they share. SIGRTMIN begins the next phase: acks
+ * are told apart by phases. Exit: 0 ok, 1 error, 2 usage.
  */
 #include <errno.h>
 #include <signal.h>
@@ -228,7 +229,7 @@ static int fail(struct reason *why, const char *what)
 	return -error;
 }
 
-/* --- workers -------------------------------------------------------------------------------------------------- */
+/* --- workers ---------------------------------------------------------------------------------- */
 
 static void __attribute__((noreturn))
 be_worker(const struct fleet *f, uint32_t index, uint32_t first, uint32_t count, int64_t stop_ns)
@@ -289,8 +290,8 @@ static int note_end(struct fleet *f, pid_t pid, int status)
 }
 
 /*
- * Until all have ended; a signal to stop is passed on, and when one fails the others are stopped. The signals are
- * blocked and taken here, one by one, so that none comes between a look and a wait.
+ * Until all have ended; a signal to stop is passed on, and when one fails the others are stopped.
+ * The signals are blocked and taken here, one by one, so that none comes between a look and a wait.
  */
 static int await_workers(struct fleet *f, const sigset_t *signals)
 {
@@ -312,7 +313,7 @@ static int await_workers(struct fleet *f, const sigset_t *signals)
 	}
 }
 
-/* --- before and after ----------------------------------------------------------------------------------------- */
+/* --- before and after ------------------------------------------------------------------------- */
 
 static int check_address(const char *option, const char *url, struct reason *why)
 {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Everything comes from one function of time, for how long a pattern has been high since the epoch, which is exact in
- * nanoseconds: what two readings of it differ by is what a counter went on by between them. So readings add up
- * however they are cut, as the kernel's do, and an interval, a window and a test that looks at both agree.
+ * Everything comes from one function of time, for how long a pattern has been high since the epoch,
+ * which is exact in nanoseconds: what two readings of it differ by is what a counter went on by
+ * between them. So readings add up however they are cut, as the kernel's do, and an interval, a
+ * window and a test that looks at both agree.
  *
  *	wanted  high ___      ___         used = min(wanted, limit)
  *	            |   |____|   |____    what is wanted above the limit is throttled: the quota is used up in the part
  *	        low  on   off             limit / wanted of each 100 ms, and the rest of it is waited
  *
- * A smooth one is high for the share s(t) = (1 - cos(2 pi t / period)) / 2 of each moment, and the same function of time
- * is the integral of that.
+ * A smooth one is high for the share s(t) = (1 - cos(2 pi t / period)) / 2 of each moment, and the
+ * same function of time is the integral of that.
  */
 #include "tests/fleet/pattern.h"
 
@@ -20,7 +21,10 @@
 
 #define CFS_PERIOD_NS (100 * NS_PER_MS)
 
-/* Whole periods before a time, and in *rest_ns how far the one under way is; floors, so times before the epoch work. */
+/*
+ * Whole periods before a time, and in *rest_ns how far the one under way is; floors, so times
+ * before the epoch work.
+ */
 static int64_t periods_before(int64_t period_ns, int64_t at_ns, int64_t *rest_ns)
 {
 	*rest_ns = at_ns % period_ns;
@@ -84,7 +88,10 @@ void pattern_fill_milli(const struct pattern *p, int64_t begin_ns, int64_t span_
 	}
 }
 
-/* The integral of s(t)^2 up to a time, in nanoseconds: 3/8 of each period, and of the rest 3t/8 - sin/2 + sin2/16. */
+/*
+ * The integral of s(t)^2 up to a time, in nanoseconds: 3/8 of each period, and of the rest 3t/8 -
+ * sin/2 + sin2/16.
+ */
 static double square_time_ns(const struct pattern *p, int64_t at_ns)
 {
 	int64_t rest, periods = periods_before(p->period_ns, at_ns + p->phase_ns, &rest);
@@ -134,7 +141,7 @@ void pattern_get_cpu(const struct pattern *p, int64_t begin_ns, int64_t end_ns,
 	add_throttling(p, p->low_milli, begin_ns - on_begin, end_ns - on_end, out);
 }
 
-/* --- memory --------------------------------------------------------------------------------------------------- */
+/* --- memory ----------------------------------------------------------------------------------- */
 
 /* Whole growths before a time, and in *rest_ns how far the one under way is. */
 static int64_t growths(const struct pattern *p, int64_t at_ns, int64_t *rest_ns)
@@ -171,8 +178,8 @@ double pattern_peak_working_set(const struct pattern *p)
 }
 
 /*
- * Of what grows: mean, maximum and last value in [begin, end), by the areas of the triangles. Returns how often it
- * fell.
+ * Of what grows: mean, maximum and last value in [begin, end), by the areas of the triangles.
+ * Returns how often it fell.
  */
 static int64_t get_grown(const struct pattern *p, int64_t begin_ns, int64_t end_ns, double *mean,
 			 double *max, double *last)

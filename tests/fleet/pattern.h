@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a simulated pod uses at any time, as counters in closed form, so that a test knows it without a simulation.
- * Pure.
+ * What a simulated pod uses at any time, as counters in closed form, so that a test knows it
+ * without a simulation. Pure.
  */
 #ifndef EVENKEEL_TESTS_FLEET_PATTERN_H
 #define EVENKEEL_TESTS_FLEET_PATTERN_H
@@ -22,11 +22,12 @@ enum pattern_kind {
 };
 
 /*
- * CPU: wanted is high_milli in the first on_ns of each period and low_milli in the rest of it; used is at most the
- * limit. A smooth one goes from low_milli to high_milli, both within the limit, and back in each period as a cosine
- * does, and has no on_ns. Memory: mem_bytes, which one that dies has only while it is high, and what grows evenly from
- * 0 to grow_bytes in grow_ns and then falls to 0 at once: by a leak it is part of the working set and the fall is an
- * OOM kill, otherwise it is page cache. Periods begin at multiples of themselves in Unix time, less the phase.
+ * CPU: wanted is high_milli in the first on_ns of each period and low_milli in the rest of it; used
+ * is at most the limit. A smooth one goes from low_milli to high_milli, both within the limit, and
+ * back in each period as a cosine does, and has no on_ns. Memory: mem_bytes, which one that dies
+ * has only while it is high, and what grows evenly from 0 to grow_bytes in grow_ns and then falls
+ * to 0 at once: by a leak it is part of the working set and the fall is an OOM kill, otherwise it
+ * is page cache. Periods begin at multiples of themselves in Unix time, less the phase.
  */
 struct pattern {
 	double low_milli, high_milli;
@@ -62,7 +63,10 @@ void pattern_get_memory(const struct pattern *p, int64_t begin_ns, int64_t end_n
 /* Working set at a time. */
 double pattern_working_set(const struct pattern *p, int64_t at_ns);
 
-/* Deviation of the use in [begin, end): with a share d of it high, (high - low) * sqrt(d (1 - d)); of a smooth one by its integral. */
+/*
+ * Deviation of the use in [begin, end): with a share d of it high, (high - low) * sqrt(d (1 - d));
+ * of a smooth one by its integral.
+ */
 double pattern_stddev_milli(const struct pattern *p, int64_t begin_ns, int64_t end_ns);
 /* The most it ever uses. */
 double pattern_peak_milli(const struct pattern *p);

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why not nanomsg, as in the agent: it has a thread of its own, and a frame and its ack cost four switches between that
- * and ours, with a lock and an eventfd for each. For one agent that is nothing; for thousands on the machine that is
- * measured it was half of what the simulator took, and what it takes spoils every latency. What goes over the wire is
- * the same, byte for byte (nanomsg's rfc/sp-tcp-mapping-01 and sp-request-reply-01):
+ * Why not nanomsg, as in the agent: it has a thread of its own, and a frame and its ack cost four
+ * switches between that and ours, with a lock and an eventfd for each. For one agent that is
+ * nothing; for thousands on the machine that is measured it was half of what the simulator took,
+ * and what it takes spoils every latency. What goes over the wire is the same, byte for byte
+ * (nanomsg's rfc/sp-tcp-mapping-01 and sp-request-reply-01):
  *
  *	connection   00 'S' 'P' 00  protocol, 2 bytes (48 REQ, 49 REP)  00 00      from each side, at once
  *	message      length of what follows, 8 bytes   id with its highest bit set, 4 bytes   frame
  *
- * integers in network order. So it is a second implementation of it, too. Pauses between attempts to connect are the
- * agent's.
+ * integers in network order. So it is a second implementation of it, too. Pauses between attempts
+ * to connect are the agent's.
  *
  *	CLOSED --pause is over--> CONNECTING --connected--> GREETING --greeted--> OPEN
  *	   ^________________________|___any error, end or nonsense_|________________|
  *
- * The fleet is linked with this before the agent's library, of which agent/sender_socket.o is then not taken.
+ * The fleet is linked with this before the agent's library, of which agent/sender_socket.o is then
+ * not taken.
  */
 #include "tests/fleet/plain_socket.h"
 
@@ -72,7 +74,7 @@ void plain_socket_report_to(int epoll, uint32_t seat)
 	current_seat = seat;
 }
 
-/* --- connections ---------------------------------------------------------------------------------------------- */
+/* --- connections ------------------------------------------------------------------------------ */
 
 static void watch(const struct sender_socket *s, int operation, uint32_t events)
 {
@@ -187,7 +189,7 @@ static void advance(struct sender_socket *s)
 		be_greeted(s);
 }
 
-/* --- what the sender calls ------------------------------------------------------------------------------------ */
+/* --- what the sender calls -------------------------------------------------------------------- */
 
 static int set_address(struct sender_socket *s, const struct endpoint *e)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What became of everything the simulated agents measured and sent, by worker, added up at the end. */
+/*
+ * What became of everything the simulated agents measured and sent, by worker, added up at the end.
+ */
 #ifndef EVENKEEL_TESTS_FLEET_TALLY_H
 #define EVENKEEL_TESTS_FLEET_TALLY_H
 
@@ -9,7 +11,9 @@
 #include "shared/buf.h"
 #include "shared/histogram.h"
 
-/* Whoever starts the fleet says when the next phase begins (fleet_begin_phase); the last one stays. */
+/*
+ * Whoever starts the fleet says when the next phase begins (fleet_begin_phase); the last one stays.
+ */
 enum { TALLY_PHASES = 4 };
 
 struct tally_phase {
@@ -19,10 +23,11 @@ struct tally_phase {
 };
 
 /*
- * Each interval that was made is in one of acked, refused, skipped and unanswered, as long as nothing was asked for
- * again (resends_ordered: acked once more) nor merged in a ring too small. What was sent and not answered, when an
- * agent died or the fleet ended, may have been applied all the same. A frame is a part of an interval; it is sent again
- * when its answer is late (timeouts) or the connection was replaced.
+ * Each interval that was made is in one of acked, refused, skipped and unanswered, as long as
+ * nothing was asked for again (resends_ordered: acked once more) nor merged in a ring too small.
+ * What was sent and not answered, when an agent died or the fleet ended, may have been applied all
+ * the same. A frame is a part of an interval; it is sent again when its answer is late (timeouts)
+ * or the connection was replaced.
  */
 struct tally {
 	uint64_t agents, heard; /* lives of agents; those with at least one ack */

@@ -18,8 +18,8 @@ struct trouble {
 };
 
 /*
- * Whether a node's agent is dead at a Unix time, and until when things stay as they are. *life counts its starts from 0;
- * lives of different nodes end at different times.
+ * Whether a node's agent is dead at a Unix time, and until when things stay as they are. *life
+ * counts its starts from 0; lives of different nodes end at different times.
  */
 bool trouble_is_down(const struct trouble *t, const struct cluster *c, uint32_t node, int64_t at_ns,
 		     uint32_t *life, int64_t *until_ns);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One epoll over the senders' sockets (plain_socket.h) and the signals. An agent is stepped when its socket has
- * something for it or its time has come. Whose time comes next is found by looking at all, but at most once a
- * millisecond: what an event makes due earlier than was known is noted as it is stepped. An agent whose life ends is
- * closed as it is, without a farewell, as if it had been killed.
+ * One epoll over the senders' sockets (plain_socket.h) and the signals. An agent is stepped when
+ * its socket has something for it or its time has come. Whose time comes next is found by looking
+ * at all, but at most once a millisecond: what an event makes due earlier than was known is noted
+ * as it is stepped. An agent whose life ends is closed as it is, without a farewell, as if it had
+ * been killed.
  */
 #include "tests/fleet/worker.h"
 
@@ -235,7 +236,9 @@ int worker_run(const struct agent_sim_config *config, uint32_t first, uint32_t c
 		.config = config, .first = first, .epoll = -1, .signals = -1, .tally = tally};
 	int rc = open_events(&w, reason);
 
-	/* What an interval frees the next one takes, instead of asking the kernel for fresh pages. */
+	/*
+	 * What an interval frees the next one takes, instead of asking the kernel for fresh pages.
+	 */
 	mallopt(M_TRIM_THRESHOLD, HEAP_KEPT_BYTES);
 	mallopt(M_MMAP_THRESHOLD, HEAP_KEPT_BYTES);
 	if (!rc)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whatever the Authorization header holds: what is taken for a token lies within it, and could stand in a header again. */
+/*
+ * Whatever the Authorization header holds: what is taken for a token lies within it, and could
+ * stand in a header again.
+ */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

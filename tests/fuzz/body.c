@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bodies into body_decode_interval(). The first byte is how many of the parts follow it, each behind a length of two
- * bytes, the last one taking the rest. What is accepted must keep the promises of body.h, and survive the way out and
- * in.
+ * Bodies into body_decode_interval(). The first byte is how many of the parts follow it, each
+ * behind a length of two bytes, the last one taking the rest. What is accepted must keep the
+ * promises of body.h, and survive the way out and in.
  */
 #include <assert.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any text is a schedule, or refused with a reason; a schedule hits in a minute if and only if the calendar's numbers of
- * that minute are in it, and what hit lately hit within any longer time.
+ * Any text is a schedule, or refused with a reason; a schedule hits in a minute if and only if the
+ * calendar's numbers of that minute are in it, and what hit lately hit within any longer time.
  */
 #include <assert.h>
 #include <stdlib.h>

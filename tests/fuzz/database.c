@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The database's file, changed anywhere: it is used, or set aside and a new one is made, and what is read of it is within
- * bounds and in order. Input: patches to a file that was whole, each an offset in two bytes, a length in one, and so many
- * bytes. Sums of rows are beyond a fuzzer: tests/fuzz/node_pack.c is behind them.
+ * The database's file, changed anywhere: it is used, or set aside and a new one is made, and what
+ * is read of it is within bounds and in order. Input: patches to a file that was whole, each an
+ * offset in two bytes, a length in one, and so many bytes. Sums of rows are beyond a fuzzer:
+ * tests/fuzz/node_pack.c is behind them.
  */
 #include <assert.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an API server says it serves: whatever it answers, the questions come to an end, none is longer than a path may
- * be, and a kind that is served is so in one of the versions that were asked for. Input: the answers, a line each.
+ * What an API server says it serves: whatever it answers, the questions come to an end, none is
+ * longer than a path may be, and a kind that is served is so in one of the versions that were asked
+ * for. Input: the answers, a line each.
  */
 #include <assert.h>
 #include <string.h>

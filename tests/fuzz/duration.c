@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any text either is refused with a reason, or reads as a duration that prints and reads back the same. */
+/*
+ * Any text either is refused with a reason, or reads as a duration that prints and reads back the
+ * same.
+ */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whatever a plugin prints is refused by one line, or holds a credential that can stand in a header. */
+/*
+ * Whatever a plugin prints is refused by one line, or holds a credential that can stand in a
+ * header.
+ */
 #include <assert.h>
 #include <stdint.h>
 #include <string.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any body of POST /v1/fit, and any pod in one: refused with a field and a reason, or answered for every node, with
- * counts that are those of its items; and scores of the same pod, where there are any, tell the same of it.
+ * Any body of POST /v1/fit, and any pod in one: refused with a field and a reason, or answered for
+ * every node, with counts that are those of its items; and scores of the same pod, where there are
+ * any, tell the same of it.
  */
 #include <assert.h>
 #include <cjson/cJSON.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes from the network into frame_open(). The first byte chooses how: bit 0 with keys or in clear, bit 1 as an ack.
- * With bit 2 the rest is a body, sealed first, so that what lies behind the seal is reached too.
+ * Bytes from the network into frame_open(). The first byte chooses how: bit 0 with keys or in
+ * clear, bit 1 as an ack. With bit 2 the rest is a body, sealed first, so that what lies behind the
+ * seal is reached too.
  */
 #include <assert.h>
 #include <stddef.h>

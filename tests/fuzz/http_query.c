@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Queries of strangers: whatever the parameters, the answer is one of the documented statuses, and what claims to be
- * JSON is JSON. Input: a target below the server's root, "v1/pods?limit=1".
+ * Queries of strangers: whatever the parameters, the answer is one of the documented statuses, and
+ * what claims to be JSON is JSON. Input: a target below the server's root, "v1/pods?limit=1".
  */
 #include <assert.h>
 #include <stdlib.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a cgroup path: the answer is always well-formed and its parts agree with each other. */
+/*
+ * Any bytes as a cgroup path: the answer is always well-formed and its parts agree with each other.
+ */
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a peer sends, read as the aggregator does: a hello, then messages until one is not whole or wrong. The first byte
- * says whether on TCP or ipc. Nothing beyond what was sent may be looked at.
+ * What a peer sends, read as the aggregator does: a hello, then messages until one is not whole or
+ * wrong. The first byte says whether on TCP or ipc. Nothing beyond what was sent may be looked at.
  */
 #include <assert.h>
 #include <errno.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whatever JSON a server sends becomes YAML that our own reader takes, and has the same value where JSON is clear about it. */
+/*
+ * Whatever JSON a server sends becomes YAML that our own reader takes, and has the same value where
+ * JSON is clear about it.
+ */
 #include <assert.h>
 #include <stdint.h>
 #include <string.h>
@@ -11,7 +14,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { DEPTH = 60 };
 
-/* Texts that are not UTF-8, repeated and long keys, and numbers that no double holds are not the same again. */
+/*
+ * Texts that are not UTF-8, repeated and long keys, and numbers that no double holds are not the
+ * same again.
+ */
 static bool is_clear(const cJSON *value, size_t depth)
 {
 	if (depth > DEPTH ||

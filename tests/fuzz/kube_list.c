@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What answers a list of pods. The first byte is the size of chunks: in whatever chunks it comes, it means the same.
- * Its bytes also are an answer of discovery, and a refusal.
+ * What answers a list of pods. The first byte is the size of chunks: in whatever chunks it comes,
+ * it means the same. Its bytes also are an answer of discovery, and a refusal.
  */
 #include <assert.h>
 #include <stddef.h>
@@ -40,7 +40,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	feed_world_tell(OBJECT_POD, text, size - 1, "", 0, size, &whole);
 	feed_world_tell(OBJECT_POD, text, size - 1, "", 0, (size_t)data[0] + 1, &parts);
-	/* Where a list broke off depends on how much of it was looked at; what was found does not. */
+	/*
+	 * Where a list broke off depends on how much of it was looked at; what was found does not.
+	 */
 	if (!strstr(whole.data, "of the list:"))
 		assert(strcmp(whole.data, parts.data) == 0);
 	buf_fini(&whole);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any JSON as an object of any kind: read or refused with a reason, nothing leaked; what is read is written so
- * that it reads back. */
+/*
+ * Any JSON as an object of any kind: read or refused with a reason, nothing leaked; what is read is
+ * written so that it reads back.
+ */
 #include <assert.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What comes in a watch, of pods or by bit 7 of the first byte of nodes; its other bits are the size of chunks. In
- * whatever chunks it comes, it means the same.
+ * What comes in a watch, of pods or by bit 7 of the first byte of nodes; its other bits are the
+ * size of chunks. In whatever chunks it comes, it means the same.
  */
 #include <assert.h>
 #include <stddef.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any kubeconfig is refused by one line, or names a server that a session can use; nothing leaks. */
+/*
+ * Any kubeconfig is refused by one line, or names a server that a session can use; nothing leaks.
+ */
 #include <assert.h>
 #include <stdint.h>
 #include <string.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of the database into usage_node_unpack(). The sum is made here, so that what lies behind it is reached. What is
- * accepted must fit for a page with finite numbers, and be packed to bytes that are read as the same again.
+ * Rows of the database into usage_node_unpack(). The sum is made here, so that what lies behind it
+ * is reached. What is accepted must fit for a page with finite numbers, and be packed to bytes that
+ * are read as the same again.
  */
 #include <assert.h>
 #include <math.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any configuration file is either read or refused by one line, and its values by another; nothing leaks. */
+/*
+ * Any configuration file is either read or refused by one line, and its values by another; nothing
+ * leaks.
+ */
 #include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any body of POST /v1/scores, and any Pod object in it: read or refused with a field, never both, nothing leaked. */
+/*
+ * Any body of POST /v1/scores, and any Pod object in it: read or refused with a field, never both,
+ * nothing leaked.
+ */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any text is a quantity or is refused with a reason; what is one keeps its sign and rounds away from zero. */
+/*
+ * Any text is a quantity or is refused with a reason; what is one keeps its sign and rounds away
+ * from zero.
+ */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>

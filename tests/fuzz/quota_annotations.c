@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whatever stands in a quota's annotations, each is read within its bounds or noted as bad and absent. Lines are their values, in the order of the enum. */
+/*
+ * Whatever stands in a quota's annotations, each is read within its bounds or noted as bad and
+ * absent. Lines are their values, in the order of the enum.
+ */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>

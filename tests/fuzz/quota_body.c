@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any body that is posted to what quotas answer is refused with a reason, or answered with one JSON object; and nobody is told to evict a pod that is not
- * there. The first byte says where it is posted.
+ * Any body that is posted to what quotas answer is refused with a reason, or answered with one JSON
+ * object; and nobody is told to evict a pod that is not there. The first byte says where it is
+ * posted.
  */
 #include <assert.h>
 #include <cjson/cJSON.h>

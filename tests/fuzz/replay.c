@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Feeds every file of the given folders to a fuzz target: what the fuzzer once found stays found, without libFuzzer. */
+/*
+ * Feeds every file of the given folders to a fuzz target: what the fuzzer once found stays found,
+ * without libFuzzer.
+ */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>

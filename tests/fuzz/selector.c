@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any text as a selector of -l, and any JSON as a LabelSelector: read or refused with a reason, and matched
- * without a crash. */
+/*
+ * Any text as a selector of -l, and any JSON as a LabelSelector: read or refused with a reason, and
+ * matched without a crash.
+ */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whatever stands where slack's memory should: it is refused with a reason and changes nothing, or a step goes on from it and what that remembers is read again. */
+/*
+ * Whatever stands where slack's memory should: it is refused with a reason and changes nothing, or
+ * a step goes on from it and what that remembers is read again.
+ */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>

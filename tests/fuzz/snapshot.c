@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any file given as a snapshot is refused with a reason, or becomes a view whose own snapshot is read, again and
- * again. */
+/*
+ * Any file given as a snapshot is refused with a reason, or becomes a view whose own snapshot is
+ * read, again and again.
+ */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -73,7 +75,10 @@ static void write_view(struct view *v, struct buf *out)
 	view_slot_free(ctx.views);
 }
 
-/* Messages are cut, and bytes that are no UTF-8 repaired, when they are written first; from then on nothing changes. */
+/*
+ * Messages are cut, and bytes that are no UTF-8 repaired, when they are written first; from then on
+ * nothing changes.
+ */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct buf texts[3] = {BUF_INIT, BUF_INIT, BUF_INIT};

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whatever a token file holds: it is refused by a line that shows none of it, or lets in exactly whose tokens are in it. */
+/*
+ * Whatever a token file holds: it is refused by a line that shows none of it, or lets in exactly
+ * whose tokens are in it.
+ */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

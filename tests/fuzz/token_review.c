@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whatever an API server answers to reviews: nobody is let in without "authenticated": true and a name, or without "allowed": true; and what is
- * sent on of a user is JSON again.
+ * Whatever an API server answers to reviews: nobody is let in without "authenticated": true and a
+ * name, or without "allowed": true; and what is sent on of a user is JSON again.
  */
 #include <assert.h>
 #include <stdlib.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any file given as measurements is refused with a reason, or makes pages that answers can be made from. */
+/*
+ * Any file given as measurements is refused with a reason, or makes pages that answers can be made
+ * from.
+ */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>

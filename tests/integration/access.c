@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is let in to the HTTP API, over real TLS: tokens, certificates, reviews, and what is exchanged while it runs. */
+/*
+ * Who is let in to the HTTP API, over real TLS: tokens, certificates, reviews, and what is
+ * exchanged while it runs.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,7 +53,7 @@ static uint64_t refused(const struct access_scene *s, enum access_refusal why)
 	return counter_get(&s->counters.access.refused[why]);
 }
 
-/* --- who is let in ---------------------------------------------------------------------------------------------- */
+/* --- who is let in ---------------------------------------------------------------------------- */
 
 static void test_who_is_let_in(void **state)
 {
@@ -246,7 +249,7 @@ static void test_bad_files_stop_the_start(void **state)
 	access_scene_start(s, &config);
 }
 
-/* --- exchanged while it runs ------------------------------------------------------------------------------------ */
+/* --- exchanged while it runs ------------------------------------------------------------------ */
 
 struct hope {
 	struct access_scene *scene;
@@ -350,7 +353,7 @@ static void test_client_authority_is_exchanged(void **state)
 	curl_easy_cleanup(kept);
 }
 
-/* --- reviews ---------------------------------------------------------------------------------------------------- */
+/* --- reviews ---------------------------------------------------------------------------------- */
 
 /* Who knows tokens, and whether it takes its time. */
 struct knower {
@@ -506,7 +509,9 @@ static void test_slow_reviews_hold_up_nobody(void **state)
 	free(url);
 }
 
-/* Who sends tokens that nobody knows has a share of the queue, and no more of it than the others. */
+/*
+ * Who sends tokens that nobody knows has a share of the queue, and no more of it than the others.
+ */
 static void test_a_flood_of_tokens_leaves_room(void **state)
 {
 	enum { FLOOD = 40 };

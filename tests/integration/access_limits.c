@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clients that are slow, large, or too many: they are cut or refused, and others are served meanwhile. */
+/*
+ * Clients that are slow, large, or too many: they are cut or refused, and others are served
+ * meanwhile.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -85,7 +88,7 @@ static bool is_counted(void *ctx)
 	return counter_get(&s->counters.access.refused[ACCESS_REFUSAL_SLOW]) > 0;
 }
 
-/* --- slow ------------------------------------------------------------------------------------------------------- */
+/* --- slow ------------------------------------------------------------------------------------- */
 
 struct trickle {
 	int fd;
@@ -214,7 +217,7 @@ static void test_quick_clients_stay(void **state)
 	curl_easy_cleanup(client.curl);
 }
 
-/* --- large ------------------------------------------------------------------------------------------------------ */
+/* --- large ------------------------------------------------------------------------------------ */
 
 static void expect_refusal(struct access_scene *s, const char *headers, const char *status)
 {
@@ -229,7 +232,9 @@ static void expect_refusal(struct access_scene *s, const char *headers, const ch
 	free(request);
 }
 
-/* Whom nobody knows is refused before a byte of the body is read, however large it is said to be. */
+/*
+ * Whom nobody knows is refused before a byte of the body is read, however large it is said to be.
+ */
 static void test_large_requests(void **state)
 {
 	struct access_scene *s = *state;
@@ -250,7 +255,7 @@ static void test_large_requests(void **state)
 	free(header);
 }
 
-/* --- unclear ---------------------------------------------------------------------------------------------------- */
+/* --- unclear ---------------------------------------------------------------------------------- */
 
 /* Everything up to the end of the connection, which must be the server's doing. */
 static void read_to_end(int fd, char *text, size_t size)
@@ -264,7 +269,10 @@ static void read_to_end(int fd, char *text, size_t size)
 	text[len] = '\0';
 }
 
-/* What a proxy before us may read otherwise is refused, and nothing behind it is taken for a request. */
+/*
+ * What a proxy before us may read otherwise is refused, and nothing behind it is taken for a
+ * request.
+ */
 static void test_unclear_requests(void **state)
 {
 	static const char *const headers[] = {
@@ -301,7 +309,7 @@ static void test_unclear_requests(void **state)
 	assert_served(s);
 }
 
-/* --- many ------------------------------------------------------------------------------------------------------- */
+/* --- many ------------------------------------------------------------------------------------- */
 
 static void test_rates_are_of_clients(void **state)
 {

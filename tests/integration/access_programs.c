@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The aggregator and the command as people start them, over TLS: who gets an answer, what the others are told, and what the log does not say. */
+/*
+ * The aggregator and the command as people start them, over TLS: who gets an answer, what the
+ * others are told, and what the log does not say.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -122,7 +125,7 @@ static int close_world(void **state)
 	return 0;
 }
 
-/* --- the command ------------------------------------------------------------------------------------------------ */
+/* --- the command ------------------------------------------------------------------------------ */
 
 struct saying {
 	const char *words[12];
@@ -274,7 +277,7 @@ static void test_ended_certificate(void **state)
 	tls_identity_fini(&ended);
 }
 
-/* --- the aggregator --------------------------------------------------------------------------------------------- */
+/* --- the aggregator --------------------------------------------------------------------------- */
 
 static bool has_logged(void *text)
 {

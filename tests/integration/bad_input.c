@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a person gets wrong when starting a daemon: one clear line, the right exit status, nothing left behind. */
+/*
+ * What a person gets wrong when starting a daemon: one clear line, the right exit status, nothing
+ * left behind.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two workloads that use half a CPU each: one by the second half of every second, one all the time. To whoever reads the
- * kernel's counters every 15 s they are the same; the real agent and aggregator tell them apart by their deviation, and
- * the bursty one's is the one that follows from its pattern.
+ * Two workloads that use half a CPU each: one by the second half of every second, one all the time.
+ * To whoever reads the kernel's counters every 15 s they are the same; the real agent and
+ * aggregator tell them apart by their deviation, and the bursty one's is the one that follows from
+ * its pattern.
  *
- * Ten samples a second may lie anywhere on a pattern of half seconds, which alone changes the deviation of a perfect
- * sampler from 447 to 500 millicores. So the pattern moves by 10 ms a second, through a whole sample in ten.
+ * Ten samples a second may lie anywhere on a pattern of half seconds, which alone changes the
+ * deviation of a perfect sampler from 447 to 500 millicores. So the pattern moves by 10 ms a
+ * second, through a whole sample in ten.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,7 +54,7 @@ struct scene {
 	double at_seconds[POLLS], used_seconds[POLLS][WORKLOADS];
 };
 
-/* --- the pattern ------------------------------------------------------------------------------------------------ */
+/* --- the pattern ------------------------------------------------------------------------------ */
 
 /* When cycle k is on: from here on for ON_MS. */
 static int64_t on_from_ms(int64_t k)
@@ -108,7 +110,7 @@ static pid_t start_bursts(void)
 	}
 }
 
-/* --- the scene -------------------------------------------------------------------------------------------------- */
+/* --- the scene -------------------------------------------------------------------------------- */
 
 static int setup(void **state)
 {
@@ -194,9 +196,12 @@ static double kernel_cpu_seconds(const struct cgroup_fixture *f, const char *sub
 	return (double)used / 1e6;
 }
 
-/* --- the poller ------------------------------------------------------------------------------------------------- */
+/* --- the poller ------------------------------------------------------------------------------- */
 
-/* Reads the counters every 15 s, as one does who watches a cluster from afar; true when that is enough. */
+/*
+ * Reads the counters every 15 s, as one does who watches a cluster from afar; true when that is
+ * enough.
+ */
 static bool poll_counters(void *ctx)
 {
 	struct scene *s = ctx;
@@ -227,7 +232,7 @@ static void polled(const struct scene *s, int workload, double *mean, double *st
 	*stddev = sqrt(fmax(0, squares / (POLLS - 1) - *mean * *mean));
 }
 
-/* --- the test --------------------------------------------------------------------------------------------------- */
+/* --- the test --------------------------------------------------------------------------------- */
 
 static double number(const cJSON *item, const char *path)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent in a pod: a cgroup namespace of its own, in which it sees only what is below its container, and the node's
- * tree mounted at another place. Each view gives what belongs to it, with the values the kernel has.
+ * The agent in a pod: a cgroup namespace of its own, in which it sees only what is below its
+ * container, and the node's tree mounted at another place. Each view gives what belongs to it, with
+ * the values the kernel has.
  *
  *	ROOT/kubepods/burstable/podA/AGENT		the namespace's root, where the "agent" is
  *	                                  /inner	a child that used CPU
@@ -71,7 +72,10 @@ static bool mount_at(const char *source, const char *folder, const char *name, c
 	return ok;
 }
 
-/* Mounts what a container runtime would: the namespace's own part of every hierarchy the machine has. */
+/*
+ * Mounts what a container runtime would: the namespace's own part of every hierarchy the machine
+ * has.
+ */
 static bool mount_own(const struct scene *s)
 {
 	const struct cgroupfs *fs = cgroup_fixture_fs(s->fixture);
@@ -151,8 +155,9 @@ static struct cgroup *find_path(struct topology *t, const char *path)
 }
 
 /*
- * The children are stopped, so their CPU time is what the kernel says now. Memory may still move by what the kernel
- * keeps in stock for each CPU, so it lies between what was said before and after the pass.
+ * The children are stopped, so their CPU time is what the kernel says now. Memory may still move by
+ * what the kernel keeps in stock for each CPU, so it lies between what was said before and after
+ * the pass.
  */
 static bool check_values(const struct scene *s, const char *view, const struct reading *r,
 			 const struct sight *sight)

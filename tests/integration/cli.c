@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The evenkeel program against a small server with canned answers: requests, output, messages and exit codes. */
+/*
+ * The evenkeel program against a small server with canned answers: requests, output, messages and
+ * exit codes.
+ */
 #include <arpa/inet.h>
 #include <microhttpd.h>
 #include <pthread.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evenkeel drain over a dump, as a person runs it: what is printed, what is complained of, and the exit status. */
+/*
+ * evenkeel drain over a dump, as a person runs it: what is printed, what is complained of, and the
+ * exit status.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

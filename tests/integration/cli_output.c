@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The forms of -o for every command that lists, over one dump: YAML is the JSON, CSV and names are the rows. */
+/*
+ * The forms of -o for every command that lists, over one dump: YAML is the JSON, CSV and names are
+ * the rows.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evenkeel quota over a dump, as a person runs it: what is printed, what is complained of, and the exit status. */
+/*
+ * evenkeel quota over a dump, as a person runs it: what is printed, what is complained of, and the
+ * exit status.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -198,7 +201,9 @@ static void test_tables(void **state)
 	buf_fini(&err);
 }
 
-/* The one that matters least of those who borrow; and where it stands must be found in text, too. */
+/*
+ * The one that matters least of those who borrow; and where it stands must be found in text, too.
+ */
 static void test_preempt(void **state)
 {
 	static const char *const words[] = {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evenkeel slack over a dump, over a server, and over that server's snapshot, as a person runs it. */
+/*
+ * evenkeel slack over a dump, over a server, and over that server's snapshot, as a person runs it.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Children that confine themselves: what they have left, what is refused to them, and that they live on. A refused call
- * says ENOSYS, which the kernel itself would answer to none of those in the table.
+ * Children that confine themselves: what they have left, what is refused to them, and that they
+ * live on. A refused call says ENOSYS, which the kernel itself would answer to none of those in the
+ * table.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -117,7 +118,7 @@ static void test_nothing_is_left(void **state)
 	assert_int_equal(in_child(check_nothing_is_left), 0);
 }
 
-/* --- the trial ------------------------------------------------------------------------------------------------ */
+/* --- the trial -------------------------------------------------------------------------------- */
 
 static int trials;
 
@@ -195,7 +196,7 @@ static void test_nothing_to_give_up(void **state)
 	assert_int_equal(in_child(check_without_any), 0);
 }
 
-/* --- what is refused ------------------------------------------------------------------------------------------ */
+/* --- what is refused -------------------------------------------------------------------------- */
 
 struct forbidden {
 	const char *what;
@@ -303,7 +304,7 @@ static void test_calls_are_refused(void **state)
 	assert_int_equal(in_child(check_forbidden), 0);
 }
 
-/* --- what goes on --------------------------------------------------------------------------------------------- */
+/* --- what goes on ----------------------------------------------------------------------------- */
 
 static void *in_thread(void *ctx)
 {
@@ -398,7 +399,7 @@ static void test_abort_ends_the_process(void **state)
 	assert_int_equal(in_child(check_abort), 128 + SIGABRT);
 }
 
-/* --- a kernel without filters --------------------------------------------------------------------------------- */
+/* --- a kernel without filters ----------------------------------------------------------------- */
 
 /* From here on the process lives on a kernel built without seccomp. */
 static int forget_seccomp(void)

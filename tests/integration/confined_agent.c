@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The real agent without rights, and what it must go on doing: publish, take new keys, find an aggregator again that was
- * gone, fall to a lower tier, end when told. And the agent that was given few rights or none to begin with.
+ * The real agent without rights, and what it must go on doing: publish, take new keys, find an
+ * aggregator again that was gone, fall to a lower tier, end when told. And the agent that was given
+ * few rights or none to begin with.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -86,7 +87,7 @@ static void need_root(void)
 	skip();
 }
 
-/* --- what the aggregator and the log say ---------------------------------------------------------------------- */
+/* --- what the aggregator and the log say ------------------------------------------------------ */
 
 static bool publishes(void *ctx)
 {
@@ -165,7 +166,7 @@ static void assert_confined(const struct scene *s)
 	assert_true(threads >= 2);
 }
 
-/* --- taking a tier away --------------------------------------------------------------------------------------- */
+/* --- taking a tier away ----------------------------------------------------------------------- */
 
 static uint32_t number_after(const char *text, const char *name)
 {
@@ -199,8 +200,8 @@ static size_t iterators(pid_t pid, const char *name, uint32_t ids[IDS_MAX])
 }
 
 /*
- * The agent's walks get the program of a sampler of ours, which writes into memory of ours: for the agent they
- * find nothing any more.
+ * The agent's walks get the program of a sampler of ours, which writes into memory of ours: for the
+ * agent they find nothing any more.
  */
 static void divert_walks(pid_t agent)
 {
@@ -229,7 +230,7 @@ static void divert_walks(pid_t agent)
 	cgroupfs_close(&fs);
 }
 
-/* --- the agent of root ---------------------------------------------------------------------------------------- */
+/* --- the agent of root ------------------------------------------------------------------------ */
 
 /* The tier the agent says it begins with. */
 static const char *first_tier(struct scene *s)
@@ -386,9 +387,12 @@ static void test_confinement_can_be_left_out(void **state)
 	assert_int_equal(stack_stop_agent(s->stack, SIGTERM), 0);
 }
 
-/* --- the agent of nobody -------------------------------------------------------------------------------------- */
+/* --- the agent of nobody ---------------------------------------------------------------------- */
 
-/* Runs the agent as nobody with these capabilities, from a descriptor, as nobody may not walk to where it was built. */
+/*
+ * Runs the agent as nobody with these capabilities, from a descriptor, as nobody may not walk to
+ * where it was built.
+ */
 static void start_as_nobody(struct stack *s, const char *capabilities)
 {
 	char *key = mem_printf("%s/1", s->key_path), *log = mem_printf("%s/agent-0.log", s->folder);
@@ -467,7 +471,10 @@ static void test_two_capabilities_are_enough(void **state)
 	assert_int_equal(stack_stop_agent(s->stack, SIGTERM), 0);
 }
 
-/* A key that only root's rights made readable: the agent says whose it is and goes on with the one it has. */
+/*
+ * A key that only root's rights made readable: the agent says whose it is and goes on with the one
+ * it has.
+ */
 static void test_foreign_key(void **state)
 {
 	struct scene *s = *state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The built programs' manual pages, completions and configuration files, held against what --help says, and read by
- * those they are for: man, bash, fish and zsh.
+ * The built programs' manual pages, completions and configuration files, held against what --help
+ * says, and read by those they are for: man, bash, fish and zsh.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -83,7 +83,7 @@ static bool is_installed(const char *program)
 	return found;
 }
 
-/* --- what --help lists is in everything else ------------------------------------------------------------------- */
+/* --- what --help lists is in everything else -------------------------------------------------- */
 
 /* As roff has it. */
 static char *escaped(const char *text)
@@ -210,7 +210,7 @@ static void configuration_files_are_read(void **state)
 	}
 }
 
-/* --- what they are for ---------------------------------------------------------------------------------------------- */
+/* --- what they are for ------------------------------------------------------------------------ */
 
 static void man_reads_the_pages_without_a_warning(void **state)
 {
@@ -232,7 +232,10 @@ static void man_reads_the_pages_without_a_warning(void **state)
 	}
 }
 
-/* words are blank-separated as bash has split them; "." is the empty one. Replies are joined by blanks. */
+/*
+ * words are blank-separated as bash has split them; "." is the empty one. Replies are joined by
+ * blanks.
+ */
 static const struct {
 	const char *words, *replies;
 } bash_cases[] = {

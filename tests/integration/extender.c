@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The extender over real HTTP: what a scheduler would never send, and 32 schedulers at once while a loop binds pods,
- * deletes them and publishes views as the aggregator's does. EXTENDER_SECONDS=30 makes the latter last so long instead
- * of a fixed number of questions.
+ * The extender over real HTTP: what a scheduler would never send, and 32 schedulers at once while a
+ * loop binds pods, deletes them and publishes views as the aggregator's does. EXTENDER_SECONDS=30
+ * makes the latter last so long instead of a fixed number of questions.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -135,7 +135,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* --- clients ------------------------------------------------------------------------------------------------------ */
+/* --- clients ---------------------------------------------------------------------------------- */
 
 struct client {
 	struct scene *scene;
@@ -222,7 +222,7 @@ static size_t reserved(const struct scene *s)
 	return count;
 }
 
-/* --- what no scheduler sends -------------------------------------------------------------------------------------- */
+/* --- what no scheduler sends ------------------------------------------------------------------ */
 
 static void odd_questions_get_defined_answers_and_leave_nothing(void **state)
 {
@@ -351,7 +351,7 @@ static void repeated_and_late_questions_reserve_once(void **state)
 	client_close(&c);
 }
 
-/* --- many schedulers ---------------------------------------------------------------------------------------------- */
+/* --- many schedulers -------------------------------------------------------------------------- */
 
 static atomic_bool stopping;
 static atomic_int running;
@@ -421,7 +421,10 @@ static void *run_client(void *arg)
 	return NULL;
 }
 
-/* The loop: pods that were charged are bound there, or elsewhere, or deleted; those that are shown end some time later. */
+/*
+ * The loop: pods that were charged are bound there, or elsewhere, or deleted; those that are shown
+ * end some time later.
+ */
 static void turn(struct scene *s, unsigned int *seed)
 {
 	struct ledger_copy *copy = ledger_take(s->ctx.ledger, fixed_now());

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A kube-scheduler's questions about pods under quotas, over the real HTTP server: a burst that must not get past a quota before any view shows it, and
- * preemption that is asked for again and again.
+ * A kube-scheduler's questions about pods under quotas, over the real HTTP server: a burst that
+ * must not get past a quota before any view shows it, and preemption that is asked for again and
+ * again.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,7 +36,10 @@ struct scene {
 
 static atomic_llong now;
 
-/* Another question that is answered while this one is: when the clock is read for the n-th time since it was armed. */
+/*
+ * Another question that is answered while this one is: when the clock is read for the n-th time
+ * since it was armed.
+ */
 static struct {
 	struct ledger *ledger; /* NULL: nobody comes */
 	struct ledger_copy *seen;
@@ -63,8 +67,9 @@ static int64_t now_ns(void)
 /* --- the cluster */
 
 /*
- * 16 CPUs, 12 of them guaranteed: team-a has borrowed 4 in pods of 2, and so has nothing more to get; team-b uses 2 of its 8. "gone" leaves pods out, "going"
- * has one in deletion, "cheap" gives one the least priority; NULL: none. "more" are other objects.
+ * 16 CPUs, 12 of them guaranteed: team-a has borrowed 4 in pods of 2, and so has nothing more to
+ * get; team-b uses 2 of its 8. "gone" leaves pods out, "going" has one in deletion, "cheap" gives
+ * one the least priority; NULL: none. "more" are other objects.
  */
 static struct view *make_view_of(const char *gone, const char *going, const char *cheap,
 				 const char *more)
@@ -206,7 +211,10 @@ static const char *preempt(struct scene *s, const char *uid, const char *cpu, co
 
 /* --- filter */
 
-/* Each is admitted with what those before were promised, though no view has them; in nodes' refusals, never in Error. */
+/*
+ * Each is admitted with what those before were promised, though no view has them; in nodes'
+ * refusals, never in Error.
+ */
 static void test_burst_stays_within_quota(void **state)
 {
 	struct scene *s = *state;
@@ -288,7 +296,10 @@ static void test_promises_expire(void **state)
 	assert_string_equal(filter(s, "team-b", "b2", "2"), PASSED);
 }
 
-/* Nothing helps a pod that alone asks for too much: also by the member that only newer schedulers know. */
+/*
+ * Nothing helps a pod that alone asks for too much: also by the member that only newer schedulers
+ * know.
+ */
 static void test_hopeless_pods(void **state)
 {
 	struct scene *s = *state;
@@ -328,7 +339,10 @@ static void test_others_pass(void **state)
 	"\"NodeNameToMetaVictims\":{\"a\":{\"Pods\":[{\"UID\":\"uid-team-a-p0\"}]},"               \
 	"\"a\":{\"Pods\":[{\"UID\":\"uid-team-a-p0\"}]}}"
 
-/* On the cheapest node alone, by our rules: the borrower with the lowest priority there, whoever the scheduler offered. */
+/*
+ * On the cheapest node alone, by our rules: the borrower with the lowest priority there, whoever
+ * the scheduler offered.
+ */
 static void test_victims(void **state)
 {
 	struct scene *s = *state;
@@ -341,7 +355,9 @@ static void test_victims(void **state)
 	assert_int_equal(counter_get(&s->counters.quota.preempt_none), 2);
 }
 
-/* With whole pods, as a scheduler without nodeCacheCapable asks; the answer has uids all the same. */
+/*
+ * With whole pods, as a scheduler without nodeCacheCapable asks; the answer has uids all the same.
+ */
 static void test_whole_pods(void **state)
 {
 	assert_string_equal(
@@ -351,7 +367,10 @@ static void test_whole_pods(void **state)
 		ANSWER(META("b", "uid-team-a-p2")));
 }
 
-/* An answer that got lost is given again; while its victim goes there is none; when it is gone, and it did not help, there is another. */
+/*
+ * An answer that got lost is given again; while its victim goes there is none; when it is gone, and
+ * it did not help, there is another.
+ */
 static void test_idempotent(void **state)
 {
 	struct scene *s = *state;
@@ -415,7 +434,10 @@ static void test_tells_broken_budgets_again(void **state)
 	s->ctx.preempt = NULL;
 }
 
-/* Nodes a and b are full of team-a's pods of one CPU, of which so many are there; team-a is guaranteed 2, team-b 6. */
+/*
+ * Nodes a and b are full of team-a's pods of one CPU, of which so many are there; team-a is
+ * guaranteed 2, team-b 6.
+ */
 static struct view *make_crowd(int on_a, int on_b, const char *annotations)
 {
 	struct buf items = BUF_INIT;
@@ -452,7 +474,10 @@ static size_t count_victims(const char *answer)
 	return count;
 }
 
-/* An answer is counted when it is given, also where more nodes were offered; told again it is no other. */
+/*
+ * An answer is counted when it is given, also where more nodes were offered; told again it is no
+ * other.
+ */
 static void test_max_evictions_of_many_nodes(void **state)
 {
 	struct scene *s = *state;
@@ -475,7 +500,10 @@ static void test_min_among_preemptors(void **state)
 	assert_string_equal(preempt(s, "x", "1", OFFER_BOTH), ANSWER(""));
 }
 
-/* What its victims leave is the preemptor's, also when they are gone and nobody nominated it yet: no borrower gets it. */
+/*
+ * What its victims leave is the preemptor's, also when they are gone and nobody nominated it yet:
+ * no borrower gets it.
+ */
 static void test_room_of_victims_is_kept(void **state)
 {
 	struct scene *s = *state;
@@ -489,7 +517,10 @@ static void test_room_of_victims_is_kept(void **state)
 	assert_string_equal(filter(s, "team-a", "a1", "2"), PASSED);
 }
 
-/* A scheduler that did not learn of its own success asks about a pod that runs: it is in the numbers, and nothing more is promised. */
+/*
+ * A scheduler that did not learn of its own success asks about a pod that runs: it is in the
+ * numbers, and nothing more is promised.
+ */
 static void test_late_questions_promise_nothing(void **state)
 {
 	struct scene *s = *state;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A fleet of simulated agents against a real aggregator: every node is heard, every pod's windows are what its
- * pattern says by closed form, every frame is accounted for at both ends, and the dump tells of the pods that were
- * measured. The fleet is stopped before anything is compared, so that nothing moves.
+ * A fleet of simulated agents against a real aggregator: every node is heard, every pod's windows
+ * are what its pattern says by closed form, every frame is accounted for at both ends, and the dump
+ * tells of the pods that were measured. The fleet is stopped before anything is compared, so that
+ * nothing moves.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -82,7 +83,7 @@ static const char *string(const cJSON *json, const char *path)
 	return value;
 }
 
-/* --- the scene ------------------------------------------------------------------------------------------------ */
+/* --- the scene -------------------------------------------------------------------------------- */
 
 static struct known *find_known(const struct scene *s, const char *uid)
 {
@@ -108,7 +109,9 @@ static bool has_heard_enough(void *ctx)
 	return frames(ctx, "applied") >= (double)NODES * INTERVALS;
 }
 
-/* A view that has all nodes with their pods; which interval its windows end with does not matter. */
+/*
+ * A view that has all nodes with their pods; which interval its windows end with does not matter.
+ */
 static bool has_published_all(void *ctx)
 {
 	struct scene *s = ctx;
@@ -205,7 +208,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* --- what is measured ----------------------------------------------------------------------------------------- */
+/* --- what is measured ------------------------------------------------------------------------- */
 
 static void test_every_node_is_heard(void **state)
 {
@@ -243,8 +246,8 @@ static void check_near(const char *what, double got, double want, double toleran
 }
 
 /*
- * Samples that an edge falls into are between low and high: each takes at most a quarter of height squared from the
- * variance, for the time of a sample.
+ * Samples that an edge falls into are between low and high: each takes at most a quarter of height
+ * squared from the variance, for the time of a sample.
  */
 static void check_deviation(const struct pattern *p, int64_t begin, int64_t end, double got)
 {
@@ -277,8 +280,8 @@ static void check_memory(const struct pattern *p, int64_t begin, const cJSON *wi
 }
 
 /*
- * When the first interval of a node began, which is in all windows of its first minutes. What a pod's own window says
- * is the same rounded down to sixteenths of a second.
+ * When the first interval of a node began, which is in all windows of its first minutes. What a
+ * pod's own window says is the same rounded down to sixteenths of a second.
  */
 static int64_t begin_of(const struct scene *s, const char *node)
 {
@@ -350,7 +353,7 @@ static void test_nodes_use_what_their_pods_do(void **state)
 	}
 }
 
-/* --- what was sent -------------------------------------------------------------------------------------------- */
+/* --- what was sent ---------------------------------------------------------------------------- */
 
 static void test_every_frame_is_accounted_for(void **state)
 {
@@ -367,7 +370,10 @@ static void test_every_frame_is_accounted_for(void **state)
 	assert_true(frames(s, "applied") == made);
 	for (size_t i = 0; i < sizeof(results) / sizeof(results[0]); i++)
 		arrived += frames(s, results[i]);
-	/* What a machine under load answered late was sent again, and may have been lost with its connection. */
+	/*
+	 * What a machine under load answered late was sent again, and may have been lost with its
+	 * connection.
+	 */
 	assert_true(arrived <= sent);
 	assert_true(arrived + timeouts >= sent);
 	assert_true(frames(s, "applied") + frames(s, "duplicate") == arrived);
@@ -390,7 +396,7 @@ static void test_nothing_is_put_aside_as_impossible(void **state)
 	}
 }
 
-/* --- what is dumped ------------------------------------------------------------------------------------------- */
+/* --- what is dumped --------------------------------------------------------------------------- */
 
 static int64_t amount(const cJSON *list, const char *key, bool milli)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An aggregator that has its cluster from a file and its measurements from agents: what the two say of a pod meets in
- * one answer, and a file that cannot be read stops the start.
+ * An aggregator that has its cluster from a file and its measurements from agents: what the two say
+ * of a pod meets in one answer, and a file that cannot be read stops the start.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The whole chain against the kernel's own word: a task that burns CPU under a quota of 30 % and one that holds 200 MiB,
- * watched for half a minute by the real agent, aggregator and command.
+ * The whole chain against the kernel's own word: a task that burns CPU under a quota of 30 % and
+ * one that holds 200 MiB, watched for half a minute by the real agent, aggregator and command.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -66,7 +66,10 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* 30 ms of every 100 ms, in the words of whichever hierarchy has the cpu controller; false where none has. */
+/*
+ * 30 ms of every 100 ms, in the words of whichever hierarchy has the cpu controller; false where
+ * none has.
+ */
 static bool set_quota(struct cgroup_fixture *f, const char *sub)
 {
 	int from = cgroup_fixture_fs(f)->throttle_from;

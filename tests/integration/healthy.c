@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * evenkeel-agent --healthy beside an agent that runs, confined, among processes of its own: it turns, is stopped, goes on, and ends.
- * Other agents of this machine are out of its sight.
+ * evenkeel-agent --healthy beside an agent that runs, confined, among processes of its own: it
+ * turns, is stopped, goes on, and ends. Other agents of this machine are out of its sight.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,10 @@
 #include "shared/mem.h"
 #include "tests/process.h"
 
-/* $1 is the program, $2 a folder with a key. Nobody listens where it reports to: that is no matter of its health. */
+/*
+ * $1 is the program, $2 a folder with a key. Nobody listens where it reports to: that is no matter
+ * of its health.
+ */
 static const char story[] =
 	"\"$1\" --key-file \"$2/key\" --node-name n --aggregator tcp://127.0.0.1:9 2>\"$2/log\" & "
 	"agent=$!\n"

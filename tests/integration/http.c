@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The HTTP server for real: on a port of the loopback, with well-behaved, slow and hostile clients. */
+/*
+ * The HTTP server for real: on a port of the loopback, with well-behaved, slow and hostile clients.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,9 +43,12 @@ static void publish_large_view(struct scene *s)
 	free(pages);
 }
 
-/* --- clients ---------------------------------------------------------------------------------------------------- */
+/* --- clients ---------------------------------------------------------------------------------- */
 
-/* A header's value in the answer, up to the end of its line; NULL when it is not there. The caller frees it. */
+/*
+ * A header's value in the answer, up to the end of its line; NULL when it is not there. The caller
+ * frees it.
+ */
 static char *header_of(const struct answer *a, const char *name)
 {
 	char *line = mem_printf("\n%s: ", name);
@@ -91,7 +96,10 @@ static bool raw_say(int fd, const char *text)
 	return raw_send(fd, text, strlen(text));
 }
 
-/* Reads until `until` was seen (NULL: until the end). False when the connection ended or nothing came. */
+/*
+ * Reads until `until` was seen (NULL: until the end). False when the connection ended or nothing
+ * came.
+ */
 static bool raw_read(int fd, const char *until, struct buf *out)
 {
 	char chunk[4096];
@@ -106,7 +114,7 @@ static bool raw_read(int fd, const char *until, struct buf *out)
 	return false;
 }
 
-/* --- well-behaved clients --------------------------------------------------------------------------------------- */
+/* --- well-behaved clients --------------------------------------------------------------------- */
 
 static void test_answers(void **state)
 {
@@ -290,7 +298,7 @@ static void test_many_at_once(void **state)
 	curl_multi_cleanup(multi);
 }
 
-/* --- bodies ----------------------------------------------------------------------------------------------------- */
+/* --- bodies ----------------------------------------------------------------------------------- */
 
 static long post(const struct scene *s, const char *target, size_t len, const char *header)
 {
@@ -357,7 +365,7 @@ static void test_absurd_lengths(void **state)
 	assert_alive(*state);
 }
 
-/* --- slow and hostile clients ----------------------------------------------------------------------------------- */
+/* --- slow and hostile clients ----------------------------------------------------------------- */
 
 static void test_slow_clients(void **state)
 {
@@ -411,7 +419,10 @@ static void test_slow_readers(void **state)
 	assert_alive(s);
 }
 
-/* Unread answers are bounded: beyond the bound clients are told to come back, and later they are served. */
+/*
+ * Unread answers are bounded: beyond the bound clients are told to come back, and later they are
+ * served.
+ */
 static void test_unread_answers_are_bounded(void **state)
 {
 	enum { CLIENTS = 60 };
@@ -471,11 +482,16 @@ static void test_malformed_requests(void **state)
 		const struct timeval patience = {.tv_usec = 100000};
 		int fd = raw_connect(s);
 
-		/* Some of these may become something yet, so there may be neither an answer nor an end. */
+		/*
+		 * Some of these may become something yet, so there may be neither an answer nor an
+		 * end.
+		 */
 		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 		raw_send(fd, cases[i].bytes, cases[i].len);
 		raw_read(fd, NULL, &got);
-		/* Odd escapes may still be a good query; what is no HTTP gets 4xx, 505 or nothing. */
+		/*
+		 * Odd escapes may still be a good query; what is no HTTP gets 4xx, 505 or nothing.
+		 */
 		if (got.len && strncmp(got.data, "HTTP/1.1 4", 10) != 0 &&
 		    strncmp(got.data, "HTTP/1.1 200", 12) != 0 &&
 		    strncmp(got.data, "HTTP/1.1 505", 12) != 0)
@@ -511,7 +527,10 @@ static void test_long_headers(void **state)
 	buf_fini(&got);
 }
 
-/* More clients than the server lets in: it goes on with those it has, and serves others once these leave. */
+/*
+ * More clients than the server lets in: it goes on with those it has, and serves others once these
+ * leave.
+ */
 static void test_connection_limit(void **state)
 {
 	enum { CLIENTS = 400, FILES = 400 };
@@ -542,7 +561,7 @@ static void test_connection_limit(void **state)
 	buf_fini(&got);
 }
 
-/* --- life ------------------------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 static void test_stop_with_clients(void **state)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers that take long hold up nobody else's, are bounded in number, and do not keep the server from stopping. */
+/*
+ * Answers that take long hold up nobody else's, are bounded in number, and do not keep the server
+ * from stopping.
+ */
 #include "tests/http_scene.h"
 
 #include "aggregator/api/place_pool.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where an ingest listens: what it sets on its sockets, what it does with the file of an ipc socket, what it refuses. */
+/*
+ * Where an ingest listens: what it sets on its sockets, what it does with the file of an ipc
+ * socket, what it refuses.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

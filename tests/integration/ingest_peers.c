@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Peers as they should not be: that ask in pieces, before they are answered, or without end, and say nothing at all. */
+/*
+ * Peers as they should not be: that ask in pieces, before they are answered, or without end, and
+ * say nothing at all.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -175,7 +178,10 @@ static void test_pieces(void **state)
 	expect_nothing(s);
 }
 
-/* What was read along with another message is not forgotten when the kernel has nothing more to tell. */
+/*
+ * What was read along with another message is not forgotten when the kernel has nothing more to
+ * tell.
+ */
 static void test_asks_before_it_is_answered(void **state)
 {
 	struct scene *s = *state;
@@ -264,14 +270,20 @@ static bool is_closed(const struct scene *s, int fd)
 	return n == 0 || errno != EAGAIN;
 }
 
-/* True once the other side has closed it; until then a byte is said now and then, which moves nothing on. */
+/*
+ * True once the other side has closed it; until then a byte is said now and then, which moves
+ * nothing on.
+ */
 static bool ends_while_told(const struct scene *s, int fd, char byte)
 {
 	poll(NULL, 0, 20);
 	return send(fd, &byte, 1, MSG_NOSIGNAL) < 0 || is_closed(s, fd);
 }
 
-/* Who does not say hello, or never ends a message, is closed by the timer, whatever others do; who is idle stays. */
+/*
+ * Who does not say hello, or never ends a message, is closed by the timer, whatever others do; who
+ * is idle stays.
+ */
 static void test_slow_peers(void **state)
 {
 	struct scene *s = *state;
@@ -350,7 +362,10 @@ static void test_gone_while_handed_out(void **state)
 	buf_fini(&all);
 }
 
-/* Nor does the one go who asks, when those who began before and never end hold all the memory there is for them. */
+/*
+ * Nor does the one go who asks, when those who began before and never end hold all the memory there
+ * is for them.
+ */
 static void test_more_than_all_parts(void **state)
 {
 	enum { HOARDERS = 300, LEN = WIRE_MESSAGE_MAX - ID_LEN };
@@ -390,7 +405,10 @@ static void test_more_than_all_parts(void **state)
 	buf_fini(&large);
 }
 
-/* Nobody asks for more often than the loop can afford when there is not even a descriptor to refuse with. */
+/*
+ * Nobody asks for more often than the loop can afford when there is not even a descriptor to refuse
+ * with.
+ */
 static void test_nothing_to_refuse_with(void **state)
 {
 	enum { NONE = 3, WAKES_MOST = 30 };

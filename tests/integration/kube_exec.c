@@ -24,7 +24,10 @@
 #define ANSWER(status)                                                                             \
 	"{\"apiVersion\":\"" V1 "\",\"kind\":\"ExecCredential\",\"status\":{" status "}}"
 
-/* A script that notes each of its runs in the file runs, and then does what body says, in its folder. */
+/*
+ * A script that notes each of its runs in the file runs, and then does what body says, in its
+ * folder.
+ */
 static void install_plugin(struct kube_scene *s, const char *body)
 {
 	char *script = mem_printf("#!/bin/sh\ncd '%s'\necho run >> runs\n%s\n", s->folder, body);
@@ -204,7 +207,10 @@ static void bad_plugins_are_named_with_what_they_said(void **state)
 	assert_int_equal(kube_scene_open(s), 0);
 	kube_session_limit_exec(s->session, SECOND / 2);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		/* Only the last two need so little time; a loaded machine may need more for the others. */
+		/*
+		 * Only the last two need so little time; a loaded machine may need more for the
+		 * others.
+		 */
 		bool hangs = strstr(rows[i].says, "did not end");
 
 		kube_session_limit_exec(s->session, hangs ? SECOND / 2 : 30 * SECOND);

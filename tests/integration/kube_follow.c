@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The aggregator as a process that follows a scripted API server: when it is ready, what it says of trouble, what becomes
- * of what it promised to pods, how it ends. */
+/*
+ * The aggregator as a process that follows a scripted API server: when it is ready, what it says of
+ * trouble, what becomes of what it promised to pods, how it ends.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -174,7 +176,7 @@ static void stays_ready_with_what_it_knows(void **state)
 	kube_peer_refuse(s->peer, false);
 }
 
-/* --- what is promised to pods, and what the API tells of them ------------------------------------------------------- */
+/* --- what is promised to pods, and what the API tells of them --------------------------------- */
 
 #define PODS "/api/v1/pods?"
 #define SPEC "\"containers\":[{\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":\"1\"}}}]"

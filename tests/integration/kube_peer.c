@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Kubernetes edge against a scripted API server: what it hands over for one kind is written down line by line and
- * compared. Waits of the edge are a millisecond here, and every wait of a test is for a condition.
+ * The Kubernetes edge against a scripted API server: what it hands over for one kind is written
+ * down line by line and compared. Waits of the edge are a millisecond here, and every wait of a
+ * test is for a condition.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions against an HTTPS server on the loopback: who is trusted, who we say we are, and what we say when
- * neither works. */
+/*
+ * Sessions against an HTTPS server on the loopback: who is trusted, who we say we are, and what we
+ * say when neither works.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +23,7 @@
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, kube_scene_setup, kube_scene_teardown)
 
-/* --- trust -------------------------------------------------------------------------------------------------- */
+/* --- trust ------------------------------------------------------------------------------------ */
 
 static void asks_where_the_configuration_says(void **state)
 {
@@ -126,7 +128,7 @@ static void trusts_anybody_only_when_told(void **state)
 	assert_int_equal(kube_scene_get(s), 200);
 }
 
-/* --- ways ---------------------------------------------------------------------------------------------------- */
+/* --- ways ------------------------------------------------------------------------------------- */
 
 /* The proxy is asked for the true address; only TLS inside of the tunnel knows the other name. */
 static void goes_through_a_proxy(void **state)
@@ -184,7 +186,7 @@ static void tells_who_cannot_be_reached(void **state)
 	kube_scene_assert_says(s, ": cannot be reached: Connection refused");
 }
 
-/* --- client certificates ------------------------------------------------------------------------------------ */
+/* --- client certificates ---------------------------------------------------------------------- */
 
 static void shows_the_certificate_that_is_demanded(void **state)
 {
@@ -298,7 +300,7 @@ static void a_session_tells_which_file_is_of_no_use(void **state)
 	assert_int_equal(kube_scene_open(s), 0);
 }
 
-/* --- tokens ------------------------------------------------------------------------------------------------- */
+/* --- tokens ----------------------------------------------------------------------------------- */
 
 /* As the kubelet does it: the new folder, and a link that is exchanged in one step. */
 static void mount_token(const struct kube_scene *s, const char *folder, const char *token)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The trees that kubelets and runtimes make, as real cgroups below the test's own, with a child that uses CPU in one of
- * them: found with the right identity, accounted once, with what the kernel itself says they used. On whatever
- * hierarchies the machine has.
+ * The trees that kubelets and runtimes make, as real cgroups below the test's own, with a child
+ * that uses CPU in one of them: found with the right identity, accounted once, with what the kernel
+ * itself says they used. On whatever hierarchies the machine has.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -163,8 +163,9 @@ static void nap(void)
 }
 
 /*
- * Ends the child of a cgroup and leaves it for the fixture to reap, so that its number stays its own. Returns once the
- * cgroup's CPU time stands still: the way out of the kernel is on its account too.
+ * Ends the child of a cgroup and leaves it for the fixture to reap, so that its number stays its
+ * own. Returns once the cgroup's CPU time stands still: the way out of the kernel is on its account
+ * too.
  */
 static void end_child(const struct world *w, const char *path, pid_t pid)
 {
@@ -508,8 +509,8 @@ static void test_last_moments(void **state)
 /* --- another kubelet -------------------------------------------------------------------------- */
 
 /*
- * The root of all pods goes away and another one comes, as when a kubelet starts anew with another driver: what each
- * tree used is accounted once, whether we looked while there was none or not.
+ * The root of all pods goes away and another one comes, as when a kubelet starts anew with another
+ * driver: what each tree used is accounted once, whether we looked while there was none or not.
  */
 static const struct restart {
 	const char *what;

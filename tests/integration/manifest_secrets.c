@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The script that makes the Secrets of an installation: what it makes, that it makes it once, and a key that is exchanged. */
+/*
+ * The script that makes the Secrets of an installation: what it makes, that it makes it once, and a
+ * key that is exchanged.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

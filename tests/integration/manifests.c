@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why: a manifest is a program that nobody compiles. How: the base and every overlay are rendered by kubectl, and what comes out is held against
- * what was meant: rights, mounts, names that refer to each other, ports that agree, and options that the programs really take, which the
- * programs themselves say. KUBECTL names another kubectl than that of PATH.
+ * Why: a manifest is a program that nobody compiles. How: the base and every overlay are rendered
+ * by kubectl, and what comes out is held against what was meant: rights, mounts, names that refer
+ * to each other, ports that agree, and options that the programs really take, which the programs
+ * themselves say. KUBECTL names another kubectl than that of PATH.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -121,7 +122,7 @@ static void each(void (*check)(const struct rendered *r, const cJSON *object))
 				 manifests_text(object, "metadata.name"), #condition);             \
 	} while (0)
 
-/* --- names ------------------------------------------------------------------------------------------------------- */
+/* --- names ------------------------------------------------------------------------------------ */
 
 static bool has_no_namespace(const cJSON *object)
 {
@@ -207,7 +208,7 @@ static void test_names(void **state)
 	each(check_selectors);
 }
 
-/* --- rights ------------------------------------------------------------------------------------------------------ */
+/* --- rights ----------------------------------------------------------------------------------- */
 
 /* Words of an array, each with a space after it. */
 static void join(const cJSON *words, char *text, size_t size)
@@ -268,7 +269,10 @@ static void check_rights(const struct rendered *r, const cJSON *o)
 	check_container(r, o);
 }
 
-/* Nothing by wildcard, and nothing that changes an object; to ask about a token is to create a review. */
+/*
+ * Nothing by wildcard, and nothing that changes an object; to ask about a token is to create a
+ * review.
+ */
 static void check_role(const struct rendered *r, const cJSON *o)
 {
 	const cJSON *rule;
@@ -298,7 +302,7 @@ static void test_rights(void **state)
 	each(check_role);
 }
 
-/* --- mounts ------------------------------------------------------------------------------------------------------ */
+/* --- mounts ----------------------------------------------------------------------------------- */
 
 static void check_volume(const struct rendered *r, const cJSON *o, const cJSON *mount)
 {
@@ -361,7 +365,7 @@ static void test_mounts(void **state)
 	each(check_mounts);
 }
 
-/* --- ports ------------------------------------------------------------------------------------------------------- */
+/* --- ports ------------------------------------------------------------------------------------ */
 
 static void check_service(const struct rendered *r, const cJSON *o)
 {
@@ -375,7 +379,10 @@ static void check_service(const struct rendered *r, const cJSON *o)
 	EXPECT(o, cJSON_Compare(json_at(port, "port"), json_at(target, "containerPort"), true));
 }
 
-/* Where agents report to is a Service without an address, that also knows an aggregator which is not ready. */
+/*
+ * Where agents report to is a Service without an address, that also knows an aggregator which is
+ * not ready.
+ */
 static void check_agent(const struct rendered *r, const cJSON *o)
 {
 	const char *url = argument(container_of(o), "aggregator");
@@ -433,7 +440,7 @@ static void test_ports(void **state)
 	each(check_ports);
 }
 
-/* --- options ----------------------------------------------------------------------------------------------------- */
+/* --- options ---------------------------------------------------------------------------------- */
 
 /* Options are read before --help is answered, so that a wrong one, or a wrong value, is refused. */
 static void run_with_help(const struct rendered *r, const cJSON *o, const cJSON *words,
@@ -479,7 +486,7 @@ static void test_options(void **state)
 	each(check_options);
 }
 
-/* --- the overlays there are -------------------------------------------------------------------------------------- */
+/* --- the overlays there are ------------------------------------------------------------------- */
 
 static int render_all(const char *kubectl)
 {

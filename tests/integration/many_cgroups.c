@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ten thousand cgroups on the v2 tree that come and go three times: each is listed, none is left over, and the memory
- * for them does not grow from one time to the next.
+ * Ten thousand cgroups on the v2 tree that come and go three times: each is listed, none is left
+ * over, and the memory for them does not grow from one time to the next.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -128,7 +128,10 @@ static double come_and_go(struct scene *s)
 	/* Others may make cgroups meanwhile, but not thousands. */
 	assert_true(sampling_cgroups(s->sampling) < before + ALL / 2);
 	count_ours(s, &overflow);
-	/* The kernel's buffer holds fewer removed ones than these, and the rest does not go unnoticed. */
+	/*
+	 * The kernel's buffer holds fewer removed ones than these, and the rest does not go
+	 * unnoticed.
+	 */
 	assert_in_range(overflow, ALL + PARENTS - DEPARTURES_MAX, ALL + PARENTS);
 	tick(s);
 	assert_int_equal(count_ours(s, &overflow), 0);

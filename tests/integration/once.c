@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * evenkeel-agent --once on the real kernel: what it prints of a task under a quota and of one that holds memory,
- * against the kernel's own files; and what it does where it cannot print.
+ * evenkeel-agent --once on the real kernel: what it prints of a task under a quota and of one that
+ * holds memory, against the kernel's own files; and what it does where it cannot print.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -65,14 +65,17 @@ static void assert_within(const char *what, double value, double truth, double s
 	assert_true(fabs(value - truth) <= share * truth);
 }
 
-/* --- against the kernel --------------------------------------------------------------------------------------- */
+/* --- against the kernel ----------------------------------------------------------------------- */
 
 struct scene {
 	struct cgroup_fixture *cgroups; /* NULL: skip */
 	char *burn, *hold; /* names of the workloads */
 };
 
-/* 30 ms of every 100 ms, in the words of whichever hierarchy has the cpu controller; false where none has. */
+/*
+ * 30 ms of every 100 ms, in the words of whichever hierarchy has the cpu controller; false where
+ * none has.
+ */
 static bool set_quota(struct cgroup_fixture *f, const char *sub)
 {
 	int from = cgroup_fixture_fs(f)->throttle_from;
@@ -231,7 +234,7 @@ static void test_table_names_the_workload_and_its_quota(void **state)
 	end(&r);
 }
 
-/* --- where it cannot print ------------------------------------------------------------------------------------ */
+/* --- where it cannot print -------------------------------------------------------------------- */
 
 static void test_refusals(void **state)
 {
@@ -266,7 +269,7 @@ static void test_refusals(void **state)
 	assert_true(clock_mono_ns() - begin < 15 * NS_PER_SEC);
 }
 
-/* --- without BPF ---------------------------------------------------------------------------------------------- */
+/* --- without BPF ------------------------------------------------------------------------------ */
 
 /* In a mount namespace where the kernel's types are an empty file. */
 static const char without_types[] =
@@ -296,7 +299,7 @@ static void test_bad_types_are_told_in_one_line(void **state)
 	end(&r);
 }
 
-/* --- interrupted ---------------------------------------------------------------------------------------------- */
+/* --- interrupted ------------------------------------------------------------------------------ */
 
 struct running {
 	pid_t pid;

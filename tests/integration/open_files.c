@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every agent is a descriptor of the aggregator: it takes as many as it may, and says when those are few. */
+/*
+ * Every agent is a descriptor of the aggregator: it takes as many as it may, and says when those
+ * are few.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The placement core against the checker, in some thousand random clusters: whatever was put, taken, removed, undone or updated, both
- * say the same of every pod and node. A failure names the seed of its cluster; given as the first argument, only that is run.
+ * The placement core against the checker, in some thousand random clusters: whatever was put,
+ * taken, removed, undone or updated, both say the same of every pod and node. A failure names the
+ * seed of its cluster; given as the first argument, only that is run.
  */
 #include <setjmp.h>
 #include <stdarg.h>

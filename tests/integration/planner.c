@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread that plans, on views that a test publishes: when it begins, that it goes on, and that it ends. */
+/*
+ * The thread that plans, on views that a test publishes: when it begins, that it goes on, and that
+ * it ends.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -130,7 +133,10 @@ static void test_goes_on_with_newer_views(void **state)
 	start();
 	await_steps(3);
 	assert_string_equal(where(), "n2");
-	/* The node leaves; a view that is published is planned for by the step after the one under way. */
+	/*
+	 * The node leaves; a view that is published is planned for by the step after the one under
+	 * way.
+	 */
 	place_fixture_remove(&s.world.world, OBJECT_NODE, "", "n2");
 	publish();
 	steps = counter_get(&s.counters.steps);

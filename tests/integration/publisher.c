@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A publisher and the aggregators' own usage state, with real sockets between them and a clock that the test may put
- * forward: what aggregators order, and an outage that is longer than the ring.
+ * A publisher and the aggregators' own usage state, with real sockets between them and a clock that
+ * the test may put forward: what aggregators order, and an outage that is longer than the ring.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -219,7 +219,7 @@ static struct publisher_stats stats_of(const struct scene *s)
 	return stats;
 }
 
-/* --- orders ----------------------------------------------------------------------------------------------------- */
+/* --- orders ----------------------------------------------------------------------------------- */
 
 static void publish_all(struct scene *s)
 {
@@ -283,9 +283,12 @@ static void test_orders_of_the_silent(void **state)
 	assert_int_equal(ordered_s(s), 1);
 }
 
-/* --- an outage longer than the ring ------------------------------------------------------------------------------ */
+/* --- an outage longer than the ring ----------------------------------------------------------- */
 
-/* One hears everything; the other is away for 400 intervals, of which the ring holds 15 minutes, merged. */
+/*
+ * One hears everything; the other is away for 400 intervals, of which the ring holds 15 minutes,
+ * merged.
+ */
 static void test_outage_longer_than_the_ring(void **state)
 {
 	enum { BEFORE = 10, AWAY = 400 };

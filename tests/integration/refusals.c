@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames that must not count, sent to a real aggregator: each is refused and counted, changes nothing, and the next good
- * frame works. */
+/*
+ * Frames that must not count, sent to a real aggregator: each is refused and counted, changes
+ * nothing, and the next good frame works.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -259,7 +259,10 @@ static void test_unknown_and_missing_are_told(void **state)
 	assert_int_equal(result.unknown + result.missing, 0);
 }
 
-/* A process that was not reaped yet keeps the removed cgroup in the kernel, where walks still find it. */
+/*
+ * A process that was not reaped yet keeps the removed cgroup in the kernel, where walks still find
+ * it.
+ */
 static void test_removed_cgroups_are_not_met(void **state)
 {
 	struct tier_world *w = tier_world_need(state);

@@ -354,7 +354,7 @@ static void test_private_pid_namespace_is_noticed(void **state)
 	assert_int_equal(status, 0);
 }
 
-/* --- what changes meanwhile --------------------------------------------------------------------- */
+/* --- what changes meanwhile ------------------------------------------------------------------- */
 
 static struct cgroup_fixture *restless; /* its "brief" is another one by the time of a pass */
 

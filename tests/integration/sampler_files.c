@@ -20,7 +20,9 @@
 
 /* --- values ----------------------------------------------------------------------------------- */
 
-/* 256 MiB of memory with 64 MiB of swap beyond, throttled at 192 MiB where the kernel can do that. */
+/*
+ * 256 MiB of memory with 64 MiB of swap beyond, throttled at 192 MiB where the kernel can do that.
+ */
 static void set_memory_limits(const struct files_world *w, const char *sub)
 {
 	int h = w->fs.memory_from;
@@ -318,8 +320,9 @@ static void assert_have(struct files_world *w, const char *path, uint32_t have)
 }
 
 /*
- * v1 directories come and go one by one: what is there is read, the rest is not measured. Two of them, as the limits of
- * two cgroups have their turns in different passes: here neither may wait for its turn.
+ * v1 directories come and go one by one: what is there is read, the rest is not measured. Two of
+ * them, as the limits of two cgroups have their turns in different passes: here neither may wait
+ * for its turn.
  */
 static void test_one_hierarchy(void **state)
 {

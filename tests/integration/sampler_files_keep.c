@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files tier keeps open and what it reads only now and then, on this machine's own hierarchies. */
+/*
+ * What the files tier keeps open and what it reads only now and then, on this machine's own
+ * hierarchies.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,7 +55,10 @@ static int count_limits(struct files_world *w, int64_t limit_bytes)
 	return count;
 }
 
-/* Limits are read at once and then now and then, not of all cgroups in one pass; their files are not kept open. */
+/*
+ * Limits are read at once and then now and then, not of all cgroups in one pass; their files are
+ * not kept open.
+ */
 static void test_limits(void **state)
 {
 	static const struct {
@@ -97,8 +103,9 @@ static void test_limits(void **state)
 enum { MANY = 24, LOW_LIMIT = 64 };
 
 /*
- * Whether two readings of one cgroup are the same but for what moves by itself: pressure is brought up to date by
- * reading it, memory.stat every 2 s, and memory usage holds what the kernel keeps in stock for each CPU.
+ * Whether two readings of one cgroup are the same but for what moves by itself: pressure is brought
+ * up to date by reading it, memory.stat every 2 s, and memory usage holds what the kernel keeps in
+ * stock for each CPU.
  */
 static bool is_same(struct reading a, struct reading b)
 {

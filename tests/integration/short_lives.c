@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes that live for some milliseconds, against what the kernel says each of them used: a pod in which they come
- * and go between two samples must show their sum, on the v2 tree by every tier that works here, and on v1.
+ * Processes that live for some milliseconds, against what the kernel says each of them used: a pod
+ * in which they come and go between two samples must show their sum, on the v2 tree by every tier
+ * that works here, and on v1.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -60,7 +61,7 @@ struct scene {
 	double used_ms; /* as measured */
 };
 
-/* --- lives ---------------------------------------------------------------------------------------------------- */
+/* --- lives ------------------------------------------------------------------------------------ */
 
 static int64_t own_cpu_ns(void)
 {
@@ -79,8 +80,8 @@ static void burn(int64_t ns)
 }
 
 /*
- * Moves into a cgroup where a process cannot be born there. Returns what it used elsewhere: the kernel changes the
- * account at the beginning of the move, whose cost is the new cgroup's.
+ * Moves into a cgroup where a process cannot be born there. Returns what it used elsewhere: the
+ * kernel changes the account at the beginning of the move, whose cost is the new cgroup's.
  */
 static int64_t move_into(const struct scene *s, const char *sub)
 {
@@ -185,7 +186,7 @@ static void end_life(struct scene *s, const struct life *l)
 	close(l->from);
 }
 
-/* --- scene ---------------------------------------------------------------------------------------------------- */
+/* --- scene ------------------------------------------------------------------------------------ */
 
 static void make(struct scene *s, const char *sub)
 {
@@ -262,7 +263,7 @@ static void close_scene(struct scene *s)
 	end_life(s, &s->keeper);
 }
 
-/* --- tests ---------------------------------------------------------------------------------------------------- */
+/* --- tests ------------------------------------------------------------------------------------ */
 
 /* At once, since moving into a v1 cgroup takes some 40 ms. */
 static void begin_lives(struct scene *s, struct life *lives, const char *one)

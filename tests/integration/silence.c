@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A service that hears nothing goes on publishing views: what it knows ages, and the silent are forgotten. */
+/*
+ * A service that hears nothing goes on publishing views: what it knows ages, and the silent are
+ * forgotten.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

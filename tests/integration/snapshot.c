@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Snapshots from end to end: streamed by the real server to readers of every pace, and the evenkeel program over
- * files, which prints what it printed over the server, byte for byte.
+ * Snapshots from end to end: streamed by the real server to readers of every pace, and the evenkeel
+ * program over files, which prints what it printed over the server, byte for byte.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -101,7 +101,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* --- the program -------------------------------------------------------------------------------------------------- */
+/* --- the program ------------------------------------------------------------------------------ */
 
 struct result {
 	int code;
@@ -351,7 +351,7 @@ static void test_environment(void **state)
 	result_fini(&r);
 }
 
-/* --- streaming ---------------------------------------------------------------------------------------------------- */
+/* --- streaming -------------------------------------------------------------------------------- */
 
 static void publish_large_view(struct scene *s)
 {
@@ -406,7 +406,10 @@ static void read_rest(int fd, struct buf *out)
 	assert_int_equal(len, 0);
 }
 
-/* What is read slowly is of the moment at which it was asked for, whatever is published meanwhile, and whole. */
+/*
+ * What is read slowly is of the moment at which it was asked for, whatever is published meanwhile,
+ * and whole.
+ */
 static void test_slow_reader(void **state)
 {
 	struct scene *s = *state;

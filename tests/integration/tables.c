@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One small cluster, served for real: whole answers over the network, and the tables that the program makes of them. */
+/*
+ * One small cluster, served for real: whole answers over the network, and the tables that the
+ * program makes of them.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

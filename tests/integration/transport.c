@@ -32,7 +32,7 @@
 
 enum { INTERVALS = 200, RECEIVERS = 2 };
 
-/* --- the ring: all intervals, for ever -------------------------------------------------------------------------- */
+/* --- the ring: all intervals, for ever -------------------------------------------------------- */
 
 struct ring {
 	struct interval *items[INTERVALS];
@@ -49,7 +49,7 @@ uint64_t ring_newest(const struct ring *r)
 	return r->count;
 }
 
-/* --- an aggregator in short ------------------------------------------------------------------------------------- */
+/* --- an aggregator in short ------------------------------------------------------------------- */
 
 struct receiver {
 	struct ingest *ingest;
@@ -89,7 +89,7 @@ static uint64_t counted(const struct receiver *r, enum frame_result result)
 	return counter_get(&r->counters.frames[result]);
 }
 
-/* --- the scene -------------------------------------------------------------------------------------------------- */
+/* --- the scene -------------------------------------------------------------------------------- */
 
 struct scene {
 	char dir[64];
@@ -262,7 +262,7 @@ static struct sender_stats stats_of(const struct scene *s, int which)
 	return stats;
 }
 
-/* --- a stranger: sends what it likes ------------------------------------------------------------------------------ */
+/* --- a stranger: sends what it likes ---------------------------------------------------------- */
 
 struct stranger {
 	struct sender_socket *socket;
@@ -339,7 +339,7 @@ static void expect_ack(struct scene *s, struct stranger *st, const struct frame_
 	buf_fini(&data);
 }
 
-/* --- delivery --------------------------------------------------------------------------------------------------- */
+/* --- delivery --------------------------------------------------------------------------------- */
 
 static void expect_all_delivered(struct scene *s)
 {
@@ -397,7 +397,10 @@ static void test_ipv6(void **state)
 	expect_all_delivered(s);
 }
 
-/* The aggregator dies half-way and comes back without memory: all is there again, in order, nothing twice. */
+/*
+ * The aggregator dies half-way and comes back without memory: all is there again, in order, nothing
+ * twice.
+ */
 static void test_restart(void **state)
 {
 	struct scene *s = *state;
@@ -462,7 +465,7 @@ static void test_many_parts(void **state)
 	assert_int_equal(counted(&s->receivers[0], FRAME_RESULT_applied), 3);
 }
 
-/* --- what must not count ------------------------------------------------------------------------------------------ */
+/* --- what must not count ---------------------------------------------------------------------- */
 
 static void expect_good(struct scene *s, struct stranger *st, uint64_t sequence)
 {
@@ -528,7 +531,10 @@ static void test_strange_frames(void **state)
 	buf_fini(&frame);
 }
 
-/* Up to 1 MiB it is refused by name, if its seal is right; beyond, the connection is closed, and the next one works. */
+/*
+ * Up to 1 MiB it is refused by name, if its seal is right; beyond, the connection is closed, and
+ * the next one works.
+ */
 static void test_oversized(void **state)
 {
 	struct scene *s = *state;
@@ -585,7 +591,10 @@ static void send_raw(struct scene *s, const void *data, size_t len, bool expect_
 
 static void test_garbage_on_the_port(void **state)
 {
-	/* What a REQ peer says first; then a message of 2^63 bytes, one that never comes, one without request id. */
+	/*
+	 * What a REQ peer says first; then a message of 2^63 bytes, one that never comes, one
+	 * without request id.
+	 */
 	static const char hello[] = "\0SP\0\0\x30\0\0";
 	static const char endless[] = "\0SP\0\0\x30\0\0\x80\0\0\0\0\0\0\0";
 	static const char cut[] = "\0SP\0\0\x30\0\0\0\0\0\0\0\0\x10\0half";
@@ -620,7 +629,10 @@ static void test_garbage_on_the_port(void **state)
 	assert_int_equal(s->receivers[0].applied, 3);
 }
 
-/* A peer that answers every request twice, the second time under another id, and with what is no ack. */
+/*
+ * A peer that answers every request twice, the second time under another id, and with what is no
+ * ack.
+ */
 static void test_hostile_aggregator(void **state)
 {
 	struct scene *s = *state;

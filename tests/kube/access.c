@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --token-review against a real API server: tokens of ServiceAccounts, made by it, are let in where RBAC names the path, and others are told what is missing;
- * with the API server gone, what it said lately holds, and then 503.
+ * --token-review against a real API server: tokens of ServiceAccounts, made by it, are let in where
+ * RBAC names the path, and others are told what is missing; with the API server gone, what it said
+ * lately holds, and then 503.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,7 +33,7 @@ enum { CACHED_S = 60 };
 static struct kube_testbed *bed;
 static char *reader, *scheduler, *nobody, *elsewhere; /* tokens */
 
-/* --- the cluster ------------------------------------------------------------------------------------------------ */
+/* --- the cluster ------------------------------------------------------------------------------ */
 
 static void bind_user(const char *role, const char *kind, const char *name)
 {
@@ -81,7 +82,7 @@ static void make_account(const char *name)
 	free(body);
 }
 
-/* --- asking ----------------------------------------------------------------------------------------------------- */
+/* --- asking ----------------------------------------------------------------------------------- */
 
 static size_t collect(char *data, size_t size, size_t count, void *to)
 {
@@ -125,7 +126,7 @@ static void expect(const char *path, const char *body, const char *token, long s
 	buf_fini(&answer);
 }
 
-/* --- tests ------------------------------------------------------------------------------------------------------ */
+/* --- tests ------------------------------------------------------------------------------------ */
 
 static void test_roles_decide(void **state)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The resource definition that is shipped, on a real API server: it is taken, and its schema refuses what no quota can mean. */
+/*
+ * The resource definition that is shipped, on a real API server: it is taken, and its schema
+ * refuses what no quota can mean.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a real kube-scheduler puts pods when it asks the extender, and when it cannot: by real use, by deviation, in a
- * burst, against hard limits, without an aggregator. What the nodes and their residents are: tests/sched_world.h.
+ * Where a real kube-scheduler puts pods when it asks the extender, and when it cannot: by real use,
+ * by deviation, in a burst, against hard limits, without an aggregator. What the nodes and their
+ * residents are: tests/sched_world.h.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -86,9 +87,9 @@ static void test_stock_scheduler_does_not_see_use(void **state)
 }
 
 /*
- * Who does not know of use puts a third of the pods on the hot nodes, at random 20 with a deviation of 3.7: 5 or fewer
- * once in 200,000 times. How many go to the bursty nodes is not judged here: LimitAware is a third of the blend, and with
- * it their number depends on when views come.
+ * Who does not know of use puts a third of the pods on the hot nodes, at random 20 with a deviation
+ * of 3.7: 5 or fewer once in 200,000 times. How many go to the bursty nodes is not judged here:
+ * LimitAware is a third of the blend, and with it their number depends on when views come.
  */
 static void test_real_use_decides(void **state)
 {
@@ -104,8 +105,9 @@ static void test_real_use_decides(void **state)
 }
 
 /*
- * The same without LimitAware, so that use alone decides. Bursty nodes have the mean of the calm ones: who sees means
- * puts 30 of 60 there with a deviation of 3.9, 12 or fewer once in 600,000 times.
+ * The same without LimitAware, so that use alone decides. Bursty nodes have the mean of the calm
+ * ones: who sees means puts 30 of 60 there with a deviation of 3.9, 12 or fewer once in 600,000
+ * times.
  */
 static void test_deviation_decides(void **state)
 {
@@ -133,7 +135,10 @@ static size_t most_of(const struct sched_placed *p)
 	return (size_t)most;
 }
 
-/* The scheduler stands still until all are made, so that they come at once however slow this machine is. */
+/*
+ * The scheduler stands still until all are made, so that they come at once however slow this
+ * machine is.
+ */
 static struct sched_placed place_burst(const char *prefix)
 {
 	struct sched_placed p;
@@ -156,8 +161,8 @@ static struct sched_placed place_burst(const char *prefix)
 }
 
 /*
- * One node has much room, the others are half full. What is asked about without a uid is answered and not reserved:
- * then all that are decided before the next view see the same room.
+ * One node has much room, the others are half full. What is asked about without a uid is answered
+ * and not reserved: then all that are decided before the next view see the same room.
  */
 static void test_burst_spreads(void **state)
 {
@@ -242,7 +247,10 @@ static void test_ignorable_fails_open(void **state)
 	sched_await_placed(world, "open", FEW);
 }
 
-/* What comes back is no event of the cluster: the scheduler looks again at the next one, or within minutes. */
+/*
+ * What comes back is no event of the cluster: the scheduler looks again at the next one, or within
+ * minutes.
+ */
 static void test_not_ignorable_fails_closed(void **state)
 {
 	struct events e;

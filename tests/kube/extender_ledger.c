@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a real kube-scheduler is answered is what `evenkeel scores --pod` foretold, and what is reserved by it goes to
- * the node the pod got, and away. A tap between the two shows the answers, and keeps one from the scheduler, so that
- * what lasts milliseconds can be looked at. What the nodes and their residents are: tests/sched_world.h.
+ * What a real kube-scheduler is answered is what `evenkeel scores --pod` foretold, and what is
+ * reserved by it goes to the node the pod got, and away. A tap between the two shows the answers,
+ * and keeps one from the scheduler, so that what lasts milliseconds can be looked at. What the
+ * nodes and their residents are: tests/sched_world.h.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -202,7 +203,9 @@ static struct counts counted(void)
 			       sched_metric(world, "evenkeel_ledger_gone_total{why=\"settled\"}")};
 }
 
-/* While the scheduler stands still with the answer before it. Nobody else's reservation is there. */
+/*
+ * While the scheduler stands still with the answer before it. Nobody else's reservation is there.
+ */
 static void look_at_charge(size_t first, const struct ranks *before)
 {
 	char *text = sched_pod_text("other", "", sched_large_pod);
@@ -217,7 +220,10 @@ static void look_at_charge(size_t first, const struct ranks *before)
 	free(text);
 }
 
-/* Charged to the node ranked first, bound to the one its affinity prefers, gone when a view shows it there. */
+/*
+ * Charged to the node ranked first, bound to the one its affinity prefers, gone when a view shows
+ * it there.
+ */
 static void test_reservation_moves_and_goes(void **state)
 {
 	static const char huge[] = "{\"requests\":{\"cpu\":\"6\",\"memory\":\"1Gi\"}}";

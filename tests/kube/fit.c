@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Does a pod fit where the kube-scheduler says it does? In a random cluster the nodes that POST /v1/fit accepts for each of two hundred
- * pods must be exactly those that the filters of a real scheduler accept.
+ * Does a pod fit where the kube-scheduler says it does? In a random cluster the nodes that POST
+ * /v1/fit accepts for each of two hundred pods must be exactly those that the filters of a real
+ * scheduler accept.
  *
- * The scheduler tells that by itself: it offers the nodes that are left after its filters to an extender, and that one is ours, and refuses all
- * of them (tests/kube_witness.h). So every pod stays pending, which counts for nobody, and the world is the same for each question. A pod
- * for which no node is left is not offered at all; that it was judged is said by its condition PodScheduled.
+ * The scheduler tells that by itself: it offers the nodes that are left after its filters to an
+ * extender, and that one is ours, and refuses all of them (tests/kube_witness.h). So every pod
+ * stays pending, which counts for nobody, and the world is the same for each question. A pod for
+ * which no node is left is not offered at all; that it was judged is said by its condition
+ * PodScheduled.
  *
- * EVENKEEL_SEED chooses another world. Fields that the scheduler of the tests is too old for, and rules in which it differs from those of
- * today, are not in it: tests/kube_fit_world.c.
+ * EVENKEEL_SEED chooses another world. Fields that the scheduler of the tests is too old for, and
+ * rules in which it differs from those of today, are not in it: tests/kube_fit_world.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>

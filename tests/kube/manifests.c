@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The installation for Kubernetes 1.20 on a real API server of that version: it is taken as it is, taken again it changes nothing, its pods
- * are let in on every node, and the rights it gives are those that are needed. There is no kubelet, so the pods do not run here; the
- * aggregator does, outside, as the ServiceAccount, with a token that the API made for it.
+ * The installation for Kubernetes 1.20 on a real API server of that version: it is taken as it is,
+ * taken again it changes nothing, its pods are let in on every node, and the rights it gives are
+ * those that are needed. There is no kubelet, so the pods do not run here; the aggregator does,
+ * outside, as the ServiceAccount, with a token that the API made for it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,7 +43,7 @@ static size_t lines_with(const char *word)
 	return count;
 }
 
-/* --- taken ------------------------------------------------------------------------------------------------------- */
+/* --- taken ------------------------------------------------------------------------------------ */
 
 static void test_applies(void **state)
 {
@@ -117,7 +118,7 @@ static void test_pods_are_let_in(void **state)
 	assert_int_equal(pods.agents, NODES);
 }
 
-/* --- rights ------------------------------------------------------------------------------------------------------ */
+/* --- rights ----------------------------------------------------------------------------------- */
 
 /* Whether the API lets a user do what the attributes of a SubjectAccessReview say. */
 static bool may(const char *user, const char *attributes)
@@ -208,7 +209,10 @@ static char *make_kubeconfig(void)
 	return path;
 }
 
-/* As that account it hears of everything: no kind is forbidden, and none of those that exist is missing. */
+/*
+ * As that account it hears of everything: no kind is forbidden, and none of those that exist is
+ * missing.
+ */
 static void test_aggregator_sees_all(void **state)
 {
 	char *kubeconfig = make_kubeconfig();

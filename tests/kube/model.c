@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cluster model against a real API server: a hundred nodes and some four hundred pods, bound by the real scheduler,
- * of which /v1/nodes and /v1/pods must tell exactly what kubectl reports, whatever happens to the cluster and to the
- * connection. What is compared, and how it is worked out anew from kubectl's JSON: tests/kube_truth.c.
+ * The cluster model against a real API server: a hundred nodes and some four hundred pods, bound by
+ * the real scheduler, of which /v1/nodes and /v1/pods must tell exactly what kubectl reports,
+ * whatever happens to the cluster and to the connection. What is compared, and how it is worked out
+ * anew from kubectl's JSON: tests/kube_truth.c.
  *
- * The tests are one story, in order: a right and a resource that are missing at first are looked for once a minute, so
- * they are given in the second test and awaited in the last. Aggregator 0 may see everything, aggregator 1 what the
- * restricted user's role lets it.
+ * The tests are one story, in order: a right and a resource that are missing at first are looked
+ * for once a minute, so they are given in the second test and awaited in the last. Aggregator 0 may
+ * see everything, aggregator 1 what the restricted user's role lets it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -59,7 +60,10 @@ static double relists_of(const char *resource)
 
 /* --- what is there at first ------------------------------------------------------------------ */
 
-/* Both begin with an empty cluster, so that everything comes by events, in whatever order the controllers make it. */
+/*
+ * Both begin with an empty cluster, so that everything comes by events, in whatever order the
+ * controllers make it.
+ */
 static void test_created(void **state)
 {
 	(void)state;
@@ -74,7 +78,10 @@ static void test_created(void **state)
 	kube_testbed_expect(bed, RESTRICTED, bound);
 }
 
-/* The rule is named as one would write it into a role; then it is there, as is the missing resource. */
+/*
+ * The rule is named as one would write it into a role; then it is there, as is the missing
+ * resource.
+ */
 static void test_missing_is_told(void **state)
 {
 	static const char *const words[] = {"list", "poddisruptionbudgets", "policy"};
@@ -111,7 +118,10 @@ static void change_nodes(void)
 #define API_RESOURCES                                                                              \
 	"{\"requests\":{\"cpu\":\"111m\",\"memory\":\"200Mi\"},\"limits\":{\"memory\":\"0.5Gi\"}}"
 
-/* Replicas more and fewer, and a template with other resources, which is another ReplicaSet of the same Deployment. */
+/*
+ * Replicas more and fewer, and a template with other resources, which is another ReplicaSet of the
+ * same Deployment.
+ */
 static void change_workloads(void)
 {
 	patch("/apis/apps/v1/namespaces/shop/deployments/web", "{\"spec\":{\"replicas\":90}}");
@@ -127,7 +137,10 @@ static void change_workloads(void)
 		kube_world_end_pod(bed->plane, "batch", "job-name=report");
 }
 
-/* The old pods of the Deployment are gone, or the comparison could be over before anything happened. */
+/*
+ * The old pods of the Deployment are gone, or the comparison could be over before anything
+ * happened.
+ */
 static bool api_is_replaced(void *ctx)
 {
 	cJSON *list = control_plane_kubectl_get(bed->plane, "pods");
@@ -171,8 +184,9 @@ static void remove_object(const char *path)
 }
 
 /*
- * Cordoned, so that the scheduler leaves it alone, and gone; then its pods, which their controllers make anew
- * elsewhere. A daemon that came back between the two is collected after a while, as in any cluster.
+ * Cordoned, so that the scheduler leaves it alone, and gone; then its pods, which their controllers
+ * make anew elsewhere. A daemon that came back between the two is collected after a while, as in
+ * any cluster.
  */
 static void delete_node(size_t i)
 {
@@ -221,8 +235,8 @@ static void test_server_is_killed_and_restarted(void **state)
 }
 
 /*
- * What happened meanwhile came through another door, and etcd has forgotten how: the watches cannot go on from where
- * they were, so only new lists can tell that nodes and pods are gone.
+ * What happened meanwhile came through another door, and etcd has forgotten how: the watches cannot
+ * go on from where they were, so only new lists can tell that nodes and pods are gone.
  */
 static void test_watch_is_expired(void **state)
 {

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stories of capacity scheduling on a real control plane: a stock kube-scheduler with the aggregator as its extender, real quotas, nodes and pods.
- * Each step submits a pod and looks what becomes of it; what was asked and answered is printed, with the numbers.
+ * The stories of capacity scheduling on a real control plane: a stock kube-scheduler with the
+ * aggregator as its extender, real quotas, nodes and pods. Each step submits a pod and looks what
+ * becomes of it; what was asked and answered is printed, with the numbers.
  *
  *   bound      the scheduler binds it, and the quotas are used as the story says
  *   rejected   it stays pending; the condition says which quota is short, and POST /v1/quotas/preempt that no victims would help
  *   preempted  victims go, exactly those of the story, and it is bound
  *   raised     it is rejected; its quota gets more, and it is bound
  *
- * A stock scheduler looks for victims by priority alone, and asks extenders only where it found some; the release of the tests never asks. So the
- * test does what whoever reclaims for the quotas has to do: it asks the aggregator for victims, deletes them, and wakes the pod; and in the last
+ * A stock scheduler looks for victims by priority alone, and asks extenders only where it found
+ * some; the release of the tests never asks. So the test does what whoever reclaims for the quotas
+ * has to do: it asks the aggregator for victims, deletes them, and wakes the pod; and in the last
  * story it asks as newer schedulers do.
  *
- * Steps are those of tests/vectors/quota/kep_stories.json; where these expect upstream's answer and name a better one, it is the better one. Pods have no
- * kubelet and no grace: who is deleted is gone. Those that are rejected are withdrawn, so that nobody else waits for what victims leave.
+ * Steps are those of tests/vectors/quota/kep_stories.json; where these expect upstream's answer and
+ * name a better one, it is the better one. Pods have no kubelet and no grace: who is deleted is
+ * gone. Those that are rejected are withdrawn, so that nobody else waits for what victims leave.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -64,8 +67,8 @@ static const char story_2_small[] =
 	"'a':{'nvidia.com/gpu':3},'b':{'nvidia.com/gpu':4},'c':{'nvidia.com/gpu':3}}}}]}";
 
 /*
- * A scheduler's candidates for b2 are all of the others, and it would take b1, the youngest. But b is owed what a borrows, and so it
- * is a's youngest that goes.
+ * A scheduler's candidates for b2 are all of the others, and it would take b1, the youngest. But b
+ * is owed what a borrows, and so it is a's youngest that goes.
  */
 static const char story_of_extender[] =
 	"{'id':'as a scheduler asks its extender',"
@@ -112,7 +115,10 @@ static double number_at(const cJSON *json, const char *path)
 	return cJSON_IsNumber(number) ? number->valuedouble : 0;
 }
 
-/* Not all of the stories' names are names of the API (podA); nothing else in them has large letters that matter. */
+/*
+ * Not all of the stories' names are names of the API (podA); nothing else in them has large letters
+ * that matter.
+ */
 static cJSON *read_stories(void)
 {
 	FILE *file = fopen(STORIES, "r");
@@ -214,7 +220,10 @@ static void expect_bound(struct outcome *o)
 	say_bound(o);
 }
 
-/* By our gate, with its name; or by the scheduler itself, where nodes are short as well, and the extender is not asked. */
+/*
+ * By our gate, with its name; or by the scheduler itself, where nodes are short as well, and the
+ * extender is not asked.
+ */
 static void expect_refused(const struct outcome *o, const char *gate)
 {
 	const char *message = text_at(judgement(o->seen), "message");
@@ -316,8 +325,8 @@ static void delete_victims(const cJSON *victims, const cJSON *expected)
 }
 
 /*
- * The scheduler asks again as soon as it sees the victims go, which the aggregator may see a moment later; and then not
- * for a minute or more. An annotation that changes is a reason to ask again.
+ * The scheduler asks again as soon as it sees the victims go, which the aggregator may see a moment
+ * later; and then not for a minute or more. An annotation that changes is a reason to ask again.
  */
 static bool is_bound_when_woken(void *ctx)
 {
@@ -347,7 +356,9 @@ static cJSON *victims_on(const char *node, const char *uid)
 	return json;
 }
 
-/* A scheduler offers its own candidate, and gets the one victim on that node that the quotas name. */
+/*
+ * A scheduler offers its own candidate, and gets the one victim on that node that the quotas name.
+ */
 static void expect_answer(const struct outcome *o, const cJSON *candidate, const cJSON *victims)
 {
 	const cJSON *offered = NULL, *pod;
@@ -497,7 +508,10 @@ static void tell(const cJSON *story)
 
 /* --- stories --------------------------------------------------------------------------------- */
 
-/* The scheduler asks about every pod; where the aggregator does not answer, no pod is bound. Of itself it evicts nobody. */
+/*
+ * The scheduler asks about every pod; where the aggregator does not answer, no pod is bound. Of
+ * itself it evicts nobody.
+ */
 static void test_bed_is_made(void **state)
 {
 	char *config;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --write-quota-status against a real API server, with the rights of the manifests alone: what pods request is in status.used, follows changes, and is not
- * forced on another manager.
+ * --write-quota-status against a real API server, with the rights of the manifests alone: what pods
+ * request is in status.used, follows changes, and is not forced on another manager.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -74,7 +74,10 @@ static void expect_used(const char *used)
 		fail_msg("%s is not written", used);
 }
 
-/* Bound to the restricted user: what clusterrole.yaml lets it read, and what the other manifest lets it write. */
+/*
+ * Bound to the restricted user: what clusterrole.yaml lets it read, and what the other manifest
+ * lets it write.
+ */
 static void bind_role(const char *name)
 {
 	char *body =

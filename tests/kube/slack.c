@@ -53,7 +53,7 @@ enum {
 
 static struct kube_testbed *bed;
 
-/* --- the cluster ----------------------------------------------------------------------------------------------- */
+/* --- the cluster ------------------------------------------------------------------------------ */
 
 static const char workload[] =
 	"{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"metadata\":{\"name\":\"web\","
@@ -145,7 +145,7 @@ static bool await_here(bool (*done)(void *ctx), void *ctx)
 	return came;
 }
 
-/* --- pods of one kind ------------------------------------------------------------------------------------------ */
+/* --- pods of one kind ------------------------------------------------------------------------- */
 
 struct look {
 	const char *path; /* of their list, with a selector */
@@ -235,7 +235,7 @@ static int64_t most_left(void)
 	return most;
 }
 
-/* --- evenkeel --------------------------------------------------------------------------------------------------- */
+/* --- evenkeel --------------------------------------------------------------------------------- */
 
 /* The command as users run it: its exit status, and what it prints. */
 static int run_slack(const char *const *words, struct buf *out)
@@ -331,7 +331,7 @@ static int print_table(void)
 	return status;
 }
 
-/* --- the objects ------------------------------------------------------------------------------------------------- */
+/* --- the objects ------------------------------------------------------------------------------ */
 
 static char *objects_path(void)
 {
@@ -458,7 +458,7 @@ static int apply_objects(void)
 	return pods;
 }
 
-/* --- the story ---------------------------------------------------------------------------------------------------- */
+/* --- the story -------------------------------------------------------------------------------- */
 
 /* Of a pod of the burst. */
 struct wait {
@@ -562,7 +562,7 @@ static void end_batch(void)
 	await_pods(BATCH_PODS, 0, 0);
 }
 
-/* --- tests ---------------------------------------------------------------------------------------------------------- */
+/* --- tests ------------------------------------------------------------------------------------ */
 
 static void test_objects_are_accepted_and_recognised(void **state)
 {
@@ -644,7 +644,7 @@ static void test_without_slack_the_burst_waits(void **state)
 	print_waits("without balloons, once the batch had ended", &b);
 }
 
-/* --- buffers, for which the server has no kind ------------------------------------------------------------------------- */
+/* --- buffers, for which the server has no kind ------------------------------------------------ */
 
 static void check_buffer(const cJSON *object)
 {

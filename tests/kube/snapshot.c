@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an aggregator knows of a real cluster as one file: with it the command line must answer offline, byte for
- * byte, as the aggregator did, in whatever order the file lists its objects. And what kubectl prints is a file of
- * that kind, too, which knows nothing of use.
+ * What an aggregator knows of a real cluster as one file: with it the command line must answer
+ * offline, byte for byte, as the aggregator did, in whatever order the file lists its objects. And
+ * what kubectl prints is a file of that kind, too, which knows nothing of use.
  *
- * Time passes between two answers, and with it the age of what was measured. So the time of an answer and the ages in it
- * are taken out of both before they are compared; and since views go on, the aggregator is asked before and after its
- * snapshot, until it said the same.
+ * Time passes between two answers, and with it the age of what was measured. So the time of an
+ * answer and the ages in it are taken out of both before they are compared; and since views go on,
+ * the aggregator is asked before and after its snapshot, until it said the same.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -153,7 +153,10 @@ static bool is_heard(void *ctx)
 	return all;
 }
 
-/* True when the answers were the same before and after. Agents go on meanwhile: none may fall silent. */
+/*
+ * True when the answers were the same before and after. Agents go on meanwhile: none may fall
+ * silent.
+ */
 static bool is_caught(void *ctx)
 {
 	struct moment *m = ctx;
@@ -301,7 +304,10 @@ static const char *skip_value(const char *at)
 	}
 }
 
-/* A fixed pseudorandom order of the items of the array that follows the key; digits stay as they are. */
+/*
+ * A fixed pseudorandom order of the items of the array that follows the key; digits stay as they
+ * are.
+ */
 static size_t shuffle(char *text, const char *key)
 {
 	char *array = strstr(text, key), *copy;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Debian's own Prometheus scrapes an aggregator under a small fleet: it reads every line, evaluates every rule, and has
- * an answer to every question of the dashboard. promtool finds nothing to say of metrics and rules, and the rules fire
- * when they should.
+ * Debian's own Prometheus scrapes an aggregator under a small fleet: it reads every line, evaluates
+ * every rule, and has an answer to every question of the dashboard. promtool finds nothing to say
+ * of metrics and rules, and the rules fire when they should.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,7 +35,7 @@ struct scene {
 	struct buf metrics; /* one scrape, as text */
 };
 
-/* --- the scene ------------------------------------------------------------------------------------------------ */
+/* --- the scene -------------------------------------------------------------------------------- */
 
 static void write_file(const char *path, const char *text)
 {
@@ -126,7 +126,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* --- questions ------------------------------------------------------------------------------------------------ */
+/* --- questions -------------------------------------------------------------------------------- */
 
 /* What an expression is now; NULL: Prometheus does not answer or refuses it. */
 static cJSON *query(const struct scene *s, const char *expression)
@@ -167,7 +167,7 @@ static void test_nodes_are_scraped(void **state)
 	assert_int_equal(samples_of(*state, "up{job=\"evenkeel\"} == 1"), 1);
 }
 
-/* --- rules ---------------------------------------------------------------------------------------------------- */
+/* --- rules ------------------------------------------------------------------------------------ */
 
 /* Calls back for every rule; how many there are. */
 static size_t walk_rules(const struct scene *s, bool (*good)(const cJSON *rule), size_t *bad)
@@ -245,7 +245,7 @@ static void test_promtool_finds_nothing(void **state)
 	free(command);
 }
 
-/* --- what rules and dashboard ask for ------------------------------------------------------------------------- */
+/* --- what rules and dashboard ask for --------------------------------------------------------- */
 
 /* Told only where there is TLS, and where there is a database; tests of these look at the names. */
 static bool is_told_elsewhere(const char *name)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The shipped images and manifests on a real node, from their installation to their removal. One story: each test goes
- * on where the former one ended.
+ * The shipped images and manifests on a real node, from their installation to their removal. One
+ * story: each test goes on where the former one ended.
  *
  *     installed     DaemonSet and Deployment become ready; the agent samples by BPF, with the rights the manifest gives
  *     measured      what a pod with limits uses and may use, as kubectl evenkeel tells it and as the kernel does
@@ -47,7 +47,7 @@ static struct node_ends *ends;
 static struct node_truth truth; /* of the pod in shop */
 static bool lost; /* something expected did not come: what is expected after it is not waited for */
 
-/* --- what is awaited --------------------------------------------------------------------------- */
+/* --- what is awaited -------------------------------------------------------------------------- */
 
 static int number_at(const cJSON *json, const char *path)
 {
@@ -105,7 +105,7 @@ static void check_logs(void)
 	check_log("app.kubernetes.io/name=evenkeel-aggregator");
 }
 
-/* --- what evenkeel tells ----------------------------------------------------------------------- */
+/* --- what evenkeel tells ---------------------------------------------------------------------- */
 
 struct window {
 	int64_t start_ns, end_ns;
@@ -122,7 +122,10 @@ static int64_t time_of(const cJSON *json, const char *path)
 	return unix_ns;
 }
 
-/* The pod in shop as `kubectl evenkeel pods` tells it, with its use in the longest window; NULL while it does not. */
+/*
+ * The pod in shop as `kubectl evenkeel pods` tells it, with its use in the longest window; NULL
+ * while it does not.
+ */
 static cJSON *ask_for_pod(struct window *w, cJSON **answer)
 {
 	static const char *const words[] = {"pods", "-n", "shop", NULL};
@@ -140,7 +143,7 @@ static cJSON *ask_for_pod(struct window *w, cJSON **answer)
 	return pod;
 }
 
-/* --- installed --------------------------------------------------------------------------------- */
+/* --- installed -------------------------------------------------------------------------------- */
 
 static void kubectl(const char *verb, const char *option, const char *what)
 {
@@ -154,7 +157,10 @@ static void kubectl(const char *verb, const char *option, const char *what)
 /* The agent that was heard last; each start is another. "" before the first. */
 static char heard_run[40];
 
-/* By an agent other than the last. A node that is sampled by files, where BPF can be had, is one whose agent lacks a right. */
+/*
+ * By an agent other than the last. A node that is sampled by files, where BPF can be had, is one
+ * whose agent lacks a right.
+ */
 static bool is_sampled_by_bpf(void *ctx)
 {
 	static const char *const words[] = {"nodes", NULL};
@@ -185,7 +191,7 @@ static void test_installed(void **state)
 	expect(is_sampled_by_bpf, NULL, "a fresh node");
 }
 
-/* --- measured ---------------------------------------------------------------------------------- */
+/* --- measured --------------------------------------------------------------------------------- */
 
 static bool pod_has_cgroup(void *ctx)
 {
@@ -259,7 +265,7 @@ static void test_measured(void **state)
 	cJSON_Delete(answer);
 }
 
-/* --- updated ----------------------------------------------------------------------------------- */
+/* --- updated ---------------------------------------------------------------------------------- */
 
 static void change_template(const char *kind_and_name)
 {
@@ -302,7 +308,7 @@ static void test_updated(void **state)
 	expect(is_sampled_by_bpf, NULL, "a fresh node");
 }
 
-/* --- removed ----------------------------------------------------------------------------------- */
+/* --- removed ---------------------------------------------------------------------------------- */
 
 static bool is_removed(void *ctx)
 {
@@ -330,7 +336,7 @@ static void test_removed(void **state)
 	assert_int_equal(bad_agents + bad_aggregators, 0);
 }
 
-/* --- all of it --------------------------------------------------------------------------------- */
+/* --- all of it -------------------------------------------------------------------------------- */
 
 static int run(void)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a test and the library in the program that it tries tell each other, in a file that both have mapped. */
+/*
+ * What a test and the library in the program that it tries tell each other, in a file that both
+ * have mapped.
+ */
 #ifndef EVENKEEL_TESTS_SEAM_CONTROL_H
 #define EVENKEEL_TESTS_SEAM_CONTROL_H
 

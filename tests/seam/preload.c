@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loaded before the C library's, this library is asked first: each function here counts its call and passes it on, or
- * fails it where the test said so. The libraries of the program (nanomsg, libmicrohttpd, libuv, libcurl) ask it too;
- * what the C library does within itself it does not see, but for allocations.
+ * Loaded before the C library's, this library is asked first: each function here counts its call
+ * and passes it on, or fails it where the test said so. The libraries of the program (nanomsg,
+ * libmicrohttpd, libuv, libcurl) ask it too; what the C library does within itself it does not see,
+ * but for allocations.
  *
- * It allocates nothing, takes no lock and maps its file before main(), so that a program that confines itself may go on
- * using it. Without the file nothing fails.
+ * It allocates nothing, takes no lock and maps its file before main(), so that a program that
+ * confines itself may go on using it. Without the file nothing fails.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -89,7 +90,10 @@ static bool refused_or_short(enum seam_call call, size_t *len)
 	return true;
 }
 
-/* The next one of that name; casting through a union, as POSIX has it that a pointer may hold a function. */
+/*
+ * The next one of that name; casting through a union, as POSIX has it that a pointer may hold a
+ * function.
+ */
 #define NEXT(name)                                                                                 \
 	static __typeof__(&(name)) next_;                                                          \
 	if (!next_)                                                                                \
@@ -103,7 +107,7 @@ static bool refused_or_short(enum seam_call call, size_t *len)
 		return refused(call) ? (failed) : next_(__VA_ARGS__);                              \
 	}
 
-/* --- sockets ------------------------------------------------------------------------------------------------------ */
+/* --- sockets ---------------------------------------------------------------------------------- */
 
 SEAM(SEAM_SOCKET, -1, int, socket, (int domain, int type, int protocol), domain, type, protocol)
 SEAM(SEAM_BIND, -1, int, bind, (int fd, const struct sockaddr *to, socklen_t len), fd, to, len)
@@ -134,7 +138,7 @@ SEAM(SEAM_THREAD, EAGAIN, int, pthread_create,
      (pthread_t * thread, const pthread_attr_t *attributes, void *(*run)(void *), void *ctx),
      thread, attributes, run, ctx)
 
-/* --- nanomsg ------------------------------------------------------------------------------------------------------ */
+/* --- nanomsg ---------------------------------------------------------------------------------- */
 
 SEAM(SEAM_NN_OPEN, -1, int, nn_socket, (int domain, int protocol), domain, protocol)
 SEAM(SEAM_NN_OPEN, -1, int, nn_bind, (int nn, const char *url), nn, url)
@@ -144,7 +148,7 @@ SEAM(SEAM_NN_SEND, -1, int, nn_sendmsg, (int nn, const struct nn_msghdr *message
 SEAM(SEAM_NN_RECEIVE, -1, int, nn_recvmsg, (int nn, struct nn_msghdr *message, int flags), nn,
      message, flags)
 
-/* --- what may pass in part ---------------------------------------------------------------------------------------- */
+/* --- what may pass in part -------------------------------------------------------------------- */
 
 ssize_t send(int fd, const void *data, size_t len, int flags)
 {
@@ -229,7 +233,7 @@ ssize_t recvmsg(int fd, struct msghdr *message, int flags)
 	return got;
 }
 
-/* --- memory ------------------------------------------------------------------------------------------------------- */
+/* --- memory ----------------------------------------------------------------------------------- */
 
 #ifndef SEAM_SANITIZED
 

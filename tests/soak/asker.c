@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each wait is kept, to be sorted at the end: a percentile out of buckets would be off by as much as an improvement is
- * often worth. A wait is from before the request until the last byte of the answer is read, and so has the client's
- * part in it: it reads answers of megabytes half a megabyte at a time, and only counts them.
+ * Each wait is kept, to be sorted at the end: a percentile out of buckets would be off by as much
+ * as an improvement is often worth. A wait is from before the request until the last byte of the
+ * answer is read, and so has the client's part in it: it reads answers of megabytes half a megabyte
+ * at a time, and only counts them.
  */
 #include "tests/soak/asker.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* People and schedulers who ask an aggregator under load one question after the other, and how long each had to wait. */
+/*
+ * People and schedulers who ask an aggregator under load one question after the other, and how long
+ * each had to wait.
+ */
 #ifndef EVENKEEL_TESTS_SOAK_ASKER_H
 #define EVENKEEL_TESTS_SOAK_ASKER_H
 
@@ -23,7 +26,10 @@ struct asker;
 /* Asks aggregator 0 about the `nodes` of a fleet's cluster. */
 struct asker *asker_new(const struct stack *s, uint32_t nodes);
 void asker_free(struct asker *a); /* NULL is allowed */
-/* Asks the next question, on a connection that is kept; waits for the answer and reads it to its end. */
+/*
+ * Asks the next question, on a connection that is kept; waits for the answer and reads it to its
+ * end.
+ */
 void asker_ask(struct asker *a);
 /* The fewest good answers that any question got. */
 size_t asker_fewest(const struct asker *a);

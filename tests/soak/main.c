@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * soak: an aggregator under a fleet for as long as one likes, with whatever goes wrong in fleets, and with people and
- * schedulers who ask it something every second. What should stay level is read at intervals and told at the end: memory,
- * descriptors, threads, the time of answers and acks. Then, if asked for, the aggregator is killed and started again, and
- * the time is taken until it has heard all agents. --sizes does this with clusters of several sizes and tells how what
- * each costs grows. All of it lies as JSON in build/bench/soak.json, which bench_table compares with that of another run.
+ * soak: an aggregator under a fleet for as long as one likes, with whatever goes wrong in fleets,
+ * and with people and schedulers who ask it something every second. What should stay level is read
+ * at intervals and told at the end: memory, descriptors, threads, the time of answers and acks.
+ * Then, if asked for, the aggregator is killed and started again, and the time is taken until it
+ * has heard all agents. --sizes does this with clusters of several sizes and tells how what each
+ * costs grows. All of it lies as JSON in build/bench/soak.json, which bench_table compares with
+ * that of another run.
  *
- * Exit: 0 measured, 1 something ended that should not have, 2 usage. A budget that is missed is told, not failed.
+ * Exit: 0 measured, 1 something ended that should not have, 2 usage. A budget that is missed is
+ * told, not failed.
  */
 #include <errno.h>
 #include <math.h>
@@ -155,7 +158,7 @@ static const struct option_program program = {
 	.config_name = "config",
 };
 
-/* --- growth --------------------------------------------------------------------------------------------------- */
+/* --- growth ----------------------------------------------------------------------------------- */
 
 static const struct {
 	const char *title;
@@ -237,7 +240,7 @@ static void print_growth(const int64_t *sizes, const struct soak_result *results
 	table_free(t);
 }
 
-/* --- the whole ------------------------------------------------------------------------------------------------ */
+/* --- the whole -------------------------------------------------------------------------------- */
 
 /* How many there are, or -EINVAL. */
 static int parse_sizes(const char *text, int64_t sizes[SIZES_MAX], struct reason *why)

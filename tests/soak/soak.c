@@ -2,12 +2,14 @@
 /*
  * One aggregator and one fleet, from the start of both to the last ack:
  *
- *	fleet starts --> all are heard --> settled ----------> kill, start --> all are heard again --> fleet stops
+ * fleet starts --> all are heard --> settled ----------> kill, start --> all are heard again -->
+ * fleet stops
  *	|         warm-up (phase 0)           | steady (1), asking (2) |      restart (3)          |
  *
- * Acks are told apart by these phases: what a restart costs says nothing of the steady state, nor the other way round.
- * At the end the fleet waits for every ack that is missing; only then is what was applied compared with what was made.
- * After a restart that cannot be: the count of the aggregator that was killed is gone with it.
+ * Acks are told apart by these phases: what a restart costs says nothing of the steady state, nor
+ * the other way round. At the end the fleet waits for every ack that is missing; only then is what
+ * was applied compared with what was made. After a restart that cannot be: the count of the
+ * aggregator that was killed is gone with it.
  */
 #include "tests/soak/soak.h"
 
@@ -37,7 +39,7 @@ enum { PHASE_STEADY = 1, PHASE_ASKING = 2, PHASE_RESTART = 3 };
 /* Of a process, beside a socket for each agent. */
 enum { OTHER_DESCRIPTORS = 256 };
 
-/* --- the fleet ------------------------------------------------------------------------------------------------ */
+/* --- the fleet -------------------------------------------------------------------------------- */
 
 static void add_option(const char **argv, size_t *n, const char *name, const char *value)
 {
@@ -90,7 +92,10 @@ static char *write_objects(const struct soak_config *c, const struct stack *s)
 	return path;
 }
 
-/* The aggregator inherits the limit. False, and why, where it leaves no room for a socket of each agent. */
+/*
+ * The aggregator inherits the limit. False, and why, where it leaves no room for a socket of each
+ * agent.
+ */
 static bool raise_descriptors(const struct soak_config *c)
 {
 	struct rlimit limit;
@@ -108,7 +113,7 @@ static bool raise_descriptors(const struct soak_config *c)
 	return false;
 }
 
-/* --- the phases ----------------------------------------------------------------------------------------------- */
+/* --- the phases ------------------------------------------------------------------------------- */
 
 /* Not so often that there would be no room for the last one. */
 static int64_t reading_every_ns(const struct soak_config *c)
@@ -130,7 +135,10 @@ static void wait_until(int64_t next_ns, int64_t end_ns)
 		poll(NULL, 0, (int)(wait_ns / NS_PER_MS) + 1);
 }
 
-/* Asks and reads in turn, and reads once more at the end; returns how many readings there are, two at least. */
+/*
+ * Asks and reads in turn, and reads once more at the end; returns how many readings there are, two
+ * at least.
+ */
 static size_t be_steady(const struct soak_config *c, pid_t aggregator, struct asker *a,
 			struct level *readings)
 {
@@ -154,7 +162,10 @@ static size_t be_steady(const struct soak_config *c, pid_t aggregator, struct as
 	return count;
 }
 
-/* At a pace that leaves the aggregator time for its agents; not without end where it has no good answers. */
+/*
+ * At a pace that leaves the aggregator time for its agents; not without end where it has no good
+ * answers.
+ */
 static void ask_on(const struct soak_config *c, struct asker *a)
 {
 	size_t most = asker_asked(a) + 2 * ASKER_QUESTIONS * c->answers_each;
@@ -208,7 +219,10 @@ static void report_fleet(const struct soak_config *c, const struct stack *s, con
 	free(again);
 }
 
-/* From the first agent that is heard to the last answer; 1 where one of both programs did not come up or end well. */
+/*
+ * From the first agent that is heard to the last answer; 1 where one of both programs did not come
+ * up or end well.
+ */
 static int measure(const struct soak_config *c, struct stack *s, struct soak_result *r)
 {
 	struct level *readings = mem_zalloc(READINGS_MAX, sizeof(*readings));

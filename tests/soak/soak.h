@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One aggregator under one fleet: brought up, measured in its steady state, and, if wanted, killed and started again. */
+/*
+ * One aggregator under one fleet: brought up, measured in its steady state, and, if wanted, killed
+ * and started again.
+ */
 #ifndef EVENKEEL_TESTS_SOAK_SOAK_H
 #define EVENKEEL_TESTS_SOAK_SOAK_H
 
@@ -29,7 +32,10 @@ struct soak_result {
 	double heard_s, restart_s; /* until all agents were; NAN: no restart */
 };
 
-/* Writes rows into the bench that is open. 0, or 1 when something ended that should not have, with the logs printed. */
+/*
+ * Writes rows into the bench that is open. 0, or 1 when something ended that should not have, with
+ * the logs printed.
+ */
 int soak_run(const struct soak_config *config, struct soak_result *result);
 
 #endif

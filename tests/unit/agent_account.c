@@ -21,7 +21,7 @@ static const struct usage *usage_of(const struct interval *i, const char *name)
 	return &e->usage;
 }
 
-/* --- rates ---------------------------------------------------------------------------------------------------- */
+/* --- rates ------------------------------------------------------------------------------------ */
 
 static void test_rate_from_counter_differences(void **state)
 {
@@ -117,7 +117,7 @@ static void test_a_pass_that_misses_a_cgroup(void **state)
 	interval_free(i);
 }
 
-/* --- lives ---------------------------------------------------------------------------------------------------- */
+/* --- lives ------------------------------------------------------------------------------------ */
 
 static void test_a_new_cgroup_counts_from_zero(void **state)
 {
@@ -271,7 +271,7 @@ static void test_found_late_is_spread_within_capacity(void **state)
 	assert_near(total, 9000);
 }
 
-/* --- roll-up -------------------------------------------------------------------------------------------------- */
+/* --- roll-up ---------------------------------------------------------------------------------- */
 
 #define POD	  WORLD_POD(1)
 #define CONTAINER POD WORLD_CONTAINER(1)
@@ -373,7 +373,7 @@ static void test_a_change_of_tier_counts_nothing_twice(void **state)
 	interval_free(i);
 }
 
-/* --- memory --------------------------------------------------------------------------------------------------- */
+/* --- memory ----------------------------------------------------------------------------------- */
 
 static void set_memory(struct world *w, const char *path, uint64_t bytes, uint64_t inactive,
 		       uint32_t more)
@@ -475,7 +475,7 @@ static void test_inactive_pages_of_the_subtree(void **state)
 	interval_free(i);
 }
 
-/* --- throttling, kills, pressure ------------------------------------------------------------------------------ */
+/* --- throttling, kills, pressure -------------------------------------------------------------- */
 
 static void add_slow(struct world *w, const char *path, uint32_t have, uint64_t throttled_ms,
 		     uint64_t psi_ms, uint64_t kills)
@@ -639,7 +639,10 @@ static void test_a_counter_read_late_begins_then(void **state)
 	interval_free(i);
 }
 
-/* The kernel shows pressure in steps of 2 s: what one interval has too little the next one has too much. */
+/*
+ * The kernel shows pressure in steps of 2 s: what one interval has too little the next one has too
+ * much.
+ */
 static void test_pressure_and_throttling_out_of_step(void **state)
 {
 	static const uint64_t psi_ms[] = {0, 1600, 0, 1600};
@@ -662,7 +665,9 @@ static void test_pressure_and_throttling_out_of_step(void **state)
 	assert_int_equal(sum, 0);
 }
 
-/* Many CPUs throttled at once count more time than passes: that must not hide contention for long. */
+/*
+ * Many CPUs throttled at once count more time than passes: that must not hide contention for long.
+ */
 static void test_surplus_of_throttling_is_forgotten(void **state)
 {
 	struct world *w = *state;

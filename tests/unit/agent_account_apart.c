@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Containers that live elsewhere than their pod: the pod has what they use, once, and nothing else has it twice. */
+/*
+ * Containers that live elsewhere than their pod: the pod has what they use, once, and nothing else
+ * has it twice.
+ */
 #include "agent/account.h"
 
 #include <stdarg.h>
@@ -44,7 +47,7 @@ static void start(struct world *w, bool local)
 	world_tick(w, 0, true);
 }
 
-/* --- CPU ------------------------------------------------------------------------------------------------------ */
+/* --- CPU -------------------------------------------------------------------------------------- */
 
 /* While one uses more the other uses less: each varies, the pod does not. */
 static void test_the_sum_is_one_sample(void **state)
@@ -140,7 +143,9 @@ static void test_any_order(void **state)
 	}
 }
 
-/* However the containers of several pods lie between each other, a tick is one sample of each pod. */
+/*
+ * However the containers of several pods lie between each other, a tick is one sample of each pod.
+ */
 static void test_two_pods(void **state)
 {
 	static const char *const paths[] = {
@@ -194,7 +199,7 @@ static void test_a_pass_that_misses_the_container(void **state)
 	interval_free(i);
 }
 
-/* --- everything else ------------------------------------------------------------------------------------------ */
+/* --- everything else -------------------------------------------------------------------------- */
 
 static const uint32_t everything = HAVE_CPU | HAVE_CPU_LOCAL | HAVE_MEMORY | HAVE_WORKING_SET |
 				   HAVE_THROTTLE | HAVE_OOM | HAVE_PSI | HAVE_PSI_CPU_FULL |
@@ -264,7 +269,10 @@ static void test_all_that_adds_up(void **state)
 	interval_free(i);
 }
 
-/* A gauge that one side lacks is not known of the sum; a counter that one side lacks counts nothing there. */
+/*
+ * A gauge that one side lacks is not known of the sum; a counter that one side lacks counts nothing
+ * there.
+ */
 static void test_what_one_side_lacks(void **state)
 {
 	static const struct {
@@ -314,7 +322,7 @@ static void test_working_sets_add_up_one_by_one(void **state)
 	interval_free(i);
 }
 
-/* --- limits --------------------------------------------------------------------------------------------------- */
+/* --- limits ----------------------------------------------------------------------------------- */
 
 static void set_limit(struct world *w, const char *path, int64_t mem_bytes)
 {
@@ -404,7 +412,7 @@ static void test_limits_follow_the_containers(void **state)
 	interval_free(i);
 }
 
-/* --- departures ----------------------------------------------------------------------------------------------- */
+/* --- departures ------------------------------------------------------------------------------- */
 
 struct totals {
 	double pod, first, node;
@@ -437,7 +445,10 @@ static void expect(const struct totals *t, double pod, double first, double node
 			 t->first, first, t->node, node);
 }
 
-/* 10 and 20 ms in one tick; then 4 and 2 more, of the first with what was below it, that only departures tell. */
+/*
+ * 10 and 20 ms in one tick; then 4 and 2 more, of the first with what was below it, that only
+ * departures tell.
+ */
 static void use_and_die(struct world *w, struct departure *first, struct departure *pod)
 {
 	start(w, true);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Mean and spread as an aggregator ends up with, against the truth: a seeded workload is sampled with jitter and missed
- * ticks, published as many intervals, sent as float32, merged; on the other side are the same ticks in one pass of long
- * doubles. Spreads below a thousandth of the mean are not promised: float32 rounds the means of intervals.
+ * Mean and spread as an aggregator ends up with, against the truth: a seeded workload is sampled
+ * with jitter and missed ticks, published as many intervals, sent as float32, merged; on the other
+ * side are the same ticks in one pass of long doubles. Spreads below a thousandth of the mean are
+ * not promised: float32 rounds the means of intervals.
  */
 #include "agent/account.h"
 

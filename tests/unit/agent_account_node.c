@@ -13,7 +13,10 @@
 
 static const char *const one_unit[] = {"/a.service", NULL};
 
-/* The machine is busy 900 millicores, of which one unit has 500: read once a second, in the middle of ticks. */
+/*
+ * The machine is busy 900 millicores, of which one unit has 500: read once a second, in the middle
+ * of ticks.
+ */
 static void test_rest_of_the_machine(void **state)
 {
 	struct world *w = *state;
@@ -112,7 +115,10 @@ static void test_rounding_of_proc_stat(void **state)
 	}
 }
 
-/* A burst of the machine, then one of the cgroups: what is assumed never exceeds what the CPUs can do. */
+/*
+ * A burst of the machine, then one of the cgroups: what is assumed never exceeds what the CPUs can
+ * do.
+ */
 static void test_node_stays_within_capacity(void **state)
 {
 	struct world *w = *state;
@@ -138,7 +144,9 @@ static void test_node_stays_within_capacity(void **state)
 	assert_near(total, 8000);
 }
 
-/* The tier changes: first the root's counter has everything, then only the cgroups and /proc/stat. */
+/*
+ * The tier changes: first the root's counter has everything, then only the cgroups and /proc/stat.
+ */
 static void test_a_root_that_is_no_longer_read(void **state)
 {
 	struct world *w = *state;
@@ -286,7 +294,10 @@ static void add_pressure(struct world *w, uint64_t some_ms, uint64_t full_ms, ui
 	w->machine.psi_mem_full_ns += memory_ms * WORLD_MS / 2;
 }
 
-/* The machine's pressure less what cgroups were throttled; the root cgroup's own values do not matter then. */
+/*
+ * The machine's pressure less what cgroups were throttled; the root cgroup's own values do not
+ * matter then.
+ */
 static void test_pressure_of_the_machine(void **state)
 {
 	const uint32_t psi = USAGE_CONTENTION_CPU | USAGE_CONTENTION_MEMORY | USAGE_STALL_CPU |

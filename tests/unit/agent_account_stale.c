@@ -52,7 +52,10 @@ static void test_a_stale_machine(void **state)
 	for (int i = 0; i < 5; i++)
 		second(w);
 	total += publish(w, &node);
-	/* What is outside of the cgroups is taken to go on as before; old memory is not passed off as new. */
+	/*
+	 * What is outside of the cgroups is taken to go on as before; old memory is not passed off
+	 * as new.
+	 */
 	assert_near(total, 3000);
 	assert_false(node.have & USAGE_MEMORY);
 	w->machine.stale = false;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The promise behind every mean: over any pattern of ticks, publishes, births and deaths, mean times weight summed over
- * all intervals is what the counters say was used. A seeded machine runs in each way counters can be read.
+ * The promise behind every mean: over any pattern of ticks, publishes, births and deaths, mean
+ * times weight summed over all intervals is what the counters say was used. A seeded machine runs
+ * in each way counters can be read.
  */
 #include "agent/account.h"
 
@@ -264,9 +265,9 @@ static void read_cgroups(struct sim *s, bool all)
 }
 
 /*
- * calm: everything uses a little and evenly, and every pass sees all of it. What is seen late may be more than the
- * machine could do since the last tick, and is settled later; the dead have no later, so in ways with both all is
- * little.
+ * calm: everything uses a little and evenly, and every pass sees all of it. What is seen late may
+ * be more than the machine could do since the last tick, and is settled later; the dead have no
+ * later, so in ways with both all is little.
  */
 static void step(struct sim *s, int64_t dt_ns, bool calm, bool slow)
 {

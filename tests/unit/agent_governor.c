@@ -165,7 +165,10 @@ static void test_back_up(void **state)
 	assert_string_equal(a.rates, "10 5 2 1 2 5 10");
 }
 
-/* Whatever the parts of the cost, a rate that is not raised would not have been clearly below, and one that is stays. */
+/*
+ * Whatever the parts of the cost, a rate that is not raised would not have been clearly below, and
+ * one that is stays.
+ */
 static void test_no_flapping(void **state)
 {
 	(void)state;
@@ -189,7 +192,10 @@ static void test_no_flapping(void **state)
 	}
 }
 
-/* A rescan now and then that costs as much as seven seconds' budget; with twice that there is no affording it. */
+/*
+ * A rescan now and then that costs as much as seven seconds' budget; with twice that there is no
+ * affording it.
+ */
 static void test_spikes(void **state)
 {
 	struct agent a = {.tick_ns = 500000};

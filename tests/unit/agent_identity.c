@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every level, class and runtime from paths as kubelet, the runtimes and systemd write them; all ids are made up. */
+/*
+ * Every level, class and runtime from paths as kubelet, the runtimes and systemd write them; all
+ * ids are made up.
+ */
 #include "agent/identity.h"
 
 #include <stdarg.h>

@@ -224,7 +224,10 @@ static void test_pressure(void **state)
 	}
 }
 
-/* The some total of a pressure file as nanoseconds, read here by other means; -1 where this kernel has none. */
+/*
+ * The some total of a pressure file as nanoseconds, read here by other means; -1 where this kernel
+ * has none.
+ */
 static int64_t read_pressure_ns(const char *path)
 {
 	FILE *file = fopen(path, "re");

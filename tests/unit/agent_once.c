@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What --once prints of an interval made by hand: whole tables at several widths, the whole object. */
+/*
+ * What --once prints of an interval made by hand: whole tables at several widths, the whole object.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

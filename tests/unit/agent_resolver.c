@@ -126,7 +126,10 @@ static int open_fds(void)
 	return count;
 }
 
-/* A name server that never answers: closing does not wait for it, and nothing is left when it does answer. */
+/*
+ * A name server that never answers: closing does not wait for it, and nothing is left when it does
+ * answer.
+ */
 static void test_closed_in_a_lookup(void **state)
 {
 	static struct script s;

@@ -91,7 +91,10 @@ static double total_of(const struct usage *u)
 	return (double)u->cpu_milli.mean * (double)u->cpu_milli.weight;
 }
 
-/* All that a reader gets that asks from `sequence` on; every interval must follow the one before without a gap. */
+/*
+ * All that a reader gets that asks from `sequence` on; every interval must follow the one before
+ * without a gap.
+ */
 static struct sum read_all(const struct ring *r, uint64_t sequence)
 {
 	struct sum s = {0};
@@ -153,7 +156,7 @@ static size_t one_interval_bytes(size_t *entities)
 	return second;
 }
 
-/* --- tests ---------------------------------------------------------------------------------------------------- */
+/* --- tests ------------------------------------------------------------------------------------ */
 
 static void test_empty(void **state)
 {
@@ -282,7 +285,10 @@ static void read_on(struct run *run, uint64_t *cursor, double *total, int late)
 	}
 }
 
-/* One keeps up, one falls behind and catches up, one gets every ack late; the ring has room for twelve. */
+/*
+ * One keeps up, one falls behind and catches up, one gets every ack late; the ring has room for
+ * twelve.
+ */
 static void test_nothing_is_counted_twice(void **state)
 {
 	size_t entities, one = one_interval_bytes(&entities);
@@ -374,7 +380,9 @@ static void test_a_clock_set_back_is_not_merged(void **state)
 	run_end(&run);
 }
 
-/* Workloads come and go: what the ring holds of them goes with the last interval that names them. */
+/*
+ * Workloads come and go: what the ring holds of them goes with the last interval that names them.
+ */
 static void test_entities_leave_with_their_intervals(void **state)
 {
 	struct ring *r = ring_new(64 * 1024, SPAN_NS);

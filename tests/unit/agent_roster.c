@@ -111,7 +111,10 @@ static void test_room(void **state)
 	assert_int_equal(r.left_out, 23 - ROSTER_MAX);
 }
 
-/* One address: each line an answer, whether somebody answers by then, and the pause until the next lookup. */
+/*
+ * One address: each line an answer, whether somebody answers by then, and the pause until the next
+ * lookup.
+ */
 static void test_pauses(void **state)
 {
 	static const struct {

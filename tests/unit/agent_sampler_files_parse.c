@@ -254,7 +254,9 @@ static void test_files(void **state)
 	}
 }
 
-/* Limits are forgotten before they are read again, so a file that went away takes its limit along. */
+/*
+ * Limits are forgotten before they are read again, so a file that went away takes its limit along.
+ */
 static void test_begin_limits(void **state)
 {
 	struct reading reading = {.have = UINT32_MAX, .cpu_burst_ns = 5, .mem_high_bytes = 6};

@@ -20,7 +20,10 @@ static int setup(void **state)
 	return sodium_init() < 0;
 }
 
-/* Ends always fall on the node's phase, and touching intervals cover the time without gap or overlap. */
+/*
+ * Ends always fall on the node's phase, and touching intervals cover the time without gap or
+ * overlap.
+ */
 static void test_steady_clock(void **state)
 {
 	struct schedule s;
@@ -60,7 +63,10 @@ static void test_phases_spread(void **state)
 		assert_in_range(tenths[i], 400, 600);
 }
 
-/* A tick that comes just before the phase ends the interval there; the next is a whole one, not a sliver. */
+/*
+ * A tick that comes just before the phase ends the interval there; the next is a whole one, not a
+ * sliver.
+ */
 static void test_no_slivers(void **state)
 {
 	struct schedule s;
@@ -106,8 +112,9 @@ static void test_interval_ordered(void **state)
 }
 
 /*
- * An interval ends at the tick that is nearest to its due time. However slow the ticks, and wherever they fall, there
- * are as many intervals as there should be, each as long as it should be within a tick.
+ * An interval ends at the tick that is nearest to its due time. However slow the ticks, and
+ * wherever they fall, there are as many intervals as there should be, each as long as it should be
+ * within a tick.
  */
 static void test_slow_ticks(void **state)
 {

@@ -56,7 +56,10 @@ static void test_not_connected(void **state)
 	expect_sent(s, 0, 2, true);
 }
 
-/* By a clock that nobody sets, at least 1; anew on a new connection, and the same bytes on the old one. */
+/*
+ * By a clock that nobody sets, at least 1; anew on a new connection, and the same bytes on the old
+ * one.
+ */
 static void test_age(void **state)
 {
 	struct scene *s = *state;
@@ -70,7 +73,10 @@ static void test_age(void **state)
 	}
 }
 
-/* What is on its way goes out again after `ms`, and up to a quarter later of what it waits beyond 5 s. */
+/*
+ * What is on its way goes out again after `ms`, and up to a quarter later of what it waits beyond 5
+ * s.
+ */
 static void expect_patience(struct scene *s, int64_t ms)
 {
 	int64_t begin_ns = s->now_ns, spread_ns = (ms - 5000) * NS_PER_MS / 4;
@@ -136,7 +142,10 @@ static void test_connection_replaced(void **state)
 	assert_true(sender_idle(s->sender, &s->ring));
 }
 
-/* Without work it tells its newest interval once more on a new connection; what that is worth, the answer says. */
+/*
+ * Without work it tells its newest interval once more on a new connection; what that is worth, the
+ * answer says.
+ */
 static void test_greeting(void **state)
 {
 	struct scene *s = *state;
@@ -302,7 +311,10 @@ static void answer_after(struct scene *s, uint64_t sequence, int64_t ms)
 	assert_int_equal(step(s, 0), 0);
 }
 
-/* Twice as long as answers took lately on this connection, and 30 s at most; sooner again when they take less. */
+/*
+ * Twice as long as answers took lately on this connection, and 30 s at most; sooner again when they
+ * take less.
+ */
 static void test_patience(void **state)
 {
 	static const struct {
@@ -434,7 +446,10 @@ static void test_orders_between_parts(void **state)
 	assert_int_equal(s->stats.interval_ms, 3000);
 }
 
-/* After the first one at a moment of the node's own within the minute, so that a fleet's do not come together. */
+/*
+ * After the first one at a moment of the node's own within the minute, so that a fleet's do not
+ * come together.
+ */
 static void test_full_every_minute(void **state)
 {
 	struct scene *s = *state;

@@ -55,7 +55,10 @@ static void test_applied_further(void **state)
 	assert_int_equal(s->stats.skipped, 0);
 }
 
-/* What the other side has in its database stays a border until it says otherwise; parts and refusals say nothing. */
+/*
+ * What the other side has in its database stays a border until it says otherwise; parts and
+ * refusals say nothing.
+ */
 static void test_durable_is_a_border(void **state)
 {
 	static const struct {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which cgroups are workloads, their refs over their lives, and the limits the kernel enforces on them. */
+/*
+ * Which cgroups are workloads, their refs over their lives, and the limits the kernel enforces on
+ * them.
+ */
 #include "agent/workload.h"
 
 #include <stdarg.h>
@@ -214,7 +217,7 @@ static void test_identity_travels_with_the_entity(void **state)
 	world_free(w);
 }
 
-/* --- lives ---------------------------------------------------------------------------------------------------- */
+/* --- lives ------------------------------------------------------------------------------------ */
 
 static void test_kind_changes_with_the_first_child(void **state)
 {
@@ -318,7 +321,7 @@ static void test_churn_is_bounded_and_counted(void **state)
 	world_free(w);
 }
 
-/* --- limits --------------------------------------------------------------------------------------------------- */
+/* --- limits ----------------------------------------------------------------------------------- */
 
 static const struct limit_case {
 	/* quota and period in us, memory; of slice, unit; ABSENT: not read */
@@ -534,7 +537,10 @@ static void test_fresh_with_new_limits_only(void **state)
 	world_free(w);
 }
 
-/* A cgroup that fast passes found has an ancestor without a limit; its own is known after the slow pass. */
+/*
+ * A cgroup that fast passes found has an ancestor without a limit; its own is known after the slow
+ * pass.
+ */
 static void test_limits_before_the_first_slow_pass(void **state)
 {
 	static const char *const paths[] = {"/a.slice", NULL};

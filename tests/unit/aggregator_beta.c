@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The beta distribution against values computed with 40 digits (mpmath), and against what must hold for any. */
+/*
+ * The beta distribution against values computed with 40 digits (mpmath), and against what must hold
+ * for any.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -65,8 +68,10 @@ static void test_edges(void **state)
 	assert_true(beta_distribution((struct beta){2, 2}, 2) == 1);
 }
 
-/* Any fitted distribution has the moments it was fitted to, never falls, and mirrors itself; also where the way of
- * computing it changes. */
+/*
+ * Any fitted distribution has the moments it was fitted to, never falls, and mirrors itself; also
+ * where the way of computing it changes.
+ */
 static void test_any(void **state)
 {
 	uint32_t seed = 7;

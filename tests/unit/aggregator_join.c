@@ -303,7 +303,7 @@ static void long_uids_are_left_out(void **state)
 	assert_owner(uid + 1, 1, 2);
 }
 
-/* --- random events: what was joined step by step equals what is joined at once ------------------------------------- */
+/* --- random events: what was joined step by step equals what is joined at once ---------------- */
 
 static uint32_t seed;
 

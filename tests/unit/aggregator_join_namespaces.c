@@ -94,7 +94,7 @@ static void hear(int node, const struct page_pod *pods, size_t count)
 	pages[node] = join_fixture_page(name, now_ns, pods, count);
 }
 
-/* --- counted anew ------------------------------------------------------------------------------------------------- */
+/* --- counted anew ----------------------------------------------------------------------------- */
 
 struct recount {
 	uint32_t bound_pods, pending_pods, pods;
@@ -175,7 +175,7 @@ static void check(const struct view *v)
 		assert_true(strcmp(v->namespaces->of[i - 1].name, v->namespaces->of[i].name) < 0);
 }
 
-/* --- a long random life ------------------------------------------------------------------------------------------- */
+/* --- a long random life ----------------------------------------------------------------------- */
 
 static uint64_t seed;
 
@@ -273,7 +273,7 @@ static void nothing_is_left_when_all_pods_are_gone(void **state)
 	view_drop(v);
 }
 
-/* --- single rules ------------------------------------------------------------------------------------------------- */
+/* --- single rules ----------------------------------------------------------------------------- */
 
 static void a_table_is_shared_until_something_changes(void **state)
 {
@@ -350,7 +350,7 @@ static void nodes_not_heard_for_long_do_not_count(void **state)
 	view_drop(v);
 }
 
-/* --- percentiles -------------------------------------------------------------------------------------------------- */
+/* --- percentiles ------------------------------------------------------------------------------ */
 
 /* The pods of two nodes, each at that CPU from now on. */
 static void use(double first, double second)
@@ -433,7 +433,10 @@ static void buckets_hardly_measured_are_not_known(void **state)
 	view_drop(v);
 }
 
-/* Nobody published for an hour, so nothing is known of it; then the clock goes back, and what is heard counts at once. */
+/*
+ * Nobody published for an hour, so nothing is known of it; then the clock goes back, and what is
+ * heard counts at once.
+ */
 static void leaps_of_the_clock_make_up_nothing(void **state)
 {
 	struct view *v = NULL;

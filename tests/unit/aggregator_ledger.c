@@ -268,7 +268,7 @@ static void a_full_ledger_refuses_new_pods_only(void **state)
 	ledger_free(l);
 }
 
-/* --- how long the lock is held -------------------------------------------------------------------------------------- */
+/* --- how long the lock is held ---------------------------------------------------------------- */
 
 /* No load of the machine is measured, and of no other thread. */
 static int64_t cpu_ns(void)
@@ -279,7 +279,10 @@ static int64_t cpu_ns(void)
 	return t.tv_sec * S + t.tv_nsec;
 }
 
-/* A clock that steps each time it is read: the lock reads it when it is taken and when it is given back. */
+/*
+ * A clock that steps each time it is read: the lock reads it when it is taken and when it is given
+ * back.
+ */
 static int64_t readings;
 
 static int64_t count_readings(void)
@@ -331,9 +334,9 @@ static void many_go_in_parts(void **state)
 }
 
 /*
- * 1 ms is what is promised, on a machine of today and without sanitizers, and about half of it is what
- * it takes; five times as much would be another algorithm. Best of three: a first touch of memory that
- * the kernel has yet to give is of no algorithm.
+ * 1 ms is what is promised, on a machine of today and without sanitizers, and about half of it is
+ * what it takes; five times as much would be another algorithm. Best of three: a first touch of
+ * memory that the kernel has yet to give is of no algorithm.
  */
 static void no_lock_is_held_for_long(void **state)
 {
@@ -389,7 +392,10 @@ static void a_copy_is_the_same_until_something_changes(void **state)
 	ledger_free(l);
 }
 
-/* Whatever happens between taking the copy and taking the view, a pod is in one of them, and counts in one. */
+/*
+ * Whatever happens between taking the copy and taking the view, a pod is in one of them, and counts
+ * in one.
+ */
 static void copy_and_view_have_every_pod_once(void **state)
 {
 	struct ledger *l = ledger_new();
@@ -418,7 +424,7 @@ static void copy_and_view_have_every_pod_once(void **state)
 	ledger_free(l);
 }
 
-/* --- against a model that keeps it simple --------------------------------------------------------------------------- */
+/* --- against a model that keeps it simple ----------------------------------------------------- */
 
 enum { UIDS = 12, STEPS = 20000 };
 
@@ -446,7 +452,10 @@ static int draw(struct world *w, int below)
 	return rand_r(&w->seed) % below;
 }
 
-/* Events have no time of their own: what expired before is bound, if nobody has looked since. Here somebody has. */
+/*
+ * Events have no time of their own: what expired before is bound, if nobody has looked since. Here
+ * somebody has.
+ */
 static void naive_expire(struct world *w)
 {
 	ledger_settle(w->l, 0, w->now_ns);
@@ -561,7 +570,10 @@ static void any_events_leave_what_a_simple_model_has(void **state)
 	ledger_free(w.l);
 }
 
-/* Who decided before others were promised something decides again; what becomes of promises is no reason. */
+/*
+ * Who decided before others were promised something decides again; what becomes of promises is no
+ * reason.
+ */
 static void who_looked_too_early_looks_again(void **state)
 {
 	struct ledger *l = ledger_new();

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clocks that are right, off, drifting and set, heard over a network that delays. Times are seconds. */
+/*
+ * Clocks that are right, off, drifting and set, heard over a network that delays. Times are
+ * seconds.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +17,10 @@
 #define MS  1000000LL
 #define T0  (1700000000LL * SEC)
 
-/* The interval [end - 5, end) of true time, by a clock that is `ahead`, heard `delay` after it was sent at `age`. */
+/*
+ * The interval [end - 5, end) of true time, by a clock that is `ahead`, heard `delay` after it was
+ * sent at `age`.
+ */
 static void hear(struct node_clock *c, bool follows, double end, double ahead, double age,
 		 double delay)
 {
@@ -60,7 +66,9 @@ static void expect(const struct node_clock *c, double correction)
 			 correction);
 }
 
-/* Nothing is touched, whatever the delay, live or out of a ring: not while a clock is within 2 s. */
+/*
+ * Nothing is touched, whatever the delay, live or out of a ring: not while a clock is within 2 s.
+ */
 static void a_clock_that_is_kept_is_left_alone(void **state)
 {
 	static const double ahead[] = {0, 1.9, -1.5};
@@ -105,7 +113,10 @@ static void a_clock_that_is_off_is_corrected(void **state)
 	}
 }
 
-/* A clock that seems behind may be a frame that was long on the way: that is believed at the third time. */
+/*
+ * A clock that seems behind may be a frame that was long on the way: that is believed at the third
+ * time.
+ */
 static void delay_is_not_skew(void **state)
 {
 	struct node_clock c = {0};

@@ -19,7 +19,10 @@ static struct node_limits limits;
 static struct score_node node;
 static char text[NODE_REFUSAL_TEXT];
 
-/* 4 CPUs of 5 and 8 GiB of 10 allocatable, 2 CPUs and 4 GiB in use; a pod of 200m, so 300m expected, and 1 GiB. */
+/*
+ * 4 CPUs of 5 and 8 GiB of 10 allocatable, 2 CPUs and 4 GiB in use; a pod of 200m, so 300m
+ * expected, and 1 GiB.
+ */
 static int setup(void **state)
 {
 	(void)state;

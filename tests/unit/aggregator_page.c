@@ -11,7 +11,9 @@
 
 #define SEC 1000000000LL
 
-/* A page is independent of what it was made from: everything is overwritten before it is looked at. */
+/*
+ * A page is independent of what it was made from: everything is overwritten before it is looked at.
+ */
 static void page_copies_everything(void **state)
 {
 	char container_name[] = "pods/a/one", id[] = "0123", pod_name[] = "pods/a", uid[] = "u-1",

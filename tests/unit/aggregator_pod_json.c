@@ -47,7 +47,10 @@ static void test_whole_pod(void **state)
 	assert_false(p.containers[0].limits.has_cpu);
 	assert_int_equal(p.containers[0].limits.mem_bytes, 2LL << 30);
 	assert_false(p.containers[1].requests.has_cpu || p.containers[1].limits.has_mem);
-	/* The API server's default: a request that is absent equals the limit. 0.1 is not 0.10000000000000001. */
+	/*
+	 * The API server's default: a request that is absent equals the limit. 0.1 is not
+	 * 0.10000000000000001.
+	 */
 	assert_true(p.containers[2].requests.has_cpu && p.containers[2].requests.cpu_milli == 100);
 	assert_true(p.containers[2].requests.has_mem &&
 		    p.containers[2].requests.mem_bytes == 1000000);

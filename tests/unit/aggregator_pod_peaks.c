@@ -104,7 +104,9 @@ static void peaks_equal_a_plain_computation(void **state)
 	(void)state;
 	for (int n = 0; n < BUCKETS; n++) {
 		int hour = n / PEAK_BUCKETS;
-		/* Away in the fifth hour, hardly there in the seventh, nothing of CPU in the ninth. */
+		/*
+		 * Away in the fifth hour, hardly there in the seventh, nothing of CPU in the ninth.
+		 */
 		bool away = hour == 5 || (hour == 7 && n % PEAK_BUCKETS > 2);
 
 		w->cpu[n] = hour == 9 || away ? -1 : (float)(int)(20 * fixture_random(&seed));
@@ -165,7 +167,10 @@ static void holders_keep_what_they_saw(void **state)
 	free(w);
 }
 
-/* A hundred come, every other leaves, fifty others come: each has its own numbers, and the room is used again. */
+/*
+ * A hundred come, every other leaves, fifty others come: each has its own numbers, and the room is
+ * used again.
+ */
 static void places_are_used_again(void **state)
 {
 	enum { PODS = 100 };

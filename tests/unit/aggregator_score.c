@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the conformance cases do not reach: the corrected variants, the ladder, names, arguments, narration. */
+/*
+ * What the conformance cases do not reach: the corrected variants, the ladder, names, arguments,
+ * narration.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -154,7 +157,10 @@ static void test_risk_variants(void **state)
 	struct score_result r;
 
 	(void)state;
-	/* CPU (2000 + 800) / 8000 = 0.35, 400 / 8000 = 0.05; memory (4 + 1) / 8 = 0.625, 0.8 / 8 = 0.1 */
+	/*
+	 * CPU (2000 + 800) / 8000 = 0.35, 400 / 8000 = 0.05; memory (4 + 1) / 8 = 0.625, 0.8 / 8 =
+	 * 0.1
+	 */
 	r = score(LVRB, SCORE_CORRECTED, &pod, &node);
 	assert_int_equal(r.score, 28); /* 27.5 on paper */
 	assert_true(term(&r, "memoryMu") == 0.625 && fabs(term(&r, "memorySigma") - 0.1) < 1e-12);
@@ -163,7 +169,10 @@ static void test_risk_variants(void **state)
 		r.reason,
 		"memory decides: mean with the pod 62.5 %, variation 10.0 %, risk 72.5 %");
 	assert_int_equal(score(LVRB, SCORE_KEP, &pod, &node).score, 28);
-	/* percentages of capacity taken for those of the allocatable, halved: (0.4 + 0.125 + 0.08) / 2 */
+	/*
+	 * percentages of capacity taken for those of the allocatable, halved: (0.4 + 0.125 + 0.08)
+	 * / 2
+	 */
 	assert_int_equal(score(LVRB, SCORE_UPSTREAM, &pod, &node).score, 70);
 	node.pending_mem_bytes = GIB;
 	assert_int_equal(score(LVRB, SCORE_CORRECTED, &pod, &node).score, 15);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is known to be wrong upstream, each as one input with both scores: the table at the top of policy/score.c. */
+/*
+ * What is known to be wrong upstream, each as one input with both scores: the table at the top of
+ * policy/score.c.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -68,7 +71,7 @@ static void add_pod(struct score_node *n, int64_t request_milli, int64_t limit_m
 	score_load_add_pod(&n->load, &pod);
 }
 
-/* --- TargetLoadPacking ------------------------------------------------------------------------------------------- */
+/* --- TargetLoadPacking ------------------------------------------------------------------------ */
 
 static void limits_first(struct scene *s)
 {
@@ -89,7 +92,9 @@ static void capacity_for_allocatable(struct scene *s)
 	s->pod.container_count = 0;
 }
 
-/* Ten pods of 200 millicores run, and are measured; the scheduler has just started and lists them. */
+/*
+ * Ten pods of 200 millicores run, and are measured; the scheduler has just started and lists them.
+ */
 static void restart_counts_twice(struct scene *s)
 {
 	struct score_args *args = &s->args;
@@ -114,7 +119,10 @@ static void expired_pods_stay(struct scene *s)
 	s->nodes[0].pending_cpu_milli = (int64_t)(2 - gone) * 1500;
 }
 
-/* A pod that uses 4000 millicores came 100 s ago: the mean of 15 minutes has taken in a ninth of it. */
+/*
+ * A pod that uses 4000 millicores came 100 s ago: the mean of 15 minutes has taken in a ninth of
+ * it.
+ */
 static void gap_after_a_minute(struct scene *s)
 {
 	double taken_in = 4000.0 * 100 / 900;
@@ -125,7 +133,7 @@ static void gap_after_a_minute(struct scene *s)
 		s->nodes[0].pending_cpu_milli = (int64_t)(4000 - taken_in);
 }
 
-/* --- LoadVariationRiskBalancing ---------------------------------------------------------------------------------- */
+/* --- LoadVariationRiskBalancing --------------------------------------------------------------- */
 
 static void full_but_steady(struct scene *s)
 {
@@ -162,7 +170,7 @@ static void recent_pods_ignored(struct scene *s)
 	s->nodes[0].pending_cpu_milli = 6000;
 }
 
-/* --- LowRiskOverCommitment --------------------------------------------------------------------------------------- */
+/* --- LowRiskOverCommitment -------------------------------------------------------------------- */
 
 static void empty_but_loaded(struct scene *s)
 {
@@ -206,7 +214,7 @@ static void unlimited_is_harmless(struct scene *s)
 	add_pod(&s->nodes[0], 5000, 0);
 }
 
-/* --- the plugins that compare nodes ------------------------------------------------------------------------------ */
+/* --- the plugins that compare nodes ----------------------------------------------------------- */
 
 static void no_model_wins(struct scene *s)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What scores read of nodes that the API knows: requests, limits, pods just placed, and nodes without an agent. */
+/*
+ * What scores read of nodes that the API knows: requests, limits, pods just placed, and nodes
+ * without an agent.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -118,7 +121,7 @@ static void without_all_pods_requests_are_unknown(void **state)
 	}
 }
 
-/* --- pods just placed --------------------------------------------------------------------------------------------- */
+/* --- pods just placed ------------------------------------------------------------------------- */
 
 static void a_new_pod_counts_as_far_as_it_is_not_measured(void **state)
 {
@@ -213,7 +216,7 @@ static void assumed_pods_are_part_of_every_sum(void **state)
 	assert_int_equal(node.load.of[SCORE_MEMORY].limits, INT64_MAX);
 }
 
-/* --- nodes without an agent --------------------------------------------------------------------------------------- */
+/* --- nodes without an agent ------------------------------------------------------------------- */
 
 static struct score_result score(enum score_plugin_id plugin, struct score_node *nodes,
 				 size_t count, size_t which)
@@ -267,7 +270,9 @@ static void with_daemon_pods_only_its_use_is_0(void **state)
 	assert_true(nodes[1].idle && !nodes[0].idle);
 	score_nodes_estimate(nodes, 2, true);
 	assert_int_equal(nodes[1].rung, RUNG_ALLOCATION);
-	/* 1000 + 500 of 8000: (100 - 40) * 18.75 / 40 + 40, as if measured, but less than what is. */
+	/*
+	 * 1000 + 500 of 8000: (100 - 40) * 18.75 / 40 + 40, as if measured, but less than what is.
+	 */
 	r = score(PLUGIN_TARGET_LOAD_PACKING, nodes, 2, 1);
 	assert_int_equal(r.score, 68);
 	assert_non_null(strstr(r.reason, "taken to use nothing, as only DaemonSets"));

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the corrected variants of the plugins that compare nodes promise, the allocation rung, contention and sums. */
+/*
+ * What the corrected variants of the plugins that compare nodes promise, the allocation rung,
+ * contention and sums.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -78,7 +81,7 @@ static double term(const struct score_result *r, const char *name)
 	return 0;
 }
 
-/* --- LimitAware -------------------------------------------------------------------------------------------------- */
+/* --- LimitAware ------------------------------------------------------------------------------- */
 
 static void test_limits_spread(void **state)
 {
@@ -134,7 +137,9 @@ static void test_unlimited(void **state)
 	assert_true(fabs(results[0].raw - 10) < 1e-9);
 }
 
-/* One node at six times its allocatable makes all others equal, unless the extremes are left aside. */
+/*
+ * One node at six times its allocatable makes all others equal, unless the extremes are left aside.
+ */
 static void test_quantiles(void **state)
 {
 	struct score_node nodes[40];
@@ -166,7 +171,7 @@ static void test_quantiles(void **state)
 	assert_int_equal(results[39].score, 0);
 }
 
-/* --- the others -------------------------------------------------------------------------------------------------- */
+/* --- the others ------------------------------------------------------------------------------- */
 
 static void test_allocatable(void **state)
 {
@@ -230,7 +235,9 @@ static void test_peaks(void **state)
 	assert_true(term(&results[1], "podCpu") == 0);
 }
 
-/* What the machine keeps for itself is what its daemons may use: an idle, empty node has no risk. */
+/*
+ * What the machine keeps for itself is what its daemons may use: an idle, empty node has no risk.
+ */
 static void test_reserved_share(void **state)
 {
 	struct score_node node = node_of(4, 4);
@@ -344,7 +351,7 @@ static void test_owner_mean(void **state)
 	assert_true(term(&results[0], "podCpu") == 6000);
 }
 
-/* --- rules of all plugins ---------------------------------------------------------------------------------------- */
+/* --- rules of all plugins --------------------------------------------------------------------- */
 
 static void test_strain(void **state)
 {
@@ -431,7 +438,10 @@ static void test_allocation(void **state)
 	assert_true(results[3].unknown);
 }
 
-/* Beside measured nodes: one that was silent for too long gets nothing, one never heard stays below the best. */
+/*
+ * Beside measured nodes: one that was silent for too long gets nothing, one never heard stays below
+ * the best.
+ */
 static void test_allocation_beside_measured(void **state)
 {
 	struct score_node nodes[] = {node_of(10, 10), unmeasured(9000, RUNG_NONE),
@@ -492,7 +502,10 @@ static struct score_node random_node(uint32_t *seed, bool *lacking)
 	return n;
 }
 
-/* Whatever the nodes: scores lie in 0..100, and none of which something is missing beats all that are known. */
+/*
+ * Whatever the nodes: scores lie in 0..100, and none of which something is missing beats all that
+ * are known.
+ */
 static void test_unknown_never_wins(void **state)
 {
 	uint32_t seed = 11;
@@ -530,7 +543,7 @@ static void test_unknown_never_wins(void **state)
 	}
 }
 
-/* --- sums -------------------------------------------------------------------------------------------------------- */
+/* --- sums ------------------------------------------------------------------------------------- */
 
 static void test_sums(void **state)
 {
@@ -558,7 +571,10 @@ static void test_sums(void **state)
 				.overhead = {.has_cpu = true, .cpu_milli = 7}};
 	score_load_add_pod(&load, &pod);
 	score_load_add_pod(&load, &pod);
-	/* Once: max(150 + 20, 900) + 7 requested; 300 + 40 + 7 limited, and two containers that are not. */
+	/*
+	 * Once: max(150 + 20, 900) + 7 requested; 300 + 40 + 7 limited, and two containers that are
+	 * not.
+	 */
 	assert_int_equal(cpu->requests, 2 * 907);
 	assert_int_equal(cpu->limits, 2 * 347);
 	assert_int_equal(cpu->unlimited, 4);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stories told to the usage state: which intervals it takes, what it answers to the others, and what its pages
- * then show. Times are seconds after T0; runs are single letters.
+ * Stories told to the usage state: which intervals it takes, what it answers to the others, and
+ * what its pages then show. Times are seconds after T0; runs are single letters.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -365,7 +365,9 @@ static void identities_are_remembered(void **state)
 	usage_free(u);
 }
 
-/* Neighbours with the same limits share them; new ones of an entity known as it is are news, too. */
+/*
+ * Neighbours with the same limits share them; new ones of an entity known as it is are news, too.
+ */
 static void limits_are_shared_and_followed(void **state)
 {
 	struct usage_state *u = story_state();
@@ -658,7 +660,10 @@ static void silent_nodes_are_forgotten_after_a_day(void **state)
 	usage_free(u);
 }
 
-/* A real node's worth, through an agent's and a service's restart: the windows are those of the whole story. */
+/*
+ * A real node's worth, through an agent's and a service's restart: the windows are those of the
+ * whole story.
+ */
 static void restarts_leave_windows_whole(void **state)
 {
 	struct usage_limits limits = {.nodes_max = 10, .pods_per_node_max = 100};

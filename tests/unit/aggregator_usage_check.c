@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which values of an interval can be: one member changed at a time, what is put aside for it, and that the rest
- * stays. */
+/*
+ * Which values of an interval can be: one member changed at a time, what is put aside for it, and
+ * that the rest stays.
+ */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>

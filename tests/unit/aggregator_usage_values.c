@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stories told to the usage state by agents whose kernels and clocks are not to be trusted, and what is known of a day.
+ * Stories told to the usage state by agents whose kernels and clocks are not to be trusted, and
+ * what is known of a day.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -15,7 +16,10 @@
 
 #include "tests/usage_story.h"
 
-/* Which values are impossible is for usage_check.h to say; here that the rest of the interval counts. */
+/*
+ * Which values are impossible is for usage_check.h to say; here that the rest of the interval
+ * counts.
+ */
 static void impossible_values_are_put_aside(void **state)
 {
 	struct usage_state *u = story_state();
@@ -69,7 +73,10 @@ static void expect_latest(const struct latest *l, float value, unsigned int age)
 			 l->age_seconds, (double)value, age);
 }
 
-/* The last good value stays, with its age, for 5 minutes; the node is as old as what is known of it. */
+/*
+ * The last good value stays, with its age, for 5 minutes; the node is as old as what is known of
+ * it.
+ */
 static void the_last_good_value_stays(void **state)
 {
 	struct usage_state *u = story_state();
@@ -248,7 +255,10 @@ static void peaks_outlive_containers(void **state)
 	}
 	peaks = story_page(u, &v)->pods[0].peaks;
 	assert_int_equal(peaks->newest, hour);
-	/* T0 is 13 min 30 s into its hour, so 93 buckets end in that hour; the bucket of s = 93 begins the next. */
+	/*
+	 * T0 is 13 min 30 s into its hour, so 93 buckets end in that hour; the bucket of s = 93
+	 * begins the next.
+	 */
 	assert_true(peaks->working_set_bytes[(hour - 1) % PEAK_HOURS] == 999);
 	assert_true(isnan(peaks->cpu_milli[(hour + 1) % PEAK_HOURS]));
 	assert_true(peaks->cpu_milli[hour % PEAK_HOURS] >

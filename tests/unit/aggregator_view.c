@@ -66,7 +66,10 @@ static void slot_starts_empty_and_keeps_what_is_held(void **state)
 	view_slot_free(NULL);
 }
 
-/* A view whose pages all have its version as their generation, but for the first, which every view shares. */
+/*
+ * A view whose pages all have its version as their generation, but for the first, which every view
+ * shares.
+ */
 static struct view *view_of_version(uint64_t version, struct node_page *common)
 {
 	struct node_page **pages = mem_alloc(PAGES * sizeof(struct node_page *));

@@ -234,7 +234,7 @@ static void the_apis_capacity_wins(void **state)
 	}
 }
 
-/* --- sums --------------------------------------------------------------------------------------------------------- */
+/* --- sums ------------------------------------------------------------------------------------- */
 
 static void what_pods_declare_is_summed(void **state)
 {
@@ -256,7 +256,10 @@ static void what_pods_declare_is_summed(void **state)
 	cpu = &n->sums.load[RESOURCE_CPU];
 	assert_int_equal(n->sums.pods, 3);
 	assert_int_equal(n->sums.daemon_pods, 1);
-	/* An init container without requests requests its limit, and is the worst moment of its pod. */
+	/*
+	 * An init container without requests requests its limit, and is the worst moment of its
+	 * pod.
+	 */
 	assert_int_equal(n->sums.requests.of[RESOURCE_CPU], 1000 + 500 + 3000);
 	assert_int_equal(n->sums.limits.of[RESOURCE_CPU], 2000 + 3000);
 	assert_int_equal(n->sums.requests.of[RESOURCE_MEMORY], GIB);
@@ -343,7 +346,7 @@ static void the_kernels_limits_count_by_container(void **state)
 	view_node_drop(n);
 }
 
-/* --- pods that the node's mean does not show ---------------------------------------------------------------------- */
+/* --- pods that the node's mean does not show -------------------------------------------------- */
 
 static void new_pods_are_those_the_window_does_not_cover(void **state)
 {
@@ -360,7 +363,10 @@ static void new_pods_are_those_the_window_does_not_cover(void **state)
 		{0, 10, "Pending", 1},
 		{0, 10, "Running", 1},
 		{0, 0, "Running", 1},
-		/* In the node's mean, though its own windows are lost; but not while it has not begun. */
+		/*
+		 * In the node's mean, though its own windows are lost; but not while it has not
+		 * begun.
+		 */
 		{300, 3600, "Running", -1},
 		{0, 3600, "Running", -1},
 		{0, 3600, "Pending", 1},

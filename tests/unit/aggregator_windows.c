@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Windows against the plain definition: the intervals whose end lies in the window's buckets, gone over once in
- * long double. Random intervals come from fixed seeds, which a failure prints.
+ * Windows against the plain definition: the intervals whose end lies in the window's buckets, gone
+ * over once in long double. Random intervals come from fixed seeds, which a failure prints.
  */
 #include <assert.h>
 #include <math.h>
@@ -22,7 +22,10 @@
 #define T0    (1700000010LL * SEC) /* a border of 15 s and of 30 s buckets */
 #define EXACT 1e-6
 
-/* A share in 16 bits, rounded with each of the six intervals of a bucket; errors of buckets even out. */
+/*
+ * A share in 16 bits, rounded with each of the six intervals of a bucket; errors of buckets even
+ * out.
+ */
 #define POD_STEP (3.0 / 65534)
 
 enum { COUNT_MAX = 400 };
@@ -311,7 +314,10 @@ static void windows_equal_one_pass(void **state)
 	}
 }
 
-/* As they pass by: read after every interval, so that every alignment of buckets and every overwriting is met. */
+/*
+ * As they pass by: read after every interval, so that every alignment of buckets and every
+ * overwriting is met.
+ */
 static void windows_slide(void **state)
 {
 	struct story *s = random_story(77), *so_far = story_new();
@@ -366,7 +372,9 @@ static void assert_same_bits(const struct window_stats *a, const struct window_s
 	assert_memory_equal(left, right, sizeof(left));
 }
 
-/* A service that starts anew and is told only what the rings still reach has the very same windows. */
+/*
+ * A service that starts anew and is told only what the rings still reach has the very same windows.
+ */
 static void restart_gives_the_same_bits(void **state)
 {
 	struct story *s = random_story(9), *rest = story_new();
@@ -397,7 +405,10 @@ static void restart_gives_the_same_bits(void **state)
 	free(rest);
 }
 
-/* Offsets in seconds from T0; which of the three windows hold the one interval added, read at as_of. */
+/*
+ * Offsets in seconds from T0; which of the three windows hold the one interval added, read at
+ * as_of.
+ */
 static void reach_of_windows(void **state)
 {
 	static const struct {
@@ -442,7 +453,9 @@ static void reach_of_windows(void **state)
 	}
 }
 
-/* A node that speaks from T0 on for `first` seconds, then again until `last`, for `again` seconds. */
+/*
+ * A node that speaks from T0 on for `first` seconds, then again until `last`, for `again` seconds.
+ */
 static void tell_with_gap(struct node_windows *w, int first, int last, int again)
 {
 	struct node_sample n = {.usage.have = USAGE_MEMORY, .usage.seconds = 5};
@@ -480,7 +493,10 @@ static void covered_windows_are_measured_too(void **state)
 	assert_false(window_is_covered(&(struct window_set){0}, WINDOW_5M));
 }
 
-/* known: 'c' CPU, 'm' memory, 'b' both, '-' nothing; of 5m, 10m, 15m. Covered: as long as its name says. */
+/*
+ * known: 'c' CPU, 'm' memory, 'b' both, '-' nothing; of 5m, 10m, 15m. Covered: as long as its name
+ * says.
+ */
 static void the_longest_window_speaks(void **state)
 {
 	static const struct {
@@ -589,7 +605,10 @@ static void unmeasured_members_stay_unknown(void **state)
 	pod_windows_free(p);
 }
 
-/* Pressure is kept without room for its bits: nothing, all and none of the time must come back as such. */
+/*
+ * Pressure is kept without room for its bits: nothing, all and none of the time must come back as
+ * such.
+ */
 static void shares_of_pods_keep_their_ends(void **state)
 {
 	static const struct {

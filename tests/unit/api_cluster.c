@@ -65,7 +65,7 @@ static double number(const char *path)
 #define ALLOCATABLE                                                                                \
 	"},\"allocatable\":{\"cpuMillicores\":3800,\"memoryBytes\":7516192768,\"pods\":110"
 
-/* --- nodes -------------------------------------------------------------------------------------------------------- */
+/* --- nodes ------------------------------------------------------------------------------------ */
 
 static void test_node_of_both(void **state)
 {
@@ -134,7 +134,10 @@ static void test_node_unknown_to_the_api(void **state)
 	assert_true(cJSON_IsTrue(api_fixture_at(f.json, "unknownToApi")));
 }
 
-/* alpha: limits 2125m, 1 container without one that requests 100m; the kernel leaves 2 pods unbounded. */
+/*
+ * alpha: limits 2125m, 1 container without one that requests 100m; the kernel leaves 2 pods
+ * unbounded.
+ */
 static void test_what_no_limit_counts_as(void **state)
 {
 	static const struct {
@@ -301,7 +304,7 @@ static void test_nodes_by_label(void **state)
 	assert_non_null(strstr(f.response.body.data, "and the API has none of that name"));
 }
 
-/* --- pods --------------------------------------------------------------------------------------------------------- */
+/* --- pods ------------------------------------------------------------------------------------- */
 
 static void test_pods_in_order(void **state)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GET /v1/drain over a small cluster: what is told of each node and of the wave, what is refused, and what is remembered. */
+/*
+ * GET /v1/drain over a small cluster: what is told of each node and of the wave, what is refused,
+ * and what is remembered.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -114,7 +114,7 @@ static uint64_t refused(enum extender_refusal why)
 	return counter_get(&f.counters.extender.refused[why]);
 }
 
-/* --- filter --------------------------------------------------------------------------------------------------------- */
+/* --- filter ----------------------------------------------------------------------------------- */
 
 static void filter_answers_as_it_was_asked(void **state)
 {
@@ -345,7 +345,7 @@ static void what_cannot_be_released_is_not_reserved(void **state)
 	f.ctx.ledger = ledger_new();
 }
 
-/* --- prioritize ----------------------------------------------------------------------------------------------------- */
+/* --- prioritize ------------------------------------------------------------------------------- */
 
 static int64_t score_of(const char *host)
 {
@@ -402,7 +402,10 @@ static void a_pod_does_not_compete_with_itself(void **state)
 	free(first);
 }
 
-/* Between two views nothing is measured anew: only the ledger can keep the third pod from where the first two are. */
+/*
+ * Between two views nothing is measured anew: only the ledger can keep the third pod from where the
+ * first two are.
+ */
 static void a_burst_does_not_stack(void **state)
 {
 	char body[1024], name[8];
@@ -503,7 +506,7 @@ static void the_blend_is_the_options(void **state)
 	assert_true(score_of("alpha") > score_of("bravo"));
 }
 
-/* --- what others show of it ----------------------------------------------------------------------------------------- */
+/* --- what others show of it ------------------------------------------------------------------- */
 
 static void nodes_show_what_is_assumed(void **state)
 {
@@ -622,7 +625,7 @@ static void a_snapshot_with_a_bad_reservation_is_refused(void **state)
 	}
 }
 
-/* --- what is no question -------------------------------------------------------------------------------------------- */
+/* --- what is no question ---------------------------------------------------------------------- */
 
 static void bad_questions_are_refused_with_the_place(void **state)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pod fields one by one, contradictory, missing or of tomorrow: the API refuses the request and names the field, or every node refuses the pod and the
- * reason names it. None of them fits anywhere.
+ * Pod fields one by one, contradictory, missing or of tomorrow: the API refuses the request and
+ * names the field, or every node refuses the pod and the reason names it. None of them fits
+ * anywhere.
  */
 #include <setjmp.h>
 #include <stdarg.h>

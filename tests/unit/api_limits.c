@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the kernel's limit of a pod is another than the declared one: rounding, the node's own bound, what is unknown. */
+/*
+ * Where the kernel's limit of a pod is another than the declared one: rounding, the node's own
+ * bound, what is unknown.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

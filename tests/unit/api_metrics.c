@@ -32,7 +32,7 @@ static bool has_text(const char *text)
 	return strstr(f.response.body.data, text) != NULL;
 }
 
-/* --- the format, as its specification words it -------------------------------------------------------------------- */
+/* --- the format, as its specification words it ------------------------------------------------ */
 
 /* The end of a metric or label name at p, or p. */
 static const char *skip_name(const char *p)
@@ -100,7 +100,10 @@ static void check_sample(const char *line, const char *family)
 	assert_true(rest > end + 1 && *rest == '\0');
 }
 
-/* Each line parses, each sample follows its family's HELP and TYPE, no family or sample appears twice. */
+/*
+ * Each line parses, each sample follows its family's HELP and TYPE, no family or sample appears
+ * twice.
+ */
 static void check_format(const char *text)
 {
 	char *copy = mem_strdup(text), *save, family[128] = "";
@@ -235,7 +238,10 @@ static void test_unknown_is_absent(void **state)
 			fail_msg("%s is there", absent[i]);
 }
 
-/* A node whose agent tells nothing of its machine, and whose kernel has no PSI, has no such counters. */
+/*
+ * A node whose agent tells nothing of its machine, and whose kernel has no PSI, has no such
+ * counters.
+ */
 static void test_counters_of_the_unknown(void **state)
 {
 	struct node_page page = view_fixture_node("old", VIEW_FIXTURE_NOW_NS, 900, 1000, 10);
@@ -322,7 +328,10 @@ static void test_cluster(void **state)
 		"evenkeel_pod_limit_mismatches{resource=\"cpu\"} 1",
 		"evenkeel_pod_limit_mismatches{resource=\"memory\"} 0",
 	};
-	/* What has no event has no age; what is unknown to the API or to its agent has no such series. */
+	/*
+	 * What has no event has no age; what is unknown to the API or to its agent has no such
+	 * series.
+	 */
 	static const char *const absent[] = {
 		"evenkeel_kube_event_age_seconds{resource=\"elasticquotas\"",
 		"evenkeel_node_cpu_requests_cores{node=\"stray\"",

@@ -21,7 +21,10 @@ static const char *continuation(void)
 	return cJSON_GetStringValue(api_fixture_at(f.json, "continue"));
 }
 
-/* "key":{..} of alpha, whose windows' numbers are given as they are written; means and deviations differ by window. */
+/*
+ * "key":{..} of alpha, whose windows' numbers are given as they are written; means and deviations
+ * differ by window.
+ */
 static void add_usage(struct buf *out, const char *key, const char *latest,
 		      const char *const mean[3], const char *const stddev[3],
 		      const char *percentiles_to_max)
@@ -194,7 +197,10 @@ static void test_list_envelope(void **state)
 	assert_non_null(strstr(f.response.body.data, "\"items\":[],\"total\":{\"nodes\":0,"));
 }
 
-/* Over all that match, whatever the page; use and the capacity beside it are of the nodes heard within 5 minutes. */
+/*
+ * Over all that match, whatever the page; use and the capacity beside it are of the nodes heard
+ * within 5 minutes.
+ */
 static void test_total(void **state)
 {
 	static const char want[] =
@@ -352,7 +358,10 @@ static void test_refusals(void **state)
 	}
 }
 
-/* More nodes than a heap of one level, offered in an order that is neither ascending nor descending by use. */
+/*
+ * More nodes than a heap of one level, offered in an order that is neither ascending nor descending
+ * by use.
+ */
 static void test_large_selection(void **state)
 {
 	enum { NODES = 500 };
@@ -394,8 +403,10 @@ static int64_t much_later_now(void)
 	return VIEW_FIXTURE_NOW_NS + 40 * NS_PER_SEC;
 }
 
-/* The same for the same state, another after a publication, after a restart (which counts versions anew) and when a
- * node's state changes by time alone. */
+/*
+ * The same for the same state, another after a publication, after a restart (which counts versions
+ * anew) and when a node's state changes by time alone.
+ */
 static void test_etag(void **state)
 {
 	struct view *restarted = view_fixture_new();

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GET /openapi.json holds every route of the table, is a sound OpenAPI document, and is true: what it lists is taken, what it does not list is refused,
- * and answers are of the kinds and types it says.
+ * GET /openapi.json holds every route of the table, is a sound OpenAPI document, and is true: what
+ * it lists is taken, what it does not list is refused, and answers are of the kinds and types it
+ * says.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,7 +50,7 @@ static int close_fixture(void **state)
 	return 0;
 }
 
-/* --- the document ------------------------------------------------------------------------------------------------- */
+/* --- the document ----------------------------------------------------------------------------- */
 
 static const cJSON *member(const cJSON *object, const char *name)
 {
@@ -216,7 +217,7 @@ static void every_route_is_described(void **state)
 	cJSON_Delete((cJSON *)ids);
 }
 
-/* --- that it is true ---------------------------------------------------------------------------------------------- */
+/* --- that it is true -------------------------------------------------------------------------- */
 
 static char *target_of(const struct route *r, const char *parameter, const char *value)
 {

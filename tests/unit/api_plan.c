@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The slot of plans, and the core that makes them: what is held lives, what did not change is the same body, and drains find the cluster as it is. */
+/*
+ * The slot of plans, and the core that makes them: what is held lives, what did not change is the
+ * same body, and drains find the cluster as it is.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -252,7 +255,10 @@ static void drain_step_fake(void *state, struct place *p, const struct plan_inpu
 	o.now_ns = in->now_ns;
 	fresh = place_new(in->view, &o);
 	probe = place_add_pod(p, out->slack.classes[0].record);
-	/* Two more fit beside the pod, or one where the placeholder still stood: put there whatever fits. */
+	/*
+	 * Two more fit beside the pod, or one where the placeholder still stood: put there whatever
+	 * fits.
+	 */
 	for (d->plans = 0; place_check(p, probe, 0) == PLACE_FITS; d->plans++) {
 		place_put(p, probe, 0);
 		probe = place_add_pod(p, out->slack.classes[0].record);

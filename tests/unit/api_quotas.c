@@ -20,7 +20,8 @@
 static struct api_fixture f;
 
 /*
- * 16 CPUs of two nodes, 12 of them guaranteed. team-a has borrowed 2 of the 6 that team-b leaves; free is in no quota.
+ * 16 CPUs of two nodes, 12 of them guaranteed. team-a has borrowed 2 of the 6 that team-b leaves;
+ * free is in no quota.
  */
 static struct view *make_view(void)
 {
@@ -167,7 +168,10 @@ static void test_no_quotas(void **state)
 	api_fixture_close(&bare);
 }
 
-/* What nobody has said anything about is as it is without default quotas; the others are told beside those with a name. */
+/*
+ * What nobody has said anything about is as it is without default quotas; the others are told
+ * beside those with a name.
+ */
 static void test_default_quota(void **state)
 {
 	struct quota_options o;
@@ -242,7 +246,10 @@ static void test_admit(void **state)
 	assert_true(number("priority") == 7);
 }
 
-/* What is promised to others is used; what is promised to the pod itself is not counted twice, nor is one that runs. */
+/*
+ * What is promised to others is used; what is promised to the pod itself is not counted twice, nor
+ * is one that runs.
+ */
 static void test_admit_counts_reservations(void **state)
 {
 	struct ledger_entry promised = {
@@ -314,7 +321,10 @@ static int preempt(const char *pod, const char *more)
 	return status;
 }
 
-/* team-b is owed 6 CPUs, so one that borrows goes: the one that matters least, and no more of them than it takes. */
+/*
+ * team-b is owed 6 CPUs, so one that borrows goes: the one that matters least, and no more of them
+ * than it takes.
+ */
 static void test_preempt(void **state)
 {
 	(void)state;
@@ -344,7 +354,10 @@ static void test_preempt_verdicts(void **state)
 	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "victims")), 0);
 }
 
-/* Room that is promised is no room, whether a view shows the pod that has it or not; and nobody is a victim whom no view shows. */
+/*
+ * Room that is promised is no room, whether a view shows the pod that has it or not; and nobody is
+ * a victim whom no view shows.
+ */
 static void test_preempt_counts_what_is_charged(void **state)
 {
 	struct ledger_entry promised = {

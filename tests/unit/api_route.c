@@ -124,7 +124,9 @@ static void test_codes(void **state)
 	buf_fini(&rs.body);
 }
 
-/* A word in another place, or an escape that may be one, only sends a short question the long way. */
+/*
+ * A word in another place, or an escape that may be one, only sends a short question the long way.
+ */
 static void test_what_takes_long(void **state)
 {
 	static const struct {

@@ -54,9 +54,9 @@ static int number(const char *path)
 }
 
 /*
- * alpha: 1200 +- 300 of 3800 millicores, 2 GiB +- 64 MiB of 7: 60 * 31.58 / 40 + 40 and 100 - 31.58 - 7.89, times 0.875;
- * limits 1500 of 3800 and all of memory and a GiB:
- * 23 % free. bravo has no limits, delta's one pod counts as the whole node, since its limits could not be read.
+ * alpha: 1200 +- 300 of 3800 millicores, 2 GiB +- 64 MiB of 7: 60 * 31.58 / 40 + 40 and 100 - 31.58
+ * - 7.89, times 0.875; limits 1500 of 3800 and all of memory and a GiB: 23 % free. bravo has no
+ * limits, delta's one pod counts as the whole node, since its limits could not be read.
  */
 static void test_all_nodes(void **state)
 {
@@ -118,7 +118,10 @@ static void test_explanation(void **state)
 	assert_int_equal(cJSON_GetArraySize(at("items.1.plugins.1.terms")), 0);
 }
 
-/* alpha is left with 100 - 39.5 % of CPU and 100 - 1 GiB - all of memory, bravo and delta as they are. */
+/*
+ * alpha is left with 100 - 39.5 % of CPU and 100 - 1 GiB - all of memory, bravo and delta as they
+ * are.
+ */
 static void test_limits(void **state)
 {
 	static const char *const bodies[] = {
@@ -157,7 +160,10 @@ static void test_peaks(void **state)
 			      ",\"alpha\":{"
 			      "\"K0\":471,\"K1\":-91.5,\"K2\":-0.0718},\"nobody\":{\"k1\":1}}}}}"),
 			 200);
-	/* alpha is at 30 %, delta at 12.5 %: on such a machine the next percent costs less the more is used. */
+	/*
+	 * alpha is at 30 %, delta at 12.5 %: on such a machine the next percent costs less the more
+	 * is used.
+	 */
 	assert_int_equal(number("items.0.score"), 88);
 	assert_int_equal(number("items.1.score"), 0);
 	assert_string_equal(text("items.1.reason"),
@@ -166,7 +172,9 @@ static void test_peaks(void **state)
 	assert_non_null(strstr(text("items.2.reason"), "would raise power by"));
 }
 
-/* A scheduler's own arguments may be asked about as they are, but not believed to have an effect. */
+/*
+ * A scheduler's own arguments may be asked about as they are, but not believed to have an effect.
+ */
 static void test_connection_arguments(void **state)
 {
 	static const char args[] =

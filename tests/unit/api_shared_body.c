@@ -178,7 +178,7 @@ static void test_too_big(void **state)
 	interval_free(i);
 }
 
-/* --- what must be refused ------------------------------------------------------------------------------------- */
+/* --- what must be refused --------------------------------------------------------------------- */
 
 /* A good part of two entries, as the generated code holds it. */
 struct model {
@@ -411,7 +411,9 @@ static void test_not_a_body(void **state)
 	}
 }
 
-/* Entries of a few bytes each, as many as a frame holds: over the limit, and memory stays bounded. */
+/*
+ * Entries of a few bytes each, as many as a frame holds: over the limit, and memory stays bounded.
+ */
 static void test_limits(void **state)
 {
 	struct buf part = BUF_INIT;
@@ -433,7 +435,7 @@ static void test_limits(void **state)
 	buf_fini(&part);
 }
 
-/* --- acks ------------------------------------------------------------------------------------------------------- */
+/* --- acks ------------------------------------------------------------------------------------- */
 
 static void test_ack_round_trip(void **state)
 {

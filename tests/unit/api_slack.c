@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GET /v1/slack, from a slot that a planner fills and from a view alone; and what of it Snapshots and metrics have. */
+/*
+ * GET /v1/slack, from a slot that a planner fills and from a view alone; and what of it Snapshots
+ * and metrics have.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +30,10 @@ static struct view *see(void)
 	return place_fixture_view(&world.world, NULL, 0);
 }
 
-/* 8 CPUs of two nodes, 5 of them requested. web asks for 3 of 1 CPU, of which 2 find room beside what is there; big fits nowhere. */
+/*
+ * 8 CPUs of two nodes, 5 of them requested. web asks for 3 of 1 CPU, of which 2 find room beside
+ * what is there; big fits nowhere.
+ */
 static void make_world(void)
 {
 	slack_fixture_node(&world, "n1", "z1", "4", "16Gi", "");
@@ -241,7 +247,10 @@ static void test_stale_cluster(void **state)
 			    "the cluster's nodes may have changed: connection refused");
 }
 
-/* A Snapshot of a server that planned gives the same placements, where a plan made anew would have others. */
+/*
+ * A Snapshot of a server that planned gives the same placements, where a plan made anew would have
+ * others.
+ */
 static void test_snapshot_remembers(void **state)
 {
 	struct plan_core *c = plan_core_new(&options, NULL);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What slack remembers, written and read: placeholders stay where they were in another process, and nothing that is not as it should be gets in. */
+/*
+ * What slack remembers, written and read: placeholders stay where they were in another process, and
+ * nothing that is not as it should be gets in.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Snapshots: what is streamed, what is read again, and that both answer alike. "Live" is a view as the aggregator has
- * it,
- * "read" the same out of its snapshot, or out of the parts that kubectl and curl would have printed.
+ * Snapshots: what is streamed, what is read again, and that both answer alike. "Live" is a view as
+ * the aggregator has it, "read" the same out of its snapshot, or out of the parts that kubectl and
+ * curl would have printed.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -196,7 +196,7 @@ static void test_nothing_at_all(void **state)
 	check_view(nothing);
 }
 
-/* --- the parts, as people get them -------------------------------------------------------------------------------- */
+/* --- the parts, as people get them ------------------------------------------------------------ */
 
 static cJSON *parse(const char *text)
 {
@@ -229,7 +229,10 @@ static char *member_text(const cJSON *json, const char *name)
 	return text;
 }
 
-/* A dump and measurements from two files answer as the Snapshot they are parts of, in any order of items. */
+/*
+ * A dump and measurements from two files answer as the Snapshot they are parts of, in any order of
+ * items.
+ */
 static void test_parts_in_any_order(void **state)
 {
 	char *text = snapshot_of(cluster_fixture_new()), *list, *usage;
@@ -257,7 +260,10 @@ static void test_parts_in_any_order(void **state)
 	free(text);
 }
 
-/* The same as YAML, as one document for each object, and as lists of one kind without kinds of their own. */
+/*
+ * The same as YAML, as one document for each object, and as lists of one kind without kinds of
+ * their own.
+ */
 static void test_forms_of_a_dump(void **state)
 {
 	char *text = snapshot_of(cluster_fixture_new());
@@ -309,7 +315,7 @@ static void test_typed_list(void **state)
 	api_fixture_close(&f);
 }
 
-/* --- the moment of a dump ----------------------------------------------------------------------------------------- */
+/* --- the moment of a dump --------------------------------------------------------------------- */
 
 static void test_newest_time(void **state)
 {
@@ -337,7 +343,7 @@ static void test_newest_time(void **state)
 	assert_true(now_ns == 1735689600 * NS_PER_SEC);
 }
 
-/* --- what a load watcher answers ---------------------------------------------------------------------------------- */
+/* --- what a load watcher answers -------------------------------------------------------------- */
 
 static double number(const struct api_fixture *f, const char *path)
 {
@@ -393,7 +399,7 @@ static void test_own_watcher(void **state)
 	free(text);
 }
 
-/* --- streaming ---------------------------------------------------------------------------------------------------- */
+/* --- streaming -------------------------------------------------------------------------------- */
 
 static const char *no_parameter(const struct api_request *rq, const char *const *known)
 {

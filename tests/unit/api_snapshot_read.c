@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that people give for a snapshot and for measurements: what is read of them, what is left out, and what is refused. */
+/*
+ * Files that people give for a snapshot and for measurements: what is read of them, what is left
+ * out, and what is refused.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +21,7 @@
 
 #define NOW VIEW_FIXTURE_NOW_NS
 
-/* --- what a load watcher answers ---------------------------------------------------------------------------------- */
+/* --- what a load watcher answers -------------------------------------------------------------- */
 
 #define TWO_NODES                                                                                  \
 	"{\"kind\":\"List\",\"apiVersion\":\"v1\",\"items\":["                                     \
@@ -155,7 +158,7 @@ static void test_latest_is_the_mean(void **state)
 	unload(&l);
 }
 
-/* --- what is skipped, and what is refused ------------------------------------------------------------------------- */
+/* --- what is skipped, and what is refused ----------------------------------------------------- */
 
 #define OBJECT(kind, version, more)                                                                \
 	"{\"kind\":\"" kind "\",\"apiVersion\":\"" version "\",\"metadata\":{" more "}}"

@@ -104,7 +104,10 @@ static void test_window_of_each_node(void **state)
 	assert_true(number_at(MAP ".delta.samples") == 900);
 	assert_true(number_at(MAP ".delta.metrics.0.value") == 12.5);
 
-	/* One node's answer tells its own window; where none is covered that is the shortest, with its true start. */
+	/*
+	 * One node's answer tells its own window; where none is covered that is the shortest, with
+	 * its true start.
+	 */
 	assert_int_equal(api_fixture_get(&f, "/watcher?host=delta"), 200);
 	assert_string_equal(string_at("window.duration"), "5m");
 	assert_true(number_at("window.start") == 1769860800 - 91);
@@ -309,7 +312,10 @@ static int64_t later(void)
 	return VIEW_FIXTURE_NOW_NS + later_ns;
 }
 
-/* One body for all until there is another view or a node of it is late or gone; a host's answer is its own. */
+/*
+ * One body for all until there is another view or a node of it is late or gone; a host's answer is
+ * its own.
+ */
 static void test_made_once_per_view(void **state)
 {
 	struct shared_body *first, *second;

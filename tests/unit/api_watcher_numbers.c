@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The numbers of /watcher as the Go client's decoder reads them. tests/vectors/scoring/load_watcher.json lists literals
- * that decoder loses or misreads; they are no part of what the encoder may write, whatever the values are.
+ * The numbers of /watcher as the Go client's decoder reads them.
+ * tests/vectors/scoring/load_watcher.json lists literals that decoder loses or misreads; they are
+ * no part of what the encoder may write, whatever the values are.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +23,10 @@
 
 enum { VALUES = 1000000, BATCH = 1000, DIGITS_MOST = 17, DECIMALS_MOST = 6 };
 
-/* Fixed notation, at most 6 decimals, and few enough digits for its 64 bits, in which it collects all of them. */
+/*
+ * Fixed notation, at most 6 decimals, and few enough digits for its 64 bits, in which it collects
+ * all of them.
+ */
 static bool is_safe(const char *text, size_t len)
 {
 	size_t whole = 0, decimals = 0;
@@ -57,7 +61,10 @@ static char *read_vectors(void)
 	return buf_take(&text, &got);
 }
 
-/* Every literal that is lost, or read as another number than it says, has a form that is_safe() refuses. */
+/*
+ * Every literal that is lost, or read as another number than it says, has a form that is_safe()
+ * refuses.
+ */
 static void test_lost_and_wrong_forms(void **state)
 {
 	char *text = read_vectors();

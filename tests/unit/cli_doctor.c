@@ -13,7 +13,10 @@
 
 #include "aggregator/cli/doctor.h"
 
-/* A Status object of parts; each may be overridden by standing first: cJSON finds the first of a name. */
+/*
+ * A Status object of parts; each may be overridden by standing first: cJSON finds the first of a
+ * name.
+ */
 #define STATUS(parts)                                                                              \
 	"{" parts "\"version\":\"" EVENKEEL_VERSION "\",\"kubernetes\":{\"mode\":\"standalone\","  \
 	"\"resources\":[]},\"agents\":{\"nodes\":3,\"fresh\":3,\"late\":0,\"expired\":0,\"none\":" \
@@ -56,7 +59,7 @@ static void all_is_well(void **state)
 	check(STATUS(""), DOCTOR_OK, WELL AGENTS FRAMES CLOCKS VALUES DATABASE);
 }
 
-/* --- each part alone ---------------------------------------------------------------------------------------------- */
+/* --- each part alone -------------------------------------------------------------------------- */
 
 static void tells_of_agents(void **state)
 {
@@ -185,7 +188,7 @@ static void tells_of_late_views(void **state)
 	check(STATUS("\"version\":\"99\",\"view\":{\"version\":0},"), DOCTOR_WARN, want);
 }
 
-/* --- the Kubernetes API ------------------------------------------------------------------------------------------- */
+/* --- the Kubernetes API ----------------------------------------------------------------------- */
 
 static void check_kubernetes(const char *resources, enum doctor_verdict verdict, const char *want)
 {
@@ -344,7 +347,7 @@ static void tells_of_an_unheard_api(void **state)
 		"      Can the aggregator reach the API server? Its log says what fails.\n");
 }
 
-/* --- a snapshot --------------------------------------------------------------------------------------------------- */
+/* --- a snapshot ------------------------------------------------------------------------------- */
 
 static void check_snapshot(const char *status, const char *no_usage, enum doctor_verdict verdict,
 			   const char *want)
@@ -401,7 +404,7 @@ static void tells_what_a_snapshot_holds(void **state)
 		NULL, DOCTOR_WARN, want);
 }
 
-/* --- forms -------------------------------------------------------------------------------------------------------- */
+/* --- forms ------------------------------------------------------------------------------------ */
 
 static void writes_json(void **state)
 {

@@ -87,7 +87,10 @@ static void finds_items_as_they_came(void **state)
 		struct buf got = BUF_INIT;
 		struct span items, item;
 		bool found;
-		/* A copy of the exact length lets the address sanitizer see every byte read past it. */
+		/*
+		 * A copy of the exact length lets the address sanitizer see every byte read past
+		 * it.
+		 */
 		size_t len = strlen(cases[i].text);
 		char *text = mem_alloc(len);
 

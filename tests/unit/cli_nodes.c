@@ -286,7 +286,9 @@ static void total_of_large_nodes(void **state)
 		    " -/352  ", " 245Gi/1.4Ti  17%  ");
 }
 
-/* The total stands first by whatever is sorted, and is not there where single nodes were asked for. */
+/*
+ * The total stands first by whatever is sorted, and is not there where single nodes were asked for.
+ */
 static void total_stands_first(void **state)
 {
 	struct cli_fixture sorted = {.items = {cordoned_node, known_node},

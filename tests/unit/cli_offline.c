@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests of the command line answered from files, in one process; and arguments of plugins as --plugin takes them. */
+/*
+ * Requests of the command line answered from files, in one process; and arguments of plugins as
+ * --plugin takes them.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

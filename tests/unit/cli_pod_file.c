@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pods as people keep them: which YAML scalar becomes which JSON value, and what is refused by line. */
+/*
+ * Pods as people keep them: which YAML scalar becomes which JSON value, and what is refused by
+ * line.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

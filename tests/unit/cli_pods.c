@@ -302,7 +302,10 @@ static void shows_requests_and_limits(void **state)
 	      "");
 }
 
-/* Where the kernel enforces something else, where some containers have no limit, what is not running or not known. */
+/*
+ * Where the kernel enforces something else, where some containers have no limit, what is not
+ * running or not known.
+ */
 static void shows_what_differs(void **state)
 {
 	struct cli_fixture g = {.items = {known, mismatched, unmeasured, pending, stranger}};

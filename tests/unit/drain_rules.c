@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the corrected rules differ from upstream's, and what they say. Upstream's own cases are in the conformance run. */
+/*
+ * Where the corrected rules differ from upstream's, and what they say. Upstream's own cases are in
+ * the conformance run.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -109,7 +112,10 @@ static struct kube_pod *system_pod(const char *metadata, const char *spec, const
 	return (struct kube_pod *)drain_fixture_object(OBJECT_POD, text);
 }
 
-/* After an hour upstream lets a pod of kube-system go without a look at what says that it must stay. */
+/*
+ * After an hour upstream lets a pod of kube-system go without a look at what says that it must
+ * stay.
+ */
 static void test_old_system_pods_are_asked_further(void **state)
 {
 	static const char old[] = "2026-02-02T00:00:00Z", young[] = "2026-02-02T01:40:00Z",

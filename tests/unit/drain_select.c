@@ -246,7 +246,10 @@ static uint32_t next(uint32_t *seed, uint32_t below)
 	return (*seed >> 8) % below;
 }
 
-/* More than the budget goes only with one atomic group that began within it, and groups go whole or not at all. */
+/*
+ * More than the budget goes only with one atomic group that began within it, and groups go whole or
+ * not at all.
+ */
 static void check_crop(const struct drain_budget *b, const struct drain_groups *g,
 		       struct drain_list empty, struct drain_list drain)
 {

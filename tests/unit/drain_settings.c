@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options of drains: what the planner is told by them, what is refused and how, and that people are told all reasons there are. */
+/*
+ * Options of drains: what the planner is told by them, what is refused and how, and that people are
+ * told all reasons there are.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -40,7 +40,9 @@ static void test_schedules(void **state)
 		{"0 0 29 2 *", "2026-02-02T00:00:00Z", 86400 * 704 + 1, true},
 		{"0 0 29 2 *", "2104-02-28T00:00:00Z", 86400 * 3000LL, true}, /* 2100 has none */
 		{"0 0 31 2 *", "2026-02-02T00:00:00Z", INT64_MAX, false},
-		/* Both days are restricted: either will do. Friday the 13th is no meeting of them. */
+		/*
+		 * Both days are restricted: either will do. Friday the 13th is no meeting of them.
+		 */
 		{"0 0 13 * fri", "2026-02-06T00:00:00Z", 60, true},
 		{"0 0 13 * fri", "2026-01-13T00:00:00Z", 60, true},
 		{"0 0 13 * *", "2026-02-06T00:00:00Z", 60, false},

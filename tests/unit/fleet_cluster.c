@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The made-up cluster: what a scheduler would have refused is not in it, and the same seed makes the same. */
+/*
+ * The made-up cluster: what a scheduler would have refused is not in it, and the same seed makes
+ * the same.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

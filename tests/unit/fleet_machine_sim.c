@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a simulated agent measures: parts add up to wholes, and a node never uses more than it has. */
+/*
+ * What a simulated agent measures: parts add up to wholes, and a node never uses more than it has.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -115,7 +117,10 @@ static void test_any_length_can_be_measured(void **state)
 	cluster_free(c);
 }
 
-/* Within a life and a half every pod but those of DaemonSets is replaced once or twice, and told as new when it is. */
+/*
+ * Within a life and a half every pod but those of DaemonSets is replaced once or twice, and told as
+ * new when it is.
+ */
 static void test_pods_are_replaced(void **state)
 {
 	struct cluster_config short_lived = config;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of the HTTP API's door under a clock of their own: rates, what was reviewed, and lines of tokens. */
+/*
+ * The parts of the HTTP API's door under a clock of their own: rates, what was reviewed, and lines
+ * of tokens.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +26,7 @@
 
 static const uint8_t key[BEARER_KEY_LEN] = {7};
 
-/* --- doors ------------------------------------------------------------------------------------------------------ */
+/* --- doors ------------------------------------------------------------------------------------ */
 
 static void test_doors(void **state)
 {
@@ -51,7 +54,7 @@ static void test_doors(void **state)
 			fail_msg("%s", cases[i].path);
 }
 
-/* --- rates ------------------------------------------------------------------------------------------------------ */
+/* --- rates ------------------------------------------------------------------------------------ */
 
 static struct sockaddr_storage address(const char *text)
 {
@@ -137,7 +140,7 @@ static void test_rate_is_bounded(void **state)
 	rate_limit_free(r);
 }
 
-/* --- turns ------------------------------------------------------------------------------------------------------ */
+/* --- turns ------------------------------------------------------------------------------------ */
 
 static bool take_turn(struct turns *t, const char *from)
 {
@@ -192,7 +195,7 @@ static void test_turns_are_bounded(void **state)
 	turns_free(t);
 }
 
-/* --- reviews ---------------------------------------------------------------------------------------------------- */
+/* --- reviews ---------------------------------------------------------------------------------- */
 
 static void put(struct review_cache *c, uint8_t at, uint8_t which, enum access_verdict verdict,
 		int64_t now_ns)
@@ -256,7 +259,7 @@ static void test_reviews_that_allow_stay(void **state)
 	review_cache_free(c);
 }
 
-/* --- tokens ----------------------------------------------------------------------------------------------------- */
+/* --- tokens ----------------------------------------------------------------------------------- */
 
 static const char *name_of(const struct token_list *l, const char *token)
 {

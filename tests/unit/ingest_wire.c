@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes of nanomsg's REQ sockets: what is taken, what waits for more, what ends a connection. */
+/*
+ * The bytes of nanomsg's REQ sockets: what is taken, what waits for more, what ends a connection.
+ */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

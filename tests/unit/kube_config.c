@@ -51,8 +51,10 @@ static void assert_refused(const char *text, const char *says)
 	assert_memory_equal(&c, &untouched, sizeof(c));
 }
 
-/* A kubeconfig whose cluster and user have these members, each in a line of its own: lines 5 and 7, from column 10
- * on. */
+/*
+ * A kubeconfig whose cluster and user have these members, each in a line of its own: lines 5 and 7,
+ * from column 10 on.
+ */
 static char *wrap(const char *cluster, const char *user)
 {
 	return mem_printf("current-context: a\n"
@@ -67,7 +69,7 @@ static char *wrap(const char *cluster, const char *user)
 
 #define SERVER "server: 'https://h:6443'"
 
-/* --- good files --------------------------------------------------------------------------------------------- */
+/* --- good files ------------------------------------------------------------------------------- */
 
 static const char full[] =
 	"apiVersion: v1\n"
@@ -226,7 +228,7 @@ static void reads_aliases(void **state)
 	kube_config_fini(&c);
 }
 
-/* --- bad files ---------------------------------------------------------------------------------------------- */
+/* --- bad files -------------------------------------------------------------------------------- */
 
 static void bad_files_are_refused_with_their_place(void **state)
 {
@@ -397,7 +399,7 @@ static void what_would_be_expensive_is_refused(void **state)
 	buf_fini(&b);
 }
 
-/* --- files -------------------------------------------------------------------------------------------------- */
+/* --- files ------------------------------------------------------------------------------------ */
 
 struct scene {
 	char *folder;
@@ -514,7 +516,7 @@ static void files_that_cannot_be_read_are_named(void **state)
 	free(pipe_path);
 }
 
-/* --- pods --------------------------------------------------------------------------------------------------- */
+/* --- pods ------------------------------------------------------------------------------------- */
 
 static int find_pod(struct scene *s)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Discovery against servers of several ages, and against answers that are missing or make no sense. */
+/*
+ * Discovery against servers of several ages, and against answers that are missing or make no sense.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

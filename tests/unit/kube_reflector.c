@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stories of one kind's lists and watches, told as rows: so much later this happens, and that is what must be done.
- * Random is
- * 0.5: a wait is 1.5 times its base (1.2, 2.4 .. 45 s), a watch lasts 450 s.
+ * Stories of one kind's lists and watches, told as rows: so much later this happens, and that is
+ * what must be done. Random is 0.5: a wait is 1.5 times its base (1.2, 2.4 .. 45 s), a watch lasts
+ * 450 s.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -133,7 +133,7 @@ static void tell(enum object_kind kind, const struct row *rows, size_t count)
 		tell(kind, story, sizeof(story) / sizeof(story[0]));                               \
 	} while (0)
 
-/* --- all is well -------------------------------------------------------------------------------------------------- */
+/* --- all is well ------------------------------------------------------------------------------ */
 
 static void watch_goes_on_where_the_list_was(void **state)
 {
@@ -187,7 +187,7 @@ static void ended_pods_are_left_out_by_the_server(void **state)
 		  "timeoutSeconds=450"));
 }
 
-/* --- versions that are gone --------------------------------------------------------------------------------------- */
+/* --- versions that are gone ------------------------------------------------------------------- */
 
 static void expired_list_is_asked_for_anew_in_pages(void **state)
 {
@@ -246,7 +246,7 @@ static void list_without_a_version_cannot_be_watched(void **state)
 	     TIME(1.2, LIST_0));
 }
 
-/* --- servers in trouble ------------------------------------------------------------------------------------------- */
+/* --- servers in trouble ----------------------------------------------------------------------- */
 
 static void refused_watch_is_opened_again_without_a_list(void **state)
 {
@@ -342,7 +342,7 @@ static void watch_that_ends_at_once_is_an_error(void **state)
 	     ENDED(0.1, WATCH("101")), OPENED(0, ""), ENDED(1, WATCH("101")));
 }
 
-/* --- what we may not, or cannot, see ------------------------------------------------------------------------------ */
+/* --- what we may not, or cannot, see ---------------------------------------------------------- */
 
 static void forbidden_kind_names_the_rule_that_is_missing(void **state)
 {
@@ -363,7 +363,9 @@ static void forbidden_kind_names_the_rule_that_is_missing(void **state)
 		  "allowWatchBookmarks=true&resourceVersion=9&timeoutSeconds=450"));
 }
 
-/* Three refusals may be those of a server that does not know its roles yet; the fourth is believed. */
+/*
+ * Three refusals may be those of a server that does not know its roles yet; the fourth is believed.
+ */
 static void what_was_allowed_is_asked_for_again_before_it_is_forbidden(void **state)
 {
 	(void)state;
@@ -433,7 +435,7 @@ static void what_discovery_cannot_tell_is_said(void **state)
 	     SERVED(9, "v1", LIST_0), SERVED(9, "v1", ""), UNSERVED(9, ""));
 }
 
-/* --- what is counted ---------------------------------------------------------------------------------------------- */
+/* --- what is counted -------------------------------------------------------------------------- */
 
 static void source_counts_lists_faults_and_times(void **state)
 {

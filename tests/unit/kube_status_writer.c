@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When the status of a quota is written, and as what; against a real API server it is tested in tests/kube. */
+/*
+ * When the status of a quota is written, and as what; against a real API server it is tested in
+ * tests/kube.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +20,10 @@
 #include "shared/mem.h"
 #include "tests/model_fixture.h"
 
-/* A quota of 2 to 4 CPUs in that group which uses what test_written() says; status: its member of the object. */
+/*
+ * A quota of 2 to 4 CPUs in that group which uses what test_written() says; status: its member of
+ * the object.
+ */
 static bool request(const char *version, const char *status, const struct resources *used,
 		    struct buf *path, struct buf *body)
 {

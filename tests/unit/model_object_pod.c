@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pods: what becomes their template, what their record, and that both are written so that they read back. */
+/*
+ * Pods: what becomes their template, what their record, and that both are written so that they read
+ * back.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

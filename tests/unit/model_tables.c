@@ -37,7 +37,10 @@ static void put_pod(const char *name, const char *node)
 		  model_fixture_pod(&(struct model_fixture_pod){.name = name, .node = node}));
 }
 
-/* "a(x,y) b* c()": nodes with their pods, * of those the API does not know; then the pods without a node. */
+/*
+ * "a(x,y) b* c()": nodes with their pods, * of those the API does not know; then the pods without a
+ * node.
+ */
 static const char *describe(void)
 {
 	static char text[4096];
@@ -335,7 +338,7 @@ static void pods_have_the_workload_a_person_would_name(void **state)
 	cluster_drop(c);
 }
 
-/* --- random events against a naive recount ------------------------------------------------------------------------ */
+/* --- random events against a naive recount ---------------------------------------------------- */
 
 enum { EVENTS = 100000, EVENTS_PER_CHECK = 137, PODS = 60, NODES = 9, PLACES = NODES + 1 };
 
@@ -535,7 +538,7 @@ static void random_events_equal_a_recount(void **state)
 	cluster_drop(c);
 }
 
-/* --- order does not matter ---------------------------------------------------------------------------------------- */
+/* --- order does not matter -------------------------------------------------------------------- */
 
 static void put_in_order(uint32_t seed)
 {
@@ -598,7 +601,7 @@ static void changes_are_bounded(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
-/* --- who watches pods ----------------------------------------------------------------------------------------------- */
+/* --- who watches pods ------------------------------------------------------------------------- */
 
 struct diary {
 	char text[512];
@@ -629,7 +632,10 @@ static void put_watched(struct model *m, const char *name, const char *uid, cons
 			     &(struct model_fixture_pod){.name = name, .uid = uid, .node = node}));
 }
 
-/* Each change once, at the generation from which clusters have it; what is told again as it was is no change. */
+/*
+ * Each change once, at the generation from which clusters have it; what is told again as it was is
+ * no change.
+ */
 static void pods_are_told_as_they_change(void **state)
 {
 	struct model *m = model_new();

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pages written and read again are the same pages; whatever else is read is refused by the name of its field. */
+/*
+ * Pages written and read again are the same pages; whatever else is read is refused by the name of
+ * its field.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -132,8 +135,10 @@ static void test_pages_by_hand(void **state)
 	view_drop(v);
 }
 
-/* Numbers with all their digits: hours of use as agents tell it, with peaks, on a node that starts, goes on and
- * stays away. */
+/*
+ * Numbers with all their digits: hours of use as agents tell it, with peaks, on a node that starts,
+ * goes on and stays away.
+ */
 static void test_pages_as_measured(void **state)
 {
 	struct usage_state *u = usage_new(&(struct usage_limits){4, 64});
@@ -197,7 +202,7 @@ static void test_extremes(void **state)
 	view_drop(v);
 }
 
-/* --- what is refused -------------------------------------------------------------------------------------------- */
+/* --- what is refused -------------------------------------------------------------------------- */
 
 static const char node_text[] =
 	"{\"name\":\"n\",\"end\":\"2026-01-31T12:00:00Z\",\"source\":{\"tier\":\"T1\",\"rateHz\":"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The checker by itself: each row is a pod, the pods that are there, and what each of three nodes must say, worked out by hand
- * from the documentation of the kube-scheduler.
+ * The checker by itself: each row is a pod, the pods that are there, and what each of three nodes
+ * must say, worked out by hand from the documentation of the kube-scheduler.
  *
- * Nodes: n0 and n1 in zone a, n2 in zone b, n3 without labels. Each has 2 CPUs, 4Gi and room for 3 pods. n1 has the taint team=a:NoSchedule, n2 is
- * cordoned and has gen=5.
+ * Nodes: n0 and n1 in zone a, n2 in zone b, n3 without labels. Each has 2 CPUs, 4Gi and room for 3
+ * pods. n1 has the taint team=a:NoSchedule, n2 is cordoned and has gen=5.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -27,7 +27,9 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* What the pod's spec says, and the first filter that refuses it on each of the nodes a, b and c. */
+/*
+ * What the pod's spec says, and the first filter that refuses it on each of the nodes a, b and c.
+ */
 struct row {
 	const char *labels, *spec, *a, *b, *c;
 };
@@ -80,7 +82,10 @@ static void amounts_must_be_free(void **state)
 		{"", ASK("'cpu':'3901m'"), ON(FITS, FIT, FIT)},
 		{"", ASK("'memory':'8Gi'"), ON(FITS, FIT, FIT)},
 		{"", ASK("'memory':'8193Mi'"), ON(FIT, FIT, FIT)},
-		/* Whoever asks for nothing finds room on a node that is given away twice, as long as it takes pods. */
+		/*
+		 * Whoever asks for nothing finds room on a node that is given away twice, as long
+		 * as it takes pods.
+		 */
 		{"", ASK(""), ON(FITS, FITS, FIT)},
 		{"", ASK("'ephemeral-storage':'1'"), ON(FIT, FIT, FIT)},
 		{"", ASK("'example.com/x':'2'"), ON(FIT, FITS, FIT)},

@@ -466,7 +466,10 @@ static void a_volume_that_is_made_stays_where_its_first_pod_went(void **state)
 	assert_string_equal(place_fixture_ask(p, "second", "a"), "fits");
 }
 
-/* What a plan kept, and nothing can revert any more, is undone by the next view, as a new core of it would have it. */
+/*
+ * What a plan kept, and nothing can revert any more, is undone by the next view, as a new core of
+ * it would have it.
+ */
 static void a_claim_that_a_plan_bound_waits_again_in_the_next_view(void **state)
 {
 	struct place *p;

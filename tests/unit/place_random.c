@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A seeded world of pods that keep together, apart and spread. Whatever is done and undone, every counter must be what it was; the tree
- * must find what the scan finds; and following a view must come to the same as beginning with it.
+ * A seeded world of pods that keep together, apart and spread. Whatever is done and undone, every
+ * counter must be what it was; the tree must find what the scan finds; and following a view must
+ * come to the same as beginning with it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -123,7 +124,10 @@ static void check_consistent(const struct place *p)
 		fail_msg("%s", why.text);
 }
 
-/* All that can be asked: where each pod is, and what refuses it where; a pod that is somewhere is asked as it stands. */
+/*
+ * All that can be asked: where each pod is, and what refuses it where; a pod that is somewhere is
+ * asked as it stands.
+ */
 struct answers {
 	place_node where[PODS];
 	uint8_t filter[PODS][NODES];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cap of real use, on nodes of 4 CPUs and 8 GiB: a is measured with pods, b with none, c was never heard, d not for long. Nodes use
- * 1 CPU +- 0.1 in all, so that beside nothing else a pod has 0.85 * 4 - 1 - 2.33 * 0.1 = 2.167 CPUs.
+ * The cap of real use, on nodes of 4 CPUs and 8 GiB: a is measured with pods, b with none, c was
+ * never heard, d not for long. Nodes use 1 CPU +- 0.1 in all, so that beside nothing else a pod has
+ * 0.85 * 4 - 1 - 2.33 * 0.1 = 2.167 CPUs.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -284,7 +284,10 @@ static void neighbours_elsewhere(void **unused)
 	assert_true(plan.several);
 }
 
-/* A node has room, and another would pay for itself and for the quotas; those who pay for the quotas alone suffice. */
+/*
+ * A node has room, and another would pay for itself and for the quotas; those who pay for the
+ * quotas alone suffice.
+ */
 static void nobody_pays_for_room_there_is(void **unused)
 {
 	(void)unused;

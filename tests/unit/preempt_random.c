@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Thousands of small seeded clusters, each asked for victims; what is answered is held against rules that are written down here once more, in plain numbers:
+ * Thousands of small seeded clusters, each asked for victims; what is answered is held against
+ * rules that are written down here once more, in plain numbers:
  *
- *   - a set only has pods that may go, all together: no quota below its min, no budget broken, no window and no min runtime ignored
- *   - without them, in a cluster built anew, it fits on the node that was named, and the quotas allow it: admission, once it has that node nominated, and
+ *   - a set only has pods that may go, all together: no quota below its min, no budget broken, no
+ *     window and no min runtime ignored
+ *   - without them, in a cluster built anew, it fits on the node that was named, and the quotas
+ *     allow it: admission, once it has that node nominated, and
  *     the sums written down here; without all but one of them it starts on no node at all
- *   - where none is found, none of all the sets that may go would do; where several nodes pay although no node has room, none of one node would
+ *   - where none is found, none of all the sets that may go would do; where several nodes pay
+ *     although no node has room, none of one node would
  *
- * Quotas, once more: of a resource that somebody is guaranteed a quota counts if it names it, in min or max alike. The pod is owed what it asks for if its own
- * quota has that left of its min, in all of what it names and somebody is guaranteed, and there is such a thing. All that those who count use is to stay
- * within the sum of their mins; for one that is owed within what it was, where that is more, so that it pays for nobody's old debts.
+ * Quotas, once more: of a resource that somebody is guaranteed a quota counts if it names it, in
+ * min or max alike. The pod is owed what it asks for if its own quota has that left of its min, in
+ * all of what it names and somebody is guaranteed, and there is such a thing. All that those who
+ * count use is to stay within the sum of their mins; for one that is owed within what it was, where
+ * that is more, so that it pays for nobody's old debts.
  *   - budgets that may be broken are broken only where nothing else helps
- *   - simulation and book are what they were, and objects told in another order lead to the same words
+ *   - simulation and book are what they were, and objects told in another order lead to the same
+ *     words
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -472,7 +479,10 @@ static bool is_admitted(const struct quota_book *b, const struct kube_pod *pod, 
 	return v.admitted;
 }
 
-/* In a cluster that never had those pods; as if it were asked about now for the first time, or with a node nominated. */
+/*
+ * In a cluster that never had those pods; as if it were asked about now for the first time, or with
+ * a node nominated.
+ */
 static bool starts(const struct world *w, uint32_t without, const char *node, bool nominated)
 {
 	struct kube_pod *pod = record_of(w);

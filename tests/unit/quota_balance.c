@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a view's nodes have, what is left of a min where that is too little, and how a quota is said to do. */
+/*
+ * What a view's nodes have, what is left of a min where that is too little, and how a quota is said
+ * to do.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a book counts: by hand, by random pods against a recount, and out of a view with a ledger. */
+/*
+ * What a book counts: by hand, by random pods against a recount, and out of a view with a ledger.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +24,7 @@
 
 #define NOW VIEW_FIXTURE_NOW_NS
 
-/* --- by hand ------------------------------------------------------------------------------------------------------ */
+/* --- by hand ---------------------------------------------------------------------------------- */
 
 static struct resources list(int64_t cpu, int64_t memory, int64_t gpu)
 {
@@ -219,7 +221,7 @@ static void parts_follow_the_quotas(void **state)
 	quota_book_free(b);
 }
 
-/* --- random pods against a recount -------------------------------------------------------------------------------- */
+/* --- random pods against a recount ------------------------------------------------------------ */
 
 enum { PODS = 60, ROUNDS = 4000 };
 
@@ -264,7 +266,7 @@ static void random_pods_never_drift(void **state)
 	quota_book_free(b);
 }
 
-/* --- out of a view ------------------------------------------------------------------------------------------------ */
+/* --- out of a view ---------------------------------------------------------------------------- */
 
 static struct model *model;
 static struct join *join;
@@ -414,9 +416,12 @@ static void the_default_is_for_namespaces_without_a_quota(void **state)
 	view_drop(v);
 }
 
-/* --- status ------------------------------------------------------------------------------------------------------- */
+/* --- status ----------------------------------------------------------------------------------- */
 
-/* A pod that runs asks for half a CPU beside its sidecar and its sandbox; nobody has started the other. */
+/*
+ * A pod that runs asks for half a CPU beside its sidecar and its sandbox; nobody has started the
+ * other.
+ */
 static void status_tells_what_the_variant_counts(void **state)
 {
 	(void)state;
@@ -447,7 +452,7 @@ static void status_tells_what_the_variant_counts(void **state)
 	}
 }
 
-/* --- annotations -------------------------------------------------------------------------------------------------- */
+/* --- annotations ------------------------------------------------------------------------------ */
 
 static void good_annotations_are_read(void **state)
 {

@@ -14,7 +14,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* --- parts by weight ---------------------------------------------------------------------------------------------- */
+/* --- parts by weight -------------------------------------------------------------------------- */
 
 enum { CLAIMANTS_MAX = 12 };
 
@@ -33,7 +33,10 @@ static const struct sharing {
 	{10, 5, {{0, 5, 0}, {1, 5, 5}}},
 	{0, 0, {{1, 5, 0}}},
 	{INT64_MAX, 0, {{1, INT64_MAX, INT64_MAX / 2 + 1}, {1, INT64_MAX, INT64_MAX / 2}}},
-	/* What Koordinator's runtime calculator shares after each has min(request, min) or its guarantee; the bases are off. */
+	/*
+	 * What Koordinator's runtime calculator shares after each has min(request, min) or its
+	 * guarantee; the bases are off.
+	 */
 	{45, 20, {{60, 5, 5}, {50, 20, 20}, {0, 55, 0}}}, /* case2: node2, node3, node4 */
 	{15, 0, {{60, 5, 5}, {50, 20, 10}, {0, 25, 0}}}, /* case3 */
 	{3,
@@ -69,7 +72,10 @@ static void shares_are_whole_and_by_weight(void **state)
 	}
 }
 
-/* Nobody gets more than it needs, all is given unless nobody needs more, and no unit is lost, whatever the numbers. */
+/*
+ * Nobody gets more than it needs, all is given unless nobody needs more, and no unit is lost,
+ * whatever the numbers.
+ */
 static void random_shares_add_up(void **state)
 {
 	uint64_t seed = 1;
@@ -96,7 +102,7 @@ static void random_shares_add_up(void **state)
 	}
 }
 
-/* --- quotas ------------------------------------------------------------------------------------------------------- */
+/* --- quotas ----------------------------------------------------------------------------------- */
 
 struct lender {
 	const char *namespace;
@@ -151,7 +157,9 @@ static const struct lending {
 	 {{"a", 3000, 0, 0, 0, 1}, {"b", 1000, 0, 0, 0, 1}, {"c", 0, 0, 1000, 0, 1}},
 	 {{3000, 0, 0, 0, 750, 0}, {1000, 0, 0, 0, 250, 0}, {0, 1000, 1000, 1000, 0, 1000}},
 	 false},
-	/* Two want what the third leaves, one with twice the weight; what waits counts as wanted. */
+	/*
+	 * Two want what the third leaves, one with twice the weight; what waits counts as wanted.
+	 */
 	{-1,
 	 {{"a", 3000, 0, 0, 0, 1}, {"b", 1000, 0, 4000, 3000, 1}, {"c", 1000, 0, 1000, 6000, 2}},
 	 {{3000, 0, 0, 0, 3000, 0},

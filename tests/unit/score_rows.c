@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows that are kept with a view say the same as the view itself, to the last bit: for random clusters that change from view to view, at any time, in
- * every variant, with usual arguments and others.
+ * Rows that are kept with a view say the same as the view itself, to the last bit: for random
+ * clusters that change from view to view, at any time, in every variant, with usual arguments and
+ * others.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -159,7 +160,10 @@ static void compare(const struct view *v, int64_t now_ns, const struct score_que
 	}
 }
 
-/* A guess never wins over a measurement: where there is one, the best of the guessed gets less, unless there is nothing to take. */
+/*
+ * A guess never wins over a measurement: where there is one, the best of the guessed gets less,
+ * unless there is nothing to take.
+ */
 static void assert_guesses_stay_below(const struct score_query *q, enum score_plugin_id plugin,
 				      const struct score_node *nodes, size_t count,
 				      const int64_t *scores)

@@ -239,8 +239,8 @@ static void test_file_is_exchanged(void **state)
 }
 
 /*
- * As the volume of a Secret does it: key -> ..data/key, ..data -> ..1, and then another ..data is renamed into
- * place. Found through the volume and through the file in it.
+ * As the volume of a Secret does it: key -> ..data/key, ..data -> ..1, and then another ..data is
+ * renamed into place. Found through the volume and through the file in it.
  */
 static void test_secret_is_exchanged(void **state)
 {
@@ -357,7 +357,9 @@ static int read_as_nobody(struct scene *s, const struct keyring_place *own,
 		       : 6;
 }
 
-/* Below a folder only root may walk into, and in folders that may be walked through but not listed. */
+/*
+ * Below a folder only root may walk into, and in folders that may be walked through but not listed.
+ */
 static void put_guarded_keys(struct scene *s)
 {
 	static const char *const folders[] = {"", "/closed/keys", "/unlisted"};

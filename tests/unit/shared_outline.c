@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is made from tables besides --help: the manual page, the configuration file, and what completes a command line. */
+/*
+ * What is made from tables besides --help: the manual page, the configuration file, and what
+ * completes a command line.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -77,7 +80,10 @@ static const struct outline_command commands[] = {
 
 static const struct outline outline = {&program, 1, commands, 2};
 
-/* The candidates for the last of the blank-separated words ("." is the empty one), meanings cut off, joined by blanks. */
+/*
+ * The candidates for the last of the blank-separated words ("." is the empty one), meanings cut
+ * off, joined by blanks.
+ */
 static char *complete(const struct outline *o, const char *line)
 {
 	char *copy = mem_strdup(line), *rest = copy, *word, *args[8];

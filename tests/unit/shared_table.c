@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables: alignment, order, what gives way on a narrow terminal, and that no cell can steer the terminal. */
+/*
+ * Tables: alignment, order, what gives way on a narrow terminal, and that no cell can steer the
+ * terminal.
+ */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -29,7 +29,10 @@ static void look(struct slack_arrivals *a, int64_t now_ns, const struct born *po
 	slack_arrivals_end(a, now_ns);
 }
 
-/* In one span of 40 three small pods and a large one, in two others one small: of 40 the 38th is the third from the top. */
+/*
+ * In one span of 40 three small pods and a large one, in two others one small: of 40 the 38th is
+ * the third from the top.
+ */
 static void each_pod_counts_once_and_quiet_spans_count(void **state)
 {
 	const struct born pods[] = {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Slack in random clusters. Small crowded ones, full of rules, are held against the checker, which shares no code with the placement core;
- * in a large one pods come and go, and no placeholder may move without a cause.
+ * Slack in random clusters. Small crowded ones, full of rules, are held against the checker, which
+ * shares no code with the placement core; in a large one pods come and go, and no placeholder may
+ * move without a cause.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -239,7 +240,10 @@ static uint32_t count_here(const struct slack_result *r, place_node n, const cha
 	return (uint32_t)here;
 }
 
-/* For each node and class, what was there, less what was told to leave, plus what was told to come, is there. */
+/*
+ * For each node and class, what was there, less what was told to leave, plus what was told to come,
+ * is there.
+ */
 static void check_told(const struct slack_fixture *f, const uint32_t (*before)[KEYS])
 {
 	int32_t(*now)[KEYS] = mem_zalloc(LARGE_NODES, sizeof(*now));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The store and its thread on real files: what is saved is read by the next, what was begun is not, and whatever
- * stands where the database should be, the store says so and goes on when it can. Disks that are full or read-only
- * need a mount: see tests/integration/store_disk.c.
+ * The store and its thread on real files: what is saved is read by the next, what was begun is not,
+ * and whatever stands where the database should be, the store says so and goes on when it can.
+ * Disks that are full or read-only need a mount: see tests/integration/store_disk.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -175,7 +175,10 @@ static void save(struct scene *s, const char *names, uint64_t sequence)
 	put(s, names, sequence, true);
 }
 
-/* "a1 b2 ": names and sequences that the next store finds, from a database of which it says whether it is empty. */
+/*
+ * "a1 b2 ": names and sequences that the next store finds, from a database of which it says whether
+ * it is empty.
+ */
 static void expect_found(struct store_event *e, const char *want)
 {
 	char found[256] = "";
@@ -199,7 +202,7 @@ static void expect_in_database(struct scene *s, const char *want)
 	stop(s);
 }
 
-/* --- saving and reading ------------------------------------------------------------------------------------------- */
+/* --- saving and reading ----------------------------------------------------------------------- */
 
 static void saves_are_read_again(void **state)
 {
@@ -323,7 +326,7 @@ static void killed_in_the_middle_of_a_save(void **state)
 	expect_in_database(s, "a1 b1 ");
 }
 
-/* --- what cannot be used is set aside ------------------------------------------------------------------------------ */
+/* --- what cannot be used is set aside --------------------------------------------------------- */
 
 static void write_file(const char *path, const char *content, size_t len)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decisions about drains as rows of the database: saved with the rest or not at all, the newest of them kept, and read by the next process. */
+/*
+ * Decisions about drains as rows of the database: saved with the rest or not at all, the newest of
+ * them kept, and read by the next process.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What plans remember, through the store and its file: saved with the windows of nodes or not at all, and read by the next process. */
+/*
+ * What plans remember, through the store and its file: saved with the windows of nodes or not at
+ * all, and read by the next process.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -137,7 +140,10 @@ static void test_version_1_is_migrated(void **state)
 	expect_after_restart("slack=kept ");
 }
 
-/* Of later programs, or by hand: more than there can be are not read, and those that are there stay in the file. */
+/*
+ * Of later programs, or by hand: more than there can be are not read, and those that are there stay
+ * in the file.
+ */
 static void test_more_than_there_can_be(void **state)
 {
 	(void)state;

@@ -109,7 +109,10 @@ static int64_t unix_time(const cJSON *text)
 	return timegm(&tm);
 }
 
-/* The node is fresh, by an interval that ended now as the wall clock has it, in a window that has grown. */
+/*
+ * The node is fresh, by an interval that ended now as the wall clock has it, in a window that has
+ * grown.
+ */
 static bool has_news(void *ctx)
 {
 	static const char samples[] = "usage.cpuMillicores.windows.5m.samples";
@@ -136,7 +139,10 @@ static double samples_now(const struct chain *c)
 	return samples;
 }
 
-/* Forward, then back by less than the windows reach, as a corrected clock is, and forward again: news go on. */
+/*
+ * Forward, then back by less than the windows reach, as a corrected clock is, and forward again:
+ * news go on.
+ */
 static void test_chain_follows_the_clock(void **state)
 {
 	static const int64_t shifts[] = {3600, -600, 60};

@@ -41,7 +41,10 @@ static void test_best_tier_is_chosen(void **state)
 		assert_memory_equal(sampler_tier_name(sampler_tier(w->sampler)), tiers, 2);
 }
 
-/* Where they must, so that no other test passes by skipping it; and where they cannot, with a reason. */
+/*
+ * Where they must, so that no other test passes by skipping it; and where they cannot, with a
+ * reason.
+ */
 static void test_tier_opens_as_expected(void **state)
 {
 	const char *tiers = getenv("EVENKEEL_TIERS");
@@ -80,7 +83,9 @@ static void set_generations(bool on)
 		fail_msg("cannot switch the generations: %s", strerror(errno));
 }
 
-/* Between lists and generations the file pages move, but their number stays what memory.stat says. */
+/*
+ * Between lists and generations the file pages move, but their number stays what memory.stat says.
+ */
 static void test_generations_are_switched(void **state)
 {
 	struct tier_world *w = tier_world_need(state);

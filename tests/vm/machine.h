@@ -10,7 +10,9 @@
 
 #include "agent/cgroupfs.h"
 
-/* One of tests/vm/boot's, with which a test may do as it likes: its kernel's command line says so. */
+/*
+ * One of tests/vm/boot's, with which a test may do as it likes: its kernel's command line says so.
+ */
 static inline bool in_virtual_machine(void)
 {
 	char text[4096] = "";

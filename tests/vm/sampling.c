@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What becomes of readings, on cgroup v2 with its controllers: the share of pressure that neighbours
- * cause, the CPU time of cgroups that are gone before the next look, and intervals while somebody
- * sets the wall clock or suspends the machine.
+ * What becomes of readings, on cgroup v2 with its controllers: the share of pressure that
+ * neighbours cause, the CPU time of cgroups that are gone before the next look, and intervals while
+ * somebody sets the wall clock or suspends the machine.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -194,7 +194,10 @@ static double contention_of_limited(bool neighbour)
 	cgroup_fixture_stop(limited);
 	if (other)
 		cgroup_fixture_stop(other);
-	/* Reading the file brings the kernel's total up to date, which else lags by up to two seconds. */
+	/*
+	 * Reading the file brings the kernel's total up to date, which else lags by up to two
+	 * seconds.
+	 */
 	do {
 		const struct usage *u;
 		struct interval *i;
@@ -230,7 +233,10 @@ static void test_quota_alone_is_no_contention(void **state)
 	assert_true(fabs(contention_of_limited(false)) < 0.1);
 }
 
-/* To get its 40 ms of a CPU that it shares with a neighbour of equal weight it waits about as long again. */
+/*
+ * To get its 40 ms of a CPU that it shares with a neighbour of equal weight it waits about as long
+ * again.
+ */
 static void test_neighbour_is_contention(void **state)
 {
 	(void)state;
@@ -294,7 +300,10 @@ static void test_removed_cgroups_stay_in_their_pod(void **state)
 	print_message("%d lives: %.6f s, the kernel's file of their pod %.6f s\n", LIVES,
 		      cpu_seconds(u), expected);
 	assert_true(expected >= LIVES * 0.005);
-	/* What a dead task's last switch costs may be charged after its cgroup was removed: microseconds. */
+	/*
+	 * What a dead task's last switch costs may be charged after its cgroup was removed:
+	 * microseconds.
+	 */
 	assert_true(fabs(cpu_seconds(u) - expected) < 0.002 * expected);
 	interval_free(interval);
 }

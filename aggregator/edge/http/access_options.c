@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is not said is not guessed: half a pair of files, or a certificate authority without TLS, stops the start. */
+/*
+ * What is not said is not guessed: half a pair of files, or a certificate authority without TLS,
+ * stops the start.
+ */
 #include "aggregator/edge/http/access_options.h"
 
 #include <errno.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bearer tokens as requests carry them (RFC 6750), and the digests by which they are compared and remembered. */
+/*
+ * Bearer tokens as requests carry them (RFC 6750), and the digests by which they are compared and
+ * remembered.
+ */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_HTTP_BEARER_H
 #define EVENKEEL_AGGREGATOR_EDGE_HTTP_BEARER_H
 
@@ -18,10 +21,16 @@ enum bearer_kind {
 	BEARER_OTHER, /* another scheme, or not what a token may be */
 };
 
-/* header: the value of Authorization, or NULL. The token lies in it, of at most BEARER_TOKEN_MAX bytes. */
+/*
+ * header: the value of Authorization, or NULL. The token lies in it, of at most BEARER_TOKEN_MAX
+ * bytes.
+ */
 enum bearer_kind bearer_parse(const char *header, const char **token, size_t *len);
 
-/* BLAKE2b-256 under a key of this process, so that the time a comparison takes tells nothing about any token. */
+/*
+ * BLAKE2b-256 under a key of this process, so that the time a comparison takes tells nothing about
+ * any token.
+ */
 void bearer_digest(const uint8_t key[BEARER_KEY_LEN], const char *token, size_t len,
 		   uint8_t digest[BEARER_DIGEST_LEN]);
 

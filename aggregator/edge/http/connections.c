@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A client that sends a byte now and then is never silent, so silence is no measure of it. Each step of a request has its time instead: the
- * handshake and the headers, the body, the answer. Who serves the connection says when the next step is due, without a lock; who looks
- * for the overdue holds the list's, under which no descriptor is closed.
+ * A client that sends a byte now and then is never silent, so silence is no measure of it. Each
+ * step of a request has its time instead: the handshake and the headers, the body, the answer. Who
+ * serves the connection says when the next step is due, without a lock; who looks for the overdue
+ * holds the list's, under which no descriptor is closed.
  */
 #include "aggregator/edge/http/connections.h"
 

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The library tells of each connection before its first byte. There it gets the newest certificate, and a place among those that are
- * watched. Requests then pass the gate (gate.c), with what the library knows of them.
+ * The library tells of each connection before its first byte. There it gets the newest certificate,
+ * and a place among those that are watched. Requests then pass the gate (gate.c), with what the
+ * library knows of them.
  *
- * One thread does what has to be done in time: once a second it cuts who takes too long, and every ten seconds, or when it is told to, it reads
- * certificates and tokens again. That touches a disk, which no thread that answers may wait for. What cannot be read leaves what was in force, with a
+ * One thread does what has to be done in time: once a second it cuts who takes too long, and every
+ * ten seconds, or when it is told to, it reads certificates and tokens again. That touches a disk,
+ * which no thread that answers may wait for. What cannot be read leaves what was in force, with a
  * line in the log when that begins and when it ends, and a counter.
  *
- * Refusals are logged one by one at most every ten seconds: a client that is configured wrongly asks for ever. Neither tokens nor headers are in any
- * line.
+ * Refusals are logged one by one at most every ten seconds: a client that is configured wrongly
+ * asks for ever. Neither tokens nor headers are in any line.
  */
 #include "aggregator/edge/http/door.h"
 
@@ -62,7 +64,7 @@ struct door {
 	atomic_uint_least64_t refusals_unlogged;
 };
 
-/* --- connections ---------------------------------------------------------------------------------------------- */
+/* --- connections ------------------------------------------------------------------------------ */
 
 static struct connection *connection_of(struct MHD_Connection *connection)
 {
@@ -133,7 +135,7 @@ void door_step(struct door *d, struct MHD_Connection *connection, enum door_step
 							      : clock_mono_ns() + patience_ns);
 }
 
-/* --- requests ------------------------------------------------------------------------------------------------- */
+/* --- requests --------------------------------------------------------------------------------- */
 
 static enum gate_certificate look_at_certificate(struct door *d, struct MHD_Connection *connection,
 						 const char **fault)
@@ -239,7 +241,7 @@ void door_refuse_busy(struct door *d, struct MHD_Connection *connection,
 	gate_refuse_busy(d->gate, &rq, refusal);
 }
 
-/* --- the thread ----------------------------------------------------------------------------------------------- */
+/* --- the thread ------------------------------------------------------------------------------- */
 
 static void note_certificate(struct door *d)
 {
@@ -328,7 +330,7 @@ void door_reload(struct door *d)
 	pthread_mutex_unlock(&d->lock);
 }
 
-/* --- life ----------------------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 static void be_patient(struct door *d, const struct http_patience *p)
 {

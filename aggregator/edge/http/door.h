@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections and requests of the HTTP library as they come in: TLS, who is let in, and how long they may take. */
+/*
+ * Connections and requests of the HTTP library as they come in: TLS, who is let in, and how long
+ * they may take.
+ */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_HTTP_DOOR_H
 #define EVENKEEL_AGGREGATOR_EDGE_HTTP_DOOR_H
 
@@ -13,7 +16,10 @@ enum { DOOR_IDLE_SECONDS = 45 }; /* of silence; longer than the 30 s at which sc
 
 struct door;
 
-/* Reads certificates and tokens, and starts a thread that reads them again and cuts the slow. -errno with the reason. */
+/*
+ * Reads certificates and tokens, and starts a thread that reads them again and cuts the slow.
+ * -errno with the reason.
+ */
 int door_open(struct door **d, const struct http_config *config, struct access_counters *counters,
 	      struct reason *reason);
 /* All connections are closed. NULL is allowed. */
@@ -21,7 +27,10 @@ void door_close(struct door *d);
 void door_reload(struct door *d); /* any thread; soon */
 bool door_has_tls(const struct door *d);
 
-/* Called by the library for the beginning and the end of each connection, whose context *context becomes. */
+/*
+ * Called by the library for the beginning and the end of each connection, whose context *context
+ * becomes.
+ */
 void door_on_connection(void *door, struct MHD_Connection *connection, void **context,
 			enum MHD_ConnectionNotificationCode code);
 

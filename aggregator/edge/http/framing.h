@@ -5,7 +5,10 @@
 
 #include <microhttpd.h>
 
-/* NULL, or what leaves a doubt, as a sentence; such a request is answered with 400 and its connection closed. */
+/*
+ * NULL, or what leaves a doubt, as a sentence; such a request is answered with 400 and its
+ * connection closed.
+ */
 const char *framing_fault(struct MHD_Connection *connection);
 
 #endif

@@ -11,12 +11,13 @@
  *	any other token, and somebody knows more  what they said of it lately, else a review
  *	                                          401 with what was wrong, or missing
  *
- * Every way that is configured may let a request in, as in the Kubernetes API server: a certificate that is no good does not
- * keep out who has a token. Tokens are compared as keyed digests, each of the file with each that comes, in constant time.
+ * Every way that is configured may let a request in, as in the Kubernetes API server: a certificate
+ * that is no good does not keep out who has a token. Tokens are compared as keyed digests, each of
+ * the file with each that comes, in constant time.
  *
- * A review is asked of the path as routes know it, and remembered together with it: who may read /v1/nodes need not be let
- * preempt. HEAD counts as GET, whose answer it is the beginning of. Reviews wait for two threads, and each client has a share
- * of that queue (turns.h).
+ * A review is asked of the path as routes know it, and remembered together with it: who may read
+ * /v1/nodes need not be let preempt. HEAD counts as GET, whose answer it is the beginning of.
+ * Reviews wait for two threads, and each client has a share of that queue (turns.h).
  */
 #include "aggregator/edge/http/gate.h"
 
@@ -92,7 +93,7 @@ void gate_close(struct gate *g)
 	free(g);
 }
 
-/* --- refusals ------------------------------------------------------------------------------------------------- */
+/* --- refusals --------------------------------------------------------------------------------- */
 
 __attribute__((format(printf, 5, 6))) static enum gate_verdict
 refuse(struct gate *g, struct gate_refusal *r, enum access_refusal reason, enum api_failure failure,
@@ -152,7 +153,7 @@ void gate_refuse_busy(struct gate *g, const struct gate_request *rq, struct gate
 	refuse_busy(g, refusal);
 }
 
-/* --- reviews -------------------------------------------------------------------------------------------------- */
+/* --- reviews ---------------------------------------------------------------------------------- */
 
 /* As RBAC's nonResourceURLs name it. */
 static void verb_of(const char *method, char verb[VERB_LEN])
@@ -254,7 +255,7 @@ static enum gate_verdict look_up(struct gate *g, const struct gate_request *rq,
 	return judge(g, rq, verb, &a, refusal);
 }
 
-/* --- requests ------------------------------------------------------------------------------------------------- */
+/* --- requests --------------------------------------------------------------------------------- */
 
 static bool is_listed(struct gate *g, const uint8_t digest[BEARER_DIGEST_LEN])
 {
@@ -314,7 +315,7 @@ enum gate_verdict gate_check(struct gate *g, const struct gate_request *rq,
 	return refuse_stranger(g, rq, kind, refusal);
 }
 
-/* --- the file again ------------------------------------------------------------------------------------------- */
+/* --- the file again --------------------------------------------------------------------------- */
 
 int gate_reload(struct gate *g, struct reason *reason)
 {

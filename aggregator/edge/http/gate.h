@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is let in to the HTTP API: decides about one request by what it carries, apart from the library that serves it. */
+/*
+ * Who is let in to the HTTP API: decides about one request by what it carries, apart from the
+ * library that serves it.
+ */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_HTTP_GATE_H
 #define EVENKEEL_AGGREGATOR_EDGE_HTTP_GATE_H
 
@@ -46,7 +49,9 @@ struct gate_refusal {
 
 struct gate;
 
-/* Reads the token file. -ENOENT, -EACCES, -EPERM, -EINVAL with the reason. counters are borrowed. */
+/*
+ * Reads the token file. -ENOENT, -EACCES, -EPERM, -EINVAL with the reason. counters are borrowed.
+ */
 int gate_open(struct gate **g, const struct gate_options *options, struct access_counters *counters,
 	      struct reason *reason);
 void gate_close(struct gate *g); /* NULL is allowed */
@@ -54,12 +59,18 @@ void gate_close(struct gate *g); /* NULL is allowed */
 /* Any thread; microseconds. *refusal is written with GATE_REFUSE, which is counted. */
 enum gate_verdict gate_check(struct gate *g, const struct gate_request *rq,
 			     struct gate_refusal *refusal);
-/* Any thread; may take seconds. GATE_PASS or GATE_REFUSE. now_ns: the time on the clock when it was answered. */
+/*
+ * Any thread; may take seconds. GATE_PASS or GATE_REFUSE. now_ns: the time on the clock when it was
+ * answered.
+ */
 enum gate_verdict gate_review(struct gate *g, const struct gate_request *rq,
 			      struct gate_refusal *refusal);
 /* Instead, where nobody has time for that: the refusal that says so. */
 void gate_refuse_busy(struct gate *g, const struct gate_request *rq, struct gate_refusal *refusal);
-/* Reads the token file again. What it held stays in force where that fails, with the reason. 1: it changed, 0: not. */
+/*
+ * Reads the token file again. What it held stays in force where that fails, with the reason. 1: it
+ * changed, 0: not.
+ */
 int gate_reload(struct gate *g, struct reason *reason);
 
 #endif

@@ -30,8 +30,8 @@ struct http_config {
 
 struct http_server;
 /*
- * -EADDRINUSE, -EINVAL.. with the reason. config is copied; what it points to is borrowed. -EINVAL also where tokens would travel in clear between
- * machines and that is not allowed.
+ * -EADDRINUSE, -EINVAL.. with the reason. config is copied; what it points to is borrowed. -EINVAL
+ * also where tokens would travel in clear between machines and that is not allowed.
  */
 int http_start_with(struct http_server **s, const struct http_config *config,
 		    struct reason *reason);

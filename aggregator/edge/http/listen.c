@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why not left to the HTTP library: it says only that starting failed. People need to know which address, why, and what
- * to do about it.
+ * Why not left to the HTTP library: it says only that starting failed. People need to know which
+ * address, why, and what to do about it.
  */
 #include "aggregator/edge/http/listen.h"
 

@@ -15,8 +15,11 @@ struct listener {
 	char address[LISTEN_ADDRESS_LEN]; /* what it is bound to: "127.0.0.1:2020", "[::]:2020" */
 };
 
-/* "127.0.0.1:2020", "[::1]:2020", "name:2020"; ":2020" is every address of both families; port 0 picks one. -EINVAL
- * for what is no address, else why it cannot be bound (-EADDRINUSE, -EACCES, -EADDRNOTAVAIL, ..). The caller closes fd. */
+/*
+ * "127.0.0.1:2020", "[::1]:2020", "name:2020"; ":2020" is every address of both families; port 0
+ * picks one. -EINVAL for what is no address, else why it cannot be bound (-EADDRINUSE, -EACCES,
+ * -EADDRNOTAVAIL, ..). The caller closes fd.
+ */
 int listen_open(struct listener *l, const char *address, struct reason *reason);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A bucket fills at the rate, up to its burst, and a request takes one out. A full bucket says nothing that a missing one would not, so the table
- * forgets the fullest of a set of four when it needs room, and 16384 clients are remembered that ask much. Which set an address falls into is keyed,
- * so that nobody can push out a chosen one.
+ * A bucket fills at the rate, up to its burst, and a request takes one out. A full bucket says
+ * nothing that a missing one would not, so the table forgets the fullest of a set of four when it
+ * needs room, and 16384 clients are remembered that ask much. Which set an address falls into is
+ * keyed, so that nobody can push out a chosen one.
  */
 #include "aggregator/edge/http/rate.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How often a client may ask: a bucket of requests for each address, of a bounded number of addresses. */
+/*
+ * How often a client may ask: a bucket of requests for each address, of a bounded number of
+ * addresses.
+ */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_HTTP_RATE_H
 #define EVENKEEL_AGGREGATOR_EDGE_HTTP_RATE_H
 
@@ -15,7 +18,8 @@ struct rate_limit *rate_limit_new(double per_second);
 void rate_limit_free(struct rate_limit *r); /* NULL is allowed */
 
 /*
- * Any thread. 0: one more request of that client (peer.h) is taken; else after how many nanoseconds it may ask again.
+ * Any thread. 0: one more request of that client (peer.h) is taken; else after how many nanoseconds
+ * it may ask again.
  */
 int64_t rate_limit_take(struct rate_limit *r, const struct sockaddr *from, int64_t now_ns);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sets of four, found by the first bits of the digest; since that is keyed, nobody outside can choose a set. Where a set is full, what has ended
- * makes room first, then what refuses, then what ends soonest; and what refuses never takes the place of what allows, so that
- * a flood of wrong tokens drives no right one out. About 800 KiB.
+ * Sets of four, found by the first bits of the digest; since that is keyed, nobody outside can
+ * choose a set. Where a set is full, what has ended makes room first, then what refuses, then what
+ * ends soonest; and what refuses never takes the place of what allows, so that a flood of wrong
+ * tokens drives no right one out. About 800 KiB.
  */
 #include "aggregator/edge/http/review_cache.h"
 

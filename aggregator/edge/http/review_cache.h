@@ -16,7 +16,10 @@ struct review_cache;
 struct review_cache *review_cache_new(void);
 void review_cache_free(struct review_cache *c); /* NULL is allowed */
 
-/* Any thread. digest: of the token and what is asked with it, keyed. False: nothing is known that is still good. */
+/*
+ * Any thread. digest: of the token and what is asked with it, keyed. False: nothing is known that
+ * is still good.
+ */
 bool review_cache_find(struct review_cache *c, const uint8_t digest[BEARER_DIGEST_LEN],
 		       int64_t now_ns, struct access_answer *a);
 /* Good for a minute if it allows, else for ten seconds. What was not answered is not remembered. */

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A set is what the files held at one time: the credentials of handshakes, and the authorities of clients. Each connection holds the set that
- * it began with until it ends, and a new set is put beside it: nobody is cut off by an exchange. But who is believed is
- * asked of the newest set, so a client whose authority was taken away is a stranger with its next request.
+ * A set is what the files held at one time: the credentials of handshakes, and the authorities of
+ * clients. Each connection holds the set that it began with until it ends, and a new set is put
+ * beside it: nobody is cut off by an exchange. But who is believed is asked of the newest set, so a
+ * client whose authority was taken away is a stranger with its next request.
  *
- * The files are exchanged one after the other by whoever does it, so a certificate may stand beside the former key for a moment: such a pair is
- * refused as a whole, and the caller tries again later. Whether there is anything new is seen by the bytes and not by
- * times or links, which a mounted Secret changes in its own ways.
+ * The files are exchanged one after the other by whoever does it, so a certificate may stand beside
+ * the former key for a moment: such a pair is refused as a whole, and the caller tries again later.
+ * Whether there is anything new is seen by the bytes and not by times or links, which a mounted
+ * Secret changes in its own ways.
  *
- * The library that serves HTTP would take one certificate for its whole life. It begins a session before it tells of the connection, so there,
- * before the first byte of the handshake, the session gets the credentials of the newest set.
+ * The library that serves HTTP would take one certificate for its whole life. It begins a session
+ * before it tells of the connection, so there, before the first byte of the handshake, the session
+ * gets the credentials of the newest set.
  */
 #include "aggregator/edge/http/tls.h"
 
@@ -46,7 +49,7 @@ struct tls {
 	struct tls_set *newest;
 };
 
-/* --- sets ----------------------------------------------------------------------------------------------------- */
+/* --- sets ------------------------------------------------------------------------------------- */
 
 void tls_set_drop(struct tls_set *set)
 {
@@ -77,7 +80,7 @@ void tls_set_begin(struct tls_set *set, gnutls_session_t session)
 		gnutls_certificate_server_set_request(session, GNUTLS_CERT_REQUEST);
 }
 
-/* --- from files to a set -------------------------------------------------------------------------------------- */
+/* --- from files to a set ---------------------------------------------------------------------- */
 
 struct texts {
 	struct buf certificate, client_ca;
@@ -197,7 +200,7 @@ static int make_set(struct tls_set **out, const struct tls_files *files, const s
 	return rc;
 }
 
-/* --- life ----------------------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 int tls_open(struct tls **out, const struct tls_files *files, struct reason *reason)
 {
@@ -255,7 +258,7 @@ int64_t tls_ends_s(struct tls *t)
 	return ends_s;
 }
 
-/* --- clients -------------------------------------------------------------------------------------------------- */
+/* --- clients ---------------------------------------------------------------------------------- */
 
 /* How many certificates the client showed; the caller gives them up. */
 static unsigned int take_chain(gnutls_session_t session, gnutls_x509_crt_t chain[CHAIN_MOST])

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The certificate this server shows, and which of its clients' it believes; both exchanged while it runs. */
+/*
+ * The certificate this server shows, and which of its clients' it believes; both exchanged while it
+ * runs.
+ */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_HTTP_TLS_H
 #define EVENKEEL_AGGREGATOR_EDGE_HTTP_TLS_H
 
@@ -21,7 +24,10 @@ struct tls;
 /* -EINVAL with the reason naming the file. files is copied, its texts are borrowed. */
 int tls_open(struct tls **t, const struct tls_files *files, struct reason *reason);
 void tls_close(struct tls *t); /* nobody holds a set any more; NULL is allowed */
-/* One thread at a time. 1: the files hold something else, which is in force now; 0: nothing new; -EINVAL with the reason: what was in force stays. */
+/*
+ * One thread at a time. 1: the files hold something else, which is in force now; 0: nothing new;
+ * -EINVAL with the reason: what was in force stays.
+ */
 int tls_reload(struct tls *t, struct reason *reason);
 /* When the certificate ends, Unix time. */
 int64_t tls_ends_s(struct tls *t);
@@ -42,7 +48,10 @@ struct tls_client {
 	char fault[TLS_FAULT_LEN]; /* of a bad one: "ended 3 hours ago" */
 };
 
-/* Checks it where the set is not the one it was checked against, or it has ended since. One thread for each client. */
+/*
+ * Checks it where the set is not the one it was checked against, or it has ended since. One thread
+ * for each client.
+ */
 void tls_client_check(struct tls *t, gnutls_session_t session, int64_t now_s,
 		      struct tls_client *client);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A line each, so that a Secret is made with `kubectl create secret --from-file` and one token is withdrawn by deleting its line. Tokens
- * themselves are not kept: of the text that was read only digests remain, and the text is wiped. A request's digest is compared with
- * all of them, each in constant time.
+ * A line each, so that a Secret is made with `kubectl create secret --from-file` and one token is
+ * withdrawn by deleting its line. Tokens themselves are not kept: of the text that was read only
+ * digests remain, and the text is wiped. A request's digest is compared with all of them, each in
+ * constant time.
  *
  * Short tokens are refused: nobody notices somebody who guesses.
  */
@@ -27,7 +28,7 @@ struct token_list {
 	} tokens[TOKEN_LIST_MAX];
 };
 
-/* --- lines ---------------------------------------------------------------------------------------------------- */
+/* --- lines ------------------------------------------------------------------------------------ */
 
 static int take_name(const char *name, size_t len, size_t number, char out[TOKEN_NAME_LEN],
 		     struct reason *reason)
@@ -122,7 +123,7 @@ int token_list_parse(struct token_list **list, const uint8_t key[BEARER_KEY_LEN]
 	return rc;
 }
 
-/* --- the file ------------------------------------------------------------------------------------------------- */
+/* --- the file --------------------------------------------------------------------------------- */
 
 int token_list_read(struct token_list **list, const uint8_t key[BEARER_KEY_LEN], const char *path,
 		    struct reason *reason)

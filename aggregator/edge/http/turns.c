@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tokens that nobody knows cost as much to review as good ones, and two are reviewed at a time.
- * Without shares a single stranger who sends made-up tokens would fill the queue, and whose token is
- * good would be told that too many wait.
+ * Without shares a single stranger who sends made-up tokens would fill the queue, and whose token
+ * is good would be told that too many wait.
  *
  * A row for each client that has a turn, in no order: there are few, and a turn costs two requests
  * to an API server.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One queue under one lock; whoever of the threads is idle takes its head. A stop wakes all: each completes what it has
- * begun, and what still waits is run by the one that stops, to be refused.
+ * One queue under one lock; whoever of the threads is idle takes its head. A stop wakes all: each
+ * completes what it has begun, and what still waits is run by the one that stops, to be refused.
  */
 #include "aggregator/edge/http/workers.h"
 

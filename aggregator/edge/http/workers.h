@@ -17,9 +17,15 @@ struct workers;
 /* -errno with the reason. At most so many works wait. */
 int workers_start(struct workers **ws, unsigned int threads, unsigned int waiting_most,
 		  struct reason *reason);
-/* Runs it later on some thread, in the order given; false: too many wait, and it is still the caller's. */
+/*
+ * Runs it later on some thread, in the order given; false: too many wait, and it is still the
+ * caller's.
+ */
 bool workers_give(struct workers *ws, struct work *w);
-/* What has begun is completed, what waits is run as stopping; nothing is taken any more. NULL is allowed. */
+/*
+ * What has begun is completed, what waits is run as stopping; nothing is taken any more. NULL is
+ * allowed.
+ */
 void workers_stop(struct workers *ws);
 void workers_free(struct workers *ws); /* stopped; NULL is allowed */
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The health that resets it begins when a wait is over: a wait of a minute is no minute of health. */
+/*
+ * The health that resets it begins when a wait is over: a wait of a minute is no minute of health.
+ */
 #include "aggregator/edge/kube/backoff.h"
 
 int64_t backoff_next(struct backoff *b, const struct backoff_limits *limits, double random,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long to wait before asking an API again that could not answer: longer each time, until it was well for a while. */
+/*
+ * How long to wait before asking an API again that could not answer: longer each time, until it was
+ * well for a while.
+ */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_BACKOFF_H
 #define EVENKEEL_AGGREGATOR_EDGE_KUBE_BACKOFF_H
 
@@ -17,8 +20,8 @@ struct backoff {
 };
 
 /*
- * The next wait: base * (1 + random) with random in [0, 1), where base doubles from first_ns to most_ns. So many
- * clients of one server come back spread out.
+ * The next wait: base * (1 + random) with random in [0, 1), where base doubles from first_ns to
+ * most_ns. So many clients of one server come back spread out.
  */
 int64_t backoff_next(struct backoff *b, const struct backoff_limits *limits, double random,
 		     int64_t now_ns);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A configuration is a bag of strings, so that tables can copy, wipe and fill it. It comes from a file that a person
- * wrote (kubeconfig.c), or from what the kubelet puts into a pod: two variables, and a folder of three files. The
- * token there is named, not read: it is exchanged about every hour.
+ * A configuration is a bag of strings, so that tables can copy, wipe and fill it. It comes from a
+ * file that a person wrote (kubeconfig.c), or from what the kubelet puts into a pod: two variables,
+ * and a folder of three files. The token there is named, not read: it is exchanged about every
+ * hour.
  */
 #include "aggregator/edge/kube/config.h"
 
@@ -20,7 +21,7 @@
 
 enum { NAMESPACE_MAX = 253 };
 
-/* --- copies ------------------------------------------------------------------------------------------------- */
+/* --- copies ----------------------------------------------------------------------------------- */
 
 #define MEMBER(name) offsetof(struct kube_config, name)
 
@@ -102,7 +103,7 @@ void kube_config_fini(struct kube_config *c)
 	*c = (struct kube_config){0};
 }
 
-/* --- a file ------------------------------------------------------------------------------------------------- */
+/* --- a file ----------------------------------------------------------------------------------- */
 
 /* The folder of path, absolute where that can be found out. */
 static char *folder_of(const char *path)
@@ -135,7 +136,7 @@ int kube_config_read(struct kube_config *c, const char *path, const char *contex
 	return rc;
 }
 
-/* --- a pod -------------------------------------------------------------------------------------------------- */
+/* --- a pod ------------------------------------------------------------------------------------ */
 
 static int check_readable(const char *path, const char *what, struct reason *reason)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the Kubernetes API is and how one proves who one is: a kubeconfig, or what a pod finds in its file system. */
+/*
+ * Where the Kubernetes API is and how one proves who one is: a kubeconfig, or what a pod finds in
+ * its file system.
+ */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_CONFIG_H
 #define EVENKEEL_AGGREGATOR_EDGE_KUBE_CONFIG_H
 
@@ -30,15 +33,16 @@ struct kube_config {
 };
 
 /*
- * A kubeconfig file: current-context, or `context` unless NULL. Relative paths are relative to the file. -ENOENT,
- * -EACCES, -EINVAL with the reason naming file, line, column, and what is wrong (a context that names no cluster,
- * broken base64, two ways to authenticate); then *c is untouched.
+ * A kubeconfig file: current-context, or `context` unless NULL. Relative paths are relative to the
+ * file. -ENOENT, -EACCES, -EINVAL with the reason naming file, line, column, and what is wrong (a
+ * context that names no cluster, broken base64, two ways to authenticate); then *c is untouched.
  */
 int kube_config_read(struct kube_config *c, const char *path, const char *context,
 		     struct reason *reason);
 /*
- * KUBERNETES_SERVICE_HOST and _PORT, and token, ca.crt and namespace below dir (the usual place when NULL). -ENOENT:
- * this is no pod; -EINVAL: it is, but something is missing, and the reason says what.
+ * KUBERNETES_SERVICE_HOST and _PORT, and token, ca.crt and namespace below dir (the usual place
+ * when NULL). -ENOENT: this is no pod; -EINVAL: it is, but something is missing, and the reason
+ * says what.
  */
 int kube_config_in_cluster(struct kube_config *c, const char *dir, struct reason *reason);
 /* to is overwritten: nothing, or what was given up with kube_config_fini(). */

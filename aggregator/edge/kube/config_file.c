@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the kubelet mounts changes by the swap of a symbolic link, so no descriptor is kept: the name is looked up
- * each time. A pipe put in a file's place must not hang the caller, hence O_NONBLOCK and the check of the opened
- * file.
+ * What the kubelet mounts changes by the swap of a symbolic link, so no descriptor is kept: the
+ * name is looked up each time. A pipe put in a file's place must not hang the caller, hence
+ * O_NONBLOCK and the check of the opened file.
  */
 #include "aggregator/edge/kube/config_file.h"
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small files whole in memory, and texts that are wiped when they are given up: kubeconfigs, tokens, certificates,
- * keys. */
+/*
+ * Small files whole in memory, and texts that are wiped when they are given up: kubeconfigs,
+ * tokens, certificates, keys.
+ */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_CONFIG_FILE_H
 #define EVENKEEL_AGGREGATOR_EDGE_KUBE_CONFIG_FILE_H
 
@@ -12,14 +14,16 @@
 enum { KUBE_FILE_MAX = 1 << 20 };
 
 /*
- * Opens path anew, so that links exchanged since are followed, and reads it to its end. 0 with *text, a NUL after its
- * len bytes, which the caller gives up with kube_bytes_wipe(). -ENOENT, -EACCES, -EINVAL (no regular file, larger
- * than max, failed reading) with the reason naming path.
+ * Opens path anew, so that links exchanged since are followed, and reads it to its end. 0 with
+ * *text, a NUL after its len bytes, which the caller gives up with kube_bytes_wipe(). -ENOENT,
+ * -EACCES, -EINVAL (no regular file, larger than max, failed reading) with the reason naming path.
  */
 int kube_file_read(const char *path, size_t max, char **text, size_t *len, struct reason *reason);
 
-/* text on one line, whatever it holds, and cut with ".." where out is full; returns out. Borrowed text may be
- * NULL: "". */
+/*
+ * text on one line, whatever it holds, and cut with ".." where out is full; returns out. Borrowed
+ * text may be NULL: "".
+ */
 const char *kube_text_line(const char *text, char *out, size_t size);
 
 /* Wipe and free; NULL is allowed. */

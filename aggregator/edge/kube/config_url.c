@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libcurl's parser reads the addresses, since libcurl is what will use them. An address may hold a password, so reasons
- * say what is wrong with it, never all of it.
+ * libcurl's parser reads the addresses, since libcurl is what will use them. An address may hold a
+ * password, so reasons say what is wrong with it, never all of it.
  */
 #include "aggregator/edge/kube/config_url.h"
 

@@ -16,12 +16,16 @@ struct kube_url {
 	char *path; /* "" or "/k8s/clusters/c-1", without a trailing slash */
 };
 
-/* -EINVAL with the reason, which says neither user nor password, unless http or https, and nothing but host, port
- * and path. */
+/*
+ * -EINVAL with the reason, which says neither user nor password, unless http or https, and nothing
+ * but host, port and path.
+ */
 int kube_url_parse(struct kube_url *u, const char *text, struct reason *reason);
 void kube_url_fini(struct kube_url *u); /* accepts zeroes */
-/* A host name or address as it stands in a URL: an IPv6 address gets its brackets. NULL when it is neither. The
- * caller frees it. */
+/*
+ * A host name or address as it stands in a URL: an IPv6 address gets its brackets. NULL when it is
+ * neither. The caller frees it.
+ */
 char *kube_url_host(const char *name);
 /* -EINVAL with the reason unless http, https, socks5 or socks5h. */
 int kube_url_check_proxy(const char *text, struct reason *reason);

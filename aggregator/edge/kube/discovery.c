@@ -3,9 +3,10 @@
  *	GET /apis            -> groups[].versions[].groupVersion     which versions of our groups there are
  *	GET /apis/policy/v1  -> resources[]{name, verbs}             whether one has our resource
  *
- * A kind has its versions in order of preference: those of the table here, then whatever else the server has of the
- * kind's group, in the server's order, for a version of tomorrow is better than nothing. They are asked about until
- * one has the resource; the core is always v1. An answer that fails leaves open only the kinds that depend on it.
+ * A kind has its versions in order of preference: those of the table here, then whatever else the
+ * server has of the kind's group, in the server's order, for a version of tomorrow is better than
+ * nothing. They are asked about until one has the resource; the core is always v1. An answer that
+ * fails leaves open only the kinds that depend on it.
  */
 #include "aggregator/edge/kube/discovery.h"
 
@@ -79,8 +80,8 @@ void discovery_begin(struct discovery *d)
 }
 
 /*
- * The i-th version to look for the kind in, as an index; -1: there are no more. The preferred come first, and not
- * again among the others.
+ * The i-th version to look for the kind in, as an index; -1: there are no more. The preferred come
+ * first, and not again among the others.
  */
 static int candidate(const struct discovery *d, enum object_kind kind, int i)
 {
@@ -138,7 +139,7 @@ bool discovery_next(struct discovery *d, char path[DISCOVERY_PATH_MAX])
 	return true;
 }
 
-/* --- answers ------------------------------------------------------------------------------------------------------ */
+/* --- answers ---------------------------------------------------------------------------------- */
 
 static bool has_verb(const cJSON *resource, const char *name)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which version of its group the API serves each kind in, if any: one run of questions, answered one at a time. */
+/*
+ * Which version of its group the API serves each kind in, if any: one run of questions, answered
+ * one at a time.
+ */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_DISCOVERY_H
 #define EVENKEEL_AGGREGATOR_EDGE_KUBE_DISCOVERY_H
 

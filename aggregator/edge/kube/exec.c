@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * posix_spawn() is safe in a process of many threads: between fork and exec nothing of ours runs. The child starts
- * with the default signals and no descriptor but its three. Its end is looked for every SLICE_MS while its pipes are
- * awaited: neither says the other, since a grandchild may hold the pipes when the child is gone, and the child may
- * close them and stay. Where the child is gone, what the pipes hold counts, and nobody waits for more.
+ * posix_spawn() is safe in a process of many threads: between fork and exec nothing of ours runs.
+ * The child starts with the default signals and no descriptor but its three. Its end is looked for
+ * every SLICE_MS while its pipes are awaited: neither says the other, since a grandchild may hold
+ * the pipes when the child is gone, and the child may close them and stay. Where the child is gone,
+ * what the pipes hold counts, and nobody waits for more.
  */
 #include "aggregator/edge/kube/exec.h"
 
@@ -40,7 +41,7 @@ struct child {
 	int status;
 };
 
-/* --- start -------------------------------------------------------------------------------------------------- */
+/* --- start ------------------------------------------------------------------------------------ */
 
 /* 0 or errno. */
 static int spawn(pid_t *pid, char *const argv[], char *const envp[], int out, int err)
@@ -111,7 +112,7 @@ static int start(struct child *c, char *const argv[], char *const envp[], struct
 	return 0;
 }
 
-/* --- outputs ------------------------------------------------------------------------------------------------ */
+/* --- outputs ---------------------------------------------------------------------------------- */
 
 static void stream_close(struct stream *s)
 {
@@ -157,7 +158,7 @@ static void stream_fini(struct stream *s)
 	kube_bytes_wipe(s->data, s->len);
 }
 
-/* --- end ---------------------------------------------------------------------------------------------------- */
+/* --- end -------------------------------------------------------------------------------------- */
 
 static void reap(struct child *c, int flags)
 {

@@ -4,8 +4,9 @@
  *	 "status": {"expirationTimestamp": "2026-01-31T12:00:00Z", "token": T,
  *	            "clientCertificateData": PEM, "clientKeyData": PEM}}
  *
- * A plugin writes this to stdout. It reads the same object with a spec in place of the status from the variable
- * KUBERNETES_EXEC_INFO; the interface is described at kubernetes.io/docs/reference/config-api/client-authentication.v1.
+ * A plugin writes this to stdout. It reads the same object with a spec in place of the status from
+ * the variable KUBERNETES_EXEC_INFO; the interface is described at
+ * kubernetes.io/docs/reference/config-api/client-authentication.v1.
  */
 #include "aggregator/edge/kube/exec_credential.h"
 
@@ -22,7 +23,7 @@
 #include "shared/mem.h"
 #include "shared/timefmt.h"
 
-/* --- answer ------------------------------------------------------------------------------------------------- */
+/* --- answer ----------------------------------------------------------------------------------- */
 
 static int refuse(struct reason *reason, const char *text)
 {
@@ -130,7 +131,7 @@ void exec_credential_fini(struct exec_credential *cred)
 	*cred = (struct exec_credential){0};
 }
 
-/* --- question ----------------------------------------------------------------------------------------------- */
+/* --- question --------------------------------------------------------------------------------- */
 
 static void write_ca(struct jsonw *w, const char *ca)
 {

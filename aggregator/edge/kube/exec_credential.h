@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is said to an exec plugin, and what it answers: an ExecCredential of client.authentication.k8s.io, v1 or
- * v1beta1. */
+/*
+ * What is said to an exec plugin, and what it answers: an ExecCredential of
+ * client.authentication.k8s.io, v1 or v1beta1.
+ */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_EXEC_CREDENTIAL_H
 #define EVENKEEL_AGGREGATOR_EDGE_KUBE_EXEC_CREDENTIAL_H
 
@@ -20,8 +22,8 @@ struct exec_credential {
 };
 
 /*
- * -EINVAL with the reason, which holds nothing of the credential: no JSON, another kind or apiVersion than api_version, no
- * credential, half of a pair, or a time that is none.
+ * -EINVAL with the reason, which holds nothing of the credential: no JSON, another kind or
+ * apiVersion than api_version, no credential, half of a pair, or a time that is none.
  */
 int exec_credential_parse(struct exec_credential *cred, const char *api_version, const char *json,
 			  size_t len, struct reason *reason);
@@ -29,8 +31,9 @@ void exec_credential_fini(
 	struct exec_credential *cred); /* wipes; accepts zeroes, and leaves them */
 
 /*
- * The value of KUBERNETES_EXEC_INFO, with the cluster if the configuration says so; ca: its certificates as PEM, NULL
- * when there are none. The "config" that a cluster's extensions may hold is not passed on. The caller frees it.
+ * The value of KUBERNETES_EXEC_INFO, with the cluster if the configuration says so; ca: its
+ * certificates as PEM, NULL when there are none. The "config" that a cluster's extensions may hold
+ * is not passed on. The caller frees it.
  */
 char *exec_credential_info(const struct kube_config *c, const char *ca);
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  *	kube thread: one libcurl multi handle                                loop thread
- *	  discoverer --kinds and versions--> feed of each kind --changes--> outbox --batches--> kube_take()
+ * discoverer --kinds and versions--> feed of each kind --changes--> outbox --batches--> kube_take()
  *
- * Every list and watch has a handle and, on HTTP/1.1, a connection of its own, so that none waits for another. All
- * run on this one thread, since reading objects is what costs, and a list is read once. No lock is held while others
- * are called.
+ * Every list and watch has a handle and, on HTTP/1.1, a connection of its own, so that none waits
+ * for another. All run on this one thread, since reading objects is what costs, and a list is read
+ * once. No lock is held while others are called.
  *
- * The thread waits in two places: for its sockets and timers, and for room in the outbox when the loop is behind.
- * kube_stop() ends both waits at once; an exec plugin that is running is the one thing it has to wait for.
+ * The thread waits in two places: for its sockets and timers, and for room in the outbox when the
+ * loop is behind. kube_stop() ends both waits at once; an exec plugin that is running is the one
+ * thing it has to wait for.
  */
 #include "aggregator/edge/kube/kube.h"
 
@@ -57,7 +58,7 @@ static double random_share(void *ctx)
 	return bits / 4294967296.0;
 }
 
-/* --- the thread --------------------------------------------------------------------------------------------------- */
+/* --- the thread ------------------------------------------------------------------------------- */
 
 static int64_t wake_all(struct kube *k, int64_t now_ns)
 {
@@ -111,7 +112,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* --- start and stop ----------------------------------------------------------------------------------------------- */
+/* --- start and stop --------------------------------------------------------------------------- */
 
 static void init_feeds(struct kube *k, const struct kube_timing *timing)
 {

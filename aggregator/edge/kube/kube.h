@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Kubernetes edge: one thread lists and watches every kept kind and hands records over to the loop. Nothing here is
- * state of the cluster; what is told is level-triggered and may be told again.
+ * The Kubernetes edge: one thread lists and watches every kept kind and hands records over to the
+ * loop. Nothing here is state of the cluster; what is told is level-triggered and may be told
+ * again.
  */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_KUBE_H
 #define EVENKEEL_AGGREGATOR_EDGE_KUBE_KUBE_H
@@ -54,9 +55,9 @@ struct kube_stats {
 struct kube;
 
 /*
- * Starts the thread. config is copied. `ready` is called on the kube thread whenever kube_take() has something new;
- * it must only wake the loop. 0, or -errno with the reason. That the API cannot be reached is not an error: it is
- * tried again for ever.
+ * Starts the thread. config is copied. `ready` is called on the kube thread whenever kube_take()
+ * has something new; it must only wake the loop. 0, or -errno with the reason. That the API cannot
+ * be reached is not an error: it is tried again for ever.
  */
 int kube_start(struct kube **k, const struct kube_config *config, void (*ready)(void *ctx),
 	       void *ctx, struct reason *reason);
@@ -65,7 +66,10 @@ struct kube_timing;
 int kube_start_timed(struct kube **k, const struct kube_config *config,
 		     const struct kube_timing *timing, void (*ready)(void *ctx), void *ctx,
 		     struct reason *reason);
-/* Loop thread. The oldest batch, or NULL. The kube thread waits while 64 batches, or 16 MiB of JSON, are not taken. */
+/*
+ * Loop thread. The oldest batch, or NULL. The kube thread waits while 64 batches, or 16 MiB of
+ * JSON, are not taken.
+ */
 struct kube_batch *kube_take(struct kube *k);
 const struct kube_stats *kube_stats_get(const struct kube *k, enum object_kind kind);
 /* Cuts every connection, joins the thread and frees it all. NULL is allowed. */

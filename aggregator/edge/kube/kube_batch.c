@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is moved out of a batch leaves NULL behind, so that freeing it is the same whatever was done with it. */
+/*
+ * What is moved out of a batch leaves NULL behind, so that freeing it is the same whatever was done
+ * with it.
+ */
 #include <stdlib.h>
 
 #include "aggregator/edge/kube/kube.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A run takes a request per version of our groups, one after the other on one connection. There is one at the start,
- * and then one a minute as long as a kind is not there; a kind that stays lost (404 of a list) asks for no more of
- * them. What failed is asked for again as lists are: backed off, once a minute if forbidden, and once at once after a
- * 401.
+ * A run takes a request per version of our groups, one after the other on one connection. There is
+ * one at the start, and then one a minute as long as a kind is not there; a kind that stays lost
+ * (404 of a list) asks for no more of them. What failed is asked for again as lists are: backed
+ * off, once a minute if forbidden, and once at once after a 401.
  */
 #include "aggregator/edge/kube/kube_discoverer.h"
 
@@ -31,7 +31,7 @@ static bool on_data(void *ctx, const char *data, size_t len)
 	return true;
 }
 
-/* --- the end of a run --------------------------------------------------------------------------------------------- */
+/* --- the end of a run ------------------------------------------------------------------------- */
 
 static int64_t wait_ns(struct discoverer *d, const struct kube_status *fault, int64_t now_ns)
 {
@@ -92,7 +92,7 @@ static void on_end(void *ctx, const struct kube_status *fault)
 	ask(d, clock_mono_ns());
 }
 
-/* --- life --------------------------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 static const struct transfer_hooks hooks = {on_open, on_data, on_end};
 

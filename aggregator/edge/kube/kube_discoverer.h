@@ -26,7 +26,10 @@ void discoverer_init(struct discoverer *d, struct feed *feeds, const struct kube
 		     double (*random)(void *ctx), void *random_ctx, struct kube_session *session,
 		     CURLM *multi);
 void discoverer_fini(struct discoverer *d);
-/* Begins a run if one is due. Monotonic time of the next, INT64_MAX: none is needed, or one is under way. */
+/*
+ * Begins a run if one is due. Monotonic time of the next, INT64_MAX: none is needed, or one is
+ * under way.
+ */
 int64_t discoverer_wake(struct discoverer *d, int64_t now_ns);
 
 #endif

@@ -4,9 +4,10 @@
  *	    ^                  |
  *	    +-- path --- reflector <-- opened, page, change, bookmark, ended, fault
  *
- * An object that cannot be read is passed over, counted and named, whichever way it came: it is as if it were not there.
- * What was known of it goes, since it is not that any more. It is named with its reason until it can be read or is gone; a
- * new list names anew. Its version counts all the same, or the watch would go back to it for ever.
+ * An object that cannot be read is passed over, counted and named, whichever way it came: it is as
+ * if it were not there. What was known of it goes, since it is not that any more. It is named with
+ * its reason until it can be read or is gone; a new list names anew. Its version counts all the
+ * same, or the watch would go back to it for ever.
  */
 #include "aggregator/edge/kube/kube_feed.h"
 
@@ -28,7 +29,7 @@ static enum object_kind kind_of(const struct feed *f)
 	return f->reflector.kind;
 }
 
-/* --- telling ------------------------------------------------------------------------------------------------------ */
+/* --- telling ---------------------------------------------------------------------------------- */
 
 static void tell_source(struct feed *f, int64_t now_ns)
 {
@@ -84,7 +85,7 @@ static void note_too_large(struct feed *f)
 		     SPLITTER_OBJECT_MAX >> 20);
 }
 
-/* --- objects ------------------------------------------------------------------------------------------------------ */
+/* --- objects ---------------------------------------------------------------------------------- */
 
 static const char *get_string(const cJSON *json, const char *name)
 {
@@ -174,7 +175,7 @@ static void on_item(void *ctx, const char *text, size_t len)
 	kube_json_end(f->json);
 }
 
-/* --- events of a watch -------------------------------------------------------------------------------------------- */
+/* --- events of a watch ------------------------------------------------------------------------ */
 
 static void note_news(struct feed *f, enum reflector_event_type type, const cJSON *object)
 {
@@ -223,7 +224,7 @@ static void on_line(void *ctx, const char *text, size_t len)
 	kube_json_end(f->json);
 }
 
-/* --- transfers ---------------------------------------------------------------------------------------------------- */
+/* --- transfers -------------------------------------------------------------------------------- */
 
 static bool is_list(const struct feed *f)
 {
@@ -315,7 +316,7 @@ static void request(struct feed *f, int64_t now_ns)
 	buf_fini(&path);
 }
 
-/* --- the reflector's orders --------------------------------------------------------------------------------------- */
+/* --- the reflector's orders ------------------------------------------------------------------- */
 
 static void copy_counters(struct feed *f)
 {
@@ -352,7 +353,7 @@ static void step(struct feed *f, struct reflector_event *e)
 		request(f, e->now_ns);
 }
 
-/* --- life --------------------------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 void feed_init(struct feed *f, enum object_kind kind, const struct kube_timing *timing,
 	       double (*random)(void *ctx), void *random_ctx, struct kube_session *session,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One kind's way from the API to the outbox: what its reflector orders is requested, and what comes is read. Kube
- * thread. */
+/*
+ * One kind's way from the API to the outbox: what its reflector orders is requested, and what comes
+ * is read. Kube thread.
+ */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_KUBE_FEED_H
 #define EVENKEEL_AGGREGATOR_EDGE_KUBE_KUBE_FEED_H
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cJSON allocates every value and every string by itself: some 700 for a pod, and all are given back before the next.
- * From the heap, where records that stay are allocated in between, that took more than half of the time of a list. So
- * a document lives in blocks from which memory is only ever taken, and its end takes it all back at once.
+ * cJSON allocates every value and every string by itself: some 700 for a pod, and all are given
+ * back before the next. From the heap, where records that stay are allocated in between, that took
+ * more than half of the time of a list. So a document lives in blocks from which memory is only
+ * ever taken, and its end takes it all back at once.
  *
- * cJSON has one allocator per process, so it is told of one that looks whether this thread has a document open.
- * Others get what they always got.
+ * cJSON has one allocator per process, so it is told of one that looks whether this thread has a
+ * document open. Others get what they always got.
  *
- * A document of an 8 MiB object may need some hundred MiB; blocks beyond the first are freed with it.
+ * A document of an 8 MiB object may need some hundred MiB; blocks beyond the first are freed with
+ * it.
  */
 #include "aggregator/edge/kube/kube_json.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A server that is gone is fifteen broken watches and one line; so is its return. What concerns one kind alone (no
- * permission, no such resource) is a line of that kind.
+ * A server that is gone is fifteen broken watches and one line; so is its return. What concerns one
+ * kind alone (no permission, no such resource) is a line of that kind.
  */
 #include "aggregator/edge/kube/kube_log.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the log says of the API: its troubles and their ends, once, however many kinds have them. Kube thread. */
+/*
+ * What the log says of the API: its troubles and their ends, once, however many kinds have them.
+ * Kube thread.
+ */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_KUBE_LOG_H
 #define EVENKEEL_AGGREGATOR_EDGE_KUBE_KUBE_LOG_H
 

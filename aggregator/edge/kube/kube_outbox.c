@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bound is on two things, since a batch may hold 512 small objects or as many large ones. What is queued was read
- * once and will be the model's; the bound is what a list may be ahead of the loop by.
+ * The bound is on two things, since a batch may hold 512 small objects or as many large ones. What
+ * is queued was read once and will be the model's; the bound is what a list may be ahead of the
+ * loop by.
  */
 #include "aggregator/edge/kube/kube_outbox.h"
 

@@ -28,8 +28,9 @@ void kube_outbox_init(struct kube_outbox *o, void (*ready)(void *ctx), void *ctx
 void kube_outbox_fini(struct kube_outbox *o);
 
 /*
- * Kube thread. The next change, zeroed but for type and kind, to be filled in before the next call here. json_len: of
- * what the change was read from. Waits while the queue is full and a batch is ready for it.
+ * Kube thread. The next change, zeroed but for type and kind, to be filled in before the next call
+ * here. json_len: of what the change was read from. Waits while the queue is full and a batch is
+ * ready for it.
  */
 struct kube_change *kube_outbox_add(struct kube_outbox *o, enum kube_change_type type,
 				    enum object_kind kind, size_t json_len);

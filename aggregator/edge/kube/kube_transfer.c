@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libcurl gives the body of any answer to the same callback, so this keeps apart what the API has to say (200) from
- * why it will not (all else). A handle may not be taken from the multi handle inside of its callbacks: a receiver
- * that has enough says so, libcurl then calls the transfer failed, and that is no fault.
+ * libcurl gives the body of any answer to the same callback, so this keeps apart what the API has
+ * to say (200) from why it will not (all else). A handle may not be taken from the multi handle
+ * inside of its callbacks: a receiver that has enough says so, libcurl then calls the transfer
+ * failed, and that is no fault.
  */
 #include "aggregator/edge/kube/kube_transfer.h"
 #include "shared/mem.h"
@@ -11,7 +12,7 @@
 
 enum { REFUSAL_MAX = 64 << 10, LIST_BUFFER = 64 << 10 };
 
-/* --- callbacks of libcurl ----------------------------------------------------------------------------------------- */
+/* --- callbacks of libcurl --------------------------------------------------------------------- */
 
 static long status_code(const struct transfer *t)
 {
@@ -48,7 +49,7 @@ static size_t on_body(char *data, size_t size, size_t count, void *ctx)
 	return len;
 }
 
-/* --- life --------------------------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 void transfer_init(struct transfer *t, struct kube_session *session, CURLM *multi,
 		   const struct transfer_hooks *hooks, void *ctx)
@@ -87,7 +88,7 @@ struct transfer *transfer_of(CURL *handle)
 	return t;
 }
 
-/* --- requests ----------------------------------------------------------------------------------------------------- */
+/* --- requests --------------------------------------------------------------------------------- */
 
 static void end_without_answer(struct transfer *t, const char *why)
 {

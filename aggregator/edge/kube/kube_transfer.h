@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One request at a time on a connection of its own: from a path to bytes that count, or why there are none. Kube
- * thread. */
+/*
+ * One request at a time on a connection of its own: from a path to bytes that count, or why there
+ * are none. Kube thread.
+ */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_KUBE_TRANSFER_H
 #define EVENKEEL_AGGREGATOR_EDGE_KUBE_KUBE_TRANSFER_H
 

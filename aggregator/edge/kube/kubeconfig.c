@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A kubeconfig is three lists of names (clusters, users, contexts) and the name of the context that counts:
+ * A kubeconfig is three lists of names (clusters, users, contexts) and the name of the context that
+ * counts:
  *
- *	current-context: dev
- *	contexts: [{name: dev, context: {cluster: c, user: u, namespace: n}}]
- *	clusters: [{name: c, cluster: {server: "https://10.96.0.1:443", certificate-authority-data: BASE64}}]
+ * current-context: dev contexts: [{name: dev, context: {cluster: c, user: u, namespace: n}}]
+ * clusters: [{name: c, cluster: {server: "https://10.96.0.1:443", certificate-authority-data:
+ * BASE64}}]
  *	users:    [{name: u, user: {token: T}}]
  *
- * Only what the chosen context leads to is looked at, so that another, half-written entry does no harm. Two tables
- * say which members become which strings. Members that this file does not know are passed over, with one exception:
- * what would make us another user than the file says (impersonation, passwords, auth-provider) is refused. The rules
- * of what excludes what are kubectl's; on top, an exec plugin is the only credential where it is given. A token file
- * wins over a token, as in kubectl.
+ * Only what the chosen context leads to is looked at, so that another, half-written entry does no
+ * harm. Two tables say which members become which strings. Members that this file does not know are
+ * passed over, with one exception: what would make us another user than the file says
+ * (impersonation, passwords, auth-provider) is refused. The rules of what excludes what are
+ * kubectl's; on top, an exec plugin is the only credential where it is given. A token file wins
+ * over a token, as in kubectl.
  */
 #include "aggregator/edge/kube/kubeconfig.h"
 
@@ -34,7 +36,7 @@ struct reader {
 	struct kube_config config; /* as far as it is read */
 };
 
-/* --- strings ------------------------------------------------------------------------------------------------ */
+/* --- strings ---------------------------------------------------------------------------------- */
 
 enum form { PLAIN, PATH, PEM };
 
@@ -104,7 +106,7 @@ static void take_members(struct reader *r, const yaml_node_t *map, const struct 
 	}
 }
 
-/* --- cluster ------------------------------------------------------------------------------------------------ */
+/* --- cluster ---------------------------------------------------------------------------------- */
 
 static void check_server(struct reader *r, const yaml_node_t *cluster)
 {
@@ -169,7 +171,7 @@ static void take_cluster(struct reader *r, const yaml_node_t *cluster)
 				     "to verify with; give one of them");
 }
 
-/* --- user --------------------------------------------------------------------------------------------------- */
+/* --- user ------------------------------------------------------------------------------------- */
 
 static void refuse_members(struct reader *r, const yaml_node_t *user)
 {
@@ -341,9 +343,11 @@ static void take_user(struct reader *r, const yaml_node_t *user)
 		take_exec(r, exec);
 }
 
-/* --- names -------------------------------------------------------------------------------------------------- */
+/* --- names ------------------------------------------------------------------------------------ */
 
-/* list[name == name].member; with a failure at `at` when there is no such entry, or more than one. */
+/*
+ * list[name == name].member; with a failure at `at` when there is no such entry, or more than one.
+ */
 static const yaml_node_t *find_entry(struct reader *r, const char *list, const char *member,
 				     const char *name, const yaml_node_t *at)
 {

@@ -9,9 +9,9 @@
 #include "shared/reason.h"
 
 /*
- * name: of the file, for reasons and as the source; folder: what relative paths are relative to; context: NULL for
- * the current one. 0, or -EINVAL with the reason "name:line:column: text", which holds no secret; *c is written only
- * on success.
+ * name: of the file, for reasons and as the source; folder: what relative paths are relative to;
+ * context: NULL for the current one. 0, or -EINVAL with the reason "name:line:column: text", which
+ * holds no secret; *c is written only on success.
  */
 int kubeconfig_parse(struct kube_config *c, const char *name, const char *folder, const char *text,
 		     size_t len, const char *context, struct reason *reason);

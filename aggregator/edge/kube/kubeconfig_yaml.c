@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libyaml builds the document; a pass over its events comes first and refuses what would make that expensive: more
- * than EVENTS_MAX events, nesting deeper than DEPTH_MAX, more than ANCHORS_MAX anchors (libyaml looks for them one by
- * one). An alias is the same node again, so it costs nothing, and since readers go down by names they cannot be led
- * round in circles. Merge keys are refused: what they add would be missed otherwise. JSON is YAML, so both are read.
+ * libyaml builds the document; a pass over its events comes first and refuses what would make that
+ * expensive: more than EVENTS_MAX events, nesting deeper than DEPTH_MAX, more than ANCHORS_MAX
+ * anchors (libyaml looks for them one by one). An alias is the same node again, so it costs
+ * nothing, and since readers go down by names they cannot be led round in circles. Merge keys are
+ * refused: what they add would be missed otherwise. JSON is YAML, so both are read.
  *
- * A document holds tokens and keys. Its scalars are wiped before they are freed; libyaml's buffers are out of reach.
+ * A document holds tokens and keys. Its scalars are wiped before they are freed; libyaml's buffers
+ * are out of reach.
  */
 #include "aggregator/edge/kube/kubeconfig_yaml.h"
 #include "shared/mem.h"
@@ -34,7 +36,7 @@ static int refuse_syntax(const char *name, const yaml_parser_t *p, struct reason
 	return -EINVAL;
 }
 
-/* --- bounds ------------------------------------------------------------------------------------------------- */
+/* --- bounds ----------------------------------------------------------------------------------- */
 
 struct counts {
 	size_t events, documents, depth, anchors;
@@ -94,7 +96,7 @@ static int check_bounds(const char *name, const char *text, size_t len, struct r
 	return rc;
 }
 
-/* --- document ----------------------------------------------------------------------------------------------- */
+/* --- document --------------------------------------------------------------------------------- */
 
 int kubeconfig_yaml_load(struct kubeconfig_yaml *y, const char *name, const char *text, size_t len,
 			 struct reason *reason)
@@ -150,7 +152,7 @@ void kubeconfig_yaml_fail(struct kubeconfig_yaml *y, const yaml_node_t *at, cons
 	refuse(y->name, &at->start_mark, text, y->reason);
 }
 
-/* --- members ------------------------------------------------------------------------------------------------ */
+/* --- members ---------------------------------------------------------------------------------- */
 
 static const char *scalar(const yaml_node_t *n)
 {

@@ -10,8 +10,8 @@
 #include "shared/reason.h"
 
 /*
- * Once something failed, every function below finds nothing, so a reader asks for one member after the other and
- * looks at `failed` at the end.
+ * Once something failed, every function below finds nothing, so a reader asks for one member after
+ * the other and looks at `failed` at the end.
  */
 struct kubeconfig_yaml {
 	yaml_document_t document;
@@ -20,14 +20,19 @@ struct kubeconfig_yaml {
 	bool failed;
 };
 
-/* One mapping, not larger than what the file's top says. -EINVAL with the reason; then there is nothing to give up. */
+/*
+ * One mapping, not larger than what the file's top says. -EINVAL with the reason; then there is
+ * nothing to give up.
+ */
 int kubeconfig_yaml_load(struct kubeconfig_yaml *y, const char *name, const char *text, size_t len,
 			 struct reason *reason);
 void kubeconfig_yaml_fini(struct kubeconfig_yaml *y); /* wipes every scalar */
 
 yaml_node_t *kubeconfig_yaml_root(struct kubeconfig_yaml *y);
-/* The member of a mapping; NULL when it is absent or null, or with a failure: when it is there twice or of another
- * type. */
+/*
+ * The member of a mapping; NULL when it is absent or null, or with a failure: when it is there
+ * twice or of another type.
+ */
 yaml_node_t *kubeconfig_yaml_find(struct kubeconfig_yaml *y, const yaml_node_t *map,
 				  const char *key, yaml_node_type_t type);
 /* The text of a scalar member; NULL also when it is empty. Borrowed from the document. */

@@ -2,20 +2,21 @@
 /*
  * The rules are those of client-go's reflector, which every API server is tried with.
  *
- * A first list asks for version 0: whatever the server's cache has. Later ones ask for nothing older than what was
- * seen, so that time does not run backward when another server answers. A server that cannot give that (410, or it is
- * itself behind) is asked for the newest, in pages. A watch goes on where the list or the last event was; bookmarks
- * move that on, but none need come.
+ * A first list asks for version 0: whatever the server's cache has. Later ones ask for nothing
+ * older than what was seen, so that time does not run backward when another server answers. A
+ * server that cannot give that (410, or it is itself behind) is asked for the newest, in pages. A
+ * watch goes on where the list or the last event was; bookmarks move that on, but none need come.
  *
- * What went wrong decides how much is done again. Least for what says nothing about our version: a refused or cut
- * connection, 429, an error inside of the server: the same watch again. A version that is gone, or an answer nobody
- * understands: a list. 404: the resource itself may be gone, which discovery tells. Every repetition waits
- * (backoff.c), except for those that cannot become a loop: the watch that ended as agreed, or was cut after events;
- * the two steps from an expired list to one that cannot expire; and the first 401, after which credentials are read
- * anew.
+ * What went wrong decides how much is done again. Least for what says nothing about our version: a
+ * refused or cut connection, 429, an error inside of the server: the same watch again. A version
+ * that is gone, or an answer nobody understands: a list. 404: the resource itself may be gone,
+ * which discovery tells. Every repetition waits (backoff.c), except for those that cannot become a
+ * loop: the watch that ended as agreed, or was cut after events; the two steps from an expired list
+ * to one that cannot expire; and the first 401, after which credentials are read anew.
  *
- * Nothing here knows of connections or clocks. Objects that were told stay valid through every fault, with a source
- * that says since when changes may be missing; only that the API has no such resource clears them.
+ * Nothing here knows of connections or clocks. Objects that were told stay valid through every
+ * fault, with a source that says since when changes may be missing; only that the API has no such
+ * resource clears them.
  */
 #include "aggregator/edge/kube/reflector.h"
 
@@ -84,7 +85,7 @@ void reflector_fini(struct reflector *r)
 	r->continue_token = NULL;
 }
 
-/* --- moves -------------------------------------------------------------------------------------------------------- */
+/* --- moves ------------------------------------------------------------------------------------ */
 
 static void move(struct reflector *r, enum reflector_state to)
 {
@@ -152,7 +153,7 @@ static void do_again(struct reflector *r, struct reflector_update *u)
 		watch_now(r, u);
 }
 
-/* --- what is known ------------------------------------------------------------------------------------------------ */
+/* --- what is known ---------------------------------------------------------------------------- */
 
 /* One that we cannot keep is one that we were not told. */
 static bool is_version(const char *version)
@@ -210,7 +211,7 @@ static void say_forbidden(struct reflector *r, const struct kube_status *s)
 	    group_len(version), version, object_kind_resource(r->kind), s->message);
 }
 
-/* --- faults ------------------------------------------------------------------------------------------------------- */
+/* --- faults ----------------------------------------------------------------------------------- */
 
 /* The version that was asked for, or that a page continues, is not to be had. */
 static void on_version_unavailable(struct reflector *r, const struct reflector_event *e,
@@ -269,7 +270,10 @@ static void on_no_answer(struct reflector *r, const struct reflector_event *e,
 	pause_backed_off(r, current(r), e);
 }
 
-/* An API server that just started refuses what it allowed, until it knows its roles: one that was allowed asks again. */
+/*
+ * An API server that just started refuses what it allowed, until it knows its roles: one that was
+ * allowed asks again.
+ */
 static void on_forbidden(struct reflector *r, const struct reflector_event *e)
 {
 	if (r->synced && r->refusals++ < REFUSALS_DOUBTED) {
@@ -310,7 +314,7 @@ static void on_fault(struct reflector *r, const struct reflector_event *e,
 	}
 }
 
-/* --- the other events --------------------------------------------------------------------------------------------- */
+/* --- the other events ------------------------------------------------------------------------- */
 
 static void on_served(struct reflector *r, const struct reflector_event *e,
 		      struct reflector_update *u)
@@ -478,7 +482,7 @@ int64_t reflector_wake_ns(const struct reflector *r)
 	return r->state == REFLECTOR_PAUSED ? r->wake_ns : INT64_MAX;
 }
 
-/* --- requests ----------------------------------------------------------------------------------------------------- */
+/* --- requests --------------------------------------------------------------------------------- */
 
 static void add_escaped(struct buf *out, const char *text)
 {

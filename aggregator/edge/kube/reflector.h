@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What to ask the API for next about one kind, so that a list and what happened since stay one consistent picture. */
+/*
+ * What to ask the API for next about one kind, so that a list and what happened since stay one
+ * consistent picture.
+ */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_REFLECTOR_H
 #define EVENKEEL_AGGREGATOR_EDGE_KUBE_REFLECTOR_H
 

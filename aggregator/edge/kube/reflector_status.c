@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * {"kind": "Status", "code": 410, "reason": "Expired", "message": "..", "details": {"retryAfterSeconds": 1, "causes": [..]}}
+ * {"kind": "Status", "code": 410, "reason": "Expired", "message": "..", "details":
+ * {"retryAfterSeconds": 1, "causes": [..]}}
  *
- * That a version is newer than the server's is told as 504 Timeout with a cause of its own; before 1.19 by the
- * message alone.
+ * That a version is newer than the server's is told as 504 Timeout with a cause of its own; before
+ * 1.19 by the message alone.
  */
 #include "aggregator/edge/kube/reflector_status.h"
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why a request did not get what it asked for: the API's Status object, an HTTP status without one, or no answer
- * at all. */
+/*
+ * Why a request did not get what it asked for: the API's Status object, an HTTP status without one,
+ * or no answer at all.
+ */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_REFLECTOR_STATUS_H
 #define EVENKEEL_AGGREGATOR_EDGE_KUBE_REFLECTOR_STATUS_H
 

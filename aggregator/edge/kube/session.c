@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A session is an address and a credential; prepare() puts both into a libcurl handle. It holds no connection: those
- * are the handle's, or those of the multi handle it is added to.
+ * A session is an address and a credential; prepare() puts both into a libcurl handle. It holds no
+ * connection: those are the handle's, or those of the multi handle it is added to.
  *
- * tls-server-name: libcurl takes the name to ask for (SNI) and to verify from the URL, so the URL gets that name,
- * CURLOPT_CONNECT_TO leads the connection, or the proxy's tunnel, to the true address, and the Host header names that
- * one, as in kubectl.
+ * tls-server-name: libcurl takes the name to ask for (SNI) and to verify from the URL, so the URL
+ * gets that name, CURLOPT_CONNECT_TO leads the connection, or the proxy's tunnel, to the true
+ * address, and the Host header names that one, as in kubectl.
  *
- * A peer that vanished is noticed by keepalive probes on an idle watch, and by TCP_USER_TIMEOUT where something was
- * sent: within PEER_TIMEOUT either way. TLS sessions are not resumed, since a resumed one keeps the client
- * certificate it began with.
+ * A peer that vanished is noticed by keepalive probes on an idle watch, and by TCP_USER_TIMEOUT
+ * where something was sent: within PEER_TIMEOUT either way. TLS sessions are not resumed, since a
+ * resumed one keeps the client certificate it began with.
  */
 #include "aggregator/edge/kube/session_internal.h"
 
@@ -47,7 +47,7 @@ struct kube_session {
 	struct session_credential credential;
 };
 
-/* --- address ------------------------------------------------------------------------------------------------ */
+/* --- address ---------------------------------------------------------------------------------- */
 
 static struct curl_slist *list_of(struct curl_slist *list, char *line)
 {
@@ -162,7 +162,7 @@ void kube_session_limit_exec(struct kube_session *s, int64_t limit_ns)
 	s->credential.exec_limit_ns = limit_ns;
 }
 
-/* --- handles ------------------------------------------------------------------------------------------------ */
+/* --- handles ---------------------------------------------------------------------------------- */
 
 static int set_user_timeout(void *context, curl_socket_t fd, curlsocktype purpose)
 {
@@ -187,7 +187,9 @@ static void set_connection(const struct kube_session *s, CURL *h)
 	curl_easy_setopt(h, CURLOPT_SOCKOPTFUNCTION, set_user_timeout);
 	curl_easy_setopt(h, CURLOPT_CONNECT_TO, s->connect_to);
 	curl_easy_setopt(h, CURLOPT_PROXY, s->proxy);
-	/* The environment's proxy is not for what runs here; the file's is what its author wants. */
+	/*
+	 * The environment's proxy is not for what runs here; the file's is what its author wants.
+	 */
 	curl_easy_setopt(h, CURLOPT_NOPROXY, s->proxy ? "" : s->url.loopback ? "*" : NULL);
 	curl_easy_setopt(h, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
 }
@@ -247,7 +249,7 @@ const char *kube_session_server(const struct kube_session *s)
 	return s->config.server;
 }
 
-/* --- failures ----------------------------------------------------------------------------------------------- */
+/* --- failures --------------------------------------------------------------------------------- */
 
 /* Who is to vouch for the server. */
 static const char *authority(const struct kube_session *s)
@@ -292,7 +294,7 @@ void kube_session_explain(const struct kube_session *s, CURL *handle, CURLcode c
 	reason_prefix(reason, "%s", s->config.server);
 }
 
-/* --- requests with a body ----------------------------------------------------------------------------------- */
+/* --- requests with a body --------------------------------------------------------------------- */
 
 /* Those of every request and one more, made when they are first wanted. */
 static struct curl_slist *headers_with(const struct kube_session *s, struct curl_slist **made,

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is in files is read again once a minute, and at once when the server said 401. Files that cannot be read then
- * leave the former credential in use, with one line in the log: it may be good for long, and the next minute may
- * bring the file back. Only when the server has refused it is that an error.
+ * What is in files is read again once a minute, and at once when the server said 401. Files that
+ * cannot be read then leave the former credential in use, with one line in the log: it may be good
+ * for long, and the next minute may bring the file back. Only when the server has refused it is
+ * that an error.
  *
- * An exec plugin's credential is kept until a minute before its end (half its life where that is shorter). The plugin
- * runs on the caller's thread, which waits, EXEC_LIMIT at most: nothing can be asked of the server without it anyway.
- * While its former credential is good a failing plugin does no harm; and one that failed rests for EXEC_PAUSE, so
- * that ten requests that are waiting for a credential do not make it fail ten times. The end comes as wall time, and
- * is turned into the caller's clock when it arrives.
+ * An exec plugin's credential is kept until a minute before its end (half its life where that is
+ * shorter). The plugin runs on the caller's thread, which waits, EXEC_LIMIT at most: nothing can be
+ * asked of the server without it anyway. While its former credential is good a failing plugin does
+ * no harm; and one that failed rests for EXEC_PAUSE, so that ten requests that are waiting for a
+ * credential do not make it fail ten times. The end comes as wall time, and is turned into the
+ * caller's clock when it arrives.
  */
 #include "aggregator/edge/kube/session_credential.h"
 
@@ -33,9 +35,12 @@
 
 enum { SHOWN_LEN = 130 };
 
-/* --- files -------------------------------------------------------------------------------------------------- */
+/* --- files ------------------------------------------------------------------------------------ */
 
-/* A text of a file or, without one, of data; NULL in *text when there is neither. The caller wipes it. */
+/*
+ * A text of a file or, without one, of data; NULL in *text when there is neither. The caller wipes
+ * it.
+ */
 static int load_pem(const char *file, const char *data, const char *what, char **text,
 		    struct reason *reason)
 {
@@ -120,7 +125,7 @@ static int read_files(struct session_credential *c, struct reason *reason)
 	return rc ? rc : read_certificates(c, reason);
 }
 
-/* --- exec plugin -------------------------------------------------------------------------------------------- */
+/* --- exec plugin ------------------------------------------------------------------------------ */
 
 static bool same_name(const char *a, const char *b)
 {
@@ -138,8 +143,10 @@ static bool is_among(const char *variable, char **list)
 	return false;
 }
 
-/* Our own environment, over it that of the configuration, over it the info. The array is the caller's, not its
- * strings. */
+/*
+ * Our own environment, over it that of the configuration, over it the info. The array is the
+ * caller's, not its strings.
+ */
 static char **make_environment(const struct kube_config *config, char *info)
 {
 	size_t count = 0, room = 2;
@@ -210,7 +217,10 @@ static int ask_plugin(struct session_credential *c, struct exec_credential *got,
 	return rc;
 }
 
-/* The plugin's new credential takes the place of the former one, unless it has ended or its certificate is of no use. */
+/*
+ * The plugin's new credential takes the place of the former one, unless it has ended or its
+ * certificate is of no use.
+ */
 static int take_credential(struct session_credential *c, struct exec_credential *got,
 			   int64_t now_ns, struct reason *reason)
 {
@@ -284,7 +294,7 @@ static int refresh_exec(struct session_credential *c, int64_t now_ns, struct rea
 	return 0;
 }
 
-/* --- both --------------------------------------------------------------------------------------------------- */
+/* --- both ------------------------------------------------------------------------------------- */
 
 int session_credential_init(struct session_credential *c, const struct kube_config *config,
 			    struct reason *reason)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The newest credential of a configuration: read again as it ages, and when the server doubts it. */
+/*
+ * The newest credential of a configuration: read again as it ages, and when the server doubts it.
+ */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_SESSION_CREDENTIAL_H
 #define EVENKEEL_AGGREGATOR_EDGE_KUBE_SESSION_CREDENTIAL_H
 

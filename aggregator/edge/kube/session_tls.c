@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libcurl on GnuTLS takes certificates as files only (its *_BLOB options are for other TLS libraries), and reads them
- * when it connects, which may be after they were exchanged, when certificate and key may not belong together yet. So
- * each set is checked as a whole and then lies in anonymous files in memory, named through /proc/self/fd.
+ * libcurl on GnuTLS takes certificates as files only (its *_BLOB options are for other TLS
+ * libraries), and reads them when it connects, which may be after they were exchanged, when
+ * certificate and key may not belong together yet. So each set is checked as a whole and then lies
+ * in anonymous files in memory, named through /proc/self/fd.
  *
- * libcurl reuses a connection for a request with the same paths. A new set gets new descriptors, hence other paths,
- * and so a connection of its own; the older ones are kept open for a while, so that a request prepared with one of
- * them can still connect, and their numbers are not given to others.
+ * libcurl reuses a connection for a request with the same paths. A new set gets new descriptors,
+ * hence other paths, and so a connection of its own; the older ones are kept open for a while, so
+ * that a request prepared with one of them can still connect, and their numbers are not given to
+ * others.
  */
 #include "aggregator/edge/kube/session_tls.h"
 #include "shared/mem.h"
@@ -22,7 +24,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* --- files -------------------------------------------------------------------------------------------------- */
+/* --- files ------------------------------------------------------------------------------------ */
 
 static void file_close(struct session_tls_file *f)
 {
@@ -73,7 +75,7 @@ static int file_make(struct session_tls_file *f, const char *first, const char *
 	return 0;
 }
 
-/* --- checks ------------------------------------------------------------------------------------------------- */
+/* --- checks ----------------------------------------------------------------------------------- */
 
 static gnutls_datum_t datum(const char *text)
 {
@@ -119,11 +121,14 @@ static int check(const char *ca, const char *certificate, const char *key, struc
 	return rc;
 }
 
-/* --- sets --------------------------------------------------------------------------------------------------- */
+/* --- sets ------------------------------------------------------------------------------------- */
 
 static void digest_add(crypto_generichash_state *state, const char *text)
 {
-	/* With the NUL, so that texts do not run into each other; an absent one is not an empty one. */
+	/*
+	 * With the NUL, so that texts do not run into each other; an absent one is not an empty
+	 * one.
+	 */
 	const uint8_t there = text != NULL;
 
 	crypto_generichash_update(state, &there, 1);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Certificates and keys as files that libcurl can read, whatever they came from, and none of it on a disk. */
+/*
+ * Certificates and keys as files that libcurl can read, whatever they came from, and none of it on
+ * a disk.
+ */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_SESSION_TLS_H
 #define EVENKEEL_AGGREGATOR_EDGE_KUBE_SESSION_TLS_H
 
@@ -28,9 +31,9 @@ void session_tls_init(struct session_tls *t);
 void session_tls_fini(struct session_tls *t);
 
 /*
- * Texts are PEM and stay the caller's; NULL: none, and certificate and key come together. Nothing happens when they
- * are the newest already. -EINVAL with the reason (no certificate in it, a key that is another's, ..), and the newest
- * stays what it was.
+ * Texts are PEM and stay the caller's; NULL: none, and certificate and key come together. Nothing
+ * happens when they are the newest already. -EINVAL with the reason (no certificate in it, a key
+ * that is another's, ..), and the newest stays what it was.
  */
 int session_tls_put(struct session_tls *t, const char *ca, const char *certificate, const char *key,
 		    struct reason *reason);

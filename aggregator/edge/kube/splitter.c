@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A list of 150,000 pods is half a gigabyte. No document is made of it: this finds where each item begins and ends, and
- * gives its bytes on, most of them where they lie in the chunk; only an item that crosses a border is copied.
+ * A list of 150,000 pods is half a gigabyte. No document is made of it: this finds where each item
+ * begins and ends, and gives its bytes on, most of them where they lie in the chunk; only an item
+ * that crosses a border is copied.
  *
- * For a list that is a small machine over its outermost object. Inside a value only strings and brackets count:
+ * For a list that is a small machine over its outermost object. Inside a value only strings and
+ * brackets count:
  *
  *	START '{' KEY string COLON ':' MEMBER value NEXT_MEMBER ',' KEY ..            '}' END
  *	                                 | "items": '['                ^
  *	                                 v                             | ']'
  *	                                ITEM value NEXT_ITEM ',' ITEM .. NEXT_ITEM
  *
- * What is inside of a value is not judged here: whoever parses it does. A watch is easier, since the API server ends
- * every event with a newline and has none inside.
+ * What is inside of a value is not judged here: whoever parses it does. A watch is easier, since
+ * the API server ends every event with a newline and has none inside.
  *
- * Bounds: an object of `most` bytes or more is skipped and counted, and what follows it is found all the same; the
- * list's own members may have MEMBER_MAX bytes. Nothing recurses.
+ * Bounds: an object of `most` bytes or more is skipped and counted, and what follows it is found
+ * all the same; the list's own members may have MEMBER_MAX bytes. Nothing recurses.
  */
 #include "aggregator/edge/kube/splitter.h"
 
@@ -65,7 +67,7 @@ void splitter_fini(struct splitter *s)
 	*s = (struct splitter){.state = BROKEN};
 }
 
-/* --- where a value ends ------------------------------------------------------------------------------------------- */
+/* --- where a value ends ----------------------------------------------------------------------- */
 
 /* Whether what follows is escaped: the bytes before it end with an odd number of backslashes. */
 static bool ends_escaping(const char *from, const char *to)
@@ -77,7 +79,10 @@ static bool ends_escaping(const char *from, const char *to)
 	return (to - p) % 2 == 1;
 }
 
-/* Behind the quote that ends the string, or NULL. A run of backslashes is looked at once, however far a quote is. */
+/*
+ * Behind the quote that ends the string, or NULL. A run of backslashes is looked at once, however
+ * far a quote is.
+ */
 static const char *scan_string(struct splitter_scan *s, const char *p, const char *end)
 {
 	const char *quote;
@@ -134,7 +139,7 @@ static const char *scan_value(struct splitter_scan *s, const char *p, const char
 	}
 }
 
-/* --- keeping what crosses a border -------------------------------------------------------------------------------- */
+/* --- keeping what crosses a border ------------------------------------------------------------ */
 
 static void forget_held(struct splitter *s)
 {
@@ -173,7 +178,7 @@ static void give_object(struct splitter *s, const char *part, size_t len)
 	forget_held(s);
 }
 
-/* --- the members of the list -------------------------------------------------------------------------------------- */
+/* --- the members of the list ------------------------------------------------------------------ */
 
 static enum member find_member(const char *key, size_t len)
 {
@@ -214,7 +219,7 @@ static int store_member(struct splitter *s, enum member member, const char *text
 	return 0;
 }
 
-/* --- the machine -------------------------------------------------------------------------------------------------- */
+/* --- the machine ------------------------------------------------------------------------------ */
 
 /* The part that ends a key or a member makes it whole. */
 static const char *end_member(struct splitter *s, const char *part, size_t len)
@@ -286,7 +291,10 @@ static const char *begin_value(struct splitter *s, char c)
 	return NULL;
 }
 
-/* One byte between values; *used is whether it was more than looked at. NULL, or what is wrong with it. */
+/*
+ * One byte between values; *used is whether it was more than looked at. NULL, or what is wrong with
+ * it.
+ */
 static const char *step_between(struct splitter *s, char c, bool *used)
 {
 	bool first = s->first;

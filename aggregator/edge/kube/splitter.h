@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the objects in what a list or a watch sends, wherever its chunks begin and end, one object in memory at a
- * time. */
+/*
+ * Finds the objects in what a list or a watch sends, wherever its chunks begin and end, one object
+ * in memory at a time.
+ */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_SPLITTER_H
 #define EVENKEEL_AGGREGATOR_EDGE_KUBE_SPLITTER_H
 
@@ -48,13 +50,22 @@ struct splitter {
 	char *resource_version, *continue_token; /* of its metadata; NULL: not given */
 };
 
-/* on_object gets each object's bytes, which are valid during the call and not terminated. They may be no JSON. */
+/*
+ * on_object gets each object's bytes, which are valid during the call and not terminated. They may
+ * be no JSON.
+ */
 void splitter_init(struct splitter *s, enum splitter_form form,
 		   void (*on_object)(void *ctx, const char *json, size_t len), void *ctx);
 void splitter_fini(struct splitter *s); /* also of zeroed storage */
-/* The next bytes. -EBADMSG: this is no list; the reason says where, and the splitter takes nothing more. */
+/*
+ * The next bytes. -EBADMSG: this is no list; the reason says where, and the splitter takes nothing
+ * more.
+ */
 int splitter_feed(struct splitter *s, const char *data, size_t len, struct reason *reason);
-/* No more will come. -EBADMSG: a list ended too early, or has no items. A line without its end is forgotten. */
+/*
+ * No more will come. -EBADMSG: a list ended too early, or has no items. A line without its end is
+ * forgotten.
+ */
 int splitter_end(struct splitter *s, struct reason *reason);
 
 #endif

@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- *	every 5 s: the newest view --> quotas whose status.used is not what they use --PATCH, one by one--> the API
+ * every 5 s: the newest view --> quotas whose status.used is not what they use --PATCH, one by
+ * one--> the API
  *
- * Server-side apply as field manager "evenkeel", without force: only status.used is ours, and where another manager has it (the controller of
- * scheduler-plugins), the API answers 409 and nothing is changed; that quota is left to it for ten minutes. Who wants evenkeel to have it stops
- * that controller and removes its entry of metadata.managedFields.
+ * Server-side apply as field manager "evenkeel", without force: only status.used is ours, and where
+ * another manager has it (the controller of scheduler-plugins), the API answers 409 and nothing is
+ * changed; that quota is left to it for ten minutes. Who wants evenkeel to have it stops that
+ * controller and removes its entry of metadata.managedFields.
  *
- * Written is what the scheduler counts: requests of pods with a node, overhead and sidecars included, and 0 for what min and max name besides; not
- * what is only promised (quota_status.h has the other variant). Only of a model that is in sync: an old one would write what was. A change that is not
- * seen is written five seconds later, and the watch tells the status back, so nothing is remembered but who is to be left alone.
+ * Written is what the scheduler counts: requests of pods with a node, overhead and sidecars
+ * included, and 0 for what min and max name besides; not what is only promised (quota_status.h has
+ * the other variant). Only of a model that is in sync: an old one would write what was. A change
+ * that is not seen is written five seconds later, and the watch tells the status back, so nothing
+ * is remembered but who is to be left alone.
  *
- * What the API says of one quota is of that quota: refused for any other reason (a rule that is missing in one namespace, a webhook that fails) it is left
- * alone for a minute, and the next is written. Only where the API is not reached, does not know us, or wants us to wait, nobody is written for a minute. Each
- * kind of failure is logged once in a row. The thread blocks in one request, at most ten seconds, which a stop cuts.
+ * What the API says of one quota is of that quota: refused for any other reason (a rule that is
+ * missing in one namespace, a webhook that fails) it is left alone for a minute, and the next is
+ * written. Only where the API is not reached, does not know us, or wants us to wait, nobody is
+ * written for a minute. Each kind of failure is logged once in a row. The thread blocks in one
+ * request, at most ten seconds, which a stop cuts.
  */
 #include "aggregator/edge/kube/status_writer.h"
 
@@ -61,7 +67,7 @@ struct status_writer {
 	pthread_cond_t stop; /* with the lock */
 };
 
-/* --- the request ---------------------------------------------------------------------------------------------------- */
+/* --- the request ------------------------------------------------------------------------------ */
 
 static bool is_same(const cJSON *used, const struct resources *wanted)
 {
@@ -77,7 +83,10 @@ static bool is_same(const cJSON *used, const struct resources *wanted)
 	return same;
 }
 
-/* Quantities as the API server would write them: "4.0" is a "4" to it, but not to who compares texts. */
+/*
+ * Quantities as the API server would write them: "4.0" is a "4" to it, but not to who compares
+ * texts.
+ */
 static void write_amount(struct jsonw *w, const char *name, int64_t amount)
 {
 	char text[QUOTA_TEXT_MAX];
@@ -136,7 +145,7 @@ bool status_writer_request(const struct object *object, const struct resources *
 	return differs;
 }
 
-/* --- who is to be left alone ---------------------------------------------------------------------------------------- */
+/* --- who is to be left alone ------------------------------------------------------------------ */
 
 int64_t status_writer_rest_ns(long status)
 {
@@ -171,7 +180,7 @@ static void leave_alone(struct status_writer *w, const char *key, long status, i
 	w->refused = true;
 }
 
-/* --- the thread ------------------------------------------------------------------------------------------------------ */
+/* --- the thread ------------------------------------------------------------------------------- */
 
 /* False: the writer stops. */
 static bool wait_for(struct status_writer *w, int64_t ns)
@@ -305,7 +314,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* --- start and stop --------------------------------------------------------------------------------------------------- */
+/* --- start and stop --------------------------------------------------------------------------- */
 
 static void prepare_handle(struct status_writer *w)
 {

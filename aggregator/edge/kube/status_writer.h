@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes what quotas use into their status.used, for those who look with kubectl and for tools made for scheduler-plugins. Off unless asked for. */
+/*
+ * Writes what quotas use into their status.used, for those who look with kubectl and for tools made
+ * for scheduler-plugins. Off unless asked for.
+ */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_STATUS_WRITER_H
 #define EVENKEEL_AGGREGATOR_EDGE_KUBE_STATUS_WRITER_H
 
@@ -12,7 +15,10 @@
 
 struct status_writer;
 
-/* Starts the thread. config is copied, the others are borrowed until the stop. 0, or -errno with the reason. */
+/*
+ * Starts the thread. config is copied, the others are borrowed until the stop. 0, or -errno with
+ * the reason.
+ */
 int status_writer_start(struct status_writer **w, const struct kube_config *config,
 			struct view_slot *views, const struct quota_options *options,
 			struct quota_counters *counters, struct reason *reason);
@@ -20,13 +26,16 @@ int status_writer_start(struct status_writer **w, const struct kube_config *conf
 void status_writer_stop(struct status_writer *w);
 
 /*
- * The path and the body with which the status of a quota object is to be written, so that it tells that (quota_status_new()); for tests alone. False: it does
- * already, and nothing is appended.
+ * The path and the body with which the status of a quota object is to be written, so that it tells
+ * that (quota_status_new()); for tests alone. False: it does already, and nothing is appended.
  */
 bool status_writer_request(const struct object *object, const struct resources *used,
 			   struct buf *path, struct buf *body);
 
-/* How long a quota is left alone of which the API said that (0: it was not reached); < 0: there is no use in going on with others, either. */
+/*
+ * How long a quota is left alone of which the API said that (0: it was not reached); < 0: there is
+ * no use in going on with others, either.
+ */
 int64_t status_writer_rest_ns(long status);
 
 #endif

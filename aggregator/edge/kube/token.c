@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A token goes into a header line, so nothing may be in it that ends one. Reasons never show it, not even a byte
- * of it. */
+/*
+ * A token goes into a header line, so nothing may be in it that ends one. Reasons never show it,
+ * not even a byte of it.
+ */
 #include "aggregator/edge/kube/token.h"
 
 #include <errno.h>

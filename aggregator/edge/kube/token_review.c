@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two requests, one after the other, on the thread of who asks. There are as many lines to the API server as may ask at once, each a session with a handle of
- * its own that keeps its connection; a line is taken for one question.
+ * Two requests, one after the other, on the thread of who asks. There are as many lines to the API
+ * server as may ask at once, each a session with a handle of its own that keeps its connection; a
+ * line is taken for one question.
  *
- * While the API server does not answer, each question takes its whole time, and those behind it wait. So after a failure nothing is asked
- * for a second: what comes then is refused with the same reason, at once.
+ * While the API server does not answer, each question takes its whole time, and those behind it
+ * wait. So after a failure nothing is asked for a second: what comes then is refused with the same
+ * reason, at once.
  *
  * The token goes to the API server, in the body of a request, and nowhere else; bodies are wiped.
  */
@@ -51,7 +53,7 @@ struct token_reviewer {
 	struct reason failure; /* of the last that was not */
 };
 
-/* --- requests ------------------------------------------------------------------------------------------------- */
+/* --- requests --------------------------------------------------------------------------------- */
 
 static size_t on_data(char *data, size_t size, size_t count, void *ctx)
 {
@@ -132,7 +134,7 @@ static void ask(struct line *l, const char *token, const char *verb, const char 
 		access_review_read(l->answer.data, l->answer.len, a);
 }
 
-/* --- lines ---------------------------------------------------------------------------------------------------- */
+/* --- lines ------------------------------------------------------------------------------------ */
 
 /* NULL: not now, and a says why. */
 static struct line *take_line(struct token_reviewer *r, struct access_answer *a)
@@ -182,7 +184,7 @@ void token_reviewer_ask(void *reviewer, const char *token, const char *verb, con
 	give_line(r, l, a);
 }
 
-/* --- life ----------------------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 static int open_line(struct token_reviewer *r, struct line *l, const struct kube_config *config,
 		     struct reason *reason)

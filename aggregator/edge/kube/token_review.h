@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks the Kubernetes API whose a bearer token is (TokenReview), and whether that user may make a request (SubjectAccessReview). */
+/*
+ * Asks the Kubernetes API whose a bearer token is (TokenReview), and whether that user may make a
+ * request (SubjectAccessReview).
+ */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_TOKEN_REVIEW_H
 #define EVENKEEL_AGGREGATOR_EDGE_KUBE_TOKEN_REVIEW_H
 
@@ -14,7 +17,10 @@ enum { TOKEN_REVIEWS_AT_ONCE = 2 };
 
 struct token_reviewer;
 
-/* config is copied; audience: what tokens must be meant for, NULL: the API server. -errno with the reason. */
+/*
+ * config is copied; audience: what tokens must be meant for, NULL: the API server. -errno with the
+ * reason.
+ */
 int token_reviewer_new(struct token_reviewer **r, const struct kube_config *config,
 		       const char *audience, struct reason *reason);
 /* Cuts what is being asked; nothing is asked any more. NULL is allowed, as below. */
@@ -24,12 +30,13 @@ void token_reviewer_free(struct token_reviewer *r); /* nobody asks */
 void token_reviewer_ask(void *reviewer, const char *token, const char *verb, const char *path,
 			struct access_answer *a);
 
-/* --- what is written and read, for tests ---------------------------------------------------------------------- */
+/* --- what is written and read, for tests ------------------------------------------------------ */
 
 void token_review_write(struct buf *out, const char *token, const char *audience);
 /*
- * The user of a TokenReview's status ({username, uid, groups, extra}), which the caller deletes; NULL with the answer when there is none:
- * ACCESS_UNKNOWN if the token is nobody's or meant for others, ACCESS_UNANSWERED if it cannot be understood.
+ * The user of a TokenReview's status ({username, uid, groups, extra}), which the caller deletes;
+ * NULL with the answer when there is none: ACCESS_UNKNOWN if the token is nobody's or meant for
+ * others, ACCESS_UNANSWERED if it cannot be understood.
  */
 cJSON *token_review_read(const char *text, size_t len, const char *audience,
 			 struct access_answer *a);

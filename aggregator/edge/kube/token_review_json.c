@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * authentication.k8s.io/v1 TokenReview and authorization.k8s.io/v1 SubjectAccessReview, as far as they decide. Whatever cannot be understood lets nobody in.
+ * authentication.k8s.io/v1 TokenReview and authorization.k8s.io/v1 SubjectAccessReview, as far as
+ * they decide. Whatever cannot be understood lets nobody in.
  *
- * Where an audience is demanded, it must be among those that the answer names: an API server that knows no audiences names none, and a token
- * may be meant for it alone then.
+ * Where an audience is demanded, it must be among those that the answer names: an API server that
+ * knows no audiences names none, and a token may be meant for it alone then.
  */
 #include <stdio.h>
 #include <string.h>
@@ -47,7 +48,7 @@ void token_review_write(struct buf *out, const char *token, const char *audience
 	end(&w);
 }
 
-/* --- TokenReview ---------------------------------------------------------------------------------------------- */
+/* --- TokenReview ------------------------------------------------------------------------------ */
 
 static bool has_audience(const cJSON *status, const char *audience)
 {
@@ -133,7 +134,7 @@ cJSON *token_review_read(const char *text, size_t len, const char *audience,
 	return user;
 }
 
-/* --- SubjectAccessReview -------------------------------------------------------------------------------------- */
+/* --- SubjectAccessReview ---------------------------------------------------------------------- */
 
 static void write_texts(struct jsonw *w, const char *key, const cJSON *list)
 {

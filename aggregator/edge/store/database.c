@@ -2,29 +2,33 @@
 /*
  * Schema, user_version 3:
  *
- *	CREATE TABLE node(name TEXT PRIMARY KEY NOT NULL, heard_ns INTEGER NOT NULL, state BLOB NOT NULL) STRICT;
- *	CREATE INDEX node_heard ON node(heard_ns);
- *	CREATE TABLE plan_state(name TEXT PRIMARY KEY NOT NULL, saved_ns INTEGER NOT NULL, state BLOB NOT NULL) STRICT;
- *	CREATE TABLE drain_decision(number INTEGER PRIMARY KEY NOT NULL, time_ns INTEGER NOT NULL, event TEXT NOT NULL,
- *		reason TEXT NOT NULL, node TEXT NOT NULL, text TEXT NOT NULL) STRICT;
+ * CREATE TABLE node(name TEXT PRIMARY KEY NOT NULL, heard_ns INTEGER NOT NULL, state BLOB NOT NULL)
+ * STRICT; CREATE INDEX node_heard ON node(heard_ns); CREATE TABLE plan_state(name TEXT PRIMARY KEY
+ * NOT NULL, saved_ns INTEGER NOT NULL, state BLOB NOT NULL) STRICT; CREATE TABLE
+ * drain_decision(number INTEGER PRIMARY KEY NOT NULL, time_ns INTEGER NOT NULL, event TEXT NOT
+ * NULL, reason TEXT NOT NULL, node TEXT NOT NULL, text TEXT NOT NULL) STRICT;
  *
- * In node, name is the node's, heard_ns when it was last heard (Unix nanoseconds), state what usage_pack.h says. In plan_state, name says what
- * remembers ("slack", "drain"), saved_ns when it was last saved, and state is its JSON (slack_memory.h). In drain_decision, rows are
- * the newest decisions, counted from 1 on; event is a verdict or what happened, reason a code of drain_reason.h or "" (drain.h). Version 1
- * had no plan_state, version 2 no drain_decision, and both are given them; a version that this program does not know is not touched but set aside.
+ * In node, name is the node's, heard_ns when it was last heard (Unix nanoseconds), state what
+ * usage_pack.h says. In plan_state, name says what remembers ("slack", "drain"), saved_ns when it
+ * was last saved, and state is its JSON (slack_memory.h). In drain_decision, rows are the newest
+ * decisions, counted from 1 on; event is a verdict or what happened, reason a code of
+ * drain_reason.h or "" (drain.h). Version 1 had no plan_state, version 2 no drain_decision, and
+ * both are given them; a version that this program does not know is not touched but set aside.
  *
- * A save is one transaction, so a reader finds all of it or nothing, wherever the process died. It is written to the
- * write-ahead log without waiting for the disk (synchronous NORMAL): after a power cut the last saves may be missing,
- * but never half there, and since every row is complete in itself and agents tell again what is behind it, an older
- * save costs a longer catch-up at most. Waiting for the disk with each save would buy nothing for that.
+ * A save is one transaction, so a reader finds all of it or nothing, wherever the process died. It
+ * is written to the write-ahead log without waiting for the disk (synchronous NORMAL): after a
+ * power cut the last saves may be missing, but never half there, and since every row is complete in
+ * itself and agents tell again what is behind it, an older save costs a longer catch-up at most.
+ * Waiting for the disk with each save would buy nothing for that.
  *
- * The file is locked for this process alone (locking_mode EXCLUSIVE). Two aggregators on one directory would
- * overwrite each other's rows; so the second finds it busy. It also keeps the log's index in memory, so that no
- * shared memory file is needed. A killed process leaves no lock behind.
+ * The file is locked for this process alone (locking_mode EXCLUSIVE). Two aggregators on one
+ * directory would overwrite each other's rows; so the second finds it busy. It also keeps the log's
+ * index in memory, so that no shared memory file is needed. A killed process leaves no lock behind.
  *
- * What makes a database unusable, and is set aside, is what reading it once more would not change: SQLite calls it
- * corrupt or no database, its check fails, a table is missing or another, a row's sum is wrong. What may pass (busy,
- * full, no permission, an I/O error) is reported and tried again.
+ * What makes a database unusable, and is set aside, is what reading it once more would not change:
+ * SQLite calls it corrupt or no database, its check fails, a table is missing or another, a row's
+ * sum is wrong. What may pass (busy, full, no permission, an I/O error) is reported and tried
+ * again.
  */
 #include "aggregator/edge/store/database.h"
 
@@ -56,7 +60,7 @@ struct database {
 	bool in_save;
 };
 
-/* --- errors ------------------------------------------------------------------------------------------------------- */
+/* --- errors ----------------------------------------------------------------------------------- */
 
 static int errno_of(int code)
 {
@@ -133,7 +137,7 @@ static int ask(struct database *d, const char *sql, int64_t *number, char **text
 	return rc;
 }
 
-/* --- opening ------------------------------------------------------------------------------------------------------ */
+/* --- opening ---------------------------------------------------------------------------------- */
 
 /* Nothing in a file may make SQLite run what somebody wrote into its schema. */
 static void distrust(sqlite3 *db)
@@ -471,7 +475,7 @@ void database_close(struct database *d)
 	free(d);
 }
 
-/* --- saving ------------------------------------------------------------------------------------------------------- */
+/* --- saving ----------------------------------------------------------------------------------- */
 
 static int begin(struct database *d, struct reason *reason)
 {

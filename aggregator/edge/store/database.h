@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The SQLite database of the state directory: rows out at start, rows in with every save. One thread uses it. */
+/*
+ * The SQLite database of the state directory: rows out at start, rows in with every save. One
+ * thread uses it.
+ */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_STORE_DATABASE_H
 #define EVENKEEL_AGGREGATOR_EDGE_STORE_DATABASE_H
 
@@ -11,7 +14,10 @@
 #include "aggregator/state/usage.h"
 #include "shared/reason.h"
 
-/* One row of the database; what it points to lasts until it returns. 0, or negative errno: the row is damaged. */
+/*
+ * One row of the database; what it points to lasts until it returns. 0, or negative errno: the row
+ * is damaged.
+ */
 typedef int database_taker(void *ctx, const char *name, const void *state, size_t len,
 			   struct reason *reason);
 
@@ -32,26 +38,33 @@ struct database_config {
 };
 
 /*
- * Opens or makes it, locked for this process alone. One that is damaged, of another program, or of a newer version is
- * set aside and a new one made; *note then says so (else it is ""), and rows that were taken before the damage was
- * met stay taken. *empty: it has no rows. Errors: -EBUSY another process has it; -EROFS, -ENOSPC, -EACCES, -EIO, ..
+ * Opens or makes it, locked for this process alone. One that is damaged, of another program, or of
+ * a newer version is set aside and a new one made; *note then says so (else it is ""), and rows
+ * that were taken before the damage was met stay taken. *empty: it has no rows. Errors: -EBUSY
+ * another process has it; -EROFS, -ENOSPC, -EACCES, -EIO, ..
  */
 int database_open(struct database **d, const struct database_config *config, bool *empty,
 		  struct reason *note, struct reason *reason);
 void database_close(struct database *d);
 
 /*
- * Writes rows, sealing them; the first begins a transaction. On failure the transaction is undone. -ENOSPC the disk is
- * full; -EBADMSG damaged; -ESTALE the file was taken away; -EROFS, -EIO, ..
+ * Writes rows, sealing them; the first begins a transaction. On failure the transaction is undone.
+ * -ENOSPC the disk is full; -EBADMSG damaged; -ESTALE the file was taken away; -EROFS, -EIO, ..
  */
 int database_write(struct database *d, struct usage_row *rows, size_t count, struct reason *reason);
 /* One memo, in the same transaction, in place of what there is of that name. */
 int database_write_memo(struct database *d, const char *name, const void *text, size_t len,
 			int64_t saved_ns, struct reason *reason);
-/* Decisions, in the same transaction, by their numbers; all but the newest DRAIN_LOG_MAX of the table are deleted. */
+/*
+ * Decisions, in the same transaction, by their numbers; all but the newest DRAIN_LOG_MAX of the
+ * table are deleted.
+ */
 int database_write_decisions(struct database *d, const struct drain_rows *rows,
 			     struct reason *reason);
-/* Ends it: from now on its rows are what the next process reads. Rows last heard before are deleted. */
+/*
+ * Ends it: from now on its rows are what the next process reads. Rows last heard before are
+ * deleted.
+ */
 int database_commit(struct database *d, int64_t forget_before_ns, struct reason *reason);
 void database_rollback(struct database *d);
 uint64_t database_bytes(const struct database *d);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file that exists is never opened here: closing it would drop the locks that SQLite holds on it in this process
- * (POSIX locks belong to the process, not to the descriptor).
+ * A file that exists is never opened here: closing it would drop the locks that SQLite holds on it
+ * in this process (POSIX locks belong to the process, not to the descriptor).
  */
 #include "aggregator/edge/store/database_file.h"
 

@@ -4,9 +4,10 @@
  *	     ^                                     |
  *	     +--------- wake, events <-------------+
  *
- * A database that cannot be opened, or that failed in a way that may concern the file itself, is opened again every
- * retry_ns; a batch that comes meanwhile fails at once. A full disk and a busy file keep it open: the next save may do.
- * Rows are unpacked here, so that the loop only takes finished nodes over.
+ * A database that cannot be opened, or that failed in a way that may concern the file itself, is
+ * opened again every retry_ns; a batch that comes meanwhile fails at once. A full disk and a busy
+ * file keep it open: the next save may do. Rows are unpacked here, so that the loop only takes
+ * finished nodes over.
  */
 #include "aggregator/edge/store/store.h"
 
@@ -53,7 +54,7 @@ struct store {
 	bool stop;
 };
 
-/* --- messages ----------------------------------------------------------------------------------------------------- */
+/* --- messages --------------------------------------------------------------------------------- */
 
 struct store_batch *store_batch_new(uint64_t save)
 {
@@ -167,7 +168,7 @@ void store_put(struct store *s, struct store_batch *batch)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* --- opening ------------------------------------------------------------------------------------------------------ */
+/* --- opening ---------------------------------------------------------------------------------- */
 
 static int take_row(void *ctx, const char *name, const void *state, size_t len,
 		    struct reason *reason)
@@ -258,7 +259,7 @@ static void open_database(struct store *s)
 	tell(s, e);
 }
 
-/* --- saving ------------------------------------------------------------------------------------------------------- */
+/* --- saving ----------------------------------------------------------------------------------- */
 
 /* Whether the file itself may be the trouble. */
 static bool is_lasting(int rc)
@@ -325,7 +326,7 @@ static void handle(struct store *s, struct store_batch *b)
 	tell(s, e);
 }
 
-/* --- thread ------------------------------------------------------------------------------------------------------- */
+/* --- thread ----------------------------------------------------------------------------------- */
 
 /* The next batch; NULL when it is time to open the database, or to stop. */
 static struct store_batch *next_batch(struct store *s, bool *stop)

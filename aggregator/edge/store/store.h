@@ -82,7 +82,10 @@ struct store_event {
 
 struct store;
 
-/* Begins at once to open the database; the first event is STORE_OPENED or STORE_NOT_OPENED. -EAGAIN: no thread. */
+/*
+ * Begins at once to open the database; the first event is STORE_OPENED or STORE_NOT_OPENED.
+ * -EAGAIN: no thread.
+ */
 int store_start(struct store **s, const struct store_config *config, struct reason *reason);
 /* Ends the thread after what was put so far; an unfinished save is undone. NULL is allowed. */
 void store_stop(struct store *s);

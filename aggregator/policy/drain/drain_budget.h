@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How many of the nodes that may go are started now, so that never more than a few are on their way.
+ * How many of the nodes that may go are started now, so that never more than a few are on their
+ * way.
  *
  *     par = max - empty in progress - drains in progress      dr = max_drain - drains in progress
- *     1. atomic groups with empty nodes, e of them, and d to drain: need par >= e + d and dr >= d. One group may go over, as the first, where
+ *     1. atomic groups with empty nodes, e of them, and d to drain: need par >= e + d and dr >= d.
+ *        One group may go over, as the first, where
  *        par and (if d > 0) dr are not 0; a group that may not ends this step. An incomplete group is passed over. par -= e + d, dr -= d.
  *     2. dr = min(par, dr); atomic groups that only drain, by dr alike.
  *     3. other empty nodes, up to par; by group, in the order groups are first met
  *     4. dr = min(par, dr); other drains, up to dr, alike
  *
- * So big atomic groups are not starved by single nodes, and one larger than the limit can go at all.
+ * So big atomic groups are not starved by single nodes, and one larger than the limit can go at
+ * all.
  *
  *   upstream   a budget below 0 is not 0: with far too many on their way an atomic group still starts
  *   corrected  nothing starts where nothing is left

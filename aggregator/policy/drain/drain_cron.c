@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The last hit is looked for backwards, day by day, and within a day by bits. Days of the calendar are counted by the arithmetic of a year that
- * begins in March, so that the leap day is its last.
+ * The last hit is looked for backwards, day by day, and within a day by bits. Days of the calendar
+ * are counted by the arithmetic of a year that begins in March, so that the leap day is its last.
  */
 #include "aggregator/policy/drain/drain_cron.h"
 
@@ -185,7 +185,10 @@ struct date {
 	unsigned int month, day, weekday;
 };
 
-/* Of a day counted from 1970-01-01, a Thursday. 719468 days before it began the March of the year 0; 146097 are 400 years. */
+/*
+ * Of a day counted from 1970-01-01, a Thursday. 719468 days before it began the March of the year
+ * 0; 146097 are 400 years.
+ */
 static struct date date_of(int64_t days)
 {
 	int64_t shifted = days + 719468;

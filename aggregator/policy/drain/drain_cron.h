@@ -6,8 +6,9 @@
  *     each a list of  *  ?  a  a-b  with /step;  a/step runs to the end of the range;  names in any case
  *     @yearly @annually @monthly @weekly @daily @midnight @hourly
  *
- * Where both days are restricted, either will do; where one is "*" or "?" (without a step above 1), the other decides. These are the rules of the
- * library that Karpenter reads its schedules with; its @every is none of a calendar, and is refused.
+ * Where both days are restricted, either will do; where one is "*" or "?" (without a step above 1),
+ * the other decides. These are the rules of the library that Karpenter reads its schedules with;
+ * its @every is none of a calendar, and is refused.
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_CRON_H
 #define EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_CRON_H
@@ -26,8 +27,10 @@ struct drain_cron {
 
 /* -EINVAL, and the reason quotes the field that cannot be read. */
 int drain_cron_parse(const char *text, struct drain_cron *out, struct reason *reason);
-/* Whether a hit lies in (now - duration, now]; Unix time in seconds, also before 1970. Looks back 8 years at most: no schedule that hits at all has longer
- * to wait. */
+/*
+ * Whether a hit lies in (now - duration, now]; Unix time in seconds, also before 1970. Looks back 8
+ * years at most: no schedule that hits at all has longer to wait.
+ */
 bool drain_cron_hit(const struct drain_cron *c, int64_t now_sec, int64_t duration_sec);
 
 #endif

@@ -8,10 +8,13 @@
  *   upstream   a node is in deletion while its taint ToBeDeletedByClusterAutoscaler is younger than 5 minutes
  *   corrected  - in deletion are also nodes with a deletionTimestamp, tainted by Karpenter, or annotated evenkeel.io/draining, whatever the
  *                age of a taint: somebody is at it, or left it behind
- *              - a node that failed lately is told with the reason of then (drain_unremovable.h), and only where nothing else is told now
- *              - karpenter.sh/do-not-disrupt forbids, too; and of scale-down-disabled any value but "false"
+ *              - a node that failed lately is told with the reason of then (drain_unremovable.h),
+ *                and only where nothing else is told now
+ *              - karpenter.sh/do-not-disrupt forbids, too; and of scale-down-disabled any value but
+ *                "false"
  *              - a node with a pod that cannot be read is UnexpectedError
- *              - a node whose agent is silent, where others report, is not known to be idle (NotMeasured)
+ *              - a node whose agent is silent, where others report, is not known to be idle
+ *                (NotMeasured)
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_ELIGIBILITY_H
 #define EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_ELIGIBILITY_H
@@ -57,7 +60,10 @@ bool drain_is_in_deletion(enum drain_variant variant, const struct kube_node *no
 /* Whether an annotation of the node forbids to drain it. */
 bool drain_is_disabled(const struct drain_options *o, const struct kube_node *node,
 		       struct reason *why);
-/* The value of a taint of cluster-autoscaler's as Unix time; -ENOENT without it, -EINVAL for one that is no time. */
+/*
+ * The value of a taint of cluster-autoscaler's as Unix time; -ENOENT without it, -EINVAL for one
+ * that is no time.
+ */
 int drain_taint_time(const struct kube_node *node, const char *key, int64_t *out_ns);
 
 #define DRAIN_TAINT_DELETION  "ToBeDeletedByClusterAutoscaler"

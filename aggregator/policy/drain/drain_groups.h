@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Groups of nodes that grow and shrink together, the least they may shrink to, and whether one more node may go now.
+ * Groups of nodes that grow and shrink together, the least they may shrink to, and whether one more
+ * node may go now.
  *
- * A node is of the group that the first of drain.groupLabels it carries names; a node with none is of the group "". Nodes of the control plane
- * are of no group: nobody drains them. What drain.groups says of a name that no node has is kept, and harmless.
+ * A node is of the group that the first of drain.groupLabels it carries names; a node with none is
+ * of the group "". Nodes of the control plane are of no group: nobody drains them. What
+ * drain.groups says of a name that no node has is kept, and harmless.
  *
  *     room of a group     size - in deletion - min
  *     room of the cluster max(0, sum over nodes - drain.clusterMin), of each resource, all or nothing
@@ -67,16 +69,19 @@ void drain_groups_set_floor(struct drain_groups *g, const struct drain_floor *su
 			    const struct drain_floor *min);
 
 /*
- * One more node of the group goes, where the group's and the cluster's room allow it: NONE, and the room is used. Else
- * GROUP_MIN_SIZE, MINIMAL_LIMIT, or NOT_AUTOSCALED for DRAIN_NO_GROUP, with the numbers in why (may be NULL). `node` is what the
- * node gives (nodes 1).
+ * One more node of the group goes, where the group's and the cluster's room allow it: NONE, and the
+ * room is used. Else GROUP_MIN_SIZE, MINIMAL_LIMIT, or NOT_AUTOSCALED for DRAIN_NO_GROUP, with the
+ * numbers in why (may be NULL). `node` is what the node gives (nodes 1).
  */
 enum drain_reason drain_groups_accept(struct drain_groups *g, uint32_t group,
 				      const struct drain_floor *node, struct reason *why);
 /* Takes an acceptance back. */
 void drain_groups_release(struct drain_groups *g, uint32_t group, const struct drain_floor *node);
 
-/* Whether that many nodes are all of the group: its size, or all that ever registered (others failed to). */
+/*
+ * Whether that many nodes are all of the group: its size, or all that ever registered (others
+ * failed to).
+ */
 bool drain_group_is_covered(const struct drain_group *g, int64_t nodes);
 
 #endif

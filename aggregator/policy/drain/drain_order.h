@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * In which order candidates are asked: by scores, one after the other, the higher first; equal ones by name, so that it is always the same.
+ * In which order candidates are asked: by scores, one after the other, the higher first; equal ones
+ * by name, so that it is always the same.
  *
  *   upstream   empty nodes, then those that only wait for pods to end, then the others; among them candidates of the run before; then as
  *              they were given (upstream sorts unstably; this order is the one it would have if it did not)
@@ -36,7 +37,10 @@ bool drain_order_before_first(const struct drain_rank *a, const struct drain_ran
 /* Numbers of `ranks` in their order into `out`. */
 void drain_order(enum drain_variant variant, const struct drain_rank *ranks, size_t count,
 		 size_t *out);
-/* Rows of `width` scores; the first ones that differ decide, the higher one comes first, and equal rows stay as they are. */
+/*
+ * Rows of `width` scores; the first ones that differ decide, the higher one comes first, and equal
+ * rows stay as they are.
+ */
 void drain_order_by_scores(const double *scores, size_t width, size_t count, size_t *out);
 
 #endif

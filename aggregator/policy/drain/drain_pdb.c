@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which budgets match is a matter of namespace and labels, and so of namespace and template: it is asked once for
- * each pair, and kept. A template asks only budgets that require a label it has, or none that is known. So the cost
- * is in the pods and their few budgets, however many budgets a cluster has.
+ * Which budgets match is a matter of namespace and labels, and so of namespace and template: it is
+ * asked once for each pair, and kept. A template asks only budgets that require a label it has, or
+ * none that is known. So the cost is in the pods and their few budgets, however many budgets a
+ * cluster has.
  */
 #include "aggregator/policy/drain/drain_pdb.h"
 
@@ -297,7 +298,10 @@ static bool is_asked(const struct drain_pdbs *p, const struct kube_pod *pod)
 
 /* --- asking */
 
-/* Fewer than that many of a budget are there: the pod waits for its turn, or is refused where there is none. */
+/*
+ * Fewer than that many of a budget are there: the pod waits for its turn, or is refused where there
+ * is none.
+ */
 static void weigh(const struct drain_pdbs *p, const struct kube_pod *pod, uint32_t which,
 		  struct drain_pdb_verdict *v)
 {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why a node or a pod stays where it is: one code for each reason, its name as answers tell it, and what would change it.
+ * Why a node or a pod stays where it is: one code for each reason, its name as answers tell it, and
+ * what would change it.
  *
- * Names up to NoNodeInfo, and those of pods, are cluster-autoscaler's, letter by letter: dashboards and people know them. The others are ours.
+ * Names up to NoNodeInfo, and those of pods, are cluster-autoscaler's, letter by letter: dashboards
+ * and people know them. The others are ours.
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_REASON_H
 #define EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_REASON_H

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The twelve rules (drain_rules.h). Each looks at one thing, and says nothing where that thing is not there. */
+/*
+ * The twelve rules (drain_rules.h). Each looks at one thing, and says nothing where that thing is
+ * not there.
+ */
 #include <inttypes.h>
 #include <string.h>
 
@@ -24,7 +27,10 @@ static bool annotation_is(const struct kube_pod *pod, const char *key, const cha
 	return got && strcmp(got, value) == 0;
 }
 
-/* Karpenter takes "true" or a duration, for so long since the pod started; what else it may come to mean holds, too. */
+/*
+ * Karpenter takes "true" or a duration, for so long since the pod started; what else it may come to
+ * mean holds, too.
+ */
 static bool must_not_be_disrupted(const struct kube_pod *pod)
 {
 	const char *got = annotation(pod, "karpenter.sh/do-not-disrupt");
@@ -140,7 +146,10 @@ static bool api_group_is(const struct pod_template *t, const char *group)
 	return strncmp(t->owner_api, group, len) == 0 && t->owner_api[len] == '/';
 }
 
-/* The kinds whose existence is asked for; of those with others of the same name elsewhere, only in the group apps. */
+/*
+ * The kinds whose existence is asked for; of those with others of the same name elsewhere, only in
+ * the group apps.
+ */
 static bool find_owner_kind(const struct kube_pod *pod, enum object_kind *kind)
 {
 	static const struct {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The chain of rules, and what becomes of a node's pods by it. The rules themselves are in drain_rule_list.c.
+ * The chain of rules, and what becomes of a node's pods by it. The rules themselves are in
+ * drain_rule_list.c.
  */
 #include "aggregator/policy/drain/drain_rules.h"
 

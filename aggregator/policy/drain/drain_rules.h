@@ -8,20 +8,22 @@
  *   OnCompletion                               the node waits until it ended            WaitForCompletion
  *   Replicated, System, NotSafeToEvict, LocalStorage, PDB                               BlockDrain
  *
- * No opinion of any (Undefined) means that the pod is moved. A verdict may carry overrides: it is then parked, and returned where a later rule
- * comes to an outcome that it overrides.
+ * No opinion of any (Undefined) means that the pod is moved. A verdict may carry overrides: it is
+ * then parked, and returned where a later rule comes to an outcome that it overrides.
  *
  *   upstream   System lets an old pod go without a look at the rules below it
  *   corrected  - an old pod of kube-system is only no longer held by System: the rules below are asked
  *              - an owner of the same name with another uid is not the owner
- *              - a word in the annotation safe-to-evict that nobody knows holds the pod, and so does karpenter.sh/do-not-disrupt, also
+ *              - a word in the annotation safe-to-evict that nobody knows holds the pod, and so
+ *                does karpenter.sh/do-not-disrupt, also
  *                beside safe-to-evict=true, which it contradicts
- *              - a pod of several budgets is held (SeveralPdbs); one that its budget does not count is not (drain_pdb.h)
+ *              - a pod of several budgets is held (SeveralPdbs); one that its budget does not count
+ *                is not (drain_pdb.h)
  *              - where budgets could not be listed, or one of the namespace cannot be read, pods
  *                are held (PdbsNotKnown), also those that are safe to evict
  *
- * SafeToEvict also passes over the pod's budget, as upstream; the API would refuse nevertheless, and so the wave is asked with
- * drain_pdbs_ask() for every pod that moves.
+ * SafeToEvict also passes over the pod's budget, as upstream; the API would refuse nevertheless,
+ * and so the wave is asked with drain_pdbs_ask() for every pod that moves.
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_RULES_H
 #define EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_RULES_H
@@ -61,7 +63,10 @@ struct drain_context {
 	const struct drain_options *options;
 	int64_t now_ns;
 	struct drain_pdbs *pdbs; /* NULL: there are none */
-	/* Where owners are looked up; NULL, or a kind that is not known: it is not asked whether they are there. */
+	/*
+	 * Where owners are looked up; NULL, or a kind that is not known: it is not asked whether
+	 * they are there.
+	 */
 	const struct cluster *cluster;
 	const struct drain_rule *first; /* asked before the twelve */
 	size_t first_count;
@@ -70,7 +75,10 @@ struct drain_context {
 struct drain_rule {
 	const char *name;
 	bool (*is_on)(const struct drain_options *o); /* NULL: always */
-	/* Sets outcome, reason and overrides of *out, which is Undefined; and why (may be NULL) of a block. */
+	/*
+	 * Sets outcome, reason and overrides of *out, which is Undefined; and why (may be NULL) of
+	 * a block.
+	 */
 	void (*ask)(const struct drain_context *c, const struct kube_pod *pod,
 		    struct drain_status *out, struct reason *why);
 };
@@ -87,14 +95,20 @@ struct drain_judge {
 	struct drain_status verdict; /* Undefined until it is decided */
 };
 
-/* True: decided, and no more is to be asked. More than DRAIN_PARKED_MAX verdicts with overrides are an error of ours. */
+/*
+ * True: decided, and no more is to be asked. More than DRAIN_PARKED_MAX verdicts with overrides are
+ * an error of ours.
+ */
 bool drain_judge_step(struct drain_judge *j, const struct drain_status *status);
 
 /* All rules that are on. */
 void drain_pod_judge(const struct drain_context *c, const struct kube_pod *pod,
 		     struct drain_status *out, struct reason *why);
 
-/* Pods of a node by what happens to them; arrays are owned, the pods borrowed, in the order they were given. */
+/*
+ * Pods of a node by what happens to them; arrays are owned, the pods borrowed, in the order they
+ * were given.
+ */
 struct drain_pods {
 	const struct kube_pod **move, **daemon, **wait;
 	size_t move_count, daemon_count, wait_count;
@@ -113,7 +127,9 @@ void drain_pods_fini(struct drain_pods *p);
 
 /* Of a DaemonSet, or said to be like one by its annotation. */
 bool drain_is_daemon_pod(const struct kube_pod *pod);
-/* Its end is overdue by more than 30 s: deletionTimestamp + grace period (30 s unless said) + 30 s. */
+/*
+ * Its end is overdue by more than 30 s: deletionTimestamp + grace period (30 s unless said) + 30 s.
+ */
 bool drain_is_long_terminating(const struct kube_pod *pod, int64_t now_ns);
 
 #endif

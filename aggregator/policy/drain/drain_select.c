@@ -151,7 +151,10 @@ static void wait_for_pods(struct drain_removable *nodes, size_t count)
 	}
 }
 
-/* Without this its other nodes would be told that the group is not complete, and not what it waits for. */
+/*
+ * Without this its other nodes would be told that the group is not complete, and not what it waits
+ * for.
+ */
 static void wait_for_groups(const struct drain_groups *g, struct drain_removable *nodes,
 			    size_t count)
 {

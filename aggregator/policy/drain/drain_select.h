@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From unneeded to "may go now": which nodes of the candidate set have waited long enough, leave their group and the cluster enough, and are
- * not held back by the rest of an atomic group or by pods that end by themselves.
+ * From unneeded to "may go now": which nodes of the candidate set have waited long enough, leave
+ * their group and the cluster enough, and are not held back by the rest of an atomic group or by
+ * pods that end by themselves.
  *
  *   upstream   time and room of each node, empty ones first; then drains that their budgets allow at once before risky ones; then atomic groups that
  *              are not complete go, whose room stays used; then nodes with pods to wait for, which may leave a group incomplete
@@ -45,7 +46,10 @@ void drain_choice_fini(struct drain_choice *c);
 
 /* The steps, each for nodes whose reason is DRAIN_NONE. */
 
-/* Time only: UnexpectedError (a threshold below 0 is not known), ScaleDownDisabledAnnotation, NotUnneededLongEnough, NotUnreadyLongEnough. */
+/*
+ * Time only: UnexpectedError (a threshold below 0 is not known), ScaleDownDisabledAnnotation,
+ * NotUnneededLongEnough, NotUnreadyLongEnough.
+ */
 void drain_select_due(const struct drain_options *o, struct drain_removable *n, int64_t now_ns);
 /* NotAutoscaled, NodeGroupMinSizeReached, MinimalResourceLimitExceeded; else the room is used. */
 void drain_select_room(struct drain_groups *g, struct drain_removable *n);

@@ -22,7 +22,10 @@ struct drain_schedule {
 	struct place *place;
 	enum place_order order;
 	const bool *allowed; /* by node; NULL: all */
-	/* At the first pod that fits nowhere it ends, and the rest are nowhere: the caller undoes it. */
+	/*
+	 * At the first pod that fits nowhere it ends, and the rest are nowhere: the caller undoes
+	 * it.
+	 */
 	bool all_or_none;
 	bool (*out_of_time)(void *context); /* asked before each pod; NULL: never */
 	void *context;

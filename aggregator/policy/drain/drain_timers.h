@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Since when each node is unneeded. Plain records, sorted by node, that can be written down and read back.
+ * Since when each node is unneeded. Plain records, sorted by node, that can be written down and
+ * read back.
  *
  *   in the candidate set     the timer starts, or runs on
  *   examined, and not in it  the timer is dropped, and starts anew when the node comes back (as the seed has it)
@@ -8,7 +9,8 @@
  *   not examined             upstream: dropped. corrected: runs on: nobody found out anything against it
  *   in deletion              upstream: dropped, and a failed drain waits all over again. corrected: runs on
  *
- * A node that becomes ready or unready keeps its time, and waits for the other threshold from then on.
+ * A node that becomes ready or unready keeps its time, and waits for the other threshold from then
+ * on.
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_TIMERS_H
 #define EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_TIMERS_H
@@ -51,24 +53,30 @@ void drain_timers_update(struct drain_timers *t, enum drain_variant variant,
 /* NULL: the node is not unneeded. */
 const struct drain_timer *drain_timers_find(const struct drain_timers *t, const char *node);
 /*
- * After a restart, in place of what is there: records that were saved at saved_ns. None, if that is longer ago than ttl_ns: who knows what
- * the nodes did. A time that is still to come is now.
+ * After a restart, in place of what is there: records that were saved at saved_ns. None, if that is
+ * longer ago than ttl_ns: who knows what the nodes did. A time that is still to come is now.
  */
 void drain_timers_load(struct drain_timers *t, const struct drain_timer *records, size_t count,
 		       int64_t saved_ns, int64_t ttl_ns, int64_t now_ns);
-/* The same from taints that cluster-autoscaler left on its candidates; older ones than the TTL and unreadable ones are passed over. */
+/*
+ * The same from taints that cluster-autoscaler left on its candidates; older ones than the TTL and
+ * unreadable ones are passed over.
+ */
 void drain_timers_load_taints(struct drain_timers *t, const struct kube_node *const *nodes,
 			      size_t count, int64_t ttl_ns, int64_t now_ns);
 
-/* Whether the node was unneeded for longer than its threshold: NONE, NOT_UNNEEDED_LONG_ENOUGH or NOT_UNREADY_LONG_ENOUGH. */
+/*
+ * Whether the node was unneeded for longer than its threshold: NONE, NOT_UNNEEDED_LONG_ENOUGH or
+ * NOT_UNREADY_LONG_ENOUGH.
+ */
 enum drain_reason drain_timer_due(const struct drain_timer *t, const struct drain_options *o,
 				  int64_t now_ns);
 /* When it is; the first moment it is due is one nanosecond later. */
 int64_t drain_timer_due_ns(const struct drain_timer *t, const struct drain_options *o);
 
 /*
- * How many unneeded nodes upstream looks for: as many as may be deleted before the next ones are due. before: unneeded nodes of the run before; n:
- * nodes deleted at once.
+ * How many unneeded nodes upstream looks for: as many as may be deleted before the next ones are
+ * due. before: unneeded nodes of the run before; n: nodes deleted at once.
  *     min(before + 2n, n * floor(max(unneeded, loop) / loop) + n)
  * Corrected looks for all there are: INT64_MAX.
  */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which nodes could not be drained, and why: reasons of this run, and for a while those of failed simulations, which need not be repeated at once.
+ * Which nodes could not be drained, and why: reasons of this run, and for a while those of failed
+ * simulations, which need not be repeated at once.
  *
  *   upstream   with each run all reasons go; of a node that failed only its time stays, so that nobody can tell why any more
  *   corrected  the reason stays as long as the time
@@ -32,10 +33,16 @@ struct drain_unremovable {
 
 void drain_unremovable_init(struct drain_unremovable *u, enum drain_variant variant);
 void drain_unremovable_fini(struct drain_unremovable *u);
-/* A run begins: what has expired (until <= now), and nodes that are not among those of the cluster, go. `nodes` is sorted by name. */
+/*
+ * A run begins: what has expired (until <= now), and nodes that are not among those of the cluster,
+ * go. `nodes` is sorted by name.
+ */
 void drain_unremovable_update(struct drain_unremovable *u, const char *const *nodes, size_t count,
 			      int64_t now_ns);
-/* In place of what was there of the node; strings are copied, why may be NULL. With until_ns 0 an earlier time stays. */
+/*
+ * In place of what was there of the node; strings are copied, why may be NULL. With until_ns 0 an
+ * earlier time stays.
+ */
 void drain_unremovable_add(struct drain_unremovable *u, const char *node, enum drain_reason reason,
 			   const char *why, int64_t until_ns);
 /* A copy of what else there is to keep of the reason that was just added. */

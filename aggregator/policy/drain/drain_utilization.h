@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much of a node its pods request: the larger of the shares of CPU and memory, or that of its GPUs or devices alone.
+ * How much of a node its pods request: the larger of the shares of CPU and memory, or that of its
+ * GPUs or devices alone.
  *
  *     share = (sum of requests - those left out) / (allocatable - those left out)
  *
- * Left out of both are DaemonSets' and mirror pods, where the options say so; out of the sum only, pods whose end is overdue.
+ * Left out of both are DaemonSets' and mirror pods, where the options say so; out of the sum only,
+ * pods whose end is overdue.
  *
  *   upstream   pods that ended count, too; a node with a GPU's label and without GPUs is idle; the denominator may become 0 or negative
  *   corrected  only pods whose requests count (kube_pod_is_active()); without GPUs, CPU and memory decide; nothing left to divide by is
@@ -46,7 +48,10 @@ struct drain_utilization {
 	bool gpu; /* the threshold is that of GPUs */
 };
 
-/* devices may be NULL. -EINVAL, the reason says what cannot be divided: such a node is never drained. */
+/*
+ * devices may be NULL. -EINVAL, the reason says what cannot be divided: such a node is never
+ * drained.
+ */
 int drain_utilization(const struct drain_options *o, const struct kube_node *node,
 		      const struct kube_pod *const *pods, size_t count,
 		      const struct drain_devices *devices, enum drain_gpu gpu, int64_t now_ns,

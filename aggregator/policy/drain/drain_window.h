@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Disruption budgets in Karpenter's language: how many nodes may be away at once, always or within windows of time.
+ * Disruption budgets in Karpenter's language: how many nodes may be away at once, always or within
+ * windows of time.
  *
  *     {nodes: "10%", schedule: "0 9 * * mon-fri", duration: 8h, reasons: [Underutilized, Empty]}
  *
- * A percentage is of the nodes there are, rounded up. Without schedule and duration a budget is always active, else while a hit of the schedule, in UTC, lies in
- * (now - duration, now]. Of the active ones that name the reason, or none, the most restrictive counts. One that cannot be read lets nothing
- * go (it fails closed).
+ * A percentage is of the nodes there are, rounded up. Without schedule and duration a budget is
+ * always active, else while a hit of the schedule, in UTC, lies in (now - duration, now]. Of the
+ * active ones that name the reason, or none, the most restrictive counts. One that cannot be read
+ * lets nothing go (it fails closed).
  *
  *   upstream   a schedule without a duration is never active, and percentages above 100 are taken as they are
  *   corrected  both cannot be read: so a budget that somebody meant as a limit is none in silence
@@ -36,10 +38,16 @@ struct drain_window {
 /* -EINVAL for a schedule that cannot be read; *active is then untouched. */
 int drain_window_active(const struct drain_window *w, enum drain_variant variant, int64_t now_sec,
 			bool *active, struct reason *reason);
-/* How many of that many nodes may be away by this budget: DRAIN_UNLIMITED while it is not active. 0, or -EINVAL with *out = 0. */
+/*
+ * How many of that many nodes may be away by this budget: DRAIN_UNLIMITED while it is not active.
+ * 0, or -EINVAL with *out = 0.
+ */
 int drain_window_allows(const struct drain_window *w, enum drain_variant variant, int64_t nodes,
 			int64_t now_sec, int32_t *out, struct reason *reason);
-/* The least that the budgets for the reason allow; which (may be NULL) is the first that allows no more, `count` where none limits. */
+/*
+ * The least that the budgets for the reason allow; which (may be NULL) is the first that allows no
+ * more, `count` where none limits.
+ */
 int32_t drain_windows_allow(const struct drain_window *w, size_t count, enum drain_variant variant,
 			    const char *why, int64_t nodes, int64_t now_sec, size_t *which);
 

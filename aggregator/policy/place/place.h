@@ -104,9 +104,9 @@ struct place *place_new(struct view *v, const struct place_options *o);
  */
 bool place_update(struct place *p, struct view *v, int64_t now_ns);
 /*
- * Between updates: all is undone as an update would, and the core lets go of its view and what that has measured, for
- * the outline of it (view_outline()). Until the next place_update() nothing may be asked or changed, and that sums up
- * the use of all nodes anew.
+ * Between updates: all is undone as an update would, and the core lets go of its view and what that
+ * has measured, for the outline of it (view_outline()). Until the next place_update() nothing may
+ * be asked or changed, and that sums up the use of all nodes anew.
  */
 void place_rest(struct place *p, struct view *outline);
 /* Whom updates ask from now on, as in the options. */

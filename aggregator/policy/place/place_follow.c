@@ -5,8 +5,10 @@
  *
  *   - one of which only measurements are new keeps its pods, and sums up their use anew;
  *   - one whose object or pods changed leaves all of its pods and meets those it has now;
- *   - one with other labels or taints also leaves its domains and its signature, while it has no pods, and finds new ones;
- *   - one that comes is met as one that was empty, and one that goes is left; the arrays by node are moved together.
+ *   - one with other labels or taints also leaves its domains and its signature, while it has no
+ *     pods, and finds new ones;
+ *   - one that comes is met as one that was empty, and one that goes is left; the arrays by node
+ *     are moved together.
  *
  * A core that rested (place_rest()) knows nothing of use any more, and so measures all nodes anew.
  *

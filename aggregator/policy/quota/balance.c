@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shares are worked out for one resource and all quotas at a time (quota_share.h), so those of a list cost O(resources * quotas), and each quota then
- * reads its own. Only resources that a quota names are told of it; what is not in min has a min of 0.
+ * Shares are worked out for one resource and all quotas at a time (quota_share.h), so those of a
+ * list cost O(resources * quotas), and each quota then reads its own. Only resources that a quota
+ * names are told of it; what is not in min has a min of 0.
  */
 #include "aggregator/policy/quota/balance.h"
 

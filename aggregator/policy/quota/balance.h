@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who has how much of whose: what each quota uses beyond its min, what others use of it, and how that is called. Pure. */
+/*
+ * Who has how much of whose: what each quota uses beyond its min, what others use of it, and how
+ * that is called. Pure.
+ */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_QUOTA_BALANCE_H
 #define EVENKEEL_AGGREGATOR_POLICY_QUOTA_BALANCE_H
 
 #include "aggregator/policy/quota/quota_share.h"
 
-/* More resources than these that quotas name are left out of what is told: nobody has them, and each is looked at for every quota. */
+/*
+ * More resources than these that quotas name are left out of what is told: nobody has them, and
+ * each is looked at for every quota.
+ */
 enum { QUOTA_BALANCES_MAX = 256 };
 
 /* One resource over all quotas of a book. */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each quota object is looked at by itself, then beside the others of its namespace and its ResourceQuotas, and what all guarantee together
- * beside what the nodes have. A quota that does not count (the second in its namespace) is looked at, too: it may be the one that was
- * meant. What object_read() refused is no object here; the model's source has its number, and a sentence on the last.
+ * Each quota object is looked at by itself, then beside the others of its namespace and its
+ * ResourceQuotas, and what all guarantee together beside what the nodes have. A quota that does not
+ * count (the second in its namespace) is looked at, too: it may be the one that was meant. What
+ * object_read() refused is no object here; the model's source has its number, and a sentence on the
+ * last.
  *
- * Severities: an error is a promise that cannot be kept or an object that does not do what it says; a warning does what it says, which is
- * hardly what was meant; an info is how the rules are.
+ * Severities: an error is a promise that cannot be kept or an object that does not do what it says;
+ * a warning does what it says, which is hardly what was meant; an info is how the rules are.
  */
 #include "aggregator/policy/quota/lint.h"
 
@@ -483,7 +485,10 @@ struct unseen {
 	uint32_t pods, without[SEEN];
 };
 
-/* The place of the namespace's quota in the book, or its count. Pods come sorted, so that mostly it is the same again. */
+/*
+ * The place of the namespace's quota in the book, or its count. Pods come sorted, so that mostly it
+ * is the same again.
+ */
 static size_t find_quota(const struct quota_book *b, const char *namespace, size_t last)
 {
 	size_t low = 0, high = quota_book_count(b), count = high;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is wrong with the elastic quotas of a cluster, and what will surprise their authors, each in one sentence with numbers. Pure. */
+/*
+ * What is wrong with the elastic quotas of a cluster, and what will surprise their authors, each in
+ * one sentence with numbers. Pure.
+ */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_QUOTA_LINT_H
 #define EVENKEEL_AGGREGATOR_POLICY_QUOTA_LINT_H
 
@@ -9,7 +12,8 @@
 #include "aggregator/policy/quota/quota.h"
 
 /*
- * X(name, code, severity, behaviour): every finding there is, and how such a quota works nevertheless.
+ * X(name, code, severity, behaviour): every finding there is, and how such a quota works
+ * nevertheless.
  */
 #define QUOTA_LINTS(X)                                                                             \
 	X(UNREADABLE, "unreadable", ERROR, "the object is left out, as if it were not there")      \
@@ -65,7 +69,10 @@ struct quota_finding {
 	char *text; /* owned: one sentence */
 };
 
-/* Sorted: all quotas together first, then by namespace and name, the worse before the better, then by field. */
+/*
+ * Sorted: all quotas together first, then by namespace and name, the worse before the better, then
+ * by field.
+ */
 struct quota_findings {
 	size_t count;
 	struct quota_finding *of; /* owned */
@@ -75,7 +82,10 @@ struct quota_findings {
 
 enum { QUOTA_FINDINGS_MAX = 10000 };
 
-/* Of the quotas that the view has, and of the guarantees that the book made of it (its default quotas, too). */
+/*
+ * Of the quotas that the view has, and of the guarantees that the book made of it (its default
+ * quotas, too).
+ */
 void quota_lint(const struct view *v, const struct quota_book *b, const struct quota_options *o,
 		struct quota_findings *out);
 void quota_findings_fini(struct quota_findings *f);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Victims: which pods have to go so that a pod may start within the quotas, and on which node it starts then. Pure: the placement core and
- * the quota book are changed to try things and are afterwards what they were.
+ * Victims: which pods have to go so that a pod may start within the quotas, and on which node it
+ * starts then. Pure: the placement core and the quota book are changed to try things and are
+ * afterwards what they were.
  *
  * Who may have to pay, in both variants (seed of capacity scheduling, "PostFilter"):
  *   the pod's quota stays within its min   others borrow what it is owed: pods of quotas over their min, whatever their priority
@@ -9,20 +10,27 @@
  *   its namespace has no quota             pods of other namespaces without one, with a lower priority
  *
  * Variant upstream is scheduler-plugins' search, with its faults. Variant corrected:
- *   - No quota is taken below its min, in any resource that the victim asks for. Only who uses more than its min of something that the pod
+ *   - No quota is taken below its min, in any resource that the victim asks for. Only who uses more
+ *     than its min of something that the pod
  *     asks for and that somebody is guaranteed is a borrower; a resource nobody is guaranteed makes nobody one.
- *   - Who uses more than its min of something that its quota does not name is no borrower, and who asks for such a thing does not borrow by that.
- *   - A pod within its min does not pay off what others use beyond all mins together since before: without its victims, and with it, the sum is no more than all
+ *   - Who uses more than its min of something that its quota does not name is no borrower, and who
+ *     asks for such a thing does not borrow by that.
+ *   - A pod within its min does not pay off what others use beyond all mins together since before:
+ *     without its victims, and with it, the sum is no more than all
  *     mins, or than it was.
  *   - A set is minimal: if any of its victims stayed, the pod could start on no node.
- *   - Where no node has room, one node pays if one suffices, else several: those that free room where the pod goes, and borrowers elsewhere until the quotas allow
+ *   - Where no node has room, one node pays if one suffices, else several: those that free room
+ *     where the pod goes, and borrowers elsewhere until the quotas allow
  *     it. Where one has room as it is and just the quotas refuse, whoever is the cheapest.
- *   - PodDisruptionBudgets are counted once per victim, and kept (pdb_hard), or broken only where nothing else helps.
+ *   - PodDisruptionBudgets are counted once per victim, and kept (pdb_hard), or broken only where
+ *     nothing else helps.
  *   - Pods that are being deleted are no victims again: what they hold is coming free.
  *   - evenkeel.io/min-runtime and evenkeel.io/max-evictions of the victim's quota are kept.
- *   - Critical pods (by priority) may take the place of any pod with a lower priority, with or without a quota, but of no guarantee; they are
+ *   - Critical pods (by priority) may take the place of any pod with a lower priority, with or
+ *     without a quota, but of no guarantee; they are
  *     victims of higher priorities only.
- *   - Whose place is taken first: where others borrow, measured idle pods, then pods whose use is not known, then busy ones; then the lowest
+ *   - Whose place is taken first: where others borrow, measured idle pods, then pods whose use is
+ *     not known, then busy ones; then the lowest
  *     priority, the youngest, the one that frees the least in vain, by name. In the own namespace use does not matter: priorities are what its owners said.
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_QUOTA_PREEMPT_H
@@ -59,7 +67,10 @@ struct preempt_ask {
 	bool never; /* preemptionPolicy Never, where the caller knows more than the pod's spec says (its PriorityClass) */
 	const struct resources *
 		reserved; /* what the book counts for this very pod already (quota_ask); NULL: nothing */
-	/* What the book counts reservations of, and the placement core has where they have a node; NULL: nothing is reserved. */
+	/*
+	 * What the book counts reservations of, and the placement core has where they have a node;
+	 * NULL: nothing is reserved.
+	 */
 	const struct ledger_copy *ledger;
 	int64_t now_ns;
 	const struct preempt_past *past; /* in any order */
@@ -67,7 +78,10 @@ struct preempt_ask {
 	/* Victims that were told before and are not seen in deletion yet: as if they were. */
 	const char *const *in_flight; /* uids */
 	size_t in_flight_count;
-	/* Victims that were told for this very pod before: taken first, where they still may be and help. Corrected only. */
+	/*
+	 * Victims that were told for this very pod before: taken first, where they still may be and
+	 * help. Corrected only.
+	 */
 	const char *const *preferred; /* uids */
 	size_t preferred_count;
 	const bool *allowed; /* by place_node; NULL: every node */
@@ -165,21 +179,32 @@ struct preempt_plan {
 
 void preempt_plan_fini(struct preempt_plan *plan);
 
-/* The pods of a view by node, their namespaces, budgets and nominations, for any number of questions. Immutable. Holds the view. */
+/*
+ * The pods of a view by node, their namespaces, budgets and nominations, for any number of
+ * questions. Immutable. Holds the view.
+ */
 struct preempt;
 struct preempt *preempt_new(struct view *v);
 void preempt_free(struct preempt *x);
-/* The same, made by the first who asks and kept with the view, from which it is borrowed: it reads memory all over 150k pods. Any thread. */
+/*
+ * The same, made by the first who asks and kept with the view, from which it is borrowed: it reads
+ * memory all over 150k pods. Any thread.
+ */
 const struct preempt *preempt_of(const struct view *v);
 
-/* Place and book must be of the index's view. *out is overwritten; borrowed pointers in it live as long as the view. */
+/*
+ * Place and book must be of the index's view. *out is overwritten; borrowed pointers in it live as
+ * long as the view.
+ */
 void preempt_make_plan(const struct preempt *x, struct place *p, struct quota_book *b,
 		       const struct preempt_options *o, const struct preempt_ask *ask,
 		       struct preempt_plan *out);
 
 /*
- * The cheapest, or count where there is none. Upstream: fewest budgets broken, lowest priority of the top victim, lowest sum of priorities + 2^31, fewest
- * victims, latest start of the earliest of its top victims. Corrected: fewest budgets broken, the least busy, then as upstream. Ties: the first.
+ * The cheapest, or count where there is none. Upstream: fewest budgets broken, lowest priority of
+ * the top victim, lowest sum of priorities + 2^31, fewest victims, latest start of the earliest of
+ * its top victims. Corrected: fewest budgets broken, the least busy, then as upstream. Ties: the
+ * first.
  */
 size_t preempt_choose(const struct preempt_candidate *of, size_t count, enum quota_variant v);
 
@@ -201,11 +226,13 @@ struct preempt_answer {
 };
 
 /*
- * Which of the offered nodes suffice with victims of their own, and which those are: by our rules, not by the kube-scheduler's choice, which is told where
- * it differs. Nodes that nobody knows, that need no victim, or that need victims elsewhere are left out: no answer of the verb could say so.
+ * Which of the offered nodes suffice with victims of their own, and which those are: by our rules,
+ * not by the kube-scheduler's choice, which is told where it differs. Nodes that nobody knows, that
+ * need no victim, or that need victims elsewhere are left out: no answer of the verb could say so.
  *
- * To be idempotent per preemptor, a caller keeps what it answered, for its uid, until the pod is bound or gone, and passes those victims as
- * ask->in_flight of the next call: while they are going the answer is empty, and nobody else is evicted for the same pod.
+ * To be idempotent per preemptor, a caller keeps what it answered, for its uid, until the pod is
+ * bound or gone, and passes those victims as ask->in_flight of the next call: while they are going
+ * the answer is empty, and nobody else is evicted for the same pod.
  */
 void preempt_for_extender(const struct preempt *x, struct place *p, struct quota_book *b,
 			  const struct preempt_options *o, const struct preempt_ask *ask,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which set of victims is the cheapest: the first criterion that differs decides. Upstream's are those of kube-scheduler's pickOneNodeForPreemption; the sum
- * adds 2^31 to each priority so that a pod more is never less, however negative its priority.
+ * Which set of victims is the cheapest: the first criterion that differs decides. Upstream's are
+ * those of kube-scheduler's pickOneNodeForPreemption; the sum adds 2^31 to each priority so that a
+ * pod more is never less, however negative its priority.
  */
 #include "aggregator/policy/quota/preempt_internal.h"
 

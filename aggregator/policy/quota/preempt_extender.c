@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kube-scheduler asks for victims with the candidates it found by priorities alone, and takes what is answered: per node at least one pod of that
- * node, by descending priority. Each offered node is searched by our rules; what it offered of pods is not needed for that, and only compared with.
+ * The kube-scheduler asks for victims with the candidates it found by priorities alone, and takes
+ * what is answered: per node at least one pod of that node, by descending priority. Each offered
+ * node is searched by our rules; what it offered of pods is not needed for that, and only compared
+ * with.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One pass over the view's pods, so that a question about victims costs by those who may be some. Namespaces are numbered, in the order of their
- * names: what depends on a pod's quota alone is then worked out once per namespace and not once per pod.
+ * One pass over the view's pods, so that a question about victims costs by those who may be some.
+ * Namespaces are numbered, in the order of their names: what depends on a pod's quota alone is then
+ * worked out once per namespace and not once per pod.
  */
 #include <stdlib.h>
 #include <string.h>

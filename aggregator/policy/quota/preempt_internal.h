@@ -246,7 +246,9 @@ char *preempt_tell_victim(const struct preempt_run *r, const struct preempt_paye
 /* preemptionPolicy */
 bool preempt_says_never(const struct preempt_ask *ask);
 
-/* Taken one after the other, so that each sentence tells what it does to its quota; then put back. */
+/*
+ * Taken one after the other, so that each sentence tells what it does to its quota; then put back.
+ */
 void preempt_candidate_of_set(struct preempt_run *r, const struct preempt_set *s,
 			      struct preempt_candidate *out);
 void preempt_candidate_fini(struct preempt_candidate *c);

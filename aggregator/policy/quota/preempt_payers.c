@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who may be a victim, in the corrected variant, and in which order. What can be said of a pod alone is said once, when the payers are collected; what depends on
- * which others go, too (min, windows, budgets), is asked again each time one is taken. As pods only go, who is refused at first is refused for good.
+ * Who may be a victim, in the corrected variant, and in which order. What can be said of a pod
+ * alone is said once, when the payers are collected; what depends on which others go, too (min,
+ * windows, budgets), is asked again each time one is taken. As pods only go, who is refused at
+ * first is refused for good.
  *
  *     rule        others' namespaces                                     own namespace
  *     BORROWED    with a quota: who uses more than its min of what       nobody: they are not what is owed
@@ -65,7 +67,10 @@ static int64_t share_of(const struct kube_pod *pod, const char *name)
 	return amount;
 }
 
-/* Its quota uses more than its min of something that is asked for and guaranteed to somebody, and the pod has some of it. */
+/*
+ * Its quota uses more than its min of something that is asked for and guaranteed to somebody, and
+ * the pod has some of it.
+ */
 static bool is_borrower(const struct preempt_run *r, const struct preempt_pod *p)
 {
 	const struct quota_entry *e = r->purses[p->space].entry;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One question. Pods are taken from the simulation and from the book at once, and put back into both, so that fit and quotas are always asked of the
- * same world. Whatever was done, preempt_run_fini() leaves both as they were found: the simulation by its own log, the book by adding again what was
- * subtracted.
+ * One question. Pods are taken from the simulation and from the book at once, and put back into
+ * both, so that fit and quotas are always asked of the same world. Whatever was done,
+ * preempt_run_fini() leaves both as they were found: the simulation by its own log, the book by
+ * adding again what was subtracted.
  *
- * Nominated pods that are not less important are on their nodes while the question lasts: the room is theirs. As a pod must fit with and without them (they may yet
- * go elsewhere, and then nobody can keep to their affinity), their node is asked twice.
+ * Nominated pods that are not less important are on their nodes while the question lasts: the room
+ * is theirs. As a pod must fit with and without them (they may yet go elsewhere, and then nobody
+ * can keep to their affinity), their node is asked twice.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -182,8 +184,9 @@ bool preempt_run_is_going(const struct preempt_run *r, const struct kube_pod *po
 }
 
 /*
- * What others used beyond all mins before is not for this pod's victims to pay: it is owed what it asks for, and the sum must not grow. Admission knows by the
- * nominated node that they went (quota.h, promised).
+ * What others used beyond all mins before is not for this pod's victims to pay: it is owed what it
+ * asks for, and the sum must not grow. Admission knows by the nominated node that they went
+ * (quota.h, promised).
  */
 static void forgive(struct preempt_run *r)
 {

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sets of victims, in the corrected variant. A set suffices for a node when the quotas allow the pod without them and it fits there.
+ * Sets of victims, in the corrected variant. A set suffices for a node when the quotas allow the
+ * pod without them and it fits there.
  *
  *     greedy   one after the other by rank, who may go, until it suffices
  *     exact    where that fails though all together would do (a min, a window or a budget kept somebody): the same with steps back, within the effort
  *     walk     put back whom it takes no more, the dearest first, until nobody can be: the set is minimal
  *
- * First each node by its own pods; and where a node has room as it is, and just the quotas refuse, anybody by rank. Only where none suffices, by pods of several:
- * those of the node until the pod fits; where its own are not the reason (affinity and spread count other nodes' pods), others', too; then anybody who borrows,
- * until the quotas allow it. From the cheapest set those are spared at last without whom the pod could start on another node.
+ * First each node by its own pods; and where a node has room as it is, and just the quotas refuse,
+ * anybody by rank. Only where none suffices, by pods of several: those of the node until the pod
+ * fits; where its own are not the reason (affinity and spread count other nodes' pods), others',
+ * too; then anybody who borrows, until the quotas allow it. From the cheapest set those are spared
+ * at last without whom the pod could start on another node.
  *
- * More victims never make room or quotas worse, so a node that would not do without all its payers is left at once. Affinity and spread can
- * become worse; there the exact search tries what the first way misses.
+ * More victims never make room or quotas worse, so a node that would not do without all its payers
+ * is left at once. Affinity and spread can become worse; there the exact search tries what the
+ * first way misses.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -180,7 +184,9 @@ static bool walk_back(struct attempt *a)
 	return any;
 }
 
-/* Of those that a budget counts, the ones beyond what it has left, by rank; whom two select always. */
+/*
+ * Of those that a budget counts, the ones beyond what it has left, by rank; whom two select always.
+ */
 static bool violates(const struct preempt_run *r, const struct preempt_payer *p, int32_t *left)
 {
 	bool over = p->match_count > 1;
@@ -319,7 +325,10 @@ static void several_init(struct several *s, struct preempt_run *r, struct preemp
 	free(a.taken);
 }
 
-/* Room by its own pods; by others' only where not room, but a rule about neighbours is what refuses. */
+/*
+ * Room by its own pods; by others' only where not room, but a rule about neighbours is what
+ * refuses.
+ */
 static bool make_room(struct several *s, struct attempt *a)
 {
 	if (take_until(a, fits))

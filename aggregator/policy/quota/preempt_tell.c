@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is said about a search for victims: who asks, who pays and why, who is spared, and what would help where nothing was found. */
+/*
+ * What is said about a search for victims: who asks, who pays and why, who is spared, and what
+ * would help where nothing was found.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Victims as scheduler-plugins' CapacityScheduling finds them on one node (SelectVictimsOnNode), faults included, and who may look for some at all
- * (PodEligibleToPreemptOthers):
+ * Victims as scheduler-plugins' CapacityScheduling finds them on one node (SelectVictimsOnNode),
+ * faults included, and who may look for some at all (PodEligibleToPreemptOthers):
  *
  *   overshoot        a quota over its min gives pods until it is not: the last may take it far below
  *   other resources  a quota over its min of memory pays for CPU
@@ -123,7 +123,10 @@ static void split_by_budgets(struct scene *s)
 	free(left);
 }
 
-/* Puts it back unless the pod then does not fit, or the quotas refuse it. False: it would have to go twice. */
+/*
+ * Puts it back unless the pod then does not fit, or the quotas refuse it. False: it would have to
+ * go twice.
+ */
 static bool reprieve(struct scene *s, uint32_t i)
 {
 	struct preempt_run *r = s->run;
@@ -243,7 +246,9 @@ void preempt_upstream_candidates(struct preempt_run *r, struct preempt_candidate
 
 /* --- who is eligible */
 
-/* A pod on the nominated node that is going, and by its going makes the room that was won before. */
+/*
+ * A pod on the nominated node that is going, and by its going makes the room that was won before.
+ */
 static bool makes_room(const struct preempt_run *r, const struct preempt_pod *p)
 {
 	const struct preempt_purse *purse = &r->purses[p->space];

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The comparisons. What pods claim is summed by resource first (struct quota_claims); a comparison then looks at those resources in one quota's rows, or in the
- * rows of the sums over all, and tells the first that is over: the standard resources in their order, then the others as they were asked for.
+ * The comparisons. What pods claim is summed by resource first (struct quota_claims); a comparison
+ * then looks at those resources in one quota's rows, or in the rows of the sums over all, and tells
+ * the first that is over: the standard resources in their order, then the others as they were asked
+ * for.
  *
  *   over   used + claimed > bound      strictly; the left side is cut at INT64_MAX, so that a bound of INT64_MAX is none
  *
@@ -19,7 +21,7 @@
 
 #include "aggregator/policy/quota/quota_internal.h"
 
-/* --- claims ------------------------------------------------------------------------------------------------------- */
+/* --- claims ----------------------------------------------------------------------------------- */
 
 static struct quota_claim *claim_of(struct quota_claims *c, const char *name)
 {
@@ -85,7 +87,7 @@ void quota_claims_fini(struct quota_claims *c)
 		free(c->of);
 }
 
-/* --- one resource ------------------------------------------------------------------------------------------------- */
+/* --- one resource ----------------------------------------------------------------------------- */
 
 static bool is_over(const char *name, quota_amount used, quota_amount asked, quota_amount claimed,
 		    quota_amount bound, struct quota_excess *out)
@@ -113,7 +115,7 @@ static quota_amount used_of(const struct quota_row *row)
 	return row ? row->used : 0;
 }
 
-/* --- max ---------------------------------------------------------------------------------------------------------- */
+/* --- max -------------------------------------------------------------------------------------- */
 
 static quota_amount upstream_max(const struct quota *q, const struct quota_row *row, size_t claim)
 {
@@ -170,7 +172,7 @@ bool quota_excess_of_max(enum quota_variant v, const struct quota_entry *e,
 	return c->all ? used_over_max(e, out) : corrected_over_max(e, c, out);
 }
 
-/* --- min ---------------------------------------------------------------------------------------------------------- */
+/* --- min -------------------------------------------------------------------------------------- */
 
 static bool counts_for_min(enum quota_variant v, const struct quota_claim *claim,
 			   const struct quota_row *row, size_t at)
@@ -239,7 +241,7 @@ bool quota_is_owed(const struct quota_book *b, const struct quota_entry *e,
 	return any;
 }
 
-/* --- the sum of mins ---------------------------------------------------------------------------------------------- */
+/* --- the sum of mins -------------------------------------------------------------------------- */
 
 /* All that anybody uses, with what is claimed of it, and what is claimed that nobody uses yet. */
 static bool upstream_over_sum(const struct quota_rows *sum, const struct quota_claims *c,
@@ -300,7 +302,7 @@ bool quota_excess_of_sum(const struct quota_book *b, const struct quota_entry *e
 	return c->all ? used_over_sum(&b->sum, out) : corrected_over_sum(&b->sum, e, c, out);
 }
 
-/* --- for others --------------------------------------------------------------------------------------------------- */
+/* --- for others ------------------------------------------------------------------------------- */
 
 bool quota_over_max(const struct quota_book *b, const char *namespace, const struct resources *more)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Elastic quotas: what a namespace is guaranteed (min), what it may borrow of others' unused guarantees (up to max), and whether a pod may start.
- * Pure: a book of all quotas is made from a view, or from a test's numbers, and can be changed and undone by adding and subtracting pods.
+ * Elastic quotas: what a namespace is guaranteed (min), what it may borrow of others' unused
+ * guarantees (up to max), and whether a pod may start. Pure: a book of all quotas is made from a
+ * view, or from a test's numbers, and can be changed and undone by adding and subtracting pods.
  *
  * Two variants of one engine:
  *   upstream   scheduler-plugins' CapacityScheduling, quirk for quirk: where a map is there but lacks cpu,
@@ -23,7 +24,8 @@
  *   came, resizes, a deleted second  quotas in a namespace one stays when the other goes
  *   quota
  *   critical pods are refused        quota_options.critical_priority
- * Victims are another file's (preempt.h): per resource, never below min, and what else there is at fault.
+ * Victims are another file's (preempt.h): per resource, never below min, and what else there is at
+ * fault.
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_QUOTA_QUOTA_H
 #define EVENKEEL_AGGREGATOR_POLICY_QUOTA_QUOTA_H
@@ -43,9 +45,15 @@ const char *quota_variant_name(enum quota_variant v); /* "corrected" */
 
 struct quota_options {
 	enum quota_variant variant;
-	/* Pods of at least this priority are not held up by quotas, and may preempt without one (2000000000, system-cluster-critical). Corrected only. */
+	/*
+	 * Pods of at least this priority are not held up by quotas, and may preempt without one
+	 * (2000000000, system-cluster-critical). Corrected only.
+	 */
 	int32_t critical_priority;
-	/* What namespaces without a quota get; has_default false: they are in no sum and under no gate. */
+	/*
+	 * What namespaces without a quota get; has_default false: they are in no sum and under no
+	 * gate.
+	 */
 	bool has_default;
 	struct resources default_min, default_max;
 };
@@ -71,52 +79,70 @@ struct quota {
 
 struct quota_book;
 
-/* Quotas of the view (of two in a namespace the oldest counts, then the first by name), with what the ledger adds. Copy may be NULL. Both are held. */
+/*
+ * Quotas of the view (of two in a namespace the oldest counts, then the first by name), with what
+ * the ledger adds. Copy may be NULL. Both are held.
+ */
 struct quota_book *quota_book_new(struct view *v, struct ledger_copy *ledger,
 				  const struct quota_options *o);
-/* Without a view, for tests and what-if: quotas are copied, in any order; of two in a namespace the first counts. What `use` points to is borrowed. */
+/*
+ * Without a view, for tests and what-if: quotas are copied, in any order; of two in a namespace the
+ * first counts. What `use` points to is borrowed.
+ */
 struct quota_book *quota_book_of(const struct quota *quotas, size_t count,
 				 const struct quota_options *o);
 /*
- * As quota_book_new() of that view and that copy, at the cost of what changed since; the book is as it was made, and what was added since is subtracted. False: nothing
- * is changed, and a new one has to be made. Copies are held.
+ * As quota_book_new() of that view and that copy, at the cost of what changed since; the book is as
+ * it was made, and what was added since is subtracted. False: nothing is changed, and a new one has
+ * to be made. Copies are held.
  */
 bool quota_book_update(struct quota_book *b, struct view *v, struct ledger_copy *ledger);
 enum quota_variant quota_book_variant(const struct quota_book *b);
 void quota_book_free(struct quota_book *b);
 /*
- * What the cluster's nodes have allocatable, which quota_book_new() reads from the view. Corrected: of a resource that they have less of than all min together
- * each min counts as its part of that, everywhere but in struct quota, which has what the object says. Of what is not in it every min is taken as it is.
+ * What the cluster's nodes have allocatable, which quota_book_new() reads from the view. Corrected:
+ * of a resource that they have less of than all min together each min counts as its part of that,
+ * everywhere but in struct quota, which has what the object says. Of what is not in it every min is
+ * taken as it is.
  */
 void quota_book_set_capacity(struct quota_book *b, const struct resources *capacity);
-/* What the nodes of a view have allocatable, those in deletion left out; `ready`: those only that take pods now. False: the view does not know its nodes. */
+/*
+ * What the nodes of a view have allocatable, those in deletion left out; `ready`: those only that
+ * take pods now. False: the view does not know its nodes.
+ */
 bool quota_capacity_of(const struct view *v, bool ready, struct resources *out);
 size_t quota_book_count(const struct quota_book *b);
 const struct quota *quota_book_at(const struct quota_book *b, size_t i); /* by namespace */
 /* The namespace's quota, or NULL. */
 const struct quota *quota_book_find(const struct quota_book *b, const char *namespace);
-/* What-if: another quota comes (false: the namespace has one already), gets other bounds and keeps what is used, or goes (false: there was none). */
+/*
+ * What-if: another quota comes (false: the namespace has one already), gets other bounds and keeps
+ * what is used, or goes (false: there was none).
+ */
 bool quota_book_insert(struct quota_book *b, const struct quota *q);
 bool quota_book_set_bounds(struct quota_book *b, const struct quota *q);
 bool quota_book_remove(struct quota_book *b, const char *namespace);
 /*
- * What min and max come to for that resource, min as it counts (quota_book_set_capacity()): where a quota does not govern it, or upstream compares no bound of
- * that name, 0 and INT64_MAX. False: no such quota.
+ * What min and max come to for that resource, min as it counts (quota_book_set_capacity()): where a
+ * quota does not govern it, or upstream compares no bound of that name, 0 and INT64_MAX. False: no
+ * such quota.
  */
 bool quota_bounds(const struct quota_book *b, const char *namespace, const char *resource,
 		  int64_t *min, int64_t *max);
 /*
- * A pod starts or is gone: used and used_pods. One undoes the other exactly, whatever the amounts, as sums are kept in 128 bits and only what is told is cut
- * at INT64_MAX; names that came in stay, with 0. Namespaces without a quota are passed over, or get the default one. For one thread.
+ * A pod starts or is gone: used and used_pods. One undoes the other exactly, whatever the amounts,
+ * as sums are kept in 128 bits and only what is told is cut at INT64_MAX; names that came in stay,
+ * with 0. Namespaces without a quota are passed over, or get the default one. For one thread.
  */
 void quota_book_add(struct quota_book *b, const char *namespace, const struct resources *requests);
 void quota_book_subtract(struct quota_book *b, const char *namespace,
 			 const struct resources *requests);
 
 /*
- * Comparisons that preemption needs, by the book's variant: strictly more than the bound, so that equal is not over. `more` is one pod's requests, or several
- * pods' with the key `pods`, and may be NULL; false for a namespace without a quota. Corrected: with `more` only resources it asks for are compared, without
- * it all that the quota names.
+ * Comparisons that preemption needs, by the book's variant: strictly more than the bound, so that
+ * equal is not over. `more` is one pod's requests, or several pods' with the key `pods`, and may be
+ * NULL; false for a namespace without a quota. Corrected: with `more` only resources it asks for
+ * are compared, without it all that the quota names.
  */
 bool quota_over_min(const struct quota_book *b, const char *namespace,
 		    const struct resources *more);
@@ -138,8 +164,9 @@ enum quota_gate {
 const char *quota_gate_name(enum quota_gate g); /* "admitted", "overMax", "overSumMin", .. */
 
 /*
- * A pod that has a node nominated: it counts for those of its namespace that are not more important, and if its quota is within its min for others. The one
- * that asks is passed over, by its uid. Those that the ledger has reservations of do not belong here: they are in `used`.
+ * A pod that has a node nominated: it counts for those of its namespace that are not more
+ * important, and if its quota is within its min for others. The one that asks is passed over, by
+ * its uid. Those that the ledger has reservations of do not belong here: they are in `used`.
  */
 struct quota_nominated {
 	const char *uid, *namespace;
@@ -151,12 +178,17 @@ struct quota_ask {
 	const char *uid, *namespace;
 	int32_t priority;
 	const struct resources *requests;
-	/* What the book counts for this very pod already, as it was asked about before (its reservation in the ledger); NULL: nothing. */
+	/*
+	 * What the book counts for this very pod already, as it was asked about before (its
+	 * reservation in the ledger); NULL: nothing.
+	 */
 	const struct resources *reserved;
 	/*
-	 * It has a node nominated: pods were evicted for it. Corrected: within its min the sum over all does not hold it up then. Those who preempt for it need not
-	 * bring that sum below the mins where it was above them before, by quotas that came to a running cluster, or a min that was lowered: they make up for what
-	 * it asks for, and no more (preempt.h). Without this it would be refused when they are gone.
+	 * It has a node nominated: pods were evicted for it. Corrected: within its min the sum over
+	 * all does not hold it up then. Those who preempt for it need not bring that sum below the
+	 * mins where it was above them before, by quotas that came to a running cluster, or a min
+	 * that was lowered: they make up for what it asks for, and no more (preempt.h). Without
+	 * this it would be refused when they are gone.
 	 */
 	bool promised;
 	const struct quota_nominated *nominated; /* all there are */
@@ -175,8 +207,9 @@ struct quota_verdict {
 };
 
 /*
- * O(resources) and a look at each nominated pod; no allocation, unless more than 28 extended resources are asked for in all. Any thread, as long as nobody
- * changes the book. In the order of upstream: max first. Upstream knows no QUOTA_NEVER, and no QUOTA_CRITICAL.
+ * O(resources) and a look at each nominated pod; no allocation, unless more than 28 extended
+ * resources are asked for in all. Any thread, as long as nobody changes the book. In the order of
+ * upstream: max first. Upstream knows no QUOTA_NEVER, and no QUOTA_CRITICAL.
  */
 void quota_admit(const struct quota_book *b, const struct quota_ask *ask, struct quota_verdict *v);
 

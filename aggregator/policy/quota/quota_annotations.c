@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Anybody who may edit a quota writes these, so each is read strictly and for itself: what is wrong with one is a note that quotes it and says what is
- * allowed, and the others count. Nothing here depends on the locale.
+ * Anybody who may edit a quota writes these, so each is read strictly and for itself: what is wrong
+ * with one is a note that quotes it and says what is allowed, and the others count. Nothing here
+ * depends on the locale.
  */
 #include "aggregator/policy/quota/quota_annotations.h"
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A book has an entry for each namespace with a quota, found by name in a hash and kept sorted beside it, and the sums over all of them. Adding or subtracting a
- * pod changes its quota's rows and the sums alike, so that admission never walks over quotas or pods.
+ * A book has an entry for each namespace with a quota, found by name in a hash and kept sorted
+ * beside it, and the sums over all of them. Adding or subtracting a pod changes its quota's rows
+ * and the sums alike, so that admission never walks over quotas or pods.
  *
- * Sums are kept in 128 bits: no number of pods can overflow them, so nothing has to be cut while summing, and subtracting undoes adding to the last unit. What
- * is told and compared is cut at INT64_MAX.
+ * Sums are kept in 128 bits: no number of pods can overflow them, so nothing has to be cut while
+ * summing, and subtracting undoes adding to the last unit. What is told and compared is cut at
+ * INT64_MAX.
  *
  * What is in the sums over all:
  *   upstream   used and min of every quota, of every resource
@@ -30,7 +32,7 @@ const char *quota_variant_name(enum quota_variant v)
 	return names[v];
 }
 
-/* --- entries ------------------------------------------------------------------------------------------------------ */
+/* --- entries ---------------------------------------------------------------------------------- */
 
 static void fill_rows(struct quota_entry *e)
 {
@@ -57,7 +59,10 @@ static void fill_rows(struct quota_entry *e)
 	}
 }
 
-/* Every pod is one of `pods` for quotas that name that; where pods are not told, they are what is counted. */
+/*
+ * Every pod is one of `pods` for quotas that name that; where pods are not told, they are what is
+ * counted.
+ */
 static void count_pods(struct quota_entry *e, enum quota_variant v)
 {
 	struct quota_row *row = &e->rows.of[RESOURCE_PODS];
@@ -102,7 +107,7 @@ static void entry_free(struct quota_entry *e)
 	free(e);
 }
 
-/* --- the book ----------------------------------------------------------------------------------------------------- */
+/* --- the book --------------------------------------------------------------------------------- */
 
 /* Both at once, and weight 1: nothing else is known of it. */
 static struct quota default_quota(const struct quota_options *o, const char *namespace)
@@ -334,7 +339,7 @@ const struct quota *quota_book_find(const struct quota_book *b, const char *name
 	return e ? &e->quota : NULL;
 }
 
-/* --- pods --------------------------------------------------------------------------------------------------------- */
+/* --- pods ------------------------------------------------------------------------------------- */
 
 static void change_amount(struct quota_book *b, struct quota_entry *e, const char *name,
 			  quota_amount change)

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A book brought up to another view and another copy of the ledger, at the cost of what changed. Namespaces whose pods ask for something else than before, and
- * those whose reservations are others, get their entry made anew, by the way all are made, so that nothing can be in it that would not be in a new book.
+ * A book brought up to another view and another copy of the ledger, at the cost of what changed.
+ * Namespaces whose pods ask for something else than before, and those whose reservations are
+ * others, get their entry made anew, by the way all are made, so that nothing can be in it that
+ * would not be in a new book.
  *
- * What did not change is known by its address: tables and reservations are immutable, and the book holds those it was made of. Where the quotas
- * themselves are others, or namespaces without one get a default, it is not worth the trouble, and a new book is made.
+ * What did not change is known by its address: tables and reservations are immutable, and the book
+ * holds those it was made of. Where the quotas themselves are others, or namespaces without one get
+ * a default, it is not worth the trouble, and a new book is made.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -70,7 +73,10 @@ static int compare_entries(const struct ledger_entry *a, const struct ledger_ent
 	return order ? order : strcmp(a->uid, b->uid);
 }
 
-/* Both lists are in the ledger's order. An entry is never changed, and the copies hold theirs: the same address is the same entry. */
+/*
+ * Both lists are in the ledger's order. An entry is never changed, and the copies hold theirs: the
+ * same address is the same entry.
+ */
 static void compare_reservations(const struct quota_book *b, const struct quota_counted *now,
 				 struct names *changed)
 {

@@ -5,9 +5,11 @@
  *     no quota --> critical --> asks alone for more than max --> over max --> over the sum of mins --> admitted
  *      admitted     admitted       never (nothing helps)          refused        refused
  *
- * Max bounds what the pod's namespace uses with the pods nominated for it; the sum of mins bounds what all quotas use together, with the pods of other quotas,
- * too, that have a node nominated and do not borrow. What was reserved for this very pod when it was asked about before is taken off what is used.
- * One that is within its min and has a node nominated is past the gate of sums (quota.h, promised).
+ * Max bounds what the pod's namespace uses with the pods nominated for it; the sum of mins bounds
+ * what all quotas use together, with the pods of other quotas, too, that have a node nominated and
+ * do not borrow. What was reserved for this very pod when it was asked about before is taken off
+ * what is used. One that is within its min and has a node nominated is past the gate of sums
+ * (quota.h, promised).
  */
 #include <string.h>
 
@@ -25,9 +27,12 @@ const char *quota_gate_name(enum quota_gate g)
 	return names[g];
 }
 
-/* --- what is claimed ---------------------------------------------------------------------------------------------- */
+/* --- what is claimed -------------------------------------------------------------------------- */
 
-/* Upstream: already. Corrected: with the nominated pod, as one that would borrow has no claim before one that is owed. */
+/*
+ * Upstream: already. Corrected: with the nominated pod, as one that would borrow has no claim
+ * before one that is owed.
+ */
 static bool is_over_min(const struct quota_book *b, const struct quota_entry *e,
 			const struct resources *more)
 {
@@ -75,7 +80,7 @@ void quota_claims_read(const struct quota_book *b, const struct quota_entry *e,
 			c->of[i].floor = INT64_MAX;
 }
 
-/* --- sentences ---------------------------------------------------------------------------------------------------- */
+/* --- sentences -------------------------------------------------------------------------------- */
 
 static void add_name(struct sentence *s, const struct quota *q, const char *namespace)
 {
@@ -175,7 +180,7 @@ static void tell_admitted(const struct quota_ask *ask, const struct quota *q,
 	sentence_add(&s, " and the sum of all min");
 }
 
-/* --- the gates ---------------------------------------------------------------------------------------------------- */
+/* --- the gates -------------------------------------------------------------------------------- */
 
 static void admit(struct quota_verdict *v, enum quota_gate gate, const struct quota_ask *ask,
 		  const struct quota *q)

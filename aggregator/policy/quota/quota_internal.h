@@ -69,8 +69,8 @@ struct quota_slice {
 };
 
 /*
- * total in proportion to the weights, of which some are above 0: whole units by the largest remainder, of equal ones the first. The slices come out in another
- * order.
+ * total in proportion to the weights, of which some are above 0: whole units by the largest
+ * remainder, of equal ones the first. The slices come out in another order.
  */
 void quota_apportion(int64_t total, struct quota_slice *slices, size_t count);
 /* After bounds or the capacity have changed. */
@@ -87,7 +87,10 @@ struct quota_counted {
 struct quota_counted quota_view_counted(const struct ledger_copy *c, uint64_t generation);
 /* What the nodes of the book's view have. */
 void quota_view_read_capacity(struct quota_book *b);
-/* The namespace's entry again from the book's view and what is counted of the ledger; it has a quota. To be scaled when all are renewed. */
+/*
+ * The namespace's entry again from the book's view and what is counted of the ledger; it has a
+ * quota. To be scaled when all are renewed.
+ */
 void quota_view_renew(struct quota_book *b, const char *namespace);
 
 /* --- quota_book.c */
@@ -134,7 +137,10 @@ void quota_claims_fini(struct quota_claims *c);
 void quota_claims_add(struct quota_claims *c, enum quota_variant v, enum quota_part part, int sign,
 		      const struct resources *r);
 
-/* Corrected: all that it asks for of what anybody is guaranteed stays within its quota's min, as far as that names it; and there is such a thing. */
+/*
+ * Corrected: all that it asks for of what anybody is guaranteed stays within its quota's min, as
+ * far as that names it; and there is such a thing.
+ */
 bool quota_is_owed(const struct quota_book *b, const struct quota_entry *e,
 		   const struct quota_claims *c);
 /* What the asking pod claims, with the nominated pods that count before it. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The amounts of a quota: min, max and used of each resource side by side, so that a comparison looks at one row. The four standard resources are always there
- * and found by their number; the others are sorted by name, and there are as many as the quota and its pods name.
+ * The amounts of a quota: min, max and used of each resource side by side, so that a comparison
+ * looks at one row. The four standard resources are always there and found by their number; the
+ * others are sorted by name, and there are as many as the quota and its pods name.
  */
 #include <stdlib.h>
 #include <string.h>

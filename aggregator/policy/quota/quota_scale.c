@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where all quotas together are promised more of a resource than the nodes have, no order of pods could keep the promises. Each min then counts as its part of
- * the capacity, in proportion, so that what counts adds up to what there is:
+ * Where all quotas together are promised more of a resource than the nodes have, no order of pods
+ * could keep the promises. Each min then counts as its part of the capacity, in proportion, so that
+ * what counts adds up to what there is:
  *
  *     guaranteed_i = min_i * capacity / sum of min       whole units, by the largest remainder
  *
- * That is what all else is about: the gate of sums, who is owed, who borrows, and below what nobody is taken. Only of the corrected variant, as upstream knows no
- * capacity; and not of a resource that no node has, which is a misspelt name, or nodes that are still to come.
+ * That is what all else is about: the gate of sums, who is owed, who borrows, and below what nobody
+ * is taken. Only of the corrected variant, as upstream knows no capacity; and not of a resource
+ * that no node has, which is a misspelt name, or nodes that are still to come.
  */
 #include <assert.h>
 #include <stdlib.h>

@@ -8,9 +8,10 @@
  *     lent_i        its part of min(sum of borrowed, sum of unused), in proportion to unused
  *     fair_i        min(wanted_i, guaranteed_i), and its part of what is left of all guarantees by weight, up to what it wants
  *
- * Parts are rounded by the largest remainder, so that they add up to the whole. The last is progressive filling: a round gives everybody its part by weight;
- * who needs less than that gets what it needs and is out, and another round shares the rest; when nobody is out, the parts stand. At most one round for each
- * claimant.
+ * Parts are rounded by the largest remainder, so that they add up to the whole. The last is
+ * progressive filling: a round gives everybody its part by weight; who needs less than that gets
+ * what it needs and is out, and another round shares the rest; when nobody is out, the parts stand.
+ * At most one round for each claimant.
  */
 #include "aggregator/policy/quota/quota_share.h"
 
@@ -25,7 +26,7 @@
 #define WEIGHT_UNIT 1000
 #define WEIGHT_MAX  1000000000LL /* thousandths */
 
-/* --- parts -------------------------------------------------------------------------------------------------------- */
+/* --- parts ------------------------------------------------------------------------------------ */
 
 static int64_t weight_of(const struct quota_claimant *c)
 {
@@ -84,7 +85,7 @@ int64_t quota_share_out(int64_t total, struct quota_claimant *claimants, size_t 
 	return total;
 }
 
-/* --- one resource of all quotas ----------------------------------------------------------------------------------- */
+/* --- one resource of all quotas --------------------------------------------------------------- */
 
 static int64_t at_least_0(int64_t amount)
 {

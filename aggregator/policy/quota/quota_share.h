@@ -13,8 +13,9 @@ struct quota_claimant {
 };
 
 /*
- * Shares `total` by weight, and nobody gets more than it needs: what one does not need is shared among the others, until all is given or nobody needs more.
- * Whole units by the largest remainder, of equal ones the first: the sum is exact. Returns what is left.
+ * Shares `total` by weight, and nobody gets more than it needs: what one does not need is shared
+ * among the others, until all is given or nobody needs more. Whole units by the largest remainder,
+ * of equal ones the first: the sum is exact. Returns what is left.
  */
 int64_t quota_share_out(int64_t total, struct quota_claimant *claimants, size_t count);
 
@@ -25,8 +26,9 @@ struct quota_share {
 	int64_t borrowed; /* used over min */
 	int64_t lent; /* of its unused min, what others borrow */
 	/*
-	 * What it could use if all took as much as they want: up to min what it wants, and of what others leave of their min its share by
-	 * evenkeel.io/weight. A quota that uses more than this has what others are waiting for.
+	 * What it could use if all took as much as they want: up to min what it wants, and of what
+	 * others leave of their min its share by evenkeel.io/weight. A quota that uses more than
+	 * this has what others are waiting for.
 	 */
 	int64_t fair;
 };
@@ -41,8 +43,8 @@ struct quota_share_sum {
 };
 
 /*
- * Of one resource, for every quota of the book: out has quota_book_count() places, in the order of quota_book_at(). Quotas that do not govern it have
- * zeros.
+ * Of one resource, for every quota of the book: out has quota_book_count() places, in the order of
+ * quota_book_at(). Quotas that do not govern it have zeros.
  */
 void quota_share_read(const struct quota_book *b, const char *resource, struct quota_share *out,
 		      struct quota_share_sum *sum);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Upstream's status controller counts pods that run, and forgets overhead; so what it writes is less than what its scheduler counts while images are pulled,
- * and always for sandboxed pods. The corrected one counts what the scheduler counts.
+ * Upstream's status controller counts pods that run, and forgets overhead; so what it writes is
+ * less than what its scheduler counts while images are pulled, and always for sandboxed pods. The
+ * corrected one counts what the scheduler counts.
  *
- * For upstream's sums each running pod's specification is read again from its canonical text: that is slow, and only who asks for the variant pays for it.
+ * For upstream's sums each running pod's specification is read again from its canonical text: that
+ * is slow, and only who asks for the variant pays for it.
  */
 #include "aggregator/policy/quota/quota_status.h"
 

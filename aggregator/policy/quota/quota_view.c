@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The book of a cluster as it is: the quotas of the API, what the pods of their namespaces request (view_namespace(), which the loop keeps), and what the
- * ledger has promised and the view does not show yet. So what is used is never counted on from what was: pods that ran before their quota came, and pods that
- * were resized, are in it as they are now.
+ * The book of a cluster as it is: the quotas of the API, what the pods of their namespaces request
+ * (view_namespace(), which the loop keeps), and what the ledger has promised and the view does not
+ * show yet. So what is used is never counted on from what was: pods that ran before their quota
+ * came, and pods that were resized, are in it as they are now.
  *
- * Both variants count requests as the kube-scheduler does; upstream's plugin would leave sidecars and the pod's own resources out.
+ * Both variants count requests as the kube-scheduler does; upstream's plugin would leave sidecars
+ * and the pod's own resources out.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +20,10 @@ static int64_t age_order(const struct kube_quota *q)
 	return q->created_ns ? q->created_ns : INT64_MAX;
 }
 
-/* The oldest of those from `at` on that share a namespace, which stand together by name; *at moves behind them. */
+/*
+ * The oldest of those from `at` on that share a namespace, which stand together by name; *at moves
+ * behind them.
+ */
 static const struct kube_quota *next_quota(const struct object_table *t, size_t *at)
 {
 	const struct kube_quota *best = (const struct kube_quota *)t->of[(*at)++];

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many pods a CapacityBuffer (autoscaling.x-k8s.io) stands for, as the cluster autoscaler counts them. Pure. */
+/*
+ * How many pods a CapacityBuffer (autoscaling.x-k8s.io) stands for, as the cluster autoscaler
+ * counts them. Pure.
+ */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_SLACK_BUFFER_REPLICAS_H
 #define EVENKEEL_AGGREGATOR_POLICY_SLACK_BUFFER_REPLICAS_H
 
@@ -20,8 +23,9 @@ struct buffer_spec {
 };
 
 /*
- * min(max(replicas, ceil(percentage * N / 100)), min over limits of floor(limit / request)); with limits alone, that bound. What exceeds 32
- * bits becomes INT32_MAX, and what is negative 0. -EINVAL: nothing says how many, or no limit names what the pod requests.
+ * min(max(replicas, ceil(percentage * N / 100)), min over limits of floor(limit / request)); with
+ * limits alone, that bound. What exceeds 32 bits becomes INT32_MAX, and what is negative 0.
+ * -EINVAL: nothing says how many, or no limit names what the pod requests.
  */
 int buffer_replicas(const struct buffer_spec *b, int32_t *out, struct reason *reason);
 

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Resource slack: room that is kept for pods to come. Placeholders stand for it: integers per class and node, which stay where they are from step to
- * step, make way for real pods, and are pods like others for whoever plans a drain. Pure and deterministic.
+ * Resource slack: room that is kept for pods to come. Placeholders stand for it: integers per class
+ * and node, which stay where they are from step to step, make way for real pods, and are pods like
+ * others for whoever plans a drain. Pure and deterministic.
  *
  *   classes   workload NS/KIND/NAME   a workload with the annotation evenkeel.io/slack: "2" or "10%" (of its replicas) is mirrored: its shape, its labels,
  *                                     and all that it asks of nodes and of other pods
  *             cover-N                 sizes that hold any pod of the workloads that say "shared" (slack_target.h)
  *             unit                    what is missing to the cluster's rate
  *
- * A step: verify what stands, count what is wanted, remove what is too much, place what is missing, and say for each class what there is.
+ * A step: verify what stands, count what is wanted, remove what is too much, place what is missing,
+ * and say for each class what there is.
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_SLACK_SLACK_H
 #define EVENKEEL_AGGREGATOR_POLICY_SLACK_SLACK_H
@@ -41,13 +43,19 @@ struct slack_options {
 	enum slack_base base;
 	uint32_t granularity; /* 5 */
 	int64_t unneeded_ns; /* 10 min: a target is lowered only after it stayed lower for so long */
-	/* The target is what arrives while a node starts (slack_arrivals.h), once watched for a day; until then the rate. */
+	/*
+	 * The target is what arrives while a node starts (slack_arrivals.h), once watched for a
+	 * day; until then the rate.
+	 */
 	bool from_arrivals;
 	int64_t node_start_ns; /* 3 min */
 	int64_t arrivals_keep_ns; /* 14 days */
 	/* Slots by real use: what nodes may use of what they can give. */
 	double cpu_share, mem_share; /* 0.85, 0.90 */
-	/* Bounds of what outsiders can ask for: placeholders of one class and of all, and nodes that displacing tries in a step. */
+	/*
+	 * Bounds of what outsiders can ask for: placeholders of one class and of all, and nodes
+	 * that displacing tries in a step.
+	 */
 	uint32_t class_max, placeholders_max, displace_max; /* 5000, 50000, 20000 */
 };
 
@@ -92,11 +100,17 @@ struct slack_class {
 	bool fits_no_node; /* no node there is could hold one, were it empty: more nodes do not help */
 	struct reason why; /* of unplaced; "" none */
 	struct place_counts refused; /* nodes by filter, where some are unplaced */
-	/* How many pods like that could start now in what real pods leave free; placeholders are no obstacle. */
+	/*
+	 * How many pods like that could start now in what real pods leave free; placeholders are no
+	 * obstacle.
+	 */
 	int64_t slots;
 	bool slots_more; /* rules had to be tried one by one, and there are at least so many */
 	int64_t slots_by_use; /* of them, where the CPU and memory are really there; -1: no node is measured */
-	/* 1 - slots * shape / free, of the resource that is scarcer, in millionths; 0 where nothing is free. */
+	/*
+	 * 1 - slots * shape / free, of the resource that is scarcer, in millionths; 0 where nothing
+	 * is free.
+	 */
 	int64_t fragmentation_ppm;
 };
 
@@ -145,13 +159,17 @@ struct slack_state;
 
 struct slack_state *slack_state_new(void);
 void slack_state_free(struct slack_state *s);
-/* Asked again and again by steps, from then on: true ends one early, and must stay so until then. NULL: never. */
+/*
+ * Asked again and again by steps, from then on: true ends one early, and must stay so until then.
+ * NULL: never.
+ */
 void slack_state_set_limit(struct slack_state *s, bool (*out_of_time)(void *ctx), void *ctx);
 /*
- * One step. The simulation is of this view (place_new() or place_update()), with nobody added; afterwards all placeholders are on it, as changes
- * that place_update() or a place_revert() to before undoes. 0 and a result for slack_result_fini(); or -EINVAL for an option out of range,
- * named, and nothing is changed; or
- * -EINTR where its time was over: placeholders stand where they stood, and the next step begins anew.
+ * One step. The simulation is of this view (place_new() or place_update()), with nobody added;
+ * afterwards all placeholders are on it, as changes that place_update() or a place_revert() to
+ * before undoes. 0 and a result for slack_result_fini(); or -EINVAL for an option out of range,
+ * named, and nothing is changed; or -EINTR where its time was over: placeholders stand where they
+ * stood, and the next step begins anew.
  */
 int slack_step(struct slack_state *s, struct place *p, struct view *v, int64_t now_ns,
 	       const struct slack_options *o, struct slack_result *out, struct reason *reason);
@@ -163,8 +181,8 @@ const struct slack_class *slack_class_of(const struct slack_result *r, place_pod
 /* The placeholders on a node: the first of *count, or NULL and 0. */
 const struct slack_placed *slack_on_node(const struct slack_result *r, place_node n, size_t *count);
 /*
- * Puts all placeholders of the result on another simulation of the same view, as the step did; pods[i] is the handle of r->placed[i] there.
- * NULL: nobody asks.
+ * Puts all placeholders of the result on another simulation of the same view, as the step did;
+ * pods[i] is the handle of r->placed[i] there. NULL: nobody asks.
  */
 void slack_put(const struct slack_result *r, struct place *p, place_pod *pods);
 
@@ -180,7 +198,10 @@ struct slack_record {
 
 /* Valid until the next step. The caller frees the array. */
 struct slack_record *slack_state_records(const struct slack_state *s, size_t *count);
-/* Into a state that has made no step yet. What cannot be (a negative time, a count over class_max) is corrected by the next step. */
+/*
+ * Into a state that has made no step yet. What cannot be (a negative time, a count over class_max)
+ * is corrected by the next step.
+ */
 void slack_state_restore(struct slack_state *s, const struct slack_record *records, size_t count);
 /* Borrowed; what was counted so far, to be kept and put back likewise. */
 struct slack_arrivals *slack_state_arrivals(struct slack_state *s);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Time is cut into spans as long as a node needs to start. Of each span is kept how many pods of which shape were created in it; a span
- * in which nobody came needs no room and still counts.
+ * Time is cut into spans as long as a node needs to start. Of each span is kept how many pods of
+ * which shape were created in it; a span in which nobody came needs no room and still counts.
  *
- * Pods are met again at every look. What is new is told by creation times: later than all that the looks before have seen. API servers write
- * whole seconds, and a pod is seen a moment after its second, so a look counts those created until SETTLED_NS ago; later ones are the next
- * look's. A pod that came and went between two looks is not counted.
+ * Pods are met again at every look. What is new is told by creation times: later than all that the
+ * looks before have seen. API servers write whole seconds, and a pod is seen a moment after its
+ * second, so a look counts those created until SETTLED_NS ago; later ones are the next look's. A
+ * pod that came and went between two looks is not counted.
  */
 #include "aggregator/policy/slack/slack_arrivals.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pods that came, by the time a new node needs to start: so that slack can be a promise ("of twenty such times, nineteen brought no more than
- * this, and nobody waited") and not a percentage. Pure; bounded.
+ * Pods that came, by the time a new node needs to start: so that slack can be a promise ("of twenty
+ * such times, nineteen brought no more than this, and nobody waited") and not a percentage. Pure;
+ * bounded.
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_SLACK_SLACK_ARRIVALS_H
 #define EVENKEEL_AGGREGATOR_POLICY_SLACK_SLACK_ARRIVALS_H
@@ -36,8 +37,9 @@ struct slack_arrivals {
 void slack_arrivals_init(struct slack_arrivals *a, int64_t span_ns, int64_t keep_ns);
 void slack_arrivals_fini(struct slack_arrivals *a);
 /*
- * One look at a cluster: begin, tell of every pod there is, end. Pods that are older than the first look are not counted; nor, where
- * more than SLACK_ARRIVALS_MAX would have to be kept, are those of the oldest spans.
+ * One look at a cluster: begin, tell of every pod there is, end. Pods that are older than the first
+ * look are not counted; nor, where more than SLACK_ARRIVALS_MAX would have to be kept, are those of
+ * the oldest spans.
  */
 void slack_arrivals_begin(struct slack_arrivals *a, int64_t now_ns);
 void slack_arrivals_add(struct slack_arrivals *a, int64_t created_ns,
@@ -51,8 +53,8 @@ int64_t slack_arrivals_needed(int64_t span_ns);
 /* Complete spans that were watched. */
 int64_t slack_arrivals_spans(const struct slack_arrivals *a, int64_t now_ns);
 /*
- * The 95th percentile (nearest rank) over those spans of what arrived in one, each resource by itself; spans without arrivals count.
- * False, and nothing is written: no span is complete yet.
+ * The 95th percentile (nearest rank) over those spans of what arrived in one, each resource by
+ * itself; spans without arrivals count. False, and nothing is written: no span is complete yet.
  */
 bool slack_arrivals_p95(const struct slack_arrivals *a, int64_t now_ns, struct slack_amount *out);
 /* The same for the number of pods of one shape. */

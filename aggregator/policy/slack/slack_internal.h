@@ -35,7 +35,10 @@ struct slack_pattern {
 	struct object *workload; /* held */
 	struct slack_amount shape;
 	char *signature; /* owned */
-	/* Required affinity and anti-affinity to pods, spread that must hold, host ports: what depends on other pods. */
+	/*
+	 * Required affinity and anti-affinity to pods, spread that must hold, host ports: what
+	 * depends on other pods.
+	 */
 	bool minds_others;
 	/*
 	 * Of these the first two, of which others make right or wrong by coming and going
@@ -49,7 +52,9 @@ struct slack_pattern {
 };
 
 void slack_pattern_fini(struct slack_pattern *p);
-/* Nothing is done where it is made of that already. -EINVAL: it cannot be read, and is what it was. */
+/*
+ * Nothing is done where it is made of that already. -EINVAL: it cannot be read, and is what it was.
+ */
 int slack_pattern_of_pod(struct slack_pattern *p, const char *key, const struct kube_pod *pod,
 			 struct reason *reason);
 /* Of the template that the object of a workload holds. -ENOENT: it holds none. */
@@ -84,7 +89,10 @@ struct slack_entry {
 	place_pod probe; /* nowhere */
 };
 
-/* What was read of a node's pods; as long as the model has the same record of it, it need not be read again. */
+/*
+ * What was read of a node's pods; as long as the model has the same record of it, it need not be
+ * read again.
+ */
 struct slack_seen {
 	struct model_node *model; /* held; NULL: the API does not know it */
 	const char *name; /* of the record, or NULL */
@@ -140,8 +148,8 @@ void slack_survey_fini(struct slack_survey *s);
 
 typedef bool (*slack_asks)(void *context, const struct kube_pod *pod);
 /*
- * Reads the pods of nodes that changed, and of all where `controllers` differs from the last time. Afterwards
- * state->seen is as the view's nodes.
+ * Reads the pods of nodes that changed, and of all where `controllers` differs from the last time.
+ * Afterwards state->seen is as the view's nodes.
  */
 void slack_seen_follow(struct slack_state *s, const struct view *v, uint64_t controllers,
 		       slack_asks asks, void *context);
@@ -210,8 +218,8 @@ struct slack_run {
 };
 
 /*
- * slack_wanted.c: first who asks, and what the view's pods are by that; then entries of annotated workloads get their
- * target; shapes of those that share are collected.
+ * slack_wanted.c: first who asks, and what the view's pods are by that; then entries of annotated
+ * workloads get their target; shapes of those that share are collected.
  */
 struct slack_shared {
 	size_t count, room;
@@ -248,7 +256,10 @@ struct slack_ground {
 	struct slack_amount free; /* that real pods leave there */
 };
 
-/* After the survey. Valid until the step ends, and where the pod is alone in what it asks until the next call. */
+/*
+ * After the survey. Valid until the step ends, and where the pod is alone in what it asks until the
+ * next call.
+ */
 const struct slack_ground *slack_ground_of(struct slack_run *r, place_pod probe);
 void slack_grounds_fini(struct slack_run *r);
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Placing what is missing. The class with the fewest choices goes first; each placeholder goes to the fullest node that takes it, so that empty
- * nodes stay empty and can be drained. Pods of a class are alike: where one found no place, the others are not asked.
+ * Placing what is missing. The class with the fewest choices goes first; each placeholder goes to
+ * the fullest node that takes it, so that empty nodes stay empty and can be drained. Pods of a
+ * class are alike: where one found no place, the others are not asked.
  *
- * Before a new node is asked for, placeholders with more choices make way, one step deep: on one node, those that come later in the order are taken
- * until there is room, and each must find another place at once. Else all of it is undone.
+ * Before a new node is asked for, placeholders with more choices make way, one step deep: on one
+ * node, those that come later in the order are taken until there is room, and each must find
+ * another place at once. Else all of it is undone.
  *
  * Nobody goes where one who stands already could not stay (slack_guard.c).
  */

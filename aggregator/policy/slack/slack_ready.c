@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What slack is worth: how many pods of a class could start now, and which nodes would hold those that cannot.
+ * What slack is worth: how many pods of a class could start now, and which nodes would hold those
+ * that cannot.
  *
  *   slots          sum over nodes that count and admit it of min over resources of floor(free /
  *                  shape), free being what real pods leave, which preempt balloons
@@ -8,9 +9,10 @@
  *                  workload's pods have (else its requests)
  *   fragmentation  1 - slots * shape / free; 0 for a shape that asks for nothing
  *
- * A class that minds other pods, or asks for more than CPU and memory, is tried pod by pod, up to twice what is
- * wanted and at least SLOTS_TRIED; its fragmentation is still that of its size, since rules do not break up what is
- * free. A node that is 40 % requested and 97 % used has slots by requests only: slack on paper.
+ * A class that minds other pods, or asks for more than CPU and memory, is tried pod by pod, up to
+ * twice what is wanted and at least SLOTS_TRIED; its fragmentation is still that of its size, since
+ * rules do not break up what is free. A node that is 40 % requested and 97 % used has slots by
+ * requests only: slack on paper.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -106,7 +108,9 @@ static int64_t fragmentation(const struct slots *s, const struct slack_amount *s
 		      : waste_ppm(s->by_requests, shape->mem_bytes, s->free.mem_bytes);
 }
 
-/* As many of those as there is headroom for; nearly always it is for all, and nothing is divided. */
+/*
+ * As many of those as there is headroom for; nearly always it is for all, and nothing is divided.
+ */
 static int64_t slots_by_use(const struct slack_run *r, size_t n, const struct slack_amount *use,
 			    int64_t here)
 {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A placeholder as a pod: the record that the placement core judges. It is made of a pod's template, of the template that a workload's object
- * holds, or of a size alone, and read by the same reader as every pod.
+ * A placeholder as a pod: the record that the placement core judges. It is made of a pod's
+ * template, of the template that a workload's object holds, or of a size alone, and read by the
+ * same reader as every pod.
  *
- * What is one replica's own is left out: what tells replicas of a StatefulSet apart, and claims that were made for one pod, since the next one
- * gets its own. Its labels are the workload's, by which others keep near it or apart. A record is made once and kept, since the core knows
- * classes of pods by their templates.
+ * What is one replica's own is left out: what tells replicas of a StatefulSet apart, and claims
+ * that were made for one pod, since the next one gets its own. Its labels are the workload's, by
+ * which others keep near it or apart. A record is made once and kept, since the core knows classes
+ * of pods by their templates.
  */
 #include <assert.h>
 #include <errno.h>
@@ -126,7 +128,10 @@ static bool ends_with(const char *text, const char *end)
 	return len > end_len && strcmp(text + len - end_len, end) == 0;
 }
 
-/* Made for one pod only: a generic ephemeral volume, and a claim of a StatefulSet's template ("data-web-0"). */
+/*
+ * Made for one pod only: a generic ephemeral volume, and a claim of a StatefulSet's template
+ * ("data-web-0").
+ */
 static bool is_own_volume(const cJSON *volume, const char *pod)
 {
 	const cJSON *claim = object_json_find(volume, "persistentVolumeClaim");

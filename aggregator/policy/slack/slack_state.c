@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is remembered from step to step: for each class where its placeholders stand, and since when fewer would do.
+ * What is remembered from step to step: for each class where its placeholders stand, and since when
+ * fewer would do.
  *
- * A target is raised at once and lowered late, to the most that was wanted in between: else slack itself would start nodes and stop them.
+ * A target is raised at once and lowered late, to the most that was wanted in between: else slack
+ * itself would start nodes and stop them.
  */
 #include <stdlib.h>
 #include <string.h>

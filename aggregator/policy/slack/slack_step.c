@@ -10,12 +10,12 @@
  *   missing    slack_place.c
  *   report     slots, nodes to add, narration; where all stand is remembered
  *
- * Placements follow requests, as the kube-scheduler does. Where the simulation has a cap of real use, new
- * placeholders keep to it; those that stand are not moved by it, since use changes with every measurement and slack
- * that wanders would keep drains from ever finishing.
+ * Placements follow requests, as the kube-scheduler does. Where the simulation has a cap of real
+ * use, new placeholders keep to it; those that stand are not moved by it, since use changes with
+ * every measurement and slack that wanders would keep drains from ever finishing.
  *
- * Cost: the pods of nodes that changed, nodes times the sizes that classes have, and what there are of placeholders;
- * searching is by the placement core's tree.
+ * Cost: the pods of nodes that changed, nodes times the sizes that classes have, and what there are
+ * of placeholders; searching is by the placement core's tree.
  */
 #include <assert.h>
 #include <errno.h>

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the nodes of a view have. Requests are those the kube-scheduler counts. Pods are read again only where the node's record in the model is another
- * than in the step before, or where other workloads ask for slack.
+ * What the nodes of a view have. Requests are those the kube-scheduler counts. Pods are read again
+ * only where the node's record in the model is another than in the step before, or where other
+ * workloads ask for slack.
  *
- * Pods of DaemonSets and static pods belong to their node: they make it smaller, and are no demand. A node counts when a new pod may go
- * there: ready, not cordoned, not in deletion, of which the placement core knows all signs.
+ * Pods of DaemonSets and static pods belong to their node: they make it smaller, and are no demand.
+ * A node counts when a new pod may go there: ready, not cordoned, not in deletion, of which the
+ * placement core knows all signs.
  *
- * Real use: a node's CPU is the 95th percentile of the window that speaks for it, its memory the most its working set was, since memory cannot be
- * lent. A node that is silent has no headroom.
+ * Real use: a node's CPU is the 95th percentile of the window that speaks for it, its memory the
+ * most its working set was, since memory cannot be lent. A node that is silent has no headroom.
  */
 #include <math.h>
 #include <stdlib.h>

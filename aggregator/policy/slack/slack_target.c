@@ -9,7 +9,8 @@
  *            byte for each, calls for no further unit
  *   cover  = Pareto front of the shapes, walked by CPU, neighbours joined where a node can hold the join
  *
- * Products are made in 128 bits: of two amounts below 2^63 they do not overflow. Fractions are compared crosswise.
+ * Products are made in 128 bits: of two amounts below 2^63 they do not overflow. Fractions are
+ * compared crosswise.
  */
 #include "aggregator/policy/slack/slack_target.h"
 
@@ -66,7 +67,10 @@ int slack_rate_check(int64_t rate_ppm, struct reason *reason)
 	return -EINVAL;
 }
 
-/* Digits with at most one point. False: there is no number, or one of too many digits; *fine: finer than a unit. */
+/*
+ * Digits with at most one point. False: there is no number, or one of too many digits; *fine: finer
+ * than a unit.
+ */
 static bool read_decimal(const char **at, int64_t unit, int64_t *value, bool *fine)
 {
 	bool point = false, digit = false;
@@ -142,7 +146,10 @@ static struct wide_amount sum_nodes(const struct slack_target_input *in)
 	return sum;
 }
 
-/* The smaller of a node's shares of the unit, as a fraction; a resource that the unit lacks is no bound. */
+/*
+ * The smaller of a node's shares of the unit, as a fraction; a resource that the unit lacks is no
+ * bound.
+ */
 struct share {
 	wide part, whole;
 };
@@ -271,7 +278,10 @@ static int compare_shapes(const void *left, const void *right)
 	return (a->mem_bytes < b->mem_bytes) - (a->mem_bytes > b->mem_bytes);
 }
 
-/* Keeps of the sorted shapes those that no other dominates: seen from the largest CPU, each must have more memory than all before. */
+/*
+ * Keeps of the sorted shapes those that no other dominates: seen from the largest CPU, each must
+ * have more memory than all before.
+ */
 static size_t pareto_front(struct slack_amount *shapes, size_t count)
 {
 	int64_t mem = -1;

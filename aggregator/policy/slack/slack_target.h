@@ -26,8 +26,8 @@ bool slack_amount_fits(const struct slack_amount *a, const struct slack_amount *
 void slack_amount_add(struct slack_amount *to, const struct slack_amount *more, int64_t count);
 
 /*
- * "0.1", ".1", "10%", "12.5 %" as millionths. 0, or -EINVAL: no such number, finer than a millionth, or outside of [0, 1); the reason
- * quotes the text.
+ * "0.1", ".1", "10%", "12.5 %" as millionths. 0, or -EINVAL: no such number, finer than a
+ * millionth, or outside of [0, 1); the reason quotes the text.
  */
 int slack_rate_parse(const char *text, int64_t *rate_ppm, struct reason *reason);
 /* The same test for a rate that is a number already. */
@@ -50,10 +50,11 @@ struct slack_target_input {
  * Total = cover + unit_count * unit, and cover + units + reserved >= extra, less what a fraction of
  * a millicore and of a byte in each unit come to.
  *
- * cover: every shape that some node can hold is dominated by a member. A member is a shape, or the maximum of neighbours on the Pareto
- * front where some node can hold that too: no phantom that fits nowhere, no need for a larger node than there are. Sorted by CPU.
- * unit: average node / granularity; where no node holds it, scaled down until one does; at most the largest shape in each resource that any
- * shape asks for.
+ * cover: every shape that some node can hold is dominated by a member. A member is a shape, or the
+ * maximum of neighbours on the Pareto front where some node can hold that too: no phantom that fits
+ * nowhere, no need for a larger node than there are. Sorted by CPU. unit: average node /
+ * granularity; where no node holds it, scaled down until one does; at most the largest shape in
+ * each resource that any shape asks for.
  */
 struct slack_target {
 	size_t cover_count, dropped_count;
@@ -70,7 +71,10 @@ int slack_target_make(const struct slack_target_input *in, struct slack_target *
 		      struct reason *reason);
 void slack_target_fini(struct slack_target *t);
 
-/* How many pods of that shape could start in what is free on each node; INT64_MAX for a shape that asks for nothing. */
+/*
+ * How many pods of that shape could start in what is free on each node; INT64_MAX for a shape that
+ * asks for nothing.
+ */
 int64_t slack_slots(const struct slack_amount *free, size_t count,
 		    const struct slack_amount *shape);
 

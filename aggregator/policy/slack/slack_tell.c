@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a step says: plain sentences, one a line. Moves of the same kind that follow each other are one sentence, and long lists are cut, so
- * that the text of a large cluster stays readable; the result has every move.
+ * What a step says: plain sentences, one a line. Moves of the same kind that follow each other are
+ * one sentence, and long lists are cut, so that the text of a large cluster stays readable; the
+ * result has every move.
  */
 #include <stdarg.h>
 #include <stdio.h>

@@ -5,13 +5,16 @@
  *   "2"        room for two more pods like theirs          "shared"   room for one, which those who share may be next to take
  *   "10%"      for a tenth of their replicas, rounded up
  *
- * It is read along the chain of owners, as far as the model has it: of a pod's template; of its controller (ReplicaSet, StatefulSet, Job,
- * ReplicationController); and of a Deployment by its ReplicaSet, to which the Deployment's controller copies annotations. Of several ReplicaSets of one
- * Deployment (or Jobs of one CronJob) the newest revision speaks, even if it has no pods; what older ones said is past. Where both template and
- * controller speak, and differ, the larger counts and the workload is named.
+ * It is read along the chain of owners, as far as the model has it: of a pod's template; of its
+ * controller (ReplicaSet, StatefulSet, Job, ReplicationController); and of a Deployment by its
+ * ReplicaSet, to which the Deployment's controller copies annotations. Of several ReplicaSets of
+ * one Deployment (or Jobs of one CronJob) the newest revision speaks, even if it has no pods; what
+ * older ones said is past. Where both template and controller speak, and differ, the larger counts
+ * and the workload is named.
  *
- * What a new pod will be is told by the newest pod of that controller, else by the template in the controller's object, else by an older pod. A workload of
- * which none of these is known is named, and keeps what it was before.
+ * What a new pod will be is told by the newest pod of that controller, else by the template in the
+ * controller's object, else by an older pod. A workload of which none of these is known is named,
+ * and keeps what it was before.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -91,7 +94,10 @@ static long long revision_of(const struct kube_workload *w)
 	return text ? strtoll(text, NULL, 10) : 0;
 }
 
-/* By revision, then those that want pods, then by name, in which Jobs of a CronJob carry their time. */
+/*
+ * By revision, then those that want pods, then by name, in which Jobs of a CronJob carry their
+ * time.
+ */
 static bool is_newer(const struct kube_workload *a, const struct kube_workload *b)
 {
 	long long left = revision_of(a), right = revision_of(b);

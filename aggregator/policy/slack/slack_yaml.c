@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Objects are made as trees and written by libyaml, whose only choice that matters is made here: a string is plain only where no reader of YAML
- * can take it for anything else.
+ * Objects are made as trees and written by libyaml, whose only choice that matters is made here: a
+ * string is plain only where no reader of YAML can take it for anything else.
  *
- * A balloon must not look like the workload it stands for: with its labels it would get the traffic of its Service, and count for its disruption
- * budgets. So it has one label of its own, and each rule that keeps pods of the workload apart is there twice: as it is, against the workload's
- * pods, and with the balloons' label, against each other. Spread over domains is the balloons' own. Host ports and claims are left out: a balloon
- * holds neither. What a PodTemplate of a CapacityBuffer describes never runs, and so has the workload's labels.
+ * A balloon must not look like the workload it stands for: with its labels it would get the traffic
+ * of its Service, and count for its disruption budgets. So it has one label of its own, and each
+ * rule that keeps pods of the workload apart is there twice: as it is, against the workload's pods,
+ * and with the balloons' label, against each other. Spread over domains is the balloons' own. Host
+ * ports and claims are left out: a balloon holds neither. What a PodTemplate of a CapacityBuffer
+ * describes never runs, and so has the workload's labels.
  */
 #include "aggregator/policy/slack/slack_yaml.h"
 
@@ -138,7 +140,10 @@ static void spread_own(cJSON *constraints, const char *name)
 	}
 }
 
-/* {"metadata":{"labels"},"spec"}; balloon: the name of those that run, NULL of a template that only describes. */
+/*
+ * {"metadata":{"labels"},"spec"}; balloon: the name of those that run, NULL of a template that only
+ * describes.
+ */
 static cJSON *template_of(const struct slack_class *c, const char *image, const char *balloon)
 {
 	static const char *const kept[] = {"affinity", "nodeSelector", "tolerations",

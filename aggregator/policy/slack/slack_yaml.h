@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The target of slack as Kubernetes objects, for clusters whose autoscaler knows nothing of evenkeel: YAML for kubectl apply. Pure. */
+/*
+ * The target of slack as Kubernetes objects, for clusters whose autoscaler knows nothing of
+ * evenkeel: YAML for kubectl apply. Pure.
+ */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_SLACK_SLACK_YAML_H
 #define EVENKEEL_AGGREGATOR_POLICY_SLACK_SLACK_YAML_H
 
@@ -8,11 +11,14 @@
 
 enum slack_yaml {
 	/*
-	 * Pods that do nothing, of a Deployment for each class, with a priority below all others: the scheduler preempts them, and they
-	 * wait again, for which an autoscaler adds a node. For Kubernetes 1.20 and later.
+	 * Pods that do nothing, of a Deployment for each class, with a priority below all others:
+	 * the scheduler preempts them, and they wait again, for which an autoscaler adds a node.
+	 * For Kubernetes 1.20 and later.
 	 */
 	SLACK_YAML_BALLOONS,
-	/* CapacityBuffers, for a cluster autoscaler that knows them (autoscaling.x-k8s.io/v1beta1). */
+	/*
+	 * CapacityBuffers, for a cluster autoscaler that knows them (autoscaling.x-k8s.io/v1beta1).
+	 */
 	SLACK_YAML_BUFFERS,
 };
 
@@ -23,7 +29,10 @@ struct slack_yaml_options {
 };
 
 void slack_yaml_options_default(struct slack_yaml_options *o);
-/* Appends a document for each object, in the order of classes; classes of which none is wanted have none. */
+/*
+ * Appends a document for each object, in the order of classes; classes of which none is wanted have
+ * none.
+ */
 void slack_yaml_write(const struct slack_result *r, const struct slack_yaml_options *o,
 		      struct buf *out);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What test pods run: nothing, or one core as fast as it is let. Alone in its image, so it is static and needs no files.
+ * What test pods run: nothing, or one core as fast as it is let. Alone in its image, so it is
+ * static and needs no files.
  *
  *     guest          waits, and reaps what a sandbox's process namespace leaves to it
  *     guest burn     uses CPU until it is told to end
