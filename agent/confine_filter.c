@@ -26,7 +26,7 @@
  *
  * libseccomp 2.5 without memory frees twice, runs in a circle, or leaves a rule out and says
  * nothing: of the 1600 allocations for such a table, each failing in turn, it comes to that in
- * every twentieth, and in every second when all later ones fail, too. So it works in a child, which
+ * one of ten, and in every second when all later ones fail, too. So it works in a child, which
  * makes the filter twice. Only if the child ends well in time and both are the same are they loaded
  * here, where nothing is allocated.
  *

@@ -30,7 +30,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <uv.h>
 
 #include "aggregator/api/drain_runner.h"
@@ -204,17 +203,6 @@ static void on_signal(uv_signal_t *handle, int number)
 	http_reload(e->http);
 }
 
-/* One descriptor per agent: take as many as the hard limit gives. */
-static void raise_descriptor_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit))
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 static int watch_ingest(struct engine *e)
 {
 	int rc = uv_poll_init(&e->loop, &e->ingest_poll, ingest_fd(e->ingest));
@@ -385,7 +373,6 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 	e->config = config;
 	/* What cannot be told from an object without members or rules must not become one. */
 	cJSON_InitHooks(&(cJSON_Hooks){mem_alloc, free});
-	raise_descriptor_limit();
 	rc = descriptors_expect(DESCRIPTORS, reason);
 	e->usage = usage_new(&usage_limits);
 	e->join = join_new();

@@ -19,7 +19,7 @@
 struct engine_config {
 	const char *listen; /* HTTP address */
 	const struct access_options *access; /* to it */
-	const char *ingest; /* nanomsg URL */
+	const char *ingest; /* where agents connect: tcp://HOST:PORT or ipc://PATH */
 	const char *key_path; /* NULL: no key (ipc:// only) */
 	const char *state_dir; /* NULL: nothing is kept */
 	int64_t save_every_ns;

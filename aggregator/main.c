@@ -3,6 +3,7 @@
  * evenkeel-aggregator: options, then the engine until it is told to stop. Exit: 0 ok, 1 error, 2
  * usage.
  */
+#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -327,7 +328,9 @@ static void raise_open_files(void)
 	if (getrlimit(RLIMIT_NOFILE, &limit))
 		return;
 	limit.rlim_cur = limit.rlim_max;
-	if (setrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_max < OPEN_FILES_FEW)
+	if (setrlimit(RLIMIT_NOFILE, &limit))
+		log_warn("the limit of open files cannot be raised: %s", strerror(errno));
+	else if (limit.rlim_max < OPEN_FILES_FEW)
 		log_warn("at most %llu open files, of which every agent needs one: raise the hard "
 			 "limit (LimitNOFILE= of the service, ulimit -Hn) for more nodes",
 			 (unsigned long long)limit.rlim_max);

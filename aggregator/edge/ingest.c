@@ -217,15 +217,18 @@ static enum frame_result take_message(struct ingest *in, const struct ingest_mes
 int ingest_step(struct ingest *in, int most, int64_t now_ns)
 {
 	struct ingest_message message;
-	int taken;
+	int taken, rc = 0;
 
 	if (!in->idle_ns)
 		in->idle_ns = now_ns;
-	for (taken = 0; taken < most && !ingest_peers_receive(in->peers, &message); taken++) {
+	for (taken = 0; taken < most; taken++) {
+		rc = ingest_peers_receive(in->peers, &message);
+		if (rc)
+			break;
 		counter_add(&in->counters->frame_bytes, message.len);
 		counter_add(&in->counters->frames[take_message(in, &message, now_ns)], 1);
 	}
-	if (taken < most)
+	if (rc == -EAGAIN)
 		in->idle_ns = now_ns;
 	return taken;
 }

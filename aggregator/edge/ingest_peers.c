@@ -554,7 +554,9 @@ int ingest_peers_receive(struct ingest_peers *p, struct ingest_message *message)
 			rc = serve(p, p->lists[PEER_READY], message);
 		else if (p->event_at < p->event_count)
 			rc = on_event(p, p->events[p->event_at++].data.u64, message);
-		else if (looks++ == LOOKS_MAX || !look(p))
+		else if (looks++ == LOOKS_MAX)
+			return -EBUSY;
+		else if (!look(p))
 			break;
 	}
 	return rc;

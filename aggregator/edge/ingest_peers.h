@@ -36,7 +36,9 @@ int ingest_peers_open(struct ingest_peers **out, int listener, enum endpoint_kin
 void ingest_peers_close(struct ingest_peers *p);
 /* Readable when there is something to do. */
 int ingest_peers_fd(const struct ingest_peers *p);
-/* 0, or -EAGAIN: nobody asks just now. */
+/*
+ * 0; -EAGAIN: nobody asks just now; -EBUSY: there is more to look at, among which was no message.
+ */
 int ingest_peers_receive(struct ingest_peers *p, struct ingest_message *message);
 /* A peer that is gone or does not read loses its answer; never blocks. */
 void ingest_peers_reply(struct ingest_peers *p, const struct ingest_route *route, const void *data,

@@ -238,9 +238,11 @@ ssize_t recvmsg(int fd, struct msghdr *message, int flags)
 #ifndef SEAM_SANITIZED
 
 /* The C library's own, under names that need no looking up: that would allocate. */
+/* NOLINTBEGIN(bugprone-reserved-identifier): the library chose them */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *old, size_t size);
+/* NOLINTEND(bugprone-reserved-identifier) */
 
 void *malloc(size_t size)
 {
