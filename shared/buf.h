@@ -35,7 +35,7 @@ char *buf_take(struct buf *b, size_t *len);
  */
 static inline char *buf_reserve(struct buf *b, size_t len)
 {
-	if (b->len + len + 1 > b->cap)
+	if (!b->data || b->len + len + 1 > b->cap)
 		buf_grow(b, len);
 	return b->data + b->len;
 }

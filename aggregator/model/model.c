@@ -96,10 +96,8 @@ static struct model_entry *add_entry(struct model_kind *k, struct object *o)
 
 void model_entry_forget(struct model_kind *k, struct model_entry *e)
 {
-	/*
-	 * NOLINTNEXTLINE(clang-analyzer-core.NullDereference): it is in the hash, which so is not
-	 * empty
-	 */
+	/* It is in the hash, which so is not empty. */
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
 	HASH_DEL(k->entries, e);
 	object_drop(e->object);
 	free(e);

@@ -417,10 +417,8 @@ static void make_shares(struct namespaces *n, const struct model_node *model,
 		}
 		if (s != last)
 			shares->of[shares->count++] = (struct namespace_share){.space = s};
-		/*
-		 * NOLINTNEXTLINE(clang-analyzer-core.NullDereference): the first pod has made one,
-		 * as no space is NULL
-		 */
+		/* The first pod has made one, as no space is NULL. */
+		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
 		shares->of[shares->count - 1].count++;
 		shares->of[shares->count - 1].ended += !kube_pod_is_active(model->pods[i]);
 		last = s;
@@ -563,10 +561,8 @@ static void keep_or_forget(struct namespaces *n, struct space *s, struct space *
 		to[(*count)++] = s;
 		return;
 	}
-	/*
-	 * NOLINTNEXTLINE(clang-analyzer-core.NullDereference): it is in the hash, which so is not
-	 * empty
-	 */
+	/* It is in the hash, which so is not empty. */
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
 	HASH_DEL(n->hash, s);
 	space_free(s);
 }

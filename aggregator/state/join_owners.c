@@ -193,10 +193,8 @@ static void keep_or_forget(struct owners *o, struct owner *owner, struct owner *
 		to[(*count)++] = owner;
 		return;
 	}
-	/*
-	 * NOLINTNEXTLINE(clang-analyzer-core.NullDereference): it is in the hash, which so is not
-	 * empty
-	 */
+	/* It is in the hash, which so is not empty. */
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
 	HASH_DEL(o->hash, owner);
 	free(owner);
 }

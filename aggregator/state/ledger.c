@@ -354,10 +354,8 @@ static void take_out(struct ledger *l, struct reservation *r, struct garbage *g)
 {
 	changed(l, g);
 	list_leave(l, r);
-	/*
-	 * NOLINTNEXTLINE(clang-analyzer-core.NullDereference): it is in the hash, which so is not
-	 * empty
-	 */
+	/* It is in the hash, which so is not empty. */
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
 	HASH_DEL(l->by_uid, r);
 	r->gone = true;
 	r->next = g->reservations;
