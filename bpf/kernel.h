@@ -285,8 +285,8 @@ enum { PSI_READ = 6, PSI_STATES = 8 };
 static inline _Bool kernel_psi_totals(struct cgroup *cgroup, __u64 total[PSI_STATES])
 {
 	struct cgroup___psi_inside *old = (void *)cgroup;
-	__u32 offset = bpf_core_field_offset(struct psi_group, total);
 	struct psi_group *psi;
+	__u32 offset;
 
 	if (bpf_core_field_exists(old->psi)) {
 		psi = (void *)((char *)cgroup +
@@ -300,8 +300,14 @@ static inline _Bool kernel_psi_totals(struct cgroup *cgroup, __u64 total[PSI_STA
 	} else {
 		return 0;
 	}
-	if (bpf_core_field_exists(struct psi_group___rows, total))
+	/* What a kernel does not have stays in its branch: the verifier refuses to pass by it. */
+	if (bpf_core_field_exists(struct psi_group___rows, total)) {
 		offset = bpf_core_field_offset(struct psi_group___rows, total);
+		barrier_var(offset);
+	} else {
+		offset = bpf_core_field_offset(struct psi_group, total);
+		barrier_var(offset);
+	}
 	return !bpf_probe_read_kernel(total, PSI_READ * sizeof(total[0]), (char *)psi + offset);
 }
 
