@@ -3,6 +3,7 @@
 #ifndef EVENKEEL_SHARED_BUF_H
 #define EVENKEEL_SHARED_BUF_H
 
+#include <assert.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -44,6 +45,7 @@ static inline void buf_add(struct buf *b, const void *data, size_t len)
 {
 	char *to = buf_reserve(b, len);
 
+	assert(data || !len);
 	if (len)
 		memcpy(to, data, len);
 	to[len] = '\0';

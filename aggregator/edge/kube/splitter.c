@@ -20,7 +20,6 @@
  */
 #include "aggregator/edge/kube/splitter.h"
 
-#include <assert.h>
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -391,7 +390,6 @@ static void feed_lines(struct splitter *s, const char *data, size_t len)
 
 int splitter_feed(struct splitter *s, const char *data, size_t len, struct reason *reason)
 {
-	assert(data || !len);
 	if (s->form == SPLITTER_LIST)
 		return feed_list(s, data, len, reason);
 	feed_lines(s, data, len);
