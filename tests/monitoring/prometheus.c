@@ -310,17 +310,30 @@ static bool may_be_empty(const char *expression)
 	return strstr(expression, "> 0") || strstr(expression, "evenkeel_extender_seconds_total");
 }
 
+struct question {
+	const struct scene *scene;
+	const char *expression;
+};
+
+static bool is_answered(void *ctx)
+{
+	const struct question *question = ctx;
+
+	return samples_of(question->scene, question->expression) > 0;
+}
+
+/* The rules of a group are evaluated one after another: a scrape may come between two of them. */
 static void check_target(const struct scene *s, const cJSON *panel, const cJSON *target)
 {
 	char *expression = expression_of(target);
+	const char *title = cJSON_GetStringValue(json_at(panel, "title"));
+	struct question question = {s, expression};
 	cJSON *answer = query(s, expression);
 
 	if (!answer)
-		fail_msg("%s: Prometheus refuses %s", cJSON_GetStringValue(json_at(panel, "title")),
-			 expression);
-	if (!cJSON_GetArraySize(json_at(answer, "data.result")) && !may_be_empty(expression))
-		fail_msg("%s: nothing is there for %s",
-			 cJSON_GetStringValue(json_at(panel, "title")), expression);
+		fail_msg("%s: Prometheus refuses %s", title, expression);
+	if (!may_be_empty(expression) && !await(is_answered, &question, PATIENCE_S))
+		fail_msg("%s: nothing is there for %s", title, expression);
 	cJSON_Delete(answer);
 	free(expression);
 }
