@@ -150,11 +150,13 @@ static void a_renewed_node_lists_the_pods_of_its_page(void **state)
 	c = model_cluster(model);
 	from.pods = some;
 	from.pod_count = 2;
+	from.layout = 1;
 	page = page_new(&from);
 	before = view_node_new(page, c->nodes[0]);
 	page_drop(page);
 	assert_string_equal(describe(before), "-/-=k/a default/x=k/b default/y=- ");
 	some[1] = all->pods[2];
+	from.layout = 2;
 	page = page_new(&from);
 	n = view_node_renew(before, page, c->nodes[0]);
 	view_node_drop(before);
