@@ -96,7 +96,7 @@ static void tell_who(const struct world *w, int i, struct entry *e)
 	char name[32];
 
 	/* Not in the order of references; units 2 and 8, 5 and 11 are called the same. */
-	snprintf(name, sizeof(name), "k/%c", i % 3 == 2 ? 'u' + i / 3 % 2 : 'a' + i * 5 % THINGS);
+	snprintf(name, sizeof(name), "k/%c", i % 3 == 2 ? '0' + i / 3 % 2 : 'a' + i * 5 % THINGS);
 	who = story_name(e, kinds[i % 3], name);
 	if (i % 3 == 0)
 		snprintf(who->pod_uid, sizeof(who->pod_uid), "uid-%d", i);
@@ -218,10 +218,43 @@ static void an_empty_run_empties_the_page(void **state)
 	usage_node_free(n);
 }
 
+/* Two lives of a unit are one pod, and places behind it are one lower than references. */
+static void containers_are_found_behind_two_lives(void **state)
+{
+	struct usage_node *n = usage_node_new("n", T0);
+	struct page_scratch scratch = {0};
+	const struct page_pod *pods;
+
+	(void)state;
+	for (int s = 0; s < 2; s++) { /* as found, and as kept */
+		struct interval *i = story_interval((uint64_t)s + 1, 5 * s, 5 * s + 5, 4);
+
+		if (s == 0) {
+			story_name(&i->entries[0], ENTITY_UNIT, "a");
+			story_name(&i->entries[1], ENTITY_UNIT, "a");
+			story_name(&i->entries[2], ENTITY_POD, "b");
+			story_name(&i->entries[3], ENTITY_CONTAINER, "b/x")->parent = 3;
+		}
+		usage_node_apply(n, story_run('a'), i, (uint64_t)s + 1, PODS_MAX);
+		interval_free(i);
+		n->page = usage_node_page(n, &scratch);
+		pods = n->page->pods;
+		assert_int_equal(n->page->pod_count, 2);
+		assert_int_equal(n->page->layout, 1);
+		assert_int_equal(pods[0].container_count, 0);
+		assert_string_equal(pods[1].name, "b");
+		assert_int_equal(pods[1].container_count, 1);
+		assert_string_equal(pods[1].containers[0].name, "b/x");
+	}
+	page_scratch_free_members(&scratch);
+	usage_node_free(n);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pages_do_not_depend_on_those_before),
+		cmocka_unit_test(containers_are_found_behind_two_lives),
 		cmocka_unit_test(an_empty_run_empties_the_page),
 	};
 
