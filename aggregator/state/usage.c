@@ -407,6 +407,13 @@ static bool is_silent(const struct usage_node *n, int64_t now_ns)
 	return n->heard_ns < usage_forget_before_ns(now_ns);
 }
 
+static void forget_node(struct usage_state *u, struct usage_node *n)
+{
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): the index has what the array has */
+	HASH_DEL(u->index, n);
+	usage_node_free(n);
+}
+
 static void forget_silent(struct usage_state *u, int64_t now_ns)
 {
 	size_t count = 0, stale = u->stale_from;
@@ -416,12 +423,10 @@ static void forget_silent(struct usage_state *u, int64_t now_ns)
 			u->stale[stale++] = u->stale[i];
 	u->stale_end = stale;
 	for (size_t i = 0; i < u->count; i++) {
-		if (is_silent(u->nodes[i], now_ns)) {
-			HASH_DEL(u->index, u->nodes[i]);
-			usage_node_free(u->nodes[i]);
-		} else {
+		if (is_silent(u->nodes[i], now_ns))
+			forget_node(u, u->nodes[i]);
+		else
 			u->nodes[count++] = u->nodes[i];
-		}
 	}
 	u->count = count;
 }
