@@ -78,13 +78,32 @@ static void send_again(const struct interval *i)
 		buf_fini(&parts[n]);
 }
 
+/* Bit for bit, as nothing is known of the values. */
+static void check_same_usage(const struct usage *a, const struct usage *b)
+{
+	size_t len = offsetof(struct usage, pids) + sizeof(a->pids);
+
+	assert(!memcmp(a, b, len));
+}
+
+static void check_same_node(const struct node_sample *a, const struct node_sample *b)
+{
+	check_same_usage(&a->usage, &b->usage);
+	assert(!memcmp(&a->cpu_hist, &b->cpu_hist, sizeof(a->cpu_hist)));
+	assert(!memcmp(&a->mem_hist, &b->mem_hist, sizeof(a->mem_hist)));
+	assert(!memcmp(&a->cpu_split, &b->cpu_split, sizeof(a->cpu_split)));
+	assert(a->cpu_capacity_milli == b->cpu_capacity_milli);
+	assert(a->mem_capacity_bytes == b->mem_capacity_bytes);
+	assert(a->mem_available_bytes == b->mem_available_bytes);
+	assert(a->tier == b->tier && a->pass_ns == b->pass_ns);
+	assert(!strcmp(a->boot_id, b->boot_id));
+}
+
 static void check_same_entry(const struct entry *a, const struct entry *b)
 {
-	size_t len = offsetof(struct usage, pids) + sizeof(a->usage.pids);
-
 	assert(a->ref == b->ref && a->fresh == b->fresh);
 	assert(!memcmp(&a->limits, &b->limits, sizeof(a->limits)));
-	assert(!memcmp(&a->usage, &b->usage, len));
+	check_same_usage(&a->usage, &b->usage);
 	assert(!a->entity == !b->entity);
 	if (!a->entity)
 		return;
@@ -103,7 +122,7 @@ static void parse_instead(const struct interval *i, struct buf *parts, size_t co
 	assert(!body_decode_interval(parts, count, &parsed, NULL));
 	assert(parsed->start_ns == i->start_ns && parsed->end_ns == i->end_ns);
 	assert(parsed->merged == i->merged && parsed->full == i->full);
-	assert(!memcmp(&parsed->node, &i->node, sizeof(i->node)));
+	check_same_node(&parsed->node, &i->node);
 	assert(parsed->entry_count == i->entry_count);
 	for (size_t n = 0; n < i->entry_count; n++)
 		check_same_entry(&parsed->entries[n], &i->entries[n]);
