@@ -141,17 +141,21 @@ static void hold_pod(struct page_latest *now, const struct usage_node *n, const 
 		hold_all(now, u, &old->usage.latest, n->head.end_ns - n->old_page->end_ns);
 }
 
-static void hold_container(struct page_latest *now, const struct usage_node *n,
-			   const struct usage *u, const char *pod, const char *name)
+/* Of a pod of the same name. */
+static void hold_container(struct page_container *c, const struct usage_node *n,
+			   const struct usage *u, const struct page_pod *pod)
 {
+	char room[ENTITY_NAME_MAX + 1], old_room[ENTITY_NAME_MAX + 1];
 	const struct page_pod *old;
+	const char *name;
 
 	if (!usage_aside(u, ASIDE_SHOWN))
 		return;
-	old = find_old_pod(n, pod);
+	old = find_old_pod(n, pod->name);
+	name = page_container_name(pod, c, room);
 	for (uint32_t i = 0; old && i < old->container_count; i++)
-		if (strcmp(old->containers[i].name, name) == 0)
-			hold_all(now, u, &old->containers[i].latest,
+		if (strcmp(page_container_name(old, &old->containers[i], old_room), name) == 0)
+			hold_all(&c->latest, u, &old->containers[i].latest,
 				 n->head.end_ns - n->old_page->end_ns);
 }
 
@@ -215,6 +219,7 @@ static void fill_container(struct page_container *c, const struct usage_ref *r,
 {
 	*c = (struct page_container){
 		.name = r->name,
+		.folded = r->above != NULL,
 		.id = r->id,
 		.runtime = r->runtime,
 		.limits = r->limits,
@@ -234,8 +239,7 @@ static void fill_containers(struct page_scratch *s, const struct usage_node *n, 
 
 		fill_container(&s->page_containers[i], s->containers[i],
 			       &n->uses[s->containers[i]->use]);
-		hold_container(&s->page_containers[i].latest, n, &n->uses[s->containers[i]->use],
-			       pod->name, s->containers[i]->name);
+		hold_container(&s->page_containers[i], n, &n->uses[s->containers[i]->use], pod);
 		if (!pod->container_count++)
 			pod->containers = &s->page_containers[i];
 	}

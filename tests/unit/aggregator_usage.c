@@ -277,7 +277,7 @@ static void page_shows_what_was_measured(void **state)
 	assert_true(fabsf(pod->usage.counts.pressure[STALL_CPU] - 0.25F) < 1e-4F);
 	assert_true(pod->usage.cpu_milli[WINDOW_15M].mean == 100);
 	assert_int_equal(pod->container_count, 2);
-	assert_string_equal(pod->containers[0].name, "kubepods/podx/aa");
+	story_expect_container(pod, 0, "kubepods/podx/aa");
 	assert_string_equal(pod->containers[0].id, "cafe");
 	assert_int_equal(pod->containers[0].runtime, RUNTIME_DOCKER);
 	assert_true(pod->containers[0].latest.cpu_milli.value == 300);
@@ -318,11 +318,11 @@ static void containers_go_to_their_pods(void **state)
 	p = story_page(u, &v);
 	assert_int_equal(p->pod_count, 2);
 	assert_int_equal(p->pods[0].container_count, 2);
-	assert_string_equal(p->pods[0].containers[0].name, "b0");
-	assert_string_equal(p->pods[0].containers[1].name, "c2");
+	story_expect_container(&p->pods[0], 0, "b0");
+	story_expect_container(&p->pods[0], 1, "c2");
 	assert_int_equal(p->pods[1].container_count, 2);
-	assert_string_equal(p->pods[1].containers[0].name, "c1");
-	assert_string_equal(p->pods[1].containers[1].name, "c3");
+	story_expect_container(&p->pods[1], 0, "c1");
+	story_expect_container(&p->pods[1], 1, "c3");
 	view_drop(v);
 
 	i = story_interval(2, 5, 10, 3); /* pod x left, its container c2 did not */
@@ -333,7 +333,7 @@ static void containers_go_to_their_pods(void **state)
 	p = story_page(u, &v);
 	assert_int_equal(p->pod_count, 1);
 	assert_int_equal(p->pods[0].container_count, 1);
-	assert_string_equal(p->pods[0].containers[0].name, "c1");
+	story_expect_container(&p->pods[0], 0, "c1");
 	view_drop(v);
 	usage_free(u);
 }
