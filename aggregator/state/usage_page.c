@@ -183,6 +183,15 @@ static void fill_pod(struct page_pod *p, const struct usage_node *n, struct usag
 	pod_usage_pack(&told, n->head.end_ns, &p->usage);
 }
 
+/* Of the pods after the first, which is read now. */
+static void prefetch_windows(struct usage_ref *const *pods, size_t count)
+{
+	if (count > 2)
+		pod_windows_prefetch(pods[2]->pod->windows);
+	if (count > 1)
+		pod_windows_prefetch_more(pods[1]->pod->windows);
+}
+
 /*
  * Sorts and joins the references; returns the number of pods. Each reference learns its pod's
  * place.
@@ -194,8 +203,7 @@ static size_t fill_pods(struct page_scratch *s, const struct usage_node *n, size
 	if (!in_order(s->pods, count, compare_pod))
 		qsort(s->pods, count, sizeof(struct usage_ref *), compare_pod);
 	for (size_t i = 0, run; i < count; i += run, pods++) {
-		if (i + 1 < count)
-			pod_windows_prefetch(s->pods[i + 1]->pod->windows);
+		prefetch_windows(s->pods + i, count - i);
 		for (run = 0; i + run < count && s->pods[i]->rank == s->pods[i + run]->rank; run++)
 			s->pods[i + run]->place = (uint32_t)pods;
 		fill_pod(&s->page_pods[pods], n, &s->pods[i], run);
