@@ -121,11 +121,13 @@ static void same_limits(const char *where, const struct kernel_limits *a,
 	SAME(cpu_burst_ns);
 }
 
-static void same_container(const struct page_container *a, const struct page_container *b)
+static void same_container(const struct page_pod *pod, const struct page_container *a,
+			   const struct page_container *b)
 {
-	const char *where = a->name;
+	char room[ENTITY_NAME_MAX + 1], other[ENTITY_NAME_MAX + 1];
+	const char *where = page_container_name(pod, a, room);
 
-	SAME_TEXT(name);
+	assert_string_equal(where, page_container_name(pod, b, other));
 	SAME_TEXT(id);
 	same_limits(where, a->limits, b->limits);
 	same_latest(where, &a->latest, &b->latest);
@@ -185,7 +187,7 @@ static void same_pod(const struct node_page *page_a, const struct page_pod *a,
 	same_usage(where, &x, &y);
 	SAME(container_count);
 	for (uint32_t i = 0; i < a->container_count; i++)
-		same_container(&a->containers[i], &b->containers[i]);
+		same_container(a, &a->containers[i], &b->containers[i]);
 }
 
 static void same_agent(const char *where, const struct node_page *a, const struct node_page *b)

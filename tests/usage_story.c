@@ -86,3 +86,11 @@ const struct node_page *story_page(struct usage_state *u, struct view **v)
 	assert_int_equal((*v)->node_count, 1);
 	return (*v)->nodes[0]->page;
 }
+
+void story_expect_container(const struct page_pod *pod, size_t index, const char *name)
+{
+	char room[ENTITY_NAME_MAX + 1];
+
+	assert_true(index < pod->container_count);
+	assert_string_equal(page_container_name(pod, &pod->containers[index], room), name);
+}

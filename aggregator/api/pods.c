@@ -56,8 +56,11 @@ static void write_workload(struct jsonw *w, const struct answer *a, const struct
 	jsonw_object_close(w);
 }
 
-static void write_container(struct jsonw *w, const struct page_container *c, int64_t end_ns)
+static void write_container(struct jsonw *w, const struct page_pod *pod,
+			    const struct page_container *c, int64_t end_ns)
 {
+	char name[ENTITY_NAME_MAX + 1];
+
 	static const char *const runtimes[] = {
 		[RUNTIME_UNKNOWN] = NULL,    [RUNTIME_CONTAINERD] = "containerd",
 		[RUNTIME_CRIO] = "cri-o",    [RUNTIME_DOCKER] = "docker",
@@ -65,7 +68,7 @@ static void write_container(struct jsonw *w, const struct page_container *c, int
 	};
 
 	jsonw_object_open(w);
-	jsonw_key_string(w, "name", c->name);
+	jsonw_key_string(w, "name", page_container_name(pod, c, name));
 	write_if_known(w, "id", c->id);
 	write_if_known(w, "runtime", runtimes[c->runtime]);
 	usage_json_write_limits(w, c->limits);
@@ -154,7 +157,7 @@ static void write_containers(struct jsonw *w, const struct page_pod *use, int64_
 	jsonw_key(w, "containers");
 	jsonw_array_open(w);
 	for (size_t i = 0; i < use->container_count; i++)
-		write_container(w, &use->containers[i], end_ns);
+		write_container(w, use, &use->containers[i], end_ns);
 	jsonw_array_close(w);
 }
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/state/folded_name.h"
 #include "shared/mem.h"
 
 enum { PAGE_STEP = 1024 };
@@ -186,6 +187,16 @@ void page_drop(struct node_page *p)
 	page_peaks_drop(p->peaks);
 	page_names_drop(p->names);
 	free(p);
+}
+
+const char *page_container_name(const struct page_pod *pod, const struct page_container *c,
+				char room[ENTITY_NAME_MAX + 1])
+{
+	if (!c->folded)
+		return c->name;
+	assert(folded_name_len(c->name, pod->name, c->id) <= ENTITY_NAME_MAX);
+	folded_name_put(c->name, pod->name, c->id, room);
+	return room;
 }
 
 void page_pod_usage(const struct node_page *p, const struct page_pod *pod, struct page_usage *out)

@@ -50,8 +50,8 @@ struct page_quarantine {
 };
 
 struct page_container {
-	const char
-		*name; /* cgroup path; lives as long as the page, as all strings and limits here */
+	const char *name; /* see page_container_name(); lives as long as the page, as all strings
+			     and limits here */
 	const char *id; /* container id, "" unknown */
 	const struct kernel_limits *limits;
 	struct page_latest latest;
@@ -59,14 +59,15 @@ struct page_container {
 	float pressure[PRESSURES]; /* share of the time, 0..1 */
 	uint16_t pressure_have; /* bits of enum usage_have: which of pressure were measured */
 	uint8_t runtime; /* enum container_runtime */
-	bool throttle_known;
+	bool throttle_known : 1;
+	bool folded : 1; /* name is to be unfolded (folded_name.h) */
 };
 
 struct page_pod {
 	const char *name; /* the API's, else the cgroup's path */
 	const char *uid; /* "" where there is none */
 	const struct kernel_limits *limits;
-	const struct page_container *containers; /* sorted by name */
+	const struct page_container *containers; /* sorted by page_container_name() */
 	const struct pod_peaks *peaks; /* in the page's; NULL: no complete bucket yet */
 	uint32_t container_count;
 	uint8_t kind, qos; /* enum entity_kind, enum qos_class */
@@ -146,6 +147,9 @@ struct node_page *page_new_bounded(const struct node_page *from);
 struct node_page *page_hold(struct node_page *p);
 /* Any thread; the last user frees it. NULL is allowed. */
 void page_drop(struct node_page *p);
+/* The cgroup path of one of the pod's containers; in `room` where it had to be put together. */
+const char *page_container_name(const struct page_pod *pod, const struct page_container *c,
+				char room[ENTITY_NAME_MAX + 1]);
 /* All that the page says of the use of one of its pods. */
 void page_pod_usage(const struct node_page *p, const struct page_pod *pod, struct page_usage *out);
 /*

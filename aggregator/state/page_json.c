@@ -330,7 +330,10 @@ static void write_containers(struct page_json_io *io, const struct page_pod *pod
 	for (size_t i = 0; i < count; i++) {
 		struct page_container copy = pod->containers[i];
 		struct kernel_limits limits = *copy.limits;
+		char name[ENTITY_NAME_MAX + 1];
 
+		copy.name = page_container_name(pod, &copy, name);
+		copy.folded = false;
 		page_json_do_container(io, i, &copy, &limits);
 	}
 	page_json_list_leave(io, &level);

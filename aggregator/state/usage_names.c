@@ -5,46 +5,51 @@
  * keep the old one. The order by name is found at the same time, so that building a page, which
  * happens with every interval, reads no string at all.
  *
- * To keep the block small a container's id, or a pod's UID, is the tail of its cgroup's path where
- * it ends that, and limits are there once for neighbours that have the same.
+ * To keep the block small
+ *
+ *   - the name of a container in a pod is folded (folded_name.h), and what is left of it is there
+ *     once for all of one runtime,
+ *   - its pod's UID is that of the pod; else a UID or an id that ends the name is the tail of it,
+ *   - limits are there once for neighbours that have the same.
+ *
+ * What was folded is unfolded first: names are ordered as a whole, and a pod may have become
+ * another. The text is put together in a room that is surely large enough, and then moved.
  */
 #include "aggregator/state/usage_node.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { LIMITS_SOUGHT = 16 }; /* how many of the newest are looked at for the same */
+#include "aggregator/state/folded_name.h"
 
-static const char *add_text(char **at, const char *text)
+enum {
+	LIMITS_SOUGHT = 16, /* how many of the newest are looked at for the same */
+	FOLDED_SOUGHT = 8, /* likewise of folded names */
+};
+
+/* A reference by its whole name. */
+struct named {
+	const char *name; /* in the old block, in what is news, or unfolded */
+	struct usage_ref *ref;
+};
+
+/* The new text in the making. */
+struct text {
+	char *start; /* owned */
+	char *end;
+	const char *folded[FOLDED_SOUGHT]; /* in it; NULL: fewer */
+	size_t next; /* which of them is the oldest */
+};
+
+void usage_ref_drop_news(struct usage_ref *r)
 {
-	size_t size = strlen(text) + 1;
-	char *copy = memcpy(*at, text, size);
-
-	*at += size;
-	return copy;
+	if (r->news)
+		entity_drop(r->news->entity);
+	free(r->news);
+	r->news = NULL;
 }
 
-/* Where tail begins in text, if text ends with it; else NULL. */
-static const char *find_tail(const char *text, const char *tail)
-{
-	size_t len = strlen(text), tail_len = strlen(tail);
-
-	if (tail_len > len || memcmp(text + len - tail_len, tail, tail_len) != 0)
-		return NULL;
-	return text + len - tail_len;
-}
-
-static size_t tail_size(const char *text, const char *tail)
-{
-	return find_tail(text, tail) ? 0 : strlen(tail) + 1;
-}
-
-static const char *add_tail(char **at, const char *text, const char *tail)
-{
-	const char *found = find_tail(text, tail);
-
-	return found ? found : add_text(at, tail);
-}
+/* --- whole names ------------------------------------------------------------------------------ */
 
 static void point_to_news(struct usage_ref *r)
 {
@@ -56,15 +61,140 @@ static void point_to_news(struct usage_ref *r)
 	r->name = r->news->entity->name;
 	r->uid = r->news->entity->pod_uid;
 	r->id = r->news->entity->container_id;
+	r->above = NULL;
 }
 
-void usage_ref_drop_news(struct usage_ref *r)
+/* Makes every name whole; those that were folded lie in the result, which the caller frees. */
+static char *unfold_names(struct usage_node *n)
 {
-	if (r->news)
-		entity_drop(r->news->entity);
-	free(r->news);
-	r->news = NULL;
+	size_t size = 0;
+	char *room, *at;
+
+	for (size_t i = 0; i < n->ref_count; i++) {
+		struct usage_ref *r = &n->refs[i];
+
+		point_to_news(r);
+		if (r->above)
+			size += folded_name_len(r->name, r->above, r->id) + 1;
+	}
+	room = at = mem_alloc(size);
+	for (size_t i = 0; i < n->ref_count; i++) {
+		struct usage_ref *r = &n->refs[i];
+
+		if (!r->above)
+			continue;
+		size = folded_name_put(r->name, r->above, r->id, at) + 1;
+		r->name = at;
+		r->above = NULL;
+		at += size;
+	}
+	return room;
 }
+
+static int compare_name(const void *a, const void *b)
+{
+	return strcmp(((const struct named *)a)->name, ((const struct named *)b)->name);
+}
+
+/* By whole names. */
+static void rank_names(struct usage_node *n)
+{
+	struct named *order = mem_alloc(n->ref_count * sizeof(*order));
+
+	for (size_t i = 0; i < n->ref_count; i++)
+		order[i] = (struct named){n->refs[i].name, &n->refs[i]};
+	qsort(order, n->ref_count, sizeof(*order), compare_name);
+	for (size_t i = 0; i < n->ref_count; i++)
+		order[i].ref->rank = i && strcmp(order[i - 1].name, order[i].name) == 0
+					     ? order[i - 1].ref->rank
+					     : (uint32_t)i;
+	free(order);
+}
+
+/* --- text ------------------------------------------------------------------------------------- */
+
+static const char *add_text(struct text *t, const char *text)
+{
+	size_t size = strlen(text) + 1;
+	char *copy = memcpy(t->end, text, size);
+
+	t->end += size;
+	return copy;
+}
+
+/* Where it is in text, if text ends with it. */
+static const char *add_tail(struct text *t, const char *text, const char *tail)
+{
+	size_t len = strlen(text), tail_len = strlen(tail);
+
+	if (tail_len > len || memcmp(text + len - tail_len, tail, tail_len) != 0)
+		return add_text(t, tail);
+	return text + len - tail_len;
+}
+
+/* The same one of those before, else what lies at the end of the text, which then is behind it. */
+static const char *keep_folded(struct text *t)
+{
+	const char *folded = t->end;
+
+	for (size_t i = 0; i < FOLDED_SOUGHT && t->folded[i]; i++)
+		if (strcmp(t->folded[i], folded) == 0)
+			return t->folded[i];
+	t->folded[t->next++ % FOLDED_SOUGHT] = folded;
+	t->end += strlen(folded) + 1;
+	return folded;
+}
+
+static void add_whole(struct text *t, struct usage_ref *r)
+{
+	r->name = add_text(t, r->name);
+	r->uid = add_tail(t, r->name, r->uid);
+	r->id = add_tail(t, r->name, r->id);
+}
+
+/* pod: its text is the new one already; NULL: it is not there. */
+static void add_container(struct text *t, struct usage_ref *r, const struct usage_ref *pod)
+{
+	if (!pod || !pod->pod || !folded_name_make(r->name, pod->name, r->id, t->end)) {
+		add_whole(t, r);
+		return;
+	}
+	r->name = keep_folded(t);
+	r->above = pod->name;
+	r->id = add_text(t, r->id);
+	r->uid = strcmp(r->uid, pod->uid) == 0 ? pod->uid : add_text(t, r->uid);
+}
+
+/* Of the node and its references as long as nothing is spared. */
+static size_t most_text(const struct usage_node *n)
+{
+	size_t size = strlen(n->name) + 1;
+
+	for (size_t i = 0; i < n->ref_count; i++) {
+		const struct usage_ref *r = &n->refs[i];
+
+		size += strlen(r->name) + strlen(r->uid) + strlen(r->id) + 3;
+	}
+	return size;
+}
+
+/* The node's name first. */
+static struct text write_text(struct usage_node *n)
+{
+	struct text t = {.start = mem_alloc(most_text(n))};
+
+	t.end = t.start;
+	add_text(&t, n->name);
+	for (size_t i = 0; i < n->ref_count; i++)
+		if (n->refs[i].pod)
+			add_whole(&t, &n->refs[i]);
+	for (size_t i = 0; i < n->ref_count; i++)
+		if (!n->refs[i].pod)
+			add_container(&t, &n->refs[i], usage_node_find_ref(n, n->refs[i].parent));
+	return t;
+}
+
+/* --- the block -------------------------------------------------------------------------------- */
 
 /* Which of the first `count` distinct limits these are, or count; into places. */
 static size_t place_limits(const struct usage_node *n, const struct kernel_limits **distinct,
@@ -87,71 +217,46 @@ static size_t place_limits(const struct usage_node *n, const struct kernel_limit
 	return count;
 }
 
-static int compare_name(const void *a, const void *b)
-{
-	return strcmp((*(struct usage_ref *const *)a)->name, (*(struct usage_ref *const *)b)->name);
-}
-
-static void rank_names(struct usage_node *n)
-{
-	struct usage_ref **order = mem_alloc((n->ref_count + 1) * sizeof(struct usage_ref *));
-
-	for (size_t i = 0; i < n->ref_count; i++)
-		order[i] = &n->refs[i];
-	qsort(order, n->ref_count, sizeof(struct usage_ref *), compare_name);
-	for (size_t i = 0; i < n->ref_count; i++)
-		order[i]->rank = i && strcmp(order[i - 1]->name, order[i]->name) == 0
-					 ? order[i - 1]->rank
-					 : (uint32_t)i;
-	free(order);
-}
-
-static size_t text_size(const struct usage_node *n)
-{
-	size_t size = strlen(n->name) + 1;
-
-	for (size_t i = 0; i < n->ref_count; i++) {
-		const struct usage_ref *r = &n->refs[i];
-
-		size += strlen(r->name) + 1 + tail_size(r->name, r->uid) +
-			tail_size(r->name, r->id);
-	}
-	return size;
-}
-
-static void fill_names(struct usage_node *n, struct page_names *names,
-		       const struct kernel_limits **distinct, const uint32_t *places)
-{
-	char *at = names->text;
-
-	for (size_t i = 0; i < names->limit_count; i++)
-		names->limits[i] = *distinct[i];
-	add_text(&at, n->name);
-	for (size_t i = 0; i < n->ref_count; i++) {
-		struct usage_ref *r = &n->refs[i];
-
-		r->limits = &names->limits[places[i]];
-		r->name = add_text(&at, r->name);
-		r->uid = add_tail(&at, r->name, r->uid);
-		r->id = add_tail(&at, r->name, r->id);
-		usage_ref_drop_news(r);
-	}
-}
-
-void usage_node_rename(struct usage_node *n)
+/* Moves all limits and the text to a new block. */
+static struct page_names *move_names(struct usage_node *n, const struct text *t)
 {
 	const struct kernel_limits **distinct =
 		mem_alloc((n->ref_count + 1) * sizeof(const struct kernel_limits *));
 	uint32_t *places = mem_alloc((n->ref_count + 1) * sizeof(*places));
-	struct page_names *names;
+	size_t size = (size_t)(t->end - t->start);
+	struct page_names *names = page_names_new(place_limits(n, distinct, places), size);
 
-	for (size_t i = 0; i < n->ref_count; i++)
-		point_to_news(&n->refs[i]);
-	names = page_names_new(place_limits(n, distinct, places), text_size(n));
-	fill_names(n, names, distinct, places);
+	memcpy(names->text, t->start, size);
+	for (size_t i = 0; i < names->limit_count; i++)
+		names->limits[i] = *distinct[i];
+	for (size_t i = 0; i < n->ref_count; i++) {
+		struct usage_ref *r = &n->refs[i];
+
+		r->name = names->text + (r->name - t->start);
+		r->uid = names->text + (r->uid - t->start);
+		r->id = names->text + (r->id - t->start);
+		if (r->above)
+			r->above = names->text + (r->above - t->start);
+		r->limits = &names->limits[places[i]];
+	}
 	free(distinct);
 	free(places);
+	return names;
+}
+
+void usage_node_rename(struct usage_node *n)
+{
+	char *unfolded = unfold_names(n);
+	struct page_names *names;
+	struct text text;
+
+	rank_names(n);
+	text = write_text(n);
+	names = move_names(n, &text);
+	free(text.start);
+	free(unfolded);
+	for (size_t i = 0; i < n->ref_count; i++)
+		usage_ref_drop_news(&n->refs[i]);
 	page_names_drop(n->names);
 	n->names = names;
-	rank_names(n);
 }

@@ -12,10 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/state/folded_name.h"
 #include "shared/body.h"
 #include "shared/mem.h"
 
-enum { USES_STEP = 16 };
+enum { USES_STEP = 16, PODS_STEP = 8 };
 
 struct usage_node *usage_node_new(const char *name, int64_t now_ns)
 {
@@ -29,10 +30,9 @@ struct usage_node *usage_node_new(const char *name, int64_t now_ns)
 	return n;
 }
 
+/* It is to be taken out of the node's. */
 static void free_pod(struct usage_node *n, struct usage_pod *pod)
 {
-	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the list is kept by uthash */
-	HASH_DEL(n->pods, pod);
 	pod_windows_free(pod->windows);
 	pod_hours_leave(&pod->hours, &n->peaks);
 	free(pod);
@@ -49,15 +49,12 @@ static void drop_refs(struct usage_node *n)
 
 void usage_node_free(struct usage_node *n)
 {
-	struct usage_pod *pod, *next;
-
 	if (!n)
 		return;
 	drop_refs(n);
-	HASH_ITER(hh, n->pods, pod, next)
-	{
-		free_pod(n, pod);
-	}
+	for (size_t i = 0; i < n->pod_count; i++)
+		free_pod(n, n->pods[i]);
+	free(n->pods);
 	page_peaks_drop(n->peaks);
 	node_windows_free(n->windows);
 	free(n->uses);
@@ -121,29 +118,61 @@ bool usage_node_knows(const struct usage_node *n, bool same_run, const struct in
 	return true;
 }
 
+/* Where the pod is, or would be inserted. */
+static size_t pod_place(const struct usage_node *n, const char *key)
+{
+	size_t low = 0, high = n->pod_count;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (strcmp(n->pods[middle]->key, key) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static void insert_pod(struct usage_node *n, size_t at, struct usage_pod *pod)
+{
+	if (n->pod_count == n->pod_room) {
+		n->pod_room += n->pod_room / 4 + PODS_STEP;
+		n->pods = mem_realloc(n->pods, n->pod_room * sizeof(struct usage_pod *));
+	}
+	memmove(&n->pods[at + 1], &n->pods[at], (n->pod_count - at) * sizeof(struct usage_pod *));
+	n->pods[at] = pod;
+	n->pod_count++;
+}
+
 static struct usage_pod *find_or_add_pod(struct usage_node *n, const struct entity *e)
 {
 	bool by_uid = e->kind == ENTITY_POD && e->pod_uid[0];
 	const char *key = by_uid ? e->pod_uid : e->name;
-	size_t len = strlen(key);
+	size_t len = strlen(key), at = pod_place(n, key);
 	struct usage_pod *pod;
 
-	HASH_FIND(hh, n->pods, key, len, pod);
-	if (pod)
-		return pod;
+	if (at < n->pod_count && strcmp(n->pods[at]->key, key) == 0)
+		return n->pods[at];
 	pod = mem_zalloc(1, sizeof(*pod) + len + 1);
 	memcpy(pod->key, key, len + 1);
 	pod->by_uid = by_uid;
 	pod->windows = pod_windows_new();
-	HASH_ADD_KEYPTR(hh, n->pods, pod->key, len, pod);
+	insert_pod(n, at, pod);
 	return pod;
+}
+
+static bool has_name(const struct usage_ref *r, const char *name)
+{
+	return r->above ? folded_name_is(r->name, r->above, r->id, name)
+			: strcmp(r->name, name) == 0;
 }
 
 /* r->name is NULL for a reference not heard before. */
 static bool is_same(const struct usage_ref *r, const struct entity *e)
 {
 	return r->name && r->parent == e->parent && r->kind == e->kind && r->qos == e->qos &&
-	       r->runtime == e->runtime && strcmp(r->name, e->name) == 0 &&
+	       r->runtime == e->runtime && has_name(r, e->name) &&
 	       strcmp(r->uid, e->pod_uid) == 0 && strcmp(r->id, e->container_id) == 0;
 }
 
@@ -293,12 +322,11 @@ static bool is_due(struct usage_node *n, int64_t forget_ns, int64_t end_ns)
  */
 static void forget(struct usage_node *n, int64_t end_ns)
 {
-	struct usage_pod *pod, *next;
 	size_t count = 0;
 
 	n->forget_ns = INT64_MAX;
-	for (pod = n->pods; pod; pod = pod->hh.next)
-		pod->current = false;
+	for (size_t i = 0; i < n->pod_count; i++)
+		n->pods[i]->current = false;
 	for (size_t i = 0; i < n->ref_count; i++) {
 		struct usage_ref *r = &n->refs[i];
 
@@ -309,11 +337,16 @@ static void forget(struct usage_node *n, int64_t end_ns)
 		n->refs[count++] = *r;
 	}
 	n->ref_count = count;
-	HASH_ITER(hh, n->pods, pod, next)
-	{
+	count = 0;
+	for (size_t i = 0; i < n->pod_count; i++) {
+		struct usage_pod *pod = n->pods[i];
+
 		if (!pod->current && is_due(n, forget_pod_ns(pod), end_ns))
 			free_pod(n, pod);
+		else
+			n->pods[count++] = pod;
 	}
+	n->pod_count = count;
 }
 
 static double milli_of(uint64_t ns, double seconds)
@@ -455,16 +488,22 @@ static uint64_t apply_node(struct usage_node *n, const struct interval *interval
 	return lost;
 }
 
-static const char *name_of(const struct usage_node *n, uint32_t ref)
+static const char *name_of(const struct usage_node *n, uint32_t ref, char room[ENTITY_NAME_MAX + 1])
 {
 	const struct usage_ref *r = usage_node_find_ref(n, ref);
 
-	return r ? r->name : "the node";
+	if (!r)
+		return "the node";
+	if (!r->above)
+		return r->name;
+	folded_name_put(r->name, r->above, r->id, room);
+	return room;
 }
 
 void usage_node_note(struct usage_node *n, const struct quarantine *q, int64_t end_ns)
 {
 	struct page_quarantine *kept = &n->quarantine;
+	char name[ENTITY_NAME_MAX + 1];
 
 	if (!q->total)
 		return;
@@ -472,7 +511,7 @@ void usage_node_note(struct usage_node *n, const struct quarantine *q, int64_t e
 	kept->last_ns = end_ns;
 	kept->reason = (uint8_t)q->last;
 	snprintf(kept->message, sizeof(kept->message), "%.*s %s",
-		 (int)(sizeof(kept->message) - QUARANTINE_TEXT_LEN - 1), name_of(n, q->ref),
+		 (int)(sizeof(kept->message) - QUARANTINE_TEXT_LEN - 1), name_of(n, q->ref, name),
 		 q->text);
 	n->head.quarantine = *kept;
 }
@@ -480,7 +519,7 @@ void usage_node_note(struct usage_node *n, const struct quarantine *q, int64_t e
 /* Churn beyond any real node: what is kept for those that left is worth less than the memory. */
 static bool too_much_kept(const struct usage_node *n, size_t pods_max)
 {
-	return HASH_COUNT(n->pods) > 2 * pods_max || n->ref_count > 2 * BODY_ENTRIES_MAX;
+	return n->pod_count > 2 * pods_max || n->ref_count > 2 * BODY_ENTRIES_MAX;
 }
 
 uint64_t usage_node_apply(struct usage_node *n, const uint8_t run[FRAME_RUN_LEN],

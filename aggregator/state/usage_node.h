@@ -33,12 +33,6 @@
  * take three quarters of what those that run do.
  */
 #define USAGE_KEEP_UID_NS (120 * 1000000000LL)
-/*
- * The same of a pod that the API knows and of what is in it. A uid that is gone does not come back,
- * but for an agent that looked away; where pods live for 20 minutes those that left would take
- * three quarters of what those that run do.
- */
-#define USAGE_KEEP_GONE_NS (2 * 60 * 1000000000LL)
 
 /*
  * Windows of a pod, unit, slice or free container, by what it is called in every run of the agent.
@@ -49,7 +43,6 @@ struct usage_pod {
 	int64_t seen_ns; /* latest end of an interval it was in */
 	bool current; /* in the newest interval */
 	bool by_uid;
-	UT_hash_handle hh; /* by key */
 	char key[]; /* pod UID, else the name */
 };
 
@@ -69,6 +62,8 @@ struct usage_ref {
 	uint32_t rank; /* by name among the node's references; the same for the same name */
 	uint32_t place; /* of its pod in the page under construction */
 	const char *name, *uid, *id; /* in the node's names, as are the limits */
+	const char
+		*above; /* there, too: the pod's name by which its own is folded; NULL: it is not */
 	const struct kernel_limits *limits;
 	struct usage_news *news; /* owned; NULL: nothing */
 	struct usage_pod *pod; /* borrowed; NULL: a container in a pod */
@@ -117,7 +112,9 @@ struct usage_node {
 	int64_t heard_ns; /* service time of the last interval that was applied or asked about */
 
 	struct node_windows *windows; /* owned */
-	struct usage_pod *pods; /* owned; hash by key */
+	size_t pod_count, pod_room;
+	struct usage_pod *
+		*pods; /* each owned; sorted by key: a hash would cost 60 bytes for each */
 	struct page_peaks *peaks; /* held; of all pods; NULL: none yet */
 	int64_t forget_ns; /* end of the interval with which the first of what is not current goes; INT64_MAX: all is current */
 	size_t ref_count;

@@ -144,17 +144,21 @@ static void hold_pod(struct page_latest *now, const struct usage_node *n, const 
 		hold_all(now, u, &old->usage.latest, n->head.end_ns - n->old_page->end_ns);
 }
 
-static void hold_container(struct page_latest *now, const struct usage_node *n,
-			   const struct usage *u, const char *pod, const char *name)
+/* Of a pod of the same name. */
+static void hold_container(struct page_container *c, const struct usage_node *n,
+			   const struct usage *u, const struct page_pod *pod)
 {
+	char room[ENTITY_NAME_MAX + 1], old_room[ENTITY_NAME_MAX + 1];
 	const struct page_pod *old;
+	const char *name;
 
 	if (!usage_aside(u, ASIDE_SHOWN))
 		return;
-	old = find_old_pod(n, pod);
+	old = find_old_pod(n, pod->name);
+	name = page_container_name(pod, c, room);
 	for (uint32_t i = 0; old && i < old->container_count; i++)
-		if (strcmp(old->containers[i].name, name) == 0)
-			hold_all(now, u, &old->containers[i].latest,
+		if (strcmp(page_container_name(old, &old->containers[i], old_room), name) == 0)
+			hold_all(&c->latest, u, &old->containers[i].latest,
 				 n->head.end_ns - n->old_page->end_ns);
 }
 
@@ -182,14 +186,22 @@ static void fill_pod(struct page_pod *p, const struct usage_node *n, struct usag
 	pod_usage_pack(&told, n->head.end_ns, &p->usage);
 }
 
+/* Of the pods after the first, which is read now. */
+static void prefetch_windows(struct usage_ref *const *pods, size_t count)
+{
+	if (count > 2)
+		pod_windows_prefetch(pods[2]->pod->windows);
+	if (count > 1)
+		pod_windows_prefetch_more(pods[1]->pod->windows);
+}
+
 /* Joins the references of each name; returns the number of pods. */
 static size_t fill_pods(struct page_scratch *s, const struct usage_node *n)
 {
 	size_t count = n->order.pods, pods = 0;
 
 	for (size_t i = 0, run; i < count; i += run, pods++) {
-		if (i + 1 < count)
-			pod_windows_prefetch(s->pods[i + 1]->pod->windows);
+		prefetch_windows(s->pods + i, count - i);
 		for (run = 1; i + run < count && s->pods[i]->rank == s->pods[i + run]->rank; run++)
 			continue;
 		fill_pod(&s->page_pods[pods], n, &s->pods[i], run);
@@ -213,6 +225,7 @@ static void fill_container(struct page_container *c, const struct usage_ref *r,
 {
 	*c = (struct page_container){
 		.name = r->name,
+		.folded = r->above != NULL,
 		.id = r->id,
 		.runtime = r->runtime,
 		.limits = r->limits,
@@ -230,8 +243,7 @@ static void fill_containers(struct page_scratch *s, const struct usage_node *n)
 
 		fill_container(&s->page_containers[i], s->containers[i],
 			       &n->uses[s->containers[i]->use]);
-		hold_container(&s->page_containers[i].latest, n, &n->uses[s->containers[i]->use],
-			       pod->name, s->containers[i]->name);
+		hold_container(&s->page_containers[i], n, &n->uses[s->containers[i]->use], pod);
 		if (!pod->container_count++)
 			pod->containers = &s->page_containers[i];
 	}

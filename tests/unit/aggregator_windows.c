@@ -716,13 +716,30 @@ static size_t bytes_of_node(unsigned int distinct)
 	return bytes;
 }
 
+static size_t bytes_of_pod(int buckets)
+{
+	const struct usage u = {.have = USAGE_MEMORY, .seconds = 30};
+	struct pod_windows *w = pod_windows_new();
+	size_t bytes;
+
+	for (int i = 0; i < buckets; i++)
+		pod_windows_add(w, &u, T0 + (i - 1) * 30 * SEC, T0 + i * 30 * SEC);
+	bytes = pod_windows_bytes(w);
+	pod_windows_free(w);
+	return bytes;
+}
+
 static void windows_fit_their_budgets(void **state)
 {
-	struct pod_windows *p = pod_windows_new();
-
 	(void)state;
-	assert_true(pod_windows_bytes(p) <= 2048);
-	pod_windows_free(p);
+	assert_true(bytes_of_pod(1) <= 576);
+	assert_true(bytes_of_pod(8) <= 576);
+	assert_true(bytes_of_pod(9) > bytes_of_pod(8));
+	assert_true(bytes_of_pod(16) == bytes_of_pod(9));
+	assert_true(bytes_of_pod(24) < bytes_of_pod(25));
+	assert_true(bytes_of_pod(POD_BUCKETS) == bytes_of_pod(25));
+	assert_true(bytes_of_pod(1000) == bytes_of_pod(25));
+	assert_true(bytes_of_pod(1000) <= 2048);
 	assert_true(bytes_of_node(12) <= 16 * 1024);
 	assert_true(bytes_of_node(180) <= 96 * 1024);
 }
