@@ -42,38 +42,41 @@ struct {
 	__type(value, struct place);
 } places SEC(".maps");
 
-/* Loads a member of what is at an address. */
-#define place_load(type, address, member)                                                          \
+/* Keeps the compiler from leaving out a load of which nothing is used. */
+#define place_load(value)                                                                          \
 	({                                                                                         \
-		type *object_ = bpf_rdonly_cast((void *)(address), bpf_core_type_id_kernel(type)); \
-		__u64 loaded_ = (__u64)object_->member;                                            \
+		__u64 loaded_ = (__u64)(value);                                                    \
 		asm volatile("" : : "r"(loaded_));                                                 \
 	})
+#define place_cast(type, address) kernel_cast(type, (void *)(address))
 
-/* Loads the number at an address, by way of a type that holds such a number. */
-#define place_load_u64(address)                                                                    \
-	place_load(struct task_cputime,                                                            \
-		   (address)-bpf_core_field_offset(struct task_cputime, sum_exec_runtime),         \
-		   sum_exec_runtime)
+static __always_inline void load_memory(const struct place *p, __u32 want)
+{
+	place_load(place_cast(struct mem_cgroup, p->memory)->memory.usage.counter);
+	if (!(want & BLOCK_MEMORY_MORE))
+		return;
+	place_load(place_cast(struct mem_cgroup, p->memory)->memory.max);
+	place_load(kernel_read_u64(p->memory + bpf_core_field_offset(struct mem_cgroup, nodeinfo)));
+	place_load(kernel_read_u64(p->memory +
+				   bpf_core_field_offset(struct mem_cgroup, memory_events)));
+	if (p->node)
+		place_load(kernel_read_u64(p->node));
+}
 
 static __always_inline void load_place(const struct place *p, __u32 want)
 {
-	place_load(struct cgroup, p->cgroup, self.flags);
-	place_load(struct cgroup, p->cgroup, level);
-	place_load(struct cgroup, p->cgroup, subsys[memory_cgrp_id]);
-	place_load(struct kernfs_node, p->kn, id);
+	place_load(place_cast(struct cgroup, p->cgroup)->self.flags);
+	place_load(place_cast(struct cgroup, p->cgroup)->level);
+	place_load(place_cast(struct cgroup, p->cgroup)->subsys[memory_cgrp_id]);
+	place_load(place_cast(struct kernfs_node, p->kn)->id);
 	if (p->cpu)
-		place_load_u64(p->cpu);
-	if ((want & BLOCK_MEMORY) && p->memory)
-		place_load(struct mem_cgroup, p->memory, memory.usage.counter);
-	if ((want & BLOCK_MEMORY_MORE) && p->memory)
-		place_load(struct mem_cgroup, p->memory, memory.max);
-	if ((want & BLOCK_MEMORY_MORE) && p->node)
-		place_load_u64(p->node);
-	if ((want & BLOCK_BANDWIDTH) && p->group)
-		place_load(struct task_group, p->group, cfs_bandwidth.throttled_time);
-	if ((want & BLOCK_PSI) && p->psi)
-		place_load_u64(p->psi);
+		place_load(kernel_read_u64(p->cpu));
+	if (p->memory && (want & BLOCK_MEMORY))
+		load_memory(p, want);
+	if (p->group && (want & BLOCK_BANDWIDTH))
+		place_load(place_cast(struct task_group, p->group)->cfs_bandwidth.throttled_time);
+	if (p->psi && (want & BLOCK_PSI))
+		place_load(kernel_read_u64(p->psi));
 }
 
 static __always_inline __u64 find_cpu(struct cgroup *cgroup)
