@@ -110,6 +110,7 @@ static int walk_css(const struct sampler_bpf_walks *w, const struct sampler_bpf_
 	memset(&run, 0, sizeof(run));
 	run.sz = sizeof(run);
 	o->state->root_id = w->root_id[h];
+	o->state->hierarchy = (__u32)h;
 	return bpf_prog_test_run_opts(bpf_program__fd(o->walk), &run);
 }
 
@@ -144,7 +145,7 @@ static int attach_cgroup(struct sampler_bpf_walks *w, const struct sampler_bpf_o
 
 static int walk_cgroup(const struct sampler_bpf_walks *w, const struct sampler_bpf_object *o, int h)
 {
-	(void)o;
+	o->state->hierarchy = (__u32)h;
 	return iterate(w->link[h]);
 }
 

@@ -5,8 +5,8 @@
  *	[rescan] --> sampler pass --> account tick
  *
  * A rescan of the directories follows every sign that cgroups came or went, and RESCAN_NS without
- * one. Every SLOW_NS the pass is a slow one; where intervals are long, half of these are brief. The
- * governor sets the rate of the ticks by what they and the whole process cost.
+ * one. Of which kind the pass is, its pace says (agent/pace.h). The governor sets the rate of the
+ * ticks by what they and the whole process cost.
  *
  * What can fail, and what is made of it:
  *
@@ -29,20 +29,15 @@
 #include "agent/cgroupfs.h"
 #include "agent/governor.h"
 #include "agent/machine.h"
+#include "agent/pace.h"
 #include "agent/sampler.h"
 #include "agent/topology.h"
 #include "shared/clock.h"
 #include "shared/log.h"
 #include "shared/mem.h"
 
-#define RESCAN_NS (10 * NS_PER_SEC)
-#define RETRY_NS  NS_PER_SEC
-#define SLOW_NS	  NS_PER_SEC
-/*
- * Between two slow passes that are not brief, at most: as long as the kernel takes to bring PSI up
- * to date.
- */
-#define WHOLE_NS	(2 * NS_PER_SEC)
+#define RESCAN_NS	(10 * NS_PER_SEC)
+#define RETRY_NS	NS_PER_SEC
 #define TROUBLE_OVER_NS (60 * NS_PER_SEC)
 
 /* Something that the agent goes on without. */
@@ -67,9 +62,8 @@ struct sampling {
 	struct machine machine;
 	struct governor governor;
 	uint64_t pass; /* of sampler passes */
-	int64_t slow_due_ns, rescan_due_ns;
-	int64_t whole_due_ns,
-		whole_ns; /* slow passes that are not brief: the next, and how far apart */
+	struct pace pace;
+	int64_t rescan_due_ns;
 	int64_t rescan_hold_ns; /* no rescan before: the last one failed */
 	bool rescan; /* the last pass met what the topology does not know, or the tree changed */
 	struct trouble pass_trouble, scan_trouble, machine_trouble;
@@ -266,26 +260,12 @@ static void read_machine(struct sampling *s, int64_t mono_ns)
 		tell_over(&s->machine_trouble, mono_ns, "the whole machine's use is read");
 }
 
-/* What cgroups that have just come were given is worth a whole pass, too. */
-static enum pass_kind choose_pass(const struct sampling *s, int64_t mono_ns, bool scanned)
-{
-	/*
-	 * Half a tick early is on time: timer expirations and the slow period are multiples of each
-	 * other.
-	 */
-	int64_t by_ns = mono_ns + sampling_period_ns(s) / 2;
-
-	if (by_ns < s->slow_due_ns)
-		return PASS_FAST;
-	return scanned || by_ns >= s->whole_due_ns ? PASS_SLOW : PASS_BRIEF;
-}
-
 /* *plain: it was a fast pass and nothing else. */
 static int sample(struct sampling *s, bool *plain, struct reason *reason)
 {
 	int64_t now = clock_mono_ns();
 	bool scanned = rescan(s, now);
-	enum pass_kind kind = choose_pass(s, now, scanned);
+	enum pass_kind kind = pace_choose(&s->pace, now, sampling_period_ns(s), scanned);
 	bool slow = kind != PASS_FAST;
 	int rc;
 
@@ -303,12 +283,9 @@ static int sample(struct sampling *s, bool *plain, struct reason *reason)
 	}
 	if (rc)
 		return rc;
-	if (kind == PASS_SLOW)
-		s->whole_due_ns = now + s->whole_ns;
-	if (slow) {
-		s->slow_due_ns = now + SLOW_NS;
+	pace_note(&s->pace, kind, now);
+	if (slow)
 		read_machine(s, now);
-	}
 	account_tick(s->account, s->topology, &s->machine, clock_mono_ns(), slow);
 	return 0;
 }
@@ -355,16 +332,6 @@ int sampling_try(struct sampling *s, struct reason *reason)
 	return sampler_pass(s->sampler, s->topology, PASS_SLOW, ++s->pass, &result, reason);
 }
 
-/* Two whole passes fall into every interval, if it is long enough. */
-static void pace_whole_passes(struct sampling *s, int64_t interval_ns)
-{
-	int64_t half = interval_ns / 2;
-
-	if (half < SLOW_NS)
-		half = SLOW_NS;
-	s->whole_ns = half < WHOLE_NS ? half : WHOLE_NS;
-}
-
 struct interval *sampling_take(struct sampling *s, uint64_t sequence, int64_t start_ns,
 			       int64_t end_ns)
 {
@@ -383,7 +350,7 @@ struct interval *sampling_take(struct sampling *s, uint64_t sequence, int64_t st
 	s->fast = s->slow = (struct pass_times){0};
 	s->missed_ticks = s->overflow = s->lost_departures = 0;
 	s->cpu_start_ns = cpu;
-	pace_whole_passes(s, end_ns - start_ns);
+	pace_set_interval(&s->pace, end_ns - start_ns);
 	return interval;
 }
 
@@ -410,7 +377,7 @@ int sampling_open(struct sampling **out, const struct sampling_config *config,
 	s->topology = topology_new();
 	s->account = account_new();
 	s->cpu_start_ns = own_cpu_ns();
-	s->whole_ns = SLOW_NS;
+	pace_start(&s->pace);
 	rc = machine_open(&s->machine_files, reason);
 	if (!rc)
 		rc = machine_read(s->machine_files, &s->machine, reason);

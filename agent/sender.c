@@ -21,16 +21,23 @@
  * interval once more (a greeting): who has it answers "applied", who has not orders what it lacks.
  *
  * What is lost on the way costs time only: without an ack it goes out again (the aggregator knows
- * duplicates by run and sequence), at once when the connection was replaced, else after the reply
- * timeout. On the same connection these are the same bytes, so that a late ack of the first still
- * counts; on a new one it is sealed anew with its age. A second timeout in a row, or as long
- * without any connection, gives the connection up: TCP alone would back off for minutes after a
- * cut.
+ * duplicates by run and sequence), at once when the connection was replaced, else in time. On the
+ * same connection these are the same bytes, so that a late ack of the first copy still counts; on a
+ * new one it is sealed anew with its age. A second copy without an ack, or as long without any
+ * connection, gives the connection up: TCP alone would back off for minutes after a cut.
+ *
+ *	first copy          second copy         the connection is given up
+ *	    |-- its patience --->|--------------------->|
+ *	    |--------- twice the full patience -------->|
  *
  * An aggregator that is slow because everybody wants it at once must not get everything twice for
- * it. So a frame waits for at least twice as long as answers took lately on this connection, and
- * twice as long again for each connection that was given up without an answer since the last one;
- * 30 s and a quarter at most, which spreads nodes apart.
+ * it. So the full patience is the reply timeout, or twice as long as answers took lately on this
+ * connection, and twice as long again for each connection that was given up without an answer since
+ * the last one; 24 s at most. But where answers usually take milliseconds, one that does not come
+ * is lost: the first copy waits eight times as long as they took, 1 s at least, and the full
+ * patience at most. Each is up to a quarter longer, by the node's name, which spreads nodes apart:
+ * 30 s are the most. Copies have ids of their own, which tell how long an answer took though it is
+ * one to a second copy.
  *
  * What the ring no longer has, and what it merged across the cursor and so cannot be told apart
  * from what was applied, is skipped and counted.
@@ -56,7 +63,8 @@
 #define LOOK_NS		 (250 * NS_PER_MS) /* between looks at a connection that is missing or may break */
 #define ORDERED_AGAIN_NS NS_PER_SEC /* pause when the same is ordered again and again */
 #define IDLE_LOOK_NS	 NS_PER_SEC /* between looks whether a connection without work was replaced */
-#define PATIENCE_MAX_NS	 (30 * NS_PER_SEC) /* the longest reply timeout, but for its spread */
+#define QUICK_NS	 NS_PER_SEC /* the shortest patience */
+#define PATIENCE_MAX_NS	 (24 * NS_PER_SEC) /* the longest, but for the quarter that spreads nodes */
 
 /*
  * Frames sent in one step, so that a quick aggregator with a long backlog does not keep the caller
@@ -69,17 +77,17 @@ struct flight {
 	uint64_t sequence; /* 0: none */
 	int64_t end_boot_ns; /* of its interval; 0: not known */
 	bool full; /* with all identities */
-	bool greeting; /* it was acknowledged before */
 	bool sent; /* at least one frame of it left: it may have arrived */
 	size_t part, part_count;
 	struct buf parts[BODY_PARTS_MAX]; /* owned, plain */
 	struct buf frame; /* owned: the sealed part; empty: to be sealed */
 	struct frame_header header; /* of the sealed part */
-	uint32_t request; /* its id */
-	bool waiting; /* for its ack .. */
-	int64_t sent_ns; /* .. since when */
-	int64_t first_sent_ns; /* when its first copy left on this connection */
-	uint64_t connection; /* .. and on which connection it left */
+	bool waiting; /* for its ack */
+	uint64_t connection; /* on which it left .. */
+	uint32_t copies; /* .. and how often, with ids one after the other: */
+	uint32_t request; /* the last one's id .. */
+	int64_t sent_ns; /* .. and when it left */
+	int64_t first_sent_ns; /* when the first one did */
 	unsigned int timeouts; /* in a row; over flights, until something is answered */
 };
 
@@ -90,11 +98,11 @@ struct sender {
 	struct sender_socket *socket;
 
 	struct flight flight;
-	uint64_t cursor; /* first sequence whose fate is open */
+	uint64_t cursor; /* first sequence that is to be told, or told again */
+	uint64_t settled; /* last one whose fate is known, unless it was ordered again */
 	uint64_t durable; /* last one the other side has in its database, 0: none or unknown */
 	uint64_t heard_connection; /* the one on which the last ack came */
 	int64_t answer_ns; /* what answers take on it: the longest lately, fading */
-	bool greeting; /* the next flight is one */
 	bool full_needed; /* until a full one is applied */
 	int64_t full_due_ns; /* when the next one is to be sent even so */
 	unsigned int orders; /* since an interval was last applied */
@@ -158,6 +166,7 @@ int sender_open(struct sender **out, const char *url, const struct sender_config
 		s->config.full_every_ns = FULL_EVERY_NS;
 	s->endpoint = endpoint;
 	s->cursor = config->first ? config->first : 1;
+	s->settled = s->cursor - 1;
 	s->full_needed = true;
 	rc = sender_socket_open(&s->socket, &endpoint, reason);
 	if (rc) {
@@ -205,12 +214,20 @@ static void note_reason(struct sender *s, const char *text)
 static void settle(struct sender *s, uint64_t through)
 {
 	s->cursor = through + 1;
+	if (s->settled < through)
+		s->settled = through;
 	end_flight(s);
+}
+
+/* A greeting has its fate already and is counted once. */
+static bool is_greeting(const struct sender *s)
+{
+	return s->flight.sequence <= s->settled;
 }
 
 static void drop(struct sender *s, const char *why)
 {
-	s->stats.refused++;
+	s->stats.refused += !is_greeting(s);
 	note_reason(s, why);
 	/* Identities that travelled in it did not arrive. */
 	s->full_needed = true;
@@ -222,7 +239,7 @@ static void next_part(struct sender *s, int64_t now)
 	struct flight *f = &s->flight;
 
 	buf_clear(&f->frame);
-	f->first_sent_ns = 0;
+	f->copies = 0;
 	if (++f->part < f->part_count)
 		return;
 	f->part = 0;
@@ -234,6 +251,8 @@ static void note_order(struct sender *s, int64_t now)
 {
 	s->stats.resends_ordered++;
 	s->full_needed = true;
+	if (s->settled >= s->cursor)
+		s->settled = s->cursor - 1;
 	if (s->orders++ > 0)
 		pause_until(s, now + ORDERED_AGAIN_NS);
 }
@@ -264,7 +283,7 @@ static void applied(struct sender *s, const struct ack *ack, const struct ring *
 	uint64_t through = s->flight.sequence, newest = ring_newest(ring);
 	uint64_t known = ack->applied < newest ? ack->applied : newest;
 
-	s->stats.acked += !s->flight.greeting;
+	s->stats.acked += !is_greeting(s);
 	if (s->flight.full) {
 		s->full_due_ns = now + full_wait(s);
 		s->full_needed = false;
@@ -333,10 +352,20 @@ static int open_ack(const struct sender *s, const struct buf *data, struct ack *
 	return rc;
 }
 
-/* How long answers take: what takes longer counts at once, what takes less by and by. */
-static void note_answer(struct sender *s, int64_t now)
+/* Whether it is the id of one of the copies on this connection. */
+static bool is_awaited(const struct flight *f, uint32_t request)
 {
-	int64_t took_ns = now - s->flight.first_sent_ns;
+	return f->waiting && ((f->request - request) & INT32_MAX) < f->copies;
+}
+
+/*
+ * How long answers take: what takes longer counts at once, what takes less by and by. Copies between
+ * the first and the last one count as the first.
+ */
+static void note_answer(struct sender *s, uint32_t request, int64_t now)
+{
+	const struct flight *f = &s->flight;
+	int64_t took_ns = now - (request == f->request ? f->sent_ns : f->first_sent_ns);
 
 	if (s->heard_connection != s->flight.connection)
 		s->answer_ns = 0;
@@ -359,14 +388,14 @@ static void receive(struct sender *s, const struct ring *ring, int64_t now)
 	for (int n = 0; n < REPLIES_PER_STEP && !sender_socket_receive(s->socket, &request, &data);
 	     n++) {
 		/* A late ack of something that was sent twice. */
-		if (!s->flight.waiting || request != s->flight.request)
+		if (!is_awaited(&s->flight, request))
 			continue;
 		if (open_ack(s, &data, &ack, &why)) {
 			s->stats.bad_acks++;
 			note_reason(s, why.text);
 			continue;
 		}
-		note_answer(s, now);
+		note_answer(s, request, now);
 		obey(s, &ack, ring, now);
 	}
 	buf_fini(&data);
@@ -374,21 +403,47 @@ static void receive(struct sender *s, const struct ring *ring, int64_t now)
 
 /* --- sending ---------------------------------------------------------------------------------- */
 
-/* How long the frame on its way waits for its ack. */
-static int64_t patience_ns(const struct sender *s)
+/* A quarter longer at most. */
+static int64_t spread(const struct sender *s, int64_t ns)
 {
-	const struct flight *f = &s->flight;
-	int64_t usual_ns = s->config.reply_timeout_ns, ns = usual_ns, spread_ns;
+	return ns + (int64_t)(schedule_node_hash(s->config.node) % (uint64_t)(ns / 4 + 1));
+}
 
-	if (f->connection == s->heard_connection && ns < 2 * s->answer_ns)
+static bool has_answered(const struct sender *s)
+{
+	return s->flight.connection == s->heard_connection;
+}
+
+static int64_t full_patience_ns(const struct sender *s)
+{
+	int64_t usual_ns = s->config.reply_timeout_ns, ns = usual_ns;
+
+	if (has_answered(s) && ns < 2 * s->answer_ns)
 		ns = 2 * s->answer_ns;
-	for (unsigned int given_up = 0; given_up < f->timeouts / 2 && ns < PATIENCE_MAX_NS;
+	for (unsigned int given_up = 0; given_up < s->flight.timeouts / 2 && ns < PATIENCE_MAX_NS;
 	     given_up++)
 		ns *= 2;
 	if (ns > PATIENCE_MAX_NS && usual_ns < PATIENCE_MAX_NS)
 		ns = PATIENCE_MAX_NS;
-	spread_ns = (ns - usual_ns) / 4;
-	return ns + (int64_t)(schedule_node_hash(s->config.node) % (uint64_t)(spread_ns + 1));
+	return spread(s, ns);
+}
+
+static int64_t first_patience_ns(const struct sender *s, int64_t full_ns)
+{
+	int64_t ns = 8 * s->answer_ns > QUICK_NS ? 8 * s->answer_ns : QUICK_NS;
+
+	if (!has_answered(s) || s->flight.timeouts > 1)
+		return full_ns;
+	ns = spread(s, ns);
+	return ns < full_ns ? ns : full_ns;
+}
+
+/* How long the frame on its way waits for its ack. */
+static int64_t patience_ns(const struct sender *s)
+{
+	int64_t full_ns = full_patience_ns(s), first_ns = first_patience_ns(s, full_ns);
+
+	return s->flight.timeouts % 2 ? 2 * full_ns - first_ns : first_ns;
 }
 
 /* True while the ack may still come; else the frame goes out again. */
@@ -425,6 +480,17 @@ static bool connected(struct sender *s, int64_t now)
 	return false;
 }
 
+/* Everything before `next` cannot be told any more. */
+static void skip_to(struct sender *s, uint64_t next)
+{
+	if (s->settled + 1 < next) {
+		s->stats.skipped += next - 1 - s->settled;
+		s->settled = next - 1;
+	}
+	s->cursor = next;
+	s->full_needed = true;
+}
+
 /* The next interval to send, past everything that cannot be; NULL when all is sent. */
 static const struct interval *next_interval(struct sender *s, const struct ring *ring)
 {
@@ -437,14 +503,10 @@ static const struct interval *next_interval(struct sender *s, const struct ring 
 		first = i->sequence - i->merged + 1;
 		if (first >= s->cursor) {
 			if (first > s->cursor)
-				s->full_needed = true;
-			s->stats.skipped += first - s->cursor;
-			s->cursor = first;
+				skip_to(s, first);
 			return i;
 		}
-		s->stats.skipped += i->sequence - s->cursor + 1;
-		s->cursor = i->sequence + 1;
-		s->full_needed = true;
+		skip_to(s, i->sequence + 1);
 	}
 }
 
@@ -461,8 +523,6 @@ static bool begin_flight(struct sender *s, const struct ring *ring, int64_t now)
 		if (!i)
 			return false;
 		f->sequence = i->sequence;
-		f->greeting = s->greeting;
-		s->greeting = false;
 		f->end_boot_ns = i->end_boot_ns;
 		f->full = s->full_needed || now >= s->full_due_ns;
 		parts = body_encode_interval(i, f->full, f->parts, &why);
@@ -511,7 +571,7 @@ static void seal(struct sender *s, uint64_t connection)
 	memcpy(f->header.node, s->config.node, strlen(s->config.node) + 1);
 	buf_clear(&f->frame);
 	frame_seal(&f->frame, &f->header, key, NULL, part->data, part->len);
-	f->request = ++s->last_request & INT32_MAX;
+	f->copies = 0;
 }
 
 /* False when the connection went away. */
@@ -519,17 +579,19 @@ static bool transmit(struct sender *s, int64_t now)
 {
 	struct flight *f = &s->flight;
 	uint64_t connection = sender_socket_connections(s->socket);
+	uint32_t request = (s->last_request + 1) & INT32_MAX;
 
 	seal(s, connection);
-	if (sender_socket_send(s->socket, f->request, f->frame.data, f->frame.len)) {
+	if (sender_socket_send(s->socket, request, f->frame.data, f->frame.len)) {
 		/* What never left may yet be merged: the ring is asked again. */
 		if (!f->sent)
 			end_flight(s);
 		return false;
 	}
-	if (!f->first_sent_ns || connection != f->connection)
+	if (!f->copies++)
 		f->first_sent_ns = now;
 	f->sent = f->waiting = true;
+	f->request = s->last_request = request;
 	f->sent_ns = now;
 	f->connection = connection;
 	s->stats.sent++;
@@ -552,7 +614,6 @@ static void greet(struct sender *s, const struct ring *ring)
 	if (!newest || newest->merged != 1)
 		return;
 	s->cursor = newest->sequence;
-	s->greeting = true;
 }
 
 static bool has_work(const struct sender *s, const struct ring *ring)
@@ -602,6 +663,7 @@ int sender_idle(const struct sender *s, const struct ring *ring)
 void sender_get_stats(const struct sender *s, struct sender_stats *stats)
 {
 	*stats = s->stats;
+	stats->settled = s->settled;
 	stats->cursor = s->flight.sent ? s->flight.sequence + 1 : s->cursor;
 }
 

@@ -19,7 +19,11 @@ struct sender_config {
 	const struct keyring *keys;
 	uint8_t run[FRAME_RUN_LEN];
 	uint64_t first; /* sequence to begin with; 0 and 1: the first of the run */
-	int64_t reply_timeout_ns; /* without an ack for so long the frame is sent again; default 5 s */
+	/*
+	 * How long to wait for an ack while it is not known how long answers take; default 5 s. What
+	 * is made of it is told in sender.c.
+	 */
+	int64_t reply_timeout_ns;
 	int64_t full_every_ns; /* identities of everything at least so often; default 60 s */
 	int64_t (*boot_ns)(
 		void); /* clock_boot_ns; NULL: frames do not tell how old their interval is */
@@ -28,6 +32,11 @@ struct sender_config {
 struct sender_stats {
 	uint64_t sent, sent_bytes; /* frames */
 	uint64_t acked, refused, timeouts, bad_acks, resends_ordered, skipped;
+	/*
+	 * The last sequence whose fate is known: it and all before are in acked, refused or skipped,
+	 * as long as nothing was ordered again or merged. A greeting changes none of them.
+	 */
+	uint64_t settled;
 	uint64_t cursor; /* next sequence to send */
 	int64_t last_ack_ns; /* monotonic; 0: never */
 	uint32_t interval_ms; /* what the last ack orders; 0: nothing */

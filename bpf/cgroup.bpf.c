@@ -5,14 +5,16 @@
  * program for each. 6.1 and later. Fallback: T2.
  */
 #define KERNEL_CASTS
-#include "bpf/read.h"
+#include "bpf/place.h"
 
 SEC("iter/cgroup")
 int walk(struct bpf_iter__cgroup *ctx)
 {
 	struct cgroup *cgroup = ctx->cgroup;
 
-	if (cgroup) /* NULL: the end of the walk */
-		record_cgroup(cgroup);
+	if (!cgroup)
+		return 0; /* the end of the walk */
+	look_ahead(cgroup);
+	record_cgroup(cgroup);
 	return 0;
 }

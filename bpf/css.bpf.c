@@ -10,7 +10,7 @@
  * cgroup namespace only. Fallback: T1.
  */
 #define KERNEL_CASTS
-#include "bpf/read.h"
+#include "bpf/place.h"
 
 extern struct cgroup *bpf_cgroup_from_id(__u64 id) __ksym;
 extern void bpf_cgroup_release(struct cgroup *cgroup) __ksym;
@@ -31,6 +31,7 @@ __noinline int record_at(__u64 address)
 	struct cgroup *cgroup =
 		bpf_rdonly_cast((void *)address, bpf_core_type_id_kernel(struct cgroup));
 
+	look_ahead(cgroup);
 	record_cgroup(cgroup);
 	return 0;
 }

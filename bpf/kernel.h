@@ -237,6 +237,20 @@ extern void *bpf_rdonly_cast(void *object, __u32 type) __ksym __weak;
 #define kernel_read(object, member)                                                                \
 	(kernel_casts() ? (object)->member : BPF_CORE_READ(object, member))
 
+/* The number at an address, read by way of a type that holds such a number. */
+static inline __u64 kernel_read_u64(__u64 address)
+{
+	__u64 value = 0;
+
+	if (kernel_casts())
+		return kernel_cast(struct task_cputime,
+				   (void *)(address - bpf_core_field_offset(struct task_cputime,
+									    sum_exec_runtime)))
+			->sum_exec_runtime;
+	bpf_probe_read_kernel(&value, sizeof(value), (void *)address);
+	return value;
+}
+
 /*
  * The controller's part of a cgroup, NULL where the controller does not manage it or the kernel
  * lacks it. Each of the structs behind it begins with its cgroup_subsys_state.

@@ -108,13 +108,9 @@ __noinline __u64 sum_over_cpus(__u64 address)
 	__u32 i;
 
 	for (i = 0; i < knobs.cpu_count && i < RECORD_CPUS_MAX; i++) {
-		__u64 value = 0;
-
 		if (i >= learned)
 			break;
-		bpf_probe_read_kernel(&value, sizeof(value),
-				      (void *)(address + state.cpu_offset[i]));
-		sum += value;
+		sum += kernel_read_u64(address + state.cpu_offset[i]);
 	}
 	return sum;
 }

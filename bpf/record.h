@@ -22,12 +22,13 @@ enum {
 	DEPARTURES_MAX = 4096, /* a power of two */
 };
 
-/* Which cgroup of a task a walk over tasks takes. */
+/* Which hierarchy is walked; of a task a walk over tasks takes its cgroup there. */
 enum walk_hierarchy {
 	WALK_UNIFIED,
 	WALK_CPUACCT, /* v1, as those below */
 	WALK_CPU,
 	WALK_MEMORY,
+	WALK_HIERARCHIES,
 };
 
 /* What a walk is asked to read: set by the agent before it. */
@@ -138,7 +139,7 @@ struct walk_state {
 	__u64 root_id; /* the walk stays below this cgroup; iter/cgroup knows its own */
 	__u64 walk; /* the number of this walk, from 1 on */
 	__u32 blocks; /* enum record_block */
-	__u32 hierarchy; /* enum walk_hierarchy, for walks over tasks */
+	__u32 hierarchy; /* enum walk_hierarchy */
 
 	/* The result of a walk. */
 	__u32 cursor; /* records written */

@@ -198,14 +198,13 @@ bool agent_sim_idle(const struct agent_sim *a)
 
 void agent_sim_tell(const struct agent_sim *a, struct tally *tally)
 {
-	uint64_t cursors[SENDER_CURSORS];
 	struct sender_stats stats;
 
 	sender_get_stats(a->sender, &stats);
-	sender_get_cursors(a->sender, cursors);
 	tally_add_sender(tally, &stats);
-	tally->unanswered += a->sequence + 1 - cursors[0];
-	tally->in_doubt += stats.cursor - cursors[0];
+	tally->unanswered += a->sequence - stats.settled;
+	if (stats.cursor > stats.settled)
+		tally->in_doubt += stats.cursor - 1 - stats.settled;
 	tally->merged += ring_merged(a->ring);
 	tally->new_pods += machine_sim_new_pods(a->machine);
 }

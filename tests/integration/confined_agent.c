@@ -24,17 +24,20 @@
 #include <unistd.h>
 
 #include "agent/sampler.h"
+#include "bpf/record.h"
 #include "shared/mem.h"
+#include "tests/cgroup_fixture.h"
 #include "tests/privileges.h"
 #include "tests/process.h"
 #include "tests/stack.h"
 
 #define SECONDS 60
 
-enum { NOBODY = 65534, IDS_MAX = 32 };
+enum { NOBODY = 65534, IDS_MAX = 32, GROWN = 1100 };
 
 struct scene {
 	struct stack *stack;
+	struct cgroup_fixture *cgroups; /* NULL: none of our own */
 	const char *tier; /* awaited */
 	double samples; /* to be exceeded */
 	const char *words; /* awaited in the agent's log */
@@ -76,6 +79,7 @@ static int teardown(void **state)
 	struct scene *s = *state;
 
 	stack_free(s->stack, s->stack->agent != 0);
+	cgroup_fixture_free(s->cgroups);
 	return 0;
 }
 
@@ -342,6 +346,109 @@ static void test_t3(void **state)
 	run_tier(*state, "T3");
 }
 
+/* --- more cgroups than it mapped records for -------------------------------------------------- */
+
+/* Of the BPF maps in a process's memory. */
+static size_t mapped_records_bytes(pid_t pid)
+{
+	char *path = mem_printf("/proc/%d/maps", (int)pid), line[512];
+	FILE *maps = fopen(path, "re");
+	size_t sum = 0;
+
+	assert_non_null(maps);
+	while (fgets(line, sizeof(line), maps)) {
+		unsigned long from, to;
+
+		if (strstr(line, "bpf-map") && sscanf(line, "%lx-%lx", &from, &to) == 2)
+			sum += to - from;
+	}
+	fclose(maps);
+	free(path);
+	return sum;
+}
+
+struct growth {
+	const struct stack *stack;
+	const char *prefix; /* of the cgroups' names */
+};
+
+static bool all_are_listed(void *ctx)
+{
+	const struct growth *g = ctx;
+	cJSON *list = stack_get(g->stack, 0, "/v1/pods?limit=5000");
+	const cJSON *item;
+	int count = 0;
+
+	cJSON_ArrayForEach(item, json_at(list, "items"))
+	{
+		const char *name = cJSON_GetStringValue(json_at(item, "name"));
+
+		count += name && strstr(name, g->prefix);
+	}
+	cJSON_Delete(list);
+	return count >= GROWN;
+}
+
+static void assert_nothing_overflows(const struct stack *s)
+{
+	cJSON *list = stack_get(s, 0, "/v1/nodes");
+	const cJSON *node = json_item(list, "test-node");
+
+	assert_true(cJSON_GetNumberValue(json_at(node, "source.overflowCgroups")) == 0);
+	cJSON_Delete(list);
+}
+
+/* Skips where no tier works that meets cgroups without processes. */
+static const char *need_walk_over_cgroups(struct scene *s)
+{
+	const char *tier = first_tier(s);
+
+	if (!strcmp(tier, "T0") || !strcmp(tier, "T1"))
+		return tier;
+	print_message("SKIP: %s does not meet cgroups without processes, or takes no BPF\n", tier);
+	stack_stop_agent(s->stack, SIGKILL);
+	skip();
+	return NULL;
+}
+
+/* It maps more of its records then, which the filter has to let it do. */
+static void test_growth(void **state)
+{
+	static const char *const options[] = {"--interval", "1s", NULL};
+	struct scene *s = *state;
+	struct reason why = {""};
+	struct growth growth;
+	const char *tier;
+	size_t before;
+
+	s->cgroups = cgroup_fixture_new("growth", &why);
+	if (!s->cgroups) {
+		print_message("SKIP: %s\n", why.text);
+		skip();
+	}
+	growth = (struct growth){s->stack, cgroup_fixture_path(s->cgroups, NULL) + 1};
+	stack_start_aggregator(s->stack, 0);
+	stack_start_agent(s->stack, 1, options);
+	tier = need_walk_over_cgroups(s);
+	await_more(s, tier);
+	assert_confined(s);
+	before = mapped_records_bytes(s->stack->agent);
+	for (int i = 0; i < GROWN; i++) {
+		char sub[32];
+
+		snprintf(sub, sizeof(sub), "c%d.service", i);
+		cgroup_fixture_make(s->cgroups, cgroup_fixture_all(s->cgroups), sub);
+	}
+	if (!await(all_are_listed, &growth, SECONDS))
+		fail_msg("not all of %d new cgroups are listed", GROWN);
+	assert_true(mapped_records_bytes(s->stack->agent) >=
+		    before + GROWN * sizeof(struct fast_record));
+	assert_nothing_overflows(s->stack);
+	await_more(s, tier);
+	assert_confined(s);
+	assert_int_equal(stack_stop_agent(s->stack, SIGTERM), 0);
+}
+
 static void test_step_down(void **state)
 {
 	static const char *const options[] = {"--interval", "1s", "--tier", "T1", NULL};
@@ -525,6 +632,7 @@ int main(void)
 		TEST(test_t1),
 		TEST(test_t2),
 		TEST(test_t3),
+		TEST(test_growth),
 		TEST(test_step_down),
 		TEST(test_confinement_can_be_left_out),
 		TEST(test_two_capabilities_are_enough),
