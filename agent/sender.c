@@ -527,6 +527,7 @@ static bool transmit(struct sender *s, int64_t now)
 			end_flight(s);
 		return false;
 	}
+	s->stats.sent_again += f->first_sent_ns != 0;
 	if (!f->first_sent_ns || connection != f->connection)
 		f->first_sent_ns = now;
 	f->sent = f->waiting = true;

@@ -27,6 +27,7 @@ struct sender_config {
 
 struct sender_stats {
 	uint64_t sent, sent_bytes; /* frames */
+	uint64_t sent_again; /* of those the copies, for want of an answer to the one before */
 	uint64_t acked, refused, timeouts, bad_acks, resends_ordered, skipped;
 	uint64_t cursor; /* next sequence to send */
 	int64_t last_ack_ns; /* monotonic; 0: never */
