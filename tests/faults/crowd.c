@@ -166,10 +166,10 @@ static bool is_crowded(void *ctx)
 	return *most >= CROWD || (there >= 0 && there < *most / 2);
 }
 
-/* How long the aggregator's threads wanted to run and others did. */
-static double starved_s(void)
+/* How long a process's threads wanted to run and others did. */
+static double starved_of(pid_t pid)
 {
-	char *folder = mem_printf("/proc/%d/task", (int)aggregator());
+	char *folder = mem_printf("/proc/%d/task", (int)pid);
 	DIR *tasks = opendir(folder);
 	struct dirent *task;
 	double sum = 0;
@@ -191,9 +191,15 @@ static double starved_s(void)
 	return sum;
 }
 
+/* Both sides. */
+static double starved_s(void)
+{
+	return starved_of(aggregator()) + starved_of(getpid());
+}
+
 /*
  * The most of the crowd that were there at once. All, unless the machine was so busy that the first
- * were cut before the last was let in: who is not let in for another reason leaves the aggregator
+ * were cut before the last was let in: where they are not let in for another reason, both sides are
  * idle.
  */
 static double crowd_there(double starved_before_s)
