@@ -404,8 +404,8 @@ static void test_huge_json(void **state)
 
 /* --- malformed requests ----------------------------------------------------------------------- */
 
-/* What is said, and then no more, is answered with a refusal, or with nothing. */
-static void expect_no_good_answer(int port, const char *says)
+/* What is said, and then no more, is answered with a refusal at once. */
+static void expect_refusal(int port, const char *says)
 {
 	static const char *const starts[] = {"HTTP/1.1 4", "HTTP/1.1 505"};
 	int fd = call(port, says);
@@ -418,7 +418,7 @@ static void expect_no_good_answer(int port, const char *says)
 	while ((got = read(fd, answer + len, sizeof(answer) - 1 - len)) > 0)
 		len += (size_t)got;
 	close(fd);
-	if (len && strncmp(answer, starts[0], strlen(starts[0])) != 0 &&
+	if (strncmp(answer, starts[0], strlen(starts[0])) != 0 &&
 	    strncmp(answer, starts[1], strlen(starts[1])) != 0)
 		fail_msg("%.40s: %.40s", says, answer);
 }
@@ -426,20 +426,17 @@ static void expect_no_good_answer(int port, const char *says)
 static double mib_after_malformed(int count)
 {
 	static const char *const requests[] = {
-		"GET\r\n\r\n",
-		"\x16\x03\x01\x02",
 		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
 		"GET /v1/nodes HTTP/9.9\r\nHost: h\r\n\r\n",
 		"GET /healthz HTTP/1.1\r\nno colon\r\n\r\n",
 		"POST /v1/scores HTTP/1.1\r\nHost: h\r\nContent-Length: -1\r\n\r\n",
 		"POST /v1/scores HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-		"POST /v1/scores HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{",
 	};
 	int port = s.u.stack->aggregators[DISTURBED].http_port;
 
 	for (int i = 0; i < count; i++)
-		expect_no_good_answer(
-			port, requests[(size_t)i % (sizeof(requests) / sizeof(requests[0]))]);
+		expect_refusal(port,
+			       requests[(size_t)i % (sizeof(requests) / sizeof(requests[0]))]);
 	return bench_resident_mib(aggregator());
 }
 
