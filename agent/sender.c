@@ -588,6 +588,7 @@ static bool transmit(struct sender *s, int64_t now)
 			end_flight(s);
 		return false;
 	}
+	s->stats.sent_again += f->copies > 0;
 	if (!f->copies++)
 		f->first_sent_ns = now;
 	f->sent = f->waiting = true;

@@ -31,6 +31,7 @@ struct sender_config {
 
 struct sender_stats {
 	uint64_t sent, sent_bytes; /* frames */
+	uint64_t sent_again; /* of those the copies, for want of an answer to the one before */
 	uint64_t acked, refused, timeouts, bad_acks, resends_ordered, skipped;
 	/*
 	 * The last sequence whose fate is known: it and all before are in acked, refused or skipped,

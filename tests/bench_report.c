@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/bench_report.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "shared/buf.h"
@@ -16,17 +18,37 @@ enum { PERCENTILE_OF = 100 };
 
 static FILE *json;
 
+static void print_heading(const char *name)
+{
+	printf("\n%-58s %10s %12s %-10s %s\n", name, "BUDGET", "MEASURED", "UNIT", "VERDICT");
+}
+
+int bench_begin_at(const char *name, const char *path, struct reason *reason)
+{
+	/* Where most of them go. */
+	mkdir("build", 0777);
+	mkdir("build/bench", 0777);
+	json = fopen(path, "we");
+	if (!json) {
+		int error = errno;
+
+		reason_set(reason, "%s: %s", path, strerror(error));
+		return -error;
+	}
+	print_heading(name);
+	return 0;
+}
+
 void bench_begin(const char *name)
 {
 	char *path = mem_printf("build/bench/%s.json", name);
+	struct reason why;
 
-	mkdir("build", 0777);
-	mkdir("build/bench", 0777);
-	json = fopen(path, "w");
-	if (!json)
-		perror(path);
+	if (bench_begin_at(name, path, &why)) {
+		fprintf(stderr, "%s\n", why.text);
+		print_heading(name);
+	}
 	free(path);
-	printf("\n%-58s %10s %12s %-10s %s\n", name, "BUDGET", "MEASURED", "UNIT", "VERDICT");
 }
 
 /* One line, written out at once: a bench that is stopped half-way keeps what it measured. */

@@ -23,7 +23,7 @@ int main(void)
 		.objects = true,
 		.restart = true,
 		.budgets = true,
-		.interval = "5s",
+		.interval_ns = 5 * NS_PER_SEC,
 		.pod_life = "20m",
 		.prefix = "5 s: ",
 	};
@@ -32,7 +32,7 @@ int main(void)
 
 	bench_begin("fleet");
 	failed = soak_run(&config, &result);
-	config.interval = "1s";
+	config.interval_ns = NS_PER_SEC;
 	config.restart = config.budgets = false;
 	config.duration_ns = 30 * NS_PER_SEC;
 	config.answers_each = 0;

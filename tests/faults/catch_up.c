@@ -23,6 +23,7 @@
 #include "shared/timefmt.h"
 #include "tests/fleet/load.h"
 #include "tests/fleet/machine_sim.h"
+#include "tests/frame_account.h"
 #include "tests/process.h"
 #include "tests/undisturbed.h"
 
@@ -117,13 +118,6 @@ static void await_applied(int aggregator, double applied)
 		fail_msg("%g frames were applied, not %g", applied_by(aggregator), applied);
 }
 
-static void expect_none_refused(int aggregator)
-{
-	assert_true(metric_of(aggregator, "evenkeel_frames_total{result=\"refused\"}") == 0);
-	assert_true(metric_of(aggregator, "evenkeel_frames_total{result=\"too_old\"}") == 0);
-	assert_true(metric_of(aggregator, "evenkeel_intervals_missing_total") == 0);
-}
-
 static void await_fresh(void)
 {
 	int64_t begin_ns = clock_mono_ns();
@@ -169,9 +163,8 @@ static void test_killed_while_catching_up(void **state)
 	assert_true(load_number(report, "intervals.refused") == 0);
 	assert_true(applied_by(DISTURBED) == made);
 	assert_true(applied_by(UNDISTURBED) == made);
-	assert_true(metric_of(DISTURBED, "evenkeel_intervals_merged_total") == 0);
-	assert_true(metric_of(DISTURBED, "evenkeel_store_lost_intervals_total") == 0);
-	expect_none_refused(DISTURBED);
+	frame_account_expect_whole(scene.stack, DISTURBED);
+	frame_account_expect_whole(scene.stack, UNDISTURBED);
 	expect_equal_windows();
 	cJSON_Delete(report);
 }
@@ -254,9 +247,80 @@ static void test_longer_than_the_ring(void **state)
 	status = stack_get(scene.stack, DISTURBED, "/v1/status");
 	coarse = load_number(status, "frames.mergedIntervals");
 	assert_true(coarse == merged);
-	expect_none_refused(DISTURBED);
+	frame_account_expect_none_refused(scene.stack, DISTURBED);
+	assert_true(metric_of(DISTURBED, "evenkeel_intervals_missing_total") == 0);
 	expect_true_totals();
 	cJSON_Delete(status);
+	cJSON_Delete(report);
+}
+
+/* --- less than was not saved ------------------------------------------------------------------ */
+
+enum { FEW = 20 };
+
+/* Tells both. */
+static pid_t start_short_fleet(void)
+{
+	char *also =
+		mem_printf("tcp://127.0.0.1:%d", scene.stack->aggregators[UNDISTURBED].ingest_port);
+	const char *options[] = {"--nodes",	"20", "--pods-per-node", "3",  "--containers", "1",
+				 "--ring-span", "3s", "--interval",	 "1s", "--also",       also,
+				 NULL};
+	pid_t fleet = fleet_start(scene.stack, options);
+
+	free(also);
+	return fleet;
+}
+
+static bool has_saved(void *ctx)
+{
+	return metric_of(DISTURBED, "evenkeel_store_saves_total") >= *(const double *)ctx;
+}
+
+/* All that was applied when it is called is in the database. */
+static void await_save(void)
+{
+	/* The one that runs may have begun before. */
+	double saves = metric_of(DISTURBED, "evenkeel_store_saves_total") + 2;
+
+	assert_true(await(has_saved, &saves, PATIENCE_S));
+}
+
+/*
+ * Rings reach back for less than the aggregator is away. What it had heard and not saved is gone
+ * with it, and so is what the rings lost: each such interval is counted as missing, and all others
+ * were applied once, before the last save or after the start.
+ */
+static void test_unsaved_and_out_of_the_rings(void **state)
+{
+	double saved_least, saved_most, made, missing, saved;
+	cJSON *report;
+	pid_t fleet;
+
+	(void)state;
+	start_over_a_database();
+	stack_start_aggregator(scene.stack, UNDISTURBED);
+	fleet = start_short_fleet();
+	await_applied(DISTURBED, 3 * FEW);
+	saved_least = applied_by(DISTURBED);
+	await_save();
+	stack_kill_aggregator(scene.stack, DISTURBED);
+	saved_most = applied_by(UNDISTURBED) + 2 * FEW;
+	await_applied(UNDISTURBED, saved_most + 8 * FEW);
+	start_over_a_database();
+	await_applied(DISTURBED, 5 * FEW);
+	report = fleet_stop(scene.stack, fleet);
+	assert_non_null(report);
+	made = load_number(report, "intervals.made");
+	missing = metric_of(DISTURBED, "evenkeel_intervals_missing_total");
+	saved = made - missing - applied_by(DISTURBED);
+	print_message("%.0f intervals made, %.0f of them saved, %.0f missing\n", made, saved,
+		      missing);
+	assert_true(load_number(report, "intervals.unanswered") == 0);
+	assert_true(applied_by(UNDISTURBED) == made);
+	assert_true(missing >= 4 * FEW);
+	assert_true(saved >= saved_least && saved <= saved_most);
+	frame_account_expect_none_refused(scene.stack, DISTURBED);
 	cJSON_Delete(report);
 }
 
@@ -265,6 +329,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_killed_while_catching_up, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_longer_than_the_ring, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_unsaved_and_out_of_the_rings, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,6 +21,7 @@
 #include "agent/publisher.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
+#include "tests/frame_account.h"
 #include "tests/process.h"
 #include "tests/stack.h"
 
@@ -244,6 +245,8 @@ static void test_addresses_come_and_go(void **state)
 	TURN_UNTIL(s, publisher_idle(s->publisher));
 	assert_true(applied(s, 0) == 30);
 	assert_int_equal(stats_of(s).bad_acks, 0);
+	for (int i = 0; i < STACK_AGGREGATORS_MAX; i++)
+		frame_account_expect_whole(s->stack, i);
 }
 
 /*

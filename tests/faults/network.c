@@ -30,6 +30,7 @@
 
 #include "shared/clock.h"
 #include "shared/mem.h"
+#include "tests/frame_account.h"
 #include "tests/process.h"
 #include "tests/stack.h"
 
@@ -379,6 +380,8 @@ static void one_round(struct scene *s, bool restart)
 	expect_all_cut_off(s);
 	for_all(s, true);
 	expect_all_agree(s);
+	for (int i = 0; i < STACK_AGGREGATORS_MAX; i++)
+		frame_account_expect_whole(s->stack, i);
 }
 
 /* --- half-open connections -------------------------------------------------------------------- */

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "shared/mem.h"
+#include "tests/frame_account.h"
 #include "tests/process.h"
 #include "tests/small_disk.h"
 #include "tests/stack.h"
@@ -120,6 +121,7 @@ static void falls_ill_and_recovers(const struct scene *s, void (*spoil)(const st
 	heal(&s->disk);
 	await_metric(s, "evenkeel_store_alarm", 0, 0);
 	assert_int_equal(lines_with(s, "are being saved again"), 1);
+	frame_account_expect_whole(s->stack, 0);
 	assert_int_equal(stack_stop_agent(s->stack, SIGTERM), 0);
 	stop(s);
 	stack_start_aggregator(s->stack, 0);

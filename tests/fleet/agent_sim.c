@@ -9,7 +9,8 @@
  * unanswered before it: an aggregator that falls behind is not excused. Left out is what was made
  * before the first ack, which may have to wait for the connection. It includes what this process
  * was busy with in between, so it is never less than what the aggregator took; what it was told to
- * lose or delay counts as well.
+ * lose or delay counts as well, but for that apart: what an interval waited for while its sender
+ * repeated itself says how patient the sender is, and not how quick the aggregator.
  *
  * Where a second aggregator is told everything too, for comparison, only the first is measured and
  * has trouble with acks.
@@ -34,6 +35,12 @@
  */
 enum { TIMED = 64 };
 
+/* When an interval was made, and how often its sender had repeated itself by then. */
+struct made {
+	int64_t ns; /* 0: not to be measured */
+	uint64_t repeats;
+};
+
 struct agent_sim {
 	const struct agent_sim_config *config; /* fixed after open, as are those down to sender */
 	char name[CLUSTER_NAME_MAX];
@@ -47,8 +54,7 @@ struct agent_sim {
 
 	struct schedule schedule;
 	uint64_t sequence; /* of the last interval */
-	/* When the interval of a sequence was made; 0: not to be measured. */
-	int64_t made_ns[TIMED];
+	struct made made[TIMED]; /* by sequence */
 	uint64_t timed; /* last sequence that was answered */
 	uint64_t acked; /* as of the last step */
 };
@@ -124,6 +130,14 @@ void agent_sim_remember(struct agent_sim *a, struct tally *tally)
 		a->schedule.last_end_ns = a->begin_wall_ns - ago_ns;
 }
 
+static uint64_t repeats(const struct agent_sim *a)
+{
+	struct sender_stats stats;
+
+	sender_get_stats(a->sender, &stats);
+	return stats.sent_again + stats.resends_ordered;
+}
+
 static void end_interval(struct agent_sim *a, int64_t mono_ns, struct tally *tally)
 {
 	int64_t start, end, boot_ns = clock_boot_ns();
@@ -134,8 +148,9 @@ static void end_interval(struct agent_sim *a, int64_t mono_ns, struct tally *tal
 	if (end <= start)
 		return;
 	interval = take_interval(a, start, end, boot_ns, tally);
-	a->made_ns[a->sequence % TIMED] =
-		a->acked && mono_ns >= a->config->warm_ns ? clock_mono_ns() : 0;
+	a->made[a->sequence % TIMED] =
+		(struct made){a->acked && mono_ns >= a->config->warm_ns ? clock_mono_ns() : 0,
+			      repeats(a)};
 	ring_push(a->ring, interval);
 }
 
@@ -144,13 +159,14 @@ static void measure(struct agent_sim *a, uint64_t cursor, bool acked, struct tal
 {
 	uint32_t phase = __atomic_load_n(a->config->phase, __ATOMIC_RELAXED);
 	int64_t now = acked ? clock_mono_ns() : 0;
+	uint64_t repeated = acked ? repeats(a) : 0;
 
 	for (; a->timed + 1 < cursor && a->timed < a->sequence; a->timed++) {
 		uint64_t sequence = a->timed + 1;
-		int64_t made_ns = a->made_ns[sequence % TIMED];
+		const struct made *made = &a->made[sequence % TIMED];
 
-		if (acked && made_ns && a->sequence - sequence < TIMED)
-			tally_add_latency(tally, phase, now - made_ns);
+		if (acked && made->ns && a->sequence - sequence < TIMED)
+			tally_add_latency(tally, phase, repeated > made->repeats, now - made->ns);
 	}
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/fleet/launch.h"
 
+#include <assert.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 #include "shared/mem.h"
 #include "tests/process.h"
 
-enum { ARGS_MAX = 32 };
+enum { ARGS_MAX = 64 };
 
 static char *file_in(const struct stack *s, const char *name)
 {
@@ -26,8 +27,10 @@ pid_t fleet_start(const struct stack *s, const char *const *more)
 	size_t n = 7;
 	pid_t pid;
 
-	for (; *more && n < ARGS_MAX - 1; more++)
+	for (; *more; more++) {
+		assert(n < ARGS_MAX - 1);
 		argv[n++] = (char *)*more;
+	}
 	pid = process_start(log, argv);
 	if (pid <= 0) {
 		fprintf(stderr, "the fleet does not start\n");

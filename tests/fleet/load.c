@@ -3,8 +3,11 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "shared/clock.h"
+#include "shared/mem.h"
 #include "tests/bench_report.h"
 #include "tests/process.h"
 
@@ -92,6 +95,42 @@ void load_report_acks(const cJSON *report, int phase, const char *what, double b
 	bench_row_of(what, ", median", "ms", (double)NAN, load_acks(report, phase, "p50"));
 	bench_row_of(what, ", 99 of 100", "ms", budget_ms, load_acks(report, phase, "p99"));
 	bench_row_of(what, ", longest", "ms", (double)NAN, load_acks(report, phase, "max"));
+}
+
+/* Of the acks of one kind, whose name in the report is `key`. */
+static void report_kind(const cJSON *report, int phase, const char *what, const char *key,
+			double budget_ms)
+{
+	static const struct {
+		const char *label, *name, *unit;
+	} rows[] = {
+		{"number", "count", "acks"},
+		{"median", "p50", "ms"},
+		{"99 of 100", "p99", "ms"},
+		{"longest", "max", "ms"},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char *label = mem_printf("%s, %s", what, rows[i].label);
+		char *name = mem_printf("%s.%s", key, rows[i].name);
+		bool budgeted = !strcmp(rows[i].name, "p99");
+
+		bench_row(label, rows[i].unit, budgeted ? budget_ms : (double)NAN, 0,
+			  load_acks(report, phase, name));
+		free(label);
+		free(name);
+	}
+}
+
+void load_report_kinds(const cJSON *report, int phase, const char *prefix, double budget_ms)
+{
+	char *first = mem_printf("%sack at first try", prefix);
+	char *again = mem_printf("%sack after a frame sent again", prefix);
+
+	report_kind(report, phase, first, "firstTry", budget_ms);
+	report_kind(report, phase, again, "again", (double)NAN);
+	free(first);
+	free(again);
 }
 
 void load_report(const cJSON *report, const char *prefix, double unaccounted)

@@ -30,7 +30,12 @@ void load_report(const cJSON *report, const char *prefix, double unaccounted);
  * percentile.
  */
 void load_report_acks(const cJSON *report, int phase, const char *what, double budget_ms);
-/* A number of a phase's acks: p50, p90, p99, max, count. */
+/*
+ * The same, each row beginning with `prefix`, of those that came while nothing had to be sent again
+ * apart from the others, which waited for that; budget_ms: of the former.
+ */
+void load_report_kinds(const cJSON *report, int phase, const char *prefix, double budget_ms);
+/* A number of a phase's acks: p50, p90, p99, max, count; the same of firstTry and again. */
 double load_acks(const cJSON *report, int phase, const char *name);
 /*
  * Intervals made that were neither applied nor are told as lost; negative: more were applied than

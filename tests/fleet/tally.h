@@ -5,6 +5,7 @@
 #ifndef EVENKEEL_TESTS_FLEET_TALLY_H
 #define EVENKEEL_TESTS_FLEET_TALLY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "agent/sender.h"
@@ -16,10 +17,18 @@
  */
 enum { TALLY_PHASES = 4 };
 
-struct tally_phase {
-	uint64_t acks;
+struct tally_acks {
+	uint64_t count;
 	double max_us;
 	struct histogram us; /* from the end of an interval to its ack */
+};
+
+/*
+ * Apart: what was answered while nothing had to be sent again, and what waited for a frame that
+ * was, its own or that of one before it.
+ */
+struct tally_phase {
+	struct tally_acks first_try, again;
 };
 
 /*
@@ -36,7 +45,7 @@ struct tally {
 	uint64_t intervals, acked, refused, skipped, unanswered;
 	uint64_t in_doubt; /* of the unanswered those that were sent: they may have been applied */
 	uint64_t merged; /* intervals that became a part of another in a ring that was full */
-	uint64_t frames, bytes, timeouts, bad_acks, resends_ordered;
+	uint64_t frames, bytes, frames_again, timeouts, bad_acks, resends_ordered;
 	uint64_t entries; /* workloads told, over all intervals */
 	uint64_t late_intervals; /* the worker itself was behind by over 100 ms */
 	struct tally_phase phases[TALLY_PHASES];
@@ -44,7 +53,7 @@ struct tally {
 	char last_reason[256];
 };
 
-void tally_add_latency(struct tally *t, uint32_t phase, int64_t latency_ns);
+void tally_add_latency(struct tally *t, uint32_t phase, bool again, int64_t latency_ns);
 /* What one sender did. */
 void tally_add_sender(struct tally *t, const struct sender_stats *stats);
 void tally_merge(struct tally *into, const struct tally *from);

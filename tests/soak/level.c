@@ -11,6 +11,9 @@
 #include "tests/bench_agent.h"
 #include "tests/bench_report.h"
 
+/* Windows of a quarter of an hour are full by then. */
+#define SETTLED_S 1200.0
+
 static double count_entries(pid_t pid, const char *below)
 {
 	char *path = mem_printf("/proc/%d/%s", (int)pid, below);
@@ -60,6 +63,16 @@ static size_t quarter_of(size_t count)
 	return count / 4 ? count / 4 : 1;
 }
 
+/* As it was read first after so many seconds. */
+static double resident_at(const struct level *of, size_t count, double seconds)
+{
+	size_t i = 0;
+
+	while (i < count - 1 && of[i].seconds < seconds)
+		i++;
+	return of[i].resident_mib;
+}
+
 double level_cpu_percent(const struct level *of, size_t count)
 {
 	const struct level *first = &of[0], *last = &of[count - 1];
@@ -82,6 +95,11 @@ void level_report(const struct level *of, size_t count, const char *prefix, bool
 
 	bench_row_of(prefix, "CPU of the aggregator, of one core", "%", budgets ? 25 : (double)NAN,
 		     level_cpu_percent(of, count));
+	bench_row_of(prefix, "resident memory at the start", "MiB", (double)NAN,
+		     first->resident_mib);
+	if (last->seconds >= SETTLED_S)
+		bench_row_of(prefix, "resident memory after 20 minutes", "MiB", (double)NAN,
+			     resident_at(of, count, SETTLED_S));
 	bench_row_of(prefix, "resident memory, last quarter", "MiB", budgets ? 1024 : (double)NAN,
 		     late);
 	bench_row_of(prefix, "  against the quarter before", "x", 1.02, late / before);

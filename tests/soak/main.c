@@ -4,9 +4,9 @@
  * and with people and schedulers who ask it something every second. What should stay level is read
  * at intervals and told at the end: memory, descriptors, threads, the time of answers and acks.
  * Then, if asked for, the aggregator is killed and started again, and the time is taken until it
- * has heard all agents. --sizes does this with clusters of several sizes and tells how what each
- * costs grows. All of it lies as JSON in build/bench/soak.json, which bench_table compares with
- * that of another run.
+ * has heard all agents, and until they have told it what it missed. --sizes does this with clusters of several sizes and tells how what each
+ * costs grows. All of it lies as JSON in --json, which bench_table compares with that of another
+ * run where it is build/bench/soak.json.
  *
  * Exit: 0 measured, 1 something ended that should not have, 2 usage. A budget that is missed is
  * told, not failed.
@@ -30,10 +30,10 @@ enum { SIZES_MAX = 16, BUDGET_NODES = 5000 };
 
 struct soak_options {
 	int64_t nodes, pods_per_node;
-	int64_t duration_ns, reading_ns, query_ns, outage_ns;
+	int64_t duration_ns, reading_ns, query_ns, outage_ns, interval_ns, history_ns;
 	bool objects, restart;
-	char *ring_span, *history;
-	char *sizes, *interval, *pod_life, *node_life, *node_down, *skew, *ack_loss, *ack_delay;
+	char *ring_span, *json;
+	char *sizes, *pod_life, *node_life, *node_down, *skew, *ack_loss, *ack_delay;
 	struct program_common common;
 };
 
@@ -91,7 +91,8 @@ static const struct option_spec specs[] = {
 	{.name = "restart",
 	 .kind = OPTION_FLAG,
 	 .offset = AT(restart),
-	 .help = "At the end kill the aggregator, start it again and await all agents."},
+	 .help = "At the end kill the aggregator, start it again and await all agents and what "
+		 "they kept."},
 	{.name = "outage",
 	 .kind = OPTION_DURATION,
 	 .offset = AT(outage_ns),
@@ -105,16 +106,19 @@ static const struct option_spec specs[] = {
 	 .value = "DURATION",
 	 .help = "How long each agent keeps intervals; one of 30 pods takes 28 KB of memory."},
 	{.name = "history",
-	 .kind = OPTION_STRING,
-	 .offset = AT(history),
+	 .kind = OPTION_DURATION,
+	 .offset = AT(history_ns),
 	 .value = "DURATION",
+	 .max = 900e9,
 	 .help = "What each agent has measured before it can tell anybody: an outage without "
 		 "waiting."},
 	{.name = "interval",
-	 .kind = OPTION_STRING,
-	 .offset = AT(interval),
+	 .kind = OPTION_DURATION,
+	 .offset = AT(interval_ns),
 	 .value = "DURATION",
 	 .initial = "5s",
+	 .min = 1e9,
+	 .max = 15e9,
 	 .help = "Length of a published interval; this and all below are of the fleet."},
 	{.name = "pod-life",
 	 .kind = OPTION_STRING,
@@ -146,6 +150,12 @@ static const struct option_spec specs[] = {
 	 .offset = AT(ack_delay),
 	 .value = "DURATION",
 	 .help = "Acks arrive late by up to so much."},
+	{.name = "json",
+	 .kind = OPTION_STRING,
+	 .offset = AT(json),
+	 .value = "FILE",
+	 .initial = "build/bench/soak.json",
+	 .help = "Where all rows and readings go, a line of JSON each."},
 	PROGRAM_COMMON_OPTIONS(AT(common)),
 };
 
@@ -277,8 +287,8 @@ static struct soak_config config_of(const struct soak_options *o)
 		.restart = o->restart,
 		.outage_ns = o->outage_ns,
 		.ring_span = o->ring_span,
-		.history = o->history,
-		.interval = o->interval,
+		.history_ns = o->history_ns,
+		.interval_ns = o->interval_ns,
 		.pod_life = o->pod_life,
 		.node_life = o->node_life,
 		.node_down = o->node_down,
@@ -298,7 +308,8 @@ static int run(const void *values, struct reason *why)
 
 	if (count < 0)
 		return 2;
-	bench_begin("soak");
+	if (bench_begin_at("soak", o->json, why))
+		return 1;
 	for (; done < count && !failed; done += !failed) {
 		char *prefix = count > 1 ? mem_printf("%lld nodes: ", (long long)sizes[done])
 					 : mem_strdup("");

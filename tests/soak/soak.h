@@ -20,16 +20,17 @@ struct soak_config {
 	bool objects; /* it knows the cluster's objects, too */
 	bool restart;
 	int64_t outage_ns; /* between its kill and its start */
+	int64_t interval_ns; /* that agents publish */
+	int64_t history_ns; /* what they have measured before they can tell anybody */
 	bool budgets; /* this is the size that they are given for */
-	const char *interval, *ring_span, *history, *pod_life, *node_life, *node_down, *skew,
-		*ack_loss, *ack_delay;
+	const char *ring_span, *pod_life, *node_life, *node_down, *skew, *ack_loss, *ack_delay;
 	const char *prefix; /* of all rows; "" for none */
 };
 
 struct soak_result {
 	double cpu_percent, resident_mib;
 	double ack_ms[2], scores_ms[2], prioritize_ms[2], nodes_ms[2]; /* median, 99 of 100 */
-	double heard_s, restart_s; /* until all agents were; NAN: no restart */
+	double heard_s, restart_s; /* until all agents were, and caught up; NAN: no restart */
 };
 
 /*

@@ -107,6 +107,7 @@ static void test_timeout(void **state)
 	assert_true(sender_idle(s->sender, &s->ring));
 	assert_int_equal(s->stats.acked, 1);
 	assert_int_equal(s->stats.sent, 10);
+	assert_int_equal(s->stats.sent_again, 9);
 	/* An ack ends the row; what took long on a connection says nothing of the next. */
 	push(&s->ring, 2, 2);
 	sock->connections++;
@@ -129,6 +130,7 @@ static void test_connection_replaced(void **state)
 	assert_int_equal(step(s, 1), 1);
 	assert_int_equal(step(s, 1), 0);
 	assert_int_equal(s->stats.timeouts, 0);
+	assert_int_equal(s->stats.sent_again, 1);
 	answer_applied(s);
 	step(s, 1);
 	assert_true(sender_idle(s->sender, &s->ring));

@@ -26,28 +26,30 @@ static void order_and_runs(void **state)
 		uint64_t sequence;
 		int start, end, now;
 		enum usage_verdict want;
-		uint64_t applied, resend_from;
+		uint64_t applied, resend_from, missing;
 	} steps[] = {
 		{"a late first word is asked for the rest", 'a', 7, 30, 35, 35, USAGE_NEED_FULL, 0,
-		 1},
-		{"the oldest it has", 'a', 5, 20, 25, 35, USAGE_APPLIED, 5, 0},
-		{"next", 'a', 6, 25, 30, 36, USAGE_APPLIED, 6, 0},
-		{"again", 'a', 6, 25, 30, 36, USAGE_DUPLICATE, 6, 0},
-		{"older", 'a', 1, 0, 5, 36, USAGE_DUPLICATE, 6, 0},
-		{"a gap is no matter", 'a', 9, 40, 45, 45, USAGE_APPLIED, 9, 0},
-		{"a new run from its start", 'b', 1, 41, 46, 47, USAGE_APPLIED, 1, 0},
-		{"the dead run's last word", 'a', 10, 40, 45, 47, USAGE_REFUSED, 0, 0},
-		{"a run that overlaps by 5 s", 'c', 1, 41, 51, 52, USAGE_APPLIED, 1, 0},
-		{"a run that overlaps by more", 'd', 1, 45, 55, 55, USAGE_REFUSED, 0, 0},
-		{"a second agent of that name", 'd', 3, 50, 55, 81, USAGE_REFUSED, 0, 0},
-		{"not once the first is silent", 'd', 3, 50, 55, 82, USAGE_NEED_FULL, 0, 1},
-		{"is asked once", 'd', 3, 50, 55, 82, USAGE_APPLIED, 3, 0},
-		{"5 minutes ahead", 'd', 4, 350, 356, 56, USAGE_APPLIED, 4, 0},
-		{"more", 'd', 5, 352, 357, 56, USAGE_REFUSED, 4, 0},
-		{"15 minutes and a bucket ago", 'd', 5, 360, 365, 1295, USAGE_APPLIED, 5, 0},
-		{"older", 'd', 6, 366, 370, 1301, USAGE_TOO_OLD, 5, 0},
-		{"but its next counts", 'd', 7, 367, 372, 1301, USAGE_APPLIED, 7, 0},
-		{"too old comes before unknown run", 'e', 9, 366, 370, 1301, USAGE_TOO_OLD, 0, 0},
+		 1, 0},
+		{"the oldest it has", 'a', 5, 20, 25, 35, USAGE_APPLIED, 5, 0, 0},
+		{"next", 'a', 6, 25, 30, 36, USAGE_APPLIED, 6, 0, 0},
+		{"again", 'a', 6, 25, 30, 36, USAGE_DUPLICATE, 6, 0, 0},
+		{"older", 'a', 1, 0, 5, 36, USAGE_DUPLICATE, 6, 0, 0},
+		{"a gap is counted, and no matter", 'a', 9, 40, 45, 45, USAGE_APPLIED, 9, 0, 2},
+		{"a new run from its start", 'b', 1, 41, 46, 47, USAGE_APPLIED, 1, 0, 0},
+		{"the dead run's last word", 'a', 10, 40, 45, 47, USAGE_REFUSED, 0, 0, 0},
+		{"a run that overlaps by 5 s", 'c', 1, 41, 51, 52, USAGE_APPLIED, 1, 0, 0},
+		{"a run that overlaps by more", 'd', 1, 45, 55, 55, USAGE_REFUSED, 0, 0, 0},
+		{"a second agent of that name", 'd', 3, 50, 55, 81, USAGE_REFUSED, 0, 0, 0},
+		{"not once the first is silent", 'd', 3, 50, 55, 82, USAGE_NEED_FULL, 0, 1, 0},
+		{"is asked once", 'd', 3, 50, 55, 82, USAGE_APPLIED, 3, 0, 0},
+		{"5 minutes ahead", 'd', 4, 350, 356, 56, USAGE_APPLIED, 4, 0, 0},
+		{"more", 'd', 5, 352, 357, 56, USAGE_REFUSED, 4, 0, 0},
+		{"15 minutes and a bucket ago", 'd', 5, 360, 365, 1295, USAGE_APPLIED, 5, 0, 0},
+		{"older", 'd', 6, 366, 370, 1301, USAGE_TOO_OLD, 5, 0, 0},
+		{"but its next counts, and that it was", 'd', 7, 367, 372, 1301, USAGE_APPLIED, 7,
+		 0, 1},
+		{"too old comes before unknown run", 'e', 9, 366, 370, 1301, USAGE_TOO_OLD, 0, 0,
+		 0},
 	};
 	struct usage_state *u = story_state();
 
@@ -58,11 +60,11 @@ static void order_and_runs(void **state)
 		struct usage_answer a = story_tell(u, "n", steps[i].run, interval, steps[i].now);
 
 		if (a.verdict != steps[i].want || a.applied != steps[i].applied ||
-		    a.resend_from != steps[i].resend_from ||
+		    a.resend_from != steps[i].resend_from || a.missing != steps[i].missing ||
 		    (a.verdict == USAGE_REFUSED) != (a.reason[0] != '\0'))
-			fail_msg("%s: verdict %d, applied %u, resend from %u, \"%s\"", steps[i].why,
-				 a.verdict, (unsigned int)a.applied, (unsigned int)a.resend_from,
-				 a.reason);
+			fail_msg("%s: verdict %d, applied %u, resend from %u, missing %u, \"%s\"",
+				 steps[i].why, a.verdict, (unsigned int)a.applied,
+				 (unsigned int)a.resend_from, (unsigned int)a.missing, a.reason);
 	}
 	usage_free(u);
 	usage_free(NULL);
