@@ -66,7 +66,7 @@ double commitment_probability(enum score_variant variant, double mu, double sigm
 	return beta_distribution(*fit, threshold);
 }
 
-static double share(double part, const struct commitment *c)
+SCORE_ARITHMETIC double share(double part, const struct commitment *c)
 {
 	return (part + c->reserved) / c->machine;
 }
@@ -90,8 +90,8 @@ static double within_limits(enum score_variant variant, const struct commitment 
 	return p > 0 ? clamp(risk->within / p, 0, 1) : risk->within;
 }
 
-void commitment_risk(enum score_variant variant, double weight, int64_t smoothing,
-		     const struct commitment *c, struct commitment_risk *risk)
+SCORE_ARITHMETIC void risk_of(enum score_variant variant, double weight, int64_t smoothing,
+			      const struct commitment *c, struct commitment_risk *risk)
 {
 	*risk = (struct commitment_risk){.within = 1};
 	if (c->limit > c->allocatable)
@@ -108,10 +108,16 @@ void commitment_risk(enum score_variant variant, double weight, int64_t smoothin
 	risk->total = clamp(weight * risk->limit + (1 - weight) * risk->load, 0, 1);
 }
 
+void commitment_risk(enum score_variant variant, double weight, int64_t smoothing,
+		     const struct commitment *c, struct commitment_risk *risk)
+{
+	risk_of(variant, weight, smoothing, c, risk);
+}
+
 /* --- the inputs of a node --------------------------------------------------------------------- */
 
-static void measure(const struct score_side *side, double percent_of, double pending,
-		    struct commitment *c)
+SCORE_ARITHMETIC void measure(const struct score_side *side, double percent_of, double pending,
+			      struct commitment *c)
 {
 	struct resource_stats stats;
 
@@ -136,8 +142,8 @@ static void commit_upstream(const struct score_query *q, enum score_resource res
 	measure(side, c->allocatable, 0, c);
 }
 
-static void commit_corrected(const struct score_query *q, enum score_resource resource,
-			     const struct score_side *side, struct commitment *c)
+SCORE_ARITHMETIC void commit_corrected(const struct score_query *q, enum score_resource resource,
+				       const struct score_side *side, struct commitment *c)
 {
 	const struct pod_load *sums = side->sums;
 	struct pod_bound pod = score_pod_bound(q, resource);
@@ -172,9 +178,9 @@ static const struct names {
 			  "memoryRisk"},
 };
 
-static void write_terms(const struct names *n, const struct score_side *side,
-			const struct commitment *c, const struct commitment_risk *risk,
-			struct score_result *r)
+SCORE_ARITHMETIC void write_terms(const struct names *n, const struct score_side *side,
+				  const struct commitment *c, const struct commitment_risk *risk,
+				  struct score_result *r)
 {
 	score_term(r, n->allocatable, n->unit, c->allocatable);
 	score_term(r, n->request, n->unit, c->request);
@@ -224,8 +230,8 @@ static const char *refuse(const struct score_query *q, const struct score_node *
 	return "a pod that asks for nothing";
 }
 
-void low_risk_over_commitment(const struct score_query *q, const struct score_node *node,
-			      struct score_result *r)
+SCORE_ARITHMETIC void judge(const struct score_query *q, const struct score_node *node,
+			    struct score_result *r)
 {
 	const struct score_args *args = q->args;
 	const char *why = refuse(q, node);
@@ -245,8 +251,8 @@ void low_risk_over_commitment(const struct score_query *q, const struct score_no
 			commit_upstream(q, i, &side, &c[i]);
 		else
 			commit_corrected(q, i, &side, &c[i]);
-		commitment_risk(q->variant, args->risk_limit_weights[i],
-				args->smoothing_window_size, &c[i], &risk[i]);
+		risk_of(q->variant, args->risk_limit_weights[i], args->smoothing_window_size, &c[i],
+			&risk[i]);
 		write_terms(&names_of[i], &side, &c[i], &risk[i], r);
 	}
 	worst = risk[SCORE_CPU].total >= risk[SCORE_MEMORY].total ? SCORE_CPU : SCORE_MEMORY;
@@ -254,4 +260,15 @@ void low_risk_over_commitment(const struct score_query *q, const struct score_no
 	r->score = q->variant == SCORE_UPSTREAM ? round_away(r->raw) : score_round(r->raw);
 	if (score_tells(r))
 		tell(&names_of[worst], &c[worst], &risk[worst], r);
+}
+
+void low_risk_over_commitment(const struct score_query *q, const struct score_node *node,
+			      struct score_result *r)
+{
+	judge(q, node, r);
+}
+
+void low_risk_over_commitment_column(const struct score_batch *b, double *restrict values)
+{
+	score_column_by(judge, false, b, values);
 }
