@@ -66,7 +66,7 @@ double commitment_probability(enum score_variant variant, double mu, double sigm
 	return beta_distribution(*fit, threshold);
 }
 
-SCORE_ARITHMETIC double share(double part, const struct commitment *c)
+static double share(double part, const struct commitment *c)
 {
 	return (part + c->reserved) / c->machine;
 }
@@ -90,28 +90,38 @@ static double within_limits(enum score_variant variant, const struct commitment 
 	return p > 0 ? clamp(risk->within / p, 0, 1) : risk->within;
 }
 
-SCORE_ARITHMETIC void risk_of(enum score_variant variant, double weight, int64_t smoothing,
-			      const struct commitment *c, struct commitment_risk *risk)
+static double limit_risk(const struct commitment *c)
 {
-	*risk = (struct commitment_risk){.within = 1};
-	if (c->limit > c->allocatable)
-		risk->limit = (c->limit - c->allocatable) / (c->limit - c->request);
-	if (c->measured && c->machine > 0) {
-		risk->sigma = at_most(c->sigma * sqrt((double)smoothing),
-				      sqrt(beta_variance_max(c->mu) * VARIANCE_SHARE_MAX));
-		risk->threshold = clamp(share(c->request_minus_pod, c), 0, 1);
-		risk->within = commitment_probability(variant, c->mu, risk->sigma, risk->threshold,
-						      &risk->fitted, &risk->fit);
-		risk->within = within_limits(variant, c, risk);
-		risk->load = 1 - risk->within;
-	}
-	risk->total = clamp(weight * risk->limit + (1 - weight) * risk->load, 0, 1);
+	return c->limit > c->allocatable ? (c->limit - c->allocatable) / (c->limit - c->request)
+					 : 0;
+}
+
+/* The pod that is to be placed has no part in it. */
+static void weigh_load(enum score_variant variant, int64_t smoothing, const struct commitment *c,
+		       struct commitment_risk *risk)
+{
+	if (!c->measured || c->machine <= 0)
+		return;
+	risk->sigma = at_most(c->sigma * sqrt((double)smoothing),
+			      sqrt(beta_variance_max(c->mu) * VARIANCE_SHARE_MAX));
+	risk->threshold = clamp(share(c->request_minus_pod, c), 0, 1);
+	risk->within = commitment_probability(variant, c->mu, risk->sigma, risk->threshold,
+					      &risk->fitted, &risk->fit);
+	risk->within = within_limits(variant, c, risk);
+	risk->load = 1 - risk->within;
+}
+
+static double total_risk(double weight, const struct commitment_risk *risk)
+{
+	return clamp(weight * risk->limit + (1 - weight) * risk->load, 0, 1);
 }
 
 void commitment_risk(enum score_variant variant, double weight, int64_t smoothing,
 		     const struct commitment *c, struct commitment_risk *risk)
 {
-	risk_of(variant, weight, smoothing, c, risk);
+	*risk = (struct commitment_risk){.within = 1, .limit = limit_risk(c)};
+	weigh_load(variant, smoothing, c, risk);
+	risk->total = total_risk(weight, risk);
 }
 
 /* --- the inputs of a node --------------------------------------------------------------------- */
@@ -230,6 +240,22 @@ static const char *refuse(const struct score_query *q, const struct score_node *
 	return "a pod that asks for nothing";
 }
 
+/* What was read beforehand is enough for a number, but not to tell how it came about. */
+SCORE_ARITHMETIC void weigh(const struct score_query *q, const struct score_node *node,
+			    enum score_resource resource, enum score_detail detail,
+			    const struct commitment *c, struct commitment_risk *risk)
+{
+	double weight = q->args->risk_limit_weights[resource];
+
+	if (detail > SCORE_BARE || q->variant == SCORE_UPSTREAM || !node->load_risk_known) {
+		commitment_risk(q->variant, weight, q->args->smoothing_window_size, c, risk);
+		return;
+	}
+	risk->limit = limit_risk(c);
+	risk->load = node->load_risk[resource];
+	risk->total = total_risk(weight, risk);
+}
+
 SCORE_ARITHMETIC void judge(const struct score_query *q, const struct score_node *node,
 			    struct score_result *r)
 {
@@ -251,8 +277,7 @@ SCORE_ARITHMETIC void judge(const struct score_query *q, const struct score_node
 			commit_upstream(q, i, &side, &c[i]);
 		else
 			commit_corrected(q, i, &side, &c[i]);
-		risk_of(q->variant, args->risk_limit_weights[i], args->smoothing_window_size, &c[i],
-			&risk[i]);
+		weigh(q, node, i, r->detail, &c[i], &risk[i]);
 		write_terms(&names_of[i], &side, &c[i], &risk[i], r);
 	}
 	worst = risk[SCORE_CPU].total >= risk[SCORE_MEMORY].total ? SCORE_CPU : SCORE_MEMORY;
@@ -271,4 +296,24 @@ void low_risk_over_commitment(const struct score_query *q, const struct score_no
 void low_risk_over_commitment_column(const struct score_batch *b, double *restrict values)
 {
 	score_column_by(judge, false, b, values);
+}
+
+void low_risk_over_commitment_read(const struct score_args *args, struct score_node *node)
+{
+	static const struct score_pod none;
+	const struct score_query q = {.variant = SCORE_CORRECTED, .args = args, .sums = &none};
+
+	node->load_risk_known = false;
+	if (!score_is_ordinary(node) || !node->load.requests_known || !node->load.limits_known)
+		return;
+	for (enum score_resource i = 0; i < SCORE_RESOURCES; i++) {
+		struct score_side side = score_side(node, i);
+		struct commitment c = {0};
+		struct commitment_risk risk = {.within = 1};
+
+		commit_corrected(&q, i, &side, &c);
+		weigh_load(q.variant, args->smoothing_window_size, &c, &risk);
+		node->load_risk[i] = risk.load;
+	}
+	node->load_risk_known = true;
 }
