@@ -121,28 +121,33 @@ static bool is_plain(unsigned char c)
 	return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
 }
 
-/*
- * Whether each of 8 bytes is. In each line the highest bit of a byte tells of it; a borrow out of a
- * lower byte can only say "not plain" too often, and then only where that lower byte is not.
- */
+typedef unsigned char block __attribute__((vector_size(16)));
+
+/* Whether each byte of a block is. */
 static bool are_plain(const char *p)
 {
-	const uint64_t ones = 0x0101010101010101, high = 0x80 * ones;
-	uint64_t bytes, quote, backslash;
+	block bytes;
+	uint64_t halves[2];
 
 	memcpy(&bytes, p, sizeof(bytes));
-	quote = bytes ^ '"' * ones;
-	backslash = bytes ^ '\\' * ones;
-	return !((bytes | (bytes - 0x20 * ones) | (quote - ones) | (backslash - ones)) & high);
+	bytes = (block)((bytes < 0x20) | (bytes >= 0x80) | (bytes == '"') | (bytes == '\\'));
+	memcpy(halves, &bytes, sizeof(halves));
+	return !(halves[0] | halves[1]);
 }
 
-/* How many bytes at the start are plain. */
+/*
+ * How many bytes at the start are plain. Where all are, which is nearly always so, the last block
+ * overlaps the one before, and no byte is looked at alone.
+ */
 static size_t plain_length(const char *text, size_t len)
 {
 	size_t i = 0;
 
-	while (i + sizeof(uint64_t) <= len && are_plain(text + i))
-		i += sizeof(uint64_t);
+	while (i + sizeof(block) <= len && are_plain(text + i))
+		i += sizeof(block);
+	if (i + sizeof(block) > len && len >= sizeof(block) &&
+	    are_plain(text + len - sizeof(block)))
+		return len;
 	while (i < len && is_plain((unsigned char)text[i]))
 		i++;
 	return i;
