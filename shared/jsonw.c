@@ -121,33 +121,53 @@ static bool is_plain(unsigned char c)
 	return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
 }
 
-typedef unsigned char block __attribute__((vector_size(16)));
+typedef signed char block __attribute__((vector_size(16)));
 
-/* Whether each byte of a block is. */
+/* Whether each byte of a block is; those above 0x7f are negative. */
 static bool are_plain(const char *p)
 {
 	block bytes;
 	uint64_t halves[2];
 
 	memcpy(&bytes, p, sizeof(bytes));
-	bytes = (block)((bytes < 0x20) | (bytes >= 0x80) | (bytes == '"') | (bytes == '\\'));
+	bytes = (bytes < 0x20) | (bytes == '"') | (bytes == '\\');
 	memcpy(halves, &bytes, sizeof(halves));
 	return !(halves[0] | halves[1]);
 }
 
-/*
- * How many bytes at the start are plain. Where all are, which is nearly always so, the last block
- * overlaps the one before, and no byte is looked at alone.
- */
+/* The same of fewer bytes, half a block at least: the halves overlap. */
+static bool are_few_plain(const char *p, size_t len)
+{
+	enum { HALF = sizeof(block) / 2 };
+	char both[sizeof(block)];
+
+	memcpy(both, p, HALF);
+	memcpy(both + HALF, p + len - HALF, HALF);
+	return are_plain(both);
+}
+
+/* Whether all are, looked at in blocks; only of texts of half a block and more. */
+static bool all_plain(const char *text, size_t len)
+{
+	size_t i = 0;
+
+	if (len < sizeof(block))
+		return are_few_plain(text, len);
+	while (i + sizeof(block) <= len && are_plain(text + i))
+		i += sizeof(block);
+	/* The last block overlaps the one before. */
+	return i + sizeof(block) > len && are_plain(text + len - sizeof(block));
+}
+
+/* How many bytes at the start are plain: nearly always all. */
 static size_t plain_length(const char *text, size_t len)
 {
 	size_t i = 0;
 
+	if (len >= sizeof(block) / 2 && all_plain(text, len))
+		return len;
 	while (i + sizeof(block) <= len && are_plain(text + i))
 		i += sizeof(block);
-	if (i + sizeof(block) > len && len >= sizeof(block) &&
-	    are_plain(text + len - sizeof(block)))
-		return len;
 	while (i < len && is_plain((unsigned char)text[i]))
 		i++;
 	return i;
