@@ -251,8 +251,7 @@ SCORE_ARITHMETIC void weigh(const struct score_query *q, const struct score_node
 		commitment_risk(q->variant, weight, q->args->smoothing_window_size, c, risk);
 		return;
 	}
-	risk->limit = limit_risk(c);
-	risk->load = node->load_risk[resource];
+	*risk = (struct commitment_risk){.limit = limit_risk(c), .load = node->load_risk[resource]};
 	risk->total = total_risk(weight, risk);
 }
 
