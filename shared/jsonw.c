@@ -121,28 +121,53 @@ static bool is_plain(unsigned char c)
 	return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
 }
 
-/*
- * Whether each of 8 bytes is. In each line the highest bit of a byte tells of it; a borrow out of a
- * lower byte can only say "not plain" too often, and then only where that lower byte is not.
- */
+typedef signed char block __attribute__((vector_size(16)));
+
+/* Whether each byte of a block is; those above 0x7f are negative. */
 static bool are_plain(const char *p)
 {
-	const uint64_t ones = 0x0101010101010101, high = 0x80 * ones;
-	uint64_t bytes, quote, backslash;
+	block bytes;
+	uint64_t halves[2];
 
 	memcpy(&bytes, p, sizeof(bytes));
-	quote = bytes ^ '"' * ones;
-	backslash = bytes ^ '\\' * ones;
-	return !((bytes | (bytes - 0x20 * ones) | (quote - ones) | (backslash - ones)) & high);
+	bytes = (bytes < 0x20) | (bytes == '"') | (bytes == '\\');
+	memcpy(halves, &bytes, sizeof(halves));
+	return !(halves[0] | halves[1]);
 }
 
-/* How many bytes at the start are plain. */
+/* The same of fewer bytes, half a block at least: the halves overlap. */
+static bool are_few_plain(const char *p, size_t len)
+{
+	enum { HALF = sizeof(block) / 2 };
+	char both[sizeof(block)];
+
+	memcpy(both, p, HALF);
+	memcpy(both + HALF, p + len - HALF, HALF);
+	return are_plain(both);
+}
+
+/* Whether all are, looked at in blocks; only of texts of half a block and more. */
+static bool all_plain(const char *text, size_t len)
+{
+	size_t i = 0;
+
+	if (len < sizeof(block))
+		return are_few_plain(text, len);
+	while (i + sizeof(block) <= len && are_plain(text + i))
+		i += sizeof(block);
+	/* The last block overlaps the one before. */
+	return i + sizeof(block) > len && are_plain(text + len - sizeof(block));
+}
+
+/* How many bytes at the start are plain: nearly always all. */
 static size_t plain_length(const char *text, size_t len)
 {
 	size_t i = 0;
 
-	while (i + sizeof(uint64_t) <= len && are_plain(text + i))
-		i += sizeof(uint64_t);
+	if (len >= sizeof(block) / 2 && all_plain(text, len))
+		return len;
+	while (i + sizeof(block) <= len && are_plain(text + i))
+		i += sizeof(block);
 	while (i < len && is_plain((unsigned char)text[i]))
 		i++;
 	return i;

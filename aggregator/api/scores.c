@@ -15,6 +15,7 @@
  * does not apply. Numbers come from score_job.h; node by node is written, and only what is told of
  * it is worked out once more, with its sentence.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +33,20 @@
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 
-enum { AHEAD = 8 }; /* nodes whose names are fetched ahead */
+enum {
+	AHEAD = 8, /* nodes whose names are fetched ahead */
+	PIECE_ROOM = 80,
+	SCORE_DIGITS = 24,
+};
+
+/*
+ * Text that is written ten thousands of times: all of the room is copied, whatever it holds, which
+ * takes a few instructions rather than a call.
+ */
+struct piece {
+	size_t len;
+	char text[PIECE_ROOM];
+};
 
 /* All that writing one node needs. */
 struct answer {
@@ -41,26 +55,39 @@ struct answer {
 	struct score_job job;
 	const struct node_limits *limits; /* of the extender, where they apply; NULL: none */
 	struct scores_fit *fit; /* owned; NULL: not to be told */
-	struct buf heads
-		[SCORE_PLUGINS]; /* the same for every node: [,]{"name":..,"variant":..,"score": */
-	struct buf tail; /* the same for every plugin of the node at hand: ,"rung":..[}] */
+	/* The same for every node: [,]{"name":..,"variant":..,"score": */
+	struct piece heads[SCORE_PLUGINS];
+	/* The same for every plugin of the node at hand: ,"rung":..[}] */
+	struct piece tail;
 	enum score_rung tail_rung; /* that the tail tells */
 };
+
+static void keep_piece(struct piece *p, struct buf *text)
+{
+	assert(text->len <= sizeof(p->text));
+	memcpy(p->text, text->data, text->len);
+	p->len = text->len;
+	buf_clear(text);
+}
 
 /* What is the same for every node is written once. */
 static void write_heads(struct answer *a)
 {
+	struct buf text = BUF_INIT;
+
 	for (size_t i = 0; i < a->mix->count; i++) {
 		struct jsonw w;
 
 		if (i > 0)
-			buf_add_char(&a->heads[i], ',');
-		jsonw_init(&w, &a->heads[i]);
+			buf_add_char(&text, ',');
+		jsonw_init(&w, &text);
 		jsonw_object_open(&w);
 		jsonw_key_string(&w, "name", score_plugin_name(a->mix->plugins[i]));
 		jsonw_key_string(&w, "variant", score_variant_name(a->mix->variant));
 		jsonw_key(&w, "score");
+		keep_piece(&a->heads[i], &text);
 	}
+	buf_fini(&text);
 }
 
 static void write_terms(struct jsonw *w, const struct score_result *r)
@@ -80,6 +107,7 @@ static void write_terms(struct jsonw *w, const struct score_result *r)
 
 static void write_tail(struct answer *a, const struct score_node *node)
 {
+	struct buf text = BUF_INIT;
 	struct jsonw w;
 	char rung[SCORE_RUNG_LEN];
 
@@ -88,23 +116,22 @@ static void write_tail(struct answer *a, const struct score_node *node)
 		return;
 	a->tail_rung = node->rung;
 	score_rung_text(node, rung);
-	buf_clear(&a->tail);
-	jsonw_init(&w, &a->tail);
+	jsonw_init(&w, &text);
 	w.comma = true;
 	jsonw_key_string(&w, "rung", rung);
 	if (node->rung == RUNG_ALLOCATION)
 		jsonw_key_bool(&w, "estimated", true);
 	if (!a->rq->explain)
 		jsonw_object_close(&w);
+	keep_piece(&a->tail, &text);
+	buf_fini(&text);
 }
 
-static char *put(char *to, const struct buf *text)
+static char *put(char *to, const struct piece *p)
 {
-	memcpy(to, text->data, text->len);
-	return to + text->len;
+	memcpy(to, p->text, sizeof(p->text));
+	return to + p->len;
 }
-
-enum { SCORE_DIGITS = 24 };
 
 static char *put_score(char *to, int64_t score)
 {
@@ -131,7 +158,9 @@ static void write_plugin(struct jsonw *w, const struct answer *a, size_t at, siz
 			 int64_t score)
 {
 	struct buf *out = w->out;
-	char *begin = buf_reserve(out, a->heads[i].len + SCORE_DIGITS + a->tail.len), *to;
+	char *begin = buf_reserve(out,
+				  sizeof(a->heads[i].text) + SCORE_DIGITS + sizeof(a->tail.text)),
+	     *to;
 
 	to = put(put_score(put(begin, &a->heads[i]), score), &a->tail);
 	out->len += (size_t)(to - begin);
@@ -168,7 +197,8 @@ static void write_reason(struct jsonw *w, const struct answer *a, size_t at, con
 		sentence_add(&s, ": ");
 	}
 	sentence_add(&s, r.reason);
-	jsonw_key(w, "reason");
+	buf_add_str(w->out, ",\"reason\":");
+	w->comma = false;
 	jsonw_text(w, text, s.len);
 }
 
@@ -192,9 +222,12 @@ static void write_node(struct jsonw *w, struct answer *a, size_t at)
 
 	write_tail(a, node);
 	score = score_job_score(&a->job, at, scores);
-	jsonw_object_open(w);
-	jsonw_key_string(w, "node", node->name);
-	jsonw_key_int(w, "score", score);
+	buf_add_str(w->out, at > 0 ? ",{\"node\":" : "{\"node\":");
+	w->comma = false;
+	jsonw_string(w, node->name);
+	buf_add_str(w->out, ",\"score\":");
+	w->comma = false;
+	jsonw_int(w, score);
 	buf_add_str(w->out, ",\"plugins\":[");
 	for (size_t i = 0; i < a->mix->count; i++)
 		write_plugin(w, a, at, i, scores[i]);
@@ -202,7 +235,8 @@ static void write_node(struct jsonw *w, struct answer *a, size_t at)
 	w->comma = true;
 	write_reason(w, a, at, scores);
 	write_limits(w, a, node);
-	scores_fit_write_node(a->fit, w, node->name);
+	if (a->fit)
+		scores_fit_write_node(a->fit, w, node->name);
 	jsonw_object_close(w);
 }
 
@@ -251,9 +285,6 @@ static void write_answer(struct answer *a, int64_t now_ns, struct api_response *
 	jsonw_array_close(&w);
 	jsonw_object_close(&w);
 	buf_add_char(&rs->body, '\n');
-	for (size_t i = 0; i < a->mix->count; i++)
-		buf_fini(&a->heads[i]);
-	buf_fini(&a->tail);
 }
 
 static const struct node_limits *limits_of(const struct api_context *ctx,

@@ -36,8 +36,8 @@ static inline double round_half(double x)
 	if (!(magnitude < 0x1p52))
 		return x;
 	whole = (double)(int64_t)magnitude;
-	if (magnitude - whole >= 0.5)
-		whole += 1;
+	/* Added either way: no processor foresees which. */
+	whole += magnitude - whole >= 0.5 ? 1.0 : 0.0;
 	return copysign(whole, x);
 }
 

@@ -63,8 +63,9 @@ static void add_upstream(const struct score_query *q, enum score_resource resour
 	l->pod = (double)score_pod_need(q->pod, resource, true, true);
 }
 
-static void add_corrected(const struct score_query *q, enum score_resource resource,
-			  const struct score_side *side, struct limits *l, struct score_result *r)
+SCORE_ARITHMETIC void add_corrected(const struct score_query *q, enum score_resource resource,
+				    const struct score_side *side, struct limits *l,
+				    struct score_result *r)
 {
 	const struct names *names = &names_of[resource];
 	const struct pod_load *sums = side->sums;
@@ -80,8 +81,8 @@ static void add_corrected(const struct score_query *q, enum score_resource resou
 		score_term(r, names->unknown, "containers", (double)sums->unknown);
 }
 
-static bool weigh(const struct score_query *q, const struct score_node *node,
-		  enum score_resource resource, struct limits *l, struct score_result *r)
+SCORE_ARITHMETIC bool weigh(const struct score_query *q, const struct score_node *node,
+			    enum score_resource resource, struct limits *l, struct score_result *r)
 {
 	const struct names *names = &names_of[resource];
 	struct score_side side = score_side(node, resource);
@@ -120,7 +121,8 @@ static void tell(const struct score_query *q, const struct limits limits[SCORE_R
 	}
 }
 
-void limit_aware(const struct score_query *q, const struct score_node *node, struct score_result *r)
+SCORE_ARITHMETIC void judge(const struct score_query *q, const struct score_node *node,
+			    struct score_result *r)
 {
 	struct limits limits[SCORE_RESOURCES] = {{0}};
 	double sum = 0, weights = 0;
@@ -148,6 +150,16 @@ void limit_aware(const struct score_query *q, const struct score_node *node, str
 	score_term(r, "raw", "percent", r->raw);
 	if (score_tells(r))
 		tell(q, limits, r);
+}
+
+void limit_aware(const struct score_query *q, const struct score_node *node, struct score_result *r)
+{
+	judge(q, node, r);
+}
+
+void limit_aware_column(const struct score_batch *b, double *restrict values)
+{
+	score_column_by(judge, true, b, values);
 }
 
 static int64_t spread_upstream(double raw, const struct score_scale *scale)

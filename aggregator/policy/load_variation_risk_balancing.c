@@ -49,8 +49,8 @@ static double power(double x, double y)
 	return y == 0.5 ? sqrt(x) : pow(x, y);
 }
 
-void variation_risk(enum score_variant variant, const struct score_args *args,
-		    const struct resource_stats *stats, struct variation_risk *out)
+SCORE_ARITHMETIC void risk_of(enum score_variant variant, const struct score_args *args,
+			      const struct resource_stats *stats, struct variation_risk *out)
 {
 	const struct rules *rules = &rules_of[variant];
 	struct resource_stats s = *stats;
@@ -69,6 +69,12 @@ void variation_risk(enum score_variant variant, const struct score_args *args,
 	out->score = (1 - out->risk) * 100;
 	if (!rules->exact)
 		out->score = score_on_paper(out->score);
+}
+
+void variation_risk(enum score_variant variant, const struct score_args *args,
+		    const struct resource_stats *stats, struct variation_risk *out)
+{
+	risk_of(variant, args, stats, out);
 }
 
 /* One resource of the node. names: what its terms are called, in the order they are written. */
@@ -92,9 +98,9 @@ struct amounts {
 	int64_t capacity, allocatable, request, pending;
 };
 
-static void weigh(enum score_variant variant, const struct score_args *args,
-		  const struct resource *names, const struct score_metric *metric, struct amounts a,
-		  struct score_result *r, struct variation_risk *risk)
+SCORE_ARITHMETIC void weigh(enum score_variant variant, const struct score_args *args,
+			    const struct resource *names, const struct score_metric *metric,
+			    struct amounts a, struct score_result *r, struct variation_risk *risk)
 {
 	const struct rules *rules = &rules_of[variant];
 	double request = (double)a.request + (rules->pending ? (double)a.pending : 0);
@@ -103,7 +109,7 @@ static void weigh(enum score_variant variant, const struct score_args *args,
 	resource_stats_init(&stats, metric,
 			    (double)(rules->percent_of_allocatable ? a.allocatable : a.capacity),
 			    (double)a.allocatable, request);
-	variation_risk(variant, args, &stats, risk);
+	risk_of(variant, args, &stats, risk);
 	score_term(r, names->mean, "percent", metric->mean);
 	score_term(r, names->stddev, "percent", metric->stddev);
 	score_term(r, names->capacity, names->unit, stats.capacity);
@@ -132,8 +138,8 @@ static void tell(struct score_result *r, const struct resource *names,
 	sentence_add(&s, " %");
 }
 
-void load_variation_risk_balancing(const struct score_query *q, const struct score_node *node,
-				   struct score_result *r)
+SCORE_ARITHMETIC void judge(const struct score_query *q, const struct score_node *node,
+			    struct score_result *r)
 {
 	const enum score_variant variant = q->variant;
 	const struct score_args *args = q->args;
@@ -157,4 +163,15 @@ void load_variation_risk_balancing(const struct score_query *q, const struct sco
 	r->score = round_away(by_cpu ? cpu.score : mem.score);
 	if (score_tells(r))
 		tell(r, by_cpu ? &cpu_names : &memory_names, by_cpu ? &cpu : &mem);
+}
+
+void load_variation_risk_balancing(const struct score_query *q, const struct score_node *node,
+				   struct score_result *r)
+{
+	judge(q, node, r);
+}
+
+void load_variation_risk_balancing_column(const struct score_batch *b, double *restrict values)
+{
+	score_column_by(judge, false, b, values);
 }

@@ -90,28 +90,44 @@ static double within_limits(enum score_variant variant, const struct commitment 
 	return p > 0 ? clamp(risk->within / p, 0, 1) : risk->within;
 }
 
+static double limit_risk(const struct commitment *c)
+{
+	return c->limit > c->allocatable ? (c->limit - c->allocatable) / (c->limit - c->request)
+					 : 0;
+}
+
+/* The pod that is to be placed has no part in it. */
+static void weigh_load(enum score_variant variant, int64_t smoothing, const struct commitment *c,
+		       struct commitment_risk *risk)
+{
+	if (!c->measured || c->machine <= 0)
+		return;
+	risk->sigma = at_most(c->sigma * sqrt((double)smoothing),
+			      sqrt(beta_variance_max(c->mu) * VARIANCE_SHARE_MAX));
+	risk->threshold = clamp(share(c->request_minus_pod, c), 0, 1);
+	risk->within = commitment_probability(variant, c->mu, risk->sigma, risk->threshold,
+					      &risk->fitted, &risk->fit);
+	risk->within = within_limits(variant, c, risk);
+	risk->load = 1 - risk->within;
+}
+
+static double total_risk(double weight, const struct commitment_risk *risk)
+{
+	return clamp(weight * risk->limit + (1 - weight) * risk->load, 0, 1);
+}
+
 void commitment_risk(enum score_variant variant, double weight, int64_t smoothing,
 		     const struct commitment *c, struct commitment_risk *risk)
 {
-	*risk = (struct commitment_risk){.within = 1};
-	if (c->limit > c->allocatable)
-		risk->limit = (c->limit - c->allocatable) / (c->limit - c->request);
-	if (c->measured && c->machine > 0) {
-		risk->sigma = at_most(c->sigma * sqrt((double)smoothing),
-				      sqrt(beta_variance_max(c->mu) * VARIANCE_SHARE_MAX));
-		risk->threshold = clamp(share(c->request_minus_pod, c), 0, 1);
-		risk->within = commitment_probability(variant, c->mu, risk->sigma, risk->threshold,
-						      &risk->fitted, &risk->fit);
-		risk->within = within_limits(variant, c, risk);
-		risk->load = 1 - risk->within;
-	}
-	risk->total = clamp(weight * risk->limit + (1 - weight) * risk->load, 0, 1);
+	*risk = (struct commitment_risk){.within = 1, .limit = limit_risk(c)};
+	weigh_load(variant, smoothing, c, risk);
+	risk->total = total_risk(weight, risk);
 }
 
 /* --- the inputs of a node --------------------------------------------------------------------- */
 
-static void measure(const struct score_side *side, double percent_of, double pending,
-		    struct commitment *c)
+SCORE_ARITHMETIC void measure(const struct score_side *side, double percent_of, double pending,
+			      struct commitment *c)
 {
 	struct resource_stats stats;
 
@@ -136,8 +152,8 @@ static void commit_upstream(const struct score_query *q, enum score_resource res
 	measure(side, c->allocatable, 0, c);
 }
 
-static void commit_corrected(const struct score_query *q, enum score_resource resource,
-			     const struct score_side *side, struct commitment *c)
+SCORE_ARITHMETIC void commit_corrected(const struct score_query *q, enum score_resource resource,
+				       const struct score_side *side, struct commitment *c)
 {
 	const struct pod_load *sums = side->sums;
 	struct pod_bound pod = score_pod_bound(q, resource);
@@ -172,9 +188,9 @@ static const struct names {
 			  "memoryRisk"},
 };
 
-static void write_terms(const struct names *n, const struct score_side *side,
-			const struct commitment *c, const struct commitment_risk *risk,
-			struct score_result *r)
+SCORE_ARITHMETIC void write_terms(const struct names *n, const struct score_side *side,
+				  const struct commitment *c, const struct commitment_risk *risk,
+				  struct score_result *r)
 {
 	score_term(r, n->allocatable, n->unit, c->allocatable);
 	score_term(r, n->request, n->unit, c->request);
@@ -224,8 +240,23 @@ static const char *refuse(const struct score_query *q, const struct score_node *
 	return "a pod that asks for nothing";
 }
 
-void low_risk_over_commitment(const struct score_query *q, const struct score_node *node,
-			      struct score_result *r)
+/* What was read beforehand is enough for a number, but not to tell how it came about. */
+SCORE_ARITHMETIC void weigh(const struct score_query *q, const struct score_node *node,
+			    enum score_resource resource, enum score_detail detail,
+			    const struct commitment *c, struct commitment_risk *risk)
+{
+	double weight = q->args->risk_limit_weights[resource];
+
+	if (detail > SCORE_BARE || q->variant == SCORE_UPSTREAM || !node->load_risk_known) {
+		commitment_risk(q->variant, weight, q->args->smoothing_window_size, c, risk);
+		return;
+	}
+	*risk = (struct commitment_risk){.limit = limit_risk(c), .load = node->load_risk[resource]};
+	risk->total = total_risk(weight, risk);
+}
+
+SCORE_ARITHMETIC void judge(const struct score_query *q, const struct score_node *node,
+			    struct score_result *r)
 {
 	const struct score_args *args = q->args;
 	const char *why = refuse(q, node);
@@ -245,8 +276,7 @@ void low_risk_over_commitment(const struct score_query *q, const struct score_no
 			commit_upstream(q, i, &side, &c[i]);
 		else
 			commit_corrected(q, i, &side, &c[i]);
-		commitment_risk(q->variant, args->risk_limit_weights[i],
-				args->smoothing_window_size, &c[i], &risk[i]);
+		weigh(q, node, i, r->detail, &c[i], &risk[i]);
 		write_terms(&names_of[i], &side, &c[i], &risk[i], r);
 	}
 	worst = risk[SCORE_CPU].total >= risk[SCORE_MEMORY].total ? SCORE_CPU : SCORE_MEMORY;
@@ -254,4 +284,35 @@ void low_risk_over_commitment(const struct score_query *q, const struct score_no
 	r->score = q->variant == SCORE_UPSTREAM ? round_away(r->raw) : score_round(r->raw);
 	if (score_tells(r))
 		tell(&names_of[worst], &c[worst], &risk[worst], r);
+}
+
+void low_risk_over_commitment(const struct score_query *q, const struct score_node *node,
+			      struct score_result *r)
+{
+	judge(q, node, r);
+}
+
+void low_risk_over_commitment_column(const struct score_batch *b, double *restrict values)
+{
+	score_column_by(judge, false, b, values);
+}
+
+void low_risk_over_commitment_read(const struct score_args *args, struct score_node *node)
+{
+	static const struct score_pod none;
+	const struct score_query q = {.variant = SCORE_CORRECTED, .args = args, .sums = &none};
+
+	node->load_risk_known = false;
+	if (!score_is_ordinary(node) || !node->load.requests_known || !node->load.limits_known)
+		return;
+	for (enum score_resource i = 0; i < SCORE_RESOURCES; i++) {
+		struct score_side side = score_side(node, i);
+		struct commitment c = {0};
+		struct commitment_risk risk = {.within = 1};
+
+		commit_corrected(&q, i, &side, &c);
+		weigh_load(q.variant, args->smoothing_window_size, &c, &risk);
+		node->load_risk[i] = risk.load;
+	}
+	node->load_risk_known = true;
 }

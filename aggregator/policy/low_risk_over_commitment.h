@@ -28,6 +28,12 @@ struct commitment_risk {
 void commitment_risk(enum score_variant variant, double weight, int64_t smoothing,
 		     const struct commitment *c, struct commitment_risk *risk);
 /*
+ * Works out beforehand what of a node's score the pod has no part in, for these arguments
+ * (score_node.load_risk), where it is known. Holds as long as nothing of the node changes but its
+ * age while it is fresh.
+ */
+void low_risk_over_commitment_read(const struct score_args *args, struct score_node *node);
+/*
  * P(load <= threshold) of a load of this mean and deviation. *fitted: by a distribution, which is
  * in *fit.
  */

@@ -31,7 +31,7 @@ static int64_t raw_upstream(const struct score_args *args, const struct score_no
 	return weights > 0 ? sum / weights : 0;
 }
 
-static double raw_corrected(const struct score_args *args, const struct score_node *node)
+SCORE_ARITHMETIC double raw_corrected(const struct score_args *args, const struct score_node *node)
 {
 	double sum = 0, weights = 0;
 
@@ -43,8 +43,8 @@ static double raw_corrected(const struct score_args *args, const struct score_no
 	return weights > 0 ? sum / weights : 0;
 }
 
-void node_resources_allocatable(const struct score_query *q, const struct score_node *node,
-				struct score_result *r)
+SCORE_ARITHMETIC void judge(const struct score_query *q, const struct score_node *node,
+			    struct score_result *r)
 {
 	const struct score_args *args = q->args;
 	double mean = q->variant == SCORE_UPSTREAM ? (double)raw_upstream(args, node)
@@ -56,6 +56,17 @@ void node_resources_allocatable(const struct score_query *q, const struct score_
 	score_term(r, "memoryWeight", "", (double)args->allocatable_weights[SCORE_MEMORY]);
 	r->raw = args->allocatable_mode == ALLOCATABLE_LEAST ? -mean : mean;
 	score_term(r, "raw", "", r->raw);
+}
+
+void node_resources_allocatable(const struct score_query *q, const struct score_node *node,
+				struct score_result *r)
+{
+	judge(q, node, r);
+}
+
+void node_resources_allocatable_column(const struct score_batch *b, double *restrict values)
+{
+	score_column_by(judge, true, b, values);
 }
 
 static void tell(const struct score_query *q, bool equal, struct score_result *r)

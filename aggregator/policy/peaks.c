@@ -86,8 +86,8 @@ static void tell_jump(double x, double p, struct score_result *r)
 	sentence_add(&s, " %");
 }
 
-static void raw_corrected(const struct score_query *q, const struct score_node *node,
-			  struct score_result *r)
+SCORE_ARITHMETIC void raw_corrected(const struct score_query *q, const struct score_node *node,
+				    struct score_result *r)
 {
 	double capacity = (double)node->cpu_capacity_milli;
 	double used = node->cpu.mean / 100 * capacity + (double)node->pending_cpu_milli;
@@ -117,12 +117,23 @@ static void raw_corrected(const struct score_query *q, const struct score_node *
 		tell_jump(x, p, r);
 }
 
-void peaks(const struct score_query *q, const struct score_node *node, struct score_result *r)
+SCORE_ARITHMETIC void judge(const struct score_query *q, const struct score_node *node,
+			    struct score_result *r)
 {
 	if (q->variant == SCORE_UPSTREAM)
 		raw_upstream(q, node, r);
 	else
 		raw_corrected(q, node, r);
+}
+
+void peaks(const struct score_query *q, const struct score_node *node, struct score_result *r)
+{
+	judge(q, node, r);
+}
+
+void peaks_column(const struct score_batch *b, double *restrict values)
+{
+	score_column_by(judge, true, b, values);
 }
 
 static int64_t spread_upstream(double raw, const struct score_scale *scale)

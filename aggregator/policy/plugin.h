@@ -21,14 +21,34 @@ typedef void score_plugin(const struct score_query *q, const struct score_node *
 typedef void score_normalizer(const struct score_query *q, const struct score_scale *scale,
 			      struct score_result *result);
 
+/* Nodes that a column is about, of a query of the corrected variant whose sums are read. */
+struct score_batch {
+	const struct score_query *q;
+	const struct score_node *nodes;
+	const uint8_t *which; /* of the nodes: ordinary ones */
+	size_t count;
+};
+
+/*
+ * What the plugin says of each of them where nothing is to be told: the score, or of a plugin that
+ * normalises the raw value, NaN where it is `outside`.
+ */
+typedef void score_column(const struct score_batch *b, double *restrict values);
+
 score_plugin target_load_packing;
+score_column target_load_packing_column;
 score_plugin load_variation_risk_balancing;
+score_column load_variation_risk_balancing_column;
 score_plugin low_risk_over_commitment;
+score_column low_risk_over_commitment_column;
 score_plugin peaks;
+score_column peaks_column;
 score_normalizer peaks_normalize;
 score_plugin node_resources_allocatable;
+score_column node_resources_allocatable_column;
 score_normalizer node_resources_allocatable_normalize;
 score_plugin limit_aware;
+score_column limit_aware_column;
 score_normalizer limit_aware_normalize;
 
 /* --- between score.c and score_scale.c */
@@ -50,7 +70,6 @@ bool score_is_unknown(const struct score_query *q, enum score_plugin_id plugin,
 void score_result_start(struct score_result *result, enum score_detail detail);
 /* Takes a raw value into the extremes. */
 void score_scale_add(struct score_scale *scale, double raw);
-bool score_plugin_normalizes(enum score_plugin_id plugin);
 /*
  * Whether the plugin goes by load and this node's is a guess: it stays below what is measured
  * (score_scale.c).
@@ -61,7 +80,24 @@ bool score_plugin_guesses(enum score_plugin_id plugin, enum score_variant varian
 bool score_plugin_estimates(enum score_plugin_id plugin, enum score_variant variant,
 			    const struct score_node *node);
 
+/*
+ * A node of which all that plugins read by themselves is known: what score_before_scale() and
+ * score_after_scale() do with it beside the plugin is to apply its strain.
+ */
+bool score_is_ordinary(const struct score_node *node);
+/* What contention and OOM kills leave of a score: a factor of at most 1. */
+double score_strain(const struct score_node *node);
+/* The plugin's, and NULL where it does not normalise. */
+score_column *score_plugin_column(enum score_plugin_id plugin);
+score_normalizer *score_plugin_normalizer(enum score_plugin_id plugin);
+
 /* --- for plugins */
+
+/*
+ * The arithmetic of a plugin is written once, and compiled twice: with all that it can tell, and
+ * for columns, where the compiler knows that nothing is.
+ */
+#define SCORE_ARITHMETIC static inline __attribute__((always_inline))
 
 /* One resource of a node. */
 struct score_side {
@@ -165,6 +201,32 @@ static inline int64_t score_spread(double raw, const struct score_scale *scale)
 	if (raw <= scale->lowest)
 		return 0;
 	return score_round(100 * (raw - scale->lowest) / (scale->highest - scale->lowest));
+}
+
+/* What a strain leaves of the score. */
+static inline int64_t score_strained(int64_t score, double factor)
+{
+	return factor >= 1 || score == 0 ? score : score_round((double)score * factor);
+}
+
+/* The loop of every column. */
+SCORE_ARITHMETIC void score_column_by(score_plugin *judge, bool normalizes,
+				      const struct score_batch *b, double *restrict values)
+{
+	const struct score_query q = {SCORE_CORRECTED, b->q->args, b->q->pod, b->q->owner,
+				      b->q->sums};
+
+	assert(q.sums);
+	for (size_t i = 0; i < b->count; i++) {
+		struct score_result r;
+
+		r.detail = SCORE_BARE;
+		r.score = 0;
+		r.raw = 0;
+		r.outside = false;
+		judge(&q, &b->nodes[b->which[i]], &r);
+		values[i] = !normalizes ? (double)r.score : r.outside ? NAN : r.raw;
+	}
 }
 
 #endif

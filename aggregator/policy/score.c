@@ -67,6 +67,7 @@
 static const struct plugin {
 	const char *name;
 	score_plugin *score;
+	score_column *column; /* the same, of many nodes */
 	score_normalizer *normalize; /* NULL: the score of a node does not depend on others */
 	bool kep;
 	bool blended; /* part of the default blend */
@@ -74,25 +75,31 @@ static const struct plugin {
 } plugins[SCORE_PLUGINS] = {
 	[PLUGIN_TARGET_LOAD_PACKING] = {.name = "TargetLoadPacking",
 					.score = target_load_packing,
+					.column = target_load_packing_column,
 					.blended = true,
 					.by_load = true},
 	[PLUGIN_LOAD_VARIATION_RISK_BALANCING] = {.name = "LoadVariationRiskBalancing",
 						  .score = load_variation_risk_balancing,
+						  .column = load_variation_risk_balancing_column,
 						  .kep = true,
 						  .blended = true,
 						  .by_load = true},
 	[PLUGIN_LOW_RISK_OVER_COMMITMENT] = {.name = "LowRiskOverCommitment",
 					     .score = low_risk_over_commitment,
+					     .column = low_risk_over_commitment_column,
 					     .by_load = true},
 	[PLUGIN_PEAKS] = {.name = "Peaks",
 			  .score = peaks,
+			  .column = peaks_column,
 			  .normalize = peaks_normalize,
 			  .by_load = true},
 	[PLUGIN_ALLOCATABLE] = {.name = "NodeResourcesAllocatable",
 				.score = node_resources_allocatable,
+				.column = node_resources_allocatable_column,
 				.normalize = node_resources_allocatable_normalize},
 	[PLUGIN_LIMIT_AWARE] = {.name = "LimitAware",
 				.score = limit_aware,
+				.column = limit_aware_column,
 				.normalize = limit_aware_normalize,
 				.blended = true},
 };
@@ -156,9 +163,14 @@ bool score_plugin_has(enum score_plugin_id plugin, enum score_variant variant)
 	return variant != SCORE_KEP || plugins[plugin].kep;
 }
 
-bool score_plugin_normalizes(enum score_plugin_id plugin)
+score_column *score_plugin_column(enum score_plugin_id plugin)
 {
-	return plugins[plugin].normalize != NULL;
+	return plugins[plugin].column;
+}
+
+score_normalizer *score_plugin_normalizer(enum score_plugin_id plugin)
+{
+	return plugins[plugin].normalize;
 }
 
 bool score_plugin_guesses(enum score_plugin_id plugin, enum score_variant variant,
@@ -193,6 +205,11 @@ static const char *unknown(const struct score_node *n)
 	if (!n->mem.known)
 		return "no measurement of memory";
 	return NULL;
+}
+
+bool score_is_ordinary(const struct score_node *node)
+{
+	return node->rung != RUNG_ALLOCATION && !unknown(node);
 }
 
 static void tell_unknown(const char *what, const struct score_node *node,
@@ -289,7 +306,7 @@ static void stay_below(const struct score_scale *scale, struct score_result *r)
 
 /* --- contention and OOM kills ----------------------------------------------------------------- */
 
-static void tell_strain(const struct score_node *node, double waiting, double factor,
+static void tell_strain(const struct score_node *node, double waited, double factor,
 			struct score_result *r)
 {
 	struct sentence s = score_reason_more(r);
@@ -297,24 +314,36 @@ static void tell_strain(const struct score_node *node, double waiting, double fa
 	sentence_add(&s, "; times ");
 	sentence_add_fixed(&s, factor, 2);
 	sentence_add(&s, " for ");
-	if (waiting > 0) {
+	if (waited > 0) {
 		sentence_add(&s, "tasks waiting for each other ");
 		sentence_add_fixed(&s, 100 * node->contention, 1);
 		sentence_add(&s, " % of the time");
 	}
 	if (node->oom_kills) {
-		sentence_add(&s, waiting > 0 ? " and " : "");
+		sentence_add(&s, waited > 0 ? " and " : "");
 		sentence_add_int(&s, (int64_t)node->oom_kills);
 		sentence_add(&s, node->oom_kills == 1 ? " OOM kill" : " OOM kills");
 	}
 }
 
-static void strain(const struct score_node *node, struct score_result *r)
+/* The share of the time that tasks waited for each other beyond what is free, 0 and on. */
+static double waiting(const struct score_node *node)
 {
 	double contention = at_least(node->contention, 0); /* NaN: not measured */
-	double waiting = at_least(contention - CONTENTION_FREE, 0) / (1 - CONTENTION_FREE);
+
+	return at_least(contention - CONTENTION_FREE, 0) / (1 - CONTENTION_FREE);
+}
+
+double score_strain(const struct score_node *node)
+{
 	double kills = at_most(OOM_KILL_COST * (double)node->oom_kills, OOM_COST_MOST);
-	double factor = (1 - at_most(waiting, 1)) * (1 - kills);
+
+	return (1 - at_most(waiting(node), 1)) * (1 - kills);
+}
+
+static void strain(const struct score_node *node, struct score_result *r)
+{
+	double factor = score_strain(node);
 
 	score_term(r, "contention", "fraction", node->contention);
 	score_term(r, "oomKills", "", (double)node->oom_kills);
@@ -322,9 +351,9 @@ static void strain(const struct score_node *node, struct score_result *r)
 		return;
 	score_term(r, "beforeStrain", "", (double)r->score);
 	score_term(r, "strainFactor", "", factor);
-	r->score = score_round((double)r->score * factor);
+	r->score = score_strained(r->score, factor);
 	if (score_tells(r))
-		tell_strain(node, waiting, factor, r);
+		tell_strain(node, waiting(node), factor, r);
 }
 
 /* --- pods on their way ------------------------------------------------------------------------ */

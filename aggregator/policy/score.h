@@ -118,6 +118,12 @@ struct score_node {
 	double contention;
 	uint64_t oom_kills; /* in the window */
 	const struct power_model *power; /* borrowed; NULL: none */
+	/*
+	 * LowRiskOverCommitment's risk of load by the corrected variant, where it was worked out
+	 * beforehand (score_rows.h).
+	 */
+	bool load_risk_known;
+	double load_risk[SCORE_RESOURCES];
 };
 
 /* What the pods of the same owner are measured to use, each. */

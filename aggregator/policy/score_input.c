@@ -138,6 +138,7 @@ void score_node_assume(struct score_node *node, const struct score_assumed *assu
 	node->assumed_namespace = assumed->namespace;
 	node->assumed_name = assumed->name;
 	node->idle = false;
+	node->load_risk_known = false;
 }
 
 static bool is_measured(const struct node_page *page, int64_t now_ns)

@@ -9,12 +9,6 @@ _Static_assert((int)SCORE_CPU == RESOURCE_CPU && (int)SCORE_MEMORY == RESOURCE_M
 		       (int)SCORE_RESOURCES == POD_LOADS,
 	       "struct score_load is filled by copying a node's sums");
 
-struct pod_bound score_pod_bound(const struct score_query *q, enum score_resource resource)
-{
-	return q->sums ? q->sums->of[resource].bound
-		       : pod_load_bound(q->pod, score_resource_id(resource));
-}
-
 void score_pod_read(const struct score_query *q, struct score_pod *sums)
 {
 	struct score_query plain = *q;
@@ -25,15 +19,6 @@ void score_pod_read(const struct score_query *q, struct score_pod *sums)
 		sums->of[r].bound = score_pod_bound(&plain, r);
 	}
 	sums->expected_cpu_milli = target_load_packing_expect(&plain);
-}
-
-int64_t score_unlimited(uint32_t containers, int64_t requests, int64_t each)
-{
-	int64_t sum;
-
-	if (__builtin_mul_overflow((int64_t)containers, each, &sum))
-		sum = INT64_MAX;
-	return sum > requests ? sum : requests;
 }
 
 struct node_sums score_sums_with_pod(const struct pod_load *on_node, const struct pod_spec *pod,
@@ -51,19 +36,6 @@ struct node_sums score_sums_with_pod(const struct pod_load *on_node, const struc
 					     : allocatable,
 		.limit_minus_pod = on_node->limits_trimaran,
 	};
-}
-
-double score_limits_on_node(const struct pod_load *on_node, int64_t each, int64_t allocatable)
-{
-	return (double)on_node->limits +
-	       (double)score_unlimited(on_node->unlimited, on_node->unlimited_requests, each) +
-	       (double)on_node->unknown * (double)allocatable;
-}
-
-double score_limits_of_pod(const struct pod_bound *pod, int64_t each)
-{
-	return (double)pod->limit +
-	       (double)score_unlimited(pod->unlimited, pod->unlimited_requests, each);
 }
 
 void score_load_add_pod(struct score_load *load, const struct pod_spec *pod)

@@ -3,6 +3,7 @@
 #ifndef EVENKEEL_AGGREGATOR_POLICY_SCORE_LOAD_H
 #define EVENKEEL_AGGREGATOR_POLICY_SCORE_LOAD_H
 
+#include "aggregator/policy/arith.h"
 #include "aggregator/policy/score.h"
 
 /* Both have CPU first and memory second. */
@@ -12,7 +13,13 @@ static inline enum resource_id score_resource_id(enum score_resource resource)
 }
 
 /* See pod_load_bound(). */
-struct pod_bound score_pod_bound(const struct score_query *q, enum score_resource resource);
+static inline struct pod_bound score_pod_bound(const struct score_query *q,
+					       enum score_resource resource)
+{
+	return q->sums ? q->sums->of[resource].bound
+		       : pod_load_bound(q->pod, score_resource_id(resource));
+}
+
 /* Adds a pod that is on the node; both known flags are the caller's to set. */
 void score_load_add_pod(struct score_load *load, const struct pod_spec *pod);
 /* What the pods of a node ask for of one resource, with and without the pod to be placed. */
@@ -27,12 +34,31 @@ struct node_sums {
 struct node_sums score_sums_with_pod(const struct pod_load *on_node, const struct pod_spec *pod,
 				     enum score_resource resource, int64_t allocatable);
 /* What unlimited containers count as: `each`, but no less than they request. */
-int64_t score_unlimited(uint32_t containers, int64_t requests, int64_t each);
+static inline int64_t score_unlimited(uint32_t containers, int64_t requests, int64_t each)
+{
+	int64_t sum;
+
+	if (__builtin_mul_overflow((int64_t)containers, each, &sum))
+		sum = INT64_MAX;
+	return sum > requests ? sum : requests;
+}
+
 /*
  * What all that is on a node counts as a limit, and what a pod does, where a container without one
  * counts as `each`, and one whose limit could not be read as the whole node.
  */
-double score_limits_on_node(const struct pod_load *on_node, int64_t each, int64_t allocatable);
-double score_limits_of_pod(const struct pod_bound *pod, int64_t each);
+static inline double score_limits_on_node(const struct pod_load *on_node, int64_t each,
+					  int64_t allocatable)
+{
+	return (double)on_node->limits +
+	       (double)score_unlimited(on_node->unlimited, on_node->unlimited_requests, each) +
+	       (double)on_node->unknown * (double)allocatable;
+}
+
+static inline double score_limits_of_pod(const struct pod_bound *pod, int64_t each)
+{
+	return (double)pod->limit +
+	       (double)score_unlimited(pod->unlimited, pod->unlimited_requests, each);
+}
 
 #endif

@@ -5,6 +5,9 @@
  * node is read anew. Of the query only what is expected of pods just placed depends, and only where
  * there are such pods: that is kept for the usual question, corrected with the default arguments.
  *
+ * What is left of LowRiskOverCommitment's arithmetic when the pod is taken out of it, which is most,
+ * is kept as well, for its default arguments.
+ *
  * Rows are made with score_node_from_view() itself, as of the end of the node's newest measurement,
  * so that there is one way to read a node.
  */
@@ -12,6 +15,7 @@
 
 #include <stdlib.h>
 
+#include "aggregator/policy/low_risk_over_commitment.h"
 #include "aggregator/policy/recent_pods.h"
 #include "shared/mem.h"
 
@@ -48,6 +52,7 @@ static void make_row(const struct view *v, const struct view_node *n, const stru
 	score_node_from_view(v, n, fresh_ns, q, &row->node);
 	row->node.age_seconds = 0;
 	row->recent = n->recent_count && row->node.measured && row->node.load.requests_known;
+	low_risk_over_commitment_read(q->args, &row->node);
 }
 
 /*
@@ -57,11 +62,16 @@ static void make_row(const struct view *v, const struct view_node *n, const stru
 static void renew_row(const struct view *v, const struct view_node *n, const struct score_query *q,
 		      const struct score_row *before, struct score_row *row)
 {
+	int64_t cpu_milli = before->node.pending_cpu_milli;
+	int64_t mem_bytes = before->node.pending_mem_bytes;
+
 	*row = *before;
 	row->node.name = n->name;
-	if (row->recent)
-		recent_pods_expect(v, n, q, &row->node.pending_cpu_milli,
-				   &row->node.pending_mem_bytes);
+	if (!row->recent)
+		return;
+	recent_pods_expect(v, n, q, &row->node.pending_cpu_milli, &row->node.pending_mem_bytes);
+	if (row->node.pending_cpu_milli != cpu_milli || row->node.pending_mem_bytes != mem_bytes)
+		low_risk_over_commitment_read(q->args, &row->node);
 }
 
 /*
@@ -143,7 +153,10 @@ void score_rows_read(const struct score_rows *rows, const struct view *v, size_t
 	*node = row->node;
 	if (row->heard)
 		node->age_seconds = (double)age_ns / 1e9;
-	if (row->recent && !is_usual(&rows->usual, q))
-		recent_pods_expect(v, v->nodes[i], q, &node->pending_cpu_milli,
-				   &node->pending_mem_bytes);
+	if (q->args->smoothing_window_size != rows->usual.smoothing_window_size)
+		node->load_risk_known = false;
+	if (!row->recent || is_usual(&rows->usual, q))
+		return;
+	recent_pods_expect(v, v->nodes[i], q, &node->pending_cpu_milli, &node->pending_mem_bytes);
+	node->load_risk_known = false;
 }

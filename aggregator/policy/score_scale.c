@@ -51,6 +51,15 @@ static double quantile(const double *sorted, size_t count, double share)
 
 /* --- the passes ------------------------------------------------------------------------------- */
 
+/* What all plugins share. */
+struct passes {
+	const struct score_query *q;
+	const struct score_node *nodes;
+	size_t count;
+	double *strains; /* of ordinary nodes, as far as they are judged by columns; else NaN */
+	size_t estimated; /* nodes on the allocation rung */
+};
+
 /* What one plugin knows of all nodes between the passes. */
 struct column {
 	enum score_plugin_id plugin;
@@ -59,24 +68,79 @@ struct column {
 	double *raws; /* of plugins that normalise, else NULL; NaN: kept out, which no other raw value is */
 };
 
-static void judge(const struct score_query *q, struct column *c, const struct score_node *nodes,
-		  size_t from, size_t to)
+/* Nodes of a block, which begins at nodes. */
+struct block {
+	const struct score_node *nodes;
+	size_t from, count;
+	struct score_batch ordinary;
+	uint8_t which[BLOCK], others[BLOCK];
+	size_t other_count;
+};
+
+/* Columns know the corrected variant alone, and pods that were read. */
+static bool is_by_column(const struct score_query *q)
 {
+	return q->variant == SCORE_CORRECTED && q->sums;
+}
+
+static void sort_block(struct passes *p, size_t from, struct block *b)
+{
+	bool by_column = is_by_column(p->q);
+
+	b->nodes = p->nodes + from;
+	b->from = from;
+	b->count = from + BLOCK < p->count ? BLOCK : p->count - from;
+	b->ordinary = (struct score_batch){p->q, b->nodes, b->which, 0};
+	b->other_count = 0;
+	for (size_t i = 0; i < b->count; i++) {
+		const struct score_node *n = &b->nodes[i];
+
+		if (by_column && score_is_ordinary(n)) {
+			p->strains[from + i] = score_strain(n);
+			b->which[b->ordinary.count++] = (uint8_t)i;
+		} else {
+			p->strains[from + i] = NAN;
+			b->others[b->other_count++] = (uint8_t)i;
+		}
+		p->estimated += n->rung == RUNG_ALLOCATION;
+	}
+}
+
+static void judge_other(const struct passes *p, struct column *c, size_t i)
+{
+	const struct score_node *n = &p->nodes[i];
 	struct score_result r;
 
-	for (size_t i = from; i < to; i++) {
-		const struct score_node *n = &nodes[i];
-
-		if (!c->raws) {
-			score_node_by(q, c->plugin, c->scale, n, SCORE_BARE, &r);
-			c->scores[i] = r.score;
-		} else if (score_before_scale(q, c->plugin, n, SCORE_BARE, &r) && !r.outside) {
-			c->raws[i] = r.raw;
-			score_scale_add(c->scale, r.raw);
-		} else {
-			c->raws[i] = NAN;
-		}
+	if (!c->raws) {
+		score_node_by(p->q, c->plugin, c->scale, n, SCORE_BARE, &r);
+		c->scores[i] = r.score;
+		return;
 	}
+	c->raws[i] = NAN;
+	if (score_before_scale(p->q, c->plugin, n, SCORE_BARE, &r) && !r.outside)
+		c->raws[i] = r.raw;
+}
+
+static void judge(const struct passes *p, struct column *c, const struct block *b)
+{
+	double values[BLOCK];
+
+	if (b->ordinary.count)
+		score_plugin_column(c->plugin)(&b->ordinary, values);
+	for (size_t k = 0; k < b->ordinary.count; k++) {
+		size_t i = b->from + b->which[k];
+
+		if (c->raws)
+			c->raws[i] = values[k];
+		else
+			c->scores[i] = score_strained((int64_t)values[k], p->strains[i]);
+	}
+	for (size_t k = 0; k < b->other_count; k++)
+		judge_other(p, c, b->from + b->others[k]);
+	/* In order, whoever judged them: of equal raw values the first is the extreme. */
+	for (size_t i = b->from; c->raws && i < b->from + b->count; i++)
+		if (!isnan(c->raws[i]))
+			score_scale_add(c->scale, c->raws[i]);
 }
 
 static void cut_extremes(struct column *c, size_t count)
@@ -95,78 +159,98 @@ static void cut_extremes(struct column *c, size_t count)
 	free(values);
 }
 
-static void normalize(const struct score_query *q, struct column *c, const struct score_node *nodes,
-		      size_t count)
+static void normalize(const struct passes *p, struct column *c)
 {
+	score_normalizer *by_scale = score_plugin_normalizer(c->plugin);
 	struct score_result r;
 
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < p->count; i++) {
 		score_result_start(&r, SCORE_BARE);
 		r.raw = c->raws[i];
-		if (!isnan(r.raw))
-			score_after_scale(q, c->plugin, c->scale, &nodes[i], &r);
-		c->scores[i] = r.score;
+		if (isnan(r.raw))
+			c->scores[i] = 0;
+		else if (isnan(p->strains[i])) {
+			score_after_scale(p->q, c->plugin, c->scale, &p->nodes[i], &r);
+			c->scores[i] = r.score;
+		} else {
+			by_scale(p->q, c->scale, &r);
+			c->scores[i] = score_strained(r.score, p->strains[i]);
+		}
 	}
 }
 
 /* Those that are guessed, below the best of those that are not. */
-static void guess(const struct score_query *q, struct column *c, const struct score_node *nodes,
-		  size_t count)
+static void guess(const struct passes *p, struct column *c)
 {
 	struct score_result r;
-	size_t guessed = 0;
 	int64_t best = -1;
 
-	for (size_t i = 0; i < count; i++) {
-		if (score_plugin_guesses(c->plugin, q->variant, &nodes[i]))
-			guessed++;
-		else if (c->scores[i] > best && !score_is_unknown(q, c->plugin, &nodes[i]))
+	for (size_t i = 0; i < p->count; i++)
+		if (!score_plugin_guesses(c->plugin, p->q->variant, &p->nodes[i]) &&
+		    c->scores[i] > best && !score_is_unknown(p->q, c->plugin, &p->nodes[i]))
 			best = c->scores[i];
-	}
-	if (!guessed)
-		return;
 	if (best >= 0)
 		c->scale->estimated_most = best > 0 ? best - 1 : 0;
-	for (size_t i = 0; i < count; i++) {
-		if (!score_plugin_guesses(c->plugin, q->variant, &nodes[i]))
+	for (size_t i = 0; i < p->count; i++) {
+		if (!score_plugin_guesses(c->plugin, p->q->variant, &p->nodes[i]))
 			continue;
-		score_node_by(q, c->plugin, c->scale, &nodes[i], SCORE_BARE, &r);
+		score_node_by(p->q, c->plugin, c->scale, &p->nodes[i], SCORE_BARE, &r);
 		c->scores[i] = r.score;
 	}
 }
 
-static void finish(const struct score_query *q, struct column *c, const struct score_node *nodes,
-		   size_t count)
+/* Some node is guessed by this plugin, which goes by load. */
+static bool guesses_any(const struct passes *p, const struct column *c)
 {
-	if (c->raws && c->plugin == PLUGIN_LIMIT_AWARE && q->args->quantiles &&
-	    q->variant == SCORE_CORRECTED)
-		cut_extremes(c, count);
+	for (size_t i = 0; p->estimated && i < p->count; i++)
+		if (score_plugin_guesses(c->plugin, p->q->variant, &p->nodes[i]))
+			return true;
+	return false;
+}
+
+static void finish(const struct passes *p, struct column *c)
+{
+	if (c->raws && c->plugin == PLUGIN_LIMIT_AWARE && p->q->args->quantiles &&
+	    p->q->variant == SCORE_CORRECTED)
+		cut_extremes(c, p->count);
 	if (c->raws)
-		normalize(q, c, nodes, count);
-	guess(q, c, nodes, count);
+		normalize(p, c);
+	if (guesses_any(p, c))
+		guess(p, c);
+}
+
+static void start_columns(struct column *columns, const enum score_plugin_id *plugins,
+			  size_t plugin_count, size_t count, struct score_scale *scales,
+			  int64_t *scores, double *raws)
+{
+	assert(plugin_count <= SCORE_PLUGINS);
+	for (size_t c = 0; c < plugin_count; c++) {
+		scales[c] = (struct score_scale){.estimated_most = 100};
+		columns[c] = (struct column){plugins[c], &scales[c], scores + c * count,
+					     score_plugin_normalizer(plugins[c]) ? raws + c * count
+										 : NULL};
+	}
 }
 
 void score_columns(const struct score_query *q, const enum score_plugin_id *plugins,
 		   size_t plugin_count, const struct score_node *nodes, size_t count,
 		   struct score_scale *scales, int64_t *scores)
 {
-	double *raws = mem_alloc((plugin_count * count + 1) * sizeof(*raws));
+	double *numbers = mem_alloc(((plugin_count + 1) * count + 1) * sizeof(*numbers));
+	struct passes passes = {
+		.q = q, .nodes = nodes, .count = count, .strains = numbers + plugin_count * count};
 	struct column columns[SCORE_PLUGINS];
+	struct block block;
 
-	assert(plugin_count <= SCORE_PLUGINS);
-	for (size_t p = 0; p < plugin_count; p++) {
-		scales[p] = (struct score_scale){.estimated_most = 100};
-		columns[p] = (struct column){plugins[p], &scales[p], scores + p * count,
-					     score_plugin_normalizes(plugins[p]) ? raws + p * count
-										 : NULL};
+	start_columns(columns, plugins, plugin_count, count, scales, scores, numbers);
+	for (size_t from = 0; from < count; from += BLOCK) {
+		sort_block(&passes, from, &block);
+		for (size_t c = 0; c < plugin_count; c++)
+			judge(&passes, &columns[c], &block);
 	}
-	for (size_t from = 0; from < count; from += BLOCK)
-		for (size_t p = 0; p < plugin_count; p++)
-			judge(q, &columns[p], nodes, from,
-			      from + BLOCK < count ? from + BLOCK : count);
-	for (size_t p = 0; p < plugin_count; p++)
-		finish(q, &columns[p], nodes, count);
-	free(raws);
+	for (size_t c = 0; c < plugin_count; c++)
+		finish(&passes, &columns[c]);
+	free(numbers);
 }
 
 void score_prepare(const struct score_query *q, enum score_plugin_id plugin,

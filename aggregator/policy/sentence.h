@@ -34,10 +34,21 @@ static inline void sentence_add_bytes(struct sentence *s, const char *text, size
 	s->text[s->len] = '\0';
 }
 
-/* Here, since the compiler knows how long most texts are. */
+/*
+ * Here, since the compiler knows how long most texts are: where they fit, which they do, copying
+ * them takes no call.
+ */
 static inline void sentence_add(struct sentence *s, const char *text)
 {
-	sentence_add_bytes(s, text, strlen(text));
+	size_t len = strlen(text);
+
+	if (len > s->size - 1 - s->len) {
+		sentence_add_bytes(s, text, len);
+		return;
+	}
+	memcpy(s->text + s->len, text, len);
+	s->len += len;
+	s->text[s->len] = '\0';
 }
 
 void sentence_add_int(struct sentence *s, int64_t value);

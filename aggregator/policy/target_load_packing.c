@@ -71,7 +71,7 @@ int64_t target_load_packing_predict(const struct pod_spec *pod, const struct sco
 	return add_saturating(sum, overhead);
 }
 
-static double unrounded(double u, double target)
+SCORE_ARITHMETIC double unrounded(double u, double target)
 {
 	if (u > 100 && u > target)
 		return 0;
@@ -118,15 +118,15 @@ int64_t target_load_packing_expect(const struct score_query *q)
 	return target_load_packing_predict(q->pod, q->args, q->variant == SCORE_UPSTREAM);
 }
 
-void target_load_packing(const struct score_query *q, const struct score_node *node,
-			 struct score_result *r)
+SCORE_ARITHMETIC void judge(const struct score_query *q, const struct score_node *node,
+			    struct score_result *r)
 {
 	const struct score_args *args = q->args;
 	bool upstream = q->variant == SCORE_UPSTREAM;
 	double capacity = (double)node->cpu_capacity_milli;
 	int64_t of = upstream ? node->cpu_capacity_milli : node->cpu_allocatable_milli;
 	double used = node->cpu.mean / 100 * capacity;
-	int64_t expected = target_load_packing_expect(q);
+	int64_t expected = q->sums ? q->sums->expected_cpu_milli : target_load_packing_expect(q);
 	double u = 0, score;
 
 	if (of != 0)
@@ -148,4 +148,15 @@ void target_load_packing(const struct score_query *q, const struct score_node *n
 	if (score_tells(r))
 		tell(r, u, args->target_utilization, round_away(used),
 		     add_saturating(expected, node->pending_cpu_milli), of);
+}
+
+void target_load_packing(const struct score_query *q, const struct score_node *node,
+			 struct score_result *r)
+{
+	judge(q, node, r);
+}
+
+void target_load_packing_column(const struct score_batch *b, double *restrict values)
+{
+	score_column_by(judge, false, b, values);
 }

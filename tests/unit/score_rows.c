@@ -25,7 +25,8 @@
 
 #define NOW VIEW_FIXTURE_NOW_NS
 
-enum { NODES = 24, VIEWS = 120, TIMES = 4 };
+/* More nodes than a block of score_scale.c has. */
+enum { NODES = 72, VIEWS = 90, TIMES = 2 };
 
 static uint32_t seed = 7;
 
@@ -180,7 +181,25 @@ static void assert_guesses_stay_below(const struct score_query *q, enum score_pl
 		assert_true(guessed < measured || (guessed == 0 && measured == 0));
 }
 
-/* What is worked out for all nodes at once is what each of them gets by itself, in every plugin. */
+/* Some have pods on their way, and some a model of their power. */
+static void change_nodes(struct score_node *nodes, size_t count, const struct score_query *q)
+{
+	static const struct power_model model = {"", 400, -90, -0.07};
+
+	for (size_t i = 0; i < count; i++) {
+		const struct score_assumed assumed = {2,	 any(3000), (int64_t)any(64) << 24,
+						      any(3000), "ns",	    "name"};
+
+		if (q->variant != SCORE_UPSTREAM && maybe(20))
+			score_node_assume(&nodes[i], &assumed);
+		nodes[i].power = maybe(70) ? &model : NULL;
+	}
+}
+
+/*
+ * What is worked out for all nodes at once, from what was worked out before the pod was known, is
+ * what each of them gets by itself when all is told, in every plugin.
+ */
 static void compare_columns(const struct view *v, int64_t now_ns, struct score_query q)
 {
 	struct score_node nodes[NODES];
@@ -189,6 +208,7 @@ static void compare_columns(const struct view *v, int64_t now_ns, struct score_q
 	struct score_scale scales[SCORE_PLUGINS];
 	struct container_spec container = {.requests = {true, true, 700, 1 << 29}};
 	struct pod_spec pod = {.container_count = 1, .containers = &container};
+	const struct score_rows *rows = score_rows_of(v);
 	struct score_pod sums;
 	size_t count = 0;
 
@@ -197,7 +217,8 @@ static void compare_columns(const struct view *v, int64_t now_ns, struct score_q
 		if (score_plugin_has(p, q.variant))
 			plugins[count++] = p;
 	for (size_t i = 0; i < v->node_count; i++)
-		score_node_from_view(v, v->nodes[i], now_ns, &q, &nodes[i]);
+		score_rows_read(rows, v, i, now_ns, &q, &nodes[i]);
+	change_nodes(nodes, v->node_count, &q);
 	if (q.variant != SCORE_UPSTREAM)
 		score_nodes_estimate(nodes, v->node_count, score_any_measured(v, now_ns));
 	score_pod_read(&q, &sums);
@@ -216,6 +237,18 @@ static void compare_columns(const struct view *v, int64_t now_ns, struct score_q
 	}
 }
 
+static void change_any_argument(struct score_args *args)
+{
+	args->smoothing_window_size = 1 + any(5);
+	args->safe_variance_sensitivity = any(4);
+	args->safe_variance_margin = any(3);
+	args->risk_limit_weights[SCORE_CPU] = (double)any(11) / 10;
+	args->allocatable_mode = maybe(50) ? ALLOCATABLE_LEAST : ALLOCATABLE_MOST;
+	args->limit_weights[SCORE_MEMORY] = any(3);
+	args->unlimited[SCORE_CPU] = maybe(50) ? any(2000) : 0;
+	args->quantiles = maybe(50);
+}
+
 static void compare_any(const struct view *v, int64_t now_ns)
 {
 	struct score_args args;
@@ -231,8 +264,11 @@ static void compare_any(const struct view *v, int64_t now_ns)
 		score_args_default(&args, q.variant);
 		args.default_requests_cpu_milli = 250;
 		compare(v, now_ns, &q);
+		compare_columns(v, now_ns, q);
 		args.default_requests_multiplier = 3;
 		compare(v, now_ns, &q);
+		change_any_argument(&args);
+		compare_columns(v, now_ns, q);
 	}
 }
 

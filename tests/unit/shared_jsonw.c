@@ -86,27 +86,45 @@ static void test_strings(void **state)
 	assert_string_equal(out.data, "{\"k\\\"\\u000a\":1}");
 }
 
-/* Text is scanned in words: every character at every place of one, beside plain ones. */
+/* What c, which is no part of a longer character, is written as. */
+static int escape(unsigned char c, char *to, size_t size)
+{
+	if (c < 0x20)
+		return snprintf(to, size, "\\u%04x", c);
+	if (c >= 0x80)
+		return snprintf(to, size, "\xEF\xBF\xBD");
+	return snprintf(to, size, "%s%c", c == '"' || c == '\\' ? "\\" : "", c);
+}
+
+/*
+ * Text is scanned in blocks that overlap: every character at every place of texts of all lengths up
+ * to three of them, beside plain ones.
+ */
 static void test_every_character_everywhere(void **state)
 {
-	(void)state;
-	for (int c = 1; c < 128; c++) {
-		for (size_t place = 0; place < 20; place++) {
-			char text[21] = "abcdefghijklmnopqrst", want[40];
-			int len = 0;
+	enum { LENGTHS = 50 };
+	char plain[LENGTHS + 1], text[LENGTHS + 1], want[LENGTHS + 16];
 
-			text[place] = (char)c;
+	(void)state;
+	for (size_t i = 0; i < LENGTHS; i++)
+		plain[i] = (char)(' ' + 33 + i % 26);
+	for (size_t len = 1; len < LENGTHS; len++) {
+		for (size_t at = 0; at < len * 255; at++) {
+			size_t place = at / 255, end;
+
+			memcpy(text, plain, len);
+			text[len] = '\0';
+			text[place] = (char)(1 + at % 255);
 			start();
 			jsonw_string(&writer, text);
-			len = snprintf(want, sizeof(want), "\"%.*s", (int)place, text);
-			if (c < 0x20)
-				len += snprintf(want + len, sizeof(want) - (size_t)len, "\\u%04x",
-						c);
-			else
-				len += snprintf(want + len, sizeof(want) - (size_t)len, "%s%c",
-						c == '"' || c == '\\' ? "\\" : "", c);
-			snprintf(want + len, sizeof(want) - (size_t)len, "%s\"", text + place + 1);
-			assert_string_equal(out.data, want);
+			want[0] = '"';
+			memcpy(want + 1, plain, place);
+			end = 1 + place;
+			end += (size_t)escape((unsigned char)text[place], want + end, 8);
+			snprintf(want + end, sizeof(want) - end, "%.*s\"", (int)(len - place - 1),
+				 plain + place + 1);
+			if (strcmp(out.data, want) != 0)
+				fail_msg("%s, not %s", out.data, want);
 		}
 	}
 }
