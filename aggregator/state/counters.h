@@ -107,7 +107,9 @@ struct drain_counters {
 	X(NOT_REVIEWED, "notReviewed") /* who knows could not be asked */                          \
 	X(RATE, "rateLimited")                                                                     \
 	X(TOO_LARGE, "tooLarge")                                                                   \
-	X(SLOW, "slow") /* connections that were cut */
+	X(SLOW, "slow") /* connections that were cut */                                            \
+	X(CONNECTIONS, "tooManyConnections") /* of one client */                                   \
+	X(NO_DESCRIPTOR, "noDescriptor") /* for a connection */
 
 enum access_refusal {
 #define X(name, label) ACCESS_REFUSAL_##name,
