@@ -124,9 +124,9 @@ void door_end(struct door *d, struct connection *c)
 	connections_end(d->connections, c);
 }
 
-void door_count_unserved(struct door *d, size_t count)
+void door_count_unserved(struct door *d)
 {
-	counter_add(&d->counters->refused[ACCESS_REFUSAL_NO_DESCRIPTOR], count);
+	counter_add(&d->counters->refused[ACCESS_REFUSAL_NO_DESCRIPTOR], 1);
 }
 
 static int64_t patience_of(const struct door *d, enum door_step step)

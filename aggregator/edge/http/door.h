@@ -45,8 +45,8 @@ struct connection *door_reserve(struct door *d);
 bool door_admit(struct door *d, struct connection *c, const struct sockaddr *from);
 void door_begin(struct door *d, struct connection *c, struct MHD_Connection *connection);
 void door_end(struct door *d, struct connection *c);
-/* So many were turned away, since there was no descriptor for them. */
-void door_count_unserved(struct door *d, size_t count);
+/* Somebody is turned away, since there is no descriptor for him. */
+void door_count_unserved(struct door *d);
 
 /* What a connection does next, which has its time. */
 enum door_step {

@@ -116,6 +116,8 @@ static bool refuse_one(struct lane *l)
 
 	close_fd(l->spare);
 	fd = accept4(l->listener, NULL, NULL, SOCK_CLOEXEC);
+	if (fd >= 0)
+		door_count_unserved(l->door);
 	close_fd(fd);
 	l->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	return fd >= 0;
@@ -123,16 +125,13 @@ static bool refuse_one(struct lane *l)
 
 static void bear_want(struct lane *l)
 {
-	size_t refused = 0;
-
 	if (++l->pauses == PAUSES_MOST)
 		log_warn("there is no descriptor for clients of the HTTP API: they are turned "
 			 "away until there is");
 	if (l->pauses >= PAUSES_MOST) {
 		l->pauses = PAUSES_MOST;
-		while (refused < REFUSALS_MAX && refuse_one(l))
-			refused++;
-		door_count_unserved(l->door, refused);
+		for (int i = 0; i < REFUSALS_MAX && refuse_one(l); i++)
+			;
 	}
 	pause_accepting(l, false);
 }
