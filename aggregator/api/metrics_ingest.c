@@ -21,8 +21,7 @@ void metrics_write_ingest(struct buf *out, const struct ingest_counters *c)
 	write_one(out, "evenkeel_ingest_connections", "Connections of agents that are open.",
 		  &c->connections);
 	write_one(out, "evenkeel_ingest_refused_total",
-		  "Connections of agents that were turned away for want of room.",
-		  &c->refused);
+		  "Connections of agents that were turned away for want of room.", &c->refused);
 	metrics_write_family(out, closed,
 			     "Connections of agents that this side ended, by why; \"room\": silent "
 			     "ones that made room.");

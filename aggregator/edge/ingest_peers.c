@@ -5,12 +5,12 @@
  * a frame. Here the thread that wants the message reads it: one epoll for all peers, one recv() for
  * a frame, which usually is there as a whole, and one sendmsg() for its answer.
  *
- *                   within 10 s            a part            the rest, within 30 s
- *     NEW (accepted) --hello--> IDLE --------------> BEGUN ----------------------> message
- *                                |  ^                  ^                              |
- *                     message(s) |  +------- no more --|------------------------------+
- *              within 15 minutes v                     | a part                       | more was read
- *                              message --------------> READY <------------------------+
+ *               within 10 s            a part            the rest, within 30 s
+ *     NEW (accepted) --hello--> IDLE -----------> BEGUN --------------------> message
+ *                                |  ^               ^                            |
+ *                     message(s) |  +-- no more ----|----------------------------+
+ *              within 15 minutes v                  | a part                     | more was read
+ *                              message -----------> READY <----------------------+
  *
  * A message that one recv() brought whole is handed out where it lies, in room that all peers
  * share. What came in part is kept with its peer until the rest is there, so a peer that is silent
@@ -22,10 +22,10 @@
  * hello or ends a message too late is closed; so is one whose answer went out in part, and one that
  * asks nothing for longer than any agent does. Parts of messages share a bound; over it, who began
  * first is closed: who is honest is done soon. There is a bound of peers, so that agents leave some
- * descriptors to all else. Over it, and out of descriptors, who was silent for longest is closed for
- * who comes, if that is ROOM_NS or more: strangers who only greet hold none for long,
- * and crowds of them drive out nobody who asks now and then. Where nobody is, a spare one is given
- * up to accept and close, so that nobody waits in a backlog for ever. Where that fails too, or is
+ * descriptors to all else. Over it, and out of descriptors, who was silent for longest is closed
+ * for who comes, if that is ROOM_NS or more: strangers who only greet hold none for long, and
+ * crowds of them drive out nobody who asks now and then. Where nobody is, a spare one is given up
+ * to accept and close, so that nobody waits in a backlog for ever. Where that fails too, or is
  * needed too often, nobody is accepted for a moment: a listener that is always readable would take
  * a whole core. All of that is counted. Agents connect again and send again. On shutdown nothing is
  * kept.

@@ -8,22 +8,18 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <arpa/inet.h>
 #include <curl/curl.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 #include "aggregator/edge/http/http.h"
 #include "shared/mem.h"
+#include "tests/http_raw.h"
 #include "tests/http_scene.h"
 #include "tests/view_fixture.h"
 
@@ -59,74 +55,6 @@ static char *header_of(const struct answer *a, const char *name)
 
 	free(line);
 	return at ? mem_strndup(at + len, strcspn(at + len, "\r\n")) : NULL;
-}
-
-static int raw_socket(void)
-{
-	struct timeval patience = {.tv_sec = 30};
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	assert_true(fd >= 0);
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-	return fd;
-}
-
-static void raw_connect_from(int fd, const struct scene *s)
-{
-	const char *address = http_address(s->server);
-	struct sockaddr_in at = {
-		.sin_family = AF_INET,
-		.sin_port = htons((uint16_t)strtol(strrchr(address, ':') + 1, NULL, 10)),
-		.sin_addr = {htonl(INADDR_LOOPBACK)},
-	};
-
-	assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
-}
-
-static int raw_connect(const struct scene *s)
-{
-	int fd = raw_socket();
-
-	raw_connect_from(fd, s);
-	return fd;
-}
-
-/* False when the peer has closed. */
-static bool raw_send(int fd, const char *data, size_t len)
-{
-	while (len) {
-		ssize_t sent = send(fd, data, len, MSG_NOSIGNAL);
-
-		if (sent <= 0)
-			return false;
-		data += sent;
-		len -= (size_t)sent;
-	}
-	return true;
-}
-
-static bool raw_say(int fd, const char *text)
-{
-	return raw_send(fd, text, strlen(text));
-}
-
-/*
- * Reads until `until` was seen (NULL: until the end). False when the connection ended or nothing
- * came.
- */
-static bool raw_read(int fd, const char *until, struct buf *out)
-{
-	char chunk[4096];
-	ssize_t len;
-
-	buf_clear(out);
-	while ((len = recv(fd, chunk, sizeof(chunk), 0)) > 0) {
-		buf_add(out, chunk, (size_t)len);
-		if (until && strstr(out->data, until))
-			return true;
-	}
-	return false;
 }
 
 /* --- well-behaved clients --------------------------------------------------------------------- */
@@ -542,129 +470,6 @@ static void test_long_headers(void **state)
 	buf_fini(&got);
 }
 
-/*
- * More clients than the server lets in: it goes on with those it has, and serves others once these
- * leave.
- */
-static void test_connection_limit(void **state)
-{
-	enum { CLIENTS = 400, FILES = 400 };
-	struct rlimit before, few;
-	struct scene *s = *state;
-	struct reason reason;
-	struct buf got = BUF_INIT;
-	int fds[CLIENTS];
-
-	getrlimit(RLIMIT_NOFILE, &before);
-	if (before.rlim_cur < 2 * CLIENTS + FILES) {
-		print_message("SKIP: the limit of open files is too low\n");
-		skip();
-	}
-	http_stop(s->server);
-	few = (struct rlimit){FILES, before.rlim_max};
-	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-	assert_int_equal(http_start(&s->server, "127.0.0.1:0", &s->ctx, &reason), 0);
-	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-
-	for (int i = 0; i < CLIENTS; i++)
-		fds[i] = raw_connect(s);
-	assert_true(raw_say(fds[0], "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"));
-	assert_true(raw_read(fds[0], "ok\n", &got));
-	for (int i = 0; i < CLIENTS; i++)
-		close(fds[i]);
-	assert_alive(s);
-	buf_fini(&got);
-}
-
-/* Takes every descriptor below that one; how many. */
-static int take_descriptors(int below, int *taken)
-{
-	struct rlimit few;
-	int count = 0;
-
-	getrlimit(RLIMIT_NOFILE, &few);
-	few.rlim_cur = (rlim_t)below;
-	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-	while ((taken[count] = fcntl(0, F_DUPFD_CLOEXEC, 0)) >= 0)
-		count++;
-	assert_int_equal(errno, EMFILE);
-	return count;
-}
-
-static uint64_t refused_as(const struct scene *s, enum access_refusal why)
-{
-	return counter_get(&s->counters.access.refused[why]);
-}
-
-/*
- * While there is no descriptor for clients they are turned away, rather than left to hang; those who
- * are in go on, and who comes later is let in though none of them has left.
- */
-static void test_no_descriptors(void **state)
-{
-	static const char ask[] = "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n";
-	struct scene *s = *state;
-	struct buf got = BUF_INIT;
-	int known = raw_connect(s), late = raw_socket(), taken[1024], count;
-	struct rlimit before;
-
-	getrlimit(RLIMIT_NOFILE, &before);
-	assert_true(raw_say(known, ask) && raw_read(known, "ok\n", &got));
-	assert_true(late < 1000);
-	count = take_descriptors(late + 1, taken);
-	raw_connect_from(late, s);
-	assert_false(raw_read(late, NULL, &got));
-	assert_int_equal(got.len, 0);
-	assert_true(raw_say(known, ask) && raw_read(known, "ok\n", &got));
-	while (count)
-		close(taken[--count]);
-	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-	assert_alive(s);
-	assert_int_equal(refused_as(s, ACCESS_REFUSAL_NO_DESCRIPTOR), 1);
-	assert_true(raw_say(known, ask) && raw_read(known, "ok\n", &got));
-	close(known);
-	close(late);
-	buf_fini(&got);
-}
-
-/* Where strangers can connect, one of them has so many connections, and others still get in. */
-static void test_client_limit(void **state)
-{
-	enum { MOST = 2048 };
-	struct sockaddr_in other = {.sin_family = AF_INET};
-	struct pollfd *fds = mem_zalloc(MOST + 1, sizeof(*fds));
-	struct scene *s = *state;
-	struct buf got = BUF_INIT;
-	struct rlimit files;
-	int fd;
-
-	getrlimit(RLIMIT_NOFILE, &files);
-	if (files.rlim_cur < 4 * MOST) {
-		print_message("SKIP: the limit of open files is too low\n");
-		free(fds);
-		skip();
-	}
-	http_stop(s->server);
-	assert_int_equal(http_start(&s->server, "0.0.0.0:0", &s->ctx, NULL), 0);
-	for (int i = 0; i <= MOST; i++)
-		fds[i] = (struct pollfd){.fd = raw_connect(s), .events = POLLIN};
-	assert_int_equal(poll(fds, MOST + 1, 30000), 1);
-	assert_int_equal(refused_as(s, ACCESS_REFUSAL_CONNECTIONS), 1);
-	fd = raw_socket();
-	other.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
-	assert_int_equal(bind(fd, (struct sockaddr *)&other, sizeof(other)), 0);
-	raw_connect_from(fd, s);
-	assert_true(raw_say(fd, "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"));
-	assert_true(raw_read(fd, "ok\n", &got));
-	close(fd);
-	for (int i = 0; i <= MOST; i++)
-		close(fds[i].fd);
-	/* What it left it may have again. */
-	assert_alive(s);
-	free(fds);
-	buf_fini(&got);
-}
-
 /* --- life ------------------------------------------------------------------------------------- */
 
 static void test_stop_with_clients(void **state)
@@ -799,9 +604,6 @@ int main(void)
 		TEST(test_unread_answers_are_bounded),
 		TEST(test_malformed_requests),
 		TEST(test_long_headers),
-		TEST(test_connection_limit),
-		TEST(test_no_descriptors),
-		TEST(test_client_limit),
 		TEST(test_stop_with_clients),
 		TEST(test_address_in_use),
 		TEST(test_bad_addresses),

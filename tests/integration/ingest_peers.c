@@ -519,8 +519,8 @@ static void ask(const struct scene *s, int fd, uint8_t id)
 }
 
 /*
- * Out of descriptors nobody waits in the backlog, nor drives out somebody who asked lately; the next
- * one after that is served.
+ * Out of descriptors nobody waits in the backlog, nor drives out somebody who asked lately; the
+ * next one after that is served.
  */
 static void test_out_of_descriptors(void **state)
 {
