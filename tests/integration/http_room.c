@@ -109,7 +109,7 @@ static void test_client_limit(void **state)
 {
 	enum { MOST = 2048 };
 	struct sockaddr_in other = {.sin_family = AF_INET};
-	struct pollfd *fds = mem_zalloc(MOST + 1, sizeof(*fds));
+	struct pollfd fds[MOST + 1];
 	struct scene *s = *state;
 	struct buf got = BUF_INIT;
 	struct rlimit files;
@@ -118,7 +118,6 @@ static void test_client_limit(void **state)
 	getrlimit(RLIMIT_NOFILE, &files);
 	if (files.rlim_cur < 4 * MOST) {
 		print_message("SKIP: the limit of open files is too low\n");
-		free(fds);
 		skip();
 	}
 	http_stop(s->server);
@@ -138,7 +137,6 @@ static void test_client_limit(void **state)
 		close(fds[i].fd);
 	/* What it left it may have again. */
 	assert_alive(s);
-	free(fds);
 	buf_fini(&got);
 }
 
