@@ -33,6 +33,9 @@ int body_encode_interval(const struct interval *interval, int full,
  */
 int body_decode_interval(const struct buf *parts, size_t count, struct interval **interval,
 			 struct reason *reason);
+/* The same into one that is there, in place of what is in it; on an error it has no entries. */
+int body_decode_interval_into(const struct buf *parts, size_t count, struct interval *into,
+			      struct reason *reason);
 
 enum ack_status { ACK_APPLIED, ACK_PART_STORED, ACK_TOO_OLD, ACK_NEED_FULL, ACK_REFUSED };
 

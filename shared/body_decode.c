@@ -5,6 +5,12 @@
  * body is checked here. What was measured is not: one impossible value must not cost the interval
  * of a whole node, so the usage state judges each by what the machine can have done, before
  * arithmetic sees it.
+ *
+ * Entries are read without the library where they are as our agents write them (body_scan.h). Where
+ * one is not, or one is not right, the whole part is read by the library, and what that says counts:
+ *
+ *     head --library--> kept for its checks        entries --body_scan--> all right? --yes--> taken
+ *                                                                             no: as if never tried
  */
 #include "shared/body.h"
 
@@ -17,6 +23,7 @@
 #include <string.h>
 
 #include "shared/body.pb-c.h"
+#include "shared/body_scan.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 
@@ -177,24 +184,27 @@ static void take_usage_counters(struct usage *to, const Evenkeel__Usage *m)
 	to->swap_bytes = m->swap_bytes;
 }
 
+static int check_usage(const struct usage *u, struct reason *reason)
+{
+	float seconds;
+
+	if (u->have & ~(uint32_t)USAGE_ALL)
+		return refuse(reason, "have", u->have);
+	return take_positive(&seconds, u->seconds, "seconds", reason);
+}
+
 /* NULL: nothing was measured. */
 static int take_usage(struct usage *to, const Evenkeel__Usage *m, struct reason *reason)
 {
-	int rc;
-
 	if (!m)
 		return 0;
-	if (m->have & ~(uint32_t)USAGE_ALL)
-		return refuse(reason, "have", m->have);
 	to->have = m->have;
-	rc = take_positive(&to->seconds, m->seconds, "seconds", reason);
-	if (rc)
-		return rc;
+	to->seconds = m->seconds;
 	take_moments(&to->cpu_milli, m->cpu_milli);
 	take_gauge(&to->mem_bytes, m->mem_bytes);
 	take_gauge(&to->working_set_bytes, m->working_set_bytes);
 	take_usage_counters(to, m);
-	return 0;
+	return check_usage(to, reason);
 }
 
 static int take_histogram(struct histogram *to, const Evenkeel__Histogram *m, const char *field,
@@ -347,19 +357,26 @@ static int take_identity(struct entry *to, const Evenkeel__Identity *m, struct r
 	return 0;
 }
 
-static int take_entry(struct entry *to, const Evenkeel__Entry *m, uint32_t after, bool full,
-		      struct reason *reason)
+static int check_ref(uint32_t ref, uint32_t after, bool known, struct reason *reason)
 {
-	int rc;
-
-	if (m->ref <= after) {
+	if (ref <= after) {
 		reason_set(reason, "0, twice, or out of order (after %u)", after);
 		return -EINVAL;
 	}
-	if (full && !m->identity) {
+	if (!known) {
 		reason_set(reason, "without identity in a full interval");
 		return -EINVAL;
 	}
+	return 0;
+}
+
+static int take_entry(struct entry *to, const Evenkeel__Entry *m, uint32_t after, bool full,
+		      struct reason *reason)
+{
+	int rc = check_ref(m->ref, after, m->identity || !full, reason);
+
+	if (rc)
+		return rc;
 	*to = (struct entry){.ref = m->ref, .limits = KERNEL_LIMITS_UNKNOWN};
 	rc = take_usage(&to->usage, m->usage, reason);
 	if (!rc && m->identity)
@@ -411,19 +428,30 @@ static int take_head(struct interval *to, const Evenkeel__IntervalPart *m, bool 
 	return rc;
 }
 
+/* Room for so many more entries; false: there may not be so many. */
+static bool reserve_entries(struct interval *to, size_t more)
+{
+	if (to->entry_count + more > BODY_ENTRIES_MAX)
+		return false;
+	interval_reserve(to, to->entry_count + more);
+	return true;
+}
+
+static uint32_t last_ref(const struct interval *of)
+{
+	return of->entry_count ? of->entries[of->entry_count - 1].ref : 0;
+}
+
 static int take_entries(struct interval *to, const Evenkeel__IntervalPart *m, struct reason *reason)
 {
-	size_t total = to->entry_count + m->n_entries;
-
-	if (total > BODY_ENTRIES_MAX) {
+	if (!reserve_entries(to, m->n_entries)) {
 		reason_set(reason, "more than %d entries", BODY_ENTRIES_MAX);
 		return -E2BIG;
 	}
-	to->entries = mem_realloc(to->entries, total * sizeof(*to->entries));
 	for (size_t i = 0; i < m->n_entries; i++) {
 		const Evenkeel__Entry *from = m->entries[i];
-		uint32_t after = to->entry_count ? to->entries[to->entry_count - 1].ref : 0;
-		int rc = take_entry(&to->entries[to->entry_count], from, after, to->full, reason);
+		int rc = take_entry(&to->entries[to->entry_count], from, last_ref(to), to->full,
+				    reason);
 
 		if (rc) {
 			reason_prefix(reason, "entry %u", from->ref);
@@ -432,6 +460,95 @@ static int take_entries(struct interval *to, const Evenkeel__IntervalPart *m, st
 		to->entry_count++;
 	}
 	return 0;
+}
+
+/* --- the short way ---------------------------------------------------------------------------- */
+
+/* Of so many the library's messages are far below MEMORY_MAX, whatever is in them. */
+enum { SCANNED_MAX = 4096 };
+
+static_assert((size_t)SCANNED_MAX * (sizeof(Evenkeel__Entry) + sizeof(Evenkeel__Usage) +
+				     sizeof(Evenkeel__Moments) + 2 * sizeof(Evenkeel__Gauge) +
+				     sizeof(Evenkeel__Identity) + 128) <
+		      MEMORY_MAX / 2,
+	      "what is scanned is not refused for its size");
+
+static size_t length_of(const struct body_bytes *b)
+{
+	return (size_t)(b->end - b->at);
+}
+
+/* False: let the library look at it. */
+static bool scan_entry(struct entry *to, struct body_bytes *from, uint32_t after, bool full,
+		       ProtobufCAllocator *allocator)
+{
+	Evenkeel__Identity *who;
+	struct body_entry e;
+
+	if (!body_scan_entry(from, &e) || check_ref(e.ref, after, e.has_identity || !full, NULL) ||
+	    check_usage(&e.usage, NULL))
+		return false;
+	*to = (struct entry){.ref = e.ref, .limits = KERNEL_LIMITS_UNKNOWN, .usage = e.usage};
+	if (!e.has_identity)
+		return true;
+	who = evenkeel__identity__unpack(allocator, length_of(&e.identity), e.identity.at);
+	return who && !take_identity(to, who, NULL);
+}
+
+static void drop_entries(struct interval *of, size_t but)
+{
+	while (of->entry_count > but)
+		entity_drop(of->entries[--of->entry_count].entity);
+}
+
+/* All entries of a part or none. */
+static bool scan_entries(struct interval *to, struct body_bytes from, size_t count, bool full,
+			 ProtobufCAllocator *allocator)
+{
+	size_t before = to->entry_count;
+
+	if (count > SCANNED_MAX || !reserve_entries(to, count))
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		if (!scan_entry(&to->entries[to->entry_count], &from, last_ref(to), full,
+				allocator)) {
+			drop_entries(to, before);
+			return false;
+		}
+		to->entry_count++;
+	}
+	return true;
+}
+
+/* The part's head, once its entries are taken; NULL: let the library look at all of it. */
+static Evenkeel__IntervalPart *scan_part(struct interval *to, const struct buf *part,
+					 ProtobufCAllocator *allocator)
+{
+	struct body_bytes head, entries;
+	Evenkeel__IntervalPart *m;
+	size_t count;
+
+	if (!body_scan_part(part->data, part->len, &head, &entries, &count))
+		return NULL;
+	m = evenkeel__interval_part__unpack(allocator, length_of(&head), head.at);
+	return m && scan_entries(to, entries, count, m->full, allocator) ? m : NULL;
+}
+
+/* The long way round. */
+static int parse_part(struct interval *to, const struct buf *part, bool first,
+		      struct budget *budget, struct reason *reason)
+{
+	ProtobufCAllocator allocator = {budget_alloc, budget_free, budget};
+	Evenkeel__IntervalPart *m =
+		evenkeel__interval_part__unpack(&allocator, part->len, (const uint8_t *)part->data);
+	int rc;
+
+	if (m) {
+		rc = take_head(to, m, first, reason);
+		return rc ? rc : take_entries(to, m, reason);
+	}
+	reason_set(reason, budget->exceeded ? "takes too much memory" : "not such a body");
+	return budget->exceeded ? -E2BIG : -EBADMSG;
 }
 
 static int take_part(struct interval *to, const struct buf *part, bool first, struct reason *reason)
@@ -443,27 +560,26 @@ static int take_part(struct interval *to, const struct buf *part, bool first, st
 	int rc;
 
 	budget_init(&budget);
-	m = evenkeel__interval_part__unpack(&allocator, part->len, (const uint8_t *)part->data);
+	m = scan_part(to, part, &allocator);
 	if (m) {
 		rc = take_head(to, m, first, reason);
-		if (!rc)
-			rc = take_entries(to, m, reason);
 	} else {
-		rc = budget.exceeded ? -E2BIG : -EBADMSG;
-		reason_set(reason, budget.exceeded ? "takes too much memory" : "not such a body");
+		budget_fini(&budget);
+		budget_init(&budget);
+		rc = parse_part(to, part, first, &budget, reason);
 	}
 	budget_fini(&budget);
 	return rc;
 }
 
-int body_decode_interval(const struct buf *parts, size_t count, struct interval **interval,
-			 struct reason *reason)
+int body_decode_interval_into(const struct buf *parts, size_t count, struct interval *into,
+			      struct reason *reason)
 {
-	struct interval *made = interval_new(0);
 	int rc = 0;
 
+	interval_clear(into);
 	for (size_t i = 0; i < count && !rc; i++) {
-		rc = take_part(made, &parts[i], i == 0, reason);
+		rc = take_part(into, &parts[i], i == 0, reason);
 		if (rc && count > 1)
 			reason_prefix(reason, "part %zu", i);
 	}
@@ -471,6 +587,17 @@ int body_decode_interval(const struct buf *parts, size_t count, struct interval 
 		reason_set(reason, "%zu parts cannot be", count);
 		rc = -EINVAL;
 	}
+	if (rc)
+		interval_clear(into);
+	return rc;
+}
+
+int body_decode_interval(const struct buf *parts, size_t count, struct interval **interval,
+			 struct reason *reason)
+{
+	struct interval *made = interval_new(0);
+	int rc = body_decode_interval_into(parts, count, made, reason);
+
 	if (rc) {
 		interval_free(made);
 		return rc;

@@ -40,19 +40,38 @@ struct interval *interval_new(size_t entries)
 	struct interval *i = mem_zalloc(1, sizeof(*i));
 
 	i->merged = 1;
-	i->entry_count = entries;
+	i->entry_count = i->entry_room = entries;
 	i->entries = mem_zalloc(entries, sizeof(*i->entries));
 	return i;
+}
+
+static void drop_entities(struct interval *i)
+{
+	for (size_t n = 0; n < i->entry_count; n++)
+		entity_drop(i->entries[n].entity);
 }
 
 void interval_free(struct interval *i)
 {
 	if (!i)
 		return;
-	for (size_t n = 0; n < i->entry_count; n++)
-		entity_drop(i->entries[n].entity);
+	drop_entities(i);
 	free(i->entries);
 	free(i);
+}
+
+void interval_clear(struct interval *i)
+{
+	drop_entities(i);
+	*i = (struct interval){.merged = 1, .entries = i->entries, .entry_room = i->entry_room};
+}
+
+void interval_reserve(struct interval *i, size_t entries)
+{
+	if (i->entry_room >= entries)
+		return;
+	i->entries = mem_realloc(i->entries, entries * sizeof(*i->entries));
+	i->entry_room = entries;
 }
 
 size_t interval_bytes(const struct interval *i)
@@ -196,5 +215,6 @@ struct interval *interval_merge(const struct interval *a, const struct interval 
 	}
 	m->entry_count = n;
 	m->entries = mem_realloc(m->entries, n * sizeof(*m->entries));
+	m->entry_room = n;
 	return m;
 }

@@ -175,6 +175,7 @@ struct interval {
 	struct node_sample node;
 	size_t entry_count;
 	struct entry *entries; /* owned, sorted by ref */
+	size_t entry_room; /* so many fit into entries */
 };
 
 /*
@@ -192,6 +193,10 @@ void entity_drop(struct entity *e);
  */
 struct interval *interval_new(size_t entries);
 void interval_free(struct interval *i);
+/* As if new, without entries; keeps room for as many as there were. */
+void interval_clear(struct interval *i);
+/* Makes room for so many entries in all; those there are stay. */
+void interval_reserve(struct interval *i, size_t entries);
 /*
  * One interval that covers both, for a ring that runs out of room: a must end where or before b
  * starts and have the smaller sequence. Moments and histograms are merged, counters added, gauges

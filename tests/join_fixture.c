@@ -75,9 +75,11 @@ struct node_page *join_fixture_page(const char *node, int64_t end_ns, const stru
 {
 	struct node_page from = view_fixture_node(node, end_ns, 3600, 1000, 100), *page;
 	struct page_pod *own = mem_zalloc(count + 1, sizeof(*own));
+	static uint64_t layouts;
 
 	for (size_t i = 0; i < count; i++)
 		own[i] = pods[i];
+	from.layout = ++layouts;
 	from.pods = own;
 	from.pod_count = count;
 	from.names = name_all(&from, own);

@@ -23,7 +23,7 @@ static_assert(sizeof(struct page_latest) == 40 && sizeof(struct kernel_limits) =
 static_assert(sizeof(struct page_container) == 88 && sizeof(struct pod_usage) == 328,
 	      "compare the new member");
 
-static_assert(sizeof(struct page_pod) == 376 && sizeof(struct node_page) == 1592,
+static_assert(sizeof(struct page_pod) == 376 && sizeof(struct node_page) == 1600,
 	      "compare the new member");
 
 #define SAME(member)                                                                               \

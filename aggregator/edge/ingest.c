@@ -47,6 +47,7 @@ struct ingest {
 	struct ingest_peers *peers;
 	struct ingest_parts *parts;
 	struct buf body, ack, answer; /* scratch, kept from frame to frame */
+	struct interval *interval; /* owned; so, too */
 	int64_t idle_ns; /* when a step last found fewer frames than it could take, or the first began */
 };
 
@@ -82,6 +83,7 @@ int ingest_open(struct ingest **out, const char *url, const struct keyring *keys
 		return rc;
 	}
 	in->parts = ingest_parts_new(&parts_limits);
+	in->interval = interval_new(0);
 	*out = in;
 	return 0;
 }
@@ -93,6 +95,7 @@ void ingest_close(struct ingest *in)
 	ingest_socket_remove(&in->endpoint);
 	ingest_peers_close(in->peers);
 	ingest_parts_free(in->parts);
+	interval_free(in->interval);
 	buf_fini(&in->body);
 	buf_fini(&in->ack);
 	buf_fini(&in->answer);
@@ -133,18 +136,15 @@ static enum frame_result take_interval(struct ingest *in, const struct frame_hea
 				       const struct buf *parts, size_t count, int64_t now_ns,
 				       struct ack *ack)
 {
-	struct interval *interval;
-	enum frame_result result;
+	struct interval *interval = in->interval;
 	struct reason why;
 
-	if (body_decode_interval(parts, count, &interval, &why))
+	if (body_decode_interval_into(parts, count, interval, &why))
 		return refuse(ack, &why);
 	interval->sequence = header->sequence;
 	interval->age_ns = header->age_ms * NS_PER_MS;
 	interval->wait_ns = now_ns > in->idle_ns ? now_ns - in->idle_ns : 0;
-	result = in->handler(in->ctx, header, interval, now_ns, ack);
-	interval_free(interval);
-	return result;
+	return in->handler(in->ctx, header, interval, now_ns, ack);
 }
 
 /* An opened frame; may take the body. */

@@ -12,7 +12,7 @@
 #include "shared/reason.h"
 
 /*
- * Called on the loop thread for each complete interval, which ingest frees afterwards. Fills
+ * Called on the loop thread for each complete interval, which is ingest's again afterwards. Fills
  * status, applied, durable, orders and reason of *ack (zeroed before, but for server_time_ns =
  * now_ns) and returns how the frame is counted.
  */

@@ -132,7 +132,7 @@ static size_t coarse(size_t size)
 	return (size + PAGE_STEP - 1) / PAGE_STEP * PAGE_STEP;
 }
 
-struct node_page *page_new(const struct node_page *from)
+struct node_page *page_new_bounded(const struct node_page *from)
 {
 	size_t containers = count_containers(from);
 	size_t limits = from->names ? 0 : from->pod_count + containers;
@@ -153,7 +153,14 @@ struct node_page *page_new(const struct node_page *from)
 	page->name = place_text(&at, from->name);
 	page->pods = pods;
 	place_pods(&at, from, pods);
-	page_bounds_sum(pods, from->pod_count, page->cpu_allocatable_milli,
+	return page;
+}
+
+struct node_page *page_new(const struct node_page *from)
+{
+	struct node_page *page = page_new_bounded(from);
+
+	page_bounds_sum(page->pods, page->pod_count, page->cpu_allocatable_milli,
 			page->mem_allocatable_bytes, &page->bounds);
 	return page;
 }

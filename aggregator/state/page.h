@@ -89,6 +89,11 @@ struct node_page {
 	struct page_names *names; /* held; NULL: the strings are in the page's own block */
 	uint64_t
 		generation; /* of the state when it was built: grows with every change of this node */
+	/*
+	 * Two pages of a node that have the same have the same pods and containers in the same
+	 * order, with the same strings and limits, all of which lie in the same names. 0: not told.
+	 */
+	uint64_t layout;
 	const char *name;
 	uint8_t run[FRAME_RUN_LEN];
 	int64_t end_ns; /* of the newest interval */
@@ -117,7 +122,7 @@ struct node_page {
 	int64_t cpu_allocatable_milli,
 		mem_allocatable_bytes; /* the capacity where the API is unknown */
 	struct page_usage usage;
-	struct page_bounds bounds; /* over the pods; set by page_new() */
+	struct page_bounds bounds; /* over the pods */
 	struct page_peaks *peaks; /* held; NULL: none */
 	size_t pod_count;
 	const struct page_pod *pods; /* sorted by name */
@@ -133,9 +138,11 @@ void page_names_drop(struct page_names *n);
  * every string and all limits. With from->names set, that is held instead, and strings and limits,
  * which must lie in it, are not copied. Pods and containers must be sorted by name (strcmp); NULL
  * strings become "" in a copy, and NULL limits unknown ones. Peaks are held. from->users does not
- * matter.
+ * matter. Its bounds are summed.
  */
 struct node_page *page_new(const struct node_page *from);
+/* The same for who knows the bounds: they are those of `from`. */
+struct node_page *page_new_bounded(const struct node_page *from);
 struct node_page *page_hold(struct node_page *p);
 /* Any thread; the last user frees it. NULL is allowed. */
 void page_drop(struct node_page *p);

@@ -61,6 +61,7 @@ void usage_node_free(struct usage_node *n)
 	page_peaks_drop(n->peaks);
 	node_windows_free(n->windows);
 	free(n->uses);
+	free(n->order.refs);
 	page_names_drop(n->names);
 	page_drop(n->page);
 	page_drop(n->old_page);
@@ -390,6 +391,7 @@ static void set_head(struct usage_node *n, const struct interval *interval)
 static void renew_page(struct usage_node *n, uint64_t generation)
 {
 	n->head.generation = generation;
+	n->head.layout = n->layout;
 	n->head.names = n->names;
 	n->head.name = n->names->text;
 	n->head.clock_known = node_clock_skew(&n->clock, &n->head.clock_ahead_ns);
@@ -408,6 +410,7 @@ void usage_node_restore(struct usage_node *n, int64_t now_ns, uint64_t generatio
 	memcpy(n->head.run, n->counted.run, FRAME_RUN_LEN);
 	set_aside(n);
 	usage_node_rename(n);
+	n->layout = generation;
 	renew_page(n, generation);
 	n->packed.generation = generation;
 	n->packed.mark = n->counted;
@@ -501,8 +504,10 @@ uint64_t usage_node_apply(struct usage_node *n, const uint8_t run[FRAME_RUN_LEN]
 	if (too_much_kept(n, pods_max))
 		end_ns = INT64_MAX;
 	/* An entry may have become another workload's. */
-	if (!same || news || n->forget_ns <= end_ns)
+	if (!same || news || n->forget_ns <= end_ns) {
 		forget(n, end_ns);
+		n->layout = generation;
+	}
 	if (news || !n->names)
 		usage_node_rename(n);
 	renew_page(n, generation);

@@ -75,6 +75,16 @@ struct usage_ref {
 	int64_t seen_ns;
 };
 
+/*
+ * The references on a page by their places in refs: pods in the page's order, those of one name
+ * oldest first, and behind them containers in that of their pods.
+ */
+struct page_order {
+	uint64_t layout; /* that it is of; 0: it is to be made */
+	uint32_t pods, containers;
+	uint32_t *refs; /* owned */
+};
+
 /* An interval of some run. */
 struct usage_mark {
 	bool known; /* else there is none, and all else is 0 */
@@ -113,6 +123,8 @@ struct usage_node {
 	size_t ref_count;
 	struct usage_ref *refs; /* owned; sorted by ref */
 	struct page_names *names; /* held; the node's own name, then all of refs */
+	uint64_t layout; /* generation in which refs, their names or limits last changed */
+	struct page_order order; /* how pages of that layout list the references */
 	struct usage
 		*uses; /* owned; of the newest interval's entries; NULL once a page tells them */
 	struct usage node_usage; /* of the newest interval */
@@ -123,6 +135,7 @@ struct usage_node {
 	struct node_page *
 		old_page; /* held; until it is: the last one, for values newer ones of which could not be */
 	bool stale; /* it waits for its page in the state's list */
+	UT_hash_handle hh; /* of the state's index, by name */
 	char name[];
 };
 

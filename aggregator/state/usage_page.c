@@ -5,6 +5,9 @@
  * the newest one's. A container goes to the pod its parent reference became; one whose parent is
  * not in the interval is not shown. Where a newest value was put aside (usage_check.h) the page
  * before is asked for the last good one.
+ *
+ * Who is on a page, and in what order, changes only when something starts or ends on the node. It
+ * is found once for each layout (page.h), and so are the bounds.
  */
 #include "aggregator/state/usage_node.h"
 
@@ -179,21 +182,16 @@ static void fill_pod(struct page_pod *p, const struct usage_node *n, struct usag
 	pod_usage_pack(&told, n->head.end_ns, &p->usage);
 }
 
-/*
- * Sorts and joins the references; returns the number of pods. Each reference learns its pod's
- * place.
- */
-static size_t fill_pods(struct page_scratch *s, const struct usage_node *n, size_t count)
+/* Joins the references of each name; returns the number of pods. */
+static size_t fill_pods(struct page_scratch *s, const struct usage_node *n)
 {
-	size_t pods = 0;
+	size_t count = n->order.pods, pods = 0;
 
-	if (!in_order(s->pods, count, compare_pod))
-		qsort(s->pods, count, sizeof(struct usage_ref *), compare_pod);
 	for (size_t i = 0, run; i < count; i += run, pods++) {
 		if (i + 1 < count)
 			pod_windows_prefetch(s->pods[i + 1]->pod->windows);
-		for (run = 0; i + run < count && s->pods[i]->rank == s->pods[i + run]->rank; run++)
-			s->pods[i + run]->place = (uint32_t)pods;
+		for (run = 1; i + run < count && s->pods[i]->rank == s->pods[i + run]->rank; run++)
+			continue;
 		fill_pod(&s->page_pods[pods], n, &s->pods[i], run);
 	}
 	return pods;
@@ -225,11 +223,9 @@ static void fill_container(struct page_container *c, const struct usage_ref *r,
 	read_pressure(c, u);
 }
 
-static void fill_containers(struct page_scratch *s, const struct usage_node *n, size_t count)
+static void fill_containers(struct page_scratch *s, const struct usage_node *n)
 {
-	if (!in_order(s->containers, count, compare_container))
-		qsort(s->containers, count, sizeof(struct usage_ref *), compare_container);
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < n->order.containers; i++) {
 		struct page_pod *pod = &s->page_pods[s->containers[i]->place];
 
 		fill_container(&s->page_containers[i], s->containers[i],
@@ -240,6 +236,8 @@ static void fill_containers(struct page_scratch *s, const struct usage_node *n, 
 			pod->containers = &s->page_containers[i];
 	}
 }
+
+/* --- order ------------------------------------------------------------------------------------ */
 
 /* Splits what is current into pods and containers; the latter only if their pod is there. */
 static size_t collect_pods(struct usage_node *n, struct page_scratch *s)
@@ -271,24 +269,104 @@ static size_t collect_containers(struct usage_node *n, struct page_scratch *s)
 	return count;
 }
 
+static void sort(struct usage_ref **refs, size_t count, int (*compare)(const void *, const void *))
+{
+	if (!in_order(refs, count, compare))
+		qsort(refs, count, sizeof(struct usage_ref *), compare);
+}
+
+/* References of one name have one place. */
+static void place_pods(struct usage_ref **pods, size_t count)
+{
+	uint32_t place = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		place += i && pods[i - 1]->rank != pods[i]->rank;
+		pods[i]->place = place;
+	}
+}
+
+static void note_order(const struct usage_node *n, struct usage_ref *const *refs, uint32_t count,
+		       uint32_t *to)
+{
+	for (uint32_t i = 0; i < count; i++)
+		to[i] = (uint32_t)(refs[i] - n->refs);
+}
+
+static void recall_order(const struct usage_node *n, const uint32_t *order, uint32_t count,
+			 struct usage_ref **to)
+{
+	for (uint32_t i = 0; i < count; i++)
+		to[i] = &n->refs[order[i]];
+}
+
+static void make_order(struct usage_node *n, struct page_scratch *s)
+{
+	struct page_order *o = &n->order;
+
+	o->layout = n->layout;
+	o->pods = (uint32_t)collect_pods(n, s);
+	sort(s->pods, o->pods, compare_pod);
+	place_pods(s->pods, o->pods);
+	o->containers = (uint32_t)collect_containers(n, s);
+	sort(s->containers, o->containers, compare_container);
+	free(o->refs);
+	o->refs = mem_alloc((o->pods + o->containers + 1) * sizeof(*o->refs));
+	note_order(n, s->pods, o->pods, o->refs);
+	note_order(n, s->containers, o->containers, o->refs + o->pods);
+}
+
+/* The references of the page, and the place of each. */
+static void take_order(struct usage_node *n, struct page_scratch *s)
+{
+	const struct page_order *o = &n->order;
+
+	if (!o->layout || o->layout != n->layout) {
+		make_order(n, s);
+		return;
+	}
+	recall_order(n, o->refs, o->pods, s->pods);
+	recall_order(n, o->refs + o->pods, o->containers, s->containers);
+}
+
+/* --- the page --------------------------------------------------------------------------------- */
+
+/* Bounds are of limits against what the node can give away. */
+static bool is_bounded_alike(const struct node_page *now, const struct node_page *before)
+{
+	return before && now->layout && now->layout == before->layout &&
+	       now->cpu_allocatable_milli == before->cpu_allocatable_milli &&
+	       now->mem_allocatable_bytes == before->mem_allocatable_bytes;
+}
+
+static struct node_page *make_page(struct node_page *page, const struct node_page *before)
+{
+	if (!is_bounded_alike(page, before))
+		return page_new(page);
+	page->bounds = before->bounds;
+	return page_new_bounded(page);
+}
+
 struct node_page *usage_node_page(struct usage_node *n, struct page_scratch *s)
 {
 	int64_t end_ns = n->head.end_ns;
-	struct node_page page = n->head;
+	struct node_page page = n->head, *made;
 
 	reserve(s, n->ref_count + 1);
-	page.pod_count = fill_pods(s, n, collect_pods(n, s));
+	take_order(n, s);
+	page.pod_count = fill_pods(s, n);
 	page.pods = s->page_pods;
 	page.peaks = n->peaks;
-	fill_containers(s, n, collect_containers(n, s));
+	fill_containers(s, n);
 	page.usage.latest = read_latest(&n->node_usage);
 	if (n->old_page)
 		hold_all(&page.usage.latest, &n->node_usage, &n->old_page->usage.latest,
 			 end_ns - n->old_page->end_ns);
 	node_windows_read(n->windows, end_ns, page.usage.windows);
+	made = make_page(&page, n->old_page);
 	free(n->uses);
 	n->uses = NULL;
 	page_drop(n->old_page);
 	n->old_page = NULL;
-	return page_new(&page);
+	return made;
 }

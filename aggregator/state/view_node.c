@@ -89,15 +89,13 @@ struct view_node *view_node_renew(const struct view_node *before, struct node_pa
 static struct node_page *outline_page(const struct node_page *page)
 {
 	struct node_page head = *page;
-	struct node_page *out;
 
 	head.names = NULL;
 	head.peaks = NULL;
 	head.pods = NULL;
 	head.pod_count = 0;
-	out = page_new(&head);
-	out->bounds = page->bounds;
-	return out;
+	head.layout = 0;
+	return page_new_bounded(&head);
 }
 
 struct view_node *view_node_outline(struct view_node *n)

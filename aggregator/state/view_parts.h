@@ -3,6 +3,8 @@
 #ifndef EVENKEEL_AGGREGATOR_STATE_VIEW_PARTS_H
 #define EVENKEEL_AGGREGATOR_STATE_VIEW_PARTS_H
 
+#include <stdbool.h>
+
 #include "aggregator/state/view.h"
 
 /*
@@ -10,6 +12,8 @@
  * each.
  */
 void view_pods_join(struct view_node *n, const struct view_node *before);
+/* Whether both list the same pods, of which all is the same but what they use. */
+bool view_pods_same(const struct view_node *n, const struct view_node *before);
 /* Fills sums out of pods and allocatable. There is a model. */
 void view_sums_add(struct view_node *n, const struct view_node *before);
 /* Fills recents out of page and pods. There is a model. */

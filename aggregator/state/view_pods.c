@@ -8,9 +8,8 @@
  * claim one uid, the first by name is the pod's, and the others are listed as measured only.
  * Nothing is lost and nothing listed twice.
  *
- * The pages of a node share their strings until something starts or ends there (page.h). So where
- * the uids are the same strings as in the node before, whose model is the same, each pod is where
- * it was.
+ * The pages of a node keep their layout until something starts or ends there (page.h). So where it
+ * is that of the node before, whose model is the same, each pod is where it was.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -123,18 +122,10 @@ static void list_measured(struct view_node *n)
 		n->pods[i].use = &n->page->pods[i];
 }
 
-static bool is_as_before(const struct view_node *n, const struct view_node *before)
+bool view_pods_same(const struct view_node *n, const struct view_node *before)
 {
-	const struct node_page *now = n->page, *old;
-
-	if (!before || before->model != n->model || !now->names ||
-	    now->names != before->page->names || now->pod_count != before->page->pod_count)
-		return false;
-	old = before->page;
-	for (size_t i = 0; i < now->pod_count; i++)
-		if (now->pods[i].uid != old->pods[i].uid)
-			return false;
-	return true;
+	return before && before->model == n->model && n->page->layout &&
+	       n->page->layout == before->page->layout;
 }
 
 static void join_as_before(struct view_node *n, const struct view_node *before)
@@ -160,7 +151,7 @@ void view_pods_join(struct view_node *n, const struct view_node *before)
 		list_measured(n);
 		return;
 	}
-	if (is_as_before(n, before)) {
+	if (view_pods_same(n, before)) {
 		join_as_before(n, before);
 		return;
 	}

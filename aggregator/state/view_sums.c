@@ -118,18 +118,35 @@ static void sum_declared(struct view_sums *s, const struct model_node *model)
 	s->unlimited_requests_mem = s->load[RESOURCE_MEMORY].unlimited_requests;
 }
 
-static void copy_declared(struct view_sums *s, const struct view_sums *from)
+static void copy_sums(struct view_sums *s, const struct view_sums *from)
 {
 	*s = *from;
 	resources_copy(&s->requests, &from->requests);
 	resources_copy(&s->limits, &from->limits);
+}
+
+static void copy_declared(struct view_sums *s, const struct view_sums *from)
+{
+	copy_sums(s, from);
 	s->kernel_cpu_milli = s->kernel_mem_bytes = 0;
 	s->kernel_unlimited_requests_cpu = s->kernel_unlimited_requests_mem = 0;
 	s->kernel_unlimited_cpu = s->kernel_unlimited_mem = s->kernel_unknown = 0;
 }
 
+/* What the kernel enforces follows from limits, objects, and what the node can give away. */
+static bool is_enforced_alike(const struct view_node *n, const struct view_node *before)
+{
+	return view_pods_same(n, before) &&
+	       n->cpu_allocatable_milli == before->cpu_allocatable_milli &&
+	       n->mem_allocatable_bytes == before->mem_allocatable_bytes;
+}
+
 void view_sums_add(struct view_node *n, const struct view_node *before)
 {
+	if (is_enforced_alike(n, before)) {
+		copy_sums(&n->sums, &before->sums);
+		return;
+	}
 	if (before && before->model == n->model)
 		copy_declared(&n->sums, &before->sums);
 	else

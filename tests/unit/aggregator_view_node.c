@@ -150,11 +150,13 @@ static void a_renewed_node_lists_the_pods_of_its_page(void **state)
 	c = model_cluster(model);
 	from.pods = some;
 	from.pod_count = 2;
+	from.layout = 1;
 	page = page_new(&from);
 	before = view_node_new(page, c->nodes[0]);
 	page_drop(page);
 	assert_string_equal(describe(before), "-/-=k/a default/x=k/b default/y=- ");
 	some[1] = all->pods[2];
+	from.layout = 2;
 	page = page_new(&from);
 	n = view_node_renew(before, page, c->nodes[0]);
 	view_node_drop(before);
@@ -273,6 +275,43 @@ static void what_pods_declare_is_summed(void **state)
 	assert_int_equal(cpu->limits_trimaran, 2000 + 500 + 3000);
 	assert_int_equal(n->sums.kernel_unknown, 3);
 	view_node_drop(n);
+}
+
+/* Sums over limits stay while all they follow from does. */
+static void sums_follow_what_a_node_can_give_away(void **state)
+{
+	const struct kernel_limits two = {2000, GIB, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, 0};
+	struct page_pod pod = measured("k/a", "uid-1");
+	struct node_page *page, *smaller, from;
+	struct view_node *n, *before;
+	struct cluster *c;
+
+	(void)state;
+	pod.limits = &two;
+	put((struct model_fixture_pod){.name = "x", .uid = "uid-1", .cpu = "100m"});
+	c = model_cluster(model);
+	page = join_fixture_page("n", NOW, &pod, 1);
+	before = view_node_new(page, c->nodes[0]);
+	n = view_node_renew(before, page, c->nodes[0]);
+	assert_int_equal(n->sums.kernel_cpu_milli, 2000);
+	assert_int_equal(n->sums.kernel_unlimited_cpu, 0);
+	assert_int_equal(n->sums.kernel_unknown, 0);
+	assert_int_equal(n->sums.requests.of[RESOURCE_CPU], 100);
+	view_node_drop(before);
+	from = *page; /* of the same layout, of a machine that lost CPUs */
+	from.cpu_allocatable_milli = 1500;
+	smaller = page_new(&from);
+	page_drop(page);
+	before = n;
+	n = view_node_renew(before, smaller, c->nodes[0]);
+	assert_int_equal(n->sums.kernel_cpu_milli, 0);
+	assert_int_equal(n->sums.kernel_unlimited_cpu, 1);
+	assert_int_equal(n->sums.kernel_mem_bytes, GIB);
+	assert_int_equal(n->sums.requests.of[RESOURCE_CPU], 100);
+	view_node_drop(before);
+	view_node_drop(n);
+	page_drop(smaller);
+	cluster_drop(c);
 }
 
 static void what_the_kernel_enforces_is_summed(void **state)
@@ -409,6 +448,7 @@ int main(void)
 		TEST(a_node_without_an_api_is_its_page),
 		TEST(the_apis_capacity_wins),
 		TEST(what_pods_declare_is_summed),
+		TEST(sums_follow_what_a_node_can_give_away),
 		TEST(what_the_kernel_enforces_is_summed),
 		TEST(the_kernels_limits_count_by_container),
 		TEST(new_pods_are_those_the_window_does_not_cover),

@@ -121,6 +121,65 @@ static void test_round_trip(void **state)
 	interval_free(large);
 }
 
+/* A field nobody knows leaves all of a part to the library, which passes it over. */
+static void expect_parsed_alike(const struct interval *i, int full)
+{
+	struct interval *back;
+	struct parts p;
+
+	encode(&p, i, full);
+	for (int n = 0; n < p.count; n++)
+		buf_add(&p.bufs[n], "\x78\x00", 2);
+	assert_int_equal(body_decode_interval(p.bufs, (size_t)p.count, &back, NULL), 0);
+	expect_same(i, back, full);
+	interval_free(back);
+	fini(&p);
+}
+
+static void test_the_library_reads_the_same(void **state)
+{
+	struct interval *usual = interval_make(1, 3, 2), *large = interval_make(2, 1500, 3);
+
+	(void)state;
+	for (int full = 0; full < 2; full++) {
+		expect_parsed_alike(usual, full);
+		expect_parsed_alike(large, full);
+	}
+	interval_free(usual);
+	interval_free(large);
+}
+
+static void test_one_interval_takes_many(void **state)
+{
+	static const struct buf wrong = {.data = "\xff", .len = 1};
+	struct interval *kept = interval_new(0), *large = interval_make(1, 40, 2),
+			*small = interval_make(2, 2, 1);
+	const struct entry *room;
+	struct reason why;
+	struct parts p;
+
+	(void)state;
+	encode(&p, large, 1);
+	assert_int_equal(body_decode_interval_into(p.bufs, 1, kept, &why), 0);
+	expect_same(large, kept, true);
+	room = kept->entries;
+	fini(&p);
+	encode(&p, small, 0);
+	kept->sequence = 7;
+	kept->age_ns = kept->wait_ns = 9;
+	assert_int_equal(body_decode_interval_into(p.bufs, 1, kept, &why), 0);
+	expect_same(small, kept, false);
+	assert_int_equal(kept->age_ns, 0);
+	assert_int_equal(kept->wait_ns, 0);
+	assert_ptr_equal(kept->entries, room);
+	fini(&p);
+	assert_int_equal(body_decode_interval_into(&wrong, 1, kept, &why), -EBADMSG);
+	assert_int_equal(kept->entry_count, 0);
+	interval_free(kept);
+	interval_free(large);
+	interval_free(small);
+}
+
 static void test_sizes(void **state)
 {
 	static const struct {
@@ -519,6 +578,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_the_library_reads_the_same),
+		cmocka_unit_test(test_one_interval_takes_many),
 		cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_zeros_cost_nothing),
 		cmocka_unit_test(test_too_big),
