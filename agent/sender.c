@@ -82,6 +82,7 @@ struct flight {
 	struct buf parts[BODY_PARTS_MAX]; /* owned, plain */
 	struct buf frame; /* owned: the sealed part; empty: to be sealed */
 	struct frame_header header; /* of the sealed part */
+	bool part_sent; /* on whatever connection */
 	bool waiting; /* for its ack */
 	uint64_t connection; /* on which it left .. */
 	uint32_t copies; /* .. and how often, with ids one after the other: */
@@ -240,6 +241,7 @@ static void next_part(struct sender *s, int64_t now)
 
 	buf_clear(&f->frame);
 	f->copies = 0;
+	f->part_sent = false;
 	if (++f->part < f->part_count)
 		return;
 	f->part = 0;
@@ -588,10 +590,10 @@ static bool transmit(struct sender *s, int64_t now)
 			end_flight(s);
 		return false;
 	}
-	s->stats.sent_again += f->copies > 0;
+	s->stats.sent_again += f->part_sent;
 	if (!f->copies++)
 		f->first_sent_ns = now;
-	f->sent = f->waiting = true;
+	f->sent = f->part_sent = f->waiting = true;
 	f->request = s->last_request = request;
 	f->sent_ns = now;
 	f->connection = connection;

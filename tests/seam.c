@@ -87,22 +87,59 @@ static char *library(void)
 	return full;
 }
 
+/* A variable of the environment that is another one while programs are started with a seam. */
+struct lent {
+	const char *name;
+	char *before; /* NULL: there was none */
+	bool lent;
+};
+
+static struct lent preload = {.name = "LD_PRELOAD"}, sanitizer = {.name = "ASAN_OPTIONS"};
+
+static void give_back(struct lent *l)
+{
+	if (!l->lent)
+		return;
+	if (l->before)
+		setenv(l->name, l->before, 1);
+	else
+		unsetenv(l->name);
+	free(l->before);
+	l->before = NULL;
+	l->lent = false;
+}
+
+/* Puts the value in front of what was there, or behind it. */
+static void lend(struct lent *l, const char *value, bool in_front)
+{
+	const char *before = getenv(l->name);
+	char *both;
+
+	l->before = before ? mem_strdup(before) : NULL;
+	l->lent = true;
+	both = !before || !*before ? mem_strdup(value)
+	       : in_front	   ? mem_printf("%s:%s", value, before)
+				   : mem_printf("%s:%s", before, value);
+	setenv(l->name, both, 1);
+	free(both);
+}
+
 void seam_enter(struct seam *s)
 {
-	char *preload;
+	char *path;
 
-	if (!s) {
-		unsetenv("LD_PRELOAD");
-		unsetenv("ASAN_OPTIONS");
+	give_back(&preload);
+	give_back(&sanitizer);
+	unsetenv(SEAM_ENVIRONMENT);
+	if (!s)
 		return;
-	}
-	preload = library();
-	setenv("LD_PRELOAD", preload, 1);
-	setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 1);
+	path = library();
+	lend(&preload, path, true);
+	lend(&sanitizer, "verify_asan_link_order=0", false);
 	setenv(SEAM_ENVIRONMENT, s->path, 1);
 	for (int i = 0; i < SEAM_CALLS; i++)
 		atomic_store(&s->control->of[i].calls, 0);
-	free(preload);
+	free(path);
 }
 
 void seam_set(struct seam *s, enum seam_call call, int error, int64_t after, int64_t times)

@@ -29,6 +29,15 @@ enum seam_call {
 	SEAM_CALLS,
 };
 
+/* Sanitizers know allocations by themselves: with them SEAM_ALLOCATE is never met. */
+#ifdef __has_feature
+#if __has_feature(address_sanitizer)
+#define SEAM_WITHOUT_MEMORY
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define SEAM_WITHOUT_MEMORY
+#endif
+
 enum { SEAM_SHORT = 0 }; /* for an errno: a byte is taken or given */
 
 #define SEAM_FOR_EVER INT64_MAX

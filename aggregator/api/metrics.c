@@ -515,6 +515,7 @@ void api_metrics(const struct api_context *ctx, const struct api_request *rq,
 	(void)rq;
 	rs->content_type = "text/plain; version=0.0.4; charset=utf-8";
 	write_service(&rs->body, ctx);
+	metrics_write_ingest(&rs->body, &ctx->counters->ingest);
 	metrics_write_access(&rs->body, &ctx->counters->access);
 	write_store(&rs->body, &ctx->counters->store, now_ns);
 	metrics_write_extender(&rs->body, ctx);

@@ -39,6 +39,8 @@ void metrics_write_drain(struct buf *out, const struct api_context *ctx);
 
 /* Who was let in to this API, and who was not. */
 void metrics_write_access(struct buf *out, const struct access_counters *c);
+/* The connections of agents. */
+void metrics_write_ingest(struct buf *out, const struct ingest_counters *c);
 /* This process: CPU time, memory, descriptors. */
 void metrics_write_process(struct buf *out);
 

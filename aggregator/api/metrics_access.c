@@ -23,8 +23,10 @@ static void write_refusals(struct buf *out, const struct access_counters *c)
 	};
 	static const char name[] = "evenkeel_http_refused_total";
 
-	metrics_write_family(out, name,
-			     "Requests that were not let in, by why; \"slow\": connections cut.");
+	metrics_write_family(
+		out, name,
+		"Requests that were not let in, by why; \"slow\", \"tooManyConnections\" "
+		"and \"noDescriptor\": connections that were cut.");
 	for (int r = 0; r < ACCESS_REFUSALS; r++)
 		metrics_write_sample(out, name, labels[r], (double)counter_get(&c->refused[r]));
 }

@@ -34,6 +34,8 @@ static const struct ingest_parts_limits parts_limits = {
 	.bytes_max = 64 * 1024 * 1024,
 };
 
+static const struct ingest_patience usual; /* zeroes */
+
 struct ingest {
 	/* fixed after open */
 	const struct keyring *keys; /* borrowed, as are the three below */
@@ -72,7 +74,7 @@ int ingest_open(struct ingest **out, const char *url, const struct keyring *keys
 	in->counters = counters;
 	in->handler = handler;
 	in->ctx = ctx;
-	rc = ingest_peers_open(&in->peers, listener, endpoint.kind);
+	rc = ingest_peers_open(&in->peers, listener, endpoint.kind, &usual, &counters->ingest);
 	if (rc) {
 		reason_set(reason, "%s: %s", url, strerror(-rc));
 		ingest_socket_remove(&endpoint);

@@ -5,12 +5,12 @@
  * a frame. Here the thread that wants the message reads it: one epoll for all peers, one recv() for
  * a frame, which usually is there as a whole, and one sendmsg() for its answer.
  *
- *                   within 10 s            a part            the rest, within 30 s
- *     NEW (accepted) --hello--> IDLE --------------> BEGUN ----------------------> message
- *                                |  ^                  ^                              |
- *                     message(s) |  +------- no more --|------------------------------+
- *                                v                     | a part                       | more was read
- *                              message --------------> READY <------------------------+
+ *               within 10 s            a part            the rest, within 30 s
+ *     NEW (accepted) --hello--> IDLE -----------> BEGUN --------------------> message
+ *                                |  ^               ^                            |
+ *                     message(s) |  +-- no more ----|----------------------------+
+ *              within 15 minutes v                  | a part                     | more was read
+ *                              message -----------> READY <----------------------+
  *
  * A message that one recv() brought whole is handed out where it lies, in room that all peers
  * share. What came in part is kept with its peer until the rest is there, so a peer that is silent
@@ -19,23 +19,29 @@
  * as the kernel no longer does.
  *
  * What can fail. A peer that breaks the protocol, announces more than a frame may have, says its
- * hello or ends a message too late is closed; so is one whose answer went out in part. Parts of
- * messages share a bound; over it, who began first is closed: who is honest is done soon. Out of
- * descriptors, a spare one is given up to accept and close, so that nobody waits in a backlog for
- * ever. Where that fails too, or is needed too often, nobody is accepted for a moment: a listener
- * that is always readable would take a whole core. Agents connect again and send again. On shutdown
- * nothing is kept.
+ * hello or ends a message too late is closed; so is one whose answer went out in part, and one that
+ * asks nothing for longer than any agent does. Parts of messages share a bound; over it, who began
+ * first is closed: who is honest is done soon. There is a bound of peers, so that agents leave some
+ * descriptors to all else. Over it, and out of descriptors, who was silent for longest is closed
+ * for who comes, if that is ROOM_NS or more: strangers who only greet hold none for long, and
+ * crowds of them drive out nobody who asks now and then. Where nobody is, a spare one is given up
+ * to accept and close, so that nobody waits in a backlog for ever. Where that fails too, or is
+ * needed too often, nobody is accepted for a moment: a listener that is always readable would take
+ * a whole core. All of that is counted. Agents connect again and send again. On shutdown nothing is
+ * kept.
  */
 #include "aggregator/edge/ingest_peers.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <sys/uio.h>
@@ -54,16 +60,20 @@ enum {
 	SHARED_LEN = 256 * 1024,
 	PART_STEP = 4096,
 	PARTS_MAX = 256 * 1024 * 1024, /* bytes kept of messages that came in part */
+	PEERS_LEAST = 64,
+	DESCRIPTORS_KEPT = 256, /* for the HTTP API, files, databases .. */
 };
 
 #define HELLO_NS   (10 * NS_PER_SEC)
 #define MESSAGE_NS (30 * NS_PER_SEC)
+#define SILENT_NS  (900 * NS_PER_SEC)
+#define ROOM_NS	   (90 * NS_PER_SEC)
 #define PAUSE_NS   (100 * NS_PER_MS)
 
 /* What an event is about, where it is not a peer. */
 enum { ID_LISTENER = 1, ID_READY, ID_TIMER };
 
-/* Peers of each state but PEER_IDLE are in a list of their own. */
+/* Peers of each state are in a list of their own. */
 enum peer_state {
 	PEER_NEW, /* its hello is awaited */
 	PEER_IDLE,
@@ -76,7 +86,7 @@ struct peer {
 	int fd;
 	uint64_t id; /* place in peers below, and in the upper half a count that makes it unique */
 	enum peer_state state;
-	int64_t due_ns; /* monotonic: closed then, if it is still PEER_NEW or PEER_BEGUN */
+	int64_t due_ns; /* monotonic: closed then, unless it is PEER_READY */
 	struct buf part; /* what was read .. */
 	size_t taken; /* .. of which so much is handed out; 0 unless PEER_READY */
 	struct peer *prev, *next; /* in the list */
@@ -85,12 +95,15 @@ struct peer {
 struct ingest_peers {
 	/* fixed after open */
 	enum endpoint_kind kind;
+	struct ingest_patience patience;
+	struct ingest_counters *counters; /* borrowed */
 	int epoll, listener, ready_event, timer;
+	size_t most; /* peers */
 
 	int spare; /* a descriptor to give up; negative: there is none */
 	uint32_t accepted; /* ever, never 0 in an id */
 	struct peer **peers; /* owned; NULL: the place is free */
-	size_t room;
+	size_t room, count;
 	size_t free_hint; /* no place before it is free */
 	struct peer
 		*lists[PEER_STATES]; /* who came first is first: by due_ns, where there is one */
@@ -164,38 +177,38 @@ static void expect_by(struct ingest_peers *p, int64_t due_ns)
 		set_timer(p, due_ns);
 }
 
-static bool has_list(const struct peer *peer)
+static int64_t patience_of(const struct ingest_peers *p, enum peer_state state)
 {
-	return peer->state != PEER_IDLE;
+	return state == PEER_NEW    ? p->patience.hello_ns
+	       : state == PEER_IDLE ? p->patience.silent_ns
+				    : p->patience.message_ns;
 }
 
 static void enter(struct ingest_peers *p, struct peer *peer, enum peer_state state)
 {
 	bool was_ready = p->lists[PEER_READY] != NULL;
-	int64_t patience_ns = state == PEER_NEW ? HELLO_NS : MESSAGE_NS;
 
 	peer->state = state;
-	if (has_list(peer))
-		DL_APPEND(p->lists[state], peer);
-	if (state == PEER_READY)
+	DL_APPEND(p->lists[state], peer);
+	if (state == PEER_READY) {
 		tell_ready(p, was_ready);
-	if (state != PEER_NEW && state != PEER_BEGUN)
 		return;
-	peer->due_ns = clock_mono_ns() + patience_ns;
+	}
+	peer->due_ns = clock_mono_ns() + patience_of(p, state);
 	expect_by(p, peer->due_ns);
 }
 
 static void leave(struct ingest_peers *p, struct peer *peer)
 {
-	if (has_list(peer))
-		DL_DELETE(p->lists[peer->state], peer);
+	DL_DELETE(p->lists[peer->state], peer);
 	if (peer->state == PEER_READY)
 		tell_ready(p, true);
 }
 
+/* Who was idle, and is again, has asked something meanwhile. */
 static void move(struct ingest_peers *p, struct peer *peer, enum peer_state state)
 {
-	if (peer->state == state)
+	if (peer->state == state && state != PEER_IDLE)
 		return;
 	leave(p, peer);
 	enter(p, peer, state);
@@ -227,6 +240,13 @@ static void close_peer(struct ingest_peers *p, struct peer *peer)
 		p->free_hint = at;
 	close(peer->fd);
 	free(peer);
+	counter_set(&p->counters->connections, --p->count);
+}
+
+static void end_peer(struct ingest_peers *p, struct peer *peer, enum ingest_closing why)
+{
+	counter_add(&p->counters->closed[why], 1);
+	close_peer(p, peer);
 }
 
 static bool watch(const struct ingest_peers *p, int fd, uint64_t id)
@@ -246,6 +266,7 @@ static void add_peer(struct ingest_peers *p, int fd)
 	peer->fd = fd;
 	peer->id = (uint64_t)p->accepted << 32 | at;
 	p->peers[at] = peer;
+	counter_set(&p->counters->connections, ++p->count);
 	enter(p, peer, PEER_NEW);
 	if (send(fd, wire_hello, WIRE_HELLO_LEN, MSG_DONTWAIT | MSG_NOSIGNAL) != WIRE_HELLO_LEN ||
 	    !watch(p, fd, peer->id))
@@ -265,9 +286,33 @@ static bool refuse_one(struct ingest_peers *p)
 
 	close_fd(p->spare);
 	fd = accept4(p->listener, NULL, NULL, SOCK_CLOEXEC);
+	if (fd >= 0)
+		counter_add(&p->counters->refused, 1);
 	close_fd(fd);
 	p->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	return fd >= 0;
+}
+
+/* Ends who was silent for longest; false when nobody was for long. */
+static bool make_place(struct ingest_peers *p)
+{
+	struct peer *silent = p->lists[PEER_IDLE];
+
+	if (!silent ||
+	    clock_mono_ns() - (silent->due_ns - p->patience.silent_ns) < p->patience.room_ns)
+		return false;
+	end_peer(p, silent, INGEST_CLOSING_ROOM);
+	return true;
+}
+
+static void admit(struct ingest_peers *p, int fd)
+{
+	if (p->count >= p->most && !make_place(p)) {
+		counter_add(&p->counters->refused, 1);
+		close(fd);
+		return;
+	}
+	add_peer(p, fd);
 }
 
 /* While the listener is not listened to, those who knock wait in its backlog. */
@@ -292,20 +337,32 @@ static void resume_accepting(struct ingest_peers *p)
 	hear_listener(p, true);
 }
 
-/* True while there may be more; *refused counts those for whom there was no descriptor. */
+/* The kernel says that there is no descriptor before it looks for who needs one. */
+static bool somebody_waits(const struct ingest_peers *p)
+{
+	struct pollfd listener = {.fd = p->listener, .events = POLLIN};
+
+	return poll(&listener, 1, 0) != 0;
+}
+
+/* True while there may be more; *refused counts how often there was no descriptor. */
 static bool accept_one(struct ingest_peers *p, int *refused)
 {
 	int fd = accept4(p->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	bool lacking;
 
 	if (fd >= 0) {
-		add_peer(p, fd);
+		admit(p, fd);
 		return true;
 	}
 	if (errno == EINTR || errno == ECONNABORTED)
 		return true;
 	if (errno == EWOULDBLOCK)
 		return false;
-	if ((errno == EMFILE || errno == ENFILE) && ++*refused < REFUSALS_MAX && refuse_one(p))
+	lacking = errno == EMFILE || errno == ENFILE;
+	if (lacking && !somebody_waits(p))
+		return false;
+	if (lacking && ++*refused < REFUSALS_MAX && (make_place(p) || refuse_one(p)))
 		return true;
 	pause_accepting(p);
 	return false;
@@ -320,10 +377,13 @@ static void accept_peers(struct ingest_peers *p)
 			return;
 }
 
-static void close_late(struct ingest_peers *p, struct peer **list, int64_t now_ns)
+static void end_late(struct ingest_peers *p, enum peer_state state, enum ingest_closing why,
+		     int64_t now_ns)
 {
+	struct peer **list = &p->lists[state];
+
 	while (*list && (*list)->due_ns <= now_ns)
-		close_peer(p, *list);
+		end_peer(p, *list, why);
 	if (*list)
 		expect_by(p, (*list)->due_ns);
 }
@@ -333,8 +393,9 @@ static void on_timer(struct ingest_peers *p)
 	int64_t now_ns = clock_mono_ns();
 
 	set_timer(p, 0);
-	close_late(p, &p->lists[PEER_NEW], now_ns);
-	close_late(p, &p->lists[PEER_BEGUN], now_ns);
+	end_late(p, PEER_NEW, INGEST_CLOSING_NO_HELLO, now_ns);
+	end_late(p, PEER_BEGUN, INGEST_CLOSING_SLOW, now_ns);
+	end_late(p, PEER_IDLE, INGEST_CLOSING_SILENT, now_ns);
 	if (p->resume_ns && p->resume_ns <= now_ns)
 		resume_accepting(p);
 	else if (p->resume_ns)
@@ -451,7 +512,7 @@ static int make_room(struct ingest_peers *p, struct peer *peer, size_t *room)
 	while (p->part_bytes > PARTS_MAX) {
 		if (!p->lists[PEER_BEGUN] || p->lists[PEER_BEGUN] == peer)
 			return -ENOBUFS;
-		close_peer(p, p->lists[PEER_BEGUN]);
+		end_peer(p, p->lists[PEER_BEGUN], INGEST_CLOSING_MEMORY);
 	}
 	return 0;
 }
@@ -499,6 +560,17 @@ static int read_peer(struct ingest_peers *p, struct peer *peer, struct ingest_me
 
 /* --- events ----------------------------------------------------------------------------------- */
 
+/* Because of an error that serving it had. */
+static void end_failed(struct ingest_peers *p, struct peer *peer, int rc)
+{
+	if (rc == -EPROTO || rc == -EMSGSIZE)
+		end_peer(p, peer, INGEST_CLOSING_PROTOCOL);
+	else if (rc == -ENOBUFS)
+		end_peer(p, peer, INGEST_CLOSING_MEMORY);
+	else
+		close_peer(p, peer); /* it has gone by itself */
+}
+
 /* 0 with a message, else -EAGAIN. */
 static int serve(struct ingest_peers *p, struct peer *peer, struct ingest_message *message)
 {
@@ -506,7 +578,7 @@ static int serve(struct ingest_peers *p, struct peer *peer, struct ingest_messag
 					   : read_peer(p, peer, message);
 
 	if (rc && rc != -EAGAIN)
-		close_peer(p, peer);
+		end_failed(p, peer, rc);
 	return rc ? -EAGAIN : 0;
 }
 
@@ -581,18 +653,46 @@ void ingest_peers_reply(struct ingest_peers *p, const struct ingest_route *route
 	while (n < 0 && errno == EINTR);
 	if (n < 0 && errno == EWOULDBLOCK)
 		return;
-	if (n < 0 || (size_t)n < iov[0].iov_len + route->len + len)
+	if (n < 0)
 		close_peer(p, peer);
+	else if ((size_t)n < iov[0].iov_len + route->len + len)
+		end_peer(p, peer, INGEST_CLOSING_UNREAD);
 }
 
 /* --- opening and closing ---------------------------------------------------------------------- */
 
-int ingest_peers_open(struct ingest_peers **out, int listener, enum endpoint_kind kind)
+static int64_t or_usual(int64_t wanted_ns, int64_t usual_ns)
+{
+	return wanted_ns ? wanted_ns : usual_ns;
+}
+
+static void be_patient(struct ingest_peers *p, const struct ingest_patience *wanted)
+{
+	p->patience.hello_ns = or_usual(wanted->hello_ns, HELLO_NS);
+	p->patience.message_ns = or_usual(wanted->message_ns, MESSAGE_NS);
+	p->patience.silent_ns = or_usual(wanted->silent_ns, SILENT_NS);
+	p->patience.room_ns = or_usual(wanted->room_ns, ROOM_NS);
+}
+
+static size_t peers_most(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur < PEERS_LEAST + DESCRIPTORS_KEPT)
+		return PEERS_LEAST;
+	return (size_t)files.rlim_cur - DESCRIPTORS_KEPT;
+}
+
+int ingest_peers_open(struct ingest_peers **out, int listener, enum endpoint_kind kind,
+		      const struct ingest_patience *patience, struct ingest_counters *counters)
 {
 	struct ingest_peers *p = mem_zalloc(1, sizeof(*p));
 	int rc;
 
 	p->kind = kind;
+	p->counters = counters;
+	p->most = peers_most();
+	be_patient(p, patience);
 	p->listener = listener;
 	p->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	p->epoll = epoll_create1(EPOLL_CLOEXEC);

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "aggregator/edge/ingest_wire.h"
+#include "aggregator/state/counters.h"
 #include "shared/endpoint.h"
 
 struct ingest_peers;
@@ -27,11 +28,20 @@ struct ingest_message {
 	struct ingest_route route;
 };
 
+/* How long a peer may take; 0: the usual time. */
+struct ingest_patience {
+	int64_t hello_ns;
+	int64_t message_ns; /* from its first byte to its last */
+	int64_t silent_ns; /* between messages */
+	int64_t room_ns; /* likewise, while there is no descriptor for others */
+};
+
 /*
  * Takes over the descriptor, which listens and does not block. 0, or a negative errno; then it is
- * the caller's.
+ * the caller's. counters are borrowed.
  */
-int ingest_peers_open(struct ingest_peers **out, int listener, enum endpoint_kind kind);
+int ingest_peers_open(struct ingest_peers **out, int listener, enum endpoint_kind kind,
+		      const struct ingest_patience *patience, struct ingest_counters *counters);
 /* NULL is allowed. Peers that wait for an answer see the connection end. */
 void ingest_peers_close(struct ingest_peers *p);
 /* Readable when there is something to do. */

@@ -107,7 +107,9 @@ struct drain_counters {
 	X(NOT_REVIEWED, "notReviewed") /* who knows could not be asked */                          \
 	X(RATE, "rateLimited")                                                                     \
 	X(TOO_LARGE, "tooLarge")                                                                   \
-	X(SLOW, "slow") /* connections that were cut */
+	X(SLOW, "slow") /* connections that were cut */                                            \
+	X(CONNECTIONS, "tooManyConnections") /* of one client */                                   \
+	X(NO_DESCRIPTOR, "noDescriptor") /* for a connection */
 
 enum access_refusal {
 #define X(name, label) ACCESS_REFUSAL_##name,
@@ -135,8 +137,33 @@ struct access_counters {
 	atomic_uint_least64_t connections; /* that are open */
 };
 
+/* X(name, metric label). Why connections of agents were ended by this side. */
+#define INGEST_CLOSINGS_TABLE(X)                                                                   \
+	X(NO_HELLO, "noHello")                                                                     \
+	X(PROTOCOL, "protocol") /* what no agent says, or more than a frame may have */            \
+	X(SLOW, "slow") /* a message that does not end */                                          \
+	X(MEMORY, "memory") /* too much of messages that have not ended */                         \
+	X(UNREAD, "unread") /* an answer, of which a part went out */                              \
+	X(SILENT, "silent") /* for longer than any agent is */                                     \
+	X(ROOM, "room") /* silent, while there was none for somebody else */
+
+enum ingest_closing {
+#define X(name, label) INGEST_CLOSING_##name,
+	INGEST_CLOSINGS_TABLE(X)
+#undef X
+		INGEST_CLOSINGS
+};
+
+/* Of the connections of agents. */
+struct ingest_counters {
+	atomic_uint_least64_t connections; /* that are open */
+	atomic_uint_least64_t closed[INGEST_CLOSINGS];
+	atomic_uint_least64_t refused; /* for want of room, or of a descriptor */
+};
+
 struct counters {
 	struct access_counters access;
+	struct ingest_counters ingest;
 	struct drain_counters drain;
 	struct planner_counters planner;
 	struct store_counters store;

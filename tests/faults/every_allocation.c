@@ -21,14 +21,7 @@
 #include "tests/process.h"
 #include "tests/seam_work.h"
 
-#ifndef __has_feature
-#define __has_feature(x) 0
-#endif
-#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
-#define SANITIZED
-#endif
-
-#ifndef SANITIZED
+#ifndef SEAM_WITHOUT_MEMORY
 
 static struct seam_work *s;
 
@@ -182,7 +175,7 @@ static void test_agents_memory(void **state)
 
 int main(void)
 {
-#ifdef SANITIZED
+#ifdef SEAM_WITHOUT_MEMORY
 	print_message("SKIP: the sanitizer's allocations do not fail\n");
 	return 0;
 #else

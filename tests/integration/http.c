@@ -8,20 +8,18 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <arpa/inet.h>
 #include <curl/curl.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 #include "aggregator/edge/http/http.h"
 #include "shared/mem.h"
+#include "tests/http_raw.h"
 #include "tests/http_scene.h"
 #include "tests/view_fixture.h"
 
@@ -57,61 +55,6 @@ static char *header_of(const struct answer *a, const char *name)
 
 	free(line);
 	return at ? mem_strndup(at + len, strcspn(at + len, "\r\n")) : NULL;
-}
-
-static int raw_connect(const struct scene *s)
-{
-	const char *address = http_address(s->server);
-	struct sockaddr_in at = {
-		.sin_family = AF_INET,
-		.sin_port = htons((uint16_t)strtol(strrchr(address, ':') + 1, NULL, 10)),
-		.sin_addr = {htonl(INADDR_LOOPBACK)},
-	};
-	struct timeval patience = {.tv_sec = 30};
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	assert_true(fd >= 0);
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-	assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
-	return fd;
-}
-
-/* False when the peer has closed. */
-static bool raw_send(int fd, const char *data, size_t len)
-{
-	while (len) {
-		ssize_t sent = send(fd, data, len, MSG_NOSIGNAL);
-
-		if (sent <= 0)
-			return false;
-		data += sent;
-		len -= (size_t)sent;
-	}
-	return true;
-}
-
-static bool raw_say(int fd, const char *text)
-{
-	return raw_send(fd, text, strlen(text));
-}
-
-/*
- * Reads until `until` was seen (NULL: until the end). False when the connection ended or nothing
- * came.
- */
-static bool raw_read(int fd, const char *until, struct buf *out)
-{
-	char chunk[4096];
-	ssize_t len;
-
-	buf_clear(out);
-	while ((len = recv(fd, chunk, sizeof(chunk), 0)) > 0) {
-		buf_add(out, chunk, (size_t)len);
-		if (until && strstr(out->data, until))
-			return true;
-	}
-	return false;
 }
 
 /* --- well-behaved clients --------------------------------------------------------------------- */
@@ -527,40 +470,6 @@ static void test_long_headers(void **state)
 	buf_fini(&got);
 }
 
-/*
- * More clients than the server lets in: it goes on with those it has, and serves others once these
- * leave.
- */
-static void test_connection_limit(void **state)
-{
-	enum { CLIENTS = 400, FILES = 400 };
-	struct rlimit before, few;
-	struct scene *s = *state;
-	struct reason reason;
-	struct buf got = BUF_INIT;
-	int fds[CLIENTS];
-
-	getrlimit(RLIMIT_NOFILE, &before);
-	if (before.rlim_cur < 2 * CLIENTS + FILES) {
-		print_message("SKIP: the limit of open files is too low\n");
-		skip();
-	}
-	http_stop(s->server);
-	few = (struct rlimit){FILES, before.rlim_max};
-	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-	assert_int_equal(http_start(&s->server, "127.0.0.1:0", &s->ctx, &reason), 0);
-	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-
-	for (int i = 0; i < CLIENTS; i++)
-		fds[i] = raw_connect(s);
-	assert_true(raw_say(fds[0], "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"));
-	assert_true(raw_read(fds[0], "ok\n", &got));
-	for (int i = 0; i < CLIENTS; i++)
-		close(fds[i]);
-	assert_alive(s);
-	buf_fini(&got);
-}
-
 /* --- life ------------------------------------------------------------------------------------- */
 
 static void test_stop_with_clients(void **state)
@@ -695,7 +604,6 @@ int main(void)
 		TEST(test_unread_answers_are_bounded),
 		TEST(test_malformed_requests),
 		TEST(test_long_headers),
-		TEST(test_connection_limit),
 		TEST(test_stop_with_clients),
 		TEST(test_address_in_use),
 		TEST(test_bad_addresses),

@@ -37,9 +37,10 @@ struct scene {
 	char dir[64];
 	struct endpoint endpoint;
 	struct ingest_peers *peers;
+	struct ingest_counters counters;
 };
 
-static int setup(void **state)
+static int setup_with(void **state, const struct ingest_patience *patience)
 {
 	struct scene *s = mem_zalloc(1, sizeof(*s));
 	char *url;
@@ -51,9 +52,24 @@ static int setup(void **state)
 	assert_int_equal(endpoint_parse(&s->endpoint, url, NULL), 0);
 	free(url);
 	assert_int_equal(ingest_socket_listen(&fd, &s->endpoint, NULL), 0);
-	assert_int_equal(ingest_peers_open(&s->peers, fd, ENDPOINT_IPC), 0);
+	assert_int_equal(ingest_peers_open(&s->peers, fd, ENDPOINT_IPC, patience, &s->counters), 0);
 	*state = s;
 	return 0;
+}
+
+static int setup(void **state)
+{
+	const struct ingest_patience usual = {0};
+
+	return setup_with(state, &usual);
+}
+
+/* Who is silent goes after a few seconds, and at once where there is no room. */
+static int setup_impatient(void **state)
+{
+	const struct ingest_patience impatient = {.silent_ns = 3 * NS_PER_SEC, .room_ns = 1};
+
+	return setup_with(state, &impatient);
 }
 
 static int teardown(void **state)
@@ -67,14 +83,27 @@ static int teardown(void **state)
 	return 0;
 }
 
-static int connect_peer(const struct scene *s)
+static int peer_socket(void)
 {
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
-	memcpy(address.sun_path, s->endpoint.path, strlen(s->endpoint.path) + 1);
 	assert_true(fd >= 0);
+	return fd;
+}
+
+static void connect_at(const struct scene *s, int fd)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+	memcpy(address.sun_path, s->endpoint.path, strlen(s->endpoint.path) + 1);
 	assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+}
+
+static int connect_peer(const struct scene *s)
+{
+	int fd = peer_socket();
+
+	connect_at(s, fd);
 	return fd;
 }
 
@@ -253,6 +282,11 @@ static void test_long_message(void **state)
 	buf_fini(&small);
 }
 
+static uint64_t closed_as(const struct scene *s, enum ingest_closing why)
+{
+	return counter_get(&s->counters.closed[why]);
+}
+
 static bool is_closed(const struct scene *s, int fd)
 {
 	struct pollfd p = {.fd = ingest_peers_fd(s->peers), .events = POLLIN};
@@ -305,6 +339,9 @@ static void test_slow_peers(void **state)
 	expect_hello(known);
 	assert_int_equal(recv(known, back, sizeof(back), 0), -1);
 	assert_int_equal(errno, EAGAIN);
+	assert_int_equal(closed_as(s, INGEST_CLOSING_NO_HELLO), 1);
+	assert_int_equal(closed_as(s, INGEST_CLOSING_SLOW), 1);
+	assert_int_equal(counter_get(&s->counters.connections), 1);
 	close(silent);
 	close(endless);
 	close(known);
@@ -389,6 +426,7 @@ static void test_more_than_all_parts(void **state)
 		expect_nothing(s);
 	}
 	assert_true(is_closed(s, fds[0]));
+	assert_true(closed_as(s, INGEST_CLOSING_MEMORY) > 0);
 	assert_false(is_closed(s, fds[HOARDERS - 1]));
 	honest = connect_peer(s);
 	tell(honest, hello, HELLO_LEN);
@@ -436,31 +474,166 @@ static void test_nothing_to_refuse_with(void **state)
 	buf_fini(&message);
 }
 
-/* Out of descriptors nobody waits in the backlog, and the next one after that is served. */
+enum { TAKEN_MAX = 1024 };
+
+struct shortage {
+	struct rlimit before;
+	int taken[TAKEN_MAX], count;
+};
+
+/* Takes every descriptor up to that one; none above it can be had either. */
+static void begin_shortage(struct shortage *h, int upto)
+{
+	struct rlimit tight;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &h->before), 0);
+	assert_true(upto < TAKEN_MAX);
+	tight = h->before;
+	tight.rlim_cur = (rlim_t)upto + 1;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &tight), 0);
+	for (h->count = 0; h->count < TAKEN_MAX; h->count++) {
+		h->taken[h->count] = fcntl(0, F_DUPFD_CLOEXEC, 0);
+		if (h->taken[h->count] < 0)
+			break;
+	}
+	assert_int_equal(errno, EMFILE);
+}
+
+static void end_shortage(struct shortage *h)
+{
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &h->before), 0);
+	while (h->count)
+		close(h->taken[--h->count]);
+}
+
+/* A greeted peer that asks. */
+static void ask(const struct scene *s, int fd, uint8_t id)
+{
+	struct buf message = BUF_INIT;
+	struct ingest_message m;
+
+	add_message(&message, id, 'x', 10);
+	tell(fd, message.data, message.len);
+	expect_message(s, &m, id, 'x', 10);
+	buf_fini(&message);
+}
+
+/*
+ * Out of descriptors nobody waits in the backlog, nor drives out somebody who asked lately; the
+ * next one after that is served.
+ */
 static void test_out_of_descriptors(void **state)
 {
 	struct scene *s = *state;
-	struct buf message = BUF_INIT;
-	struct rlimit before, tight;
-	struct ingest_message m;
-	int fd = connect_peer(s);
+	int known = connect_peer(s), fd = peer_socket();
+	struct shortage shortage;
 
-	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
-	tight = before;
-	tight.rlim_cur = (rlim_t)fd + 1;
-	assert_int_equal(setrlimit(RLIMIT_NOFILE, &tight), 0);
+	tell(known, hello, HELLO_LEN);
+	ask(s, known, 1);
+	begin_shortage(&shortage, fd);
+	connect_at(s, fd);
 	while (!is_closed(s, fd))
 		;
-	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	end_shortage(&shortage);
+	assert_int_equal(counter_get(&s->counters.refused), 1);
 	expect_nothing(s);
+	ask(s, known, 2);
 	close(fd);
 	fd = connect_peer(s);
-	buf_add(&message, hello, HELLO_LEN);
-	add_message(&message, 1, 'x', 10);
-	tell(fd, message.data, message.len);
-	expect_message(s, &m, 1, 'x', 10);
+	tell(fd, hello, HELLO_LEN);
+	ask(s, fd, 1);
+	assert_int_equal(counter_get(&s->counters.connections), 2);
 	close(fd);
-	buf_fini(&message);
+	close(known);
+}
+
+/* Who was silent for longest makes room for who comes: not who asked since, nor who came later. */
+static void test_silent_peer_makes_room(void **state)
+{
+	struct scene *s = *state;
+	char back[HELLO_LEN];
+	int fds[3], late;
+	struct shortage shortage;
+
+	for (int i = 0; i < 3; i++) {
+		fds[i] = connect_peer(s);
+		tell(fds[i], hello, HELLO_LEN);
+		expect_nothing(s);
+	}
+	ask(s, fds[0], 1);
+	late = peer_socket();
+	begin_shortage(&shortage, late);
+	connect_at(s, late);
+	tell(late, hello, HELLO_LEN);
+	ask(s, late, 2);
+	end_shortage(&shortage);
+	expect_hello(fds[1]);
+	assert_int_equal(recv(fds[1], back, sizeof(back), 0), 0);
+	assert_int_equal(closed_as(s, INGEST_CLOSING_ROOM), 1);
+	assert_int_equal(counter_get(&s->counters.refused), 0);
+	assert_int_equal(counter_get(&s->counters.connections), 3);
+	ask(s, fds[0], 3);
+	ask(s, fds[2], 4);
+	for (int i = 0; i < 3; i++)
+		close(fds[i]);
+	close(late);
+}
+
+/* Nobody stays for ever who asks nothing, though it greeted; who asks now and then does. */
+static void test_silent_peer_goes(void **state)
+{
+	struct scene *s = *state;
+	int silent = connect_peer(s), known = connect_peer(s);
+	int64_t begin_ns = clock_mono_ns();
+	uint8_t id = 0;
+	char back[HELLO_LEN];
+
+	tell(silent, hello, HELLO_LEN);
+	tell(known, hello, HELLO_LEN);
+	expect_nothing(s);
+	expect_hello(silent);
+	while (!closed_as(s, INGEST_CLOSING_SILENT)) {
+		ask(s, known, id++);
+		poll(NULL, 0, 20);
+		assert_true(clock_mono_ns() - begin_ns < LONG_NS);
+	}
+	assert_true(clock_mono_ns() - begin_ns >= 3 * NS_PER_SEC);
+	assert_int_equal(recv(silent, back, sizeof(back), 0), 0);
+	ask(s, known, id);
+	assert_int_equal(closed_as(s, INGEST_CLOSING_SILENT), 1);
+	close(silent);
+	close(known);
+}
+
+/* However many agents there are, they leave descriptors to others. */
+static void test_peers_are_bounded(void **state)
+{
+	enum { FILES = 400, PEERS = FILES - 256 };
+	struct ingest_patience usual = {0};
+	struct rlimit before, few;
+	int fds[PEERS + 1];
+	struct scene *s;
+	void *bounded;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = (struct rlimit){FILES, before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	setup_with(&bounded, &usual);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	s = bounded;
+	for (int i = 0; i <= PEERS; i++) {
+		fds[i] = connect_peer(s);
+		tell(fds[i], hello, HELLO_LEN);
+		expect_nothing(s);
+	}
+	assert_true(is_closed(s, fds[PEERS]));
+	assert_int_equal(counter_get(&s->counters.connections), PEERS);
+	assert_int_equal(counter_get(&s->counters.refused), 1);
+	ask(s, fds[0], 1);
+	for (int i = 0; i <= PEERS; i++)
+		close(fds[i]);
+	teardown(&bounded);
 }
 
 int main(void)
@@ -475,6 +648,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_more_than_all_parts, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_nothing_to_refuse_with, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_out_of_descriptors, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_silent_peer_makes_room, setup_impatient,
+						teardown),
+		cmocka_unit_test_setup_teardown(test_silent_peer_goes, setup_impatient, teardown),
+		cmocka_unit_test(test_peers_are_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

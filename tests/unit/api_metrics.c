@@ -158,6 +158,10 @@ static void test_values(void **state)
 		"evenkeel_frames_total{result=\"applied\"} 12",
 		"evenkeel_frames_total{result=\"forged\"} 0",
 		"evenkeel_frames_received_bytes_total 4096",
+		"evenkeel_ingest_connections 6",
+		"evenkeel_ingest_refused_total 2",
+		"evenkeel_ingest_closed_total{reason=\"room\"} 9",
+		"evenkeel_ingest_closed_total{reason=\"noHello\"} 0",
 		"evenkeel_http_requests_total{code=\"2xx\"} 3",
 		"evenkeel_views_published_total 5",
 		"evenkeel_nodes{state=\"fresh\"} 2",
@@ -201,6 +205,9 @@ static void test_values(void **state)
 	(void)state;
 	counter_add(&f.counters.frames[FRAME_RESULT_applied], 12);
 	counter_add(&f.counters.frame_bytes, 4096);
+	counter_set(&f.counters.ingest.connections, 6);
+	counter_add(&f.counters.ingest.refused, 2);
+	counter_add(&f.counters.ingest.closed[INGEST_CLOSING_ROOM], 9);
 	counter_add(&f.counters.http_requests[2], 3);
 	counter_add(&f.counters.views_published, 5);
 	counter_add(&f.counters.quarantined[QUARANTINE_counterReset], 7);

@@ -4,26 +4,45 @@
  * step of a request has its time instead: the handshake and the headers, the body, the answer. Who
  * serves the connection says when the next step is due, without a lock; who looks for the overdue
  * holds the list's, under which no descriptor is closed.
+ *
+ * Nor may anybody have all of them: clients that have some are in a table, with how many. It is no
+ * larger than the list.
  */
 #include "aggregator/edge/http/connections.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <uthash.h>
 
+#include "aggregator/edge/http/peer.h"
 #include "shared/mem.h"
 
+struct connections_client {
+	UT_hash_handle hh;
+	uint64_t id;
+	unsigned int has; /* at least one */
+};
+
 struct connections {
+	/* fixed after start */
+	unsigned int most, of_client_most;
+	uint8_t key[PEER_KEY_LEN];
+
 	pthread_mutex_t lock;
 	/* under lock */
 	struct connection *first;
+	struct connections_client *clients;
 	size_t count;
 };
 
-struct connections *connections_new(void)
+struct connections *connections_new(unsigned int most, unsigned int of_client_most)
 {
 	struct connections *cs = mem_zalloc(1, sizeof(*cs));
 
+	cs->most = most;
+	cs->of_client_most = of_client_most;
+	crypto_shorthash_keygen(cs->key);
 	pthread_mutex_init(&cs->lock, NULL);
 	return cs;
 }
@@ -36,10 +55,57 @@ void connections_free(struct connections *cs)
 	free(cs);
 }
 
-struct connection *connections_begin(struct connections *cs, int fd, int64_t due_ns)
+unsigned int connections_most(const struct connections *cs)
 {
-	struct connection *c = mem_zalloc(1, sizeof(*c));
+	return cs->most;
+}
 
+struct connection *connections_reserve(struct connections *cs)
+{
+	bool room;
+
+	pthread_mutex_lock(&cs->lock);
+	room = cs->count < cs->most;
+	if (room)
+		cs->count++;
+	pthread_mutex_unlock(&cs->lock);
+	return room ? mem_zalloc(1, sizeof(struct connection)) : NULL;
+}
+
+/* Under lock. */
+static struct connections_client *find_client(struct connections *cs, uint64_t id)
+{
+	struct connections_client *client;
+
+	HASH_FIND(hh, cs->clients, &id, sizeof(id), client);
+	if (client)
+		return client;
+	client = mem_zalloc(1, sizeof(*client));
+	client->id = id;
+	HASH_ADD(hh, cs->clients, id, sizeof(id), client);
+	return client;
+}
+
+bool connections_admit(struct connections *cs, struct connection *c, const struct sockaddr *from)
+{
+	struct connections_client *client;
+	uint64_t id;
+
+	if (!cs->of_client_most)
+		return true;
+	id = peer_hash(cs->key, from);
+	pthread_mutex_lock(&cs->lock);
+	client = find_client(cs, id);
+	if (client->has < cs->of_client_most) {
+		client->has++;
+		c->owner = client;
+	}
+	pthread_mutex_unlock(&cs->lock);
+	return c->owner;
+}
+
+void connections_begin(struct connections *cs, struct connection *c, int fd, int64_t due_ns)
+{
 	c->fd = fd;
 	atomic_init(&c->due_ns, due_ns);
 	pthread_mutex_lock(&cs->lock);
@@ -48,17 +114,28 @@ struct connection *connections_begin(struct connections *cs, int fd, int64_t due
 	if (c->next)
 		c->next->link = &c->next;
 	cs->first = c;
-	cs->count++;
 	pthread_mutex_unlock(&cs->lock);
-	return c;
+}
+
+/* Under lock. */
+static void leave_client(struct connections *cs, struct connections_client *client)
+{
+	if (--client->has)
+		return;
+	HASH_DEL(cs->clients, client);
+	free(client);
 }
 
 void connections_end(struct connections *cs, struct connection *c)
 {
 	pthread_mutex_lock(&cs->lock);
-	*c->link = c->next;
-	if (c->next)
-		c->next->link = c->link;
+	if (c->link) {
+		*c->link = c->next;
+		if (c->next)
+			c->next->link = c->link;
+	}
+	if (c->owner)
+		leave_client(cs, c->owner);
 	cs->count--;
 	pthread_mutex_unlock(&cs->lock);
 	tls_set_drop(c->tls);

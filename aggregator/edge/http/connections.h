@@ -1,16 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The connections that are open, each with a time by which its next step must have come. */
+/*
+ * The connections that are open, of which there is a bound, for all and for each client; each with
+ * a time by which its next step must have come.
+ */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_HTTP_CONNECTIONS_H
 #define EVENKEEL_AGGREGATOR_EDGE_HTTP_CONNECTIONS_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 #include "aggregator/edge/http/tls.h"
 
 struct connection {
-	struct connection *next, **link; /* under the list's lock */
+	/* under the list's lock */
+	struct connection *next, **link; /* link is NULL before connections_begin() */
+	struct connections_client *owner; /* NULL: clients are not counted */
+
 	int fd;
 	atomic_int_least64_t due_ns; /* monotonic; INT64_MAX: none */
 	struct tls_set *tls; /* held; NULL: plain */
@@ -19,15 +27,24 @@ struct connection {
 
 struct connections;
 
-struct connections *connections_new(void);
+/* 0 of a client: as many as of all. */
+struct connections *connections_new(unsigned int most, unsigned int of_client_most);
 void connections_free(struct connections *cs); /* empty; NULL is allowed */
+unsigned int connections_most(const struct connections *cs);
 
-/* Any thread, as all below. fd stays open until connections_end(). */
-struct connection *connections_begin(struct connections *cs, int fd, int64_t due_ns);
+/*
+ * Any thread, as all below. A place for a connection to come, zeroed; NULL: there is none. It ends
+ * by connections_end(), whatever became of it.
+ */
+struct connection *connections_reserve(struct connections *cs);
+/* Whose it is (as peer_hash() tells clients apart). False: that client has as many as it may. */
+bool connections_admit(struct connections *cs, struct connection *c, const struct sockaddr *from);
+/* fd stays open until connections_end(). */
+void connections_begin(struct connections *cs, struct connection *c, int fd, int64_t due_ns);
 void connections_end(struct connections *cs, struct connection *c);
 void connection_expect(struct connection *c, int64_t due_ns);
 /* Shuts down what is overdue; how many. Their ends are told by the library that reads them. */
 size_t connections_cut(struct connections *cs, int64_t now_ns);
-size_t connections_count(struct connections *cs);
+size_t connections_count(struct connections *cs); /* with places that are reserved */
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The library tells of each connection before its first byte. There it gets the newest certificate,
- * and a place among those that are watched. Requests then pass the gate (gate.c), with what the
- * library knows of them.
+ * A connection has a place before it is accepted. The library tells of it before its first byte:
+ * there it gets the newest certificate, and is watched from then on. Requests then pass the gate
+ * (gate.c), with what the library knows of them.
  *
  * One thread does what has to be done in time: once a second it cuts who takes too long, and every
  * ten seconds, or when it is told to, it reads certificates and tokens again. That touches a disk,
@@ -82,31 +82,51 @@ static gnutls_session_t session_of(struct MHD_Connection *connection)
 	return info ? info->tls_session : NULL;
 }
 
-static struct connection *begin(struct door *d, struct MHD_Connection *connection)
+bool door_has_room(struct door *d)
+{
+	return connections_count(d->connections) < connections_most(d->connections);
+}
+
+unsigned int door_room(const struct door *d)
+{
+	return connections_most(d->connections);
+}
+
+struct connection *door_reserve(struct door *d)
+{
+	return connections_reserve(d->connections);
+}
+
+bool door_admit(struct door *d, struct connection *c, const struct sockaddr *from)
+{
+	bool admitted = connections_admit(d->connections, c, from);
+
+	if (!admitted)
+		counter_add(&d->counters->refused[ACCESS_REFUSAL_CONNECTIONS], 1);
+	return admitted;
+}
+
+void door_begin(struct door *d, struct connection *c, struct MHD_Connection *connection)
 {
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-	struct connection *c = connections_begin(d->connections, info->connect_fd,
-						 clock_mono_ns() + d->patience.headers_ns);
 
+	connections_begin(d->connections, c, info->connect_fd,
+			  clock_mono_ns() + d->patience.headers_ns);
 	if (d->tls) {
 		c->tls = tls_hold(d->tls);
 		tls_set_begin(c->tls, session_of(connection));
 	}
-	return c;
 }
 
-void door_on_connection(void *door, struct MHD_Connection *connection, void **context,
-			enum MHD_ConnectionNotificationCode code)
+void door_end(struct door *d, struct connection *c)
 {
-	struct door *d = door;
+	connections_end(d->connections, c);
+}
 
-	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-		*context = begin(d, connection);
-	} else if (*context) {
-		connections_end(d->connections, *context);
-		*context = NULL;
-	}
+void door_count_unserved(struct door *d)
+{
+	counter_add(&d->counters->refused[ACCESS_REFUSAL_NO_DESCRIPTOR], 1);
 }
 
 static int64_t patience_of(const struct door *d, enum door_step step)
@@ -358,7 +378,8 @@ static int start_thread(struct door *d, struct reason *reason)
 	return -rc;
 }
 
-static struct door *make(const struct http_config *config, struct access_counters *counters)
+static struct door *make(const struct http_config *config, const struct door_limits *limits,
+			 struct access_counters *counters)
 {
 	struct door *d = mem_zalloc(1, sizeof(*d));
 	pthread_condattr_t attributes;
@@ -370,14 +391,14 @@ static struct door *make(const struct http_config *config, struct access_counter
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_cond_init(&d->news, &attributes);
 	pthread_condattr_destroy(&attributes);
-	d->connections = connections_new();
+	d->connections = connections_new(limits->connections, limits->of_client);
 	return d;
 }
 
-int door_open(struct door **out, const struct http_config *config, struct access_counters *counters,
-	      struct reason *reason)
+int door_open(struct door **out, const struct http_config *config, const struct door_limits *limits,
+	      struct access_counters *counters, struct reason *reason)
 {
-	struct door *d = make(config, counters);
+	struct door *d = make(config, limits, counters);
 	struct gate_options options = config->gate;
 	int rc = 0;
 

@@ -16,23 +16,37 @@ enum { DOOR_IDLE_SECONDS = 45 }; /* of silence; longer than the 30 s at which sc
 
 struct door;
 
+/* How many connections there may be. */
+struct door_limits {
+	unsigned int connections;
+	unsigned int of_client; /* 0: all of them */
+};
+
 /*
  * Reads certificates and tokens, and starts a thread that reads them again and cuts the slow.
  * -errno with the reason.
  */
-int door_open(struct door **d, const struct http_config *config, struct access_counters *counters,
-	      struct reason *reason);
+int door_open(struct door **d, const struct http_config *config, const struct door_limits *limits,
+	      struct access_counters *counters, struct reason *reason);
 /* All connections are closed. NULL is allowed. */
 void door_close(struct door *d);
 void door_reload(struct door *d); /* any thread; soon */
 bool door_has_tls(const struct door *d);
 
+/* Whether there is a place for one more connection, and for how many there are places in all. */
+bool door_has_room(struct door *d);
+unsigned int door_room(const struct door *d);
 /*
- * Called by the library for the beginning and the end of each connection, whose context *context
- * becomes.
+ * A connection comes: a place for it, before it is accepted (NULL: there is none); once it is,
+ * whether its client may have one more; when the library tells of it, the newest certificate and a
+ * time for its first request. It ends by door_end(), however far it came.
  */
-void door_on_connection(void *door, struct MHD_Connection *connection, void **context,
-			enum MHD_ConnectionNotificationCode code);
+struct connection *door_reserve(struct door *d);
+bool door_admit(struct door *d, struct connection *c, const struct sockaddr *from);
+void door_begin(struct door *d, struct connection *c, struct MHD_Connection *connection);
+void door_end(struct door *d, struct connection *c);
+/* Somebody is turned away, since there is no descriptor for him. */
+void door_count_unserved(struct door *d);
 
 /* What a connection does next, which has its time. */
 enum door_step {

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Answers wait in memory until their clients have read them, so what clients do not read is
+ * bounded: all bodies and unread answers together are HELD_MOST (beyond: 503, but answers up to
+ * SMALL_ANSWER, such as of health, always pass). Streams are made piece by piece as the client
+ * reads; each holds what it is made from, so STREAMS_MOST at once (beyond: 503).
+ */
+#include "aggregator/edge/http/answer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/mem.h"
+
+enum {
+	HELD_MOST = 256 << 20,
+	SMALL_ANSWER = 4096,
+	STREAMS_MOST = 4,
+	STREAM_BLOCK = 32 << 10,
+};
+
+/* An answer the library is sending. */
+struct answer {
+	struct http_server *server;
+	char *data; /* owned */
+	size_t len;
+	struct shared_body *shared; /* held, and then data is its */
+};
+
+/* A stream the library is sending. */
+struct sending {
+	struct http_server *server;
+	struct api_stream *stream; /* owned */
+	struct buf piece; /* the newest */
+	size_t sent; /* of it */
+};
+
+bool answer_hold(struct http_server *s, size_t len)
+{
+	if (atomic_fetch_add(&s->held_bytes, len) + len <= HELD_MOST)
+		return true;
+	atomic_fetch_sub(&s->held_bytes, len);
+	return false;
+}
+
+void answer_release(struct http_server *s, size_t len)
+{
+	atomic_fetch_sub(&s->held_bytes, len);
+}
+
+/* --- answers ---------------------------------------------------------------------------------- */
+
+static void free_answer(void *cls)
+{
+	struct answer *a = cls;
+
+	answer_release(a->server, a->len);
+	if (a->shared)
+		shared_body_drop(a->shared);
+	else
+		free(a->data);
+	free(a);
+}
+
+static size_t answer_len(const struct api_response *rs)
+{
+	return rs->shared ? rs->shared->len : rs->body.len;
+}
+
+/* Counts the answer as held, which free_answer() ends; false where it would be too much. */
+static bool hold_answer(struct http_server *s, const struct api_response *rs)
+{
+	size_t len = answer_len(rs);
+
+	if (len > SMALL_ANSWER)
+		return answer_hold(s, len);
+	atomic_fetch_add(&s->held_bytes, len);
+	return true;
+}
+
+/*
+ * Takes the body over, which is counted as held. A shared one counts as held for every answer: who
+ * reads slowly may be its last user.
+ */
+static struct MHD_Response *new_answer(struct http_server *s, struct api_response *rs)
+{
+	struct answer *a = mem_zalloc(1, sizeof(*a));
+	struct MHD_Response *response;
+
+	a->server = s;
+	a->shared = rs->shared;
+	rs->shared = NULL;
+	if (a->shared) {
+		a->data = a->shared->data;
+		a->len = a->shared->len;
+	} else {
+		a->data = buf_take(&rs->body, &a->len);
+	}
+	response = MHD_create_response_from_buffer_with_free_callback_cls(a->len, a->data,
+									  free_answer, a);
+	if (!response)
+		free_answer(a);
+	return response;
+}
+
+/* --- streams ---------------------------------------------------------------------------------- */
+
+static void end_sending(void *cls)
+{
+	struct sending *d = cls;
+
+	atomic_fetch_sub(&d->server->streams, 1);
+	d->stream->free(d->stream);
+	buf_fini(&d->piece);
+	free(d);
+}
+
+/* The library takes 0 for "ask again at once", so an empty piece is not the end of it. */
+static ssize_t send_piece(void *cls, uint64_t at, char *to, size_t most)
+{
+	struct sending *d = cls;
+	size_t len;
+
+	(void)at;
+	while (d->sent == d->piece.len) {
+		buf_clear(&d->piece);
+		d->sent = 0;
+		if (!d->stream->next(d->stream, &d->piece))
+			return MHD_CONTENT_READER_END_OF_STREAM;
+	}
+	len = d->piece.len - d->sent < most ? d->piece.len - d->sent : most;
+	memcpy(to, d->piece.data + d->sent, len);
+	d->sent += len;
+	return (ssize_t)len;
+}
+
+/* Whether one more may begin, which is counted then until end_sending(). */
+static bool begin_stream(struct http_server *s)
+{
+	if (atomic_fetch_add(&s->streams, 1) < STREAMS_MOST)
+		return true;
+	atomic_fetch_sub(&s->streams, 1);
+	return false;
+}
+
+static void drop_stream(struct api_response *rs)
+{
+	if (rs->stream)
+		rs->stream->free(rs->stream);
+	rs->stream = NULL;
+}
+
+/* Takes the stream over, which has begun. */
+static struct MHD_Response *new_stream(struct http_server *s, struct api_response *rs)
+{
+	struct sending *d = mem_zalloc(1, sizeof(*d));
+	struct MHD_Response *response;
+
+	d->server = s;
+	d->stream = rs->stream;
+	rs->stream = NULL;
+	response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, send_piece, d,
+						     end_sending);
+	if (!response)
+		end_sending(d);
+	return response;
+}
+
+/* --- sending ---------------------------------------------------------------------------------- */
+
+/*
+ * A client that has this very answer (If-None-Match lists its tag, or is "*") need not get it
+ * again.
+ */
+static bool is_unchanged(struct MHD_Connection *connection, const char *tag)
+{
+	const char *have = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
+						       MHD_HTTP_HEADER_IF_NONE_MATCH);
+
+	return have && (strcmp(have, "*") == 0 || strstr(have, tag));
+}
+
+static void drop_shared(struct api_response *rs)
+{
+	shared_body_drop(rs->shared);
+	rs->shared = NULL;
+	rs->gzip = false;
+}
+
+/* Weak: the bytes may differ in ages. Turns *rs into a 304 where the client knows it. */
+static void tag_answer(struct MHD_Connection *connection, struct api_response *rs, char header[32])
+{
+	snprintf(header, 32, "W/\"%016llx\"", (unsigned long long)rs->etag);
+	if (is_unchanged(connection, header + 2)) {
+		rs->status = 304;
+		rs->content_type = NULL;
+		drop_shared(rs);
+		buf_clear(&rs->body);
+	}
+}
+
+/*
+ * Without a header the answer would say something else, so there is none where one finds no memory.
+ */
+static bool add_header(struct MHD_Response *response, const char *name, const char *value)
+{
+	return !value || MHD_add_response_header(response, name, value) == MHD_YES;
+}
+
+/* What a client is to do about 401, and when about 429. */
+static bool add_refusal_headers(struct MHD_Response *response, const struct api_response *rs)
+{
+	char seconds[16];
+
+	snprintf(seconds, sizeof(seconds), "%d", rs->retry_after_s);
+	return add_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
+			  rs->status == 401 ? "Bearer realm=\"evenkeel\"" : NULL) &&
+	       add_header(response, MHD_HTTP_HEADER_RETRY_AFTER,
+			  rs->retry_after_s ? seconds : NULL);
+}
+
+static bool add_headers(struct MHD_Response *response, const struct api_response *rs,
+			const char *tag)
+{
+	return add_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, rs->content_type) &&
+	       add_header(response, MHD_HTTP_HEADER_CONTENT_ENCODING, rs->gzip ? "gzip" : NULL) &&
+	       add_header(response, MHD_HTTP_HEADER_VARY,
+			  rs->negotiated ? "Accept-Encoding" : NULL) &&
+	       add_header(response, MHD_HTTP_HEADER_ALLOW, rs->allow) &&
+	       add_refusal_headers(response, rs) &&
+	       add_header(response, MHD_HTTP_HEADER_ETAG, *tag ? tag : NULL);
+}
+
+enum MHD_Result answer_send(struct http_server *s, struct MHD_Connection *connection,
+			    struct api_response *rs)
+{
+	struct MHD_Response *response;
+	enum MHD_Result result;
+	char tag[32] = "";
+
+	if (rs->status == 200 && rs->etag)
+		tag_answer(connection, rs, tag);
+	if (rs->stream && !begin_stream(s)) {
+		drop_stream(rs);
+		api_fail(rs, FAIL_BUSY, NULL, "%d snapshots are being read; try again",
+			 STREAMS_MOST);
+	}
+	if (!rs->stream && !hold_answer(s, rs)) {
+		drop_shared(rs);
+		tag[0] = '\0';
+		api_fail(rs, FAIL_BUSY, NULL, "too many answers are being read; try again");
+		hold_answer(s, rs);
+	}
+	counter_add(&s->ctx->counters->http_requests[rs->status / 100 % 6], 1);
+	door_step(s->door, connection, rs->stream ? DOOR_STREAM : DOOR_ANSWER);
+	response = rs->stream ? new_stream(s, rs) : new_answer(s, rs);
+	if (!response)
+		return MHD_NO;
+	result = MHD_NO;
+	if (add_headers(response, rs, tag))
+		result = MHD_queue_response(connection, (unsigned int)rs->status, response);
+	MHD_destroy_response(response);
+	return result;
+}
+
+void answer_drop(struct api_response *rs)
+{
+	if (rs->shared)
+		drop_shared(rs);
+	drop_stream(rs);
+	buf_fini(&rs->body);
+}

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libmicrohttpd reads requests and writes answers; the thread it does that on, and accepting, are
+ * ours. Left to itself it asks again at once, without end, for a connection that the process has no
+ * descriptor for; and where it has connections already, only when one of these ends, however many
+ * descriptors are free meanwhile.
+ *
+ *     epoll --+-- the library's epoll: all connections      --> MHD_run()
+ *             +-- the listener, which all lanes hear        --> accept, MHD_add_connection()
+ *             +-- an eventfd: a connection is resumed, or stop
+ *
+ * A client is let in by a lane that has nothing else to do. It has its place before it is accepted
+ * (door_reserve()): while there is none, clients wait in the backlog, and the library, whose bound
+ * is the same, never gets to it.
+ *
+ * What can fail. Without a descriptor the lane leaves the listener alone for PAUSE_NS and asks
+ * again, so that a short want is not noticed. After PAUSES_MOST of these it gives up a spare
+ * descriptor to let those who wait in and out again, so that nobody hangs; they are counted. What
+ * the library has no memory for it closes.
+ *
+ * A stop ends the loop; then the thread closes every connection and completes every request.
+ */
+#include "aggregator/edge/http/lane.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <gnutls/abstract.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "aggregator/edge/http/request.h"
+#include "shared/clock.h"
+#include "shared/log.h"
+#include "shared/mem.h"
+
+enum {
+	ACCEPTS_MAX = 16, /* between two looks at those who are in */
+	REFUSALS_MAX = 64,
+	PAUSES_MOST = 10,
+	CONNECTION_BYTES = 16384,
+};
+
+#define PAUSE_NS (100 * NS_PER_MS)
+
+/* TLS 1.2 and 1.3, with ciphers that authenticate, and keys that do not outlive a session. */
+#define TLS_PRIORITIES                                                                             \
+	"NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-RSA:-CIPHER-ALL:+AES-256-GCM:"                \
+	"+CHACHA20-POLY1305:+AES-128-GCM"
+
+struct lane {
+	/* fixed after start */
+	struct http_server *server; /* borrowed, as are the two below */
+	struct door *door;
+	int listener;
+	struct MHD_Daemon *daemon;
+	int epoll, wake;
+	pthread_t thread;
+
+	/* the thread's */
+	int spare; /* a descriptor to give up; negative: there is none */
+	int64_t resume_ns; /* the listener is not heard before; 0: it is heard */
+	bool crowded; /* and not, since there is no place */
+	int pauses; /* in a row, for want of a descriptor */
+	struct connection *arriving; /* accepted, and not yet told of by the library */
+
+	/* any thread */
+	atomic_bool stop;
+};
+
+/* --- accepting -------------------------------------------------------------------------------- */
+
+static void hear_listener(const struct lane *l, bool hear)
+{
+	struct epoll_event event = {.events = hear ? EPOLLIN : 0, .data.fd = l->listener};
+	int rc = epoll_ctl(l->epoll, EPOLL_CTL_MOD, l->listener, &event);
+
+	assert(rc == 0);
+}
+
+static void pause_accepting(struct lane *l, bool crowded)
+{
+	l->resume_ns = clock_mono_ns() + PAUSE_NS;
+	l->crowded = crowded;
+	hear_listener(l, false);
+}
+
+static void resume_accepting(struct lane *l)
+{
+	if (!l->resume_ns)
+		return;
+	if (clock_mono_ns() < l->resume_ns && !(l->crowded && door_has_room(l->door)))
+		return;
+	l->resume_ns = 0;
+	hear_listener(l, true);
+}
+
+static void close_fd(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Lets somebody in and out at once; false when nobody waits, or that cannot be done either. */
+static bool refuse_one(struct lane *l)
+{
+	int fd;
+
+	close_fd(l->spare);
+	fd = accept4(l->listener, NULL, NULL, SOCK_CLOEXEC);
+	if (fd >= 0)
+		door_count_unserved(l->door);
+	close_fd(fd);
+	l->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	return fd >= 0;
+}
+
+static void bear_want(struct lane *l)
+{
+	if (++l->pauses == PAUSES_MOST)
+		log_warn("there is no descriptor for clients of the HTTP API: they are turned "
+			 "away until there is");
+	if (l->pauses >= PAUSES_MOST) {
+		l->pauses = PAUSES_MOST;
+		for (int i = 0; i < REFUSALS_MAX && refuse_one(l); i++)
+			;
+	}
+	pause_accepting(l, false);
+}
+
+/* True while it is worth asking again. */
+static bool go_on_after(struct lane *l, int error)
+{
+	switch (error) {
+	case EINTR:
+	case ECONNABORTED:
+		return true;
+	case EWOULDBLOCK:
+		l->pauses = 0;
+		return false;
+	default:
+		bear_want(l);
+		return false;
+	}
+}
+
+/* Who is there, in the place that was kept; the descriptor is the library's then. */
+static void let_in(struct lane *l, struct connection *place, int fd,
+		   const struct sockaddr_storage *from, socklen_t len)
+{
+	if (!door_admit(l->door, place, (const struct sockaddr *)from)) {
+		door_end(l->door, place);
+		close(fd);
+		return;
+	}
+	l->arriving = place;
+	MHD_add_connection(l->daemon, fd, (const struct sockaddr *)from, len);
+	if (l->arriving)
+		door_end(l->door, l->arriving);
+	l->arriving = NULL;
+}
+
+/* True while there may be more. */
+static bool accept_one(struct lane *l)
+{
+	struct connection *place = door_reserve(l->door);
+	struct sockaddr_storage from = {0};
+	socklen_t len = sizeof(from);
+	int fd, error;
+
+	if (!place) {
+		pause_accepting(l, true);
+		return false;
+	}
+	fd = accept4(l->listener, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	if (fd < 0) {
+		error = errno;
+		door_end(l->door, place);
+		return go_on_after(l, error);
+	}
+	l->pauses = 0;
+	let_in(l, place, fd, &from, len);
+	return true;
+}
+
+static void accept_clients(struct lane *l)
+{
+	for (int i = 0; i < ACCEPTS_MAX; i++)
+		if (!accept_one(l))
+			return;
+}
+
+/* --- the loop --------------------------------------------------------------------------------- */
+
+/* Milliseconds until something is due; -1: nothing is. */
+static int patience_of(const struct lane *l)
+{
+	MHD_UNSIGNED_LONG_LONG library_ms;
+	int64_t ms = INT_MAX, left_ns;
+
+	if (MHD_get_timeout(l->daemon, &library_ms) == MHD_YES && library_ms < INT_MAX)
+		ms = (int64_t)library_ms;
+	if (l->resume_ns) {
+		left_ns = l->resume_ns - clock_mono_ns();
+		left_ns = left_ns > 0 ? left_ns : 0;
+		/* Rounded up: not due yet is not worth waking for. */
+		if (left_ns / NS_PER_MS + 1 < ms)
+			ms = left_ns / NS_PER_MS + 1;
+	}
+	return ms == INT_MAX ? -1 : (int)ms;
+}
+
+static void forget_wakes(const struct lane *l)
+{
+	uint64_t count;
+	ssize_t n = read(l->wake, &count, sizeof(count));
+
+	assert(n == sizeof(count));
+}
+
+/* The library looks at its connections however it was woken: who was let in may have asked. */
+static void turn(struct lane *l)
+{
+	struct epoll_event events[3];
+	int count = epoll_wait(l->epoll, events, 3, patience_of(l));
+
+	for (int i = 0; i < count; i++) {
+		if (events[i].data.fd == l->wake)
+			forget_wakes(l);
+		else if (events[i].data.fd == l->listener && !atomic_load(&l->stop))
+			accept_clients(l);
+	}
+	MHD_run(l->daemon);
+	resume_accepting(l);
+}
+
+static void *run(void *arg)
+{
+	struct lane *l = arg;
+
+	while (!atomic_load(&l->stop))
+		turn(l);
+	MHD_stop_daemon(l->daemon);
+	return NULL;
+}
+
+static void wake(const struct lane *l)
+{
+	uint64_t one = 1;
+	ssize_t n = write(l->wake, &one, sizeof(one));
+
+	assert(n == sizeof(one));
+}
+
+struct http_server *lane_server(const struct lane *l)
+{
+	return l->server;
+}
+
+void lane_resume(struct lane *l, struct MHD_Connection *connection)
+{
+	MHD_resume_connection(connection);
+	wake(l);
+}
+
+/* --- life ------------------------------------------------------------------------------------- */
+
+static void on_connection(void *lane, struct MHD_Connection *connection, void **context,
+			  enum MHD_ConnectionNotificationCode code)
+{
+	struct lane *l = lane;
+
+	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+		*context = l->arriving;
+		l->arriving = NULL;
+		door_begin(l->door, *context, connection);
+	} else if (*context) {
+		door_end(l->door, *context);
+		*context = NULL;
+	}
+}
+
+/*
+ * The certificates of sessions are set one by one (tls.h); without any of its own the library would
+ * not start.
+ */
+static int no_certificate(gnutls_session_t session, const struct gnutls_cert_retr_st *info,
+			  gnutls_pcert_st **certificates, unsigned int *count,
+			  gnutls_ocsp_data_st **ocsp, unsigned int *ocsp_count,
+			  gnutls_privkey_t *key, unsigned int *flags)
+{
+	(void)session, (void)info, (void)certificates, (void)count;
+	(void)ocsp, (void)ocsp_count, (void)key, (void)flags;
+	return -1;
+}
+
+/* SIGPIPE is blocked on the thread, so the library may send as it likes. */
+static struct MHD_Daemon *start_daemon(struct lane *l)
+{
+	bool tls = door_has_tls(l->door);
+	struct MHD_OptionItem for_tls[] = {
+		{MHD_OPTION_HTTPS_CERT_CALLBACK2, 0, (void *)no_certificate},
+		{MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)TLS_PRIORITIES},
+		{MHD_OPTION_END, 0, NULL},
+	};
+	struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
+
+	return MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET |
+					MHD_ALLOW_SUSPEND_RESUME | (tls ? MHD_USE_TLS : 0),
+				0, NULL, NULL, request_on_progress, l,
+				MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_CONNECTION_LIMIT,
+				door_room(l->door), MHD_OPTION_UNESCAPE_CALLBACK, request_unescape,
+				NULL, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
+				MHD_OPTION_CONNECTION_TIMEOUT, DOOR_IDLE_SECONDS,
+				MHD_OPTION_NOTIFY_COMPLETED, request_on_completed, l,
+				MHD_OPTION_NOTIFY_CONNECTION, on_connection, l, MHD_OPTION_ARRAY,
+				tls ? for_tls : none, MHD_OPTION_END);
+}
+
+static int watch(const struct lane *l, int fd)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+
+	return epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static int open_descriptors(struct lane *l)
+{
+	const union MHD_DaemonInfo *info;
+	int rc;
+
+	l->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	l->epoll = epoll_create1(EPOLL_CLOEXEC);
+	l->wake = l->epoll < 0 ? -1 : eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (l->wake < 0)
+		return -errno;
+	l->daemon = start_daemon(l);
+	if (!l->daemon)
+		return errno ? -errno : -EIO;
+	info = MHD_get_daemon_info(l->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+	rc = watch(l, info->epoll_fd);
+	if (!rc)
+		rc = watch(l, l->wake);
+	return rc ? rc : watch(l, l->listener);
+}
+
+/* Signals are for the loop thread. */
+static int start_thread(struct lane *l)
+{
+	sigset_t all, before;
+	int rc;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(&l->thread, NULL, run, l);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return -rc;
+}
+
+static void free_lane(struct lane *l)
+{
+	close_fd(l->wake);
+	close_fd(l->epoll);
+	close_fd(l->spare);
+	free(l);
+}
+
+int lane_start(struct lane **out, struct http_server *server, int listener, struct door *door,
+	       struct reason *reason)
+{
+	struct lane *l = mem_zalloc(1, sizeof(*l));
+	int rc;
+
+	l->server = server;
+	l->door = door;
+	l->listener = listener;
+	rc = open_descriptors(l);
+	if (!rc)
+		rc = start_thread(l);
+	if (!rc) {
+		*out = l;
+		return 0;
+	}
+	reason_set(reason, "%s", strerror(-rc));
+	MHD_stop_daemon(l->daemon);
+	free_lane(l);
+	return rc;
+}
+
+void lane_stop(struct lane *l)
+{
+	if (!l)
+		return;
+	atomic_store(&l->stop, true);
+	wake(l);
+	pthread_join(l->thread, NULL);
+	free_lane(l);
+}

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The library calls for the headers, for each piece of the body and at its end; once more whenever
+ * the connection was suspended and is resumed:
+ *
+ *     headers --> the door --pass--> body, kept within bounds --> api_route() --> answer_send()
+ *                   |  |                                  |             ^
+ *             refuse|  |review: suspended                 |long:        |
+ *                   v  v                                  v suspended   |
+ *              answer  reviewers --> resumed              workers ------+
+ *
+ * A client that is refused gets to read why: what it sends is then read and forgotten, up to
+ * BODY_SWALLOWED.
+ */
+#include "aggregator/edge/http/request.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/edge/http/answer.h"
+#include "aggregator/edge/http/server.h"
+#include "shared/mem.h"
+
+enum { BODY_SWALLOWED = 16 << 20 };
+
+/* One request between its first line and its end. */
+struct pending {
+	struct buf body;
+	size_t seen; /* bytes of the body that arrived, kept or not */
+	size_t body_most;
+	bool too_large;
+	bool busy;
+	bool refused; /* by the door, as refusal says */
+	bool reviewed; /* just now: the library tells of the headers once more */
+	struct gate_refusal refusal;
+
+	/* of a request that takes long; from its suspension to its resumption the worker's */
+	struct work work;
+	struct http_server *server;
+	struct lane *lane;
+	struct MHD_Connection *connection;
+	const char *method, *path; /* the connection's */
+	bool routed; /* rs is the answer, not sent yet */
+	struct api_response rs;
+};
+
+/* --- the query, as handlers see it ------------------------------------------------------------ */
+
+struct search {
+	const char *name; /* wanted, or */
+	const char *const *known; /* everything but these */
+	const char *found;
+};
+
+static bool is_known(const char *const *known, const char *name)
+{
+	for (; *known; known++)
+		if (strcmp(*known, name) == 0)
+			return true;
+	return false;
+}
+
+static enum MHD_Result on_parameter(void *cls, enum MHD_ValueKind kind, const char *key,
+				    const char *value)
+{
+	struct search *s = cls;
+
+	(void)kind;
+	if (!*key) /* "?" and "&" at an end */
+		return MHD_YES;
+	if (s->name && strcmp(s->name, key) == 0)
+		s->found = value ? value : "";
+	else if (s->known && !is_known(s->known, key))
+		s->found = key;
+	return s->found ? MHD_NO : MHD_YES;
+}
+
+static const char *query(const struct api_request *rq, const char *name)
+{
+	struct search s = {.name = name};
+
+	MHD_get_connection_values(rq->connection, MHD_GET_ARGUMENT_KIND, on_parameter, &s);
+	return s.found;
+}
+
+static const char *header(const struct api_request *rq, const char *name)
+{
+	return MHD_lookup_connection_value(rq->connection, MHD_HEADER_KIND, name);
+}
+
+static const char *query_other(const struct api_request *rq, const char *const *known)
+{
+	struct search s = {.known = known};
+
+	MHD_get_connection_values(rq->connection, MHD_GET_ARGUMENT_KIND, on_parameter, &s);
+	return s.found;
+}
+
+static void route(struct http_server *s, struct MHD_Connection *connection, const char *method,
+		  const char *path, const struct pending *p, struct api_response *rs)
+{
+	const struct api_request rq = {
+		.method = method,
+		.path = path,
+		.body = p->body.data ? p->body.data : "",
+		.body_len = p->body.len,
+		.query = query,
+		.query_other = query_other,
+		.header = header,
+		.connection = connection,
+	};
+
+	api_route(s->ctx, &rq, rs);
+}
+
+static enum MHD_Result answer_request(struct http_server *s, struct MHD_Connection *connection,
+				      const char *method, const char *path, struct pending *p)
+{
+	struct api_response rs = {.status = 200};
+
+	if (p->refused) {
+		api_fail(&rs, p->refusal.failure, NULL, "%s", p->refusal.text);
+		rs.retry_after_s = p->refusal.retry_after_s;
+	} else if (p->too_large) {
+		counter_add(&s->ctx->counters->access.refused[ACCESS_REFUSAL_TOO_LARGE], 1);
+		api_fail(&rs, FAIL_TOO_LARGE, NULL, "the body is larger than %zu bytes",
+			 p->body_most);
+	} else if (p->busy) {
+		api_fail(&rs, FAIL_BUSY, NULL, "too many requests at once; try again");
+	} else {
+		route(s, connection, method, path, p, &rs);
+	}
+	return answer_send(s, connection, &rs);
+}
+
+/* --- requests that take long ------------------------------------------------------------------ */
+
+/*
+ * A worker's thread, or the one that stops the server. Behind the resumption nothing of it may be
+ * touched.
+ */
+static void run_long(struct work *w, bool stopping)
+{
+	struct pending *p = (struct pending *)((char *)w - offsetof(struct pending, work));
+
+	p->rs.status = 200;
+	if (stopping)
+		api_fail(&p->rs, FAIL_BUSY, NULL, "the server is stopping");
+	else
+		route(p->server, p->connection, p->method, p->path, p, &p->rs);
+	p->routed = true;
+	lane_resume(p->lane, p->connection);
+}
+
+/* The same of a review: whether the request is let in. */
+static void run_review(struct work *w, bool stopping)
+{
+	struct pending *p = (struct pending *)((char *)w - offsetof(struct pending, work));
+
+	if (stopping)
+		door_refuse_busy(p->server->door, p->connection, &p->refusal);
+	p->refused = stopping || door_review(p->server->door, p->connection, p->method, p->path,
+					     &p->refusal) == GATE_REFUSE;
+	door_step(p->server->door, p->connection, DOOR_BODY);
+	lane_resume(p->lane, p->connection);
+}
+
+/* The lane goes on with others meanwhile. False: too many wait already. */
+static bool do_later(struct workers *ws, void (*run)(struct work *w, bool stopping),
+		     struct pending *p)
+{
+	p->work.run = run;
+	door_step(p->server->door, p->connection, DOOR_WORK);
+	MHD_suspend_connection(p->connection);
+	if (workers_give(ws, &p->work))
+		return true;
+	lane_resume(p->lane, p->connection);
+	return false;
+}
+
+static enum MHD_Result answer_routed(struct pending *p)
+{
+	struct api_response rs = p->rs;
+
+	p->routed = false;
+	p->rs = (struct api_response){0};
+	return answer_send(p->server, p->connection, &rs);
+}
+
+/* --- requests --------------------------------------------------------------------------------- */
+
+static size_t swallowed(size_t most)
+{
+	return most > BODY_SWALLOWED ? most : BODY_SWALLOWED;
+}
+
+/*
+ * A body that will be refused and that the client has not begun to send, or that is not worth
+ * reading to its end.
+ */
+static bool refuse_at_once(struct MHD_Connection *connection, size_t most)
+{
+	const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
+							 MHD_HTTP_HEADER_CONTENT_LENGTH);
+	const char *expect =
+		MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_EXPECT);
+	unsigned long long announced = length ? strtoull(length, NULL, 10) : 0;
+
+	return announced > (expect ? most : swallowed(most));
+}
+
+static bool has_body(struct MHD_Connection *connection)
+{
+	const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
+							 MHD_HTTP_HEADER_CONTENT_LENGTH);
+
+	return (length && strcmp(length, "0") != 0) ||
+	       MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
+					   MHD_HTTP_HEADER_TRANSFER_ENCODING);
+}
+
+static void take_body(struct http_server *s, struct pending *p, const char *data, size_t len)
+{
+	p->seen += len;
+	if (p->seen > p->body_most)
+		p->too_large = true;
+	if (p->too_large || p->busy || p->refused)
+		return;
+	if (!answer_hold(s, len))
+		p->busy = true;
+	else
+		buf_add(&p->body, data, len);
+}
+
+/* A text with a NUL in it would be another one, cut; nothing has a name that has "%00" in it. */
+size_t request_unescape(void *cls, struct MHD_Connection *connection, char *text)
+{
+	(void)cls, (void)connection;
+	return strstr(text, "%00") ? strlen(text) : MHD_http_unescape(text);
+}
+
+/*
+ * The headers have come. MHD_YES: go on with the body; an answer was sent already where there is to
+ * be none.
+ */
+static enum MHD_Result begin_request(struct http_server *s, struct pending *p)
+{
+	p->body_most = api_body_most(p->path);
+	door_step(s->door, p->connection, DOOR_BODY);
+	switch (door_check(s->door, p->connection, p->method, p->path, &p->refusal)) {
+	case GATE_REFUSE:
+		p->refused = true;
+		break;
+	case GATE_REVIEW:
+		p->too_large = refuse_at_once(p->connection, p->body_most);
+		p->reviewed = true;
+		if (do_later(s->reviewers, run_review, p))
+			return MHD_YES;
+		door_refuse_busy(s->door, p->connection, &p->refusal);
+		p->refused = true;
+		/* It was resumed, and is asked about once more. */
+		return MHD_YES;
+	case GATE_PASS:
+		p->too_large = refuse_at_once(p->connection, p->body_most);
+		break;
+	}
+	if (p->refused || p->too_large)
+		return answer_request(s, p->connection, p->method, p->path, p);
+	return MHD_YES;
+}
+
+static struct pending *new_pending(struct lane *lane, struct MHD_Connection *connection,
+				   const char *method, const char *path)
+{
+	struct pending *p = mem_zalloc(1, sizeof(*p));
+
+	p->server = lane_server(lane);
+	p->lane = lane;
+	p->connection = connection;
+	p->method = method;
+	p->path = path;
+	return p;
+}
+
+enum MHD_Result request_on_progress(void *lane, struct MHD_Connection *connection, const char *path,
+				    const char *method, const char *version, const char *upload,
+				    size_t *upload_len, void **state)
+{
+	struct http_server *s = lane_server(lane);
+	struct pending *p = *state;
+
+	(void)version;
+	if (!p) {
+		*state = p = new_pending(lane, connection, method, path);
+		return begin_request(s, p);
+	}
+	if (*upload_len) {
+		take_body(s, p, upload, *upload_len);
+		*upload_len = 0;
+		return p->seen > swallowed(p->body_most) ? MHD_NO : MHD_YES;
+	}
+	if (p->reviewed) {
+		p->reviewed = false;
+		if (!p->refused && !p->too_large && has_body(connection))
+			return MHD_YES;
+	}
+	if (p->routed)
+		return answer_routed(p);
+	if (!p->too_large && !p->busy && !p->refused &&
+	    api_takes_long(path, p->body.data ? p->body.data : "", p->body.len)) {
+		if (do_later(s->workers, run_long, p))
+			return MHD_YES;
+		p->busy = true;
+		return MHD_YES; /* it was resumed, and is asked about once more */
+	}
+	return answer_request(s, connection, method, path, p);
+}
+
+void request_on_completed(void *lane, struct MHD_Connection *connection, void **state,
+			  enum MHD_RequestTerminationCode how)
+{
+	struct pending *p = *state;
+
+	(void)lane, (void)how;
+	if (!p)
+		return;
+	door_step(p->server->door, connection, DOOR_REQUEST);
+	answer_release(p->server, p->body.len);
+	buf_fini(&p->body);
+	answer_drop(&p->rs);
+	free(p);
+	*state = NULL;
+}
