@@ -237,28 +237,10 @@ ssize_t recvmsg(int fd, struct msghdr *message, int flags)
 
 #ifndef SEAM_SANITIZED
 
-/* The C library's own, under names that need no looking up: that would allocate. */
-/* NOLINTBEGIN(bugprone-reserved-identifier): the library chose them */
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t count, size_t size);
-void *__libc_realloc(void *old, size_t size);
-/* NOLINTEND(bugprone-reserved-identifier) */
-
-void *malloc(size_t size)
-{
-	return refused(SEAM_ALLOCATE) ? NULL : __libc_malloc(size);
-}
-
-void *calloc(size_t count, size_t size)
-{
-	return refused(SEAM_ALLOCATE) ? NULL : __libc_calloc(count, size);
-}
-
-void *realloc(void *old, size_t size)
-{
-	return refused(SEAM_ALLOCATE) ? NULL : __libc_realloc(old, size);
-}
-
+/* Of whichever heap the program has; looking up what is there allocates nothing. */
+SEAM(SEAM_ALLOCATE, NULL, void *, malloc, (size_t size), size)
+SEAM(SEAM_ALLOCATE, NULL, void *, calloc, (size_t count, size_t size), count, size)
+SEAM(SEAM_ALLOCATE, NULL, void *, realloc, (void *old, size_t size), old, size)
 SEAM(SEAM_ALLOCATE, MAP_FAILED, void *, mmap,
      (void *at, size_t len, int protection, int flags, int fd, off_t offset), at, len, protection,
      flags, fd, offset)
