@@ -4,12 +4,14 @@
  * known, whatever the ring does meanwhile. An ack settles it:
  *
  *   applied        go on behind it (and behind what the ack says is applied)
- *   part stored    the next part; after the last one from the first again, since the other side lost some
+ *   part stored    the next part; after the last one from the first again, since the other side
+ *                  lost some
  *   too old,       dropped and counted, never sent again
  *   refused
  *   need full      the same interval again with all identities
- *   resend from    (with any of these) back to that sequence, there with all identities. Those of later ones travel as
- *                  they did the first time: told in order they leave nothing out, and if they do, "need full" says so.
+ *   resend from    (with any of these) back to that sequence, there with all identities. Those of
+ *                  later ones travel as they did the first time: told in order they leave nothing
+ *                  out, and if they do, "need full" says so.
  *
  * One in flight is enough to come back fast: of thousands of agents the aggregator has a frame of
  * each in its queue then and never waits for any, while more of each would only wait longer, beyond
