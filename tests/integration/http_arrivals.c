@@ -38,9 +38,9 @@ static atomic_int way;
 static atomic_uint given;
 
 struct late {
-	int fd;
 	struct sockaddr_storage from;
 	socklen_t len;
+	int fd;
 };
 
 /* Each lane is a thread with a library of its own. */
