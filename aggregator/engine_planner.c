@@ -2,13 +2,15 @@
 /*
  *	views --> newest --> plan_core_step() --> plans --> HTTP threads, metrics, the saver
  *	            ^                                |
- *	            +------------ every_ns ----------+
+ *	            +----------- period_ns ----------+
  *
  * The loop is never asked for anything and never waits for this thread. Before nodes and pods are
  * known there is no plan: that is looked at more often, so that the first is there soon after them.
- * A step that takes longer than the period is counted, and the next waits for a whole one, so that
- * planning never takes all of a CPU. Acks and answers come first: the thread is nicer than the
- * others, and holds a lock for no longer than a pointer takes.
+ * The period is --plan-every, or longer where a plan takes so much that planning would take more
+ * than a CPU_SHARE-th of a CPU: half a second of a CPU for 5000 nodes is a plan each 20 s. A step
+ * that takes longer than --plan-every is counted, and the next waits for a whole period. Acks and
+ * answers come first: the thread is nicer than the others, and holds a lock for no longer than a
+ * pointer takes.
  *
  * A stop is seen by whatever asks out_of_time(): the placement core while it reads the cluster,
  * slack, and drains. Of the first two nothing comes that was ended so, and the plan before is the
@@ -32,7 +34,7 @@
 
 #define LOOK_NS (NS_PER_SEC / 4) /* between looks for a first view that can be planned for */
 
-enum { PLANNER_NICE = 10 };
+enum { PLANNER_NICE = 10, CPU_SHARE = 40 };
 
 struct planner {
 	/* fixed after start */
@@ -43,6 +45,7 @@ struct planner {
 	/* planner thread, and before start who starts it */
 	struct plan_core *core;
 	bool planned; /* once */
+	int64_t period_ns; /* from the begin of the last plan to that of the next */
 	bool failing;
 
 	pthread_mutex_t lock;
@@ -119,10 +122,15 @@ static void note_time(struct planner *p, int64_t took_ns)
 	counter_add(&c->late, 1);
 }
 
+static int64_t period_of(const struct planner *p, int64_t cpu_ns)
+{
+	return cpu_ns * CPU_SHARE > p->config.every_ns ? cpu_ns * CPU_SHARE : p->config.every_ns;
+}
+
 static void plan(struct planner *p, struct view *v)
 {
 	struct plan_input in = {v, clock_wall_ns(), is_stopping, p};
-	int64_t start_ns = clock_mono_ns();
+	int64_t start_ns = clock_mono_ns(), start_cpu_ns = clock_thread_cpu_ns();
 	struct reason why = {""};
 	struct plan_result *r;
 	int rc;
@@ -135,7 +143,8 @@ static void plan(struct planner *p, struct view *v)
 	}
 	p->planned = true;
 	p->failing = false;
-	r->every_ns = p->config.every_ns;
+	p->period_ns = period_of(p, clock_thread_cpu_ns() - start_cpu_ns);
+	r->every_ns = p->period_ns;
 	plan_slot_publish(p->config.plans, r);
 	note_time(p, clock_mono_ns() - start_ns);
 }
@@ -171,11 +180,11 @@ static bool wait_until(struct planner *p, int64_t mono_ns)
 
 static int64_t next_ns(const struct planner *p, int64_t began_ns)
 {
-	int64_t now_ns = clock_mono_ns(), every_ns = p->config.every_ns;
+	int64_t now_ns = clock_mono_ns(), due_ns = began_ns + p->period_ns;
 
 	if (!p->planned)
 		return now_ns + LOOK_NS;
-	return began_ns + every_ns > now_ns ? began_ns + every_ns : now_ns + every_ns;
+	return due_ns > now_ns ? due_ns : now_ns + p->period_ns;
 }
 
 static void *work(void *arg)

@@ -14,7 +14,7 @@ struct planner_config {
 	struct view_slot *views; /* borrowed, as is all here, for the planner's life */
 	struct plan_slot *plans; /* where plans go */
 	struct planner_counters *counters;
-	int64_t every_ns;
+	int64_t every_ns; /* between plans, at least: planning takes at most 1/40 of a CPU */
 	const struct slack_options *slack;
 	const struct plan_drain *drain; /* its state is taken over; NULL: no drains are planned */
 };

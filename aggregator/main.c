@@ -209,7 +209,9 @@ static const struct option_spec specs[] = {
 	 .initial = "10s",
 	 .min = 1e9,
 	 .max = 3600e9,
-	 .help = "How often plans (/v1/slack, /v1/drain) are made."},
+	 .help = "How often plans (/v1/slack, /v1/drain) are made; less often where that would "
+		 "take "
+		 "more than a fortieth of a CPU."},
 	SLACK_OPTION_SPECS(AT_SLACK, ""),
 	DRAIN_SETTINGS_OPTIONS(AT(drain)),
 	{.name = "write-quota-status",

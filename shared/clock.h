@@ -36,4 +36,13 @@ static inline int64_t clock_wall_ns(void)
 	return t.tv_sec * NS_PER_SEC + t.tv_nsec;
 }
 
+/* CLOCK_THREAD_CPUTIME_ID: what the calling thread has computed, whatever it waited for. */
+static inline int64_t clock_thread_cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return t.tv_sec * NS_PER_SEC + t.tv_nsec;
+}
+
 #endif

@@ -214,13 +214,47 @@ static void test_a_stop_ends_a_long_step(void **state)
 	assert_string_equal(where(), "n2");
 }
 
+/* --- a step that takes much of a CPU */
+
+#define CPU_NS (NS_PER_SEC / 20)
+
+static void drain_hard(void *state, struct place *p, const struct plan_input *in,
+		       struct plan_result *out)
+{
+	int64_t until_ns = clock_thread_cpu_ns() + CPU_NS;
+
+	(void)state;
+	(void)p;
+	(void)in;
+	(void)out;
+	while (clock_thread_cpu_ns() < until_ns)
+		continue;
+}
+
+static void test_plans_take_a_share_of_a_cpu(void **state)
+{
+	static const struct plan_drain drain = {.step = drain_hard, .free = free_nothing};
+	int64_t start_ns = clock_mono_ns();
+	struct plan_result *r;
+
+	(void)state;
+	publish();
+	make(1, &drain);
+	start();
+	await_steps(2);
+	assert_true(clock_mono_ns() - start_ns >= 40 * CPU_NS);
+	r = plan_slot_take(s.plans);
+	assert_true(r->every_ns >= 40 * CPU_NS);
+	plan_result_drop(r);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(test_first_plan_waits_for_the_cluster), TEST(test_goes_on_with_newer_views),
 		TEST(test_late_steps_are_counted),	     TEST(test_remembers_before_it_starts),
-		TEST(test_a_stop_ends_a_long_step),
+		TEST(test_a_stop_ends_a_long_step),	     TEST(test_plans_take_a_share_of_a_cpu),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
