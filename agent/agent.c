@@ -31,7 +31,7 @@
 #include "shared/log.h"
 #include "shared/mem.h"
 
-enum { DESCRIPTORS = 32 }; /* for itself, without cgroups' files */
+enum { DESCRIPTORS = 36 }; /* for itself, without cgroups' files: maps, sockets, events */
 
 #define LAST_WORDS_NS (2 * NS_PER_SEC)
 

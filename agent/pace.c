@@ -6,6 +6,8 @@
 #define SLOW_NS NS_PER_SEC
 /* As long as the kernel takes to bring PSI up to date. */
 #define WHOLE_NS (2 * NS_PER_SEC)
+/* Intervals of whole seconds end so much early at most. */
+#define EARLY_NS (100 * NS_PER_MS)
 
 void pace_start(struct pace *p)
 {
@@ -14,7 +16,8 @@ void pace_start(struct pace *p)
 
 void pace_set_interval(struct pace *p, int64_t interval_ns)
 {
-	int64_t half = interval_ns / 2;
+	/* Whole passes are slow ones, so half an interval is as many of those as it has room for. */
+	int64_t half = (interval_ns + EARLY_NS) / 2 / SLOW_NS * SLOW_NS;
 
 	p->whole_ns = half < WHOLE_NS ? half : WHOLE_NS;
 }

@@ -10,10 +10,10 @@
 
 /*
  * Limits, throttling and pressure are read by slow passes, one a second. The kernel brings pressure
- * up to date every two seconds only, so where an interval of that length or more is published, what
- * hierarchies without anything fast tell is left out of the slow passes in between: two whole ones
- * fall into every interval, or one every two seconds into a long one. In shorter intervals, and
- * before the first one ended, each slow pass is whole.
+ * up to date every two seconds only, so where an interval of twice that length or more is published,
+ * what hierarchies without anything fast tell is left out of every other slow pass: two whole ones
+ * fall into every interval even so. In shorter intervals, and before the first one ended, each slow
+ * pass is whole.
  */
 struct pace {
 	int64_t slow_due_ns; /* the next slow pass, of either kind */

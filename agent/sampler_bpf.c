@@ -279,6 +279,7 @@ static int walk(struct sampler_bpf *b, int h, uint32_t blocks, struct reason *re
 	struct walk_state *state = b->object.state;
 	int err;
 
+	state->generation_before = __atomic_load_n(&state->generation, __ATOMIC_ACQUIRE);
 	state->blocks = blocks;
 	state->cursor = 0;
 	state->overflow = 0;

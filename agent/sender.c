@@ -4,12 +4,14 @@
  * known, whatever the ring does meanwhile. An ack settles it:
  *
  *   applied        go on behind it (and behind what the ack says is applied)
- *   part stored    the next part; after the last one from the first again, since the other side lost some
+ *   part stored    the next part; after the last one from the first again, since the other side
+ *                  lost some
  *   too old,       dropped and counted, never sent again
  *   refused
  *   need full      the same interval again with all identities
- *   resend from    (with any of these) back to that sequence, there with all identities. Those of later ones travel as
- *                  they did the first time: told in order they leave nothing out, and if they do, "need full" says so.
+ *   resend from    (with any of these) back to that sequence, there with all identities. Those of
+ *                  later ones travel as they did the first time: told in order they leave nothing
+ *                  out, and if they do, "need full" says so.
  *
  * One in flight is enough to come back fast: of thousands of agents the aggregator has a frame of
  * each in its queue then and never waits for any, while more of each would only wait longer, beyond
@@ -100,7 +102,7 @@ struct sender {
 
 	struct flight flight;
 	uint64_t cursor; /* first sequence that is to be told, or told again */
-	uint64_t settled; /* last one whose fate is known, unless it was ordered again */
+	uint64_t settled; /* last one whose fate is known: cursor - 1, in a greeting cursor */
 	uint64_t durable; /* last one the other side has in its database, 0: none or unknown */
 	uint64_t heard_connection; /* the one on which the last ack came */
 	int64_t answer_ns; /* what answers take on it: the longest lately, fading */
@@ -215,8 +217,7 @@ static void note_reason(struct sender *s, const char *text)
 static void settle(struct sender *s, uint64_t through)
 {
 	s->cursor = through + 1;
-	if (s->settled < through)
-		s->settled = through;
+	s->settled = through;
 	end_flight(s);
 }
 
@@ -240,7 +241,6 @@ static void next_part(struct sender *s, int64_t now)
 	struct flight *f = &s->flight;
 
 	buf_clear(&f->frame);
-	f->copies = 0;
 	f->part_sent = false;
 	if (++f->part < f->part_count)
 		return;
@@ -253,8 +253,7 @@ static void note_order(struct sender *s, int64_t now)
 {
 	s->stats.resends_ordered++;
 	s->full_needed = true;
-	if (s->settled >= s->cursor)
-		s->settled = s->cursor - 1;
+	s->settled = s->cursor - 1;
 	if (s->orders++ > 0)
 		pause_until(s, now + ORDERED_AGAIN_NS);
 }
@@ -485,10 +484,8 @@ static bool connected(struct sender *s, int64_t now)
 /* Everything before `next` cannot be told any more. */
 static void skip_to(struct sender *s, uint64_t next)
 {
-	if (s->settled + 1 < next) {
-		s->stats.skipped += next - 1 - s->settled;
-		s->settled = next - 1;
-	}
+	s->stats.skipped += next - 1 - s->settled;
+	s->settled = next - 1;
 	s->cursor = next;
 	s->full_needed = true;
 }

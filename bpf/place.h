@@ -10,10 +10,11 @@
  *	place i:    load what place i + 1 remembers     record cgroup i
  *	place i+1:  load what place i + 2 remembers     record cgroup i + 1, from the cache
  *
- * Nothing that is remembered becomes part of a record. It holds for one generation of cgroups, so
- * none that is gone is looked at. A controller that v2 takes off a living cgroup leaves an address
- * behind whose memory may have another use by then: it is read to no effect, and what faults is 0.
- * Beyond PLACES_MAX cgroups, and on kernels where loads are calls, nothing is loaded ahead.
+ * Nothing that is remembered becomes part of a record. It holds as long as the generation of
+ * cgroups with which its walk began, so none that is gone is looked at, not even one that went
+ * while it was met. A controller that v2 takes off a living cgroup leaves an address behind whose
+ * memory may have another use by then: it is read to no effect, and what faults is 0. Beyond
+ * PLACES_MAX cgroups, and on kernels where loads are calls, nothing is loaded ahead.
  */
 #ifndef EVENKEEL_BPF_PLACE_H
 #define EVENKEEL_BPF_PLACE_H
@@ -24,7 +25,7 @@ enum { PLACES_MAX = 4096 }; /* of each hierarchy */
 
 /* Addresses, 0: there is none. */
 struct place {
-	__u64 generation; /* of cgroups, from 1 on; 0: no cgroup was met here yet */
+	__u64 generation; /* of cgroups, as its walk began; from 1 on, 0: none was met here yet */
 	__u64 cgroup;
 	__u64 kn; /* its kernfs_node */
 	__u64 cpu; /* its CPU time on the first CPU */
@@ -67,7 +68,7 @@ static __always_inline void load_place(const struct place *p, __u32 want)
 {
 	place_load(place_cast(struct cgroup, p->cgroup)->self.flags);
 	place_load(place_cast(struct cgroup, p->cgroup)->level);
-	place_load(place_cast(struct cgroup, p->cgroup)->subsys[memory_cgrp_id]);
+	place_load(kernel_subsys(place_cast(struct cgroup, p->cgroup), memory_cgrp_id));
 	place_load(place_cast(struct kernfs_node, p->kn)->id);
 	if (p->cpu)
 		place_load(kernel_read_u64(p->cpu));
@@ -118,18 +119,18 @@ static __always_inline void look_ahead(struct cgroup *cgroup)
 {
 	__u32 index = state.hierarchy * PLACES_MAX + state.cursor;
 	__u32 next = index + 1;
-	__u64 generation = state.generation + 1;
+	__u64 met = state.generation_before + 1;
 	struct place *p;
 
 	if (!kernel_casts() || state.cursor >= PLACES_MAX - 1)
 		return;
 	p = bpf_map_lookup_elem(&places, &next);
-	if (p && p->generation == generation)
+	if (p && p->generation == state.generation + 1)
 		load_place(p, state.blocks);
 	p = bpf_map_lookup_elem(&places, &index);
-	if (p && p->generation != generation) {
+	if (p && p->generation != met) {
 		remember_place(p, cgroup);
-		p->generation = generation;
+		p->generation = met;
 	}
 }
 

@@ -138,6 +138,7 @@ struct walk_state {
 	/* Set by the agent before a walk. */
 	__u64 root_id; /* the walk stays below this cgroup; iter/cgroup knows its own */
 	__u64 walk; /* the number of this walk, from 1 on */
+	__u64 generation_before; /* what generation was before it */
 	__u32 blocks; /* enum record_block */
 	__u32 hierarchy; /* enum walk_hierarchy */
 
@@ -157,6 +158,6 @@ _Static_assert(sizeof(struct slow_record) == 128, "the slow record is two cache 
 _Static_assert(sizeof(struct departure_record) == 64, "a departure is one cache line");
 _Static_assert(sizeof(struct seen_record) == 16, "four places to a cache line");
 _Static_assert(sizeof(struct walk_knobs) == 16 + 4 * RECORD_CPUS_MAX, "knobs without gaps");
-_Static_assert(sizeof(struct walk_state) == 64 + 8 * RECORD_CPUS_MAX, "state without gaps");
+_Static_assert(sizeof(struct walk_state) == 72 + 8 * RECORD_CPUS_MAX, "state without gaps");
 
 #endif

@@ -68,9 +68,9 @@ struct budget {
 	_Alignas(max_align_t) char first[CHUNK_LEN];
 };
 
-static void budget_init(struct budget *b)
+static void budget_init(struct budget *b, size_t most)
 {
-	b->left = MEMORY_MAX;
+	b->left = most;
 	b->exceeded = false;
 	b->chunks = NULL;
 	b->free = b->first;
@@ -464,13 +464,16 @@ static int take_entries(struct interval *to, const Evenkeel__IntervalPart *m, st
 
 /* --- the short way ---------------------------------------------------------------------------- */
 
-/* Of so many the library's messages are far below MEMORY_MAX, whatever is in them. */
-enum { SCANNED_MAX = 4096 };
+/*
+ * What the library's messages of so many entries take, and what it is given for the rest while they
+ * are scanned (the head, and what identities hold), are together within MEMORY_MAX.
+ */
+enum { SCANNED_MAX = 4096, SCANNED_MEMORY_MAX = MEMORY_MAX / 2 };
 
 static_assert((size_t)SCANNED_MAX * (sizeof(Evenkeel__Entry) + sizeof(Evenkeel__Usage) +
 				     sizeof(Evenkeel__Moments) + 2 * sizeof(Evenkeel__Gauge) +
 				     sizeof(Evenkeel__Identity) + 128) <
-		      MEMORY_MAX / 2,
+		      MEMORY_MAX - SCANNED_MEMORY_MAX,
 	      "what is scanned is not refused for its size");
 
 static size_t length_of(const struct body_bytes *b)
@@ -559,13 +562,13 @@ static int take_part(struct interval *to, const struct buf *part, bool first, st
 	Evenkeel__IntervalPart *m;
 	int rc;
 
-	budget_init(&budget);
+	budget_init(&budget, SCANNED_MEMORY_MAX);
 	m = scan_part(to, part, &allocator);
 	if (m) {
 		rc = take_head(to, m, first, reason);
 	} else {
 		budget_fini(&budget);
-		budget_init(&budget);
+		budget_init(&budget, MEMORY_MAX);
 		rc = parse_part(to, part, first, &budget, reason);
 	}
 	budget_fini(&budget);

@@ -160,6 +160,7 @@ void sender_socket_reconnect(struct sender_socket *s)
 #define START_NS (1000 * NS_PER_SEC)
 
 struct scene {
+	const char *node;
 	struct keyring keys;
 	struct ring ring;
 	struct sender *sender;
@@ -176,17 +177,24 @@ static inline int64_t fake_boot_ns(void)
 	return fake_ns;
 }
 
+static inline int open_as(struct scene *s, const char *node)
+{
+	struct sender_config config = {.node = node, .keys = &s->keys, .boot_ns = fake_boot_ns};
+
+	memset(config.run, 7, sizeof(config.run));
+	s->node = node;
+	return sender_open(&s->sender, "tcp://127.0.0.1:1", &config, NULL);
+}
+
 static inline int setup(void **state)
 {
 	struct scene *s = mem_zalloc(1, sizeof(*s));
-	struct sender_config config = {.node = "node-1", .keys = &s->keys, .boot_ns = fake_boot_ns};
 
 	s->keys.count = 1;
 	memset(&s->keys.keys[0], 1, sizeof(s->keys.keys[0]));
-	memset(config.run, 7, sizeof(config.run));
 	s->now_ns = START_NS;
 	*state = s;
-	return sender_open(&s->sender, "tcp://127.0.0.1:1", &config, NULL);
+	return open_as(s, "node-1");
 }
 
 static inline int teardown(void **state)
@@ -218,7 +226,7 @@ static inline void open_frame(struct scene *s)
 				    &s->body, NULL),
 			 0);
 	assert_int_equal(s->header.type, FRAME_INTERVAL);
-	assert_string_equal(s->header.node, "node-1");
+	assert_string_equal(s->header.node, s->node);
 	assert_int_equal(s->header.run[15], 7);
 }
 

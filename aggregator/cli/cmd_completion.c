@@ -9,12 +9,18 @@ static const struct option_spec specs[] = {{0}};
 
 static int run(struct cli *cli)
 {
+	static const char shells[] = "bash, zsh or fish";
+
 	for (int shell = 0; cli->operand_count == 1 && outline_shells[shell]; shell++)
 		if (strcmp(cli->operands[0], outline_shells[shell]) == 0) {
 			outline_script("evenkeel", shell, &cli->out);
 			return CLI_OK;
 		}
-	reason_set(&cli->reason, "completion: say for which shell: bash, zsh or fish");
+	if (cli->operand_count == 1)
+		reason_set(&cli->reason, "completion: \"%s\" is not known; it is %s",
+			   cli->operands[0], shells);
+	else
+		reason_set(&cli->reason, "completion: say for which shell: %s", shells);
 	return CLI_USAGE;
 }
 

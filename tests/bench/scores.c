@@ -2,8 +2,8 @@
 /*
  * What it costs to score 5000 nodes for one pod by all plugins: the policy alone, the handler, and
  * over HTTP on one kept connection, until the last byte is read. No two pods are the same, but
- * where a row says so. The API knows the nodes and their
- * pods, so that every plugin has all it asks for; one pod of each node was just placed.
+ * where a row says so. The API knows the nodes and their pods, so that every plugin has all it asks
+ * for; one pod of each node was just placed.
  */
 #include <arpa/inet.h>
 #include <math.h>

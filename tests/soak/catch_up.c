@@ -110,8 +110,7 @@ void catch_up_await(struct catch_up *c, struct stack *s, pid_t fleet, double nod
 
 void catch_up_report(const struct catch_up *c, const char *prefix, double budget_s)
 {
-	bench_row_of(prefix, "from then on until all that was missed is told", "s", budget_s,
-		     c->current_s);
+	bench_row_of(prefix, "  until all that was missed is told", "s", budget_s, c->current_s);
 	bench_row_of(prefix, "  intervals told meanwhile", "intervals", (double)NAN, c->intervals);
 	bench_row_of(prefix, "  of them in a second", "intervals", (double)NAN,
 		     c->intervals / c->current_s);

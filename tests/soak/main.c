@@ -4,9 +4,9 @@
  * and with people and schedulers who ask it something every second. What should stay level is read
  * at intervals and told at the end: memory, descriptors, threads, the time of answers and acks.
  * Then, if asked for, the aggregator is killed and started again, and the time is taken until it
- * has heard all agents, and until they have told it what it missed. --sizes does this with clusters of several sizes and tells how what each
- * costs grows. All of it lies as JSON in --json, which bench_table compares with that of another
- * run where it is build/bench/soak.json.
+ * has heard all agents, and until they have told it what it missed. --sizes does this with clusters
+ * of several sizes and tells how what each costs grows. All of it lies as JSON in --json, which
+ * bench_table compares with that of another run where it is build/bench/soak.json.
  *
  * Exit: 0 measured, 1 something ended that should not have, 2 usage. A budget that is missed is
  * told, not failed.
@@ -30,9 +30,9 @@ enum { SIZES_MAX = 16, BUDGET_NODES = 5000 };
 
 struct soak_options {
 	int64_t nodes, pods_per_node;
-	int64_t duration_ns, reading_ns, query_ns, outage_ns, interval_ns, history_ns;
+	int64_t duration_ns, reading_ns, query_ns, outage_ns, interval_ns, ring_span_ns, history_ns;
 	bool objects, restart;
-	char *ring_span, *json;
+	char *json;
 	char *sizes, *pod_life, *node_life, *node_down, *skew, *ack_loss, *ack_delay;
 	struct program_common common;
 };
@@ -101,9 +101,12 @@ static const struct option_spec specs[] = {
 	 .help = "How long the aggregator stays away in --restart; the time is taken from its "
 		 "return."},
 	{.name = "ring-span",
-	 .kind = OPTION_STRING,
-	 .offset = AT(ring_span),
+	 .kind = OPTION_DURATION,
+	 .offset = AT(ring_span_ns),
 	 .value = "DURATION",
+	 .initial = "60s",
+	 .min = 1e9,
+	 .max = 900e9,
 	 .help = "How long each agent keeps intervals; one of 30 pods takes 28 KB of memory."},
 	{.name = "history",
 	 .kind = OPTION_DURATION,
@@ -286,7 +289,7 @@ static struct soak_config config_of(const struct soak_options *o)
 		.objects = o->objects,
 		.restart = o->restart,
 		.outage_ns = o->outage_ns,
-		.ring_span = o->ring_span,
+		.ring_span_ns = o->ring_span_ns,
 		.history_ns = o->history_ns,
 		.interval_ns = o->interval_ns,
 		.pod_life = o->pod_life,

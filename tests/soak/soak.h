@@ -21,9 +21,10 @@ struct soak_config {
 	bool restart;
 	int64_t outage_ns; /* between its kill and its start */
 	int64_t interval_ns; /* that agents publish */
+	int64_t ring_span_ns; /* how long they keep intervals; 0: a minute */
 	int64_t history_ns; /* what they have measured before they can tell anybody */
 	bool budgets; /* this is the size that they are given for */
-	const char *ring_span, *pod_life, *node_life, *node_down, *skew, *ack_loss, *ack_delay;
+	const char *pod_life, *node_life, *node_down, *skew, *ack_loss, *ack_delay;
 	const char *prefix; /* of all rows; "" for none */
 };
 

@@ -57,7 +57,8 @@ static void test_intervals(void **state)
 		const char *at_1_hz, *at_2_hz;
 	} cases[] = {
 		{1000, "WWWWWWWW", "WfWfWfWf"}, {2000, "WWWWWWWW", "WfWfWfWf"},
-		{2700, "WWWWWWWW", "WfbfWfbf"}, {4000, "WbWbWbWb", "WfbfWfbf"},
+		{3000, "WWWWWWWW", "WfWfWfWf"}, {3800, "WWWWWWWW", "WfWfWfWf"},
+		{3950, "WbWbWbWb", "WfbfWfbf"}, {4000, "WbWbWbWb", "WfbfWfbf"},
 		{5000, "WbWbWbWb", "WfbfWfbf"}, {15000, "WbWbWbWb", "WfbfWfbf"},
 	};
 	struct scene s;

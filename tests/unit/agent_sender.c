@@ -73,14 +73,15 @@ static void test_age(void **state)
 	}
 }
 
-/* What is on its way goes out again after `ms`, or up to a quarter later. */
-static void expect_patience(struct scene *s, int64_t ms)
+/* What is on its way goes out again after `ms`, or up to a quarter later; returns when. */
+static int64_t expect_patience(struct scene *s, int64_t ms)
 {
 	int64_t begin_ns = s->now_ns;
 
 	assert_int_equal(step(s, ms - 1), 0);
 	while (!step(s, 1))
 		assert_true(s->now_ns - begin_ns <= ms * NS_PER_MS * 5 / 4);
+	return (s->now_ns - begin_ns) / NS_PER_MS;
 }
 
 static void test_timeout(void **state)
@@ -325,6 +326,7 @@ static void test_parts(void **state)
 	assert_true(sender_idle(s->sender, &s->ring));
 	assert_int_equal(s->stats.acked, 1);
 	assert_int_equal(s->stats.sent, 12);
+	assert_int_equal(s->stats.sent_again, 0);
 }
 
 static void test_dropped(void **state)
@@ -403,12 +405,15 @@ static void test_lost_ack(void **state)
 		assert_int_equal(sock->reconnects, 0);
 	assert_int_equal(sock->reconnects, 1);
 	assert_in_range(s->now_ns - begin_ns, 10 * NS_PER_SEC, 10 * NS_PER_SEC * 5 / 4);
+	/* Given up, it was quick no longer, also where there is no new one. */
+	expect_patience(s, 10000);
+	assert_int_equal(sock->reconnects, 1);
 	/* On a new one nothing is known. */
 	sock->connections++;
 	assert_int_equal(step(s, 0), 1);
 	assert_int_equal(sock->reconnects, 1);
 	expect_patience(s, 10000);
-	assert_int_equal(sock->reconnects, 1);
+	assert_int_equal(sock->reconnects, 2);
 }
 
 /*
@@ -422,6 +427,8 @@ static void test_patience(void **state)
 	} cases[] = {{0, 1000},	  {100, 1000},	{200, 1600},  {600, 4800},
 		     {700, 5000}, {2400, 5000}, {4900, 9800}, {9000, 18000}};
 	struct scene *s = *state;
+	int64_t waited_ms;
+	uint32_t id;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		sock->connections++;
@@ -431,6 +438,18 @@ static void test_patience(void **state)
 		expect_patience(s, cases[i].patience_ms);
 		answer_copy(s, sock->id);
 	}
+	/* What took long on a connection says nothing of the next; nor does what was sent on it. */
+	sock->connections++;
+	id = send_next(s);
+	step(s, 4000);
+	sock->connections++;
+	assert_int_equal(step(s, 0), 1);
+	assert_int_equal(sock->id, ++id);
+	waited_ms = expect_patience(s, 5000);
+	answer_copy(s, id);
+	send_next(s);
+	expect_patience(s, 2 * waited_ms);
+	answer_copy(s, sock->id);
 	answer_after(s, 19000);
 	send_next(s);
 	expect_patience(s, 24000);
@@ -439,6 +458,40 @@ static void test_patience(void **state)
 		answer_after(s, 0);
 	send_next(s);
 	expect_patience(s, 1000);
+}
+
+static void expect_apart(const int64_t *ms, size_t count)
+{
+	size_t others = 0;
+
+	for (size_t i = 1; i < count; i++)
+		others += ms[i] != ms[0];
+	assert_true(others > count / 2);
+}
+
+/* Nodes that lost an answer in one moment do not all ask again in another. */
+static void test_spread(void **state)
+{
+	enum { NODES = 10 };
+	int64_t first_ms[NODES], quick_ms[NODES];
+	struct scene *s = *state;
+	char node[16];
+
+	for (int i = 0; i < NODES; i++) {
+		sender_close(s->sender);
+		forget(&s->ring, s->ring.count);
+		snprintf(node, sizeof(node), "node-%d", i);
+		assert_int_equal(open_as(s, node), 0);
+		send_next(s);
+		first_ms[i] = expect_patience(s, 5000);
+		answer_copy(s, sock->id);
+		send_next(s);
+		quick_ms[i] = expect_patience(s, 1000);
+	}
+	expect_apart(first_ms, NODES);
+	expect_apart(quick_ms, NODES);
+	sender_close(s->sender);
+	s->sender = NULL;
 }
 
 /* Back to the third, there with all identities; later ones have what they had. */
@@ -627,6 +680,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_timeout, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lost_ack, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_patience, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_spread, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_connection_replaced, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_greeting, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_greeting_is_not_counted, setup, teardown),

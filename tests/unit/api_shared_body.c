@@ -494,6 +494,64 @@ static void test_limits(void **state)
 	buf_fini(&part);
 }
 
+/* A number below 2^21. */
+static void add_number(struct buf *part, uint32_t number)
+{
+	const uint8_t bytes[] = {0x80 | (number & 0x7f), 0x80 | (number >> 7 & 0x7f),
+				 (uint8_t)(number >> 14)};
+
+	buf_add(part, bytes, sizeof(bytes));
+}
+
+/* An identity with so many fields that nobody knows, and as many entries as are scanned. */
+static void make_bloated(struct buf *part, uint32_t unknown)
+{
+	buf_clear(part);
+	buf_add(part, "\x08\x01\x10\x02\x18\x01\x2a\x00\x32", 9);
+	add_number(part, 2 * unknown + 9);
+	buf_add(part, "\x08\x01\x1a", 3);
+	add_number(part, 2 * unknown + 3);
+	buf_add(part, "\x2a\x01n", 3);
+	for (uint32_t i = 0; i < unknown; i++)
+		buf_add(part, "\x70\x00", 2);
+	for (uint32_t ref = 2; ref <= 4096; ref++) {
+		buf_add(part, "\x32\x1d\x08", 3);
+		add_number(part, ref);
+		buf_add(part, "\x12\x06\x1a\x00\x22\x00\x2a\x00\x1a\x0f\x2a\x01n", 13);
+		for (int i = 0; i < 6; i++)
+			buf_add(part, "\x70\x00", 2);
+	}
+}
+
+/* How much memory a body takes is judged by what the library would need, whoever reads it. */
+static void test_size_is_judged_alike(void **state)
+{
+	static const struct {
+		uint32_t unknown;
+		int rc;
+	} cases[] = {{0, 0}, {1000, 0}, {30000, 0}, {66000, -E2BIG}};
+	struct buf part = BUF_INIT;
+
+	(void)state;
+	for (size_t n = 0; n < sizeof(cases) / sizeof(cases[0]); n++) {
+		make_bloated(&part, cases[n].unknown);
+		assert_true(part.len < FRAME_LEN_MAX);
+		for (int known = 1; known >= 0; known--) {
+			struct interval *i = NULL;
+			struct reason why = {""};
+			int rc;
+
+			if (!known)
+				buf_add(&part, "\x78\x00", 2);
+			rc = body_decode_interval(&part, 1, &i, &why);
+			if (rc != cases[n].rc)
+				fail_msg("%u: %d, \"%s\"", cases[n].unknown, rc, why.text);
+			interval_free(i);
+		}
+	}
+	buf_fini(&part);
+}
+
 /* --- acks ------------------------------------------------------------------------------------- */
 
 static void test_ack_round_trip(void **state)
@@ -588,6 +646,7 @@ int main(void)
 		cmocka_unit_test(test_wrong_parts),
 		cmocka_unit_test(test_not_a_body),
 		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_size_is_judged_alike),
 		cmocka_unit_test(test_ack_round_trip),
 		cmocka_unit_test(test_ack_clamps),
 		cmocka_unit_test(test_ack_refusals),

@@ -13,10 +13,12 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <uthash.h>
 
 #include "aggregator/edge/http/peer.h"
 #include "shared/mem.h"
+
+#define uthash_malloc(size) mem_alloc(size)
+#include <uthash.h>
 
 struct connections_client {
 	UT_hash_handle hh;

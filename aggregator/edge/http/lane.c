@@ -11,7 +11,8 @@
  *
  * A client is let in by a lane that has nothing else to do. It has its place before it is accepted
  * (door_reserve()): while there is none, clients wait in the backlog, and the library, whose bound
- * is the same, never gets to it.
+ * is the same, never gets to it. The library tells of who was added at once or, from version 1.0
+ * on, when it runs next: until then the place is known by the descriptor.
  *
  * What can fail. Without a descriptor the lane leaves the listener alone for PAUSE_NS and asks
  * again, so that a short want is not noticed. After PAUSES_MOST of these it gives up a spare
@@ -56,6 +57,12 @@ enum {
 	"NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-RSA:-CIPHER-ALL:+AES-256-GCM:"                \
 	"+CHACHA20-POLY1305:+AES-128-GCM"
 
+/* Whom the library was given and has not told of yet. */
+struct arrival {
+	int fd;
+	struct connection *place;
+};
+
 struct lane {
 	/* fixed after start */
 	struct http_server *server; /* borrowed, as are the two below */
@@ -70,7 +77,8 @@ struct lane {
 	int64_t resume_ns; /* the listener is not heard before; 0: it is heard */
 	bool crowded; /* and not, since there is no place */
 	int pauses; /* in a row, for want of a descriptor */
-	struct connection *arriving; /* accepted, and not yet told of by the library */
+	struct arrival arrivals[ACCEPTS_MAX]; /* since the library last ran */
+	int arrival_count;
 
 	/* any thread */
 	atomic_bool stop;
@@ -152,6 +160,27 @@ static bool go_on_after(struct lane *l, int error)
 	}
 }
 
+/* The place of who has that descriptor; NULL: the library told of him before. */
+static struct connection *take_arrival(struct lane *l, int fd)
+{
+	for (int i = 0; i < l->arrival_count; i++) {
+		struct connection *place = l->arrivals[i].place;
+
+		if (l->arrivals[i].fd != fd)
+			continue;
+		l->arrivals[i] = l->arrivals[--l->arrival_count];
+		return place;
+	}
+	return NULL;
+}
+
+/* The library has run: those of whom it has not told by now it has closed. */
+static void end_arrivals(struct lane *l)
+{
+	while (l->arrival_count)
+		door_end(l->door, l->arrivals[--l->arrival_count].place);
+}
+
 /* Who is there, in the place that was kept; the descriptor is the library's then. */
 static void let_in(struct lane *l, struct connection *place, int fd,
 		   const struct sockaddr_storage *from, socklen_t len)
@@ -161,11 +190,12 @@ static void let_in(struct lane *l, struct connection *place, int fd,
 		close(fd);
 		return;
 	}
-	l->arriving = place;
-	MHD_add_connection(l->daemon, fd, (const struct sockaddr *)from, len);
-	if (l->arriving)
-		door_end(l->door, l->arriving);
-	l->arriving = NULL;
+	l->arrivals[l->arrival_count++] = (struct arrival){fd, place};
+	if (MHD_add_connection(l->daemon, fd, (const struct sockaddr *)from, len) == MHD_YES)
+		return;
+	place = take_arrival(l, fd);
+	if (place)
+		door_end(l->door, place);
 }
 
 /* True while there may be more. */
@@ -239,6 +269,7 @@ static void turn(struct lane *l)
 			accept_clients(l);
 	}
 	MHD_run(l->daemon);
+	end_arrivals(l);
 	resume_accepting(l);
 }
 
@@ -273,14 +304,19 @@ void lane_resume(struct lane *l, struct MHD_Connection *connection)
 
 /* --- life ------------------------------------------------------------------------------------- */
 
+static int descriptor_of(struct MHD_Connection *connection)
+{
+	return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+}
+
 static void on_connection(void *lane, struct MHD_Connection *connection, void **context,
 			  enum MHD_ConnectionNotificationCode code)
 {
 	struct lane *l = lane;
 
 	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-		*context = l->arriving;
-		l->arriving = NULL;
+		*context = take_arrival(l, descriptor_of(connection));
+		assert(*context);
 		door_begin(l->door, *context, connection);
 	} else if (*context) {
 		door_end(l->door, *context);
