@@ -264,7 +264,7 @@ static pid_t start_short_fleet(void)
 	char *also =
 		mem_printf("tcp://127.0.0.1:%d", scene.stack->aggregators[UNDISTURBED].ingest_port);
 	const char *options[] = {"--nodes",	"20", "--pods-per-node", "3",  "--containers", "1",
-				 "--ring-span", "3s", "--interval",	 "1s", "--also",       also,
+				 "--ring-span", "6s", "--interval",	 "1s", "--also",       also,
 				 NULL};
 	pid_t fleet = fleet_start(scene.stack, options);
 
@@ -306,7 +306,7 @@ static void test_unsaved_and_out_of_the_rings(void **state)
 	await_save();
 	stack_kill_aggregator(scene.stack, DISTURBED);
 	saved_most = applied_by(UNDISTURBED) + 2 * FEW;
-	await_applied(UNDISTURBED, saved_most + 8 * FEW);
+	await_applied(UNDISTURBED, saved_most + 12 * FEW);
 	start_over_a_database();
 	await_applied(DISTURBED, 5 * FEW);
 	report = fleet_stop(scene.stack, fleet);
