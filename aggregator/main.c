@@ -21,6 +21,13 @@
 /* Fewer than this are worth a word at the start. */
 enum { OPEN_FILES_FEW = 8192 };
 
+/*
+ * jemalloc reads this. What one large question took returns to the system after ten seconds even if
+ * the thread that answered it sleeps from then on; by itself only a thread that allocates gives back.
+ */
+extern const char *malloc_conf;
+const char *malloc_conf = "background_thread:true,max_background_threads:1";
+
 struct aggregator_options {
 	char *listen, *ingest, *key_file, *state_dir, *watcher_stddev;
 	char *kubeconfig, *context;
