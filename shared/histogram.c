@@ -67,21 +67,36 @@ uint64_t histogram_total(const struct histogram *h)
 	return total;
 }
 
-double histogram_quantile(const struct histogram *h, double q, double x0, double min, double max)
+/* Which sample, from 1 on; a q that is not a number means the first. */
+static double wanted_sample(double q, uint64_t total)
 {
-	uint64_t total = histogram_total(h), seen = 0;
-	/* A q that is not a number means the first sample. */
-	double wanted = fmax(ceil(fmin(fmax(q, 0), 1) * (double)total), 1), middle;
-	int i;
+	return fmax(ceil(fmin(fmax(q, 0), 1) * (double)total), 1);
+}
+
+bool histogram_quantiles(const struct histogram *h, const double q[], double out[],
+			 unsigned int count, double x0, double min, double max)
+{
+	uint64_t total = histogram_total(h), seen = h->count[0];
+	int i = 0;
 
 	if (!total)
-		return 0;
-	for (i = 0; i < HISTOGRAM_BUCKETS - 1; i++) {
-		seen += h->count[i];
-		if ((double)seen >= wanted)
-			break;
-	}
+		return false;
 	pthread_once(&border_once, build_borders);
-	middle = i ? x0 * border[i - 1] * sqrt(HISTOGRAM_GROWTH) : 0;
-	return fmin(fmax(middle, min), max);
+	for (unsigned int k = 0; k < count; k++) {
+		double wanted = wanted_sample(q[k], total), middle;
+
+		while (i < HISTOGRAM_BUCKETS - 1 && (double)seen < wanted)
+			seen += h->count[++i];
+		middle = i ? x0 * border[i - 1] * sqrt(HISTOGRAM_GROWTH) : 0;
+		out[k] = fmin(fmax(middle, min), max);
+	}
+	return true;
+}
+
+double histogram_quantile(const struct histogram *h, double q, double x0, double min, double max)
+{
+	double value = 0;
+
+	histogram_quantiles(h, &q, &value, 1, x0, min, max);
+	return value;
 }

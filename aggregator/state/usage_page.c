@@ -182,7 +182,7 @@ static void fill_pod(struct page_pod *p, const struct usage_node *n, struct usag
 	p->containers = NULL;
 	told.latest = read_latest(&usage);
 	hold_pod(&told.latest, n, &usage, newest->name);
-	pod_windows_read_told(newest->pod->windows, n->head.end_ns, told.windows);
+	pod_windows_read(newest->pod->windows, n->head.end_ns, told.windows);
 	pod_usage_pack(&told, n->head.end_ns, &p->usage);
 }
 

@@ -177,12 +177,15 @@ static void sum_bins(struct bins *into, const struct node_bucket *n)
 
 static void read_percentiles(struct window_stats *s, const struct histogram *h, double x0)
 {
-	if (!s->known || !histogram_total(h))
+	static const double shares[] = {0.50, 0.95, 0.99};
+	double values[3];
+
+	if (!s->known || !histogram_quantiles(h, shares, values, 3, x0, s->min, s->max))
 		return;
 	s->percentiles = true;
-	s->p50 = histogram_quantile(h, 0.50, x0, s->min, s->max);
-	s->p95 = histogram_quantile(h, 0.95, x0, s->min, s->max);
-	s->p99 = histogram_quantile(h, 0.99, x0, s->min, s->max);
+	s->p50 = values[0];
+	s->p95 = values[1];
+	s->p99 = values[2];
 }
 
 void node_windows_read(const struct node_windows *w, int64_t as_of_ns,

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pod's windows: 31 buckets of 64 bytes, so 150,000 pods take about 300 MiB. Most pods of a
- * cluster that runs jobs never live for 15 minutes, so the first 8 buckets lie in place and the
- * others in chunks of 8 that are made as the pod grows older, and stay until it goes. A chunk never
- * moves: growing blocks would leave holes of all sizes, which cost more than they spare. What 64
- * bytes cost in detail: gauges keep a mean and a maximum per bucket (their deviation and minimum are
- * those of bucket means), one weight, the time covered, stands for everything but CPU: a gauge that
- * only some intervals of a bucket measured counts for the whole bucket, and pressure is a share of
- * that time in 16 bits, rounded whenever an interval is added.
+ * A pod's windows: 31 buckets, so 150,000 pods take 250 MiB. What is counted is told of the shortest
+ * window only, so just the newest 11 buckets, of 64 bytes, keep counts; one that they leave goes on
+ * in 48. Most pods of a cluster that runs jobs never live for 15 minutes, so the older ones lie in
+ * chunks of 4 that are made as the pod grows older, and stay until it goes. A chunk never moves:
+ * growing blocks would leave holes of all sizes, which cost more than they spare. What so few bytes
+ * cost in detail: gauges keep a mean and a maximum per bucket (their deviation and minimum are those
+ * of bucket means), one weight, the time covered, stands for everything but CPU: a gauge that only
+ * some intervals of a bucket measured counts for the whole bucket, and pressure is a share of that
+ * time in 16 bits, rounded whenever an interval is added.
  *
- * The newest bucket (i = end_ns / 30 s) lies in slot `at`, which goes round all 31 from the first
- * on, and the one n before it n slots before. Slots that `newest` jumps over are cleared, so no slot
- * needs to say which bucket it holds.
+ * Bucket i holds the intervals with i = end_ns / 30 s, and lies in a slot by its index in one of two
+ * rings, by how far it is from the newest: no slot needs to say which bucket it holds.
  */
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "aggregator/state/window_sums.h"
 #include "shared/mem.h"
@@ -25,37 +26,45 @@
 
 #define PRESSURE_STEPS (UINT16_MAX - 1)
 
-struct pod_bucket {
+/* What every window needs. */
+struct pod_span {
 	float cpu_weight, cpu_mean, cpu_m2, cpu_min, cpu_max;
 	float mem_mean, mem_max;
 	float working_set_mean, working_set_max;
 	float seconds;
+	uint16_t samples;
+	uint16_t start; /* START_NS units before the bucket's end; 0: the bucket is empty */
+	uint16_t end; /* END_NS units after its start */
+	uint8_t have; /* without the bits of pressure */
+	uint8_t oom_kills; /* a count, in the room that is left */
+};
+
+struct pod_bucket {
+	struct pod_span span;
 	float throttled_seconds;
 	uint16_t pressure
 		[PRESSURES]; /* share of seconds in PRESSURE_STEPS, plus 1; 0: not measured */
-	uint16_t samples;
 	uint16_t periods, throttled_periods;
-	uint16_t start; /* START_NS units before the bucket's end */
-	uint16_t end; /* END_NS units after its start */
-	uint8_t oom_kills;
-	uint8_t have; /* without the bits of pressure */
 };
 
 static_assert(USAGE_OOM * 2 == USAGE_CONTENTION_CPU, "pressure's bits come last and fit nowhere");
 static_assert(sizeof(struct pod_bucket) == 64, "150k pods are budgeted by this");
+static_assert(sizeof(struct pod_span) == 48, "and by this");
 static_assert((POD_BUCKETS - 1) * POD_BUCKET_SECONDS == 15 * 60, "15 minutes and a bucket");
 
-enum { CHUNK = 8, CHUNKS = (POD_BUCKETS + CHUNK - 1) / CHUNK };
+enum { YOUNG = 11, OLD = POD_BUCKETS - YOUNG, CHUNK = 4, CHUNKS = OLD / CHUNK };
+
+static_assert(OLD % CHUNK == 0, "chunks are whole");
+static_assert((YOUNG - 1) * POD_BUCKET_SECONDS == 5 * 60, "the shortest window needs counts");
 
 struct pod_windows {
 	int64_t newest; /* index of the newest bucket; meaningless while all are empty */
-	unsigned int at; /* slot of the newest bucket */
-	struct pod_bucket *more[CHUNKS - 1]; /* owned; slots from CHUNK on; NULL: all empty */
-	struct pod_bucket first[CHUNK]; /* the first slots */
+	struct pod_span *old[CHUNKS]; /* each owned; NULL: all empty */
+	struct pod_bucket young[YOUNG];
 };
 
-static_assert(sizeof(struct pod_windows) + (POD_BUCKETS - CHUNK) * sizeof(struct pod_bucket) <=
-		      2048,
+static_assert(sizeof(struct pod_windows) <= 768 &&
+		      sizeof(struct pod_windows) + OLD * sizeof(struct pod_span) <= 1728,
 	      "windows.h promises it");
 
 struct pod_windows *pod_windows_new(void)
@@ -67,55 +76,47 @@ void pod_windows_free(struct pod_windows *w)
 {
 	if (!w)
 		return;
-	for (int i = 0; i < CHUNKS - 1; i++)
-		free(w->more[i]);
+	for (int i = 0; i < CHUNKS; i++)
+		free(w->old[i]);
 	free(w);
-}
-
-/* Of chunk i: the last one is what is left of the ring. */
-static size_t chunk_slots(int i)
-{
-	return i < CHUNKS - 1 ? CHUNK : POD_BUCKETS - (CHUNKS - 1) * CHUNK;
 }
 
 size_t pod_windows_bytes(const struct pod_windows *w)
 {
 	size_t bytes = sizeof(*w);
 
-	for (int i = 1; i < CHUNKS; i++)
-		bytes += w->more[i - 1] ? chunk_slots(i) * sizeof(struct pod_bucket) : 0;
+	for (int i = 0; i < CHUNKS; i++)
+		bytes += w->old[i] ? CHUNK * sizeof(struct pod_span) : 0;
 	return bytes;
 }
 
-/* Of a bucket at most POD_BUCKETS - 1 before the newest. */
-static unsigned int slot_of(const struct pod_windows *w, int64_t index)
+/* Of a bucket among the newest YOUNG; not negative. */
+static struct pod_bucket *young_slot(const struct pod_windows *w, int64_t index)
 {
-	unsigned int slot = w->at + POD_BUCKETS - (unsigned int)(w->newest - index);
-
-	return slot < POD_BUCKETS ? slot : slot - POD_BUCKETS;
+	return (struct pod_bucket *)&w->young[index % YOUNG];
 }
 
-/* NULL: there is no chunk for it yet. */
-static struct pod_bucket *find_slot(const struct pod_windows *w, unsigned int slot)
+static bool is_young(const struct pod_windows *w, int64_t index)
 {
-	struct pod_bucket *chunk;
+	return index > w->newest - YOUNG;
+}
 
-	if (slot < CHUNK)
-		return (struct pod_bucket *)&w->first[slot];
-	chunk = w->more[slot / CHUNK - 1];
+/* Of one of those before; NULL: it is empty, and there is no room for it yet. */
+static struct pod_span *old_slot(const struct pod_windows *w, int64_t index)
+{
+	unsigned int slot = (unsigned int)(index % OLD);
+	struct pod_span *chunk = w->old[slot / CHUNK];
+
 	return chunk ? &chunk[slot % CHUNK] : NULL;
 }
 
-static struct pod_bucket *take_slot(struct pod_windows *w, unsigned int slot)
+static struct pod_span *take_old_slot(struct pod_windows *w, int64_t index)
 {
-	struct pod_bucket **chunk;
+	struct pod_span **chunk = &w->old[(unsigned int)(index % OLD) / CHUNK];
 
-	if (slot < CHUNK)
-		return &w->first[slot];
-	chunk = &w->more[slot / CHUNK - 1];
 	if (!*chunk)
-		*chunk = mem_zalloc(chunk_slots((int)(slot / CHUNK)), sizeof(**chunk));
-	return &(*chunk)[slot % CHUNK];
+		*chunk = mem_zalloc(CHUNK, sizeof(**chunk));
+	return old_slot(w, index);
 }
 
 /*
@@ -132,17 +133,8 @@ static void unpack_gauge(struct window_part *part, bool have, float seconds, flo
 	part->max = (double)max;
 }
 
-static void unpack_pressure(const struct pod_bucket *p, struct window_bucket *b)
-{
-	for (int i = 0; i < PRESSURES; i++) {
-		double steps = p->pressure[i] ? p->pressure[i] - 1 : 0;
-
-		b->have |= p->pressure[i] ? pressure_bit((enum pressure)i) : 0;
-		b->pressure_seconds[i] = steps * (double)p->seconds / PRESSURE_STEPS;
-	}
-}
-
-static void unpack(const struct pod_bucket *p, int64_t index, struct window_bucket *b)
+/* All but the counts. */
+static void unpack_span(const struct pod_span *p, int64_t index, struct window_bucket *b)
 {
 	b->have = p->have;
 	b->start_ns = (index + 1) * BUCKET_NS - p->start * START_NS;
@@ -157,11 +149,30 @@ static void unpack(const struct pod_bucket *p, int64_t index, struct window_buck
 	unpack_gauge(&b->working_set_bytes, p->have & USAGE_WORKING_SET, p->seconds,
 		     p->working_set_mean, p->working_set_max);
 	b->seconds = (double)p->seconds;
+}
+
+static void unpack(const struct pod_bucket *p, int64_t index, struct window_bucket *b)
+{
+	unpack_span(&p->span, index, b);
 	b->throttled_seconds = (double)p->throttled_seconds;
-	unpack_pressure(p, b);
+	for (int i = 0; i < PRESSURES; i++) {
+		double steps = p->pressure[i] ? p->pressure[i] - 1 : 0;
+
+		b->have |= p->pressure[i] ? pressure_bit((enum pressure)i) : 0;
+		b->pressure_seconds[i] = steps * b->seconds / PRESSURE_STEPS;
+	}
 	b->periods = p->periods;
 	b->throttled_periods = p->throttled_periods;
-	b->oom_kills = p->oom_kills;
+	b->oom_kills = p->span.oom_kills;
+}
+
+/* One that keeps no counts. Where nothing else was measured it is not empty for that. */
+static void unpack_old(const struct pod_span *p, int64_t index, struct window_bucket *b)
+{
+	*b = (struct window_bucket){0};
+	unpack_span(p, index, b);
+	if (p->start && !b->have)
+		b->have = PRESSURE_BITS;
 }
 
 static uint64_t at_most(uint64_t value, uint64_t most)
@@ -183,11 +194,9 @@ static uint16_t pack_pressure(const struct window_bucket *b, enum pressure p)
 			  PRESSURE_STEPS * pressure_share(b->pressure_seconds[p], b->seconds));
 }
 
-static struct pod_bucket pack(const struct window_bucket *b, int64_t index)
+static struct pod_span pack_span(const struct window_bucket *b, int64_t index)
 {
-	uint64_t scale = b->periods / ((uint64_t)UINT16_MAX + 1) + 1; /* keeps the ratio */
-
-	return (struct pod_bucket){
+	return (struct pod_span){
 		.cpu_weight = window_float(b->cpu_milli.weight),
 		.cpu_mean = window_float(b->cpu_milli.mean),
 		.cpu_m2 = window_float(b->cpu_milli.m2),
@@ -198,35 +207,52 @@ static struct pod_bucket pack(const struct window_bucket *b, int64_t index)
 		.working_set_mean = window_float(b->working_set_bytes.mean),
 		.working_set_max = window_float(b->working_set_bytes.max),
 		.seconds = window_float(b->seconds),
-		.throttled_seconds = window_float(b->throttled_seconds),
-		.pressure = {pack_pressure(b, CONTENTION_CPU), pack_pressure(b, CONTENTION_MEMORY),
-			     pack_pressure(b, STALL_CPU), pack_pressure(b, STALL_MEMORY)},
 		.samples = (uint16_t)at_most(b->cpu_milli.samples, UINT16_MAX),
-		.periods = (uint16_t)(b->periods / scale),
-		.throttled_periods = (uint16_t)at_most(b->throttled_periods / scale, UINT16_MAX),
 		.start = units((index + 1) * BUCKET_NS - b->start_ns, START_NS),
 		.end = units(b->end_ns - index * BUCKET_NS, END_NS),
-		.oom_kills = (uint8_t)at_most(b->oom_kills, UINT8_MAX),
 		.have = (uint8_t)(b->have & (USAGE_CONTENTION_CPU - 1)),
+		.oom_kills = (uint8_t)at_most(b->oom_kills, UINT8_MAX),
 	};
 }
 
-/* Makes `index` part of the ring; false when it is older than that reaches. */
+static struct pod_bucket pack(const struct window_bucket *b, int64_t index)
+{
+	uint64_t scale = b->periods / ((uint64_t)UINT16_MAX + 1) + 1; /* keeps the ratio */
+
+	return (struct pod_bucket){
+		.span = pack_span(b, index),
+		.throttled_seconds = window_float(b->throttled_seconds),
+		.pressure = {pack_pressure(b, CONTENTION_CPU), pack_pressure(b, CONTENTION_MEMORY),
+			     pack_pressure(b, STALL_CPU), pack_pressure(b, STALL_MEMORY)},
+		.periods = (uint16_t)(b->periods / scale),
+		.throttled_periods = (uint16_t)at_most(b->throttled_periods / scale, UINT16_MAX),
+	};
+}
+
+/* Gives the slot of the newest bucket to the next; the one that was in it grows old. */
+static void step(struct pod_windows *w)
+{
+	int64_t leaving = ++w->newest - YOUNG;
+	struct pod_bucket *slot = young_slot(w, w->newest);
+
+	if (slot->span.start)
+		*take_old_slot(w, leaving) = slot->span;
+	else if (leaving >= 0 && old_slot(w, leaving))
+		*old_slot(w, leaving) = (struct pod_span){0};
+	*slot = (struct pod_bucket){0};
+}
+
+/* Makes `index` part of the rings; false when it is older than they reach. */
 static bool advance(struct pod_windows *w, int64_t index)
 {
 	if (index <= w->newest - POD_BUCKETS)
 		return false;
-	if (index - w->newest > POD_BUCKETS)
+	if (index - w->newest > POD_BUCKETS) {
+		memset(w->young, 0, sizeof(w->young));
 		w->newest = index - POD_BUCKETS;
-	while (w->newest < index) {
-		struct pod_bucket *slot;
-
-		w->newest++;
-		w->at = w->at + 1 < POD_BUCKETS ? w->at + 1 : 0;
-		slot = find_slot(w, w->at);
-		if (slot)
-			*slot = (struct pod_bucket){0};
 	}
+	while (w->newest < index)
+		step(w);
 	return true;
 }
 
@@ -234,19 +260,29 @@ void pod_windows_add(struct pod_windows *w, const struct usage *u, int64_t start
 {
 	int64_t index = end_ns / BUCKET_NS;
 	struct window_bucket bucket;
-	struct pod_bucket *slot;
 
 	if (end_ns <= 0 || !advance(w, index))
 		return;
-	slot = take_slot(w, slot_of(w, index));
-	unpack(slot, index, &bucket);
-	window_bucket_add(&bucket, u, start_ns, end_ns);
-	*slot = pack(&bucket, index);
+	if (is_young(w, index)) {
+		struct pod_bucket *slot = young_slot(w, index);
+
+		unpack(slot, index, &bucket);
+		window_bucket_add(&bucket, u, start_ns, end_ns);
+		if (bucket.have)
+			*slot = pack(&bucket, index);
+	} else {
+		struct pod_span *slot = take_old_slot(w, index);
+
+		unpack_old(slot, index, &bucket);
+		window_bucket_add(&bucket, u, start_ns, end_ns);
+		if (bucket.have)
+			*slot = pack_span(&bucket, index);
+	}
 }
 
 bool pod_windows_completes(const struct pod_windows *w, int64_t end_ns, struct pod_bucket_use *out)
 {
-	const struct pod_bucket *newest = find_slot(w, w->at);
+	const struct pod_span *newest = &young_slot(w, w->newest)->span;
 
 	if (end_ns / BUCKET_NS <= w->newest || w->newest == 0)
 		return false;
@@ -262,29 +298,12 @@ bool pod_windows_completes(const struct pod_windows *w, int64_t end_ns, struct p
 
 static const int last_bucket[WINDOWS] = {10, 20, 30}; /* of each window, before that of as_of */
 
-/* NULL: the ring does not reach there, or nothing was measured. */
-static const struct pod_bucket *find_bucket(const struct pod_windows *w, int64_t index)
+static bool reaches(const struct pod_windows *w, int64_t index)
 {
-	const struct pod_bucket *p;
-
-	if (index < 0 || index > w->newest || index <= w->newest - POD_BUCKETS)
-		return NULL;
-	p = find_slot(w, slot_of(w, index));
-	/* Pressure is measured of some time. */
-	return p && (p->have || p->seconds > 0) ? p : NULL;
+	return index >= 0 && index <= w->newest && index > w->newest - POD_BUCKETS;
 }
 
-static void add_bucket(struct window_sums *sums, const struct pod_bucket *p, int64_t index)
-{
-	struct window_bucket bucket;
-
-	unpack(p, index, &bucket);
-	if (bucket.have)
-		window_sums_add(sums, &bucket);
-}
-
-/* What add_bucket() does, without counts: two of three windows need no more. */
-static void add_spans(struct window_sums *sums, const struct pod_bucket *p, int64_t index)
+static void add_span(struct window_sums *sums, const struct pod_span *p, int64_t index)
 {
 	int64_t start_ns = (index + 1) * BUCKET_NS - p->start * START_NS;
 	int64_t end_ns = index * BUCKET_NS + p->end * END_NS;
@@ -306,44 +325,44 @@ static void add_spans(struct window_sums *sums, const struct pod_bucket *p, int6
 	window_span_add(&sums->working_set_bytes, &working_set, start_ns, end_ns);
 }
 
-void pod_windows_read(const struct pod_windows *w, int64_t as_of_ns, struct window_set out[WINDOWS])
+/* Without counts: two of three windows need no more. */
+static void add_spans(struct window_sums *sums, const struct pod_windows *w, int64_t index)
 {
-	int64_t newest = as_of_ns / BUCKET_NS;
-	struct window_sums sums = {0};
-	int back = 0;
+	const struct pod_span *p;
 
-	for (int window = 0; window < WINDOWS; window++) {
-		for (; back <= last_bucket[window]; back++) {
-			const struct pod_bucket *p = find_bucket(w, newest - back);
-
-			if (p)
-				add_bucket(&sums, p, newest - back);
-		}
-		window_sums_read(&sums, &out[window]);
-	}
+	if (!reaches(w, index))
+		return;
+	p = is_young(w, index) ? &young_slot(w, index)->span : old_slot(w, index);
+	if (p && p->start)
+		add_span(sums, p, index);
 }
 
-void pod_windows_read_told(const struct pod_windows *w, int64_t as_of_ns,
-			   struct window_set out[WINDOWS])
+/* Counts, too, as far as they are kept. */
+static void add_bucket(struct window_sums *sums, const struct pod_windows *w, int64_t index)
+{
+	struct window_bucket bucket;
+
+	if (!reaches(w, index) || !is_young(w, index)) {
+		add_spans(sums, w, index);
+		return;
+	}
+	unpack(young_slot(w, index), index, &bucket);
+	if (bucket.have)
+		window_sums_add(sums, &bucket);
+}
+
+void pod_windows_read(const struct pod_windows *w, int64_t as_of_ns, struct window_set out[WINDOWS])
 {
 	int64_t newest = as_of_ns / BUCKET_NS;
 	struct window_sums sums = {0};
 	int back;
 
-	for (back = 0; back <= last_bucket[WINDOW_5M]; back++) {
-		const struct pod_bucket *p = find_bucket(w, newest - back);
-
-		if (p)
-			add_bucket(&sums, p, newest - back);
-	}
+	for (back = 0; back <= last_bucket[WINDOW_5M]; back++)
+		add_bucket(&sums, w, newest - back);
 	window_sums_read(&sums, &out[WINDOW_5M]);
 	for (int window = WINDOW_10M; window < WINDOWS; window++) {
-		for (; back <= last_bucket[window]; back++) {
-			const struct pod_bucket *p = find_bucket(w, newest - back);
-
-			if (p)
-				add_spans(&sums, p, newest - back);
-		}
+		for (; back <= last_bucket[window]; back++)
+			add_spans(&sums, w, newest - back);
 		window_sums_read_stats(&sums, &out[window]);
 	}
 }
@@ -361,7 +380,7 @@ void pod_windows_prefetch(const struct pod_windows *w)
 
 void pod_windows_prefetch_more(const struct pod_windows *w)
 {
-	for (int i = 1; i < CHUNKS; i++)
-		if (w->more[i - 1])
-			prefetch(w->more[i - 1], chunk_slots(i) * sizeof(struct pod_bucket));
+	for (int i = 0; i < CHUNKS; i++)
+		if (w->old[i])
+			prefetch(w->old[i], CHUNK * sizeof(*w->old[i]));
 }

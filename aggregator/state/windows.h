@@ -78,7 +78,7 @@ bool window_is_covered(const struct window_set *set, enum window window);
  */
 const struct window_set *window_longest(const struct window_set windows[WINDOWS], int *window);
 
-struct pod_windows; /* opaque; <= 2 KiB, and 3/4 of that less for a pod of 4 minutes */
+struct pod_windows; /* opaque; <= 1728 bytes, and 768 for a pod of 5 minutes */
 struct node_windows; /* opaque; <= 16 KiB while its histograms are as sparse as real ones */
 
 struct pod_windows *pod_windows_new(void);
@@ -86,14 +86,12 @@ void pod_windows_free(struct pod_windows *w);
 size_t pod_windows_bytes(const struct pod_windows *w);
 void pod_windows_add(struct pod_windows *w, const struct usage *u, int64_t start_ns,
 		     int64_t end_ns);
+/*
+ * Counts of the shortest window only, and of no bucket that was 11 or more before the newest one;
+ * those of the longer windows are left as they are.
+ */
 void pod_windows_read(const struct pod_windows *w, int64_t as_of_ns,
 		      struct window_set out[WINDOWS]);
-/*
- * The same as far as pages tell it, for less: counts of the shortest window only; the others' are
- * left as they are.
- */
-void pod_windows_read_told(const struct pod_windows *w, int64_t as_of_ns,
-			   struct window_set out[WINDOWS]);
 /* Says that they are read soon; once that had time to work, the other says the same of the rest. */
 void pod_windows_prefetch(const struct pod_windows *w);
 void pod_windows_prefetch_more(const struct pod_windows *w);

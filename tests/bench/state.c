@@ -198,7 +198,7 @@ static void bench_bytes(void)
 		pod_windows_add(pod, &i->entries[0].usage, i->start_ns, i->end_ns);
 		interval_free(i);
 	}
-	bench_row("windows of a pod, full", "bytes", 2048, 0, (double)pod_windows_bytes(pod));
+	bench_row("windows of a pod, full", "bytes", 1728, 0, (double)pod_windows_bytes(pod));
 	bench_row("windows of a node, full", "bytes", 16384, 0, (double)node_windows_bytes(node));
 	bench_row("windows of 150k pods, full", "MiB", 400, 0,
 		  (double)pod_windows_bytes(pod) * 150000 / 1024 / 1024);

@@ -45,25 +45,6 @@ static void assert_counts(const struct window_counts *got, const struct window_c
 	assert_int_equal(got->oom_known, want->oom_known);
 }
 
-/* What is read for a page says the same, bit for bit, as all that could be read. */
-static void assert_told_alike(const struct pod_windows *w, int64_t end_ns,
-			      const struct pod_usage *want)
-{
-	struct page_usage told;
-	struct pod_usage got;
-
-	memset(&told, 0, sizeof(told));
-	pod_windows_read_told(w, end_ns, told.windows);
-	pod_usage_pack(&told, end_ns, &got);
-	assert_memory_equal(got.cpu_milli, want->cpu_milli, sizeof(got.cpu_milli));
-	assert_memory_equal(got.mem_bytes, want->mem_bytes, sizeof(got.mem_bytes));
-	assert_memory_equal(got.working_set_bytes, want->working_set_bytes,
-			    sizeof(got.working_set_bytes));
-	assert_memory_equal(&got.counts, &want->counts, sizeof(got.counts));
-	assert_int_equal(got.throttle_known, want->throttle_known);
-	assert_int_equal(got.oom_known, want->oom_known);
-}
-
 /* Of what a pod's windows really say: times included, to the nanosecond. */
 static void windows_come_out_as_they_went_in(void **state)
 {
@@ -89,7 +70,6 @@ static void windows_come_out_as_they_went_in(void **state)
 		interval_free(i);
 		pod_windows_read(w, f.end_ns, in.windows);
 		pod_usage_pack(&in, f.end_ns, &packed);
-		assert_told_alike(w, f.end_ns, &packed);
 		pod_usage_unpack(&packed, f.end_ns, &out);
 		for (int k = 0; k < WINDOWS; k++) {
 			assert_stats(&out.windows[k].cpu_milli, &in.windows[k].cpu_milli);

@@ -85,7 +85,8 @@ static void test_quantiles_of_known_samples(void **state)
 	enum { SAMPLES = 1000 };
 
 	static const double shares[] = {0.001, 0.01, 0.25, 0.5, 0.9, 0.95, 0.99, 0.999, 1};
-	double values[SAMPLES];
+	enum { SHARES = sizeof(shares) / sizeof(shares[0]) };
+	double values[SAMPLES], together[SHARES];
 	struct histogram h = {0};
 	uint64_t random = 42;
 
@@ -96,11 +97,14 @@ static void test_quantiles_of_known_samples(void **state)
 		histogram_add(&h, values[i], 1);
 	}
 	qsort(values, SAMPLES, sizeof(values[0]), compare);
-	for (size_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
+	assert_true(histogram_quantiles(&h, shares, together, SHARES, 1, values[0],
+					values[SAMPLES - 1]));
+	for (size_t i = 0; i < SHARES; i++) {
 		double want = values[(int)ceil(shares[i] * SAMPLES - 1e-9) - 1];
 		double got = histogram_quantile(&h, shares[i], 1, values[0], values[SAMPLES - 1]);
 
 		assert_true(fabs(got / want - 1) <= 0.0489);
+		assert_true(together[i] == got);
 	}
 }
 
@@ -110,6 +114,7 @@ static void test_quantile_edges(void **state)
 
 	(void)state;
 	assert_true(histogram_quantile(&h, 0.5, 1, 3, 9) == 0);
+	assert_false(histogram_quantiles(&h, (double[]){0.5}, (double[]){0}, 1, 1, 3, 9));
 	histogram_add(&h, 0, 1);
 	assert_true(histogram_quantile(&h, 0.5, 1, 0, 0) == 0);
 	/* Below x0, but not nothing: never less than what was seen. */
