@@ -188,24 +188,46 @@ static void read_percentiles(struct window_stats *s, const struct histogram *h, 
 	s->p99 = values[2];
 }
 
+/* NULL: nothing was measured, or the ring does not reach there. */
+static const struct node_bucket *find_bucket(const struct node_windows *w, int64_t index)
+{
+	const struct node_bucket *slot;
+
+	if (index < 0 || index > w->newest || index <= w->newest - NODE_BUCKETS)
+		return NULL;
+	slot = &w->ring[index % NODE_BUCKETS];
+	return slot->have ? slot : NULL;
+}
+
+/* Each bucket's bins lie somewhere else: waiting for them would be most of the time it takes. */
+static void prefetch_bins(const struct node_windows *w, int64_t index)
+{
+	const struct node_bucket *slot = find_bucket(w, index);
+
+	if (slot)
+		__builtin_prefetch(slot->bins);
+}
+
 void node_windows_read(const struct node_windows *w, int64_t as_of_ns,
 		       struct window_set out[WINDOWS])
 {
 	static const int last[WINDOWS] = {20, 40, 60}; /* buckets before that of as_of */
+	enum { AHEAD = 8 };
+
 	int64_t index = as_of_ns / NODE_BUCKET_NS;
 	struct window_sums sums = {0};
 	struct bins bins = {0};
 	int back = 0;
 
+	for (int i = 0; i < AHEAD; i++)
+		prefetch_bins(w, index - i);
 	for (int window = 0; window < WINDOWS; window++) {
 		for (; back <= last[window]; back++, index--) {
-			const struct node_bucket *slot;
+			const struct node_bucket *slot = find_bucket(w, index);
 			struct window_bucket bucket;
 
-			if (index < 0 || index > w->newest || index <= w->newest - NODE_BUCKETS)
-				continue;
-			slot = &w->ring[index % NODE_BUCKETS];
-			if (!slot->have)
+			prefetch_bins(w, index - AHEAD);
+			if (!slot)
 				continue;
 			unpack(slot, &bucket);
 			window_sums_add(&sums, &bucket);

@@ -153,13 +153,15 @@ static void unpack_span(const struct pod_span *p, int64_t index, struct window_b
 
 static void unpack(const struct pod_bucket *p, int64_t index, struct window_bucket *b)
 {
+	double unit = (double)p->span.seconds / PRESSURE_STEPS;
+
 	unpack_span(&p->span, index, b);
 	b->throttled_seconds = (double)p->throttled_seconds;
 	for (int i = 0; i < PRESSURES; i++) {
 		double steps = p->pressure[i] ? p->pressure[i] - 1 : 0;
 
 		b->have |= p->pressure[i] ? pressure_bit((enum pressure)i) : 0;
-		b->pressure_seconds[i] = steps * b->seconds / PRESSURE_STEPS;
+		b->pressure_seconds[i] = steps * unit;
 	}
 	b->periods = p->periods;
 	b->throttled_periods = p->throttled_periods;
