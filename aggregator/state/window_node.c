@@ -199,13 +199,16 @@ static const struct node_bucket *find_bucket(const struct node_windows *w, int64
 	return slot->have ? slot : NULL;
 }
 
-/* Each bucket's bins lie somewhere else: waiting for them would be most of the time it takes. */
-static void prefetch_bins(const struct node_windows *w, int64_t index)
+/*
+ * To be asked for some buckets ahead: each one's bins lie somewhere else, and waiting for them would
+ * be most of the time that reading takes. (A function that does nothing but ask is one without
+ * effect to gcc, which leaves it out.)
+ */
+static const void *bins_of(const struct node_windows *w, int64_t index)
 {
 	const struct node_bucket *slot = find_bucket(w, index);
 
-	if (slot)
-		__builtin_prefetch(slot->bins);
+	return slot ? slot->bins : NULL;
 }
 
 void node_windows_read(const struct node_windows *w, int64_t as_of_ns,
@@ -220,13 +223,13 @@ void node_windows_read(const struct node_windows *w, int64_t as_of_ns,
 	int back = 0;
 
 	for (int i = 0; i < AHEAD; i++)
-		prefetch_bins(w, index - i);
+		__builtin_prefetch(bins_of(w, index - i));
 	for (int window = 0; window < WINDOWS; window++) {
 		for (; back <= last[window]; back++, index--) {
 			const struct node_bucket *slot = find_bucket(w, index);
 			struct window_bucket bucket;
 
-			prefetch_bins(w, index - AHEAD);
+			__builtin_prefetch(bins_of(w, index - AHEAD));
 			if (!slot)
 				continue;
 			unpack(slot, &bucket);
