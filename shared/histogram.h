@@ -31,7 +31,7 @@ uint64_t histogram_total(const struct histogram *h);
  * at least the first. 0 for an empty histogram.
  */
 double histogram_quantile(const struct histogram *h, double q, double x0, double min, double max);
-/* Of `count` shares that grow, in one pass. False, and nothing in out, for an empty histogram. */
+/* Of `count` ascending shares, in one pass. False, and out as it was, for an empty histogram. */
 bool histogram_quantiles(const struct histogram *h, const double q[], double out[],
 			 unsigned int count, double x0, double min, double max);
 

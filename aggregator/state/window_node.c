@@ -200,9 +200,8 @@ static const struct node_bucket *find_bucket(const struct node_windows *w, int64
 }
 
 /*
- * To be asked for some buckets ahead: each one's bins lie somewhere else, and waiting for them would
- * be most of the time that reading takes. (A function that does nothing but ask is one without
- * effect to gcc, which leaves it out.)
+ * Each bucket's bins lie somewhere else, and waiting for them would be most of the time that reading
+ * takes. gcc drops the calls of a function that only prefetches, so who reads does.
  */
 static const void *bins_of(const struct node_windows *w, int64_t index)
 {
@@ -215,7 +214,7 @@ void node_windows_read(const struct node_windows *w, int64_t as_of_ns,
 		       struct window_set out[WINDOWS])
 {
 	static const int last[WINDOWS] = {20, 40, 60}; /* buckets before that of as_of */
-	enum { AHEAD = 8 };
+	enum { AHEAD = 8 }; /* buckets: about as long as memory takes to answer */
 
 	int64_t index = as_of_ns / NODE_BUCKET_NS;
 	struct window_sums sums = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A pod's windows: 31 buckets, so 150,000 pods take 250 MiB. What is counted is told of the shortest
- * window only, so just the newest 11 buckets, of 64 bytes, keep counts; one that they leave goes on
+ * window only, so just the newest 11 buckets, of 64 bytes, keep counts; one that leaves them goes on
  * in 48. Most pods of a cluster that runs jobs never live for 15 minutes, so the older ones lie in
  * chunks of 4 that are made as the pod grows older, and stay until it goes. A chunk never moves:
  * growing blocks would leave holes of all sizes, which cost more than they spare. What so few bytes
@@ -102,7 +102,7 @@ static bool is_young(const struct pod_windows *w, int64_t index)
 }
 
 /* Of one of those before; NULL: it is empty, and there is no room for it yet. */
-static struct pod_span *old_slot(const struct pod_windows *w, int64_t index)
+static struct pod_span *find_old_slot(const struct pod_windows *w, int64_t index)
 {
 	unsigned int slot = (unsigned int)(index % OLD);
 	struct pod_span *chunk = w->old[slot / CHUNK];
@@ -116,7 +116,7 @@ static struct pod_span *take_old_slot(struct pod_windows *w, int64_t index)
 
 	if (!*chunk)
 		*chunk = mem_zalloc(CHUNK, sizeof(**chunk));
-	return old_slot(w, index);
+	return find_old_slot(w, index);
 }
 
 /*
@@ -239,8 +239,8 @@ static void step(struct pod_windows *w)
 
 	if (slot->span.start)
 		*take_old_slot(w, leaving) = slot->span;
-	else if (leaving >= 0 && old_slot(w, leaving))
-		*old_slot(w, leaving) = (struct pod_span){0};
+	else if (leaving >= 0 && find_old_slot(w, leaving))
+		*find_old_slot(w, leaving) = (struct pod_span){0};
 	*slot = (struct pod_bucket){0};
 }
 
@@ -250,6 +250,7 @@ static bool advance(struct pod_windows *w, int64_t index)
 	if (index <= w->newest - POD_BUCKETS)
 		return false;
 	if (index - w->newest > POD_BUCKETS) {
+		/* What they hold is not of the buckets that the steps take it for. */
 		memset(w->young, 0, sizeof(w->young));
 		w->newest = index - POD_BUCKETS;
 	}
@@ -273,12 +274,13 @@ void pod_windows_add(struct pod_windows *w, const struct usage *u, int64_t start
 		if (bucket.have)
 			*slot = pack(&bucket, index);
 	} else {
-		struct pod_span *slot = take_old_slot(w, index);
+		static const struct pod_span empty;
+		const struct pod_span *slot = find_old_slot(w, index);
 
-		unpack_old(slot, index, &bucket);
+		unpack_old(slot ? slot : &empty, index, &bucket);
 		window_bucket_add(&bucket, u, start_ns, end_ns);
 		if (bucket.have)
-			*slot = pack_span(&bucket, index);
+			*take_old_slot(w, index) = pack_span(&bucket, index);
 	}
 }
 
@@ -334,7 +336,7 @@ static void add_spans(struct window_sums *sums, const struct pod_windows *w, int
 
 	if (!reaches(w, index))
 		return;
-	p = is_young(w, index) ? &young_slot(w, index)->span : old_slot(w, index);
+	p = is_young(w, index) ? &young_slot(w, index)->span : find_old_slot(w, index);
 	if (p && p->start)
 		add_span(sums, p, index);
 }

@@ -20,21 +20,11 @@
 #include "bpf/record.h"
 #include "shared/clock.h"
 #include "tests/cgroup_fixture.h"
+#include "tests/sanitized.h"
 
 enum { PARENTS = 10, CHILDREN = 1000, ALL = PARENTS * CHILDREN, ROUNDS = 3 };
 
 #define MIB (1024. * 1024)
-
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
 
 struct scene {
 	struct cgroup_fixture *cgroups;

@@ -365,7 +365,7 @@ static void order_does_not_matter(void **state)
 	free(mixed);
 }
 
-/* The newest first: each of the others comes to a bucket that is old already. */
+/* The newest first: most of the others come to a bucket that is old already. */
 static void backwards_is_the_same(void **state)
 {
 	struct story *s = random_story(31), *backwards = story_new();
@@ -383,6 +383,31 @@ static void backwards_is_the_same(void **state)
 	node_windows_free(node);
 	free(s);
 	free(backwards);
+}
+
+/* After a silence of any length just what still is in the windows is there. */
+static void silence_leaves_nothing_behind(void **state)
+{
+	static const int silences[] = {1,  9,  10, 11, 12, 19, 20, 21,
+				       29, 30, 31, 32, 41, 42, 43, 1000};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(silences) / sizeof(silences[0]); i++) {
+		struct story *s = random_story(11);
+		int64_t again = last_end(s) + silences[i] * 30 * SEC;
+		uint32_t seed = (uint32_t)i;
+		struct pod_windows *pod;
+		struct node_windows *node;
+
+		tell(s, again - 5 * SEC, again, &seed);
+		pod = pod_hears(s);
+		node = node_hears(s);
+		check_pod(seed, s, again, pod);
+		check_node(seed, s, again, node);
+		pod_windows_free(pod);
+		node_windows_free(node);
+		free(s);
+	}
 }
 
 /* Of a bucket that is old only what longer windows tell is kept, and when it began. */
@@ -608,7 +633,9 @@ static void empty_windows_know_nothing(void **state)
 	for (int64_t as_of = 0; as_of <= T0; as_of += T0) {
 		pod_windows_read(p, as_of, out);
 		assert_nothing_known(&out[WINDOW_5M]);
-		assert_false(out[WINDOW_15M].cpu_milli.known || out[WINDOW_15M].mem_bytes.known);
+		for (int i = WINDOW_10M; i < WINDOWS; i++)
+			assert_false(out[i].cpu_milli.known || out[i].mem_bytes.known ||
+				     out[i].working_set_bytes.known);
 		node_windows_read(n, as_of, out);
 		assert_nothing_known(&out[WINDOW_15M]);
 	}
@@ -828,6 +855,7 @@ int main(void)
 		cmocka_unit_test(windows_slide),
 		cmocka_unit_test(order_does_not_matter),
 		cmocka_unit_test(backwards_is_the_same),
+		cmocka_unit_test(silence_leaves_nothing_behind),
 		cmocka_unit_test(what_was_counted_keeps_its_time),
 		cmocka_unit_test(restart_gives_the_same_bits),
 		cmocka_unit_test(reach_of_windows),

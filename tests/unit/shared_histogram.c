@@ -111,10 +111,12 @@ static void test_quantiles_of_known_samples(void **state)
 static void test_quantile_edges(void **state)
 {
 	struct histogram h = {0};
+	double untouched = 7;
 
 	(void)state;
 	assert_true(histogram_quantile(&h, 0.5, 1, 3, 9) == 0);
-	assert_false(histogram_quantiles(&h, (double[]){0.5}, (double[]){0}, 1, 1, 3, 9));
+	assert_false(histogram_quantiles(&h, (double[]){0.5}, &untouched, 1, 1, 3, 9));
+	assert_true(untouched == 7);
 	histogram_add(&h, 0, 1);
 	assert_true(histogram_quantile(&h, 0.5, 1, 0, 0) == 0);
 	/* Below x0, but not nothing: never less than what was seen. */
