@@ -39,8 +39,8 @@
  */
 struct usage_pod {
 	struct pod_windows *windows; /* owned */
-	struct pod_hours hours;
 	int64_t seen_ns; /* latest end of an interval it was in */
+	struct pod_hours hours;
 	bool current; /* in the newest interval */
 	bool by_uid;
 	char key[]; /* pod UID, else the name */

@@ -186,11 +186,15 @@ static void fill_pod(struct page_pod *p, const struct usage_node *n, struct usag
 	pod_usage_pack(&told, n->head.end_ns, &p->usage);
 }
 
-/* Of the pods after the first, which is read now. */
-static void prefetch_windows(struct usage_ref *const *pods, size_t count)
+/* Of the pods after the first, which is read now: what leads there before what is there. */
+static void prefetch_pods(const struct usage_node *n, struct usage_ref *const *pods, size_t count)
 {
-	if (count > 2)
+	if (count > 4)
+		__builtin_prefetch(pods[4]->pod);
+	if (count > 2) {
 		pod_windows_prefetch(pods[2]->pod->windows);
+		__builtin_prefetch(&n->uses[pods[2]->use]);
+	}
 	if (count > 1)
 		pod_windows_prefetch_more(pods[1]->pod->windows);
 }
@@ -201,7 +205,7 @@ static size_t fill_pods(struct page_scratch *s, const struct usage_node *n)
 	size_t count = n->order.pods, pods = 0;
 
 	for (size_t i = 0, run; i < count; i += run, pods++) {
-		prefetch_windows(s->pods + i, count - i);
+		prefetch_pods(n, s->pods + i, count - i);
 		for (run = 1; i + run < count && s->pods[i]->rank == s->pods[i + run]->rank; run++)
 			continue;
 		fill_pod(&s->page_pods[pods], n, &s->pods[i], run);
@@ -238,8 +242,15 @@ static void fill_container(struct page_container *c, const struct usage_ref *r,
 
 static void fill_containers(struct page_scratch *s, const struct usage_node *n)
 {
-	for (size_t i = 0; i < n->order.containers; i++) {
+	enum { AHEAD = 4 };
+
+	size_t count = n->order.containers;
+
+	for (size_t i = 0; i < count; i++) {
 		struct page_pod *pod = &s->page_pods[s->containers[i]->place];
+
+		if (i + AHEAD < count)
+			__builtin_prefetch(&n->uses[s->containers[i + AHEAD]->use]);
 
 		fill_container(&s->page_containers[i], s->containers[i],
 			       &n->uses[s->containers[i]->use]);
@@ -369,6 +380,7 @@ struct node_page *usage_node_page(struct usage_node *n, struct page_scratch *s)
 	page.pod_count = fill_pods(s, n);
 	page.pods = s->page_pods;
 	page.peaks = n->peaks;
+	node_windows_prefetch(n->windows);
 	fill_containers(s, n);
 	page.usage.latest = read_latest(&n->node_usage);
 	if (n->old_page)

@@ -57,10 +57,11 @@ enum { YOUNG = 11, OLD = POD_BUCKETS - YOUNG, CHUNK = 4, CHUNKS = OLD / CHUNK };
 static_assert(OLD % CHUNK == 0, "chunks are whole");
 static_assert((YOUNG - 1) * POD_BUCKET_SECONDS == 5 * 60, "the shortest window needs counts");
 
+/* Malloc aligns so much to a line of the cache, so each young bucket is in one, and so is the rest. */
 struct pod_windows {
+	struct pod_bucket young[YOUNG];
 	int64_t newest; /* index of the newest bucket; meaningless while all are empty */
 	struct pod_span *old[CHUNKS]; /* each owned; NULL: all empty */
-	struct pod_bucket young[YOUNG];
 };
 
 static_assert(sizeof(struct pod_windows) <= 768 &&
@@ -375,6 +376,13 @@ static void prefetch(const void *block, size_t size)
 {
 	for (size_t at = 0; at < size; at += 64)
 		__builtin_prefetch((const char *)block + at);
+}
+
+void pod_windows_prefetch_add(const struct pod_windows *w, int64_t end_ns)
+{
+	__builtin_prefetch(&w->newest);
+	if (end_ns > 0)
+		__builtin_prefetch(young_slot(w, end_ns / BUCKET_NS));
 }
 
 void pod_windows_prefetch(const struct pod_windows *w)

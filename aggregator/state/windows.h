@@ -92,6 +92,8 @@ void pod_windows_add(struct pod_windows *w, const struct usage *u, int64_t start
  */
 void pod_windows_read(const struct pod_windows *w, int64_t as_of_ns,
 		      struct window_set out[WINDOWS]);
+/* Says that an interval that ends then is added soon. */
+void pod_windows_prefetch_add(const struct pod_windows *w, int64_t end_ns);
 /* Says that they are read soon; once that had time to work, the other says the same of the rest. */
 void pod_windows_prefetch(const struct pod_windows *w);
 void pod_windows_prefetch_more(const struct pod_windows *w);
@@ -117,5 +119,7 @@ void node_windows_add(struct node_windows *w, const struct node_sample *n, int64
 		      int64_t end_ns);
 void node_windows_read(const struct node_windows *w, int64_t as_of_ns,
 		       struct window_set out[WINDOWS]);
+/* Says that they are read soon. */
+void node_windows_prefetch(const struct node_windows *w);
 
 #endif
