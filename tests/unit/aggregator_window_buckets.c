@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The packed forms in which the buckets of windows are kept: how large they are, and what they keep
+ * of the largest numbers, of sparse histograms and of what grows old.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "aggregator/state/windows.h"
+
+#define SEC 1000000000LL
+#define T0  (1700000010LL * SEC) /* a border of 15 s and of 30 s buckets */
+
+/* Of a bucket that is old only what longer windows tell is kept, and when it began. */
+static void what_was_counted_keeps_its_time(void **state)
+{
+	const struct usage counted = {.have = USAGE_STALL_MEMORY, .seconds = 5};
+	const struct usage measured = {.have = USAGE_MEMORY,
+				       .seconds = 5,
+				       .mem_bytes = {1000, 1100, 1050}};
+	struct pod_windows *p = pod_windows_new();
+	struct window_set out[WINDOWS];
+
+	(void)state;
+	pod_windows_add(p, &counted, T0, T0 + 5 * SEC);
+	pod_windows_add(p, &measured, T0 + 595 * SEC, T0 + 600 * SEC);
+	pod_windows_add(p, &measured, T0 + 10 * SEC, T0 + 15 * SEC);
+	pod_windows_read(p, T0 + 600 * SEC, out);
+	assert_true(isnan(out[WINDOW_5M].counts.pressure[STALL_MEMORY]));
+	assert_int_equal(out[WINDOW_5M].mem_bytes.start_ns, T0 + 595 * SEC);
+	assert_int_equal(out[WINDOW_10M].mem_bytes.start_ns, T0);
+	assert_int_equal(out[WINDOW_10M].mem_bytes.samples, 2);
+	pod_windows_read(p, T0 + 15 * SEC, out); /* as it was then, but for the counts */
+	assert_int_equal(out[WINDOW_5M].mem_bytes.samples, 1);
+	assert_true(out[WINDOW_5M].counts.seconds == 0);
+	pod_windows_free(p);
+}
+
+/* The largest numbers a frame can carry must not become infinite or NaN. */
+static void extreme_values_stay_finite(void **state)
+{
+	float most = 3.4e38f;
+	struct node_sample s = {
+		.usage = {.have = 0x7ff,
+			  .seconds = most,
+			  .oom_kills = UINT32_MAX,
+			  .periods = UINT32_MAX,
+			  .throttled_periods = UINT32_MAX,
+			  .throttled_ns = UINT64_MAX,
+			  .contention_cpu_ns = UINT64_MAX,
+			  .stall_mem_ns = UINT64_MAX,
+			  .mem_bytes = {most, most, most},
+			  .cpu_milli = {UINT32_MAX, most, most, most, most, most, most}},
+	};
+	struct pod_windows *p = pod_windows_new();
+	struct node_windows *n = node_windows_new();
+	struct window_set out[WINDOWS];
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		s.usage.cpu_milli.mean = i % 2 ? 0 : most;
+		pod_windows_add(p, &s.usage, 1, T0 + i * 10 * SEC);
+		node_windows_add(n, &s, 1, T0 + i * 10 * SEC);
+	}
+	pod_windows_read(p, T0 + 60 * SEC, out);
+	assert_in_range(out[0].counts.pressure[STALL_MEMORY] * 1e6, 0, 1000000);
+	assert_true(isfinite(out[0].cpu_milli.mean) && isfinite(out[0].cpu_milli.stddev));
+	assert_true(isfinite(out[0].mem_bytes.mean) && isfinite(out[0].counts.throttled_seconds));
+	assert_true(out[0].counts.throttled_ratio == 1);
+	assert_in_range(out[0].counts.oom_kills, 255, 2 * 255);
+	node_windows_read(n, T0 + 60 * SEC, out);
+	assert_true(isfinite(out[0].cpu_milli.mean) && isfinite(out[0].cpu_milli.stddev));
+	pod_windows_free(p);
+	node_windows_free(n);
+}
+
+/* distinct: CPU buckets of the histogram that one 15 s bucket visits. */
+static size_t bytes_of_node(unsigned int distinct)
+{
+	struct node_windows *w = node_windows_new();
+	size_t bytes;
+
+	for (int64_t i = 0; i < 2 * NODE_BUCKETS * 3; i++) {
+		struct node_sample s = {.usage = {.have = USAGE_MEMORY, .seconds = 5}};
+
+		for (unsigned int b = 0; b < distinct; b++)
+			s.cpu_hist.count[(90 + b + (unsigned int)i / 3) % HISTOGRAM_BUCKETS] = 4;
+		s.mem_hist.count[100] = s.mem_hist.count[101] = s.mem_hist.count[102] = 16;
+		node_windows_add(w, &s, T0 + (i - 1) * 5 * SEC, T0 + i * 5 * SEC);
+	}
+	bytes = node_windows_bytes(w);
+	node_windows_free(w);
+	return bytes;
+}
+
+static size_t bytes_of_pod(int buckets)
+{
+	const struct usage u = {.have = USAGE_MEMORY, .seconds = 30};
+	struct pod_windows *w = pod_windows_new();
+	size_t bytes;
+
+	for (int i = 0; i < buckets; i++)
+		pod_windows_add(w, &u, T0 + (i - 1) * 30 * SEC, T0 + i * 30 * SEC);
+	bytes = pod_windows_bytes(w);
+	pod_windows_free(w);
+	return bytes;
+}
+
+static void windows_fit_their_budgets(void **state)
+{
+	(void)state;
+	assert_true(bytes_of_pod(1) <= 768);
+	assert_true(bytes_of_pod(11) == bytes_of_pod(1));
+	assert_true(bytes_of_pod(12) == bytes_of_pod(1) + 4 * 48);
+	assert_true(bytes_of_pod(20) < bytes_of_pod(POD_BUCKETS));
+	assert_true(bytes_of_pod(1000) == bytes_of_pod(POD_BUCKETS));
+	assert_true(bytes_of_pod(1000) <= 1728);
+	assert_true(bytes_of_node(12) <= 16 * 1024);
+	assert_true(bytes_of_node(180) <= 96 * 1024);
+}
+
+/* Bins come in any order over a bucket's intervals; the sum must be the dense one. */
+static void sparse_bins_add_up(void **state)
+{
+	static const unsigned int visits[][3] = {{179, 3, 0}, {3, 90, 91}, {0, 1, 2}, {91, 179, 4}};
+	struct node_windows *w = node_windows_new();
+	struct histogram all = {0};
+	struct window_set out[WINDOWS];
+	struct node_sample nothing = {0};
+	struct node_sample s = {
+		.usage = {.have = USAGE_CPU,
+			  .seconds = 3,
+			  .cpu_milli = {.samples = 3, .weight = 3, .mean = 1, .max = 1e9f}},
+	};
+
+	(void)state;
+	nothing.cpu_hist.count[179] = 1000000; /* of an interval without a measure: not counted */
+	node_windows_add(w, &nothing, T0, T0 + SEC);
+	for (size_t i = 0; i < 4; i++) {
+		memset(&s.cpu_hist, 0, sizeof(s.cpu_hist));
+		for (size_t v = 0; v < 3; v++)
+			s.cpu_hist.count[visits[i][v]] += i == 1 ? 70000 : 10;
+		histogram_merge(&all, &s.cpu_hist);
+		node_windows_add(w, &s, T0 + (int64_t)i * 3 * SEC, T0 + (int64_t)(i + 1) * 3 * SEC);
+	}
+	node_windows_read(w, T0 + 12 * SEC, out);
+	assert_true(out[0].cpu_milli.p50 ==
+		    histogram_quantile(&all, 0.50, HISTOGRAM_CPU_X0, 0, 1e9));
+	assert_true(out[0].cpu_milli.p99 ==
+		    histogram_quantile(&all, 0.99, HISTOGRAM_CPU_X0, 0, 1e9));
+	node_windows_free(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_was_counted_keeps_its_time),
+		cmocka_unit_test(extreme_values_stay_finite),
+		cmocka_unit_test(windows_fit_their_budgets),
+		cmocka_unit_test(sparse_bins_add_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
