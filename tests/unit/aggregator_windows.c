@@ -298,18 +298,25 @@ static void check_node(uint32_t seed, const struct story *s, int64_t as_of_ns,
 	}
 }
 
+/* Told what `told` has in that order, both kinds of windows say what `s` says. */
+static void check_story(uint32_t seed, const struct story *s, const struct story *told)
+{
+	struct pod_windows *pod = pod_hears(told);
+	struct node_windows *node = node_hears(told);
+
+	check_pod(seed, s, last_end(s), pod);
+	check_node(seed, s, last_end(s), node);
+	pod_windows_free(pod);
+	node_windows_free(node);
+}
+
 static void windows_equal_one_pass(void **state)
 {
 	(void)state;
 	for (uint32_t seed = 1; seed <= 40; seed++) {
 		struct story *s = random_story(seed);
-		struct pod_windows *pod = pod_hears(s);
-		struct node_windows *node = node_hears(s);
 
-		check_pod(seed, s, last_end(s), pod);
-		check_node(seed, s, last_end(s), node);
-		pod_windows_free(pod);
-		node_windows_free(node);
+		check_story(seed, s, s);
 		free(s);
 	}
 }
@@ -343,8 +350,6 @@ static void windows_slide(void **state)
 static void order_does_not_matter(void **state)
 {
 	struct story *s = random_story(5), *mixed = story_new();
-	struct pod_windows *pod;
-	struct node_windows *node;
 
 	(void)state;
 	*mixed = *s;
@@ -354,12 +359,7 @@ static void order_does_not_matter(void **state)
 		mixed->told[i + 2] = s->told[i + 3];
 		mixed->told[i + 3] = s->told[i + 2];
 	}
-	pod = pod_hears(mixed);
-	node = node_hears(mixed);
-	check_pod(5, s, last_end(s), pod);
-	check_node(5, s, last_end(s), node);
-	pod_windows_free(pod);
-	node_windows_free(node);
+	check_story(5, s, mixed);
 	free(s);
 	free(mixed);
 }
@@ -368,18 +368,11 @@ static void order_does_not_matter(void **state)
 static void backwards_is_the_same(void **state)
 {
 	struct story *s = random_story(31), *backwards = story_new();
-	struct pod_windows *pod;
-	struct node_windows *node;
 
 	(void)state;
 	for (size_t i = s->count; i > 0; i--)
 		backwards->told[backwards->count++] = s->told[i - 1];
-	pod = pod_hears(backwards);
-	node = node_hears(backwards);
-	check_pod(31, s, last_end(s), pod);
-	check_node(31, s, last_end(s), node);
-	pod_windows_free(pod);
-	node_windows_free(node);
+	check_story(31, s, backwards);
 	free(s);
 	free(backwards);
 }
@@ -395,16 +388,9 @@ static void silence_leaves_nothing_behind(void **state)
 		struct story *s = random_story(11);
 		int64_t again = last_end(s) + silences[i] * 30 * SEC;
 		uint32_t seed = (uint32_t)i;
-		struct pod_windows *pod;
-		struct node_windows *node;
 
 		tell(s, again - 5 * SEC, again, &seed);
-		pod = pod_hears(s);
-		node = node_hears(s);
-		check_pod(seed, s, again, pod);
-		check_node(seed, s, again, node);
-		pod_windows_free(pod);
-		node_windows_free(node);
+		check_story((uint32_t)i, s, s);
 		free(s);
 	}
 }
