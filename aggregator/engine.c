@@ -306,6 +306,22 @@ static int open_saver(struct engine *e, struct reason *reason)
 	return config.dir ? saver_open(&e->saver, &config, reason) : 0;
 }
 
+static void on_caught_up(void *ctx, uint64_t ticket)
+{
+	struct engine *e = ctx;
+
+	publisher_want(e->publisher, ticket);
+}
+
+/* Any thread. */
+static void on_view_wanted(void *ctx, uint64_t ticket)
+{
+	struct engine *e = ctx;
+
+	if (!follower_catch_up(e->follower, ticket))
+		publisher_want(e->publisher, ticket);
+}
+
 static void on_model_changed(void *ctx)
 {
 	struct engine *e = ctx;
@@ -326,6 +342,7 @@ static int open_follower(struct engine *e, struct reason *reason)
 		.standalone = e->config->standalone,
 		.loop = &e->loop,
 		.changed = on_model_changed,
+		.caught_up = on_caught_up,
 		.ctx = e,
 		.ledger = e->ledger,
 		.status_counters = e->config->write_quota_status ? &e->counters.quota : NULL,
@@ -419,6 +436,7 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 		rc = planner_start(e->planner, reason);
 	if (!rc)
 		rc = warmer_start(e->api_context.warmer, reason);
+	view_slot_on_refresh(e->views, on_view_wanted, e);
 	if (!rc)
 		rc = open_http(e, reason);
 	if (rc) {

@@ -39,6 +39,7 @@ struct follower {
 	/* loop thread */
 	uv_async_t news;
 	struct model *model;
+	uint64_t caught_up; /* the newest ticket that was told */
 	uint64_t seen; /* generation of the last cluster that was asked for */
 	struct model_pod_watch watch;
 };
@@ -98,6 +99,7 @@ static void on_ready(void *ctx)
 static void on_news(uv_async_t *news)
 {
 	struct follower *f = news->data;
+	uint64_t ticket = kube_flushed(f->kube);
 	struct kube_batch *batch;
 	bool changed = false;
 	int done = 0;
@@ -110,6 +112,10 @@ static void on_news(uv_async_t *news)
 		uv_async_send(&f->news);
 	if (changed)
 		f->config.changed(f->config.ctx);
+	if (done < BATCHES_PER_TURN && ticket > f->caught_up) {
+		f->caught_up = ticket;
+		f->config.caught_up(f->config.ctx, ticket);
+	}
 }
 
 /* 0 with the API's place; -ENOENT: there is none, and nobody asked for one. */
@@ -226,6 +232,14 @@ void follower_free(struct follower *f)
 	model_free(f->model);
 	free(f->from);
 	free(f);
+}
+
+bool follower_catch_up(struct follower *f, uint64_t ticket)
+{
+	if (!f || !f->kube)
+		return false;
+	kube_flush(f->kube, ticket);
+	return true;
 }
 
 const char *follower_mode(const struct follower *f)

@@ -23,6 +23,8 @@ struct follower_config {
 	bool standalone; /* no API, whatever there is */
 	uv_loop_t *loop;
 	void (*changed)(void *ctx); /* loop thread: the model is another one */
+	/* Loop thread: it has all that had arrived when follower_catch_up() had that ticket. */
+	void (*caught_up)(void *ctx, uint64_t ticket);
 	void *ctx;
 	struct ledger *ledger; /* borrowed; told of what becomes of pods */
 	/* What quotas use is written into their status; NULL: it is not. Of what is borrowed so: */
@@ -43,6 +45,11 @@ void follower_stop(struct follower *f);
 /* After follower_stop(), once the loop closed its handles. */
 void follower_free(struct follower *f);
 
+/*
+ * Any thread, between open and stop: what has arrived by now is to be in the model, and caught_up
+ * is told. False: nothing ever arrives.
+ */
+bool follower_catch_up(struct follower *f, uint64_t ticket);
 /* Where the model is from: "inCluster", "kubeconfig", "snapshot"; NULL: there is none. */
 const char *follower_mode(const struct follower *f);
 /* The same for people: "the Kubernetes API at https://10.96.0.1:443 (in-cluster)". */

@@ -19,12 +19,17 @@
  * slice takes half as long as all else since the last one, and so a publication a third of the
  * time.
  *
+ * A scheduler that is about to be refused waits for a view of all that is known
+ * (view_slot_refresh()): where there is news it is published at once, and else the last view is
+ * that. However many wait, publications on request take at most a third of the loop's time.
+ *
  * A view is also published when nothing arrived for 10 s: of a cluster that fell silent as a whole
  * the nodes are to be forgotten after a day as any other, and answers made once per view go on
  * ageing.
  */
 #include "aggregator/engine_publisher.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -37,6 +42,7 @@
 #define BREATH_MS 10000
 
 enum {
+	WANTED_SHARE = 2, /* the same where a reader waits */
 	SHARE = 20, /* at the API's pace publications take at most one part in so many of the loop's time */
 	STEP_PAGES = 4, /* between two looks at the clock */
 	STEP_NODES = 16,
@@ -53,6 +59,7 @@ struct publisher {
 	uv_timer_t due; /* begins a publication */
 	uv_timer_t
 		breath; /* begins one when nothing arrives, so that the silent age and are forgotten */
+	uv_async_t want; /* a reader waits */
 	uv_idle_t work; /* a slice per turn while one is under way */
 	enum stage stage;
 	size_t to_build; /* pages that waited when it began: later ones are the next view's */
@@ -62,7 +69,11 @@ struct publisher {
 	int64_t published_ns; /* monotonic; the last */
 	int64_t publishing_ns; /* what it took */
 	int64_t due_ns; /* monotonic; while the timer runs */
+	uint64_t serves; /* the newest ticket that the publication under way answers */
 	int64_t wish_ns; /* the shortest of publish_soon() during a publication; 0: none */
+
+	/* any thread */
+	atomic_ullong wanted; /* the newest ticket of readers that wait */
 };
 
 /* --- stages ----------------------------------------------------------------------------------- */
@@ -98,6 +109,7 @@ static void finish(struct publisher *p)
 
 	view_slot_publish(c->views, join_end(c->join));
 	ledger_settle(c->ledger, p->generation, p->now_ns);
+	view_slot_answer(c->views, p->serves);
 	counter_add(&c->counters->views_published, 1);
 	c->published(c->ctx, p->now_ns);
 	p->stage = AT_REST;
@@ -133,6 +145,7 @@ static void begin(struct publisher *p, size_t to_build)
 	uv_timer_stop(&p->due);
 	p->stage = BUILDING;
 	p->to_build = to_build;
+	p->serves = atomic_load(&p->wanted);
 	p->worked_ns = 0;
 	p->wish_ns = 0;
 	p->slice_end_ns = clock_mono_ns();
@@ -153,23 +166,16 @@ static void on_due(uv_timer_t *timer)
 	start(timer->data);
 }
 
-/*
- * At once when the last view is that old, else as soon as it will be. The sooner of two wishes
- * counts.
- */
-static void publish_soon(struct publisher *p, int64_t after_ns)
+static bool is_dirty(const struct publisher *p)
+{
+	return usage_dirty(p->config.usage) || follower_dirty(p->follower);
+}
+
+/* At rest: at once when the last view is that old, else as soon as it will be. */
+static void publish_after(struct publisher *p, int64_t after_ns)
 {
 	int64_t now_ns = clock_mono_ns();
 
-	if (p->stage != AT_REST) {
-		if (!p->wish_ns || after_ns < p->wish_ns)
-			p->wish_ns = after_ns;
-		return;
-	}
-	if (!usage_dirty(p->config.usage) && !follower_dirty(p->follower))
-		return;
-	if (after_ns < SHARE * p->publishing_ns)
-		after_ns = SHARE * p->publishing_ns;
 	after_ns = p->published_ns + (after_ns < FRAMES_NS ? after_ns : FRAMES_NS);
 	if (uv_is_active((uv_handle_t *)&p->due) && p->due_ns <= after_ns)
 		return;
@@ -181,6 +187,41 @@ static void publish_soon(struct publisher *p, int64_t after_ns)
 			       0);
 }
 
+/* The sooner of two wishes counts. */
+static void publish_soon(struct publisher *p, int64_t after_ns)
+{
+	if (p->stage != AT_REST) {
+		if (!p->wish_ns || after_ns < p->wish_ns)
+			p->wish_ns = after_ns;
+		return;
+	}
+	if (!is_dirty(p))
+		return;
+	if (after_ns < SHARE * p->publishing_ns)
+		after_ns = SHARE * p->publishing_ns;
+	publish_after(p, after_ns);
+}
+
+/* For readers that wait; while a publication is under way its end comes back here. */
+static void serve(struct publisher *p)
+{
+	uint64_t wanted = atomic_load(&p->wanted);
+
+	if (p->stage != AT_REST || wanted == p->serves)
+		return;
+	if (is_dirty(p)) {
+		publish_after(p, WANTED_SHARE * p->publishing_ns);
+		return;
+	}
+	p->serves = wanted;
+	view_slot_answer(p->config.views, wanted);
+}
+
+static void on_want(uv_async_t *want)
+{
+	serve(want->data);
+}
+
 static void on_work(uv_idle_t *work)
 {
 	struct publisher *p = work->data;
@@ -190,6 +231,7 @@ static void on_work(uv_idle_t *work)
 	/* What came meanwhile may be the last for long. */
 	if (p->stage == AT_REST)
 		publish_soon(p, p->wish_ns ? p->wish_ns : FRAMES_NS);
+	serve(p);
 }
 
 static void on_breath(uv_timer_t *timer)
@@ -221,6 +263,15 @@ void publisher_note_events(struct publisher *p)
 	publish_soon(p, EVENTS_NS);
 }
 
+void publisher_want(struct publisher *p, uint64_t ticket)
+{
+	unsigned long long wanted = atomic_load(&p->wanted);
+
+	while (wanted < ticket && !atomic_compare_exchange_weak(&p->wanted, &wanted, ticket))
+		;
+	uv_async_send(&p->want);
+}
+
 void publisher_follow(struct publisher *p, struct follower *f)
 {
 	p->follower = f;
@@ -234,8 +285,10 @@ int publisher_open(struct publisher **out, const struct publisher_config *config
 	*out = p;
 	p->config = *config;
 	p->published_ns = -FRAMES_NS;
-	p->due.data = p->breath.data = p->work.data = p;
+	p->due.data = p->breath.data = p->work.data = p->want.data = p;
 	rc = uv_idle_init(config->loop, &p->work);
+	if (!rc)
+		rc = uv_async_init(config->loop, &p->want, on_want);
 	if (!rc)
 		rc = uv_timer_init(config->loop, &p->due);
 	if (!rc)

@@ -47,6 +47,11 @@ void publisher_publish(struct publisher *p);
  * are built.
  */
 void publisher_note_frames(struct publisher *p, size_t frames, bool idle);
+/*
+ * Any thread. A reader waits for all that is known (view_slot_refresh()): it is published at once,
+ * as far as that leaves the loop two thirds of its time, and answered.
+ */
+void publisher_want(struct publisher *p, uint64_t ticket);
 /* The model changed: sooner. */
 void publisher_note_events(struct publisher *p);
 

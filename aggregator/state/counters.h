@@ -48,18 +48,20 @@ struct store_counters {
 enum extender_verb { EXTENDER_FILTER, EXTENDER_PRIORITIZE, EXTENDER_PREEMPT, EXTENDER_VERBS };
 
 /*
- * X(name, metric label). Why a node was refused; GATE: the pod was, for all nodes, and counts once.
+ * X(name, metric label, reason of a node in the answer). Why a node was refused; GATE: the pod was,
+ * for all nodes, and counts once. A kube-scheduler adds up the nodes of equal reasons, "12 CPU use
+ * above the cap, 8 Insufficient cpu", so a reason has no numbers.
  */
 #define EXTENDER_REFUSALS_TABLE(X)                                                                 \
-	X(UNKNOWN_NODE, "unknownNode")                                                             \
-	X(USE_CAP_CPU, "useCapCpu")                                                                \
-	X(USE_CAP_MEMORY, "useCapMemory")                                                          \
-	X(LIMIT_RATIO_CPU, "limitRatioCpu")                                                        \
-	X(LIMIT_RATIO_MEMORY, "limitRatioMemory")                                                  \
-	X(GATE, "pod")
+	X(UNKNOWN_NODE, "unknownNode", "unknown to evenkeel")                                      \
+	X(USE_CAP_CPU, "useCapCpu", "CPU use above the cap")                                       \
+	X(USE_CAP_MEMORY, "useCapMemory", "memory use above the cap")                              \
+	X(LIMIT_RATIO_CPU, "limitRatioCpu", "CPU limits above the ratio")                          \
+	X(LIMIT_RATIO_MEMORY, "limitRatioMemory", "memory limits above the ratio")                 \
+	X(GATE, "pod", "")
 
 enum extender_refusal {
-#define X(name, label) EXTENDER_##name,
+#define X(name, label, reason) EXTENDER_##name,
 	EXTENDER_REFUSALS_TABLE(X)
 #undef X
 		EXTENDER_REFUSALS
@@ -82,6 +84,15 @@ struct quota_counters {
 		preempt_none; /* searches that found some, and none */
 	atomic_uint_least64_t preempt_repeated; /* what was told before, or is going already */
 	atomic_uint_least64_t status_written, status_failed; /* of quota objects, where asked for */
+};
+
+/* Of pods that were refused, and what is done so that the scheduler asks about them again. */
+struct nudge_counters {
+	atomic_uint_least64_t enabled; /* 1: there is a --nudge-claim */
+	atomic_uint_least64_t waiting; /* pods that were refused and are still pending */
+	atomic_uint_least64_t sent, failed;
+	atomic_uint_least64_t status; /* HTTP status of the last; 0: none yet, or not reached */
+	atomic_uint_least64_t events_written, events_failed; /* of pods (--pod-events) */
 };
 
 /* Of plans; nothing counts where none are made. */
@@ -169,6 +180,7 @@ struct counters {
 	struct store_counters store;
 	struct extender_counters extender;
 	struct quota_counters quota;
+	struct nudge_counters nudge;
 	atomic_uint_least64_t frames[FRAME_RESULT_COUNT];
 	atomic_uint_least64_t frame_bytes;
 	atomic_uint_least64_t

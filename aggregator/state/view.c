@@ -7,16 +7,27 @@
 #include "aggregator/state/view.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "aggregator/state/view_kept.h"
 #include "shared/mem.h"
 
+#define NS_PER_SEC 1000000000LL
+
 struct view_slot {
+	/* fixed before there are readers */
+	void (*wanted)(void *ctx, uint64_t ticket); /* NULL: nobody publishes on request */
+	void *ctx;
+
 	pthread_mutex_t lock;
-	struct view *view; /* under lock; held */
+	pthread_cond_t answer;
+	/* under lock */
+	struct view *view; /* held */
+	uint64_t asked, answered; /* the newest tickets */
 };
 
 struct view *view_new(uint64_t version, int64_t time_ns, struct view_node **nodes, size_t count,
@@ -142,9 +153,14 @@ const struct namespace_sums *view_namespace(const struct view *v, const char *na
 
 struct view_slot *view_slot_new(void)
 {
-	struct view_slot *s = mem_alloc(sizeof(*s));
+	struct view_slot *s = mem_zalloc(1, sizeof(*s));
+	pthread_condattr_t attributes;
 
 	pthread_mutex_init(&s->lock, NULL);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&s->answer, &attributes);
+	pthread_condattr_destroy(&attributes);
 	s->view = view_new(0, 0, NULL, 0, NULL, NULL);
 	return s;
 }
@@ -154,6 +170,7 @@ void view_slot_free(struct view_slot *s)
 	if (!s)
 		return;
 	view_drop(s->view);
+	pthread_cond_destroy(&s->answer);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }
@@ -177,4 +194,43 @@ struct view *view_slot_take(struct view_slot *s)
 	v = view_hold(s->view);
 	pthread_mutex_unlock(&s->lock);
 	return v;
+}
+
+void view_slot_on_refresh(struct view_slot *s, void (*wanted)(void *ctx, uint64_t ticket),
+			  void *ctx)
+{
+	s->wanted = wanted;
+	s->ctx = ctx;
+}
+
+bool view_slot_refresh(struct view_slot *s, int64_t until_ns)
+{
+	const struct timespec until = {(time_t)(until_ns / NS_PER_SEC),
+				       (long)(until_ns % NS_PER_SEC)};
+	uint64_t ticket;
+	bool answered;
+
+	if (!s->wanted)
+		return false;
+	pthread_mutex_lock(&s->lock);
+	ticket = ++s->asked;
+	pthread_mutex_unlock(&s->lock);
+	s->wanted(s->ctx, ticket);
+	pthread_mutex_lock(&s->lock);
+	while (s->answered < ticket &&
+	       pthread_cond_timedwait(&s->answer, &s->lock, &until) != ETIMEDOUT)
+		;
+	answered = s->answered >= ticket;
+	pthread_mutex_unlock(&s->lock);
+	return answered;
+}
+
+void view_slot_answer(struct view_slot *s, uint64_t ticket)
+{
+	pthread_mutex_lock(&s->lock);
+	if (ticket > s->answered) {
+		s->answered = ticket;
+		pthread_cond_broadcast(&s->answer);
+	}
+	pthread_mutex_unlock(&s->lock);
 }

@@ -7,6 +7,7 @@
 #define EVENKEEL_AGGREGATOR_STATE_VIEW_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -198,5 +199,19 @@ struct view_slot *view_slot_new(void); /* holds an empty view of version 0 */
 void view_slot_free(struct view_slot *s);
 void view_slot_publish(struct view_slot *s, struct view *v); /* takes over v */
 struct view *view_slot_take(struct view_slot *s); /* the caller drops it; never NULL */
+
+/*
+ * A reader that needs all that is known by now says so, and waits until a view has it or the
+ * monotonic time comes. One publication serves all who wait. True: the view in the slot has it.
+ */
+bool view_slot_refresh(struct view_slot *s, int64_t until_ns);
+/*
+ * Who publishes is told of each reader that waits, by a number that grows, on the reader's thread.
+ * Set before there are readers; without it nobody waits.
+ */
+void view_slot_on_refresh(struct view_slot *s, void (*wanted)(void *ctx, uint64_t ticket),
+			  void *ctx);
+/* The view in the slot has all that was known when that ticket was given, and those before. */
+void view_slot_answer(struct view_slot *s, uint64_t ticket);
 
 #endif

@@ -45,6 +45,7 @@ struct kube {
 	/* any thread */
 	struct kube_outbox outbox;
 	struct kube_stats stats[OBJECT_KINDS];
+	atomic_ullong flush_asked, flushed; /* tickets */
 };
 
 /* So that many of us, started at one moment, do not come back at one moment. */
@@ -95,18 +96,28 @@ static void wait_until(struct kube *k, int64_t until_ns)
 	curl_multi_poll(k->multi, NULL, 0, wait_ms, NULL);
 }
 
+static void tell_flushed(struct kube *k, unsigned long long asked)
+{
+	if (atomic_load(&k->flushed) == asked)
+		return;
+	atomic_store(&k->flushed, asked);
+	k->outbox.ready(k->outbox.ctx);
+}
+
 static void *run(void *arg)
 {
 	struct kube *k = arg;
 	int running;
 
 	while (!kube_outbox_is_closed(&k->outbox)) {
+		unsigned long long asked = atomic_load(&k->flush_asked);
 		int64_t until_ns;
 
 		curl_multi_perform(k->multi, &running);
 		finish_transfers(k);
 		until_ns = wake_all(k, clock_mono_ns());
 		kube_outbox_flush(&k->outbox);
+		tell_flushed(k, asked);
 		wait_until(k, until_ns);
 	}
 	return NULL;
@@ -197,6 +208,20 @@ void kube_stop(struct kube *k)
 struct kube_batch *kube_take(struct kube *k)
 {
 	return kube_outbox_take(&k->outbox);
+}
+
+void kube_flush(struct kube *k, uint64_t ticket)
+{
+	unsigned long long asked = atomic_load(&k->flush_asked);
+
+	while (asked < ticket && !atomic_compare_exchange_weak(&k->flush_asked, &asked, ticket))
+		;
+	curl_multi_wakeup(k->multi);
+}
+
+uint64_t kube_flushed(const struct kube *k)
+{
+	return atomic_load(&k->flushed);
 }
 
 const struct kube_stats *kube_stats_get(const struct kube *k, enum object_kind kind)

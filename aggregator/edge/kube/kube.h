@@ -67,6 +67,13 @@ int kube_start_timed(struct kube **k, const struct kube_config *config,
 		     const struct kube_timing *timing, void (*ready)(void *ctx), void *ctx,
 		     struct reason *reason);
 /*
+ * Any thread. Whatever has arrived by now is read and handed over; then `ready` is called, and
+ * kube_flushed() is at least that ticket.
+ */
+void kube_flush(struct kube *k, uint64_t ticket);
+/* Loop thread. The newest ticket of which all is in batches that kube_take() has, or had. */
+uint64_t kube_flushed(const struct kube *k);
+/*
  * Loop thread. The oldest batch, or NULL. The kube thread waits while 64 batches, or 16 MiB of
  * JSON, are not taken.
  */
