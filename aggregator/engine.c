@@ -35,6 +35,7 @@
 #include "aggregator/api/drain_runner.h"
 #include "aggregator/api/place_pool.h"
 #include "aggregator/api/quota_shelf.h"
+#include "aggregator/api/waiting_pods.h"
 #include "aggregator/api/warmer.h"
 #include "aggregator/edge/http/http.h"
 #include "aggregator/edge/ingest.h"
@@ -348,6 +349,8 @@ static int open_follower(struct engine *e, struct reason *reason)
 		.status_counters = e->config->write_quota_status ? &e->counters.quota : NULL,
 		.views = e->views,
 		.quota = &e->config->quota,
+		.nudge_claim = e->config->nudge_claim,
+		.api = &e->api_context,
 	};
 	int rc = follower_open(&e->follower, &config, reason);
 
@@ -414,6 +417,7 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 		.quota = &config->quota,
 		.preempt = &config->preempt,
 		.victims = victim_log_new(),
+		.waiting = waiting_pods_new(&e->counters.nudge, config->pod_events),
 		.plans = e->plans,
 		.slack = &config->slack,
 		.drain = &config->drain,
@@ -494,6 +498,7 @@ void engine_close(struct engine *e)
 	place_pool_free(e->api_context.places);
 	quota_shelf_free(e->api_context.books);
 	victim_log_free(e->api_context.victims);
+	waiting_pods_free(e->api_context.waiting);
 	watcher_cache_free(e->api_context.watcher_cache);
 	warmer_free(e->api_context.warmer);
 	planner_free(e->planner);

@@ -37,6 +37,8 @@ struct engine_config {
 	struct drain_setup drain; /* borrowed with what it owns */
 	int64_t plan_every_ns;
 	bool write_quota_status; /* into the objects of the API */
+	const char *nudge_claim; /* "NAMESPACE/NAME"; NULL: schedulers are not made to ask again */
+	bool pod_events; /* of refused pods */
 };
 
 struct engine;

@@ -18,6 +18,7 @@
 #include "aggregator/api/snapshot.h"
 #include "aggregator/edge/kube/config.h"
 #include "aggregator/edge/kube/kube.h"
+#include "aggregator/edge/kube/nudger.h"
 #include "aggregator/edge/kube/status_writer.h"
 #include "aggregator/state/ledger.h"
 #include "shared/file.h"
@@ -33,6 +34,7 @@ struct follower {
 	struct follower_config config;
 	struct kube *kube; /* NULL: from files */
 	struct status_writer *writer; /* NULL: nothing is written */
+	struct nudger *nudger; /* NULL: from files */
 	const char *mode;
 	char *from; /* owned; what the model is read from, for people */
 
@@ -160,6 +162,8 @@ static int follow(struct follower *f, struct reason *reason)
 	if (!rc && f->config.status_counters)
 		rc = status_writer_start(&f->writer, &kube, f->config.views, f->config.quota,
 					 f->config.status_counters, reason);
+	if (!rc)
+		rc = nudger_start(&f->nudger, &kube, f->config.nudge_claim, f->config.api, reason);
 	kube_config_fini(&kube);
 	return rc;
 }
@@ -219,6 +223,8 @@ void follower_stop(struct follower *f)
 {
 	if (!f)
 		return;
+	nudger_stop(f->nudger);
+	f->nudger = NULL;
 	status_writer_stop(f->writer);
 	f->writer = NULL;
 	kube_stop(f->kube);

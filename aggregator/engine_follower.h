@@ -27,12 +27,19 @@ struct follower_config {
 	void (*caught_up)(void *ctx, uint64_t ticket);
 	void *ctx;
 	struct ledger *ledger; /* borrowed; told of what becomes of pods */
+	/*
+	 * Pods that wait are reviewed, with this claim changed for them; NULL: none. The context is
+	 * borrowed.
+	 */
+	const char *nudge_claim;
+	const struct api_context *api;
 	/* What quotas use is written into their status; NULL: it is not. Of what is borrowed so: */
 	struct quota_counters *status_counters;
 	struct view_slot *views;
 	const struct quota_options *quota;
 };
 
+struct api_context;
 struct quota_counters;
 struct quota_options;
 struct view_slot;

@@ -13,6 +13,7 @@
 #include "aggregator/api/drain_settings.h"
 #include "aggregator/api/quota_options.h"
 #include "aggregator/api/slack_options.h"
+#include "aggregator/edge/kube/nudger.h"
 #include "aggregator/engine.h"
 #include "shared/log.h"
 #include "shared/options.h"
@@ -43,7 +44,8 @@ struct aggregator_options {
 	struct slack_option_values slack;
 	struct drain_settings drain;
 	int64_t plan_every_ns;
-	bool write_quota_status;
+	bool write_quota_status, pod_events;
+	char *nudge_claim;
 	struct access_options access;
 	struct program_common common;
 };
@@ -226,6 +228,19 @@ static const struct option_spec specs[] = {
 	 .offset = AT(write_quota_status),
 	 .help = "Write what quotas use into status.used of their objects; needs the rule in "
 		 "packaging/kubernetes/clusterrole-quota-status.yaml."},
+	{.name = "nudge-claim",
+	 .kind = OPTION_STRING,
+	 .offset = AT(nudge_claim),
+	 .value = "NAMESPACE/NAME",
+	 .help = "Change an annotation of this PersistentVolumeClaim when a pod that "
+		 "/extender/filter refused would pass, at most once a second: kube-schedulers ask "
+		 "again then. packaging/kubernetes/core/nudge.yaml has the claim and the Role."},
+	{.name = "pod-events",
+	 .kind = OPTION_FLAG,
+	 .offset = AT(pod_events),
+	 .help = "Tell by an Event why /extender/filter refused a pod, at most one for each pod and "
+		 "reason in five minutes; needs the rule in "
+		 "packaging/kubernetes/clusterrole-pod-events.yaml."},
 	ACCESS_OPTIONS(AT(access)),
 	PROGRAM_COMMON_OPTIONS(AT(common)),
 };
@@ -321,6 +336,11 @@ static int check_api_options(const struct aggregator_options *o, struct reason *
 	else if (o->access.token_review && (o->snapshots.count || o->standalone))
 		reason_set(why, "--token-review asks the Kubernetes API: give neither --snapshot "
 				"nor --standalone with it");
+	else if (o->nudge_claim && (o->snapshots.count || o->standalone))
+		reason_set(why, "--nudge-claim is of the Kubernetes API: give neither --snapshot "
+				"nor --standalone with it");
+	else if (o->nudge_claim && !nudger_claim_namespace(o->nudge_claim))
+		reason_set(why, "--nudge-claim: \"%.300s\" is no NAMESPACE/NAME", o->nudge_claim);
 	else
 		return 0;
 	return -1;
@@ -362,6 +382,8 @@ static int run(const void *values, struct reason *why)
 		.watcher_upstream = o->watcher_variant == 1,
 		.watcher_allocatable = o->watcher_denominator == 1,
 		.write_quota_status = o->write_quota_status,
+		.nudge_claim = o->nudge_claim,
+		.pod_events = o->pod_events,
 		.plan_every_ns = o->plan_every_ns,
 	};
 	struct engine *engine;

@@ -29,6 +29,7 @@ struct quota_options;
 struct quota_shelf;
 struct slack_options;
 struct victim_log;
+struct waiting_pods;
 struct warmer;
 
 /* What handlers answer from; fixed after start, borrowed. */
@@ -52,6 +53,7 @@ struct api_context {
 	const struct quota_options *quota; /* NULL: the usual ones, as the next */
 	const struct preempt_options *preempt;
 	struct victim_log *victims; /* that schedulers were told of; NULL: nobody asks for any */
+	struct waiting_pods *waiting; /* that filter refused; NULL: they are not remembered */
 	const struct extender_options *extender;
 	struct plan_slot *
 		plans; /* of the planner; NULL: none runs, and plans are made when they are asked for, .. */

@@ -11,6 +11,7 @@
 
 #include "aggregator/api/node_index.h"
 #include "aggregator/policy/target_load_packing.h"
+#include "shared/clock.h"
 #include "shared/mem.h"
 
 static struct extender_counters *counters_of(const struct extender_call *c)
@@ -138,18 +139,17 @@ void extender_call_renew(struct extender_call *c)
 	c->ask.ledger = c->ledger;
 }
 
-bool extender_call_open(struct extender_call *c, enum extender_verb verb,
-			const struct api_context *ctx, const struct api_request *rq,
-			struct api_response *rs)
+void extender_call_refresh(struct extender_call *c)
 {
-	*c = (struct extender_call){.ctx = ctx, .verb = verb, .now_ns = ctx->now_ns()};
-	counter_add(&counters_of(c)->requests[verb], 1);
-	if (!read_question(c, rq, rs)) {
-		counter_add(&counters_of(c)->malformed, 1);
-		return false;
-	}
-	take_world(c);
-	extender_options_mix(ctx->extender, SCORE_CORRECTED, &c->mix);
+	c->fresh = true;
+	view_slot_refresh(c->ctx->views, clock_mono_ns() + EXTENDER_REFRESH_NS);
+	extender_call_renew(c);
+}
+
+/* What is asked of the pod, in the world that was taken. */
+static void prepare(struct extender_call *c)
+{
+	extender_options_mix(c->ctx->extender, SCORE_CORRECTED, &c->mix);
 	score_args_default(&c->score_args, SCORE_CORRECTED);
 	c->ask = (struct score_ask){
 		.view = c->view,
@@ -161,6 +161,20 @@ bool extender_call_open(struct extender_call *c, enum extender_verb verb,
 		.pod_uid = c->pod->object.uid,
 		.owner_uid = c->pod->template->owner.uid,
 	};
+}
+
+bool extender_call_open(struct extender_call *c, enum extender_verb verb,
+			const struct api_context *ctx, const struct api_request *rq,
+			struct api_response *rs)
+{
+	*c = (struct extender_call){.ctx = ctx, .verb = verb, .now_ns = ctx->now_ns()};
+	counter_add(&counters_of(c)->requests[verb], 1);
+	if (!read_question(c, rq, rs)) {
+		counter_add(&counters_of(c)->malformed, 1);
+		return false;
+	}
+	take_world(c);
+	prepare(c);
 	return true;
 }
 
@@ -182,6 +196,50 @@ bool *extender_call_chosen(const struct extender_call *c)
 	for (size_t i = 0; i < c->args.count; i++)
 		chosen[c->places[i]] = true; /* those that are not there: behind the last */
 	return chosen;
+}
+
+struct extender_nodes *extender_call_nodes(const struct extender_call *c)
+{
+	size_t count = c->view->node_count;
+	struct extender_nodes *nodes = mem_zalloc(1, sizeof(*nodes) + count * sizeof(bool));
+
+	nodes->roster = c->view->roster;
+	nodes->count = count;
+	for (size_t i = 0; i < c->args.count; i++)
+		if (c->places[i] < count)
+			nodes->chosen[c->places[i]] = true;
+	return nodes;
+}
+
+void extender_call_open_again(struct extender_call *c, const struct api_context *ctx,
+			      struct kube_pod *pod, const struct extender_nodes *nodes)
+{
+	struct view *v;
+	bool all;
+
+	*c = (struct extender_call){
+		.ctx = ctx, .verb = EXTENDER_FILTER, .now_ns = ctx->now_ns(), .fresh = true};
+	object_hold(&pod->object);
+	c->pod = pod;
+	c->ledger = ctx->ledger ? ledger_take(ctx->ledger, c->now_ns) : NULL;
+	c->view = v = view_slot_take(ctx->views);
+	all = !v->roster || nodes->roster != v->roster || nodes->count != v->node_count;
+	c->args.nodes = mem_zalloc(v->node_count + 1, sizeof(*c->args.nodes));
+	c->places = mem_alloc((v->node_count + 1) * sizeof(*c->places));
+	for (size_t i = 0; i < v->node_count; i++) {
+		if (!all && !nodes->chosen[i])
+			continue;
+		c->args.nodes[c->args.count].name = v->nodes[i]->name;
+		c->places[c->args.count++] = i;
+	}
+	prepare(c);
+}
+
+void extender_call_close_again(struct extender_call *c)
+{
+	free(c->args.nodes);
+	drop_world(c);
+	object_drop(&c->pod->object);
 }
 
 bool extender_call_may_reserve(const struct extender_call *c)

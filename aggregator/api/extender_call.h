@@ -13,6 +13,7 @@ struct extender_call {
 	const struct api_context *ctx; /* borrowed */
 	enum extender_verb verb;
 	int64_t now_ns;
+	bool fresh; /* what is known was waited for: extender_call_refresh() */
 	struct extender_args args;
 	struct kube_pod *pod; /* held */
 	struct ledger_copy *ledger; /* held; taken before the view */
@@ -48,5 +49,28 @@ void extender_call_reserve(const struct extender_call *c, const char *node);
 bool extender_call_reserve_seen(const struct extender_call *c, const char *node);
 /* Takes ledger and view anew. */
 void extender_call_renew(struct extender_call *c);
+/*
+ * The same, once the view has all that arrived before, or EXTENDER_REFRESH_NS later: the bound is
+ * below the httpTimeout of schedulers.
+ */
+#define EXTENDER_REFRESH_NS (100 * 1000000LL)
+void extender_call_refresh(struct extender_call *c);
+
+/* Which nodes of a view a question was about. One block; the caller frees it. */
+struct extender_nodes {
+	uint64_t roster; /* of the view */
+	size_t count; /* its nodes */
+	bool chosen[];
+};
+
+struct extender_nodes *extender_call_nodes(const struct extender_call *c);
+/*
+ * Asks once more, as of now, what filter was asked about that pod; of another roster than the
+ * view's all its nodes are asked about. For a rehearsal: nothing is counted or reserved. Ends with
+ * extender_call_close_again().
+ */
+void extender_call_open_again(struct extender_call *c, const struct api_context *ctx,
+			      struct kube_pod *pod, const struct extender_nodes *nodes);
+void extender_call_close_again(struct extender_call *c);
 
 #endif

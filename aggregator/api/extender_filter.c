@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * POST /extender/filter: which of the nodes that passed the kube-scheduler's own filters may have
- * the pod. Every node that is asked about is in the answer, passed or refused with a sentence: one
- * in neither would be out of the question for preemption, too. An "Error" is never answered, since
- * it would fail the pod as a whole.
+ * the pod. Every node that is asked about is in the answer, passed or refused with a reason: one in
+ * neither would be out of the question for preemption, too. An "Error" is never answered, since it
+ * would fail the pod as a whole.
  *
  * Refusals. First the gates, which look at the pod and not at nodes: one that refuses, refuses
  * every node. Then node by node the hard limits (node_limits.h), if there are any. Pods of
  * DaemonSets and those that the cluster cannot live without (priority of system-cluster-critical
  * and above) are not held to them: they have nowhere else to go.
  *
- * A node that we do not know. The scheduler and we follow the same API, it in its cache and we in
- * views that are up to a second old. While our list of nodes is complete and followed, such a node
+ * A scheduler acts on what the API tells it, at once, and a view may be 100 ms behind that, or a
+ * second behind the agents. So before a pod is refused on all its nodes, the view is brought up to
+ * all that has arrived (extender_call_refresh()), and the pod is decided about again: else it
+ * would be refused for a victim that is gone, and wait. What passes needs no newer view.
+ *
+ * A node that we do not know. While our list of nodes is complete and followed, such a node
  * has just been deleted, or is younger than the view: it is refused, and the event that its kubelet
  * reports ready, seconds after it came, brings the pod back. While we have no such list
  * (standalone, not listed yet, the watch broken) it is we who are behind: it passes, and no limit
@@ -20,20 +24,28 @@
  * A pod with a nominated node waits for its victims to go: what was reserved for it when they were
  * chosen (extender_preempt.c) stays, although the filter refuses it meanwhile.
  *
- * The scheduler puts the number of nodes before a reason ("1 node(s) had taints .."), so no
- * sentence begins with a resource, or a number of nodes would be read as one of cores.
+ * Reasons. Of a node it is the kind of its refusal and nothing else, so that the scheduler adds
+ * nodes up; the numbers go to the log, to the pod's events (waiting_pods.h) and to /v1/scores. Of
+ * a gate it is one sentence for all nodes. No victims would help where a limit of the node
+ * refuses: it passed the scheduler's own filters, so the scheduler finds none there, and calls that
+ * an error. Such nodes are unresolvable.
  *
  * What passes is reserved: quota, and where one node is left, for which the scheduler does not ask
- * to prioritize, that node. What passes nowhere is released. Questions that come at once must not
+ * to prioritize, that node. What passes nowhere is released, and remembered until it passes
+ * (waiting_pods.h). Questions that come at once must not
  * pass on what is there once: who reserves after others did since he looked has to look again. Each
  * time somebody else was served, so this ends; who loses more often than there can be threads is
  * refused, and loses nothing but time.
  */
+#include "aggregator/api/extender_rehearsal.h"
+
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/api/extender_call.h"
 #include "aggregator/api/extender_quota.h"
+#include "aggregator/api/waiting_pods.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 
@@ -45,14 +57,21 @@ static extender_gate *const gates[] = {
 	NULL,
 };
 
+static const char *const reasons[EXTENDER_REFUSALS] = {
+#define X(name, label, reason) [EXTENDER_##name] = (reason),
+	EXTENDER_REFUSALS_TABLE(X)
+#undef X
+};
+
 /* The answer while it is made. */
 struct sieve {
 	const struct extender_call *call;
 	struct extender_asked *passed; /* owned, as are */
 	struct extender_refused *failed;
 	size_t passed_count, failed_count;
-	char **texts; /* each owned; what failed points into */
-	size_t text_count;
+	size_t refused[EXTENDER_REFUSALS]; /* nodes by kind; of GATE 1: all of them */
+	struct extender_gate_answer gate;
+	char detail[WAITING_DETAIL_MAX]; /* the numbers of the first node that was refused */
 };
 
 static void pass(struct sieve *s, size_t i)
@@ -60,21 +79,15 @@ static void pass(struct sieve *s, size_t i)
 	s->passed[s->passed_count++] = s->call->args.nodes[i];
 }
 
-static void refuse(struct sieve *s, size_t i, const char *why)
+/* detail: the numbers, for people. */
+static void refuse(struct sieve *s, size_t i, enum extender_refusal why, const char *detail)
 {
-	s->failed[s->failed_count++] = (struct extender_refused){s->call->args.nodes[i].name, why};
-}
+	const char *node = s->call->args.nodes[i].name;
 
-/* Takes the text over. */
-static void refuse_with(struct sieve *s, size_t i, char *why)
-{
-	s->texts[s->text_count++] = why;
-	refuse(s, i, why);
-}
-
-static void count_refusal(const struct sieve *s, enum extender_refusal why)
-{
-	counter_add(&s->call->ctx->counters->extender.refused[why], 1);
+	if (!s->failed_count)
+		snprintf(s->detail, sizeof(s->detail), "node %.100s: %s", node, detail);
+	s->failed[s->failed_count++] = (struct extender_refused){node, reasons[why]};
+	s->refused[why]++;
 }
 
 /* --- nodes that are not in the view ----------------------------------------------------------- */
@@ -96,17 +109,16 @@ static void judge_unknown(struct sieve *s, size_t i)
 {
 	const struct extender_call *c = s->call;
 	double age_s = (double)(c->now_ns - c->view->time_ns) / NS_PER_SEC;
+	char detail[128];
 
 	if (!knows_all_nodes(c->view)) {
 		pass(s, i);
 		return;
 	}
-	count_refusal(s, EXTENDER_UNKNOWN_NODE);
-	refuse_with(s, i,
-		    mem_printf("evenkeel knows no node \"%.253s\" as of %.1f s ago, and had all of "
-			       "the API's then: it is gone, or so new that the next event of it "
-			       "will do",
-			       c->args.nodes[i].name, age_s > 0 ? age_s : 0));
+	snprintf(detail, sizeof(detail),
+		 "the API had no such node %.1f s ago: it may be gone, or new",
+		 age_s > 0 ? age_s : 0);
+	refuse(s, i, EXTENDER_UNKNOWN_NODE, detail);
 }
 
 /* --- limits of nodes -------------------------------------------------------------------------- */
@@ -154,8 +166,7 @@ static void judge_by_limits(struct sieve *s, const struct score_job *job, size_t
 		pass(s, i);
 		return;
 	}
-	count_refusal(s, refusal_of(why));
-	refuse_with(s, i, mem_printf("evenkeel: %s", text));
+	refuse(s, i, refusal_of(why), text);
 }
 
 static void sieve_by_limits(struct sieve *s)
@@ -197,38 +208,38 @@ static void sieve_by_name(struct sieve *s)
 
 /* --- the pod as a whole ----------------------------------------------------------------------- */
 
-static void refuse_all(struct sieve *s, const char *why)
+static void refuse_all(struct sieve *s)
 {
-	s->texts[s->text_count++] = mem_strdup(why);
-	for (size_t i = 0; i < s->call->args.count; i++)
-		refuse(s, i, s->texts[0]);
-	count_refusal(s, EXTENDER_GATE);
+	const struct extender_args *args = &s->call->args;
+
+	for (size_t i = 0; i < args->count; i++)
+		s->failed[i] = (struct extender_refused){args->nodes[i].name, s->gate.why};
+	s->failed_count = args->count;
+	s->refused[EXTENDER_GATE] = 1;
+	snprintf(s->detail, sizeof(s->detail), "%s", s->gate.why);
 }
 
-/* True: a gate refuses the pod. *unresolvable: no preemption can help. */
-static bool is_refused(struct sieve *s, bool *unresolvable)
+/* True: a gate refuses the pod. */
+static bool is_refused(struct sieve *s)
 {
-	char why[EXTENDER_GATE_TEXT];
-
 	for (extender_gate *const *gate = gates; *gate; gate++) {
-		if ((*gate)(s->call, why, unresolvable))
+		s->gate = (struct extender_gate_answer){0};
+		if ((*gate)(s->call, &s->gate))
 			continue;
-		refuse_all(s, why);
+		refuse_all(s);
 		return true;
 	}
 	return false;
 }
 
-/* False: it has to be decided again. */
-static bool settle_with_ledger(const struct sieve *s)
+static void decide(struct sieve *s)
 {
-	const struct extender_call *c = s->call;
-
-	if (s->passed_count)
-		return extender_call_reserve_seen(c, s->passed_count == 1 ? s->passed[0].name : "");
-	if (extender_call_may_reserve(c) && !*c->pod->nominated_node)
-		ledger_release(c->ctx->ledger, c->pod->object.uid);
-	return true;
+	if (is_refused(s))
+		return;
+	if (is_held_to_limits(s->call))
+		sieve_by_limits(s);
+	else
+		sieve_by_name(s);
 }
 
 /* Empty, for a question of that many nodes. */
@@ -240,54 +251,121 @@ static void sieve_init(struct sieve *s, const struct extender_call *c)
 		.call = c,
 		.passed = mem_alloc(room * sizeof(*s->passed)),
 		.failed = mem_alloc(room * sizeof(*s->failed)),
-		.texts = mem_alloc(room * sizeof(char *)),
 	};
 }
 
 static void sieve_fini(struct sieve *s)
 {
-	for (size_t i = 0; i < s->text_count; i++)
-		free(s->texts[i]);
-	free(s->texts);
 	free(s->failed);
 	free(s->passed);
 }
 
-/* False: it has to be done again, with another sieve. */
-static bool sieve_once(struct sieve *s, bool *unresolvable)
+/* False: it has to be decided again. */
+static bool settle_with_ledger(const struct sieve *s)
 {
-	*unresolvable = false;
-	if (!is_refused(s, unresolvable)) {
-		if (is_held_to_limits(s->call))
-			sieve_by_limits(s);
-		else
-			sieve_by_name(s);
-	}
-	return settle_with_ledger(s);
+	const struct extender_call *c = s->call;
+
+	if (s->passed_count)
+		return extender_call_reserve_seen(c, s->passed_count == 1 ? s->passed[0].name : "");
+	if (c->args.count && !c->fresh)
+		return false;
+	if (extender_call_may_reserve(c) && !*c->pod->nominated_node)
+		ledger_release(c->ctx->ledger, c->pod->object.uid);
+	return true;
 }
 
-static void sieve_until_sure(struct sieve *s, struct extender_call *c, bool *unresolvable)
+static void sieve_until_sure(struct sieve *s, struct extender_call *c)
 {
 	sieve_init(s, c);
-	for (int tries = TRIES_MAX; !sieve_once(s, unresolvable); tries--) {
+	decide(s);
+	for (int tries = TRIES_MAX; !settle_with_ledger(s); tries--) {
+		bool passes = s->passed_count > 0;
+
 		sieve_fini(s);
-		extender_call_renew(c);
+		if (passes)
+			extender_call_renew(c);
+		else
+			extender_call_refresh(c);
 		sieve_init(s, c);
-		if (tries > 0)
+		if (tries > 0) {
+			decide(s);
 			continue;
-		refuse_all(s, "evenkeel is asked about so many pods at once that it could not "
-			      "decide about this one");
+		}
+		snprintf(s->gate.why, sizeof(s->gate.why),
+			 "evenkeel is asked about so many pods at once that it could not decide "
+			 "about this one");
+		refuse_all(s);
 		return;
 	}
+}
+
+bool extender_filter_rehearse(const struct api_context *ctx, struct kube_pod *pod,
+			      const struct extender_nodes *nodes)
+{
+	struct extender_call call;
+	struct sieve s;
+	bool passes;
+
+	extender_call_open_again(&call, ctx, pod, nodes);
+	sieve_init(&s, &call);
+	decide(&s);
+	passes = s.passed_count > 0;
+	sieve_fini(&s);
+	extender_call_close_again(&call);
+	return passes;
+}
+
+/* --- the verb --------------------------------------------------------------------------------- */
+
+static void count(const struct sieve *s)
+{
+	for (int r = 0; r < EXTENDER_REFUSALS; r++)
+		counter_add(&s->call->ctx->counters->extender.refused[r], s->refused[r]);
+	if (s->gate.counter)
+		counter_add(s->gate.counter, 1);
+}
+
+/* The kind that most nodes were refused for. */
+static enum extender_refusal main_refusal(const struct sieve *s)
+{
+	enum extender_refusal most = EXTENDER_GATE;
+
+	for (int r = 0; r < EXTENDER_REFUSALS; r++)
+		if (s->refused[r] > s->refused[most])
+			most = (enum extender_refusal)r;
+	return most;
+}
+
+static void remember(const struct sieve *s)
+{
+	const struct extender_call *c = s->call;
+	enum extender_refusal why = main_refusal(s);
+	char text[WAITING_DETAIL_MAX];
+
+	if (s->passed_count) {
+		waiting_pods_passed(c->ctx->waiting, c->pod->object.uid);
+		return;
+	}
+	if (!extender_call_may_reserve(c) || !s->failed_count)
+		return;
+	if (why == EXTENDER_GATE)
+		snprintf(text, sizeof(text), "%s", s->detail);
+	else
+		snprintf(text, sizeof(text), "%s on %zu of %zu nodes; %.380s", reasons[why],
+			 s->refused[why], s->failed_count, s->detail);
+	waiting_pods_refused(c->ctx->waiting, c, why, text);
 }
 
 static void answer(struct extender_call *c, struct api_response *rs)
 {
 	struct extender_filter_result result;
-	bool unresolvable;
+	bool resolvable;
 	struct sieve s;
 
-	sieve_until_sure(&s, c, &unresolvable);
+	sieve_until_sure(&s, c);
+	count(&s);
+	remember(&s);
+	resolvable = s.refused[EXTENDER_GATE] && !s.gate.unresolvable;
 	result = (struct extender_filter_result){
 		.full = c->args.full,
 		.passed_count = s.passed_count,
@@ -298,7 +376,7 @@ static void answer(struct extender_call *c, struct api_response *rs)
 		 */
 		.failed_count = s.failed_count,
 		.failed = s.failed,
-		.unresolvable_count = unresolvable ? s.failed_count : 0,
+		.unresolvable_count = resolvable ? 0 : s.failed_count,
 		.unresolvable = s.failed,
 		.error = "",
 	};

@@ -30,7 +30,9 @@
 
 #include "aggregator/api/api.h"
 #include "aggregator/api/extender_json.h"
+#include "aggregator/api/extender_rehearsal.h"
 #include "aggregator/api/quota_search.h"
+#include "aggregator/api/waiting_pods.h"
 #include "aggregator/model/object.h"
 #include "aggregator/policy/target_load_packing.h"
 #include "aggregator/state/ledger.h"
@@ -265,6 +267,33 @@ static bool search_once(struct preempting *p, const struct preempt_offer *offers
 	return !rc;
 }
 
+bool extender_preempt_rehearse(const struct api_context *ctx, struct kube_pod *pod,
+			       const struct extender_nodes *nodes)
+{
+	struct preempting p = {.ctx = ctx};
+	struct preempt_answer found;
+	struct extender_call call;
+	struct preempt_offer *offers;
+	struct quota_search q;
+	bool any;
+
+	extender_call_open_again(&call, ctx, pod, nodes);
+	quota_scene_of(&p.scene, ctx, call.ledger, call.view);
+	offers = mem_zalloc(call.args.count + 1, sizeof(*offers));
+	for (size_t i = 0; i < call.args.count; i++)
+		offers[i].node = call.args.nodes[i].name;
+	quota_search_open(&q, ctx, &p.scene, pod, false);
+	preempt_for_extender(q.index, q.place, p.scene.book, &q.options, &q.ask, offers,
+			     call.args.count, &found);
+	any = found.count > 0;
+	preempt_answer_fini(&found);
+	quota_search_close(&q);
+	free(offers);
+	quota_scene_close(&p.scene);
+	extender_call_close_again(&call);
+	return any;
+}
+
 /* Who loses every race is told of nobody, and asks again. */
 static void search(struct preempting *p)
 {
@@ -313,6 +342,24 @@ static void reserve(const struct preempting *p)
 		counter_add(&p->ctx->counters->extender.unreserved, 1);
 }
 
+/* That it found nobody is remembered, and tried again. */
+static void remember_vain(const struct preempting *p)
+{
+	const struct view *v = p->scene.view;
+	struct extender_nodes *nodes =
+		mem_zalloc(1, sizeof(*nodes) + v->node_count * sizeof(bool));
+
+	nodes->roster = v->roster;
+	nodes->count = v->node_count;
+	for (size_t i = 0; i < p->offered->count; i++) {
+		size_t place = view_index(v, p->offered->of[i].node);
+
+		if (place < v->node_count)
+			nodes->chosen[place] = true;
+	}
+	waiting_pods_sought(p->ctx->waiting, p->pod->object.uid, nodes);
+}
+
 static void decide(struct preempting *p)
 {
 	struct victim_log *l = p->ctx->victims;
@@ -327,6 +374,8 @@ static void decide(struct preempting *p)
 	going = is_going(p);
 	if (!going)
 		search(p);
+	if (!going && !p->count)
+		remember_vain(p);
 	reserve(p);
 	count_answer(p, going || is_repeated(p));
 }

@@ -24,8 +24,7 @@ static bool is_bound(const struct extender_call *call)
 	return call->ctx->ledger && ledger_remembers(call->ctx->ledger, call->pod->object.uid);
 }
 
-bool extender_quota_gate(const struct extender_call *call, char why[EXTENDER_GATE_TEXT],
-			 bool *unresolvable)
+bool extender_quota_gate(const struct extender_call *call, struct extender_gate_answer *answer)
 {
 	struct quota_verdict verdict;
 	struct quota_scene scene;
@@ -35,11 +34,11 @@ bool extender_quota_gate(const struct extender_call *call, char why[EXTENDER_GAT
 	ask = quota_scene_ask(&scene, call->pod, is_bound(call) ? call->pod : NULL);
 	quota_admit(scene.book, &ask, &verdict);
 	if (call->ctx->counters)
-		counter_add(&call->ctx->counters->quota.gates[verdict.gate], 1);
+		answer->counter = &call->ctx->counters->quota.gates[verdict.gate];
 	if (!verdict.admitted) {
-		snprintf(why, EXTENDER_GATE_TEXT, "ElasticQuota %.20s: %.470s",
+		snprintf(answer->why, EXTENDER_GATE_TEXT, "ElasticQuota %.20s: %.470s",
 			 quota_gate_name(verdict.gate), verdict.why.text);
-		*unresolvable = verdict.gate == QUOTA_NEVER;
+		answer->unresolvable = verdict.gate == QUOTA_NEVER;
 	}
 	quota_scene_close(&scene);
 	return verdict.admitted;

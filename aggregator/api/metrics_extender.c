@@ -70,10 +70,26 @@ static void write_verbs(struct buf *out, const char *name, const char *help,
 		write_labelled(out, name, "verb", verbs[v], (double)counter_get(&of[v]) * unit);
 }
 
+static void write_waiting(struct buf *out, const struct nudge_counters *c)
+{
+	static const char nudges[] = "evenkeel_nudges_total", events[] = "evenkeel_pod_events_total";
+
+	write_one(out, "evenkeel_refused_pods_waiting",
+		  "Pods that filter refused on every node and that are still pending.",
+		  counter_get(&c->waiting));
+	metrics_write_family(out, nudges,
+			     "Changes of --nudge-claim, so that kube-schedulers ask again.");
+	write_labelled(out, nudges, "result", "sent", (double)counter_get(&c->sent));
+	write_labelled(out, nudges, "result", "failed", (double)counter_get(&c->failed));
+	metrics_write_family(out, events, "Events of refused pods (--pod-events).");
+	write_labelled(out, events, "result", "written", (double)counter_get(&c->events_written));
+	write_labelled(out, events, "result", "failed", (double)counter_get(&c->events_failed));
+}
+
 void metrics_write_extender(struct buf *out, const struct api_context *ctx)
 {
 	static const char *const refusals[EXTENDER_REFUSALS] = {
-#define X(name, label) [EXTENDER_##name] = (label),
+#define X(name, label, reason) [EXTENDER_##name] = (label),
 		EXTENDER_REFUSALS_TABLE(X)
 #undef X
 	};
@@ -98,5 +114,6 @@ void metrics_write_extender(struct buf *out, const struct api_context *ctx)
 		"Answers that the ledger does not know of: the pod had no uid, or a node already, "
 		"or there was no room.",
 		counter_get(&c->unreserved));
+	write_waiting(out, &ctx->counters->nudge);
 	write_ledger(out, ctx->ledger);
 }

@@ -28,7 +28,11 @@ static struct extender_options options;
 	"\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":\"1\","    \
 	"\"memory\":\"1Gi\"},\"limits\":{\"cpu\":\"2\",\"memory\":\"2Gi\"}}}]}}"
 #define ASK(uid, names) "{\"Pod\":" POD(uid) ",\"Nodes\":null,\"NodeNames\":" names "}"
-#define ALL		"[\"alpha\",\"bravo\",\"charlie\"]"
+/* A node that is refused, and no victims would help. */
+#define UNRESOLVABLE(node, why)                                                                    \
+	"\"FailedNodes\":{\"" node "\":\"" why "\"},\"FailedAndUnresolvableNodes\":{\"" node       \
+	"\":\"" why "\"}"
+#define ALL "[\"alpha\",\"bravo\",\"charlie\"]"
 
 /* Measured at so many of 4 CPUs, and 2 GiB of 8. */
 static struct node_page *page_of(const char *name, double cpu_milli, double sigma)
@@ -131,9 +135,7 @@ static void filter_answers_as_it_was_asked(void **state)
 					    "\"spec\":{}}"
 					    " ,{\"metadata\":{\"name\":\"nobody\"}}]}} "),
 		"{\"Nodes\":{\"metadata\":{},\"items\":[{\"metadata\":{\"name\":\"bravo\",\"x\":"
-		"\"}\\\\\"} , \"spec\":{}}]},\"FailedNodes\":{\"nobody\":\"evenkeel knows no node "
-		"\\\"nobody\\\" as of 0.0 s ago, and had all of the API's then: it is gone, or so "
-		"new that the next event of it will do\"}}");
+		"\"}\\\\\"} , \"spec\":{}}]}," UNRESOLVABLE("nobody", "unknown to evenkeel") "}");
 	assert_string_equal(post("filter", "{\"Pod\":" POD("p") ",\"Nodes\":{\"items\":null}}"),
 			    "{\"Nodes\":{\"metadata\":{},\"items\":[]}}");
 	assert_string_equal(post("filter", ASK("p", "[ \"br\\u0061vo\" , \"alpha\"\n]")),
@@ -167,10 +169,11 @@ static void a_name_that_is_repeated_is_answered_once(void **state)
 	for (size_t i = 0; i < 2; i++) {
 		const char *answer = post(verbs[i], ASK("p", REPEATED));
 
-		assert_int_equal(occurrences(answer, i ? "\"zulu\"" : "\"zulu\":"), 1);
-		assert_int_equal(occurrences(answer, i ? "\"yankee\"" : "\"yankee\":"), 1);
+		/* Refused nodes are in two maps. */
+		assert_int_equal(occurrences(answer, "\"zulu\""), i ? 1 : 2);
+		assert_int_equal(occurrences(answer, "\"yankee\""), i ? 1 : 2);
 		assert_int_equal(occurrences(answer, "\"bravo\""), 1);
-		assert_int_equal(occurrences(answer, i ? "\"x\"" : "\"x\":"), 1);
+		assert_int_equal(occurrences(answer, "\"x\""), i ? 1 : 2);
 	}
 	assert_string_equal(post("prioritize", ASK("p", "[\"z\",\"y\",\"z\"]")),
 			    "[{\"Host\":\"z\",\"Score\":0},{\"Host\":\"y\",\"Score\":0}]");
@@ -268,13 +271,9 @@ static void real_use_above_the_cap_refuses(void **state)
 {
 	(void)state;
 	options.limits.use_cap[SCORE_CPU] = 0.85;
-	assert_string_equal(
-		post("filter", ASK("p", ALL)),
-		"{\"NodeNames\":[\"alpha\",\"charlie\"],\"FailedNodes\":{\"bravo\":\"evenkeel: CPU "
-		"in use "
-		"3.00+1.50 cores with sigma 0.10 is over 0.85 of 4.00: there is room once less "
-		"than "
-		"1.67 cores is in use, or with a higher --extender-use-cap-cpu\"}}");
+	assert_string_equal(post("filter", ASK("p", ALL)),
+			    "{\"NodeNames\":[\"alpha\",\"charlie\"]," UNRESOLVABLE(
+				    "bravo", "CPU use above the cap") "}");
 	assert_int_equal(refused(EXTENDER_USE_CAP_CPU), 1);
 	options.limits.use_cap[SCORE_CPU] = 2;
 	assert_string_equal(post("filter", ASK("p", ALL)), "{\"NodeNames\":" ALL "}");
@@ -289,8 +288,74 @@ static void what_was_promised_counts_against_the_cap(void **state)
 	post("filter", ASK("p1", "[\"alpha\"]")); /* not against itself */
 	assert_string_equal(reserved(), "p1@alpha");
 	post("filter", ASK("p2", "[\"alpha\"]"));
-	assert_non_null(strstr(f.response.body.data, "CPU in use 1.00+3.00 cores"));
+	assert_non_null(strstr(f.response.body.data, "CPU use above the cap"));
 	assert_string_equal(reserved(), "p1@alpha");
+}
+
+/* Of a group of nodes the scheduler tells how many there are, if their reasons are the same. */
+static void reasons_are_of_a_kind_and_have_no_numbers(void **state)
+{
+	static const struct {
+		double *limit;
+		double value;
+		const char *reason;
+	} rows[] = {
+		{&options.limits.use_cap[SCORE_CPU], 0.01, "CPU use above the cap"},
+		{&options.limits.use_cap[SCORE_MEMORY], 0.01, "memory use above the cap"},
+		{&options.limits.ratio[SCORE_CPU], 0.01, "CPU limits above the ratio"},
+		{&options.limits.ratio[SCORE_MEMORY], 0.01, "memory limits above the ratio"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const double before = *rows[i].limit;
+
+		*rows[i].limit = rows[i].value;
+		post("filter", ASK("p", "[\"alpha\",\"bravo\"]"));
+		assert_string_equal(api_fixture_at(f.json, "FailedNodes.alpha")->valuestring,
+				    rows[i].reason);
+		assert_true(cJSON_Compare(api_fixture_at(f.json, "FailedNodes"),
+					  api_fixture_at(f.json, "FailedAndUnresolvableNodes"),
+					  true));
+		*rows[i].limit = before;
+	}
+	assert_int_equal(refused(EXTENDER_USE_CAP_MEMORY), 2);
+}
+
+/* --- a refusal is about all that is known ------------------------------------------------------ */
+
+static int refreshes;
+
+/* Whoever publishes: alpha is calm, and bravo is as busy as before. */
+static void publish_on_request(void *ctx, uint64_t ticket)
+{
+	(void)ctx;
+	refreshes++;
+	if (next_view)
+		view_slot_publish(f.ctx.views, next_view);
+	next_view = NULL;
+	view_slot_answer(f.ctx.views, ticket);
+}
+
+/* The newest view has the node, which the one in the slot lacks. */
+static void a_refusal_waits_for_what_is_known(void **state)
+{
+	(void)state;
+	refreshes = 0;
+	view_slot_on_refresh(f.ctx.views, publish_on_request, NULL);
+	assert_string_equal(post("filter", ASK("p", ALL)), "{\"NodeNames\":" ALL "}");
+	assert_int_equal(refreshes, 0);
+	options.limits.use_cap[SCORE_CPU] = 0.85;
+	assert_non_null(strstr(post("filter", ASK("p", "[\"bravo\",\"alpha\"]")), "FailedNodes"));
+	assert_int_equal(refreshes, 0); /* it has a node */
+	next_view = view_fixture_new(); /* standalone: no node is refused for its name */
+	assert_string_equal(post("filter", ASK("p", "[\"zulu\"]")), "{\"NodeNames\":[\"zulu\"]}");
+	assert_int_equal(refreshes, 1);
+	assert_int_equal(refused(EXTENDER_UNKNOWN_NODE), 0);
+	view_slot_publish(f.ctx.views, make_view(SOURCE_SYNCED));
+	post("filter", ASK("p", "[\"zulu\"]"));
+	assert_int_equal(refreshes, 2);
+	assert_int_equal(refused(EXTENDER_UNKNOWN_NODE), 1);
 }
 
 static void pods_with_nowhere_else_to_go_are_not_held_to_limits(void **state)
@@ -691,6 +756,8 @@ int main(void)
 		T(the_ledger_is_taken_before_the_view),
 		T(a_node_we_do_not_know_passes_while_we_are_behind),
 		T(real_use_above_the_cap_refuses),
+		T(reasons_are_of_a_kind_and_have_no_numbers),
+		T(a_refusal_waits_for_what_is_known),
 		T(what_was_promised_counts_against_the_cap),
 		T(pods_with_nowhere_else_to_go_are_not_held_to_limits),
 		T(filter_reserves_what_passes_and_releases_what_does_not),

@@ -324,6 +324,7 @@ void kube_session_post(struct kube_session *s, CURL *handle, const char *body, s
 {
 	curl_easy_setopt(handle, CURLOPT_HTTPHEADER,
 			 headers_with(s, &s->post_headers, "Content-Type: application/json"));
+	curl_easy_setopt(handle, CURLOPT_CUSTOMREQUEST, NULL);
 	curl_easy_setopt(handle, CURLOPT_POST, 1L);
 	curl_easy_setopt(handle, CURLOPT_POSTFIELDS, body);
 	curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)len);

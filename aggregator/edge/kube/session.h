@@ -37,12 +37,11 @@ int kube_session_prepare(struct kube_session *s, CURL *handle, const char *path,
 			 struct reason *reason);
 /*
  * Makes what was prepared a server-side apply of that body, which must outlive the request: PATCH
- * instead of GET. Not for a handle that is to make another kind of request later.
+ * instead of GET. Not for a handle that is to make a GET later.
  */
 void kube_session_apply(struct kube_session *s, CURL *handle, const char *body, size_t len);
 /*
- * Makes what was prepared a POST of that JSON, likewise; such a handle may be prepared again for
- * another one.
+ * Makes what was prepared a POST of that JSON, likewise; a handle may make both in turn.
  */
 void kube_session_post(struct kube_session *s, CURL *handle, const char *body, size_t len);
 /*

@@ -17,20 +17,16 @@
  * What the API says of one quota is of that quota: refused for any other reason (a rule that is
  * missing in one namespace, a webhook that fails) it is left alone for a minute, and the next is
  * written. Only where the API is not reached, does not know us, or wants us to wait, nobody is
- * written for a minute. Each kind of failure is logged once in a row. The thread blocks in one
- * request, at most ten seconds, which a stop cuts.
+ * written for a minute. Each kind of failure is logged once in a row.
  */
 #include "aggregator/edge/kube/status_writer.h"
 
-#include <curl/curl.h>
-#include <errno.h>
-#include <pthread.h>
-#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/edge/kube/kube_writer.h"
 #include "aggregator/edge/kube/left_alone.h"
-#include "aggregator/edge/kube/session.h"
 #include "aggregator/model/object_json.h"
 #include "aggregator/policy/quota/quota_status.h"
 #include "aggregator/policy/quota/quota_text.h"
@@ -43,28 +39,19 @@
 #define PACE_NS	   (50 * NS_PER_MS) /* between two requests */
 #define DENIED_NS  (60 * NS_PER_SEC)
 #define OTHERS_NS  (600 * NS_PER_SEC)
-#define TIMEOUT_MS 10000L
-
-enum { ANSWER_MAX = 16 << 10 };
 
 struct status_writer {
+	struct kube_writer writer;
+
 	/* fixed after start */
-	struct kube_session *session;
 	struct view_slot *views;
 	const struct quota_options *options;
 	struct quota_counters *counters;
-	pthread_t thread;
 
 	/* the thread's */
-	CURL *handle;
-	struct buf answer;
 	struct left_alone others; /* quotas by "NAMESPACE/NAME" */
 	bool denied; /* the last round was, and that is logged */
 	bool refused; /* one of the last round was, and that is logged */
-
-	atomic_bool stopping;
-	pthread_mutex_t lock;
-	pthread_cond_t stop; /* with the lock */
 };
 
 /* --- the request ------------------------------------------------------------------------------ */
@@ -167,7 +154,7 @@ int64_t status_writer_rest_ns(long status)
 
 static void leave_alone(struct status_writer *w, const char *key, long status, int64_t now_ns)
 {
-	const char *answer = w->answer.data ? w->answer.data : "";
+	const char *answer = kube_writer_answer(&w->writer);
 
 	left_alone_add(&w->others, key, now_ns + status_writer_rest_ns(status));
 	if (status == 409) {
@@ -182,65 +169,6 @@ static void leave_alone(struct status_writer *w, const char *key, long status, i
 
 /* --- the thread ------------------------------------------------------------------------------- */
 
-/* False: the writer stops. */
-static bool wait_for(struct status_writer *w, int64_t ns)
-{
-	struct timespec until;
-	int64_t at_ns = clock_mono_ns() + ns;
-
-	until.tv_sec = (time_t)(at_ns / NS_PER_SEC);
-	until.tv_nsec = (long)(at_ns % NS_PER_SEC);
-	pthread_mutex_lock(&w->lock);
-	while (!atomic_load(&w->stopping) &&
-	       pthread_cond_timedwait(&w->stop, &w->lock, &until) != ETIMEDOUT)
-		;
-	pthread_mutex_unlock(&w->lock);
-	return !atomic_load(&w->stopping);
-}
-
-static size_t on_data(char *data, size_t size, size_t count, void *ctx)
-{
-	struct status_writer *w = ctx;
-
-	if (w->answer.len < ANSWER_MAX)
-		buf_add(&w->answer, data, size * count);
-	return size * count;
-}
-
-static int on_progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
-{
-	const struct status_writer *w = ctx;
-
-	(void)a, (void)b, (void)c, (void)d;
-	return atomic_load(&w->stopping);
-}
-
-/* What the API says of it; 0: it was not reached, and the reason is logged. */
-static long apply(struct status_writer *w, const char *path, const struct buf *body)
-{
-	struct reason why = {""};
-	long status = 0;
-	CURLcode code;
-
-	buf_clear(&w->answer);
-	if (kube_session_prepare(w->session, w->handle, path, clock_mono_ns(), &why)) {
-		log_warn("the status of quotas is not written: %s", why.text);
-		return 0;
-	}
-	kube_session_apply(w->session, w->handle, body->data, body->len);
-	code = curl_easy_perform(w->handle);
-	buf_add_str(&w->answer, "");
-	if (code == CURLE_OK) {
-		curl_easy_getinfo(w->handle, CURLINFO_RESPONSE_CODE, &status);
-	} else if (!atomic_load(&w->stopping)) {
-		kube_session_explain(w->session, w->handle, code, NULL, &why);
-		log_warn("the status of quotas is not written: %s", why.text);
-	}
-	if (status == 401)
-		kube_session_unauthorized(w->session);
-	return status;
-}
-
 /* False: there is no use in going on now. */
 static bool write_status(struct status_writer *w, const struct object *object,
 			 const struct resources *used)
@@ -252,14 +180,14 @@ static bool write_status(struct status_writer *w, const struct object *object,
 
 	if (!left_alone_has(&w->others, key, now_ns) &&
 	    status_writer_request(object, used, &path, &body)) {
-		status = apply(w, path.data, &body);
+		status = kube_writer_apply(&w->writer, path.data, &body);
 		counter_add(status == 200 ? &w->counters->status_written
 					  : &w->counters->status_failed,
 			    1);
 		if (status_writer_rest_ns(status) > 0)
 			leave_alone(w, key, status, now_ns);
 		if (status_writer_rest_ns(status) >= 0)
-			wait_for(w, PACE_NS);
+			kube_writer_wait(&w->writer, PACE_NS);
 	}
 	buf_fini(&path);
 	buf_fini(&body);
@@ -282,7 +210,7 @@ static bool write_all(struct status_writer *w, struct view *v)
 
 	left_alone_expire(&w->others, clock_mono_ns());
 	w->refused = w->refused && left_alone_count(&w->others);
-	for (size_t i = 0; i < quota_book_count(b) && going && !atomic_load(&w->stopping); i++) {
+	for (size_t i = 0; i < quota_book_count(b) && going && !kube_writer_stops(&w->writer); i++) {
 		const struct quota *q = quota_book_at(b, i);
 		const struct object *object =
 			cluster_find(v->cluster, OBJECT_ELASTIC_QUOTA, q->namespace, q->name);
@@ -299,15 +227,15 @@ static void *run(void *arg)
 	struct status_writer *w = arg;
 	int64_t wait_ns = EVERY_NS;
 
-	while (wait_for(w, wait_ns)) {
+	while (kube_writer_wait(&w->writer, wait_ns)) {
 		struct view *v = view_slot_take(w->views);
 		bool accepted = !is_in_sync(v) || write_all(w, v);
 
 		view_drop(v);
-		if (!accepted && !w->denied && !atomic_load(&w->stopping))
+		if (!accepted && !w->denied && !kube_writer_stops(&w->writer))
 			log_warn("the status of quotas is not written, and tried again in a "
 				 "minute: %s",
-				 w->answer.data ? w->answer.data : "");
+				 kube_writer_answer(&w->writer));
 		w->denied = !accepted;
 		wait_ns = accepted ? EVERY_NS : DENIED_NS;
 	}
@@ -316,53 +244,13 @@ static void *run(void *arg)
 
 /* --- start and stop --------------------------------------------------------------------------- */
 
-static void prepare_handle(struct status_writer *w)
-{
-	w->handle = curl_easy_init();
-	if (!w->handle)
-		mem_exhausted();
-	curl_easy_setopt(w->handle, CURLOPT_WRITEFUNCTION, on_data);
-	curl_easy_setopt(w->handle, CURLOPT_WRITEDATA, w);
-	curl_easy_setopt(w->handle, CURLOPT_XFERINFOFUNCTION, on_progress);
-	curl_easy_setopt(w->handle, CURLOPT_XFERINFODATA, w);
-	curl_easy_setopt(w->handle, CURLOPT_NOPROGRESS, 0L);
-	curl_easy_setopt(w->handle, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(w->handle, CURLOPT_TIMEOUT_MS, TIMEOUT_MS);
-}
-
-static void free_all(struct status_writer *w)
-{
-	left_alone_fini(&w->others);
-	curl_easy_cleanup(w->handle);
-	kube_session_free(w->session);
-	pthread_cond_destroy(&w->stop);
-	pthread_mutex_destroy(&w->lock);
-	buf_fini(&w->answer);
-	free(w);
-}
-
-/* Signals are the loop's. */
-static int start_thread(struct status_writer *w, struct reason *reason)
-{
-	sigset_t all, before;
-	int rc;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&w->thread, NULL, run, w);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (rc)
-		reason_set(reason, "no thread for the status of quotas: %s", strerror(rc));
-	return -rc;
-}
-
 int status_writer_start(struct status_writer **out, const struct kube_config *config,
 			struct view_slot *views, const struct quota_options *options,
 			struct quota_counters *counters, struct reason *reason)
 {
 	struct status_writer *w = mem_zalloc(1, sizeof(*w));
-	pthread_condattr_t attributes;
-	int rc = kube_session_new(&w->session, config, reason);
+	int rc = kube_writer_open(&w->writer, config, "the status of quotas is not written",
+				  reason);
 
 	if (rc) {
 		free(w);
@@ -371,17 +259,13 @@ int status_writer_start(struct status_writer **out, const struct kube_config *co
 	w->views = views;
 	w->options = options;
 	w->counters = counters;
-	pthread_mutex_init(&w->lock, NULL);
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&w->stop, &attributes);
-	pthread_condattr_destroy(&attributes);
-	prepare_handle(w);
-	rc = start_thread(w, reason);
-	if (rc)
-		free_all(w);
-	else
+	rc = kube_writer_start(&w->writer, run, w, reason);
+	if (!rc) {
 		*out = w;
+		return 0;
+	}
+	kube_writer_close(&w->writer);
+	free(w);
 	return rc;
 }
 
@@ -389,10 +273,8 @@ void status_writer_stop(struct status_writer *w)
 {
 	if (!w)
 		return;
-	pthread_mutex_lock(&w->lock);
-	atomic_store(&w->stopping, true);
-	pthread_cond_signal(&w->stop);
-	pthread_mutex_unlock(&w->lock);
-	pthread_join(w->thread, NULL);
-	free_all(w);
+	kube_writer_stop(&w->writer);
+	kube_writer_close(&w->writer);
+	left_alone_fini(&w->others);
+	free(w);
 }

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A kube-scheduler asks again about a pod that an extender refused when something in the cluster
+ * changes, or after five minutes: not because a quota was raised, use fell or an agent reports. So
+ * refused pods are remembered, with the nodes that they were refused on, and decided about again by
+ * the code of filter, without effect.
+ *
+ *     refused --> waiting --review: passes--> nudge, again in 2, 4, 8 .. 300 s --> asked: passed
+ *                    ^                                                              |
+ *                    +------------------- refused: 2 s again ----------------------+
+ *
+ * One nudge makes the scheduler ask about all of them. So a review ends with the first pod that
+ * passes, and of pods of one owner that request the same one stands for all. It goes on where the
+ * last one ended, and at most REVIEW_NS long.
+ *
+ * A search for victims that found none may find some later, when a minimum runtime ends: it is
+ * made again, for one pod every SEARCH_NS, since it costs more than filter. That is of use only
+ * where filter refused the pod as well: a scheduler ignores the nudge for others.
+ *
+ * Where nobody nudges, pods are only told about and forgotten. A pod is gone when the API's pending pods lack it; a young one may not have arrived yet. Without
+ * an API a pod is forgotten FORGET_NS after it was refused last.
+ */
+#include "aggregator/api/waiting_pods.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/api/extender_rehearsal.h"
+#include "shared/clock.h"
+#include "shared/log.h"
+#include "shared/mem.h"
+
+#define uthash_malloc(size) mem_alloc(size)
+#include <uthash.h>
+#include <utlist.h>
+
+#define REVIEW_NS     (20 * NS_PER_MS)
+#define SEARCH_NS     (2 * NS_PER_SEC)
+#define AGAIN_NS      (2 * NS_PER_SEC)
+#define AGAIN_MOST_NS (300 * NS_PER_SEC)
+#define YOUNG_NS      (5 * NS_PER_SEC)
+#define FORGET_NS     (900 * NS_PER_SEC)
+#define TELL_NS	      (300 * NS_PER_SEC)
+#define LOG_NS	      (10 * NS_PER_SEC)
+
+enum { REVIEW_MOST = 32, EVENTS_MAX = 64 };
+
+/* Times are the context's. */
+struct waiting_pod {
+	struct kube_pod *pod; /* held */
+	struct extender_nodes *nodes; /* owned, as is */
+	struct extender_nodes *sought; /* NULL: nobody asked for victims */
+	int64_t refused_ns; /* the last time */
+	int64_t again_ns, wait_ns; /* no nudge before; after the next one so much later */
+	int64_t told_ns[EXTENDER_REFUSALS]; /* 0: not yet */
+	struct waiting_pod *prev, *next;
+	UT_hash_handle hh;
+};
+
+struct waiting_pods {
+	/* fixed after start */
+	struct nudge_counters *counters;
+	bool events_wanted;
+
+	pthread_mutex_t lock;
+	/* under lock */
+	struct waiting_pod *by_uid; /* a hash; owned */
+	struct waiting_pod *turns; /* all of them, the next to be reviewed first */
+	struct waiting_event events[EVENTS_MAX]; /* a ring */
+	size_t event_first, event_count;
+	int64_t logged_ns;
+	uint64_t unlogged;
+
+	/* of who reviews */
+	int64_t searched_ns;
+};
+
+/* --- the table: under lock -------------------------------------------------------------------- */
+
+static struct waiting_pod *find(const struct waiting_pods *w, const char *uid)
+{
+	struct waiting_pod *e;
+
+	HASH_FIND_STR(w->by_uid, uid, e);
+	return e;
+}
+
+static void count(const struct waiting_pods *w)
+{
+	counter_set(&w->counters->waiting, HASH_COUNT(w->by_uid));
+}
+
+static struct waiting_pod *add(struct waiting_pods *w, struct kube_pod *pod)
+{
+	struct waiting_pod *e = mem_zalloc(1, sizeof(*e));
+
+	object_hold(&pod->object);
+	e->pod = pod;
+	HASH_ADD_KEYPTR(hh, w->by_uid, pod->object.uid, strlen(pod->object.uid), e);
+	DL_APPEND(w->turns, e);
+	count(w);
+	return e;
+}
+
+static void drop(struct waiting_pods *w, struct waiting_pod *e)
+{
+	/* NOLINTNEXTLINE(clang-analyzer-*): uthash keeps the list, and it is in the hash */
+	HASH_DEL(w->by_uid, e);
+	DL_DELETE(w->turns, e);
+	count(w);
+	object_drop(&e->pod->object);
+	free(e->nodes);
+	free(e->sought);
+	free(e);
+}
+
+struct waiting_pods *waiting_pods_new(struct nudge_counters *counters, bool events)
+{
+	struct waiting_pods *w = mem_zalloc(1, sizeof(*w));
+
+	w->counters = counters;
+	w->events_wanted = events;
+	pthread_mutex_init(&w->lock, NULL);
+	return w;
+}
+
+void waiting_pods_free(struct waiting_pods *w)
+{
+	struct waiting_event event;
+
+	if (!w)
+		return;
+	while (waiting_pods_take_event(w, &event))
+		object_drop(&event.pod->object);
+	while (w->turns)
+		drop(w, w->turns);
+	pthread_mutex_destroy(&w->lock);
+	free(w);
+}
+
+/* --- what people are told: under lock --------------------------------------------------------- */
+
+/* A clock that was set back does not silence anything. */
+static bool is_past(int64_t since_ns, int64_t wait_ns, int64_t now_ns)
+{
+	return now_ns < since_ns || now_ns - since_ns >= wait_ns;
+}
+
+/* One that finds no room is not told: the log and the condition of the pod have it. */
+static void queue_event(struct waiting_pods *w, struct kube_pod *pod, const char *detail)
+{
+	struct waiting_event *event =
+		&w->events[(w->event_first + w->event_count) % EVENTS_MAX];
+
+	if (!w->events_wanted || w->event_count == EVENTS_MAX)
+		return;
+	object_hold(&pod->object);
+	*event = (struct waiting_event){.namespace = pod->object.namespace,
+					.name = pod->object.name,
+					.uid = pod->object.uid,
+					.pod = pod};
+	snprintf(event->message, sizeof(event->message), "%s", detail);
+	w->event_count++;
+}
+
+static void tell(struct waiting_pods *w, struct waiting_pod *e, enum extender_refusal why,
+		 const char *detail, int64_t now_ns)
+{
+	if (e->told_ns[why] && !is_past(e->told_ns[why], TELL_NS, now_ns))
+		return;
+	e->told_ns[why] = now_ns;
+	queue_event(w, e->pod, detail);
+	if (!is_past(w->logged_ns, LOG_NS, now_ns)) {
+		w->unlogged++;
+		return;
+	}
+	log_info("pod %s/%s waits: %s (%llu other pods not logged)", e->pod->object.namespace,
+		 e->pod->object.name, detail, (unsigned long long)w->unlogged);
+	w->logged_ns = now_ns;
+	w->unlogged = 0;
+}
+
+bool waiting_pods_take_event(struct waiting_pods *w, struct waiting_event *event)
+{
+	bool taken = false;
+
+	if (!w)
+		return false;
+	pthread_mutex_lock(&w->lock);
+	if (w->event_count) {
+		*event = w->events[w->event_first];
+		w->event_first = (w->event_first + 1) % EVENTS_MAX;
+		w->event_count--;
+		taken = true;
+	}
+	pthread_mutex_unlock(&w->lock);
+	return taken;
+}
+
+/* --- what schedulers ask ---------------------------------------------------------------------- */
+
+void waiting_pods_refused(struct waiting_pods *w, const struct extender_call *c,
+			  enum extender_refusal why, const char *detail)
+{
+	struct extender_nodes *nodes;
+	struct waiting_pod *e;
+
+	if (!w)
+		return;
+	nodes = extender_call_nodes(c);
+	pthread_mutex_lock(&w->lock);
+	e = find(w, c->pod->object.uid);
+	if (!e && HASH_COUNT(w->by_uid) == WAITING_PODS_MAX)
+		drop(w, w->turns);
+	if (!e)
+		e = add(w, c->pod);
+	free(e->nodes);
+	e->nodes = nodes;
+	e->refused_ns = c->now_ns;
+	e->wait_ns = AGAIN_NS;
+	if (e->again_ns > c->now_ns + AGAIN_NS)
+		e->again_ns = c->now_ns + AGAIN_NS;
+	tell(w, e, why, detail, c->now_ns);
+	pthread_mutex_unlock(&w->lock);
+}
+
+void waiting_pods_passed(struct waiting_pods *w, const char *uid)
+{
+	struct waiting_pod *e;
+
+	if (!w)
+		return;
+	pthread_mutex_lock(&w->lock);
+	e = find(w, uid);
+	if (e)
+		drop(w, e);
+	pthread_mutex_unlock(&w->lock);
+}
+
+void waiting_pods_sought(struct waiting_pods *w, const char *uid, struct extender_nodes *nodes)
+{
+	struct waiting_pod *e;
+
+	if (w) {
+		pthread_mutex_lock(&w->lock);
+		e = find(w, uid);
+		if (e) {
+			free(e->sought);
+			e->sought = nodes;
+			nodes = NULL;
+		}
+		pthread_mutex_unlock(&w->lock);
+	}
+	free(nodes);
+}
+
+/* --- the review ------------------------------------------------------------------------------- */
+
+/* One entry as it was, to be decided about without the lock. */
+struct question {
+	struct kube_pod *pod; /* held */
+	struct extender_nodes *nodes, *sought; /* owned; sought may be NULL */
+	int64_t refused_ns;
+};
+
+struct review {
+	const struct api_context *ctx;
+	struct view *view; /* held */
+	int64_t now_ns;
+	size_t refused_count;
+	struct kube_pod *refused[REVIEW_MOST]; /* held; in this review */
+};
+
+static struct extender_nodes *copy_nodes(const struct extender_nodes *n)
+{
+	size_t size = sizeof(*n) + (n ? n->count : 0) * sizeof(bool);
+
+	return n ? memcpy(mem_alloc(size), n, size) : NULL;
+}
+
+static bool is_alike(const struct kube_pod *a, const struct kube_pod *b)
+{
+	return *a->template->owner.uid &&
+	       strcmp(a->template->owner.uid, b->template->owner.uid) == 0 &&
+	       a->template->priority == b->template->priority &&
+	       resources_equal(kube_pod_requests(a), kube_pod_requests(b));
+}
+
+static bool stands_for(const struct review *r, const struct kube_pod *pod)
+{
+	for (size_t i = 0; i < r->refused_count; i++)
+		if (is_alike(r->refused[i], pod))
+			return true;
+	return false;
+}
+
+/* The next in turn. False: it is not due, or another stands for it. */
+static bool take_next(struct waiting_pods *w, const struct review *r, struct question *q)
+{
+	struct waiting_pod *e;
+	bool due;
+
+	pthread_mutex_lock(&w->lock);
+	e = w->turns;
+	due = e != NULL;
+	if (e) {
+		DL_DELETE(w->turns, e);
+		DL_APPEND(w->turns, e);
+		due = e->again_ns <= r->now_ns && !stands_for(r, e->pod);
+	}
+	if (due) {
+		object_hold(&e->pod->object);
+		*q = (struct question){e->pod, copy_nodes(e->nodes), copy_nodes(e->sought),
+				       e->refused_ns};
+	}
+	pthread_mutex_unlock(&w->lock);
+	return due;
+}
+
+static bool is_gone(const struct review *r, const struct question *q)
+{
+	const struct object *o;
+
+	if (!view_knows(r->view, OBJECT_POD))
+		return is_past(q->refused_ns, FORGET_NS, r->now_ns);
+	o = cluster_find(r->view->cluster, OBJECT_POD, q->pod->object.namespace,
+			 q->pod->object.name);
+	if (o && strcmp(o->uid, q->pod->object.uid) == 0)
+		return ((const struct kube_pod *)o)->deletion_ns != 0;
+	return is_past(q->refused_ns, YOUNG_NS, r->now_ns);
+}
+
+static bool finds_victims(struct waiting_pods *w, const struct review *r, const struct question *q)
+{
+	if (!q->sought || !is_past(w->searched_ns, SEARCH_NS, r->now_ns))
+		return false;
+	w->searched_ns = r->now_ns;
+	return extender_preempt_rehearse(r->ctx, q->pod, q->sought);
+}
+
+static void put_off(struct waiting_pods *w, const char *uid, int64_t now_ns)
+{
+	struct waiting_pod *e;
+
+	pthread_mutex_lock(&w->lock);
+	e = find(w, uid);
+	if (e) {
+		e->again_ns = now_ns + e->wait_ns;
+		e->wait_ns = e->wait_ns < AGAIN_MOST_NS / 2 ? 2 * e->wait_ns : AGAIN_MOST_NS;
+	}
+	pthread_mutex_unlock(&w->lock);
+}
+
+/* True: it would be answered otherwise now. */
+static bool review_one(struct waiting_pods *w, struct review *r, struct question *q)
+{
+	if (is_gone(r, q)) {
+		waiting_pods_passed(w, q->pod->object.uid);
+		return false;
+	}
+	if (!counter_get(&w->counters->enabled))
+		return false;
+	if (extender_filter_rehearse(r->ctx, q->pod, q->nodes) || finds_victims(w, r, q)) {
+		put_off(w, q->pod->object.uid, r->now_ns);
+		return true;
+	}
+	object_hold(&q->pod->object);
+	r->refused[r->refused_count++] = q->pod;
+	return false;
+}
+
+bool waiting_pods_review(struct waiting_pods *w, const struct api_context *ctx)
+{
+	struct review r = {.ctx = ctx, .now_ns = ctx->now_ns()};
+	int64_t end_ns = clock_mono_ns() + REVIEW_NS;
+	size_t left = w ? counter_get(&w->counters->waiting) : 0;
+	bool passes = false;
+
+	if (!left)
+		return false;
+	r.view = view_slot_take(ctx->views);
+	for (; left && !passes && r.refused_count < REVIEW_MOST; left--) {
+		struct question q;
+
+		if (!take_next(w, &r, &q))
+			continue;
+		passes = review_one(w, &r, &q);
+		object_drop(&q.pod->object);
+		free(q.nodes);
+		free(q.sought);
+		if (clock_mono_ns() >= end_ns)
+			break;
+	}
+	for (size_t i = 0; i < r.refused_count; i++)
+		object_drop(&r.refused[i]->object);
+	view_drop(r.view);
+	return passes;
+}

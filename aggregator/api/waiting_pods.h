@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pods that filter refused on every node and that wait since then: when one would pass, the
+ * scheduler is to be made to ask again, and people are told why it waits.
+ */
+#ifndef EVENKEEL_AGGREGATOR_API_WAITING_PODS_H
+#define EVENKEEL_AGGREGATOR_API_WAITING_PODS_H
+
+#include <stdbool.h>
+
+#include "aggregator/api/extender_call.h"
+#include "aggregator/state/counters.h"
+
+/* Of more pods those are forgotten that were reviewed the longest ago: a nudge is for all. */
+enum { WAITING_PODS_MAX = 4096, WAITING_DETAIL_MAX = 512 };
+
+struct waiting_pods;
+/* events: waiting_pods_take_event() will be called. The counters are borrowed. */
+struct waiting_pods *waiting_pods_new(struct nudge_counters *counters, bool events);
+void waiting_pods_free(struct waiting_pods *w); /* NULL is allowed, as in all below */
+
+/* --- by threads that answer schedulers */
+
+/* filter refused the pod of the call, which may be reserved; most nodes for that reason. */
+void waiting_pods_refused(struct waiting_pods *w, const struct extender_call *c,
+			  enum extender_refusal why, const char *detail);
+/* filter let it pass. */
+void waiting_pods_passed(struct waiting_pods *w, const char *uid);
+/* preempt found no victims for it on these nodes, which it takes over. */
+void waiting_pods_sought(struct waiting_pods *w, const char *uid, struct extender_nodes *nodes);
+
+/* --- by who makes the scheduler ask again, about once a second */
+
+/*
+ * Forgets the pods that are bound or gone, and decides again about some of the others, in turn, for
+ * at most a few hundredths of a second. True: one would pass, or find victims now. About the same
+ * pod it is true again some seconds later, and then ever more seldom, until it is refused anew.
+ */
+bool waiting_pods_review(struct waiting_pods *w, const struct api_context *ctx);
+
+/* What to tell of a pod, by an Event of the API. */
+struct waiting_event {
+	const char *namespace, *name, *uid;
+	char message[WAITING_DETAIL_MAX];
+	struct kube_pod *pod; /* held; what the strings are of */
+};
+
+/*
+ * The oldest that was not taken; the caller drops the pod. At most one for each pod and reason in
+ * five minutes.
+ */
+bool waiting_pods_take_event(struct waiting_pods *w, struct waiting_event *event);
+
+#endif

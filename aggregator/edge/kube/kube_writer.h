@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A thread that writes to the API, one request at a time, and can be stopped at any moment. */
+#ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_KUBE_WRITER_H
+#define EVENKEEL_AGGREGATOR_EDGE_KUBE_KUBE_WRITER_H
+
+#include <curl/curl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "aggregator/edge/kube/session.h"
+#include "shared/buf.h"
+
+struct kube_writer {
+	/* fixed after start */
+	const char *what; /* "the status of quotas is not written", for the log; borrowed */
+	struct kube_session *session;
+	pthread_t thread;
+
+	/* the thread's */
+	CURL *handle;
+	struct buf answer; /* to the last request, as text */
+
+	atomic_bool stopping;
+	pthread_mutex_t lock;
+	pthread_cond_t stop; /* with the lock */
+};
+
+/* Without its thread yet. config is copied. 0, or -errno with the reason and nothing to close. */
+int kube_writer_open(struct kube_writer *w, const struct kube_config *config, const char *what,
+		     struct reason *reason);
+void kube_writer_close(struct kube_writer *w);
+int kube_writer_start(struct kube_writer *w, void *(*run)(void *arg), void *arg,
+		      struct reason *reason);
+/* Cuts what is under way and ends the thread. */
+void kube_writer_stop(struct kube_writer *w);
+
+/* --- by the thread */
+
+/* False: the writer stops. */
+bool kube_writer_wait(struct kube_writer *w, int64_t ns);
+bool kube_writer_stops(const struct kube_writer *w);
+/*
+ * Server-side apply, or a POST. The status; 0: the API was not reached within ten seconds, and the
+ * reason is logged.
+ */
+long kube_writer_apply(struct kube_writer *w, const char *path, const struct buf *body);
+long kube_writer_post(struct kube_writer *w, const char *path, const struct buf *body);
+const char *kube_writer_answer(const struct kube_writer *w); /* "" without one */
+
+#endif
