@@ -10,6 +10,7 @@ struct kube_version {
 	const char *scheduler_config; /* apiVersion of KubeSchedulerConfiguration */
 	const char *cron_jobs; /* API of CronJobs: "batch/v1" */
 	const char *budgets; /* API of PodDisruptionBudgets and Evictions: "policy/v1" */
+	const char *installation; /* folder of the manifests for it */
 	const char *cache_size; /* metric of the scheduler: the nodes and pods it knows, by type */
 	bool plain_ports; /* scheduler and controllers listen without TLS, too */
 	bool any_affinity_value; /* node affinity may name values that no label can have */
