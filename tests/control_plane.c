@@ -45,6 +45,8 @@
 #define READY_SECONDS 120
 
 enum { LOG_LINES = 25, LOG_LINE_MAX = 240 };
+/* What start_client() writes to the front of the words. */
+enum { CLIENT_WORDS = 5 };
 
 /* --- logs ------------------------------------------------------------------------------------ */
 
@@ -292,37 +294,48 @@ void control_plane_kill_api(struct control_plane *c, int i)
 }
 
 /*
- * Starts a client of API server 0 and awaits that it tells its health on the port, without TLS. The
- * words of argv from 1 on say the rest, and are freed.
+ * Starts a client of API server 0 that tells its health and metrics to anybody at the port, and
+ * awaits its health. The words of argv from CLIENT_WORDS on say the rest, and are freed.
  */
 static pid_t start_client(struct control_plane *c, const char *name, const char *program, int port,
 			  char **argv)
 {
-	pid_t pid = start(c, name, program, argv);
+	pid_t pid;
 
-	await_ready(c, pid, mem_printf("http://127.0.0.1:%d/healthz", port), NULL);
+	argv[1] = mem_strdup("--bind-address=127.0.0.1");
+	argv[2] = mem_printf("--secure-port=%d", port);
+	argv[3] = mem_printf("--cert-dir=%s/%s", c->folder, name);
+	argv[4] = mem_strdup("--authorization-always-allow-paths=/healthz,/metrics");
+	pid = start(c, name, program, argv);
+	await_ready(c, pid, mem_printf("https://127.0.0.1:%d/healthz", port),
+		    mem_printf("%s/%s/%s.crt", c->folder, name, program));
 	return pid;
 }
 
 /* With a file of configuration the scheduler heeds no option that says the same. */
 void control_plane_start_scheduler(struct control_plane *c, const char *config)
 {
-	char *argv[4] = {NULL}, *text;
+	char *argv[CLIENT_WORDS + 2] = {NULL};
+	struct buf text = BUF_INIT;
+	int plain = free_port();
 
 	control_plane_stop_scheduler(c);
 	c->scheduler_port = free_port();
-	text = mem_printf("apiVersion: kubescheduler.config.k8s.io/v1beta1\n"
-			  "kind: KubeSchedulerConfiguration\n"
-			  "clientConnection: {kubeconfig: \"%s\", qps: 500, burst: 1000}\n"
-			  "leaderElection: {leaderElect: false}\n"
-			  "healthzBindAddress: \"127.0.0.1:%d\"\n"
-			  "metricsBindAddress: \"127.0.0.1:%d\"\n"
-			  "%s",
-			  c->admin, c->scheduler_port, c->scheduler_port, config ? config : "");
-	write_file(c, "scheduler.yaml", text);
-	free(text);
-	argv[1] = mem_printf("--config=%s/scheduler.yaml", c->folder);
-	argv[2] = mem_strdup("--secure-port=0");
+	buf_printf(&text,
+		   "apiVersion: %s\n"
+		   "kind: KubeSchedulerConfiguration\n"
+		   "clientConnection: {kubeconfig: \"%s\", qps: 500, burst: 1000}\n"
+		   "leaderElection: {leaderElect: false}\n",
+		   c->version->scheduler_config, c->admin);
+	if (c->version->plain_ports)
+		buf_printf(&text,
+			   "healthzBindAddress: \"127.0.0.1:%d\"\n"
+			   "metricsBindAddress: \"127.0.0.1:%d\"\n",
+			   plain, plain);
+	buf_add_str(&text, config ? config : "");
+	write_file(c, "scheduler.yaml", text.data);
+	buf_fini(&text);
+	argv[CLIENT_WORDS] = mem_printf("--config=%s/scheduler.yaml", c->folder);
 	c->scheduler = start_client(c, "scheduler", "kube-scheduler", c->scheduler_port, argv);
 }
 
@@ -350,48 +363,69 @@ static void add_controllers(const struct control_plane *c, char **argv)
 
 void control_plane_start_controllers(struct control_plane *c)
 {
-	char *argv[12] = {NULL};
-	int port = free_port();
+	char *argv[CLIENT_WORDS + 8] = {NULL};
+	size_t n = CLIENT_WORDS;
 
 	control_plane_start_scheduler(c, NULL);
-	argv[1] = mem_printf("--kubeconfig=%s", c->admin);
-	argv[2] = mem_strdup("--leader-elect=false");
-	argv[3] = mem_strdup("--kube-api-qps=500");
-	argv[4] = mem_strdup("--kube-api-burst=1000");
-	argv[5] = mem_strdup("--secure-port=0");
-	argv[6] = mem_printf("--port=%d", port);
-	argv[7] = mem_strdup("--address=127.0.0.1");
-	add_controllers(c, argv + 8);
-	c->controllers = start_client(c, "controllers", "kube-controller-manager", port, argv);
+	argv[n++] = mem_printf("--kubeconfig=%s", c->admin);
+	argv[n++] = mem_strdup("--leader-elect=false");
+	argv[n++] = mem_strdup("--kube-api-qps=500");
+	argv[n++] = mem_strdup("--kube-api-burst=1000");
+	if (c->version->plain_ports)
+		argv[n++] = mem_strdup("--port=0");
+	add_controllers(c, argv + n);
+	c->controllers =
+		start_client(c, "controllers", "kube-controller-manager", free_port(), argv);
+}
+
+double control_plane_sample(const struct buf *metrics, const char *name)
+{
+	char *line = mem_printf("\n%s ", name);
+	const char *at = strstr(metrics->data, line);
+	double value = at ? strtod(at + strlen(line), NULL) : -1;
+
+	free(line);
+	return value;
+}
+
+bool control_plane_scheduler_metrics(struct control_plane *c, struct buf *metrics)
+{
+	char *url = mem_printf("https://127.0.0.1:%d/metrics", c->scheduler_port);
+	char *certificate = mem_printf("%s/scheduler/kube-scheduler.crt", c->folder);
+	long status;
+
+	buf_clear(metrics);
+	status = request(c->curl, "GET", url, certificate, NULL, metrics);
+	buf_add_str(metrics, "");
+	free(url);
+	free(certificate);
+	return status == 200;
+}
+
+bool control_plane_scheduler_knows(const struct control_plane *c, const struct buf *metrics,
+				   const char *type, size_t count)
+{
+	char *name = mem_printf("%s{type=\"%s\"}", c->version->cache_size, type);
+	double known = control_plane_sample(metrics, name);
+
+	free(name);
+	return known == (double)count;
 }
 
 struct known {
-	const struct control_plane *plane;
+	struct control_plane *plane;
 	size_t nodes, pods;
 };
-
-/* The value of a sample without a time; -1: it is not there. */
-static double sample_of(const char *metrics, const char *name)
-{
-	const char *at = strstr(metrics, name);
-
-	return at ? strtod(at + strlen(name), NULL) : -1;
-}
 
 static bool scheduler_knows(void *ctx)
 {
 	const struct known *k = ctx;
-	char *url = mem_printf("http://127.0.0.1:%d/metrics", k->plane->scheduler_port);
-	struct buf body = BUF_INIT;
-	bool knows = false;
+	struct buf metrics = BUF_INIT;
+	bool knows = control_plane_scheduler_metrics(k->plane, &metrics) &&
+		     control_plane_scheduler_knows(k->plane, &metrics, "nodes", k->nodes) &&
+		     control_plane_scheduler_knows(k->plane, &metrics, "pods", k->pods);
 
-	if (http_get(url, &body) == 200)
-		knows = sample_of(body.data, "\nscheduler_scheduler_cache_size{type=\"nodes\"} ") ==
-				(double)k->nodes &&
-			sample_of(body.data, "\nscheduler_scheduler_cache_size{type=\"pods\"} ") ==
-				(double)k->pods;
-	buf_fini(&body);
-	free(url);
+	buf_fini(&metrics);
 	return knows;
 }
 
@@ -522,9 +556,12 @@ static struct control_plane *new_plane(const char *bin, bool with_nodes)
 	struct control_plane *c = mem_zalloc(1, sizeof(*c));
 
 	c->bin = mem_strdup(bin);
+	c->version = kube_version_of(bin);
 	c->with_nodes = with_nodes;
 	c->folder = folder_make();
 	c->curl = curl_easy_init();
+	if (!c->version)
+		give_up(c, "no version of Kubernetes that the tests know");
 	write_file(c, "tokens",
 		   ADMIN_TOKEN ",admin,1,system:masters\n" RESTRICTED_TOKEN
 			       "," CONTROL_RESTRICTED_USER ",2\n");

@@ -14,6 +14,7 @@
 #include <cjson/cJSON.h>
 
 #include "shared/buf.h"
+#include "tests/kube_version.h"
 
 /* One API server; all of them share the etcd. */
 struct control_api {
@@ -25,10 +26,11 @@ enum { CONTROL_APIS = 2 };
 
 struct control_plane {
 	char *bin; /* folder of the programs */
+	const struct kube_version *version;
 	bool with_nodes; /* real ones: pods run, and ask the API server as their service accounts */
 	char *folder; /* data, certificates, kubeconfigs, logs */
 	int etcd_port;
-	int scheduler_port; /* its health and metrics, without TLS */
+	int scheduler_port; /* its health and metrics */
 	pid_t etcd, scheduler, controllers; /* 0: not running */
 	struct control_api apis[CONTROL_APIS];
 	char *admin,
@@ -66,11 +68,18 @@ void control_plane_free(struct control_plane *c, bool failed);
 void control_plane_start_controllers(struct control_plane *c);
 /*
  * Starts the scheduler, in place of one that runs, and awaits its health. `config` is YAML: what a
- * KubeSchedulerConfiguration of v1beta1 holds beside its connection and leader election, say
- * profiles and extenders; NULL: nothing.
+ * KubeSchedulerConfiguration holds beside its connection and leader election, say profiles and
+ * extenders; NULL: nothing.
  */
 void control_plane_start_scheduler(struct control_plane *c, const char *config);
 void control_plane_stop_scheduler(struct control_plane *c);
+/* The scheduler's metrics as it exposes them; false: it does not answer. */
+bool control_plane_scheduler_metrics(struct control_plane *c, struct buf *metrics);
+/* Whether they say that it knows so many of a type: "nodes", those that only pods name, or "pods". */
+bool control_plane_scheduler_knows(const struct control_plane *c, const struct buf *metrics,
+				   const char *type, size_t count);
+/* The value of a sample without a time; -1: it is not there. */
+double control_plane_sample(const struct buf *metrics, const char *name);
 /*
  * Awaits that the scheduler counts so many nodes, those that only pods name among them, and pods on
  * them that have not ended: what it decides after that, it decides knowing them. It looks once a

@@ -187,9 +187,9 @@ static void evict(struct kube_drain_wave *w, struct kube_drain_leaver *l)
 {
 	const char *namespace = w->world->namespace;
 	char *path = mem_printf("/api/v1/namespaces/%s/pods/%s/eviction", namespace, l->name);
-	char *body = mem_printf("{\"apiVersion\":\"policy/v1beta1\",\"kind\":\"Eviction\","
+	char *body = mem_printf("{\"apiVersion\":\"%s\",\"kind\":\"Eviction\","
 				"\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\"}}",
-				l->name, namespace);
+				w->world->bed->plane->version->budgets, l->name, namespace);
 	struct buf answer = BUF_INIT;
 	long status = control_plane_send(w->world->bed->plane, "POST", path, body, &answer);
 

@@ -377,29 +377,25 @@ void kube_drain_look_fini(struct kube_drain_look *l)
 
 /* --- settled --------------------------------------------------------------------------------- */
 
-/* The value of a sample without a time; -1: it is not there. */
-static double sample_of(const char *metrics, const char *name)
+static double pending(const struct buf *metrics, const char *queue)
 {
-	const char *at = strstr(metrics, name);
+	char *name = mem_printf("scheduler_pending_pods{queue=\"%s\"}", queue);
+	double pods = control_plane_sample(metrics, name);
 
-	return at ? strtod(at + strlen(name), NULL) : -1;
+	free(name);
+	return pods;
 }
 
 static bool scheduler_is_idle(const struct kube_drain_world *w, const struct kube_drain_look *l)
 {
-	char *url = mem_printf("http://127.0.0.1:%d/metrics", w->bed->plane->scheduler_port);
-	struct buf body = BUF_INIT;
-	bool idle = false;
+	struct control_plane *plane = w->bed->plane;
+	struct buf metrics = BUF_INIT;
+	bool idle = control_plane_scheduler_metrics(plane, &metrics) &&
+		    pending(&metrics, "active") == 0 && pending(&metrics, "backoff") == 0 &&
+		    pending(&metrics, "unschedulable") == (double)l->unbound &&
+		    control_plane_scheduler_knows(plane, &metrics, "pods", l->bound + l->daemons);
 
-	if (http_get(url, &body) == 200)
-		idle = sample_of(body.data, "\nscheduler_pending_pods{queue=\"active\"} ") == 0 &&
-		       sample_of(body.data, "\nscheduler_pending_pods{queue=\"backoff\"} ") == 0 &&
-		       sample_of(body.data, "\nscheduler_pending_pods{queue=\"unschedulable\"} ") ==
-			       (double)l->unbound &&
-		       sample_of(body.data, "\nscheduler_scheduler_cache_size{type=\"pods\"} ") ==
-			       (double)(l->bound + l->daemons);
-	buf_fini(&body);
-	free(url);
+	buf_fini(&metrics);
 	return idle;
 }
 
@@ -484,13 +480,17 @@ static void scale_away(struct kube_drain_world *w, const struct kube_drain_look 
 
 /* --- budgets --------------------------------------------------------------------------------- */
 
+static char *budgets_path(const struct kube_drain_world *w)
+{
+	return mem_printf("/apis/%s/namespaces/%s/poddisruptionbudgets",
+			  w->bed->plane->version->budgets, w->namespace);
+}
+
 static void make_budget(struct kube_drain_world *w, const char *name, const char *label,
 			const char *value, const char *rule)
 {
-	char *path =
-		mem_printf("/apis/policy/v1beta1/namespaces/%s/poddisruptionbudgets", w->namespace);
-	char *body = mem_printf("{\"apiVersion\":\"policy/v1beta1\",\"kind\":"
-				"\"PodDisruptionBudget\",\"metadata\":{\"name\":\"%s\"},\"spec\":{"
+	char *path = budgets_path(w);
+	char *body = mem_printf("{\"metadata\":{\"name\":\"%s\"},\"spec\":{"
 				"%s,\"selector\":{\"matchLabels\":{\"%s\":\"%s\"}}}}",
 				name, rule, label, value);
 
@@ -536,8 +536,7 @@ static void make_budgets(struct kube_drain_world *w)
 
 cJSON *kube_drain_world_budgets(const struct kube_drain_world *w)
 {
-	char *path =
-		mem_printf("/apis/policy/v1beta1/namespaces/%s/poddisruptionbudgets", w->namespace);
+	char *path = budgets_path(w);
 	cJSON *list = kube_drain_world_get(w, path);
 
 	free(path);
@@ -679,8 +678,7 @@ static bool is_clear(void *ctx)
 
 void kube_drain_world_clear(struct kube_drain_world *w)
 {
-	char *path =
-		mem_printf("/apis/policy/v1beta1/namespaces/%s/poddisruptionbudgets", w->namespace);
+	char *path = budgets_path(w);
 
 	control_plane_must(w->bed->plane, "DELETE", path, NULL);
 	free(path);

@@ -231,6 +231,13 @@ static void write_pod_terms(struct kube_fit_world *w, struct buf *b, const char 
 	buf_add_str(b, "]}");
 }
 
+static const char *draw_bound(struct kube_fit_world *w)
+{
+	const char *bound = ANY(w, "-4", "x", "0", "1", "4", "7");
+
+	return *bound == '-' && !w->version->any_affinity_value ? "0" : bound;
+}
+
 static void write_node_expression(struct kube_fit_world *w, struct buf *b)
 {
 	const char *op = ANY(w, "In", "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt");
@@ -238,7 +245,7 @@ static void write_node_expression(struct kube_fit_world *w, struct buf *b)
 	next(b);
 	if (*op == 'G' || *op == 'L')
 		buf_printf(b, "{\"key\":\"gen\",\"operator\":\"%s\",\"values\":[\"%s\"]}", op,
-			   ANY(w, "-4", "x", "0", "1", "4", "7"));
+			   draw_bound(w));
 	else if (*op == 'E' || *op == 'D')
 		buf_printf(b, "{\"key\":\"%s\",\"operator\":\"%s\"}", ANY(w, "disk", "gen"), op);
 	else
@@ -672,7 +679,7 @@ static void make_volumes(struct kube_fit_world *w, struct control_plane *c)
 
 void kube_fit_world_make(struct kube_fit_world *w, struct control_plane *c, uint64_t seed)
 {
-	*w = (struct kube_fit_world){.dice = {.random = seed}};
+	*w = (struct kube_fit_world){.version = c->version, .dice = {.random = seed}};
 	control_plane_must(c, "POST", "/api/v1/namespaces", "{\"metadata\":{\"name\":\"one\"}}");
 	control_plane_must(c, "POST", "/api/v1/namespaces", "{\"metadata\":{\"name\":\"two\"}}");
 	make_runtime_class(c);

@@ -18,6 +18,7 @@ enum { KUBE_FIT_NODES = 50, KUBE_FIT_BOUND = 160, KUBE_FIT_ASKED = 200 };
 #define KUBE_FIT_NAMESPACE "one"
 
 struct kube_fit_world {
+	const struct kube_version *version;
 	struct place_world dice; /* only its random numbers */
 	/*
 	 * What a scheduler counts: nodes, one that only pods name among them, and pods that have a

@@ -37,11 +37,7 @@
 /* The folder of the programs of a control plane; NULL: there is none. */
 static char *find_programs(void)
 {
-	const char *given = getenv("EVENKEEL_KUBE"), *cache = getenv("EVENKEEL_CACHE"),
-		   *home = getenv("HOME");
-	char *folder = given   ? mem_strdup(given)
-		       : cache ? mem_printf("%s/kube/bin", cache)
-			       : mem_printf("%s/.cache/evenkeel/kube/bin", home ? home : "");
+	char *folder = kube_version_programs();
 	char *program = mem_printf("%s/kube-apiserver", folder);
 
 	if (access(program, X_OK)) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The workloads are in tests/kube/workloads.yaml, as a user would write them. Nodes come in four
- * shapes, of which each has its way of writing amounts, and differ in zone; some are not ready,
- * cordoned or tainted. What a kubelet would report of pods is written to their status.
+ * The workloads are in tests/kube/workloads.yaml, as a user would write them, but for those whose
+ * API depends on the version of the cluster. Nodes come in four shapes, of which each has its way
+ * of writing amounts, and differ in zone; some are not ready, cordoned or tainted. What a kubelet
+ * would report of pods is written to their status.
  */
 #include "tests/kube_world.h"
 
@@ -140,23 +141,48 @@ void kube_world_empty_node(struct control_plane *c, size_t i)
 	}
 }
 
-/* As the controller of cron jobs would at three o'clock. */
-static void run_cron_job(struct control_plane *c)
-{
-	static const char path[] = "/apis/batch/v1beta1/namespaces/batch/cronjobs/night";
-	cJSON *cron = must_get(c, path);
-	char *spec, *body;
+#define BATCH_JOB                                                                                  \
+	"{\"parallelism\":5,\"template\":{\"metadata\":{\"labels\":{\"app\":\"night\"}},\"spec\":" \
+	"{"                                                                                        \
+	"\"terminationGracePeriodSeconds\":0,\"restartPolicy\":\"Never\",\"containers\":[{"        \
+	"\"name\":"                                                                                \
+	"\"night\",\"image\":\"none\",\"resources\":{\"requests\":{\"cpu\":\"100m\"},\"limits\":{" \
+	"\"memory\":\"200Mi\"}}}]}}}"
 
-	spec = cJSON_PrintUnformatted(json_at(cron, "spec.jobTemplate.spec"));
-	body = mem_printf(
-		"{\"metadata\":{\"name\":\"night-1\",\"ownerReferences\":[{"
-		"\"apiVersion\":\"batch/v1beta1\",\"kind\":\"CronJob\",\"name\":\"night\","
-		"\"uid\":\"%s\",\"controller\":true}]},\"spec\":%s}",
-		text_at(cron, "metadata.uid"), spec);
+/* A cron job, and the job that its controller would make of it at three o'clock. */
+static void make_cron_job(struct control_plane *c)
+{
+	const char *version = c->version->cron_jobs;
+	char *path = mem_printf("/apis/%s/namespaces/batch/cronjobs", version),
+	     *made = mem_printf("%s/night", path), *body;
+	cJSON *cron;
+
+	control_plane_must(
+		c, "POST", path,
+		"{\"metadata\":{\"name\":\"night\"},\"spec\":{\"schedule\":\"0 3 * * *\","
+		"\"suspend\":true,\"jobTemplate\":{\"spec\":" BATCH_JOB "}}}");
+	cron = must_get(c, made);
+	body = mem_printf("{\"metadata\":{\"name\":\"night-1\",\"ownerReferences\":[{"
+			  "\"apiVersion\":\"%s\",\"kind\":\"CronJob\",\"name\":\"night\","
+			  "\"uid\":\"%s\",\"controller\":true}]},\"spec\":" BATCH_JOB "}",
+			  version, text_at(cron, "metadata.uid"));
 	control_plane_must(c, "POST", "/apis/batch/v1/namespaces/batch/jobs", body);
 	cJSON_Delete(cron);
-	free(spec);
+	free(path);
+	free(made);
 	free(body);
+}
+
+/* The controllers keep its status by the pods of web. */
+static void make_budget(struct control_plane *c)
+{
+	char *path =
+		mem_printf("/apis/%s/namespaces/shop/poddisruptionbudgets", c->version->budgets);
+
+	control_plane_must(c, "POST", path,
+			   "{\"metadata\":{\"name\":\"web\"},\"spec\":{\"minAvailable\":50,"
+			   "\"selector\":{\"matchLabels\":{\"app\":\"web\"}}}}");
+	free(path);
 }
 
 void kube_world_make(struct control_plane *c)
@@ -164,7 +190,8 @@ void kube_world_make(struct control_plane *c)
 	for (size_t i = 0; i < WORLD_NODES; i++)
 		kube_world_make_node(c, i);
 	control_plane_create(c, "tests/kube/workloads.yaml");
-	run_cron_job(c);
+	make_cron_job(c);
+	make_budget(c);
 }
 
 /* --- quotas ---------------------------------------------------------------------------------- */

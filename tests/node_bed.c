@@ -94,17 +94,6 @@ static void write_file(struct node_bed *b, const char *name, char *text)
 
 /* --- programs --------------------------------------------------------------------------------- */
 
-/* The folder that tests/kube/build makes. */
-static char *programs(void)
-{
-	const char *given = getenv("EVENKEEL_KUBE"), *cache = getenv("EVENKEEL_CACHE"),
-		   *home = getenv("HOME");
-
-	return given   ? mem_strdup(given)
-	       : cache ? mem_printf("%s/kube/bin", cache)
-		       : mem_printf("%s/.cache/evenkeel/kube/bin", home ? home : "");
-}
-
 /* The archive of the image that sandboxes and test pods are made of. */
 static char *guest_archive(void)
 {
@@ -119,7 +108,7 @@ bool node_bed_is_possible(void)
 					     "runc",	       "kubectl",
 					     "etcd",	       "../containerd/containerd",
 					     "../cni/bridge"};
-	char *bin = programs(), *archive = guest_archive();
+	char *bin = kube_version_programs(), *archive = guest_archive();
 	bool possible = true;
 
 	for (size_t i = 0; possible && i < sizeof(needed) / sizeof(needed[0]); i++) {
@@ -441,7 +430,7 @@ struct node_bed *node_bed_new(void)
 {
 	struct node_bed *b = mem_zalloc(1, sizeof(*b));
 
-	b->bin = programs();
+	b->bin = kube_version_programs();
 	b->folder = folder_make();
 	start_network(b);
 	start_names(b);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The installation for Kubernetes 1.20 on a real API server of that version: it is taken as it is,
+ * The installation for the version of Kubernetes on a real API server of it: it is taken as it is,
  * taken again it changes nothing, its pods are let in on every node, and the rights it gives are
  * those that are needed. There is no kubelet, so the pods do not run here; the aggregator does,
  * outside, as the ServiceAccount, with a token that the API made for it.
@@ -24,7 +24,6 @@
 #include "tests/process.h"
 #include "tests/stack.h"
 
-#define LEGACY	 "packaging/kubernetes/overlays/legacy"
 #define NAMED	 "/namespaces/evenkeel/serviceaccounts/evenkeel-aggregator"
 #define ACCOUNT	 "system:serviceaccount:evenkeel:"
 #define CRITICAL "packaging/kubernetes/critical-pods.yaml"
@@ -45,21 +44,49 @@ static size_t lines_with(const char *word)
 
 /* --- taken ------------------------------------------------------------------------------------ */
 
+#define BUDGET "evenkeel-aggregator"
+
+/* How often the server has changed the specification of the aggregator's budget, and 1. */
+static double budget_generation(void)
+{
+	char *path = mem_printf("/apis/%s/namespaces/evenkeel/poddisruptionbudgets/" BUDGET,
+				bed->plane->version->budgets);
+	struct buf answer = BUF_INIT;
+	cJSON *budget;
+	double generation;
+
+	assert_int_equal(control_plane_send(bed->plane, "GET", path, NULL, &answer), 200);
+	budget = cJSON_Parse(answer.data);
+	generation = cJSON_GetNumberValue(json_at(budget, "metadata.generation"));
+	cJSON_Delete(budget);
+	buf_fini(&answer);
+	free(path);
+	return generation;
+}
+
+/*
+ * A budget of policy/v1 says that patches replace its selector, so kubectl always sends it and says
+ * "configured": whether that changes anything, its generation says.
+ */
 static void test_applies(void **state)
 {
+	const char *installation = bed->plane->version->installation;
 	size_t objects;
 
 	(void)state;
 	control_plane_apply(bed->plane, "packaging/kubernetes/crd", &said);
-	control_plane_apply(bed->plane, LEGACY, &said);
+	control_plane_apply(bed->plane, installation, &said);
 	print_message("%s", said.data);
 	objects = lines_with("\n");
 	assert_true(objects > 15);
 	assert_int_equal(lines_with(" created\n"), objects);
 	/* What the server fills in is not what we left open to be changed back. */
-	control_plane_apply(bed->plane, LEGACY, &said);
+	control_plane_apply(bed->plane, installation, &said);
 	print_message("%s", said.data);
-	assert_int_equal(lines_with(" unchanged\n"), objects);
+	assert_int_equal(lines_with(" unchanged\n") +
+				 lines_with("poddisruptionbudget.policy/" BUDGET " configured\n"),
+			 objects);
+	assert_true(budget_generation() == 1);
 }
 
 /* A node that nothing may be put on: not ready, and tainted. */

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What differs between the versions of Kubernetes that tests/kube/build makes. */
+#ifndef EVENKEEL_TESTS_KUBE_VERSION_H
+#define EVENKEEL_TESTS_KUBE_VERSION_H
+
+#include <stdbool.h>
+
+struct kube_version {
+	int minor; /* the first of 1.x that is so */
+	const char *scheduler_config; /* apiVersion of KubeSchedulerConfiguration */
+	const char *cron_jobs; /* API of CronJobs: "batch/v1" */
+	const char *budgets; /* API of PodDisruptionBudgets and Evictions: "policy/v1" */
+	const char *installation; /* folder of the manifests for it */
+	const char *cache_size; /* metric of the scheduler: the nodes and pods it knows, by type */
+	bool plain_ports; /* scheduler and controllers listen without TLS, too */
+	bool any_affinity_value; /* node affinity may name values that no label can have */
+	/* The scheduler tries a refused pod again after so long without an event that concerns it. */
+	int retry_s;
+};
+
+/*
+ * The folder of the programs: EVENKEEL_KUBE, or where tests/kube/build puts the newest version that
+ * is there. The caller frees it.
+ */
+char *kube_version_programs(void);
+
+/* The version of the API server in a folder of programs; NULL: it does not run, or is too old. */
+const struct kube_version *kube_version_of(const char *programs);
+
+#endif
