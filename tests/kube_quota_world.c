@@ -64,9 +64,30 @@ static void write_amounts(struct buf *b, const cJSON *amounts)
 	buf_add_char(b, '}');
 }
 
+struct posting {
+	struct kube_testbed *bed;
+	const char *path, *body;
+};
+
+/* An API server may need a moment to know the PriorityClass that it was given just before. */
+static bool is_posted(void *ctx)
+{
+	struct posting *p = ctx;
+	struct buf answer = BUF_INIT;
+	long status = control_plane_send(p->bed->plane, "POST", p->path, p->body, &answer);
+
+	if (status != 201 && !(status == 403 && strstr(answer.data, "no PriorityClass")))
+		fail_msg("POST %s: %ld: %s", p->path, status, answer.data);
+	buf_fini(&answer);
+	return status == 201;
+}
+
 static void post(struct kube_testbed *bed, const char *path, struct buf *body)
 {
-	control_plane_must(bed->plane, "POST", path, body->data);
+	struct posting p = {bed, path, body->data};
+
+	if (!await(is_posted, &p, SECONDS))
+		fail_msg("POST %s: its PriorityClass is not known", path);
 	buf_fini(body);
 }
 

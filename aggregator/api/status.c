@@ -10,6 +10,7 @@
  *   agents{nodes, fresh, late, expired, none, unknownToApi, tiers{T0..T3}, examples{late[], expired[], none[],
  *          unknownToApi[], T3[]}}
  *   database{state: none|ok|failing, saves, failures, lastSaveAgeSeconds, bytes, setAside, lostIntervals}
+ *   refusedPods{waiting, nudge: off|unused|ok|forbidden|notFound|failing, nudges, failures}
  *   view{version, ageSeconds, nodes, pods}
  *
  * ageSeconds is that of the newest event or bookmark, absent where there was none; stateSeconds is
@@ -341,6 +342,36 @@ static void write_database(struct jsonw *w, const struct store_counters *c, int6
 	jsonw_object_close(w);
 }
 
+/* Whether schedulers can be made to ask again, by what the API last said of --nudge-claim. */
+static const char *nudge_state(const struct nudge_counters *c)
+{
+	if (!counter_get(&c->enabled))
+		return "off";
+	switch (counter_get(&c->status)) {
+	case 0:
+		return counter_get(&c->failed) ? "failing" : "unused";
+	case 200:
+		return "ok";
+	case 403:
+		return "forbidden";
+	case 404:
+		return "notFound";
+	default:
+		return "failing";
+	}
+}
+
+static void write_refused_pods(struct jsonw *w, const struct nudge_counters *c)
+{
+	jsonw_key(w, "refusedPods");
+	jsonw_object_open(w);
+	write_count(w, "waiting", counter_get(&c->waiting));
+	jsonw_key_string(w, "nudge", nudge_state(c));
+	write_count(w, "nudges", counter_get(&c->sent));
+	write_count(w, "failures", counter_get(&c->failed));
+	jsonw_object_close(w);
+}
+
 static void write_view(struct jsonw *w, const struct view *v, int64_t now_ns)
 {
 	uint64_t pods = v->cluster ? v->cluster->tables[OBJECT_POD]->count : 0;
@@ -376,6 +407,7 @@ void api_status(const struct api_context *ctx, const struct api_request *rq,
 	write_frames(&w, ctx->counters);
 	write_access(&w, &ctx->counters->access, now_ns);
 	write_database(&w, &ctx->counters->store, now_ns);
+	write_refused_pods(&w, &ctx->counters->nudge);
 	write_view(&w, v, now_ns);
 	jsonw_object_close(&w);
 	buf_add_char(&rs->body, '\n');

@@ -304,6 +304,29 @@ static void examine_database(struct doctor *d, const cJSON *status)
 			   aside == 1 ? " was" : "s were");
 }
 
+/* Pods that the extender refused; nothing is said where none waits and nothing failed. */
+static void examine_refused_pods(struct doctor *d, const cJSON *status)
+{
+	const char *nudge = document_text(status, "refusedPods.nudge");
+	double waiting = count_at(status, "refusedPods.waiting");
+
+	if (!nudge || strcmp(nudge, "unused") == 0 || strcmp(nudge, "ok") == 0)
+		return;
+	if (strcmp(nudge, "off") != 0)
+		doctor_add(d, DOCTOR_WARN, "refused pods",
+			   "Apply packaging/kubernetes/core/nudge.yaml: the claim of --nudge-claim, "
+			   "and the Role that lets the aggregator patch it.",
+			   "the claim cannot be changed (%s), so kube-scheduler asks again about "
+			   "refused pods up to 5m late",
+			   nudge);
+	else if (waiting > 0)
+		doctor_add(d, DOCTOR_WARN, "refused pods",
+			   "Apply packaging/kubernetes/core/nudge.yaml, and give the aggregator "
+			   "--nudge-claim.",
+			   "%.0f wait, and kube-scheduler asks again about them up to 5m late",
+			   waiting);
+}
+
 void doctor_examine(struct doctor *d, const cJSON *status)
 {
 	examine_server(d, status);
@@ -314,6 +337,7 @@ void doctor_examine(struct doctor *d, const cJSON *status)
 	examine_clocks(d, status);
 	examine_values(d, status);
 	examine_database(d, status);
+	examine_refused_pods(d, status);
 }
 
 /* --- a snapshot ------------------------------------------------------------------------------- */

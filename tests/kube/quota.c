@@ -11,8 +11,8 @@
  *
  * A stock scheduler looks for victims by priority alone, and asks extenders only where it found
  * some; the release of the tests never asks. So the test does what whoever reclaims for the quotas
- * has to do: it asks the aggregator for victims, deletes them, and wakes the pod; and in the last
- * story it asks as newer schedulers do.
+ * has to do: it asks the aggregator for victims, and deletes them; and in the last story it asks as
+ * newer schedulers do. The aggregator makes the scheduler ask again (--nudge-claim).
  *
  * Steps are those of tests/vectors/quota/kep_stories.json; where these expect upstream's answer and
  * name a better one, it is the better one. Pods have no kubelet and no grace: who is deleted is
@@ -324,28 +324,6 @@ static void delete_victims(const cJSON *victims, const cJSON *expected)
 	}
 }
 
-/*
- * The scheduler asks again as soon as it sees the victims go, which the aggregator may see a moment
- * later; and then not for a minute or more. An annotation that changes is a reason to ask again.
- */
-static bool is_bound_when_woken(void *ctx)
-{
-	static int calls;
-	struct outcome *o = ctx;
-	char *path, *body;
-
-	if (is_bound(ctx))
-		return true;
-	print_message("            is woken\n");
-	path = kube_quota_world_pod_path(o->pod, "");
-	body = mem_printf("{\"metadata\":{\"annotations\":{\"example.com/woken\":\"%d\"}}}",
-			  ++calls);
-	control_plane_must(bed->plane, "PATCH", path, body);
-	free(path);
-	free(body);
-	return false;
-}
-
 static cJSON *victims_on(const char *node, const char *uid)
 {
 	char *text = mem_printf("{\"%s\":{\"Pods\":[{\"UID\":\"%s\"}],\"NumPDBViolations\":0}}",
@@ -402,7 +380,7 @@ static void expect_preempted(struct outcome *o, const cJSON *expect)
 	delete_victims(json_at(answer, "victims"), json_at(expect, "victims"));
 	cJSON_Delete(answer);
 	kube_quota_world_expect_seen(bed);
-	if (!await(is_bound_when_woken, o, SECONDS))
+	if (!await(is_bound, o, SECONDS))
 		fail_msg("%s is not bound: %s", text_at(o->pod, "pod"),
 			 text_at(judgement(o->seen), "message"));
 	say_bound(o);
@@ -465,7 +443,7 @@ static void expect_raised(struct outcome *o, const cJSON *expect)
 			   "{\"spec\":{\"max\":{\"nvidia.com/gpu\":\"3\"}}}");
 	print_message("            max is raised to 3\n");
 	cJSON_Delete(ask(o, NULL, "notNeeded", ""));
-	if (!await(is_bound_when_woken, o, SECONDS))
+	if (!await(is_bound, o, SECONDS))
 		fail_msg("%s is not bound: %s", text_at(o->pod, "pod"),
 			 text_at(judgement(o->seen), "message"));
 	say_bound(o);
@@ -514,11 +492,14 @@ static void tell(const cJSON *story)
  */
 static void test_bed_is_made(void **state)
 {
+	static const char *const options[] = {"--nudge-claim", "evenkeel/evenkeel-nudge", NULL};
 	char *config;
 
 	(void)state;
 	control_plane_create(bed->plane, "packaging/kubernetes/crd/elasticquota.yaml");
-	kube_testbed_start_aggregator(bed, 0, bed->plane->admin);
+	control_plane_create(bed->plane, "packaging/kubernetes/core/namespace.yaml");
+	control_plane_create(bed->plane, "packaging/kubernetes/core/nudge.yaml");
+	kube_testbed_start_aggregator_with(bed, 0, bed->plane->admin, options);
 	cJSON_Delete(kube_testbed_expect_state(bed, 0, "elasticquotas", "synced"));
 	config = mem_printf("profiles:\n"
 			    "- schedulerName: default-scheduler\n"

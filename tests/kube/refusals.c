@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Refusals by quotas that end: a pod that filter refused is bound soon after the cause is gone,
+ * by a real kube-scheduler that nobody else wakes. The aggregator has the rights that the manifests
+ * give it and no others.
+ *
+ *   raised      its quota gets more
+ *   victim      a pod of its quota is deleted
+ *   runtime     others borrow, and may be preempted when they have run long enough
+ *   rollout     a Deployment as large as its max replaces its pods
+ *   role        the Role is missing: told, and well once it is bound
+ *
+ * There is no kubelet: the test says what runs, and pods have no grace.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <curl/curl.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/clock.h"
+#include "shared/mem.h"
+#include "shared/timefmt.h"
+#include "tests/kube_quota_world.h"
+#include "tests/kube_testbed.h"
+#include "tests/process.h"
+#include "tests/stack.h"
+
+#define QUOTAS	"/apis/scheduling.x-k8s.io/v1alpha1/namespaces/%s/elasticquotas/quota"
+#define SECONDS 60
+/* From the cause's end to the pod's node. */
+#define SOON 5.0
+/* A claim that could not be changed is tried again after ten. */
+#define RETRIED 20.0
+
+enum { MIN_RUNTIME_S = 12, REPLICAS = 5 };
+
+static struct kube_testbed *bed;
+
+/* One node of ten GPUs; a has all of its max. In JSON, but for the quotes. */
+static const char story_full[] =
+	"{'id':'a quota is used up',"
+	"'nodes':[{'name':'n1','allocatable':{'pods':110,'nvidia.com/gpu':10}}],"
+	"'quotas':[{'namespace':'a','min':{'nvidia.com/gpu':9},'max':{'nvidia.com/gpu':2}}],"
+	"'pods':["
+	"{'pod':'a1','namespace':'a','node':'n1','request':{'nvidia.com/gpu':1},'start':1},"
+	"{'pod':'a2','namespace':'a','node':'n1','request':{'nvidia.com/gpu':1},'start':2}]}";
+
+/*
+ * b is within its min, and a borrows. The pod of b fits on n2, so filter is asked and refuses; the
+ * scheduler finds candidates on n1, and asks for victims.
+ */
+static const char story_borrowed[] =
+	"{'id':'a quota borrows',"
+	"'nodes':[{'name':'n1','allocatable':{'pods':110,'nvidia.com/gpu':6}},"
+	"{'name':'n2','allocatable':{'pods':110,'nvidia.com/gpu':4}}],"
+	"'quotas':["
+	"{'namespace':'a','min':{'nvidia.com/gpu':2},'max':{'nvidia.com/gpu':8}},"
+	"{'namespace':'b','min':{'nvidia.com/gpu':6},'max':{'nvidia.com/gpu':8}}],"
+	"'pods':["
+	"{'pod':'a1','namespace':'a','node':'n1','request':{'nvidia.com/gpu':2},'start':1},"
+	"{'pod':'a2','namespace':'a','node':'n1','request':{'nvidia.com/gpu':2},'start':2},"
+	"{'pod':'a3','namespace':'a','node':'n1','request':{'nvidia.com/gpu':2},'start':3}]}";
+
+static const char story_rollout[] =
+	"{'id':'a Deployment has all of its max',"
+	"'nodes':[{'name':'n1','allocatable':{'cpu':64000,'pods':110}}],"
+	"'quotas':[{'namespace':'a','min':{'cpu':9000},'max':{'cpu':5000}}],'pods':[]}";
+
+static const char deployment[] =
+	"{'metadata':{'name':'web'},'spec':{'replicas':5,'selector':{'matchLabels':{'app':'web'}},"
+	"'template':{'metadata':{'labels':{'app':'web'}},'spec':{'terminationGracePeriodSeconds':0,"
+	"'containers':[{'name':'c','image':'none','resources':{'requests':{'cpu':'1'}}}]}}}}";
+
+/* Quotes as JSON has them; the caller frees it. */
+static char *json_text(const char *text)
+{
+	char *copy = mem_strdup(text);
+
+	for (char *at = copy; *at; at++)
+		*at = *at == '\'' ? '"' : *at;
+	return copy;
+}
+
+static void begin(const char *story)
+{
+	char *text = json_text(story);
+	cJSON *json = cJSON_Parse(text);
+
+	assert_non_null(json);
+	kube_quota_world_begin(bed, json);
+	cJSON_Delete(json);
+	free(text);
+}
+
+static void patch_quota(const char *namespace, const char *body)
+{
+	char *path = mem_printf(QUOTAS, namespace);
+
+	control_plane_must(bed->plane, "PATCH", path, body);
+	free(path);
+}
+
+/* --- one pod ---------------------------------------------------------------------------------- */
+
+struct waiter {
+	const char *namespace, *name;
+	cJSON *seen;
+};
+
+static bool look(struct waiter *w)
+{
+	char *path = mem_printf("/api/v1/namespaces/%s/pods/%s", w->namespace, w->name);
+
+	cJSON_Delete(w->seen);
+	w->seen = kube_quota_world_get(bed, path);
+	free(path);
+	return w->seen != NULL;
+}
+
+static bool is_bound(void *ctx)
+{
+	struct waiter *w = ctx;
+
+	return look(w) && json_at(w->seen, "spec.nodeName");
+}
+
+static const char *refusal(const struct waiter *w)
+{
+	const cJSON *condition;
+
+	cJSON_ArrayForEach(condition, json_at(w->seen, "status.conditions"))
+	{
+		if (strcmp(json_at(condition, "type")->valuestring, "PodScheduled") == 0)
+			return cJSON_GetStringValue(json_at(condition, "message"));
+	}
+	return NULL;
+}
+
+static bool is_refused(void *ctx)
+{
+	struct waiter *w = ctx;
+
+	return look(w) && refusal(w);
+}
+
+static struct waiter submit(const char *namespace, const char *name, int gpus, int priority)
+{
+	struct waiter w = {.namespace = namespace, .name = name};
+	char *text = mem_printf("{\"pod\":\"%s\",\"namespace\":\"%s\",\"priority\":%d,\"request\":"
+				"{\"nvidia.com/gpu\":%d}}",
+				name, namespace, priority, gpus);
+	cJSON *pod = cJSON_Parse(text);
+
+	kube_quota_world_make_pod(bed, pod);
+	cJSON_Delete(pod);
+	free(text);
+	if (!await(is_refused, &w, SECONDS))
+		fail_msg("the scheduler does not refuse %s", name);
+	print_message("          %s\n", refusal(&w));
+	assert_null(json_at(w.seen, "spec.nodeName"));
+	return w;
+}
+
+/* The seconds until it has a node, which are at most so many. */
+static void expect_bound(struct waiter *w, const char *since, double most)
+{
+	int64_t began_ns = clock_mono_ns();
+	double seconds;
+
+	if (!await(is_bound, w, SECONDS))
+		fail_msg("%s is not bound: %s", w->name, refusal(w));
+	seconds = (double)(clock_mono_ns() - began_ns) / NS_PER_SEC;
+	print_message("          bound %.2f s after %s\n", seconds, since);
+	assert_true(seconds <= most);
+	cJSON_Delete(w->seen);
+}
+
+/* --- stories ---------------------------------------------------------------------------------- */
+
+static void bind_restricted(const char *kind, const char *path, const char *role)
+{
+	char *body = mem_printf("{\"metadata\":{\"name\":\"test-%s\"},\"roleRef\":{\"apiGroup\":"
+				"\"rbac.authorization.k8s.io\",\"kind\":\"%s\",\"name\":\"%s\"},"
+				"\"subjects\":[{\"apiGroup\":\"rbac.authorization.k8s.io\","
+				"\"kind\":\"User\",\"name\":\"" CONTROL_RESTRICTED_USER "\"}]}",
+				role, kind, role);
+
+	control_plane_must(bed->plane, "POST", path, body);
+	free(body);
+}
+
+/*
+ * The scheduler's own preemption is on. The aggregator may read, and what the manifests bind comes
+ * with the first story.
+ */
+static void test_bed_is_made(void **state)
+{
+	static const char *const options[] = {"--nudge-claim", "evenkeel/evenkeel-nudge",
+					      "--pod-events", NULL};
+	char *config;
+
+	(void)state;
+	control_plane_create(bed->plane, "packaging/kubernetes/crd/elasticquota.yaml");
+	control_plane_create(bed->plane, "tests/kube/role.yaml");
+	control_plane_create(bed->plane, "tests/kube/role-budgets.yaml");
+	control_plane_create(bed->plane, "packaging/kubernetes/core/namespace.yaml");
+	control_plane_create(bed->plane, "packaging/kubernetes/core/nudge.yaml");
+	control_plane_create(bed->plane, "packaging/kubernetes/clusterrole-pod-events.yaml");
+	bind_restricted("ClusterRole", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+			"evenkeel-aggregator-pod-events");
+	kube_testbed_start_aggregator_with(bed, 0, bed->plane->restricted, options);
+	cJSON_Delete(kube_testbed_expect_state(bed, 0, "elasticquotas", "synced"));
+	config = mem_printf("extenders:\n"
+			    "- urlPrefix: \"http://127.0.0.1:%d/extender\"\n"
+			    "  filterVerb: filter\n"
+			    "  preemptVerb: preempt\n"
+			    "  nodeCacheCapable: true\n"
+			    "  httpTimeout: 10s\n",
+			    bed->aggregators[0].http_port);
+	control_plane_start_scheduler(bed->plane, config);
+	free(config);
+}
+
+static int clear(void **state)
+{
+	(void)state;
+	kube_quota_world_clear(bed);
+	return 0;
+}
+
+static bool is_told(void *ctx)
+{
+	cJSON *status = kube_testbed_get(bed, 0, "/v1/status");
+	const char *nudge = cJSON_GetStringValue(json_at(status, "refusedPods.nudge"));
+	bool told = nudge && strcmp(nudge, ctx) == 0;
+
+	cJSON_Delete(status);
+	return told;
+}
+
+static bool has_event(void *ctx)
+{
+	cJSON *list = kube_quota_world_get(bed, "/api/v1/namespaces/a/events");
+	const cJSON *event;
+	bool found = false;
+
+	cJSON_ArrayForEach(event, json_at(list, "items"))
+	{
+		const char *reason = cJSON_GetStringValue(json_at(event, "reason"));
+
+		if (!reason || strcmp(reason, "RefusedByEvenkeel") != 0)
+			continue;
+		found |= strcmp(json_at(event, "involvedObject.name")->valuestring, ctx) == 0 &&
+			 strstr(json_at(event, "message")->valuestring, "is over max 2") != NULL;
+	}
+	cJSON_Delete(list);
+	return found;
+}
+
+/* Without a Role the API says no, and that is told; with it the pod is bound. */
+static void test_a_missing_role_is_told(void **state)
+{
+	struct waiter w;
+
+	(void)state;
+	begin(story_full);
+	w = submit("a", "a3", 1, 0);
+	patch_quota("a", "{\"spec\":{\"max\":{\"nvidia.com/gpu\":\"3\"}}}");
+	if (!await(is_told, (void *)"forbidden", SECONDS))
+		fail_msg("/v1/status does not tell that the claim is forbidden");
+	bind_restricted("Role",
+			"/apis/rbac.authorization.k8s.io/v1/namespaces/evenkeel/rolebindings",
+			"evenkeel-nudge");
+	expect_bound(&w, "the Role", RETRIED);
+	assert_true(await(is_told, (void *)"ok", SECONDS));
+}
+
+static void test_quota_is_raised(void **state)
+{
+	struct waiter w;
+
+	(void)state;
+	begin(story_full);
+	w = submit("a", "a4", 1, 0);
+	if (!await(has_event, (void *)"a4", SECONDS))
+		fail_msg("the pod has no event that tells why");
+	patch_quota("a", "{\"spec\":{\"max\":{\"nvidia.com/gpu\":\"3\"}}}");
+	expect_bound(&w, "max was raised", SOON);
+}
+
+static void test_victim_is_gone(void **state)
+{
+	struct waiter w;
+
+	(void)state;
+	begin(story_full);
+	w = submit("a", "a3", 1, 0);
+	kube_quota_world_delete(bed, mem_strdup("/api/v1/namespaces/a/pods/a1"));
+	expect_bound(&w, "a1 was deleted", SOON);
+}
+
+/* Their runtime ends all at once. */
+static void start_now(const char *name)
+{
+	char time[TIMEFMT_LEN], *path, *body;
+	int64_t now_ns = clock_wall_ns();
+
+	timefmt_rfc3339(now_ns - now_ns % NS_PER_SEC, time);
+	path = mem_printf("/api/v1/namespaces/a/pods/%s/status", name);
+	body = mem_printf("{\"status\":{\"startTime\":\"%s\"}}", time);
+	control_plane_must(bed->plane, "PATCH", path, body);
+	free(body);
+	free(path);
+}
+
+static void test_min_runtime_ends(void **state)
+{
+	int64_t end_ns;
+	struct waiter w;
+	char *body =
+		mem_printf("{\"metadata\":{\"annotations\":{\"evenkeel.io/min-runtime\":\"%ds\"}}}",
+			   MIN_RUNTIME_S);
+
+	(void)state;
+	begin(story_borrowed);
+	patch_quota("a", body);
+	free(body);
+	end_ns = clock_mono_ns() + MIN_RUNTIME_S * NS_PER_SEC;
+	start_now("a1");
+	start_now("a2");
+	start_now("a3");
+	kube_quota_world_expect_seen(bed);
+	w = submit("b", "b1", 4, 10);
+	assert_true(clock_mono_ns() < end_ns);
+	while (clock_mono_ns() < end_ns)
+		assert_false(await(is_bound, &w, 0.2));
+	expect_bound(&w, "min-runtime ended", SOON);
+}
+
+/* --- a rollout -------------------------------------------------------------------------------- */
+
+/* What a kubelet would do: pods with a node run, and are ready. */
+static void run_pods(const cJSON *list)
+{
+	const cJSON *pod;
+
+	cJSON_ArrayForEach(pod, json_at(list, "items"))
+	{
+		char *path;
+
+		if (!json_at(pod, "spec.nodeName") || json_at(pod, "status.startTime"))
+			continue;
+		path = mem_printf("/api/v1/namespaces/a/pods/%s/status",
+				  json_at(pod, "metadata.name")->valuestring);
+		control_plane_send(bed->plane, "PATCH", path,
+				   "{\"status\":{\"phase\":\"Running\",\"startTime\":"
+				   "\"2026-01-01T00:00:00Z\",\"conditions\":[{\"type\":\"Ready\","
+				   "\"status\":\"True\"},{\"type\":\"PodScheduled\",\"status\":"
+				   "\"True\"}]}}",
+				   NULL);
+		free(path);
+	}
+}
+
+/* All replicas are of the newest template and ready, and no other is left. */
+static bool is_rolled_out(void *ctx)
+{
+	cJSON *list = kube_quota_world_get(bed, "/api/v1/namespaces/a/pods");
+	const cJSON *pod;
+	int ready = 0;
+
+	cJSON_ArrayForEach(pod, json_at(list, "items"))
+	{
+		const char *version =
+			cJSON_GetStringValue(json_at(pod, "metadata.annotations.version"));
+
+		ready += json_at(pod, "status.startTime") && version && strcmp(version, ctx) == 0;
+	}
+	run_pods(list);
+	ready = cJSON_GetArraySize(json_at(list, "items")) == REPLICAS ? ready : 0;
+	cJSON_Delete(list);
+	return ready == REPLICAS;
+}
+
+static void roll_out(const char *version, double most)
+{
+	char *body = mem_printf("{\"spec\":{\"template\":{\"metadata\":{\"annotations\":"
+				"{\"version\":\"%s\"}}}}}",
+				version);
+	int64_t began_ns = clock_mono_ns();
+	double seconds;
+
+	control_plane_must(bed->plane, "PATCH", "/apis/apps/v1/namespaces/a/deployments/web", body);
+	free(body);
+	if (!await(is_rolled_out, (void *)version, SECONDS))
+		fail_msg("the rollout does not end");
+	seconds = (double)(clock_mono_ns() - began_ns) / NS_PER_SEC;
+	print_message("          %d pods replaced in %.2f s\n", REPLICAS, seconds);
+	assert_true(seconds <= most);
+}
+
+static bool is_empty(void *ctx)
+{
+	cJSON *list = kube_quota_world_get(bed, "/api/v1/namespaces/a/pods");
+	bool empty = cJSON_GetArraySize(json_at(list, "items")) == 0;
+
+	(void)ctx;
+	cJSON_Delete(list);
+	return empty;
+}
+
+/* Each pod that goes lets the next one in. */
+static void test_rolling_restart_at_max(void **state)
+{
+	char *body = json_text(deployment);
+
+	(void)state;
+	begin(story_rollout);
+	control_plane_must(bed->plane, "POST", "/apis/apps/v1/namespaces/a/deployments", body);
+	free(body);
+	roll_out("1", SECONDS);
+	roll_out("2", REPLICAS * SOON);
+	control_plane_must(bed->plane, "DELETE", "/apis/apps/v1/namespaces/a/deployments/web",
+			   "{\"propagationPolicy\":\"Foreground\"}");
+	if (!await(is_empty, NULL, SECONDS))
+		fail_msg("pods of the Deployment are left");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_bed_is_made),
+		cmocka_unit_test_teardown(test_a_missing_role_is_told, clear),
+		cmocka_unit_test_teardown(test_quota_is_raised, clear),
+		cmocka_unit_test_teardown(test_victim_is_gone, clear),
+		cmocka_unit_test_teardown(test_min_runtime_ends, clear),
+		cmocka_unit_test_teardown(test_rolling_restart_at_max, clear),
+	};
+	int failed;
+
+	if (sodium_init() < 0 || curl_global_init(CURL_GLOBAL_DEFAULT))
+		return 1;
+	bed = kube_testbed_new();
+	if (!bed)
+		return 0;
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	kube_testbed_free(bed, failed != 0);
+	return failed != 0;
+}
