@@ -290,6 +290,58 @@ static void test_hot_node_is_refused(void **state)
 	free(more);
 }
 
+/* What filter would say now; of a pod without a uid nothing is remembered. */
+static bool would_pass(void)
+{
+	char *pod = sched_pod_text("asked", "", sched_small_pod);
+	char *question = mem_printf("{\"Pod\":%s,\"NodeNames\":[\"%s\"]}", pod, world->names[0]);
+	cJSON *answer = NULL;
+	bool passes;
+
+	assert_int_equal(kube_testbed_post(world->bed, 0, "/extender/filter", question, &answer),
+			 200);
+	passes = cJSON_GetArraySize(json_at(answer, "NodeNames")) > 0;
+	cJSON_Delete(answer);
+	free(question);
+	free(pod);
+	return passes;
+}
+
+/*
+ * All nodes are above the cap, and become idle. No event of the cluster tells the scheduler; so it
+ * would ask again after minutes.
+ */
+static void test_pod_is_bound_when_use_falls(void **state)
+{
+	static const char *const options[] = {
+		"--extender-use-cap-cpu", "0.51", "--extender-use-z", "0", "--nudge-claim",
+		"default/nudge",	  NULL};
+	int64_t began_ns;
+
+	(void)state;
+	sched_remove_pods(world);
+	control_plane_must(world->bed->plane, "POST",
+			   "/api/v1/namespaces/default/persistentvolumeclaims",
+			   "{\"metadata\":{\"name\":\"nudge\"},\"spec\":{\"accessModes\":["
+			   "\"ReadWriteOnce\"],\"storageClassName\":\"\",\"volumeName\":\"none\","
+			   "\"resources\":{\"requests\":{\"storage\":\"1Mi\"}}}}");
+	for (size_t i = 0; i < SCHED_NODES; i++)
+		sched_use(world, i, 8000, 0);
+	sched_restart_aggregator(world, options);
+	sched_make_pod(world, "waits", "", sched_small_pod);
+	await_refused("waits", 1);
+	assert_false(would_pass());
+	for (size_t i = 0; i < SCHED_NODES; i++)
+		sched_use(world, i, 100, 0);
+	while (!would_pass())
+		sched_await_heard(world);
+	began_ns = clock_mono_ns();
+	sched_await_placed(world, "waits", 1);
+	print_message("          bound %.2f s after use fell below the cap\n",
+		      (double)(clock_mono_ns() - began_ns) / NS_PER_SEC);
+	assert_true(clock_mono_ns() - began_ns < 10 * NS_PER_SEC);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -300,6 +352,7 @@ int main(void)
 		cmocka_unit_test(test_ignorable_fails_open),
 		cmocka_unit_test(test_not_ignorable_fails_closed),
 		cmocka_unit_test(test_hot_node_is_refused),
+		cmocka_unit_test(test_pod_is_bound_when_use_falls),
 	};
 	int failed;
 
