@@ -13,7 +13,7 @@
  *                     is covered, else what there is, named 5m     for all nodes
  *   STD               of a late node widened by 1 + age / 60 s     as measured
  *   members of ours   after the known ones of each node            none
- *   nothing heard     503, JSON: clients keep their last answer    500, empty
+ *   nothing heard     404, JSON: clients keep their last answer    500, empty
  *   all too old       200, no nodes: clients stop using old data   500, empty
  *   unknown host      404, JSON                                    404, empty
  *   /watcher/NAME     as ?host=NAME                                404, text
@@ -245,13 +245,22 @@ static void answer_upstream(const struct api_context *ctx, const struct view *v,
 		answer_view(ctx, v, only, window, now_ns, rs);
 }
 
+static bool is_any_heard(const struct view *v, int64_t now_ns)
+{
+	size_t i = 0;
+
+	while (i < v->node_count && page_freshness(v->nodes[i]->page, now_ns) == NEVER)
+		i++;
+	return i < v->node_count;
+}
+
 static void answer_corrected(const struct api_context *ctx, const struct view *v, const char *host,
 			     int64_t now_ns, struct api_response *rs)
 {
 	const struct node_page *only = *host ? view_find_page(v, host) : NULL;
 
-	if (!v->node_count)
-		api_fail(rs, FAIL_NO_DATA, NULL, "no agent has reported yet");
+	if (!is_any_heard(v, now_ns))
+		api_fail(rs, FAIL_NOT_FOUND, NULL, "no agent has reported yet");
 	else if (*host && !only)
 		api_fail(rs, FAIL_NOT_FOUND, "host", "no agent has reported from a node \"%s\"",
 			 host);

@@ -9,8 +9,10 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "aggregator/state/join.h"
 #include "shared/clock.h"
 #include "tests/api_fixture.h"
+#include "tests/model_fixture.h"
 #include "tests/view_fixture.h"
 
 #define MAP "data.NodeMetricsMap"
@@ -215,13 +217,29 @@ static void test_any_method(void **state)
 	}
 }
 
+/* The API knows it. */
+static struct view *view_of_a_node_that_is_never_heard(void)
+{
+	struct model *m = model_new();
+	struct join *j = join_new();
+	struct view *v;
+
+	model_put(m, model_fixture_node("alpha", 5, 9));
+	v = join_view(j, NULL, 0, model_cluster(m), VIEW_FIXTURE_NOW_NS);
+	join_free(j);
+	model_free(m);
+	return v;
+}
+
 static void test_nothing_heard(void **state)
 {
 	(void)state;
 	republish(view_fixture_of(NULL, 0));
-	assert_int_equal(api_fixture_get(&f, "/watcher"), 503);
-	assert_string_equal(api_fixture_error(&f), "noData");
-	assert_int_equal(api_fixture_get(&f, "/watcher?host=alpha"), 503);
+	assert_int_equal(api_fixture_get(&f, "/watcher"), 404);
+	assert_string_equal(api_fixture_error(&f), "notFound");
+	assert_int_equal(api_fixture_get(&f, "/watcher?host=alpha"), 404);
+	republish(view_of_a_node_that_is_never_heard());
+	assert_int_equal(api_fixture_get(&f, "/watcher"), 404);
 	f.ctx.watcher_upstream = true;
 	assert_int_equal(api_fixture_get(&f, "/watcher"), 500);
 	assert_string_equal(f.response.content_type, "application/json");
@@ -350,9 +368,9 @@ static void test_made_once_per_view(void **state)
 
 	second = shared_body_hold(f.response.shared);
 	republish(view_fixture_of(NULL, 0)); /* an answer that is none is not kept */
-	assert_int_equal(api_fixture_get(&f, "/watcher"), 503);
+	assert_int_equal(api_fixture_get(&f, "/watcher"), 404);
 	assert_null(f.response.shared);
-	assert_string_equal(api_fixture_error(&f), "noData");
+	assert_string_equal(api_fixture_error(&f), "notFound");
 	republish(view_fixture_new());
 	assert_int_equal(api_fixture_get(&f, "/watcher"), 200);
 	assert_string_equal(f.response.shared->data, second->data);
