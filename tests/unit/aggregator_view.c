@@ -132,12 +132,69 @@ static void readers_always_see_a_whole_view(void **state)
 	page_drop(common);
 }
 
+/* Who publishes, and may be late. */
+struct publishing {
+	struct view_slot *slot;
+	struct node_page *common;
+	uint64_t tickets; /* the newest */
+	bool answers;
+};
+
+static void publish_one(void *ctx, uint64_t ticket)
+{
+	struct publishing *p = ctx;
+
+	p->tickets = ticket;
+	if (!p->answers)
+		return;
+	view_slot_publish(p->slot, view_of_version(ticket, p->common));
+	view_slot_answer(p->slot, ticket);
+}
+
+static void *answer_all(void *ctx)
+{
+	struct publishing *p = ctx;
+
+	view_slot_publish(p->slot, view_of_version(9, p->common));
+	view_slot_answer(p->slot, UINT64_MAX);
+	return NULL;
+}
+
+static void a_reader_waits_for_a_newer_view_no_longer_than_it_says(void **state)
+{
+	struct view_slot *slot = view_slot_new();
+	struct publishing p = {.slot = slot, .common = new_page("a", 4711), .answers = true};
+	pthread_t thread;
+	struct view *v;
+
+	(void)state;
+	assert_false(view_slot_refresh(slot, INT64_MAX)); /* nobody would publish */
+	view_slot_on_refresh(slot, publish_one, &p);
+	assert_true(view_slot_refresh(slot, 0));
+	v = view_slot_take(slot);
+	assert_int_equal(v->version, 1);
+	view_drop(v);
+	p.answers = false;
+	assert_false(view_slot_refresh(slot, 0)); /* long past */
+	assert_int_equal(p.tickets, 2);
+	/* An answer for later tickets serves the earlier ones. */
+	assert_int_equal(pthread_create(&thread, NULL, answer_all, &p), 0);
+	assert_true(view_slot_refresh(slot, INT64_MAX));
+	pthread_join(thread, NULL);
+	v = view_slot_take(slot);
+	assert_int_equal(v->version, 9);
+	view_drop(v);
+	view_slot_free(slot);
+	page_drop(p.common);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nodes_are_found_by_name),
 		cmocka_unit_test(slot_starts_empty_and_keeps_what_is_held),
 		cmocka_unit_test(readers_always_see_a_whole_view),
+		cmocka_unit_test(a_reader_waits_for_a_newer_view_no_longer_than_it_says),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

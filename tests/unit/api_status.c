@@ -46,6 +46,7 @@ static void test_standalone(void **state)
 			"\"examples\":{\"late\":[\"bravo\"],\"expired\":[\"gone\"],"
 			"\"none\":[\"mute\"],\"unknownToApi\":[],\"T3\":[]}}");
 	check("database", "{\"state\":\"none\"}");
+	check("refusedPods", "{\"waiting\":0,\"nudge\":\"off\",\"nudges\":0,\"failures\":0}");
 	check("view", "{\"version\":7,\"ageSeconds\":0,\"nodes\":5,\"pods\":4}");
 	check("clock", "{\"flagged\":0,\"nodes\":[]}");
 	check("quarantine", "{\"values\":0,\"nodes\":[]}");
@@ -53,6 +54,33 @@ static void test_standalone(void **state)
 	view_slot_publish(f.ctx.views, view_new(0, 0, NULL, 0, NULL, NULL));
 	ask();
 	check("view", "{\"version\":0,\"nodes\":0,\"pods\":0}");
+}
+
+static void test_nudges(void **state)
+{
+	static const struct {
+		uint64_t status, failed;
+		const char *nudge;
+	} rows[] = {
+		{0, 0, "unused"},     {200, 0, "ok"},	   {403, 1, "forbidden"},
+		{404, 2, "notFound"}, {500, 3, "failing"}, {0, 4, "failing"},
+	};
+	struct nudge_counters *c = &f.counters.nudge;
+
+	(void)state;
+	counter_set(&c->enabled, 1);
+	counter_set(&c->waiting, 3);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char want[128];
+
+		counter_set(&c->status, rows[i].status);
+		counter_set(&c->failed, rows[i].failed);
+		snprintf(want, sizeof(want),
+			 "{\"waiting\":3,\"nudge\":\"%s\",\"nudges\":0,\"failures\":%d}",
+			 rows[i].nudge, (int)rows[i].failed);
+		ask();
+		check("refusedPods", want);
+	}
 }
 
 static const cJSON *resource(const char *name)
@@ -197,6 +225,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_standalone),	TEST(test_resources), TEST(test_agents_against_nodes),
 		TEST(test_what_is_odd), TEST(test_service),   TEST(test_examples_are_few),
+		TEST(test_nudges),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -131,6 +131,41 @@ static void tells_of_clocks_and_values(void **state)
 	      "that lies: evenkeel nodes -o json has the last of each node.\n" DATABASE);
 }
 
+static void tells_of_pods_that_wait_for_nothing(void **state)
+{
+#define REFUSED(nudge, waiting)                                                                    \
+	STATUS("\"refusedPods\":{\"waiting\":" waiting ",\"nudge\":\"" nudge "\"},")
+	static const struct {
+		const char *status;
+		enum doctor_verdict verdict;
+		const char *want;
+	} cases[] = {
+		{REFUSED("off", "0"), DOCTOR_OK, ""},
+		{REFUSED("unused", "2"), DOCTOR_OK, ""},
+		{REFUSED("ok", "2"), DOCTOR_OK, ""},
+		{REFUSED("off", "2"), DOCTOR_WARN,
+		 "warn  refused pods: 2 wait, and kube-scheduler asks again about them up to 5m "
+		 "late\n"
+		 "      Apply packaging/kubernetes/core/nudge.yaml, and give the aggregator "
+		 "--nudge-claim.\n"},
+		{REFUSED("forbidden", "0"), DOCTOR_WARN,
+		 "warn  refused pods: the claim cannot be changed (forbidden), so kube-scheduler "
+		 "asks again about refused pods up to 5m late\n"
+		 "      Apply packaging/kubernetes/core/nudge.yaml: the claim of --nudge-claim, "
+		 "and "
+		 "the Role that lets the aggregator patch it.\n"},
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char want[2048];
+
+		snprintf(want, sizeof(want), "%s%s", WELL AGENTS FRAMES CLOCKS VALUES DATABASE,
+			 cases[i].want);
+		check(cases[i].status, cases[i].verdict, want);
+	}
+}
+
 static void tells_of_the_database(void **state)
 {
 	static const struct {
@@ -469,6 +504,7 @@ int main(void)
 		cmocka_unit_test(tells_of_agents),
 		cmocka_unit_test(tells_of_frames),
 		cmocka_unit_test(tells_of_clocks_and_values),
+		cmocka_unit_test(tells_of_pods_that_wait_for_nothing),
 		cmocka_unit_test(tells_of_the_database),
 		cmocka_unit_test(tells_of_late_views),
 		cmocka_unit_test(tells_which_rule_is_missing),

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When the scheduler is to be made to ask again about a pod that filter refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "aggregator/api/extender.h"
+#include "aggregator/api/waiting_pods.h"
+#include "aggregator/state/join.h"
+#include "aggregator/state/ledger.h"
+#include "shared/clock.h"
+#include "shared/mem.h"
+#include "tests/api_fixture.h"
+#include "tests/model_fixture.h"
+#include "tests/view_fixture.h"
+
+/* Of 1 CPU, and the same owner where there is one. */
+#define POD(uid, owner)                                                                            \
+	"{\"metadata\":{\"name\":\"" uid "\",\"namespace\":\"shop\",\"uid\":\"" uid "\"" owner     \
+	"},\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":\"1\""   \
+	",\"memory\":\"1Gi\"}}}]}}"
+#define OWNER                                                                                      \
+	",\"ownerReferences\":[{\"apiVersion\":\"apps/v1\",\"kind\":\"ReplicaSet\",\"name\":"      \
+	"\"web\",\"uid\":\"web\",\"controller\":true}]"
+#define ASK(pod, names) "{\"Pod\":" pod ",\"NodeNames\":" names "}"
+
+static struct api_fixture f;
+static struct extender_options options;
+static struct join *join;
+static struct model *model;
+static int64_t later_ns;
+
+static int64_t now(void)
+{
+	return VIEW_FIXTURE_NOW_NS + later_ns;
+}
+
+static void pass_time(double seconds)
+{
+	later_ns += (int64_t)(seconds * NS_PER_SEC);
+}
+
+/* alpha uses 1 of 4 CPUs; 3 are allocatable, and one pod more would use 1.5. */
+static void publish(double bravo_milli)
+{
+	struct node_page *pages[2];
+	struct node_page from = view_fixture_node("alpha", now() - NS_PER_SEC, 3600, 1000, 0);
+
+	pages[0] = page_new(&from);
+	from = view_fixture_node("bravo", now() - NS_PER_SEC, 3600, bravo_milli, 0);
+	pages[1] = page_new(&from);
+	view_slot_publish(f.ctx.views, join_view(join, pages, 2, model_cluster(model), now()));
+	page_drop(pages[0]);
+	page_drop(pages[1]);
+}
+
+static void put_pod(const char *json)
+{
+	model_put(model, model_fixture_object(OBJECT_POD, json));
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	later_ns = 0;
+	api_fixture_open(&f, NULL);
+	extender_options_default(&options);
+	options.limits.use_cap[SCORE_CPU] = 0.85;
+	f.ctx.now_ns = now;
+	f.ctx.ledger = ledger_new();
+	f.ctx.extender = &options;
+	f.ctx.waiting = waiting_pods_new(&f.counters.nudge, true);
+	counter_set(&f.counters.nudge.enabled, 1);
+	join = join_new();
+	model = model_new();
+	for (int kind = 0; kind < OBJECT_KINDS; kind++)
+		model_fixture_sync(model, (enum object_kind)kind);
+	model_put(model, model_fixture_node("alpha", 5, 9));
+	model_put(model, model_fixture_node("bravo", 5, 9));
+	put_pod(POD("p", ""));
+	publish(3000);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	waiting_pods_free(f.ctx.waiting);
+	ledger_free(f.ctx.ledger);
+	api_fixture_close(&f);
+	join_free(join);
+	model_free(model);
+	return 0;
+}
+
+static bool passes(const char *question)
+{
+	assert_int_equal(api_fixture_send(&f, "POST", "/extender/filter", question), 200);
+	return cJSON_GetArraySize(api_fixture_at(f.json, "NodeNames")) > 0;
+}
+
+static uint64_t waiting(void)
+{
+	return counter_get(&f.counters.nudge.waiting);
+}
+
+static bool review(void)
+{
+	return waiting_pods_review(f.ctx.waiting, &f.ctx);
+}
+
+/* The nodes that filter was asked about count, and no others. */
+static void what_would_pass_is_told_ever_more_seldom(void **state)
+{
+	(void)state;
+	assert_false(review());
+	assert_false(passes(ASK(POD("p", ""), "[\"bravo\"]")));
+	assert_int_equal(waiting(), 1);
+	assert_false(review());
+	publish(1000);
+	assert_true(review());
+	assert_false(review());
+	pass_time(2);
+	assert_true(review());
+	pass_time(2);
+	assert_false(review());
+	pass_time(2);
+	assert_true(review());
+	/* Refused once more, it is soon told again. */
+	publish(3000);
+	assert_false(passes(ASK(POD("p", ""), "[\"bravo\"]")));
+	pass_time(2);
+	assert_false(review());
+	publish(1000);
+	assert_true(review());
+	assert_true(passes(ASK(POD("p", ""), "[\"bravo\"]")));
+	assert_int_equal(waiting(), 0);
+	assert_false(review());
+}
+
+static void a_review_has_no_effect(void **state)
+{
+	struct ledger_copy *c;
+
+	(void)state;
+	assert_false(passes(ASK(POD("p", ""), "[\"bravo\"]")));
+	publish(1000);
+	assert_true(review());
+	assert_int_equal(counter_get(&f.counters.extender.refused[EXTENDER_USE_CAP_CPU]), 1);
+	assert_int_equal(counter_get(&f.counters.extender.requests[EXTENDER_FILTER]), 1);
+	c = ledger_take(f.ctx.ledger, now());
+	assert_int_equal(c->count, 0);
+	ledger_copy_drop(c);
+}
+
+/* The scheduler asks about it again anyway: nodes came or went. */
+static void of_other_nodes_all_are_asked_about(void **state)
+{
+	(void)state;
+	assert_false(passes(ASK(POD("p", ""), "[\"bravo\"]")));
+	model_put(model, model_fixture_node("charlie", 5, 9));
+	publish(3000);
+	assert_true(review());
+}
+
+static void pods_that_are_gone_are_forgotten(void **state)
+{
+	(void)state;
+	put_pod(POD("q", ""));
+	publish(3000);
+	assert_false(passes(ASK(POD("p", ""), "[\"bravo\"]")));
+	assert_false(passes(ASK(POD("q", ""), "[\"bravo\"]")));
+	assert_false(passes(ASK(POD("late", ""), "[\"bravo\"]"))); /* no view has it yet */
+	assert_false(passes(ASK("{\"metadata\":{\"name\":\"n\"},\"spec\":{\"containers\":[]}}",
+				"[\"nobody\"]"))); /* no uid */
+	assert_int_equal(waiting(), 3);
+	assert_int_equal(model_remove(model, OBJECT_POD, "shop", "q"), 0);
+	publish(3000);
+	assert_false(review());
+	assert_int_equal(waiting(), 3);
+	pass_time(5);
+	assert_false(review());
+	assert_int_equal(waiting(), 1);
+}
+
+/* One of them is decided about, and a nudge is for all. */
+static void pods_of_an_owner_are_one(void **state)
+{
+	(void)state;
+	put_pod(POD("w1", OWNER));
+	put_pod(POD("w2", OWNER));
+	publish(3000);
+	assert_false(passes(ASK(POD("w1", OWNER), "[\"bravo\"]")));
+	assert_false(passes(ASK(POD("w2", OWNER), "[\"bravo\"]")));
+	assert_int_equal(waiting(), 2);
+	assert_false(review());
+	publish(1000);
+	assert_true(review());
+	assert_true(review()); /* the other one */
+	assert_false(review());
+}
+
+static void nobody_decides_where_nobody_nudges(void **state)
+{
+	(void)state;
+	counter_set(&f.counters.nudge.enabled, 0);
+	assert_false(passes(ASK(POD("p", ""), "[\"bravo\"]")));
+	publish(1000);
+	assert_false(review());
+	assert_int_equal(waiting(), 1);
+}
+
+/* Its message, "" where there is none. */
+static const char *next_event(void)
+{
+	static struct waiting_event event;
+
+	if (!waiting_pods_take_event(f.ctx.waiting, &event))
+		return "";
+	assert_string_equal(event.namespace, "shop");
+	assert_string_equal(event.name, "p");
+	assert_string_equal(event.uid, "p");
+	object_drop(&event.pod->object);
+	return event.message;
+}
+
+static void a_pod_has_one_event_for_each_reason(void **state)
+{
+	static const char by_cap[] =
+		"CPU use above the cap on 1 of 1 nodes; node bravo: CPU in use ";
+
+	(void)state;
+	assert_string_equal(next_event(), "");
+	assert_false(passes(ASK(POD("p", ""), "[\"bravo\"]")));
+	assert_memory_equal(next_event(), by_cap, strlen(by_cap));
+	assert_false(passes(ASK(POD("p", ""), "[\"bravo\"]")));
+	assert_string_equal(next_event(), "");
+	assert_false(passes(ASK(POD("p", ""), "[\"nobody\",\"bravo\",\"none\"]")));
+	assert_string_equal(next_event(),
+			    "unknown to evenkeel on 2 of 3 nodes; node nobody: the API had no such "
+			    "node 0.0 s ago: it may be gone, or new");
+	pass_time(299);
+	publish(3000);
+	assert_false(passes(ASK(POD("p", ""), "[\"bravo\"]")));
+	assert_string_equal(next_event(), "");
+	pass_time(1);
+	assert_false(passes(ASK(POD("p", ""), "[\"bravo\"]")));
+	assert_memory_equal(next_event(), by_cap, strlen(by_cap));
+}
+
+static void many_pods_are_bounded(void **state)
+{
+	(void)state;
+	for (int i = 0; i < WAITING_PODS_MAX + 10; i++) {
+		char *question = mem_printf("{\"Pod\":{\"metadata\":{\"name\":\"x\",\"namespace\":"
+					    "\"y\",\"uid\":\"%d\"},\"spec\":{\"containers\":[]}},"
+					    "\"NodeNames\":[\"nobody\"]}",
+					    i);
+
+		assert_false(passes(question));
+		free(question);
+	}
+	assert_int_equal(waiting(), WAITING_PODS_MAX);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(what_would_pass_is_told_ever_more_seldom),
+		T(a_review_has_no_effect),
+		T(of_other_nodes_all_are_asked_about),
+		T(pods_that_are_gone_are_forgotten),
+		T(pods_of_an_owner_are_one),
+		T(nobody_decides_where_nobody_nudges),
+		T(a_pod_has_one_event_for_each_reason),
+		T(many_pods_are_bounded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
