@@ -346,8 +346,7 @@ static void reserve(const struct preempting *p)
 static void remember_vain(const struct preempting *p)
 {
 	const struct view *v = p->scene.view;
-	struct extender_nodes *nodes =
-		mem_zalloc(1, sizeof(*nodes) + v->node_count * sizeof(bool));
+	struct extender_nodes *nodes = mem_zalloc(1, sizeof(*nodes) + v->node_count * sizeof(bool));
 
 	nodes->roster = v->roster;
 	nodes->count = v->node_count;

@@ -72,7 +72,8 @@ static void write_verbs(struct buf *out, const char *name, const char *help,
 
 static void write_waiting(struct buf *out, const struct nudge_counters *c)
 {
-	static const char nudges[] = "evenkeel_nudges_total", events[] = "evenkeel_pod_events_total";
+	static const char nudges[] = "evenkeel_nudges_total",
+			  events[] = "evenkeel_pod_events_total";
 
 	write_one(out, "evenkeel_refused_pods_waiting",
 		  "Pods that filter refused on every node and that are still pending.",

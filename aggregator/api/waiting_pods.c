@@ -151,8 +151,7 @@ static bool is_past(int64_t since_ns, int64_t wait_ns, int64_t now_ns)
 /* One that finds no room is not told: the log and the condition of the pod have it. */
 static void queue_event(struct waiting_pods *w, struct kube_pod *pod, const char *detail)
 {
-	struct waiting_event *event =
-		&w->events[(w->event_first + w->event_count) % EVENTS_MAX];
+	struct waiting_event *event = &w->events[(w->event_first + w->event_count) % EVENTS_MAX];
 
 	if (!w->events_wanted || w->event_count == EVENTS_MAX)
 		return;

@@ -313,12 +313,13 @@ static void examine_refused_pods(struct doctor *d, const cJSON *status)
 	if (!nudge || strcmp(nudge, "unused") == 0 || strcmp(nudge, "ok") == 0)
 		return;
 	if (strcmp(nudge, "off") != 0)
-		doctor_add(d, DOCTOR_WARN, "refused pods",
-			   "Apply packaging/kubernetes/core/nudge.yaml: the claim of --nudge-claim, "
-			   "and the Role that lets the aggregator patch it.",
-			   "the claim cannot be changed (%s), so kube-scheduler asks again about "
-			   "refused pods up to 5m late",
-			   nudge);
+		doctor_add(
+			d, DOCTOR_WARN, "refused pods",
+			"Apply packaging/kubernetes/core/nudge.yaml: the claim of --nudge-claim, "
+			"and the Role that lets the aggregator patch it.",
+			"the claim cannot be changed (%s), so kube-scheduler asks again about "
+			"refused pods up to 5m late",
+			nudge);
 	else if (waiting > 0)
 		doctor_add(d, DOCTOR_WARN, "refused pods",
 			   "Apply packaging/kubernetes/core/nudge.yaml, and give the aggregator "

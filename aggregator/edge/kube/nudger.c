@@ -77,8 +77,7 @@ void nudger_request(const char *claim, int64_t now_ns, struct buf *path, struct 
 	struct jsonw w;
 
 	timefmt_rfc3339(now_ns, time);
-	buf_printf(path,
-		   "/api/v1/namespaces/%.*s/persistentvolumeclaims/%s?fieldManager=evenkeel",
+	buf_printf(path, "/api/v1/namespaces/%.*s/persistentvolumeclaims/%s?fieldManager=evenkeel",
 		   (int)namespace, claim, claim + namespace + 1);
 	jsonw_init(&w, body);
 	jsonw_object_open(&w);

@@ -35,10 +35,10 @@
 #include "shared/log.h"
 #include "shared/mem.h"
 
-#define EVERY_NS   (5 * NS_PER_SEC)
-#define PACE_NS	   (50 * NS_PER_MS) /* between two requests */
-#define DENIED_NS  (60 * NS_PER_SEC)
-#define OTHERS_NS  (600 * NS_PER_SEC)
+#define EVERY_NS  (5 * NS_PER_SEC)
+#define PACE_NS	  (50 * NS_PER_MS) /* between two requests */
+#define DENIED_NS (60 * NS_PER_SEC)
+#define OTHERS_NS (600 * NS_PER_SEC)
 
 struct status_writer {
 	struct kube_writer writer;
@@ -210,7 +210,8 @@ static bool write_all(struct status_writer *w, struct view *v)
 
 	left_alone_expire(&w->others, clock_mono_ns());
 	w->refused = w->refused && left_alone_count(&w->others);
-	for (size_t i = 0; i < quota_book_count(b) && going && !kube_writer_stops(&w->writer); i++) {
+	for (size_t i = 0; i < quota_book_count(b) && going && !kube_writer_stops(&w->writer);
+	     i++) {
 		const struct quota *q = quota_book_at(b, i);
 		const struct object *object =
 			cluster_find(v->cluster, OBJECT_ELASTIC_QUOTA, q->namespace, q->name);
@@ -249,8 +250,8 @@ int status_writer_start(struct status_writer **out, const struct kube_config *co
 			struct quota_counters *counters, struct reason *reason)
 {
 	struct status_writer *w = mem_zalloc(1, sizeof(*w));
-	int rc = kube_writer_open(&w->writer, config, "the status of quotas is not written",
-				  reason);
+	int rc =
+		kube_writer_open(&w->writer, config, "the status of quotas is not written", reason);
 
 	if (rc) {
 		free(w);
