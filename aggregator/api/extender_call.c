@@ -198,15 +198,21 @@ bool *extender_call_chosen(const struct extender_call *c)
 	return chosen;
 }
 
+struct extender_nodes *extender_nodes_new(const struct view *v)
+{
+	struct extender_nodes *nodes = mem_zalloc(1, sizeof(*nodes) + v->node_count * sizeof(bool));
+
+	nodes->roster = v->roster;
+	nodes->count = v->node_count;
+	return nodes;
+}
+
 struct extender_nodes *extender_call_nodes(const struct extender_call *c)
 {
-	size_t count = c->view->node_count;
-	struct extender_nodes *nodes = mem_zalloc(1, sizeof(*nodes) + count * sizeof(bool));
+	struct extender_nodes *nodes = extender_nodes_new(c->view);
 
-	nodes->roster = c->view->roster;
-	nodes->count = count;
 	for (size_t i = 0; i < c->args.count; i++)
-		if (c->places[i] < count)
+		if (c->places[i] < nodes->count)
 			nodes->chosen[c->places[i]] = true;
 	return nodes;
 }

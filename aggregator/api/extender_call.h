@@ -63,6 +63,7 @@ struct extender_nodes {
 	bool chosen[];
 };
 
+struct extender_nodes *extender_nodes_new(const struct view *v); /* none */
 struct extender_nodes *extender_call_nodes(const struct extender_call *c);
 /*
  * Asks once more, as of now, what filter was asked about that pod; of another roster than the

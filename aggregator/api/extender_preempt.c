@@ -346,10 +346,8 @@ static void reserve(const struct preempting *p)
 static void remember_vain(const struct preempting *p)
 {
 	const struct view *v = p->scene.view;
-	struct extender_nodes *nodes = mem_zalloc(1, sizeof(*nodes) + v->node_count * sizeof(bool));
+	struct extender_nodes *nodes = extender_nodes_new(v);
 
-	nodes->roster = v->roster;
-	nodes->count = v->node_count;
 	for (size_t i = 0; i < p->offered->count; i++) {
 		size_t place = view_index(v, p->offered->of[i].node);
 

@@ -17,8 +17,9 @@
  * made again, for one pod every SEARCH_NS, since it costs more than filter. That is of use only
  * where filter refused the pod as well: a scheduler ignores the nudge for others.
  *
- * Where nobody nudges, pods are only told about and forgotten. A pod is gone when the API's pending pods lack it; a young one may not have arrived yet. Without
- * an API a pod is forgotten FORGET_NS after it was refused last.
+ * Where nobody nudges, pods are only told about and forgotten. A pod is gone when the API's pending
+ * pods lack it; a young one may not have arrived yet. Without an API a pod is forgotten FORGET_NS
+ * after it was refused last.
  */
 #include "aggregator/api/waiting_pods.h"
 
@@ -164,21 +165,22 @@ static void queue_event(struct waiting_pods *w, struct kube_pod *pod, const char
 	w->event_count++;
 }
 
-static void tell(struct waiting_pods *w, struct waiting_pod *e, enum extender_refusal why,
-		 const char *detail, int64_t now_ns)
+/* True: the caller logs it, and how many others were not, without the lock. */
+static bool tell(struct waiting_pods *w, struct waiting_pod *e, enum extender_refusal why,
+		 const char *detail, int64_t now_ns, uint64_t *unlogged)
 {
 	if (e->told_ns[why] && !is_past(e->told_ns[why], TELL_NS, now_ns))
-		return;
+		return false;
 	e->told_ns[why] = now_ns;
 	queue_event(w, e->pod, detail);
 	if (!is_past(w->logged_ns, LOG_NS, now_ns)) {
 		w->unlogged++;
-		return;
+		return false;
 	}
-	log_info("pod %s/%s waits: %s (%llu other pods not logged)", e->pod->object.namespace,
-		 e->pod->object.name, detail, (unsigned long long)w->unlogged);
+	*unlogged = w->unlogged;
 	w->logged_ns = now_ns;
 	w->unlogged = 0;
+	return true;
 }
 
 bool waiting_pods_take_event(struct waiting_pods *w, struct waiting_event *event)
@@ -205,6 +207,8 @@ void waiting_pods_refused(struct waiting_pods *w, const struct extender_call *c,
 {
 	struct extender_nodes *nodes;
 	struct waiting_pod *e;
+	uint64_t unlogged;
+	bool logs;
 
 	if (!w)
 		return;
@@ -221,8 +225,12 @@ void waiting_pods_refused(struct waiting_pods *w, const struct extender_call *c,
 	e->wait_ns = AGAIN_NS;
 	if (e->again_ns > c->now_ns + AGAIN_NS)
 		e->again_ns = c->now_ns + AGAIN_NS;
-	tell(w, e, why, detail, c->now_ns);
+	logs = tell(w, e, why, detail, c->now_ns, &unlogged);
 	pthread_mutex_unlock(&w->lock);
+	if (logs)
+		log_info("pod %s/%s waits: %s (%llu other pods not logged)",
+			 c->pod->object.namespace, c->pod->object.name, detail,
+			 (unsigned long long)unlogged);
 }
 
 void waiting_pods_passed(struct waiting_pods *w, const char *uid)
@@ -307,7 +315,9 @@ static bool take_next(struct waiting_pods *w, const struct review *r, struct que
 	if (e) {
 		DL_DELETE(w->turns, e);
 		DL_APPEND(w->turns, e);
-		due = e->again_ns <= r->now_ns && !stands_for(r, e->pod);
+		/* A clock may be set back. */
+		due = (e->again_ns <= r->now_ns || e->again_ns > r->now_ns + AGAIN_MOST_NS) &&
+		      !stands_for(r, e->pod);
 	}
 	if (due) {
 		object_hold(&e->pod->object);
