@@ -381,10 +381,13 @@ static void decide(struct preempting *p)
 
 static void answer(struct preempting *p, struct api_response *rs)
 {
-	struct ledger_copy *ledger =
-		p->ctx->ledger ? ledger_take(p->ctx->ledger, p->ctx->now_ns()) : NULL;
-	struct view *view = view_slot_take(p->ctx->views);
+	struct ledger_copy *ledger;
+	struct view *view;
 
+	/* Nobody is evicted who went, or started, a moment ago. */
+	view_slot_refresh(p->ctx->views, clock_mono_ns() + EXTENDER_REFRESH_NS);
+	ledger = p->ctx->ledger ? ledger_take(p->ctx->ledger, p->ctx->now_ns()) : NULL;
+	view = view_slot_take(p->ctx->views);
 	p->answer = mem_zalloc(p->offered->count + 1, sizeof(*p->answer));
 	quota_scene_of(&p->scene, p->ctx, ledger, view);
 	decide(p);

@@ -23,6 +23,7 @@
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "shared/clock.h"
 #include "shared/mem.h"
@@ -306,13 +307,11 @@ static void test_victim_is_gone(void **state)
 	expect_bound(&w, "a1 was deleted", SOON);
 }
 
-/* Their runtime ends all at once. */
-static void start_now(const char *name)
+static void start_at(const char *name, int64_t unix_ns)
 {
 	char time[TIMEFMT_LEN], *path, *body;
-	int64_t now_ns = clock_wall_ns();
 
-	timefmt_rfc3339(now_ns - now_ns % NS_PER_SEC, time);
+	timefmt_rfc3339(unix_ns, time);
 	path = mem_printf("/api/v1/namespaces/a/pods/%s/status", name);
 	body = mem_printf("{\"status\":{\"startTime\":\"%s\"}}", time);
 	control_plane_must(bed->plane, "PATCH", path, body);
@@ -322,25 +321,32 @@ static void start_now(const char *name)
 
 static void test_min_runtime_ends(void **state)
 {
-	int64_t end_ns;
+	static const char *const borrowers[] = {"a1", "a2", "a3"};
+	int64_t now_ns, end_ns; /* Unix time; starts are told in whole seconds */
 	struct waiter w;
 	char *body =
 		mem_printf("{\"metadata\":{\"annotations\":{\"evenkeel.io/min-runtime\":\"%ds\"}}}",
 			   MIN_RUNTIME_S);
 
 	(void)state;
+	/* Kubernetes 1.20 evicts by itself what it found, and never asks for victims. */
+	if (bed->plane->version->minor < 37) {
+		print_message("          this scheduler never asks for victims\n");
+		free(body);
+		return;
+	}
 	begin(story_borrowed);
 	patch_quota("a", body);
 	free(body);
-	end_ns = clock_mono_ns() + MIN_RUNTIME_S * NS_PER_SEC;
-	start_now("a1");
-	start_now("a2");
-	start_now("a3");
-	kube_quota_world_expect_seen(bed);
+	now_ns = clock_wall_ns();
+	end_ns = now_ns - now_ns % NS_PER_SEC + MIN_RUNTIME_S * NS_PER_SEC;
+	for (size_t i = 0; i < 3; i++)
+		start_at(borrowers[i], now_ns - now_ns % NS_PER_SEC);
 	w = submit("b", "b1", 4, 10);
-	assert_true(clock_mono_ns() < end_ns);
-	while (clock_mono_ns() < end_ns)
+	while (clock_wall_ns() < end_ns - NS_PER_SEC / 2)
 		assert_false(await(is_bound, &w, 0.2));
+	while (clock_wall_ns() < end_ns)
+		usleep(10000);
 	expect_bound(&w, "min-runtime ended", SOON);
 }
 
