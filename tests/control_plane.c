@@ -317,7 +317,6 @@ void control_plane_start_scheduler(struct control_plane *c, const char *config)
 {
 	char *argv[CLIENT_WORDS + 2] = {NULL};
 	struct buf text = BUF_INIT;
-	int plain = free_port();
 
 	control_plane_stop_scheduler(c);
 	c->scheduler_port = free_port();
@@ -329,9 +328,9 @@ void control_plane_start_scheduler(struct control_plane *c, const char *config)
 		   c->version->scheduler_config, c->admin);
 	if (c->version->plain_ports)
 		buf_printf(&text,
-			   "healthzBindAddress: \"127.0.0.1:%d\"\n"
-			   "metricsBindAddress: \"127.0.0.1:%d\"\n",
-			   plain, plain);
+			   "healthzBindAddress: \"127.0.0.2:%d\"\n"
+			   "metricsBindAddress: \"127.0.0.2:%d\"\n",
+			   c->scheduler_port, c->scheduler_port);
 	buf_add_str(&text, config ? config : "");
 	write_file(c, "scheduler.yaml", text.data);
 	buf_fini(&text);
