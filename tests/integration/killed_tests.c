@@ -53,9 +53,10 @@ static int be_program(const char *file, bool stays)
 	    !await(is_complete, &f, SECONDS))
 		return 1;
 	free(script);
-	while (stays)
+	if (!stays)
+		return 0;
+	for (;;)
 		pause();
-	return 0;
 }
 
 /* --- tests ------------------------------------------------------------------------------------ */
