@@ -45,8 +45,6 @@
 #define READY_SECONDS 120
 
 enum { LOG_LINES = 25, LOG_LINE_MAX = 240 };
-/* What start_client() writes to the front of the words. */
-enum { CLIENT_WORDS = 5 };
 
 /* --- logs ------------------------------------------------------------------------------------ */
 
@@ -292,6 +290,8 @@ void control_plane_kill_api(struct control_plane *c, int i)
 {
 	stop(&c->apis[i].pid, SIGKILL);
 }
+
+enum { CLIENT_WORDS = 5 };
 
 /*
  * Starts a client of API server 0 that tells its health and metrics to anybody at the port, and
@@ -560,7 +560,7 @@ static struct control_plane *new_plane(const char *bin, bool with_nodes)
 	c->folder = folder_make();
 	c->curl = curl_easy_init();
 	if (!c->version)
-		give_up(c, "no version of Kubernetes that the tests know");
+		give_up(c, "this is no version of Kubernetes that the tests know");
 	write_file(c, "tokens",
 		   ADMIN_TOKEN ",admin,1,system:masters\n" RESTRICTED_TOKEN
 			       "," CONTROL_RESTRICTED_USER ",2\n");

@@ -64,7 +64,7 @@ const struct kube_version *kube_version_of(const char *programs)
 
 	if (process_run(argv, &out, NULL) == 0 && out.data &&
 	    sscanf(out.data, "Kubernetes v1.%d.", &minor) == 1)
-		for (i = 0; i < VERSIONS && minor < versions[i].minor;)
+		for (i = 0; i < VERSIONS && minor != versions[i].minor;)
 			i++;
 	buf_fini(&out);
 	free(program);
