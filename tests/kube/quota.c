@@ -10,7 +10,7 @@
  *   raised     it is rejected; its quota gets more, and it is bound
  *
  * A stock scheduler looks for victims by priority alone, and asks extenders only where it found
- * some; the release of the tests never asks. So the test does what whoever reclaims for the quotas
+ * some; that of 1.20 never asks. So the test does what whoever reclaims for the quotas
  * has to do: it asks the aggregator for victims, deletes them, and wakes the pod; and in the last
  * story it asks as newer schedulers do.
  *
