@@ -6,7 +6,7 @@
 #   make check-faults   run the tests that cause failures: kills, cuts, restarts, shortages
 #   make check-vm   run the tests of the samplers on several kernels, in virtual machines (KERNELS="5.10 7")
 #   make soak    build the program that keeps an aggregator under load for hours
-#   make check-kube   build a Kubernetes control plane from Debian's source, once, and run the tests on it
+#   make check-kube   build a Kubernetes control plane, once, and run the tests on it (KUBE=1.37 with Go 1.26, KUBE=1.20 without)
 #   make check-node   run the images in pods of a real node, made of a kubelet and containerd on this machine
 #   make check-packages   build Debian packages, install them into a fresh system and boot it in a virtual machine
 #   make deb     build the Debian packages into build/deb
@@ -111,7 +111,7 @@ FAULTS   := $(patsubst tests/faults/%.c,$(TB)/faults/%,$(FAULTS_C))
 BENCH    := $(patsubst tests/bench/%.c,$(TB)/bench/%,$(BENCH_C))
 REPLAY   := $(patsubst tests/fuzz/%.c,$(TB)/fuzz/%,$(FUZZ_C))
 VM       := $(patsubst tests/vm/%.c,$(TB)/vm/%,$(VM_C))
-KUBE     := $(patsubst tests/kube/%.c,$(TB)/kube/%,$(KUBE_C))
+KUBE_TESTS := $(patsubst tests/kube/%.c,$(TB)/kube/%,$(KUBE_C))
 NODE     := $(patsubst tests/node/%.c,$(TB)/node/%,$(NODE_C))
 MONITORING := $(patsubst tests/monitoring/%.c,$(TB)/monitoring/%,$(MONITORING_C))
 CONF     := $(if $(CONF_C),$(TB)/conformance)
@@ -132,7 +132,7 @@ SEAM     := $(TB)/seam.so
 .DEFAULT_GOAL := all
 
 all: $(PROGRAMS)
-tests: $(UNIT) $(INTEG) $(VM) $(KUBE) $(NODE) $(MONITORING) $(REPLAY) $(CONF) $(FLEET)
+tests: $(UNIT) $(INTEG) $(VM) $(KUBE_TESTS) $(NODE) $(MONITORING) $(REPLAY) $(CONF) $(FLEET)
 # All that the steps of .ci/run need, so that those that run at the same time build nothing.
 everything: all tests benches $(FAULTS) $(SEAM) $(BPF_O) $(B)/tests/node/guest.tar
 fleet: $(FLEET)
@@ -242,7 +242,7 @@ deps-lint:
 deps-vm:
 	@packaging/deps vm
 deps-kube:
-	@packaging/deps kube
+	@packaging/deps kube$(addprefix -,$(KUBE))
 deps-node:
 	@packaging/deps node
 deps-deb:
@@ -288,18 +288,18 @@ check-vm: deps-vm
 check-vm-built: all $(VM) $(VM_INTEG)
 	@BIN=$(BIN) tests/vm/matrix $(B)/log$(VARIANT)/vm $(VM) $(VM_INTEG)
 
-# What follows the Kubernetes API is tried on a real one; the first run builds it, which takes minutes.
+# What follows the Kubernetes API is tried on a real one of version KUBE; the first run builds it, which takes minutes.
 check-kube: deps-kube
 	+@$(MAKE) --no-print-directory $(PARALLEL) check-kube-built
-check-kube-built: all $(KUBE)
-	@programs=$$(tests/kube/build) && export TEST_TIMEOUT=$${TEST_TIMEOUT:-900} && \
-	EVENKEEL_KUBE=$$programs BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(KUBE)
+check-kube-built: all $(KUBE_TESTS)
+	@programs=$$(tests/kube/build $(KUBE)) && export TEST_TIMEOUT=$${TEST_TIMEOUT:-900} && \
+	EVENKEEL_KUBE=$$programs BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(KUBE_TESTS)
 
 # The images on a real node: a kubelet joined to that control plane, its containers run by containerd. As root.
 check-node: deps-node
 	+@$(MAKE) --no-print-directory $(PARALLEL) check-node-built
 check-node-built: all $(NODE) $(B)/tests/node/guest.tar
-	@programs=$$(tests/kube/build kube-apiserver kube-scheduler kube-controller-manager kubelet) && \
+	@programs=$$(tests/kube/build 1.20 kube-apiserver kube-scheduler kube-controller-manager kubelet) && \
 		BIN=$(BIN) packaging/image $(VERSION) && \
 		EVENKEEL_KUBE=$$programs GUEST=$(B)/tests/node/guest.tar BIN=$(BIN) TEST_TIMEOUT=900 \
 		tests/run $(B)/log$(VARIANT) $(NODE)

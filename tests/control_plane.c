@@ -45,8 +45,6 @@
 #define READY_SECONDS 120
 
 enum { LOG_LINES = 25, LOG_LINE_MAX = 240 };
-/* What start_client() writes to the front of the words. */
-enum { CLIENT_WORDS = 5 };
 
 /* --- logs ------------------------------------------------------------------------------------ */
 
@@ -293,6 +291,8 @@ void control_plane_kill_api(struct control_plane *c, int i)
 	stop(&c->apis[i].pid, SIGKILL);
 }
 
+enum { CLIENT_WORDS = 5 };
+
 /*
  * Starts a client of API server 0 that tells its health and metrics to anybody at the port, and
  * awaits its health. The words of argv from CLIENT_WORDS on say the rest, and are freed.
@@ -317,7 +317,6 @@ void control_plane_start_scheduler(struct control_plane *c, const char *config)
 {
 	char *argv[CLIENT_WORDS + 2] = {NULL};
 	struct buf text = BUF_INIT;
-	int plain = free_port();
 
 	control_plane_stop_scheduler(c);
 	c->scheduler_port = free_port();
@@ -329,9 +328,9 @@ void control_plane_start_scheduler(struct control_plane *c, const char *config)
 		   c->version->scheduler_config, c->admin);
 	if (c->version->plain_ports)
 		buf_printf(&text,
-			   "healthzBindAddress: \"127.0.0.1:%d\"\n"
-			   "metricsBindAddress: \"127.0.0.1:%d\"\n",
-			   plain, plain);
+			   "healthzBindAddress: \"127.0.0.2:%d\"\n"
+			   "metricsBindAddress: \"127.0.0.2:%d\"\n",
+			   c->scheduler_port, c->scheduler_port);
 	buf_add_str(&text, config ? config : "");
 	write_file(c, "scheduler.yaml", text.data);
 	buf_fini(&text);
@@ -561,7 +560,7 @@ static struct control_plane *new_plane(const char *bin, bool with_nodes)
 	c->folder = folder_make();
 	c->curl = curl_easy_init();
 	if (!c->version)
-		give_up(c, "no version of Kubernetes that the tests know");
+		give_up(c, "this is no version of Kubernetes that the tests know");
 	write_file(c, "tokens",
 		   ADMIN_TOKEN ",admin,1,system:masters\n" RESTRICTED_TOKEN
 			       "," CONTROL_RESTRICTED_USER ",2\n");

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pods on nodes are drawn first and nodes are made to hold them, with nothing, little or much to
- * spare, so that no node is asked for more than it has. That, and some more, is because the tests'
- * kube-scheduler is of an old release, and this world stays where it decides as those of today do:
+ * spare, so that no node is asked for more than it has. That, and some more, is because one of the
+ * tests' kube-schedulers is of an old release, 1.20, and this world stays where it decides as those
+ * of today do:
  *   - it refuses a pod that asks for any resource on a node that is overcommitted in another;
  *   - for topology spread it counts pods of nodes that are not eligible, where another node of
  *     their domain is: so here spread by zone is asked

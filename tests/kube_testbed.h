@@ -28,9 +28,8 @@ struct kube_testbed {
 };
 
 /*
- * A control plane with its controllers, still empty. The programs are those of EVENKEEL_KUBE, or
- * where tests/kube/build puts them; NULL where they are not: then the reason is printed, and the
- * test is to be skipped.
+ * A control plane with its controllers, still empty, of kube_version_programs(); NULL where they
+ * are not: then the reason is printed, and the test is to be skipped.
  */
 struct kube_testbed *kube_testbed_new(void);
 /* The same without scheduler and controllers. */

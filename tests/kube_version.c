@@ -18,7 +18,6 @@ static const struct kube_version versions[] = {
 		.budgets = "policy/v1",
 		.installation = "packaging/kubernetes/base",
 		.cache_size = "scheduler_cache_size",
-		.retry_s = 300,
 	},
 	{
 		.minor = 20,
@@ -29,7 +28,6 @@ static const struct kube_version versions[] = {
 		.cache_size = "scheduler_scheduler_cache_size",
 		.plain_ports = true,
 		.any_affinity_value = true,
-		.retry_s = 60,
 	},
 };
 enum { VERSIONS = sizeof(versions) / sizeof(versions[0]) };
@@ -64,7 +62,7 @@ const struct kube_version *kube_version_of(const char *programs)
 
 	if (process_run(argv, &out, NULL) == 0 && out.data &&
 	    sscanf(out.data, "Kubernetes v1.%d.", &minor) == 1)
-		for (i = 0; i < VERSIONS && minor < versions[i].minor;)
+		for (i = 0; i < VERSIONS && minor != versions[i].minor;)
 			i++;
 	buf_fini(&out);
 	free(program);

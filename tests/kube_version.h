@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 struct kube_version {
-	int minor; /* the first of 1.x that is so */
+	int minor; /* of 1.x */
 	const char *scheduler_config; /* apiVersion of KubeSchedulerConfiguration */
 	const char *cron_jobs; /* API of CronJobs: "batch/v1" */
 	const char *budgets; /* API of PodDisruptionBudgets and Evictions: "policy/v1" */
@@ -14,8 +14,6 @@ struct kube_version {
 	const char *cache_size; /* metric of the scheduler: the nodes and pods it knows, by type */
 	bool plain_ports; /* scheduler and controllers listen without TLS, too */
 	bool any_affinity_value; /* node affinity may name values that no label can have */
-	/* The scheduler tries a refused pod again after so long without an event that concerns it. */
-	int retry_s;
 };
 
 /*
@@ -24,7 +22,7 @@ struct kube_version {
  */
 char *kube_version_programs(void);
 
-/* The version of the API server in a folder of programs; NULL: it does not run, or is too old. */
+/* The version of the API server in a folder of programs; NULL: it does not run, or is another. */
 const struct kube_version *kube_version_of(const char *programs);
 
 #endif

@@ -141,13 +141,13 @@ void kube_world_empty_node(struct control_plane *c, size_t i)
 	}
 }
 
+#define BATCH_CONTAINER                                                                            \
+	"{\"name\":\"night\",\"image\":\"none\",\"resources\":{"                                   \
+	"\"requests\":{\"cpu\":\"100m\"},\"limits\":{\"memory\":\"200Mi\"}}}"
 #define BATCH_JOB                                                                                  \
-	"{\"parallelism\":5,\"template\":{\"metadata\":{\"labels\":{\"app\":\"night\"}},\"spec\":" \
-	"{"                                                                                        \
-	"\"terminationGracePeriodSeconds\":0,\"restartPolicy\":\"Never\",\"containers\":[{"        \
-	"\"name\":"                                                                                \
-	"\"night\",\"image\":\"none\",\"resources\":{\"requests\":{\"cpu\":\"100m\"},\"limits\":{" \
-	"\"memory\":\"200Mi\"}}}]}}}"
+	"{\"parallelism\":5,\"template\":{\"metadata\":{\"labels\":{\"app\":\"night\"}},"          \
+	"\"spec\":{\"terminationGracePeriodSeconds\":0,\"restartPolicy\":\"Never\","               \
+	"\"containers\":[" BATCH_CONTAINER "]}}}"
 
 /* A cron job, and the job that its controller would make of it at three o'clock. */
 static void make_cron_job(struct control_plane *c)
@@ -157,10 +157,9 @@ static void make_cron_job(struct control_plane *c)
 	     *made = mem_printf("%s/night", path), *body;
 	cJSON *cron;
 
-	control_plane_must(
-		c, "POST", path,
-		"{\"metadata\":{\"name\":\"night\"},\"spec\":{\"schedule\":\"0 3 * * *\","
-		"\"suspend\":true,\"jobTemplate\":{\"spec\":" BATCH_JOB "}}}");
+	control_plane_must(c, "POST", path,
+			   "{\"metadata\":{\"name\":\"night\"},\"spec\":{\"suspend\":true,"
+			   "\"schedule\":\"0 3 * * *\",\"jobTemplate\":{\"spec\":" BATCH_JOB "}}}");
 	cron = must_get(c, made);
 	body = mem_printf("{\"metadata\":{\"name\":\"night-1\",\"ownerReferences\":[{"
 			  "\"apiVersion\":\"%s\",\"kind\":\"CronJob\",\"name\":\"night\","

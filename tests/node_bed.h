@@ -31,7 +31,7 @@ struct node_bed {
 
 /*
  * All that the bed runs is there, and an image for sandboxes; else prints why the test is to be
- * skipped. Programs are those of EVENKEEL_KUBE, or where tests/kube/build puts them.
+ * skipped. Programs are those of kube_version_programs().
  */
 bool node_bed_is_possible(void);
 

@@ -57,11 +57,14 @@ const char *program_path(const char *name)
 	return path;
 }
 
-static void become(char *const argv[], int out, int err)
+/* The signal only comes for a parent that dies after it was asked for. */
+static void become(pid_t parent, char *const argv[], int out, int err)
 {
 	/* Tests that run in a pod do not follow its cluster. */
 	unsetenv("KUBERNETES_SERVICE_HOST");
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(127);
 	dup2(out, STDOUT_FILENO);
 	dup2(err, STDERR_FILENO);
 	execvp(argv[0], argv);
@@ -72,10 +75,10 @@ static void become(char *const argv[], int out, int err)
 pid_t process_start(const char *log, char *const argv[])
 {
 	int fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-	pid_t pid = fd < 0 ? -1 : fork();
+	pid_t parent = getpid(), pid = fd < 0 ? -1 : fork();
 
 	if (pid == 0)
-		become(argv, fd, fd);
+		become(parent, argv, fd, fd);
 	if (pid < 0)
 		perror(log);
 	if (fd >= 0)
@@ -125,7 +128,7 @@ static void drain(int out, struct buf *out_text, int err, struct buf *err_text)
 int process_run(char *const argv[], struct buf *out, struct buf *err)
 {
 	int out_pipe[2], err_pipe[2];
-	pid_t pid;
+	pid_t parent = getpid(), pid;
 
 	if (pipe2(out_pipe, O_CLOEXEC) || pipe2(err_pipe, O_CLOEXEC)) {
 		perror("pipe");
@@ -133,7 +136,7 @@ int process_run(char *const argv[], struct buf *out, struct buf *err)
 	}
 	pid = fork();
 	if (pid == 0)
-		become(argv, out_pipe[1], err_pipe[1]);
+		become(parent, argv, out_pipe[1], err_pipe[1]);
 	close(out_pipe[1]);
 	close(err_pipe[1]);
 	drain(out_pipe[0], out, err_pipe[0], err);

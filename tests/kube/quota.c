@@ -10,9 +10,9 @@
  *   raised     it is rejected; its quota gets more, and it is bound
  *
  * A stock scheduler looks for victims by priority alone, and asks extenders only where it found
- * some; the release of the tests never asks. So the test does what whoever reclaims for the quotas
- * has to do: it asks the aggregator for victims, and deletes them; and in the last story it asks as
- * newer schedulers do. The aggregator makes the scheduler ask again (--nudge-claim).
+ * some; that of 1.20 never asks. So the test does what whoever reclaims for the quotas has to do: it
+ * asks the aggregator for victims, and deletes them; and in the last story it asks as newer
+ * schedulers do. The aggregator makes the scheduler ask again (--nudge-claim).
  *
  * Steps are those of tests/vectors/quota/kep_stories.json; where these expect upstream's answer and
  * name a better one, it is the better one. Pods have no kubelet and no grace: who is deleted is

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What tests/run leaves of a test program that ends, is killed or takes too long, and when it is
+ * killed itself: nothing. The program is this one with a file's name as its argument; it starts a
+ * shell, which starts a child that no signal of its parent's death reaches.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shared/mem.h"
+#include "tests/process.h"
+
+enum { SECONDS = 20 };
+
+struct family {
+	char *file;
+	int timeout, program, shell, child;
+};
+
+/* --- the program under test ------------------------------------------------------------------- */
+
+static bool is_complete(void *ctx)
+{
+	const struct family *f = ctx;
+	FILE *file = fopen(f->file, "r");
+	char last[8] = "";
+	bool complete = file && fscanf(file, "%*d %*d %*d %*d %7s", last) == 1;
+
+	if (file)
+		fclose(file);
+	return complete && strcmp(last, "end") == 0;
+}
+
+/* Until it is killed, unless it is to leave its children behind. */
+static int be_program(const char *file, bool stays)
+{
+	char *script = mem_printf("sleep 1000 & echo %d %d $$ $! end >'%s'; wait", (int)getppid(),
+				  (int)getpid(), file);
+	const char *const argv[] = {"/bin/sh", "-c", script, NULL};
+	struct family f = {.file = (char *)file};
+
+	if (process_start("/dev/null", (char *const *)argv) <= 0 ||
+	    !await(is_complete, &f, SECONDS))
+		return 1;
+	free(script);
+	if (!stays)
+		return 0;
+	for (;;)
+		pause();
+}
+
+/* --- tests ------------------------------------------------------------------------------------ */
+
+static bool runs(int pid)
+{
+	char *path = mem_printf("/proc/%d/stat", pid), state = 'X';
+	FILE *file = fopen(path, "r");
+
+	if (file && fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+		state = 'X';
+	if (file)
+		fclose(file);
+	free(path);
+	return state != 'X' && state != 'Z';
+}
+
+static bool is_gone(void *ctx)
+{
+	const struct family *f = ctx;
+
+	return !runs(f->timeout) && !runs(f->program) && !runs(f->shell) && !runs(f->child);
+}
+
+/* tests/run with the program, once all of it is there. */
+static pid_t start(struct family *f, const char *folder, const char *how)
+{
+	char self[256] = "", *entry, *log = mem_printf("%s/log", folder);
+	FILE *file;
+	pid_t run;
+
+	assert_true(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
+	f->file = mem_printf("%s/pids", folder);
+	entry = mem_printf("%s,%s,%s", self, how, f->file);
+	run = process_start(log, (char *const[]){(char *)"tests/run", (char *)folder, entry, NULL});
+	assert_true(run > 0 && await(is_complete, f, SECONDS));
+	file = fopen(f->file, "r");
+	assert_non_null(file);
+	assert_int_equal(
+		fscanf(file, "%d %d %d %d", &f->timeout, &f->program, &f->shell, &f->child), 4);
+	fclose(file);
+	free(entry);
+	free(log);
+	return run;
+}
+
+enum victim { NOBODY, PROGRAM, TIMEOUT, RUN };
+
+static void expect_nothing_left(enum victim victim, int signal_number, const char *how)
+{
+	char *folder = folder_make();
+	struct family f = {0};
+	pid_t run = start(&f, folder, how);
+
+	if (victim == PROGRAM || victim == TIMEOUT)
+		kill(victim == PROGRAM ? f.program : f.timeout, signal_number);
+	if (victim == RUN)
+		assert_int_equal(process_stop(run, signal_number), 128 + signal_number);
+	if (!await(is_gone, &f, SECONDS))
+		fail_msg("timeout %d, program %d, shell %d, child %d", runs(f.timeout),
+			 runs(f.program), runs(f.shell), runs(f.child));
+	if (victim != RUN)
+		process_stop(run, 0);
+	free(f.file);
+	folder_remove(folder);
+}
+
+static void test_ends(void **state)
+{
+	(void)state;
+	expect_nothing_left(NOBODY, 0, "ends");
+}
+
+static void test_killed(void **state)
+{
+	(void)state;
+	expect_nothing_left(PROGRAM, SIGKILL, "stays");
+}
+
+static void test_takes_too_long(void **state)
+{
+	const char *before = getenv("TEST_TIMEOUT");
+	char *kept = before ? mem_strdup(before) : NULL;
+
+	(void)state;
+	setenv("TEST_TIMEOUT", "4", 1);
+	expect_nothing_left(NOBODY, 0, "stays");
+	if (kept)
+		setenv("TEST_TIMEOUT", kept, 1);
+	else
+		unsetenv("TEST_TIMEOUT");
+	free(kept);
+}
+
+static void test_timeout_killed(void **state)
+{
+	(void)state;
+	expect_nothing_left(TIMEOUT, SIGKILL, "stays");
+}
+
+static void test_run_killed(void **state)
+{
+	static const int signals[] = {SIGKILL, SIGTERM, SIGINT, SIGHUP};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		expect_nothing_left(RUN, signals[i], "stays");
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_ends),	       cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_takes_too_long), cmocka_unit_test(test_timeout_killed),
+		cmocka_unit_test(test_run_killed),
+	};
+
+	if (argc == 3)
+		return be_program(argv[2], strcmp(argv[1], "stays") == 0);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
