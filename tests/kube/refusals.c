@@ -9,6 +9,7 @@
  *   runtime     others borrow, and may be preempted when they have run long enough
  *   rollout     a Deployment as large as its max replaces its pods
  *   role        the Role is missing: told, and well once it is bound
+ *   claim       the claim is missing: told
  *
  * There is no kubelet: the test says what runs, and pods have no grace.
  */
@@ -34,6 +35,7 @@
 #include "tests/stack.h"
 
 #define QUOTAS	"/apis/scheduling.x-k8s.io/v1alpha1/namespaces/%s/elasticquotas/quota"
+#define CLAIM	"/api/v1/namespaces/evenkeel/persistentvolumeclaims/evenkeel-nudge"
 #define SECONDS 60
 /* From the cause's end to the pod's node. */
 #define SOON 5.0
@@ -283,6 +285,20 @@ static void test_a_missing_role_is_told(void **state)
 	assert_true(await(is_told, (void *)"ok", SECONDS));
 }
 
+/* What the API says of a claim that is not there; the aggregator goes on. */
+static void test_a_missing_claim_is_told(void **state)
+{
+	(void)state;
+	begin(story_full);
+	/* No controller takes off what guards claims in use. */
+	control_plane_must(bed->plane, "PATCH", CLAIM, "{\"metadata\":{\"finalizers\":null}}");
+	kube_quota_world_delete(bed, mem_strdup(CLAIM));
+	cJSON_Delete(submit("a", "a5", 1, 0).seen);
+	patch_quota("a", "{\"spec\":{\"max\":{\"nvidia.com/gpu\":\"3\"}}}");
+	if (!await(is_told, (void *)"notFound", SECONDS))
+		fail_msg("/v1/status does not tell that the claim is missing");
+}
+
 static void test_quota_is_raised(void **state)
 {
 	struct waiter w;
@@ -448,6 +464,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_victim_is_gone, clear),
 		cmocka_unit_test_teardown(test_min_runtime_ends, clear),
 		cmocka_unit_test_teardown(test_rolling_restart_at_max, clear),
+		cmocka_unit_test_teardown(test_a_missing_claim_is_told, clear),
 	};
 	int failed;
 

@@ -45,8 +45,8 @@ static void test_annotation(void **state)
 	check(&path,
 	      "/api/v1/namespaces/evenkeel/persistentvolumeclaims/nudge?fieldManager=evenkeel",
 	      &body,
-	      "{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"name\":"
-	      "\"nudge\",\"annotations\":{\"evenkeel.io/nudged\":\"2026-01-31T12:00:00.250Z\"}}}");
+	      "{\"metadata\":{\"annotations\":{\"evenkeel.io/nudged\":"
+	      "\"2026-01-31T12:00:00.250Z\"}}}");
 }
 
 static void test_event(void **state)

@@ -88,6 +88,11 @@ long kube_writer_apply(struct kube_writer *w, const char *path, const struct buf
 	return send_body(w, kube_session_apply, path, body);
 }
 
+long kube_writer_merge(struct kube_writer *w, const char *path, const struct buf *body)
+{
+	return send_body(w, kube_session_merge, path, body);
+}
+
 long kube_writer_post(struct kube_writer *w, const char *path, const struct buf *body)
 {
 	return send_body(w, kube_session_post, path, body);

@@ -41,10 +41,11 @@ void kube_writer_stop(struct kube_writer *w);
 bool kube_writer_wait(struct kube_writer *w, int64_t ns);
 bool kube_writer_stops(const struct kube_writer *w);
 /*
- * Server-side apply, or a POST. The status; 0: the API was not reached within ten seconds, and the
- * reason is logged.
+ * Server-side apply, a merge patch, or a POST. The status; 0: the API was not reached within ten
+ * seconds, and the reason is logged.
  */
 long kube_writer_apply(struct kube_writer *w, const char *path, const struct buf *body);
+long kube_writer_merge(struct kube_writer *w, const char *path, const struct buf *body);
 long kube_writer_post(struct kube_writer *w, const char *path, const struct buf *body);
 const char *kube_writer_answer(const struct kube_writer *w); /* "" without one */
 

@@ -8,9 +8,9 @@
  * needs. The claim is there for nothing else: it names a volume that does not exist, and stays
  * pending without an event of its own.
  *
- * Server-side apply as field manager "evenkeel"; the annotation is the time, so that each apply is a
+ * A merge patch, which does not create the claim; the annotation is the time, so that each is a
  * change. Where the API says no (no such claim, no Role) it is tried again REST_NS later, /v1/status
- * and the metrics have the status, and the first of a row is logged.
+ * tells what it said, and the first of a row is logged.
  *
  * Events of pods (--pod-events) are created in their namespaces, a few a second; one that the API
  * does not take is counted and gone.
@@ -81,11 +81,8 @@ void nudger_request(const char *claim, int64_t now_ns, struct buf *path, struct 
 		   (int)namespace, claim, claim + namespace + 1);
 	jsonw_init(&w, body);
 	jsonw_object_open(&w);
-	jsonw_key_string(&w, "apiVersion", "v1");
-	jsonw_key_string(&w, "kind", "PersistentVolumeClaim");
 	jsonw_key(&w, "metadata");
 	jsonw_object_open(&w);
-	jsonw_key_string(&w, "name", claim + namespace + 1);
 	jsonw_key(&w, "annotations");
 	jsonw_object_open(&w);
 	jsonw_key_string(&w, "evenkeel.io/nudged", time);
@@ -146,7 +143,7 @@ static void nudge(struct nudger *n)
 	long status;
 
 	nudger_request(n->claim, n->ctx->now_ns(), &path, &body);
-	status = kube_writer_apply(&n->writer, path.data, &body);
+	status = kube_writer_merge(&n->writer, path.data, &body);
 	buf_fini(&path);
 	buf_fini(&body);
 	counter_set(&n->counters->status, (uint64_t)status);

@@ -42,7 +42,7 @@ struct kube_session {
 	char *base; /* of request URLs: scheme, the name to verify, port, path */
 	char *proxy; /* NULL: what the environment says */
 	struct curl_slist *headers, *connect_to; /* NULL: none */
-	struct curl_slist *apply_headers,
+	struct curl_slist *apply_headers, *merge_headers,
 		*post_headers; /* the same, and the type of a body; NULL: not needed yet */
 	struct session_credential credential;
 };
@@ -148,6 +148,7 @@ void kube_session_free(struct kube_session *s)
 	session_credential_fini(&s->credential);
 	curl_slist_free_all(s->headers);
 	curl_slist_free_all(s->apply_headers);
+	curl_slist_free_all(s->merge_headers);
 	curl_slist_free_all(s->post_headers);
 	curl_slist_free_all(s->connect_to);
 	kube_text_wipe(s->proxy);
@@ -310,14 +311,26 @@ static struct curl_slist *headers_with(const struct kube_session *s, struct curl
 	return *made;
 }
 
-void kube_session_apply(struct kube_session *s, CURL *handle, const char *body, size_t len)
+static void patch(CURL *handle, struct curl_slist *headers, const char *body, size_t len)
 {
-	curl_easy_setopt(handle, CURLOPT_HTTPHEADER,
-			 headers_with(s, &s->apply_headers,
-				      "Content-Type: application/apply-patch+yaml"));
+	curl_easy_setopt(handle, CURLOPT_HTTPHEADER, headers);
 	curl_easy_setopt(handle, CURLOPT_CUSTOMREQUEST, "PATCH");
 	curl_easy_setopt(handle, CURLOPT_POSTFIELDS, body);
 	curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)len);
+}
+
+void kube_session_apply(struct kube_session *s, CURL *handle, const char *body, size_t len)
+{
+	patch(handle,
+	      headers_with(s, &s->apply_headers, "Content-Type: application/apply-patch+yaml"),
+	      body, len);
+}
+
+void kube_session_merge(struct kube_session *s, CURL *handle, const char *body, size_t len)
+{
+	patch(handle,
+	      headers_with(s, &s->merge_headers, "Content-Type: application/merge-patch+json"),
+	      body, len);
 }
 
 void kube_session_post(struct kube_session *s, CURL *handle, const char *body, size_t len)

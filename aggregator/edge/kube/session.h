@@ -40,6 +40,8 @@ int kube_session_prepare(struct kube_session *s, CURL *handle, const char *path,
  * instead of GET. Not for a handle that is to make a GET later.
  */
 void kube_session_apply(struct kube_session *s, CURL *handle, const char *body, size_t len);
+/* The same with a merge patch, which never creates an object. */
+void kube_session_merge(struct kube_session *s, CURL *handle, const char *body, size_t len);
 /*
  * Makes what was prepared a POST of that JSON, likewise; a handle may make both in turn.
  */
