@@ -607,9 +607,17 @@ static void metrics_count_it(void **state)
 		"evenkeel_ledger_reserved_total 2\n",
 		"evenkeel_ledger_charged_total 1\n",
 		"evenkeel_ledger_gone_total{why=\"expired\"} 0\n",
+		"evenkeel_refused_pods_waiting 3\n",
+		"evenkeel_nudges_total{result=\"sent\"} 2\n",
+		"evenkeel_nudges_total{result=\"failed\"} 1\n",
+		"evenkeel_pod_events_total{result=\"written\"} 4\n",
 	};
 
 	(void)state;
+	counter_set(&f.counters.nudge.waiting, 3);
+	counter_set(&f.counters.nudge.sent, 2);
+	counter_set(&f.counters.nudge.failed, 1);
+	counter_set(&f.counters.nudge.events_written, 4);
 	post("filter", ASK("p", ALL));
 	post("prioritize", ASK("p", ALL));
 	post("filter", ASK("q", "[\"alpha\",\"bravo\",\"zulu\"]"));
