@@ -402,7 +402,7 @@ static int compare_run_once(const char *folder, const char *program)
 		  ours.peak_mib);
 	peers_row("RunOnceScaleDown: nodes that go", "", failed ? NAN : GO, ours.nodes);
 	peers_row("RunOnceScaleDown: evictions", "", NAN, ours.evictions);
-	peers_row("RunOnceScaleDown: CPU requested before", "%", ours.before, ours.before);
+	peers_row("RunOnceScaleDown: CPU requested before", "%", NAN, ours.before);
 	peers_row("RunOnceScaleDown: CPU requested after", "%", NAN, ours.after);
 	free(theirs.text);
 	cluster_fini(&c);
