@@ -55,7 +55,6 @@ struct comparison {
 	double ours[PODS][PLUGINS][SCHED_NODES];
 	size_t equal[PLUGINS], near[PLUGINS], different[PLUGINS];
 	double seconds;
-	bool failed;
 };
 
 /* --- the scheduler --------------------------------------------------------------------------- */
