@@ -87,6 +87,7 @@ CONF_C       := $(wildcard tests/conformance/*.c)
 VM_C         := $(wildcard tests/vm/*.c)
 KUBE_C       := $(wildcard tests/kube/*.c)
 NODE_C       := $(wildcard tests/node/*.c)
+PEERS_C      := $(wildcard tests/peers/*.c)
 MONITORING_C := $(wildcard tests/monitoring/*.c)
 
 PROTO_C := $(GEN)/shared/body.pb-c.c
@@ -118,6 +119,7 @@ CONF     := $(if $(CONF_C),$(TB)/conformance)
 FLEET    := $(TB)/fleet
 BENCH_TABLE := $(TB)/bench_table
 SOAK     := $(TB)/soak
+PEERS    := $(TB)/peers
 # What programs are loaded with whose sockets and memory are to fail.
 SEAM     := $(TB)/seam.so
 
@@ -126,7 +128,7 @@ SEAM     := $(TB)/seam.so
 .PHONY: documents deps-deb deb deps-packages check-packages
 .PHONY: deps-image image check-image
 .PHONY: deps-monitoring check-monitoring check-monitoring-built
-.PHONY: bench bench-built fuzz fuzz-built lint lint-built clean install
+.PHONY: bench bench-built bench-peers bench-peers-built fuzz fuzz-built lint lint-built clean install
 .DELETE_ON_ERROR:
 .SECONDARY:
 .DEFAULT_GOAL := all
@@ -226,6 +228,8 @@ $(SEAM): tests/seam/preload.c tests/seam/control.h tests/seam.h
 	$(call say,LD,$@)$(CC) $(filter-out $(SANFLAGS),$(EK_CFLAGS)) $(if $(SAN),-DSEAM_SANITIZED) $(CFLAGS) -fno-builtin -fPIC -shared -o $@ $< -ldl
 $(SOAK): $(O)/tests/soak/main.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
+$(PEERS): $(call obj,$(PEERS_C)) $(ALL_A)
+	$(call link,$(TEST_LIBS))
 $(BENCH_TABLE): $(call obj,$(wildcard tests/bench_table/*.c)) $(TESTLIB_A) $(SHARED_A)
 	$(call link,$(TEST_LIBS))
 $(TB)/conformance: $(call obj,$(CONF_C)) $(ALL_A)
@@ -324,6 +328,14 @@ bench-built: all $(BENCH) $(FLEET) $(BENCH_TABLE)
 	@for b in $(BENCH); do TB=$(TB) BIN=$(BIN) $$b || exit 1; done
 	@$(BENCH_TABLE) $(patsubst %,--bench=%,$(notdir $(BENCH))) $(if $(AGAINST),--against=$(AGAINST)) \
 		--commit="$$(git describe --always --dirty 2>/dev/null || echo unknown)"
+
+# Ours beside programs of others that the caller has: PEER_SCHEDULER=PATH is a kube-scheduler with Trimaran's plugins,
+# PEER_CA='PATH..' compiled benchmarks of cluster-autoscaler. Without a path its part is skipped.
+bench-peers: $(if $(PEER_SCHEDULER),deps-kube,deps)
+	+@$(MAKE) --no-print-directory $(PARALLEL) bench-peers-built
+bench-peers-built: all $(PEERS)
+	@if [ -n '$(PEER_SCHEDULER)' ]; then EVENKEEL_KUBE=$$(tests/kube/build $(KUBE)) && export EVENKEEL_KUBE || exit 1; fi; \
+	PEER_SCHEDULER='$(PEER_SCHEDULER)' PEER_CA='$(PEER_CA)' BIN=$(BIN) $(PEERS)
 
 LINT_FLAGS = -std=gnu11 -D_GNU_SOURCE -DEVENKEEL_VERSION='"$(VERSION)"' -I. -I$(GEN) -Wall -Wextra
 SOURCES    = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
