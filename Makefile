@@ -2,12 +2,14 @@
 #
 #   make run     install what is missing, build, and watch this machine live (DURATION=20s to stop by itself)
 #   make demo    install what is missing, build, and serve a made-up cluster of 200 nodes (NODES=50, DURATION=20s)
+#   make lab     build Kubernetes 1.37 once, and run a cluster whose pods only pretend to work (NODES=20, DURATION=20s)
 #   make check   install what is missing, build, and run the tests
+#   make bench-placement   place bursts of pods with and without evenkeel, on that cluster
 #   make check-faults   run the tests that cause failures: kills, cuts, restarts, shortages
 #   make check-vm   run the tests of the samplers on several kernels, in virtual machines (KERNELS="5.10 7")
 #   make soak    build the program that keeps an aggregator under load for hours
 #   make check-kube   build a Kubernetes control plane, once, and run the tests on it (KUBE=1.37 with Go 1.26, KUBE=1.20 without)
-#   make check-node   run the images in pods of a real node, made of a kubelet and containerd on this machine
+#   make check-node   run the images in pods of a real node, made of a kubelet and containerd on this machine (KUBE=1.37, KUBE=1.20)
 #   make check-packages   build Debian packages, install them into a fresh system and boot it in a virtual machine
 #   make deb     build the Debian packages into build/deb
 #   make image   make container images of the programs into build/image
@@ -77,7 +79,8 @@ FLEET_C      := $(wildcard tests/fleet/*.c)
 # What stands in for a part of the agent is linked into the fleet alone.
 FLEET_OWN_C  := tests/fleet/main.c tests/fleet/worker.c tests/fleet/plain_socket.c
 SOAK_C       := $(filter-out tests/soak/main.c,$(wildcard tests/soak/*.c))
-TESTLIB_C    := $(wildcard tests/*.c) $(filter-out $(FLEET_OWN_C),$(FLEET_C)) $(SOAK_C)
+PLACEMENT_C  := $(filter-out tests/bench_placement/main.c,$(wildcard tests/bench_placement/*.c))
+TESTLIB_C    := $(wildcard tests/*.c) $(filter-out $(FLEET_OWN_C),$(FLEET_C)) $(SOAK_C) $(PLACEMENT_C)
 UNIT_C       := $(wildcard tests/unit/*.c)
 INTEG_C      := $(wildcard tests/integration/*.c)
 FAULTS_C     := $(wildcard tests/faults/*.c)
@@ -118,28 +121,30 @@ MONITORING := $(patsubst tests/monitoring/%.c,$(TB)/monitoring/%,$(MONITORING_C)
 CONF     := $(if $(CONF_C),$(TB)/conformance)
 FLEET    := $(TB)/fleet
 BENCH_TABLE := $(TB)/bench_table
+BENCH_PLACEMENT := $(TB)/bench_placement
+LAB      := $(TB)/lab
 SOAK     := $(TB)/soak
 PEERS    := $(TB)/peers
 # What programs are loaded with whose sockets and memory are to fail.
 SEAM     := $(TB)/seam.so
 
-.PHONY: all tests everything fleet soak benches demo deps deps-lint deps-vm deps-bench run check check-built check-vm check-vm-built
+.PHONY: all tests everything fleet soak benches demo lab deps deps-lint deps-vm deps-bench run check check-built check-vm check-vm-built
 .PHONY: check-faults check-faults-built deps-kube check-kube check-kube-built deps-node check-node check-node-built
 .PHONY: documents deps-deb deb deps-packages check-packages
 .PHONY: deps-image image check-image
 .PHONY: deps-monitoring check-monitoring check-monitoring-built
-.PHONY: bench bench-built bench-peers bench-peers-built fuzz fuzz-built lint lint-built clean install
+.PHONY: bench bench-built bench-peers bench-peers-built bench-placement bench-placement-built fuzz fuzz-built lint lint-built clean install
 .DELETE_ON_ERROR:
 .SECONDARY:
 .DEFAULT_GOAL := all
 
 all: $(PROGRAMS)
-tests: $(UNIT) $(INTEG) $(VM) $(KUBE_TESTS) $(NODE) $(MONITORING) $(REPLAY) $(CONF) $(FLEET)
+tests: $(UNIT) $(INTEG) $(VM) $(KUBE_TESTS) $(NODE) $(MONITORING) $(REPLAY) $(CONF) $(FLEET) $(LAB)
 # All that the steps of .ci/run need, so that those that run at the same time build nothing.
 everything: all tests benches $(FAULTS) $(SEAM) $(BPF_O) $(B)/tests/node/guest.tar
 fleet: $(FLEET)
 soak: all $(FLEET) $(SOAK)
-benches: $(BENCH) $(BENCH_TABLE) $(SOAK)
+benches: $(BENCH) $(BENCH_TABLE) $(BENCH_PLACEMENT) $(SOAK)
 
 $(SHARED_A): $(call obj,$(SHARED_C) $(PROTO_C))
 $(AGENT_A): $(call obj,$(AGENT_C))
@@ -230,6 +235,10 @@ $(SOAK): $(O)/tests/soak/main.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
 $(PEERS): $(call obj,$(PEERS_C)) $(ALL_A)
 	$(call link,$(TEST_LIBS))
+$(LAB): $(O)/tests/lab/main.o $(ALL_A)
+	$(call link,$(TEST_LIBS))
+$(BENCH_PLACEMENT): $(O)/tests/bench_placement/main.o $(ALL_A)
+	$(call link,$(TEST_LIBS))
 $(BENCH_TABLE): $(call obj,$(wildcard tests/bench_table/*.c)) $(TESTLIB_A) $(SHARED_A)
 	$(call link,$(TEST_LIBS))
 $(TB)/conformance: $(call obj,$(CONF_C)) $(ALL_A)
@@ -248,7 +257,7 @@ deps-vm:
 deps-kube:
 	@packaging/deps kube$(addprefix -,$(KUBE))
 deps-node:
-	@packaging/deps node
+	@packaging/deps node kube$(addprefix -,$(KUBE))
 deps-deb:
 	@packaging/deps deb
 deps-packages:
@@ -270,6 +279,11 @@ run: deps
 demo: deps
 	+@$(MAKE) --no-print-directory $(PARALLEL) all fleet
 	@BIN=$(BIN) TB=$(TB) tests/demo
+
+# Needs Go 1.26, with which Kubernetes 1.37 and kwok are built the first time.
+lab: deps-kube
+	+@$(MAKE) --no-print-directory $(PARALLEL) all $(LAB)
+	@programs=$$(tests/kube/build 1.37) && EVENKEEL_KUBE=$$programs BIN=$(BIN) $(LAB)
 
 # Those that measure for long wait with the faults, so that a newcomer waits for minutes only; sanitizers see them here.
 LONG_INTEG := $(filter $(patsubst %,$(TB)/integration/%,bursty confined_agent drain_real_use),$(INTEG))
@@ -295,15 +309,15 @@ check-vm-built: all $(VM) $(VM_INTEG)
 # What follows the Kubernetes API is tried on a real one of version KUBE; the first run builds it, which takes minutes.
 check-kube: deps-kube
 	+@$(MAKE) --no-print-directory $(PARALLEL) check-kube-built
-check-kube-built: all $(KUBE_TESTS)
+check-kube-built: all $(KUBE_TESTS) $(LAB)
 	@programs=$$(tests/kube/build $(KUBE)) && export TEST_TIMEOUT=$${TEST_TIMEOUT:-900} && \
-	EVENKEEL_KUBE=$$programs BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(KUBE_TESTS)
+	EVENKEEL_KUBE=$$programs TB=$(TB) BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(KUBE_TESTS)
 
 # The images on a real node: a kubelet joined to that control plane, its containers run by containerd. As root.
 check-node: deps-node
 	+@$(MAKE) --no-print-directory $(PARALLEL) check-node-built
 check-node-built: all $(NODE) $(B)/tests/node/guest.tar
-	@programs=$$(tests/kube/build 1.20 kube-apiserver kube-scheduler kube-controller-manager kubelet) && \
+	@programs=$$(tests/kube/build $(KUBE) kube-apiserver kube-scheduler kube-controller-manager kubelet) && \
 		BIN=$(BIN) packaging/image $(VERSION) && \
 		EVENKEEL_KUBE=$$programs GUEST=$(B)/tests/node/guest.tar BIN=$(BIN) TEST_TIMEOUT=900 \
 		tests/run $(B)/log$(VARIANT) $(NODE)
@@ -336,6 +350,12 @@ bench-peers: $(if $(PEER_SCHEDULER),deps-kube,deps)
 bench-peers-built: all $(PEERS)
 	@if [ -n '$(PEER_SCHEDULER)' ]; then EVENKEEL_KUBE=$$(tests/kube/build $(KUBE)) && export EVENKEEL_KUBE || exit 1; fi; \
 	PEER_SCHEDULER='$(PEER_SCHEDULER)' PEER_CA='$(PEER_CA)' BIN=$(BIN) $(PEERS)
+# Schedulers with and without evenkeel place the same bursts on the same nodes (SEEDS=5, BURSTS=, CONTENDERS=,
+# PEER_SCHEDULER=PATH of a kube-scheduler with Trimaran's plugins). Ten seconds for each burst, scheduler and seed.
+bench-placement: deps-kube
+	+@$(MAKE) --no-print-directory $(PARALLEL) bench-placement-built
+bench-placement-built: all $(BENCH_PLACEMENT)
+	@programs=$$(tests/kube/build $(KUBE)) && EVENKEEL_KUBE=$$programs BIN=$(BIN) $(BENCH_PLACEMENT)
 
 LINT_FLAGS = -std=gnu11 -D_GNU_SOURCE -DEVENKEEL_VERSION='"$(VERSION)"' -I. -I$(GEN) -Wall -Wextra
 SOURCES    = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')

@@ -131,7 +131,9 @@ static pid_t start(struct control_plane *c, const char *log_name, const char *pr
 	char *log = log_path(c, log_name);
 	pid_t pid;
 
-	argv[0] = mem_printf("%s/%s", c->bin, program);
+	argv[0] = c->scheduler_program && strcmp(program, "kube-scheduler") == 0
+			  ? mem_strdup(c->scheduler_program)
+			  : mem_printf("%s/%s", c->bin, program);
 	pid = process_start(log, argv);
 	if (pid <= 0)
 		give_up(c, "cannot start a child");

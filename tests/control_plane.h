@@ -26,6 +26,8 @@ enum { CONTROL_APIS = 2 };
 
 struct control_plane {
 	char *bin; /* folder of the programs */
+	/* Borrowed; the path of another one. NULL: that of the folder. May change between starts. */
+	const char *scheduler_program;
 	const struct kube_version *version;
 	bool with_nodes; /* real ones: pods run, and ask the API server as their service accounts */
 	char *folder; /* data, certificates, kubeconfigs, logs */
