@@ -7,7 +7,7 @@
 #   make check-vm   run the tests of the samplers on several kernels, in virtual machines (KERNELS="5.10 7")
 #   make soak    build the program that keeps an aggregator under load for hours
 #   make check-kube   build a Kubernetes control plane, once, and run the tests on it (KUBE=1.37 with Go 1.26, KUBE=1.20 without)
-#   make check-node   run the images in pods of a real node, made of a kubelet and containerd on this machine
+#   make check-node   run the images in pods of a real node, made of a kubelet and containerd on this machine (KUBE=1.37, KUBE=1.20)
 #   make check-packages   build Debian packages, install them into a fresh system and boot it in a virtual machine
 #   make deb     build the Debian packages into build/deb
 #   make image   make container images of the programs into build/image
@@ -244,7 +244,7 @@ deps-vm:
 deps-kube:
 	@packaging/deps kube$(addprefix -,$(KUBE))
 deps-node:
-	@packaging/deps node
+	@packaging/deps node kube$(addprefix -,$(KUBE))
 deps-deb:
 	@packaging/deps deb
 deps-packages:
@@ -299,7 +299,7 @@ check-kube-built: all $(KUBE_TESTS)
 check-node: deps-node
 	+@$(MAKE) --no-print-directory $(PARALLEL) check-node-built
 check-node-built: all $(NODE) $(B)/tests/node/guest.tar
-	@programs=$$(tests/kube/build 1.20 kube-apiserver kube-scheduler kube-controller-manager kubelet) && \
+	@programs=$$(tests/kube/build $(KUBE) kube-apiserver kube-scheduler kube-controller-manager kubelet) && \
 		BIN=$(BIN) packaging/image $(VERSION) && \
 		EVENKEEL_KUBE=$$programs GUEST=$(B)/tests/node/guest.tar BIN=$(BIN) TEST_TIMEOUT=900 \
 		tests/run $(B)/log$(VARIANT) $(NODE)

@@ -31,7 +31,6 @@
 #include "tests/node_truth.h"
 #include "tests/stack.h"
 
-#define OVERLAY "packaging/kubernetes/overlays/legacy"
 /* Containers start and end, on a machine that may be busy with other tests. */
 #define ROLL_SECONDS 180
 /* So much of the pod's life is compared. */
@@ -185,7 +184,7 @@ static void test_installed(void **state)
 {
 	(void)state;
 	ends = node_ends_new(bed);
-	install = node_install_new(bed, OVERLAY);
+	install = node_install_new(bed, bed->plane->version->installation);
 	expect(aggregators_are_out, NULL, "a ready Deployment");
 	expect(agents_are_out, NULL, "a ready DaemonSet");
 	expect(is_sampled_by_bpf, NULL, "a fresh node");
@@ -327,7 +326,7 @@ static void test_removed(void **state)
 	(void)state;
 	check_logs();
 	kubectl("delete", "--wait=false", "namespace/shop");
-	kubectl("delete", "-k", OVERLAY);
+	kubectl("delete", "-k", bed->plane->version->installation);
 	expect(is_removed, NULL, "no namespace, and no cgroup of a pod");
 	/* Each was there twice, as the first and the changed version; every end was by itself. */
 	assert_int_equal(node_ends_count(ends, "localhost/evenkeel-agent", &bad_agents), 2);
