@@ -7,7 +7,7 @@
 #   make check-vm   run the tests of the samplers on several kernels, in virtual machines (KERNELS="5.10 7")
 #   make soak    build the program that keeps an aggregator under load for hours
 #   make check-kube   build a Kubernetes control plane, once, and run the tests on it (KUBE=1.37 with Go 1.26, KUBE=1.20 without)
-#   make check-node   run the images in pods of a real node, made of a kubelet and containerd on this machine (KUBE=1.37, KUBE=1.20)
+#   make check-node   run the images in pods of a real node, made of a kubelet and containerd on this machine (KUBE= as above)
 #   make check-packages   build Debian packages, install them into a fresh system and boot it in a virtual machine
 #   make deb     build the Debian packages into build/deb
 #   make image   make container images of the programs into build/image
