@@ -18,6 +18,8 @@ static const struct kube_version versions[] = {
 		.budgets = "policy/v1",
 		.installation = "packaging/kubernetes/base",
 		.cache_size = "scheduler_cache_size",
+		.kubelet_config = "failCgroupV1: false\n",
+		.sidecars = true,
 	},
 	{
 		.minor = 20,
@@ -26,6 +28,9 @@ static const struct kube_version versions[] = {
 		.budgets = "policy/v1beta1",
 		.installation = "packaging/kubernetes/overlays/legacy",
 		.cache_size = "scheduler_scheduler_cache_size",
+		.kubelet_flag = "--container-runtime=remote",
+		.kubelet_config = "",
+		.token_secrets = true,
 		.plain_ports = true,
 		.any_affinity_value = true,
 	},

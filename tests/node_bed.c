@@ -361,22 +361,24 @@ static void write_kubelet_config(struct node_bed *b)
 			      "makeIPTablesUtilChains: false\n"
 			      "oomScoreAdj: 0\n"
 			      "resolvConf: %s/no-resolv.conf\n"
-			      "volumePluginDir: %s/volume-plugins\n",
-			      b->folder, b->folder));
+			      "volumePluginDir: %s/volume-plugins\n"
+			      "%s",
+			      b->folder, b->folder, b->plane->version->kubelet_config));
 }
 
 static void start_kubelet(struct node_bed *b)
 {
+	const char *flag = b->plane->version->kubelet_flag;
 	char *program = mem_printf("%s/kubelet", b->bin), *argv[9] = {program};
 
 	write_kubelet_config(b);
 	argv[1] = mem_printf("--config=%s/kubelet.yaml", b->folder);
 	argv[2] = mem_printf("--kubeconfig=%s", b->plane->admin);
-	argv[3] = mem_strdup("--container-runtime=remote");
-	argv[4] = mem_printf("--container-runtime-endpoint=unix://%s/containerd.sock", b->folder);
-	argv[5] = mem_strdup("--hostname-override=" NODE_BED_NAME);
-	argv[6] = mem_strdup("--node-ip=" NODE_BED_ADDRESS);
-	argv[7] = mem_printf("--cert-dir=%s/pki", b->folder);
+	argv[3] = mem_printf("--container-runtime-endpoint=unix://%s/containerd.sock", b->folder);
+	argv[4] = mem_strdup("--hostname-override=" NODE_BED_NAME);
+	argv[5] = mem_strdup("--node-ip=" NODE_BED_ADDRESS);
+	argv[6] = mem_printf("--cert-dir=%s/pki", b->folder);
+	argv[7] = flag ? mem_strdup(flag) : NULL;
 	b->kubelet = start(b, "kubelet", argv);
 	free(program);
 }

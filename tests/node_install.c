@@ -94,20 +94,22 @@ static void make_secrets(struct node_install *i)
 
 /* --- the user who looks ----------------------------------------------------------------------- */
 
-/* The token that the cluster makes for its ServiceAccount, once it did. */
+/* The token of the ServiceAccount, once the cluster made one. */
 static bool take_token(void *ctx)
 {
 	struct node_install *i = ctx;
+	const char *const create[] = {"create", "token", "viewer", NULL};
 	/* Of the ServiceAccount's Secret, whose name is the cluster's choice. */
 	const char *const find = "go-template={{range .items}}"
 				 "{{if eq (index .metadata.annotations "
 				 "\"kubernetes.io/service-account.name\") \"viewer\"}}"
 				 "{{.data.token | base64decode}}{{end}}{{end}}";
-	const char *const words[] = {"get", "secrets", "--output", find, NULL};
+	const char *const get[] = {"get", "secrets", "--output", find, NULL};
 	struct buf out = BUF_INIT;
 	bool taken;
 
-	control_plane_kubectl(i->bed->plane, words, &out);
+	control_plane_kubectl(i->bed->plane, i->bed->plane->version->token_secrets ? get : create,
+			      &out);
 	taken = out.len > 0;
 	if (taken)
 		write_text(i->token_path, out.data);

@@ -90,6 +90,20 @@ double node_truth_cpu_milli(const struct node_truth *t, int64_t start_ns, int64_
 	return (cpu_at(t, end_ns) - cpu_at(t, start_ns)) * 1000 / (double)(end_ns - start_ns);
 }
 
+struct node_truth_bounds node_truth_bounds(const struct node_truth *t)
+{
+	const char *const cpu = "/sys/fs/cgroup/cpu", *const memory = "/sys/fs/cgroup/memory";
+	double quota = read_number(t, cpu, "cpu.cfs_quota_us", ""),
+	       period = read_number(t, cpu, "cpu.cfs_period_us", "");
+	struct node_truth_bounds b = {
+		.shares = read_number(t, cpu, "cpu.shares", ""),
+		.cpu_milli = period > 0 ? quota * 1000 / period : NAN,
+		.mem_bytes = read_number(t, memory, "memory.limit_in_bytes", ""),
+	};
+
+	return b;
+}
+
 static bool holds_pod(const char *path)
 {
 	DIR *folder = opendir(path);

@@ -28,6 +28,15 @@ void node_truth_sample(struct node_truth *t);
  */
 double node_truth_cpu_milli(const struct node_truth *t, int64_t start_ns, int64_t end_ns);
 
+/* What the kubelet has set on the pod's cgroup, read now. */
+struct node_truth_bounds {
+	double shares; /* of CPU: 1024 for each core that the pod requests */
+	double cpu_milli, mem_bytes; /* limits */
+};
+
+/* With cgroups v1 only; -1 or NaN where a file is not there. */
+struct node_truth_bounds node_truth_bounds(const struct node_truth *t);
+
 /* Whether a cgroup of any pod is there, in any hierarchy that kubelet uses. */
 bool node_truth_any_pod(void);
 

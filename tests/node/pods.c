@@ -5,6 +5,8 @@
  *
  *     installed     DaemonSet and Deployment become ready; the agent samples by BPF, with the rights the manifest gives
  *     measured      what a pod with limits uses and may use, as kubectl evenkeel tells it and as the kernel does
+ *     sidecar       a native sidecar counts as the kubelet counts it, and its use is the pod's
+ *     resized       a pod that is resized in place: requests and limits by the API and by the kernel
  *     updated       both are rolled over; no use that the agent had measured is lost with an aggregator
  *     removed       everything goes, each container by itself, and nothing was forbidden or failed on the way
  */
@@ -31,7 +33,6 @@
 #include "tests/node_truth.h"
 #include "tests/stack.h"
 
-#define OVERLAY "packaging/kubernetes/overlays/legacy"
 /* Containers start and end, on a machine that may be busy with other tests. */
 #define ROLL_SECONDS 180
 /* So much of the pod's life is compared. */
@@ -44,8 +45,16 @@
 static struct node_bed *bed;
 static struct node_install *install;
 static struct node_ends *ends;
-static struct node_truth truth; /* of the pod in shop */
 static bool lost; /* something expected did not come: what is expected after it is not waited for */
+
+/* A namespace of one pod, and what the kernel says of that. */
+struct subject {
+	const char *namespace;
+	int64_t asked_ns;
+	struct node_truth truth;
+};
+
+static struct subject shop = {.namespace = "shop"}, edge = {.namespace = "edge"};
 
 /* --- what is awaited -------------------------------------------------------------------------- */
 
@@ -123,12 +132,12 @@ static int64_t time_of(const cJSON *json, const char *path)
 }
 
 /*
- * The pod in shop as `kubectl evenkeel pods` tells it, with its use in the longest window; NULL
- * while it does not.
+ * The pod of the namespace as `kubectl evenkeel pods` tells it, with its use in the longest window;
+ * NULL while it does not.
  */
-static cJSON *ask_for_pod(struct window *w, cJSON **answer)
+static cJSON *ask_for_pod(const char *namespace, struct window *w, cJSON **answer)
 {
-	static const char *const words[] = {"pods", "-n", "shop", NULL};
+	const char *const words[] = {"pods", "-n", namespace, NULL};
 	const cJSON *window;
 	cJSON *pod;
 
@@ -185,7 +194,7 @@ static void test_installed(void **state)
 {
 	(void)state;
 	ends = node_ends_new(bed);
-	install = node_install_new(bed, OVERLAY);
+	install = node_install_new(bed, bed->plane->version->installation);
 	expect(aggregators_are_out, NULL, "a ready Deployment");
 	expect(agents_are_out, NULL, "a ready DaemonSet");
 	expect(is_sampled_by_bpf, NULL, "a fresh node");
@@ -195,73 +204,216 @@ static void test_installed(void **state)
 
 static bool pod_has_cgroup(void *ctx)
 {
-	cJSON *pods = node_bed_get(bed, "/api/v1/namespaces/shop/pods");
+	struct subject *s = ctx;
+	char *path = mem_printf("/api/v1/namespaces/%s/pods", s->namespace);
+	cJSON *pods = node_bed_get(bed, path);
 	const char *uid = cJSON_GetStringValue(
 		json_at(cJSON_GetArrayItem(json_at(pods, "items"), 0), "metadata.uid"));
-	bool has = uid && node_truth_find(ctx, uid);
+	bool has = uid && node_truth_find(&s->truth, uid);
 
 	if (has)
-		node_truth_sample(ctx);
+		node_truth_sample(&s->truth);
 	cJSON_Delete(pods);
+	free(path);
 	return has;
 }
 
 /* The same span as a window's, which begins with the interval in which the pod did: millicores. */
-static double true_mean(const struct window *w)
+static double true_mean(const struct node_truth *truth, const struct window *w)
 {
-	int64_t born_ns = truth.samples[0].unix_ns;
+	int64_t born_ns = truth->samples[0].unix_ns;
 
-	return node_truth_cpu_milli(&truth, w->start_ns > born_ns ? w->start_ns : born_ns,
+	return node_truth_cpu_milli(truth, w->start_ns > born_ns ? w->start_ns : born_ns,
 				    w->end_ns);
 }
 
 /* Looks at the cgroup each time, and once a second at what evenkeel tells. */
 static bool is_measured_long_enough(void *ctx)
 {
-	int64_t *asked_ns = ctx;
+	struct subject *s = ctx;
 	struct window w = {0};
 	cJSON *answer;
 
-	node_truth_sample(&truth);
-	if (clock_mono_ns() - *asked_ns < NS_PER_SEC)
+	node_truth_sample(&s->truth);
+	if (clock_mono_ns() - s->asked_ns < NS_PER_SEC)
 		return false;
-	*asked_ns = clock_mono_ns();
-	ask_for_pod(&w, &answer);
+	s->asked_ns = clock_mono_ns();
+	ask_for_pod(s->namespace, &w, &answer);
 	cJSON_Delete(answer);
 	return w.end_ns - w.start_ns >= COMPARED_NS;
 }
 
-static void check_limits(const cJSON *json)
+/*
+ * Applies the file, awaits that its pod is measured for long enough, and compares its use, which is
+ * bounded by the limit, with the kernel's. The pod as evenkeel tells it; the caller deletes *answer.
+ */
+static cJSON *measure(struct subject *s, const char *file, int limit_milli, cJSON **answer)
 {
-	assert_int_equal(number_at(json, "kernelLimits.cpuMillicores"), LIMIT_MILLI);
-	assert_int_equal(number_at(json, "kernelLimits.memoryBytes"), LIMIT_BYTES);
+	struct window w = {0};
+	double true_milli;
+	cJSON *pod;
+
+	kubectl("apply", "-f", file);
+	expect(pod_has_cgroup, s, "a cgroup");
+	expect(is_measured_long_enough, s, "a measured pod");
+	pod = ask_for_pod(s->namespace, &w, answer);
+	assert_non_null(pod);
+	node_truth_sample(&s->truth);
+	true_milli = true_mean(&s->truth, &w);
+	print_message("          over %.1f s: %.2f millicores by the kernel, %.2f by evenkeel\n",
+		      (double)(w.end_ns - w.start_ns) / NS_PER_SEC, true_milli, w.mean);
+	assert_true(true_milli > limit_milli / 6.0); /* it ran, however busy the machine is */
+	assert_true(fabs(w.mean - true_milli) <= MOST_ERROR * true_milli);
+	return pod;
+}
+
+static void check_limits(const cJSON *json, int milli, int64_t bytes)
+{
+	assert_int_equal(number_at(json, "kernelLimits.cpuMillicores"), milli);
+	assert_int_equal(number_at(json, "kernelLimits.memoryBytes"), bytes);
 }
 
 static void test_measured(void **state)
 {
-	int64_t asked_ns = 0;
-	struct window w = {0};
-	double true_milli;
 	cJSON *answer, *pod;
 
 	(void)state;
-	kubectl("apply", "-f", "tests/node/workload.yaml");
-	expect(pod_has_cgroup, &truth, "a cgroup");
-	expect(is_measured_long_enough, &asked_ns, "a measured pod");
-	pod = ask_for_pod(&w, &answer);
-	assert_non_null(pod);
-	node_truth_sample(&truth);
-	true_milli = true_mean(&w);
-	print_message("          over %.1f s: %.2f millicores by the kernel, %.2f by evenkeel\n",
-		      (double)(w.end_ns - w.start_ns) / NS_PER_SEC, true_milli, w.mean);
-	assert_true(true_milli > LIMIT_MILLI / 6.0); /* it ran, however busy the machine is */
-	assert_true(fabs(w.mean - true_milli) <= MOST_ERROR * true_milli);
+	pod = measure(&shop, "tests/node/workload.yaml", LIMIT_MILLI, &answer);
 	assert_string_equal(cJSON_GetStringValue(json_at(pod, "namespace")), "shop");
 	assert_string_equal(cJSON_GetStringValue(json_at(pod, "node")), NODE_BED_NAME);
 	assert_memory_equal(cJSON_GetStringValue(json_at(pod, "name")), "batch-", 6);
 	assert_int_equal(number_at(pod, "limits.cpuMillicores"), LIMIT_MILLI);
-	check_limits(pod);
-	check_limits(cJSON_GetArrayItem(json_at(pod, "containers"), 0));
+	check_limits(pod, LIMIT_MILLI, LIMIT_BYTES);
+	check_limits(cJSON_GetArrayItem(json_at(pod, "containers"), 0), LIMIT_MILLI, LIMIT_BYTES);
+	cJSON_Delete(answer);
+}
+
+/* --- sidecar and resized ---------------------------------------------------------------------- */
+
+#define MIB (1LL << 20)
+
+/* What the pod in edge requests and may use. */
+struct bounds {
+	int request_milli, limit_milli;
+	int64_t request_bytes, limit_bytes;
+};
+
+static bool tells_bounds(const cJSON *pod, const struct bounds *b)
+{
+	return number_at(pod, "requests.cpuMillicores") == b->request_milli &&
+	       number_at(pod, "requests.memoryBytes") == b->request_bytes &&
+	       number_at(pod, "limits.cpuMillicores") == b->limit_milli &&
+	       number_at(pod, "limits.memoryBytes") == b->limit_bytes &&
+	       number_at(pod, "kernelLimits.cpuMillicores") == b->limit_milli &&
+	       number_at(pod, "kernelLimits.memoryBytes") == b->limit_bytes;
+}
+
+/* The kubelet sets the pod's cgroup by its own sums. */
+static bool kernel_has_bounds(const struct bounds *b)
+{
+	struct node_truth_bounds kernel = node_truth_bounds(&edge.truth);
+	int shares = b->request_milli * 1024 / 1000;
+
+	print_message("          the kernel: %.0f shares, %.1f millicores, %.0f bytes\n",
+		      kernel.shares, kernel.cpu_milli, kernel.mem_bytes);
+	return kernel.shares == shares && fabs(kernel.cpu_milli - b->limit_milli) < 0.5 &&
+	       kernel.mem_bytes == (double)b->limit_bytes;
+}
+
+static void need_sidecars(void)
+{
+	if (bed->plane->version->sidecars)
+		return;
+	print_message("SKIP: Kubernetes 1.%d has no native sidecars and no resize of pods\n",
+		      bed->plane->version->minor);
+	skip();
+}
+
+static const cJSON *named(const cJSON *list, const char *key, const char *name)
+{
+	const cJSON *item;
+
+	cJSON_ArrayForEach(item, list)
+	{
+		const char *is = cJSON_GetStringValue(json_at(item, key));
+
+		if (is && strcmp(is, name) == 0)
+			return item;
+	}
+	return NULL;
+}
+
+/* evenkeel tells ids, and the API of which container: "containerd://ID". */
+static const cJSON *container_of(const cJSON *pod, const char *kind, const char *name)
+{
+	cJSON *web = node_bed_get(bed, "/api/v1/namespaces/edge/pods/web");
+	const char *id = cJSON_GetStringValue(
+		json_at(named(json_at(json_at(web, "status"), kind), "name", name), "containerID"));
+	const cJSON *found =
+		id ? named(json_at(pod, "containers"), "id", id + strlen("containerd://")) : NULL;
+
+	cJSON_Delete(web);
+	return found;
+}
+
+static void test_sidecar(void **state)
+{
+	/* max(app + proxy, setup + proxy) */
+	static const struct bounds first = {150, 300, 128 * MIB, 192 * MIB};
+	cJSON *answer, *pod;
+	const cJSON *proxy;
+
+	(void)state;
+	need_sidecars();
+	pod = measure(&edge, "tests/node/sidecar.yaml", 200, &answer);
+	proxy = container_of(pod, "initContainerStatuses", "proxy");
+	assert_non_null(proxy);
+	check_limits(proxy, 200, 96 * MIB);
+	assert_true(number_at(proxy, "usage.cpuMillicores.latest.value") > 200 / 6);
+	assert_true(kernel_has_bounds(&first));
+	assert_true(tells_bounds(pod, &first));
+	cJSON_Delete(answer);
+}
+
+static bool is_resized(void *ctx)
+{
+	struct window w = {0};
+	cJSON *answer, *pod = ask_for_pod(edge.namespace, &w, &answer);
+	bool is = pod && !json_at(pod, "resize") && tells_bounds(pod, ctx);
+
+	cJSON_Delete(answer);
+	return is;
+}
+
+static void test_resized(void **state)
+{
+	/* app + proxy, which are more than setup + proxy now */
+	static struct bounds then = {190, 400, 160 * MIB, 224 * MIB};
+	static const char *const words[] = {
+		"patch",
+		"-nedge",
+		"pod/web",
+		"--subresource=resize",
+		"--patch",
+		"{\"spec\":{\"initContainers\":[{\"name\":\"proxy\",\"resources\":{"
+		"\"requests\":{\"cpu\":\"70m\"},\"limits\":{\"cpu\":\"150m\"}}}],"
+		"\"containers\":[{\"name\":\"app\",\"resources\":{"
+		"\"requests\":{\"cpu\":\"120m\",\"memory\":\"96Mi\"},"
+		"\"limits\":{\"cpu\":\"250m\",\"memory\":\"128Mi\"}}}]}}",
+		NULL};
+	struct window w = {0};
+	struct buf out = BUF_INIT;
+	cJSON *answer, *pod;
+
+	(void)state;
+	need_sidecars();
+	control_plane_kubectl(bed->plane, words, &out);
+	buf_fini(&out);
+	expect(is_resized, &then, "a resized pod");
+	assert_true(kernel_has_bounds(&then));
+	pod = ask_for_pod(edge.namespace, &w, &answer);
+	check_limits(container_of(pod, "initContainerStatuses", "proxy"), 150, 96 * MIB);
+	check_limits(container_of(pod, "containerStatuses", "app"), 250, 128 * MIB);
 	cJSON_Delete(answer);
 }
 
@@ -284,7 +436,7 @@ static bool reaches_back(void *ctx)
 	const struct window *before = ctx;
 	struct window w = {0};
 	cJSON *answer;
-	bool does = ask_for_pod(&w, &answer) && w.end_ns > before->end_ns &&
+	bool does = ask_for_pod(shop.namespace, &w, &answer) && w.end_ns > before->end_ns &&
 		    w.start_ns <= before->start_ns;
 
 	cJSON_Delete(answer);
@@ -297,7 +449,7 @@ static void test_updated(void **state)
 	cJSON *answer;
 
 	(void)state;
-	assert_non_null(ask_for_pod(&before, &answer));
+	assert_non_null(ask_for_pod(shop.namespace, &before, &answer));
 	cJSON_Delete(answer);
 	check_logs();
 	change_template("deployment/evenkeel-aggregator");
@@ -327,7 +479,9 @@ static void test_removed(void **state)
 	(void)state;
 	check_logs();
 	kubectl("delete", "--wait=false", "namespace/shop");
-	kubectl("delete", "-k", OVERLAY);
+	if (bed->plane->version->sidecars)
+		kubectl("delete", "--wait=false", "namespace/edge");
+	kubectl("delete", "-k", bed->plane->version->installation);
 	expect(is_removed, NULL, "no namespace, and no cgroup of a pod");
 	/* Each was there twice, as the first and the changed version; every end was by itself. */
 	assert_int_equal(node_ends_count(ends, "localhost/evenkeel-agent", &bad_agents), 2);
@@ -341,10 +495,9 @@ static void test_removed(void **state)
 static int run(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_installed),
-		cmocka_unit_test(test_measured),
-		cmocka_unit_test(test_updated),
-		cmocka_unit_test(test_removed),
+		cmocka_unit_test(test_installed), cmocka_unit_test(test_measured),
+		cmocka_unit_test(test_sidecar),	  cmocka_unit_test(test_resized),
+		cmocka_unit_test(test_updated),	  cmocka_unit_test(test_removed),
 	};
 	int failed;
 
