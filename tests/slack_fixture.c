@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "shared/mem.h"
+#include "tests/consistent.h"
 #include "tests/slack_fixture.h"
 #include "tests/view_fixture.h"
 

@@ -5,7 +5,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "aggregator/policy/metric_select.h"
+#include "tests/metric_select.h"
 #include "aggregator/policy/score.h"
 #include "tests/conformance/conformance.h"
 

@@ -14,6 +14,7 @@
 #include "aggregator/api/extender_json.h"
 #include "aggregator/state/ledger.h"
 #include "shared/mem.h"
+#include "tests/consistent.h"
 #include "tests/fuzz/bare_request.h"
 #include "tests/view_fixture.h"
 

@@ -25,6 +25,7 @@
 #include "aggregator/state/ledger.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
+#include "tests/consistent.h"
 #include "tests/model_fixture.h"
 #include "tests/view_fixture.h"
 

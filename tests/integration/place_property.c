@@ -15,6 +15,7 @@
 
 #include "aggregator/policy/place/place.h"
 #include "shared/mem.h"
+#include "tests/consistent.h"
 #include "tests/place_world.h"
 
 enum { SEEDS = 1000, STEPS = 24, MARKS_MAX = 4 };

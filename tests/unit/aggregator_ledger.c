@@ -13,6 +13,7 @@
 
 #include "aggregator/state/ledger.h"
 #include "shared/mem.h"
+#include "tests/consistent.h"
 
 #define S 1000000000LL
 

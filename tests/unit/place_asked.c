@@ -13,6 +13,7 @@
 
 #include "aggregator/policy/place/place_internal.h"
 #include "shared/mem.h"
+#include "tests/consistent.h"
 #include "tests/model_fixture.h"
 #include "tests/place_fixture.h"
 

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "shared/mem.h"
+#include "tests/consistent.h"
 #include "tests/place_fixture.h"
 #include "tests/view_fixture.h"
 

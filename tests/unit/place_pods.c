@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "tests/consistent.h"
 #include "tests/model_fixture.h"
 #include "tests/place_fixture.h"
 

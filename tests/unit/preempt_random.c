@@ -31,6 +31,7 @@
 #include <cmocka.h>
 
 #include "shared/mem.h"
+#include "tests/consistent.h"
 #include "tests/preempt_fixture.h"
 #include "tests/view_fixture.h"
 

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "shared/mem.h"
+#include "tests/consistent.h"
 #include "tests/model_fixture.h"
 #include "tests/place_world.h"
 #include "tests/slack_fixture.h"

@@ -231,10 +231,4 @@ void place_set_search(struct place *p, enum place_search search);
 
 /* Filter evaluations so far, for benchmarks. */
 uint64_t place_evaluations(const struct place *p);
-/*
- * Every counter recomputed from scratch and compared; for tests. False: the reason says which
- * differs.
- */
-bool place_is_consistent(const struct place *p, struct reason *why);
-
 #endif

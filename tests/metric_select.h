@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which entries of a load-watcher answer the Trimaran plugins take for a node. Pure. */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_METRIC_SELECT_H
-#define EVENKEEL_AGGREGATOR_POLICY_METRIC_SELECT_H
+#ifndef EVENKEEL_TESTS_METRIC_SELECT_H
+#define EVENKEEL_TESTS_METRIC_SELECT_H
 
 #include "aggregator/policy/score.h"
 

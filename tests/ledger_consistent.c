@@ -2,6 +2,8 @@
 /*
  * Every sum and order that the ledger keeps beside its entries, recomputed and compared; for tests.
  */
+#include "tests/consistent.h"
+
 #include <inttypes.h>
 
 #include "aggregator/state/ledger_internal.h"

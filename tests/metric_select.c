@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "aggregator/policy/metric_select.h"
+#include "tests/metric_select.h"
 
 #include <string.h>
 

@@ -3,6 +3,8 @@
  * Everything that is kept up step by step, worked out anew from where the pods are, and compared:
  * for tests.
  */
+#include "tests/consistent.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
