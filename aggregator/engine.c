@@ -405,6 +405,7 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 		.views = e->views,
 		.counters = &e->counters,
 		.now_ns = clock_wall_ns,
+		.started_ns = clock_wall_ns(),
 		.watcher_upstream = config->watcher_upstream,
 		.watcher_smoothed = config->watcher_smoothed,
 		.watcher_allocatable = config->watcher_allocatable,

@@ -18,6 +18,7 @@
 #include "shared/log.h"
 #include "shared/options.h"
 #include "shared/program.h"
+#include "shared/quantity.h"
 
 /* Fewer than this are worth a word at the start. */
 enum { OPEN_FILES_FEW = 8192 };
@@ -37,7 +38,8 @@ struct aggregator_options {
 	int64_t save_every_ns;
 	int watcher_variant, watcher_denominator;
 	struct extender_options extender;
-	char *extender_blend;
+	char *extender_blend, *default_pod_cpu;
+	int unlimited;
 	char *quota_min, *quota_max;
 	int64_t quota_critical;
 	int quota_variant, quota_pdb;
@@ -51,6 +53,7 @@ struct aggregator_options {
 };
 
 static const char *const watcher_variants[] = {"corrected", "upstream", NULL};
+static const char *const unlimited_counts[] = {"expected", "allocatable", NULL};
 static const char *const watcher_denominators[] = {"capacity", "allocatable", NULL};
 
 static const char *const quota_variants[] = {"corrected", "upstream", NULL};
@@ -153,8 +156,9 @@ static const struct option_spec specs[] = {
 	 .value = "Z",
 	 .initial = "2.33",
 	 .max = 10,
-	 .help = "How many deviations above its mean real use is taken to be: 2.33 is exceeded "
-		 "once in a hundred."},
+	 .help = "How many deviations are added to the use of a node that was not heard for 30s, "
+		 "or of which mean and deviation are all that is known: 2.33 is exceeded once in a "
+		 "hundred."},
 	{.name = "extender-limit-ratio-cpu",
 	 .kind = OPTION_NUMBER,
 	 .offset = AT(extender.limits.ratio[SCORE_CPU]),
@@ -162,8 +166,8 @@ static const struct option_spec specs[] = {
 	 .initial = "0",
 	 .max = 1e6,
 	 .help = "/extender/filter refuses a node whose pods' CPU limits would sum up to more than "
-		 "this many times its allocatable; a missing limit counts as the whole node. 0: it "
-		 "does not."},
+		 "this many times its allocatable; a missing limit counts as --unlimited says. 0: "
+		 "it does not."},
 	{.name = "extender-limit-ratio-memory",
 	 .kind = OPTION_NUMBER,
 	 .offset = AT(extender.limits.ratio[SCORE_MEMORY]),
@@ -171,6 +175,33 @@ static const struct option_spec specs[] = {
 	 .initial = "0",
 	 .max = 1e6,
 	 .help = "The same of memory."},
+	{.name = "extender-refuse-unmeasured",
+	 .kind = OPTION_FLAG,
+	 .offset = AT(extender.limits.refuse_unmeasured),
+	 .help = "/extender/filter refuses nodes that are not measured while others are."},
+	{.name = "default-pod-cpu",
+	 .kind = OPTION_STRING,
+	 .offset = AT(default_pod_cpu),
+	 .value = "QUANTITY",
+	 .initial = "100m",
+	 .help = "What a pod is expected to use that is not measured and states neither request "
+		 "nor limit."},
+	{.name = "unlimited",
+	 .kind = OPTION_CHOICE,
+	 .offset = AT(unlimited),
+	 .value = "expected|allocatable",
+	 .initial = "expected",
+	 .choices = unlimited_counts,
+	 .help = "What a container without a limit counts as for LimitAware and the limit ratios: "
+		 "what it is expected to use, or its whole node."},
+	{.name = "oom-kill-cost",
+	 .kind = OPTION_NUMBER,
+	 .offset = AT(extender.oom_cost),
+	 .value = "SHARE",
+	 .initial = "0.1",
+	 .max = 1,
+	 .help = "Share of its score that a node loses for 5 OOM kills in 5 minutes, and less for "
+		 "fewer or older ones."},
 	{.name = "extender-blend",
 	 .kind = OPTION_STRING,
 	 .offset = AT(extender_blend),
@@ -302,10 +333,19 @@ static int parse_smoothing(const char *text, int *smoothed, struct reason *why)
 	return -1;
 }
 
-static int parse_blend(const struct aggregator_options *o, struct extender_options *extender,
-		       struct reason *why)
+static int read_extender(const struct aggregator_options *o, struct extender_options *extender,
+			 struct reason *why)
 {
 	*extender = o->extender;
+	extender->unlimited_is_allocatable = o->unlimited == 1;
+	if (quantity_parse_milli(o->default_pod_cpu, &extender->default_pod_cpu_milli, why)) {
+		reason_prefix(why, "--default-pod-cpu");
+		return -1;
+	}
+	if (extender->default_pod_cpu_milli < 0) {
+		reason_set(why, "--default-pod-cpu: \"%s\" is below 0", o->default_pod_cpu);
+		return -1;
+	}
 	if (!extender_options_parse_blend(extender, o->extender_blend, why))
 		return 0;
 	reason_prefix(why, "--extender-blend");
@@ -391,7 +431,7 @@ static int run(const void *values, struct reason *why)
 	int rc;
 
 	if (parse_smoothing(o->watcher_stddev, &config.watcher_smoothed, why) ||
-	    parse_blend(o, &config.extender, why) || check_api_options(o, why) ||
+	    read_extender(o, &config.extender, why) || check_api_options(o, why) ||
 	    access_options_check(&o->access, why) ||
 	    slack_options_read(&o->slack, &config.slack, why) || read_quota(o, &config, why))
 		return 2;

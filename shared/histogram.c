@@ -73,6 +73,23 @@ static double wanted_sample(double q, uint64_t total)
 	return fmax(ceil(fmin(fmax(q, 0), 1) * (double)total), 1);
 }
 
+/*
+ * As if the samples of bucket i lay evenly, on the logarithmic scale, over what of it lies between
+ * min and max: at `part` of them, above 0 and at most 1.
+ */
+static double value_within(int i, double part, double x0, double min, double max)
+{
+	double low, high = max, value = 0;
+
+	if (i) {
+		low = fmax(x0 * border[i - 1], min);
+		if (i < HISTOGRAM_BUCKETS - 1)
+			high = fmin(x0 * border[i], max);
+		value = high > low ? low * pow(high / low, part) : high;
+	}
+	return fmin(fmax(value, min), max);
+}
+
 bool histogram_quantiles(const struct histogram *h, const double q[], double out[],
 			 unsigned int count, double x0, double min, double max)
 {
@@ -83,12 +100,12 @@ bool histogram_quantiles(const struct histogram *h, const double q[], double out
 		return false;
 	pthread_once(&border_once, build_borders);
 	for (unsigned int k = 0; k < count; k++) {
-		double wanted = wanted_sample(q[k], total), middle;
+		double wanted = wanted_sample(q[k], total), before;
 
 		while (i < HISTOGRAM_BUCKETS - 1 && (double)seen < wanted)
 			seen += h->count[++i];
-		middle = i ? x0 * border[i - 1] * sqrt(HISTOGRAM_GROWTH) : 0;
-		out[k] = fmin(fmax(middle, min), max);
+		before = (double)(seen - h->count[i]);
+		out[k] = value_within(i, (wanted - before) / h->count[i], x0, min, max);
 	}
 	return true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Log-bucket histogram: percentiles within 4.8 % from 180 counters. Part of the wire format. */
+/* Log-bucket histogram: percentiles within 10 %, mostly 1 %, from 180 counters. Part of the wire format. */
 #ifndef EVENKEEL_SHARED_HISTOGRAM_H
 #define EVENKEEL_SHARED_HISTOGRAM_H
 
@@ -8,8 +8,8 @@
 
 /*
  * Bucket 0 holds what is below x0 (for a rate: nothing); bucket i >= 1 holds x0 * g^(i-1) <= x < x0
- * * g^i, g = 1.1; the last bucket is open. A percentile is the geometric middle of its bucket
- * clamped to [min, max].
+ * * g^i, g = 1.1; the last bucket is open. A percentile lies within its bucket as if the samples
+ * there were spread evenly on the logarithmic scale, and within [min, max].
  */
 enum { HISTOGRAM_BUCKETS = 180 };
 

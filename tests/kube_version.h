@@ -12,9 +12,10 @@ struct kube_version {
 	const char *budgets; /* API of PodDisruptionBudgets and Evictions: "policy/v1" */
 	const char *installation; /* folder of the manifests for it */
 	const char *cache_size; /* metric of the scheduler: the nodes and pods it knows, by type */
-	/* Option that selects CRI as the runtime of kubelet; NULL: kubelet has no other. */
-	const char *kubelet_flag;
-	const char *kubelet_config; /* what KubeletConfiguration needs on cgroups v1, as lines */
+	const char *
+		kubelet_flag; /* names the container runtime interface; NULL: kubelet knows no other */
+	const char *
+		kubelet_config; /* lines of KubeletConfiguration that a node with cgroups v1 needs */
 	bool token_secrets; /* a ServiceAccount gets a Secret with a token */
 	bool sidecars; /* init containers may restart always, and pods are resized in place */
 	bool plain_ports; /* scheduler and controllers listen without TLS, too */

@@ -23,7 +23,7 @@ static_assert(sizeof(struct page_latest) == 40 && sizeof(struct kernel_limits) =
 static_assert(sizeof(struct page_container) == 88 && sizeof(struct pod_usage) == 328,
 	      "compare the new member");
 
-static_assert(sizeof(struct page_pod) == 376 && sizeof(struct node_page) == 1600,
+static_assert(sizeof(struct page_pod) == 376 && sizeof(struct node_page) == 1776,
 	      "compare the new member");
 
 #define SAME(member)                                                                               \
@@ -247,6 +247,8 @@ void page_equal_check(const struct node_page *a, const struct node_page *b)
 	SAME(cpu_allocatable_milli);
 	SAME(mem_allocatable_bytes);
 	same_usage(where, &a->usage, &b->usage);
+	same_stats(where, &a->recent.cpu_milli, &b->recent.cpu_milli);
+	same_stats(where, &a->recent.mem_bytes, &b->recent.mem_bytes);
 	if (memcmp(&a->bounds, &b->bounds, sizeof(a->bounds)) != 0)
 		fail_msg("%s: bounds differ", where);
 	SAME(pod_count);

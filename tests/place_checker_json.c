@@ -135,11 +135,7 @@ bool check_is_sidecar(const cJSON *init)
 	return check_equal(check_text_of(init, "restartPolicy", ""), "Always");
 }
 
-/*
- * What the pod needs at its worst moment: while it runs, or while one init container does beside
- * the sidecars started before it.
- */
-int64_t check_pod_request(const cJSON *pod, const char *resource)
+static int64_t pod_request(const cJSON *pod, const char *resource, bool starting)
 {
 	const cJSON *level =
 		check_get(check_get(check_spec_of(pod, "resources"), "requests"), resource);
@@ -151,7 +147,7 @@ int64_t check_pod_request(const cJSON *pod, const char *resource)
 
 		if (check_is_sidecar(init))
 			sidecars += own;
-		else if (own + sidecars > worst)
+		else if (starting && own + sidecars > worst)
 			worst = own + sidecars;
 	}
 	for (const cJSON *item = check_first_of(check_spec_of(pod, "containers")); item;
@@ -161,6 +157,20 @@ int64_t check_pod_request(const cJSON *pod, const char *resource)
 	if (level)
 		total = amount(resource, level);
 	return total + check_amount_in(check_spec_of(pod, "overhead"), resource);
+}
+
+/*
+ * What the pod needs at its worst moment: while it runs, or while one init container does beside
+ * the sidecars started before it.
+ */
+int64_t check_pod_request(const cJSON *pod, const char *resource)
+{
+	return pod_request(pod, resource, true);
+}
+
+int64_t check_pod_running(const cJSON *pod, const char *resource)
+{
+	return pod_request(pod, resource, false);
 }
 
 /* --- labels */

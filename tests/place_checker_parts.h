@@ -41,6 +41,7 @@ int64_t check_amount_in(const cJSON *list, const char *resource);
 bool check_is_sidecar(const cJSON *init);
 /* What the pod needs at its worst moment. */
 int64_t check_pod_request(const cJSON *pod, const char *resource);
+int64_t check_pod_running(const cJSON *pod, const char *resource); /* without init containers */
 /* A label selector that is absent selects nothing, an empty one everything. */
 bool check_selects(const cJSON *selector, const cJSON *object);
 /* matchLabelKeys: the other has the same value of each of these labels that the pod has. */

@@ -37,6 +37,7 @@ struct api_context {
 	struct view_slot *views;
 	struct counters *counters;
 	int64_t (*now_ns)(void); /* Unix time */
+	int64_t started_ns; /* when the service began; 0: it is none (offline) */
 	bool watcher_upstream; /* --watcher-variant upstream: 404 and 500 as load-watcher gives them */
 	int watcher_smoothed; /* --watcher-stddev smoothed:N; 1: raw */
 	bool watcher_allocatable; /* --watcher-denominator allocatable */

@@ -56,6 +56,8 @@ static void add(struct score_assumed *sums, const struct ledger_entry *e)
 	sums->request_mem_bytes =
 		add_saturating(sums->request_mem_bytes, e->requests.of[RESOURCE_MEMORY]);
 	sums->cpu_milli = add_saturating(sums->cpu_milli, e->expected_cpu_milli);
+	sums->cpu_high_milli = add_saturating(sums->cpu_high_milli, e->expected_high_cpu_milli);
+	sums->mem_bytes = add_saturating(sums->mem_bytes, e->expected_mem_bytes);
 }
 
 void assumed_read(struct assumed *a, const struct view *v, const struct ledger_copy *copy,

@@ -16,6 +16,10 @@ struct extender_options {
 	struct node_limits limits;
 	/* The blend of prioritize, by plugin; weights of 0: not in it. All 0: the default blend. */
 	double weights[SCORE_PLUGINS];
+	/* Defaults of questions: see struct score_args. */
+	int64_t default_pod_cpu_milli;
+	bool unlimited_is_allocatable;
+	double oom_cost;
 };
 
 /* No limits, the default blend. */
@@ -26,12 +30,15 @@ void extender_options_default(struct extender_options *o);
  */
 int extender_options_parse_blend(struct extender_options *o, const char *text,
 				 struct reason *reason);
+/* The arguments of a question that states none; of another variant, or without options, its own. */
+void extender_options_args(const struct extender_options *o, enum score_variant variant,
+			   struct score_args *args);
 /*
- * How nodes are ranked where a question does not say: in the corrected variant by the weights of
- * the options (NULL: none), else by the default blend: TargetLoadPacking,
- * LoadVariationRiskBalancing and LimitAware as far as they have the variant.
+ * How nodes are ranked, by arguments that extender_options_args() gave, where a question does not
+ * say: in the corrected variant by the weights of
+ * the options (NULL: none), else by the default blend (score_plugin_weight()).
  */
 void extender_options_mix(const struct extender_options *o, enum score_variant variant,
-			  struct score_mix *mix);
+			  struct score_mix *mix, struct score_args *args);
 
 #endif

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "aggregator/api/node_index.h"
-#include "aggregator/policy/target_load_packing.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 
@@ -149,8 +148,8 @@ void extender_call_refresh(struct extender_call *c)
 /* What is asked of the pod, in the world that was taken. */
 static void prepare(struct extender_call *c)
 {
-	extender_options_mix(c->ctx->extender, SCORE_CORRECTED, &c->mix);
-	score_args_default(&c->score_args, SCORE_CORRECTED);
+	extender_options_args(c->ctx->extender, SCORE_CORRECTED, &c->score_args);
+	extender_options_mix(c->ctx->extender, SCORE_CORRECTED, &c->mix, &c->score_args);
 	c->ask = (struct score_ask){
 		.view = c->view,
 		.ledger = c->ledger,
@@ -255,14 +254,16 @@ bool extender_call_may_reserve(const struct extender_call *c)
 
 static int reserve(const struct extender_call *c, const char *node, const struct ledger_copy *seen)
 {
-	const struct score_query q = score_ask_query(&c->ask);
+	const struct expected_use expected = score_ask_expected(&c->ask);
 	const struct ledger_entry entry = {
 		.uid = c->pod->object.uid,
 		.namespace = c->pod->object.namespace,
 		.name = c->pod->object.name,
 		.node = node,
 		.requests = *kube_pod_requests(c->pod),
-		.expected_cpu_milli = target_load_packing_expect(&q),
+		.expected_cpu_milli = expected.cpu_milli,
+		.expected_high_cpu_milli = expected.cpu_high_milli,
+		.expected_mem_bytes = expected.mem_bytes,
 		.priority = c->pod->template->priority,
 	};
 	struct ledger *l = c->ctx->ledger;

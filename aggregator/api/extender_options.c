@@ -11,7 +11,24 @@ enum { WEIGHT_MOST = 1000000 };
 
 void extender_options_default(struct extender_options *o)
 {
-	*o = (struct extender_options){.limits = {.z = NODE_LIMITS_Z}};
+	struct score_args args;
+
+	score_args_default(&args, SCORE_CORRECTED);
+	*o = (struct extender_options){.limits = {.z = NODE_LIMITS_Z},
+				       .default_pod_cpu_milli = args.default_requests_cpu_milli,
+				       .oom_cost = args.oom_cost};
+}
+
+void extender_options_args(const struct extender_options *o, enum score_variant variant,
+			   struct score_args *args)
+{
+	score_args_default(args, variant);
+	if (!o || variant != SCORE_CORRECTED)
+		return;
+	args->default_requests_cpu_milli = o->default_pod_cpu_milli;
+	args->oom_cost = o->oom_cost;
+	for (int r = 0; o->unlimited_is_allocatable && r < SCORE_RESOURCES; r++)
+		args->unlimited[r] = -1;
 }
 
 static int parse_weight(char *item, double weights[SCORE_PLUGINS], struct reason *reason)
@@ -57,7 +74,7 @@ int extender_options_parse_blend(struct extender_options *o, const char *text,
 }
 
 void extender_options_mix(const struct extender_options *o, enum score_variant variant,
-			  struct score_mix *mix)
+			  struct score_mix *mix, struct score_args *args)
 {
 	*mix = (struct score_mix){.variant = variant};
 	for (int id = 0; o && variant == SCORE_CORRECTED && id < SCORE_PLUGINS; id++) {
@@ -66,6 +83,9 @@ void extender_options_mix(const struct extender_options *o, enum score_variant v
 		mix->plugins[mix->count] = (enum score_plugin_id)id;
 		mix->weights[mix->count++] = o->weights[id];
 	}
-	if (!mix->count)
-		score_mix_default(mix, variant);
+	if (mix->count)
+		return;
+	score_mix_default(mix, variant);
+	if (variant == SCORE_CORRECTED)
+		args->safe_variance_margin = SCORE_BLEND_MARGIN;
 }

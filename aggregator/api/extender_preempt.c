@@ -34,7 +34,7 @@
 #include "aggregator/api/quota_search.h"
 #include "aggregator/api/waiting_pods.h"
 #include "aggregator/model/object.h"
-#include "aggregator/policy/target_load_packing.h"
+#include "aggregator/policy/expected_use.h"
 #include "aggregator/state/ledger.h"
 #include "aggregator/state/victim_log.h"
 #include "shared/clock.h"
@@ -321,10 +321,10 @@ static void count_answer(const struct preempting *p, bool repeated)
  */
 static void reserve(const struct preempting *p)
 {
+	const struct score_owner owner =
+		expected_use_of_owner(view_owner(p->scene.view, p->pod->template->owner.uid));
+	struct expected_use expected;
 	struct score_args usual;
-	const struct score_query query = {.variant = SCORE_CORRECTED,
-					  .args = &usual,
-					  .pod = &p->pod->template->spec};
 	struct ledger_entry entry = {
 		.uid = p->pod->object.uid,
 		.namespace = p->pod->object.namespace,
@@ -337,7 +337,10 @@ static void reserve(const struct preempting *p)
 	if (!p->count || !p->ctx->ledger || *p->pod->node)
 		return;
 	score_args_default(&usual, SCORE_CORRECTED);
-	entry.expected_cpu_milli = target_load_packing_expect(&query);
+	expected_use_read(&p->pod->template->spec, &usual, &owner, &expected);
+	entry.expected_cpu_milli = expected.cpu_milli;
+	entry.expected_high_cpu_milli = expected.cpu_high_milli;
+	entry.expected_mem_bytes = expected.mem_bytes;
 	if (ledger_reserve(p->ctx->ledger, &entry, p->ctx->now_ns()))
 		counter_add(&p->ctx->counters->extender.unreserved, 1);
 }

@@ -1,43 +1,118 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * POST /extender/prioritize: what each node is worth for the pod, 0 to 10, as /v1/scores blends it.
- * A node that the view does not have gets 0.
+ * POST /extender/prioritize: what each node is worth for the pod, 0 to 10, by the blend of
+ * /v1/scores over the nodes that are asked about:
  *
- * The node with the highest score, of equals the first by name, is charged with the pod: the
+ *     10 - floor(10 * (best - score) / max(best - worst, 10)) and at least 1
+ *
+ * The scheduler has eleven steps for all nodes, and nodes that differ by less than one share a
+ * step; so the steps lie between the worst node and the best. Of equals the first by name is the
+ * best, which has the highest step alone: the scheduler chooses among equals at random, and would
+ * choose another one than is charged. Where
+ * all are within 10 points a step is one point, so that little differences do not outweigh the
+ * scheduler's own plugins. A node without a measurement beside measured ones gets 0, and so does
+ * one that the view does not have; all get 0 while an aggregator that has just started hears its
+ * agents.
+ *
+ * The best node is charged with the pod: the
  * scheduler adds its own scores and may choose another one, which the watch event tells then.
  * Meanwhile the next pods see the node fuller than it is measured, so that a burst does not stack.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/api/extender_call.h"
 #include "aggregator/api/warmer.h"
+#include "shared/clock.h"
 #include "shared/mem.h"
 
-/* R(score/10), halves up. */
-static int64_t to_ten(int64_t score)
+#define TEN_POINTS 10.0 /* a step is a tenth of at least so many */
+
+/*
+ * An aggregator that has just started hears its agents one by one, each with what it kept: until
+ * all nodes have a window, or this is over, those that were heard first are not better than others.
+ */
+#define SETTLE_NS (60 * NS_PER_SEC)
+
+static bool is_settling(const struct extender_call *c, const struct score_job *job)
 {
-	return (score + 5) / 10;
+	bool measured = false, missing = false;
+
+	if (!c->ctx->started_ns || c->now_ns - c->ctx->started_ns > SETTLE_NS)
+		return false;
+	for (size_t i = 0; i < job->node_count; i++) {
+		const struct score_node *n = &job->nodes[i];
+
+		measured |= n->measured;
+		missing |= !n->measured || !*n->window; /* that covers its time */
+	}
+	return measured && missing;
+}
+
+/* The blended scores of a job's nodes; NAN where a node is only estimated beside measured ones. */
+static double *blend_scores(const struct score_job *job, double *best, double *worst)
+{
+	double *scores = mem_alloc((job->node_count + 1) * sizeof(*scores));
+	int64_t each[SCORE_PLUGINS];
+
+	*best = -INFINITY;
+	*worst = INFINITY;
+	for (size_t i = 0; i < job->node_count; i++) {
+		const struct score_node *n = &job->nodes[i];
+
+		scores[i] = score_job_score(job, i, each);
+		if (!n->measured && n->rung != RUNG_ALLOCATION) {
+			scores[i] = NAN;
+			continue;
+		}
+		*best = fmax(*best, scores[i]);
+		*worst = fmin(*worst, scores[i]);
+	}
+	return scores;
+}
+
+static int64_t to_ten(double score, double best, double worst)
+{
+	double steps = floor(10 * (best - score) / fmax(best - worst, TEN_POINTS));
+
+	return isnan(score) ? 0 : (int64_t)fmax(10 - steps, 1);
+}
+
+/* Of those that have the highest step the first keeps it; the view has them by name. */
+static void single_out(int64_t *places, size_t count)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < count; i++) {
+		places[i] -= places[i] == 10 && found;
+		found |= places[i] == 10;
+	}
 }
 
 /* By place in the view; those not asked about, and the place behind the last, have 0. */
 static int64_t *score_places(const struct extender_call *c)
 {
-	int64_t *scores = mem_zalloc(c->view->node_count + 1, sizeof(*scores));
+	int64_t *places = mem_zalloc(c->view->node_count + 1, sizeof(*places));
 	bool *chosen = extender_call_chosen(c);
-	int64_t each[SCORE_PLUGINS];
+	double *scores, best, worst;
 	struct score_job job;
+	bool settling;
 	size_t next = 0;
 
 	warmer_asked(c->ctx->warmer, c->now_ns);
 	score_job_init(&job, &c->ask, chosen);
-	for (size_t i = 0; i < c->view->node_count; i++)
+	settling = is_settling(c, &job);
+	scores = blend_scores(&job, &best, &worst);
+	for (size_t i = 0; !settling && i < c->view->node_count; i++)
 		if (chosen[i])
-			scores[i] = to_ten(score_job_score(&job, next++, each));
+			places[i] = to_ten(scores[next++], best, worst);
+	single_out(places, c->view->node_count);
 	score_job_fini(&job);
+	free(scores);
 	free(chosen);
-	return scores;
+	return places;
 }
 
 static const struct extender_priority *find_first(const struct extender_priority *of, size_t count)

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "aggregator/api/assumed.h"
+#include "aggregator/policy/expected_use.h"
 #include "aggregator/policy/score_rows.h"
 #include "shared/mem.h"
 
@@ -22,10 +23,12 @@ void score_mix_default(struct score_mix *b, enum score_variant variant)
 	for (int id = 0; id < SCORE_PLUGINS; id++) {
 		enum score_plugin_id plugin = (enum score_plugin_id)id;
 
-		if (!score_plugin_blended(plugin) || !score_plugin_has(plugin, variant))
+		double weight = score_plugin_weight(plugin, variant);
+
+		if (weight <= 0 || !score_plugin_has(plugin, variant))
 			continue;
 		b->plugins[b->count] = plugin;
-		b->weights[b->count++] = 1;
+		b->weights[b->count++] = weight;
 	}
 }
 
@@ -58,15 +61,21 @@ static void read_nodes(struct score_job *job, const bool *chosen)
 
 struct score_query score_ask_query(const struct score_ask *ask)
 {
-	const struct owner_use *owner = view_owner(ask->view, ask->owner_uid);
-
 	return (struct score_query){
 		.variant = ask->mix->variant,
 		.args = ask->args,
 		.pod = ask->pod,
-		.owner = owner ? (struct score_owner){true, owner->cpu_milli}
-			       : (struct score_owner){false, 0},
+		.owner = expected_use_of_owner(view_owner(ask->view, ask->owner_uid)),
 	};
+}
+
+struct expected_use score_ask_expected(const struct score_ask *ask)
+{
+	const struct score_query q = score_ask_query(ask);
+	struct score_pod sums;
+
+	score_pod_read(&q, &sums);
+	return sums.expected;
 }
 
 void score_job_init(struct score_job *job, const struct score_ask *ask, const bool *chosen)
@@ -78,8 +87,7 @@ void score_job_init(struct score_job *job, const struct score_ask *ask, const bo
 	job->query.sums = &job->pod;
 	read_nodes(job, chosen);
 	if (b->variant != SCORE_UPSTREAM)
-		score_nodes_estimate(job->nodes, job->node_count,
-				     score_any_measured(ask->view, ask->now_ns));
+		score_nodes_estimate(job->nodes, job->node_count);
 	score_nodes_power(job->nodes, job->node_count, ask->args);
 	job->scores = mem_alloc((b->count * job->node_count + 1) * sizeof(*job->scores));
 	score_columns(&job->query, b->plugins, b->count, job->nodes, job->node_count, job->scales,
@@ -94,7 +102,7 @@ void score_job_fini(struct score_job *job)
 	job->nodes = NULL;
 }
 
-int64_t score_job_score(const struct score_job *job, size_t i, int64_t scores[SCORE_PLUGINS])
+double score_job_score(const struct score_job *job, size_t i, int64_t scores[SCORE_PLUGINS])
 {
 	const struct score_mix *b = job->ask->mix;
 

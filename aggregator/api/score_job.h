@@ -47,11 +47,12 @@ struct score_job {
 
 /* The query that the ask makes: the pod, and what pods of its owner use where the view has any. */
 struct score_query score_ask_query(const struct score_ask *ask);
+struct expected_use score_ask_expected(const struct score_ask *ask); /* of the pod */
 /* Reads and prepares the nodes that are chosen, by place in the view; NULL: all. */
 void score_job_init(struct score_job *job, const struct score_ask *ask, const bool *chosen);
 void score_job_fini(struct score_job *job);
-/* The blended score of the i-th node; also that of each plugin. */
-int64_t score_job_score(const struct score_job *job, size_t i, int64_t scores[SCORE_PLUGINS]);
+/* The blended score of the i-th node, unrounded; also that of each plugin. */
+double score_job_score(const struct score_job *job, size_t i, int64_t scores[SCORE_PLUGINS]);
 /* All that is to be told of its score by the plugin at that place in the blend. */
 void score_job_tell(const struct score_job *job, size_t i, size_t plugin, enum score_detail detail,
 		    struct score_result *result);

@@ -3,10 +3,13 @@
  * POST /v1/scores: what each node is worth for a pod now, by which plugins, from which numbers. The
  * answer lists the nodes by name; its score is the blend of the plugins' scores.
  *
- *   {"apiVersion","kind":"ScoreList","time","items":[{"node","score","plugins":[{"name","variant","score","rung"
+ *   {"apiVersion","kind":"ScoreList","time"[,"expected":{"cpuMillicores","highCpuMillicores","memoryBytes","source"}],"items":[{"node","score","plugins":[{"name","variant","score","rung"
  *   [,"estimated":true][,"reason","terms":[{"name","unit","value"},..]]},..],"reason"[,"refused"][,"useCap"]},..]}
  *
  * Asked for explain or fits it also tells whether the pod fits: scores_fit.h.
+ *
+ * Which nodes are named decides what is listed, not how it is scored: plugins that compare nodes
+ * always see all of the cluster's.
  *
  * The reason of a node is that of the plugin that takes most away from its score, by name where
  * there are several; with explain each plugin gives its own, and the terms.
@@ -29,6 +32,8 @@
 #include "aggregator/api/scores_fit.h"
 #include "aggregator/api/scores_request.h"
 #include "aggregator/api/warmer.h"
+#include "aggregator/policy/arith.h"
+#include "aggregator/policy/expected_use.h"
 #include "aggregator/policy/sentence.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
@@ -112,14 +117,15 @@ static void write_tail(struct answer *a, const struct score_node *node)
 	char rung[SCORE_RUNG_LEN];
 
 	/* Nearly all nodes are on the same one; only that of late nodes has a number in it. */
-	if (a->tail.len && a->tail_rung == node->rung && node->rung != RUNG_LATE)
+	if (a->tail.len && a->tail_rung == node->rung && node->rung != RUNG_LATE &&
+	    !node->estimated)
 		return;
 	a->tail_rung = node->rung;
 	score_rung_text(node, rung);
 	jsonw_init(&w, &text);
 	w.comma = true;
 	jsonw_key_string(&w, "rung", rung);
-	if (node->rung == RUNG_ALLOCATION)
+	if (node->estimated)
 		jsonw_key_bool(&w, "estimated", true);
 	if (!a->rq->explain)
 		jsonw_object_close(&w);
@@ -215,19 +221,20 @@ static void write_limits(struct jsonw *w, const struct answer *a, const struct s
 		jsonw_key_string(w, "useCap", "off: no usage data");
 }
 
-static void write_node(struct jsonw *w, struct answer *a, size_t at)
+static void write_node(struct jsonw *w, struct answer *a, size_t at, bool comma)
 {
 	const struct score_node *node = &a->job.nodes[at];
-	int64_t scores[SCORE_PLUGINS] = {0}, score;
+	int64_t scores[SCORE_PLUGINS] = {0};
+	double score;
 
 	write_tail(a, node);
 	score = score_job_score(&a->job, at, scores);
-	buf_add_str(w->out, at > 0 ? ",{\"node\":" : "{\"node\":");
+	buf_add_str(w->out, comma ? ",{\"node\":" : "{\"node\":");
 	w->comma = false;
 	jsonw_string(w, node->name);
 	buf_add_str(w->out, ",\"score\":");
 	w->comma = false;
-	jsonw_int(w, score);
+	jsonw_int(w, round_away(score));
 	buf_add_str(w->out, ",\"plugins\":[");
 	for (size_t i = 0; i < a->mix->count; i++)
 		write_plugin(w, a, at, i, scores[i]);
@@ -265,7 +272,24 @@ static void fetch_ahead(const struct score_job *job, size_t i)
 	__builtin_prefetch(job->nodes[i + AHEAD].name);
 }
 
-static void write_answer(struct answer *a, int64_t now_ns, struct api_response *rs)
+/* What the pod is expected to use, and by what that is known. */
+static void write_expected(struct jsonw *w, const struct answer *a)
+{
+	const struct expected_use *e = &a->job.pod.expected;
+
+	if (a->mix->variant == SCORE_UPSTREAM || !a->rq->pod.container_count)
+		return;
+	jsonw_key(w, "expected");
+	jsonw_object_open(w);
+	jsonw_key_int(w, "cpuMillicores", e->cpu_milli);
+	jsonw_key_int(w, "highCpuMillicores", e->cpu_high_milli);
+	jsonw_key_int(w, "memoryBytes", e->mem_bytes);
+	jsonw_key_string(w, "source", expected_use_source_name(e->source));
+	jsonw_object_close(w);
+}
+
+static void write_answer(struct answer *a, const bool *chosen, int64_t now_ns,
+			 struct api_response *rs)
 {
 	struct jsonw w;
 
@@ -275,12 +299,14 @@ static void write_answer(struct answer *a, int64_t now_ns, struct api_response *
 	jsonw_init(&w, &rs->body);
 	jsonw_object_open(&w);
 	list_write_header(&w, "ScoreList", now_ns);
+	write_expected(&w, a);
 	scores_fit_write_counts(a->fit, &w);
 	jsonw_key(&w, "items");
 	jsonw_array_open(&w);
-	for (size_t i = 0; i < a->job.node_count; i++) {
+	for (size_t i = 0, written = 0; i < a->job.node_count; i++) {
 		fetch_ahead(&a->job, i);
-		write_node(&w, a, i);
+		if (!chosen || chosen[i])
+			write_node(&w, a, i, written++ > 0);
 	}
 	jsonw_array_close(&w);
 	jsonw_object_close(&w);
@@ -322,8 +348,8 @@ static void answer(const struct api_context *ctx, const struct scores_request *r
 		a.fit = scores_fit_open(ctx->places, v, ledger,
 					cJSON_GetObjectItemCaseSensitive(rq->tree, "pod"),
 					ask.now_ns);
-	score_job_init(&a.job, &ask, chosen);
-	write_answer(&a, ask.now_ns, rs);
+	score_job_init(&a.job, &ask, NULL);
+	write_answer(&a, chosen, ask.now_ns, rs);
 	score_job_fini(&a.job);
 	scores_fit_close(a.fit);
 	free(chosen);

@@ -273,8 +273,14 @@ static const char *arg_unlimited(const struct reader *r, const cJSON *value)
 {
 	if (r->variant == SCORE_UPSTREAM)
 		return "is not an argument of variant upstream, where no limit counts as nothing";
+	if (cJSON_IsString(value) && strcmp(value->valuestring, "allocatable") == 0) {
+		for (int i = 0; i < SCORE_RESOURCES; i++)
+			r->args->values.unlimited[i] = -1;
+		return NULL;
+	}
 	if (!cJSON_IsObject(value))
-		return "must be an object such as {\"cpu\": \"2\", \"memory\": \"4Gi\"}";
+		return "must be \"allocatable\", or an object such as "
+		       "{\"cpu\": \"2\", \"memory\": \"4Gi\"}";
 	for (const cJSON *item = value->child; item; item = item->next) {
 		enum score_resource resource;
 		int64_t amount;

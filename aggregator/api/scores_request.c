@@ -18,6 +18,7 @@
 
 struct parser {
 	struct scores_request *rq;
+	const struct extender_options *extender; /* NULL: none */
 	char *field;
 	struct reason *reason;
 };
@@ -120,7 +121,7 @@ static int read_variant(const struct parser *p, const cJSON *item)
 			   item->valuestring, score_variant_names());
 		return -EINVAL;
 	}
-	score_args_default(&p->rq->args.values, p->rq->mix.variant);
+	extender_options_args(p->extender, p->rq->mix.variant, &p->rq->args.values);
 	return 0;
 }
 
@@ -284,16 +285,27 @@ static int read_members(const struct parser *p, const cJSON *tree)
 	return 0;
 }
 
+/* Arguments that the request states are kept. */
+static void mix_by_default(struct scores_request *rq, const struct extender_options *extender)
+{
+	struct score_args usual, args = rq->args.values;
+
+	score_args_default(&usual, rq->mix.variant);
+	extender_options_mix(extender, rq->mix.variant, &rq->mix, &args);
+	if (rq->args.values.safe_variance_margin == usual.safe_variance_margin)
+		rq->args.values.safe_variance_margin = args.safe_variance_margin;
+}
+
 int scores_request_parse(const char *body, size_t len, const struct extender_options *extender,
 			 struct scores_request *rq, char field[SCORES_FIELD_MAX],
 			 struct reason *reason)
 {
-	struct parser p = {rq, field, reason};
+	struct parser p = {rq, extender, field, reason};
 	int err;
 
 	memset(rq, 0, sizeof(*rq));
 	rq->pod_uid = rq->owner_uid = "";
-	score_args_default(&rq->args.values, rq->mix.variant);
+	extender_options_args(extender, rq->mix.variant, &rq->args.values);
 	if (strlen(body) == len)
 		rq->tree = cJSON_ParseWithLengthOpts(body, len + 1, NULL, true);
 	if (!cJSON_IsObject(rq->tree))
@@ -303,7 +315,7 @@ int scores_request_parse(const char *body, size_t len, const struct extender_opt
 	if (err)
 		scores_request_fini(rq);
 	else if (!rq->mix.count)
-		extender_options_mix(extender, rq->mix.variant, &rq->mix);
+		mix_by_default(rq, extender);
 	return err;
 }
 

@@ -13,6 +13,7 @@
 
 #include "aggregator/api/snapshot_state.h"
 #include "aggregator/model/object_json.h"
+#include "aggregator/policy/arith.h"
 #include "shared/jsonw.h"
 #include "shared/timefmt.h"
 
@@ -56,6 +57,8 @@ void snapshot_write_ledger_entry(struct jsonw *w, const struct ledger_entry *e)
 		jsonw_key_string(w, "node", e->node);
 	write_requests(w, &e->requests);
 	jsonw_key_int(w, "expectedCpuMillicores", e->expected_cpu_milli);
+	jsonw_key_int(w, "expectedHighCpuMillicores", e->expected_high_cpu_milli);
+	jsonw_key_int(w, "expectedMemoryBytes", e->expected_mem_bytes);
 	jsonw_key_int(w, "priority", e->priority);
 	write_time(w, "made", e->made_ns);
 	write_time(w, "expires", e->expires_ns);
@@ -87,18 +90,23 @@ static int read_entry(struct snapshot *s, const struct snapshot_text *t, const c
 		.name = snapshot_member(item, "name"),
 		.node = snapshot_member(item, "node"),
 	};
-	double cpu_milli, priority;
+	double cpu_milli, high_milli, mem_bytes, priority;
 	int rc;
 
 	if (!cJSON_IsObject(item) || !*e.uid || !*e.name ||
 	    read_number(item, "expectedCpuMillicores", 0, 0x1p63, &cpu_milli) ||
+	    read_number(item, "expectedHighCpuMillicores", 0, 0x1p63, &high_milli) ||
+	    read_number(item, "expectedMemoryBytes", 0, 0x1p63, &mem_bytes) ||
 	    read_number(item, "priority", INT32_MIN, INT32_MAX, &priority))
 		return snapshot_text_fail(
 			t,
 			"state.ledger[%zu]: must be a reservation with uid, name, "
-			"expectedCpuMillicores and priority",
+			"expectedCpuMillicores, expectedHighCpuMillicores, "
+			"expectedMemoryBytes and priority",
 			index);
-	e.expected_cpu_milli = cpu_milli < 0x1p63 ? (int64_t)cpu_milli : INT64_MAX;
+	e.expected_cpu_milli = round_saturating(cpu_milli);
+	e.expected_high_cpu_milli = round_saturating(high_milli);
+	e.expected_mem_bytes = round_saturating(mem_bytes);
 	e.priority = (int32_t)priority;
 	rc = object_json_resources(&json, item, NULL, "requests", NULL, &e.requests);
 	if (rc)

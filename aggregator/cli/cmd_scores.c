@@ -231,6 +231,11 @@ static bool tells_fits(const cJSON *item)
 	return cJSON_IsBool(document_at(item, "fits"));
 }
 
+static bool is_unfit(const cJSON *item)
+{
+	return cJSON_IsFalse(document_at(item, "fits"));
+}
+
 static void add_fits(struct table *t, const cJSON *item)
 {
 	const cJSON *fits = document_at(item, "fits");
@@ -424,10 +429,29 @@ static void explain_node(struct cli *cli, const cJSON *item)
 		explain_plugin(cli, plugin, &cli->out);
 }
 
+static void explain_expected(struct cli *cli, const cJSON *doc)
+{
+	const cJSON *use = document_at(doc, "expected");
+	char cpu[UNITS_LEN], high[UNITS_LEN], memory[UNITS_LEN], *line;
+
+	if (!use)
+		return;
+	units_cpu(document_number(use, "cpuMillicores"), cpu);
+	units_cpu(document_number(use, "highCpuMillicores"), high);
+	units_bytes(document_number(use, "memoryBytes"), memory);
+	line = mem_printf("The pod is expected to use CPU %s (by %s; pods are spread by %s) and "
+			  "memory %s.",
+			  cpu, document_text(use, "source"), high, memory);
+	lines_add(cli, line, &cli->out);
+	buf_add_char(&cli->out, '\n');
+	free(line);
+}
+
 static void print_explanation(struct cli *cli, const cJSON *doc, cJSON *const *items, size_t count)
 {
 	size_t most = cli->options->limit > 0 ? (size_t)cli->options->limit : count;
 
+	explain_expected(cli, doc);
 	explain_counts(cli, doc);
 
 	for (size_t i = 0; i < count && i < most; i++) {
@@ -447,12 +471,15 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(x ? x : "", y ? y : "");
 }
 
-/* Greatest first; what has no score last. */
+/* Nodes where the pod fits, or nobody knows, come first; greatest scores first, none last. */
 static int compare_scores(const void *a, const void *b)
 {
+	bool p = is_unfit(*(cJSON *const *)a), q = is_unfit(*(cJSON *const *)b);
 	double x = document_number(*(cJSON *const *)a, "score"),
 	       y = document_number(*(cJSON *const *)b, "score");
 
+	if (p != q)
+		return p ? 1 : -1;
 	if (isnan(x) != isnan(y))
 		return isnan(x) ? 1 : -1;
 	if (x != y && !isnan(x))

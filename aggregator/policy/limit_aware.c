@@ -20,9 +20,11 @@
  *   the pod itself         counts, as in the KEP's formula (its prose leaves it out)
  *   old and new pods       counted alike: containers, sidecars, overhead, or what is stated for the whole pod; other init
  *                          containers are gone when neighbours compete
- *   container without      counts as args->unlimited, by default all of the node's allocatable, but no less than it
- *   a limit                requests: to count it as nothing makes the most dangerous pod the most welcome one
+ *   container without      counts as args->unlimited, by default what it is expected to use, but no less than it
+ *   a limit                requests: as nothing, the most dangerous pod would be the most welcome one; as the whole
+ *                          node, nodes would be ranked by their number of such containers alone
  *   just placed pods       count as any other, and with their requests as long as the API does not tell of them
+ *   little differences     highest - lowest is at least 50, half the allocatable: else one percent would be all
  *   min-max                with args->quantiles from the 5 % to the 95 % quantile, so that one node at six times its
  *                          allocatable does not make all others equal
  *   truncation             none before the end; then to the nearest, halves away from zero
@@ -37,6 +39,8 @@
 #include "aggregator/policy/arith.h"
 #include "aggregator/policy/plugin.h"
 #include "aggregator/policy/score_load.h"
+
+#define RANGE_LEAST 50.0 /* percent of the allocatable */
 
 /* What the terms of one resource are called. */
 static const struct names {
@@ -69,8 +73,7 @@ SCORE_ARITHMETIC void add_corrected(const struct score_query *q, enum score_reso
 {
 	const struct names *names = &names_of[resource];
 	const struct pod_load *sums = side->sums;
-	int64_t each =
-		q->args->unlimited[resource] > 0 ? q->args->unlimited[resource] : side->allocatable;
+	int64_t each = score_unlimited_as(q->args, resource, side->allocatable);
 	struct pod_bound pod = score_pod_bound(q, resource);
 
 	l->on_node = score_limits_on_node(sums, each, side->allocatable);
@@ -169,13 +172,21 @@ static int64_t spread_upstream(double raw, const struct score_scale *scale)
 	return (int64_t)((raw - scale->lowest) * 100 / (scale->highest - scale->lowest));
 }
 
+static int64_t spread(double raw, const struct score_scale *scale)
+{
+	struct score_scale wide = *scale;
+
+	wide.lowest = at_most(scale->lowest, scale->highest - RANGE_LEAST);
+	return score_spread(raw, &wide);
+}
+
 void limit_aware_normalize(const struct score_query *q, const struct score_scale *scale,
 			   struct score_result *r)
 {
 	score_term(r, "lowest", "percent", scale->lowest);
 	score_term(r, "highest", "percent", scale->highest);
 	r->score = q->variant == SCORE_UPSTREAM ? spread_upstream(r->raw, scale)
-						: score_spread(r->raw, scale);
+						: spread(r->raw, scale);
 	if (score_tells(r)) {
 		struct sentence s = score_reason_more(r);
 

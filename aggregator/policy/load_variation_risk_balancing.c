@@ -147,9 +147,15 @@ SCORE_ARITHMETIC void judge(const struct score_query *q, const struct score_node
 				      score_request(q, SCORE_CPU), node->pending_cpu_milli};
 	struct amounts mem_amounts = {node->mem_capacity_bytes, node->mem_allocatable_bytes,
 				      score_request(q, SCORE_MEMORY), node->pending_mem_bytes};
+	const struct expected_use expected = score_expected(q);
 	struct variation_risk cpu, mem;
 	bool by_cpu;
 
+	if (variant == SCORE_CORRECTED) {
+		cpu_amounts.request = expected.cpu_high_milli;
+		cpu_amounts.pending = node->pending_high_cpu_milli;
+		mem_amounts.request = expected.mem_bytes;
+	}
 	score_term(r, "safeVarianceMargin", "", args->safe_variance_margin);
 	if (rules_of[variant].root)
 		score_term(r, "safeVarianceSensitivity", "", args->safe_variance_sensitivity);

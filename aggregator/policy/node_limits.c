@@ -2,23 +2,24 @@
 /*
  * Two rules, each for CPU and for memory:
  *
- *     real use      used + expected + z * sigma > cap * allocatable        refuses
+ *     real use      used + expected > cap * allocatable                  refuses
  *     limits        (limits on the node + the pod's) / allocatable > ratio refuses
  *
- * used and sigma are measured. Expected is what does not show in the measurements yet: pods just
- * placed, pods on their way, and the pod itself, CPU as TargetLoadPacking predicts it, memory as
- * requested. Deviations of pods that nobody has measured are not added: sigma of the node stands
- * for what it was seen to do. Exactly on the cap passes.
+ * Used is the 99th percentile of the node's recent use, with z deviations of what its age adds to
+ * sigma; mean + z * sigma where only those are known. Expected is what the measurements do not hold: pods that were not measured yet, pods on their
+ * way, and the pod itself (expected_use.h). A node that is not measured is held to the cap by what
+ * its pods request. Exactly on the cap passes.
  *
- * A rule without its numbers does not apply. A node that is silent for long, or never had an agent,
- * is the business of scores, which rank it low; to refuse it would let a monitoring failure stop
- * the placement of pods.
+ * A rule without its numbers does not apply: to refuse would let a monitoring failure stop the
+ * placement of pods.
  */
 #include "aggregator/policy/node_limits.h"
 
+#include <stdio.h>
+
+#include "aggregator/policy/expected_use.h"
 #include "aggregator/policy/plugin.h"
 #include "aggregator/policy/score_load.h"
-#include "aggregator/policy/target_load_packing.h"
 
 #define GIB 1073741824.0
 
@@ -41,6 +42,7 @@ const char *node_refusal_name(enum node_refusal refusal)
 		[NODE_OVER_USE_CAP_MEMORY] = "useCapMemory",
 		[NODE_OVER_LIMIT_RATIO_CPU] = "limitRatioCpu",
 		[NODE_OVER_LIMIT_RATIO_MEMORY] = "limitRatioMemory",
+		[NODE_UNMEASURED] = "unmeasured",
 	};
 
 	return names[refusal];
@@ -53,14 +55,15 @@ bool node_limits_cap_use(const struct node_limits *l)
 
 bool node_limits_any(const struct node_limits *l)
 {
-	return node_limits_cap_use(l) || l->ratio[SCORE_CPU] > 0 || l->ratio[SCORE_MEMORY] > 0;
+	return node_limits_cap_use(l) || l->ratio[SCORE_CPU] > 0 || l->ratio[SCORE_MEMORY] > 0 ||
+	       l->refuse_unmeasured;
 }
 
 static bool is_use_known(const struct score_node *node, enum score_resource resource)
 {
 	struct score_side side = score_side(node, resource);
 
-	return node->measured && side.metric->known && side.allocatable > 0;
+	return (node->estimated || (node->measured && side.metric->known)) && side.allocatable > 0;
 }
 
 bool node_limits_use_known(const struct node_limits *l, const struct score_node *node)
@@ -74,23 +77,35 @@ bool node_limits_use_known(const struct node_limits *l, const struct score_node 
 /* --- real use --------------------------------------------------------------------------------- */
 
 struct use {
-	double used, sigma, expected, highest, cap;
+	double used, expected, cap;
 };
+
+/* In percent of the capacity, and no more than there is. */
+static double highest_use(const struct node_limits *l, const struct score_node *node,
+			  enum score_resource resource)
+{
+	const struct score_metric *metric = score_side(node, resource).metric;
+	double late = metric->stddev * (1 - 1 / at_least(node->widening, 1));
+	double p99 = node->p99[resource];
+
+	return at_most(isnan(p99) ? metric->mean + l->z * metric->stddev : p99 + l->z * late, 100);
+}
 
 static struct use use_of(const struct node_limits *l, const struct score_query *q,
 			 const struct score_node *node, enum score_resource resource)
 {
 	struct score_side side = score_side(node, resource);
-	int64_t own = resource == SCORE_CPU ? target_load_packing_expect(q)
-					    : score_request(q, SCORE_MEMORY);
-	struct use u = {
-		.used = side.metric->mean / 100 * (double)side.capacity,
-		.sigma = side.metric->stddev / 100 * (double)side.capacity,
-		.expected = (double)side.pending + (double)own,
-		.cap = l->use_cap[resource] * (double)side.allocatable,
-	};
+	const struct expected_use expected = score_expected(q);
+	int64_t own = resource == SCORE_CPU ? expected.cpu_milli : expected.mem_bytes;
+	struct use u = {.cap = l->use_cap[resource] * (double)side.allocatable};
 
-	u.highest = u.used + u.expected + l->z * u.sigma;
+	if (node->estimated) {
+		u.used = (double)side.sums->requests;
+		u.expected = (double)own;
+	} else {
+		u.used = highest_use(l, node, resource) / 100 * (double)side.capacity;
+		u.expected = (double)node->unseen[resource] + (double)own;
+	}
 	return u;
 }
 
@@ -99,23 +114,26 @@ static void add_amount(struct sentence *s, const struct names *names, double amo
 	sentence_add_fixed(s, amount / names->scale, 2);
 }
 
-static void tell_use(const struct node_limits *l, const struct score_node *node,
-		     enum score_resource resource, const struct use *u,
-		     char text[NODE_REFUSAL_TEXT])
+static void tell_use(const struct node_limits *l, const struct score_query *q,
+		     const struct score_node *node, enum score_resource resource,
+		     const struct use *u, char text[NODE_REFUSAL_TEXT])
 {
 	const struct names *names = &names_of[resource];
-	double room = u->cap - u->expected - l->z * u->sigma;
+	double room = u->cap - u->expected;
 	struct sentence s;
 
 	sentence_start(&s, text, NODE_REFUSAL_TEXT);
 	sentence_add(&s, names->label);
-	sentence_add(&s, " in use ");
+	sentence_add(&s, node->estimated ? " requests " : " in use ");
 	add_amount(&s, names, u->used);
 	sentence_add(&s, "+");
 	add_amount(&s, names, u->expected);
 	sentence_add(&s, names->unit);
-	sentence_add(&s, " with sigma ");
-	add_amount(&s, names, u->sigma);
+	if (resource == SCORE_CPU) {
+		sentence_add(&s, " (by ");
+		sentence_add(&s, expected_use_source_name(score_expected(q).source));
+		sentence_add(&s, ")");
+	}
 	sentence_add(&s, " is over ");
 	sentence_add_fixed(&s, l->use_cap[resource], 2);
 	sentence_add(&s, " of ");
@@ -126,7 +144,7 @@ static void tell_use(const struct node_limits *l, const struct score_node *node,
 		sentence_add(&s, names->unit);
 		sentence_add(&s, " is in use");
 	} else {
-		sentence_add(&s, ": the pod needs a larger or steadier node");
+		sentence_add(&s, ": the pod needs a larger node");
 	}
 	sentence_add(&s, ", or with a higher --extender-use-cap-");
 	sentence_add(&s, names->flag);
@@ -141,9 +159,9 @@ static bool is_over_cap(const struct node_limits *l, const struct score_query *q
 	if (l->use_cap[resource] <= 0 || !is_use_known(node, resource))
 		return false;
 	u = use_of(l, q, node, resource);
-	if (u.highest <= u.cap)
+	if (u.used + u.expected <= u.cap)
 		return false;
-	tell_use(l, node, resource, &u, text);
+	tell_use(l, q, node, resource, &u, text);
 	return true;
 }
 
@@ -167,7 +185,7 @@ static void tell_ratio(const struct node_limits *l, enum score_resource resource
 	sentence_add(&s, " times ");
 	add_amount(&s, names, allocatable);
 	sentence_add(&s,
-		     ": lower the pod's limit, where a missing one counts as the whole node, or "
+		     ": lower the pod's limit, where a missing one counts as --unlimited says, or "
 		     "set a higher --extender-limit-ratio-");
 	sentence_add(&s, names->flag);
 }
@@ -177,8 +195,7 @@ static bool is_over_ratio(const struct node_limits *l, const struct score_query 
 			  char text[NODE_REFUSAL_TEXT])
 {
 	struct score_side side = score_side(node, resource);
-	int64_t each =
-		q->args->unlimited[resource] > 0 ? q->args->unlimited[resource] : side.allocatable;
+	int64_t each = score_unlimited_as(q->args, resource, side.allocatable);
 	double allocatable = (double)side.allocatable, on_node, pod;
 	struct pod_bound bound;
 
@@ -193,6 +210,22 @@ static bool is_over_ratio(const struct node_limits *l, const struct score_query 
 	return true;
 }
 
+/* On the allocation rung no node is measured: to refuse all would place nothing. */
+static bool is_unmeasured(const struct node_limits *l, const struct score_node *node,
+			  char text[NODE_REFUSAL_TEXT])
+{
+	char rung[SCORE_RUNG_LEN];
+
+	if (!l->refuse_unmeasured || node->measured || node->rung == RUNG_ALLOCATION)
+		return false;
+	score_rung_text(node, rung);
+	snprintf(text, NODE_REFUSAL_TEXT,
+		 "the node is not measured (%s) while others are: start its agent, or leave "
+		 "--extender-refuse-unmeasured out",
+		 rung);
+	return true;
+}
+
 enum node_refusal node_limits_check(const struct node_limits *l, const struct score_query *q,
 				    const struct score_node *node, char text[NODE_REFUSAL_TEXT])
 {
@@ -202,5 +235,5 @@ enum node_refusal node_limits_check(const struct node_limits *l, const struct sc
 	for (enum score_resource r = 0; r < SCORE_RESOURCES; r++)
 		if (is_over_ratio(l, q, node, r, text))
 			return names_of[r].over_ratio;
-	return NODE_PASSES;
+	return is_unmeasured(l, node, text) ? NODE_UNMEASURED : NODE_PASSES;
 }

@@ -15,11 +15,12 @@ struct node_limits {
 	/* Sum of the pods' limits by allocatable; unlimited containers count as for LimitAware. */
 	double ratio[SCORE_RESOURCES];
 	/*
-	 * Mean + z * sigma of the measured use, with what pods on their way and this one are
-	 * expected to use, by allocatable.
+	 * The highest recent use, with what pods on their way and this one are expected to use, by
+	 * allocatable.
 	 */
 	double use_cap[SCORE_RESOURCES];
 	double z; /* 2.33: above it once in a hundred, if use is normal */
+	bool refuse_unmeasured; /* nodes that are not measured while others are */
 };
 
 enum node_refusal {
@@ -28,6 +29,7 @@ enum node_refusal {
 	NODE_OVER_USE_CAP_MEMORY,
 	NODE_OVER_LIMIT_RATIO_CPU,
 	NODE_OVER_LIMIT_RATIO_MEMORY,
+	NODE_UNMEASURED,
 	NODE_REFUSALS
 };
 

@@ -70,12 +70,6 @@ bool score_is_unknown(const struct score_query *q, enum score_plugin_id plugin,
 void score_result_start(struct score_result *result, enum score_detail detail);
 /* Takes a raw value into the extremes. */
 void score_scale_add(struct score_scale *scale, double raw);
-/*
- * Whether the plugin goes by load and this node's is a guess: it stays below what is measured
- * (score_scale.c).
- */
-bool score_plugin_guesses(enum score_plugin_id plugin, enum score_variant variant,
-			  const struct score_node *node);
 /* Whether this node is scored by requests in the plugin's place. */
 bool score_plugin_estimates(enum score_plugin_id plugin, enum score_variant variant,
 			    const struct score_node *node);
@@ -86,7 +80,7 @@ bool score_plugin_estimates(enum score_plugin_id plugin, enum score_variant vari
  */
 bool score_is_ordinary(const struct score_node *node);
 /* What contention and OOM kills leave of a score: a factor of at most 1. */
-double score_strain(const struct score_node *node);
+double score_strain(const struct score_args *args, const struct score_node *node);
 /* The plugin's, and NULL where it does not normalise. */
 score_column *score_plugin_column(enum score_plugin_id plugin);
 score_normalizer *score_plugin_normalizer(enum score_plugin_id plugin);
@@ -127,6 +121,17 @@ static inline int64_t score_request(const struct score_query *q, enum score_reso
 {
 	return q->sums ? q->sums->of[resource].request
 		       : score_pod_need(q->pod, resource, false, q->variant == SCORE_UPSTREAM);
+}
+
+/* What the pod is expected to use, as the variant predicts it. */
+static inline struct expected_use score_expected(const struct score_query *q)
+{
+	struct score_pod sums;
+
+	if (q->sums)
+		return q->sums->expected;
+	score_pod_read(q, &sums);
+	return sums.expected;
 }
 
 static inline void score_term(struct score_result *r, const char *name, const char *unit,

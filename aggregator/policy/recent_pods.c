@@ -2,6 +2,7 @@
 #include "aggregator/policy/recent_pods.h"
 
 #include "aggregator/policy/arith.h"
+#include "aggregator/policy/expected_use.h"
 #include "aggregator/policy/target_load_packing.h"
 
 #define NS_PER_S 1000000000LL
@@ -41,37 +42,62 @@ static int64_t expect_upstream(const struct kube_pod *pod, const struct score_ar
 {
 	if (!recent_pod_counts(pod->scheduled_ns / NS_PER_S, window_end_s))
 		return 0;
-	return target_load_packing_predict(&pod->template->spec, args, true);
+	return target_load_packing_predict(&pod->template->spec, args);
 }
 
-static double expect_cpu(const struct view *v, const struct kube_pod *pod,
-			 const struct score_args *args)
+/* What it used as long as it was measured; false: not yet. */
+static bool read_measured(const struct page_pod *use, struct expected_use *out)
 {
-	const struct owner_use *owner = view_owner(v, pod->template->owner.uid);
+	const struct pod_stats *cpu = use ? &use->usage.cpu_milli[WINDOW_5M] : NULL;
 
-	return owner ? owner->cpu_milli
-		     : (double)target_load_packing_predict(&pod->template->spec, args, false);
+	if (!cpu || !cpu->samples)
+		return false;
+	*out = (struct expected_use){
+		.cpu_milli = round_saturating((double)cpu->mean),
+		.cpu_high_milli = round_saturating((double)cpu->mean),
+		.mem_bytes = round_saturating((double)use->usage.working_set_bytes[WINDOW_5M].max),
+	};
+	return true;
 }
 
-void recent_pods_expect(const struct view *v, const struct view_node *n,
-			const struct score_query *q, int64_t *cpu_milli, int64_t *mem_bytes)
+static void add_share(int64_t *sum, int64_t amount, double share)
 {
-	int64_t cpu_sum = 0, mem_sum = 0;
+	*sum = add_saturating(*sum, round_saturating(share * (double)amount));
+}
+
+static void add_expected(struct recent_use *sum, const struct expected_use *of, double uncovered)
+{
+	double unseen = uncovered >= 1;
+
+	add_share(&sum->cpu_milli, of->cpu_milli, uncovered);
+	add_share(&sum->cpu_high_milli, of->cpu_high_milli, uncovered);
+	add_share(&sum->mem_bytes, of->mem_bytes, uncovered);
+	add_share(&sum->unseen_cpu_milli, of->cpu_milli, unseen);
+	add_share(&sum->unseen_high_cpu_milli, of->cpu_high_milli, unseen);
+	add_share(&sum->unseen_mem_bytes, of->mem_bytes, unseen);
+}
+
+struct recent_use recent_pods_expect(const struct view *v, const struct view_node *n,
+				     const struct score_query *q)
+{
+	struct recent_use sum = {0};
 
 	for (size_t i = 0; i < n->recent_count; i++) {
 		const struct kube_pod *pod = n->recents[i].pod;
-		double share = (double)n->recents[i].uncovered;
-		double mem = (double)kube_pod_requests(pod)->of[RESOURCE_MEMORY];
+		struct expected_use expected;
+		struct score_owner owner;
 
 		if (q->variant == SCORE_UPSTREAM) {
-			cpu_sum = add_saturating(
-				cpu_sum, expect_upstream(pod, q->args, n->page->end_ns / NS_PER_S));
+			sum.cpu_milli = add_saturating(sum.cpu_milli,
+						       expect_upstream(pod, q->args,
+								       n->page->end_ns / NS_PER_S));
 			continue;
 		}
-		cpu_sum = add_saturating(cpu_sum,
-					 round_saturating(share * expect_cpu(v, pod, q->args)));
-		mem_sum = add_saturating(mem_sum, round_saturating(share * mem));
+		if (!read_measured(n->recents[i].use, &expected)) {
+			owner = expected_use_of_owner(view_owner(v, pod->template->owner.uid));
+			expected_use_read(&pod->template->spec, q->args, &owner, &expected);
+		}
+		add_expected(&sum, &expected, (double)n->recents[i].uncovered);
 	}
-	*cpu_milli = cpu_sum;
-	*mem_bytes = mem_sum;
+	return sum;
 }

@@ -23,13 +23,22 @@ bool recent_pod_counts(int64_t placed_s, int64_t window_end_s);
  */
 size_t recent_pods_expired(const int64_t *placed_s, size_t count, int64_t now_s, bool upstream);
 
+/* As in struct expected_use, of several pods. */
+struct recent_use {
+	int64_t cpu_milli, cpu_high_milli, mem_bytes;
+	/* Of those that were not measured at all. */
+	int64_t unseen_cpu_milli, unseen_high_cpu_milli, unseen_mem_bytes;
+};
+
 /*
- * What the node's recent pods (struct view_recent) are expected to use beyond what its window
- * shows: CPU by what TargetLoadPacking expects of them (their owner's measured mean, else by their
- * requests), memory by their requests, each times the share of the window in which the pod was not
- * measured. upstream: CPU only, of pods placed as recent_pod_counts() says, in full.
+ * What the node's recent pods (struct view_recent) use beyond what its window shows: the mean since
+ * they are measured, else what they are expected to use (expected_use.h), each times the share of
+ * the window in which the pod was not measured. upstream:
+ * CPU only, of pods placed as recent_pod_counts() says, in full.
  */
-void recent_pods_expect(const struct view *v, const struct view_node *n,
-			const struct score_query *q, int64_t *cpu_milli, int64_t *mem_bytes);
+struct recent_use recent_pods_expect(const struct view *v, const struct view_node *n,
+				     const struct score_query *q);
+/* They are what is pending on the node. */
+void score_node_expect(struct score_node *node, const struct recent_use *pods);
 
 #endif

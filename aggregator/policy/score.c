@@ -2,19 +2,15 @@
 /*
  * The table of plugins, and the rules all of them share outside upstream's variant:
  *
- *   - Nothing unknown ever wins. A node without a measurement of CPU or memory gets 0 here, before
- *     any plugin could
- *     make a guess out of it, and takes no part in a normalisation.
- *   - A node that is not measured but whose pods' requests are known (the allocation rung) is
- *     packed by them where the
- *     plugin goes by load: its score is how full it would be, 100 * max over CPU and memory of (requests on the node
- *     + pod) / allocatable, and 0 where the pod does not fit. A new node, whose use is taken as 0, is scored as if that
- *     were measured, but by plugins that normalise. Beside measured nodes either stays below the best of those
- *     (score_scale.c).
+ *   - Nothing unknown ever wins. A node without a measurement gets 0 here, before any plugin could make a guess out of it,
+ *     and takes no part in a normalisation. A resource without a measurement is left out by plugins that can do without.
+ *   - A node that is not measured but whose pods' requests are known is estimated by them: its score is what would be left,
+ *     100 * (1 - max over CPU and memory of (requests on the node + pod) / allocatable). Beside measured nodes all
+ *     estimates are scaled to stay below the least of those (score_scale.c).
  *   - A node where tasks wait for each other, or were killed for want of memory, is worth less
  *     (corrected only):
  *
- *         score * (1 - max(0, contention - 0.1) / 0.9) * max(0.5, 1 - 0.1 * OOM kills)
+ *         score * (1 - max(0, contention - 0.1) / 0.9) * (1 - oom_cost * min(1, OOM kills / 5))
  *
  *     contention being the share of the window's time in which some task of the node waited for CPU or memory, the
  *     larger of the two: a tenth is what a healthy, busy machine shows and costs nothing. Not measured costs nothing.
@@ -24,7 +20,7 @@
  * is said):
  *
  *     TargetLoadPacking
- *       limits first: request 400m, limit 4000m, 20 % used                                      27    79
+ *       limits first: request 400m, limit 4000m, 20 % used                                      27    76
  *       a node without CPU                                                                      40     0
  *       percent of capacity: 40 % of 10 CPUs used, 8 allocatable, pod without containers       100    33
  *       H1 restart of the scheduler: 10 running pods of 200m are predicted again, 30 % used     27    85
@@ -35,7 +31,6 @@
  *       the sum of mean and deviation is halved: 100 % used, steady                             50     0
  *       percent of capacity read as of the allocatable: 80 % of 10 CPUs used, 8 allocatable     60     0
  *       LV4 sensitivity 0 drops the deviation: 20 +- 40 % (refused, so 1)                       90    40
- *       LV5 no measurement of CPU, 10 % of memory used                                          95     0
  *       pods just placed do not count: 20 % used, 6 CPUs pending                                90    20
  *     LowRiskOverCommitment
  *       LR1 no pods, 95 % used                                                                 100    50
@@ -50,7 +45,6 @@
  *       P1 99 % used, so that the pod does not fit                                             100     0
  *     NodeResourcesAllocatable and LimitAware
  *       equal nodes get what a node gets of which nothing is known                               0   100
- *       LimitAware: a pod without a limit, beside a node with limits of 50 %                   100     0
  */
 #include "aggregator/policy/score.h"
 
@@ -61,8 +55,7 @@
 #include "aggregator/policy/plugin.h"
 
 #define CONTENTION_FREE 0.1
-#define OOM_KILL_COST	0.1
-#define OOM_COST_MOST	0.5
+#define OOM_KILLS_MOST	5 /* that many take all that they may take */
 
 static const struct plugin {
 	const char *name;
@@ -70,29 +63,28 @@ static const struct plugin {
 	score_column *column; /* the same, of many nodes */
 	score_normalizer *normalize; /* NULL: the score of a node does not depend on others */
 	bool kep;
-	bool blended; /* part of the default blend */
-	bool by_load; /* reads measured use */
+	double weight; /* in the corrected variant's default blend */
+	enum { LOAD_NONE, LOAD_CPU, LOAD_ANY, LOAD_BOTH } load; /* which measured use it needs */
 } plugins[SCORE_PLUGINS] = {
 	[PLUGIN_TARGET_LOAD_PACKING] = {.name = "TargetLoadPacking",
 					.score = target_load_packing,
 					.column = target_load_packing_column,
-					.blended = true,
-					.by_load = true},
+					.load = LOAD_CPU},
 	[PLUGIN_LOAD_VARIATION_RISK_BALANCING] = {.name = "LoadVariationRiskBalancing",
 						  .score = load_variation_risk_balancing,
 						  .column = load_variation_risk_balancing_column,
 						  .kep = true,
-						  .blended = true,
-						  .by_load = true},
+						  .weight = 1,
+						  .load = LOAD_ANY},
 	[PLUGIN_LOW_RISK_OVER_COMMITMENT] = {.name = "LowRiskOverCommitment",
 					     .score = low_risk_over_commitment,
 					     .column = low_risk_over_commitment_column,
-					     .by_load = true},
+					     .load = LOAD_BOTH},
 	[PLUGIN_PEAKS] = {.name = "Peaks",
 			  .score = peaks,
 			  .column = peaks_column,
 			  .normalize = peaks_normalize,
-			  .by_load = true},
+			  .load = LOAD_CPU},
 	[PLUGIN_ALLOCATABLE] = {.name = "NodeResourcesAllocatable",
 				.score = node_resources_allocatable,
 				.column = node_resources_allocatable_column,
@@ -101,7 +93,7 @@ static const struct plugin {
 				.score = limit_aware,
 				.column = limit_aware_column,
 				.normalize = limit_aware_normalize,
-				.blended = true},
+				.weight = 0.01},
 };
 
 static const char *const variants[] = {
@@ -132,9 +124,12 @@ int score_plugin_find(const char *name, enum score_plugin_id *plugin)
 	return -ENOENT;
 }
 
-bool score_plugin_blended(enum score_plugin_id plugin)
+double score_plugin_weight(enum score_plugin_id plugin, enum score_variant variant)
 {
-	return plugins[plugin].blended;
+	if (variant != SCORE_UPSTREAM)
+		return plugins[plugin].weight;
+	return plugin == PLUGIN_TARGET_LOAD_PACKING ||
+	       plugin == PLUGIN_LOAD_VARIATION_RISK_BALANCING || plugin == PLUGIN_LIMIT_AWARE;
 }
 
 const char *score_variant_name(enum score_variant variant)
@@ -173,43 +168,37 @@ score_normalizer *score_plugin_normalizer(enum score_plugin_id plugin)
 	return plugins[plugin].normalize;
 }
 
-bool score_plugin_guesses(enum score_plugin_id plugin, enum score_variant variant,
-			  const struct score_node *node)
-{
-	return variant != SCORE_UPSTREAM && plugins[plugin].by_load &&
-	       node->rung == RUNG_ALLOCATION;
-}
-
-/* A new node's use is taken as 0 (score_input.c), but not into a normalisation. */
 bool score_plugin_estimates(enum score_plugin_id plugin, enum score_variant variant,
 			    const struct score_node *node)
 {
-	return score_plugin_guesses(plugin, variant, node) &&
-	       (!node->cpu.known || plugins[plugin].normalize);
+	return variant != SCORE_UPSTREAM && node->estimated &&
+	       (plugins[plugin].load != LOAD_NONE || node->rung != RUNG_ALLOCATION);
 }
 
 /* --- nodes that cannot be judged -------------------------------------------------------------- */
 
-/* Why, or NULL. */
-static const char *unknown(const struct score_node *n)
+/* Why, or NULL. A resource without measurement is left out by plugins that can do without. */
+static const char *unknown(enum score_plugin_id plugin, const struct score_node *n)
 {
 	if (n->cpu_allocatable_milli <= 0 || n->mem_allocatable_bytes <= 0)
 		return n->measured ? "no allocatable CPU or memory"
 				   : "no measurement of CPU and memory";
-	if (n->rung == RUNG_ALLOCATION)
+	if (n->estimated)
 		return NULL;
 	if (!n->cpu.known && !n->mem.known)
 		return "no measurement of CPU and memory";
-	if (!n->cpu.known)
+	if (!n->cpu.known &&
+	    (plugins[plugin].load == LOAD_CPU || plugins[plugin].load == LOAD_BOTH))
 		return "no measurement of CPU";
-	if (!n->mem.known)
+	if (!n->mem.known && plugins[plugin].load == LOAD_BOTH)
 		return "no measurement of memory";
 	return NULL;
 }
 
 bool score_is_ordinary(const struct score_node *node)
 {
-	return node->rung != RUNG_ALLOCATION && !unknown(node);
+	return !node->estimated && node->cpu.known && node->mem.known &&
+	       node->cpu_allocatable_milli > 0 && node->mem_allocatable_bytes > 0;
 }
 
 static void tell_unknown(const char *what, const struct score_node *node,
@@ -249,7 +238,7 @@ static const char *unknown_upstream(enum score_plugin_id plugin, const struct sc
 	}
 }
 
-/* --- the allocation rung ---------------------------------------------------------------------- */
+/* --- nodes that are estimated ----------------------------------------------------------------- */
 
 static double share_with_pod(const struct score_query *q, const struct score_node *node,
 			     enum score_resource resource)
@@ -260,48 +249,43 @@ static double share_with_pod(const struct score_query *q, const struct score_nod
 	return sum / (double)side.allocatable;
 }
 
-static void tell_estimate(double cpu, double mem, struct score_result *r)
+static void tell_estimate(const struct score_node *node, double cpu, double mem,
+			  struct score_result *r)
 {
 	struct sentence s = score_reason(r);
+	char rung[SCORE_RUNG_LEN];
 
-	sentence_add(&s, "estimated from requests, as nothing is measured: with the pod ");
+	score_rung_text(node, rung);
+	sentence_add(&s, "estimated from requests, as the node is not measured (");
+	sentence_add(&s, rung);
+	sentence_add(&s, "): with the pod ");
 	sentence_add_fixed(&s, 100 * cpu, 1);
 	sentence_add(&s, " % of CPU and ");
 	sentence_add_fixed(&s, 100 * mem, 1);
 	sentence_add(&s, fmax(cpu, mem) > 1 ? " % of memory, which does not fit" : " % of memory");
+	if (node->rung != RUNG_ALLOCATION)
+		sentence_add(&s, "; below every node that is measured");
 }
 
-static void estimate(const struct score_query *q, const struct score_node *node,
-		     struct score_result *r)
+/* Spreads by requests, as the kube-scheduler's LeastAllocated. */
+static void estimate(const struct score_query *q, const struct score_scale *scale,
+		     const struct score_node *node, struct score_result *r)
 {
 	double cpu = share_with_pod(q, node, SCORE_CPU);
 	double mem = share_with_pod(q, node, SCORE_MEMORY);
-	double most = fmax(cpu, mem), full = most > 1 ? 0 : 100 * most;
+	double free = at_least(100 * (1 - fmax(cpu, mem)), 0);
 
 	score_term(r, "cpuRequested", "fraction", cpu);
 	score_term(r, "memoryRequested", "fraction", mem);
-	score_term(r, "unrounded", "", full);
+	score_term(r, "unrounded", "", free);
 	r->outside = true;
-	r->score = score_round(full);
+	r->score = score_round(free);
+	if (node->rung != RUNG_ALLOCATION) {
+		r->score = (int64_t)(free / 100 * (double)scale->estimated_most);
+		score_term(r, "belowMeasured", "", (double)r->score);
+	}
 	if (score_tells(r))
-		tell_estimate(cpu, mem, r);
-}
-
-static void tell_new(struct score_result *r)
-{
-	struct sentence s = score_reason_more(r);
-
-	sentence_add(&s, "; not measured, and taken to use nothing, as only DaemonSets have pods "
-			 "there");
-}
-
-/* A guess never wins over a measurement. */
-static void stay_below(const struct score_scale *scale, struct score_result *r)
-{
-	if (r->score <= scale->estimated_most)
-		return;
-	r->score = scale->estimated_most;
-	score_term(r, "belowMeasured", "", (double)r->score);
+		tell_estimate(node, cpu, mem, r);
 }
 
 /* --- contention and OOM kills ----------------------------------------------------------------- */
@@ -319,9 +303,10 @@ static void tell_strain(const struct score_node *node, double waited, double fac
 		sentence_add_fixed(&s, 100 * node->contention, 1);
 		sentence_add(&s, " % of the time");
 	}
-	if (node->oom_kills) {
+	if (node->oom_kills > 0) {
 		sentence_add(&s, waited > 0 ? " and " : "");
-		sentence_add_int(&s, (int64_t)node->oom_kills);
+		sentence_add_fixed(&s, node->oom_kills,
+				   node->oom_kills == floor(node->oom_kills) ? 0 : 2);
 		sentence_add(&s, node->oom_kills == 1 ? " OOM kill" : " OOM kills");
 	}
 }
@@ -334,19 +319,20 @@ static double waiting(const struct score_node *node)
 	return at_least(contention - CONTENTION_FREE, 0) / (1 - CONTENTION_FREE);
 }
 
-double score_strain(const struct score_node *node)
+double score_strain(const struct score_args *args, const struct score_node *node)
 {
-	double kills = at_most(OOM_KILL_COST * (double)node->oom_kills, OOM_COST_MOST);
+	double kills = at_most(node->oom_kills / OOM_KILLS_MOST, 1);
 
-	return (1 - at_most(waiting(node), 1)) * (1 - kills);
+	return (1 - at_most(waiting(node), 1)) * (1 - args->oom_cost * kills);
 }
 
-static void strain(const struct score_node *node, struct score_result *r)
+static void strain(const struct score_args *args, const struct score_node *node,
+		   struct score_result *r)
 {
-	double factor = score_strain(node);
+	double factor = score_strain(args, node);
 
 	score_term(r, "contention", "fraction", node->contention);
-	score_term(r, "oomKills", "", (double)node->oom_kills);
+	score_term(r, "oomKills", "", node->oom_kills);
 	if (factor >= 1 || r->score == 0)
 		return;
 	score_term(r, "beforeStrain", "", (double)r->score);
@@ -396,7 +382,8 @@ void score_result_start(struct score_result *r, enum score_detail detail)
 static const char *why_unknown(const struct score_query *q, enum score_plugin_id plugin,
 			       const struct score_node *node)
 {
-	return q->variant == SCORE_UPSTREAM ? unknown_upstream(plugin, node) : unknown(node);
+	return q->variant == SCORE_UPSTREAM ? unknown_upstream(plugin, node)
+					    : unknown(plugin, node);
 }
 
 bool score_is_unknown(const struct score_query *q, enum score_plugin_id plugin,
@@ -433,15 +420,11 @@ void score_after_scale(const struct score_query *q, enum score_plugin_id plugin,
 		       struct score_result *result)
 {
 	if (score_plugin_estimates(plugin, q->variant, node))
-		estimate(q, node, result);
+		estimate(q, scale, node, result);
 	else if (plugins[plugin].normalize && !result->outside)
 		plugins[plugin].normalize(q, scale, result);
-	else if (score_tells(result) && score_plugin_guesses(plugin, q->variant, node))
-		tell_new(result);
-	if (score_plugin_guesses(plugin, q->variant, node))
-		stay_below(scale, result);
 	if (q->variant == SCORE_CORRECTED)
-		strain(node, result);
+		strain(q->args, node, result);
 	tell_assumed(node, result);
 }
 
@@ -454,7 +437,7 @@ void score_node_by(const struct score_query *q, enum score_plugin_id plugin,
 		score_after_scale(q, plugin, scale, node, result);
 }
 
-int64_t score_blend(const int64_t *scores, const double *weights, size_t count)
+double score_blend(const int64_t *scores, const double *weights, size_t count)
 {
 	double sum = 0, weight = 0;
 
@@ -462,5 +445,5 @@ int64_t score_blend(const int64_t *scores, const double *weights, size_t count)
 		sum += (double)scores[i] * weights[i];
 		weight += weights[i];
 	}
-	return weight > 0 ? round_away(sum / weight) : 0;
+	return weight > 0 ? sum / weight : 0;
 }

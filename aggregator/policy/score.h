@@ -41,8 +41,10 @@ struct power_model {
 struct score_args {
 	/* TargetLoadPacking */
 	double target_utilization; /* percent, 40 */
-	double default_requests_multiplier; /* 1.5 */
-	int64_t default_requests_cpu_milli; /* 1000 */
+	/* What a pod is expected to use; corrected variant: for all plugins (expected_use.h) */
+	double default_requests_multiplier; /* upstream 1.5, else 1 */
+	int64_t default_requests_cpu_milli; /* upstream 1000 per container, else 100 per pod */
+	int64_t guess_cpu_milli; /* 500: what a pod that nobody measured may well use */
 	bool use_limits; /* corrected: limits before requests, false */
 	/* LoadVariationRiskBalancing */
 	double safe_variance_margin; /* 1 */
@@ -58,8 +60,12 @@ struct score_args {
 	enum allocatable_mode allocatable_mode; /* least */
 	/* LimitAware */
 	int64_t limit_weights[SCORE_RESOURCES]; /* 1, 1 */
-	int64_t unlimited[SCORE_RESOURCES]; /* what no limit counts as; 0: the node's allocatable */
+	/* What a container without a limit counts as, unless it requests more. */
+	int64_t unlimited
+		[SCORE_RESOURCES]; /* 0: what it is expected to use; below: the node's allocatable */
 	bool quantiles; /* scale from the 5 % to the 95 % quantile instead of the extremes */
+	/* All plugins, corrected: the share of a score that OOM kills take at most, 0.1 */
+	double oom_cost;
 };
 
 /*
@@ -81,7 +87,7 @@ struct score_load {
 enum score_rung {
 	RUNG_NONE,
 	RUNG_EXPIRED,
-	RUNG_ALLOCATION, /* no measurement, but the requests of its pods: estimated */
+	RUNG_ALLOCATION, /* no node is measured, but the requests of its pods are known */
 	RUNG_LATE,
 	RUNG_SINCE_START,
 	RUNG_WINDOW_5M,
@@ -102,6 +108,7 @@ struct score_node {
 	 * What pods that were just placed are expected to use and the measurements do not show yet.
 	 */
 	int64_t pending_cpu_milli, pending_mem_bytes;
+	int64_t pending_high_cpu_milli; /* the same by expected_use.cpu_high_milli */
 	/*
 	 * Of these, pods of which the API does not tell yet (score_node_assume()): how many, and
 	 * the CPU expected of them.
@@ -109,14 +116,21 @@ struct score_node {
 	uint32_t assumed_pods;
 	int64_t assumed_cpu_milli;
 	const char *assumed_namespace, *assumed_name; /* of the first one; borrowed */
-	bool idle; /* never heard, and nothing is bound to it but pods of DaemonSets */
+	/*
+	 * The 99th percentile of its recent use in percent of the capacity; NaN: not known. Pods of
+	 * which that holds nothing are expected to use `unseen`.
+	 */
+	double p99[SCORE_RESOURCES];
+	int64_t unseen[SCORE_RESOURCES];
+	double widening; /* what the deviations above were multiplied by for their age; at least 1 */
+	bool estimated; /* not measured, but what its pods request is known */
 	struct score_load load;
 	/*
 	 * Share of the time in which tasks waited because of each other, the larger of CPU and
 	 * memory; NaN: not measured.
 	 */
 	double contention;
-	uint64_t oom_kills; /* in the window */
+	double oom_kills; /* of the last 5 minutes, and less of those before */
 	const struct power_model *power; /* borrowed; NULL: none */
 	/*
 	 * LowRiskOverCommitment's risk of load by the corrected variant, where it was worked out
@@ -126,10 +140,19 @@ struct score_node {
 	double load_risk[SCORE_RESOURCES];
 };
 
-/* What the pods of the same owner are measured to use, each. */
+/* What the measured pods of the same workload use, each. */
 struct score_owner {
 	bool known;
-	double cpu_milli;
+	double cpu_milli, cpu_p95_milli, working_set_bytes;
+};
+
+enum use_source { USE_OF_WORKLOAD, USE_OF_LIMITS, USE_OF_REQUESTS, USE_OF_DEFAULT };
+
+/* What one pod is expected to use (expected_use.h). */
+struct expected_use {
+	int64_t cpu_milli, mem_bytes; /* most likely */
+	int64_t cpu_high_milli; /* what it may well use: pods are spread by it */
+	enum use_source source; /* of the CPU */
 };
 
 /* What follows from the pod alone, and so is the same for every node. */
@@ -138,7 +161,7 @@ struct score_pod {
 		int64_t request; /* as the variant counts it */
 		struct pod_bound bound;
 	} of[SCORE_RESOURCES];
-	int64_t expected_cpu_milli; /* target_load_packing_expect() */
+	struct expected_use expected; /* corrected: expected_use_read(), else of the CPU alone */
 };
 
 /* What is asked: by which rules, for which pod. Borrowed. */
@@ -158,7 +181,7 @@ void score_pod_read(const struct score_query *q, struct score_pod *sums);
 struct score_scale {
 	size_t count; /* nodes in the normalisation */
 	double lowest, highest; /* of their raw values */
-	int64_t estimated_most; /* what a node on the allocation rung can get: less than any measured one's best */
+	int64_t estimated_most; /* what an estimated node can get: less than every measured one */
 };
 
 enum { SCORE_TERMS_MAX = 44, SCORE_RUNG_LEN = 32 };
@@ -188,8 +211,11 @@ const char *score_plugin_name(enum score_plugin_id plugin); /* "TargetLoadPackin
 /* -ENOENT for an unknown name (the list of names is in score_plugin_names()). Case counts. */
 int score_plugin_find(const char *name, enum score_plugin_id *plugin);
 const char *score_plugin_names(void); /* for messages: "A, B" */
-/* Whether it is in the blend that is used when none is asked for. */
-bool score_plugin_blended(enum score_plugin_id plugin);
+/* LoadVariationRiskBalancing's safeVarianceMargin in the default blend; 1 where it is asked for. */
+#define SCORE_BLEND_MARGIN 0.1
+
+/* Its weight in the blend that is used when none is asked for; 0: it is not in it. */
+double score_plugin_weight(enum score_plugin_id plugin, enum score_variant variant);
 const char *score_variant_name(enum score_variant variant); /* "corrected", "upstream", "kep" */
 int score_variant_find(const char *name, enum score_variant *variant);
 const char *score_variant_names(void);
@@ -229,9 +255,10 @@ void score_columns(const struct score_query *q, const enum score_plugin_id *plug
 
 /*
  * The inputs of one node of the view as of now: the longest window that is covered (windows.h),
- * else what the last 5 minutes hold ("since start"); from 30 s to 5 minutes after the last
- * measurement with its sigma widened by (1 + age / 60 s), but as measured for upstream; then
- * nothing known. Requests and limits are those that the API tells of the node's pods, where all
+ * else what the last 5 minutes hold ("since start"); from 30 s to 15 minutes after the last
+ * measurement with its sigma widened by (1 + age / 60 s), but for upstream to 5 minutes and as
+ * measured; then nothing known. Where the last half minute shows more use than the window, that
+ * counts. Requests and limits are those that the API tells of the node's pods, where all
  * pods are known; else limits are those the kernel enforces, and requests unknown. Pods just placed
  * are pending: see recent_pods.h. Of the query, variant and arguments are read.
  */
@@ -241,7 +268,7 @@ void score_node_from_view(const struct view *v, const struct view_node *n, int64
 struct score_assumed {
 	uint32_t pods; /* above 0 */
 	int64_t request_cpu_milli, request_mem_bytes; /* of all together, as are */
-	int64_t cpu_milli; /* what they are expected to use */
+	int64_t cpu_milli, cpu_high_milli, mem_bytes; /* what they are expected to use */
 	const char *namespace, *name; /* of one of them, to tell; borrowed */
 };
 
@@ -250,21 +277,17 @@ struct score_assumed {
  * upstream, to which they are invisible. Once per node.
  */
 void score_node_assume(struct score_node *node, const struct score_assumed *assumed);
-/* Whether any node of the view has a measurement that counts as of now. */
-bool score_any_measured(const struct view *v, int64_t now_ns);
 /*
- * The allocation rung: where requests are known, nodes that were never heard take it, and all that
- * are not measured do once no node of the cluster is (any_measured false). One that was never heard
- * where others are, and has no pods but those of DaemonSets, is taken to use nothing. Not for
- * upstream, which has no such rung.
+ * Nodes without a measurement are estimated by requests where those are known: on the allocation
+ * rung if none of these nodes is measured, else below every one that is. Not for upstream.
  */
-void score_nodes_estimate(struct score_node *nodes, size_t count, bool any_measured);
+void score_nodes_estimate(struct score_node *nodes, size_t count);
 /* Gives nodes their power models; both sorted by name. */
 void score_nodes_power(struct score_node *nodes, size_t count, const struct score_args *args);
 /* "window 15m", "late 42s", "since start", "allocation", "expired", "none" */
 void score_rung_text(const struct score_node *node, char text[SCORE_RUNG_LEN]);
 
-/* Weighted mean of plugin scores, rounded half away from zero. Weights > 0. */
-int64_t score_blend(const int64_t *scores, const double *weights, size_t count);
+/* Weighted mean of plugin scores. Weights > 0. */
+double score_blend(const int64_t *scores, const double *weights, size_t count);
 
 #endif

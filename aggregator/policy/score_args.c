@@ -17,16 +17,20 @@ enum { SMOOTHING_UPSTREAM = 5 };
 
 void score_args_default(struct score_args *args, enum score_variant variant)
 {
+	bool upstream = variant == SCORE_UPSTREAM;
+
 	*args = (struct score_args){
 		.target_utilization = 40,
-		.default_requests_multiplier = 1.5,
-		.default_requests_cpu_milli = 1000,
+		.default_requests_multiplier = upstream ? 1.5 : 1,
+		.default_requests_cpu_milli = upstream ? 1000 : 100,
+		.guess_cpu_milli = 500,
 		.safe_variance_margin = 1,
 		.safe_variance_sensitivity = 1,
-		.smoothing_window_size = variant == SCORE_UPSTREAM ? SMOOTHING_UPSTREAM : 1,
+		.smoothing_window_size = upstream ? SMOOTHING_UPSTREAM : 1,
 		.risk_limit_weights = {0.5, 0.5},
 		.allocatable_weights = {1 << 20, 1},
 		.limit_weights = {1, 1},
+		.oom_cost = 0.1,
 	};
 }
 

@@ -6,13 +6,16 @@
  *     window 10m
  *     window 5m
  *     since start   measured for less than 5 minutes, or hardly at all since: the last 5 minutes
- *     late 42s      any of these, but the node has been silent for 30 s: the numbers are kept, and trusted less
- *                   by widening sigma with the age; not for upstream, which takes late numbers as they are
- *     allocation    no measurement, but the requests of the node's pods are known: estimated. For nodes that never had
- *                   an agent, and for all of them once no node is measured any more. A node that never had one among
- *                   nodes that have, and without any pods but those of DaemonSets, is new: its use is taken as 0
- *     expired       silent for more than 5 minutes: nothing is known any more
+ *     late 42s      any of these, but the node has been silent for 30 s: the numbers are kept for 15 minutes, and
+ *                   trusted less by widening sigma with the age; upstream takes them as they are, for 5 minutes
+ *     allocation    no node is measured, but the requests of their pods are known
+ *     expired       silent for longer: nothing is known any more
  *     none          never heard of
+ *
+ * A window answers slowly. Pods of which a part of it knows nothing are added by what they are
+ * expected to use (recent_pods.h); where the last half minute (struct window_recent) shows more
+ * than both, as on a node that has just turned hot, that counts instead, with the pods that are not
+ * measured at all.
  *
  * What pods ask for comes from the API, summed per node when the view was made (view_sums.c). Where
  * it does not know the node, or not all pods (forbidden, or the list is not complete yet), a sum of
@@ -33,10 +36,7 @@ static const enum score_rung rung_of_window[WINDOWS] = {
 	[WINDOW_15M] = RUNG_WINDOW_15M,
 };
 
-static bool holds_anything(const struct window_set *set)
-{
-	return set->cpu_milli.known || set->mem_bytes.known;
-}
+#define STALE_NS (900 * 1000000000LL) /* older measurements count for nothing */
 
 static struct score_metric percent_of(const struct window_stats *stats, int64_t capacity,
 				      double widen)
@@ -47,11 +47,28 @@ static struct score_metric percent_of(const struct window_stats *stats, int64_t 
 				     widen * 100 * stats->stddev / (double)capacity};
 }
 
+static double percentile_of(const struct window_stats *recent, int64_t capacity)
+{
+	return recent->percentiles && capacity > 0 ? 100 * recent->p99 / (double)capacity : NAN;
+}
+
+/* One that is 5 to 10 minutes old counts half, an older one a quarter. */
+static double decayed_kills(const struct window_set windows[WINDOWS])
+{
+	double kills[WINDOWS];
+
+	for (int w = 0; w < WINDOWS; w++)
+		kills[w] = windows[w].counts.oom_known ? (double)windows[w].counts.oom_kills : 0;
+	return kills[WINDOW_5M] + at_least(kills[WINDOW_10M] - kills[WINDOW_5M], 0) / 2 +
+	       at_least(kills[WINDOW_15M] - kills[WINDOW_10M], 0) / 4;
+}
+
 static void take_metrics(const struct node_page *page, bool late, enum score_variant variant,
 			 struct score_node *node)
 {
 	int window;
 	const struct window_set *set = window_longest(page->usage.windows, &window);
+	const struct window_recent *recent = &page->recent;
 	double widen = late && variant != SCORE_UPSTREAM ? 1 + node->age_seconds / 60 : 1;
 
 	if (!set)
@@ -59,11 +76,36 @@ static void take_metrics(const struct node_page *page, bool late, enum score_var
 	node->measured = true;
 	node->cpu = percent_of(&set->cpu_milli, node->cpu_capacity_milli, widen);
 	node->mem = percent_of(&set->mem_bytes, node->mem_capacity_bytes, widen);
+	node->widening = widen;
+	node->p99[SCORE_CPU] = percentile_of(&recent->cpu_milli, node->cpu_capacity_milli);
+	node->p99[SCORE_MEMORY] = percentile_of(&recent->mem_bytes, node->mem_capacity_bytes);
 	node->window = window >= 0 ? window_name[window] : "";
 	node->rung = late ? RUNG_LATE : window >= 0 ? rung_of_window[window] : RUNG_SINCE_START;
 	node->contention =
 		fmax(set->counts.pressure[CONTENTION_CPU], set->counts.pressure[CONTENTION_MEMORY]);
-	node->oom_kills = set->counts.oom_known ? set->counts.oom_kills : 0;
+	node->oom_kills = decayed_kills(page->usage.windows);
+}
+
+/* Replaces the window's mean, with what is pending, where the last half minute shows more. */
+static void take_recent(const struct window_recent *recent, const struct recent_use *pods,
+			struct score_node *node)
+{
+	double used = node->cpu.mean / 100 * (double)node->cpu_capacity_milli;
+
+	if (node->cpu.known && recent->cpu_milli.known &&
+	    recent->cpu_milli.mean + (double)pods->unseen_high_cpu_milli >
+		    used + (double)pods->cpu_high_milli) {
+		node->cpu.mean = 100 * recent->cpu_milli.mean / (double)node->cpu_capacity_milli;
+		node->pending_cpu_milli = pods->unseen_cpu_milli;
+		node->pending_high_cpu_milli = pods->unseen_high_cpu_milli;
+	}
+	used = node->mem.mean / 100 * (double)node->mem_capacity_bytes;
+	if (node->mem.known && recent->mem_bytes.known &&
+	    recent->mem_bytes.mean + (double)pods->unseen_mem_bytes >
+		    used + (double)pods->mem_bytes) {
+		node->mem.mean = 100 * recent->mem_bytes.mean / (double)node->mem_capacity_bytes;
+		node->pending_mem_bytes = pods->unseen_mem_bytes;
+	}
 }
 
 /*
@@ -85,7 +127,6 @@ static void take_load(const struct view *v, const struct view_node *n, enum fres
 	if (n->model && n->model->node && view_knows(v, OBJECT_POD)) {
 		load->requests_known = load->limits_known = true;
 		memcpy(load->of, n->sums.load, sizeof(load->of));
-		node->idle = freshness == NEVER && n->sums.pods == n->sums.daemon_pods;
 	} else if (freshness != NEVER) {
 		load->limits_known = true;
 		take_bounds(&n->page->bounds.cpu, &load->of[SCORE_CPU]);
@@ -93,11 +134,24 @@ static void take_load(const struct view *v, const struct view_node *n, enum fres
 	}
 }
 
+void score_node_expect(struct score_node *node, const struct recent_use *pods)
+{
+	node->pending_cpu_milli = pods->cpu_milli;
+	node->pending_high_cpu_milli = pods->cpu_high_milli;
+	node->pending_mem_bytes = pods->mem_bytes;
+	node->unseen[SCORE_CPU] = pods->unseen_cpu_milli;
+	node->unseen[SCORE_MEMORY] = pods->unseen_mem_bytes;
+}
+
 void score_node_from_view(const struct view *v, const struct view_node *n, int64_t now_ns,
 			  const struct score_query *q, struct score_node *node)
 {
 	enum freshness freshness = page_freshness(n->page, now_ns);
+	int64_t age_ns = freshness == NEVER ? 0 : page_age_ns(n->page, now_ns);
+	struct recent_use pods = {0};
 
+	if (q->variant != SCORE_UPSTREAM && freshness == EXPIRED && age_ns <= STALE_NS)
+		freshness = LATE;
 	*node = (struct score_node){
 		.name = n->name,
 		.cpu_capacity_milli = n->cpu_capacity_milli,
@@ -107,16 +161,21 @@ void score_node_from_view(const struct view *v, const struct view_node *n, int64
 		.rung = freshness == EXPIRED ? RUNG_EXPIRED : RUNG_NONE,
 		.window = "",
 		.contention = NAN,
+		.p99 = {NAN, NAN},
+		.widening = 1,
 	};
 	take_load(v, n, freshness, node);
-	if (freshness == NEVER)
-		return;
-	node->age_seconds = (double)page_age_ns(n->page, now_ns) / 1e9;
-	if (freshness == EXPIRED)
+	node->age_seconds = (double)age_ns / 1e9;
+	if (freshness == NEVER || freshness == EXPIRED)
 		return;
 	take_metrics(n->page, freshness == LATE, q->variant, node);
-	if (node->measured && node->load.requests_known)
-		recent_pods_expect(v, n, q, &node->pending_cpu_milli, &node->pending_mem_bytes);
+	if (!node->measured)
+		return;
+	if (node->load.requests_known)
+		pods = recent_pods_expect(v, n, q);
+	score_node_expect(node, &pods);
+	if (q->variant != SCORE_UPSTREAM)
+		take_recent(&n->page->recent, &pods, node);
 }
 
 static void assume(struct pod_load *load, int64_t request)
@@ -127,51 +186,33 @@ static void assume(struct pod_load *load, int64_t request)
 
 void score_node_assume(struct score_node *node, const struct score_assumed *assumed)
 {
-	int64_t mem_bytes = assumed->request_mem_bytes;
-
 	assume(&node->load.of[SCORE_CPU], assumed->request_cpu_milli);
-	assume(&node->load.of[SCORE_MEMORY], mem_bytes);
+	assume(&node->load.of[SCORE_MEMORY], assumed->request_mem_bytes);
 	node->pending_cpu_milli = add_saturating(node->pending_cpu_milli, assumed->cpu_milli);
-	node->pending_mem_bytes = add_saturating(node->pending_mem_bytes, mem_bytes);
+	node->pending_high_cpu_milli =
+		add_saturating(node->pending_high_cpu_milli, assumed->cpu_high_milli);
+	node->pending_mem_bytes = add_saturating(node->pending_mem_bytes, assumed->mem_bytes);
+	node->unseen[SCORE_CPU] = add_saturating(node->unseen[SCORE_CPU], assumed->cpu_milli);
+	node->unseen[SCORE_MEMORY] = add_saturating(node->unseen[SCORE_MEMORY], assumed->mem_bytes);
 	node->assumed_pods = assumed->pods;
 	node->assumed_cpu_milli = assumed->cpu_milli;
 	node->assumed_namespace = assumed->namespace;
 	node->assumed_name = assumed->name;
-	node->idle = false;
 	node->load_risk_known = false;
 }
 
-static bool is_measured(const struct node_page *page, int64_t now_ns)
+void score_nodes_estimate(struct score_node *nodes, size_t count)
 {
-	enum freshness freshness = page_freshness(page, now_ns);
+	bool any_measured = false;
 
-	if (freshness == NEVER || freshness == EXPIRED)
-		return false;
-	for (int w = 0; w < WINDOWS; w++)
-		if (holds_anything(&page->usage.windows[w]))
-			return true;
-	return false;
-}
-
-bool score_any_measured(const struct view *v, int64_t now_ns)
-{
-	for (size_t i = 0; i < v->node_count; i++)
-		if (is_measured(v->nodes[i]->page, now_ns))
-			return true;
-	return false;
-}
-
-void score_nodes_estimate(struct score_node *nodes, size_t count, bool any_measured)
-{
+	for (size_t i = 0; i < count; i++)
+		any_measured |= nodes[i].measured;
 	for (size_t i = 0; i < count; i++) {
 		struct score_node *n = &nodes[i];
 
-		if (n->measured || !n->load.requests_known ||
-		    (any_measured && n->rung != RUNG_NONE))
-			continue;
-		n->rung = RUNG_ALLOCATION;
-		if (any_measured && n->idle)
-			n->cpu = n->mem = (struct score_metric){true, 0, 0};
+		n->estimated = !n->measured && n->load.requests_known;
+		if (n->estimated && !any_measured)
+			n->rung = RUNG_ALLOCATION;
 	}
 }
 

@@ -2,6 +2,7 @@
 #include "aggregator/policy/score_load.h"
 
 #include "aggregator/policy/arith.h"
+#include "aggregator/policy/expected_use.h"
 #include "aggregator/policy/plugin.h"
 #include "aggregator/policy/target_load_packing.h"
 
@@ -18,7 +19,11 @@ void score_pod_read(const struct score_query *q, struct score_pod *sums)
 		sums->of[r].request = score_request(&plain, r);
 		sums->of[r].bound = score_pod_bound(&plain, r);
 	}
-	sums->expected_cpu_milli = target_load_packing_expect(&plain);
+	if (q->variant == SCORE_UPSTREAM)
+		sums->expected = (struct expected_use){
+			.cpu_milli = target_load_packing_predict(q->pod, q->args)};
+	else
+		expected_use_read(q->pod, q->args, &q->owner, &sums->expected);
 }
 
 struct node_sums score_sums_with_pod(const struct pod_load *on_node, const struct pod_spec *pod,

@@ -43,6 +43,17 @@ static inline int64_t score_unlimited(uint32_t containers, int64_t requests, int
 	return sum > requests ? sum : requests;
 }
 
+/* What each of those containers counts as (score_args.unlimited), given what the node has. */
+static inline int64_t score_unlimited_as(const struct score_args *args, enum score_resource r,
+					 int64_t allocatable)
+{
+	if (args->unlimited[r] < 0)
+		return allocatable;
+	if (args->unlimited[r] > 0)
+		return args->unlimited[r];
+	return r == SCORE_CPU ? args->default_requests_cpu_milli : 0;
+}
+
 /*
  * What all that is on a node counts as a limit, and what a pod does, where a container without one
  * counts as `each`, and one whose limit could not be read as the whole node.

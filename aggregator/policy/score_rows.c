@@ -2,8 +2,8 @@
 /*
  * A node's inputs depend on the node, on how old they are, and on the query. While they are fresh
  * their age is a number beside the others; beyond that it decides which numbers there are, and the
- * node is read anew. Of the query only what is expected of pods just placed depends, and only where
- * there are such pods: that is kept for the usual question, corrected with the default arguments.
+ * node is read anew. So is it for another question than the usual one, of the corrected variant with
+ * the default arguments.
  *
  * What is left of LowRiskOverCommitment's arithmetic when the pod is taken out of it, which is most,
  * is kept as well, for its default arguments.
@@ -26,15 +26,13 @@ static void free_rows(struct view_kept *kept)
 	free(kept);
 }
 
-/*
- * Expects what target_load_packing_predict() reads of the arguments, and what recent_pods_expect()
- * does of the variant.
- */
+/* Compares what score_node_from_view() reads of variant and arguments. */
 static bool is_usual(const struct score_args *usual, const struct score_query *q)
 {
 	return q->variant != SCORE_UPSTREAM && q->args->use_limits == usual->use_limits &&
 	       q->args->default_requests_multiplier == usual->default_requests_multiplier &&
-	       q->args->default_requests_cpu_milli == usual->default_requests_cpu_milli;
+	       q->args->default_requests_cpu_milli == usual->default_requests_cpu_milli &&
+	       q->args->guess_cpu_milli == usual->guess_cpu_milli;
 }
 
 static void make_row(const struct view *v, const struct view_node *n, const struct score_query *q,
@@ -62,16 +60,12 @@ static void make_row(const struct view *v, const struct view_node *n, const stru
 static void renew_row(const struct view *v, const struct view_node *n, const struct score_query *q,
 		      const struct score_row *before, struct score_row *row)
 {
-	int64_t cpu_milli = before->node.pending_cpu_milli;
-	int64_t mem_bytes = before->node.pending_mem_bytes;
-
+	if (before->recent) {
+		make_row(v, n, q, row);
+		return;
+	}
 	*row = *before;
 	row->node.name = n->name;
-	if (!row->recent)
-		return;
-	recent_pods_expect(v, n, q, &row->node.pending_cpu_milli, &row->node.pending_mem_bytes);
-	if (row->node.pending_cpu_milli != cpu_milli || row->node.pending_mem_bytes != mem_bytes)
-		low_risk_over_commitment_read(q->args, &row->node);
 }
 
 /*
@@ -146,7 +140,7 @@ void score_rows_read(const struct score_rows *rows, const struct view *v, size_t
 	const struct score_row *row = &rows->of[i];
 	int64_t age_ns = page_age_of(row->end_ns, row->aside_ns, now_ns);
 
-	if (!row->reusable || (row->heard && age_ns >= FRESH_NS)) {
+	if (!row->reusable || (row->heard && age_ns >= FRESH_NS) || !is_usual(&rows->usual, q)) {
 		score_node_from_view(v, v->nodes[i], now_ns, q, node);
 		return;
 	}
@@ -155,8 +149,4 @@ void score_rows_read(const struct score_rows *rows, const struct view *v, size_t
 		node->age_seconds = (double)age_ns / 1e9;
 	if (q->args->smoothing_window_size != rows->usual.smoothing_window_size)
 		node->load_risk_known = false;
-	if (!row->recent || is_usual(&rows->usual, q))
-		return;
-	recent_pods_expect(v, v->nodes[i], q, &node->pending_cpu_milli, &node->pending_mem_bytes);
-	node->load_risk_known = false;
 }

@@ -12,8 +12,8 @@
  * The extremes, or with args->quantiles what 5 % of the nodes stay below or at and 95 % do (nearest
  * rank): then one odd node does not press all others together, and what lies beyond gets 0 or 100.
  *
- * A node on the allocation rung beside measured ones may get at most one less than the best of
- * those: a guess never wins over a measurement. That best is looked for only where there are both.
+ * A node that is not measured gets less than every measured one beside it: an estimate never wins
+ * over a measurement. The least of those is looked for only where there are both.
  */
 #include <stdlib.h>
 
@@ -57,7 +57,7 @@ struct passes {
 	const struct score_node *nodes;
 	size_t count;
 	double *strains; /* of ordinary nodes, as far as they are judged by columns; else NaN */
-	size_t estimated; /* nodes on the allocation rung */
+	size_t estimated; /* nodes that are not measured */
 };
 
 /* What one plugin knows of all nodes between the passes. */
@@ -96,13 +96,13 @@ static void sort_block(struct passes *p, size_t from, struct block *b)
 		const struct score_node *n = &b->nodes[i];
 
 		if (by_column && score_is_ordinary(n)) {
-			p->strains[from + i] = score_strain(n);
+			p->strains[from + i] = score_strain(p->q->args, n);
 			b->which[b->ordinary.count++] = (uint8_t)i;
 		} else {
 			p->strains[from + i] = NAN;
 			b->others[b->other_count++] = (uint8_t)i;
 		}
-		p->estimated += n->rung == RUNG_ALLOCATION;
+		p->estimated += n->estimated;
 	}
 }
 
@@ -179,33 +179,24 @@ static void normalize(const struct passes *p, struct column *c)
 	}
 }
 
-/* Those that are guessed, below the best of those that are not. */
-static void guess(const struct passes *p, struct column *c)
+/* Below every measured node, once the scores of those are there. */
+static void estimate(const struct passes *p, struct column *c)
 {
 	struct score_result r;
-	int64_t best = -1;
+	int64_t least = INT64_MAX;
 
 	for (size_t i = 0; i < p->count; i++)
-		if (!score_plugin_guesses(c->plugin, p->q->variant, &p->nodes[i]) &&
-		    c->scores[i] > best && !score_is_unknown(p->q, c->plugin, &p->nodes[i]))
-			best = c->scores[i];
-	if (best >= 0)
-		c->scale->estimated_most = best > 0 ? best - 1 : 0;
+		if (p->nodes[i].measured && c->scores[i] < least &&
+		    !score_is_unknown(p->q, c->plugin, &p->nodes[i]))
+			least = c->scores[i];
+	if (least < INT64_MAX)
+		c->scale->estimated_most = least > 0 ? least - 1 : 0;
 	for (size_t i = 0; i < p->count; i++) {
-		if (!score_plugin_guesses(c->plugin, p->q->variant, &p->nodes[i]))
+		if (!score_plugin_estimates(c->plugin, p->q->variant, &p->nodes[i]))
 			continue;
 		score_node_by(p->q, c->plugin, c->scale, &p->nodes[i], SCORE_BARE, &r);
 		c->scores[i] = r.score;
 	}
-}
-
-/* Some node is guessed by this plugin, which goes by load. */
-static bool guesses_any(const struct passes *p, const struct column *c)
-{
-	for (size_t i = 0; p->estimated && i < p->count; i++)
-		if (score_plugin_guesses(c->plugin, p->q->variant, &p->nodes[i]))
-			return true;
-	return false;
 }
 
 static void finish(const struct passes *p, struct column *c)
@@ -215,8 +206,8 @@ static void finish(const struct passes *p, struct column *c)
 		cut_extremes(c, p->count);
 	if (c->raws)
 		normalize(p, c);
-	if (guesses_any(p, c))
-		guess(p, c);
+	if (p->estimated)
+		estimate(p, c);
 }
 
 static void start_columns(struct column *columns, const enum score_plugin_id *plugins,

@@ -10,65 +10,33 @@
  *
  * (KEP-61; pending: predictions for pods placed too recently to be in the measurement.) Both
  * variants share this and the order of operations; they differ in how a pod is predicted
- * (target_load_packing_predict) and in C, which is the capacity upstream and the allocatable here.
- * Init containers other than sidecars are not predicted: they are gone before any window has seen
- * them.
+ * (target_load_packing_predict, expected_use.h) and in C, which is the capacity upstream and the
+ * allocatable here.
  *
  * upstream keeps its quirks: C = 0 gives U = 0, so a node without CPU scores X; a target above 100
- * gives scores above 100; a prediction beyond int64 wraps around to a negative one. Here it
- * saturates.
+ * gives scores above 100; a prediction beyond int64 wraps around to a negative one.
  */
 #include "aggregator/policy/target_load_packing.h"
 
 #include "aggregator/policy/arith.h"
 #include "aggregator/policy/plugin.h"
 
-static bool states_cpu(const struct resource_list *list, bool upstream)
+static int64_t predict_container(const struct container_spec *c, const struct score_args *args)
 {
-	return list->has_cpu && (upstream || list->cpu_milli > 0);
+	if (c->limits.has_cpu)
+		return c->limits.cpu_milli;
+	if (!c->requests.has_cpu)
+		return args->default_requests_cpu_milli;
+	return round_away((double)c->requests.cpu_milli * args->default_requests_multiplier);
 }
 
-static bool predict(const struct resource_list *requests, const struct resource_list *limits,
-		    const struct score_args *args, bool upstream, int64_t *milli)
+int64_t target_load_packing_predict(const struct pod_spec *pod, const struct score_args *args)
 {
-	double scaled;
-
-	if ((upstream || args->use_limits) && states_cpu(limits, upstream)) {
-		*milli = limits->cpu_milli;
-		return true;
-	}
-	if (!states_cpu(requests, upstream))
-		return false;
-	scaled = (double)requests->cpu_milli * args->default_requests_multiplier;
-	*milli = upstream ? round_away(scaled) : round_saturating(scaled);
-	return true;
-}
-
-static int64_t predict_container(const struct container_spec *c, const struct score_args *args,
-				 bool upstream)
-{
-	int64_t milli;
-
-	if (!predict(&c->requests, &c->limits, args, upstream, &milli))
-		milli = args->default_requests_cpu_milli;
-	return milli;
-}
-
-int64_t target_load_packing_predict(const struct pod_spec *pod, const struct score_args *args,
-				    bool upstream)
-{
-	int64_t overhead = pod->overhead.has_cpu ? pod->overhead.cpu_milli : 0;
 	int64_t sum = 0;
 
-	if (!upstream && pod->has_pod_resources &&
-	    predict(&pod->pod_requests, &pod->pod_limits, args, upstream, &sum))
-		return add_saturating(sum, overhead);
 	for (size_t i = 0; i < pod->container_count; i++)
-		sum = add_saturating(sum, predict_container(&pod->containers[i], args, upstream));
-	for (size_t i = 0; !upstream && i < pod->init_count; i++)
-		if (pod->init[i].sidecar)
-			sum = add_saturating(sum, predict_container(&pod->init[i], args, upstream));
-	return add_saturating(sum, overhead);
+		sum = add_saturating(sum, predict_container(&pod->containers[i], args));
+	return add_saturating(sum, pod->overhead.has_cpu ? pod->overhead.cpu_milli : 0);
 }
 
 SCORE_ARITHMETIC double unrounded(double u, double target)
@@ -103,21 +71,6 @@ static void tell(struct score_result *r, double u, double target, int64_t used, 
 	sentence_add(&s, "m)");
 }
 
-static bool goes_by_owner(const struct score_query *q)
-{
-	return q->variant != SCORE_UPSTREAM && q->owner.known;
-}
-
-/* What the pods of its owner use is the best guess, where it is known. */
-int64_t target_load_packing_expect(const struct score_query *q)
-{
-	if (q->sums)
-		return q->sums->expected_cpu_milli;
-	if (goes_by_owner(q))
-		return round_saturating(q->owner.cpu_milli);
-	return target_load_packing_predict(q->pod, q->args, q->variant == SCORE_UPSTREAM);
-}
-
 SCORE_ARITHMETIC void judge(const struct score_query *q, const struct score_node *node,
 			    struct score_result *r)
 {
@@ -126,18 +79,19 @@ SCORE_ARITHMETIC void judge(const struct score_query *q, const struct score_node
 	double capacity = (double)node->cpu_capacity_milli;
 	int64_t of = upstream ? node->cpu_capacity_milli : node->cpu_allocatable_milli;
 	double used = node->cpu.mean / 100 * capacity;
-	int64_t expected = q->sums ? q->sums->expected_cpu_milli : target_load_packing_expect(q);
+	struct expected_use expected = score_expected(q);
 	double u = 0, score;
 
 	if (of != 0)
-		u = 100 * (used + (double)expected + (double)node->pending_cpu_milli) / (double)of;
+		u = 100 * (used + (double)expected.cpu_milli + (double)node->pending_cpu_milli) /
+		    (double)of;
 	score = unrounded(u, args->target_utilization);
-	if (goes_by_owner(q))
+	if (!upstream && q->owner.known)
 		score_term(r, "ownerCpuMean", "millicores", q->owner.cpu_milli);
 	score_term(r, "cpuMean", "percent", node->cpu.mean);
 	score_term(r, "cpuCapacity", "millicores", capacity);
 	score_term(r, "cpuUsed", "millicores", used);
-	score_term(r, "podCpu", "millicores", (double)expected);
+	score_term(r, "podCpu", "millicores", (double)expected.cpu_milli);
 	score_term(r, "pendingCpu", "millicores", (double)node->pending_cpu_milli);
 	if (!upstream)
 		score_term(r, "cpuAllocatable", "millicores", (double)of);
@@ -147,7 +101,7 @@ SCORE_ARITHMETIC void judge(const struct score_query *q, const struct score_node
 	r->score = round_away(score);
 	if (score_tells(r))
 		tell(r, u, args->target_utilization, round_away(used),
-		     add_saturating(expected, node->pending_cpu_milli), of);
+		     add_saturating(expected.cpu_milli, node->pending_cpu_milli), of);
 }
 
 void target_load_packing(const struct score_query *q, const struct score_node *node,

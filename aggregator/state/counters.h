@@ -58,6 +58,7 @@ enum extender_verb { EXTENDER_FILTER, EXTENDER_PRIORITIZE, EXTENDER_PREEMPT, EXT
 	X(USE_CAP_MEMORY, "useCapMemory", "memory use above the cap")                              \
 	X(LIMIT_RATIO_CPU, "limitRatioCpu", "CPU limits above the ratio")                          \
 	X(LIMIT_RATIO_MEMORY, "limitRatioMemory", "memory limits above the ratio")                 \
+	X(UNMEASURED, "unmeasured", "not measured while others are")                               \
 	X(GATE, "pod", "")
 
 enum extender_refusal {

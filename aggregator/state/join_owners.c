@@ -8,7 +8,7 @@
  * without pods stay, until the next table, which merges and sweeps them in one pass. A table is a
  * copy: 64 bytes for each owner, made only when some sum changed.
  *
- * A pod counts once it was measured over a whole window; the longest such window is taken.
+ * A pod counts once it was measured for a minute, by the longest window that it covers.
  */
 #include "aggregator/state/join_owners.h"
 
@@ -24,11 +24,12 @@
 #define MILLI_MAX      1e12
 #define BYTES_MAX      1e15
 #define MICRO_OF_MILLI 1000.0
+#define P95_SIGMAS     1.645 /* of a normal distribution */
 
 struct owner {
 	char uid[OWNER_UID_MAX + 1];
 	uint32_t pods;
-	int64_t cpu_micro, working_set_bytes; /* of all pods together */
+	int64_t cpu_micro, cpu_p95_micro, working_set_bytes; /* of all pods together */
 	UT_hash_handle hh; /* by uid */
 };
 
@@ -68,22 +69,41 @@ void owners_free(struct owners *o)
 
 /* --- sums ------------------------------------------------------------------------------------- */
 
-/*
- * False: it is not measured long enough. Means are cut at what no machine has, so that sums cannot
- * overflow.
- */
+/* Measured long enough to speak for its workload: past its start, if not over a window. */
+static bool has_settled(const struct pod_usage *u)
+{
+	enum { STEPS = 60 * 2000 }; /* of half a millisecond: a minute */
+
+	return u->cpu_milli[WINDOW_5M].samples && u->working_set_bytes[WINDOW_5M].samples &&
+	       u->cpu_milli[WINDOW_5M].end - u->cpu_milli[WINDOW_5M].start >= STEPS;
+}
+
+static int64_t micro(double milli)
+{
+	return llround(fmin(milli, MILLI_MAX) * MICRO_OF_MILLI);
+}
+
+/* Means are cut at what no machine has, so that sums cannot overflow. */
+static void read_share(const struct pod_usage *u, int w, struct owner_share *share)
+{
+	double mean = (double)u->cpu_milli[w].mean, stddev = (double)u->cpu_milli[w].stddev;
+
+	share->cpu_micro = micro(mean);
+	share->cpu_p95_micro = micro(mean + P95_SIGMAS * stddev);
+	share->working_set_bytes = llround(fmin((double)u->working_set_bytes[w].mean, BYTES_MAX));
+}
+
+/* False: it is not measured long enough. */
 static bool measure(const struct page_pod *use, struct owner_share *share)
 {
-	for (int w = WINDOW_15M; w >= WINDOW_5M; w--) {
-		if (!pod_usage_covers(&use->usage, (enum window)w))
-			continue;
-		share->cpu_micro = llround(fmin((double)use->usage.cpu_milli[w].mean, MILLI_MAX) *
-					   MICRO_OF_MILLI);
-		share->working_set_bytes =
-			llround(fmin((double)use->usage.working_set_bytes[w].mean, BYTES_MAX));
-		return true;
-	}
-	return false;
+	int w = WINDOW_15M;
+
+	while (w >= WINDOW_5M && !pod_usage_covers(&use->usage, (enum window)w))
+		w--;
+	if (w < WINDOW_5M && !has_settled(&use->usage))
+		return false;
+	read_share(&use->usage, w < WINDOW_5M ? WINDOW_5M : w, share);
+	return true;
 }
 
 static struct owner *find_or_add(struct owners *o, const char *uid, size_t len)
@@ -123,6 +143,7 @@ static void put(struct owners *o, const struct owner_share *share)
 	o->empty -= owner->pods == 0;
 	owner->pods++;
 	owner->cpu_micro += share->cpu_micro;
+	owner->cpu_p95_micro += share->cpu_p95_micro;
 	owner->working_set_bytes += share->working_set_bytes;
 	o->changed = true;
 }
@@ -133,6 +154,7 @@ static void take(struct owners *o, const struct owner_share *share)
 
 	owner->pods--;
 	owner->cpu_micro -= share->cpu_micro;
+	owner->cpu_p95_micro -= share->cpu_p95_micro;
 	owner->working_set_bytes -= share->working_set_bytes;
 	o->empty += owner->pods == 0;
 	o->changed = true;
@@ -140,7 +162,7 @@ static void take(struct owners *o, const struct owner_share *share)
 
 static void update_pod(struct owners *o, const struct view_pod *p, struct owner_share *share)
 {
-	struct owner_share now = {NULL, 0, 0};
+	struct owner_share now = {.owner = NULL};
 	bool measured = p->use && measure(p->use, &now);
 
 	if (measured)
@@ -226,6 +248,7 @@ static void fill(struct owner_use *use, const struct owner *owner)
 	memcpy(use->uid, owner->uid, sizeof(use->uid));
 	use->pods = owner->pods;
 	use->cpu_milli = (double)owner->cpu_micro / MICRO_OF_MILLI / pods;
+	use->cpu_p95_milli = (double)owner->cpu_p95_micro / MICRO_OF_MILLI / pods;
 	use->working_set_bytes = (double)owner->working_set_bytes / pods;
 }
 

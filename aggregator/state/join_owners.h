@@ -11,7 +11,7 @@ struct owner;
 /* What one pod adds to its owner's sums. */
 struct owner_share {
 	struct owner *owner; /* NULL: nothing */
-	int64_t cpu_micro, working_set_bytes;
+	int64_t cpu_micro, cpu_p95_micro, working_set_bytes;
 };
 
 /* All shares of one node, in the order of its model's pods. */

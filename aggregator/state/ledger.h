@@ -40,7 +40,8 @@ struct ledger_entry {
 	const char *uid, *namespace, *name;
 	const char *node; /* "" until it is charged to one */
 	struct resources requests; /* as the kube-scheduler sums them */
-	int64_t expected_cpu_milli; /* what the pod is expected to use */
+	/* What the pod is expected to use (expected_use.h in policy). */
+	int64_t expected_cpu_milli, expected_high_cpu_milli, expected_mem_bytes;
 	int32_t priority;
 	enum ledger_state state;
 	int64_t made_ns, expires_ns; /* Unix time; one that is bound does not expire */
@@ -145,8 +146,6 @@ struct ledger_counters {
 };
 
 void ledger_read_counters(struct ledger *l, struct ledger_counters *out);
-/* Every sum and order that is kept beside the entries recomputed and compared; for tests. */
-bool ledger_is_consistent(struct ledger *l, struct reason *why);
 /*
  * From now on the lock's longest time is measured by that clock; before any other thread knows the
  * ledger. For tests.

@@ -123,6 +123,7 @@ struct node_page {
 	int64_t cpu_allocatable_milli,
 		mem_allocatable_bytes; /* the capacity where the API is unknown */
 	struct page_usage usage;
+	struct window_recent recent;
 	struct page_bounds bounds; /* over the pods */
 	struct page_peaks *peaks; /* held; NULL: none */
 	size_t pod_count;

@@ -178,6 +178,7 @@ void page_json_do_node(struct page_json_io *io, struct node_page *p)
 	do_machine(io, &p->machine);
 	do_totals(io, &p->totals);
 	page_json_do_usage(io, &p->usage);
+	page_json_do_recent(io, &p->recent);
 }
 
 /* --- pods ------------------------------------------------------------------------------------- */

@@ -25,6 +25,8 @@ void page_json_do_container(struct page_json_io *io, size_t index, struct page_c
 			    struct kernel_limits *limits);
 /* "usage":{..} */
 void page_json_do_usage(struct page_json_io *io, struct page_usage *u);
+/* "recent":{..} */
+void page_json_do_recent(struct page_json_io *io, struct window_recent *r);
 /* The members of one. */
 void page_json_do_latest(struct page_json_io *io, struct page_latest *l);
 

@@ -130,3 +130,14 @@ void page_json_do_usage(struct page_json_io *io, struct page_usage *u)
 	}
 	page_json_leave(io, &level);
 }
+
+void page_json_do_recent(struct page_json_io *io, struct window_recent *r)
+{
+	struct page_json_level level;
+
+	if (!page_json_enter(io, "recent", r->cpu_milli.known || r->mem_bytes.known, &level))
+		return;
+	do_stats(io, "cpuMillicores", &r->cpu_milli);
+	do_stats(io, "memoryBytes", &r->mem_bytes);
+	page_json_leave(io, &level);
+}

@@ -387,6 +387,7 @@ struct node_page *usage_node_page(struct usage_node *n, struct page_scratch *s)
 		hold_all(&page.usage.latest, &n->node_usage, &n->old_page->usage.latest,
 			 end_ns - n->old_page->end_ns);
 	node_windows_read(n->windows, end_ns, page.usage.windows);
+	node_windows_read_recent(n->windows, end_ns, &page.recent);
 	made = make_page(&page, n->old_page);
 	free(n->uses);
 	n->uses = NULL;

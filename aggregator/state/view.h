@@ -52,6 +52,7 @@ struct view_sums {
  */
 struct view_recent {
 	const struct kube_pod *pod;
+	const struct page_pod *use; /* NULL: not measured */
 	float uncovered; /* share of the window in which it was not measured, 0..1 */
 };
 
@@ -82,8 +83,9 @@ enum { OWNER_UID_MAX = 43 }; /* those of Kubernetes have 36 bytes */
 struct owner_use {
 	char uid[OWNER_UID_MAX +
 		 1]; /* owners with a longer one are not told apart, and so left out */
-	uint32_t pods; /* that are measured long enough to count: over the whole of a window */
-	double cpu_milli; /* mean of each, over the longest covered window */
+	uint32_t pods; /* that are measured long enough to count: a minute */
+	double cpu_milli; /* mean of each, over the longest window that it covers */
+	double cpu_p95_milli; /* of each, if its use is normal */
 	double working_set_bytes;
 };
 

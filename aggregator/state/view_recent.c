@@ -84,7 +84,7 @@ static bool read_recent(const struct span *span, const struct view_pod *p, int64
 	if (!p->pod ||
 	    (since_ns <= span->start_ns + SLACK_NS && span->end_ns - since_ns > UPSTREAM_NS))
 		return false;
-	*out = (struct view_recent){p->pod, uncovered(span, p->pod, since_ns)};
+	*out = (struct view_recent){p->pod, p->use, uncovered(span, p->pod, since_ns)};
 	return kube_pod_is_active(p->pod) &&
 	       (out->uncovered > 0 || bound_ns(p->pod) > span->end_ns - UPSTREAM_NS);
 }

@@ -5,6 +5,7 @@
  * CPU, 3 for memory), so a bucket keeps a sorted array of (which, count) that grows by steps of
  * eight: 13 KiB per node then, and at most 96 KiB for one whose use never stands still.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -163,16 +164,25 @@ struct bins {
 	struct histogram cpu, mem;
 };
 
-static void sum_bins(struct bins *into, const struct node_bucket *n)
+/* Each sample counts `times`. */
+static void sum_bins(struct bins *into, const struct node_bucket *n, uint32_t times)
 {
 	for (size_t i = 0; i < n->bin_count; i++) {
 		const struct node_bin *b = &n->bins[i];
 
 		if (b->which < HISTOGRAM_BUCKETS)
-			into->cpu.count[b->which] += b->count;
+			into->cpu.count[b->which] += b->count * times;
 		else
-			into->mem.count[b->which - HISTOGRAM_BUCKETS] += b->count;
+			into->mem.count[b->which - HISTOGRAM_BUCKETS] += b->count * times;
 	}
+}
+
+/* Of a steady load all are the mean; where its bucket is the percentile's, this may be one. */
+static double at_least_mean(double percentile, double mean, double x0)
+{
+	return mean > percentile && histogram_bucket(mean, x0) == histogram_bucket(percentile, x0)
+		       ? mean
+		       : percentile;
 }
 
 static void read_percentiles(struct window_stats *s, const struct histogram *h, double x0)
@@ -184,8 +194,8 @@ static void read_percentiles(struct window_stats *s, const struct histogram *h, 
 		return;
 	s->percentiles = true;
 	s->p50 = values[0];
-	s->p95 = values[1];
-	s->p99 = values[2];
+	s->p95 = fmin(at_least_mean(values[1], s->mean, x0), s->max);
+	s->p99 = fmin(at_least_mean(values[2], s->mean, x0), s->max);
 }
 
 void node_windows_prefetch(const struct node_windows *w)
@@ -239,10 +249,44 @@ void node_windows_read(const struct node_windows *w, int64_t as_of_ns,
 				continue;
 			unpack(slot, &bucket);
 			window_sums_add(&sums, &bucket);
-			sum_bins(&bins, slot);
+			sum_bins(&bins, slot, 1);
 		}
 		window_sums_read(&sums, &out[window]);
 		read_percentiles(&out[window].cpu_milli, &bins.cpu, HISTOGRAM_CPU_X0);
 		read_percentiles(&out[window].mem_bytes, &bins.mem, HISTOGRAM_MEMORY_X0);
 	}
+}
+
+static void fade(struct window_part *p, double share)
+{
+	p->weight *= share;
+	p->m2 *= share;
+}
+
+void node_windows_read_recent(const struct node_windows *w, int64_t as_of_ns,
+			      struct window_recent *out)
+{
+	enum { HALVINGS = 10 }; /* what is older counts for less than a thousandth */
+
+	int64_t index = as_of_ns / NODE_BUCKET_NS;
+	struct window_sums sums = {0};
+	struct window_set set = {.cpu_milli = {0}};
+	struct bins bins = {0};
+
+	for (int back = 0; back <= HALVINGS; back++) {
+		const struct node_bucket *slot = find_bucket(w, index - back);
+		struct window_bucket bucket;
+
+		if (!slot)
+			continue;
+		unpack(slot, &bucket);
+		fade(&bucket.cpu_milli, ldexp(1, -back));
+		fade(&bucket.mem_bytes, ldexp(1, -back));
+		window_sums_add(&sums, &bucket);
+		sum_bins(&bins, slot, 1u << (HALVINGS - back));
+	}
+	window_sums_read_stats(&sums, &set);
+	read_percentiles(&set.cpu_milli, &bins.cpu, HISTOGRAM_CPU_X0);
+	read_percentiles(&set.mem_bytes, &bins.mem, HISTOGRAM_MEMORY_X0);
+	*out = (struct window_recent){set.cpu_milli, set.mem_bytes};
 }

@@ -64,6 +64,14 @@ struct window_set {
 };
 
 /*
+ * A node's use by what it did last: each bucket of 15 s counts half of the next newer one, so that a
+ * load that ended is below 1 % after 7 of them. min, max and samples are of all that is counted.
+ */
+struct window_recent {
+	struct window_stats cpu_milli, mem_bytes;
+};
+
+/*
  * Whether a node's window may stand for its length: it reaches back over all of it, give or take
  * two buckets, and at least half of it was measured. A node that was away for most of it does not
  * speak by what it did before.
@@ -119,6 +127,8 @@ void node_windows_add(struct node_windows *w, const struct node_sample *n, int64
 		      int64_t end_ns);
 void node_windows_read(const struct node_windows *w, int64_t as_of_ns,
 		       struct window_set out[WINDOWS]);
+void node_windows_read_recent(const struct node_windows *w, int64_t as_of_ns,
+			      struct window_recent *out);
 /* Says that they are read soon. */
 void node_windows_prefetch(const struct node_windows *w);
 

@@ -114,8 +114,8 @@ static bool read_recent(const struct scene *s, const cJSON *list, int64_t *milli
 			  values_int(item, "ts", &ts, why);
 
 		if (ok && recent_pod_counts(ts, s->window_end))
-			*milli = add_saturating(*milli,
-						target_load_packing_predict(&pod, &s->args, true));
+			*milli =
+				add_saturating(*milli, target_load_packing_predict(&pod, &s->args));
 		pod_spec_free_members(&pod);
 		if (!ok)
 			return false;

@@ -40,7 +40,8 @@ static void ask(const struct api_context *ctx, const char *method, const char *p
 	struct api_response rs = {.status = 200};
 
 	api_route(ctx, &rq, &rs);
-	assert(rs.status == 200);
+	/* /watcher has nothing to tell of nodes that were never heard. */
+	assert(rs.status == 200 || rs.status == 404);
 	buf_fini(&rs.body);
 }
 

@@ -21,6 +21,7 @@
 #include "aggregator/state/join.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
+#include "tests/consistent.h"
 #include "tests/join_fixture.h"
 #include "tests/model_fixture.h"
 #include "tests/place_checker_parts.h"
@@ -509,7 +510,12 @@ static bool same_owner(const cJSON *a, const cJSON *b)
 		      text_at(b, "metadata", "labels", "app")) == 0;
 }
 
-/* As the cap has to take it: measured, or as others of its owner are in the mean, or as it asks. */
+/*
+ * As the cap has to take it: measured, or as others of its owner are in the mean, or as it asks, or
+ * what pods use that ask for nothing.
+ */
+#define DEFAULT_MILLI 100
+
 static struct use_pod use_of(const struct scene *s, size_t pod)
 {
 	double cpu = 0, mem = 0;
@@ -526,8 +532,9 @@ static struct use_pod use_of(const struct scene *s, size_t pod)
 		count++;
 	}
 	if (count)
-		return use_pod_steady(cpu / count, mem / count);
-	return use_pod_steady((double)check_pod_request(s->w.pods[pod], "cpu"),
+		return use_pod_steady(round(cpu / count), round(mem / count));
+	cpu = (double)check_pod_running(s->w.pods[pod], "cpu");
+	return use_pod_steady(cpu > 0 ? cpu : DEFAULT_MILLI,
 			      (double)check_pod_request(s->w.pods[pod], "memory"));
 }
 

@@ -87,9 +87,8 @@ static void test_stock_scheduler_does_not_see_use(void **state)
 }
 
 /*
- * Who does not know of use puts a third of the pods on the hot nodes, at random 20 with a deviation
- * of 3.7: 5 or fewer once in 200,000 times. How many go to the bursty nodes is not judged here:
- * LimitAware is a third of the blend, and with it their number depends on when views come.
+ * A scheduler that does not know of use puts a third of the pods on the hot nodes, at random 20 with
+ * a deviation of 3.7: 5 or fewer once in 200,000 times.
  */
 static void test_real_use_decides(void **state)
 {

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include <curl/curl.h>
+#include <math.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,24 +37,66 @@ struct ranks {
 	int of[SCHED_NODES];
 };
 
-static struct ranks ranks_from(const cJSON *items, const char *node_key, const char *score_key,
-			       int divisor)
+static struct ranks ranks_from(const cJSON *priorities)
 {
 	struct ranks r = {{0}};
 	const cJSON *item;
 
-	assert_int_equal(cJSON_GetArraySize(items), SCHED_NODES);
-	cJSON_ArrayForEach(item, items)
+	assert_int_equal(cJSON_GetArraySize(priorities), SCHED_NODES);
+	cJSON_ArrayForEach(item, priorities)
 	{
-		int score = json_at(item, score_key)->valueint;
+		const char *host = json_at(item, "Host")->valuestring;
 
-		r.of[sched_node(world, json_at(item, node_key)->valuestring)] =
-			(score + divisor / 2) / divisor;
+		r.of[sched_node(world, host)] = json_at(item, "Score")->valueint;
 	}
 	return r;
 }
 
-/* evenkeel scores --pod, by tens with halves up. */
+/* The default blend, which the answer rounds. */
+static double blend_of(const cJSON *item)
+{
+	double sum = 0, weights = 0;
+	const cJSON *plugin;
+
+	cJSON_ArrayForEach(plugin, json_at(item, "plugins"))
+	{
+		bool limits = strcmp(json_at(plugin, "name")->valuestring, "LimitAware") == 0;
+		double weight = limits ? 0.01 : 1;
+
+		sum += weight * json_at(plugin, "score")->valuedouble;
+		weights += weight;
+	}
+	return sum / weights;
+}
+
+/* The steps that prioritize makes of scores: between the worst and the best, which has 10 alone. */
+static struct ranks ranks_of_scores(const cJSON *items)
+{
+	double best = -1, worst = 101, scores[SCHED_NODES];
+	struct ranks r = {{0}};
+	const cJSON *item;
+	bool found = false;
+
+	assert_int_equal(cJSON_GetArraySize(items), SCHED_NODES);
+	cJSON_ArrayForEach(item, items)
+	{
+		size_t i = sched_node(world, json_at(item, "node")->valuestring);
+
+		scores[i] = blend_of(item);
+		best = fmax(best, scores[i]);
+		worst = fmin(worst, scores[i]);
+	}
+	for (size_t i = 0; i < SCHED_NODES; i++) {
+		double steps = floor(10 * (best - scores[i]) / fmax(best - worst, 10));
+
+		r.of[i] = (int)fmax(10 - steps, 1);
+		r.of[i] -= r.of[i] == 10 && found;
+		found |= r.of[i] == 10;
+	}
+	return r;
+}
+
+/* What prioritize will answer, by evenkeel scores --pod. */
 static struct ranks predict(const char *text)
 {
 	char *file = mem_printf("%s/pod.json", world->bed->folder);
@@ -70,7 +113,7 @@ static struct ranks predict(const char *text)
 	if (process_run(argv, &out, &err))
 		fail_msg("evenkeel scores: %s", err.data ? err.data : "no word");
 	json = cJSON_Parse(out.data);
-	ranks = ranks_from(json_at(json, "items"), "node", "score", 10);
+	ranks = ranks_of_scores(json_at(json, "items"));
 	cJSON_Delete(json);
 	buf_fini(&out);
 	buf_fini(&err);
@@ -134,7 +177,7 @@ static void test_scores_are_predicted(void **state)
 		sched_make_pod(world, name, "", resources);
 		sched_await_placed(world, "foreseen", (size_t)i + 1);
 		list = extender_tap_priorities(tap, name);
-		answered = ranks_from(list, "Host", "Score", 1);
+		answered = ranks_from(list);
 		sched_print(name, answered.of);
 		expect_same(&predicted, &answered);
 		assert_true(answered.of[first_of(&answered, SCHED_NODES)] >= 3 + lowest(&answered));
@@ -176,7 +219,7 @@ static struct ranks ask(const char *pod)
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, &answer);
 	assert_int_equal(curl_easy_perform(curl), CURLE_OK);
 	list = cJSON_Parse(answer.data);
-	ranks = ranks_from(list, "Host", "Score", 1);
+	ranks = ranks_from(list);
 	cJSON_Delete(list);
 	curl_easy_cleanup(curl);
 	buf_fini(&question);

@@ -222,7 +222,7 @@ static void assert_owner(const char *uid, uint32_t pods, double cpu)
 static void owners_have_the_mean_of_their_pods(void **state)
 {
 	struct page_pod pods[] = {measured("a", 100), measured("b", 300),
-				  join_fixture_pod("c", "c", NOW, 200, 4000, 1), /* too short */
+				  join_fixture_pod("c", "c", NOW, 59, 4000, 1), /* too short */
 				  measured("d", 4000)};
 	struct page_pod there = measured("e", 500);
 
@@ -256,7 +256,8 @@ static void the_longest_covered_window_counts(void **state)
 {
 	static const struct {
 		double seconds, cpu; /* by the window that is taken; 0: none */
-	} cases[] = {{900, 3}, {840, 3}, {839, 2}, {540, 2}, {539, 1}, {240, 1}, {239, 0}};
+	} cases[] = {{900, 3}, {840, 3}, {839, 2}, {540, 2}, {539, 1},
+		     {240, 1}, {239, 1}, {61, 1},  {59, 0}};
 
 	(void)state;
 	put_pod("a", "n0", "o");

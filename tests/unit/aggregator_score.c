@@ -13,6 +13,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "aggregator/policy/arith.h"
 #include "aggregator/policy/recent_pods.h"
 #include "aggregator/policy/score.h"
 #include "aggregator/policy/sentence.h"
@@ -74,14 +75,14 @@ static double term(const struct score_result *r, const char *name)
 
 static void test_target_corrected(void **state)
 {
-	struct container_spec c = {.requests = {true, true, 400, GIB},
+	struct container_spec c = {.requests = {true, true, 600, GIB},
 				   .limits = {true, true, 4000, GIB}};
 	struct pod_spec pod = {.container_count = 1, .containers = &c};
 	struct score_node node = node_10_cpus;
 	struct score_result r;
 
 	(void)state;
-	/* (2000 + 1.5 * 400) / 8000 = 32.5 %: (100 - 40) * 32.5 / 40 + 40 = 88.75 */
+	/* (2000 + 600) / 8000 = 32.5 %: (100 - 40) * 32.5 / 40 + 40 = 88.75 */
 	r = score(TLP, SCORE_CORRECTED, &pod, &node);
 	assert_int_equal(r.score, 89);
 	assert_true(term(&r, "cpuUsed") == 2000 && term(&r, "podCpu") == 600);
@@ -116,7 +117,7 @@ static void test_target_absurd_request(void **state)
 		struct score_result r = score(TLP, SCORE_CORRECTED, &pod, &node_10_cpus);
 
 		assert_int_equal(r.score, 0);
-		assert_true(term(&r, "podCpu") > 9e18);
+		assert_true(term(&r, "podCpu") > 6e18);
 		assert_non_null(strstr(r.reason, "more than there is"));
 	}
 }
@@ -136,17 +137,12 @@ static void test_target_prediction(void **state)
 	(void)state;
 	score_args_default(&args, SCORE_CORRECTED);
 	pod.overhead = (struct resource_list){.has_cpu = true, .cpu_milli = 7};
-	/* 0 is no statement; 499.5 away from zero; the sidecar runs along */
-	assert_int_equal(target_load_packing_predict(&pod, &args, false), 1000 + 500 + 30 + 7);
-	assert_int_equal(target_load_packing_predict(&pod, &args, true), 0 + 700 + 7);
-	args.use_limits = true;
-	assert_int_equal(target_load_packing_predict(&pod, &args, false), 1000 + 700 + 30 + 7);
-	args.use_limits = false;
-	pod.has_pod_resources = true;
-	pod.pod_requests = (struct resource_list){.has_cpu = true, .cpu_milli = 100};
-	assert_int_equal(target_load_packing_predict(&pod, &args, false), 150 + 7);
-	pod.pod_requests = (struct resource_list){.has_mem = true, .mem_bytes = GIB};
-	assert_int_equal(target_load_packing_predict(&pod, &args, false), 1000 + 500 + 30 + 7);
+	assert_int_equal(target_load_packing_predict(&pod, &args), 0 + 700 + 7);
+	two[1].limits.has_cpu = false;
+	args.default_requests_multiplier = 1.5; /* 499.5 away from zero */
+	assert_int_equal(target_load_packing_predict(&pod, &args), 0 + 500 + 7);
+	two[0].limits.has_cpu = two[0].requests.has_cpu = false;
+	assert_int_equal(target_load_packing_predict(&pod, &args), 100 + 500 + 7);
 }
 
 static void test_risk_variants(void **state)
@@ -216,18 +212,22 @@ static void test_unknown(void **state)
 
 	(void)state;
 	node.cpu = none;
-	assert_int_equal(score(TLP, SCORE_CORRECTED, &pod, &node).score, 0);
-	r = score(LVRB, SCORE_CORRECTED, &pod, &node);
+	r = score(TLP, SCORE_CORRECTED, &pod, &node);
 	assert_int_equal(r.score, 0);
 	assert_int_equal(r.term_count, 0);
 	assert_string_equal(r.reason, "no measurement of CPU (window 15m): the least score, since "
 				      "nothing unknown may win");
+	/* By memory alone: 1 - 4 / 8 - 0.8 / 8 */
+	r = score(LVRB, SCORE_CORRECTED, &pod, &node);
+	assert_int_equal(r.score, 40);
 	assert_int_equal(score(LVRB, SCORE_UPSTREAM, &pod, &node).score, 76);
 	node = node_10_cpus;
 	node.mem = none;
-	assert_int_equal(score(TLP, SCORE_CORRECTED, &pod, &node).score, 0);
+	assert_int_equal(score(TLP, SCORE_CORRECTED, &pod, &node).score,
+			 score(TLP, SCORE_CORRECTED, &pod, &node_10_cpus).score);
 	assert_int_equal(score(TLP, SCORE_UPSTREAM, &pod, &node).score, 70);
-	assert_int_equal(score(LVRB, SCORE_KEP, &pod, &node).score, 0);
+	/* By CPU alone: 1 - 2000 / 8000 - 400 / 8000 */
+	assert_int_equal(score(LVRB, SCORE_KEP, &pod, &node).score, 70);
 	node.cpu = none;
 	node.rung = RUNG_EXPIRED;
 	node.age_seconds = 400;
@@ -262,13 +262,20 @@ static void test_ladder(void **state)
 		const char *rung, *window;
 		double widening; /* 0: nothing known */
 	} cases[] = {
-		{3600, 2, "window 15m", "15m", 1},  {880, 2, "window 15m", "15m", 1},
-		{840, 2, "window 10m", "10m", 1},   {600, 2, "window 10m", "10m", 1},
-		{400, 2, "window 5m", "5m", 1},	    {100, 2, "since start", "", 1},
+		{3600, 2, "window 15m", "15m", 1},
+		{880, 2, "window 15m", "15m", 1},
+		{840, 2, "window 10m", "10m", 1},
+		{600, 2, "window 10m", "10m", 1},
+		{400, 2, "window 5m", "5m", 1},
+		{100, 2, "since start", "", 1},
 		{3600, -5, "window 15m", "15m", 1}, /* a clock that is ahead */
-		{3600, 29, "window 15m", "15m", 1}, {3600, 30, "late 30s", "15m", 1.5},
-		{400, 90, "late 90s", "5m", 2.5},   {100, 300, "late 300s", "", 6},
-		{3600, 301, "expired", "", 0},
+		{3600, 29, "window 15m", "15m", 1},
+		{3600, 30, "late 30s", "15m", 1.5},
+		{400, 90, "late 90s", "5m", 2.5},
+		{100, 300, "late 300s", "", 6},
+		{3600, 301, "late 301s", "15m", 1 + 301 / 60.0},
+		{3600, 900, "late 900s", "15m", 16},
+		{3600, 901, "expired", "", 0},
 	};
 
 	(void)state;
@@ -436,7 +443,8 @@ static void test_blend(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		assert_int_equal(score_blend(cases[i].scores, cases[i].weights, cases[i].count),
+		assert_int_equal(round_away(score_blend(cases[i].scores, cases[i].weights,
+							cases[i].count)),
 				 cases[i].want);
 }
 

@@ -128,7 +128,7 @@ static void a_new_pod_counts_as_far_as_it_is_not_measured(void **state)
 	static const struct {
 		double measured; /* seconds, of 15 minutes */
 		int64_t cpu, mem;
-	} cases[] = {{0, 600, GIB}, {90, 540, GIB / 10 * 9}, {450, 300, GIB / 2}, {900, 0, 0}};
+	} cases[] = {{0, 400, GIB}, {90, 180, GIB / 40 * 9}, {450, 100, GIB / 8}, {900, 0, 0}};
 
 	(void)state;
 	put((struct model_fixture_pod){.name = "x",
@@ -138,7 +138,7 @@ static void a_new_pod_counts_as_far_as_it_is_not_measured(void **state)
 				       .scheduled_ns = NOW - 800 * NS_PER_SEC});
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct page_pod pod =
-			join_fixture_pod("k/x", "uid-x", NOW, cases[i].measured, 1, 1);
+			join_fixture_pod("k/x", "uid-x", NOW, cases[i].measured, 200, GIB / 4);
 		struct score_node node;
 
 		look(&pod, cases[i].measured > 0);
@@ -163,7 +163,10 @@ static void a_new_pod_is_expected_to_use_what_its_owners_others_use(void **state
 		.name = "y", .owner_kind = "ReplicaSet", .owner_uid = "uid-other", .cpu = "400m"});
 	put((struct model_fixture_pod){.name = "z"});
 	look(&old, 1);
-	assert_int_equal(read_node("n").pending_cpu_milli, 70 + 600 + 1000);
+	/* Its owner's mean, a request, the default; and what they may well use. */
+	assert_int_equal(read_node("n").pending_cpu_milli, 70 + 400 + 100);
+	assert_true(read_node("n").pending_high_cpu_milli >= 70 + 500 + 500);
+	assert_int_equal(read_node("n").unseen[SCORE_CPU], 70 + 400 + 100);
 	args.default_requests_cpu_milli = 10;
 	args.default_requests_multiplier = 2;
 	assert_int_equal(read_node("n").pending_cpu_milli, 70 + 800 + 10);
@@ -197,6 +200,38 @@ static void upstream_counts_a_pod_in_full_for_a_minute(void **state)
 	}
 }
 
+static struct window_stats level(double mean)
+{
+	return (struct window_stats){.known = true, .percentiles = true, .mean = mean, .p99 = mean};
+}
+
+/* A window of 15 minutes says 1000m of 10; what the last half minute shows counts where it is more. */
+static void a_node_that_turned_hot_counts_as_hot(void **state)
+{
+	struct node_page page = view_fixture_node("n", NOW, 3600, 1000, 100);
+	struct view_node n = view_fixture_around(&page);
+	const struct view standalone = {.version = 1};
+	struct score_node node;
+
+	(void)state;
+	n.cpu_capacity_milli = 10000;
+	n.mem_capacity_bytes = 10 * GIB;
+	score_node_from_view(&standalone, &n, NOW, &query, &node);
+	assert_true(node.cpu.mean == 10 && isnan(node.p99[SCORE_CPU]));
+	page.recent = (struct window_recent){level(9000), level(8 * GIB)};
+	score_node_from_view(&standalone, &n, NOW, &query, &node);
+	assert_true(node.cpu.mean == 90 && node.mem.mean == 80);
+	assert_true(node.p99[SCORE_CPU] == 90 && node.p99[SCORE_MEMORY] == 80);
+	page.recent = (struct window_recent){level(500), level(GIB / 1024)};
+	score_node_from_view(&standalone, &n, NOW, &query, &node);
+	assert_true(node.cpu.mean == 10 && node.p99[SCORE_CPU] == 5);
+	/* Not for upstream. */
+	page.recent = (struct window_recent){level(9000), level(8 * GIB)};
+	query.variant = SCORE_UPSTREAM;
+	score_node_from_view(&standalone, &n, NOW, &query, &node);
+	assert_true(node.cpu.mean == 10);
+}
+
 static void assumed_pods_are_part_of_every_sum(void **state)
 {
 	struct score_node node;
@@ -204,15 +239,33 @@ static void assumed_pods_are_part_of_every_sum(void **state)
 	(void)state;
 	look(NULL, 0);
 	node = read_node("n");
-	score_node_assume(&node, &(struct score_assumed){1, 400, GIB, 600, "", "p"});
+	score_node_assume(&node, &(struct score_assumed){.pods = 1,
+							 .request_cpu_milli = 400,
+							 .request_mem_bytes = GIB,
+							 .cpu_milli = 600,
+							 .cpu_high_milli = 700,
+							 .mem_bytes = 5,
+							 .namespace = "",
+							 .name = "p"});
 	assert_int_equal(node.pending_cpu_milli, 600);
-	assert_int_equal(node.pending_mem_bytes, GIB);
+	assert_int_equal(node.pending_high_cpu_milli, 700);
+	assert_int_equal(node.pending_mem_bytes, 5);
+	assert_int_equal(node.unseen[SCORE_CPU], 600);
+	assert_int_equal(node.unseen[SCORE_MEMORY], 5);
 	assert_int_equal(node.load.of[SCORE_CPU].requests, 400);
 	assert_int_equal(node.load.of[SCORE_CPU].limits, 400);
 	assert_int_equal(node.load.of[SCORE_MEMORY].requests, GIB);
-	score_node_assume(&node,
-			  &(struct score_assumed){1, INT64_MAX, INT64_MAX, INT64_MAX, "", "p"});
+	score_node_assume(&node, &(struct score_assumed){.pods = 1,
+							 .request_cpu_milli = INT64_MAX,
+							 .request_mem_bytes = INT64_MAX,
+							 .cpu_milli = INT64_MAX,
+							 .cpu_high_milli = INT64_MAX,
+							 .mem_bytes = INT64_MAX,
+							 .namespace = "",
+							 .name = "p"});
 	assert_int_equal(node.pending_cpu_milli, INT64_MAX);
+	assert_int_equal(node.pending_high_cpu_milli, INT64_MAX);
+	assert_int_equal(node.unseen[SCORE_MEMORY], INT64_MAX);
 	assert_int_equal(node.load.of[SCORE_MEMORY].limits, INT64_MAX);
 }
 
@@ -245,49 +298,24 @@ static void a_node_without_an_agent_is_estimated(void **state)
 	look(NULL, 0);
 	nodes[0] = read_node("n");
 	nodes[1] = read_node("silent");
+	score_nodes_estimate(nodes, 2);
 	assert_int_equal(nodes[1].rung, RUNG_NONE);
-	score_nodes_estimate(nodes, 2, true);
-	assert_int_equal(nodes[1].rung, RUNG_ALLOCATION);
-	assert_int_equal(score(PLUGIN_TARGET_LOAD_PACKING, nodes, 2, 1).score, 25); /* 2 of 8 */
-	assert_int_equal(score(PLUGIN_TARGET_LOAD_PACKING, nodes, 2, 0).unknown, false);
-	/* What is declared needs no measurement. */
-	assert_int_equal(score(PLUGIN_LIMIT_AWARE, nodes, 2, 1).unknown, false);
-	assert_int_equal(score(PLUGIN_ALLOCATABLE, nodes, 2, 1).score, 100); /* the smaller */
-}
+	assert_true(nodes[1].estimated && !nodes[0].estimated);
+	/* Whatever it has free, it stays below the one that is measured, in every plugin. */
+	for (int p = 0; p < SCORE_PLUGINS; p++) {
+		struct score_result of[2];
 
-static void with_daemon_pods_only_its_use_is_0(void **state)
-{
-	struct score_node nodes[2];
-	struct score_result r;
-
-	(void)state;
-	model_put(model, model_fixture_node("new", 9, 9));
-	put((struct model_fixture_pod){
-		.name = "d", .node = "new", .owner_kind = "DaemonSet", .cpu = "1"});
-	look(NULL, 0);
-	nodes[0] = read_node("n");
-	nodes[1] = read_node("new");
-	assert_true(nodes[1].idle && !nodes[0].idle);
-	score_nodes_estimate(nodes, 2, true);
+		for (size_t i = 0; i < 2; i++)
+			of[i] = score((enum score_plugin_id)p, nodes, 2, i);
+		assert_true(of[1].score < of[0].score || of[0].score == 0);
+		assert_false(of[1].unknown);
+	}
+	assert_non_null(
+		strstr(score(PLUGIN_LIMIT_AWARE, nodes, 2, 1).reason, "not measured (none)"));
+	/* Where none is measured it is what there is: 6 of 8 CPUs are free. */
+	score_nodes_estimate(&nodes[1], 1);
 	assert_int_equal(nodes[1].rung, RUNG_ALLOCATION);
-	/*
-	 * 1000 + 500 of 8000: (100 - 40) * 18.75 / 40 + 40, as if measured, but less than what is.
-	 */
-	r = score(PLUGIN_TARGET_LOAD_PACKING, nodes, 2, 1);
-	assert_int_equal(r.score, 68);
-	assert_non_null(strstr(r.reason, "taken to use nothing, as only DaemonSets"));
-	/* 1 - 1 / 8 for it, which is more than the other's; but a guess never wins. */
-	nodes[0].cpu.mean = 50;
-	assert_int_equal(score(PLUGIN_LOAD_VARIATION_RISK_BALANCING, nodes, 2, 1).score,
-			 score(PLUGIN_LOAD_VARIATION_RISK_BALANCING, nodes, 2, 0).score - 1);
-	/* Where nothing is measured anywhere, nothing is known of its use either. */
-	nodes[1] = read_node("new");
-	score_nodes_estimate(nodes, 2, false);
-	assert_false(nodes[1].cpu.known);
-	/* One more pod, and it is no new node. */
-	put((struct model_fixture_pod){.name = "x", .node = "new"});
-	look(NULL, 0);
-	assert_false(read_node("new").idle);
+	assert_int_equal(score(PLUGIN_TARGET_LOAD_PACKING, &nodes[1], 1, 0).score, 75);
 }
 
 /* The plugins that need an API work for real: every node is judged by all of them. */
@@ -320,9 +348,9 @@ int main(void)
 		TEST(a_new_pod_counts_as_far_as_it_is_not_measured),
 		TEST(a_new_pod_is_expected_to_use_what_its_owners_others_use),
 		TEST(upstream_counts_a_pod_in_full_for_a_minute),
+		TEST(a_node_that_turned_hot_counts_as_hot),
 		TEST(assumed_pods_are_part_of_every_sum),
 		TEST(a_node_without_an_agent_is_estimated),
-		TEST(with_daemon_pods_only_its_use_is_0),
 		TEST(every_plugin_judges_a_node_of_the_api),
 	};
 

@@ -139,7 +139,11 @@ static void assert_same(const struct score_node *a, const struct score_node *b)
 	assert_int_equal(a->pending_cpu_milli, b->pending_cpu_milli);
 	assert_int_equal(a->pending_mem_bytes, b->pending_mem_bytes);
 	assert_int_equal(a->assumed_pods, b->assumed_pods);
-	assert_int_equal(a->idle, b->idle);
+	assert_int_equal(a->pending_high_cpu_milli, b->pending_high_cpu_milli);
+	assert_memory_equal(a->unseen, b->unseen, sizeof(a->unseen));
+	for (int r = 0; r < SCORE_RESOURCES; r++)
+		assert_true(same(a->p99[r], b->p99[r]));
+	assert_true(same(a->widening, b->widening));
 	assert_int_equal(a->load.requests_known, b->load.requests_known);
 	assert_int_equal(a->load.limits_known, b->load.limits_known);
 	assert_memory_equal(a->load.of, b->load.of, sizeof(a->load.of));
@@ -161,23 +165,20 @@ static void compare(const struct view *v, int64_t now_ns, const struct score_que
 	}
 }
 
-/*
- * A guess never wins over a measurement: where there is one, the best of the guessed gets less,
- * unless there is nothing to take.
- */
+/* Every estimate is below every measurement, unless that has nothing to take away. */
 static void assert_guesses_stay_below(const struct score_query *q, enum score_plugin_id plugin,
 				      const struct score_node *nodes, size_t count,
 				      const int64_t *scores)
 {
-	int64_t measured = -1, guessed = -1;
+	int64_t measured = INT64_MAX, guessed = -1;
 
 	for (size_t i = 0; i < count; i++) {
-		if (score_plugin_guesses(plugin, q->variant, &nodes[i]))
+		if (score_plugin_estimates(plugin, q->variant, &nodes[i]))
 			guessed = scores[i] > guessed ? scores[i] : guessed;
-		else if (!score_is_unknown(q, plugin, &nodes[i]))
-			measured = scores[i] > measured ? scores[i] : measured;
+		else if (nodes[i].measured && !score_is_unknown(q, plugin, &nodes[i]))
+			measured = scores[i] < measured ? scores[i] : measured;
 	}
-	if (measured >= 0 && guessed >= 0)
+	if (measured < INT64_MAX && guessed >= 0)
 		assert_true(guessed < measured || (guessed == 0 && measured == 0));
 }
 
@@ -187,8 +188,14 @@ static void change_nodes(struct score_node *nodes, size_t count, const struct sc
 	static const struct power_model model = {"", 400, -90, -0.07};
 
 	for (size_t i = 0; i < count; i++) {
-		const struct score_assumed assumed = {2,	 any(3000), (int64_t)any(64) << 24,
-						      any(3000), "ns",	    "name"};
+		const struct score_assumed assumed = {.pods = 2,
+						      .request_cpu_milli = any(3000),
+						      .request_mem_bytes = (int64_t)any(64) << 24,
+						      .cpu_milli = any(3000),
+						      .cpu_high_milli = any(3000),
+						      .mem_bytes = (int64_t)any(64) << 24,
+						      .namespace = "ns",
+						      .name = "name"};
 
 		if (q->variant != SCORE_UPSTREAM && maybe(20))
 			score_node_assume(&nodes[i], &assumed);
@@ -220,7 +227,7 @@ static void compare_columns(const struct view *v, int64_t now_ns, struct score_q
 		score_rows_read(rows, v, i, now_ns, &q, &nodes[i]);
 	change_nodes(nodes, v->node_count, &q);
 	if (q.variant != SCORE_UPSTREAM)
-		score_nodes_estimate(nodes, v->node_count, score_any_measured(v, now_ns));
+		score_nodes_estimate(nodes, v->node_count);
 	score_pod_read(&q, &sums);
 	q.sums = &sums;
 	score_columns(&q, plugins, count, nodes, v->node_count, scales, scores);

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "aggregator/policy/expected_use.h"
 #include "aggregator/policy/place/place_internal.h"
 
 #define MILLI_PARTS 1000.0
@@ -51,21 +52,17 @@ static bool read_measured(const struct page_pod *use, struct place_use *out)
 void place_use_of_pod(const struct place *p, const struct view_pod *vp,
 		      const struct kube_pod *record, struct place_use *out)
 {
-	const struct resources *asked = kube_pod_requests(record);
-	const char *uid = record->template->owner.uid;
-	const struct owner_use *owner;
+	struct expected_use expected;
+	struct score_owner owner;
+	struct score_args args;
 
 	if (vp && vp->use && read_measured(vp->use, out))
 		return;
-	owner = *uid ? view_owner(p->view, uid) : NULL;
-	*out = (struct place_use){0};
-	if (owner && owner->pods) {
-		out->cpu = whole(owner->cpu_milli * MILLI_PARTS);
-		out->mem = whole(owner->working_set_bytes);
-		return;
-	}
-	out->cpu = whole((double)asked->of[RESOURCE_CPU] * MILLI_PARTS);
-	out->mem = whole((double)asked->of[RESOURCE_MEMORY]);
+	owner = expected_use_of_owner(view_owner(p->view, record->template->owner.uid));
+	score_args_default(&args, SCORE_CORRECTED);
+	expected_use_read(&record->template->spec, &args, &owner, &expected);
+	*out = (struct place_use){.cpu = whole((double)expected.cpu_milli * MILLI_PARTS),
+				  .mem = whole((double)expected.mem_bytes)};
 }
 
 static int64_t hour_cpu(const struct place_use *u, int hour)

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Why two numbers for CPU: a burst is placed before any of its pods is measured, and requests of
+ * one workload are all wrong by the same factor. With nodes that use b each and pods that use u and
+ * are guessed as g, filling the least used node first ends at most (u/g - 1) * (mean b - least b)
+ * above the best there is where g < u, which has no bound, and at most (most b - mean b) above it
+ * where g > u. So a guess that spreads pods is rather too large (cpu_high_milli), and one that
+ * refuses nodes or plans is the most likely value (cpu_milli).
+ */
+#include "aggregator/policy/expected_use.h"
+
+#include "aggregator/policy/arith.h"
+#include "aggregator/policy/score_load.h"
+
+const char *expected_use_source_name(enum use_source source)
+{
+	static const char *const names[] = {
+		[USE_OF_WORKLOAD] = "workload",
+		[USE_OF_LIMITS] = "limits",
+		[USE_OF_REQUESTS] = "requests",
+		[USE_OF_DEFAULT] = "default",
+	};
+
+	return names[source];
+}
+
+struct score_owner expected_use_of_owner(const struct owner_use *owner)
+{
+	if (!owner || !owner->pods)
+		return (struct score_owner){.known = false};
+	return (struct score_owner){true, owner->cpu_milli, owner->cpu_p95_milli,
+				    owner->working_set_bytes};
+}
+
+/* A limit without a request is the request. */
+static void add_container(const struct container_spec *c, int64_t *requests, int64_t *limits)
+{
+	if (c->requests.has_cpu)
+		*requests = add_saturating(*requests, c->requests.cpu_milli);
+	else if (c->limits.has_cpu)
+		*limits = add_saturating(*limits, c->limits.cpu_milli);
+}
+
+/* Of the pod while it runs; 0: none. */
+static int64_t running_request(const struct pod_spec *pod, bool *by_limits)
+{
+	int64_t overhead = pod->overhead.has_cpu ? pod->overhead.cpu_milli : 0;
+	int64_t requests = 0, limits = 0;
+
+	*by_limits = false;
+	if (pod->has_pod_resources && pod->pod_requests.has_cpu)
+		return add_saturating(overhead, pod->pod_requests.cpu_milli);
+	for (size_t i = 0; i < pod->container_count; i++)
+		add_container(&pod->containers[i], &requests, &limits);
+	for (size_t i = 0; i < pod->init_count; i++)
+		if (pod->init[i].sidecar)
+			add_container(&pod->init[i], &requests, &limits);
+	*by_limits = requests <= 0 && limits > 0;
+	return add_saturating(overhead, add_saturating(requests, limits));
+}
+
+/* INT64_MAX: a container has none. */
+static int64_t running_limit(const struct pod_spec *pod)
+{
+	struct pod_bound bound = pod_load_bound(pod, RESOURCE_CPU);
+
+	return bound.unlimited || bound.limit <= 0 ? INT64_MAX : bound.limit;
+}
+
+static void guess_cpu(const struct pod_spec *pod, const struct score_args *args,
+		      struct expected_use *out)
+{
+	bool by_limits;
+	int64_t request = running_request(pod, &by_limits), limit = running_limit(pod), high;
+
+	out->source = USE_OF_DEFAULT;
+	out->cpu_milli = args->default_requests_cpu_milli;
+	if (args->use_limits && limit < INT64_MAX) {
+		out->source = USE_OF_LIMITS;
+		out->cpu_milli = limit;
+	} else if (request > 0) {
+		out->source = by_limits ? USE_OF_LIMITS : USE_OF_REQUESTS;
+		out->cpu_milli =
+			round_saturating((double)request * args->default_requests_multiplier);
+	}
+	high = out->cpu_milli > args->guess_cpu_milli ? out->cpu_milli : args->guess_cpu_milli;
+	out->cpu_milli = out->cpu_milli < limit ? out->cpu_milli : limit;
+	out->cpu_high_milli = high < limit ? high : limit;
+}
+
+void expected_use_read(const struct pod_spec *pod, const struct score_args *args,
+		       const struct score_owner *owner, struct expected_use *out)
+{
+	*out = (struct expected_use){.mem_bytes = pod_spec_mem_bytes(pod, false, false)};
+	if (!owner->known) {
+		if (pod->container_count) /* else nodes are asked about, and no pod */
+			guess_cpu(pod, args, out);
+		return;
+	}
+	out->source = USE_OF_WORKLOAD;
+	out->cpu_milli = round_saturating(owner->cpu_milli);
+	out->cpu_high_milli = round_saturating(at_least(owner->cpu_milli, owner->cpu_p95_milli));
+	out->mem_bytes = round_saturating(owner->working_set_bytes);
+}

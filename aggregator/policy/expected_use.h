@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a pod will use: one answer for scores, the extender's filter, reservations, drain plans and
+ * slots. Pure.
+ */
+#ifndef EVENKEEL_AGGREGATOR_POLICY_EXPECTED_USE_H
+#define EVENKEEL_AGGREGATOR_POLICY_EXPECTED_USE_H
+
+#include "aggregator/policy/score.h"
+
+/* What the pods of the workload are measured to use; known false where there is no such use. */
+struct score_owner expected_use_of_owner(const struct owner_use *owner);
+/*
+ * By the first of these that is known of the CPU:
+ *
+ *     workload   the mean of its measured pods, at most their 95th percentile
+ *     limits     where args->use_limits says so
+ *     requests   times args->default_requests_multiplier; a container's limit stands in for its request
+ *     default    args->default_requests_cpu_milli, per pod
+ *
+ * A guess is no more than the pod's limit, and at most args->guess_cpu_milli where that is more.
+ * Memory: the workload's mean working set, else what the pod requests. Containers, sidecars and
+ * overhead count; other init containers are gone before a window has seen them.
+ */
+void expected_use_read(const struct pod_spec *pod, const struct score_args *args,
+		       const struct score_owner *owner, struct expected_use *out);
+const char *expected_use_source_name(enum use_source source); /* "workload", "requests", .. */
+
+#endif
