@@ -268,8 +268,13 @@ static void on_restored(void *ctx)
 static void on_recalled(void *ctx, const char *name, const char *text, size_t len)
 {
 	struct engine *e = ctx;
+	struct reason why = {""};
 
-	planner_remember(e->planner, name, text, len);
+	if (strcmp(name, SAVER_WORKLOADS) != 0)
+		planner_remember(e->planner, name, text, len);
+	else if (join_recall(e->join, text, len, &why))
+		log_error("what was remembered of workloads cannot be read and is left out: %s",
+			  why.text);
 }
 
 static struct planner *make_planner(struct engine *e)
@@ -298,6 +303,7 @@ static int open_saver(struct engine *e, struct reason *reason)
 		.usage = e->usage,
 		.counters = &e->counters,
 		.plans = e->plans,
+		.views = e->views,
 		.decisions = e->decisions,
 		.restored = on_restored,
 		.recalled = on_recalled,

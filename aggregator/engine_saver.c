@@ -48,6 +48,7 @@ struct saver {
 	struct reason why; /* of the failure that was logged last */
 	/* What the database has of plans, and what the save under way brings; held. */
 	struct shared_body *saved[PLAN_PARTS], *saving[PLAN_PARTS];
+	struct workload_table *workloads_saved, *workloads_saving; /* likewise */
 	bool too_long; /* one was, and that was logged */
 	uint64_t decided_saved, decided_saving; /* numbers of the newest decision, likewise */
 };
@@ -128,6 +129,23 @@ static void add_memos(struct saver *s, struct store_batch *batch)
 	plan_result_drop(r);
 }
 
+static void add_workloads(struct saver *s, struct store_batch *batch)
+{
+	struct view *v = view_slot_take(s->config.views);
+	struct workload_table *t = v->owners ? v->owners->workloads : NULL;
+	struct buf text = BUF_INIT;
+
+	workload_table_drop(s->workloads_saving);
+	s->workloads_saving = NULL;
+	if (t && t != s->workloads_saved) {
+		s->workloads_saving = workload_table_hold(t);
+		workload_table_write(t, &text);
+		batch->memos[batch->memo_count++] =
+			(struct store_memo){SAVER_WORKLOADS, shared_body_new(&text)};
+	}
+	view_drop(v);
+}
+
 /* Before the database was read nobody knows how they are numbered. */
 static void add_decisions(struct saver *s, struct store_batch *batch)
 {
@@ -142,6 +160,11 @@ static void add_decisions(struct saver *s, struct store_batch *batch)
 static void note_memos(struct saver *s)
 {
 	s->decided_saved = s->decided_saving;
+	if (s->workloads_saving) {
+		workload_table_drop(s->workloads_saved);
+		s->workloads_saved = s->workloads_saving;
+		s->workloads_saving = NULL;
+	}
 	for (int p = 0; p < PLAN_PARTS; p++) {
 		if (!s->saving[p])
 			continue;
@@ -157,6 +180,7 @@ static void put_slice(struct saver *s, bool first)
 
 	if (first) {
 		add_memos(s, batch);
+		add_workloads(s, batch);
 		add_decisions(s, batch);
 	}
 	batch->count = usage_save_next(s->config.usage, batch->rows, STORE_BATCH_ROWS);
@@ -243,6 +267,8 @@ static void on_opened(struct saver *s, struct store_event *e)
 	if (e->empty || s->was_open) {
 		usage_save_reset(s->config.usage);
 		forget_bodies(s->saved);
+		workload_table_drop(s->workloads_saved);
+		s->workloads_saved = NULL;
 	}
 	for (size_t i = 0; i < e->memo_count; i++)
 		s->config.recalled(s->config.ctx, e->memos[i].name, e->memos[i].text,
@@ -371,5 +397,7 @@ void saver_free(struct saver *s)
 		return;
 	forget_bodies(s->saved);
 	forget_bodies(s->saving);
+	workload_table_drop(s->workloads_saved);
+	workload_table_drop(s->workloads_saving);
 	free(s);
 }

@@ -15,6 +15,8 @@
 #include "aggregator/state/usage.h"
 #include "shared/reason.h"
 
+#define SAVER_WORKLOADS "workloads"
+
 struct saver_config {
 	const char *dir; /* borrowed, as is all here, for the saver's life */
 	int64_t every_ns;
@@ -23,6 +25,7 @@ struct saver_config {
 	struct usage_state *usage;
 	struct counters *counters;
 	struct plan_slot *plans; /* what they remember is saved, too */
+	struct view_slot *views; /* and what these remember of workloads, as SAVER_WORKLOADS */
 	struct drain_log *decisions; /* saved, too, and restored */
 	void (*restored)(void *ctx); /* nodes came back while the loop runs */
 	/*

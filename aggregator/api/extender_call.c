@@ -150,6 +150,7 @@ static void prepare(struct extender_call *c)
 {
 	extender_options_args(c->ctx->extender, SCORE_CORRECTED, &c->score_args);
 	extender_options_mix(c->ctx->extender, SCORE_CORRECTED, &c->mix, &c->score_args);
+	workload_key_of(c->pod, c->workload);
 	c->ask = (struct score_ask){
 		.view = c->view,
 		.ledger = c->ledger,
@@ -159,6 +160,7 @@ static void prepare(struct extender_call *c)
 		.pod = &c->pod->template->spec,
 		.pod_uid = c->pod->object.uid,
 		.owner_uid = c->pod->template->owner.uid,
+		.workload = c->workload,
 	};
 }
 

@@ -21,6 +21,7 @@ struct extender_call {
 	size_t *places; /* owned; of the nodes asked about in the view, node_count: not there */
 	struct score_mix mix;
 	struct score_args score_args;
+	char workload[WORKLOAD_KEY_MAX + 1];
 	struct score_ask ask; /* of the members above */
 };
 

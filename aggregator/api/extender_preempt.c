@@ -321,8 +321,7 @@ static void count_answer(const struct preempting *p, bool repeated)
  */
 static void reserve(const struct preempting *p)
 {
-	const struct score_owner owner =
-		expected_use_of_owner(view_owner(p->scene.view, p->pod->template->owner.uid));
+	const struct score_owner owner = expected_use_of_pods_owner(p->scene.view, p->pod);
 	struct expected_use expected;
 	struct score_args usual;
 	struct ledger_entry entry = {

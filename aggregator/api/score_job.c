@@ -65,7 +65,7 @@ struct score_query score_ask_query(const struct score_ask *ask)
 		.variant = ask->mix->variant,
 		.args = ask->args,
 		.pod = ask->pod,
-		.owner = expected_use_of_owner(view_owner(ask->view, ask->owner_uid)),
+		.owner = expected_use_of_owner(ask->view, ask->owner_uid, ask->workload),
 	};
 }
 

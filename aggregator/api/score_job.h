@@ -32,7 +32,8 @@ struct score_ask {
 	const struct score_mix *mix;
 	const struct score_args *args;
 	const struct pod_spec *pod;
-	const char *pod_uid, *owner_uid; /* "" where there are none */
+	const char *pod_uid, *owner_uid; /* "" where there are none, as of the next */
+	const char *workload; /* workload_key() */
 };
 
 struct score_job {

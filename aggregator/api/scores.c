@@ -334,6 +334,7 @@ static void answer(const struct api_context *ctx, const struct scores_request *r
 		.pod = &rq->pod,
 		.pod_uid = rq->pod_uid,
 		.owner_uid = rq->owner_uid,
+		.workload = rq->workload,
 	};
 	struct answer a = {.rq = rq, .mix = &rq->mix, .limits = limits_of(ctx, rq)};
 	char field[ASKED_NODES_FIELD_MAX];

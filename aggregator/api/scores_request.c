@@ -78,6 +78,29 @@ static int read_owner(const struct parser *p, const cJSON *pod)
 	return 0;
 }
 
+static const char *text_of(const cJSON *object, const char *name)
+{
+	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
+
+	return text ? text : "";
+}
+
+/* By the controller; read_owner() has checked the list. */
+static void read_workload(const struct parser *p, const cJSON *pod)
+{
+	const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(pod, "metadata");
+	const cJSON *list = cJSON_GetObjectItemCaseSensitive(metadata, "ownerReferences"), *item;
+	const cJSON *labels = cJSON_GetObjectItemCaseSensitive(metadata, "labels");
+
+	for (item = list ? list->child : NULL; item; item = item->next) {
+		const struct owner_ref owner = {text_of(item, "kind"), text_of(item, "name"), ""};
+
+		if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(item, "controller")))
+			workload_key(text_of(metadata, "namespace"), &owner,
+				     text_of(labels, "pod-template-hash"), p->rq->workload);
+	}
+}
+
 /* A manifest has none. */
 static int read_uid(const struct parser *p, const cJSON *pod)
 {
@@ -100,7 +123,10 @@ static int read_pod(const struct parser *p, const cJSON *item)
 		snprintf(p->field, SCORES_FIELD_MAX, "pod%s%s", *inner ? "." : "", inner);
 		return -EINVAL;
 	}
-	return read_uid(p, item) ? -EINVAL : read_owner(p, item);
+	if (read_uid(p, item) || read_owner(p, item))
+		return -EINVAL;
+	read_workload(p, item);
+	return 0;
 }
 
 static int read_nodes(const struct parser *p, const cJSON *list)

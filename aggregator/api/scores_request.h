@@ -14,6 +14,7 @@ struct scores_request {
 	struct pod_spec pod; /* empty when there was none */
 	const char *pod_uid; /* "" in a manifest */
 	const char *owner_uid; /* of the pod's controller; "" where it names none */
+	char workload[WORKLOAD_KEY_MAX + 1]; /* workload_key() of it */
 	const cJSON *nodes; /* list of names in the view, or NULL: all */
 	struct score_mix mix;
 	struct scores_args args;

@@ -24,12 +24,28 @@ const char *expected_use_source_name(enum use_source source)
 	return names[source];
 }
 
-struct score_owner expected_use_of_owner(const struct owner_use *owner)
+struct score_owner expected_use_of_owner(const struct view *v, const char *owner_uid,
+					 const char *workload)
 {
-	if (!owner || !owner->pods)
+	const struct owner_use *owner = *owner_uid ? view_owner(v, owner_uid) : NULL;
+	const struct workload_use *before;
+
+	if (owner && owner->pods)
+		return (struct score_owner){true, owner->cpu_milli, owner->cpu_p95_milli,
+					    owner->working_set_bytes};
+	before = view_workload(v, workload);
+	if (!before)
 		return (struct score_owner){.known = false};
-	return (struct score_owner){true, owner->cpu_milli, owner->cpu_p95_milli,
-				    owner->working_set_bytes};
+	return (struct score_owner){true, before->cpu_milli, before->cpu_p95_milli,
+				    before->working_set_bytes};
+}
+
+struct score_owner expected_use_of_pods_owner(const struct view *v, const struct kube_pod *pod)
+{
+	char workload[WORKLOAD_KEY_MAX + 1];
+
+	workload_key_of(pod, workload);
+	return expected_use_of_owner(v, pod->template->owner.uid, workload);
 }
 
 /* A limit without a request is the request. */

@@ -8,12 +8,18 @@
 
 #include "aggregator/policy/score.h"
 
-/* What the pods of the workload are measured to use; known false where there is no such use. */
-struct score_owner expected_use_of_owner(const struct owner_use *owner);
+/*
+ * What the pods of that owner are measured to use, else what those of the workload did when some
+ * were measured last (workload_key()); known false where there is no such use. Both may be "".
+ */
+struct score_owner expected_use_of_owner(const struct view *v, const char *owner_uid,
+					 const char *workload);
+struct score_owner expected_use_of_pods_owner(const struct view *v, const struct kube_pod *pod);
 /*
  * By the first of these that is known of the CPU:
  *
- *     workload   the mean of its measured pods, at most their 95th percentile
+ *     workload   the mean of its measured pods, at most their 95th percentile; now, or when some
+ *                were measured last
  *     limits     where args->use_limits says so
  *     requests   times args->default_requests_multiplier; a container's limit stands in for its request
  *     default    args->default_requests_cpu_milli, per pod

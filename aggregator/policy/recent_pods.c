@@ -94,7 +94,7 @@ struct recent_use recent_pods_expect(const struct view *v, const struct view_nod
 			continue;
 		}
 		if (!read_measured(n->recents[i].use, &expected)) {
-			owner = expected_use_of_owner(view_owner(v, pod->template->owner.uid));
+			owner = expected_use_of_pods_owner(v, pod);
 			expected_use_read(&pod->template->spec, q->args, &owner, &expected);
 		}
 		add_expected(&sum, &expected, (double)n->recents[i].uncovered);

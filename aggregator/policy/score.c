@@ -62,9 +62,9 @@ static const struct plugin {
 	score_plugin *score;
 	score_column *column; /* the same, of many nodes */
 	score_normalizer *normalize; /* NULL: the score of a node does not depend on others */
-	bool kep;
 	double weight; /* in the corrected variant's default blend */
 	enum { LOAD_NONE, LOAD_CPU, LOAD_ANY, LOAD_BOTH } load; /* which measured use it needs */
+	bool kep;
 } plugins[SCORE_PLUGINS] = {
 	[PLUGIN_TARGET_LOAD_PACKING] = {.name = "TargetLoadPacking",
 					.score = target_load_packing,

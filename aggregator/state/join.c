@@ -244,6 +244,11 @@ static void replace_slots(struct join *j)
 	j->next = NULL;
 }
 
+int join_recall(struct join *j, const char *text, size_t len, struct reason *reason)
+{
+	return owners_recall(j->owners, text, len, reason);
+}
+
 struct view *join_end(struct join *j)
 {
 	struct view_node **nodes;
@@ -254,7 +259,8 @@ struct view *join_end(struct join *j)
 	nodes = mem_alloc((j->count + 1) * sizeof(struct view_node *));
 	for (size_t i = 0; i < j->count; i++)
 		nodes[i] = j->slots[i].node;
-	v = view_new(++j->version, j->now_ns, nodes, j->count, j->cluster, owners_table(j->owners));
+	v = view_new(++j->version, j->now_ns, nodes, j->count, j->cluster,
+		     owners_table(j->owners, j->now_ns));
 	j->cluster = NULL;
 	v->namespaces = namespaces_table(j->namespaces);
 	v->roster = j->roster;

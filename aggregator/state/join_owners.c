@@ -8,6 +8,9 @@
  * without pods stay, until the next table, which merges and sweeps them in one pass. A table is a
  * copy: 64 bytes for each owner, made only when some sum changed.
  *
+ * What a workload's pods use is remembered by its name as well (workload_memory.h), for pods of
+ * another owner, or another day.
+ *
  * A pod counts once it was measured for a minute, by the longest window that it covers.
  */
 #include "aggregator/state/join_owners.h"
@@ -28,6 +31,7 @@
 
 struct owner {
 	char uid[OWNER_UID_MAX + 1];
+	char *workload; /* owned; its key, "" where it has none */
 	uint32_t pods;
 	int64_t cpu_micro, cpu_p95_micro, working_set_bytes; /* of all pods together */
 	UT_hash_handle hh; /* by uid */
@@ -42,11 +46,17 @@ struct owners {
 	size_t empty; /* owners without pods */
 	bool changed;
 	struct owner_table *table; /* held: the last; NULL: none */
+	struct workload_memory *memory;
+	struct workload_table *workloads; /* held: what it was at noted_ns; NULL: nothing */
+	int64_t noted_ns; /* 0: never */
 };
 
 struct owners *owners_new(void)
 {
-	return mem_zalloc(1, sizeof(struct owners));
+	struct owners *o = mem_zalloc(1, sizeof(*o));
+
+	o->memory = workload_memory_new();
+	return o;
 }
 
 void owners_free(struct owners *o)
@@ -59,9 +69,12 @@ void owners_free(struct owners *o)
 	{
 		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the list is kept by uthash */
 		HASH_DEL(o->hash, owner);
+		free(owner->workload);
 		free(owner);
 	}
 	owner_table_drop(o->table);
+	workload_table_drop(o->workloads);
+	workload_memory_free(o->memory);
 	free(o->sorted);
 	free(o->fresh);
 	free(o);
@@ -106,8 +119,10 @@ static bool measure(const struct page_pod *use, struct owner_share *share)
 	return true;
 }
 
-static struct owner *find_or_add(struct owners *o, const char *uid, size_t len)
+static struct owner *find_or_add(struct owners *o, const struct kube_pod *pod, size_t len)
 {
+	const char *uid = pod->template->owner.uid;
+	char key[WORKLOAD_KEY_MAX + 1];
 	struct owner *owner;
 
 	HASH_FIND(hh, o->hash, uid, len, owner);
@@ -115,6 +130,8 @@ static struct owner *find_or_add(struct owners *o, const char *uid, size_t len)
 		return owner;
 	owner = mem_zalloc(1, sizeof(*owner));
 	memcpy(owner->uid, uid, len);
+	workload_key_of(pod, key);
+	owner->workload = mem_strdup(key);
 	HASH_ADD_KEYPTR(hh, o->hash, owner->uid, len, owner);
 	o->empty++;
 	if (o->fresh_count == o->fresh_room) {
@@ -133,7 +150,7 @@ static struct owner *owner_of(struct owners *o, const struct kube_pod *pod)
 
 	if (!len || len > OWNER_UID_MAX || !kube_pod_is_active(pod))
 		return NULL;
-	return find_or_add(o, uid, len);
+	return find_or_add(o, pod, len);
 }
 
 static void put(struct owners *o, const struct owner_share *share)
@@ -218,6 +235,7 @@ static void keep_or_forget(struct owners *o, struct owner *owner, struct owner *
 	/* It is in the hash, which so is not empty. */
 	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
 	HASH_DEL(o->hash, owner);
+	free(owner->workload);
 	free(owner);
 }
 
@@ -252,25 +270,58 @@ static void fill(struct owner_use *use, const struct owner *owner)
 	use->working_set_bytes = (double)owner->working_set_bytes / pods;
 }
 
+/* So that tables of workloads are made seldom, and small changes are no new ones. */
+#define NOTE_NS (60 * 1000000000LL)
+
+static void note_workloads(struct owners *o, int64_t now_ns)
+{
+	for (size_t i = 0; i < o->count; i++) {
+		struct owner_use use;
+
+		if (!o->sorted[i]->pods || !*o->sorted[i]->workload)
+			continue;
+		fill(&use, o->sorted[i]);
+		workload_memory_note(
+			o->memory, &(struct workload_use){o->sorted[i]->workload, use.cpu_milli,
+							  use.cpu_p95_milli, use.working_set_bytes,
+							  now_ns, use.pods});
+	}
+	workload_table_drop(o->workloads);
+	o->workloads = workload_memory_table(o->memory, now_ns);
+	o->noted_ns = now_ns;
+	o->changed = true;
+}
+
+int owners_recall(struct owners *o, const char *text, size_t len, struct reason *reason)
+{
+	int rc = workload_memory_read(o->memory, text, len, reason);
+
+	o->noted_ns = 0;
+	return rc;
+}
+
 static struct owner_table *make_table(const struct owners *o)
 {
 	struct owner_table *t;
 
-	if (!o->count)
+	if (!o->count && !(o->workloads && o->workloads->count))
 		return NULL;
 	t = mem_alloc(sizeof(*t) + o->count * sizeof(t->of[0]));
 	atomic_init(&t->users, 1);
+	t->workloads = workload_table_hold(o->workloads);
 	t->count = o->count;
 	for (size_t i = 0; i < o->count; i++)
 		fill(&t->of[i], o->sorted[i]);
 	return t;
 }
 
-struct owner_table *owners_table(struct owners *o)
+struct owner_table *owners_table(struct owners *o, int64_t now_ns)
 {
+	if (o->fresh_count || o->empty)
+		settle(o);
+	if (!o->noted_ns || now_ns - o->noted_ns >= NOTE_NS || now_ns < o->noted_ns)
+		note_workloads(o, now_ns);
 	if (o->changed) {
-		if (o->fresh_count || o->empty)
-			settle(o);
 		owner_table_drop(o->table);
 		o->table = make_table(o);
 		o->changed = false;
@@ -282,6 +333,8 @@ struct owner_table *owners_table(struct owners *o)
 
 void owner_table_drop(struct owner_table *t)
 {
-	if (t && atomic_fetch_sub_explicit(&t->users, 1, memory_order_acq_rel) == 1)
-		free(t);
+	if (!t || atomic_fetch_sub_explicit(&t->users, 1, memory_order_acq_rel) != 1)
+		return;
+	workload_table_drop(t->workloads);
+	free(t);
 }

@@ -27,7 +27,12 @@ void owners_add(struct owners *o, const struct view_node *n, struct owner_shares
 /* The shares are those of a node of the same model, measured before: they become this one's. */
 void owners_update(struct owners *o, const struct view_node *n, struct owner_shares *shares);
 void owners_subtract(struct owners *o, struct owner_shares *shares);
-/* The caller drops it. The one before where nothing changed; NULL where there is no owner. */
-struct owner_table *owners_table(struct owners *o);
+/*
+ * The caller drops it. The one before where nothing changed; NULL where there is no owner, nor
+ * anything remembered. Once a minute what is measured is noted for later.
+ */
+struct owner_table *owners_table(struct owners *o, int64_t now_ns);
+/* What workload_memory_read() reads, from an earlier life. */
+int owners_recall(struct owners *o, const char *text, size_t len, struct reason *reason);
 
 #endif

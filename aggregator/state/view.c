@@ -132,6 +132,11 @@ static int compare_owner(const void *uid, const void *owner)
 	return strcmp(uid, ((const struct owner_use *)owner)->uid);
 }
 
+const struct workload_use *view_workload(const struct view *v, const char *key)
+{
+	return v->owners && *key ? workload_table_find(v->owners->workloads, key) : NULL;
+}
+
 const struct owner_use *view_owner(const struct view *v, const char *uid)
 {
 	const struct owner_table *t = v->owners;

@@ -14,6 +14,7 @@
 #include "aggregator/model/model.h"
 #include "aggregator/model/pod_load.h"
 #include "aggregator/state/page.h"
+#include "aggregator/state/workload_memory.h"
 
 /* A pod of a node: as the API knows it, as it is measured, or both. */
 struct view_pod {
@@ -91,6 +92,7 @@ struct owner_use {
 
 struct owner_table {
 	atomic_uint users;
+	struct workload_table *workloads; /* held: what is remembered; NULL: nothing */
 	size_t count;
 	struct owner_use of[]; /* sorted by uid */
 };
@@ -189,6 +191,8 @@ const struct node_page *view_find_page(const struct view *v, const char *node);
 bool view_knows(const struct view *v, enum object_kind kind);
 /* What the pods of a namespace ask for and use, or NULL. */
 const struct namespace_sums *view_namespace(const struct view *v, const char *name);
+/* What the pods of a workload used when some were measured last (workload_key()), or NULL. */
+const struct workload_use *view_workload(const struct view *v, const char *key);
 /* What the pods of an owner use, or NULL. */
 const struct owner_use *view_owner(const struct view *v, const char *uid);
 

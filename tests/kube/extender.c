@@ -307,8 +307,9 @@ static bool would_pass(void)
 }
 
 /*
- * All nodes are above the cap, and become idle. No event of the cluster tells the scheduler; so it
- * would ask again after minutes.
+ * All nodes are above the cap, and become idle, which the 99th percentile of their recent use shows
+ * after 7 quarters of a minute. No event of the cluster tells the scheduler; so it would ask again
+ * after minutes.
  */
 static void test_pod_is_bound_when_use_falls(void **state)
 {
@@ -325,7 +326,7 @@ static void test_pod_is_bound_when_use_falls(void **state)
 			   "\"ReadWriteOnce\"],\"storageClassName\":\"\",\"volumeName\":\"none\","
 			   "\"resources\":{\"requests\":{\"storage\":\"1Mi\"}}}}");
 	for (size_t i = 0; i < SCHED_NODES; i++)
-		sched_use(world, i, 8000, 0);
+		sched_use(world, i, 8100, 0);
 	sched_restart_aggregator(world, options);
 	sched_make_pod(world, "waits", "", sched_small_pod);
 	await_refused("waits", 1);

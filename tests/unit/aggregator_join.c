@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "aggregator/state/join.h"
+#include "shared/clock.h"
 #include "shared/mem.h"
 #include "tests/join_fixture.h"
 #include "tests/model_fixture.h"
@@ -252,6 +253,33 @@ static void owners_have_the_mean_of_their_pods(void **state)
 	assert_owner("o2", 1, 300);
 }
 
+static void what_was_remembered_is_in_the_next_view(void **state)
+{
+	static const char text[] = "{\"workloads\":[{\"key\":\"default/CronJob/report\","
+				   "\"cpuMillicores\":70,\"cpuP95Millicores\":90,"
+				   "\"workingSetBytes\":5,\"seen\":%lld}]}";
+	struct page_pod pod = measured("a", 100);
+	struct reason why = {""};
+	char *now = mem_printf(text, (long long)(NOW / NS_PER_SEC));
+	struct view *v;
+
+	(void)state;
+	assert_int_equal(join_recall(join, now, strlen(now), &why), 0);
+	assert_true(join_recall(join, "{}", 2, &why) < 0);
+	v = view();
+	assert_true(view_workload(v, "default/CronJob/report")->cpu_milli == 70);
+	assert_null(view_workload(v, ""));
+	view_drop(v);
+	/* Beside what is measured now, which is noted for later. */
+	put_pod("a", "n0", "o");
+	hear(0, &pod, 1);
+	v = view();
+	assert_int_equal(view_owner(v, "o")->pods, 1);
+	assert_non_null(view_workload(v, "default/CronJob/report"));
+	view_drop(v);
+	free(now);
+}
+
 static void the_longest_covered_window_counts(void **state)
 {
 	static const struct {
@@ -491,6 +519,7 @@ int main(void)
 		TEST(only_what_changed_is_made_anew),
 		TEST(views_outlive_everything),
 		TEST(owners_have_the_mean_of_their_pods),
+		TEST(what_was_remembered_is_in_the_next_view),
 		TEST(the_longest_covered_window_counts),
 		TEST(a_table_is_shared_until_a_sum_changes),
 		TEST(long_uids_are_left_out),

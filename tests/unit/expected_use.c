@@ -8,7 +8,10 @@
 
 #include <cmocka.h>
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "shared/mem.h"
 
 #define MIB  (1 << 20)
 #define NONE -1
@@ -178,22 +181,39 @@ static void measured_pods_of_the_workload_come_before_all(void **state)
 	struct container_spec c = {.requests = {true, true, 900, 100 * MIB},
 				   .limits = {true, true, 900, 100 * MIB}};
 	struct pod_spec pod = {.container_count = 1, .containers = &c};
-	const struct owner_use measured = {
-		.pods = 3, .cpu_milli = 30.4, .cpu_p95_milli = 80, .working_set_bytes = 7 * MIB};
-	const struct owner_use none = {.pods = 0, .cpu_milli = 30.4};
-	struct score_owner owner = expected_use_of_owner(&measured);
+	const struct owner_use measured = {.uid = "rs",
+					   .pods = 3,
+					   .cpu_milli = 30.4,
+					   .cpu_p95_milli = 80,
+					   .working_set_bytes = 7 * MIB};
+	const struct workload_use before = {"shop/Deployment/web", 50, 90, 8 * MIB, 1, 2};
+	struct workload_table *workloads = mem_zalloc(1, sizeof(*workloads) + sizeof(before));
+	struct owner_table *owners = mem_zalloc(1, sizeof(*owners) + sizeof(measured));
+	const struct view view = {.owners = owners};
+	struct score_owner owner;
 	struct expected_use use;
 	struct score_args args;
 
 	(void)state;
+	*owners = (struct owner_table){.count = 1, .workloads = workloads};
+	owners->of[0] = measured;
+	workloads->count = 1;
+	workloads->of[0] = before;
+	owner = expected_use_of_owner(&view, "rs", "shop/Deployment/web");
 	score_args_default(&args, SCORE_CORRECTED);
 	expected_use_read(&pod, &args, &owner, &use);
 	assert_int_equal(use.cpu_milli, 30);
 	assert_int_equal(use.cpu_high_milli, 80);
 	assert_int_equal(use.mem_bytes, 7 * MIB);
 	assert_string_equal(expected_use_source_name(use.source), "workload");
-	assert_false(expected_use_of_owner(&none).known);
-	assert_false(expected_use_of_owner(NULL).known);
+	/* Of another ReplicaSet, or tomorrow: what they used before. */
+	owner = expected_use_of_owner(&view, "new", "shop/Deployment/web");
+	assert_true(owner.known && owner.cpu_milli == 50 && owner.cpu_p95_milli == 90);
+	assert_false(expected_use_of_owner(&view, "new", "shop/Deployment/db").known);
+	assert_false(expected_use_of_owner(&view, "", "").known);
+	assert_false(expected_use_of_owner(&(struct view){.version = 1}, "rs", "x").known);
+	free(workloads);
+	free(owners);
 }
 
 static void absurd_amounts_saturate(void **state)

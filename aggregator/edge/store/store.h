@@ -22,7 +22,7 @@ struct store_config {
 	void *ctx;
 };
 
-enum { STORE_BATCH_ROWS = 32, STORE_MEMOS_MAX = 4, STORE_MEMO_BYTES_MAX = 16 << 20 };
+enum { STORE_BATCH_ROWS = 32, STORE_MEMOS_MAX = 5, STORE_MEMO_BYTES_MAX = 16 << 20 };
 
 /* What a planner remembers, under its name. */
 struct store_memo {

@@ -58,7 +58,7 @@ void place_use_of_pod(const struct place *p, const struct view_pod *vp,
 
 	if (vp && vp->use && read_measured(vp->use, out))
 		return;
-	owner = expected_use_of_owner(view_owner(p->view, record->template->owner.uid));
+	owner = expected_use_of_pods_owner(p->view, record);
 	score_args_default(&args, SCORE_CORRECTED);
 	expected_use_read(&record->template->spec, &args, &owner, &expected);
 	*out = (struct place_use){.cpu = whole((double)expected.cpu_milli * MILLI_PARTS),
