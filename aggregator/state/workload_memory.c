@@ -147,11 +147,13 @@ static void forget_old(struct workload_memory *m, int64_t now_ns)
 	}
 }
 
-static int by_key(struct workload *a, struct workload *b)
+static int by_key(const void *a, const void *b)
 {
-	return strcmp(a->use.key, b->use.key);
+	return strcmp(((const struct workload_use *)a)->key, ((const struct workload_use *)b)->key);
 }
 
+/* The hash is not empty where an item of it was freed: uthash moves its head. */
+/* NOLINTBEGIN(clang-analyzer-unix.Malloc) */
 struct workload_table *workload_memory_table(struct workload_memory *m, int64_t now_ns)
 {
 	struct workload_table *t;
@@ -160,7 +162,6 @@ struct workload_table *workload_memory_table(struct workload_memory *m, int64_t 
 	char *text;
 
 	forget_old(m, now_ns);
-	HASH_SORT(m->hash, by_key);
 	HASH_ITER(hh, m->hash, w, next)
 	{
 		size += strlen(w->use.key) + 1;
@@ -178,8 +179,11 @@ struct workload_table *workload_memory_table(struct workload_memory *m, int64_t 
 		use->key = memcpy(text, w->use.key, len);
 		text += len;
 	}
+	if (t->count > 1)
+		qsort(t->of, t->count, sizeof(t->of[0]), by_key);
 	return t;
 }
+/* NOLINTEND(clang-analyzer-unix.Malloc) */
 
 struct workload_table *workload_table_hold(struct workload_table *t)
 {

@@ -72,7 +72,7 @@ static double blend_of(const cJSON *item)
 /* The steps that prioritize makes of scores: between the worst and the best, which has 10 alone. */
 static struct ranks ranks_of_scores(const cJSON *items)
 {
-	double best = -1, worst = 101, scores[SCHED_NODES];
+	double best = -1, worst = 101, scores[SCHED_NODES] = {0};
 	struct ranks r = {{0}};
 	const cJSON *item;
 	bool found = false;

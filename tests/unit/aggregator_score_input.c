@@ -138,7 +138,7 @@ static void a_new_pod_counts_as_far_as_it_is_not_measured(void **state)
 				       .scheduled_ns = NOW - 800 * NS_PER_SEC});
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct page_pod pod =
-			join_fixture_pod("k/x", "uid-x", NOW, cases[i].measured, 200, GIB / 4);
+			join_fixture_pod("k/x", "uid-x", NOW, cases[i].measured, 200, GIB / 4.0);
 		struct score_node node;
 
 		look(&pod, cases[i].measured > 0);
@@ -222,7 +222,7 @@ static void a_node_that_turned_hot_counts_as_hot(void **state)
 	score_node_from_view(&standalone, &n, NOW, &query, &node);
 	assert_true(node.cpu.mean == 90 && node.mem.mean == 80);
 	assert_true(node.p99[SCORE_CPU] == 90 && node.p99[SCORE_MEMORY] == 80);
-	page.recent = (struct window_recent){level(500), level(GIB / 1024)};
+	page.recent = (struct window_recent){level(500), level(GIB / 1024.0)};
 	score_node_from_view(&standalone, &n, NOW, &query, &node);
 	assert_true(node.cpu.mean == 10 && node.p99[SCORE_CPU] == 5);
 	/* Not for upstream. */

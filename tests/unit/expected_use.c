@@ -14,7 +14,7 @@
 #include "shared/mem.h"
 
 #define MIB  (1 << 20)
-#define NONE -1
+#define NONE (-1)
 
 /* One container as its spec states it: millicores, NONE where it is silent. */
 struct stated {
