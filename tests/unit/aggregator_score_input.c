@@ -159,8 +159,11 @@ static void a_new_pod_is_expected_to_use_what_its_owners_others_use(void **state
 		.name = "o", .uid = "uid-o", .owner_kind = "ReplicaSet", .owner_uid = "uid-rs"});
 	put((struct model_fixture_pod){
 		.name = "x", .owner_kind = "ReplicaSet", .owner_uid = "uid-rs", .cpu = "400m"});
-	put((struct model_fixture_pod){
-		.name = "y", .owner_kind = "ReplicaSet", .owner_uid = "uid-other", .cpu = "400m"});
+	put((struct model_fixture_pod){.name = "y",
+				       .owner_kind = "ReplicaSet",
+				       .owner_name = "other",
+				       .owner_uid = "uid-other",
+				       .cpu = "400m"});
 	put((struct model_fixture_pod){.name = "z"});
 	look(&old, 1);
 	/* Its owner's mean, a request, the default; and what they may well use. */

@@ -149,9 +149,9 @@ static void test_more_than_there_can_be(void **state)
 	(void)state;
 	store_fixture_stop(&s);
 	sql("INSERT INTO plan_state VALUES('a', 1, x'61'), ('b', 1, x'62'), ('c', 1, x'63'), "
-	    "('d', 1, x'64'), ('e', 1, x'65'), ('zero', 1, x'')");
+	    "('d', 1, x'64'), ('e', 1, x'65'), ('f', 1, x'66'), ('zero', 1, x'')");
 	store_event_free(store_fixture_open(&s));
-	expect_after_restart("a=a b=b c=c d=d ");
+	expect_after_restart("a=a b=b c=c d=d e=e ");
 }
 
 int main(void)

@@ -154,6 +154,9 @@ static void what_is_wrong_is_refused_as_a_whole(void **state)
 		{"{\"workloads\":[{\"key\":\"x\",\"cpuMillicores\":1,\"cpuP95Millicores\":2,"
 		 "\"workingSetBytes\":3,\"seen\":1e15}]}",
 		 "workloads[0]: "},
+		{"{\"workloads\":[{\"key\":\"\xff\",\"cpuMillicores\":1,\"cpuP95Millicores\":2,"
+		 "\"workingSetBytes\":3,\"seen\":4}]}",
+		 "workloads[0]: "},
 	};
 
 	(void)state;
