@@ -219,6 +219,7 @@ static void a_pod_without_measure_counts_as_its_owner_s_others(void **state)
 	pod.node = NULL;
 	model_put(f.model, model_fixture_pod(&pod));
 	pod.name = "stranger";
+	pod.owner_name = "other";
 	pod.owner_uid = "uid-other";
 	model_put(f.model, model_fixture_pod(&pod));
 	p = build(pods, 1, 0);
