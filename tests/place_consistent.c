@@ -14,7 +14,7 @@
 
 static bool check_amounts(const struct place *p, struct reason *why)
 {
-	int64_t *used = mem_zalloc((size_t)p->node_count * p->dim_room + 1, sizeof(*used));
+	place_sum *used = mem_zalloc((size_t)p->node_count * p->dim_room + 1, sizeof(*used));
 	bool same = true;
 
 	for (uint32_t i = 0; i < p->pods.count; i++) {
@@ -34,7 +34,7 @@ static bool check_amounts(const struct place *p, struct reason *why)
 		if (!same)
 			reason_set(why, "node %s: amount %zu is %" PRId64 " and not %" PRId64,
 				   place_node_name(p, (place_node)(i / p->dim_room)),
-				   i % p->dim_room, p->used[i], used[i]);
+				   i % p->dim_room, (int64_t)p->used[i], (int64_t)used[i]);
 	}
 	free(used);
 	return same;

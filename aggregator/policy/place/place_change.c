@@ -38,7 +38,7 @@ static void add(struct place *p, const struct place_slot *s, place_node n, int b
 
 	p->used[at + RESOURCE_PODS] += by;
 	for (uint32_t i = 0; i < shape->count; i++)
-		p->used[at + shape->of[i].dim] += by * shape->of[i].amount;
+		p->used[at + shape->of[i].dim] += (place_sum)by * shape->of[i].amount;
 	for (uint32_t i = 0; i < s->class->claims.count; i++)
 		s->class->claims.of[i]->users += (uint32_t)by;
 	if (p->cap)

@@ -208,8 +208,6 @@ static void *moved(void *array, size_t size, int byte, const struct move *m)
 
 static void move_arrays(struct place *p, const struct move *m)
 {
-	size_t row = p->dim_room * sizeof(*p->used);
-
 	p->nodes = moved(p->nodes, sizeof(*p->nodes), 0, m);
 	p->gone = moved(p->gone, sizeof(*p->gone), 0, m);
 	p->cordoned = moved(p->cordoned, sizeof(*p->cordoned), 0, m);
@@ -218,8 +216,8 @@ static void move_arrays(struct place *p, const struct move *m)
 	p->silent = moved(p->silent, sizeof(*p->silent), 0, m);
 	p->contention = moved(p->contention, sizeof(*p->contention), 0, m);
 	p->use = moved(p->use, sizeof(*p->use), 0, m);
-	p->available = moved(p->available, row, 0, m);
-	p->used = moved(p->used, row, 0, m);
+	p->available = moved(p->available, p->dim_room * sizeof(*p->available), 0, m);
+	p->used = moved(p->used, p->dim_room * sizeof(*p->used), 0, m);
 	for (uint32_t k = 0; k < p->keys.count; k++)
 		p->keys.of[k].domain_of = moved(p->keys.of[k].domain_of, sizeof(uint32_t), 0xff, m);
 	for (struct place_eligible *e = p->eligibles; e; e = e->hh.next)

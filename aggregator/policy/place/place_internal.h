@@ -57,6 +57,9 @@ void *place_grow(void *array, uint32_t count, uint32_t *room, size_t size);
  * --- resources: 0..3 are enum resource_id, then every extended one that anybody asks for or offers
  */
 
+/* A sum of any number of amounts. It never saturates, so undoing an addition is exact. */
+typedef __int128 place_sum;
+
 struct place_amount {
 	uint32_t dim;
 	int64_t amount;
@@ -387,7 +390,8 @@ struct place {
 	uint32_t node_count;
 	struct place_node_info *nodes;
 	bool *gone, *cordoned; /* by node; changes are logged */
-	int64_t *available, *used; /* node * dims + dim */
+	int64_t *available; /* node * dims + dim */
+	place_sum *used; /* likewise */
 	uint32_t *signature; /* by node */
 	place_pod *first; /* pod on the node */
 	bool *silent; /* under the cap */
@@ -461,8 +465,9 @@ static inline const struct place_shape *place_slot_shape(const struct place_slot
 static inline int64_t place_free_of(const struct place *p, place_node n, uint32_t dim)
 {
 	size_t at = (size_t)n * p->dim_room + dim;
+	place_sum free = p->available[at] - p->used[at];
 
-	return p->available[at] - p->used[at];
+	return free < -INT64_MAX ? -INT64_MAX : (int64_t)free;
 }
 
 /* --- place_rules.c */

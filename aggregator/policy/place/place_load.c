@@ -38,7 +38,8 @@ void place_node_info_read(const struct view_node *v, struct place_node_info *out
 static void fit_dims(struct place *p)
 {
 	uint32_t before = p->dim_room;
-	int64_t *available, *used;
+	int64_t *available;
+	place_sum *used;
 
 	if (p->dims <= before)
 		return;
@@ -119,7 +120,8 @@ static void free_nodes(struct place *p)
 	free(p->silent);
 	free(p->contention);
 	free(p->use);
-	p->available = p->used = NULL;
+	p->available = NULL;
+	p->used = NULL;
 	p->dim_room = 0;
 	place_trees_free(p);
 }

@@ -12,7 +12,7 @@
 #include "aggregator/policy/place/place_internal.h"
 #include "shared/mem.h"
 
-static double share_of(int64_t used, int64_t available)
+static double share_of(place_sum used, int64_t available)
 {
 	if (available > 0)
 		return (double)used / (double)available;

@@ -10,12 +10,14 @@
 #include <math.h>
 #include <string.h>
 
+#include "aggregator/policy/arith.h"
 #include "aggregator/policy/expected_use.h"
 #include "aggregator/policy/place/place_internal.h"
 
 #define MILLI_PARTS 1000.0
 /* Sums of thousands of these stay far below INT64_MAX. */
 #define AMOUNT_MAX 1e15
+#define LIMIT_MAX  1e18
 
 static int64_t whole(double value)
 {
@@ -193,6 +195,12 @@ bool place_use_fits(const struct place *p, place_node n, const struct place_use 
 	return l.cpu <= l.cpu_limit && l.mem <= l.mem_limit;
 }
 
+/* Far from INT64_MAX, so subtracting a sum of use cannot overflow. */
+static int64_t whole_limit(double limit)
+{
+	return (int64_t)clamp(ceil(limit), -LIMIT_MAX, LIMIT_MAX);
+}
+
 void place_use_room(const struct place *p, place_node n, int64_t *cpu, int64_t *mem)
 {
 	const struct place_node_use *u = &p->use[n];
@@ -201,10 +209,10 @@ void place_use_room(const struct place *p, place_node n, int64_t *cpu, int64_t *
 	double sigma = sqrt((double)u->variance / MILLI_PARTS);
 
 	/* One more than it is, for what is lost in rounding. */
-	*cpu = (int64_t)ceil((cap->cpu_share * (double)v->cpu_allocatable_milli - cap->z * sigma) *
-			     MILLI_PARTS) -
+	*cpu = whole_limit((cap->cpu_share * (double)v->cpu_allocatable_milli - cap->z * sigma) *
+			   MILLI_PARTS) -
 	       u->cpu + 1;
-	*mem = (int64_t)ceil(cap->mem_share * (double)v->mem_allocatable_bytes) - u->mem + 1;
+	*mem = whole_limit(cap->mem_share * (double)v->mem_allocatable_bytes) - u->mem + 1;
 }
 
 static void predict(const struct place *p, place_node n, const struct place_node_use *u,

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Amounts as large as a quantity can be, in every question that adds some up. Under
+ * SAN=undefined no sum may overflow; in any build a node fits exactly the pods that sums of 128
+ * bits leave room for.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "aggregator/api/extender.h"
+#include "aggregator/state/join.h"
+#include "aggregator/state/ledger.h"
+#include "shared/mem.h"
+#include "shared/quantity.h"
+#include "tests/api_fixture.h"
+#include "tests/consistent.h"
+#include "tests/model_fixture.h"
+#include "tests/view_fixture.h"
+
+enum { WORLDS = 60, NODES = 3, PODS = 12, SPACES = 3, ASKED = 4 };
+
+static const char *const amounts[] = {
+	"0",
+	"1m",
+	"1",
+	"2",
+	"7",
+	"3Gi",
+	"9e15",
+	"8Ei",
+	"4611686018427387904",
+	"9223372036854775807",
+	"9223372036854775",
+	"1E",
+};
+
+static uint64_t seed;
+
+static uint32_t draw(uint32_t below)
+{
+	seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (uint32_t)(seed >> 33) % below;
+}
+
+static const char *draw_amount(void)
+{
+	return amounts[draw(sizeof(amounts) / sizeof(amounts[0]))];
+}
+
+enum { CPU, MEMORY, GPU, RESOURCES };
+
+struct toy {
+	const char *of[RESOURCES];
+	bool overhead; /* as much again */
+};
+
+struct world {
+	struct api_fixture api;
+	struct extender_options extender;
+	struct toy nodes[NODES], pods[PODS];
+	uint32_t node_of[PODS];
+};
+
+static struct toy draw_toy(void)
+{
+	return (struct toy){{draw_amount(), draw_amount(), draw_amount()}, draw(4) == 0};
+}
+
+static void put(struct model *m, enum object_kind kind, char *json)
+{
+	model_put(m, model_fixture_object(kind, json));
+	free(json);
+}
+
+static char *toy_text(const struct toy *t)
+{
+	return mem_printf("\"cpu\":\"%s\",\"memory\":\"%s\",\"x/gpu\":\"%s\"", t->of[CPU],
+			  t->of[MEMORY], t->of[GPU]);
+}
+
+static char *pod_text(const char *name, const char *namespace, const char *node,
+		      const struct toy *t)
+{
+	char *asks = toy_text(t);
+	char *text = mem_printf(
+		"{\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\",\"uid\":\"%s\","
+		"\"annotations\":{\"evenkeel.io/slack\":\"2\"},\"ownerReferences\":[{"
+		"\"apiVersion\":\"apps/v1\",\"kind\":\"ReplicaSet\",\"name\":\"web\",\"uid\":"
+		"\"uid-web\",\"controller\":true}]},\"spec\":{\"nodeName\":\"%s\",\"overhead\":{%s"
+		"},\"containers\":[{\"name\":\"c\",\"resources\":{\"requests\":{%s},\"limits\":{%s}"
+		"}}]},\"status\":{\"phase\":\"%s\"}}",
+		name, namespace, name, node, t->overhead ? asks : "", asks, asks,
+		*node ? "Running" : "Pending");
+
+	free(asks);
+	return text;
+}
+
+static void put_node(struct model *m, uint32_t n, const struct toy *t)
+{
+	char *has = toy_text(t);
+
+	put(m, OBJECT_NODE,
+	    mem_printf("{\"metadata\":{\"name\":\"n%u\"},\"status\":{\"capacity\":{%s,\"pods\":"
+		       "\"110\"},\"allocatable\":{%s,\"pods\":\"110\"},\"conditions\":[{\"type\":"
+		       "\"Ready\",\"status\":\"True\"}]}}",
+		       n, has, has));
+	free(has);
+}
+
+static void put_quota(struct model *m, uint32_t space)
+{
+	struct toy min = draw_toy(), max = draw_toy();
+	char *least = toy_text(&min), *most = toy_text(&max);
+
+	put(m, OBJECT_ELASTIC_QUOTA,
+	    mem_printf("{\"metadata\":{\"name\":\"q\",\"namespace\":\"s%u\"},\"spec\":{\"min\":{"
+		       "%s},\"max\":{%s}}}",
+		       space, least, draw(2) ? most : ""));
+	free(least);
+	free(most);
+}
+
+static struct model *draw_model(struct world *w)
+{
+	struct model *m = model_new();
+
+	for (uint32_t n = 0; n < NODES; n++) {
+		w->nodes[n] = draw_toy();
+		put_node(m, n, &w->nodes[n]);
+	}
+	for (uint32_t s = 0; s + 1 < SPACES; s++)
+		put_quota(m, s);
+	for (uint32_t i = 0; i < PODS; i++) {
+		char name[16], space[16], node[16] = "";
+
+		w->pods[i] = draw_toy();
+		w->node_of[i] = draw(NODES + 1);
+		snprintf(name, sizeof(name), "p%u", i);
+		snprintf(space, sizeof(space), "s%u", draw(SPACES));
+		if (w->node_of[i] < NODES)
+			snprintf(node, sizeof(node), "n%u", w->node_of[i]);
+		put(m, OBJECT_POD, pod_text(name, space, node, &w->pods[i]));
+	}
+	for (int kind = 0; kind < OBJECT_KINDS; kind++)
+		model_fixture_sync(m, (enum object_kind)kind);
+	return m;
+}
+
+static void open_world(struct world *w)
+{
+	struct node_page page =
+		view_fixture_node("n0", VIEW_FIXTURE_NOW_NS - 1000000000, 3600, 1000, 100);
+	struct node_page *pages[] = {page_new(&page)};
+	struct model *m = draw_model(w);
+	struct join *j = join_new();
+
+	api_fixture_open(&w->api,
+			 join_view(j, pages, draw(2), model_cluster(m), VIEW_FIXTURE_NOW_NS));
+	extender_options_default(&w->extender);
+	w->api.ctx.ledger = ledger_new();
+	w->api.ctx.extender = &w->extender;
+	page_drop(pages[0]);
+	join_free(j);
+	model_free(m);
+}
+
+static void close_world(struct world *w)
+{
+	struct reason why;
+
+	if (!ledger_is_consistent(w->api.ctx.ledger, &why))
+		fail_msg("%s", why.text);
+	ledger_free(w->api.ctx.ledger);
+	api_fixture_close(&w->api);
+}
+
+static void answer(struct world *w, const char *method, const char *target, const char *body)
+{
+	if (api_fixture_send(&w->api, method, target, body) != 200)
+		fail_msg("%s %s: %s", method, target, w->api.response.body.data);
+}
+
+/* --- what is asked */
+
+static int64_t amount_of(const struct toy *t, int resource)
+{
+	struct reason why;
+	int64_t amount = 0;
+
+	if (resource == CPU)
+		assert_int_equal(quantity_parse_milli(t->of[resource], &amount, &why), 0);
+	else
+		assert_int_equal(quantity_parse_units(t->of[resource], &amount, &why), 0);
+	return amount;
+}
+
+/* Of one pod: saturated, as the model keeps it. */
+static int64_t asked_of(const struct toy *t, int resource)
+{
+	__int128 sum = (__int128)amount_of(t, resource) * (t->overhead ? 2 : 1);
+
+	return sum > INT64_MAX ? INT64_MAX : (int64_t)sum;
+}
+
+static bool has_room(const struct world *w, uint32_t n, const struct toy *t)
+{
+	for (int r = 0; r < RESOURCES; r++) {
+		__int128 sum = asked_of(t, r);
+
+		for (uint32_t i = 0; i < PODS; i++)
+			if (w->node_of[i] == n)
+				sum += asked_of(&w->pods[i], r);
+		if (asked_of(t, r) && sum > amount_of(&w->nodes[n], r))
+			return false;
+	}
+	return true;
+}
+
+static void check_fit(struct world *w, const struct toy *t)
+{
+	for (int n = 0; n < NODES; n++) {
+		const cJSON *item =
+			cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(w->api.json, "items"),
+					   n);
+		const char *filter =
+			cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "filter"));
+		bool room = has_room(w, (uint32_t)n, t);
+
+		if (room == (filter && strcmp(filter, "NodeResourcesFit") == 0))
+			fail_msg("n%d has %s: %s", n, room ? "room" : "no room",
+				 w->api.response.body.data);
+	}
+}
+
+/* The pod between two pieces of a body. */
+static void ask(struct world *w, const char *before, const char *pod, const char *after,
+		const char *const *routes, size_t count)
+{
+	char *body = mem_printf("%s%s%s", before, pod, after);
+
+	for (size_t i = 0; i < count; i++)
+		answer(w, "POST", routes[i], body);
+	free(body);
+}
+
+#define COUNT(list) (sizeof(list) / sizeof((list)[0]))
+
+/* fit first: what the extender answers is reserved, and counts for the pods that come after. */
+static void ask_about(struct world *w, uint32_t number)
+{
+	static const char *const fit[] = {"/v1/fit"};
+	static const char *const plain[] = {"/v1/scores", "/v1/quotas/admit", "/v1/quotas/preempt"};
+	static const char *const verbs[] = {"/extender/filter", "/extender/prioritize"};
+	struct toy t = draw_toy();
+	char name[16], space[16];
+	char *pod;
+
+	snprintf(name, sizeof(name), "new%u", number);
+	snprintf(space, sizeof(space), "s%u", draw(SPACES));
+	pod = pod_text(name, space, "", &t);
+	ask(w, "{\"pod\":", pod, "}", fit, COUNT(fit));
+	if (!number)
+		check_fit(w, &t);
+	ask(w, "{\"pod\":", pod, "}", plain, COUNT(plain));
+	ask(w, "{\"Pod\":", pod, ",\"Nodes\":null,\"NodeNames\":[\"n0\",\"n1\",\"n2\"]}", verbs,
+	    COUNT(verbs));
+	free(pod);
+}
+
+static void sums_hold_whatever_amounts_there_are(void **state)
+{
+	static const char *const routes[] = {"/v1/drain", "/v1/slack",	  "/v1/quotas", "/v1/nodes",
+					     "/v1/pods",  "/v1/snapshot", "/v1/status", "/metrics"};
+
+	(void)state;
+	for (uint64_t number = 1; number <= WORLDS; number++) {
+		static struct world w;
+
+		seed = number;
+		open_world(&w);
+		for (uint32_t i = 0; i < ASKED; i++)
+			ask_about(&w, i);
+		for (size_t i = 0; i < COUNT(routes); i++)
+			answer(&w, "GET", routes[i], "");
+		close_world(&w);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sums_hold_whatever_amounts_there_are),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
