@@ -198,11 +198,11 @@ static void write_verdict(struct jsonw *w, const struct quota *q, const struct q
 {
 	struct telling t = {w, b, QUOTA_STATE_WITHIN};
 
-	quota_each_named(q, see_state, &t);
+	quota_each_told(q, b, see_state, &t);
 	jsonw_key_string(w, "verdict", quota_state_name(t.worst));
 	jsonw_key(w, "reasons");
 	jsonw_array_open(w);
-	quota_each_named(q, tell_state, &t);
+	quota_each_told(q, b, tell_state, &t);
 	jsonw_array_close(w);
 }
 

@@ -334,9 +334,7 @@ static void no_more_than_the_neighbour_goes(void **unused)
 	expect(PREEMPT_VICTIMS, "n1 db");
 }
 
-/* --- what a quota does not name */
-
-static void an_unrelated_quota_makes_no_borrower(void **unused)
+static void what_a_quota_does_not_name_is_borrowed(void **unused)
 {
 	(void)unused;
 	place_fixture_put(&f.cluster, OBJECT_NODE,
@@ -344,7 +342,6 @@ static void an_unrelated_quota_makes_no_borrower(void **unused)
 			  "'example.com/gpu':'5','pods':'20'}}}");
 	quota("a", "{'example.com/gpu':3}", "{'example.com/gpu':8}");
 	quota("b", "{'example.com/gpu':2}", "{'example.com/gpu':8}");
-	bound("b/b0", "n", 0, 500, 0, "");
 	for (int i = 0; i < 5; i++) {
 		char *text = mem_printf(
 			"{'pod':'g%d','namespace':'b','uid':'g%d','node':'n','priority':0,"
@@ -356,10 +353,14 @@ static void an_unrelated_quota_makes_no_borrower(void **unused)
 	}
 	asks("a", 0, "{'cpu':500,'example.com/gpu':3}", "");
 	expect(PREEMPT_VICTIMS, "n g4 g3 g2");
-	/* Somebody is guaranteed CPUs now, of which neither quota says anything. */
+	/* CPUs are guaranteed to c: a and b borrow theirs, and the pod would borrow more. */
 	quota("c", "{'cpu':1000}", "{'cpu':1000}");
 	search();
-	expect(PREEMPT_VICTIMS, "n g4 g3 g2");
+	expect(PREEMPT_IMPOSSIBLE, "-");
+	/* c takes its own back from those who never named it. */
+	object_drop(&self->object);
+	asks("c", 0, "{'cpu':1000}", "");
+	expect(PREEMPT_VICTIMS, "n g4 g3");
 }
 
 /* --- promises that cannot be kept */
@@ -774,7 +775,7 @@ int main(void)
 		STORY(nobody_pays_for_room_there_is),
 		STORY(the_cheapest_pay_wherever_they_are),
 		STORY(no_more_than_the_neighbour_goes),
-		STORY(an_unrelated_quota_makes_no_borrower),
+		STORY(what_a_quota_does_not_name_is_borrowed),
 		STORY(old_debts_are_not_paid_again),
 		STORY(a_min_is_its_part_of_what_there_is),
 		STORY(neighbours_elsewhere),

@@ -11,11 +11,11 @@
  *   - where none is found, none of all the sets that may go would do; where several nodes pay
  *     although no node has room, none of one node would
  *
- * Quotas, once more: of a resource that somebody is guaranteed a quota counts if it names it, in
- * min or max alike. The pod is owed what it asks for if its own quota has that left of its min, in
- * all of what it names and somebody is guaranteed, and there is such a thing. All that those who
- * count use is to stay within the sum of their mins; for one that is owed within what it was, where
- * that is more, so that it pays for nobody's old debts.
+ * Quotas, once more: of a resource that somebody is guaranteed every quota counts, and a min that
+ * is not named is 0. The pod is owed what it asks for if its own quota has that left of its min, in
+ * all that somebody is guaranteed, and there is such a thing. All that quotas use is to stay within
+ * the sum of their mins; for one that is owed within what it was, where that is more, so that it
+ * pays for nobody's old debts.
  *   - budgets that may be broken are broken only where nothing else helps
  *   - simulation and book are what they were, and objects told in another order lead to the same
  *     words
@@ -311,12 +311,12 @@ static bool somebody_is_guaranteed(const struct world *w, int r)
 	return false;
 }
 
-/* The pod asks for it, its quota says something of it, and somebody is promised some. */
+/* The pod asks for it, and somebody is promised some. */
 static bool is_at_stake(const struct world *w, int r)
 {
 	const struct toy_quota *mine = &w->quotas[w->self.space];
 
-	return w->self.asks[r] > 0 && mine->there && mine->names[r] && somebody_is_guaranteed(w, r);
+	return w->self.asks[r] > 0 && mine->there && somebody_is_guaranteed(w, r);
 }
 
 static bool is_owed(const struct world *w)
@@ -339,20 +339,19 @@ static bool borrows(const struct world *w, const struct toy_pod *p)
 	const struct toy_quota *q = &w->quotas[p->space];
 
 	for (int r = 0; r < AMOUNTS; r++)
-		if (w->self.asks[r] && p->asks[r] && q->there && q->names[r] &&
-		    somebody_is_guaranteed(w, r) &&
-		    used_of(w, p->space, r, going_of(w)) > q->min[r])
+		if (w->self.asks[r] && p->asks[r] && q->there && somebody_is_guaranteed(w, r) &&
+		    used_of(w, p->space, r, going_of(w)) > min_of(w, p->space, r))
 			return true;
 	return false;
 }
 
-/* Over all quotas that name it. */
+/* Over all quotas. */
 static int sum_used(const struct world *w, int r, uint32_t without)
 {
 	int sum = 0;
 
 	for (int s = 0; s < SPACES; s++)
-		if (w->quotas[s].there && w->quotas[s].names[r])
+		if (w->quotas[s].there)
 			sum += used_of(w, s, r, without);
 	return sum;
 }
@@ -376,9 +375,10 @@ static bool quotas_allow(const struct world *w, uint32_t without)
 	for (int r = 0; r < AMOUNTS; r++) {
 		int most = sum_min(w, r), before = sum_used(w, r, going_of(w));
 
-		if (!w->self.asks[r] || !mine->names[r])
+		if (!w->self.asks[r])
 			continue;
-		if (used_of(w, w->self.space, r, without) + w->self.asks[r] > mine->max[r])
+		if (mine->names[r] &&
+		    used_of(w, w->self.space, r, without) + w->self.asks[r] > mine->max[r])
 			return false;
 		if (is_owed(w) && before > most)
 			most = before;

@@ -154,7 +154,7 @@ static const struct scene scenes[] = {
 		       "0.5 to be freed, or raise a min; quota a/eq would borrow",
 	},
 	{
-		.what = "a quota that does not name CPU is in no sum of it",
+		.what = "a quota that does not name CPU borrows all that it uses of it",
 		.quotas = {{.namespace = "a",
 			    .min = {{"memory", 1}},
 			    .max = {{"memory", 9}},
@@ -165,8 +165,28 @@ static const struct scene scenes[] = {
 			    .used = {{NULL, 0}}}},
 		.namespace = "b",
 		.asks = {{"cpu", 2000}},
-		.corrected = QUOTA_ADMITTED,
+		.corrected = QUOTA_OVER_SUM,
 		.upstream = QUOTA_OVER_SUM,
+		.why = "cpu: 5.0 used by all quotas + 2.0 asked is over 2.0, the sum of their min: "
+		       "wait for 5.0 to be freed, by itself or by preempting those who borrow, as "
+		       "quota b/eq is within its min",
+	},
+	{
+		.what = "a pod of a quota that does not name CPU would borrow it",
+		.quotas = {{.namespace = "a",
+			    .min = {{"memory", 9}},
+			    .max = {{"memory", 9}},
+			    .used = {{"cpu", 1000}}},
+			   {.namespace = "b",
+			    .min = {{"cpu", 2000}},
+			    .max = {{"cpu", 4000}},
+			    .used = {{NULL, 0}}}},
+		.namespace = "a",
+		.asks = {{"cpu", 1500}, {"memory", 1}},
+		.corrected = QUOTA_OVER_SUM,
+		.upstream = QUOTA_OVER_MAX,
+		.why = "cpu: 1.0 used by all quotas + 1.5 asked is over 2.0, the sum of their min: "
+		       "wait for 0.5 to be freed, or raise a min; quota a/eq would borrow",
 	},
 	{
 		.what = "within its min, and others borrow it",

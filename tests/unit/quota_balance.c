@@ -112,6 +112,17 @@ static void pods_that_wait_are_pending_pods(void **state)
 	     "pods: pending pods ask for 2, and only 1 is used of the guaranteed 3", "");
 }
 
+static void what_is_not_named_is_borrowed(void **state)
+{
+	(void)state;
+	told(NODE("a", "", "True") QUOTA("a", "min: {memory: 1Gi}") QUOTA("b", "min: {cpu: 4}")
+		     POD("a", "p", ON_A, "3"),
+	     QUOTA_CORRECTED, 0, "cpu", QUOTA_STATE_BORROWING,
+	     "cpu: 3.0 is used, 3.0 of it borrowed beyond the guaranteed 0.0: others may take "
+	     "that back",
+	     "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -119,6 +130,7 @@ int main(void)
 		cmocka_unit_test(what_counts_is_a_part_of_what_there_is),
 		cmocka_unit_test(what_no_node_has_is_not_scaled),
 		cmocka_unit_test(pods_that_wait_are_pending_pods),
+		cmocka_unit_test(what_is_not_named_is_borrowed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

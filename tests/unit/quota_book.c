@@ -119,9 +119,10 @@ static void comparisons_are_strict_and_masked(void **state)
 		{"a", {2001, -1, 0}, {-1, -1, -1}, {true, true}, {false, false}, {false, false}},
 		{"a", {0, -1, 2}, {-1, -1, -1}, {true, true}, {false, false}, {true, true}},
 		{"a", {0, -1, 3}, {-1, -1, -1}, {true, true}, {true, false}, {true, true}},
-		/* Memory is not a's: upstream takes it for bounded at 0. */
-		{"a", {0, 50, 0}, {-1, -1, -1}, {false, true}, {false, true}, {false, false}},
-		{"a", {0, 0, 0}, {10, 50, -1}, {false, true}, {false, true}, {false, false}},
+		/* a does not name memory, which b is guaranteed: a borrows it. Upstream bounds it
+		   at 0. */
+		{"a", {0, 50, 0}, {-1, -1, -1}, {true, true}, {false, true}, {false, false}},
+		{"a", {0, 0, 0}, {10, 50, -1}, {true, true}, {false, true}, {false, false}},
 		/* Over in GPUs, but that is not asked for. */
 		{"a", {0, 0, 2}, {2000, -1, -1}, {false, false}, {false, false}, {false, true}},
 		{"a", {0, 0, 2}, {1, -1, 1}, {true, true}, {true, true}, {true, true}},
@@ -247,6 +248,7 @@ static void random_pods_never_drift(void **state)
 		unsigned int i = pick(PODS);
 		int64_t cpu[2] = {0, 0};
 		uint32_t count[2] = {0, 0};
+		int64_t gpu = 0; /* b's, who is guaranteed none */
 
 		(in[i] ? quota_book_subtract : quota_book_add)(b, i % 2 ? "a" : "b", &pods[i]);
 		in[i] = !in[i];
@@ -256,9 +258,10 @@ static void random_pods_never_drift(void **state)
 		}
 		assert_int_equal(quota_book_find(b, "a")->used.of[RESOURCE_CPU], cpu[1]);
 		assert_int_equal(quota_book_find(b, "b")->used.of[RESOURCE_CPU], cpu[0]);
+		resources_find(&quota_book_find(b, "b")->used, "nvidia.com/gpu", &gpu);
 		assert_int_equal(quota_book_find(b, "a")->used_pods, count[1]);
 		assert_int_equal(quota_over_min(b, "b", NULL),
-				 cpu[0] > 1000 ||
+				 cpu[0] > 1000 || gpu > 0 ||
 					 quota_book_find(b, "b")->used.of[RESOURCE_MEMORY] > 100);
 	}
 	for (int i = 0; i < PODS; i++)

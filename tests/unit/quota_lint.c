@@ -77,8 +77,18 @@ static const struct {
 } corrected[] = {
 	/* What is right has nothing to be told, equal bounds and sums included. */
 	{NODES QUOTA("x", "q", "spec: {min: {cpu: 4, memory: 8Gi}, max: {cpu: 4, memory: 8Gi}}")
-		 QUOTA("y", "q", "spec: {min: {cpu: 4000m}, max: {cpu: 12}}"),
+		 QUOTA("y", "q",
+		       "spec: {min: {cpu: 4000m, memory: 1Gi}, max: {cpu: 12, memory: 1Gi}}"),
 	 ""},
+	/* What others are guaranteed and it is not, named or not. */
+	{NODES QUOTA("x", "q", "spec: {min: {cpu: 4, memory: 8Gi}, max: {cpu: 4, memory: 8Gi}}")
+		 QUOTA("y", "q", "spec: {min: {memory: 1Gi}, max: {memory: 1Gi}}")
+			 QUOTA("z", "q",
+			       "spec: {min: {cpu: 0, memory: 1Gi}, max: {cpu: 2, memory: 1Gi}}"),
+	 "info ElasticQuota y/q [spec.min.cpu] notGuaranteed: min guarantees no cpu: all that its "
+	 "pods request is borrowed of the 4.0 that others are guaranteed\n"
+	 "info ElasticQuota z/q [spec.min.cpu] notGuaranteed: min guarantees no cpu: all of max "
+	 "2.0 is borrowed from those who have it guaranteed\n"},
 	/* A bound that is not there is infinite, and not lower. */
 	{NODES QUOTA("x", "q", "spec: {min: {cpu: 4}}"), ""},
 	{NODES QUOTA("x", "q",
@@ -100,9 +110,11 @@ static const struct {
 	{NODES QUOTA("x", "q", "spec: {min: {cpu: 1}, max: {cpu: 2, memory: 1Gi}}"), ""},
 	{NODES QUOTA("x", "q", "spec: {min: {cpu: 1}, max: {cpu: 2, memory: 1Gi}}")
 		 QUOTA("y", "q", "spec: {min: {memory: 2Gi}, max: {memory: 2Gi}}"),
-	 "info ElasticQuota x/q [spec.min.memory] notGuaranteed: min does not name memory: all of "
+	 "info ElasticQuota x/q [spec.min.memory] notGuaranteed: min guarantees no memory: all of "
 	 "max "
-	 "1Gi is borrowed from those who have it guaranteed\n"},
+	 "1Gi is borrowed from those who have it guaranteed\n"
+	 "info ElasticQuota y/q [spec.min.cpu] notGuaranteed: min guarantees no cpu: all that its "
+	 "pods request is borrowed of the 1.0 that others are guaranteed\n"},
 	{NODES QUOTA("x", "q", "spec: {max: {example.com/gpuu: 2}}"),
 	 "warning ElasticQuota x/q [spec.max.example.com/gpuu] noSuchResource: no node of the "
 	 "cluster "

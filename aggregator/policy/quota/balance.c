@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Shares are worked out for one resource and all quotas at a time (quota_share.h), so those of a
- * list cost O(resources * quotas), and each quota then reads its own. Only resources that a quota
- * names are told of it; what is not in min has a min of 0.
+ * list cost O(resources * quotas), and each quota then reads its own. Of a quota the resources are
+ * told that it names, and those that others are guaranteed and it uses or waits for; what is not in
+ * min has a min of 0.
  */
 #include "aggregator/policy/quota/balance.h"
 
@@ -40,7 +41,8 @@ static void add_named(struct resources *to, const char *name, int64_t amount)
 
 /* --- amounts */
 
-void quota_each_named(const struct quota *q, quota_visit *call, void *context)
+void quota_each_told(const struct quota *q, const struct quota_balance *b, quota_visit *call,
+		     void *context)
 {
 	struct resources both;
 	const char *name;
@@ -48,6 +50,8 @@ void quota_each_named(const struct quota *q, quota_visit *call, void *context)
 
 	resources_copy(&both, &q->min);
 	resources_max(&both, &q->max);
+	if (b)
+		resources_max(&both, &b->guaranteed);
 	for (size_t at = 0; resources_next(&both, &at, &name, &amount);)
 		call(q, name, context);
 	resources_fini(&both);
@@ -67,7 +71,7 @@ void quota_balances_of(const struct quota_book *b, struct quota_balances *out)
 
 	*out = (struct quota_balances){0};
 	for (size_t i = 0; i < count; i++)
-		quota_each_named(quota_book_at(b, i), add_pending, &out->pending);
+		quota_each_told(quota_book_at(b, i), NULL, add_pending, &out->pending);
 	out->of = mem_zalloc(QUOTA_BALANCES_MAX, sizeof(*out->of));
 	for (size_t at = 0; out->count < QUOTA_BALANCES_MAX &&
 			    resources_next(&out->pending, &at, &name, &amount);) {
@@ -87,6 +91,14 @@ void quota_balances_fini(struct quota_balances *b)
 	resources_fini(&b->pending);
 }
 
+static bool is_told(const struct quota *q, const struct quota_balance_row *row, size_t i)
+{
+	if (quota_names(q, row->resource))
+		return true;
+	return row->sum.guaranteed > 0 && row->of[i].wanted > 0 &&
+	       strcmp(row->resource, resource_name(RESOURCE_PODS)) != 0;
+}
+
 void quota_balance_of(const struct quota_book *b, size_t i, const struct quota_balances *all,
 		      struct quota_balance *out)
 {
@@ -94,7 +106,7 @@ void quota_balance_of(const struct quota_book *b, size_t i, const struct quota_b
 	for (size_t k = 0; k < all->count; k++) {
 		const struct quota_balance_row *row = &all->of[k];
 
-		if (!quota_names(quota_book_at(b, i), row->resource))
+		if (!is_told(quota_book_at(b, i), row, i))
 			continue;
 		resources_set_named(&out->guaranteed, row->resource, row->of[i].min);
 		resources_set_named(&out->borrowed, row->resource, row->of[i].borrowed);

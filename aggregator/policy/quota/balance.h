@@ -56,9 +56,13 @@ enum quota_state {
 const char *quota_state_name(enum quota_state s); /* "overMax" */
 /* Whether the quota says anything of the resource. */
 bool quota_names(const struct quota *q, const char *resource);
-/* Calls back for every resource that it names, in the order of resources_next(). */
+/*
+ * Calls back for every resource that it names, and for those of the balance (NULL: none), in the
+ * order of resources_next().
+ */
 typedef void quota_visit(const struct quota *q, const char *resource, void *context);
-void quota_each_named(const struct quota *q, quota_visit *call, void *context);
+void quota_each_told(const struct quota *q, const struct quota_balance *b, quota_visit *call,
+		     void *context);
 enum quota_state quota_state_of(const struct quota *q, const struct quota_balance *b,
 				const char *resource);
 /* The same in a sentence with the numbers. */

@@ -239,16 +239,28 @@ static void check_one_sided(struct lint *l, const struct kube_quota *q)
 		      "borrowed",
 		      text, name);
 	}
-	for (size_t at = 0; resources_next(&q->max, &at, &name, &amount);) {
-		struct about a = about_quota(q, "spec.min", name, 0, amount);
+}
 
-		if (resources_find(&q->min, name, &other) ||
-		    !resources_find(&l->guaranteed, name, &other) || !other || !amount)
+/* Of what others are guaranteed; a max of 0 has a finding of its own. */
+static void check_not_guaranteed(struct lint *l, const struct kube_quota *q)
+{
+	char text[QUOTA_TEXT_MAX];
+	int64_t sum, min, max;
+	const char *name;
+
+	for (size_t at = 0; resources_next(&l->guaranteed, &at, &name, &sum);) {
+		bool bounded = resources_find(&q->max, name, &max);
+		struct about a = about_quota(q, "spec.min", name, 0, bounded ? max : sum);
+
+		if (!sum || !is_counted(l, name) || (bounded && !max) ||
+		    (resources_find(&q->min, name, &min) && min))
 			continue;
-		quota_amount_text(name, amount, text);
+		quota_amount_text(name, bounded ? max : sum, text);
 		found(l, QUOTA_LINT_CODE_NOT_GUARANTEED, &a,
-		      "min does not name %.200s: all of max %s is borrowed from those who have it "
-		      "guaranteed",
+		      bounded ? "min guarantees no %.200s: all of max %s is borrowed from those "
+				"who have it guaranteed"
+			      : "min guarantees no %.200s: all that its pods request is borrowed "
+				"of the %s that others are guaranteed",
 		      name, text);
 	}
 }
@@ -294,6 +306,7 @@ static void check_quota(struct lint *l, const struct kube_quota *q)
 	if (l->upstream)
 		check_unnamed_is_zero(l, q);
 	check_one_sided(l, q);
+	check_not_guaranteed(l, q);
 }
 
 /* --- beside others of its namespace */

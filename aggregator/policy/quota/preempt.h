@@ -13,8 +13,6 @@
  *   - No quota is taken below its min, in any resource that the victim asks for. Only who uses more
  *     than its min of something that the pod
  *     asks for and that somebody is guaranteed is a borrower; a resource nobody is guaranteed makes nobody one.
- *   - Who uses more than its min of something that its quota does not name is no borrower, and who
- *     asks for such a thing does not borrow by that.
  *   - A pod within its min does not pay off what others use beyond all mins together since before:
  *     without its victims, and with it, the sum is no more than all
  *     mins, or than it was.

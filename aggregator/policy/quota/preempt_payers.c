@@ -40,13 +40,13 @@ const char *preempt_payers_below_min(const struct preempt_run *r, const struct p
 		return row->name;
 	}
 	*amount = 1;
-	if (quota_governs(&purse->entry->rows.of[RESOURCE_PODS]) &&
+	if (purse->entry->rows.of[RESOURCE_PODS].in_min &&
 	    !resources_has(kube_pod_requests(p->pod), RESOURCE_PODS)) {
 		const struct quota_row *row = &purse->entry->rows.of[RESOURCE_PODS];
 
 		*used = quota_clamp(row->used);
 		*min = quota_clamp(row->min);
-		return row->in_min && row->used - 1 < row->min ? row->name : NULL;
+		return row->used - 1 < row->min ? row->name : NULL;
 	}
 	return NULL;
 }
@@ -85,7 +85,7 @@ static bool is_borrower(const struct preempt_run *r, const struct preempt_pod *p
 			continue;
 		sum = quota_rows_find(&r->book->sum, c->name);
 		row = quota_rows_find(&e->rows, c->name);
-		if (sum && sum->min > 0 && quota_governs(row) && row->used > row->min)
+		if (quota_is_guaranteed(sum) && row && row->used > row->min)
 			return true;
 	}
 	return false;
@@ -101,7 +101,7 @@ static bool may_borrow(const struct preempt_run *r, const struct quota_entry *e)
 		if (c->asked <= 0)
 			continue;
 		row = quota_rows_find(&e->rows, c->name);
-		if (quota_governs(row) && row->used > row->min)
+		if (row && row->used > row->min)
 			return true;
 	}
 	return false;

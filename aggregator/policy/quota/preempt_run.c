@@ -98,8 +98,8 @@ static enum preempt_rule rule_of(const struct preempt_run *r)
 		return PREEMPT_FREE;
 	if (r->options->variant == QUOTA_CORRECTED)
 		return quota_is_owed(r->book, e, &r->claims) ? PREEMPT_BORROWED : PREEMPT_OWN;
-	return quota_excess_of_min(r->options->variant, e, &r->claims, &excess) ? PREEMPT_OWN
-										: PREEMPT_BORROWED;
+	return quota_excess_of_min(r->book, e, &r->claims, &excess) ? PREEMPT_OWN
+								    : PREEMPT_BORROWED;
 }
 
 static uint32_t past_of(const struct preempt_run *r, const struct quota *q, int64_t *oldest)
@@ -300,7 +300,7 @@ bool preempt_run_gates(const struct preempt_run *r)
 	if (!e || r->rule == PREEMPT_CRITICAL)
 		return true;
 	return !quota_excess_of_max(v, e, &r->claims, &excess) &&
-	       !quota_excess_of_sum(r->book, e, &r->claims, &excess);
+	       !quota_excess_of_sum(r->book, &r->claims, &excess);
 }
 
 void preempt_run_admit(const struct preempt_run *r, struct quota_verdict *v)

@@ -210,7 +210,7 @@ static void tell_amount(const struct quota_row *row, int64_t amount, const char 
 	add_amount(out, row->name, quota_clamp(row->used));
 	buf_add_str(out, " to ");
 	add_amount(out, row->name, quota_clamp(row->used - amount));
-	if (!row->in_min)
+	if (!row->in_min && row->in_max)
 		return;
 	buf_add_str(out, row->min < row->named ? " (guaranteed " : " (min ");
 	add_amount(out, row->name, quota_clamp(row->min));
@@ -219,6 +219,13 @@ static void tell_amount(const struct quota_row *row, int64_t amount, const char 
 		add_amount(out, row->name, quota_clamp(row->named));
 	}
 	buf_add_char(out, ')');
+}
+
+/* The quota names it, or owes what it uses of it to others. */
+static bool is_told(const struct preempt_run *r, const struct quota_row *row)
+{
+	return quota_names_row(row) ||
+	       (row && quota_is_guaranteed(quota_rows_find(&r->book->sum, row->name)));
 }
 
 static void tell_quota(const struct preempt_run *r, const struct preempt_pod *pod, struct buf *out)
@@ -232,12 +239,12 @@ static void tell_quota(const struct preempt_run *r, const struct preempt_pod *po
 	for (size_t at = 0; resources_next(kube_pod_requests(pod->pod), &at, &name, &amount);) {
 		const struct quota_row *row = quota_rows_find(&e->rows, name);
 
-		if (amount <= 0 || !quota_governs(row))
+		if (amount <= 0 || !is_told(r, row))
 			continue;
 		tell_amount(row, amount, comma, out);
 		comma = ", ";
 	}
-	if (quota_governs(&e->rows.of[RESOURCE_PODS]) &&
+	if (is_told(r, &e->rows.of[RESOURCE_PODS]) &&
 	    !resources_has(kube_pod_requests(pod->pod), RESOURCE_PODS))
 		tell_amount(&e->rows.of[RESOURCE_PODS], 1, comma, out);
 }

@@ -8,11 +8,11 @@
  *   over   used + claimed > bound      strictly; the left side is cut at INT64_MAX, so that a bound of INT64_MAX is none
  *
  *            upstream                                        corrected
- *   which    cpu, memory and ephemeral storage always, of    those the quota names and the pod itself asks more than 0 of;
- *            the others those whose key somebody claims      nothing asked: all that the quota names
+ *   which    cpu, memory and ephemeral storage always, of    those that the pod asks more than 0 of, and that its quota names
+ *            the others those whose key somebody claims      or some quota guarantees; nothing asked: all of those
  *   max      missing: 0, of others none; all: none           missing: none
  *   min      missing: 0                                      missing: 0
- *   sum      every resource anybody uses or claims           those of the above that somebody guarantees
+ *   sum      every resource anybody uses or claims           those of the above that some quota guarantees
  */
 #include "aggregator/policy/quota/quota.h"
 
@@ -174,53 +174,53 @@ bool quota_excess_of_max(enum quota_variant v, const struct quota_entry *e,
 
 /* --- min -------------------------------------------------------------------------------------- */
 
-static bool counts_for_min(enum quota_variant v, const struct quota_claim *claim,
+static bool counts_for_min(const struct quota_book *b, const struct quota_claims *c,
 			   const struct quota_row *row, size_t at)
 {
-	if (v == QUOTA_UPSTREAM)
+	if (b->options.variant == QUOTA_UPSTREAM)
 		return is_core(at) || at >= RESOURCE_STANDARD;
-	return quota_governs(row) && claim->asked > 0;
+	return c->of[at].asked > 0 &&
+	       (quota_names_row(row) || quota_is_guaranteed(row_of(&b->sum, c, at)));
 }
 
-static bool claims_over_min(enum quota_variant v, const struct quota_entry *e,
+static bool claims_over_min(const struct quota_book *b, const struct quota_entry *e,
 			    const struct quota_claims *c, struct quota_excess *out)
 {
 	for (size_t i = 0; i < c->count; i++) {
 		const struct quota_claim *claim = &c->of[i];
 		const struct quota_row *row = row_of(&e->rows, c, i);
 
-		if (counts_for_min(v, claim, row, i) &&
-		    is_over(claim->name, used_of(row), claim->asked, claim->own, row ? row->min : 0,
-			    out))
+		if (counts_for_min(b, c, row, i) && is_over(claim->name, used_of(row), claim->asked,
+							    claim->own, row ? row->min : 0, out))
 			return true;
 	}
 	return false;
 }
 
 /* Whether the row of this place is compared where nothing is asked. */
-static bool counts_alone(enum quota_variant v, const struct quota_row *row, size_t at)
+static bool counts_alone(const struct quota_book *b, const struct quota_row *row, size_t at)
 {
-	if (v == QUOTA_UPSTREAM)
+	if (b->options.variant == QUOTA_UPSTREAM)
 		return is_core(at) || (at >= RESOURCE_STANDARD && row->in_used);
-	return quota_governs(row);
+	return quota_names_row(row) || quota_is_guaranteed(quota_rows_find(&b->sum, row->name));
 }
 
-static bool used_over_min(enum quota_variant v, const struct quota_entry *e,
+static bool used_over_min(const struct quota_book *b, const struct quota_entry *e,
 			  struct quota_excess *out)
 {
 	for (size_t i = 0; i < e->rows.count; i++) {
 		const struct quota_row *row = &e->rows.of[i];
 
-		if (counts_alone(v, row, i) && is_over(row->name, row->used, 0, 0, row->min, out))
+		if (counts_alone(b, row, i) && is_over(row->name, row->used, 0, 0, row->min, out))
 			return true;
 	}
 	return false;
 }
 
-bool quota_excess_of_min(enum quota_variant v, const struct quota_entry *e,
+bool quota_excess_of_min(const struct quota_book *b, const struct quota_entry *e,
 			 const struct quota_claims *c, struct quota_excess *out)
 {
-	return c->all ? used_over_min(v, e, out) : claims_over_min(v, e, c, out);
+	return c->all ? used_over_min(b, e, out) : claims_over_min(b, e, c, out);
 }
 
 bool quota_is_owed(const struct quota_book *b, const struct quota_entry *e,
@@ -230,11 +230,11 @@ bool quota_is_owed(const struct quota_book *b, const struct quota_entry *e,
 
 	for (size_t i = 0; i < c->count; i++) {
 		const struct quota_claim *claim = &c->of[i];
-		const struct quota_row *row = row_of(&e->rows, c, i), *sum = row_of(&b->sum, c, i);
+		const struct quota_row *row = row_of(&e->rows, c, i);
 
-		if (claim->asked <= 0 || !quota_governs(row) || !sum || sum->min <= 0)
+		if (claim->asked <= 0 || !quota_is_guaranteed(row_of(&b->sum, c, i)))
 			continue;
-		if (row->used + claim->own > row->min)
+		if (used_of(row) + claim->own > (row ? row->min : 0))
 			return false;
 		any = true;
 	}
@@ -267,15 +267,14 @@ static bool upstream_over_sum(const struct quota_rows *sum, const struct quota_c
 	return false;
 }
 
-static bool corrected_over_sum(const struct quota_rows *sum, const struct quota_entry *e,
-			       const struct quota_claims *c, struct quota_excess *out)
+static bool corrected_over_sum(const struct quota_rows *sum, const struct quota_claims *c,
+			       struct quota_excess *out)
 {
 	for (size_t i = 0; i < c->count; i++) {
 		const struct quota_claim *claim = &c->of[i];
 		const struct quota_row *row = row_of(sum, c, i);
 
-		if (claim->asked > 0 && row && row->min > 0 &&
-		    quota_governs(row_of(&e->rows, c, i)) &&
+		if (claim->asked > 0 && quota_is_guaranteed(row) &&
 		    is_over(claim->name, row->used, claim->asked, claim->total,
 			    row->min > claim->floor ? row->min : claim->floor, out))
 			return true;
@@ -288,18 +287,18 @@ static bool used_over_sum(const struct quota_rows *sum, struct quota_excess *out
 	for (size_t i = 0; i < sum->count; i++) {
 		const struct quota_row *row = &sum->of[i];
 
-		if (row->min > 0 && is_over(row->name, row->used, 0, 0, row->min, out))
+		if (quota_is_guaranteed(row) && is_over(row->name, row->used, 0, 0, row->min, out))
 			return true;
 	}
 	return false;
 }
 
-bool quota_excess_of_sum(const struct quota_book *b, const struct quota_entry *e,
-			 const struct quota_claims *c, struct quota_excess *out)
+bool quota_excess_of_sum(const struct quota_book *b, const struct quota_claims *c,
+			 struct quota_excess *out)
 {
 	if (b->options.variant == QUOTA_UPSTREAM)
 		return upstream_over_sum(&b->sum, c, out);
-	return c->all ? used_over_sum(&b->sum, out) : corrected_over_sum(&b->sum, e, c, out);
+	return c->all ? used_over_sum(&b->sum, out) : corrected_over_sum(&b->sum, c, out);
 }
 
 /* --- for others ------------------------------------------------------------------------------- */
@@ -329,7 +328,7 @@ bool quota_over_min(const struct quota_book *b, const char *namespace, const str
 	if (!e)
 		return false;
 	quota_claims_init(&c, b->options.variant, more);
-	over = quota_excess_of_min(b->options.variant, e, &c, &excess);
+	over = quota_excess_of_min(b, e, &c, &excess);
 	quota_claims_fini(&c);
 	return over;
 }
@@ -344,7 +343,7 @@ bool quota_over_sum(const struct quota_book *b, const char *namespace, const str
 	if (!e)
 		return false;
 	quota_claims_init(&c, b->options.variant, more);
-	over = quota_excess_of_sum(b, e, &c, &excess);
+	over = quota_excess_of_sum(b, &c, &excess);
 	quota_claims_fini(&c);
 	return over;
 }

@@ -8,14 +8,14 @@
  *   upstream   scheduler-plugins' CapacityScheduling, quirk for quirk: where a map is there but lacks cpu,
  *              memory or ephemeral-storage, that is 0; extended resources are unbounded above and 0 below; one resource over its sum of
  *              mins refuses every pod of every quota
- *   corrected  a quota governs the resources it names in min or max: what max does not name is unbounded, what min does not name is not guaranteed (as a min
- *              of 0). A resource that no quota guarantees has no gate of sums; of one that some do, only quotas naming it are in both sums, and only pods
- *              asking for it are held up
+ *   corrected  what max does not name is unbounded, and what min does not name has a min of 0: of a resource that some quota guarantees, all others borrow
+ *              what they use beyond their min, named or not. A resource that no quota guarantees has no gate of sums; of the others only pods asking for
+ *              them are held up
  *
  * What the corrected variant does where upstream is at fault:
- *   max or min names only some       what is not named is not governed: `max: {cpu: 2}` does not forbid memory, and a quota of GPUs does not forbid CPUs
+ *   max names only some              `max: {cpu: 2}` does not forbid memory
  *   an amount of 0 is compared, too  only what the pod asks for is compared: one over its max of memory by a resize may still start a pod without memory
- *   one resource over the sum of     the gate is of each resource, and of quotas naming it: a GPU that no min names holds up nobody
+ *   one resource over the sum of     the gate is of each resource: a GPU that no min names holds up nobody
  *   mins refuses every pod
  *   quotas with a max only refuse    what nobody guarantees cannot be borrowed, so it has no gate of sums
  *   all pods (sum of mins is 0)

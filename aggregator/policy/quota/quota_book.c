@@ -10,8 +10,7 @@
  *
  * What is in the sums over all:
  *   upstream   used and min of every quota, of every resource
- *   corrected  of each resource those of the quotas that name it; a quota without a min of it adds what it uses, and guarantees nothing. A min counts as
- *              much as quota_scale.c leaves of it
+ *   corrected  the same, whether a quota names the resource or not. A min counts as much as quota_scale.c leaves of it
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -60,20 +59,22 @@ static void fill_rows(struct quota_entry *e)
 }
 
 /*
- * Every pod is one of `pods` for quotas that name that; where pods are not told, they are what is
- * counted.
+ * Every pod is one of `pods`; where pods are not told, they are what is counted. What is told has
+ * them only if the quota names them.
  */
 static void count_pods(struct quota_entry *e, enum quota_variant v)
 {
 	struct quota_row *row = &e->rows.of[RESOURCE_PODS];
 
-	if (v != QUOTA_CORRECTED || !quota_governs(row))
+	if (v != QUOTA_CORRECTED)
 		return;
-	if (!resources_has(&e->quota.pending, RESOURCE_PODS))
-		resources_set(&e->quota.pending, RESOURCE_PODS, e->quota.pending_pods);
 	if (!row->in_used)
 		row->used = e->quota.used_pods;
 	row->in_used = true;
+	if (!quota_names_row(row))
+		return;
+	if (!resources_has(&e->quota.pending, RESOURCE_PODS))
+		resources_set(&e->quota.pending, RESOURCE_PODS, e->quota.pending_pods);
 	resources_set(&e->quota.used, RESOURCE_PODS, quota_clamp(row->used));
 }
 
@@ -158,21 +159,13 @@ void quota_book_free(struct quota_book *b)
 	free(b);
 }
 
-static bool is_in_sums(enum quota_variant v, const struct quota_row *row)
-{
-	return v == QUOTA_UPSTREAM || quota_governs(row);
-}
-
 /* sign -1 takes them out again; names stay. */
 static void add_to_sums(struct quota_book *b, const struct quota_rows *rows, int sign)
 {
 	for (size_t i = 0; i < rows->count; i++) {
 		const struct quota_row *row = &rows->of[i];
-		struct quota_row *sum;
+		struct quota_row *sum = quota_rows_put(&b->sum, row->name);
 
-		if (!is_in_sums(b->options.variant, row))
-			continue;
-		sum = quota_rows_put(&b->sum, row->name);
 		sum->in_min |= row->in_min;
 		sum->in_used |= row->in_used;
 		sum->named += row->named * sign;
@@ -348,9 +341,9 @@ static void change_amount(struct quota_book *b, struct quota_entry *e, const cha
 
 	row->in_used = true;
 	row->used += change;
-	resources_set_named(&e->quota.used, name, quota_clamp(row->used));
-	if (!is_in_sums(b->options.variant, row))
-		return;
+	if (row != &e->rows.of[RESOURCE_PODS] || quota_names_row(row) ||
+	    b->options.variant == QUOTA_UPSTREAM)
+		resources_set_named(&e->quota.used, name, quota_clamp(row->used));
 	sum = quota_rows_put(&b->sum, name);
 	sum->in_used = true;
 	sum->used += change;
@@ -364,8 +357,7 @@ static void change_by(struct quota_book *b, struct quota_entry *e, const struct 
 
 	for (size_t at = 0; resources_next(requests, &at, &name, &amount);)
 		change_amount(b, e, name, (quota_amount)amount * sign);
-	if (b->options.variant == QUOTA_CORRECTED && !resources_has(requests, RESOURCE_PODS) &&
-	    quota_governs(&e->rows.of[RESOURCE_PODS]))
+	if (b->options.variant == QUOTA_CORRECTED && !resources_has(requests, RESOURCE_PODS))
 		change_amount(b, e, resource_name(RESOURCE_PODS), sign);
 }
 

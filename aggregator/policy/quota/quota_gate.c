@@ -42,7 +42,7 @@ static bool is_over_min(const struct quota_book *b, const struct quota_entry *e,
 	bool over;
 
 	quota_claims_init(&c, v, v == QUOTA_UPSTREAM ? NULL : more);
-	over = quota_excess_of_min(v, e, &c, &excess);
+	over = quota_excess_of_min(b, e, &c, &excess);
 	quota_claims_fini(&c);
 	return over;
 }
@@ -241,7 +241,7 @@ static bool borrows(const struct quota_book *b, const struct quota_entry *e,
 
 	if (b->options.variant == QUOTA_CORRECTED)
 		return !quota_is_owed(b, e, c);
-	return quota_excess_of_min(QUOTA_UPSTREAM, e, c, &x);
+	return quota_excess_of_min(b, e, c, &x);
 }
 
 static void judge(const struct quota_book *b, const struct quota_entry *e,
@@ -259,7 +259,7 @@ static void judge(const struct quota_book *b, const struct quota_entry *e,
 	} else if (quota_excess_of_max(variant, e, c, &x)) {
 		refuse(v, QUOTA_OVER_MAX, &x, ask->reserved);
 		tell_max(&s, &e->quota, ask, v);
-	} else if (quota_excess_of_sum(b, e, c, &x)) {
+	} else if (quota_excess_of_sum(b, c, &x)) {
 		refuse(v, QUOTA_OVER_SUM, &x, ask->reserved);
 		tell_sum(&s, &e->quota, ask, v, quota_rows_find(&b->sum, x.name), borrows(b, e, c));
 	} else {

@@ -104,9 +104,15 @@ bool quota_book_drop(struct quota_book *b, const char *namespace);
 /* The namespace's entry, the fallback, or NULL. */
 const struct quota_entry *quota_book_entry(const struct quota_book *b, const char *namespace);
 /* Corrected: the quota says something about the resource. */
-static inline bool quota_governs(const struct quota_row *row)
+static inline bool quota_names_row(const struct quota_row *row)
 {
 	return row && (row->in_min || row->in_max);
+}
+
+/* Some quota guarantees some of it. */
+static inline bool quota_is_guaranteed(const struct quota_row *sum)
+{
+	return sum && sum->min > 0;
 }
 
 /* What is compared of one resource. */
@@ -138,8 +144,8 @@ void quota_claims_add(struct quota_claims *c, enum quota_variant v, enum quota_p
 		      const struct resources *r);
 
 /*
- * Corrected: all that it asks for of what anybody is guaranteed stays within its quota's min, as
- * far as that names it; and there is such a thing.
+ * Corrected: all that it asks for of what anybody is guaranteed stays within its quota's min; and
+ * there is such a thing.
  */
 bool quota_is_owed(const struct quota_book *b, const struct quota_entry *e,
 		   const struct quota_claims *c);
@@ -155,9 +161,9 @@ struct quota_excess {
 
 bool quota_excess_of_max(enum quota_variant v, const struct quota_entry *e,
 			 const struct quota_claims *c, struct quota_excess *out);
-bool quota_excess_of_min(enum quota_variant v, const struct quota_entry *e,
+bool quota_excess_of_min(const struct quota_book *b, const struct quota_entry *e,
 			 const struct quota_claims *c, struct quota_excess *out);
-bool quota_excess_of_sum(const struct quota_book *b, const struct quota_entry *e,
-			 const struct quota_claims *c, struct quota_excess *out);
+bool quota_excess_of_sum(const struct quota_book *b, const struct quota_claims *c,
+			 struct quota_excess *out);
 
 #endif

@@ -100,7 +100,8 @@ static int64_t read_row(const struct quota_book *b, const struct quota_entry *e,
 	int64_t pending = 0, max;
 
 	*out = (struct quota_share){0};
-	if (!quota_governs(row) && b->options.variant == QUOTA_CORRECTED)
+	if (b->options.variant == QUOTA_CORRECTED && !quota_names_row(row) &&
+	    !quota_is_guaranteed(quota_rows_find(&b->sum, resource)))
 		return 0;
 	quota_bounds(b, e->quota.namespace, resource, &out->min, &max);
 	out->min = at_least_0(out->min);
@@ -110,7 +111,7 @@ static int64_t read_row(const struct quota_book *b, const struct quota_entry *e,
 	if (out->wanted > max)
 		out->wanted = max > out->used ? max : out->used;
 	if (b->options.variant == QUOTA_CORRECTED)
-		return at_least_0(quota_clamp(row->named));
+		return row ? at_least_0(quota_clamp(row->named)) : 0;
 	return out->min;
 }
 
