@@ -36,7 +36,7 @@
  * not fit within a bound.
  *
  * Parameters: class=NAME, node=NAME: only that class; only classes with something there, and only
- * that node of theirs (totals stay those of all); explain=true: narration, the step's own
+ * that node of theirs (totals stay those of all; 404 where there is no such class or node); explain=true: narration, the step's own
  * sentences, and "asks"; format=balloons|capacitybuffer: YAML for kubectl apply in place of all
  * that.
  *
@@ -397,6 +397,14 @@ static void write_answer(const struct plan_result *r, const struct slack_request
 	buf_add_char(out, '\n');
 }
 
+static bool has_class(const struct slack_result *s, const char *key)
+{
+	for (size_t c = 0; c < s->class_count; c++)
+		if (strcmp(s->classes[c].key, key) == 0)
+			return true;
+	return false;
+}
+
 void api_slack(const struct api_context *ctx, const struct api_request *rq, struct api_response *rs)
 {
 	struct slack_request q;
@@ -407,7 +415,11 @@ void api_slack(const struct api_context *ctx, const struct api_request *rq, stru
 	r = plan_ask(ctx, rs);
 	if (!r)
 		return;
-	if (q.yaml) {
+	if (q.class && !has_class(&r->slack, q.class)) {
+		api_fail(rs, FAIL_NOT_FOUND, "class", "there is no class \"%.253s\"", q.class);
+	} else if (q.node && view_index(r->slack.view, q.node) == r->slack.view->node_count) {
+		api_fail(rs, FAIL_NOT_FOUND, "node", "there is no node \"%.253s\"", q.node);
+	} else if (q.yaml) {
 		rs->content_type = "application/yaml";
 		slack_yaml_write(&r->slack, &q.yaml_options, &rs->body);
 	} else {

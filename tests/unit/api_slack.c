@@ -150,14 +150,14 @@ static void test_filters(void **state)
 	api_fixture_get(&f, "/v1/slack?class=shop/ReplicaSet/web");
 	assert_string_equal(api_fixture_names(&f), "shop/ReplicaSet/web");
 	assert_true(number("total.wanted") == 4);
-	api_fixture_get(&f, "/v1/slack?class=nobody");
-	assert_string_equal(api_fixture_names(&f), "");
+	assert_int_equal(api_fixture_get(&f, "/v1/slack?class=nobody"), 404);
+	assert_string_equal(http_fixture_error_field(&f), "class");
 	api_fixture_get(&f, "/v1/slack?node=n2");
 	assert_string_equal(api_fixture_names(&f), "shop/ReplicaSet/web");
 	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "items.0.nodes")), 1);
 	assert_string_equal(text("items.0.nodes.0.node"), "n2");
-	api_fixture_get(&f, "/v1/slack?node=n3");
-	assert_string_equal(api_fixture_names(&f), "");
+	assert_int_equal(api_fixture_get(&f, "/v1/slack?node=n3"), 404);
+	assert_string_equal(http_fixture_error_field(&f), "node");
 }
 
 static void test_yaml(void **state)

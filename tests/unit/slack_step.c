@@ -105,7 +105,33 @@ static void pods_of_daemon_sets_make_nodes_smaller(void **state)
 	slack_fixture_step(&f);
 	assert_int_equal(f.result.requested.cpu_milli, 2000);
 	assert_int_equal(f.result.allocatable.cpu_milli, 7600);
+	assert_int_equal(f.result.unit.cpu_milli, 2000);
+	slack_fixture_pod(&f, "p2", "", "4", "1Gi", "");
+	slack_fixture_step(&f);
 	assert_int_equal(f.result.unit.cpu_milli, 3800);
+}
+
+/* 800m would find no place in 600m on each node; the largest pod that is to come would. */
+static void a_unit_is_no_larger_than_any_pod(void **state)
+{
+	(void)state;
+	place_fixture_remove(&f.world, OBJECT_POD, "shop", "p1");
+	for (int i = 0; i < 68; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "small%02d", i);
+		slack_fixture_pod(&f, name, i % 2 ? "n1" : "n2", "100m", i ? "10Mi" : "20Mi", "");
+	}
+	f.options.rate_ppm = 100000;
+	slack_fixture_step(&f);
+	assert_int_equal(f.result.extra.cpu_milli, 680);
+	assert_int_equal(f.result.unit.cpu_milli, 100);
+	assert_int_equal(f.result.unit.mem_bytes, 20 << 20);
+	expect_counts("unit", 7, 7, 7);
+	/* Nor with a workload that asks for more than any pod has. */
+	slack_fixture_workload(&f, "web", "shared", 0, "3", "4Gi", "");
+	slack_fixture_step(&f);
+	assert_int_equal(f.result.unit.cpu_milli, 100);
 }
 
 /* As slack_yaml_write() describes it. */
@@ -730,6 +756,7 @@ int main(void)
 		test(units_make_up_for_the_rate),
 		test(what_workloads_keep_counts_towards_the_rate),
 		test(pods_of_daemon_sets_make_nodes_smaller),
+		test(a_unit_is_no_larger_than_any_pod),
 		test(balloons_are_no_demand),
 		test(balloons_hold_the_room_of_their_class),
 		test(what_holds_no_room_is_no_balloon_of_the_class),

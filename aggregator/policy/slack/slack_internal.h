@@ -97,6 +97,7 @@ struct slack_seen {
 	struct model_node *model; /* held; NULL: the API does not know it */
 	const char *name; /* of the record, or NULL */
 	struct slack_amount of_node, of_others, of_balloons;
+	struct slack_amount largest; /* of the others, by resource */
 	int64_t pods;
 	int64_t newest_ns; /* creation of the youngest */
 	size_t asking_count;
@@ -139,6 +140,7 @@ struct slack_survey {
 	bool any_measured;
 	uint32_t counting;
 	struct slack_amount requested, allocatable;
+	struct slack_amount largest; /* of pods that are no node's own, pending ones too */
 };
 
 /* After slack_seen_follow(). */

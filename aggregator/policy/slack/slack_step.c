@@ -187,6 +187,7 @@ static void find_targets(struct slack_run *r, struct slack_search *search)
 	in.reserved = reserve(r);
 	in.shapes = shared.shapes;
 	in.shape_count = shared.count;
+	in.largest_pod = r->survey.largest;
 	err = slack_target_make(&in, &target, NULL);
 	assert(!err); /* options were checked */
 	(void)err;

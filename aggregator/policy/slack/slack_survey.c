@@ -49,6 +49,8 @@ static void read_pod(struct slack_seen *seen, const struct kube_pod *pod)
 
 	if (balloon)
 		add_pod(&seen->balloons, &seen->balloon_count, pod);
+	else if (!slack_is_of_node(pod))
+		slack_amount_max(&seen->largest, &amount);
 	seen->pods++;
 	slack_amount_add(balloon		 ? &seen->of_balloons
 			 : slack_is_of_node(pod) ? &seen->of_node
@@ -119,6 +121,7 @@ static void survey_pods(struct slack_survey *s, const struct slack_seen *seen, s
 	slack_amount_add(&s->free[n], &seen->of_node, -1);
 	slack_amount_add(&s->free[n], &seen->of_others, -1);
 	slack_amount_add(&s->requested, &seen->of_others, 1);
+	slack_amount_max(&s->largest, &seen->largest);
 	s->free_pods[n] -= seen->pods - (int64_t)seen->balloon_count;
 }
 
@@ -185,6 +188,21 @@ static void survey_node(struct slack_survey *s, const struct slack_seen *seen,
 	slack_amount_add(&s->allocatable, &s->gives[n], 1);
 }
 
+static void survey_pending(struct slack_survey *s, const struct view *v)
+{
+	const struct object_table *pods = v->cluster ? v->cluster->tables[OBJECT_POD] : NULL;
+
+	for (size_t i = 0; pods && i < pods->count; i++) {
+		const struct kube_pod *pod = (const struct kube_pod *)pods->of[i];
+		const struct resources *asks = kube_pod_requests(pod);
+
+		if (kube_pod_is_active(pod) && !slack_is_of_node(pod) && !slack_is_balloon(pod))
+			slack_amount_max(&s->largest,
+					 &(struct slack_amount){asks->of[RESOURCE_CPU],
+								asks->of[RESOURCE_MEMORY]});
+	}
+}
+
 void slack_survey_init(struct slack_survey *s, const struct slack_state *state, struct place *place,
 		       const struct view *v, int64_t now_ns, const struct slack_options *o)
 {
@@ -204,6 +222,7 @@ void slack_survey_init(struct slack_survey *s, const struct slack_state *state, 
 			    place_check(place, plain, (place_node)n) == PLACE_GONE);
 		survey_use(s, v->nodes[n], n, now_ns, o);
 	}
+	survey_pending(s, v);
 }
 
 void slack_survey_fini(struct slack_survey *s)

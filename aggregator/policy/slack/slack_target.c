@@ -55,6 +55,12 @@ void slack_amount_add(struct slack_amount *to, const struct slack_amount *more, 
 	to->mem_bytes = narrow((wide)to->mem_bytes + (wide)more->mem_bytes * count);
 }
 
+void slack_amount_max(struct slack_amount *to, const struct slack_amount *other)
+{
+	to->cpu_milli = most(to->cpu_milli, other->cpu_milli);
+	to->mem_bytes = most(to->mem_bytes, other->mem_bytes);
+}
+
 /* --- the rate */
 
 int slack_rate_check(int64_t rate_ppm, struct reason *reason)
@@ -211,7 +217,7 @@ static void scale_to_fit(const struct slack_target_input *in, struct unit *u)
 
 static void cap(int64_t most_asked, int64_t *amount, bool *less)
 {
-	if (!most_asked || *amount < most_asked)
+	if (*amount < most_asked)
 		return;
 	*amount = most_asked;
 	*less = false;
@@ -221,15 +227,14 @@ static struct slack_amount largest_shape(const struct slack_target_input *in)
 {
 	struct slack_amount max = {0, 0};
 
-	for (size_t i = 0; i < in->shape_count; i++) {
-		max.cpu_milli = most(max.cpu_milli, in->shapes[i].cpu_milli);
-		max.mem_bytes = most(max.mem_bytes, in->shapes[i].mem_bytes);
-	}
+	for (size_t i = 0; i < in->shape_count; i++)
+		slack_amount_max(&max, &in->shapes[i]);
 	return max;
 }
 
 static struct unit make_unit(const struct slack_target_input *in)
 {
+	const struct slack_amount *pod = &in->largest_pod;
 	struct slack_amount shape = largest_shape(in);
 	struct wide_amount sum = sum_nodes(in);
 	wide parts = (wide)in->node_count * in->granularity;
@@ -240,8 +245,14 @@ static struct unit make_unit(const struct slack_target_input *in)
 	u.amount.cpu_milli = divide_down(sum.cpu, parts, &u.less_cpu);
 	u.amount.mem_bytes = divide_down(sum.mem, parts, &u.less_mem);
 	scale_to_fit(in, &u);
-	cap(shape.cpu_milli, &u.amount.cpu_milli, &u.less_cpu);
-	cap(shape.mem_bytes, &u.amount.mem_bytes, &u.less_mem);
+	if (shape.cpu_milli)
+		cap(shape.cpu_milli, &u.amount.cpu_milli, &u.less_cpu);
+	if (shape.mem_bytes)
+		cap(shape.mem_bytes, &u.amount.mem_bytes, &u.less_mem);
+	if (pod->cpu_milli || pod->mem_bytes) {
+		cap(pod->cpu_milli, &u.amount.cpu_milli, &u.less_cpu);
+		cap(pod->mem_bytes, &u.amount.mem_bytes, &u.less_mem);
+	}
 	return u;
 }
 

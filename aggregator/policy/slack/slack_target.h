@@ -24,6 +24,8 @@ struct slack_amount {
 bool slack_amount_fits(const struct slack_amount *a, const struct slack_amount *b);
 /* to += count * more, saturating. */
 void slack_amount_add(struct slack_amount *to, const struct slack_amount *more, int64_t count);
+/* Of each resource the larger. */
+void slack_amount_max(struct slack_amount *to, const struct slack_amount *other);
 
 /*
  * "0.1", ".1", "10%", "12.5 %" as millionths. 0, or -EINVAL: no such number, finer than a
@@ -44,6 +46,8 @@ struct slack_target_input {
 	uint32_t granularity; /* units an average node is cut into, 1..SLACK_GRANULARITY_MAX */
 	const struct slack_amount *shapes; /* that must find room, one at a time */
 	size_t shape_count;
+	/* The most that any pod of the cluster requests of each; 0, 0: no pod requests any. */
+	struct slack_amount largest_pod;
 };
 
 /*
@@ -53,8 +57,8 @@ struct slack_target_input {
  * cover: every shape that some node can hold is dominated by a member. A member is a shape, or the
  * maximum of neighbours on the Pareto front where some node can hold that too: no phantom that fits
  * nowhere, no need for a larger node than there are. Sorted by CPU. unit: average node /
- * granularity; where no node holds it, scaled down until one does; at most the largest shape in
- * each resource that any shape asks for.
+ * granularity; where no node holds it, scaled down until one does; at most the largest pod in each
+ * resource, and the largest shape in each that any shape asks for.
  */
 struct slack_target {
 	size_t cover_count, dropped_count;
