@@ -15,7 +15,7 @@
  *   stale       why the plan may not be true any more: it is old, or the cluster's objects are
  *   useCap      on; "off: .." and why: destinations are then chosen by requests alone
  *   complete    every candidate was examined; else some have the verdict notExamined, and keep their timers
- *   throttled   more could go than may be on their way at once: "held" nodes wait for that. What is used are nodes in deletion, and of this wave
+ *   throttled   state: no more nodes of any kind may go, and "held" nodes wait for that. What is used are nodes in deletion, and of this wave
  *   owed        pods that were placed before any node was asked: of nodes in deletion, missing replicas of recent evictions, pending ones, and
  *               placeholders of extra capacity. While any of the first two fit nowhere nothing goes
  *

@@ -61,7 +61,7 @@ extern const char *const drain_setting_variants[], *const drain_setting_orders[]
 	{"max-empty-bulk-delete", 0, OPTION_INTEGER, DRAIN_AT(base, max_empty), "N", NULL, 1, 100000, NULL,                         \
 	 "Deprecated: stands in for --max-scale-down-parallelism where that is not given."},                                       \
 	{"scale-down-simulation-timeout", 0, OPTION_DURATION, DRAIN_AT(base, simulation_ns), "TIME", NULL, 1e6, 600e9, NULL,        \
-	 "How long one run may simulate; what it does not reach keeps its timer. 1s without it, 30s in variant upstream."},        \
+	 "How long one run may simulate; what it does not reach keeps its timer. 1s without it, 30s in variant upstream, and no bound over files."},        \
 	{"unremovable-node-recheck-timeout", 0, OPTION_DURATION, DRAIN_AT(base, recheck_ns), "TIME", "5m", 0, DRAIN_WEEK_NS, NULL,  \
 	 "How long a node whose pods fitted nowhere is not tried again."},                                                         \
 	{"node-deletion-candidate-ttl", 0, OPTION_DURATION, DRAIN_AT(base, candidate_ttl_ns), "TIME", "10m", 0, DRAIN_WEEK_NS, NULL, \
@@ -115,6 +115,7 @@ struct drain_setup {
 	struct drain_config config; /* what it points to is owned here */
 	struct place_options places; /* of the core that it asks; now_ns is the caller's to set */
 	int64_t candidate_ttl_ns; /* of drain_state_read() */
+	bool timed; /* the time of a simulation was given, and so bounds plans over files, too */
 	struct drain_group_rule *groups; /* owned, as all below */
 	struct drain_window *windows;
 	const char **group_labels;

@@ -105,7 +105,8 @@ static void write_throttle(struct buf *out, const struct drain_throttle *t)
 			  most[] = "evenkeel_drain_parallelism";
 
 	write_one(out, "evenkeel_drain_throttled",
-		  "1 when more nodes could go than may be on their way at once.", t->throttled);
+		  "1 when nodes wait and no more of any kind, empty or drained, may go.",
+		  t->throttled);
 	write_one(out, "evenkeel_drain_held_nodes", "Nodes that wait for others to be gone.",
 		  (double)t->held);
 	metrics_write_family(out, used, "Nodes on their way, and in the wave.");

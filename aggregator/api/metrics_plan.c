@@ -72,22 +72,20 @@ static void write_slots(struct buf *out, const struct slack_result *s)
 	}
 }
 
-static void write_moves(struct buf *out, const struct slack_result *s)
+static void write_moves(struct buf *out, const struct plan_result *r)
 {
-	static const char name[] = "evenkeel_slack_moves";
-	double of[SLACK_CAUSES] = {0};
+	static const char name[] = "evenkeel_slack_moves_total";
 
-	for (size_t i = 0; i < s->move_count; i++)
-		of[s->moves[i].cause]++;
-	metrics_write_family(out, name, "Placeholders that the last plan moved, by cause.");
+	metrics_write_family(out, name, "Placeholders that plans moved, by cause.");
 	for (int c = 0; c < SLACK_CAUSES; c++) {
 		buf_printf(out, "%s{cause=\"%s\"}", name, slack_cause_name((enum slack_cause)c));
-		metrics_write_value(out, of[c]);
+		metrics_write_value(out, (double)r->slack_moves[c]);
 	}
 }
 
-static void write_slack(struct buf *out, const struct slack_result *s)
+static void write_slack(struct buf *out, const struct plan_result *r)
 {
+	const struct slack_result *s = &r->slack;
 	double add = 0;
 
 	for (size_t f = 0; f < sizeof(families) / sizeof(families[0]); f++) {
@@ -110,7 +108,7 @@ static void write_slack(struct buf *out, const struct slack_result *s)
 			     "Memory that slack shall be at least, likewise.");
 	metrics_write_sample(out, "evenkeel_slack_extra_memory_bytes", NULL,
 			     (double)s->extra.mem_bytes);
-	write_moves(out, s);
+	write_moves(out, r);
 	metrics_write_family(out, "evenkeel_slack_notes",
 			     "Annotations and wishes that are not followed.");
 	metrics_write_sample(out, "evenkeel_slack_notes", NULL, (double)s->issue_count);
@@ -146,6 +144,6 @@ void metrics_write_plan(struct buf *out, const struct api_context *ctx)
 	write_planner(out, &ctx->counters->planner);
 	r = plan_slot_take(ctx->plans);
 	if (r)
-		write_slack(out, &r->slack);
+		write_slack(out, r);
 	plan_result_drop(r);
 }

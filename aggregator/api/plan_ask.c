@@ -30,7 +30,7 @@ static struct plan_core *open_core(const struct api_context *ctx, const struct d
 	struct plan_core *c;
 
 	slack_options_default(&usual);
-	drain_runner_open(&drain, setup, false, NULL, NULL);
+	drain_runner_open(&drain, setup, setup->timed, NULL, NULL);
 	c = plan_core_new(ctx->slack ? ctx->slack : &usual, &drain);
 	for (int p = 0; ctx->memory && p < PLAN_PARTS; p++) {
 		const char *text = ctx->memory->of[p];

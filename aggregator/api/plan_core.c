@@ -30,6 +30,7 @@ struct plan_core {
 	struct slack_state *slack; /* owned */
 	struct place *place; /* owned; NULL before the first step */
 	struct shared_body *memory[PLAN_PARTS]; /* held; of the step before */
+	uint64_t moves[SLACK_CAUSES]; /* of placeholders, in all steps */
 };
 
 struct plan_core *plan_core_new(const struct slack_options *slack, const struct plan_drain *drain)
@@ -129,6 +130,9 @@ int plan_core_step(struct plan_core *c, const struct plan_input *in, struct plan
 		plan_result_drop(r);
 		return rc;
 	}
+	for (size_t i = 0; i < r->slack.move_count; i++)
+		c->moves[r->slack.moves[i].cause]++;
+	memcpy(r->slack_moves, c->moves, sizeof(c->moves));
 	slack_memory_write(c->slack, &memory);
 	r->memory[PLAN_SLACK] = shared_body_new(&memory);
 	view_drop(r->slack.view);

@@ -31,6 +31,7 @@ struct plan_result {
 	struct slack_options slack_options;
 	struct slack_result
 		slack; /* its view is that of the whole plan, in outline; handles of pods are of a simulation that goes on without it */
+	uint64_t slack_moves[SLACK_CAUSES]; /* of all steps so far */
 	/* Of drains; NULL: none was made. Owned, and freed by drain_free. */
 	struct drain_plan *drain;
 	void (*drain_free)(struct drain_plan *plan);

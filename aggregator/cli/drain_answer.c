@@ -112,9 +112,9 @@ static void add_hindrances(struct buf *line, const cJSON *doc)
 	double unplaced = document_number(doc, "owed.unplaced"),
 	       held = document_number(doc, "throttled.held");
 
-	if (cJSON_IsTrue(document_at(doc, "throttled.state")))
-		buf_printf(line,
-			   " Throttled: %.0f of %.0f nodes and %.0f of %.0f drains; %.0f wait.",
+	if (held > 0)
+		buf_printf(line, " %s%.0f of %.0f nodes and %.0f of %.0f drains; %.0f wait.",
+			   cJSON_IsTrue(document_at(doc, "throttled.state")) ? "Throttled: " : "",
 			   document_number(doc, "throttled.nodes.used"),
 			   document_number(doc, "throttled.nodes.limit"),
 			   document_number(doc, "throttled.drains.used"),

@@ -190,7 +190,7 @@ static void test_outputs(void **state)
 		 "charlie  needed           -    -    1   6%  10%   3%  BlockedByPod: LocalStorageRequested\n"
 		 "delta    drain       15m00s    -  0+1   3%  10%   0%  -\n"
 		 "echo     inDeletion       -    -    0   0%  10%   0%  CurrentlyBeingDeleted\n"
-		 "foxtrot  unneeded    15m00s  due    1  13%  10%   6%  ScaleDownThrottled\n"
+		 "foxtrot  unneeded    15m00s  due    1  13%  10%   6%  ParallelismLimitReached\n"
 		 "golf     needed           -    -    1   6%  10%   3%  NoPlaceToMovePods\n"
 		 "hotel    needed           -    -    0   0%  10%   0%  ScaleDownDisabledAnnotation\n"
 		 "\n"

@@ -261,6 +261,48 @@ static void test_no_usage(void **state)
 	assert_string_equal(text("useCap"), "off: it is switched off");
 }
 
+/* Over files, too, a simulation ends when the time that was given is over. */
+static void test_time_bound(void **state)
+{
+	struct snapshot *s = snapshot_new();
+	struct drain_settings settings;
+	struct buf dump = BUF_INIT;
+	struct reason why = {""};
+	struct view *v;
+	int64_t ns;
+
+	(void)state;
+	buf_add_str(&dump, "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: apps/v1, kind: "
+			   "ReplicaSet, metadata: {namespace: d, name: web, uid: web}, spec: "
+			   "{replicas: 3000}}\n");
+	for (int i = 0; i < 3000; i++)
+		buf_printf(&dump,
+			   "- {apiVersion: v1, kind: Node, metadata: {name: n%04d}, status: {"
+			   "allocatable: {cpu: 4, memory: 8Gi, pods: 110}, conditions: [{type: "
+			   "Ready, status: \"True\"}]}}\n"
+			   "- {apiVersion: v1, kind: Pod, metadata: {namespace: d, name: p%04d, "
+			   "ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web, "
+			   "uid: web, controller: true}]}, spec: {nodeName: n%04d, nodeSelector: "
+			   "{disk: of-%04d}, containers: [{name: c}]}}\n",
+			   i, i, i, i);
+	assert_int_equal(snapshot_add(s, "dump", dump.data, dump.len, &why), 0);
+	assert_int_equal(snapshot_view(s, &v, &ns, &why), 0);
+	view_slot_publish(f.ctx.views, v);
+	api_fixture_get(&f, "/v1/drain");
+	assert_true(cJSON_IsTrue(api_fixture_at(f.json, "complete")));
+	drain_setup_fini(&setup);
+	assert_int_equal(drain_settings_from_environment(&settings, &why), 0);
+	settings.simulation_ns = 1000000;
+	assert_int_equal(drain_setup_init(&setup, &settings, &why), 0);
+	api_fixture_get(&f, "/v1/drain");
+	assert_true(cJSON_IsFalse(api_fixture_at(f.json, "complete")));
+	assert_true(number("verdicts.notExamined") > 0);
+	assert_true(number("verdicts.notExamined") <= 2990); /* ten at least */
+	drain_settings_fini(&settings);
+	snapshot_free(s);
+	buf_fini(&dump);
+}
+
 /* --- a planner */
 
 static struct plan_core *core_new(struct drain_counters *counters)
@@ -509,20 +551,11 @@ static void test_metrics(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_envelope),
-		TEST(test_nodes),
-		TEST(test_wave),
-		TEST(test_no_wave),
-		TEST(test_explain),
-		TEST(test_placeholders),
-		TEST(test_refusals),
-		TEST(test_nothing_is_known),
-		TEST(test_no_usage),
-		TEST(test_slot),
-		TEST(test_plans_have_tags),
-		TEST(test_history),
-		TEST(test_memory),
-		TEST(test_counters),
+		TEST(test_envelope),	 TEST(test_time_bound), TEST(test_nodes),
+		TEST(test_wave),	 TEST(test_no_wave),	TEST(test_explain),
+		TEST(test_placeholders), TEST(test_refusals),	TEST(test_nothing_is_known),
+		TEST(test_no_usage),	 TEST(test_slot),	TEST(test_plans_have_tags),
+		TEST(test_history),	 TEST(test_memory),	TEST(test_counters),
 		TEST(test_metrics),
 	};
 

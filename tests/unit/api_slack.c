@@ -343,9 +343,14 @@ static void test_metrics(void **state)
 	expect_metric("evenkeel_slack_nodes_to_add 1\n");
 	expect_metric("evenkeel_slack_extra_cpu_millicores 550\n");
 	expect_metric("evenkeel_slack_extra_memory_bytes 858993460\n");
-	expect_metric("evenkeel_slack_moves{cause=\"Placed\"} 2\n");
-	expect_metric("evenkeel_slack_moves{cause=\"PushedOut\"} 0\n");
+	expect_metric("# TYPE evenkeel_slack_moves_total counter\n");
+	expect_metric("evenkeel_slack_moves_total{cause=\"Placed\"} 2\n");
+	expect_metric("evenkeel_slack_moves_total{cause=\"PushedOut\"} 0\n");
 	expect_metric("evenkeel_slack_classes_left_out 0\n");
+	/* A plan that moves nothing does not take back what was counted. */
+	plan_slot_publish(f.ctx.plans, make_plan(c, VIEW_FIXTURE_NOW_NS));
+	api_fixture_get(&f, "/metrics");
+	expect_metric("evenkeel_slack_moves_total{cause=\"Placed\"} 2\n");
 	plan_slot_free(f.ctx.plans);
 	plan_core_free(c);
 }

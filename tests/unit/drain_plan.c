@@ -471,6 +471,19 @@ static void more_could_go_than_may(void **unused)
 	assert_non_null(
 		strstr(plan->narration,
 		       "ScaleDownThrottled: 1 of 1 nodes, 0 of 10 drains; 2 more could go.\n"));
+	/* Drains are at their limit, and an empty node could go: that is not throttled. */
+	config.rules.max_parallelism = 10;
+	config.rules.max_drain_parallelism = 1;
+	put_pod("web-0", "web", "a", 500);
+	put_pod("db-0", "db", "b", 500);
+	put_pod("db-1", "db", "c", 3000);
+	put_owner("web", 1);
+	put_owner("db", 2);
+	step(NOW);
+	assert_int_equal(plan->throttle.held, 1);
+	assert_false(plan->throttle.throttled);
+	assert_reason("b", 0, "ParallelismLimitReached",
+		      "1 of 10 nodes are on their way, 1 of 1 of them drained");
 }
 
 static void a_schedule_closes_the_door(void **unused)

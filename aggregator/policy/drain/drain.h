@@ -188,7 +188,7 @@ struct drain_wave {
 
 /* How much of what may be on its way at once is used. */
 struct drain_throttle {
-	bool throttled; /* ScaleDownThrottled: more could go than may */
+	bool throttled; /* ScaleDownThrottled: nodes are held, and no more of any kind may go */
 	int64_t used, limit; /* nodes: in deletion, and of this wave */
 	int64_t drains_used, drains_limit; /* of them, those with pods to move */
 	size_t held; /* nodes that may go and must wait for others */

@@ -137,11 +137,12 @@ static void tell_wave(const struct drain_plan *p, struct buf *b)
 
 static void tell_throttle(const struct drain_throttle *t, struct buf *b)
 {
-	if (t->throttled)
+	if (t->held)
 		buf_printf(b,
-			   "ScaleDownThrottled: %" PRId64 " of %" PRId64 " nodes, %" PRId64
-			   " of %" PRId64 " drains; %zu more could go.\n",
-			   t->used, t->limit, t->drains_used, t->drains_limit, t->held);
+			   "%s%" PRId64 " of %" PRId64 " nodes, %" PRId64 " of %" PRId64
+			   " drains; %zu more could go.\n",
+			   t->throttled ? "ScaleDownThrottled: " : "", t->used, t->limit,
+			   t->drains_used, t->drains_limit, t->held);
 }
 
 void drain_narrate(struct drain_run *r)

@@ -47,6 +47,7 @@
 	X(PDBS_UNKNOWN, "PdbsNotKnown", "the aggregator may list PodDisruptionBudgets, and can read them")                                    \
 	X(OWNER_SHARE, "OwnerShareReached", "wait until the owner's other pods are ready again elsewhere; or raise --drain-owner-share") \
 	X(THROTTLED, "ScaleDownThrottled", "wait until nodes in deletion are gone")                                                 \
+	X(PARALLELISM, "ParallelismLimitReached", "wait until nodes in deletion are gone, or raise --max-drain-parallelism")         \
 	X(BUDGET_CLOSED, "DisruptionBudgetReached", "wait until the schedule of the budget ends, or nodes in deletion are gone")    \
 	X(SLACK_DROPS, "SlackWouldDrop", "lower the extra capacity, or add a node")                                                 \
 	X(NOT_EXAMINED, "NotExamined", "time for the simulation was up; it is asked in the next run")                               \

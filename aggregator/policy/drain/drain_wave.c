@@ -662,7 +662,7 @@ static void explain_held(struct wave *w, size_t number)
 		drain_add_reason(c, DRAIN_BUDGET_CLOSED, "%s", w->schedule.text);
 		return;
 	}
-	why = drain_add_reason(c, DRAIN_THROTTLED,
+	why = drain_add_reason(c, t->throttled ? DRAIN_THROTTLED : DRAIN_PARALLELISM,
 			       "%" PRId64 " of %" PRId64 " nodes are on their way, %" PRId64
 			       " of %" PRId64 " of them drained",
 			       t->used, t->limit, t->drains_used, t->drains_limit);
@@ -696,7 +696,7 @@ static void tell_throttle(struct wave *w)
 	for (size_t i = 0; i < w->pick_count; i++)
 		t->drains_used += w->picks[i].trial.own_count > 0;
 	t->held = w->held;
-	t->throttled = w->held > 0;
+	t->throttled = w->held > 0 && t->used >= t->limit;
 }
 
 static struct drain_picked *picked(const struct wave *w)
