@@ -4,7 +4,7 @@
  * their pods would go then, and why the others stay.
  *
  *   {"apiVersion","kind":"DrainPlan","time"[,"stale":S],"planned","viewVersion","variant":"corrected","useCap":"on","complete":true,
- *    "verdicts":{"needed":I,"notExamined":I,"unneeded":I,"drain":I,"inDeletion":I},
+ *    "verdicts":{"needed":I,"notExamined":I,"unneeded":I,"drain":I,"inDeletion":I,"kept":I},
  *    "throttled":{"state":false,"nodes":{"used","limit"},"drains":{"used","limit"},"held":I},
  *    "owed":{"ofDeletions","ofEvictions","pending","placeholders","placed","unplaced"},
  *    "wave":WAVE|null,"items":[NODE,..][,"narration":[S,..]]}
@@ -19,7 +19,8 @@
  *   owed        pods that were placed before any node was asked: of nodes in deletion, missing replicas of recent evictions, pending ones, and
  *               placeholders of extra capacity. While any of the first two fit nowhere nothing goes
  *
- *   NODE   name, verdict   needed; notExamined; unneeded: it could go, and the reasons say why it does not yet; drain: it is in the wave; inDeletion
+ *   NODE   name, verdict   needed; notExamined; unneeded: it could go, and the reasons say why it does not yet; drain: it is in the wave; inDeletion;
+ *                          kept: pods of the wave, or of nodes that could go, would come here
  *          since, due      unneeded since, and may go after; absent where it is needed
  *          group           absent where all nodes are one
  *          pods, daemonPods, allocatable, requests, usage{cpuMillicores,workingSetBytes}
@@ -30,11 +31,13 @@
  *          moves           [MOVE,..] with explain: where its pods went in the simulation
  *   REASON {"code","text"[,"pod":{"namespace","name"}][,"numbers":{..}][,"refused":{FILTER:I,..}][,"unblock"]}
  *          refused: how many nodes each filter kept the pod from; unblock: what would change it. Codes are in drain_reason.h
- *   WAVE   {"emptyNodes","drainedNodes","pods","robust"[,"notRobust"],"nodes":[{"name","moves":[MOVE,..]},..],
- *           "destinations":[{"node","pods"[,"cpuMillicores":{"before","after","limit"},"memoryBytes":{..}]},..],
+ *   WAVE   {"emptyNodes","drainedNodes","pods","robust"[,"notRobust"],"nodes":[{"name"[,"emptyDir":true][,"unmanaged":true],"moves":[MOVE,..]},..],
+ *           "destinations":[{"node","pods"[,"cpuMillicores":{["now","reserved",]"before","after","limit"},"memoryBytes":{..}]},..],
  *           "disruptions":[{"kind","namespace","name","pods"[,"allowed","left"][,"oneAfterTheOther":true]},..]}
  *          in the order in which nodes should go; robust: there is room as well if the scheduler
- *          puts the pods elsewhere; destinations: real use as it is predicted; disruptions: what
+ *          puts the pods elsewhere; emptyDir, unmanaged: some pod has an emptyDir, or no
+ *          controller; destinations: now is the mean of real use, reserved what the prediction
+ *          (before, after) has on top before the wave; disruptions: what
  *          leaves PodDisruptionBudgets, and owners; so many may leave at once, by the budget or the
  *          owner's share, before the wave and after it (pods that are not ready use nothing of it)
  *   MOVE   {"namespace","name"[,"to"][,"placeholder":true],"cpuMillicores","memoryBytes"}: requests; a placeholder is room that is kept for pods to

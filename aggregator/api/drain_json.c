@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "aggregator/api/drain_json.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "aggregator/api/usage_json.h"
@@ -82,14 +83,20 @@ static void write_reason(struct jsonw *w, const struct drain_why *why)
 /* --- nodes */
 
 /* The means of the window that speaks for it. */
-static void write_use(struct jsonw *w, const struct view_node *n, int64_t now_ns)
+static const struct window_set *use_of(const struct view_node *n, int64_t now_ns)
 {
 	enum freshness fresh = page_freshness(n->page, now_ns);
-	const struct window_set *set;
 	int window;
 
-	set = window_longest(n->page->usage.windows, &window);
-	if ((fresh != FRESH && fresh != LATE) || !set)
+	return fresh == FRESH || fresh == LATE ? window_longest(n->page->usage.windows, &window)
+					       : NULL;
+}
+
+static void write_use(struct jsonw *w, const struct view_node *n, int64_t now_ns)
+{
+	const struct window_set *set = use_of(n, now_ns);
+
+	if (!set)
 		return;
 	jsonw_key(w, "usage");
 	jsonw_object_open(w);
@@ -158,27 +165,44 @@ void drain_json_write_node(struct jsonw *w, const struct drain_plan *p,
 
 /* --- the wave */
 
-static void write_change(struct jsonw *w, const char *key, double before, double after,
+/* now: NaN where it is not measured. */
+static void write_change(struct jsonw *w, const char *key, double now, double before, double after,
 			 double limit)
 {
 	jsonw_key(w, key);
 	jsonw_object_open(w);
+	if (!isnan(now)) {
+		jsonw_key_fixed(w, "now", now, 0);
+		jsonw_key_fixed(w, "reserved", fmax(0, before - now), 0);
+	}
 	jsonw_key_fixed(w, "before", before, 0);
 	jsonw_key_fixed(w, "after", after, 0);
 	jsonw_key_fixed(w, "limit", limit, 0);
 	jsonw_object_close(w);
 }
 
-static void write_destination(struct jsonw *w, const struct drain_destination *d)
+static double mean_of(const struct window_stats *s)
 {
+	return s->known ? s->mean : NAN;
+}
+
+static void write_destination(struct jsonw *w, const struct drain_plan *p,
+			      const struct drain_destination *d)
+{
+	const struct view_node *n = view_find(p->view, d->node);
+	const struct window_set *set = n ? use_of(n, p->time_ns) : NULL;
+
 	jsonw_object_open(w);
 	jsonw_key_string(w, "node", d->node);
 	jsonw_key_int(w, "pods", (int64_t)d->pods);
 	if (d->predicted) {
-		write_change(w, "cpuMillicores", d->before.cpu_milli, d->after.cpu_milli,
-			     d->after.cpu_limit_milli);
-		write_change(w, "memoryBytes", d->before.mem_bytes, d->after.mem_bytes,
-			     d->after.mem_limit_bytes);
+		write_change(w, "cpuMillicores", set ? mean_of(&set->cpu_milli) : NAN,
+			     d->before.cpu_milli, d->after.cpu_milli, d->after.cpu_limit_milli);
+		write_change(w, "memoryBytes",
+			     set ? mean_of(set->working_set_bytes.known ? &set->working_set_bytes
+									: &set->mem_bytes)
+				 : NAN,
+			     d->before.mem_bytes, d->after.mem_bytes, d->after.mem_limit_bytes);
 	}
 	jsonw_object_close(w);
 }
@@ -197,6 +221,27 @@ static void write_cost(struct jsonw *w, const struct drain_cost *c)
 	if (c->one_after_the_other)
 		jsonw_key_bool(w, "oneAfterTheOther", true);
 	jsonw_object_close(w);
+}
+
+/* kubectl drain asks to be told of both; its pods of DaemonSets and static ones stay. */
+static void write_traits(struct jsonw *w, const struct view_node *n)
+{
+	bool empty_dir = false, unmanaged = false;
+
+	for (size_t i = 0; n && n->model && i < n->model->pod_count; i++) {
+		const struct kube_pod *pod = n->model->pods[i];
+		const struct pod_template *t = pod->template;
+
+		if (!kube_pod_is_active(pod) || t->mirror ||
+		    strcmp(t->owner.kind, "DaemonSet") == 0)
+			continue;
+		empty_dir |= strstr(t->text + t->spec_at, "\"emptyDir\"") != NULL;
+		unmanaged |= !*t->owner.kind;
+	}
+	if (empty_dir)
+		jsonw_key_bool(w, "emptyDir", true);
+	if (unmanaged)
+		jsonw_key_bool(w, "unmanaged", true);
 }
 
 void drain_json_write_wave(struct jsonw *w, const struct drain_plan *p)
@@ -220,6 +265,7 @@ void drain_json_write_wave(struct jsonw *w, const struct drain_plan *p)
 	for (size_t i = 0; i < wave->node_count; i++) {
 		jsonw_object_open(w);
 		jsonw_key_string(w, "name", wave->nodes[i]->name);
+		write_traits(w, view_find(p->view, wave->nodes[i]->name));
 		write_moves(w, wave->nodes[i]);
 		jsonw_object_close(w);
 	}
@@ -227,7 +273,7 @@ void drain_json_write_wave(struct jsonw *w, const struct drain_plan *p)
 	jsonw_key(w, "destinations");
 	jsonw_array_open(w);
 	for (size_t i = 0; i < wave->destination_count; i++)
-		write_destination(w, &wave->destinations[i]);
+		write_destination(w, p, &wave->destinations[i]);
 	jsonw_array_close(w);
 	jsonw_key(w, "disruptions");
 	jsonw_array_open(w);
@@ -274,13 +320,13 @@ static void write_owed(struct jsonw *w, const struct drain_owed *o)
 
 static void write_verdicts(struct jsonw *w, const struct drain_plan *p)
 {
-	int64_t of[DRAIN_ON_ITS_WAY + 1] = {0};
+	int64_t of[DRAIN_VERDICTS] = {0};
 
 	for (size_t i = 0; i < p->node_count; i++)
 		of[p->nodes[i].verdict]++;
 	jsonw_key(w, "verdicts");
 	jsonw_object_open(w);
-	for (int v = DRAIN_NEEDED; v <= DRAIN_ON_ITS_WAY; v++)
+	for (int v = DRAIN_NEEDED; v < DRAIN_VERDICTS; v++)
 		jsonw_key_int(w, drain_verdict_name((enum drain_verdict)v), of[v]);
 	jsonw_object_close(w);
 }

@@ -49,7 +49,7 @@ static void write_counters(struct buf *out, const struct drain_counters *c)
 /* --- the plan */
 
 struct tally {
-	double verdicts[DRAIN_ON_ITS_WAY + 1], reasons[DRAIN_REASONS], idle;
+	double verdicts[DRAIN_VERDICTS], reasons[DRAIN_REASONS], idle;
 };
 
 static void count(const struct drain_plan *p, struct tally *t)
@@ -73,7 +73,7 @@ static void write_nodes(struct buf *out, const struct drain_plan *p)
 
 	count(p, &t);
 	metrics_write_family(out, nodes, "Nodes, by what the plan says of them.");
-	for (int v = DRAIN_NEEDED; v <= DRAIN_ON_ITS_WAY; v++)
+	for (int v = DRAIN_NEEDED; v < DRAIN_VERDICTS; v++)
 		write_labelled(out, nodes, "verdict", drain_verdict_name((enum drain_verdict)v),
 			       t.verdicts[v]);
 	write_one(out, "evenkeel_drain_unneeded_nodes",

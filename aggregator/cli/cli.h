@@ -29,6 +29,7 @@ enum cli_output {
 	OUTPUT_YAML,
 	OUTPUT_CSV,
 	OUTPUT_NAME,
+	OUTPUT_COMMANDS, /* of drain: what kubectl is to do */
 	OUTPUT_BALLOONS, /* of slack: objects for kubectl apply */
 	OUTPUT_BUFFERS, /* likewise */
 };

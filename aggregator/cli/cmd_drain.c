@@ -168,8 +168,12 @@ const struct command command_drain = {
 		"--explain has all of it, with what would change it; --history what was decided "
 		"before. "
 		"Below are the moves of those "
-		"that go now, what their destinations will really use then, and what it costs "
-		"PodDisruptionBudgets and owners. Options other than the first three say, with "
+		"that go now, and what it costs PodDisruptionBudgets and owners; of destinations "
+		"what they really use now, what is reserved on top for deviations, peaks, slack "
+		"and pods that come before, what that comes to after the wave, and the cap. kept: "
+		"pods of nodes that go would come there. -o name prints the nodes that go now, in "
+		"order; -o commands the kubectl commands that drain them. Options other than the "
+		"first three say, with "
 		"--snapshot, what an aggregator would be started with. Exit status 3: a node "
 		"that is named does not go now.",
 	.specs = specs,

@@ -26,8 +26,9 @@ static const struct command *const commands[] = {
 
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
-static const char *const outputs[] = {"table", "wide", "json",	   "yaml",
-				      "csv",   "name", "balloons", "capacitybuffers",
+static const char *const outputs[] = {"table",	  "wide",     "json",
+				      "yaml",	  "csv",      "name",
+				      "commands", "balloons", "capacitybuffers",
 				      NULL};
 static const char *const colors[] = {"auto", "always", "never", NULL};
 
@@ -60,8 +61,9 @@ static const struct option_spec global_specs[] = {
 	 "Measurements for --snapshot: a Usage object, or what a load watcher's /watcher answers."},
 	{"output", 'o', OPTION_CHOICE, MEMBER(output), "FORM", "table", 0, 0, outputs,
 	 "table, wide (more columns), json (the API's object, unchanged), yaml (the same in YAML), "
-	 "csv (the table with every column), name (node/NAME, pod/NAMESPACE/NAME ..); of slack "
-	 "balloons or capacitybuffers (objects for kubectl apply)."},
+	 "csv (the table with every column), name (node/NAME, pod/NAMESPACE/NAME ..); of drain "
+	 "commands (for kubectl); of slack balloons or capacitybuffers (objects for kubectl "
+	 "apply)."},
 	{"namespace", 'n', OPTION_STRING, MEMBER(namespace), "NAME", NULL, 0, 0, NULL,
 	 "Only pods of this namespace."},
 	{"all-namespaces", 'A', OPTION_FLAG, MEMBER(all_namespaces), NULL, NULL, 0, 0, NULL,

@@ -90,6 +90,7 @@ static void add_verdicts(struct buf *line, const cJSON *doc)
 		{"verdicts.drain", "may be drained now"},
 		{"verdicts.unneeded", "could be later"},
 		{"verdicts.needed", "needed"},
+		{"verdicts.kept", "kept for their pods"},
 		{"verdicts.inDeletion", "on the way"},
 		{"verdicts.notExamined", "not examined"},
 	};
@@ -231,6 +232,77 @@ static void print_narration(struct cli *cli, const cJSON *doc)
 			lines_add_wrapped(cli, 0, "", line->valuestring, &cli->out);
 }
 
+/* --- for other programs ----------------------------------------------------------------------- */
+
+/* Nodes were named, and this is none of them. */
+static bool is_left_out(const struct cli *cli, const cJSON *doc, const cJSON *node)
+{
+	const cJSON *item = document_first(document_at(doc, "items"));
+
+	while (item &&
+	       strcmp(document_text_or(node, "name", ""), document_text_or(item, "name", "-")) != 0)
+		item = item->next;
+	return cli->operand_count && !item;
+}
+
+/* As one word of a shell, whatever is in it. */
+static void add_word(struct buf *out, const char *word)
+{
+	if (word[strspn(word,
+			"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_")] ==
+	    '\0') {
+		buf_add_str(out, word);
+		return;
+	}
+	buf_add_char(out, '\'');
+	for (; *word; word++)
+		if (*word == '\'')
+			buf_add_str(out, "'\\''");
+		else
+			buf_add_char(out, *word);
+	buf_add_char(out, '\'');
+}
+
+static void add_drain(struct buf *out, const cJSON *node)
+{
+	buf_add_str(out, "kubectl drain ");
+	add_word(out, document_text_or(node, "name", ""));
+	buf_add_str(out, " --ignore-daemonsets");
+	if (cJSON_IsTrue(document_at(node, "emptyDir")))
+		buf_add_str(out, " --delete-emptydir-data");
+	if (cJSON_IsTrue(document_at(node, "unmanaged")))
+		buf_add_str(out, " --force");
+	buf_add_char(out, '\n');
+}
+
+/* All are cordoned before the first is drained, so that no pod goes to one that is next. */
+static void print_commands(struct cli *cli, const cJSON *doc)
+{
+	struct buf cordon = BUF_INIT, drain = BUF_INIT;
+	const cJSON *node = document_first(document_at(doc, "wave.nodes"));
+
+	for (; node; node = node->next) {
+		if (is_left_out(cli, doc, node))
+			continue;
+		buf_add_char(&cordon, ' ');
+		add_word(&cordon, document_text_or(node, "name", ""));
+		add_drain(&drain, node);
+	}
+	if (cordon.len)
+		buf_printf(&cli->out, "kubectl cordon%s\n%s", cordon.data, drain.data);
+	buf_fini(&cordon);
+	buf_fini(&drain);
+}
+
+static void print_names(struct cli *cli, const cJSON *doc)
+{
+	const cJSON *node = document_first(document_at(doc, "wave.nodes"));
+
+	for (; node; node = node->next)
+		if (!is_left_out(cli, doc, node))
+			buf_printf(&cli->rows, "node/%s\n", document_text_or(node, "name", "-"));
+}
+
 /* --- the answer ------------------------------------------------------------------------------- */
 
 /* Of nodes that are named each by itself, else the plan. */
@@ -300,6 +372,10 @@ int drain_render(struct cli *cli, const char *json, size_t len)
 	}
 	if (cli->options->output == OUTPUT_JSON)
 		commands_print_json(cli, json, len);
+	else if (cli->options->output == OUTPUT_COMMANDS)
+		print_commands(cli, doc);
+	else if (cli->form == OUTPUT_NAME)
+		print_names(cli, doc);
 	else
 		print_tables(cli, doc);
 	code = judge(cli, doc);

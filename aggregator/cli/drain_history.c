@@ -21,10 +21,8 @@ static const struct {
 	const char *event;
 	enum table_paint paint;
 } paints[] = {
-	{"needed", PAINT_DIM},
-	{"inDeletion", PAINT_WARN},
-	{"evicted", PAINT_WARN},
-	{"gone", PAINT_WARN},
+	{"needed", PAINT_DIM},	 {"kept", PAINT_DIM},  {"inDeletion", PAINT_WARN},
+	{"evicted", PAINT_WARN}, {"gone", PAINT_WARN},
 };
 
 static enum table_paint paint_of(const char *event)

@@ -64,7 +64,7 @@ static const struct {
 	enum table_paint paint;
 } verdicts[] = {
 	{"drain", 5, PAINT_PLAIN},	{"inDeletion", 4, PAINT_WARN}, {"unneeded", 3, PAINT_PLAIN},
-	{"notExamined", 2, PAINT_WARN}, {"needed", 1, PAINT_DIM},
+	{"notExamined", 2, PAINT_WARN}, {"kept", 1, PAINT_DIM},	       {"needed", 0, PAINT_DIM},
 };
 
 static void add_verdict(struct table *t, const cJSON *item, double *rank)
@@ -305,20 +305,23 @@ void drain_print_moves(struct cli *cli, const cJSON *first, bool one)
 
 void drain_print_destinations(struct cli *cli, const cJSON *wave)
 {
-	static const char *const paths[] = {"cpuMillicores.before", "cpuMillicores.after",
-					    "cpuMillicores.limit",  "memoryBytes.before",
-					    "memoryBytes.after",    "memoryBytes.limit"};
+	static const char *const paths[] = {"cpuMillicores.now",   "cpuMillicores.reserved",
+					    "cpuMillicores.after", "cpuMillicores.limit",
+					    "memoryBytes.now",	   "memoryBytes.reserved",
+					    "memoryBytes.after",   "memoryBytes.limit"};
 	const cJSON *d = document_first(document_at(wave, "destinations"));
 	struct table *t = table_new();
 
 	table_column(t, "DESTINATION", FORM_NAME);
 	table_column(t, "PODS", FORM_RIGHT);
-	table_column(t, "CPU", FORM_RIGHT);
-	table_column(t, "THEN", FORM_RIGHT);
-	table_column(t, "MOST", FORM_RIGHT);
-	table_column(t, "MEMORY", FORM_RIGHT);
-	table_column(t, "THEN", FORM_RIGHT);
-	table_column(t, "MOST", FORM_RIGHT);
+	table_column(t, "CPU-NOW", FORM_RIGHT);
+	table_column(t, "RESERVED", FORM_RIGHT);
+	table_column(t, "AFTER", FORM_RIGHT);
+	table_column(t, "CAP", FORM_RIGHT);
+	table_column(t, "MEM-NOW", FORM_RIGHT);
+	table_column(t, "RESERVED", FORM_RIGHT);
+	table_column(t, "AFTER", FORM_RIGHT);
+	table_column(t, "CAP", FORM_RIGHT);
 	for (; d; d = d->next) {
 		char text[UNITS_LEN];
 
@@ -326,12 +329,12 @@ void drain_print_destinations(struct cli *cli, const cJSON *wave)
 		table_cell(t, PAINT_PLAIN, document_text_or(d, "node", "-"));
 		snprintf(text, sizeof(text), "%.0f", document_number(d, "pods"));
 		table_cell(t, PAINT_PLAIN, text);
-		for (size_t i = 0; i < 3; i++)
+		for (size_t i = 0; i < 4; i++)
 			add_cpu(t, document_number(d, paths[i]));
-		for (size_t i = 3; i < 6; i++)
+		for (size_t i = 4; i < 8; i++)
 			add_bytes(t, document_number(d, paths[i]));
 	}
-	for (size_t i = 2; i < 8; i++) {
+	for (size_t i = 2; i < 10; i++) {
 		static const char *const empty[] = {"-", NULL};
 
 		if (table_holds_only(t, i, empty))

@@ -103,13 +103,24 @@ static void test_outputs(void **state)
 		 "FROM   POD         TO      CPU  MEMORY\n"
 		 "bravo  shop/web-1  alpha  500m   1.0Gi\n"
 		 "\n"
-		 "DESTINATION  PODS   CPU  THEN  MOST  MEMORY   THEN    MOST\n"
-		 "alpha           1  2.69  3.19  3.40   4.0Gi  5.0Gi  14.4Gi\n"
+		 "DESTINATION  PODS  CPU-NOW  RESERVED  AFTER   CAP  MEM-NOW  RESERVED  AFTER     CAP\n"
+		 "alpha           1     400m      2.29   3.19  3.40    1.6Gi     2.4Gi  5.0Gi  14.4Gi\n"
 		 "\n"
 		 "DISRUPTED                     PODS  ALLOWED  LEFT\n"
 		 "PodDisruptionBudget shop/web     1        1     0\n"
 		 "ReplicaSet shop/web              1        1     0\n",
 		 ""},
+		{"drain --assume-unneeded-for 15m -o name", 0, "node/delta\nnode/bravo\n", ""},
+		{"drain -o name", 0, "", ""},
+		{"drain bravo alpha --assume-unneeded-for 15m -o name", 3, "node/bravo\n",
+		 "evenkeel: node alpha does not go now: NotUnderutilized\n"},
+		{"drain --assume-unneeded-for 15m -o commands", 0,
+		 "kubectl cordon delta bravo\n"
+		 "kubectl drain delta --ignore-daemonsets\n"
+		 "kubectl drain bravo --ignore-daemonsets\n",
+		 ""},
+		{"drain -o commands", 0, "", ""},
+		{"slack -o commands", 2, "", "evenkeel: -o commands goes with drain\n"},
 		{"drain", 0,
 		 "8 nodes: 0 may be drained now, 3 could be later, 4 needed, 1 on the way.\n"
 		 "\n"
@@ -199,7 +210,7 @@ static void test_outputs(void **state)
 		 "\n"
 		 "bravo  shop/web-1  alpha  500m  1.0Gi\n"
 		 "\n"
-		 "alpha  1  2.69  3.19  3.40  4.0Gi  5.0Gi  14.4Gi\n"
+		 "alpha  1  400m  2.29  3.19  3.40  1.6Gi  2.4Gi  5.0Gi  14.4Gi\n"
 		 "\n"
 		 "PodDisruptionBudget shop/web  1  1  0\n"
 		 "ReplicaSet shop/web           1  1  0\n",

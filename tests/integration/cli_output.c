@@ -133,7 +133,8 @@ static void rows_and_names(void **state)
 		{"scores -o name --sort-by name", 4, "node/n1\nnode/n2\n"},
 		{"quota -o name", 0, "elasticquota/shop\n"},
 		{"slack -o name", 4, "slack/unit\n"},
-		{"drain -o name --sort-by name", 4, "node/n1\nnode/n2\n"},
+		{"drain -o name --assume-unneeded-for 15m --extra-capacity-min-rate 0", 4,
+		 "node/n2\n"},
 		{"nodes -o csv", 4, "NAME,STATUS,CPU,CPU%,ALLOC,REQUESTS,REQ%,"},
 		{"nodes -o csv --no-headers", 4, "n1,Ready,"},
 		{"pods -o csv --no-headers", 4, "shop,web-1,n1,"},
@@ -175,7 +176,7 @@ static void says_what_does_not_go(void **state)
 		{"scores -o name --explain",
 		 "evenkeel: --explain has no rows: it goes with -o table, wide, json and yaml\n"},
 		{"nodes -o xml", "evenkeel: --output: \"xml\" is not known; it is table, wide, "
-				 "json, yaml, csv, name, balloons or capacitybuffers\n"},
+				 "json, yaml, csv, name, commands, balloons or capacitybuffers\n"},
 	};
 	struct buf out = BUF_INIT, err = BUF_INIT;
 

@@ -325,6 +325,7 @@ static void a_destination_is_not_drained(void **unused)
 	put_pod("web-6", "web", "c", 100);
 	step(NOW);
 	assert_verdict("a", "unneeded");
+	assert_verdict("b", "notExamined"); /* nothing is drained, so nothing is kept */
 	assert_string_equal(node("a")->moves[0].to, "b");
 	assert_reason("b", 0, "DestinationInWave", "1 pod of nodes that could go would come here");
 }

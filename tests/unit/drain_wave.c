@@ -335,7 +335,7 @@ static void a_destination_is_not_drained(void **unused)
 	config.rules.owner_share = 1;
 	step(NOW);
 	assert_verdict("a", "drain");
-	assert_verdict("b", "needed");
+	assert_verdict("b", "kept");
 	assert_reason("b", "DestinationInWave", "1 pod of nodes that could go would come here");
 	assert_string_equal(node("a")->moves[0].to, "b");
 }

@@ -123,10 +123,13 @@ enum drain_verdict {
 	DRAIN_UNNEEDED, /* it could go; the reasons say why it does not yet */
 	DRAIN_GOES, /* it is in the wave */
 	DRAIN_ON_ITS_WAY, /* in deletion */
+	DRAIN_KEPT, /* it stays, as pods of nodes that go would come to it */
+	DRAIN_VERDICTS
 };
 
 const char *drain_verdict_name(
-	enum drain_verdict v); /* "needed", "notExamined", "unneeded", "drain", "inDeletion" */
+	enum drain_verdict
+		v); /* "needed", "notExamined", "unneeded", "drain", "inDeletion", "kept" */
 
 /* A pod that moves. */
 struct drain_move {
@@ -242,6 +245,7 @@ enum drain_event {
 	DRAIN_EVENT_UNNEEDED,
 	DRAIN_EVENT_GOES,
 	DRAIN_EVENT_ON_ITS_WAY,
+	DRAIN_EVENT_KEPT,
 	DRAIN_EVENT_WAVE, /* other nodes go together, or none do; about no node */
 	DRAIN_EVENT_EVICTED, /* a pod left */
 	DRAIN_EVENT_GONE, /* the node left */

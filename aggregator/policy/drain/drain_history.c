@@ -19,7 +19,7 @@ static const char *const event_names[DRAIN_EVENTS] = {
 	[DRAIN_EVENT_NEEDED] = "needed", [DRAIN_EVENT_UNNEEDED] = "unneeded",
 	[DRAIN_EVENT_GOES] = "drain",	 [DRAIN_EVENT_ON_ITS_WAY] = "inDeletion",
 	[DRAIN_EVENT_WAVE] = "wave",	 [DRAIN_EVENT_EVICTED] = "evicted",
-	[DRAIN_EVENT_GONE] = "gone",
+	[DRAIN_EVENT_GONE] = "gone",	 [DRAIN_EVENT_KEPT] = "kept",
 };
 
 const char *drain_event_name(enum drain_event e)
@@ -144,10 +144,9 @@ struct drain_told *drain_state_set_told(struct drain_state *s, const char *node,
 static bool event_of(enum drain_verdict v, enum drain_event *event)
 {
 	static const enum drain_event events[] = {
-		[DRAIN_NEEDED] = DRAIN_EVENT_NEEDED,
-		[DRAIN_UNNEEDED] = DRAIN_EVENT_UNNEEDED,
-		[DRAIN_GOES] = DRAIN_EVENT_GOES,
-		[DRAIN_ON_ITS_WAY] = DRAIN_EVENT_ON_ITS_WAY,
+		[DRAIN_NEEDED] = DRAIN_EVENT_NEEDED, [DRAIN_UNNEEDED] = DRAIN_EVENT_UNNEEDED,
+		[DRAIN_GOES] = DRAIN_EVENT_GOES,     [DRAIN_ON_ITS_WAY] = DRAIN_EVENT_ON_ITS_WAY,
+		[DRAIN_KEPT] = DRAIN_EVENT_KEPT,
 	};
 
 	if (v == DRAIN_NOT_ASKED)

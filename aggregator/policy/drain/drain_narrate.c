@@ -54,7 +54,7 @@ static void tell_idle(const struct drain_plan *p, size_t count, struct buf *b)
 
 static void tell_verdicts(const struct drain_plan *p, struct buf *b)
 {
-	size_t verdicts[DRAIN_ON_ITS_WAY + 1] = {0}, reasons[DRAIN_REASONS] = {0}, idle = 0;
+	size_t verdicts[DRAIN_VERDICTS] = {0}, reasons[DRAIN_REASONS] = {0}, idle = 0;
 
 	for (size_t i = 0; i < p->node_count; i++) {
 		const struct drain_plan_node *n = &p->nodes[i];
@@ -64,12 +64,14 @@ static void tell_verdicts(const struct drain_plan *p, struct buf *b)
 		if (n->reason_count && n->verdict != DRAIN_GOES)
 			reasons[decisive(n)]++;
 	}
-	buf_printf(b,
-		   "Of %zu %s %zu could go, %zu of them now; needed: %zu, in deletion: %zu, not "
-		   "examined: %zu.\n",
-		   p->node_count, drain_plural((int64_t)p->node_count, "node", "nodes"),
+	buf_printf(b, "Of %zu %s %zu could go, %zu of them now; needed: %zu, ", p->node_count,
+		   drain_plural((int64_t)p->node_count, "node", "nodes"),
 		   verdicts[DRAIN_UNNEEDED] + verdicts[DRAIN_GOES], verdicts[DRAIN_GOES],
-		   verdicts[DRAIN_NEEDED], verdicts[DRAIN_ON_ITS_WAY], verdicts[DRAIN_NOT_ASKED]);
+		   verdicts[DRAIN_NEEDED]);
+	if (verdicts[DRAIN_KEPT])
+		buf_printf(b, "kept: %zu, ", verdicts[DRAIN_KEPT]);
+	buf_printf(b, "in deletion: %zu, not examined: %zu.\n", verdicts[DRAIN_ON_ITS_WAY],
+		   verdicts[DRAIN_NOT_ASKED]);
 	for (int i = DRAIN_NONE + 1; i < DRAIN_REASONS; i++)
 		if (reasons[i])
 			buf_printf(b, "%zu %s: %s.\n", reasons[i],

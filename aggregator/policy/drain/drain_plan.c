@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "aggregator/policy/drain/drain_facts.h"
-#include "aggregator/policy/drain/drain_internal.h"
+#include "aggregator/policy/drain/drain_record.h"
 #include "aggregator/policy/drain/drain_order.h"
 #include "shared/mem.h"
 
@@ -41,7 +41,7 @@ const char *drain_verdict_name(enum drain_verdict v)
 	static const char *const names[] = {
 		[DRAIN_NEEDED] = "needed",	   [DRAIN_NOT_ASKED] = "notExamined",
 		[DRAIN_UNNEEDED] = "unneeded",	   [DRAIN_GOES] = "drain",
-		[DRAIN_ON_ITS_WAY] = "inDeletion",
+		[DRAIN_ON_ITS_WAY] = "inDeletion", [DRAIN_KEPT] = "kept",
 	};
 
 	return names[v];
@@ -735,6 +735,7 @@ struct drain_plan *drain_step(struct drain_state *s, const struct drain_input *i
 	keep_hints(&r);
 	place_revert(in->place, base);
 	drain_choose_wave(&r);
+	drain_record_kept(&r);
 	for (size_t i = 0; i < r.count; i++)
 		r.cases[i].out->used_known =
 			drain_used_share(r.cases[i].view, r.now_ns, &r.cases[i].out->used_share);

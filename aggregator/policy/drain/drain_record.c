@@ -212,3 +212,15 @@ void drain_record_wave(struct drain_run *r, const struct drain_picked *picked, s
 	record_destinations(r, picked, count, before);
 	record_costs(r, picked, count);
 }
+
+/* Destinations are kept for the wave; without one they were only passed over. */
+void drain_record_kept(struct drain_run *r)
+{
+	for (size_t i = 0; i < r->count; i++) {
+		struct drain_plan_node *n = r->cases[i].out;
+
+		if (n->verdict == DRAIN_NEEDED && n->reason_count &&
+		    n->reasons[0].code == DRAIN_DESTINATION)
+			n->verdict = r->plan->wave.node_count ? DRAIN_KEPT : DRAIN_NOT_ASKED;
+	}
+}

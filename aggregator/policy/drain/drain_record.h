@@ -18,4 +18,7 @@ struct drain_picked {
 void drain_record_wave(struct drain_run *r, const struct drain_picked *picked, size_t count,
 		       place_mark before);
 
+/* Of nodes that stay as destinations, once the wave is recorded. */
+void drain_record_kept(struct drain_run *r);
+
 #endif
