@@ -138,12 +138,16 @@ static void print_summary(struct cli *cli, const cJSON *doc)
 	buf_add_char(&cli->out, '\n');
 }
 
-static void explain_reason(struct cli *cli, const cJSON *reason)
+/* named: the sentence is about one pod of several, and does not say which. */
+static void explain_reason(struct cli *cli, const cJSON *reason, bool named)
 {
 	char *head = mem_printf("%s: ", document_text_or(reason, "code", "-"));
 	const char *unblock = document_text(reason, "unblock");
 	struct buf line = BUF_INIT;
 
+	if (named)
+		buf_printf(&line, "pod %s/%s: ", document_text_or(reason, "pod.namespace", ""),
+			   document_text_or(reason, "pod.name", ""));
 	buf_add_str(&line, document_text_or(reason, "text", ""));
 	if (line.len && line.data[line.len - 1] != '.')
 		buf_add_char(&line, '.');
@@ -203,14 +207,17 @@ static void explain_node(struct cli *cli, const cJSON *doc, const cJSON *item)
 	char *title = mem_printf("%s: %s", document_text_or(item, "name", "-"),
 				 document_text_or(item, "verdict", "-"));
 	struct buf line = BUF_INIT;
+	bool several;
 
 	buf_add_char(&cli->out, '\n');
 	lines_add(cli, title, &cli->out);
 	free(title);
 	if (going)
 		say_going(cli, doc, going);
-	for (; reason; reason = reason->next)
-		explain_reason(cli, reason);
+	several = document_number(reason, "numbers.pods") > 1 &&
+		  strcmp(document_text_or(reason, "code", ""), "BlockedByPod") == 0;
+	for (int i = 0; reason; reason = reason->next, i++)
+		explain_reason(cli, reason, several && i > 0);
 	if (document_number(item, "utilization.rightSized") <
 	    document_number(item, "utilization.requested")) {
 		add_right_sized(&line, item);

@@ -224,16 +224,18 @@ static bool same_blocking(const struct scene *s, const cJSON *want, const struct
 
 	if (!want) {
 		if (p->blocking)
-			values_fail(why, "blocked: %s", drain_reason_name(p->status.reason));
+			values_fail(why, "blocked: %s",
+				    drain_reason_name(p->blocking[0].status.reason));
 		return !p->blocking;
 	}
 	if (!values_int(want, "index", &index, why))
 		return false;
-	if (p->blocking != drain_records_pods(&s->pods)[index]) {
+	if (!p->blocking || p->blocking[0].pod != drain_records_pods(&s->pods)[index]) {
 		values_fail(why, "it is not that pod that blocks");
 		return false;
 	}
-	return drain_case_same(want, "reason", drain_reason_name(p->status.reason), why);
+	return drain_case_same(want, "reason", drain_reason_name(p->blocking[0].status.reason),
+			       why);
 }
 
 static bool check_move(struct scene *s, const cJSON *c, struct reason *why)

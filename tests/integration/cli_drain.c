@@ -181,19 +181,21 @@ static void test_outputs(void **state)
 		 "\n"
 		 "charlie: needed\n"
 		 "  BlockedByPod: pod tool/scratch-0 must stay.\n"
-		 "      what helps: see the reason of the pod\n"
+		 "      what helps: see the reasons of its pods\n"
 		 "  LocalStorageRequested: its volume tmp (emptyDir) is lost with the node.\n"
-		 "      what helps: name the volumes in the annotation safe-to-evict-local-volumes\n"
+		 "      what helps: name the volumes in the pod's annotation\n"
+		 "          cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes\n"
 		 "\n"
 		 "golf: needed\n"
 		 "  NoPlaceToMovePods: pod tool/index-0 fits on no other node: 4 NodeGone (3 of them could go as\n"
-		 "      well), 3 NodeAffinity.\n"
-		 "      what helps: free room on other nodes for the pods that fit nowhere\n"
+		 "      well), 3 NodeAffinity; alpha: nodeSelector asks for kubernetes.io/hostname=golf, and the node\n"
+		 "      has kubernetes.io/hostname=alpha.\n"
+		 "      what helps: label a node as the pod asks, or change what the pod asks for\n"
 		 "\n"
 		 "hotel: needed\n"
 		 "  ScaleDownDisabledAnnotation: it is annotated\n"
 		 "      cluster-autoscaler.kubernetes.io/scale-down-disabled=true.\n"
-		 "      what helps: remove the node's annotation that forbids to drain it\n",
+		 "      what helps: remove the annotation from the node\n",
 		 "evenkeel: node charlie does not go now: BlockedByPod\n"},
 		{"drain --assume-unneeded-for 15m --max-drain-parallelism 1 --sort-by name --no-headers", 0,
 		 "alpha    needed           -    -    1  55%  10%  25%  NotUnderutilized\n"

@@ -325,11 +325,11 @@ static void test_all_blockers_are_counted(void **state)
 	(void)state;
 	drain_options_default(&o);
 	drain_pods_sort(&context, pods, 3, &p);
-	assert_ptr_equal(p.blocking, a);
+	assert_ptr_equal(p.blocking[0].pod, a);
 	assert_int_equal(p.blocking_count, 2);
 	assert_true(p.move_count == 1 && p.move[0] == b);
-	assert_string_equal(p.status.rule, "Replicated");
-	assert_string_equal(p.why.text, "no controller would make it anew");
+	assert_string_equal(p.blocking[0].status.rule, "Replicated");
+	assert_string_equal(p.blocking[0].why, "no controller would make it anew");
 	drain_pods_fini(&p);
 	o.variant = DRAIN_UPSTREAM;
 	drain_pods_sort(&context, pods, 3, &p);

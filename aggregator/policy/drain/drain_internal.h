@@ -38,6 +38,7 @@ struct drain_case {
 /* What is remembered of a simulation that failed, beside its sentence. */
 struct drain_refusal {
 	bool counted;
+	const char *unblock; /* static */
 	struct place_counts refused;
 	uint32_t number_count;
 	struct drain_number numbers[DRAIN_NUMBERS];
@@ -96,6 +97,14 @@ struct drain_trial {
 	const struct kube_pod *pod; /* that fits nowhere */
 	struct place_counts counts; /* without the node itself */
 	size_t rivals; /* of those that are gone: candidates, which could go as well */
+	/* Of other nodes: what the pod's own terms say of them, and what refuses those they admit. */
+	struct reason terms[PLACE_FILTERS]; /* the first of each; "" none */
+	bool admitted; /* some node that stays is admitted by them, .. */
+	bool room_refuses; /* .. and refuses for want of room */
+	bool holds; /* some that is admitted could hold the pod, were it empty */
+	bool rival_admitted; /* some is that could go as well */
+	size_t others; /* pods of the node that fit nowhere either */
+	const struct kube_pod **other; /* owned by drain_explain_trial() */
 	/* Where the real-use cap refuses: the node that comes nearest, with the pod on it. */
 	const char *nearest; /* NULL: it refuses nowhere */
 	struct place_prediction predicted;
@@ -119,7 +128,8 @@ void drain_try_node(struct drain_run *r, const struct drain_case *c, const bool 
  */
 struct drain_item *drain_leavers(const struct drain_run *r, const struct drain_case *c,
 				 size_t *count, size_t *real);
-void drain_explain_trial(struct drain_case *c, const struct drain_trial *t);
+/* Once. */
+void drain_explain_trial(struct drain_case *c, struct drain_trial *t);
 
 /* --- drain_wave.c */
 

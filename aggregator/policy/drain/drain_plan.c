@@ -264,7 +264,7 @@ static void note_budgets(struct drain_run *r)
 static void remember_failure(struct drain_run *r, struct drain_case *c, int64_t until_ns)
 {
 	const struct drain_why *w = &c->out->reasons[0];
-	struct drain_refusal refusal = {w->counted, w->refused, w->number_count, {{0}}};
+	struct drain_refusal refusal = {w->counted, w->unblock, w->refused, w->number_count, {{0}}};
 
 	memcpy(refusal.numbers, w->numbers, sizeof(refusal.numbers));
 	drain_unremovable_add(r->failed, c->view->name, w->code, w->text, until_ns);
@@ -281,6 +281,7 @@ static void recall_failure(const struct drain_run *r, const struct drain_case *c
 	if (!refusal)
 		return;
 	w->counted = refusal->counted;
+	w->unblock = refusal->unblock;
 	w->refused = refusal->refused;
 	w->number_count = refusal->number_count;
 	memcpy(w->numbers, refusal->numbers, sizeof(w->numbers));
@@ -380,8 +381,7 @@ static size_t *order_candidates(struct drain_run *r, size_t *count)
 
 /* --- simulation */
 
-static void explain_pod(struct drain_case *c, const struct kube_pod *pod, size_t others,
-			enum drain_reason code, const char *why)
+static void explain_pod(struct drain_case *c, const struct kube_pod *pod, size_t others)
 {
 	char more[64] = "";
 	struct drain_why *w;
@@ -392,17 +392,24 @@ static void explain_pod(struct drain_case *c, const struct kube_pod *pod, size_t
 	w = drain_add_reason(c, DRAIN_BLOCKED_BY_POD, "pod %s/%s must stay%s",
 			     pod->object.namespace, pod->object.name, more);
 	w->pod = pod;
-	w = drain_add_reason(c, code, "%s", *why ? why : drain_reason_name(code));
-	w->pod = pod;
+}
+
+static void explain_stay(struct drain_case *c, const struct kube_pod *pod, enum drain_reason code,
+			 const char *why)
+{
+	drain_add_reason(c, code, "%s", *why ? why : drain_reason_name(code))->pod = pod;
 }
 
 static void explain_blocked(struct drain_case *c)
 {
 	const struct drain_pods *p = &c->sorted;
 
-	explain_pod(c, p->blocking, p->blocking_count - 1, p->status.reason, p->why.text);
+	explain_pod(c, p->blocking[0].pod, p->blocking_count - 1);
 	if (p->blocking_count > 1)
 		drain_add_number(&c->out->reasons[0], "pods", (double)p->blocking_count);
+	for (size_t i = 0; i < p->blocking_count; i++)
+		explain_stay(c, p->blocking[i].pod, p->blocking[i].status.reason,
+			     p->blocking[i].why);
 }
 
 /* What its budgets say of it alone, on top of what is reserved. */
@@ -415,14 +422,9 @@ static bool ask_budgets(struct drain_run *r, struct drain_case *c)
 	c->risky = !v.in_parallel;
 	if (v.reason == DRAIN_NONE)
 		return true;
-	if (v.reason == DRAIN_SEVERAL_PDBS)
-		reason_set(&why, "more than one PodDisruptionBudget selects it, also %s",
-			   v.budget->object.name);
-	else
-		reason_set(&why, "PodDisruptionBudget %s allows %" PRId64 " more %s",
-			   v.budget->object.name, v.remaining,
-			   drain_plural(v.remaining, "disruption", "disruptions"));
-	explain_pod(c, v.pod, 0, v.reason, why.text);
+	drain_pdb_tell(&v, &why);
+	explain_pod(c, v.pod, 0);
+	explain_stay(c, v.pod, v.reason, why.text);
 	return false;
 }
 

@@ -16,7 +16,7 @@
 #define DRAIN_REASON_TABLE(X)                                                                                                       \
 	/* of nodes, upstream's */                                                                                                  \
 	X(NONE, "NoReason", "")                                                                                                     \
-	X(DISABLED_ANNOTATION, "ScaleDownDisabledAnnotation", "remove the node's annotation that forbids to drain it")              \
+	X(DISABLED_ANNOTATION, "ScaleDownDisabledAnnotation", "remove the annotation from the node")                                  \
 	X(UNREADY_DISABLED, "ScaleDownUnreadyDisabled", "the node becomes ready, or unready nodes may be drained")                  \
 	X(NOT_AUTOSCALED, "NotAutoscaled", "put the node into a group")                                                             \
 	X(NOT_UNNEEDED_LONG_ENOUGH, "NotUnneededLongEnough", "wait until it was unneeded for --scale-down-unneeded-time")                   \
@@ -30,16 +30,16 @@
 	X(NOT_UNNEEDED_OTHER, "NotUnneededOtherReason", "")                                                                         \
 	X(RECENTLY_UNREMOVABLE, "RecentlyUnremovable", "it is asked again after --unremovable-node-recheck-timeout")                                 \
 	X(NO_PLACE, "NoPlaceToMovePods", "free room on other nodes for the pods that fit nowhere")                                  \
-	X(BLOCKED_BY_POD, "BlockedByPod", "see the reason of the pod")                                                              \
+	X(BLOCKED_BY_POD, "BlockedByPod", "see the reasons of its pods") \
 	X(ON_COMPLETION, "BlockedByOnCompletionPod", "pods that are safe to evict on completion end")                               \
 	X(UNEXPECTED, "UnexpectedError", "make the named field readable")                                                           \
 	X(NO_NODE_INFO, "NoNodeInfo", "the Kubernetes API knows the node")                                                          \
 	/* of pods, upstream's */                                                                                                   \
 	X(CONTROLLER_NOT_FOUND, "ControllerNotFound", "delete the pod by hand: its owner is gone, and nobody would make it anew")   \
 	X(MIN_REPLICAS, "MinReplicasReached", "give the owner more replicas")                                                       \
-	X(NOT_REPLICATED, "NotReplicated", "delete the pod by hand, or annotate it as safe to evict: nobody would make it anew")    \
-	X(LOCAL_STORAGE, "LocalStorageRequested", "name the volumes in the annotation safe-to-evict-local-volumes")                 \
-	X(NOT_SAFE_TO_EVICT, "NotSafeToEvictAnnotation", "remove the pod's annotation that forbids to evict it")                    \
+	X(NOT_REPLICATED, "NotReplicated", "delete the pod by hand, or annotate it cluster-autoscaler.kubernetes.io/safe-to-evict=true") \
+	X(LOCAL_STORAGE, "LocalStorageRequested", "name the volumes in the pod's annotation cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes") \
+	X(NOT_SAFE_TO_EVICT, "NotSafeToEvictAnnotation", "remove that annotation from the pod") \
 	X(KUBE_SYSTEM_POD, "UnmovableKubeSystemPod", "give the pod a PodDisruptionBudget")                                          \
 	X(NOT_ENOUGH_PDB, "NotEnoughPdb", "its PodDisruptionBudget allows disruptions: more pods become ready, or minAvailable falls") \
 	/* ours */                                                                                                                  \

@@ -383,13 +383,7 @@ static void ask_pdb(const struct drain_context *c, const struct kube_pod *pod,
 	if (v.reason == DRAIN_NONE)
 		return;
 	block(out, v.reason);
-	if (v.reason == DRAIN_SEVERAL_PDBS)
-		reason_set(why, "more than one PodDisruptionBudget selects it, also %s",
-			   v.budget->object.name);
-	else
-		reason_set(why, "PodDisruptionBudget %s allows %" PRId64 " more %s",
-			   v.budget->object.name, v.remaining,
-			   drain_plural(v.remaining, "disruption", "disruptions"));
+	drain_pdb_tell(&v, why);
 }
 
 /* --- the table */

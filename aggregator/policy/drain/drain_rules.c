@@ -78,14 +78,13 @@ static void append(const struct kube_pod ***list, size_t *count, size_t room,
 	(*list)[(*count)++] = pod;
 }
 
-static void block(struct drain_pods *out, const struct kube_pod *pod,
+static void block(struct drain_pods *out, size_t room, const struct kube_pod *pod,
 		  const struct drain_status *status, const struct reason *why)
 {
-	if (out->blocking_count++ > 0)
-		return;
-	out->blocking = pod;
-	out->status = *status;
-	out->why = *why;
+	if (!out->blocking)
+		out->blocking = mem_zalloc(room, sizeof(*out->blocking));
+	out->blocking[out->blocking_count++] =
+		(struct drain_blocking){pod, *status, mem_strdup(why->text)};
 }
 
 void drain_pods_sort(const struct drain_context *c, const struct kube_pod *const *pods,
@@ -100,7 +99,7 @@ void drain_pods_sort(const struct drain_context *c, const struct kube_pod *const
 
 		drain_pod_judge(c, pods[i], &status, &why);
 		if (status.outcome == DRAIN_POD_BLOCK)
-			block(out, pods[i], &status, &why);
+			block(out, count, pods[i], &status, &why);
 		else if (status.outcome == DRAIN_POD_WAIT)
 			append(&out->wait, &out->wait_count, count, pods[i]);
 		else if (status.outcome == DRAIN_POD_OK && drain_is_daemon_pod(pods[i]))
@@ -112,6 +111,9 @@ void drain_pods_sort(const struct drain_context *c, const struct kube_pod *const
 
 void drain_pods_fini(struct drain_pods *p)
 {
+	for (size_t i = 0; i < p->blocking_count; i++)
+		free(p->blocking[i].why);
+	free(p->blocking);
 	free(p->move);
 	free(p->daemon);
 	free(p->wait);

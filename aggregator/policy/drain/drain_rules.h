@@ -105,6 +105,12 @@ bool drain_judge_step(struct drain_judge *j, const struct drain_status *status);
 void drain_pod_judge(const struct drain_context *c, const struct kube_pod *pod,
 		     struct drain_status *out, struct reason *why);
 
+struct drain_blocking {
+	const struct kube_pod *pod;
+	struct drain_status status;
+	char *why; /* one sentence */
+};
+
 /*
  * Pods of a node by what happens to them; arrays are owned, the pods borrowed, in the order they
  * were given.
@@ -112,11 +118,9 @@ void drain_pod_judge(const struct drain_context *c, const struct kube_pod *pod,
 struct drain_pods {
 	const struct kube_pod **move, **daemon, **wait;
 	size_t move_count, daemon_count, wait_count;
-	/* The first that stays, how many do, and why. Upstream looks no further than the first. */
-	const struct kube_pod *blocking; /* NULL: none */
+	/* Those that stay, and why. Upstream looks no further than the first. */
 	size_t blocking_count;
-	struct drain_status status;
-	struct reason why; /* one sentence */
+	struct drain_blocking *blocking; /* owned with its texts */
 };
 
 void drain_pods_sort(const struct drain_context *c, const struct kube_pod *const *pods,

@@ -165,6 +165,53 @@ static void miss_slack(const struct drain_run *r, struct drain_trial *t)
 	}
 }
 
+static void note_term(const struct drain_run *r, place_pod pod, place_node n, struct drain_trial *t)
+{
+	enum place_filter f = place_explain_admission(r->place, pod, n, NULL);
+	bool gone = place_is_gone(r->place, n);
+	struct reason why;
+
+	if (f != PLACE_FITS && !*t->terms[f].text) {
+		place_explain_admission(r->place, pod, n, &why);
+		reason_set(&t->terms[f], "%s: %s", place_node_name(r->place, n), why.text);
+	}
+	if (f != PLACE_FITS)
+		return;
+	t->holds = t->holds || place_could_hold(r->place, pod, n);
+	t->rival_admitted |= gone;
+	t->admitted |= !gone;
+	if (t->room_refuses || gone)
+		return;
+	f = place_check(r->place, pod, n);
+	t->room_refuses = f == PLACE_FIT || f == PLACE_USE_CAP;
+}
+
+/* What is in deletion or not ready is nobody's destination. */
+static void note_terms(const struct drain_run *r, place_node self, const bool *allowed,
+		       place_pod pod, struct drain_trial *t)
+{
+	for (place_node n = 0; n < r->count; n++)
+		if (n != self && (!allowed || allowed[n]) &&
+		    (!place_is_gone(r->place, n) || r->cases[n].out->verdict == DRAIN_UNNEEDED))
+			note_term(r, pod, n, t);
+}
+
+/* Those behind the first that fit nowhere as things are. */
+static void note_others(struct drain_run *r, const bool *allowed, place_pod first,
+			struct drain_trial *t)
+{
+	for (size_t i = 0; i < t->real_count; i++) {
+		place_pod pod = t->items[i].pod;
+
+		if (pod == first || place_where(r->place, pod) != PLACE_NONE ||
+		    place_choose(r->place, pod, r->config->order, PLACE_NONE, allowed, NULL) !=
+			    PLACE_NONE)
+			continue;
+		t->other = mem_realloc(t->other, (t->others + 1) * sizeof(*t->other));
+		t->other[t->others++] = place_pod_record(r->place, pod);
+	}
+}
+
 /* Of other nodes alone, and while the simulation is as it was when the pod was refused. */
 static void note_refusal(const struct drain_run *r, const struct drain_case *c, const bool *allowed,
 			 place_pod pod, struct drain_trial *t)
@@ -172,6 +219,7 @@ static void note_refusal(const struct drain_run *r, const struct drain_case *c, 
 	place_node self = (place_node)(c - r->cases), nearest = t->counts.nearest;
 
 	t->pod = place_pod_record(r->place, pod);
+	note_terms(r, self, allowed, pod, t);
 	if ((!allowed || allowed[self]) && t->counts.of[PLACE_GONE])
 		t->counts.of[PLACE_GONE]--;
 	for (size_t i = 0; i < r->set_count; i++)
@@ -196,6 +244,7 @@ static void place_all(struct drain_run *r, const struct drain_case *c, const boo
 	if (failed) {
 		t->reason = DRAIN_NO_PLACE;
 		note_refusal(r, c, allowed, failed->pod, t);
+		note_others(r, allowed, failed->pod, t);
 		return;
 	}
 	if (drain_schedule_pods(&slack, t->items + t->real_count, t->count - t->real_count, &failed,
@@ -285,6 +334,37 @@ static struct drain_why *explain_slack(struct drain_case *c, const struct drain_
 	return w;
 }
 
+/* "; golf: nodeSelector asks for disk=ssd, and the node has no label disk" */
+static void describe_terms(const struct drain_trial *t, struct buf *text)
+{
+	for (int f = PLACE_GONE; f < PLACE_FILTERS; f++)
+		if (*t->terms[f].text)
+			buf_printf(text, "; %s", t->terms[f].text);
+}
+
+/* Room helps only on nodes that the pod may go to. */
+static const char *unblock_of(const struct drain_trial *t)
+{
+	if ((t->room_refuses || t->rival_admitted) && !t->holds)
+		return "add a node that is large enough for the pod: none that it may go to is, "
+		       "were it empty";
+	if (t->room_refuses)
+		return drain_reason_unblock(DRAIN_NO_PLACE);
+	if (t->admitted)
+		return "let its affinity to pods, topology spread, host ports or volumes admit it "
+		       "on another node";
+	if (t->rival_admitted)
+		return "it is asked again when the other nodes that could go are gone, or are "
+		       "needed";
+	if (*t->terms[PLACE_NODE_AFFINITY].text)
+		return "label a node as the pod asks, or change what the pod asks for";
+	if (*t->terms[PLACE_TAINTS].text)
+		return "remove the taint from a node, or give the pod a toleration";
+	if (*t->terms[PLACE_UNSCHEDULABLE].text)
+		return "uncordon a node";
+	return drain_reason_unblock(DRAIN_NO_PLACE);
+}
+
 static struct drain_why *explain_no_place(struct drain_case *c, const struct drain_trial *t)
 {
 	struct buf text = BUF_INIT;
@@ -292,16 +372,31 @@ static struct drain_why *explain_no_place(struct drain_case *c, const struct dra
 
 	describe_counts(t, &text);
 	describe_nearest(t, &text);
+	describe_terms(t, &text);
 	w = drain_add_reason(c, t->reason, "pod %s/%s%s fits on no other node: %s",
 			     t->pod->object.namespace, t->pod->object.name,
 			     *t->pod->node ? "" : ", which is pending and has its room here,",
 			     text.data);
+	w->unblock = unblock_of(t);
 	add_nearest(t, w);
 	buf_fini(&text);
 	return w;
 }
 
-void drain_explain_trial(struct drain_case *c, const struct drain_trial *t)
+/* Behind the one that was tried first. */
+static void explain_others(struct drain_case *c, const struct drain_trial *t)
+{
+	for (size_t i = 0; i < t->others; i++) {
+		struct drain_why *w =
+			drain_add_reason(c, t->reason, "pod %s/%s fits on no other node either",
+					 t->other[i]->object.namespace, t->other[i]->object.name);
+
+		w->pod = t->other[i];
+		w->unblock = NULL;
+	}
+}
+
+void drain_explain_trial(struct drain_case *c, struct drain_trial *t)
 {
 	struct drain_why *w =
 		t->reason == DRAIN_SLACK_DROPS ? explain_slack(c, t) : explain_no_place(c, t);
@@ -309,4 +404,7 @@ void drain_explain_trial(struct drain_case *c, const struct drain_trial *t)
 	w->pod = t->pod;
 	w->counted = true;
 	w->refused = t->counts;
+	explain_others(c, t);
+	free(t->other);
+	t->other = NULL;
 }

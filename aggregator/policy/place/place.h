@@ -214,6 +214,15 @@ const void *place_admission(const struct place *p, place_pod pod);
 bool place_minds(const struct place *p, place_pod pod, place_pod other);
 /* As place_check(), and one sentence with the numbers. */
 enum place_filter place_explain(struct place *p, place_pod pod, place_node n, struct reason *why);
+bool place_is_gone(const struct place *p, place_node n); /* no destination */
+/* Whether the node has as much of everything as the pod asks for, were it empty. */
+bool place_could_hold(const struct place *p, place_pod pod, place_node n);
+/*
+ * The same of labels, taints and cordon alone: PLACE_FITS where they let it go there, whatever room
+ * there is, and whether the node is removed or not. why may be NULL.
+ */
+enum place_filter place_explain_admission(struct place *p, place_pod pod, place_node n,
+					  struct reason *why);
 /*
  * Where it would go: the hint if it fits there (PLACE_NONE: no hint), else the first in that order.
  * `allowed` (by node, NULL: all) leaves nodes out without counting them. PLACE_NONE: nowhere, and

@@ -17,6 +17,21 @@ static bool has_room(const struct place *p, const struct place_shape *shape, pla
 	return true;
 }
 
+bool place_is_gone(const struct place *p, place_node n)
+{
+	return p->gone[n];
+}
+
+bool place_could_hold(const struct place *p, place_pod pod, place_node n)
+{
+	const struct place_shape *shape = place_slot_shape(place_slot(p, pod));
+
+	for (uint32_t i = 0; i < shape->count; i++)
+		if (shape->of[i].amount > p->available[(size_t)n * p->dim_room + shape->of[i].dim])
+			return false;
+	return true;
+}
+
 /* How many it counts in the node's domain; 0 where it has none. */
 static uint32_t count_at(const struct place *p, uint32_t counter, place_node n)
 {

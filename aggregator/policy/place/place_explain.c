@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "aggregator/policy/place/place_check.h"
+#include "shared/buf.h"
 #include "shared/mem.h"
 
 const char *place_filter_name(enum place_filter f)
@@ -231,26 +232,96 @@ static const struct place_requirement *find_dropped(const struct place_terms *t,
 	return NULL;
 }
 
-static void tell_node_affinity(const struct place_slot *s, struct reason *why)
+/* "disk=ssd" of nodeSelector, or "disk In (ssd, nvme)". */
+static void add_requirement(struct buf *out, const struct place_requirement *r)
+{
+	static const char *const words[PLACE_OPERATORS] = {
+		[PLACE_IN] = "In",	   [PLACE_NOT_IN] = "NotIn",
+		[PLACE_EXISTS] = "Exists", [PLACE_DOES_NOT_EXIST] = "DoesNotExist",
+		[PLACE_GT] = "Gt",	   [PLACE_LT] = "Lt",
+	};
+
+	buf_printf(out, "%.100s %s", r->key, words[r->op]);
+	for (uint32_t i = 0; i < r->value_count; i++)
+		buf_printf(out, "%s%.100s", i ? ", " : " (", r->values[i]);
+	if (r->op == PLACE_GT || r->op == PLACE_LT)
+		buf_printf(out, " %lld", (long long)r->number);
+	else if (r->value_count)
+		buf_add_char(out, ')');
+}
+
+static void add_label(struct buf *out, const struct kube_node *node, const char *key)
+{
+	const char *value = labels_find(&node->labels, key);
+
+	if (value)
+		buf_printf(out, ", and the node has %.100s=%.100s", key, value);
+	else
+		buf_printf(out, ", and the node has no label %.100s", key);
+}
+
+/* The first that the node does not have. False: it has all of nodeSelector. */
+static bool add_selector(struct buf *out, const struct place_rules *rules,
+			 const struct kube_node *node)
+{
+	for (size_t i = 0; i < rules->selector.count; i++) {
+		const struct label *want = &rules->selector.of[i];
+		const char *value = labels_find(&node->labels, want->key);
+
+		if (value && strcmp(value, want->value) == 0)
+			continue;
+		buf_printf(out, "nodeSelector asks for %.100s=%.100s", want->key, want->value);
+		add_label(out, node, want->key);
+		return true;
+	}
+	return false;
+}
+
+/* Of each term the first requirement that does not hold. */
+static void add_affinity(struct buf *out, const struct place_rules *rules,
+			 const struct kube_node *node)
+{
+	buf_add_str(out, "required node affinity asks for ");
+	for (uint32_t t = 0; t < rules->affinity.count; t++) {
+		const struct place_one_term *term = &rules->affinity.of[t];
+		uint32_t i = 0;
+
+		while (i < term->count &&
+		       place_requirement_match(&term->of[i], &node->labels, node->object.name))
+			i++;
+		if (i == term->count)
+			continue;
+		buf_add_str(out, t ? ", or " : "");
+		add_requirement(out, &term->of[i]);
+		if (!term->of[i].field)
+			add_label(out, node, term->of[i].key);
+	}
+}
+
+static void tell_node_affinity(const struct place *p, const struct place_slot *s, place_node n,
+			       struct reason *why)
 {
 	const struct place_rules *rules = s->class->rules;
+	const struct kube_node *node = p->nodes[n].object;
 	const struct place_requirement *r;
+	struct buf text = BUF_INIT;
 	uint32_t term;
 
 	if (s->bound_to) {
 		reason_set(why, "a DaemonSet's pod is for its own node");
 		return;
 	}
+	if (!add_selector(&text, rules, node))
+		add_affinity(&text, rules, node);
 	r = rules->has_affinity ? find_dropped(&rules->affinity, &term) : NULL;
-	if (!r)
-		reason_set(why, "nodeSelector or required node affinity does not match");
-	else
-		reason_set(why,
-			   "nodeSelector or required node affinity does not match; "
-			   "nodeSelectorTerms[%u] is dropped, as the values of %.100s are %s",
+	if (r)
+		buf_printf(&text,
+			   "; nodeSelectorTerms[%u] is dropped, as the values of %.100s are %s",
 			   term, r->key,
 			   r->op == PLACE_GT || r->op == PLACE_LT ? "no whole number"
 								  : "no values of labels");
+	reason_set(why, "%s", text.data);
+	buf_fini(&text);
 }
 
 static void tell(struct place *p, const struct place_slot *s, place_node n, enum place_filter f,
@@ -267,7 +338,7 @@ static void tell(struct place *p, const struct place_slot *s, place_node n, enum
 		tell_taint(p, s, n, why);
 		break;
 	case PLACE_NODE_AFFINITY:
-		tell_node_affinity(s, why);
+		tell_node_affinity(p, s, n, why);
 		break;
 	case PLACE_UNSCHEDULABLE:
 		reason_set(why, "the node is cordoned");
@@ -307,5 +378,22 @@ enum place_filter place_explain(struct place *p, place_pod pod, place_node n, st
 
 	tell(p, place_slot(p, pod), n, f, why);
 	reason_prefix(why, "%s", place_filter_name(f));
+	return f;
+}
+
+enum place_filter place_explain_admission(struct place *p, place_pod pod, place_node n,
+					  struct reason *why)
+{
+	const struct place_slot *s = place_slot(p, pod);
+	enum place_filter f = PLACE_GONE;
+
+	if (p->nodes[n].object)
+		f = place_rules_ask(p, s->class->rules, n);
+	if (f == PLACE_FITS && s->bound_to && strcmp(s->bound_to, place_node_name(p, n)) != 0)
+		f = PLACE_NODE_AFFINITY;
+	if (f == PLACE_FITS && p->cordoned[n] && !s->class->rules->tolerates_cordon)
+		f = PLACE_UNSCHEDULABLE;
+	if (why)
+		tell(p, s, n, f, why);
 	return f;
 }

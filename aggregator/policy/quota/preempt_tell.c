@@ -360,8 +360,21 @@ static const char *advice_of(const struct preempt_run *r, enum preempt_refusal w
 	}
 }
 
+/* No victim and no quota makes a node larger. */
+static bool tell_too_large(const struct preempt_run *r, struct buf *out)
+{
+	for (place_node n = 0; n < r->index->view->node_count; n++)
+		if (preempt_run_allows(r, n) && place_could_hold(r->place, r->pod, n))
+			return false;
+	buf_add_str(out, "It asks for more than any node has, were it empty: add a larger node, or "
+			 "ask for less.\n");
+	return true;
+}
+
 void preempt_tell_unblock(struct preempt_run *r, const struct quota_verdict *gate, struct buf *out)
 {
+	if (tell_too_large(r, out))
+		return;
 	if (!gate->admitted)
 		buf_printf(out, "Without victims: %s.\n", gate->why.text);
 	tell_filters(r, true, out);

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Quotas of several resources: which of them protect a borrower, and what is advised. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "shared/mem.h"
+#include "tests/preempt_fixture.h"
+#include "tests/view_fixture.h"
+
+static struct preempt_fixture f;
+static struct preempt_plan plan;
+
+static int setup(void **unused)
+{
+	(void)unused;
+	preempt_fixture_init(&f, QUOTA_CORRECTED);
+	plan = (struct preempt_plan){0};
+	return 0;
+}
+
+static int teardown(void **unused)
+{
+	(void)unused;
+	preempt_plan_fini(&plan);
+	preempt_fixture_fini(&f);
+	return 0;
+}
+
+static void put_node(const char *name, const char *allocatable)
+{
+	char *json = mem_printf("{'metadata':{'name':'%s'},'status':{'allocatable':{%s,"
+				"'pods':'20'}}}",
+				name, allocatable);
+
+	place_fixture_put(&f.cluster, OBJECT_NODE, json);
+	free(json);
+}
+
+/* The younger the higher its number. */
+static void put_pod(const char *namespace, int number, const char *node, const char *request)
+{
+	char *text =
+		mem_printf("{'pod':'%s%d','namespace':'%s','uid':'%s%d','node':'%s',"
+			   "'priority':0,'start':%d,'request':%s}",
+			   namespace, number, namespace, namespace, number, node, number, request);
+	cJSON *flat = preempt_fixture_parse(text), *pod = preempt_fixture_pod(flat);
+
+	preempt_fixture_put(&f, OBJECT_POD, pod);
+	cJSON_Delete(flat);
+	cJSON_Delete(pod);
+	free(text);
+}
+
+/* "NODE VICTIM VICTIM", "-" without a node. */
+static void expect(const char *namespace, const char *request, enum preempt_verdict verdict,
+		   const char *text)
+{
+	char *flat_text = mem_printf("{'pod':'self','namespace':'%s','uid':'self','priority':0,"
+				     "'request':%s}",
+				     namespace, request);
+	cJSON *flat = preempt_fixture_parse(flat_text);
+	struct kube_pod *pod = preempt_fixture_record(flat);
+	struct preempt_ask ask = {.pod = pod, .now_ns = VIEW_FIXTURE_NOW_NS};
+	struct buf b = BUF_INIT;
+
+	preempt_fixture_build(&f, true);
+	preempt_make_plan(f.index, f.place, f.book, &f.options, &ask, &plan);
+	buf_printf(&b, "%s", plan.chosen.node ? plan.chosen.node : "-");
+	for (size_t i = 0; i < plan.chosen.victim_count; i++)
+		buf_printf(&b, " %s", plan.chosen.victims[i].pod->object.name);
+	if (plan.verdict != verdict || strcmp(b.data, text) != 0)
+		fail_msg("%s: %s\n%s%s", preempt_verdict_name(plan.verdict), b.data,
+			 plan.narration.data, plan.unblock.len ? plan.unblock.data : "");
+	buf_fini(&b);
+	object_drop(&pod->object);
+	cJSON_Delete(flat);
+	free(flat_text);
+}
+
+static void no_quota_is_advised_for_a_pod_larger_than_any_node(void **unused)
+{
+	(void)unused;
+	put_node("n", "'cpu':'4','memory':'8Gi'");
+	preempt_fixture_quota(&f, "b", "{'cpu':8000}", "{'cpu':8000}");
+	put_pod("a", 1, "n", "{'cpu':1000}");
+	expect("b", "{'cpu':5000}", PREEMPT_IMPOSSIBLE, "-");
+	assert_string_equal(plan.unblock.data, "It asks for more than any node has, were it empty: "
+					       "add a larger node, or ask for less.\n");
+}
+
+#define STORY(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		STORY(no_quota_is_advised_for_a_pod_larger_than_any_node),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
