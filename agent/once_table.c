@@ -137,7 +137,6 @@ static const struct title node_titles[NODE_COLUMNS] = {
 static void add_node_cpu(struct table *t, const struct node_sample *n)
 {
 	struct cpu cpu = cpu_of(&n->usage);
-	double p95 = histogram_quantile(&n->cpu_hist, 0.95, HISTOGRAM_CPU_X0, cpu.min, cpu.max);
 	double seconds = (double)n->usage.seconds;
 	char text[UNITS_LEN];
 
@@ -145,7 +144,7 @@ static void add_node_cpu(struct table *t, const struct node_sample *n)
 	add(t, text);
 	add_cpu(t, cpu.stddev);
 	add_cpu(t, cpu.min);
-	add_cpu(t, isnan(cpu.mean) ? NAN : p95);
+	add_cpu(t, once_percentile(n, 0.95));
 	add_cpu(t, cpu.max);
 	add_cpu(t, once_milli(n->cpu_split.user_ns, seconds));
 	add_cpu(t, once_milli(n->cpu_split.system_ns, seconds));
