@@ -100,11 +100,6 @@ static int render(struct cli *cli, const struct buf *answer)
 				     : drain_render(cli, text, answer->len);
 }
 
-static int exit_of(int rc)
-{
-	return rc == -ENOENT || rc == -ENODATA ? CLI_STALE : CLI_ERROR;
-}
-
 static int ask(struct cli *cli)
 {
 	struct buf path = BUF_INIT, answer = BUF_INIT;
@@ -112,7 +107,7 @@ static int ask(struct cli *cli)
 
 	write_path(cli, &path);
 	rc = client_get(cli->client, path.data, &answer, &cli->reason);
-	code = rc ? exit_of(rc) : render(cli, &answer);
+	code = rc ? client_exit(rc) : render(cli, &answer);
 	buf_fini(&path);
 	buf_fini(&answer);
 	return code;

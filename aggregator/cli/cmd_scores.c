@@ -563,7 +563,7 @@ static int run(struct cli *cli)
 	if (rc == 0) {
 		rc = client_post(cli->client, "/v1/scores", request.data, request.len, &answer,
 				 &cli->reason);
-		code = rc == -ENOENT ? CLI_STALE : rc == -EBADRQC ? CLI_USAGE : CLI_ERROR;
+		code = client_exit(rc);
 	}
 	if (rc == 0)
 		code = scores_render(cli, answer.data, answer.len);

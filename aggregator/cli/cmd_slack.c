@@ -9,7 +9,6 @@
  */
 #include "aggregator/cli/cmd_slack.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "aggregator/cli/client.h"
@@ -81,10 +80,7 @@ static int ask(struct cli *cli)
 
 	write_path(cli, &path);
 	rc = client_get(cli->client, path.data, &answer, &cli->reason);
-	if (rc)
-		code = rc == -ENODATA ? CLI_STALE : CLI_ERROR;
-	else
-		code = slack_render(cli, answer.data ? answer.data : "", answer.len);
+	code = rc ? client_exit(rc) : slack_render(cli, answer.data ? answer.data : "", answer.len);
 	buf_fini(&path);
 	buf_fini(&answer);
 	return code;

@@ -6,8 +6,9 @@
  */
 #include "aggregator/cli/usage_table.h"
 
-#include <errno.h>
 #include <stdio.h>
+
+#include "aggregator/cli/client.h"
 
 void usage_table_init(struct usage_table *t, const struct usage_kind *kind, const struct cli *cli)
 {
@@ -52,7 +53,7 @@ int usage_table_run(const struct usage_kind *kind, struct cli *cli, const char *
 	list_init(&list, kind->item, &table);
 	list.envelope = kind->envelope;
 	rc = list_fetch(&list, cli->client, path, &cli->reason);
-	code = rc == -EBADRQC ? CLI_USAGE : CLI_ERROR;
+	code = client_exit(rc);
 	if (rc == 0) {
 		if (cli->options->output == OUTPUT_JSON)
 			list_print_json(&list, &cli->out);
