@@ -37,7 +37,7 @@ static struct table *new_table(const struct title *titles, size_t count)
 
 static void print(struct table *t, size_t width, struct buf *out)
 {
-	struct table_style style = {.headers = true, .width = width};
+	struct table_style style = {.headers = true, .short_names = true, .width = width};
 
 	table_print(t, &style, out);
 	table_free(t);

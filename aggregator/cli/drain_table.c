@@ -222,12 +222,7 @@ void drain_print_nodes(struct cli *cli, const cJSON *doc)
 /* In the order in which rows were added, and whole. */
 static void print_part(struct cli *cli, struct table *t)
 {
-	struct table_style style = {
-		.headers = !cli->options->no_headers,
-		.color = cli->color,
-		.whole = cli->options->output == OUTPUT_WIDE,
-		.width = cli->width,
-	};
+	struct table_style style = commands_style(cli);
 
 	buf_add_char(&cli->out, '\n');
 	table_print(t, &style, &cli->out);
