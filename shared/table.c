@@ -32,6 +32,7 @@ struct column {
 	char *title; /* owned */
 	enum table_form form;
 	bool hidden;
+	bool data; /* of table_print_csv() only */
 	size_t spare; /* > 0: the order in which it is left out */
 };
 
@@ -115,6 +116,12 @@ void table_column(struct table *t, const char *title, enum table_form form)
 	assert(t->row_count == 0);
 	t->columns = mem_realloc(t->columns, (t->column_count + 1) * sizeof(*t->columns));
 	t->columns[t->column_count++] = (struct column){.title = clean(title), .form = form};
+}
+
+void table_data_column(struct table *t, const char *title)
+{
+	table_column(t, title, FORM_LEFT);
+	t->columns[t->column_count - 1].hidden = t->columns[t->column_count - 1].data = true;
 }
 
 void table_row(struct table *t, const char *name)
@@ -520,7 +527,8 @@ static void fit(const struct table *t, struct layout *layout, const struct table
 	set_least(t, layout, style->headers);
 	if (style->short_names)
 		shrink(t, layout, style->width, FORM_NAME, NAME_SHORT);
-	leave_out_spares(t, layout, style->width);
+	if (!style->whole)
+		leave_out_spares(t, layout, style->width);
 	do {
 		reset_widths(t, layout);
 		shrink(t, layout, style->width, FORM_LEFT, 0);
@@ -652,22 +660,18 @@ static void add_field(struct buf *out, const char *text, bool first)
 	buf_add_char(out, '"');
 }
 
-/*
- * Columns of a table may have one title, next to what they are about; for a program each has its
- * own.
- */
-static void add_titles(const struct table *t, struct buf *out)
+/* row NULL: the titles. */
+static void add_record(const struct table *t, const struct row *row, struct buf *out)
 {
-	for (size_t i = 0; i < t->column_count; i++) {
-		size_t same = 1;
-		char *title;
+	bool first = true;
 
-		for (size_t j = 0; j < i; j++)
-			same += strcmp(t->columns[j].title, t->columns[i].title) == 0;
-		title = same > 1 ? mem_printf("%s_%zu", t->columns[i].title, same)
-				 : mem_strdup(t->columns[i].title);
-		add_field(out, title, i == 0);
-		free(title);
+	for (size_t i = 0; i < t->column_count; i++) {
+		const char *text = row ? cell_text(row, i) : t->columns[i].title;
+
+		if (!t->columns[i].data)
+			continue;
+		add_field(out, strcmp(text, "-") == 0 ? "" : text, first);
+		first = false;
 	}
 	buf_add_str(out, "\r\n");
 }
@@ -675,15 +679,9 @@ static void add_titles(const struct table *t, struct buf *out)
 void table_print_csv(const struct table *t, bool headers, struct buf *out)
 {
 	if (headers)
-		add_titles(t, out);
-	for (size_t r = 0; r < t->row_count; r++) {
-		for (size_t i = 0; i < t->column_count; i++) {
-			const char *text = cell_text(&t->rows[r], i);
-
-			add_field(out, strcmp(text, "-") == 0 ? "" : text, i == 0);
-		}
-		buf_add_str(out, "\r\n");
-	}
+		add_record(t, NULL, out);
+	for (size_t r = 0; r < t->row_count; r++)
+		add_record(t, &t->rows[r], out);
 }
 
 struct told {

@@ -30,6 +30,8 @@ struct table *table_new(void);
 void table_free(struct table *t);
 /* Columns come before rows; the title is copied. */
 void table_column(struct table *t, const char *title, enum table_form form);
+/* A column that only table_print_csv() prints. */
+void table_data_column(struct table *t, const char *title);
 /* Begins a row; name decides between equal keys when sorting, and is copied. */
 void table_row(struct table *t, const char *name);
 /*
@@ -59,8 +61,7 @@ void table_print(const struct table *t, const struct table_style *style, struct 
 /* One line in at most `width` columns, by its end; escape sequences (colours) take none. */
 void table_add_cut(struct buf *out, const char *line, size_t len, size_t width);
 /*
- * As RFC 4180 has it: every column, hidden or not, so that they depend on no row; "-", which is
- * nothing known, is empty. The second column of a title is TITLE_2.
+ * The columns of data, as RFC 4180 has it; "-", which is nothing known, is empty.
  */
 void table_print_csv(const struct table *t, bool headers, struct buf *out);
 /* Names of rows, in their order, and each once. */

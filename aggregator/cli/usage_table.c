@@ -23,8 +23,8 @@ void usage_table_init(struct usage_table *t, const struct usage_kind *kind, cons
 		table_column(t->table, column->windowed ? title : column->title, column->form);
 	}
 	for (size_t i = 0; i < kind->spare_count; i++)
-		if (cli->options->output == OUTPUT_TABLE)
-			table_spare(t->table, kind->spares[i]);
+		table_spare(t->table, kind->spares[i]);
+	csv_columns(cli, t->table, kind->fields, kind->field_count);
 	usage_tally_init(&t->tally, cli, kind->what);
 }
 
