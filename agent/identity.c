@@ -32,6 +32,7 @@ enum component {
 	COMPONENT_CONTAINER,
 	COMPONENT_POD_CONTAINER, /* both in one name: pod slice and container id joined by colons */
 	COMPONENT_HELPER,
+	COMPONENT_OVERHEAD, /* Kata's threads outside of their sandboxes, below it by sandbox */
 };
 
 /* What one component's name says by itself. */
@@ -197,9 +198,10 @@ static bool parse_pod(struct span name, struct meaning *m)
 	return false;
 }
 
-/* PREFIX-ID, PREFIX-ID.scope or a bare ID. */
+/* PREFIX-ID, PREFIX-ID.scope or a bare ID; Kata Containers puts "kata_" before a sandbox's. */
 static bool parse_container(struct span name, struct meaning *m)
 {
+	cut_start(&name, "kata_");
 	m->component = COMPONENT_CONTAINER;
 	m->container_id = name;
 	if (is_container_id(name))
@@ -261,6 +263,7 @@ static bool parse_helper(struct span name, struct meaning *m)
 			return true;
 		}
 	}
+	m->component = COMPONENT_OVERHEAD;
 	return span_is(name, "kata_overhead");
 }
 
@@ -309,6 +312,7 @@ static struct meaning parse_component(struct span name, enum cgroup_level above)
 struct walk {
 	struct identity *identity;
 	bool lost; /* below kubepods, but in no pod */
+	bool overhead; /* at or below kata_overhead, where paths name whom it is for */
 	bool libpod_parent; /* the component before was podman's root for its cgroupfs driver */
 	enum container_runtime id_runtime; /* who owns bare container ids here */
 };
@@ -319,7 +323,7 @@ static void enter_kubepods(struct walk *w, const struct meaning *m)
 		.level = m->component == COMPONENT_QOS ? LEVEL_QOS : LEVEL_KUBEPODS,
 		.qos = m->qos,
 	};
-	*w = (struct walk){.identity = w->identity};
+	*w = (struct walk){.identity = w->identity, .overhead = w->overhead};
 }
 
 static void enter_pod(struct walk *w, const struct meaning *m)
@@ -332,7 +336,7 @@ static void enter_pod(struct walk *w, const struct meaning *m)
 		.level = LEVEL_POD,
 		.qos = qos == QOS_UNKNOWN ? QOS_GUARANTEED : qos,
 	};
-	*w = (struct walk){.identity = w->identity};
+	*w = (struct walk){.identity = w->identity, .overhead = w->overhead};
 	for (size_t i = 0; i < m->pod_uid.len; i++)
 		w->identity->pod_uid[i] = m->pod_uid.text[i] == '_' ? '-' : m->pod_uid.text[i];
 }
@@ -396,6 +400,12 @@ static void enter_helper(struct walk *w, const struct meaning *m)
 	w->identity->runtime = m->runtime;
 }
 
+static void enter_overhead(struct walk *w)
+{
+	w->overhead = w->overhead || may_enter_container(w);
+	enter_other(w);
+}
+
 static void enter(struct walk *w, struct span name)
 {
 	struct meaning m = parse_component(name, w->identity->level);
@@ -417,6 +427,9 @@ static void enter(struct walk *w, struct span name)
 		break;
 	case COMPONENT_HELPER:
 		enter_helper(w, &m);
+		break;
+	case COMPONENT_OVERHEAD:
+		enter_overhead(w);
 		break;
 	case COMPONENT_OTHER:
 		enter_other(w);
@@ -446,6 +459,8 @@ void identity_parse(const char *path, struct identity *identity)
 		rest.text += len;
 		rest.len -= len;
 	}
+	if (walk.overhead)
+		identity->level = LEVEL_HELPER;
 }
 
 const char *cgroup_level_name(enum cgroup_level level)

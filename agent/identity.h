@@ -14,7 +14,7 @@ enum cgroup_level {
 	LEVEL_POD_SUB, /* below a pod but no container */
 	LEVEL_CONTAINER,
 	LEVEL_CONTAINER_SUB, /* below a container: counted once, with it */
-	LEVEL_HELPER, /* crio-conmon, libpod-conmon, kata_overhead */
+	LEVEL_HELPER, /* crio-conmon, libpod-conmon, kata_overhead and all below it */
 };
 
 struct identity {

@@ -135,3 +135,15 @@ double once_milli(uint64_t cpu_ns, double seconds)
 {
 	return seconds > 0 ? (double)cpu_ns / 1e6 / seconds : NAN;
 }
+
+double once_percentile(const struct node_sample *n, double share)
+{
+	struct moments cpu = moments_unpack(&n->usage.cpu_milli);
+	double value = histogram_quantile(&n->cpu_hist, share, HISTOGRAM_CPU_X0, cpu.min, cpu.max);
+
+	if (!(n->usage.have & USAGE_CPU))
+		return (double)NAN;
+	if (share >= 0.95)
+		value = histogram_at_least_mean(value, cpu.mean, HISTOGRAM_CPU_X0);
+	return fmin(value, cpu.max);
+}

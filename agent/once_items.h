@@ -38,5 +38,7 @@ double once_throttled_ratio(const struct usage *u);
 double once_share(const struct usage *u, enum usage_have bit, uint64_t ns);
 /* CPU time as a rate; NaN over no time. */
 double once_milli(uint64_t cpu_ns, double seconds);
+/* The 50th percentile or a higher one of the node's CPU use; NaN where it was not measured. */
+double once_percentile(const struct node_sample *n, double share);
 
 #endif

@@ -34,8 +34,8 @@ static void write_milli(struct jsonw *w, const char *key, double milli)
 		jsonw_key_fixed(w, key, milli, CPU_DECIMALS);
 }
 
-/* hist NULL: no percentiles. */
-static void write_cpu(struct jsonw *w, const struct usage *u, const struct histogram *hist)
+/* node NULL: no percentiles. */
+static void write_cpu(struct jsonw *w, const struct usage *u, const struct node_sample *node)
 {
 	static const struct {
 		const char *key;
@@ -50,10 +50,8 @@ static void write_cpu(struct jsonw *w, const struct usage *u, const struct histo
 	jsonw_key_int(w, "samples", (int64_t)cpu.samples);
 	jsonw_key_fixed(w, "mean", cpu.mean, CPU_DECIMALS);
 	jsonw_key_fixed(w, "stddev", moments_stddev(&cpu), CPU_DECIMALS);
-	for (size_t i = 0; hist && i < sizeof(percentiles) / sizeof(percentiles[0]); i++)
-		jsonw_key_fixed(w, percentiles[i].key,
-				histogram_quantile(hist, percentiles[i].share, HISTOGRAM_CPU_X0,
-						   cpu.min, cpu.max),
+	for (size_t i = 0; node && i < sizeof(percentiles) / sizeof(percentiles[0]); i++)
+		jsonw_key_fixed(w, percentiles[i].key, once_percentile(node, percentiles[i].share),
 				CPU_DECIMALS);
 	jsonw_key_fixed(w, "min", cpu.min, CPU_DECIMALS);
 	jsonw_key_fixed(w, "max", cpu.max, CPU_DECIMALS);
@@ -86,11 +84,11 @@ static void write_last(struct jsonw *w, const char *key, bool known, uint64_t va
 	jsonw_object_close(w);
 }
 
-static void write_usage(struct jsonw *w, const struct usage *u, const struct histogram *cpu_hist)
+static void write_usage(struct jsonw *w, const struct usage *u, const struct node_sample *node)
 {
 	jsonw_key(w, "usage");
 	jsonw_object_open(w);
-	write_cpu(w, u, cpu_hist);
+	write_cpu(w, u, node);
 	write_gauge(w, "memoryBytes", u, USAGE_MEMORY, &u->mem_bytes);
 	write_gauge(w, "workingSetBytes", u, USAGE_WORKING_SET, &u->working_set_bytes);
 	write_last(w, "swapBytes", u->have & USAGE_SWAP, u->swap_bytes);
@@ -200,7 +198,7 @@ static void write_node(struct jsonw *w, const struct once_sample *sample)
 	jsonw_key_int(w, "memoryBytes", i->node.mem_capacity_bytes);
 	jsonw_object_close(w);
 	write_machine(w, i);
-	write_usage(w, &i->node.usage, &i->node.cpu_hist);
+	write_usage(w, &i->node.usage, &i->node);
 	write_contention(w, &i->node.usage);
 	jsonw_object_close(w);
 }

@@ -37,7 +37,7 @@ static struct table *new_table(const struct title *titles, size_t count)
 
 static void print(struct table *t, size_t width, struct buf *out)
 {
-	struct table_style style = {.headers = true, .width = width};
+	struct table_style style = {.headers = true, .short_names = true, .width = width};
 
 	table_print(t, &style, out);
 	table_free(t);
@@ -122,9 +122,9 @@ static const struct title node_titles[NODE_COLUMNS] = {
 	[NODE] = {"NODE", .form = FORM_NAME},
 	[NODE_CPU] = {"CPU", .form = FORM_RIGHT},
 	[NODE_SIGMA] = {"SIGMA", .form = FORM_RIGHT},
-	[NODE_MIN] = {"MIN", .form = FORM_RIGHT, .spare = 2},
+	[NODE_MIN] = {"CPU-MIN", .form = FORM_RIGHT, .spare = 2},
 	[NODE_P95] = {"P95", .form = FORM_RIGHT},
-	[NODE_MAX] = {"MAX", .form = FORM_RIGHT, .spare = 5},
+	[NODE_MAX] = {"CPU-MAX", .form = FORM_RIGHT, .spare = 5},
 	[NODE_USER] = {"USER", .form = FORM_RIGHT, .spare = 7},
 	[NODE_SYSTEM] = {"SYSTEM", .form = FORM_RIGHT, .spare = 6},
 	[NODE_IOWAIT] = {"IOWAIT", .form = FORM_RIGHT, .spare = 3},
@@ -137,7 +137,6 @@ static const struct title node_titles[NODE_COLUMNS] = {
 static void add_node_cpu(struct table *t, const struct node_sample *n)
 {
 	struct cpu cpu = cpu_of(&n->usage);
-	double p95 = histogram_quantile(&n->cpu_hist, 0.95, HISTOGRAM_CPU_X0, cpu.min, cpu.max);
 	double seconds = (double)n->usage.seconds;
 	char text[UNITS_LEN];
 
@@ -145,7 +144,7 @@ static void add_node_cpu(struct table *t, const struct node_sample *n)
 	add(t, text);
 	add_cpu(t, cpu.stddev);
 	add_cpu(t, cpu.min);
-	add_cpu(t, isnan(cpu.mean) ? NAN : p95);
+	add_cpu(t, once_percentile(n, 0.95));
 	add_cpu(t, cpu.max);
 	add_cpu(t, once_milli(n->cpu_split.user_ns, seconds));
 	add_cpu(t, once_milli(n->cpu_split.system_ns, seconds));
@@ -228,12 +227,12 @@ static const struct title titles[COLUMNS] = {
 	[QOS] = {"QOS", .form = FORM_LEFT, .spare = 1},
 	[CPU] = {"CPU", .form = FORM_RIGHT},
 	[SIGMA] = {"SIGMA", .form = FORM_RIGHT, .spare = 8},
-	[MAX] = {"MAX", .form = FORM_RIGHT, .spare = 7},
-	[CPU_LIMIT] = {"LIMIT", .form = FORM_RIGHT, .spare = 11},
+	[MAX] = {"CPU-MAX", .form = FORM_RIGHT, .spare = 7},
+	[CPU_LIMIT] = {"CPU-LIM", .form = FORM_RIGHT, .spare = 11},
 	[THROTTLED] = {"THROTTLED", .form = FORM_RIGHT},
 	[WAITING] = {"WAITING", .form = FORM_RIGHT, .spare = 3},
 	[MEMORY] = {"MEMORY", .form = FORM_RIGHT},
-	[MEMORY_LIMIT] = {"LIMIT", .form = FORM_RIGHT, .spare = 10},
+	[MEMORY_LIMIT] = {"MEM-LIM", .form = FORM_RIGHT, .spare = 10},
 	[WORKSET] = {"WORKSET", .form = FORM_RIGHT, .spare = 5},
 	[SWAP] = {"SWAP", .form = FORM_RIGHT, .spare = 2},
 	[PIDS] = {"PIDS", .form = FORM_RIGHT, .spare = 4},

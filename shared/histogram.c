@@ -84,8 +84,8 @@ static double value_within(int i, double part, double x0, double min, double max
 	if (i) {
 		low = fmax(x0 * border[i - 1], min);
 		if (i < HISTOGRAM_BUCKETS - 1)
-			high = fmin(x0 * border[i], max);
-		value = high > low ? low * pow(high / low, part) : high;
+			high = fmin(nextafter(x0 * border[i], 0), max);
+		value = high > low ? fmin(low * pow(high / low, part), high) : high;
 	}
 	return fmin(fmax(value, min), max);
 }
@@ -116,4 +116,11 @@ double histogram_quantile(const struct histogram *h, double q, double x0, double
 
 	histogram_quantiles(h, &q, &value, 1, x0, min, max);
 	return value;
+}
+
+double histogram_at_least_mean(double percentile, double mean, double x0)
+{
+	return mean > percentile && histogram_bucket(mean, x0) == histogram_bucket(percentile, x0)
+		       ? mean
+		       : percentile;
 }

@@ -34,5 +34,11 @@ double histogram_quantile(const struct histogram *h, double q, double x0, double
 /* Of `count` ascending shares, in one pass. False, and out as it was, for an empty histogram. */
 bool histogram_quantiles(const struct histogram *h, const double q[], double out[],
 			 unsigned int count, double x0, double min, double max);
+/*
+ * The percentile, or the mean of the same samples where that is more and in the same bucket: then
+ * the samples cannot lie evenly there, and no percentile from the 95th on is below the mean unless
+ * it is so by a whole bucket.
+ */
+double histogram_at_least_mean(double percentile, double mean, double x0);
 
 #endif

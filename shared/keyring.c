@@ -103,6 +103,13 @@ static int add_file(struct keyring *ring, int fd, const char *name, struct reaso
 		reason_set(reason, "%s: changed while it was read: try again", name);
 		return -EINVAL;
 	}
+	if (sodium_is_zero(key->secret, KEY_LEN)) {
+		reason_set(reason,
+			   "%s: all zero bytes, which anybody can guess: make another with "
+			   "(umask 077; head -c %d /dev/urandom > FILE)",
+			   name, KEY_LEN);
+		return -EINVAL;
+	}
 	set_id(key);
 	ring->count++;
 	return 0;

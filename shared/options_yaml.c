@@ -11,9 +11,12 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <yaml.h>
 
 #include "shared/mem.h"
@@ -282,17 +285,32 @@ int options_parse_yaml(const struct option_program *program, const char *name, c
 	return rc;
 }
 
+/* O_NONBLOCK: a pipe put there must not hang the start. */
+static FILE *open_regular(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+
+	if (fd < 0)
+		return NULL;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+		return fdopen(fd, "r");
+	errno = S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
+	close(fd);
+	return NULL;
+}
+
 int options_read_yaml(const struct option_program *program, const char *path, struct settings *out,
 		      struct reason *reason)
 {
-	FILE *file = fopen(path, "re");
+	FILE *file = open_regular(path);
 	char *text;
 	size_t len;
 	int rc;
 
 	if (!file) {
 		reason_set(reason, "--%s: cannot read %s: %s", program->config_name, path,
-			   strerror(errno));
+			   errno == EINVAL ? "it is not a regular file" : strerror(errno));
 		return -EINVAL;
 	}
 	text = mem_alloc(FILE_MAX + 1);

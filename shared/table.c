@@ -2,10 +2,18 @@
 /*
  * Cells are collected first, widths follow from them. Columns are two blanks apart; the last
  * printed one is not padded, so that lines carry no trailing blanks. On a terminal that is too
- * narrow the widest name column gives way, one place at a time, down to NAME_SHORT; then the spare
- * columns are left out; then names go down to NAME_LEAST. Numbers are never cut. A name loses its
- * middle, but where the names of a column end alike (nodes of one domain) or begin alike (units of
- * one slice) it loses that end.
+ * narrow these give way, one after the other, until lines fit:
+ *
+ *	with short_names what names have beyond NAME_SHORT
+ *	spare columns, in their order
+ *	the ends of texts (FORM_LEFT), the widest first, down to TEXT_LEAST
+ *	parts of names, the widest first, while different ones stay different
+ *	columns that are neither names nor the first one, from the right
+ *	what is left beyond the edge
+ *
+ * Titles and numbers are never shortened. A name loses its middle, but where the names of a column
+ * end alike (nodes of one domain) or begin alike (units of one slice), or differ only there, it
+ * loses one end.
  */
 #include "shared/table.h"
 
@@ -18,12 +26,13 @@
 
 #include "shared/mem.h"
 
-enum { GAP = 2, NAME_SHORT = 20, NAME_LEAST = 8, ALIKE_LEAST = 6 };
+enum { GAP = 2, TEXT_LEAST = 12, NAME_SHORT = 20, NAME_LEAST = 8, ALIKE_LEAST = 6 };
 
 struct column {
 	char *title; /* owned */
 	enum table_form form;
 	bool hidden;
+	bool data; /* of table_print_csv() only */
 	size_t spare; /* > 0: the order in which it is left out */
 };
 
@@ -49,11 +58,12 @@ struct table {
 };
 
 /* Which part of a long name goes. */
-enum cut { CUT_MIDDLE, CUT_END, CUT_START };
+enum cut { CUT_MIDDLE, CUT_END, CUT_START, CUTS };
 
 /* How one column is printed. */
 struct layout {
 	size_t full, width; /* what its cells need, and what it is given */
+	size_t least; /* what it needs at least */
 	bool hidden;
 	enum cut cut;
 };
@@ -106,6 +116,12 @@ void table_column(struct table *t, const char *title, enum table_form form)
 	assert(t->row_count == 0);
 	t->columns = mem_realloc(t->columns, (t->column_count + 1) * sizeof(*t->columns));
 	t->columns[t->column_count++] = (struct column){.title = clean(title), .form = form};
+}
+
+void table_data_column(struct table *t, const char *title)
+{
+	table_column(t, title, FORM_LEFT);
+	t->columns[t->column_count - 1].hidden = t->columns[t->column_count - 1].data = true;
 }
 
 void table_row(struct table *t, const char *name)
@@ -228,21 +244,34 @@ static void add_spaces(struct buf *out, size_t count)
 	buf_printf(out, "%*s", (int)count, "");
 }
 
+/* What of a text that is too long is left: before the "…", and after it. */
+struct ends {
+	size_t head; /* bytes */
+	const char *tail;
+};
+
+static struct ends cut_text(const char *text, size_t full, size_t width, enum cut cut)
+{
+	size_t tail = cut == CUT_END ? 0 : cut == CUT_START ? width - 1 : (width - 1) / 2;
+
+	return (struct ends){(size_t)(code_point(text, width - 1 - tail) - text),
+			     code_point(text, full - tail)};
+}
+
 /* text in at most `width` columns: "kube-pro…-x7f9k". Returns how many it took. */
 static size_t add_shortened(struct buf *out, const char *text, size_t width, enum cut cut)
 {
-	size_t full = text_width(text), tail;
-	const char *end;
+	size_t full = text_width(text);
+	struct ends ends;
 
 	if (full <= width) {
 		buf_add_str(out, text);
 		return full;
 	}
-	tail = cut == CUT_END ? 0 : cut == CUT_START ? width - 1 : (width - 1) / 2;
-	end = code_point(text, width - 1 - tail);
-	buf_add(out, text, (size_t)(end - text));
+	ends = cut_text(text, full, width, cut);
+	buf_add(out, text, ends.head);
 	buf_add_str(out, "…");
-	buf_add_str(out, code_point(text, full - tail));
+	buf_add_str(out, ends.tail);
 	return width;
 }
 
@@ -255,7 +284,7 @@ static void add_cell(struct buf *out, const char *paint, const char *text, enum 
 		add_spaces(out, layout->width - full);
 	if (*paint && *text)
 		buf_add_str(out, paint);
-	taken = add_shortened(out, text, form == FORM_NAME ? layout->width : full, layout->cut);
+	taken = add_shortened(out, text, form == FORM_RIGHT ? full : layout->width, layout->cut);
 	if (*paint && *text)
 		buf_add_str(out, "\033[0m");
 	if (form != FORM_RIGHT && !last && taken < layout->width)
@@ -338,15 +367,128 @@ static size_t line_width(const struct table *t, const struct layout *layout)
 	return total;
 }
 
-/* Takes places from the widest name column until the line fits or all are down to `least`. */
-static void shrink(const struct table *t, struct layout *layout, size_t most, size_t least)
+/* --- what tells names apart */
+
+/* A name as it is printed, and whole. */
+struct print {
+	uint64_t shown, whole;
+};
+
+static uint64_t hash_bytes(uint64_t hash, const char *bytes, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		hash = (hash ^ (unsigned char)bytes[i]) * 1099511628211ULL; /* FNV-1a */
+	return hash;
+}
+
+static struct print print_of(const char *text, size_t width, enum cut cut)
+{
+	static const uint64_t begin = 14695981039346656037ULL;
+	size_t full = text_width(text);
+	struct print p = {.whole = hash_bytes(begin, text, strlen(text))};
+	struct ends ends;
+
+	p.shown = p.whole;
+	if (full > width) {
+		ends = cut_text(text, full, width, cut);
+		p.shown = hash_bytes(begin, text, ends.head);
+		p.shown = hash_bytes(p.shown, "…", strlen("…"));
+		p.shown = hash_bytes(p.shown, ends.tail, strlen(ends.tail));
+	}
+	return p;
+}
+
+static int compare_prints(const void *left, const void *right)
+{
+	const struct print *a = left, *b = right;
+
+	if (a->shown != b->shown)
+		return a->shown < b->shown ? -1 : 1;
+	return a->whole < b->whole ? -1 : a->whole > b->whole;
+}
+
+/* Whether no two different names of the column are the same text then. */
+static bool are_told_apart(const struct table *t, size_t column, size_t width, enum cut cut)
+{
+	struct print *prints = mem_zalloc(t->row_count, sizeof(*prints));
+	bool apart = true;
+
+	for (size_t i = 0; i < t->row_count; i++)
+		prints[i] = print_of(cell_text(&t->rows[i], column), width, cut);
+	if (t->row_count > 1)
+		qsort(prints, t->row_count, sizeof(*prints), compare_prints);
+	for (size_t i = 1; i < t->row_count && apart; i++)
+		apart = prints[i].shown != prints[i - 1].shown ||
+			prints[i].whole == prints[i - 1].whole;
+	free(prints);
+	return apart;
+}
+
+/* The preferred cut, or another that tells the names apart; false: none does. */
+static bool find_cut(const struct table *t, size_t column, size_t width, enum cut *cut)
+{
+	enum cut preferred = choose_cut(t, column);
+
+	for (int i = 0; i < CUTS; i++) {
+		*cut = (enum cut)((preferred + i) % CUTS);
+		if (are_told_apart(t, column, width, *cut))
+			return true;
+	}
+	*cut = preferred;
+	return false;
+}
+
+/* The wider, the more is told apart. */
+static size_t least_of_name(const struct table *t, size_t column, size_t low, size_t high)
+{
+	enum cut cut;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (find_cut(t, column, middle, &cut))
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return high;
+}
+
+/* --- what gives way */
+
+static size_t min_size(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+static void set_least(const struct table *t, struct layout *layout, bool headers)
+{
+	for (size_t i = 0; i < t->column_count; i++) {
+		struct layout *l = &layout[i];
+		size_t title = headers ? text_width(t->columns[i].title) : 0;
+		size_t least = t->columns[i].form == FORM_LEFT ? TEXT_LEAST : NAME_LEAST;
+
+		least = min_size(least > title ? least : title, l->full);
+		if (t->columns[i].form == FORM_NAME && !l->hidden)
+			least = least_of_name(t, i, least, l->full);
+		l->least = t->columns[i].form == FORM_RIGHT ? l->full : least;
+	}
+}
+
+/*
+ * Takes places from the widest columns of that form, down to `least` or what each needs, until the
+ * line fits or none has any left.
+ */
+static void shrink(const struct table *t, struct layout *layout, size_t most, enum table_form form,
+		   size_t least)
 {
 	for (size_t total = line_width(t, layout); total > most; total--) {
 		struct layout *widest = NULL;
 
 		for (size_t i = 0; i < t->column_count; i++)
-			if (!layout[i].hidden && t->columns[i].form == FORM_NAME &&
-			    layout[i].width > least && (!widest || layout[i].width > widest->width))
+			if (!layout[i].hidden && t->columns[i].form == form &&
+			    layout[i].width > layout[i].least && layout[i].width > least &&
+			    (!widest || layout[i].width > widest->width))
 				widest = &layout[i];
 		if (!widest)
 			return;
@@ -354,13 +496,50 @@ static void shrink(const struct table *t, struct layout *layout, size_t most, si
 	}
 }
 
-/* Leaves out spare columns, in their order, until the line fits with names of NAME_SHORT. */
-static void leave_out(const struct table *t, struct layout *layout, size_t most)
+static void leave_out_spares(const struct table *t, struct layout *layout, size_t most)
 {
 	for (size_t order = 1; order <= t->spares && line_width(t, layout) > most; order++)
 		for (size_t i = 0; i < t->column_count; i++)
 			if (t->columns[i].spare == order)
 				layout[i].hidden = true;
+}
+
+/* The rightmost column that is no name, nor the first; false: there is none. */
+static bool leave_out_last(const struct table *t, struct layout *layout)
+{
+	for (size_t i = t->column_count; i-- > 1;) {
+		if (layout[i].hidden || t->columns[i].form == FORM_NAME)
+			continue;
+		layout[i].hidden = true;
+		return true;
+	}
+	return false;
+}
+
+static void reset_widths(const struct table *t, struct layout *layout)
+{
+	for (size_t i = 0; i < t->column_count; i++)
+		layout[i].width = layout[i].full;
+}
+
+static void fit(const struct table *t, struct layout *layout, const struct table_style *style)
+{
+	set_least(t, layout, style->headers);
+	if (style->short_names)
+		shrink(t, layout, style->width, FORM_NAME, NAME_SHORT);
+	if (!style->whole)
+		leave_out_spares(t, layout, style->width);
+	do {
+		reset_widths(t, layout);
+		shrink(t, layout, style->width, FORM_LEFT, 0);
+		shrink(t, layout, style->width, FORM_NAME, 0);
+	} while (!style->whole && line_width(t, layout) > style->width &&
+		 leave_out_last(t, layout));
+	if (style->whole && line_width(t, layout) > style->width)
+		reset_widths(t, layout);
+	for (size_t i = 0; i < t->column_count; i++)
+		if (t->columns[i].form == FORM_NAME && layout[i].width < layout[i].full)
+			find_cut(t, i, layout[i].width, &layout[i].cut);
 }
 
 static struct layout *lay_out(const struct table *t, const struct table_style *style)
@@ -370,18 +549,10 @@ static struct layout *lay_out(const struct table *t, const struct table_style *s
 	for (size_t i = 0; i < t->column_count; i++) {
 		layout[i].hidden = t->columns[i].hidden;
 		layout[i].full = layout[i].width = column_width(t, i, style->headers);
-		layout[i].cut = choose_cut(t, i);
+		layout[i].cut = CUT_END;
 	}
-	if (style->width) {
-		shrink(t, layout, style->width, NAME_SHORT);
-		leave_out(t, layout, style->width);
-		for (size_t i = 0; i < t->column_count; i++)
-			layout[i].width = layout[i].full;
-		shrink(t, layout, style->width, NAME_LEAST);
-		if (style->whole && line_width(t, layout) > style->width)
-			for (size_t i = 0; i < t->column_count; i++)
-				layout[i].width = layout[i].full;
-	}
+	if (style->width && line_width(t, layout) > style->width)
+		fit(t, layout, style);
 	return layout;
 }
 
@@ -407,14 +578,66 @@ static void print_line(const struct table *t, const struct row *row, const struc
 	buf_add_char(out, '\n');
 }
 
+/* The bytes of an escape sequence that begins here; 0: none does. */
+static size_t escape_len(const char *text, size_t len)
+{
+	size_t i = 2;
+
+	if (len < 2 || text[0] != '\033' || text[1] != '[')
+		return 0;
+	while (i < len && (text[i] < '@' || text[i] > '~'))
+		i++;
+	return i < len ? i + 1 : len;
+}
+
+void table_add_cut(struct buf *out, const char *line, size_t len, size_t width)
+{
+	size_t taken = 0, kept = 0;
+	bool painted = false;
+
+	for (size_t i = 0; i < len;) {
+		size_t escape = escape_len(line + i, len - i);
+
+		painted |= escape > 0;
+		taken += !escape && !continues(line[i]);
+		if (taken > width)
+			break;
+		i += escape ? escape : 1;
+		kept = taken < width ? i : kept;
+	}
+	if (taken <= width) {
+		buf_add(out, line, len);
+		return;
+	}
+	buf_add(out, line, kept);
+	buf_add_str(out, painted ? "…\033[0m" : "…");
+}
+
+static void print_cut_line(const struct table *t, const struct row *row,
+			   const struct layout *layout, const struct table_style *style,
+			   struct buf *out)
+{
+	struct buf line = BUF_INIT;
+
+	print_line(t, row, layout, style->color, &line);
+	table_add_cut(out, line.data, line.len - 1, style->width);
+	buf_add_char(out, '\n');
+	buf_fini(&line);
+}
+
 void table_print(const struct table *t, const struct table_style *style, struct buf *out)
 {
 	struct layout *layout = lay_out(t, style);
+	bool cut = style->width && !style->whole && line_width(t, layout) > style->width;
 
-	if (style->headers)
-		print_line(t, NULL, layout, style->color, out);
-	for (size_t i = 0; i < t->row_count; i++)
-		print_line(t, &t->rows[i], layout, style->color, out);
+	for (size_t i = style->headers ? 0 : 1; i <= t->row_count; i++) {
+		const struct row *row = i ? &t->rows[i - 1] : NULL;
+
+		if (cut)
+			print_cut_line(t, row, layout, style, out);
+		else
+			print_line(t, row, layout, style->color, out);
+	}
 	free(layout);
 }
 
@@ -437,22 +660,18 @@ static void add_field(struct buf *out, const char *text, bool first)
 	buf_add_char(out, '"');
 }
 
-/*
- * Columns of a table may have one title, next to what they are about; for a program each has its
- * own.
- */
-static void add_titles(const struct table *t, struct buf *out)
+/* row NULL: the titles. */
+static void add_record(const struct table *t, const struct row *row, struct buf *out)
 {
-	for (size_t i = 0; i < t->column_count; i++) {
-		size_t same = 1;
-		char *title;
+	bool first = true;
 
-		for (size_t j = 0; j < i; j++)
-			same += strcmp(t->columns[j].title, t->columns[i].title) == 0;
-		title = same > 1 ? mem_printf("%s_%zu", t->columns[i].title, same)
-				 : mem_strdup(t->columns[i].title);
-		add_field(out, title, i == 0);
-		free(title);
+	for (size_t i = 0; i < t->column_count; i++) {
+		const char *text = row ? cell_text(row, i) : t->columns[i].title;
+
+		if (!t->columns[i].data)
+			continue;
+		add_field(out, strcmp(text, "-") == 0 ? "" : text, first);
+		first = false;
 	}
 	buf_add_str(out, "\r\n");
 }
@@ -460,15 +679,9 @@ static void add_titles(const struct table *t, struct buf *out)
 void table_print_csv(const struct table *t, bool headers, struct buf *out)
 {
 	if (headers)
-		add_titles(t, out);
-	for (size_t r = 0; r < t->row_count; r++) {
-		for (size_t i = 0; i < t->column_count; i++) {
-			const char *text = cell_text(&t->rows[r], i);
-
-			add_field(out, strcmp(text, "-") == 0 ? "" : text, i == 0);
-		}
-		buf_add_str(out, "\r\n");
-	}
+		add_record(t, NULL, out);
+	for (size_t r = 0; r < t->row_count; r++)
+		add_record(t, &t->rows[r], out);
 }
 
 struct told {

@@ -11,16 +11,17 @@
 enum table_paint { PAINT_PLAIN, PAINT_WARN, PAINT_BAD, PAINT_DIM };
 
 enum table_form {
-	FORM_LEFT,
-	FORM_RIGHT, /* numbers */
-	FORM_NAME, /* left, and shortened in its middle when a terminal is too narrow */
+	FORM_LEFT, /* texts, which lose their end when a terminal is too narrow */
+	FORM_RIGHT, /* numbers, which are never shortened */
+	FORM_NAME, /* left, and shortened when a terminal is too narrow, but never alike */
 };
 
 struct table_style {
 	bool headers;
 	bool color;
-	bool whole; /* names stay whole where shortening them cannot make lines fit */
-	size_t width; /* of the terminal; 0: never shorten */
+	bool short_names; /* long names give way before spare columns do */
+	bool whole; /* where shortening cannot make lines fit, nothing is shortened */
+	size_t width; /* of the terminal, which no line exceeds but for `whole`; 0: any */
 };
 
 struct table;
@@ -29,6 +30,8 @@ struct table *table_new(void);
 void table_free(struct table *t);
 /* Columns come before rows; the title is copied. */
 void table_column(struct table *t, const char *title, enum table_form form);
+/* A column that only table_print_csv() prints. */
+void table_data_column(struct table *t, const char *title);
 /* Begins a row; name decides between equal keys when sorting, and is copied. */
 void table_row(struct table *t, const char *name);
 /*
@@ -52,15 +55,13 @@ void table_limit(struct table *t, size_t most);
 bool table_holds_only(const struct table *t, size_t column, const char *const *texts);
 /* Leaves a column out of what is printed. */
 void table_hide(struct table *t, size_t column);
-/*
- * Leaves it out only on terminals that are too narrow even with short names; what is spared first
- * goes first.
- */
+/* Leaves it out only on terminals that are too narrow; what is spared first goes first. */
 void table_spare(struct table *t, size_t column);
 void table_print(const struct table *t, const struct table_style *style, struct buf *out);
+/* One line in at most `width` columns, by its end; escape sequences (colours) take none. */
+void table_add_cut(struct buf *out, const char *line, size_t len, size_t width);
 /*
- * As RFC 4180 has it: every column, hidden or not, so that they depend on no row; "-", which is
- * nothing known, is empty. The second column of a title is TITLE_2.
+ * The columns of data, as RFC 4180 has it; "-", which is nothing known, is empty.
  */
 void table_print_csv(const struct table *t, bool headers, struct buf *out);
 /* Names of rows, in their order, and each once. */

@@ -98,6 +98,8 @@ static void add_use(struct nodes_use *to, const struct view_node *n)
 	to->nodes++;
 	add_capacity(&to->cpu_capacity_milli, n->cpu_capacity_milli, &u->latest.cpu_milli);
 	add_capacity(&to->mem_capacity_bytes, n->mem_capacity_bytes, &u->latest.mem_bytes);
+	add_capacity(&to->cpu_allocatable_milli, n->cpu_allocatable_milli, &u->latest.cpu_milli);
+	add_capacity(&to->mem_allocatable_bytes, n->mem_allocatable_bytes, &u->latest.mem_bytes);
 	add_latest(&to->cpu_milli, &u->latest.cpu_milli);
 	add_latest(&to->mem_bytes, &u->latest.mem_bytes);
 	add_latest(&to->working_set_bytes, &u->latest.working_set_bytes);
@@ -195,16 +197,23 @@ static void write_sum(struct jsonw *w, const char *key, const struct nodes_sum *
 	jsonw_object_close(w);
 }
 
+static void write_amounts(struct jsonw *w, const char *key, const struct nodes_sum *cpu,
+			  const struct nodes_sum *mem)
+{
+	jsonw_key(w, key);
+	jsonw_object_open(w);
+	write_known(w, "cpuMillicores", cpu, 0);
+	write_known(w, "memoryBytes", mem, 0);
+	jsonw_object_close(w);
+}
+
 static void write_use(struct jsonw *w, const struct nodes_use *u)
 {
 	jsonw_key(w, "measured");
 	jsonw_object_open(w);
 	jsonw_key_int(w, "nodes", (int64_t)u->nodes);
-	jsonw_key(w, "capacity");
-	jsonw_object_open(w);
-	write_known(w, "cpuMillicores", &u->cpu_capacity_milli, 0);
-	write_known(w, "memoryBytes", &u->mem_capacity_bytes, 0);
-	jsonw_object_close(w);
+	write_amounts(w, "capacity", &u->cpu_capacity_milli, &u->mem_capacity_bytes);
+	write_amounts(w, "allocatable", &u->cpu_allocatable_milli, &u->mem_allocatable_bytes);
 	jsonw_object_close(w);
 	jsonw_key(w, "usage");
 	jsonw_object_open(w);

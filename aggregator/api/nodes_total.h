@@ -18,7 +18,9 @@ struct nodes_sum {
 /* Of the nodes that were heard lately. */
 struct nodes_use {
 	size_t nodes;
-	struct nodes_sum cpu_capacity_milli, mem_capacity_bytes; /* where the newest use is known */
+	/* where the newest use is known */
+	struct nodes_sum cpu_capacity_milli, mem_capacity_bytes;
+	struct nodes_sum cpu_allocatable_milli, mem_allocatable_bytes;
 	struct nodes_sum cpu_milli, mem_bytes, working_set_bytes; /* the newest */
 	struct nodes_sum cpu_mean[WINDOWS], mem_mean[WINDOWS], working_set_mean[WINDOWS];
 };

@@ -60,22 +60,32 @@ bool api_field_is_in(const char *name, const struct api_field *list)
 
 /* --- load-watcher's --------------------------------------------------------------------------- */
 
-static const struct api_field host[] = {
+static const char *const windows[] = {"5m", "10m", "15m", NULL};
+
+#define WINDOW                                                                                     \
+	{                                                                                          \
+		"window", API_STRING, windows, false,                                              \
+			"The longest window to answer from, 15m unless said."                      \
+	}
+
+static const struct api_field watcher_query[] = {
 	{"host", API_STRING, NULL, false, "Only this node."},
+	WINDOW,
 	{0},
 };
+static const struct api_field watcher_host_query[] = {WINDOW, {0}};
 
 const struct api_description api_is_watcher = {
 	.summary = "Use of all nodes, as load-watcher answers it",
 	.content_type = JSON,
-	.query = host,
+	.query = watcher_query,
 	.lenient = true,
 };
 const struct api_description api_is_watcher_host = {
 	.summary = "Use of one node, as load-watcher answers it",
 	.content_type = JSON,
 	.below = "host",
-	.query = none,
+	.query = watcher_host_query,
 	.lenient = true,
 };
 const struct api_description api_is_watcher_health = {

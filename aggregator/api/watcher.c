@@ -11,6 +11,8 @@
  *                     corrected (default)                          upstream
  *   window            per node the longest of 15m, 10m, 5m that    15m, or 10m when no node has 15m,
  *                     is covered, else what there is, named 5m     for all nodes
+ *   ?window=10m       the same, up to that one                     10m or else 5m, 5m or nothing
+ *   dataCenter        the zone by the node's labels, else region   ""
  *   STD               of a late node widened by 1 + age / 60 s     as measured
  *   members of ours   after the known ones of each node            none
  *   nothing heard     404, JSON: clients keep their last answer    500, empty
@@ -48,7 +50,7 @@ struct selection {
 	int64_t now_ns;
 	bool upstream, allocatable;
 	double std_divisor;
-	enum window upstream_window; /* of all nodes */
+	enum window window; /* upstream: of all nodes; else the longest that may be */
 	struct watcher_node *nodes; /* owned, as are their metrics: one block each */
 	struct watcher_metric *metrics;
 	size_t count;
@@ -114,19 +116,36 @@ static bool has_denominator(const struct selection *s, const struct node_page *p
 	return p->cpu_capacity_milli > 0 && p->mem_capacity_bytes > 0;
 }
 
-static void select_node(struct selection *s, const struct node_page *p)
+static const char *data_center(const struct view_node *n)
 {
+	static const char *const keys[] = {
+		"topology.kubernetes.io/zone",
+		"failure-domain.beta.kubernetes.io/zone",
+		"topology.kubernetes.io/region",
+		"failure-domain.beta.kubernetes.io/region",
+	};
+	const struct kube_node *node = n->model ? n->model->node : NULL;
+	const char *found = NULL;
+
+	for (size_t i = 0; node && !found && i < sizeof(keys) / sizeof(keys[0]); i++)
+		found = labels_find(&node->labels, keys[i]);
+	return found;
+}
+
+static void select_node(struct selection *s, const struct view_node *n)
+{
+	const struct node_page *p = n->page;
 	double age_seconds = (double)page_age_ns(p, s->now_ns) / NS_PER_SEC;
 	bool late = page_freshness(p, s->now_ns) == LATE;
 	struct watcher_metric *metrics = s->metrics + NODE_METRICS * s->count;
 	const struct window_set *set;
 	const char *name;
-	int window = (int)s->upstream_window;
+	int window = (int)s->window;
 
 	if (!is_alive(p, s->now_ns) || !has_denominator(s, p))
 		return;
-	set = s->upstream ? window_of(p, s->upstream_window)
-			  : complete(window_longest(p->usage.windows, &window));
+	set = s->upstream ? window_of(p, s->window)
+			  : complete(window_longest_within(p->usage.windows, s->window, &window));
 	if (!set)
 		return;
 	name = window < 0 ? SINCE_START : window_name[window];
@@ -137,6 +156,7 @@ static void select_node(struct selection *s, const struct node_page *p)
 		.name = p->name,
 		.metrics = metrics,
 		.metric_count = NODE_METRICS,
+		.data_center = s->upstream ? NULL : data_center(n),
 		.extra = !s->upstream,
 		.state = freshness_name(page_freshness(p, s->now_ns)),
 		.window = name,
@@ -151,21 +171,20 @@ static void select_node(struct selection *s, const struct node_page *p)
 		s->longest = (enum window)window;
 }
 
-/* What the whole service serves upstream: its newest 15m entry, else its newest 10m entry. */
+static bool has_window(const struct view *v, int64_t now_ns, enum window window)
+{
+	for (size_t i = 0; i < v->node_count; i++)
+		if (is_alive(v->nodes[i]->page, now_ns) && window_of(v->nodes[i]->page, window))
+			return true;
+	return false;
+}
+
+/* What the whole service serves upstream: its newest entry of that window, else of the next shorter. */
 static bool find_upstream_window(const struct view *v, int64_t now_ns, enum window *window)
 {
-	static const enum window order[] = {WINDOW_15M, WINDOW_10M};
-
-	for (size_t k = 0; k < sizeof(order) / sizeof(order[0]); k++) {
-		for (size_t i = 0; i < v->node_count; i++) {
-			if (is_alive(v->nodes[i]->page, now_ns) &&
-			    window_of(v->nodes[i]->page, order[k])) {
-				*window = order[k];
-				return true;
-			}
-		}
-	}
-	return false;
+	if (!has_window(v, now_ns, *window) && *window > WINDOW_5M)
+		(*window)--;
+	return has_window(v, now_ns, *window);
 }
 
 static int64_t floor_seconds(int64_t ns)
@@ -184,8 +203,8 @@ static void write_answer(struct selection *s, struct api_response *rs)
 
 	if (!s->count) {
 		s->end_ns = s->now_ns;
-		s->start_ns = s->now_ns - (int64_t)WINDOWS * WINDOW_STEP * NS_PER_SEC;
-		s->longest = WINDOW_15M;
+		s->longest = s->window;
+		s->start_ns = s->now_ns - (int64_t)(s->longest + 1) * WINDOW_STEP * NS_PER_SEC;
 	}
 	a.start = floor_seconds(s->start_ns);
 	a.end = floor_seconds(s->end_ns + NS_PER_SEC - 1);
@@ -198,8 +217,9 @@ static void write_answer(struct selection *s, struct api_response *rs)
 	watcher_encode(&a, &rs->body);
 }
 
+/* NULL only: all nodes. */
 static void answer_view(const struct api_context *ctx, const struct view *v,
-			const struct node_page *only, enum window upstream_window, int64_t now_ns,
+			const struct view_node *only, enum window window, int64_t now_ns,
 			struct api_response *rs)
 {
 	size_t most = only ? 1 : v->node_count;
@@ -208,7 +228,7 @@ static void answer_view(const struct api_context *ctx, const struct view *v,
 		.upstream = ctx->watcher_upstream,
 		.allocatable = ctx->watcher_allocatable,
 		.std_divisor = sqrt(fmax(1, ctx->watcher_smoothed)),
-		.upstream_window = upstream_window,
+		.window = window,
 		.nodes = mem_zalloc(most, sizeof(*s.nodes)),
 		.metrics = mem_zalloc(most * NODE_METRICS, sizeof(*s.metrics)),
 		.longest = WINDOW_5M,
@@ -217,7 +237,7 @@ static void answer_view(const struct api_context *ctx, const struct view *v,
 	for (size_t i = 0; i < most; i++) {
 		if (!only)
 			fetch_usage_ahead(v, i);
-		select_node(&s, only ? only : v->nodes[i]->page);
+		select_node(&s, only ? only : v->nodes[i]);
 	}
 	if (only && !s.count && s.upstream)
 		rs->status = 404;
@@ -231,10 +251,9 @@ static void answer_view(const struct api_context *ctx, const struct view *v,
 }
 
 static void answer_upstream(const struct api_context *ctx, const struct view *v, const char *host,
-			    int64_t now_ns, struct api_response *rs)
+			    enum window window, int64_t now_ns, struct api_response *rs)
 {
-	const struct node_page *only = *host ? view_find_page(v, host) : NULL;
-	enum window window;
+	const struct view_node *only = *host ? view_find(v, host) : NULL;
 
 	rs->content_type = JSON;
 	if (!find_upstream_window(v, now_ns, &window))
@@ -255,9 +274,9 @@ static bool is_any_heard(const struct view *v, int64_t now_ns)
 }
 
 static void answer_corrected(const struct api_context *ctx, const struct view *v, const char *host,
-			     int64_t now_ns, struct api_response *rs)
+			     enum window window, int64_t now_ns, struct api_response *rs)
 {
-	const struct node_page *only = *host ? view_find_page(v, host) : NULL;
+	const struct view_node *only = *host ? view_find(v, host) : NULL;
 
 	if (!is_any_heard(v, now_ns))
 		api_fail(rs, FAIL_NOT_FOUND, NULL, "no agent has reported yet");
@@ -265,16 +284,16 @@ static void answer_corrected(const struct api_context *ctx, const struct view *v
 		api_fail(rs, FAIL_NOT_FOUND, "host", "no agent has reported from a node \"%s\"",
 			 host);
 	else
-		answer_view(ctx, v, only, WINDOW_15M, now_ns, rs);
+		answer_view(ctx, v, only, window, now_ns, rs);
 }
 
 static void answer(const struct api_context *ctx, const struct view *v, const char *host,
-		   int64_t now_ns, struct api_response *rs)
+		   enum window window, int64_t now_ns, struct api_response *rs)
 {
 	if (ctx->watcher_upstream)
-		answer_upstream(ctx, v, host, now_ns, rs);
+		answer_upstream(ctx, v, host, window, now_ns, rs);
 	else
-		answer_corrected(ctx, v, host, now_ns, rs);
+		answer_corrected(ctx, v, host, window, now_ns, rs);
 }
 
 /* What the cache needs to make the answer, and how it came out. */
@@ -289,7 +308,7 @@ static void make(void *ctx, struct buf *out)
 {
 	struct making *m = ctx;
 
-	answer(m->ctx, m->view, "", m->now_ns, &m->response);
+	answer(m->ctx, m->view, "", WINDOW_15M, m->now_ns, &m->response);
 	if (m->response.status == 200) {
 		buf_fini(out);
 		*out = m->response.body;
@@ -297,7 +316,7 @@ static void make(void *ctx, struct buf *out)
 	}
 }
 
-/* The answer of all nodes. */
+/* The answer of all nodes with the usual window. */
 static void answer_all(const struct api_context *ctx, const struct api_request *rq,
 		       const struct view *v, int64_t now_ns, struct api_response *rs)
 {
@@ -315,12 +334,32 @@ static void answer_all(const struct api_context *ctx, const struct api_request *
 	rs->negotiated = true;
 }
 
+/* Without one it is the longest. False: there is no such window, and *rs says so. */
+static bool read_window(const struct api_request *rq, enum window *window, struct api_response *rs)
+{
+	const char *text = rq->query(rq, "window");
+
+	for (int w = WINDOW_5M; text && w < WINDOWS; w++) {
+		if (strcmp(text, window_name[w]) == 0) {
+			*window = (enum window)w;
+			return true;
+		}
+	}
+	if (text)
+		api_fail(rs, FAIL_BAD_REQUEST, "window", "window \"%s\" is none of 5m, 10m, 15m",
+			 text);
+	else
+		*window = WINDOW_15M;
+	return !text;
+}
+
 void api_watcher(const struct api_context *ctx, const struct api_request *rq,
 		 struct api_response *rs)
 {
 	const char *below = rq->path + strlen("/watcher");
 	const char *host = rq->query(rq, "host");
 	int64_t now_ns = ctx->now_ns();
+	enum window window;
 	struct view *v;
 
 	if (*below == '/' && ctx->watcher_upstream) {
@@ -331,11 +370,13 @@ void api_watcher(const struct api_context *ctx, const struct api_request *rq,
 	}
 	if (*below == '/' && below[1])
 		host = below + 1;
+	if (!read_window(rq, &window, rs))
+		return;
 	v = view_slot_take(ctx->views);
-	if (ctx->watcher_cache && !(host && *host))
+	if (ctx->watcher_cache && !(host && *host) && window == WINDOW_15M)
 		answer_all(ctx, rq, v, now_ns, rs);
 	else
-		answer(ctx, v, host ? host : "", now_ns, rs);
+		answer(ctx, v, host ? host : "", window, now_ns, rs);
 	if (rs->status == 200)
 		rs->etag = list_etag(v, now_ns);
 	view_drop(v);

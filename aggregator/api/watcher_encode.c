@@ -60,7 +60,7 @@ static void encode_node(struct jsonw *w, const struct watcher_node *n)
 	jsonw_object_close(w);
 	jsonw_key(w, "metadata");
 	jsonw_object_open(w);
-	jsonw_key_string(w, "dataCenter", "");
+	jsonw_key_string(w, "dataCenter", n->data_center ? n->data_center : "");
 	jsonw_object_close(w);
 	if (n->extra)
 		encode_extra(w, n);

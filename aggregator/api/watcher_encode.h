@@ -22,6 +22,7 @@ struct watcher_node {
 	const char *name;
 	const struct watcher_metric *metrics;
 	size_t metric_count;
+	const char *data_center; /* NULL: "" */
 	/* Members of ours, after the known ones; every known client skips what it does not know. */
 	bool extra;
 	const char *state; /* "fresh" or "late" */
@@ -43,7 +44,7 @@ struct watcher_answer {
 /*
  * Appends the compact document without a newline:
  *   {"timestamp":I,"window":{"duration":S,"start":I,"end":I},"source":S,"data":{"NodeMetricsMap":{NODE:{
- *   "metrics":[{"name":S,"type":S,"operator":S,"rollup":S,"value":F},..],"tags":{},"metadata":{"dataCenter":""}
+ *   "metrics":[{"name":S,"type":S,"operator":S,"rollup":S,"value":F},..],"tags":{},"metadata":{"dataCenter":S}
  *   [,"state":S,"window":S,"windowSeconds":F,"ageSeconds":F,"samples":I]},..}}}
  * Values are fixed notation with at most 6 decimals, below 1e-4 they are 0; a metric that is not a
  * number is left out: the clients' decoder loses the whole document over one NaN, and misreads long

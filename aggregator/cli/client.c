@@ -19,6 +19,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "aggregator/cli/cli.h"
 #include "shared/clock.h"
 #include "shared/file.h"
 #include "shared/mem.h"
@@ -633,4 +634,11 @@ void client_escape(const char *text, struct buf *out)
 		else
 			buf_printf(out, "%%%02X", b);
 	}
+}
+
+int client_exit(int rc)
+{
+	if (rc == -EBADRQC)
+		return CLI_USAGE;
+	return rc == -ENOENT || rc == -ENODATA ? CLI_STALE : CLI_ERROR;
 }

@@ -60,6 +60,8 @@ double client_body_age(const struct client *c);
 int client_get(struct client *c, const char *path, struct buf *body, struct reason *reason);
 int client_post(struct client *c, const char *path, const char *json, size_t len, struct buf *body,
 		struct reason *reason);
+/* What the command exits with after such an error. */
+int client_exit(int rc);
 /* Adds "text" to a path under construction with everything but letters, digits and -._~ escaped. */
 void client_escape(const char *text, struct buf *out);
 

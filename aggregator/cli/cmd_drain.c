@@ -100,11 +100,6 @@ static int render(struct cli *cli, const struct buf *answer)
 				     : drain_render(cli, text, answer->len);
 }
 
-static int exit_of(int rc)
-{
-	return rc == -ENOENT || rc == -ENODATA ? CLI_STALE : CLI_ERROR;
-}
-
 static int ask(struct cli *cli)
 {
 	struct buf path = BUF_INIT, answer = BUF_INIT;
@@ -112,7 +107,7 @@ static int ask(struct cli *cli)
 
 	write_path(cli, &path);
 	rc = client_get(cli->client, path.data, &answer, &cli->reason);
-	code = rc ? exit_of(rc) : render(cli, &answer);
+	code = rc ? client_exit(rc) : render(cli, &answer);
 	buf_fini(&path);
 	buf_fini(&answer);
 	return code;
@@ -163,8 +158,9 @@ const struct command command_drain = {
 		"One row for each node, those that go first. Nothing is drained by this. "
 		"VERDICT: drain (it goes now), inDeletion, unneeded (it could go; REASON says why "
 		"not yet), notExamined, needed. SINCE: how long it has been unneeded. PODS: those "
-		"that would have to move + those of DaemonSets. CPU and MEM are requests, USED "
-		"real use (mean), in shares of the allocatable. REASON is the first of the chain: "
+		"that would have to move + those of DaemonSets. CPU-REQ% and MEM-REQ% are "
+		"requests, CPU% and WORKSET% real use (mean), in shares of the allocatable. REASON "
+		"is the first of the chain: "
 		"--explain has all of it, with what would change it; --history what was decided "
 		"before. "
 		"Below are the moves of those "

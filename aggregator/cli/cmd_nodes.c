@@ -2,7 +2,7 @@
 /*
  * evenkeel nodes: what each machine has, what of it is promised, what it uses now, how that varied
  * over a window, and how old that is. CPU, MEMORY and WORKSET are the newest interval's; MEAN,
- * SIGMA, P95 and MAX are of the window.
+ * SIGMA, P95 and CPU-MAX are of the window.
  *
  * What only a Kubernetes API knows has columns only where one is followed, and takes the place of
  * WORKSET then: a line stays within 120 columns. The row "*" is the sum of all nodes, by the
@@ -38,7 +38,7 @@ static const char *const unlimited[] = {"ignore", "allocatable", "requests", NUL
 
 static const struct option_spec specs[] = {
 	{"window", 0, OPTION_CHOICE, offsetof(struct cli_options, window), NULL, "5m", 0, 0,
-	 cli_windows, "Window of MEAN, SIGMA, P95 and MAX."},
+	 cli_windows, "Window of MEAN, SIGMA, P95 and CPU-MAX."},
 	{"sort-by", 0, OPTION_CHOICE, offsetof(struct cli_options, sort), "KEY", "name", 0, 0,
 	 sort_keys,
 	 "name, or greatest first: cpu, memory, sigma, p95, max, age, requests, limits (the larger "
@@ -47,7 +47,8 @@ static const struct option_spec specs[] = {
 	 0, NULL, "Only nodes with these labels, as kubectl takes them: a=b,c!=d,e in (f,g),!h."},
 	{"unlimited", 0, OPTION_CHOICE, offsetof(struct cli_options, unlimited), NULL, "ignore", 0,
 	 0, unlimited,
-	 "What a container without a limit counts as in LIM%: nothing (ignore), its node's "
+	 "What a container without a limit counts as in CPU-LIM% and MEM-LIM%: nothing (ignore), "
+	 "its node's "
 	 "allocatable, or what it requests."},
 	{0},
 };
@@ -104,27 +105,27 @@ static const struct usage_column columns[COLUMNS] = {
 	[STATUS] = {"STATUS", .form = FORM_LEFT},
 	[CPU] = {"CPU", .form = FORM_RIGHT},
 	[CPU_SHARE] = {"CPU%", .form = FORM_RIGHT},
-	[CPU_ALLOCATABLE] = {"ALLOC", .form = FORM_RIGHT, .wide = true},
-	[CPU_REQUESTS] = {"REQUESTS", .form = FORM_RIGHT, .wide = true},
-	[CPU_REQUESTS_SHARE] = {"REQ%", .form = FORM_RIGHT},
-	[CPU_LIMITS] = {"LIMITS", .form = FORM_RIGHT, .wide = true},
-	[CPU_LIMITS_SHARE] = {"LIM%", .form = FORM_RIGHT},
-	[CPU_KERNEL_SHARE] = {"KERNEL%", .form = FORM_RIGHT, .wide = true},
+	[CPU_ALLOCATABLE] = {"CPU-ALLOC", .form = FORM_RIGHT, .wide = true},
+	[CPU_REQUESTS] = {"CPU-REQ", .form = FORM_RIGHT, .wide = true},
+	[CPU_REQUESTS_SHARE] = {"CPU-REQ%", .form = FORM_RIGHT},
+	[CPU_LIMITS] = {"CPU-LIM", .form = FORM_RIGHT, .wide = true},
+	[CPU_LIMITS_SHARE] = {"CPU-LIM%", .form = FORM_RIGHT},
+	[CPU_KERNEL_SHARE] = {"CPU-KERNEL%", .form = FORM_RIGHT, .wide = true},
 	[MEAN] = {"MEAN", .form = FORM_RIGHT, .windowed = true},
 	[SIGMA] = {"SIGMA", .form = FORM_RIGHT},
 	[P95] = {"P95", .form = FORM_RIGHT},
-	[MAX] = {"MAX", .form = FORM_RIGHT},
+	[MAX] = {"CPU-MAX", .form = FORM_RIGHT},
 	[MEAN_5M] = {"MEAN±SIGMA(5m)", .form = FORM_RIGHT, .wide = true},
 	[MEAN_10M] = {"(10m)", .form = FORM_RIGHT, .wide = true},
 	[MEAN_15M] = {"(15m)", .form = FORM_RIGHT, .wide = true},
 	[MEMORY] = {"MEMORY", .form = FORM_RIGHT},
 	[MEMORY_SHARE] = {"MEM%", .form = FORM_RIGHT},
-	[MEMORY_ALLOCATABLE] = {"ALLOC", .form = FORM_RIGHT, .wide = true},
-	[MEMORY_REQUESTS] = {"REQUESTS", .form = FORM_RIGHT, .wide = true},
-	[MEMORY_REQUESTS_SHARE] = {"REQ%", .form = FORM_RIGHT},
-	[MEMORY_LIMITS] = {"LIMITS", .form = FORM_RIGHT, .wide = true},
-	[MEMORY_LIMITS_SHARE] = {"LIM%", .form = FORM_RIGHT},
-	[MEMORY_KERNEL_SHARE] = {"KERNEL%", .form = FORM_RIGHT, .wide = true},
+	[MEMORY_ALLOCATABLE] = {"MEM-ALLOC", .form = FORM_RIGHT, .wide = true},
+	[MEMORY_REQUESTS] = {"MEM-REQ", .form = FORM_RIGHT, .wide = true},
+	[MEMORY_REQUESTS_SHARE] = {"MEM-REQ%", .form = FORM_RIGHT},
+	[MEMORY_LIMITS] = {"MEM-LIM", .form = FORM_RIGHT, .wide = true},
+	[MEMORY_LIMITS_SHARE] = {"MEM-LIM%", .form = FORM_RIGHT},
+	[MEMORY_KERNEL_SHARE] = {"MEM-KERNEL%", .form = FORM_RIGHT, .wide = true},
 	[UNLIMITED] = {"NO-LIMIT", .form = FORM_RIGHT, .wide = true},
 	[PODS] = {"PODS", .form = FORM_RIGHT, .wide = true},
 	[WORKSET] = {"WORKSET", .form = FORM_RIGHT},
@@ -165,7 +166,68 @@ static const size_t of_the_api[] = {
 };
 
 /* What narrow terminals lose first. */
-static const size_t spares[] = {TIER, WORKSET, WAITING, MAX, CPU_SHARE, MEMORY_SHARE, SIGMA};
+static const size_t spares[] = {
+	TIER,
+	WORKSET,
+	WAITING,
+	SIGMA,
+	MAX,
+	CPU_LIMITS_SHARE,
+	MEMORY_LIMITS_SHARE,
+	MEAN,
+	STATUS,
+	CPU_REQUESTS_SHARE,
+	MEMORY_REQUESTS_SHARE,
+};
+
+#define WINDOW_FIELDS(w)                                                                           \
+	{"cpu_mean_" w "_millicores", "usage.cpuMillicores.windows." w ".mean"},                   \
+		{"cpu_stddev_" w "_millicores", "usage.cpuMillicores.windows." w ".stddev"},       \
+		{"cpu_p95_" w "_millicores", "usage.cpuMillicores.windows." w ".p95"},             \
+	{                                                                                          \
+		"cpu_max_" w "_millicores", "usage.cpuMillicores.windows." w ".max"                \
+	}
+
+static const struct csv_field fields[] = {
+	{"name", "name"},
+	{"ready", "ready"},
+	{"unschedulable", "unschedulable"},
+	{"cpu_millicores", "usage.cpuMillicores.latest.value"},
+	{"cpu_capacity_millicores", "capacity.cpuMillicores"},
+	{"cpu_allocatable_millicores", "allocatable.cpuMillicores"},
+	{"cpu_requests_millicores", "requests.cpuMillicores"},
+	{"cpu_limits_millicores", "limits.cpuMillicores"},
+	{"cpu_limits_ratio", "limitRatio.declared.cpu"},
+	{"cpu_kernel_limits_ratio", "limitRatio.kernel.cpu"},
+	{"cpu_unlimited_containers", "unlimitedContainers.cpu"},
+	WINDOW_FIELDS("5m"),
+	WINDOW_FIELDS("10m"),
+	WINDOW_FIELDS("15m"),
+	{"memory_bytes", "usage.memoryBytes.latest.value"},
+	{"memory_capacity_bytes", "capacity.memoryBytes"},
+	{"memory_allocatable_bytes", "allocatable.memoryBytes"},
+	{"memory_requests_bytes", "requests.memoryBytes"},
+	{"memory_limits_bytes", "limits.memoryBytes"},
+	{"memory_limits_ratio", "limitRatio.declared.memory"},
+	{"memory_kernel_limits_ratio", "limitRatio.kernel.memory"},
+	{"memory_unlimited_containers", "unlimitedContainers.memory"},
+	{"working_set_bytes", "usage.workingSetBytes.latest.value"},
+	{"swap_bytes", "usage.swapBytes.latest.value"},
+	{"pods", "pods"},
+	{"pods_allocatable", "allocatable.pods"},
+	{"tasks", "usage.pids.latest.value"},
+	{"cpu_iowait_millicores", "machine.cpuMillicores.iowait"},
+	{"cpu_steal_millicores", "machine.cpuMillicores.steal"},
+	CSV_CONTENTION,
+	{"state", "source.state"},
+	{"age_seconds", "source.ageSeconds"},
+	{"tier", "source.tier"},
+	{"sampling_hertz", "source.rateHz"},
+	{"pass_microseconds", "source.passMicroseconds"},
+	{"missed_passes", "source.missedTicks"},
+	{"overflow_cgroups", "source.overflowCgroups"},
+	{"agent_cpu_millicores", "source.agentCpuMillicores"},
+};
 
 static enum row_state read_state(const cJSON *node)
 {
@@ -247,18 +309,21 @@ static void add_mean_sigma(struct table *t, const cJSON *node, const char *windo
 	table_cell(t, PAINT_PLAIN, isnan(value) ? "-" : text);
 }
 
-/* Of the total, what the nodes have whose use is known; all nodes, where none is. */
-static double capacity_of(const cJSON *node, const char *resource)
+/*
+ * What pods may have, as kubectl top counts; of the total, of the nodes whose use is known, or of
+ * all where none is. The capacity where nobody tells.
+ */
+static double allocatable_of(const cJSON *node, const char *resource)
 {
-	double measured;
+	static const char *const members[] = {"measured.allocatable", "allocatable", "capacity"};
+	double amount = NAN;
 	char path[64];
 
-	snprintf(path, sizeof(path), "measured.capacity.%s", resource);
-	measured = document_number(node, path);
-	if (measured > 0)
-		return measured;
-	snprintf(path, sizeof(path), "capacity.%s", resource);
-	return document_number(node, path);
+	for (size_t i = 0; i < 3 && !(amount > 0); i++) {
+		snprintf(path, sizeof(path), "%s.%s", members[i], resource);
+		amount = document_number(node, path);
+	}
+	return amount;
 }
 
 /* Allocatable, requests and limits, and the shares of the last two: of CPU or of memory. */
@@ -286,12 +351,12 @@ static void add_promises(struct table *t, const cJSON *node, const char *resourc
 static void add_cpu(struct table *t, const cJSON *node, const char *window)
 {
 	double used = document_number(node, "usage.cpuMillicores.latest.value");
-	double capacity = capacity_of(node, "cpuMillicores");
+	double allocatable = allocatable_of(node, "cpuMillicores");
 	char text[UNITS_LEN];
 
-	units_cpu_of(used, capacity, text);
+	units_cpu_of(used, allocatable, text);
 	table_cell(t, PAINT_PLAIN, text);
-	usage_row_percent(t, used, capacity);
+	usage_row_percent(t, used, allocatable);
 	add_promises(t, node, "cpuMillicores", "cpu", usage_row_cpu);
 	usage_row_cpu(t, usage_row_cpu_window(node, window, "mean"));
 	usage_row_cpu(t, usage_row_cpu_window(node, window, "stddev"));
@@ -316,12 +381,12 @@ static void add_pods(struct table *t, const cJSON *node)
 static void add_memory(struct table *t, const cJSON *node)
 {
 	double used = document_number(node, "usage.memoryBytes.latest.value");
-	double capacity = capacity_of(node, "memoryBytes");
+	double allocatable = allocatable_of(node, "memoryBytes");
 	char text[UNITS_LEN];
 
-	units_bytes_of(used, capacity, text);
+	units_bytes_of(used, allocatable, text);
 	table_cell(t, PAINT_PLAIN, text);
-	usage_row_percent(t, used, capacity);
+	usage_row_percent(t, used, allocatable);
 	add_promises(t, node, "memoryBytes", "memory", usage_row_bytes);
 	add_pods(t, node);
 	usage_row_bytes(t, document_number(node, "usage.workingSetBytes.latest.value"));
@@ -373,6 +438,7 @@ static void add_cells(struct usage_table *n, const cJSON *node, enum row_state s
 	usage_row_pressure(t, node);
 	usage_row_oom(t, node);
 	add_source(t, node, state, age);
+	csv_cells(n->cli, t, node, fields, sizeof(fields) / sizeof(fields[0]));
 }
 
 static bool add_node(void *context, const cJSON *node, double time, double held)
@@ -460,6 +526,8 @@ const struct usage_kind nodes_kind = {
 	.column_count = COLUMNS,
 	.spares = spares,
 	.spare_count = sizeof(spares) / sizeof(spares[0]),
+	.fields = fields,
+	.field_count = sizeof(fields) / sizeof(fields[0]),
 	.item = add_node,
 	.envelope = add_total,
 	.finish = finish,
@@ -497,15 +565,17 @@ const struct command command_nodes = {
 		"cores "
 		"(1.25) above. CPU, MEMORY and WORKSET are of the newest interval; MEAN, SIGMA, "
 		"P95 and "
-		"MAX are of the window. AGE adds \"late\" after 30s without news, \"expired\" "
+		"CPU-MAX are of the window. AGE adds \"late\" after 30s without news, \"expired\" "
 		"after 5m. "
 		"TIER is how the agent samples: T0 to T2 by BPF, T3 from cgroup files. Where a "
-		"Kubernetes API is followed, REQ% and LIM% are what pods request and what limits "
-		"they declare in shares of the allocatable; above 100% limits are over-subscribed. "
+		"Kubernetes API is followed, CPU-REQ% and CPU-LIM%, MEM-REQ% and MEM-LIM% are what "
+		"pods request and what limits they declare; above 100% limits are over-subscribed. "
+		"Shares (%) are of what a node can give to pods, its allocatable. "
 		"STATUS stands where a node is not simply Ready. The row * is the sum of all "
 		"nodes. "
 		"Wide adds "
-		"the amounts, KERNEL%, the limits that the kernel enforces, NO-LIMIT, the "
+		"the amounts, CPU-KERNEL% and MEM-KERNEL%, the limits that the kernel enforces, "
+		"NO-LIMIT, the "
 		"containers without a limit of CPU/memory, and PODS; "
 		"all windows; SWAP and PIDS; the shares of CPU time in IOWAIT and in STEAL, which "
 		"the hypervisor took; of the last 5m the share of throttled periods, of time that "

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * evenkeel pods: what each workload uses, against what it requests and may take. LIMIT is what the
- * pod declares, and KERNEL what the kernel enforces where that is something else; of a pod that no
- * Kubernetes API knows LIMIT is what the kernel enforces. Without Kubernetes the workloads are
+ * evenkeel pods: what each workload uses, against what it requests and may take. CPU-LIM
+ * and MEM-LIM are what the pod declares, CPU-KERNEL and MEM-KERNEL what the kernel enforces where
+ * that is something else; of a pod that no Kubernetes API knows the limits are the kernel's. Without Kubernetes the workloads are
  * systemd's units, and the slices that hold them; a slice would count its units a second time, so
  * the plain table leaves slices out unless one is named. How old a row is follows from its newest
  * interval and the list's time; what is not running has no age.
@@ -27,7 +27,7 @@ static const struct option_spec specs[] = {
 	{"all", 'a', OPTION_FLAG, offsetof(struct cli_options, all), NULL, NULL, 0, 0, NULL,
 	 "Show slices too: \"name/\" holds units that have rows of their own."},
 	{"window", 0, OPTION_CHOICE, offsetof(struct cli_options, window), NULL, "5m", 0, 0,
-	 cli_windows, "Window of MEAN, SIGMA and MAX."},
+	 cli_windows, "Window of MEAN, SIGMA and CPU-MAX."},
 	{"sort-by", 0, OPTION_CHOICE, offsetof(struct cli_options, sort), "KEY", "name", 0, 0,
 	 sort_keys,
 	 "name, or greatest first: cpu, memory, throttled, requests (the larger share of use in "
@@ -76,16 +76,16 @@ static const struct usage_column columns[COLUMNS] = {
 	[CPU] = {"CPU", .form = FORM_RIGHT},
 	[MEAN] = {"MEAN", .form = FORM_RIGHT, .wide = true, .windowed = true},
 	[SIGMA] = {"SIGMA", .form = FORM_RIGHT},
-	[MAX] = {"MAX", .form = FORM_RIGHT, .wide = true},
-	[CPU_REQUEST] = {"REQ", .form = FORM_RIGHT},
-	[CPU_LIMIT] = {"LIMIT", .form = FORM_RIGHT},
-	[CPU_KERNEL] = {"KERNEL", .form = FORM_RIGHT},
+	[MAX] = {"CPU-MAX", .form = FORM_RIGHT, .wide = true},
+	[CPU_REQUEST] = {"CPU-REQ", .form = FORM_RIGHT},
+	[CPU_LIMIT] = {"CPU-LIM", .form = FORM_RIGHT},
+	[CPU_KERNEL] = {"CPU-KERNEL", .form = FORM_RIGHT},
 	[BURST] = {"BURST", .form = FORM_RIGHT, .wide = true, .sparse = true},
 	[THROTTLED] = {"THROTTLED", .form = FORM_RIGHT},
 	[MEMORY] = {"MEMORY", .form = FORM_RIGHT},
-	[MEMORY_REQUEST] = {"REQ", .form = FORM_RIGHT},
-	[MEMORY_LIMIT] = {"LIMIT", .form = FORM_RIGHT},
-	[MEMORY_KERNEL] = {"KERNEL", .form = FORM_RIGHT},
+	[MEMORY_REQUEST] = {"MEM-REQ", .form = FORM_RIGHT},
+	[MEMORY_LIMIT] = {"MEM-LIM", .form = FORM_RIGHT},
+	[MEMORY_KERNEL] = {"MEM-KERNEL", .form = FORM_RIGHT},
 	[HIGH] = {"HIGH", .form = FORM_RIGHT, .wide = true, .sparse = true},
 	[WORKSET] = {"WORKSET", .form = FORM_RIGHT},
 	[SWAP] = {"SWAP", .form = FORM_RIGHT, .wide = true, .sparse = true},
@@ -105,6 +105,44 @@ static const size_t of_the_api[] = {STATUS,	    CPU_REQUEST,   CPU_KERNEL,
 /* What narrow terminals lose first. */
 static const size_t spares[] = {WORKSET,	SIGMA,	     OOM,	   NODE,
 				MEMORY_REQUEST, CPU_REQUEST, MEMORY_LIMIT, CPU_LIMIT};
+
+#define WINDOW_FIELDS(w)                                                                           \
+	{"cpu_mean_" w "_millicores", "usage.cpuMillicores.windows." w ".mean"},                   \
+		{"cpu_stddev_" w "_millicores", "usage.cpuMillicores.windows." w ".stddev"},       \
+	{                                                                                          \
+		"cpu_max_" w "_millicores", "usage.cpuMillicores.windows." w ".max"                \
+	}
+
+static const struct csv_field fields[] = {
+	{"namespace", "namespace"},
+	{"name", "name"},
+	{"node", "node"},
+	{"phase", "phase"},
+	{"qos_class", "qosClass"},
+	{"workload_kind", "workload.kind"},
+	{"workload_name", "workload.name"},
+	{"cpu_millicores", "usage.cpuMillicores.latest.value"},
+	{"cpu_request_millicores", "requests.cpuMillicores"},
+	{"cpu_limit_millicores", "limits.cpuMillicores"},
+	{"cpu_unlimited_containers", "unlimitedContainers.cpu"},
+	{"cpu_kernel_limit_millicores", "kernelLimits.cpuMillicores"},
+	{"cpu_burst_microseconds", "kernelLimits.cpuBurstMicroseconds"},
+	WINDOW_FIELDS("5m"),
+	WINDOW_FIELDS("10m"),
+	WINDOW_FIELDS("15m"),
+	{"memory_bytes", "usage.memoryBytes.latest.value"},
+	{"memory_request_bytes", "requests.memoryBytes"},
+	{"memory_limit_bytes", "limits.memoryBytes"},
+	{"memory_unlimited_containers", "unlimitedContainers.memory"},
+	{"memory_kernel_limit_bytes", "kernelLimits.memoryBytes"},
+	{"memory_high_bytes", "kernelLimits.memoryHighBytes"},
+	{"working_set_bytes", "usage.workingSetBytes.latest.value"},
+	{"swap_bytes", "usage.swapBytes.latest.value"},
+	{"tasks", "usage.pids.latest.value"},
+	{"tasks_limit", "kernelLimits.pids"},
+	CSV_CONTENTION,
+	{"measured_at", "usage.cpuMillicores.latest.end"},
+};
 
 /* As far as the API knows. */
 static bool is_running(const cJSON *pod)
@@ -308,6 +346,7 @@ static bool add_pod(void *context, const cJSON *pod, double time, double held)
 	usage_row_age(p->table, state, age);
 	table_cell(p->table, PAINT_PLAIN, qos ? qos : "-");
 	add_workload(p->table, pod);
+	csv_cells(p->cli, p->table, pod, fields, sizeof(fields) / sizeof(fields[0]));
 	return true;
 }
 
@@ -374,6 +413,8 @@ const struct usage_kind pods_kind = {
 	.column_count = COLUMNS,
 	.spares = spares,
 	.spare_count = sizeof(spares) / sizeof(spares[0]),
+	.fields = fields,
+	.field_count = sizeof(fields) / sizeof(fields[0]),
 	.item = add_pod,
 	.finish = finish,
 };
@@ -392,11 +433,11 @@ const struct command command_pods = {
 	.usage = "[NAME..]",
 	.summary = "Show what each pod (or systemd unit) uses, against its limits",
 	.details =
-		"Shows what each pod uses; without Kubernetes, each systemd unit. REQ and LIMIT "
-		"are "
-		"what the pod declares, and KERNEL stands where the kernel enforces another limit, "
+		"Shows what each pod uses; without Kubernetes, each systemd unit. CPU-REQ and "
+		"CPU-LIM, MEM-REQ and MEM-LIM are what the pod declares, and CPU-KERNEL or "
+		"MEM-KERNEL stands where the kernel enforces another limit, "
 		"by the least of the cgroup and those above it. What no Kubernetes API knows has "
-		"for its LIMIT what the kernel enforces. \"none\" is no limit, "
+		"for its limits what the kernel enforces. \"none\" is no limit, "
 		"\"500m+\" none for some containers, \"-\" not known. THROTTLED is the share of "
 		"CPU periods in the last 5m that hit "
 		"the limit; "

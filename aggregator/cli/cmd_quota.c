@@ -95,11 +95,6 @@ static int set_rules(struct cli *cli, struct quota_options *rules)
 
 typedef int render(struct cli *cli, const char *json, size_t len);
 
-static int exit_of(int rc)
-{
-	return rc == -ENOENT ? CLI_STALE : rc == -EBADRQC ? CLI_USAGE : CLI_ERROR;
-}
-
 static void add_parameter(struct buf *path, const char *name, const char *value)
 {
 	if (!value)
@@ -115,7 +110,7 @@ static int get(struct cli *cli, struct buf *path, render *show)
 
 	add_parameter(path, "variant", cli->options->variant);
 	rc = client_get(cli->client, path->data, &answer, &cli->reason);
-	code = rc ? exit_of(rc) : show(cli, answer.data ? answer.data : "", answer.len);
+	code = rc ? client_exit(rc) : show(cli, answer.data ? answer.data : "", answer.len);
 	buf_fini(&answer);
 	return code;
 }
@@ -182,7 +177,7 @@ static int ask(struct cli *cli, const char *path, bool preempt, render *show)
 		write_request(cli, &pod, preempt, &request);
 		rc = client_post(cli->client, path, request.data, request.len, &answer,
 				 &cli->reason);
-		code = rc ? exit_of(rc) : show(cli, answer.data ? answer.data : "", answer.len);
+		code = rc ? client_exit(rc) : show(cli, answer.data ? answer.data : "", answer.len);
 	}
 	buf_fini(&pod);
 	buf_fini(&request);

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "aggregator/cli/client.h"
+#include "aggregator/cli/columns.h"
 #include "aggregator/cli/commands.h"
 #include "aggregator/cli/document.h"
 #include "aggregator/cli/lines.h"
@@ -197,7 +198,7 @@ static void add_score(struct table *t, double score)
 	table_cell(t, PAINT_PLAIN, isnan(score) ? "-" : text);
 }
 
-static double plugin_score(const cJSON *item, const char *name)
+static const cJSON *find_plugin(const cJSON *item, const char *name)
 {
 	const cJSON *plugin;
 
@@ -205,9 +206,9 @@ static double plugin_score(const cJSON *item, const char *name)
 		const char *other = document_text(plugin, "name");
 
 		if (name && other && strcmp(name, other) == 0)
-			return document_number(plugin, "score");
+			return plugin;
 	}
-	return NAN;
+	return NULL;
 }
 
 /* As the heading of a column of at most three digits. */
@@ -248,6 +249,43 @@ static void add_fits(struct table *t, const cJSON *item)
 		table_cell(t, PAINT_BAD, "no");
 }
 
+static const struct csv_field fields[] = {
+	{"node", "node"},     {"score", "score"},	   {"fits", "fits"},
+	{"reason", "reason"}, {"refused_by", "fitReason"},
+};
+
+enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
+
+static void add_data_columns(const struct cli *cli, struct table *t, const cJSON *plugins)
+{
+	const cJSON *plugin;
+
+	csv_columns(cli, t, fields, FIELDS);
+	for (plugin = document_first(plugins); plugin; plugin = plugin->next) {
+		const char *name = document_text_or(plugin, "name", "-");
+		char *score = mem_printf("%s_score", name), *rung = mem_printf("%s_rung", name);
+
+		csv_column(cli, t, score);
+		csv_column(cli, t, rung);
+		free(score);
+		free(rung);
+	}
+}
+
+static void add_data_cells(const struct cli *cli, struct table *t, const cJSON *item,
+			   const cJSON *plugins)
+{
+	const cJSON *plugin;
+
+	csv_cells(cli, t, item, fields, FIELDS);
+	for (plugin = document_first(plugins); plugin; plugin = plugin->next) {
+		const cJSON *own = find_plugin(item, document_text(plugin, "name"));
+
+		csv_number(cli, t, document_number(own, "score"));
+		csv_text(cli, t, document_text(own, "rung"));
+	}
+}
+
 static struct table *start_table(const cJSON *plugins, bool fits, bool wide)
 {
 	struct table *t = table_new();
@@ -285,7 +323,8 @@ static void add_row(struct table *t, const cJSON *item, const cJSON *plugins, co
 	if (fits)
 		add_fits(t, item);
 	for (plugin = document_first(plugins); plugin; plugin = plugin->next)
-		add_score(t, plugin_score(item, document_text(plugin, "name")));
+		add_score(t, document_number(find_plugin(item, document_text(plugin, "name")),
+					     "score"));
 	table_cell(t, paints[read_state(rungs)], rungs);
 	if (wide)
 		table_cell(t, PAINT_PLAIN, reason ? reason : "-");
@@ -301,6 +340,7 @@ static void print_table(struct cli *cli, cJSON *const *items, size_t count)
 	struct table *t = start_table(plugins, fits, wide);
 	struct buf rungs = BUF_INIT;
 
+	add_data_columns(cli, t, plugins);
 	for (size_t i = 0; i < count; i++) {
 		const char *node = document_text(items[i], "node");
 
@@ -309,6 +349,7 @@ static void print_table(struct cli *cli, cJSON *const *items, size_t count)
 		/* They come in order already. */
 		table_key(t, -(double)i);
 		add_row(t, items[i], plugins, rungs.data, fits, wide);
+		add_data_cells(cli, t, items[i], plugins);
 	}
 	commands_print_table(cli, t, "node");
 	table_free(t);
@@ -563,7 +604,7 @@ static int run(struct cli *cli)
 	if (rc == 0) {
 		rc = client_post(cli->client, "/v1/scores", request.data, request.len, &answer,
 				 &cli->reason);
-		code = rc == -ENOENT ? CLI_STALE : rc == -EBADRQC ? CLI_USAGE : CLI_ERROR;
+		code = client_exit(rc);
 	}
 	if (rc == 0)
 		code = scores_render(cli, answer.data, answer.len);

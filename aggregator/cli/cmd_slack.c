@@ -9,7 +9,6 @@
  */
 #include "aggregator/cli/cmd_slack.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "aggregator/cli/client.h"
@@ -81,10 +80,7 @@ static int ask(struct cli *cli)
 
 	write_path(cli, &path);
 	rc = client_get(cli->client, path.data, &answer, &cli->reason);
-	if (rc)
-		code = rc == -ENODATA ? CLI_STALE : CLI_ERROR;
-	else
-		code = slack_render(cli, answer.data ? answer.data : "", answer.len);
+	code = rc ? client_exit(rc) : slack_render(cli, answer.data ? answer.data : "", answer.len);
 	buf_fini(&path);
 	buf_fini(&answer);
 	return code;
@@ -123,18 +119,18 @@ const struct command command_slack = {
 	.name = "slack",
 	.usage = "[CLASS]",
 	.summary = "Show the room kept for pods to come, and what could start now",
-	.details =
-		"One row for each class of placeholders: a workload with the annotation "
-		"evenkeel.io/slack (\"2\" or \"10%\" of its replicas, or \"shared\"); cover-N, "
-		"sizes that hold any pod of those that share; unit, what is missing to the "
-		"cluster's rate. CPU and MEMORY are of one placeholder. UNPLACED is what finds no "
-		"room: nodes are missing. SLOTS: how many such pods could start now as requests "
-		"have it; USABLE: where the CPU and memory are really there. FRAGMENTED: share "
-		"of what is free that no such pod can use. STATE: placed, lowering (fewer would "
-		"do, and soon will), unplaced, impossible (no node is large enough). "
-		"-o balloons and -o capacitybuffers print the target for kubectl apply. Exit "
-		"status 3: something is "
-		"unplaced.",
+	.details = "One row for each class of placeholders: a workload with the annotation "
+		   "evenkeel.io/slack (\"2\" or \"10%\" of its replicas, or \"shared\"); cover-N, "
+		   "sizes that hold any pod of those that share; unit, what is missing to the "
+		   "cluster's rate. CPU-REQ and MEM-REQ are of one placeholder. UNPLACED is what "
+		   "finds no "
+		   "room: nodes are missing. SLOTS: how many such pods could start now as requests "
+		   "have it; USABLE: where the CPU and memory are really there. FRAGMENTED: share "
+		   "of what is free that no such pod can use. STATE: placed, lowering (fewer would "
+		   "do, and soon will), unplaced, impossible (no node is large enough). "
+		   "-o balloons and -o capacitybuffers print the target for kubectl apply. Exit "
+		   "status 3: something is "
+		   "unplaced.",
 	.specs = specs,
 	.lists = true,
 	.run = run,

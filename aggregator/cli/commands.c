@@ -227,14 +227,20 @@ void commands_print_json(struct cli *cli, const char *json, size_t len)
 		buf_add_char(&cli->out, '\n');
 }
 
-void commands_print_table(struct cli *cli, struct table *t, const char *kind)
+/* A picture that is drawn again and again stays within the terminal; what is printed once may wrap. */
+struct table_style commands_style(const struct cli *cli)
 {
-	struct table_style style = {
+	return (struct table_style){
 		.headers = !cli->options->no_headers,
 		.color = cli->color,
-		.whole = cli->options->output == OUTPUT_WIDE,
+		.whole = cli->options->output == OUTPUT_WIDE && !cli->options->watch,
 		.width = cli->width,
 	};
+}
+
+void commands_print_table(struct cli *cli, struct table *t, const char *kind)
+{
+	struct table_style style = commands_style(cli);
 
 	if (cli->options->output > OUTPUT_WIDE)
 		return;

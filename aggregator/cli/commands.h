@@ -8,6 +8,8 @@
 
 /* The whole program; returns its exit code. */
 int commands_main(int argc, char **argv);
+/* How tables are printed for this call. */
+struct table_style commands_style(const struct cli *cli);
 /*
  * Sorts, limits and prints a table as the options say; nothing with -o json. kind is what kubectl
  * would call a row's thing ("node").

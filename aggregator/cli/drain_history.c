@@ -17,6 +17,14 @@ static const struct column_spec columns[COLUMNS] = {
 	[REASON] = {"REASON", .form = FORM_LEFT}, [TEXT] = {"WHY", .form = FORM_LEFT},
 };
 
+static const struct csv_field fields[] = {{"time", "time"},
+					  {"event", "event"},
+					  {"node", "node"},
+					  {"reason", "reason"},
+					  {"text", "text"}};
+
+enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
+
 static const struct {
 	const char *event;
 	enum table_paint paint;
@@ -33,7 +41,8 @@ static enum table_paint paint_of(const char *event)
 	return PAINT_PLAIN;
 }
 
-static void add_row(struct table *t, const cJSON *doc, const cJSON *item, double place)
+static void add_row(const struct cli *cli, struct table *t, const cJSON *doc, const cJSON *item,
+		    double place)
 {
 	double age = document_time(doc, "time") - document_time(item, "time");
 	const char *event = document_text_or(item, "event", "-");
@@ -48,6 +57,7 @@ static void add_row(struct table *t, const cJSON *doc, const cJSON *item, double
 	table_cell(t, PAINT_PLAIN, node);
 	table_cell(t, PAINT_PLAIN, document_text_or(item, "reason", "-"));
 	table_cell(t, PAINT_PLAIN, document_text_or(item, "text", "-"));
+	csv_cells(cli, t, item, fields, FIELDS);
 	table_key(t, -place);
 }
 
@@ -56,8 +66,9 @@ static void print_rows(struct cli *cli, const cJSON *doc)
 	struct table *t = columns_start(columns, COLUMNS);
 	double place = 0;
 
+	csv_columns(cli, t, fields, FIELDS);
 	for (const cJSON *item = document_first(document_at(doc, "items")); item; item = item->next)
-		add_row(t, doc, item, place++);
+		add_row(cli, t, doc, item, place++);
 	columns_hide(cli, t, columns, COLUMNS, NULL);
 	commands_print_table(cli, t, "node");
 	table_free(t);

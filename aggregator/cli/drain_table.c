@@ -39,17 +39,36 @@ static const struct column_spec columns[COLUMNS] = {
 	[NODE] = {"NODE", FORM_NAME, false, false},
 	[VERDICT] = {"VERDICT", FORM_LEFT, false, false},
 	[GROUP] = {"GROUP", FORM_LEFT, false, true},
-	[SINCE] = {"SINCE", FORM_RIGHT, false, true},
+	[SINCE] = {"SINCE", FORM_RIGHT, false, true, .spare = 1},
 	[DUE] = {"DUE-IN", FORM_RIGHT, false, true},
 	[PODS] = {"PODS", FORM_RIGHT, false, false},
-	[CPU] = {"CPU", FORM_RIGHT, false, false},
-	[CPU_USED] = {"USED", FORM_RIGHT, false, true},
-	[MEM] = {"MEM", FORM_RIGHT, false, false},
-	[MEM_USED] = {"USED", FORM_RIGHT, false, true},
+	[CPU] = {"CPU-REQ%", FORM_RIGHT, false, false},
+	[CPU_USED] = {"CPU%", FORM_RIGHT, false, true},
+	[MEM] = {"MEM-REQ%", FORM_RIGHT, false, false},
+	[MEM_USED] = {"WORKSET%", FORM_RIGHT, false, true},
 	[FIT] = {"P95-FIT", FORM_RIGHT, true, true},
 	[REASON] = {"REASON", FORM_LEFT, false, true},
 	[TEXT] = {"WHY", FORM_LEFT, true, true},
 };
+
+static const struct csv_field fields[] = {
+	{"node", "name"},
+	{"verdict", "verdict"},
+	{"group", "group"},
+	{"since", "since"},
+	{"due", "due"},
+	{"pods", "pods"},
+	{"daemon_pods", "daemonPods"},
+	{"cpu_allocatable_millicores", "allocatable.cpuMillicores"},
+	{"cpu_requests_millicores", "requests.cpuMillicores"},
+	{"cpu_millicores", "usage.cpuMillicores"},
+	{"memory_allocatable_bytes", "allocatable.memoryBytes"},
+	{"memory_requests_bytes", "requests.memoryBytes"},
+	{"working_set_bytes", "usage.workingSetBytes"},
+	{"p95_fit_ratio", "utilization.rightSized"},
+};
+
+enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
 
 static bool is_verdict(const cJSON *item, const char *verdict)
 {
@@ -145,7 +164,7 @@ static void add_shares(struct table *t, const cJSON *item)
 }
 
 /* Which pod's, where it is one that holds the node. */
-static void add_reasons(struct table *t, const cJSON *item)
+static void add_reasons(const struct cli *cli, struct table *t, const cJSON *item)
 {
 	const cJSON *first = document_first(document_at(item, "reasons"));
 	const cJSON *second = first ? first->next : NULL;
@@ -157,6 +176,9 @@ static void add_reasons(struct table *t, const cJSON *item)
 
 	table_cell(t, PAINT_PLAIN, code);
 	table_cell(t, PAINT_PLAIN, text);
+	csv_cells(cli, t, item, fields, FIELDS);
+	csv_text(cli, t, document_text(pod ? second : first, "code"));
+	csv_text(cli, t, text);
 	free(code);
 	free(text);
 }
@@ -201,7 +223,7 @@ static void add_node(const struct cli *cli, struct table *t, const cJSON *doc, c
 	add_times(t, item, document_time(doc, "planned"));
 	add_pods(t, item);
 	add_shares(t, item);
-	add_reasons(t, item);
+	add_reasons(cli, t, item);
 	table_key(t, key_of(cli, item, rank + rank_within(doc, item)));
 }
 
@@ -210,6 +232,9 @@ void drain_print_nodes(struct cli *cli, const cJSON *doc)
 	static const char *const empty[] = {"-", NULL};
 	struct table *t = columns_start(columns, COLUMNS);
 
+	csv_columns(cli, t, fields, FIELDS);
+	csv_column(cli, t, "reason");
+	csv_column(cli, t, "text");
 	for (const cJSON *item = document_first(document_at(doc, "items")); item; item = item->next)
 		add_node(cli, t, doc, item);
 	columns_hide(cli, t, columns, COLUMNS, empty);
@@ -222,12 +247,7 @@ void drain_print_nodes(struct cli *cli, const cJSON *doc)
 /* In the order in which rows were added, and whole. */
 static void print_part(struct cli *cli, struct table *t)
 {
-	struct table_style style = {
-		.headers = !cli->options->no_headers,
-		.color = cli->color,
-		.whole = cli->options->output == OUTPUT_WIDE,
-		.width = cli->width,
-	};
+	struct table_style style = commands_style(cli);
 
 	buf_add_char(&cli->out, '\n');
 	table_print(t, &style, &cli->out);
@@ -274,8 +294,8 @@ static struct table *start_moves(void)
 	table_column(t, "FROM", FORM_NAME);
 	table_column(t, "POD", FORM_NAME);
 	table_column(t, "TO", FORM_NAME);
-	table_column(t, "CPU", FORM_RIGHT);
-	table_column(t, "MEMORY", FORM_RIGHT);
+	table_column(t, "CPU-REQ", FORM_RIGHT);
+	table_column(t, "MEM-REQ", FORM_RIGHT);
 	return t;
 }
 

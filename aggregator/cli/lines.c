@@ -11,7 +11,7 @@
 enum { LINES_HANG = 4 };
 
 /* Through a table, which takes care of control characters. */
-void lines_add(const struct cli *cli, const char *text, struct buf *out)
+static void add_line(const struct cli *cli, const char *text, struct buf *out)
 {
 	struct table_style style = {.headers = false, .color = cli->color};
 	struct table *t = table_new();
@@ -21,6 +21,14 @@ void lines_add(const struct cli *cli, const char *text, struct buf *out)
 	table_cell(t, PAINT_PLAIN, text);
 	table_print(t, &style, out);
 	table_free(t);
+}
+
+void lines_add(const struct cli *cli, const char *text, struct buf *out)
+{
+	if (cli->width && strlen(text) > cli->width)
+		lines_add_wrapped(cli, strspn(text, " "), "", text, out);
+	else
+		add_line(cli, text, out);
 }
 
 /* Bytes of the next line: up to a space, and as many words as fit, but one at least. */
@@ -38,13 +46,14 @@ static size_t line_len(const char *text, size_t room)
 void lines_add_wrapped(const struct cli *cli, size_t indent, const char *head, const char *text,
 		       struct buf *out)
 {
+	size_t width = cli->width && cli->width < LINES_WIDTH ? cli->width : LINES_WIDTH;
+
 	for (text += strspn(text, " "); *text; text += strspn(text, " ")) {
 		size_t taken = indent + strlen(head);
-		size_t len = line_len(text, taken < LINES_WIDTH / 2 ? LINES_WIDTH - taken
-								    : LINES_WIDTH / 2);
+		size_t len = line_len(text, taken < width / 2 ? width - taken : width / 2);
 		char *line = mem_printf("%*s%s%.*s", (int)indent, "", head, (int)len, text);
 
-		lines_add(cli, line, out);
+		add_line(cli, line, out);
 		free(line);
 		text += len;
 		if (*head)

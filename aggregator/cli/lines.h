@@ -9,10 +9,10 @@
 
 enum { LINES_WIDTH = 100 };
 
-/* One line as it is. */
+/* One line as it is; on a terminal that is narrower, wrapped. */
 void lines_add(const struct cli *cli, const char *text, struct buf *out);
 /*
- * As many lines as it takes, each within LINES_WIDTH and behind so many blanks; the first begins
+ * As many lines as it takes, each within LINES_WIDTH, and the terminal, and behind so many blanks; the first begins
  * with `head` ("" for none).
  */
 void lines_add_wrapped(const struct cli *cli, size_t indent, const char *head, const char *text,

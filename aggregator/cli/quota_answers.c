@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/cli/columns.h"
 #include "aggregator/cli/commands.h"
 #include "aggregator/cli/document.h"
 #include "aggregator/cli/lines.h"
@@ -19,7 +20,8 @@
 
 /* --- numbers ---------------------------------------------------------------------------------- */
 
-static void add_row(struct table *t, const cJSON *doc, const char *resource, size_t place)
+static void add_row(const struct cli *cli, struct table *t, const cJSON *doc, const char *resource,
+		    size_t place)
 {
 	double asked = quota_amount(document_at(doc, "requests"), resource);
 	double used = quota_amount(document_at(doc, "quota.used"), resource);
@@ -38,6 +40,12 @@ static void add_row(struct table *t, const cJSON *doc, const char *resource, siz
 		quota_amount_cell(t, PAINT_PLAIN, resource, max);
 	else
 		table_cell(t, PAINT_PLAIN, "none");
+	csv_text(cli, t, resource);
+	csv_text(cli, t, *quota_unit(resource) ? quota_unit(resource) : "count");
+	csv_number(cli, t, isfinite(asked) ? asked : 0);
+	csv_number(cli, t, isfinite(used) ? used : 0);
+	csv_number(cli, t, min);
+	csv_number(cli, t, max);
 }
 
 static bool is_in(const cJSON *object, const char *resource)
@@ -49,6 +57,7 @@ static bool is_in(const cJSON *object, const char *resource)
 static void print_numbers(struct cli *cli, const cJSON *doc)
 {
 	static const char *const members[] = {"requests", "quota.min", "quota.max"};
+	static const char *const titles[] = {"resource", "unit", "asked", "used", "min", "max"};
 	struct table *t = table_new();
 	size_t place = 0;
 
@@ -57,6 +66,8 @@ static void print_numbers(struct cli *cli, const cJSON *doc)
 	table_column(t, "USED", FORM_RIGHT);
 	table_column(t, "MIN", FORM_RIGHT);
 	table_column(t, "MAX", FORM_RIGHT);
+	for (size_t i = 0; i < sizeof(titles) / sizeof(titles[0]); i++)
+		csv_column(cli, t, titles[i]);
 	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
 		const cJSON *amount = quota_first_amount(doc, members[i]);
 
@@ -67,7 +78,7 @@ static void print_numbers(struct cli *cli, const cJSON *doc)
 			for (size_t k = 0; k < i; k++)
 				seen |= is_in(document_at(doc, members[k]), resource);
 			if (!seen)
-				add_row(t, doc, resource, place++);
+				add_row(cli, t, doc, resource, place++);
 		}
 	}
 	if (place && document_at(doc, "quota")) {
@@ -127,7 +138,21 @@ int quota_render_admission(struct cli *cli, const char *json, size_t len)
 
 /* --- a plan ----------------------------------------------------------------------------------- */
 
-static void add_victim(struct table *t, const cJSON *v, size_t place)
+static const struct csv_field victim_fields[] = {
+	{"namespace", "namespace"},
+	{"name", "name"},
+	{"node", "node"},
+	{"priority", "priority"},
+	{"cpu_request_millicores", "requests.cpuMillicores"},
+	{"memory_request_bytes", "requests.memoryBytes"},
+	{"use", "use"},
+	{"violates_pdb", "violatesPdb"},
+	{"reason", "reason"},
+};
+
+enum { VICTIM_FIELDS = sizeof(victim_fields) / sizeof(victim_fields[0]) };
+
+static void add_victim(const struct cli *cli, struct table *t, const cJSON *v, size_t place)
 {
 	double priority = document_number(v, "priority");
 	char *name = mem_printf("%s/%s", document_text_or(v, "namespace", "-"),
@@ -147,6 +172,7 @@ static void add_victim(struct table *t, const cJSON *v, size_t place)
 	table_cell(t, cJSON_IsTrue(document_at(v, "violatesPdb")) ? PAINT_BAD : PAINT_PLAIN,
 		   cJSON_IsTrue(document_at(v, "violatesPdb")) ? "broken" : "kept");
 	table_cell(t, PAINT_PLAIN, document_text_or(v, "reason", "-"));
+	csv_cells(cli, t, v, victim_fields, VICTIM_FIELDS);
 	free(name);
 }
 
@@ -155,9 +181,9 @@ static void print_victims(struct cli *cli, const cJSON *doc)
 	static const struct {
 		const char *title;
 		enum table_form form;
-	} columns[] = {{"VICTIM", FORM_NAME}, {"NODE", FORM_NAME},    {"PRIORITY", FORM_RIGHT},
-		       {"CPU", FORM_RIGHT},   {"MEMORY", FORM_RIGHT}, {"USE", FORM_LEFT},
-		       {"PDB", FORM_LEFT},    {"WHY", FORM_LEFT}};
+	} columns[] = {{"VICTIM", FORM_NAME},	{"NODE", FORM_NAME},	 {"PRIORITY", FORM_RIGHT},
+		       {"CPU-REQ", FORM_RIGHT}, {"MEM-REQ", FORM_RIGHT}, {"USE", FORM_LEFT},
+		       {"PDB", FORM_LEFT},	{"WHY", FORM_LEFT}};
 	static const char *const kept[] = {"kept", NULL}, *const unknown[] = {"unknown", NULL};
 	const cJSON *v = document_first(document_at(doc, "victims"));
 	struct table *t = table_new();
@@ -165,8 +191,9 @@ static void print_victims(struct cli *cli, const cJSON *doc)
 
 	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++)
 		table_column(t, columns[i].title, columns[i].form);
+	csv_columns(cli, t, victim_fields, VICTIM_FIELDS);
 	for (; v; v = v->next)
-		add_victim(t, v, place++);
+		add_victim(cli, t, v, place++);
 	if (table_holds_only(t, 5, unknown))
 		table_hide(t, 5);
 	if (table_holds_only(t, 6, kept))

@@ -44,13 +44,13 @@ static const struct column_spec columns[COLUMNS] = {
 	[USED] = {"USED", FORM_RIGHT, false, false},
 	[MIN] = {"MIN", FORM_RIGHT, false, false},
 	[MAX] = {"MAX", FORM_RIGHT, false, false},
-	[BORROWED] = {"BORROWED", FORM_RIGHT, false, false},
-	[LENT] = {"LENT", FORM_RIGHT, false, false},
+	[BORROWED] = {"BORROWED", FORM_RIGHT, false, false, .spare = 3},
+	[LENT] = {"LENT", FORM_RIGHT, false, false, .spare = 4},
 	[SHARE] = {"SHARE", FORM_RIGHT, true, false},
 	[PENDING] = {"PENDING", FORM_RIGHT, false, true},
-	[REAL] = {"REAL", FORM_RIGHT, false, true},
+	[REAL] = {"REAL", FORM_RIGHT, false, true, .spare = 2},
 	[IDLE] = {"IDLE", FORM_RIGHT, true, true},
-	[PODS] = {"PODS", FORM_RIGHT, false, false},
+	[PODS] = {"PODS", FORM_RIGHT, false, false, .spare = 1},
 	[WEIGHT] = {"WEIGHT", FORM_RIGHT, true, false},
 	[STATE] = {"STATE", FORM_LEFT, false, false},
 };
@@ -86,17 +86,6 @@ static void add_pods(struct table *t, const cJSON *item)
 	table_cell(t, PAINT_PLAIN, isfinite(used) ? text : "-");
 }
 
-static double real_use(const cJSON *item, const char *resource)
-{
-	double p95 = document_number(item, "realUse.cpuMillicores.p95");
-
-	if (strcmp(resource, "memory") == 0)
-		return document_number(item, "realUse.workingSetBytes");
-	if (strcmp(resource, "cpu") != 0)
-		return NAN;
-	return isfinite(p95) ? p95 : document_number(item, "realUse.cpuMillicores.mean");
-}
-
 static double amount_at(const cJSON *item, const char *member, const char *resource)
 {
 	return quota_amount(document_at(item, member), resource);
@@ -120,7 +109,7 @@ static void add_amounts(struct table *t, const cJSON *item, const char *resource
 	quota_amount_cell(t, PAINT_PLAIN, resource, amount_at(item, "share", resource));
 	quota_amount_cell(t, pending > 0 ? PAINT_WARN : PAINT_PLAIN, resource,
 			  isfinite(pending) ? pending : 0);
-	quota_amount_cell(t, PAINT_PLAIN, resource, real_use(item, resource));
+	quota_amount_cell(t, PAINT_PLAIN, resource, quota_real_use(item, resource));
 	quota_amount_cell(t, PAINT_PLAIN, resource, amount_at(item, "idle", resource));
 }
 
@@ -237,11 +226,18 @@ static void print_finding(struct cli *cli, const cJSON *finding)
 static void print_finding_table(struct cli *cli, const cJSON *findings)
 {
 	static const char *const titles[] = {"SEVERITY", "QUOTA", "CODE", "FIELD", "FINDING"};
+	static const struct csv_field fields[] = {
+		{"severity", "severity"}, {"kind", "kind"}, {"namespace", "namespace"},
+		{"quota", "name"},	  {"code", "code"}, {"field", "field"},
+		{"resource", "resource"}, {"text", "text"},
+	};
+	enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
 	struct table *t = table_new();
 	size_t place = 0;
 
 	for (size_t i = 0; i < sizeof(titles) / sizeof(titles[0]); i++)
 		table_column(t, titles[i], i == 1 ? FORM_NAME : FORM_LEFT);
+	csv_columns(cli, t, fields, FIELDS);
 	for (const cJSON *f = document_first(findings); f; f = f->next) {
 		const char *severity = document_text_or(f, "severity", "-");
 		char *about = subject(f);
@@ -253,6 +249,7 @@ static void print_finding_table(struct cli *cli, const cJSON *findings)
 		table_cell(t, PAINT_PLAIN, document_text_or(f, "code", "-"));
 		table_cell(t, PAINT_PLAIN, document_text_or(f, "field", "-"));
 		table_cell(t, PAINT_PLAIN, document_text_or(f, "text", "-"));
+		csv_cells(cli, t, f, fields, FIELDS);
 		free(about);
 	}
 	if (place)
@@ -288,10 +285,15 @@ static int check_gap(struct cli *cli, const cJSON *doc)
 static void print_list(struct cli *cli, const cJSON *doc)
 {
 	const cJSON *item = document_first(document_at(doc, "items")), *amount;
-	struct table *t = columns_start(columns, COLUMNS);
+	struct table *t;
 	bool several = item && item->next;
 	size_t place = 0;
 
+	if (cli->form == OUTPUT_CSV) {
+		quota_print_csv(cli, item);
+		return;
+	}
+	t = columns_start(columns, COLUMNS);
 	for (amount = quota_first_amount(doc, "total.used"); several && amount;
 	     amount = amount->next)
 		add_total(t, doc, quota_resource(amount->string), place++);
@@ -324,10 +326,15 @@ int quota_render_list(struct cli *cli, const char *json, size_t len)
 
 static void print_one(struct cli *cli, const cJSON *doc)
 {
-	struct table *t = columns_start(columns, COLUMNS);
 	const cJSON *line;
+	struct table *t;
 	size_t place = 0;
 
+	if (cli->form == OUTPUT_CSV) {
+		quota_print_csv(cli, doc);
+		return;
+	}
+	t = columns_start(columns, COLUMNS);
 	add_quota(t, doc, &place);
 	columns_hide(cli, t, columns, COLUMNS, empty);
 	commands_print_table(cli, t, "elasticquota");

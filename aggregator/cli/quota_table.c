@@ -76,15 +76,13 @@ static const char *unit_of(const char *resource)
 
 void quota_amount_print(const char *resource, double amount, char out[UNITS_LEN])
 {
-	resource = unit_of(resource);
 	if (!isfinite(amount))
 		snprintf(out, UNITS_LEN, "-");
 	else if (amount == 0)
 		snprintf(out, UNITS_LEN, "0");
-	else if (strcmp(resource, "cpu") == 0)
+	else if (strcmp(quota_unit(resource), "millicores") == 0)
 		print_cpu(amount, out);
-	else if (strcmp(resource, "memory") == 0 || strcmp(resource, "ephemeral-storage") == 0 ||
-		 strncmp(resource, "hugepages-", 10) == 0)
+	else if (strcmp(quota_unit(resource), "bytes") == 0)
 		units_bytes(amount, out);
 	else
 		snprintf(out, UNITS_LEN, "%.0f", amount);
@@ -96,4 +94,26 @@ void quota_amount_cell(struct table *t, enum table_paint paint, const char *reso
 
 	quota_amount_print(resource, amount, text);
 	table_cell(t, paint, text);
+}
+
+double quota_real_use(const cJSON *item, const char *resource)
+{
+	double p95 = document_number(item, "realUse.cpuMillicores.p95");
+
+	if (strcmp(resource, "memory") == 0)
+		return document_number(item, "realUse.workingSetBytes");
+	if (strcmp(resource, "cpu") != 0)
+		return NAN;
+	return isfinite(p95) ? p95 : document_number(item, "realUse.cpuMillicores.mean");
+}
+
+const char *quota_unit(const char *resource)
+{
+	resource = unit_of(resource);
+	if (strcmp(resource, "cpu") == 0)
+		return "millicores";
+	return strcmp(resource, "memory") == 0 || strcmp(resource, "ephemeral-storage") == 0 ||
+			       strncmp(resource, "hugepages-", 10) == 0
+		       ? "bytes"
+		       : "";
 }

@@ -27,5 +27,11 @@ const char *quota_resource(const char *key);
 void quota_amount_print(const char *resource, double amount, char out[UNITS_LEN]);
 void quota_amount_cell(struct table *t, enum table_paint paint, const char *resource,
 		       double amount);
+/* What the API's amounts of it are in: "millicores", "bytes", or "" for what is counted. */
+const char *quota_unit(const char *resource);
+/* What the pods of a quota really use of it; NaN where that is not known. */
+double quota_real_use(const cJSON *item, const char *resource);
+/* -o csv of these items of a list of quotas. */
+void quota_print_csv(struct cli *cli, const cJSON *items);
 
 #endif

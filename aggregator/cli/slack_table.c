@@ -39,19 +39,38 @@ enum column {
 static const struct column_spec columns[COLUMNS] = {
 	[CLASS] = {"CLASS", FORM_NAME, false, false},
 	[KIND] = {"KIND", FORM_LEFT, true, false},
-	[CPU] = {"CPU", FORM_RIGHT, false, false},
-	[MEMORY] = {"MEMORY", FORM_RIGHT, false, false},
+	[CPU] = {"CPU-REQ", FORM_RIGHT, false, false},
+	[MEMORY] = {"MEM-REQ", FORM_RIGHT, false, false},
 	[TARGET] = {"TARGET", FORM_RIGHT, true, false},
 	[WANTED] = {"WANTED", FORM_RIGHT, false, false},
-	[PLACED] = {"PLACED", FORM_RIGHT, false, false},
+	[PLACED] = {"PLACED", FORM_RIGHT, false, false, .spare = 2},
 	[BALLOONS] = {"BALLOONS", FORM_RIGHT, false, true},
 	[UNPLACED] = {"UNPLACED", FORM_RIGHT, false, false},
 	[SLOTS] = {"SLOTS", FORM_RIGHT, false, false},
-	[USABLE] = {"USABLE", FORM_RIGHT, false, true},
-	[FRAGMENTED] = {"FRAGMENTED", FORM_RIGHT, false, false},
+	[USABLE] = {"USABLE", FORM_RIGHT, false, true, .spare = 3},
+	[FRAGMENTED] = {"FRAGMENTED", FORM_RIGHT, false, false, .spare = 1},
 	[STATE] = {"STATE", FORM_LEFT, false, false},
 	[NODES] = {"NODES", FORM_LEFT, true, true},
 };
+
+static const struct csv_field fields[] = {
+	{"class", "name"},
+	{"kind", "kind"},
+	{"cpu_request_millicores", "shape.cpuMillicores"},
+	{"memory_request_bytes", "shape.memoryBytes"},
+	{"target", "target"},
+	{"wanted", "wanted"},
+	{"placed", "placed"},
+	{"balloons", "balloons"},
+	{"unplaced", "unplaced"},
+	{"slots_by_requests", "slots.byRequests"},
+	{"slots_by_use", "slots.byUse"},
+	{"slots_at_least", "slots.atLeast"},
+	{"fragmented_ratio", "fragmentation"},
+	{"state", "verdict"},
+};
+
+enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
 
 /* --- the table -------------------------------------------------------------------------------- */
 
@@ -95,7 +114,7 @@ static void add_nodes(struct table *t, const cJSON *item)
 	buf_fini(&text);
 }
 
-static void add_row(struct table *t, const cJSON *item, size_t place)
+static void add_row(const struct cli *cli, struct table *t, const cJSON *item, size_t place)
 {
 	const char *name = document_text_or(item, "name", "-"),
 		   *verdict = document_text_or(item, "verdict", "-");
@@ -118,6 +137,7 @@ static void add_row(struct table *t, const cJSON *item, size_t place)
 	add_share(t, document_number(item, "fragmentation"));
 	table_cell(t, paint_of(verdict), verdict);
 	add_nodes(t, item);
+	csv_cells(cli, t, item, fields, FIELDS);
 }
 
 static bool is_hidden(const struct cli *cli, const cJSON *item)
@@ -134,9 +154,10 @@ static void print_table(struct cli *cli, const cJSON *doc)
 	struct table *t = columns_start(columns, COLUMNS);
 	size_t place = 0;
 
+	csv_columns(cli, t, fields, FIELDS);
 	for (const cJSON *item = document_first(document_at(doc, "items")); item; item = item->next)
 		if (!is_hidden(cli, item))
-			add_row(t, item, place++);
+			add_row(cli, t, item, place++);
 	columns_hide(cli, t, columns, COLUMNS, empty);
 	if (place)
 		commands_print_table(cli, t, "slack");

@@ -13,6 +13,18 @@
 /* Apart is what cannot be measured, as nothing runs: it is neither fresh nor missing. */
 enum row_state { ROW_FRESH, ROW_LATE, ROW_EXPIRED, ROW_NONE, ROW_APART, ROW_STATES };
 
+/* Of the last 5 minutes, for -o csv. */
+#define CSV_CONTENTION                                                                             \
+	{"throttled_ratio", "contention.throttledRatio"},                                          \
+		{"throttled_seconds", "contention.throttledSeconds"},                              \
+		{"waiting_cpu_ratio", "contention.cpu"},                                           \
+		{"waiting_memory_ratio", "contention.memory"},                                     \
+		{"stalled_cpu_ratio", "contention.cpuStalledRatio"},                               \
+		{"stalled_memory_ratio", "contention.memoryStalledRatio"},                         \
+	{                                                                                          \
+		"oom_kills", "contention.oomKills"                                                 \
+	}
+
 /* How many items were met in each state, shown or not, and which names of the call were met. */
 struct usage_tally {
 	const struct cli *cli;

@@ -6,8 +6,9 @@
  */
 #include "aggregator/cli/usage_table.h"
 
-#include <errno.h>
 #include <stdio.h>
+
+#include "aggregator/cli/client.h"
 
 void usage_table_init(struct usage_table *t, const struct usage_kind *kind, const struct cli *cli)
 {
@@ -22,8 +23,8 @@ void usage_table_init(struct usage_table *t, const struct usage_kind *kind, cons
 		table_column(t->table, column->windowed ? title : column->title, column->form);
 	}
 	for (size_t i = 0; i < kind->spare_count; i++)
-		if (cli->options->output == OUTPUT_TABLE)
-			table_spare(t->table, kind->spares[i]);
+		table_spare(t->table, kind->spares[i]);
+	csv_columns(cli, t->table, kind->fields, kind->field_count);
 	usage_tally_init(&t->tally, cli, kind->what);
 }
 
@@ -52,7 +53,7 @@ int usage_table_run(const struct usage_kind *kind, struct cli *cli, const char *
 	list_init(&list, kind->item, &table);
 	list.envelope = kind->envelope;
 	rc = list_fetch(&list, cli->client, path, &cli->reason);
-	code = rc == -EBADRQC ? CLI_USAGE : CLI_ERROR;
+	code = client_exit(rc);
 	if (rc == 0) {
 		if (cli->options->output == OUTPUT_JSON)
 			list_print_json(&list, &cli->out);

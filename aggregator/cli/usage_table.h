@@ -3,6 +3,7 @@
 #ifndef EVENKEEL_AGGREGATOR_CLI_USAGE_TABLE_H
 #define EVENKEEL_AGGREGATOR_CLI_USAGE_TABLE_H
 
+#include "aggregator/cli/columns.h"
 #include "aggregator/cli/list.h"
 #include "shared/table.h"
 #include "aggregator/cli/usage_row.h"
@@ -32,6 +33,8 @@ struct usage_kind {
 	size_t column_count;
 	const size_t *spares; /* columns that narrow terminals lose, the first one first */
 	size_t spare_count;
+	const struct csv_field *fields;
+	size_t field_count;
 	list_item *item; /* the context is the struct usage_table */
 	void (*envelope)(void *context, const cJSON *page); /* see struct list; NULL: none */
 	/* Appends to cli->out; the exit code, with cli->reason. */

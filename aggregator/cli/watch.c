@@ -18,8 +18,11 @@
 #include <unistd.h>
 
 #include "aggregator/cli/client.h"
+#include "aggregator/cli/lines.h"
 #include "aggregator/cli/output.h"
 #include "shared/clock.h"
+#include "shared/mem.h"
+#include "shared/table.h"
 
 #define PERIOD_NS (2 * NS_PER_SEC)
 
@@ -117,19 +120,40 @@ int watch_once(struct cli *cli, const struct command *command)
 	return code;
 }
 
+static void add_line(struct buf *picture, const char *line, size_t columns)
+{
+	size_t len = strcspn(line, "\n");
+
+	table_add_cut(picture, line, len, columns ? columns : len);
+	buf_add_char(picture, '\n');
+}
+
 /* As many lines as the screen holds, with a note when that is not all. */
-static void add_screen(struct buf *picture, const char *text, size_t lines)
+static void add_screen(struct buf *picture, const char *text, size_t lines, size_t columns)
 {
 	const char *p = text;
 	size_t left = 0;
 
-	for (; *p && lines > 0; lines--)
-		p += strcspn(p, "\n") + 1;
-	buf_add(picture, text, (size_t)(p - text));
+	for (; *p && lines > 0; lines--, p += strcspn(p, "\n") + 1)
+		add_line(picture, p, columns);
 	for (; *p; p += strcspn(p, "\n") + 1)
 		left++;
 	if (left)
 		buf_printf(picture, "(%zu more lines)\n", left);
+}
+
+/* How many lines it took, with the empty one after it. */
+static size_t add_reason(struct cli *cli, struct buf *picture)
+{
+	size_t begin = picture->len, lines = 0;
+
+	clean_reason(&cli->reason);
+	buf_add_str(picture, cli->color ? "\033[33m" : "");
+	lines_add(cli, cli->reason.text, picture);
+	buf_add_str(picture, cli->color ? "\033[0m\n" : "\n");
+	for (const char *p = picture->data + begin; (p = strchr(p, '\n')); p++)
+		lines++;
+	return lines;
 }
 
 /* text is the newest table that could be made, the reason what stands above it. */
@@ -137,24 +161,21 @@ static int draw(struct cli *cli, const struct command *command, const char *text
 {
 	struct buf picture = BUF_INIT;
 	size_t columns, rows, used = 4;
+	char *head;
 	int rc;
 
 	terminal_size(&columns, &rows);
-	/* Home, then clear to the end. */
-	buf_printf(&picture, "\033[H\033[Jevenkeel %s, every 2s from %s; Ctrl-C ends\n\n",
-		   command->name, client_server(cli->client));
-	if (cli->reason.text[0]) {
-		clean_reason(&cli->reason);
-		buf_printf(&picture, "%s%s%s\n\n", cli->color ? "\033[33m" : "", cli->reason.text,
-			   cli->color ? "\033[0m" : "");
-		used += 2 + (columns ? strlen(cli->reason.text) / columns : 0);
-	}
-	/* Lines wider than the terminal are cut by it while this is drawn. */
-	buf_add_str(&picture, "\033[?7l");
-	add_screen(&picture, text, rows > used + 4 ? rows - used : 4);
-	buf_add_str(&picture, "\033[?7h");
+	head = mem_printf("evenkeel %s, every 2s from %s; Ctrl-C ends", command->name,
+			  client_server(cli->client));
+	buf_add_str(&picture, "\033[H\033[J"); /* home, then clear to the end */
+	add_line(&picture, head, columns);
+	buf_add_char(&picture, '\n');
+	if (cli->reason.text[0])
+		used += add_reason(cli, &picture);
+	add_screen(&picture, text, rows > used + 4 ? rows - used : 4, columns);
 	rc = write_all(picture.data, picture.len);
 	buf_fini(&picture);
+	free(head);
 	return rc;
 }
 

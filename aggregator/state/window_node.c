@@ -177,14 +177,6 @@ static void sum_bins(struct bins *into, const struct node_bucket *n, uint32_t ti
 	}
 }
 
-/* Of a steady load all are the mean; where its bucket is the percentile's, this may be one. */
-static double at_least_mean(double percentile, double mean, double x0)
-{
-	return mean > percentile && histogram_bucket(mean, x0) == histogram_bucket(percentile, x0)
-		       ? mean
-		       : percentile;
-}
-
 static void read_percentiles(struct window_stats *s, const struct histogram *h, double x0)
 {
 	static const double shares[] = {0.50, 0.95, 0.99};
@@ -194,8 +186,8 @@ static void read_percentiles(struct window_stats *s, const struct histogram *h, 
 		return;
 	s->percentiles = true;
 	s->p50 = values[0];
-	s->p95 = fmin(at_least_mean(values[1], s->mean, x0), s->max);
-	s->p99 = fmin(at_least_mean(values[2], s->mean, x0), s->max);
+	s->p95 = fmin(histogram_at_least_mean(values[1], s->mean, x0), s->max);
+	s->p99 = fmin(histogram_at_least_mean(values[2], s->mean, x0), s->max);
 }
 
 void node_windows_prefetch(const struct node_windows *w)

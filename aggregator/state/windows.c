@@ -28,14 +28,15 @@ static bool holds(const struct window_set *set, bool both)
 		    : set->cpu_milli.known || set->mem_bytes.known;
 }
 
-const struct window_set *window_longest(const struct window_set windows[WINDOWS], int *window)
+const struct window_set *window_longest_within(const struct window_set windows[WINDOWS],
+					       enum window most, int *window)
 {
 	const struct window_set *known = NULL;
 	bool both = false;
 
-	for (int w = WINDOW_5M; w < WINDOWS; w++)
+	for (int w = WINDOW_5M; w <= (int)most; w++)
 		both |= holds(&windows[w], true);
-	for (*window = WINDOW_15M; *window >= WINDOW_5M; (*window)--) {
+	for (*window = (int)most; *window >= WINDOW_5M; (*window)--) {
 		const struct window_set *set = &windows[*window];
 
 		if (!holds(set, both))
@@ -45,6 +46,11 @@ const struct window_set *window_longest(const struct window_set windows[WINDOWS]
 		known = set;
 	}
 	return known;
+}
+
+const struct window_set *window_longest(const struct window_set windows[WINDOWS], int *window)
+{
+	return window_longest_within(windows, WINDOW_15M, window);
 }
 
 float window_float(double value)

@@ -85,6 +85,9 @@ bool window_is_covered(const struct window_set *set, enum window window);
  * NULL: nothing is known.
  */
 const struct window_set *window_longest(const struct window_set windows[WINDOWS], int *window);
+/* The same among those up to `most`. */
+const struct window_set *window_longest_within(const struct window_set windows[WINDOWS],
+					       enum window most, int *window);
 
 struct pod_windows; /* opaque; <= 1728 bytes, and 768 for a pod of 5 minutes */
 struct node_windows; /* opaque; <= 16 KiB while its histograms are as sparse as real ones */

@@ -385,6 +385,40 @@ static void says_what_is_wrong(void **state)
 	CHECK_ALL(cases);
 }
 
+#define NO_API "{\"error\":{\"code\":\"noData\",\"message\":\"no Kubernetes API is followed\"}}"
+
+static void says_that_there_is_no_api(void **state)
+{
+	char pod[] = "tests/kube/pod.yaml";
+	static const struct answer answers[] = {
+		{"GET /v1/quotas", 503, NO_API},	  {"GET /v1/quotas/shop", 503, NO_API},
+		{"GET /v1/slack", 503, NO_API},		  {"GET /v1/drain", 503, NO_API},
+		{"POST /v1/scores", 503, NO_API},	  {"POST /v1/quotas/admit", 503, NO_API},
+		{"POST /v1/quotas/preempt", 503, NO_API}, {NULL, 0, NULL},
+	};
+	static const char *const commands[][2] = {
+		{"quota", NULL},      {"quota", "shop"}, {"quota", "lint"}, {"quota", "admit"},
+		{"quota", "preempt"}, {"slack", NULL},	 {"drain", NULL},   {"scores", NULL},
+	};
+	(void)state;
+
+	serve(answers);
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		struct expectation e = {.code = 4,
+					.out = "",
+					.err = "evenkeel: no Kubernetes API is followed"};
+
+		e.args[0] = (char *)commands[i][0];
+		e.args[1] = (char *)commands[i][1];
+		if (e.args[1] &&
+		    (strcmp(e.args[1], "admit") == 0 || strcmp(e.args[1], "preempt") == 0)) {
+			e.args[2] = "--pod";
+			e.args[3] = pod;
+		}
+		check(&e);
+	}
+}
+
 static void says_when_nobody_answers(void **state)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET,
@@ -728,6 +762,7 @@ int main(void)
 		cmocka_unit_test(follows_pages),
 		cmocka_unit_test(asks_for_scores),
 		cmocka_unit_test(says_what_is_wrong),
+		cmocka_unit_test(says_that_there_is_no_api),
 		cmocka_unit_test(says_when_nobody_answers),
 		cmocka_unit_test(asks_only_loopback_past_the_proxy),
 		cmocka_unit_test(tells_versions),

@@ -135,15 +135,17 @@ static void rows_and_names(void **state)
 		{"slack -o name", 4, "slack/unit\n"},
 		{"drain -o name --assume-unneeded-for 15m --extra-capacity-min-rate 0", 4,
 		 "node/n2\n"},
-		{"nodes -o csv", 4, "NAME,STATUS,CPU,CPU%,ALLOC,REQUESTS,REQ%,"},
-		{"nodes -o csv --no-headers", 4, "n1,Ready,"},
+		{"nodes -o csv", 4,
+		 "name,ready,unschedulable,cpu_millicores,cpu_capacity_millicores,"},
+		{"nodes -o csv --no-headers", 4, "n1,true,false,,,4000,1500,"},
 		{"pods -o csv --no-headers", 4, "shop,web-1,n1,"},
-		{"scores -o csv", 4, "NODE,"},
+		{"scores -o csv", 4, "node,score,fits,reason,refused_by,LoadVariationRiskBalancing_score,"},
 		{"quota -o csv --no-headers", 0, "shop,"},
 		{"slack -o csv", 4,
-		 "CLASS,KIND,CPU,MEMORY,TARGET,WANTED,PLACED,BALLOONS,UNPLACED,SLOTS,USABLE,"
-		 "FRAGMENTED,STATE,NODES\r\nunit,unit,800m,3.2Gi,1,1,1,,0,"},
-		{"drain -o csv", 4, "NODE,VERDICT,"},
+		 "class,kind,cpu_request_millicores,memory_request_bytes,target,wanted,placed,"
+		 "balloons,unplaced,slots_by_requests,slots_by_use,slots_at_least,fragmented_ratio,"
+		 "state\r\nunit,unit,800,3435973836,1,1,1,,0,"},
+		{"drain -o csv", 4, "node,verdict,"},
 	};
 	struct buf out = BUF_INIT, err = BUF_INIT;
 
@@ -159,6 +161,145 @@ static void rows_and_names(void **state)
 		assert_null(strstr(out.data, "\n*"));
 		assert_null(strstr(out.data, "\033"));
 		assert_true(!csv || strcmp(out.data + out.len - 2, "\r\n") == 0);
+	}
+	buf_fini(&out);
+	buf_fini(&err);
+}
+
+/* --- csv */
+
+enum { CSV_COLUMNS = 80 };
+
+/* Cuts the next record, of unquoted and quoted cells, off *text; how many. */
+static size_t cut_record(char **text, char *cells[CSV_COLUMNS])
+{
+	char *at = *text, *to;
+	size_t count = 0;
+
+	for (bool more = true; more; count++) {
+		bool quoted = *at == '"';
+
+		assert_true(count < CSV_COLUMNS);
+		at += quoted;
+		cells[count] = to = at;
+		for (; *at && (quoted || (*at != ',' && *at != '\r')); at++) {
+			if (quoted && *at == '"' && *++at != '"')
+				break;
+			*to++ = *at;
+		}
+		more = *at == ',';
+		at += more ? 1 : 2;
+		*to = '\0';
+	}
+	*text = at;
+	return count;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t len = strlen(text), end_len = strlen(end);
+
+	return len >= end_len && strcmp(text + len - end_len, end) == 0;
+}
+
+static bool is_of_numbers(const char *title)
+{
+	static const char *const units[] = {"_millicores", "_bytes",   "_ratio",
+					    "_seconds",	   "_hertz",   "_microseconds",
+					    "_containers", "_cgroups", "pods",
+					    "_score",	   "wanted",   "placed",
+					    "asked"};
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+		if (ends_with(title, units[i]))
+			return true;
+	return false;
+}
+
+static bool is_number(const char *cell)
+{
+	char *end;
+
+	strtod(cell, &end);
+	return !*end && strspn(cell, "0123456789.e+-") == strlen(cell);
+}
+
+static void check_csv(const char *words, char *text)
+{
+	char *titles[CSV_COLUMNS], *cells[CSV_COLUMNS];
+	size_t count = cut_record(&text, titles), records = 0, numbers = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (strpbrk(titles[i], "% ±()") || !titles[i][0])
+			fail_msg("%s: \"%s\" is a title", words, titles[i]);
+		for (size_t k = 0; k < i; k++)
+			if (strcmp(titles[i], titles[k]) == 0)
+				fail_msg("%s: two columns are %s", words, titles[i]);
+	}
+	for (; *text; records++) {
+		assert_int_equal(cut_record(&text, cells), count);
+		for (size_t i = 0; i < count; i++) {
+			if (is_of_numbers(titles[i]) && !is_number(cells[i]))
+				fail_msg("%s: %s is \"%s\"", words, titles[i], cells[i]);
+			numbers += is_of_numbers(titles[i]) && cells[i][0];
+		}
+	}
+	if (!records || !numbers)
+		fail_msg("%s: %zu records with %zu numbers", words, records, numbers);
+}
+
+/* One value a cell, raw, with the unit in the title. */
+static void csv_is_data(void **state)
+{
+	static const char *const commands[] = {
+		"nodes",      "pods",	  "scores",
+		"quota",      "slack",	  "drain",
+		"quota shop", "nodes n1", "quota admit --pod tests/kube/pod.yaml"};
+	struct buf out = BUF_INIT, err = BUF_INIT;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		char *words = mem_printf("%s -o csv", commands[i]);
+
+		run(words, &out, &err);
+		if (out.len)
+			check_csv(words, out.data);
+		else if (strncmp(words, "quota admit", 11) != 0)
+			fail_msg("%s: %s", words, err.data);
+		free(words);
+	}
+	buf_fini(&out);
+	buf_fini(&err);
+}
+
+/* A title stands once in a table, since it means one thing. */
+static void titles_are_unique(void **state)
+{
+	static const char *const commands[] = {"nodes", "pods",	 "scores",
+					       "quota", "slack", "drain"};
+	struct buf out = BUF_INIT, err = BUF_INIT;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		char *words = mem_printf("%s -o wide", commands[i]), *line, *end, *save;
+		char *seen[CSV_COLUMNS];
+		size_t count = 0;
+
+		run(words, &out, &err);
+		line = out.data;
+		if (strcmp(commands[i], "drain") == 0)
+			line = strstr(line, "\nNODE ") + 1;
+		end = strchr(line, '\n');
+		assert_non_null(end);
+		*end = '\0';
+		for (char *w = strtok_r(line, " ", &save); w; w = strtok_r(NULL, " ", &save)) {
+			for (size_t k = 0; k < count; k++)
+				if (strcmp(seen[k], w) == 0)
+					fail_msg("%s: two columns are %s", words, w);
+			seen[count++] = w;
+		}
+		assert_true(count > 3);
+		free(words);
 	}
 	buf_fini(&out);
 	buf_fini(&err);
@@ -193,8 +334,8 @@ static void says_what_does_not_go(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(yaml_is_the_json),
-		cmocka_unit_test(rows_and_names),
+		cmocka_unit_test(yaml_is_the_json),	 cmocka_unit_test(rows_and_names),
+		cmocka_unit_test(csv_is_data),		 cmocka_unit_test(titles_are_unique),
 		cmocka_unit_test(says_what_does_not_go),
 	};
 

@@ -208,7 +208,7 @@ static void test_preempt(void **state)
 {
 	static const char *const words[] = {
 		"shop/web-1 victims: it runs on node bravo when 1 pod is gone\n",
-		"\nresearch/train-3  bravo         7    2   4.0Gi\n",
+		"\nresearch/train-3  bravo         7        2    4.0Gi\n",
 		"its quota goes cpu from 8.0 to\n  6.0 (min 4.0), memory from 16Gi to 12Gi (min",
 	};
 	struct buf out = BUF_INIT, err = BUF_INIT;

@@ -97,8 +97,8 @@ static void test_dump(void **state)
 		const char *out, *err; /* out NULL: does not matter */
 	} cases[] = {
 		{"slack DUMP --extra-capacity-base allocatable", 4,
-		 "CLASS   CPU  MEMORY  WANTED  PLACED  UNPLACED  SLOTS  FRAGMENTED  STATE\n"
-		 "unit   800m   3.2Gi       5       5         0     20          0%  placed\n"
+		 "CLASS  CPU-REQ  MEM-REQ  WANTED  PLACED  UNPLACED  SLOTS  FRAGMENTED  STATE\n"
+		 "unit      800m    3.2Gi       5       5         0     20          0%  placed\n"
 		 "\n"
 		 "Slack shall be at least 4 CPU and 16.0Gi: 10% of the 40 CPU and 160.0Gi that "
 		 "nodes can give. 10\n"

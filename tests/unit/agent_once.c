@@ -222,9 +222,10 @@ static void check_table(const struct row *rows, size_t count, size_t width, cons
 	"TIER  RATE  SAMPLES   PASS  MISSED  CGROUPS  OVERFLOW  AGENT-CPU\n"                       \
 	"T0    10Hz       50  181us       1       42         3       4.1m\n\n"
 #define HEAD                                                                                       \
-	"NODE         CPU  SIGMA   MIN   P95   MAX  USER  SYSTEM  IOWAIT  STEAL  WAITING    "      \
+	"NODE         CPU  SIGMA  CPU-MIN   P95  CPU-MAX  USER  SYSTEM  IOWAIT  STEAL  WAITING   " \
+	" "                                                                                        \
 	"MEMORY  WORKSET\n"                                                                        \
-	"worker-1  1.78/2   280m  900m  1.95  2.00  1.20    500m     50m    20m      12%  "        \
+	"worker-1  1.78/2   280m     900m  1.95     2.00  1.20    500m     50m    20m      12%  "  \
 	"4.0/16Gi  512.0Mi\n\n" SOURCE
 
 static void test_without_a_terminal_the_table_has_everything(void **state)
@@ -232,46 +233,46 @@ static void test_without_a_terminal_the_table_has_everything(void **state)
 	(void)state;
 	check_table(with_pods, COUNT(with_pods), 0,
 		    HEAD "NAME                                                                     "
-			 "                    KIND       QOS         CPU  SIGMA   MAX  LIMIT  "
-			 "THROTTLED  WAITING  MEMORY    LIMIT  WORKSET   SWAP  PIDS  OOM\n"
+			 "                    KIND       QOS         CPU  SIGMA  CPU-MAX  CPU-LIM  "
+			 "THROTTLED  WAITING  MEMORY  MEM-LIM  WORKSET   SWAP  PIDS  OOM\n"
 			 "machine.slice/"
 			 "libpod-a81f00000000000000000000000000000000000000000000000000000000c2d3."
-			 "scope  Container  -          1.50     0m  3.00      -          -        "
-			 "-  20.0Mi        -        -      -     -    -\n"
+			 "scope  Container  -          1.50     0m     3.00        -          -    "
+			 "    -  20.0Mi        -        -      -     -    -\n"
 			 "2b1c5f6e-0d3a-4a8e-9b1f-6a7b8c9d0e1f                                     "
-			 "                    Pod        Burstable  300m    40m  600m   500m       "
-			 " 25%      10%  60.0Mi  256.0Mi   15.0Mi      0    12    0\n"
+			 "                    Pod        Burstable  300m    40m     600m     500m  "
+			 "      25%      10%  60.0Mi  256.0Mi   15.0Mi      0    12    0\n"
 			 "  b92e00000000000000000000000000000000000000000000000000000000d3e4       "
-			 "                    Container  Burstable  220m     0m  440m   500m       "
-			 "  0%       0%  50.0Mi  128.0Mi   12.5Mi  3.0Mi    11    0\n"
+			 "                    Container  Burstable  220m     0m     440m     500m  "
+			 "       0%       0%  50.0Mi  128.0Mi   12.5Mi  3.0Mi    11    0\n"
 			 "  a81f00000000000000000000000000000000000000000000000000000000c2d3       "
-			 "                    Container  Burstable   80m     0m  160m   none       "
-			 "3.2s       0%  10.0Mi     none    2.5Mi      0     1    2\n"
+			 "                    Container  Burstable   80m     0m     160m     none  "
+			 "     3.2s       0%  10.0Mi     none    2.5Mi      0     1    2\n"
 			 "system.slice/ssh.service                                                 "
-			 "                    Unit       -          2.2m     0m  4.5m      -       "
-			 "   -        -   5.5Mi        -        -      -     -    -\n"
+			 "                    Unit       -          2.2m     0m     4.5m        -  "
+			 "        -        -   5.5Mi        -        -      -     -    -\n"
 			 "idle.slice                                                               "
-			 "                    Slice      -             -      -     -   none       "
-			 "   -        -   1.0Mi     none        -      -     -    -\n");
+			 "                    Slice      -             -      -        -     none  "
+			 "        -        -   1.0Mi     none        -      -     -    -\n");
 }
 
 static void test_names_give_way_first(void **state)
 {
 	(void)state;
 	check_table(with_pods, COUNT(with_pods), 120,
-		    HEAD "NAME                        KIND        CPU  SIGMA   MAX  LIMIT  "
-			 "THROTTLED  WAITING  MEMORY    LIMIT  WORKSET  PIDS  OOM\n"
-			 "machine.slice…00c2d3.scope  Container  1.50     0m  3.00      -          "
+		    HEAD "NAME                   KIND        CPU  SIGMA  CPU-MAX  CPU-LIM  "
+			 "THROTTLED  WAITING  MEMORY  MEM-LIM  WORKSET  PIDS  OOM\n"
+			 "machine.sl…c2d3.scope  Container  1.50     0m     3.00        -          "
 			 "-        -  20.0Mi        -        -     -    -\n"
-			 "2b1c5f6e-0d3a…6a7b8c9d0e1f  Pod        300m    40m  600m   500m        "
+			 "2b1c5f6e-0…7b8c9d0e1f  Pod        300m    40m     600m     500m        "
 			 "25%      10%  60.0Mi  256.0Mi   15.0Mi    12    0\n"
-			 "  b92e0000000…00000000d3e4  Container  220m     0m  440m   500m         "
+			 "  b92e0000…000000d3e4  Container  220m     0m     440m     500m         "
 			 "0%       0%  50.0Mi  128.0Mi   12.5Mi    11    0\n"
-			 "  a81f0000000…00000000c2d3  Container   80m     0m  160m   none       "
+			 "  a81f0000…000000c2d3  Container   80m     0m     160m     none       "
 			 "3.2s       0%  10.0Mi     none    2.5Mi     1    2\n"
-			 "system.slice/ssh.service    Unit       2.2m     0m  4.5m      -          "
+			 "system.sli…sh.service  Unit       2.2m     0m     4.5m        -          "
 			 "-        -   5.5Mi        -        -     -    -\n"
-			 "idle.slice                  Slice         -      -     -   none          "
+			 "idle.slice             Slice         -      -        -     none          "
 			 "-        -   1.0Mi     none        -     -    -\n");
 }
 
@@ -280,31 +281,32 @@ static void test_a_narrow_terminal_loses_columns(void **state)
 	(void)state;
 	check_table(
 		with_pods, COUNT(with_pods), 80,
-		"NODE         CPU  SIGMA   P95   MAX  USER  SYSTEM  STEAL    MEMORY  WORKSET\n"
-		"worker-1  1.78/2   280m  1.95  2.00  1.20    500m    20m  4.0/16Gi  "
-		"512.0Mi\n\n" SOURCE
-		"NAME                    CPU  SIGMA   MAX  LIMIT  THROTTLED  MEMORY    LIMIT  OOM\n"
-		"machine.sl…c2d3.scope  1.50     0m  3.00      -          -  20.0Mi        -    -\n"
-		"2b1c5f6e-0…7b8c9d0e1f  300m    40m  600m   500m        25%  60.0Mi  256.0Mi    0\n"
-		"  b92e0000…000000d3e4  220m     0m  440m   500m         0%  50.0Mi  128.0Mi    0\n"
-		"  a81f0000…000000c2d3   80m     0m  160m   none       3.2s  10.0Mi     none    2\n"
-		"system.sli…sh.service  2.2m     0m  4.5m      -          -   5.5Mi        -    -\n"
-		"idle.slice                -      -     -   none          -   1.0Mi     none    "
+		"NODE         CPU  SIGMA   P95  CPU-MAX  USER  SYSTEM  STEAL    MEMORY  WORKSET\n"
+		"worker-1  1.78/2   280m  1.95     2.00  1.20    500m    20m  4.0/16Gi  512.0Mi\n"
+		"\n" SOURCE
+		"NAME                        CPU  SIGMA  CPU-LIM  THROTTLED  MEMORY  MEM-LIM  OOM\n"
+		"machine.slic…00c2d3.scope  1.50     0m        -          -  20.0Mi        -    -\n"
+		"2b1c5f6e-0d3…6a7b8c9d0e1f  300m    40m     500m        25%  60.0Mi  256.0Mi    0\n"
+		"  b92e000000…00000000d3e4  220m     0m     500m         0%  50.0Mi  128.0Mi    0\n"
+		"  a81f000000…00000000c2d3   80m     0m     none       3.2s  10.0Mi     none    2\n"
+		"system.slice/ssh.service   2.2m     0m        -          -   5.5Mi        -    -\n"
+		"idle.slice                    -      -     none          -   1.0Mi     none    "
 		"-\n");
 }
 
 static void test_columns_of_nothing_are_left_out(void **state)
 {
 	(void)state;
-	check_table(
-		plain, COUNT(plain), 0,
-		HEAD
-		"NAME  KIND   CPU  SIGMA  MAX  LIMIT  THROTTLED  MEMORY  LIMIT  WORKSET  OOM\n"
-		"a     Unit  5.0m     0m  10m   none          -   2.0Mi   none        -    -\n"
-		"b     Unit  5.0m     0m  10m      -          -   1.0Mi      -        -    -\n");
+	check_table(plain, COUNT(plain), 0,
+		    HEAD "NAME  KIND   CPU  SIGMA  CPU-MAX  CPU-LIM  THROTTLED  MEMORY  MEM-LIM  "
+			 "WORKSET  OOM\n"
+			 "a     Unit  5.0m     0m      10m     none          -   2.0Mi     none    "
+			 "    -    -\n"
+			 "b     Unit  5.0m     0m      10m        -          -   1.0Mi        -    "
+			 "    -    -\n");
 	check_table(NULL, 0, 0,
-		    HEAD
-		    "NAME  KIND  CPU  SIGMA  MAX  LIMIT  THROTTLED  MEMORY  LIMIT  WORKSET  OOM\n");
+		    HEAD "NAME  KIND  CPU  SIGMA  CPU-MAX  CPU-LIM  THROTTLED  MEMORY  MEM-LIM  "
+			 "WORKSET  OOM\n");
 }
 
 static void test_the_object_has_every_member(void **state)
@@ -437,15 +439,17 @@ static void test_what_is_unknown_is_absent(void **state)
 		"\"throttledSeconds\":null,\"oomKills\":null}},\"items\":[]}\n");
 	buf_clear(&text);
 	once_table_write(&sample, 0, &text);
-	assert_string_equal(
-		text.data,
-		"NODE  CPU  SIGMA  MIN  P95  MAX  USER  SYSTEM  IOWAIT  STEAL   MEMORY  WORKSET\n"
-		"n     -/4      -    -    -    -     -       -       -      -  -/8.0Gi        -\n"
-		"\n"
-		"TIER  RATE  SAMPLES  PASS  MISSED  CGROUPS  OVERFLOW  AGENT-CPU\n"
-		"T0     0Hz        0   0us       0        0         0          -\n"
-		"\n"
-		"NAME  KIND  CPU  SIGMA  MAX  LIMIT  THROTTLED  MEMORY  LIMIT  WORKSET  OOM\n");
+	assert_string_equal(text.data,
+			    "NODE  CPU  SIGMA  CPU-MIN  P95  CPU-MAX  USER  SYSTEM  IOWAIT  STEAL  "
+			    " MEMORY  WORKSET\n"
+			    "n     -/4      -        -    -        -     -       -       -      -  "
+			    "-/8.0Gi        -\n"
+			    "\n"
+			    "TIER  RATE  SAMPLES  PASS  MISSED  CGROUPS  OVERFLOW  AGENT-CPU\n"
+			    "T0     0Hz        0   0us       0        0         0          -\n"
+			    "\n"
+			    "NAME  KIND  CPU  SIGMA  CPU-MAX  CPU-LIM  THROTTLED  MEMORY  MEM-LIM  "
+			    "WORKSET  OOM\n");
 	buf_fini(&text);
 	interval_free(i);
 }

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -203,6 +204,95 @@ static void newer_buckets_count_for_more(void **state)
 	node_windows_free(w);
 }
 
+enum { SAMPLES = 150 };
+
+static double random_share(uint64_t *random)
+{
+	*random = *random * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (double)(*random >> 40) / (1 << 24);
+}
+
+/* Steady to wild, in any range, idle for a part of the time, and some with a few peaks. */
+static void draw(uint64_t *random, double values[SAMPLES])
+{
+	double level = pow(10, random_share(random) * 6 - 1), spread = random_share(random);
+	double idle = fmax(0, random_share(random) * 2 - 1), peaks = random_share(random) * 0.1;
+
+	spread *= spread * spread;
+	for (int i = 0; i < SAMPLES; i++) {
+		double value = level * pow(10, spread * (random_share(random) - 0.5));
+
+		value = random_share(random) < peaks ? value * 10 : value;
+		values[i] = random_share(random) < idle ? 0 : value;
+	}
+}
+
+static int compare_values(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Sorts them. */
+static void add_values(struct node_windows *w, double values[SAMPLES])
+{
+	struct node_sample s = {.usage = {.have = USAGE_CPU, .seconds = 15}};
+	double sum = 0, m2 = 0;
+
+	qsort(values, SAMPLES, sizeof(values[0]), compare_values);
+	for (int i = 0; i < SAMPLES; i++) {
+		sum += values[i];
+		histogram_add(&s.cpu_hist, values[i], HISTOGRAM_CPU_X0);
+	}
+	for (int i = 0; i < SAMPLES; i++)
+		m2 += (values[i] - sum / SAMPLES) * (values[i] - sum / SAMPLES);
+	s.usage.cpu_milli = (struct moments32){.samples = SAMPLES,
+					       .weight = 15,
+					       .mean = (float)(sum / SAMPLES),
+					       .m2 = (float)(m2 / SAMPLES * 15),
+					       .min = (float)values[0],
+					       .max = (float)values[SAMPLES - 1],
+					       .last = (float)values[0]};
+	node_windows_add(w, &s, T0, T0 + 15 * SEC - 1);
+}
+
+/*
+ * Whatever the samples: in order, up to the maximum, in the bucket of the true one, and none from
+ * the 95th on below the mean where the true one is not.
+ */
+static void percentiles_agree_with_the_mean(void **state)
+{
+	uint64_t random = 23;
+	int allowed = 0;
+
+	(void)state;
+	for (int round = 0; round < 5000; round++) {
+		struct node_windows *w = node_windows_new();
+		struct window_set out[WINDOWS];
+		const struct window_stats *cpu = &out[0].cpu_milli;
+		double values[SAMPLES], true95, true99;
+
+		draw(&random, values);
+		add_values(w, values);
+		node_windows_read(w, T0 + 15 * SEC, out);
+		true95 = values[(int)ceil(0.95 * SAMPLES) - 1];
+		true99 = values[(int)ceil(0.99 * SAMPLES) - 1];
+		assert_true(cpu->p50 <= cpu->p95 && cpu->p95 <= cpu->p99 && cpu->p99 <= cpu->max);
+		assert_true(cpu->p50 >= cpu->min);
+		/* A float's rounding aside. */
+		if (true95 >= cpu->mean && cpu->p95 < cpu->mean * (1 - 1e-6))
+			fail_msg("%d: p95 %.9g, mean %.9g", round, cpu->p95, cpu->mean);
+		if (true99 >= cpu->mean && cpu->p99 < cpu->mean * (1 - 1e-6))
+			fail_msg("%d: p99 %.9g, mean %.9g", round, cpu->p99, cpu->mean);
+		if (true95 >= 1 && fabs(cpu->p95 / true95 - 1) > 0.1 + 1e-6)
+			fail_msg("%d: p95 %.9g, and really %.9g", round, cpu->p95, true95);
+		allowed += true95 >= cpu->mean;
+		node_windows_free(w);
+	}
+	assert_true(allowed > 4000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -211,6 +301,7 @@ int main(void)
 		cmocka_unit_test(newer_buckets_count_for_more),
 		cmocka_unit_test(windows_fit_their_budgets),
 		cmocka_unit_test(sparse_bins_add_up),
+		cmocka_unit_test(percentiles_agree_with_the_mean),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

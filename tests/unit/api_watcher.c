@@ -285,6 +285,126 @@ static void test_upstream_windows(void **state)
 	assert_string_equal(string_at(MAP ".n.window"), "5m");
 }
 
+/* 400m in the last 5 minutes, 800m in 10 and 1200m in 15. */
+static struct node_page rising_page(double history_seconds)
+{
+	struct node_page page =
+		view_fixture_node("n", VIEW_FIXTURE_NOW_NS, history_seconds, 1000, 10);
+
+	for (int w = WINDOW_5M; w < WINDOWS; w++)
+		page.usage.windows[w].cpu_milli.mean = 400 * (w + 1);
+	return page;
+}
+
+static void check_window(const char *target, const char *duration, double value)
+{
+	if (api_fixture_get(&f, target) != 200)
+		fail_msg("%s: %d", target, f.response.status);
+	if (strcmp(string_at("window.duration"), duration) != 0)
+		fail_msg("%s: %s, not %s", target, string_at("window.duration"), duration);
+	assert_string_equal(string_at(MAP ".n.metrics.0.rollup"), duration);
+	assert_true(number_at(MAP ".n.metrics.0.value") == value);
+}
+
+static void test_asked_window(void **state)
+{
+	struct node_page page = rising_page(900);
+
+	(void)state;
+	f.ctx.watcher_cache = watcher_cache_new();
+	for (int upstream = 0; upstream < 2; upstream++) {
+		f.ctx.watcher_upstream = upstream;
+		republish(view_fixture_of(&page, 1));
+		check_window("/watcher", "15m", 30);
+		check_window("/watcher?window=5m", "5m", 10);
+		check_window("/watcher?window=10m", "10m", 20);
+		check_window("/watcher?window=15m&host=n", "15m", 30);
+		check_window("/watcher?host=n&window=10m", "10m", 20);
+		check_window("/watcher", "15m", 30);
+	}
+	watcher_cache_free(f.ctx.watcher_cache);
+	f.ctx.watcher_cache = NULL;
+	/* Without the one that is asked for: the next shorter. */
+	page.usage.windows[WINDOW_10M].cpu_milli.known = false;
+	republish(view_fixture_of(&page, 1));
+	check_window("/watcher?window=10m", "5m", 10);
+	page.usage.windows[WINDOW_5M].cpu_milli.known = false;
+	republish(view_fixture_of(&page, 1));
+	assert_int_equal(api_fixture_get(&f, "/watcher?window=5m"), 500);
+	f.ctx.watcher_upstream = false;
+	page = rising_page(360);
+	republish(view_fixture_of(&page, 1));
+	check_window("/watcher/n?window=10m", "5m", 10);
+	page = view_fixture_node("n", VIEW_FIXTURE_NOW_NS - 301 * NS_PER_SEC, 900, 1000, 10);
+	republish(view_fixture_of(&page, 1));
+	assert_int_equal(api_fixture_get(&f, "/watcher?window=5m"), 200);
+	assert_true(number_at("window.start") == 1769860800 - 300);
+}
+
+static void test_no_such_window(void **state)
+{
+	static const char *const targets[] = {"/watcher?window=", "/watcher?window=1m",
+					      "/watcher?window=15M",
+					      "/watcher?window=300&host=alpha",
+					      "/watcher/alpha?window=5m%20"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
+		assert_int_equal(api_fixture_get(&f, targets[i]), 400);
+		assert_string_equal(api_fixture_error(&f), "badRequest");
+		assert_string_equal(http_fixture_error_field(&f), "window");
+	}
+	f.ctx.watcher_upstream = true;
+	assert_int_equal(api_fixture_get(&f, "/watcher?window=1h"), 400);
+}
+
+#define TOPOLOGY     "topology.kubernetes.io/"
+#define OLD_TOPOLOGY "failure-domain.beta.kubernetes.io/"
+
+/* Takes over the model with the API's node of that name, which is heard. */
+static void publish_labelled(const char *labels)
+{
+	struct node_page page = view_fixture_node("n", VIEW_FIXTURE_NOW_NS, 900, 1000, 10), *pages;
+	struct model *m = model_new();
+	struct join *j = join_new();
+	char json[512];
+
+	snprintf(json, sizeof(json),
+		 "{\"metadata\":{\"name\":\"n\",\"uid\":\"u\",\"labels\":{%s}},\"status\":{}}",
+		 labels);
+	model_put(m, model_fixture_object(OBJECT_NODE, json));
+	model_fixture_sync(m, OBJECT_NODE);
+	pages = page_new(&page);
+	republish(join_view(j, &pages, 1, model_cluster(m), VIEW_FIXTURE_NOW_NS));
+	join_free(j);
+	model_free(m);
+	page_drop(pages);
+}
+
+static void test_data_center(void **state)
+{
+	static const struct {
+		const char *labels, *want;
+	} cases[] = {
+		{"\"" TOPOLOGY "zone\":\"eu-1a\",\"" TOPOLOGY "region\":\"eu-1\"", "eu-1a"},
+		{"\"" TOPOLOGY "region\":\"eu-1\"", "eu-1"},
+		{"\"" OLD_TOPOLOGY "zone\":\"old-a\",\"" TOPOLOGY "region\":\"eu-1\"", "old-a"},
+		{"\"" OLD_TOPOLOGY "region\":\"old\"", "old"},
+		{"\"zone\":\"a\"", ""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		publish_labelled(cases[i].labels);
+		f.ctx.watcher_upstream = false;
+		assert_int_equal(api_fixture_get(&f, "/watcher"), 200);
+		assert_string_equal(string_at(MAP ".n.metadata.dataCenter"), cases[i].want);
+		f.ctx.watcher_upstream = true;
+		assert_int_equal(api_fixture_get(&f, "/watcher"), 200);
+		assert_string_equal(string_at(MAP ".n.metadata.dataCenter"), "");
+	}
+}
+
 static void test_denominator(void **state)
 {
 	struct node_page page = view_fixture_node("n", VIEW_FIXTURE_NOW_NS, 900, 1000, 10);
@@ -503,6 +623,9 @@ int main(void)
 		TEST(test_nothing_heard),
 		TEST(test_all_expired),
 		TEST(test_upstream_windows),
+		TEST(test_asked_window),
+		TEST(test_no_such_window),
+		TEST(test_data_center),
 		TEST(test_node_needs_all_four_values),
 		TEST(test_denominator),
 		TEST(test_age_of_what_is_known),

@@ -122,13 +122,13 @@ static void shows_the_table(void **state)
 	(void)state;
 
 	check(&g, CLI_OK,
-	      "NAME         CPU  CPU%  MEAN(5m)  SIGMA   P95   MAX      MEMORY  MEM%  WORKSET  "
+	      "NAME         CPU  CPU%  MEAN(5m)  SIGMA   P95  CPU-MAX      MEMORY  MEM%  WORKSET  "
 	      "AGE       TIER\n"
-	      "worker-1  612m/4   15%      580m   120m  1.25  2.31  6.2/15.6Gi   40%    5.0Gi  3s "
-	      "       T1\n"
-	      "worker-2  1.90/2   95%         -      -     -     -           -     -        -  "
+	      "worker-1  612m/4   15%      580m   120m  1.25     2.31  6.2/15.6Gi   40%    5.0Gi  "
+	      "3s        T1\n"
+	      "worker-2  1.90/2   95%         -      -     -        -           -     -        -  "
 	      "42s late  T3\n"
-	      "worker-3       -     -         -      -     -     -           -     -        -  "
+	      "worker-3       -     -         -      -     -        -           -     -        -  "
 	      "never     -\n",
 	      "");
 }
@@ -151,15 +151,15 @@ static void wide_shows_all_windows_and_the_agent(void **state)
 	(void)state;
 
 	check(&g, CLI_OK,
-	      "NAME         CPU  CPU%   P95   MAX  MEAN±SIGMA(5m)      (10m)      (15m)      "
-	      "MEMORY  MEM%"
-	      "  WORKSET  THROTTLED  WAITING  OOM  AGE       TIER  HZ  PASS  MISSED  AGENT-CPU\n"
-	      "worker-1  612m/4   15%  1.25  2.31       580m±120m  560m±110m  540m±100m  "
-	      "6.2/15.6Gi   40%"
-	      "    5.0Gi        12%     2%/-    1  3s        T1    10     -       2       3.2m\n"
-	      "worker-2  1.90/2   95%     -     -               -          -          -         "
-	      "  -     -"
-	      "        -          -        -    -  42s late  T3     1     -       -          -\n",
+	      "NAME         CPU  CPU%   P95  CPU-MAX  MEAN±SIGMA(5m)      (10m)      (15m)      "
+	      "MEMORY  MEM%  WORKSET  THROTTLED  WAITING  OOM  AGE       TIER  HZ  PASS  MISSED  "
+	      "AGENT-CPU\n"
+	      "worker-1  612m/4   15%  1.25     2.31       580m±120m  560m±110m  540m±100m  "
+	      "6.2/15.6Gi   40%    5.0Gi        12%     2%/-    1  3s        T1    10     -       "
+	      "2       3.2m\n"
+	      "worker-2  1.90/2   95%     -        -               -          -          -         "
+	      "  -     -        -          -        -    -  42s late  T3     1     -       -       "
+	      "   -\n",
 	      "");
 }
 
@@ -170,21 +170,15 @@ static void wide_shows_what_a_machine_tells(void **state)
 	(void)state;
 
 	check(&g, CLI_OK,
-	      "NAME         CPU  CPU%   P95   MAX  MEAN±SIGMA(5m)      (10m)      (15m)      "
-	      "MEMORY  MEM%"
-	      "  WORKSET     SWAP  PIDS  IOWAIT  STEAL  THROTTLED  WAITING  STALLED  OOM  AGE      "
-	      " "
-	      "TIER  HZ   PASS  MISSED  OVERFLOW  AGENT-CPU\n"
-	      "worker-1  612m/4   15%  1.25  2.31       580m±120m  560m±110m  540m±100m  "
-	      "6.2/15.6Gi   40%"
-	      "    5.0Gi  128.0Mi  1321      6%    <1%        12%     2%/-    0%/6%    1  3s       "
-	      " "
-	      "T1    10  180us       2        12       3.2m\n"
-	      "worker-2  1.90/2   95%     -     -               -          -          -         "
-	      "  -     -"
-	      "        -        -     -       -      -          -        -        -    -  42s late "
-	      " "
-	      "T3     1      -       -         -          -\n",
+	      "NAME         CPU  CPU%   P95  CPU-MAX  MEAN±SIGMA(5m)      (10m)      (15m)      "
+	      "MEMORY  MEM%  WORKSET     SWAP  PIDS  IOWAIT  STEAL  THROTTLED  WAITING  STALLED  "
+	      "OOM  AGE       TIER  HZ   PASS  MISSED  OVERFLOW  AGENT-CPU\n"
+	      "worker-1  612m/4   15%  1.25     2.31       580m±120m  560m±110m  540m±100m  "
+	      "6.2/15.6Gi   40%    5.0Gi  128.0Mi  1321      6%    <1%        12%     2%/-    "
+	      "0%/6%    1  3s        T1    10  180us       2        12       3.2m\n"
+	      "worker-2  1.90/2   95%     -        -               -          -          -         "
+	      "  -     -        -        -     -       -      -          -        -        -    -  "
+	      "42s late  T3     1      -       -         -          -\n",
 	      "");
 }
 
@@ -194,10 +188,10 @@ static void shows_what_is_promised(void **state)
 	(void)state;
 
 	check(&g, CLI_OK,
-	      "NAME         CPU  CPU%  REQ%  LIM%  MEAN(5m)  SIGMA   P95   MAX    MEMORY  MEM% "
-	      " REQ%  LIM%  WAITING  AGE  TIER\n"
-	      "worker-1  612m/4   15%   50%  250%      580m   120m  1.25  2.31  6.2/16Gi   39% "
-	      "  80%  100%        -  3s   T1\n",
+	      "NAME            CPU  CPU%  CPU-REQ%  CPU-LIM%  MEAN(5m)  SIGMA   P95  CPU-MAX    "
+	      "MEMORY  MEM%  MEM-REQ%  MEM-LIM%  WAITING  AGE  TIER\n"
+	      "worker-1  612m/3.90   16%       50%      250%      580m   120m  1.25     2.31  "
+	      "6.2/15Gi   42%       80%      100%        -  3s   T1\n",
 	      "");
 }
 
@@ -208,18 +202,18 @@ static void shows_what_is_not_ready(void **state)
 	(void)state;
 
 	check(&g, CLI_OK,
-	      "NAME      STATUS             CPU  CPU%  REQ%  LIM%  MEAN(5m)  SIGMA   P95   MAX "
-	      "   MEMORY  MEM%  REQ%  LIM%  WAITING  AGE    TIER\n"
-	      "*         2/3 Ready       612m/4   15%   50%  250%      580m      -     -     - "
-	      " 6.2/16Gi   39%   80%  100%        -  -      -\n"
-	      "worker-1  Ready           612m/4   15%   50%  250%      580m   120m  1.25  2.31 "
-	      " 6.2/16Gi   39%   80%  100%        -  3s     T1\n"
-	      "worker-2  Ready,cordoned     -/4     -   50%  250%         -      -     -     - "
-	      " -/16.0Gi     -   80%  100%        -  never  -\n"
-	      "worker-3  NotReady           -/4     -   50%  250%         -      -     -     - "
-	      " -/16.0Gi     -   80%  100%        -  never  -\n"
-	      "worker-9  unknown            -/2     -     -     -         -      -     -     - "
-	      "        -     -     -     -        -  3s     T1\n",
+	      "NAME      STATUS                 CPU  CPU%  CPU-REQ%  CPU-LIM%  MEAN(5m)  SIGMA   "
+	      "P95  CPU-MAX    MEMORY  MEM%  MEM-REQ%  MEM-LIM%  WAITING  AGE    TIER\n"
+	      "*         2/3 Ready       612m/11.70    5%       50%      250%      580m      -     "
+	      "-        -  6.2/45Gi   14%       80%      100%        -  -      -\n"
+	      "worker-1  Ready            612m/3.90   16%       50%      250%      580m   120m  "
+	      "1.25     2.31  6.2/15Gi   42%       80%      100%        -  3s     T1\n"
+	      "worker-2  Ready,cordoned      -/3.90     -       50%      250%         -      -     "
+	      "-        -  -/15.0Gi     -       80%      100%        -  never  -\n"
+	      "worker-3  NotReady            -/3.90     -       50%      250%         -      -     "
+	      "-        -  -/15.0Gi     -       80%      100%        -  never  -\n"
+	      "worker-9  unknown                -/2     -         -         -         -      -     "
+	      "-        -         -     -         -         -        -  3s     T1\n",
 	      "");
 }
 
@@ -231,22 +225,22 @@ static void wide_shows_amounts(void **state)
 	(void)state;
 
 	check(&g, CLI_OK,
-	      "NAME      STATUS             CPU  CPU%  ALLOC  REQUESTS  REQ%  LIMITS  LIM%  KER"
-	      "NEL%   P95   MAX  MEAN±SIGMA(5m)  (10m)  (15m)    MEMORY  MEM%   ALLOC  REQUESTS"
-	      "  REQ%  LIMITS  LIM%  KERNEL%  NO-LIMIT    PODS  WORKSET  WAITING  OOM  AGE    T"
-	      "IER  HZ  PASS  MISSED  AGENT-CPU\n"
-	      "*         2/3 Ready       612m/4   15%  11.70      5.85   50%   23.40  250%     "
-	      "125%     -     -            580m      -      -  6.2/16Gi   39%  45.0Gi    36.0Gi"
-	      "   80%  45.0Gi  100%      50%       3/1  36/330        -        -    -  -      -"
-	      "      -     -       -          -\n"
-	      "worker-1  Ready           612m/4   15%   3.90      1.95   50%    7.80  250%     "
-	      "125%  1.25  2.31       580m±120m      -      -  6.2/16Gi   39%  15.0Gi    12.0Gi"
-	      "   80%  15.0Gi  100%      50%       3/1  12/110        -        -    -  3s     T"
-	      "1     -     -       -          -\n"
-	      "worker-2  Ready,cordoned     -/4     -   3.90      1.95   50%    7.80  250%     "
-	      "125%     -     -               -      -      -  -/16.0Gi     -  15.0Gi    12.0Gi"
-	      "   80%  15.0Gi  100%      50%       3/1  12/110        -        -    -  never  -"
-	      "      -     -       -          -\n",
+	      "NAME      STATUS                 CPU  CPU%  CPU-ALLOC  CPU-REQ  CPU-REQ%  CPU-LIM  "
+	      "CPU-LIM%  CPU-KERNEL%   P95  CPU-MAX  MEAN±SIGMA(5m)  (10m)  (15m)    MEMORY  MEM%  "
+	      "MEM-ALLOC  MEM-REQ  MEM-REQ%  MEM-LIM  MEM-LIM%  MEM-KERNEL%  NO-LIMIT    PODS  "
+	      "WORKSET  WAITING  OOM  AGE    TIER  HZ  PASS  MISSED  AGENT-CPU\n"
+	      "*         2/3 Ready       612m/11.70    5%      11.70     5.85       50%    23.40   "
+	      "   250%         125%     -        -            580m      -      -  6.2/45Gi   14%   "
+	      "  45.0Gi   36.0Gi       80%   45.0Gi      100%          50%       3/1  36/330       "
+	      " -        -    -  -      -      -     -       -          -\n"
+	      "worker-1  Ready            612m/3.90   16%       3.90     1.95       50%     7.80   "
+	      "   250%         125%  1.25     2.31       580m±120m      -      -  6.2/15Gi   42%   "
+	      "  15.0Gi   12.0Gi       80%   15.0Gi      100%          50%       3/1  12/110       "
+	      " -        -    -  3s     T1     -     -       -          -\n"
+	      "worker-2  Ready,cordoned      -/3.90     -       3.90     1.95       50%     7.80   "
+	      "   250%         125%     -        -               -      -      -  -/15.0Gi     -   "
+	      "  15.0Gi   12.0Gi       80%   15.0Gi      100%          50%       3/1  12/110       "
+	      " -        -    -  never  -      -     -       -          -\n",
 	      "");
 }
 

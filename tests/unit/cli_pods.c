@@ -111,10 +111,10 @@ static void leaves_namespaces_out_where_there_are_none(void **state)
 	(void)state;
 
 	check(&g, CLI_OK,
-	      "NAME                      NODE       CPU  SIGMA  LIMIT  THROTTLED   MEMORY  LIMIT  "
-	      "WORKSET  OOM\n"
-	      "system.slice/ssh.service  worker-1  120m    12m   none          -  100.0Mi   none   "
-	      "50.0Mi    2\n",
+	      "NAME                      NODE       CPU  SIGMA  CPU-LIM  THROTTLED   MEMORY  "
+	      "MEM-LIM  WORKSET  OOM\n"
+	      "system.slice/ssh.service  worker-1  120m    12m     none          -  100.0Mi     "
+	      "none   50.0Mi    2\n",
 	      "");
 }
 
@@ -151,16 +151,16 @@ static void shows_age_where_something_is_stale(void **state)
 	(void)state;
 
 	check(&g, CLI_OK,
-	      "NAME                      NODE       CPU  SIGMA  LIMIT  THROTTLED   MEMORY  LIMIT  "
-	      "WORKSET  OOM  AGE\n"
-	      "bare                      -            -      -      -          -        -      -   "
-	      "     -    -  never\n"
-	      "system.slice/ssh.service  worker-1  120m    12m   none          -  100.0Mi   none   "
-	      "50.0Mi    2  2s\n"
-	      "user-1.service            worker-1  120m    12m      -          -  100.0Mi      -   "
-	      "50.0Mi    -  1m03s late\n"
-	      "user-2.service            worker-1  120m    12m      -          -  100.0Mi      -   "
-	      "50.0Mi    -  10m03s expired\n",
+	      "NAME                      NODE       CPU  SIGMA  CPU-LIM  THROTTLED   MEMORY  "
+	      "MEM-LIM  WORKSET  OOM  AGE\n"
+	      "bare                      -            -      -        -          -        -        "
+	      "-        -    -  never\n"
+	      "system.slice/ssh.service  worker-1  120m    12m     none          -  100.0Mi     "
+	      "none   50.0Mi    2  2s\n"
+	      "user-1.service            worker-1  120m    12m        -          -  100.0Mi        "
+	      "-   50.0Mi    -  1m03s late\n"
+	      "user-2.service            worker-1  120m    12m        -          -  100.0Mi        "
+	      "-   50.0Mi    -  10m03s expired\n",
 	      "");
 }
 
@@ -170,15 +170,12 @@ static void wide_shows_everything(void **state)
 	(void)state;
 
 	check(&g, CLI_OK,
-	      "NAMESPACE  NAME           NODE       CPU  MEAN(5m)  SIGMA   MAX  LIMIT  THROTTLED   "
-	      "MEMORY    LIMIT"
-	      "  WORKSET  OOM  WAITING  AGE  QOS\n"
-	      "-          system.slice/  worker-1  120m      100m    12m  180m      -          -  "
-	      "100.0Mi        -"
-	      "   50.0Mi    -        -  2s   Burstable\n"
-	      "shop       web-7d9        worker-1  120m      100m    12m  180m   500m        30%  "
-	      "100.0Mi  256.0Mi"
-	      "   50.0Mi    0    20%/-  2s   Burstable\n",
+	      "NAMESPACE  NAME           NODE       CPU  MEAN(5m)  SIGMA  CPU-MAX  CPU-LIM  "
+	      "THROTTLED   MEMORY  MEM-LIM  WORKSET  OOM  WAITING  AGE  QOS\n"
+	      "-          system.slice/  worker-1  120m      100m    12m     180m        -         "
+	      " -  100.0Mi        -   50.0Mi    -        -  2s   Burstable\n"
+	      "shop       web-7d9        worker-1  120m      100m    12m     180m     500m        "
+	      "30%  100.0Mi  256.0Mi   50.0Mi    0    20%/-  2s   Burstable\n",
 	      "");
 }
 
@@ -188,14 +185,14 @@ static void wide_shows_what_any_row_has(void **state)
 	(void)state;
 
 	check(&g, CLI_OK,
-	      "NAMESPACE  NAME     NODE       CPU  MEAN(5m)  SIGMA   MAX  LIMIT  BURST  THROTTLED  "
-	      " "
-	      "MEMORY    LIMIT     HIGH  WORKSET   SWAP    PIDS  OOM  WAITING  STALLED  AGE  QOS\n"
-	      "shop       tasks    worker-1  1.0m         -      -     -      -      0          -  "
-	      "  "
-	      "    -        -     none        -  1.0Mi  95/100    -        -        -  2s   -\n"
-	      "shop       web-8e0  worker-1  120m      100m    12m  180m   500m  2.5ms         0%  "
-	      "100.0Mi  256.0Mi  128.0Mi   50.0Mi      -       -    0   20%/0%  50%/<1%  2s   "
+	      "NAMESPACE  NAME     NODE       CPU  MEAN(5m)  SIGMA  CPU-MAX  CPU-LIM  BURST  "
+	      "THROTTLED   MEMORY  MEM-LIM     HIGH  WORKSET   SWAP    PIDS  OOM  WAITING  STALLED "
+	      " AGE  QOS\n"
+	      "shop       tasks    worker-1  1.0m         -      -        -        -      0        "
+	      "  -        -        -     none        -  1.0Mi  95/100    -        -        -  2s   "
+	      "-\n"
+	      "shop       web-8e0  worker-1  120m      100m    12m     180m     500m  2.5ms        "
+	      " 0%  100.0Mi  256.0Mi  128.0Mi   50.0Mi      -       -    0   20%/0%  50%/<1%  2s   "
 	      "Burstable\n",
 	      "");
 }
@@ -207,10 +204,10 @@ static void wide_leaves_out_what_no_row_has(void **state)
 	(void)state;
 
 	check(&g, CLI_OK,
-	      "NAMESPACE  NAME  NODE       CPU  MEAN(5m)  SIGMA  MAX  LIMIT  THROTTLED  MEMORY  "
-	      "LIMIT  WORKSET  PIDS  OOM  WAITING  AGE  QOS\n"
-	      "shop       lean  worker-1  1.0m         -      -    -      -          -       -  "
-	      "    -        -     7    -        -  2s   -\n",
+	      "NAMESPACE  NAME  NODE       CPU  MEAN(5m)  SIGMA  CPU-MAX  CPU-LIM  THROTTLED  "
+	      "MEMORY  MEM-LIM  WORKSET  PIDS  OOM  WAITING  AGE  QOS\n"
+	      "shop       lean  worker-1  1.0m         -      -        -        -          -       "
+	      "-        -        -     7    -        -  2s   -\n",
 	      "");
 }
 
@@ -295,10 +292,10 @@ static void shows_requests_and_limits(void **state)
 	(void)state;
 
 	check(&g, CLI_OK,
-	      "NAMESPACE  NAME   NODE       CPU  SIGMA   REQ  LIMIT  THROTTLED   MEMORY      RE"
-	      "Q    LIMIT  WORKSET  OOM\n"
-	      "shop       web-1  worker-1  120m    12m  250m   500m         0%  100.0Mi  128.0M"
-	      "i  256.0Mi        -    0\n",
+	      "NAMESPACE  NAME   NODE       CPU  SIGMA  CPU-REQ  CPU-LIM  THROTTLED   MEMORY  "
+	      "MEM-REQ  MEM-LIM  WORKSET  OOM\n"
+	      "shop       web-1  worker-1  120m    12m     250m     500m         0%  100.0Mi  "
+	      "128.0Mi  256.0Mi        -    0\n",
 	      "");
 }
 
@@ -312,18 +309,18 @@ static void shows_what_differs(void **state)
 	(void)state;
 
 	check(&g, CLI_OK,
-	      "NAMESPACE  NAME           NODE      STATUS    CPU  SIGMA   REQ  LIMIT  KERNEL  T"
-	      "HROTTLED   MEMORY      REQ    LIMIT  KERNEL  WORKSET  OOM  AGE\n"
-	      "-          kubepods/podx  worker-1  unknown  1.0m      -     -      -       -   "
-	      "       -        -        -        -       -        -    -  2s\n"
-	      "shop       web-1          worker-1  Running  120m    12m  250m   500m       -   "
-	      "      0%  100.0Mi  128.0Mi  256.0Mi       -        -    0  2s\n"
-	      "shop       web-2          worker-1  Running  120m    12m  250m  1.00+    500m   "
-	      "      0%  100.0Mi        -  256.0Mi    none        -    0  2s\n"
-	      "shop       web-3          worker-2  Running     -      -     -   none       -   "
-	      "       -        -        -        -       -        -    -  never\n"
-	      "shop       web-4          -         Pending     -      -  3.00      -       -   "
-	      "       -        -        -        -       -        -    -  -\n",
+	      "NAMESPACE  NAME           NODE      STATUS    CPU  SIGMA  CPU-REQ  CPU-LIM  "
+	      "CPU-KERNEL  THROTTLED   MEMORY  MEM-REQ  MEM-LIM  MEM-KERNEL  WORKSET  OOM  AGE\n"
+	      "-          kubepods/podx  worker-1  unknown  1.0m      -        -        -          "
+	      " -          -        -        -        -           -        -    -  2s\n"
+	      "shop       web-1          worker-1  Running  120m    12m     250m     500m          "
+	      " -         0%  100.0Mi  128.0Mi  256.0Mi           -        -    0  2s\n"
+	      "shop       web-2          worker-1  Running  120m    12m     250m    1.00+        "
+	      "500m         0%  100.0Mi        -  256.0Mi        none        -    0  2s\n"
+	      "shop       web-3          worker-2  Running     -      -        -     none          "
+	      " -          -        -        -        -           -        -    -  never\n"
+	      "shop       web-4          -         Pending     -      -     3.00        -          "
+	      " -          -        -        -        -           -        -    -  -\n",
 	      "");
 }
 
@@ -333,15 +330,15 @@ static void wide_shows_workloads(void **state)
 	(void)state;
 
 	check(&g, CLI_OK,
-	      "NAMESPACE  NAME           NODE      STATUS    CPU  MEAN(5m)  SIGMA   MAX   REQ  "
-	      "LIMIT  THROTTLED   MEMORY      REQ    LIMIT  WORKSET  OOM  WAITING  AGE  QOS    "
-	      "    WORKLOAD\n"
-	      "-          kubepods/podx  worker-1  unknown  1.0m         -      -     -     -  "
-	      "    -          -        -        -        -        -    -        -  2s   -      "
-	      "    -\n"
-	      "shop       web-1          worker-1  Running  120m      100m    12m  180m  250m  "
-	      " 500m         0%  100.0Mi  128.0Mi  256.0Mi        -    0        -  2s   Burstab"
-	      "le  Deployment/web\n",
+	      "NAMESPACE  NAME           NODE      STATUS    CPU  MEAN(5m)  SIGMA  CPU-MAX  "
+	      "CPU-REQ  CPU-LIM  THROTTLED   MEMORY  MEM-REQ  MEM-LIM  WORKSET  OOM  WAITING  AGE  "
+	      "QOS        WORKLOAD\n"
+	      "-          kubepods/podx  worker-1  unknown  1.0m         -      -        -        "
+	      "-        -          -        -        -        -        -    -        -  2s   -     "
+	      "     -\n"
+	      "shop       web-1          worker-1  Running  120m      100m    12m     180m     "
+	      "250m     500m         0%  100.0Mi  128.0Mi  256.0Mi        -    0        -  2s   "
+	      "Burstable  Deployment/web\n",
 	      "");
 }
 

@@ -82,12 +82,14 @@ static void check(const struct given *g)
 
 static void test_table(void **state)
 {
-	char *want = mem_printf(
-		"CLASS   CPU  MEMORY  WANTED  PLACED  UNPLACED  SLOTS  USABLE  FRAGMENTED  STATE\n"
-		"unit   800m   3.2Gi       5       5         0     20      12         <1%%  "
-		"placed\n"
-		"\n%s",
-		words);
+	char *want =
+		mem_printf("CLASS  CPU-REQ  MEM-REQ  WANTED  PLACED  UNPLACED  SLOTS  USABLE  "
+			   "FRAGMENTED  STATE\n"
+			   "unit      800m    3.2Gi       5       5         0     20      12      "
+			   "   <1%%  placed\n"
+			   "\n"
+			   "%s",
+			   words);
 
 	(void)state;
 	check(&(struct given){.json = GOOD, .code = CLI_OK, .out = want, .reason = ""});
@@ -97,19 +99,16 @@ static void test_table(void **state)
 static void test_what_is_missing(void **state)
 {
 	char *want = mem_printf(
-		"CLASS                KIND       CPU  MEMORY  TARGET  WANTED  PLACED  UNPLACED  "
-		"SLOTS  "
-		"USABLE  FRAGMENTED  STATE     NODES\n"
-		"shop/Deployment/web  workload     2   1.0Gi       2       3       1         2     "
-		"1+  "
-		"     -         25%%  unplaced  n1\n"
-		"unit                 unit      800m   3.2Gi       5       5       5         0     "
-		"20  "
-		"    12         <1%%  placed    n1 (2), n2 (3)\n"
-		"\n%s"
-		"shop/Deployment/web: 2 find no place: 1 NodeResourcesFit\n"
-		"2 more nodes like n1 of type m5.large (4 CPU and 16.0Gi for pods) would hold what "
-		"finds no place.\n"
+		"CLASS                KIND      CPU-REQ  MEM-REQ  TARGET  WANTED  "
+		"PLACED  UNPLACED  SLOTS  USABLE  FRAGMENTED  STATE     NODES\n"
+		"shop/Deployment/web  workload        2    1.0Gi       2       3       1    "
+		"     2     1+       -         25%%  unplaced  n1\n"
+		"unit                 unit         800m    3.2Gi       5       5       5    "
+		"     0     20      12         <1%%  placed    n1 (2), n2 (3)\n"
+		"\n"
+		"%sshop/Deployment/web: 2 find no place: 1 NodeResourcesFit\n"
+		"2 more nodes like n1 of type m5.large (4 CPU and 16.0Gi for pods) "
+		"would hold what finds no place.\n"
 		"shop/Deployment/x: is no count\n",
 		words);
 
@@ -217,20 +216,17 @@ static void test_what_more_nodes_do_not_help(void **state)
 	check(&(struct given){
 		.json = HELPLESS,
 		.code = CLI_REFUSED,
-		.out = "CLASS                 CPU  MEMORY  WANTED  PLACED  UNPLACED  SLOTS  "
+		.out = "CLASS                 CPU-REQ  MEM-REQ  WANTED  PLACED  UNPLACED  SLOTS  "
 		       "FRAGMENTED  STATE\n"
-		       "shop/Deployment/huge   90   1.0Gi       2       0         2      0        "
-		       "100%  impossible\n"
-		       "shop/Deployment/web     2   1.0Gi       3       1         2     1+        "
-		       " "
-		       "25%  unplaced\n"
+		       "shop/Deployment/huge       90    1.0Gi       2       0         2      0    "
+		       "    100%  impossible\n"
+		       "shop/Deployment/web         2    1.0Gi       3       1         2     1+    "
+		       "     25%  unplaced\n"
 		       "\n"
 		       "Slack shall be at least 100m CPU and 102.4Mi: 10% of the 1 CPU and 1.0Gi "
-		       "that "
-		       "pods request. What\n"
+		       "that pods request. What\n"
 		       "arrives while a node starts was watched for 7 of the 480 such times that "
-		       "are "
-		       "needed; until then the\n"
+		       "are needed; until then the\n"
 		       "rate counts. 1 node is ready, and can give pods 4 CPU and 16.0Gi.\n"
 		       "shop/Deployment/web: 2 find no place: 1 NodeResourcesFit\n"
 		       "shop/Deployment/huge: it is too large\n",

@@ -157,6 +157,27 @@ static void test_refusals(void **state)
 	free(dir);
 }
 
+/* A volume without contents, say; anybody could seal with it. */
+static void test_key_of_zeros(void **state)
+{
+	struct scene *s = *state;
+	char *path = mem_printf("%s/zeros", s->dir);
+
+	for (int last = 0; last < 2; last++) {
+		FILE *f = fopen(path, "w");
+
+		for (int i = 1; i < KEY_LEN; i++)
+			fputc(0, f);
+		fputc(last, f);
+		fclose(f);
+		assert_int_equal(chmod(path, 0400), 0);
+		assert_int_equal(load(s, "zeros"), last ? 0 : -EINVAL);
+		assert_true(last || strstr(s->why.text, "zeros: all zero bytes"));
+		assert_int_equal(unlink(path), 0);
+	}
+	free(path);
+}
+
 static void test_too_many(void **state)
 {
 	struct scene *s = *state;
@@ -415,6 +436,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_one_file, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_directory, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refusals, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_key_of_zeros, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_too_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_file_is_exchanged, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_secret_is_exchanged, setup, teardown),

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -174,6 +175,30 @@ static void refuses_with_one_line(void **state)
 		assert_null(v.server);
 		assert_null(v.aggregators.items);
 	}
+}
+
+/* At once: nobody may ever write into the pipe. */
+static void refuses_what_is_no_file(void **state)
+{
+	char folder[] = "/tmp/evenkeel-options-XXXXXX", path[64], want[128];
+	char *args[ARGS_MAX] = {"--config", path};
+	struct reason reason = {""};
+	struct values v;
+	(void)state;
+
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/pipe", folder);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	alarm(10);
+	assert_int_equal(parse(args, &v, NULL, &reason), -EINVAL);
+	alarm(0);
+	snprintf(want, sizeof(want), "--config: cannot read %s: it is not a regular file", path);
+	assert_string_equal(reason.text, want);
+	unlink(path);
+	snprintf(path, sizeof(path), "%s", folder);
+	assert_int_equal(parse(args, &v, NULL, &reason), -EINVAL);
+	assert_non_null(strstr(reason.text, "Is a directory"));
+	rmdir(folder);
 }
 
 static void gives_operands_in_order(void **state)
@@ -441,6 +466,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_the_command_line),
 		cmocka_unit_test(refuses_with_one_line),
+		cmocka_unit_test(refuses_what_is_no_file),
 		cmocka_unit_test(gives_operands_in_order),
 		cmocka_unit_test(later_places_override),
 		cmocka_unit_test(bad_values_in_a_file_name_their_line),

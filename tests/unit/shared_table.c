@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -90,14 +91,16 @@ static void shortens_names_to_the_terminal(void **state)
 	      "über-…7f9k  1.25  node-two\n"
 	      "alpha          -  -\n"
 	      "beta           -  n1\n");
-	/* Never below what tells names apart, and never a number. */
-	style.width = 1;
+	/* Then columns that are no names, and never a number in part. */
+	style.width = 23;
 	check(t, &style,
-	      "NAME       CPU  NODE\n"
-	      "zeta      9.5m  n1\n"
-	      "über…f9k  1.25  node-two\n"
-	      "alpha        -  -\n"
-	      "beta         -  n1\n");
+	      "NAME           NODE\n"
+	      "zeta           n1\n"
+	      "über-l…-x7f9k  node-two\n"
+	      "alpha          -\n"
+	      "beta           n1\n");
+	style.width = 7;
+	check(t, &style, "NAME  …\nzeta  …\nüber…f…\nalpha …\nbeta  …\n");
 	table_free(t);
 }
 
@@ -116,7 +119,7 @@ static void leaves_names_whole_where_nothing_helps(void **state)
 	style.width = 17;
 	check(t, &style, "abcdefghijklmnop  12345678\n");
 	style.whole = false;
-	check(t, &style, "abcd…nop  12345678\n");
+	check(t, &style, "abcdefghijklmnop\n");
 	table_free(t);
 }
 
@@ -144,6 +147,171 @@ static void keeps_what_differs(void **state)
 	table_free(t);
 }
 
+/* Not even where names begin and end alike. */
+static void never_prints_two_names_alike(void **state)
+{
+	static const char *const names[] = {"analytics/Deployment/cart-api",
+					    "analytics/Deployment/cart-web",
+					    "billing/Deployment/cart-api",
+					    "analytics/Job/cart-api"};
+	struct table_style style = {.headers = true, .width = 24};
+	struct table *t = table_new();
+	(void)state;
+
+	table_column(t, "CLASS", FORM_NAME);
+	table_column(t, "SLOTS", FORM_RIGHT);
+	table_column(t, "STATE", FORM_LEFT);
+	for (size_t i = 0; i < 4; i++) {
+		table_row(t, names[i]);
+		table_cell(t, PAINT_PLAIN, names[i]);
+		table_cell(t, PAINT_PLAIN, "16+");
+		table_cell(t, PAINT_PLAIN, "nothing fits at all");
+	}
+	check(t, &style,
+	      "CLASS\n"
+	      "analytics/De…nt/cart-api\n"
+	      "analytics/De…nt/cart-web\n"
+	      "billing/Depl…nt/cart-api\n"
+	      "analytics/Job/cart-api\n");
+	table_free(t);
+}
+
+static void shortens_texts_before_names(void **state)
+{
+	struct table_style style = {.headers = true, .width = 34};
+	struct table *t = table_new();
+	(void)state;
+
+	table_column(t, "A-LONG-TITLE-STAYS", FORM_NAME);
+	table_column(t, "WHY", FORM_LEFT);
+	table_row(t, "");
+	table_cell(t, PAINT_PLAIN, "node-1");
+	table_cell(t, PAINT_PLAIN, "its pods need room that is not there");
+	check(t, &style,
+	      "A-LONG-TITLE-STAYS  WHY\n"
+	      "node-1              its pods need…\n");
+	table_free(t);
+}
+
+static void cuts_lines_with_their_colours(void **state)
+{
+	static const struct {
+		const char *line;
+		size_t width;
+		const char *want;
+	} cases[] = {
+		{"", 3, ""},
+		{"abc", 3, "abc"},
+		{"abcd", 3, "ab…"},
+		{"äöüß", 4, "äöüß"},
+		{"äöüß", 2, "ä…"},
+		{"\033[31mabc\033[0m", 3, "\033[31mabc\033[0m"},
+		{"\033[31mabc\033[0m d", 3, "\033[31mab…\033[0m"},
+		{"\033[1", 3, "\033[1"},
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct buf out = BUF_INIT;
+
+		buf_add_str(&out, "");
+		table_add_cut(&out, cases[i].line, strlen(cases[i].line), cases[i].width);
+		assert_string_equal(out.data, cases[i].want);
+		buf_fini(&out);
+	}
+}
+
+enum { RANDOM_ROWS = 12 };
+
+static unsigned int draw(uint64_t *random, unsigned int below)
+{
+	*random = *random * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (unsigned int)(*random >> 40) % below;
+}
+
+/* Names of one length that differ here and there. */
+static struct table *random_table(uint64_t *random, size_t length)
+{
+	struct table *t = table_new();
+	unsigned int at = draw(random, (unsigned int)length);
+
+	table_column(t, "NAMESPACE", FORM_NAME);
+	for (unsigned int i = 0; i < 1 + draw(random, 8); i++) {
+		table_column(t, "SOME%", i % 3 == 2 ? FORM_LEFT : FORM_RIGHT);
+		if (draw(random, 2))
+			table_spare(t, i + 1);
+	}
+	for (int i = 0; i < RANDOM_ROWS; i++) {
+		char name[64];
+
+		memset(name, 'x', length);
+		name[length] = '\0';
+		name[at] = (char)('a' + draw(random, 10));
+		name[draw(random, 3) ? length - 1 : 0] = (char)('a' + draw(random, 4));
+		table_row(t, name);
+		table_cell(t, PAINT_BAD, name);
+	}
+	return t;
+}
+
+struct names {
+	const char *of[RANDOM_ROWS];
+	size_t count;
+};
+
+static void note_name(void *context, const char *name)
+{
+	struct names *names = context;
+
+	names->of[names->count++] = name;
+}
+
+static void check_lines(const struct buf *text, size_t width, size_t different)
+{
+	char seen[RANDOM_ROWS + 1][128];
+	size_t count = 0;
+
+	for (const char *at = text->data, *end; (end = strchr(at, '\n')); at = end + 1) {
+		size_t columns = 0, len = strcspn(at, " \n"), i = 0;
+
+		for (const char *p = at; p < end; p++)
+			columns += ((unsigned char)*p & 0xc0) != 0x80;
+		if (columns > width)
+			fail_msg("%zu columns, and %zu are there:\n%s", columns, width, text->data);
+		while (i < count && (strlen(seen[i]) != len || strncmp(seen[i], at, len) != 0))
+			i++;
+		if (i == count)
+			snprintf(seen[count++], sizeof(seen[0]), "%.*s", (int)len, at);
+	}
+	if (different && count != different + 1)
+		fail_msg("%zu names as %zu, at %zu columns:\n%s", different, count - 1, width,
+			 text->data);
+}
+
+/* Whatever the terminal: lines end within it, and a name that fits is like no other. */
+static void fits_any_terminal(void **state)
+{
+	uint64_t random = 16;
+	(void)state;
+
+	for (int round = 0; round < 400; round++) {
+		size_t length = 10 + draw(&random, 45);
+		struct table *t = random_table(&random, length);
+		struct names names = {.count = 0};
+
+		table_each_name(t, note_name, &names);
+		for (size_t width = 3; width < 120; width += 1 + draw(&random, 9)) {
+			struct table_style style = {.headers = true, .width = width};
+			struct buf text = BUF_INIT;
+
+			table_print(t, &style, &text);
+			check_lines(&text, width, width > length ? names.count : 0);
+			buf_fini(&text);
+		}
+		table_free(t);
+	}
+}
+
 static void leaves_out_spare_columns_before_short_names(void **state)
 {
 	struct table_style style = {.width = 30};
@@ -159,9 +327,9 @@ static void leaves_out_spare_columns_before_short_names(void **state)
 	table_cell(t, PAINT_PLAIN, "abcdefghijklmnopqrstuvwxyz");
 	table_cell(t, PAINT_PLAIN, "1");
 	table_cell(t, PAINT_PLAIN, "2");
-	check(t, &style, "abcdefghijkl…pqrstuvwxyz  1  2\n");
+	check(t, &style, "abcdefghijklmnopqrstuvwxyz  1\n");
 	style.headers = true;
-	check(t, &style, "N                        AAAAA\nabcdefghijk…pqrstuvwxyz      1\n");
+	check(t, &style, "N\nabcdefghijklmnopqrstuvwxyz\n");
 	style.width = 25;
 	check(t, &style, "N\nabcdefghijkl…opqrstuvwxyz\n");
 	style.width = 10;
@@ -252,27 +420,40 @@ static void prints_headers_without_rows(void **state)
 
 /* --- for programs */
 
+/* Data besides what is shown. */
 static struct table *made_for_programs(void)
 {
-	struct table *t = sample();
+	static const char *const rows[][3] = {{"zeta", "9500", ""},
+					      {"alpha", "-", "say \"x\""},
+					      {"*", "11", "-"},
+					      {"a,b", "1", "two\nlines"},
+					      {"alpha", "2", "b"}};
+	struct table *t = table_new();
 
-	add(t, "*", "11", "-", INFINITY);
-	table_sums_up(t);
+	table_column(t, "NAME", FORM_NAME);
+	table_column(t, "CPU", FORM_RIGHT);
+	table_data_column(t, "name");
+	table_data_column(t, "cpu_millicores");
+	table_data_column(t, "note");
+	for (size_t i = 0; i < 5; i++) {
+		table_row(t, rows[i][0]);
+		table_cell(t, PAINT_PLAIN, rows[i][0]);
+		table_cell(t, PAINT_PLAIN, "9.5");
+		for (size_t k = 0; k < 3; k++)
+			table_cell(t, PAINT_PLAIN, rows[i][k]);
+		if (rows[i][0][0] == '*')
+			table_sums_up(t);
+	}
 	table_drop_sums(t);
-	add(t, "a,b", "say \"x\"", "", 1);
-	add(t, "beta", "2", "n2", 2);
-	table_hide(t, 1);
 	return t;
 }
 
-static void csv_has_every_column_and_no_sums(void **state)
+static void csv_is_data_and_has_no_sums(void **state)
 {
-	static const char rows[] = "zeta,9.5m,n1\r\n"
-				   "über-lange-ähre-x7f9k,1.25,node-two\r\n"
-				   "alpha,,\r\n"
-				   "beta,,n1\r\n"
-				   "\"a,b\",\"say \"\"x\"\"\",\r\n"
-				   "beta,2,n2\r\n";
+	static const char rows[] = "zeta,9500,\r\n"
+				   "alpha,,\"say \"\"x\"\"\"\r\n"
+				   "\"a,b\",1,two?lines\r\n"
+				   "alpha,2,b\r\n";
 	struct table *t = made_for_programs();
 	struct buf got = BUF_INIT;
 	(void)state;
@@ -281,23 +462,11 @@ static void csv_has_every_column_and_no_sums(void **state)
 	assert_string_equal(got.data, rows);
 	buf_clear(&got);
 	table_print_csv(t, true, &got);
-	assert_memory_equal(got.data, "NAME,CPU,NODE\r\n", 15);
-	assert_string_equal(got.data + 15, rows);
-	buf_fini(&got);
-	table_free(t);
-}
-
-static void csv_tells_columns_of_one_title_apart(void **state)
-{
-	struct table *t = table_new();
-	struct buf got = BUF_INIT;
-	(void)state;
-
-	for (int i = 0; i < 3; i++)
-		table_column(t, "REQ%", FORM_RIGHT);
-	table_column(t, "A,B", FORM_RIGHT);
-	table_print_csv(t, true, &got);
-	assert_string_equal(got.data, "REQ%,REQ%_2,REQ%_3,\"A,B\"\r\n");
+	assert_memory_equal(got.data, "name,cpu_millicores,note\r\n", 26);
+	assert_string_equal(got.data + 26, rows);
+	buf_clear(&got);
+	table_print(t, &plain, &got);
+	assert_memory_equal(got.data, "NAME   CPU\n", 11);
 	buf_fini(&got);
 	table_free(t);
 }
@@ -314,7 +483,7 @@ static void names_are_told_once(void **state)
 	(void)state;
 
 	table_each_name(t, add_line, &got);
-	assert_string_equal(got.data, "zeta\nüber-lange-ähre-x7f9k\nalpha\nbeta\na,b\n");
+	assert_string_equal(got.data, "zeta\nalpha\na,b\n");
 	buf_fini(&got);
 	table_free(t);
 }
@@ -322,14 +491,17 @@ static void names_are_told_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(csv_has_every_column_and_no_sums),
-		cmocka_unit_test(csv_tells_columns_of_one_title_apart),
+		cmocka_unit_test(csv_is_data_and_has_no_sums),
 		cmocka_unit_test(names_are_told_once),
 		cmocka_unit_test(aligns_columns),
 		cmocka_unit_test(sorts_greatest_first_and_unknown_last),
 		cmocka_unit_test(shortens_names_to_the_terminal),
 		cmocka_unit_test(leaves_names_whole_where_nothing_helps),
 		cmocka_unit_test(keeps_what_differs),
+		cmocka_unit_test(never_prints_two_names_alike),
+		cmocka_unit_test(shortens_texts_before_names),
+		cmocka_unit_test(cuts_lines_with_their_colours),
+		cmocka_unit_test(fits_any_terminal),
 		cmocka_unit_test(leaves_out_spare_columns_before_short_names),
 		cmocka_unit_test(hides_columns),
 		cmocka_unit_test(tells_what_a_column_holds),
