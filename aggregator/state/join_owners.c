@@ -288,7 +288,8 @@ static void note_workloads(struct owners *o, int64_t now_ns)
 	}
 	workload_table_drop(o->workloads);
 	o->workloads = workload_memory_table(o->memory, now_ns);
-	o->noted_ns = now_ns;
+	/* At once when the first is measured. */
+	o->noted_ns = o->count ? now_ns : 0;
 	o->changed = true;
 }
 
@@ -296,7 +297,8 @@ int owners_recall(struct owners *o, const char *text, size_t len, struct reason 
 {
 	int rc = workload_memory_read(o->memory, text, len, reason);
 
-	o->noted_ns = 0;
+	workload_table_drop(o->workloads);
+	o->workloads = NULL;
 	return rc;
 }
 
@@ -319,7 +321,8 @@ struct owner_table *owners_table(struct owners *o, int64_t now_ns)
 {
 	if (o->fresh_count || o->empty)
 		settle(o);
-	if (!o->noted_ns || now_ns - o->noted_ns >= NOTE_NS || now_ns < o->noted_ns)
+	if (!o->workloads ||
+	    (o->count && (now_ns - o->noted_ns >= NOTE_NS || now_ns < o->noted_ns)))
 		note_workloads(o, now_ns);
 	if (o->changed) {
 		owner_table_drop(o->table);

@@ -144,6 +144,8 @@ static void forget_old(struct workload_memory *m, int64_t now_ns)
 	{
 		if (++count > WORKLOADS_MAX || now_ns - w->use.seen_ns > KEEP_NS)
 			forget(m, w);
+		else if (w->use.seen_ns > now_ns) /* the clock was set back: else never too old */
+			w->use.seen_ns = now_ns;
 	}
 }
 

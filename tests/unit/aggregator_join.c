@@ -423,10 +423,10 @@ static void assert_equal_views(const struct view *a, const struct view *b)
 	assert_int_equal(a->node_count, b->node_count);
 	for (size_t i = 0; i < a->node_count; i++)
 		assert_equal_nodes(a->nodes[i], b->nodes[i]);
-	assert_int_equal(a->owners != NULL, b->owners != NULL);
+	/* A table may be there for what is remembered of workloads alone. */
+	assert_int_equal(a->owners ? a->owners->count : 0, b->owners ? b->owners->count : 0);
 	if (!a->owners || !b->owners)
 		return;
-	assert_int_equal(a->owners->count, b->owners->count);
 	assert_memory_equal(a->owners->of, b->owners->of,
 			    a->owners->count * sizeof(a->owners->of[0]));
 }

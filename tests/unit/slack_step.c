@@ -649,6 +649,31 @@ static void arrivals_make_a_promise_after_a_day(void **state)
 
 /* --- what it is worth */
 
+/* No pod of it runs: what those did that were measured last counts, not the core it requests. */
+static void slots_by_use_know_what_a_workload_used_before(void **state)
+{
+	char *remembered =
+		mem_printf("{\"workloads\":[{\"key\":\"shop/ReplicaSet/web\",\"cpuMillicores\":500,"
+			   "\"cpuP95Millicores\":600,\"workingSetBytes\":5,\"seen\":%lld}]}",
+			   (long long)(VIEW_FIXTURE_NOW_NS / SECOND));
+	struct node_page n1 = view_fixture_node("n1", VIEW_FIXTURE_NOW_NS, 1000, 1900, 0);
+	struct node_page *pages[] = {page_new(&n1)};
+	struct reason why = {""};
+
+	(void)state;
+	slack_fixture_workload(&f, "web", "1", 0, "1", "1Mi", "");
+	f.pages = pages;
+	f.page_count = 1;
+	slack_fixture_step(&f);
+	assert_int_equal(slack_fixture_class(&f, "shop/ReplicaSet/web")->slots_by_use, 1);
+	assert_int_equal(join_recall(f.world.join, remembered, strlen(remembered), &why), 0);
+	slack_fixture_step(&f);
+	assert_int_equal(slack_fixture_class(&f, "shop/ReplicaSet/web")->slots_by_use, 3);
+	page_drop(pages[0]);
+	f.page_count = 0;
+	free(remembered);
+}
+
 static void slots_by_use_know_what_is_really_there(void **state)
 {
 	/* Half of what n1 can give is used, and nearly all of n2. */
@@ -783,6 +808,7 @@ int main(void)
 		test(records_that_cannot_be_do_no_harm),
 		test(arrivals_make_a_promise_after_a_day),
 		test(slots_by_use_know_what_is_really_there),
+		test(slots_by_use_know_what_a_workload_used_before),
 		test(nodes_to_add_are_the_smallest_that_do),
 		test(nodes_to_add_keep_apart_who_minds),
 		test(nodes_to_add_for_units_are_not_overstated),

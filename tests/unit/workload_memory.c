@@ -103,6 +103,21 @@ static void the_oldest_are_forgotten(void **state)
 	workload_memory_free(m);
 }
 
+static void what_a_fast_clock_saw_is_forgotten_too(void **state)
+{
+	struct workload_memory *m = workload_memory_new();
+	struct workload_table *t;
+
+	(void)state;
+	note(m, "a/Deployment/web", 1, 1, NOW + 1000 * DAY);
+	for (int days = 0; days <= WORKLOAD_DAYS + 1; days += WORKLOAD_DAYS + 1) {
+		t = workload_memory_table(m, NOW + days * DAY);
+		assert_int_equal(t->count, days == 0);
+		workload_table_drop(t);
+	}
+	workload_memory_free(m);
+}
+
 static void what_was_written_is_read(void **state)
 {
 	struct workload_memory *m = workload_memory_new(), *other = workload_memory_new();
@@ -181,6 +196,7 @@ int main(void)
 		cmocka_unit_test(keys_are_the_names_that_people_use),
 		cmocka_unit_test(later_notes_replace_earlier_ones),
 		cmocka_unit_test(the_oldest_are_forgotten),
+		cmocka_unit_test(what_a_fast_clock_saw_is_forgotten_too),
 		cmocka_unit_test(what_was_written_is_read),
 		cmocka_unit_test(what_is_wrong_is_refused_as_a_whole),
 	};

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/policy/expected_use.h"
 #include "aggregator/policy/slack/slack_internal.h"
 #include "shared/mem.h"
 
@@ -78,15 +79,18 @@ struct slots {
 	struct slack_amount free; /* on nodes that admit it */
 };
 
+/* An entry's key is that of its workload (workload_key()). */
 static struct slack_amount expected_use(const struct slack_run *r, const struct slack_entry *e)
 {
-	const struct owner_use *owner =
-		e->owner_uid && *e->owner_uid ? view_owner(r->view, e->owner_uid) : NULL;
+	struct score_owner use;
 
-	if (!owner || !owner->pods)
+	if (e->kind != SLACK_WORKLOAD)
 		return e->pattern.shape;
-	return (struct slack_amount){(int64_t)ceil(at_least_0((int64_t)owner->cpu_milli)),
-				     at_least_0((int64_t)owner->working_set_bytes)};
+	use = expected_use_of_owner(r->view, e->owner_uid ? e->owner_uid : "", e->key);
+	if (!use.known)
+		return e->pattern.shape;
+	return (struct slack_amount){(int64_t)ceil(at_least_0((int64_t)use.cpu_milli)),
+				     at_least_0((int64_t)use.working_set_bytes)};
 }
 
 static int64_t waste_ppm(int64_t slots, int64_t shape, int64_t free)
