@@ -30,7 +30,7 @@ enum part {
 	PART_PODS,
 	PART_STATE,
 	PART_LEDGER,
-	PART_PLAN,
+	PART_MEMORY,
 	PART_TAIL,
 	PARTS
 };
@@ -267,13 +267,22 @@ static void write_reservation(struct snapshot_stream *s, struct buf *out)
 	snapshot_write_ledger_entry(&w, e);
 }
 
-/* As it is kept: an object of JSON for each part, of some megabytes at most. */
-static void write_plan(struct snapshot_stream *s, struct buf *out)
+/* What is remembered of workloads and plans: some megabytes at most. */
+static void write_memory(struct snapshot_stream *s, struct buf *out)
 {
+	const struct owner_table *owners = s->view->owners;
 	bool comma = has_ledger(s);
 
 	if (has_ledger(s))
 		buf_add_char(out, ']');
+	if (owners && owners->workloads && owners->workloads->count) {
+		struct jsonw w;
+
+		buf_add_str(out, comma ? ",\"workloads\":" : "\"workloads\":");
+		jsonw_init(&w, out);
+		workload_table_write_list(owners->workloads, &w);
+		comma = true;
+	}
 	for (int p = 0; s->plan && p < PLAN_PARTS; p++) {
 		const struct shared_body *memory = s->plan->memory[p];
 
@@ -314,8 +323,8 @@ static void write_some(struct snapshot_stream *s, struct buf *out)
 	case PART_LEDGER:
 		write_reservation(s, out);
 		return;
-	case PART_PLAN:
-		write_plan(s, out);
+	case PART_MEMORY:
+		write_memory(s, out);
 		return;
 	case PART_TAIL:
 		buf_add_str(out, "}}\n");

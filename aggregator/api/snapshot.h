@@ -20,12 +20,13 @@
  *    "sources":[{"kind":K,"apiVersion":S,"state":S,"changed":T[,"message":S][,"skipped":I][,"skippedLast":S][,"unreadable":[{"namespace","name"[,"node"],"reason"}..][,"moreUnreadable":true]]}..],
  *    "list":{"apiVersion":"v1","kind":"List","items":[OBJECT..]},
  *    "usage":{"apiVersion":"evenkeel.io/v1","kind":"Usage","time":T,"nodes":[..],"pods":[..]},
- *    "state":{["ledger":[..]][,"slack":{..}][,"drain":{..}]}}
+ *    "state":{["ledger":[..]][,"workloads":[..]][,"slack":{..}][,"drain":{..}]}}
  *
  * Objects stand in the order of enum object_kind, then of namespace and name; nodes and pods of
  * usage (page_json.h) by node and name. "sources" is there where an API is followed and tells how
  * complete each kind was. "state" is what is remembered: ledger, what was promised to pods and is
- * not among the objects yet (snapshot_ledger.c); slack, where placeholders stand (slack_memory.h);
+ * not among the objects yet (snapshot_ledger.c); workloads, what their pods used (workload_memory.h);
+ * slack, where placeholders stand (slack_memory.h);
  * drain, timers and what else is remembered of drains (drain.h).
  */
 

@@ -33,6 +33,7 @@ struct snapshot *snapshot_new(void)
 	s->model = model_new();
 	s->pages = page_json_set_new();
 	s->ledger = ledger_new();
+	s->join = join_new();
 	return s;
 }
 
@@ -46,6 +47,7 @@ void snapshot_free(struct snapshot *s)
 	model_free(s->model);
 	page_json_set_free(s->pages);
 	ledger_free(s->ledger);
+	join_free(s->join);
 	plan_memory_fini(&s->memory);
 	buf_fini(&s->notes.text);
 	free(s);
@@ -258,12 +260,26 @@ static int check_snapshot(const struct snapshot *s, const struct document *d)
 	if (!cJSON_IsObject(d->state))
 		return snapshot_text_fail(t, "state: must be an object");
 	for (const cJSON *item = d->state->child; item; item = item->next)
-		if (strcmp(item->string, "ledger") != 0 && strcmp(item->string, "slack") != 0 &&
-		    strcmp(item->string, "drain") != 0)
+		if (strcmp(item->string, "ledger") != 0 && strcmp(item->string, "workloads") != 0 &&
+		    strcmp(item->string, "slack") != 0 && strcmp(item->string, "drain") != 0)
 			return snapshot_text_fail(
 				t, "state.%.64s: is unknown here; take a newer evenkeel",
 				item->string);
 	return 0;
+}
+
+static int read_workloads(struct snapshot *s, const struct document *d)
+{
+	struct reason why = {""};
+	char *text;
+	int rc;
+
+	if (!cJSON_GetObjectItemCaseSensitive(d->state, "workloads"))
+		return 0;
+	text = cJSON_PrintUnformatted(d->state);
+	rc = join_recall(s->join, text, strlen(text), &why);
+	free(text);
+	return rc ? snapshot_text_fail(&d->whole, "state.%s", why.text) : 0;
 }
 
 /* Read here as it will be again, so that what is wrong is told with the file's name. */
@@ -321,6 +337,8 @@ static int read_snapshot(struct snapshot *s, const struct document *d)
 	if (!rc)
 		rc = snapshot_read_ledger(s, &d->whole,
 					  cJSON_GetObjectItemCaseSensitive(d->state, "ledger"));
+	if (!rc)
+		rc = read_workloads(s, d);
 	if (!rc)
 		rc = read_slack(s, d);
 	if (!rc)
@@ -573,7 +591,6 @@ void snapshot_take_memory(struct snapshot *s, struct plan_memory *m)
 int snapshot_view(struct snapshot *s, struct view **v, int64_t *now_ns, struct reason *reason)
 {
 	struct node_page **pages;
-	struct join *join;
 	size_t count;
 
 	if (check_objects(s, reason))
@@ -583,9 +600,8 @@ int snapshot_view(struct snapshot *s, struct view **v, int64_t *now_ns, struct r
 		return -EINVAL;
 	*now_ns = moment(s);
 	set_sources(s, *now_ns);
-	join = join_new();
-	*v = join_view(join, pages, count, s->standalone ? NULL : model_cluster(s->model), *now_ns);
-	join_free(join);
+	*v = join_view(s->join, pages, count, s->standalone ? NULL : model_cluster(s->model),
+		       *now_ns);
 	for (size_t i = 0; i < count; i++)
 		page_drop(pages[i]);
 	free(pages);

@@ -30,6 +30,7 @@ struct snapshot {
 	struct model *model; /* owned */
 	struct page_json_set *pages; /* owned */
 	struct ledger *ledger; /* owned; NULL: taken */
+	struct join *join; /* owned */
 	struct plan_memory memory; /* owned */
 	struct snapshot_notes notes;
 	size_t documents, objects;

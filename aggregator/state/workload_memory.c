@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/jsonw.h"
 #include "shared/mem.h"
 
 #define uthash_malloc(size) mem_alloc(size)
@@ -214,6 +213,21 @@ const struct workload_use *workload_table_find(const struct workload_table *t, c
 
 /* --- as JSON ----------------------------------------------------------------------------------- */
 
+void workload_table_write_list(const struct workload_table *t, struct jsonw *w)
+{
+	jsonw_array_open(w);
+	for (size_t i = 0; t && i < t->count; i++) {
+		jsonw_object_open(w);
+		jsonw_key_string(w, "key", t->of[i].key);
+		jsonw_key_fixed(w, "cpuMillicores", t->of[i].cpu_milli, 3);
+		jsonw_key_fixed(w, "cpuP95Millicores", t->of[i].cpu_p95_milli, 3);
+		jsonw_key_fixed(w, "workingSetBytes", t->of[i].working_set_bytes, 0);
+		jsonw_key_int(w, "seen", t->of[i].seen_ns / SECOND_NS);
+		jsonw_object_close(w);
+	}
+	jsonw_array_close(w);
+}
+
 void workload_table_write(const struct workload_table *t, struct buf *out)
 {
 	struct jsonw w;
@@ -221,17 +235,7 @@ void workload_table_write(const struct workload_table *t, struct buf *out)
 	jsonw_init(&w, out);
 	jsonw_object_open(&w);
 	jsonw_key(&w, "workloads");
-	jsonw_array_open(&w);
-	for (size_t i = 0; t && i < t->count; i++) {
-		jsonw_object_open(&w);
-		jsonw_key_string(&w, "key", t->of[i].key);
-		jsonw_key_fixed(&w, "cpuMillicores", t->of[i].cpu_milli, 3);
-		jsonw_key_fixed(&w, "cpuP95Millicores", t->of[i].cpu_p95_milli, 3);
-		jsonw_key_fixed(&w, "workingSetBytes", t->of[i].working_set_bytes, 0);
-		jsonw_key_int(&w, "seen", t->of[i].seen_ns / SECOND_NS);
-		jsonw_object_close(&w);
-	}
-	jsonw_array_close(&w);
+	workload_table_write_list(t, &w);
 	jsonw_object_close(&w);
 }
 

@@ -12,6 +12,7 @@
 
 #include "aggregator/model/object.h"
 #include "shared/buf.h"
+#include "shared/jsonw.h"
 #include "shared/reason.h"
 
 enum {
@@ -61,6 +62,8 @@ struct workload_table *workload_memory_table(struct workload_memory *m, int64_t 
  * key, seen in Unix seconds.
  */
 void workload_table_write(const struct workload_table *t, struct buf *out);
+void workload_table_write_list(const struct workload_table *t,
+			       struct jsonw *w); /* its list alone */
 /* -EINVAL: the reason says what is wrong and where, and nothing was taken over. */
 int workload_memory_read(struct workload_memory *m, const char *text, size_t len,
 			 struct reason *reason);

@@ -134,6 +134,39 @@ static void check_view(make_view *make)
 	free(again);
 }
 
+/* What workloads used before is in the snapshot, and in what is read of it. */
+static void test_remembers_workloads(void **state)
+{
+	static const char tail[] =
+		"\"state\":{\"workloads\":[{\"key\":\"shop/Deployment/web\",\"cpuMillicores\":"
+		"70.5,\"cpuP95Millicores\":90,\"workingSetBytes\":5,\"seen\":%lld}]}}\n";
+	char *text = snapshot_of(cluster_fixture_new()), *with, *state_text, *again, *at;
+	struct reason why = {""};
+	struct snapshot *s = snapshot_new();
+	int64_t now_ns = 0;
+	struct view *v;
+
+	(void)state;
+	state_text = mem_printf(tail, (long long)(NOW / 1000000000));
+	at = strstr(text, "\"state\":{}}");
+	assert_non_null(at);
+	with = mem_printf("%.*s%s", (int)(at - text), text, state_text);
+	v = read_view(with, NULL, &now_ns);
+	assert_true(view_workload(v, "shop/Deployment/web")->cpu_milli == 70.5);
+	again = snapshot_of(v);
+	assert_non_null(strstr(again, state_text));
+	free(again);
+	/* What is wrong is told with its place. */
+	at = strstr(with, "70.5");
+	memcpy(at, "-1.5", strlen("-1.5"));
+	assert_int_equal(snapshot_add(s, "a.json", with, strlen(with), &why), -EINVAL);
+	assert_non_null(strstr(why.text, "state.workloads[0]: "));
+	snapshot_free(s);
+	free(with);
+	free(text);
+	free(state_text);
+}
+
 static void test_answers_as_live(void **state)
 {
 	(void)state;
@@ -492,6 +525,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_answers_as_live),
+		cmocka_unit_test(test_remembers_workloads),
 		cmocka_unit_test(test_unreadable_are_told),
 		cmocka_unit_test(test_nothing_at_all),
 		cmocka_unit_test(test_parts_in_any_order),
