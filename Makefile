@@ -189,7 +189,7 @@ $(GEN)/shared/body.pb-c.c: shared/body.proto
 
 BPF_ARCH := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
 # Types hold names of files: what was built with other flags, or elsewhere, is not taken over.
-$(B)/bpf/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h) Makefile
+$(B)/bpf/%.bpf.o: bpf/%.bpf.c $(BPF_C) $(wildcard bpf/*.h) Makefile
 	@mkdir -p $(@D)
 	$(call say,BPF,$<)$(CLANG) -target bpf -D__TARGET_ARCH_$(BPF_ARCH) -O2 -g -Wall -Wextra -Werror -std=gnu11 \
 		$(REPRODUCIBLE) -I. $(call pkg,libbpf) -c -o $(@:.o=.full.o) $<

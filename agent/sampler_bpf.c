@@ -433,7 +433,9 @@ int sampler_bpf_open(void **state, enum sampler_tier tier, const struct cgroupfs
 	case TIER_T0:
 		return open_way(state, &sampler_bpf_css_way, fs, record_limit, reason);
 	case TIER_T1:
-		return open_way(state, &sampler_bpf_cgroup_way, fs, record_limit, reason);
+		if (open_way(state, &sampler_bpf_cgroup_way, fs, record_limit, reason) == 0)
+			return 0;
+		return open_way(state, &sampler_bpf_cgroup_plain_way, fs, record_limit, reason);
 	case TIER_T2:
 		return open_way(state, &sampler_bpf_task_way, fs, record_limit, reason);
 	case TIER_T3:

@@ -21,6 +21,7 @@
 
 /* The skeletons are generated; only the objects in them are used. */
 #include "bpf/cgroup.skel.h"
+#include "bpf/cgroup_plain.skel.h"
 #include "bpf/css.skel.h"
 #include "bpf/task.skel.h"
 
@@ -149,14 +150,15 @@ static int walk_cgroup(const struct sampler_bpf_walks *w, const struct sampler_b
 	return iterate(w->link[h]);
 }
 
-const struct sampler_bpf_way sampler_bpf_cgroup_way = {
-	.source = {.elf = cgroup_bpf__elf_bytes, .needs = cgroup_needs},
-	.meets_all = true,
-	.nothing_met = "the root of the hierarchy is gone",
-	.suits = suits_any,
-	.attach = attach_cgroup,
-	.walk = walk_cgroup,
-};
+#define CGROUP_WAY(bytes)                                                                          \
+	{                                                                                          \
+		.source = {.elf = bytes, .needs = cgroup_needs}, .meets_all = true,                \
+		.nothing_met = "the root of the hierarchy is gone", .suits = suits_any,            \
+		.attach = attach_cgroup, .walk = walk_cgroup,                                      \
+	}
+
+const struct sampler_bpf_way sampler_bpf_cgroup_way = CGROUP_WAY(cgroup_bpf__elf_bytes);
+const struct sampler_bpf_way sampler_bpf_cgroup_plain_way = CGROUP_WAY(cgroup_plain_bpf__elf_bytes);
 
 /* --- T2 -------------------------------------------------------------------------------------- */
 

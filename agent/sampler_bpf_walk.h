@@ -35,6 +35,7 @@ struct sampler_bpf_way {
 
 extern const struct sampler_bpf_way sampler_bpf_css_way; /* T0 */
 extern const struct sampler_bpf_way sampler_bpf_cgroup_way; /* T1 */
+extern const struct sampler_bpf_way sampler_bpf_cgroup_plain_way; /* T1, of 6.1 */
 extern const struct sampler_bpf_way sampler_bpf_task_way; /* T2 */
 
 void sampler_bpf_walks_close(struct sampler_bpf_walks *w);

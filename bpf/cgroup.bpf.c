@@ -4,7 +4,9 @@
  * kernel walks under cgroup_mutex, parents first, passes over removed cgroups, and calls the
  * program for each. 6.1 and later. Fallback: T2.
  */
+#ifndef KERNEL_PLAIN
 #define KERNEL_CASTS
+#endif
 #include "bpf/place.h"
 
 SEC("iter/cgroup")

@@ -16,8 +16,12 @@
 #include "shared/clock.h"
 #include "shared/mem.h"
 
-static const char *const hierarchies[] = {"/sys/fs/cgroup/cpuacct", "/sys/fs/cgroup/memory",
-					  "/sys/fs/cgroup"};
+#define V2	   "/sys/fs/cgroup"
+#define V1_CPU	   V2 "/cpu"
+#define V1_CPUACCT V2 "/cpuacct"
+#define V1_MEMORY  V2 "/memory"
+
+static const char *const hierarchies[] = {V1_CPUACCT, V1_MEMORY, V2};
 static const char *const classes[] = {"kubepods", "kubepods/burstable", "kubepods/besteffort"};
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -59,8 +63,8 @@ static double read_number(const struct node_truth *t, const char *hierarchy, con
 
 void node_truth_sample(struct node_truth *t)
 {
-	double v1 = read_number(t, "/sys/fs/cgroup/cpuacct", "cpuacct.usage", ""),
-	       v2 = read_number(t, "/sys/fs/cgroup", "cpu.stat", "usage_usec "),
+	double v1 = read_number(t, V1_CPUACCT, "cpuacct.usage", ""),
+	       v2 = read_number(t, V2, "cpu.stat", "usage_usec "),
 	       cpu_ns = v1 >= 0 ? v1 : v2 * 1000;
 
 	if (cpu_ns < 0 || t->count == NODE_TRUTH_SAMPLES)
@@ -90,18 +94,42 @@ double node_truth_cpu_milli(const struct node_truth *t, int64_t start_ns, int64_
 	return (cpu_at(t, end_ns) - cpu_at(t, start_ns)) * 1000 / (double)(end_ns - start_ns);
 }
 
+/* "QUOTA PERIOD" of cpu.max; NaN where there is no quota. */
+static double v2_cpu_milli(const struct node_truth *t)
+{
+	double quota = read_number(t, V2, "cpu.max", ""), period;
+	char key[32];
+
+	snprintf(key, sizeof(key), "%.0f ", quota);
+	period = read_number(t, V2, "cpu.max", key);
+	return period > 0 ? quota * 1000 / period : NAN;
+}
+
+static double v1_cpu_milli(const struct node_truth *t)
+{
+	double quota = read_number(t, V1_CPU, "cpu.cfs_quota_us", ""),
+	       period = read_number(t, V1_CPU, "cpu.cfs_period_us", "");
+
+	return period > 0 ? quota * 1000 / period : NAN;
+}
+
 struct node_truth_bounds node_truth_bounds(const struct node_truth *t)
 {
-	const char *const cpu = "/sys/fs/cgroup/cpu", *const memory = "/sys/fs/cgroup/memory";
-	double quota = read_number(t, cpu, "cpu.cfs_quota_us", ""),
-	       period = read_number(t, cpu, "cpu.cfs_period_us", "");
-	struct node_truth_bounds b = {
-		.shares = read_number(t, cpu, "cpu.shares", ""),
-		.cpu_milli = period > 0 ? quota * 1000 / period : NAN,
-		.mem_bytes = read_number(t, memory, "memory.limit_in_bytes", ""),
-	};
+	double shares = read_number(t, V1_CPU, "cpu.shares", "");
+	bool v1 = shares >= 0;
 
-	return b;
+	return (struct node_truth_bounds){
+		.shares = shares,
+		.weight = read_number(t, V2, "cpu.weight", ""),
+		.cpu_milli = v1 ? v1_cpu_milli(t) : v2_cpu_milli(t),
+		.mem_bytes = v1 ? read_number(t, V1_MEMORY, "memory.limit_in_bytes", "")
+				: read_number(t, V2, "memory.max", ""),
+	};
+}
+
+double node_truth_weight(int shares)
+{
+	return (shares - 2) * 9999 / 262142 + 1;
 }
 
 static bool holds_pod(const char *path)

@@ -30,12 +30,14 @@ double node_truth_cpu_milli(const struct node_truth *t, int64_t start_ns, int64_
 
 /* What the kubelet has set on the pod's cgroup, read now. */
 struct node_truth_bounds {
-	double shares; /* of CPU: 1024 for each core that the pod requests */
-	double cpu_milli, mem_bytes; /* limits */
+	double shares; /* of CPU: 1024 for each core that the pod requests; -1 with cgroups v2 */
+	double weight; /* likewise, from 1 to 10000; -1 with cgroups v1 */
+	double cpu_milli, mem_bytes; /* limits; NaN or -1: none */
 };
 
-/* With cgroups v1 only; -1 or NaN where a file is not there. */
 struct node_truth_bounds node_truth_bounds(const struct node_truth *t);
+/* What kubelet makes of shares with cgroups v2: 2 to 262144 become 1 to 10000, rounded down. */
+double node_truth_weight(int shares);
 
 /* Whether a cgroup of any pod is there, in any hierarchy that kubelet uses. */
 bool node_truth_any_pod(void);
