@@ -3,7 +3,7 @@
  * GET /v1/drain[?node=NAME[,NAME..]][&explain=true]: which nodes could go, which go now and where
  * their pods would go then, and why the others stay.
  *
- *   {"apiVersion","kind":"DrainPlan","time"[,"stale":S],"planned","viewVersion","variant":"corrected","useCap":"on","complete":true,
+ *   {"apiVersion","kind":"DrainPlan","time"[,"stale":S],"planned","viewVersion","variant":"corrected","useCap":"on"[,"podUse"],"complete":true,
  *    "verdicts":{"needed":I,"notExamined":I,"unneeded":I,"drain":I,"inDeletion":I,"kept":I},
  *    "throttled":{"state":false,"nodes":{"used","limit"},"drains":{"used","limit"},"held":I},
  *    "owed":{"ofDeletions","ofEvictions","pending","placeholders","placed","unplaced"},
@@ -13,6 +13,7 @@
  * Nodes come by name: all, or those that are asked for. A name that nobody knows is 404.
  *
  *   stale       why the plan may not be true any more: it is old, or the cluster's objects are
+ *   podUse      "shared out of their nodes": nobody measured some pods of measured nodes
  *   useCap      on; "off: .." and why: destinations are then chosen by requests alone
  *   complete    every candidate was examined; else some have the verdict notExamined, and keep their timers
  *   throttled   state: no more nodes of any kind may go, and "held" nodes wait for that. What is used are nodes in deletion, and of this wave

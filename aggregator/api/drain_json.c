@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "aggregator/api/list.h"
 #include "aggregator/api/usage_json.h"
 #include "aggregator/policy/slack/slack.h"
 #include "aggregator/state/windows.h"
@@ -347,6 +348,7 @@ void drain_json_write_head(struct jsonw *w, const struct drain_plan *p)
 	jsonw_key_int(w, "viewVersion", (int64_t)p->view->version);
 	jsonw_key_string(w, "variant", p->variant == DRAIN_UPSTREAM ? "upstream" : "corrected");
 	jsonw_key_string(w, "useCap", use_cap_of(p));
+	list_write_pod_use(w, p->shared);
 	jsonw_key_bool(w, "complete", p->complete);
 	write_verdicts(w, p);
 	write_throttle(w, &p->throttle);

@@ -3,7 +3,7 @@
  * POST /v1/fit {"pod":POD[,"nodes":[NAME,..]]}: where a pod could go now, and for each node where
  * it could not, why.
  *
- *   {"apiVersion","kind":"FitList","time","useCap":"on","fits":3,"refused":{"NodeResourcesFit":4,..},
+ *   {"apiVersion","kind":"FitList","time","useCap":"on"[,"podUse"],"fits":3,"refused":{"NodeResourcesFit":4,..},
  *    "items":[{"node","fits":true},{"node","fits":false,"filter","reason"},..]}
  *
  * Nodes are in the order of their names; "fits" and "refused" count all of the cluster, also where
@@ -119,6 +119,7 @@ static void write_answer(const struct fit_ask *a, const bool *chosen, int64_t no
 	jsonw_object_open(&w);
 	list_write_header(&w, "FitList", now_ns);
 	jsonw_key_string(&w, "useCap", place_cap_applies(a->place) ? "on" : "off: no usage data");
+	list_write_pod_use(&w, place_use_is_shared(a->place));
 	fit_ask_write_counts(a, &w);
 	jsonw_key(&w, "items");
 	jsonw_array_open(&w);

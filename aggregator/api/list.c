@@ -295,6 +295,12 @@ void list_write_header(struct jsonw *w, const char *kind, int64_t now_ns)
 	usage_json_write_time(w, "time", now_ns);
 }
 
+void list_write_pod_use(struct jsonw *w, bool shared)
+{
+	if (shared)
+		jsonw_key_string(w, "podUse", "shared out of their nodes");
+}
+
 void list_write_open(struct jsonw *w, const char *kind, int64_t now_ns)
 {
 	jsonw_object_open(w);

@@ -75,6 +75,8 @@ void list_write_items_end(struct jsonw *w);
 void list_write_close(struct jsonw *w, const struct list_pick *p);
 /* "apiVersion","kind","time" of any object. */
 void list_write_header(struct jsonw *w, const char *kind, int64_t now_ns);
+/* "podUse", where it is not what was measured of the pods (place_use_is_shared()). */
+void list_write_pod_use(struct jsonw *w, bool shared);
 
 /* Equal for two answers to one URL that differ in nothing but ages. */
 uint64_t list_etag(const struct view *v, int64_t now_ns);

@@ -28,6 +28,7 @@ struct plan_result {
 	int64_t time_ns; /* Unix time that it was made for */
 	int64_t every_ns; /* when the next is due, after it; 0: there is none */
 	bool use_cap; /* real use had a say */
+	bool use_shared; /* likewise place_use_is_shared() */
 	struct slack_options slack_options;
 	struct slack_result
 		slack; /* its view is that of the whole plan, in outline; handles of pods are of a simulation that goes on without it */

@@ -3,7 +3,7 @@
  * GET /v1/slack: room that is kept for pods to come: how much, of which sizes, where, and what
  * could start now.
  *
- *   {"apiVersion","kind":"SlackList","time","planned":T,"version":I,"viewVersion":I[,"stale":S],"useCap":"on",
+ *   {"apiVersion","kind":"SlackList","time","planned":T,"version":I,"viewVersion":I[,"stale":S],"useCap":"on"[,"podUse"],
  *    "target":{"nodes":I,"allocatable":A,"requested":A,"extra":A,"from":"rate|arrivals","rate":0.1,"base":"requested|allocatable",
  *              "arrivalSpans":I,"arrivalSpansNeeded":I,"granularity":I,"unit":A},
  *    "total":{"wanted","placed","unplaced","nodesToAdd"},
@@ -385,6 +385,7 @@ static void write_answer(const struct plan_result *r, const struct slack_request
 	if (stale.text[0])
 		jsonw_key_string(&w, "stale", stale.text);
 	jsonw_key_string(&w, "useCap", r->use_cap ? "on" : "off: no usage data");
+	list_write_pod_use(&w, r->use_shared);
 	write_target(&w, r);
 	write_total(&w, &r->slack);
 	write_classes(&w, &r->slack, q);

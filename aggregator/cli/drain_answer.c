@@ -135,6 +135,7 @@ static void print_summary(struct cli *cli, const cJSON *doc)
 	add_hindrances(&line, doc);
 	say(cli, &line);
 	buf_fini(&line);
+	lines_add_pod_use(cli, doc, &cli->out);
 	buf_add_char(&cli->out, '\n');
 }
 

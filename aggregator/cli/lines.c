@@ -61,3 +61,11 @@ void lines_add_wrapped(const struct cli *cli, size_t indent, const char *head, c
 		head = "";
 	}
 }
+
+void lines_add_pod_use(const struct cli *cli, const cJSON *doc, struct buf *out)
+{
+	const char *how = document_text(doc, "podUse");
+
+	if (how)
+		lines_add_wrapped(cli, 0, "use of pods: ", how, out);
+}

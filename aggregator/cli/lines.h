@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "aggregator/cli/cli.h"
+#include "aggregator/cli/document.h"
 
 enum { LINES_WIDTH = 100 };
 
@@ -17,5 +18,8 @@ void lines_add(const struct cli *cli, const char *text, struct buf *out);
  */
 void lines_add_wrapped(const struct cli *cli, size_t indent, const char *head, const char *text,
 		       struct buf *out);
+
+/* How the answer knows what pods use, where nobody measured some. */
+void lines_add_pod_use(const struct cli *cli, const cJSON *doc, struct buf *out);
 
 #endif

@@ -259,6 +259,7 @@ static void print_words(struct cli *cli, const cJSON *doc)
 	const cJSON *item;
 
 	say_target(cli, document_at(doc, "target"), &line);
+	lines_add_pod_use(cli, doc, &cli->out);
 	for (item = document_first(document_at(doc, "items")); item; item = item->next)
 		if (!is_hidden(cli, item))
 			say_unplaced(cli, item, &line);

@@ -86,6 +86,7 @@ static void test_outputs(void **state)
 	} cases[] = {
 		{"drain --assume-unneeded-for 15m", 0,
 		 "8 nodes: 2 may be drained now, 1 could be later, 4 needed, 1 on the way.\n"
+		 "use of pods: shared out of their nodes\n"
 		 "\n"
 		 "NODE     VERDICT      SINCE  DUE-IN  PODS  CPU-REQ%  CPU%  MEM-REQ%  REASON\n"
 		 "delta    drain       15m00s       -   0+1        3%   10%        0%  -\n"
@@ -104,7 +105,7 @@ static void test_outputs(void **state)
 		 "bravo  shop/web-1  alpha     500m    1.0Gi\n"
 		 "\n"
 		 "DESTINATION  PODS  CPU-NOW  RESERVED  AFTER   CAP  MEM-NOW  RESERVED  AFTER     CAP\n"
-		 "alpha           1     400m      2.29   3.19  3.40    1.6Gi     2.4Gi  5.0Gi  14.4Gi\n"
+		 "alpha           1     400m      1.89   2.83  3.40    1.6Gi     2.4Gi  5.6Gi  14.4Gi\n"
 		 "\n"
 		 "DISRUPTED                     PODS  ALLOWED  LEFT\n"
 		 "PodDisruptionBudget shop/web     1        1     0\n"
@@ -123,6 +124,7 @@ static void test_outputs(void **state)
 		{"slack -o commands", 2, "", "evenkeel: -o commands goes with drain\n"},
 		{"drain", 0,
 		 "8 nodes: 0 may be drained now, 3 could be later, 4 needed, 1 on the way.\n"
+		 "use of pods: shared out of their nodes\n"
 		"\n"
 		"NODE     VERDICT     SINCE  DUE-IN  PODS  CPU-REQ%  CPU%  MEM-REQ%  REASON\n"
 		"echo     inDeletion      -       -     0        0%   10%        0%  CurrentlyBeingDeleted\n"
@@ -151,8 +153,8 @@ static void test_outputs(void **state)
 		"          minAvailable falls\n"
 		"  where its pods went in the simulation:\n"
 		"\n"
-		"FROM     POD         TO       CPU-REQ  MEM-REQ\n"
-		"foxtrot  shop/web-2  charlie     500m    1.0Gi\n",
+		"FROM     POD         TO     CPU-REQ  MEM-REQ\n"
+		"foxtrot  shop/web-2  alpha     500m    1.0Gi\n",
 		 "evenkeel: node foxtrot does not go now: NotEnoughPdb\n"},
 		{"drain delta bravo echo --assume-unneeded-for 15m", 0,
 		 "NODE   VERDICT      SINCE  PODS  CPU-REQ%  CPU%  MEM-REQ%  REASON\n"
@@ -212,13 +214,14 @@ static void test_outputs(void **state)
 		 "\n"
 		 "bravo  shop/web-1  alpha  500m  1.0Gi\n"
 		 "\n"
-		 "alpha  1  400m  2.29  3.19  3.40  1.6Gi  2.4Gi  5.0Gi  14.4Gi\n"
+		 "alpha  1  400m  1.89  2.83  3.40  1.6Gi  2.4Gi  5.6Gi  14.4Gi\n"
 		 "\n"
 		 "PodDisruptionBudget shop/web  1  1  0\n"
 		 "ReplicaSet shop/web           1  1  0\n",
 		 ""},
 		{"drain --assume-unneeded-for 15m --drain-group-label pool --drain-group name=main,min=7", 0,
 		 "8 nodes: 0 may be drained now, 3 could be later, 4 needed, 1 on the way.\n"
+		 "use of pods: shared out of their nodes\n"
 		"\n"
 		"NODE     VERDICT     GROUP   SINCE  DUE-IN  PODS  CPU-REQ%  CPU%  MEM-REQ%  REASON\n"
 		"echo     inDeletion  main        -       -     0        0%   10%        0%  CurrentlyBeingDeleted\n"

@@ -244,6 +244,7 @@ static struct node_page *page_of(const struct scene *s, size_t node)
 	struct node_page *made;
 
 	for (int w = 0; w < WINDOWS; w++) {
+		page.usage.windows[w].working_set_bytes.mean = u->mem_bytes;
 		page.usage.windows[w].working_set_bytes.max = u->mem_bytes;
 		page.usage.windows[w].counts.pressure[CONTENTION_CPU] = 0;
 	}
@@ -511,18 +512,16 @@ static bool same_owner(const cJSON *a, const cJSON *b)
 }
 
 /*
- * As the cap has to take it: measured, or as others of its owner are in the mean, or as it asks, or
- * what pods use that ask for nothing.
+ * As the cap has to take what is not measured: as others of its owner are in the mean, or as it
+ * asks, or what pods use that ask for nothing.
  */
 #define DEFAULT_MILLI 100
 
-static struct use_pod use_of(const struct scene *s, size_t pod)
+static struct use_pod expected_of(const struct scene *s, size_t pod)
 {
 	double cpu = 0, mem = 0;
 	int count = 0;
 
-	if (s->pod_use[pod].measured)
-		return s->pod_use[pod];
 	for (size_t i = 0; i < s->w.pod_count; i++) {
 		if (s->w.where[i] < 0 || !s->pod_use[i].measured || !is_active(s->w.pods[i]) ||
 		    !same_owner(s->w.pods[i], s->w.pods[pod]))
@@ -538,16 +537,66 @@ static struct use_pod use_of(const struct scene *s, size_t pod)
 			      (double)check_pod_request(s->w.pods[pod], "memory"));
 }
 
-/* The node as it is before the wave. */
-static void sum_before(const struct scene *s, size_t node, struct use_sum *sum)
+/* What the node uses beyond its measured pods; false: no other pod is there. */
+static bool rest_of(const struct scene *s, size_t node, struct use_sum *rest)
 {
 	const struct use_pod *measured[PLACE_WORLD_PODS];
 	size_t count = 0;
+	bool others = false;
 
-	for (size_t i = 0; i < s->w.pod_count; i++)
-		if (s->w.where[i] == (int)node && is_active(s->w.pods[i]))
-			measured[count++] = &s->pod_use[i];
-	use_sum_init(sum, &s->node_use[node], measured, count);
+	for (size_t i = 0; i < s->w.pod_count; i++) {
+		if (s->w.where[i] != (int)node || !is_active(s->w.pods[i]))
+			continue;
+		measured[count++] = &s->pod_use[i];
+		others = others || !s->pod_use[i].measured;
+	}
+	use_sum_init(rest, &s->node_use[node], measured, count);
+	return others;
+}
+
+/* Of that, by requests among those who have one; one without has as much as each on average. */
+static double share_of(const struct scene *s, size_t pod, const char *resource)
+{
+	double own = (double)check_pod_request(s->w.pods[pod], resource), all = 0;
+	int askers = 0, pods = 0;
+
+	for (size_t i = 0; i < s->w.pod_count; i++) {
+		double asks;
+
+		if (s->w.where[i] != s->w.where[pod] || s->pod_use[i].measured ||
+		    !is_active(s->w.pods[i]))
+			continue;
+		asks = (double)check_pod_request(s->w.pods[i], resource);
+		all += asks;
+		askers += asks > 0;
+		pods++;
+	}
+	return (own > 0 ? own / all * askers : 1) / pods;
+}
+
+/* Measured; or the share of what its node uses, and at least what is expected. */
+static struct use_pod use_of(const struct scene *s, size_t pod)
+{
+	struct use_pod expected = expected_of(s, pod);
+	struct use_sum rest;
+	double part;
+
+	if (s->pod_use[pod].measured)
+		return s->pod_use[pod];
+	if (s->w.where[pod] < 0 || !rest_of(s, (size_t)s->w.where[pod], &rest))
+		return expected;
+	part = share_of(s, pod, "cpu");
+	expected.sigma_milli = sqrt(rest.variance * part);
+	expected.cpu_milli = fmax(expected.cpu_milli, rest.cpu_milli * part);
+	expected.mem_bytes = fmax(expected.mem_bytes, rest.mem_bytes * share_of(s, pod, "memory"));
+	return expected;
+}
+
+/* The node as it is before the wave. */
+static void sum_before(const struct scene *s, size_t node, struct use_sum *sum)
+{
+	if (rest_of(s, node, sum))
+		*sum = (struct use_sum){0};
 	for (size_t i = 0; i < s->w.pod_count; i++) {
 		struct use_pod one;
 

@@ -89,6 +89,14 @@ static void put_pending(const char *name, const char *cpu, const char *memory)
 				   .name = name, .cpu = cpu, .memory = memory}));
 }
 
+/* since_ns 0: nobody knows. */
+static void put_on_a(const char *name, const char *cpu, int64_t since_ns)
+{
+	model_put(f.model,
+		  model_fixture_pod(&(struct model_fixture_pod){
+			  .name = name, .node = "a", .cpu = cpu, .scheduled_ns = since_ns}));
+}
+
 static struct page_pod measured(const char *pod, double cpu_milli)
 {
 	static char uid[4][32];
@@ -227,6 +235,66 @@ static void a_pod_without_measure_counts_as_its_owner_s_others(void **state)
 	assert_string_equal(place_fixture_ask(p, "stranger", "b"), "fits");
 }
 
+static double predicted(struct place *p, const char *node)
+{
+	struct place_prediction use;
+
+	assert_true(place_predict(p, place_find_node(p, node), &use));
+	return use.cpu_milli;
+}
+
+/* By requests, and at least those; one that asks for nothing has the average. */
+static void pods_that_nobody_measures_share_the_rest(void **state)
+{
+	struct page_pod pods[] = {measured("known", 400)};
+	struct model_fixture_pod pod = {.name = "known", .uid = "uid-known", .node = "a"};
+	double before;
+	struct place *p;
+
+	(void)state;
+	model_put(f.model, model_fixture_pod(&pod));
+	put_on_a("small", "100m", 0);
+	put_on_a("large", "300m", 0);
+	put_on_a("effort", NULL, 0);
+	put_on_a("fresh", "1500m", NOW - NS_PER_SEC); /* nobody has seen yet what it uses */
+	p = build(pods, 1, 0);
+	assert_true(place_use_is_shared(p));
+	/* 400 and 1500 for those of their own; the other 600 are 100, 300 and 200 */
+	before = predicted(p, "a");
+	assert_true(fabs(before - 2500 - 2.33 * 100) < 1);
+	place_take(p, place_find_pod(p, "default", "small"));
+	place_take(p, place_find_pod(p, "default", "effort"));
+	assert_true(fabs(predicted(p, "a") - 2200 - 2.33 * 100 * sqrt(0.5)) < 1);
+	place_take(p, place_find_pod(p, "default", "fresh"));
+	assert_true(fabs(predicted(p, "a") - 700 - 2.33 * 100 * sqrt(0.5)) < 1);
+	place_take(p, place_find_pod(p, "default", "large"));
+	place_take(p, place_find_pod(p, "default", "known"));
+	assert_true(predicted(p, "a") < 1);
+}
+
+/* What is measured later is told of them, and no longer shared. */
+static void shares_follow_the_measurements(void **state)
+{
+	struct page_pod pods[] = {measured("one", 900), measured("two", 100)};
+	struct place *p;
+	struct view *v;
+
+	(void)state;
+	place_fixture_pod(&f, "one", "a", "", "");
+	place_fixture_pod(&f, "two", "a", "", "");
+	p = build(NULL, 0, 0);
+	place_take(p, place_find_pod(p, "default", "one"));
+	assert_true(fabs(predicted(p, "a") - 500 - 2.33 * 100 * sqrt(0.5)) < 1);
+	page_drop(pages[0]);
+	pages[0] = page_of("a", 1, pods, 2, 0);
+	v = place_fixture_view(&f, pages, 3);
+	place_update(p, v, NOW);
+	assert_false(place_use_is_shared(p));
+	place_take(p, place_find_pod(p, "default", "one"));
+	assert_true(fabs(predicted(p, "a") - 100 - 2.33 * 100) < 1);
+	view_drop(v);
+}
+
 /* The same view, later: what was fresh is not, and nothing else changed. */
 static void silence_is_a_matter_of_time(void **state)
 {
@@ -280,6 +348,8 @@ int main(void)
 		test(what_is_measured_moves_with_the_pod),
 		test(peaks_of_an_hour_stay_below_the_cap),
 		test(a_pod_without_measure_counts_as_its_owner_s_others),
+		test(pods_that_nobody_measures_share_the_rest),
+		test(shares_follow_the_measurements),
 		test(silence_is_a_matter_of_time),
 		test(news_of_an_owner_reach_its_pods),
 	};

@@ -210,6 +210,7 @@ struct drain_plan {
 	int64_t time_ns;
 	enum drain_variant variant;
 	bool capped; /* real use was asked for */
+	bool shared; /* and of some pods it is a share of their node's (place_use_is_shared()) */
 	bool complete; /* every candidate was examined */
 	size_t node_count;
 	struct drain_plan_node *nodes; /* owned; sorted by name */

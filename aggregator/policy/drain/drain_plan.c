@@ -656,6 +656,7 @@ static void open_run(struct drain_run *r, struct drain_state *s, const struct dr
 	p->time_ns = in->now_ns;
 	p->variant = c->rules.variant;
 	p->capped = place_cap_applies(in->place);
+	p->shared = place_use_is_shared(in->place);
 	p->complete = true;
 	r->cases = mem_zalloc(r->count + 1, sizeof(*r->cases));
 	r->set = mem_zalloc(r->count + 1, sizeof(*r->set));

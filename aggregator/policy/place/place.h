@@ -58,7 +58,9 @@ const char *place_filter_name(
  *   by hour   sum of the pods' peaks in each hour of the day (where a pod has none, its mean or maximum) likewise, both
  * A node's sums are what its pods use, and what the node uses beyond its measured pods
  * (window_longest() of the node, 15 minutes of pods; at least 0 each). A pod that is not measured
- * counts as its owner's mean, else as its requests. The cap is off where no node of the view is
+ * counts as its owner's mean, else as its requests; if it was there as long as the window is, at
+ * least as its share of what the node uses beyond its measured pods (place_use_is_shared()). The
+ * cap is off where no node of the view is
  * measured at all (place_cap_applies()).
  */
 struct place_cap {
@@ -115,6 +117,8 @@ void place_free(struct place *p);
 
 /* Whether real use is asked for: the option is on, and some node is measured. */
 bool place_cap_applies(const struct place *p);
+/* And whether the use of some pods is a share of their node's, as nobody measured them. */
+bool place_use_is_shared(const struct place *p);
 
 size_t place_node_count(const struct place *p);
 place_node place_find_node(const struct place *p, const char *name); /* PLACE_NONE */

@@ -216,6 +216,7 @@ static void move_arrays(struct place *p, const struct move *m)
 	p->silent = moved(p->silent, sizeof(*p->silent), 0, m);
 	p->contention = moved(p->contention, sizeof(*p->contention), 0, m);
 	p->use = moved(p->use, sizeof(*p->use), 0, m);
+	p->rest = moved(p->rest, sizeof(*p->rest), 0, m);
 	p->available = moved(p->available, p->dim_room * sizeof(*p->available), 0, m);
 	p->used = moved(p->used, p->dim_room * sizeof(*p->used), 0, m);
 	for (uint32_t k = 0; k < p->keys.count; k++)
@@ -263,7 +264,7 @@ static void measure_again(struct place *p, place_node n)
 				hint = k + v->pod_count - 1;
 			}
 		}
-		place_use_of_pod(p, vp, s->record, &s->use);
+		place_use_of_pod(p, n, vp, s->record, &s->use);
 		if (p->cap)
 			place_use_add(&p->use[n], &s->use, 1);
 	}
@@ -356,7 +357,7 @@ static void follow_owners(struct place *p)
 			continue;
 		if (s->node != PLACE_NONE)
 			place_use_add(&p->use[s->node], &s->use, -1);
-		place_use_of_pod(p, NULL, s->record, &s->use);
+		place_use_of_pod(p, s->home, NULL, s->record, &s->use);
 		if (s->node != PLACE_NONE) {
 			place_use_add(&p->use[s->node], &s->use, 1);
 			place_trees_touch(p, s->node);

@@ -295,6 +295,16 @@ struct place_use {
 	bool measured;
 };
 
+/*
+ * What a node uses beyond its measured pods, of which those that nobody measured have a share each:
+ * by their requests, and one without a request as much as the average pod.
+ */
+struct place_rest {
+	int64_t cpu, variance, mem;
+	place_sum cpu_requests, mem_requests;
+	uint32_t pods, cpu_askers, mem_askers; /* that share it; of these with such a request */
+};
+
 struct place_node_use {
 	int64_t cpu, variance, mem;
 	int64_t peak_cpu[PLACE_HOURS], peak_mem[PLACE_HOURS];
@@ -397,6 +407,7 @@ struct place {
 	bool *silent; /* under the cap */
 	double *contention;
 	struct place_node_use *use;
+	struct place_rest *rest; /* by node */
 	uint32_t signature_count;
 	struct place_signature *signatures;
 	PLACE_LIST(char *) label_keys; /* owned: of labels that signatures are made of */
@@ -605,12 +616,12 @@ void place_claims_free(struct place *p);
 
 /* --- place_use.c */
 
-/* vp: NULL where it is not measured. */
-void place_use_of_pod(const struct place *p, const struct view_pod *vp,
+/* Of a pod that is at home on that node, or PLACE_NONE; vp: NULL where it is not measured. */
+void place_use_of_pod(const struct place *p, place_node home, const struct view_pod *vp,
 		      const struct kube_pod *record, struct place_use *out);
 /* Only how fresh it is. */
 void place_use_age(struct place *p, place_node n);
-/* What the node uses beyond its measured pods. */
+/* What the node uses beyond its pods: nothing where some share the rest (struct place_rest). */
 void place_use_base(const struct place *p, place_node n, struct place_node_use *out);
 /* That, and how fresh and contended it is; its pods are not on it yet. */
 void place_use_of_node(struct place *p, place_node n);

@@ -120,6 +120,7 @@ static void free_nodes(struct place *p)
 	free(p->silent);
 	free(p->contention);
 	free(p->use);
+	free(p->rest);
 	p->available = NULL;
 	p->used = NULL;
 	p->dim_room = 0;
@@ -139,6 +140,7 @@ static void load_nodes(struct place *p)
 	p->silent = mem_zalloc(count + 1, sizeof(*p->silent));
 	p->contention = mem_zalloc(count + 1, sizeof(*p->contention));
 	p->use = mem_zalloc(count + 1, sizeof(*p->use));
+	p->rest = mem_zalloc(count + 1, sizeof(*p->rest));
 	fit_dims(p);
 	for (place_node n = 0; n < p->node_count; n++) {
 		place_node_info_read(p->view->nodes[n], &p->nodes[n]);
@@ -205,7 +207,7 @@ static void read_slot(struct place *p, struct place_slot *s, const struct kube_p
 		s->resized = mem_zalloc(1, sizeof(*s->resized));
 		place_shape_read(p, &pod->resized->requests, s->resized);
 	}
-	place_use_of_pod(p, vp, pod, &s->use);
+	place_use_of_pod(p, s->home, vp, pod, &s->use);
 }
 
 static place_pod meet(struct place *p, const struct kube_pod *pod, const struct view_pod *vp,

@@ -3,9 +3,10 @@
  * Real use on a node, and what one more pod would make of it. Sums are whole numbers, so that
  * adding a pod and taking it away again leaves exactly what was there before, in whatever order.
  *
- * A node uses more than its measured pods: the kubelet, the kernel, pods that the API does not
- * know. What is beyond them, at least 0, stays on the node whoever moves; of the variance it holds
- * what the pods do together, too.
+ * A node uses more than its measured pods. The rest, at least 0, is that of the pods which nobody
+ * measured, though they were there: each has its share, and at least what is expected of it. Where
+ * there are none it is the kubelet's, the kernel's and that of pods which the API does not know; it
+ * stays on the node whoever moves, and of the variance it holds what the pods do together, too.
  */
 #include <math.h>
 #include <string.h>
@@ -51,20 +52,66 @@ static bool read_measured(const struct page_pod *use, struct place_use *out)
 	return true;
 }
 
-void place_use_of_pod(const struct place *p, const struct view_pod *vp,
+/* As the average pod where it requests nothing. Rounded up: all shares are no less than the rest. */
+static int64_t share_of(int64_t rest, int64_t request, place_sum requests, uint32_t askers,
+			uint32_t pods)
+{
+	double part = request > 0 ? (double)askers * (double)request / (double)requests : 1;
+
+	return (int64_t)ceil((double)rest * part / pods);
+}
+
+static void read_share(const struct place_rest *rest, const struct kube_pod *record,
+		       struct place_use *out)
+{
+	const struct resources *asks = kube_pod_requests(record);
+
+	*out = (struct place_use){
+		.cpu = share_of(rest->cpu, asks->of[RESOURCE_CPU], rest->cpu_requests,
+				rest->cpu_askers, rest->pods),
+		.variance = share_of(rest->variance, asks->of[RESOURCE_CPU], rest->cpu_requests,
+				     rest->cpu_askers, rest->pods),
+		.mem = share_of(rest->mem, asks->of[RESOURCE_MEMORY], rest->mem_requests,
+				rest->mem_askers, rest->pods),
+	};
+}
+
+static int64_t at_least_of(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Not in what the node uses, or not for long. One whose time is not told has been there. */
+static bool is_recent(const struct view_node *v, const struct kube_pod *pod)
+{
+	if (!pod->scheduled_ns && !pod->created_ns)
+		return false;
+	for (size_t i = 0; i < v->recent_count; i++)
+		if (v->recents[i].pod == pod)
+			return v->recents[i].uncovered > 0;
+	return false;
+}
+
+void place_use_of_pod(const struct place *p, place_node home, const struct view_pod *vp,
 		      const struct kube_pod *record, struct place_use *out)
 {
 	struct expected_use expected;
 	struct score_owner owner;
 	struct score_args args;
+	int64_t cpu, mem;
 
 	if (vp && vp->use && read_measured(vp->use, out))
 		return;
 	owner = expected_use_of_pods_owner(p->view, record);
 	score_args_default(&args, SCORE_CORRECTED);
 	expected_use_read(&record->template->spec, &args, &owner, &expected);
-	*out = (struct place_use){.cpu = whole((double)expected.cpu_milli * MILLI_PARTS),
-				  .mem = whole((double)expected.mem_bytes)};
+	cpu = whole((double)expected.cpu_milli * MILLI_PARTS);
+	mem = whole((double)expected.mem_bytes);
+	*out = (struct place_use){0};
+	if (home != PLACE_NONE && p->rest[home].pods && !is_recent(p->nodes[home].view, record))
+		read_share(&p->rest[home], record, out);
+	out->cpu = at_least_of(out->cpu, cpu);
+	out->mem = at_least_of(out->mem, mem);
 }
 
 static int64_t hour_cpu(const struct place_use *u, int hour)
@@ -97,21 +144,38 @@ static int64_t beyond(int64_t node, int64_t pods)
 	return node > pods ? node - pods : 0;
 }
 
-/* What its measured pods that are in the simulation use together. */
-static void sum_measured(const struct view_node *v, struct place_use *sum)
+/*
+ * Takes off what its measured pods in the simulation use, and counts those that were there and are
+ * not measured.
+ */
+static void divide(const struct view_node *v, struct place_rest *rest)
 {
-	*sum = (struct place_use){0};
+	struct place_use sum = {0}, one;
+
 	for (size_t i = 0; i < v->pod_count; i++) {
 		const struct view_pod *vp = &v->pods[i];
-		struct place_use one;
+		const struct resources *asks;
 
-		if (!vp->pod || !kube_pod_is_active(vp->pod) || !vp->use ||
-		    !read_measured(vp->use, &one))
+		if (!vp->pod || !kube_pod_is_active(vp->pod))
 			continue;
-		sum->cpu += one.cpu;
-		sum->variance += one.variance;
-		sum->mem += one.mem;
+		if (vp->use && read_measured(vp->use, &one)) {
+			sum.cpu += one.cpu;
+			sum.variance += one.variance;
+			sum.mem += one.mem;
+			continue;
+		}
+		if (is_recent(v, vp->pod))
+			continue;
+		asks = kube_pod_requests(vp->pod);
+		rest->pods++;
+		rest->cpu_askers += asks->of[RESOURCE_CPU] > 0;
+		rest->mem_askers += asks->of[RESOURCE_MEMORY] > 0;
+		rest->cpu_requests += asks->of[RESOURCE_CPU];
+		rest->mem_requests += asks->of[RESOURCE_MEMORY];
 	}
+	rest->cpu = beyond(rest->cpu, sum.cpu);
+	rest->variance = beyond(rest->variance, sum.variance);
+	rest->mem = beyond(rest->mem, sum.mem);
 }
 
 static double worst_contention(const struct window_counts *c)
@@ -140,22 +204,31 @@ void place_use_age(struct place *p, place_node n)
 		       !memory_of(set)->known;
 }
 
-void place_use_base(const struct place *p, place_node n, struct place_node_use *out)
+static void read_rest(const struct view_node *v, struct place_rest *out)
 {
-	const struct view_node *v = p->nodes[n].view;
 	int window;
 	const struct window_set *set = window_longest(v->page->usage.windows, &window);
 	const struct window_stats *mem = set ? memory_of(set) : NULL;
-	struct place_use pods;
 
-	memset(out, 0, sizeof(*out));
+	*out = (struct place_rest){0};
 	if (!set || !set->cpu_milli.known || !mem->known)
 		return;
-	sum_measured(v, &pods);
-	out->cpu = beyond(whole(set->cpu_milli.mean * MILLI_PARTS), pods.cpu);
-	out->variance = beyond(whole(set->cpu_milli.stddev * set->cpu_milli.stddev * MILLI_PARTS),
-			       pods.variance);
-	out->mem = beyond(whole(mem->max), pods.mem);
+	out->cpu = whole(set->cpu_milli.mean * MILLI_PARTS);
+	out->variance = whole(set->cpu_milli.stddev * set->cpu_milli.stddev * MILLI_PARTS);
+	out->mem = whole(fmax(mem->max, mem->mean)); /* a load-watcher tells no maximum */
+	divide(v, out);
+}
+
+void place_use_base(const struct place *p, place_node n, struct place_node_use *out)
+{
+	const struct place_rest *rest = &p->rest[n];
+
+	memset(out, 0, sizeof(*out));
+	if (rest->pods)
+		return;
+	out->cpu = rest->cpu;
+	out->variance = rest->variance;
+	out->mem = rest->mem;
 	for (int h = 0; h < PLACE_HOURS; h++) {
 		out->peak_cpu[h] = out->cpu;
 		out->peak_mem[h] = out->mem;
@@ -168,6 +241,7 @@ void place_use_of_node(struct place *p, place_node n)
 
 	place_use_age(p, n);
 	p->contention[n] = worst_contention(&page->usage.windows[WINDOW_5M].counts);
+	read_rest(p->nodes[n].view, &p->rest[n]);
 	place_use_base(p, n, &p->use[n]);
 }
 
@@ -251,4 +325,12 @@ bool place_predict_with(const struct place *p, place_pod pod, place_node n,
 	place_use_add(&with, &place_slot(p, pod)->use, 1);
 	predict(p, n, &with, out);
 	return true;
+}
+
+bool place_use_is_shared(const struct place *p)
+{
+	for (place_node n = 0; p->cap && n < p->node_count; n++)
+		if (p->rest[n].pods && !p->silent[n])
+			return true;
+	return false;
 }
