@@ -86,6 +86,33 @@ static const char story_of_extender[] =
 	"'expect':{'result':'preempted','reason':'over_sum_min','candidate':'b1','victims':['a3'],"
 	"'used':{'a':{'nvidia.com/gpu':4},'b':{'nvidia.com/gpu':6}}}}]}";
 
+/* a borrows CPU, and has memory and GPUs below its min, of which there are enough. */
+static const char story_of_three[] =
+	"{'id':'borrowed CPU comes back',"
+	"'nodes':[{'name':'n1','allocatable':{'pods':110,'cpu':6000,'memory':68719476736,"
+	"'nvidia.com/gpu':8}}],"
+	"'quotas':["
+	"{'namespace':'a','min':{'cpu':2000,'memory':17179869184,'nvidia.com/gpu':4},"
+	"'max':{'cpu':8000,'memory':34359738368,'nvidia.com/gpu':8}},"
+	"{'namespace':'b','min':{'cpu':4000,'memory':17179869184,'nvidia.com/gpu':4},"
+	"'max':{'cpu':8000,'memory':34359738368,'nvidia.com/gpu':8}}],"
+	"'pods':["
+	"{'pod':'a1','namespace':'a','node':'n1','request':{'cpu':2000,'memory':1073741824,"
+	"'nvidia.com/gpu':1},'start':1},"
+	"{'pod':'a2','namespace':'a','node':'n1','request':{'cpu':2000,'memory':1073741824},"
+	"'start':2},"
+	"{'pod':'a3','namespace':'a','node':'n1','request':{'cpu':2000,'memory':1073741824},"
+	"'start':3}],"
+	"'steps':["
+	"{'submit':{'pod':'b1','namespace':'b','request':{'cpu':2000,'memory':1073741824,"
+	"'nvidia.com/gpu':2},'start':4},"
+	"'expect':{'result':'preempted','reason':'over_sum_min','victims':['a3'],'used':{"
+	"'a':{'cpu':4000},'b':{'cpu':2000}}}},"
+	"{'submit':{'pod':'b2','namespace':'b','request':{'cpu':2000,'memory':1073741824},"
+	"'start':5},"
+	"'expect':{'result':'preempted','reason':'over_sum_min','victims':['a2'],'used':{"
+	"'a':{'cpu':2000},'b':{'cpu':4000}}}}]}";
+
 /* No event of a quota makes a stock scheduler ask again. */
 static const char story_of_raise[] =
 	"{'id':'a max is raised',"
@@ -595,6 +622,12 @@ static void test_raised_max(void **state)
 	tell_text(story_of_raise);
 }
 
+static void test_three_resources(void **state)
+{
+	(void)state;
+	tell_text(story_of_three);
+}
+
 static void test_extender(void **state)
 {
 	(void)state;
@@ -614,6 +647,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_demo, clear),
 		cmocka_unit_test_teardown(test_resources_no_quota_names, clear),
 		cmocka_unit_test_teardown(test_raised_max, clear),
+		cmocka_unit_test_teardown(test_three_resources, clear),
 		cmocka_unit_test_teardown(test_extender, clear),
 	};
 	int failed;

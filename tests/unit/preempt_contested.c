@@ -94,11 +94,66 @@ static void no_quota_is_advised_for_a_pod_larger_than_any_node(void **unused)
 					       "add a larger node, or ask for less.\n");
 }
 
+/* It borrows CPU, and has memory to spare below its min, which nobody asks it for. */
+static void what_is_not_contested_does_not_protect(void **unused)
+{
+	(void)unused;
+	put_node("n", "'cpu':'6','memory':'64Gi'");
+	preempt_fixture_quota(&f, "a", "{'cpu':2000,'memory':17179869184}",
+			      "{'cpu':8000,'memory':34359738368}");
+	preempt_fixture_quota(&f, "b", "{'cpu':4000,'memory':17179869184}",
+			      "{'cpu':8000,'memory':34359738368}");
+	for (int i = 1; i <= 6; i++)
+		put_pod("a", i, "n", "{'cpu':1000,'memory':1073741824}");
+	expect("b", "{'cpu':2000,'memory':1073741824}", PREEMPT_VICTIMS, "n a6 a5");
+	/* Not beyond its min of what is contested. */
+	expect("b", "{'cpu':4000,'memory':1073741824}", PREEMPT_VICTIMS, "n a6 a5 a4 a3");
+	preempt_fixture_quota(&f, "b", "{'cpu':5000,'memory':17179869184}",
+			      "{'cpu':8000,'memory':34359738368}");
+	expect("b", "{'cpu':5000,'memory':1073741824}", PREEMPT_IMPOSSIBLE, "-");
+}
+
+/* Both resources are short: who borrows the one pays only with what leaves it its min of the other. */
+static void every_contested_resource_protects(void **unused)
+{
+	(void)unused;
+	put_node("n", "'cpu':'4','memory':'8Gi','example.com/gpu':'4'");
+	preempt_fixture_quota(&f, "a", "{'cpu':1000,'memory':6442450944,'example.com/gpu':2}",
+			      "{'cpu':8000}");
+	preempt_fixture_quota(&f, "b", "{'cpu':3000,'memory':2147483648,'example.com/gpu':2}",
+			      "{'cpu':8000}");
+	/* a borrows 3 CPUs and 2 GiB, and has its 2 GPUs. */
+	put_pod("a", 1, "n", "{'cpu':1000,'memory':4294967296,'example.com/gpu':1}");
+	put_pod("a", 2, "n", "{'cpu':1000,'memory':2147483648,'example.com/gpu':1}");
+	put_pod("a", 3, "n", "{'cpu':2000,'memory':2147483648}");
+	expect("b", "{'cpu':1000,'memory':1073741824}", PREEMPT_VICTIMS, "n a3");
+	/* The GPUs are free, and so do not protect a2. */
+	expect("b", "{'cpu':1000,'example.com/gpu':1}", PREEMPT_VICTIMS, "n a3");
+	/* With a2, too, a would have 4 of its 6 GiB. */
+	expect("b", "{'cpu':3000,'memory':2147483648,'example.com/gpu':2}", PREEMPT_IMPOSSIBLE,
+	       "-");
+}
+
+/* Either would do; the younger one is guaranteed what the older one borrows. */
+static void who_loses_least_of_a_guarantee_pays(void **unused)
+{
+	(void)unused;
+	put_node("n", "'cpu':'4','memory':'64Gi'");
+	preempt_fixture_quota(&f, "a", "{'cpu':1000,'memory':4294967296}", "{'cpu':8000}");
+	preempt_fixture_quota(&f, "b", "{'cpu':3000}", "{'cpu':8000}");
+	put_pod("a", 1, "n", "{'cpu':2000,'memory':1048576}");
+	put_pod("a", 2, "n", "{'cpu':2000,'memory':4294967296}");
+	expect("b", "{'cpu':1000}", PREEMPT_VICTIMS, "n a1");
+}
+
 #define STORY(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		STORY(what_is_not_contested_does_not_protect),
+		STORY(every_contested_resource_protects),
+		STORY(who_loses_least_of_a_guarantee_pays),
 		STORY(no_quota_is_advised_for_a_pod_larger_than_any_node),
 	};
 

@@ -435,6 +435,66 @@ static int evicted_before(const struct world *w, int space)
 	return count;
 }
 
+/* Borrowed room is what the pod is after: it is owed what it asks for. */
+static bool reclaims(const struct world *w)
+{
+	return w->self.priority < CRITICAL && w->quotas[w->self.space].there && is_owed(w);
+}
+
+static bool node_lacks(const struct world *w, int node, int r)
+{
+	int used = 0;
+
+	for (int i = 0; i < w->pod_count; i++)
+		used += w->pods[i].node == node && !w->pods[i].going ? w->pods[i].asks[r] : 0;
+	return used + w->self.asks[r] > w->room[node][r];
+}
+
+static bool quotas_lack(const struct world *w, int r)
+{
+	int most = sum_min(w, r), used = sum_used(w, r, going_of(w));
+
+	return used + w->self.asks[r] > (used > most ? used : most);
+}
+
+/* By resource, for a pod that goes to that node: what it lacks, or all where it lacks nothing. */
+static void find_contested(const struct world *w, int node, bool contested[AMOUNTS])
+{
+	bool any = false;
+
+	for (int r = 0; r < AMOUNTS; r++) {
+		contested[r] = is_at_stake(w, r) && (node_lacks(w, node, r) || quotas_lack(w, r));
+		any = any || contested[r];
+	}
+	for (int r = 0; r < AMOUNTS && !any; r++)
+		contested[r] = is_at_stake(w, r);
+}
+
+/* Of what is contested there each victim holds some, and no quota gives more than it borrowed. */
+static bool pay(const struct world *w, uint32_t set, int node)
+{
+	bool contested[AMOUNTS];
+
+	find_contested(w, node, contested);
+	for (int i = 0; i < w->pod_count; i++) {
+		const struct toy_pod *p = &w->pods[i];
+		bool holds = false;
+
+		if (!(set & 1U << i))
+			continue;
+		for (int r = 0; r < AMOUNTS; r++) {
+			if (!contested[r] || !p->asks[r])
+				continue;
+			holds = true;
+			if (used_of(w, p->space, r, going_of(w) | set) < min_of(w, p->space, r))
+				return false;
+		}
+		if (!holds)
+			return false;
+	}
+	return true;
+}
+
 static bool keeps_quotas(const struct world *w, uint32_t set)
 {
 	for (int s = 0; s < SPACES; s++) {
@@ -447,7 +507,7 @@ static bool keeps_quotas(const struct world *w, uint32_t set)
 			continue;
 		if (q->window && going + evicted_before(w, s) > q->evictions)
 			return false;
-		for (int r = 0; s != w->self.space && r < AMOUNTS; r++) {
+		for (int r = 0; !reclaims(w) && s != w->self.space && r < AMOUNTS; r++) {
 			int used = used_of(w, s, r, going_of(w) | set);
 
 			if (q->names[r] && used < q->min[r] &&
@@ -458,12 +518,14 @@ static bool keeps_quotas(const struct world *w, uint32_t set)
 	return true;
 }
 
-static bool may_all_go(const struct world *w, uint32_t set, bool soft)
+/* For a pod that goes to that node. */
+static bool may_all_go(const struct world *w, uint32_t set, int node, bool soft)
 {
 	for (int i = 0; i < w->pod_count; i++)
 		if (set & 1U << i && !may_go(w, &w->pods[i]))
 			return false;
-	return keeps_quotas(w, set) && (soft || keeps_budgets(w, set));
+	return keeps_quotas(w, set) && (soft || keeps_budgets(w, set)) &&
+	       (!reclaims(w) || pay(w, set, node));
 }
 
 /* As a scheduler asks that has nominated a node for it, or not. */
@@ -555,13 +617,13 @@ static void leave_out(struct brute *b, uint32_t set)
 }
 
 /* On any node; local: on the node of all of them. */
-static bool starts_somewhere(struct brute *b, uint32_t set, bool local)
+static bool starts_somewhere(struct brute *b, uint32_t set, bool soft, bool local)
 {
 	leave_out(b, set | going_of(b->w));
 	if (!quotas_allow(b->w, set | going_of(b->w)))
 		return false;
 	for (int n = 0; n < b->w->node_count; n++) {
-		bool here = true;
+		bool here = may_all_go(b->w, set, n, soft);
 
 		for (int i = 0; local && i < b->w->pod_count; i++)
 			here &= !(set & 1U << i) || b->w->pods[i].node == n;
@@ -603,7 +665,7 @@ static bool some_set_does(const struct world *w, bool soft, bool local, bool if_
 		b.handle[i] =
 			place_find_pod(f.place, space_name[w->pods[i].space], w->pods[i].name);
 	for (;; set = (set - 1) & all) {
-		found = may_all_go(w, set, soft) && starts_somewhere(&b, set, local);
+		found = starts_somewhere(&b, set, soft, local);
 		if (found || !set)
 			break;
 	}
@@ -638,13 +700,20 @@ static bool in_debt(const struct world *w, uint32_t without)
 	return false;
 }
 
+/* "n2" */
+static int node_of(const char *name)
+{
+	assert_non_null(name);
+	return (int)strtol(name + 1, NULL, 10);
+}
+
 static void check_victims(const struct world *w, const struct preempt_plan *plan)
 {
 	uint32_t set = mask_of(w, &plan->chosen), going = going_of(w);
 	bool breaks = plan->chosen.violations > 0;
 
 	assert_true(plan->chosen.victim_count > 0);
-	assert_true(may_all_go(w, set, w->soft));
+	assert_true(may_all_go(w, set, node_of(plan->chosen.node), w->soft));
 	assert_int_equal(breaks, !keeps_budgets(w, set));
 	assert_true(starts(w, set | going, plan->chosen.node, true));
 	assert_true(quotas_allow(w, set | going));

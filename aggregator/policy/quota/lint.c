@@ -306,7 +306,6 @@ static void check_quota(struct lint *l, const struct kube_quota *q)
 	if (l->upstream)
 		check_unnamed_is_zero(l, q);
 	check_one_sided(l, q);
-	check_not_guaranteed(l, q);
 }
 
 /* --- beside others of its namespace */
@@ -317,7 +316,7 @@ static bool is_older(const struct kube_quota *a, const struct kube_quota *b)
 	return a->created_ns && (!b->created_ns || a->created_ns < b->created_ns);
 }
 
-/* All of one namespace: of[0] to of[count - 1]. */
+/* All of one namespace, of which the oldest counts: of[0] to of[count - 1]. */
 static void check_duplicates(struct lint *l, struct object *const *of, size_t count)
 {
 	const struct kube_quota *first = (const struct kube_quota *)of[0];
@@ -325,6 +324,7 @@ static void check_duplicates(struct lint *l, struct object *const *of, size_t co
 	for (size_t i = 1; i < count; i++)
 		if (is_older((const struct kube_quota *)of[i], first))
 			first = (const struct kube_quota *)of[i];
+	check_not_guaranteed(l, first);
 	for (size_t i = 0; i < count; i++) {
 		const struct kube_quota *q = (const struct kube_quota *)of[i];
 		struct about a = about_quota(q, NULL, NULL, 0, 0);

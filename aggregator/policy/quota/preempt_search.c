@@ -38,6 +38,7 @@ struct attempt {
 	uint32_t count, *of; /* borrowed */
 	uint32_t taken_count, room, *taken; /* owned; in the order they were taken */
 	uint32_t steps;
+	uint64_t contested;
 };
 
 void preempt_set_fini(struct preempt_set *s)
@@ -85,7 +86,7 @@ static bool may_take(const struct attempt *a, uint32_t payer)
 {
 	struct preempt_payer *p = &a->run->payers[payer];
 
-	return !p->taken && preempt_payers_may_take(a->run, p);
+	return !p->taken && preempt_payers_may_take(a->run, p, a->contested);
 }
 
 /* --- greedy */
@@ -202,6 +203,7 @@ static void reckon(const struct preempt_run *r, struct preempt_set *s)
 	int32_t *left = NULL;
 
 	preempt_cost_start(&s->cost);
+	s->cost.loss = preempt_payers_loss(r, s->of, s->count);
 	for (uint32_t i = 0; i < s->count; i++) {
 		const struct preempt_payer *p = &r->payers[s->of[i]];
 		const struct kube_pod *pod = preempt_run_pod(r, p)->pod;
@@ -262,7 +264,8 @@ static struct attempt attempt_at(struct preempt_run *r, place_node n)
 	return (struct attempt){.run = r,
 				.at = n,
 				.count = r->local_first[n + 1] - r->local_first[n],
-				.of = r->local + r->local_first[n]};
+				.of = r->local + r->local_first[n],
+				.contested = r->contested[n]};
 }
 
 bool preempt_search_node(struct preempt_run *r, place_node n, struct preempt_set *out)
@@ -310,7 +313,7 @@ struct several {
 
 static void several_init(struct several *s, struct preempt_run *r, struct preempt_set *best)
 {
-	struct attempt a = {.run = r};
+	struct attempt a = {.run = r, .contested = r->contested_by_quotas};
 	place_mark m = place_fork(r->place);
 
 	*s = (struct several){.run = r, .filter_nodes = FILTER_NODES, .scans = SCANS, .best = best};
