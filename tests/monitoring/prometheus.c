@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "shared/mem.h"
@@ -24,6 +25,8 @@
 
 #define RULES	  "packaging/monitoring/rules.yaml"
 #define DASHBOARD "packaging/monitoring/dashboard.json"
+#define RUNBOOK	  "packaging/docs/alerts.md"
+#define PLAYED	  "packaging/monitoring/rules_test.yaml"
 
 enum { NODES = 30, PATIENCE_S = 90 };
 
@@ -245,6 +248,35 @@ static void test_promtool_finds_nothing(void **state)
 	free(command);
 }
 
+/* Its own part of the runbook, and a cause that is played in the tests of the rules. */
+static bool is_told_and_played(const cJSON *rule)
+{
+	const char *name = cJSON_GetStringValue(json_at(rule, "name")),
+		   *url = cJSON_GetStringValue(json_at(rule, "annotations.runbook_url"));
+	char *runbook = read_text(RUNBOOK), *played = read_text(PLAYED);
+	char *heading = mem_printf("\n## %s\n", name), *test = mem_printf("alertname: %s\n", name);
+	bool is_alert = strcmp(cJSON_GetStringValue(json_at(rule, "type")), "alerting") == 0;
+	const char *anchor = url ? strstr(url, "/alerts.md#") : NULL;
+	bool good = !is_alert || (anchor && strcasecmp(strchr(anchor, '#') + 1, name) == 0 &&
+				  strstr(runbook, heading) && strstr(played, test));
+
+	if (!good)
+		print_message("%s: its runbook or its test is missing\n", name);
+	free(runbook);
+	free(played);
+	free(heading);
+	free(test);
+	return good;
+}
+
+static void test_every_alert_has_a_runbook(void **state)
+{
+	size_t bad = 0;
+
+	assert_true(walk_rules(*state, is_told_and_played, &bad) > 20);
+	assert_int_equal(bad, 0);
+}
+
 /* --- what rules and dashboard ask for --------------------------------------------------------- */
 
 /* Told only where there is TLS, and where there is a database; tests of these look at the names. */
@@ -371,6 +403,7 @@ int main(void)
 		cmocka_unit_test(test_nodes_are_scraped),
 		cmocka_unit_test(test_rules_are_evaluated),
 		cmocka_unit_test(test_promtool_finds_nothing),
+		cmocka_unit_test(test_every_alert_has_a_runbook),
 		cmocka_unit_test(test_names_are_those_of_a_scrape),
 		cmocka_unit_test(test_every_panel_has_something_to_show),
 	};
