@@ -94,11 +94,42 @@ static void no_quota_is_advised_for_a_pod_larger_than_any_node(void **unused)
 					       "add a larger node, or ask for less.\n");
 }
 
+/* Memory is lacked on m and CPU on n: on each the other resource does not protect a. */
+static void contested_is_what_the_node_lacks(void **unused)
+{
+	(void)unused;
+	put_node("m", "'cpu':'32','memory':'8'");
+	put_node("n", "'cpu':'4','memory':'64'");
+	preempt_fixture_quota(&f, "a", "{'cpu':20000,'memory':4}", "{}");
+	preempt_fixture_quota(&f, "b", "{'cpu':16000,'memory':80}", "{}");
+	for (int i = 1; i <= 4; i++)
+		put_pod("a", i, "m", "{'cpu':1000,'memory':2}");
+	for (int i = 5; i <= 8; i++)
+		put_pod("a", i, "n", "{'cpu':1000,'memory':2}");
+	expect("b", "{'cpu':1000,'memory':2}", PREEMPT_VICTIMS, "m a4");
+}
+
+/* Five of six CPUs may go, as one is guaranteed; of memory a is below its min throughout. */
+static void the_min_of_what_is_contested_is_kept(void **unused)
+{
+	(void)unused;
+	put_node("n", "'cpu':'6','memory':'64'");
+	preempt_fixture_quota(&f, "a", "{'cpu':1000,'memory':40}", "{}");
+	preempt_fixture_quota(&f, "b", "{'cpu':6000,'memory':20}", "{}");
+	for (int i = 1; i <= 6; i++)
+		put_pod("a", i, "n", "{'cpu':1000,'memory':2}");
+	expect("b", "{'cpu':5000,'memory':2}", PREEMPT_VICTIMS, "n a6 a5 a4 a3 a2");
+	preempt_plan_fini(&plan);
+	expect("b", "{'cpu':6000,'memory':2}", PREEMPT_IMPOSSIBLE, "-");
+}
+
 #define STORY(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		STORY(contested_is_what_the_node_lacks),
+		STORY(the_min_of_what_is_contested_is_kept),
 		STORY(no_quota_is_advised_for_a_pod_larger_than_any_node),
 	};
 

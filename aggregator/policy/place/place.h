@@ -215,6 +215,8 @@ bool place_minds(const struct place *p, place_pod pod, place_pod other);
 /* As place_check(), and one sentence with the numbers. */
 enum place_filter place_explain(struct place *p, place_pod pod, place_node n, struct reason *why);
 bool place_is_gone(const struct place *p, place_node n); /* no destination */
+/* Whether the pod asks for more of that resource than is free there; "pods": of which it is one. */
+bool place_lacks(const struct place *p, place_pod pod, place_node n, const char *resource);
 /* Whether the node has as much of everything as the pod asks for, were it empty. */
 bool place_could_hold(const struct place *p, place_pod pod, place_node n);
 /*

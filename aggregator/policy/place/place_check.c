@@ -22,6 +22,23 @@ bool place_is_gone(const struct place *p, place_node n)
 	return p->gone[n];
 }
 
+bool place_lacks(const struct place *p, place_pod pod, place_node n, const char *resource)
+{
+	const struct place_shape *shape = place_slot_shape(place_slot(p, pod));
+
+	if (strcmp(resource, resource_name(RESOURCE_PODS)) == 0)
+		return place_free_of(p, n, RESOURCE_PODS) < 1;
+	for (uint32_t i = 0; i < shape->count; i++) {
+		uint32_t dim = shape->of[i].dim;
+		const char *name = dim < RESOURCE_STANDARD ? resource_name((enum resource_id)dim)
+							   : p->dim_names[dim - RESOURCE_STANDARD];
+
+		if (strcmp(name, resource) == 0)
+			return shape->of[i].amount > place_free_of(p, n, dim);
+	}
+	return false;
+}
+
 bool place_could_hold(const struct place *p, place_pod pod, place_node n)
 {
 	const struct place_shape *shape = place_slot_shape(place_slot(p, pod));

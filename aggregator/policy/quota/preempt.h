@@ -10,9 +10,9 @@
  *   its namespace has no quota             pods of other namespaces without one, with a lower priority
  *
  * Variant upstream is scheduler-plugins' search, with its faults. Variant corrected:
- *   - No quota is taken below its min, in any resource that the victim asks for. Only who uses more
- *     than its min of something that the pod
- *     asks for and that somebody is guaranteed is a borrower; a resource nobody is guaranteed makes nobody one.
+ *   - Only resources that the pod lacks are contested: on the node, or under the sum of min. A victim's quota uses more than its min of one of them that the
+ *     victim has some of, and stays at or above its min in all of them. Its other resources do not protect it, and its namespace keeps the right to them; of
+ *     the sets that serve the one that takes the least of what was guaranteed is chosen. A resource nobody is guaranteed makes nobody a borrower.
  *   - A pod within its min does not pay off what others use beyond all mins together since before:
  *     without its victims, and with it, the sum is no more than all
  *     mins, or than it was.

@@ -43,6 +43,8 @@ int preempt_cost_compare(const struct preempt_cost *a, const struct preempt_cost
 	int order = compare(a->violations, b->violations);
 
 	if (!order && v == QUOTA_CORRECTED)
+		order = (a->loss > b->loss) - (a->loss < b->loss);
+	if (!order && v == QUOTA_CORRECTED)
 		order = compare(a->use, b->use);
 	if (!order)
 		order = compare(a->top_priority, b->top_priority);

@@ -82,6 +82,7 @@ struct preempt_payer {
 	enum preempt_use use;
 	double share; /* NaN: not known */
 	double waste; /* what it frees beyond what is asked, in pods asked for */
+	double loss; /* what its quota loses of its guarantees by it alone, in mins */
 };
 
 /* By namespace of the index. */
@@ -122,6 +123,13 @@ struct preempt_run {
 	uint32_t *local, *local_first; /* payers by node, in the order of rank */
 	uint32_t *matches; /* budgets of payers */
 	uint32_t match_count, match_room;
+	/*
+	 * Which claims are contested (preempt_payers.c), as bits: by destination, and where only the
+	 * quotas refuse.
+	 */
+	uint64_t *contested, contested_by_quotas; /* the first owned; by place_node */
+	uint64_t *contests; /* owned; those that differ */
+	uint32_t contest_count;
 	uint32_t refused[PREEMPT_REFUSALS];
 	int64_t retry_ns;
 	struct preempt_node *nodes; /* by place_node */
@@ -172,18 +180,22 @@ static inline int64_t preempt_started(const struct kube_pod *pod)
 /* Fills payers, local, refused and each node's counts; what was there before is forgotten. */
 void preempt_payers_collect(struct preempt_run *r);
 void preempt_payers_forget(struct preempt_run *r);
-/* Whether it may be one more victim, as things are now. */
-bool preempt_payers_may_take(const struct preempt_run *r, struct preempt_payer *p);
+/* Whether it may be one more victim where that is contested, as things are now. */
+bool preempt_payers_may_take(const struct preempt_run *r, struct preempt_payer *p,
+			     uint64_t contested);
+/* Whether a set that is taken may be, in turn or all at once, for that destination. */
+bool preempt_payers_serve(const struct preempt_run *r, const uint32_t *set, uint32_t count,
+			  place_node n);
+/* What the quotas of the set's pods lose of their guarantees when all of them go, in mins. */
+double preempt_payers_loss(const struct preempt_run *r, const uint32_t *set, uint32_t count);
 /* Looks it up when it is first tried. False: the simulation does not have it on its node. */
 bool preempt_payers_is_there(const struct preempt_run *r, struct preempt_payer *p);
-/* The resource of which the quota would be below its min without the pod; NULL: none. */
-const char *preempt_payers_below_min(const struct preempt_run *r, const struct preempt_pod *p,
-				     int64_t *used, int64_t *amount, int64_t *min);
 
 /* --- preempt_search.c */
 
 struct preempt_cost {
 	uint32_t violations;
+	double loss; /* of guarantees, in mins */
 	enum preempt_use use;
 	int64_t top_priority;
 	int64_t priorities; /* sum of priority + 2^31 */

@@ -5,10 +5,13 @@
  * windows, budgets), is asked again each time one is taken. As pods only go, who is refused at
  * first is refused for good.
  *
+ * Contested are the resources that the pod lacks, on the node where it is to go or under the sum of
+ * min. Who borrows of them gives back until it is at its min in all of them; what else the pod has
+ * does not protect it, and its namespace keeps the right to that.
+ *
  *     rule        others' namespaces                                     own namespace
  *     BORROWED    with a quota: who uses more than its min of what       nobody: they are not what is owed
- *                 is asked for, guaranteed and named by that quota,
- *                 whatever its priority
+ *                 is contested, whatever its priority
  *     OWN         nobody                                                 lower priority
  *     FREE        without a quota: lower priority                        lower priority
  *     CRITICAL    lower priority                                         lower priority
@@ -20,44 +23,6 @@
 #include "aggregator/policy/quota/preempt_internal.h"
 #include "shared/mem.h"
 
-/* --- min */
-
-const char *preempt_payers_below_min(const struct preempt_run *r, const struct preempt_pod *p,
-				     int64_t *used, int64_t *amount, int64_t *min)
-{
-	const struct preempt_purse *purse = &r->purses[p->space];
-	const char *name;
-
-	if (!purse->entry || purse->own)
-		return NULL; /* in its own namespace nobody else gains by it */
-	for (size_t at = 0; resources_next(kube_pod_requests(p->pod), &at, &name, amount);) {
-		const struct quota_row *row = quota_rows_find(&purse->entry->rows, name);
-
-		if (*amount <= 0 || !row || !row->in_min || row->used - *amount >= row->min)
-			continue;
-		*used = quota_clamp(row->used);
-		*min = quota_clamp(row->min);
-		return row->name;
-	}
-	*amount = 1;
-	if (purse->entry->rows.of[RESOURCE_PODS].in_min &&
-	    !resources_has(kube_pod_requests(p->pod), RESOURCE_PODS)) {
-		const struct quota_row *row = &purse->entry->rows.of[RESOURCE_PODS];
-
-		*used = quota_clamp(row->used);
-		*min = quota_clamp(row->min);
-		return row->used - 1 < row->min ? row->name : NULL;
-	}
-	return NULL;
-}
-
-static bool goes_below_min(const struct preempt_run *r, const struct preempt_pod *p)
-{
-	int64_t used, amount, min;
-
-	return preempt_payers_below_min(r, p, &used, &amount, &min) != NULL;
-}
-
 /* How much the pod has of what is claimed; each is one pod. */
 static int64_t share_of(const struct kube_pod *pod, const char *name)
 {
@@ -67,28 +32,173 @@ static int64_t share_of(const struct kube_pod *pod, const char *name)
 	return amount;
 }
 
+/* --- what is contested */
+
+/* Those beyond are one bit together. */
+static uint64_t bit_of(size_t claim)
+{
+	return 1ULL << (claim < 63 ? claim : 63);
+}
+
+static bool is_at_stake(const struct preempt_run *r, size_t claim)
+{
+	const struct quota_claim *c = &r->claims.of[claim];
+
+	return c->asked > 0 && quota_is_guaranteed(quota_rows_find(&r->book->sum, c->name));
+}
+
+static bool quotas_lack(const struct preempt_run *r, size_t claim)
+{
+	const struct quota_claim *c = &r->claims.of[claim];
+	const struct quota_row *sum = quota_rows_find(&r->book->sum, c->name);
+
+	return sum->used + c->total > (sum->min > c->floor ? sum->min : c->floor);
+}
+
+static int by_bits(const void *left, const void *right)
+{
+	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+
+	return (a > b) - (a < b);
+}
+
+/* Thousands of nodes differ in a few ways. */
+static void list_contests(struct preempt_run *r)
+{
+	size_t nodes = r->index->view->node_count;
+	uint32_t count = 0, kept = 1;
+	uint64_t *of = mem_zalloc(nodes + 1, sizeof(*of));
+
+	of[count++] = r->contested_by_quotas;
+	for (place_node n = 0; n < nodes; n++)
+		if (preempt_run_allows(r, n))
+			of[count++] = r->contested[n];
+	qsort(of, count, sizeof(*of), by_bits);
+	for (uint32_t i = 1; i < count; i++)
+		if (of[i] != of[kept - 1])
+			of[kept++] = of[i];
+	r->contests = of;
+	r->contest_count = kept;
+}
+
+/* Where nothing of all that is lacked, a rule about neighbours refuses: then everything counts. */
+static void find_contested(struct preempt_run *r)
+{
+	size_t nodes = r->index->view->node_count;
+	uint64_t all = 0, by_quotas = 0;
+
+	r->contested = mem_zalloc(nodes + 1, sizeof(*r->contested));
+	for (size_t i = 0; i < r->claims.count; i++) {
+		if (!is_at_stake(r, i))
+			continue;
+		all |= bit_of(i);
+		by_quotas |= quotas_lack(r, i) ? bit_of(i) : 0;
+		for (place_node n = 0; n < nodes; n++)
+			if (place_lacks(r->place, r->pod, n, r->claims.of[i].name))
+				r->contested[n] |= bit_of(i);
+	}
+	for (place_node n = 0; n < nodes; n++) {
+		r->contested[n] |= by_quotas;
+		r->contested[n] = r->contested[n] ? r->contested[n] : all;
+	}
+	r->contested_by_quotas = by_quotas ? by_quotas : all;
+	list_contests(r);
+}
+
 /*
- * Its quota uses more than its min of something that is asked for and guaranteed to somebody, and
- * the pod has some of it.
+ * Whether the pod has some of it, and its quota stays at or above its min without the pod, in all
+ * of it. So the quota uses more than its min of that now. taken: the book is without the pod.
  */
-static bool is_borrower(const struct preempt_run *r, const struct preempt_pod *p)
+static bool pays_for(const struct preempt_run *r, const struct preempt_pod *p, uint64_t contested,
+		     bool taken)
 {
 	const struct quota_entry *e = r->purses[p->space].entry;
+	bool any = false;
 
-	if (!r->purses[p->space].borrows)
-		return false;
 	for (size_t i = 0; i < r->claims.count; i++) {
 		const struct quota_claim *c = &r->claims.of[i];
-		const struct quota_row *row, *sum;
+		const struct quota_row *row;
+		int64_t share;
 
-		if (c->asked <= 0 || share_of(p->pod, c->name) <= 0)
+		if (!(contested & bit_of(i)) || !is_at_stake(r, i))
 			continue;
-		sum = quota_rows_find(&r->book->sum, c->name);
+		share = share_of(p->pod, c->name);
 		row = quota_rows_find(&e->rows, c->name);
-		if (quota_is_guaranteed(sum) && row && row->used > row->min)
+		if (share <= 0)
+			continue;
+		if (!row || row->used - (taken ? 0 : share) < row->min)
+			return false;
+		any = true;
+	}
+	return any;
+}
+
+/* On some destination. */
+static bool pays_somewhere(const struct preempt_run *r, const struct preempt_pod *p)
+{
+	for (uint32_t i = 0; i < r->contest_count; i++)
+		if (pays_for(r, p, r->contests[i], false))
+			return true;
+	return false;
+}
+
+/* --- min */
+
+/* Any guarantee: for who is not owed what it asks for. In its own namespace nobody else gains. */
+static bool goes_below_min(const struct preempt_run *r, const struct preempt_pod *p)
+{
+	const struct preempt_purse *purse = &r->purses[p->space];
+
+	if (!purse->entry || purse->own)
+		return false;
+	for (size_t i = 0; i < purse->entry->rows.count; i++) {
+		const struct quota_row *row = &purse->entry->rows.of[i];
+		int64_t share = row->in_min ? share_of(p->pod, row->name) : 0;
+
+		if (share > 0 && row->used - share < row->min)
 			return true;
 	}
 	return false;
+}
+
+/* How much of its min of the resource the quota is without, in mins. */
+static double missing(const struct quota_row *row, quota_amount used)
+{
+	return used < row->min ? (double)(row->min - used) / (double)row->min : 0;
+}
+
+/* Pods that are taken already are counted as if they were there. */
+static double loss_of_row(const struct preempt_run *r, const uint32_t *set, uint32_t count,
+			  uint32_t space, const struct quota_row *row)
+{
+	quota_amount used = row->used, going = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct preempt_payer *p = &r->payers[set[i]];
+		const struct preempt_pod *pod = preempt_run_pod(r, p);
+		int64_t share = pod->space == space ? share_of(pod->pod, row->name) : 0;
+
+		going += share;
+		used += p->taken ? share : 0;
+	}
+	return missing(row, used - going) - missing(row, used);
+}
+
+double preempt_payers_loss(const struct preempt_run *r, const uint32_t *set, uint32_t count)
+{
+	double loss = 0;
+
+	for (uint32_t i = 0; r->rule == PREEMPT_BORROWED && i < count; i++) {
+		uint32_t space = preempt_run_pod(r, &r->payers[set[i]])->space, k = 0;
+		const struct quota_entry *e = r->purses[space].entry;
+
+		while (preempt_run_pod(r, &r->payers[set[k]])->space != space)
+			k++;
+		for (size_t at = 0; k == i && e && at < e->rows.count; at++)
+			if (e->rows.of[at].in_min && e->rows.of[at].min > 0)
+				loss += loss_of_row(r, set, count, space, &e->rows.of[at]);
+	}
+	return loss;
 }
 
 /* Somebody in it might be a borrower. */
@@ -102,6 +212,23 @@ static bool may_borrow(const struct preempt_run *r, const struct quota_entry *e)
 			continue;
 		row = quota_rows_find(&e->rows, c->name);
 		if (row && row->used > row->min)
+			return true;
+	}
+	return false;
+}
+
+/* Whether its quota uses more than its min of something that is at stake, and the pod has some. */
+static bool is_borrower(const struct preempt_run *r, const struct preempt_pod *p)
+{
+	const struct quota_entry *e = r->purses[p->space].entry;
+
+	if (!r->purses[p->space].borrows)
+		return false;
+	for (size_t i = 0; i < r->claims.count; i++) {
+		const struct quota_row *row = quota_rows_find(&e->rows, r->claims.of[i].name);
+
+		if (is_at_stake(r, i) && share_of(p->pod, r->claims.of[i].name) > 0 && row &&
+		    row->used > row->min)
 			return true;
 	}
 	return false;
@@ -177,7 +304,7 @@ static enum preempt_refusal judge(struct preempt_run *r, const struct preempt_po
 		return why;
 	if (is_too_important(r, p->pod->template->priority))
 		return PREEMPT_PRIORITY;
-	if (goes_below_min(r, p))
+	if (r->rule == PREEMPT_BORROWED ? !pays_somewhere(r, p) : goes_below_min(r, p))
 		return PREEMPT_BELOW_MIN;
 	return by_time(r, p);
 }
@@ -240,6 +367,8 @@ static int by_rank(const void *left, const void *right)
 	if (!order)
 		order = (int)b->preferred - (int)a->preferred;
 	if (!order)
+		order = (a->loss > b->loss) - (a->loss < b->loss);
+	if (!order)
 		order = (int)a->use - (int)b->use;
 	if (!order)
 		order = (l->priority > k->priority) - (l->priority < k->priority);
@@ -294,6 +423,9 @@ void preempt_payers_forget(struct preempt_run *r)
 {
 	free(r->local);
 	free(r->local_first);
+	free(r->contested);
+	free(r->contests);
+	r->contested = r->contests = NULL;
 	r->local = r->local_first = NULL;
 	r->payer_count = r->match_count = 0;
 	memset(r->refused, 0, sizeof(r->refused));
@@ -329,13 +461,16 @@ static void collect(struct preempt_run *r, uint32_t i)
 	weigh(r, &p);
 	p.preferred = is_preferred(r, pod->pod->object.uid);
 	r->payers = preempt_grow(r->payers, r->payer_count, &r->payer_room, sizeof(*r->payers));
-	r->payers[r->payer_count++] = p;
+	r->payers[r->payer_count] = p;
+	r->payers[r->payer_count].loss = preempt_payers_loss(r, &r->payer_count, 1);
+	r->payer_count++;
 	r->nodes[pod->node].may_pay++;
 }
 
 void preempt_payers_collect(struct preempt_run *r)
 {
 	preempt_payers_forget(r);
+	find_contested(r);
 	for (uint32_t s = 0; s < r->index->space_count; s++)
 		r->purses[s].borrows = may_borrow(r, r->purses[s].entry);
 	for (uint32_t i = 0; i < r->index->pod_count; i++)
@@ -354,7 +489,8 @@ bool preempt_payers_is_there(const struct preempt_run *r, struct preempt_payer *
 	return p->handle != PLACE_NONE && place_where(r->place, p->handle) == pod->node;
 }
 
-bool preempt_payers_may_take(const struct preempt_run *r, struct preempt_payer *p)
+bool preempt_payers_may_take(const struct preempt_run *r, struct preempt_payer *p,
+			     uint64_t contested)
 {
 	const struct preempt_pod *pod = preempt_run_pod(r, p);
 	const struct preempt_purse *purse = &r->purses[pod->space];
@@ -364,5 +500,20 @@ bool preempt_payers_may_take(const struct preempt_run *r, struct preempt_payer *
 	for (uint32_t i = 0; !r->soft && i < p->match_count; i++)
 		if (r->budget_left[r->matches[p->first_match + i]] <= 0)
 			return false;
-	return !goes_below_min(r, pod) && preempt_payers_is_there(r, p);
+	if (r->rule == PREEMPT_BORROWED ? !pays_for(r, pod, contested, false)
+					: goes_below_min(r, pod))
+		return false;
+	return preempt_payers_is_there(r, p);
+}
+
+bool preempt_payers_serve(const struct preempt_run *r, const uint32_t *set, uint32_t count,
+			  place_node n)
+{
+	for (uint32_t i = 0; r->rule == PREEMPT_BORROWED && i < count; i++) {
+		const struct preempt_payer *p = &r->payers[set[i]];
+
+		if (!pays_for(r, preempt_run_pod(r, p), r->contested[n], p->taken))
+			return false;
+	}
+	return true;
 }
