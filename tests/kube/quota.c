@@ -86,32 +86,29 @@ static const char story_of_extender[] =
 	"'expect':{'result':'preempted','reason':'over_sum_min','candidate':'b1','victims':['a3'],"
 	"'used':{'a':{'nvidia.com/gpu':4},'b':{'nvidia.com/gpu':6}}}}]}";
 
-/* a borrows CPU, and has memory and GPUs below its min, of which there are enough. */
+/* a borrows two CPUs and has memory of its min to spare: the CPUs come back all the same. */
 static const char story_of_three[] =
-	"{'id':'borrowed CPU comes back',"
-	"'nodes':[{'name':'n1','allocatable':{'pods':110,'cpu':6000,'memory':68719476736,"
+	"{'id':'CPU comes back from a quota within its min of memory and GPUs',"
+	"'nodes':[{'name':'n1','allocatable':{'pods':110,'cpu':10000,'memory':107374182400,"
 	"'nvidia.com/gpu':8}}],"
 	"'quotas':["
-	"{'namespace':'a','min':{'cpu':2000,'memory':17179869184,'nvidia.com/gpu':4},"
-	"'max':{'cpu':8000,'memory':34359738368,'nvidia.com/gpu':8}},"
-	"{'namespace':'b','min':{'cpu':4000,'memory':17179869184,'nvidia.com/gpu':4},"
-	"'max':{'cpu':8000,'memory':34359738368,'nvidia.com/gpu':8}}],"
+	"{'namespace':'a','min':{'cpu':4000,'memory':64424509440,'nvidia.com/gpu':4},"
+	"'max':{'cpu':10000,'memory':107374182400,'nvidia.com/gpu':8}},"
+	"{'namespace':'b','min':{'cpu':6000,'memory':42949672960,'nvidia.com/gpu':4},"
+	"'max':{'cpu':10000,'memory':107374182400,'nvidia.com/gpu':8}}],"
 	"'pods':["
-	"{'pod':'a1','namespace':'a','node':'n1','request':{'cpu':2000,'memory':1073741824,"
+	"{'pod':'a1','namespace':'a','node':'n1','request':{'cpu':2000,'memory':4294967296,"
 	"'nvidia.com/gpu':1},'start':1},"
-	"{'pod':'a2','namespace':'a','node':'n1','request':{'cpu':2000,'memory':1073741824},"
-	"'start':2},"
-	"{'pod':'a3','namespace':'a','node':'n1','request':{'cpu':2000,'memory':1073741824},"
-	"'start':3}],"
-	"'steps':["
-	"{'submit':{'pod':'b1','namespace':'b','request':{'cpu':2000,'memory':1073741824,"
-	"'nvidia.com/gpu':2},'start':4},"
-	"'expect':{'result':'preempted','reason':'over_sum_min','victims':['a3'],'used':{"
-	"'a':{'cpu':4000},'b':{'cpu':2000}}}},"
-	"{'submit':{'pod':'b2','namespace':'b','request':{'cpu':2000,'memory':1073741824},"
-	"'start':5},"
-	"'expect':{'result':'preempted','reason':'over_sum_min','victims':['a2'],'used':{"
-	"'a':{'cpu':2000},'b':{'cpu':4000}}}}]}";
+	"{'pod':'a2','namespace':'a','node':'n1','request':{'cpu':2000,'memory':4294967296,"
+	"'nvidia.com/gpu':1},'start':2},"
+	"{'pod':'a3','namespace':'a','node':'n1','request':{'cpu':2000,'memory':4294967296,"
+	"'nvidia.com/gpu':1},'start':3},"
+	"{'pod':'b1','namespace':'b','node':'n1','request':{'cpu':4000,'memory':4294967296},"
+	"'start':4}],"
+	"'steps':[{'submit':{'pod':'b2','namespace':'b','request':{'cpu':2000,"
+	"'memory':4294967296,'nvidia.com/gpu':1},'start':5},"
+	"'expect':{'result':'preempted','reason':'over_sum_min','victims':['a3'],"
+	"'used':{'a':{'cpu':4000},'b':{'cpu':6000}}}}]}";
 
 /* No event of a quota makes a stock scheduler ask again. */
 static const char story_of_raise[] =
@@ -616,16 +613,16 @@ static void test_resources_no_quota_names(void **state)
 	tell(find_story("issue/683-gpu-and-cpu-pods"));
 }
 
-static void test_raised_max(void **state)
-{
-	(void)state;
-	tell_text(story_of_raise);
-}
-
 static void test_three_resources(void **state)
 {
 	(void)state;
 	tell_text(story_of_three);
+}
+
+static void test_raised_max(void **state)
+{
+	(void)state;
+	tell_text(story_of_raise);
 }
 
 static void test_extender(void **state)
@@ -646,8 +643,8 @@ int main(void)
 		cmocka_unit_test_teardown(test_cross_node, clear),
 		cmocka_unit_test_teardown(test_demo, clear),
 		cmocka_unit_test_teardown(test_resources_no_quota_names, clear),
-		cmocka_unit_test_teardown(test_raised_max, clear),
 		cmocka_unit_test_teardown(test_three_resources, clear),
+		cmocka_unit_test_teardown(test_raised_max, clear),
 		cmocka_unit_test_teardown(test_extender, clear),
 	};
 	int failed;

@@ -69,6 +69,8 @@ static void expect(const char *namespace, const char *request, enum preempt_verd
 	struct preempt_ask ask = {.pod = pod, .now_ns = VIEW_FIXTURE_NOW_NS};
 	struct buf b = BUF_INIT;
 
+	preempt_plan_fini(&plan);
+	plan = (struct preempt_plan){0};
 	preempt_fixture_build(&f, true);
 	preempt_make_plan(f.index, f.place, f.book, &f.options, &ask, &plan);
 	buf_printf(&b, "%s", plan.chosen.node ? plan.chosen.node : "-");
@@ -146,6 +148,34 @@ static void who_loses_least_of_a_guarantee_pays(void **unused)
 	expect("b", "{'cpu':1000}", PREEMPT_VICTIMS, "n a1");
 }
 
+/* Memory is lacked on m and CPU on n: on each the other resource does not protect a. */
+static void contested_is_what_the_node_lacks(void **unused)
+{
+	(void)unused;
+	put_node("m", "'cpu':'32','memory':'8'");
+	put_node("n", "'cpu':'4','memory':'64'");
+	preempt_fixture_quota(&f, "a", "{'cpu':20000,'memory':4}", "{}");
+	preempt_fixture_quota(&f, "b", "{'cpu':16000,'memory':80}", "{}");
+	for (int i = 1; i <= 4; i++)
+		put_pod("a", i, "m", "{'cpu':1000,'memory':2}");
+	for (int i = 5; i <= 8; i++)
+		put_pod("a", i, "n", "{'cpu':1000,'memory':2}");
+	expect("b", "{'cpu':1000,'memory':2}", PREEMPT_VICTIMS, "m a4");
+}
+
+/* Five of six CPUs may go, as one is guaranteed; of memory a is below its min throughout. */
+static void the_min_of_what_is_contested_is_kept(void **unused)
+{
+	(void)unused;
+	put_node("n", "'cpu':'6','memory':'64'");
+	preempt_fixture_quota(&f, "a", "{'cpu':1000,'memory':40}", "{}");
+	preempt_fixture_quota(&f, "b", "{'cpu':6000,'memory':20}", "{}");
+	for (int i = 1; i <= 6; i++)
+		put_pod("a", i, "n", "{'cpu':1000,'memory':2}");
+	expect("b", "{'cpu':5000,'memory':2}", PREEMPT_VICTIMS, "n a6 a5 a4 a3 a2");
+	expect("b", "{'cpu':6000,'memory':2}", PREEMPT_IMPOSSIBLE, "-");
+}
+
 #define STORY(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -154,6 +184,8 @@ int main(void)
 		STORY(what_is_not_contested_does_not_protect),
 		STORY(every_contested_resource_protects),
 		STORY(who_loses_least_of_a_guarantee_pays),
+		STORY(contested_is_what_the_node_lacks),
+		STORY(the_min_of_what_is_contested_is_kept),
 		STORY(no_quota_is_advised_for_a_pod_larger_than_any_node),
 	};
 

@@ -3,8 +3,8 @@
  * Thousands of small seeded clusters, each asked for victims; what is answered is held against
  * rules that are written down here once more, in plain numbers:
  *
- *   - a set only has pods that may go, all together: no quota below its min, no budget broken, no
- *     window and no min runtime ignored
+ *   - a set only has pods that may go, all together: no quota below its min (of what is contested,
+ *     where borrowers pay), no budget broken, no window and no min runtime ignored
  *   - without them, in a cluster built anew, it fits on the node that was named, and the quotas
  *     allow it: admission, once it has that node nominated, and
  *     the sums written down here; without all but one of them it starts on no node at all
@@ -334,17 +334,6 @@ static bool is_owed(const struct world *w)
 	return at_stake > 0 && left_of_min == at_stake;
 }
 
-static bool borrows(const struct world *w, const struct toy_pod *p)
-{
-	const struct toy_quota *q = &w->quotas[p->space];
-
-	for (int r = 0; r < AMOUNTS; r++)
-		if (w->self.asks[r] && p->asks[r] && q->there && somebody_is_guaranteed(w, r) &&
-		    used_of(w, p->space, r, going_of(w)) > min_of(w, p->space, r))
-			return true;
-	return false;
-}
-
 /* Over all quotas. */
 static int sum_used(const struct world *w, int r, uint32_t without)
 {
@@ -363,6 +352,51 @@ static int sum_min(const struct world *w, int r)
 	for (int s = 0; s < SPACES; s++)
 		sum += min_of(w, s, r);
 	return sum;
+}
+
+static int free_on(const struct world *w, int n, int r)
+{
+	int left = w->room[n][r];
+
+	for (int i = 0; i < w->pod_count; i++)
+		if (w->pods[i].node == n && !w->pods[i].going)
+			left -= w->pods[i].asks[r];
+	return left;
+}
+
+/* The pod lacks it, on the node or under the sum of min; where it lacks nothing, all of it. */
+static bool is_contested(const struct world *w, int n, int r)
+{
+	bool lacks[AMOUNTS], any = false;
+
+	for (int k = 0; k < AMOUNTS; k++) {
+		lacks[k] = is_at_stake(w, k) &&
+			   (free_on(w, n, k) < w->self.asks[k] ||
+			    sum_used(w, k, going_of(w)) + w->self.asks[k] > sum_min(w, k));
+		any |= lacks[k];
+	}
+	return any ? lacks[r] : is_at_stake(w, r);
+}
+
+/* It has some of what is contested there, and its quota has its min of all of that without it. */
+static bool pays(const struct world *w, const struct toy_pod *p, int n)
+{
+	bool any = false;
+
+	for (int r = 0; r < AMOUNTS; r++) {
+		if (!p->asks[r] || !is_contested(w, n, r))
+			continue;
+		any = true;
+		if (used_of(w, p->space, r, going_of(w)) - p->asks[r] < min_of(w, p->space, r))
+			return false;
+	}
+	return any;
+}
+
+/* Borrowers pay, whatever their priority. */
+static bool others_pay(const struct world *w)
+{
+	return w->self.priority < CRITICAL && w->quotas[w->self.space].there && is_owed(w);
 }
 
 /* Without those, who were all there but the ones that are going. */
@@ -388,8 +422,8 @@ static bool quotas_allow(const struct world *w, uint32_t without)
 	return true;
 }
 
-/* By what it is alone, but budgets. */
-static bool may_go(const struct world *w, const struct toy_pod *p)
+/* By what it is alone, but budgets, so that the pod starts on that node. */
+static bool may_go(const struct world *w, const struct toy_pod *p, int n)
 {
 	bool lower = p->priority < w->self.priority, own = p->space == w->self.space;
 	bool quota = w->quotas[p->space].there, mine = w->quotas[w->self.space].there;
@@ -403,7 +437,7 @@ static bool may_go(const struct world *w, const struct toy_pod *p)
 		return !quota && lower;
 	if (!is_owed(w))
 		return own && lower;
-	return !own && quota && p->priority < CRITICAL && borrows(w, p);
+	return !own && quota && p->priority < CRITICAL && pays(w, p, n);
 }
 
 static bool keeps_budgets(const struct world *w, uint32_t set)
@@ -435,67 +469,7 @@ static int evicted_before(const struct world *w, int space)
 	return count;
 }
 
-/* Borrowed room is what the pod is after: it is owed what it asks for. */
-static bool reclaims(const struct world *w)
-{
-	return w->self.priority < CRITICAL && w->quotas[w->self.space].there && is_owed(w);
-}
-
-static bool node_lacks(const struct world *w, int node, int r)
-{
-	int used = 0;
-
-	for (int i = 0; i < w->pod_count; i++)
-		used += w->pods[i].node == node && !w->pods[i].going ? w->pods[i].asks[r] : 0;
-	return used + w->self.asks[r] > w->room[node][r];
-}
-
-static bool quotas_lack(const struct world *w, int r)
-{
-	int most = sum_min(w, r), used = sum_used(w, r, going_of(w));
-
-	return used + w->self.asks[r] > (used > most ? used : most);
-}
-
-/* By resource, for a pod that goes to that node: what it lacks, or all where it lacks nothing. */
-static void find_contested(const struct world *w, int node, bool contested[AMOUNTS])
-{
-	bool any = false;
-
-	for (int r = 0; r < AMOUNTS; r++) {
-		contested[r] = is_at_stake(w, r) && (node_lacks(w, node, r) || quotas_lack(w, r));
-		any = any || contested[r];
-	}
-	for (int r = 0; r < AMOUNTS && !any; r++)
-		contested[r] = is_at_stake(w, r);
-}
-
-/* Of what is contested there each victim holds some, and no quota gives more than it borrowed. */
-static bool pay(const struct world *w, uint32_t set, int node)
-{
-	bool contested[AMOUNTS];
-
-	find_contested(w, node, contested);
-	for (int i = 0; i < w->pod_count; i++) {
-		const struct toy_pod *p = &w->pods[i];
-		bool holds = false;
-
-		if (!(set & 1U << i))
-			continue;
-		for (int r = 0; r < AMOUNTS; r++) {
-			if (!contested[r] || !p->asks[r])
-				continue;
-			holds = true;
-			if (used_of(w, p->space, r, going_of(w) | set) < min_of(w, p->space, r))
-				return false;
-		}
-		if (!holds)
-			return false;
-	}
-	return true;
-}
-
-static bool keeps_quotas(const struct world *w, uint32_t set)
+static bool keeps_quotas(const struct world *w, uint32_t set, int n)
 {
 	for (int s = 0; s < SPACES; s++) {
 		const struct toy_quota *q = &w->quotas[s];
@@ -507,9 +481,11 @@ static bool keeps_quotas(const struct world *w, uint32_t set)
 			continue;
 		if (q->window && going + evicted_before(w, s) > q->evictions)
 			return false;
-		for (int r = 0; !reclaims(w) && s != w->self.space && r < AMOUNTS; r++) {
+		for (int r = 0; s != w->self.space && r < AMOUNTS; r++) {
 			int used = used_of(w, s, r, going_of(w) | set);
 
+			if (others_pay(w) && !is_contested(w, n, r))
+				continue;
 			if (q->names[r] && used < q->min[r] &&
 			    used != used_of(w, s, r, going_of(w)))
 				return false;
@@ -518,14 +494,12 @@ static bool keeps_quotas(const struct world *w, uint32_t set)
 	return true;
 }
 
-/* For a pod that goes to that node. */
-static bool may_all_go(const struct world *w, uint32_t set, int node, bool soft)
+static bool may_all_go(const struct world *w, uint32_t set, bool soft, int n)
 {
 	for (int i = 0; i < w->pod_count; i++)
-		if (set & 1U << i && !may_go(w, &w->pods[i]))
+		if (set & 1U << i && !may_go(w, &w->pods[i], n))
 			return false;
-	return keeps_quotas(w, set) && (soft || keeps_budgets(w, set)) &&
-	       (!reclaims(w) || pay(w, set, node));
+	return keeps_quotas(w, set, n) && (soft || keeps_budgets(w, set));
 }
 
 /* As a scheduler asks that has nominated a node for it, or not. */
@@ -562,8 +536,8 @@ static bool starts(const struct world *w, uint32_t without, const char *node, bo
 	return can;
 }
 
-/* Somewhere, if it were for the nodes alone. */
-static bool has_room(const struct world *w, uint32_t without)
+/* If it were for the nodes alone: on any; `set`: where those may go for it. */
+static bool has_room_for(const struct world *w, uint32_t without, uint32_t set)
 {
 	struct kube_pod *pod = record_of(w);
 	struct preempt_fixture f;
@@ -573,16 +547,22 @@ static bool has_room(const struct world *w, uint32_t without)
 	build(&f, w, without, false);
 	self = place_add_pod(f.place, pod);
 	for (int n = 0; n < w->node_count; n++)
-		fits |= place_check(f.place, self, (place_node)n) == PLACE_FITS;
+		fits |= may_all_go(w, set, true, n) &&
+			place_check(f.place, self, (place_node)n) == PLACE_FITS;
 	preempt_fixture_fini(&f);
 	object_drop(&pod->object);
 	return fits;
 }
 
-/* Whether there is room, and the sums above allow it. */
-static bool fits_anywhere(const struct world *w, uint32_t without)
+static bool has_room(const struct world *w, uint32_t without)
 {
-	return quotas_allow(w, without) && has_room(w, without);
+	return has_room_for(w, without, 0);
+}
+
+/* Whether there is room without the set and those that are going, and the sums above allow it. */
+static bool fits_anywhere(const struct world *w, uint32_t set, uint32_t going)
+{
+	return quotas_allow(w, set | going) && has_room_for(w, set | going, set);
 }
 
 /* --- all sets */
@@ -616,18 +596,19 @@ static void leave_out(struct brute *b, uint32_t set)
 			toggle(b, i, set & 1U << i);
 }
 
-/* On any node; local: on the node of all of them. */
+/* On any node for which those may go; local: on the node of all of them. */
 static bool starts_somewhere(struct brute *b, uint32_t set, bool soft, bool local)
 {
 	leave_out(b, set | going_of(b->w));
 	if (!quotas_allow(b->w, set | going_of(b->w)))
 		return false;
 	for (int n = 0; n < b->w->node_count; n++) {
-		bool here = may_all_go(b->w, set, n, soft);
+		bool here = true;
 
 		for (int i = 0; local && i < b->w->pod_count; i++)
 			here &= !(set & 1U << i) || b->w->pods[i].node == n;
-		if (here && place_check(b->f->place, b->self, (place_node)n) == PLACE_FITS)
+		if (here && may_all_go(b->w, set, soft, n) &&
+		    place_check(b->f->place, b->self, (place_node)n) == PLACE_FITS)
 			return true;
 	}
 	return false;
@@ -639,10 +620,12 @@ static uint32_t all_that_may_go(const struct world *w, int *count)
 
 	*count = 0;
 	for (int i = 0; i < w->pod_count; i++) {
-		if (!may_go(w, &w->pods[i]))
-			continue;
-		set |= 1U << i;
-		++*count;
+		bool may = false;
+
+		for (int n = 0; n < w->node_count; n++)
+			may |= may_go(w, &w->pods[i], n);
+		set |= may ? 1U << i : 0;
+		*count += may;
 	}
 	return set;
 }
@@ -700,26 +683,20 @@ static bool in_debt(const struct world *w, uint32_t without)
 	return false;
 }
 
-/* "n2" */
-static int node_of(const char *name)
-{
-	assert_non_null(name);
-	return (int)strtol(name + 1, NULL, 10);
-}
-
 static void check_victims(const struct world *w, const struct preempt_plan *plan)
 {
 	uint32_t set = mask_of(w, &plan->chosen), going = going_of(w);
+	int at = plan->chosen.node[strlen(plan->chosen.node) - 1] - '0';
 	bool breaks = plan->chosen.violations > 0;
 
 	assert_true(plan->chosen.victim_count > 0);
-	assert_true(may_all_go(w, set, node_of(plan->chosen.node), w->soft));
+	assert_true(may_all_go(w, set, w->soft, at));
 	assert_int_equal(breaks, !keeps_budgets(w, set));
 	assert_true(starts(w, set | going, plan->chosen.node, true));
 	assert_true(quotas_allow(w, set | going));
 	for (int i = 0; i < w->pod_count; i++)
 		if (set & 1U << i)
-			assert_false(fits_anywhere(w, (set & ~(1U << i)) | going));
+			assert_false(fits_anywhere(w, set & ~(1U << i), going));
 	if (breaks)
 		assert_false(some_set_does(w, false, false, false));
 	elsewhere += plan->several && has_room(w, going_of(w));
@@ -736,10 +713,10 @@ static void check_plan(const struct world *w, const struct preempt_plan *plan)
 		return;
 	case PREEMPT_WAIT:
 		assert_true(starts(w, going_of(w), plan->chosen.node, false));
-		assert_false(fits_anywhere(w, 0));
+		assert_false(fits_anywhere(w, 0, 0));
 		return;
 	case PREEMPT_VICTIMS:
-		assert_false(fits_anywhere(w, going_of(w)));
+		assert_false(fits_anywhere(w, 0, going_of(w)));
 		check_victims(w, plan);
 		return;
 	default:

@@ -128,6 +128,8 @@ struct preempt_run {
 	 * quotas refuse.
 	 */
 	uint64_t *contested, contested_by_quotas; /* the first owned; by place_node */
+	uint64_t *contests; /* owned; those that differ */
+	uint32_t contest_count;
 	uint32_t refused[PREEMPT_REFUSALS];
 	int64_t retry_ns;
 	struct preempt_node *nodes; /* by place_node */
@@ -181,6 +183,9 @@ void preempt_payers_forget(struct preempt_run *r);
 /* Whether it may be one more victim where that is contested, as things are now. */
 bool preempt_payers_may_take(const struct preempt_run *r, struct preempt_payer *p,
 			     uint64_t contested);
+/* Whether a set that is taken may be, in turn or all at once, for that destination. */
+bool preempt_payers_serve(const struct preempt_run *r, const uint32_t *set, uint32_t count,
+			  place_node n);
 /* What the quotas of the set's pods lose of their guarantees when all of them go, in mins. */
 double preempt_payers_loss(const struct preempt_run *r, const uint32_t *set, uint32_t count);
 /* Looks it up when it is first tried. False: the simulation does not have it on its node. */

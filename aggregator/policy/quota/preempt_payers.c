@@ -55,6 +55,32 @@ static bool quotas_lack(const struct preempt_run *r, size_t claim)
 	return sum->used + c->total > (sum->min > c->floor ? sum->min : c->floor);
 }
 
+static int by_bits(const void *left, const void *right)
+{
+	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+
+	return (a > b) - (a < b);
+}
+
+/* Thousands of nodes differ in a few ways. */
+static void list_contests(struct preempt_run *r)
+{
+	size_t nodes = r->index->view->node_count;
+	uint32_t count = 0, kept = 1;
+	uint64_t *of = mem_zalloc(nodes + 1, sizeof(*of));
+
+	of[count++] = r->contested_by_quotas;
+	for (place_node n = 0; n < nodes; n++)
+		if (preempt_run_allows(r, n))
+			of[count++] = r->contested[n];
+	qsort(of, count, sizeof(*of), by_bits);
+	for (uint32_t i = 1; i < count; i++)
+		if (of[i] != of[kept - 1])
+			of[kept++] = of[i];
+	r->contests = of;
+	r->contest_count = kept;
+}
+
 /* Where nothing of all that is lacked, a rule about neighbours refuses: then everything counts. */
 static void find_contested(struct preempt_run *r)
 {
@@ -76,13 +102,15 @@ static void find_contested(struct preempt_run *r)
 		r->contested[n] = r->contested[n] ? r->contested[n] : all;
 	}
 	r->contested_by_quotas = by_quotas ? by_quotas : all;
+	list_contests(r);
 }
 
 /*
  * Whether the pod has some of it, and its quota stays at or above its min without the pod, in all
- * of it. So the quota uses more than its min of that now.
+ * of it. So the quota uses more than its min of that now. taken: the book is without the pod.
  */
-static bool pays_for(const struct preempt_run *r, const struct preempt_pod *p, uint64_t contested)
+static bool pays_for(const struct preempt_run *r, const struct preempt_pod *p, uint64_t contested,
+		     bool taken)
 {
 	const struct quota_entry *e = r->purses[p->space].entry;
 	bool any = false;
@@ -98,7 +126,7 @@ static bool pays_for(const struct preempt_run *r, const struct preempt_pod *p, u
 		row = quota_rows_find(&e->rows, c->name);
 		if (share <= 0)
 			continue;
-		if (!row || row->used - share < row->min)
+		if (!row || row->used - (taken ? 0 : share) < row->min)
 			return false;
 		any = true;
 	}
@@ -108,17 +136,9 @@ static bool pays_for(const struct preempt_run *r, const struct preempt_pod *p, u
 /* On some destination. */
 static bool pays_somewhere(const struct preempt_run *r, const struct preempt_pod *p)
 {
-	uint64_t last = r->contested_by_quotas;
-
-	if (pays_for(r, p, last))
-		return true;
-	for (place_node n = 0; n < r->index->view->node_count; n++) {
-		if (r->contested[n] == last || !preempt_run_allows(r, n))
-			continue;
-		last = r->contested[n];
-		if (pays_for(r, p, last))
+	for (uint32_t i = 0; i < r->contest_count; i++)
+		if (pays_for(r, p, r->contests[i], false))
 			return true;
-	}
 	return false;
 }
 
@@ -404,7 +424,8 @@ void preempt_payers_forget(struct preempt_run *r)
 	free(r->local);
 	free(r->local_first);
 	free(r->contested);
-	r->contested = NULL;
+	free(r->contests);
+	r->contested = r->contests = NULL;
 	r->local = r->local_first = NULL;
 	r->payer_count = r->match_count = 0;
 	memset(r->refused, 0, sizeof(r->refused));
@@ -479,7 +500,20 @@ bool preempt_payers_may_take(const struct preempt_run *r, struct preempt_payer *
 	for (uint32_t i = 0; !r->soft && i < p->match_count; i++)
 		if (r->budget_left[r->matches[p->first_match + i]] <= 0)
 			return false;
-	if (r->rule == PREEMPT_BORROWED ? !pays_for(r, pod, contested) : goes_below_min(r, pod))
+	if (r->rule == PREEMPT_BORROWED ? !pays_for(r, pod, contested, false)
+					: goes_below_min(r, pod))
 		return false;
 	return preempt_payers_is_there(r, p);
+}
+
+bool preempt_payers_serve(const struct preempt_run *r, const uint32_t *set, uint32_t count,
+			  place_node n)
+{
+	for (uint32_t i = 0; r->rule == PREEMPT_BORROWED && i < count; i++) {
+		const struct preempt_payer *p = &r->payers[set[i]];
+
+		if (!pays_for(r, preempt_run_pod(r, p), r->contested[n], p->taken))
+			return false;
+	}
+	return true;
 }

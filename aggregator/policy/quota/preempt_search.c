@@ -441,15 +441,21 @@ static void search_elsewhere(struct preempt_run *r, struct preempt_set *best)
 	free(s.all);
 }
 
-/* Where it could start now, the set's own node first. */
-static place_node find_start(struct preempt_run *r, place_node first)
+static bool starts(struct preempt_run *r, const struct preempt_set *s, place_node n)
+{
+	return preempt_run_allows(r, n) && preempt_run_fits(r, n) == PLACE_FITS &&
+	       preempt_payers_serve(r, s->of, s->count, n);
+}
+
+/* Where it could start now and the set may go for it, the set's own node first. */
+static place_node find_start(struct preempt_run *r, const struct preempt_set *s)
 {
 	if (!preempt_run_gates(r))
 		return PLACE_NONE;
-	if (preempt_run_fits(r, first) == PLACE_FITS)
-		return first;
+	if (starts(r, s, s->at))
+		return s->at;
 	for (place_node n = 0; n < r->index->view->node_count; n++)
-		if (preempt_run_allows(r, n) && preempt_run_fits(r, n) == PLACE_FITS)
+		if (starts(r, s, n))
 			return n;
 	return PLACE_NONE;
 }
@@ -457,21 +463,23 @@ static place_node find_start(struct preempt_run *r, place_node first)
 /* Puts back, the dearest first, one without whom it starts somewhere. False: there is none. */
 static bool spare_one(struct preempt_run *r, struct preempt_set *s)
 {
-	for (uint32_t i = s->count; i-- > 0;) {
-		struct preempt_payer *p = &r->payers[s->of[i]];
+	s->count--;
+	for (uint32_t i = s->count + 1; i-- > 0;) {
+		uint32_t payer = s->of[i];
 		place_node at;
 
-		preempt_run_put(r, p);
-		at = find_start(r, s->at);
-		if (at == PLACE_NONE) {
-			preempt_run_take(r, p);
-			continue;
-		}
-		s->at = at;
-		s->count--;
+		preempt_run_put(r, &r->payers[payer]);
 		memmove(s->of + i, s->of + i + 1, (s->count - i) * sizeof(*s->of));
-		return true;
+		at = find_start(r, s);
+		if (at != PLACE_NONE) {
+			s->at = at;
+			return true;
+		}
+		memmove(s->of + i + 1, s->of + i, (s->count - i) * sizeof(*s->of));
+		s->of[i] = payer;
+		preempt_run_take(r, &r->payers[payer]);
 	}
+	s->count++;
 	return false;
 }
 
@@ -482,7 +490,7 @@ static void spare(struct preempt_run *r, struct preempt_set *s)
 
 	for (uint32_t i = 0; i < s->count; i++)
 		preempt_run_take(r, &r->payers[s->of[i]]);
-	while (spare_one(r, s))
+	while (s->count && spare_one(r, s))
 		;
 	for (uint32_t i = 0; i < s->count; i++)
 		preempt_run_put(r, &r->payers[s->of[i]]);
