@@ -46,6 +46,11 @@ void settings_fini(struct settings *s)
 	*s = (struct settings){0};
 }
 
+bool options_stands_alone(const struct option_spec *spec)
+{
+	return spec->kind == OPTION_FLAG || spec->kind == OPTION_PERIOD;
+}
+
 bool options_is_list(const struct option_spec *spec)
 {
 	return spec->kind == OPTION_LIST || spec->kind == OPTION_RECORDS;
@@ -136,7 +141,7 @@ static int take_long(struct arguments *a, const char *text)
 	const struct option_spec *spec = options_find(a->program->specs, name);
 	int rc = 0;
 
-	if (spec && spec->kind != OPTION_FLAG) {
+	if (spec && !options_stands_alone(spec)) {
 		rc = take_value(a, spec, equals ? equals + 1 : NULL);
 	} else if (spec) {
 		const char *value = equals ? equals + 1 : "true";
@@ -144,7 +149,7 @@ static int take_long(struct arguments *a, const char *text)
 		settings_add(a->out, spec, value, strlen(value), NULL);
 	} else if (strncmp(name, "no-", 3) == 0 && !equals &&
 		   (spec = options_find(a->program->specs, name + 3)) &&
-		   spec->kind == OPTION_FLAG) {
+		   options_stands_alone(spec)) {
 		settings_add(a->out, spec, "false", 5, NULL);
 	} else {
 		rc = unknown(a, name);
@@ -172,8 +177,10 @@ static int take_letters(struct arguments *a, const char *letters)
 				   isgraph((unsigned char)*letters) ? *letters : '?');
 			return -EINVAL;
 		}
-		if (spec->kind != OPTION_FLAG)
+		if (!options_stands_alone(spec))
 			return take_value(a, spec, letters[1] ? letters + 1 : NULL);
+		if (spec->kind == OPTION_PERIOD && letters[1] == '=')
+			return take_value(a, spec, letters + 2);
 		settings_add(a->out, spec, "true", 4, NULL);
 	}
 	return 0;

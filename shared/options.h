@@ -3,6 +3,7 @@
 #ifndef EVENKEEL_SHARED_OPTIONS_H
 #define EVENKEEL_SHARED_OPTIONS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -21,6 +22,8 @@ enum option_kind {
 	OPTION_INTEGER, /* int64_t, min..max */
 	OPTION_NUMBER, /* double, min..max */
 	OPTION_DURATION, /* int64_t nanoseconds: "300ms", "5s", "10m", "2h"; min..max in nanoseconds */
+	OPTION_PERIOD, /* the same; alone it is choices[0], and only "=" gives it another: --name=5s, -x=5s. --no-name is 0; true and
+			    false in the environment and YAML, too */
 	OPTION_CHOICE, /* int: index into choices */
 };
 
@@ -71,6 +74,8 @@ int options_parse(const struct option_program *program, void *values, int argc, 
 		  struct option_list *operands, struct reason *reason);
 void options_free(const struct option_program *program, void *values);
 void option_list_free(struct option_list *list);
+/* It can stand alone on a command line: what follows it is no value of it. */
+bool options_stands_alone(const struct option_spec *spec);
 /* The text of --help. */
 void options_help(const struct option_program *program, struct buf *out);
 

@@ -58,7 +58,9 @@ void options_value_word(const struct option_spec *spec, struct buf *out)
 {
 	if (spec->kind == OPTION_FLAG)
 		return;
-	if (spec->value)
+	if (spec->kind == OPTION_PERIOD)
+		buf_printf(out, "[=%s]", spec->value);
+	else if (spec->value)
 		buf_add_str(out, spec->value);
 	else if (spec->kind == OPTION_CHOICE)
 		add_choices(spec, out);
@@ -77,7 +79,7 @@ static void add_flags(const struct option_spec *spec, struct buf *out)
 		buf_printf(out, "  -%c, --%s%s", spec->letter, no, spec->name);
 	else
 		buf_printf(out, "      --%s%s", no, spec->name);
-	if (spec->kind != OPTION_FLAG)
+	if (!options_stands_alone(spec))
 		buf_add_char(out, ' ');
 	options_value_word(spec, out);
 }

@@ -34,7 +34,7 @@ static void format_bound(const struct option_spec *spec, double bound, struct bu
 {
 	char text[DURATION_LEN];
 
-	if (spec->kind == OPTION_DURATION) {
+	if (spec->kind == OPTION_DURATION || spec->kind == OPTION_PERIOD) {
 		duration_format((int64_t)bound, text);
 		buf_add_str(out, text);
 	} else {
@@ -59,7 +59,7 @@ void options_range(const struct option_spec *spec, struct buf *out)
 static int check_range(const struct option_spec *spec, double value, const char *text,
 		       struct reason *reason)
 {
-	bool duration = spec->kind == OPTION_DURATION;
+	bool duration = spec->kind == OPTION_DURATION || spec->kind == OPTION_PERIOD;
 	char quoted[QUOTED_LEN];
 	struct buf range = BUF_INIT;
 
@@ -138,6 +138,16 @@ static int set_duration(const struct option_spec *spec, const char *text, int64_
 	return 0;
 }
 
+static int set_period(const struct option_spec *spec, const char *text, int64_t *value,
+		      struct reason *reason)
+{
+	if (strcmp(text, "false") != 0)
+		return set_duration(spec, strcmp(text, "true") == 0 ? spec->choices[0] : text,
+				    value, reason);
+	*value = 0;
+	return 0;
+}
+
 static int set_choice(const struct option_spec *spec, const char *text, int *value,
 		      struct reason *reason)
 {
@@ -193,6 +203,8 @@ int options_set(const struct option_spec *spec, const char *text, void *values,
 		return set_number(spec, text, member, reason);
 	case OPTION_DURATION:
 		return set_duration(spec, text, member, reason);
+	case OPTION_PERIOD:
+		return set_period(spec, text, member, reason);
 	case OPTION_CHOICE:
 		return set_choice(spec, text, member, reason);
 	}

@@ -70,13 +70,15 @@ static const struct option_spec *find_pending(const struct completion *c, const 
 
 	if (word[1] == '-')
 		return strchr(word, '=') || !(spec = find_option(c, word + 2, 0)) ||
-				       spec->kind == OPTION_FLAG
+				       options_stands_alone(spec)
 			       ? NULL
 			       : spec;
 	for (word++; *word; word++) {
 		spec = find_option(c, NULL, *word);
-		if (!spec || spec->kind != OPTION_FLAG)
+		if (!spec || !options_stands_alone(spec))
 			return spec && !word[1] ? spec : NULL;
+		if (spec->kind == OPTION_PERIOD && word[1] == '=')
+			return NULL;
 	}
 	return NULL;
 }

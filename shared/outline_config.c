@@ -70,7 +70,7 @@ static void add_default(const struct option_spec *spec, struct buf *out)
 
 	if (spec->initial)
 		add_value(spec, spec->initial, out);
-	else if (spec->kind == OPTION_FLAG)
+	else if (options_stands_alone(spec))
 		buf_add_str(out, "false");
 	else if (options_is_list(spec))
 		buf_add_str(out, "[]");

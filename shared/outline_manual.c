@@ -71,7 +71,8 @@ static void add_option(const struct option_program *program, const struct option
 	buf_clear(&text);
 	options_value_word(spec, &text);
 	if (text.len) {
-		buf_add_char(out, ' ');
+		if (!options_stands_alone(spec))
+			buf_add_char(out, ' ');
 		add_font(out, 'I', text.data);
 	}
 	buf_add_char(out, '\n');

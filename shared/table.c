@@ -176,25 +176,27 @@ void table_drop_sums(struct table *t)
 	t->row_count = kept;
 }
 
-static int compare_rows(const void *left, const void *right)
+static int compare_rows(const void *left, const void *right, void *context)
 {
 	const struct row *a = left, *b = right;
-	int names;
+	int order = *(const bool *)context ? -1 : 1, names;
 
+	if (a->sums_up != b->sums_up)
+		return a->sums_up ? -1 : 1;
 	if (isnan(a->key) != isnan(b->key))
 		return isnan(a->key) ? 1 : -1;
 	if (a->key != b->key && !isnan(a->key))
-		return a->key > b->key ? -1 : 1;
+		return a->key > b->key ? -order : order;
 	names = strcmp(a->name, b->name);
 	if (names)
-		return names;
+		return order * names;
 	return a->order < b->order ? -1 : 1;
 }
 
-void table_sort(struct table *t)
+void table_sort(struct table *t, bool reversed)
 {
 	if (t->row_count > 1)
-		qsort(t->rows, t->row_count, sizeof(*t->rows), compare_rows);
+		qsort_r(t->rows, t->row_count, sizeof(*t->rows), compare_rows, &reversed);
 }
 
 void table_limit(struct table *t, size_t most)

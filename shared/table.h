@@ -45,7 +45,8 @@ void table_key(struct table *t, double key);
 void table_sums_up(struct table *t);
 /* .. and is no thing of a list. */
 void table_drop_sums(struct table *t);
-void table_sort(struct table *t);
+/* Reversed, the least key comes first; rows that sum up stay first, and NaN last. */
+void table_sort(struct table *t, bool reversed);
 /* Drops rows beyond the first `most`. */
 void table_limit(struct table *t, size_t most);
 /*

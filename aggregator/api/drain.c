@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GET /v1/drain[?node=NAME[,NAME..]][&explain=true]: which nodes could go, which go now and where
+ * GET /v1/drain[?node=NAME[,NAME..]][&labelSelector=S][&explain=true]: which nodes could go, which go now and where
  * their pods would go then, and why the others stay.
  *
  *   {"apiVersion","kind":"DrainPlan","time"[,"stale":S],"planned","viewVersion","variant":"corrected","useCap":"on"[,"podUse"],"complete":true,
@@ -55,6 +55,7 @@
 struct question {
 	bool explain;
 	const char *names; /* borrowed; NULL: all */
+	struct selector *selector; /* owned; NULL: any labels */
 };
 
 static bool read_question(const struct api_request *rq, struct question *q, struct api_response *rs)
@@ -72,15 +73,14 @@ static bool read_question(const struct api_request *rq, struct question *q, stru
 		api_fail(rs, FAIL_BAD_REQUEST, "node", "must name a node");
 		return false;
 	}
-	return true;
+	return list_selector_read(rq, &q->selector, rs);
 }
 
 /*
- * Which of the plan's nodes are asked for, by their numbers; NULL: all, or *rs says which is not
- * there.
+ * Which of the plan's nodes are named, by their numbers. False: *rs says which is not there.
  */
-static bool choose(const struct drain_plan *p, const char *names, bool *chosen,
-		   struct api_response *rs)
+static bool choose_named(const struct drain_plan *p, const char *names, bool *chosen,
+			 struct api_response *rs)
 {
 	char *copy = mem_strdup(names), *rest = copy, *name;
 	bool found = true;
@@ -96,6 +96,20 @@ static bool choose(const struct drain_plan *p, const char *names, bool *chosen,
 	}
 	free(copy);
 	return found;
+}
+
+/* Of the chosen those with such labels. */
+static void choose_labelled(const struct drain_plan *p, const struct selector *selector,
+			    bool *chosen)
+{
+	static const struct labels none;
+
+	for (size_t i = 0; i < p->node_count; i++) {
+		const struct view_node *n = chosen[i] ? view_find(p->view, p->nodes[i].name) : NULL;
+		const struct kube_node *known = n && n->model ? n->model->node : NULL;
+
+		chosen[i] = chosen[i] && selector_matches(selector, known ? &known->labels : &none);
+	}
 }
 
 /* A plan never changes; what is said of it may. */
@@ -128,7 +142,7 @@ static void write_plan(const struct plan_result *r, const struct question *q, co
 	jsonw_key(&w, "items");
 	jsonw_array_open(&w);
 	for (size_t i = 0; i < p->node_count; i++) {
-		if (chosen && !chosen[i])
+		if (!chosen[i])
 			continue;
 		jsonw_object_open(&w);
 		drain_json_write_node(&w, p, &p->nodes[i], q->explain);
@@ -145,23 +159,27 @@ static void answer(const struct plan_result *r, const struct question *q, int64_
 		   struct api_response *rs)
 {
 	const struct drain_plan *p = r->drain;
-	bool *chosen = q->names ? mem_zalloc(p->node_count + 1, sizeof(*chosen)) : NULL;
+	bool *chosen = mem_zalloc(p->node_count + 1, sizeof(*chosen));
 
-	if (!chosen || choose(p, q->names, chosen, rs))
+	memset(chosen, !q->names, p->node_count);
+	if (!q->names || choose_named(p, q->names, chosen, rs)) {
+		if (q->selector)
+			choose_labelled(p, q->selector, chosen);
 		write_plan(r, q, chosen, now_ns, rs);
+	}
 	free(chosen);
 }
 
 void api_drain(const struct api_context *ctx, const struct api_request *rq, struct api_response *rs)
 {
 	struct plan_result *r;
-	struct question q;
+	struct question q = {0};
 
 	if (!read_question(rq, &q, rs))
 		return;
 	r = plan_ask(ctx, rs);
-	if (!r)
-		return;
-	answer(r, &q, ctx->now_ns(), rs);
+	if (r)
+		answer(r, &q, ctx->now_ns(), rs);
 	plan_result_drop(r);
+	selector_free(q.selector);
 }

@@ -93,22 +93,24 @@ static bool read_continue(const char *token, struct list_query *q, struct api_re
 	return true;
 }
 
-static bool read_selector(const char *text, struct list_query *q, struct api_response *rs)
-{
-	struct reason reason = {""};
-
-	if (!text || selector_parse(text, &q->selector, &reason) == 0)
-		return true;
-	api_fail(rs, FAIL_BAD_REQUEST, "labelSelector", "%s", reason.text);
-	return false;
-}
-
 /* An empty value is as good as none: scripts pass variables that may be empty. */
 static const char *read_text(const struct api_request *rq, const char *name)
 {
 	const char *value = rq->query(rq, name);
 
 	return value && *value ? value : NULL;
+}
+
+bool list_selector_read(const struct api_request *rq, struct selector **selector,
+			struct api_response *rs)
+{
+	const char *text = read_text(rq, "labelSelector");
+	struct reason reason = {""};
+
+	if (!text || selector_parse(text, selector, &reason) == 0)
+		return true;
+	api_fail(rs, FAIL_BAD_REQUEST, "labelSelector", "%s", reason.text);
+	return false;
 }
 
 bool list_query_read(const struct api_request *rq, struct list_query *q, struct api_response *rs)
@@ -118,7 +120,7 @@ bool list_query_read(const struct api_request *rq, struct list_query *q, struct 
 	q->namespace = read_text(rq, "namespace");
 	if (read_limit(read_text(rq, "limit"), q, rs) && read_sort(read_text(rq, "sort"), q, rs) &&
 	    read_continue(read_text(rq, "continue"), q, rs) &&
-	    read_selector(read_text(rq, "labelSelector"), q, rs))
+	    list_selector_read(rq, &q->selector, rs))
 		return true;
 	list_query_fini(q);
 	return false;

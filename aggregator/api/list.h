@@ -38,6 +38,9 @@ struct list_query {
 /* False: *rs says why (400). */
 bool list_query_read(const struct api_request *rq, struct list_query *q, struct api_response *rs);
 void list_query_fini(struct list_query *q);
+/* *selector is the caller's, and stays as it is where none is given; false: *rs says why (400). */
+bool list_selector_read(const struct api_request *rq, struct selector **selector,
+			struct api_response *rs);
 /* False where the query asks for labels and no API tells any: *rs says so (400). */
 bool list_query_check(const struct list_query *q, const struct view *v, struct api_response *rs);
 

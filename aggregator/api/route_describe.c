@@ -21,13 +21,14 @@ static const char *const formats[] = {"json", "balloons", "capacitybuffer", NULL
 
 static const struct api_field none[] = {{0}};
 
-#define PAGE                                                                                       \
-	{"limit", API_INTEGER, NULL, false, "At most so many items, 500 unless said."},            \
-		{"continue", API_STRING, NULL, false, "The token of the page before."},            \
-		{"sort", API_STRING, sorts, false, "By what; the largest first."},                 \
+#define LABELS                                                                                     \
 	{                                                                                          \
 		"labelSelector", API_STRING, NULL, false, "Only objects with these labels."        \
 	}
+#define PAGE                                                                                       \
+	{"limit", API_INTEGER, NULL, false, "At most so many items, 500 unless said."},            \
+		{"continue", API_STRING, NULL, false, "The token of the page before."},            \
+		{"sort", API_STRING, sorts, false, "By what; the largest first."}, LABELS
 #define UNLIMITED                                                                                  \
 	{                                                                                          \
 		"unlimited", API_STRING, unlimited, false,                                         \
@@ -249,6 +250,7 @@ const struct api_description api_is_fit = {
 
 static const struct api_field drain_query[] = {
 	{"node", API_STRING, NULL, false, "Only these nodes, with commas between."},
+	LABELS,
 	EXPLAIN,
 	{0},
 };

@@ -40,8 +40,9 @@ enum cli_color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
  * and the global ones.
  */
 struct cli_options {
-	bool help, version, no_headers, watch, strict, all_namespaces;
-	bool all, explain, history;
+	bool help, version, no_headers, strict, all_namespaces, reverse;
+	bool all, explain, history, containers;
+	int64_t watch_ns; /* between two pictures; 0: one answer */
 	char *server, *namespace, *pod, *variant, *blend, *usage;
 	char *token_file, *ca_file, *server_name, *client_cert, *client_key; /* for the server */
 	bool plain_tokens;
@@ -64,6 +65,13 @@ struct cli_options {
 	int64_t timeout_ns, limit;
 };
 
+/* Of commands with --sort-by. */
+#define CLI_REVERSE                                                                                \
+	{                                                                                          \
+		"reverse", 0, OPTION_FLAG, offsetof(struct cli_options, reverse), NULL, NULL, 0,   \
+			0, NULL, "Turn the order round; what is not known stays last."             \
+	}
+
 extern const char *const cli_windows[]; /* "5m", "10m", "15m", NULL */
 
 struct client;
@@ -80,6 +88,7 @@ struct cli {
 	size_t operand_count;
 	struct offline *offline; /* what answers, in place of a server; else NULL */
 	const char *no_usage; /* why nothing is measured, where that is known; else NULL */
+	bool terminal; /* what stdout is */
 	bool color;
 	size_t width; /* columns of the terminal; 0: whatever is needed */
 	struct buf out; /* for stdout, valid with every exit code; owned */

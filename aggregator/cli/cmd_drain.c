@@ -28,6 +28,9 @@ static const struct option_spec specs[] = {
 	 "Say what was decided before, the newest first: about the nodes that are named, or all."},
 	{"sort-by", 0, OPTION_CHOICE, offsetof(struct cli_options, sort), NULL, "verdict", 0, 0, sorts,
 	 "Order of the nodes: those that go first; most requested, or most used, first; or by name."},
+	CLI_REVERSE,
+	{"selector", 'l', OPTION_STRING, offsetof(struct cli_options, selector), "LABELS", NULL, 0, 0, NULL,
+	 "Only nodes with these labels, as kubectl takes them: a=b,c!=d,e in (f,g),!h."},
 	{"assume-unneeded-for", 0, OPTION_DURATION, offsetof(struct cli_options, assume_unneeded_ns), "TIME", NULL, 0,
 	 DRAIN_WEEK_NS, NULL,
 	 "With --snapshot: a dump has no past, so take nodes that could go for unneeded since so long."},
@@ -79,6 +82,10 @@ static void write_path(const struct cli *cli, struct buf *path)
 			buf_printf(path, "%cnode=", o->explain ? '&' : '?');
 		client_escape(cli->operands[i], path);
 	}
+	if (o->selector) {
+		buf_printf(path, "%clabelSelector=", strchr(path->data, '?') ? '&' : '?');
+		client_escape(o->selector, path);
+	}
 	if (o->history && o->limit > 0)
 		buf_printf(path, "%climit=%lld", cli->operand_count ? '&' : '?',
 			   (long long)(o->limit < DRAIN_LOG_MAX ? o->limit : DRAIN_LOG_MAX));
@@ -86,9 +93,13 @@ static void write_path(const struct cli *cli, struct buf *path)
 
 static int check_options(struct cli *cli)
 {
-	if (!cli->options->history || !cli->options->explain)
+	const struct cli_options *o = cli->options;
+
+	if (!o->history || (!o->explain && !o->selector))
 		return CLI_OK;
-	reason_set(&cli->reason, "--history tells what was, and --explain what is: give one");
+	reason_set(&cli->reason,
+		   o->explain ? "--history tells what was, and --explain what is: give one"
+			      : "--history knows no labels; name nodes");
 	return CLI_USAGE;
 }
 

@@ -29,11 +29,13 @@ enum sort_key {
 	BY_MAX,
 	BY_AGE,
 	BY_REQUESTS,
-	BY_LIMITS
+	BY_LIMITS,
+	BY_WAITING,
+	BY_OOM
 };
 
-static const char *const sort_keys[] = {"name", "cpu", "memory",   "sigma",  "p95",
-					"max",	"age", "requests", "limits", NULL};
+static const char *const sort_keys[] = {"name", "cpu",	    "memory", "sigma",	 "p95", "max",
+					"age",	"requests", "limits", "waiting", "oom", NULL};
 static const char *const unlimited[] = {"ignore", "allocatable", "requests", NULL};
 
 static const struct option_spec specs[] = {
@@ -41,8 +43,10 @@ static const struct option_spec specs[] = {
 	 cli_windows, "Window of MEAN, SIGMA, P95 and CPU-MAX."},
 	{"sort-by", 0, OPTION_CHOICE, offsetof(struct cli_options, sort), "KEY", "name", 0, 0,
 	 sort_keys,
-	 "name, or greatest first: cpu, memory, sigma, p95, max, age, requests, limits (the larger "
-	 "share of CPU and memory)."},
+	 "name, or greatest first: cpu, memory, sigma, p95, max, age, requests, limits, waiting "
+	 "(the "
+	 "larger share of CPU and memory), oom."},
+	CLI_REVERSE,
 	{"selector", 'l', OPTION_STRING, offsetof(struct cli_options, selector), "LABELS", NULL, 0,
 	 0, NULL, "Only nodes with these labels, as kubectl takes them: a=b,c!=d,e in (f,g),!h."},
 	{"unlimited", 0, OPTION_CHOICE, offsetof(struct cli_options, unlimited), NULL, "ignore", 0,
@@ -272,6 +276,10 @@ static double sort_value(const cJSON *node, enum sort_key key, const char *windo
 	case BY_LIMITS:
 		return fmax(document_number(node, "limitRatio.declared.cpu"),
 			    document_number(node, "limitRatio.declared.memory"));
+	case BY_WAITING:
+		return usage_row_waiting_key(node);
+	case BY_OOM:
+		return document_number(node, "contention.oomKills");
 	case BY_NAME:
 		break;
 	}

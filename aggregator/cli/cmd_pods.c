@@ -19,9 +19,10 @@
 #include "shared/units.h"
 #include "shared/mem.h"
 
-enum sort_key { BY_NAME, BY_CPU, BY_MEMORY, BY_THROTTLED, BY_REQUESTS };
+enum sort_key { BY_NAME, BY_CPU, BY_MEMORY, BY_THROTTLED, BY_REQUESTS, BY_WAITING, BY_OOM, BY_P95 };
 
-static const char *const sort_keys[] = {"name", "cpu", "memory", "throttled", "requests", NULL};
+static const char *const sort_keys[] = {"name",	   "cpu", "memory", "throttled", "requests",
+					"waiting", "oom", "p95",    NULL};
 
 static const struct option_spec specs[] = {
 	{"all", 'a', OPTION_FLAG, offsetof(struct cli_options, all), NULL, NULL, 0, 0, NULL,
@@ -31,7 +32,16 @@ static const struct option_spec specs[] = {
 	{"sort-by", 0, OPTION_CHOICE, offsetof(struct cli_options, sort), "KEY", "name", 0, 0,
 	 sort_keys,
 	 "name, or greatest first: cpu, memory, throttled, requests (the larger share of use in "
-	 "requests of CPU and memory)."},
+	 "requests of CPU and memory), waiting (the larger of CPU and memory), oom, p95 (of the "
+	 "newest hour; in a column of its own)."},
+	CLI_REVERSE,
+	{"node", 0, OPTION_STRING, offsetof(struct cli_options, node), "NODE", NULL, 0, 0, NULL,
+	 "Only pods on this node."},
+	{"containers", 0, OPTION_FLAG, offsetof(struct cli_options, containers), NULL, NULL, 0, 0,
+	 NULL,
+	 "A row for each container, by the start of its id: its newest use, the limits that the "
+	 "kernel enforces, and its "
+	 "waiting; -o json has containers anyway."},
 	{"selector", 'l', OPTION_STRING, offsetof(struct cli_options, selector), "LABELS", NULL, 0,
 	 0, NULL, "Only pods with these labels, as kubectl takes them: a=b,c!=d,e in (f,g),!h."},
 	{0},
@@ -40,12 +50,14 @@ static const struct option_spec specs[] = {
 enum column {
 	NAMESPACE,
 	NAME,
+	CONTAINER,
 	NODE,
 	STATUS,
 	CPU,
 	MEAN,
 	SIGMA,
 	MAX,
+	P95,
 	CPU_REQUEST,
 	CPU_LIMIT,
 	CPU_KERNEL,
@@ -71,12 +83,14 @@ enum column {
 static const struct usage_column columns[COLUMNS] = {
 	[NAMESPACE] = {"NAMESPACE", .form = FORM_NAME},
 	[NAME] = {"NAME", .form = FORM_NAME},
+	[CONTAINER] = {"CONTAINER", .form = FORM_NAME},
 	[NODE] = {"NODE", .form = FORM_NAME},
 	[STATUS] = {"STATUS", .form = FORM_LEFT},
 	[CPU] = {"CPU", .form = FORM_RIGHT},
 	[MEAN] = {"MEAN", .form = FORM_RIGHT, .wide = true, .windowed = true},
 	[SIGMA] = {"SIGMA", .form = FORM_RIGHT},
 	[MAX] = {"CPU-MAX", .form = FORM_RIGHT, .wide = true},
+	[P95] = {"P95(1h)", .form = FORM_RIGHT},
 	[CPU_REQUEST] = {"CPU-REQ", .form = FORM_RIGHT},
 	[CPU_LIMIT] = {"CPU-LIM", .form = FORM_RIGHT},
 	[CPU_KERNEL] = {"CPU-KERNEL", .form = FORM_RIGHT},
@@ -142,6 +156,8 @@ static const struct csv_field fields[] = {
 	{"tasks_limit", "kernelLimits.pids"},
 	CSV_CONTENTION,
 	{"measured_at", "usage.cpuMillicores.latest.end"},
+	{"container_id", "id"},
+	{"container_cgroup", "container"},
 };
 
 /* As far as the API knows. */
@@ -168,6 +184,17 @@ static double share(double part, double whole)
 	return whole > 0 ? part / whole : NAN;
 }
 
+/* The 95th percentile of the newest hour that is known, by half minutes. */
+static double newest_p95(const cJSON *pod)
+{
+	const cJSON *hours = document_at(pod, "hourlyPeaks.cpuMillicores");
+	double newest = NAN;
+
+	for (const cJSON *hour = document_first(hours); hour; hour = hour->next)
+		newest = cJSON_IsNumber(hour) ? hour->valuedouble : newest;
+	return newest;
+}
+
 static double sort_value(const cJSON *pod, enum sort_key key)
 {
 	switch (key) {
@@ -182,6 +209,12 @@ static double sort_value(const cJSON *pod, enum sort_key key)
 				  document_number(pod, "requests.cpuMillicores")),
 			    share(document_number(pod, "usage.workingSetBytes.latest.value"),
 				  document_number(pod, "requests.memoryBytes")));
+	case BY_WAITING:
+		return usage_row_waiting_key(pod);
+	case BY_OOM:
+		return document_number(pod, "contention.oomKills");
+	case BY_P95:
+		return newest_p95(pod);
 	case BY_NAME:
 		break;
 	}
@@ -262,6 +295,7 @@ static void add_cpu(struct table *t, const cJSON *pod, const char *window)
 	usage_row_cpu(t, usage_row_cpu_window(pod, window, "mean"));
 	usage_row_cpu(t, usage_row_cpu_window(pod, window, "stddev"));
 	usage_row_cpu(t, usage_row_cpu_window(pod, window, "max"));
+	usage_row_cpu(t, newest_p95(pod));
 	usage_row_cpu(t, document_number(pod, "requests.cpuMillicores"));
 	if (is_known(pod))
 		add_limit(t, pod, "cpuMillicores", "cpu", units_cpu);
@@ -305,6 +339,21 @@ static void add_workload(struct table *t, const cJSON *pod)
 	free(text);
 }
 
+/* As crictl prints containers: the first digits of the id; without one the last part of its cgroup. */
+static void add_container(struct table *t, const cJSON *pod)
+{
+	const char *id = document_text(pod, "id"), *name = document_text_or(pod, "container", "-");
+	const char *slash = strrchr(name, '/');
+	char digits[13];
+
+	if (id) {
+		snprintf(digits, sizeof(digits), "%s", id);
+		table_cell(t, PAINT_PLAIN, digits);
+	} else {
+		table_cell(t, PAINT_PLAIN, slash ? slash + 1 : name);
+	}
+}
+
 static void add_names(struct table *t, const cJSON *pod, const char *name)
 {
 	const char *namespace = document_text(pod, "namespace"), *node = document_text(pod, "node");
@@ -314,17 +363,69 @@ static void add_names(struct table *t, const cJSON *pod, const char *name)
 	table_row(t, sorted);
 	table_cell(t, PAINT_PLAIN, namespace && namespace[0] ? namespace : "-");
 	table_cell(t, PAINT_PLAIN, shown);
+	add_container(t, pod);
 	table_cell(t, PAINT_PLAIN, node ? node : "-");
 	add_status(t, pod);
 	free(shown);
 	free(sorted);
 }
 
+static void add_row(struct usage_table *p, const cJSON *pod, enum row_state state, double age)
+{
+	const char *namespace = document_text(pod, "namespace");
+
+	p->namespaced |= namespace && namespace[0];
+	p->known |= is_known(pod);
+	add_names(p->table, pod, document_text(pod, "name"));
+	table_key(p->table, sort_value(pod, (enum sort_key)p->cli->options->sort));
+	add_cpu(p->table, pod, cli_windows[p->cli->options->window]);
+	add_memory(p->table, pod);
+	usage_row_pressure(p->table, pod);
+	usage_row_age(p->table, state, age);
+	table_cell(p->table, PAINT_PLAIN, document_text_or(pod, "qosClass", "-"));
+	add_workload(p->table, pod);
+	csv_cells(p->cli, p->table, pod, fields, sizeof(fields) / sizeof(fields[0]));
+}
+
+/* The names of the pod and the values of its container, which borrows both; cJSON_Delete() it. */
+static cJSON *join_container(const cJSON *pod, const cJSON *container)
+{
+	static const char *const of_pod[] = {"namespace", "name",     "node",
+					     "phase",	  "qosClass", "workload"};
+	static const char *const own[] = {"id", "usage", "kernelLimits", "contention"};
+	cJSON *joined = cJSON_CreateObject();
+
+	for (size_t i = 0; i < sizeof(of_pod) / sizeof(of_pod[0]); i++)
+		cJSON_AddItemReferenceToObject(joined, of_pod[i],
+					       cJSON_GetObjectItem(pod, of_pod[i]));
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		cJSON_AddItemReferenceToObject(joined, own[i],
+					       cJSON_GetObjectItem(container, own[i]));
+	cJSON_AddItemReferenceToObject(joined, "container", cJSON_GetObjectItem(container, "name"));
+	return joined;
+}
+
+/* Names are those of pods, whatever is in them. */
+static void add_rows(struct usage_table *p, const cJSON *pod, enum row_state state, double age)
+{
+	const cJSON *container = document_first(document_at(pod, "containers"));
+
+	if (!container || !p->cli->options->containers || p->cli->form == OUTPUT_NAME) {
+		add_row(p, pod, state, age);
+		return;
+	}
+	for (; container; container = container->next) {
+		cJSON *joined = join_container(pod, container);
+
+		add_row(p, joined, state, age);
+		cJSON_Delete(joined);
+	}
+}
+
 static bool add_pod(void *context, const cJSON *pod, double time, double held)
 {
 	struct usage_table *p = context;
-	const char *namespace = document_text(pod, "namespace"), *name = document_text(pod, "name");
-	const char *qos = document_text(pod, "qosClass");
+	const char *name = document_text(pod, "name");
 	enum row_state state;
 	double age;
 
@@ -335,18 +436,8 @@ static bool add_pod(void *context, const cJSON *pod, double time, double held)
 	usage_tally_add(&p->tally, name, state, age);
 	if (p->cli->options->output == OUTPUT_JSON || is_hidden(p, pod))
 		return true;
-	p->namespaced |= namespace && namespace[0];
 	p->stale |= state != ROW_FRESH && state != ROW_APART;
-	p->known |= is_known(pod);
-	add_names(p->table, pod, name);
-	table_key(p->table, sort_value(pod, (enum sort_key)p->cli->options->sort));
-	add_cpu(p->table, pod, cli_windows[p->cli->options->window]);
-	add_memory(p->table, pod);
-	usage_row_pressure(p->table, pod);
-	usage_row_age(p->table, state, age);
-	table_cell(p->table, PAINT_PLAIN, qos ? qos : "-");
-	add_workload(p->table, pod);
-	csv_cells(p->cli, p->table, pod, fields, sizeof(fields) / sizeof(fields[0]));
+	add_rows(p, pod, state, age);
 	return true;
 }
 
@@ -360,6 +451,10 @@ static void hide_columns(struct usage_table *p, const struct cli *cli)
 
 		if (i == NAMESPACE)
 			shown = p->namespaced;
+		if (i == CONTAINER)
+			shown = cli->options->containers;
+		if (i == P95)
+			shown = cli->options->sort == BY_P95;
 		if (i == AGE)
 			shown |= p->stale;
 		if (i == STATUS)
@@ -388,6 +483,10 @@ static int finish(struct usage_table *p, struct cli *cli)
 			   cli->options->namespace);
 		return CLI_OK;
 	}
+	if (cli->options->node && cli->operand_count == 0 && usage_tally_total(&p->tally) == 0) {
+		reason_set(&cli->reason, "no pod is known on node %.253s", cli->options->node);
+		return CLI_STALE;
+	}
 	return usage_tally_exit(&p->tally, &cli->reason);
 }
 
@@ -404,6 +503,12 @@ static char *list_path(const struct cli_options *o)
 		buf_add_str(&path, "&labelSelector=");
 		client_escape(o->selector, &path);
 	}
+	if (o->node) {
+		buf_add_str(&path, "&node=");
+		client_escape(o->node, &path);
+	}
+	if (o->sort == BY_P95)
+		buf_add_str(&path, "&peaks=true");
 	return buf_take(&path, NULL);
 }
 

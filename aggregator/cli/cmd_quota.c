@@ -27,7 +27,8 @@ static const char *const operand_words[] = {"admit", "preempt", "lint", NULL};
 
 static const struct option_spec specs[] = {
 	{"pod", 0, OPTION_STRING, offsetof(struct cli_options, pod), "FILE", NULL, 0, 0, NULL,
-	 "admit, preempt: the pod, YAML or JSON; \"-\" reads standard input."},
+	 "admit, preempt: the pod, or a Deployment, StatefulSet, DaemonSet, Job, CronJob or "
+	 "ReplicaSet for the pod of its template, in YAML or JSON; \"-\" reads standard input."},
 	{"node", 0, OPTION_STRING, offsetof(struct cli_options, node), "NAME", NULL, 0, 0, NULL,
 	 "preempt: only this node may be its destination."},
 	{"variant", 0, OPTION_STRING, offsetof(struct cli_options, variant), "NAME", NULL, 0, 0,
@@ -193,7 +194,7 @@ static int run_ask(struct cli *cli, const char *path, bool preempt, render *show
 		reason_set(&cli->reason, "--pod: give the pod, a file of YAML or JSON");
 		return CLI_USAGE;
 	}
-	if (cli->options->watch && strcmp(file, "-") == 0) {
+	if (cli->options->watch_ns && strcmp(file, "-") == 0) {
 		reason_set(&cli->reason,
 			   "--watch cannot read --pod - again and again; name a file");
 		return CLI_USAGE;

@@ -44,9 +44,9 @@ static const char *const variant_words[] = {"corrected", "upstream", "kep", NULL
 
 static const struct option_spec specs[] = {
 	{"pod", 0, OPTION_STRING, offsetof(struct cli_options, pod), "FILE", NULL, 0, 0, NULL,
-	 "The pod to place, YAML or JSON; \"-\" reads standard input. Without it a pod that asks "
-	 "for "
-	 "nothing."},
+	 "The pod to place, or a Deployment, StatefulSet, DaemonSet, Job, CronJob or ReplicaSet "
+	 "for the pod of its template, in YAML or JSON; \"-\" reads standard input. Without it a "
+	 "pod that requests nothing."},
 	{"plugin", 'p', OPTION_LIST, offsetof(struct cli_options, plugins), "NAME[:ARGS]", NULL, 0,
 	 0, plugin_words,
 	 "Score by this plugin; repeat for several. ARGS are its arguments by upstream's names, as "
@@ -588,7 +588,7 @@ static int run(struct cli *cli)
 	struct buf pod = BUF_INIT, request = BUF_INIT, answer = BUF_INIT;
 	int rc = 0, code = CLI_ERROR;
 
-	if (cli->options->watch && file && strcmp(file, "-") == 0) {
+	if (cli->options->watch_ns && file && strcmp(file, "-") == 0) {
 		reason_set(&cli->reason,
 			   "--watch cannot read --pod - again and again; name a file");
 		return CLI_USAGE;

@@ -30,6 +30,7 @@ static const char *const outputs[] = {"table",	  "wide",     "json",
 				      "yaml",	  "csv",      "name",
 				      "commands", "balloons", "capacitybuffers",
 				      NULL};
+static const char *const periods[] = {"2s", NULL};
 static const char *const colors[] = {"auto", "always", "never", NULL};
 
 #define SERVER "http://127.0.0.1:2020"
@@ -60,7 +61,8 @@ static const struct option_spec global_specs[] = {
 	{"usage", 0, OPTION_STRING, MEMBER(usage), "FILE", NULL, 0, 0, NULL,
 	 "Measurements for --snapshot: a Usage object, or what a load watcher's /watcher answers."},
 	{"output", 'o', OPTION_CHOICE, MEMBER(output), "FORM", "table", 0, 0, outputs,
-	 "table, wide (more columns), json (the API's object, unchanged), yaml (the same in YAML), "
+	 "table, wide (more columns), json (the API's object, indented on a terminal), yaml (the "
+	 "same in YAML), "
 	 "csv (the table with every column), name (node/NAME, pod/NAMESPACE/NAME ..); of drain "
 	 "commands (for kubectl); of slack balloons or capacitybuffers (objects for kubectl "
 	 "apply)."},
@@ -72,8 +74,8 @@ static const struct option_spec global_specs[] = {
 	 "Leave out the first line of tables."},
 	{"limit", 0, OPTION_INTEGER, MEMBER(limit), "N", NULL, 1, 1e9, NULL,
 	 "Print only the first N rows of tables."},
-	{"watch", 'w', OPTION_FLAG, MEMBER(watch), NULL, NULL, 0, 0, NULL,
-	 "Ask again every 2s until Ctrl-C."},
+	{"watch", 'w', OPTION_PERIOD, MEMBER(watch_ns), "TIME", NULL, 100e6, 3600e9, periods,
+	 "Ask again every 2s, or after that time, until Ctrl-C."},
 	{"strict", 0, OPTION_FLAG, MEMBER(strict), NULL, NULL, 0, 0, NULL,
 	 "Exit with 4 when anything shown is stale, not only when all is; and with 1 when "
 	 "anything of --snapshot cannot be used."},
@@ -111,7 +113,7 @@ static struct option_spec *join_specs(const struct command *command)
 static bool takes_value(const struct option_spec *specs, const char *name, size_t len, char letter)
 {
 	for (; specs->name; specs++)
-		if (specs->kind != OPTION_FLAG &&
+		if (!options_stands_alone(specs) &&
 		    (letter ? specs->letter == letter
 			    : strlen(specs->name) == len && memcmp(specs->name, name, len) == 0))
 			return true;
@@ -233,7 +235,7 @@ struct table_style commands_style(const struct cli *cli)
 	return (struct table_style){
 		.headers = !cli->options->no_headers,
 		.color = cli->color,
-		.whole = cli->options->output == OUTPUT_WIDE && !cli->options->watch,
+		.whole = cli->options->output == OUTPUT_WIDE && !cli->options->watch_ns,
 		.width = cli->width,
 	};
 }
@@ -244,7 +246,7 @@ void commands_print_table(struct cli *cli, struct table *t, const char *kind)
 
 	if (cli->options->output > OUTPUT_WIDE)
 		return;
-	table_sort(t);
+	table_sort(t, cli->options->reverse);
 	if (output_is_rows(cli->form))
 		table_drop_sums(t);
 	if (cli->options->limit > 0)
@@ -294,7 +296,7 @@ static const char *find_conflict(const struct cli_options *o)
 		return o->usage ? "--usage goes with --snapshot, which gives the nodes" : NULL;
 	if (is_server_given(o))
 		return "--server and --snapshot: answers come from the one or the other";
-	if (o->watch)
+	if (o->watch_ns)
 		return "--watch needs a server: a snapshot does not change";
 	return NULL;
 }
@@ -399,7 +401,7 @@ static int run_command(const struct command *command, const struct cli_options *
 		return code;
 	}
 	watch_look_at_terminal(&cli);
-	if (options->watch) {
+	if (options->watch_ns) {
 		watch_catch_signals();
 		/* Tables follow their age; an object shown unchanged would be an old one. */
 		if (made.output <= OUTPUT_WIDE)

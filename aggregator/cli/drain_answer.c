@@ -24,6 +24,12 @@ static bool is_verdict(const cJSON *item, const char *verdict)
 	return strcmp(document_text_or(item, "verdict", ""), verdict) == 0;
 }
 
+/* Nodes were named, or their labels: the answer has only some. */
+static bool is_part(const struct cli *cli)
+{
+	return cli->operand_count || cli->options->selector;
+}
+
 /* --- the wave --------------------------------------------------------------------------------- */
 
 static void say(struct cli *cli, struct buf *line)
@@ -242,7 +248,7 @@ static void print_narration(struct cli *cli, const cJSON *doc)
 
 /* --- for other programs ----------------------------------------------------------------------- */
 
-/* Nodes were named, and this is none of them. */
+/* Nodes were named, or their labels, and this is none of them. */
 static bool is_left_out(const struct cli *cli, const cJSON *doc, const cJSON *node)
 {
 	const cJSON *item = document_first(document_at(doc, "items"));
@@ -250,7 +256,7 @@ static bool is_left_out(const struct cli *cli, const cJSON *doc, const cJSON *no
 	while (item &&
 	       strcmp(document_text_or(node, "name", ""), document_text_or(item, "name", "-")) != 0)
 		item = item->next;
-	return cli->operand_count && !item;
+	return is_part(cli) && !item;
 }
 
 /* As one word of a shell, whatever is in it. */
@@ -318,9 +324,11 @@ static void print_tables(struct cli *cli, const cJSON *doc)
 {
 	const cJSON *item = document_first(document_at(doc, "items"));
 
-	if (cli->operand_count) {
+	if (is_part(cli)) {
+		bool explained = cli->operand_count || cli->options->explain;
+
 		drain_print_nodes(cli, doc);
-		for (; item; item = item->next)
+		for (; explained && item; item = item->next)
 			explain_node(cli, doc, item);
 		return;
 	}

@@ -3,6 +3,7 @@
  * Commands make two things: the API's object as JSON, or a table with words around it. The other
  * forms are made of these, when the command has run, and so no command knows of them:
  *
+ *   json   the bytes of the API; on a terminal with line breaks and indents between them
  *   yaml   the JSON, written as YAML. Numbers are as JSON readers have them: beyond 2^53 rounded
  *   csv    the wide table, every column; no words
  *   name   KIND/NAME of each row, as kubectl has it; of pods KIND/NAMESPACE/NAME
@@ -88,13 +89,65 @@ static int make_yaml(struct cli *cli, int code)
 					 "evenkeel-aggregator?");
 		return CLI_ERROR;
 	}
-	json_yaml_write(object, cli->options->watch, &cli->out);
+	json_yaml_write(object, cli->options->watch_ns > 0, &cli->out);
 	cJSON_Delete(object);
 	return code;
 }
 
+static void break_line(struct buf *out, size_t depth)
+{
+	buf_printf(out, "\n%*s", (int)(2 * depth), "");
+}
+
+/* The length of the string that starts here, with its quotes. */
+static size_t string_length(const char *text, const char *end)
+{
+	const char *p = text + 1;
+
+	while (p < end && *p != '"')
+		p += *p == '\\' && p + 1 < end ? 2 : 1;
+	return (size_t)(p - text) + (p < end);
+}
+
+/* Only blanks between values change: numbers stay as the API wrote them. */
+void output_indent(const char *json, size_t len, struct buf *out)
+{
+	const char *end = json + len;
+	size_t depth = 0, taken;
+
+	for (const char *p = json; p < end; p += taken) {
+		bool opens = *p == '{' || *p == '[', closes = *p == '}' || *p == ']';
+		bool empty = out->len && strchr("{[", out->data[out->len - 1]);
+
+		taken = *p == '"' ? string_length(p, end) : 1;
+		if (strchr(" \t\r\n", *p))
+			continue;
+		depth -= closes && depth;
+		if (empty != closes)
+			break_line(out, depth);
+		buf_add(out, p, taken);
+		depth += opens;
+		if (*p == ',')
+			break_line(out, depth);
+		if (*p == ':')
+			buf_add_char(out, ' ');
+	}
+	buf_add_char(out, '\n');
+}
+
+static void indent(struct cli *cli)
+{
+	struct buf text = BUF_INIT;
+
+	output_indent(cli->out.data, cli->out.len, &text);
+	buf_fini(&cli->out);
+	cli->out = text;
+}
+
 int output_finish(struct cli *cli, int code)
 {
+	if (cli->form == OUTPUT_JSON && cli->terminal && cli->out.len)
+		indent(cli);
 	if (cli->form == OUTPUT_YAML)
 		return make_yaml(cli, code);
 	if (output_is_rows(cli->form)) {

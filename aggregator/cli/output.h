@@ -19,5 +19,7 @@ bool output_is_rows(enum cli_output form);
 void output_rows(struct cli *cli, const struct table *t, const char *kind);
 /* What the command printed becomes what is asked for; the exit code. */
 int output_finish(struct cli *cli, int code);
+/* Appends the JSON with line breaks and indents, and a line break at the end. */
+void output_indent(const char *json, size_t len, struct buf *out);
 
 #endif

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON goes to the server as it is, once it parses; anything else is YAML (shared/yaml_json.h). */
+/*
+ * JSON goes to the server as it is, once it parses; anything else is YAML (shared/yaml_json.h). Of
+ * what makes pods the pod is its template, with the namespace of the object, and the object for its
+ * controller, by which the server finds what such pods use.
+ */
 #include "aggregator/cli/pod_file.h"
 
 #include <cjson/cJSON.h>
@@ -9,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/cli/document.h"
 #include "shared/mem.h"
 #include "shared/yaml_json.h"
 
@@ -34,6 +39,91 @@ static int convert_yaml(const char *name, const char *text, size_t len, struct b
 	return -EINVAL;
 }
 
+/* --- what makes pods */
+
+static const struct {
+	const char *kind, *template;
+} makers[] = {
+	{"Deployment", "spec.template"},
+	{"ReplicaSet", "spec.template"},
+	{"StatefulSet", "spec.template"},
+	{"DaemonSet", "spec.template"},
+	{"Job", "spec.template"},
+	{"ReplicationController", "spec.template"},
+	{"CronJob", "spec.jobTemplate.spec.template"},
+};
+
+static void copy_member(cJSON *to, const char *name, const cJSON *from)
+{
+	const cJSON *value = document_at(from, name);
+
+	if (value && !cJSON_HasObjectItem(to, name))
+		cJSON_AddItemToObject(to, name, cJSON_Duplicate(value, true));
+}
+
+static void add_controller(cJSON *metadata, const char *kind, const cJSON *maker)
+{
+	cJSON *owner = cJSON_CreateObject(),
+	      *list = cJSON_AddArrayToObject(metadata, "ownerReferences");
+
+	cJSON_AddStringToObject(owner, "kind", kind);
+	cJSON_AddStringToObject(owner, "name", document_text_or(maker, "metadata.name", ""));
+	cJSON_AddStringToObject(owner, "uid", document_text_or(maker, "metadata.uid", ""));
+	cJSON_AddTrueToObject(owner, "controller");
+	cJSON_AddItemToArray(list, owner);
+}
+
+static cJSON *make_pod(const cJSON *maker, const char *kind, const cJSON *template)
+{
+	cJSON *pod = cJSON_CreateObject(), *metadata;
+
+	copy_member(pod, "metadata", template);
+	copy_member(pod, "spec", template);
+	metadata = cJSON_GetObjectItem(pod, "metadata");
+	if (!cJSON_IsObject(metadata)) {
+		cJSON_DeleteItemFromObject(pod, "metadata");
+		metadata = cJSON_AddObjectToObject(pod, "metadata");
+	}
+	copy_member(metadata, "namespace", document_at(maker, "metadata"));
+	add_controller(metadata, kind, maker);
+	return pod;
+}
+
+/* *json, from `before` on, is an object, and becomes a pod; what names no kind is one. */
+static int take_template(const char *name, struct buf *json, size_t before, struct reason *reason)
+{
+	cJSON *doc = cJSON_ParseWithLength(json->data + before, json->len - before), *pod;
+	const char *kind = document_text_or(doc, "kind", "Pod");
+	const size_t count = sizeof(makers) / sizeof(makers[0]);
+	const cJSON *template = NULL;
+	int rc = 0;
+	char *text;
+	size_t i = 0;
+
+	while (i < count && strcmp(makers[i].kind, kind) != 0)
+		i++;
+	if (i < count)
+		template = document_at(doc, makers[i].template);
+	if (cJSON_IsObject(template)) {
+		pod = make_pod(doc, kind, template);
+		text = cJSON_PrintUnformatted(pod);
+		json->len = before;
+		buf_add_str(json, text);
+		cJSON_free(text);
+		cJSON_Delete(pod);
+	} else if (i < count) {
+		reason_set(reason, "%s: the %s has no %s", name, kind, makers[i].template);
+		rc = -EINVAL;
+	} else if (strcmp(kind, "Pod") != 0) {
+		reason_set(reason,
+			   "%s: a %.63s makes no pods; give a Pod, or what has its template", name,
+			   kind);
+		rc = -EINVAL;
+	}
+	cJSON_Delete(doc);
+	return rc;
+}
+
 static bool is_blank(const char *p, const char *end)
 {
 	while (p < end && (*p == ' ' || *p == '\t' || *p == '\r' || *p == '\n'))
@@ -41,8 +131,8 @@ static bool is_blank(const char *p, const char *end)
 	return p == end;
 }
 
-int pod_file_convert(const char *name, const char *text, size_t len, struct buf *json,
-		     struct reason *reason)
+static int convert(const char *name, const char *text, size_t len, struct buf *json,
+		   struct reason *reason)
 {
 	size_t blanks = 0;
 
@@ -60,6 +150,19 @@ int pod_file_convert(const char *name, const char *text, size_t len, struct buf 
 		}
 	}
 	return convert_yaml(name, text, len, json, reason);
+}
+
+int pod_file_convert(const char *name, const char *text, size_t len, struct buf *json,
+		     struct reason *reason)
+{
+	size_t before = json->len;
+	int rc = convert(name, text, len, json, reason);
+
+	if (rc == 0)
+		rc = take_template(name, json, before, reason);
+	if (rc)
+		json->len = before;
+	return rc;
 }
 
 int pod_file_read(const char *path, struct buf *json, struct reason *reason)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A pod from a file as people keep them, YAML or JSON, as the JSON the API takes. */
+/*
+ * A pod from a file as people keep them, YAML or JSON, as the JSON the API takes: a Pod, or the
+ * template of a Deployment, StatefulSet, DaemonSet, Job, CronJob or ReplicaSet.
+ */
 #ifndef EVENKEEL_AGGREGATOR_CLI_POD_FILE_H
 #define EVENKEEL_AGGREGATOR_CLI_POD_FILE_H
 

@@ -299,6 +299,12 @@ double usage_row_cpu_window(const cJSON *item, const char *window, const char *s
 	return document_number(item, path);
 }
 
+double usage_row_waiting_key(const cJSON *item)
+{
+	return fmax(document_number(item, "contention.cpu"),
+		    document_number(item, "contention.memory"));
+}
+
 double usage_row_throttled_key(const cJSON *item)
 {
 	double ratio = document_number(item, "contention.throttledRatio");

@@ -75,6 +75,8 @@ void usage_row_throttled(struct table *t, const cJSON *item);
 void usage_row_oom(struct table *t, const cJSON *item);
 /* A statistic of the CPU window, in millicores: "mean", "stddev", "p95", "max". */
 double usage_row_cpu_window(const cJSON *item, const char *window, const char *statistic);
+/* The larger share of time that was waited for CPU or memory; NaN where neither is known. */
+double usage_row_waiting_key(const cJSON *item);
 /* The greatest first: throttled share, else NaN. */
 double usage_row_throttled_key(const cJSON *item);
 

@@ -24,8 +24,6 @@
 #include "shared/mem.h"
 #include "shared/table.h"
 
-#define PERIOD_NS (2 * NS_PER_SEC)
-
 volatile sig_atomic_t watch_stop;
 
 static void on_signal(int number)
@@ -61,9 +59,10 @@ void watch_look_at_terminal(struct cli *cli)
 	size_t rows;
 
 	terminal_size(&cli->width, &rows);
+	cli->terminal = isatty(STDOUT_FILENO);
 	cli->color = cli->options->color == COLOR_ALWAYS;
 	if (cli->options->color == COLOR_AUTO)
-		cli->color = isatty(STDOUT_FILENO) && !(no_color && no_color[0]) &&
+		cli->color = cli->terminal && !(no_color && no_color[0]) &&
 			     !(term && strcmp(term, "dumb") == 0);
 }
 
@@ -165,8 +164,8 @@ static int draw(struct cli *cli, const struct command *command, const char *text
 	int rc;
 
 	terminal_size(&columns, &rows);
-	head = mem_printf("evenkeel %s, every 2s from %s; Ctrl-C ends", command->name,
-			  client_server(cli->client));
+	head = mem_printf("evenkeel %s, every %gs from %s; Ctrl-C ends", command->name,
+			  (double)cli->options->watch_ns / NS_PER_SEC, client_server(cli->client));
 	buf_add_str(&picture, "\033[H\033[J"); /* home, then clear to the end */
 	add_line(&picture, head, columns);
 	buf_add_char(&picture, '\n');
@@ -192,9 +191,9 @@ static int append(struct cli *cli, bool first)
 }
 
 /* Until the next full period after start; signals get through only in here. */
-static void wait_period(int64_t start_ns)
+static void wait_period(int64_t start_ns, int64_t period_ns)
 {
-	int64_t left = PERIOD_NS - (clock_mono_ns() - start_ns);
+	int64_t left = period_ns - (clock_mono_ns() - start_ns);
 	sigset_t caught, before;
 
 	sigemptyset(&caught);
@@ -205,7 +204,7 @@ static void wait_period(int64_t start_ns)
 		struct timespec timeout = {left / NS_PER_SEC, left % NS_PER_SEC};
 
 		ppoll(NULL, 0, &timeout, &before);
-		left = PERIOD_NS - (clock_mono_ns() - start_ns);
+		left = period_ns - (clock_mono_ns() - start_ns);
 	}
 	sigprocmask(SIG_SETMASK, &before, NULL);
 }
@@ -241,7 +240,7 @@ int watch_loop(struct cli *cli, const struct command *command)
 			goto free_shown;
 		}
 		first = false;
-		wait_period(start_ns);
+		wait_period(start_ns, cli->options->watch_ns);
 	}
 	code = CLI_OK;
 free_shown:

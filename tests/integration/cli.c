@@ -549,6 +549,9 @@ static void selects_by_label(void **state)
 		 "/v1/nodes?limit=500&unlimited=requests&labelSelector=a=b,c in (d)",
 		 200, two_nodes},
 		{"GET /v1/pods?limit=5000&namespace=n&labelSelector=!x", 200, "{\"items\":[]}"},
+		{"GET /v1/pods?limit=5000&node=a&peaks=true", 200, "{\"items\":[]}"},
+		{"GET /v1/drain?explain=true&node=a&labelSelector=b", 404,
+		 "{\"error\":{\"code\":\"notFound\",\"message\":\"odd\"}}"},
 		{"GET /v1/pods?limit=5000&labelSelector=a b", 400,
 		 "{\"error\":{\"code\":\"badRequest\",\"message\":\"odd\",\"field\":"
 		 "\"labelSelector\"}}"},
@@ -560,6 +563,15 @@ static void selects_by_label(void **state)
 		 two_nodes,
 		 ""},
 		{{"pods", "-l", "a b"}, 2, "", "evenkeel: labelSelector: odd (says http"},
+		{{"pods", "--node", "a", "--sort-by=p95"},
+		 4,
+		 NULL,
+		 "evenkeel: no pod is known on node a\n"},
+		{{"drain", "a", "--explain", "-l", "b"}, 4, "", "evenkeel: odd"},
+		{{"drain", "--history", "-l", "b"},
+		 2,
+		 "",
+		 "evenkeel: --history knows no labels; name nodes\n"},
 		{{"pods", "--selector=!x", "-n", "n"},
 		 0,
 		 NULL,
@@ -625,7 +637,8 @@ static bool asked_twice(void *context)
 static void watches_until_interrupted(void **state)
 {
 	char *folder = folder_make(), *log = mem_printf("%s/log", folder);
-	char *argv[] = {(char *)program_path("evenkeel"), "nodes", "-w", "--no-headers", "a", NULL};
+	char *argv[] = {
+		(char *)program_path("evenkeel"), "nodes", "-w=300ms", "--no-headers", "a", NULL};
 	static const char row[] = "a  250m/-  -  -  -  -  -  -  -  -  1s  -\n";
 	char text[512] = "";
 	pid_t pid;

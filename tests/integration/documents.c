@@ -114,7 +114,7 @@ static char *next_option(const char **at)
 
 		if (indent != 6 || strncmp(*at, "  ", 2) != 0)
 			continue;
-		option = mem_strndup(option, strcspn(option, " \n"));
+		option = mem_strndup(option, strcspn(option, " [\n"));
 		*at += strcspn(*at, "\n");
 		return (char *)option;
 	}

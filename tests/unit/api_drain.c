@@ -198,6 +198,23 @@ static void test_explain(void **state)
 	assert_null(api_fixture_at(f.json, "narration"));
 }
 
+/* Those of them that were named, or of all. */
+static void test_labels(void **state)
+{
+	(void)state;
+	assert_int_equal(api_fixture_get(&f, "/v1/drain?labelSelector=kubernetes.io/hostname"
+					     "+in+(bravo,golf)"),
+			 200);
+	assert_string_equal(api_fixture_names(&f), "bravo golf");
+	assert_true(number("wave.drainedNodes") == 1);
+	assert_int_equal(api_fixture_get(&f, "/v1/drain?node=golf,hotel&labelSelector="
+					     "pool=main,kubernetes.io/hostname!=golf"),
+			 200);
+	assert_string_equal(api_fixture_names(&f), "hotel");
+	assert_int_equal(api_fixture_get(&f, "/v1/drain?labelSelector=pool=spare"), 200);
+	assert_string_equal(api_fixture_names(&f), "");
+}
+
 /* Placeholders move with their nodes, and are told from pods. */
 static void test_placeholders(void **state)
 {
@@ -221,6 +238,8 @@ static void test_refusals(void **state)
 		{"/v1/drain?node=", 400, "node", "must name a node"},
 		{"/v1/drain?node=alpha,zulu", 404, "node", "there is no node \"zulu\""},
 		{"/v1/drain?node=alpha,", 404, "node", "there is no node \"\""},
+		{"/v1/drain?labelSelector=a===b", 400, "labelSelector",
+		 "selector \"a===b\": \",\" is expected, and not \"=\" at character 4"},
 		{"/v1/drain/alpha", 404, "", "there is nothing at /v1/drain/alpha"},
 		{"/v1/drain/history?explain=true", 400, "explain", "unknown parameter \"explain\""},
 		{"/v1/drain/history?limit=0", 400, "limit",
@@ -552,11 +571,14 @@ static void test_metrics(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_envelope),	 TEST(test_time_bound), TEST(test_nodes),
-		TEST(test_wave),	 TEST(test_no_wave),	TEST(test_explain),
-		TEST(test_placeholders), TEST(test_refusals),	TEST(test_nothing_is_known),
-		TEST(test_no_usage),	 TEST(test_slot),	TEST(test_plans_have_tags),
-		TEST(test_history),	 TEST(test_memory),	TEST(test_counters),
+		TEST(test_envelope),	    TEST(test_time_bound),
+		TEST(test_nodes),	    TEST(test_wave),
+		TEST(test_no_wave),	    TEST(test_explain),
+		TEST(test_labels),	    TEST(test_placeholders),
+		TEST(test_refusals),	    TEST(test_nothing_is_known),
+		TEST(test_no_usage),	    TEST(test_slot),
+		TEST(test_plans_have_tags), TEST(test_history),
+		TEST(test_memory),	    TEST(test_counters),
 		TEST(test_metrics),
 	};
 

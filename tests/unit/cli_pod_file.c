@@ -16,6 +16,16 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
+#define TEMPLATE "{metadata: {labels: {app: web}}, spec: {containers: [{name: c}]}}"
+#define MAKER(kind)                                                                                \
+	"kind: " kind "\nmetadata: {namespace: shop, name: web, uid: u}\n"                         \
+	"spec: {replicas: 3, template: " TEMPLATE "}"
+#define MADE_BY(kind)                                                                              \
+	"{\"metadata\":{\"labels\":{\"app\":\"web\"},\"namespace\":\"shop\",\"ownerReferences\":[" \
+	"{"                                                                                        \
+	"\"kind\":\"" kind "\",\"name\":\"web\",\"uid\":\"u\",\"controller\":true}]},"             \
+	"\"spec\":{\"containers\":[{\"name\":\"c\"}]}}"
+
 static void converts(void **state)
 {
 	static const struct {
@@ -44,6 +54,23 @@ static void converts(void **state)
 		{"---\na: 1\n...\n", "{\"a\":1}"},
 		{" {\"a\": 1.50, \"b\":\"x\"} \n", " {\"a\": 1.50, \"b\":\"x\"}"},
 		{"{a: 1}", "{\"a\":1}"},
+		{"{\"kind\": \"Pod\", \"spec\": {}}", "{\"kind\": \"Pod\", \"spec\": {}}"},
+		{MAKER("Deployment"), MADE_BY("Deployment")},
+		{MAKER("StatefulSet"), MADE_BY("StatefulSet")},
+		{MAKER("DaemonSet"), MADE_BY("DaemonSet")},
+		{MAKER("Job"), MADE_BY("Job")},
+		{MAKER("ReplicaSet"), MADE_BY("ReplicaSet")},
+		{"kind: CronJob\nmetadata: {namespace: shop, name: web, uid: u}\n"
+		 "spec: {jobTemplate: {spec: {template: " TEMPLATE "}}}",
+		 MADE_BY("CronJob")},
+		/* The namespace of a template, if it has one, is its own. */
+		{"kind: Job\nmetadata: {namespace: shop}\n"
+		 "spec: {template: {metadata: {namespace: its-own}, spec: {}}}",
+		 "{\"metadata\":{\"namespace\":\"its-own\",\"ownerReferences\":[{\"kind\":\"Job\","
+		 "\"name\":\"\",\"uid\":\"\",\"controller\":true}]},\"spec\":{}}"},
+		{"{\"kind\": \"Job\", \"spec\": {\"template\": {\"metadata\": null}}}",
+		 "{\"metadata\":{\"ownerReferences\":[{\"kind\":\"Job\",\"name\":\"\",\"uid\":\"\","
+		 "\"controller\":true}]}}"},
 	};
 	(void)state;
 
@@ -80,6 +107,12 @@ static void refuses(void **state)
 		{"a: *x", "pod.yaml:1: an alias of what has no anchor"},
 		{"a: &x 1\nb:\n  *x : 2", "pod.yaml:3: a key that is not plain text"},
 		{"a: 'x", "pod.yaml:1: found unexpected end of stream"},
+		{"kind: Service\nspec: {}",
+		 "pod.yaml: a Service makes no pods; give a Pod, or what has its template"},
+		{"kind: Deployment\nspec: {template: []}",
+		 "pod.yaml: the Deployment has no spec.template"},
+		{"kind: CronJob\nspec: {template: {}}",
+		 "pod.yaml: the CronJob has no spec.jobTemplate.spec.template"},
 		{"{\"a\": 1} {", "pod.yaml:1: did not find expected <document start>"},
 	};
 	(void)state;

@@ -100,6 +100,17 @@ static const char stranger[] =
 	"\"workload\":{\"kind\":\"Pod\"},\"usage\":{\"cpuMillicores\":{\"latest\":{\"value\":1,"
 	"\"end\":\"" NOW "\"}}}}";
 
+static const char many[] =
+	KNOWN("web-9", "Running", "\"cpuMillicores\":250", "\"cpuMillicores\":500",
+	      "\"cpu\":0,\"memory\":0",
+	      MEASURED ",\"hourlyPeaks\":{\"cpuMillicores\":[null,40,70,null]},"
+		       "\"containers\":[{\"name\":\"app\",\"kernelLimits\":{"
+		       "\"cpuMillicores\":400},\"usage\":{\"cpuMillicores\":{\"latest\":{"
+		       "\"value\":90,\"end\":\"" NOW "\"}},\"memoryBytes\":{\"latest\":{"
+		       "\"value\":67108864}}}},{\"name\":\"sidecar\",\"kernelLimits\":{"
+		       "\"cpuMillicores\":null,\"memoryBytes\":33554432},\"usage\":{"
+		       "\"cpuMillicores\":{\"latest\":{\"value\":30,\"end\":\"" NOW "\"}}}}]");
+
 static void check(const struct cli_fixture *f, int code, const char *text, const char *reason)
 {
 	cli_fixture_check(f, &pods_kind, code, text, reason);
@@ -361,12 +372,62 @@ static void pending_pods_are_not_stale(void **state)
 	cli_fixture_check_exits(cases, sizeof(cases) / sizeof(cases[0]), &pods_kind);
 }
 
+static void containers_have_rows_of_their_own(void **state)
+{
+	struct cli_fixture g = {.items = {many, known}, .options = {.containers = true}};
+	(void)state;
+
+	check(&g, CLI_OK,
+	      "NAMESPACE  NAME   CONTAINER  NODE       CPU  SIGMA  CPU-REQ  CPU-LIM  THROTTLED   "
+	      "MEMORY  MEM-REQ  MEM-LIM  WORKSET  OOM\n"
+	      "shop       web-1  -          worker-1  120m    12m     250m     500m         0%  "
+	      "100.0Mi  128.0Mi  256.0Mi        -    0\n"
+	      "shop       web-9  app        worker-1   90m      -        -     400m          -  "
+	      " 64.0Mi        -        -        -    -\n"
+	      "shop       web-9  sidecar    worker-1   30m      -        -     none          -     "
+	      "   -        -   32.0Mi        -    -\n",
+	      "");
+}
+
+/* Waiting, kills and the 95th percentile of the last hour, which has a column only then. */
+static void sorts_by_what_hurts(void **state)
+{
+	enum { WAITING = 5, OOM, P95 };
+	static const struct {
+		int sort;
+		bool reverse;
+		const char *first;
+	} cases[] = {
+		{WAITING, false, "shop  web-7d9 "},
+		{OOM, false, "-     system.slice/ssh.service "},
+		{OOM, true, "shop  web-9 "},
+		{P95, false, "shop  web-9 "},
+	};
+	struct reason reason;
+	struct buf out;
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct cli_fixture g = {.items = {known, many, web, idle},
+					.options = {.sort = cases[i].sort,
+						    .reverse = cases[i].reverse,
+						    .no_headers = true}};
+
+		assert_int_equal(cli_fixture_render(&g, &pods_kind, &out, &reason), CLI_OK);
+		assert_memory_equal(out.data, cases[i].first, strlen(cases[i].first));
+		assert_int_equal(strstr(out.data, "  70m  ") != NULL, cases[i].sort == P95);
+		buf_fini(&out);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(leaves_namespaces_out_where_there_are_none),
 		cmocka_unit_test(shows_namespaces_and_limits),
 		cmocka_unit_test(marks_slices_when_asked_for),
+		cmocka_unit_test(containers_have_rows_of_their_own),
+		cmocka_unit_test(sorts_by_what_hurts),
 		cmocka_unit_test(shows_age_where_something_is_stale),
 		cmocka_unit_test(tells_unthrottled_from_unknown),
 		cmocka_unit_test(paints_what_is_near_its_limit),

@@ -24,7 +24,7 @@ struct values {
 	bool help, watch, colour;
 	char *server, *config;
 	struct option_list aggregators, pools;
-	int64_t count, interval;
+	int64_t count, interval, again;
 	double rate;
 	int output;
 };
@@ -32,10 +32,12 @@ struct values {
 #define MEMBER(name) offsetof(struct values, name)
 
 static const char *const outputs[] = {"table", "wide", "json", NULL};
+static const char *const periods[] = {"2s", NULL};
 
 static const struct option_spec specs[] = {
 	{"help", 'h', OPTION_FLAG, MEMBER(help), NULL, NULL, 0, 0, NULL, "Print this help."},
 	{"watch", 'w', OPTION_FLAG, MEMBER(watch), NULL, NULL, 0, 0, NULL, "Repeat."},
+	{"again", 'g', OPTION_PERIOD, MEMBER(again), "TIME", NULL, 1e8, 60e9, periods, "Again."},
 	{"colour", 0, OPTION_FLAG, MEMBER(colour), NULL, "true", 0, 0, NULL, "Use colours."},
 	{"server", 's', OPTION_STRING, MEMBER(server), "URL", "http://127.0.0.1:2020", 0, 0, NULL,
 	 "Where the aggregator listens for people and for schedulers."},
@@ -80,6 +82,8 @@ static void describe(const struct values *v, struct buf *out)
 	buf_printf(out, "%s%s%s%s c%ld i%ld r%g o%d", v->help ? "h " : "", v->watch ? "w " : "",
 		   v->colour ? "" : "grey ", v->server, (long)v->count,
 		   (long)(v->interval / 1000000), v->rate, v->output);
+	if (v->again)
+		buf_printf(out, " g%ld", (long)(v->again / 1000000));
 	for (size_t i = 0; i < v->aggregators.count; i++)
 		buf_printf(out, " [%s]", v->aggregators.items[i]);
 	for (size_t i = 0; i < v->pools.count; i++)
@@ -112,6 +116,15 @@ static void reads_the_command_line(void **state)
 		 "http://127.0.0.1:2020 c10 i5000 r0.5 o2" REST},
 		{{"-i1s"}, "http://127.0.0.1:2020 c3 i1000 r10 o0" REST},
 		{{"-a", "x,y", "-az"}, DEFAULTS " [x,y] [z]"},
+		{{"-g"}, DEFAULTS " g2000" REST},
+		{{"-g", "-w"}, "w " DEFAULTS " g2000" REST},
+		{{"-wg"}, "w " DEFAULTS " g2000" REST},
+		{{"-gw"}, "w " DEFAULTS " g2000" REST},
+		{{"-g=5s"}, DEFAULTS " g5000" REST},
+		{{"-wg=500ms"}, "w " DEFAULTS " g500" REST},
+		{{"--again"}, DEFAULTS " g2000" REST},
+		{{"--again=1m"}, DEFAULTS " g60000" REST},
+		{{"-g=5s", "--no-again"}, DEFAULTS REST},
 		{{"--pool", "a=1,b=2", "--pool=c;d"}, DEFAULTS REST " {a=1,b=2} {c;d}"},
 	};
 	(void)state;
@@ -136,6 +149,9 @@ static void refuses_with_one_line(void **state)
 		const char *want;
 	} cases[] = {
 		{{"--intervall", "3s"}, "unknown option --intervall; did you mean --interval?"},
+		{{"-g=61s"}, "--again: \"61s\" is too long; 100ms to 1m are allowed"},
+		{{"--again="}, "--again: \"\" is not a duration such as 300ms, 5s, 1m30s or 2h"},
+		{{"-g=x"}, "--again: \"x\" is not a duration such as 300ms, 5s, 1m30s or 2h"},
 		{{"--inter=3s"}, "unknown option --inter; did you mean --interval?"},
 		{{"--sevrer=3s"}, "unknown option --sevrer; did you mean --server?"},
 		{{"--zzz"}, "unknown option --zzz; --help lists the options"},
@@ -376,6 +392,7 @@ static void help_fits_eighty_columns(void **state)
 		"Options:\n"
 		"  -h, --help              Print this help.\n"
 		"  -w, --watch             Repeat. [EKTEST_WATCH]\n"
+		"  -g, --again[=TIME]      Again. [100ms to 1m; EKTEST_AGAIN]\n"
 		"      --no-colour         Use colours. [EKTEST_COLOUR=false]\n"
 		"  -s, --server URL        Where the aggregator listens for people and for\n"
 		"                          schedulers. [default http://127.0.0.1:2020;\n"

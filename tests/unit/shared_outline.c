@@ -21,13 +21,14 @@ struct values {
 	bool help, all, colour;
 	char *server, *config, *dir, *base, *plugin;
 	struct option_list pools, targets;
-	int64_t count;
+	int64_t count, again;
 	int output, sort;
 };
 
 #define AT(name) offsetof(struct values, name)
 
 static const char *const outputs[] = {"table", "wide", "json", NULL};
+static const char *const periods[] = {"2s", NULL};
 static const char *const sorts[] = {"name", "cpu", NULL};
 static const char *const plugins[] = {"Peaks", "LimitAware", NULL};
 
@@ -40,6 +41,7 @@ static const struct option_spec general[] = {
 	{"target", 0, OPTION_LIST, AT(targets), "URL", "tcp://a,tcp://b", 0, 0, NULL, "Where to."},
 	{"pool", 0, OPTION_RECORDS, AT(pools), "KEY=N,..", NULL, 0, 0, NULL, "A record."},
 	{"count", 'c', OPTION_INTEGER, AT(count), "N", "3", 1, 10, NULL, "How many."},
+	{"again", 'g', OPTION_PERIOD, AT(again), "TIME", NULL, 1e8, 60e9, periods, "Again."},
 	{"help", 'h', OPTION_FLAG, AT(help), NULL, NULL, 0, 0, NULL, "Print this."},
 	{0},
 };
@@ -114,6 +116,11 @@ static const struct {
 	{"--sort-by cpu n", "nodes :4"},
 	{"--all n", "nodes :4"},
 	{"-ac 3 n", "nodes :4"},
+	{"--again n", "nodes :4"},
+	{"-g n", "nodes :4"},
+	{"-g=5s n", "nodes :4"},
+	{"-agc 3 n", "nodes :4"},
+	{"-gc 3 n", "nodes :4"},
 	{"help s", "scores :4"},
 	{"help scores .", ":4"},
 	{"nodes .", ":4"},
@@ -133,7 +140,7 @@ static const struct {
 	{"nodes --no", "--no-colour :4"},
 	{"nodes -",
 	 "--sort-by --all -a --server -s --config --dir --output -o --no-colour --target "
-	 "--pool --count -c --help -h :4"},
+	 "--pool --count -c --again -g --help -h :4"},
 	/* values */
 	{"-o .", "table wide json :4"},
 	{"-o w", "wide :4"},
@@ -296,7 +303,7 @@ static void test_a_configuration_file_says_the_defaults(void **state)
 			buf_printf(&read, "%s=%s ", settings.items[i].spec->name,
 				   settings.items[i].text);
 	assert_string_equal(read.data, "server=http://a:1 output=table colour=true target=tcp://a "
-				       "target=tcp://b count=3 ");
+				       "target=tcp://b count=3 again=false ");
 	settings_fini(&settings);
 	buf_fini(&read);
 	buf_fini(&out);

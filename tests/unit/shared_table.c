@@ -70,11 +70,26 @@ static void sorts_greatest_first_and_unknown_last(void **state)
 	struct table *t = sample();
 	(void)state;
 
-	table_sort(t);
+	table_sort(t, false);
 	table_limit(t, 3);
 	check(t, &style,
 	      "über-lange-ähre-x7f9k  1.25  node-two\n"
 	      "zeta                   9.5m  n1\n"
+	      "alpha                     -  -\n");
+	table_free(t);
+}
+
+static void turns_the_order_round(void **state)
+{
+	struct table_style style = {.headers = false};
+	struct table *t = sample();
+	(void)state;
+
+	table_sort(t, true);
+	check(t, &style,
+	      "zeta                   9.5m  n1\n"
+	      "über-lange-ähre-x7f9k  1.25  node-two\n"
+	      "beta                      -  n1\n"
 	      "alpha                     -  -\n");
 	table_free(t);
 }
@@ -412,7 +427,7 @@ static void prints_headers_without_rows(void **state)
 
 	table_column(t, "A", FORM_LEFT);
 	table_column(t, "B", FORM_LEFT);
-	table_sort(t);
+	table_sort(t, false);
 	check(t, &plain, "A  B\n");
 	table_free(t);
 	table_free(NULL);
@@ -495,6 +510,7 @@ int main(void)
 		cmocka_unit_test(names_are_told_once),
 		cmocka_unit_test(aligns_columns),
 		cmocka_unit_test(sorts_greatest_first_and_unknown_last),
+		cmocka_unit_test(turns_the_order_round),
 		cmocka_unit_test(shortens_names_to_the_terminal),
 		cmocka_unit_test(leaves_names_whole_where_nothing_helps),
 		cmocka_unit_test(keeps_what_differs),
