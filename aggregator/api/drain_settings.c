@@ -403,6 +403,7 @@ static bool is_equal(const struct option_spec *spec, const void *a, const void *
 		return are_lists_equal(a, b);
 	case OPTION_INTEGER:
 	case OPTION_DURATION:
+	case OPTION_PERIOD:
 		return *(const int64_t *)a == *(const int64_t *)b;
 	case OPTION_NUMBER:
 		return *(const double *)a >= *(const double *)b &&
