@@ -146,7 +146,8 @@ static void set_tls(struct access_scene *s, CURL *curl, const struct access_clie
 
 static struct curl_slist *headers_of(const struct access_client *client)
 {
-	struct curl_slist *headers = NULL;
+	struct curl_slist *headers =
+		client->body ? curl_slist_append(NULL, "Content-Type: application/json") : NULL;
 	char *line = NULL;
 
 	if (client->authorization)

@@ -54,6 +54,7 @@ static long pass_on(struct extender_tap *t, const char *path, const char *questi
 	curl_easy_setopt(t->curl, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(t->curl, CURLOPT_TIMEOUT, 30L);
 	curl_easy_setopt(t->curl, CURLOPT_POSTFIELDS, question);
+	curl_easy_setopt(t->curl, CURLOPT_HTTPHEADER, http_json_headers());
 	curl_easy_setopt(t->curl, CURLOPT_WRITEFUNCTION, collect);
 	curl_easy_setopt(t->curl, CURLOPT_WRITEDATA, answer);
 	if (curl_easy_perform(t->curl) == CURLE_OK)

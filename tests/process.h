@@ -36,8 +36,10 @@ int process_run(char *const argv[], struct buf *out, struct buf *err);
 /* A TCP port of the loopback that is free now. */
 int free_port(void);
 
-/* GET; the status code, or 0 when nothing answers. */
+/* GET; the status code, or 0 when nothing answers. Certificates are not verified. */
 long http_get(const char *url, struct buf *body);
+/* What a POST of JSON has for its headers; never freed. */
+struct curl_slist *http_json_headers(void);
 /* POST of JSON; as above. */
 long http_post(const char *url, const char *json, struct buf *body);
 /* GET that must answer 200 with JSON; the caller deletes it. NULL otherwise. */

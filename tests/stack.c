@@ -12,6 +12,8 @@
 #include "shared/mem.h"
 #include "tests/process.h"
 
+enum { ARGS_MAX = 24 };
+
 static void fatal(const char *what)
 {
 	fprintf(stderr, "%s\n", what);
@@ -77,6 +79,11 @@ static bool is_ready(void *url)
 	return status == 200;
 }
 
+static char *url_of(const struct stack_aggregator *a, const char *path)
+{
+	return mem_printf("%s://127.0.0.1:%d%s", a->tls ? "https" : "http", a->http_port, path);
+}
+
 void stack_start_aggregator(struct stack *s, int i)
 {
 	struct stack_aggregator *a = &s->aggregators[i];
@@ -92,19 +99,18 @@ void stack_start_aggregator(struct stack *s, int i)
 	ingest = mem_printf("tcp://%s:%d", a->ingest_host ? a->ingest_host : "127.0.0.1",
 			    a->ingest_port);
 	key_path = mem_strdup(a->key_path ? a->key_path : s->key_path);
-	url = mem_printf("http://127.0.0.1:%d/readyz", a->http_port);
+	url = url_of(a, "/readyz");
 	{
-		char *argv[] = {program,
-				(char *)"--listen",
-				listen,
-				(char *)"--ingest",
-				ingest,
-				(char *)"--key-file",
-				key_path,
-				a->snapshot_path ? (char *)"--snapshot" : NULL,
-				(char *)a->snapshot_path,
-				NULL};
+		char *argv[ARGS_MAX] = {program, (char *)"--listen",   listen,	(char *)"--ingest",
+					ingest,	 (char *)"--key-file", key_path};
+		size_t n = 7;
 
+		if (a->snapshot_path) {
+			argv[n++] = (char *)"--snapshot";
+			argv[n++] = (char *)a->snapshot_path;
+		}
+		for (const char *const *more = a->more; more && *more && n < ARGS_MAX - 1; more++)
+			argv[n++] = (char *)*more;
 		a->pid = process_start(log, argv);
 	}
 	if (a->pid <= 0 || !await(is_ready, url, 20)) {
@@ -125,11 +131,9 @@ void stack_kill_aggregator(struct stack *s, int i)
 	s->aggregators[i].pid = 0;
 }
 
-enum { AGENT_ARGS_MAX = 24 };
-
 void stack_start_agent(struct stack *s, int aggregators, const char *const *more)
 {
-	char *argv[AGENT_ARGS_MAX] = {NULL}, *urls[STACK_AGGREGATORS_MAX] = {NULL};
+	char *argv[ARGS_MAX] = {NULL}, *urls[STACK_AGGREGATORS_MAX] = {NULL};
 	char *program = mem_strdup(program_path("evenkeel-agent")), *log = log_path(s, "agent", 0);
 	size_t n = 0;
 
@@ -143,7 +147,7 @@ void stack_start_agent(struct stack *s, int aggregators, const char *const *more
 		argv[n++] = (char *)"--aggregator";
 		argv[n++] = urls[i];
 	}
-	for (; more && *more && n < AGENT_ARGS_MAX - 1; more++)
+	for (; more && *more && n < ARGS_MAX - 1; more++)
 		argv[n++] = (char *)*more;
 	s->agent = process_start(log, argv);
 	if (s->agent <= 0)
@@ -164,7 +168,7 @@ int stack_stop_agent(struct stack *s, int signal_number)
 
 cJSON *stack_get(const struct stack *s, int i, const char *path)
 {
-	char *url = mem_printf("http://127.0.0.1:%d%s", s->aggregators[i].http_port, path);
+	char *url = url_of(&s->aggregators[i], path);
 	cJSON *json = http_get_json(url);
 
 	free(url);
@@ -173,7 +177,7 @@ cJSON *stack_get(const struct stack *s, int i, const char *path)
 
 double stack_metric(const struct stack *s, int i, const char *sample)
 {
-	char *url = mem_printf("http://127.0.0.1:%d/metrics", s->aggregators[i].http_port);
+	char *url = url_of(&s->aggregators[i], "/metrics");
 	struct buf body = BUF_INIT;
 	size_t len = strlen(sample);
 	double value = -1;

@@ -3,6 +3,7 @@
 #ifndef EVENKEEL_TESTS_STACK_H
 #define EVENKEEL_TESTS_STACK_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include <cjson/cJSON.h>
@@ -16,6 +17,8 @@ struct stack_aggregator {
 	const char *ingest_host; /* borrowed; NULL: 127.0.0.1 */
 	const char *key_path; /* borrowed; NULL: the stack's */
 	const char *snapshot_path; /* borrowed; NULL: it knows no cluster */
+	const char *const *more; /* borrowed: other words, ended by NULL; NULL: none */
+	bool tls; /* by more */
 	pid_t pid; /* 0: not running */
 };
 

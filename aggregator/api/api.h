@@ -99,6 +99,7 @@ struct api_response {
 	struct api_stream *stream; /* owned; sent instead of body; never with a failure */
 	bool gzip; /* shared is compressed */
 	bool negotiated; /* another Accept-Encoding might have had another body */
+	bool last; /* of the connection */
 };
 
 typedef void api_handler(const struct api_context *ctx, const struct api_request *rq,
@@ -138,6 +139,7 @@ api_handler api_openapi; /* GET /openapi.json */
 	X(NOT_FOUND, 404, "notFound") /* no such path, node or host */                             \
 	X(METHOD_NOT_ALLOWED, 405, "methodNotAllowed")                                             \
 	X(TOO_LARGE, 413, "tooLarge") /* the body */                                               \
+	X(UNSUPPORTED_TYPE, 415, "unsupportedMediaType") /* the body is not said to be JSON */     \
 	X(TOO_MANY, 429, "tooManyRequests") /* of one client */                                    \
 	X(BUSY, 503, "busy") /* no memory for it now */                                            \
 	X(NOT_REVIEWED, 503, "notReviewed") /* who knows whose the token is could not be asked */  \

@@ -117,6 +117,10 @@ struct drain_counters {
 	X(BAD_CERTIFICATE, "badCertificate") /* expired, or another authority's */                 \
 	X(FORBIDDEN, "forbidden")                                                                  \
 	X(NOT_REVIEWED, "notReviewed") /* who knows could not be asked */                          \
+	X(UNCLEAR, "unclear") /* where it ends, or who sends it */                                 \
+	X(HOST, "foreignHost") /* no credentials are asked for, and its name is none of ours */    \
+	X(ORIGIN, "foreignOrigin") /* a page of another server */                                  \
+	X(CONTENT_TYPE, "contentType") /* not JSON */                                              \
 	X(RATE, "rateLimited")                                                                     \
 	X(TOO_LARGE, "tooLarge")                                                                   \
 	X(SLOW, "slow") /* connections that were cut */                                            \

@@ -119,9 +119,9 @@ static char *make_request(const char *verb, const char *uid)
 		uid, uid);
 	add_names(&body);
 	buf_add_str(&body, "]}");
-	request =
-		mem_printf("POST /extender/%s HTTP/1.1\r\nHost: h\r\nContent-Length: %zu\r\n\r\n%s",
-			   verb, body.len, body.data);
+	request = mem_printf("POST /extender/%s HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+			     "application/json\r\nContent-Length: %zu\r\n\r\n%s",
+			     verb, body.len, body.data);
 	buf_fini(&body);
 	return request;
 }

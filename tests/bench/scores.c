@@ -233,9 +233,9 @@ static int dial(const char *address)
 static double ask(int fd, const struct question *q, int i, char *room, size_t size)
 {
 	char *body = body_of(q, i);
-	char *say =
-		mem_printf("POST /v1/scores HTTP/1.1\r\nHost: h\r\nContent-Length: %zu\r\n\r\n%s",
-			   strlen(body), body);
+	char *say = mem_printf("POST /v1/scores HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+			       "application/json\r\nContent-Length: %zu\r\n\r\n%s",
+			       strlen(body), body);
 	int64_t start = clock_mono_ns();
 	double ms;
 

@@ -219,8 +219,9 @@ static double crowd_there(double starved_before_s)
 
 static void test_ten_thousand_connections(void **state)
 {
-	static const char *const says[] = {"", "GET /v1/nodes HTTP/1.1\r\nHost: h\r\nX-Half: ",
-					   "GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n"};
+	static const char *const says[] = {"",
+					   "GET /v1/nodes HTTP/1.1\r\nHost: localhost\r\nX-Half: ",
+					   "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"};
 	int port;
 	double before_mib, grown_mib, starved, there;
 
@@ -441,10 +442,12 @@ static double mib_after_malformed(int count)
 {
 	static const char *const requests[] = {
 		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-		"GET /v1/nodes HTTP/9.9\r\nHost: h\r\n\r\n",
+		"GET /v1/nodes HTTP/9.9\r\nHost: localhost\r\n\r\n",
 		"GET /healthz HTTP/1.1\r\nno colon\r\n\r\n",
-		"POST /v1/scores HTTP/1.1\r\nHost: h\r\nContent-Length: -1\r\n\r\n",
-		"POST /v1/scores HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+		"POST /v1/scores HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+		"application/json\r\nContent-Length: -1\r\n\r\n",
+		"POST /v1/scores HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+		"application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
 	};
 	int port = s.u.stack->aggregators[DISTURBED].http_port;
 

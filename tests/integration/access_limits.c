@@ -121,7 +121,7 @@ static void expect_cut(struct access_scene *s, const char *text)
 static void test_slow_headers_are_cut(void **state)
 {
 	start(*state, false, (struct http_patience){.headers_ns = SHORT_NS});
-	expect_cut(*state, "GET /healthz HTTP/1.1\r\nHost: h\r\nX: x");
+	expect_cut(*state, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: x");
 }
 
 static void test_slow_handshakes_are_cut(void **state)
@@ -134,10 +134,9 @@ static void test_slow_handshakes_are_cut(void **state)
 static void test_slow_bodies_are_cut(void **state)
 {
 	start(*state, false, (struct http_patience){.body_ns = SHORT_NS});
-	expect_cut(
-		*state,
-		"POST /extender/filter HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " ACCESS_TOKEN
-		"\r\nContent-Length: 1000000\r\n\r\n{");
+	expect_cut(*state, "POST /extender/filter HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+			   "application/json\r\nAuthorization: Bearer " ACCESS_TOKEN
+			   "\r\nContent-Length: 1000000\r\n\r\n{");
 }
 
 /* More than the sockets' buffers hold. */
@@ -160,10 +159,10 @@ static void publish_large_view(struct access_scene *s)
 static void expect_reader_cut(struct access_scene *s, const char *path,
 			      struct http_patience patience)
 {
-	char *request =
-		mem_printf("GET %s HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " ACCESS_TOKEN
-			   "\r\n\r\n",
-			   path);
+	char *request = mem_printf(
+		"GET %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " ACCESS_TOKEN
+		"\r\n\r\n",
+		path);
 	char chunk[4096];
 	size_t got = 0;
 	ssize_t len;
@@ -221,7 +220,9 @@ static void test_quick_clients_stay(void **state)
 
 static void expect_refusal(struct access_scene *s, const char *headers, const char *status)
 {
-	char *request = mem_printf("POST /v1/scores HTTP/1.1\r\nHost: h\r\n%s\r\n", headers);
+	char *request = mem_printf("POST /v1/scores HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+				   "application/json\r\n%s\r\n",
+				   headers);
 	char got[13] = "";
 	int fd = raw_connect(s);
 
@@ -293,10 +294,12 @@ static void test_unclear_requests(void **state)
 
 	start(s, false, (struct http_patience){0});
 	for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++) {
-		char *request = mem_printf("POST /v1/fit HTTP/1.1\r\nHost: h\r\nAuthorization: "
-					   "Bearer " ACCESS_TOKEN "\r\n%s\r\n0\r\n\r\n"
-					   "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n",
-					   headers[i]);
+		char *request =
+			mem_printf("POST /v1/fit HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+				   "application/json\r\nAuthorization: "
+				   "Bearer " ACCESS_TOKEN "\r\n%s\r\n0\r\n\r\n"
+				   "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+				   headers[i]);
 		int fd = raw_connect(s);
 
 		assert_true(send(fd, request, strlen(request), MSG_NOSIGNAL) > 0);

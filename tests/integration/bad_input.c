@@ -40,11 +40,11 @@ struct fixture {
 
 static void write_file(const char *path, size_t len, mode_t mode)
 {
-	static const char zeros[64];
+	static const char bytes[64] = "not all of them are zero";
 	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 
 	assert_true(fd >= 0);
-	assert_int_equal(write(fd, zeros, len), (ssize_t)len);
+	assert_int_equal(write(fd, bytes, len), (ssize_t)len);
 	fchmod(fd, mode);
 	close(fd);
 }

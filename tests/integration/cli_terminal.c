@@ -222,18 +222,18 @@ static const struct view_case {
 	const char *words, *title;
 	size_t names; /* columns that name a row */
 } cases[] = {
-	{"nodes -w", "NAME", 1},
-	{"nodes -w -o wide", "NAME", 1},
-	{"nodes -w --color always", "NAME", 1},
-	{"pods -w", "NAMESPACE", 2},
-	{"pods -w -o wide", "NAMESPACE", 2},
-	{"scores -w", "NODE", 1},
-	{"quota -w", "NAMESPACE", 2},
-	{"quota -w -o wide", "NAMESPACE", 3},
-	{"slack -w", "CLASS", 1},
-	{"slack -w -o wide", "CLASS", 1},
-	{"drain -w", "NODE", 1},
-	{"drain -w -o wide", "NODE", 1},
+	{"nodes -w=200ms", "NAME", 1},
+	{"nodes -w=200ms -o wide", "NAME", 1},
+	{"nodes -w=200ms --color always", "NAME", 1},
+	{"pods -w=200ms", "NAMESPACE", 2},
+	{"pods -w=200ms -o wide", "NAMESPACE", 2},
+	{"scores -w=200ms", "NODE", 1},
+	{"quota -w=200ms", "NAMESPACE", 2},
+	{"quota -w=200ms -o wide", "NAMESPACE", 3},
+	{"slack -w=200ms", "CLASS", 1},
+	{"slack -w=200ms -o wide", "CLASS", 1},
+	{"drain -w=200ms", "NODE", 1},
+	{"drain -w=200ms -o wide", "NODE", 1},
 };
 
 static void check_case(const struct scene *s, const struct view_case *c, unsigned short columns)

@@ -28,6 +28,7 @@
 #include "tests/consistent.h"
 #include "tests/model_fixture.h"
 #include "tests/view_fixture.h"
+#include "tests/process.h"
 
 enum { NODES = 40, MEASURED = 30, CLIENTS = 32, QUESTIONS = 40, MIB = 1 << 20 };
 
@@ -183,6 +184,7 @@ static long ask(struct client *c, const char *path, const char *body, size_t len
 	c->json = NULL;
 	curl_easy_setopt(c->curl, CURLOPT_URL, url);
 	curl_easy_setopt(c->curl, CURLOPT_POST, 1L);
+	curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, http_json_headers());
 	curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, body);
 	curl_easy_setopt(c->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)len);
 	if (curl_easy_perform(c->curl) == CURLE_OK)

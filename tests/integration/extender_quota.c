@@ -25,6 +25,7 @@
 #include "shared/mem.h"
 #include "tests/quota_fixture.h"
 #include "tests/view_fixture.h"
+#include "tests/process.h"
 
 struct scene {
 	struct api_context ctx;
@@ -166,6 +167,7 @@ static long post(struct scene *s, const char *path, const char *body)
 	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(curl, CURLOPT_TIMEOUT, 30L);
 	curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
+	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, http_json_headers());
 	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_data);
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, &s->answer);
 	assert_int_equal(curl_easy_perform(curl), CURLE_OK);

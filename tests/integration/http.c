@@ -198,13 +198,14 @@ static void test_keep_alive(void **state)
 	int fd = raw_connect(*state);
 
 	for (int i = 0; i < 3; i++) {
-		assert_true(raw_say(fd, "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"));
+		assert_true(raw_say(fd, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"));
 		assert_true(raw_read(fd, "\r\n\r\nok\n", &got));
 		assert_memory_equal(got.data, "HTTP/1.1 200", 12);
 	}
 	/* Two requests in one packet are two answers, in order. */
-	assert_true(raw_say(fd, "GET /watcher/health HTTP/1.1\r\nHost: h\r\n\r\n"
-				"GET /readyz HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"));
+	assert_true(raw_say(
+		fd, "GET /watcher/health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+		    "GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"));
 	assert_false(raw_read(fd, NULL, &got));
 	assert_memory_equal(got.data, "HTTP/1.1 200", 12);
 	assert_string_equal(got.data + got.len - 7, "\r\n\r\nok\n");
@@ -245,7 +246,9 @@ static void test_many_at_once(void **state)
 
 static long post(const struct scene *s, const char *target, size_t len, const char *header)
 {
-	struct curl_slist *headers = curl_slist_append(NULL, header);
+	struct curl_slist *headers =
+		curl_slist_append(curl_slist_append(NULL, "Content-Type: application/json"),
+				  header);
 	struct answer a;
 	CURL *curl = new_request(s, target, &a);
 	char *body = mem_alloc(len + 1);
@@ -285,16 +288,20 @@ static void test_absurd_lengths(void **state)
 	struct buf got = BUF_INIT;
 	int fd = raw_connect(*state);
 
-	assert_true(raw_say(fd, "POST /v1/scores HTTP/1.1\r\nHost: h\r\n"
-				"Content-Length: 1099511627776\r\n\r\n{"));
+	assert_true(raw_say(
+		fd,
+		"POST /v1/scores HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+		"Content-Length: 1099511627776\r\n\r\n{"));
 	assert_true(raw_read(fd, "tooLarge", &got));
 	assert_memory_equal(got.data, "HTTP/1.1 413", 12);
 	close(fd);
 
 	/* A body without an end is not read for ever. */
 	fd = raw_connect(*state);
-	assert_true(raw_say(fd, "POST /v1/scores HTTP/1.1\r\nHost: h\r\n"
-				"Transfer-Encoding: chunked\r\n\r\n"));
+	assert_true(raw_say(
+		fd,
+		"POST /v1/scores HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+		"Transfer-Encoding: chunked\r\n\r\n"));
 	char *chunk = mem_alloc(MIB);
 
 	memset(chunk, 'x', MIB);
@@ -319,13 +326,16 @@ static void test_slow_clients(void **state)
 
 	for (int i = 0; i < CLIENTS; i++) {
 		fds[i] = raw_connect(s);
-		assert_true(raw_say(fds[i], i % 2 ? "GET /heal"
-						  : "POST /watcher/health HTTP/1.1\r\nHost: h\r\n"
-						    "Content-Length: 10\r\n\r\nhalf"));
+		assert_true(
+			raw_say(fds[i], i % 2 ? "GET /heal"
+					      : "POST /watcher/health HTTP/1.1\r\nHost: "
+						"localhost\r\nContent-Type: application/json\r\n"
+						"Content-Length: 10\r\n\r\nhalf"));
 	}
 	assert_alive(s);
 	for (int i = 0; i < CLIENTS; i++) {
-		assert_true(raw_say(fds[i], i % 2 ? "thz HTTP/1.1\r\nHost: h\r\n\r\n" : "-and-a"));
+		assert_true(raw_say(fds[i],
+				    i % 2 ? "thz HTTP/1.1\r\nHost: localhost\r\n\r\n" : "-and-a"));
 		assert_true(raw_read(fds[i], "\r\n\r\n", &got));
 		assert_memory_equal(got.data, "HTTP/1.1 200", 12);
 		close(fds[i]);
@@ -345,7 +355,7 @@ static void test_slow_readers(void **state)
 	publish_large_view(s);
 	for (int i = 0; i < CLIENTS; i++) {
 		fds[i] = raw_connect(s);
-		assert_true(raw_say(fds[i], "GET /watcher HTTP/1.1\r\nHost: h\r\n"
+		assert_true(raw_say(fds[i], "GET /watcher HTTP/1.1\r\nHost: localhost\r\n"
 					    "Connection: close\r\n\r\n"));
 	}
 	assert_alive(s);
@@ -376,7 +386,7 @@ static void test_unread_answers_are_bounded(void **state)
 	publish_large_view(s);
 	for (int i = 0; i < CLIENTS; i++) {
 		fds[i] = raw_connect(s);
-		assert_true(raw_say(fds[i], "GET /watcher HTTP/1.1\r\nHost: h\r\n\r\n"));
+		assert_true(raw_say(fds[i], "GET /watcher HTTP/1.1\r\nHost: localhost\r\n\r\n"));
 	}
 	for (int i = 0; i < CLIENTS; i++) {
 		char start[13] = "";
@@ -407,13 +417,17 @@ static void test_malformed_requests(void **state)
 		CASE("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"),
 		CASE("\0\0\0\0\0\0\0\0\0\0\r\n\r\n"),
 		CASE("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
-		CASE("GET /watcher?%zz=%%%&&&==&host=%f HTTP/1.1\r\nHost: h\r\n\r\n"),
-		CASE("GET /v1/nodes?limit=%00&%00=1 HTTP/1.1\r\nHost: h\r\n\r\n"),
-		CASE("POST /v1/scores HTTP/1.1\r\nHost: h\r\nContent-Length: -1\r\n\r\n"),
-		CASE("POST /v1/scores HTTP/1.1\r\nHost: h\r\nContent-Length: 1x\r\n\r\n"),
-		CASE("POST /v1/scores HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+		CASE("GET /watcher?%zz=%%%&&&==&host=%f HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+		CASE("GET /v1/nodes?limit=%00&%00=1 HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+		CASE("POST /v1/scores HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+		     "application/json\r\nContent-Length: -1\r\n\r\n"),
+		CASE("POST /v1/scores HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+		     "application/json\r\nContent-Length: 1x\r\n\r\n"),
+		CASE("POST /v1/scores HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+		     "application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
 		     "zz\r\n"),
-		CASE("POST /v1/scores HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+		CASE("POST /v1/scores HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+		     "application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
 		     "ffffffffffffffff\r\nx"),
 		CASE("GET /healthz HTTP/1.1\r\nno colon\r\n\r\n"),
 #undef CASE
@@ -476,9 +490,10 @@ static void test_stop_with_clients(void **state)
 {
 	static const char *const said[] = {
 		"", "GET /watch",
-		"POST /watcher HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nhal",
-		"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n",
-		"GET /watcher HTTP/1.1\r\nHost: h\r\n\r\n"};
+		"POST /watcher HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+		"application/json\r\nContent-Length: 9\r\n\r\nhal",
+		"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+		"GET /watcher HTTP/1.1\r\nHost: localhost\r\n\r\n"};
 	enum { KINDS = 5, CLIENTS = 4 * KINDS };
 	struct scene *s = *state;
 	struct buf got = BUF_INIT;
@@ -564,7 +579,10 @@ static void test_good_addresses(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct scene other = *s;
 		struct reason reason = {""};
-		int rc = http_start(&other.server, cases[i].listen, &s->ctx, &reason);
+		const struct http_config config = {.listen = cases[i].listen,
+						   .ctx = &s->ctx,
+						   .insecure_open = true};
+		int rc = http_start_with(&other.server, &config, &reason);
 
 		if (rc && six < 0 && strchr(cases[i].listen, '['))
 			continue;

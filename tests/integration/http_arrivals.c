@@ -100,7 +100,7 @@ enum MHD_Result MHD_run(struct MHD_Daemon *daemon)
 	return ((run_function *)library("MHD_run"))(daemon);
 }
 
-static const char ask[] = "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n";
+static const char ask[] = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 static bool is_served(int fd)
 {

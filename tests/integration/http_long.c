@@ -7,6 +7,7 @@
 
 #include "aggregator/api/place_pool.h"
 #include "tests/cluster_fixture.h"
+#include "tests/process.h"
 
 enum { FITS_MOST = 256 };
 
@@ -34,6 +35,7 @@ static void begin_fits(struct scene *s, struct fits *f, size_t count)
 	for (f->count = 0; f->count < count; f->count++) {
 		CURL *curl = new_request(s, "/v1/fit", &f->answers[f->count]);
 
+		curl_easy_setopt(curl, CURLOPT_HTTPHEADER, http_json_headers());
 		curl_easy_setopt(curl, CURLOPT_POSTFIELDS,
 				 "{\"pod\":{\"spec\":{\"containers\":[{\"name\":\"c\"}]}}}");
 		curl_multi_add_handle(f->multi, curl);

@@ -385,7 +385,7 @@ static int ask_slowly(const struct scene *s, const char *request)
 	return fd;
 }
 
-#define ASK "GET /v1/snapshot HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
+#define ASK "GET /v1/snapshot HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 
 /* The first line of the answer, with what else came. */
 static void read_some(int fd, char text[4096])
@@ -464,7 +464,7 @@ static void test_so_many_at_once(void **state)
 	assert_memory_equal(head, "HTTP/1.1 503", 12);
 	close(late);
 	/* All else is answered as ever. */
-	late = ask_slowly(s, "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n");
+	late = ask_slowly(s, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
 	read_some(late, head);
 	assert_memory_equal(head, "HTTP/1.1 200", 12);
 	close(late);
@@ -478,15 +478,15 @@ static void test_head_and_old_http(void **state)
 {
 	struct scene *s = *state;
 	struct buf got = BUF_INIT;
-	int fd =
-		ask_slowly(s, "HEAD /v1/snapshot HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+	int fd = ask_slowly(
+		s, "HEAD /v1/snapshot HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
 
 	read_rest(fd, &got);
 	close(fd);
 	assert_memory_equal(got.data, "HTTP/1.1 200", 12);
 	assert_string_equal(got.data + got.len - 4, "\r\n\r\n");
 	buf_clear(&got);
-	fd = ask_slowly(s, "GET /v1/snapshot HTTP/1.0\r\n\r\n");
+	fd = ask_slowly(s, "GET /v1/snapshot HTTP/1.0\r\nHost: localhost\r\n\r\n");
 	read_rest(fd, &got);
 	close(fd);
 	assert_null(strstr(got.data, "chunked"));

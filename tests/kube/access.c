@@ -105,8 +105,10 @@ static long ask(const char *path, const char *body, const char *token, struct bu
 		curl_easy_setopt(curl, CURLOPT_XOAUTH2_BEARER, token);
 		curl_easy_setopt(curl, CURLOPT_HTTPAUTH, (long)CURLAUTH_BEARER);
 	}
-	if (body)
+	if (body) {
 		curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
+		curl_easy_setopt(curl, CURLOPT_HTTPHEADER, http_json_headers());
+	}
 	if (curl_easy_perform(curl) == CURLE_OK)
 		curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
 	buf_add_str(answer, "");

@@ -215,6 +215,7 @@ static struct ranks ask(const char *pod)
 	curl_easy_setopt(curl, CURLOPT_URL, url);
 	curl_easy_setopt(curl, CURLOPT_NOPROXY, "*");
 	curl_easy_setopt(curl, CURLOPT_POSTFIELDS, question.data);
+	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, http_json_headers());
 	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, collect);
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, &answer);
 	assert_int_equal(curl_easy_perform(curl), CURLE_OK);

@@ -16,6 +16,7 @@
 #include "shared/mem.h"
 #include "tests/bench_report.h"
 #include "tests/fleet/cluster.h"
+#include "tests/process.h"
 
 #define READ_BYTES (512L * 1024)
 
@@ -128,6 +129,7 @@ void asker_ask(struct asker *a)
 	double ms;
 
 	curl_easy_setopt(a->curl, CURLOPT_URL, url);
+	curl_easy_setopt(a->curl, CURLOPT_HTTPHEADER, http_json_headers());
 	if (q->body)
 		curl_easy_setopt(a->curl, CURLOPT_POSTFIELDS, q->body);
 	else

@@ -13,7 +13,8 @@
 /* As the table of options fills it. */
 struct access_options {
 	char *certificate, *key, *client_ca, *token_file, *audience;
-	bool token_review, open_watcher, plain_tokens;
+	bool token_review, open_watcher, plain_tokens, insecure_open;
+	struct option_list allowed_hosts;
 	double rate;
 };
 
@@ -62,6 +63,18 @@ struct access_options {
 		 .offset = (base) + offsetof(struct access_options, plain_tokens),                 \
 		 .help = "Take tokens without TLS from other machines, too: something else "       \
 			 "encrypts."},                                                             \
+		{.name = "insecure-open",                                                          \
+		 .kind = OPTION_FLAG,                                                              \
+		 .offset = (base) + offsetof(struct access_options, insecure_open),                \
+		 .help = "Let everybody who can connect from other machines read everything and "  \
+			 "make reservations, where nothing says who is let in."},                  \
+		{.name = "allowed-host",                                                           \
+		 .kind = OPTION_LIST,                                                              \
+		 .offset = (base) + offsetof(struct access_options, allowed_hosts),                \
+		 .value = "NAME",                                                                  \
+		 .help = "Another name that clients know this server by, where nothing says who "  \
+			 "is let in; the loopback's and that of --listen always are. "             \
+			 "Repeatable."},                                                           \
 	{                                                                                          \
 		.name = "rate-limit", .kind = OPTION_NUMBER,                                       \
 		.offset = (base) + offsetof(struct access_options, rate), .value = "N",            \

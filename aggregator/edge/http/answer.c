@@ -228,6 +228,7 @@ static bool add_headers(struct MHD_Response *response, const struct api_response
 	       add_header(response, MHD_HTTP_HEADER_VARY,
 			  rs->negotiated ? "Accept-Encoding" : NULL) &&
 	       add_header(response, MHD_HTTP_HEADER_ALLOW, rs->allow) &&
+	       add_header(response, MHD_HTTP_HEADER_CONNECTION, rs->last ? "close" : NULL) &&
 	       add_refusal_headers(response, rs) &&
 	       add_header(response, MHD_HTTP_HEADER_ETAG, *tag ? tag : NULL);
 }

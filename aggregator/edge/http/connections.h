@@ -10,8 +10,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
+#include "aggregator/edge/http/framing.h"
 #include "aggregator/edge/http/tls.h"
 
 struct connection {
@@ -20,6 +22,8 @@ struct connection {
 	struct connections_client *owner; /* NULL: clients are not counted */
 
 	int fd;
+	struct sockaddr_in6 local; /* of either family; all zeroes: not asked for yet */
+	struct framing_target target; /* of the newest request */
 	atomic_int_least64_t due_ns; /* monotonic; INT64_MAX: none */
 	struct tls_set *tls; /* held; NULL: plain */
 	struct tls_client client;

@@ -181,15 +181,35 @@ static const struct sockaddr *address_of(struct MHD_Connection *connection)
 	return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
 }
 
+static const char *header(struct MHD_Connection *connection, const char *name)
+{
+	return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+}
+
+/* Of this side, asked for once. */
+static const struct sockaddr *local_address(struct connection *c)
+{
+	socklen_t len = sizeof(c->local);
+
+	if (!c)
+		return NULL;
+	if (!c->local.sin6_family && getsockname(c->fd, (struct sockaddr *)&c->local, &len) < 0)
+		return NULL;
+	return (const struct sockaddr *)&c->local;
+}
+
 static struct gate_request describe(struct door *d, struct MHD_Connection *connection,
 				    const char *method, const char *path)
 {
 	struct gate_request rq = {
 		.method = method,
 		.path = path,
-		.authorization = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
-							     MHD_HTTP_HEADER_AUTHORIZATION),
+		.authorization = header(connection, MHD_HTTP_HEADER_AUTHORIZATION),
+		.host = header(connection, MHD_HTTP_HEADER_HOST),
+		.origin = header(connection, MHD_HTTP_HEADER_ORIGIN),
+		.content_type = header(connection, MHD_HTTP_HEADER_CONTENT_TYPE),
 		.from = address_of(connection),
+		.to = local_address(connection_of(connection)),
 		.now_ns = clock_mono_ns(),
 	};
 
@@ -216,23 +236,42 @@ static void log_refusal(struct door *d, const struct gate_request *rq,
 		 refusal->text, (unsigned long long)atomic_exchange(&d->refusals_unlogged, 0));
 }
 
-static enum gate_verdict check_framing(struct MHD_Connection *connection,
+static enum gate_verdict check_framing(struct door *d, struct MHD_Connection *connection,
+				       const char *method, const char *version,
 				       struct gate_refusal *refusal)
 {
-	const char *fault = framing_fault(connection);
+	struct connection *c = connection_of(connection);
+	const char *fault = framing_fault(connection, method, version, c ? &c->target : NULL);
 
 	if (!fault)
 		return GATE_PASS;
-	*refusal = (struct gate_refusal){.failure = FAIL_BAD_REQUEST};
+	*refusal = (struct gate_refusal){.reason = ACCESS_REFUSAL_UNCLEAR,
+					 .failure = FAIL_BAD_REQUEST};
 	snprintf(refusal->text, sizeof(refusal->text), "%s", fault);
+	counter_add(&d->counters->refused[ACCESS_REFUSAL_UNCLEAR], 1);
 	return GATE_REFUSE;
 }
 
+void door_note_target(struct MHD_Connection *connection, const char *target)
+{
+	struct connection *c = connection_of(connection);
+
+	if (c)
+		c->target = (struct framing_target){target, strlen(target)};
+}
+
+bool door_is_target(struct MHD_Connection *connection, const char *text)
+{
+	const struct connection *c = connection_of(connection);
+
+	return c && c->target.text == text;
+}
+
 enum gate_verdict door_check(struct door *d, struct MHD_Connection *connection, const char *method,
-			     const char *path, struct gate_refusal *refusal)
+			     const char *path, const char *version, struct gate_refusal *refusal)
 {
 	struct gate_request rq = describe(d, connection, method, path);
-	enum gate_verdict verdict = check_framing(connection, refusal);
+	enum gate_verdict verdict = check_framing(d, connection, method, version, refusal);
 
 	if (verdict == GATE_PASS)
 		verdict = gate_check(d->gate, &rq, refusal);
@@ -403,6 +442,7 @@ int door_open(struct door **out, const struct http_config *config, const struct 
 	int rc = 0;
 
 	options.certificates = config->tls.certificate && config->tls.client_ca;
+	options.listen = config->listen;
 	if (config->tls.certificate)
 		rc = tls_open(&d->tls, &config->tls, reason);
 	if (!rc && d->tls)

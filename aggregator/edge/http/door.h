@@ -58,9 +58,12 @@ enum door_step {
 };
 void door_step(struct door *d, struct MHD_Connection *connection, enum door_step step);
 
+/* What stands between method and version, before it is unescaped; and whether text is that. */
+void door_note_target(struct MHD_Connection *connection, const char *target);
+bool door_is_target(struct MHD_Connection *connection, const char *text);
 /* May that request come in? As gate_check(); what is no clear request may not. */
 enum gate_verdict door_check(struct door *d, struct MHD_Connection *connection, const char *method,
-			     const char *path, struct gate_refusal *refusal);
+			     const char *path, const char *version, struct gate_refusal *refusal);
 /* As gate_review(). */
 enum gate_verdict door_review(struct door *d, struct MHD_Connection *connection, const char *method,
 			      const char *path, struct gate_refusal *refusal);

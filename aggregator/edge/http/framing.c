@@ -6,11 +6,17 @@
  * latter, and it goes on with the connection. So what RFC 9112 (5.1, 5.2, 6.1, 6.3) and RFC 9110
  * (5.3) let servers refuse is refused here, before anything else is looked at:
  *
- *	a header twice that can be there once only, whatever it says
- *	Content-Length beside Transfer-Encoding, and any coding but "chunked"
+ *	no Host, or a header twice that can be there once only, whatever it says
+ *	Content-Length beside Transfer-Encoding, any coding but "chunked", and one of HTTP/1.0, which
+ *	has none
  *	a header's name that is none: "Content-Length : 4", which others read as another, or ignore
  *	a length or a coding that goes on in the next line, of which the library makes a part of the
  *	name: "Content-Length5"
+ *	a NUL, at which the library ends a text, a line that goes on in the next, and one without CR
+ *
+ * For the last of these the library has no word. But it splits the headers where they lie, so
+ * between two texts is what divides them and nothing else (up to version 0.9; later ones refuse NUL
+ * themselves).
  */
 #include "aggregator/edge/http/framing.h"
 
@@ -18,18 +24,24 @@
 #include <string.h>
 #include <strings.h>
 
+enum { SPACE = 1, CRLF = 2 };
+
 /* The first two say how long the request is. */
-enum single { LENGTH, CODING, HOST, AUTHORIZATION, SINGLES };
+enum single { LENGTH, CODING, HOST, AUTHORIZATION, ORIGIN, CONTENT_TYPE, SINGLES };
 
 static const char *const singles[] = {
 	[LENGTH] = MHD_HTTP_HEADER_CONTENT_LENGTH,
 	[CODING] = MHD_HTTP_HEADER_TRANSFER_ENCODING,
 	[HOST] = MHD_HTTP_HEADER_HOST,
 	[AUTHORIZATION] = MHD_HTTP_HEADER_AUTHORIZATION,
+	[ORIGIN] = MHD_HTTP_HEADER_ORIGIN,
+	[CONTENT_TYPE] = MHD_HTTP_HEADER_CONTENT_TYPE,
 };
 
 struct framing {
 	bool there[SINGLES];
+	bool is_1_0;
+	const char *end; /* of the text before the next header; NULL: it is not looked at */
 	const char *fault;
 };
 
@@ -41,8 +53,15 @@ static bool is_name(const char *text)
 	return *text;
 }
 
+static const char not_plain[] = "a line of the headers holds a NUL, goes on in the next, or ends "
+				"without CR and LF";
+
 static const char *take_header(struct framing *f, const char *name, const char *value)
 {
+	if (f->end && name != f->end + CRLF)
+		return not_plain;
+	if (f->end)
+		f->end = value + strlen(value);
 	if (!is_name(name))
 		return "the name of a header holds what no name may";
 	for (size_t i = 0; i < SINGLES; i++) {
@@ -60,6 +79,8 @@ static const char *take_header(struct framing *f, const char *name, const char *
 		f->there[i] = true;
 		if (i == CODING && (!value || strcasecmp(value, "chunked") != 0))
 			return "the only transfer coding that is understood is chunked";
+		if (i == CODING && f->is_1_0)
+			return "HTTP/1.0 has no transfer codings";
 	}
 	if (f->there[LENGTH] && f->there[CODING])
 		return "Content-Length and Transfer-Encoding do not go together";
@@ -76,10 +97,35 @@ static enum MHD_Result on_header(void *cls, enum MHD_ValueKind kind, const char 
 	return f->fault ? MHD_NO : MHD_YES;
 }
 
-const char *framing_fault(struct MHD_Connection *connection)
+/* Where the headers end, or NULL: versions from 1.0 on do not leave them as they came. */
+static const char *end_of_headers(struct MHD_Connection *connection, const char *method)
 {
-	struct framing f = {0};
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
 
+	return info && MHD_get_version()[0] == '0' ? method + info->header_size : NULL;
+}
+
+static bool is_plain_line(const char *method, const char *version,
+			  const struct framing_target *target)
+{
+	return target->text == method + strlen(method) + SPACE &&
+	       version == target->text + target->len + SPACE;
+}
+
+const char *framing_fault(struct MHD_Connection *connection, const char *method,
+			  const char *version, const struct framing_target *target)
+{
+	const char *end = end_of_headers(connection, method);
+	struct framing f = {.is_1_0 = strcmp(version, "HTTP/1.1") < 0,
+			    .end = end ? version + strlen(version) : NULL};
+
+	if (end && target && !is_plain_line(method, version, target))
+		return "the first line is not METHOD TARGET VERSION";
 	MHD_get_connection_values(connection, MHD_HEADER_KIND, on_header, &f);
-	return f.fault;
+	if (f.fault)
+		return f.fault;
+	if (f.end && end != f.end + CRLF + CRLF)
+		return not_plain;
+	return f.there[HOST] ? NULL : "there is no Host header";
 }

@@ -4,11 +4,19 @@
 #define EVENKEEL_AGGREGATOR_EDGE_HTTP_FRAMING_H
 
 #include <microhttpd.h>
+#include <stddef.h>
+
+/* What stands between method and version, as it came. */
+struct framing_target {
+	const char *text; /* in the library's buffer */
+	size_t len; /* then */
+};
 
 /*
  * NULL, or what leaves a doubt, as a sentence; such a request is answered with 400 and its
- * connection closed.
+ * connection closed. method and version are the library's; target NULL: not known.
  */
-const char *framing_fault(struct MHD_Connection *connection);
+const char *framing_fault(struct MHD_Connection *connection, const char *method,
+			  const char *version, const struct framing_target *target);
 
 #endif

@@ -2,9 +2,11 @@
 /*
  * In this order, the first that decides:
  *
+ *	a page of another server sent it (Origin) 403
  *	health                                    always passes: whoever starts the service has no credentials
  *	more requests than the client may send    429, before anything is spent on it
- *	nothing is configured                     passes: there is nobody to be told from others
+ *	a body that is not said to be JSON        415
+ *	nothing is configured                     passes under a name of this server (hosts.h), else 403
  *	/watcher, and it is open                  passes
  *	a good client certificate                 passes
  *	a token of the file                       passes
@@ -269,11 +271,33 @@ static bool is_listed(struct gate *g, const uint8_t digest[BEARER_DIGEST_LEN])
 	return listed;
 }
 
+static bool has_guard(const struct gate *g)
+{
+	return g->options.token_file || g->options.reviewer || g->options.certificates;
+}
+
 static bool is_guarded(const struct gate *g, const char *path)
 {
-	if (!g->options.token_file && !g->options.reviewer && !g->options.certificates)
-		return false;
-	return !(g->options.open_watcher && api_door_of(path) == API_DOOR_WATCHER);
+	return has_guard(g) && !(g->options.open_watcher && api_door_of(path) == API_DOOR_WATCHER);
+}
+
+/* What a page in a browser may have sent (hosts.h). */
+static enum gate_verdict check_page(struct gate *g, const struct gate_request *rq,
+				    struct gate_refusal *r)
+{
+	struct host_name name;
+
+	if (!strcmp(rq->method, "POST") && !media_is_json(rq->content_type))
+		return refuse(g, r, ACCESS_REFUSAL_CONTENT_TYPE, FAIL_UNSUPPORTED_TYPE,
+			      "a body is taken with Content-Type: application/json only");
+	if (has_guard(g) ||
+	    (host_parse(rq->host, strlen(rq->host), &name) &&
+	     host_is_ours(&name, g->options.listen, g->options.allowed_hosts, rq->to)))
+		return GATE_PASS;
+	return refuse(g, r, ACCESS_REFUSAL_HOST, FAIL_FORBIDDEN,
+		      "\"%.200s\" is no name of this server: give it to --allowed-host, or "
+		      "configure credentials",
+		      rq->host);
 }
 
 static enum gate_verdict check_rate(struct gate *g, const struct gate_request *rq,
@@ -298,9 +322,12 @@ enum gate_verdict gate_check(struct gate *g, const struct gate_request *rq,
 	const char *token;
 	size_t len;
 
+	if (rq->origin && !origin_is_own(rq->origin, rq->host))
+		return refuse(g, refusal, ACCESS_REFUSAL_ORIGIN, FAIL_FORBIDDEN,
+			      "pages of other servers (\"%.200s\") get no answers", rq->origin);
 	if (api_door_of(rq->path) == API_DOOR_OPEN)
 		return GATE_PASS;
-	if (check_rate(g, rq, refusal) == GATE_REFUSE)
+	if (check_rate(g, rq, refusal) == GATE_REFUSE || check_page(g, rq, refusal) == GATE_REFUSE)
 		return GATE_REFUSE;
 	if (!is_guarded(g, rq->path) || rq->certificate == GATE_CERTIFICATE_GOOD)
 		return GATE_PASS;

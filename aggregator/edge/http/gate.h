@@ -12,6 +12,7 @@
 
 #include "aggregator/api/access_review.h"
 #include "aggregator/api/api.h"
+#include "aggregator/edge/http/hosts.h"
 
 struct gate_options {
 	const char *token_file; /* NULL: none; borrowed, as all here */
@@ -19,6 +20,8 @@ struct gate_options {
 	bool certificates; /* those of clients are looked at */
 	bool open_watcher;
 	double requests_per_second; /* of a client; 0: any number */
+	const char *listen; /* the address that clients know, .. */
+	const struct option_list *allowed_hosts; /* .. and other names of it; NULL: none */
 };
 
 /* What became of the certificate that a client showed. */
@@ -26,8 +29,10 @@ enum gate_certificate { GATE_CERTIFICATE_NONE, GATE_CERTIFICATE_GOOD, GATE_CERTI
 
 struct gate_request {
 	const char *method, *path;
-	const char *authorization; /* the header; NULL: there is none */
+	/* Headers; NULL: there is none. */
+	const char *authorization, *host, *origin, *content_type;
 	const struct sockaddr *from;
+	const struct sockaddr *to; /* NULL: not known */
 	enum gate_certificate certificate;
 	const char *certificate_fault; /* of a bad one */
 	int64_t now_ns; /* monotonic */

@@ -25,13 +25,15 @@ struct http_config {
 	struct tls_files tls; /* no certificate: plain HTTP */
 	struct gate_options gate;
 	bool plain_tokens; /* tokens may travel in clear between machines */
+	bool insecure_open; /* other machines may ask, whoever they are */
 	struct http_patience patience;
 };
 
 struct http_server;
 /*
  * -EADDRINUSE, -EINVAL.. with the reason. config is copied; what it points to is borrowed. -EINVAL
- * also where tokens would travel in clear between machines and that is not allowed.
+ * also where tokens would travel in clear between machines, or other machines ask without any, and
+ * that is not allowed.
  */
 int http_start_with(struct http_server **s, const struct http_config *config,
 		    struct reason *reason);

@@ -40,7 +40,7 @@ struct pending {
 	struct http_server *server;
 	struct lane *lane;
 	struct MHD_Connection *connection;
-	const char *method, *path; /* the connection's */
+	const char *method, *path, *version; /* the connection's */
 	bool routed; /* rs is the answer, not sent yet */
 	struct api_response rs;
 };
@@ -122,6 +122,7 @@ static enum MHD_Result answer_request(struct http_server *s, struct MHD_Connecti
 	if (p->refused) {
 		api_fail(&rs, p->refusal.failure, NULL, "%s", p->refusal.text);
 		rs.retry_after_s = p->refusal.retry_after_s;
+		rs.last = p->refusal.reason == ACCESS_REFUSAL_UNCLEAR;
 	} else if (p->too_large) {
 		counter_add(&s->ctx->counters->access.refused[ACCESS_REFUSAL_TOO_LARGE], 1);
 		api_fail(&rs, FAIL_TOO_LARGE, NULL, "the body is larger than %zu bytes",
@@ -233,11 +234,23 @@ static void take_body(struct http_server *s, struct pending *p, const char *data
 		buf_add(&p->body, data, len);
 }
 
-/* A text with a NUL in it would be another one, cut; nothing has a name that has "%00" in it. */
+void *request_on_target(void *cls, const char *target, struct MHD_Connection *connection)
+{
+	(void)cls;
+	door_note_target(connection, target);
+	return NULL;
+}
+
+/*
+ * A text with a NUL in it would be another one, cut; nothing has a name that has "%00" in it. And a
+ * slash that is not one to those before us does not divide a path.
+ */
 size_t request_unescape(void *cls, struct MHD_Connection *connection, char *text)
 {
-	(void)cls, (void)connection;
-	return strstr(text, "%00") ? strlen(text) : MHD_http_unescape(text);
+	(void)cls;
+	if (strstr(text, "%00") || (door_is_target(connection, text) && strcasestr(text, "%2f")))
+		return strlen(text);
+	return MHD_http_unescape(text);
 }
 
 /*
@@ -248,7 +261,7 @@ static enum MHD_Result begin_request(struct http_server *s, struct pending *p)
 {
 	p->body_most = api_body_most(p->path);
 	door_step(s->door, p->connection, DOOR_BODY);
-	switch (door_check(s->door, p->connection, p->method, p->path, &p->refusal)) {
+	switch (door_check(s->door, p->connection, p->method, p->path, p->version, &p->refusal)) {
 	case GATE_REFUSE:
 		p->refused = true;
 		break;
@@ -271,7 +284,7 @@ static enum MHD_Result begin_request(struct http_server *s, struct pending *p)
 }
 
 static struct pending *new_pending(struct lane *lane, struct MHD_Connection *connection,
-				   const char *method, const char *path)
+				   const char *method, const char *path, const char *version)
 {
 	struct pending *p = mem_zalloc(1, sizeof(*p));
 
@@ -280,6 +293,7 @@ static struct pending *new_pending(struct lane *lane, struct MHD_Connection *con
 	p->connection = connection;
 	p->method = method;
 	p->path = path;
+	p->version = version;
 	return p;
 }
 
@@ -290,9 +304,8 @@ enum MHD_Result request_on_progress(void *lane, struct MHD_Connection *connectio
 	struct http_server *s = lane_server(lane);
 	struct pending *p = *state;
 
-	(void)version;
 	if (!p) {
-		*state = p = new_pending(lane, connection, method, path);
+		*state = p = new_pending(lane, connection, method, path, version);
 		return begin_request(s, p);
 	}
 	if (*upload_len) {

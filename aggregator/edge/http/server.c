@@ -63,9 +63,9 @@ static unsigned int connection_limit(void)
 					 : (unsigned int)left;
 }
 
-/* Tokens in clear are anybody's who sees the network. */
-static int check_clear_text(const struct http_server *s, const struct http_config *config,
-			    struct reason *reason)
+/* Tokens in clear are anybody's who sees the network; without any, so is everything else. */
+static int check_exposure(const struct http_server *s, const struct http_config *config,
+			  struct reason *reason)
 {
 	bool tls = config->tls.certificate, certificates = tls && config->tls.client_ca;
 	bool tokens = config->gate.token_file || config->gate.reviewer;
@@ -79,10 +79,14 @@ static int check_clear_text(const struct http_server *s, const struct http_confi
 			   s->listener.address);
 		return -EINVAL;
 	}
-	if (!tokens && !certificates)
-		log_warn("everybody who can connect to %s may read everything and make "
-			 "reservations; see --token-file, --token-review and --tls-client-ca",
-			 s->listener.address);
+	if (!tokens && !certificates && !config->insecure_open) {
+		reason_set(reason,
+			   "everybody who can connect to %s could read everything and make "
+			   "reservations: give --token-file, --token-review or --tls-client-ca, or "
+			   "--insecure-open where that is wanted",
+			   s->listener.address);
+		return -EINVAL;
+	}
 	return 0;
 }
 
@@ -155,7 +159,7 @@ int http_start_with(struct http_server **out, const struct http_config *config,
 		return rc;
 	}
 	s->ctx = config->ctx;
-	rc = check_clear_text(s, config, reason);
+	rc = check_exposure(s, config, reason);
 	if (!rc)
 		rc = open_door(s, config, reason);
 	if (!rc)
