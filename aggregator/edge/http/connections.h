@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 
 #include "aggregator/edge/http/framing.h"
+#include "aggregator/edge/http/handshake.h"
 #include "aggregator/edge/http/tls.h"
 
 struct connection {
@@ -26,6 +27,7 @@ struct connection {
 	struct framing_target target; /* of the newest request */
 	atomic_int_least64_t due_ns; /* monotonic; INT64_MAX: none */
 	struct tls_set *tls; /* held; NULL: plain */
+	struct handshake handshake; /* the lane's */
 	struct tls_client client;
 };
 

@@ -106,7 +106,8 @@ bool door_admit(struct door *d, struct connection *c, const struct sockaddr *fro
 	return admitted;
 }
 
-void door_begin(struct door *d, struct connection *c, struct MHD_Connection *connection)
+void door_begin(struct door *d, struct connection *c, struct MHD_Connection *connection,
+		struct handshakes *handshakes)
 {
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
@@ -116,11 +117,14 @@ void door_begin(struct door *d, struct connection *c, struct MHD_Connection *con
 	if (d->tls) {
 		c->tls = tls_hold(d->tls);
 		tls_set_begin(c->tls, session_of(connection));
+		handshake_begin(&c->handshake, handshakes, connection, session_of(connection),
+				info->connect_fd);
 	}
 }
 
 void door_end(struct door *d, struct connection *c)
 {
+	handshake_end(&c->handshake);
 	connections_end(d->connections, c);
 }
 

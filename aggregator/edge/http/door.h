@@ -43,7 +43,8 @@ unsigned int door_room(const struct door *d);
  */
 struct connection *door_reserve(struct door *d);
 bool door_admit(struct door *d, struct connection *c, const struct sockaddr *from);
-void door_begin(struct door *d, struct connection *c, struct MHD_Connection *connection);
+void door_begin(struct door *d, struct connection *c, struct MHD_Connection *connection,
+		struct handshakes *handshakes);
 void door_end(struct door *d, struct connection *c);
 /* Somebody is turned away, since there is no descriptor for him. */
 void door_count_unserved(struct door *d);

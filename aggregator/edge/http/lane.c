@@ -8,6 +8,7 @@
  *     epoll --+-- the library's epoll: all connections      --> MHD_run()
  *             +-- the listener, which all lanes hear        --> accept, MHD_add_connection()
  *             +-- an eventfd: a connection is resumed, or stop
+ *             +-- clients whose part of a TLS handshake is awaited (handshake.h)
  *
  * A client is let in by a lane that has nothing else to do. It has its place before it is accepted
  * (door_reserve()): while there is none, clients wait in the backlog, and the library, whose bound
@@ -44,6 +45,7 @@
 #include "shared/mem.h"
 
 enum {
+	EVENTS_MAX = 16,
 	ACCEPTS_MAX = 16, /* between two looks at those who are in */
 	REFUSALS_MAX = 64,
 	PAUSES_MOST = 10,
@@ -69,10 +71,11 @@ struct lane {
 	struct door *door;
 	int listener;
 	struct MHD_Daemon *daemon;
-	int epoll, wake;
+	int wake;
 	pthread_t thread;
 
 	/* the thread's */
+	struct handshakes handshakes; /* its epoll is the lane's */
 	int spare; /* a descriptor to give up; negative: there is none */
 	int64_t resume_ns; /* the listener is not heard before; 0: it is heard */
 	bool crowded; /* and not, since there is no place */
@@ -86,10 +89,10 @@ struct lane {
 
 /* --- accepting -------------------------------------------------------------------------------- */
 
-static void hear_listener(const struct lane *l, bool hear)
+static void hear_listener(struct lane *l, bool hear)
 {
-	struct epoll_event event = {.events = hear ? EPOLLIN : 0, .data.fd = l->listener};
-	int rc = epoll_ctl(l->epoll, EPOLL_CTL_MOD, l->listener, &event);
+	struct epoll_event event = {.events = hear ? EPOLLIN : 0, .data.ptr = &l->listener};
+	int rc = epoll_ctl(l->handshakes.epoll, EPOLL_CTL_MOD, l->listener, &event);
 
 	assert(rc == 0);
 }
@@ -256,18 +259,24 @@ static void forget_wakes(const struct lane *l)
 	assert(n == sizeof(count));
 }
 
+static void take_event(struct lane *l, void *of)
+{
+	if (of == &l->wake)
+		forget_wakes(l);
+	else if (of == &l->listener && !atomic_load(&l->stop))
+		accept_clients(l);
+	else if (of != &l->listener && of != &l->daemon)
+		handshake_go_on(of);
+}
+
 /* The library looks at its connections however it was woken: who was let in may have asked. */
 static void turn(struct lane *l)
 {
-	struct epoll_event events[3];
-	int count = epoll_wait(l->epoll, events, 3, patience_of(l));
+	struct epoll_event events[EVENTS_MAX];
+	int count = epoll_wait(l->handshakes.epoll, events, EVENTS_MAX, patience_of(l));
 
-	for (int i = 0; i < count; i++) {
-		if (events[i].data.fd == l->wake)
-			forget_wakes(l);
-		else if (events[i].data.fd == l->listener && !atomic_load(&l->stop))
-			accept_clients(l);
-	}
+	for (int i = 0; i < count; i++)
+		take_event(l, events[i].data.ptr);
 	MHD_run(l->daemon);
 	end_arrivals(l);
 	resume_accepting(l);
@@ -279,6 +288,7 @@ static void *run(void *arg)
 
 	while (!atomic_load(&l->stop))
 		turn(l);
+	handshakes_go_on(&l->handshakes);
 	MHD_stop_daemon(l->daemon);
 	return NULL;
 }
@@ -317,7 +327,7 @@ static void on_connection(void *lane, struct MHD_Connection *connection, void **
 	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
 		*context = take_arrival(l, descriptor_of(connection));
 		assert(*context);
-		door_begin(l->door, *context, connection);
+		door_begin(l->door, *context, connection, &l->handshakes);
 	} else if (*context) {
 		door_end(l->door, *context);
 		*context = NULL;
@@ -362,11 +372,11 @@ static struct MHD_Daemon *start_daemon(struct lane *l)
 				tls ? for_tls : none, MHD_OPTION_END);
 }
 
-static int watch(const struct lane *l, int fd)
+static int watch(struct lane *l, int fd, void *of)
 {
-	struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+	struct epoll_event event = {.events = EPOLLIN, .data.ptr = of};
 
-	return epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+	return epoll_ctl(l->handshakes.epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }
 
 static int open_descriptors(struct lane *l)
@@ -375,18 +385,18 @@ static int open_descriptors(struct lane *l)
 	int rc;
 
 	l->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	l->epoll = epoll_create1(EPOLL_CLOEXEC);
-	l->wake = l->epoll < 0 ? -1 : eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	l->handshakes.epoll = epoll_create1(EPOLL_CLOEXEC);
+	l->wake = l->handshakes.epoll < 0 ? -1 : eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (l->wake < 0)
 		return -errno;
 	l->daemon = start_daemon(l);
 	if (!l->daemon)
 		return errno ? -errno : -EIO;
 	info = MHD_get_daemon_info(l->daemon, MHD_DAEMON_INFO_EPOLL_FD);
-	rc = watch(l, info->epoll_fd);
+	rc = watch(l, info->epoll_fd, &l->daemon);
 	if (!rc)
-		rc = watch(l, l->wake);
-	return rc ? rc : watch(l, l->listener);
+		rc = watch(l, l->wake, &l->wake);
+	return rc ? rc : watch(l, l->listener, &l->listener);
 }
 
 /* Signals are for the loop thread. */
@@ -405,7 +415,7 @@ static int start_thread(struct lane *l)
 static void free_lane(struct lane *l)
 {
 	close_fd(l->wake);
-	close_fd(l->epoll);
+	close_fd(l->handshakes.epoll);
 	close_fd(l->spare);
 	free(l);
 }

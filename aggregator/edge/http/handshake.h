@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Handshakes of TLS that wait for their clients. The library that serves HTTP asks a session again
+ * at once, without end, whose client has sent a part of what it has to. So a connection is suspended
+ * while there is nothing to read, and goes on when there is.
+ */
+#ifndef EVENKEEL_AGGREGATOR_EDGE_HTTP_HANDSHAKE_H
+#define EVENKEEL_AGGREGATOR_EDGE_HTTP_HANDSHAKE_H
+
+#include <gnutls/gnutls.h>
+#include <stdbool.h>
+
+struct MHD_Connection;
+
+/* One thread's, which runs the library for them, too. */
+struct handshakes {
+	int epoll; /* tells of those that can go on: data.ptr is the handshake */
+	struct handshake *waiting;
+};
+
+/* Zeroed where there is no TLS. */
+struct handshake {
+	struct handshakes *all;
+	struct handshake *prev, *next; /* waiting */
+	struct MHD_Connection *connection;
+	gnutls_session_t session;
+	int fd;
+	bool waits, done;
+};
+
+/* The session has not read anything yet; *h stays where it is until handshake_end(). */
+void handshake_begin(struct handshake *h, struct handshakes *all, struct MHD_Connection *connection,
+		     gnutls_session_t session, int fd);
+void handshake_end(struct handshake *h);
+/* There is something to read, or the connection's end. */
+void handshake_go_on(struct handshake *h);
+void handshakes_go_on(struct handshakes *all); /* all of them: the library is about to stop */
+
+#endif

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Clients that begin a TLS handshake and do not end it: with a byte of a record, a part of one, or
+ * a whole first word. The aggregator as it is shipped spends no CPU on them, answers others, and
+ * ends when it is told to.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <gnutls/gnutls.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shared/clock.h"
+#include "shared/mem.h"
+#include "tests/process.h"
+#include "tests/stack.h"
+#include "tests/stranger.h"
+#include "tests/tls_server.h"
+
+enum { EACH = 10, KINDS = 3, SPAN_S = 2 };
+
+struct scene {
+	struct stack *stack;
+	char *certificate, *key;
+	const char *more[5];
+	int fds[KINDS * EACH];
+	gnutls_session_t sessions[EACH];
+	gnutls_certificate_credentials_t credentials;
+};
+
+static char *write_file(const struct scene *s, const char *name, const char *text)
+{
+	char *path = mem_printf("%s/%s", s->stack->folder, name);
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	close(fd);
+	return path;
+}
+
+static int setup(void **state)
+{
+	struct scene *s = mem_zalloc(1, sizeof(*s));
+	struct tls_identity authority, server;
+
+	*state = s;
+	s->stack = stack_new();
+	tls_identity_make(&authority, &(struct tls_wish){.name = "authority"});
+	tls_identity_make(&server, &(struct tls_wish){.name = "server",
+						      .address = "127.0.0.1",
+						      .issuer = &authority});
+	s->certificate = write_file(s, "tls.crt", server.certificate);
+	s->key = write_file(s, "tls.key", server.key);
+	tls_identity_fini(&authority);
+	tls_identity_fini(&server);
+	s->more[0] = "--tls-cert";
+	s->more[1] = s->certificate;
+	s->more[2] = "--tls-key";
+	s->more[3] = s->key;
+	s->stack->aggregators[0].more = s->more;
+	s->stack->aggregators[0].tls = true;
+	stack_start_aggregator(s->stack, 0);
+	gnutls_certificate_allocate_credentials(&s->credentials);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct scene *s = *state;
+
+	for (int i = 0; i < EACH; i++)
+		if (s->sessions[i])
+			gnutls_deinit(s->sessions[i]);
+	for (int i = 0; i < KINDS * EACH; i++)
+		if (s->fds[i] > 0)
+			close(s->fds[i]);
+	gnutls_certificate_free_credentials(s->credentials);
+	stack_free(s->stack, 0);
+	free(s->certificate);
+	free(s->key);
+	free(s);
+	return 0;
+}
+
+/* Says the first word, and never hears the answer. */
+static void begin_handshake(struct scene *s, int i, int fd)
+{
+	gnutls_init(&s->sessions[i], GNUTLS_CLIENT | GNUTLS_NONBLOCK);
+	gnutls_set_default_priority(s->sessions[i]);
+	gnutls_credentials_set(s->sessions[i], GNUTLS_CRD_CERTIFICATE, s->credentials);
+	gnutls_transport_set_int(s->sessions[i], fd);
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	assert_int_equal(gnutls_handshake(s->sessions[i]), GNUTLS_E_AGAIN);
+}
+
+static void begin_all(struct scene *s)
+{
+	static const char part[] = "\x16\x03\x01\x02\x00\x01\x00";
+	int port = s->stack->aggregators[0].http_port;
+
+	for (int i = 0; i < KINDS * EACH; i++) {
+		s->fds[i] = stranger_connect(port, NULL);
+		assert_true(s->fds[i] > 0);
+	}
+	for (int i = 0; i < EACH; i++) {
+		assert_true(stranger_say(s->fds[i], part, 1));
+		assert_true(stranger_say(s->fds[EACH + i], part, sizeof(part) - 1));
+		begin_handshake(s, i, s->fds[2 * EACH + i]);
+	}
+}
+
+/* All threads', in seconds. */
+static double cpu_seconds(pid_t pid)
+{
+	char *path = mem_printf("/proc/%d/stat", (int)pid), text[1024] = "";
+	unsigned long user, system;
+	FILE *f = fopen(path, "r");
+	const char *at;
+
+	assert_non_null(f);
+	assert_true(fread(text, 1, sizeof(text) - 1, f) > 0);
+	fclose(f);
+	free(path);
+	at = strrchr(text, ')');
+	assert_non_null(at);
+	assert_int_equal(sscanf(at, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
+				&system),
+			 2);
+	return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
+}
+
+static bool is_over(void *end_ns)
+{
+	return clock_mono_ns() >= *(int64_t *)end_ns;
+}
+
+static void test_unfinished_handshakes_cost_nothing(void **state)
+{
+	struct scene *s = *state;
+	int64_t end_ns;
+	double before;
+
+	begin_all(s);
+	/* They were all looked at: the one that came last is answered. */
+	cJSON_Delete(stack_get(s->stack, 0, "/v1/status"));
+	before = cpu_seconds(s->stack->aggregators[0].pid);
+	end_ns = clock_mono_ns() + SPAN_S * NS_PER_SEC;
+	assert_true(await(is_over, &end_ns, 10 * SPAN_S));
+	assert_true(cpu_seconds(s->stack->aggregators[0].pid) - before < SPAN_S / 10.0);
+}
+
+static void test_others_are_answered(void **state)
+{
+	struct scene *s = *state;
+	cJSON *status = stack_get(s->stack, 0, "/v1/status");
+
+	assert_non_null(status);
+	cJSON_Delete(status);
+}
+
+/* And who goes on with his handshake late. */
+static void test_late_handshakes_end(void **state)
+{
+	struct scene *s = *state;
+	int64_t end_ns = clock_mono_ns() + 20 * NS_PER_SEC;
+	int rc;
+
+	do
+		rc = gnutls_handshake(s->sessions[0]);
+	while (rc == GNUTLS_E_AGAIN && clock_mono_ns() < end_ns);
+	assert_int_equal(rc, GNUTLS_E_SUCCESS);
+}
+
+static void test_they_hold_up_no_end(void **state)
+{
+	struct scene *s = *state;
+
+	assert_int_equal(process_stop(s->stack->aggregators[0].pid, SIGTERM), 0);
+	s->stack->aggregators[0].pid = 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_unfinished_handshakes_cost_nothing),
+		cmocka_unit_test(test_others_are_answered),
+		cmocka_unit_test(test_late_handshakes_end),
+		cmocka_unit_test(test_they_hold_up_no_end),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
