@@ -20,8 +20,12 @@ static void read_log(struct quota_search *q)
 		return;
 	q->version = victim_log_version(l);
 	q->ask.in_flight_count =
-		victim_log_in_flight(l, *uid ? uid : NULL, q->ask.now_ns, &q->in_flight);
+		victim_log_told(l, *uid ? uid : NULL, q->ask.now_ns - VICTIM_LOG_FLIGHT_NS,
+				&q->in_flight);
 	q->ask.in_flight = q->in_flight;
+	q->ask.exchanged_count = victim_log_told(l, *uid ? uid : NULL,
+						 q->ask.now_ns - VICTIM_LOG_TTL_NS, &q->exchanged);
+	q->ask.exchanged = q->exchanged;
 	q->ask.past_count =
 		victim_log_past(l, *uid ? uid : NULL, q->ask.now_ns - PAST_NS, &q->told);
 	q->past = mem_alloc((q->ask.past_count + 1) * sizeof(*q->past));
@@ -58,4 +62,5 @@ void quota_search_close(struct quota_search *q)
 	free(q->past);
 	free(q->told);
 	free((void *)q->in_flight);
+	free((void *)q->exchanged);
 }

@@ -213,14 +213,13 @@ bool victim_log_find(struct victim_log *l, const char *preemptor, int64_t now_ns
 	return e != NULL;
 }
 
-static bool is_in_flight(const struct entry *e, const char *besides, int64_t now_ns)
+static bool is_told(const struct entry *e, const char *besides, int64_t since_ns)
 {
-	return e->answer.told_ns + VICTIM_LOG_FLIGHT_NS > now_ns &&
-	       (!besides || strcmp(e->preemptor, besides) != 0);
+	return e->answer.told_ns > since_ns && (!besides || strcmp(e->preemptor, besides) != 0);
 }
 
-size_t victim_log_in_flight(struct victim_log *l, const char *besides, int64_t now_ns,
-			    const char *const **out)
+size_t victim_log_told(struct victim_log *l, const char *besides, int64_t since_ns,
+		       const char *const **out)
 {
 	size_t count = 0, size = 0, at = 0;
 	const char **uids;
@@ -229,14 +228,14 @@ size_t victim_log_in_flight(struct victim_log *l, const char *besides, int64_t n
 
 	pthread_mutex_lock(&l->lock);
 	for (e = l->entries; e; e = e->hh.next)
-		for (size_t i = 0; is_in_flight(e, besides, now_ns) && i < e->answer.count; i++) {
+		for (size_t i = 0; is_told(e, besides, since_ns) && i < e->answer.count; i++) {
 			count++;
 			size += strlen(e->answer.of[i].uid) + 1;
 		}
 	uids = mem_alloc((count + 1) * sizeof(*uids) + size);
 	room = (char *)(uids + count + 1);
 	for (e = l->entries; e; e = e->hh.next)
-		for (size_t i = 0; is_in_flight(e, besides, now_ns) && i < e->answer.count; i++)
+		for (size_t i = 0; is_told(e, besides, since_ns) && i < e->answer.count; i++)
 			uids[at++] = put_text(&room, e->answer.of[i].uid);
 	pthread_mutex_unlock(&l->lock);
 	*out = uids;

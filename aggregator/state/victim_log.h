@@ -66,11 +66,11 @@ int victim_log_put(struct victim_log *l, const char *preemptor, const struct vic
 bool victim_log_find(struct victim_log *l, const char *preemptor, int64_t now_ns,
 		     struct victim_answer *out);
 /*
- * Victims taken for evicted in the last VICTIM_LOG_FLIGHT_NS, for other preemptors than that one
+ * Victims told since then (VICTIM_LOG_FLIGHT_NS ago: in flight), for other preemptors than that one
  * (NULL: any). Uids, in one block to free.
  */
-size_t victim_log_in_flight(struct victim_log *l, const char *besides, int64_t now_ns,
-			    const char *const **out);
+size_t victim_log_told(struct victim_log *l, const char *besides, int64_t since_ns,
+		       const char *const **out);
 /*
  * All evictions known since then, oldest first, in one block to free; without those that preemptor
  * (NULL: none) was told last, which may be told it again.

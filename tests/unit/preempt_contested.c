@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Quotas of several resources: which of them protect a borrower, and what is advised. */
+/*
+ * Stories of quotas that share a cluster: which resources protect a borrower, what counts while it
+ * is going, and what is advised.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,12 +18,14 @@
 
 static struct preempt_fixture f;
 static struct preempt_plan plan;
+static struct preempt_ask question; /* beside the pod and the time */
 
 static int setup(void **unused)
 {
 	(void)unused;
 	preempt_fixture_init(&f, QUOTA_CORRECTED);
 	plan = (struct preempt_plan){0};
+	question = (struct preempt_ask){0};
 	return 0;
 }
 
@@ -42,19 +47,25 @@ static void put_node(const char *name, const char *allocatable)
 	free(json);
 }
 
-/* The younger the higher its number. */
-static void put_pod(const char *namespace, int number, const char *node, const char *request)
+/* The younger the higher its number. more: "" or a comma and further members. */
+static void put_pod_as(const char *namespace, int number, const char *node, const char *request,
+		       const char *more)
 {
-	char *text =
-		mem_printf("{'pod':'%s%d','namespace':'%s','uid':'%s%d','node':'%s',"
-			   "'priority':0,'start':%d,'request':%s}",
-			   namespace, number, namespace, namespace, number, node, number, request);
+	char *text = mem_printf("{'pod':'%s%d','namespace':'%s','uid':'%s%d','node':'%s',"
+				"'priority':0,'start':%d,'request':%s%s}",
+				namespace, number, namespace, namespace, number, node, number,
+				request, more);
 	cJSON *flat = preempt_fixture_parse(text), *pod = preempt_fixture_pod(flat);
 
 	preempt_fixture_put(&f, OBJECT_POD, pod);
 	cJSON_Delete(flat);
 	cJSON_Delete(pod);
 	free(text);
+}
+
+static void put_pod(const char *namespace, int number, const char *node, const char *request)
+{
+	put_pod_as(namespace, number, node, request, "");
 }
 
 /* "NODE VICTIM VICTIM", "-" without a node. */
@@ -66,11 +77,13 @@ static void expect(const char *namespace, const char *request, enum preempt_verd
 				     namespace, request);
 	cJSON *flat = preempt_fixture_parse(flat_text);
 	struct kube_pod *pod = preempt_fixture_record(flat);
-	struct preempt_ask ask = {.pod = pod, .now_ns = VIEW_FIXTURE_NOW_NS};
+	struct preempt_ask ask = question;
 	struct buf b = BUF_INIT;
 
 	preempt_plan_fini(&plan);
 	plan = (struct preempt_plan){0};
+	ask.pod = pod;
+	ask.now_ns = VIEW_FIXTURE_NOW_NS;
 	preempt_fixture_build(&f, true);
 	preempt_make_plan(f.index, f.place, f.book, &f.options, &ask, &plan);
 	buf_printf(&b, "%s", plan.chosen.node ? plan.chosen.node : "-");
@@ -176,6 +189,46 @@ static void the_min_of_what_is_contested_is_kept(void **unused)
 	expect("b", "{'cpu':6000,'memory':2}", PREEMPT_IMPOSSIBLE, "-");
 }
 
+#define GOING ",'terminating':true"
+
+/* With ten that are going a uses all of its min: their room is not b's to pay once more. */
+static void pods_that_are_going_count_for_their_quota(void **unused)
+{
+	(void)unused;
+	put_node("n", "'cpu':'24'");
+	preempt_fixture_quota(&f, "a", "{'cpu':12000}", "{}");
+	preempt_fixture_quota(&f, "b", "{'cpu':12000}", "{}");
+	for (int i = 1; i <= 10; i++)
+		put_pod_as("a", i, "n", "{'cpu':1000}", GOING);
+	put_pod("a", 11, "n", "{'cpu':2000}");
+	for (int i = 1; i <= 6; i++)
+		put_pod("b", i, "n", "{'cpu':2000}");
+	expect("a", "{'cpu':1000}", PREEMPT_WAIT, "n");
+	preempt_plan_fini(&plan);
+	expect("a", "{'cpu':12000}", PREEMPT_IMPOSSIBLE, "-");
+}
+
+/* Node m has room when a1 is gone, where the pod must not go. Until then a borrows for it. */
+static void the_neighbour_pays_when_they_are_gone(void **unused)
+{
+	static const bool only_n[] = {false, true};
+
+	(void)unused;
+	put_node("m", "'cpu':'4'");
+	put_node("n", "'cpu':'8'");
+	preempt_fixture_quota(&f, "a", "{'cpu':4000}", "{}");
+	preempt_fixture_quota(&f, "b", "{'cpu':6000}", "{}");
+	put_pod_as("a", 1, "m", "{'cpu':4000}", GOING);
+	for (int i = 1; i <= 8; i++)
+		put_pod("b", i, "n", "{'cpu':1000}");
+	question.allowed = only_n;
+	expect("a", "{'cpu':1000}", PREEMPT_IMPOSSIBLE, "-");
+	preempt_plan_fini(&plan);
+	question.exchanged = (const char *const[]){"a1"};
+	question.exchanged_count = 1;
+	expect("a", "{'cpu':1000}", PREEMPT_VICTIMS, "n b8");
+}
+
 #define STORY(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -186,6 +239,8 @@ int main(void)
 		STORY(who_loses_least_of_a_guarantee_pays),
 		STORY(contested_is_what_the_node_lacks),
 		STORY(the_min_of_what_is_contested_is_kept),
+		STORY(pods_that_are_going_count_for_their_quota),
+		STORY(the_neighbour_pays_when_they_are_gone),
 		STORY(no_quota_is_advised_for_a_pod_larger_than_any_node),
 	};
 

@@ -52,6 +52,17 @@ static int used_of(const struct world *w, int space, int r, uint32_t without)
 	return used;
 }
 
+/* In deletion; without those of its own namespace, which count for its quota until they are gone. */
+static uint32_t others_going_of(const struct world *w)
+{
+	uint32_t set = 0;
+
+	for (int i = 0; i < w->pod_count; i++)
+		if (w->pods[i].going && w->pods[i].space != w->self.space)
+			set |= 1U << i;
+	return set;
+}
+
 static uint32_t going_of(const struct world *w)
 {
 	uint32_t going = 0;
@@ -84,12 +95,13 @@ static bool is_at_stake(const struct world *w, int r)
 	return w->self.asks[r] > 0 && mine->there && somebody_is_guaranteed(w, r);
 }
 
-static bool is_owed(const struct world *w)
+/* Without those that are taken for gone. */
+static bool is_owed(const struct world *w, uint32_t gone)
 {
 	int at_stake = 0, left_of_min = 0;
 
 	for (int r = 0; r < AMOUNTS; r++) {
-		int used = used_of(w, w->self.space, r, going_of(w));
+		int used = used_of(w, w->self.space, r, gone);
 
 		if (!is_at_stake(w, r))
 			continue;
@@ -137,7 +149,7 @@ static bool is_contested(const struct world *w, int n, int r)
 	for (int k = 0; k < AMOUNTS; k++) {
 		lacks[k] = is_at_stake(w, k) &&
 			   (free_on(w, n, k) < w->self.asks[k] ||
-			    sum_used(w, k, going_of(w)) + w->self.asks[k] > sum_min(w, k));
+			    sum_used(w, k, others_going_of(w)) + w->self.asks[k] > sum_min(w, k));
 		any |= lacks[k];
 	}
 	return any ? lacks[r] : is_at_stake(w, r);
@@ -161,25 +173,26 @@ static bool pays(const struct world *w, const struct toy_pod *p, int n)
 /* Borrowers pay, whatever their priority. */
 static bool others_pay(const struct world *w)
 {
-	return w->self.priority < CRITICAL && w->quotas[w->self.space].there && is_owed(w);
+	return w->self.priority < CRITICAL && w->quotas[w->self.space].there &&
+	       is_owed(w, others_going_of(w));
 }
 
-/* Without those, who were all there but the ones that are going. */
-static bool quotas_allow(const struct world *w, uint32_t without)
+/* Without those, who were all there but the ones that are taken for gone. */
+static bool quotas_allow(const struct world *w, uint32_t without, uint32_t gone)
 {
 	const struct toy_quota *mine = &w->quotas[w->self.space];
 
 	if (!mine->there || w->self.priority >= CRITICAL)
 		return true;
 	for (int r = 0; r < AMOUNTS; r++) {
-		int most = sum_min(w, r), before = sum_used(w, r, going_of(w));
+		int most = sum_min(w, r), before = sum_used(w, r, gone);
 
 		if (!w->self.asks[r])
 			continue;
 		if (mine->names[r] &&
 		    used_of(w, w->self.space, r, without) + w->self.asks[r] > mine->max[r])
 			return false;
-		if (is_owed(w) && before > most)
+		if (is_owed(w, gone) && before > most)
 			most = before;
 		if (is_at_stake(w, r) && sum_used(w, r, without) + w->self.asks[r] > most)
 			return false;
@@ -200,7 +213,7 @@ static bool may_go(const struct world *w, const struct toy_pod *p, int n)
 		return lower;
 	if (!mine)
 		return !quota && lower;
-	if (!is_owed(w))
+	if (!is_owed(w, others_going_of(w)))
 		return own && lower;
 	return !own && quota && p->priority < CRITICAL && pays(w, p, n);
 }
@@ -327,7 +340,15 @@ static bool has_room(const struct world *w, uint32_t without)
 /* Whether there is room without the set and those that are going, and the sums above allow it. */
 static bool fits_anywhere(const struct world *w, uint32_t set, uint32_t going)
 {
-	return quotas_allow(w, set | going) && has_room_for(w, set | going, set);
+	return quotas_allow(w, set | going, going) && has_room_for(w, set | going, set);
+}
+
+/* As victims of a set that leave room on a node beside those that are going. */
+static bool suffices(const struct world *w, uint32_t set)
+{
+	uint32_t gone = others_going_of(w);
+
+	return quotas_allow(w, set | gone, gone) && has_room_for(w, set | going_of(w), set);
 }
 
 /* --- all sets */
@@ -365,7 +386,7 @@ static void leave_out(struct brute *b, uint32_t set)
 static bool starts_somewhere(struct brute *b, uint32_t set, bool soft, bool local)
 {
 	leave_out(b, set | going_of(b->w));
-	if (!quotas_allow(b->w, set | going_of(b->w)))
+	if (!quotas_allow(b->w, set | others_going_of(b->w), others_going_of(b->w)))
 		return false;
 	for (int n = 0; n < b->w->node_count; n++) {
 		bool here = true;
@@ -458,14 +479,14 @@ static void check_victims(const struct world *w, const struct preempt_plan *plan
 	assert_true(may_all_go(w, set, w->soft, at));
 	assert_int_equal(breaks, !keeps_budgets(w, set));
 	assert_true(starts(w, set | going, plan->chosen.node, true));
-	assert_true(quotas_allow(w, set | going));
+	assert_true(quotas_allow(w, set | others_going_of(w), others_going_of(w)));
 	for (int i = 0; i < w->pod_count; i++)
 		if (set & 1U << i)
-			assert_false(fits_anywhere(w, set & ~(1U << i), going));
+			assert_false(suffices(w, set & ~(1U << i)));
 	if (breaks)
 		assert_false(some_set_does(w, false, false, false));
 	elsewhere += plan->several && has_room(w, going_of(w));
-	forgiven += is_owed(w) && in_debt(w, set | going);
+	forgiven += is_owed(w, others_going_of(w)) && in_debt(w, set | going);
 	if (plan->several && !has_room(w, going_of(w)))
 		assert_false(some_set_does(w, breaks, true, false));
 }

@@ -213,6 +213,7 @@ static bool plan_corrected(struct preempt_run *r, struct preempt_plan *plan)
 		return true;
 	if (plan->gate.gate == QUOTA_NEVER)
 		return false; /* no victim can help */
+	preempt_run_stay(r);
 	preempt_tell_rule(r, &plan->narration);
 	if (finds_victims(r, plan))
 		return true;

@@ -24,7 +24,9 @@
  *     it. Where one has room as it is and just the quotas refuse, whoever is the cheapest.
  *   - PodDisruptionBudgets are counted once per victim, and kept (pdb_hard), or broken only where
  *     nothing else helps.
- *   - Pods that are being deleted are no victims again: what they hold is coming free.
+ *   - Pods that are being deleted are no victims again: what they hold is coming free, and if that
+ *     suffices the pod waits. Until they are gone the quota of the pod's namespace uses what its
+ *     own of them request, but that of victims told for a pod.
  *   - evenkeel.io/min-runtime and evenkeel.io/max-evictions of the victim's quota are kept.
  *   - Critical pods (by priority) may take the place of any pod with a lower priority, with or
  *     without a quota, but of no guarantee; they are
@@ -78,6 +80,9 @@ struct preempt_ask {
 	/* Victims that were told before and are not seen in deletion yet: as if they were. */
 	const char *const *in_flight; /* uids */
 	size_t in_flight_count;
+	/* Victims that were told for other pods, which are counted in their place. */
+	const char *const *exchanged; /* uids */
+	size_t exchanged_count;
 	/*
 	 * Victims that were told for this very pod before: taken first, where they still may be and
 	 * help. Corrected only.

@@ -57,8 +57,26 @@ static void tell_answer(const struct preempt_offer *o, const struct preempt_cand
 		buf_printf(out, "Victim %s.\n", c->victims[i].why);
 }
 
+/* When those that are going are gone; by offer, to be freed. */
+static bool *find_room(struct preempt_run *r, const struct preempt_offer *offers, size_t count)
+{
+	bool *needs_none = mem_zalloc(count + 1, sizeof(*needs_none));
+	bool gates;
+
+	preempt_run_leave(r);
+	gates = preempt_run_gates(r);
+	for (size_t i = 0; gates && i < count; i++) {
+		size_t n = view_index(r->index->view, offers[i].node);
+
+		needs_none[i] = n < r->index->view->node_count &&
+				preempt_run_fits(r, (place_node)n) == PLACE_FITS;
+	}
+	preempt_run_stay(r);
+	return needs_none;
+}
+
 /* By its own pods, first with every budget kept. False: the narration says why. */
-static bool search_offer(struct preempt_run *r, const struct preempt_offer *o,
+static bool search_offer(struct preempt_run *r, const struct preempt_offer *o, bool needs_none,
 			 struct preempt_candidate *out, struct buf *narration)
 {
 	size_t n = view_index(r->index->view, o->node);
@@ -68,7 +86,7 @@ static bool search_offer(struct preempt_run *r, const struct preempt_offer *o,
 		buf_printf(narration, "Node %s is not known.\n", o->node);
 		return false;
 	}
-	if (preempt_run_gates(r) && preempt_run_fits(r, (place_node)n) == PLACE_FITS) {
+	if (needs_none) {
 		buf_printf(narration, "Node %s needs no victim%s.\n", o->node,
 			   r->going_count ? " besides those that are going" : "");
 		return false;
@@ -88,10 +106,12 @@ static bool search_offer(struct preempt_run *r, const struct preempt_offer *o,
 	return true;
 }
 
-static bool upstream_offer(struct preempt_run *r, const struct preempt_offer *o,
+static bool upstream_offer(struct preempt_run *r, const struct preempt_offer *o, bool needs_none,
 			   struct preempt_candidate *out, struct buf *narration)
 {
 	size_t n = view_index(r->index->view, o->node);
+
+	(void)needs_none;
 
 	if (n == r->index->view->node_count || !preempt_upstream_node(r, (place_node)n, out)) {
 		buf_printf(narration, "Node %s: no victims.\n", o->node);
@@ -108,16 +128,17 @@ static bool upstream_offer(struct preempt_run *r, const struct preempt_offer *o,
 }
 
 static void answer(struct preempt_run *r, const struct preempt_offer *offers, size_t count,
-		   struct preempt_answer *out)
+		   const bool *needs_none, struct preempt_answer *out)
 {
-	bool (*search)(struct preempt_run *, const struct preempt_offer *,
+	bool (*search)(struct preempt_run *, const struct preempt_offer *, bool,
 		       struct preempt_candidate *, struct buf *) =
 		r->options->variant == QUOTA_UPSTREAM ? upstream_offer : search_offer;
 
 	if (r->options->variant == QUOTA_CORRECTED)
 		preempt_payers_collect(r);
 	for (size_t i = 0; i < count; i++)
-		out->count += search(r, &offers[i], &out->of[out->count], &out->narration);
+		out->count += search(r, &offers[i], needs_none && needs_none[i],
+				     &out->of[out->count], &out->narration);
 }
 
 void preempt_for_extender(const struct preempt *x, struct place *p, struct quota_book *b,
@@ -126,6 +147,7 @@ void preempt_for_extender(const struct preempt *x, struct place *p, struct quota
 			  struct preempt_answer *out)
 {
 	struct preempt_run r;
+	bool *needs_none = NULL;
 
 	*out = (struct preempt_answer){0};
 	out->of = mem_zalloc(offer_count + 1, sizeof(*out->of));
@@ -134,12 +156,13 @@ void preempt_for_extender(const struct preempt *x, struct place *p, struct quota
 		buf_add_str(&out->narration, "Its preemptionPolicy is Never: no victims.\n");
 	} else {
 		if (o->variant == QUOTA_CORRECTED)
-			preempt_run_leave(&r);
-		answer(&r, offers, offer_count, out);
+			needs_none = find_room(&r, offers, offer_count);
+		answer(&r, offers, offer_count, needs_none, out);
 		if (!out->count && preempt_run_may_break(&r)) {
 			r.soft = true;
-			answer(&r, offers, offer_count, out);
+			answer(&r, offers, offer_count, needs_none, out);
 		}
 	}
+	free(needs_none);
 	preempt_run_fini(&r);
 }

@@ -95,6 +95,11 @@ struct preempt_purse {
 	int64_t window_ends_ns; /* when the oldest of it is forgotten */
 };
 
+struct preempt_going {
+	uint32_t pod; /* of the index */
+	bool counted; /* its quota uses it until it is gone */
+};
+
 struct preempt_run {
 	const struct preempt *index;
 	struct place *place;
@@ -135,7 +140,8 @@ struct preempt_run {
 	struct preempt_node *nodes; /* by place_node */
 
 	/* Pods in deletion, out of the simulation while the run lasts. */
-	uint32_t *going, going_count, going_room;
+	struct preempt_going *going; /* owned */
+	uint32_t going_count, going_room;
 	uint32_t *nominees_on; /* by node: how many nominated pods are put on it */
 	place_pod *nominees; /* by nominee; PLACE_NONE: it is not put anywhere */
 
@@ -151,6 +157,11 @@ void preempt_run_init(struct preempt_run *r, const struct preempt *x, struct pla
 void preempt_run_fini(struct preempt_run *r);
 /* Pods in deletion leave, the simulation and the book. */
 void preempt_run_leave(struct preempt_run *r);
+/*
+ * Those of the own namespace count for its quota again, but victims told for a pod: what is not
+ * gone yet is not borrowed room to claim.
+ */
+void preempt_run_stay(struct preempt_run *r);
 bool preempt_run_is_going(const struct preempt_run *r, const struct kube_pod *pod);
 /* The quotas allow it now. */
 bool preempt_run_gates(const struct preempt_run *r);

@@ -173,14 +173,19 @@ static place_pod find_self(struct preempt_run *r)
 	return place_add_pod(r->place, pod);
 }
 
+static bool is_listed(const char *const *uids, size_t count, const char *uid)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(uids[i], uid) == 0)
+			return true;
+	return false;
+}
+
 bool preempt_run_is_going(const struct preempt_run *r, const struct kube_pod *pod)
 {
 	if (pod->deletion_ns)
 		return true;
-	for (size_t i = 0; i < r->ask->in_flight_count; i++)
-		if (strcmp(r->ask->in_flight[i], pod->object.uid) == 0)
-			return true;
-	return false;
+	return is_listed(r->ask->in_flight, r->ask->in_flight_count, pod->object.uid);
 }
 
 /*
@@ -200,6 +205,16 @@ static void forgive(struct preempt_run *r)
 	}
 }
 
+/* Who pays depends on what the quotas use, and so does which nominated pods count. */
+static void read_again(struct preempt_run *r)
+{
+	quota_claims_fini(&r->claims);
+	read_claims(r);
+	r->rule = rule_of(r);
+	if (r->rule == PREEMPT_BORROWED)
+		forgive(r);
+}
+
 void preempt_run_leave(struct preempt_run *r)
 {
 	const struct preempt *x = r->index;
@@ -217,14 +232,33 @@ void preempt_run_leave(struct preempt_run *r)
 		quota_book_subtract(r->book, pod->object.namespace, kube_pod_requests(pod));
 		r->going =
 			preempt_grow(r->going, r->going_count, &r->going_room, sizeof(*r->going));
-		r->going[r->going_count++] = i;
+		r->going[r->going_count++] = (struct preempt_going){i, false};
 	}
-	/* Who pays depends on what the quotas use, and so does which nominated pods count. */
-	quota_claims_fini(&r->claims);
-	read_claims(r);
-	r->rule = rule_of(r);
-	if (r->rule == PREEMPT_BORROWED)
-		forgive(r);
+	read_again(r);
+}
+
+/* A victim told for a pod is paid for by what that pod counts: it is nominated, or reserved. */
+static bool is_exchanged(const struct preempt_run *r, const char *uid)
+{
+	const struct preempt_ask *ask = r->ask;
+
+	return is_listed(ask->preferred, ask->preferred_count, uid) ||
+	       is_listed(ask->in_flight, ask->in_flight_count, uid) ||
+	       is_listed(ask->exchanged, ask->exchanged_count, uid);
+}
+
+void preempt_run_stay(struct preempt_run *r)
+{
+	for (uint32_t i = 0; r->has_quota && i < r->going_count; i++) {
+		const struct kube_pod *pod = r->index->pods[r->going[i].pod].pod;
+
+		if (strcmp(pod->object.namespace, r->namespace) != 0 ||
+		    is_exchanged(r, pod->object.uid))
+			continue;
+		quota_book_add(r->book, r->namespace, kube_pod_requests(pod));
+		r->going[i].counted = true;
+	}
+	read_again(r);
 }
 
 /* --- life */
@@ -272,9 +306,10 @@ void preempt_run_fini(struct preempt_run *r)
 		assert(!r->payers[i].taken);
 	place_revert(r->place, r->mark);
 	for (uint32_t i = 0; i < r->going_count; i++) {
-		const struct kube_pod *pod = r->index->pods[r->going[i]].pod;
+		const struct kube_pod *pod = r->index->pods[r->going[i].pod].pod;
 
-		quota_book_add(r->book, pod->object.namespace, kube_pod_requests(pod));
+		if (!r->going[i].counted)
+			quota_book_add(r->book, pod->object.namespace, kube_pod_requests(pod));
 	}
 	preempt_payers_forget(r);
 	quota_claims_fini(&r->claims);
