@@ -229,6 +229,54 @@ static void the_neighbour_pays_when_they_are_gone(void **unused)
 	expect("a", "{'cpu':1000}", PREEMPT_VICTIMS, "n b8");
 }
 
+static void put_budget(const char *namespace, const char *status)
+{
+	char *json =
+		mem_printf("{'metadata':{'name':'all','namespace':'%s'},'spec':{'selector':{}},"
+			   "'status':{%s}}",
+			   namespace, status);
+
+	place_fixture_put(&f.cluster, OBJECT_POD_DISRUPTION_BUDGET, json);
+	free(json);
+}
+
+/* Six borrowed CPUs, and a status of the budget that is some 100 ms old. */
+static void put_burst(const char *status, const char *more)
+{
+	put_node("n", "'cpu':'6'");
+	preempt_fixture_quota(&f, "b", "{'cpu':6000}", "{}");
+	preempt_fixture_quota(&f, "a", "{}", "{}");
+	put_budget("a", status);
+	for (int i = 1; i <= 6; i++)
+		put_pod_as("a", i, "n", "{'cpu':1000}", i > 4 ? more : "");
+}
+
+static void victims_that_were_told_count_for_their_budget(void **unused)
+{
+	(void)unused;
+	put_burst("'disruptionsAllowed':2", "");
+	question.in_flight = (const char *const[]){"a6", "a5"};
+	question.in_flight_count = 1;
+	expect("b", "{'cpu':2000}", PREEMPT_VICTIMS, "n a5");
+	preempt_plan_fini(&plan);
+	expect("b", "{'cpu':3000}", PREEMPT_IMPOSSIBLE, "-");
+	preempt_plan_fini(&plan);
+	question.in_flight_count = 2;
+	expect("b", "{'cpu':2000}", PREEMPT_WAIT, "n");
+	preempt_plan_fini(&plan);
+	expect("b", "{'cpu':3000}", PREEMPT_IMPOSSIBLE, "-");
+}
+
+static void pods_in_deletion_count_for_their_budget(void **unused)
+{
+	(void)unused;
+	put_burst("'disruptionsAllowed':3,'currentHealthy':6,'desiredHealthy':3,'expectedPods':6",
+		  GOING);
+	expect("b", "{'cpu':3000}", PREEMPT_VICTIMS, "n a4");
+	preempt_plan_fini(&plan);
+	expect("b", "{'cpu':4000}", PREEMPT_IMPOSSIBLE, "-");
+}
+
 #define STORY(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -241,6 +289,8 @@ int main(void)
 		STORY(the_min_of_what_is_contested_is_kept),
 		STORY(pods_that_are_going_count_for_their_quota),
 		STORY(the_neighbour_pays_when_they_are_gone),
+		STORY(victims_that_were_told_count_for_their_budget),
+		STORY(pods_in_deletion_count_for_their_budget),
 		STORY(no_quota_is_advised_for_a_pod_larger_than_any_node),
 	};
 

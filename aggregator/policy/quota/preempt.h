@@ -23,7 +23,8 @@
  *     where the pod goes, and borrowers elsewhere until the quotas allow
  *     it. Where one has room as it is and just the quotas refuse, whoever is the cheapest.
  *   - PodDisruptionBudgets are counted once per victim, and kept (pdb_hard), or broken only where
- *     nothing else helps.
+ *     nothing else helps. Victims that were told, and pods in deletion, are counted before the
+ *     budget's status tells of them.
  *   - Pods that are being deleted are no victims again: what they hold is coming free, and if that
  *     suffices the pod waits. Until they are gone the quota of the pod's namespace uses what its
  *     own of them request, but that of victims told for a pod.

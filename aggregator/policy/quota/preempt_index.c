@@ -88,6 +88,25 @@ static void fill_node(struct preempt *x, struct met *all, place_node n)
 	}
 }
 
+static void sort_by_space(struct preempt *x)
+{
+	uint32_t first = 0;
+
+	x->by_space = mem_zalloc((size_t)x->pod_count + 1, sizeof(*x->by_space));
+	for (uint32_t i = 0; i < x->pod_count; i++)
+		x->spaces[x->pods[i].space].pod_count++;
+	for (uint32_t s = 0; s < x->space_count; s++) {
+		x->spaces[s].first_pod = first;
+		first += x->spaces[s].pod_count;
+		x->spaces[s].pod_count = 0;
+	}
+	for (uint32_t i = 0; i < x->pod_count; i++) {
+		struct preempt_space *s = &x->spaces[x->pods[i].space];
+
+		x->by_space[s->first_pod + s->pod_count++] = i;
+	}
+}
+
 static void fill_pods(struct preempt *x)
 {
 	struct met *all = NULL, *m, *next;
@@ -100,6 +119,7 @@ static void fill_pods(struct preempt *x)
 	for (place_node n = 0; n < x->view->node_count; n++)
 		fill_node(x, all, n);
 	x->first[x->view->node_count] = x->pod_count;
+	sort_by_space(x);
 	m = all;
 	HASH_CLEAR(hh, all);
 	for (; m; m = next) {
@@ -184,6 +204,7 @@ static void free_index(struct preempt *x)
 	free(x->spaces);
 	free(x->first);
 	free(x->pods);
+	free(x->by_space);
 	free(x);
 }
 

@@ -34,6 +34,7 @@ struct preempt_pod {
 struct preempt_space {
 	const char *name;
 	uint32_t first_budget, budget_count;
+	uint32_t first_pod, pod_count; /* in by_space */
 };
 
 struct preempt_budget {
@@ -52,6 +53,7 @@ struct preempt {
 	uint32_t pod_count, space_count, budget_count, nominee_count;
 	struct preempt_pod *pods; /* by node, then as in the view: by namespace and name */
 	uint32_t *first; /* by node: its first pod; one more at the end */
+	uint32_t *by_space; /* pods, those of a namespace together */
 	struct preempt_space *spaces; /* sorted by name */
 	struct preempt_budget *budgets; /* sorted by namespace */
 	struct preempt_nominee *nominees; /* sorted by namespace and name */
@@ -120,7 +122,11 @@ struct preempt_run {
 	place_pod pod;
 
 	struct preempt_purse *purses; /* by space */
-	int32_t *budget_left; /* by budget */
+	/*
+	 * By budget: disruptions left, now and without any victim; the latter INT32_MIN until a
+	 * payer matches.
+	 */
+	int32_t *budget_left, *budget_most;
 	bool soft; /* budgets may be broken */
 
 	struct preempt_payer *payers; /* corrected: by rank */

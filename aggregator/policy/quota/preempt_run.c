@@ -288,8 +288,9 @@ void preempt_run_init(struct preempt_run *r, const struct preempt *x, struct pla
 	for (uint32_t s = 0; s < x->space_count; s++)
 		open_purse(r, s);
 	r->budget_left = mem_zalloc((size_t)x->budget_count + 1, sizeof(*r->budget_left));
+	r->budget_most = mem_zalloc((size_t)x->budget_count + 1, sizeof(*r->budget_most));
 	for (uint32_t i = 0; i < x->budget_count; i++)
-		r->budget_left[i] = x->budgets[i].pdb->disruptions_allowed;
+		r->budget_most[i] = INT32_MIN;
 	r->nodes = mem_zalloc(x->view->node_count + 1, sizeof(*r->nodes));
 	for (place_node n = 0; n < x->view->node_count; n++) {
 		r->nodes[n].name = x->view->nodes[n]->name;
@@ -317,6 +318,7 @@ void preempt_run_fini(struct preempt_run *r)
 	free(r->matches);
 	free(r->purses);
 	free(r->budget_left);
+	free(r->budget_most);
 	free(r->nodes);
 	free(r->going);
 	free(r->nominated);
@@ -419,6 +421,34 @@ static bool counts_for(const struct preempt_run *r, const struct preempt_budget 
 	       pdb->current_healthy < pdb->desired_healthy;
 }
 
+/*
+ * The status is behind: it does not know of victims that were told a moment ago, nor of pods whose
+ * deletion began since. So what it allows is less the first, and no more than leaves as many
+ * healthy pods as it wants, of those that are healthy now.
+ */
+static void read_budget(struct preempt_run *r, uint32_t budget, const struct preempt_space *space)
+{
+	const struct preempt_budget *b = &r->index->budgets[budget];
+	int32_t left = b->pdb->disruptions_allowed, healthy = 0;
+	bool corrected = r->options->variant == QUOTA_CORRECTED;
+
+	for (uint32_t i = 0; corrected && i < space->pod_count; i++) {
+		const struct kube_pod *pod =
+			r->index->pods[r->index->by_space[space->first_pod + i]].pod;
+
+		if (!pod->ready || pod->deletion_ns || preempt_is_disrupted(b, pod) ||
+		    !selector_matches(b->pdb->selector, &pod->template->labels))
+			continue;
+		if (is_listed(r->ask->in_flight, r->ask->in_flight_count, pod->object.uid))
+			left--;
+		else
+			healthy++;
+	}
+	if (corrected && b->pdb->desired_healthy > 0 && left > healthy - b->pdb->desired_healthy)
+		left = healthy - b->pdb->desired_healthy;
+	r->budget_left[budget] = r->budget_most[budget] = left;
+}
+
 void preempt_run_match(struct preempt_run *r, struct preempt_payer *p)
 {
 	const struct preempt_pod *pod = preempt_run_pod(r, p);
@@ -433,6 +463,8 @@ void preempt_run_match(struct preempt_run *r, struct preempt_payer *p)
 		r->matches = preempt_grow(r->matches, r->match_count, &r->match_room,
 					  sizeof(*r->matches));
 		r->matches[r->match_count++] = budget;
+		if (r->budget_most[budget] == INT32_MIN)
+			read_budget(r, budget, space);
 		p->over_budget |= r->budget_left[budget] <= 0;
 	}
 	p->match_count = r->match_count - p->first_match;

@@ -211,7 +211,7 @@ static void reckon(const struct preempt_run *r, struct preempt_set *s)
 		if (p->match_count && !left) {
 			left = mem_zalloc((size_t)budgets + 1, sizeof(*left));
 			for (uint32_t b = 0; b < budgets; b++)
-				left[b] = r->index->budgets[b].pdb->disruptions_allowed;
+				left[b] = r->budget_most[b];
 		}
 		preempt_cost_add(&s->cost, pod->template->priority, pod->started_ns, p->use,
 				 p->match_count && violates(r, p, left), p->waste);
