@@ -11,9 +11,11 @@
  * scheduler's own guard does not see them go (it looks for victims of lower priority only, and a
  * borrower need not have one). So what was answered is kept (victim_log.h):
  *
- *   asked before?   a victim of then is in deletion       nobody: who was told goes already
+ *   asked before?   a victim of then is in deletion       the same: those of then that are still there. So it keeps its nominated node,
+ *                                                         which a scheduler takes from who gets an empty answer
  *                   else                                  found anew: on the node of then if it will still do, first of all from
- *                                                         the victims of then, where they may still go and are needed
+ *                                                         the victims of then, where they may still go and are needed; whatever
+ *                                                         nodes are offered, on no other until VICTIM_LOG_FLIGHT_NS are over
  *
  * Two questions at once must not take what only one may have: an answer is kept only if nobody was
  * told anything since its search began, else the search is made again.
@@ -152,6 +154,24 @@ static bool is_going(const struct preempting *p)
 	return false;
 }
 
+/* The answer of then, without those that are gone. */
+static void repeat(struct preempting *p)
+{
+	struct extender_victims *v = add_node(p, p->told.of[0].node, p->told.count);
+
+	for (size_t i = 0; i < p->told.count; i++)
+		if (find_victim(p->scene.view, &p->told.of[i]))
+			v->pods[v->count++].uid = p->told.of[i].uid;
+}
+
+static bool is_there(const struct preempting *p)
+{
+	for (size_t i = 0; i < p->told.count; i++)
+		if (find_victim(p->scene.view, &p->told.of[i]))
+			return true;
+	return false;
+}
+
 static bool was_told(const struct preempting *p, const char *uid)
 {
 	for (size_t i = 0; i < p->told.count; i++)
@@ -195,7 +215,9 @@ static void free_offers(struct preempt_offer *offers, size_t count)
 
 static void take_candidate(struct preempting *p, const struct preempt_candidate *c)
 {
-	struct extender_victims *v = add_node(p, find_offered(p, c->node)->node, c->victim_count);
+	const struct extender_victims *offer = find_offered(p, c->node);
+	struct extender_victims *v =
+		add_node(p, offer ? offer->node : p->told.of[0].node, c->victim_count);
 
 	v->pdb_violations = c->violations;
 	for (size_t i = 0; i < c->victim_count; i++)
@@ -219,19 +241,24 @@ static int remember(const struct preempting *p, const struct preempt_candidate *
 	return rc == -EAGAIN ? rc : 0;
 }
 
-/* The node of then comes first, alone: a cheaper one is no reason to evict others as well. */
+/*
+ * The node of then comes first, alone: neither a cheaper one nor another offer is a reason to evict
+ * others as well.
+ */
 static void find(struct quota_search *q, const struct preempting *p,
 		 const struct preempt_offer *offers, struct preempt_answer *out)
 {
-	size_t count = p->offered->count, told = count;
+	struct preempt_offer told = {.node = p->told.count ? p->told.of[0].node : ""};
+	size_t count = p->offered->count;
+	bool flies = is_there(p) && q->ask.now_ns - p->told.told_ns < VICTIM_LOG_FLIGHT_NS;
 
-	for (size_t i = 0; p->told.count && i < count; i++)
-		if (strcmp(offers[i].node, p->told.of[0].node) == 0)
-			told = i;
-	if (told < count) {
-		preempt_for_extender(q->index, q->place, p->scene.book, &q->options, &q->ask,
-				     &offers[told], 1, out);
-		if (out->count)
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(offers[i].node, told.node) == 0)
+			told = offers[i];
+	if (flies || told.uids) {
+		preempt_for_extender(q->index, q->place, p->scene.book, &q->options, &q->ask, &told,
+				     1, out);
+		if (out->count || flies)
 			return;
 		preempt_answer_fini(out);
 	}
@@ -294,14 +321,31 @@ bool extender_preempt_rehearse(const struct api_context *ctx, struct kube_pod *p
 	return any;
 }
 
-/* Who loses every race is told of nobody, and asks again. */
+/* True: its victims are going. */
+static bool recall(struct preempting *p)
+{
+	free(p->told.of);
+	p->told = (struct victim_answer){0};
+	if (p->ctx->victims)
+		victim_log_find(p->ctx->victims, p->pod->object.uid, p->ctx->now_ns(), &p->told);
+	return is_going(p);
+}
+
+/*
+ * Who loses every race is told of nobody, and asks again. Another question for the same pod may
+ * have won it.
+ */
 static void search(struct preempting *p)
 {
 	struct preempt_offer *offers = make_offers(p);
 	int tries = SEARCHES_MAX;
 
-	while (!search_once(p, offers) && --tries > 0)
-		;
+	while (!search_once(p, offers) && --tries > 0) {
+		if (recall(p)) {
+			repeat(p);
+			break;
+		}
+	}
 	free_offers(offers, p->offered->count);
 }
 
@@ -361,22 +405,18 @@ static void remember_vain(const struct preempting *p)
 
 static void decide(struct preempting *p)
 {
-	struct victim_log *l = p->ctx->victims;
-	bool going;
-
 	if (!view_knows(p->scene.view, OBJECT_NODE) || !view_knows(p->scene.view, OBJECT_POD)) {
 		confirm(p);
 		return;
 	}
-	if (l)
-		victim_log_find(l, p->pod->object.uid, p->ctx->now_ns(), &p->told);
-	going = is_going(p);
-	if (!going)
+	if (recall(p))
+		repeat(p);
+	else
 		search(p);
-	if (!going && !p->count)
+	if (!p->count)
 		remember_vain(p);
 	reserve(p);
-	count_answer(p, going || is_repeated(p));
+	count_answer(p, is_repeated(p));
 }
 
 /* --- the verb */
@@ -390,7 +430,7 @@ static void answer(struct preempting *p, struct api_response *rs)
 	view_slot_refresh(p->ctx->views, clock_mono_ns() + EXTENDER_REFRESH_NS);
 	ledger = p->ctx->ledger ? ledger_take(p->ctx->ledger, p->ctx->now_ns()) : NULL;
 	view = view_slot_take(p->ctx->views);
-	p->answer = mem_zalloc(p->offered->count + 1, sizeof(*p->answer));
+	p->answer = mem_zalloc(p->offered->count + 2, sizeof(*p->answer));
 	quota_scene_of(&p->scene, p->ctx, ledger, view);
 	decide(p);
 	rs->content_type = "application/json";

@@ -333,6 +333,7 @@ static void test_others_pass(void **state)
 #define META(node, uid) "\"" node "\":{\"Pods\":[{\"UID\":\"" uid "\"}],\"NumPDBViolations\":0}"
 #define ANSWER(nodes)	"{\"NodeNameToMetaVictims\":{" nodes "}}"
 #define OFFER_B		"\"NodeNameToMetaVictims\":{\"b\":{\"Pods\":[],\"NumPDBViolations\":0}}"
+#define OFFER_A		"\"NodeNameToMetaVictims\":{\"a\":{\"Pods\":[],\"NumPDBViolations\":0}}"
 #define OFFER_BOTH                                                                                 \
 	"\"NodeNameToVictims\":null,\"NodeNameToMetaVictims\":{\"a\":{\"Pods\":[{\"UID\":"         \
 	"\"uid-team-a-p0\"}]},\"b\":{\"Pods\":null}}"
@@ -369,9 +370,18 @@ static void test_whole_pods(void **state)
 		ANSWER(META("b", "uid-team-a-p2")));
 }
 
+static size_t count_victims(const char *answer)
+{
+	size_t count = 0;
+
+	for (const char *at = answer; (at = strstr(at, "\"UID\"")) != NULL; at++)
+		count++;
+	return count;
+}
+
 /*
- * An answer that got lost is given again; while its victim goes there is none; when it is gone, and
- * it did not help, there is another.
+ * An answer that got lost is given again, also while its victim goes; when that is gone, and it did
+ * not help, there is another.
  */
 static void test_idempotent(void **state)
 {
@@ -381,10 +391,41 @@ static void test_idempotent(void **state)
 	assert_string_equal(preempt(s, "v", "4", OFFER_B), ANSWER(META("b", "uid-team-a-p2")));
 	assert_int_equal(counter_get(&s->counters.quota.preempt_repeated), 1);
 	view_slot_publish(s->ctx.views, make_view(NULL, "p2"));
-	assert_string_equal(preempt(s, "v", "4", OFFER_B), ANSWER(""));
+	assert_string_equal(preempt(s, "v", "4", OFFER_B), ANSWER(META("b", "uid-team-a-p2")));
+	assert_int_equal(counter_get(&s->counters.quota.preempt_repeated), 2);
 	view_slot_publish(s->ctx.views, make_view("p2", NULL));
 	assert_string_equal(preempt(s, "v", "4", OFFER_B), ANSWER(""));
 	assert_string_equal(preempt(s, "v", "6", OFFER_B), ANSWER(META("b", "uid-team-a-p3")));
+}
+
+/* Of two victims one is in deletion, and nothing else is evicted for the pod: one set. */
+static void test_repeats_the_whole_set(void **state)
+{
+	struct scene *s = *state;
+
+	view_slot_publish(s->ctx.views, make_view_of(NULL, NULL, "p3", ""));
+	assert_int_equal(count_victims(preempt(s, "v", "6", OFFER_B)), 2);
+	view_slot_publish(s->ctx.views, make_view_of(NULL, "p2", "p0", ""));
+	assert_int_equal(count_victims(preempt(s, "v", "6", OFFER_BOTH)), 2);
+	assert_non_null(strstr(s->answer.data, "uid-team-a-p2"));
+	assert_non_null(strstr(s->answer.data, "uid-team-a-p3"));
+	view_slot_publish(s->ctx.views, make_view_of("p2", "p3", "p0", ""));
+	assert_string_equal(preempt(s, "v", "6", OFFER_BOTH), ANSWER(META("b", "uid-team-a-p3")));
+}
+
+/* Schedulers offer other nodes each time: as long as its victims are there it keeps to its node. */
+static void test_keeps_to_its_node(void **state)
+{
+	struct scene *s = *state;
+
+	assert_string_equal(preempt(s, "v", "4", OFFER_B), ANSWER(META("b", "uid-team-a-p2")));
+	assert_string_equal(preempt(s, "v", "4", OFFER_A), ANSWER(META("b", "uid-team-a-p2")));
+	view_slot_publish(s->ctx.views, make_view(NULL, "p2"));
+	assert_string_equal(preempt(s, "v", "4", OFFER_A), ANSWER(META("b", "uid-team-a-p2")));
+	/* Nobody deletes it: the scheduler may have what it offers. */
+	view_slot_publish(s->ctx.views, make_view(NULL, NULL));
+	atomic_store(&now, VIEW_FIXTURE_NOW_NS + VICTIM_LOG_FLIGHT_NS);
+	assert_string_equal(preempt(s, "v", "4", OFFER_A), ANSWER(META("a", "uid-team-a-p0")));
 }
 
 /* What was told is looked at anew: it is told again only while it is needed and may go. */
@@ -465,15 +506,6 @@ static struct view *make_crowd(int on_a, int on_b, const char *annotations)
 	v = quota_fixture_view(items.data);
 	buf_fini(&items);
 	return v;
-}
-
-static size_t count_victims(const char *answer)
-{
-	size_t count = 0;
-
-	for (const char *at = answer; (at = strstr(at, "\"UID\"")) != NULL; at++)
-		count++;
-	return count;
 }
 
 /*
@@ -621,6 +653,8 @@ int main(void)
 		TEST(test_prefers_who_was_told),
 		TEST(test_tells_broken_budgets_again),
 		TEST(test_max_evictions_of_many_nodes),
+		TEST(test_repeats_the_whole_set),
+		TEST(test_keeps_to_its_node),
 		TEST(test_min_among_preemptors),
 		TEST(test_two_preemptors),
 		TEST(test_room_of_victims_is_kept),
