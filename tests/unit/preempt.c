@@ -497,8 +497,8 @@ static void idle_before_unknown_before_busy(void **unused)
 	quota("a", "{'cpu':3000}", "{'cpu':3000}");
 	quota("b", "{'cpu':0}", "{'cpu':3000}");
 	bound("b/busy", "n", 0, 1000, 3000, "");
-	bound("b/idle", "n", 500, 1000, 0, "");
-	bound("b/quiet", "n", 100, 1000, 1000, "");
+	bound("b/idle", "n", 0, 1000, 0, "");
+	bound("b/quiet", "n", 0, 1000, 1000, "");
 	self = pending("a", 0, "{'cpu':2000}", "");
 	preempt_fixture_build(&f, true);
 	v = place_fixture_view(&f.cluster, &page, 1);
@@ -517,7 +517,7 @@ static void idle_before_unknown_before_busy(void **unused)
 	assert_int_equal(plan.chosen.victims[0].use, PREEMPT_IDLE);
 	assert_int_equal(plan.chosen.victims[1].use, PREEMPT_UNKNOWN);
 	assert_string_equal(plan.chosen.victims[0].why,
-			    "b/idle on n (cpu 1.0; priority 500, uses 2% of its CPU request, runs "
+			    "b/idle on n (cpu 1.0; priority 0, uses 2% of its CPU request, runs "
 			    "for 1h00m): its quota goes cpu from 3.0 to 2.0 (min 0.0)");
 	quota_book_free(book);
 	preempt_free(index);

@@ -52,7 +52,7 @@ static void put_pod_as(const char *namespace, int number, const char *node, cons
 		       const char *more)
 {
 	char *text = mem_printf("{'pod':'%s%d','namespace':'%s','uid':'%s%d','node':'%s',"
-				"'priority':0,'start':%d,'request':%s%s}",
+				"'start':%d,'request':%s%s}",
 				namespace, number, namespace, namespace, number, node, number,
 				request, more);
 	cJSON *flat = preempt_fixture_parse(text), *pod = preempt_fixture_pod(flat);
@@ -277,6 +277,46 @@ static void pods_in_deletion_count_for_their_budget(void **unused)
 	expect("b", "{'cpu':4000}", PREEMPT_IMPOSSIBLE, "-");
 }
 
+/* a and c borrow four each: a pays first, of whose pods with the lowest priority, until c's turn. */
+static void the_most_over_its_weighted_share_pays(void **unused)
+{
+	struct quota *a, *c;
+
+	(void)unused;
+	put_node("n", "'cpu':'12'");
+	a = preempt_fixture_quota(&f, "a", "{'cpu':2000}", "{}");
+	preempt_fixture_quota(&f, "b", "{'cpu':8000}", "{}");
+	c = preempt_fixture_quota(&f, "c", "{'cpu':2000}", "{}");
+	a->weight = 1;
+	c->weight = 3;
+	for (int i = 1; i <= 6; i++) {
+		put_pod_as("a", i, "n", "{'cpu':1000}", i > 3 ? ",'priority':100" : "");
+		put_pod("c", i, "n", "{'cpu':1000}");
+	}
+	expect("b", "{'cpu':1000}", PREEMPT_VICTIMS, "n a3");
+	preempt_plan_fini(&plan);
+	expect("b", "{'cpu':4000}", PREEMPT_VICTIMS, "n a3 a2 c6 a1");
+	preempt_plan_fini(&plan);
+	c->weight = 1;
+	expect("b", "{'cpu':4000}", PREEMPT_VICTIMS, "n c6 a3 c5 a2");
+}
+
+/* The node of the one that borrows the most, though its pods have the higher priority. */
+static void the_node_is_chosen_by_weighted_shares(void **unused)
+{
+	(void)unused;
+	put_node("m", "'cpu':'4'");
+	put_node("n", "'cpu':'4'");
+	preempt_fixture_quota(&f, "b", "{'cpu':8000}", "{}");
+	preempt_fixture_quota(&f, "a", "{}", "{}")->weight = 1;
+	preempt_fixture_quota(&f, "c", "{}", "{}")->weight = 2;
+	for (int i = 1; i <= 4; i++) {
+		put_pod("c", i, "m", "{'cpu':1000}");
+		put_pod_as("a", i, "n", "{'cpu':1000}", ",'priority':100");
+	}
+	expect("b", "{'cpu':1000}", PREEMPT_VICTIMS, "n a4");
+}
+
 #define STORY(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -291,6 +331,8 @@ int main(void)
 		STORY(the_neighbour_pays_when_they_are_gone),
 		STORY(victims_that_were_told_count_for_their_budget),
 		STORY(pods_in_deletion_count_for_their_budget),
+		STORY(the_most_over_its_weighted_share_pays),
+		STORY(the_node_is_chosen_by_weighted_shares),
 		STORY(no_quota_is_advised_for_a_pod_larger_than_any_node),
 	};
 

@@ -74,7 +74,10 @@ void preempt_candidate_of_set(struct preempt_run *r, const struct preempt_set *s
 {
 	place_mark m = place_fork(r->place);
 
-	*out = (struct preempt_candidate){.node = r->nodes[s->at].name, .victim_count = s->count};
+	*out = (struct preempt_candidate){.node = r->nodes[s->at].name,
+					  .loss = s->cost.loss,
+					  .beyond = s->cost.beyond,
+					  .victim_count = s->count};
 	out->victims = mem_zalloc((size_t)s->count + 1, sizeof(*out->victims));
 	for (uint32_t i = 0; i < s->count; i++) {
 		struct preempt_payer *p = &r->payers[s->of[i]];

@@ -32,9 +32,10 @@
  *   - Critical pods (by priority) may take the place of any pod with a lower priority, with or
  *     without a quota, but of no guarantee; they are
  *     victims of higher priorities only.
- *   - Whose place is taken first: where others borrow, measured idle pods, then pods whose use is
- *     not known, then busy ones; then the lowest
- *     priority, the youngest, the one that frees the least in vain, by name. In the own namespace use does not matter: priorities are what its owners said.
+ *   - Whose place is taken first: where others borrow, pods of the quota that is the most over its
+ *     share by evenkeel.io/weight (preempt_share.c); then the lowest priority; where others borrow,
+ *     measured idle pods, then pods whose use is not known, then busy ones; then the youngest, the
+ *     one that frees the least in vain, by name. In the own namespace use does not matter.
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_QUOTA_PREEMPT_H
 #define EVENKEEL_AGGREGATOR_POLICY_QUOTA_PREEMPT_H
@@ -144,6 +145,8 @@ struct preempt_candidate {
 	const char *node; /* where the pod goes */
 	bool error; /* upstream lost the node (a victim was removed twice); there are no victims then */
 	uint32_t violations; /* budgets broken */
+	double loss; /* what quotas lose of their guarantees, in mins; corrected only */
+	double beyond; /* what quotas pay though others are more over their weighted share; corrected only */
 	size_t victim_count;
 	struct preempt_victim *victims; /* owned */
 };
@@ -209,8 +212,9 @@ void preempt_make_plan(const struct preempt *x, struct place *p, struct quota_bo
 /*
  * The cheapest, or count where there is none. Upstream: fewest budgets broken, lowest priority of
  * the top victim, lowest sum of priorities + 2^31, fewest victims, latest start of the earliest of
- * its top victims. Corrected: fewest budgets broken, the least busy, then as upstream. Ties: the
- * first.
+ * its top victims. Corrected: fewest budgets broken, least lost of guarantees, least paid by who is
+ * not the most over its weighted share, lowest priority of the top victim, the least busy, then as
+ * upstream. Ties: the first.
  */
 size_t preempt_choose(const struct preempt_candidate *of, size_t count, enum quota_variant v);
 

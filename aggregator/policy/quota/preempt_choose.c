@@ -45,9 +45,11 @@ int preempt_cost_compare(const struct preempt_cost *a, const struct preempt_cost
 	if (!order && v == QUOTA_CORRECTED)
 		order = (a->loss > b->loss) - (a->loss < b->loss);
 	if (!order && v == QUOTA_CORRECTED)
-		order = compare(a->use, b->use);
+		order = (a->beyond > b->beyond) - (a->beyond < b->beyond);
 	if (!order)
 		order = compare(a->top_priority, b->top_priority);
+	if (!order && v == QUOTA_CORRECTED)
+		order = compare(a->use, b->use);
 	if (!order)
 		order = compare(a->priorities, b->priorities);
 	if (!order)
@@ -68,6 +70,8 @@ static struct preempt_cost cost_of(const struct preempt_candidate *c)
 		preempt_cost_add(&cost, c->victims[i].priority, c->victims[i].started_ns,
 				 c->victims[i].use, false, 0);
 	cost.violations = c->violations;
+	cost.loss = c->loss;
+	cost.beyond = c->beyond;
 	return cost;
 }
 

@@ -85,6 +85,7 @@ struct preempt_payer {
 	double share; /* NaN: not known */
 	double waste; /* what it frees beyond what is asked, in pods asked for */
 	double loss; /* what its quota loses of its guarantees by it alone, in mins */
+	double turn; /* how far its quota is over its weighted share (preempt_share.c) */
 };
 
 /* By namespace of the index. */
@@ -141,6 +142,7 @@ struct preempt_run {
 	uint64_t *contested, contested_by_quotas; /* the first owned; by place_node */
 	uint64_t *contests; /* owned; those that differ */
 	uint32_t contest_count;
+	double *due; /* owned; by space and claim (preempt_share.c) */
 	uint32_t refused[PREEMPT_REFUSALS];
 	int64_t retry_ns;
 	struct preempt_node *nodes; /* by place_node */
@@ -200,6 +202,10 @@ void preempt_payers_forget(struct preempt_run *r);
 /* Whether it may be one more victim where that is contested, as things are now. */
 bool preempt_payers_may_take(const struct preempt_run *r, struct preempt_payer *p,
 			     uint64_t contested);
+/* How much the pod has of what is claimed; each is one pod. */
+int64_t preempt_payers_amount(const struct kube_pod *pod, const char *name);
+/* Whether it is contested for some destination. */
+bool preempt_payers_contest(const struct preempt_run *r, size_t claim);
 /* Whether a set that is taken may be, in turn or all at once, for that destination. */
 bool preempt_payers_serve(const struct preempt_run *r, const uint32_t *set, uint32_t count,
 			  place_node n);
@@ -208,13 +214,22 @@ double preempt_payers_loss(const struct preempt_run *r, const uint32_t *set, uin
 /* Looks it up when it is first tried. False: the simulation does not have it on its node. */
 bool preempt_payers_is_there(const struct preempt_run *r, struct preempt_payer *p);
 
+/* --- preempt_share.c */
+
+/* What each quota is due to pay: the book as it is without victims. */
+void preempt_share_read(struct preempt_run *r);
+/* In their order; what is due is less after each. */
+void preempt_share_take_turn(struct preempt_run *r, struct preempt_payer *p);
+double preempt_share_beyond(const struct preempt_run *r, const uint32_t *set, uint32_t count);
+
 /* --- preempt_search.c */
 
 struct preempt_cost {
 	uint32_t violations;
 	double loss; /* of guarantees, in mins */
-	enum preempt_use use;
+	double beyond; /* what quotas pay beyond their turns */
 	int64_t top_priority;
+	enum preempt_use use;
 	int64_t priorities; /* sum of priority + 2^31 */
 	uint32_t count;
 	int64_t start; /* of the top ones the earliest */

@@ -23,8 +23,7 @@
 #include "aggregator/policy/quota/preempt_internal.h"
 #include "shared/mem.h"
 
-/* How much the pod has of what is claimed; each is one pod. */
-static int64_t share_of(const struct kube_pod *pod, const char *name)
+int64_t preempt_payers_amount(const struct kube_pod *pod, const char *name)
 {
 	int64_t amount = strcmp(name, resource_name(RESOURCE_PODS)) == 0;
 
@@ -122,7 +121,7 @@ static bool pays_for(const struct preempt_run *r, const struct preempt_pod *p, u
 
 		if (!(contested & bit_of(i)) || !is_at_stake(r, i))
 			continue;
-		share = share_of(p->pod, c->name);
+		share = preempt_payers_amount(p->pod, c->name);
 		row = quota_rows_find(&e->rows, c->name);
 		if (share <= 0)
 			continue;
@@ -153,7 +152,7 @@ static bool goes_below_min(const struct preempt_run *r, const struct preempt_pod
 		return false;
 	for (size_t i = 0; i < purse->entry->rows.count; i++) {
 		const struct quota_row *row = &purse->entry->rows.of[i];
-		int64_t share = row->in_min ? share_of(p->pod, row->name) : 0;
+		int64_t share = row->in_min ? preempt_payers_amount(p->pod, row->name) : 0;
 
 		if (share > 0 && row->used - share < row->min)
 			return true;
@@ -176,7 +175,8 @@ static double loss_of_row(const struct preempt_run *r, const uint32_t *set, uint
 	for (uint32_t i = 0; i < count; i++) {
 		const struct preempt_payer *p = &r->payers[set[i]];
 		const struct preempt_pod *pod = preempt_run_pod(r, p);
-		int64_t share = pod->space == space ? share_of(pod->pod, row->name) : 0;
+		int64_t share =
+			pod->space == space ? preempt_payers_amount(pod->pod, row->name) : 0;
 
 		going += share;
 		used += p->taken ? share : 0;
@@ -227,11 +227,20 @@ static bool is_borrower(const struct preempt_run *r, const struct preempt_pod *p
 	for (size_t i = 0; i < r->claims.count; i++) {
 		const struct quota_row *row = quota_rows_find(&e->rows, r->claims.of[i].name);
 
-		if (is_at_stake(r, i) && share_of(p->pod, r->claims.of[i].name) > 0 && row &&
-		    row->used > row->min)
+		if (is_at_stake(r, i) && preempt_payers_amount(p->pod, r->claims.of[i].name) > 0 &&
+		    row && row->used > row->min)
 			return true;
 	}
 	return false;
+}
+
+bool preempt_payers_contest(const struct preempt_run *r, size_t claim)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < r->contest_count; i++)
+		any |= r->contests[i] & bit_of(claim);
+	return any && is_at_stake(r, claim);
 }
 
 /* --- one pod */
@@ -338,7 +347,7 @@ static void weigh(const struct preempt_run *r, struct preempt_payer *p)
 
 	p->waste = 0;
 	for (size_t at = 0; resources_next(r->requests, &at, &name, &amount);) {
-		int64_t freed = share_of(pod, name);
+		int64_t freed = preempt_payers_amount(pod, name);
 
 		if (amount > 0 && freed > amount)
 			p->waste += (double)(freed - amount) / (double)amount;
@@ -369,9 +378,11 @@ static int by_rank(const void *left, const void *right)
 	if (!order)
 		order = (a->loss > b->loss) - (a->loss < b->loss);
 	if (!order)
-		order = (int)a->use - (int)b->use;
+		order = (a->turn < b->turn) - (a->turn > b->turn);
 	if (!order)
 		order = (l->priority > k->priority) - (l->priority < k->priority);
+	if (!order)
+		order = (int)a->use - (int)b->use;
 	if (!order)
 		order = compare_time(k->started_ns, l->started_ns);
 	if (!order)
@@ -392,6 +403,19 @@ static void sort(struct preempt_run *r)
 					 r->payers[i]};
 	}
 	qsort(all, r->payer_count, sizeof(*all), by_rank);
+	if (r->rule == PREEMPT_BORROWED) {
+		double *due = r->due;
+		size_t count = (size_t)r->index->space_count * r->claims.count;
+
+		/* Each pod's turn depends on those of its quota before it. */
+		r->due = mem_zalloc(count + 1, sizeof(*r->due));
+		memcpy(r->due, due, count * sizeof(*due));
+		for (uint32_t i = 0; i < r->payer_count; i++)
+			preempt_share_take_turn(r, &all[i].payer);
+		free(r->due);
+		r->due = due;
+		qsort(all, r->payer_count, sizeof(*all), by_rank);
+	}
 	for (uint32_t i = 0; i < r->payer_count; i++)
 		r->payers[i] = all[i].payer;
 	free(all);
@@ -471,6 +495,7 @@ void preempt_payers_collect(struct preempt_run *r)
 {
 	preempt_payers_forget(r);
 	find_contested(r);
+	preempt_share_read(r);
 	for (uint32_t s = 0; s < r->index->space_count; s++)
 		r->purses[s].borrows = may_borrow(r, r->purses[s].entry);
 	for (uint32_t i = 0; i < r->index->pod_count; i++)

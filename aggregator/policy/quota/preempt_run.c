@@ -317,6 +317,7 @@ void preempt_run_fini(struct preempt_run *r)
 	free(r->payers);
 	free(r->matches);
 	free(r->purses);
+	free(r->due);
 	free(r->budget_left);
 	free(r->budget_most);
 	free(r->nodes);

@@ -204,6 +204,7 @@ static void reckon(const struct preempt_run *r, struct preempt_set *s)
 
 	preempt_cost_start(&s->cost);
 	s->cost.loss = preempt_payers_loss(r, s->of, s->count);
+	s->cost.beyond = preempt_share_beyond(r, s->of, s->count);
 	for (uint32_t i = 0; i < s->count; i++) {
 		const struct preempt_payer *p = &r->payers[s->of[i]];
 		const struct kube_pod *pod = preempt_run_pod(r, p)->pod;
