@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct discovery d;
 	int asked = 0;
 
-	discovery_begin(&d);
+	discovery_begin(&d, UINT32_MAX);
 	while (discovery_next(&d, path)) {
 		const char *end = size ? memchr(text, '\n', size) : NULL;
 		size_t len = end ? (size_t)(end - text) : size;

@@ -19,7 +19,7 @@ static void discover(const char *text, size_t len)
 	char path[DISCOVERY_PATH_MAX];
 	int questions = 0;
 
-	discovery_begin(&d);
+	discovery_begin(&d, UINT32_MAX);
 	while (discovery_next(&d, path)) {
 		assert(path[0] == '/' && !strstr(path, ".."));
 		questions++;

@@ -50,15 +50,16 @@ static const struct answer *find(const struct answer *server, const char *path)
 	return &none;
 }
 
-/* One run; what was asked, each path followed by a space. */
-static void discover(struct discovery *d, const struct answer *server, struct buf *asked)
+/* One run for those kinds; what was asked, each path followed by a space. */
+static void discover_of(struct discovery *d, uint32_t wanted, const struct answer *server,
+			struct buf *asked)
 {
 	char path[DISCOVERY_PATH_MAX];
 	struct kube_status status;
 	int questions = 0;
 
 	buf_add_str(asked, "");
-	discovery_begin(d);
+	discovery_begin(d, wanted);
 	while (discovery_next(d, path)) {
 		const struct answer *a = find(server, path);
 
@@ -70,6 +71,11 @@ static void discover(struct discovery *d, const struct answer *server, struct bu
 			discovery_answer(d, a->body, strlen(a->body), NULL);
 		assert_true(++questions < 100);
 	}
+}
+
+static void discover(struct discovery *d, const struct answer *server, struct buf *asked)
+{
+	discover_of(d, UINT32_MAX, server, asked);
 }
 
 static void assert_served(const struct discovery *d, enum object_kind kind, const char *want)
@@ -256,6 +262,28 @@ static void odd_members_are_passed_over(void **state)
 	buf_fini(&asked);
 }
 
+/* As it is asked every few seconds, a kind whose group is not there costs one request. */
+static void what_is_not_wanted_is_not_asked_about(void **state)
+{
+	static const struct answer without[] = {
+		GROUPS(V("apps/v1") V("policy/v1")), CORE, RESOURCE("apps/v1", "replicasets"), {0}};
+	static const struct answer with[] = {GROUPS(V("apps/v1") V("scheduling.x-k8s.io/v1alpha1")),
+					     CORE,
+					     RESOURCE("scheduling.x-k8s.io/v1alpha1",
+						      "elasticquotas"),
+					     {0}};
+	struct buf asked = BUF_INIT;
+	struct discovery d;
+
+	(void)state;
+	discover_of(&d, 1U << OBJECT_ELASTIC_QUOTA, without, &asked);
+	assert_unserved(&d, OBJECT_ELASTIC_QUOTA);
+	discover_of(&d, 1U << OBJECT_ELASTIC_QUOTA, with, &asked);
+	assert_served(&d, OBJECT_ELASTIC_QUOTA, "scheduling.x-k8s.io/v1alpha1");
+	assert_string_equal(asked.data, "/apis /apis /apis/scheduling.x-k8s.io/v1alpha1 ");
+	buf_fini(&asked);
+}
+
 static void more_versions_than_fit_are_passed_over(void **state)
 {
 	struct buf body = BUF_INIT;
@@ -267,7 +295,7 @@ static void more_versions_than_fit_are_passed_over(void **state)
 	for (int i = 0; i < 500; i++)
 		buf_printf(&body, "{\"groupVersion\":\"policy/v%d\"},", i);
 	buf_add_str(&body, "{}]}]}");
-	discovery_begin(&d);
+	discovery_begin(&d, UINT32_MAX);
 	assert_true(discovery_next(&d, path));
 	discovery_answer(&d, body.data, body.len, NULL);
 	assert_int_equal(d.count, DISCOVERY_VERSIONS_MAX);
@@ -284,6 +312,7 @@ int main(void)
 		cmocka_unit_test(failure_leaves_open_what_depends_on_it),
 		cmocka_unit_test(no_list_of_groups_leaves_all_open),
 		cmocka_unit_test(odd_members_are_passed_over),
+		cmocka_unit_test(what_is_not_wanted_is_not_asked_about),
 		cmocka_unit_test(more_versions_than_fit_are_passed_over),
 	};
 

@@ -73,9 +73,9 @@ static void add_version(struct discovery *d, const char *name)
 	d->count++;
 }
 
-void discovery_begin(struct discovery *d)
+void discovery_begin(struct discovery *d, uint32_t wanted)
 {
-	*d = (struct discovery){.asking = -1};
+	*d = (struct discovery){.wanted = wanted, .asking = -1};
 	add_version(d, "v1");
 }
 
@@ -131,7 +131,8 @@ bool discovery_next(struct discovery *d, char path[DISCOVERY_PATH_MAX])
 		return true;
 	}
 	for (int kind = 0; kind < OBJECT_KINDS && d->asking < 0; kind++)
-		d->asking = next_of_kind(d, (enum object_kind)kind);
+		if (d->wanted >> kind & 1)
+			d->asking = next_of_kind(d, (enum object_kind)kind);
 	if (d->asking < 0 || d->groups_fault.code != 200)
 		return false;
 	name = d->versions[d->asking].name;

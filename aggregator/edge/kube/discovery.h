@@ -27,6 +27,7 @@ struct discovery_version {
 };
 
 struct discovery {
+	uint32_t wanted; /* bits of kinds */
 	bool groups_answered;
 	struct kube_status groups_fault;
 	size_t count;
@@ -36,8 +37,8 @@ struct discovery {
 
 enum discovery_verdict { DISCOVERY_SERVED, DISCOVERY_UNSERVED, DISCOVERY_FAULT };
 
-/* Nothing is known yet. */
-void discovery_begin(struct discovery *d);
+/* Nothing is known yet. wanted: bits of the kinds to look for, with as few questions as it takes. */
+void discovery_begin(struct discovery *d, uint32_t wanted);
 /* The next path to get, or false: the run is over. */
 bool discovery_next(struct discovery *d, char path[DISCOVERY_PATH_MAX]);
 /* What came of it: a body (status NULL), or why there is none. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A run takes a request per version of our groups, one after the other on one connection. There is
- * one at the start, and then one a minute as long as a kind is not there; a kind that stays lost
- * (404 of a list) asks for no more of them. What failed is asked for again as lists are: backed
+ * A run takes a request for the groups and one for each version that may have a kind it looks for,
+ * one after the other on one connection. There is one at the start, and then one every few seconds
+ * as long as a kind is not there, which is the request for the groups where its group is not there;
+ * a kind that stays lost (404 of a list) asks for no more of them. What failed is asked for again as lists are: backed
  * off, once a minute if forbidden, and once at once after a 401.
  */
 #include "aggregator/edge/kube/kube_discoverer.h"
@@ -122,22 +123,27 @@ void discoverer_fini(struct discoverer *d)
 	buf_fini(&d->body);
 }
 
-static bool is_needed(const struct discoverer *d)
+/* Kinds, as bits. */
+static uint32_t needed(const struct discoverer *d)
 {
+	uint32_t kinds = 0;
+
 	for (int kind = 0; kind < OBJECT_KINDS; kind++)
 		if (feed_is_unknown(&d->feeds[kind]))
-			return true;
-	return false;
+			kinds |= 1U << kind;
+	return kinds;
 }
 
 int64_t discoverer_wake(struct discoverer *d, int64_t now_ns)
 {
-	if (d->running || !is_needed(d))
+	uint32_t wanted = needed(d);
+
+	if (d->running || !wanted)
 		return INT64_MAX;
 	if (now_ns < d->next_ns)
 		return d->next_ns;
 	d->running = true;
-	discovery_begin(&d->discovery);
+	discovery_begin(&d->discovery, wanted);
 	ask(d, now_ns);
 	return d->running ? INT64_MAX : d->next_ns;
 }

@@ -55,7 +55,7 @@ const struct kube_timing *kube_timing_usual(void)
 			    .most_ns = 30 * NS_PER_SEC,
 			    .reset_ns = 120 * NS_PER_SEC},
 		.forbidden_ns = 60 * NS_PER_SEC,
-		.absent_ns = 60 * NS_PER_SEC,
+		.absent_ns = 4 * NS_PER_SEC,
 		.short_watch_ns = NS_PER_SEC,
 		.watch_least_s = 300,
 		.watch_most_s = 600,
