@@ -28,7 +28,10 @@
 #define ACCOUNT	 "system:serviceaccount:evenkeel:"
 #define CRITICAL "packaging/kubernetes/critical-pods.yaml"
 
-enum { NODES = 3 };
+enum {
+	NODES = 3,
+	POLICIES_SINCE = 30, /* minor version with ValidatingAdmissionPolicy */
+};
 
 static struct kube_testbed *bed;
 static struct buf said;
@@ -74,7 +77,10 @@ static void test_applies(void **state)
 	size_t objects;
 
 	(void)state;
-	control_plane_apply(bed->plane, "packaging/kubernetes/crd", &said);
+	if (bed->plane->version->minor >= POLICIES_SINCE)
+		control_plane_apply(bed->plane, "packaging/kubernetes/crd", &said);
+	else
+		control_plane_create(bed->plane, "packaging/kubernetes/crd/elasticquota.yaml");
 	control_plane_apply(bed->plane, installation, &said);
 	print_message("%s", said.data);
 	objects = lines_with("\n");
@@ -87,6 +93,30 @@ static void test_applies(void **state)
 				 lines_with("poddisruptionbudget.policy/" BUDGET " configured\n"),
 			 objects);
 	assert_true(budget_generation() == 1);
+}
+
+static bool is_refused(void *context)
+{
+	buf_clear(&said);
+	control_plane_send(bed->plane, "POST",
+			   "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/default/"
+			   "elasticquotas?dryRun=All",
+			   context, &said);
+	return said.data && strstr(said.data, "min is above max: cpu");
+}
+
+/* The policies of the folder hold some seconds after they are made. */
+static void test_quotas_are_validated(void **state)
+{
+	(void)state;
+	if (bed->plane->version->minor >= POLICIES_SINCE &&
+	    !await(is_refused,
+		   (char *)"{\"apiVersion\":\"scheduling.x-k8s.io/"
+			   "v1alpha1\",\"kind\":\"ElasticQuota\","
+			   "\"metadata\":{\"name\":\"q\"},\"spec\":{\"min\":{\"cpu\":2},\"max\":{"
+			   "\"cpu\":1}}}",
+		   60))
+		fail_msg("a min above max is taken: %s", said.data);
 }
 
 /* A node that nothing may be put on: not ready, and tainted. */
@@ -286,8 +316,11 @@ static void test_critical_pods(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_applies),	      cmocka_unit_test(test_pods_are_let_in),
-		cmocka_unit_test(test_rights),	      cmocka_unit_test(test_aggregator_sees_all),
+		cmocka_unit_test(test_applies),
+		cmocka_unit_test(test_quotas_are_validated),
+		cmocka_unit_test(test_pods_are_let_in),
+		cmocka_unit_test(test_rights),
+		cmocka_unit_test(test_aggregator_sees_all),
 		cmocka_unit_test(test_critical_pods),
 	};
 	int failed;
