@@ -317,6 +317,35 @@ static void the_node_is_chosen_by_weighted_shares(void **unused)
 	expect("b", "{'cpu':1000}", PREEMPT_VICTIMS, "n a4");
 }
 
+/* Five were evicted 50, 40 .. 10 minutes ago, when ten an hour were allowed: now it is two. */
+static void max_evictions_tells_when_enough_has_passed(void **unused)
+{
+	const int64_t minute_ns = 60 * 1000000000LL;
+	struct preempt_past past[5];
+	struct quota *a;
+
+	(void)unused;
+	put_node("n", "'cpu':'6'");
+	preempt_fixture_quota(&f, "b", "{'cpu':6000}", "{}");
+	a = preempt_fixture_quota(&f, "a", "{}", "{}");
+	a->evictions_max = 2;
+	a->evictions_ns = 60 * minute_ns;
+	for (int i = 1; i <= 6; i++)
+		put_pod("a", i, "n", "{'cpu':1000}");
+	for (int i = 0; i < 5; i++)
+		past[i] =
+			(struct preempt_past){"a", VIEW_FIXTURE_NOW_NS - (50 - 10 * i) * minute_ns};
+	question.past = past;
+	question.past_count = 5;
+	expect("b", "{'cpu':1000}", PREEMPT_IMPOSSIBLE, "-");
+	assert_int_equal(plan.retry_ns, VIEW_FIXTURE_NOW_NS + 40 * minute_ns);
+	preempt_plan_fini(&plan);
+	/* One may go, and two would have to. */
+	question.past_count = 1;
+	expect("b", "{'cpu':2000}", PREEMPT_IMPOSSIBLE, "-");
+	assert_int_equal(plan.retry_ns, VIEW_FIXTURE_NOW_NS + 10 * minute_ns);
+}
+
 #define STORY(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -333,6 +362,7 @@ int main(void)
 		STORY(pods_in_deletion_count_for_their_budget),
 		STORY(the_most_over_its_weighted_share_pays),
 		STORY(the_node_is_chosen_by_weighted_shares),
+		STORY(max_evictions_tells_when_enough_has_passed),
 		STORY(no_quota_is_advised_for_a_pod_larger_than_any_node),
 	};
 

@@ -95,7 +95,7 @@ struct preempt_purse {
 	bool borrows; /* it uses more than its min of something that is asked for */
 	uint32_t evictions; /* left in the window */
 	bool bounded; /* there is a window */
-	int64_t window_ends_ns; /* when the oldest of it is forgotten */
+	int64_t window_ends_ns; /* when enough of it is forgotten for one more; 0: never */
 };
 
 struct preempt_going {
@@ -144,7 +144,7 @@ struct preempt_run {
 	uint32_t contest_count;
 	double *due; /* owned; by space and claim (preempt_share.c) */
 	uint32_t refused[PREEMPT_REFUSALS];
-	int64_t retry_ns;
+	int64_t retry_ns, more_ns; /* also when more may go of a quota of which some may now */
 	struct preempt_node *nodes; /* by place_node */
 
 	/* Pods in deletion, out of the simulation while the run lasts. */

@@ -274,10 +274,10 @@ static bool is_too_important(const struct preempt_run *r, int32_t priority)
 	return r->rule != PREEMPT_BORROWED || priority >= r->options->critical_priority;
 }
 
-static void retry_at(struct preempt_run *r, int64_t at_ns)
+static void earlier(int64_t *ns, int64_t at_ns)
 {
-	if (at_ns && (!r->retry_ns || at_ns < r->retry_ns))
-		r->retry_ns = at_ns;
+	if (at_ns && (!*ns || at_ns < *ns))
+		*ns = at_ns;
 }
 
 static enum preempt_refusal by_time(struct preempt_run *r, const struct preempt_pod *p)
@@ -290,13 +290,14 @@ static enum preempt_refusal by_time(struct preempt_run *r, const struct preempt_
 		return PREEMPT_MAY_PAY;
 	min_runtime = purse->entry->quota.min_runtime_ns;
 	if (r->ask->now_ns - started < min_runtime) {
-		retry_at(r, started + min_runtime);
+		earlier(&r->retry_ns, started + min_runtime);
 		return PREEMPT_MIN_RUNTIME;
 	}
 	if (purse->bounded && !purse->evictions) {
-		retry_at(r, purse->window_ends_ns);
+		earlier(&r->retry_ns, purse->window_ends_ns);
 		return PREEMPT_MAX_EVICTIONS;
 	}
+	earlier(&r->more_ns, purse->window_ends_ns);
 	return PREEMPT_MAY_PAY;
 }
 

@@ -102,21 +102,34 @@ static enum preempt_rule rule_of(const struct preempt_run *r)
 								    : PREEMPT_BORROWED;
 }
 
-static uint32_t past_of(const struct preempt_run *r, const struct quota *q, int64_t *oldest)
+static int by_time(const void *left, const void *right)
 {
+	int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+
+	return (a > b) - (a < b);
+}
+
+/*
+ * Evictions in the window. *first: the one that has to leave it before another pod may go, or one
+ * more than now.
+ */
+static uint32_t past_of(const struct preempt_run *r, const struct quota *q, int64_t *first)
+{
+	int64_t *at = mem_alloc((r->ask->past_count + 1) * sizeof(*at));
 	uint32_t count = 0;
 
-	*oldest = INT64_MAX;
 	for (size_t i = 0; i < r->ask->past_count; i++) {
 		const struct preempt_past *past = &r->ask->past[i];
 
-		if (past->at_ns <= r->ask->now_ns - q->evictions_ns ||
-		    strcmp(past->namespace, q->namespace) != 0)
-			continue;
-		count++;
-		if (past->at_ns < *oldest)
-			*oldest = past->at_ns;
+		if (past->at_ns > r->ask->now_ns - q->evictions_ns &&
+		    strcmp(past->namespace, q->namespace) == 0)
+			at[count++] = past->at_ns;
 	}
+	qsort(at, count, sizeof(*at), by_time);
+	*first = 0;
+	if (count && q->evictions_max)
+		*first = at[count > q->evictions_max ? count - q->evictions_max : 0];
+	free(at);
 	return count;
 }
 
@@ -125,7 +138,7 @@ static void open_purse(struct preempt_run *r, uint32_t space)
 	struct preempt_purse *purse = &r->purses[space];
 	const char *name = r->index->spaces[space].name;
 	const struct quota *q;
-	int64_t oldest;
+	int64_t first;
 	uint32_t past;
 
 	purse->entry = quota_book_entry(r->book, name);
@@ -133,11 +146,11 @@ static void open_purse(struct preempt_run *r, uint32_t space)
 	if (!purse->entry || !purse->entry->quota.evictions_ns)
 		return;
 	q = &purse->entry->quota;
-	past = past_of(r, q, &oldest);
+	past = past_of(r, q, &first);
 	purse->bounded = true;
 	purse->evictions = past < q->evictions_max ? q->evictions_max - past : 0;
-	if (past)
-		purse->window_ends_ns = oldest + q->evictions_ns;
+	if (first)
+		purse->window_ends_ns = first + q->evictions_ns;
 }
 
 /* --- pods on their nodes */
