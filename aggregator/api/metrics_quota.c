@@ -139,6 +139,26 @@ static void write_family(struct buf *out, const struct told *t, size_t family)
 		}
 }
 
+static void write_starved(struct buf *out, const struct told *t)
+{
+	static const char name[] = "evenkeel_quota_starved";
+	size_t quotas = quota_book_count(t->book);
+
+	metrics_write_family(out, name,
+			     "What pending pods within min ask for of resources that others have.");
+	for (size_t i = 0; i < quotas && i < QUOTAS_MOST; i++) {
+		const struct quota *q = quota_book_at(t->book, i);
+		struct quota_balance b;
+
+		quota_balance_of(t->book, i, &t->balances, &b);
+		for (size_t k = 0; k < t->count; k++)
+			if (quota_names(q, t->rows[k]->resource))
+				write_sample(out, name, q, t->rows[k]->resource,
+					     amount_in(&b.starved, t->rows[k]->resource, 0));
+		quota_balance_fini(&b);
+	}
+}
+
 /* Rows that no series tells of. */
 static size_t count_left_out(const struct told *t)
 {
@@ -156,6 +176,7 @@ static void write_quotas(struct buf *out, const struct quota_scene *scene)
 	choose_rows(&t);
 	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
 		write_family(out, &t, i);
+	write_starved(out, &t);
 	metrics_write_family(out, "evenkeel_quotas", "Namespaces with a quota.");
 	metrics_write_sample(out, "evenkeel_quotas", NULL, (double)quota_book_count(scene->book));
 	metrics_write_family(out, "evenkeel_quotas_left_out",

@@ -63,6 +63,7 @@ static enum table_paint paint_of(const char *state)
 		const char *state;
 		enum table_paint paint;
 	} paints[] = {{"overMax", PAINT_BAD},
+		      {"atMax", PAINT_WARN},
 		      {"starved", PAINT_BAD},
 		      {"waiting", PAINT_WARN},
 		      {"unused", PAINT_DIM}};

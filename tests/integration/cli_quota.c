@@ -122,7 +122,7 @@ static void test_tables(void **state)
 		 "shop       cpu            3       8      12         0      4        3   1+1  "
 		 "starved\n"
 		 "shop       memory     8.0Gi  24.0Gi  32.0Gi         0  8.0Gi    8.0Gi   1+1  "
-		 "starved\n",
+		 "lending\n",
 		 "evenkeel: 2 findings, 2 of severity error: evenkeel quota lint\n"},
 		{"quota shop", 0,
 		 "NAMESPACE  RESOURCE   USED     MIN     MAX  BORROWED   LENT  PENDING  PODS  "
@@ -130,10 +130,12 @@ static void test_tables(void **state)
 		 "shop       cpu           3       8      12         0      4        3   1+1  "
 		 "starved\n"
 		 "shop       memory    8.0Gi  24.0Gi  32.0Gi         0  8.0Gi    8.0Gi   1+1  "
-		 "starved\n"
+		 "lending\n"
 		 "\n"
-		 "cpu: pending pods ask for 3.0, and only 3.0 is used of the guaranteed 8.0\n"
-		 "memory: pending pods ask for 8Gi, and only 8Gi is used of the guaranteed 24Gi\n"
+		 "cpu: pending pods ask for 3.0, and only 3.0 is used of the guaranteed 8.0: "
+		 "evenkeel "
+		 "quota preempt\nsays which pods could give way\n"
+		 "memory: 8Gi is used of the guaranteed 24Gi, and others have 8Gi of the rest\n"
 		 "error minOverMax: cpu: min 8.0 is above max 6.0, and what is above max is never "
 		 "had\n"
 		 "error duplicate: does not count: shop/quota is there, too, and is the first by "

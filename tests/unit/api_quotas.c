@@ -108,10 +108,10 @@ static void test_list(void **state)
 	assert_true(number("items.1.lent.cpuMillicores") == 2000);
 	assert_true(number("items.1.pending.cpuMillicores") == 7000);
 	assert_true(number("items.1.pods.pending") == 1);
-	assert_string_equal(text("items.1.verdict"), "starved");
+	assert_string_equal(text("items.1.verdict"), "waiting");
 	assert_string_equal(text("items.1.reasons.0.text"),
-			    "cpu: pending pods ask for 7.0, and only 2.0 is used of the guaranteed "
-			    "8.0");
+			    "cpu: pending pods ask for 7.0 beyond the guaranteed 8.0, of which 2.0 "
+			    "is used: they wait for what others leave");
 	assert_true(number("items.1.reasons.0.numbers.max") == 10000);
 	assert_null(api_fixture_at(f.json, "items.1.max.memoryBytes"));
 	assert_true(number("total.min.cpuMillicores") == 12000);
@@ -126,13 +126,31 @@ static void test_one(void **state)
 	assert_int_equal(api_fixture_get(&f, "/v1/quotas/team-b"), 200);
 	assert_string_equal(text("kind"), "Quota");
 	assert_string_equal(text("namespace"), "team-b");
-	assert_string_equal(text("verdict"), "starved");
+	assert_string_equal(text("verdict"), "waiting");
 	assert_int_equal(api_fixture_get(&f, "/v1/quotas/free"), 404);
 	assert_string_equal(text("error.message"), "namespace \"free\" has no quota");
 	assert_int_equal(api_fixture_get(&f, "/v1/quotas?namespace=team-b"), 200);
 	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "items")), 1);
 	assert_int_equal(api_fixture_get(&f, "/v1/quotas?namespace=free"), 200);
 	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "items")), 0);
+}
+
+/* A pod that was promised a node is used, and not pending as well. */
+static void test_promised_pods_count_once(void **state)
+{
+	struct ledger_entry e = {
+		.namespace = "team-b", .name = "waits", .uid = "uid-team-b-waits", .node = "a"};
+
+	(void)state;
+	resources_set(&e.requests, RESOURCE_CPU, 7000);
+	assert_int_equal(ledger_reserve(f.ctx.ledger, &e, VIEW_FIXTURE_NOW_NS), 0);
+	assert_int_equal(api_fixture_get(&f, "/v1/quotas/team-b"), 200);
+	assert_true(number("used.cpuMillicores") == 9000);
+	assert_true(number("pending.cpuMillicores") == 0);
+	assert_true(number("pods.used") == 2);
+	assert_true(number("pods.assumed") == 1);
+	assert_true(number("pods.pending") == 0);
+	ledger_release(f.ctx.ledger, "uid-team-b-waits");
 }
 
 static void test_parameters(void **state)
@@ -496,6 +514,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_list),
 		TEST(test_one),
+		TEST(test_promised_pods_count_once),
 		TEST(test_parameters),
 		TEST(test_no_quotas),
 		TEST(test_default_quota),

@@ -204,7 +204,6 @@ static void pods_that_are_going_count_for_their_quota(void **unused)
 	for (int i = 1; i <= 6; i++)
 		put_pod("b", i, "n", "{'cpu':2000}");
 	expect("a", "{'cpu':1000}", PREEMPT_WAIT, "n");
-	preempt_plan_fini(&plan);
 	expect("a", "{'cpu':12000}", PREEMPT_IMPOSSIBLE, "-");
 }
 
@@ -258,12 +257,10 @@ static void victims_that_were_told_count_for_their_budget(void **unused)
 	question.in_flight = (const char *const[]){"a6", "a5"};
 	question.in_flight_count = 1;
 	expect("b", "{'cpu':2000}", PREEMPT_VICTIMS, "n a5");
-	preempt_plan_fini(&plan);
 	expect("b", "{'cpu':3000}", PREEMPT_IMPOSSIBLE, "-");
 	preempt_plan_fini(&plan);
 	question.in_flight_count = 2;
 	expect("b", "{'cpu':2000}", PREEMPT_WAIT, "n");
-	preempt_plan_fini(&plan);
 	expect("b", "{'cpu':3000}", PREEMPT_IMPOSSIBLE, "-");
 }
 
@@ -273,7 +270,6 @@ static void pods_in_deletion_count_for_their_budget(void **unused)
 	put_burst("'disruptionsAllowed':3,'currentHealthy':6,'desiredHealthy':3,'expectedPods':6",
 		  GOING);
 	expect("b", "{'cpu':3000}", PREEMPT_VICTIMS, "n a4");
-	preempt_plan_fini(&plan);
 	expect("b", "{'cpu':4000}", PREEMPT_IMPOSSIBLE, "-");
 }
 
@@ -294,7 +290,6 @@ static void the_most_over_its_weighted_share_pays(void **unused)
 		put_pod("c", i, "n", "{'cpu':1000}");
 	}
 	expect("b", "{'cpu':1000}", PREEMPT_VICTIMS, "n a3");
-	preempt_plan_fini(&plan);
 	expect("b", "{'cpu':4000}", PREEMPT_VICTIMS, "n a3 a2 c6 a1");
 	preempt_plan_fini(&plan);
 	c->weight = 1;

@@ -15,7 +15,8 @@
 
 #define NODE(name, more, ready)                                                                    \
 	"- {apiVersion: v1, kind: Node, metadata: {name: " name more                               \
-	"}, status: {allocatable: {pods: 10, cpu: 5}, conditions: [{type: Ready, status: "         \
+	"}, status: {allocatable: {pods: 10, cpu: 5, memory: 8Gi}, conditions: [{type: Ready, "    \
+	"status: "                                                                                 \
 	"\"" ready "\"}]}}\n"
 #define GOING ", deletionTimestamp: \"2026-01-01T00:00:00Z\""
 #define QUOTA(namespace, bounds)                                                                   \
@@ -106,10 +107,60 @@ static void what_no_node_has_is_not_scaled(void **state)
 static void pods_that_wait_are_pending_pods(void **state)
 {
 	(void)state;
-	told(NODE("a", "", "True") QUOTA("a", "min: {pods: 3}") POD("a", "p", ON_A, "1")
-		     POD("a", "q", "", "1") POD("a", "r", "", "1"),
+	told(NODE("a", "", "True") QUOTA("a", "min: {pods: 3}") QUOTA("b", "max: {pods: 3}")
+		     POD("a", "p", ON_A, "1") POD("a", "q", "", "1") POD("a", "r", "", "1")
+			     POD("b", "p", ON_A, "0") POD("b", "q", ON_A, "0"),
 	     QUOTA_CORRECTED, 0, "pods", QUOTA_STATE_STARVED,
-	     "pods: pending pods ask for 2, and only 1 is used of the guaranteed 3", "");
+	     "pods: pending pods ask for 2, and only 1 is used of the guaranteed 3: evenkeel quota "
+	     "preempt says which pods could give way",
+	     "");
+}
+
+/* cpu and memory are guaranteed; b has borrowed the CPU, and memory is there. */
+#define CPU_IS_LENT                                                                                \
+	NODE("a", "", "True")                                                                      \
+	QUOTA("a", "min: {cpu: 4, memory: 4Gi}, max: {cpu: 4}")                                    \
+	QUOTA("b", "min: {cpu: 1}")                                                                \
+	POD("a", "p", ON_A, "1") POD("b", "p", ON_A, "4")
+
+static void only_what_is_lacked_starves(void **state)
+{
+	(void)state;
+	told(CPU_IS_LENT POD("a", "q", "", "2, memory: 1Gi"), QUOTA_CORRECTED, 0, "cpu",
+	     QUOTA_STATE_STARVED,
+	     "cpu: pending pods ask for 2.0, and only 1.0 is used of the guaranteed 4.0: evenkeel "
+	     "quota preempt says which pods could give way",
+	     "");
+	told(CPU_IS_LENT POD("a", "q", "", "2, memory: 1Gi"), QUOTA_CORRECTED, 0, "memory",
+	     QUOTA_STATE_UNUSED, "memory: nothing is used of the guaranteed 4Gi", "");
+	/* Nothing is lacked in a cluster that has room. */
+	told(NODE("a", "", "True") QUOTA("a", "min: {cpu: 4}") POD("a", "q", "", "2"),
+	     QUOTA_CORRECTED, 0, "cpu", QUOTA_STATE_UNUSED,
+	     "cpu: nothing is used of the guaranteed 4.0", "");
+	/* Who has no quota has it all. */
+	told(NODE("a", "", "True") QUOTA("a", "min: {cpu: 4}") POD("a", "q", "", "2")
+		     POD("free", "p", ON_A, "5"),
+	     QUOTA_CORRECTED, 0, "cpu", QUOTA_STATE_STARVED,
+	     "cpu: pending pods ask for 2.0, and only 0.0 is used of the guaranteed 4.0: evenkeel "
+	     "quota preempt says which pods could give way",
+	     "");
+}
+
+static void its_own_max_is_no_starvation(void **state)
+{
+	(void)state;
+	told(CPU_IS_LENT POD("a", "q", "", "4, memory: 1Gi"), QUOTA_CORRECTED, 0, "cpu",
+	     QUOTA_STATE_AT_MAX,
+	     "cpu: pending pods ask for 4.0, and 1.0 is used of max 4.0: they wait until pods of "
+	     "this quota end, or max is raised",
+	     "");
+	told(CPU_IS_LENT POD("a", "q", "", "4, memory: 1Gi"), QUOTA_CORRECTED, 0, "memory",
+	     QUOTA_STATE_UNUSED, "memory: nothing is used of the guaranteed 4Gi", "");
+	told(CPU_IS_LENT POD("b", "q", "", "2") POD("b", "r", "", "2"), QUOTA_CORRECTED, 1, "cpu",
+	     QUOTA_STATE_WAITING,
+	     "cpu: pending pods ask for 4.0 beyond the guaranteed 1.0, of which 4.0 is used: they "
+	     "wait for what others leave",
+	     "");
 }
 
 static void what_is_not_named_is_borrowed(void **state)
@@ -130,6 +181,8 @@ int main(void)
 		cmocka_unit_test(what_counts_is_a_part_of_what_there_is),
 		cmocka_unit_test(what_no_node_has_is_not_scaled),
 		cmocka_unit_test(pods_that_wait_are_pending_pods),
+		cmocka_unit_test(only_what_is_lacked_starves),
+		cmocka_unit_test(its_own_max_is_no_starvation),
 		cmocka_unit_test(what_is_not_named_is_borrowed),
 	};
 

@@ -99,6 +99,65 @@ static bool is_told(const struct quota *q, const struct quota_balance_row *row, 
 	       strcmp(row->resource, resource_name(RESOURCE_PODS)) != 0;
 }
 
+/* What one pending pod asks for of it, by their mean; 0: none is pending. */
+static int64_t one_pending(const struct quota *q, const char *name)
+{
+	int64_t amount = amount_of(&q->pending, name);
+
+	if (amount <= 0 || !q->pending_pods)
+		return 0;
+	return amount / q->pending_pods + (amount % q->pending_pods != 0);
+}
+
+static bool exceeds(int64_t used, int64_t more, int64_t bound)
+{
+	int64_t sum;
+
+	return __builtin_add_overflow(used, more, &sum) || sum > bound;
+}
+
+static bool is_over_max(const struct quota *q, const char *name)
+{
+	int64_t one = one_pending(q, name), max;
+
+	return one && resources_find(&q->max, name, &max) &&
+	       exceeds(amount_of(&q->used, name), one, max);
+}
+
+static bool is_over_min(const struct quota *q, const struct quota_balance_row *row, size_t i)
+{
+	int64_t one = one_pending(q, row->resource);
+
+	return one && row->sum.guaranteed > 0 && exceeds(row->of[i].used, one, row->of[i].min);
+}
+
+static bool is_lacked(const struct quota_book *b, const struct quota *q,
+		      const struct quota_balance_row *row)
+{
+	int64_t one = one_pending(q, row->resource), left;
+
+	if (!one || row->sum.guaranteed <= 0)
+		return false;
+	return exceeds(row->sum.used, one, row->sum.guaranteed) ||
+	       (quota_left_of(b, row->resource, &left) && one > left);
+}
+
+static void find_starved(const struct quota_book *b, size_t i, const struct quota_balances *all,
+			 struct quota_balance *out)
+{
+	const struct quota *q = quota_book_at(b, i);
+	bool within = true;
+
+	for (size_t k = 0; k < all->count; k++) {
+		out->at_max |= is_over_max(q, all->of[k].resource);
+		within &= !is_over_min(q, &all->of[k], i);
+	}
+	for (size_t k = 0; within && !out->at_max && k < all->count; k++)
+		if (is_lacked(b, q, &all->of[k]))
+			resources_set_named(&out->starved, all->of[k].resource,
+					    amount_of(&q->pending, all->of[k].resource));
+}
+
 void quota_balance_of(const struct quota_book *b, size_t i, const struct quota_balances *all,
 		      struct quota_balance *out)
 {
@@ -113,6 +172,7 @@ void quota_balance_of(const struct quota_book *b, size_t i, const struct quota_b
 		resources_set_named(&out->lent, row->resource, row->of[i].lent);
 		resources_set_named(&out->fair, row->resource, row->of[i].fair);
 	}
+	find_starved(b, i, all, out);
 }
 
 void quota_balance_fini(struct quota_balance *b)
@@ -121,6 +181,7 @@ void quota_balance_fini(struct quota_balance *b)
 	resources_fini(&b->borrowed);
 	resources_fini(&b->lent);
 	resources_fini(&b->fair);
+	resources_fini(&b->starved);
 }
 
 /* --- states */
@@ -128,10 +189,10 @@ void quota_balance_fini(struct quota_balance *b)
 const char *quota_state_name(enum quota_state s)
 {
 	static const char *const names[QUOTA_STATES] = {
-		[QUOTA_STATE_OVER_MAX] = "overMax", [QUOTA_STATE_STARVED] = "starved",
-		[QUOTA_STATE_WAITING] = "waiting",  [QUOTA_STATE_BORROWING] = "borrowing",
-		[QUOTA_STATE_LENDING] = "lending",  [QUOTA_STATE_UNUSED] = "unused",
-		[QUOTA_STATE_WITHIN] = "within",
+		[QUOTA_STATE_OVER_MAX] = "overMax",    [QUOTA_STATE_AT_MAX] = "atMax",
+		[QUOTA_STATE_STARVED] = "starved",     [QUOTA_STATE_WAITING] = "waiting",
+		[QUOTA_STATE_BORROWING] = "borrowing", [QUOTA_STATE_LENDING] = "lending",
+		[QUOTA_STATE_UNUSED] = "unused",       [QUOTA_STATE_WITHIN] = "within",
 	};
 
 	return names[s];
@@ -145,8 +206,13 @@ enum quota_state quota_state_of(const struct quota *q, const struct quota_balanc
 
 	if (resources_find(&q->max, resource, &max) && used > max)
 		return QUOTA_STATE_OVER_MAX;
-	if (amount_of(&q->pending, resource) > 0)
-		return used < min ? QUOTA_STATE_STARVED : QUOTA_STATE_WAITING;
+	if (is_over_max(q, resource))
+		return QUOTA_STATE_AT_MAX;
+	if (amount_of(&b->starved, resource) > 0)
+		return QUOTA_STATE_STARVED;
+	if (!b->at_max && exceeds(used, one_pending(q, resource), min) &&
+	    amount_of(&q->pending, resource) > 0)
+		return QUOTA_STATE_WAITING;
 	if (used > min)
 		return QUOTA_STATE_BORROWING;
 	if (amount_of(&b->lent, resource) > 0)
@@ -202,8 +268,14 @@ void quota_state_tell(const struct quota *q, const struct quota_balance *b, cons
 	case QUOTA_STATE_STARVED:
 		reason_set(why,
 			   "%.100s: pending pods ask for %s, and only %s is used of the "
-			   "guaranteed %s",
+			   "guaranteed %s: evenkeel quota preempt says which pods could give way",
 			   resource, n.pending, n.used, n.min);
+		break;
+	case QUOTA_STATE_AT_MAX:
+		reason_set(why,
+			   "%.100s: pending pods ask for %s, and %s is used of max %s: they wait "
+			   "until pods of this quota end, or max is raised",
+			   resource, n.pending, n.used, n.max);
 		break;
 	case QUOTA_STATE_WAITING:
 		reason_set(why,

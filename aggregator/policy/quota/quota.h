@@ -111,6 +111,11 @@ void quota_book_set_capacity(struct quota_book *b, const struct resources *capac
  * take pods now. False: the view does not know its nodes.
  */
 bool quota_capacity_of(const struct view *v, bool ready, struct resources *out);
+/*
+ * What the nodes of the book's view have left of it, whoever has the rest; not below 0. False: that
+ * is not known.
+ */
+bool quota_left_of(const struct quota_book *b, const char *resource, int64_t *left);
 size_t quota_book_count(const struct quota_book *b);
 const struct quota *quota_book_at(const struct quota_book *b, size_t i); /* by namespace */
 /* The namespace's quota, or NULL. */

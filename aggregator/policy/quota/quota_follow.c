@@ -73,12 +73,19 @@ static int compare_entries(const struct ledger_entry *a, const struct ledger_ent
 	return order ? order : strcmp(a->uid, b->uid);
 }
 
+/* Its pod is no longer pending, or is now: another may have the same requests. */
+static bool is_other(const struct quota_book *b, const struct view *v, const struct ledger_entry *r)
+{
+	return b->view->cluster != v->cluster &&
+	       quota_view_pending(b->view, r) != quota_view_pending(v, r);
+}
+
 /*
  * Both lists are in the ledger's order. An entry is never changed, and the copies hold theirs: the
  * same address is the same entry.
  */
-static void compare_reservations(const struct quota_book *b, const struct quota_counted *now,
-				 struct names *changed)
+static void compare_reservations(const struct quota_book *b, const struct view *v,
+				 const struct quota_counted *now, struct names *changed)
 {
 	size_t i = 0, k = 0;
 
@@ -87,7 +94,7 @@ static void compare_reservations(const struct quota_book *b, const struct quota_
 		const struct ledger_entry *is = k < now->count ? now->of[k] : NULL;
 		int order = !was ? 1 : !is ? -1 : was == is ? 0 : compare_entries(was, is);
 
-		if (was != is)
+		if (was != is || is_other(b, v, is))
 			add_name(changed, order <= 0 ? was->namespace : is->namespace);
 		i += order <= 0;
 		k += order >= 0;
@@ -129,7 +136,7 @@ bool quota_book_update(struct quota_book *b, struct view *v, struct ledger_copy 
 		return false;
 	now = quota_view_counted(ledger, generation);
 	compare_sums(b, v, &changed);
-	compare_reservations(b, &now, &changed);
+	compare_reservations(b, v, &now, &changed);
 	b->view = view_hold(v);
 	b->ledger = ledger ? ledger_copy_hold(ledger) : NULL;
 	free(b->counted);

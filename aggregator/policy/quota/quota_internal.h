@@ -85,6 +85,8 @@ struct quota_counted {
 
 /* Those of the copy that a view of that generation does not show. */
 struct quota_counted quota_view_counted(const struct ledger_copy *c, uint64_t generation);
+/* The pod of a reservation, if the view has it, without a node; else NULL. */
+const struct kube_pod *quota_view_pending(const struct view *v, const struct ledger_entry *r);
 /* What the nodes of the book's view have. */
 void quota_view_read_capacity(struct quota_book *b);
 /*

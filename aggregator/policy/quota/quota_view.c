@@ -124,14 +124,32 @@ static void put_defaults(struct quota_book *b, const struct view *v)
 
 /* --- reservations */
 
+const struct kube_pod *quota_view_pending(const struct view *v, const struct ledger_entry *r)
+{
+	const struct object *o =
+		v->cluster ? cluster_find(v->cluster, OBJECT_POD, r->namespace, r->name) : NULL;
+	const struct kube_pod *pod = (const struct kube_pod *)o;
+
+	return o && strcmp(o->uid, r->uid) == 0 && !*pod->node && kube_pod_is_active(pod) ? pod
+											  : NULL;
+}
+
+/* What was promised is used, and no longer pending. */
 static void add_reservation(struct quota_book *b, const struct ledger_entry *r)
 {
+	const struct kube_pod *pod;
 	struct quota_entry *e;
 
 	quota_book_add(b, r->namespace, &r->requests);
 	HASH_FIND_STR(b->hash, r->namespace, e);
-	if (e)
-		e->quota.assumed_pods++;
+	if (!e)
+		return;
+	e->quota.assumed_pods++;
+	pod = quota_view_pending(b->view, r);
+	if (!pod)
+		return;
+	e->quota.pending_pods--;
+	resources_subtract(&e->quota.pending, kube_pod_requests(pod));
 }
 
 struct quota_counted quota_view_counted(const struct ledger_copy *c, uint64_t generation)
@@ -201,6 +219,23 @@ void quota_view_read_capacity(struct quota_book *b)
 	quota_capacity_of(b->view, false, &capacity);
 	quota_book_set_capacity(b, &capacity);
 	resources_fini(&capacity);
+}
+
+bool quota_left_of(const struct quota_book *b, const char *resource, int64_t *left)
+{
+	const struct namespace_table *t = b->view ? b->view->namespaces : NULL;
+	quota_amount rest;
+	int64_t amount;
+
+	if (!t || !view_knows(b->view, OBJECT_NODE) ||
+	    !resources_find(&b->capacity, resource, &amount))
+		return false;
+	rest = amount;
+	for (size_t i = 0; i < t->count; i++)
+		if (resources_find(&t->of[i].bound, resource, &amount))
+			rest -= amount;
+	*left = rest > 0 ? quota_clamp(rest) : 0;
+	return true;
 }
 
 /* --- the book */
