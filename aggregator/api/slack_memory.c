@@ -45,6 +45,12 @@ static int64_t least(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
+static bool has_shape(const struct slack_record *r)
+{
+	return (r->shape.cpu_milli || r->shape.mem_bytes) && r->shape.cpu_milli <= EXACT_MAX &&
+	       r->shape.mem_bytes <= EXACT_MAX;
+}
+
 /* The class, and its nodes behind it. */
 static void write_class(struct jsonw *w, const struct slack_record *of, size_t count)
 {
@@ -54,6 +60,12 @@ static void write_class(struct jsonw *w, const struct slack_record *of, size_t c
 	if (of->lower_since_ns) {
 		write_time(w, "lowerSince", of->lower_since_ns);
 		jsonw_key_int(w, "lowerTarget", of->lower_target);
+	}
+	if (has_shape(of)) {
+		jsonw_key_int(w, "cpuMillicores", of->shape.cpu_milli);
+		jsonw_key_int(w, "memoryBytes", of->shape.mem_bytes);
+		if (of->shape_since_ns)
+			write_time(w, "shapeSince", of->shape_since_ns);
 	}
 	jsonw_key(w, "nodes");
 	jsonw_array_open(w);
@@ -235,6 +247,19 @@ static int read_node(struct memory *m, const cJSON *item, const char *of, size_t
 	return 0;
 }
 
+/* What was saved by a version that kept none has none. */
+static int read_shape(struct memory *m, const cJSON *item, const char *path, struct slack_record *r)
+{
+	if (!member(item, "cpuMillicores"))
+		return 0;
+	if (read_number(m, item, path, "cpuMillicores", EXACT_MAX, &r->shape.cpu_milli) ||
+	    read_number(m, item, path, "memoryBytes", EXACT_MAX, &r->shape.mem_bytes))
+		return -EINVAL;
+	return member(item, "shapeSince")
+		       ? read_time(m, item, path, "shapeSince", &r->shape_since_ns)
+		       : 0;
+}
+
 static int read_class(struct memory *m, const cJSON *item, size_t index, const char **last)
 {
 	const cJSON *nodes = member(item, "nodes");
@@ -256,6 +281,8 @@ static int read_class(struct memory *m, const cJSON *item, size_t index, const c
 		return -EINVAL;
 	if (!cJSON_IsArray(nodes))
 		return fail(m, "%s.nodes: must be a list", path);
+	if (read_shape(m, item, path, &r))
+		return -EINVAL;
 	r.count = (uint32_t)wanted;
 	r.lower_target = (uint32_t)lower;
 	add_record(m, &r);

@@ -11,13 +11,15 @@
 #include "aggregator/policy/slack/slack.h"
 
 /*
- *   {"classes":[{"class":K,"wanted":I[,"lowerSince":T,"lowerTarget":I],"nodes":[{"node":N,"count":I},..]},..]
+ *   {"classes":[{"class":K,"wanted":I[,"lowerSince":T,"lowerTarget":I]
+ *                [,"cpuMillicores":I,"memoryBytes":I[,"shapeSince":T]],"nodes":[{"node":N,"count":I},..]},..]
  *    [,"arrivals":{"spanNanoseconds":I,"keepNanoseconds":I,"firstSpan":I,"seen":T,
  *                  "items":[{"span":I,"cpuMillicores":I,"memoryBytes":I,"count":I},..]}]}
  *
  * Classes stand in the order of their names, without any of one name twice, as do the nodes of a
  * class; arrivals in the order of spans, CPU and memory. "lowerSince" is there where the target has
- * been lower than what is wanted, since then, and at most "lowerTarget".
+ * been lower than what is wanted, since then, and at most "lowerTarget". "unit" has the amounts of
+ * one of it, and "shapeSince" where today's have been others since then.
  */
 enum {
 	SLACK_MEMORY_CLASSES_MAX = 20000,

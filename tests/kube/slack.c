@@ -591,6 +591,57 @@ static void test_objects_are_accepted_and_recognised(void **state)
 	print_table();
 }
 
+struct nodes_wanted {
+	int count;
+	cJSON *answer; /* owned */
+};
+
+static bool are_counted(void *ctx)
+{
+	struct nodes_wanted *w = ctx;
+	struct held all = {.key = NULL};
+
+	cJSON_Delete(w->answer);
+	w->answer = read_slack(&all);
+	return number_at(w->answer, "target.nodes") == w->count;
+}
+
+/* The size of a unit once so many nodes count. */
+static int await_nodes(int count)
+{
+	struct nodes_wanted w = {.count = count};
+	int unit;
+
+	if (!await_here(are_counted, &w))
+		fail_msg("%d nodes do not count", count);
+	unit = number_at(w.answer, "target.unit.cpuMillicores");
+	cJSON_Delete(w.answer);
+	return unit;
+}
+
+/* As a drain does: the average node is another one, and no node is missing for it. */
+static void test_balloons_hold_their_room_when_the_average_node_changes(void **state)
+{
+	static const char large[] =
+		"{\"metadata\":{\"name\":\"large\"},\"status\":{\"capacity\":{\"cpu\":\"16\","
+		"\"memory\":\"64Gi\",\"pods\":\"110\"},\"allocatable\":{\"cpu\":\"16\",\"memory\":"
+		"\"64Gi\",\"pods\":\"110\"},\"conditions\":[{\"type\":\"Ready\",\"status\":"
+		"\"True\"}]}}";
+	struct held before = {.key = NULL}, after = {.key = NULL};
+	int unit;
+
+	(void)state;
+	unit = await_nodes(NODES);
+	cJSON_Delete(read_slack(&before));
+	control_plane_must(bed->plane, "POST", "/api/v1/nodes", large);
+	assert_int_equal(await_nodes(NODES + 1), unit);
+	cJSON_Delete(read_slack(&after));
+	assert_int_equal(after.wanted, before.wanted);
+	assert_int_equal(after.balloons, before.balloons);
+	control_plane_must(bed->plane, "DELETE", "/api/v1/nodes/large", NULL);
+	assert_int_equal(await_nodes(NODES), unit);
+}
+
 static int batch_beside_balloons;
 
 static void test_burst_gets_the_room_of_balloons(void **state)
@@ -749,6 +800,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_objects_are_accepted_and_recognised),
 		cmocka_unit_test(test_buffers_are_what_autoscalers_read),
+		cmocka_unit_test(test_balloons_hold_their_room_when_the_average_node_changes),
 		cmocka_unit_test(test_burst_gets_the_room_of_balloons),
 		cmocka_unit_test(test_without_slack_the_burst_waits),
 	};

@@ -110,6 +110,19 @@ static bool is_late(void *unused)
 	return calls_in_time == 0;
 }
 
+static bool slack_allows_one; /* node of a wave */
+
+static bool slack_holds(const void *context, struct place *p, const place_pod *pods,
+			const place_node *gone, size_t count, struct reason *why)
+{
+	(void)context;
+	(void)pods;
+	for (size_t i = 0; i < count; i++)
+		assert_true(place_is_gone(p, gone[i]));
+	reason_set(why, "units have no place without %s", place_node_name(p, gone[count - 1]));
+	return count == 1 || !slack_allows_one;
+}
+
 static void step(int64_t now_ns)
 {
 	struct view *v = place_fixture_view(&f, NULL, 0);
@@ -124,6 +137,7 @@ static void step(int64_t now_ns)
 			  &(struct drain_input){.place = f.place,
 						.view = v,
 						.now_ns = now_ns,
+						.slack_holds = slack_holds,
 						.out_of_time = is_late},
 			  &config);
 	view_drop(v);
@@ -504,6 +518,22 @@ static void absurd_nodes_are_counted_without_overflow(void **unused)
 	assert_int_equal(node("b")->reasons[0].code, DRAIN_MINIMAL_LIMIT);
 }
 
+/* Each could go alone. */
+static void extra_capacity_is_judged_as_it_is_after_the_wave(void **unused)
+{
+	(void)unused;
+	put_three(3, true);
+	slack_allows_one = true;
+	step(NOW);
+	assert_verdict("a", "drain");
+	assert_verdict("b", "unneeded");
+	assert_reason("b", "SlackWouldDrop", "units have no place without b");
+	assert_int_equal(plan->wave.pods, 1);
+	slack_allows_one = false;
+	step(NOW + 1);
+	assert_int_equal(plan->wave.node_count, 2);
+}
+
 /* Its name alone would be looked for in vain among the pods of the node. */
 static void a_pending_pod_holds_the_node_it_fits(void **unused)
 {
@@ -540,6 +570,7 @@ int main(void)
 		STORY(nothing_goes_to_a_node_that_is_not_ready),
 		STORY(absurd_nodes_are_counted_without_overflow),
 		STORY(a_pending_pod_holds_the_node_it_fits),
+		STORY(extra_capacity_is_judged_as_it_is_after_the_wave),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -108,6 +108,9 @@ static void pods_of_daemon_sets_make_nodes_smaller(void **state)
 	assert_int_equal(f.result.unit.cpu_milli, 2000);
 	slack_fixture_pod(&f, "p2", "", "4", "1Gi", "");
 	slack_fixture_step(&f);
+	assert_int_equal(f.result.unit.cpu_milli, 2000);
+	f.now_ns += f.options.unneeded_ns;
+	slack_fixture_step(&f);
 	assert_int_equal(f.result.unit.cpu_milli, 3800);
 }
 
@@ -593,11 +596,11 @@ static void records_outlive_a_restart(void **state)
 static void records_that_cannot_be_do_no_harm(void **state)
 {
 	static const struct slack_record records[] = {
-		{"shop/ReplicaSet/web", "n1", 4000000000U, 0, 0},
-		{"shop/ReplicaSet/web", "", 4000000000U, -5, 7},
-		{"shop/ReplicaSet/gone", "n1", 3, 0, 0},
-		{"unit", "nowhere", 2, 0, 0},
-		{"", "", 1, INT64_MAX, 1},
+		{"shop/ReplicaSet/web", "n1", 4000000000U, 0, 0, {0, 0}, 0},
+		{"shop/ReplicaSet/web", "", 4000000000U, -5, 7, {0, 0}, 0},
+		{"shop/ReplicaSet/gone", "n1", 3, 0, 0, {0, 0}, 0},
+		{"unit", "nowhere", 2, 0, 0, {0, 0}, 0},
+		{"", "", 1, INT64_MAX, 1, {0, 0}, 0},
 	};
 
 	(void)state;

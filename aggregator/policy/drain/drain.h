@@ -88,6 +88,14 @@ struct drain_input {
 	int64_t now_ns;
 	const struct drain_placeholder *slack;
 	size_t slack_count;
+	/*
+	 * Whether extra capacity, which may be of another size without those nodes, has its places
+	 * in the simulation as it is then (slack_holds_without()); pods are the placeholders'. NULL:
+	 * not asked.
+	 */
+	bool (*slack_holds)(const void *context, struct place *p, const place_pod *pods,
+			    const place_node *gone, size_t count, struct reason *why);
+	const void *slack_context;
 	/* Names to be examined; NULL: all. The others are not examined, and keep their timers. */
 	const char *const *candidates;
 	size_t candidate_count;

@@ -68,6 +68,7 @@ struct drain_run {
 	uint8_t *extra; /* owned; by handle, enum drain_extra; shorter than the highest handle */
 	uint32_t *placeholder; /* owned; by handle, number of the input's placeholder */
 	size_t extra_count;
+	place_pod *slack; /* owned; handles, by number of the input's placeholder */
 	struct buf narration;
 	size_t *set; /* owned; cases of the candidate set, in the order they were accepted */
 	size_t set_count;
@@ -87,6 +88,12 @@ void drain_forget_reasons(struct drain_plan_node *n);
 bool drain_place_owed(struct drain_run *r);
 enum drain_extra drain_extra_of(const struct drain_run *r, place_pod pod);
 uint32_t drain_placeholder_of(const struct drain_run *r, place_pod pod);
+/*
+ * Whether extra capacity has its places without those nodes, whose pods are elsewhere in the
+ * simulation; else the case, the last of them, has a reason.
+ */
+bool drain_slack_holds(struct drain_run *r, struct drain_case *c, const place_node *gone,
+		       size_t count);
 
 /* --- drain_try.c */
 

@@ -323,14 +323,28 @@ static void place_placeholders(struct drain_run *r)
 {
 	struct items l = {0};
 
+	r->slack = mem_zalloc(r->in->slack_count + 1, sizeof(*r->slack));
 	for (size_t i = 0; i < r->in->slack_count; i++) {
 		const struct drain_placeholder *slack = &r->in->slack[i];
 
-		add_item(&l, add_extra(r, slack->pod, DRAIN_EXTRA_PLACEHOLDER, (uint32_t)i),
-			 place_find_node(r->place, slack->node));
+		r->slack[i] = add_extra(r, slack->pod, DRAIN_EXTRA_PLACEHOLDER, (uint32_t)i);
+		add_item(&l, r->slack[i], place_find_node(r->place, slack->node));
 	}
 	r->plan->owed.placeholders = l.count;
 	schedule(r, &l);
+}
+
+bool drain_slack_holds(struct drain_run *r, struct drain_case *c, const place_node *gone,
+		       size_t count)
+{
+	const struct drain_input *in = r->in;
+	struct reason why = {""};
+
+	if (!r->corrected || !in->slack_holds ||
+	    in->slack_holds(in->slack_context, r->place, r->slack, gone, count, &why))
+		return true;
+	drain_add_reason(c, DRAIN_SLACK_DROPS, "%s", why.text);
+	return false;
 }
 
 bool drain_place_owed(struct drain_run *r)

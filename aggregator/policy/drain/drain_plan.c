@@ -680,6 +680,7 @@ static void close_run(struct drain_run *r)
 	free(r->set);
 	free(r->extra);
 	free(r->placeholder);
+	free(r->slack);
 	drain_groups_fini(&r->groups);
 	drain_pdbs_free(r->pdbs);
 	free(r->allowed_by);

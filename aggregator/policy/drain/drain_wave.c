@@ -6,7 +6,8 @@
  *                        complete
  *   drain_budget_crop()  so many at once; schedules allow fewer
  *   trial                each of them for itself, after those before it: PodDisruptionBudgets, shares
- *                        of owners, room on nodes that are no candidates themselves. Who fails is
+ *                        of owners, room on nodes that are no candidates themselves, and extra
+ *                        capacity as large as it will be without them. Who fails is
  *                        left out (with the rest of its atomic group), and the crop is made anew,
  *                        until all that are chosen go. Choices that follow each other begin alike,
  *                        and what both begin with stays where it is.
@@ -53,6 +54,7 @@ struct wave {
 	bool *allowed; /* owned; by node: no candidate itself */
 	struct pick *picks; /* owned; the wave so far */
 	size_t pick_count;
+	place_node *gone; /* owned; of the picks */
 	size_t held;
 	size_t tries; /* nodes simulated */
 	bool late; /* time was up: what is in the wave by then is what may go */
@@ -245,12 +247,16 @@ static bool add_pick(struct wave *w, size_t number)
 	pick->number = number;
 	w->tries++;
 	pick->mark = place_fork(w->r->place);
+	w->gone[w->pick_count] = (place_node)w->r->set[number];
 	drain_try_node(w->r, c, w->r->corrected ? w->allowed : NULL, &pick->trial);
-	if (pick->trial.reason == DRAIN_NONE) {
+	if (pick->trial.reason != DRAIN_NONE) {
+		drain_explain_trial(c, &pick->trial);
+	} else if (drain_slack_holds(w->r, c, w->gone, w->pick_count + 1)) {
 		w->pick_count++;
 		return true;
+	} else {
+		place_revert(w->r->place, pick->mark);
 	}
-	drain_explain_trial(c, &pick->trial);
 	free(pick->trial.items);
 	give_back(w, number);
 	return false;
@@ -729,6 +735,7 @@ static void read_removables(struct wave *w)
 	w->of = mem_zalloc(r->set_count + 1, sizeof(*w->of));
 	w->out = mem_zalloc(r->set_count + 1, sizeof(*w->out));
 	w->picks = mem_zalloc(r->set_count + 1, sizeof(*w->picks));
+	w->gone = mem_zalloc(r->set_count + 1, sizeof(*w->gone));
 	w->allowed = mem_zalloc(r->count + 1, sizeof(*w->allowed));
 	memset(w->allowed, true, r->count * sizeof(*w->allowed));
 	for (size_t i = 0; i < r->set_count; i++) {
@@ -780,5 +787,6 @@ void drain_choose_wave(struct drain_run *r)
 	free(w.of);
 	free(w.out);
 	free(w.picks);
+	free(w.gone);
 	free(w.allowed);
 }

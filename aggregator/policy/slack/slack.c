@@ -80,6 +80,7 @@ void slack_result_fini(struct slack_result *r)
 	free(r->demand);
 	free(r->issues);
 	free(r->names);
+	slack_basis_free(r->basis);
 	buf_fini(&r->narration);
 	view_drop(r->view);
 	*r = (struct slack_result){0};

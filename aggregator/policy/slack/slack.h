@@ -134,6 +134,8 @@ struct slack_issue {
 	char *who, *text; /* owned */
 };
 
+struct slack_basis;
+
 struct slack_result {
 	uint32_t nodes; /* that count: ready, not cordoned, not in deletion */
 	struct slack_amount requested, allocatable; /* sums, without DaemonSets */
@@ -148,6 +150,7 @@ struct slack_result {
 	struct slack_demand *demand; /* owned; by size */
 	struct slack_issue *issues; /* owned; by who */
 	struct buf narration; /* owned; a sentence a line */
+	struct slack_basis *basis; /* owned; of slack_holds_without() */
 	struct view *view; /* held: names of nodes are its */
 	char **names; /* owned: of nodes that are in it no more */
 	size_t name_count;
@@ -186,6 +189,14 @@ const struct slack_placed *slack_on_node(const struct slack_result *r, place_nod
  */
 void slack_put(const struct slack_result *r, struct place *p, place_pod *pods);
 
+/*
+ * Whether the units of the cluster without those nodes, which may be of another size and number,
+ * find a place in the simulation, where pods of those nodes are elsewhere by now. pods[i] is the
+ * handle of placed[i] there; the simulation is left as it was. The reason says how many would not.
+ */
+bool slack_holds_without(const struct slack_result *r, struct place *p, const place_pod *pods,
+			 const place_node *gone, size_t count, struct reason *why);
+
 /* --- to outlive a restart */
 
 /* Of a class and a node, or where node is "" of a class alone. Strings are borrowed. */
@@ -194,6 +205,8 @@ struct slack_record {
 	uint32_t count; /* placeholders there; of a class alone: how many are wanted */
 	int64_t lower_since_ns; /* of a class alone: since when the target is lower; 0: it is not */
 	uint32_t lower_target; /* the most it was since then */
+	struct slack_amount shape; /* of "unit" alone; 0, 0: not known */
+	int64_t shape_since_ns; /* since when today's is another; 0: it is not */
 };
 
 /* Valid until the next step. The caller frees the array. */

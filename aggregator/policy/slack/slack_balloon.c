@@ -5,8 +5,10 @@
  *
  *   demand   a balloon is none: it does not count as requested, nor as an arrival
  *   held     one on a node that counts holds the room of one placeholder of its class, if it is as
- *            large as that is today; so many fewer are placed beside it. One that is pending holds
- *            nothing, nor does one that is on its way out
+ *            large as that is; so many fewer are placed beside it. Units are room and no pods to
+ *            come: theirs hold together as many as all that they hold comes to, whatever the size
+ *            of a unit was when they were applied. One that is pending holds nothing, nor does one
+ *            that is on its way out
  *   slots    it is no obstacle, as the scheduler preempts it for whoever comes
  *
  * It is known by its label, and by a priority below 0: a pod that nobody can preempt is no slack,
@@ -98,7 +100,15 @@ static void free_names(struct named *all)
 	}
 }
 
-static void count_balloon(struct slack_run *r, struct named *classes, const struct kube_pod *pod)
+static uint32_t count_units(const struct slack_amount *room, const struct slack_amount *unit)
+{
+	int64_t count = slack_slots(room, 1, unit);
+
+	return count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
+}
+
+static void count_balloon(struct slack_run *r, struct named *classes, const struct kube_pod *pod,
+			  struct slack_amount *of_units)
 {
 	const struct resources *asks = kube_pod_requests(pod);
 	const struct slack_amount holds = {asks->of[RESOURCE_CPU], asks->of[RESOURCE_MEMORY]};
@@ -108,22 +118,30 @@ static void count_balloon(struct slack_run *r, struct named *classes, const stru
 
 	HASH_FIND(hh, classes, name, strlen(name), n);
 	free(name);
-	if (n && slack_amount_fits(&r->classes[n->class]->pattern.shape, &holds))
+	if (!n)
+		return;
+	if (r->classes[n->class]->kind == SLACK_UNIT) {
+		slack_amount_add(of_units, &holds, 1);
+		r->balloons[n->class] = count_units(of_units, &r->classes[n->class]->pattern.shape);
+	} else if (slack_amount_fits(&r->classes[n->class]->pattern.shape, &holds)) {
 		r->balloons[n->class]++;
+	}
 }
 
 void slack_count_balloons(struct slack_run *r)
 {
 	struct named *classes = name_classes(r);
+	struct slack_amount of_units = {0, 0};
 
 	for (size_t n = 0; n < r->survey.count; n++) {
 		const struct slack_seen *seen = &r->state->seen[n];
 
 		for (size_t i = 0; r->survey.counts[n] && i < seen->balloon_count; i++)
 			if (!seen->balloons[i]->deletion_ns)
-				count_balloon(r, classes, seen->balloons[i]);
+				count_balloon(r, classes, seen->balloons[i], &of_units);
 	}
 	free_names(classes);
+	r->result->basis->of_balloons = of_units;
 }
 
 uint32_t slack_missing(const struct slack_run *r, uint32_t class)

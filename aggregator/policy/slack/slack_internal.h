@@ -11,6 +11,7 @@
  *   slack_tell.c     the narration                     slack.c          options, the result, and what drains ask
  *   slack_balloon.c  placeholders that are pods        slack_yaml.c     the objects that make them
  *   slack_ask.c      what an annotation says           slack_ground.c   which nodes admit whom
+ *   slack_after.c    units after a drain
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_SLACK_SLACK_INTERNAL_H
 #define EVENKEEL_AGGREGATOR_POLICY_SLACK_SLACK_INTERNAL_H
@@ -80,6 +81,7 @@ struct slack_entry {
 	uint32_t wanted;
 	int64_t lower_since_ns;
 	uint32_t lower_target;
+	int64_t shape_since_ns; /* of units: since when today's is another; 0: it is not */
 	size_t standing_count;
 	struct slack_standing *standing; /* owned; sorted by node */
 	/* in a step */
@@ -124,6 +126,13 @@ void slack_entry_stand(struct slack_entry *e, const char *node, uint32_t count);
 void slack_entry_forget_standing(struct slack_entry *e);
 /* Raised at once; lowered to the most that was wanted while it was lower, once that lasted. */
 void slack_entry_follow(struct slack_entry *e, int64_t now_ns, int64_t unneeded_ns);
+/*
+ * Of units: the shape that they have by now, and in e->target how many of that shape the target
+ * comes to. Another shape replaces the held one when it has been another for unneeded_ns; what is
+ * wanted is converted with it, so that it is the same room.
+ */
+struct slack_amount slack_entry_follow_shape(struct slack_entry *e, const struct slack_target *t,
+					     int64_t now_ns, int64_t unneeded_ns);
 
 /* --- slack_survey.c */
 
@@ -201,7 +210,7 @@ struct slack_run {
 	uint32_t *order; /* classes, the one with the fewest choices first */
 	uint32_t *rank; /* by class: place in order */
 	uint32_t *placed; /* by class */
-	uint32_t *balloons; /* by class: that hold the room of one */
+	uint32_t *balloons; /* by class: how many of it balloons hold the room of */
 	uint32_t *spare; /* by class: first holder that is nowhere */
 	uint32_t *holders_of; /* by class: first holder */
 	/*
@@ -291,6 +300,22 @@ void slack_guard_init(struct slack_run *r);
 bool slack_guard_breaks(struct slack_run *r, uint32_t class, bool own, uint32_t *who);
 /* What it says of a placeholder that stands, as if it came last. */
 enum place_filter slack_guard_ask(struct slack_run *r, uint32_t holder);
+
+/* --- slack_after.c */
+
+/* What the target was made of, as far as drains change it. */
+struct slack_basis {
+	struct slack_target_input in; /* nodes and shapes are owned */
+	place_node *which; /* owned; by node of in */
+	int64_t rate_ppm; /* of what nodes give; 0: extra does not depend on them */
+	struct slack_amount of_balloons; /* of units, what they hold */
+	uint32_t class; /* of units; UINT32_MAX: there are none */
+};
+
+/* Takes over the array `nodes` of the input; shapes are copied. */
+struct slack_basis *slack_basis_new(const struct slack_run *r, const struct slack_target_input *in,
+				    struct slack_amount *nodes, const place_node *which);
+void slack_basis_free(struct slack_basis *b);
 
 /* slack_ready.c: before any placeholder is on a node, and after all are. */
 void slack_ready_slots(struct slack_run *r);

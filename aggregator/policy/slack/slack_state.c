@@ -4,7 +4,8 @@
  * fewer would do.
  *
  * A target is raised at once and lowered late, to the most that was wanted in between: else slack
- * itself would start nodes and stop them.
+ * itself would start nodes and stop them. The size of a unit follows the average node, and so every
+ * drain: it changes as late, together with the count.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -121,6 +122,39 @@ void slack_entry_follow(struct slack_entry *e, int64_t now_ns, int64_t unneeded_
 	e->lower_target = e->target;
 }
 
+static uint32_t convert(uint32_t count, int64_t from, int64_t to)
+{
+	__int128 result;
+
+	if (count == from || from <= 0)
+		result = to;
+	else
+		result = ((__int128)count * to + from - 1) / from;
+	return result > UINT32_MAX ? UINT32_MAX : (uint32_t)result;
+}
+
+struct slack_amount slack_entry_follow_shape(struct slack_entry *e, const struct slack_target *t,
+					     int64_t now_ns, int64_t unneeded_ns)
+{
+	const struct slack_amount *held = &e->pattern.shape;
+	bool same = held->cpu_milli == t->unit.cpu_milli && held->mem_bytes == t->unit.mem_bytes;
+	bool kept = !same && e->wanted && t->held_count >= 0;
+
+	if (kept && (!e->shape_since_ns || e->shape_since_ns > now_ns))
+		e->shape_since_ns = now_ns;
+	if (kept && elapsed_ns(now_ns, e->shape_since_ns) < unneeded_ns) {
+		e->target = convert(1, 1, t->held_count);
+		return *held;
+	}
+	e->shape_since_ns = 0;
+	if (!same && e->wanted) {
+		e->wanted = convert(e->wanted, t->held_count, t->unit_count);
+		e->lower_target = convert(e->lower_target, t->held_count, t->unit_count);
+	}
+	e->target = convert(1, 1, t->unit_count);
+	return t->unit;
+}
+
 /* --- to outlive a restart */
 
 static int compare_keys(struct slack_entry *a, struct slack_entry *b)
@@ -137,11 +171,18 @@ struct slack_record *slack_state_records(const struct slack_state *s, size_t *co
 		room += 1 + e->standing_count;
 	of = mem_zalloc(room + 1, sizeof(*of));
 	for (const struct slack_entry *e = s->entries; e; e = e->hh.next) {
-		of[at++] = (struct slack_record){e->key, "", e->wanted, e->lower_since_ns,
-						 e->lower_target};
+		of[at++] = (struct slack_record){.class = e->key,
+						 .node = "",
+						 .count = e->wanted,
+						 .lower_since_ns = e->lower_since_ns,
+						 .lower_target = e->lower_target,
+						 .shape_since_ns = e->shape_since_ns};
+		if (e->kind == SLACK_UNIT)
+			of[at - 1].shape = e->pattern.shape;
 		for (size_t i = 0; i < e->standing_count; i++)
-			of[at++] = (struct slack_record){e->key, e->standing[i].node,
-							 e->standing[i].count, 0, 0};
+			of[at++] = (struct slack_record){.class = e->key,
+							 .node = e->standing[i].node,
+							 .count = e->standing[i].count};
 	}
 	*count = at;
 	return of;
@@ -167,6 +208,9 @@ void slack_state_restore(struct slack_state *s, const struct slack_record *recor
 		e->wanted = r->count;
 		e->lower_since_ns = r->lower_since_ns > 0 ? r->lower_since_ns : 0;
 		e->lower_target = r->lower_target;
+		e->shape_since_ns = r->shape_since_ns > 0 ? r->shape_since_ns : 0;
+		if (e->kind == SLACK_UNIT && (r->shape.cpu_milli || r->shape.mem_bytes))
+			slack_pattern_of_shape(&e->pattern, e->key, &r->shape);
 	}
 	HASH_SORT(s->entries, compare_keys);
 }

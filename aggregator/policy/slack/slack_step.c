@@ -81,13 +81,15 @@ static void find_extra(struct slack_run *r)
 }
 
 /* Nodes that take a pod which tolerates and selects nothing: what covers and units are made for. */
-static struct slack_amount *plain_nodes(struct slack_run *r, size_t *count)
+static struct slack_amount *plain_nodes(struct slack_run *r, size_t *count,
+					const place_node **which)
 {
 	place_pod probe = place_add_pod(r->place, r->state->plain.record);
 	const struct slack_ground *ground = slack_ground_of(r, probe);
 	struct slack_amount *of = mem_zalloc((size_t)ground->count + 1, sizeof(*of));
 
 	*count = ground->count;
+	*which = ground->nodes;
 	for (uint32_t i = 0; i < ground->count; i++)
 		of[i] = r->survey.gives[ground->nodes[i]];
 	return of;
@@ -140,25 +142,35 @@ static void name_dropped(struct slack_run *r, const struct slack_shared *shared,
 			}
 }
 
+/* Units are kept in the shape that they have, for as long as fewer would be kept. */
+static void want_units(struct slack_run *r, const struct slack_target *t)
+{
+	struct slack_entry *e = slack_state_entry(r->state, "unit", SLACK_UNIT);
+	struct slack_amount shape =
+		slack_entry_follow_shape(e, t, r->now_ns, r->options->unneeded_ns);
+	uint32_t units = e->target;
+
+	if (units > r->options->placeholders_max) {
+		slack_add_issue(r->result, "unit", "%u are more than the %u that there may be",
+				units, r->options->placeholders_max);
+		units = r->options->placeholders_max;
+	}
+	want_shape(r, "unit", SLACK_UNIT, &shape, units);
+	r->result->unit = shape;
+}
+
 static void want_default(struct slack_run *r, const struct slack_target *t)
 {
-	int64_t units = t->unit_count;
 	char key[32];
 
 	for (size_t i = 0; i < t->cover_count; i++) {
 		snprintf(key, sizeof(key), "cover-%zu", i + 1);
 		want_shape(r, key, SLACK_COVER, &t->cover[i], 1);
 	}
-	if (units > r->options->placeholders_max) {
-		slack_add_issue(r->result, "unit", "%lld are more than the %u that there may be",
-				(long long)units, r->options->placeholders_max);
-		units = r->options->placeholders_max;
-	}
 	if (t->unit.cpu_milli || t->unit.mem_bytes)
-		want_shape(r, "unit", SLACK_UNIT, &t->unit, units);
+		want_units(r, t);
 	else if (t->remaining.cpu_milli || t->remaining.mem_bytes)
 		slack_add_issue(r->result, "unit", "there is no node to make units of");
-	r->result->unit = t->unit;
 }
 
 static int compare_entries(struct slack_entry *a, struct slack_entry *b)
@@ -171,7 +183,9 @@ static void find_targets(struct slack_run *r, struct slack_search *search)
 	struct slack_shared shared;
 	struct slack_target target;
 	struct slack_target_input in = {.granularity = r->options->granularity};
+	const place_node *which;
 	struct slack_amount *nodes;
+	struct slack_entry *unit;
 	int err;
 
 	for (struct slack_entry *e = r->state->entries; e; e = e->hh.next) {
@@ -181,21 +195,24 @@ static void find_targets(struct slack_run *r, struct slack_search *search)
 	slack_wanted_find(r, search, &shared);
 	HASH_SORT(r->state->entries, compare_entries);
 	find_extra(r);
-	nodes = plain_nodes(r, &in.node_count);
+	nodes = plain_nodes(r, &in.node_count, &which);
 	in.nodes = nodes;
 	in.extra = r->result->extra;
 	in.reserved = reserve(r);
 	in.shapes = shared.shapes;
 	in.shape_count = shared.count;
 	in.largest_pod = r->survey.largest;
+	HASH_FIND_STR(r->state->entries, "unit", unit);
+	if (unit)
+		in.held = unit->pattern.shape;
 	err = slack_target_make(&in, &target, NULL);
 	assert(!err); /* options were checked */
 	(void)err;
 	name_dropped(r, &shared, &target);
 	want_default(r, &target);
 	slack_target_fini(&target);
+	r->result->basis = slack_basis_new(r, &in, nodes, which);
 	slack_shared_fini(&shared);
-	free(nodes);
 	HASH_SORT(r->state->entries, compare_entries);
 }
 
@@ -366,6 +383,9 @@ static bool run_step(struct slack_run *r)
 		report_class(r, c);
 	r->result->classes = r->reports;
 	r->result->class_count = r->class_count;
+	for (uint32_t c = 0; c < r->class_count; c++)
+		if (r->classes[c]->kind == SLACK_UNIT)
+			r->result->basis->class = c;
 	slack_ready_demand(r);
 	if (slack_is_out_of_time(r))
 		return false;

@@ -350,6 +350,16 @@ static void make_cover(const struct slack_target_input *in, struct slack_target 
 
 /* --- all of it */
 
+static int64_t count_held(const struct slack_target_input *in, const struct slack_target *t)
+{
+	const struct slack_amount *held = &in->held;
+
+	if (!held->cpu_milli != !t->unit.cpu_milli || !held->mem_bytes != !t->unit.mem_bytes ||
+	    !some_node_holds(in, held))
+		return -1;
+	return count_units(&(struct unit){*held, true, true}, &t->remaining);
+}
+
 int slack_target_make(const struct slack_target_input *in, struct slack_target *out,
 		      struct reason *reason)
 {
@@ -371,6 +381,7 @@ int slack_target_make(const struct slack_target_input *in, struct slack_target *
 	out->remaining.cpu_milli = most(0, in->extra.cpu_milli - covered.cpu_milli);
 	out->remaining.mem_bytes = most(0, in->extra.mem_bytes - covered.mem_bytes);
 	out->unit_count = count_units(&unit, &out->remaining);
+	out->held_count = count_held(in, out);
 	slack_amount_add(&out->total, &out->unit, out->unit_count);
 	return 0;
 }

@@ -48,6 +48,7 @@ struct slack_target_input {
 	size_t shape_count;
 	/* The most that any pod of the cluster requests of each; 0, 0: no pod requests any. */
 	struct slack_amount largest_pod;
+	struct slack_amount held; /* the unit of the step before; 0, 0: there was none */
 };
 
 /*
@@ -67,6 +68,11 @@ struct slack_target {
 	struct slack_amount remaining; /* of extra, for units */
 	struct slack_amount unit; /* 0, 0 where there is no node */
 	int64_t unit_count; /* 0 where there is no unit, whatever remains */
+	/*
+	 * Units like the held one that remaining comes to; -1: that one cannot be kept, as no node
+	 * holds it, or it lacks a resource of today's.
+	 */
+	int64_t held_count;
 	struct slack_amount total;
 };
 
