@@ -165,9 +165,8 @@ static void drains_are_judged_by_the_units_after_them(void **state)
 	assert_string_equal(slack_fixture_where(&f), "n1:; n2:; n3: unit; n4: unit;");
 	assert_true(holds_without("n1", "", &why));
 	assert_false(holds_without("n1", "n2", &why));
-	assert_string_equal(why.text,
-			    "without it a unit of extra capacity is 1600m and 6554 MiB, "
-			    "and 1 of 1 would have no place");
+	assert_string_equal(why.text, "without it a unit of extra capacity is 1600m and 6554 MiB, "
+				      "and 1 of 1 would have no place");
 }
 
 #define test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
