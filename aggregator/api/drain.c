@@ -6,7 +6,7 @@
  *   {"apiVersion","kind":"DrainPlan","time"[,"stale":S],"planned","viewVersion","variant":"corrected","useCap":"on"[,"podUse"],"complete":true,
  *    "verdicts":{"needed":I,"notExamined":I,"unneeded":I,"drain":I,"inDeletion":I,"kept":I},
  *    "throttled":{"state":false,"nodes":{"used","limit"},"drains":{"used","limit"},"held":I},
- *    "owed":{"ofDeletions","ofEvictions","pending","placeholders","placed","unplaced"},
+ *    "owed":{"ofDeletions","ofEvictions","pending","placeholders","placed","unplaced","waiting"[,"why"]},
  *    "wave":WAVE|null,"items":[NODE,..][,"narration":[S,..]]}
  *
  * The plan is the planner's newest, and "planned" when that was; nothing is done about it here.

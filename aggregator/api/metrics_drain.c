@@ -128,7 +128,7 @@ static void write_owed(struct buf *out, const struct drain_owed *o)
 	write_labelled(out, name, "kind", "placeholder", (double)o->placeholders);
 	write_one(out, "evenkeel_drain_unplaced_pods",
 		  "Pods of nodes on their way, and evicted ones, that fit nowhere.",
-		  (double)o->unplaced);
+		  (double)(o->unplaced + o->waiting));
 }
 
 void metrics_write_drain(struct buf *out, const struct api_context *ctx)

@@ -116,8 +116,7 @@ static void add_verdicts(struct buf *line, const cJSON *doc)
 
 static void add_hindrances(struct buf *line, const cJSON *doc)
 {
-	double unplaced = document_number(doc, "owed.unplaced"),
-	       held = document_number(doc, "throttled.held");
+	double held = document_number(doc, "throttled.held");
 
 	if (held > 0)
 		buf_printf(line, " %s%.0f of %.0f nodes and %.0f of %.0f drains; %.0f wait.",
@@ -126,17 +125,17 @@ static void add_hindrances(struct buf *line, const cJSON *doc)
 			   document_number(doc, "throttled.nodes.limit"),
 			   document_number(doc, "throttled.drains.used"),
 			   document_number(doc, "throttled.drains.limit"), held);
-	if (unplaced > 0) {
-		buf_add_char(line, ' ');
-		add_count(line, unplaced, "pod", "pods");
-		buf_add_str(line, " of nodes on the way, or evicted, fit nowhere.");
-	}
 }
 
 static void print_summary(struct cli *cli, const cJSON *doc)
 {
+	const char *stops = document_text(doc, "owed.why");
 	struct buf line = BUF_INIT;
 
+	if (stops) {
+		buf_printf(&line, "No more nodes are drained: %s.", stops);
+		say(cli, &line);
+	}
 	add_verdicts(&line, doc);
 	add_hindrances(&line, doc);
 	say(cli, &line);

@@ -76,15 +76,14 @@ static const char batch[] =
 	"\"containers\":[{\"name\":\"c\",\"image\":\"none\",\"resources\":{\"requests\":{"
 	"\"cpu\":\"250m\",\"memory\":\"256Mi\"}}}]}}}}";
 
-static void make_node(int i)
+static void make_node(int i, const char *cpu, const char *memory)
 {
-	char *body = mem_printf(
-		"{\"metadata\":{\"name\":\"node-%d\",\"labels\":{\"disk\":\"ssd\","
-		"\"kubernetes.io/hostname\":\"node-%d\"}},"
-		"\"status\":{\"capacity\":{\"cpu\":\"4\",\"memory\":\"16Gi\",\"pods\":\"110\"},"
-		"\"allocatable\":{\"cpu\":\"4\",\"memory\":\"16Gi\",\"pods\":\"110\"},"
-		"\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}",
-		i, i);
+	char *body =
+		mem_printf("{\"metadata\":{\"name\":\"node-%d\",\"labels\":{\"disk\":\"ssd\","
+			   "\"kubernetes.io/hostname\":\"node-%d\"}},\"status\":{"
+			   "\"allocatable\":{\"cpu\":\"%s\",\"memory\":\"%s\",\"pods\":\"110\"},"
+			   "\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}",
+			   i, i, cpu, memory);
 
 	control_plane_must(bed->plane, "POST", "/api/v1/nodes", body);
 	free(body);
@@ -591,55 +590,40 @@ static void test_objects_are_accepted_and_recognised(void **state)
 	print_table();
 }
 
-struct nodes_wanted {
-	int count;
-	cJSON *answer; /* owned */
-};
-
+/* When so many nodes count: in their place how large a unit is. */
 static bool are_counted(void *ctx)
 {
-	struct nodes_wanted *w = ctx;
 	struct held all = {.key = NULL};
+	cJSON *answer = read_slack(&all);
+	bool as_many = number_at(answer, "target.nodes") == *(int *)ctx;
 
-	cJSON_Delete(w->answer);
-	w->answer = read_slack(&all);
-	return number_at(w->answer, "target.nodes") == w->count;
+	if (as_many)
+		*(int *)ctx = number_at(answer, "target.unit.cpuMillicores");
+	cJSON_Delete(answer);
+	return as_many;
 }
 
-/* The size of a unit once so many nodes count. */
 static int await_nodes(int count)
 {
-	struct nodes_wanted w = {.count = count};
-	int unit;
-
-	if (!await_here(are_counted, &w))
-		fail_msg("%d nodes do not count", count);
-	unit = number_at(w.answer, "target.unit.cpuMillicores");
-	cJSON_Delete(w.answer);
-	return unit;
+	assert_true(await_here(are_counted, &count));
+	return count;
 }
 
 /* As a drain does: the average node is another one, and no node is missing for it. */
 static void test_balloons_hold_their_room_when_the_average_node_changes(void **state)
 {
-	static const char large[] =
-		"{\"metadata\":{\"name\":\"large\"},\"status\":{\"capacity\":{\"cpu\":\"16\","
-		"\"memory\":\"64Gi\",\"pods\":\"110\"},\"allocatable\":{\"cpu\":\"16\",\"memory\":"
-		"\"64Gi\",\"pods\":\"110\"},\"conditions\":[{\"type\":\"Ready\",\"status\":"
-		"\"True\"}]}}";
 	struct held before = {.key = NULL}, after = {.key = NULL};
 	int unit;
 
 	(void)state;
 	unit = await_nodes(NODES);
 	cJSON_Delete(read_slack(&before));
-	control_plane_must(bed->plane, "POST", "/api/v1/nodes", large);
+	make_node(NODES, "16", "64Gi");
 	assert_int_equal(await_nodes(NODES + 1), unit);
 	cJSON_Delete(read_slack(&after));
 	assert_int_equal(after.wanted, before.wanted);
 	assert_int_equal(after.balloons, before.balloons);
-	control_plane_must(bed->plane, "DELETE", "/api/v1/nodes/large", NULL);
-	assert_int_equal(await_nodes(NODES), unit);
+	control_plane_must(bed->plane, "DELETE", "/api/v1/nodes/node-6", NULL);
 }
 
 static int batch_beside_balloons;
@@ -780,7 +764,7 @@ static int fill_cluster(void **state)
 
 	(void)state;
 	for (int i = 0; i < NODES; i++)
-		make_node(i);
+		make_node(i, "4", "16Gi");
 	make_namespace("residents");
 	make_namespace("shop");
 	make_namespace("batch");

@@ -62,8 +62,6 @@ static void expect_counts(const char *key, uint32_t target, uint32_t wanted, uin
 			 f.result.narration.data);
 }
 
-/* --- the rate */
-
 static void units_make_up_for_the_rate(void **state)
 {
 	(void)state;
@@ -92,26 +90,6 @@ static void what_workloads_keep_counts_towards_the_rate(void **state)
 	slack_fixture_workload(&f, "web", "1", 0, "9", "1Gi", "");
 	slack_fixture_step(&f);
 	expect_counts("unit", 2, 2, 2);
-}
-
-static void pods_of_daemon_sets_make_nodes_smaller(void **state)
-{
-	(void)state;
-	slack_fixture_pod(&f, "d1", "n1", "400m", "1Gi",
-			  ",'ownerReferences':[{'kind':'DaemonSet','name':'d','uid':'u',"
-			  "'controller':true}]");
-	f.options.rate_ppm = 100000;
-	f.options.granularity = 1;
-	slack_fixture_step(&f);
-	assert_int_equal(f.result.requested.cpu_milli, 2000);
-	assert_int_equal(f.result.allocatable.cpu_milli, 7600);
-	assert_int_equal(f.result.unit.cpu_milli, 2000);
-	slack_fixture_pod(&f, "p2", "", "4", "1Gi", "");
-	slack_fixture_step(&f);
-	assert_int_equal(f.result.unit.cpu_milli, 2000);
-	f.now_ns += f.options.unneeded_ns;
-	slack_fixture_step(&f);
-	assert_int_equal(f.result.unit.cpu_milli, 3800);
 }
 
 /* 800m would find no place in 600m on each node; the largest pod that is to come would. */
@@ -783,7 +761,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		test(units_make_up_for_the_rate),
 		test(what_workloads_keep_counts_towards_the_rate),
-		test(pods_of_daemon_sets_make_nodes_smaller),
 		test(a_unit_is_no_larger_than_any_pod),
 		test(balloons_are_no_demand),
 		test(balloons_hold_the_room_of_their_class),

@@ -42,6 +42,26 @@ static void expect_unit(int64_t cpu_milli, uint32_t count)
 	assert_int_equal(c->wanted, count);
 }
 
+static void pods_of_daemon_sets_make_nodes_smaller(void **state)
+{
+	(void)state;
+	slack_fixture_pod(&f, "d1", "n1", "400m", "1Gi",
+			  ",'ownerReferences':[{'kind':'DaemonSet','name':'d','uid':'u',"
+			  "'controller':true}]");
+	f.options.rate_ppm = 100000;
+	f.options.granularity = 1;
+	slack_fixture_step(&f);
+	assert_int_equal(f.result.requested.cpu_milli, 2000);
+	assert_int_equal(f.result.allocatable.cpu_milli, 7600);
+	assert_int_equal(f.result.unit.cpu_milli, 2000);
+	slack_fixture_pod(&f, "p2", "", "4", "1Gi", "");
+	slack_fixture_step(&f);
+	assert_int_equal(f.result.unit.cpu_milli, 2000);
+	f.now_ns += f.options.unneeded_ns;
+	slack_fixture_step(&f);
+	assert_int_equal(f.result.unit.cpu_milli, 3800);
+}
+
 /* The delay goes on: it neither begins anew nor is over. */
 static void restart(void)
 {
@@ -174,6 +194,7 @@ static void drains_are_judged_by_the_units_after_them(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		test(pods_of_daemon_sets_make_nodes_smaller),
 		test(a_unit_and_its_count_change_together_and_late),
 		test(a_unit_that_no_node_holds_is_given_up_at_once),
 		test(balloons_of_another_size_hold_what_they_hold),

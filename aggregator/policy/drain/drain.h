@@ -210,6 +210,12 @@ struct drain_owed {
 	size_t of_deletions, of_evictions, pending, placeholders; /* pods */
 	size_t placed;
 	size_t unplaced; /* of those of deletions and evictions: no node is a candidate then (corrected) */
+	/*
+	 * Pods that replace evicted ones, and that the scheduler has had no node for: no node is a
+	 * candidate then, either.
+	 */
+	size_t waiting;
+	struct reason why; /* of one of both; "" neither */
 };
 
 /* Immutable; holds the view. */

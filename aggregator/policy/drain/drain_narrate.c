@@ -17,17 +17,15 @@ enum { PODS_TOLD = 8, IDLE_TOLD = 16 };
 
 static void tell_owed(const struct drain_owed *o, struct buf *b)
 {
-	if (o->of_deletions + o->of_evictions + o->pending + o->placeholders == 0)
+	if (o->of_deletions + o->of_evictions + o->pending + o->placeholders + o->waiting == 0)
 		return;
 	buf_printf(b,
 		   "Placed first: %zu of %zu pods that are owed (of nodes in deletion %zu, missing "
 		   "replicas %zu, pending %zu, placeholders %zu).\n",
 		   o->placed, o->of_deletions + o->of_evictions + o->pending + o->placeholders,
 		   o->of_deletions, o->of_evictions, o->pending, o->placeholders);
-	if (o->unplaced)
-		buf_printf(b, "%zu %s of nodes in deletion, or evicted, %s nowhere.\n", o->unplaced,
-			   drain_plural((int64_t)o->unplaced, "pod", "pods"),
-			   drain_plural((int64_t)o->unplaced, "fits", "fit"));
+	if (*o->why.text)
+		buf_printf(b, "%s.\n", o->why.text);
 }
 
 /* Of a node that a pod holds, the pod's. */

@@ -5,18 +5,24 @@
  *
  *   pods of nodes in deletion that were not evicted yet
  *   evicted pods, as far as their owner lacks replicas: min(evicted, wanted - there); of a pod
- *   without owner nobody knows, and so one each
+ *   without owner nobody knows, and so one each. One that is there again, and unschedulable for
+ *   ten seconds, stops all candidates, wherever the simulation would place it: the eviction is
+ *   remembered for as long
  *   pending pods, nominated ones to their node first
  *   placeholders of extra capacity, where they are, else elsewhere
  *
  * DaemonSets' pods and images of static pods are owed nothing. How many are there is counted,
  * corrected, among the pods of the view that are not ending; upstream believes the owner's status.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/policy/drain/drain_internal.h"
+#include "shared/elapsed.h"
 #include "shared/mem.h"
+
+static const int64_t SECOND_NS = 1000000000, UNSCHEDULABLE_NS = 10000000000;
 
 struct items {
 	struct drain_item *of; /* owned */
@@ -150,6 +156,7 @@ struct owner {
 	const char *uid; /* key */
 	int64_t there; /* pods that are not ending */
 	int64_t missing; /* of them, as far as they were not placed; INT64_MAX: not known */
+	bool waits; /* a replacement is unschedulable */
 	const struct kube_pod *pod; /* one of it */
 };
 
@@ -264,6 +271,58 @@ static void collect_ending(const struct drain_run *r, struct items *l)
 		qsort_r(l->of, l->count, sizeof(*l->of), compare_items, r->place);
 }
 
+/* --- replacements that the scheduler has no node for */
+
+static int64_t unschedulable_ns(const struct drain_run *r, const struct kube_pod *pod)
+{
+	return pod->unschedulable_ns && !pod->deletion_ns && kube_pod_is_active(pod)
+		       ? elapsed_ns(r->now_ns, pod->unschedulable_ns)
+		       : 0;
+}
+
+/* Whether the pod came when that one left, or later. */
+static bool replaces(const struct kube_pod *pod, const struct kube_pod *evicted)
+{
+	int64_t left_ns = evicted->disruption_ns ? evicted->disruption_ns : evicted->created_ns;
+
+	return pod->created_ns >= left_ns;
+}
+
+static void count_waiting(struct drain_run *r, struct owner *owners)
+{
+	const struct cluster *cluster = r->in->view->cluster;
+	struct drain_owed *owed = &r->plan->owed;
+
+	for (size_t i = 0; cluster && i < cluster->tables[OBJECT_POD]->count; i++) {
+		const struct kube_pod *pod =
+			(const struct kube_pod *)cluster->tables[OBJECT_POD]->of[i];
+		int64_t since_ns = unschedulable_ns(r, pod);
+		struct owner *o = since_ns >= UNSCHEDULABLE_NS ? find_owner(owners, pod) : NULL;
+
+		if (!o || !replaces(pod, o->pod))
+			continue;
+		o->waits = true;
+		if (owed->waiting++)
+			continue;
+		reason_set(&owed->why,
+			   "pod %s/%s, which replaces an evicted one, has been unschedulable for "
+			   "%" PRId64 " s",
+			   pod->object.namespace, pod->object.name, since_ns / SECOND_NS);
+	}
+}
+
+/* As long as one waits, evictions of its owner are as recent as they can be. */
+static void keep_evictions(const struct drain_run *r, struct owner *owners)
+{
+	for (size_t i = 0; i < r->state->eviction_count; i++) {
+		struct drain_eviction *e = &r->state->evictions[i];
+		const struct owner *o = find_owner(owners, e->pod);
+
+		if (o && o->waits)
+			e->when_ns = r->now_ns;
+	}
+}
+
 static size_t place_evictions(struct drain_run *r)
 {
 	const struct drain_state *s = r->state;
@@ -277,6 +336,10 @@ static size_t place_evictions(struct drain_run *r)
 		meet_owner(&owners, place_pod_record(r->place, ending.of[i].pod));
 	if (owners)
 		count_owners(r, owners);
+	if (owners && r->corrected) {
+		count_waiting(r, owners);
+		keep_evictions(r, owners);
+	}
 	for (size_t i = 0; i < ending.count; i++) {
 		if (!is_owed(owners, place_pod_record(r->place, ending.of[i].pod)))
 			continue;
@@ -355,5 +418,9 @@ bool drain_place_owed(struct drain_run *r)
 	owed->unplaced += place_evictions(r);
 	place_pending(r);
 	place_placeholders(r);
-	return owed->unplaced == 0;
+	if (owed->unplaced)
+		reason_set(&owed->why, "%zu %s of nodes in deletion, or evicted, %s nowhere",
+			   owed->unplaced, drain_plural((int64_t)owed->unplaced, "pod", "pods"),
+			   drain_plural((int64_t)owed->unplaced, "fits", "fit"));
+	return owed->unplaced + owed->waiting == 0;
 }

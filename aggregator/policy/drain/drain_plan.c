@@ -559,11 +559,7 @@ static void refuse_all(struct drain_run *r, const size_t *order, size_t count)
 		struct drain_case *c = &r->cases[order[i]];
 
 		c->out->verdict = DRAIN_NOT_ASKED;
-		drain_add_reason(c, DRAIN_DELETIONS_UNPLACED,
-				 "%zu %s of nodes in deletion, or evicted, %s nowhere",
-				 r->plan->owed.unplaced,
-				 drain_plural((int64_t)r->plan->owed.unplaced, "pod", "pods"),
-				 drain_plural((int64_t)r->plan->owed.unplaced, "fits", "fit"));
+		drain_add_reason(c, DRAIN_DELETIONS_UNPLACED, "%s", r->plan->owed.why.text);
 	}
 }
 

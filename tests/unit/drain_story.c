@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What drains do beside a cluster that lives: pods that wait, nodes that are done, owners on one node. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "aggregator/policy/drain/drain.h"
+#include "shared/clock.h"
+#include "shared/mem.h"
+#include "tests/place_fixture.h"
+#include "tests/view_fixture.h"
+
+#define NOW    VIEW_FIXTURE_NOW_NS
+#define MINUTE (60 * NS_PER_SEC)
+
+static struct place_fixture f;
+static struct drain_state *state;
+static struct drain_config config;
+static struct drain_plan *plan;
+
+static int setup(void **unused)
+{
+	(void)unused;
+	place_fixture_init(&f);
+	state = drain_state_new();
+	drain_config_default(&config);
+	config.assume_unneeded_ns = 30 * MINUTE;
+	plan = NULL;
+	return 0;
+}
+
+static int teardown(void **unused)
+{
+	(void)unused;
+	drain_plan_free(plan);
+	drain_state_free(state);
+	place_fixture_fini(&f);
+	return 0;
+}
+
+/* 4 CPU; spec: members of it. */
+static void put_node(const char *name, const char *spec)
+{
+	char *json = mem_printf(
+		"{'metadata':{'name':'%s','labels':{'kubernetes.io/hostname':'%s'}},'spec':{%s},"
+		"'status':{'allocatable':{'cpu':'4','memory':'8Gi','pods':'110'},'conditions':[{"
+		"'type':'Ready','status':'True'}]}}",
+		name, name, spec);
+
+	place_fixture_put(&f, OBJECT_NODE, json);
+	free(json);
+}
+
+static void put_owner(const char *name, int replicas)
+{
+	char *json = mem_printf("{'metadata':{'namespace':'default','name':'%s','uid':'rs-%s'},"
+				"'spec':{'replicas':%d},'status':{'replicas':%d}}",
+				name, name, replicas, replicas);
+
+	place_fixture_put(&f, OBJECT_REPLICA_SET, json);
+	free(json);
+}
+
+#define OWNED_BY                                                                                   \
+	"'ownerReferences':[{'apiVersion':'apps/v1','kind':'ReplicaSet','name':'%s','uid':"        \
+	"'rs-%s','controller':true}]"
+
+/* spec: members of it, with a comma in front. */
+static void put_pod_with(const char *name, const char *owner, const char *node, int cpu_milli,
+			 const char *spec)
+{
+	char *json = mem_printf(
+		"{'metadata':{'namespace':'default','name':'%s','uid':'uid-%s','labels':{'app':'%s'"
+		"}," OWNED_BY "},'spec':{'nodeName':'%s','containers':[{'name':'c','resources':{"
+		"'requests':{'cpu':'%dm','memory':'128Mi'}}}]%s},'status':{'phase':'Running',"
+		"'conditions':[{'type':'Ready','status':'True'}]}}",
+		name, name, owner, owner, owner, node, cpu_milli, spec);
+
+	place_fixture_put(&f, OBJECT_POD, json);
+	free(json);
+}
+
+static void put_pod(const char *name, const char *owner, const char *node, int cpu_milli)
+{
+	put_pod_with(name, owner, node, cpu_milli, "");
+}
+
+static void step(int64_t now_ns)
+{
+	struct view *v = place_fixture_view(&f, NULL, 0);
+	struct place_options o;
+
+	place_options_default(&o);
+	o.now_ns = now_ns;
+	place_free(f.place);
+	f.place = place_new(v, &o);
+	drain_plan_free(plan);
+	plan = drain_step(state,
+			  &(struct drain_input){.place = f.place, .view = v, .now_ns = now_ns},
+			  &config);
+	view_drop(v);
+}
+
+static const struct drain_plan_node *node(const char *name)
+{
+	const struct drain_plan_node *n = drain_plan_find(plan, name);
+
+	assert_non_null(n);
+	return n;
+}
+
+static void assert_verdict(const char *name, const char *verdict)
+{
+	assert_string_equal(drain_verdict_name(node(name)->verdict), verdict);
+}
+
+static void assert_reason(const char *name, const char *code, const char *text)
+{
+	assert_true(node(name)->reason_count > 0);
+	assert_string_equal(drain_reason_name(node(name)->reasons[0].code), code);
+	assert_string_equal(node(name)->reasons[0].text, text);
+}
+
+/* Since a second after NOW. */
+static void put_unschedulable(const char *name, const char *owner)
+{
+	char *json = mem_printf(
+		"{'metadata':{'name':'%s','namespace':'default','uid':'uid-%s',"
+		"'creationTimestamp':'2026-01-31T12:00:01Z'," OWNED_BY
+		"},'spec':{'containers':[{'name':'c','resources':{'requests':{'cpu':'100m'}}}]},"
+		"'status':{'phase':'Pending','conditions':[{'type':'PodScheduled','status':'False',"
+		"'reason':'Unschedulable','lastTransitionTime':'2026-01-31T12:00:01Z'}]}}",
+		name, name, owner, owner);
+
+	place_fixture_put(&f, OBJECT_POD, json);
+	free(json);
+}
+
+/* Wherever the simulation would place it. */
+static void an_evicted_pod_without_a_node_stops_all(void **unused)
+{
+	(void)unused;
+	put_node("a", "");
+	put_node("b", "");
+	put_node("c", "'unschedulable':true");
+	put_owner("web", 2);
+	put_owner("db", 1);
+	put_pod("web-1", "web", "a", 1500);
+	put_pod("web-2", "web", "c", 1500);
+	put_unschedulable("db-1", "db");
+	step(NOW);
+	place_fixture_remove(&f, OBJECT_POD, "default", "web-2");
+	put_unschedulable("web-3", "web");
+	step(NOW + 10 * NS_PER_SEC);
+	assert_int_equal(plan->owed.waiting, 0);
+	step(NOW + 11 * NS_PER_SEC);
+	assert_int_equal(plan->owed.waiting, 1);
+	assert_int_equal(plan->wave.node_count, 0);
+	assert_verdict("b", "notExamined");
+	assert_reason(
+		"b", "DeletionsUnplaced",
+		"pod default/web-3, which replaces an evicted one, has been unschedulable for "
+		"10 s");
+	/* For as long as it waits. */
+	for (int i = 1; i <= 5; i++)
+		step(NOW + 2 * i * MINUTE);
+	assert_int_equal(plan->owed.waiting, 1);
+	put_pod("web-3", "web", "b", 100);
+	step(NOW + 11 * MINUTE);
+	assert_int_equal(plan->owed.waiting, 0);
+	assert_string_equal(plan->owed.why.text, "");
+	assert_true(plan->wave.node_count > 0);
+}
+
+int main(void)
+{
+#define STORY(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		STORY(an_evicted_pod_without_a_node_stops_all),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
