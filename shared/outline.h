@@ -19,6 +19,7 @@ struct outline_command {
 	const char *details; /* or NULL */
 	const struct option_spec *specs; /* its own */
 	const char *const *words; /* operands that are known beforehand, NULL-terminated; or NULL */
+	const char *names; /* what other operands are names of: "NODE"; or NULL */
 };
 
 struct outline {
@@ -26,6 +27,11 @@ struct outline {
 	int section; /* of the manual */
 	const struct outline_command *commands; /* borrowed */
 	size_t command_count; /* 0: the program takes no operands */
+	/*
+	 * Appends the names, one a line, of what is called so in operands and as the value of
+	 * options, as of these words of a command line; unknown: none. NULL: nobody knows any.
+	 */
+	void (*find_names)(const char *what, int count, char *const *words, struct buf *out);
 };
 
 /* The manual page, in the man macros of roff. */
@@ -42,7 +48,7 @@ int outline_config(const struct option_program *program, const struct option_lis
  * What the last of the words after the program's name can become, "CANDIDATE\tMEANING" in each
  * line. The last line says what else there is: ":0" files, ":16" folders, ":4" nothing. That is
  * what kubectl takes from a plugin. A word "=" stands for one that a shell has split: bash gives
- * "--name=value" as three words, and then wants "value" only.
+ * "--name=value" as three words, and then wants "value" only. So does ":".
  */
 void outline_complete(const struct outline *o, int count, char *const *words, struct buf *out);
 

@@ -27,6 +27,8 @@ struct completion {
 	const struct option_spec *pending; /* the option whose value is next */
 	size_t operands; /* that are complete, the command among them */
 	bool ended, help, unknown;
+	int count; /* of words before the last */
+	char **words; /* owned, as each of them */
 	struct buf *out;
 };
 
@@ -60,6 +62,28 @@ static const struct option_spec *find_option(const struct completion *c, const c
 	for (size_t i = 0; !c->command && !spec && i < c->outline->command_count; i++)
 		spec = find_in(c->outline->commands[i].specs, name, letter);
 	return spec ? spec : find_in(c->outline->program->specs, name, letter);
+}
+
+/* bash has split "--server=http://a:1" into "--server", "=", "http", ":", "//a", ":" and "1". */
+static void join_words(struct completion *c, int count, char *const *words)
+{
+	bool open = false;
+
+	c->words = mem_zalloc((size_t)count + 1, sizeof(*c->words));
+	for (int i = 0; i < count; i++) {
+		bool splits = words[i][0] && words[i][strspn(words[i], ":")] == '\0';
+		char *last = c->count ? c->words[c->count - 1] : NULL;
+
+		if (strcmp(words[i], "=") == 0)
+			splits = last && last[0] == '-' && i + 1 < count;
+		if (last && (open || splits)) {
+			c->words[c->count - 1] = mem_printf("%s%s", last, words[i]);
+			free(last);
+		} else {
+			c->words[c->count++] = mem_strdup(words[i]);
+		}
+		open = splits;
+	}
 }
 
 /* --- the words before the last ---------------------------------------------------------------- */
@@ -157,6 +181,21 @@ static void offer_parts(struct completion *c, const char *typed, const char *hea
 	free(copy);
 }
 
+static void offer_names(struct completion *c, const char *what, const char *typed, const char *head)
+{
+	struct buf names = BUF_INIT;
+	char *rest, *name;
+
+	if (!c->outline->find_names)
+		return;
+	c->outline->find_names(what, c->count, c->words, &names);
+	rest = names.data;
+	while ((name = strsep(&rest, "\n")))
+		if (*name)
+			offer(c, typed, head, name, NULL);
+	buf_fini(&names);
+}
+
 static enum directive offer_value(struct completion *c, const struct option_spec *spec,
 				  const char *typed, const char *head)
 {
@@ -170,6 +209,7 @@ static enum directive offer_value(struct completion *c, const struct option_spec
 	if (spec->choices || !spec->value)
 		return NOTHING;
 	offer_parts(c, typed, head, spec->value);
+	offer_names(c, spec->value, typed, head);
 	if (strcmp(spec->value, "FILE") == 0)
 		return FILES;
 	return strcmp(spec->value, "DIR") == 0 ? FOLDERS : NOTHING;
@@ -215,6 +255,9 @@ static enum directive offer_operands(struct completion *c, const char *typed)
 		offer_commands(c, typed);
 	for (; words && *words && c->operands == 1; words++)
 		offer(c, typed, "", *words, NULL);
+	if (c->command && c->command->names && !c->help &&
+	    (c->operands == 1 || strstr(c->command->usage, "..")))
+		offer_names(c, c->command->names, typed, "");
 	return NOTHING;
 }
 
@@ -239,8 +282,12 @@ void outline_complete(const struct outline *o, int count, char *const *words, st
 	struct completion c = {.outline = o, .out = out};
 	enum directive directive;
 
-	for (int i = 0; i + 1 < count; i++)
-		take_word(&c, words[i]);
+	join_words(&c, count > 0 ? count - 1 : 0, words);
+	for (int i = 0; i < c.count; i++)
+		take_word(&c, c.words[i]);
 	directive = offer_all(&c, count > 0 ? words[count - 1] : "");
 	buf_printf(out, ":%d\n", directive);
+	for (int i = 0; i < c.count; i++)
+		free(c.words[i]);
+	free(c.words);
 }

@@ -33,6 +33,7 @@ static const struct route routes[] = {
 	 &api_is_extender_preempt},
 	{"/v1/nodes", "GET", api_nodes, 0, false, &api_is_nodes},
 	{"/v1/nodes/", "GET", api_nodes, 0, false, &api_is_node},
+	{"/v1/names", "GET", api_names, 0, false, &api_is_names},
 	{"/v1/pods", "GET", api_pods, 0, false, &api_is_pods},
 	{"/v1/quotas", "GET", api_quotas, 0, false, &api_is_quotas},
 	{"/v1/quotas/admit", "POST", api_quotas_admit, 0, false, &api_is_quotas_admit},

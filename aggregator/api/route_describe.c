@@ -299,6 +299,12 @@ const struct api_description api_is_snapshot = {
 	.content_type = JSON,
 	.query = none,
 };
+const struct api_description api_is_names = {
+	.summary = "What nodes, namespaces and classes of placeholders are called",
+	.kind = "Names",
+	.content_type = JSON,
+	.query = none,
+};
 const struct api_description api_is_status = {
 	.summary = "Agents, the Kubernetes API, the database, and what was refused",
 	.kind = "Status",

@@ -103,6 +103,7 @@ struct command {
 	const char *details; /* further lines of its help, or NULL */
 	const struct option_spec *specs; /* its own options; ended by a NULL name */
 	const char *const *words; /* operands that completion offers; or NULL */
+	const char *names; /* NODE, NAMESPACE, CLASS: of what others are the names; or NULL */
 	bool lists; /* it has rows for -o csv and -o name */
 	/* Appends to cli->out; returns enum cli_exit, and cli->reason says why it is not CLI_OK. */
 	int (*run)(struct cli *cli);

@@ -184,6 +184,7 @@ const struct command command_drain = {
 		"--snapshot, what an aggregator would be started with. Exit status 3: a node "
 		"that is named does not go now.",
 	.specs = specs,
+	.names = "NODE",
 	.lists = true,
 	.run = run,
 };

@@ -591,6 +591,7 @@ const struct command command_nodes = {
 		"and OOM kills; and of the agent the passes per second (HZ) and the time of a "
 		"PASS, MISSED ones, cgroups beyond its room (OVERFLOW) and its own CPU.",
 	.specs = specs,
+	.names = "NODE",
 	.lists = true,
 	.run = run,
 };

@@ -29,7 +29,7 @@ static const struct option_spec specs[] = {
 	{"pod", 0, OPTION_STRING, offsetof(struct cli_options, pod), "FILE", NULL, 0, 0, NULL,
 	 "admit, preempt: the pod, or a Deployment, StatefulSet, DaemonSet, Job, CronJob or "
 	 "ReplicaSet for the pod of its template, in YAML or JSON; \"-\" reads standard input."},
-	{"node", 0, OPTION_STRING, offsetof(struct cli_options, node), "NAME", NULL, 0, 0, NULL,
+	{"node", 0, OPTION_STRING, offsetof(struct cli_options, node), "NODE", NULL, 0, 0, NULL,
 	 "preempt: only this node may be its destination."},
 	{"variant", 0, OPTION_STRING, offsetof(struct cli_options, variant), "NAME", NULL, 0, 0,
 	 variant_words, "Which rules: corrected (the server's default) or upstream."},
@@ -262,6 +262,7 @@ const struct command command_quota = {
 		"nobody can make room for it, or lint finds an error.",
 	.specs = specs,
 	.words = operand_words,
+	.names = "NAMESPACE",
 	.lists = true,
 	.run = run,
 };

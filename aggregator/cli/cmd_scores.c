@@ -631,6 +631,7 @@ const struct command command_scores = {
 		   "used, how late it is, allocation (no measurement, estimated from requests), "
 		   "expired or none.",
 	.specs = specs,
+	.names = "NODE",
 	.lists = true,
 	.run = run,
 };

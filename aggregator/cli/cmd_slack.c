@@ -19,7 +19,7 @@ static const char *const formats[] = {"object", "balloons", "capacitybuffer", NU
 #define AT_SLACK(member) offsetof(struct cli_options, slack.member)
 
 static const struct option_spec specs[] = {
-	{"node", 0, OPTION_STRING, offsetof(struct cli_options, node), "NAME", NULL, 0, 0, NULL,
+	{"node", 0, OPTION_STRING, offsetof(struct cli_options, node), "NODE", NULL, 0, 0, NULL,
 	 "Only what stands on this node."},
 	{"explain", 0, OPTION_FLAG, offsetof(struct cli_options, explain), NULL, NULL, 0, 0, NULL,
 	 "Say what the step did, sentence by sentence."},
@@ -132,6 +132,7 @@ const struct command command_slack = {
 		   "status 3: something is "
 		   "unplaced.",
 	.specs = specs,
+	.names = "CLASS",
 	.lists = true,
 	.run = run,
 };

@@ -11,8 +11,10 @@
 #include <string.h>
 
 #include "aggregator/cli/client.h"
+#include "aggregator/cli/document.h"
 #include "aggregator/cli/output.h"
 #include "aggregator/cli/watch.h"
+#include "shared/clock.h"
 #include "shared/mem.h"
 #include "shared/nearest.h"
 #include "shared/outline.h"
@@ -66,7 +68,7 @@ static const struct option_spec global_specs[] = {
 	 "csv (the table with every column), name (node/NAME, pod/NAMESPACE/NAME ..); of drain "
 	 "commands (for kubectl); of slack balloons or capacitybuffers (objects for kubectl "
 	 "apply)."},
-	{"namespace", 'n', OPTION_STRING, MEMBER(namespace), "NAME", NULL, 0, 0, NULL,
+	{"namespace", 'n', OPTION_STRING, MEMBER(namespace), "NAMESPACE", NULL, 0, 0, NULL,
 	 "Only pods of this namespace."},
 	{"all-namespaces", 'A', OPTION_FLAG, MEMBER(all_namespaces), NULL, NULL, 0, 0, NULL,
 	 "Pods of all namespaces, which is the default."},
@@ -449,6 +451,79 @@ static int dispatch(const struct option_program *program, const struct command *
 	return run_command(command, options, operands);
 }
 
+/* --- names for completion --------------------------------------------------------------------- */
+
+#define COMPLETION_NS NS_PER_SEC /* as long as a person waits for Tab */
+
+/*
+ * What can be read of an unfinished command line: a last word that wants a value, and what is
+ * wrong, is left out until the rest makes sense. The caller frees it all.
+ */
+static void read_part(struct option_program *program, struct cli_options *o, int count,
+		      char *const *words)
+{
+	char **argv = mem_zalloc((size_t)count + 2, sizeof(*argv));
+	const char *name;
+	int argc = count + 1, rc = -1;
+
+	argv[0] = (char *)program->name;
+	for (int i = 0; i < count; i++)
+		argv[i + 1] = words[i];
+	name = operand_at(argc, argv, 0);
+	program->specs = join_specs(name ? find_command(name) : NULL);
+	for (; rc && argc > 0; argc--) {
+		struct option_list operands = {0};
+		struct reason reason;
+
+		*o = (struct cli_options){0};
+		rc = options_parse(program, o, argc, argv, &operands, &reason);
+		if (rc == 0)
+			option_list_free(&operands);
+	}
+	free(argv);
+}
+
+static void add_names(struct cli *cli, const char *list, struct buf *out)
+{
+	struct buf body = BUF_INIT;
+	cJSON *doc = NULL;
+
+	if (client_get(cli->client, "/v1/names", &body, &cli->reason) == 0)
+		doc = cJSON_ParseWithLength(body.data, body.len);
+	for (const cJSON *name = document_first(document_at(doc, list)); name; name = name->next)
+		if (cJSON_IsString(name) && !strpbrk(name->valuestring, "\t\n"))
+			buf_printf(out, "%s\n", name->valuestring);
+	cJSON_Delete(doc);
+	buf_fini(&body);
+}
+
+/* By the server that the words before name, or the environment. Nobody is told why it knows none. */
+static void find_names(const char *what, int count, char *const *words, struct buf *out)
+{
+	static const char *const lists[][2] = {{"NODE", "nodes"},
+					       {"NAMESPACE", "namespaces"},
+					       {"CLASS", "slackClasses"}};
+	struct option_program program = {.name = "evenkeel", .env_prefix = "EVENKEEL_"};
+	struct cli_options options = {0};
+	struct cli cli = {.options = &options};
+	const char *list = NULL;
+
+	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+		if (strcmp(lists[i][0], what) == 0)
+			list = lists[i][1];
+	if (!list)
+		return;
+	read_part(&program, &options, count, words);
+	if (!options.timeout_ns || options.timeout_ns > COMPLETION_NS)
+		options.timeout_ns = COMPLETION_NS;
+	if (!options.snapshots.count && open_server(&cli) == CLI_OK) {
+		add_names(&cli, list, out);
+		client_free(cli.client);
+	}
+	options_free(&program, &options);
+	free((void *)program.specs);
+}
+
 #define SUMMARY "Shows what the machines of a cluster really have left."
 #define USAGE	"COMMAND [NAME..] [OPTION..]"
 
@@ -465,7 +540,12 @@ static bool answer_outline(int argc, char **argv, int *code)
 	};
 	struct outline_command rows[COMMANDS];
 	const struct outline outline = {
-		.program = &program, .section = 1, .commands = rows, .command_count = COMMANDS};
+		.program = &program,
+		.section = 1,
+		.commands = rows,
+		.command_count = COMMANDS,
+		.find_names = find_names,
+	};
 
 	for (size_t i = 0; i < COMMANDS; i++)
 		rows[i] = (struct outline_command){
@@ -475,6 +555,7 @@ static bool answer_outline(int argc, char **argv, int *code)
 			.details = commands[i]->details,
 			.specs = commands[i]->specs,
 			.words = commands[i]->words,
+			.names = commands[i]->names,
 		};
 	return outline_answer(&outline, argc, argv, code);
 }

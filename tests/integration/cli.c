@@ -583,42 +583,36 @@ static void selects_by_label(void **state)
 	CHECK_ALL(cases);
 }
 
-static void helps_under_both_names(void **state)
+/* Completion is silent about what it does not find. */
+static void completes_names_of_the_server(void **state)
 {
-	static const struct {
-		char *args[ARGS_MAX];
-		const char *usage;
-	} cases[] = {
-		{{"--help"}, " COMMAND [NAME..] [OPTION..]\n"},
-		{{"help"}, " COMMAND [NAME..] [OPTION..]\n"},
-		{{"help", "pods"}, " pods [NAME..] [OPTION..]\n"},
-		{{"-o", "wide", "help", "pods"}, " pods [NAME..] [OPTION..]\n"},
-		{{"pods", "x", "-h"}, " pods [NAME..] [OPTION..]\n"},
-		{{"version", "--help"}, " version [OPTION..]\n"},
+	static const struct answer answers[] = {
+		{"GET /v1/names", 200,
+		 "{\"nodes\":[\"alpha\",\"bravo\"],\"namespaces\":[\"shop\"],\"slackClasses\":["
+		 "\"shop/Deployment/web\",\"un\\tit\",7]}"},
+		{NULL, 0, NULL},
 	};
-	char *folder = folder_make(), *alias = mem_printf("%s/kubectl-evenkeel", folder);
-	char *target = realpath(program_path("evenkeel"), NULL);
+	static const struct answer strange[] = {{"GET /v1/names", 200, "[]"}, {NULL, 0, NULL}};
+	static const struct expectation found[] = {
+		{{"__complete", "nodes", "a"}, 0, "alpha\n:4\n", ""},
+		{{"__complete", "drain", "-o", "wide", "alpha", "b"}, 0, "bravo\n:4\n", ""},
+		{{"__complete", "pods", "--node", ""}, 0, "alpha\nbravo\n:4\n", ""},
+		{{"__complete", "pods", "--node=b"}, 0, "--node=bravo\n:4\n", ""},
+		{{"__complete", "pods", "-n", ""}, 0, "shop\n:4\n", ""},
+		{{"__complete", "quota", "s"}, 0, "shop\n:4\n", ""},
+		{{"__complete", "quota", "admit", "s"}, 0, ":4\n", ""},
+		{{"__complete", "slack", ""}, 0, "shop/Deployment/web\n:4\n", ""},
+		{{"__complete", "--no-such", "nodes", "a"}, 0, "alpha\n:4\n", ""},
+		{{"__complete", "--snapshot", "x", "nodes", "a"}, 0, ":4\n", ""},
+		{{"__complete", "-s", "127.0.0.1:1", "nodes", "a"}, 0, ":4\n", ""},
+	};
+	static const struct expectation nothing[] = {{{"__complete", "nodes", ""}, 0, ":4\n", ""}};
 	(void)state;
 
-	assert_non_null(target);
-	assert_int_equal(symlink(target, alias), 0);
-	for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
-		bool plugin = i % 2;
-		char *want = mem_printf("Usage: %s%s", plugin ? "kubectl evenkeel" : "evenkeel",
-					cases[i / 2].usage);
-		struct result r;
-
-		run_as(&r, plugin ? alias : target, cases[i / 2].args);
-		assert_int_equal(r.code, 0);
-		assert_memory_equal(r.out.data, want, strlen(want));
-		for (const char *line = r.out.data; *line; line += strcspn(line, "\n") + 1)
-			assert_true(strcspn(line, "\n") <= 80);
-		result_fini(&r);
-		free(want);
-	}
-	free(target);
-	free(alias);
-	folder_remove(folder);
+	serve(answers);
+	CHECK_ALL(found);
+	serve(strange);
+	CHECK_ALL(nothing);
 }
 
 static bool asked_twice(void *context)
@@ -780,8 +774,8 @@ int main(void)
 		cmocka_unit_test(asks_only_loopback_past_the_proxy),
 		cmocka_unit_test(tells_versions),
 		cmocka_unit_test(doctor_tells_by_its_exit_code),
+		cmocka_unit_test(completes_names_of_the_server),
 		cmocka_unit_test(selects_by_label),
-		cmocka_unit_test(helps_under_both_names),
 		cmocka_unit_test(watches_until_interrupted),
 		cmocka_unit_test(watching_asks_only_for_changes),
 		cmocka_unit_test(watching_json_asks_for_all),

@@ -150,6 +150,46 @@ static void check_options(char *program, char *command)
 	free(offered);
 }
 
+/* Every line fits a terminal, and the usage names the program as it was called. */
+static void check_help(char *program, const char *called, char *const args[4], const char *usage)
+{
+	char *argv[] = {program, args[0], args[1], args[2], args[3], NULL};
+	char *help = output_of(argv), *want = mem_printf("Usage: %s%s", called, usage);
+
+	assert_memory_equal(help, want, strlen(want));
+	for (const char *line = help; *line; line += strcspn(line, "\n") + 1)
+		assert_true(strcspn(line, "\n") <= 80);
+	free(want);
+	free(help);
+}
+
+static void helps_under_both_names(void **state)
+{
+	static const struct {
+		char *args[4];
+		const char *usage;
+	} cases[] = {
+		{{"--help"}, " COMMAND [NAME..] [OPTION..]\n"},
+		{{"help"}, " COMMAND [NAME..] [OPTION..]\n"},
+		{{"help", "pods"}, " pods [NAME..] [OPTION..]\n"},
+		{{"-o", "wide", "help", "pods"}, " pods [NAME..] [OPTION..]\n"},
+		{{"pods", "x", "-h"}, " pods [NAME..] [OPTION..]\n"},
+		{{"version", "--help"}, " version [OPTION..]\n"},
+	};
+	char *alias = mem_printf("%s/kubectl-evenkeel", folder);
+	char *target = realpath(program_path("evenkeel"), NULL);
+	(void)state;
+
+	assert_non_null(target);
+	assert_int_equal(symlink(target, alias), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		check_help(target, "evenkeel", cases[i].args, cases[i].usage);
+		check_help(alias, "kubectl evenkeel", cases[i].args, cases[i].usage);
+	}
+	free(target);
+	free(alias);
+}
+
 static void every_option_is_in_all_documents(void **state)
 {
 	char *commands = OUTPUT("evenkeel", "__complete", ""), *rest = commands, *line;
@@ -338,6 +378,7 @@ static void a_shell_must_be_named(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(helps_under_both_names),
 		cmocka_unit_test(every_option_is_in_all_documents),
 		cmocka_unit_test(the_plugins_offered_are_all_there_are),
 		cmocka_unit_test(configuration_files_are_read),

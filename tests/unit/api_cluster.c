@@ -281,6 +281,16 @@ static void test_total(void **state)
 	assert_true(number("total.requests.cpuMillicores") == 600);
 }
 
+static void test_names(void **state)
+{
+	(void)state;
+	assert_int_equal(api_fixture_get(&f, "/v1/names"), 200);
+	assert_string_equal(api_fixture_at(f.json, "kind")->valuestring, "Names");
+	check("nodes", "[\"alpha\",\"bravo\",\"ghost\",\"lima\",\"stray\"]");
+	check("namespaces", "[\"batch\",\"db\",\"kube-system\",\"shop\"]");
+	check("slackClasses", "[]");
+}
+
 static void test_nodes_by_label(void **state)
 {
 	static const struct {
@@ -474,6 +484,7 @@ int main(void)
 		TEST(test_what_no_limit_counts_as),
 		TEST(test_ratios_agree),
 		TEST(test_total),
+		TEST(test_names),
 		TEST(test_nodes_by_label),
 		TEST(test_pods_in_order),
 		TEST(test_pod_of_both),

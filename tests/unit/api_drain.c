@@ -558,6 +558,8 @@ static void test_metrics(void **state)
 	assert_null(strstr(f.response.body.data, "evenkeel_drain_"));
 	f.ctx.plans = plan_slot_new();
 	plan_slot_publish(f.ctx.plans, step(c, v, drain_scene_now_ns));
+	assert_int_equal(api_fixture_get(&f, "/v1/names"), 200);
+	assert_string_equal(text("slackClasses.0"), "unit");
 	assert_int_equal(api_fixture_get(&f, "/metrics"), 200);
 	for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++)
 		if (!strstr(f.response.body.data, samples[i]))

@@ -19,7 +19,7 @@
 
 struct values {
 	bool help, all, colour;
-	char *server, *config, *dir, *base, *plugin;
+	char *server, *config, *dir, *base, *plugin, *on;
 	struct option_list pools, targets;
 	int64_t count, again;
 	int output, sort;
@@ -53,6 +53,7 @@ static const struct option_spec nodes[] = {
 };
 static const struct option_spec scores[] = {
 	{"plugin", 'p', OPTION_STRING, AT(plugin), "NAME", NULL, 0, 0, plugins, "Score by it."},
+	{"on", 0, OPTION_STRING, AT(on), "NODE", NULL, 0, 0, NULL, "There."},
 	{"base", 0, OPTION_STRING, AT(base), "asked|raw:N|given", NULL, 0, 0, NULL, "Of what."},
 	{0},
 };
@@ -76,11 +77,23 @@ static const struct option_program program = {
 };
 
 static const struct outline_command commands[] = {
-	{"nodes", "[NAME..]", "Show nodes", NULL, nodes, NULL},
-	{"scores", "[admit|lint]", "Show scores", "All of them.", scores, words},
+	{"nodes", "[NAME..]", "Show nodes", NULL, nodes, NULL, "NODE"},
+	{"scores", "[admit|lint]", "Show scores", "All of them.", scores, words, "CLASS"},
 };
 
-static const struct outline outline = {&program, 1, commands, 2};
+static void find_names(const char *what, int count, char *const *line, struct buf *out);
+
+static const struct outline outline = {&program, 1, commands, 2, find_names};
+
+/* Three nodes, and what the server was; classes are not known. */
+static void find_names(const char *what, int count, char *const *line, struct buf *out)
+{
+	if (strcmp(what, "NODE") == 0)
+		buf_add_str(out, "alpha\nbravo\n");
+	for (int i = 0; i < count && strcmp(what, "NODE") == 0; i++)
+		if (strncmp(line[i], "--server=", 9) == 0)
+			buf_printf(out, "of-%s\n", line[i] + 9);
+}
 
 /*
  * The candidates for the last of the blank-separated words ("." is the empty one), meanings cut
@@ -123,7 +136,14 @@ static const struct {
 	{"-gc 3 n", "nodes :4"},
 	{"help s", "scores :4"},
 	{"help scores .", ":4"},
-	{"nodes .", ":4"},
+	{"nodes .", "alpha bravo :4"},
+	{"nodes alpha b", "bravo :4"},
+	{"nodes -- b", "bravo :4"},
+	{"help nodes b", ":4"},
+	{"scores --on .", "alpha bravo :4"},
+	{"scores --on=a", "--on=alpha :4"},
+	{"--server = http : //a:1 nodes o", "of-http://a:1 :4"},
+	{"--server http : //a:1 nodes o", ":4"},
 	{"scores .", "admit lint :4"},
 	{"scores l", "lint :4"},
 	{"scores lint .", ":4"},
@@ -183,7 +203,7 @@ static void test_completion_follows_the_parser(void **state)
 
 static void test_a_program_without_commands_has_options_only(void **state)
 {
-	const struct outline daemon = {&program, 8, NULL, 0};
+	const struct outline daemon = {&program, 8, NULL, 0, NULL};
 	char *found = complete(&daemon, "x .");
 
 	(void)state;

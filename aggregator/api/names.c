@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * GET /v1/names: what things are called, for shells that complete a command line. Lists are sorted;
+ * what is not known is an empty list.
+ *
+ *   {"apiVersion","kind":"Names","time","nodes":[S,..],"namespaces":[S,..],"slackClasses":[S,..]}
+ *
+ *   namespaces    with an API that tells them all, else those that have pods
+ *   slackClasses  of the newest plan, as /v1/slack has them
+ */
+#include "aggregator/api/api.h"
+#include "aggregator/api/list.h"
+#include "aggregator/api/plan_core.h"
+#include "shared/jsonw.h"
+
+static void write_nodes(struct jsonw *w, const struct view *v)
+{
+	jsonw_key(w, "nodes");
+	jsonw_array_open(w);
+	for (size_t i = 0; i < v->node_count; i++)
+		jsonw_string(w, v->nodes[i]->name);
+	jsonw_array_close(w);
+}
+
+static void write_namespaces(struct jsonw *w, const struct view *v)
+{
+	const struct object_table *all = v->cluster ? v->cluster->tables[OBJECT_NAMESPACE] : NULL;
+	const struct namespace_table *with_pods = v->namespaces;
+
+	jsonw_key(w, "namespaces");
+	jsonw_array_open(w);
+	for (size_t i = 0; all && i < all->count; i++)
+		jsonw_string(w, all->of[i]->name);
+	for (size_t i = 0; !(all && all->count) && with_pods && i < with_pods->count; i++)
+		jsonw_string(w, with_pods->of[i].name);
+	jsonw_array_close(w);
+}
+
+static void write_classes(struct jsonw *w, const struct plan_result *r)
+{
+	jsonw_key(w, "slackClasses");
+	jsonw_array_open(w);
+	for (size_t i = 0; r && i < r->slack.class_count; i++)
+		jsonw_string(w, r->slack.classes[i].key);
+	jsonw_array_close(w);
+}
+
+void api_names(const struct api_context *ctx, const struct api_request *rq, struct api_response *rs)
+{
+	struct plan_result *r = ctx->plans ? plan_slot_take(ctx->plans) : NULL;
+	struct view *v = view_slot_take(ctx->views);
+	struct jsonw w;
+
+	(void)rq;
+	rs->content_type = "application/json";
+	jsonw_init(&w, &rs->body);
+	jsonw_object_open(&w);
+	list_write_header(&w, "Names", ctx->now_ns());
+	write_nodes(&w, v);
+	write_namespaces(&w, v);
+	write_classes(&w, r);
+	jsonw_object_close(&w);
+	buf_add_char(&rs->body, '\n');
+	plan_result_drop(r);
+	view_drop(v);
+}
